@@ -1,0 +1,16 @@
+package pipeline
+
+import (
+	"vksplat/shaders"
+	"vksplat/shaders/layout"
+)
+
+// countTiles counts the tiles of a band that each visible splat touches, into what becomes first_isect.
+func (v *view) countTiles(band int) {
+	scratch(v.r, &v.firstIsect, "first_isect", v.model.capacity())
+	v.r.Dispatch(&shaders.CountTiles{
+		Params: v.f.params, Counters: v.counters, SplatFromRank: v.splatFromRank, Projected: v.projected, Extents: v.extents,
+		TileCounts: v.firstIsect,
+		Push:       shaders.CountTilesPush{Band: uint32(band), NBands: uint32(v.bands)},
+	}, v.indirect(layout.ArgsVisible))
+}

@@ -1,0 +1,170 @@
+package pipeline
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"vksplat/vk"
+)
+
+// Kinds of failure that a caller may want to tell apart, for errors.Is.
+var (
+	ErrNoDevice       = vk.ErrNoDevice
+	ErrNoLoader       = vk.ErrNoLoader
+	ErrMissingFeature = vk.ErrMissingFeature
+	ErrDeviceLost     = vk.ErrDeviceLost
+	ErrOutOfMemory    = vk.ErrOutOfMemory
+	errTooSmall       = errors.New("device memory budget too small")
+)
+
+// Hint says what the user can do about err, or "".
+func Hint(err error) string {
+	if errors.Is(err, errTooSmall) {
+		return "Raise --max-vram, use smaller photos (--downscale), or choose a device with more memory."
+	}
+	return vk.Hint(err)
+}
+
+// DeviceOptions choose a device.
+type DeviceOptions struct {
+	Select  string // "auto" or "": discrete, then integrated, then virtual, then a CPU driver; or an index or UUID of ListDevices
+	MaxVRAM string // hard ceiling of device memory: bytes, with an optional K, M, G or KiB, MiB, GiB, or a percentage of the heap; "": 80%
+}
+
+// Device is an opened device.
+type Device struct {
+	instance *vk.Instance
+	dev      *vk.Device
+	note     string
+}
+
+// OpenDevice opens a device.
+func OpenDevice(o DeviceOptions) (*Device, error) {
+	in, err := vk.Open(vk.InstanceOptions{})
+	if err != nil {
+		return nil, err
+	}
+	d := &Device{instance: in}
+	if err := d.open(o); err != nil {
+		in.Close()
+		return nil, err
+	}
+	return d, nil
+}
+
+func (d *Device) open(o DeviceOptions) error {
+	if o.Select == "" {
+		o.Select = "auto"
+	}
+	info, note, err := d.instance.Select(o.Select)
+	if err != nil {
+		return err
+	}
+	budget, err := parseBudget(o.MaxVRAM, info.DefaultBudget())
+	if err != nil {
+		return err
+	}
+	d.note = note
+	d.dev, err = d.instance.NewDevice(info, vk.DeviceOptions{Budget: budget, CacheDir: cacheDir()})
+	return err
+}
+
+// cacheDir is where compiled pipelines are kept, or "" when there is no place.
+func cacheDir() string {
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		return ""
+	}
+	return filepath.Join(dir, "vksplat")
+}
+
+// parseBudget reads --max-vram. standard is what 80 % means on the device.
+func parseBudget(s string, standard int64) (int64, error) {
+	s = strings.TrimSpace(s)
+	bad := fmt.Errorf("pipeline: parse memory budget %q: neither bytes (as in 4000000000, 4G, 3.5GiB) nor a percentage (as in 80%%)", s)
+	if s == "" {
+		return standard, nil
+	}
+	if p, ok := strings.CutSuffix(s, "%"); ok {
+		v, err := strconv.ParseFloat(strings.TrimSpace(p), 64)
+		if err != nil || !(v > 0 && v <= 100) {
+			return 0, bad
+		}
+		return int64(float64(standard) * v / 80), nil
+	}
+	unit := 1.0
+	lower := strings.ToLower(s)
+	for _, u := range []struct {
+		suffix string
+		bytes  float64
+	}{{"kib", 1 << 10}, {"mib", 1 << 20}, {"gib", 1 << 30}, {"kb", 1e3}, {"mb", 1e6}, {"gb", 1e9}, {"k", 1 << 10}, {"m", 1 << 20}, {"g", 1 << 30}} {
+		if p, ok := strings.CutSuffix(lower, u.suffix); ok {
+			lower, unit = strings.TrimSpace(p), u.bytes
+			break
+		}
+	}
+	v, err := strconv.ParseFloat(lower, 64)
+	if err != nil || !(v*unit >= 1) || v*unit > math.MaxInt64/2 {
+		return 0, bad
+	}
+	return int64(v * unit), nil
+}
+
+// Name returns the device's name and driver.
+func (d *Device) Name() string { return d.dev.Info().Name }
+
+// Driver returns the driver's name and version.
+func (d *Device) Driver() string { return d.dev.Info().Driver }
+
+// Note returns what the user should know about the choice of device, or "".
+func (d *Device) Note() string { return d.note }
+
+// Budget returns the hard ceiling of device memory, in bytes.
+func (d *Device) Budget() int64 { return d.dev.Budget() }
+
+// ValidationMessages returns what the validation layer said, if VKSPLAT_VALIDATE=1 turned it on.
+func (d *Device) ValidationMessages() []string { return d.instance.Messages() }
+
+// Close closes the device. Everything made on it must be closed before.
+func (d *Device) Close() error { return errors.Join(d.dev.Close(), d.instance.Close()) }
+
+// DeviceSummary describes a device of the machine.
+type DeviceSummary struct {
+	Index       int         `json:"index"`
+	Name        string      `json:"name"`
+	Type        string      `json:"type"`
+	Driver      string      `json:"driver"`
+	API         string      `json:"api"`
+	UUID        string      `json:"uuid"`
+	MemoryBytes int64       `json:"memory_bytes"` // of the largest device-local heap
+	Usable      bool        `json:"usable"`
+	Missing     []string    `json:"missing,omitempty"` // what the device lacks
+	Limits      vk.Limits   `json:"limits"`
+	Features    vk.Features `json:"features"`
+}
+
+// ListDevices lists the machine's devices, usable or not.
+func ListDevices() ([]DeviceSummary, error) {
+	in, err := vk.Open(vk.InstanceOptions{})
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+	var list []DeviceSummary
+	for _, i := range in.Devices() {
+		s := DeviceSummary{Index: i.Index, Name: i.Name, Type: i.Type.String(), Driver: i.Driver, API: fmt.Sprint(i.API), UUID: i.UUID,
+			Usable: len(i.Missing) == 0, Missing: i.Missing, Limits: i.Limits, Features: i.Features}
+		for _, h := range i.Heaps {
+			if h.DeviceLocal {
+				s.MemoryBytes = max(s.MemoryBytes, h.Size)
+			}
+		}
+		list = append(list, s)
+	}
+	return list, nil
+}

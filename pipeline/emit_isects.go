@@ -1,0 +1,22 @@
+package pipeline
+
+import (
+	"vksplat/shaders"
+	"vksplat/shaders/layout"
+	"vksplat/vk"
+)
+
+// emitIsects writes the (tile, splat) pairs of a band and returns their tile ids and slots, which are to be sorted.
+func (v *view) emitIsects(band int) (ids, slots vk.Slice[uint32]) {
+	n := v.isectCapacity
+	ids = vk.ScratchOf[uint32](v.r, "tile_ids", n)
+	slots = vk.ScratchOf[uint32](v.r, "slot_ids", n)
+	v.splatFromSlot = vk.ScratchOf[uint32](v.r, "splat_from_slot", n)
+	v.r.Dispatch(&shaders.EmitIsects{
+		Params: v.f.params, Counters: v.counters, SplatFromRank: v.splatFromRank, FirstIsect: v.firstIsect,
+		Projected: v.projected, Extents: v.extents,
+		TileIds: ids, SplatFromSlot: v.splatFromSlot, SlotIds: slots,
+		Push: shaders.EmitIsectsPush{Band: uint32(band), NBands: uint32(v.bands)},
+	}, v.indirect(layout.ArgsVisible))
+	return ids, slots
+}

@@ -1,0 +1,322 @@
+package pipeline
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+
+	"vksplat/scene"
+	"vksplat/shaders/layout"
+	"vksplat/vk"
+)
+
+// Sizes of what one isect costs: tile id and slot, both double-buffered for the sort, its splat, its gradient, its share of the saved states.
+const bytesPerIsect = 4*4 + 4 + 36 + 16
+
+// unitKind is a sort of work. A unit is done whole or not at all.
+type unitKind int
+
+const (
+	unitStep   unitKind = iota // a training step
+	unitRefine                 // densification and pruning
+	unitReset                  // opacity reset
+	unitRender                 // a picture
+	nUnitKinds
+)
+
+// unit is one piece of work in the queue.
+type unit struct {
+	number uint32
+	kind   unitKind
+	step   int
+}
+
+// frame is what a unit in flight needs of its own. Several are in flight, so that the device never waits for the host.
+type frame struct {
+	params     vk.Slice[layout.StepParams] // [1], mapped
+	report     vk.Slice[layout.Report]     // [1], mapped
+	hostParams *layout.StepParams
+	hostReport *layout.Report
+	submission *vk.Submission
+	copier     *vk.Copier
+	programs   [nUnitKinds]*vk.Program
+	unit       unit
+	ticket     vk.Ticket // 0: nothing in flight
+}
+
+// engine is the device side that training and rendering share: the model, the buffers of a view, and the recorded programs.
+type engine struct {
+	dev   *vk.Device
+	model *model
+	pool  *vk.ScratchPool
+	sort  sortShape
+
+	maxPixels int // of any view
+	maxTiles  int
+	maxRows   int // rows of tiles
+
+	isectCapacity int // pairs that fit in one band
+	bands         int // bands that a view is processed in
+	split         [nUnitKinds][]int
+
+	counters vk.Slice[uint32]    // [N_COUNTERS]
+	args     vk.Slice[[3]uint32] // [N_ARGS]
+	target   vk.Slice[uint32]    // [maxPixels] RGBA8, or [3 maxPixels] float32: the photo of the step
+	picture  vk.Slice[[4]float32]
+	frames   []*frame
+	kinds    []unitKind
+	floats   bool // target holds float32
+}
+
+// newEngine makes an engine for views of the given cameras that runs units of the given kinds, inFlight at a time.
+func newEngine(dev *vk.Device, degree int, cameras []scene.Camera, kinds []unitKind, inFlight int, targetFloats bool) (*engine, error) {
+	e := &engine{dev: dev, pool: dev.NewScratchPool(), bands: 1, kinds: kinds, floats: targetFloats}
+	e.sort = chooseSort(dev.Info().Limits)
+	for i := range cameras {
+		c := &cameras[i]
+		if c.Width < 1 || c.Height < 1 || c.Width > 1<<15 || c.Height > 1<<15 {
+			return nil, fmt.Errorf("pipeline: create engine: view %s is %dx%d pixels, 1 to 32768 a side are possible", c.Name, c.Width, c.Height)
+		}
+		e.maxPixels = max(e.maxPixels, c.Width*c.Height)
+		e.maxTiles = max(e.maxTiles, tiles(c.Width)*tiles(c.Height))
+		e.maxRows = max(e.maxRows, tiles(c.Height))
+	}
+	var err error
+	if e.model, err = newModel(dev, degree); err != nil {
+		return nil, err
+	}
+	if err := e.allocate(inFlight); err != nil {
+		return nil, err
+	}
+	return e, nil
+}
+
+// allocate makes the buffers that live as long as the engine.
+func (e *engine) allocate(inFlight int) (err error) {
+	make32 := func(n int, name string) (s vk.Slice[uint32]) {
+		if err == nil {
+			s, err = vk.Make[uint32](e.dev, vk.DeviceLocal, n, name)
+		}
+		return s
+	}
+	e.counters = make32(layout.NCounters, "counters")
+	e.args = vk.Cast[[3]uint32](make32(3*layout.NArgs, "dispatch_args").View)
+	words := e.maxPixels
+	if e.floats {
+		words *= 3
+	}
+	e.target = make32(words, "target")
+	if err == nil && e.has(unitRender) {
+		e.picture, err = vk.Make[[4]float32](e.dev, vk.Readback, e.maxPixels, "picture")
+	}
+	for i := 0; i < inFlight && err == nil; i++ {
+		var f *frame
+		if f, err = newFrame(e.dev); err == nil {
+			e.frames = append(e.frames, f)
+		}
+	}
+	return err
+}
+
+func newFrame(dev *vk.Device) (f *frame, err error) {
+	f = &frame{submission: dev.NewSubmission()}
+	if f.params, err = vk.Make[layout.StepParams](dev, vk.Upload, 1, "params"); err != nil {
+		return nil, err
+	}
+	if f.report, err = vk.Make[layout.Report](dev, vk.Readback, 1, "report"); err != nil {
+		return nil, err
+	}
+	f.hostParams, f.hostReport = &vk.Host(f.params)[0], &vk.Host(f.report)[0]
+	*f.hostParams, *f.hostReport = layout.StepParams{}, layout.Report{}
+	f.copier, err = dev.NewCopier()
+	return f, err
+}
+
+func (e *engine) has(k unitKind) bool {
+	for _, x := range e.kinds {
+		if x == k {
+			return true
+		}
+	}
+	return false
+}
+
+// load makes s the model and chooses the first capacities.
+func (e *engine) load(s *scene.Splats, startCapacities, bands int) error {
+	if err := e.model.upload(s); err != nil {
+		return err
+	}
+	if n, err := strconv.Atoi(os.Getenv("VKSPLAT_BANDS")); err == nil {
+		bands = n
+	}
+	e.bands = min(max(bands, 1), e.maxRows)
+	want := max(1<<14, 4*e.maxTiles, 8*s.N) * max(startCapacities, 1)
+	e.isectCapacity = min(want, e.isectLimit()) &^ (layout.BucketSize - 1)
+	if e.isectCapacity == 0 {
+		return fmt.Errorf("pipeline: load model: %w: %d bytes", errTooSmall, e.dev.Budget())
+	}
+	return e.setCounters(uint32(s.N))
+}
+
+// setCounters sets the number of splats and clears everything else, failures included.
+func (e *engine) setCounters(n uint32) error {
+	r := vk.NewRecorder(e.dev)
+	r.Fill(e.counters.View, 0)
+	r.Fill(e.counters.At(layout.NSplats, 1).View, n)
+	return runOnce(e.dev, r, "set counters")
+}
+
+// isectLimit returns how many pairs the device can hold: by what one binding spans and by what the budget leaves.
+func (e *engine) isectLimit() int {
+	l := e.dev.Info().Limits
+	byRange := l.MaxStorageBufferRange / 36
+	s := e.dev.Stats()
+	perSplat := int64(e.model.capacity()) * 120
+	free := e.dev.Budget() - (s.Allocated - e.pool.Size()) - perSplat - int64(e.maxPixels)*80
+	byBudget := free * 9 / 10 / bytesPerIsect
+	return int(max(0, min(byRange, byBudget, 1<<31-1)))
+}
+
+// growIsects makes room for n pairs in a band, by larger buffers or, where those do not fit, by more bands.
+func (e *engine) growIsects(n uint32) error {
+	limit := e.isectLimit() &^ (layout.BucketSize - 1)
+	want := (int(min(uint64(n)*5/4, 1<<31-1)) + layout.BucketSize) &^ (layout.BucketSize - 1)
+	if want <= limit {
+		e.isectCapacity = max(want, e.isectCapacity)
+		return nil
+	}
+	if limit >= int(n) {
+		e.isectCapacity = limit
+		return nil
+	}
+	if e.bands >= e.maxRows {
+		return fmt.Errorf("pipeline: grow isects: %w: one row of tiles needs %d (tile, splat) pairs, %d fit", errTooSmall, n, limit)
+	}
+	e.isectCapacity = max(e.isectCapacity, limit)
+	e.bands = min(2*e.bands, e.maxRows)
+	return nil
+}
+
+// build records the programs of every frame. The device must be idle.
+func (e *engine) build() error {
+	for _, f := range e.frames {
+		for _, k := range e.kinds {
+			if f.programs[k] != nil {
+				if err := f.programs[k].Close(); err != nil {
+					return err
+				}
+				f.programs[k] = nil
+			}
+		}
+	}
+	// Twice: a program that needs a larger pool makes those before it stale; with the pool at its full size none does.
+	for round := range 2 {
+		for _, f := range e.frames {
+			for _, k := range e.kinds {
+				if p := f.programs[k]; p != nil && !p.Stale() {
+					continue
+				} else if p != nil {
+					if err := p.Close(); err != nil {
+						return err
+					}
+				}
+				r := vk.NewRecorder(e.dev)
+				e.record(r, f, k)
+				p, err := r.Build(unitNames[k], e.pool, vk.BuildOptions{SplitAfter: e.split[k]})
+				if err != nil {
+					return err
+				}
+				f.programs[k] = p
+			}
+		}
+		_ = round
+	}
+	return nil
+}
+
+var unitNames = [nUnitKinds]string{"step", "refine", "reset", "render"}
+
+// submit queues the program of u, whose params are set, on f. src is copied to the target first unless it is zero.
+func (e *engine) submit(f *frame, u unit, src vk.View) (err error) {
+	f.unit = u
+	f.submission.Reset()
+	if !src.IsZero() {
+		if err := f.copier.Record(e.target.View.Slice(0, src.Size()), src); err != nil {
+			return err
+		}
+		f.submission.Add(f.copier)
+	}
+	f.submission.Add(f.programs[u.kind])
+	f.ticket, err = e.dev.Submit(f.submission)
+	return err
+}
+
+// wait waits for what is in flight on f.
+func (e *engine) wait(f *frame) error {
+	if f.ticket == 0 {
+		return nil
+	}
+	err := e.dev.Wait(f.ticket)
+	f.ticket = 0
+	return err
+}
+
+// recover grows what a failed unit needed, and clears the failure. Nothing may be in flight.
+func (e *engine) recover(r *layout.Report) error {
+	if r.Failed&layout.FailedSplats != 0 {
+		if err := e.model.reserve(int(r.Needed)); err != nil {
+			return err
+		}
+	}
+	if r.Failed&layout.FailedIsects != 0 {
+		if err := e.growIsects(r.Needed); err != nil {
+			return err
+		}
+	}
+	if err := e.build(); err != nil {
+		return err
+	}
+	return e.setCounters(r.NSplats)
+}
+
+// runOnce builds, runs and frees a list without scratch.
+func runOnce(dev *vk.Device, r *vk.Recorder, name string) error {
+	pool := dev.NewScratchPool()
+	defer pool.Close()
+	p, err := r.Build(name, pool, vk.BuildOptions{NoTimings: true})
+	if err != nil {
+		return err
+	}
+	defer p.Close()
+	s := dev.NewSubmission()
+	s.Add(p)
+	t, err := dev.Submit(s)
+	if err != nil {
+		return err
+	}
+	return dev.Wait(t)
+}
+
+// close frees the engine. Device.Close frees what an error leaves.
+func (e *engine) close() error {
+	if err := e.dev.WaitIdle(); err != nil {
+		return err
+	}
+	for _, f := range e.frames {
+		for _, p := range f.programs {
+			if p != nil {
+				p.Close()
+			}
+		}
+		f.copier.Close()
+		e.dev.Free(f.params.View)
+		e.dev.Free(f.report.View)
+	}
+	for _, v := range []vk.View{e.counters.View, e.args.View, e.target.View, e.picture.View} {
+		if !v.IsZero() {
+			e.dev.Free(v)
+		}
+	}
+	e.model.close()
+	return e.pool.Close()
+}

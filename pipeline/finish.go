@@ -1,0 +1,17 @@
+package pipeline
+
+import (
+	"vksplat/shaders"
+	"vksplat/vk"
+)
+
+// finish tells the host how the unit went.
+func (v *view) finish(hasLoss bool) {
+	p := &shaders.Finish{Params: v.f.params, Counters: v.counters, Partials: v.partials, Report: v.f.report}
+	if hasLoss {
+		p.Push.HasLoss = 1
+	} else {
+		p.Partials = vk.Cast[[3]float32](v.counters.View) // not read
+	}
+	v.r.Dispatch(p, vk.Groups(1))
+}

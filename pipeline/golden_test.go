@@ -1,0 +1,292 @@
+package pipeline
+
+import (
+	"context"
+	"math"
+	"os"
+	"testing"
+
+	"vksplat/pipeline/ref"
+	"vksplat/scene"
+	"vksplat/shaders"
+	"vksplat/shaders/layout"
+	"vksplat/vk"
+)
+
+// TestGolden compares the device with vectors of an independent implementation: every .npz of GOLDEN_DIR, or of the repository's own copy.
+func TestGolden(t *testing.T) {
+	dir := os.Getenv("GOLDEN_DIR")
+	if dir == "" {
+		dir = "testdata/golden"
+	}
+	g, err := ref.LoadGolden(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range g.Renders {
+		t.Run(c.Name, func(t *testing.T) { goldenRender(t, c) })
+	}
+	for _, c := range g.Losses {
+		t.Run(c.Name, func(t *testing.T) { goldenLoss(t, c) })
+	}
+	for _, c := range g.Relocations {
+		t.Run(c.Name, func(t *testing.T) { goldenRelocation(t, c) })
+	}
+	for _, c := range g.Adams {
+		t.Run(c.Name, func(t *testing.T) { goldenAdam(t, c) })
+	}
+	for _, c := range g.Trains {
+		t.Run(c.Name, func(t *testing.T) { goldenTrain(t, c) })
+	}
+}
+
+// within fails the test unless got <= limit; a NaN fails too.
+func within(t *testing.T, name string, got, limit float64) {
+	t.Helper()
+	t.Logf("%-16s %.3g", name, got)
+	if !(got <= limit) {
+		t.Errorf("%s: %.3g exceeds %g", name, got, limit)
+	}
+}
+
+func goldenRender(t *testing.T, c *ref.RenderCase) {
+	g := runBackward(t, testDevice(t), c.Params, c.View, c.VRender, 1)
+	var rgb, alpha, means, conics, vMeans []float32
+	for _, px := range g.render {
+		rgb, alpha = append(rgb, px[:3]...), append(alpha, 1-px[3])
+	}
+	for name, r := range map[string]ref.PixelReport{"rgb": ref.PixelCompare(rgb, c.RGB, 3, 1e-4), "alpha": ref.PixelCompare(alpha, c.Alpha, 1, 1e-4)} {
+		t.Log(name, r)
+		if err := r.Check(1e-3, 0.01, 1e-5); err != nil {
+			t.Error(name, err)
+		}
+	}
+	for i := range g.projected {
+		means, conics = append(means, g.projected[i].Mean2d[:]...), append(conics, g.projected[i].Conic[:]...)
+		v := g.vProjected[i].Mean2d
+		if g.depthKeys[i] == layout.Culled {
+			v = [2]float32{}
+		}
+		vMeans = append(vMeans, v[:]...)
+	}
+	both := func(i int) bool { return g.depthKeys[i] != layout.Culled && c.Seen(i) }
+	within(t, "means2d", ref.RelNormWhere(means, c.Means2D, 2, both), 1e-4)
+	within(t, "conics", ref.RelNormWhere(conics, c.Conics, 3, both), 1e-4)
+	within(t, "v_means2d", ref.RelNorm(vMeans, c.VMeans2D), 1e-3)
+	p := g.params
+	got := [][]float32{p.Means, p.LogScales, p.Quats, p.LogitOpacities, p.SH}
+	want := [][]float32{c.VParams.Means, c.VParams.LogScales, c.VParams.Quats, c.VParams.LogitOpacities, c.VParams.SH}
+	for k, name := range []string{"v_means", "v_log_scales", "v_quats", "v_logit_opacities", "v_sh"} {
+		within(t, name, ref.RelNorm(got[k], want[k]), 1e-3)
+	}
+}
+
+// runList builds and runs a recorded list and hands back the views of read as host copies.
+func runList(t *testing.T, d *Device, r *vk.Recorder, read ...vk.View) [][]byte {
+	t.Helper()
+	out := make([]vk.View, len(read))
+	for i, v := range read {
+		var err error
+		if out[i], err = d.dev.Alloc(vk.Readback, v.Size(), "read back"); err != nil {
+			t.Fatal(err)
+		}
+		r.Copy(out[i], v)
+	}
+	if err := runOnce(d.dev, r, t.Name()); err != nil {
+		t.Fatal(err)
+	}
+	var bytes [][]byte
+	for _, v := range out {
+		bytes = append(bytes, append([]byte(nil), v.Host()...))
+		d.dev.Free(v)
+	}
+	return bytes
+}
+
+func bytesFloats(b []byte) []float32 {
+	out := make([]float32, len(b)/4)
+	for i := range out {
+		out[i] = math.Float32frombits(uint32(b[4*i]) | uint32(b[4*i+1])<<8 | uint32(b[4*i+2])<<16 | uint32(b[4*i+3])<<24)
+	}
+	return out
+}
+
+// uploadOf makes a mapped buffer that holds data.
+func uploadOf[T any](t *testing.T, d *Device, data []T) vk.Slice[T] {
+	t.Helper()
+	s, err := vk.Make[T](d.dev, vk.Upload, len(data), t.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	copy(vk.Host(s), data)
+	t.Cleanup(func() { d.dev.Free(s.View) })
+	return s
+}
+
+func goldenLoss(t *testing.T, c *ref.LossCase) {
+	d := testDevice(t)
+	e, err := newEngine(d.dev, 0, []scene.Camera{{Width: c.Width, Height: c.Height, Fx: 1, Fy: 1}}, nil, 1, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.close()
+	if err := e.setCounters(1); err != nil {
+		t.Fatal(err)
+	}
+	render := make([][4]float32, c.Width*c.Height)
+	for i := range render {
+		copy(render[i][:3], c.Image[3*i:3*i+3])
+	}
+	f := e.frames[0]
+	viewParams(&f.hostParams.View, &scene.Camera{Width: c.Width, Height: c.Height}, 0.01, 0, false, [3]float32{})
+	f.hostParams.SsimLambda = float32(c.Lambda)
+	if c.Same {
+		f.hostParams.SsimSame = 1
+	}
+	r := vk.NewRecorder(d.dev)
+	v := &view{engine: e, r: r, f: f}
+	v.begin()
+	v.render = uploadOf(t, d, render)
+	r.Copy(e.target.View, uploadOf(t, d, c.Target).View)
+	v.loss()
+	v.finish(true)
+	out := runList(t, d, r, v.vRender.View)
+	within(t, "loss", math.Abs(float64(f.hostReport.Loss)-c.Loss), 1e-6)
+	within(t, "l1", math.Abs(float64(f.hostReport.L1)-c.L1), 1e-6)
+	within(t, "ssim", math.Abs(float64(f.hostReport.Ssim)-c.SSIM), 1e-6)
+	var g []float32
+	for i, x := range bytesFloats(out[0]) {
+		if i%4 != 3 {
+			g = append(g, x)
+		}
+	}
+	within(t, "v_image", ref.RelNorm(g, c.VImage), 1e-4)
+}
+
+func goldenRelocation(t *testing.T, c *ref.RelocationCase) {
+	d := testDevice(t)
+	n := len(c.Opacities)
+	ratios := make([]uint32, n)
+	for i, x := range c.Ratios {
+		ratios[i] = uint32(x)
+	}
+	r := vk.NewRecorder(d.dev)
+	opacities := vk.ScratchOf[float32](r, "new_opacities", n)
+	scales := vk.ScratchOf[[3]float32](r, "new_scales", n)
+	r.Dispatch(&shaders.McmcRelocation{
+		Opacities: uploadOf(t, d, c.Opacities), Scales: vk.Cast[[3]float32](uploadOf(t, d, c.Scales).View), Ratios: uploadOf(t, d, ratios),
+		NewOpacities: opacities, NewScales: scales,
+		Push: shaders.McmcRelocationPush{N: uint32(n), MinOpacity: 0.005},
+	}, vk.Items(n, 256))
+	out := runList(t, d, r, opacities.View, scales.View)
+	within(t, "opacities", ref.RelNorm(bytesFloats(out[0]), c.NewOpacities), 1e-4)
+	within(t, "scales", ref.RelNorm(bytesFloats(out[1]), c.NewScales), 1e-4)
+}
+
+// goldenAdam feeds the given gradients to project_bwd_adam through a path where the chain rule is the identity up to a known factor: the colour of a
+// degree 0 splat in the middle of the view is sh0 times a constant, so v_sh0 = constant * v_color.
+func goldenAdam(t *testing.T, c *ref.AdamCase) {
+	d := testDevice(t)
+	n := len(c.Start) / 3
+	init := scene.NewSplats(n, 0)
+	for i := range n {
+		init.Means[3*i+2] = 1
+		init.Quats[4*i] = 1
+		copy(init.SH[3*i:3*i+3], c.Start[3*i:3*i+3])
+	}
+	cam := scene.Camera{Width: 16, Height: 16, Fx: 16, Fy: 16, Cx: 8, Cy: 8, R: [9]float64{1, 0, 0, 0, 1, 0, 0, 0, 1}}
+	e, err := newEngine(d.dev, 0, []scene.Camera{cam}, nil, 1, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.close()
+	if err := e.load(init, 1, 1); err != nil {
+		t.Fatal(err)
+	}
+	f := e.frames[0]
+	viewParams(&f.hostParams.View, &cam, 0.01, 0, false, [3]float32{})
+	keys := make([]uint32, n)
+	for i := range keys {
+		keys[i] = math.Float32bits(1)
+	}
+	const c0 = 0.28209479177387814
+	// A gradient passes the colour's clamp only where sh0 c0 + 0.5 > 0; the vectors' weights are far smaller than that.
+	for step, grads := range c.Grads {
+		cfg := DefaultConfig()
+		cfg.optimiserParams(f.hostParams, step, 1)
+		f.hostParams.LrSh0 = float32(c.LR)
+		v := make([]layout.ProjectedGrad, n)
+		for i := range v {
+			for k := range 3 {
+				v[i].Color[k] = float32(float64(grads[3*i+k]) / c0)
+			}
+		}
+		r := vk.NewRecorder(d.dev)
+		w := &view{engine: e, r: r, f: f}
+		w.begin()
+		w.depthKeys, w.vProjected = uploadOf(t, d, keys), uploadOf(t, d, v)
+		w.projectBwdAdam()
+		runList(t, d, r)
+	}
+	out, err := e.model.download(n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got, want []float64
+	for i := range c.Start {
+		if c.Start[i]*c0+0.5 <= 0.01 || c.End[i]*c0+0.5 <= 0.01 {
+			continue
+		}
+		got, want = append(got, float64(out.SH[i])-float64(c.Start[i])), append(want, float64(c.End[i])-float64(c.Start[i]))
+	}
+	if len(got) < len(c.Start)/2 {
+		t.Fatalf("only %d of %d weights are above the colour's clamp", len(got), len(c.Start))
+	}
+	t.Logf("%d of %d weights", len(got), len(c.Start))
+	within(t, "adam", ref.RelNorm(got, want), 1e-3)
+}
+
+// trainerOf prepares the training run of c: its views in its order, no densification.
+func trainerOf(t *testing.T, d *Device, c *ref.TrainCase) *Trainer {
+	t.Helper()
+	cfg := DefaultConfig()
+	cfg.Iterations, cfg.SHInterval, cfg.SSIMSame, cfg.RefineEvery = len(c.Order), c.SHDegreeInterval, true, 0
+	cfg.SHDegree = c.Init.Degree
+	views := make([]TrainView, len(c.Views))
+	for i, v := range c.Views {
+		img := scene.Image{Width: c.Width, Height: c.Height}
+		for p := range c.Width * c.Height {
+			img.Pix = append(img.Pix, c.Images[i][3*p], c.Images[i][3*p+1], c.Images[i][3*p+2], 255)
+		}
+		views[i] = TrainView{Camera: cameraOf(v), Image: img}
+	}
+	tr, err := NewTrainer(d, views, splatsOf(c.Init), c.SceneScale, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tr.order, tr.fixedOrder = c.Order, true
+	return tr
+}
+
+func goldenTrain(t *testing.T, c *ref.TrainCase) {
+	tr := trainerOf(t, testDevice(t), c)
+	defer tr.Close()
+	var worst, lossOut, lossRef, psnrOut, psnrRef float64
+	last := len(c.Order) - 20
+	err := tr.Run(context.Background(), func(p Progress) {
+		s := p.Step - 1
+		if s < 100 {
+			worst = math.Max(worst, math.Abs(float64(p.Loss)/c.Loss[s]-1))
+		}
+		if s >= last {
+			lossOut, lossRef = lossOut+float64(p.Loss), lossRef+c.Loss[s]
+			psnrOut, psnrRef = psnrOut-10*math.Log10(float64(p.MSE)), psnrRef+c.PSNR[s]
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	within(t, "first losses", worst, 0.005)
+	within(t, "last losses", math.Abs(lossOut/lossRef-1), 0.005)
+	within(t, "last PSNR", math.Abs(psnrOut-psnrRef)/20, 0.05)
+}

@@ -1,0 +1,153 @@
+package pipeline
+
+import (
+	"os"
+	"testing"
+
+	"vksplat/pipeline/ref"
+	"vksplat/scene"
+	"vksplat/shaders"
+	"vksplat/shaders/layout"
+	"vksplat/vk"
+)
+
+// testDevice opens the device that VKSPLAT_DEVICE names, or the best one. With VKSPLAT_VALIDATE=1 the test fails if the validation layer complained.
+func testDevice(t testing.TB) *Device {
+	t.Helper()
+	d, err := OpenDevice(DeviceOptions{Select: os.Getenv("VKSPLAT_DEVICE")})
+	if err != nil {
+		t.Fatal(err, Hint(err))
+	}
+	t.Cleanup(func() {
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+		for _, m := range d.ValidationMessages() {
+			t.Error("validation:", m)
+		}
+	})
+	return d
+}
+
+// splatsOf converts reference parameters to a host model.
+func splatsOf(p *ref.Params[float32]) *scene.Splats {
+	return &scene.Splats{N: p.N, Degree: p.Degree, Means: p.Means, Quats: p.Quats, LogScales: p.LogScales, LogitOpacities: p.LogitOpacities, SH: p.SH}
+}
+
+// cameraOf converts a reference view to a camera.
+func cameraOf(v *ref.View[float32]) scene.Camera {
+	c := scene.Camera{Width: v.Width, Height: v.Height, Fx: float64(v.Fx), Fy: float64(v.Fy), Cx: float64(v.Cx), Cy: float64(v.Cy)}
+	if v.Fisheye {
+		c.Model = scene.Fisheye
+	}
+	for i := range 9 {
+		c.R[i] = float64(v.R[i])
+	}
+	for i := range 3 {
+		c.T[i] = float64(v.T[i])
+	}
+	return c
+}
+
+// gradients is what the device computes for one view and given gradients of its pixels.
+type gradients struct {
+	projected  []layout.Projected
+	depthKeys  []uint32
+	render     [][4]float32
+	vProjected []layout.ProjectedGrad
+	params     *scene.Splats // dL/d(parameter)
+	report     layout.Report
+}
+
+// runBackward runs the passes of a step with vRender in place of the loss, and project_bwd in place of the optimiser.
+func runBackward(t testing.TB, d *Device, p *ref.Params[float32], v *ref.View[float32], vRender [][4]float32, bands int) *gradients {
+	t.Helper()
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	e, err := newEngine(d.dev, p.Degree, []scene.Camera{cameraOf(v)}, nil, 1, false)
+	must(err)
+	defer func() { must(e.close()) }()
+	must(e.load(splatsOf(p), 16, bands))
+	f := e.frames[0]
+	c := cameraOf(v)
+	viewParams(&f.hostParams.View, &c, float64(v.Near), v.SHDegree, v.Antialiased, v.Background)
+
+	n, pixels := e.model.capacity(), e.maxPixels
+	up, err := vk.Make[[4]float32](d.dev, vk.Upload, pixels, "v_render")
+	must(err)
+	copy(vk.Host(up), vRender)
+	back := map[string]vk.View{}
+	read := func(name string, size int64) vk.View {
+		b, err := d.dev.Alloc(vk.Readback, size, name)
+		must(err)
+		back[name] = b
+		return b
+	}
+	defer func() {
+		d.dev.Free(up.View)
+		for _, b := range back {
+			d.dev.Free(b)
+		}
+	}()
+
+	r := vk.NewRecorder(d.dev)
+	w := &view{engine: e, r: r, f: f}
+	w.begin()
+	w.project()
+	w.sortDepth()
+	w.vRender = vk.ScratchOf[[4]float32](r, "v_render", pixels)
+	r.Copy(w.vRender.View, up.View)
+	scratch(r, &w.vProjected, "v_projected", n)
+	r.Fill(w.vProjected.View, 0)
+	for band := range e.bands {
+		w.makeIsects(band)
+		w.rasterize(band, true)
+		w.rasterizeBwd()
+		w.reduceSlots(band)
+	}
+	grads := vk.ScratchOf[float32](r, "v_params", e.model.nParams*e.model.chunkSplats*len(e.model.chunks))
+	r.Fill(grads.View, 0)
+	size := e.model.nParams * e.model.chunkSplats
+	for i, chunk := range e.model.chunks {
+		r.Dispatch(&shaders.ProjectBwd{
+			Params: f.params, Counters: e.counters, DepthKeys: w.depthKeys, VProjected: w.vProjected, Chunk: chunk, VParams: grads.At(i*size, size),
+			Push: shaders.ProjectBwdPush{FirstId: uint32(i * e.model.chunkSplats), ChunkSplats: uint32(e.model.chunkSplats)},
+		}, vk.Items(e.model.chunkSplats, 256))
+	}
+	w.finish(false)
+	for name, x := range map[string]vk.View{"projected": w.projected.View, "depth_keys": w.depthKeys.View, "render": w.render.View, "v_projected": w.vProjected.View, "v_params": grads.View} {
+		r.Copy(read(name, x.Size()), x)
+	}
+	must(r.Err())
+	prog, err := r.Build("backward", e.pool, vk.BuildOptions{})
+	must(err)
+	defer prog.Close()
+	s := d.dev.NewSubmission()
+	s.Add(prog)
+	ticket, err := d.dev.Submit(s)
+	must(err)
+	must(d.dev.Wait(ticket))
+
+	g := &gradients{
+		projected:  append([]layout.Projected(nil), vk.Host(vk.Cast[layout.Projected](back["projected"]))[:p.N]...),
+		depthKeys:  append([]uint32(nil), vk.Host(vk.Cast[uint32](back["depth_keys"]))[:p.N]...),
+		render:     append([][4]float32(nil), vk.Host(vk.Cast[[4]float32](back["render"]))...),
+		vProjected: append([]layout.ProjectedGrad(nil), vk.Host(vk.Cast[layout.ProjectedGrad](back["v_projected"]))[:p.N]...),
+		params:     scene.NewSplats(p.N, p.Degree),
+		report:     *f.hostReport,
+	}
+	rows := vk.Host(vk.Cast[float32](back["v_params"]))
+	for i := range p.N {
+		for row := range e.model.nParams {
+			*rowValue(g.params, row, i) = rows[(i/e.model.chunkSplats*e.model.nParams+row)*e.model.chunkSplats+i%e.model.chunkSplats]
+		}
+	}
+	if g.report.Failed != 0 {
+		t.Fatalf("the view failed: %+v", g.report)
+	}
+	return g
+}

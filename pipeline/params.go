@@ -1,0 +1,66 @@
+package pipeline
+
+import (
+	"math"
+
+	"vksplat/scene"
+	"vksplat/shaders/layout"
+)
+
+func tiles(pixels int) int { return (pixels + layout.TileSize - 1) / layout.TileSize }
+
+// viewParams fills what kernels need to know of a camera. Degree is the SH degree to evaluate.
+func viewParams(v *layout.View, c *scene.Camera, near float64, degree int, antialiased bool, background [3]float32) {
+	for i, x := range c.R {
+		v.Rot[i] = float32(x)
+	}
+	for i, x := range c.T {
+		v.Trans[i] = float32(x)
+	}
+	v.Focal = [2]float32{float32(c.Fx), float32(c.Fy)}
+	v.Center = [2]float32{float32(c.Cx), float32(c.Cy)}
+	v.Width, v.Height = uint32(c.Width), uint32(c.Height)
+	v.TileWidth, v.TileHeight = uint32(tiles(c.Width)), uint32(tiles(c.Height))
+	v.CameraModel = layout.CameraPinhole
+	if c.Model == scene.Fisheye {
+		v.CameraModel = layout.CameraFisheye
+	}
+	v.Near = float32(near)
+	v.ShDegree = uint32(degree)
+	v.Antialiased = 0
+	if antialiased {
+		v.Antialiased = 1
+	}
+	v.Background = background
+}
+
+// optimiserParams fills the learning rates and Adam's bias corrections of a step counted from 0.
+func (c *Config) optimiserParams(p *layout.StepParams, step int, sceneScale float64) {
+	decay := math.Pow(c.LRMeansFinal, float64(step)/float64(c.Iterations))
+	p.LrMeans = float32(c.LRMeans * sceneScale * decay)
+	p.LrQuats = float32(c.LRQuats)
+	p.LrLogScales = float32(c.LRLogScales)
+	p.LrLogitOpacity = float32(c.LRLogitOpacity)
+	p.LrSh0 = float32(c.LRSH0)
+	p.LrShn = float32(c.LRSHN)
+	t := float64(step + 1)
+	p.InvBias1 = float32(1 / (1 - math.Pow(layout.AdamBeta1, t)))
+	p.InvSqrtBias2 = float32(1 / math.Sqrt(1-math.Pow(layout.AdamBeta2, t)))
+	p.SsimLambda = float32(c.SSIMLambda)
+	p.SsimSame = 0
+	if c.SSIMSame {
+		p.SsimSame = 1
+	}
+}
+
+// strategyParams fills the thresholds of the default strategy after a step counted from 0.
+func (c *Config) strategyParams(p *layout.StepParams, step int, sceneScale float64) {
+	p.GrowGrad2d = float32(c.GrowGrad2D)
+	p.GrowScale = float32(c.GrowScale * sceneScale)
+	p.PruneOpacity = float32(c.PruneOpacity)
+	p.PruneScale = 0
+	if c.ResetEvery > 0 && step > c.ResetEvery {
+		p.PruneScale = float32(c.PruneScale * sceneScale)
+	}
+	p.ResetLogit = float32(math.Log(c.ResetOpacity / (1 - c.ResetOpacity)))
+}

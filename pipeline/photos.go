@@ -1,0 +1,80 @@
+package pipeline
+
+import (
+	"vksplat/vk"
+)
+
+// photos hold the training photos for the device: all of them in device memory where they take at most a quarter of the budget, else in a ring that the
+// host fills a step ahead.
+type photos struct {
+	dev      *vk.Device
+	views    []TrainView
+	resident []vk.Slice[uint32] // per view, RGBA8
+	ring     []vk.Slice[uint32] // per frame in flight, mapped
+}
+
+func newPhotos(dev *vk.Device, views []TrainView, inFlight int) (*photos, error) {
+	p := &photos{dev: dev, views: views}
+	var total int64
+	most := 0
+	for i := range views {
+		total += int64(len(views[i].Image.Pix))
+		most = max(most, len(views[i].Image.Pix)/4)
+	}
+	for range inFlight {
+		s, err := vk.Make[uint32](dev, vk.Upload, most, "photo staging")
+		if err != nil {
+			return nil, err
+		}
+		p.ring = append(p.ring, s)
+	}
+	if total > dev.Budget()/4 {
+		return p, nil
+	}
+	return p, p.moveIn()
+}
+
+// moveIn uploads every photo.
+func (p *photos) moveIn() error {
+	for i := range p.views {
+		s, err := vk.Make[uint32](p.dev, vk.DeviceLocal, len(p.views[i].Image.Pix)/4, "photo")
+		if err != nil {
+			return err
+		}
+		p.resident = append(p.resident, s)
+		r := vk.NewRecorder(p.dev)
+		r.Copy(s.View, p.stage(0, i))
+		if err := runOnce(p.dev, r, "upload photo"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// stage copies photo i to a slot of the ring.
+func (p *photos) stage(slot, i int) vk.View {
+	pix := p.views[i].Image.Pix
+	v := p.ring[slot].View.Slice(0, int64(len(pix)))
+	copy(v.Host(), pix)
+	return v
+}
+
+// source returns where the device finds photo i for a step on a frame whose last step is done.
+func (p *photos) source(slot, i int) vk.View {
+	if p.resident != nil {
+		return p.resident[i].View
+	}
+	return p.stage(slot, i)
+}
+
+func (p *photos) close() error {
+	if err := p.dev.WaitIdle(); err != nil {
+		return err
+	}
+	for _, s := range append(p.resident, p.ring...) {
+		if err := p.dev.Free(s.View); err != nil {
+			return err
+		}
+	}
+	return nil
+}

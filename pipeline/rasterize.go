@@ -1,0 +1,25 @@
+package pipeline
+
+import (
+	"vksplat/shaders"
+	"vksplat/shaders/layout"
+	"vksplat/vk"
+)
+
+// rasterize blends a band's tiles. Without keep nothing is saved for a backward pass.
+func (v *view) rasterize(band int, keep bool) {
+	scratch(v.r, &v.render, "render", v.maxPixels)
+	lastIDs, states, buckets := 0, 0, 0
+	if keep {
+		lastIDs, states, buckets = v.maxPixels, v.isectCapacity/layout.BucketSize*layout.TilePixels, v.isectCapacity/layout.BucketSize+v.maxTiles
+	}
+	v.lastIDs = vk.ScratchOf[uint32](v.r, "last_ids", lastIDs)
+	v.states = vk.ScratchOf[[4]float32](v.r, "states", states)
+	v.buckets = vk.ScratchOf[uint32](v.r, "tile_from_bucket", buckets)
+	v.r.Dispatch(&shaders.Rasterize{
+		Params: v.f.params, TileOffsets: v.tileOffsets, SlotFromIsect: v.slotFromIsect, SplatFromSlot: v.splatFromSlot, Projected: v.projected,
+		Render: v.render, LastIds: v.lastIDs, States: v.states, TileFromBucket: v.buckets,
+		Push: shaders.RasterizePush{Band: uint32(band), NBands: uint32(v.bands)},
+		Spec: shaders.RasterizeSpec{KeepStates: keep},
+	}, v.indirect(layout.ArgsTiles))
+}

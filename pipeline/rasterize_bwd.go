@@ -1,0 +1,18 @@
+package pipeline
+
+import (
+	"vksplat/shaders"
+	"vksplat/shaders/layout"
+	"vksplat/vk"
+)
+
+// rasterizeBwd computes the gradient of every (tile, splat) pair of the band that was rasterized last.
+func (v *view) rasterizeBwd() {
+	v.vSlots = vk.ScratchOf[layout.ProjectedGrad](v.r, "v_slots", v.isectCapacity)
+	v.r.Dispatch(&shaders.RasterizeBwd{
+		Params: v.f.params, Counters: v.counters, TileOffsets: v.tileOffsets, SlotFromIsect: v.slotFromIsect, SplatFromSlot: v.splatFromSlot,
+		Projected: v.projected, Render: v.render, LastIds: v.lastIDs, States: v.states, VRender: v.vRender, TileFromBucket: v.buckets,
+		VSlots: v.vSlots,
+		Spec:   shaders.RasterizeBwdSpec{WorkgroupSize: v.sort.subgroup, SubgroupSize: v.sort.subgroup},
+	}, v.indirect(layout.ArgsBuckets))
+}

@@ -1,0 +1,167 @@
+package ref
+
+import "math"
+
+// twin: loss loss_grad
+
+// SSIM (Wang et al. 2004) with an 11x11 Gaussian window of sigma 1.5 on images of range [0, 1].
+const (
+	SSIMRadius = 5
+	ssimSigma  = 1.5
+	ssimC1     = 0.01 * 0.01
+	ssimC2     = 0.03 * 0.03
+)
+
+// LossConfig says how a rendering is compared with its photo.
+type LossConfig[T Real] struct {
+	Lambda T    // weight of 1 - SSIM; 1 - Lambda is that of L1
+	Same   bool // average the windows of all pixels, zero beyond the border; otherwise only windows inside the image
+}
+
+// LossResult is the value of the loss, its parts, and its gradient.
+type LossResult[T Real] struct {
+	Loss, L1, SSIM T
+	MSE            T      // mean squared error of the rendering as it is, unclamped
+	VRender        [][4]T // [P] dL/d(r, g, b, alpha); the last is 0
+}
+
+// Loss is (1 - lambda) mean|x - y| + lambda (1 - mean SSIM) of the unclamped rendering x [P] and the photo y [P*3].
+// Where no window lies inside the image, SSIM is 0 and has no gradient. The gradient of |x - y| is 0 where x = y.
+func Loss[T Real](render [][4]T, target []T, width, height int, c LossConfig[T]) *LossResult[T] {
+	n := width * height
+	r := &LossResult[T]{VRender: make([][4]T, n)}
+	var l1, mse, ssim float64
+	s := ssimPlane[T]{width: width, height: height, same: c.Same, weights: ssimWeights[T]()}
+	x, y := make([]T, n), make([]T, n)
+	for ch := range 3 {
+		for p := range n {
+			x[p], y[p] = render[p][ch], target[3*p+ch]
+		}
+		sum, grad := s.compare(x, y)
+		ssim += sum
+		for p := range n {
+			d := x[p] - y[p]
+			l1 += float64(abs(d))
+			mse += float64(d * d)
+			sign := T(0)
+			if d > 0 {
+				sign = 1
+			} else if d < 0 {
+				sign = -1
+			}
+			r.VRender[p][ch] = (1-c.Lambda)*sign/T(3*n) - c.Lambda*grad[p]/T(s.terms())
+		}
+	}
+	r.L1, r.MSE, r.SSIM = T(l1/float64(max(1, 3*n))), T(mse/float64(max(1, 3*n))), T(ssim/float64(s.terms()))
+	r.Loss = (1-c.Lambda)*r.L1 + c.Lambda*(1-r.SSIM)
+	return r
+}
+
+// ssimWeights returns the window along one axis, normalised.
+func ssimWeights[T Real]() (w [2*SSIMRadius + 1]T) {
+	var sum float64
+	g := func(k int) float64 {
+		return math.Exp(-float64((k-SSIMRadius)*(k-SSIMRadius)) / (2 * ssimSigma * ssimSigma))
+	}
+	for k := range w {
+		sum += g(k)
+	}
+	for k := range w {
+		w[k] = T(g(k) / sum)
+	}
+	return w
+}
+
+// ssimPlane compares one channel.
+type ssimPlane[T Real] struct {
+	width, height int
+	same          bool
+	weights       [2*SSIMRadius + 1]T
+}
+
+// terms is the number of windows and channels that the mean runs over, at least 1.
+func (s *ssimPlane[T]) terms() int {
+	w, h := s.width, s.height
+	if !s.same {
+		w, h = max(0, w-2*SSIMRadius), max(0, h-2*SSIMRadius)
+	}
+	return max(1, 3*w*h)
+}
+
+// counts reports whether the window around (x, y) is averaged.
+func (s *ssimPlane[T]) counts(x, y int) bool {
+	return s.same || x >= SSIMRadius && y >= SSIMRadius && x < s.width-SSIMRadius && y < s.height-SSIMRadius
+}
+
+// blur convolves a plane with the window, zero beyond the border.
+func (s *ssimPlane[T]) blur(in []T) []T {
+	rows, out := make([]T, len(in)), make([]T, len(in))
+	for y := range s.height {
+		for x := range s.width {
+			for k := max(0, SSIMRadius-x); k < min(len(s.weights), s.width-x+SSIMRadius); k++ {
+				rows[y*s.width+x] += s.weights[k] * in[y*s.width+x+k-SSIMRadius]
+			}
+		}
+	}
+	for y := range s.height {
+		for k := max(0, SSIMRadius-y); k < min(len(s.weights), s.height-y+SSIMRadius); k++ {
+			from := (y + k - SSIMRadius) * s.width
+			for x := range s.width {
+				out[y*s.width+x] += s.weights[k] * rows[from+x]
+			}
+		}
+	}
+	return out
+}
+
+// product returns the element-wise product.
+func product[T Real](a, b []T) []T {
+	c := make([]T, len(a))
+	for i := range c {
+		c[i] = a[i] * b[i]
+	}
+	return c
+}
+
+// compare returns the sum of SSIM over the windows that count and its gradient by x.
+func (s *ssimPlane[T]) compare(x, y []T) (sum float64, grad []T) {
+	muX, muY := s.blur(x), s.blur(y)
+	xx, yy, xy := s.blur(product(x, x)), s.blur(product(y, y)), s.blur(product(x, y))
+	vMu, vXX, vXY := make([]T, len(x)), make([]T, len(x)), make([]T, len(x))
+	for p := range x {
+		if !s.counts(p%s.width, p/s.width) {
+			continue
+		}
+		mx, my := muX[p], muY[p]
+		a1, a2 := 2*mx*my+ssimC1, 2*(xy[p]-mx*my)+ssimC2
+		b1, b2 := mx*mx+my*my+ssimC1, (xx[p]-mx*mx)+(yy[p]-my*my)+ssimC2
+		ssim := a1 * a2 / (b1 * b2)
+		sum += float64(ssim)
+		// Partial derivatives by the blurred quantities, the variances depending on mx too.
+		vXX[p] = -ssim / b2
+		vXY[p] = 2 * a1 / (b1 * b2)
+		vMu[p] = 2*my*a2/(b1*b2) - 2*mx*ssim/b1 - 2*mx*vXX[p] - my*vXY[p]
+	}
+	// The window is symmetric: the transposed blur is the blur.
+	gMu, gXX, gXY := s.blur(vMu), s.blur(vXX), s.blur(vXY)
+	for p := range gMu {
+		gMu[p] += 2*x[p]*gXX[p] + y[p]*gXY[p]
+	}
+	return sum, gMu
+}
+
+// TargetFromRGBA8 decodes a photo, 4 bytes a pixel with straight alpha, over the background. [P*3]
+func TargetFromRGBA8[T Real](pix []uint8, background [3]T) []T {
+	target := make([]T, len(pix)/4*3)
+	for p := range len(pix) / 4 {
+		a := T(pix[4*p+3]) / 255
+		for ch, bg := range background {
+			c := T(pix[4*p+ch]) / 255
+			if pix[4*p+3] != 255 {
+				c = c*a + bg*(1-a)
+			}
+			target[3*p+ch] = c
+		}
+	}
+	return target
+}

@@ -1,0 +1,109 @@
+package ref
+
+// Params holds one value per parameter of a model: the parameters themselves, a moment of each, or a gradient of each.
+type Params[T Real] struct {
+	N              int // splats
+	Degree         int // of the stored spherical harmonics, 0 to 3
+	Means          []T // [3N] world
+	Quats          []T // [4N] w, x, y, z, not normalised
+	LogScales      []T // [3N] log of world units
+	LogitOpacities []T // [N]
+	SH             []T // [N*K*3] coefficient-major, K = (Degree+1)^2; coefficient 0 is sh0
+}
+
+// NewParams returns n splats of zeros.
+func NewParams[T Real](n, degree int) *Params[T] {
+	k := (degree + 1) * (degree + 1)
+	return &Params[T]{
+		N: n, Degree: degree, Means: make([]T, 3*n), Quats: make([]T, 4*n), LogScales: make([]T, 3*n),
+		LogitOpacities: make([]T, n), SH: make([]T, 3*k*n),
+	}
+}
+
+// Coefficients returns K, the number of spherical harmonics coefficients per colour channel.
+func (p *Params[T]) Coefficients() int { return (p.Degree + 1) * (p.Degree + 1) }
+
+// Tensors returns the five arrays with their widths per splat, in storage order: means, quats, log_scales, logit_opacities, sh.
+func (p *Params[T]) Tensors() [5]Tensor[T] {
+	return [5]Tensor[T]{
+		{"means", 3, p.Means}, {"quats", 4, p.Quats}, {"log_scales", 3, p.LogScales},
+		{"logit_opacities", 1, p.LogitOpacities}, {"sh", 3 * p.Coefficients(), p.SH},
+	}
+}
+
+// Tensor is one array of Params.
+type Tensor[T Real] struct {
+	Name  string
+	Width int // elements per splat
+	Data  []T // [N*Width]
+}
+
+// Clone returns a deep copy.
+func (p *Params[T]) Clone() *Params[T] {
+	c := NewParams[T](p.N, p.Degree)
+	to := c.Tensors()
+	for i, from := range p.Tensors() {
+		copy(to[i].Data, from.Data)
+	}
+	return c
+}
+
+// copySplat copies splat from of src to splat to of p. The degrees must agree.
+func (p *Params[T]) copySplat(to int, src *Params[T], from int) {
+	dst := p.Tensors()
+	for i, s := range src.Tensors() {
+		copy(dst[i].Data[to*s.Width:(to+1)*s.Width], s.Data[from*s.Width:(from+1)*s.Width])
+	}
+}
+
+// zeroSplat sets every value of splat i to zero.
+func (p *Params[T]) zeroSplat(i int) {
+	for _, t := range p.Tensors() {
+		clear(t.Data[i*t.Width : (i+1)*t.Width])
+	}
+}
+
+func (p *Params[T]) mean(i int) vec3[T]     { return vec3[T](p.Means[3*i : 3*i+3]) }
+func (p *Params[T]) logScale(i int) vec3[T] { return vec3[T](p.LogScales[3*i : 3*i+3]) }
+func (p *Params[T]) quat(i int) [4]T        { return [4]T(p.Quats[4*i : 4*i+4]) }
+
+// scales returns the activated scales of splat i.
+func (p *Params[T]) scales(i int) vec3[T] {
+	s := p.logScale(i)
+	return vec3[T]{exp(s[0]), exp(s[1]), exp(s[2])}
+}
+
+// ConvertParams copies parameters into another arithmetic.
+func ConvertParams[To, From Real](p *Params[From]) *Params[To] {
+	c := NewParams[To](p.N, p.Degree)
+	to := c.Tensors()
+	for i, from := range p.Tensors() {
+		copy(to[i].Data, ConvertSlice[To](from.Data))
+	}
+	return c
+}
+
+// ConvertSlice copies numbers into another arithmetic.
+func ConvertSlice[To, From Real](x []From) []To {
+	y := make([]To, len(x))
+	for i, v := range x {
+		y[i] = To(v)
+	}
+	return y
+}
+
+// Model is a model in training: parameters, Adam's first and second moments, and the statistics of the default strategy.
+type Model[T Real] struct {
+	Params[T]
+	M, V   Params[T]
+	Grad2D []T // [N] sum of scaled 2D gradient norms
+	Count  []T // [N] steps in which the splat was visible
+}
+
+// NewModel wraps parameters with zero moments and statistics. It shares the arrays of p.
+func NewModel[T Real](p *Params[T]) *Model[T] {
+	return &Model[T]{
+		Params: *p, M: *NewParams[T](p.N, p.Degree), V: *NewParams[T](p.N, p.Degree),
+		Grad2D: make([]T, p.N), Count: make([]T, p.N),
+	}
+}

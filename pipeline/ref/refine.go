@@ -1,0 +1,160 @@
+package ref
+
+// twin: refine_classify refine_plan refine_holes refine_place refine_update refine_commit
+
+// splitShrink is ln 1.6: children of a split are 1.6 times smaller (Kerbl et al. 2023, section 5.2).
+const splitShrink = 0.4700036292457356
+
+// Action is what refinement decides for a splat.
+type Action uint32
+
+// Values of Action.
+const (
+	Keep Action = iota
+	Duplicate
+	Split
+	Prune
+)
+
+// RefineConfig holds the thresholds of one refinement of the default strategy.
+type RefineConfig[T Real] struct {
+	GrowGrad2D   T   // mean 2D gradient above which a splat grows
+	GrowScale    T   // largest scale up to which it is duplicated rather than split, world units
+	PruneOpacity T   // opacity below which it is pruned
+	PruneScale   T   // largest scale above which it is pruned, world units; 0: never
+	Cap          int // ceiling of the number of splats: growth beyond it does not happen, in the order of ids
+	Seed         uint64
+	Step         uint32
+}
+
+// RefinePlan is what a refinement will do.
+type RefinePlan struct {
+	Actions []Action // [N] before the ceiling
+	New     int      // splats added
+	Holes   int      // splats pruned
+	After   int      // splats then
+	Wanted  int      // splats that growth would have added without the ceiling
+}
+
+// Classify decides for every splat. Growth comes first and pruning judges its result: the children of a split by their own scale.
+// Conditions are phrased to keep only what is known to be good, so that a NaN is pruned.
+func Classify[T Real](model *Model[T], c RefineConfig[T]) RefinePlan {
+	plan := RefinePlan{Actions: make([]Action, model.N)}
+	for i := range model.N {
+		s := model.logScale(i)
+		scale := exp(max(s[0], s[1], s[2]))
+		action, result := Keep, scale
+		if model.Grad2D[i]/max(model.Count[i], 1) > c.GrowGrad2D {
+			action = Duplicate
+			if !(scale <= c.GrowScale) {
+				action, result = Split, scale/1.6
+			}
+		}
+		good := Sigmoid(model.LogitOpacities[i]) >= c.PruneOpacity
+		if c.PruneScale == 0 {
+			good = good && result < 3.4e38
+		} else {
+			good = good && result <= c.PruneScale
+		}
+		if !good {
+			action = Prune
+			plan.Holes++
+		} else if action != Keep {
+			plan.Wanted++
+		}
+		plan.Actions[i] = action
+	}
+	plan.New = min(plan.Wanted, max(0, c.Cap-(model.N-plan.Holes)))
+	plan.After = model.N - plan.Holes + plan.New
+	return plan
+}
+
+// Refine runs one refinement: duplicates, splits and prunes, in place and in a fixed order. Items to place are the new splats by parent, then the
+// splats that live on at or beyond the new count; places are the holes below the new count, then the ids from the old count on. Item k goes to
+// place k. Added splats and both children of a split start with zero moments; the statistics of all start anew.
+func Refine[T Real](model *Model[T], c RefineConfig[T]) RefinePlan {
+	plan := Classify(model, c)
+	old := *model
+	n := old.N
+	*model = *NewModel(NewParams[T](max(n, plan.After), old.Degree))
+
+	var places []int
+	for i := range n {
+		if plan.Actions[i] == Prune && i < plan.After {
+			places = append(places, i)
+		}
+	}
+	for i := n; i < plan.After; i++ {
+		places = append(places, i)
+	}
+	next := func() (to int) {
+		to, places = places[0], places[1:]
+		return to
+	}
+	grown := make([]bool, n)
+	added := 0
+	for i, action := range plan.Actions {
+		if added == plan.New || action == Keep || action == Prune {
+			continue
+		}
+		added++
+		grown[i] = true
+		to := next()
+		model.copySplat(to, &old.Params, i)
+		if action == Split {
+			model.becomeChild(to, &old.Params, i, 1, c)
+		}
+	}
+	for i, action := range plan.Actions {
+		if action == Prune {
+			continue
+		}
+		to := i
+		if i >= plan.After {
+			to = next()
+		}
+		model.copySplat(to, &old.Params, i)
+		if grown[i] && action == Split {
+			model.becomeChild(to, &old.Params, i, 0, c)
+			continue
+		}
+		model.M.copySplat(to, &old.M, i)
+		model.V.copySplat(to, &old.V, i)
+	}
+	model.truncate(plan.After)
+	return plan
+}
+
+// becomeChild makes splat to child 0 or 1 of splat id of parent: the mean sampled from the parent's Gaussian, the scales 1.6 times smaller.
+func (m *Model[T]) becomeChild(to int, parent *Params[T], id int, child uint32, c RefineConfig[T]) {
+	r := Philox([4]uint32{uint32(id), c.Step, child, 0}, [2]uint32{uint32(c.Seed), uint32(c.Seed >> 32)})
+	var normal vec3[T]
+	normal[0], normal[1] = normalPair[T](r[0], r[1])
+	normal[2], _ = normalPair[T](r[2], r[3])
+	scales := parent.scales(id)
+	q := parent.quat(id)
+	norm := quatNorm(q)
+	for k := range q {
+		q[k] /= norm
+	}
+	for k := range normal {
+		normal[k] *= scales[k]
+	}
+	mean := parent.mean(id).add(quatRotation(q).apply(normal))
+	for k := range mean {
+		m.Means[3*to+k] = mean[k]
+		m.LogScales[3*to+k] = parent.LogScales[3*id+k] - splitShrink
+	}
+}
+
+// truncate drops the splats from n on.
+func (m *Model[T]) truncate(n int) {
+	for _, p := range []*Params[T]{&m.Params, &m.M, &m.V} {
+		k := p.Coefficients()
+		*p = Params[T]{
+			N: n, Degree: p.Degree, Means: p.Means[:3*n], Quats: p.Quats[:4*n], LogScales: p.LogScales[:3*n],
+			LogitOpacities: p.LogitOpacities[:n], SH: p.SH[:3*k*n],
+		}
+	}
+	m.Grad2D, m.Count = m.Grad2D[:n], m.Count[:n]
+}

@@ -1,0 +1,29 @@
+package pipeline
+
+import (
+	"vksplat/shaders"
+	"vksplat/shaders/layout"
+	"vksplat/vk"
+)
+
+// scan replaces values by their exclusive prefix sums. slot of counters holds their number, args of dispatch_args its workgroups; the total goes to
+// slot total. With isects the total is checked against the capacity.
+func (v *view) scan(name string, values vk.Slice[uint32], slot uint32, args int, total uint32, isects bool) {
+	sums := vk.ScratchOf[uint32](v.r, name+" block sums", max(1, (values.N()+layout.ScanBlock-1)/layout.ScanBlock))
+	v.r.Dispatch(&shaders.ScanReduce{
+		Counters: v.counters, Values: values, BlockSums: sums, Push: shaders.ScanReducePush{CountSlot: slot},
+	}, v.indirect(args))
+	v.r.Dispatch(&shaders.ScanSpine{
+		Params: v.f.params, Counters: v.counters, BlockSums: sums, DispatchArgs: v.args,
+		Push: shaders.ScanSpinePush{CountSlot: slot, TotalSlot: total, Capacity: uint32(v.isectCapacity)},
+		Spec: shaders.ScanSpineSpec{Isects: isects},
+	}, vk.Groups(1))
+	v.r.Dispatch(&shaders.ScanApply{
+		Counters: v.counters, Values: values, BlockSums: sums, Push: shaders.ScanApplyPush{CountSlot: slot},
+	}, v.indirect(args))
+}
+
+// scanIsects turns tile counts into each splat's first isect, and finds out whether the isects fit.
+func (v *view) scanIsects() {
+	v.scan("isect scan", v.firstIsect, layout.NVisible, layout.ArgsScanVisible, layout.NIsects, true)
+}

@@ -1,0 +1,118 @@
+package pipeline
+
+import (
+	"vksplat/shaders/layout"
+	"vksplat/vk"
+)
+
+// view is one recorded unit: the recorder, the frame it belongs to, and the scratch buffers that its passes hand to each other. What a buffer holds is
+// written at the pass that writes it; N is the model's capacity, V what is visible, P pixels, I isects.
+type view struct {
+	*engine
+	r *vk.Recorder
+	f *frame
+
+	projected     vk.Slice[layout.Projected]     // [N]
+	extents       vk.Slice[[3]float32]           // [N]
+	depthKeys     vk.Slice[uint32]               // [N]
+	splatFromRank vk.Slice[uint32]               // [V]
+	firstIsect    vk.Slice[uint32]               // [V]
+	splatFromSlot vk.Slice[uint32]               // [I]
+	slotFromIsect vk.Slice[uint32]               // [I]
+	tileOffsets   vk.Slice[uint32]               // [tiles + 1]
+	render        vk.Slice[[4]float32]           // [P]
+	lastIDs       vk.Slice[uint32]               // [P]
+	states        vk.Slice[[4]float32]           // [I / BUCKET_SIZE][TILE_PIXELS]
+	buckets       vk.Slice[uint32]               // [I / BUCKET_SIZE + tiles]
+	partials      vk.Slice[[3]float32]           // [tiles]
+	vRender       vk.Slice[[4]float32]           // [P]
+	vSlots        vk.Slice[layout.ProjectedGrad] // [I]
+	vProjected    vk.Slice[layout.ProjectedGrad] // [N]
+}
+
+// record lists the passes of a unit. Barriers and the memory of scratch buffers follow from what each pass reads and writes.
+func (e *engine) record(r *vk.Recorder, f *frame, k unitKind) {
+	v := &view{engine: e, r: r, f: f}
+	switch k {
+	case unitStep:
+		v.recordStep()
+	case unitRefine:
+		v.recordRefine()
+	case unitReset:
+		v.recordReset()
+	case unitRender:
+		v.recordRender()
+	}
+}
+
+// recordStep lists one training step. Each comment: reads -> writes.
+func (v *view) recordStep() {
+	v.begin()     // counters -> counts and dispatch arguments of this unit
+	v.project()   // chunks -> projected extents depth_keys
+	v.sortDepth() // depth_keys -> splat_from_rank, n_visible
+	for band := range v.bands {
+		v.makeIsects(band)            // splat_from_rank projected extents -> first_isect splat_from_slot slot_from_isect tile_offsets
+		v.rasterize(band, v.keeps(1)) // slot_from_isect projected -> render last_ids states
+	}
+	v.loss() // render target -> v_render partials
+	for band := range v.bands {
+		if v.bands > 1 {
+			v.makeIsects(band) // again: what the bands before wrote is gone
+			v.rasterize(band, true)
+		}
+		v.rasterizeBwd()    // states last_ids render v_render projected -> v_slots
+		v.reduceSlots(band) // v_slots -> v_projected
+	}
+	v.projectBwdAdam() // v_projected chunks -> chunks
+	v.finish(true)     // counters partials -> report
+}
+
+// keeps reports whether the forward pass keeps what the backward pass needs: with several bands the backward pass repeats it.
+func (v *view) keeps(bands int) bool { return v.bands <= bands }
+
+// recordRender lists the making of a picture.
+func (v *view) recordRender() {
+	v.begin()
+	v.project()
+	v.sortDepth()
+	for band := range v.bands {
+		v.makeIsects(band)
+		v.rasterize(band, false)
+	}
+	v.r.Copy(v.picture.View, v.render.View)
+	v.finish(false)
+}
+
+// makeIsects lists the passes from the visible splats in depth order to each tile's splats in depth order, for one band of rows of tiles.
+func (v *view) makeIsects(band int) {
+	v.countTiles(band)               // splat_from_rank projected extents -> first_isect (counts)
+	v.scanIsects()                   // first_isect -> first_isect (exclusive sums), n_isects or failed
+	ids, slots := v.emitIsects(band) // first_isect -> tile_ids splat_from_slot slots
+	ids = v.sortTiles(ids, slots)    // tile_ids slots -> tile_ids slot_from_isect, by tile, depth order kept
+	v.findTileOffsets(ids)           // tile_ids -> tile_offsets
+}
+
+// recordRefine lists a refinement of the default strategy.
+func (v *view) recordRefine() {
+	v.begin()
+	v.refine() // chunks -> chunks, n_splats or failed
+	v.finish(false)
+}
+
+// recordReset lists an opacity reset.
+func (v *view) recordReset() {
+	v.begin()
+	v.resetOpacity() // chunks -> chunks
+	v.finish(false)
+}
+
+// indirect is the grid that slot i of dispatch_args holds.
+func (v *view) indirect(i int) vk.Grid { return vk.Indirect(v.args.At(i, 1).View) }
+
+// scratch declares a scratch buffer of n elements once: s keeps it for later uses in the list.
+func scratch[T any](r *vk.Recorder, s *vk.Slice[T], name string, n int) vk.Slice[T] {
+	if s.IsZero() {
+		*s = vk.ScratchOf[T](r, name, n)
+	}
+	return *s
+}

@@ -1,0 +1,321 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"vksplat/scene"
+	"vksplat/shaders/layout"
+	"vksplat/vk"
+)
+
+// inFlight is the number of units that the device has queued at most: enough that it never waits for the host.
+const inFlight = 3
+
+// TrainView is a photo to train on: its camera, in the training frame, and its pixels, of the camera's size.
+type TrainView struct {
+	Camera scene.Camera
+	Image  scene.Image
+}
+
+// Progress says how far a run is. Loss is of the step's one view.
+type Progress struct {
+	Step    int // steps done
+	Loss    float32
+	L1      float32
+	MSE     float32
+	SSIM    float32
+	Splats  int
+	Visible int // of Step's view
+	Isects  int // (tile, splat) pairs of Step's view
+}
+
+// Trainer trains one scene on one device.
+type Trainer struct {
+	cfg        Config
+	sceneScale float64
+	views      []TrainView
+	photos     *photos
+	e          *engine
+	maxSplats  int
+
+	next       unit  // to submit
+	queued     int   // units ever submitted, for the choice of the frame
+	epoch      int   // of order
+	order      []int // of the views in epoch
+	fixedOrder bool  // tests: order is of the steps
+	pace       pace
+	progress   Progress
+	ceiling    int // splats that wanted to grow and found the ceiling, ever
+	elapsed    time.Duration
+	err        error // sticks
+}
+
+// NewTrainer prepares to train init on views: everything in the training frame (scene.Capture.Normalise). sceneScale is the capture's.
+func NewTrainer(d *Device, views []TrainView, init *scene.Splats, sceneScale float64, cfg Config) (*Trainer, error) {
+	if err := checkTraining(views, init, sceneScale, cfg); err != nil {
+		return nil, err
+	}
+	cameras := make([]scene.Camera, len(views))
+	for i := range views {
+		cameras[i] = views[i].Camera
+	}
+	kinds := []unitKind{unitStep, unitRender}
+	if cfg.RefineEvery > 0 {
+		kinds = append(kinds, unitRefine, unitReset)
+	}
+	e, err := newEngine(d.dev, cfg.SHDegree, cameras, kinds, inFlight, false)
+	if err != nil {
+		return nil, err
+	}
+	t := &Trainer{cfg: cfg, sceneScale: sceneScale, views: views, e: e, epoch: -1, next: unit{number: 1}}
+	t.progress.Splats = init.N
+	if t.photos, err = newPhotos(d.dev, views, inFlight); err != nil {
+		return nil, err
+	}
+	t.maxSplats = e.splatCeiling(cfg.MaxSplats)
+	if init.N > t.maxSplats {
+		return nil, fmt.Errorf("pipeline: start training: %w: %d splats to start with, %d fit", errTooSmall, init.N, t.maxSplats)
+	}
+	if err := e.load(init, cfg.startCapacities, cfg.bands); err != nil {
+		return nil, err
+	}
+	return t, e.build()
+}
+
+func checkTraining(views []TrainView, init *scene.Splats, sceneScale float64, cfg Config) error {
+	if err := cfg.Validate(); err != nil {
+		return err
+	}
+	switch {
+	case len(views) == 0:
+		return errors.New("pipeline: start training: no photo to train on")
+	case init.N == 0:
+		return errors.New("pipeline: start training: no splat to start with")
+	case init.Degree > cfg.SHDegree:
+		return fmt.Errorf("pipeline: start training: splats of SH degree %d for a model of degree %d", init.Degree, cfg.SHDegree)
+	case !(sceneScale > 0):
+		return fmt.Errorf("pipeline: start training: scene scale %g, it must be positive", sceneScale)
+	}
+	for i := range views {
+		if c, m := &views[i].Camera, &views[i].Image; c.Width != m.Width || c.Height != m.Height || len(m.Pix) != 4*m.Width*m.Height {
+			return fmt.Errorf("pipeline: start training: photo %s is %dx%d pixels, its camera %dx%d", c.Name, m.Width, m.Height, c.Width, c.Height)
+		}
+	}
+	return init.Validate()
+}
+
+// viewOf returns the view that a step trains on: all of them once an epoch, in an order of each epoch's own.
+func (t *Trainer) viewOf(step int) int {
+	if t.fixedOrder {
+		return t.order[min(step, len(t.order)-1)]
+	}
+	n := len(t.views)
+	if epoch := step / n; epoch != t.epoch {
+		t.epoch, t.order = epoch, scene.ViewOrder(t.cfg.Seed, epoch, n)
+	}
+	return t.order[step%n]
+}
+
+// after returns the unit that follows u.
+func (t *Trainer) after(u unit) unit {
+	u.number++
+	switch {
+	case u.kind == unitStep && t.cfg.refines(u.step):
+		u.kind = unitRefine
+	case u.kind != unitReset && t.cfg.resets(u.step):
+		u.kind = unitReset
+	default:
+		u.kind, u.step = unitStep, u.step+1
+	}
+	return u
+}
+
+// setParams fills what the kernels of u read.
+func (t *Trainer) setParams(p *layout.StepParams, u unit) {
+	degree := min(u.step/t.cfg.SHInterval, t.cfg.SHDegree)
+	viewParams(&p.View, &t.views[t.viewOf(u.step)].Camera, t.cfg.Near, degree, t.cfg.Antialiased, t.cfg.Background)
+	p.Unit, p.Step = u.number, uint32(u.step)
+	p.SeedLo, p.SeedHi = uint32(t.cfg.Seed), uint32(t.cfg.Seed>>32)
+	t.cfg.optimiserParams(p, u.step, t.sceneScale)
+	t.cfg.strategyParams(p, u.step, t.sceneScale)
+	p.MaxSplats, p.SplatCapacity = uint32(t.maxSplats), uint32(t.e.model.capacity())
+}
+
+// advance submits the next unit, after taking in what its frame was busy with.
+func (t *Trainer) advance() error {
+	slot := t.queued % len(t.e.frames)
+	f := t.e.frames[slot]
+	if f.ticket != 0 {
+		again, err := t.collect(f)
+		if err != nil || again {
+			return err
+		}
+	}
+	u := t.next
+	t.setParams(f.hostParams, u)
+	var src vk.View
+	if u.kind == unitStep {
+		src = t.photos.source(slot, t.viewOf(u.step))
+	}
+	if err := t.e.submit(f, u, src); err != nil {
+		return err
+	}
+	t.queued++
+	t.next = t.after(u)
+	return nil
+}
+
+// collect waits for f and takes in its report. again says that the unit, or one before it, did not fit: there is room now, and the queue starts anew
+// from the first unit that failed.
+func (t *Trainer) collect(f *frame) (again bool, err error) {
+	if err := t.e.wait(f); err != nil {
+		return false, err
+	}
+	r := f.hostReport
+	if r.Failed != 0 {
+		return true, t.replay(*r)
+	}
+	t.progress.Splats = int(r.NSplats)
+	t.ceiling += int(r.MaxSplatsHit)
+	if f.unit.kind == unitStep {
+		t.progress.Step = f.unit.step + 1
+		t.progress.Loss, t.progress.L1, t.progress.MSE, t.progress.SSIM = r.Loss, r.L1, r.Mse, r.Ssim
+		t.progress.Visible, t.progress.Isects = int(r.NVisible), int(r.NIsects)
+		if t.pace.observe(f.programs[unitStep]) {
+			return true, t.repace()
+		}
+	}
+	return false, nil
+}
+
+// drain takes in everything in flight.
+func (t *Trainer) drain() error {
+	for i := range t.e.frames {
+		f := t.e.frames[(t.queued+i)%len(t.e.frames)] // oldest first
+		if f.ticket == 0 {
+			continue
+		}
+		if again, err := t.collect(f); err != nil || again {
+			return err
+		}
+	}
+	return nil
+}
+
+// replay grows what r says is too small and goes back to the unit that failed. It and everything queued after it have changed nothing.
+func (t *Trainer) replay(r layout.Report) error {
+	var failed *unit
+	for _, f := range t.e.frames {
+		if f.unit.number == r.FailedUnit {
+			failed = &f.unit
+		}
+		if err := t.e.wait(f); err != nil {
+			return err
+		}
+	}
+	if failed == nil {
+		return fmt.Errorf("pipeline: internal error: unit %d failed and is not in flight", r.FailedUnit)
+	}
+	t.next = *failed
+	return t.e.recover(&r)
+}
+
+// repace rebuilds the programs for submits of the right length. Nothing may be lost: everything in flight is taken in first.
+func (t *Trainer) repace() error {
+	if err := t.drain(); err != nil {
+		return err
+	}
+	t.e.split[unitStep] = t.pace.split
+	if t.pace.moreBands && t.e.bands < t.e.maxRows {
+		t.e.bands = min(2*t.e.bands, t.e.maxRows)
+		t.e.split[unitStep] = nil
+	}
+	return t.e.build()
+}
+
+// Run trains to the configured number of steps. progress, which may be nil, is called after every step that the host has taken in. When ctx is
+// cancelled the steps in flight are finished and ctx's error returned; Run can be called again to go on. After any other error the trainer is of no
+// more use.
+func (t *Trainer) Run(ctx context.Context, progress func(Progress)) error {
+	if t.err != nil {
+		return t.err
+	}
+	start := time.Now()
+	defer func() { t.elapsed += time.Since(start) }()
+	told := t.progress.Step
+	for t.next.step < t.cfg.Iterations && ctx.Err() == nil {
+		if t.err = t.advance(); t.err != nil {
+			return t.err
+		}
+		if progress != nil && t.progress.Step > told {
+			told = t.progress.Step
+			progress(t.progress)
+		}
+	}
+	// A failure found while draining puts the queue back to it: go on until nothing is left.
+	for first := true; first || t.next.step < t.cfg.Iterations && ctx.Err() == nil; first = false {
+		if !first {
+			if t.err = t.advance(); t.err != nil {
+				return t.err
+			}
+			continue
+		}
+		if t.err = t.drain(); t.err != nil {
+			return t.err
+		}
+	}
+	if t.err = t.drain(); t.err != nil {
+		return t.err
+	}
+	if progress != nil && t.progress.Step > told {
+		progress(t.progress)
+	}
+	return ctx.Err()
+}
+
+// Step returns the number of steps done.
+func (t *Trainer) Step() int { return t.progress.Step }
+
+// Seconds returns the time that Run took.
+func (t *Trainer) Seconds() float64 { return t.elapsed.Seconds() }
+
+// CeilingHits returns how many times a splat wanted to grow and found the model at its ceiling.
+func (t *Trainer) CeilingHits() int { return t.ceiling }
+
+// PlannedBytes returns the device memory that training starts with.
+func (t *Trainer) PlannedBytes() int64 { return t.e.dev.Stats().Allocated }
+
+// MemoryStats says what a run took of the device.
+type MemoryStats struct {
+	PeakDeviceBytes int64 // sum of all vkAllocateMemory at the peak
+	Allocations     int   // calls of vkAllocateMemory
+}
+
+// MemoryStats returns what the device has given so far.
+func (t *Trainer) MemoryStats() MemoryStats {
+	s := t.e.dev.Stats()
+	return MemoryStats{PeakDeviceBytes: s.PeakAllocated, Allocations: s.AllocCalls}
+}
+
+// Splats reads the model back, in the training frame.
+func (t *Trainer) Splats() (*scene.Splats, error) {
+	if err := t.drain(); err != nil {
+		return nil, err
+	}
+	return t.e.model.download(t.progress.Splats)
+}
+
+// Render makes a picture of the model: [Height][Width][3], not clamped. The camera may be no larger than the largest that was trained on.
+func (t *Trainer) Render(c scene.Camera) ([]float32, error) {
+	if err := t.drain(); err != nil {
+		return nil, err
+	}
+	degree := min(t.progress.Step/t.cfg.SHInterval, t.cfg.SHDegree)
+	return t.e.picturize(c, degree, t.cfg.Near, t.cfg.Antialiased, t.cfg.Background)
+}
+
+// Close frees the trainer's device memory.
+func (t *Trainer) Close() error { return errors.Join(t.photos.close(), t.e.close()) }

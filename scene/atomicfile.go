@@ -1,0 +1,110 @@
+package scene
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// writeBuffer is the size in bytes of the buffer between encoders and files.
+const writeBuffer = 1 << 20
+
+// WriteFile replaces path by what write produces: a temporary file in the same
+// folder, fsync, rename, fsync of the folder. A reader sees the old file or the
+// whole new one. When anything fails the old file stays, the temporary one is
+// removed, and the error carries a hint where the cause is known. The folder
+// must exist.
+func WriteFile(path string, write func(w io.Writer) error) error {
+	if err := replaceFile(path, write); err != nil {
+		return writeError("write", path, err)
+	}
+	return nil
+}
+
+func replaceFile(path string, write func(w io.Writer) error) (err error) {
+	dir := filepath.Dir(path)
+	f, err := os.CreateTemp(dir, "."+filepath.Base(path)+".tmp*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			// The first error is the one to report; these are clean-up.
+			_ = f.Close()
+			_ = os.Remove(f.Name())
+		}
+	}()
+	b := bufio.NewWriterSize(f, writeBuffer)
+	if err = write(b); err != nil {
+		return err
+	}
+	if err = b.Flush(); err != nil {
+		return err
+	}
+	// CreateTemp makes private files; a model is as readable as any other file.
+	if err = f.Chmod(0o644); err != nil {
+		return err
+	}
+	if err = f.Sync(); err != nil {
+		return err
+	}
+	if err = f.Close(); err != nil {
+		return err
+	}
+	if err = os.Rename(f.Name(), path); err != nil {
+		return err
+	}
+	return syncDir(dir)
+}
+
+// syncDir makes a rename in dir survive a power cut. File systems that cannot
+// sync a folder say EINVAL or ENOTSUP: there the rename is all there is.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	err = d.Sync()
+	if errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.ENOTSUP) {
+		err = nil
+	}
+	return errors.Join(err, d.Close())
+}
+
+// writeError makes an Error of what went wrong while path was written. What the
+// operating system refuses may work later or elsewhere: ErrTryAgain.
+func writeError(op, path string, err error) error {
+	out := &Error{Op: op, Path: path, Err: trimPath(err), Hint: writeHint(err, filepath.Dir(path))}
+	var refused syscall.Errno
+	if errors.As(err, &refused) {
+		out.Kind = ErrTryAgain
+	}
+	return out
+}
+
+// writeHint says what to do about an error of the operating system.
+func writeHint(err error, dir string) string {
+	switch {
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return fmt.Sprintf("the disk or quota that holds %s is full: free some space or write to another folder; the earlier file is untouched", dir)
+	case errors.Is(err, syscall.EROFS), errors.Is(err, os.ErrPermission):
+		return fmt.Sprintf("%s cannot be written to: choose another output folder or change its permissions", dir)
+	case errors.Is(err, os.ErrNotExist):
+		return fmt.Sprintf("create the folder %s first", dir)
+	}
+	return ""
+}
+
+// trimPath drops the name of the temporary file from an error of package os:
+// it says nothing to the user, and Error names the file that was meant.
+func trimPath(err error) error {
+	var pathError *os.PathError
+	if errors.As(err, &pathError) && error(pathError) == err {
+		return pathError.Err
+	}
+	return err
+}

@@ -1,0 +1,172 @@
+package scene
+
+import "math"
+
+// CameraModel says how a camera projects.
+type CameraModel int
+
+// The projections a Camera may have.
+const (
+	Pinhole CameraModel = iota // x = Fx X/Z + Cx
+	Fisheye                    // equidistant: the distance from the principal point is proportional to the angle
+)
+
+// String gives the model's name in lower case.
+func (m CameraModel) String() string {
+	if m == Fisheye {
+		return "fisheye"
+	}
+	return "pinhole"
+}
+
+// Camera is one photo with its calibration and pose.
+type Camera struct {
+	Name          string // relative to the photo folder, with slashes; unique in a capture
+	Path          string // the photo on disk, "" if missing
+	Width, Height int    // pixels trained on; Decode gives an image of this size
+
+	// Focal lengths and principal point in those pixels; pixel centres are at
+	// +0.5.
+	Fx, Fy, Cx, Cy float64
+	Model          CameraModel
+
+	// World to camera, x_cam = R x + T, OpenCV axes, in the frame of the
+	// owning Capture. R is row-major and orthonormal.
+	R [9]float64
+	T [3]float64
+}
+
+// Center gives the camera's position, -Rᵀ T, in the frame of the owning
+// Capture.
+func (c Camera) Center() [3]float64 {
+	var p [3]float64
+	for i := range 3 {
+		p[i] = -(c.R[i]*c.T[0] + c.R[3+i]*c.T[1] + c.R[6+i]*c.T[2])
+	}
+	return p
+}
+
+// ViewMat gives the 4x4 row-major matrix from world to camera.
+func (c Camera) ViewMat() [16]float64 {
+	r, t := c.R, c.T
+	return [16]float64{
+		r[0], r[1], r[2], t[0],
+		r[3], r[4], r[5], t[1],
+		r[6], r[7], r[8], t[2],
+		0, 0, 0, 1,
+	}
+}
+
+// K gives the 3x3 row-major matrix of the intrinsics, in pixels.
+func (c Camera) K() [9]float64 {
+	return [9]float64{c.Fx, 0, c.Cx, 0, c.Fy, c.Cy, 0, 0, 1}
+}
+
+// ToCamera gives R p + T.
+func (c Camera) ToCamera(p [3]float64) [3]float64 {
+	return add(rotate(c.R, p), c.T)
+}
+
+// Quat gives the unit quaternion w, x, y, z of R, with w >= 0.
+func (c Camera) Quat() [4]float64 {
+	r := c.R
+	// Shepperd 1978: start from the largest of the four components, which is
+	// at least 1/2, so that nothing cancels.
+	squares := [4]float64{
+		1 + r[0] + r[4] + r[8],
+		1 + r[0] - r[4] - r[8],
+		1 - r[0] + r[4] - r[8],
+		1 - r[0] - r[4] + r[8],
+	}
+	largest := 0
+	for i, s := range squares {
+		if s > squares[largest] {
+			largest = i
+		}
+	}
+	var q [4]float64
+	switch largest {
+	case 0:
+		q = [4]float64{squares[0], r[7] - r[5], r[2] - r[6], r[3] - r[1]}
+	case 1:
+		q = [4]float64{r[7] - r[5], squares[1], r[3] + r[1], r[2] + r[6]}
+	case 2:
+		q = [4]float64{r[2] - r[6], r[3] + r[1], squares[2], r[7] + r[5]}
+	case 3:
+		q = [4]float64{r[3] - r[1], r[2] + r[6], r[7] + r[5], squares[3]}
+	}
+	norm := math.Sqrt(q[0]*q[0] + q[1]*q[1] + q[2]*q[2] + q[3]*q[3])
+	if q[0] < 0 {
+		norm = -norm
+	}
+	for i := range q {
+		q[i] /= norm
+	}
+	return q
+}
+
+// Rescaled gives the camera for an image of width x height pixels that shows
+// the same view. Each axis has its own factor.
+func (c Camera) Rescaled(width, height int) Camera {
+	x := float64(width) / float64(c.Width)
+	y := float64(height) / float64(c.Height)
+	c.Fx, c.Cx = c.Fx*x, c.Cx*x
+	c.Fy, c.Cy = c.Fy*y, c.Cy*y
+	c.Width, c.Height = width, height
+	return c
+}
+
+// Translated gives the camera in a frame whose points are p + d.
+func (c Camera) Translated(d [3]float64) Camera {
+	c.T = sub(c.T, rotate(c.R, d))
+	return c
+}
+
+// rotationFromQuat gives the row-major matrix of a quaternion w, x, y, z of
+// any non-zero length; ok is false when it has none or is not finite.
+func rotationFromQuat(q [4]float64) (r [9]float64, ok bool) {
+	norm := math.Hypot(math.Hypot(q[0], q[1]), math.Hypot(q[2], q[3]))
+	if !(norm > 1e-12) || math.IsInf(norm, 0) {
+		return r, false
+	}
+	w, x, y, z := q[0]/norm, q[1]/norm, q[2]/norm, q[3]/norm
+	return [9]float64{
+		1 - 2*(y*y+z*z), 2 * (x*y - w*z), 2 * (x*z + w*y),
+		2 * (x*y + w*z), 1 - 2*(x*x+z*z), 2 * (y*z - w*x),
+		2 * (x*z - w*y), 2 * (y*z + w*x), 1 - 2*(x*x+y*y),
+	}, true
+}
+
+func rotate(r [9]float64, p [3]float64) [3]float64 {
+	return [3]float64{
+		r[0]*p[0] + r[1]*p[1] + r[2]*p[2],
+		r[3]*p[0] + r[4]*p[1] + r[5]*p[2],
+		r[6]*p[0] + r[7]*p[1] + r[8]*p[2],
+	}
+}
+
+func add(a, b [3]float64) [3]float64 {
+	return [3]float64{a[0] + b[0], a[1] + b[1], a[2] + b[2]}
+}
+
+func sub(a, b [3]float64) [3]float64 {
+	return [3]float64{a[0] - b[0], a[1] - b[1], a[2] - b[2]}
+}
+
+func scaled(a [3]float64, s float64) [3]float64 {
+	return [3]float64{a[0] * s, a[1] * s, a[2] * s}
+}
+
+func length(a [3]float64) float64 {
+	return math.Hypot(math.Hypot(a[0], a[1]), a[2])
+}
+
+// finite says whether every value is neither NaN nor infinite.
+func finite(values ...float64) bool {
+	for _, v := range values {
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			return false
+		}
+	}
+	return true
+}

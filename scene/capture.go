@@ -1,0 +1,51 @@
+package scene
+
+import "fmt"
+
+// Point is a point of a capture's sparse reconstruction.
+type Point struct {
+	Pos   [3]float64
+	Color [3]uint8 // RGB
+}
+
+// Image is a decoded photo.
+type Image struct {
+	Width, Height int
+	Pix           []uint8 // [Height][Width] RGBA, straight alpha
+}
+
+// Warning is something about a capture that training can live with and its owner should know.
+type Warning struct {
+	Code  string   // short and stable, as in "missing-photos"
+	Count int      // how many things it is about
+	Names []string // the first few of them
+	Text  string   // a sentence
+}
+
+// String returns the text with the names.
+func (w Warning) String() string {
+	s := w.Text
+	for i, n := range w.Names {
+		if i == 0 {
+			s += ": "
+		} else {
+			s += ", "
+		}
+		s += n
+	}
+	if more := w.Count - len(w.Names); more > 0 && len(w.Names) > 0 {
+		s += fmt.Sprintf(" and %d more", more)
+	}
+	return s
+}
+
+// Capture is a set of calibrated photos and a sparse point cloud.
+type Capture struct {
+	Root       string    // folder that was asked for
+	Model      string    // folder of the reconstruction that was read
+	Cameras    []Camera  // sorted by name
+	Points     []Point   //
+	Frame      Frame     // of Cameras and Points; the identity until Normalise
+	SceneScale float64   // 1.1 times the largest distance of a camera from the mean camera, in Frame; 0 until Normalise
+	Warnings   []Warning //
+}

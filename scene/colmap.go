@@ -1,0 +1,316 @@
+package scene
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+)
+
+// colmapModels are COLMAP's camera models by id, as in its sensor/models.h.
+var colmapModels = [...]struct {
+	name   string
+	params int // float64 numbers after the image size
+}{
+	0:  {"SIMPLE_PINHOLE", 3}, // f, cx, cy
+	1:  {"PINHOLE", 4},        // fx, fy, cx, cy
+	2:  {"SIMPLE_RADIAL", 4},
+	3:  {"RADIAL", 5},
+	4:  {"OPENCV", 8},
+	5:  {"OPENCV_FISHEYE", 8},
+	6:  {"FULL_OPENCV", 12},
+	7:  {"FOV", 5},
+	8:  {"SIMPLE_RADIAL_FISHEYE", 4},
+	9:  {"RADIAL_FISHEYE", 5},
+	10: {"THIN_PRISM_FISHEYE", 12},
+	11: {"RAD_TAN_THIN_PRISM_FISHEYE", 16},
+	12: {"SIMPLE_DIVISION", 4},
+	13: {"DIVISION", 5},
+	14: {"SIMPLE_FISHEYE", 3},
+	15: {"FISHEYE", 4},
+	16: {"EUCM", 6},
+	17: {"EQUIRECTANGULAR", 2},
+}
+
+// The models that are read.
+const (
+	colmapSimplePinhole = 0
+	colmapPinhole       = 1
+)
+
+// maxSide bounds a calibrated image's width and height in pixels.
+const maxSide = 1 << 20
+
+// colmapCamera is a record of cameras.bin.
+type colmapCamera struct {
+	id            uint32
+	model         int
+	width, height int
+	params        []float64
+}
+
+// colmapImage is a record of images.bin without its 2D points.
+type colmapImage struct {
+	id, camera uint32
+	quat       [4]float64 // w, x, y, z, world to camera
+	t          [3]float64
+	name       string
+}
+
+// errCut is the cause of every error about a file that ends too early.
+var errCut = errors.New("the file ends too early")
+
+// cursor reads little-endian values from a file in memory. After the first
+// failure all reads give zero, and err says what failed.
+type cursor struct {
+	data []byte
+	at   int
+	err  error
+}
+
+func (c *cursor) left() uint64 { return uint64(len(c.data) - c.at) }
+
+// take gives the next n bytes, or nil after setting err.
+func (c *cursor) take(n uint64) []byte {
+	if c.err == nil && n > c.left() {
+		c.err = fmt.Errorf("%w: %d bytes wanted at byte %d of %d", errCut, n, c.at, len(c.data))
+	}
+	if c.err != nil {
+		return nil
+	}
+	b := c.data[c.at : c.at+int(n)]
+	c.at += int(n)
+	return b
+}
+
+func (c *cursor) u32() uint32 {
+	if b := c.take(4); b != nil {
+		return binary.LittleEndian.Uint32(b)
+	}
+	return 0
+}
+
+func (c *cursor) u64() uint64 {
+	if b := c.take(8); b != nil {
+		return binary.LittleEndian.Uint64(b)
+	}
+	return 0
+}
+
+func (c *cursor) floats(dst []float64) {
+	for i := range dst {
+		dst[i] = math.Float64frombits(c.u64())
+	}
+}
+
+// text reads up to a NUL.
+func (c *cursor) text() string {
+	if c.err != nil {
+		return ""
+	}
+	end := bytes.IndexByte(c.data[c.at:], 0)
+	if end < 0 {
+		c.err = fmt.Errorf("%w: a name that begins at byte %d never ends", errCut, c.at)
+		return ""
+	}
+	return string(c.take(uint64(end) + 1)[:end])
+}
+
+// count reads a number of records of at least size bytes each and refuses one
+// that the rest of the file cannot hold, so that nothing is allocated for it.
+func (c *cursor) count(size uint64, what string) int {
+	n := c.u64()
+	if c.err == nil && n > c.left()/size {
+		c.err = fmt.Errorf("%w: it claims %d %s of at least %d bytes, and %d bytes follow", errCut, n, what, size, c.left())
+	}
+	if c.err != nil {
+		return 0
+	}
+	return int(n)
+}
+
+// skip passes over a counted list of records of size bytes.
+func (c *cursor) skip(size uint64, what string) {
+	c.take(uint64(c.count(size, what)) * size)
+}
+
+// end refuses bytes after the last record: they mean that the records were
+// misread or that the file was damaged.
+func (c *cursor) end() error {
+	if c.err == nil && c.left() > 0 {
+		c.err = fmt.Errorf("%d bytes follow the last record", c.left())
+	}
+	return c.err
+}
+
+// parseColmapCameras reads cameras.bin. A camera of a model that is known but not
+// usable is returned like any other; see usable.
+func parseColmapCameras(data []byte) (map[uint32]colmapCamera, error) {
+	c := &cursor{data: data}
+	n := c.count(24+2*8, "cameras") // the fewest parameters are two
+	out := make(map[uint32]colmapCamera, n)
+	for i := 0; i < n && c.err == nil; i++ {
+		cam := colmapCamera{id: c.u32()}
+		model := int32(c.u32())
+		width, height := c.u64(), c.u64()
+		if c.err != nil {
+			break
+		}
+		if model < 0 || int(model) >= len(colmapModels) {
+			return nil, fmt.Errorf("camera %d has model id %d, which COLMAP does not define", cam.id, model)
+		}
+		cam.model = int(model)
+		cam.params = make([]float64, colmapModels[model].params)
+		c.floats(cam.params)
+		if c.err != nil {
+			break
+		}
+		if width == 0 || height == 0 || width > maxSide || height > maxSide {
+			return nil, fmt.Errorf("camera %d has the size %d x %d", cam.id, width, height)
+		}
+		if !finite(cam.params...) {
+			return nil, fmt.Errorf("camera %d has a parameter that is not finite", cam.id)
+		}
+		if _, twice := out[cam.id]; twice {
+			return nil, fmt.Errorf("camera %d is there twice", cam.id)
+		}
+		cam.width, cam.height = int(width), int(height)
+		out[cam.id] = cam
+	}
+	return out, c.end()
+}
+
+// pinhole gives the intrinsics of a camera without distortion; ok is false for
+// every other model.
+func (cam colmapCamera) pinhole() (k [4]float64, ok bool) {
+	p := cam.params
+	switch cam.model {
+	case colmapSimplePinhole:
+		return [4]float64{p[0], p[0], p[1], p[2]}, true
+	case colmapPinhole:
+		return [4]float64{p[0], p[1], p[2], p[3]}, true
+	}
+	return k, false
+}
+
+// parseColmapImages reads images.bin in the order of the file. Poses are not
+// checked.
+func parseColmapImages(data []byte) ([]colmapImage, error) {
+	c := &cursor{data: data}
+	// Ids, quaternion, translation, a NUL and the count of 2D points.
+	n := c.count(4+7*8+4+1+8, "images")
+	out := make([]colmapImage, 0, n)
+	for i := 0; i < n && c.err == nil; i++ {
+		var img colmapImage
+		img.id = c.u32()
+		c.floats(img.quat[:])
+		c.floats(img.t[:])
+		img.camera = c.u32()
+		img.name = c.text()
+		c.skip(24, "2D points") // x, y and a point id
+		if c.err == nil {
+			out = append(out, img)
+		}
+	}
+	return out, c.end()
+}
+
+// parseColmapPoints reads points3D.bin in the order of the file. Points that are
+// not finite are left out and counted.
+func parseColmapPoints(data []byte) (points []Point, bad int, err error) {
+	c := &cursor{data: data}
+	// Id, position, colour, error and the length of the track.
+	n := c.count(8+3*8+3+8+8, "points")
+	points = make([]Point, 0, n)
+	for i := 0; i < n && c.err == nil; i++ {
+		var p Point
+		c.u64()
+		c.floats(p.Pos[:])
+		copy(p.Color[:], c.take(3))
+		c.u64()
+		c.skip(8, "track elements") // an image id and an index
+		switch {
+		case c.err != nil:
+		case finite(p.Pos[:]...):
+			points = append(points, p)
+		default:
+			bad++
+		}
+	}
+	return points, bad, c.end()
+}
+
+// countColmapImages reads the first number of dir/images.bin, 0 if there is none.
+func countColmapImages(dir string) uint64 {
+	f, err := os.Open(filepath.Join(dir, "images.bin"))
+	if err != nil {
+		return 0
+	}
+	defer f.Close() // only read from
+	var head [8]byte
+	if _, err := io.ReadFull(f, head[:]); err != nil {
+		return 0
+	}
+	return binary.LittleEndian.Uint64(head[:])
+}
+
+// readColmap reads one file of a model and parses it.
+func readColmap(path string, parse func(data []byte) error) error {
+	op := "read " + filepath.Base(path)
+	info, err := os.Stat(path)
+	if err == nil && !info.Mode().IsRegular() {
+		err = errors.New("this is no file")
+	}
+	var data []byte
+	if err == nil {
+		data, err = os.ReadFile(path)
+	}
+	if err != nil {
+		return &Error{Op: op, Path: path, Err: trimPath(err), Kind: readKind(err),
+			Hint: "a COLMAP model needs cameras.bin, images.bin and points3D.bin in one folder, all readable"}
+	}
+	if err := parse(data); err != nil {
+		hint := "the file is damaged: copy it again, or export the model again from COLMAP (File, Export model, or colmap model_converter ... --output_type BIN)"
+		if errors.Is(err, errCut) {
+			hint = "the file is cut short or damaged: copy it again from where COLMAP wrote it and compare sizes, or export the model again"
+		}
+		return &Error{Op: op, Path: path, Err: err, Hint: hint}
+	}
+	return nil
+}
+
+// readKind tells files that cannot be opened now from files that are not there.
+func readKind(err error) error {
+	if errors.Is(err, os.ErrPermission) {
+		return ErrTryAgain
+	}
+	return ErrData
+}
+
+// refuseModel says how to get from a camera with distortion to one without.
+func refuseModel(cam colmapCamera, model, images, root string) error {
+	out := filepath.Clean(root) + "_undistorted"
+	return &Error{Op: "read cameras", Path: filepath.Join(model, "cameras.bin"),
+		Err: fmt.Errorf("camera %d has the model %s (id %d, %d parameters); only SIMPLE_PINHOLE and PINHOLE can be trained on",
+			cam.id, colmapModels[cam.model].name, cam.model, len(cam.params)),
+		Hint: fmt.Sprintf("undistort the photos, then train on %s: colmap image_undistorter --image_path %s --input_path %s --output_path %s --output_type COLMAP",
+			shellWord(out), shellWord(images), shellWord(model), shellWord(out))}
+}
+
+// shellWord quotes a path that a shell would take apart.
+func shellWord(path string) string {
+	for _, r := range path {
+		switch {
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9':
+		case r == '/' || r == '.' || r == '_' || r == '-' || r == ':' || r == '\\' || r > 127:
+		default:
+			return strconv.Quote(path)
+		}
+	}
+	return path
+}

@@ -1,0 +1,93 @@
+package scene
+
+import (
+	"math"
+	"slices"
+)
+
+// Frame maps a capture's coordinates to those of training: training = (capture - Center) * Scale.
+type Frame struct {
+	Center [3]float64
+	Scale  float64
+}
+
+// Identity is the capture's own frame.
+func Identity() Frame { return Frame{Scale: 1} }
+
+// Normalise moves the capture into the training frame: the mean camera at the origin, the median camera distance from it 1. The frame is computed and
+// applied in float64, so that captures in metres around a far origin keep their precision. Cameras that are all in one place keep their scale.
+func (c *Capture) Normalise() {
+	var mean [3]float64
+	centres := make([][3]float64, len(c.Cameras))
+	for i := range c.Cameras {
+		centres[i] = c.Cameras[i].Center()
+		for k := range 3 {
+			mean[k] += centres[i][k] / float64(len(c.Cameras))
+		}
+	}
+	distances := make([]float64, len(centres))
+	for i, p := range centres {
+		distances[i] = math.Sqrt(square(p[0]-mean[0]) + square(p[1]-mean[1]) + square(p[2]-mean[2]))
+	}
+	slices.Sort(distances)
+	f := Frame{Center: mean, Scale: 1}
+	if n := len(distances); n > 0 {
+		median := (distances[(n-1)/2] + distances[n/2]) / 2
+		if median > 0 && !math.IsInf(1/median, 0) {
+			f.Scale = 1 / median
+		}
+		c.SceneScale = 1.1 * distances[n-1] * f.Scale
+	}
+	if c.SceneScale == 0 {
+		c.SceneScale = 1
+	}
+	c.apply(f)
+}
+
+func square(x float64) float64 { return x * x }
+
+// apply rewrites cameras and points, which are in the capture's own frame, in f.
+func (c *Capture) apply(f Frame) {
+	for i := range c.Cameras {
+		cam := &c.Cameras[i]
+		// x_cam = R x + T with x = y/scale + centre; the camera's unit is scaled along: T' = (R centre + T) scale.
+		for r := range 3 {
+			t := cam.T[r]
+			for k := range 3 {
+				t += cam.R[3*r+k] * f.Center[k]
+			}
+			cam.T[r] = t * f.Scale
+		}
+	}
+	for i := range c.Points {
+		for k := range 3 {
+			c.Points[i].Pos[k] = (c.Points[i].Pos[k] - f.Center[k]) * f.Scale
+		}
+	}
+	c.Frame = f
+}
+
+// ToCapture returns the camera, which is in f, in the capture's own frame less origin.
+func (f Frame) ToCapture(cam Camera, origin [3]float64) Camera {
+	for r := range 3 {
+		t := cam.T[r] / f.Scale
+		for k := range 3 {
+			t -= cam.R[3*r+k] * (f.Center[k] - origin[k])
+		}
+		cam.T[r] = t
+	}
+	return cam
+}
+
+// Split divides the cameras, which are sorted by name, into those to train on and those held out: every n-th, beginning with the first. n <= 0 holds
+// none out.
+func (c *Capture) Split(n int) (train, test []int) {
+	for i := range c.Cameras {
+		if n > 0 && i%n == 0 {
+			test = append(test, i)
+		} else {
+			train = append(train, i)
+		}
+	}
+	return train, test
+}

@@ -1,0 +1,155 @@
+package scene
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"image/jpeg"
+	"image/png"
+	"io"
+	"io/fs"
+	"os"
+	"runtime"
+	"sync"
+	"sync/atomic"
+)
+
+// Limits on what a photo may claim to hold before memory is spent on it.
+const (
+	maxPixels        = 1 << 28
+	maxPixelsPerByte = 1 << 14 // deflate packs at most 1032 bytes into one, each of them at most 8 pixels
+)
+
+// What to do about photos that cannot be used.
+const (
+	hintDecode = "Export the photo again as an 8-bit RGB JPEG or as PNG."
+	hintPhoto  = "Check that the photo exists and can be read."
+)
+
+const opDecode = "decode photo"
+
+// Decode reads the camera's photo, a JPEG or a PNG, and returns it at the camera's Width and Height: RGBA, 8 bits, straight alpha (255 where the file has
+// none), reduced by an area filter where the file is larger. The orientation tag of EXIF is ignored: calibrations are of the pixels as stored. Errors are
+// of type *Error with the photo's path: of kind ErrTryAgain if the file is there and cannot be read, of kind ErrData otherwise.
+func (c *Camera) Decode() (Image, error) {
+	if c.Path == "" {
+		return Image{}, &Error{Op: opDecode, Path: c.Name, Err: fs.ErrNotExist, Hint: hintPhoto}
+	}
+	if c.Width <= 0 || c.Height <= 0 || c.Width > maxPixels/c.Height {
+		return Image{}, &Error{Op: opDecode, Path: c.Path, Err: fmt.Errorf("the camera wants %d x %d pixels", c.Width, c.Height)}
+	}
+	data, err := os.ReadFile(c.Path)
+	if err != nil {
+		return Image{}, readError(c.Path, err)
+	}
+	img, err := decodePhoto(data)
+	if err != nil {
+		hint := hintDecode
+		if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
+			err, hint = errors.New("the file ends early"), "The copy is incomplete; copy the photo again."
+		}
+		return Image{}, &Error{Op: opDecode, Path: c.Path, Err: err, Hint: hint}
+	}
+	return resize(img, c.Width, c.Height), nil
+}
+
+// readError is the error of a photo that cannot be read: the data's fault if it is absent, of the moment otherwise.
+func readError(path string, err error) error {
+	e := &Error{Op: opDecode, Path: path, Err: err, Hint: hintPhoto}
+	if !errors.Is(err, fs.ErrNotExist) {
+		e.Kind = ErrTryAgain
+	}
+	var cause *fs.PathError
+	if errors.As(err, &cause) {
+		e.Err = cause.Err // without the path, which e has
+	}
+	return e
+}
+
+// decodePhoto decodes what the first bytes say the data is, whatever its name.
+func decodePhoto(data []byte) (Image, error) {
+	decode, config := decodeJPEG, jpeg.DecodeConfig
+	switch {
+	case len(data) == 0:
+		return Image{}, errors.New("the file is empty")
+	case bytes.HasPrefix(data, []byte("\x89PNG\r\n\x1a\n")):
+		decode, config = decodePNG, png.DecodeConfig
+	case !bytes.HasPrefix(data, []byte("\xff\xd8")):
+		return Image{}, errors.New("the file is neither JPEG nor PNG")
+	}
+	header, err := config(bytes.NewReader(data))
+	if err != nil {
+		return Image{}, err
+	}
+	w, h := int64(header.Width), int64(header.Height)
+	if w <= 0 || h <= 0 || w > maxPixels/h || w*h > maxPixelsPerByte*int64(len(data)) {
+		return Image{}, fmt.Errorf("the header claims %d x %d pixels in a file of %d bytes", w, h, len(data))
+	}
+	return decode(bytes.NewReader(data))
+}
+
+func decodePNG(r io.Reader) (Image, error) {
+	img, err := png.Decode(r)
+	if err != nil {
+		return Image{}, err
+	}
+	return fromImage(img), nil
+}
+
+// UndecodableError says which photos LoadImages could not turn into pixels; all others were decoded.
+type UndecodableError struct {
+	Indices []int    // of the cameras, ascending
+	Names   []string // of the cameras
+	Causes  []error  // each an *Error
+}
+
+// Error names the first photo with its cause and counts the others.
+func (e *UndecodableError) Error() string {
+	if more := len(e.Names) - 1; more > 0 {
+		return fmt.Sprintf("%v (and %d more photos)", e.Causes[0], more)
+	}
+	return e.Causes[0].Error()
+}
+
+// Unwrap returns all causes.
+func (e *UndecodableError) Unwrap() []error { return e.Causes }
+
+// LoadImages decodes the photos of all cameras with that many workers (0: one per core) and returns them in the order of cams; the pixels do not depend
+// on the number of workers. If photos cannot be decoded, the error is an *UndecodableError and the images of the others are returned with it, so that
+// the caller can go on without them: the image of a failed photo has no pixels. When ctx ends first, no images are returned and the error is its cause.
+func LoadImages(ctx context.Context, cams []Camera, workers int) ([]Image, error) {
+	if workers <= 0 {
+		workers = runtime.GOMAXPROCS(0)
+	}
+	images, errs := make([]Image, len(cams)), make([]error, len(cams))
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	for range min(workers, len(cams)) {
+		wg.Go(func() {
+			for ctx.Err() == nil {
+				i := int(next.Add(1)) - 1
+				if i >= len(cams) {
+					return
+				}
+				images[i], errs[i] = cams[i].Decode()
+			}
+		})
+	}
+	wg.Wait()
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("scene: decode photos: %w", context.Cause(ctx))
+	}
+	var failed UndecodableError
+	for i, err := range errs {
+		if err != nil {
+			failed.Indices = append(failed.Indices, i)
+			failed.Names = append(failed.Names, cams[i].Name)
+			failed.Causes = append(failed.Causes, err)
+		}
+	}
+	if len(failed.Indices) > 0 {
+		return images, &failed
+	}
+	return images, nil
+}

@@ -1,0 +1,104 @@
+package scene
+
+import "math"
+
+// Values of a new splat.
+const (
+	initialOpacity = 0.1
+	sh0            = 0.28209479177387814 // the constant spherical harmonic, 1 / (2 sqrt(pi))
+	// minSpacing is the floor of the mean neighbour distance, in units of the training frame: the root of the 1e-7 that INRIA's trainer puts under the
+	// squared distance. About a third of a pixel at distance 1, so that splats of coinciding points can still be seen and grow.
+	minSpacing = 3.1622776601683794e-4
+	// loneSpacing stands in for the neighbour distance of a point that has no neighbour.
+	loneSpacing = 0.1
+)
+
+// Initialise returns one splat per point, in the order of the points, which are in the training frame: a sphere as wide as the mean distance to the three
+// nearest other points (to all others if there are fewer; at least minSpacing), opacity 0.1, the point's colour from every side, and a random rotation
+// that depends on seed and the point's index alone. Points that are not finite as float32 are left out. degree is clamped to 0..MaxSHDegree.
+func Initialise(points []Point, seed uint64, degree int) *Splats {
+	points = finitePoints(points)
+	s := NewSplats(len(points), min(max(degree, 0), MaxSHDegree))
+	spacing := meanSpacing(points)
+	logit := float32(math.Log(initialOpacity / (1 - initialOpacity)))
+	key, width := seedKey(seed), 3*s.K()
+	parallel((s.N+spacingBlock-1)/spacingBlock, func(block int) {
+		for i := block * spacingBlock; i < min((block+1)*spacingBlock, s.N); i++ {
+			logScale := float32(math.Log(spacing[i]))
+			quat := randomQuat(uint32(i), key)
+			copy(s.Quats[4*i:], quat[:])
+			s.LogitOpacities[i] = logit
+			for c := range 3 {
+				s.Means[3*i+c] = float32(points[i].Pos[c])
+				s.LogScales[3*i+c] = logScale
+				s.SH[width*i+c] = float32((float64(points[i].Color[c])/255 - 0.5) / sh0)
+			}
+		}
+	})
+	return s
+}
+
+// finitePoints returns points itself if all are finite.
+func finitePoints(points []Point) []Point {
+	for i, p := range points {
+		if !finitePoint(p) {
+			kept := append([]Point(nil), points[:i]...)
+			for _, q := range points[i+1:] {
+				if finitePoint(q) {
+					kept = append(kept, q)
+				}
+			}
+			return kept
+		}
+	}
+	return points
+}
+
+func finitePoint(p Point) bool {
+	return finite32(float32(p.Pos[0])) && finite32(float32(p.Pos[1])) && finite32(float32(p.Pos[2]))
+}
+
+// spacingBlock is how many points one unit of parallel work holds.
+const spacingBlock = 4096
+
+// meanSpacing returns per point the mean distance to its three nearest neighbours, never below minSpacing.
+func meanSpacing(points []Point) []float64 {
+	out := make([]float64, len(points))
+	if len(points) == 1 {
+		out[0] = loneSpacing
+		return out
+	}
+	tree := newPointTree(points)
+	count := min(3, len(points)-1)
+	// By position in the tree: neighbours in space follow each other, so that a walk finds its nodes in the cache.
+	parallel((len(points)+spacingBlock-1)/spacingBlock, func(block int) {
+		for at := block * spacingBlock; at < min((block+1)*spacingBlock, len(points)); at++ {
+			var sum float64
+			for _, d2 := range tree.nearest(at)[:count] {
+				sum += math.Sqrt(d2)
+			}
+			out[tree.index[at]] = max(sum/float64(count), minSpacing)
+		}
+	})
+	return out
+}
+
+// randomQuat returns a rotation (w, x, y, z) of unit length, uniform over all rotations: four normal numbers (Box and Muller), normalised.
+func randomQuat(id uint32, key [2]uint32) [4]float32 {
+	words := Philox4x32([4]uint32{id, 0, 0, streamQuats}, key)
+	var q [4]float64
+	var norm float64
+	for k := 0; k < 4; k += 2 {
+		u, v := (float64(words[k])+0.5)/(1<<32), (float64(words[k+1])+0.5)/(1<<32) // never 0 nor 1
+		r := math.Sqrt(-2 * math.Log(u))
+		sin, cos := math.Sincos(2 * math.Pi * v)
+		q[k], q[k+1] = r*cos, r*sin
+		norm += r * r
+	}
+	norm = math.Sqrt(norm)
+	var out [4]float32
+	for k := range q {
+		out[k] = float32(q[k] / norm)
+	}
+	return out
+}

@@ -1,0 +1,120 @@
+package scene
+
+import (
+	"fmt"
+	"io"
+	"math"
+)
+
+// missingColor is given to the points of a cloud without colours: mid grey.
+const missingColor = 128
+
+// ReadPoints reads a point cloud: x y z and, where present, red green blue as
+// integers of 0..255 (uchar) or 0..65535 (ushort), or floats of 0..1. A cloud
+// without colours is grey. Errors are of kind ErrData.
+func ReadPoints(path string) ([]Point, error) {
+	var points []Point
+	err := openPLY(path, func(r io.Reader, size int64) (err error) {
+		points, err = decodePoints(r, size)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return points, nil
+}
+
+// DecodePoints is ReadPoints for a stream of size bytes.
+func DecodePoints(r io.Reader, size int64) ([]Point, error) {
+	points, err := decodePoints(r, size)
+	if err != nil {
+		return nil, plyError("", err)
+	}
+	return points, nil
+}
+
+func decodePoints(r io.Reader, size int64) ([]Point, error) {
+	p, err := newPLYReader(r, size)
+	if err != nil {
+		return nil, err
+	}
+	cols, err := pointColumns(p.vertex())
+	if err != nil {
+		return nil, err
+	}
+	points := make([]Point, p.vertex().count)
+	bad := -1
+	err = p.rows(func(i int, row []float64) {
+		points[i] = cols.point(row)
+		for _, x := range points[i].Pos {
+			if !finite64(x) && bad < 0 {
+				bad = i
+			}
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	if bad >= 0 {
+		return nil, fmt.Errorf("point %d is at %v: %w", bad, points[bad].Pos, errNotFinite)
+	}
+	return points, nil
+}
+
+// pointCols are the columns of a point; scale takes a colour value to 0..255.
+type pointCols struct {
+	position, color [3]int
+	hasColor        bool
+	scale           float64
+}
+
+func pointColumns(e *plyElement) (c pointCols, err error) {
+	find := columnFinder{element: e, used: make([]bool, len(e.properties))}
+	for axis, name := range []string{"x", "y", "z"} {
+		c.position[axis] = find.column(name)
+	}
+	if len(find.missing) > 0 {
+		return c, fmt.Errorf("element vertex lacks %v", find.missing)
+	}
+	for _, prefix := range []string{"", "diffuse_"} {
+		find.missing = nil
+		for j, name := range []string{"red", "green", "blue"} {
+			c.color[j] = find.column(prefix + name)
+		}
+		if len(find.missing) == 0 {
+			c.hasColor = true
+			break
+		}
+	}
+	switch e.properties[c.color[0]].kind {
+	case plyFloat32, plyFloat64:
+		c.scale = 255
+	case plyUint16:
+		c.scale = 255.0 / 65535
+	default:
+		c.scale = 1
+	}
+	return c, nil
+}
+
+func (c *pointCols) point(row []float64) Point {
+	p := Point{Color: [3]uint8{missingColor, missingColor, missingColor}}
+	for axis, column := range c.position {
+		p.Pos[axis] = row[column]
+	}
+	if !c.hasColor {
+		return p
+	}
+	for j, column := range c.color {
+		p.Color[j] = toByte(row[column] * c.scale)
+	}
+	return p
+}
+
+// toByte rounds to the nearest integer of 0..255; NaN gives 0.
+func toByte(v float64) uint8 {
+	if !(v > 0) {
+		return 0
+	}
+	return uint8(math.Min(v+0.5, 255))
+}

@@ -1,0 +1,208 @@
+package scene
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strings"
+)
+
+// WritePLY writes a model in the layout of INRIA's trainer, which viewers read:
+// binary little endian, float32, x y z nx ny nz f_dc f_rest opacity scale rot.
+// Opacities are logits, scales logarithms, rotations normalised w x y z. The
+// splats are written as they are: see ToCapture for the frame. The file is
+// replaced as a whole (see WriteFile). A NaN or infinite number and a rotation
+// of length zero are errors that name the splat.
+func WritePLY(path string, s *Splats, meta PLYMeta) error {
+	return WriteFile(path, func(w io.Writer) error {
+		p, err := NewPLYWriter(w, s.N, s.Degree, meta)
+		if err != nil {
+			return err
+		}
+		if err := p.Append(s); err != nil {
+			return err
+		}
+		return p.Close()
+	})
+}
+
+// PLYWriter writes a model piece by piece: the pieces of a large model need
+// not be in memory together.
+type PLYWriter struct {
+	w       io.Writer
+	n, done int
+	degree  int
+	row     int    // bytes per splat
+	buf     []byte // one batch of rows
+}
+
+// plyBatch is the number of splats encoded between two writes.
+const plyBatch = 1024
+
+// NewPLYWriter writes the header of a model of n splats. Line 3 is the element
+// line, because SIBR's reader takes the count from there; comments follow it.
+func NewPLYWriter(w io.Writer, n, degree int, meta PLYMeta) (*PLYWriter, error) {
+	if n < 0 || degree < 0 || degree > MaxSHDegree {
+		return nil, fmt.Errorf("scene: write ply: %d splats of sh degree %d", n, degree)
+	}
+	comments, err := meta.lines(degree)
+	if err != nil {
+		return nil, err
+	}
+	names := splatProperties(degree)
+	if err := writePLYHeader(w, n, comments, names, nil); err != nil {
+		return nil, err
+	}
+	row := 4 * len(names)
+	return &PLYWriter{w: w, n: n, degree: degree, row: row, buf: make([]byte, 0, row*min(n, plyBatch))}, nil
+}
+
+// writePLYHeader writes a header with one element "vertex": first the float
+// properties, then the uchar ones.
+func writePLYHeader(w io.Writer, n int, comments, floats, bytes []string) error {
+	var b strings.Builder
+	b.WriteString("ply\nformat binary_little_endian 1.0\n")
+	fmt.Fprintf(&b, "element vertex %d\n", n)
+	for _, c := range comments {
+		b.WriteString("comment " + c + "\n")
+	}
+	for _, name := range floats {
+		b.WriteString("property float " + name + "\n")
+	}
+	for _, name := range bytes {
+		b.WriteString("property uchar " + name + "\n")
+	}
+	b.WriteString("end_header\n")
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// Append writes further splats. Their degree must be the header's.
+func (p *PLYWriter) Append(s *Splats) error {
+	if err := s.checkLengths(); err != nil {
+		return err
+	}
+	if s.Degree != p.degree {
+		return fmt.Errorf("scene: write ply: splats have sh degree %d, header has %d", s.Degree, p.degree)
+	}
+	if s.N > p.n-p.done {
+		return fmt.Errorf("scene: write ply: %d splats announced, at least %d given", p.n, p.done+s.N)
+	}
+	for lo := 0; lo < s.N; lo += plyBatch {
+		p.buf = p.buf[:0]
+		hi := min(lo+plyBatch, s.N)
+		for i := lo; i < hi; i++ {
+			if err := p.encode(s, i); err != nil {
+				return fmt.Errorf("scene: write ply: splat %d: %w", p.done+i-lo, err)
+			}
+		}
+		if _, err := p.w.Write(p.buf); err != nil {
+			return err
+		}
+		p.done += hi - lo
+	}
+	return nil
+}
+
+// Close checks that as many splats came as the header says. It does not close
+// the underlying writer.
+func (p *PLYWriter) Close() error {
+	if p.done != p.n {
+		return fmt.Errorf("scene: write ply: %d splats announced, %d given", p.n, p.done)
+	}
+	return nil
+}
+
+// errZeroQuat says that a rotation has no direction.
+var errZeroQuat = errors.New("rotation has length zero")
+
+// encode appends the row of splat i of s.
+func (p *PLYWriter) encode(s *Splats, i int) error {
+	start := len(p.buf)
+	p.put(s.Means[3*i : 3*i+3]...)
+	p.put(0, 0, 0)
+	k := s.K()
+	sh := s.SH[3*k*i : 3*k*(i+1)]
+	p.put(sh[:3]...)
+	for c := range 3 {
+		for j := 1; j < k; j++ {
+			p.put(sh[3*j+c])
+		}
+	}
+	p.put(s.LogitOpacities[i])
+	p.put(s.LogScales[3*i : 3*i+3]...)
+	quat, err := normalised(s.Quats[4*i : 4*i+4])
+	if err != nil {
+		return err
+	}
+	p.put(quat[:]...)
+	return checkRow(p.buf[start:], p.degree)
+}
+
+func (p *PLYWriter) put(values ...float32) {
+	for _, v := range values {
+		p.buf = binary.LittleEndian.AppendUint32(p.buf, math.Float32bits(v))
+	}
+}
+
+// normalised returns a quaternion of length 1, computed in float64.
+func normalised(q []float32) (out [4]float32, err error) {
+	var sum float64
+	for _, x := range q {
+		sum += float64(x) * float64(x)
+	}
+	if sum == 0 {
+		return out, errZeroQuat
+	}
+	length := math.Sqrt(sum)
+	for i, x := range q {
+		out[i] = float32(float64(x) / length)
+	}
+	return out, nil
+}
+
+// checkRow looks for NaN and infinity in an encoded row and names the property.
+func checkRow(row []byte, degree int) error {
+	for j := 0; j < len(row); j += 4 {
+		x := math.Float32frombits(binary.LittleEndian.Uint32(row[j:]))
+		if !finite32(x) {
+			return fmt.Errorf("%s is %v: %w", splatProperties(degree)[j/4], x, errNotFinite)
+		}
+	}
+	return nil
+}
+
+// WritePoints writes a point cloud as INRIA's input.ply: float32 x y z nx ny nz
+// (normals zero) and uchar red green blue.
+func WritePoints(path string, points []Point) error {
+	return WriteFile(path, func(w io.Writer) error { return encodePoints(w, points) })
+}
+
+func encodePoints(w io.Writer, points []Point) error {
+	names := []string{"x", "y", "z", "nx", "ny", "nz"}
+	if err := writePLYHeader(w, len(points), nil, names, []string{"red", "green", "blue"}); err != nil {
+		return err
+	}
+	const row = 6*4 + 3
+	buf := make([]byte, 0, row*min(len(points), plyBatch))
+	for i, pt := range points {
+		for axis, x := range pt.Pos {
+			v := float32(x)
+			if !finite32(v) {
+				return fmt.Errorf("scene: write ply: point %d: %s is %v: %w", i, names[axis], x, errNotFinite)
+			}
+			buf = binary.LittleEndian.AppendUint32(buf, math.Float32bits(v))
+		}
+		buf = append(buf, make([]byte, 3*4)...)
+		buf = append(buf, pt.Color[:]...)
+		if (i+1)%plyBatch == 0 || i == len(points)-1 {
+			if _, err := w.Write(buf); err != nil {
+				return err
+			}
+			buf = buf[:0]
+		}
+	}
+	return nil
+}

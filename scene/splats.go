@@ -1,0 +1,158 @@
+package scene
+
+import (
+	"errors"
+	"fmt"
+	"math"
+)
+
+// MaxSHDegree is the highest degree of spherical harmonics a model can hold.
+const MaxSHDegree = 3
+
+// Splats is a model on the host: N splats, interleaved per splat. Values are
+// raw, as the optimiser holds them; activations are applied by the renderer.
+type Splats struct {
+	N      int // number of splats
+	Degree int // degree of the spherical harmonics, 0 to MaxSHDegree
+
+	Means          []float32 // [N*3] centres, world units
+	Quats          []float32 // [N*4] rotations w, x, y, z; not normalised
+	LogScales      []float32 // [N*3] natural logarithm of the axis lengths in world units
+	LogitOpacities []float32 // [N] opacity = 1 / (1 + exp(-logit))
+	SH             []float32 // [N*K*3] coefficient-major: coefficient k of channel c of splat i is SH[(i*K+k)*3+c]
+}
+
+// SHCoefficients returns the number K of coefficients per colour channel at a
+// degree: (degree+1)^2.
+func SHCoefficients(degree int) int { return (degree + 1) * (degree + 1) }
+
+// NewSplats returns n zeroed splats of the given degree.
+func NewSplats(n, degree int) *Splats {
+	k := SHCoefficients(degree)
+	return &Splats{
+		N: n, Degree: degree,
+		Means:          make([]float32, 3*n),
+		Quats:          make([]float32, 4*n),
+		LogScales:      make([]float32, 3*n),
+		LogitOpacities: make([]float32, n),
+		SH:             make([]float32, 3*k*n),
+	}
+}
+
+// K returns the number of SH coefficients per channel.
+func (s *Splats) K() int { return SHCoefficients(s.Degree) }
+
+// Slice returns splats [lo, hi) sharing memory with s. The bounds must satisfy
+// 0 <= lo <= hi <= N, as for a Go slice.
+func (s *Splats) Slice(lo, hi int) *Splats {
+	c := 3 * s.K()
+	return &Splats{
+		N: hi - lo, Degree: s.Degree,
+		Means:          s.Means[3*lo : 3*hi],
+		Quats:          s.Quats[4*lo : 4*hi],
+		LogScales:      s.LogScales[3*lo : 3*hi],
+		LogitOpacities: s.LogitOpacities[lo:hi],
+		SH:             s.SH[c*lo : c*hi],
+	}
+}
+
+// errNotFinite says that a number is NaN or infinite.
+var errNotFinite = errors.New("not a finite number")
+
+// checkLengths compares the lengths of the tensors with N and Degree.
+func (s *Splats) checkLengths() error {
+	if s.Degree < 0 || s.Degree > MaxSHDegree {
+		return fmt.Errorf("scene: check splats: sh degree is %d, want 0 to %d", s.Degree, MaxSHDegree)
+	}
+	if s.N < 0 {
+		return fmt.Errorf("scene: check splats: count is %d", s.N)
+	}
+	for _, t := range s.tensors() {
+		if len(t.data) != s.N*t.width {
+			return fmt.Errorf("scene: check splats: %s holds %d numbers, want %d splats x %d", t.name, len(t.data), s.N, t.width)
+		}
+	}
+	return nil
+}
+
+// tensor is one named field of Splats with the numbers per splat.
+type tensor struct {
+	name  string
+	data  []float32
+	width int
+}
+
+func (s *Splats) tensors() [5]tensor {
+	return [5]tensor{
+		{"means", s.Means, 3},
+		{"quats", s.Quats, 4},
+		{"log_scales", s.LogScales, 3},
+		{"logit_opacities", s.LogitOpacities, 1},
+		{"sh", s.SH, 3 * s.K()},
+	}
+}
+
+// Validate checks the lengths of all tensors and that every number is finite.
+// The error names the tensor and the splat.
+func (s *Splats) Validate() error {
+	if err := s.checkLengths(); err != nil {
+		return err
+	}
+	for _, t := range s.tensors() {
+		if i := firstNotFinite(t.data); i >= 0 {
+			return fmt.Errorf("scene: check splats: splat %d: %s[%d] is %v: %w",
+				i/t.width, t.name, i%t.width, t.data[i], errNotFinite)
+		}
+	}
+	return nil
+}
+
+// firstNotFinite returns the index of the first NaN or infinity, or -1.
+func firstNotFinite(v []float32) int {
+	for i, x := range v {
+		if !finite32(x) {
+			return i
+		}
+	}
+	return -1
+}
+
+// finite32 tells whether x is neither NaN nor infinite: an exponent that is
+// not all ones.
+func finite32(x float32) bool { return math.Float32bits(x)&0x7f800000 != 0x7f800000 }
+
+func finite64(x float64) bool { return math.Float64bits(x)&(0x7ff<<52) != 0x7ff<<52 }
+
+// ToCapture returns the model in the capture's own frame less origin, for
+// writing: mean/scale + centre - origin, computed in float64, and
+// log_scale - ln(scale). Rotations, opacities and SH do not change and share
+// memory with s, so the cost is six numbers per splat.
+func (s *Splats) ToCapture(frame Frame, origin [3]float64) *Splats {
+	return s.reframe(frame, func(x float64, axis int) float64 {
+		return x/frame.Scale + (frame.Center[axis] - origin[axis])
+	}, -1)
+}
+
+// FromCapture is the inverse of ToCapture: it brings a model written in the
+// capture's frame less origin into the training frame:
+// (mean + origin - centre) * scale, log_scale + ln(scale).
+func (s *Splats) FromCapture(frame Frame, origin [3]float64) *Splats {
+	return s.reframe(frame, func(x float64, axis int) float64 {
+		return (x + (origin[axis] - frame.Center[axis])) * frame.Scale
+	}, 1)
+}
+
+// reframe moves the means by move and adds sign*ln(scale) to the log scales.
+func (s *Splats) reframe(frame Frame, move func(x float64, axis int) float64, sign float64) *Splats {
+	out := *s
+	out.Means = make([]float32, len(s.Means))
+	out.LogScales = make([]float32, len(s.LogScales))
+	for i, x := range s.Means {
+		out.Means[i] = float32(move(float64(x), i%3))
+	}
+	shift := sign * math.Log(frame.Scale)
+	for i, x := range s.LogScales {
+		out.LogScales[i] = float32(float64(x) + shift)
+	}
+	return &out
+}

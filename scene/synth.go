@@ -1,0 +1,246 @@
+package scene
+
+import (
+	"fmt"
+	"image"
+	"image/color"
+	"math"
+	"os"
+	"path/filepath"
+)
+
+// SynthOptions describe a procedural capture. Zero fields take the default.
+type SynthOptions struct {
+	Images        int        // photos, default 48, at least 3
+	Width, Height int        // pixels, default 256x192
+	Points        int        // points of the sparse cloud, default 5000
+	Seed          uint64     // moves cameras a little and chooses the points
+	Scale         float64    // length of a scene unit in the capture's frame, default 1
+	Offset        [3]float64 // where the middle of the scene lies in the capture's frame
+}
+
+// Bounds on what WriteSynth makes: far above any use, below what would fill a
+// disk or overflow a size.
+const (
+	maxSynthImages = 10000
+	maxSynthSide   = 8192
+	maxSynthPoints = 10_000_000
+)
+
+func (o SynthOptions) withDefaults() (SynthOptions, error) {
+	set := func(v *int, value int) {
+		if *v == 0 {
+			*v = value
+		}
+	}
+	set(&o.Images, 48)
+	set(&o.Width, 256)
+	set(&o.Height, 192)
+	set(&o.Points, 5000)
+	if o.Scale == 0 {
+		o.Scale = 1
+	}
+	switch {
+	case o.Images < 3 || o.Images > maxSynthImages:
+		return o, fmt.Errorf("scene: make capture: %d images, want 3 to %d", o.Images, maxSynthImages)
+	case min(o.Width, o.Height) < 16 || max(o.Width, o.Height) > maxSynthSide:
+		return o, fmt.Errorf("scene: make capture: %dx%d pixels, want sides of 16 to %d", o.Width, o.Height, maxSynthSide)
+	case o.Points < 4 || o.Points > maxSynthPoints:
+		return o, fmt.Errorf("scene: make capture: %d points, want 4 to %d", o.Points, maxSynthPoints)
+	case !(o.Scale > 0) || !finite64(o.Scale):
+		return o, fmt.Errorf("scene: make capture: scale %v is not positive", o.Scale)
+	}
+	for _, x := range o.Offset {
+		if !finite64(x) {
+			return o, fmt.Errorf("scene: make capture: offset %v: %w", o.Offset, errNotFinite)
+		}
+	}
+	return o, nil
+}
+
+// Purposes of random numbers, the third word of the Philox counter; see philox.go.
+const (
+	streamSynthCamera uint32 = 0x10011
+	streamSynthPoint  uint32 = 0x10012
+)
+
+// random returns four numbers of [0, 1) that depend on the seed, the stream and
+// the id alone.
+func (o *SynthOptions) random(stream uint32, id int) [4]float64 {
+	bits := Philox4x32([4]uint32{uint32(id), 0, 0, uint32(stream)}, PhiloxKey(o.Seed))
+	var out [4]float64
+	for i, b := range bits {
+		out[i] = Uniform(b)
+	}
+	return out
+}
+
+// WriteSynth writes a procedural capture into dir: images/view_NNN.png and a
+// COLMAP model in sparse/0 with exact PINHOLE poses and points on visible
+// surfaces. Same options, same bytes on one architecture. Photos are ray-cast
+// with at least four and at most sixteen rays per pixel. Existing files of these
+// names are replaced.
+func WriteSynth(dir string, o SynthOptions) error {
+	o, err := o.withDefaults()
+	if err != nil {
+		return err
+	}
+	images, model := filepath.Join(dir, "images"), filepath.Join(dir, "sparse", "0")
+	for _, d := range []string{images, model} {
+		if err := os.MkdirAll(d, 0o755); err != nil {
+			return writeError("make folder", d, err)
+		}
+	}
+	world, views := newSynthWorld(), o.views()
+	errs := make([]error, len(views))
+	parallel(len(views), func(i int) {
+		errs[i] = encodePNG(filepath.Join(images, views[i].Name), world.photo(&views[i]))
+	})
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	points := o.points(world, views)
+	for i := range views {
+		views[i] = o.place(views[i])
+	}
+	return WriteColmap(model, views, points)
+}
+
+// synthRings are the paths of the cameras: radius and height in scene units.
+var synthRings = [3]struct{ radius, height float64 }{{4.3, 1.05}, {4.1, 1.85}, {3.7, 2.75}}
+
+// views returns the cameras in the frame of the scene. Neighbours in name
+// are on different rings and every ring is walked once around, so that any
+// regular choice of held-out photos is spread over the scene.
+func (o *SynthOptions) views() []Camera {
+	views := make([]Camera, o.Images)
+	focal := 0.87 * float64(o.Width)
+	for i := range views {
+		jitter := o.random(streamSynthCamera, i)
+		ring := synthRings[i%len(synthRings)]
+		angle := 2 * math.Pi * (float64(i) + 0.6*(jitter[0]-0.5)) / float64(o.Images)
+		s, c := math.Sincos(angle)
+		radius := ring.radius + 0.3*(jitter[1]-0.5)
+		eye := vec{radius * c, radius * s, ring.height + 0.25*(jitter[2]-0.5)}
+		views[i] = Camera{
+			Name: fmt.Sprintf("view_%03d.png", i), Width: o.Width, Height: o.Height, Model: Pinhole,
+			Fx: focal, Fy: focal, Cx: float64(o.Width) / 2, Cy: float64(o.Height) / 2,
+		}
+		lookAt(&views[i], eye, vec{0, 0, 0.5 + 0.15*(jitter[3]-0.5)})
+	}
+	return views
+}
+
+// lookAt sets the pose of a camera at eye that looks at target with the scene's
+// z axis upwards in the image. OpenCV axes: x right, y down, z forward.
+func lookAt(c *Camera, eye, target vec) {
+	forward := target.sub(eye).unit()
+	right := forward.cross(vec{0, 0, 1}).unit()
+	down := forward.cross(right)
+	for j := range 3 {
+		c.R[j], c.R[3+j], c.R[6+j] = right[j], down[j], forward[j]
+	}
+	c.T = translationOf(c.R, eye)
+}
+
+// place moves a camera from the frame of the scene to the capture's frame.
+func (o *SynthOptions) place(c Camera) Camera {
+	c.T = translationOf(c.R, o.move(c.Center()))
+	return c
+}
+
+func (o *SynthOptions) move(p [3]float64) [3]float64 {
+	for i := range p {
+		p[i] = p[i]*o.Scale + o.Offset[i]
+	}
+	return p
+}
+
+// lens makes rays of a camera.
+type lens struct {
+	camera *Camera
+	eye    vec
+}
+
+func newLens(c *Camera) lens { return lens{c, c.Center()} }
+
+// ray returns the ray through a point of the image, in pixels.
+func (l *lens) ray(x, y float64) ray {
+	c := l.camera
+	u, v := (x-c.Cx)/c.Fx, (y-c.Cy)/c.Fy
+	var d vec
+	for j := range d {
+		d[j] = u*c.R[j] + v*c.R[3+j] + c.R[6+j]
+	}
+	return ray{l.eye, d.unit()}
+}
+
+// photo renders a camera.
+func (w *synthWorld) photo(c *Camera) image.Image {
+	l := newLens(c)
+	img := image.NewRGBA(image.Rect(0, 0, c.Width, c.Height))
+	for y := range c.Height {
+		for x := range c.Width {
+			p := w.pixel(&l, float64(x), float64(y)).mul(255)
+			img.SetRGBA(x, y, color.RGBA{R: toByte(p[0]), G: toByte(p[1]), B: toByte(p[2]), A: 0xff})
+		}
+	}
+	return img
+}
+
+// pixelContrast is the difference between the four first rays of a pixel above
+// which it gets all sixteen.
+const pixelContrast = 0.06
+
+// pixel averages rays over the pixel whose corner is (x, y): 2x2, and 4x4 where
+// these differ.
+func (w *synthWorld) pixel(l *lens, x, y float64) vec {
+	sum, spread := w.grid(l, x, y, 2)
+	if spread > pixelContrast {
+		sum, _ = w.grid(l, x, y, 4)
+	}
+	return sum
+}
+
+// grid averages n x n rays and returns the largest spread of a channel.
+func (w *synthWorld) grid(l *lens, x, y float64, n int) (mean vec, spread float64) {
+	lo, hi := vec{2, 2, 2}, vec{-1, -1, -1}
+	step := 1 / float64(n)
+	for j := range n {
+		for i := range n {
+			c := w.color(l.ray(x+(float64(i)+0.5)*step, y+(float64(j)+0.5)*step))
+			for k, v := range c {
+				lo[k], hi[k] = min(lo[k], v), max(hi[k], v)
+				mean[k] += v
+			}
+		}
+	}
+	for k := range mean {
+		spread = max(spread, hi[k]-lo[k])
+	}
+	return mean.mul(step * step), spread
+}
+
+// points returns what a camera sees through randomly chosen pixels: a cloud on
+// visible surfaces, denser where the photos look more closely. Points come from
+// the cameras in turn; within a camera they follow a two-dimensional sequence
+// with even gaps (the R2 sequence: multiples of the inverses of the plastic
+// number and of its square) from a random start.
+func (o *SynthOptions) points(w *synthWorld, views []Camera) []Point {
+	const alpha, beta = 0.7548776662466927, 0.5698402909980532
+	points := make([]Point, o.Points)
+	for i := range points {
+		id := i % len(views)
+		k := float64(i / len(views))
+		start := o.random(streamSynthPoint, id)
+		_, u := math.Modf(start[0] + k*alpha)
+		_, v := math.Modf(start[1] + k*beta)
+		l := newLens(&views[id])
+		s := w.trace(l.ray(u*float64(o.Width), v*float64(o.Height)))
+		c := w.shade(s).mul(255)
+		points[i] = Point{Pos: o.move(s.point), Color: [3]uint8{toByte(c[0]), toByte(c[1]), toByte(c[2])}}
+	}
+	return points
+}

@@ -1,0 +1,173 @@
+package scene
+
+import "math"
+
+// The procedural scene: z points up, the floor is z = 0, a dome closes it, so
+// every ray hits a textured surface. Lengths are units of the capture.
+const (
+	synthDome    = 7.0  // radius of the dome around the origin
+	synthAmbient = 0.52 // light that reaches every surface
+	synthSun     = 0.58 // light of the sun at normal incidence
+)
+
+// sunDirection points to the light.
+var sunDirection = vec{0.52, -0.38, 0.765}.unit()
+
+// ray starts at origin; direction has length 1.
+type ray struct{ origin, direction vec }
+
+func (r ray) at(t float64) vec { return r.origin.add(r.direction.mul(t)) }
+
+// solid is a shape in its own frame, centred at the origin.
+type solid interface {
+	// hit returns the distance to the first surface in front of the origin of
+	// the ray, +Inf for none, and the outward normal there.
+	hit(r ray) (t float64, normal vec)
+	// radius bounds the shape.
+	radius() float64
+}
+
+// object is a solid placed in the scene, turned about the vertical by an angle
+// and then tilted about the x axis.
+type object struct {
+	solid  solid
+	center vec
+	bound  float64 // radius of the bounding sphere
+	axes   [3]vec  // of the object's frame, in the scene
+	look   texture
+}
+
+func place(s solid, center vec, turn, tilt float64, look texture) object {
+	st, ct := math.Sincos(turn)
+	sx, cx := math.Sincos(tilt)
+	return object{solid: s, center: center, bound: s.radius(), look: look, axes: [3]vec{
+		{ct, st, 0},
+		{-st * cx, ct * cx, sx},
+		{st * sx, -ct * sx, cx},
+	}}
+}
+
+// local turns a direction of the scene into the object's frame.
+func (o *object) local(v vec) vec { return vec{v.dot(o.axes[0]), v.dot(o.axes[1]), v.dot(o.axes[2])} }
+
+// world is the inverse of local.
+func (o *object) world(v vec) vec {
+	return o.axes[0].mul(v[0]).add(o.axes[1].mul(v[1])).add(o.axes[2].mul(v[2]))
+}
+
+// surface is what a ray sees.
+type surface struct {
+	t      float64
+	point  vec
+	normal vec
+	color  vec // without light
+	sky    bool
+	owner  int // index of the object, -1 for floor and dome
+}
+
+// synthWorld is the scene.
+type synthWorld struct {
+	objects []object
+	floor   texture
+	sky     texture
+}
+
+// trace returns the first surface along a ray that starts inside the dome.
+func (w *synthWorld) trace(r ray) surface {
+	best := surface{t: math.Inf(1), owner: -1}
+	var at vec
+	for i := range w.objects {
+		o := &w.objects[i]
+		toCenter := o.center.sub(r.origin)
+		along := toCenter.dot(r.direction)
+		if toCenter.dot(toCenter)-along*along > o.bound*o.bound || along < -o.bound || along-o.bound > best.t {
+			continue
+		}
+		lr := ray{o.local(toCenter.mul(-1)), o.local(r.direction)}
+		if t, n := o.solid.hit(lr); t < best.t {
+			best.t, best.normal, best.owner = t, o.world(n), i
+			at = lr.at(t)
+		}
+	}
+	if best.owner >= 0 {
+		best.point = r.at(best.t)
+		best.color = w.objects[best.owner].look(at)
+		return best
+	}
+	return w.background(r)
+}
+
+// background returns the floor or the dome.
+func (w *synthWorld) background(r ray) surface {
+	if r.direction[2] < 0 {
+		t := -r.origin[2] / r.direction[2]
+		if p := r.at(t); p[0]*p[0]+p[1]*p[1] < synthDome*synthDome {
+			return surface{t: t, point: p, normal: vec{0, 0, 1}, color: w.floor(p), owner: -1}
+		}
+	}
+	b := r.origin.dot(r.direction)
+	t := -b + math.Sqrt(b*b-r.origin.dot(r.origin)+synthDome*synthDome)
+	p := r.at(t)
+	return surface{t: t, point: p, normal: p.mul(-1 / synthDome), color: w.sky(p), sky: true, owner: -1}
+}
+
+// shade returns the colour with light: Lambert, a soft shadow of every object's
+// bounding sphere, and a darkening of the floor close to objects. Nothing
+// depends on the direction of view.
+func (w *synthWorld) shade(s surface) vec {
+	if s.sky {
+		return s.color
+	}
+	sun := max(s.normal.dot(sunDirection), 0)
+	ambient := synthAmbient + 0.1*s.normal[2]
+	for i := range w.objects {
+		if i == s.owner {
+			continue
+		}
+		o := &w.objects[i]
+		r := 0.85 * o.bound
+		d := o.center.sub(s.point)
+		square, along := d.dot(d), d.dot(sunDirection)
+		if off := square - along*along; along > 0 && off < 1.3*1.3*r*r {
+			sun *= 0.2 + 0.8*smooth(0.6*r, 1.3*r, math.Sqrt(max(off, 0)))
+		}
+		if s.owner < 0 && square < 1.6*1.6*r*r {
+			ambient *= 0.72 + 0.28*smooth(0.5*r, 1.6*r, math.Sqrt(square))
+		}
+	}
+	return s.color.mul(ambient + synthSun*sun)
+}
+
+// color returns what is seen along a ray.
+func (w *synthWorld) color(r ray) vec { return w.shade(w.trace(r)) }
+
+// newSynthWorld sets the table.
+func newSynthWorld() *synthWorld {
+	white, ink := rgb(0xf2ead8), rgb(0x34495e)
+	return &synthWorld{floor: floorTexture(), sky: skyTexture(), objects: []object{
+		// The middle: a plinth with a ball in a ring.
+		place(cylinder{0.95, 0.2}, vec{0, 0, 0.2}, 0, 0, segments(rgb(0x9c6b4e), rgb(0xd1a67d), 9, 0)),
+		place(sphere{0.42}, vec{0, 0, 0.82}, 0, 0, marble(rgb(0x1f7a78), rgb(0x8fd3c1), 0.35)),
+		place(torus{0.68, 0.11}, vec{0, 0, 0.86}, 0.6, 0.45, segments(rgb(0xe0672f), rgb(0xf7c46c), 8, 0)),
+		// Around it.
+		place(box{0.36, 0.36, 0.36}, vec{1.45, 0.35, 0.36}, 0.5, 0, boxChecker(rgb(0x2f5d9b), rgb(0xa9c7e8), 0.24)),
+		place(box{0.2, 0.2, 0.2}, vec{1.42, 0.3, 0.92}, 1.1, 0, bands(rgb(0xc0392b), rgb(0xf3b5a5), vec{0, 0, 1}, 0.1)),
+		place(sphere{0.38}, vec{0.35, -1.5, 0.38}, 0.3, 0.5, segments(rgb(0xb23a63), white, 6, 0)),
+		place(cylinder{0.26, 0.55}, vec{-1.3, -0.9, 0.55}, 0, 0, segments(rgb(0xe9b44c), rgb(0x7b3f61), 3, 5)),
+		place(torus{0.34, 0.14}, vec{-1.45, 0.65, 0.14}, 0, 0, segments(rgb(0x4f8a4b), rgb(0xbfdc8a), 5, 0)),
+		place(sphere{0.2}, vec{-1.45, 0.65, 0.34}, 0, 0, marble(rgb(0xf2c14e), rgb(0xd9822b), 0.2)),
+		place(box{0.5, 0.16, 0.3}, vec{0.1, 1.6, 0.3}, -0.35, 0, bands(ink, rgb(0x9fb4c7), vec{1, 0, 0}, 0.17)),
+		place(sphere{0.17}, vec{-0.05, 1.62, 0.77}, 0, 0, marble(rgb(0x8e5ea2), rgb(0xd9b8e8), 0.18)),
+		place(sphere{0.22}, vec{1.25, -1.05, 0.22}, 0.8, 0.4, checkerBall(rgb(0xf0e3c0), rgb(0x3b7d4f))),
+	}}
+}
+
+// checkerBall is a ball of eight differently coloured octants with soft edges.
+func checkerBall(a, b vec) texture {
+	return func(p vec) vec {
+		t := smooth(-0.03, 0.03, p[0])*2 - 1
+		t *= smooth(-0.03, 0.03, p[1])*2 - 1
+		t *= smooth(-0.03, 0.03, p[2])*2 - 1
+		return mix(a, b, 0.5+0.5*t)
+	}
+}

@@ -1,0 +1,148 @@
+package scene
+
+import "math"
+
+// vec is a point, a direction or a colour (RGB in 0..1) of the procedural scene.
+type vec [3]float64
+
+func (a vec) add(b vec) vec       { return vec{a[0] + b[0], a[1] + b[1], a[2] + b[2]} }
+func (a vec) sub(b vec) vec       { return vec{a[0] - b[0], a[1] - b[1], a[2] - b[2]} }
+func (a vec) mul(s float64) vec   { return vec{a[0] * s, a[1] * s, a[2] * s} }
+func (a vec) dot(b vec) float64   { return a[0]*b[0] + a[1]*b[1] + a[2]*b[2] }
+func (a vec) length() float64     { return math.Sqrt(a.dot(a)) }
+func (a vec) unit() vec           { return a.mul(1 / a.length()) }
+func mix(a, b vec, t float64) vec { return a.add(b.sub(a).mul(t)) }
+func saturate(x float64) float64  { return min(max(x, 0), 1) }
+func smooth(lo, hi, x float64) float64 {
+	t := saturate((x - lo) / (hi - lo))
+	return t * t * (3 - 2*t)
+}
+
+func (a vec) cross(b vec) vec {
+	return vec{a[1]*b[2] - a[2]*b[1], a[2]*b[0] - a[0]*b[2], a[0]*b[1] - a[1]*b[0]}
+}
+
+// rgb reads a colour written as 0xRRGGBB.
+func rgb(hex uint32) vec {
+	return vec{float64(hex >> 16 & 0xff), float64(hex >> 8 & 0xff), float64(hex & 0xff)}.mul(1.0 / 255)
+}
+
+// lattice returns a value of 0..1 for a point of the integer grid, by a few
+// rounds of multiply and xor-shift: textures need no better randomness.
+func lattice(x, y, z int32) float64 {
+	h := uint32(x)*0x8da6b343 ^ uint32(y)*0xd8163841 ^ uint32(z)*0xcb1ab31f
+	h = (h ^ h>>15) * 0x2c1b3c6d
+	h = (h ^ h>>12) * 0x297a2d39
+	return float64(h^h>>15) / (1 << 32)
+}
+
+// noise is value noise of 0..1: lattice values, interpolated smoothly, one
+// feature per unit of length.
+func noise(p vec) float64 {
+	var cell [3]int32
+	var t [3]float64
+	for i, x := range p {
+		f := math.Floor(x)
+		cell[i] = int32(f)
+		u := x - f
+		t[i] = u * u * (3 - 2*u)
+	}
+	var plane [2]float64
+	for k := range plane {
+		z := cell[2] + int32(k)
+		a := lattice(cell[0], cell[1], z)
+		b := lattice(cell[0]+1, cell[1], z)
+		c := lattice(cell[0], cell[1]+1, z)
+		d := lattice(cell[0]+1, cell[1]+1, z)
+		a += (b - a) * t[0]
+		c += (d - c) * t[0]
+		plane[k] = a + (c-a)*t[1]
+	}
+	return plane[0] + (plane[1]-plane[0])*t[2]
+}
+
+// cloudy adds three octaves of noise, 0..1 around 0.5.
+func cloudy(p vec) float64 {
+	return (4*noise(p) + 2*noise(p.mul(2.03)) + noise(p.mul(4.1))) / 7
+}
+
+// wave is a square wave of period 2 with soft edges, -1..1; hardness 1 is a
+// triangle.
+func wave(x, hardness float64) float64 {
+	x = x/2 - math.Floor(x/2)
+	return min(max(hardness*(4*math.Abs(x-0.5)-1), -1), 1)
+}
+
+// texture gives the colour of a surface at a point in the object's own frame.
+type texture func(p vec) vec
+
+// checker alternates two colours over squares of the given side in x and y.
+func checker(a, b vec, side float64) texture {
+	return func(p vec) vec {
+		t := wave(p[0]/side, 4) * wave(p[1]/side, 4)
+		return mix(a, b, 0.5+0.5*t)
+	}
+}
+
+// boxChecker is a checker in all three directions, so that it shows on every
+// face of a box whose half sides are odd multiples of half a square.
+func boxChecker(a, b vec, side float64) texture {
+	return func(p vec) vec {
+		t := wave(p[0]/side+0.5, 4) * wave(p[1]/side+0.5, 4) * wave(p[2]/side+0.5, 4)
+		return mix(a, b, 0.5+0.5*t)
+	}
+}
+
+// marble mixes two colours by cloudy noise of the given size.
+func marble(a, b vec, size float64) texture {
+	return func(p vec) vec { return mix(a, b, smooth(0.3, 0.7, cloudy(p.mul(1/size)))) }
+}
+
+// bands are stripes across a direction, a little wavy.
+func bands(a, b, direction vec, width float64) texture {
+	return func(p vec) vec {
+		x := p.dot(direction)/width + 0.35*noise(p.mul(2.5))
+		return mix(a, b, 0.5+0.5*wave(x, 2.5))
+	}
+}
+
+// segments are n pairs of stripes around the z axis, turned by twist radians
+// per unit of height.
+func segments(a, b vec, n int, twist float64) texture {
+	return func(p vec) vec {
+		angle := math.Atan2(p[1], p[0]) + twist*p[2]
+		return mix(a, b, 0.5+0.5*wave(angle*float64(n)/math.Pi, 3))
+	}
+}
+
+// floorTexture is a round pavement of warm tiles with a rim, and sand with
+// large soft patches around it.
+func floorTexture() texture {
+	tiles := checker(rgb(0xe3cfae), rgb(0xb98e68), 0.55)
+	sand := marble(rgb(0x8d9a5b), rgb(0xc2b377), 1.3)
+	rim := rgb(0x6b5248)
+	return func(p vec) vec {
+		r := math.Sqrt(p[0]*p[0] + p[1]*p[1])
+		shade := 0.92 + 0.16*noise(p.mul(1.7))
+		inner := mix(tiles(p), rim, smooth(2.32, 2.38, r))
+		return mix(inner, sand(p), smooth(2.5, 2.56, r)).mul(shade)
+	}
+}
+
+// skyTexture colours the dome by direction: two ranges of hills, haze at the
+// horizon, a warm evening sky and a few large clouds.
+func skyTexture() texture {
+	top, low, cloud := rgb(0x3f78b5), rgb(0xf4cf9f), rgb(0xfdeedd)
+	far, near := rgb(0x8799ad), rgb(0x5f7a66)
+	return func(p vec) vec {
+		d := p.unit()
+		angle := vec{d[0], d[1], 0}.unit()
+		sky := mix(low, top, smooth(-0.02, 0.55, d[2]))
+		sky = mix(sky, cloud, 0.75*smooth(0.52, 0.72, cloudy(vec{d[0], d[1], 2.6 * d[2]}.mul(2.2))))
+		farTop := 0.10 + 0.13*noise(angle.mul(2.4).add(vec{5, 9, 3}))
+		nearTop := 0.03 + 0.11*noise(angle.mul(3.1).add(vec{2, 4, 8}))
+		sky = mix(far.mul(0.9+0.25*noise(d.mul(9))), sky, smooth(farTop-0.008, farTop+0.008, d[2]))
+		hill := near.mul(0.8 + 0.45*cloudy(d.mul(7)))
+		return mix(hill, sky, smooth(nearTop-0.008, nearTop+0.008, d[2]))
+	}
+}

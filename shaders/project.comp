@@ -1,0 +1,79 @@
+#version 460
+#extension GL_EXT_scalar_block_layout : require
+#extension GL_GOOGLE_include_directive : require
+// project culls every splat of one chunk and projects the rest to the image (Kerbl et al. 2023, section 4; antialiasing: Yu et al. 2024).
+//   reads params counters chunk; writes projected extents depth_keys
+// One invocation a splat.
+#include "camera.glsl"
+#include "sh.glsl"
+#include "blend.glsl"
+#include "tiles.glsl"
+#include "dispatch.glsl"
+
+layout(local_size_x = 256) in;
+
+layout(push_constant, scalar) uniform Push {
+    uint first_id;      // id of the chunk's first splat
+    uint chunk_splats;  // capacity of the chunk
+} pc;
+layout(binding = 0, scalar) readonly buffer Params { StepParams params[]; };        // [1]
+layout(binding = 1, scalar) readonly buffer Counters { uint counters[]; };
+layout(binding = 2, scalar) readonly buffer Chunk { float chunk[]; };               // [rows][chunk_splats]
+layout(binding = 3, scalar) writeonly buffer ProjectedB { Projected projected[]; }; // [N]
+layout(binding = 4, scalar) writeonly buffer Extents { vec3 extents[]; };           // [N] px
+layout(binding = 5, scalar) writeonly buffer DepthKeys { uint depth_keys[]; };      // [N]
+
+float row(uint r, uint i) { return chunk[r * pc.chunk_splats + i]; }
+vec3 row3(uint r, uint i) { return vec3(row(r, i), row(r + 1u, i), row(r + 2u, i)); }
+
+vec3 sh_color(vec3 dir, uint degree, uint i) {
+    float basis[16];
+    sh_basis(dir, degree, basis);
+    vec3 c = vec3(0.5);
+    uint n = (degree + 1u) * (degree + 1u);
+    for (uint k = 0u; k < n; k++) c += basis[k] * row3(ROW_SH + 3u * k, i);
+    return max(c, vec3(0.0));
+}
+
+// Fills p and e and returns true where the view can see splat i. Every guard is phrased so that a NaN fails it.
+bool visible(View v, uint i, out Projected p, out vec3 e, out float depth) {
+    mat3 w = view_rotation(v);
+    vec3 mean = row3(ROW_MEANS, i);
+    vec3 point = w * mean + v.trans;
+    depth = point.z;
+    if (!(depth > v.near && depth < 3.4e38)) return false;
+    vec4 q = vec4(row3(ROW_QUATS, i), row(ROW_QUATS + 3u, i));
+    float norm = length(q);
+    if (!(norm > 0.0 && norm < 3.4e38)) return false;
+    Footprint f = footprint(projection_jacobian(v, point) * w, quat_rotation(q / norm), exp(row3(ROW_LOG_SCALES, i)));
+    if (!(f.det > 0.0 && f.det < 3.4e38)) return false;
+    p.conic = vec3(f.cov.z, -f.cov.y, f.cov.x) / f.det;
+    p.mean2d = project_point(v, point);
+    p.opacity = sigmoid(row(ROW_LOGIT_OPACITY, i));
+    if (v.antialiased != 0u) p.opacity *= sqrt(f.det_raw / f.det);
+    if (!(p.opacity >= ALPHA_THRESHOLD)) return false;
+    float t = 2.0 * log(255.0 * p.opacity) + EXTENT_SLACK;
+    e = vec3(sqrt(t * f.cov.x), sqrt(t * f.cov.z), sqrt(t * f.det / f.cov.z));
+    ivec2 rows = tile_rows(p.mean2d, e, v.tile_height);
+    ivec2 columns = tile_interval(p.mean2d.x - e.x, p.mean2d.x + e.x, v.tile_width);
+    if (rows.y <= rows.x || columns.y <= columns.x) return false;
+    vec3 origin = -(v.trans * w);   // camera centre: -R^T t
+    p.color = sh_color(normalize(mean - origin), v.sh_degree, i);
+    return p.color.x < 3.4e38 && p.color.y < 3.4e38 && p.color.z < 3.4e38;
+}
+
+void main() {
+    uint i = global_index();
+    uint id = pc.first_id + i;
+    if (i >= pc.chunk_splats || id >= counters[N_ACTIVE]) return;
+    Projected p;
+    vec3 e;
+    float depth;
+    if (!visible(params[0].view, i, p, e, depth)) {
+        depth_keys[id] = CULLED;
+        return;
+    }
+    projected[id] = p;
+    extents[id] = e;
+    depth_keys[id] = floatBitsToUint(depth);   // depth > 0: the bits of positive floats order as the floats do
+}

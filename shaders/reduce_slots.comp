@@ -1,0 +1,114 @@
+#version 460
+#extension GL_EXT_scalar_block_layout : require
+#extension GL_GOOGLE_include_directive : require
+// reduce_slots sums the gradients of each visible splat over its tiles: along each row of tiles from left to right, then the rows from top to bottom.
+// The order knows nothing of bands, so a view in one band or in many gives the same sums.
+//   reads params counters splat_from_rank first_isect projected extents v_slots; reads and writes v_projected
+// A workgroup takes 256 splats in depth order: one invocation a splat; a splat with many slots is then done by all, one row of tiles each.
+#include "params.glsl"
+#include "blend.glsl"
+#include "tiles.glsl"
+#include "dispatch.glsl"
+
+layout(local_size_x = 256) in;
+
+layout(push_constant, scalar) uniform Push {
+    uint band;
+    uint n_bands;
+} pc;
+layout(binding = 0, scalar) readonly buffer Params { StepParams params[]; };            // [1]
+layout(binding = 1, scalar) readonly buffer Counters { uint counters[]; };
+layout(binding = 2, scalar) readonly buffer Splats { uint splat_from_rank[]; };         // [V]
+layout(binding = 3, scalar) readonly buffer First { uint first_isect[]; };              // [V]
+layout(binding = 4, scalar) readonly buffer ProjectedB { Projected projected[]; };      // [N]
+layout(binding = 5, scalar) readonly buffer Extents { vec3 extents[]; };                // [N] px
+layout(binding = 6, scalar) readonly buffer VSlots { ProjectedGrad v_slots[]; };        // [n_isects]
+layout(binding = 7, scalar) buffer VProjected { ProjectedGrad v_projected[]; };         // [N]
+
+const uint MANY_SLOTS = 64u;
+const uint ROWS_AT_ONCE = 64u;
+shared uint s_first[257];
+shared uint s_any_big;
+shared ProjectedGrad s_row[ROWS_AT_ONCE];
+shared uint s_row_slots[ROWS_AT_ONCE];
+
+ProjectedGrad zero() { return ProjectedGrad(vec2(0.0), vec3(0.0), 0.0, vec3(0.0)); }
+
+ProjectedGrad plus(ProjectedGrad a, ProjectedGrad b) {
+    return ProjectedGrad(a.mean2d + b.mean2d, a.conic + b.conic, a.opacity + b.opacity, a.color + b.color);
+}
+
+ProjectedGrad row_sum(uint slot, uint n) {
+    ProjectedGrad sum = zero();
+    for (uint j = 0u; j < n; j++) sum = plus(sum, v_slots[slot + j]);
+    return sum;
+}
+
+uint row_slots(uint id, int y) {
+    ivec2 columns = tile_columns(projected[id].mean2d, projected[id].conic, extents[id], y, params[0].view.tile_width);
+    return uint(columns.y - columns.x);
+}
+
+ivec2 splat_rows(uint id) {
+    uint tile_height = params[0].view.tile_height;
+    return clip_rows(tile_rows(projected[id].mean2d, extents[id], tile_height), band_rows(tile_height, pc.band, pc.n_bands));
+}
+
+// All invocations: the rows of tiles of one big splat, ROWS_AT_ONCE at a time.
+void reduce_big(uint id, uint slot) {
+    uint lid = gl_LocalInvocationID.x;
+    ivec2 rows = splat_rows(id);
+    ProjectedGrad sum = zero();
+    if (lid == 0u && pc.band > 0u) sum = v_projected[id];
+    for (int y0 = rows.x; y0 < rows.y; y0 += int(ROWS_AT_ONCE)) {
+        int y = y0 + int(lid);
+        bool mine = lid < ROWS_AT_ONCE && y < rows.y;
+        if (mine) s_row_slots[lid] = row_slots(id, y);
+        barrier();
+        uint n_rows = min(ROWS_AT_ONCE, uint(rows.y - y0));
+        uint start = slot;
+        for (uint r = 0u; r < n_rows; r++) {
+            if (r < lid) start += s_row_slots[r];
+            slot += s_row_slots[r];
+        }
+        if (mine) s_row[lid] = row_sum(start, s_row_slots[lid]);
+        barrier();
+        if (lid == 0u)
+            for (uint r = 0u; r < n_rows; r++) sum = plus(sum, s_row[r]);
+        barrier();
+    }
+    if (lid == 0u) v_projected[id] = sum;
+}
+
+void main() {
+    uint n_visible = counters[N_VISIBLE];
+    uint n_isects = counters[N_ISECTS];
+    uint base = group_index() * 256u;
+    uint lid = gl_LocalInvocationID.x;
+    if (base >= n_visible) return;
+    // Without isects there are no slots, but the gradients of what is visible must still be set to zero.
+    if (lid == 0u) s_any_big = 0u;
+    for (uint j = lid; j < 257u; j += 256u) s_first[j] = n_isects == 0u ? 0u : base + j < n_visible ? first_isect[base + j] : n_isects;
+    barrier();
+    uint slots = s_first[lid + 1u] - s_first[lid];
+    if (slots > MANY_SLOTS) s_any_big = 1u;
+    if (base + lid < n_visible && slots <= MANY_SLOTS) {
+        uint id = splat_from_rank[base + lid];
+        ProjectedGrad sum = zero();
+        if (pc.band > 0u) sum = v_projected[id];
+        ivec2 rows = slots == 0u ? ivec2(0) : splat_rows(id);
+        uint slot = s_first[lid];
+        for (int y = rows.x; y < rows.y; y++) {
+            uint n = row_slots(id, y);
+            sum = plus(sum, row_sum(slot, n));
+            slot += n;
+        }
+        v_projected[id] = sum;
+    }
+    barrier();
+    if (s_any_big == 0u) return;
+    for (uint j = 0u; j < 256u; j++) {
+        if (base + j >= n_visible) break;
+        if (s_first[j + 1u] - s_first[j] > MANY_SLOTS) reduce_big(splat_from_rank[base + j], s_first[j]);
+    }
+}

@@ -1,0 +1,95 @@
+// Every constant that kernels and Go share. One `const type NAME = literal;` a line: tools/shadergen reads this file as text.
+#ifndef CONST_GLSL
+#define CONST_GLSL
+
+// Tiles are TILE_SIZE x TILE_SIZE pixels; one workgroup blends one tile.
+const uint TILE_SIZE = 16u;
+const uint TILE_PIXELS = 256u;
+// A bucket is a run of this many isects of one tile: the forward pass saves the pixels' state before each, the backward pass starts from it.
+// A constant, never the subgroup size, so that no byte depends on the device's subgroups.
+const uint BUCKET_SIZE = 256u;
+
+// Blending (Kerbl et al. 2023, section 4 and the reference rasterizer): a splat is skipped below ALPHA_THRESHOLD = 1/255, is never more opaque
+// than MAX_ALPHA, and a pixel stops before its transmittance would reach TRANSMITTANCE_THRESHOLD.
+const float MAX_ALPHA = 0.99;
+const float ALPHA_THRESHOLD = 0.00392156862745098;
+const float TRANSMITTANCE_THRESHOLD = 0.0001;
+// Low-pass filter added to the diagonal of every projected covariance, px^2.
+const float EPS2D = 0.3;
+// The Jacobian of the pinhole projection is evaluated at most this share of half the field of view outside the image.
+const float JACOBIAN_MARGIN = 0.3;
+// Slack added to 2 ln(255 opacity) so that rounding never drops a pixel that sits on the threshold.
+const float EXTENT_SLACK = 0.001;
+
+// depth_keys of a splat that this view does not see. Larger than the bits of every finite float.
+const uint CULLED = 0xFFFFFFFFu;
+
+// Rows of a model chunk: a float matrix [rows][chunk capacity]. With P = ROW_SH + 3 K parameters, K = (degree + 1)^2:
+// rows [0, P) parameters, [P, 2P) first moments, [2P, 3P) second moments, then the two statistics.
+const uint ROW_MEANS = 0u;
+const uint ROW_QUATS = 3u;
+const uint ROW_LOG_SCALES = 7u;
+const uint ROW_LOGIT_OPACITY = 10u;
+const uint ROW_SH = 11u;
+const uint STAT_GRAD2D = 0u;
+const uint STAT_COUNT = 1u;
+const uint STAT_ROWS = 2u;
+
+// Camera models.
+const uint CAMERA_PINHOLE = 0u;
+const uint CAMERA_FISHEYE = 1u;
+
+// Slots of `counters`, all uint. The first four live as long as the model, the rest are set anew in every unit of work.
+const uint N_SPLATS = 0u;
+// Nonzero: something did not fit; every later unit does nothing until the host has grown it and cleared this.
+const uint FAILED = 1u;
+const uint FAILED_UNIT = 2u;
+const uint NEEDED = 3u;
+const uint N_ACTIVE = 4u;
+const uint N_VISIBLE = 5u;
+const uint N_ISECTS = 6u;
+const uint N_NEW = 7u;
+const uint N_HOLES = 8u;
+const uint N_AFTER = 9u;
+const uint N_FREE_HOLES = 10u;
+const uint N_NEW_ALLOWED = 11u;
+const uint N_ISECTS_MAX = 12u;
+const uint N_COUNTERS = 16u;
+
+const uint FAILED_ISECTS = 1u;
+const uint FAILED_SPLATS = 2u;
+
+// Slots of `dispatch_args`, three uint each (x, y, z groups).
+const uint ARGS_SORT_SPLATS = 0u;
+const uint ARGS_SORT_VISIBLE = 1u;
+const uint ARGS_VISIBLE = 2u;
+const uint ARGS_SCAN_VISIBLE = 3u;
+const uint ARGS_SORT_ISECTS = 4u;
+const uint ARGS_BUCKETS = 5u;
+const uint ARGS_SCAN_SPLATS = 6u;
+const uint ARGS_SPLATS = 7u;
+const uint ARGS_TILES = 8u;
+const uint ARGS_TILE_OFFSETS = 9u;
+const uint N_ARGS = 10u;
+
+// Work per workgroup of the prefix sum and of the sort, in elements. The sort's is fixed so that histograms have one size on every device.
+const uint GROUP = 256u;
+const uint SCAN_BLOCK = 2048u;
+const uint SORT_BLOCK = 2048u;
+
+// What refine_classify decides for a splat.
+const uint ACTION_KEEP = 0u;
+const uint ACTION_DUPLICATE = 1u;
+const uint ACTION_SPLIT = 2u;
+const uint ACTION_PRUNE = 3u;
+
+// Adam (Kingma and Ba 2015) as every published 3DGS recipe sets it.
+const float ADAM_BETA1 = 0.9;
+const float ADAM_BETA2 = 0.999;
+const float ADAM_EPS = 1e-15;
+
+// SSIM (Wang et al. 2004) on [0, 1] images: (0.01)^2 and (0.03)^2.
+const float SSIM_C1 = 0.0001;
+const float SSIM_C2 = 0.0009;
+
+#endif

@@ -1,0 +1,68 @@
+// What changes from one unit of work to the next; the host writes it into a mapped ring, kernels read it.
+#ifndef PARAMS_GLSL
+#define PARAMS_GLSL
+#include "const.glsl"
+
+// A camera. x_camera = rot * x_world + trans, OpenCV axes (x right, y down, z forward).
+struct View {
+    float rot[9];       // row-major
+    vec3 trans;
+    vec2 focal;         // px
+    vec2 center;        // principal point, px; the centre of the first pixel is (0.5, 0.5)
+    uint width;         // px
+    uint height;
+    uint tile_width;    // tiles
+    uint tile_height;
+    uint camera_model;  // CAMERA_*
+    float near;         // splats at camera z <= near are culled
+    uint sh_degree;     // degree evaluated, at most the model's
+    uint antialiased;   // 1: opacity times sqrt(det before / det after the low-pass filter) (Yu et al. 2024)
+    vec3 background;
+};
+
+struct StepParams {
+    View view;
+    uint unit;          // number of this unit of work, never reused
+    uint step;
+    uint seed_lo;
+    uint seed_hi;
+    // Optimiser: learning rates, and 1/(1 - beta1^t), 1/sqrt(1 - beta2^t).
+    float lr_means;
+    float lr_quats;
+    float lr_log_scales;
+    float lr_logit_opacity;
+    float lr_sh0;
+    float lr_shn;
+    float inv_bias1;
+    float inv_sqrt_bias2;
+    // Loss: (1 - ssim_lambda) L1 + ssim_lambda (1 - SSIM); windows that leave the image count only with ssim_same = 1.
+    float ssim_lambda;
+    uint ssim_same;
+    // Default strategy.
+    float grow_grad2d;      // mean 2D gradient above which a splat grows
+    float grow_scale;       // largest scale up to which it is duplicated rather than split, world units
+    float prune_opacity;
+    float prune_scale;      // largest scale above which it is pruned, world units; 0: never
+    float reset_logit;      // ceiling of logit opacities after a reset
+    uint max_splats;        // ceiling of the model
+    uint splat_capacity;    // splats the allocated chunks hold
+};
+
+// What the host learns of a unit, in a mapped ring.
+struct Report {
+    uint unit;
+    uint step;
+    uint failed;
+    uint failed_unit;
+    uint needed;
+    uint n_splats;
+    uint n_visible;
+    uint n_isects;
+    float loss;
+    float l1;
+    float mse;              // mean squared error, of the unclamped rendering
+    float ssim;
+    uint max_splats_hit;    // splats that wanted to grow and found the ceiling
+};
+
+#endif

@@ -1,0 +1,320 @@
+package vk
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+)
+
+// MemoryKind says where memory lies and who can reach it.
+type MemoryKind int
+
+// The kinds of memory.
+const (
+	DeviceLocal MemoryKind = iota // fastest for the device, not mapped on the host
+	Upload                        // mapped and coherent: the host writes, the device reads
+	Readback                      // mapped, cached where the device has such memory: the device writes, the host reads
+	memoryKinds                   // number of kinds
+)
+
+// String returns "device-local", "upload" or "readback".
+func (k MemoryKind) String() string {
+	switch k {
+	case DeviceLocal:
+		return "device-local"
+	case Upload:
+		return "upload"
+	case Readback:
+		return "readback"
+	}
+	return fmt.Sprintf("memory kind %d", int(k))
+}
+
+// Sizes of blocks, in bytes. Blocks start small so that a small job stays small, and grow to a size at which a device full of splats takes some dozens
+// of them. Drivers place memory best in blocks of this order, and the number of allocations is a limited resource (maxMemoryAllocationCount is 4096 on
+// many).
+const (
+	firstBlock = 4 << 20   // the first block of a kind
+	smallBlock = 64 << 20  // largest block while less than manyBytes are allocated
+	largeBlock = 256 << 20 // largest block afterwards
+	manyBytes  = 1 << 30
+)
+
+// blockSource is where an arena gets its blocks from. The arena calls it under its lock, one call at a time.
+type blockSource interface {
+	// newBlock allocates size bytes, a multiple of pageSize, and returns an id that no other living block has. An error that wraps ErrOutOfMemory
+	// makes the arena try again with less; any other ends the request.
+	newBlock(kind MemoryKind, size int64) (id int, err error)
+	// freeBlock returns a block that newBlock gave.
+	freeBlock(id int)
+}
+
+// span is a part of a block: size bytes from byte off.
+type span struct {
+	block     int // id of the block
+	off, size int64
+}
+
+// ArenaStats counts the device memory of one Device. All sizes are in bytes and cover all memory kinds together.
+type ArenaStats struct {
+	InUse         int64 // taken by living buffers, each rounded up to whole pages of 4 KiB
+	Allocated     int64 // taken from the driver; never above Budget
+	PeakAllocated int64 // the largest Allocated so far
+	Budget        int64 // the ceiling of Allocated
+	Buffers       int   // living buffers
+	Blocks        int   // living allocations of the driver
+	AllocCalls    int   // calls of vkAllocateMemory so far, failed ones included
+}
+
+// arena hands out parts of a few large blocks under a hard byte budget. Its methods may be called from several goroutines.
+type arena struct {
+	src blockSource
+
+	mu     sync.Mutex
+	blocks [memoryKinds][]*block // in the order in which they came, so that placement depends on the calls alone
+	bytes  [memoryKinds]int64    // sum of the blocks' sizes
+	count  ArenaStats
+}
+
+// block is one allocation of the source with the map of its pages.
+type block struct {
+	id    int
+	kind  MemoryKind
+	size  int64
+	pages pageMap
+	live  map[int64]holding // by offset
+}
+
+// holding is what lives at one offset of a block.
+type holding struct {
+	size  int64
+	pages int
+	name  string
+}
+
+// newArena returns an arena without blocks that takes at most budget bytes from src.
+func newArena(src blockSource, budget int64) *arena {
+	return &arena{src: src, count: ArenaStats{Budget: budget}}
+}
+
+// alloc returns size bytes of the given kind that begin at a multiple of align (a power of two; 0 counts as 1) of their block. They hold whatever was
+// there before. The name is for error messages. An error for want of memory wraps ErrOutOfMemory.
+func (a *arena) alloc(kind MemoryKind, size, align int64, name string) (span, error) {
+	switch {
+	case kind < 0 || kind >= memoryKinds:
+		return span{}, fmt.Errorf("vk: allocate %s: unknown %v", name, kind)
+	case size <= 0:
+		return span{}, fmt.Errorf("vk: allocate %s: size of %d bytes is not positive", name, size)
+	case align < 0 || align&(align-1) != 0:
+		return span{}, fmt.Errorf("vk: allocate %s: alignment %d is not a power of two", name, align)
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if size > a.count.Budget || size > math.MaxInt64-pageSize {
+		return span{}, a.refuse(kind, size, name, ErrOutOfMemory)
+	}
+	want := int((size + pageSize - 1) / pageSize)
+	b, at, ok := a.find(kind, want, int(max(align/pageSize, 1)))
+	if !ok {
+		var err error
+		if b, err = a.grow(kind, int64(want)*pageSize); err != nil {
+			return span{}, a.refuse(kind, size, name, err)
+		}
+		at = 0
+	}
+	b.pages.take(at, want)
+	off := int64(at) * pageSize
+	b.live[off] = holding{size, want, name}
+	a.count.InUse += int64(want) * pageSize
+	a.count.Buffers++
+	return span{b.id, off, size}, nil
+}
+
+// refuse words the error of a request that failed because of err.
+func (a *arena) refuse(kind MemoryKind, size int64, name string, err error) error {
+	s := &a.count
+	return fmt.Errorf("vk: allocate %s: %s of %v memory asked, %s in use in blocks of %s, budget %s: %w",
+		name, byteCount(size), kind, byteCount(s.InUse), byteCount(s.Allocated), byteCount(s.Budget), err)
+}
+
+// find returns the place for want pages in the blocks at hand: the tightest run of free pages, the older block where two are as tight.
+func (a *arena) find(kind MemoryKind, want, align int) (best *block, at int, ok bool) {
+	excess := math.MaxInt
+	for _, b := range a.blocks[kind] {
+		if p, e, fits := b.pages.bestFit(want, align); fits && e < excess {
+			best, at, excess = b, p, e
+		}
+	}
+	return best, at, best != nil
+}
+
+// grow adds a block with room for size bytes, a multiple of pageSize. When the budget or the source has no room for a block of the size that it
+// would like, it gives back the empty blocks and then tries ever smaller ones down to size itself.
+func (a *arena) grow(kind MemoryKind, size int64) (*block, error) {
+	b, err := a.add(kind, a.blockSize(kind, size))
+	if !errors.Is(err, ErrOutOfMemory) {
+		return b, err
+	}
+	a.releaseEmpty()
+	for try := a.blockSize(kind, size); ; try = max(try/2/pageSize*pageSize, size) {
+		if b, err = a.add(kind, try); try == size || !errors.Is(err, ErrOutOfMemory) {
+			return b, err
+		}
+	}
+}
+
+// blockSize returns the size of the next block for a request of size bytes: as much as the kind already has, so that the number of blocks grows with
+// the logarithm of the bytes, between firstBlock and the cap. A request above half the cap gets a block of exactly its size, because what it would
+// leave of a larger one is too small for a second of its kind: tensors are lists of equal chunks.
+func (a *arena) blockSize(kind MemoryKind, size int64) int64 {
+	largest := a.largestBlock()
+	if size > largest/2 {
+		return size
+	}
+	n := int64(firstBlock)
+	for n < largest && (n < a.bytes[kind] || n < size) {
+		n *= 2
+	}
+	return n
+}
+
+// largestBlock returns the cap on the size of blocks that hold several buffers.
+func (a *arena) largestBlock() int64 {
+	if a.count.Allocated < manyBytes {
+		return smallBlock
+	}
+	return largeBlock
+}
+
+// add takes one block of exactly size bytes from the source, if the budget allows it.
+func (a *arena) add(kind MemoryKind, size int64) (*block, error) {
+	if size > a.count.Budget-a.count.Allocated {
+		return nil, ErrOutOfMemory
+	}
+	a.count.AllocCalls++
+	id, err := a.src.newBlock(kind, size)
+	if err != nil {
+		return nil, err
+	}
+	b := &block{id: id, kind: kind, size: size, pages: newPageMap(int(size / pageSize)), live: make(map[int64]holding)}
+	a.blocks[kind] = append(a.blocks[kind], b)
+	a.bytes[kind] += size
+	a.count.Blocks++
+	a.count.Allocated += size
+	a.count.PeakAllocated = max(a.count.PeakAllocated, a.count.Allocated)
+	return b, nil
+}
+
+// free gives back what alloc returned. A span that is not living is an error and changes nothing; one that was freed before cannot be told from a
+// living one of the same place and size.
+func (a *arena) free(s span) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	b := a.byID(s.block)
+	if b == nil {
+		return fmt.Errorf("vk: free %d bytes at offset %d of block %d: no such block", s.size, s.off, s.block)
+	}
+	h, ok := b.live[s.off]
+	if !ok || h.size != s.size {
+		return fmt.Errorf("vk: free %d bytes at offset %d of block %d: no such buffer lives there", s.size, s.off, s.block)
+	}
+	delete(b.live, s.off)
+	b.pages.release(int(s.off/pageSize), h.pages)
+	a.count.InUse -= int64(h.pages) * pageSize
+	a.count.Buffers--
+	if len(b.live) == 0 {
+		a.retire(b)
+	}
+	return nil
+}
+
+// retire decides what becomes of b, which has just become empty. One empty block of a kind is kept, the larger of two, so that a buffer that comes and
+// goes does not make the driver allocate each time; one above the cap held a single large buffer and is not worth its keep.
+func (a *arena) retire(b *block) {
+	if b.size > a.largestBlock() {
+		a.drop(b)
+		return
+	}
+	for _, o := range a.blocks[b.kind] {
+		if o == b || len(o.live) > 0 {
+			continue
+		}
+		if o.size > b.size {
+			o = b
+		}
+		a.drop(o)
+		return
+	}
+}
+
+// releaseEmpty returns every empty block, of any kind, to the source.
+func (a *arena) releaseEmpty() {
+	for _, list := range a.blocks {
+		for _, b := range slices.Clone(list) {
+			if len(b.live) == 0 {
+				a.drop(b)
+			}
+		}
+	}
+}
+
+// drop returns b to the source.
+func (a *arena) drop(b *block) {
+	list := a.blocks[b.kind]
+	a.blocks[b.kind] = slices.Delete(list, slices.Index(list, b), slices.Index(list, b)+1)
+	a.bytes[b.kind] -= b.size
+	a.count.Blocks--
+	a.count.Allocated -= b.size
+	a.src.freeBlock(b.id)
+}
+
+// byID returns the living block of that id, or nil.
+func (a *arena) byID(id int) *block {
+	for _, list := range a.blocks {
+		for _, b := range list {
+			if b.id == id {
+				return b
+			}
+		}
+	}
+	return nil
+}
+
+// stats returns the counts as they are now.
+func (a *arena) stats() ArenaStats {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.count
+}
+
+// close returns all blocks to the source and the names, sorted, of the buffers that still lived in them. The arena is empty afterwards.
+func (a *arena) close() (leaked []string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, list := range a.blocks {
+		for _, b := range slices.Clone(list) {
+			for _, h := range b.live {
+				leaked = append(leaked, h.name)
+			}
+			a.drop(b)
+		}
+	}
+	a.count.InUse, a.count.Buffers = 0, 0
+	slices.Sort(leaked)
+	return leaked
+}
+
+// byteCount words a number of bytes with the largest binary unit that it reaches, as in "1.5 MiB".
+func byteCount(n int64) string {
+	units := [...]string{"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"}
+	if n < 1024 {
+		return fmt.Sprintf("%d B", n)
+	}
+	x, u := float64(n)/1024, 0
+	for x >= 1024 && u < len(units)-1 {
+		x, u = x/1024, u+1
+	}
+	return fmt.Sprintf("%.1f %s", x, units[u])
+}

@@ -1,0 +1,382 @@
+package vk
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+)
+
+const (
+	kib = int64(1) << 10
+	mib = int64(1) << 20
+	gib = int64(1) << 30
+)
+
+// fakeSource is a device of which only the sizes exist.
+type fakeSource struct {
+	room  int64 // bytes that it can give; an honest device may have less than the budget
+	fail  error // what every allocation fails with, when set
+	next  int
+	kinds map[int]MemoryKind
+	sizes map[int]int64
+	given int64
+	calls int
+	wrong []string // what the arena should not have done
+}
+
+func newFakeSource(room int64) *fakeSource {
+	return &fakeSource{room: room, kinds: map[int]MemoryKind{}, sizes: map[int]int64{}}
+}
+
+func (f *fakeSource) newBlock(kind MemoryKind, size int64) (int, error) {
+	f.calls++
+	if size <= 0 || size%pageSize != 0 {
+		f.wrong = append(f.wrong, fmt.Sprintf("block of %d bytes", size))
+	}
+	if f.fail != nil {
+		return 0, f.fail
+	}
+	if size > f.room-f.given {
+		return 0, fmt.Errorf("fake device: %w", ErrOutOfMemory)
+	}
+	f.next++
+	id := f.next * 7 // ids need not be dense
+	f.kinds[id], f.sizes[id] = kind, size
+	f.given += size
+	return id, nil
+}
+
+func (f *fakeSource) freeBlock(id int) {
+	if _, ok := f.sizes[id]; !ok {
+		f.wrong = append(f.wrong, fmt.Sprintf("free of unknown block %d", id))
+	}
+	f.given -= f.sizes[id]
+	delete(f.sizes, id)
+	delete(f.kinds, id)
+}
+
+// mustAlloc allocates and fails the test when that fails.
+func mustAlloc(t *testing.T, a *arena, kind MemoryKind, size int64) span {
+	t.Helper()
+	s, err := a.alloc(kind, size, 256, "buffer")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// mustFree frees and fails the test when that fails.
+func mustFree(t *testing.T, a *arena, s ...span) {
+	t.Helper()
+	for _, s := range s {
+		if err := a.free(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestArenaBlockSizes(t *testing.T) {
+	tests := []struct {
+		name  string
+		sizes []int64 // of the requests, in order
+		want  []int64 // sizes of the blocks, in order
+	}{
+		{"small job", []int64{4, 100, 64 * kib}, []int64{4 * mib}},
+		{"exactly full", []int64{4 * mib}, []int64{4 * mib}},
+		{"one page over", []int64{4*mib + 1}, []int64{8 * mib}},
+		{"growing", []int64{4 * mib, 1, 4 * mib, 8 * mib, 16 * mib}, []int64{4 * mib, 4 * mib, 8 * mib, 16 * mib, 32 * mib}},
+		{"above half a block", []int64{33*mib + 5, 33*mib + 5}, []int64{33*mib + pageSize, 33*mib + pageSize}},
+		{"above a block", []int64{500*mib + 1}, []int64{500*mib + pageSize}},
+		{"above 1 GiB", []int64{gib, 30 * mib, 200 * mib}, []int64{gib, 256 * mib}},
+	}
+	for _, c := range tests {
+		t.Run(c.name, func(t *testing.T) {
+			src := newFakeSource(8 * gib)
+			a := newArena(src, 8*gib)
+			for _, size := range c.sizes {
+				mustAlloc(t, a, DeviceLocal, size)
+			}
+			var got []int64
+			for _, b := range a.blocks[DeviceLocal] {
+				got = append(got, b.size)
+			}
+			if fmt.Sprint(got) != fmt.Sprint(c.want) {
+				t.Errorf("blocks %v, want %v", got, c.want)
+			}
+		})
+	}
+}
+
+func TestArenaKindsDoNotMix(t *testing.T) {
+	src := newFakeSource(gib)
+	a := newArena(src, gib)
+	for _, kind := range []MemoryKind{DeviceLocal, Upload, Readback} {
+		if s := mustAlloc(t, a, kind, 1000); src.kinds[s.block] != kind {
+			t.Errorf("%v buffer in a block of %v memory", kind, src.kinds[s.block])
+		}
+	}
+}
+
+func TestArenaKeepsOneEmptyBlock(t *testing.T) {
+	src := newFakeSource(gib)
+	a := newArena(src, gib)
+	for range 100 {
+		mustFree(t, a, mustAlloc(t, a, DeviceLocal, 50*mib))
+	}
+	if n := a.stats().AllocCalls; n != 1 {
+		t.Errorf("a buffer that comes and goes took %d allocations, want 1", n)
+	}
+	s := []span{mustAlloc(t, a, DeviceLocal, 40*mib), mustAlloc(t, a, DeviceLocal, 60*mib), mustAlloc(t, a, DeviceLocal, 40*mib)}
+	mustFree(t, a, s...)
+	if st := a.stats(); st.Blocks != 1 || st.Allocated != 60*mib || st.InUse != 0 {
+		t.Errorf("after freeing everything: %+v, want the one block of 60 MiB", st)
+	}
+	mustFree(t, a, mustAlloc(t, a, DeviceLocal, 300*mib))
+	if st := a.stats(); st.Blocks != 1 || st.Allocated != 60*mib {
+		t.Errorf("a large empty block was kept: %+v", st)
+	}
+}
+
+func TestArenaBudget(t *testing.T) {
+	src := newFakeSource(gib)
+	a := newArena(src, 100*mib)
+	mustFree(t, a, mustAlloc(t, a, Upload, 60*mib)) // stays as an empty block
+	s := mustAlloc(t, a, DeviceLocal, 90*mib)       // has to drive it out
+	if st := a.stats(); st.Allocated != 90*mib {
+		t.Errorf("allocated %d, want 90 MiB", st.Allocated)
+	}
+	mustAlloc(t, a, Readback, 7*mib) // a block of 8 MiB fits beside it, one of 3 MiB does not
+	mustAlloc(t, a, DeviceLocal, 2*mib)
+	_, err := a.alloc(DeviceLocal, 3*mib, 256, "sort keys")
+	if !errors.Is(err, ErrOutOfMemory) {
+		t.Fatalf("error %v does not wrap ErrOutOfMemory", err)
+	}
+	for _, part := range []string{"vk: allocate sort keys: ", "3.0 MiB", "99.0 MiB in use", "budget 100.0 MiB", "device-local"} {
+		if !strings.Contains(err.Error(), part) {
+			t.Errorf("error %q lacks %q", err, part)
+		}
+	}
+	mustFree(t, a, s)
+	mustAlloc(t, a, DeviceLocal, 80*mib)
+	if st := a.stats(); st.PeakAllocated > 100*mib {
+		t.Errorf("peak of %d bytes is above the budget", st.PeakAllocated)
+	}
+}
+
+// TestArenaHopelessRequest sees to it that what can never fit does not cost the empty blocks at hand.
+func TestArenaHopelessRequest(t *testing.T) {
+	a := newArena(newFakeSource(gib), 100*mib)
+	mustFree(t, a, mustAlloc(t, a, Upload, 60*mib))
+	before := a.stats()
+	if _, err := a.alloc(DeviceLocal, 100*mib+1, 1, "x"); !errors.Is(err, ErrOutOfMemory) {
+		t.Errorf("error %v, want ErrOutOfMemory", err)
+	}
+	if a.stats() != before {
+		t.Errorf("the refusal changed %+v to %+v", before, a.stats())
+	}
+}
+
+// TestArenaPrefersTightThenOld fixes the choice between blocks: the tightest run of pages, the oldest block among equals.
+func TestArenaPrefersTightThenOld(t *testing.T) {
+	a := newArena(newFakeSource(gib), gib)
+	first, second := mustAlloc(t, a, DeviceLocal, 3*mib), mustAlloc(t, a, DeviceLocal, 3*mib)
+	if first.block == second.block {
+		t.Fatal("two buffers of 3 MiB in a block of 4 MiB")
+	}
+	if got := mustAlloc(t, a, DeviceLocal, mib); got.block != first.block {
+		t.Errorf("1 MiB in block %d, want the older of two equal runs in %d", got.block, first.block)
+	}
+	if got := mustAlloc(t, a, DeviceLocal, mib/2); got.block != second.block {
+		t.Errorf("0.5 MiB in block %d, want the only run left in %d", got.block, second.block)
+	}
+	if got := mustAlloc(t, a, DeviceLocal, mib/4); got.block != second.block {
+		t.Errorf("0.25 MiB in block %d, want the tightest run in %d", got.block, second.block)
+	}
+}
+
+func TestArenaTakesTheLastPage(t *testing.T) {
+	a := newArena(newFakeSource(gib), 10*mib)
+	for range 10 * mib / pageSize {
+		mustAlloc(t, a, DeviceLocal, pageSize)
+	}
+	if st := a.stats(); st.InUse != 10*mib || st.Allocated != 10*mib {
+		t.Errorf("%+v, want all of 10 MiB in use", st)
+	}
+	if _, err := a.alloc(DeviceLocal, 1, 1, "one more"); !errors.Is(err, ErrOutOfMemory) {
+		t.Errorf("error %v, want ErrOutOfMemory", err)
+	}
+}
+
+func TestArenaDeviceSmallerThanBudget(t *testing.T) {
+	src := newFakeSource(20 * mib)
+	a := newArena(src, gib)
+	mustAlloc(t, a, DeviceLocal, 12*mib) // a block of 16 MiB
+	mustAlloc(t, a, Upload, 3*mib)       // the first block, 4 MiB
+	if _, err := a.alloc(Readback, 1, 1, "x"); !errors.Is(err, ErrOutOfMemory) {
+		t.Errorf("error %v, want ErrOutOfMemory", err)
+	}
+	src.fail = errors.New("device lost")
+	calls := src.calls
+	if _, err := a.alloc(Readback, 1, 1, "x"); !errors.Is(err, src.fail) || src.calls != calls+1 {
+		t.Errorf("error %v after %d calls, want the source's after one", err, src.calls-calls)
+	}
+	if got := a.stats().AllocCalls; got != src.calls {
+		t.Errorf("%d allocation calls counted, the source saw %d", got, src.calls)
+	}
+}
+
+func TestArenaRefusesNonsense(t *testing.T) {
+	a := newArena(newFakeSource(gib), gib)
+	tests := []struct {
+		kind        MemoryKind
+		size, align int64
+		memory      bool // whether the error is about memory
+	}{
+		{DeviceLocal, 0, 1, false},
+		{DeviceLocal, -1, 1, false},
+		{DeviceLocal, 1, 3, false},
+		{DeviceLocal, 1, -4, false},
+		{DeviceLocal, math.MaxInt64, 1, true},
+		{DeviceLocal, math.MaxInt64 - pageSize, 1 << 62, true},
+		{memoryKinds, 1, 1, false},
+		{-1, 1, 1, false},
+	}
+	for _, c := range tests {
+		_, err := a.alloc(c.kind, c.size, c.align, "x")
+		if err == nil || errors.Is(err, ErrOutOfMemory) != c.memory {
+			t.Errorf("%+v: error %v", c, err)
+		}
+	}
+	if st := a.stats(); st != (ArenaStats{Budget: gib}) {
+		t.Errorf("refusals left %+v", st)
+	}
+	unlimited := newArena(newFakeSource(0), math.MaxInt64)
+	if _, err := unlimited.alloc(DeviceLocal, math.MaxInt64, 1, "x"); !errors.Is(err, ErrOutOfMemory) {
+		t.Errorf("error %v, want ErrOutOfMemory", err)
+	}
+}
+
+func TestArenaRefusesUnknownSpans(t *testing.T) {
+	a := newArena(newFakeSource(gib), gib)
+	s, keep := mustAlloc(t, a, DeviceLocal, 10000), mustAlloc(t, a, DeviceLocal, 10000)
+	mustFree(t, a, s)
+	before := a.stats()
+	for _, bad := range []span{
+		s, {}, {keep.block + 1, keep.off, keep.size}, {keep.block, keep.off + 1, keep.size}, {keep.block, keep.off, keep.size - 1},
+		{keep.block, keep.off + pageSize, keep.size - pageSize}, {keep.block, -pageSize, 1},
+	} {
+		if err := a.free(bad); err == nil || !strings.HasPrefix(err.Error(), "vk: free ") {
+			t.Errorf("free of %+v: error %v", bad, err)
+		}
+	}
+	if a.stats() != before {
+		t.Errorf("refused frees changed %+v to %+v", before, a.stats())
+	}
+}
+
+func TestArenaClose(t *testing.T) {
+	src := newFakeSource(gib)
+	a := newArena(src, gib)
+	for _, name := range []string{"means", "keys"} {
+		if _, err := a.alloc(Upload, 40*mib, 4, name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := fmt.Sprint(a.close()); got != "[keys means]" {
+		t.Errorf("leaked %s, want [keys means]", got)
+	}
+	if len(src.sizes) != 0 || a.stats().Allocated != 0 || len(a.close()) != 0 {
+		t.Errorf("blocks left after close: %v, %+v", src.sizes, a.stats())
+	}
+}
+
+func TestArenaConcurrent(t *testing.T) {
+	src := newFakeSource(gib)
+	a := newArena(src, gib)
+	var wg sync.WaitGroup
+	for g := range uint64(8) {
+		wg.Go(func() {
+			rng := rand.New(rand.NewPCG(g, 3))
+			for range 300 {
+				s, err := a.alloc(MemoryKind(rng.IntN(3)), 1+rng.Int64N(2*mib), 256, "x")
+				if err == nil {
+					err = a.free(s)
+				}
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				a.stats()
+			}
+		})
+	}
+	wg.Wait()
+	if st := a.stats(); st.InUse != 0 || st.Buffers != 0 || len(src.wrong) != 0 {
+		t.Errorf("%+v, %v", st, src.wrong)
+	}
+}
+
+func TestPageMapAgainstBools(t *testing.T) {
+	rng := rand.New(rand.NewPCG(4, 4))
+	for range 60 {
+		n := 1 + rng.IntN(300)
+		m, model := newPageMap(n), make([]bool, n)
+		for range 100 {
+			want, align := 1+rng.IntN(40), 1<<rng.IntN(5)
+			at, excess, ok := m.bestFit(want, align)
+			wantAt, wantExcess, wantOK := bestFitOfBools(model, want, align)
+			if at != wantAt || excess != wantExcess || ok != wantOK {
+				t.Fatalf("best fit of %d pages: %d %d %v, want %d %d %v", want, at, excess, ok, wantAt, wantExcess, wantOK)
+			}
+			if ok {
+				m.take(at, want)
+				for p := at; p < at+want; p++ {
+					model[p] = true
+				}
+			}
+			if p := rng.IntN(n); model[p] {
+				end := p
+				for end < n && model[end] && end < p+30 {
+					model[end] = false
+					end++
+				}
+				m.release(p, end-p)
+			}
+			taken := 0
+			for p, b := range model {
+				if m.taken.Contains(uint32(p)) != b {
+					t.Fatalf("page %d taken: %v", p, !b)
+				}
+				if b {
+					taken++
+				}
+			}
+			if m.free != n-taken || m.taken.Count() != taken {
+				t.Fatalf("%d pages free and %d taken of %d, want %d taken", m.free, m.taken.Count(), n, taken)
+			}
+		}
+	}
+}
+
+// bestFitOfBools is bestFit page by page.
+func bestFitOfBools(taken []bool, want, align int) (start, excess int, ok bool) {
+	for p := 0; p < len(taken); {
+		end := p
+		for end < len(taken) && !taken[end] {
+			end++
+		}
+		at := p
+		for at%align != 0 {
+			at++
+		}
+		if at+want <= end && (!ok || end-p-want < excess) {
+			start, excess, ok = at, end-p-want, true
+		}
+		p = end + 1
+	}
+	return start, excess, ok
+}

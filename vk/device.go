@@ -1,0 +1,143 @@
+package vk
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+)
+
+// DeviceOptions are the choices of NewDevice.
+type DeviceOptions struct {
+	Budget   int64  // ceiling of the device memory taken, in bytes; 0 means DeviceInfo.DefaultBudget
+	CacheDir string // folder where compiled pipelines are kept between runs; "" keeps none
+}
+
+// Device is an open device. Its methods may be called from several goroutines; so may those of different objects made from it.
+type Device struct {
+	in       *Instance
+	info     DeviceInfo
+	shim     shimDevice
+	h        uint64 // VkDevice
+	queue    uint64
+	timeline uint64 // semaphore whose value is the last ticket done
+	memory   memory
+	cache    *pipelineCache
+
+	queueMu   sync.Mutex // guards the queue and submitted
+	submitted uint64     // last ticket given out
+	done      atomic.Uint64
+	lost      atomic.Bool
+
+	kernelMu sync.Mutex // guards the two maps
+	layouts  map[*Kernel]*layout
+	pipes    map[pipeKey]*pipeSlot
+	compiled atomic.Int32
+
+	ownedMu sync.Mutex
+	owned   map[closer]bool // programs, copiers and pools not yet closed
+}
+
+// closer is what a device must end before itself.
+type closer interface{ Close() error }
+
+// NewDevice opens the device that info describes, with all features that it has. It fails with ErrMissingFeature when the device does not reach the
+// floor; the error names what is missing.
+func (in *Instance) NewDevice(info DeviceInfo, o DeviceOptions) (*Device, error) {
+	if info.handle == 0 || len(info.Missing) > 0 {
+		return nil, info.refuse()
+	}
+	if o.Budget < 0 {
+		return nil, invalid("open device", info.Name, "budget of %d bytes is negative", o.Budget)
+	}
+	want, exts := info.Features.enable()
+	shim, r := in.shim.createDevice(info.handle, info.family, want, exts)
+	if err := failed("vkCreateDevice", info.Name, r); err != nil {
+		return nil, err
+	}
+	in.open.Add(1)
+	d := &Device{in: in, info: info, shim: shim, h: shim.handle(), layouts: map[*Kernel]*layout{}, pipes: map[pipeKey]*pipeSlot{}, owned: map[closer]bool{}}
+	d.queue = getQueue(d.h, info.family)
+	if err := d.begin(o); err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	return d, nil
+}
+
+// begin makes what every device has.
+func (d *Device) begin(o DeviceOptions) error {
+	var r Result
+	if d.timeline, r = d.shim.createTimeline(); r < 0 {
+		return failed("vkCreateSemaphore", "timeline of "+d.info.Name, r)
+	}
+	budget := o.Budget
+	if budget == 0 {
+		budget = d.info.DefaultBudget()
+	}
+	if err := d.memory.begin(d, budget); err != nil {
+		return err
+	}
+	var err error
+	d.cache, err = openPipelineCache(d, o.CacheDir)
+	return err
+}
+
+// Info returns the description of the device.
+func (d *Device) Info() DeviceInfo { return d.info }
+
+// Close waits until the device is idle, writes the pipeline cache, and ends everything that was made from the device. The error, if any, is about the
+// last work or the cache; the device is closed nevertheless.
+func (d *Device) Close() error {
+	if d.h == 0 {
+		return nil
+	}
+	err := d.WaitIdle()
+	d.ownedMu.Lock()
+	owned := make([]closer, 0, len(d.owned))
+	for c := range d.owned {
+		owned = append(owned, c)
+	}
+	d.ownedMu.Unlock()
+	for _, c := range owned {
+		err = errors.Join(err, c.Close())
+	}
+	if d.cache != nil {
+		err = errors.Join(err, d.cache.close(d))
+	}
+	d.closeKernels()
+	d.memory.close()
+	if d.timeline != 0 {
+		destroySemaphore(d.h, d.timeline)
+	}
+	d.shim.free()
+	d.h = 0
+	d.in.open.Add(-1)
+	return err
+}
+
+// own has Close end c, disown no more.
+func (d *Device) own(c closer) {
+	d.ownedMu.Lock()
+	defer d.ownedMu.Unlock()
+	d.owned[c] = true
+}
+
+func (d *Device) disown(c closer) {
+	d.ownedMu.Lock()
+	defer d.ownedMu.Unlock()
+	delete(d.owned, c)
+}
+
+// check is failed, and remembers that the device was lost.
+func (d *Device) check(call, object string, r Result) error {
+	if r >= 0 {
+		return nil
+	}
+	if r == deviceLost {
+		d.lost.Store(true)
+	}
+	return &Error{Call: call, Object: fmt.Sprintf("%s on %s", object, d.info.Name), Result: r}
+}
+
+// Lost reports whether the driver gave the device up.
+func (d *Device) Lost() bool { return d.lost.Load() }

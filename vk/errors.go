@@ -1,0 +1,134 @@
+package vk
+
+import (
+	"errors"
+	"fmt"
+)
+
+// The kinds of failure that a caller may want to tell apart, for errors.Is.
+var (
+	// ErrOutOfMemory is wrapped by errors that say that a budget or the device has no room.
+	ErrOutOfMemory = errors.New("out of device memory")
+	// ErrDeviceLost says that the driver gave the device up: a hang, a reset, a removal. Everything on the device is gone; a new Device is needed.
+	ErrDeviceLost = errors.New("device lost")
+	// ErrNoLoader says that the machine has no Vulkan loader, or one that is too old.
+	ErrNoLoader = errors.New("no usable Vulkan loader")
+	// ErrNoDevice says that no driver offers the device asked for.
+	ErrNoDevice = errors.New("no Vulkan device")
+	// ErrMissingFeature says that a device lacks something that every device must have here; the error names it.
+	ErrMissingFeature = errors.New("missing device feature")
+	// ErrNoValidation says that the validation layer was asked for and is not installed.
+	ErrNoValidation = errors.New("no validation layer")
+)
+
+// Result is a VkResult. Negative values are failures.
+type Result int32
+
+// The results that this package looks at.
+const (
+	success          Result = 0
+	notReady         Result = 1
+	timeout          Result = 2
+	outOfHostMemory  Result = -1
+	outOfDevMemory   Result = -2
+	initFailed       Result = -3
+	deviceLost       Result = -4
+	layerNotPresent  Result = -6
+	badDriver        Result = -9
+	tooManyObjects   Result = -10
+	outOfPoolMemory  Result = -1000069000
+	fragmentedPool   Result = -12
+	extensionMissing Result = -7
+	featureMissing   Result = -8
+	unknownFailure   Result = -13
+	mapFailed        Result = -5
+	incomplete       Result = 5
+)
+
+var resultNames = map[Result]string{
+	success: "VK_SUCCESS", notReady: "VK_NOT_READY", timeout: "VK_TIMEOUT", incomplete: "VK_INCOMPLETE",
+	outOfHostMemory: "VK_ERROR_OUT_OF_HOST_MEMORY", outOfDevMemory: "VK_ERROR_OUT_OF_DEVICE_MEMORY", initFailed: "VK_ERROR_INITIALIZATION_FAILED",
+	deviceLost: "VK_ERROR_DEVICE_LOST", mapFailed: "VK_ERROR_MEMORY_MAP_FAILED", layerNotPresent: "VK_ERROR_LAYER_NOT_PRESENT",
+	extensionMissing: "VK_ERROR_EXTENSION_NOT_PRESENT", featureMissing: "VK_ERROR_FEATURE_NOT_PRESENT", badDriver: "VK_ERROR_INCOMPATIBLE_DRIVER",
+	tooManyObjects: "VK_ERROR_TOO_MANY_OBJECTS", fragmentedPool: "VK_ERROR_FRAGMENTED_POOL", unknownFailure: "VK_ERROR_UNKNOWN",
+	outOfPoolMemory: "VK_ERROR_OUT_OF_POOL_MEMORY",
+}
+
+// String returns Vulkan's own name of r.
+func (r Result) String() string {
+	if s, ok := resultNames[r]; ok {
+		return s
+	}
+	return fmt.Sprintf("VkResult %d", int32(r))
+}
+
+// Error is a failure of one Vulkan call, or of what this package decided before the call.
+type Error struct {
+	Call   string // the Vulkan function or the operation, as in "vkCreateDevice"
+	Object string // what it was about: a device, a buffer, a kernel
+	Result Result // what Vulkan answered; 0 where Err tells the cause
+	Err    error  // cause, or nil
+	Hint   string // what the user can do about it, or ""
+}
+
+// Error words e as "vk: call object: cause".
+func (e *Error) Error() string {
+	s := "vk: " + e.Call
+	if e.Object != "" {
+		s += " " + e.Object
+	}
+	if e.Result != success {
+		s += ": " + e.Result.String()
+	}
+	if e.Err != nil {
+		s += ": " + e.Err.Error()
+	}
+	return s
+}
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Is reports whether target is the kind of failure that the result stands for.
+func (e *Error) Is(target error) bool {
+	switch target {
+	case ErrDeviceLost:
+		return e.Result == deviceLost
+	case ErrOutOfMemory:
+		switch e.Result {
+		case outOfHostMemory, outOfDevMemory, tooManyObjects, outOfPoolMemory, fragmentedPool:
+			return true
+		}
+	case ErrNoDevice:
+		return e.Result == badDriver
+	}
+	return false
+}
+
+// Hint returns what the user can do about err, or "".
+func Hint(err error) string {
+	var e *Error
+	if errors.As(err, &e) && e.Hint != "" {
+		return e.Hint
+	}
+	switch {
+	case errors.Is(err, ErrDeviceLost):
+		return "the driver reset the GPU: look into the kernel log (dmesg), try a newer driver, or stop other programs that use the GPU"
+	case errors.Is(err, ErrOutOfMemory):
+		return "allow more memory, stop other programs that use the GPU, or train fewer splats"
+	}
+	return ""
+}
+
+// failed returns nil for a result that is no failure, else the error for it.
+func failed(call, object string, r Result) error {
+	if r >= 0 {
+		return nil
+	}
+	return &Error{Call: call, Object: object, Result: r}
+}
+
+// invalid returns the error of an operation that was refused before Vulkan saw it.
+func invalid(call, object, format string, args ...any) error {
+	return &Error{Call: call, Object: object, Err: fmt.Errorf(format, args...)}
+}

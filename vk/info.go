@@ -1,0 +1,127 @@
+package vk
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"strconv"
+	"strings"
+	"unsafe"
+)
+
+// Heap is a pool of memory of a device. Sizes are in bytes.
+type Heap struct {
+	Size        int64 `json:"size"`
+	DeviceLocal bool  `json:"device_local"`
+	Budget      int64 `json:"budget,omitempty"` // what this process may use now, by the driver's estimate; 0 if it gives none
+	Usage       int64 `json:"usage,omitempty"`  // what this process uses, likewise
+}
+
+// DeviceInfo describes a physical device.
+type DeviceInfo struct {
+	Index         int        `json:"index"` // in Instance.Devices
+	Name          string     `json:"name"`
+	Driver        string     `json:"driver"`         // name and version, as the driver words them
+	DriverVersion uint32     `json:"driver_version"` // in the vendor's own encoding
+	API           Version    `json:"api"`            // the Vulkan version
+	Type          DeviceType `json:"type"`
+	UUID          string     `json:"uuid"`
+	Limits        Limits     `json:"limits"`
+	Features      Features   `json:"features"`
+	Heaps         []Heap     `json:"heaps"`
+	Missing       []string   `json:"missing,omitempty"` // what the device lacks of the floor; such a device cannot be opened
+
+	handle   uint64
+	family   uint32 // queue family
+	identity string // of device, driver and driver version, for the pipeline cache
+}
+
+// describe looks up everything about a device.
+func (in *Instance) describe(index int, handle uint64) (DeviceInfo, error) {
+	core := readProperties(handle)
+	d := DeviceInfo{Index: index, Name: core.name, DriverVersion: core.driver, API: Version(core.api), Type: core.kind, handle: handle, Limits: core.limits}
+	if !d.API.AtLeast(1, 2) {
+		d.Missing = missing(d.API, Limits{}, Features{})[:1]
+		return d, nil
+	}
+	have, r := in.shim.extensions(handle)
+	if err := failed("vkEnumerateDeviceExtensionProperties", d.Name, r); err != nil {
+		return d, err
+	}
+	exts := deviceExts{
+		subgroup_control: cbool(have["VK_EXT_subgroup_size_control"]), atomic_float: cbool(have["VK_EXT_shader_atomic_float"]),
+		memory_budget: cbool(have["VK_EXT_memory_budget"]), maintenance4: cbool(have["VK_KHR_maintenance4"]),
+		executable_info: cbool(have["VK_KHR_pipeline_executable_properties"]),
+	}
+	caps := in.shim.caps(handle, exts)
+	family, bits, hasQueue := in.shim.computeFamily(handle)
+	d.family = family
+	d.Driver = strings.TrimSpace(cText(caps.driver_name[:]) + " " + cText(caps.driver_info[:]))
+	uuid := *(*[16]byte)(unsafe.Pointer(&caps.device_uuid))
+	driver := *(*[16]byte)(unsafe.Pointer(&caps.driver_uuid))
+	d.UUID = uuidText(uuid)
+	d.identity = fmt.Sprintf("%x %x %x %x %s", uuid, driver, core.driver, core.cacheUUID, d.Driver)
+	d.Limits, d.Features = limitsOf(core, caps, bits), featuresOf(caps, exts)
+	if err := lower(&d.Limits, &d.Features); err != nil {
+		return d, err
+	}
+	d.Heaps = in.heaps(handle, d.Features.MemoryBudget)
+	d.Missing = missing(d.API, d.Limits, d.Features)
+	if !hasQueue {
+		d.Missing = append(d.Missing, "a compute queue")
+	}
+	return d, nil
+}
+
+func (in *Instance) heaps(handle uint64, budget bool) (list []Heap) {
+	m := in.shim.memory(handle, budget)
+	for i := range m.n_heaps {
+		list = append(list, Heap{Size: clampInt64(uint64(m.heap_size[i])), DeviceLocal: m.heap_flags[i]&1 != 0,
+			Budget: clampInt64(uint64(m.heap_budget[i])), Usage: clampInt64(uint64(m.heap_usage[i]))})
+	}
+	return list
+}
+
+// refuse returns the error of a device that does not reach the floor.
+func (d *DeviceInfo) refuse() error {
+	return &Error{Call: "open device", Object: d.Name, Err: fmt.Errorf("%w: %s", ErrMissingFeature, strings.Join(d.Missing, ", ")),
+		Hint: "a newer driver may help; other devices are listed by: vksplat devices"}
+}
+
+// Unified reports whether the device's memory is the host's: on integrated devices and on the CPU.
+func (d *DeviceInfo) Unified() bool { return d.Type == Integrated || d.Type == CPU }
+
+// DefaultBudget returns the bytes of device memory that a process may take unless the user says otherwise: 80 % of the largest device-local heap, less
+// where the driver says that others use it, and on unified memory at most half of the RAM that is available.
+func (d *DeviceInfo) DefaultBudget() int64 {
+	var best Heap
+	for _, h := range d.Heaps {
+		if h.DeviceLocal && h.Size > best.Size {
+			best = h
+		}
+	}
+	budget := best.Size / 5 * 4
+	if free := best.Budget - best.Usage; best.Budget > 0 {
+		budget = min(budget, max(free, 0))
+	}
+	if d.Unified() {
+		budget = min(budget, availableRAM()/2)
+	}
+	return budget
+}
+
+// availableRAM returns the bytes of RAM that can be had without swapping, or a very large number where the system does not tell.
+func availableRAM() int64 {
+	data, err := os.ReadFile("/proc/meminfo")
+	if err != nil {
+		return math.MaxInt64
+	}
+	for line := range strings.Lines(string(data)) {
+		if f := strings.Fields(line); len(f) == 3 && f[0] == "MemAvailable:" {
+			if n, err := strconv.ParseInt(f[1], 10, 64); err == nil {
+				return n << 10
+			}
+		}
+	}
+	return math.MaxInt64
+}

@@ -1,0 +1,262 @@
+package vk
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"unsafe"
+)
+
+// InstanceOptions are the choices of Open.
+type InstanceOptions struct {
+	Validation bool // turn on the validation layer with synchronization validation; VKSPLAT_VALIDATE=1 does so too
+}
+
+// Instance is a connection to the Vulkan loader and, through it, to the machine's drivers. Its methods may be called from several goroutines.
+type Instance struct {
+	shim     shimInstance
+	devices  []DeviceInfo
+	validate bool
+	open     atomic.Int32 // devices not yet closed
+
+	mu     sync.Mutex
+	said   []string // messages of the validation layer so far
+	closed bool
+}
+
+const (
+	loaderVariable   = "VKSPLAT_LOADER"
+	validateVariable = "VKSPLAT_VALIDATE"
+	validationLayer  = "VK_LAYER_KHRONOS_validation"
+	loaderHint       = "install the Vulkan loader: apt-get install libvulkan1 (Debian, Ubuntu), dnf install vulkan-loader (Fedora), pacman -S vulkan-icd-loader (Arch)"
+	driverHint       = "install the GPU's Vulkan driver: apt-get install mesa-vulkan-drivers (AMD, Intel, and software rendering on the CPU), or NVIDIA's own driver with its Vulkan " +
+		"part (libnvidia-gl); in a container, pass the GPU in with graphics capability (NVIDIA_DRIVER_CAPABILITIES=all, --device /dev/dri)"
+)
+
+// loadLoader returns the loader's vkGetInstanceProcAddr.
+func loadLoader() (unsafe.Pointer, error) {
+	names := []string{"libvulkan.so.1", "libvulkan.so"}
+	if s := os.Getenv(loaderVariable); s != "" {
+		names = []string{s}
+	}
+	var first error
+	for _, name := range names {
+		p, err := openLoader(name)
+		if err == nil {
+			return p, nil
+		}
+		if first == nil {
+			first = err
+		}
+	}
+	return nil, &Error{Call: "load Vulkan", Object: names[0], Err: fmt.Errorf("%w: %w", ErrNoLoader, first), Hint: loaderHint}
+}
+
+// Open loads Vulkan and lists the devices. It fails with ErrNoLoader, ErrNoValidation or, when no driver answers, ErrNoDevice; Hint says what to
+// install. Close ends what Open began.
+func Open(o InstanceOptions) (*Instance, error) {
+	procAddr, err := loadLoader()
+	if err != nil {
+		return nil, err
+	}
+	if v := Version(loaderVersion(procAddr)); !v.AtLeast(1, 2) {
+		return nil, &Error{Call: "load Vulkan", Object: "loader", Err: fmt.Errorf("%w: version %v, 1.2 is needed", ErrNoLoader, v), Hint: loaderHint}
+	}
+	if err := bindLoader(procAddr); err != nil {
+		return nil, &Error{Call: "load Vulkan", Object: BackEnd, Err: err, Hint: loaderHint}
+	}
+	validate := o.Validation || os.Getenv(validateVariable) == "1"
+	if validate && !hasLayer(procAddr, validationLayer) {
+		return nil, &Error{Call: "vkCreateInstance", Object: validationLayer, Err: ErrNoValidation,
+			Hint: "install the layer: apt-get install vulkan-validationlayers (Debian, Ubuntu), or unset " + validateVariable}
+	}
+	debugUtils := hasInstanceExtension(procAddr, "", "VK_EXT_debug_utils") || validate && hasInstanceExtension(procAddr, validationLayer, "VK_EXT_debug_utils")
+	shim, call, r := createInstance(procAddr, uint32(version12), validate, debugUtils)
+	if r == badDriver {
+		return nil, &Error{Call: call, Result: r, Err: ErrNoDevice, Hint: driverHint}
+	}
+	if err := failed(call, "", r); err != nil {
+		return nil, err
+	}
+	in := &Instance{shim: shim, validate: validate}
+	if err := in.list(); err != nil {
+		return nil, errors.Join(err, in.Close())
+	}
+	return in, nil
+}
+
+// list fills in the devices.
+func (in *Instance) list() error {
+	if err := bindInstance(in.shim.handle()); err != nil {
+		return &Error{Call: "load Vulkan", Object: BackEnd, Err: err, Hint: loaderHint}
+	}
+	handles, r := enumerateDevices(in.shim.handle())
+	if err := failed("vkEnumeratePhysicalDevices", "", r); err != nil {
+		return &Error{Call: "vkEnumeratePhysicalDevices", Result: r, Err: ErrNoDevice, Hint: driverHint}
+	}
+	for i, h := range handles {
+		d, err := in.describe(i, h)
+		if err != nil {
+			return err
+		}
+		in.devices = append(in.devices, d)
+	}
+	return nil
+}
+
+// Close ends the instance. Its devices must have been closed.
+func (in *Instance) Close() error {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if n := in.open.Load(); n > 0 {
+		return invalid("close instance", "", "%d devices are still open", n)
+	}
+	if !in.closed {
+		in.collect()
+		in.closed = true
+		in.shim.free()
+	}
+	return nil
+}
+
+// Validating reports whether the validation layer is on.
+func (in *Instance) Validating() bool { return in.validate }
+
+// Messages returns the warnings and errors of the validation layer so far, those of knownDefects left out. They can be asked for after Close too.
+func (in *Instance) Messages() []string {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.collect()
+	return slices.Clone(in.said)
+}
+
+// knownDefects lists messages that are the layer's fault: a part of the message, and why it is wrong.
+var knownDefects = []struct{ text, why string }{}
+
+// collect moves messages from the shim to in.said.
+func (in *Instance) collect() {
+	if in.closed {
+		return
+	}
+	list, dropped := in.shim.messages()
+	for _, m := range list {
+		defect := false
+		for _, k := range knownDefects {
+			defect = defect || strings.Contains(m, k.text)
+		}
+		if !defect {
+			in.said = append(in.said, m)
+		}
+	}
+	if dropped > 0 {
+		in.said = append(in.said, fmt.Sprintf("warning: %d more messages were dropped", dropped))
+	}
+}
+
+// Devices returns the machine's devices, software ones and unsuitable ones included, in the loader's order.
+func (in *Instance) Devices() []DeviceInfo { return slices.Clone(in.devices) }
+
+// Select picks a device: by index or UUID, or with "auto" (or "") the best of those that reach the floor, where discrete ones come before integrated
+// ones, then virtual ones, then software on the CPU. For the last of these, note is a text that warns the user and says what driver to look for; it must
+// be printed.
+func (in *Instance) Select(what string) (info DeviceInfo, note string, err error) {
+	if len(in.devices) == 0 {
+		return info, "", &Error{Call: "select device", Object: what, Err: ErrNoDevice, Hint: driverHint}
+	}
+	if what != "auto" && what != "" {
+		return in.pick(what)
+	}
+	best := -1
+	for i, d := range in.devices {
+		if len(d.Missing) == 0 && (best < 0 || d.Type.rank() < in.devices[best].Type.rank()) {
+			best = i
+		}
+	}
+	if best < 0 {
+		return info, "", in.devices[0].refuse()
+	}
+	info = in.devices[best]
+	if info.Type == CPU {
+		note = fmt.Sprintf("no GPU with a Vulkan driver was found, so this runs on the CPU (%s), which is many times slower. If the machine has a GPU, %s", info.Name, driverHint)
+	}
+	return info, note, nil
+}
+
+// pick finds the device that the user named.
+func (in *Instance) pick(what string) (info DeviceInfo, note string, err error) {
+	if i, err := strconv.Atoi(what); err == nil && len(what) < 8 {
+		if i >= 0 && i < len(in.devices) {
+			return in.devices[i], "", nil
+		}
+		return info, "", &Error{Call: "select device", Object: what, Err: fmt.Errorf("%w of this index: there are %d, counted from 0", ErrNoDevice, len(in.devices)),
+			Hint: "list the devices with: vksplat devices"}
+	}
+	plain := func(s string) string { return strings.ToLower(strings.ReplaceAll(s, "-", "")) }
+	for _, d := range in.devices {
+		if plain(d.UUID) == plain(what) {
+			return d, "", nil
+		}
+	}
+	return info, "", &Error{Call: "select device", Object: what, Err: fmt.Errorf("%w of this UUID", ErrNoDevice), Hint: "list the devices with: vksplat devices"}
+}
+
+// Version is a Vulkan version number.
+type Version uint32
+
+const version12 = Version(1<<22 | 2<<12)
+
+// AtLeast reports whether v is major.minor or later.
+func (v Version) AtLeast(major, minor uint32) bool { return uint32(v)>>12 >= major<<10|minor }
+
+// String returns v as in "1.3.230".
+func (v Version) String() string { return fmt.Sprintf("%d.%d.%d", v>>22&0x7f, v>>12&0x3ff, v&0xfff) }
+
+// MarshalText gives Version its JSON form.
+func (v Version) MarshalText() ([]byte, error) { return []byte(v.String()), nil }
+
+// DeviceType is the sort of machine behind a device.
+type DeviceType int
+
+// The device types, with Vulkan's numbers.
+const (
+	OtherType DeviceType = iota
+	Integrated
+	Discrete
+	Virtual
+	CPU
+)
+
+// String returns "discrete", "integrated", "virtual", "cpu" or "other".
+func (t DeviceType) String() string {
+	switch t {
+	case Integrated:
+		return "integrated"
+	case Discrete:
+		return "discrete"
+	case Virtual:
+		return "virtual"
+	case CPU:
+		return "cpu"
+	}
+	return "other"
+}
+
+// MarshalText gives DeviceType its JSON form.
+func (t DeviceType) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
+
+// rank orders the types for automatic choice.
+func (t DeviceType) rank() int {
+	return slices.Index([]DeviceType{Discrete, Integrated, Virtual, OtherType, CPU}, t)
+}
+
+// uuidText writes a UUID in the usual form.
+func uuidText(b [16]byte) string {
+	s := hex.EncodeToString(b[:])
+	return s[:8] + "-" + s[8:12] + "-" + s[12:16] + "-" + s[16:20] + "-" + s[20:]
+}

@@ -1,0 +1,275 @@
+package vk
+
+import (
+	"encoding/binary"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// Binding is one storage buffer of a kernel; its binding number in set 0 is its index in Kernel.Bindings.
+type Binding struct {
+	Name   string
+	Access Access // what the kernel does with it
+}
+
+// Spec is one specialization constant of a kernel, four bytes wide.
+type Spec struct {
+	Name    string
+	ID      uint32
+	Default uint32 // bits of the shader's own value
+}
+
+// subgroupSpec is the name of the specialization constant that stands for the subgroup size: see Kernel.
+const subgroupSpec = "SUBGROUP_SIZE"
+
+// Kernel is the interface of one compute shader and its code. A Kernel is used by address: there should be one per shader.
+//
+// A kernel with a specialization constant named SUBGROUP_SIZE is compiled for a subgroup of that size where the device lets one choose, and always is
+// given the size that it gets. The value 0 means DeviceInfo.Limits.SubgroupSize, and so does the shader's default where the device cannot have that; any
+// other value that the device cannot have is an error.
+type Kernel struct {
+	Name        string
+	SPIRV       []byte
+	Local       [3]uint32 // workgroup size, the first one only a default if LocalSpecID is not -1
+	LocalSpecID int       // id of the specialization constant that sets the workgroup's first dimension, or -1
+	Bindings    []Binding
+	PushSize    uint32 // bytes of push constants
+	Specs       []Spec
+}
+
+// Pass is one kernel with everything bound.
+type Pass interface {
+	// Kernel returns the kernel, the same address for every pass of it.
+	Kernel() *Kernel
+	// Args appends the pass's buffers to views[:0], one per binding, and returns them with the push constants and the values of the specialization
+	// constants, in the order of Kernel.Specs.
+	Args(views []View) (used []View, push []byte, spec []uint32)
+}
+
+// layout is what the pipelines of one kernel share.
+type layout struct{ set, pipeline uint64 }
+
+// pipeKey tells pipelines apart: spec is the bytes of the specialization constants.
+type pipeKey struct {
+	kernel *Kernel
+	spec   string
+}
+
+// pipeSlot holds a pipeline once it is compiled; its lock is held meanwhile.
+type pipeSlot struct {
+	mu   sync.Mutex
+	pipe *pipeline
+}
+
+// pipeline is a compiled kernel.
+type pipeline struct {
+	layout
+	handle   uint64
+	local    [3]uint32 // workgroup size
+	subgroup uint32    // subgroup size, as far as it is known
+}
+
+// pipeline returns the compiled form of k for the given specialization constants, compiling it the first time.
+func (d *Device) pipeline(k *Kernel, spec []uint32) (*pipeline, error) {
+	if len(spec) != len(k.Specs) {
+		return nil, invalid("compile", k.Name, "%d specialization constants given, it has %d", len(spec), len(k.Specs))
+	}
+	shape, err := d.shape(k, spec)
+	if err != nil {
+		return nil, err
+	}
+	bytes := make([]byte, 0, 4*len(spec))
+	for _, s := range shape.spec {
+		bytes = binary.LittleEndian.AppendUint32(bytes, s)
+	}
+	key := pipeKey{k, string(bytes)}
+	d.kernelMu.Lock()
+	slot := d.pipes[key]
+	if slot == nil {
+		slot = &pipeSlot{}
+		d.pipes[key] = slot
+	}
+	d.kernelMu.Unlock()
+	slot.mu.Lock()
+	defer slot.mu.Unlock()
+	if slot.pipe == nil {
+		slot.pipe, err = d.compile(k, shape)
+	}
+	return slot.pipe, err
+}
+
+// compileAll compiles what the ops need, several kernels at a time, because a driver may take a second for one.
+func (d *Device) compileAll(ops []op) ([]*pipeline, error) {
+	pipes, errs := make([]*pipeline, len(ops)), make([]error, len(ops))
+	room := make(chan struct{}, runtime.GOMAXPROCS(0))
+	var wg sync.WaitGroup
+	for i := range ops {
+		if ops[i].kind != opDispatch || ops[i].skipped() {
+			continue
+		}
+		room <- struct{}{}
+		wg.Go(func() {
+			pipes[i], errs[i] = d.pipeline(ops[i].kernel, ops[i].spec)
+			<-room
+		})
+	}
+	wg.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return nil, err
+		}
+	}
+	return pipes, nil
+}
+
+// shape is how a kernel will be compiled.
+type shape struct {
+	spec          []uint32
+	local         [3]uint32
+	subgroup      uint32 // expected size
+	required      uint32 // size asked of the driver, or 0
+	fullSubgroups bool
+}
+
+// shape decides sizes and checks them against the device's limits.
+func (d *Device) shape(k *Kernel, spec []uint32) (s shape, err error) {
+	l := &d.info.Limits
+	s = shape{spec: slices.Clone(spec), local: k.Local, subgroup: l.SubgroupSize}
+	for i, c := range k.Specs {
+		if int(c.ID) == k.LocalSpecID {
+			s.local[0] = spec[i]
+		}
+		if c.Name == subgroupSpec {
+			if s.subgroup, err = d.subgroupSize(k, c, spec[i]); err != nil {
+				return s, err
+			}
+			s.spec[i] = s.subgroup
+			if l.MinSubgroupSize < l.MaxSubgroupSize {
+				s.required = s.subgroup
+			}
+		}
+	}
+	count := uint64(s.local[0]) * uint64(s.local[1]) * uint64(s.local[2])
+	for i, n := range s.local {
+		if n == 0 || n > l.MaxComputeWorkGroupSize[i] {
+			return s, invalid("compile", k.Name, "workgroup of %v invocations, the device allows 1 to %v", s.local, l.MaxComputeWorkGroupSize)
+		}
+	}
+	if count > uint64(l.MaxComputeWorkGroupInvocations) {
+		return s, invalid("compile", k.Name, "workgroup of %d invocations, maxComputeWorkGroupInvocations is %d", count, l.MaxComputeWorkGroupInvocations)
+	}
+	if s.required > 0 && count > uint64(s.required)*uint64(l.MaxComputeWorkgroupSubgroups) {
+		return s, invalid("compile", k.Name, "workgroup of %d invocations in subgroups of %d, maxComputeWorkgroupSubgroups is %d", count, s.required, l.MaxComputeWorkgroupSubgroups)
+	}
+	s.fullSubgroups = d.info.Features.ComputeFullSubgroups && s.subgroup > 0 && s.local[0]%s.subgroup == 0
+	return s, nil
+}
+
+// subgroupSize decides the subgroup size of a kernel that names one.
+func (d *Device) subgroupSize(k *Kernel, c Spec, want uint32) (uint32, error) {
+	l := &d.info.Limits
+	switch {
+	case want == 0:
+		return l.SubgroupSize, nil
+	case want >= l.MinSubgroupSize && want <= l.MaxSubgroupSize && want&(want-1) == 0:
+		return want, nil
+	case want == c.Default:
+		return l.SubgroupSize, nil
+	}
+	return 0, invalid("compile", k.Name, "subgroups of %d asked for, %s has %d to %d", want, d.info.Name, l.MinSubgroupSize, l.MaxSubgroupSize)
+}
+
+// compile makes the pipeline.
+func (d *Device) compile(k *Kernel, s shape) (*pipeline, error) {
+	lay, err := d.layout(k)
+	if err != nil {
+		return nil, err
+	}
+	if len(k.SPIRV) == 0 || len(k.SPIRV)%4 != 0 {
+		return nil, invalid("compile", k.Name, "its SPIR-V is %d bytes long", len(k.SPIRV))
+	}
+	words := make([]uint32, len(k.SPIRV)/4) // a copy, because embedded bytes may lie at any address
+	for i := range words {
+		words[i] = binary.LittleEndian.Uint32(k.SPIRV[4*i:])
+	}
+	module, r := createShader(d.h, words)
+	if r < 0 {
+		return nil, d.check("vkCreateShaderModule", k.Name, r)
+	}
+	defer destroyShader(d.h, module)
+	info := pipelineInfo{module: module, layout: lay.pipeline, cache: d.cache.handle, requiredSize: s.required, fullSubgroups: s.fullSubgroups}
+	for i, c := range k.Specs {
+		info.specs = append(info.specs, c.ID, s.spec[i])
+	}
+	h, r := d.shim.createPipeline(info)
+	if r < 0 {
+		return nil, d.check("vkCreateComputePipelines", k.Name, r)
+	}
+	d.cache.dirty.Store(true)
+	d.compiled.Add(1)
+	d.shim.name(objectPipeline, h, k.Name)
+	return &pipeline{layout: lay, handle: h, local: s.local, subgroup: s.subgroup}, nil
+}
+
+// layout returns what the pipelines of k share.
+func (d *Device) layout(k *Kernel) (layout, error) {
+	d.kernelMu.Lock()
+	defer d.kernelMu.Unlock()
+	if l := d.layouts[k]; l != nil {
+		return *l, nil
+	}
+	lim := &d.info.Limits
+	if n := uint32(len(k.Bindings)); n > lim.MaxPerStageDescriptorStorageBuffers {
+		return layout{}, invalid("compile", k.Name, "%d storage buffers, maxPerStageDescriptorStorageBuffers is %d", n, lim.MaxPerStageDescriptorStorageBuffers)
+	}
+	if k.PushSize%4 != 0 || k.PushSize > lim.MaxPushConstantsSize {
+		return layout{}, invalid("compile", k.Name, "%d bytes of push constants, maxPushConstantsSize is %d", k.PushSize, lim.MaxPushConstantsSize)
+	}
+	set, r := d.shim.createSetLayout(len(k.Bindings))
+	if r < 0 {
+		return layout{}, d.check("vkCreateDescriptorSetLayout", k.Name, r)
+	}
+	pipe, r := d.shim.createPipelineLayout(set, k.PushSize)
+	if r < 0 {
+		destroyLayouts(d.h, set, 0)
+		return layout{}, d.check("vkCreatePipelineLayout", k.Name, r)
+	}
+	d.layouts[k] = &layout{set, pipe}
+	return *d.layouts[k], nil
+}
+
+// closeKernels ends all pipelines and layouts.
+func (d *Device) closeKernels() {
+	d.kernelMu.Lock()
+	defer d.kernelMu.Unlock()
+	for _, s := range d.pipes {
+		if s.pipe != nil {
+			destroyPipeline(d.h, s.pipe.handle)
+		}
+	}
+	for _, l := range d.layouts {
+		destroyLayouts(d.h, l.set, l.pipeline)
+	}
+	clear(d.pipes)
+	clear(d.layouts)
+}
+
+// Pipelines returns the number of pipelines compiled so far.
+func (d *Device) Pipelines() int { return int(d.compiled.Load()) }
+
+// describeSpecs words the specialization constants of a pass, for Recorder.String.
+func describeSpecs(k *Kernel, spec []uint32) string {
+	var parts []string
+	for i, c := range k.Specs {
+		if i < len(spec) && spec[i] != c.Default {
+			parts = append(parts, fmt.Sprintf("%s=%d", c.Name, spec[i]))
+		}
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return " {" + strings.Join(parts, " ") + "}"
+}

@@ -1,0 +1,299 @@
+package vk
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// BuildOptions are the choices of Recorder.Build.
+type BuildOptions struct {
+	// SplitAfter lists ops after which a new command buffer starts; each command buffer is a submission of its own, so that a desktop driver's watchdog
+	// sees several short jobs instead of a long one. Results do not depend on it.
+	SplitAfter []int
+	// Serial places no two scratch buffers in the same memory, puts a full barrier after every op and sets all scratch memory to 0xFFFFFFFF (a NaN) at
+	// the start. VKSPLAT_SERIAL=1 does so too. Results must not depend on it: where they do, a kernel's declared accesses are wrong.
+	Serial bool
+	// NoTimings leaves out the timestamps around ops; Timings returns nothing then.
+	NoTimings bool
+}
+
+// Program is a list of ops as command buffers, recorded once, that can be submitted again and again, though not again before it is done: who wants
+// several in flight builds several. It works on the buffers that were bound; they must not be freed before it.
+type Program struct {
+	dev        *Device
+	name       string
+	pool       *ScratchPool
+	generation uint64 // of the pool
+
+	cmdPool, setPool, queries uint64
+	cbs                       []uint64
+	last                      Ticket // of the last submit
+	closed                    bool
+
+	names []string // per op
+	start []int    // per op, the query that holds the time before it; the one after it is the next
+	ticks []uint64 // queries as read last
+}
+
+// Build plans, compiles and records the list. Scratch buffers get their place in pool; where that has to grow, the device is waited for and programs built
+// from it earlier become stale. The name is for messages and debug labels. Device.Close ends the program if Close has not.
+func (r *Recorder) Build(name string, pool *ScratchPool, o BuildOptions) (*Program, error) {
+	if r.err != nil {
+		return nil, fmt.Errorf("vk: build %s: %w", name, r.err)
+	}
+	if pool == nil || pool.dev != r.dev {
+		return nil, invalid("build", name, "the scratch pool is of another device")
+	}
+	serial := o.Serial || serialByEnvironment()
+	b := builder{r: r, serial: serial, p: &Program{dev: r.dev, name: name, pool: pool}}
+	err := b.prepare(o)
+	if err == nil {
+		err = b.record()
+	}
+	if err != nil {
+		b.p.end()
+		return nil, fmt.Errorf("vk: build %s: %w", name, err)
+	}
+	r.dev.own(b.p)
+	return b.p, nil
+}
+
+// builder is the state of one Build.
+type builder struct {
+	r       *Recorder
+	p       *Program
+	serial  bool
+	plan    plan
+	regions []View
+	pipes   []*pipeline // per op, nil where nothing is dispatched
+	sets    []uint64    // likewise
+	ends    []int       // index after the last op of each command buffer
+}
+
+// prepare makes everything that recording refers to.
+func (b *builder) prepare(o BuildOptions) (err error) {
+	d, ops := b.r.dev, b.r.ops
+	if b.plan, err = b.r.plan(b.serial); err != nil {
+		return err
+	}
+	if b.regions, b.p.generation, err = b.p.pool.reserve(b.plan.regions); err != nil {
+		return err
+	}
+	if err = b.split(o.SplitAfter); err != nil {
+		return err
+	}
+	if err = b.bind(); err != nil {
+		return err
+	}
+	var call string
+	var res Result
+	if b.p.cmdPool, b.p.cbs, call, res = createCommandBuffers(d.h, d.info.family, len(b.ends)); res < 0 {
+		return d.check(call, b.p.name, res)
+	}
+	for i := range ops {
+		b.p.names = append(b.p.names, ops[i].name)
+	}
+	if o.NoTimings || d.info.Limits.TimestampBits == 0 {
+		return nil
+	}
+	n := len(ops) + len(b.ends)
+	if b.p.queries, res = createQueryPool(d.h, n); res < 0 {
+		return d.check("vkCreateQueryPool", b.p.name, res)
+	}
+	b.p.ticks = make([]uint64, n)
+	return nil
+}
+
+// split decides where command buffers end.
+func (b *builder) split(after []int) error {
+	n := len(b.r.ops)
+	list := slices.Clone(after)
+	slices.Sort(list)
+	for _, i := range slices.Compact(list) {
+		if i < 0 || i >= n {
+			return invalid("split", b.p.name, "after op %d of %d", i, n)
+		}
+		if i+1 < n {
+			b.ends = append(b.ends, i+1)
+		}
+	}
+	b.ends = append(b.ends, n)
+	if len(b.ends) > maxBatches {
+		return invalid("split", b.p.name, "%d command buffers, at most %d are possible", len(b.ends), maxBatches)
+	}
+	return nil
+}
+
+// bind compiles the kernels and makes the descriptor sets.
+func (b *builder) bind() error {
+	d, ops := b.r.dev, b.r.ops
+	var err error
+	if b.pipes, err = d.compileAll(ops); err != nil {
+		return err
+	}
+	sets, buffers := 0, 0
+	for i := range ops {
+		if b.pipes[i] != nil {
+			sets, buffers = sets+1, buffers+len(ops[i].views)
+		}
+	}
+	if sets == 0 {
+		return nil
+	}
+	b.sets = make([]uint64, len(ops))
+	var r Result
+	if b.p.setPool, r = d.shim.createDescriptorPool(sets, buffers); r < 0 {
+		return d.check("vkCreateDescriptorPool", b.p.name, r)
+	}
+	writes := make([]setWrite, 0, buffers)
+	for i := range ops {
+		if b.pipes[i] == nil {
+			continue
+		}
+		if b.sets[i], r = allocateSet(d.h, b.p.setPool, b.pipes[i].set); r < 0 {
+			return d.check("vkAllocateDescriptorSets", ops[i].name, r)
+		}
+		for j, v := range ops[i].views {
+			buffer, off, size := b.where(v)
+			writes = append(writes, newSetWrite(b.sets[i], buffer, off, max(size, 4), j))
+		}
+	}
+	d.shim.updateSets(writes)
+	return nil
+}
+
+// where returns the buffer behind v and the place in it. A view of no bytes is given the start of its buffer, which always has a word: it can be bound but
+// holds nothing.
+func (b *builder) where(v View) (buffer uint64, off, size int64) {
+	base, at := v.base, v.off
+	if v.size == 0 {
+		at = 0
+	}
+	if base.block == nil {
+		place := b.plan.at[base.index]
+		region := b.regions[place.region].base
+		return region.block.buffer, region.span.off + place.off + at, v.size
+	}
+	return base.block.buffer, base.span.off + at, v.size
+}
+
+// record fills the command buffers.
+func (b *builder) record() error {
+	d, p, first := b.r.dev, b.p, 0
+	p.start = make([]int, len(b.r.ops))
+	query := 0
+	for part, cb := range p.cbs {
+		if err := d.check("vkBeginCommandBuffer", p.name, beginCommands(cb)); err != nil {
+			return err
+		}
+		d.shim.cmdLabel(cb, p.name)
+		if part == 0 {
+			b.open(cb)
+		}
+		if p.queries != 0 {
+			cmdTimestamp(cb, p.queries, query)
+			query++
+		}
+		for i := first; i < b.ends[part]; i++ {
+			if b.plan.barriers[i] {
+				d.shim.cmdBarrier(cb)
+			}
+			b.emit(cb, i)
+			p.start[i] = query - 1
+			if p.queries != 0 {
+				cmdTimestamp(cb, p.queries, query)
+				query++
+			}
+		}
+		first = b.ends[part]
+		if part == len(p.cbs)-1 {
+			d.shim.cmdHostBarrier(cb)
+		}
+		d.shim.cmdEndLabel(cb)
+		if err := d.check("vkEndCommandBuffer", p.name, endCommands(cb)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// open records what stands before the first op: the list is run again and again after others, so a full barrier.
+func (b *builder) open(cb uint64) {
+	d := b.r.dev
+	if b.p.queries != 0 {
+		cmdResetQueries(cb, b.p.queries, len(b.p.ticks))
+	}
+	d.shim.cmdBarrier(cb)
+	if !b.serial {
+		return
+	}
+	for _, v := range b.regions {
+		cmdFill(cb, v.base.block.buffer, v.base.span.off, v.size&^3, 0xFFFFFFFF)
+	}
+	d.shim.cmdBarrier(cb)
+}
+
+// emit records op i.
+func (b *builder) emit(cb uint64, i int) {
+	o, d := &b.r.ops[i], b.r.dev
+	if o.skipped() {
+		return
+	}
+	d.shim.cmdLabel(cb, o.name)
+	switch o.kind {
+	case opDispatch:
+		pipe := b.pipes[i]
+		cmdBind(cb, pipe.handle, pipe.pipeline, b.sets[i])
+		cmdPush(cb, pipe.pipeline, o.push)
+		if o.grid.indirect.IsZero() {
+			cmdDispatch(cb, o.grid.x, o.grid.y, o.grid.z)
+		} else {
+			buffer, off, _ := b.where(o.grid.indirect)
+			cmdDispatchIndirect(cb, buffer, off)
+		}
+	case opFill:
+		buffer, off, size := b.where(o.views[0])
+		cmdFill(cb, buffer, off, size, o.value)
+	case opCopy:
+		dst, off, size := b.where(o.views[0])
+		src, srcOff, _ := b.where(o.views[1])
+		d.shim.cmdCopy(cb, src, dst, srcOff, off, size)
+	}
+	d.shim.cmdEndLabel(cb)
+}
+
+// Name returns the name given to Build.
+func (p *Program) Name() string { return p.name }
+
+// Stale reports whether the scratch memory that the program uses is gone, so that it can no longer be submitted and must be built anew.
+func (p *Program) Stale() bool { return p.closed || !p.pool.current(p.generation) }
+
+// Close ends the program, after the device is idle if it may still be running.
+func (p *Program) Close() error {
+	if p.closed {
+		return nil
+	}
+	var err error
+	if done, e := p.dev.Done(p.last); !done || e != nil {
+		err = errors.Join(e, p.dev.WaitIdle())
+	}
+	p.dev.disown(p)
+	p.end()
+	return err
+}
+
+// end destroys what the program has.
+func (p *Program) end() {
+	h := p.dev.h
+	if p.cmdPool != 0 {
+		destroyCommandPool(h, p.cmdPool)
+	}
+	if p.setPool != 0 {
+		destroyDescriptorPool(h, p.setPool)
+	}
+	if p.queries != 0 {
+		destroyQueryPool(h, p.queries)
+	}
+	p.cmdPool, p.setPool, p.queries, p.closed = 0, 0, 0, true
+}
