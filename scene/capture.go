@@ -43,6 +43,7 @@ func (w Warning) String() string {
 type Capture struct {
 	Root       string    // folder that was asked for
 	Model      string    // folder of the reconstruction that was read
+	Images     string    // folder of the photos
 	Cameras    []Camera  // sorted by name
 	Points     []Point   //
 	Frame      Frame     // of Cameras and Points; the identity until Normalise

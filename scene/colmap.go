@@ -221,7 +221,7 @@ func parseColmapImages(data []byte) ([]colmapImage, error) {
 }
 
 // parseColmapPoints reads points3D.bin in the order of the file. Points that are
-// not finite are left out and counted.
+// not finite, or absurdly far away, are left out and counted.
 func parseColmapPoints(data []byte) (points []Point, bad int, err error) {
 	c := &cursor{data: data}
 	// Id, position, colour, error and the length of the track.
@@ -236,7 +236,7 @@ func parseColmapPoints(data []byte) (points []Point, bad int, err error) {
 		c.skip(8, "track elements") // an image id and an index
 		switch {
 		case c.err != nil:
-		case finite(p.Pos[:]...):
+		case inRange(p.Pos):
 			points = append(points, p)
 		default:
 			bad++

@@ -21,7 +21,7 @@ func Initialise(points []Point, seed uint64, degree int) *Splats {
 	s := NewSplats(len(points), min(max(degree, 0), MaxSHDegree))
 	spacing := meanSpacing(points)
 	logit := float32(math.Log(initialOpacity / (1 - initialOpacity)))
-	key, width := seedKey(seed), 3*s.K()
+	key, width := PhiloxKey(seed), 3*s.K()
 	parallel((s.N+spacingBlock-1)/spacingBlock, func(block int) {
 		for i := block * spacingBlock; i < min((block+1)*spacingBlock, s.N); i++ {
 			logScale := float32(math.Log(spacing[i]))
@@ -74,7 +74,8 @@ func meanSpacing(points []Point) []float64 {
 	parallel((len(points)+spacingBlock-1)/spacingBlock, func(block int) {
 		for at := block * spacingBlock; at < min((block+1)*spacingBlock, len(points)); at++ {
 			var sum float64
-			for _, d2 := range tree.nearest(at)[:count] {
+			near := tree.nearest(at)
+			for _, d2 := range near[:count] {
 				sum += math.Sqrt(d2)
 			}
 			out[tree.index[at]] = max(sum/float64(count), minSpacing)

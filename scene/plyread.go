@@ -18,13 +18,15 @@ type PLYInfo struct {
 	Comments  []string // all of them, as written
 	Meta      PLYMeta  // the comments this program writes, parsed; Meta.Comments holds the others
 	Ignored   []string // vertex properties that mean nothing to a splat; normals are not listed
-	NonFinite int      // splats with a NaN or infinite number, which renderers skip
+	Clamped   int      // splats whose infinite logit opacity or log scale became +-30, see clampInfinite
+	NonFinite int      // splats with another NaN or infinite number, which renderers skip
 }
 
 // ReadPLY reads a model: any order of properties, any of the three encodings,
 // any scalar type, SH degree 0 to MaxSHDegree by the number of f_rest
-// properties. Values stay raw and in the frame of the file. Memory is bounded by
-// the file's size whatever the header claims. Errors are of kind ErrData.
+// properties. Values stay raw, infinite opacities and scales aside (see
+// PLYInfo.Clamped), and in the frame of the file. Memory is bounded by the
+// file's size whatever the header claims. Errors are of kind ErrData.
 func ReadPLY(path string) (*Splats, PLYInfo, error) {
 	var s *Splats
 	var info PLYInfo
@@ -111,6 +113,9 @@ func decodeSplats(r io.Reader, size int64) (*Splats, PLYInfo, error) {
 	info := PLYInfo{Format: p.header.name, Comments: p.header.comments, Meta: parseMeta(p.header.comments), Ignored: ignored}
 	s := NewSplats(int(p.vertex().count), cols.degree)
 	err = p.rows(func(i int, row []float64) {
+		if cols.clampInfinite(row) {
+			info.Clamped++
+		}
 		if !cols.store(s, i, row) {
 			info.NonFinite++
 		}
@@ -119,6 +124,28 @@ func decodeSplats(r io.Reader, size int64) (*Splats, PLYInfo, error) {
 		return nil, PLYInfo{}, err
 	}
 	return s, info, nil
+}
+
+// infiniteLog stands for infinity in the logit of an opacity and the logarithm of
+// a scale: 1/(1+exp(-30)) is 1 in float32, exp(-30) is far below any pixel.
+const infiniteLog = 30
+
+// clampInfinite makes +-Inf finite where it has a meaning, and tells whether
+// it did: converters write an opacity of 255/255 as the logit +Inf and a
+// scale of zero as the logarithm -Inf.
+func (c *columns) clampInfinite(row []float64) bool {
+	clamped := false
+	if math.IsInf(row[c.opacity], 0) {
+		row[c.opacity] = math.Copysign(infiniteLog, row[c.opacity])
+		clamped = true
+	}
+	for _, column := range c.scale {
+		if math.IsInf(row[column], -1) {
+			row[column] = -infiniteLog
+			clamped = true
+		}
+	}
+	return clamped
 }
 
 // store copies a row into splat i and tells whether all of it is finite.

@@ -153,10 +153,16 @@ func TestPLYReadNonFinite(t *testing.T) {
 	s := randomSplats(4, 0)
 	f := foreignPLY{format: "ascii", newline: "\n", order: []int{0, 1, 2, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}}
 	s.LogitOpacities[1] = float32(math.Inf(1))
+	s.LogScales[3*1+2] = float32(math.Inf(-1))
+	s.LogitOpacities[2] = float32(math.Inf(-1))
+	s.LogScales[3*0] = float32(math.Inf(1))
 	s.Means[3*3] = float32(math.NaN())
 	got, info, err := decodeBytes(f.encode(s))
-	if err != nil || info.NonFinite != 2 || !math.IsInf(float64(got.LogitOpacities[1]), 1) {
+	if err != nil || info.NonFinite != 2 || info.Clamped != 2 {
 		t.Errorf("%+v, %v", info, err)
+	}
+	if got.LogitOpacities[1] != 30 || got.LogScales[3*1+2] != -30 || got.LogitOpacities[2] != -30 {
+		t.Errorf("logits %v, log scales %v", got.LogitOpacities, got.LogScales)
 	}
 }
 
@@ -250,7 +256,7 @@ func TestPointKinds(t *testing.T) {
 			t.Errorf("%q: %v, %v", c.row, points, err)
 		}
 	}
-	for row, want := range map[string]string{"1 nan 3": "point 0", "1 2": "the file ends"} {
+	for row, want := range map[string]string{"1 nan 3": "point 0", "1 2   ": "the file ends"} {
 		text := "ply\nformat ascii 1.0\nelement vertex 1\n" + cases[0].properties + "end_header\n" + row + "\n"
 		if _, err := DecodePoints(strings.NewReader(text), int64(len(text))); err == nil || !strings.Contains(err.Error(), want) || !errors.Is(err, ErrData) {
 			t.Errorf("%q: %v", row, err)

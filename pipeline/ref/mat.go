@@ -51,16 +51,6 @@ func (a vec3[T]) cross(b vec3[T]) (c vec3[T]) {
 }
 
 // mul returns a b.
-func (a mat3[T]) mul(b mat3[T]) (c mat3[T]) {
-	for i := range c {
-		for j := range c[i] {
-			c[i][j] = a[i][0]*b[0][j] + a[i][1]*b[1][j] + a[i][2]*b[2][j]
-		}
-	}
-	return c
-}
-
-// mul returns a b.
 func (a mat23[T]) mul(b mat3[T]) (c mat23[T]) {
 	for i := range c {
 		for j := range c[i] {

@@ -9,19 +9,7 @@ const (
 	MinRelocatedOpacity = 0.005
 )
 
-// Binomials returns Pascal's triangle: entry [n*MaxRelocations + k] is n over k, for n, k < MaxRelocations.
-func Binomials[T Real]() []T {
-	b := make([]T, MaxRelocations*MaxRelocations)
-	for n := range MaxRelocations {
-		b[n*MaxRelocations] = 1
-		for k := 1; k <= n; k++ {
-			// In float64 every entry is an exact integer below 2^53; rounded once.
-			b[n*MaxRelocations+k] = T(binomial(n, k))
-		}
-	}
-	return b
-}
-
+// binomial returns n over k, exact below 2^53.
 func binomial(n, k int) float64 {
 	c := 1.0
 	for j := 1; j <= k; j++ {

@@ -56,13 +56,6 @@ func (p *Params[T]) copySplat(to int, src *Params[T], from int) {
 	}
 }
 
-// zeroSplat sets every value of splat i to zero.
-func (p *Params[T]) zeroSplat(i int) {
-	for _, t := range p.Tensors() {
-		clear(t.Data[i*t.Width : (i+1)*t.Width])
-	}
-}
-
 func (p *Params[T]) mean(i int) vec3[T]     { return vec3[T](p.Means[3*i : 3*i+3]) }
 func (p *Params[T]) logScale(i int) vec3[T] { return vec3[T](p.LogScales[3*i : 3*i+3]) }
 func (p *Params[T]) quat(i int) [4]T        { return [4]T(p.Quats[4*i : 4*i+4]) }

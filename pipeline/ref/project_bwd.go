@@ -37,7 +37,7 @@ func projectSplatBwd[T Real](g, p *Params[T], v *View[T], i int, up *ProjectedGr
 
 	vJW := footprintVJP(g, i, &f, q, norm, vCov)
 	// J W: the rows of dL/dJ are dL/d(JW) W^T.
-	vJ := mat23[T](vJW.mul(w.transposed()))
+	vJ := vJW.mul(w.transposed())
 	vPoint := v.pointVJP(point, [2]T{up[0], up[1]}, vJ)
 	vMean := w.transposed().apply(vPoint).add(colorVJP(g, p, v, i, vec3[T]{up[6], up[7], up[8]}))
 	copy(g.Means[3*i:], vMean[:])

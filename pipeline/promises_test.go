@@ -1,0 +1,219 @@
+package pipeline
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"os"
+	"strconv"
+	"sync"
+	"testing"
+
+	"vksplat/pipeline/ref"
+	"vksplat/scene"
+)
+
+// promiseScene is a small training set that refines, resets and fails for want of room within a hundred steps: views of the golden training run.
+func promiseScene(t testing.TB) ([]TrainView, *scene.Splats, float64, Config) {
+	t.Helper()
+	g, err := ref.LoadGolden("testdata/golden")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := g.Trains[0]
+	views := make([]TrainView, len(c.Views))
+	for i, v := range c.Views {
+		img := scene.Image{Width: c.Width, Height: c.Height}
+		for p := range c.Width * c.Height {
+			img.Pix = append(img.Pix, c.Images[i][3*p], c.Images[i][3*p+1], c.Images[i][3*p+2], 255)
+		}
+		views[i] = TrainView{Camera: cameraOf(v), Image: img}
+		views[i].Camera.Name = strconv.Itoa(i)
+	}
+	cfg := DefaultConfig()
+	cfg.Iterations, cfg.SHInterval = 60, 20
+	if n, err := strconv.Atoi(os.Getenv("VKSPLAT_PROMISE_STEPS")); err == nil {
+		cfg.Iterations = n
+	}
+	cfg.RefineStart, cfg.RefineStop, cfg.RefineEvery, cfg.ResetEvery = 5, 50, 10, 25
+	return views, splatsOf(c.Init), c.SceneScale, cfg
+}
+
+// modelHash is a hash of every parameter.
+func modelHash(s *scene.Splats) string {
+	h := sha256.New()
+	fmt.Fprintln(h, s.N, s.Degree)
+	var b [4]byte
+	for _, tensor := range [][]float32{s.Means, s.Quats, s.LogScales, s.LogitOpacities, s.SH} {
+		for _, x := range tensor {
+			binary.LittleEndian.PutUint32(b[:], math.Float32bits(x))
+			h.Write(b[:])
+		}
+	}
+	return fmt.Sprintf("%x", h.Sum(nil)[:8])
+}
+
+// trainHash trains the promise scene and returns the model's hash and number of splats.
+func trainHash(t testing.TB, d *Device, change func(*Config)) (string, int) {
+	t.Helper()
+	views, init, scale, cfg := promiseScene(t)
+	if change != nil {
+		change(&cfg)
+	}
+	tr, err := NewTrainer(d, views, init, scale, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tr.Close()
+	if err := tr.Run(context.Background(), nil); err != nil {
+		t.Fatal(err)
+	}
+	s, err := tr.Splats()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Validate(); err != nil {
+		t.Error(err)
+	}
+	return modelHash(s), s.N
+}
+
+// TestSameBytes trains one scene in every way that must not matter.
+func TestSameBytes(t *testing.T) {
+	d := testDevice(t)
+	want, n := trainHash(t, d, nil)
+	_, init, _, _ := promiseScene(t)
+	t.Logf("%s, %d splats from %d", want, n, init.N)
+	if n == init.N {
+		t.Error("no splat was added or removed: the test proves too little")
+	}
+	if os.Getenv("VKSPLAT_HASH_FILE") != "" {
+		if err := os.WriteFile(os.Getenv("VKSPLAT_HASH_FILE"), []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	same := func(name string, d *Device, change func(*Config)) {
+		t.Helper()
+		if got, _ := trainHash(t, d, change); got != want {
+			t.Errorf("%s: %s, want %s", name, got, want)
+		}
+	}
+	same("again", d, nil)
+	same("larger buffers", d, func(c *Config) { c.startCapacities = 4 })
+	same("two bands", d, func(c *Config) { c.bands = 2 })
+	same("a band for each row of tiles", d, func(c *Config) { c.bands = 99 })
+	t.Run("serial", func(t *testing.T) {
+		t.Setenv("VKSPLAT_SERIAL", "1")
+		same("serial", d, nil)
+	})
+	t.Run("small chunks and bindings", func(t *testing.T) {
+		limits := t.TempDir() + "/limits.json"
+		if err := os.WriteFile(limits, []byte(`{"maxStorageBufferRange": 1048576}`), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		t.Setenv("VKSPLAT_LIMITS", limits)
+		same("1 MiB bindings", testDevice(t), nil)
+	})
+}
+
+// TestDifferentSeeds makes sure that the hash sees a difference.
+func TestDifferentSeeds(t *testing.T) {
+	d := testDevice(t)
+	a, _ := trainHash(t, d, func(c *Config) { c.Iterations = 12 })
+	b, _ := trainHash(t, d, func(c *Config) { c.Iterations = 12; c.Seed++ })
+	if a == b {
+		t.Error("two seeds give the same model")
+	}
+}
+
+// TestTwoDevices trains two scenes at once on two devices of one process.
+func TestTwoDevices(t *testing.T) {
+	short := func(c *Config) { c.Iterations = 25 }
+	other := func(c *Config) { c.Iterations = 25; c.Seed = 7 }
+	devices := []*Device{testDevice(t), testDevice(t)}
+	var want, got [2]string
+	changes := []func(*Config){short, other}
+	for i := range want {
+		want[i], _ = trainHash(t, devices[i], changes[i])
+	}
+	var wg sync.WaitGroup
+	for i := range got {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			got[i], _ = trainHash(t, devices[i], changes[i])
+		}()
+	}
+	wg.Wait()
+	if got != want {
+		t.Errorf("together %v, alone %v", got, want)
+	}
+}
+
+// TestStepAllocations counts what a step allocates on the Go heap, and what training allocates on the device once it runs.
+func TestStepAllocations(t *testing.T) {
+	views, init, scale, cfg := promiseScene(t)
+	cfg.Iterations, cfg.RefineEvery = 1<<20, 0
+	tr, err := NewTrainer(testDevice(t), views, init, scale, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tr.Close()
+	step := func() {
+		if err := tr.advance(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 8 {
+		step()
+	}
+	before := tr.e.dev.Stats().AllocCalls
+	// A whole epoch shuffles the views, which is the only allocation: one in len(views) steps.
+	if n := testing.AllocsPerRun(2*len(views), step); n != 0 {
+		t.Errorf("%g heap allocations a step", n)
+	}
+	if n := tr.e.dev.Stats().AllocCalls - before; n != 0 {
+		t.Errorf("%d calls of vkAllocateMemory after warm-up", n)
+	}
+	if err := tr.drain(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestInterrupt stops a run and goes on with it.
+func TestInterrupt(t *testing.T) {
+	d := testDevice(t)
+	views, init, scale, cfg := promiseScene(t)
+	want, _ := trainHash(t, d, nil)
+	tr, err := NewTrainer(d, views, init, scale, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tr.Close()
+	ctx, cancel := context.WithCancel(context.Background())
+	if err := tr.Run(ctx, func(p Progress) {
+		if p.Step == 20 {
+			cancel()
+		}
+	}); err != context.Canceled {
+		t.Fatalf("got %v, want %v", err, context.Canceled)
+	}
+	if tr.Step() < 20 || tr.Step() >= cfg.Iterations {
+		t.Errorf("stopped after step %d", tr.Step())
+	}
+	if _, err := tr.Render(views[0].Camera); err != nil {
+		t.Error(err)
+	}
+	if err := tr.Run(context.Background(), nil); err != nil {
+		t.Fatal(err)
+	}
+	s, err := tr.Splats()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := modelHash(s); got != want {
+		t.Errorf("with a pause %s, without %s", got, want)
+	}
+}

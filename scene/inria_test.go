@@ -1,0 +1,163 @@
+package scene
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func testCameras() []Camera {
+	cams := make([]Camera, 3)
+	for i := range cams {
+		cams[i] = Camera{Name: fmt.Sprintf("a/%d.png", i), Width: 100, Height: 80, Fx: 90.5, Fy: 91, Cx: 50, Cy: 40}
+		lookAt(&cams[i], vec{4, float64(i), 2}, vec{0.1, 0.2, 0.3})
+	}
+	cams[1].Cx, cams[1].Model = 47.25, Fisheye
+	return cams
+}
+
+func TestCamerasRoundTrip(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "cameras.json")
+	want := testCameras()
+	if err := WriteCameras(path, want); err != nil {
+		t.Fatal(err)
+	}
+	got, info, err := ReadCameras(path)
+	if err != nil || len(got) != len(want) || info.Centred != 2 {
+		t.Fatalf("%d cameras, %+v, %v", len(got), info, err)
+	}
+	for i := range got {
+		g, w := got[i], want[i]
+		for k := range g.R {
+			if math.Abs(g.R[k]-w.R[k]) > 1e-15 {
+				t.Errorf("camera %d: R[%d] = %v, want %v", i, k, g.R[k], w.R[k])
+			}
+		}
+		for k := range g.T {
+			if math.Abs(g.T[k]-w.T[k]) > 1e-14 {
+				t.Errorf("camera %d: T[%d] = %v, want %v", i, k, g.T[k], w.T[k])
+			}
+		}
+		g.R, g.T = w.R, w.T
+		if g != w {
+			t.Errorf("camera %d: %+v, want %+v", i, g, w)
+		}
+	}
+}
+
+// The text is what INRIA's readers and SIBR look for: camera to world, rows.
+func TestCamerasGolden(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "cameras.json")
+	// The camera stands at (1, 2, 3) and looks along the world's x axis.
+	c := Camera{Name: "p.jpg", Width: 4, Height: 2, Fx: 3, Fy: 5, Cx: 2, Cy: 1,
+		R: [9]float64{0, -1, 0, 0, 0, -1, 1, 0, 0}, T: [3]float64{2, 3, -1}}
+	if err := WriteCameras(path, []Camera{c}); err != nil {
+		t.Fatal(err)
+	}
+	got, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `[{"id":0,"img_name":"p.jpg","width":4,"height":2,"position":[1,2,3],"rotation":[[0,0,1],[-1,0,0],[0,-1,0]],"fy":5,"fx":3}]` + "\n"
+	if s := strings.ReplaceAll(string(got), "-0,", "0,"); strings.ReplaceAll(s, "-0]", "0]") != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+func TestReadCamerasRefuses(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "cameras.json")
+	entry := `{"img_name":"p","width":4,"height":2,"position":[1,2,3],"rotation":[[0,0,1],[-1,0,0],[0,-1,0]],"fy":5,"fx":3}`
+	cases := map[string]string{
+		``:                              "JSON",
+		`{}`:                            "cannot unmarshal",
+		`[]`:                            "empty",
+		`[` + entry + `,` + entry + `]`: `entries 0 and 1 are both named "p"`,
+		`[` + strings.Replace(entry, `"p"`, `"../p"`, 1) + `]`:                       "relative path",
+		`[` + strings.Replace(entry, `"p"`, `"/etc/p"`, 1) + `]`:                     "relative path",
+		`[` + strings.Replace(entry, `"p"`, `""`, 1) + `]`:                           "relative path",
+		`[` + strings.Replace(entry, `"width":4`, `"width":0`, 1) + `]`:              "size",
+		`[` + strings.Replace(entry, `"width":4`, `"width":1000000`, 1) + `]`:        "size",
+		`[` + strings.Replace(entry, `"fx":3`, `"fx":0`, 1) + `]`:                    "focal",
+		`[` + strings.Replace(entry, `"fx":3`, `"fx":3,"cx":1`, 1) + `]`:             "one of cx, cy",
+		`[` + strings.Replace(entry, `"fx":3`, `"fx":3,"camera_model":"x"`, 1) + `]`: "camera_model",
+		`[` + strings.Replace(entry, `[0,0,1]`, `[0,0,2]`, 1) + `]`:                  "orthonormal",
+		`[` + strings.Replace(entry, `[0,0,1]`, `[0,0,-1]`, 1) + `]`:                 "mirror",
+	}
+	for text, want := range cases {
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		_, _, err := ReadCameras(path)
+		if err == nil || !strings.Contains(err.Error(), want) || !errors.Is(err, ErrData) || Hint(err) == "" {
+			t.Errorf("%s: %v, want %q", text, err, want)
+		}
+	}
+	if err := os.WriteFile(path, []byte(`[`+strings.ReplaceAll(entry, "[0,0,1]", "[0,0.0001,1]")+`]`), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	cams, _, err := ReadCameras(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := [3][3]float64{[3]float64(cams[0].R[:3]), [3]float64(cams[0].R[3:6]), [3]float64(cams[0].R[6:])}
+	if off := orthogonalityError(&m); off > 1e-15 {
+		t.Errorf("a rounded rotation is off by %g after reading", off)
+	}
+}
+
+func TestCfgArgs(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "cfg_args")
+	err := WriteCfgArgs(path, CfgArgs{SHDegree: 3, SourcePath: "/d/it's \\ \u00e4\n\xff", ModelPath: "out", Images: "images", Resolution: -1, Eval: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `Namespace(sh_degree=3, source_path='/d/it\'s \\ ä\U0000000a\udcff', model_path='out', images='images', depths='', resolution=-1, ` +
+		`white_background=False, train_test_exp=False, data_device='cuda', eval=True)`
+	if string(got) != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+func TestResults(t *testing.T) {
+	dir := t.TempDir()
+	steps := []StepScores{
+		{Step: 7000, Views: []ViewScore{{"b.png", 20, 0.5}, {"a.png", 30, 0.75}}},
+		{Step: 30000, Views: []ViewScore{{"a.png", math.Inf(1), 1}}},
+	}
+	if err := WriteResults(dir, steps); err != nil {
+		t.Fatal(err)
+	}
+	got, err := os.ReadFile(filepath.Join(dir, "results.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "{\n \"ours_30000\": {\n  \"SSIM\": 1,\n  \"PSNR\": 100\n },\n \"ours_7000\": {\n  \"SSIM\": 0.625,\n  \"PSNR\": 25\n }\n}\n"
+	if string(got) != want {
+		t.Errorf("got %s\nwant %s", got, want)
+	}
+	if got, err = os.ReadFile(filepath.Join(dir, "per_view.json")); err != nil {
+		t.Fatal(err)
+	}
+	var views map[string]map[string]map[string]float64
+	if err := json.Unmarshal(got, &views); err != nil {
+		t.Fatal(err)
+	}
+	if v := views["ours_7000"]["PSNR"]["a.png"]; v != 30 || views["ours_7000"]["SSIM"]["b.png"] != 0.5 {
+		t.Errorf("per_view.json holds %s", got)
+	}
+	if err := WriteResults(dir, []StepScores{{Step: 1}}); err == nil {
+		t.Error("a step without views passes")
+	}
+	if err := WriteResults(dir, []StepScores{{1, []ViewScore{{"a", math.NaN(), 0}}}}); !errors.Is(err, errNotFinite) {
+		t.Errorf("NaN: %v", err)
+	}
+}

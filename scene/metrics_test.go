@@ -1,0 +1,189 @@
+package scene
+
+import (
+	"archive/zip"
+	"encoding/binary"
+	"io"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+func randomImage(seed uint64, n int) []float32 {
+	rng := rand.New(rand.NewPCG(seed, 7))
+	v := make([]float32, n)
+	for i := range v {
+		v[i] = rng.Float32()
+	}
+	return v
+}
+
+// bruteSSIM follows the definition: a full two-dimensional window per pixel.
+func bruteSSIM(a, b []float32, width, height int, padding Padding) float64 {
+	margin := 0
+	if padding == PaddingValid {
+		margin = 5
+	}
+	var norm, total float64
+	for i := -5; i <= 5; i++ {
+		for j := -5; j <= 5; j++ {
+			norm += math.Exp(-float64(i*i+j*j) / 4.5)
+		}
+	}
+	count := 0
+	for y := margin; y < height-margin; y++ {
+		for x := margin; x < width-margin; x++ {
+			for c := range 3 {
+				var ma, mb, maa, mbb, mab float64
+				for i := -5; i <= 5; i++ {
+					for j := -5; j <= 5; j++ {
+						if y+i < 0 || y+i >= height || x+j < 0 || x+j >= width {
+							continue
+						}
+						w := math.Exp(-float64(i*i+j*j)/4.5) / norm
+						p := float64(a[3*((y+i)*width+x+j)+c])
+						q := float64(b[3*((y+i)*width+x+j)+c])
+						ma, mb, maa, mbb, mab = ma+w*p, mb+w*q, maa+w*p*p, mbb+w*q*q, mab+w*p*q
+					}
+				}
+				total += (2*ma*mb + 0.0001) * (2*(mab-ma*mb) + 0.0009) /
+					((ma*ma + mb*mb + 0.0001) * (maa - ma*ma + mbb - mb*mb + 0.0009))
+				count++
+			}
+		}
+	}
+	return total / float64(count)
+}
+
+func TestSSIMBruteForce(t *testing.T) {
+	for _, size := range [][2]int{{11, 11}, {12, 11}, {11, 17}, {23, 19}, {1, 1}, {3, 30}} {
+		w, h := size[0], size[1]
+		a, b := randomImage(1, 3*w*h), randomImage(2, 3*w*h)
+		for i := range b {
+			b[i] = 0.7*a[i] + 0.3*b[i]
+		}
+		for _, padding := range []Padding{PaddingSame, PaddingValid} {
+			got, err := SSIM(a, b, w, h, padding)
+			if padding == PaddingValid && min(w, h) < 11 {
+				if err == nil {
+					t.Errorf("%dx%d %v: no error", w, h, padding)
+				}
+				continue
+			}
+			if want := bruteSSIM(a, b, w, h, padding); err != nil || math.Abs(got-want) > 1e-12 {
+				t.Errorf("%dx%d %v: %v, %v, want %v", w, h, padding, got, err, want)
+			}
+			if same, err := SSIM(a, a, w, h, padding); err != nil || math.Abs(same-1) > 1e-12 {
+				t.Errorf("%dx%d %v: %v, %v for equal images", w, h, padding, same, err)
+			}
+		}
+	}
+}
+
+func TestPSNR(t *testing.T) {
+	a := randomImage(3, 50000)
+	b := make([]float32, len(a))
+	for i := range a {
+		b[i] = a[i] + 0.125
+	}
+	if got, err := PSNR(a, b); err != nil || math.Abs(got-20*math.Log10(8)) > 1e-5 {
+		t.Errorf("%v, %v", got, err)
+	}
+	if got, err := PSNR(a, a); err != nil || !math.IsInf(got, 1) {
+		t.Errorf("equal images: %v, %v", got, err)
+	}
+	if _, err := PSNR(a, b[1:]); err == nil {
+		t.Error("images of different size pass")
+	}
+	if _, err := PSNR(nil, nil); err == nil {
+		t.Error("empty images pass")
+	}
+	if _, err := SSIM(a, b, 100, 100, PaddingSame); err == nil {
+		t.Error("a wrong size passes")
+	}
+}
+
+// The number of workers shows nowhere.
+func TestMetricsDeterministic(t *testing.T) {
+	a, b := randomImage(4, 3*97*83), randomImage(5, 3*97*83)
+	old := runtime.GOMAXPROCS(1)
+	defer runtime.GOMAXPROCS(old)
+	mse, _ := MSE(a, b)
+	ssim, _ := SSIM(a, b, 97, 83, PaddingSame)
+	for procs := 2; procs < 9; procs++ {
+		runtime.GOMAXPROCS(procs)
+		m, _ := MSE(a, b)
+		s, _ := SSIM(a, b, 97, 83, PaddingSame)
+		if m != mse || s != ssim {
+			t.Fatalf("%d processors: %v, %v, with one %v, %v", procs, m, s, mse, ssim)
+		}
+	}
+}
+
+// The vectors come from an independent implementation in float32.
+func TestSSIMGolden(t *testing.T) {
+	for padding, name := range map[Padding]string{PaddingSame: "loss_same.npz", PaddingValid: "loss_valid.npz"} {
+		path := filepath.Join("..", "pipeline", "testdata", "golden", name)
+		if _, err := os.Stat(path); err != nil {
+			t.Skipf("no golden vectors: %v", err)
+		}
+		image, shape := readArray(t, path, "image")
+		target, _ := readArray(t, path, "target")
+		want, _ := readArray(t, path, "ssim")
+		got, err := SSIM(image, target, shape[1], shape[0], padding)
+		if err != nil || math.Abs(got-float64(want[0])) > 1e-6 {
+			t.Errorf("%s: %v, %v, want %v", name, got, err, want[0])
+		}
+	}
+}
+
+// readArray reads a float32 array of an npz file with its shape.
+func readArray(t *testing.T, path, name string) (data []float32, shape []int) {
+	t.Helper()
+	z, err := zip.OpenReader(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer z.Close()
+	f, err := z.Open(name + ".npy")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	raw, err := io.ReadAll(f)
+	if err != nil || len(raw) < 10 {
+		t.Fatalf("%s: %d bytes, %v", name, len(raw), err)
+	}
+	header := 10 + int(binary.LittleEndian.Uint16(raw[8:]))
+	text := string(raw[10:header])
+	if !strings.Contains(text, "'<f4'") {
+		t.Fatalf("%s: not float32: %s", name, text)
+	}
+	n := 0
+	_, text, _ = strings.Cut(text, "(")
+	text, _, _ = strings.Cut(text, ")")
+	for _, digit := range text + "," {
+		if digit >= '0' && digit <= '9' {
+			n = 10*n + int(digit-'0')
+		} else if n > 0 {
+			shape, n = append(shape, n), 0
+		}
+	}
+	for i := header; i < len(raw); i += 4 {
+		data = append(data, math.Float32frombits(binary.LittleEndian.Uint32(raw[i:])))
+	}
+	return data, shape
+}
+
+func BenchmarkSSIM(b *testing.B) {
+	x, y := randomImage(1, 3*800*533), randomImage(2, 3*800*533)
+	for b.Loop() {
+		if _, err := SSIM(x, y, 800, 533, PaddingValid); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
