@@ -18,6 +18,9 @@ type sortShape struct {
 // chooseSort takes wide digits where a workgroup's subgroups leave room for their tables in 16 KiB of shared memory.
 func chooseSort(l vk.Limits) sortShape {
 	s := sortShape{bits: 8, workgroup: 256, subgroup: l.SubgroupSize}
+	if l.MinSubgroupSize <= 16 && s.subgroup > 16 && l.MaxComputeWorkgroupSubgroups >= 16 {
+		s.subgroup = 16 // Intel: at 32, rasterize_bwd spills registers
+	}
 	if s.subgroup < 32 {
 		s.workgroup = 128
 	}

@@ -4,50 +4,69 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"sort"
+	"slices"
+	"strconv"
 	"testing"
 
-	"vksplat/pipeline/ref"
-	"vksplat/vk"
+	"vksplat/scene"
 )
 
-// TestPassTimes prints where a step's time goes, for `go test -run PassTimes -v`.
+// TestPassTimes prints where a step's device time goes for the capture that VKSPLAT_TIMES names: a tool for developers, not a proof of speed.
 func TestPassTimes(t *testing.T) {
-	if os.Getenv("VKSPLAT_TIMES") == "" {
-		t.Skip("set VKSPLAT_TIMES=1 to print times of the device's passes")
+	root := os.Getenv("VKSPLAT_TIMES")
+	if root == "" {
+		t.Skip("no device times asked for: VKSPLAT_TIMES=CAPTURE prints them, VKSPLAT_TIMES_STEPS sets the steps")
 	}
-	g, err := ref.LoadGolden("testdata/golden")
+	c, err := scene.Load(root, scene.LoadOptions{Model: scene.AnyModel})
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := g.Trains[0]
-	c.Order = c.Order[:30]
-	d := testDevice(t)
-	tr := trainerOf(t, d, c)
+	c.Normalise()
+	images, err := scene.LoadImages(context.Background(), c.Cameras, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	views := make([]TrainView, len(images))
+	for i := range views {
+		views[i] = TrainView{c.Cameras[i], images[i]}
+	}
+	cfg := DefaultConfig()
+	cfg.Iterations = 20
+	if n, err := strconv.Atoi(os.Getenv("VKSPLAT_TIMES_STEPS")); err == nil {
+		cfg.Iterations = n
+	}
+	tr, err := NewTrainer(testDevice(t), views, scene.Initialise(c.Points, 42, 3), c.SceneScale, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
 	defer tr.Close()
-	sums := map[string]int64{}
-	n := 0
+	sums, names, n := map[string]int64{}, []string(nil), 0
+	tail := max(0, cfg.Iterations-200)
 	err = tr.Run(context.Background(), func(p Progress) {
-		for _, x := range tr.e.frames[0].programs[unitStep].Timings(nil) {
-			sums[x.Name] += x.Nanoseconds
+		if p.Step <= tail {
+			return
 		}
-		n++
+		for _, f := range tr.e.frames {
+			if times := f.programs[unitStep].Timings(nil); len(times) > 0 {
+				for _, x := range times {
+					if sums[x.Name] == 0 {
+						names = append(names, x.Name)
+					}
+					sums[x.Name] += x.Nanoseconds
+				}
+				n++
+			}
+		}
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	fmt.Println(n, "steps", tr.progress)
-	type row struct {
-		name string
-		ns   int64
+	var total int64
+	slices.SortStableFunc(names, func(a, b string) int { return int(sums[b] - sums[a]) })
+	fmt.Printf("%d splats, %d visible, %d isects, %d measurements of the last steps of %d\n", tr.progress.Splats, tr.progress.Visible, tr.progress.Isects, n, cfg.Iterations)
+	for _, name := range names {
+		fmt.Printf("%-24s %9.4f ms\n", name, float64(sums[name])/1e6/float64(n))
+		total += sums[name]
 	}
-	var rows []row
-	for k, v := range sums {
-		rows = append(rows, row{k, v})
-	}
-	sort.Slice(rows, func(i, j int) bool { return rows[i].ns > rows[j].ns })
-	for _, r := range rows {
-		fmt.Printf("%-24s %8.3f ms\n", r.name, float64(r.ns)/1e6/float64(n))
-	}
-	_ = vk.PassTime{}
+	fmt.Printf("%-24s %9.4f ms; host %.4f ms a step\n", "sum", float64(total)/1e6/float64(n), tr.Seconds()*1e3/float64(cfg.Iterations))
 }

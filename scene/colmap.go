@@ -9,7 +9,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"strconv"
+	"strings"
 )
 
 // colmapModels are COLMAP's camera models by id, as in its sensor/models.h.
@@ -295,22 +295,19 @@ func readKind(err error) error {
 // refuseModel says how to get from a camera with distortion to one without.
 func refuseModel(cam colmapCamera, model, images, root string) error {
 	out := filepath.Clean(root) + "_undistorted"
-	return &Error{Op: "read cameras", Path: filepath.Join(model, "cameras.bin"),
-		Err: fmt.Errorf("camera %d has the model %s (id %d, %d parameters); only SIMPLE_PINHOLE and PINHOLE can be trained on",
-			cam.id, colmapModels[cam.model].name, cam.model, len(cam.params)),
-		Hint: fmt.Sprintf("undistort the photos, then train on %s: colmap image_undistorter --image_path %s --input_path %s --output_path %s --output_type COLMAP",
-			shellWord(out), shellWord(images), shellWord(model), shellWord(out))}
+	hint := fmt.Sprintf("undistort the photos, then train on %s: colmap image_undistorter --image_path %s --input_path %s --output_path %s --output_type COLMAP",
+		shellWord(out), shellWord(images), shellWord(model), shellWord(out))
+	return badData("read cameras", filepath.Join(model, "cameras.bin"), hint, "camera %d has the model %s (id %d, %d parameters); only SIMPLE_PINHOLE and PINHOLE can be trained on",
+		cam.id, colmapModels[cam.model].name, cam.model, len(cam.params))
 }
 
 // shellWord quotes a path that a shell would take apart.
 func shellWord(path string) string {
-	for _, r := range path {
-		switch {
-		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9':
-		case r == '/' || r == '.' || r == '_' || r == '-' || r == ':' || r == '\\' || r > 127:
-		default:
-			return strconv.Quote(path)
-		}
+	plain := !strings.ContainsFunc(path, func(r rune) bool {
+		return r < 128 && !strings.ContainsRune("/._-:", r) && !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9')
+	})
+	if plain && path != "" {
+		return path
 	}
-	return path
+	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
 }

@@ -165,7 +165,9 @@ func noModel(root string) error {
 	switch {
 	case readErr == nil && len(entries) == 0:
 		err.Err = fmt.Errorf("the folder is empty; searched: %s", strings.Join(places, ", "))
-	case slices.ContainsFunc(entries, func(e os.DirEntry) bool { return strings.HasPrefix(e.Name(), "transforms") && strings.HasSuffix(e.Name(), ".json") }):
+	case slices.ContainsFunc(entries, func(e os.DirEntry) bool {
+		return strings.HasPrefix(e.Name(), "transforms") && strings.HasSuffix(e.Name(), ".json")
+	}):
 		err.Hint = "this looks like a capture described by transforms.json, which is not read yet: run COLMAP on its photos"
 	}
 	return err

@@ -32,7 +32,7 @@ const opDecode = "decode photo"
 // Decode reads the camera's photo, a JPEG or a PNG, and returns it at the camera's Width and Height: RGBA, 8 bits, straight alpha (255 where the file has
 // none), reduced by an area filter where the file is larger. The orientation tag of EXIF is ignored: calibrations are of the pixels as stored. Errors are
 // of type *Error with the photo's path: of kind ErrTryAgain if the file is there and cannot be read, of kind ErrData otherwise.
-func (c *Camera) Decode() (Image, error) {
+func (c Camera) Decode() (Image, error) {
 	if c.Path == "" {
 		return Image{}, &Error{Op: opDecode, Path: c.Name, Err: fs.ErrNotExist, Hint: hintPhoto}
 	}
@@ -46,7 +46,7 @@ func (c *Camera) Decode() (Image, error) {
 	img, err := decodePhoto(data)
 	if err != nil {
 		hint := hintDecode
-		if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
+		if endsEarly(data) {
 			err, hint = errors.New("the file ends early"), "The copy is incomplete; copy the photo again."
 		}
 		return Image{}, &Error{Op: opDecode, Path: c.Path, Err: err, Hint: hint}
@@ -65,6 +65,18 @@ func readError(path string, err error) error {
 		e.Err = cause.Err // without the path, which e has
 	}
 	return e
+}
+
+// endsEarly says whether data, which is not empty and could not be decoded, lacks the marker that every complete photo has at or near its end.
+func endsEarly(data []byte) bool {
+	tail := data[max(0, len(data)-4096):] // some cameras append bytes of their own
+	switch {
+	case bytes.HasPrefix(data, []byte("\xff\xd8")):
+		return !bytes.Contains(tail, []byte("\xff\xd9"))
+	case bytes.HasPrefix(data, []byte("\x89PNG")):
+		return !bytes.Contains(tail, []byte("IEND"))
+	}
+	return false
 }
 
 // decodePhoto decodes what the first bytes say the data is, whatever its name.

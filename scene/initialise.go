@@ -86,7 +86,7 @@ func meanSpacing(points []Point) []float64 {
 
 // randomQuat returns a rotation (w, x, y, z) of unit length, uniform over all rotations: four normal numbers (Box and Muller), normalised.
 func randomQuat(id uint32, key [2]uint32) [4]float32 {
-	words := Philox4x32([4]uint32{id, 0, 0, streamQuats}, key)
+	words := Philox4x32([4]uint32{id, 0, streamQuats, 0}, key)
 	var q [4]float64
 	var norm float64
 	for k := 0; k < 4; k += 2 {

@@ -52,10 +52,11 @@ func Load(root string, o LoadOptions) (*Capture, error) {
 	if c.Images, err = photoDir(root, o.Images); err != nil {
 		return nil, err
 	}
-	if err := c.findPhotos(o.Downscale); err != nil {
+	reduced, err := c.findPhotos(o.Downscale)
+	if err != nil {
 		return nil, err
 	}
-	if err := c.readSizes(o); err != nil {
+	if err := c.readSizes(o, reduced); err != nil {
 		return nil, err
 	}
 	return c, nil
@@ -179,18 +180,19 @@ func inRange(p [3]float64) bool {
 	return math.Abs(p[0]) <= maxCoordinate && math.Abs(p[1]) <= maxCoordinate && math.Abs(p[2]) <= maxCoordinate
 }
 
-// findPhotos sets the Path of the cameras. With a downscale of N > 1 a folder beside
-// Images whose name ends in _N goes first.
-func (c *Capture) findPhotos(downscale int) error {
+// findPhotos sets the Path of the cameras. With a downscale of N > 1 a folder
+// beside Images whose name ends in _N goes first; it is returned, or "".
+func (c *Capture) findPhotos(downscale int) (reduced string, err error) {
 	folders := []string{c.Images}
-	if reduced := fmt.Sprintf("%s_%d", filepath.Clean(c.Images), downscale); downscale > 1 && isDir(reduced) {
-		folders = []string{reduced, c.Images}
-		c.Images = reduced
+	if dir := fmt.Sprintf("%s_%d", filepath.Clean(c.Images), downscale); downscale > 1 && isDir(dir) {
+		reduced = dir
+		folders = []string{dir, c.Images}
+		c.Images = dir
 	}
 	for i, dir := range folders {
 		index, err := indexPhotos(dir)
 		if err != nil {
-			return err
+			return "", err
 		}
 		index.find(c.Cameras)
 		if extra := index.unused(); i == 0 && len(extra) > 0 {
@@ -200,16 +202,17 @@ func (c *Capture) findPhotos(downscale int) error {
 			break
 		}
 	}
-	return nil
+	return reduced, nil
 }
 
 // readSizes reads the photos' headers, sets the cameras to the pixels to train on
-// and leaves out cameras without a usable photo.
-func (c *Capture) readSizes(o LoadOptions) error {
-	var missing, broken, reduced []string
+// and leaves out cameras without a usable photo. Photos in the folder reduced, if
+// there is one, have been downscaled already.
+func (c *Capture) readSizes(o LoadOptions, reduced string) error {
+	var missing, broken []string
 	var cause error
-	all := len(c.Cameras)
-	kept := c.Cameras[:0]
+	wide, all := 0, len(c.Cameras)
+	kept := make([]Camera, 0, all)
 	for _, cam := range c.Cameras {
 		if cam.Path == "" {
 			missing = append(missing, cam.Name)
@@ -226,15 +229,13 @@ func (c *Capture) readSizes(o LoadOptions) error {
 		if !sameAspect(w, h, cam.Width, cam.Height) {
 			return mismatch(cam, w, h)
 		}
-		n := o.Downscale
-		if filepath.Dir(cam.Path) != c.Images && !strings.HasPrefix(cam.Path, c.Images+string(filepath.Separator)) {
-			n = max(n, 1) // reduced below from the full size
-		} else if n > 1 && strings.HasSuffix(c.Images, fmt.Sprintf("_%d", n)) {
-			n = 1 // the folder holds reduced photos
+		downscale := o.Downscale
+		if reduced != "" && strings.HasPrefix(cam.Path, reduced+string(filepath.Separator)) {
+			downscale = 1
 		}
-		tw, th := trainedSize(w, h, n)
-		if n == 0 && tw != w {
-			reduced = append(reduced, cam.Name)
+		tw, th := trainedSize(w, h, downscale)
+		if downscale == 0 && tw != w {
+			wide++
 		}
 		kept = append(kept, cam.Rescaled(tw, th))
 	}
@@ -242,9 +243,9 @@ func (c *Capture) readSizes(o LoadOptions) error {
 	if err := c.report(all, missing, broken, cause, o.Strict); err != nil {
 		return err
 	}
-	if len(reduced) > 0 {
-		c.Warnings = append(c.Warnings, Warning{Code: "reduced-photos", Count: len(reduced),
-			Text: fmt.Sprintf("%d photos wider than %d pixels are reduced to %d; --downscale 1 trains on all pixels", len(reduced), wideLimit, wideLimit)})
+	if wide > 0 {
+		c.Warnings = append(c.Warnings, Warning{Code: "reduced-photos", Count: wide,
+			Text: fmt.Sprintf("%d photos wider than %d pixels are reduced to %d; --downscale 1 trains on all pixels", wide, wideLimit, wideLimit)})
 	}
 	return nil
 }
@@ -255,8 +256,7 @@ func mismatch(cam Camera, w, h int) error {
 	if sameAspect(h, w, cam.Width, cam.Height) {
 		hint = "the photo was turned after calibration: use the files that COLMAP was given, without applying their orientation tag"
 	}
-	return &Error{Op: "read photo", Path: cam.Path, Hint: hint,
-		Err: fmt.Errorf("the photo has %d x %d pixels, its calibration is for %d x %d, and the aspects differ", w, h, cam.Width, cam.Height)}
+	return badData("read photo", cam.Path, hint, "the photo has %d x %d pixels, its calibration is for %d x %d, and the aspects differ", w, h, cam.Width, cam.Height)
 }
 
 // report warns of photos that are left out, or refuses the capture when strict
@@ -300,8 +300,8 @@ func (c *Capture) lostPhotos(all int, missing, broken []string, cause error) err
 // Origin gives what to subtract from coordinates that are written, in the
 // capture's own frame: nothing with mode "keep", the given numbers with "x,y,z", and
 // with "auto" the mean camera rounded to whole numbers if a coordinate of a camera
-// or a point exceeds 1e4, nothing otherwise. It may be called before and after
-// Normalise. Errors are of kind ErrUsage.
+// exceeds 1e4, nothing otherwise; points do not count, because a single stray one
+// would move an ordinary capture. It may be called before and after Normalise. Errors are of kind ErrUsage.
 func (c *Capture) Origin(mode string) (origin [3]float64, err error) {
 	switch mode {
 	case "keep":
@@ -335,11 +335,6 @@ func (c *Capture) autoOrigin() (origin [3]float64) {
 		for k, x := range c.Frame.ToCapture(cam, [3]float64{}).Center() {
 			mean[k] += x / float64(len(c.Cameras))
 			far = max(far, math.Abs(x))
-		}
-	}
-	for _, p := range c.Points {
-		for k, x := range p.Pos {
-			far = max(far, math.Abs(x/c.Frame.Scale+c.Frame.Center[k]))
 		}
 	}
 	if far <= farOrigin {

@@ -12,13 +12,19 @@ const leafSize = 8
 // pointTree is a balanced k-d tree without nodes: the points of a range [lo, hi) of more than leafSize are split at the middle one, which belongs to the
 // upper half, along the axis of largest extent.
 type pointTree struct {
-	pos   [][3]float64 // in tree order
-	index []int32      // of the point, by position in the tree
-	axis  []uint8      // of the split, by position of the middle point
+	pos    [][3]float64 // in tree order
+	index  []int32      // of the point, by position in the tree
+	splits []split      // by position of the middle point
+}
+
+// split is the plane that divides a range.
+type split struct {
+	at   float64
+	axis int8
 }
 
 func newPointTree(points []Point) *pointTree {
-	t := &pointTree{make([][3]float64, len(points)), make([]int32, len(points)), make([]uint8, len(points))}
+	t := &pointTree{make([][3]float64, len(points)), make([]int32, len(points)), make([]split, len(points))}
 	for i, p := range points {
 		t.pos[i], t.index[i] = p.Pos, int32(i)
 	}
@@ -33,7 +39,7 @@ func (t *pointTree) build(lo, hi, workers int) {
 	for hi-lo > leafSize {
 		mid, axis := (lo+hi)/2, t.longestAxis(lo, hi)
 		t.partition(lo, hi, mid, axis)
-		t.axis[mid] = uint8(axis)
+		t.splits[mid] = split{t.pos[mid][axis], int8(axis)}
 		if workers > 1 {
 			workers /= 2
 			upper, share := hi, workers
@@ -114,10 +120,10 @@ func (t *pointTree) search(lo, hi, at int, best *[3]float64) {
 		return
 	}
 	mid := (lo + hi) / 2
-	axis := t.axis[mid]
-	gap := p[axis] - t.pos[mid][axis]
+	plane := t.splits[mid]
+	gap := p[plane.axis] - plane.at
 	near, far := [2]int{lo, mid}, [2]int{mid, hi}
-	if at >= mid {
+	if gap >= 0 {
 		near, far = far, near
 	}
 	t.search(near[0], near[1], at, best)

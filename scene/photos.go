@@ -194,13 +194,12 @@ func sameAspect(w, h, cw, ch int) bool {
 // wideLimit is the width in pixels that automatic reduction allows.
 const wideLimit = 1600
 
-// trainedSize gives the size that a photo of w x h is trained on, rounded as
-// INRIA's code does. A downscale of 0 brings widths above wideLimit to wideLimit.
+// trainedSize gives the size that a photo of w x h is trained on: a downscale of 0
+// brings widths above wideLimit to wideLimit (INRIA's rule), others divide.
 func trainedSize(w, h, downscale int) (int, int) {
 	switch {
 	case downscale == 0 && w > wideLimit:
-		factor := float64(w) / wideLimit
-		return max(int(float64(w)/factor), 1), max(int(float64(h)/factor), 1)
+		return wideLimit, max(int(float64(h)*wideLimit/float64(w)), 1)
 	case downscale > 1:
 		n := float64(downscale)
 		return max(int(math.RoundToEven(float64(w)/n)), 1), max(int(math.RoundToEven(float64(h)/n)), 1)

@@ -18,7 +18,8 @@ func resize(img Image, width, height int) Image {
 	across, down := axisTaps(img.Width, width), axisTaps(img.Height, height)
 	out := Image{Width: width, Height: height, Pix: make([]uint8, 4*width*height)}
 	source := make([]float32, 4*img.Width)
-	rows := [2][]float32{make([]float32, 4*width), make([]float32, 4*width)} // the last two source rows at the new width: the boxes of two output rows share at most one
+	// The last two source rows at the new width: two output rows share at most two.
+	rows := [2][]float32{make([]float32, 4*width), make([]float32, 4*width)}
 	at := [2]int{-1, -1}
 	sum := make([]float32, 4*width)
 	for y, t := range down {

@@ -138,11 +138,13 @@ type shape struct {
 func (d *Device) shape(k *Kernel, spec []uint32) (s shape, err error) {
 	l := &d.info.Limits
 	s = shape{spec: slices.Clone(spec), local: k.Local, subgroup: l.SubgroupSize}
+	asksSize := false
 	for i, c := range k.Specs {
 		if int(c.ID) == k.LocalSpecID {
 			s.local[0] = spec[i]
 		}
 		if c.Name == subgroupSpec {
+			asksSize = true
 			if s.subgroup, err = d.subgroupSize(k, c, spec[i]); err != nil {
 				return s, err
 			}
@@ -164,7 +166,8 @@ func (d *Device) shape(k *Kernel, spec []uint32) (s shape, err error) {
 	if s.required > 0 && count > uint64(s.required)*uint64(l.MaxComputeWorkgroupSubgroups) {
 		return s, invalid("compile", k.Name, "workgroup of %d invocations in subgroups of %d, maxComputeWorkgroupSubgroups is %d", count, s.required, l.MaxComputeWorkgroupSubgroups)
 	}
-	s.fullSubgroups = d.info.Features.ComputeFullSubgroups && s.subgroup > 0 && s.local[0]%s.subgroup == 0
+	// Only where the kernel counts on the size: the demand makes Intel's compiler take its widest subgroups, and spill registers.
+	s.fullSubgroups = asksSize && d.info.Features.ComputeFullSubgroups && s.subgroup > 0 && s.local[0]%s.subgroup == 0
 	return s, nil
 }
 

@@ -9,7 +9,8 @@ shared uint s_scan[GROUP / 4u + 1u];
 uint group_exclusive_sum(uint v, out uint total) {
     uint within = subgroupExclusiveAdd(v);
     barrier();  // s_scan may still be read from an earlier call
-    if (gl_SubgroupInvocationID == gl_SubgroupSize - 1u) s_scan[gl_SubgroupID] = within + v;
+    uint all = subgroupAdd(v);
+    if (subgroupElect()) s_scan[gl_SubgroupID] = all;
     barrier();
     uint before = 0u;
     total = 0u;

@@ -1,0 +1,124 @@
+package scene
+
+import (
+	"math"
+	"testing"
+)
+
+// testRotations are rotations whose quaternions have each component as the
+// largest, and some in between.
+func testRotations(t *testing.T) [][9]float64 {
+	t.Helper()
+	var out [][9]float64
+	for i := range 200 {
+		words := Philox4x32([4]uint32{uint32(i)}, PhiloxKey(7))
+		q := [4]float64{}
+		for k, w := range words {
+			q[k] = 2*Uniform(w) - 1
+		}
+		if i < 8 {
+			q = [4]float64{}
+			q[i/2] = float64(1 - 2*(i%2))
+		}
+		r, ok := rotationFromQuat(q)
+		if !ok {
+			t.Fatalf("no rotation from %v", q)
+		}
+		out = append(out, r)
+	}
+	return out
+}
+
+func TestRotationFromQuatIsOrthonormal(t *testing.T) {
+	for _, r := range testRotations(t) {
+		for i := range 3 {
+			for j := range 3 {
+				dot := r[3*i]*r[3*j] + r[3*i+1]*r[3*j+1] + r[3*i+2]*r[3*j+2]
+				want := 0.0
+				if i == j {
+					want = 1
+				}
+				if math.Abs(dot-want) > 1e-14 {
+					t.Fatalf("rows %d and %d of %v: %v", i, j, r, dot)
+				}
+			}
+		}
+		det := r[0]*(r[4]*r[8]-r[5]*r[7]) - r[1]*(r[3]*r[8]-r[5]*r[6]) + r[2]*(r[3]*r[7]-r[4]*r[6])
+		if math.Abs(det-1) > 1e-14 {
+			t.Fatalf("determinant of %v: %v", r, det)
+		}
+	}
+}
+
+func TestRotationFromQuatRefusesWhatIsNone(t *testing.T) {
+	for _, q := range [][4]float64{
+		{}, {math.NaN(), 0, 0, 0}, {1, 0, math.Inf(1), 0}, {0, math.Inf(-1), 0, math.NaN()}, {1e-300, 0, 0, 0},
+	} {
+		if r, ok := rotationFromQuat(q); ok {
+			t.Errorf("%v gives %v", q, r)
+		}
+	}
+}
+
+func TestQuatInvertsRotationFromQuat(t *testing.T) {
+	for _, r := range testRotations(t) {
+		q := Camera{R: r}.Quat()
+		if q[0] < 0 || math.Abs(q[0]*q[0]+q[1]*q[1]+q[2]*q[2]+q[3]*q[3]-1) > 1e-14 {
+			t.Fatalf("quaternion %v of %v", q, r)
+		}
+		back, ok := rotationFromQuat(q)
+		if !ok {
+			t.Fatalf("no rotation from %v", q)
+		}
+		for i := range r {
+			if math.Abs(back[i]-r[i]) > 1e-14 {
+				t.Fatalf("%v became %v", r, back)
+			}
+		}
+	}
+}
+
+func TestCenterIsSeenAtTheOrigin(t *testing.T) {
+	for i, r := range testRotations(t) {
+		c := Camera{R: r, T: [3]float64{float64(i), -3, 0.5}}
+		if d := length(c.ToCamera(c.Center())); d > 1e-12 {
+			t.Fatalf("camera %d sees its centre at distance %v", i, d)
+		}
+	}
+}
+
+func TestTranslatedKeepsTheView(t *testing.T) {
+	move, point := [3]float64{10, -20, 30}, [3]float64{1, 2, 3}
+	for _, r := range testRotations(t) {
+		c := Camera{R: r, T: [3]float64{4, 5, 6}}
+		got, want := c.Translated(move).ToCamera(add(point, move)), c.ToCamera(point)
+		if d := length(sub(got, want)); d > 1e-12 {
+			t.Fatalf("%v instead of %v", got, want)
+		}
+	}
+}
+
+func TestRescaledKeepsDirections(t *testing.T) {
+	c := Camera{Width: 1000, Height: 600, Fx: 900, Fy: 800, Cx: 480, Cy: 310}
+	s := c.Rescaled(250, 301)
+	if s.Width != 250 || s.Height != 301 {
+		t.Fatalf("%d x %d pixels", s.Width, s.Height)
+	}
+	for _, dir := range [][2]float64{{0, 0}, {-0.5, 0.25}, {0.3, 0.3}} {
+		x, y := (c.Fx*dir[0]+c.Cx)/1000, (c.Fy*dir[1]+c.Cy)/600
+		sx, sy := (s.Fx*dir[0]+s.Cx)/250, (s.Fy*dir[1]+s.Cy)/301
+		if math.Abs(x-sx) > 1e-12 || math.Abs(y-sy) > 1e-12 {
+			t.Errorf("direction %v at %v, %v of the image, was at %v, %v", dir, sx, sy, x, y)
+		}
+	}
+}
+
+func TestViewMatAndK(t *testing.T) {
+	c := Camera{Fx: 1, Fy: 2, Cx: 3, Cy: 4, R: [9]float64{1, 2, 3, 4, 5, 6, 7, 8, 9}, T: [3]float64{10, 11, 12}}
+	if got, want := c.ViewMat(), [16]float64{1, 2, 3, 10, 4, 5, 6, 11, 7, 8, 9, 12, 0, 0, 0, 1}; got != want {
+		t.Errorf("view matrix %v", got)
+	}
+	if got, want := c.K(), [9]float64{1, 0, 3, 0, 2, 4, 0, 0, 1}; got != want {
+		t.Errorf("intrinsics %v", got)
+	}
+}

@@ -1,0 +1,157 @@
+package scene
+
+import (
+	"errors"
+	"math"
+	"slices"
+	"testing"
+)
+
+// frameCapture has cameras around a centre and points among them, moved and scaled.
+func frameCapture(scale float64, move [3]float64) *Capture {
+	c := &Capture{Cameras: tinyCameras(), Points: tinyPoints(), Frame: Identity()}
+	for i := range c.Cameras {
+		cam := &c.Cameras[i]
+		cam.T = scaled(cam.T, scale)
+		*cam = cam.Translated(move)
+	}
+	for i := range c.Points {
+		c.Points[i].Pos = add(scaled(c.Points[i].Pos, scale), move)
+	}
+	return c
+}
+
+func near(a, b, tolerance float64) bool {
+	return math.Abs(a-b) <= tolerance*max(1, math.Abs(a), math.Abs(b))
+}
+
+func TestNormalise(t *testing.T) {
+	c := frameCapture(1, [3]float64{3, -2, 7})
+	c.Normalise()
+	var mean [3]float64
+	var distances []float64
+	for _, cam := range c.Cameras {
+		p := cam.Center()
+		mean = add(mean, scaled(p, 1./tinyPhotos))
+		distances = append(distances, length(p))
+	}
+	slices.Sort(distances)
+	if length(mean) > 1e-12 || !near(distances[tinyPhotos/2], 1, 1e-12) || !near(c.SceneScale, 1.1*distances[tinyPhotos-1], 1e-12) {
+		t.Errorf("mean %v, distances %v, scene scale %v", mean, distances, c.SceneScale)
+	}
+}
+
+func TestNormaliseOfAFarCapture(t *testing.T) {
+	want := frameCapture(1, [3]float64{})
+	far := frameCapture(1000, [3]float64{5e6, 5e6, 5e6})
+	want.Normalise()
+	far.Normalise()
+	if !near(far.Frame.Scale*1000, want.Frame.Scale, 1e-9) || !near(far.SceneScale, want.SceneScale, 1e-9) {
+		t.Errorf("frame %+v, scene scale %v; want %+v, %v", far.Frame, far.SceneScale, want.Frame, want.SceneScale)
+	}
+	for i, cam := range far.Cameras {
+		for k := range 3 {
+			if !near(cam.T[k], want.Cameras[i].T[k], 1e-9) {
+				t.Errorf("%s: T %v, want %v", cam.Name, cam.T, want.Cameras[i].T)
+			}
+		}
+		if cam.R != want.Cameras[i].R {
+			t.Errorf("%s: the rotation changed", cam.Name)
+		}
+	}
+	for i, p := range far.Points {
+		for k := range 3 {
+			if !near(p.Pos[k], want.Points[i].Pos[k], 1e-9) {
+				t.Errorf("point %v, want %v", p.Pos, want.Points[i].Pos)
+			}
+		}
+	}
+}
+
+func TestToCaptureInverts(t *testing.T) {
+	move, origin := [3]float64{40, -30, 20}, [3]float64{38, -29, 21}
+	plain, moved, c := frameCapture(7, move), frameCapture(7, sub(move, origin)), frameCapture(7, move)
+	c.Normalise()
+	for i, cam := range c.Cameras {
+		back, less := c.Frame.ToCapture(cam, [3]float64{}), c.Frame.ToCapture(cam, origin)
+		for k := range 3 {
+			if !near(back.T[k], plain.Cameras[i].T[k], 1e-12) || !near(less.T[k], moved.Cameras[i].T[k], 1e-12) {
+				t.Errorf("%v and %v, want %v and %v", back.T, less.T, plain.Cameras[i].T, moved.Cameras[i].T)
+			}
+		}
+		if got, want := back.Center(), plain.Cameras[i].Center(); length(sub(got, want)) > 1e-11 {
+			t.Errorf("centre %v, want %v", got, want)
+		}
+	}
+}
+
+func TestNormaliseDegenerate(t *testing.T) {
+	c := &Capture{Frame: Identity()}
+	c.Normalise()
+	same := tinyCameras()
+	for i := range same {
+		same[i] = same[0]
+	}
+	for _, c := range []*Capture{c, {Cameras: same, Frame: Identity()}} {
+		c.Normalise()
+		if !(c.Frame.Scale > 0) || math.IsInf(c.Frame.Scale, 0) || !(c.SceneScale > 0) {
+			t.Errorf("frame %+v, scene scale %v", c.Frame, c.SceneScale)
+		}
+	}
+}
+
+func TestSplit(t *testing.T) {
+	c := &Capture{Cameras: make([]Camera, 17)}
+	train, test := c.Split(8)
+	if !slices.Equal(test, []int{0, 8, 16}) || len(train) != 14 {
+		t.Error(train, test)
+	}
+	if train, test = c.Split(0); len(train) != 17 || test != nil {
+		t.Error(train, test)
+	}
+}
+
+func TestOrigin(t *testing.T) {
+	close, far := frameCapture(1, [3]float64{90, 80, 70}), frameCapture(1, [3]float64{5e5, 4e6, -70})
+	origin := func(c *Capture, mode string) [3]float64 {
+		t.Helper()
+		o, err := c.Origin(mode)
+		if err != nil {
+			t.Error(err)
+		}
+		return o
+	}
+	if o := origin(close, "auto"); o != [3]float64{} {
+		t.Error("auto moves a capture that is close:", o)
+	}
+	o := origin(far, "auto")
+	var mean [3]float64
+	for _, cam := range far.Cameras {
+		mean = add(mean, scaled(cam.Center(), 1./tinyPhotos))
+	}
+	for k := range o {
+		if o[k] != math.Trunc(o[k]) || math.Abs(o[k]-mean[k]) > 0.5001 {
+			t.Errorf("origin %v of cameras around %v", o, mean)
+		}
+	}
+	far.Normalise()
+	if after := origin(far, "auto"); after != o {
+		t.Errorf("origin %v after Normalise, %v before", after, o)
+	}
+	// One stray point is no reason.
+	close.Points[0].Pos[1] = 2e4
+	if o := origin(close, "auto"); o != [3]float64{} {
+		t.Error("origin", o)
+	}
+	if o := origin(far, "keep"); o != [3]float64{} {
+		t.Error("keep moves:", o)
+	}
+	if o := origin(far, "1, -2.5,3e5"); o != [3]float64{1, -2.5, 3e5} {
+		t.Error("given origin", o)
+	}
+	for _, mode := range []string{"", "1,2", "1,2,x", "1,2,NaN", "1,2,3,4", "Auto"} {
+		if _, err := far.Origin(mode); !errors.Is(err, ErrUsage) || Hint(err) == "" {
+			t.Errorf("%q: %v", mode, err)
+		}
+	}
+}

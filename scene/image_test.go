@@ -1,0 +1,231 @@
+package scene
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"image"
+	"image/color"
+	"image/png"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func pngBytes(t *testing.T, img image.Image) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	if err := png.Encode(&b, img); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// draw fills an image with a pattern in which colour and alpha vary.
+func draw(img interface{ Set(x, y int, c color.Color) }, alpha bool) {
+	for y := range 5 {
+		for x := range 7 {
+			c := color.NRGBA64{uint16(9001 * x), uint16(13007 * y), uint16(4001 * (x + y)), 65535}
+			if alpha {
+				c.A = uint16(10000 * (x % 7))
+			}
+			img.Set(x, y, c)
+		}
+	}
+}
+
+func TestPNGForms(t *testing.T) {
+	r := image.Rect(0, 0, 7, 5)
+	rgb8, rgba8, rgb16, rgba16 := image.NewRGBA(r), image.NewNRGBA(r), image.NewRGBA64(r), image.NewNRGBA64(r)
+	gray8, gray16 := image.NewGray(r), image.NewGray16(r)
+	palette := image.NewPaletted(r, color.Palette{color.NRGBA{255, 0, 0, 255}, color.NRGBA{0, 200, 0, 128}, color.NRGBA{9, 8, 7, 0}})
+	draw(rgb8, false)
+	draw(rgba8, true)
+	draw(rgb16, false)
+	draw(rgba16, true)
+	draw(gray8, false)
+	draw(gray16, false)
+	for i := range palette.Pix {
+		palette.Pix[i] = uint8(i % 3)
+	}
+	for name, src := range map[string]image.Image{"rgb8": rgb8, "rgba8": rgba8, "rgb16": rgb16, "rgba16": rgba16, "gray8": gray8, "gray16": gray16, "palette": palette} {
+		got, err := decodePhoto(pngBytes(t, src))
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		for i := range 35 {
+			want := straight(src.At(i%7, i/7))
+			if p := [4]uint8(got.Pix[4*i:]); p != want {
+				t.Fatalf("%s: pixel %d is %v, want %v", name, i, p, want)
+			}
+		}
+	}
+}
+
+// straight is c in 8 bits, rounded, without multiplication by alpha.
+func straight(c color.Color) [4]uint8 {
+	switch c := c.(type) {
+	case color.NRGBA:
+		return [4]uint8{c.R, c.G, c.B, c.A}
+	case color.NRGBA64:
+		return [4]uint8{to8(c.R), to8(c.G), to8(c.B), to8(c.A)}
+	}
+	r, g, b, a := c.RGBA() // opaque
+	return [4]uint8{to8(uint16(r)), to8(uint16(g)), to8(uint16(b)), to8(uint16(a))}
+}
+
+func to8(v uint16) uint8 { return uint8(float64(v)/257 + 0.5) }
+
+// The standard library's encoder cannot write grey with alpha; the reference file was written by Pillow with these values.
+func TestPNGGrayAlpha(t *testing.T) {
+	got := decodeFile(t, "testdata/grayalpha.png")
+	want := []uint8{10, 10, 10, 255, 20, 20, 20, 128, 30, 30, 30, 0, 40, 40, 40, 7}
+	if got.Width != 2 || got.Height != 2 || !bytes.Equal(got.Pix, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+func photoFile(t *testing.T, name string, data []byte) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestDecodeRefuses(t *testing.T) {
+	img := image.NewNRGBA(image.Rect(0, 0, 7, 5))
+	draw(img, true)
+	whole := pngBytes(t, img)
+	huge := bytes.Clone(whole[:33])
+	copy(huge[16:], []byte{0, 0, 0x40, 0, 0, 0, 0x40, 0}) // 16384 x 16384, and the checksum of the header below
+	copy(huge[29:], crcOf(huge[12:29]))
+	photo, err := os.ReadFile("testdata/420.jpg")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmyk, err := os.ReadFile("testdata/cmyk.jpg")
+	if err != nil {
+		t.Fatal(err)
+	}
+	corrupt := bytes.Clone(whole)
+	corrupt[len(corrupt)-20] ^= 0x55
+	for name, c := range map[string]struct {
+		data []byte
+		want string
+	}{
+		"empty":     {nil, "empty"},
+		"text":      {[]byte("not a photo at all"), "neither JPEG nor PNG"},
+		"png cut":   {whole[:len(whole)-30], "ends early"},
+		"png huge":  {append(huge, "IEND"...), "claims 16384 x 16384"},
+		"png bits":  {corrupt, "png"},
+		"jpeg cut":  {photo[:len(photo)/2], "ends early"},
+		"jpeg head": {photo[:20], "ends early"},
+		"jpeg two":  {photo[:2], "ends early"},
+		"cmyk":      {cmyk, "CMYK"},
+	} {
+		path := photoFile(t, "photo.jpg", c.data)
+		_, err := Camera{Name: "photo.jpg", Path: path, Width: 48, Height: 32}.Decode()
+		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), path) || !errors.Is(err, ErrData) || Hint(err) == "" {
+			t.Errorf("%s: error %v with hint %q, want one with %q", name, err, Hint(err), c.want)
+		}
+	}
+	for _, cam := range []Camera{{Name: "gone.jpg", Width: 3, Height: 3}, {Name: "gone.jpg", Path: filepath.Join(t.TempDir(), "gone.jpg"), Width: 3, Height: 3}} {
+		if _, err := cam.Decode(); !errors.Is(err, fs.ErrNotExist) || !errors.Is(err, ErrData) || Hint(err) == "" {
+			t.Errorf("missing photo: %v", err)
+		}
+	}
+	if _, err := (Camera{Path: "x", Width: 1 << 40, Height: 1 << 40}).Decode(); err == nil {
+		t.Error("a camera of 2^80 pixels decodes")
+	}
+}
+
+// photoCameras are cameras of the JPEG references, at a third of their size.
+func photoCameras(t *testing.T) []Camera {
+	files, err := filepath.Glob("testdata/4*.jpg")
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	var cams []Camera
+	for _, f := range files {
+		cams = append(cams, Camera{Name: filepath.Base(f), Path: f, Width: 16, Height: 11})
+	}
+	return cams
+}
+
+func TestLoadImages(t *testing.T) {
+	cams := photoCameras(t)
+	one, err := LoadImages(context.Background(), cams, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, workers := range []int{0, 2, 5} {
+		got, err := LoadImages(context.Background(), cams, workers)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range cams {
+			if got[i].Width != 16 || got[i].Height != 11 || !bytes.Equal(got[i].Pix, one[i].Pix) {
+				t.Errorf("%d workers: %s differs", workers, cams[i].Name)
+			}
+		}
+	}
+	if none, err := LoadImages(context.Background(), nil, 2); err != nil || len(none) != 0 {
+		t.Errorf("no cameras: %v, %v", none, err)
+	}
+}
+
+func TestLoadImagesReportsUndecodable(t *testing.T) {
+	cams := photoCameras(t)
+	cams[1].Path = photoFile(t, "bad.jpg", []byte("\xff\xd8 nonsense"))
+	cams[3].Path = ""
+	images, err := LoadImages(context.Background(), cams, 2)
+	var failed *UndecodableError
+	if !errors.As(err, &failed) || !errors.Is(err, ErrData) || Hint(err) == "" {
+		t.Fatalf("error %v with hint %q", err, Hint(err))
+	}
+	if len(failed.Indices) != 2 || failed.Indices[0] != 1 || failed.Indices[1] != 3 || failed.Names[1] != cams[3].Name {
+		t.Errorf("failed: %v %v", failed.Indices, failed.Names)
+	}
+	for i, img := range images {
+		if bad := i == 1 || i == 3; bad != (img.Pix == nil) {
+			t.Errorf("image %d has %d bytes", i, len(img.Pix))
+		}
+	}
+}
+
+func TestLoadImagesEndsWithContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if images, err := LoadImages(ctx, photoCameras(t), 2); images != nil || !errors.Is(err, context.Canceled) {
+		t.Errorf("got %d images, %v", len(images), err)
+	}
+}
+
+func TestDecodeRealPhotos(t *testing.T) {
+	files, _ := filepath.Glob("../../shared/data/fox_pinhole/images/*.jpg") // the pattern is well-formed
+	if len(files) < 3 {
+		t.Skip("the capture fox_pinhole is not beside the repository")
+	}
+	for _, f := range files[:3] {
+		img := decodeFile(t, f)
+		small, err := Camera{Path: f, Width: img.Width / 4, Height: img.Height / 4}.Decode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a, b := meanLevel(img), meanLevel(small); a-b > 0.5 || b-a > 0.5 {
+			t.Errorf("%s: mean level %v, reduced %v", f, a, b)
+		}
+	}
+}
+
+func meanLevel(img Image) float64 {
+	var sum float64
+	for _, v := range img.Pix {
+		sum += float64(v)
+	}
+	return sum / float64(len(img.Pix))
+}
