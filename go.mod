@@ -3,15 +3,26 @@ module vksplat
 go 1.26
 
 require (
-	github.com/goki/vulkan v1.0.8 // indirect
+	// The Vulkan binding. Only package vk names it; what it lacks or gets wrong goes through vk's own shim.
+	github.com/goki/vulkan v1.0.8
+	// Sets of pages of device memory in the arena of package vk.
+	github.com/kelindar/bitmap v1.5.3
+	// Tests of the command as scripts: what is typed, printed and written, in files that read like a session.
+	github.com/rogpeppe/go-internal v1.14.1
+	// Subcommands, their help and "did you mean".
+	github.com/spf13/cobra v1.10.1
+	// The flags under cobra, with underscores accepted for dashes.
+	github.com/spf13/pflag v1.0.10
+	// The second Vulkan binding, under -tags vulkango: it keeps package vk honest about what is the binding's.
+	github.com/vulkan-go/vulkan v0.0.0-20221209234627-c0a353ae26c8
+	// Whether standard output is a terminal, on every system.
+	golang.org/x/term v0.37.0
+)
+
+require (
 	github.com/inconshreveable/mousetrap v1.1.0 // indirect
-	github.com/kelindar/bitmap v1.5.3 // indirect
 	github.com/kelindar/simd v1.1.2 // indirect
 	github.com/klauspost/cpuid/v2 v2.2.4 // indirect
-	github.com/rogpeppe/go-internal v1.14.1 // indirect
-	github.com/spf13/cobra v1.10.1 // indirect
-	github.com/spf13/pflag v1.0.10 // indirect
-	github.com/vulkan-go/vulkan v0.0.0-20221209234627-c0a353ae26c8 // indirect
 	golang.org/x/sys v0.38.0 // indirect
-	golang.org/x/term v0.37.0 // indirect
+	golang.org/x/tools v0.26.0 // indirect
 )

@@ -210,7 +210,7 @@ func (e *engine) build() error {
 		}
 	}
 	// Twice: a program that needs a larger pool makes those before it stale; with the pool at its full size none does.
-	for round := range 2 {
+	for range 2 {
 		for _, f := range e.frames {
 			for _, k := range e.kinds {
 				if p := f.programs[k]; p != nil && !p.Stale() {
@@ -229,7 +229,6 @@ func (e *engine) build() error {
 				f.programs[k] = p
 			}
 		}
-		_ = round
 	}
 	return nil
 }

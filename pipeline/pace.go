@@ -1,36 +1,48 @@
 package pipeline
 
-import "vksplat/vk"
+import (
+	"slices"
+
+	"vksplat/vk"
+)
 
 // Desktop drivers reset a device that is busy with one submit for too long. No submit should take more than this; nanoseconds.
 const longestSubmit = 200e6
 
+// banded are the passes that work on one band of a view at a time: more bands make them shorter. The others take their time from the number of splats or
+// pixels alone, and stay far below the limit on any GPU.
+var banded = map[string]bool{
+	"count_tiles": true, "emit_isects": true, "sort_histogram": true, "sort_scatter": true, "rasterize": true, "rasterize_bwd": true, "reduce_slots": true,
+}
+
 // pace keeps submits short: it measures steps and says where to split them, and when a single pass is so long that the view needs more bands. What it
 // decides changes no byte of the result.
 type pace struct {
+	off       bool // software Vulkan: nobody watches the CPU
 	steps     int
 	times     []vk.PassTime
 	split     []int // ops after which a submit ends
-	longest   int64 // of the parts that split makes, when it was made
 	moreBands bool  // split alone cannot keep submits short
 }
 
 // observe takes in a finished step and reports whether the programs should be rebuilt. Every early step is measured, later ones now and then.
 func (p *pace) observe(prog *vk.Program) bool {
 	p.steps++
-	if p.steps > 16 && p.steps%64 != 0 {
+	if p.off || p.steps > 16 && p.steps%64 != 0 {
 		return false
 	}
 	p.times = prog.Timings(p.times[:0])
-	if !p.tooLong() {
-		return false
-	}
+	return p.tooLong() && p.plan()
+}
+
+// plan decides where to split steps that take as long as those measured, and reports whether that is new.
+func (p *pace) plan() bool {
 	split := vk.SplitPoints(p.times, longestSubmit*3/4)
 	p.moreBands = false
 	for _, t := range p.times {
-		p.moreBands = p.moreBands || t.Nanoseconds > longestSubmit
+		p.moreBands = p.moreBands || t.Nanoseconds > longestSubmit && banded[t.Name]
 	}
-	if !p.moreBands && equal(split, p.split) {
+	if !p.moreBands && slices.Equal(split, p.split) {
 		return false
 	}
 	p.split = split
@@ -52,16 +64,4 @@ func (p *pace) tooLong() bool {
 		}
 	}
 	return false
-}
-
-func equal(a, b []int) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for i := range a {
-		if a[i] != b[i] {
-			return false
-		}
-	}
-	return true
 }

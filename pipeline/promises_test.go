@@ -177,7 +177,7 @@ func TestStepAllocations(t *testing.T) {
 	if n := tr.e.dev.Stats().AllocCalls - before; n != 0 {
 		t.Errorf("%d calls of vkAllocateMemory after warm-up", n)
 	}
-	if err := tr.drain(); err != nil {
+	if _, err := tr.drain(); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -49,6 +49,8 @@ type Trainer struct {
 	pace       pace
 	progress   Progress
 	ceiling    int // splats that wanted to grow and found the ceiling, ever
+	told       int // step that progress was last told of
+	lastGrowth int // step at which device memory was last taken
 	elapsed    time.Duration
 	err        error // sticks
 }
@@ -72,6 +74,7 @@ func NewTrainer(d *Device, views []TrainView, init *scene.Splats, sceneScale flo
 	}
 	t := &Trainer{cfg: cfg, sceneScale: sceneScale, views: views, e: e, epoch: -1, next: unit{number: 1}}
 	t.progress.Splats = init.N
+	t.pace.off = d.dev.Info().Type == vk.CPU
 	if t.photos, err = newPhotos(d.dev, views, inFlight); err != nil {
 		return nil, err
 	}
@@ -191,18 +194,18 @@ func (t *Trainer) collect(f *frame) (again bool, err error) {
 	return false, nil
 }
 
-// drain takes in everything in flight.
-func (t *Trainer) drain() error {
+// drain takes in everything in flight. again says that some of it did not fit and that the queue went back to it.
+func (t *Trainer) drain() (again bool, err error) {
 	for i := range t.e.frames {
 		f := t.e.frames[(t.queued+i)%len(t.e.frames)] // oldest first
 		if f.ticket == 0 {
 			continue
 		}
 		if again, err := t.collect(f); err != nil || again {
-			return err
+			return again, err
 		}
 	}
-	return nil
+	return false, nil
 }
 
 // replay grows what r says is too small and goes back to the unit that failed. It and everything queued after it have changed nothing.
@@ -220,13 +223,14 @@ func (t *Trainer) replay(r layout.Report) error {
 		return fmt.Errorf("pipeline: internal error: unit %d failed and is not in flight", r.FailedUnit)
 	}
 	t.next = *failed
+	t.lastGrowth = failed.step
 	return t.e.recover(&r)
 }
 
 // repace rebuilds the programs for submits of the right length. Nothing may be lost: everything in flight is taken in first.
 func (t *Trainer) repace() error {
-	if err := t.drain(); err != nil {
-		return err
+	if again, err := t.drain(); err != nil || again {
+		return err // programs are built anew then, and measured again
 	}
 	t.e.split[unitStep] = t.pace.split
 	if t.pace.moreBands && t.e.bands < t.e.maxRows {
@@ -245,33 +249,24 @@ func (t *Trainer) Run(ctx context.Context, progress func(Progress)) error {
 	}
 	start := time.Now()
 	defer func() { t.elapsed += time.Since(start) }()
-	told := t.progress.Step
-	for t.next.step < t.cfg.Iterations && ctx.Err() == nil {
-		if t.err = t.advance(); t.err != nil {
-			return t.err
-		}
-		if progress != nil && t.progress.Step > told {
-			told = t.progress.Step
+	tell := func() {
+		if progress != nil && t.progress.Step > t.told {
+			t.told = t.progress.Step
 			progress(t.progress)
 		}
 	}
-	// A failure found while draining puts the queue back to it: go on until nothing is left.
-	for first := true; first || t.next.step < t.cfg.Iterations && ctx.Err() == nil; first = false {
-		if !first {
+	for again := true; again; {
+		for t.next.step < t.cfg.Iterations && ctx.Err() == nil {
 			if t.err = t.advance(); t.err != nil {
 				return t.err
 			}
-			continue
+			tell()
 		}
-		if t.err = t.drain(); t.err != nil {
+		// What is still in flight may turn out not to fit: then there is more to do.
+		if again, t.err = t.drain(); t.err != nil {
 			return t.err
 		}
-	}
-	if t.err = t.drain(); t.err != nil {
-		return t.err
-	}
-	if progress != nil && t.progress.Step > told {
-		progress(t.progress)
+		tell()
 	}
 	return ctx.Err()
 }
@@ -292,17 +287,18 @@ func (t *Trainer) PlannedBytes() int64 { return t.e.dev.Stats().Allocated }
 type MemoryStats struct {
 	PeakDeviceBytes int64 // sum of all vkAllocateMemory at the peak
 	Allocations     int   // calls of vkAllocateMemory
+	LastGrowth      int   // step at which the last of them happened; 0: before training
 }
 
 // MemoryStats returns what the device has given so far.
 func (t *Trainer) MemoryStats() MemoryStats {
 	s := t.e.dev.Stats()
-	return MemoryStats{PeakDeviceBytes: s.PeakAllocated, Allocations: s.AllocCalls}
+	return MemoryStats{PeakDeviceBytes: s.PeakAllocated, Allocations: s.AllocCalls, LastGrowth: t.lastGrowth}
 }
 
 // Splats reads the model back, in the training frame.
 func (t *Trainer) Splats() (*scene.Splats, error) {
-	if err := t.drain(); err != nil {
+	if _, err := t.drain(); err != nil {
 		return nil, err
 	}
 	return t.e.model.download(t.progress.Splats)
@@ -310,7 +306,7 @@ func (t *Trainer) Splats() (*scene.Splats, error) {
 
 // Render makes a picture of the model: [Height][Width][3], not clamped. The camera may be no larger than the largest that was trained on.
 func (t *Trainer) Render(c scene.Camera) ([]float32, error) {
-	if err := t.drain(); err != nil {
+	if _, err := t.drain(); err != nil {
 		return nil, err
 	}
 	degree := min(t.progress.Step/t.cfg.SHInterval, t.cfg.SHDegree)

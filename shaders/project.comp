@@ -32,7 +32,7 @@ vec3 sh_color(vec3 dir, uint degree, uint i) {
     vec3 c = vec3(0.5);
     uint n = (degree + 1u) * (degree + 1u);
     for (uint k = 0u; k < n; k++) c += basis[k] * row3(ROW_SH + 3u * k, i);
-    return max(c, vec3(0.0));
+    return c;
 }
 
 // Fills p and e and returns true where the view can see splat i. Every guard is phrased so that a NaN fails it.
@@ -58,8 +58,10 @@ bool visible(View v, uint i, out Projected p, out vec3 e, out float depth) {
     ivec2 columns = tile_interval(p.mean2d.x - e.x, p.mean2d.x + e.x, v.tile_width);
     if (rows.y <= rows.x || columns.y <= columns.x) return false;
     vec3 origin = -(v.trans * w);   // camera centre: -R^T t
-    p.color = sh_color(normalize(mean - origin), v.sh_degree, i);
-    return p.color.x < 3.4e38 && p.color.y < 3.4e38 && p.color.z < 3.4e38;
+    vec3 color = sh_color(normalize(mean - origin), v.sh_degree, i);
+    p.color = max(color, vec3(0.0));
+    // Judged before max(), which may swallow a NaN.
+    return abs(color.x) < 3.4e38 && abs(color.y) < 3.4e38 && abs(color.z) < 3.4e38;
 }
 
 void main() {

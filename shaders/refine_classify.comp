@@ -30,14 +30,16 @@ void main() {
     uint id = pc.first_id + i;
     if (i >= pc.chunk_splats || id >= counters[N_ACTIVE]) return;
     StepParams p = params[0];
-    float scale = exp(max(row(ROW_LOG_SCALES, i), max(row(ROW_LOG_SCALES + 1u, i), row(ROW_LOG_SCALES + 2u, i))));
+    vec3 scales = exp(vec3(row(ROW_LOG_SCALES, i), row(ROW_LOG_SCALES + 1u, i), row(ROW_LOG_SCALES + 2u, i)));
+    float scale = max(scales.x, max(scales.y, scales.z));
     float opacity = 1.0 / (1.0 + exp(-row(ROW_LOGIT_OPACITY, i)));
     float grad = row(stat_row(STAT_GRAD2D), i) / max(row(stat_row(STAT_COUNT), i), 1.0);
     uint action = ACTION_KEEP;
     if (grad > p.grow_grad2d) action = scale <= p.grow_scale ? ACTION_DUPLICATE : ACTION_SPLIT;
     float result = action == ACTION_SPLIT ? scale / 1.6 : scale;
     // A splat that is not a number goes too: comparisons with NaN are false, so they are phrased to keep only what is known to be good.
-    bool good = opacity >= p.prune_opacity && (p.prune_scale == 0.0 ? result < 3.4e38 : result <= p.prune_scale);
+    // Each scale by itself, because max() may swallow a NaN.
+    bool good = opacity >= p.prune_opacity && scales.x < 3.4e38 && scales.y < 3.4e38 && scales.z < 3.4e38 && (p.prune_scale == 0.0 || result <= p.prune_scale);
     if (!good) action = ACTION_PRUNE;
     actions[id] = action;
     new_offset[id] = action == ACTION_DUPLICATE || action == ACTION_SPLIT ? 1u : 0u;

@@ -1,0 +1,110 @@
+# Targets of vksplat; "make help" lists them. Needed beforehand: Go, git, make. The
+# rest is installed through apt where it is missing.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+# staticcheck is fetched by its exact version and stays out of go.mod.
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+# The second Vulkan binding (see vk/) is a build tag.
+SECOND := vulkango
+# Subgroup sizes 4, 8 and 16 of software Vulkan, in bits of its vectors.
+WIDTHS := 128 256 512
+# The software driver, for runs that must not pick a GPU.
+SOFTWARE = VK_DRIVER_FILES=$(firstword $(wildcard /usr/share/vulkan/icd.d/lvp_icd*.json /etc/vulkan/icd.d/lvp_icd*.json))
+# Outputs; git ignores both.
+BIN := bin
+OUT := build
+# A short run, small enough to repeat in many settings.
+SHORT := demo --images 12 --iterations 50
+# One that reaches refinement, which begins after step 500.
+REFINED := demo --images 12 --iterations 650
+FUZZ_TIME := 30s
+VALIDATE := VKSPLAT_VALIDATE=1
+# Full sizes in tests that are smaller otherwise.
+LONG := VKSPLAT_LONG=1
+
+.PHONY: help demo build test test-long check static gen tests second-binding widths fuzz same-bytes twice golden clean
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | awk -F '\t' '{printf "  %-15s %s\n", $$1, $$2}'
+
+demo: ## train a made-up scene, on software Vulkan where there is no GPU (about 3 minutes)
+	@.ci/install demo
+	@$(MAKE) --no-print-directory build
+	$(BIN)/vksplat demo -m vksplat-demo --min-psnr 25
+
+build: ## build bin/vksplat
+	go build -o $(BIN)/vksplat ./cmd/vksplat
+
+test: ## everything that CI runs
+	@.ci/install test
+	@$(MAKE) --no-print-directory check tests second-binding
+
+test-long: ## what takes longer: subgroup sizes, both bindings in full, fuzzing, repeated runs
+	@.ci/install test
+	@$(MAKE) --no-print-directory check widths
+	$(LONG) $(VALIDATE) go test -count=1 -timeout 120m ./...
+	$(LONG) $(VALIDATE) go test -count=1 -timeout 120m -tags $(SECOND) ./...
+	@$(MAKE) --no-print-directory fuzz same-bytes
+
+check: static ## formatting, vet, staticcheck, committed shaders, rules of the architecture
+	go run ./tools/shadergen -check
+	go test ./tools/...
+
+static:
+	@list=$$(gofmt -l .); if [ -n "$$list" ]; then echo "gofmt would change:"; echo "$$list"; exit 1; fi
+	go vet ./...
+	go vet -tags $(SECOND) ./vk/...
+	go run $(STATICCHECK) ./...
+	go run $(STATICCHECK) -tags $(SECOND) ./vk/...
+
+gen: ## compile the shaders again and print their Go
+	@.ci/install test
+	go run ./tools/shadergen
+
+tests: ## all tests, with the validation layer watching
+	$(VALIDATE) go test -timeout 30m ./...
+
+second-binding: ## tests of vk with the second Vulkan binding, and 50 steps with equal bytes of both
+	$(VALIDATE) go test -count=1 -timeout 30m -tags $(SECOND) ./vk/...
+	@$(MAKE) --no-print-directory build
+	go build -tags $(SECOND) -o $(BIN)/vksplat-second ./cmd/vksplat
+	@rm -rf $(OUT)/bindings && mkdir -p $(OUT)/bindings
+	$(BIN)/vksplat $(SHORT) -m $(OUT)/bindings/first
+	$(BIN)/vksplat-second $(SHORT) -m $(OUT)/bindings/second
+	@.ci/same-model $(OUT)/bindings/first $(OUT)/bindings/second
+
+widths: ## kernel tests with subgroups of 4, 8 and 16 on software Vulkan
+	@for w in $(WIDTHS); do echo "LP_NATIVE_VECTOR_WIDTH=$$w"; \
+	  $(SOFTWARE) LP_NATIVE_VECTOR_WIDTH=$$w $(VALIDATE) go test -count=1 -timeout 60m ./vk/... ./pipeline/...; done
+
+fuzz: ## every fuzz target for FUZZ_TIME
+	@go list ./... | while read -r p; do go test -list '^Fuzz' "$$p" | { grep '^Fuzz' || true; } | while read -r f; do \
+	  echo "$$p $$f"; go test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZ_TIME) "$$p"; done; done
+
+same-bytes: build ## equal models: demo twice, VKSPLAT_SERIAL=1, every subgroup size
+	@rm -rf $(OUT)/same && mkdir -p $(OUT)/same
+	$(BIN)/vksplat demo -m $(OUT)/same/demo1 --min-psnr 25
+	$(BIN)/vksplat demo -m $(OUT)/same/demo2 --min-psnr 25
+	@.ci/same-model $(OUT)/same/demo1 $(OUT)/same/demo2
+	$(BIN)/vksplat $(REFINED) -m $(OUT)/same/normal
+	VKSPLAT_SERIAL=1 $(BIN)/vksplat $(REFINED) -m $(OUT)/same/serial
+	@.ci/same-model $(OUT)/same/normal $(OUT)/same/serial
+	@for w in $(WIDTHS); do echo "LP_NATIVE_VECTOR_WIDTH=$$w"; \
+	  $(SOFTWARE) LP_NATIVE_VECTOR_WIDTH=$$w $(BIN)/vksplat $(REFINED) -m $(OUT)/same/width$$w; \
+	  .ci/same-model $(OUT)/same/width$(firstword $(WIDTHS)) $(OUT)/same/width$$w; done
+
+twice: build ## train SCENE=folder twice with --eval ARGS=..., compare the bytes, print stats.json
+	@test -n "$(SCENE)" || { echo "as in: make twice SCENE=path/to/capture"; exit 2; }
+	$(BIN)/vksplat train $(SCENE) -m $(OUT)/twice/first --eval $(ARGS)
+	$(BIN)/vksplat train $(SCENE) -m $(OUT)/twice/second --eval $(ARGS)
+	@.ci/same-model $(OUT)/twice/first $(OUT)/twice/second
+	@cat $(OUT)/twice/first/stats.json
+
+golden: ## kernels and training against the reference vectors; GOLDEN_DIR=folder for others
+	go test -count=1 -v ./pipeline -run Golden
+
+clean: ## remove what was built
+	rm -rf $(BIN) $(OUT) vksplat-demo

@@ -1,0 +1,137 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"vksplat/scene"
+)
+
+// The demo's size: small enough for a few minutes of software Vulkan on two cores.
+const (
+	demoSteps  = 1200
+	demoPhotos = 48
+	demoPoints = 5000
+	demoWidth  = 256
+	demoHeight = 192
+)
+
+// demoOptions is everything that demo is asked for.
+type demoOptions struct {
+	trainOptions
+	photos  int
+	minPSNR float64
+}
+
+func (a *app) demoCommand() *cobra.Command {
+	o := &demoOptions{trainOptions: *newTrainOptions(), photos: demoPhotos}
+	o.eval = true
+	c := &o.config
+	c.Iterations = demoSteps
+	cmd := &cobra.Command{
+		Use:   "demo [-m OUT]",
+		Short: "Make a small capture and train it: no data needed",
+		Long: "Draw the photos of a made-up scene, train on them, measure on photos that were held\n" +
+			"out, and say where the pictures are. Takes minutes without a GPU, seconds with one.",
+		Args: cobra.NoArgs,
+		RunE: a.runs(func([]string) error {
+			if err := o.check(); err != nil {
+				return err
+			}
+			if o.photos < 4 || o.photos > 10000 {
+				return usagef("at least 4 are needed to train and to measure", "flag --images: %d photos", o.photos)
+			}
+			return a.demo(o)
+		}),
+	}
+	fs := cmd.Flags()
+	fs.SortFlags = false
+	fs.StringVarP(&o.out, "model-path", "m", "vksplat-demo", "write to the folder `OUT`")
+	fs.IntVar(&c.Iterations, "iterations", c.Iterations, "training steps `N`")
+	fs.IntVar(&o.photos, "images", o.photos, "draw `N` photos of 256x192 pixels")
+	fs.Uint64Var(&c.Seed, "seed", c.Seed, "seed `N` of every random number")
+	fs.Float64Var(&o.minPSNR, "min-psnr", 0, "fail unless the held-out photos reach `DB`")
+	registerDevice(fs, &o.device)
+	return cmd
+}
+
+// demo draws the capture, trains it and checks the quality.
+func (a *app) demo(o *demoOptions) error {
+	if err := claimFolder(o.out); err != nil {
+		return err
+	}
+	o.scene = filepath.Join(o.out, "capture")
+	if err := os.MkdirAll(o.scene, 0o777); err != nil {
+		return err
+	}
+	if err := scene.WriteSynth(o.scene, scene.SynthOptions{Images: o.photos, Width: demoWidth, Height: demoHeight, Points: demoPoints}); err != nil {
+		return err
+	}
+	o.config.MaxSplats = demoPoints
+	var g grid
+	st, err := a.train(&o.trainOptions, g.add)
+	if st == nil {
+		return err
+	}
+	picture := filepath.Join(o.out, "demo.png")
+	if g.rows > 0 {
+		if err := scene.WritePNG(picture, g.pixels, g.width, g.height); err != nil {
+			return err
+		}
+		a.printf("all in one picture, photos on the left and renders on the right: %s\n", picture)
+	}
+	if err != nil {
+		return err
+	}
+	if st.PSNR < o.minPSNR {
+		return &hintedError{err: fmt.Errorf("held-out PSNR is %.2f dB, below the %g dB asked for", st.PSNR, o.minPSNR),
+			hint: "fewer steps or photos than the defaults give less; if you changed neither, run: vksplat doctor"}
+	}
+	return nil
+}
+
+// gridRows is how many photos the demo's picture shows.
+const gridRows = 4
+
+// gridGap is the width in pixels of the white lines in the demo's picture.
+const gridGap = 4
+
+// grid collects photos and renders for one picture: a row each, photo left, render right.
+type grid struct {
+	pixels        []float32 // [height*width*3], 0..1
+	width, height int
+	rows          int
+}
+
+// add appends a row; photos after the first few, or of another size, are left out.
+func (g *grid) add(photo scene.Image, render []float32) {
+	width := 2*photo.Width + gridGap
+	if g.rows == gridRows || g.rows > 0 && width != g.width {
+		return
+	}
+	g.width = width
+	if g.rows > 0 {
+		g.blank(gridGap)
+	}
+	top := len(g.pixels)
+	g.blank(photo.Height)
+	left := scene.FloatRGB(photo)
+	line := 3 * photo.Width
+	for y := range photo.Height {
+		row := g.pixels[top+3*g.width*y:]
+		copy(row, left[line*y:line*(y+1)])
+		copy(row[line+3*gridGap:], render[line*y:line*(y+1)])
+	}
+	g.rows++
+}
+
+// blank appends white lines.
+func (g *grid) blank(lines int) {
+	for range 3 * g.width * lines {
+		g.pixels = append(g.pixels, 1)
+	}
+	g.height += lines
+}

@@ -1,0 +1,61 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"vksplat/pipeline"
+)
+
+func (a *app) devicesCommand() *cobra.Command {
+	asJSON := false
+	cmd := &cobra.Command{
+		Use:   "devices [--json]",
+		Short: "List the Vulkan devices of this machine",
+		Long:  "List the Vulkan devices of this machine. INDEX and UUID are what --device takes;\na UUID stays the same when other devices come and go.",
+		Args:  cobra.NoArgs,
+		RunE: a.runs(func([]string) error {
+			list, err := pipeline.ListDevices()
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return a.printJSON(list)
+			}
+			return a.printDevices(list)
+		}),
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "everything that is known of each device, as JSON")
+	return cmd
+}
+
+func (a *app) printJSON(v any) error {
+	enc := json.NewEncoder(a.stdout)
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(v); err != nil {
+		return fmt.Errorf("print json: %w", err)
+	}
+	return nil
+}
+
+// printDevices prints a table, and below it what unusable devices lack.
+func (a *app) printDevices(list []pipeline.DeviceSummary) error {
+	w := tabwriter.NewWriter(a.stdout, 0, 8, 2, ' ', 0)
+	_, _ = fmt.Fprintln(w, "INDEX\tNAME\tTYPE\tMEMORY\tVULKAN\tDRIVER\tUUID")
+	for _, d := range list {
+		_, _ = fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\t%s\n", d.Index, d.Name, d.Type, bytesText(d.MemoryBytes), d.API, d.Driver, d.UUID)
+	}
+	if err := w.Flush(); err != nil {
+		return fmt.Errorf("print devices: %w", err)
+	}
+	for _, d := range list {
+		if !d.Usable {
+			a.printf("device %d cannot be used: it lacks %s\n", d.Index, strings.Join(d.Missing, ", "))
+		}
+	}
+	return nil
+}

@@ -1,0 +1,29 @@
+package main
+
+import (
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"vksplat/pipeline/check"
+)
+
+func (a *app) doctorCommand() *cobra.Command {
+	device := "auto"
+	cmd := &cobra.Command{
+		Use:   "doctor [--device auto|INDEX|UUID]",
+		Short: "Check the Vulkan loader, the drivers and every kernel on a device",
+		Long: "Check the Vulkan loader, the drivers, the device's features, limits and memory,\n" +
+			"then run every kernel on the device against the same kernel on the CPU.",
+		Args: cobra.NoArgs,
+		RunE: a.runs(func([]string) error {
+			err := check.Doctor(a.stdout, device)
+			if errors.Is(err, check.ErrKernels) {
+				return &hintedError{err: err, hint: "models from this device are not to be trusted: try a newer driver, and report the lines marked FAIL"}
+			}
+			return err
+		}),
+	}
+	cmd.Flags().StringVar(&device, "device", device, "auto, or a device's `INDEX|UUID` as vksplat devices lists them")
+	return cmd
+}

@@ -1,0 +1,125 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"vksplat/pipeline"
+	"vksplat/scene"
+)
+
+// Exit codes. Those above 2 are the ones of sysexits.h and of shells.
+const (
+	exitOK          = 0
+	exitFailure     = 1   // a check failed, or a defect of this program
+	exitUsage       = 2   // the command line is wrong
+	exitData        = 65  // the files given are wrong
+	exitRetry       = 75  // the machine cannot do it now: driver, device, memory or disk; the same command works once that is put right
+	exitInterrupted = 130 // stopped by Ctrl-C or SIGTERM
+)
+
+// errInterrupted is returned by commands that the user stopped.
+var errInterrupted = errors.New("interrupted")
+
+// retryCauses are the errors that are the machine's and not the command's.
+var retryCauses = []error{
+	scene.ErrTryAgain, pipeline.ErrNoDevice, pipeline.ErrDeviceLost, pipeline.ErrOutOfMemory, pipeline.ErrNoLoader, pipeline.ErrMissingFeature,
+	syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS, syscall.EACCES, syscall.EPERM, syscall.EIO, syscall.ENOMEM,
+}
+
+// exitCode returns what the process should end with after err.
+func exitCode(err error) int {
+	if err == nil {
+		return exitOK
+	}
+	if errors.Is(err, errInterrupted) || errors.Is(err, context.Canceled) {
+		return exitInterrupted
+	}
+	var u *usageError
+	if errors.As(err, &u) || errors.Is(err, scene.ErrUsage) {
+		return exitUsage
+	}
+	if errors.Is(err, scene.ErrData) {
+		return exitData
+	}
+	for _, cause := range retryCauses {
+		if errors.Is(err, cause) {
+			return exitRetry
+		}
+	}
+	return exitFailure
+}
+
+// hint returns what the user can do about err, or "".
+func hint(err error) string {
+	var u *usageError
+	if errors.As(err, &u) {
+		return u.hint
+	}
+	var h *hintedError
+	if errors.As(err, &h) {
+		return h.hint
+	}
+	if s := scene.Hint(err); s != "" {
+		return s
+	}
+	return pipeline.Hint(err)
+}
+
+// usageError is a command line that makes no sense.
+type usageError struct {
+	err  error
+	hint string
+}
+
+func (e *usageError) Error() string { return e.err.Error() }
+func (e *usageError) Unwrap() error { return e.err }
+
+// usagef returns a usageError.
+func usagef(hint, format string, args ...any) error {
+	return &usageError{err: fmt.Errorf(format, args...), hint: hint}
+}
+
+// hintedError adds a hint to an error of another package.
+type hintedError struct {
+	err  error
+	hint string
+}
+
+func (e *hintedError) Error() string { return e.err.Error() }
+func (e *hintedError) Unwrap() error { return e.err }
+
+// usageErrorOf turns an error of cobra or pflag, which came while the command
+// line was read, into a usageError. Cobra appends its suggestions to the text.
+func usageErrorOf(err error, cmd *cobra.Command) error {
+	var u *usageError
+	var bad *pflag.InvalidValueError
+	if errors.As(err, &bad) && errors.As(bad.Unwrap(), &u) {
+		return &usageError{err: fmt.Errorf("flag --%s: %w", bad.GetFlag().Name, u.err), hint: u.hint}
+	}
+	if errors.As(err, &u) {
+		return err
+	}
+	text, suggestions, found := strings.Cut(err.Error(), "\n\nDid you mean this?\n")
+	help := "see: " + cmd.CommandPath() + " --help"
+	if words := strings.Fields(suggestions); found && len(words) > 0 {
+		help = "did you mean " + strings.Join(words, " or ") + "? see: " + cmd.Root().Name() + " --help"
+	}
+	return &usageError{err: errors.New(text), hint: help}
+}
+
+// one makes an argument check: exactly one argument, called what.
+func one(what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) == 1 {
+			return nil
+		}
+		return usagef("as in: vksplat "+cmd.Use, "%s needs one %s, %d are given", cmd.Name(), what, len(args))
+	}
+}

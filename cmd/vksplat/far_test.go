@@ -1,0 +1,111 @@
+package main
+
+import (
+	"encoding/json"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"vksplat/pipeline"
+	"vksplat/scene"
+)
+
+// longVariable makes tests run at full size.
+const longVariable = "VKSPLAT_LONG"
+
+// vksplat runs one command line and fails the test unless it succeeds. It is a
+// process of its own: a child's peak memory, which scripts look at, counts that
+// of the process which started it.
+func vksplat(t *testing.T, args ...string) {
+	t.Helper()
+	if out, err := exec.Command("vksplat", args...).CombinedOutput(); err != nil {
+		t.Fatalf("vksplat %q: %v\n%s", args, err, out)
+	}
+}
+
+// needDevice skips a test on machines without a Vulkan device.
+func needDevice(t *testing.T) {
+	t.Helper()
+	if list, err := pipeline.ListDevices(); err != nil || len(list) == 0 {
+		t.Skip("no Vulkan device on this machine")
+	}
+}
+
+// trainedStats trains a capture and returns its stats.json.
+func trainedStats(t *testing.T, capture, out, steps string) (st stats) {
+	t.Helper()
+	vksplat(t, "train", capture, "-m", out, "--eval", "--max-splats", "5000", "--iterations", steps)
+	data, err := os.ReadFile(filepath.Join(out, "stats.json"))
+	if err == nil {
+		err = json.Unmarshal(data, &st)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return st
+}
+
+// TestFarCapture trains a capture and the same one a thousand times larger and
+// far from the origin: quality must not depend on where a capture is.
+func TestFarCapture(t *testing.T) {
+	needDevice(t)
+	o, steps := scene.SynthOptions{Images: 16, Width: 96, Height: 72, Points: 800}, "120"
+	if os.Getenv(longVariable) == "1" {
+		o, steps = scene.SynthOptions{Images: demoPhotos, Width: demoWidth, Height: demoHeight, Points: demoPoints}, "1200"
+	}
+	dir := t.TempDir()
+	near, far := filepath.Join(dir, "near"), filepath.Join(dir, "far")
+	if err := scene.WriteSynth(near, o); err != nil {
+		t.Fatal(err)
+	}
+	o.Scale, o.Offset = 1000, [3]float64{5e6, -5e6, 5e6}
+	if err := scene.WriteSynth(far, o); err != nil {
+		t.Fatal(err)
+	}
+	a := trainedStats(t, near, filepath.Join(dir, "a"), steps)
+	b := trainedStats(t, far, filepath.Join(dir, "b"), steps)
+	t.Logf("PSNR %.3f dB near, %.3f dB far", a.PSNR, b.PSNR)
+	if math.Abs(a.PSNR-b.PSNR) > 0.1 {
+		t.Errorf("PSNR %.3f dB near the origin, %.3f dB far from it", a.PSNR, b.PSNR)
+	}
+	checkFarRender(t, dir, steps, scene.Camera{Width: o.Width, Height: o.Height})
+}
+
+// checkFarRender renders the far model from the capture and from cameras.json,
+// which have different origins, in pictures of the given size: they must be the same.
+func checkFarRender(t *testing.T, dir, steps string, size scene.Camera) {
+	t.Helper()
+	model := filepath.Join(dir, "b", "point_cloud", "iteration_"+steps, "point_cloud.ply")
+	if _, info, err := scene.ReadPLY(model); err != nil || info.Meta.Origin == nil {
+		t.Fatalf("the far model records no origin (error %v)", err)
+	}
+	vksplat(t, "render", model, "--cameras", filepath.Join(dir, "far"), "-o", filepath.Join(dir, "c"))
+	vksplat(t, "render", model, "--cameras", filepath.Join(dir, "b", "cameras.json"), "-o", filepath.Join(dir, "d"))
+	photos, err := filepath.Glob(filepath.Join(dir, "c", "*.png"))
+	if err != nil || len(photos) == 0 {
+		t.Fatalf("no pictures (error %v)", err)
+	}
+	for _, p := range photos {
+		psnr, err := agreement(size, p, filepath.Join(dir, "d", filepath.Base(p)))
+		if err != nil || psnr < 60 {
+			t.Errorf("%s: the two renders agree to %.1f dB only (error %v)", filepath.Base(p), psnr, err)
+		}
+	}
+}
+
+// agreement returns the PSNR between two pictures of the given size.
+func agreement(size scene.Camera, a, b string) (float64, error) {
+	size.Path = a
+	first, err := size.Decode()
+	if err != nil {
+		return 0, err
+	}
+	size.Path = b
+	second, err := size.Decode()
+	if err != nil {
+		return 0, err
+	}
+	return scene.PSNR(scene.FloatRGB(first), scene.FloatRGB(second))
+}

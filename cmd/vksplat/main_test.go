@@ -1,0 +1,128 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"vksplat/pipeline"
+	"vksplat/scene"
+)
+
+func TestExitCode(t *testing.T) {
+	tests := []struct {
+		err  error
+		want int
+	}{
+		{nil, exitOK},
+		{errors.New("defect"), exitFailure},
+		{usagef("", "nonsense"), exitUsage},
+		{&scene.Error{Op: "read", Err: errors.New("cut short")}, exitData},
+		{&scene.Error{Op: "write", Err: syscall.ENOSPC, Kind: scene.ErrTryAgain}, exitRetry},
+		{&os.PathError{Op: "write", Err: syscall.EROFS}, exitRetry},
+		{fmt.Errorf("pipeline: step: %w", pipeline.ErrDeviceLost), exitRetry},
+		{pipeline.ErrOutOfMemory, exitRetry},
+		{fmt.Errorf("%w after step 3", errInterrupted), exitInterrupted},
+		{context.Canceled, exitInterrupted},
+	}
+	for _, tt := range tests {
+		if got := exitCode(tt.err); got != tt.want {
+			t.Errorf("%v: exit code %d, want %d", tt.err, got, tt.want)
+		}
+		if got := exitCode(errors.Join(tt.err, nil)); got != tt.want {
+			t.Errorf("%v, joined: exit code %d, want %d", tt.err, got, tt.want)
+		}
+	}
+}
+
+func TestPictureNames(t *testing.T) {
+	var cams []scene.Camera
+	for _, name := range []string{"a.jpg", "sub/b.c.JPG", "x.png", "X.jpg", "../../etc/passwd", "/abs.jpg", "plain", "sub/.jpg"} {
+		cams = append(cams, scene.Camera{Name: name})
+	}
+	want := []string{"a.png", "sub/b.c.png", "x.png.png", "X.jpg.png", "etc/passwd.png", "abs.png", "plain.png", "sub/.jpg.png"}
+	if got := pictureNames(cams); !slices.Equal(got, want) {
+		t.Errorf("got  %q\nwant %q", got, want)
+	}
+}
+
+func TestShiftedCamerasComeBack(t *testing.T) {
+	c := scene.Camera{R: [9]float64{0, 0, 1, 1, 0, 0, 0, 1, 0}, T: [3]float64{1, 2, 3}}
+	away := shifted([]scene.Camera{c}, [3]float64{10, 20, 30})
+	center, was := away[0].Center(), c.Center()
+	for k, by := range []float64{10, 20, 30} {
+		if center[k] != was[k]-by {
+			t.Errorf("axis %d: the camera went from %g to %g, want %g less", k, was[k], center[k], by)
+		}
+	}
+	if back := shifted(away, [3]float64{-10, -20, -30}); back[0].T != c.T {
+		t.Errorf("back at %v, want %v", back[0].T, c.T)
+	}
+}
+
+func TestReadOrigin(t *testing.T) {
+	dir, other := t.TempDir(), [3]float64{1, 2, 3}
+	if got, err := readOrigin(dir, other); err != nil || got != other {
+		t.Errorf("without a file: %v, %v", got, err)
+	}
+	want := [3]float64{500000, -4500000, 0}
+	if err := writeJSON(dir+"/"+originFile, originRecord{Origin: want}); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := readOrigin(dir, other); err != nil || got != want {
+		t.Errorf("got %v, %v", got, err)
+	}
+	if err := os.WriteFile(dir+"/"+originFile, []byte("{"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := readOrigin(dir, other); exitCode(err) != exitData || hint(err) == "" {
+		t.Errorf("of a damaged file: %v, exit code %d, hint %q", err, exitCode(err), hint(err))
+	}
+}
+
+func TestMedian(t *testing.T) {
+	for _, tt := range []struct {
+		x    []float64
+		want float64
+	}{{[]float64{3}, 3}, {[]float64{4, 1}, 2.5}, {[]float64{9, 1, 2}, 2}} {
+		if got := median(tt.x); got != tt.want {
+			t.Errorf("median of %v is %g, want %g", tt.x, got, tt.want)
+		}
+	}
+}
+
+func TestTexts(t *testing.T) {
+	for _, tt := range []struct{ got, want string }{
+		{durationText(41.7), "42s"}, {durationText(185), "3m05s"}, {durationText(7620), "2h07m"},
+		{bytesText(900), "900 B"}, {bytesText(1536), "1.5 KiB"}, {bytesText(512 << 20), "512 MiB"},
+		{rateText(4.2), "4.20 steps/s"}, {rateText(317.4), "317 steps/s"},
+	} {
+		if tt.got != tt.want {
+			t.Errorf("%q, want %q", tt.got, tt.want)
+		}
+	}
+}
+
+// TestProgressLines wants few plain lines where there is no terminal, the last
+// step among them once, and no allocation on steps that print nothing.
+func TestProgressLines(t *testing.T) {
+	var out bytes.Buffer
+	p := newProgress(&out, 1000)
+	for step := 1; step <= 1000; step++ {
+		p.update(pipeline.Progress{Step: step, Loss: 0.25, Splats: 77})
+	}
+	if n := testing.AllocsPerRun(10, func() { p.update(p.last) }); n != 0 {
+		t.Errorf("%g allocations per step", n)
+	}
+	p.finish()
+	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+	if len(lines) != 1 || !strings.HasPrefix(lines[0], "step 1000/1000  loss 0.25000  77 splats  ") || !strings.HasSuffix(lines[0], "ETA 0s") {
+		t.Errorf("printed %q", lines)
+	}
+}

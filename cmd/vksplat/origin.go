@@ -1,0 +1,61 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"vksplat/scene"
+)
+
+// originFile says beside cameras.json what was subtracted from its coordinates.
+const originFile = "origin.json"
+
+// originRecord is the content of originFile: written = capture - origin.
+type originRecord struct {
+	Origin [3]float64 `json:"origin"`
+}
+
+// moved returns copies of the cameras and points of c with the origin subtracted.
+func moved(c *scene.Capture, origin [3]float64) ([]scene.Camera, []scene.Point) {
+	if origin == [3]float64{} {
+		return c.Cameras, c.Points
+	}
+	points := slices.Clone(c.Points)
+	for i := range points {
+		for k := range origin {
+			points[i].Pos[k] -= origin[k]
+		}
+	}
+	return shifted(c.Cameras, origin), points
+}
+
+// shifted returns copies of the cameras with the origin subtracted.
+func shifted(cams []scene.Camera, origin [3]float64) []scene.Camera {
+	out := make([]scene.Camera, len(cams))
+	for i, c := range cams {
+		out[i] = scene.Identity().ToCapture(c, origin)
+	}
+	return out
+}
+
+// readOrigin returns the origin recorded in the folder of a cameras.json, or
+// otherwise where there is no record.
+func readOrigin(dir string, otherwise [3]float64) ([3]float64, error) {
+	path := filepath.Join(dir, originFile)
+	data, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return otherwise, nil
+	}
+	var record originRecord
+	if err == nil {
+		err = json.Unmarshal(data, &record)
+	}
+	if err != nil {
+		return otherwise, &hintedError{err: fmt.Errorf("read %s: %w: %w", path, scene.ErrData, pathless(err)), hint: "train writes this file; remove it if cameras.json needs no origin"}
+	}
+	return record.Origin, nil
+}

@@ -1,0 +1,162 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"vksplat/pipeline"
+	"vksplat/scene"
+)
+
+// renderOptions is everything that render is asked for.
+type renderOptions struct {
+	file, cameras, out string
+	antialiased        bool
+	antialiasedSet     bool // the flag was given: the file's comment does not count
+	load               loadFlags
+	device             pipeline.DeviceOptions
+	config             pipeline.RenderConfig
+}
+
+func (a *app) renderCommand() *cobra.Command {
+	o := &renderOptions{load: loadFlags{model: scene.AnyModel}, config: pipeline.RenderConfig{Near: pipeline.DefaultConfig().Near}}
+	cmd := &cobra.Command{
+		Use:   "render FILE.ply --cameras SCENE|cameras.json -o DIR",
+		Short: "Render a model from the views of photographs",
+		Long: "Render a model from the views of a capture, or of the cameras.json that train\n" +
+			"writes. The pictures are PNGs, named after the photos and of their size.",
+		Example: "  vksplat render out/point_cloud/iteration_30000/point_cloud.ply --cameras out/cameras.json -o frames",
+		Args:    one("FILE.ply"),
+	}
+	fs := cmd.Flags()
+	fs.SortFlags = false
+	fs.StringVar(&o.cameras, "cameras", "", "a capture's folder or a cameras.json: `SCENE|FILE` (required)")
+	fs.StringVarP(&o.out, "output", "o", "", "write to the folder `DIR` (required)")
+	registerLook(fs, &o.config.Background, &o.config.Near)
+	fs.BoolVar(&o.antialiased, "antialiased", false, "compensate opacity for the pixel filter (default: as the file says)")
+	o.load.register(fs)
+	registerDevice(fs, &o.device)
+	cmd.RunE = a.runs(func(args []string) error {
+		o.file, o.antialiasedSet = args[0], fs.Changed("antialiased")
+		return a.render(o)
+	})
+	return cmd
+}
+
+// render draws a model from every camera.
+func (a *app) render(o *renderOptions) (err error) {
+	if o.cameras == "" || o.out == "" {
+		return usagef("as in: vksplat render model.ply --cameras SCENE -o DIR", "--cameras and -o are required")
+	}
+	if err := claimFolder(o.out); err != nil {
+		return err
+	}
+	splats, info, err := a.model(o.file)
+	if err != nil {
+		return err
+	}
+	if o.config.Antialiased = info.Meta.Antialiased; o.antialiasedSet {
+		o.config.Antialiased = o.antialiased
+	}
+	var origin [3]float64
+	if info.Meta.Origin != nil {
+		origin = *info.Meta.Origin
+	}
+	capture, err := a.views(o, origin)
+	if err != nil {
+		return err
+	}
+	capture.Points = nil
+	capture.Normalise()
+	device, err := pipeline.OpenDevice(o.device)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, closeDevice(device)) }()
+	if note := device.Note(); note != "" {
+		a.warn(note)
+	}
+	return a.renderAll(o, device, splats.FromCapture(capture.Frame, origin), capture.Cameras)
+}
+
+// model reads a splat file. What it holds and cannot be drawn is warned of or refused.
+func (a *app) model(file string) (*scene.Splats, scene.PLYInfo, error) {
+	splats, info, err := scene.ReadPLY(file)
+	if err != nil {
+		return nil, info, err
+	}
+	if info.NonFinite > 0 {
+		return nil, info, &hintedError{err: fmt.Errorf("%s: %w: %d of %d splats hold NaN or infinite numbers", file, scene.ErrData, info.NonFinite, splats.N),
+			hint: "the training that made this file diverged, or the file is damaged: make or copy it again"}
+	}
+	if len(info.Ignored) > 0 {
+		a.warn(fmt.Sprintf("%s: these properties mean nothing to a splat: %s", file, strings.Join(info.Ignored, ", ")))
+	}
+	return splats, info, nil
+}
+
+// views reads the cameras, in the capture's own frame. Those of a cameras.json
+// without a recorded origin stand where the model does: origin is the model's.
+func (a *app) views(o *renderOptions, origin [3]float64) (*scene.Capture, error) {
+	if !strings.EqualFold(filepath.Ext(o.cameras), ".json") || isFolder(o.cameras) {
+		capture, err := scene.Load(o.cameras, o.load.options())
+		if err != nil {
+			return nil, err
+		}
+		for _, w := range capture.Warnings {
+			a.warn(w.String())
+		}
+		return capture, nil
+	}
+	cams, info, err := scene.ReadCameras(o.cameras)
+	if err != nil {
+		return nil, err
+	}
+	if info.Centred > 0 {
+		a.warn(fmt.Sprintf("%s: %d cameras have no principal point; the picture's centre is taken", o.cameras, info.Centred))
+	}
+	at, err := readOrigin(filepath.Dir(o.cameras), origin)
+	if err != nil {
+		return nil, err
+	}
+	return &scene.Capture{Cameras: shifted(cams, [3]float64{-at[0], -at[1], -at[2]})}, nil
+}
+
+// renderAll writes one picture per camera. Both are in the training frame.
+func (a *app) renderAll(o *renderOptions, device *pipeline.Device, splats *scene.Splats, cams []scene.Camera) (err error) {
+	ctx, stop := a.interruptible("stopping after this picture")
+	defer stop()
+	renderer, err := pipeline.NewRenderer(device, splats, cams, o.config)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, renderer.Close()) }()
+	files := pictureNames(cams)
+	a.printf("%s, %d splats, %d pictures of %s\n", device.Name(), splats.N, len(cams), resolution(cams))
+	for i, cam := range cams {
+		if ctx.Err() != nil {
+			return errInterrupted
+		}
+		rgb, err := renderer.Render(cam)
+		if err != nil {
+			return err
+		}
+		if err := writePicture(filepath.Join(o.out, files[i]), func(path string) error {
+			return scene.WritePNG(path, rgb, cam.Width, cam.Height)
+		}); err != nil {
+			return err
+		}
+	}
+	a.printf("pictures: %s\n", o.out)
+	return nil
+}
+
+func isFolder(path string) bool {
+	st, err := os.Stat(path)
+	return err == nil && st.IsDir()
+}

@@ -1,0 +1,184 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"image"
+	"image/png"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"vksplat/pipeline"
+	"vksplat/scene"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"vksplat": main})
+}
+
+// passedOn are the variables of the test's environment that scripts see.
+var passedOn = []string{"VKSPLAT_VALIDATE", "VKSPLAT_LOADER", "VK_DRIVER_FILES", "VK_ICD_FILENAMES", "LP_NATIVE_VECTOR_WIDTH", "LD_LIBRARY_PATH"}
+
+// TestScripts runs testdata/script/*.txtar. Each is a story of commands with
+// their outputs, see the commands below and those of package testscript.
+func TestScripts(t *testing.T) {
+	cache := t.TempDir() // of compiled kernels, for all scripts
+	devices, err := pipeline.ListDevices()
+	hasDevice := err == nil && len(devices) > 0
+	shared, err := filepath.Abs("../../../shared/data")
+	if err != nil {
+		t.Fatal(err)
+	}
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/script",
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("XDG_CACHE_HOME", cache)
+			env.Setenv("CAPTURES", shared)
+			for _, name := range passedOn {
+				if v, ok := os.LookupEnv(name); ok {
+					env.Setenv(name, v)
+				}
+			}
+			return nil
+		},
+		Condition: func(cond string) (bool, error) {
+			switch cond {
+			case "device":
+				return hasDevice, nil
+			case "captures":
+				_, err := os.Stat(shared)
+				return err == nil, nil
+			case "namespaces":
+				return exec.Command("unshare", "-rm", "mount", "-t", "tmpfs", "none", os.TempDir()).Run() == nil, nil
+			}
+			return false, fmt.Errorf("unknown condition %q", cond)
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"capture": cmdCapture, "photo": cmdPhoto, "patch": cmdPatch, "cut": cmdCut, "fails": cmdFails, "interrupts": cmdInterrupts,
+		},
+	})
+}
+
+// number parses an argument of a script command.
+func number(ts *testscript.TestScript, s string) int {
+	n, err := strconv.ParseInt(s, 0, 64)
+	ts.Check(err)
+	return int(n)
+}
+
+// cmdCapture is "capture DIR [POINTS]": a procedural capture of 8 photos of 64x48
+// and 300 points.
+func cmdCapture(ts *testscript.TestScript, _ bool, args []string) {
+	o := scene.SynthOptions{Images: 8, Width: 64, Height: 48, Points: 300}
+	if len(args) > 1 {
+		o.Points = number(ts, args[1])
+	}
+	ts.Check(scene.WriteSynth(ts.MkAbs(args[0]), o))
+}
+
+// cmdPhoto is "photo FILE WIDTH HEIGHT": a black PNG of that size.
+func cmdPhoto(ts *testscript.TestScript, _ bool, args []string) {
+	f, err := os.Create(ts.MkAbs(args[0]))
+	ts.Check(err)
+	ts.Check(errors.Join(png.Encode(f, image.NewGray(image.Rect(0, 0, number(ts, args[1]), number(ts, args[2])))), f.Close()))
+}
+
+// cmdPatch is "patch FILE OFFSET BYTE...": writes bytes over those at OFFSET.
+func cmdPatch(ts *testscript.TestScript, _ bool, args []string) {
+	data := make([]byte, 0, len(args)-2)
+	for _, a := range args[2:] {
+		data = append(data, byte(number(ts, a)))
+	}
+	f, err := os.OpenFile(ts.MkAbs(args[0]), os.O_WRONLY, 0)
+	ts.Check(err)
+	_, err = f.WriteAt(data, int64(number(ts, args[1])))
+	ts.Check(errors.Join(err, f.Close()))
+}
+
+// cmdCut is "cut FILE SIZE": keeps the first bytes; with a negative SIZE, all but the last.
+func cmdCut(ts *testscript.TestScript, _ bool, args []string) {
+	path, size := ts.MkAbs(args[0]), int64(number(ts, args[1]))
+	if size < 0 {
+		info, err := os.Stat(path)
+		ts.Check(err)
+		size += info.Size()
+	}
+	ts.Check(os.Truncate(path, size))
+}
+
+// Bounds on what a refusal may cost. Processor time is measured, so that a busy
+// machine does not fail tests.
+const (
+	failSeconds = 1.0
+	failBytes   = 128 << 20
+)
+
+// cmdFails is "fails CODE COMMAND...": the command must end with that exit code,
+// print exactly one error and one hint in whole lines, and cost little.
+func cmdFails(ts *testscript.TestScript, _ bool, args []string) {
+	err := ts.Exec(args[1], args[2:]...)
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) {
+		ts.Fatalf("the command did not fail: %v", err)
+	}
+	if got := exit.ExitCode(); got != number(ts, args[0]) {
+		ts.Fatalf("exit code %d, want %s", got, args[0])
+	}
+	lines := strings.Split(strings.TrimSuffix(ts.ReadFile("stderr"), "\n"), "\n")
+	n := len(lines)
+	if n < 2 || !strings.HasPrefix(lines[n-2], "vksplat: error: ") || !strings.HasPrefix(lines[n-1], "hint: ") {
+		ts.Fatalf("the last two lines are no error with a hint:\n%s", strings.Join(lines, "\n"))
+	}
+	if s := (exit.UserTime() + exit.SystemTime()).Seconds(); s > failSeconds {
+		ts.Fatalf("took %.2f s of processor time", s)
+	}
+	if u, ok := exit.SysUsage().(*syscall.Rusage); ok && u.Maxrss<<10 > failBytes {
+		ts.Fatalf("took %d MiB of memory", u.Maxrss>>10)
+	}
+}
+
+// cmdInterrupts is "interrupts TIMES TEXT COMMAND...": starts the command, sends
+// so many SIGINTs once its output holds TEXT, and wants exit code 130. The output
+// goes to the files stdout.txt and stderr.txt.
+func cmdInterrupts(ts *testscript.TestScript, _ bool, args []string) {
+	cmd := exec.Command(args[2], args[3:]...)
+	cmd.Dir = ts.MkAbs(".")
+	cmd.Env = append(os.Environ(), "XDG_CACHE_HOME="+ts.Getenv("XDG_CACHE_HOME"))
+	stdout, err := os.Create(ts.MkAbs("stdout.txt"))
+	ts.Check(err)
+	defer stdout.Close() // only written to by the command
+	stderr, err := os.Create(ts.MkAbs("stderr.txt"))
+	ts.Check(err)
+	defer stderr.Close() // likewise
+	cmd.Stdout, cmd.Stderr = stdout, stderr
+	ts.Check(cmd.Start())
+	done := make(chan error, 1)
+	go func() { done <- cmd.Wait() }()
+	err = nil
+	for sent := 0; ; {
+		select {
+		case err = <-done:
+			if cmd.ProcessState.ExitCode() != exitInterrupted {
+				ts.Fatalf("ended with %v, want exit code %d\n%s", err, exitInterrupted, ts.ReadFile("stderr.txt"))
+			}
+			return
+		case <-time.After(20 * time.Millisecond):
+		}
+		if sent > 0 || strings.Contains(ts.ReadFile("stdout.txt"), args[1]) {
+			if sent < number(ts, args[0]) {
+				ts.Check(cmd.Process.Signal(os.Interrupt))
+				sent++
+			}
+		}
+	}
+}

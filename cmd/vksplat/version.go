@@ -1,0 +1,57 @@
+package main
+
+import (
+	"runtime"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+)
+
+// version is set by the linker for releases: -ldflags "-X main.version=1.2.3".
+var version = ""
+
+// programVersion returns the version that written files carry. It says nothing
+// of the commit or the build, so that rebuilding does not change a model's bytes.
+func programVersion() string {
+	if version != "" {
+		return version
+	}
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" && info.Main.Version != "(devel)" {
+		return info.Main.Version
+	}
+	return "devel"
+}
+
+// commit returns the commit that the program was built from, "" where the
+// build did not record it.
+func commit() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return ""
+	}
+	var revision, dirty string
+	for _, s := range info.Settings {
+		switch {
+		case s.Key == "vcs.revision":
+			revision = s.Value
+		case s.Key == "vcs.modified" && s.Value == "true":
+			dirty = " with changes"
+		}
+	}
+	if revision == "" {
+		return ""
+	}
+	return ", commit " + revision[:min(12, len(revision))] + dirty
+}
+
+func (a *app) versionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Print the version",
+		Args:  cobra.NoArgs,
+		RunE: a.runs(func([]string) error {
+			a.printf("vksplat %s (%s, %s/%s%s)\n", programVersion(), runtime.Version(), runtime.GOOS, runtime.GOARCH, commit())
+			return nil
+		}),
+	}
+}

@@ -1,0 +1,121 @@
+package check
+
+import (
+	"math"
+
+	"vksplat/pipeline/ref"
+	"vksplat/shaders"
+	"vksplat/shaders/layout"
+	"vksplat/vk"
+)
+
+func adamCases() []Case {
+	return []Case{
+		newCase("project_bwd_adam", "sizes", func(t *trial) error {
+			return each([]int{0, 1, 255, 256, 257, chunkSplats - 1, chunkSplats, chunkSplats + 1, 1000}, func(n int) error {
+				return checkAdam(t, t.backward(n, 0, t.camera(123, 83)), 7, 0)
+			})
+		}),
+		newCase("project_bwd_adam", "cameras, antialiasing, SH degrees", func(t *trial) error {
+			return bwdModes(t, func(degree int, v *ref.View[float32]) error { return checkAdam(t, t.backward(300, degree, v), 30, 0) })
+		}),
+		newCase("project_bwd_adam", "first step and a late one", func(t *trial) error {
+			return each([]int{1, 2, 30000}, func(step int) error { return checkAdam(t, t.backward(300, 1, t.camera(123, 83)), step, 0) })
+		}),
+		newCase("project_bwd_adam", "a failed unit changes nothing", func(t *trial) error {
+			return checkAdam(t, t.backward(400, 1, t.camera(123, 83)), 7, layout.FailedSplats)
+		}),
+	}
+}
+
+// rates are the learning rates of the checks: large, so that a step shows in float32.
+var rates = ref.Rates{Means: 0.01, Quats: 0.02, LogScales: 0.03, LogitOpacities: 0.04, SH0: 0.05, SHN: 0.06}
+
+// trained returns a model with moments and statistics as after some steps. Rows above the view's SH degree have never been trained.
+func (t *trial) trained(b *backward) *ref.Model[float32] {
+	m := ref.NewModel(b.p.Clone())
+	for i := range m.N {
+		for r := range paramRows(b.v.SHDegree) {
+			// Second moments of at least 0.5 make the step a smooth function of the gradient.
+			*paramAt(&m.M, r, i), *paramAt(&m.V, r, i) = float32(t.NormFloat64()), float32(0.5+t.Float64())
+		}
+		m.Grad2D[i], m.Count[i] = t.Float32(), float32(t.IntN(50))
+	}
+	return m
+}
+
+// checkAdam takes one step with gradients of very different sizes, as the chain rule gives them.
+func checkAdam(t *trial, b *backward, step int, failed uint32) error {
+	l := t.list()
+	start := t.trained(b)
+	m := l.upload(start, chunkSplats, max(1, blocksOf(b.p.N, chunkSplats)))
+	p := paramsOf(b.v)
+	p.LrMeans, p.LrQuats, p.LrLogScales = float32(rates.Means), float32(rates.Quats), float32(rates.LogScales)
+	p.LrLogitOpacity, p.LrSh0, p.LrShn = float32(rates.LogitOpacities), float32(rates.SH0), float32(rates.SHN)
+	p.InvBias1 = float32(1 / (1 - math.Pow(layout.AdamBeta1, float64(step))))
+	p.InvSqrtBias2 = float32(1 / math.Sqrt(1-math.Pow(layout.AdamBeta2, float64(step))))
+	params, counters := input(l, "params", []layout.StepParams{p}), input(l, "counters", b.counters(failed))
+	keys, grad := input(l, "depth_keys", b.proj.DepthKeys), input(l, "v_projected", gradientsOf(b.grad))
+	for i, chunk := range m.chunks {
+		l.r.Dispatch(&shaders.ProjectBwdAdam{
+			Params: params, Counters: counters, DepthKeys: keys, VProjected: grad, Chunk: chunk.Slice,
+			Push: shaders.ProjectBwdAdamPush{FirstId: uint32(i * chunkSplats), ChunkSplats: chunkSplats, NParams: uint32(m.params)},
+		}, vk.Items(chunkSplats, 256))
+	}
+	if err := l.run(); err != nil {
+		return err
+	}
+	if failed != 0 {
+		return m.untouched()
+	}
+	want := model64(start)
+	ref.AdamModel(want, b.want(), rates, ref.DefaultAdam, step)
+	ref.Statistics(want, ref.ConvertView[float64](b.v), b.proj, b.grad64())
+	return first(compareStep(m.download(b.p.N, b.p.Degree), want), m.restUntouched(b.p.N))
+}
+
+func model64(m *ref.Model[float32]) *ref.Model[float64] {
+	return &ref.Model[float64]{
+		Params: *ref.ConvertParams[float64](&m.Params), M: *ref.ConvertParams[float64](&m.M), V: *ref.ConvertParams[float64](&m.V),
+		Grad2D: ref.ConvertSlice[float64](m.Grad2D), Count: ref.ConvertSlice[float64](m.Count),
+	}
+}
+
+// compareStep allows what compareParams allows of the gradients: a hundredth of the largest of a splat's tensor, of which a tenth goes to the first moments
+// and, squared, a thousandth to the second.
+func compareStep(got *ref.Model[float32], want *ref.Model[float64]) error {
+	for k, w := range want.M.Tensors() {
+		largest := func(i int) float64 {
+			x := 1.0
+			for _, m := range w.Data[i/w.Width*w.Width : (i/w.Width+1)*w.Width] {
+				x = max(x, math.Abs(m))
+			}
+			return x
+		}
+		x, m, v := got.Tensors()[k], got.M.Tensors()[k], got.V.Tensors()[k]
+		wantX, wantV := want.Tensors()[k].Data, want.V.Tensors()[k].Data
+		err := first(
+			closeScaled("chunk.first moments of "+w.Name, m.Data, w.Data, func(i int) float64 { return 1e-3 * largest(i) }),
+			closeScaled("chunk.second moments of "+w.Name, v.Data, wantV, func(i int) float64 { return 2e-3*math.Abs(wantV[i]) + 1e-3*largest(i)*largest(i) }),
+			closeScaled("chunk."+w.Name, x.Data, wantX, func(i int) float64 { return 2e-6*math.Abs(wantX[i]) + 2e-4*largest(i)/math.Sqrt(wantV[i]+0.5) }),
+			normWithin("chunk.first moments of "+w.Name, m.Data, w.Data, 1e-4), normWithin("chunk.second moments of "+w.Name, v.Data, wantV, 1e-3),
+		)
+		if err != nil {
+			return err
+		}
+	}
+	return first(closeTo("chunk.grad2d", got.Grad2D, want.Grad2D, 1e-6, 1e-5), closeTo("chunk.count", got.Count, want.Count, 0, 0))
+}
+
+// restUntouched requires that places that hold no splat are as they were.
+func (d *model) restUntouched(n int) error {
+	for c, chunk := range d.chunks {
+		live := min(max(n-c*d.size, 0), d.size)
+		for row := 0; row < len(chunk.got); row += d.size {
+			if err := sameBytes("chunk", chunk.got[row+live:row+d.size], chunk.start[row+live:row+d.size]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,169 @@
+package check
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"vksplat/pipeline/ref"
+	"vksplat/shaders"
+	"vksplat/vk"
+)
+
+// testDevice opens the device that VKSPLAT_DEVICE names, or the best one. The test fails if the validation layer complains.
+func testDevice(t *testing.T) *vk.Device {
+	t.Helper()
+	in, err := vk.Open(vk.InstanceOptions{})
+	if err != nil {
+		t.Fatal(err, vk.Hint(err))
+	}
+	t.Cleanup(func() {
+		for _, m := range in.Messages() {
+			t.Error("validation:", m)
+		}
+		if err := in.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	choice := os.Getenv("VKSPLAT_DEVICE")
+	if choice == "" {
+		choice = "auto"
+	}
+	info, _, err := in.Select(choice)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := in.NewDevice(info, vk.DeviceOptions{Budget: info.DefaultBudget()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if n := d.Stats().InUse; n != 0 {
+			t.Errorf("%d bytes of device memory are still in use", n)
+		}
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return d
+}
+
+// TestKernels runs every case.
+func TestKernels(t *testing.T) { runAll(t, testDevice(t)) }
+
+// TestKernelsSmallBindings runs every case that can be on a device that binds 1 MiB at once.
+func TestKernelsSmallBindings(t *testing.T) {
+	limits := filepath.Join(t.TempDir(), "limits.json")
+	if err := os.WriteFile(limits, []byte(`{"maxStorageBufferRange": 1048576}`), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("VKSPLAT_LIMITS", limits)
+	d := testDevice(t)
+	if got := d.Info().Limits.MaxStorageBufferRange; got != 1<<20 {
+		t.Fatalf("storage range of %d bytes", got)
+	}
+	runAll(t, d)
+}
+
+func runAll(t *testing.T, d *vk.Device) {
+	for _, c := range Cases() {
+		t.Run(c.Kernel+"/"+c.Name, func(t *testing.T) {
+			if !c.Fits(d) {
+				t.Skipf("binds %d bytes, the device %d", c.Bytes, d.Info().Limits.MaxStorageBufferRange)
+			}
+			if err := c.Run(d); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// TestComplete requires cases for every kernel, with names that occur once.
+func TestComplete(t *testing.T) {
+	var kernels []string
+	seen := map[string]bool{}
+	for _, c := range Cases() {
+		kernels = append(kernels, c.Kernel)
+		if name := c.Kernel + "/" + c.Name; seen[name] {
+			t.Errorf("two cases are called %s", name)
+		} else {
+			seen[name] = true
+		}
+	}
+	for _, k := range shaders.All {
+		if !slices.Contains(kernels, k.Name) {
+			t.Errorf("kernel %s has no case", k.Name)
+		}
+	}
+	for _, k := range kernels {
+		if !slices.ContainsFunc(shaders.All, func(x *vk.Kernel) bool { return x.Name == k }) {
+			t.Errorf("there is no kernel %s", k)
+		}
+	}
+}
+
+func TestDoctor(t *testing.T) {
+	var out bytes.Buffer
+	err := Doctor(&out, os.Getenv("VKSPLAT_DEVICE"))
+	t.Log("\n" + out.String())
+	if err != nil {
+		t.Error(err)
+	}
+	for _, k := range shaders.All {
+		if !regexp.MustCompile(`(?m)^  pass ` + k.Name + ` `).Match(out.Bytes()) {
+			t.Errorf("no pass for %s", k.Name)
+		}
+	}
+	if !strings.Contains(out.String(), "maxStorageBufferRange") || !strings.Contains(out.String(), "scalarBlockLayout") {
+		t.Error("limits or features are not in the report")
+	}
+}
+
+func TestDoctorWithoutDevice(t *testing.T) {
+	t.Run("no such device", func(t *testing.T) {
+		if err := Doctor(&bytes.Buffer{}, "99"); err == nil {
+			t.Error("no error")
+		}
+	})
+	t.Run("no loader", func(t *testing.T) {
+		t.Setenv("VKSPLAT_LOADER", filepath.Join(t.TempDir(), "none.so"))
+		if err := Doctor(&bytes.Buffer{}, "auto"); !errors.Is(err, vk.ErrNoLoader) {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+// TestComparisons makes sure that comparisons fail when they should.
+func TestComparisons(t *testing.T) {
+	nan := bad[0]
+	for name, err := range map[string]error{
+		"other integer": equal("x", []uint32{1, 2}, []uint32{1, 3}),
+		"fewer":         equal("x", []uint32{1}, []uint32{1, 3}),
+		"off":           closeTo("x", []float32{1}, []float64{1.1}, 0.05, 0.01),
+		"NaN got":       closeTo("x", []float32{nan}, []float64{1}, 1, 1),
+		"NaN norm":      normWithin("x", []float32{nan, 1}, []float64{1, 1}, 1),
+		"norm":          normWithin("x", []float32{1, 1}, []float64{1, 1.1}, 0.01),
+		"infinite":      finite("x", []float32{1, bad[1]}),
+		"signed zero":   sameBytes("x", []float32{0}, []float32{bad[9]}),
+		"image":         compareImage([][4]float32{{1}, {nan}, {nan}}, &ref.Image[float64]{Width: 3, Height: 1, Render: [][4]float64{{1}, {1}, {1}}}),
+	} {
+		if err == nil {
+			t.Errorf("%s: no error", name)
+		} else if !strings.Contains(err.Error(), "binding ") {
+			t.Errorf("%s: the error names no binding: %v", name, err)
+		}
+	}
+	for name, err := range map[string]error{
+		"equal": equal("x", []uint32{1}, []uint32{1}), "within": closeTo("x", []float32{1}, []float64{1.04}, 0.05, 0),
+		"both NaN": closeTo("x", []float32{nan}, []float32{nan}, 0, 0), "same": sameBytes("x", []float32{nan}, []float32{nan}),
+	} {
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

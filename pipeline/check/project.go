@@ -1,0 +1,206 @@
+package check
+
+import (
+	"fmt"
+	"math"
+
+	"vksplat/pipeline/ref"
+	"vksplat/shaders"
+	"vksplat/shaders/layout"
+	"vksplat/vk"
+)
+
+// chunkSplats is the size of chunks in cases: no multiple of a workgroup, and small enough that a few hundred splats fill several.
+const chunkSplats = 300
+
+func projectCases() []Case {
+	modes := func(fisheye, antialiased bool) func(t *trial) error {
+		return func(t *trial) error {
+			return each([]int{0, 1, 2, 3}, func(degree int) error {
+				v := t.camera(123, 83)
+				v.Fisheye, v.Antialiased, v.SHDegree = fisheye, antialiased, degree
+				return checkProject(t, t.splats(400, 3), v)
+			})
+		}
+	}
+	return []Case{
+		newCase("project", "sizes", func(t *trial) error {
+			return each([]int{0, 1, 255, 256, 257, chunkSplats - 1, chunkSplats, chunkSplats + 1, 1000}, func(n int) error {
+				return checkProject(t, t.splats(n, 0), t.camera(123, 83))
+			})
+		}),
+		newCase("project", "pinhole", modes(false, false)), newCase("project", "pinhole antialiased", modes(false, true)),
+		newCase("project", "fisheye", modes(true, false)), newCase("project", "fisheye antialiased", modes(true, true)),
+		newCase("project", "views of one pixel and of one tile", func(t *trial) error {
+			return each([][2]int{{1, 1}, {16, 16}, {17, 1}}, func(s [2]int) error { return checkProject(t, t.splats(300, 1), t.camera(s[0], s[1])) })
+		}),
+		newCase("project", "near plane, behind, on the axis", checkProjectPlaces),
+		newCase("project", "poison", checkProjectPoison),
+		newCase("project", "a failed unit sees nothing", checkProjectFailed),
+	}
+}
+
+// projectOut is what project writes.
+type projectOut struct {
+	projected []layout.Projected
+	extents   [][3]float32
+	keys      []uint32
+}
+
+// runProject projects p in chunks, with active splats in the counters.
+func runProject(t *trial, p *ref.Params[float32], v *ref.View[float32], active int) (*projectOut, error) {
+	l := t.list()
+	n := max(1, blocksOf(p.N, chunkSplats)) * chunkSplats
+	projected, extents, keys := output[layout.Projected](l, "projected", n), output[[3]float32](l, "extents", n), output[uint32](l, "depth_keys", n)
+	params := input(l, "params", []layout.StepParams{paramsOf(v)})
+	counters := input(l, "counters", junkCounters(map[int]uint32{layout.NActive: uint32(active)}))
+	m := l.upload(ref.NewModel(p), chunkSplats, n/chunkSplats)
+	for i, chunk := range m.chunks {
+		l.r.Dispatch(&shaders.Project{
+			Params: params, Counters: counters, Chunk: chunk.Slice, Projected: projected.Slice, Extents: extents.Slice, DepthKeys: keys.Slice,
+			Push: shaders.ProjectPush{FirstId: uint32(i * chunkSplats), ChunkSplats: chunkSplats},
+		}, vk.Items(chunkSplats, 256))
+	}
+	if err := l.run(); err != nil {
+		return nil, err
+	}
+	a, errA := projected.written(active)
+	b, errB := extents.written(active)
+	c, errC := keys.written(active)
+	return &projectOut{a, b, c}, first(errA, errB, errC, m.untouched())
+}
+
+func checkProject(t *trial, p *ref.Params[float32], v *ref.View[float32]) error {
+	out, err := runProject(t, p, v, p.N)
+	if err != nil {
+		return err
+	}
+	return compareProjection(out, p, v)
+}
+
+// compareProjection judges by the reference in float64.
+func compareProjection(out *projectOut, p *ref.Params[float32], v *ref.View[float32]) error {
+	want := ref.Project(ref.ConvertParams[float64](p), ref.ConvertView[float64](v))
+	for i := range p.N {
+		if (out.keys[i] != layout.Culled) != want.Visible(i) {
+			if onThreshold(p, v, i) {
+				continue
+			}
+			return fmt.Errorf("binding depth_keys: [%d]: got %#x, want %#x: one is culled, the other is not", i, out.keys[i], want.DepthKeys[i])
+		}
+		if !want.Visible(i) {
+			continue
+		}
+		if err := compareSplat(out, want, i); err != nil {
+			return fmt.Errorf("splat %d: %w", i, err)
+		}
+	}
+	return nil
+}
+
+// compareSplat compares one visible splat. The tolerances are float32's rounding, magnified by the projection's own steps: a point of size 10 at depth 1
+// loses 2^-20 of its depth, sums of squares of a few of these reach the covariance, and its inverse.
+func compareSplat(out *projectOut, want *ref.Projection[float64], i int) error {
+	got, w := out.projected[i], want.Splats[i]
+	e := want.Extents[i]
+	cross := 1e-4 * math.Sqrt(w.Conic[0]*w.Conic[2]) // the mixed term cancels
+	return first(
+		closeTo("depth_keys", []float32{math.Float32frombits(out.keys[i])}, []float64{float64(math.Float32frombits(want.DepthKeys[i]))}, 2e-6, 2e-6),
+		closeTo("projected.mean2d", got.Mean2d[:], w.Mean2D[:], 1e-3, 1e-5),
+		closeTo("projected.conic", got.Conic[:], w.Conic[:], cross, 1e-4),
+		closeTo("projected.opacity", []float32{got.Opacity}, []float64{w.Opacity}, 1e-6, 1e-4),
+		closeTo("projected.color", got.Color[:], w.Color[:], 2e-5, 1e-5),
+		closeTo("extents", out.extents[i][:], e[:], 2e-3, 1e-3),
+	)
+}
+
+// onThreshold reports whether splat i is so near to a culling threshold that rounding decides.
+func onThreshold(p *ref.Params[float32], v *ref.View[float32], i int) bool {
+	one := func(change func(*ref.Params[float64], *ref.View[float64])) bool {
+		q := ref.NewParams[float64](1, p.Degree)
+		for r := range paramRows(p.Degree) {
+			*paramAt(q, r, 0) = float64(*paramAt(p, r, i))
+		}
+		w := ref.ConvertView[float64](v)
+		change(q, w)
+		return ref.Project(q, w).Visible(0)
+	}
+	seen := one(func(*ref.Params[float64], *ref.View[float64]) {})
+	for _, s := range []float64{-1, 1} {
+		if seen != one(func(q *ref.Params[float64], _ *ref.View[float64]) { q.LogitOpacities[0] += s * 1e-3 }) ||
+			seen != one(func(_ *ref.Params[float64], w *ref.View[float64]) { w.Near *= 1 + s*1e-4 }) ||
+			seen != one(func(_ *ref.Params[float64], w *ref.View[float64]) { w.Cx += s * 0.02 }) ||
+			seen != one(func(_ *ref.Params[float64], w *ref.View[float64]) { w.Cy += s * 0.02 }) {
+			return true
+		}
+	}
+	return false
+}
+
+// checkProjectPlaces puts splats where projections are delicate.
+func checkProjectPlaces(t *trial) error {
+	return each([]bool{false, true}, func(fisheye bool) error {
+		v := t.camera(64, 48)
+		v.R, v.T, v.Fisheye = [9]float32{1, 0, 0, 0, 1, 0, 0, 0, 1}, [3]float32{}, fisheye
+		var places [][3]float32
+		for _, z := range []float32{-5, -0.01, 0, 0.005, 0.01, 0.010001, 0.02, 1, 50, 1e4} {
+			for _, x := range []float32{0, 1e-6, 0.01, 0.3, 1, 3} {
+				places = append(places, [3]float32{x * z, -x * z, z}, [3]float32{x, 0, z})
+			}
+		}
+		p := t.splats(len(places), 0)
+		for i, place := range places {
+			copy(p.Means[3*i:], place[:])
+			for k := range 3 {
+				p.LogScales[3*i+k] = float32(math.Log(0.02*math.Abs(float64(place[2])) + 1e-4))
+			}
+		}
+		return checkProject(t, p, v)
+	})
+}
+
+// checkProjectPoison puts each bad number into each parameter row: what is not a number is culled, and nothing visible is infinite or NaN.
+func checkProjectPoison(t *trial) error {
+	const degree = 1
+	rows := paramRows(degree)
+	p := t.splats(rows*len(bad), degree)
+	for i := range p.N {
+		p.LogitOpacities[i] = 2
+		copy(p.Means[3*i:3*i+3], []float32{0, 0, 0})
+		*paramAt(p, i/len(bad), i) = bad[i%len(bad)]
+	}
+	return each([]int{0, 1, 2, 3}, func(mode int) error {
+		v := t.camera(123, 83)
+		v.Fisheye, v.Antialiased, v.SHDegree = mode&1 != 0, mode&2 != 0, 1
+		out, err := runProject(t, p, v, p.N)
+		if err != nil {
+			return err
+		}
+		for i := range p.N {
+			if err := checkPoisoned(out, i, i/len(bad), bad[i%len(bad)]); err != nil {
+				return fmt.Errorf("splat %d with %g in parameter row %d: %w", i, bad[i%len(bad)], i/len(bad), err)
+			}
+		}
+		return nil
+	})
+}
+
+// checkPoisoned judges splat i, whose parameter row is x.
+func checkPoisoned(out *projectOut, i, row int, x float32) error {
+	// An infinite opacity is 1, an infinitely small axis is flat; every other infinity is nowhere.
+	legal := row == layout.RowLogitOpacity && x > 0 || row >= layout.RowLogScales && row < layout.RowLogitOpacity && x < 0
+	visible := out.keys[i] != layout.Culled
+	if visible && (isNaN(x) || isInf(x) && !legal) {
+		return fmt.Errorf("binding depth_keys: got %#x, want %#x: it is not culled; projected %+v", out.keys[i], uint32(layout.Culled), out.projected[i])
+	}
+	if !visible {
+		return nil
+	}
+	return first(finite("projected", floatsOf(out.projected[i:i+1])), finite("extents", out.extents[i][:]))
+}
+
+func checkProjectFailed(t *trial) error {
+	// begin sets N_ACTIVE to 0 after a failure; then nothing may be written.
+	_, err := runProject(t, t.splats(500, 0), t.camera(64, 48), 0)
+	return err
+}

@@ -1,0 +1,241 @@
+package check
+
+import (
+	"fmt"
+	"math"
+
+	"vksplat/pipeline/ref"
+	"vksplat/shaders"
+	"vksplat/shaders/layout"
+	"vksplat/vk"
+)
+
+func rasterizeCases() []Case {
+	image := func(width, height, n int, keep bool) func(t *trial) error {
+		return func(t *trial) error {
+			return checkImage(t, t.ellipses(n, width, height), t.camera(width, height), keep)
+		}
+	}
+	return []Case{
+		newCase("rasterize", "no splats", func(t *trial) error {
+			return first(image(40, 30, 0, true)(t), image(1, 1, 0, true)(t), image(16, 16, 0, false)(t))
+		}),
+		newCase("rasterize", "sizes of views", func(t *trial) error {
+			return each([][2]int{{1, 1}, {15, 15}, {16, 16}, {17, 16}, {16, 17}, {37, 90}}, func(s [2]int) error { return image(s[0], s[1], 60, true)(t) })
+		}),
+		newCase("rasterize", "nothing kept", image(70, 50, 100, false)),
+		newCase("rasterize", "numbers of splats around a bucket", func(t *trial) error {
+			return each([]int{1, 2, 255, 256, 257, 511, 512, 513}, func(n int) error { return checkImage(t, t.crowd(n, 16, 16, 0.03), t.camera(16, 16), true) })
+		}),
+		newCase("rasterize", "several buckets in several tiles", func(t *trial) error { return checkImage(t, t.crowd(900, 50, 40, 0.03), t.camera(50, 40), true) }),
+		newCase("rasterize", "opaque: pixels stop early", func(t *trial) error { return checkImage(t, t.crowd(700, 40, 24, 0.9), t.camera(40, 24), true) }),
+		newCase("rasterize", "all splats on one tile", func(t *trial) error {
+			p := &ref.Projection[float32]{}
+			for range 600 {
+				t.addEllipse(p, [2]float64{50 + 12*t.Float64(), 34 + 12*t.Float64()}, 1.5, 1, 0.1)
+			}
+			return checkImage(t, p, t.camera(100, 60), true)
+		}),
+		newCase("rasterize", "bands give the same bytes", checkRasterBands),
+		newCase("rasterize", "poison", checkRasterPoison),
+	}
+}
+
+// crowd returns n splats of about the given opacity that cover most of the image.
+func (t *trial) crowd(n, width, height int, opacity float64) *ref.Projection[float32] {
+	p := &ref.Projection[float32]{}
+	for range n {
+		mean := [2]float64{t.Float64() * float64(width), t.Float64() * float64(height)}
+		t.addEllipse(p, mean, (0.3+t.Float64())*float64(width), (0.1+t.Float64())*float64(height), opacity*(0.5+0.5*t.Float64()))
+	}
+	return p
+}
+
+// raster is what rasterize writes for one band; render and last_ids are of the whole image.
+type raster struct {
+	render  *buffer[[4]float32]
+	last    *buffer[uint32]
+	states  *buffer[[4]float32]
+	buckets *buffer[uint32]
+	in      shaders.Rasterize // the inputs
+	lists   *ref.Lists
+}
+
+// rasterize records one band. onto is an earlier band's result or nil.
+func (l *list) rasterize(p *ref.Projection[float32], v *ref.View[float32], band, bands int, keep bool, onto *raster) *raster {
+	g := v.Grid().Band(band, bands)
+	out := &raster{lists: ref.NewLists(p, g)}
+	n := len(out.lists.TileIDs)
+	if onto != nil {
+		out.render, out.last = onto.render, onto.last
+	} else {
+		out.render, out.last = output[[4]float32](l, "render", v.Width*v.Height), output[uint32](l, "last_ids", v.Width*v.Height)
+	}
+	out.states = output[[4]float32](l, "states", n/layout.BucketSize*layout.TilePixels)
+	out.buckets = output[uint32](l, "tile_from_bucket", n/layout.BucketSize+g.Tiles())
+	out.in = shaders.Rasterize{
+		Params: input(l, "params", []layout.StepParams{paramsOf(v)}), TileOffsets: input(l, "tile_offsets", out.lists.TileOffsets),
+		SlotFromIsect: input(l, "slot_from_isect", out.lists.SlotFromIsect), SplatFromSlot: input(l, "splat_from_slot", out.lists.SplatFromSlot),
+		Projected: input(l, "projected", projectedOf(p.Splats)),
+		Render:    out.render.Slice, LastIds: out.last.Slice, States: out.states.Slice, TileFromBucket: out.buckets.Slice,
+		Push: shaders.RasterizePush{Band: uint32(band), NBands: uint32(bands)}, Spec: shaders.RasterizeSpec{KeepStates: keep},
+	}
+	l.r.Dispatch(&out.in, vk.Groups(g.Tiles()+3))
+	return out
+}
+
+// checkImage rasterizes in one band and judges the picture and what is kept for the backward pass.
+func checkImage(t *trial, p *ref.Projection[float32], v *ref.View[float32], keep bool) error {
+	l := t.list()
+	out := l.rasterize(p, v, 0, 1, keep, nil)
+	if err := l.run(); err != nil {
+		return err
+	}
+	want := image64(p, v, out.lists)
+	if err := compareImage(out.render.got, want); err != nil {
+		return err
+	}
+	if !keep {
+		_, err1 := out.last.written(0)
+		_, err2 := out.states.written(0)
+		_, err3 := out.buckets.written(0)
+		return first(err1, err2, err3)
+	}
+	return first(compareLast(out.last.got, want.LastIDs), compareBuckets(out), compareStates(out, p, v, want))
+}
+
+func image64(p *ref.Projection[float32], v *ref.View[float32], lists *ref.Lists) *ref.Image[float64] {
+	img := ref.NewImage[float64](v.Width, v.Height)
+	ref.Rasterize(img, projection64(p).Splats, lists, ref.ConvertView[float64](v), v.Grid())
+	return img
+}
+
+// outliers is how many of n pixels may differ by a splat whose alpha rounding puts on the other side of 1/255.
+func outliers(n int) int { return 1 + n/1000 }
+
+// compareImage allows rounding, and a few pixels where a splat of alpha 1/255 is drawn by one and skipped by the other.
+func compareImage(got [][4]float32, want *ref.Image[float64]) error {
+	var flat []float64
+	for _, c := range want.Render {
+		flat = append(flat, c[:]...)
+	}
+	r := ref.PixelCompare(floatsOf(got), flat, 4, 1e-4)
+	if r.Outliers > outliers(len(got)) || r.Worst > 0.01 || r.RelNorm > 1e-5 {
+		for i, c := range want.Render {
+			if err := closeTo("render", got[i][:], c[:], 1e-4, 0); err != nil {
+				return fmt.Errorf("%w; pixel %d, %d of %dx%d; %v", err, i%want.Width, i/want.Width, want.Width, want.Height, r)
+			}
+		}
+		return fmt.Errorf("binding render: %v", r)
+	}
+	return nil
+}
+
+func compareLast(got, want []uint32) error {
+	differ := 0
+	for i := range want {
+		if got[i] != want[i] {
+			differ++
+		}
+	}
+	if differ > outliers(len(want)) {
+		return equal("last_ids", got, want)
+	}
+	return nil
+}
+
+// compareBuckets requires every bucket's tile, and room for those that a tile does not have.
+func compareBuckets(out *raster) error {
+	want := make([]uint32, len(out.buckets.got))
+	offsets := out.lists.TileOffsets
+	for tile := range len(offsets) - 1 {
+		from, to := int(offsets[tile])/layout.BucketSize+tile, int(offsets[tile+1])/layout.BucketSize+tile
+		for b := from; b <= to; b++ {
+			want[b] = uint32(tile)
+		}
+	}
+	return equal("tile_from_bucket", out.buckets.got, want)
+}
+
+// compareStates requires, before each bucket but a tile's first, what the splats in front of it make of the pixels that go on.
+func compareStates(out *raster, p *ref.Projection[float32], v *ref.View[float32], img *ref.Image[float64]) error {
+	g, off, black := v.Grid(), 0, *v
+	black.Background = [3]float32{}
+	most := 0
+	for tile := range g.Tiles() {
+		most = max(most, int(out.lists.TileOffsets[tile+1]-out.lists.TileOffsets[tile]))
+	}
+	for b := 1; b*layout.BucketSize < most; b++ {
+		want := image64(p, &black, firstOfTiles(out.lists, b*layout.BucketSize))
+		for at := range img.Render {
+			x, y := at%v.Width, at/v.Width
+			tile, lane := y/16*g.Cols+x/16, y%16*16+x%16
+			if int(img.LastIDs[at]) <= b*layout.BucketSize || out.last.got[at] != img.LastIDs[at] {
+				continue
+			}
+			state := int(out.lists.TileOffsets[tile])/layout.BucketSize + b - 1
+			got := out.states.got[state*layout.TilePixels+lane]
+			if err := closeTo("states", got[:], want.Render[at][:], 1e-5, 1e-5); err != nil {
+				if off++; off > outliers(len(img.Render)) {
+					return fmt.Errorf("%w; state %d of pixel %d, %d", err, state, x, y)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// firstOfTiles returns lists with at most n isects a tile.
+func firstOfTiles(l *ref.Lists, n int) *ref.Lists {
+	out := &ref.Lists{SplatFromRank: l.SplatFromRank, FirstIsect: l.FirstIsect, TileIDs: l.TileIDs, SplatFromSlot: l.SplatFromSlot, TileOffsets: []uint32{0}}
+	for tile := range len(l.TileOffsets) - 1 {
+		list := l.SlotFromIsect[l.TileOffsets[tile]:l.TileOffsets[tile+1]]
+		out.SlotFromIsect = append(out.SlotFromIsect, list[:min(n, len(list))]...)
+		out.TileOffsets = append(out.TileOffsets, uint32(len(out.SlotFromIsect)))
+	}
+	return out
+}
+
+func checkRasterBands(t *trial) error {
+	p, v := t.crowd(300, 70, 90, 0.1), t.camera(70, 90)
+	l := t.list()
+	whole := l.rasterize(p, v, 0, 1, true, nil)
+	if err := l.run(); err != nil {
+		return err
+	}
+	return each([]int{2, 3, 6, 9}, func(bands int) error {
+		l := t.list()
+		var out *raster
+		for band := range bands {
+			out = l.rasterize(p, v, band, bands, true, out)
+		}
+		if err := l.run(); err != nil {
+			return err
+		}
+		return first(sameBytes("render", out.render.got, whole.render.got), equal("last_ids", out.last.got, whole.last.got))
+	})
+}
+
+// checkRasterPoison mixes splats with bad numbers, which project would have culled, and splats on thresholds among good ones.
+func checkRasterPoison(t *trial) error {
+	p := t.crowd(20, 40, 30, 0.3)
+	thresholds := []float32{ref.AlphaThreshold, math.Nextafter32(ref.AlphaThreshold, 0), math.Nextafter32(ref.AlphaThreshold, 1), ref.MaxAlpha, 1}
+	for _, x := range append(thresholds, bad...) {
+		for k := range 6 {
+			t.addEllipse(p, [2]float64{20.5, 15.5}, 20, 10, 0.5)
+			s := &p.Splats[len(p.Splats)-1]
+			*[]*float32{&s.Opacity, &s.Mean2D[0], &s.Mean2D[1], &s.Conic[0], &s.Conic[1], &s.Conic[2]}[k] = x
+		}
+	}
+	v := t.camera(40, 30)
+	l := t.list()
+	out := l.rasterize(p, v, 0, 1, true, nil)
+	if err := l.run(); err != nil {
+		return err
+	}
+	if err := finite("render", floatsOf(out.render.got)); err != nil {
+		return err
+	}
+	want := image64(p, v, out.lists)
+	return first(compareImage(out.render.got, want), compareLast(out.last.got, want.LastIDs))
+}

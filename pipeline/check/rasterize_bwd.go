@@ -1,0 +1,124 @@
+package check
+
+import (
+	"fmt"
+	"math"
+
+	"vksplat/pipeline/ref"
+	"vksplat/shaders"
+	"vksplat/shaders/layout"
+	"vksplat/vk"
+)
+
+func rasterizeBwdCases() []Case {
+	image := func(width, height int, p func(t *trial) *ref.Projection[float32]) func(t *trial) error {
+		return func(t *trial) error { return checkRasterBwd(t, p(t), t.camera(width, height)) }
+	}
+	crowd := func(n, width, height int, opacity float64) func(t *trial) error {
+		return image(width, height, func(t *trial) *ref.Projection[float32] { return t.crowd(n, width, height, opacity) })
+	}
+	return []Case{
+		newCase("rasterize_bwd", "no splats", crowd(0, 40, 30, 1)),
+		newCase("rasterize_bwd", "sizes of views", func(t *trial) error {
+			return each([][2]int{{1, 1}, {15, 15}, {16, 16}, {17, 16}, {16, 17}, {37, 50}}, func(s [2]int) error { return crowd(40, s[0], s[1], 0.3)(t) })
+		}),
+		newCase("rasterize_bwd", "numbers of splats around a bucket", func(t *trial) error {
+			return each([]int{1, 2, 31, 33, 255, 256, 257, 513}, func(n int) error { return crowd(n, 16, 16, 0.03)(t) })
+		}),
+		newCase("rasterize_bwd", "several buckets in several tiles", crowd(600, 40, 30, 0.03)),
+		newCase("rasterize_bwd", "opaque: pixels stop early", crowd(600, 40, 24, 0.9)),
+		newCase("rasterize_bwd", "above the ceiling of alpha", crowd(12, 40, 24, 1.6)),
+		newCase("rasterize_bwd", "all shapes", image(100, 60, func(t *trial) *ref.Projection[float32] { return t.ellipses(150, 100, 60) })),
+		newCase("rasterize_bwd", "subgroup sizes give the same bytes", checkSubgroups),
+	}
+}
+
+// rasterizeBwd records the backward pass of a band, in subgroups of the given size.
+func (l *list) rasterizeBwd(out *raster, vRender [][4]float32, subgroup uint32) *buffer[layout.ProjectedGrad] {
+	n := len(out.lists.TileIDs)
+	counters := input(l, "counters", junkCounters(map[int]uint32{layout.NIsects: uint32(n)}))
+	vSlots := output[layout.ProjectedGrad](l, "v_slots", n)
+	l.r.Dispatch(&shaders.RasterizeBwd{
+		Params: out.in.Params, Counters: counters, TileOffsets: out.in.TileOffsets, SlotFromIsect: out.in.SlotFromIsect, SplatFromSlot: out.in.SplatFromSlot,
+		Projected: out.in.Projected, Render: out.render.Slice, LastIds: out.last.Slice, States: out.states.Slice,
+		VRender: input(l, "v_render", vRender), TileFromBucket: out.buckets.Slice, VSlots: vSlots.Slice,
+		Spec: shaders.RasterizeBwdSpec{WorkgroupSize: subgroup, SubgroupSize: subgroup},
+	}, vk.Groups(len(out.buckets.got)+n/layout.BucketSize+len(out.lists.TileOffsets)+3))
+	return vSlots
+}
+
+// pixelGrads returns random gradients of pixels.
+func (t *trial) pixelGrads(n int) [][4]float32 {
+	v := make([][4]float32, n)
+	for i := range v {
+		for k := range v[i] {
+			v[i][k] = float32(t.NormFloat64())
+		}
+	}
+	return v
+}
+
+func checkRasterBwd(t *trial, p *ref.Projection[float32], v *ref.View[float32]) error {
+	l := t.list()
+	vRender := t.pixelGrads(v.Width * v.Height)
+	out := l.rasterize(p, v, 0, 1, true, nil)
+	vSlots := l.rasterizeBwd(out, vRender, t.d.Info().Limits.SubgroupSize)
+	if err := l.run(); err != nil {
+		return err
+	}
+	up := make([][4]float64, len(vRender))
+	for i, g := range vRender {
+		copy(up[i][:], ref.ConvertSlice[float64](g[:]))
+	}
+	want := ref.RasterizeBwd(projection64(p).Splats, out.lists, ref.ConvertView[float64](v), v.Grid(), up)
+	return compareGrads("v_slots", vSlots.got, want, 2e-4)
+}
+
+// gradParts are the members of a ProjectedGrad, which are of different sizes.
+var gradParts = []struct {
+	name     string
+	from, to int
+}{{"mean2d", 0, 2}, {"conic", 2, 5}, {"opacity", 5, 6}, {"color", 6, 9}}
+
+// compareGrads compares each member: by norm, and each element by the largest. A pixel whose alpha is 1/255 but for rounding counts in one and not in the
+// other, and where a pixel has grown dark the light that is left is right to few digits: single elements may be off by a thousandth of the largest.
+func compareGrads(binding string, got []layout.ProjectedGrad, want []ref.ProjectedGrad[float64], norm float64) error {
+	if len(got) != len(want) {
+		return fmt.Errorf("binding %s: %d elements, want %d", binding, len(got), len(want))
+	}
+	flat := floatsOf(got)
+	for _, part := range gradParts {
+		var g []float32
+		var w []float64
+		largest := 0.0
+		for i := range want {
+			g, w = append(g, flat[9*i+part.from:9*i+part.to]...), append(w, want[i][part.from:part.to]...)
+			for _, x := range want[i][part.from:part.to] {
+				largest = max(largest, math.Abs(x))
+			}
+		}
+		name := binding + "." + part.name
+		if err := first(normWithin(name, g, w, norm), closeTo(name, g, w, 2e-3*largest, 0)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkSubgroups runs in every subgroup size that the device has.
+func checkSubgroups(t *trial) error {
+	p, v := t.crowd(400, 33, 20, 0.05), t.camera(33, 20)
+	vRender := t.pixelGrads(v.Width * v.Height)
+	var want []layout.ProjectedGrad
+	return each(subgroupSizes(t.d), func(size uint32) error {
+		l := t.list()
+		vSlots := l.rasterizeBwd(l.rasterize(p, v, 0, 1, true, nil), vRender, size)
+		if err := l.run(); err != nil {
+			return err
+		}
+		if want == nil {
+			want = vSlots.got
+		}
+		return sameBytes("v_slots", vSlots.got, want)
+	})
+}

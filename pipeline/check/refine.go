@@ -1,0 +1,250 @@
+package check
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"vksplat/pipeline/ref"
+	"vksplat/shaders"
+	"vksplat/shaders/layout"
+	"vksplat/vk"
+)
+
+// refineChunk is the chunk size of refinements: a few hundred splats fill several.
+const refineChunk = 130
+
+func refineCases() []Case {
+	mixed := mix{keep: 4, duplicate: 2, split: 2, prune: 3}
+	run := func(ceiling func(n int) int, m mix, sizes ...int) func(t *trial) error {
+		return func(t *trial) error {
+			return each(sizes, func(n int) error {
+				return checkRefine(t, t.refinable(n, m), refinement{ceiling: ceiling(n), chunks: 8})
+			})
+		}
+	}
+	none := func(int) int { return math.MaxInt32 }
+	return []Case{
+		newCase("refine_place", "sizes and several chunks", run(none, mixed, 0, 1, 2, 3, refineChunk-1, refineChunk, refineChunk+1, 255, 256, 257, 500)),
+		newCase("refine_place", "more holes than new splats", run(none, mix{keep: 4, duplicate: 1, split: 1, prune: 6}, 500)),
+		newCase("refine_place", "more new splats than holes", run(none, mix{keep: 2, duplicate: 4, split: 4, prune: 1}, 500)),
+		newCase("refine_place", "all are pruned", run(none, mix{prune: 1}, 1, 300)),
+		newCase("refine_place", "all are duplicated", run(none, mix{duplicate: 1}, 1, 300)),
+		newCase("refine_place", "all but one pruned", func(t *trial) error {
+			return each([]int{0, 150, 299}, func(kept int) error {
+				m := t.refinable(300, mix{prune: 1})
+				*paramAt(&m.Params, layout.RowLogitOpacity, kept), m.Grad2D[kept], m.LogScales[3*kept] = 3, 0, -6
+				m.LogScales[3*kept+1], m.LogScales[3*kept+2] = -7, -7
+				return checkRefine(t, m, refinement{ceiling: 1000, chunks: 3})
+			})
+		}),
+		newCase("refine_place", "the ceiling holds growth back", func(t *trial) error {
+			return each([]int{0, 1, 300, 399, 400, 410, 450}, func(ceiling int) error {
+				return checkRefine(t, t.refinable(400, mixed), refinement{ceiling: ceiling, chunks: 8})
+			})
+		}),
+		newCase("refine_update", "all split", run(none, mix{split: 1}, 1, 300)),
+		newCase("refine_update", "nothing happens but that statistics start anew", run(none, mix{keep: 1}, 1, 300)),
+		newCase("refine_place", "capacity just enough", func(t *trial) error { return checkCapacity(t, 0) }),
+		newCase("refine_plan", "capacity one short: nothing changes", func(t *trial) error { return checkCapacity(t, -1) }),
+		newCase("refine_commit", "after a failure nothing changes", func(t *trial) error {
+			return checkRefine(t, t.refinable(400, mixed), refinement{ceiling: 1000, chunks: 8, failedBefore: true})
+		}),
+		newCase("refine_update", "no pruning by scale", func(t *trial) error {
+			return checkRefine(t, t.refinable(400, mixed), refinement{ceiling: 1000, chunks: 8, anyScale: true})
+		}),
+	}
+}
+
+// mix is in which shares splats are meant for each action.
+type mix struct{ keep, duplicate, split, prune int }
+
+// Thresholds of the checks. Splats keep a distance from them, so that rounding decides nothing.
+const (
+	growGrad2D, growScale, pruneOpacity, pruneScale = 2e-4, 0.01, 0.005, 0.1
+)
+
+// refinable returns n trained splats of SH degree 1 with the given mix of fates.
+func (t *trial) refinable(n int, m mix) *ref.Model[float32] {
+	model := ref.NewModel(t.splats(n, 1))
+	for i := range n {
+		for r := range paramRows(1) {
+			*paramAt(&model.M, r, i), *paramAt(&model.V, r, i) = float32(t.NormFloat64()), t.Float32()
+		}
+		grad, scale, logit := 0.5*growGrad2D, 0.3*growScale, t.Float64()*6-4
+		switch k := t.IntN(m.keep + m.duplicate + m.split + m.prune); {
+		case k < m.keep:
+			scale = growScale * math.Exp(2*t.NormFloat64())
+			scale = min(scale, 0.9*pruneScale)
+		case k < m.keep+m.duplicate:
+			grad = growGrad2D * (1.1 + 5*t.Float64())
+		case k < m.keep+m.duplicate+m.split:
+			grad, scale = growGrad2D*(1.1+5*t.Float64()), growScale*(1.1+10*t.Float64())
+		case t.IntN(3) == 0:
+			scale = pruneScale * 2
+		default:
+			logit = -6 - 3*t.Float64()
+		}
+		count := float64(1 + t.IntN(100))
+		model.Grad2D[i], model.Count[i] = float32(grad*count), float32(count)
+		model.LogitOpacities[i] = float32(logit)
+		largest := t.IntN(3)
+		for k := range 3 {
+			model.LogScales[3*i+k] = float32(math.Log(scale) - 2*t.Float64())
+		}
+		model.LogScales[3*i+largest] = float32(math.Log(scale))
+	}
+	return model
+}
+
+// refinement is how one is run.
+type refinement struct {
+	ceiling      int
+	chunks       int
+	capacity     int  // 0: what the chunks hold
+	failedBefore bool // an earlier unit has failed
+	anyScale     bool // splats are not pruned for their scale
+}
+
+func (r refinement) config() ref.RefineConfig[float32] {
+	c := ref.RefineConfig[float32]{
+		GrowGrad2D: growGrad2D, GrowScale: growScale, PruneOpacity: pruneOpacity, PruneScale: pruneScale, Cap: r.ceiling, Seed: 0x123456789ABCDEF0, Step: 700,
+	}
+	if r.anyScale {
+		c.PruneScale = 0
+	}
+	return c
+}
+
+func refineParams(c ref.RefineConfig[float32], capacity int) layout.StepParams {
+	return layout.StepParams{
+		Unit: 17, Step: c.Step, SeedLo: uint32(c.Seed), SeedHi: uint32(c.Seed >> 32), GrowGrad2d: c.GrowGrad2D, GrowScale: c.GrowScale,
+		PruneOpacity: c.PruneOpacity, PruneScale: c.PruneScale, MaxSplats: uint32(c.Cap), SplatCapacity: uint32(capacity),
+	}
+}
+
+// refined is what a refinement writes beside the chunks.
+type refined struct {
+	counters, actions, fresh, holes, list *buffer[uint32]
+}
+
+// refine records the passes of a refinement.
+func (l *list) refine(d *model, n int, params vk.Slice[layout.StepParams], start []uint32) *refined {
+	total := d.size * len(d.chunks)
+	out := &refined{
+		counters: inout(l, "counters", start), actions: output[uint32](l, "actions", total), fresh: output[uint32](l, "new_offset", total),
+		holes: output[uint32](l, "hole_offset", total), list: output[uint32](l, "hole_list", total),
+	}
+	args := output[[3]uint32](l, "dispatch_args", layout.NArgs)
+	size, rows, each := uint32(d.size), uint32(d.params), vk.Items(d.size, 256)
+	c, actions, fresh, holes := out.counters.Slice, out.actions.Slice, out.fresh.Slice, out.holes.Slice
+	for i, chunk := range d.chunks {
+		l.r.Dispatch(&shaders.RefineClassify{
+			Params: params, Counters: c, Chunk: chunk.Slice, Actions: actions, NewOffset: fresh, HoleOffset: holes,
+			Push: shaders.RefineClassifyPush{FirstId: uint32(i) * size, ChunkSplats: size, NParams: rows},
+		}, each)
+	}
+	l.scan(params, c, fresh, args.Slice, n, layout.NActive, layout.NNew, 0)
+	l.scan(params, c, holes, args.Slice, n, layout.NActive, layout.NHoles, 0)
+	l.r.Dispatch(&shaders.RefinePlan{Params: params, Counters: c, HoleOffset: holes}, vk.Groups(1))
+	l.r.Dispatch(&shaders.RefineHoles{Counters: c, Actions: actions, HoleOffset: holes, HoleList: out.list.Slice}, vk.Items(n, 256))
+	for i, source := range d.chunks {
+		for j, dest := range d.chunks {
+			l.r.Dispatch(&shaders.RefinePlace{
+				Params: params, Counters: c, Actions: actions, NewOffset: fresh, HoleOffset: holes, HoleList: out.list.Slice,
+				Source: source.Slice, Dest: dest.Slice,
+				Push: shaders.RefinePlacePush{FirstId: uint32(i) * size, ChunkSplats: size, NParams: rows, DestFirstId: uint32(j) * size},
+			}, each)
+		}
+	}
+	for i, chunk := range d.chunks {
+		l.r.Dispatch(&shaders.RefineUpdate{
+			Params: params, Counters: c, Actions: actions, NewOffset: fresh, Chunk: chunk.Slice,
+			Push: shaders.RefineUpdatePush{FirstId: uint32(i) * size, ChunkSplats: size, NParams: rows},
+		}, each)
+	}
+	l.r.Dispatch(&shaders.RefineCommit{Counters: c}, vk.Groups(1))
+	return out
+}
+
+// checkRefine runs one refinement and judges counters, actions and every splat.
+func checkRefine(t *trial, m *ref.Model[float32], r refinement) error {
+	l := t.list()
+	if r.capacity == 0 {
+		r.capacity = r.chunks * refineChunk
+	}
+	n := m.N
+	start := junkCounters(map[int]uint32{layout.NSplats: uint32(n)})
+	clear(start[layout.NActive:])
+	start[layout.NActive] = uint32(n)
+	if r.failedBefore {
+		start[layout.Failed], start[layout.FailedUnit], start[layout.Needed], start[layout.NActive] = layout.FailedIsects, 3, 99, 0
+	}
+	d := l.upload(m, refineChunk, r.chunks)
+	out := l.refine(d, n, input(l, "params", []layout.StepParams{refineParams(r.config(), r.capacity)}), start)
+	if err := l.run(); err != nil {
+		return err
+	}
+	if r.failedBefore {
+		return first(equal("counters", out.counters.got[:layout.NVisible], start[:layout.NVisible]), d.untouched())
+	}
+	old := &ref.Model[float32]{Params: *m.Params.Clone(), M: *m.M.Clone(), V: *m.V.Clone(), Grad2D: slices.Clone(m.Grad2D), Count: slices.Clone(m.Count)}
+	plan := ref.Refine(old, r.config())
+	if plan.After > r.capacity {
+		want := slices.Clone(start)
+		want[layout.Failed], want[layout.FailedUnit], want[layout.Needed] = layout.FailedSplats, 17, uint32(plan.After)
+		return first(equal("counters", out.counters.got[:layout.NVisible], want[:layout.NVisible]), d.untouched())
+	}
+	return first(out.judge(plan, start), compareRefined(d.download(plan.After, m.Degree), old))
+}
+
+// judge compares the integers.
+func (r *refined) judge(plan ref.RefinePlan, start []uint32) error {
+	n := len(plan.Actions)
+	var actions, holes []uint32
+	below := uint32(0)
+	for i, a := range plan.Actions {
+		actions = append(actions, uint32(a))
+		if a == ref.Prune {
+			holes = append(holes, uint32(i))
+			if i < plan.After {
+				below++
+			}
+		}
+	}
+	want := slices.Clone(start)
+	want[layout.NSplats], want[layout.NNew], want[layout.NHoles] = uint32(plan.After), uint32(plan.Wanted), uint32(plan.Holes)
+	want[layout.NAfter], want[layout.NFreeHoles], want[layout.NNewAllowed] = uint32(plan.After), below, uint32(plan.New)
+	gotActions, err1 := r.actions.written(n)
+	gotHoles, err2 := r.list.written(len(holes))
+	return first(err1, err2, equal("actions", gotActions, actions), equal("hole_list", gotHoles, holes), equal("counters", r.counters.got, want))
+}
+
+// compareRefined requires the bytes of everything but the children of splits, whose means go through exp, log, sin and cos: a sample is up to 6 standard
+// deviations away, and these are right to 2^-20 or so.
+func compareRefined(got, want *ref.Model[float32]) error {
+	rows := paramRows(want.Degree)
+	for i := range want.N {
+		for r := range 3*rows + layout.StatRows {
+			g, w := *modelAt(got, r, i), *modelAt(want, r, i)
+			limit := 0.0
+			if r < layout.RowQuats {
+				limit = 3e-6 + 1e-6*math.Abs(float64(w))
+			} else if r >= layout.RowLogScales && r < layout.RowLogitOpacity {
+				limit = 1e-6
+			}
+			if !(math.Abs(float64(g)-float64(w)) <= limit) {
+				return fmt.Errorf("binding chunk: row %d of splat %d: got %g, want %g", r, i, g, w)
+			}
+		}
+	}
+	return nil
+}
+
+// checkCapacity gives room for the splats there will be, more or less.
+func checkCapacity(t *trial, more int) error {
+	m := t.refinable(400, mix{keep: 4, duplicate: 3, split: 3, prune: 2})
+	r := refinement{ceiling: 1000, chunks: 8}
+	r.capacity = ref.Classify(m, r.config()).After + more
+	return checkRefine(t, m, r)
+}

@@ -1,0 +1,71 @@
+package pipeline
+
+import (
+	"context"
+	"math"
+	"testing"
+
+	"vksplat/scene"
+)
+
+// heldOutPSNR trains a procedural capture written with o and returns the mean PSNR over every 8th photo.
+func heldOutPSNR(t *testing.T, d *Device, o scene.SynthOptions) float64 {
+	t.Helper()
+	dir := t.TempDir()
+	if err := scene.WriteSynth(dir, o); err != nil {
+		t.Fatal(err)
+	}
+	c, err := scene.Load(dir, scene.LoadOptions{Model: scene.AnyModel, Downscale: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Normalise()
+	images, err := scene.LoadImages(context.Background(), c.Cameras, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	train, test := c.Split(8)
+	var views []TrainView
+	for _, i := range train {
+		views = append(views, TrainView{c.Cameras[i], images[i]})
+	}
+	cfg := DefaultConfig()
+	cfg.Iterations, cfg.RefineEvery = 150, 0
+	tr, err := NewTrainer(d, views, scene.Initialise(c.Points, cfg.Seed, cfg.SHDegree), c.SceneScale, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tr.Close()
+	if err := tr.Run(context.Background(), nil); err != nil {
+		t.Fatal(err)
+	}
+	var sum float64
+	for _, i := range test {
+		render, err := tr.Render(c.Cameras[i])
+		if err != nil {
+			t.Fatal(err)
+		}
+		for k := range render {
+			render[k] = min(max(render[k], 0), 1)
+		}
+		p, err := scene.PSNR(render, scene.FloatRGB(images[i]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum += p / float64(len(test))
+	}
+	return sum
+}
+
+// TestFarCapture trains a capture in other units and far from its origin: the training frame makes them the same.
+func TestFarCapture(t *testing.T) {
+	d := testDevice(t)
+	o := scene.SynthOptions{Images: 12, Width: 96, Height: 72, Points: 1500}
+	near := heldOutPSNR(t, d, o)
+	o.Scale, o.Offset = 1000, [3]float64{5e6, -5e6, 5e6}
+	far := heldOutPSNR(t, d, o)
+	t.Logf("%.3f dB here, %.3f dB scaled by 1000 and moved by 5e6", near, far)
+	if near < 15 || math.Abs(near-far) > 0.1 {
+		t.Errorf("%.3f dB here, %.3f dB there", near, far)
+	}
+}

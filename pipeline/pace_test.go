@@ -1,0 +1,72 @@
+package pipeline
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	"vksplat/vk"
+)
+
+// TestSplitSubmits cuts a step into many submits: the bytes stay.
+func TestSplitSubmits(t *testing.T) {
+	d := testDevice(t)
+	short := func(c *Config) { c.Iterations = 12 }
+	want, _ := trainHash(t, d, short)
+	views, init, scale, cfg := promiseScene(t)
+	short(&cfg)
+	tr, err := NewTrainer(d, views, init, scale, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tr.Close()
+	r := vk.NewRecorder(d.dev)
+	tr.e.record(r, tr.e.frames[0], unitStep)
+	for op := 2; op < r.Len()-1; op += 3 {
+		tr.e.split[unitStep] = append(tr.e.split[unitStep], op)
+	}
+	if err := tr.e.build(); err != nil {
+		t.Fatal(err)
+	}
+	if err := tr.Run(context.Background(), nil); err != nil {
+		t.Fatal(err)
+	}
+	s, err := tr.Splats()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := modelHash(s); got != want {
+		t.Errorf("in %d submits %s, in one %s", len(tr.e.split[unitStep])+1, got, want)
+	}
+}
+
+// TestPace makes splits from measured times.
+func TestPace(t *testing.T) {
+	ms := func(list ...int64) (times []vk.PassTime) {
+		for _, x := range list {
+			times = append(times, vk.PassTime{Name: "rasterize", Nanoseconds: x * 1e6})
+		}
+		return times
+	}
+	for _, c := range []struct {
+		name       string
+		times      []vk.PassTime
+		split      []int
+		moreBands  bool
+		splitFirst []int
+	}{
+		{name: "short", times: ms(50, 60, 70)},
+		{name: "long", times: ms(90, 40, 90, 40, 90), split: []int{1, 3}},
+		{name: "split enough", times: ms(90, 40, 90, 40, 90), splitFirst: []int{1, 3}},
+		{name: "one pass too long", times: ms(10, 250, 10), split: []int{0, 1}, moreBands: true},
+	} {
+		p := pace{times: c.times, split: c.splitFirst}
+		changed := p.tooLong() && p.plan()
+		if changed != (c.split != nil) {
+			t.Errorf("%s: changed %v", c.name, changed)
+		}
+		if changed && (!slices.Equal(p.split, c.split) || p.moreBands != c.moreBands) {
+			t.Errorf("%s: split %v more bands %v, want %v %v", c.name, p.split, p.moreBands, c.split, c.moreBands)
+		}
+	}
+}
