@@ -72,6 +72,10 @@ func (c Config) Validate() error {
 		check(lr >= 0 && !math.IsInf(lr, 0), "learning rate %g, it must not be negative", lr)
 	}
 	check(c.LRMeansFinal > 0 && c.LRMeansFinal <= 1, "final share of the means' learning rate %g, above 0 to 1 is possible", c.LRMeansFinal)
+	for _, x := range []float64{c.GrowGrad2D, c.GrowScale, c.PruneOpacity, c.PruneScale} {
+		check(x >= 0 && !math.IsInf(x, 0), "refinement threshold %g, it must not be negative", x)
+	}
+	check(c.ResetEvery == 0 || c.PruneOpacity < c.ResetOpacity, "splats below opacity %g are pruned, a reset would leave none above %g", c.PruneOpacity, c.ResetOpacity)
 	check(c.ResetOpacity > 0 && c.ResetOpacity < 1, "opacity after a reset %g, it must be between 0 and 1", c.ResetOpacity)
 	return errors.Join(errs...)
 }

@@ -19,13 +19,18 @@ var (
 	ErrMissingFeature = vk.ErrMissingFeature
 	ErrDeviceLost     = vk.ErrDeviceLost
 	ErrOutOfMemory    = vk.ErrOutOfMemory
-	errTooSmall       = errors.New("device memory budget too small")
+	errNoSplats       = errors.New("every splat was pruned, nothing is left to train")
+	// ErrTooSmall says that the memory budget cannot hold what was asked for.
+	ErrTooSmall = errors.New("device memory budget too small")
 )
 
 // Hint says what the user can do about err, or "".
 func Hint(err error) string {
-	if errors.Is(err, errTooSmall) {
+	if errors.Is(err, ErrTooSmall) {
 		return "Raise --max-vram, use smaller photos (--downscale), or choose a device with more memory."
+	}
+	if errors.Is(err, errNoSplats) {
+		return "Check that the photos and the poses belong together: splats that no photo confirms are pruned."
 	}
 	return vk.Hint(err)
 }

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -150,10 +151,13 @@ func (e *engine) load(s *scene.Splats, startCapacities, bands int) error {
 		bands = n
 	}
 	e.bands = min(max(bands, 1), e.maxRows)
-	want := max(1<<14, 4*e.maxTiles, 8*s.N) * max(startCapacities, 1)
+	want := max(minIsects, 4*e.maxTiles, 8*s.N) * max(startCapacities, 1)
 	e.isectCapacity = min(want, e.isectLimit()) &^ (layout.BucketSize - 1)
 	if e.isectCapacity == 0 {
-		return fmt.Errorf("pipeline: load model: %w: %d bytes", errTooSmall, e.dev.Budget())
+		return fmt.Errorf("pipeline: load model: %w: %d bytes", ErrTooSmall, e.dev.Budget())
+	}
+	if need := int64(e.maxPixels) * 36; need > maxBinding(e.dev) {
+		return fmt.Errorf("pipeline: load model: %w: a view of %d pixels takes bindings of %d bytes, the device has %d", ErrTooSmall, e.maxPixels, need, maxBinding(e.dev))
 	}
 	return e.setCounters(uint32(s.N))
 }
@@ -168,11 +172,9 @@ func (e *engine) setCounters(n uint32) error {
 
 // isectLimit returns how many pairs the device can hold: by what one binding spans and by what the budget leaves.
 func (e *engine) isectLimit() int {
-	l := e.dev.Info().Limits
-	byRange := l.MaxStorageBufferRange / 36
+	byRange := maxBinding(e.dev) / 36
 	s := e.dev.Stats()
-	perSplat := int64(e.model.capacity()) * 120
-	free := e.dev.Budget() - (s.Allocated - e.pool.Size()) - perSplat - int64(e.maxPixels)*80
+	free := e.dev.Budget() - (s.InUse - e.pool.Size()) - int64(e.model.capacity())*bytesPerSplat - int64(e.maxPixels)*80
 	byBudget := free * 9 / 10 / bytesPerIsect
 	return int(max(0, min(byRange, byBudget, 1<<31-1)))
 }
@@ -190,24 +192,56 @@ func (e *engine) growIsects(n uint32) error {
 		return nil
 	}
 	if e.bands >= e.maxRows {
-		return fmt.Errorf("pipeline: grow isects: %w: one row of tiles needs %d (tile, splat) pairs, %d fit", errTooSmall, n, limit)
+		return fmt.Errorf("pipeline: grow isects: %w: one row of tiles needs %d (tile, splat) pairs, %d fit", ErrTooSmall, n, limit)
 	}
-	e.isectCapacity = max(e.isectCapacity, limit)
+	e.isectCapacity = limit
 	e.bands = min(2*e.bands, e.maxRows)
+	return nil
+}
+
+// growModel makes room for n splats, and for some more as long as that fits: every growth stops the queue. The scratch memory, which can be made anew, is
+// given back first, so that what the isects took does not stand in the way.
+func (e *engine) growModel(n, ceiling int) error {
+	if err := e.closePrograms(); err != nil {
+		return err
+	}
+	if err := e.pool.Empty(); err != nil {
+		return err
+	}
+	err := e.model.reserve(min(ceiling, n*5/4))
+	if errors.Is(err, vk.ErrOutOfMemory) {
+		err = e.model.reserve(n)
+	}
+	if err != nil {
+		return err
+	}
+	e.isectCapacity = min(e.isectCapacity, e.isectLimit()) &^ (layout.BucketSize - 1)
+	if e.isectCapacity == 0 {
+		return fmt.Errorf("pipeline: grow model: %w: %d splats leave nothing for their views", ErrTooSmall, n)
+	}
+	return nil
+}
+
+// closePrograms frees the recorded programs. The device must be idle.
+func (e *engine) closePrograms() error {
+	for _, f := range e.frames {
+		for k, p := range f.programs {
+			if p == nil {
+				continue
+			}
+			if err := p.Close(); err != nil {
+				return err
+			}
+			f.programs[k] = nil
+		}
+	}
 	return nil
 }
 
 // build records the programs of every frame. The device must be idle.
 func (e *engine) build() error {
-	for _, f := range e.frames {
-		for _, k := range e.kinds {
-			if f.programs[k] != nil {
-				if err := f.programs[k].Close(); err != nil {
-					return err
-				}
-				f.programs[k] = nil
-			}
-		}
+	if err := e.closePrograms(); err != nil {
+		return err
 	}
 	// Twice: a program that needs a larger pool makes those before it stale; with the pool at its full size none does.
 	for range 2 {
@@ -260,10 +294,10 @@ func (e *engine) wait(f *frame) error {
 	return err
 }
 
-// recover grows what a failed unit needed, and clears the failure. Nothing may be in flight.
-func (e *engine) recover(r *layout.Report) error {
+// recover grows what a failed unit needed, at most to ceiling splats, and clears the failure. Nothing may be in flight.
+func (e *engine) recover(r *layout.Report, ceiling int) error {
 	if r.Failed&layout.FailedSplats != 0 {
-		if err := e.model.reserve(int(r.Needed)); err != nil {
+		if err := e.growModel(int(r.Needed), ceiling); err != nil {
 			return err
 		}
 	}
@@ -272,7 +306,15 @@ func (e *engine) recover(r *layout.Report) error {
 			return err
 		}
 	}
-	if err := e.build(); err != nil {
+	e.split = [nUnitKinds][]int{}
+	err := e.build()
+	for errors.Is(err, vk.ErrOutOfMemory) && e.bands < e.maxRows {
+		// The device has less than the budget says, or blocks do not fit together: more bands need less at once.
+		e.bands = min(2*e.bands, e.maxRows)
+		e.isectCapacity = max(layout.BucketSize, e.isectCapacity/2&^(layout.BucketSize-1))
+		err = e.build()
+	}
+	if err != nil {
 		return err
 	}
 	return e.setCounters(r.NSplats)
@@ -301,12 +343,10 @@ func (e *engine) close() error {
 	if err := e.dev.WaitIdle(); err != nil {
 		return err
 	}
+	if err := e.closePrograms(); err != nil {
+		return err
+	}
 	for _, f := range e.frames {
-		for _, p := range f.programs {
-			if p != nil {
-				p.Close()
-			}
-		}
 		f.copier.Close()
 		e.dev.Free(f.params.View)
 		e.dev.Free(f.report.View)

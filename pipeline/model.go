@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"errors"
 	"fmt"
 
 	"vksplat/scene"
@@ -19,7 +20,12 @@ type model struct {
 	nParams     int                 // parameter rows P = 11 + 3 (degree+1)^2
 	chunkSplats int                 // splats of a chunk
 	chunks      []vk.Slice[float32] // each [3P + STAT_ROWS][chunkSplats]: see layout.Row*
-	staging     vk.Slice[float32]   // [P][chunkSplats], mapped; nil between transfers
+}
+
+// maxBinding returns the largest buffer, in bytes, that the device can allocate at once and bind whole.
+func maxBinding(dev *vk.Device) int64 {
+	l := dev.Info().Limits
+	return min(l.MaxStorageBufferRange, l.MaxMemoryAllocationSize, l.MaxBufferSize)
 }
 
 // paramRows returns P for an SH degree.
@@ -28,8 +34,7 @@ func paramRows(degree int) int { return layout.RowSh + 3*(degree+1)*(degree+1) }
 // newModel chooses the chunk size for the device.
 func newModel(dev *vk.Device, degree int) (*model, error) {
 	m := &model{dev: dev, degree: degree, nParams: paramRows(degree), chunkSplats: defaultChunk}
-	limits := dev.Info().Limits
-	most := min(limits.MaxStorageBufferRange, limits.MaxMemoryAllocationSize, limits.MaxBufferSize)
+	most := maxBinding(dev)
 	for m.chunkSplats > 256 && m.chunkBytes() > most {
 		m.chunkSplats = m.chunkSplats / 2 &^ 63
 	}
@@ -133,12 +138,10 @@ func (m *model) download(n int) (*scene.Splats, error) {
 	return s, err
 }
 
-func (m *model) close() error {
+func (m *model) close() (err error) {
 	for _, c := range m.chunks {
-		if err := m.dev.Free(c.View); err != nil {
-			return err
-		}
+		err = errors.Join(err, m.dev.Free(c.View))
 	}
 	m.chunks = nil
-	return nil
+	return err
 }

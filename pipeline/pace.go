@@ -12,7 +12,7 @@ const longestSubmit = 200e6
 // banded are the passes that work on one band of a view at a time: more bands make them shorter. The others take their time from the number of splats or
 // pixels alone, and stay far below the limit on any GPU.
 var banded = map[string]bool{
-	"count_tiles": true, "emit_isects": true, "sort_histogram": true, "sort_scatter": true, "rasterize": true, "rasterize_bwd": true, "reduce_slots": true,
+	"count_tiles": true, "emit_isects": true, "rasterize": true, "rasterize_bwd": true, "reduce_slots": true,
 }
 
 // pace keeps submits short: it measures steps and says where to split them, and when a single pass is so long that the view needs more bands. What it
@@ -20,27 +20,38 @@ var banded = map[string]bool{
 type pace struct {
 	off       bool // software Vulkan: nobody watches the CPU
 	steps     int
+	slow      int // slow steps measured one after the other
 	times     []vk.PassTime
 	split     []int // ops after which a submit ends
 	moreBands bool  // split alone cannot keep submits short
 }
 
 // observe takes in a finished step and reports whether the programs should be rebuilt. Every early step is measured, later ones now and then.
-func (p *pace) observe(prog *vk.Program) bool {
+// canBand says that the view can be cut into more bands.
+func (p *pace) observe(prog *vk.Program, canBand bool) bool {
 	p.steps++
 	if p.off || p.steps > 16 && p.steps%64 != 0 {
 		return false
 	}
 	p.times = prog.Timings(p.times[:0])
-	return p.tooLong() && p.plan()
+	if !p.tooLong() {
+		p.slow = 0
+		return false
+	}
+	// One slow step may be somebody else's doing.
+	p.slow++
+	return p.slow >= 2 && p.plan(canBand)
 }
 
+// reset forgets what was measured: the list of passes is another one now.
+func (p *pace) reset() { *p = pace{off: p.off, times: p.times[:0]} }
+
 // plan decides where to split steps that take as long as those measured, and reports whether that is new.
-func (p *pace) plan() bool {
+func (p *pace) plan(canBand bool) bool {
 	split := vk.SplitPoints(p.times, longestSubmit*3/4)
 	p.moreBands = false
 	for _, t := range p.times {
-		p.moreBands = p.moreBands || t.Nanoseconds > longestSubmit && banded[t.Name]
+		p.moreBands = p.moreBands || canBand && t.Nanoseconds > longestSubmit && banded[t.Name]
 	}
 	if !p.moreBands && slices.Equal(split, p.split) {
 		return false

@@ -61,7 +61,7 @@ func TestPace(t *testing.T) {
 		{name: "one pass too long", times: ms(10, 250, 10), split: []int{0, 1}, moreBands: true},
 	} {
 		p := pace{times: c.times, split: c.splitFirst}
-		changed := p.tooLong() && p.plan()
+		changed := p.tooLong() && p.plan(true)
 		if changed != (c.split != nil) {
 			t.Errorf("%s: changed %v", c.name, changed)
 		}

@@ -1,6 +1,8 @@
 package pipeline
 
 import (
+	"errors"
+
 	"vksplat/vk"
 )
 
@@ -71,10 +73,9 @@ func (p *photos) close() error {
 	if err := p.dev.WaitIdle(); err != nil {
 		return err
 	}
+	var err error
 	for _, s := range append(p.resident, p.ring...) {
-		if err := p.dev.Free(s.View); err != nil {
-			return err
-		}
+		err = errors.Join(err, p.dev.Free(s.View))
 	}
-	return nil
+	return err
 }

@@ -182,6 +182,46 @@ func TestStepAllocations(t *testing.T) {
 	}
 }
 
+// TestCeiling trains into the ceiling of splats, the asked one and that of a small memory, where isects and model compete.
+func TestCeiling(t *testing.T) {
+	const ceiling = 4000
+	at := func(c *Config) { c.MaxSplats = ceiling; c.Iterations = 30 }
+	d := testDevice(t)
+	want, n := trainHash(t, d, at)
+	if n != ceiling {
+		t.Errorf("%d splats, the ceiling is %d", n, ceiling)
+	}
+	if got, _ := trainHash(t, d, func(c *Config) { at(c); c.bands = 2 }); got != want {
+		t.Error("bands change the bytes at the ceiling")
+	}
+	limits := t.TempDir() + "/limits.json"
+	if err := os.WriteFile(limits, []byte(`{"maxStorageBufferRange": 1048576, "maxMemoryAllocationSize": 8388608}`), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("VKSPLAT_LIMITS", limits)
+	small, err := OpenDevice(DeviceOptions{Select: os.Getenv("VKSPLAT_DEVICE"), MaxVRAM: "26MiB"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer small.Close()
+	views, init, scale, cfg := promiseScene(t)
+	tr, err := NewTrainer(small, views, init, scale, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tr.Close()
+	if err := tr.Run(context.Background(), nil); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d splats of at most %d in 26 MiB, %d bands, %d wishes refused", tr.progress.Splats, tr.maxSplats, tr.e.bands, tr.CeilingHits())
+	if tr.progress.Splats != tr.maxSplats || tr.CeilingHits() == 0 {
+		t.Errorf("%d splats, the ceiling is %d and was hit %d times", tr.progress.Splats, tr.maxSplats, tr.CeilingHits())
+	}
+	if got := tr.MemoryStats().PeakDeviceBytes; got > 26<<20 {
+		t.Errorf("%d bytes of device memory at the peak, %d allowed", got, 26<<20)
+	}
+}
+
 // TestInterrupt stops a run and goes on with it.
 func TestInterrupt(t *testing.T) {
 	d := testDevice(t)

@@ -16,8 +16,8 @@ func (e *engine) picturize(c scene.Camera, degree int, near float64, antialiased
 	f := e.frames[0]
 	for {
 		viewParams(&f.hostParams.View, &c, near, degree, antialiased, background)
-		f.hostParams.Unit++
-		if err := e.submit(f, unit{kind: unitRender, number: f.hostParams.Unit}, vk.View{}); err != nil {
+		f.hostParams.Unit = 0 // never the number of a unit of training
+		if err := e.submit(f, unit{kind: unitRender}, vk.View{}); err != nil {
 			return nil, err
 		}
 		if err := e.wait(f); err != nil {
@@ -27,7 +27,7 @@ func (e *engine) picturize(c scene.Camera, degree int, near float64, antialiased
 			break
 		}
 		r := *f.hostReport
-		if err := e.recover(&r); err != nil {
+		if err := e.recover(&r, e.model.capacity()); err != nil {
 			return nil, err
 		}
 	}
@@ -39,17 +39,26 @@ func (e *engine) picturize(c scene.Camera, degree int, near float64, antialiased
 	return out, nil
 }
 
-// splatCeiling returns the most splats that a model may grow to: what was asked for, what memory allows, what bindings span.
+// bytesPerSplat is what a splat costs beside its chunk: projected, extents, keys, the sort's copies, offsets, v_projected.
+const bytesPerSplat = 36 + 12 + 4 + 4*4 + 4 + 36 + 12
+
+// minIsects is the smallest number of (tile, splat) pairs that a band is made for.
+const minIsects = 1 << 14
+
+// splatCeiling returns the most splats that a model may grow to: what was asked for, what memory allows, what bindings span. Whole chunks, so that
+// buffers made for all chunks fit too; each splat is granted four isects.
 func (e *engine) splatCeiling(asked int) int {
-	l := e.dev.Info().Limits
-	perSplat := int64(e.model.rows())*4 + 120 + 8*bytesPerIsect/2
+	size := int64(e.model.chunkSplats)
+	perChunk := size * (int64(e.model.rows())*4 + bytesPerSplat + 4*bytesPerIsect)
 	s := e.dev.Stats()
-	free := (e.dev.Budget() - s.Allocated - int64(e.maxPixels)*80) * 9 / 10
-	chunks := max(0, free/(perSplat*int64(e.model.chunkSplats)))
-	if chunks == 0 && free > e.model.chunkBytes() {
+	// Memory comes in blocks of a few MiB for each kind of use; a small budget loses a part to what is left over in them.
+	slack := min(e.dev.Budget()/3, 16<<20)
+	free := (e.dev.Budget()-slack-s.InUse-int64(e.maxPixels)*80)*9/10 - int64(e.model.nParams)*size*4 - minIsects*bytesPerIsect
+	chunks := max(0, free/perChunk)
+	if chunks == 0 && free > e.model.chunkBytes()+size*bytesPerSplat {
 		chunks = 1
 	}
-	n := min(chunks*int64(e.model.chunkSplats), l.MaxStorageBufferRange/36, 1<<30)
+	n := min(chunks, maxBinding(e.dev)/36/size, 1<<30/size) * size
 	if asked > 0 {
 		n = min(n, int64(asked))
 	}
@@ -86,7 +95,7 @@ func NewRenderer(d *Device, s *scene.Splats, cameras []scene.Camera, cfg RenderC
 		return nil, err
 	}
 	if most := e.splatCeiling(0); s.N > most {
-		return nil, fmt.Errorf("pipeline: create renderer: %w: %d splats, %d fit", errTooSmall, s.N, most)
+		return nil, fmt.Errorf("pipeline: create renderer: %w: %d splats, %d fit", ErrTooSmall, s.N, most)
 	}
 	if err := e.load(s, 1, 1); err != nil {
 		return nil, err

@@ -51,8 +51,8 @@ func (v *view) recordStep() {
 	v.project()   // chunks -> projected extents depth_keys
 	v.sortDepth() // depth_keys -> splat_from_rank, n_visible
 	for band := range v.bands {
-		v.makeIsects(band)            // splat_from_rank projected extents -> first_isect splat_from_slot slot_from_isect tile_offsets
-		v.rasterize(band, v.keeps(1)) // slot_from_isect projected -> render last_ids states
+		v.makeIsects(band)              // splat_from_rank projected extents -> first_isect splat_from_slot slot_from_isect tile_offsets
+		v.rasterize(band, v.bands == 1) // slot_from_isect projected -> render last_ids states; with several bands the backward pass repeats it and keeps them
 	}
 	v.loss() // render target -> v_render partials
 	for band := range v.bands {
@@ -66,9 +66,6 @@ func (v *view) recordStep() {
 	v.projectBwdAdam() // v_projected chunks -> chunks
 	v.finish(true)     // counters partials -> report
 }
-
-// keeps reports whether the forward pass keeps what the backward pass needs: with several bands the backward pass repeats it.
-func (v *view) keeps(bands int) bool { return v.bands <= bands }
 
 // recordRender lists the making of a picture.
 func (v *view) recordRender() {

@@ -80,7 +80,7 @@ func NewTrainer(d *Device, views []TrainView, init *scene.Splats, sceneScale flo
 	}
 	t.maxSplats = e.splatCeiling(cfg.MaxSplats)
 	if init.N > t.maxSplats {
-		return nil, fmt.Errorf("pipeline: start training: %w: %d splats to start with, %d fit", errTooSmall, init.N, t.maxSplats)
+		return nil, fmt.Errorf("pipeline: start training: %w: %d splats to start with, %d fit", ErrTooSmall, init.N, t.maxSplats)
 	}
 	if err := e.load(init, cfg.startCapacities, cfg.bands); err != nil {
 		return nil, err
@@ -182,12 +182,15 @@ func (t *Trainer) collect(f *frame) (again bool, err error) {
 		return true, t.replay(*r)
 	}
 	t.progress.Splats = int(r.NSplats)
+	if r.NSplats == 0 {
+		return false, fmt.Errorf("pipeline: train step %d: %w", f.unit.step+1, errNoSplats)
+	}
 	t.ceiling += int(r.MaxSplatsHit)
 	if f.unit.kind == unitStep {
 		t.progress.Step = f.unit.step + 1
 		t.progress.Loss, t.progress.L1, t.progress.MSE, t.progress.SSIM = r.Loss, r.L1, r.Mse, r.Ssim
 		t.progress.Visible, t.progress.Isects = int(r.NVisible), int(r.NIsects)
-		if t.pace.observe(f.programs[unitStep]) {
+		if t.pace.observe(f.programs[unitStep], t.e.bands < t.e.maxRows) {
 			return true, t.repace()
 		}
 	}
@@ -224,7 +227,8 @@ func (t *Trainer) replay(r layout.Report) error {
 	}
 	t.next = *failed
 	t.lastGrowth = failed.step
-	return t.e.recover(&r)
+	t.pace.reset()
+	return t.e.recover(&r, t.maxSplats)
 }
 
 // repace rebuilds the programs for submits of the right length. Nothing may be lost: everything in flight is taken in first.
@@ -233,8 +237,9 @@ func (t *Trainer) repace() error {
 		return err // programs are built anew then, and measured again
 	}
 	t.e.split[unitStep] = t.pace.split
-	if t.pace.moreBands && t.e.bands < t.e.maxRows {
+	if t.pace.moreBands {
 		t.e.bands = min(2*t.e.bands, t.e.maxRows)
+		t.pace.reset()
 		t.e.split[unitStep] = nil
 	}
 	return t.e.build()

@@ -77,7 +77,9 @@ void main() {
                 done = true;
                 break;
             }
-            color += s_splat[j].color * (alpha * transmittance);
+            // precise: with and without KEEP_STATES the same bytes
+            precise vec3 sum = color + s_splat[j].color * (alpha * transmittance);
+            color = sum;
             transmittance = next;
             last = first + j - begin + 1u;
         }

@@ -37,9 +37,10 @@ void main() {
     uint action = ACTION_KEEP;
     if (grad > p.grow_grad2d) action = scale <= p.grow_scale ? ACTION_DUPLICATE : ACTION_SPLIT;
     float result = action == ACTION_SPLIT ? scale / 1.6 : scale;
-    // A splat that is not a number goes too: comparisons with NaN are false, so they are phrased to keep only what is known to be good.
-    // Each scale by itself, because max() may swallow a NaN.
-    bool good = opacity >= p.prune_opacity && scales.x < 3.4e38 && scales.y < 3.4e38 && scales.z < 3.4e38 && (p.prune_scale == 0.0 || result <= p.prune_scale);
+    // A splat that is not a number goes too. Each row by itself, because max() may swallow a NaN.
+    bool good = is_finite(scales.x) && is_finite(scales.y) && is_finite(scales.z);
+    for (uint r = 0u; r < ROW_SH + 3u; r++) good = good && is_finite(row(r, i));
+    good = good && opacity >= p.prune_opacity && (p.prune_scale == 0.0 || result <= p.prune_scale);
     if (!good) action = ACTION_PRUNE;
     actions[id] = action;
     new_offset[id] = action == ACTION_DUPLICATE || action == ACTION_SPLIT ? 1u : 0u;

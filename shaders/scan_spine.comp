@@ -51,7 +51,7 @@ void main() {
         }
         counters[N_ISECTS_MAX] = max(counters[N_ISECTS_MAX], carry);
         dispatch_args[ARGS_SORT_ISECTS] = fold_groups(div_up(carry, SORT_BLOCK));
-        // rasterize numbers its buckets so that this many are enough: see bucket_of there.
+        // rasterize numbers its buckets so that this many are enough: see name_buckets there.
         dispatch_args[ARGS_BUCKETS] =
             fold_groups(carry == 0u ? 0u : carry / BUCKET_SIZE + params[0].view.tile_width * params[0].view.tile_height);
     }

@@ -138,13 +138,11 @@ type shape struct {
 func (d *Device) shape(k *Kernel, spec []uint32) (s shape, err error) {
 	l := &d.info.Limits
 	s = shape{spec: slices.Clone(spec), local: k.Local, subgroup: l.SubgroupSize}
-	asksSize := false
 	for i, c := range k.Specs {
 		if int(c.ID) == k.LocalSpecID {
 			s.local[0] = spec[i]
 		}
 		if c.Name == subgroupSpec {
-			asksSize = true
 			if s.subgroup, err = d.subgroupSize(k, c, spec[i]); err != nil {
 				return s, err
 			}
@@ -166,8 +164,8 @@ func (d *Device) shape(k *Kernel, spec []uint32) (s shape, err error) {
 	if s.required > 0 && count > uint64(s.required)*uint64(l.MaxComputeWorkgroupSubgroups) {
 		return s, invalid("compile", k.Name, "workgroup of %d invocations in subgroups of %d, maxComputeWorkgroupSubgroups is %d", count, s.required, l.MaxComputeWorkgroupSubgroups)
 	}
-	// Only where the kernel counts on the size: the demand makes Intel's compiler take its widest subgroups, and spill registers.
-	s.fullSubgroups = asksSize && d.info.Features.ComputeFullSubgroups && s.subgroup > 0 && s.local[0]%s.subgroup == 0
+	// Only where the kernel uses subgroups: the demand makes Intel's compiler take its widest ones, and spill registers.
+	s.fullSubgroups = usesSubgroups(k.SPIRV) && d.info.Features.ComputeFullSubgroups && s.subgroup > 0 && s.local[0]%s.subgroup == 0
 	return s, nil
 }
 
@@ -275,4 +273,20 @@ func describeSpecs(k *Kernel, spec []uint32) string {
 		return ""
 	}
 	return " {" + strings.Join(parts, " ") + "}"
+}
+
+// usesSubgroups reports whether a module declares the capability GroupNonUniform. Capabilities come first in a module, after five words of header.
+func usesSubgroups(spirv []byte) bool {
+	const opCapability, groupNonUniform = 17, 61
+	for at := 20; at+8 <= len(spirv); {
+		word := binary.LittleEndian.Uint32(spirv[at:])
+		if word&0xffff != opCapability {
+			return false
+		}
+		if binary.LittleEndian.Uint32(spirv[at+4:]) == groupNonUniform {
+			return true
+		}
+		at += 4 * int(word>>16)
+	}
+	return false
 }

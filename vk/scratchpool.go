@@ -69,11 +69,16 @@ func (p *ScratchPool) dropRegion(i int) error {
 	return p.dev.Free(v)
 }
 
-// Close gives the memory back, after the device is idle. The programs built from the pool are stale afterwards; the pool can be used again.
+// Close ends the pool: Empty, and no more use.
 func (p *ScratchPool) Close() error {
+	p.dev.disown(p)
+	return p.Empty()
+}
+
+// Empty gives the memory back, after the device is idle. The programs built from the pool are stale afterwards; the pool can be used again.
+func (p *ScratchPool) Empty() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.dev.disown(p)
 	for i := range p.regions {
 		if err := p.dropRegion(i); err != nil {
 			return err

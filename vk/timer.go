@@ -30,7 +30,15 @@ func (p *Program) Timings(dst []PassTime) []PassTime {
 
 // SplitPoints returns the ops after which a program with these timings should be split (BuildOptions.SplitAfter) so that no part takes more than limit
 // nanoseconds, as far as that is possible: a single op above limit stays whole.
+// A list that would have more parts than one submit takes is split less.
 func SplitPoints(t []PassTime, limit int64) (after []int) {
+	for after = splitPoints(t, limit); len(after) >= maxBatches; after = splitPoints(t, limit) {
+		limit = max(1, 2*limit)
+	}
+	return after
+}
+
+func splitPoints(t []PassTime, limit int64) (after []int) {
 	var sum int64
 	for i, x := range t {
 		if sum > 0 && sum+x.Nanoseconds > limit {

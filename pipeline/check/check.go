@@ -19,12 +19,9 @@ import (
 type Case struct {
 	Kernel string                   // as in shaders.All
 	Name   string                   // unique for the kernel
-	Bytes  int64                    // the largest binding, where it is more than smallBinding; else 0
+	Bytes  int64                    // the largest binding, where it is more than 1 MiB; else 0
 	Run    func(d *vk.Device) error // the error names kernel, binding, first index, got, want, seed
 }
-
-// smallBinding is what every case may bind at once without saying so.
-const smallBinding = 1 << 20
 
 // longVariable turns on the cases of large sizes, which take minutes on a CPU.
 const longVariable = "VKSPLAT_LONG"

@@ -175,7 +175,7 @@ func (p *photo) checkFormats(grad bool) error {
 	}
 	if grad {
 		// Of gradients of size 1 / (3 pixels).
-		return closeTo("v_render", floatsOf(p.vRender), vRender, 1e-6/float64(3*p.width*p.height), 1e-5)
+		return closeTo("v_render", floatsOf(p.vRender), vRender, 1e-6/float64(3*p.width*p.height), 1e-4)
 	}
 	return closeTo("partials", floatsOf(p.partials), partials, 768*1e-6, 0)
 }

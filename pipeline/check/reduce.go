@@ -43,7 +43,31 @@ func reduceCases() []Case {
 			}
 			return checkReduce(t, p, t.camera(100, 60), 1)
 		}),
+		newCase("reduce_slots", "a unit whose isects did not fit sets zeros", checkReduceFailed),
 	}
+}
+
+// checkReduceFailed has first isects without isects.
+func checkReduceFailed(t *trial) error {
+	p, v := t.ellipses(600, 250, 130), t.camera(250, 130)
+	s, err := runTiles(t, p, v, 0, 1, 100)
+	if err != nil {
+		return err
+	}
+	want := make([]ref.ProjectedGrad[float32], len(p.Splats))
+	for i := range want {
+		want[i] = slotGrad(uint32(i), 1<<31)
+	}
+	l := t.list()
+	out := inout(l, "v_projected", gradientsOf(want))
+	l.reduce(p, v, s, 0, 1, out)
+	if err := l.run(); err != nil {
+		return err
+	}
+	for _, splat := range s.ranks {
+		want[splat] = ref.ProjectedGrad[float32]{}
+	}
+	return first(equal("counters", s.counters[layout.NIsects:layout.NIsects+1], []uint32{0}), sameBytes("v_projected", out.got, gradientsOf(want)))
 }
 
 // addCircle adds an upright ellipse with the given extents.

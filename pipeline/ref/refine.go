@@ -50,10 +50,8 @@ func Classify[T Real](model *Model[T], c RefineConfig[T]) RefinePlan {
 				action, result = Split, scale/1.6
 			}
 		}
-		good := Sigmoid(model.LogitOpacities[i]) >= c.PruneOpacity
-		if c.PruneScale == 0 {
-			good = good && result < 3.4e38
-		} else {
+		good := model.isFinite(i) && scale-scale == 0 && Sigmoid(model.LogitOpacities[i]) >= c.PruneOpacity
+		if c.PruneScale != 0 {
 			good = good && result <= c.PruneScale
 		}
 		if !good {
@@ -67,6 +65,19 @@ func Classify[T Real](model *Model[T], c RefineConfig[T]) RefinePlan {
 	plan.New = min(plan.Wanted, max(0, c.Cap-(model.N-plan.Holes)))
 	plan.After = model.N - plan.Holes + plan.New
 	return plan
+}
+
+// isFinite reports whether every parameter of splat i up to its sh0 is a finite number.
+func (m *Model[T]) isFinite(i int) bool {
+	k := len(m.SH) / m.N
+	for _, rows := range [][]T{m.Means[3*i : 3*i+3], m.Quats[4*i : 4*i+4], m.LogScales[3*i : 3*i+3], m.LogitOpacities[i : i+1], m.SH[k*i : k*i+3]} {
+		for _, x := range rows {
+			if x-x != 0 { // NaN or infinite
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // Refine runs one refinement: duplicates, splits and prunes, in place and in a fixed order. Items to place are the new splats by parent, then the

@@ -16,6 +16,11 @@ uvec3 fold_groups(uint n) {
     return n <= 65535u ? uvec3(n, 1u, 1u) : uvec3(32768u, (n + 32767u) / 32768u, 1u);
 }
 
+// False for NaN and infinities, whatever a compiler thinks of comparisons with NaN.
+bool is_finite(float x) {
+    return (floatBitsToUint(x) & 0x7F800000u) != 0x7F800000u;
+}
+
 uint div_up(uint n, uint d) {
     return (n + d - 1u) / d;
 }
