@@ -12,12 +12,13 @@ import (
 type sortShape struct {
 	bits      int    // of a digit, at most
 	workgroup uint32 // invocations of sort_scatter
+	scan      uint32 // invocations of sort_scan
 	subgroup  uint32
 }
 
 // chooseSort takes wide digits where a workgroup's subgroups leave room for their tables in 16 KiB of shared memory.
 func chooseSort(l vk.Limits) sortShape {
-	s := sortShape{bits: 8, workgroup: 256, subgroup: l.SubgroupSize}
+	s := sortShape{bits: 8, workgroup: 256, scan: 256, subgroup: l.SubgroupSize}
 	if l.MinSubgroupSize <= 16 && s.subgroup > 16 && l.MaxComputeWorkgroupSubgroups >= 16 {
 		s.subgroup = 16 // Intel: at 32, rasterize_bwd spills registers
 	}
@@ -25,7 +26,7 @@ func chooseSort(l vk.Limits) sortShape {
 		s.workgroup = 128
 	}
 	if s.subgroup < 16 {
-		s.bits = 6
+		s.bits, s.scan = 6, 32 // software Vulkan: an idle invocation costs as much as a busy one
 	}
 	return s
 }
@@ -67,6 +68,7 @@ func (v *view) radixSort(j sortJob) (keys, values vk.Slice[uint32]) {
 		v.r.Dispatch(&shaders.SortScan{
 			Counters: v.counters, Histogram: histogram, Totals: totals,
 			Push: shaders.SortScanPush{CountSlot: slot, MaxBlocks: uint32(maxBlocks)},
+			Spec: shaders.SortScanSpec{WorkgroupSize: v.sort.scan},
 		}, vk.Groups(1<<width))
 		v.r.Dispatch(&shaders.SortScatter{
 			Counters: v.counters, Histogram: histogram, Totals: totals, DispatchArgs: v.args,

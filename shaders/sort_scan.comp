@@ -9,7 +9,7 @@
 #include "sort.glsl"
 #include "scan_group.glsl"
 
-layout(local_size_x = 256) in;
+layout(local_size_x_id = 0, local_size_x = 256) in;
 
 layout(push_constant, scalar) uniform Push {
     uint count_slot;
@@ -23,7 +23,7 @@ void main() {
     uint row = group_index() * pc.max_blocks;
     uint n_blocks = div_up(counters[pc.count_slot], SORT_BLOCK);
     uint carry = 0u;
-    for (uint base = 0u; base < n_blocks; base += GROUP) {
+    for (uint base = 0u; base < n_blocks; base += gl_WorkGroupSize.x) {
         uint i = base + gl_LocalInvocationID.x;
         uint v = i < n_blocks ? histogram[row + i] : 0u;
         uint total;

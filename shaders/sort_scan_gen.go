@@ -3,6 +3,7 @@
 package shaders
 
 import (
+	"cmp"
 	_ "embed"
 	"unsafe"
 
@@ -16,13 +17,16 @@ var sortScanKernel = vk.Kernel{
 	Name:        "sort_scan",
 	SPIRV:       sortScanSPIRV,
 	Local:       [3]uint32{256, 1, 1},
-	LocalSpecID: -1,
+	LocalSpecID: 0,
 	Bindings: []vk.Binding{
 		{Name: "counters", Access: vk.Read},
 		{Name: "histogram", Access: vk.ReadWrite},
 		{Name: "totals", Access: vk.Write},
 	},
 	PushSize: 8,
+	Specs: []vk.Spec{
+		{Name: "WorkgroupSize", ID: 0, Default: 256},
+	},
 }
 
 // SortScan binds the buffers of sort_scan.comp.
@@ -37,6 +41,7 @@ type SortScan struct {
 	Histogram vk.Slice[uint32] // 1, read, write: [2^bits][max_blocks]
 	Totals    vk.Slice[uint32] // 2, write: [2^bits]
 	Push      SortScanPush
+	Spec      SortScanSpec
 }
 
 // SortScanPush is the push constant block of sort_scan.comp, 8 bytes.
@@ -52,11 +57,18 @@ var (
 	_ = [1]struct{}{}[unsafe.Offsetof(SortScanPush{}.MaxBlocks)-4]
 )
 
+// SortScanSpec holds the specialization constants of sort_scan.comp; a number left 0 means the default.
+type SortScanSpec struct {
+	WorkgroupSize uint32 // constant_id 0, default 256
+}
+
 // Kernel returns the compiled kernel.
 func (p *SortScan) Kernel() *vk.Kernel { return &sortScanKernel }
 
 // Args appends the bound views to v and returns them with the push constants, which alias p, and the specialization constants.
 func (p *SortScan) Args(v []vk.View) ([]vk.View, []byte, []uint32) {
 	v = append(v, p.Counters.View, p.Histogram.View, p.Totals.View)
-	return v, unsafe.Slice((*byte)(unsafe.Pointer(&p.Push)), unsafe.Sizeof(p.Push)), nil
+	return v, unsafe.Slice((*byte)(unsafe.Pointer(&p.Push)), unsafe.Sizeof(p.Push)), []uint32{
+		cmp.Or(p.Spec.WorkgroupSize, 256),
+	}
 }

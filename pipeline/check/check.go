@@ -23,7 +23,7 @@ type Case struct {
 	Run    func(d *vk.Device) error // the error names kernel, binding, first index, got, want, seed
 }
 
-// longVariable turns on the cases of large sizes, which take minutes on a CPU.
+// longVariable turns on the cases of large sizes and of many random inputs, which take half a minute on a CPU.
 const longVariable = "VKSPLAT_LONG"
 
 // Cases returns the whole table, kernel by kernel. With VKSPLAT_LONG=1 it holds large sizes too.

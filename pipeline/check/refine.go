@@ -195,7 +195,7 @@ func checkRefine(t *trial, m *ref.Model[float32], r refinement) error {
 		want[layout.Failed], want[layout.FailedUnit], want[layout.Needed] = layout.FailedSplats, 17, uint32(plan.After)
 		return first(equal("counters", out.counters.got[:layout.NVisible], want[:layout.NVisible]), d.untouched())
 	}
-	return first(out.judge(plan, start), compareRefined(d.download(plan.After, m.Degree), old))
+	return first(out.judge(plan, start), compareRefined(d.download(plan.After, m.Degree), old), d.restUntouched(plan.After, d.params))
 }
 
 // judge compares the integers.

@@ -218,7 +218,9 @@ func sorted(keys, values []uint32, by func(uint32) uint32) (k, v []uint32) {
 }
 
 // radixSort records a whole sort by keyBits bits. A depth sort drops the culled keys, and its values are the indices.
-func (l *list) radixSort(s sortShape, counters vk.Slice[uint32], args vk.Slice[[3]uint32], keys, values *buffer[uint32], keyBits int, depth bool) (k, v *buffer[uint32]) {
+func (l *list) radixSort(
+	s sortShape, counters vk.Slice[uint32], args vk.Slice[[3]uint32], keys, values *buffer[uint32], keyBits int, depth bool,
+) (k, v *buffer[uint32]) {
 	n := len(keys.start)
 	maxBlocks := max(1, blocksOf(n, layout.SortBlock))
 	for shift := 0; shift < keyBits; shift += s.bits {
