@@ -1,10 +1,9 @@
 #version 460
 #extension GL_EXT_scalar_block_layout : require
 #extension GL_GOOGLE_include_directive : require
-#extension GL_EXT_control_flow_attributes : require
 // loss compares the rendering with its photo: L1 and SSIM values, and for each SSIM window the derivatives by its statistics.
 //   reads params render target; writes ssim_maps partials
-// One workgroup a tile. One channel at a time, so that 16 KiB of shared memory are enough.
+// One workgroup a tile, one invocation a pixel. One channel at a time, so that 16 KiB of shared memory are enough.
 #include "ssim.glsl"
 #include "dispatch.glsl"
 
@@ -34,49 +33,31 @@ void load_channel(View v, ivec2 corner, uint channel) {
 }
 
 void blur_rows() {
-    for (int j = int(gl_LocalInvocationID.x); j < STRIP / RUN; j += 256) {
-        int row = j / RUNS, x = (j % RUNS) * RUN;
-        vec2 mean[RUN];
-        vec3 square[RUN];
-        [[unroll]] for (int k = 0; k < RUN; k++) {
-            mean[k] = vec2(0.0);
-            square[k] = vec3(0.0);
+    for (int j = int(gl_LocalInvocationID.x); j < STRIP; j += 256) {
+        int at = (j / int(TILE_SIZE)) * HALO + j % int(TILE_SIZE) + SSIM_RADIUS;
+        vec2 mean = vec2(0.0);
+        vec3 square = vec3(0.0);
+        for (int d = -SSIM_RADIUS; d <= SSIM_RADIUS; d++) {
+            vec2 s = s_xy[at + d];
+            float w = ssim_weight(d);
+            mean += w * s;
+            square += w * vec3(s.x * s.x, s.y * s.y, s.x * s.y);
         }
-        [[unroll]] for (int d = 0; d < RUN + TAPS - 1; d++) {
-            vec2 s = s_xy[row * HALO + x + d];
-            vec3 s2 = vec3(s.x * s.x, s.y * s.y, s.x * s.y);
-            [[unroll]] for (int k = 0; k < RUN; k++) {
-                if (d - k < 0 || d - k >= TAPS) continue;
-                mean[k] += ssim_weight(d - k - SSIM_RADIUS) * s;
-                square[k] += ssim_weight(d - k - SSIM_RADIUS) * s2;
-            }
-        }
-        [[unroll]] for (int k = 0; k < RUN; k++) {
-            s_mean[row * int(TILE_SIZE) + x + k] = mean[k];
-            s_square[row * int(TILE_SIZE) + x + k] = square[k];
-        }
+        s_mean[j] = mean;
+        s_square[j] = square;
     }
 }
 
-// Blurs column x from row y on: the statistics of the windows around the run's pixels.
-void blur_column(int x, int y, out vec2 mu[RUN], out vec3 square[RUN]) {
-    [[unroll]] for (int k = 0; k < RUN; k++) {
-        mu[k] = vec2(0.0);
-        square[k] = vec3(0.0);
+// SSIM of this invocation's window and its derivatives by (mu_x, E[x^2], E[xy]).
+float window_ssim(out vec3 grad) {
+    int at = int(gl_LocalInvocationID.x);
+    vec2 mu = vec2(0.0);
+    vec3 square = vec3(0.0);
+    for (int d = 0; d <= 2 * SSIM_RADIUS; d++) {
+        float w = ssim_weight(d - SSIM_RADIUS);
+        mu += w * s_mean[at + d * int(TILE_SIZE)];
+        square += w * s_square[at + d * int(TILE_SIZE)];
     }
-    [[unroll]] for (int d = 0; d < RUN + TAPS - 1; d++) {
-        vec2 m = s_mean[(y + d) * int(TILE_SIZE) + x];
-        vec3 s = s_square[(y + d) * int(TILE_SIZE) + x];
-        [[unroll]] for (int k = 0; k < RUN; k++) {
-            if (d - k < 0 || d - k >= TAPS) continue;
-            mu[k] += ssim_weight(d - k - SSIM_RADIUS) * m;
-            square[k] += ssim_weight(d - k - SSIM_RADIUS) * s;
-        }
-    }
-}
-
-// SSIM of a window and its derivatives by (mu_x, E[x^2], E[xy]).
-float window_ssim(vec2 mu, vec3 square, out vec3 grad) {
     float a1 = 2.0 * mu.x * mu.y + SSIM_C1;
     float a2 = 2.0 * (square.z - mu.x * mu.y) + SSIM_C2;
     float b1 = mu.x * mu.x + mu.y * mu.y + SSIM_C1;
@@ -101,40 +82,31 @@ vec3 group_sum(vec3 v) {
     return s_square[0];
 }
 
-// One channel of a run of pixels: adds to sums, writes the maps.
-vec3 compare_run(View v, bool same, ivec2 corner, int x, int y, uint channel) {
-    vec2 mu[RUN];
-    vec3 square[RUN];
-    blur_column(x, y, mu, square);
-    vec3 sums = vec3(0.0);
-    [[unroll]] for (int k = 0; k < RUN; k++) {
-        ivec2 p = corner + ivec2(x, y + k);
-        if (p.x >= int(v.width) || p.y >= int(v.height)) continue;
-        vec3 grad;
-        float ssim = window_ssim(mu[k], square[k], grad);
-        bool counts = window_counts(v, same, p);
-        vec2 s = s_xy[(y + k + SSIM_RADIUS) * HALO + x + SSIM_RADIUS];
-        float d = s.x - s.y;
-        sums += vec3(abs(d), d * d, counts ? ssim : 0.0);
-        ssim_maps[channel * v.width * v.height + uint(p.y) * v.width + uint(p.x)] = counts ? grad : vec3(0.0);
-    }
-    return sums;
-}
-
 void main() {
     View v = params[0].view;
+    bool same = params[0].ssim_same != 0u;
     uint tile = group_index();
     if (tile >= v.tile_width * v.tile_height) return;
     ivec2 corner = ivec2(tile % v.tile_width, tile / v.tile_width) * int(TILE_SIZE);
     int lid = int(gl_LocalInvocationID.x);
+    ivec2 local = ivec2(lid % int(TILE_SIZE), lid / int(TILE_SIZE));
+    ivec2 p = corner + local;
+    bool inside = p.x < int(v.width) && p.y < int(v.height);
+    bool counts = window_counts(v, same, p);
     vec3 sums = vec3(0.0);
     for (uint channel = 0u; channel < 3u; channel++) {
         load_channel(v, corner, channel);
         barrier();
         blur_rows();
         barrier();
-        if (lid < int(TILE_SIZE) * RUNS)
-            sums += compare_run(v, params[0].ssim_same != 0u, corner, lid % int(TILE_SIZE), lid / int(TILE_SIZE) * RUN, channel);
+        vec3 grad;
+        float ssim = window_ssim(grad);
+        vec2 s = s_xy[(local.y + SSIM_RADIUS) * HALO + local.x + SSIM_RADIUS];
+        if (inside) {
+            float d = s.x - s.y;
+            sums += vec3(abs(d), d * d, counts ? ssim : 0.0);
+            ssim_maps[channel * v.width * v.height + uint(p.y) * v.width + uint(p.x)] = counts ? grad : vec3(0.0);
+        }
         barrier();  // shared arrays are about to be overwritten
     }
     sums = group_sum(sums);

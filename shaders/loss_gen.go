@@ -35,7 +35,7 @@ var lossKernel = vk.Kernel{
 //
 //	reads params render target; writes ssim_maps partials
 //
-// One workgroup a tile. One channel at a time, so that 16 KiB of shared memory are enough.
+// One workgroup a tile, one invocation a pixel. One channel at a time, so that 16 KiB of shared memory are enough.
 type Loss struct {
 	Params   vk.Slice[layout.StepParams] // 0, read: [1]
 	Render   vk.Slice[[4]float32]        // 1, read: [P]

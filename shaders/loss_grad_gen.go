@@ -35,7 +35,7 @@ var lossGradKernel = vk.Kernel{
 //
 //	reads params render target ssim_maps; writes v_render
 //
-// One workgroup a tile.
+// One workgroup a tile, one invocation a pixel.
 type LossGrad struct {
 	Params   vk.Slice[layout.StepParams] // 0, read: [1]
 	Render   vk.Slice[[4]float32]        // 1, read: [P]

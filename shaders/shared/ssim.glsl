@@ -7,10 +7,6 @@ const int SSIM_RADIUS = 5;
 const int HALO = int(TILE_SIZE) + 2 * SSIM_RADIUS;   // side of a tile with its border
 const int HALO_AREA = HALO * HALO;
 const int STRIP = HALO * int(TILE_SIZE);             // rows of the border, columns of the tile
-// An invocation blurs a run of neighbours at once: they share most of what they read from shared memory, which is what blurring costs.
-const int RUN = 4;
-const int TAPS = 2 * SSIM_RADIUS + 1;
-const int RUNS = int(TILE_SIZE) / RUN;
 
 float ssim_weight(int d) {
     // exp(-d^2 / 4.5), normalised over d = -5..5
