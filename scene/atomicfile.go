@@ -13,6 +13,10 @@ import (
 // writeBuffer is the size in bytes of the buffer between encoders and files.
 const writeBuffer = 1 << 20
 
+// maxTempBase is how much of a file's name its temporary file carries, in bytes:
+// names end at 255 and the temporary one is longer.
+const maxTempBase = 200
+
 // WriteFile replaces path by what write produces: a temporary file in the same
 // folder, fsync, rename, fsync of the folder. A reader sees the old file or the
 // whole new one. When anything fails the old file stays, the temporary one is
@@ -27,7 +31,8 @@ func WriteFile(path string, write func(w io.Writer) error) error {
 
 func replaceFile(path string, write func(w io.Writer) error) (err error) {
 	dir := filepath.Dir(path)
-	f, err := os.CreateTemp(dir, "."+filepath.Base(path)+".tmp*")
+	base := filepath.Base(path)
+	f, err := os.CreateTemp(dir, "."+base[:min(len(base), maxTempBase)]+".tmp*")
 	if err != nil {
 		return err
 	}
@@ -78,7 +83,7 @@ func syncDir(dir string) error {
 // writeError makes an Error of what went wrong while path was written. What the
 // operating system refuses may work later or elsewhere: ErrTryAgain.
 func writeError(op, path string, err error) error {
-	out := &Error{Op: op, Path: path, Err: trimPath(err), Hint: writeHint(err, filepath.Dir(path))}
+	out := &Error{Op: op, Path: path, Err: trimPath(err), Hint: writeHint(err, path)}
 	var refused syscall.Errno
 	if errors.As(err, &refused) {
 		out.Kind = ErrTryAgain
@@ -87,10 +92,15 @@ func writeError(op, path string, err error) error {
 }
 
 // writeHint says what to do about an error of the operating system.
-func writeHint(err error, dir string) string {
+func writeHint(err error, path string) string {
+	dir := filepath.Dir(path)
 	switch {
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
-		return fmt.Sprintf("the disk or quota that holds %s is full: free some space or write to another folder; the earlier file is untouched", dir)
+		hint := fmt.Sprintf("the disk or quota that holds %s is full: free some space or write to another folder", dir)
+		if _, err := os.Lstat(path); err == nil {
+			hint += "; the earlier file is untouched"
+		}
+		return hint
 	case errors.Is(err, syscall.EROFS), errors.Is(err, os.ErrPermission):
 		return fmt.Sprintf("%s cannot be written to: choose another output folder or change its permissions", dir)
 	case errors.Is(err, os.ErrNotExist):

@@ -122,7 +122,7 @@ func TestWriteFileRefused(t *testing.T) {
 	if err := WriteFile("/proc/f", nothing); err == nil || !errors.Is(err, ErrTryAgain) || Hint(err) == "" {
 		t.Errorf("/proc: %v, hint %q", err, Hint(err))
 	}
-	if hint := writeHint(fmt.Errorf("x: %w", syscall.EROFS), "d"); !strings.Contains(hint, "d cannot be written") {
+	if hint := writeHint(fmt.Errorf("x: %w", syscall.EROFS), "d/f"); !strings.Contains(hint, "d cannot be written") {
 		t.Errorf("read-only hint %q", hint)
 	}
 	dir := t.TempDir()

@@ -1,6 +1,11 @@
 package scene
 
-import "fmt"
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode"
+)
 
 // Point is a point of a capture's sparse reconstruction.
 type Point struct {
@@ -31,12 +36,20 @@ func (w Warning) String() string {
 		} else {
 			s += ", "
 		}
-		s += n
+		s += printable(n)
 	}
 	if more := w.Count - len(w.Names); more > 0 && len(w.Names) > 0 {
 		s += fmt.Sprintf(" and %d more", more)
 	}
 	return s
+}
+
+// printable quotes a name that would move a terminal's cursor or start a new line.
+func printable(name string) string {
+	if strings.ContainsFunc(name, unicode.IsControl) {
+		return strconv.Quote(name)
+	}
+	return name
 }
 
 // Capture is a set of calibrated photos and a sparse point cloud.

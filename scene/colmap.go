@@ -247,7 +247,11 @@ func parseColmapPoints(data []byte) (points []Point, bad int, err error) {
 
 // countColmapImages reads the first number of dir/images.bin, 0 if there is none.
 func countColmapImages(dir string) uint64 {
-	f, err := os.Open(filepath.Join(dir, "images.bin"))
+	path := filepath.Join(dir, "images.bin")
+	if regular(path) != nil {
+		return 0
+	}
+	f, err := os.Open(path)
 	if err != nil {
 		return 0
 	}
@@ -262,10 +266,7 @@ func countColmapImages(dir string) uint64 {
 // readColmap reads one file of a model and parses it.
 func readColmap(path string, parse func(data []byte) error) error {
 	op := "read " + filepath.Base(path)
-	info, err := os.Stat(path)
-	if err == nil && !info.Mode().IsRegular() {
-		err = errors.New("this is no file")
-	}
+	err := regular(path)
 	var data []byte
 	if err == nil {
 		data, err = os.ReadFile(path)
@@ -282,6 +283,19 @@ func readColmap(path string, parse func(data []byte) error) error {
 		return &Error{Op: op, Path: path, Err: err, Hint: hint}
 	}
 	return nil
+}
+
+// errNoFile is the error of a folder, pipe, socket or device in a file's place.
+var errNoFile = errors.New("this is no file")
+
+// regular reports what keeps path from being read as a file. To ask after opening
+// is too late: a pipe that nobody writes to blocks there.
+func regular(path string) error {
+	info, err := os.Stat(path)
+	if err == nil && !info.Mode().IsRegular() {
+		err = errNoFile
+	}
+	return trimPath(err)
 }
 
 // readKind tells files that cannot be opened now from files that are not there.

@@ -29,7 +29,7 @@ func WriteColmap(dir string, cams []Camera, pts []Point) error {
 		}
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return &Error{Op: "make folder", Path: dir, Err: trimPath(err), Hint: writeHint(err, filepath.Dir(dir))}
+		return &Error{Op: "make folder", Path: dir, Err: trimPath(err), Hint: writeHint(err, dir)}
 	}
 	ids, distinct := shareIntrinsics(cams)
 	files := []struct {

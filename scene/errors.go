@@ -32,7 +32,7 @@ type Error struct {
 func (e *Error) Error() string {
 	parts := make([]string, 0, 4)
 	parts = append(parts, "scene")
-	for _, part := range []string{e.Op, e.Path} {
+	for _, part := range []string{e.Op, printable(e.Path)} {
 		if part != "" {
 			parts = append(parts, part)
 		}

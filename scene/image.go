@@ -39,6 +39,9 @@ func (c Camera) Decode() (Image, error) {
 	if c.Width <= 0 || c.Height <= 0 || c.Width > maxPixels/c.Height {
 		return Image{}, &Error{Op: opDecode, Path: c.Path, Err: fmt.Errorf("the camera wants %d x %d pixels", c.Width, c.Height)}
 	}
+	if err := regular(c.Path); errors.Is(err, errNoFile) {
+		return Image{}, &Error{Op: opDecode, Path: c.Path, Err: err, Hint: hintPhoto}
+	}
 	data, err := os.ReadFile(c.Path)
 	if err != nil {
 		return Image{}, readError(c.Path, err)

@@ -17,9 +17,9 @@ func translationOf(r [9]float64, p [3]float64) [3]float64 { return scaled(rotate
 
 // inriaCamera is an entry of cameras.json. Position and rotation are camera to
 // world, OpenCV axes; rotation is a list of rows. INRIA's file has no principal
-// point and no model: cx, cy (pixels, pixel centres at +0.5) and camera_model
-// are written only where they are not the centre and "pinhole", and readers that
-// do not know them look past them.
+// point and no model: cx, cy (pixels, pixel centres at +0.5) are added always,
+// camera_model where it is not "pinhole"; readers that do not know them look past
+// them.
 type inriaCamera struct {
 	ID       int           `json:"id"`
 	Name     string        `json:"img_name"`
@@ -46,14 +46,11 @@ func WriteCameras(path string, cameras []Camera) error {
 
 func toINRIA(id int, c *Camera) inriaCamera {
 	e := inriaCamera{ID: id, Name: c.Name, Width: c.Width, Height: c.Height,
-		Position: c.Center(), Fy: c.Fy, Fx: c.Fx}
+		Position: c.Center(), Fy: c.Fy, Fx: c.Fx, Cx: &c.Cx, Cy: &c.Cy}
 	for i := range 3 {
 		for j := range 3 {
 			e.Rotation[i][j] = c.R[3*j+i]
 		}
-	}
-	if c.Cx != float64(c.Width)/2 || c.Cy != float64(c.Height)/2 {
-		e.Cx, e.Cy = &c.Cx, &c.Cy
 	}
 	if c.Model == Fisheye {
 		e.Model = Fisheye.String()
@@ -133,6 +130,9 @@ func fromINRIA(e *inriaCamera) (Camera, error) {
 	if !filepath.IsLocal(filepath.FromSlash(e.Name)) {
 		return c, errors.New("img_name is not a relative path")
 	}
+	if err := usableName(e.Name); err != nil {
+		return c, err
+	}
 	if min(e.Width, e.Height) < 1 || max(e.Width, e.Height) > maxImageSide {
 		return c, fmt.Errorf("size %dx%d is not within 1 to %d pixels", e.Width, e.Height, maxImageSide)
 	}
@@ -144,6 +144,10 @@ func fromINRIA(e *inriaCamera) (Camera, error) {
 	}
 	if !(e.Fx > 0) || !(e.Fy > 0) {
 		return c, fmt.Errorf("focal lengths %v, %v are not positive", e.Fx, e.Fy)
+	}
+	// Sums and products of these must stay finite.
+	if !inRange(e.Position) || !inRange([3]float64{e.Fx, c.Cx, 0}) || !inRange([3]float64{e.Fy, c.Cy, 0}) {
+		return c, fmt.Errorf("position %v, focal lengths %v, %v or principal point %v, %v beyond %g", e.Position, e.Fx, e.Fy, c.Cx, c.Cy, float64(maxCoordinate))
 	}
 	switch e.Model {
 	case "", Pinhole.String():
@@ -164,6 +168,26 @@ func fromINRIA(e *inriaCamera) (Camera, error) {
 	}
 	c.T = translationOf(c.R, e.Position)
 	return c, nil
+}
+
+// maxNameBytes bounds each part of a path on all common file systems.
+const maxNameBytes = 255
+
+// usableName checks that pictures can be named after a camera: with .png in the
+// place of the photo's extension.
+func usableName(name string) error {
+	if strings.ContainsRune(name, 0) {
+		return errors.New("img_name holds a zero byte")
+	}
+	parts := strings.Split(filepath.ToSlash(name), "/")
+	last := parts[len(parts)-1]
+	parts = append(parts, strings.TrimSuffix(last, filepath.Ext(last))+".png")
+	for _, p := range parts {
+		if len(p) > maxNameBytes {
+			return fmt.Errorf("img_name has a part of %d bytes, file systems take %d", len(p), maxNameBytes)
+		}
+	}
+	return nil
 }
 
 // orthonormal returns the rotation nearest to a matrix that is one up to the

@@ -28,7 +28,7 @@ func TestCamerasRoundTrip(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, info, err := ReadCameras(path)
-	if err != nil || len(got) != len(want) || info.Centred != 2 {
+	if err != nil || len(got) != len(want) || info.Centred != 0 {
 		t.Fatalf("%d cameras, %+v, %v", len(got), info, err)
 	}
 	for i := range got {
@@ -63,7 +63,7 @@ func TestCamerasGolden(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := `[{"id":0,"img_name":"p.jpg","width":4,"height":2,"position":[1,2,3],"rotation":[[0,0,1],[-1,0,0],[0,-1,0]],"fy":5,"fx":3}]` + "\n"
+	want := `[{"id":0,"img_name":"p.jpg","width":4,"height":2,"position":[1,2,3],"rotation":[[0,0,1],[-1,0,0],[0,-1,0]],"fy":5,"fx":3,"cx":2,"cy":1}]` + "\n"
 	if s := strings.ReplaceAll(string(got), "-0,", "0,"); strings.ReplaceAll(s, "-0]", "0]") != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
@@ -77,16 +77,18 @@ func TestReadCamerasRefuses(t *testing.T) {
 		`{}`:                            "cannot unmarshal",
 		`[]`:                            "empty",
 		`[` + entry + `,` + entry + `]`: `entries 0 and 1 are both named "p"`,
-		`[` + strings.Replace(entry, `"p"`, `"../p"`, 1) + `]`:                       "relative path",
-		`[` + strings.Replace(entry, `"p"`, `"/etc/p"`, 1) + `]`:                     "relative path",
-		`[` + strings.Replace(entry, `"p"`, `""`, 1) + `]`:                           "relative path",
-		`[` + strings.Replace(entry, `"width":4`, `"width":0`, 1) + `]`:              "size",
-		`[` + strings.Replace(entry, `"width":4`, `"width":1000000`, 1) + `]`:        "size",
-		`[` + strings.Replace(entry, `"fx":3`, `"fx":0`, 1) + `]`:                    "focal",
-		`[` + strings.Replace(entry, `"fx":3`, `"fx":3,"cx":1`, 1) + `]`:             "one of cx, cy",
-		`[` + strings.Replace(entry, `"fx":3`, `"fx":3,"camera_model":"x"`, 1) + `]`: "camera_model",
-		`[` + strings.Replace(entry, `[0,0,1]`, `[0,0,2]`, 1) + `]`:                  "orthonormal",
-		`[` + strings.Replace(entry, `[0,0,1]`, `[0,0,-1]`, 1) + `]`:                 "mirror",
+		`[` + strings.Replace(entry, `"p"`, `"../p"`, 1) + `]`:                         "relative path",
+		`[` + strings.Replace(entry, `"p"`, `"/etc/p"`, 1) + `]`:                       "relative path",
+		`[` + strings.Replace(entry, `"p"`, `"`+strings.Repeat("p", 252)+`"`, 1) + `]`: "256 bytes",
+		`[` + strings.Replace(entry, `[1,2,3]`, `[1,1e300,3]`, 1) + `]`:                "beyond 1e+15",
+		`[` + strings.Replace(entry, `"p"`, `""`, 1) + `]`:                             "relative path",
+		`[` + strings.Replace(entry, `"width":4`, `"width":0`, 1) + `]`:                "size",
+		`[` + strings.Replace(entry, `"width":4`, `"width":1000000`, 1) + `]`:          "size",
+		`[` + strings.Replace(entry, `"fx":3`, `"fx":0`, 1) + `]`:                      "focal",
+		`[` + strings.Replace(entry, `"fx":3`, `"fx":3,"cx":1`, 1) + `]`:               "one of cx, cy",
+		`[` + strings.Replace(entry, `"fx":3`, `"fx":3,"camera_model":"x"`, 1) + `]`:   "camera_model",
+		`[` + strings.Replace(entry, `[0,0,1]`, `[0,0,2]`, 1) + `]`:                    "orthonormal",
+		`[` + strings.Replace(entry, `[0,0,1]`, `[0,0,-1]`, 1) + `]`:                   "mirror",
 	}
 	for text, want := range cases {
 		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {

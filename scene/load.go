@@ -109,7 +109,7 @@ func (c *Capture) readModel(images string) error {
 			Hint: "triangulate points from the known poses: colmap point_triangulator --database_path database.db --image_path ... --input_path ... --output_path ..."}
 	}
 	if bad > 0 {
-		c.Warnings = append(c.Warnings, Warning{Code: "bad-points", Count: bad, Text: fmt.Sprintf("left out %d points whose coordinates are not finite or beyond %g", bad, float64(maxCoordinate))})
+		c.Warnings = append(c.Warnings, Warning{Code: "bad-points", Count: bad, Text: fmt.Sprintf("left out %d of %d points whose coordinates are not finite or beyond %g", bad, bad+len(c.Points), float64(maxCoordinate))})
 	}
 	return nil
 }
@@ -245,7 +245,7 @@ func (c *Capture) readSizes(o LoadOptions, reduced string) error {
 	}
 	if wide > 0 {
 		c.Warnings = append(c.Warnings, Warning{Code: "reduced-photos", Count: wide,
-			Text: fmt.Sprintf("%d photos wider than %d pixels are reduced to %d; --downscale 1 trains on all pixels", wide, wideLimit, wideLimit)})
+			Text: fmt.Sprintf("%d of %d photos are wider than %d pixels and are reduced to that; --downscale 1 trains on all pixels", wide, all, wideLimit)})
 	}
 	return nil
 }

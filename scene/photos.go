@@ -151,18 +151,14 @@ func (x *photoIndex) unused() []string {
 
 // photoSize reads the size in pixels from the header of a JPEG or PNG.
 func photoSize(file string) (width, height int, err error) {
+	if err := regular(file); err != nil {
+		return 0, 0, err
+	}
 	f, err := os.Open(file)
 	if err != nil {
 		return 0, 0, trimPath(err)
 	}
 	defer f.Close() // only read from
-	info, err := f.Stat()
-	if err != nil {
-		return 0, 0, trimPath(err)
-	}
-	if !info.Mode().IsRegular() {
-		return 0, 0, errors.New("this is no file")
-	}
 	r := bufio.NewReader(f)
 	head, _ := r.Peek(8) // a shorter file has neither signature
 	var header image.Config

@@ -51,6 +51,12 @@ func DecodePLY(r io.Reader, size int64) (*Splats, PLYInfo, error) {
 
 // openPLY opens a file, passes it to read with its size and names it in errors.
 func openPLY(path string, read func(r io.Reader, size int64) error) error {
+	if isDir(path) {
+		return plyError(path, &hinted{errors.New("it is a folder"), "name the .ply file in it, for example point_cloud/iteration_30000/point_cloud.ply"})
+	}
+	if err := regular(path); err != nil {
+		return plyError(path, err)
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return plyError(path, err)
@@ -59,9 +65,6 @@ func openPLY(path string, read func(r io.Reader, size int64) error) error {
 	info, err := f.Stat()
 	if err != nil {
 		return plyError(path, err)
-	}
-	if info.IsDir() {
-		return plyError(path, &hinted{errors.New("it is a folder"), "name the .ply file in it, for example point_cloud/iteration_30000/point_cloud.ply"})
 	}
 	return plyError(path, read(f, info.Size()))
 }

@@ -1,7 +1,10 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io"
+	"math"
 	"os"
 	"path/filepath"
 
@@ -44,6 +47,9 @@ func (a *app) demoCommand() *cobra.Command {
 			if o.photos < 4 || o.photos > 10000 {
 				return usagef("at least 4 are needed to train and to measure", "flag --images: %d photos", o.photos)
 			}
+			if !(o.minPSNR >= 0) || math.IsInf(o.minPSNR, 0) {
+				return usagef("give decibels from 0 up, as in 20", "flag --min-psnr: %g is no quality", o.minPSNR)
+			}
 			return a.demo(o)
 		}),
 	}
@@ -60,11 +66,14 @@ func (a *app) demoCommand() *cobra.Command {
 
 // demo draws the capture, trains it and checks the quality.
 func (a *app) demo(o *demoOptions) error {
-	if err := claimFolder(o.out); err != nil {
+	release, err := claimFolder(o.out, true)
+	if err != nil {
 		return err
 	}
+	defer release()
+	o.claimed = true
 	o.scene = filepath.Join(o.out, "capture")
-	if err := os.MkdirAll(o.scene, 0o777); err != nil {
+	if err := claimCapture(o.scene); err != nil {
 		return err
 	}
 	if err := scene.WriteSynth(o.scene, scene.SynthOptions{Images: o.photos, Width: demoWidth, Height: demoHeight, Points: demoPoints}); err != nil {
@@ -91,6 +100,29 @@ func (a *app) demo(o *demoOptions) error {
 			hint: "fewer steps or photos than the defaults give less; if you changed neither, run: vksplat doctor"}
 	}
 	return nil
+}
+
+// markerFile tells a capture that demo made from one that is somebody's.
+const markerFile = "made_by_vksplat_demo"
+
+// claimCapture makes the folder of the demo's capture, unless there is one that
+// demo did not make: its photos would be overwritten.
+func claimCapture(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return folderError(dir, err)
+	}
+	marker := filepath.Join(dir, markerFile)
+	if _, err := os.Lstat(marker); err != nil && len(entries) > 0 {
+		return usagef("choose another folder with -m", "%s is not empty and was not made by demo", dir)
+	}
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return folderError(dir, err)
+	}
+	return scene.WriteFile(marker, func(w io.Writer) error {
+		_, err := io.WriteString(w, "vksplat demo overwrites the files of this folder.\n")
+		return err
+	})
 }
 
 // gridRows is how many photos the demo's picture shows.

@@ -79,11 +79,11 @@ func score(cam scene.Camera, photo scene.Image, render []float32) (scene.ViewSco
 	want := scene.FloatRGB(photo)
 	psnr, err := scene.PSNR(render, want)
 	if err != nil {
-		return scene.ViewScore{}, fmt.Errorf("measure %s: %w", cam.Name, err)
+		return scene.ViewScore{}, fmt.Errorf("measure %q: %w", cam.Name, err)
 	}
 	ssim, err := scene.SSIM(render, want, cam.Width, cam.Height, scene.PaddingValid)
 	if err != nil {
-		return scene.ViewScore{}, fmt.Errorf("measure %s: %w", cam.Name, err)
+		return scene.ViewScore{}, fmt.Errorf("measure %q: %w", cam.Name, err)
 	}
 	return scene.ViewScore{Name: cam.Name, PSNR: min(psnr, maxPSNR), SSIM: ssim}, nil
 }

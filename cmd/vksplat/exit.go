@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -21,7 +22,7 @@ const (
 	exitUsage       = 2   // the command line is wrong
 	exitData        = 65  // the files given are wrong
 	exitRetry       = 75  // the machine cannot do it now: driver, device, memory or disk; the same command works once that is put right
-	exitInterrupted = 130 // stopped by Ctrl-C or SIGTERM
+	exitInterrupted = 130 // stopped by Ctrl-C, SIGTERM or SIGHUP
 )
 
 // errInterrupted is returned by commands that the user stopped.
@@ -29,7 +30,7 @@ var errInterrupted = errors.New("interrupted")
 
 // retryCauses are the errors that are the machine's and not the command's.
 var retryCauses = []error{
-	scene.ErrTryAgain, pipeline.ErrNoDevice, pipeline.ErrDeviceLost, pipeline.ErrOutOfMemory, pipeline.ErrNoLoader, pipeline.ErrMissingFeature,
+	errBusy, scene.ErrTryAgain, pipeline.ErrNoDevice, pipeline.ErrDeviceLost, pipeline.ErrOutOfMemory, pipeline.ErrTooSmall, pipeline.ErrNoLoader, pipeline.ErrMissingFeature,
 	syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS, syscall.EACCES, syscall.EPERM, syscall.EIO, syscall.ENOMEM,
 }
 
@@ -95,6 +96,29 @@ type hintedError struct {
 func (e *hintedError) Error() string { return e.err.Error() }
 func (e *hintedError) Unwrap() error { return e.err }
 
+// memoryHint adds to an error of full device memory what train and render can do about it.
+func memoryHint(err error) error {
+	if !errors.Is(err, pipeline.ErrOutOfMemory) {
+		return err
+	}
+	return &hintedError{err: err, hint: "use smaller photos with --downscale, stay further below what is free with --max-vram, or close other programs that use the device"}
+}
+
+// numberError says what a flag's value is not, in words of this program and not of strconv.
+func numberError(bad *pflag.InvalidValueError, cause *strconv.NumError) error {
+	want := "whole number"
+	switch bad.GetFlag().Value.Type() {
+	case "float64":
+		want = "number"
+	case "bool":
+		want = "truth value: true or false"
+	}
+	if errors.Is(cause, strconv.ErrRange) {
+		want += " that this flag can hold"
+	}
+	return fmt.Errorf("flag --%s: %q is no %s", bad.GetFlag().Name, cause.Num, want)
+}
+
 // usageErrorOf turns an error of cobra or pflag, which came while the command
 // line was read, into a usageError. Cobra appends its suggestions to the text.
 func usageErrorOf(err error, cmd *cobra.Command) error {
@@ -105,6 +129,10 @@ func usageErrorOf(err error, cmd *cobra.Command) error {
 	}
 	if errors.As(err, &u) {
 		return err
+	}
+	var number *strconv.NumError
+	if errors.As(err, &bad) && errors.As(bad.Unwrap(), &number) {
+		return &usageError{err: numberError(bad, number), hint: "see: " + cmd.CommandPath() + " --help"}
 	}
 	text, suggestions, found := strings.Cut(err.Error(), "\n\nDid you mean this?\n")
 	help := "see: " + cmd.CommandPath() + " --help"

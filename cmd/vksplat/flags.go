@@ -17,13 +17,14 @@ import (
 
 // trainOptions is everything that train is asked for.
 type trainOptions struct {
-	scene  string // the capture's folder
-	out    string // the folder that is written
-	eval   bool
-	load   loadFlags
-	device pipeline.DeviceOptions
-	origin originFlag
-	config pipeline.Config
+	scene   string // the capture's folder
+	out     string // the folder that is written
+	eval    bool
+	claimed bool // the caller has claimed out already
+	load    loadFlags
+	device  pipeline.DeviceOptions
+	origin  originFlag
+	config  pipeline.Config
 }
 
 // newTrainOptions returns the defaults.
@@ -35,19 +36,18 @@ func newTrainOptions() *trainOptions {
 type loadFlags struct {
 	images    string
 	downscale downscaleFlag
-	model     int
+	model     modelFlag
 	strict    bool
 }
 
 func (f loadFlags) options() scene.LoadOptions {
-	return scene.LoadOptions{Images: f.images, Downscale: int(f.downscale), Model: f.model, Strict: f.strict}
+	return scene.LoadOptions{Images: f.images, Downscale: int(f.downscale), Model: int(f.model), Strict: f.strict}
 }
 
 func (f *loadFlags) register(fs *pflag.FlagSet) {
 	fs.StringVarP(&f.images, "images", "i", "", "folder of the photos, `DIR` below SCENE or absolute (default: found)")
 	fs.VarP(&f.downscale, "downscale", "r", "size of the photos: auto, 1, 2, 4 or 8; auto brings widths above 1600 to 1600")
-	fs.IntVar(&f.model, "model", f.model, "take COLMAP model `N`, when there are several (default: the one with most images)")
-	fs.Lookup("model").DefValue = "0" // help leaves zero out
+	fs.Var(&f.model, "model", "take COLMAP model `N`, when there are several (default: the one with most images)")
 	fs.BoolVar(&f.strict, "strict", false, "a photo that is missing or cannot be decoded is an error")
 }
 
@@ -86,12 +86,31 @@ func (o *trainOptions) check() error {
 	if o.out == "" {
 		return usagef("name the folder to write, as in: vksplat train SCENE -m OUT", "no output folder: -m is required")
 	}
-	if o.load.model < scene.AnyModel {
-		return usagef("models count from 0, as in sparse/0", "flag --model: %d is no model number", o.load.model)
-	}
 	if err := o.config.Validate(); err != nil {
 		return &usageError{err: err, hint: "see: vksplat train --help"}
 	}
+	return nil
+}
+
+// modelFlag is the number of a COLMAP model, or scene.AnyModel unless it is given.
+type modelFlag int
+
+func (f *modelFlag) Type() string { return "N" }
+
+func (f *modelFlag) String() string {
+	if *f == scene.AnyModel {
+		return ""
+	}
+	return strconv.Itoa(int(*f))
+}
+
+// Set parses a number from 0 up.
+func (f *modelFlag) Set(s string) error {
+	n, err := strconv.Atoi(s)
+	if err != nil || n < 0 {
+		return usagef("models count from 0, as in sparse/0", "%q is no model number", s)
+	}
+	*f = modelFlag(n)
 	return nil
 }
 
@@ -183,7 +202,10 @@ func (f *paddingFlag) Set(s string) error {
 // share is of depends on the device.
 type bytesFlag string
 
-var bytesForm = regexp.MustCompile(`^(\d+(\.\d+)?%|\d+(\.\d+)?([KMGT](i?B)?)?)$`)
+// maxAmount bounds the number in front of a unit: more gigabytes than an int64 has bytes for.
+const maxAmount = 1 << 32
+
+var bytesForm = regexp.MustCompile(`^(?i)((\d+(?:\.\d+)?)(%|[KMG](?:i?B)?)?)$`)
 
 func (f *bytesFlag) Type() string { return "BYTES" }
 
@@ -196,7 +218,13 @@ func (f *bytesFlag) String() string {
 
 // Set checks the form.
 func (f *bytesFlag) Set(s string) error {
-	if !bytesForm.MatchString(s) {
+	parts := bytesForm.FindStringSubmatch(s)
+	bad := parts == nil
+	if !bad {
+		n, err := strconv.ParseFloat(parts[2], 64)
+		bad = err != nil || n == 0 || n > maxAmount || parts[3] == "" && n < 1 || parts[3] == "%" && n > 100
+	}
+	if bad {
 		return usagef("give bytes as in 6000000000, 6G or 512MiB, or a share as in 80%", "%q is no amount of memory", s)
 	}
 	*f = bytesFlag(s)

@@ -48,9 +48,11 @@ func (a *app) root() *cobra.Command {
 		Short: "Train and render 3D Gaussian splats on any Vulkan GPU",
 		Long: "vksplat trains 3D Gaussian splats from photographs with known cameras, on any\n" +
 			"Vulkan GPU or, slowly, on the CPU. Try it without any data: vksplat demo",
+		Version:       versionText(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
+	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
 	root.SetGlobalNormalizationFunc(dashes)
@@ -87,6 +89,15 @@ func (a *app) report(err error) {
 	}
 	_, _ = fmt.Fprintf(a.stderr, "vksplat: error: %s\n", err)
 	if h := hint(err); h != "" {
-		_, _ = fmt.Fprintf(a.stderr, "hint: %s\n", h)
+		_, _ = fmt.Fprintf(a.stderr, "hint: %s\n", hintStyle(h))
 	}
+}
+
+// hintStyle gives hints of all packages one look: no capital at the start, unless
+// the word has more of them, and no full stop.
+func hintStyle(h string) string {
+	if len(h) > 1 && h[0] >= 'A' && h[0] <= 'Z' && h[1] >= 'a' && h[1] <= 'z' {
+		h = strings.ToLower(h[:1]) + h[1:]
+	}
+	return strings.TrimSuffix(h, ".")
 }

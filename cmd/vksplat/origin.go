@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,6 +15,9 @@ import (
 // originFile says beside cameras.json what was subtracted from its coordinates.
 const originFile = "origin.json"
 
+// maxOrigin bounds an origin that is read: beyond it float64 resolves no tenth of a unit.
+const maxOrigin = 1e15
+
 // originRecord is the content of originFile: written = capture - origin.
 type originRecord struct {
 	Origin [3]float64 `json:"origin"`
@@ -21,10 +25,10 @@ type originRecord struct {
 
 // moved returns copies of the cameras and points of c with the origin subtracted.
 func moved(c *scene.Capture, origin [3]float64) ([]scene.Camera, []scene.Point) {
-	if origin == [3]float64{} {
-		return c.Cameras, c.Points
-	}
 	points := slices.Clone(c.Points)
+	if origin == [3]float64{} {
+		return slices.Clone(c.Cameras), points // without rounding
+	}
 	for i := range points {
 		for k := range origin {
 			points[i].Pos[k] -= origin[k]
@@ -53,6 +57,11 @@ func readOrigin(dir string, otherwise [3]float64) ([3]float64, error) {
 	var record originRecord
 	if err == nil {
 		err = json.Unmarshal(data, &record)
+	}
+	for _, x := range record.Origin {
+		if err == nil && math.Abs(x) > maxOrigin {
+			err = fmt.Errorf("the origin %g is beyond %g", x, float64(maxOrigin))
+		}
 	}
 	if err != nil {
 		return otherwise, &hintedError{err: fmt.Errorf("read %s: %w: %w", path, scene.ErrData, pathless(err)), hint: "train writes this file; remove it if cameras.json needs no origin"}

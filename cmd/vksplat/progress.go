@@ -73,7 +73,7 @@ func (p *progress) update(now pipeline.Progress) {
 
 // draw prints the state of the last step.
 func (p *progress) draw() {
-	text := fmt.Sprintf("step %d/%d  loss %.5f  %d splats  %s  ETA %s", p.last.Step, p.total, p.loss, p.last.Splats, rateText(p.rate), p.eta())
+	text := fmt.Sprintf("step %d/%d  loss %.5f  %s  %s  ETA %s", p.last.Step, p.total, p.loss, count(p.last.Splats, "splat"), rateText(p.rate), p.eta())
 	p.drawn = p.last.Step
 	if p.terminal {
 		// Return to the line's start and erase what is right of the text.
@@ -106,6 +106,14 @@ func rateText(perSecond float64) string {
 		return fmt.Sprintf("%.2f steps/s", perSecond)
 	}
 	return fmt.Sprintf("%.0f steps/s", perSecond)
+}
+
+// count prints a number of things.
+func count(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
 }
 
 // durationText prints seconds as 42s, 3m05s or 2h07m.

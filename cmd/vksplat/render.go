@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -53,9 +54,16 @@ func (a *app) render(o *renderOptions) (err error) {
 	if o.cameras == "" || o.out == "" {
 		return usagef("as in: vksplat render model.ply --cameras SCENE -o DIR", "--cameras and -o are required")
 	}
-	if err := claimFolder(o.out); err != nil {
+	if near := o.config.Near; !(near > 0) || math.IsInf(near, 0) {
+		return usagef("give a distance above 0, as in 0.01", "flag --near: %g is no distance", near)
+	}
+	defer func() { err = memoryHint(err) }()
+	// Not exclusive: renders of several models or cameras may share a folder.
+	release, err := claimFolder(o.out, false)
+	if err != nil {
 		return err
 	}
+	defer release()
 	splats, info, err := a.model(o.file)
 	if err != nil {
 		return err
@@ -118,7 +126,7 @@ func (a *app) views(o *renderOptions, origin [3]float64) (*scene.Capture, error)
 		return nil, err
 	}
 	if info.Centred > 0 {
-		a.warn(fmt.Sprintf("%s: %d cameras have no principal point; the picture's centre is taken", o.cameras, info.Centred))
+		a.warn(fmt.Sprintf("%s: no principal point for %s; the picture's centre is taken", o.cameras, count(info.Centred, "camera")))
 	}
 	at, err := readOrigin(filepath.Dir(o.cameras), origin)
 	if err != nil {
@@ -137,7 +145,7 @@ func (a *app) renderAll(o *renderOptions, device *pipeline.Device, splats *scene
 	}
 	defer func() { err = errors.Join(err, renderer.Close()) }()
 	files := pictureNames(cams)
-	a.printf("%s, %d splats, %d pictures of %s\n", device.Name(), splats.N, len(cams), resolution(cams))
+	a.printf("%s, %s, %s of %s\n", device.Name(), count(splats.N, "splat"), count(len(cams), "picture"), resolution(cams))
 	for i, cam := range cams {
 		if ctx.Err() != nil {
 			return errInterrupted
@@ -154,6 +162,11 @@ func (a *app) renderAll(o *renderOptions, device *pipeline.Device, splats *scene
 	}
 	a.printf("pictures: %s\n", o.out)
 	return nil
+}
+
+func isFile(path string) bool {
+	st, err := os.Stat(path)
+	return err == nil && st.Mode().IsRegular()
 }
 
 func isFolder(path string) bool {

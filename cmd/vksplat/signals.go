@@ -6,30 +6,47 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 )
 
-// interruptible returns a context that the first Ctrl-C or SIGTERM cancels,
-// after printing then: what happens now. The second one ends the process at
-// once. The function it returns must be called when the work is done; signals
-// then do again what they did before.
+// abortAfter is how long after the first signal a Ctrl-C aborts: sooner, it is
+// the same wish delivered twice, to the process and to its group.
+const abortAfter = 500 * time.Millisecond
+
+// interruptible returns a context that the first Ctrl-C, SIGTERM or SIGHUP
+// cancels, after printing then: what happens now. A later Ctrl-C ends the process
+// at once; other signals do not, because GNU timeout and service managers repeat
+// theirs. The function it returns must be called when the work is done; these
+// signals then do again what they did before.
 func (a *app) interruptible(then string) (context.Context, func()) {
+	// Output that nobody reads any more is no reason to stop the work.
+	signal.Ignore(syscall.SIGPIPE)
+	caught := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) { // as nohup does
+		caught = append(caught, syscall.SIGHUP)
+	}
 	ctx, cancel := context.WithCancel(context.Background())
-	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	signals := make(chan os.Signal, 8)
+	signal.Notify(signals, caught...)
 	done := make(chan struct{})
 	go func() {
-		for n := 0; ; n++ {
+		var first time.Time
+		for {
+			var s os.Signal
 			select {
 			case <-done:
 				return
-			case <-signals:
+			case s = <-signals:
 			}
-			if n > 0 {
+			switch {
+			case first.IsZero():
+				first = time.Now()
+				_, _ = fmt.Fprintf(a.stderr, "\nvksplat: %s; Ctrl-C once more aborts at once\n", then)
+				cancel()
+			case s == os.Interrupt && time.Since(first) >= abortAfter:
 				_, _ = fmt.Fprintln(a.stderr, "\nvksplat: aborted")
 				os.Exit(exitInterrupted)
 			}
-			_, _ = fmt.Fprintf(a.stderr, "\nvksplat: %s; Ctrl-C once more aborts at once\n", then)
-			cancel()
 		}
 	}()
 	return ctx, func() {

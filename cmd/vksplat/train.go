@@ -49,6 +49,8 @@ type trainRun struct {
 	app     *app
 	capture *scene.Capture // in the training frame from openScene on
 	origin  [3]float64     // subtracted from written coordinates
+	cameras []scene.Camera // to be written: in the capture's own frame, less the origin
+	points  []scene.Point  // likewise
 	images  []scene.Image  // of the cameras
 	train   []int          // cameras of capture that are trained on
 	test    []int          // held-out ones
@@ -70,9 +72,14 @@ func (a *app) train(o *trainOptions, seen func(photo scene.Image, render []float
 		if errors.Is(err, context.Canceled) {
 			err = errInterrupted
 		}
+		err = memoryHint(err)
 	}()
-	if err := claimFolder(o.out); err != nil {
-		return nil, err
+	if !o.claimed {
+		release, err := claimFolder(o.out, true)
+		if err != nil {
+			return nil, err
+		}
+		defer release()
 	}
 	if err := r.open(ctx); err != nil {
 		return nil, err
@@ -90,6 +97,9 @@ func (a *app) train(o *trainOptions, seen func(photo scene.Image, render []float
 	if runErr != nil && !interrupted {
 		return nil, runErr
 	}
+	if interrupted && r.trainer.Step() == 0 {
+		return nil, fmt.Errorf("%w before the first step; nothing is saved", errInterrupted)
+	}
 	st, err = r.finish(interrupted, seen)
 	if err == nil && interrupted {
 		err = fmt.Errorf("%w after step %d of %d; the model so far is saved", errInterrupted, st.Step, o.config.Iterations)
@@ -105,6 +115,9 @@ func (r *trainRun) open(ctx context.Context) error {
 		return err
 	}
 	r.capture = c
+	if most, have := r.config.MaxSplats, len(c.Points); most > 0 && most < have {
+		return usagef(fmt.Sprintf("give --max-splats %d or more", have), "flag --max-splats: %d is less than the capture's %s", most, count(have, "point"))
+	}
 	for _, w := range c.Warnings {
 		r.notes = append(r.notes, w.String())
 	}
@@ -135,15 +148,13 @@ func (r *trainRun) decode(ctx context.Context) error {
 	return nil
 }
 
-// prepare writes what is known before training, moves the capture to the training
+// prepare keeps what is to be written of the capture, moves it to the training
 // frame and hands everything to the device.
 func (r *trainRun) prepare() (err error) {
 	if r.origin, err = r.capture.Origin(string(r.trainOptions.origin)); err != nil {
 		return err
 	}
-	if err := r.writeBefore(); err != nil {
-		return err
-	}
+	r.cameras, r.points = moved(r.capture, r.origin)
 	r.capture.Normalise()
 	every := 0
 	if r.eval {
@@ -161,12 +172,12 @@ func (r *trainRun) prepare() (err error) {
 
 // firstLine says what is trained on what.
 func (r *trainRun) firstLine() string {
-	images := fmt.Sprintf("%d images", len(r.capture.Cameras))
+	images := count(len(r.capture.Cameras), "image")
 	if len(r.test) > 0 {
 		images += fmt.Sprintf(" (%d held out)", len(r.test))
 	}
-	return fmt.Sprintf("%s, %s of %s, %d points, %s planned of %s", r.device.Name(), images, resolution(r.capture.Cameras),
-		len(r.capture.Points), bytesText(r.trainer.PlannedBytes()), bytesText(r.device.Budget()))
+	return fmt.Sprintf("%s, %s of %s, %s, %s planned of %s", r.device.Name(), images, resolution(r.capture.Cameras),
+		count(len(r.capture.Points), "point"), bytesText(r.trainer.PlannedBytes()), bytesText(r.device.Budget()))
 }
 
 // flushNotes prints the warnings so far, each once.

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"syscall"
 	"time"
 
 	"vksplat/pipeline"
@@ -52,61 +51,28 @@ type Scores struct {
 	SSIMMedian float64 `json:"ssim_median"`
 }
 
-// probeBytes is how much claimFolder writes to see whether the disk has room at all.
-const probeBytes = 1 << 20
-
-// claimFolder makes dir and proves that files can be written in it, so that a
-// long run does not find out at its end.
-func claimFolder(dir string) error {
-	fail := func(err error) error {
-		err = fmt.Errorf("write to folder %s: %w", dir, err)
-		if errors.Is(err, syscall.ENOTDIR) {
-			return &usageError{err: err, hint: "a file has that name, or that of a folder above: choose another folder"}
-		}
-		return &hintedError{err: err, hint: "choose another folder, or make room and give write permission there"}
+// writeInputs writes what was trained on: the points, the cameras, INRIA's
+// arguments and the origin. They are written with the model, so that a run that
+// ends without one leaves those of an earlier run alone.
+func (r *trainRun) writeInputs() error {
+	if err := scene.WritePoints(filepath.Join(r.out, "input.ply"), r.points); err != nil {
+		return err
 	}
-	if err := os.MkdirAll(dir, 0o777); err != nil {
-		return fail(pathless(err))
+	if err := scene.WriteCameras(filepath.Join(r.out, "cameras.json"), r.cameras); err != nil {
+		return err
 	}
-	f, err := os.CreateTemp(dir, ".probe*")
-	if err != nil {
-		return fail(pathless(err))
+	if err := scene.WriteCfgArgs(filepath.Join(r.out, "cfg_args"), r.cfgArgs()); err != nil {
+		return err
 	}
-	_, err = f.Write(make([]byte, probeBytes))
-	if err == nil {
-		err = f.Sync()
+	path := filepath.Join(r.out, originFile)
+	if r.origin != [3]float64{} {
+		return writeJSON(path, originRecord{Origin: r.origin})
 	}
-	if err = errors.Join(err, f.Close(), os.Remove(f.Name())); err != nil {
-		return fail(pathless(err))
+	// One of an earlier run would move this run's model.
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
 	}
 	return nil
-}
-
-// pathless strips the path, which the message around it names already.
-func pathless(err error) error {
-	var p *os.PathError
-	if errors.As(err, &p) {
-		return p.Err
-	}
-	return err
-}
-
-// writeBefore writes what is known before the first step: the points, the
-// cameras, INRIA's arguments and the origin. The capture is still in its own frame.
-func (r *trainRun) writeBefore() error {
-	cams, points := moved(r.capture, r.origin)
-	errs := []error{
-		scene.WritePoints(filepath.Join(r.out, "input.ply"), points),
-		scene.WriteCameras(filepath.Join(r.out, "cameras.json"), cams),
-		scene.WriteCfgArgs(filepath.Join(r.out, "cfg_args"), r.cfgArgs()),
-	}
-	if r.origin != [3]float64{} {
-		errs = append(errs, writeJSON(filepath.Join(r.out, originFile), originRecord{Origin: r.origin}))
-	} else if err := os.Remove(filepath.Join(r.out, originFile)); err != nil && !errors.Is(err, os.ErrNotExist) {
-		// One of an earlier run would move this run's model.
-		errs = append(errs, err)
-	}
-	return errors.Join(errs...)
 }
 
 // writeModel writes the model in the capture's frame, less the origin.
@@ -132,6 +98,9 @@ func (r *trainRun) finish(interrupted bool, seen func(scene.Image, []float32)) (
 	if err := r.writeModel(s, step); err != nil {
 		return nil, err
 	}
+	if err := r.writeInputs(); err != nil {
+		return nil, err
+	}
 	memory := r.trainer.MemoryStats()
 	st := &stats{
 		Version: programVersion(), Device: r.device.Name(), Scene: r.scene, Step: step, Interrupted: interrupted,
@@ -149,6 +118,9 @@ func (r *trainRun) finish(interrupted bool, seen func(scene.Image, []float32)) (
 		st.Scores = summarise(views)
 		memory = r.trainer.MemoryStats()
 	}
+	if old := filepath.Join(r.out, "results.json"); len(r.test) == 0 && isFile(old) {
+		r.app.warn(old + " and what belongs to it are left from an earlier run; this one measured nothing")
+	}
 	st.PeakDeviceBytes, st.Allocations, st.LastGrowthStep, st.PeakRSSBytes = memory.PeakDeviceBytes, memory.Allocations, memory.LastGrowth, peakRSS()
 	st.ProcessSeconds = time.Since(processStart).Seconds()
 	if err := writeJSON(filepath.Join(r.out, "stats.json"), st); err != nil {
@@ -163,8 +135,8 @@ func (r *trainRun) finish(interrupted bool, seen func(scene.Image, []float32)) (
 
 // printSummary prints the results and where they are.
 func (a *app) printSummary(r *trainRun, st *stats, after float64) {
-	a.printf("trained %d steps in %s, saved and measured in %s: %d splats, %s of device memory at most\n",
-		st.Step, durationText(st.LoopSeconds), durationText(after), st.Splats, bytesText(st.PeakDeviceBytes))
+	a.printf("trained %s in %s, saved and measured in %s: %s, %s of device memory at most\n",
+		count(st.Step, "step"), durationText(st.LoopSeconds), durationText(after), count(st.Splats, "splat"), bytesText(st.PeakDeviceBytes))
 	if st.Scores != nil {
 		a.printf("held-out photos: PSNR %.2f dB, SSIM %.4f (mean of %d; medians %.2f dB, %.4f)\n", st.PSNR, st.SSIM, st.TestImages, st.PSNRMedian, st.SSIMMedian)
 		a.printf("pictures: %s\n", r.picturesFolder(st.Step))

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"runtime"
 	"runtime/debug"
 
@@ -44,13 +45,18 @@ func commit() string {
 	return ", commit " + revision[:min(12, len(revision))] + dirty
 }
 
+// versionText is what the program says of itself.
+func versionText() string {
+	return fmt.Sprintf("vksplat %s (%s, %s/%s%s)", programVersion(), runtime.Version(), runtime.GOOS, runtime.GOARCH, commit())
+}
+
 func (a *app) versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
 		Args:  cobra.NoArgs,
 		RunE: a.runs(func([]string) error {
-			a.printf("vksplat %s (%s, %s/%s%s)\n", programVersion(), runtime.Version(), runtime.GOOS, runtime.GOARCH, commit())
+			a.printf("%s\n", versionText())
 			return nil
 		}),
 	}

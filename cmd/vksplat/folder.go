@@ -1,0 +1,99 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// probeBytes is how much claimFolder writes to see whether the disk has room at all.
+const probeBytes = 1 << 20
+
+// lockName is the file that is locked in the folder of a training run.
+const lockName = ".lock"
+
+// errBusy is the error of a folder that another run is writing to.
+var errBusy = errors.New("another run is writing there")
+
+// claimFolder makes dir and proves that files can be written in it, so that a
+// long run does not find out at its end. With exclusive, no second run gets dir
+// until release is called. Release also removes the folders that were made here,
+// if nothing was put into them: a refused input leaves none behind.
+func claimFolder(dir string, exclusive bool) (release func(), err error) {
+	made := missingFolders(dir)
+	unlock := func() {}
+	release = func() {
+		unlock()
+		for _, d := range made {
+			_ = os.Remove(d) // refused unless empty
+		}
+	}
+	defer func() {
+		if err != nil {
+			release()
+			release, err = nil, folderError(dir, err)
+		}
+	}()
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return release, err
+	}
+	if exclusive {
+		free, err := lockFile(filepath.Join(dir, lockName))
+		if err != nil {
+			return release, err
+		}
+		unlock = free
+	}
+	return release, probe(dir)
+}
+
+// missingFolders lists dir and those above it that do not exist, innermost first.
+func missingFolders(dir string) (missing []string) {
+	for {
+		if _, err := os.Lstat(dir); !errors.Is(err, os.ErrNotExist) {
+			return missing
+		}
+		missing = append(missing, dir)
+		parent := filepath.Dir(dir)
+		if parent == dir {
+			return missing
+		}
+		dir = parent
+	}
+}
+
+// probe writes a file in dir and removes it.
+func probe(dir string) error {
+	f, err := os.CreateTemp(dir, ".probe*")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(make([]byte, probeBytes))
+	if err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close(), os.Remove(f.Name()))
+}
+
+// folderError says what can be done about a folder that cannot be written to.
+func folderError(dir string, err error) error {
+	err = fmt.Errorf("write to folder %s: %w", dir, pathless(err))
+	switch {
+	case errors.Is(err, errBusy):
+		return &hintedError{err: err, hint: "wait until it has ended, or choose another folder"}
+	case errors.Is(err, syscall.ENOTDIR):
+		return &usageError{err: err, hint: "a file has that name, or that of a folder above: choose another folder"}
+	}
+	return &hintedError{err: err, hint: "choose another folder, or make room and give write permission there"}
+}
+
+// pathless strips the path, which the message around it names already.
+func pathless(err error) error {
+	var p *os.PathError
+	if errors.As(err, &p) {
+		return p.Err
+	}
+	return err
+}
