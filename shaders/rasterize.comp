@@ -77,9 +77,8 @@ void main() {
                 done = true;
                 break;
             }
-            // precise: with and without KEEP_STATES the same bytes
-            precise vec3 sum = color + s_splat[j].color * (alpha * transmittance);
-            color = sum;
+            // Written as fma, so that no compiler chooses: with and without KEEP_STATES, in one band or many, the same bytes.
+            color = fma(s_splat[j].color, vec3(alpha * transmittance), color);
             transmittance = next;
             last = first + j - begin + 1u;
         }
