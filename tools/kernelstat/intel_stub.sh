@@ -7,15 +7,16 @@ set -eu
 mkdir -p "$1/apt/lists/partial" "$1/apt/cache/archives/partial" "$1/o"
 cd "$1"
 version=$(dpkg-query -W -f '${source:Version}' mesa-vulkan-drivers)
-. /etc/os-release
-cat > apt/sources.list <<LIST
-deb http://deb.debian.org/debian $VERSION_CODENAME main
-deb-src http://deb.debian.org/debian $VERSION_CODENAME main
-deb-src http://deb.debian.org/debian $VERSION_CODENAME-updates main
-deb-src http://deb.debian.org/debian-security $VERSION_CODENAME-security main
-LIST
+# The machine's own Debian sources, with source packages.
+mkdir -p apt/parts
+for f in /etc/apt/sources.list.d/debian*.sources; do
+    [ -f "$f" ] && sed 's/^Types:.*/Types: deb deb-src/' "$f" > "apt/parts/${f##*/}"
+done
+if [ -f /etc/apt/sources.list ]; then
+    sed -n 's/^deb \(.*\)/deb \1\ndeb-src \1/p' /etc/apt/sources.list > apt/parts/main.list
+fi
 apt() {
-    apt-get -q -o Dir::Etc::sourcelist="$PWD/apt/sources.list" -o Dir::Etc::sourceparts=/dev/null \
+    apt-get -q -o Dir::Etc::sourcelist=/dev/null -o Dir::Etc::sourceparts="$PWD/apt/parts" \
         -o Dir::State::lists="$PWD/apt/lists" -o Dir::Cache="$PWD/apt/cache" -o APT::Sandbox::User=root "$@"
 }
 apt update
