@@ -30,6 +30,9 @@ type Camera struct {
 	Fx, Fy, Cx, Cy float64
 	Model          CameraModel
 
+	Lens *Lens  // how the photo's pixels become the camera's; nil: by scaling alone
+	Mask string // file of the photo's mask, "" without
+
 	// World to camera, x_cam = R x + T, OpenCV axes, in the frame of the
 	// owning Capture. R is row-major and orthonormal.
 	R [9]float64
