@@ -249,6 +249,11 @@ func (t *Trainer) repace() error {
 // cancelled the steps in flight are finished and ctx's error returned; Run can be called again to go on. After any other error the trainer is of no
 // more use.
 func (t *Trainer) Run(ctx context.Context, progress func(Progress)) error {
+	return t.RunTo(ctx, t.cfg.Iterations, progress)
+}
+
+// RunTo is Run up to step steps, refinement after the last of them included. Stopping there and going on changes no byte.
+func (t *Trainer) RunTo(ctx context.Context, step int, progress func(Progress)) error {
 	if t.err != nil {
 		return t.err
 	}
@@ -261,7 +266,7 @@ func (t *Trainer) Run(ctx context.Context, progress func(Progress)) error {
 		}
 	}
 	for again := true; again; {
-		for t.next.step < t.cfg.Iterations && ctx.Err() == nil {
+		for t.next.step < min(step, t.cfg.Iterations) && ctx.Err() == nil {
 			if t.err = t.advance(); t.err != nil {
 				return t.err
 			}
