@@ -24,6 +24,7 @@ type Config struct {
 	RandomBackground bool       `json:"random_background"`  // another colour every step, for training alone
 	Antialiased      bool       `json:"antialiased"`        // Mip-Splatting's opacity compensation (Yu et al. 2024)
 	Near             float64    `json:"near"`               // near plane
+	Clearance        float64    `json:"clearance"`          // share of the depth where a photo's points begin that is taken for empty space; 0: none
 
 	SSIMSame    bool    `json:"ssim_same"`    // SSIM windows that leave the image count (INRIA); otherwise only those inside do (gsplat)
 	SSIMLambda  float64 `json:"ssim_lambda"`  // share of D-SSIM in the loss
@@ -69,7 +70,7 @@ type Config struct {
 // DefaultConfig returns the default recipe for 30,000 steps.
 func DefaultConfig() Config {
 	return Config{
-		Iterations: 30000, Seed: 42, SHDegree: 3, Near: 0.01, SSIMLambda: 0.2, SHInterval: 1000,
+		Iterations: 30000, Seed: 42, SHDegree: 3, Near: 0.01, Clearance: 0.5, SSIMLambda: 0.2, SHInterval: 1000,
 		LRMeans: 1.6e-4, LRMeansFinal: 0.01, LRLogScales: 5e-3, LRQuats: 1e-3, LRLogitOpacity: 5e-2, LRSH0: 2.5e-3, LRSHN: 1.25e-4,
 		LRExposure: 1e-3, ExposureReg: 0.01, InitOpacity: 0.1, InitScale: 1,
 		Strategy: StrategyDefault, RefineStart: 500, RefineStop: 15000, RefineEvery: 100, ResetEvery: 3000,
@@ -96,6 +97,7 @@ func (c Config) Validate() error {
 	check(c.Iterations >= 1 && c.Iterations < 1<<31, "%d iterations, at least 1 is needed", c.Iterations)
 	check(c.SHDegree >= 0 && c.SHDegree <= 3, "SH degree %d, 0 to 3 are possible", c.SHDegree)
 	check(c.Near > 0 && !math.IsInf(c.Near, 0), "near plane %g, it must be positive", c.Near)
+	check(c.Clearance >= 0 && c.Clearance <= 1, "clearance %g, 0 to 1 are possible", c.Clearance)
 	check(c.SSIMLambda >= 0 && c.SSIMLambda <= 1, "SSIM share %g, 0 to 1 are possible", c.SSIMLambda)
 	check(c.Strategy == StrategyDefault || c.Strategy == StrategyMCMC, "strategy %q, %s and %s are known", c.Strategy, StrategyDefault, StrategyMCMC)
 	check(c.Splats >= 0, "%d splats to end with, it must not be negative", c.Splats)

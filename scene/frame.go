@@ -76,6 +76,7 @@ func (f Frame) ToCapture(cam Camera, origin [3]float64) Camera {
 		}
 		cam.T[r] = t
 	}
+	cam.Clearance /= f.Scale
 	return cam
 }
 

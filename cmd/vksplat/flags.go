@@ -74,6 +74,7 @@ func (o *trainOptions) register(fs *pflag.FlagSet) {
 	fs.Uint64Var(&c.Seed, "seed", c.Seed, "seed `N` of every random number; same seed, same bytes")
 	fs.IntVar(&c.SHDegree, "sh-degree", c.SHDegree, "degree `N` of the spherical harmonics, 0 to 3")
 	registerLook(fs, &c.Background, &c.Near)
+	fs.Float64Var(&c.Clearance, "clearance", c.Clearance, "`SHARE` of the depth where a photo's points begin that is taken for empty space; 0: none")
 	fs.BoolVar(&c.Antialiased, "antialiased", c.Antialiased, "compensate opacity for the pixel filter (Mip-Splatting)")
 	fs.Var((*paddingFlag)(&c.SSIMSame), "ssim-padding", "windows of D-SSIM in the loss: valid (inside the photo) or same (INRIA's)")
 	fs.IntVar(&c.MaxSplats, "max-splats", c.MaxSplats, "stop growing at `N` splats (default: what memory allows)")

@@ -156,6 +156,9 @@ func (r *trainRun) prepare() (err error) {
 	}
 	r.cameras, r.points = moved(r.capture, r.origin)
 	r.capture.Normalise()
+	if n := r.capture.Clear(r.config.Clearance); n > 0 {
+		r.notes = append(r.notes, fmt.Sprintf("left out %s right in front of a camera, where wrong matches put them", count(n, "point")))
+	}
 	every := 0
 	if r.eval {
 		every = heldOutEvery
