@@ -221,7 +221,7 @@ func (c *Capture) readSizes(o LoadOptions, reduced string) error {
 		w, h, err := photoSize(cam.Path)
 		if err != nil {
 			if cause == nil {
-				cause = &Error{Op: "read photo", Path: cam.Path, Err: err}
+				cause = &Error{Op: "read photo", Path: cam.Path, Err: err, Hint: foreignHint(cam.Path, err)}
 			}
 			broken = append(broken, cam.Name)
 			continue
@@ -293,6 +293,9 @@ func (c *Capture) lostPhotos(all int, missing, broken []string, cause error) err
 		if len(c.Cameras) >= minPhotos {
 			hint += ", or leave out --strict to train without them"
 		}
+	}
+	if convert := Hint(cause); convert != "" {
+		hint = convert
 	}
 	return &Error{Op: "load photos", Path: c.Images, Err: errors.New(strings.Join(parts, "; ")), Hint: hint}
 }
