@@ -23,8 +23,10 @@ func pngBytes(t *testing.T, img image.Image) []byte {
 	return b.Bytes()
 }
 
+type imageSetter interface{ Set(x, y int, c color.Color) }
+
 // draw fills an image with a pattern in which colour and alpha vary.
-func draw(img interface{ Set(x, y int, c color.Color) }, alpha bool) {
+func draw(img imageSetter, alpha bool) {
 	for y := range 5 {
 		for x := range 7 {
 			c := color.NRGBA64{uint16(9001 * x), uint16(13007 * y), uint16(4001 * (x + y)), 65535}
