@@ -5,7 +5,9 @@ import (
 	"encoding/binary"
 	"errors"
 	"image"
+	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -123,5 +125,43 @@ func TestPNGTransparentColour(t *testing.T) {
 		if bytes.Equal(plain.Pix, got.Pix) {
 			t.Errorf("%s: nothing is transparent", name)
 		}
+	}
+}
+
+// A capture of photos of another kind says how to convert them; one of turned photos, that their tag has not been applied.
+func TestCaptureHints(t *testing.T) {
+	upright := pngBytes(t, image.NewGray(image.Rect(0, 0, tinyHeight, tinyWidth)))
+	for name, c := range map[string]struct {
+		data []byte
+		want string
+	}{
+		"heic":   {[]byte("\x00\x00\x00\x1cftypheic\x00\x00\x00\x00"), "heif-convert -q 95"},
+		"tagged": {withChunk(upright, "eXIf", exifBlock(binary.LittleEndian, 6)), "orientation tag 6"},
+		"turned": {withChunk(upright, "eXIf", exifBlock(binary.LittleEndian, 3)), "without applying"},
+	} {
+		root := tinyCapture(t)
+		put(t, filepath.Join(root, "images", tinyCameras()[2].Name), c.data)
+		if _, err := Load(root, LoadOptions{Model: AnyModel, Strict: true}); err == nil || !strings.Contains(Hint(err), c.want) {
+			t.Errorf("%s: %v with hint %q, want %q", name, err, Hint(err), c.want)
+		}
+	}
+}
+
+// Photos are found under every name that isPhoto lists, in any case.
+func TestWebPCapture(t *testing.T) {
+	root := tinyCapture(t)
+	name := tinyCameras()[1].Name
+	if err := os.Remove(filepath.Join(root, "images", name)); err != nil {
+		t.Fatal(err)
+	}
+	photo := filepath.Join(root, "images", strings.TrimSuffix(name, ".png")+".WEBP")
+	put(t, photo, readTestdata(t, "lossless.webp"))
+	c := mustLoad(t, root, anyModel())
+	i := slices.IndexFunc(c.Cameras, func(cam Camera) bool { return cam.Path == photo })
+	if i < 0 {
+		t.Fatalf("the photo is not found: %v", c.Warnings)
+	}
+	if img, err := c.Cameras[i].Decode(); err != nil || img.Width != c.Cameras[i].Width {
+		t.Errorf("%d pixels wide, %v", img.Width, err)
 	}
 }

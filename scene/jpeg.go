@@ -54,36 +54,54 @@ func (d *jpegDecoder) conversion() func(dst []uint8, rows [][]uint8) {
 	return convertYCC
 }
 
-// The terms of libjpeg's conversion in 16.16 fixed point, by chroma value; green's rounding is in its Cb term.
-var redOfCr, blueOfCb, greenOfCr, greenOfCb = conversionTables()
+// The conversion from YCbCr sums three 64-bit words, one for each sample, that hold the colours side by side: red at bit 0, blue at 16 and green at 32, the
+// last with 16 bits of fraction. Each colour is raised by 256, so that no lane borrows from the next and the bits above a colour's eight tell whether it is
+// within 0..255.
+const (
+	wordOfY    = 1 | 1<<16 | 1<<48
+	wordAbove  = 3<<8 | 3<<24 | 3<<56
+	wordWithin = 1<<8 | 1<<24 | 1<<56
+)
 
-func conversionTables() (red, blue, greenCr, greenCb [256]int32) {
-	const half = 1 << 15
-	for i := range 256 {
-		x := int32(i) - 128
-		red[i] = (91881*x + half) >> 16   // 1.40200
-		blue[i] = (116130*x + half) >> 16 // 1.77200
-		greenCr[i] = -46802 * x           // 0.71414
-		greenCb[i] = -22554*x + half      // 0.34414
+// The words by chroma value: libjpeg's terms in 16.16 fixed point, each rounded by itself but green's, which are rounded together.
+var wordOfCb, wordOfCr = chromaWords()
+
+func chromaWords() (cb, cr [256]uint64) {
+	const half, raised = 1 << 15, 256
+	for i := range int64(256) {
+		x := i - 128
+		red, blue := (91881*x+half)>>16, (116130*x+half)>>16 // 1.40200, 1.77200
+		green1, green2 := -22554*x+half, -46802*x            // 0.34414, 0.71414
+		cb[i] = uint64((blue+raised)<<16 + green1<<32)
+		cr[i] = uint64(red + raised + (green2+raised<<16)<<32)
 	}
-	return red, blue, greenCr, greenCb
+	return cb, cr
 }
 
 func convertYCC(dst []uint8, rows [][]uint8) {
-	cb, cr := rows[1][:len(rows[0])], rows[2][:len(rows[0])]
-	for x, l := range rows[0] {
-		y, b, r := int32(l), cb[x], cr[x]
-		red, green, blue := y+redOfCr[r], y+(greenOfCb[b]+greenOfCr[r])>>16, y+blueOfCb[b]
-		if uint32(red|green|blue) > 255 {
-			red, green, blue = int32(clamp8(red)), int32(clamp8(green)), int32(clamp8(blue))
+	luma := rows[0]
+	cb, cr, dst := rows[1][:len(luma)], rows[2][:len(luma)], dst[:4*len(luma)]
+	for x, y := range luma {
+		word := uint64(y)*wordOfY + wordOfCb[cb[x]] + wordOfCr[cr[x]]
+		pixel := uint32(word)&0xFF00FF | uint32(word>>40)&0xFF00
+		if word&wordAbove != wordWithin {
+			pixel = clampWord(word)
 		}
-		binary.LittleEndian.PutUint32(dst[4*x:], uint32(red)|uint32(green)<<8|uint32(blue)<<16|0xFF<<24)
+		binary.LittleEndian.PutUint32(dst[4*x:], pixel+0xFF<<24)
 	}
+}
+
+// clampWord brings the colours of a word into 0..255. It is rare, and apart it leaves the loop its registers.
+//
+//go:noinline
+func clampWord(word uint64) uint32 {
+	red, green, blue := int32(word&0xFFFF), int32(word>>48), int32(word>>16&0xFFFF)
+	return uint32(clamp8(red-256)) | uint32(clamp8(green-256))<<8 | uint32(clamp8(blue-256))<<16
 }
 
 func convertGray(dst []uint8, rows [][]uint8) {
 	for x, v := range rows[0] {
-		binary.LittleEndian.PutUint32(dst[4*x:], uint32(v)*0x010101|0xFF<<24)
+		binary.LittleEndian.PutUint32(dst[4*x:], uint32(v)*0x010101+0xFF<<24)
 	}
 }
 
@@ -128,14 +146,12 @@ type upsampler struct {
 	c    *jpegComponent
 	h, v int     // pixels per sample
 	out  []uint8 // an upsampled row, at least the image's width
-	sums []int32 // a row of vertically weighted sums
 }
 
 func newUpsampler(c *jpegComponent, hMax, vMax int) upsampler {
-	h, v := hMax/c.h, vMax/c.v
-	u := upsampler{c: c, h: h, v: v}
-	if h > 1 || v > 1 {
-		u.out, u.sums = make([]uint8, c.width*h), make([]int32, c.width)
+	u := upsampler{c: c, h: hMax / c.h, v: vMax / c.v}
+	if u.h > 1 || u.v > 1 {
+		u.out = make([]uint8, c.width*u.h)
 	}
 	return u
 }
@@ -147,26 +163,19 @@ func (c *jpegComponent) sampleRow(y int) []uint8 {
 }
 
 // row returns the upsampled row y, valid until the next call. Triangle filters are used where libjpeg-turbo uses them: 2x1 and 2x2 of components wider than
-// two samples, and 1x2; samples are repeated otherwise.
+// two samples, and 1x2; samples are repeated otherwise. Their rounding alternates between columns, or rows, as libjpeg's does.
 func (u *upsampler) row(y int) []uint8 {
 	near := u.c.sampleRow(y / u.v)
 	switch {
-	case u.h == 1 && u.v == 1:
-		return near
 	case u.h == 2 && u.v == 1 && u.c.width > 2:
-		triangle2x1(u.out, near)
+		doubled(u.out, near, near, 4, 8)
 	case u.h == 2 && u.v == 2 && u.c.width > 2:
-		far := u.c.sampleRow(y/2 - 1 + 2*(y&1))[:len(near)]
-		sums := u.sums[:len(near)]
-		for x, s := range near {
-			sums[x] = 3*int32(s) + int32(far[x])
-		}
-		triangle2x2(u.out, sums)
+		doubled(u.out, near, u.c.sampleRow(y/2-1+2*(y&1)), 8, 7)
 	case u.h == 1 && u.v == 2:
-		far, bias := u.c.sampleRow(y/2 - 1 + 2*(y&1))[:len(near)], int32(1+y&1)
+		far, bias := u.c.sampleRow(y/2 - 1 + 2*(y&1))[:len(near)], 1+uint32(y&1)
 		out := u.out[:len(near)]
 		for x, s := range near {
-			out[x] = uint8((3*int32(s) + int32(far[x]) + bias) >> 2)
+			out[x] = uint8((3*uint32(s) + uint32(far[x]) + bias) >> 2)
 		}
 	case u.h == 1:
 		return near
@@ -178,27 +187,38 @@ func (u *upsampler) row(y int) []uint8 {
 	return u.out
 }
 
-// triangle2x1 doubles a row of two samples or more: 3/4 of the nearer sample and 1/4 of the farther one, with libjpeg's alternating rounding (1, 2).
-func triangle2x1(dst, src []uint8) {
-	left, mid := int32(src[0]), int32(src[0])
-	for x, s := range src[1:] {
-		right := int32(s)
-		p := dst[2*x : 2*x+2 : 2*x+2]
-		p[0], p[1] = uint8((3*mid+left+1)>>2), uint8((3*mid+right+2)>>2)
+// doubled doubles a row: 9/16 of the nearest sample, 3/16 of that beside it and of that in the farther row, 1/16 of the one across. What is added before the
+// division alternates.
+func doubled(dst, near, far []uint8, round0, round1 uint32) {
+	n := len(near)
+	far, dst = far[:n], dst[:2*n]
+	sum := func(x int) uint32 { return 3*uint32(near[x]) + uint32(far[x]) }
+	left, mid, x := sum(0), sum(0), 0
+	for ; x+8 < n; x += 8 {
+		right := sum(x + 8)
+		left = doubleEight(dst[2*x:2*x+16], binary.LittleEndian.Uint64(near[x:]), binary.LittleEndian.Uint64(far[x:]), left, right, round0, round1)
+		mid = right
+	}
+	for ; x < n; x++ {
+		right := sum(min(x+1, n-1))
+		dst[2*x], dst[2*x+1] = uint8((3*mid+left+round0)>>4), uint8((3*mid+right+round1)>>4)
 		left, mid = mid, right
 	}
-	p := dst[2*len(src)-2 : 2*len(src)]
-	p[0], p[1] = uint8((3*mid+left+1)>>2), uint8((4*mid+2)>>2)
 }
 
-// triangle2x2 doubles a row of sums, each four times a sample, with libjpeg's alternating rounding (8, 7).
-func triangle2x2(dst []uint8, sums []int32) {
-	left, mid := sums[0], sums[0]
-	for x, right := range sums[1:] {
-		p := dst[2*x : 2*x+2 : 2*x+2]
-		p[0], p[1] = uint8((3*mid+left+8)>>4), uint8((3*mid+right+7)>>4)
-		left, mid = mid, right
-	}
-	p := dst[2*len(sums)-2 : 2*len(sums)]
-	p[0], p[1] = uint8((3*mid+left+8)>>4), uint8((4*mid+7)>>4)
+// doubleEight is doubled for eight samples of each row, four in the 16-bit lanes of a word: the even ones and the odd ones. left and right are the weighted
+// sums beside them. It returns the last one's sum.
+func doubleEight(dst []uint8, near, far uint64, left, right, round0, round1 uint32) uint32 {
+	const low, ones = 0x00FF00FF00FF00FF, 0x0001000100010001
+	even, odd := 3*(near&low)+far&low, 3*(near>>8&low)+far>>8&low
+	before, behind := odd<<16|uint64(left), even>>16|uint64(right)<<48
+	even3, odd3, add0, add1 := 3*even, 3*odd, uint64(round0)*ones, uint64(round1)*ones
+	pairs0 := (even3+before+add0)>>4&low | (even3+odd+add1)>>4&low<<8
+	pairs1 := (odd3+even+add0)>>4&low | (odd3+behind+add1)>>4&low<<8
+	binary.LittleEndian.PutUint64(dst, spread(uint32(pairs0))|spread(uint32(pairs1))<<16)
+	binary.LittleEndian.PutUint64(dst[8:], spread(uint32(pairs0>>32))|spread(uint32(pairs1>>32))<<16)
+	return uint32(odd >> 48)
 }
+
+// spread moves the upper half of v away from the lower by 16 bits.
+func spread(v uint32) uint64 { return uint64(v&0xFFFF) | uint64(v&0xFFFF0000)<<16 }

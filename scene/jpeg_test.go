@@ -174,7 +174,7 @@ func TestJPEGRefuses(t *testing.T) {
 		"fraction":          {changed(at+11, 0x22, 0, 2, 0x31), "not supported"},
 		"twice":             {changed(at+13, 1), "numbered 1"},
 		"no quantisation":   {without(markerDQT), "table"},
-		"no code":           {without(markerDHT), "table"},
+		"no code":           {changed(len(photo)-len(scan)+6, 0x32), "table"},
 		"no frame":          {without(markerSOF0), "before the frame"},
 		"unknown component": {changed(len(photo)-len(scan)+5, 9), "component 9"},
 		"component again":   {changed(len(photo)-len(scan)+7, 1), "twice"},
@@ -187,6 +187,26 @@ func TestJPEGRefuses(t *testing.T) {
 		if _, err := decodePhoto(c.data); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", what, err, c.want)
 		}
+	}
+}
+
+// Frames of Motion JPEG come without the tables of the standard, which libjpeg's encoder uses too.
+func TestJPEGStandardTables(t *testing.T) {
+	whole := readTestdata(t, "420.jpg")
+	bare := bytes.Clone(whole)
+	for {
+		before, from, ok := bytes.Cut(bare, []byte{0xFF, markerDHT})
+		if !ok {
+			break
+		}
+		bare = append(bytes.Clone(before), from[binary.BigEndian.Uint16(from):]...)
+	}
+	want, err := decodePhoto(whole)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := decodePhoto(bare); err != nil || len(bare) > len(whole)-400 || !bytes.Equal(got.Pix, want.Pix) {
+		t.Errorf("%d of %d bytes decode otherwise: %v", len(bare), len(whole), err)
 	}
 }
 
@@ -231,7 +251,7 @@ func FuzzJPEG(f *testing.F) {
 	})
 }
 
-// benchmarkJPEG decodes a photo of 1.5 megapixels, encoded by libjpeg at quality 90, 4:2:0.
+// BenchmarkJPEG decodes a photo of 2 megapixels.
 func BenchmarkJPEG(b *testing.B) {
 	files, _ := filepath.Glob("../../shared/data/desk/images/*.jpg") // the pattern is well-formed
 	if len(files) == 0 {

@@ -7,7 +7,7 @@ import (
 )
 
 // maxScans bounds the time that a small progressive file can take; encoders write about ten.
-const maxScans = 256
+const maxScans = 100
 
 var (
 	errCode  = errors.New("the coded data holds an invalid code")
@@ -101,6 +101,12 @@ func (d *jpegDecoder) prepare(s *jpegScan, c *jpegComponent) error {
 		c.quant = d.quant[c.quantIndex]
 	}
 	c.dc, c.ac = d.dc[c.dcID], d.ac[c.acID]
+	if c.dc == nil {
+		c.dc = standardTable(0, c.dcID)
+	}
+	if c.ac == nil {
+		c.ac = standardTable(1, c.acID)
+	}
 	needDC, needAC := s.first == 0 && !s.refines, s.last > 0
 	if c.quant == nil || needDC && c.dc == nil || needAC && c.ac == nil {
 		return errors.New("a component uses a table that the file has not")

@@ -5,7 +5,7 @@ import (
 	"image/color"
 )
 
-// fromImage converts any image that is not YCbCr to RGBA with straight alpha.
+// fromImage converts an image of any form but YCbCr, whose chroma other code smooths, to RGBA with straight alpha.
 func fromImage(src image.Image) Image {
 	b := src.Bounds()
 	out := Image{Width: b.Dx(), Height: b.Dy(), Pix: make([]uint8, 4*b.Dx()*b.Dy())}
@@ -57,11 +57,12 @@ func fill16(dst, src []uint8, size int, channels []int) {
 
 // fillPalette writes a row of palette indices. An index beyond the palette is transparent black.
 func fillPalette(dst []uint8, img *image.Paletted, x0, y int) {
+	var palette [256]color.NRGBA
+	for i, c := range img.Palette[:min(len(img.Palette), len(palette))] {
+		palette[i] = color.NRGBAModel.Convert(c).(color.NRGBA)
+	}
 	for x, index := range img.Pix[img.PixOffset(x0, y):][:len(dst)/4] {
-		var c color.NRGBA
-		if int(index) < len(img.Palette) {
-			c = color.NRGBAModel.Convert(img.Palette[index]).(color.NRGBA)
-		}
+		c := palette[index]
 		copy(dst[4*x:], []uint8{c.R, c.G, c.B, c.A})
 	}
 }

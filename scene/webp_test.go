@@ -8,7 +8,7 @@ import (
 )
 
 // The references are what libwebp 1.6 makes of the files.
-func TestWebPAgainstLibwebp(t *testing.T) { compareReferences(t, "*.webp", 3) }
+func TestWebPAgainstLibwebp(t *testing.T) { compareReferences(t, "*.webp", 4) }
 
 func TestWebPRefuses(t *testing.T) {
 	lossy, alpha, lossless := readTestdata(t, "lossy.webp"), readTestdata(t, "lossyalpha.webp"), readTestdata(t, "losslessalpha.webp")
