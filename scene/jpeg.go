@@ -2,7 +2,8 @@ package scene
 
 import "encoding/binary"
 
-// jpegPixelsPerByte bounds what a JPEG can claim: each block takes at least a bit, and with the greatest difference in sampling a block stands for 8 x 16 pixels.
+// jpegPixelsPerByte bounds what a JPEG can claim: each block takes a bit or more and stands for 8 x 16 pixels at most, with 4 x 1 samples of one component in
+// a unit and 1 x 4 of another.
 const jpegPixelsPerByte = 8 * 8 * 16
 
 // decodeJPEG decodes a JPEG to opaque RGBA: the samples that libjpeg's defaults give ("islow" inverse transform, triangle filters on chroma, its conversion

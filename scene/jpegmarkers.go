@@ -59,8 +59,8 @@ type jpegDecoder struct {
 	progressive   bool
 	components    []jpegComponent
 	quant         [4]*[64]int16
-	dc, ac        [4]*huffTable
-	interval      int // MCUs between restart markers, 0 without
+	codes         [2][4]*huffTable // of DC and AC
+	interval      int              // MCUs between restart markers, 0 without
 	jfif, adobe   bool
 	transform     uint8 // Adobe's
 	bits          entropyData
@@ -281,11 +281,7 @@ func (d *jpegDecoder) readHuffman(content []byte) error {
 		if err != nil {
 			return err
 		}
-		if class == 0 {
-			d.dc[id] = table
-		} else {
-			d.ac[id] = table
-		}
+		d.codes[class][id] = table
 		content = content[n:]
 	}
 	return nil

@@ -1,6 +1,7 @@
 package scene
 
-// The blocks of progressive frames: each scan adds a band of coefficients, or one bit to them. Coefficients are kept as stored, neither in rows nor dequantised.
+// The blocks of progressive frames: each scan adds a band of coefficients, or one bit to them. Coefficients stay as stored, neither in rows nor
+// dequantised.
 
 func (s *jpegScan) firstDC(r *entropyData, c *jpegComponent, b *[64]int16) error {
 	size, ok := r.symbol(c.dc)

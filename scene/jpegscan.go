@@ -10,9 +10,10 @@ import (
 const maxScans = 100
 
 var (
-	errCode  = errors.New("the coded data holds an invalid code")
-	errRun   = errors.New("the coded data holds a run beyond its block")
-	errShort = errors.New("the coded data ends early")
+	errCode    = errors.New("the coded data holds an invalid code")
+	errRun     = errors.New("the coded data holds a run beyond its block")
+	errShort   = errors.New("the coded data ends early")
+	errNoTable = errors.New("a component uses a table that the file has not")
 )
 
 // jpegScan is the part of the file that holds some components, or some bits of them.
@@ -92,32 +93,45 @@ func (d *jpegDecoder) component(id uint8) *jpegComponent {
 	return nil
 }
 
-// prepare gives a component the tables of a scan.
-func (d *jpegDecoder) prepare(s *jpegScan, c *jpegComponent) error {
-	if c.dcID > 3 || c.acID > 3 || c.quantIndex > 3 {
-		return errors.New("a component uses a table beyond the fourth")
-	}
+// prepare gives a component the tables that a scan needs.
+func (d *jpegDecoder) prepare(s *jpegScan, c *jpegComponent) (err error) {
 	if c.quant == nil {
+		if c.quantIndex > 3 || d.quant[c.quantIndex] == nil {
+			return errNoTable
+		}
 		c.quant = d.quant[c.quantIndex]
 	}
-	c.dc, c.ac = d.dc[c.dcID], d.ac[c.acID]
-	if c.dc == nil {
-		c.dc = standardTable(0, c.dcID)
+	if s.first == 0 && !s.refines {
+		if c.dc, err = d.table(0, c.dcID); err != nil {
+			return err
+		}
+		if c.dc.widest > 15 {
+			return errHuffman
+		}
 	}
-	if c.ac == nil {
-		c.ac = standardTable(1, c.acID)
-	}
-	needDC, needAC := s.first == 0 && !s.refines, s.last > 0
-	if c.quant == nil || needDC && c.dc == nil || needAC && c.ac == nil {
-		return errors.New("a component uses a table that the file has not")
-	}
-	if needDC && c.dc.widest > 15 {
-		return errHuffman
+	if s.last > 0 {
+		if c.ac, err = d.table(1, c.acID); err != nil {
+			return err
+		}
 	}
 	for k := s.first; k <= s.last; k++ {
 		c.bit[k] = int8(s.shift)
 	}
 	return nil
+}
+
+// table returns the table of a class, 0 for DC and 1 for AC.
+func (d *jpegDecoder) table(class int, id uint8) (*huffTable, error) {
+	if id > 3 {
+		return nil, errNoTable
+	}
+	if d.codes[class][id] == nil {
+		d.codes[class][id] = standardTable(class, id)
+	}
+	if d.codes[class][id] == nil {
+		return nil, errNoTable
+	}
+	return d.codes[class][id], nil
 }
 
 // scanData reads the MCUs of a scan. With one component they are the blocks that hold its samples; with several, the blocks of a unit of each, also beyond
