@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"slices"
 )
 
 // lookBits is how many bits of a Huffman code are looked up at once. It is wide enough to hold most codes together with their coefficient's bits.
@@ -98,30 +99,44 @@ type entropyData struct {
 	n    uint
 }
 
-// load takes the entropy-coded data at the start of src and returns how many bytes of src it takes: up to the next marker, or all.
+// load takes the coded data at the start of src and returns how many bytes of src it takes: up to the next marker, or all.
 func (r *entropyData) load(src []byte) int {
-	r.buf, r.pos, r.bits, r.n = r.buf[:0], 0, 0, 0
-	at := 0
-	for at < len(src) {
-		run := bytes.IndexByte(src[at:], 0xFF)
-		if run < 0 {
-			r.buf = append(r.buf, src[at:]...)
-			at = len(src)
+	end := codedLength(src)
+	*r = entropyData{buf: slices.Grow(r.buf[:0], end+8)}
+	for rest := src[:end]; ; {
+		at := bytes.IndexByte(rest, 0xFF)
+		if at < 0 {
+			r.buf = append(r.buf, rest...)
 			break
 		}
-		r.buf = append(r.buf, src[at:at+run]...)
-		at += run
-		next := at + 1
-		for next < len(src) && src[next] == 0xFF {
-			next++ // fill bytes
-		}
-		if next == len(src) || src[next] != 0 {
-			break
-		}
-		r.buf = append(r.buf, 0xFF)
-		at = next + 1
+		r.buf = append(r.buf, rest[:at+1]...)
+		rest = rest[behindFF(rest, at)+1:]
 	}
 	r.buf = append(r.buf, 0, 0, 0, 0, 0, 0, 0, 0)
+	return end
+}
+
+// codedLength counts the bytes before the next marker.
+func codedLength(src []byte) int {
+	for at := 0; ; {
+		run := bytes.IndexByte(src[at:], 0xFF)
+		if run < 0 {
+			return len(src)
+		}
+		at += run
+		next := behindFF(src, at)
+		if next == len(src) || src[next] != 0 {
+			return at
+		}
+		at = next + 1
+	}
+}
+
+// behindFF gives the place of the first other byte behind the 0xFF at a place; more of them fill the space.
+func behindFF(src []byte, at int) int {
+	for at < len(src) && src[at] == 0xFF {
+		at++
+	}
 	return at
 }
 
