@@ -2,12 +2,12 @@ package scene
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
-	"image/jpeg"
 	"image/png"
-	"io"
 	"io/fs"
 	"os"
 	"runtime"
@@ -23,13 +23,13 @@ const (
 
 // What to do about photos that cannot be used.
 const (
-	hintDecode = "Export the photo again as an 8-bit RGB JPEG or as PNG."
+	hintDecode = "Export the photo again as JPEG or PNG."
 	hintPhoto  = "Check that the photo exists and can be read."
 )
 
 const opDecode = "decode photo"
 
-// Decode reads the camera's photo, a JPEG or a PNG, and returns it at the camera's Width and Height: RGBA, 8 bits, straight alpha (255 where the file has
+// Decode reads the camera's photo, a JPEG, PNG or WebP, and returns it at the camera's Width and Height: RGBA, 8 bits, straight alpha (255 where the file has
 // none), reduced by an area filter where the file is larger. The orientation tag of EXIF is ignored: calibrations are of the pixels as stored. Errors are
 // of type *Error with the photo's path: of kind ErrTryAgain if the file is there and cannot be read, of kind ErrData otherwise.
 func (c Camera) Decode() (Image, error) {
@@ -48,8 +48,8 @@ func (c Camera) Decode() (Image, error) {
 	}
 	img, err := decodePhoto(data)
 	if err != nil {
-		hint := hintDecode
-		if endsEarly(data) {
+		hint := cmp.Or(foreignHint(c.Path, err), hintDecode)
+		if errors.Is(err, errEndsEarly) || endsEarly(data) {
 			err, hint = errors.New("the file ends early"), "The copy is incomplete; copy the photo again."
 		}
 		return Image{}, &Error{Op: opDecode, Path: c.Path, Err: err, Hint: hint}
@@ -78,34 +78,44 @@ func endsEarly(data []byte) bool {
 		return !bytes.Contains(tail, []byte("\xff\xd9"))
 	case bytes.HasPrefix(data, []byte("\x89PNG")):
 		return !bytes.Contains(tail, []byte("IEND"))
+	case isWebP(data):
+		return int64(binary.LittleEndian.Uint32(data[4:])) > int64(len(data))-8
 	}
 	return false
 }
 
 // decodePhoto decodes what the first bytes say the data is, whatever its name.
 func decodePhoto(data []byte) (Image, error) {
-	decode, config := decodeJPEG, jpeg.DecodeConfig
 	switch {
 	case len(data) == 0:
 		return Image{}, errors.New("the file is empty")
-	case bytes.HasPrefix(data, []byte("\x89PNG\r\n\x1a\n")):
-		decode, config = decodePNG, png.DecodeConfig
-	case !bytes.HasPrefix(data, []byte("\xff\xd8")):
-		return Image{}, errors.New("the file is neither JPEG nor PNG")
+	case isJPEG(data):
+		return decodeJPEG(data)
+	case isPNG(data):
+		return decodePNG(data)
+	case isWebP(data):
+		return decodeWebP(data)
 	}
-	header, err := config(bytes.NewReader(data))
+	return Image{}, notPhoto(data)
+}
+
+// plausible refuses sizes that no file of that many bytes can hold, before memory is spent on them.
+func plausible(width, height, pixelsPerByte, size int) error {
+	if width <= 0 || height <= 0 || width > maxPixels/height || width*height/pixelsPerByte > size {
+		return fmt.Errorf("the header claims %d x %d pixels in a file of %d bytes", width, height, size)
+	}
+	return nil
+}
+
+func decodePNG(data []byte) (Image, error) {
+	header, err := png.DecodeConfig(bytes.NewReader(data))
 	if err != nil {
 		return Image{}, err
 	}
-	w, h := int64(header.Width), int64(header.Height)
-	if w <= 0 || h <= 0 || w > maxPixels/h || w*h > maxPixelsPerByte*int64(len(data)) {
-		return Image{}, fmt.Errorf("the header claims %d x %d pixels in a file of %d bytes", w, h, len(data))
+	if err := plausible(header.Width, header.Height, maxPixelsPerByte, len(data)); err != nil {
+		return Image{}, err
 	}
-	return decode(bytes.NewReader(data))
-}
-
-func decodePNG(r io.Reader) (Image, error) {
-	img, err := png.Decode(r)
+	img, err := png.Decode(bytes.NewReader(data))
 	if err != nil {
 		return Image{}, err
 	}

@@ -221,7 +221,7 @@ func (c *Capture) readSizes(o LoadOptions, reduced string) error {
 		w, h, err := photoSize(cam.Path)
 		if err != nil {
 			if cause == nil {
-				cause = &Error{Op: "read photo", Path: cam.Path, Err: err}
+				cause = &Error{Op: "read photo", Path: cam.Path, Err: err, Hint: foreignHint(cam.Path, err)}
 			}
 			broken = append(broken, cam.Name)
 			continue
@@ -254,9 +254,19 @@ func (c *Capture) readSizes(o LoadOptions, reduced string) error {
 func mismatch(cam Camera, w, h int) error {
 	hint := "train on the photos that COLMAP was given, or on copies of them scaled as a whole, not cropped"
 	if sameAspect(h, w, cam.Width, cam.Height) {
-		hint = "the photo was turned after calibration: use the files that COLMAP was given, without applying their orientation tag"
+		hint = turnedHint(cam.Path)
 	}
 	return badData("read photo", cam.Path, hint, "the photo has %d x %d pixels, its calibration is for %d x %d, and the aspects differ", w, h, cam.Width, cam.Height)
+}
+
+// turnedHint explains a photo whose sides are swapped against its calibration.
+func turnedHint(path string) string {
+	const uprightTags = 4 // those above swap the sides
+	if tag, err := PhotoOrientation(path); err == nil && tag > uprightTags {
+		return fmt.Sprintf("the calibration is of upright pixels, the file stores them turned, with orientation tag %d: "+
+			"apply the tags to copies of the photos (mogrify -auto-orient) and train on those", tag)
+	}
+	return "the photo was turned after calibration: use the files that COLMAP was given, without applying their orientation tag"
 }
 
 // report warns of photos that are left out, or refuses the capture when strict
@@ -293,6 +303,9 @@ func (c *Capture) lostPhotos(all int, missing, broken []string, cause error) err
 		if len(c.Cameras) >= minPhotos {
 			hint += ", or leave out --strict to train without them"
 		}
+	}
+	if convert := Hint(cause); convert != "" {
+		hint = convert
 	}
 	return &Error{Op: "load photos", Path: c.Images, Err: errors.New(strings.Join(parts, "; ")), Hint: hint}
 }

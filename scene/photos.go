@@ -2,11 +2,9 @@ package scene
 
 import (
 	"bufio"
-	"bytes"
 	"errors"
 	"fmt"
 	"image"
-	"image/jpeg"
 	"image/png"
 	"io"
 	"io/fs"
@@ -49,7 +47,7 @@ func isDir(dir string) bool {
 // isPhoto says whether a file's name is that of a photo that can be decoded.
 func isPhoto(name string) bool {
 	switch strings.ToLower(path.Ext(name)) {
-	case ".jpg", ".jpeg", ".png":
+	case ".jpg", ".jpeg", ".png", ".webp":
 		return true
 	}
 	return false
@@ -149,7 +147,7 @@ func (x *photoIndex) unused() []string {
 	return out
 }
 
-// photoSize reads the size in pixels from the header of a JPEG or PNG.
+// photoSize reads the size in pixels from the header of a JPEG, PNG or WebP.
 func photoSize(file string) (width, height int, err error) {
 	if err := regular(file); err != nil {
 		return 0, 0, err
@@ -160,23 +158,26 @@ func photoSize(file string) (width, height int, err error) {
 	}
 	defer f.Close() // only read from
 	r := bufio.NewReader(f)
-	head, _ := r.Peek(8) // a shorter file has neither signature
-	var header image.Config
+	head, _ := r.Peek(webpHead) // a shorter file is told by its first bytes
 	switch {
-	case bytes.HasPrefix(head, []byte("\xff\xd8")):
-		header, err = jpeg.DecodeConfig(r)
-	case bytes.HasPrefix(head, []byte("\x89PNG\r\n\x1a\n")):
+	case isJPEG(head):
+		width, height, err = jpegSize(r)
+	case isPNG(head):
+		var header image.Config
 		header, err = png.DecodeConfig(r)
+		width, height = header.Width, header.Height
+	case isWebP(head):
+		width, height, err = webpSize(head)
 	default:
-		err = errors.New("the file is neither JPEG nor PNG")
+		err = notPhoto(head)
 	}
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		err = errors.New("the file ends within its header")
 	}
-	if err == nil && (header.Width <= 0 || header.Height <= 0 || header.Width > maxPixels/header.Height) {
-		err = fmt.Errorf("the header claims %d x %d pixels", header.Width, header.Height)
+	if err == nil && (width <= 0 || height <= 0 || width > maxPixels/height) {
+		err = fmt.Errorf("the header claims %d x %d pixels", width, height)
 	}
-	return header.Width, header.Height, err
+	return width, height, err
 }
 
 // sameAspect says whether a photo of w x h can be a scaled copy of one of

@@ -5,9 +5,12 @@ import (
 	"image/color"
 )
 
-// fromImage converts any image that is not YCbCr to RGBA with straight alpha.
+// fromImage converts an image of any form but YCbCr, whose chroma other code smooths, to RGBA with straight alpha. The pixels may be those of src.
 func fromImage(src image.Image) Image {
 	b := src.Bounds()
+	if pix := ownPixels(src); len(pix) == 4*b.Dx()*b.Dy() {
+		return Image{Width: b.Dx(), Height: b.Dy(), Pix: pix}
+	}
 	out := Image{Width: b.Dx(), Height: b.Dy(), Pix: make([]uint8, 4*b.Dx()*b.Dy())}
 	for y := range out.Height {
 		row := out.Pix[4*out.Width*y : 4*out.Width*(y+1)]
@@ -16,14 +19,21 @@ func fromImage(src image.Image) Image {
 	return out
 }
 
+// ownPixels returns the pixels of an image that holds them as RGBA with straight alpha already, nil of others.
+func ownPixels(src image.Image) []uint8 {
+	switch img := src.(type) {
+	case *image.NRGBA:
+		return img.Pix
+	case *image.RGBA: // opaque: the decoders use it for pixels without alpha
+		return img.Pix
+	}
+	return nil
+}
+
 // fillRow writes one row of src, from (x0, y) on. The forms that the decoders produce are read directly.
 func fillRow(dst []uint8, src image.Image, x0, y int) {
 	n := len(dst) / 4
 	switch img := src.(type) {
-	case *image.NRGBA:
-		copy(dst, img.Pix[img.PixOffset(x0, y):])
-	case *image.RGBA: // opaque: the decoders use it for pixels without alpha
-		copy(dst, img.Pix[img.PixOffset(x0, y):])
 	case *image.Gray:
 		for x, v := range img.Pix[img.PixOffset(x0, y):][:n] {
 			copy(dst[4*x:], []uint8{v, v, v, 255})
@@ -57,11 +67,12 @@ func fill16(dst, src []uint8, size int, channels []int) {
 
 // fillPalette writes a row of palette indices. An index beyond the palette is transparent black.
 func fillPalette(dst []uint8, img *image.Paletted, x0, y int) {
+	var palette [256]color.NRGBA
+	for i, c := range img.Palette[:min(len(img.Palette), len(palette))] {
+		palette[i] = color.NRGBAModel.Convert(c).(color.NRGBA)
+	}
 	for x, index := range img.Pix[img.PixOffset(x0, y):][:len(dst)/4] {
-		var c color.NRGBA
-		if int(index) < len(img.Palette) {
-			c = color.NRGBAModel.Convert(img.Palette[index]).(color.NRGBA)
-		}
+		c := palette[index]
 		copy(dst[4*x:], []uint8{c.R, c.G, c.B, c.A})
 	}
 }
