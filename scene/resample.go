@@ -3,58 +3,99 @@ package scene
 import (
 	"encoding/binary"
 	"math"
+	"sync/atomic"
 )
 
 // The resampling of a photo with a lens. Every pixel of the camera gathers from its footprint in the photo, a box as large as the distance between the
-// places of neighbouring pixels:
+// places of neighbouring pixels, but no smaller than a source pixel. Along an axis the sum over the box is the difference of the running sum of the source
+// pixels at its two ends, and the running sum is interpolated between the borders of pixels by the cubic of Catmull and Rom 1974. So undistortion and
+// reduction are one step: a footprint of one pixel gets the cubic interpolation of the photo, one that covers whole pixels gets their mean, as from resize,
+// and nothing aliases or is blurred twice.
 //
-//   - A footprint of one source pixel or less takes the cubic interpolation of Catmull and Rom 1974, which keeps photos sharp where bilinear
-//     interpolation blurs all that falls between pixels.
-//   - One of two source pixels or more takes the mean over the box, with fractions of pixels at its ends, as resize does: undistortion and reduction happen
-//     at once, and nothing aliases.
-//   - Between the two the weights are blended.
-//
-// Colours are weighted by alpha as in resize. All products are rounded by themselves and places to 1/256 pixel, so that processors agree on the bytes.
+// Colours are weighted by alpha as in resize. Weights are whole numbers, sizes of footprints are rounded to 1/32 pixel and places to 1/256, so that
+// processors agree on the bytes.
 
 const (
-	phases = 256  // places between two pixels
-	blends = 32   // sizes of footprint between 1 and 2 pixels
-	whole  = 2048 // sum of the integer weights of an axis: a sum over both axes of 8-bit values, with the overshoot of cubic weights, fits 32 bits
+	phases    = 256  // places between two pixels
+	sizeSteps = 32   // sizes of footprint to a pixel
+	maxTable  = 8    // largest size with a table of weights
+	sharp     = 1.1  // sizes below are taken for 1: what could alias is little, and four pixels in a row are enough
+	whole     = 2048 // sum of the weights of an axis: a sum over both axes of 8-bit values, with the overshoot of cubic weights, fits 32 bits
 )
 
-// axisTable holds the weights of four pixels in a row, by size of footprint and phase: a pixel at phase p of pixel i takes i-1 ... i+2.
-var axisTable = makeAxisTable()
-
-func makeAxisTable() *[blends + 1][phases][4]int32 {
-	var table [blends + 1][phases][4]int32
-	for b := range table {
-		size := 1 + float64(b)/blends
-		for p := range phases {
-			t := float64(p) / phases
-			w := cubicWeights(t)
-			for k := range w {
-				// Pixel k covers k-1.5 ... k-0.5 where the place is t.
-				lo, hi := max(float64(k)-1.5, t-size/2), min(float64(k)-0.5, t+size/2)
-				box := max(hi-lo, 0) / size
-				w[k] = (2-size)*w[k] + (size-1)*box
-			}
-			wholeWeights(table[b][p][:], w[:])
-		}
-	}
-	return &table
+// axisWeights are the weights along an axis for a size of footprint, at every phase of its lower end within a pixel. If that is pixel i, the weights are
+// those of i-1, i, ...
+type axisWeights struct {
+	half float64 // of the size
+	n    int     // weights
+	all  []int32 // [phases][n]
 }
 
-// wholeWeights rounds weights that add up to 1 to integers that add up to whole.
-func wholeWeights(dst []int32, src []float64) {
+// axisTables holds the weights by size, made when they are first needed.
+var axisTables [(maxTable-1)*sizeSteps + 1]atomic.Pointer[axisWeights]
+
+// weightsFor gives the weights of a size of footprint, nil for one that is too large for a table.
+func weightsFor(size float64) *axisWeights {
+	level := 0
+	if size >= sharp {
+		level = int((min(size, 2*maxTable)-1)*sizeSteps + 0.5)
+	}
+	if level >= len(axisTables) {
+		return nil
+	}
+	if t := axisTables[level].Load(); t != nil {
+		return t
+	}
+	size = 1 + float64(level)/sizeSteps
+	t := &axisWeights{half: size / 2, n: int(math.Ceil(size)) + 3}
+	weights := make([]float64, t.n)
+	for p := range phases {
+		boxWeights(weights, 1+float64(p)/phases, size)
+		t.all = appendWhole(t.all, weights)
+	}
+	axisTables[level].Store(t)
+	return t
+}
+
+// at gives the first pixel and the weights for a footprint with its middle at x >= -1.
+func (t *axisWeights) at(x float64) (first int, weights []int32) {
+	const ahead = 2 * maxTable * phases // keeps the number positive, so that int rounds down
+	q := int((x-t.half)*phases+(ahead+0.5)) - ahead
+	p := q & (phases - 1)
+	return q>>8 - 1, t.all[p*t.n : (p+1)*t.n]
+}
+
+// boxWeights sets the weights of pixels 0, 1, ... for a footprint from lo >= 1 on.
+func boxWeights(dst []float64, lo, size float64) {
+	for i := range dst {
+		dst[i] = (share(lo+size, i) - share(lo, i)) / size
+	}
+}
+
+// share is how much of pixel i the interpolated running sum has at x: 1 for pixels well before x, 0 for those well behind.
+func share(x float64, i int) float64 {
+	before := int(math.Floor(x))
+	w := cubicWeights(x - float64(before)) // of the running sum at the borders before-1 ... before+2
+	sum := 0.0
+	for k := 3; k >= 0 && before-1+k > i; k-- {
+		sum += w[k]
+	}
+	return sum
+}
+
+// appendWhole rounds weights that add up to 1 to integers that add up to whole.
+func appendWhole(dst []int32, weights []float64) []int32 {
 	sum, done := 0.0, int32(0)
-	for i, w := range src {
+	for _, w := range weights {
 		sum += w
-		dst[i] = int32(math.Floor(sum*whole+0.5)) - done // what rounding took from one weight goes to the next
-		done += dst[i]
+		next := int32(math.Floor(sum*whole+0.5)) - done // what rounding took from one weight goes to the next
+		done += next
+		dst = append(dst, next)
 	}
+	return dst
 }
 
-// cubicWeights are those of Catmull and Rom for pixels -1, 0, 1, 2.
+// cubicWeights are those of Catmull and Rom for samples at -1, 0, 1, 2 and a place t in 0..1.
 func cubicWeights(t float64) [4]float64 {
 	return [4]float64{
 		t * (-0.5 + t*(1-0.5*t)),
@@ -69,8 +110,8 @@ type resampler struct {
 	img    *Image
 	period bool // the photo goes on at the other side
 	opaque bool
-	across footprintTaps // of footprints that are not small
-	down   footprintTaps
+	across taps // of pixels that need weights in floating point
+	down   taps
 	patch  [64]uint8 // 4 x 4 pixels gathered at the photo's edges
 }
 
@@ -83,7 +124,7 @@ func undistort(img Image, cam *Camera, counts *maskFile) (Image, error) {
 	r := &resampler{img: &img, period: s.period > 0, opaque: opaque(img.Pix)}
 	out := Image{Width: cam.Width, Height: cam.Height, Pix: make([]uint8, 4*cam.Width*cam.Height)}
 	mask := newMask(cam.Width, cam.Height)
-	p := newPlacer(s, r.opaque)
+	p := newPlacer(s)
 	for y := range out.Height {
 		row, line := out.Pix[4*y*out.Width:4*(y+1)*out.Width], p.places(y)
 		for x := range out.Width {
@@ -116,28 +157,19 @@ func opaque(pix []uint8) bool {
 
 // pixel writes the mean over a footprint.
 func (r *resampler) pixel(dst []uint8, at *footprint) {
-	if at.small {
-		r.small(dst, at)
+	if !r.opaque || at.across == nil || at.down == nil {
+		r.across.set(at.x, at.sx, at.across, r.img.Width)
+		r.down.set(at.y, at.sy, at.down, r.img.Height)
+		r.general(dst)
 		return
 	}
-	r.across.set(at.x, at.sx, r.img.Width)
-	r.down.set(at.y, at.sy, r.img.Height)
-	if r.opaque && len(r.across.weights) <= maxWhole && len(r.down.weights) <= maxWhole {
-		r.large(dst)
+	x, wx := at.across.at(at.x)
+	y, wy := at.down.at(at.y)
+	if len(wx) == 4 && len(wy) == 4 {
+		r.small(dst, x, y, (*[4]int32)(wx), (*[4]int32)(wy))
 	} else {
-		r.general(dst)
+		r.large(dst, x, y, wx, wy)
 	}
-}
-
-// phase splits a place of at least -1 into the pixel before it, counted by centres, and how far behind that it lies.
-func phase(x float64) (first, p int) {
-	q := int(float64(x*phases)+(0.5-phases/2+2*phases)) - 2*phases // positive, so that int rounds down
-	return q >> 8, q & (phases - 1)
-}
-
-// blend gives the row of axisTable for a size of footprint.
-func blend(size float64) int {
-	return int(min(max(size-1, 0), 1)*blends + 0.5)
 }
 
 // Four channels at once: a pixel becomes two words, red with blue and green with alpha, the first of each in the lower half. Halves are signed sums, so
@@ -155,15 +187,14 @@ func store(dst []uint8, rb, ga uint64) {
 	dst[0], dst[1], dst[2], dst[3] = clamp8((red+half)/(2*half)), clamp8((int32(ga)+half)/(2*half)), clamp8((blue+half)/(2*half)), 255
 }
 
-// small mixes 4 x 4 opaque pixels.
-func (r *resampler) small(dst []uint8, at *footprint) {
-	x, px := phase(at.x)
-	y, py := phase(at.y)
-	wx, wy := &at.across[px], &at.down[py]
+// small mixes 4 x 4 opaque pixels from (x, y) on.
+func (r *resampler) small(dst []uint8, x, y int, wx, wy *[4]int32) {
 	pix, stride := r.img.Pix, 4*r.img.Width
-	start := stride*(y-1) + 4*(x-1)
-	if x < 1 || y < 1 || x+2 >= r.img.Width || y+2 >= r.img.Height {
-		r.gather(x, y)
+	start := stride*y + 4*x
+	if x < 0 || y < 0 || x+4 > r.img.Width || y+4 > r.img.Height {
+		for i := range 16 {
+			copy(r.patch[4*i:][:4], r.source(x+i%4, y+i/4))
+		}
 		pix, stride, start = r.patch[:], 16, 0
 	}
 	w0, w1, w2, w3 := uint64(int64(wx[0])), uint64(int64(wx[1])), uint64(int64(wx[2])), uint64(int64(wx[3]))
@@ -182,15 +213,6 @@ func (r *resampler) small(dst []uint8, at *footprint) {
 	store(dst, rb, ga)
 }
 
-// gather copies the 4 x 4 pixels from (x-1, y-1) on.
-func (r *resampler) gather(x, y int) {
-	for j := range 4 {
-		for i := range 4 {
-			copy(r.patch[16*j+4*i:][:4], r.source(x-1+i, y-1+j))
-		}
-	}
-}
-
 // source gives a pixel of the photo. Beyond its edges are those at the edges, or, sideways in a panorama, those of the other side.
 func (r *resampler) source(x, y int) []uint8 {
 	w := r.img.Width
@@ -201,64 +223,52 @@ func (r *resampler) source(x, y int) []uint8 {
 	return r.img.Pix[4*(y*w+x):][:4]
 }
 
-// maxWhole is the number of taps up to which integer weights are fine enough.
-const maxWhole = 16
-
-// footprintTaps are the weights along one axis of a footprint that is not small: of pixels first, first+1, ...
-type footprintTaps struct {
-	first   int
-	weights []float64
-	whole   []int32
+// large mixes opaque pixels from (x, y) on.
+func (r *resampler) large(dst []uint8, x, y int, wx, wy []int32) {
+	n := len(wx)
+	inside := x >= 0 && y >= 0 && x+n <= r.img.Width && y+len(wy) <= r.img.Height
+	var rb, ga uint64
+	for j, v := range wy {
+		var lineRB, lineGA uint64
+		if inside {
+			row := r.img.Pix[4*((y+j)*r.img.Width+x):][:4*n]
+			for i, w := range wx {
+				p, q := spread(row[4*i : 4*i+4])
+				lineRB += uint64(int64(w)) * p
+				lineGA += uint64(int64(w)) * q
+			}
+		} else {
+			for i, w := range wx {
+				p, q := spread(r.source(x+i, y+j))
+				lineRB += uint64(int64(w)) * p
+				lineGA += uint64(int64(w)) * q
+			}
+		}
+		rb += uint64(int64(v)) * lineRB
+		ga += uint64(int64(v)) * lineGA
+	}
+	store(dst, rb, ga)
 }
 
-// set finds the taps for a footprint of a size at a place of a side of n pixels.
-func (t *footprintTaps) set(x, size float64, n int) {
+// set finds the taps for a footprint on a side of n pixels: from the table for its size, or, for the wide ones near the poles of a panorama, as a plain box
+// with fractions of pixels at its ends.
+func (t *taps) set(x, size float64, table *axisWeights, n int) {
 	t.weights = t.weights[:0]
-	if size < 2 {
-		first, p := phase(x)
-		t.first = first - 1
-		t.whole = append(t.whole[:0], axisTable[blend(size)][p][:]...)
-		for _, w := range t.whole {
-			t.weights = append(t.weights, float64(w)/whole)
+	if table != nil {
+		var weights []int32
+		t.first, weights = table.at(x)
+		for _, w := range weights {
+			t.weights = append(t.weights, float32(w)/whole)
 		}
 		return
 	}
 	x = math.Floor(x*phases+0.5) / phases
-	size = math.Floor(min(size, float64(n))*phases+0.5) / phases // at the poles of a panorama a pixel sees all around
+	size = math.Floor(min(size, float64(n))*sizeSteps+0.5) / sizeSteps // at the poles a pixel sees all around
 	lo, hi := x-size/2, x+size/2
 	t.first = int(math.Floor(lo))
 	for k := t.first; float64(k) < hi; k++ {
-		t.weights = append(t.weights, (min(hi, float64(k+1))-max(lo, float64(k)))/size)
+		t.weights = append(t.weights, float32((min(hi, float64(k+1))-max(lo, float64(k)))/size))
 	}
-	t.whole = append(t.whole[:0], make([]int32, len(t.weights))...)
-	wholeWeights(t.whole, t.weights)
-}
-
-// large mixes the opaque pixels of the taps.
-func (r *resampler) large(dst []uint8) {
-	x, y, n := r.across.first, r.down.first, len(r.across.whole)
-	inside := x >= 0 && y >= 0 && x+n <= r.img.Width && y+len(r.down.whole) <= r.img.Height
-	var rb, ga uint64
-	for j, wy := range r.down.whole {
-		var lineRB, lineGA uint64
-		if inside {
-			row := r.img.Pix[4*((y+j)*r.img.Width+x):][:4*n]
-			for i, wx := range r.across.whole {
-				p, q := spread(row[4*i : 4*i+4])
-				lineRB += uint64(int64(wx)) * p
-				lineGA += uint64(int64(wx)) * q
-			}
-		} else {
-			for i, wx := range r.across.whole {
-				p, q := spread(r.source(x+i, y+j))
-				lineRB += uint64(int64(wx)) * p
-				lineGA += uint64(int64(wx)) * q
-			}
-		}
-		rb += uint64(int64(wy)) * lineRB
-		ga += uint64(int64(wy)) * lineGA
-	}
-	store(dst, rb, ga)
 }
 
 // general mixes the pixels of the taps, whatever their alpha and number.
@@ -266,8 +276,8 @@ func (r *resampler) general(dst []uint8) {
 	var sum [4]float32
 	for j, wy := range r.down.weights {
 		var line [4]float32
-		for i, w := range r.across.weights {
-			p, wx := r.source(r.across.first+i, r.down.first+j), float32(w)
+		for i, wx := range r.across.weights {
+			p := r.source(r.across.first+i, r.down.first+j)
 			a := float32(p[3]) / 255
 			for c := range 3 {
 				line[c] += float32(wx * float32(a*float32(p[c])))
@@ -275,7 +285,7 @@ func (r *resampler) general(dst []uint8) {
 			line[3] += float32(wx * float32(p[3]))
 		}
 		for c := range sum {
-			sum[c] += float32(float32(wy) * line[c])
+			sum[c] += float32(wy * line[c])
 		}
 	}
 	unpremultiply(dst, sum[:])

@@ -76,18 +76,10 @@ type cell struct {
 // shape is the size of a pixel's footprint in the photo.
 type shape struct {
 	sx, sy       float64 // source pixels
-	small        bool    // it needs no more than the next 4 x 4 pixels, which are opaque; their weights follow, by phase
-	across, down *[phases][4]int32
+	across, down *axisWeights
 }
 
-// shape judges the size of a footprint.
-func (p *placer) shape(sx, sy float64) shape {
-	s := shape{sx: sx, sy: sy, small: p.opaque && sx < 2 && sy < 2}
-	if s.small {
-		s.across, s.down = &axisTable[blend(sx)], &axisTable[blend(sy)]
-	}
-	return s
-}
+func newShape(sx, sy float64) shape { return shape{sx, sy, weightsFor(sx), weightsFor(sy)} }
 
 // footprint is where a pixel lies in the photo.
 type footprint struct {
@@ -99,19 +91,18 @@ type footprint struct {
 // placer gives places row by row. Smooth maps need one exact computation per cell and a check in its middle: the rest is cubic interpolation between
 // 4 x 4 nodes.
 type placer struct {
-	s      *sampler
-	opaque bool // the photo is
-	cells  []cell
-	nodes  [4][]node // of the rows of nodes above, at, below and two below the row of cells
-	row    int       // of cells; -1 before the first
-	line   []node    // nodes interpolated to one row of pixels
-	out    []footprint
-	own    []shape // of the pixels of a row that are not interpolated
+	s     *sampler
+	cells []cell
+	nodes [4][]node // of the rows of nodes above, at, below and two below the row of cells
+	row   int       // of cells; -1 before the first
+	line  []node    // nodes interpolated to one row of pixels
+	out   []footprint
+	own   []shape // of the pixels of a row that are not interpolated
 }
 
-func newPlacer(s *sampler, opaque bool) *placer {
+func newPlacer(s *sampler) *placer {
 	n := (s.cam.Width + cellSide - 1) / cellSide
-	p := &placer{s: s, opaque: opaque, cells: make([]cell, n), row: -1, line: make([]node, n+3), out: make([]footprint, s.cam.Width), own: make([]shape, s.cam.Width)}
+	p := &placer{s: s, cells: make([]cell, n), row: -1, line: make([]node, n+3), out: make([]footprint, s.cam.Width), own: make([]shape, s.cam.Width)}
 	for i := range p.nodes {
 		p.nodes[i] = make([]node, n+3)
 	}
@@ -179,7 +170,7 @@ func (p *placer) enter(row int) {
 			continue
 		}
 		a, b := p.nodes[1][i+1:i+3], p.nodes[2][i+1:i+3]
-		c.shape = p.shape(math.Hypot(a[1].x-a[0].x+b[1].x-b[0].x, b[0].x-a[0].x+b[1].x-a[1].x)/(2*cellSide),
+		c.shape = newShape(math.Hypot(a[1].x-a[0].x+b[1].x-b[0].x, b[0].x-a[0].x+b[1].x-a[1].x)/(2*cellSide),
 			math.Hypot(a[1].y-a[0].y+b[1].y-b[0].y, b[0].y-a[0].y+b[1].y-a[1].y)/(2*cellSide))
 	}
 }
@@ -222,7 +213,7 @@ func (p *placer) exact(px, py float64, own *shape) footprint {
 	}
 	ax, ay := s.slope(px, py, x, y, 0.5, 0)
 	bx, by := s.slope(px, py, x, y, 0, 0.5)
-	*own = p.shape(math.Hypot(ax, bx), math.Hypot(ay, by))
+	*own = newShape(math.Hypot(ax, bx), math.Hypot(ay, by))
 	return footprint{x, y, true, own}
 }
 
