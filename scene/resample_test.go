@@ -281,7 +281,7 @@ func absDiff(a, b uint8) int { return max(int(a), int(b)) - min(int(a), int(b)) 
 // The bytes are the same on every processor and from every goroutine.
 func TestUndistortBytes(t *testing.T) {
 	photo := paint(257, 131, func(x, y int) [4]uint8 { return [4]uint8{uint8(x * 37), uint8(y * 29), uint8(x*y + x), 255} })
-	for downscale, want := range map[int]uint32{1: 0, 2: 0, 4: 0} {
+	for downscale, want := range map[int]uint32{1: 0x3226c3de, 2: 0xc72cb99e, 4: 0x36c13176} {
 		cam := oneView(t, Calibration{lensOpenCV, 257, 131, []float64{210, 212, 127, 66, -0.12, 0.04, 0.001, -0.0007}}, 257, 131, downscale)
 		sums := make([]uint32, 8)
 		parallel(len(sums), func(i int) {

@@ -89,65 +89,56 @@ func (o *optics) equidistant(cam Camera, downscale int) Camera {
 	return cam.Rescaled(trainedSize(cam.Width, cam.Height, downscale))
 }
 
-// border is where a photo's border falls in a pinhole picture of the same intrinsics, and how far from the axis it is seen.
+// border is where the innermost ray of each side of a photo falls in a pinhole picture of the same intrinsics, and how far from the axis the border is seen.
 type border struct {
-	left, right, top, bottom [2]float64 // least and greatest x of the left border in pixels and so on; the first is above the second if nothing is known
-	angle                    float64    // the largest from the axis, radians
+	left, right, top, bottom float64 // pixels; infinitely far out if nothing is known
+	angle                    float64 // the largest from the axis, radians
 }
 
 // border walks along the centres of the outermost pixels.
 func (o *optics) border() border {
 	w, h := o.width, o.height
 	b := border{}
-	side := func(n, x0, y0, dx, dy float64, axis int) [2]float64 {
-		e := edge{o: o, n: int(n), at: func(i int) (x, y float64) { return x0 + dx*float64(i), y0 + dy*float64(i) }, axis: axis}
+	side := func(n, x0, y0, dx, dy float64, axis int, inwards float64) float64 {
+		e := edge{o: o, n: int(n), at: func(i int) (x, y float64) { return x0 + dx*float64(i), y0 + dy*float64(i) }, axis: axis, inwards: inwards}
 		e.walk()
 		b.angle = max(b.angle, e.angle)
-		return e.extent
+		return e.inner
 	}
-	b.left, b.right = side(h, 0.5, 0.5, 0, 1, 0), side(h, w-0.5, 0.5, 0, 1, 0)
-	b.top, b.bottom = side(w, 0.5, 0.5, 1, 0, 1), side(w, 0.5, h-0.5, 1, 0, 1)
+	b.left, b.right = side(h, 0.5, 0.5, 0, 1, 0, 1), side(h, w-0.5, 0.5, 0, 1, 0, -1)
+	b.top, b.bottom = side(w, 0.5, 0.5, 1, 0, 1, 1), side(w, 0.5, h-0.5, 1, 0, 1, -1)
 	return b
 }
 
 // edge is one side of a photo.
 type edge struct {
-	o      *optics
-	n      int // pixels
-	at     func(i int) (x, y float64)
-	axis   int // 0: extent is about x, 1: about y
-	last   [2]float64
-	extent [2]float64 // least and greatest coordinate in the pinhole picture
-	angle  float64    // largest seen
+	o       *optics
+	n       int // pixels
+	at      func(i int) (x, y float64)
+	axis    int     // 0: inner is an x, 1: a y
+	inwards float64 // the sign of the direction to the middle of the photo
+	last    [2]float64
+	inner   float64 // innermost coordinate in the pinhole picture
+	angle   float64 // largest seen
 }
 
-// edgeSamples is how many pixels of a side are looked at first; then all pixels around those with the least and the greatest coordinate are.
+// edgeSamples is how many pixels of a side are looked at first; then all pixels around the innermost are.
 const edgeSamples = 64
 
 func (e *edge) walk() {
-	e.extent = [2]float64{math.Inf(1), math.Inf(-1)}
-	var at [2]int // of the extent
-	step := max((e.n-1)/edgeSamples, 1)
+	e.inner = math.Inf(-1) * e.inwards
+	middle, step := 0, max((e.n-1)/edgeSamples, 1)
 	look := func(i int) {
-		c, ok := e.look(i)
-		if ok && c < e.extent[0] {
-			e.extent[0], at[0] = c, i
-		}
-		if ok && c > e.extent[1] {
-			e.extent[1], at[1] = c, i
+		if c, ok := e.look(i); ok && (c-e.inner)*e.inwards > 0 {
+			e.inner, middle = c, i
 		}
 	}
 	for i := 0; i < e.n; i += step {
 		look(i)
 	}
 	look(e.n - 1)
-	if step == 1 {
-		return
-	}
-	for _, middle := range at {
-		for i := max(middle-step+1, 0); i <= min(middle+step-1, e.n-1); i++ {
-			look(i)
-		}
+	for i, last := max(middle-step+1, 0), min(middle+step-1, e.n-1); i <= last; i++ {
+		look(i)
 	}
 }
 
@@ -182,8 +173,8 @@ func (e *edge) look(i int) (coordinate float64, ok bool) {
 // principal point scales with the size.
 func (o *optics) crop(cam Camera, b border) Camera {
 	cam.Model = Pinhole
-	cam.Width = cropSide(o.width, o.cx, b.left[1], b.right[0])
-	cam.Height = cropSide(o.height, o.cy, b.top[1], b.bottom[0])
+	cam.Width = cropSide(o.width, o.cx, b.left, b.right)
+	cam.Height = cropSide(o.height, o.cy, b.top, b.bottom)
 	cam.Fx, cam.Fy = o.fx, o.fy
 	cam.Cx, cam.Cy = o.cx*float64(cam.Width)/o.width, o.cy*float64(cam.Height)/o.height
 	return cam
