@@ -115,8 +115,8 @@ type resampler struct {
 	patch  [64]uint8 // 4 x 4 pixels gathered at the photo's edges
 }
 
-// undistort returns the photo as the camera sees it. The mask says which pixels have a source; counts, if not nil, says which of the photo's pixels count.
-func undistort(img Image, cam *Camera, counts *maskFile) (Image, error) {
+// undistort returns the photo as the camera sees it. The mask says which pixels have a source; file, if not nil, says which of the photo's pixels count.
+func undistort(img Image, cam *Camera, file *maskFile) (Image, error) {
 	s, err := newSampler(cam, img.Width, img.Height)
 	if err != nil {
 		return Image{}, err
@@ -135,7 +135,7 @@ func undistort(img Image, cam *Camera, counts *maskFile) (Image, error) {
 				mask.drop(y*out.Width + x)
 				continue
 			}
-			if counts != nil && !counts.at(at.x/float64(img.Width), at.y/float64(img.Height)) {
+			if file != nil && !file.at(at.x/float64(img.Width), at.y/float64(img.Height)) {
 				mask.drop(y*out.Width + x)
 			}
 			r.pixel(dst, at)

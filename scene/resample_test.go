@@ -8,35 +8,34 @@ import (
 	"testing"
 )
 
-// throughLens renders the procedural world as a camera with a lens at cam's pose photographs it, n x n rays a pixel.
+// throughLens renders a sphere of coloured tiles around the camera as a lens sees it, n x n rays a pixel.
 func throughLens(t testing.TB, cam Camera, k Calibration, n int) Image {
 	t.Helper()
-	world, o := newSynthWorld(), mustOptics(t, k, k.Width, k.Height)
-	return render(k.Width, k.Height, n, func(x, y float64) (vec, bool) {
+	o := mustOptics(t, k, k.Width, k.Height)
+	return render(k.Width, k.Height, n, func(x, y float64) vec {
 		if o.plane == noPlane {
 			elevation, azimuth := (0.5-y/o.height)*math.Pi, (x/o.width-0.5)*2*math.Pi
-			return world.see(&cam, [3]float64{math.Cos(elevation) * math.Sin(azimuth), -math.Sin(elevation), math.Cos(elevation) * math.Cos(azimuth)}), true
+			return tiles(&cam, [3]float64{math.Cos(elevation) * math.Sin(azimuth), -math.Sin(elevation), math.Cos(elevation) * math.Cos(azimuth)})
 		}
 		p, ok := o.toPlane(x, y, [2]float64{})
-		if !ok {
-			return vec{}, false
+		switch {
+		case !ok:
+			return vec{}
+		case o.plane == anglePlane:
+			return tiles(&cam, angleRay(p[0], p[1]))
 		}
-		if o.plane == anglePlane {
-			return world.see(&cam, angleRay(p[0], p[1])), true
-		}
-		return world.see(&cam, [3]float64{p[0], p[1], 1}), true
+		return tiles(&cam, [3]float64{p[0], p[1], 1})
 	})
 }
 
 // directly renders what an undistorted camera sees.
 func directly(cam Camera, n int) Image {
-	world := newSynthWorld()
-	return render(cam.Width, cam.Height, n, func(x, y float64) (vec, bool) {
+	return render(cam.Width, cam.Height, n, func(x, y float64) vec {
 		u, v := (x-cam.Cx)/cam.Fx, (y-cam.Cy)/cam.Fy
 		if cam.Model == Fisheye {
-			return world.see(&cam, angleRay(u, v)), true
+			return tiles(&cam, angleRay(u, v))
 		}
-		return world.see(&cam, [3]float64{u, v, 1}), true
+		return tiles(&cam, [3]float64{u, v, 1})
 	})
 }
 
@@ -48,30 +47,33 @@ func angleRay(u, v float64) [3]float64 {
 	return [3]float64{u / theta * math.Sin(theta), v / theta * math.Sin(theta), math.Cos(theta)}
 }
 
-// see gives the colour in the direction of a ray in the camera's axes.
-func (w *synthWorld) see(cam *Camera, d [3]float64) vec {
-	return w.color(ray{cam.Center(), vec(rotate(transposed(cam.R), d)).unit()})
+// tiles gives the colour in the direction of a ray in the camera's axes: tiles with edges a few pixels wide, and finer waves.
+func tiles(cam *Camera, d [3]float64) vec {
+	w := rotate(transposed(cam.R), d)
+	w = scaled(w, 1/length(w))
+	tile := math.Tanh(4 * math.Sin(19*w[0]+1) * math.Sin(17*w[1]+2) * math.Sin(18*w[2]+3))
+	wave := math.Sin(50*w[0]) * math.Sin(45*w[1]+1) * math.Sin(40*w[2]+2)
+	return vec{0.5 + 0.4*tile, 0.5 + 0.45*wave, 0.5 + 0.2*tile + 0.2*wave}
 }
 
-func render(width, height, n int, color func(x, y float64) (vec, bool)) Image {
+func render(width, height, n int, color func(x, y float64) vec) Image {
 	img := Image{Width: width, Height: height, Pix: make([]uint8, 4*width*height)}
-	parallel(height, func(y int) {
+	for y := range height {
 		for x := range width {
 			var sum vec
 			for j := range n {
 				for i := range n {
-					c, _ := color(float64(x)+(float64(i)+0.5)/float64(n), float64(y)+(float64(j)+0.5)/float64(n))
-					sum = sum.add(c)
+					sum = sum.add(color(float64(x)+(float64(i)+0.5)/float64(n), float64(y)+(float64(j)+0.5)/float64(n)))
 				}
 			}
 			sum = sum.mul(255 / float64(n*n))
 			copy(img.Pix[4*(y*width+x):], []uint8{toByte(sum[0]), toByte(sum[1]), toByte(sum[2]), 255})
 		}
-	})
+	}
 	return img
 }
 
-// synthPose looks at the middle of the procedural world.
+// synthPose looks somewhere, turned about all axes.
 func synthPose() Camera {
 	cam := Camera{Name: "a.jpg"}
 	lookAt(&cam, vec{4.2, 0.7, 1.4}, vec{0, 0, 0.5})
@@ -84,17 +86,17 @@ var throughLenses = []struct {
 	fish bool
 	psnr float64 // least, to what the undistorted camera sees
 }{
-	{Calibration{lensSimpleRadial, 128, 96, []float64{104, 65, 47, -0.15}}, false, 34},
-	{Calibration{lensOpenCV, 128, 96, []float64{104, 105, 65, 47, -0.12, 0.04, 0.001, -0.0007}}, false, 34},
-	{Calibration{lensFullOpenCV, 128, 96, []float64{104, 105, 65, 47, 0.1, 0.02, 0.001, -0.0007, 0.01, 0.2, 0.02, 0.001}}, false, 34},
-	{Calibration{lensFOV, 128, 96, []float64{84, 85, 65, 47, 0.8}}, false, 34},
-	{Calibration{lensDivision, 128, 96, []float64{104, 105, 65, 47, -0.2}}, false, 34},
-	{Calibration{lensEUCM, 128, 96, []float64{104, 105, 65, 47, 0.5, 1.1}}, false, 34},
-	{Calibration{LensPolynomial, 128, 96, []float64{104, 105, 65, 47, -0.2, 0.05, 0.01, 0.002, 0.0007, -0.001}}, false, 34},
-	{Calibration{lensEUCM, 128, 96, []float64{50, 51, 65, 47, 0.62, 1.1}}, true, 45},
-	{Calibration{lensOpenCVFisheye, 128, 96, []float64{50, 51, 65, 47, 0.03, -0.02, 0.002, -0.001}}, true, 45},
-	{Calibration{lensThinPrism, 128, 96, []float64{60, 61, 65, 47, 0.03, -0.02, 0.001, -0.002, 0.001, 0, 0.002, 0.001}}, true, 45},
-	{Calibration{lensFisheye, 128, 96, []float64{45, 46, 65, 47}}, true, 45},
+	{Calibration{lensSimpleRadial, 128, 96, []float64{104, 65, 47, -0.15}}, false, 53},
+	{Calibration{lensOpenCV, 128, 96, []float64{104, 105, 65, 47, -0.12, 0.04, 0.001, -0.0007}}, false, 53},
+	{Calibration{lensFullOpenCV, 128, 96, []float64{104, 105, 65, 47, 0.1, 0.02, 0.001, -0.0007, 0.01, 0.2, 0.02, 0.001}}, false, 53},
+	{Calibration{lensFOV, 128, 96, []float64{84, 85, 65, 47, 0.8}}, false, 53},
+	{Calibration{lensDivision, 128, 96, []float64{104, 105, 65, 47, -0.2}}, false, 53},
+	{Calibration{lensEUCM, 128, 96, []float64{104, 105, 65, 47, 0.5, 1.1}}, false, 53},
+	{Calibration{LensPolynomial, 128, 96, []float64{104, 105, 65, 47, -0.2, 0.05, 0.01, 0.002, 0.0007, -0.001}}, false, 53},
+	{Calibration{lensEUCM, 128, 96, []float64{50, 51, 65, 47, 0.62, 1.1}}, true, 40.5},
+	{Calibration{lensOpenCVFisheye, 128, 96, []float64{50, 51, 65, 47, 0.03, -0.02, 0.002, -0.001}}, true, 40.5},
+	{Calibration{lensThinPrism, 128, 96, []float64{60, 61, 65, 47, 0.03, -0.02, 0.001, -0.002, 0.001, 0, 0.002, 0.001}}, true, 40.5},
+	{Calibration{lensFisheye, 128, 96, []float64{45, 46, 65, 47}}, true, 40.5},
 }
 
 // A photo taken through a lens becomes what a camera without one sees, at full size and reduced; and one resampling is at least as close to that as
@@ -173,7 +175,7 @@ func TestPanorama(t *testing.T) {
 			keep(t, fmt.Sprintf("face%d_%s", downscale, path.Base(cam.Name[:len(cam.Name)-4])), got)
 			psnr := picturePSNR(got, truth, 0)
 			t.Logf("%s at 1/%d: %.2f dB", cam.Name, downscale, psnr)
-			if psnr < 34 {
+			if psnr < 40 {
 				t.Errorf("%s at 1/%d: %.2f dB to the truth", cam.Name, downscale, psnr)
 			}
 		}

@@ -55,7 +55,7 @@ func (s *sampler) inside(x, y float64) bool {
 	return s.period > 0 || x >= -0.5 && x <= s.o.width+0.5 && y >= -0.5 && y <= s.o.height+0.5
 }
 
-// cellSide is the side in pixels of the cells within which places are interpolated. To compute a place takes up to 200 ns, to interpolate one takes 5.
+// cellSide is the side in pixels of the cells within which places are interpolated. To compute a place takes up to 200 ns, to interpolate one about 5.
 const cellSide = 8
 
 // cellError is the error in source pixels that interpolation may have in the middle of a cell; other cells are computed pixel by pixel.
@@ -79,7 +79,16 @@ type shape struct {
 	across, down *axisWeights
 }
 
-func newShape(sx, sy float64) shape { return shape{sx, sy, weightsFor(sx), weightsFor(sy)} }
+// maxFootprint bounds a footprint, so that a photo with an absurd calibration costs no more than time for a sane one. The rows of a panorama near its
+// poles are seen all around by a few pixels.
+const maxFootprint = 32
+
+func (s *sampler) shape(sx, sy float64) shape {
+	if sy = min(sy, maxFootprint); s.period == 0 {
+		sx = min(sx, maxFootprint)
+	}
+	return shape{sx, sy, weightsFor(sx), weightsFor(sy)}
+}
 
 // footprint is where a pixel lies in the photo.
 type footprint struct {
@@ -170,7 +179,7 @@ func (p *placer) enter(row int) {
 			continue
 		}
 		a, b := p.nodes[1][i+1:i+3], p.nodes[2][i+1:i+3]
-		c.shape = newShape(math.Hypot(a[1].x-a[0].x+b[1].x-b[0].x, b[0].x-a[0].x+b[1].x-a[1].x)/(2*cellSide),
+		c.shape = p.s.shape(math.Hypot(a[1].x-a[0].x+b[1].x-b[0].x, b[0].x-a[0].x+b[1].x-a[1].x)/(2*cellSide),
 			math.Hypot(a[1].y-a[0].y+b[1].y-b[0].y, b[0].y-a[0].y+b[1].y-a[1].y)/(2*cellSide))
 	}
 }
@@ -213,7 +222,7 @@ func (p *placer) exact(px, py float64, own *shape) footprint {
 	}
 	ax, ay := s.slope(px, py, x, y, 0.5, 0)
 	bx, by := s.slope(px, py, x, y, 0, 0.5)
-	*own = newShape(math.Hypot(ax, bx), math.Hypot(ay, by))
+	*own = s.shape(math.Hypot(ax, bx), math.Hypot(ay, by))
 	return footprint{x, y, true, own}
 }
 
