@@ -27,24 +27,24 @@ type lensInfo struct {
 
 // colmapModels are COLMAP's camera models by id, as in its sensor/models.h.
 var colmapModels = [...]lensInfo{
-	LensSimplePinhole:   {"SIMPLE_PINHOLE", 3, 1, tangentPlane, false},
-	LensPinhole:         {"PINHOLE", 4, 2, tangentPlane, false},
-	lensSimpleRadial:    {"SIMPLE_RADIAL", 4, 1, tangentPlane, false},
-	lensRadial:          {"RADIAL", 5, 1, tangentPlane, false},
-	lensOpenCV:          {"OPENCV", 8, 2, tangentPlane, false},
-	lensOpenCVFisheye:   {"OPENCV_FISHEYE", 8, 2, anglePlane, true},
-	lensFullOpenCV:      {"FULL_OPENCV", 12, 2, tangentPlane, false},
-	lensFOV:             {"FOV", 5, 2, tangentPlane, false},
-	lensSimpleRadialFi:  {"SIMPLE_RADIAL_FISHEYE", 4, 1, anglePlane, true},
-	lensRadialFisheye:   {"RADIAL_FISHEYE", 5, 1, anglePlane, true},
-	lensThinPrism:       {"THIN_PRISM_FISHEYE", 12, 2, anglePlane, true},
-	lensRadTanThinPrism: {"RAD_TAN_THIN_PRISM_FISHEYE", 16, 2, anglePlane, true},
-	lensSimpleDivision:  {"SIMPLE_DIVISION", 4, 1, anglePlane, false},
-	lensDivision:        {"DIVISION", 5, 2, anglePlane, false},
-	lensSimpleFisheye:   {"SIMPLE_FISHEYE", 3, 1, anglePlane, true},
-	lensFisheye:         {"FISHEYE", 4, 2, anglePlane, true},
-	lensEUCM:            {"EUCM", 6, 2, anglePlane, false},
-	LensEquirectangular: {"EQUIRECTANGULAR", 2, 0, noPlane, false},
+	LensSimplePinhole:       {"SIMPLE_PINHOLE", 3, 1, tangentPlane, false},
+	LensPinhole:             {"PINHOLE", 4, 2, tangentPlane, false},
+	lensSimpleRadial:        {"SIMPLE_RADIAL", 4, 1, tangentPlane, false},
+	lensRadial:              {"RADIAL", 5, 1, tangentPlane, false},
+	lensOpenCV:              {"OPENCV", 8, 2, tangentPlane, false},
+	lensOpenCVFisheye:       {"OPENCV_FISHEYE", 8, 2, anglePlane, true},
+	lensFullOpenCV:          {"FULL_OPENCV", 12, 2, tangentPlane, false},
+	lensFOV:                 {"FOV", 5, 2, tangentPlane, false},
+	lensSimpleRadialFisheye: {"SIMPLE_RADIAL_FISHEYE", 4, 1, anglePlane, true},
+	lensRadialFisheye:       {"RADIAL_FISHEYE", 5, 1, anglePlane, true},
+	lensThinPrism:           {"THIN_PRISM_FISHEYE", 12, 2, anglePlane, true},
+	lensRadTanThinPrism:     {"RAD_TAN_THIN_PRISM_FISHEYE", 16, 2, anglePlane, true},
+	lensSimpleDivision:      {"SIMPLE_DIVISION", 4, 1, anglePlane, false},
+	lensDivision:            {"DIVISION", 5, 2, anglePlane, false},
+	lensSimpleFisheye:       {"SIMPLE_FISHEYE", 3, 1, anglePlane, true},
+	lensFisheye:             {"FISHEYE", 4, 2, anglePlane, true},
+	lensEUCM:                {"EUCM", 6, 2, anglePlane, false},
+	LensEquirectangular:     {"EQUIRECTANGULAR", 2, 0, noPlane, false},
 }
 
 var polynomialModel = lensInfo{"POLYNOMIAL", 10, 2, tangentPlane, false}
@@ -147,7 +147,7 @@ func (o *optics) setDistortion(d []float64) error {
 	poly := &o.poly
 	switch o.model {
 	case LensSimplePinhole, LensPinhole, lensSimpleFisheye, lensFisheye:
-	case lensSimpleRadial, lensRadial, lensSimpleRadialFi, lensRadialFisheye, lensOpenCVFisheye:
+	case lensSimpleRadial, lensRadial, lensSimpleRadialFisheye, lensRadialFisheye, lensOpenCVFisheye:
 		copy(poly.num[:], d)
 	case lensOpenCV, lensFullOpenCV, lensThinPrism: // k1, k2, p1, p2 and more
 		poly.num[0], poly.num[1], poly.p1, poly.p2 = d[0], d[1], d[2], d[3]

@@ -24,7 +24,7 @@ var lensCases = []struct {
 	{lensFOV, []float64{651.123, 655.123, 386.123, 511.123, 0}},
 	{lensFOV, []float64{651.123, 655.123, 386.123, 511.123, 0.9}},
 	{lensFOV, []float64{651.123, 655.123, 386.123, 511.123, 1e-6}},
-	{lensSimpleRadialFi, []float64{651.123, 386.123, 511.123, 0.1}},
+	{lensSimpleRadialFisheye, []float64{651.123, 386.123, 511.123, 0.1}},
 	{lensRadialFisheye, []float64{651.123, 386.123, 511.123, 0.02, 0.05}},
 	{lensThinPrism, []float64{651.123, 655.123, 386.123, 511.123, -0.471, 0.223, -0.001, 0.001, 0.001, 0.02, -0.02, 0.001}},
 	{lensRadTanThinPrism, []float64{651.123, 655.123, 386.123, 511.123, -0.0232, 0.0924, -0.0591, 0.003, 0.0048, -0.0009, 0.0002, 0.0005, -0.0009, -0.0001, 0.00007, -0.00017}},
@@ -87,7 +87,7 @@ func projectByBook(m LensModel, p []float64, x, y, z float64) (px, py float64) {
 			}
 			a, b = a*f, b*f
 		}
-	case lensSimpleRadialFi:
+	case lensSimpleRadialFisheye:
 		f := 1 + p[3]*th2
 		return p[0]*s*f + p[1], p[0]*t*f + p[2]
 	case lensRadialFisheye:

@@ -15,14 +15,13 @@ var ErrMasked = errors.New("no pixel of the photo counts")
 
 // mask collects the pixels that do not count.
 type mask struct {
-	words   []uint32 // as in Image.Mask
-	dropped int
-	pixels  int
+	words  []uint32 // as in Image.Mask
+	pixels int
 }
 
 func newMask(width, height int) *mask { return &mask{pixels: width * height} }
 
-// drop leaves pixel i out. Each pixel may be dropped once.
+// drop leaves pixel i out.
 func (m *mask) drop(i int) {
 	if m.words == nil {
 		m.words = make([]uint32, (m.pixels+31)/32)
@@ -34,7 +33,6 @@ func (m *mask) drop(i int) {
 		}
 	}
 	m.words[i/32] &^= 1 << (i % 32)
-	m.dropped++
 }
 
 // counts says whether pixel i of an image with such a mask counts.

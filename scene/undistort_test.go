@@ -1,11 +1,13 @@
 package scene
 
 import (
+	"errors"
 	"image"
 	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -169,6 +171,37 @@ func TestCropLikeColmap(t *testing.T) {
 	cam := oneView(t, Calibration{lensSimpleRadial, 100, 100, []float64{100, 50, 50, 0.5}}, 100, 100, 1)
 	if cam.Width != 84 || cam.Height != 84 || cam.Fx != 100 || cam.Fy != 100 || cam.Cx != 42 || cam.Cy != 42 {
 		t.Errorf("%+v", cam)
+	}
+}
+
+// Every pixel of a cropped picture has a source, unless the lens folds within its photo.
+func TestCropHasSources(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 4))
+	pictures := 0
+	for range 200 {
+		f, n := 120*(0.7+random.Float64()), random.NormFloat64
+		k := Calibration{lensOpenCV, 160, 120, []float64{f, f, 80 + 8*n(), 60 + 6*n(), 0.15 * n(), 0.05 * n(), 0.001 * n(), 0.001 * n()}}
+		cam := oneView(t, k, 160, 120, 1)
+		o := mustOptics(t, k, 160, 120)
+		if cam.Model == Fisheye || o.border().angle >= o.angle(o.limit) {
+			continue
+		}
+		out, err := undistort(Image{Width: 160, Height: 120, Pix: make([]uint8, 4*160*120)}, &cam, nil)
+		if err != nil || out.Mask != nil {
+			t.Errorf("%v: %v, pixels without a source", k.Params, err)
+		}
+		pictures++
+	}
+	if pictures < 150 {
+		t.Error(pictures)
+	}
+}
+
+func TestViewsRefuseHugePictures(t *testing.T) {
+	k := Calibration{lensSimpleRadial, 1 << 14, 1 << 14, []float64{20000, 1 << 13, 1 << 13, -0.2}}
+	_, err := k.Views(Camera{Name: "a.jpg"}, 1<<14, 1<<14, 1)
+	if err == nil || !errors.Is(err, ErrData) || !strings.Contains(err.Error(), "undistorted picture would have") || Hint(err) == "" {
+		t.Error(err)
 	}
 }
 
