@@ -133,7 +133,7 @@ func masksBeside(images string) string {
 
 // attachMasks gives cameras the masks found in dir, a folder below the capture's or an absolute one; "" means the folder masks beside that of the photos,
 // if there is one. The mask of a/b.jpg is a/b.jpg.png, a/b.mask.png or a/b.png below dir, in any case, as PNG or JPEG. inverted makes black count. Cameras
-// that have a mask keep it. Warnings say how many photos have masks.
+// that have a mask keep it. A warning says how many photos have masks, and which have none.
 func (c *Capture) attachMasks(dir string, inverted bool) error {
 	asked := dir != ""
 	switch {
@@ -164,10 +164,7 @@ func (c *Capture) attachMasks(dir string, inverted bool) error {
 	if len(missing) > 0 {
 		text = fmt.Sprintf("%d of %d photos have masks in %s; the others count whole", found, found+len(missing), dir)
 	}
-	c.Warnings = append(c.Warnings, Warning{Code: "masks", Count: found, Text: text})
-	if len(missing) > 0 {
-		c.warn("missing-masks", fmt.Sprintf("%d of %d photos have no mask", len(missing), found+len(missing)), missing)
-	}
+	c.warn("masks", text, missing)
 	return nil
 }
 

@@ -172,20 +172,22 @@ func (r *resampler) pixel(dst []uint8, at *footprint) {
 	}
 }
 
-// Four channels at once: a pixel becomes two words, red with blue and green with alpha, the first of each in the lower half. Halves are signed sums, so
-// the upper one is read after the lower one has been taken away.
-func spread(p []uint8) (rb, ga uint64) {
+// spread takes an opaque pixel apart for sums of several channels at once: red in the lower half of the first word and blue in the upper one; green alone,
+// times 256. Sums are signed, so blue is read after red has been taken away.
+func spread(p []uint8) (rb, g uint64) {
 	v := uint64(binary.LittleEndian.Uint32(p))
-	return v&0xff | v<<16&(0xff<<32), v>>8&0xff | v<<8&(0xff<<32)
+	return v&0xff | v<<16&(0xff<<32), v & 0xff00
 }
 
-// store rounds the sums of an opaque pixel.
-func store(dst []uint8, rb, ga uint64) {
-	const half = whole * whole / 2
+// store rounds the sums of a pixel.
+func store(dst []uint8, rb, g uint64) {
 	red := int32(rb)
 	blue := int32((rb - uint64(int64(red))) >> 32)
-	dst[0], dst[1], dst[2], dst[3] = clamp8((red+half)/(2*half)), clamp8((int32(ga)+half)/(2*half)), clamp8((blue+half)/(2*half)), 255
+	dst[0], dst[1], dst[2], dst[3] = round22(red), round22(int32(int64(g)>>8)), round22(blue), 255
 }
+
+// round22 divides by whole * whole.
+func round22(sum int32) uint8 { return clamp8((sum + whole*whole/2) >> 22) }
 
 // small mixes 4 x 4 opaque pixels from (x, y) on.
 func (r *resampler) small(dst []uint8, x, y int, wx, wy *[4]int32) {
@@ -198,19 +200,19 @@ func (r *resampler) small(dst []uint8, x, y int, wx, wy *[4]int32) {
 		pix, stride, start = r.patch[:], 16, 0
 	}
 	w0, w1, w2, w3 := uint64(int64(wx[0])), uint64(int64(wx[1])), uint64(int64(wx[2])), uint64(int64(wx[3]))
-	var rb, ga uint64
+	var rb, g uint64
 	for _, w := range wy {
 		p := pix[start : start+16 : start+16]
 		start += stride
-		rb0, ga0 := spread(p[0:4])
-		rb1, ga1 := spread(p[4:8])
-		rb2, ga2 := spread(p[8:12])
-		rb3, ga3 := spread(p[12:16])
+		rb0, g0 := spread(p[0:4])
+		rb1, g1 := spread(p[4:8])
+		rb2, g2 := spread(p[8:12])
+		rb3, g3 := spread(p[12:16])
 		v := uint64(int64(w))
 		rb += v * (w0*rb0 + w1*rb1 + w2*rb2 + w3*rb3)
-		ga += v * (w0*ga0 + w1*ga1 + w2*ga2 + w3*ga3)
+		g += v * (w0*g0 + w1*g1 + w2*g2 + w3*g3)
 	}
-	store(dst, rb, ga)
+	store(dst, rb, g)
 }
 
 // source gives a pixel of the photo. Beyond its edges are those at the edges, or, sideways in a panorama, those of the other side.
@@ -227,27 +229,27 @@ func (r *resampler) source(x, y int) []uint8 {
 func (r *resampler) large(dst []uint8, x, y int, wx, wy []int32) {
 	n := len(wx)
 	inside := x >= 0 && y >= 0 && x+n <= r.img.Width && y+len(wy) <= r.img.Height
-	var rb, ga uint64
+	var rb, g uint64
 	for j, v := range wy {
-		var lineRB, lineGA uint64
+		var lineRB, lineG uint64
 		if inside {
 			row := r.img.Pix[4*((y+j)*r.img.Width+x):][:4*n]
 			for i, w := range wx {
 				p, q := spread(row[4*i : 4*i+4])
 				lineRB += uint64(int64(w)) * p
-				lineGA += uint64(int64(w)) * q
+				lineG += uint64(int64(w)) * q
 			}
 		} else {
 			for i, w := range wx {
 				p, q := spread(r.source(x+i, y+j))
 				lineRB += uint64(int64(w)) * p
-				lineGA += uint64(int64(w)) * q
+				lineG += uint64(int64(w)) * q
 			}
 		}
 		rb += uint64(int64(v)) * lineRB
-		ga += uint64(int64(v)) * lineGA
+		g += uint64(int64(v)) * lineG
 	}
-	store(dst, rb, ga)
+	store(dst, rb, g)
 }
 
 // set finds the taps for a footprint on a side of n pixels: from the table for its size, or, for the wide ones near the poles of a panorama, as a plain box
