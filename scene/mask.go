@@ -107,7 +107,8 @@ func (c *Camera) picture(photo Image) (Image, error) {
 		file.apply(&out)
 	}
 	if blank(out.Mask) {
-		return Image{}, &Error{Op: opDecode, Path: c.Path, Err: ErrMasked, Hint: "Take the photo out of the capture, or correct its mask: white counts, unless masks are inverted."}
+		return Image{}, &Error{Op: opDecode, Path: c.Path, Err: ErrMasked,
+			Hint: "Take the photo out of the capture, or correct its mask: white counts, unless masks are inverted."}
 	}
 	return out, nil
 }

@@ -56,7 +56,8 @@ func TestMaskOfPlainCamera(t *testing.T) {
 
 func TestMaskThreshold(t *testing.T) {
 	dir := t.TempDir()
-	values := [][4]uint8{{128, 128, 128, 255}, {127, 127, 127, 255}, {255, 255, 255, 128}, {255, 255, 255, 127}, {0, 255, 0, 255}, {255, 0, 255, 255}, {255, 255, 255, 255}, {0, 0, 0, 0}}
+	values := [][4]uint8{{128, 128, 128, 255}, {127, 127, 127, 255}, {255, 255, 255, 128}, {255, 255, 255, 127},
+		{0, 255, 0, 255}, {255, 0, 255, 255}, {255, 255, 255, 255}, {0, 0, 0, 0}}
 	writeImage(t, filepath.Join(dir, "m.png"), paint(8, 1, func(x, _ int) [4]uint8 { return values[x] }))
 	m, err := readMask(filepath.Join(dir, "m.png"), false)
 	if err != nil {
@@ -203,7 +204,8 @@ func TestLoadImagesWithLenses(t *testing.T) {
 	var cams []Camera
 	for _, k := range []Calibration{
 		{LensEquirectangular, 96, 48, []float64{96, 48}},
-		{lensRadTanThinPrism, 96, 48, []float64{40, 40, 48, 24, -0.0232, 0.0924, -0.0591, 0.003, 0.0048, -0.0009, 0.0002, 0.0005, -0.0009, -0.0001, 0.00007, -0.00017}},
+		{lensRadTanThinPrism, 96, 48, []float64{40, 40, 48, 24, -0.0232, 0.0924, -0.0591, 0.003, 0.0048, -0.0009,
+			0.0002, 0.0005, -0.0009, -0.0001, 0.00007, -0.00017}},
 	} {
 		views, err := k.Views(Camera{Name: "a.png", Path: filepath.Join(dir, "a.png"), Mask: filepath.Join(dir, "mask.png")}, 96, 48, 1)
 		if err != nil {

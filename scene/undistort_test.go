@@ -277,7 +277,7 @@ func TestWideLensesBecomeFisheyes(t *testing.T) {
 		k    Calibration
 		fish bool
 	}{
-		{Calibration{lensOpenCV, 1000, 800, []float64{400, 400, 500, 400, -0.05, 0.01, 0, 0}}, false}, // 58 degrees from the axis in the corners without distortion
+		{Calibration{lensOpenCV, 1000, 800, []float64{400, 400, 500, 400, -0.05, 0.01, 0, 0}}, false}, // 58 degrees in the corners
 		{Calibration{lensOpenCV, 1000, 800, []float64{250, 250, 500, 400, 0.001, 0, 0, 0}}, true},
 		{Calibration{lensFOV, 1000, 800, []float64{400, 400, 500, 400, 0.95}}, true},
 		{Calibration{lensDivision, 1000, 800, []float64{400, 400, 500, 400, -0.3}}, true},
