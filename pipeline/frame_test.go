@@ -48,7 +48,7 @@ func heldOutPSNR(t *testing.T, d *Device, o scene.SynthOptions) float64 {
 		for k := range render {
 			render[k] = min(max(render[k], 0), 1)
 		}
-		p, err := scene.PSNR(render, scene.FloatRGB(images[i]))
+		p, err := scene.PSNR(render, scene.FloatRGB(images[i]), nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -12,37 +12,6 @@ import (
 	"strings"
 )
 
-// colmapModels are COLMAP's camera models by id, as in its sensor/models.h.
-var colmapModels = [...]struct {
-	name   string
-	params int // float64 numbers after the image size
-}{
-	0:  {"SIMPLE_PINHOLE", 3}, // f, cx, cy
-	1:  {"PINHOLE", 4},        // fx, fy, cx, cy
-	2:  {"SIMPLE_RADIAL", 4},
-	3:  {"RADIAL", 5},
-	4:  {"OPENCV", 8},
-	5:  {"OPENCV_FISHEYE", 8},
-	6:  {"FULL_OPENCV", 12},
-	7:  {"FOV", 5},
-	8:  {"SIMPLE_RADIAL_FISHEYE", 4},
-	9:  {"RADIAL_FISHEYE", 5},
-	10: {"THIN_PRISM_FISHEYE", 12},
-	11: {"RAD_TAN_THIN_PRISM_FISHEYE", 16},
-	12: {"SIMPLE_DIVISION", 4},
-	13: {"DIVISION", 5},
-	14: {"SIMPLE_FISHEYE", 3},
-	15: {"FISHEYE", 4},
-	16: {"EUCM", 6},
-	17: {"EQUIRECTANGULAR", 2},
-}
-
-// The models that are read.
-const (
-	colmapSimplePinhole = 0
-	colmapPinhole       = 1
-)
-
 // maxSide bounds a calibrated image's width and height in pixels.
 const maxSide = 1 << 20
 
@@ -190,9 +159,9 @@ func parseColmapCameras(data []byte) (map[uint32]colmapCamera, error) {
 func (cam colmapCamera) pinhole() (k [4]float64, ok bool) {
 	p := cam.params
 	switch cam.model {
-	case colmapSimplePinhole:
+	case int(LensSimplePinhole):
 		return [4]float64{p[0], p[0], p[1], p[2]}, true
-	case colmapPinhole:
+	case int(LensPinhole):
 		return [4]float64{p[0], p[1], p[2], p[3]}, true
 	}
 	return k, false

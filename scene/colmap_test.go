@@ -30,7 +30,7 @@ func TestCameraModels(t *testing.T) {
 			root := tinyCapture(t)
 			edit(t, root, "cameras.bin", func([]byte) []byte { return cameraOfModel(id) })
 			c, err := Load(root, anyModel())
-			if id == colmapSimplePinhole || id == colmapPinhole {
+			if id == int(LensSimplePinhole) || id == int(LensPinhole) {
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -267,7 +267,7 @@ func FuzzColmapImages(f *testing.F) {
 			return
 		}
 		for _, v := range views {
-			cam, err := makeCamera(colmapCamera{model: colmapSimplePinhole, width: 8, height: 8, params: []float64{8, 4, 4}}, v)
+			cam, err := makeCamera(colmapCamera{model: int(LensSimplePinhole), width: 8, height: 8, params: []float64{8, 4, 4}}, v)
 			if err == nil && (!finite(cam.R[:]...) || !finite(cam.T[:]...) || cam.Name == "" || !filepath.IsLocal(cam.Name)) {
 				t.Errorf("%+v", cam)
 			}

@@ -80,11 +80,15 @@ func (f Frame) ToCapture(cam Camera, origin [3]float64) Camera {
 	return cam
 }
 
-// Split divides the cameras, which are sorted by name, into those to train on and those held out: every n-th, beginning with the first. n <= 0 holds
-// none out.
+// Split divides the cameras, which are sorted by name, into those to train on and those held out: those of every n-th photo, beginning with the first.
+// Cameras that share a photo stay together. n <= 0 holds none out.
 func (c *Capture) Split(n int) (train, test []int) {
-	for i := range c.Cameras {
-		if n > 0 && i%n == 0 {
+	photo := -1
+	for i, cam := range c.Cameras {
+		if i == 0 || cam.Photo == "" || cam.Photo != c.Cameras[i-1].Photo {
+			photo++
+		}
+		if n > 0 && photo%n == 0 {
 			test = append(test, i)
 		} else {
 			train = append(train, i)

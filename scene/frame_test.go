@@ -155,3 +155,22 @@ func TestOrigin(t *testing.T) {
 		}
 	}
 }
+
+// The faces of a panorama are held out together.
+func TestSplitKeepsPhotosTogether(t *testing.T) {
+	c := &Capture{}
+	for _, p := range []string{"a", "b", "b", "b", "c", "d", "d", "e"} {
+		cam := Camera{Photo: p}
+		if p == "a" || p == "c" || p == "e" {
+			cam.Photo = ""
+		}
+		c.Cameras = append(c.Cameras, cam)
+	}
+	train, test := c.Split(3)
+	if !slices.Equal(test, []int{0, 5, 6}) || !slices.Equal(train, []int{1, 2, 3, 4, 7}) {
+		t.Error(train, test)
+	}
+	if _, test = c.Split(2); !slices.Equal(test, []int{0, 4, 7}) {
+		t.Error(test)
+	}
+}

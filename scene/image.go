@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"image/png"
 	"io/fs"
-	"os"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -30,7 +29,9 @@ const (
 const opDecode = "decode photo"
 
 // Decode reads the camera's photo, a JPEG, PNG or WebP, and returns it at the camera's Width and Height: RGBA, 8 bits, straight alpha (255 where the file has
-// none), reduced by an area filter where the file is larger. The orientation tag of EXIF is ignored: calibrations are of the pixels as stored. Errors are
+// none), reduced by an area filter where the file is larger, and in the same go undistorted where the camera has a lens. Mask says which pixels count: those
+// that have a source, and that the camera's mask leaves. A photo without any has an error that wraps ErrMasked. The orientation tag of EXIF is ignored:
+// calibrations are of the pixels as stored. Errors are
 // of type *Error with the photo's path: of kind ErrTryAgain if the file is there and cannot be read, of kind ErrData otherwise.
 func (c Camera) Decode() (Image, error) {
 	if c.Path == "" {
@@ -39,12 +40,9 @@ func (c Camera) Decode() (Image, error) {
 	if c.Width <= 0 || c.Height <= 0 || c.Width > maxPixels/c.Height {
 		return Image{}, &Error{Op: opDecode, Path: c.Path, Err: fmt.Errorf("the camera wants %d x %d pixels", c.Width, c.Height)}
 	}
-	if err := regular(c.Path); errors.Is(err, errNoFile) {
-		return Image{}, &Error{Op: opDecode, Path: c.Path, Err: err, Hint: hintPhoto}
-	}
-	data, err := os.ReadFile(c.Path)
+	data, err := readPhoto(opDecode, c.Path)
 	if err != nil {
-		return Image{}, readError(c.Path, err)
+		return Image{}, err
 	}
 	img, err := decodePhoto(data)
 	if err != nil {
@@ -54,20 +52,7 @@ func (c Camera) Decode() (Image, error) {
 		}
 		return Image{}, &Error{Op: opDecode, Path: c.Path, Err: err, Hint: hint}
 	}
-	return resize(img, c.Width, c.Height), nil
-}
-
-// readError is the error of a photo that cannot be read: the data's fault if it is absent, of the moment otherwise.
-func readError(path string, err error) error {
-	e := &Error{Op: opDecode, Path: path, Err: err, Hint: hintPhoto}
-	if !errors.Is(err, fs.ErrNotExist) {
-		e.Kind = ErrTryAgain
-	}
-	var cause *fs.PathError
-	if errors.As(err, &cause) {
-		e.Err = cause.Err // without the path, which e has
-	}
-	return e
+	return c.picture(img)
 }
 
 // endsEarly says whether data, which is not empty and could not be decoded, lacks the marker that every complete photo has at or near its end.

@@ -42,33 +42,59 @@ const (
 // errShape says that images and the sizes given for them do not agree.
 var errShape = errors.New("sizes do not agree")
 
-// MSE returns the mean squared difference of two images of equal shape.
+// errUncounted refuses images of which no pixel counts.
+var errUncounted = errors.New("the mask leaves no pixel to compare")
+
+// checkMask says whether a mask is one for so many pixels.
+func checkMask(mask []uint32, pixels int) error {
+	if mask != nil && len(mask) != (pixels+31)/32 {
+		return fmt.Errorf("scene: compare images: a mask of %d words for %d pixels: %w", len(mask), pixels, errShape)
+	}
+	return nil
+}
+
+// MSE returns the mean squared difference of two RGB images [pixels*3] over
+// the pixels that count; mask is as in Image.Mask, nil for all.
 // The sum is taken in float64 in a fixed order.
-func MSE(a, b []float32) (float64, error) {
+func MSE(a, b []float32, mask []uint32) (float64, error) {
 	if len(a) != len(b) || len(a) == 0 {
 		return 0, fmt.Errorf("scene: compare images: %d and %d values: %w", len(a), len(b), errShape)
+	}
+	if err := checkMask(mask, (len(a)+2)/3); err != nil {
+		return 0, err
 	}
 	// One partial sum per block: the order of additions depends on the length
 	// alone, not on the number of workers.
 	const block = 1 << 14
 	n := (len(a) + block - 1) / block
-	sums := make([]float64, n)
+	sums, used := make([]float64, n), make([]int, n)
 	parallel(n, func(i int) {
 		hi := min((i+1)*block, len(a))
 		var sum float64
 		for j := i * block; j < hi; j++ {
+			if !counts(mask, j/3) {
+				continue
+			}
 			d := float64(a[j]) - float64(b[j])
 			sum += d * d
+			used[i]++
 		}
 		sums[i] = sum
 	})
-	return sumOf(sums) / float64(len(a)), nil
+	total := 0
+	for _, u := range used {
+		total += u
+	}
+	if total == 0 {
+		return 0, fmt.Errorf("scene: compare images: %w", errUncounted)
+	}
+	return sumOf(sums) / float64(total), nil
 }
 
-// PSNR returns 10*log10(1/MSE) in decibels of two images with values in 0..1.
+// PSNR returns 10*log10(1/MSE) in decibels of two RGB images with values in 0..1 over the pixels that count.
 // Equal images give +Inf. Nothing is clamped.
-func PSNR(a, b []float32) (float64, error) {
-	mse, err := MSE(a, b)
+func PSNR(a, b []float32, mask []uint32) (float64, error) {
+	mse, err := MSE(a, b, mask)
 	if err != nil {
 		return 0, err
 	}
@@ -77,10 +103,15 @@ func PSNR(a, b []float32) (float64, error) {
 
 // SSIM returns the mean structural similarity of two RGB images [height*width*3]
 // with values in 0..1: 11x11 Gaussian window of sigma 1.5, per channel, moments
-// in float64. Valid padding needs at least 11x11 pixels.
-func SSIM(a, b []float32, width, height int, padding Padding) (float64, error) {
+// in float64. Valid padding needs at least 11x11 pixels. With a mask, as in
+// Image.Mask, pixels that do not count are zero in both images, and a window
+// counts when its middle does.
+func SSIM(a, b []float32, width, height int, padding Padding, mask []uint32) (float64, error) {
 	if width <= 0 || height <= 0 || len(a) != 3*width*height || len(b) != len(a) {
 		return 0, fmt.Errorf("scene: compare images: %d and %d values for %dx%d pixels: %w", len(a), len(b), width, height, errShape)
+	}
+	if err := checkMask(mask, width*height); err != nil {
+		return 0, err
 	}
 	margin := 0
 	if padding == PaddingValid {
@@ -90,14 +121,35 @@ func SSIM(a, b []float32, width, height int, padding Padding) (float64, error) {
 		}
 	}
 	rows := height - 2*margin
-	columns := width - 2*margin
-	sums := make([]float64, rows)
+	sums, used := make([]float64, rows), make([]int, rows)
 	window := ssimKernel()
+	a, b = masked(a, mask), masked(b, mask)
 	parallel(rows, func(i int) {
-		r := ssimRow{a: a, b: b, width: width, height: height, window: &window}
-		sums[i] = r.sum(i+margin, margin)
+		r := ssimRow{a: a, b: b, width: width, height: height, window: &window, mask: mask}
+		sums[i], used[i] = r.sum(i+margin, margin)
 	})
-	return sumOf(sums) / float64(3*rows*columns), nil
+	windows := 0
+	for _, u := range used {
+		windows += u
+	}
+	if windows == 0 {
+		return 0, fmt.Errorf("scene: compare images: %w", errUncounted)
+	}
+	return sumOf(sums) / float64(3*windows), nil
+}
+
+// masked returns an RGB image with zeros where pixels do not count.
+func masked(rgb []float32, mask []uint32) []float32 {
+	if mask == nil {
+		return rgb
+	}
+	out := make([]float32, len(rgb))
+	for i, v := range rgb {
+		if counts(mask, i/3) {
+			out[i] = v
+		}
+	}
+	return out
 }
 
 // ssimKernel returns the normalised one-dimensional window.
@@ -120,17 +172,21 @@ type ssimRow struct {
 	a, b          []float32
 	width, height int
 	window        *[ssimWindow]float64
+	mask          []uint32 // as in Image.Mask
 }
 
 // moments are the window's means of a, b, a*a, b*b and a*b.
 type moments [5]float64
 
 // sum returns the sum of the SSIM map over row y, all channels, columns
-// margin..width-margin.
-func (r *ssimRow) sum(y, margin int) float64 {
+// margin..width-margin that count, and the number of these columns.
+func (r *ssimRow) sum(y, margin int) (total float64, n int) {
 	column := r.vertical(y)
-	var total float64
 	for x := margin; x < r.width-margin; x++ {
+		if !counts(r.mask, y*r.width+x) {
+			continue
+		}
+		n++
 		lo, hi := max(0, x-ssimRadius), min(r.width-1, x+ssimRadius)
 		for c := range 3 {
 			var m moments
@@ -143,7 +199,7 @@ func (r *ssimRow) sum(y, margin int) float64 {
 			total += m.ssim()
 		}
 	}
-	return total
+	return total, n
 }
 
 // vertical filters along columns: one set of moments per column and channel.

@@ -23,7 +23,7 @@ func randomImage(seed uint64, n int) []float32 {
 }
 
 // bruteSSIM follows the definition: a full two-dimensional window per pixel.
-func bruteSSIM(a, b []float32, width, height int, padding Padding) float64 {
+func bruteSSIM(a, b []float32, width, height int, padding Padding, mask []uint32) float64 {
 	margin := 0
 	if padding == PaddingValid {
 		margin = 5
@@ -37,6 +37,9 @@ func bruteSSIM(a, b []float32, width, height int, padding Padding) float64 {
 	count := 0
 	for y := margin; y < height-margin; y++ {
 		for x := margin; x < width-margin; x++ {
+			if !counts(mask, y*width+x) {
+				continue
+			}
 			for c := range 3 {
 				var ma, mb, maa, mbb, mab float64
 				for i := -5; i <= 5; i++ {
@@ -67,20 +70,58 @@ func TestSSIMBruteForce(t *testing.T) {
 			b[i] = 0.7*a[i] + 0.3*b[i]
 		}
 		for _, padding := range []Padding{PaddingSame, PaddingValid} {
-			got, err := SSIM(a, b, w, h, padding)
+			got, err := SSIM(a, b, w, h, padding, nil)
 			if padding == PaddingValid && min(w, h) < 11 {
 				if err == nil {
 					t.Errorf("%dx%d %v: no error", w, h, padding)
 				}
 				continue
 			}
-			if want := bruteSSIM(a, b, w, h, padding); err != nil || math.Abs(got-want) > 1e-12 {
+			if want := bruteSSIM(a, b, w, h, padding, nil); err != nil || math.Abs(got-want) > 1e-12 {
 				t.Errorf("%dx%d %v: %v, %v, want %v", w, h, padding, got, err, want)
 			}
-			if same, err := SSIM(a, a, w, h, padding); err != nil || math.Abs(same-1) > 1e-12 {
+			if same, err := SSIM(a, a, w, h, padding, nil); err != nil || math.Abs(same-1) > 1e-12 {
 				t.Errorf("%dx%d %v: %v, %v for equal images", w, h, padding, same, err)
 			}
 		}
+	}
+}
+
+// Masked pixels change neither figure, windows count by their middle, and masks that do not fit are refused.
+func TestMetricsMasked(t *testing.T) {
+	const w, h = 23, 19
+	a, b := randomImage(1, 3*w*h), randomImage(2, 3*w*h)
+	m := newMask(w, h)
+	for i := range w * h {
+		if (i*7+i/w)%5 == 0 || i%w > 17 {
+			m.drop(i)
+		}
+	}
+	zeroA, zeroB, sum, n := make([]float32, len(a)), make([]float32, len(b)), 0.0, 0
+	for i := range a {
+		if counts(m.words, i/3) {
+			zeroA[i], zeroB[i] = a[i], b[i]
+			sum += (float64(a[i]) - float64(b[i])) * (float64(a[i]) - float64(b[i]))
+			n++
+		}
+	}
+	if got, err := MSE(a, b, m.words); err != nil || math.Abs(got-sum/float64(n)) > 1e-12 {
+		t.Errorf("MSE %v %v, want %v", got, err, sum/float64(n))
+	}
+	for _, padding := range []Padding{PaddingSame, PaddingValid} {
+		got, err := SSIM(a, b, w, h, padding, m.words)
+		if want := bruteSSIM(zeroA, zeroB, w, h, padding, m.words); err != nil || math.Abs(got-want) > 1e-12 {
+			t.Errorf("%v: SSIM %v %v, want %v", padding, got, err, want)
+		}
+	}
+	if _, err := PSNR(a, b, make([]uint32, (w*h+31)/32)); err == nil || !strings.Contains(err.Error(), "no pixel") {
+		t.Errorf("no pixel: %v", err)
+	}
+	if _, err := SSIM(a, b, w, h, PaddingSame, make([]uint32, (w*h+31)/32)); err == nil || !strings.Contains(err.Error(), "no pixel") {
+		t.Errorf("no pixel: %v", err)
+	}
+	if _, err := MSE(a, b, m.words[1:]); err == nil {
+		t.Error("a mask of another size was taken")
 	}
 }
 
@@ -90,19 +131,19 @@ func TestPSNR(t *testing.T) {
 	for i := range a {
 		b[i] = a[i] + 0.125
 	}
-	if got, err := PSNR(a, b); err != nil || math.Abs(got-20*math.Log10(8)) > 1e-5 {
+	if got, err := PSNR(a, b, nil); err != nil || math.Abs(got-20*math.Log10(8)) > 1e-5 {
 		t.Errorf("%v, %v", got, err)
 	}
-	if got, err := PSNR(a, a); err != nil || !math.IsInf(got, 1) {
+	if got, err := PSNR(a, a, nil); err != nil || !math.IsInf(got, 1) {
 		t.Errorf("equal images: %v, %v", got, err)
 	}
-	if _, err := PSNR(a, b[1:]); err == nil {
+	if _, err := PSNR(a, b[1:], nil); err == nil {
 		t.Error("images of different size pass")
 	}
-	if _, err := PSNR(nil, nil); err == nil {
+	if _, err := PSNR(nil, nil, nil); err == nil {
 		t.Error("empty images pass")
 	}
-	if _, err := SSIM(a, b, 100, 100, PaddingSame); err == nil {
+	if _, err := SSIM(a, b, 100, 100, PaddingSame, nil); err == nil {
 		t.Error("a wrong size passes")
 	}
 }
@@ -112,12 +153,12 @@ func TestMetricsDeterministic(t *testing.T) {
 	a, b := randomImage(4, 3*97*83), randomImage(5, 3*97*83)
 	old := runtime.GOMAXPROCS(1)
 	defer runtime.GOMAXPROCS(old)
-	mse, _ := MSE(a, b)
-	ssim, _ := SSIM(a, b, 97, 83, PaddingSame)
+	mse, _ := MSE(a, b, nil)
+	ssim, _ := SSIM(a, b, 97, 83, PaddingSame, nil)
 	for procs := 2; procs < 9; procs++ {
 		runtime.GOMAXPROCS(procs)
-		m, _ := MSE(a, b)
-		s, _ := SSIM(a, b, 97, 83, PaddingSame)
+		m, _ := MSE(a, b, nil)
+		s, _ := SSIM(a, b, 97, 83, PaddingSame, nil)
 		if m != mse || s != ssim {
 			t.Fatalf("%d processors: %v, %v, with one %v, %v", procs, m, s, mse, ssim)
 		}
@@ -134,7 +175,7 @@ func TestSSIMGolden(t *testing.T) {
 		image, shape := readArray(t, path, "image")
 		target, _ := readArray(t, path, "target")
 		want, _ := readArray(t, path, "ssim")
-		got, err := SSIM(image, target, shape[1], shape[0], padding)
+		got, err := SSIM(image, target, shape[1], shape[0], padding, nil)
 		if err != nil || math.Abs(got-float64(want[0])) > 1e-6 {
 			t.Errorf("%s: %v, %v, want %v", name, got, err, want[0])
 		}
@@ -182,7 +223,7 @@ func readArray(t *testing.T, path, name string) (data []float32, shape []int) {
 func BenchmarkSSIM(b *testing.B) {
 	x, y := randomImage(1, 3*800*533), randomImage(2, 3*800*533)
 	for b.Loop() {
-		if _, err := SSIM(x, y, 800, 533, PaddingValid); err != nil {
+		if _, err := SSIM(x, y, 800, 533, PaddingValid, nil); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -77,11 +77,11 @@ func (r *trainRun) evaluate(step int, draw func(scene.Camera) ([]float32, error)
 // score compares a render, clamped to 0..1, with its photo.
 func score(cam scene.Camera, photo scene.Image, render []float32) (scene.ViewScore, error) {
 	want := scene.FloatRGB(photo)
-	psnr, err := scene.PSNR(render, want)
+	psnr, err := scene.PSNR(render, want, photo.Mask)
 	if err != nil {
 		return scene.ViewScore{}, fmt.Errorf("measure %q: %w", cam.Name, err)
 	}
-	ssim, err := scene.SSIM(render, want, cam.Width, cam.Height, scene.PaddingValid)
+	ssim, err := scene.SSIM(render, want, cam.Width, cam.Height, scene.PaddingValid, photo.Mask)
 	if err != nil {
 		return scene.ViewScore{}, fmt.Errorf("measure %q: %w", cam.Name, err)
 	}

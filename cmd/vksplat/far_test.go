@@ -107,5 +107,5 @@ func agreement(size scene.Camera, a, b string) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	return scene.PSNR(scene.FloatRGB(first), scene.FloatRGB(second))
+	return scene.PSNR(scene.FloatRGB(first), scene.FloatRGB(second), nil)
 }
