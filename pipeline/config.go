@@ -35,6 +35,9 @@ type Config struct {
 	LRExposure  float64 `json:"lr_exposure"`  // of these maps
 	ExposureReg float64 `json:"exposure_reg"` // weight of their mean squared distance from the identity
 
+	// Share of LRExposure that is left at the end; decays exponentially (Kerbl et al. 2024: 0.01 to 0.001).
+	LRExposureFinal float64 `json:"lr_exposure_final"`
+
 	LRMeans        float64 `json:"lr_means"`       // times the scene scale
 	LRMeansFinal   float64 `json:"lr_means_final"` // share of LRMeans that is left at the end; decays exponentially
 	LRLogScales    float64 `json:"lr_log_scales"`
@@ -72,7 +75,7 @@ func DefaultConfig() Config {
 	return Config{
 		Iterations: 30000, Seed: 42, SHDegree: 3, Near: 0.01, Clearance: 0.5, SSIMLambda: 0.2, SHInterval: 1000,
 		LRMeans: 1.6e-4, LRMeansFinal: 0.01, LRLogScales: 5e-3, LRQuats: 1e-3, LRLogitOpacity: 5e-2, LRSH0: 2.5e-3, LRSHN: 1.25e-4,
-		LRExposure: 1e-3, ExposureReg: 0.01, InitOpacity: 0.1, InitScale: 1,
+		LRExposure: 0.01, LRExposureFinal: 0.1, ExposureReg: 0.01, InitOpacity: 0.1, InitScale: 1,
 		Strategy: StrategyDefault, RefineStart: 500, RefineStop: 15000, RefineEvery: 100, ResetEvery: 3000,
 		GrowGrad2D: 2e-4, GrowScale: 0.01, PruneOpacity: 0.005, PruneScale: 0.1, ResetOpacity: 0.01, GrowFactor: 1.05, NoiseLR: 5e5,
 	}
@@ -117,6 +120,7 @@ func (c Config) Validate() error {
 		check(lr >= 0 && !math.IsInf(lr, 0), "learning rate %g, it must not be negative", lr)
 	}
 	check(c.LRMeansFinal > 0 && c.LRMeansFinal <= 1, "final share of the means' learning rate %g, above 0 to 1 is possible", c.LRMeansFinal)
+	check(c.LRExposureFinal > 0 && c.LRExposureFinal <= 1, "final share of the colour maps' learning rate %g, above 0 to 1 is possible", c.LRExposureFinal)
 	for _, x := range []float64{c.GrowGrad2D, c.GrowScale, c.PruneOpacity, c.PruneScale} {
 		check(x >= 0 && !math.IsInf(x, 0), "refinement threshold %g, it must not be negative", x)
 	}

@@ -62,16 +62,18 @@ type engine struct {
 
 	counters vk.Slice[uint32]    // [N_COUNTERS]
 	args     vk.Slice[[3]uint32] // [N_ARGS]
-	target   vk.Slice[uint32]    // [maxPixels] RGBA8, or [3 maxPixels] float32: the photo of the step
+	target   vk.Slice[uint32]    // [maxPixels] RGBA8, or [3 maxPixels] float32, then mask bits: the photo of the step
 	picture  vk.Slice[[4]float32]
 	frames   []*frame
 	kinds    []unitKind
-	floats   bool // target holds float32
+	compare  comparison
+
+	exposures *exposures // nil: photos are compared as rendered
 }
 
 // newEngine makes an engine for views of the given cameras that runs units of the given kinds, inFlight at a time.
 func newEngine(dev *vk.Device, degree int, cameras []scene.Camera, kinds []unitKind, inFlight int, targetFloats bool) (*engine, error) {
-	e := &engine{dev: dev, pool: dev.NewScratchPool(), bands: 1, kinds: kinds, floats: targetFloats}
+	e := &engine{dev: dev, pool: dev.NewScratchPool(), bands: 1, kinds: kinds, compare: comparison{floats: targetFloats}}
 	e.sort = chooseSort(dev.Info().Limits)
 	for i := range cameras {
 		c := &cameras[i]
@@ -103,10 +105,10 @@ func (e *engine) allocate(inFlight int) (err error) {
 	e.counters = make32(layout.NCounters, "counters")
 	e.args = vk.Cast[[3]uint32](make32(3*layout.NArgs, "dispatch_args").View)
 	words := e.maxPixels
-	if e.floats {
+	if e.compare.floats {
 		words *= 3
 	}
-	e.target = make32(words, "target")
+	e.target = make32(words+maskWords(e.maxPixels), "target")
 	if err == nil && e.has(unitRender) {
 		e.picture, err = vk.Make[[4]float32](e.dev, vk.Readback, e.maxPixels, "picture")
 	}
@@ -174,9 +176,18 @@ func (e *engine) setCounters(n uint32) error {
 func (e *engine) isectLimit() int {
 	byRange := maxBinding(e.dev) / 36
 	s := e.dev.Stats()
-	free := e.dev.Budget() - (s.InUse - e.pool.Size()) - int64(e.model.capacity())*bytesPerSplat - int64(e.maxPixels)*80
+	free := e.dev.Budget() - (s.InUse - e.pool.Size()) - int64(e.model.capacity())*bytesPerSplat - e.pixelBytes()
 	byBudget := free * 9 / 10 / bytesPerIsect
 	return int(max(0, min(byRange, byBudget, 1<<31-1)))
+}
+
+// pixelBytes returns what the buffers of a view's pixels take, mapped colours and their gradients included.
+func (e *engine) pixelBytes() int64 {
+	n := int64(e.maxPixels) * 80
+	if e.exposures != nil {
+		n += int64(e.maxPixels) * 32
+	}
+	return n
 }
 
 // growIsects makes room for n pairs in a band, by larger buffers or, where those do not fit, by more bands.
@@ -355,6 +366,9 @@ func (e *engine) close() error {
 		if !v.IsZero() {
 			e.dev.Free(v)
 		}
+	}
+	if e.exposures != nil {
+		e.exposures.close()
 	}
 	e.model.close()
 	return e.pool.Close()

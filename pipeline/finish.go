@@ -7,11 +7,15 @@ import (
 
 // finish tells the host how the unit went.
 func (v *view) finish(hasLoss bool) {
-	p := &shaders.Finish{Params: v.f.params, Counters: v.counters, Partials: v.partials, Report: v.f.report}
+	p := &shaders.Finish{Params: v.f.params, Counters: v.counters, Partials: v.partials, Counted: v.counted, Report: v.f.report}
 	if hasLoss {
 		p.Push.HasLoss = 1
+		if v.compare.counts() {
+			p.Push.HasCounted = 1
+		}
 	} else {
 		p.Partials = vk.Cast[[3]float32](v.counters.View) // not read
+		p.Counted = p.Partials
 	}
 	v.r.Dispatch(p, vk.Groups(1))
 }

@@ -147,8 +147,10 @@ func goldenLoss(t *testing.T, c *ref.LossCase) {
 	v := &view{engine: e, r: r, f: f}
 	v.begin()
 	v.render = uploadOf(t, d, render)
-	r.Copy(e.target.View, uploadOf(t, d, c.Target).View)
+	r.Copy(e.target.At(0, len(c.Target)).View, uploadOf(t, d, c.Target).View)
+	v.expose()
 	v.loss()
+	v.exposeBwd()
 	v.finish(true)
 	out := runList(t, d, r, v.vRender.View)
 	within(t, "loss", math.Abs(float64(f.hostReport.Loss)-c.Loss), 1e-6)

@@ -1,6 +1,8 @@
 package pipeline
 
 import (
+	"math"
+
 	"vksplat/shaders"
 	"vksplat/shaders/layout"
 	"vksplat/vk"
@@ -10,13 +12,49 @@ import (
 func (v *view) loss() {
 	maps := vk.ScratchOf[[3]float32](v.r, "ssim_maps", 3*v.maxPixels)
 	v.partials = vk.ScratchOf[[3]float32](v.r, "partials", v.maxTiles)
-	v.vRender = vk.ScratchOf[[4]float32](v.r, "v_render", v.maxPixels)
+	counted := 0
+	if v.compare.counts() {
+		counted = v.maxTiles
+	}
+	v.counted = vk.ScratchOf[[3]float32](v.r, "counted", counted)
+	v.vExposed = vk.ScratchOf[[4]float32](v.r, "v_exposed", v.maxPixels)
 	v.r.Dispatch(&shaders.Loss{
-		Params: v.f.params, Render: v.render, Target: v.target, SsimMaps: maps, Partials: v.partials,
-		Spec: shaders.LossSpec{TargetFloat: v.floats},
+		Params: v.f.params, Render: v.exposed, Target: v.target, SsimMaps: maps, Partials: v.partials, Counted: v.counted,
+		Spec: shaders.LossSpec{TargetFloat: v.compare.floats, Masked: v.compare.masked, Alpha: v.compare.alpha},
 	}, v.indirect(layout.ArgsTiles))
 	v.r.Dispatch(&shaders.LossGrad{
-		Params: v.f.params, Render: v.render, Target: v.target, SsimMaps: maps, VRender: v.vRender,
-		Spec: shaders.LossGradSpec{TargetFloat: v.floats},
+		Params: v.f.params, Render: v.exposed, Target: v.target, SsimMaps: maps, VRender: v.vExposed,
+		Spec: shaders.LossGradSpec{TargetFloat: v.compare.floats, Masked: v.compare.masked, Alpha: v.compare.alpha},
 	}, v.indirect(layout.ArgsTiles))
+}
+
+// comparison is what decides which variants of the loss kernels are recorded.
+type comparison struct {
+	floats bool // target holds float32 colours
+	masked bool // photos may have masks
+	alpha  bool // the photo's alpha is compared too
+}
+
+// comparisonOf returns what the photos and the configuration ask for.
+func comparisonOf(views []TrainView, cfg *Config) (c comparison) {
+	c.alpha = cfg.AlphaLoss > 0
+	for i := range views {
+		c.masked = c.masked || views[i].Image.Mask != nil
+	}
+	return c
+}
+
+// counts reports whether the loss needs to say what counted.
+func (c comparison) counts() bool { return c.masked || c.alpha }
+
+// photoParams fills how training photo id is compared at a step counted from 0.
+func (c *Config) photoParams(p *layout.StepParams, step, id int, masked bool) {
+	p.Masked = 0
+	if masked {
+		p.Masked = 1
+	}
+	p.AlphaLoss = float32(c.AlphaLoss)
+	p.ViewId = uint32(id)
+	p.LrExposure = float32(c.LRExposure * math.Pow(c.LRExposureFinal, float64(step)/float64(c.Iterations)))
+	p.ExposureReg = float32(c.ExposureReg)
 }

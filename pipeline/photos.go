@@ -11,7 +11,7 @@ import (
 type photos struct {
 	dev      *vk.Device
 	views    []TrainView
-	resident []vk.Slice[uint32] // per view, RGBA8
+	resident []vk.Slice[uint32] // per view, see putPhoto
 	ring     []vk.Slice[uint32] // per frame in flight, mapped
 }
 
@@ -20,8 +20,9 @@ func newPhotos(dev *vk.Device, views []TrainView, inFlight int) (*photos, error)
 	var total int64
 	most := 0
 	for i := range views {
-		total += int64(len(views[i].Image.Pix))
-		most = max(most, len(views[i].Image.Pix)/4)
+		n := deviceWords(&views[i].Image)
+		total += 4 * int64(n)
+		most = max(most, n)
 	}
 	for range inFlight {
 		s, err := vk.Make[uint32](dev, vk.Upload, most, "photo staging")
@@ -39,7 +40,7 @@ func newPhotos(dev *vk.Device, views []TrainView, inFlight int) (*photos, error)
 // moveIn uploads every photo.
 func (p *photos) moveIn() error {
 	for i := range p.views {
-		s, err := vk.Make[uint32](p.dev, vk.DeviceLocal, len(p.views[i].Image.Pix)/4, "photo")
+		s, err := vk.Make[uint32](p.dev, vk.DeviceLocal, deviceWords(&p.views[i].Image), "photo")
 		if err != nil {
 			return err
 		}
@@ -55,9 +56,8 @@ func (p *photos) moveIn() error {
 
 // stage copies photo i to a slot of the ring.
 func (p *photos) stage(slot, i int) vk.View {
-	pix := p.views[i].Image.Pix
-	v := p.ring[slot].View.Slice(0, int64(len(pix)))
-	copy(v.Host(), pix)
+	v := p.ring[slot].At(0, deviceWords(&p.views[i].Image)).View
+	putPhoto(v.Host(), &p.views[i].Image)
 	return v
 }
 

@@ -53,7 +53,7 @@ func (e *engine) splatCeiling(asked int) int {
 	s := e.dev.Stats()
 	// Memory comes in blocks of a few MiB for each kind of use; a small budget loses a part to what is left over in them.
 	slack := min(e.dev.Budget()/3, 16<<20)
-	free := (e.dev.Budget()-slack-s.InUse-int64(e.maxPixels)*80)*9/10 - int64(e.model.nParams)*size*4 - minIsects*bytesPerIsect
+	free := (e.dev.Budget()-slack-s.InUse-e.pixelBytes())*9/10 - int64(e.model.nParams)*size*4 - minIsects*bytesPerIsect
 	chunks := max(0, free/perChunk)
 	if chunks == 0 && free > e.model.chunkBytes()+size*bytesPerSplat {
 		chunks = 1

@@ -24,8 +24,12 @@ type view struct {
 	lastIDs       vk.Slice[uint32]               // [P]
 	states        vk.Slice[[4]float32]           // [I / BUCKET_SIZE][TILE_PIXELS]
 	buckets       vk.Slice[uint32]               // [I / BUCKET_SIZE + tiles]
+	exposed       vk.Slice[[4]float32]           // [P], render itself without exposure
 	partials      vk.Slice[[3]float32]           // [tiles]
-	vRender       vk.Slice[[4]float32]           // [P]
+	counted       vk.Slice[[3]float32]           // [tiles], empty without masks and alpha loss
+	vExposed      vk.Slice[[4]float32]           // [P]
+	vRender       vk.Slice[[4]float32]           // [P], vExposed itself without exposure
+	vAffine       vk.Slice[[4]float32]           // [tiles][3]
 	vSlots        vk.Slice[layout.ProjectedGrad] // [I]
 	vProjected    vk.Slice[layout.ProjectedGrad] // [N]
 }
@@ -54,7 +58,9 @@ func (v *view) recordStep() {
 		v.makeIsects(band)              // splat_from_rank projected extents -> first_isect splat_from_slot slot_from_isect tile_offsets
 		v.rasterize(band, v.bands == 1) // slot_from_isect projected -> render last_ids states; with several bands the backward pass repeats it and keeps them
 	}
-	v.loss() // render target -> v_render partials
+	v.expose()    // render exposures -> exposed; this and the two others of exposure only where it is learnt
+	v.loss()      // exposed target -> v_exposed partials counted
+	v.exposeBwd() // v_exposed render exposures -> v_render v_affine
 	for band := range v.bands {
 		if v.bands > 1 {
 			v.makeIsects(band) // again: what the bands before wrote is gone
@@ -64,7 +70,8 @@ func (v *view) recordStep() {
 		v.reduceSlots(band) // v_slots -> v_projected
 	}
 	v.projectBwdAdam() // v_projected chunks -> chunks
-	v.finish(true)     // counters partials -> report
+	v.exposureAdam()   // v_affine exposures -> exposures
+	v.finish(true)     // counters partials counted -> report
 }
 
 // recordRender lists the making of a picture.

@@ -20,13 +20,16 @@ type TrainView struct {
 	Image  scene.Image
 }
 
-// Progress says how far a run is. Loss is of the step's one view.
+// Progress says how far a run is. Loss is of the step's one view, without the regularisers; L1, MSE and SSIM are means over the pixels and windows that
+// count, in the loss each is weighed by the share of the photo that counts.
 type Progress struct {
 	Step    int // steps done
 	Loss    float32
 	L1      float32
 	MSE     float32
 	SSIM    float32
+	Alpha   float32 // mean |alpha - photo's alpha| with alpha loss, else 0
+	Counted int     // pixels of the photo that count: what its mask leaves of it
 	Splats  int
 	Visible int // of Step's view
 	Isects  int // (tile, splat) pairs of Step's view
@@ -72,6 +75,12 @@ func NewTrainer(d *Device, views []TrainView, init *scene.Splats, sceneScale flo
 	if err != nil {
 		return nil, err
 	}
+	e.compare = comparisonOf(views, &cfg)
+	if cfg.Exposure {
+		if e.exposures, err = newExposures(d.dev, len(views)); err != nil {
+			return nil, err
+		}
+	}
 	t := &Trainer{cfg: cfg, sceneScale: sceneScale, views: views, e: e, epoch: -1, next: unit{number: 1}}
 	t.progress.Splats = init.N
 	t.pace.off = d.dev.Info().Type == vk.CPU
@@ -103,8 +112,8 @@ func checkTraining(views []TrainView, init *scene.Splats, sceneScale float64, cf
 		return fmt.Errorf("pipeline: start training: scene scale %g, it must be positive", sceneScale)
 	}
 	for i := range views {
-		if c, m := &views[i].Camera, &views[i].Image; c.Width != m.Width || c.Height != m.Height || len(m.Pix) != 4*m.Width*m.Height {
-			return fmt.Errorf("pipeline: start training: photo %s is %dx%d pixels, its camera %dx%d", c.Name, m.Width, m.Height, c.Width, c.Height)
+		if err := checkPhoto(&views[i]); err != nil {
+			return err
 		}
 	}
 	return init.Validate()
@@ -143,6 +152,7 @@ func (t *Trainer) setParams(p *layout.StepParams, u unit) {
 	p.Unit, p.Step = u.number, uint32(u.step)
 	p.SeedLo, p.SeedHi = uint32(t.cfg.Seed), uint32(t.cfg.Seed>>32)
 	t.cfg.optimiserParams(p, u.step, t.sceneScale)
+	t.cfg.photoParams(p, u.step, t.viewOf(u.step), t.views[t.viewOf(u.step)].Image.Mask != nil)
 	t.cfg.strategyParams(p, u.step, t.sceneScale)
 	p.MaxSplats, p.SplatCapacity = uint32(t.maxSplats), uint32(t.e.model.capacity())
 }
@@ -189,6 +199,7 @@ func (t *Trainer) collect(f *frame) (again bool, err error) {
 	if f.unit.kind == unitStep {
 		t.progress.Step = f.unit.step + 1
 		t.progress.Loss, t.progress.L1, t.progress.MSE, t.progress.SSIM = r.Loss, r.L1, r.Mse, r.Ssim
+		t.progress.Alpha, t.progress.Counted = r.AlphaL1, int(r.NCounted)
 		t.progress.Visible, t.progress.Isects = int(r.NVisible), int(r.NIsects)
 		if t.pace.observe(f.programs[unitStep], t.e.bands < t.e.maxRows) {
 			return true, t.repace()

@@ -23,15 +23,16 @@ var finishKernel = vk.Kernel{
 		{Name: "counters", Access: vk.Read},
 		{Name: "partials", Access: vk.Read},
 		{Name: "report", Access: vk.Write},
+		{Name: "counted", Access: vk.Read},
 	},
-	PushSize: 4,
+	PushSize: 8,
 }
 
 // Finish binds the buffers of finish.comp.
 //
 // finish ends a unit of work: it sums the loss in a fixed order and reports to the host.
 //
-//	reads params partials; reads and writes counters; writes report
+//	reads params partials counted; reads and writes counters; writes report
 //
 // One workgroup.
 type Finish struct {
@@ -39,18 +40,21 @@ type Finish struct {
 	Counters vk.Slice[uint32]            // 1, read
 	Partials vk.Slice[[3]float32]        // 2, read: [n_tiles]
 	Report   vk.Slice[layout.Report]     // 3, write: [1]
+	Counted  vk.Slice[[3]float32]        // 4, read: [n_tiles]; with has_counted
 	Push     FinishPush
 }
 
-// FinishPush is the push constant block of finish.comp, 4 bytes.
+// FinishPush is the push constant block of finish.comp, 8 bytes.
 type FinishPush struct {
-	HasLoss uint32 // 0: a unit without an image
+	HasLoss    uint32 // 0: a unit without an image
+	HasCounted uint32 // 0: every pixel counts, alpha is not compared
 }
 
 // A size or offset that differs from the compiled kernels is an index out of range here.
 var (
-	_ = [1]struct{}{}[unsafe.Sizeof(FinishPush{})-4]
+	_ = [1]struct{}{}[unsafe.Sizeof(FinishPush{})-8]
 	_ = [1]struct{}{}[unsafe.Offsetof(FinishPush{}.HasLoss)-0]
+	_ = [1]struct{}{}[unsafe.Offsetof(FinishPush{}.HasCounted)-4]
 )
 
 // Kernel returns the compiled kernel.
@@ -58,6 +62,6 @@ func (p *Finish) Kernel() *vk.Kernel { return &finishKernel }
 
 // Args appends the bound views to v and returns them with the push constants, which alias p, and the specialization constants.
 func (p *Finish) Args(v []vk.View) ([]vk.View, []byte, []uint32) {
-	v = append(v, p.Params.View, p.Counters.View, p.Partials.View, p.Report.View)
+	v = append(v, p.Params.View, p.Counters.View, p.Partials.View, p.Report.View, p.Counted.View)
 	return v, unsafe.Slice((*byte)(unsafe.Pointer(&p.Push)), unsafe.Sizeof(p.Push)), nil
 }

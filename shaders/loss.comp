@@ -2,7 +2,8 @@
 #extension GL_EXT_scalar_block_layout : require
 #extension GL_GOOGLE_include_directive : require
 // loss compares the rendering with its photo: L1 and SSIM values, and for each SSIM window the derivatives by its statistics.
-//   reads params render target; writes ssim_maps partials
+// Pixels that a mask leaves out are 0 in both, windows around them do not count.
+//   reads params render target; writes ssim_maps partials counted
 // One workgroup a tile, one invocation a pixel. One channel at a time, so that 16 KiB of shared memory are enough.
 #include "ssim.glsl"
 #include "dispatch.glsl"
@@ -10,24 +11,30 @@
 layout(local_size_x = 256) in;
 // The photo is float32 RGB instead of RGBA8 (tests; photos are 8 bits).
 layout(constant_id = 1) const bool TARGET_FLOAT = false;
+// Photos may have masks.
+layout(constant_id = 2) const bool MASKED = false;
+// The photo's alpha is compared too.
+layout(constant_id = 3) const bool ALPHA = false;
 
 layout(binding = 0, scalar) readonly buffer Params { StepParams params[]; };        // [1]
 layout(binding = 1, scalar) readonly buffer Render { vec4 render[]; };              // [P]
-layout(binding = 2, scalar) readonly buffer Target { uint target[]; };              // [P] RGBA8, or [3 P] bits of float32
+layout(binding = 2, scalar) readonly buffer Target { uint target[]; };              // [P] RGBA8, or [3 P] bits of float32; then [P / 32] mask
 layout(binding = 3, scalar) writeonly buffer Maps { vec3 ssim_maps[]; };            // [3][P] d(mean SSIM)/d(mu_x, E[x^2], E[xy]) of each window
 layout(binding = 4, scalar) writeonly buffer Partials { vec3 partials[]; };         // [n_tiles] sums of |x - y|, of (x - y)^2, of SSIM
+layout(binding = 5, scalar) writeonly buffer Counted { vec3 counted[]; };           // [n_tiles] pixels and windows that count, sums of |alpha - photo's|; MASKED or ALPHA
 #include "target.glsl"
 
 shared vec2 s_xy[HALO_AREA];            // render, photo
 shared vec2 s_mean[STRIP];              // blurred along x: x, y
 shared vec3 s_square[STRIP];            // x^2, y^2, xy
 
-// Fills s_xy for one channel; outside the image both are 0.
+// Fills s_xy for one channel; outside the image and where the mask says so both are 0.
 void load_channel(View v, ivec2 corner, uint channel) {
     for (int j = int(gl_LocalInvocationID.x); j < HALO_AREA; j += 256) {
         ivec2 p = corner + ivec2(j % HALO, j / HALO) - SSIM_RADIUS;
         bool inside = p.x >= 0 && p.y >= 0 && p.x < int(v.width) && p.y < int(v.height);
         uint at = uint(p.y) * v.width + uint(p.x);
+        if (MASKED) inside = inside && pixel_counts(at, v.width * v.height);
         s_xy[j] = inside ? vec2(render[at][channel], target_channel(at, channel, v.background)) : vec2(0.0);
     }
 }
@@ -92,7 +99,10 @@ void main() {
     ivec2 local = ivec2(lid % int(TILE_SIZE), lid / int(TILE_SIZE));
     ivec2 p = corner + local;
     bool inside = p.x < int(v.width) && p.y < int(v.height);
-    bool counts = window_counts(v, same, p);
+    uint at = uint(p.y) * v.width + uint(p.x);
+    bool pixel = inside;
+    if (MASKED) pixel = inside && pixel_counts(at, v.width * v.height);
+    bool counts = window_counts(v, same, p) && pixel;
     vec3 sums = vec3(0.0);
     for (uint channel = 0u; channel < 3u; channel++) {
         load_channel(v, corner, channel);
@@ -105,10 +115,16 @@ void main() {
         if (inside) {
             float d = s.x - s.y;
             sums += vec3(abs(d), d * d, counts ? ssim : 0.0);
-            ssim_maps[channel * v.width * v.height + uint(p.y) * v.width + uint(p.x)] = counts ? grad : vec3(0.0);
+            ssim_maps[channel * v.width * v.height + at] = counts ? grad : vec3(0.0);
         }
         barrier();  // shared arrays are about to be overwritten
     }
     sums = group_sum(sums);
     if (lid == 0) partials[tile] = sums;
+    if (!MASKED && !ALPHA) return;
+    barrier();  // group_sum's memory is about to be overwritten
+    vec3 count = vec3(float(pixel), float(counts), 0.0);
+    if (ALPHA && pixel) count.z = abs(1.0 - render[at].w - target_alpha(at));
+    count = group_sum(count);
+    if (lid == 0) counted[tile] = count;
 }

@@ -23,31 +23,38 @@ var lossKernel = vk.Kernel{
 		{Name: "target", Access: vk.Read},
 		{Name: "ssim_maps", Access: vk.Write},
 		{Name: "partials", Access: vk.Write},
+		{Name: "counted", Access: vk.Write},
 	},
 	Specs: []vk.Spec{
 		{Name: "TARGET_FLOAT", ID: 1, Default: 0},
+		{Name: "MASKED", ID: 2, Default: 0},
+		{Name: "ALPHA", ID: 3, Default: 0},
 	},
 }
 
 // Loss binds the buffers of loss.comp.
 //
 // loss compares the rendering with its photo: L1 and SSIM values, and for each SSIM window the derivatives by its statistics.
+// Pixels that a mask leaves out are 0 in both, windows around them do not count.
 //
-//	reads params render target; writes ssim_maps partials
+//	reads params render target; writes ssim_maps partials counted
 //
 // One workgroup a tile, one invocation a pixel. One channel at a time, so that 16 KiB of shared memory are enough.
 type Loss struct {
 	Params   vk.Slice[layout.StepParams] // 0, read: [1]
 	Render   vk.Slice[[4]float32]        // 1, read: [P]
-	Target   vk.Slice[uint32]            // 2, read: [P] RGBA8, or [3 P] bits of float32
+	Target   vk.Slice[uint32]            // 2, read: [P] RGBA8, or [3 P] bits of float32; then [P / 32] mask
 	SsimMaps vk.Slice[[3]float32]        // 3, write: [3][P] d(mean SSIM)/d(mu_x, E[x^2], E[xy]) of each window
 	Partials vk.Slice[[3]float32]        // 4, write: [n_tiles] sums of |x - y|, of (x - y)^2, of SSIM
+	Counted  vk.Slice[[3]float32]        // 5, write: [n_tiles] pixels and windows that count, sums of |alpha - photo's|; MASKED or ALPHA
 	Spec     LossSpec
 }
 
 // LossSpec holds the specialization constants of loss.comp; a number left 0 means the default.
 type LossSpec struct {
 	TargetFloat bool // constant_id 1
+	Masked      bool // constant_id 2
+	Alpha       bool // constant_id 3
 }
 
 // Kernel returns the compiled kernel.
@@ -55,8 +62,10 @@ func (p *Loss) Kernel() *vk.Kernel { return &lossKernel }
 
 // Args appends the bound views to v and returns them with the push constants, which alias p, and the specialization constants.
 func (p *Loss) Args(v []vk.View) ([]vk.View, []byte, []uint32) {
-	v = append(v, p.Params.View, p.Render.View, p.Target.View, p.SsimMaps.View, p.Partials.View)
+	v = append(v, p.Params.View, p.Render.View, p.Target.View, p.SsimMaps.View, p.Partials.View, p.Counted.View)
 	return v, nil, []uint32{
 		specBool(p.Spec.TargetFloat),
+		specBool(p.Spec.Masked),
+		specBool(p.Spec.Alpha),
 	}
 }

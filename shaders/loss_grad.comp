@@ -3,16 +3,18 @@
 #extension GL_GOOGLE_include_directive : require
 // loss_grad is the gradient of the loss by every pixel: each pixel gathers the derivatives of the windows that hold it.
 //   reads params render target ssim_maps; writes v_render
-// One workgroup a tile, one invocation a pixel.
+// None flows to a pixel that a mask leaves out. One workgroup a tile, one invocation a pixel.
 #include "ssim.glsl"
 #include "dispatch.glsl"
 
 layout(local_size_x = 256) in;
 layout(constant_id = 1) const bool TARGET_FLOAT = false;
+layout(constant_id = 2) const bool MASKED = false;
+layout(constant_id = 3) const bool ALPHA = false;
 
 layout(binding = 0, scalar) readonly buffer Params { StepParams params[]; };    // [1]
 layout(binding = 1, scalar) readonly buffer Render { vec4 render[]; };          // [P]
-layout(binding = 2, scalar) readonly buffer Target { uint target[]; };          // [P] RGBA8, or [3 P] bits of float32
+layout(binding = 2, scalar) readonly buffer Target { uint target[]; };          // [P] RGBA8, or [3 P] bits of float32; then [P / 32] mask
 layout(binding = 3, scalar) readonly buffer Maps { vec3 ssim_maps[]; };         // [3][P]
 layout(binding = 4, scalar) writeonly buffer VRender { vec4 v_render[]; };      // [P] dL/d(rgb, alpha)
 #include "target.glsl"
@@ -35,6 +37,8 @@ void main() {
     bool inside = p.x < int(v.width) && p.y < int(v.height);
     uint n_pixels = v.width * v.height;
     uint at = uint(p.y) * v.width + uint(p.x);
+    bool pixel = inside;
+    if (MASKED) pixel = inside && pixel_counts(at, n_pixels);
     float lambda = params[0].ssim_lambda;
     float l1_scale = (1.0 - lambda) / (3.0 * float(n_pixels));
     float ssim_scale = -lambda / window_terms(v, same);
@@ -56,11 +60,13 @@ void main() {
         barrier();
         vec3 sum = vec3(0.0);
         for (int d = 0; d <= 2 * SSIM_RADIUS; d++) sum += ssim_weight(d - SSIM_RADIUS) * blur_at(lid + d * int(TILE_SIZE));
-        if (inside) {
+        if (pixel) {
             float x = render[at][channel], y = target_channel(at, channel, v.background);
             g[channel] = l1_scale * sign(x - y) + ssim_scale * (sum.x + 2.0 * x * sum.y + y * sum.z);
         }
         barrier();
     }
-    if (inside) v_render[at] = vec4(g, 0.0);
+    float g_alpha = 0.0;
+    if (ALPHA && pixel) g_alpha = params[0].alpha_loss / float(n_pixels) * sign(1.0 - render[at].w - target_alpha(at));
+    if (inside) v_render[at] = vec4(g, g_alpha);
 }

@@ -26,6 +26,8 @@ var lossGradKernel = vk.Kernel{
 	},
 	Specs: []vk.Spec{
 		{Name: "TARGET_FLOAT", ID: 1, Default: 0},
+		{Name: "MASKED", ID: 2, Default: 0},
+		{Name: "ALPHA", ID: 3, Default: 0},
 	},
 }
 
@@ -35,11 +37,11 @@ var lossGradKernel = vk.Kernel{
 //
 //	reads params render target ssim_maps; writes v_render
 //
-// One workgroup a tile, one invocation a pixel.
+// None flows to a pixel that a mask leaves out. One workgroup a tile, one invocation a pixel.
 type LossGrad struct {
 	Params   vk.Slice[layout.StepParams] // 0, read: [1]
 	Render   vk.Slice[[4]float32]        // 1, read: [P]
-	Target   vk.Slice[uint32]            // 2, read: [P] RGBA8, or [3 P] bits of float32
+	Target   vk.Slice[uint32]            // 2, read: [P] RGBA8, or [3 P] bits of float32; then [P / 32] mask
 	SsimMaps vk.Slice[[3]float32]        // 3, read: [3][P]
 	VRender  vk.Slice[[4]float32]        // 4, write: [P] dL/d(rgb, alpha)
 	Spec     LossGradSpec
@@ -48,6 +50,8 @@ type LossGrad struct {
 // LossGradSpec holds the specialization constants of loss_grad.comp; a number left 0 means the default.
 type LossGradSpec struct {
 	TargetFloat bool // constant_id 1
+	Masked      bool // constant_id 2
+	Alpha       bool // constant_id 3
 }
 
 // Kernel returns the compiled kernel.
@@ -58,5 +62,7 @@ func (p *LossGrad) Args(v []vk.View) ([]vk.View, []byte, []uint32) {
 	v = append(v, p.Params.View, p.Render.View, p.Target.View, p.SsimMaps.View, p.VRender.View)
 	return v, nil, []uint32{
 		specBool(p.Spec.TargetFloat),
+		specBool(p.Spec.Masked),
+		specBool(p.Spec.Alpha),
 	}
 }

@@ -92,22 +92,50 @@ func checkGrid(slot int, a [3]uint32, n uint32) error {
 
 func finishCases() []Case {
 	sizes := [][2]uint32{{1, 1}, {16, 16}, {255 * 16, 16}, {256*16 - 3, 5}, {257 * 16, 1}, {40 * 16, 33}}
-	one := func(hasLoss, same bool) func(t *trial) error {
+	one := func(f finishing) func(t *trial) error {
 		return func(t *trial) error {
-			return each(sizes, func(s [2]uint32) error { return checkFinish(t, s[0], s[1], hasLoss, same) })
+			return each(sizes, func(s [2]uint32) error { return checkFinish(t, s[0], s[1], f) })
 		}
 	}
 	return []Case{
-		newCase("finish", "loss", one(true, false)), newCase("finish", "loss, windows beyond the border", one(true, true)),
-		newCase("finish", "no loss", one(false, false)),
+		newCase("finish", "loss", one(finishing{loss: true})), newCase("finish", "loss, windows beyond the border", one(finishing{loss: true, same: true})),
+		newCase("finish", "no loss", one(finishing{})),
+		newCase("finish", "alpha loss without mask", one(finishing{loss: true, counted: true})),
+		newCase("finish", "mask and alpha loss", one(finishing{loss: true, counted: true, masked: true, same: true})),
+		newCase("finish", "mask that leaves nothing", one(finishing{loss: true, counted: true, masked: true, empty: true})),
 	}
 }
 
-func checkFinish(t *trial, width, height uint32, hasLoss, same bool) error {
-	p := layout.StepParams{Unit: 11, Step: 12, SsimLambda: 0.2}
+// finishing is how a unit ends: whether it has a loss, counts what counts, has a mask, and whether that leaves nothing.
+type finishing struct{ loss, same, counted, masked, empty bool }
+
+// tallies makes what loss tells of each tile, and its sums: pixels, windows, alpha.
+func (t *trial) tallies(v *layout.View, f finishing) (counted [][3]float32, sum [3]float64) {
+	counted = make([][3]float32, v.TileWidth*v.TileHeight)
+	for i := range counted {
+		if f.masked && !f.empty {
+			counted[i] = [3]float32{float32(t.IntN(257)), float32(t.IntN(200)), 100 * t.Float32()}
+		}
+		for k := range sum {
+			sum[k] += float64(counted[i][k])
+		}
+	}
+	if f.counted && !f.masked {
+		sum[0], counted[0][2] = float64(v.Width*v.Height), 50
+		sum[2] = 50
+		counted[0][0] = float32(sum[0])
+	}
+	return counted, sum
+}
+
+func checkFinish(t *trial, width, height uint32, f finishing) error {
+	p := layout.StepParams{Unit: 11, Step: 12, SsimLambda: 0.2, AlphaLoss: 0.3}
 	p.View = layout.View{Width: width, Height: height, TileWidth: groups(width, 16), TileHeight: groups(height, 16)}
-	if same {
+	if f.same {
 		p.SsimSame = 1
+	}
+	if f.masked {
+		p.Masked = 1
 	}
 	c := make([]uint32, layout.NCounters)
 	for i := range c {
@@ -119,43 +147,60 @@ func checkFinish(t *trial, width, height uint32, hasLoss, same bool) error {
 	for i := range partials {
 		for k := range sum {
 			partials[i][k] = t.Float32() * 200
-			if hasLoss {
+			if f.empty {
+				partials[i][k] = 0
+			}
+			if f.loss {
 				sum[k] += float64(partials[i][k])
 			}
 		}
 	}
+	counted, tally := t.tallies(&p.View, f)
 	l := t.list()
 	report := output[layout.Report](l, "report", 1)
 	pass := &shaders.Finish{
-		Params: input(l, "params", []layout.StepParams{p}), Counters: input(l, "counters", c), Partials: input(l, "partials", partials), Report: report.Slice,
+		Params: input(l, "params", []layout.StepParams{p}), Counters: input(l, "counters", c), Partials: input(l, "partials", partials),
+		Counted: input(l, "counted", counted), Report: report.Slice,
 	}
-	if hasLoss {
+	if f.loss {
 		pass.Push.HasLoss = 1
+	}
+	if f.counted {
+		pass.Push.HasCounted = 1
+	} else {
+		tally = [3]float64{float64(width * height)}
 	}
 	l.r.Dispatch(pass, vk.Groups(1))
 	if err := l.run(); err != nil {
 		return err
 	}
-	return checkReport(report.got[0], c, &p, sum)
+	return checkReport(report.got[0], c, &p, sum, tally)
 }
 
-// checkReport compares a report with the counters and the sums of |x - y|, (x - y)^2 and SSIM.
-func checkReport(got layout.Report, c []uint32, p *layout.StepParams, sum [3]float64) error {
-	values := 3 * float64(p.View.Width) * float64(p.View.Height)
+// checkReport compares a report with the counters, the sums of |x - y|, (x - y)^2 and SSIM, and the tally: pixels and windows that count, alpha.
+func checkReport(got layout.Report, c []uint32, p *layout.StepParams, sum, tally [3]float64) error {
+	all := float64(p.View.Width) * float64(p.View.Height)
 	w, h := float64(p.View.Width), float64(p.View.Height)
 	if p.SsimSame == 0 {
 		w, h = max(0, w-10), max(0, h-10)
 	}
-	l1, mse, ssim := sum[0]/values, sum[1]/values, sum[2]/max(1, 3*w*h)
-	loss := 0.8*l1 + 0.2*(1-ssim)
+	terms, pixels := max(1, 3*w*h), max(1, tally[0])
+	l1, mse, ssim, alpha := sum[0]/(3*pixels), sum[1]/(3*pixels), sum[2]/terms, tally[2]/pixels
+	loss := 0.8*l1 + 0.2*(1-ssim) + 0.3*tally[2]/all
+	if p.Masked != 0 {
+		ssim = sum[2] / max(1, 3*tally[1])
+		loss = 0.8*sum[0]/(3*all) + 0.2*(3*tally[1]-sum[2])/terms + 0.3*tally[2]/all
+	}
 	// A tree of float additions: at most log2(tiles) roundings on the way.
-	if err := closeTo("report", []float32{got.L1, got.Mse, got.Ssim, got.Loss}, []float64{l1, mse, ssim, loss}, 1e-6, 3e-6); err != nil {
+	want64 := []float64{l1, mse, ssim, alpha, loss}
+	largest := 3e-6 * (sum[0]/all + 3*tally[1]/terms + sum[2]/terms) // parts of the loss of which one is subtracted
+	if err := closeTo("report", []float32{got.L1, got.Mse, got.Ssim, got.AlphaL1, got.Loss}, want64, 1e-6+largest, 3e-6); err != nil {
 		return err
 	}
 	want := layout.Report{
 		Unit: 11, Step: 12, Failed: c[layout.Failed], FailedUnit: c[layout.FailedUnit], Needed: c[layout.Needed], NSplats: c[layout.NSplats],
 		NVisible: c[layout.NVisible], NIsects: c[layout.NIsectsMax], MaxSplatsHit: 20,
-		Loss: got.Loss, L1: got.L1, Mse: got.Mse, Ssim: got.Ssim,
+		Loss: got.Loss, L1: got.L1, Mse: got.Mse, Ssim: got.Ssim, AlphaL1: got.AlphaL1, NCounted: uint32(tally[0]),
 	}
 	return equal("report", []layout.Report{got}, []layout.Report{want})
 }

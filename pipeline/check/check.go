@@ -29,7 +29,7 @@ const longVariable = "VKSPLAT_LONG"
 // Cases returns the whole table, kernel by kernel. With VKSPLAT_LONG=1 it holds large sizes too.
 func Cases() []Case {
 	table := slices.Concat(
-		beginCases(), finishCases(), scanCases(), sortCases(), projectCases(), tileCases(), rasterizeCases(), lossCases(),
+		beginCases(), finishCases(), scanCases(), sortCases(), projectCases(), tileCases(), rasterizeCases(), lossCases(), maskCases(), exposureCases(),
 		rasterizeBwdCases(), reduceCases(), projectBwdCases(), adamCases(), refineCases(), refineKernelCases(), resetCases(), relocationCases(),
 	)
 	if os.Getenv(longVariable) == "1" {

@@ -46,9 +46,13 @@ type photo struct {
 	render        [][4]float32
 	pix           []uint8   // RGBA8
 	target        []float32 // the same as floats, over the background
+	mask          []uint32  // nil: all pixels count
+	maskable      bool      // the kernels' variant for photos that may have masks
+	alphaLoss     float32
 	// What the kernels wrote, with a float32 target if floats.
 	floats   bool
 	partials [][3]float32
+	counted  [][3]float32
 	vRender  [][4]float32
 }
 
@@ -96,20 +100,32 @@ func (p *photo) run() error {
 			words = append(words, math.Float32bits(x))
 		}
 	}
+	params.AlphaLoss = p.alphaLoss
+	if p.mask != nil {
+		params.Masked = 1
+		words = append(words, p.mask...)
+	}
 	n, tiles := p.width*p.height, int(params.View.TileWidth*params.View.TileHeight)
 	in, render, target := input(l, "params", []layout.StepParams{params}), input(l, "render", p.render), input(l, "target", words)
 	maps, partials := output[[3]float32](l, "ssim_maps", 3*n), output[[3]float32](l, "partials", tiles)
-	vRender := output[[4]float32](l, "v_render", n)
+	counted, vRender := output[[3]float32](l, "counted", tiles), output[[4]float32](l, "v_render", n)
+	masked, alpha := p.mask != nil || p.maskable, p.alphaLoss > 0
 	l.r.Dispatch(&shaders.Loss{
-		Params: in, Render: render, Target: target, SsimMaps: maps.Slice, Partials: partials.Slice, Spec: shaders.LossSpec{TargetFloat: p.floats},
+		Params: in, Render: render, Target: target, SsimMaps: maps.Slice, Partials: partials.Slice, Counted: counted.Slice,
+		Spec: shaders.LossSpec{TargetFloat: p.floats, Masked: masked, Alpha: alpha},
 	}, vk.Groups(tiles+2))
 	l.r.Dispatch(&shaders.LossGrad{
-		Params: in, Render: render, Target: target, SsimMaps: maps.Slice, VRender: vRender.Slice, Spec: shaders.LossGradSpec{TargetFloat: p.floats},
+		Params: in, Render: render, Target: target, SsimMaps: maps.Slice, VRender: vRender.Slice,
+		Spec: shaders.LossGradSpec{TargetFloat: p.floats, Masked: masked, Alpha: alpha},
 	}, vk.Groups(tiles+2))
 	if err := l.run(); err != nil {
 		return err
 	}
-	p.partials, p.vRender = partials.got, vRender.got
+	p.partials, p.vRender, p.counted = partials.got, vRender.got, counted.got
+	if !masked && !alpha {
+		_, err := counted.written(0)
+		return err
+	}
 	return nil
 }
 
@@ -119,7 +135,13 @@ func (p *photo) want() *ref.LossResult[float64] {
 	for i, c := range p.render {
 		copy(render[i][:], ref.ConvertSlice[float64](c[:]))
 	}
-	return ref.Loss(render, ref.ConvertSlice[float64](p.target), p.width, p.height, ref.LossConfig[float64]{Lambda: float64(p.lambda), Same: p.same})
+	c := ref.LossConfig[float64]{Lambda: float64(p.lambda), Same: p.same, Mask: p.mask, AlphaLoss: float64(p.alphaLoss)}
+	if !p.floats {
+		for i := range render {
+			c.Alpha = append(c.Alpha, float64(p.pix[4*i+3])/255)
+		}
+	}
+	return ref.Loss(render, ref.ConvertSlice[float64](p.target), p.width, p.height, c)
 }
 
 // checkLoss compares the sums over tiles: L1 and squares tile by tile, SSIM in all.
@@ -127,6 +149,9 @@ func (p *photo) checkLoss() error {
 	cols := (p.width + 15) / 16
 	want := make([][3]float64, len(p.partials))
 	for i := range p.render {
+		if !p.counts(i) {
+			continue
+		}
 		s := &want[i/p.width/16*cols+i%p.width/16]
 		for ch := range 3 {
 			d := float64(p.render[i][ch]) - float64(p.target[3*i+ch])
@@ -148,7 +173,8 @@ func (p *photo) checkLoss() error {
 	}
 	terms := float64(max(1, 3*w*h))
 	// E[x^2] - mu^2 cancels: in flat windows float32 leaves 1e-7 beside SSIM's constant of 9e-4.
-	return closeTo("partials", []float32{float32(ssim / terms)}, []float64{p.want().SSIM}, 1e-5, 0)
+	r := p.want()
+	return closeTo("partials", []float32{float32(ssim / terms)}, []float64{r.SSIM * float64(3*r.Windows) / terms}, 1e-5, 0)
 }
 
 func (p *photo) checkGrad() error {

@@ -177,32 +177,3 @@ func TestFisheyeSeries(t *testing.T) {
 		t.Errorf("on the axis: %+v", f)
 	}
 }
-
-// TestLossGradient compares the gradient of the loss alone with central differences, images smaller than the window included.
-func TestLossGradient(t *testing.T) {
-	for _, size := range [][2]int{{1, 1}, {5, 13}, {11, 11}, {13, 17}} {
-		for _, same := range []bool{false, true} {
-			r := rand.New(rand.NewPCG(uint64(size[0]), 5))
-			render, target := make([][4]float64, size[0]*size[1]), make([]float64, 3*size[0]*size[1])
-			for i := range target {
-				render[i/3][i%3], target[i] = r.Float64(), r.Float64()
-			}
-			c := LossConfig[float64]{Lambda: 0.2, Same: same}
-			got := Loss(render, target, size[0], size[1], c)
-			var g, want []float64
-			for i := range target {
-				x := &render[i/3][i%3]
-				was := *x
-				*x = was + 1e-6
-				up := Loss(render, target, size[0], size[1], c).Loss
-				*x = was - 1e-6
-				want = append(want, (up-Loss(render, target, size[0], size[1], c).Loss)/2e-6)
-				*x = was
-				g = append(g, got.VRender[i/3][i%3])
-			}
-			if e := RelNorm(g, want); !(e < 1e-7) {
-				t.Errorf("size %v, same %v: relative error %.3g", size, same, e)
-			}
-		}
-	}
-}

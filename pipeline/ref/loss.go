@@ -16,13 +16,24 @@ const (
 type LossConfig[T Real] struct {
 	Lambda T    // weight of 1 - SSIM; 1 - Lambda is that of L1
 	Same   bool // average the windows of all pixels, zero beyond the border; otherwise only windows inside the image
+	// Which pixels count: bit i%32 of word i/32 for pixel i; nil: all. A window counts if its middle does; inside it, pixels that do not are 0 in both.
+	Mask      []uint32
+	AlphaLoss T   // weight of the mean |alpha - photo's alpha|
+	Alpha     []T // [P] of the photo; nil: 1
 }
 
-// LossResult is the value of the loss, its parts, and its gradient.
+// counts reports whether pixel p counts.
+func (c *LossConfig[T]) counts(p int) bool { return c.Mask == nil || c.Mask[p/32]>>(p%32)&1 == 1 }
+
+// LossResult is the value of the loss, its parts, and its gradient. The parts are means over what counts; in the loss they are sums over what counts,
+// divided by the number of all pixels or windows, so that a pixel weighs the same in every photo.
 type LossResult[T Real] struct {
 	Loss, L1, SSIM T
 	MSE            T      // mean squared error of the rendering as it is, unclamped
-	VRender        [][4]T // [P] dL/d(r, g, b, alpha); the last is 0
+	Alpha          T      // mean |alpha - photo's alpha|, where it is weighed
+	Counted        int    // pixels that count
+	Windows        int    // SSIM windows that count, of one channel
+	VRender        [][4]T // [P] dL/d(r, g, b, alpha); the last is 0 without alpha loss
 }
 
 // Loss is (1 - lambda) mean|x - y| + lambda (1 - mean SSIM) of the unclamped rendering x [P] and the photo y [P*3].
@@ -31,11 +42,14 @@ func Loss[T Real](render [][4]T, target []T, width, height int, c LossConfig[T])
 	n := width * height
 	r := &LossResult[T]{VRender: make([][4]T, n)}
 	var l1, mse, ssim float64
-	s := ssimPlane[T]{width: width, height: height, same: c.Same, weights: ssimWeights[T]()}
+	s := ssimPlane[T]{width: width, height: height, same: c.Same, weights: ssimWeights[T](), config: &c}
 	x, y := make([]T, n), make([]T, n)
 	for ch := range 3 {
 		for p := range n {
-			x[p], y[p] = render[p][ch], target[3*p+ch]
+			x[p], y[p] = 0, 0
+			if c.counts(p) {
+				x[p], y[p] = render[p][ch], target[3*p+ch]
+			}
 		}
 		sum, grad := s.compare(x, y)
 		ssim += sum
@@ -43,18 +57,67 @@ func Loss[T Real](render [][4]T, target []T, width, height int, c LossConfig[T])
 			d := x[p] - y[p]
 			l1 += float64(abs(d))
 			mse += float64(d * d)
-			sign := T(0)
-			if d > 0 {
-				sign = 1
-			} else if d < 0 {
-				sign = -1
+			if c.counts(p) {
+				r.VRender[p][ch] = (1-c.Lambda)*sign(d)/T(3*n) - c.Lambda*grad[p]/T(s.terms())
 			}
-			r.VRender[p][ch] = (1-c.Lambda)*sign/T(3*n) - c.Lambda*grad[p]/T(s.terms())
 		}
 	}
-	r.L1, r.MSE, r.SSIM = T(l1/float64(max(1, 3*n))), T(mse/float64(max(1, 3*n))), T(ssim/float64(s.terms()))
-	r.Loss = (1-c.Lambda)*r.L1 + c.Lambda*(1-r.SSIM)
+	r.countPixels(&s, n)
+	values, windows := float64(max(1, 3*r.Counted)), float64(max(1, 3*r.Windows))
+	r.L1, r.MSE, r.SSIM = T(l1/values), T(mse/values), T(ssim/windows)
+	r.Loss = (1-c.Lambda)*T(l1/float64(max(1, 3*n))) + c.Lambda*T((float64(3*r.Windows)-ssim)/float64(s.terms()))
+	if c.Mask == nil && r.Windows == 0 {
+		r.Loss += c.Lambda // SSIM is 0
+	}
+	r.alphaLoss(render, &c)
 	return r
+}
+
+// countPixels sets the numbers of pixels and windows that count.
+func (r *LossResult[T]) countPixels(s *ssimPlane[T], n int) {
+	for p := range n {
+		if s.config.counts(p) {
+			r.Counted++
+		}
+		if s.counts(p%s.width, p/s.width) {
+			r.Windows++
+		}
+	}
+}
+
+// alphaLoss adds the weighted difference in alpha, which is 1 less the rendering's transmittance.
+func (r *LossResult[T]) alphaLoss(render [][4]T, c *LossConfig[T]) {
+	if c.AlphaLoss == 0 {
+		return
+	}
+	var sum float64
+	n := T(len(render))
+	for p := range render {
+		if !c.counts(p) {
+			continue
+		}
+		d := 1 - render[p][3]
+		if c.Alpha == nil {
+			d--
+		} else {
+			d -= c.Alpha[p]
+		}
+		sum += float64(abs(d))
+		r.VRender[p][3] = c.AlphaLoss * sign(d) / n
+	}
+	r.Alpha = T(sum / float64(max(1, r.Counted)))
+	r.Loss += c.AlphaLoss * T(sum) / n
+}
+
+// sign is 0 at 0.
+func sign[T Real](x T) T {
+	switch {
+	case x > 0:
+		return 1
+	case x < 0:
+		return -1
+	}
+	return 0
 }
 
 // ssimWeights returns the window along one axis, normalised.
@@ -77,6 +140,7 @@ type ssimPlane[T Real] struct {
 	width, height int
 	same          bool
 	weights       [2*SSIMRadius + 1]T
+	config        *LossConfig[T]
 }
 
 // terms is the number of windows and channels that the mean runs over, at least 1.
@@ -90,6 +154,9 @@ func (s *ssimPlane[T]) terms() int {
 
 // counts reports whether the window around (x, y) is averaged.
 func (s *ssimPlane[T]) counts(x, y int) bool {
+	if !s.config.counts(y*s.width + x) {
+		return false
+	}
 	return s.same || x >= SSIMRadius && y >= SSIMRadius && x < s.width-SSIMRadius && y < s.height-SSIMRadius
 }
 

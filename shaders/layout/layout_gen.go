@@ -98,6 +98,17 @@ const (
 	SsimC2 = 0.0009
 )
 
+// Exposure is GLSL's Exposure, 152 bytes; in expose, expose_bwd, exposure_adam.
+//
+// A training photo's colour map, row-major [3][4]: c' = affine[:, :3] c + affine[:, 3], with the state of its optimiser.
+type Exposure struct {
+	Affine [12]float32
+	M      [12]float32 // first moments
+	V      [12]float32 // second moments
+	Bias1  float32     // 1 - beta1^t, t the times that this photo was trained on
+	Bias2  float32     // 1 - beta2^t
+}
+
 // Projected is GLSL's Projected, 36 bytes; in count_tiles, emit_isects, project, rasterize, rasterize_bwd, reduce_slots.
 //
 // A projected splat: what blending needs.
@@ -118,26 +129,29 @@ type ProjectedGrad struct {
 	Color   [3]float32
 }
 
-// Report is GLSL's Report, 52 bytes; in finish.
+// Report is GLSL's Report, 60 bytes; in finish.
 //
 // What the host learns of a unit, in a mapped ring.
 type Report struct {
-	Unit         uint32
-	Step         uint32
-	Failed       uint32
-	FailedUnit   uint32
-	Needed       uint32
-	NSplats      uint32
-	NVisible     uint32
-	NIsects      uint32
-	Loss         float32
-	L1           float32
-	Mse          float32 // mean squared error, of the unclamped rendering
-	Ssim         float32
-	MaxSplatsHit uint32 // splats that wanted to grow and found the ceiling
+	Unit       uint32
+	Step       uint32
+	Failed     uint32
+	FailedUnit uint32
+	Needed     uint32
+	NSplats    uint32
+	NVisible   uint32
+	NIsects    uint32
+	Loss       float32
+	L1         float32 // this and the next two: means over what counts
+	Mse        float32 // mean squared error, of the unclamped rendering
+	Ssim       float32
+	// Masks and alpha loss.
+	AlphaL1      float32 // mean |alpha - photo's alpha| over pixels that count; 0 without alpha loss
+	NCounted     uint32  // pixels that count
+	MaxSplatsHit uint32  // splats that wanted to grow and found the ceiling
 }
 
-// StepParams is GLSL's StepParams, 192 bytes; in begin, count_tiles, emit_isects, finish, loss, loss_grad, project, project_bwd, project_bwd_adam, rasterize, rasterize_bwd, reduce_slots, refine_classify, refine_place, refine_plan, refine_update, reset_opacity, scan_spine, tile_offsets.
+// StepParams is GLSL's StepParams, 212 bytes; in begin, count_tiles, emit_isects, expose, expose_bwd, exposure_adam, finish, loss, loss_grad, project, project_bwd, project_bwd_adam, rasterize, rasterize_bwd, reduce_slots, refine_classify, refine_place, refine_plan, refine_update, reset_opacity, scan_spine, tile_offsets.
 type StepParams struct {
 	View   View
 	Unit   uint32 // number of this unit of work, never reused
@@ -156,6 +170,12 @@ type StepParams struct {
 	// Loss: (1 - ssim_lambda) L1 + ssim_lambda (1 - SSIM); windows that leave the image count only with ssim_same = 1.
 	SsimLambda float32
 	SsimSame   uint32
+	// Masks, alpha loss and exposure.
+	Masked      uint32  // 1: mask bits follow the pixels of the photo; pixels whose bit is 0 do not count
+	AlphaLoss   float32 // weight of the mean |alpha - photo's alpha|
+	ViewId      uint32  // which training photo this is
+	LrExposure  float32
+	ExposureReg float32 // weight of the mean squared distance of the photo's colour map from the identity
 	// Default strategy.
 	GrowGrad2d    float32 // mean 2D gradient above which a splat grows
 	GrowScale     float32 // largest scale up to which it is duplicated rather than split, world units
@@ -166,7 +186,7 @@ type StepParams struct {
 	SplatCapacity uint32  // splats the allocated chunks hold
 }
 
-// View is GLSL's View, 108 bytes; in begin, count_tiles, emit_isects, finish, loss, loss_grad, project, project_bwd, project_bwd_adam, rasterize, rasterize_bwd, reduce_slots, refine_classify, refine_place, refine_plan, refine_update, reset_opacity, scan_spine, tile_offsets.
+// View is GLSL's View, 108 bytes; in begin, count_tiles, emit_isects, expose, expose_bwd, exposure_adam, finish, loss, loss_grad, project, project_bwd, project_bwd_adam, rasterize, rasterize_bwd, reduce_slots, refine_classify, refine_place, refine_plan, refine_update, reset_opacity, scan_spine, tile_offsets.
 //
 // A camera. x_camera = rot * x_world + trans, OpenCV axes (x right, y down, z forward).
 type View struct {
@@ -187,6 +207,12 @@ type View struct {
 
 // A size or offset that differs from the compiled kernels is an index out of range here.
 var (
+	_ = [1]struct{}{}[unsafe.Sizeof(Exposure{})-152]
+	_ = [1]struct{}{}[unsafe.Offsetof(Exposure{}.Affine)-0]
+	_ = [1]struct{}{}[unsafe.Offsetof(Exposure{}.M)-48]
+	_ = [1]struct{}{}[unsafe.Offsetof(Exposure{}.V)-96]
+	_ = [1]struct{}{}[unsafe.Offsetof(Exposure{}.Bias1)-144]
+	_ = [1]struct{}{}[unsafe.Offsetof(Exposure{}.Bias2)-148]
 	_ = [1]struct{}{}[unsafe.Sizeof(Projected{})-36]
 	_ = [1]struct{}{}[unsafe.Offsetof(Projected{}.Mean2d)-0]
 	_ = [1]struct{}{}[unsafe.Offsetof(Projected{}.Conic)-8]
@@ -197,7 +223,7 @@ var (
 	_ = [1]struct{}{}[unsafe.Offsetof(ProjectedGrad{}.Conic)-8]
 	_ = [1]struct{}{}[unsafe.Offsetof(ProjectedGrad{}.Opacity)-20]
 	_ = [1]struct{}{}[unsafe.Offsetof(ProjectedGrad{}.Color)-24]
-	_ = [1]struct{}{}[unsafe.Sizeof(Report{})-52]
+	_ = [1]struct{}{}[unsafe.Sizeof(Report{})-60]
 	_ = [1]struct{}{}[unsafe.Offsetof(Report{}.Unit)-0]
 	_ = [1]struct{}{}[unsafe.Offsetof(Report{}.Step)-4]
 	_ = [1]struct{}{}[unsafe.Offsetof(Report{}.Failed)-8]
@@ -210,8 +236,10 @@ var (
 	_ = [1]struct{}{}[unsafe.Offsetof(Report{}.L1)-36]
 	_ = [1]struct{}{}[unsafe.Offsetof(Report{}.Mse)-40]
 	_ = [1]struct{}{}[unsafe.Offsetof(Report{}.Ssim)-44]
-	_ = [1]struct{}{}[unsafe.Offsetof(Report{}.MaxSplatsHit)-48]
-	_ = [1]struct{}{}[unsafe.Sizeof(StepParams{})-192]
+	_ = [1]struct{}{}[unsafe.Offsetof(Report{}.AlphaL1)-48]
+	_ = [1]struct{}{}[unsafe.Offsetof(Report{}.NCounted)-52]
+	_ = [1]struct{}{}[unsafe.Offsetof(Report{}.MaxSplatsHit)-56]
+	_ = [1]struct{}{}[unsafe.Sizeof(StepParams{})-212]
 	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.View)-0]
 	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.Unit)-108]
 	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.Step)-112]
@@ -227,13 +255,18 @@ var (
 	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.InvSqrtBias2)-152]
 	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.SsimLambda)-156]
 	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.SsimSame)-160]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.GrowGrad2d)-164]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.GrowScale)-168]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.PruneOpacity)-172]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.PruneScale)-176]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.ResetLogit)-180]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.MaxSplats)-184]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.SplatCapacity)-188]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.Masked)-164]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.AlphaLoss)-168]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.ViewId)-172]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.LrExposure)-176]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.ExposureReg)-180]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.GrowGrad2d)-184]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.GrowScale)-188]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.PruneOpacity)-192]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.PruneScale)-196]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.ResetLogit)-200]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.MaxSplats)-204]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.SplatCapacity)-208]
 	_ = [1]struct{}{}[unsafe.Sizeof(View{})-108]
 	_ = [1]struct{}{}[unsafe.Offsetof(View{}.Rot)-0]
 	_ = [1]struct{}{}[unsafe.Offsetof(View{}.Trans)-36]

@@ -20,6 +20,15 @@ struct View {
     vec3 background;
 };
 
+// A training photo's colour map, row-major [3][4]: c' = affine[:, :3] c + affine[:, 3], with the state of its optimiser.
+struct Exposure {
+    float affine[12];
+    float m[12];            // first moments
+    float v[12];            // second moments
+    float bias1;            // 1 - beta1^t, t the times that this photo was trained on
+    float bias2;            // 1 - beta2^t
+};
+
 struct StepParams {
     View view;
     uint unit;          // number of this unit of work, never reused
@@ -38,6 +47,12 @@ struct StepParams {
     // Loss: (1 - ssim_lambda) L1 + ssim_lambda (1 - SSIM); windows that leave the image count only with ssim_same = 1.
     float ssim_lambda;
     uint ssim_same;
+    // Masks, alpha loss and exposure.
+    uint masked;            // 1: mask bits follow the pixels of the photo; pixels whose bit is 0 do not count
+    float alpha_loss;       // weight of the mean |alpha - photo's alpha|
+    uint view_id;           // which training photo this is
+    float lr_exposure;
+    float exposure_reg;     // weight of the mean squared distance of the photo's colour map from the identity
     // Default strategy.
     float grow_grad2d;      // mean 2D gradient above which a splat grows
     float grow_scale;       // largest scale up to which it is duplicated rather than split, world units
@@ -59,9 +74,12 @@ struct Report {
     uint n_visible;
     uint n_isects;
     float loss;
-    float l1;
+    float l1;               // this and the next two: means over what counts
     float mse;              // mean squared error, of the unclamped rendering
     float ssim;
+    // Masks and alpha loss.
+    float alpha_l1;         // mean |alpha - photo's alpha| over pixels that count; 0 without alpha loss
+    uint n_counted;         // pixels that count
     uint max_splats_hit;    // splats that wanted to grow and found the ceiling
 };
 

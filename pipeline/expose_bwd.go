@@ -1,0 +1,20 @@
+package pipeline
+
+import (
+	"vksplat/shaders"
+	"vksplat/shaders/layout"
+	"vksplat/vk"
+)
+
+// exposeBwd takes the gradient of the loss back through the photo's colour map, and to the map.
+func (v *view) exposeBwd() {
+	v.vRender = v.vExposed
+	if v.exposures == nil {
+		return
+	}
+	v.vRender = vk.ScratchOf[[4]float32](v.r, "v_render", v.maxPixels)
+	v.vAffine = vk.ScratchOf[[4]float32](v.r, "v_affine", 3*v.maxTiles)
+	v.r.Dispatch(&shaders.ExposeBwd{
+		Params: v.f.params, Exposures: v.exposures.table, Render: v.render, VExposed: v.vExposed, VRender: v.vRender, VAffine: v.vAffine,
+	}, v.indirect(layout.ArgsTiles))
+}
