@@ -229,7 +229,7 @@ func halfPSNR(t *testing.T, tr *Trainer, held []TrainView) (psnr float64) {
 			photo[i] = float32(m.Pix[i/3*4+i%3]) / 255
 		}
 		pic = scene.ApplyExposure(scene.FitExposure(pic, photo, m.Width, m.Height, nil), pic)
-		x, err := scene.PSNR(rightColumns(pic, m.Width), rightColumns(photo, m.Width))
+		x, err := scene.PSNR(rightColumns(pic, m.Width), rightColumns(photo, m.Width), nil)
 		if err != nil {
 			t.Fatal(err)
 		}

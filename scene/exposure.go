@@ -9,9 +9,6 @@ import "math"
 // identityAffine is the colour map, row-major [3][4], that changes nothing.
 var identityAffine = [12]float64{0: 1, 5: 1, 10: 1}
 
-// counts reports whether pixel i counts: see Image.Mask.
-func counts(mask []uint32, i int) bool { return mask == nil || mask[i/32]>>(i%32)&1 == 1 }
-
 // RightHalf returns the mask of those pixels that count in mask (nil: all) and have x >= width/2, which FitExposure does not look at.
 func RightHalf(mask []uint32, width, height int) []uint32 {
 	half := make([]uint32, (width*height+31)/32)

@@ -113,7 +113,7 @@ func TestFitExposureWithoutContrast(t *testing.T) {
 	third := 0.5 / 3
 	affineClose(t, "grey", FitExposure(grey, gain, w, h, nil), [12]float64{1 + third, third, third, 0, third, 1 + third, third, 0, third, third, 1 + third, 0}, 1e-6)
 	got := ApplyExposure(FitExposure(grey, gain, w, h, nil), grey)
-	if mse, err := MSE(got, gain); err != nil || mse > 1e-12 {
+	if mse, err := MSE(got, gain, nil); err != nil || mse > 1e-12 {
 		t.Errorf("grey: mean squared error %g, %v", mse, err)
 	}
 }
