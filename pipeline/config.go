@@ -98,7 +98,8 @@ func (c Config) Validate() error {
 	check(c.Near > 0 && !math.IsInf(c.Near, 0), "near plane %g, it must be positive", c.Near)
 	check(c.SSIMLambda >= 0 && c.SSIMLambda <= 1, "SSIM share %g, 0 to 1 are possible", c.SSIMLambda)
 	check(c.Strategy == StrategyDefault || c.Strategy == StrategyMCMC, "strategy %q, %s and %s are known", c.Strategy, StrategyDefault, StrategyMCMC)
-	check(c.Splats >= 0, "%d splats to end with, it must not be negative", c.Splats)
+	check(c.Splats >= 0 && c.Splats < 1<<31, "%d splats to end with, it must not be negative", c.Splats)
+	check(c.Splats == 0 || c.MaxSplats == 0 || c.Splats <= c.MaxSplats, "%d splats to end with, the ceiling is %d", c.Splats, c.MaxSplats)
 	check(c.InitOpacity > 0 && c.InitOpacity < 1, "opacity %g to start with, it must be between 0 and 1", c.InitOpacity)
 	check(c.InitScale > 0 && !math.IsInf(c.InitScale, 0), "scale %g to start with, it must be positive", c.InitScale)
 	check(c.GrowFactor >= 1 && !math.IsInf(c.GrowFactor, 0), "growth factor %g, at least 1 is needed", c.GrowFactor)
@@ -121,14 +122,4 @@ func (c Config) Validate() error {
 	check(c.ResetEvery == 0 || c.PruneOpacity < c.ResetOpacity, "splats below opacity %g are pruned, a reset would leave none above %g", c.PruneOpacity, c.ResetOpacity)
 	check(c.ResetOpacity > 0 && c.ResetOpacity < 1, "opacity after a reset %g, it must be between 0 and 1", c.ResetOpacity)
 	return errors.Join(errs...)
-}
-
-// refines reports whether the splats are refined after step (counted from 0).
-func (c Config) refines(step int) bool {
-	return c.RefineEvery > 0 && step > c.RefineStart && step < c.RefineStop && step%c.RefineEvery == 0
-}
-
-// resets reports whether opacities are reset after step (counted from 0).
-func (c Config) resets(step int) bool {
-	return c.RefineEvery > 0 && c.ResetEvery > 0 && step > 0 && step < c.RefineStop && step%c.ResetEvery == 0
 }

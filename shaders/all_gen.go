@@ -12,7 +12,12 @@ var All = []*vk.Kernel{
 	&finishKernel,
 	&lossKernel,
 	&lossGradKernel,
+	&mcmcDrawKernel,
+	&mcmcPlaceKernel,
+	&mcmcPlanKernel,
 	&mcmcRelocationKernel,
+	&mcmcUpdateKernel,
+	&mcmcWeighKernel,
 	&projectKernel,
 	&projectBwdKernel,
 	&projectBwdAdamKernel,
@@ -24,6 +29,8 @@ var All = []*vk.Kernel{
 	&refineHolesKernel,
 	&refinePlaceKernel,
 	&refinePlanKernel,
+	&refineRankKernel,
+	&refineSelectKernel,
 	&refineUpdateKernel,
 	&resetOpacityKernel,
 	&scanApplyKernel,
@@ -33,6 +40,7 @@ var All = []*vk.Kernel{
 	&sortScanKernel,
 	&sortScatterKernel,
 	&tileOffsetsKernel,
+	&verifyKernel,
 }
 
 // specBool is a bool as Vulkan passes it.
