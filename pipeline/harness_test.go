@@ -55,7 +55,7 @@ type gradients struct {
 	depthKeys  []uint32
 	render     [][4]float32
 	vProjected []layout.ProjectedGrad
-	vAbsMean2D [][2]float32 // with absgrad
+	vAbsMean2D [][2]float32  // with absgrad
 	params     *scene.Splats // dL/d(parameter)
 	report     layout.Report
 }

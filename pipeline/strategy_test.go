@@ -72,7 +72,7 @@ func TestVerifySabotage(t *testing.T) {
 	d := verified(t)
 	nan := math.Float32bits(float32(math.NaN()))
 	for buffer, bad := range map[string]uint32{
-		"splat_from_rank": 7, "projected": nan, "extents": nan, "first_isect": 7, "slot_from_isect": 1 << 30, "tile_offsets": 3,
+		"splat_from_rank": 7, "projected": nan, "extents": nan, "first_isect": 7, "slot_from_isect": 1 << 30, "tile_offsets": 1 << 30,
 		"render": nan, "v_render": nan, "v_slots": nan, "v_projected": nan, "v_abs_mean2d": nan, "chunk": nan,
 	} {
 		t.Run(buffer, func(t *testing.T) {
@@ -286,4 +286,3 @@ func TestGoldenAbsGrad(t *testing.T) {
 		})
 	}
 }
-
