@@ -17,8 +17,23 @@ type Verification struct {
 	Bound       int // VERIFY_FINITE_ROWS: first splat; VERIFY_DISTINCT: words are below; VERIFY_OFFSETS: total
 }
 
-// Wrong reports whether element e breaks the rule. Of words that occur more than once all count as wrong.
-func (v *Verification) Wrong(e int) bool {
+// Wrong returns the elements that break the rule, in ascending order. Of words that occur more than once all do.
+func (v *Verification) Wrong() (list []int) {
+	times := map[uint32]int{}
+	if v.Mode == layout.VerifyDistinct {
+		for _, x := range v.Data[:v.N] {
+			times[x]++
+		}
+	}
+	for e := range v.N {
+		if v.wrong(e) || v.Mode == layout.VerifyDistinct && times[v.Data[e]] > 1 {
+			list = append(list, e)
+		}
+	}
+	return list
+}
+
+func (v *Verification) wrong(e int) bool {
 	d := v.Data
 	switch v.Mode {
 	case layout.VerifyFinite:
@@ -43,13 +58,7 @@ func (v *Verification) Wrong(e int) bool {
 		x := d[v.Index[e]]
 		return x == layout.Culled || e+1 < v.N && x > d[v.Index[e+1]]
 	case layout.VerifyDistinct:
-		n := 0
-		for _, x := range d[:v.N] {
-			if x == d[e] {
-				n++
-			}
-		}
-		return int(d[e]) >= v.Bound || n > 1
+		return int(d[e]) >= v.Bound
 	case layout.VerifyOffsets:
 		return d[e] > d[e+1] || e == 0 && d[0] != 0 || e+1 == v.N && int(d[v.N]) != v.Bound
 	}
