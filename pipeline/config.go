@@ -12,6 +12,9 @@ const (
 	StrategyMCMC    = "mcmc"    // 3D Gaussian splatting as Markov chain Monte Carlo (Kheradmand et al. 2024)
 )
 
+// AbsGradThreshold is the GrowGrad2D that goes with AbsGrad: sums of absolute gradients are larger (Ye et al. 2024; gsplat's value).
+const AbsGradThreshold = 8e-4
+
 // Config says how a scene is trained: everything that, beside the capture, the device and the program, decides the bytes of a model. The defaults are the
 // published recipe of 3DGS (Kerbl et al. 2023) in the values of INRIA's and gsplat's code. Lengths are in the training frame, where the median camera
 // distance is 1. The JSON names are also the keys of configuration files and, with dashes, the flags of the command.
@@ -109,6 +112,7 @@ func (c Config) Validate() error {
 	check(c.SHInterval >= 1, "SH interval of %d steps, at least 1 is needed", c.SHInterval)
 	check(c.MaxSplats >= 0, "a ceiling of %d splats, it must not be negative", c.MaxSplats)
 	check(c.RefineEvery >= 0 && c.ResetEvery >= 0, "refinement every %d and reset every %d steps, neither may be negative", c.RefineEvery, c.ResetEvery)
+	check(c.RefineStart >= 0 && c.RefineStop >= 0, "refinement from step %d to %d, neither may be negative", c.RefineStart, c.RefineStop)
 	for i, v := range c.Background {
 		check(v >= 0 && v <= 1, "background channel %d is %g, 0 to 1 are possible", i, v)
 	}

@@ -45,8 +45,8 @@ func (v *view) copySplats(c *copies, round uint32) {
 	}
 	v.r.Dispatch(&shaders.McmcDraw{
 		Params: v.f.params, Counters: v.counters, Weights: c.weights, HoleList: c.list, Sources: c.sources, Multiplicity: c.drawn,
-		Push: shaders.McmcDrawPush{Round: round},
-	}, v.indirect(layout.ArgsCopies))
+		DispatchArgs: v.args, Push: shaders.McmcDrawPush{Round: round},
+	}, v.indirect(layout.ArgsDraws))
 	for i, source := range v.model.chunks {
 		for j, dest := range v.model.chunks {
 			v.r.Dispatch(&shaders.McmcPlace{

@@ -2,7 +2,7 @@
 #extension GL_EXT_scalar_block_layout : require
 #extension GL_GOOGLE_include_directive : require
 // mcmc_draw draws the splat that each copy is made of, with replacement, with probabilities proportional to the weights, and counts how often each is.
-//   reads params counters weights hole_list; writes sources; reads and writes multiplicity
+//   reads params counters weights hole_list; writes sources dispatch_args; reads and writes multiplicity
 // One invocation a copy.
 #include "params.glsl"
 #include "dispatch.glsl"
@@ -19,6 +19,7 @@ layout(binding = 2, scalar) readonly buffer Weights { uint weights[]; };        
 layout(binding = 3, scalar) readonly buffer HoleList { uint hole_list[]; };         // [n_holes] the dead
 layout(binding = 4, scalar) writeonly buffer Sources { uint sources[]; };           // [copies]
 layout(binding = 5, scalar) buffer Multiplicity { uint multiplicity[]; };           // [N]
+layout(binding = 6, scalar) writeonly buffer Args { uvec3 dispatch_args[]; };
 #include "copies.glsl"
 
 // The last splat whose sum is at most draw: its own weight is not 0.
@@ -34,6 +35,7 @@ uint find_source(uint draw, uint n) {
 
 void main() {
     uint k = global_index();
+    if (k == 0u) dispatch_args[ARGS_COPIES] = fold_groups(div_up(n_copies(pc.round), GROUP));
     if (k >= n_copies(pc.round) || counters[FAILED] != 0u) return;
     StepParams p = params[0];
     uint n = counters[N_ACTIVE];

@@ -25,6 +25,7 @@ var mcmcDrawKernel = vk.Kernel{
 		{Name: "hole_list", Access: vk.Read},
 		{Name: "sources", Access: vk.Write},
 		{Name: "multiplicity", Access: vk.ReadWrite},
+		{Name: "dispatch_args", Access: vk.Write},
 	},
 	PushSize: 4,
 }
@@ -33,7 +34,7 @@ var mcmcDrawKernel = vk.Kernel{
 //
 // mcmc_draw draws the splat that each copy is made of, with replacement, with probabilities proportional to the weights, and counts how often each is.
 //
-//	reads params counters weights hole_list; writes sources; reads and writes multiplicity
+//	reads params counters weights hole_list; writes sources dispatch_args; reads and writes multiplicity
 //
 // One invocation a copy.
 type McmcDraw struct {
@@ -43,6 +44,7 @@ type McmcDraw struct {
 	HoleList     vk.Slice[uint32]            // 3, read: [n_holes] the dead
 	Sources      vk.Slice[uint32]            // 4, write: [copies]
 	Multiplicity vk.Slice[uint32]            // 5, read, write: [N]
+	DispatchArgs vk.Slice[[3]uint32]         // 6, write
 	Push         McmcDrawPush
 }
 
@@ -62,6 +64,6 @@ func (p *McmcDraw) Kernel() *vk.Kernel { return &mcmcDrawKernel }
 
 // Args appends the bound views to v and returns them with the push constants, which alias p, and the specialization constants.
 func (p *McmcDraw) Args(v []vk.View) ([]vk.View, []byte, []uint32) {
-	v = append(v, p.Params.View, p.Counters.View, p.Weights.View, p.HoleList.View, p.Sources.View, p.Multiplicity.View)
+	v = append(v, p.Params.View, p.Counters.View, p.Weights.View, p.HoleList.View, p.Sources.View, p.Multiplicity.View, p.DispatchArgs.View)
 	return v, unsafe.Slice((*byte)(unsafe.Pointer(&p.Push)), unsafe.Sizeof(p.Push)), nil
 }

@@ -27,5 +27,5 @@ void main() {
     counters[N_NEW_ALLOWED] = added;
     counters[N_AFTER] = n + added;
     // Relocation moves at most all, growth adds so many.
-    dispatch_args[ARGS_COPIES] = fold_groups(div_up(max(n, added), GROUP));
+    dispatch_args[ARGS_DRAWS] = fold_groups(div_up(max(n, added), GROUP));
 }

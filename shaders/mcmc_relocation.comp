@@ -24,6 +24,6 @@ void main() {
     uint i = global_index();
     if (i >= pc.n) return;
     float fresh;
-    new_scales[i] = scales[i] * relocate(opacities[i], ratios[i], pc.min_opacity, fresh);
+    new_scales[i] = scales[i] * relocate(opacities[i], 1.0 - opacities[i], ratios[i], pc.min_opacity, fresh);
     new_opacities[i] = fresh;
 }

@@ -28,21 +28,28 @@ func MCMCPlan(n, target, ceiling int) (after int) {
 // Weigh returns each splat's share of the draws in fixed point, and which splats are dead. In the round of growth only what is no number is dead.
 func Weigh[T Real](m *Model[T], c MCMCConfig[T], round uint32) (weights []uint32, dead []bool) {
 	weights, dead = make([]uint32, m.N), make([]bool, m.N)
-	unit := math.Ldexp(1, min(24, 31-bits.Len(uint(m.N))))
 	for i := range m.N {
 		o := Sigmoid(m.LogitOpacities[i])
 		dead[i] = !m.isFinite(i) || round == layout.RoundRelocate && o <= c.PruneOpacity
 		if dead[i] {
 			continue
 		}
-		fixed := float64(o) * unit
-		r := Philox([4]uint32{uint32(i), c.Step, layout.DrawWeight + round, 0}, [2]uint32{uint32(c.Seed), uint32(c.Seed >> 32)})
-		weights[i] = uint32(fixed)
-		if float64(r[0]>>8)/(1<<24) < fixed-math.Floor(fixed) {
-			weights[i]++
-		}
+		weights[i] = fixedPoint(float64(o)*weightUnit(m.N), uint32(i), c.Step, c.Seed, round)
 	}
 	return weights, dead
+}
+
+// weightUnit returns the weight of an opacity of 1: the largest power of two, up to 2^24, for which n of them sum up to less than 2^31.
+func weightUnit(n int) float64 { return math.Ldexp(1, min(24, 31-bits.Len(uint(n)))) }
+
+// fixedPoint rounds x up or down at random, so that it is x on average.
+func fixedPoint(x float64, id, step uint32, seed uint64, round uint32) uint32 {
+	r := Philox([4]uint32{id, step, layout.DrawWeight + round, 0}, [2]uint32{uint32(seed), uint32(seed >> 32)})
+	w := uint32(x)
+	if float64(r[0]>>8)/(1<<24) < x-math.Floor(x) {
+		w++
+	}
+	return w
 }
 
 // DrawSources draws the source of each copy, with probabilities in proportion to the weights, and counts how often each splat is drawn. homes are the
@@ -110,9 +117,9 @@ func CopySources[T Real](m *Model[T], homes, sources, multiplicity []uint32, c M
 
 // relocateStored is Relocate for stored values: the logit opacity of each copy, and what to add to the log scales.
 func relocateStored[T Real](logit T, copies int, floor T) (T, T) {
-	const most = 1 - layout.OpacityMargin
-	opacity := min(Sigmoid(logit), most)
-	o, s := relocate(opacity, [3]T{1, 1, 1}, copies, floor)
+	const least, most = layout.OpacityMargin, 1 - layout.OpacityMargin
+	opacity, rest := min(max(Sigmoid(logit), least), most), min(max(Sigmoid(-logit), least), most)
+	o, s := relocate(opacity, rest, [3]T{1, 1, 1}, copies, floor)
 	o = min(o, most)
 	return log(o / (1 - o)), log(s[0])
 }

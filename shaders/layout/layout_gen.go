@@ -77,8 +77,9 @@ const (
 	ArgsSplats      = 7
 	ArgsTiles       = 8
 	ArgsTileOffsets = 9
-	ArgsCopies      = 10
-	NArgs           = 11
+	ArgsDraws       = 10
+	ArgsCopies      = 11
+	NArgs           = 12
 
 	// Work per workgroup of the prefix sum and of the sort, in elements. The sort's is fixed so that histograms have one size on every device.
 	Group     = 256
@@ -109,7 +110,7 @@ const (
 	// Rounds of an MCMC refinement.
 	RoundRelocate = 0
 	RoundGrow     = 1
-	// MCMC: the most copies of one splat that equation 9 is evaluated for, and the least distance of an opacity from 1.
+	// MCMC: the most copies of one splat that equation 9 is evaluated for, and the least distance of an opacity from 0 and 1.
 	MaxRelocations = 51
 	OpacityMargin  = 0.00000011920929
 	// MCMC: the noise's gate is 1 / (1 + exp(NOISE_STEEPNESS (opacity - NOISE_OPACITY))).

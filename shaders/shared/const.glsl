@@ -72,8 +72,9 @@ const uint ARGS_SCAN_SPLATS = 6u;
 const uint ARGS_SPLATS = 7u;
 const uint ARGS_TILES = 8u;
 const uint ARGS_TILE_OFFSETS = 9u;
-const uint ARGS_COPIES = 10u;
-const uint N_ARGS = 11u;
+const uint ARGS_DRAWS = 10u;
+const uint ARGS_COPIES = 11u;
+const uint N_ARGS = 12u;
 
 // Work per workgroup of the prefix sum and of the sort, in elements. The sort's is fixed so that histograms have one size on every device.
 const uint GROUP = 256u;
@@ -104,7 +105,7 @@ const uint DRAW_SOURCE = 6u;
 // Rounds of an MCMC refinement.
 const uint ROUND_RELOCATE = 0u;
 const uint ROUND_GROW = 1u;
-// MCMC: the most copies of one splat that equation 9 is evaluated for, and the least distance of an opacity from 1.
+// MCMC: the most copies of one splat that equation 9 is evaluated for, and the least distance of an opacity from 0 and 1.
 const uint MAX_RELOCATIONS = 51u;
 const float OPACITY_MARGIN = 0.00000011920929;
 // MCMC: the noise's gate is 1 / (1 + exp(NOISE_STEEPNESS (opacity - NOISE_OPACITY))).
