@@ -50,6 +50,16 @@ func refineCases() []Case {
 		newCase("refine_commit", "after a failure nothing changes", func(t *trial) error {
 			return checkRefine(t, t.refinable(400, mixed), refinement{ceiling: 1000, chunks: 8, failedBefore: true})
 		}),
+		newCase("refine_update", "no pruning by scale", func(t *trial) error {
+			return checkRefine(t, t.refinable(400, mixed), refinement{ceiling: 1000, chunks: 8, anyScale: true})
+		}),
+	}
+}
+
+// rankedCases are those in which who grows or goes depends on all splats.
+func rankedCases() []Case {
+	mixed := mix{keep: 4, duplicate: 2, split: 2, prune: 3}
+	return []Case{
 		newCase("refine_select", "a target: growth, pruning, neither", func(t *trial) error {
 			return each([]int{1, 150, 299, 300, 301, 330, 450, 5000}, func(target int) error {
 				return checkRefine(t, t.refinable(400, mixed), refinement{ceiling: 1000, chunks: 8, target: target})
@@ -83,9 +93,6 @@ func refineCases() []Case {
 				}
 				return checkRefine(t, m, refinement{ceiling: 400, chunks: 4, revised: true})
 			})
-		}),
-		newCase("refine_update", "no pruning by scale", func(t *trial) error {
-			return checkRefine(t, t.refinable(400, mixed), refinement{ceiling: 1000, chunks: 8, anyScale: true})
 		}),
 	}
 }
