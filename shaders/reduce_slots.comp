@@ -37,9 +37,11 @@ struct Sum {
 
 const uint MANY_SLOTS = 64u;
 const uint ROWS_AT_ONCE = 64u;
+const uint ABS_ROWS_AT_ONCE = ABSGRAD ? ROWS_AT_ONCE : 1u;
 shared uint s_first[257];
 shared uint s_any_big;
-shared Sum s_row[ROWS_AT_ONCE];
+shared ProjectedGrad s_row[ROWS_AT_ONCE];
+shared vec2 s_row_abs[ABS_ROWS_AT_ONCE];
 shared uint s_row_slots[ROWS_AT_ONCE];
 
 Sum zero() { return Sum(ProjectedGrad(vec2(0.0), vec3(0.0), 0.0, vec3(0.0)), vec2(0.0)); }
@@ -93,10 +95,14 @@ void reduce_big(uint id, uint slot) {
             if (r < lid) start += s_row_slots[r];
             slot += s_row_slots[r];
         }
-        if (mine) s_row[lid] = row_sum(start, s_row_slots[lid]);
+        if (mine) {
+            Sum row = row_sum(start, s_row_slots[lid]);
+            s_row[lid] = row.g;
+            if (ABSGRAD) s_row_abs[lid] = row.abs_mean2d;
+        }
         barrier();
         if (lid == 0u)
-            for (uint r = 0u; r < n_rows; r++) sum = plus(sum, s_row[r]);
+            for (uint r = 0u; r < n_rows; r++) sum = plus(sum, Sum(s_row[r], ABSGRAD ? s_row_abs[r] : vec2(0.0)));
         barrier();
     }
     if (lid == 0u) store(id, sum);
