@@ -44,6 +44,9 @@ func mcmcCases() []Case {
 			weights[0], weights[299], weights[599] = 1, 1<<30, 1
 			return checkDraw(t, weights, 500, layout.RoundGrow)
 		}),
+		newCase("mcmc_draw", "weights so small that draws fall on their bounds", func(t *trial) error {
+			return checkDraw(t, t.uints(600, 2), 500, layout.RoundGrow)
+		}),
 		newCase("mcmc_draw", "no weight at all", func(t *trial) error {
 			return each(rounds, func(r uint32) error { return checkDraw(t, make([]uint32, 300), 200, r) })
 		}),
