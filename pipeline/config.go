@@ -12,6 +12,9 @@ const (
 	StrategyMCMC    = "mcmc"    // 3D Gaussian splatting as Markov chain Monte Carlo (Kheradmand et al. 2024)
 )
 
+// AbsGradThreshold is the GrowGrad2D that goes with AbsGrad: sums of absolute gradients are larger (Ye et al. 2024; gsplat's value).
+const AbsGradThreshold = 8e-4
+
 // Config says how a scene is trained: everything that, beside the capture, the device and the program, decides the bytes of a model. The defaults are the
 // published recipe of 3DGS (Kerbl et al. 2023) in the values of INRIA's and gsplat's code. Lengths are in the training frame, where the median camera
 // distance is 1. The JSON names are also the keys of configuration files and, with dashes, the flags of the command.
@@ -103,7 +106,8 @@ func (c Config) Validate() error {
 	check(c.Clearance >= 0 && c.Clearance <= 1, "clearance %g, 0 to 1 are possible", c.Clearance)
 	check(c.SSIMLambda >= 0 && c.SSIMLambda <= 1, "SSIM share %g, 0 to 1 are possible", c.SSIMLambda)
 	check(c.Strategy == StrategyDefault || c.Strategy == StrategyMCMC, "strategy %q, %s and %s are known", c.Strategy, StrategyDefault, StrategyMCMC)
-	check(c.Splats >= 0, "%d splats to end with, it must not be negative", c.Splats)
+	check(c.Splats >= 0 && c.Splats < 1<<31, "%d splats to end with, it must not be negative", c.Splats)
+	check(c.Splats == 0 || c.MaxSplats == 0 || c.Splats <= c.MaxSplats, "%d splats to end with, the ceiling is %d", c.Splats, c.MaxSplats)
 	check(c.InitOpacity > 0 && c.InitOpacity < 1, "opacity %g to start with, it must be between 0 and 1", c.InitOpacity)
 	check(c.InitScale > 0 && !math.IsInf(c.InitScale, 0), "scale %g to start with, it must be positive", c.InitScale)
 	check(c.GrowFactor >= 1 && !math.IsInf(c.GrowFactor, 0), "growth factor %g, at least 1 is needed", c.GrowFactor)
@@ -113,6 +117,7 @@ func (c Config) Validate() error {
 	check(c.SHInterval >= 1, "SH interval of %d steps, at least 1 is needed", c.SHInterval)
 	check(c.MaxSplats >= 0, "a ceiling of %d splats, it must not be negative", c.MaxSplats)
 	check(c.RefineEvery >= 0 && c.ResetEvery >= 0, "refinement every %d and reset every %d steps, neither may be negative", c.RefineEvery, c.ResetEvery)
+	check(c.RefineStart >= 0 && c.RefineStop >= 0, "refinement from step %d to %d, neither may be negative", c.RefineStart, c.RefineStop)
 	for i, v := range c.Background {
 		check(v >= 0 && v <= 1, "background channel %d is %g, 0 to 1 are possible", i, v)
 	}
@@ -127,14 +132,4 @@ func (c Config) Validate() error {
 	check(c.ResetEvery == 0 || c.PruneOpacity < c.ResetOpacity, "splats below opacity %g are pruned, a reset would leave none above %g", c.PruneOpacity, c.ResetOpacity)
 	check(c.ResetOpacity > 0 && c.ResetOpacity < 1, "opacity after a reset %g, it must be between 0 and 1", c.ResetOpacity)
 	return errors.Join(errs...)
-}
-
-// refines reports whether the splats are refined after step (counted from 0).
-func (c Config) refines(step int) bool {
-	return c.RefineEvery > 0 && step > c.RefineStart && step < c.RefineStop && step%c.RefineEvery == 0
-}
-
-// resets reports whether opacities are reset after step (counted from 0).
-func (c Config) resets(step int) bool {
-	return c.RefineEvery > 0 && c.ResetEvery > 0 && step > 0 && step < c.RefineStop && step%c.ResetEvery == 0
 }

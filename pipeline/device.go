@@ -20,6 +20,8 @@ var (
 	ErrDeviceLost     = vk.ErrDeviceLost
 	ErrOutOfMemory    = vk.ErrOutOfMemory
 	errNoSplats       = errors.New("every splat was pruned, nothing is left to train")
+	errTooMany        = errors.New("too many splats")
+	errUnreachable    = errors.New("number of splats out of reach")
 	// ErrTooSmall says that the memory budget cannot hold what was asked for.
 	ErrTooSmall = errors.New("device memory budget too small")
 )
@@ -31,6 +33,12 @@ func Hint(err error) string {
 	}
 	if errors.Is(err, errNoSplats) {
 		return "Check that the photos and the poses belong together: splats that no photo confirms are pruned."
+	}
+	if errors.Is(err, errTooMany) {
+		return "Raise --max-splats, or start with fewer points."
+	}
+	if errors.Is(err, errUnreachable) {
+		return "Train more steps, refine from an earlier step (--refine-start), to a later one (--refine-stop) or more often (--refine-every), or ask for another number."
 	}
 	return vk.Hint(err)
 }

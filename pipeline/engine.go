@@ -11,8 +11,21 @@ import (
 	"vksplat/vk"
 )
 
-// Sizes of what one isect costs: tile id and slot, both double-buffered for the sort, its splat, its gradient, its share of the saved states.
-const bytesPerIsect = 4*4 + 4 + 36 + 16
+// bytesPerIsect returns what one isect costs: tile id and slot, both double-buffered for the sort, its splat, its gradient, its share of the saved states.
+func (e *engine) bytesPerIsect() int64 {
+	if e.strategy.absgrad {
+		return 4*4 + 4 + 36 + 16 + 8
+	}
+	return 4*4 + 4 + 36 + 16
+}
+
+// strategy is what of a configuration decides which passes are recorded. Its zero value is the default strategy's.
+type strategy struct {
+	mcmc    bool // refinement relocates and adds
+	noise   bool // means are moved at random after each step
+	absgrad bool // growth is decided by absolute gradients
+	exact   bool // the default strategy refines to a given number of splats
+}
 
 // unitKind is a sort of work. A unit is done whole or not at all.
 type unitKind int
@@ -40,6 +53,7 @@ type frame struct {
 	hostReport *layout.Report
 	submission *vk.Submission
 	copier     *vk.Copier
+	verifier   verifier
 	programs   [nUnitKinds]*vk.Program
 	unit       unit
 	ticket     vk.Ticket // 0: nothing in flight
@@ -69,12 +83,16 @@ type engine struct {
 	compare  comparison
 
 	exposures *exposures // nil: photos are compared as rendered
+	strategy  strategy
+	verify    bool                       // VKSPLAT_VERIFY=1: every pass of a step is followed by checks of what it wrote
+	sabotage  func(v *view, what string) // tests: may break a buffer before it is verified
 }
 
 // newEngine makes an engine for views of the given cameras that runs units of the given kinds, inFlight at a time.
 func newEngine(dev *vk.Device, degree int, cameras []scene.Camera, kinds []unitKind, inFlight int, targetFloats bool) (*engine, error) {
 	e := &engine{dev: dev, pool: dev.NewScratchPool(), bands: 1, kinds: kinds, compare: comparison{floats: targetFloats}}
 	e.sort = chooseSort(dev.Info().Limits)
+	e.verify = os.Getenv(verifyVariable) == "1"
 	for i := range cameras {
 		c := &cameras[i]
 		if c.Width < 1 || c.Height < 1 || c.Width > 1<<15 || c.Height > 1<<15 {
@@ -115,6 +133,7 @@ func (e *engine) allocate(inFlight int) (err error) {
 	for i := 0; i < inFlight && err == nil; i++ {
 		var f *frame
 		if f, err = newFrame(e.dev); err == nil {
+			err = f.verifier.allocate(e)
 			e.frames = append(e.frames, f)
 		}
 	}
@@ -176,8 +195,8 @@ func (e *engine) setCounters(n uint32) error {
 func (e *engine) isectLimit() int {
 	byRange := maxBinding(e.dev) / 36
 	s := e.dev.Stats()
-	free := e.dev.Budget() - (s.InUse - e.pool.Size()) - int64(e.model.capacity())*bytesPerSplat - e.pixelBytes()
-	byBudget := free * 9 / 10 / bytesPerIsect
+	free := e.dev.Budget() - (s.InUse - e.pool.Size()) - int64(e.model.capacity())*e.bytesPerSplat() - e.pixelBytes()
+	byBudget := free * 9 / 10 / e.bytesPerIsect()
 	return int(max(0, min(byRange, byBudget, 1<<31-1)))
 }
 
@@ -361,6 +380,7 @@ func (e *engine) close() error {
 		f.copier.Close()
 		e.dev.Free(f.params.View)
 		e.dev.Free(f.report.View)
+		f.verifier.free(e)
 	}
 	for _, v := range []vk.View{e.counters.View, e.args.View, e.target.View, e.picture.View} {
 		if !v.IsZero() {

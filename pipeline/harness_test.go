@@ -55,12 +55,18 @@ type gradients struct {
 	depthKeys  []uint32
 	render     [][4]float32
 	vProjected []layout.ProjectedGrad
+	vAbsMean2D [][2]float32  // with absgrad
 	params     *scene.Splats // dL/d(parameter)
 	report     layout.Report
 }
 
 // runBackward runs the passes of a step with vRender in place of the loss, and project_bwd in place of the optimiser.
 func runBackward(t testing.TB, d *Device, p *ref.Params[float32], v *ref.View[float32], vRender [][4]float32, bands int) *gradients {
+	t.Helper()
+	return runBackwardOf(t, d, p, v, vRender, bands, strategy{})
+}
+
+func runBackwardOf(t testing.TB, d *Device, p *ref.Params[float32], v *ref.View[float32], vRender [][4]float32, bands int, how strategy) *gradients {
 	t.Helper()
 	must := func(err error) {
 		t.Helper()
@@ -71,6 +77,7 @@ func runBackward(t testing.TB, d *Device, p *ref.Params[float32], v *ref.View[fl
 	e, err := newEngine(d.dev, p.Degree, []scene.Camera{cameraOf(v)}, nil, 1, false)
 	must(err)
 	defer func() { must(e.close()) }()
+	e.strategy = how
 	must(e.load(splatsOf(p), 16, bands))
 	f := e.frames[0]
 	c := cameraOf(v)
@@ -119,6 +126,9 @@ func runBackward(t testing.TB, d *Device, p *ref.Params[float32], v *ref.View[fl
 		}, vk.Items(e.model.chunkSplats, 256))
 	}
 	w.finish(false)
+	if how.absgrad {
+		r.Copy(read("v_abs_mean2d", w.vAbsMean2D.Size()), w.vAbsMean2D.View)
+	}
 	for name, x := range map[string]vk.View{"projected": w.projected.View, "depth_keys": w.depthKeys.View, "render": w.render.View, "v_projected": w.vProjected.View, "v_params": grads.View} {
 		r.Copy(read(name, x.Size()), x)
 	}
@@ -139,6 +149,9 @@ func runBackward(t testing.TB, d *Device, p *ref.Params[float32], v *ref.View[fl
 		vProjected: append([]layout.ProjectedGrad(nil), vk.Host(vk.Cast[layout.ProjectedGrad](back["v_projected"]))[:p.N]...),
 		params:     scene.NewSplats(p.N, p.Degree),
 		report:     *f.hostReport,
+	}
+	if how.absgrad {
+		g.vAbsMean2D = append(g.vAbsMean2D, vk.Host(vk.Cast[[2]float32](back["v_abs_mean2d"]))[:p.N]...)
 	}
 	rows := vk.Host(vk.Cast[float32](back["v_params"]))
 	for i := range p.N {

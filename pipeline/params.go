@@ -3,6 +3,7 @@ package pipeline
 import (
 	"math"
 
+	"vksplat/pipeline/ref"
 	"vksplat/scene"
 	"vksplat/shaders/layout"
 )
@@ -36,8 +37,7 @@ func viewParams(v *layout.View, c *scene.Camera, near float64, degree int, antia
 
 // optimiserParams fills the learning rates and Adam's bias corrections of a step counted from 0.
 func (c *Config) optimiserParams(p *layout.StepParams, step int, sceneScale float64) {
-	decay := math.Pow(c.LRMeansFinal, float64(step)/float64(c.Iterations))
-	p.LrMeans = float32(c.LRMeans * sceneScale * decay)
+	p.LrMeans = float32(c.lrMeans(step, sceneScale))
 	p.LrQuats = float32(c.LRQuats)
 	p.LrLogScales = float32(c.LRLogScales)
 	p.LrLogitOpacity = float32(c.LRLogitOpacity)
@@ -53,7 +53,7 @@ func (c *Config) optimiserParams(p *layout.StepParams, step int, sceneScale floa
 	}
 }
 
-// strategyParams fills the thresholds of the default strategy after a step counted from 0.
+// strategyParams fills what the strategy needs after a step counted from 0.
 func (c *Config) strategyParams(p *layout.StepParams, step int, sceneScale float64) {
 	p.GrowGrad2d = float32(c.GrowGrad2D)
 	p.GrowScale = float32(c.GrowScale * sceneScale)
@@ -63,4 +63,30 @@ func (c *Config) strategyParams(p *layout.StepParams, step int, sceneScale float
 		p.PruneScale = float32(c.PruneScale * sceneScale)
 	}
 	p.ResetLogit = float32(math.Log(c.ResetOpacity / (1 - c.ResetOpacity)))
+	p.OpacityReg, p.ScaleReg = float32(c.OpacityReg), float32(c.ScaleReg)
+	p.NoiseScale = 0
+	if c.Strategy == StrategyMCMC {
+		p.NoiseScale = float32(c.lrMeans(step, sceneScale) * c.NoiseLR)
+	}
+	p.RevisedOpacity = 0
+	if c.RevisedOpacity {
+		p.RevisedOpacity = 1
+	}
+}
+
+// lrMeans returns the learning rate of the means at a step counted from 0.
+func (c *Config) lrMeans(step int, sceneScale float64) float64 {
+	return c.LRMeans * sceneScale * math.Pow(c.LRMeansFinal, float64(step)/float64(c.Iterations))
+}
+
+// backgroundOf returns the colour behind the scene at a training step.
+func (c *Config) backgroundOf(step int) (rgb [3]float32) {
+	if !c.RandomBackground {
+		return c.Background
+	}
+	r := ref.Philox([4]uint32{0, uint32(step), layout.DrawBackground, 0}, [2]uint32{uint32(c.Seed), uint32(c.Seed >> 32)})
+	for i := range rgb {
+		rgb[i] = float32(r[i]>>8) / (1<<24 - 1) // 0 to 1, both included
+	}
+	return rgb
 }

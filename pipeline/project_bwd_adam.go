@@ -7,12 +7,17 @@ import (
 
 // projectBwdAdam takes the gradients to the parameters and steps the optimiser, chunk by chunk.
 func (v *view) projectBwdAdam() {
+	abs := v.vAbsMean2D
+	if !v.strategy.absgrad {
+		abs = vk.Cast[[2]float32](v.vProjected.View) // not read
+	}
 	for i, chunk := range v.model.chunks {
 		v.r.Dispatch(&shaders.ProjectBwdAdam{
-			Params: v.f.params, Counters: v.counters, DepthKeys: v.depthKeys, VProjected: v.vProjected, Chunk: chunk,
+			Params: v.f.params, Counters: v.counters, DepthKeys: v.depthKeys, VProjected: v.vProjected, Chunk: chunk, VAbsMean2d: abs,
 			Push: shaders.ProjectBwdAdamPush{
 				FirstId: uint32(i * v.model.chunkSplats), ChunkSplats: uint32(v.model.chunkSplats), NParams: uint32(v.model.nParams),
 			},
+			Spec: shaders.ProjectBwdAdamSpec{Absgrad: v.strategy.absgrad, Noise: v.strategy.noise},
 		}, vk.Items(v.model.chunkSplats, 256))
 	}
 }

@@ -9,10 +9,14 @@ import (
 // rasterizeBwd computes the gradient of every (tile, splat) pair of the band that was rasterized last.
 func (v *view) rasterizeBwd() {
 	v.vSlots = vk.ScratchOf[layout.ProjectedGrad](v.r, "v_slots", v.isectCapacity)
+	v.vAbsSlots = vk.Cast[[2]float32](v.vSlots.View) // not written
+	if v.strategy.absgrad {
+		v.vAbsSlots = vk.ScratchOf[[2]float32](v.r, "v_abs_slots", v.isectCapacity)
+	}
 	v.r.Dispatch(&shaders.RasterizeBwd{
 		Params: v.f.params, Counters: v.counters, TileOffsets: v.tileOffsets, SlotFromIsect: v.slotFromIsect, SplatFromSlot: v.splatFromSlot,
 		Projected: v.projected, Render: v.render, LastIds: v.lastIDs, States: v.states, VRender: v.vRender, TileFromBucket: v.buckets,
-		VSlots: v.vSlots,
-		Spec:   shaders.RasterizeBwdSpec{WorkgroupSize: v.sort.subgroup, SubgroupSize: v.sort.subgroup},
+		VSlots: v.vSlots, VAbsSlots: v.vAbsSlots,
+		Spec: shaders.RasterizeBwdSpec{WorkgroupSize: v.sort.subgroup, SubgroupSize: v.sort.subgroup, Absgrad: v.strategy.absgrad},
 	}, v.indirect(layout.ArgsBuckets))
 }

@@ -3,14 +3,22 @@ package pipeline
 import (
 	"vksplat/shaders"
 	"vksplat/shaders/layout"
+	"vksplat/vk"
 )
 
 // reduceSlots adds the gradients of a band's pairs to their splats.
 func (v *view) reduceSlots(band int) {
 	scratch(v.r, &v.vProjected, "v_projected", v.model.capacity())
+	if v.strategy.absgrad {
+		scratch(v.r, &v.vAbsMean2D, "v_abs_mean2d", v.model.capacity())
+	} else {
+		v.vAbsMean2D = vk.Cast[[2]float32](v.vProjected.View) // not touched
+	}
 	v.r.Dispatch(&shaders.ReduceSlots{
 		Params: v.f.params, Counters: v.counters, SplatFromRank: v.splatFromRank, FirstIsect: v.firstIsect,
 		Projected: v.projected, Extents: v.extents, VSlots: v.vSlots, VProjected: v.vProjected,
+		VAbsSlots: v.vAbsSlots, VAbsMean2d: v.vAbsMean2D,
 		Push: shaders.ReduceSlotsPush{Band: uint32(band), NBands: uint32(v.bands)},
+		Spec: shaders.ReduceSlotsSpec{Absgrad: v.strategy.absgrad},
 	}, v.indirect(layout.ArgsVisible))
 }

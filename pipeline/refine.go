@@ -6,7 +6,7 @@ import (
 	"vksplat/vk"
 )
 
-// refine duplicates, splits and prunes splats in place: classify, number what is new and what goes, check that it fits, move.
+// refine duplicates, splits and prunes splats in place: classify, rank, check that it fits, number what is new and what goes, move.
 func (v *view) refine() {
 	n := v.model.capacity()
 	actions := vk.ScratchOf[uint32](v.r, "actions", n)
@@ -15,15 +15,9 @@ func (v *view) refine() {
 	list := vk.ScratchOf[uint32](v.r, "hole_list", n)
 	size, params := uint32(v.model.chunkSplats), uint32(v.model.nParams)
 	perChunk := vk.Items(v.model.chunkSplats, 256)
-	for i, chunk := range v.model.chunks {
-		v.r.Dispatch(&shaders.RefineClassify{
-			Params: v.f.params, Counters: v.counters, Chunk: chunk, Actions: actions, NewOffset: fresh, HoleOffset: holes,
-			Push: shaders.RefineClassifyPush{FirstId: uint32(i) * size, ChunkSplats: size, NParams: params},
-		}, perChunk)
-	}
-	v.scan("new scan", fresh, layout.NActive, layout.ArgsScanSplats, layout.NNew, false)
+	v.chooseGrowth(actions, fresh, holes)
+	v.scan("new scan", fresh, layout.NActive, layout.ArgsScanSplats, layout.NGrown, false)
 	v.scan("hole scan", holes, layout.NActive, layout.ArgsScanSplats, layout.NHoles, false)
-	v.r.Dispatch(&shaders.RefinePlan{Params: v.f.params, Counters: v.counters, HoleOffset: holes}, vk.Groups(1))
 	v.r.Dispatch(&shaders.RefineHoles{Counters: v.counters, Actions: actions, HoleOffset: holes, HoleList: list}, v.indirect(layout.ArgsSplats))
 	for i, source := range v.model.chunks {
 		for j, dest := range v.model.chunks {
@@ -36,11 +30,37 @@ func (v *view) refine() {
 	}
 	for i, chunk := range v.model.chunks {
 		v.r.Dispatch(&shaders.RefineUpdate{
-			Params: v.f.params, Counters: v.counters, Actions: actions, NewOffset: fresh, Chunk: chunk,
+			Params: v.f.params, Counters: v.counters, Actions: actions, Chunk: chunk,
 			Push: shaders.RefineUpdatePush{FirstId: uint32(i) * size, ChunkSplats: size, NParams: params},
 		}, perChunk)
 	}
 	v.r.Dispatch(&shaders.RefineCommit{Counters: v.counters}, vk.Groups(1))
+}
+
+// chooseGrowth decides for every splat: actions, and flags of what is new and what goes. Where not all that may grow have room, those of the highest
+// scores do.
+func (v *view) chooseGrowth(actions, fresh, holes vk.Slice[uint32]) {
+	n := v.model.capacity()
+	keys := vk.ScratchOf[uint32](v.r, "grow_keys", n)
+	pruneKeys := vk.ScratchOf[uint32](v.r, "prune_keys", n)
+	size, params := uint32(v.model.chunkSplats), uint32(v.model.nParams)
+	for i, chunk := range v.model.chunks {
+		v.r.Dispatch(&shaders.RefineClassify{
+			Params: v.f.params, Counters: v.counters, Chunk: chunk, Actions: actions, NewOffset: fresh, HoleOffset: holes, GrowKeys: keys, PruneKeys: pruneKeys,
+			Push: shaders.RefineClassifyPush{FirstId: uint32(i) * size, ChunkSplats: size, NParams: params},
+		}, vk.Items(v.model.chunkSplats, 256))
+	}
+	if v.strategy.exact {
+		v.r.Dispatch(&shaders.RefineRank{Params: v.f.params, Counters: v.counters, PruneKeys: pruneKeys, Keys: keys}, v.indirect(layout.ArgsSplats))
+	}
+	_, ranked := v.radixSort(sortJob{
+		name: "growth sort", keys: keys, depth: true, keyBits: 31, slot: layout.NVisible, args: layout.ArgsSortVisible,
+		spare: [2]vk.Slice[uint32]{vk.ScratchOf[uint32](v.r, "growth sort keys", n), vk.ScratchOf[uint32](v.r, "growth sort values", n)},
+	})
+	v.r.Dispatch(&shaders.RefinePlan{Params: v.f.params, Counters: v.counters}, vk.Groups(1))
+	v.r.Dispatch(&shaders.RefineSelect{
+		Params: v.f.params, Counters: v.counters, SplatFromRank: ranked, Actions: actions, NewOffset: fresh, HoleOffset: holes,
+	}, v.indirect(layout.ArgsVisible))
 }
 
 // resetOpacity lowers all opacities.

@@ -31,6 +31,9 @@ func (e *engine) picturize(c scene.Camera, degree int, near float64, antialiased
 			return nil, err
 		}
 	}
+	if err := f.verifier.judge(f.unit); err != nil {
+		return nil, err
+	}
 	pixels := vk.Host(e.picture)
 	out := make([]float32, 3*c.Width*c.Height)
 	for i := range c.Width * c.Height {
@@ -39,8 +42,13 @@ func (e *engine) picturize(c scene.Camera, degree int, near float64, antialiased
 	return out, nil
 }
 
-// bytesPerSplat is what a splat costs beside its chunk: projected, extents, keys, the sort's copies, offsets, v_projected.
-const bytesPerSplat = 36 + 12 + 4 + 4*4 + 4 + 36 + 12
+// bytesPerSplat returns what a splat costs beside its chunk: projected, extents, keys, the sort's copies, offsets, v_projected. A refinement needs less.
+func (e *engine) bytesPerSplat() int64 {
+	if e.strategy.absgrad {
+		return 36 + 12 + 4 + 4*4 + 4 + 36 + 12 + 8
+	}
+	return 36 + 12 + 4 + 4*4 + 4 + 36 + 12
+}
 
 // minIsects is the smallest number of (tile, splat) pairs that a band is made for.
 const minIsects = 1 << 14
@@ -49,13 +57,13 @@ const minIsects = 1 << 14
 // buffers made for all chunks fit too; each splat is granted four isects.
 func (e *engine) splatCeiling(asked int) int {
 	size := int64(e.model.chunkSplats)
-	perChunk := size * (int64(e.model.rows())*4 + bytesPerSplat + 4*bytesPerIsect)
+	perChunk := size * (int64(e.model.rows())*4 + e.bytesPerSplat() + 4*e.bytesPerIsect())
 	s := e.dev.Stats()
 	// Memory comes in blocks of a few MiB for each kind of use; a small budget loses a part to what is left over in them.
 	slack := min(e.dev.Budget()/3, 16<<20)
-	free := (e.dev.Budget()-slack-s.InUse-e.pixelBytes())*9/10 - int64(e.model.nParams)*size*4 - minIsects*bytesPerIsect
+	free := (e.dev.Budget()-slack-s.InUse-e.pixelBytes())*9/10 - int64(e.model.nParams)*size*4 - minIsects*e.bytesPerIsect()
 	chunks := max(0, free/perChunk)
-	if chunks == 0 && free > e.model.chunkBytes()+size*bytesPerSplat {
+	if chunks == 0 && free > e.model.chunkBytes()+size*e.bytesPerSplat() {
 		chunks = 1
 	}
 	n := min(chunks, maxBinding(e.dev)/36/size, 1<<30/size) * size

@@ -9,8 +9,9 @@ import (
 // written at the pass that writes it; N is the model's capacity, V what is visible, P pixels, I isects.
 type view struct {
 	*engine
-	r *vk.Recorder
-	f *frame
+	r    *vk.Recorder
+	f    *frame
+	kind unitKind
 
 	projected     vk.Slice[layout.Projected]     // [N]
 	extents       vk.Slice[[3]float32]           // [N]
@@ -32,11 +33,15 @@ type view struct {
 	vAffine       vk.Slice[[4]float32]           // [tiles][3]
 	vSlots        vk.Slice[layout.ProjectedGrad] // [I]
 	vProjected    vk.Slice[layout.ProjectedGrad] // [N]
+	vAbsSlots     vk.Slice[[2]float32]           // [I] with absgrad
+	vAbsMean2D    vk.Slice[[2]float32]           // [N] with absgrad
+	tileIDs       vk.Slice[uint32]               // [I] sorted
 }
 
 // record lists the passes of a unit. Barriers and the memory of scratch buffers follow from what each pass reads and writes.
 func (e *engine) record(r *vk.Recorder, f *frame, k unitKind) {
 	v := &view{engine: e, r: r, f: f}
+	v.startVerify(k)
 	switch k {
 	case unitStep:
 		v.recordStep()
@@ -54,6 +59,7 @@ func (v *view) recordStep() {
 	v.begin()     // counters -> counts and dispatch arguments of this unit
 	v.project()   // chunks -> projected extents depth_keys
 	v.sortDepth() // depth_keys -> splat_from_rank, n_visible
+	v.verifyProjection()
 	for band := range v.bands {
 		v.makeIsects(band)              // splat_from_rank projected extents -> first_isect splat_from_slot slot_from_isect tile_offsets
 		v.rasterize(band, v.bands == 1) // slot_from_isect projected -> render last_ids states; with several bands the backward pass repeats it and keeps them
@@ -61,6 +67,7 @@ func (v *view) recordStep() {
 	v.expose()    // render exposures -> exposed; this and the two others of exposure only where it is learnt
 	v.loss()      // exposed target -> v_exposed partials counted
 	v.exposeBwd() // v_exposed render exposures -> v_render v_affine
+	v.verifyImage()
 	for band := range v.bands {
 		if v.bands > 1 {
 			v.makeIsects(band) // again: what the bands before wrote is gone
@@ -68,10 +75,13 @@ func (v *view) recordStep() {
 		}
 		v.rasterizeBwd()    // states last_ids render v_render projected -> v_slots
 		v.reduceSlots(band) // v_slots -> v_projected
+		v.verifySlots()
 	}
+	v.verifyGradients()
 	v.projectBwdAdam() // v_projected chunks -> chunks
 	v.exposureAdam()   // v_affine exposures -> exposures
-	v.finish(true)     // counters partials counted -> report
+	v.verifyModel("project_bwd_adam")
+	v.finish(true) // counters partials counted -> report
 }
 
 // recordRender lists the making of a picture.
@@ -94,12 +104,19 @@ func (v *view) makeIsects(band int) {
 	ids, slots := v.emitIsects(band) // first_isect -> tile_ids splat_from_slot slots
 	ids = v.sortTiles(ids, slots)    // tile_ids slots -> tile_ids slot_from_isect, by tile, depth order kept
 	v.findTileOffsets(ids)           // tile_ids -> tile_offsets
+	v.tileIDs = ids
+	v.verifyIsects()
 }
 
-// recordRefine lists a refinement of the default strategy.
+// recordRefine lists a refinement.
 func (v *view) recordRefine() {
 	v.begin()
-	v.refine() // chunks -> chunks, n_splats or failed
+	if v.strategy.mcmc {
+		v.refineMCMC() // chunks -> chunks, n_splats or failed
+	} else {
+		v.refine() // chunks -> chunks, n_splats or failed
+	}
+	v.verifyModel("refine")
 	v.finish(false)
 }
 

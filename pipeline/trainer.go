@@ -43,6 +43,7 @@ type Trainer struct {
 	photos     *photos
 	e          *engine
 	maxSplats  int
+	start      int // splats that training starts with: what the schedule of their number begins at
 
 	next       unit  // to submit
 	queued     int   // units ever submitted, for the choice of the frame
@@ -81,15 +82,20 @@ func NewTrainer(d *Device, views []TrainView, init *scene.Splats, sceneScale flo
 			return nil, err
 		}
 	}
-	t := &Trainer{cfg: cfg, sceneScale: sceneScale, views: views, e: e, epoch: -1, next: unit{number: 1}}
+	init = cfg.thinned(init)
+	e.strategy = strategy{
+		mcmc: cfg.Strategy == StrategyMCMC, noise: cfg.Strategy == StrategyMCMC && cfg.NoiseLR > 0, absgrad: cfg.AbsGrad,
+		exact: cfg.Strategy == StrategyDefault && cfg.Splats > 0,
+	}
+	t := &Trainer{start: init.N, cfg: cfg, sceneScale: sceneScale, views: views, e: e, epoch: -1, next: unit{number: 1}}
 	t.progress.Splats = init.N
 	t.pace.off = d.dev.Info().Type == vk.CPU
 	if t.photos, err = newPhotos(d.dev, views, inFlight); err != nil {
 		return nil, err
 	}
 	t.maxSplats = e.splatCeiling(cfg.MaxSplats)
-	if init.N > t.maxSplats {
-		return nil, fmt.Errorf("pipeline: start training: %w: %d splats to start with, %d fit", ErrTooSmall, init.N, t.maxSplats)
+	if err := t.checkCeiling(); err != nil {
+		return nil, err
 	}
 	if err := e.load(init, cfg.startCapacities, cfg.bands); err != nil {
 		return nil, err
@@ -148,12 +154,16 @@ func (t *Trainer) after(u unit) unit {
 // setParams fills what the kernels of u read.
 func (t *Trainer) setParams(p *layout.StepParams, u unit) {
 	degree := min(u.step/t.cfg.SHInterval, t.cfg.SHDegree)
-	viewParams(&p.View, &t.views[t.viewOf(u.step)].Camera, t.cfg.Near, degree, t.cfg.Antialiased, t.cfg.Background)
+	viewParams(&p.View, &t.views[t.viewOf(u.step)].Camera, t.cfg.Near, degree, t.cfg.Antialiased, t.cfg.backgroundOf(u.step))
 	p.Unit, p.Step = u.number, uint32(u.step)
 	p.SeedLo, p.SeedHi = uint32(t.cfg.Seed), uint32(t.cfg.Seed>>32)
 	t.cfg.optimiserParams(p, u.step, t.sceneScale)
 	t.cfg.photoParams(p, u.step, t.viewOf(u.step), t.views[t.viewOf(u.step)].Image.Mask != nil)
 	t.cfg.strategyParams(p, u.step, t.sceneScale)
+	p.TargetSplats = 0
+	if u.kind == unitRefine {
+		p.TargetSplats = uint32(t.cfg.targetSplats(t.start, t.maxSplats, u.step))
+	}
 	p.MaxSplats, p.SplatCapacity = uint32(t.maxSplats), uint32(t.e.model.capacity())
 }
 
@@ -190,6 +200,9 @@ func (t *Trainer) collect(f *frame) (again bool, err error) {
 	r := f.hostReport
 	if r.Failed != 0 {
 		return true, t.replay(*r)
+	}
+	if err := f.verifier.judge(f.unit); err != nil {
+		return false, err
 	}
 	t.progress.Splats = int(r.NSplats)
 	if r.NSplats == 0 {

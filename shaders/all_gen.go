@@ -15,7 +15,12 @@ var All = []*vk.Kernel{
 	&finishKernel,
 	&lossKernel,
 	&lossGradKernel,
+	&mcmcDrawKernel,
+	&mcmcPlaceKernel,
+	&mcmcPlanKernel,
 	&mcmcRelocationKernel,
+	&mcmcUpdateKernel,
+	&mcmcWeighKernel,
 	&projectKernel,
 	&projectBwdKernel,
 	&projectBwdAdamKernel,
@@ -27,6 +32,8 @@ var All = []*vk.Kernel{
 	&refineHolesKernel,
 	&refinePlaceKernel,
 	&refinePlanKernel,
+	&refineRankKernel,
+	&refineSelectKernel,
 	&refineUpdateKernel,
 	&resetOpacityKernel,
 	&scanApplyKernel,
@@ -36,6 +43,7 @@ var All = []*vk.Kernel{
 	&sortScanKernel,
 	&sortScatterKernel,
 	&tileOffsetsKernel,
+	&verifyKernel,
 }
 
 // specBool is a bool as Vulkan passes it.

@@ -6,6 +6,7 @@
 //   reads opacities scales ratios; writes new_opacities new_scales
 // One invocation a splat.
 #include "dispatch.glsl"
+#include "relocation.glsl"
 
 layout(local_size_x = 256) in;
 
@@ -22,20 +23,7 @@ layout(binding = 4, scalar) writeonly buffer NewScales { vec3 new_scales[]; };  
 void main() {
     uint i = global_index();
     if (i >= pc.n) return;
-    uint n = clamp(ratios[i], 1u, 51u);
-    float opacity = opacities[i];
-    float fresh = max(1.0 - pow(1.0 - opacity, 1.0 / float(n)), pc.min_opacity);
-    // sum over a = 1..n, k = 0..a-1 of C(a-1, k) (-1)^k fresh^(k+1) / sqrt(k+1)
-    float denominator = 0.0;
-    for (uint a = 1u; a <= n; a++) {
-        float binomial = 1.0, power = fresh, sign_k = 1.0;
-        for (uint k = 0u; k < a; k++) {
-            denominator += binomial * sign_k * power / sqrt(float(k + 1u));
-            binomial = binomial * float(a - 1u - k) / float(k + 1u);
-            power *= fresh;
-            sign_k = -sign_k;
-        }
-    }
+    float fresh;
+    new_scales[i] = scales[i] * relocate(opacities[i], 1.0 - opacities[i], ratios[i], pc.min_opacity, fresh);
     new_opacities[i] = fresh;
-    new_scales[i] = scales[i] * (opacity / denominator);
 }

@@ -30,6 +30,7 @@ void main() {
     uint i = global_index();
     uint id = pc.first_id + i;
     if (i >= pc.chunk_splats || id >= counters[N_ACTIVE] || counters[FAILED] != 0u) return;
-    if (depth_keys[id] == CULLED) splat_unseen(params[0], i);
-    else splat_bwd(params[0], i, v_projected[id]);
+    Penalty none = Penalty(0.0, 0.0);   // penalties count once, however many views there are
+    if (depth_keys[id] == CULLED) splat_unseen(params[0], i, none);
+    else splat_bwd(params[0], i, v_projected[id], none);
 }

@@ -24,16 +24,21 @@ var projectBwdAdamKernel = vk.Kernel{
 		{Name: "depth_keys", Access: vk.Read},
 		{Name: "v_projected", Access: vk.Read},
 		{Name: "chunk", Access: vk.ReadWrite},
+		{Name: "v_abs_mean2d", Access: vk.Read},
 	},
 	PushSize: 12,
+	Specs: []vk.Spec{
+		{Name: "ABSGRAD", ID: 1, Default: 0},
+		{Name: "NOISE", ID: 2, Default: 0},
+	},
 }
 
 // ProjectBwdAdam binds the buffers of project_bwd_adam.comp.
 //
 // project_bwd_adam takes the gradients of each splat's projection to its parameters, steps Adam on them in place (Kingma and Ba 2015) and adds to
-// the strategy's statistics. A failed unit changes nothing.
+// the strategy's statistics. The regularisers' gradients come in here, for seen and unseen splats, and the noise of MCMC. A failed unit changes nothing.
 //
-//	reads params counters depth_keys v_projected; reads and writes chunk
+//	reads params counters depth_keys v_projected v_abs_mean2d; reads and writes chunk
 //
 // One invocation a splat of one chunk.
 type ProjectBwdAdam struct {
@@ -42,7 +47,9 @@ type ProjectBwdAdam struct {
 	DepthKeys  vk.Slice[uint32]               // 2, read: [N]
 	VProjected vk.Slice[layout.ProjectedGrad] // 3, read: [N]
 	Chunk      vk.Slice[float32]              // 4, read, write: [rows][chunk_splats]
+	VAbsMean2d vk.Slice[[2]float32]           // 5, read: [N] with ABSGRAD; else not read
 	Push       ProjectBwdAdamPush
+	Spec       ProjectBwdAdamSpec
 }
 
 // ProjectBwdAdamPush is the push constant block of project_bwd_adam.comp, 12 bytes.
@@ -60,11 +67,20 @@ var (
 	_ = [1]struct{}{}[unsafe.Offsetof(ProjectBwdAdamPush{}.NParams)-8]
 )
 
+// ProjectBwdAdamSpec holds the specialization constants of project_bwd_adam.comp; a number left 0 means the default.
+type ProjectBwdAdamSpec struct {
+	Absgrad bool // constant_id 1
+	Noise   bool // constant_id 2
+}
+
 // Kernel returns the compiled kernel.
 func (p *ProjectBwdAdam) Kernel() *vk.Kernel { return &projectBwdAdamKernel }
 
 // Args appends the bound views to v and returns them with the push constants, which alias p, and the specialization constants.
 func (p *ProjectBwdAdam) Args(v []vk.View) ([]vk.View, []byte, []uint32) {
-	v = append(v, p.Params.View, p.Counters.View, p.DepthKeys.View, p.VProjected.View, p.Chunk.View)
-	return v, unsafe.Slice((*byte)(unsafe.Pointer(&p.Push)), unsafe.Sizeof(p.Push)), nil
+	v = append(v, p.Params.View, p.Counters.View, p.DepthKeys.View, p.VProjected.View, p.Chunk.View, p.VAbsMean2d.View)
+	return v, unsafe.Slice((*byte)(unsafe.Pointer(&p.Push)), unsafe.Sizeof(p.Push)), []uint32{
+		specBool(p.Spec.Absgrad),
+		specBool(p.Spec.Noise),
+	}
 }

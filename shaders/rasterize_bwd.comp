@@ -6,7 +6,7 @@
 #extension GL_KHR_shader_subgroup_shuffle : require
 // rasterize_bwd: gradients of each (tile, splat) pair, summed over the tile's pixels in row-major order (after the per-splat backward passes of
 // Mallick et al. 2024 and Durvasula et al. 2023, without atomics).
-//   reads params counters tile_offsets slot_from_isect splat_from_slot projected render last_ids states v_render tile_from_bucket; writes v_slots
+//   reads params counters tile_offsets slot_from_isect splat_from_slot projected render last_ids states v_render tile_from_bucket; writes v_slots v_abs_slots
 // One workgroup of one subgroup takes a bucket. Each lane owns one pair; the pixels' states pass from lane to lane like goods on a belt: at tick t
 // lane l handles pixel t - l, after the splats in front of it have. Narrower subgroups need more rounds and do the same sums.
 #include "params.glsl"
@@ -15,6 +15,8 @@
 
 layout(local_size_x_id = 0, local_size_x = 32) in;
 layout(constant_id = 1) const uint SUBGROUP_SIZE = 32u;
+// Also sum the absolute values of the mean's gradient over pixels, each component by itself (Ye et al. 2024).
+layout(constant_id = 2) const bool ABSGRAD = false;
 
 layout(binding = 0, scalar) readonly buffer Params { StepParams params[]; };            // [1]
 layout(binding = 1, scalar) readonly buffer Counters { uint counters[]; };
@@ -28,6 +30,7 @@ layout(binding = 8, scalar) readonly buffer States { vec4 states[]; };          
 layout(binding = 9, scalar) readonly buffer VRender { vec4 v_render[]; };               // [P] dL/d(rgb, alpha)
 layout(binding = 10, scalar) readonly buffer Buckets { uint tile_from_bucket[]; };
 layout(binding = 11, scalar) writeonly buffer VSlots { ProjectedGrad v_slots[]; };      // [n_isects]
+layout(binding = 12, scalar) writeonly buffer VAbs { vec2 v_abs_slots[]; };             // [n_isects] with ABSGRAD; else not written
 
 shared vec3 s_v[TILE_PIXELS];           // dL/d(rgb)
 shared vec2 s_state[TILE_PIXELS];       // transmittance; what lies behind, dotted with dL/d(rgb)
@@ -58,7 +61,7 @@ uint load_pixels(View v, uint tile, uint b, uint begin) {
 }
 
 // One splat at one pixel: adds to the gradient, moves the state past the splat.
-void accumulate(Projected s, vec2 d, uint p, inout vec2 state, inout ProjectedGrad g) {
+void accumulate(Projected s, vec2 d, uint p, inout vec2 state, inout ProjectedGrad g, inout vec2 abs_mean2d) {
     float falloff;
     float raw = splat_alpha(d, s.conic, s.opacity, falloff);
     if (raw == 0.0) return;
@@ -75,7 +78,9 @@ void accumulate(Projected s, vec2 d, uint p, inout vec2 state, inout ProjectedGr
         float v_sigma = -alpha * v_alpha;
         g.opacity += falloff * v_alpha;
         g.conic += v_sigma * vec3(0.5 * d.x * d.x, d.x * d.y, 0.5 * d.y * d.y);
-        g.mean2d += v_sigma * vec2(s.conic.x * d.x + s.conic.y * d.y, s.conic.y * d.x + s.conic.z * d.y);
+        vec2 v_mean2d = v_sigma * vec2(s.conic.x * d.x + s.conic.y * d.y, s.conic.y * d.x + s.conic.z * d.y);
+        g.mean2d += v_mean2d;
+        if (ABSGRAD) abs_mean2d += abs(v_mean2d);
     }
     state.x = next;
 }
@@ -99,6 +104,7 @@ void main() {
         bool owns = k < stop;
         uint slot = owns ? slot_from_isect[begin + k] : 0u;
         ProjectedGrad g = ProjectedGrad(vec2(0.0), vec3(0.0), 0.0, vec3(0.0));
+        vec2 abs_mean2d = vec2(0.0);
         if (first < last_max) {
             Projected s;
             if (owns) s = projected[splat_from_slot[slot]];
@@ -109,11 +115,12 @@ void main() {
                 bool on_belt = p < TILE_PIXELS;     // p wraps to a huge number before the lane's first pixel
                 if (lane == 0u && on_belt) state = s_state[p];
                 if (on_belt && owns && k < s_last[p])
-                    accumulate(s, s.mean2d - (corner + vec2(p % TILE_SIZE, p / TILE_SIZE)), p, state, g);
+                    accumulate(s, s.mean2d - (corner + vec2(p % TILE_SIZE, p / TILE_SIZE)), p, state, g, abs_mean2d);
                 if (lane == SUBGROUP_SIZE - 1u && on_belt) s_state[p] = state;
             }
             barrier();
         }
         if (owns) v_slots[slot] = g;
+        if (ABSGRAD && owns) v_abs_slots[slot] = abs_mean2d;
     }
 }

@@ -31,10 +31,12 @@ var rasterizeBwdKernel = vk.Kernel{
 		{Name: "v_render", Access: vk.Read},
 		{Name: "tile_from_bucket", Access: vk.Read},
 		{Name: "v_slots", Access: vk.Write},
+		{Name: "v_abs_slots", Access: vk.Write},
 	},
 	Specs: []vk.Spec{
 		{Name: "WorkgroupSize", ID: 0, Default: 32},
 		{Name: "SUBGROUP_SIZE", ID: 1, Default: 32},
+		{Name: "ABSGRAD", ID: 2, Default: 0},
 	},
 }
 
@@ -43,7 +45,7 @@ var rasterizeBwdKernel = vk.Kernel{
 // rasterize_bwd: gradients of each (tile, splat) pair, summed over the tile's pixels in row-major order (after the per-splat backward passes of
 // Mallick et al. 2024 and Durvasula et al. 2023, without atomics).
 //
-//	reads params counters tile_offsets slot_from_isect splat_from_slot projected render last_ids states v_render tile_from_bucket; writes v_slots
+//	reads params counters tile_offsets slot_from_isect splat_from_slot projected render last_ids states v_render tile_from_bucket; writes v_slots v_abs_slots
 //
 // One workgroup of one subgroup takes a bucket. Each lane owns one pair; the pixels' states pass from lane to lane like goods on a belt: at tick t
 // lane l handles pixel t - l, after the splats in front of it have. Narrower subgroups need more rounds and do the same sums.
@@ -60,6 +62,7 @@ type RasterizeBwd struct {
 	VRender        vk.Slice[[4]float32]           // 9, read: [P] dL/d(rgb, alpha)
 	TileFromBucket vk.Slice[uint32]               // 10, read
 	VSlots         vk.Slice[layout.ProjectedGrad] // 11, write: [n_isects]
+	VAbsSlots      vk.Slice[[2]float32]           // 12, write: [n_isects] with ABSGRAD; else not written
 	Spec           RasterizeBwdSpec
 }
 
@@ -67,6 +70,7 @@ type RasterizeBwd struct {
 type RasterizeBwdSpec struct {
 	WorkgroupSize uint32 // constant_id 0, default 32
 	SubgroupSize  uint32 // constant_id 1, default 32
+	Absgrad       bool   // constant_id 2
 }
 
 // Kernel returns the compiled kernel.
@@ -74,9 +78,10 @@ func (p *RasterizeBwd) Kernel() *vk.Kernel { return &rasterizeBwdKernel }
 
 // Args appends the bound views to v and returns them with the push constants, which alias p, and the specialization constants.
 func (p *RasterizeBwd) Args(v []vk.View) ([]vk.View, []byte, []uint32) {
-	v = append(v, p.Params.View, p.Counters.View, p.TileOffsets.View, p.SlotFromIsect.View, p.SplatFromSlot.View, p.Projected.View, p.Render.View, p.LastIds.View, p.States.View, p.VRender.View, p.TileFromBucket.View, p.VSlots.View)
+	v = append(v, p.Params.View, p.Counters.View, p.TileOffsets.View, p.SlotFromIsect.View, p.SplatFromSlot.View, p.Projected.View, p.Render.View, p.LastIds.View, p.States.View, p.VRender.View, p.TileFromBucket.View, p.VSlots.View, p.VAbsSlots.View)
 	return v, nil, []uint32{
 		cmp.Or(p.Spec.WorkgroupSize, 32),
 		cmp.Or(p.Spec.SubgroupSize, 32),
+		specBool(p.Spec.Absgrad),
 	}
 }

@@ -3,7 +3,7 @@
 #extension GL_GOOGLE_include_directive : require
 // reduce_slots sums the gradients of each visible splat over its tiles: along each row of tiles from left to right, then the rows from top to bottom.
 // The order knows nothing of bands, so a view in one band or in many gives the same sums.
-//   reads params counters splat_from_rank first_isect projected extents v_slots; reads and writes v_projected
+//   reads params counters splat_from_rank first_isect projected extents v_slots v_abs_slots; reads and writes v_projected v_abs_mean2d
 // A workgroup takes 256 splats in depth order: one invocation a splat; a splat with many slots is then done by all, one row of tiles each.
 #include "params.glsl"
 #include "blend.glsl"
@@ -11,6 +11,8 @@
 #include "dispatch.glsl"
 
 layout(local_size_x = 256) in;
+// Absolute gradients of the mean are summed beside the others.
+layout(constant_id = 1) const bool ABSGRAD = false;
 
 layout(push_constant, scalar) uniform Push {
     uint band;
@@ -24,23 +26,45 @@ layout(binding = 4, scalar) readonly buffer ProjectedB { Projected projected[]; 
 layout(binding = 5, scalar) readonly buffer Extents { vec3 extents[]; };                // [N] px
 layout(binding = 6, scalar) readonly buffer VSlots { ProjectedGrad v_slots[]; };        // [n_isects]
 layout(binding = 7, scalar) buffer VProjected { ProjectedGrad v_projected[]; };         // [N]
+layout(binding = 8, scalar) readonly buffer VAbsSlots { vec2 v_abs_slots[]; };          // [n_isects] with ABSGRAD; else not read
+layout(binding = 9, scalar) buffer VAbs { vec2 v_abs_mean2d[]; };                       // [N] with ABSGRAD; else not touched
+
+// What is summed.
+struct Sum {
+    ProjectedGrad g;
+    vec2 abs_mean2d;
+};
 
 const uint MANY_SLOTS = 64u;
 const uint ROWS_AT_ONCE = 64u;
+const uint ABS_ROWS_AT_ONCE = ABSGRAD ? ROWS_AT_ONCE : 1u;
 shared uint s_first[257];
 shared uint s_any_big;
 shared ProjectedGrad s_row[ROWS_AT_ONCE];
+shared vec2 s_row_abs[ABS_ROWS_AT_ONCE];
 shared uint s_row_slots[ROWS_AT_ONCE];
 
-ProjectedGrad zero() { return ProjectedGrad(vec2(0.0), vec3(0.0), 0.0, vec3(0.0)); }
+Sum zero() { return Sum(ProjectedGrad(vec2(0.0), vec3(0.0), 0.0, vec3(0.0)), vec2(0.0)); }
 
-ProjectedGrad plus(ProjectedGrad a, ProjectedGrad b) {
-    return ProjectedGrad(a.mean2d + b.mean2d, a.conic + b.conic, a.opacity + b.opacity, a.color + b.color);
+Sum plus(Sum a, Sum b) {
+    ProjectedGrad g = ProjectedGrad(a.g.mean2d + b.g.mean2d, a.g.conic + b.g.conic, a.g.opacity + b.g.opacity, a.g.color + b.g.color);
+    return Sum(g, ABSGRAD ? a.abs_mean2d + b.abs_mean2d : vec2(0.0));
 }
 
-ProjectedGrad row_sum(uint slot, uint n) {
-    ProjectedGrad sum = zero();
-    for (uint j = 0u; j < n; j++) sum = plus(sum, v_slots[slot + j]);
+// What the bands before have summed for a splat.
+Sum so_far(uint id) {
+    if (pc.band == 0u) return zero();
+    return Sum(v_projected[id], ABSGRAD ? v_abs_mean2d[id] : vec2(0.0));
+}
+
+void store(uint id, Sum sum) {
+    v_projected[id] = sum.g;
+    if (ABSGRAD) v_abs_mean2d[id] = sum.abs_mean2d;
+}
+
+Sum row_sum(uint slot, uint n) {
+    Sum sum = zero();
+    for (uint j = 0u; j < n; j++) sum = plus(sum, Sum(v_slots[slot + j], ABSGRAD ? v_abs_slots[slot + j] : vec2(0.0)));
     return sum;
 }
 
@@ -58,8 +82,8 @@ ivec2 splat_rows(uint id) {
 void reduce_big(uint id, uint slot) {
     uint lid = gl_LocalInvocationID.x;
     ivec2 rows = splat_rows(id);
-    ProjectedGrad sum = zero();
-    if (lid == 0u && pc.band > 0u) sum = v_projected[id];
+    Sum sum = zero();
+    if (lid == 0u) sum = so_far(id);
     for (int y0 = rows.x; y0 < rows.y; y0 += int(ROWS_AT_ONCE)) {
         int y = y0 + int(lid);
         bool mine = lid < ROWS_AT_ONCE && y < rows.y;
@@ -71,13 +95,17 @@ void reduce_big(uint id, uint slot) {
             if (r < lid) start += s_row_slots[r];
             slot += s_row_slots[r];
         }
-        if (mine) s_row[lid] = row_sum(start, s_row_slots[lid]);
+        if (mine) {
+            Sum row = row_sum(start, s_row_slots[lid]);
+            s_row[lid] = row.g;
+            if (ABSGRAD) s_row_abs[lid] = row.abs_mean2d;
+        }
         barrier();
         if (lid == 0u)
-            for (uint r = 0u; r < n_rows; r++) sum = plus(sum, s_row[r]);
+            for (uint r = 0u; r < n_rows; r++) sum = plus(sum, Sum(s_row[r], ABSGRAD ? s_row_abs[r] : vec2(0.0)));
         barrier();
     }
-    if (lid == 0u) v_projected[id] = sum;
+    if (lid == 0u) store(id, sum);
 }
 
 void main() {
@@ -94,8 +122,7 @@ void main() {
     if (slots > MANY_SLOTS) s_any_big = 1u;
     if (base + lid < n_visible && slots <= MANY_SLOTS) {
         uint id = splat_from_rank[base + lid];
-        ProjectedGrad sum = zero();
-        if (pc.band > 0u) sum = v_projected[id];
+        Sum sum = so_far(id);
         ivec2 rows = slots == 0u ? ivec2(0) : splat_rows(id);
         uint slot = s_first[lid];
         for (int y = rows.x; y < rows.y; y++) {
@@ -103,7 +130,7 @@ void main() {
             sum = plus(sum, row_sum(slot, n));
             slot += n;
         }
-        v_projected[id] = sum;
+        store(id, sum);
     }
     barrier();
     if (s_any_big == 0u) return;

@@ -27,8 +27,13 @@ var reduceSlotsKernel = vk.Kernel{
 		{Name: "extents", Access: vk.Read},
 		{Name: "v_slots", Access: vk.Read},
 		{Name: "v_projected", Access: vk.ReadWrite},
+		{Name: "v_abs_slots", Access: vk.Read},
+		{Name: "v_abs_mean2d", Access: vk.ReadWrite},
 	},
 	PushSize: 8,
+	Specs: []vk.Spec{
+		{Name: "ABSGRAD", ID: 1, Default: 0},
+	},
 }
 
 // ReduceSlots binds the buffers of reduce_slots.comp.
@@ -36,7 +41,7 @@ var reduceSlotsKernel = vk.Kernel{
 // reduce_slots sums the gradients of each visible splat over its tiles: along each row of tiles from left to right, then the rows from top to bottom.
 // The order knows nothing of bands, so a view in one band or in many gives the same sums.
 //
-//	reads params counters splat_from_rank first_isect projected extents v_slots; reads and writes v_projected
+//	reads params counters splat_from_rank first_isect projected extents v_slots v_abs_slots; reads and writes v_projected v_abs_mean2d
 //
 // A workgroup takes 256 splats in depth order: one invocation a splat; a splat with many slots is then done by all, one row of tiles each.
 type ReduceSlots struct {
@@ -48,7 +53,10 @@ type ReduceSlots struct {
 	Extents       vk.Slice[[3]float32]           // 5, read: [N] px
 	VSlots        vk.Slice[layout.ProjectedGrad] // 6, read: [n_isects]
 	VProjected    vk.Slice[layout.ProjectedGrad] // 7, read, write: [N]
+	VAbsSlots     vk.Slice[[2]float32]           // 8, read: [n_isects] with ABSGRAD; else not read
+	VAbsMean2d    vk.Slice[[2]float32]           // 9, read, write: [N] with ABSGRAD; else not touched
 	Push          ReduceSlotsPush
+	Spec          ReduceSlotsSpec
 }
 
 // ReduceSlotsPush is the push constant block of reduce_slots.comp, 8 bytes.
@@ -64,11 +72,18 @@ var (
 	_ = [1]struct{}{}[unsafe.Offsetof(ReduceSlotsPush{}.NBands)-4]
 )
 
+// ReduceSlotsSpec holds the specialization constants of reduce_slots.comp; a number left 0 means the default.
+type ReduceSlotsSpec struct {
+	Absgrad bool // constant_id 1
+}
+
 // Kernel returns the compiled kernel.
 func (p *ReduceSlots) Kernel() *vk.Kernel { return &reduceSlotsKernel }
 
 // Args appends the bound views to v and returns them with the push constants, which alias p, and the specialization constants.
 func (p *ReduceSlots) Args(v []vk.View) ([]vk.View, []byte, []uint32) {
-	v = append(v, p.Params.View, p.Counters.View, p.SplatFromRank.View, p.FirstIsect.View, p.Projected.View, p.Extents.View, p.VSlots.View, p.VProjected.View)
-	return v, unsafe.Slice((*byte)(unsafe.Pointer(&p.Push)), unsafe.Sizeof(p.Push)), nil
+	v = append(v, p.Params.View, p.Counters.View, p.SplatFromRank.View, p.FirstIsect.View, p.Projected.View, p.Extents.View, p.VSlots.View, p.VProjected.View, p.VAbsSlots.View, p.VAbsMean2d.View)
+	return v, unsafe.Slice((*byte)(unsafe.Pointer(&p.Push)), unsafe.Sizeof(p.Push)), []uint32{
+		specBool(p.Spec.Absgrad),
+	}
 }

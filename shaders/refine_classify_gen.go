@@ -20,11 +20,13 @@ var refineClassifyKernel = vk.Kernel{
 	LocalSpecID: -1,
 	Bindings: []vk.Binding{
 		{Name: "params", Access: vk.Read},
-		{Name: "counters", Access: vk.Read},
+		{Name: "counters", Access: vk.ReadWrite},
 		{Name: "chunk", Access: vk.Read},
 		{Name: "actions", Access: vk.Write},
 		{Name: "new_offset", Access: vk.Write},
 		{Name: "hole_offset", Access: vk.Write},
+		{Name: "grow_keys", Access: vk.Write},
+		{Name: "prune_keys", Access: vk.Write},
 	},
 	PushSize: 12,
 }
@@ -32,18 +34,21 @@ var refineClassifyKernel = vk.Kernel{
 // RefineClassify binds the buffers of refine_classify.comp.
 //
 // refine_classify decides for every splat of one chunk: keep, duplicate, split or prune (adaptive density control, Kerbl et al. 2023, section 5,
-// with the thresholds and order of gsplat's default strategy: growth first, pruning judges the result).
+// with the thresholds and order of gsplat's default strategy: growth first, pruning judges the result). With a target every splat with a statistic
+// may grow, and pruning judges the splat as it is, because who grows is decided later.
 //
-//	reads params counters chunk; writes actions new_offset hole_offset (as flags, summed next)
+//	reads params chunk; reads and writes counters; writes actions new_offset hole_offset (as flags) grow_keys prune_keys
 //
 // One invocation a splat.
 type RefineClassify struct {
 	Params     vk.Slice[layout.StepParams] // 0, read: [1]
-	Counters   vk.Slice[uint32]            // 1, read
+	Counters   vk.Slice[uint32]            // 1, read, write
 	Chunk      vk.Slice[float32]           // 2, read: [rows][chunk_splats]
-	Actions    vk.Slice[uint32]            // 3, write: [N] ACTION_*
-	NewOffset  vk.Slice[uint32]            // 4, write: [N] 1 where a splat is added
+	Actions    vk.Slice[uint32]            // 3, write: [N] ACTION_*, before anything is limited
+	NewOffset  vk.Slice[uint32]            // 4, write: [N] 0: refine_select says who grows
 	HoleOffset vk.Slice[uint32]            // 5, write: [N] 1 where a splat goes
+	GrowKeys   vk.Slice[uint32]            // 6, write: [N] rank of those that may grow
+	PruneKeys  vk.Slice[uint32]            // 7, write: [N] rank of those that live
 	Push       RefineClassifyPush
 }
 
@@ -67,6 +72,6 @@ func (p *RefineClassify) Kernel() *vk.Kernel { return &refineClassifyKernel }
 
 // Args appends the bound views to v and returns them with the push constants, which alias p, and the specialization constants.
 func (p *RefineClassify) Args(v []vk.View) ([]vk.View, []byte, []uint32) {
-	v = append(v, p.Params.View, p.Counters.View, p.Chunk.View, p.Actions.View, p.NewOffset.View, p.HoleOffset.View)
+	v = append(v, p.Params.View, p.Counters.View, p.Chunk.View, p.Actions.View, p.NewOffset.View, p.HoleOffset.View, p.GrowKeys.View, p.PruneKeys.View)
 	return v, unsafe.Slice((*byte)(unsafe.Pointer(&p.Push)), unsafe.Sizeof(p.Push)), nil
 }

@@ -17,7 +17,7 @@ var refineHolesKernel = vk.Kernel{
 	Local:       [3]uint32{256, 1, 1},
 	LocalSpecID: -1,
 	Bindings: []vk.Binding{
-		{Name: "counters", Access: vk.Read},
+		{Name: "counters", Access: vk.ReadWrite},
 		{Name: "actions", Access: vk.Read},
 		{Name: "hole_offset", Access: vk.Read},
 		{Name: "hole_list", Access: vk.Write},
@@ -26,13 +26,13 @@ var refineHolesKernel = vk.Kernel{
 
 // RefineHoles binds the buffers of refine_holes.comp.
 //
-// refine_holes lists the places that pruned splats leave, in ascending order.
+// refine_holes lists the places that pruned splats leave, in ascending order, and counts those below the new number of splats.
 //
-//	reads counters actions hole_offset; writes hole_list
+//	reads actions hole_offset; reads and writes counters; writes hole_list
 //
 // One invocation a splat.
 type RefineHoles struct {
-	Counters   vk.Slice[uint32] // 0, read
+	Counters   vk.Slice[uint32] // 0, read, write
 	Actions    vk.Slice[uint32] // 1, read: [N]
 	HoleOffset vk.Slice[uint32] // 2, read: [N]
 	HoleList   vk.Slice[uint32] // 3, write: [n_holes]

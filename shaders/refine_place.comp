@@ -25,6 +25,7 @@ layout(binding = 6, scalar) readonly buffer Source { float source[]; };         
 layout(binding = 7, scalar) writeonly buffer Dest { float dest[]; };                      // [rows][chunk_splats]
 #include "chunk.glsl"
 #include "refine.glsl"
+#include "grow.glsl"
 
 float row(uint r, uint i) { return source[r * pc.chunk_splats + i]; }
 #include "split.glsl"
@@ -48,6 +49,11 @@ void make_child(StepParams p, uint id, uint i, uint to, uint child) {
     }
 }
 
+// What is split or duplicated shares its opacity.
+void revise_opacity(StepParams p, uint i, uint to) {
+    if (p.revised_opacity != 0u) dest[ROW_LOGIT_OPACITY * pc.chunk_splats + (to - pc.dest_first_id)] = revised_logit(row(ROW_LOGIT_OPACITY, i));
+}
+
 void main() {
     uint i = global_index();
     uint id = pc.first_id + i;
@@ -55,18 +61,18 @@ void main() {
     StepParams p = params[0];
     uint action = actions[id];
     if (action == ACTION_PRUNE) return;
-    bool grows = action != ACTION_KEEP && new_offset[id] < counters[N_NEW_ALLOWED];
-    if (grows) {
+    if (action != ACTION_KEEP) {
         uint to = place(new_offset[id]);
         if (in_dest(to)) {
             copy_splat(i, to, false);
             if (action == ACTION_SPLIT) make_child(p, id, i, to, 1u);
+            revise_opacity(p, i, to);
         }
     }
     uint home = new_home(id);
     if (home != id && in_dest(home)) {
-        bool split = grows && action == ACTION_SPLIT;
-        copy_splat(i, home, !split);
-        if (split) make_child(p, id, i, home, 0u);
+        copy_splat(i, home, action != ACTION_SPLIT);
+        if (action == ACTION_SPLIT) make_child(p, id, i, home, 0u);
+        if (action != ACTION_KEEP) revise_opacity(p, i, home);
     }
 }

@@ -20,7 +20,6 @@ var refinePlanKernel = vk.Kernel{
 	Bindings: []vk.Binding{
 		{Name: "params", Access: vk.Read},
 		{Name: "counters", Access: vk.ReadWrite},
-		{Name: "hole_offset", Access: vk.Read},
 	},
 }
 
@@ -28,13 +27,12 @@ var refinePlanKernel = vk.Kernel{
 //
 // refine_plan computes the number of splats after this refinement, and fails the unit if the allocated chunks cannot hold them.
 //
-//	reads params hole_offset; reads and writes counters
+//	reads params; reads and writes counters
 //
 // One invocation.
 type RefinePlan struct {
-	Params     vk.Slice[layout.StepParams] // 0, read: [1]
-	Counters   vk.Slice[uint32]            // 1, read, write
-	HoleOffset vk.Slice[uint32]            // 2, read: [N] holes before each splat
+	Params   vk.Slice[layout.StepParams] // 0, read: [1]
+	Counters vk.Slice[uint32]            // 1, read, write
 }
 
 // Kernel returns the compiled kernel.
@@ -42,6 +40,6 @@ func (p *RefinePlan) Kernel() *vk.Kernel { return &refinePlanKernel }
 
 // Args appends the bound views to v and returns them with the push constants, which alias p, and the specialization constants.
 func (p *RefinePlan) Args(v []vk.View) ([]vk.View, []byte, []uint32) {
-	v = append(v, p.Params.View, p.Counters.View, p.HoleOffset.View)
+	v = append(v, p.Params.View, p.Counters.View)
 	return v, nil, nil
 }

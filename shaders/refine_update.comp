@@ -2,7 +2,7 @@
 #extension GL_EXT_scalar_block_layout : require
 #extension GL_GOOGLE_include_directive : require
 // refine_update changes what stays where it is: a split parent becomes its first child, and all statistics start anew.
-//   reads params counters actions new_offset; reads and writes chunk
+//   reads params counters actions; reads and writes chunk
 // One invocation a splat of one chunk. Runs after every refine_place, which still reads the parents.
 #include "params.glsl"
 #include "dispatch.glsl"
@@ -17,12 +17,12 @@ layout(push_constant, scalar) uniform Push {
 layout(binding = 0, scalar) readonly buffer Params { StepParams params[]; };    // [1]
 layout(binding = 1, scalar) readonly buffer Counters { uint counters[]; };
 layout(binding = 2, scalar) readonly buffer Actions { uint actions[]; };        // [N]
-layout(binding = 3, scalar) readonly buffer New { uint new_offset[]; };         // [N] exclusive sums
-layout(binding = 4, scalar) buffer Chunk { float chunk[]; };                    // [rows][chunk_splats]
+layout(binding = 3, scalar) buffer Chunk { float chunk[]; };                    // [rows][chunk_splats]
 #include "chunk.glsl"
 
 float row(uint r, uint i) { return chunk[r * pc.chunk_splats + i]; }
 #include "split.glsl"
+#include "grow.glsl"
 
 void main() {
     uint i = global_index();
@@ -31,7 +31,11 @@ void main() {
     uint action = actions[id];
     if (action == ACTION_PRUNE) return;     // a hole: refine_place has filled it with fresh statistics
     for (uint r = 0u; r < STAT_ROWS; r++) chunk[stat_row(r) * pc.chunk_splats + i] = 0.0;
-    if (action != ACTION_SPLIT || new_offset[id] >= counters[N_NEW_ALLOWED]) return;
+    if (action != ACTION_KEEP && params[0].revised_opacity != 0u) {
+        uint at = ROW_LOGIT_OPACITY * pc.chunk_splats + i;
+        chunk[at] = revised_logit(chunk[at]);
+    }
+    if (action != ACTION_SPLIT) return;
     vec3 mean = child_mean(params[0], id, i, 0u);
     for (uint k = 0u; k < 3u; k++) {
         chunk[(ROW_MEANS + k) * pc.chunk_splats + i] = mean[k];

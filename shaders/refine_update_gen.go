@@ -22,7 +22,6 @@ var refineUpdateKernel = vk.Kernel{
 		{Name: "params", Access: vk.Read},
 		{Name: "counters", Access: vk.Read},
 		{Name: "actions", Access: vk.Read},
-		{Name: "new_offset", Access: vk.Read},
 		{Name: "chunk", Access: vk.ReadWrite},
 	},
 	PushSize: 12,
@@ -32,16 +31,15 @@ var refineUpdateKernel = vk.Kernel{
 //
 // refine_update changes what stays where it is: a split parent becomes its first child, and all statistics start anew.
 //
-//	reads params counters actions new_offset; reads and writes chunk
+//	reads params counters actions; reads and writes chunk
 //
 // One invocation a splat of one chunk. Runs after every refine_place, which still reads the parents.
 type RefineUpdate struct {
-	Params    vk.Slice[layout.StepParams] // 0, read: [1]
-	Counters  vk.Slice[uint32]            // 1, read
-	Actions   vk.Slice[uint32]            // 2, read: [N]
-	NewOffset vk.Slice[uint32]            // 3, read: [N] exclusive sums
-	Chunk     vk.Slice[float32]           // 4, read, write: [rows][chunk_splats]
-	Push      RefineUpdatePush
+	Params   vk.Slice[layout.StepParams] // 0, read: [1]
+	Counters vk.Slice[uint32]            // 1, read
+	Actions  vk.Slice[uint32]            // 2, read: [N]
+	Chunk    vk.Slice[float32]           // 3, read, write: [rows][chunk_splats]
+	Push     RefineUpdatePush
 }
 
 // RefineUpdatePush is the push constant block of refine_update.comp, 12 bytes.
@@ -64,6 +62,6 @@ func (p *RefineUpdate) Kernel() *vk.Kernel { return &refineUpdateKernel }
 
 // Args appends the bound views to v and returns them with the push constants, which alias p, and the specialization constants.
 func (p *RefineUpdate) Args(v []vk.View) ([]vk.View, []byte, []uint32) {
-	v = append(v, p.Params.View, p.Counters.View, p.Actions.View, p.NewOffset.View, p.Chunk.View)
+	v = append(v, p.Params.View, p.Counters.View, p.Actions.View, p.Chunk.View)
 	return v, unsafe.Slice((*byte)(unsafe.Pointer(&p.Push)), unsafe.Sizeof(p.Push)), nil
 }

@@ -3,6 +3,7 @@ package check
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"vksplat/pipeline/ref"
 	"vksplat/shaders"
@@ -22,6 +23,17 @@ func adamCases() []Case {
 		}),
 		newCase("project_bwd_adam", "first step and a late one", func(t *trial) error {
 			return each([]int{1, 2, 30000}, func(step int) error { return checkAdam(t, t.backward(300, 1, t.camera(123, 83)), step, 0) })
+		}),
+		newCase("project_bwd_adam", "regularisers", func(t *trial) error {
+			return each([]ref.Penalties{{Opacity: 700}, {Scale: 900}, {Opacity: 500, Scale: 300}}, func(w ref.Penalties) error {
+				return checkAdamWith(t, t.backward(400, 1, t.camera(123, 83)), 30, adamVariant{penalties: w})
+			})
+		}),
+		newCase("project_bwd_adam", "noise", func(t *trial) error {
+			return checkAdamWith(t, t.backward(400, 1, t.camera(123, 83)), 30, adamVariant{noise: 3})
+		}),
+		newCase("project_bwd_adam", "absolute gradients", func(t *trial) error {
+			return checkAdamWith(t, t.backward(400, 1, t.camera(123, 83)), 30, adamVariant{absgrad: true})
 		}),
 		newCase("project_bwd_adam", "a failed unit changes nothing", func(t *trial) error {
 			return checkAdam(t, t.backward(400, 1, t.camera(123, 83)), 7, layout.FailedSplats)
@@ -45,14 +57,40 @@ func (t *trial) trained(b *backward) *ref.Model[float32] {
 	return m
 }
 
+// adamVariant is what a strategy adds to a step.
+type adamVariant struct {
+	penalties ref.Penalties
+	noise     float64
+	absgrad   bool
+	failed    uint32
+}
+
 // checkAdam takes one step with gradients of very different sizes, as the chain rule gives them.
 func checkAdam(t *trial, b *backward, step int, failed uint32) error {
+	return checkAdamWith(t, b, step, adamVariant{failed: failed})
+}
+
+func checkAdamWith(t *trial, b *backward, step int, with adamVariant) error {
 	l := t.list()
+	failed := with.failed
 	start := t.trained(b)
+	if with.noise > 0 {
+		for i := range start.N { // the gate is open
+			start.LogitOpacities[i] -= 5
+		}
+		b.p.LogitOpacities = slices.Clone(start.LogitOpacities)
+		b.proj = ref.Project(ref.ConvertParams[float64](b.p), ref.ConvertView[float64](b.v))
+	}
+	abs := make([][2]float32, max(1, b.p.N))
+	for i := range abs {
+		abs[i] = [2]float32{t.Float32(), 3 * t.Float32()}
+	}
 	m := l.upload(start, chunkSplats, max(1, blocksOf(b.p.N, chunkSplats)))
 	p := paramsOf(b.v)
 	p.LrMeans, p.LrQuats, p.LrLogScales = float32(rates.Means), float32(rates.Quats), float32(rates.LogScales)
 	p.LrLogitOpacity, p.LrSh0, p.LrShn = float32(rates.LogitOpacities), float32(rates.SH0), float32(rates.SHN)
+	p.OpacityReg, p.ScaleReg, p.NoiseScale = float32(with.penalties.Opacity), float32(with.penalties.Scale), float32(with.noise)
+	p.Step, p.SeedLo, p.SeedHi = 77, 5, 6
 	p.InvBias1 = float32(1 / (1 - math.Pow(layout.AdamBeta1, float64(step))))
 	p.InvSqrtBias2 = float32(1 / math.Sqrt(1-math.Pow(layout.AdamBeta2, float64(step))))
 	params, counters := input(l, "params", []layout.StepParams{p}), input(l, "counters", b.counters(failed))
@@ -60,6 +98,7 @@ func checkAdam(t *trial, b *backward, step int, failed uint32) error {
 	for i, chunk := range m.chunks {
 		l.r.Dispatch(&shaders.ProjectBwdAdam{
 			Params: params, Counters: counters, DepthKeys: keys, VProjected: grad, Chunk: chunk.Slice,
+			VAbsMean2d: input(l, "v_abs_mean2d", abs), Spec: shaders.ProjectBwdAdamSpec{Absgrad: with.absgrad, Noise: with.noise > 0},
 			Push: shaders.ProjectBwdAdamPush{FirstId: uint32(i * chunkSplats), ChunkSplats: chunkSplats, NParams: uint32(m.params)},
 		}, vk.Items(chunkSplats, 256))
 	}
@@ -69,9 +108,18 @@ func checkAdam(t *trial, b *backward, step int, failed uint32) error {
 	if failed != 0 {
 		return m.untouched()
 	}
-	want := model64(start)
-	ref.AdamModel(want, b.want(), rates, ref.DefaultAdam, step)
-	ref.Statistics(want, ref.ConvertView[float64](b.v), b.proj, b.grad64())
+	want, wantGrad, stat := model64(start), b.want(), b.grad64()
+	ref.Penalise(wantGrad, &want.Params, with.penalties)
+	ref.AdamModel(want, wantGrad, rates, ref.DefaultAdam, step)
+	if with.noise > 0 {
+		ref.Explore(&want.Params, with.noise, 6<<32|5, 77)
+	}
+	for i := range stat {
+		if with.absgrad {
+			stat[i][0], stat[i][1] = float64(abs[i][0]), float64(abs[i][1])
+		}
+	}
+	ref.Statistics(want, ref.ConvertView[float64](b.v), b.proj, stat)
 	return first(compareStep(m.download(b.p.N, b.p.Degree), want), m.restUntouched(b.p.N, paramRows(b.v.SHDegree)))
 }
 

@@ -30,7 +30,8 @@ const longVariable = "VKSPLAT_LONG"
 func Cases() []Case {
 	table := slices.Concat(
 		beginCases(), finishCases(), scanCases(), sortCases(), projectCases(), tileCases(), rasterizeCases(), lossCases(), maskCases(), exposureCases(),
-		rasterizeBwdCases(), reduceCases(), projectBwdCases(), adamCases(), refineCases(), refineKernelCases(), resetCases(), relocationCases(),
+		rasterizeBwdCases(), reduceCases(), projectBwdCases(), adamCases(), refineCases(), rankedCases(), refineKernelCases(), resetCases(),
+		relocationCases(), mcmcCases(), verifyCases(),
 	)
 	if os.Getenv(longVariable) == "1" {
 		table = slices.Concat(table, longCases())

@@ -29,22 +29,31 @@ func rasterizeBwdCases() []Case {
 		newCase("rasterize_bwd", "opaque: pixels stop early", crowd(600, 40, 24, 0.9)),
 		newCase("rasterize_bwd", "above the ceiling of alpha", crowd(12, 40, 24, 1.6)),
 		newCase("rasterize_bwd", "all shapes", image(100, 60, func(t *trial) *ref.Projection[float32] { return t.ellipses(150, 100, 60) })),
+		newCase("rasterize_bwd", "absolute gradients", func(t *trial) error {
+			return checkRasterBwdAbs(t, t.crowd(300, 40, 30, 0.1), t.camera(40, 30))
+		}),
 		newCase("rasterize_bwd", "subgroup sizes give the same bytes", checkSubgroups),
 	}
 }
 
 // rasterizeBwd records the backward pass of a band, in subgroups of the given size.
 func (l *list) rasterizeBwd(out *raster, vRender [][4]float32, subgroup uint32) *buffer[layout.ProjectedGrad] {
+	vSlots, _ := l.rasterizeBwdAbs(out, vRender, subgroup, false)
+	return vSlots
+}
+
+// rasterizeBwdAbs also returns the absolute gradients, which are written only if absgrad.
+func (l *list) rasterizeBwdAbs(out *raster, vRender [][4]float32, subgroup uint32, absgrad bool) (_ *buffer[layout.ProjectedGrad], _ *buffer[[2]float32]) {
 	n := len(out.lists.TileIDs)
 	counters := input(l, "counters", junkCounters(map[int]uint32{layout.NIsects: uint32(n)}))
-	vSlots := output[layout.ProjectedGrad](l, "v_slots", n)
+	vSlots, vAbs := output[layout.ProjectedGrad](l, "v_slots", n), output[[2]float32](l, "v_abs_slots", n)
 	l.r.Dispatch(&shaders.RasterizeBwd{
 		Params: out.in.Params, Counters: counters, TileOffsets: out.in.TileOffsets, SlotFromIsect: out.in.SlotFromIsect, SplatFromSlot: out.in.SplatFromSlot,
 		Projected: out.in.Projected, Render: out.render.Slice, LastIds: out.last.Slice, States: out.states.Slice,
-		VRender: input(l, "v_render", vRender), TileFromBucket: out.buckets.Slice, VSlots: vSlots.Slice,
-		Spec: shaders.RasterizeBwdSpec{WorkgroupSize: subgroup, SubgroupSize: subgroup},
+		VRender: input(l, "v_render", vRender), TileFromBucket: out.buckets.Slice, VSlots: vSlots.Slice, VAbsSlots: vAbs.Slice,
+		Spec: shaders.RasterizeBwdSpec{WorkgroupSize: subgroup, SubgroupSize: subgroup, Absgrad: absgrad},
 	}, vk.Groups(len(out.buckets.got)+n/layout.BucketSize+len(out.lists.TileOffsets)+3))
-	return vSlots
+	return vSlots, vAbs
 }
 
 // pixelGrads returns random gradients of pixels.
@@ -72,6 +81,29 @@ func checkRasterBwd(t *trial, p *ref.Projection[float32], v *ref.View[float32]) 
 	}
 	want := ref.RasterizeBwd(projection64(p).Splats, out.lists, ref.ConvertView[float64](v), v.Grid(), up)
 	return compareGrads("v_slots", vSlots.got, want, 2e-4)
+}
+
+// checkRasterBwdAbs requires the same gradients with the absolute ones beside them, and nothing beside them without.
+func checkRasterBwdAbs(t *trial, p *ref.Projection[float32], v *ref.View[float32]) error {
+	l := t.list()
+	vRender, size := t.pixelGrads(v.Width*v.Height), t.d.Info().Limits.SubgroupSize
+	out := l.rasterize(p, v, 0, 1, true, nil)
+	plain, none := l.rasterizeBwdAbs(out, vRender, size, false)
+	vSlots, vAbs := l.rasterizeBwdAbs(out, vRender, size, true)
+	if err := l.run(); err != nil {
+		return err
+	}
+	up := make([][4]float64, len(vRender))
+	for i, g := range vRender {
+		copy(up[i][:], ref.ConvertSlice[float64](g[:]))
+	}
+	_, want := ref.RasterizeBwdAbs(projection64(p).Splats, out.lists, ref.ConvertView[float64](v), v.Grid(), up)
+	var flat []float64
+	for _, w := range want {
+		flat = append(flat, w[:]...)
+	}
+	_, err := none.written(0)
+	return first(err, sameBytes("v_slots", vSlots.got, plain.got), normWithin("v_abs_slots", floatsOf(vAbs.got), flat, 2e-4))
 }
 
 // gradParts are the members of a ProjectedGrad, which are of different sizes.

@@ -95,34 +95,58 @@ func checkReduce(t *trial, p *ref.Projection[float32], v *ref.View[float32], ban
 		return err
 	}
 	want := rowSums(whole, len(p.Splats), v.Grid().Cols)
-	return each(bands, func(n int) error {
-		l := t.list()
-		start := make([]ref.ProjectedGrad[float32], len(p.Splats))
-		for i := range start {
-			start[i] = slotGrad(uint32(i), 1<<31) // of the step before
-		}
-		out := inout(l, "v_projected", gradientsOf(start))
-		for band := range n {
-			s, err := runTiles(t, p, v, band, n, len(whole.tiles))
-			if err != nil {
-				return err
-			}
-			l.reduce(p, v, s, band, n, out)
-		}
-		if err := l.run(); err != nil {
+	plain := func(n int) error { return checkBands(t, p, v, whole, want, n, false) }
+	return first(each(bands, plain), each(bands, func(n int) error { return checkBands(t, p, v, whole, want, n, true) }))
+}
+
+func checkBands(
+	t *trial, p *ref.Projection[float32], v *ref.View[float32], whole *isects, want []ref.ProjectedGrad[float32], n int, absgrad bool,
+) error {
+	l := t.list()
+	start := make([]ref.ProjectedGrad[float32], len(p.Splats))
+	for i := range start {
+		start[i] = slotGrad(uint32(i), 1<<31) // of the step before
+	}
+	out, abs := inout(l, "v_projected", gradientsOf(start)), inout(l, "v_abs_mean2d", absOf(start))
+	for band := range n {
+		s, err := runTiles(t, p, v, band, n, len(whole.tiles))
+		if err != nil {
 			return err
 		}
-		for i := range start {
-			if p.DepthKeys[i] != ref.Culled {
-				start[i] = want[i]
-			}
+		l.reduceAbs(p, v, s, band, n, out, abs, absgrad)
+	}
+	if err := l.run(); err != nil {
+		return err
+	}
+	wantAbs := absOf(start)
+	for i := range start {
+		if p.DepthKeys[i] != ref.Culled {
+			start[i] = want[i]
 		}
-		return sameBytes("v_projected", out.got, gradientsOf(start))
-	})
+	}
+	if absgrad {
+		wantAbs = absOf(start)
+	}
+	return first(sameBytes("v_projected", out.got, gradientsOf(start)), sameBytes("v_abs_mean2d", abs.got, wantAbs))
+}
+
+// absOf is the absolute gradients that the check invents beside others: the first two of them, which need not be positive for their sums to be right.
+func absOf(v []ref.ProjectedGrad[float32]) [][2]float32 {
+	out := make([][2]float32, len(v))
+	for i, g := range v {
+		out[i] = [2]float32{g[0], g[1]}
+	}
+	return out
 }
 
 // reduce records reduce_slots for one band.
 func (l *list) reduce(p *ref.Projection[float32], v *ref.View[float32], s *isects, band, bands int, out *buffer[layout.ProjectedGrad]) {
+	l.reduceAbs(p, v, s, band, bands, out, output[[2]float32](l, "v_abs_mean2d", 0), false)
+}
+
+func (l *list) reduceAbs(
+	p *ref.Projection[float32], v *ref.View[float32], s *isects, band, bands int, out *buffer[layout.ProjectedGrad], abs *buffer[[2]float32], absgrad bool,
+) {
 	slots := make([]ref.ProjectedGrad[float32], len(s.tiles))
 	for slot, tile := range s.tiles {
 		slots[slot] = slotGrad(s.splats[slot], tile)
@@ -131,7 +155,8 @@ func (l *list) reduce(p *ref.Projection[float32], v *ref.View[float32], s *isect
 		Params: input(l, "params", []layout.StepParams{paramsOf(v)}), Counters: input(l, "counters", s.counters),
 		SplatFromRank: input(l, "splat_from_rank", s.ranks), FirstIsect: input(l, "first_isect", s.first),
 		Projected: input(l, "projected", projectedOf(p.Splats)), Extents: input(l, "extents", p.Extents),
-		VSlots: input(l, "v_slots", gradientsOf(slots)), VProjected: out.Slice,
+		VSlots: input(l, "v_slots", gradientsOf(slots)), VProjected: out.Slice, VAbsSlots: input(l, "v_abs_slots", absOf(slots)), VAbsMean2d: abs.Slice,
+		Spec: shaders.ReduceSlotsSpec{Absgrad: absgrad},
 		Push: shaders.ReduceSlotsPush{Band: uint32(band), NBands: uint32(bands)},
 	}, vk.Items(len(s.ranks)+256, 256))
 }

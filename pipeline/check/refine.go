@@ -56,6 +56,47 @@ func refineCases() []Case {
 	}
 }
 
+// rankedCases are those in which who grows or goes depends on all splats.
+func rankedCases() []Case {
+	mixed := mix{keep: 4, duplicate: 2, split: 2, prune: 3}
+	return []Case{
+		newCase("refine_select", "a target: growth, pruning, neither", func(t *trial) error {
+			return each([]int{1, 150, 299, 300, 301, 330, 450, 5000}, func(target int) error {
+				return checkRefine(t, t.refinable(400, mixed), refinement{ceiling: 1000, chunks: 8, target: target})
+			})
+		}),
+		newCase("refine_rank", "a target above the ceiling, and splats never seen", func(t *trial) error {
+			m := t.refinable(400, mixed)
+			for i := range m.N {
+				if t.IntN(2) == 0 {
+					m.Grad2D[i], m.Count[i] = 0, 0
+				}
+			}
+			return checkRefine(t, m, refinement{ceiling: 410, chunks: 8, target: 700})
+		}),
+		newCase("refine_select", "equals grow and go by id", func(t *trial) error {
+			return each([]int{0, 200, 350}, func(target int) error {
+				m := t.refinable(300, mix{duplicate: 1})
+				for i := range m.N {
+					m.Grad2D[i], m.Count[i], m.LogitOpacities[i] = 1, 1, float32(i%2)
+				}
+				return checkRefine(t, m, refinement{ceiling: 350, chunks: 4, target: target})
+			})
+		}),
+		newCase("refine_place", "revised opacities", func(t *trial) error {
+			return each([]float32{-5, -1, 0, 3, 20, 90}, func(logit float32) error {
+				m := t.refinable(300, mixed)
+				for i := range m.N {
+					if m.LogitOpacities[i] > -5 {
+						m.LogitOpacities[i] = logit
+					}
+				}
+				return checkRefine(t, m, refinement{ceiling: 400, chunks: 4, revised: true})
+			})
+		}),
+	}
+}
+
 // mix is in which shares splats are meant for each action.
 type mix struct{ keep, duplicate, split, prune int }
 
@@ -85,7 +126,7 @@ func (t *trial) refinable(n int, m mix) *ref.Model[float32] {
 		default:
 			logit = -6 - 3*t.Float64()
 		}
-		count := float64(1 + t.IntN(100))
+		count := float64(int(1) << t.IntN(7)) // divisions by powers of two are exact, so scores rank as in the reference
 		model.Grad2D[i], model.Count[i] = float32(grad*count), float32(count)
 		model.LogitOpacities[i] = float32(logit)
 		largest := t.IntN(3)
@@ -104,6 +145,8 @@ type refinement struct {
 	capacity     int  // 0: what the chunks hold
 	failedBefore bool // an earlier unit has failed
 	anyScale     bool // splats are not pruned for their scale
+	target       int  // splats to end with; 0: none
+	revised      bool // revised opacities
 }
 
 func (r refinement) config() ref.RefineConfig[float32] {
@@ -113,11 +156,17 @@ func (r refinement) config() ref.RefineConfig[float32] {
 	if r.anyScale {
 		c.PruneScale = 0
 	}
+	c.Target, c.RevisedOpacity = r.target, r.revised
 	return c
 }
 
 func refineParams(c ref.RefineConfig[float32], capacity int) layout.StepParams {
+	revised := uint32(0)
+	if c.RevisedOpacity {
+		revised = 1
+	}
 	return layout.StepParams{
+		TargetSplats: uint32(c.Target), RevisedOpacity: revised,
 		Unit: 17, Step: c.Step, SeedLo: uint32(c.Seed), SeedHi: uint32(c.Seed >> 32), GrowGrad2d: c.GrowGrad2D, GrowScale: c.GrowScale,
 		PruneOpacity: c.PruneOpacity, PruneScale: c.PruneScale, MaxSplats: uint32(c.Cap), SplatCapacity: uint32(capacity),
 	}
@@ -126,6 +175,7 @@ func refineParams(c ref.RefineConfig[float32], capacity int) layout.StepParams {
 // refined is what a refinement writes beside the chunks.
 type refined struct {
 	counters, actions, fresh, holes, list *buffer[uint32]
+	grow, prune                           *buffer[uint32] // keys
 }
 
 // refine records the passes of a refinement.
@@ -134,19 +184,15 @@ func (l *list) refine(d *model, n int, params vk.Slice[layout.StepParams], start
 	out := &refined{
 		counters: inout(l, "counters", start), actions: output[uint32](l, "actions", total), fresh: output[uint32](l, "new_offset", total),
 		holes: output[uint32](l, "hole_offset", total), list: output[uint32](l, "hole_list", total),
+		grow: output[uint32](l, "grow_keys", total), prune: output[uint32](l, "prune_keys", total),
 	}
+	out.grow.start = make([]uint32, total) // for its length
 	args := output[[3]uint32](l, "dispatch_args", layout.NArgs)
 	size, rows, each := uint32(d.size), uint32(d.params), vk.Items(d.size, 256)
 	c, actions, fresh, holes := out.counters.Slice, out.actions.Slice, out.fresh.Slice, out.holes.Slice
-	for i, chunk := range d.chunks {
-		l.r.Dispatch(&shaders.RefineClassify{
-			Params: params, Counters: c, Chunk: chunk.Slice, Actions: actions, NewOffset: fresh, HoleOffset: holes,
-			Push: shaders.RefineClassifyPush{FirstId: uint32(i) * size, ChunkSplats: size, NParams: rows},
-		}, each)
-	}
-	l.scan(params, c, fresh, args.Slice, n, layout.NActive, layout.NNew, 0)
+	l.chooseGrowth(d, n, params, out, args.Slice)
+	l.scan(params, c, fresh, args.Slice, n, layout.NActive, layout.NGrown, 0)
 	l.scan(params, c, holes, args.Slice, n, layout.NActive, layout.NHoles, 0)
-	l.r.Dispatch(&shaders.RefinePlan{Params: params, Counters: c, HoleOffset: holes}, vk.Groups(1))
 	l.r.Dispatch(&shaders.RefineHoles{Counters: c, Actions: actions, HoleOffset: holes, HoleList: out.list.Slice}, vk.Items(n, 256))
 	for i, source := range d.chunks {
 		for j, dest := range d.chunks {
@@ -159,12 +205,31 @@ func (l *list) refine(d *model, n int, params vk.Slice[layout.StepParams], start
 	}
 	for i, chunk := range d.chunks {
 		l.r.Dispatch(&shaders.RefineUpdate{
-			Params: params, Counters: c, Actions: actions, NewOffset: fresh, Chunk: chunk.Slice,
+			Params: params, Counters: c, Actions: actions, Chunk: chunk.Slice,
 			Push: shaders.RefineUpdatePush{FirstId: uint32(i) * size, ChunkSplats: size, NParams: rows},
 		}, each)
 	}
 	l.r.Dispatch(&shaders.RefineCommit{Counters: c}, vk.Groups(1))
 	return out
+}
+
+// chooseGrowth records the passes that decide who grows and who goes.
+func (l *list) chooseGrowth(d *model, n int, params vk.Slice[layout.StepParams], out *refined, args vk.Slice[[3]uint32]) {
+	size, rows, each := uint32(d.size), uint32(d.params), vk.Items(d.size, 256)
+	c, actions, fresh, holes := out.counters.Slice, out.actions.Slice, out.fresh.Slice, out.holes.Slice
+	for i, chunk := range d.chunks {
+		l.r.Dispatch(&shaders.RefineClassify{
+			Params: params, Counters: c, Chunk: chunk.Slice, Actions: actions, NewOffset: fresh, HoleOffset: holes,
+			GrowKeys: out.grow.Slice, PruneKeys: out.prune.Slice,
+			Push: shaders.RefineClassifyPush{FirstId: uint32(i) * size, ChunkSplats: size, NParams: rows},
+		}, each)
+	}
+	l.r.Dispatch(&shaders.RefineRank{Params: params, Counters: c, PruneKeys: out.prune.Slice, Keys: out.grow.Slice}, vk.Items(n, 256))
+	_, ranked := l.radixSort(sortShapes(l.d)[0], c, args, out.grow, out.grow, 31, true)
+	l.r.Dispatch(&shaders.RefinePlan{Params: params, Counters: c}, vk.Groups(1))
+	l.r.Dispatch(&shaders.RefineSelect{
+		Params: params, Counters: c, SplatFromRank: ranked.Slice, Actions: actions, NewOffset: fresh, HoleOffset: holes,
+	}, vk.Items(n, 256))
 }
 
 // checkRefine runs one refinement and judges counters, actions and every splat.
@@ -195,11 +260,11 @@ func checkRefine(t *trial, m *ref.Model[float32], r refinement) error {
 		want[layout.Failed], want[layout.FailedUnit], want[layout.Needed] = layout.FailedSplats, 17, uint32(plan.After)
 		return first(equal("counters", out.counters.got[:layout.NVisible], want[:layout.NVisible]), d.untouched())
 	}
-	return first(out.judge(plan, start), compareRefined(d.download(plan.After, m.Degree), old), d.restUntouched(plan.After, d.params))
+	return first(out.judge(plan, r.target > 0, start), compareRefined(d.download(plan.After, m.Degree), old), d.restUntouched(plan.After, d.params))
 }
 
 // judge compares the integers.
-func (r *refined) judge(plan ref.RefinePlan, start []uint32) error {
+func (r *refined) judge(plan ref.RefinePlan, target bool, start []uint32) error {
 	n := len(plan.Actions)
 	var actions, holes []uint32
 	below := uint32(0)
@@ -214,13 +279,20 @@ func (r *refined) judge(plan ref.RefinePlan, start []uint32) error {
 	}
 	want := slices.Clone(start)
 	want[layout.NSplats], want[layout.NNew], want[layout.NHoles] = uint32(plan.After), uint32(plan.Wanted), uint32(plan.Holes)
+	if target {
+		want[layout.NNew] = uint32(plan.New)
+	}
+	want[layout.NGrown], want[layout.NVisible] = uint32(plan.New), r.counters.got[layout.NVisible]
 	want[layout.NAfter], want[layout.NFreeHoles], want[layout.NNewAllowed] = uint32(plan.After), below, uint32(plan.New)
+	if len(plan.Actions) == 0 {
+		want[layout.NFreeHoles] = 0 // nobody is there to count
+	}
 	gotActions, err1 := r.actions.written(n)
 	gotHoles, err2 := r.list.written(len(holes))
 	return first(err1, err2, equal("actions", gotActions, actions), equal("hole_list", gotHoles, holes), equal("counters", r.counters.got, want))
 }
 
-// compareRefined requires the bytes of everything but the children of splits, whose means go through exp, log, sin and cos: a sample is up to 6 standard
+// compareRefined requires the bytes of everything but revised opacities, and the children of splits, whose means go through exp, log, sin and cos: a sample is up to 6 standard
 // deviations away, and these are right to 2^-20 or so.
 func compareRefined(got, want *ref.Model[float32]) error {
 	rows := paramRows(want.Degree)
@@ -232,6 +304,8 @@ func compareRefined(got, want *ref.Model[float32]) error {
 				limit = 3e-6 + 1e-6*math.Abs(float64(w))
 			} else if r >= layout.RowLogScales && r < layout.RowLogitOpacity {
 				limit = 1e-6
+			} else if r == layout.RowLogitOpacity {
+				limit = 2e-6 * math.Max(1, math.Abs(float64(w)))
 			}
 			if !(math.Abs(float64(g)-float64(w)) <= limit) {
 				return fmt.Errorf("binding chunk: row %d of splat %d: got %g, want %g", r, i, g, w)

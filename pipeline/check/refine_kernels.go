@@ -44,11 +44,14 @@ func checkClassify(t *trial, m *ref.Model[float32], c ref.RefineConfig[float32],
 	d := l.upload(m, refineChunk, chunks)
 	total := chunks * refineChunk
 	actions, fresh, holes := output[uint32](l, "actions", total), output[uint32](l, "new_offset", total), output[uint32](l, "hole_offset", total)
+	grow, prune := output[uint32](l, "grow_keys", total), output[uint32](l, "prune_keys", total)
 	params := input(l, "params", []layout.StepParams{refineParams(c, total)})
-	counters := input(l, "counters", junkCounters(map[int]uint32{layout.NActive: uint32(m.N)}))
+	start := junkCounters(map[int]uint32{layout.NActive: uint32(m.N), layout.NHoles: 0})
+	counters := inout(l, "counters", start)
 	for i, chunk := range d.chunks {
 		l.r.Dispatch(&shaders.RefineClassify{
-			Params: params, Counters: counters, Chunk: chunk.Slice, Actions: actions.Slice, NewOffset: fresh.Slice, HoleOffset: holes.Slice,
+			Params: params, Counters: counters.Slice, Chunk: chunk.Slice, Actions: actions.Slice, NewOffset: fresh.Slice, HoleOffset: holes.Slice,
+			GrowKeys: grow.Slice, PruneKeys: prune.Slice,
 			Push: shaders.RefineClassifyPush{FirstId: uint32(i * refineChunk), ChunkSplats: refineChunk, NParams: uint32(d.params)},
 		}, vk.Items(refineChunk, 256))
 	}
@@ -58,28 +61,29 @@ func checkClassify(t *trial, m *ref.Model[float32], c ref.RefineConfig[float32],
 	a, err1 := actions.written(m.N)
 	f, err2 := fresh.written(m.N)
 	h, err3 := holes.written(m.N)
-	if err := first(err1, err2, err3, d.untouched()); err != nil {
+	g, err4 := grow.written(m.N)
+	k, err5 := prune.written(m.N)
+	if err := first(err1, err2, err3, err4, err5, d.untouched()); err != nil {
 		return err
 	}
 	want := ref.Classify(m, c)
+	gone := uint32(0)
 	for i, action := range a {
 		if strict && action != uint32(want.Actions[i]) {
 			return fmt.Errorf("binding actions: [%d]: got %d, want %d", i, action, want.Actions[i])
 		}
-		grows, goes := uint32(0), uint32(0)
-		if action == layout.ActionDuplicate || action == layout.ActionSplit {
-			grows = 1
-		} else if action == layout.ActionPrune {
-			goes = 1
+		grows, goes := action == layout.ActionDuplicate || action == layout.ActionSplit, action == layout.ActionPrune
+		if goes {
+			gone++
 		}
-		if action > layout.ActionPrune || f[i] != grows || h[i] != goes {
-			return fmt.Errorf("binding new_offset, hole_offset: [%d]: got %d, %d for action %d", i, f[i], h[i], action)
+		if action > layout.ActionPrune || f[i] != 0 || (h[i] == 1) != goes || h[i] > 1 || (g[i] != layout.Culled) != grows || (k[i] == layout.Culled) != goes {
+			return fmt.Errorf("binding new_offset, hole_offset, grow_keys, prune_keys: [%d]: got %d, %d, %#x, %#x for action %d", i, f[i], h[i], g[i], k[i], action)
 		}
 		if err := judge(i, action); err != nil {
 			return err
 		}
 	}
-	return nil
+	return equal("counters", counters.got, with(start, layout.NHoles, gone))
 }
 
 // checkClassifyPoison puts each bad number into every row that decides: what is not a number, or infinitely large, goes.
@@ -156,40 +160,54 @@ func checkHoles(t *trial, n, oneIn int) error {
 	}
 	offsets, _ := ref.Scan(flags)
 	list := output[uint32](l, "hole_list", n)
+	after := t.IntN(n + 2) // fewer than n, or not
+	start := junkCounters(map[int]uint32{layout.NActive: uint32(n), layout.NAfter: uint32(after), layout.NHoles: uint32(len(want))})
+	counters := inout(l, "counters", start)
 	l.r.Dispatch(&shaders.RefineHoles{
-		Counters: input(l, "counters", junkCounters(map[int]uint32{layout.NActive: uint32(n)})), Actions: input(l, "actions", actions),
-		HoleOffset: input(l, "hole_offset", offsets), HoleList: list.Slice,
+		Counters: counters.Slice, Actions: input(l, "actions", actions), HoleOffset: input(l, "hole_offset", offsets), HoleList: list.Slice,
 	}, vk.Items(n+256, 256))
 	if err := l.run(); err != nil {
 		return err
 	}
+	below := uint32(0)
+	for _, id := range want {
+		if int(id) < after {
+			below++
+		}
+	}
+	wantCounters := start
+	if n > 0 {
+		wantCounters = with(start, layout.NFreeHoles, below)
+	}
 	got, err := list.written(len(want))
-	return first(err, equal("hole_list", got, want))
+	return first(err, equal("hole_list", got, want), equal("counters", counters.got, wantCounters))
 }
 
 // checkPlan runs refine_plan on a table of counts.
 func checkPlan(t *trial) error {
 	for _, p := range []struct {
-		n, holes, fresh, ceiling, capacity uint32
-		failed                             uint32
-		after, added                       uint32 // want
+		n, holes, ranked, target, ceiling, capacity uint32
+		failed                                      uint32
+		wanted, after, added                        uint32 // want
 	}{
-		{100, 10, 20, 1000, 1000, 0, 110, 20},
-		{100, 10, 20, 105, 1000, 0, 105, 15},
-		{100, 10, 20, 90, 1000, 0, 90, 0},
-		{100, 10, 20, 50, 1000, 0, 90, 0}, // a ceiling below what lives prunes nothing more
-		{100, 10, 20, 1000, 110, 0, 110, 20},
-		{100, 10, 20, 1000, 109, 0, 110, 20},
-		{100, 10, 20, 1000, 109, layout.FailedIsects, 110, 20},
-		{100, 100, 0, 1000, 1000, 0, 0, 0},
-		{0, 0, 0, 1000, 1000, 0, 0, 0},
-		{100, 0, 0, 1000, 100, 0, 100, 0},
+		{100, 10, 20, 0, 1000, 1000, 0, 20, 110, 20},
+		{100, 10, 20, 0, 105, 1000, 0, 20, 105, 15},
+		{100, 10, 20, 0, 90, 1000, 0, 20, 90, 0},
+		{100, 10, 20, 0, 50, 1000, 0, 20, 90, 0}, // a ceiling below what lives prunes nothing more
+		{100, 10, 20, 0, 1000, 110, 0, 20, 110, 20},
+		{100, 10, 20, 0, 1000, 109, 0, 20, 110, 20},
+		{100, 10, 20, 0, 1000, 109, layout.FailedIsects, 20, 110, 20},
+		{100, 100, 0, 0, 1000, 1000, 0, 0, 0, 0},
+		{0, 0, 0, 0, 1000, 1000, 0, 0, 0, 0},
+		{100, 0, 0, 0, 1000, 100, 0, 0, 100, 0},
+		{100, 10, 90, 95, 1000, 1000, 0, 5, 95, 5},
+		{100, 10, 90, 200, 1000, 1000, 0, 90, 180, 90},
+		{100, 10, 90, 200, 120, 1000, 0, 30, 120, 30},
+		{100, 10, 90, 200, 1000, 150, 0, 90, 180, 90},
+		{100, 10, 90, 90, 1000, 1000, 0, 0, 90, 0},
+		{100, 10, 90, 40, 1000, 1000, 0, 0, 40, 0}, // a target below what lives does
 	} {
-		offsets := make([]uint32, p.n)
-		for i := range offsets {
-			offsets[i] = min(uint32(i), p.holes) // the first ones are the holes
-		}
-		start := junkCounters(map[int]uint32{layout.NActive: p.n, layout.NNew: p.fresh, layout.NHoles: p.holes, layout.Failed: p.failed})
+		start := junkCounters(map[int]uint32{layout.NActive: p.n, layout.NVisible: p.ranked, layout.NHoles: p.holes, layout.Failed: p.failed})
 		want := append([]uint32(nil), start...)
 		if p.after > p.capacity {
 			if p.failed == 0 {
@@ -198,14 +216,13 @@ func checkPlan(t *trial) error {
 			want[layout.Failed] |= layout.FailedSplats
 			want[layout.Needed] = p.after
 		} else {
-			want[layout.NNewAllowed], want[layout.NAfter], want[layout.NFreeHoles] = p.added, p.after, min(p.after, p.holes)
+			want[layout.NNew], want[layout.NNewAllowed], want[layout.NAfter] = p.wanted, p.added, p.after
 		}
 		l := t.list()
-		c := ref.RefineConfig[float32]{Cap: int(p.ceiling)}
+		c := ref.RefineConfig[float32]{Cap: int(p.ceiling), Target: int(p.target)}
 		counters := inout(l, "counters", start)
 		l.r.Dispatch(&shaders.RefinePlan{
-			Params:   input(l, "params", []layout.StepParams{refineParams(c, int(p.capacity))}),
-			Counters: counters.Slice, HoleOffset: input(l, "hole_offset", offsets),
+			Params: input(l, "params", []layout.StepParams{refineParams(c, int(p.capacity))}), Counters: counters.Slice,
 		}, vk.Groups(1))
 		if err := l.run(); err != nil {
 			return err

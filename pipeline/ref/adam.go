@@ -1,6 +1,10 @@
 package ref
 
-import "math"
+import (
+	"math"
+
+	"vksplat/shaders/layout"
+)
 
 // AdamConfig is the optimiser's constants (Kingma and Ba 2015).
 type AdamConfig struct {
@@ -38,6 +42,47 @@ func AdamModel[T Real](model *Model[T], g *Params[T], r Rates, c AdamConfig, ste
 		a, b, end := width*i, width*i+3, width*(i+1)
 		Adam(model.SH[a:b], model.M.SH[a:b], model.V.SH[a:b], g.SH[a:b], r.SH0, c, step)
 		Adam(model.SH[b:end], model.M.SH[b:end], model.V.SH[b:end], g.SH[b:end], r.SHN, c, step)
+	}
+}
+
+// Penalties are the weights of the mean opacity and of the mean scale, over all splats and components, in the loss.
+type Penalties struct {
+	Opacity, Scale float64
+}
+
+// Penalise adds the gradients of the penalties to g.
+func Penalise[T Real](g, p *Params[T], w Penalties) {
+	for i, x := range p.LogitOpacities {
+		o := Sigmoid(x)
+		g.LogitOpacities[i] += T(w.Opacity/float64(p.N)) * o * (1 - o)
+	}
+	for i, x := range p.LogScales {
+		g.LogScales[i] += T(w.Scale/float64(3*p.N)) * exp(x)
+	}
+}
+
+// Explore moves every mean by a normal sample times the covariance, scale and a gate that is open for splats of little opacity (Kheradmand et al. 2024,
+// equation 8; gsplat's gate).
+func Explore[T Real](p *Params[T], scale T, seed uint64, step uint32) {
+	for i := range p.N {
+		r := Philox([4]uint32{uint32(i), step, layout.DrawNoise, 0}, [2]uint32{uint32(seed), uint32(seed >> 32)})
+		var normal vec3[T]
+		normal[0], normal[1] = normalPair[T](r[0], r[1])
+		normal[2], _ = normalPair[T](r[2], r[3])
+		q, s := p.quat(i), p.scales(i)
+		norm := quatNorm(q)
+		for k := range q {
+			q[k] /= norm
+		}
+		rotation := quatRotation(q)
+		offset := rotation.transposed().apply(normal)
+		for k := range offset {
+			offset[k] *= s[k] * s[k]
+		}
+		gate := scale / (1 + exp(layout.NoiseSteepness*(Sigmoid(p.LogitOpacities[i])-layout.NoiseOpacity)))
+		for k, x := range rotation.apply(offset) {
+			p.Means[3*i+k] += x * gate
+		}
 	}
 }
 

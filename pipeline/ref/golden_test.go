@@ -91,6 +91,19 @@ func testRender[T Real](t *testing.T, c *RenderCase) {
 		vMeans2D = append(vMeans2D, x[0], x[1])
 	}
 	within(t, "v_means2d", RelNorm(vMeans2D, c.VMeans2D), 1e-3)
+	within(t, "v_means2d_abs", RelNorm(absMeans2D(p, v, proj, up), c.AbsMeans2D), 1e-3)
+}
+
+// absMeans2D returns each splat's absolute gradients of the mean, each component summed over pixels. [N*2]
+func absMeans2D[T Real](p *Params[T], v *View[T], proj *Projection[T], vRender [][4]T) []T {
+	sums := make([]T, 2*p.N)
+	l := NewLists(proj, v.Grid())
+	_, vAbs := RasterizeBwdAbs(proj.Splats, l, v, v.Grid(), vRender)
+	for slot, a := range vAbs {
+		sums[2*l.SplatFromSlot[slot]] += a[0]
+		sums[2*l.SplatFromSlot[slot]+1] += a[1]
+	}
+	return sums
 }
 
 func testLoss[T Real](t *testing.T, c *LossCase) {

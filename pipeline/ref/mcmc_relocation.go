@@ -21,11 +21,16 @@ func binomial(n, k int) float64 {
 // Relocate returns the opacity and the scales (both activated) that n copies of a splat must have to look like the splat did
 // (3DGS-MCMC, Kheradmand et al. 2024, eq. 9). n is clamped to [1, MaxRelocations]; the new opacity is at least MinRelocatedOpacity.
 func Relocate[T Real](opacity T, scales [3]T, n int) (T, [3]T) {
+	return relocate(opacity, 1-opacity, scales, n, MinRelocatedOpacity)
+}
+
+// relocate takes 1 - opacity by itself, which may have more digits.
+func relocate[T Real](opacity, rest T, scales [3]T, n int, floor T) (T, [3]T) {
 	n = min(max(n, 1), MaxRelocations)
-	o := 1 - pow(1-opacity, 1/T(n))
+	o := 1 - pow(rest, 1/T(n))
 	// Written so that a NaN fails it.
-	if !(o >= MinRelocatedOpacity) {
-		o = MinRelocatedOpacity
+	if !(o >= floor) {
+		o = floor
 	}
 	// sum_{i=1..n} sum_{k<i} C(i-1, k) (-1)^k o^(k+1) / sqrt(k+1), the sum over i being C(n, k+1).
 	var denominator T

@@ -15,7 +15,13 @@ func (a *ProjectedGrad[T]) add(b *ProjectedGrad[T]) {
 // RasterizeBwd returns each pair's gradient, by slot, summed over the tile's pixels in row-major order. vRender is dL/d(r, g, b, alpha) per pixel,
 // alpha being 1 - final transmittance. [n_isects]
 func RasterizeBwd[T Real](splats []Projected[T], l *Lists, v *View[T], g Grid, vRender [][4]T) []ProjectedGrad[T] {
-	vSlots := make([]ProjectedGrad[T], len(l.SplatFromSlot))
+	vSlots, _ := RasterizeBwdAbs(splats, l, v, g, vRender)
+	return vSlots
+}
+
+// RasterizeBwdAbs also returns each pair's absolute gradients of the mean, each component summed over the tile's pixels (Ye et al. 2024). [n_isects]
+func RasterizeBwdAbs[T Real](splats []Projected[T], l *Lists, v *View[T], g Grid, vRender [][4]T) ([]ProjectedGrad[T], [][2]T) {
+	vSlots, vAbs := make([]ProjectedGrad[T], len(l.SplatFromSlot)), make([][2]T, len(l.SplatFromSlot))
 	var list []blended[T]
 	eachPixel(v, l, g, func(tile []uint32, at int, c [2]T) {
 		list, _ = blendPixel(list[:0], splats, l, tile, c)
@@ -37,21 +43,25 @@ func RasterizeBwd[T Real](splats []Projected[T], l *Lists, v *View[T], g Grid, v
 				grad[6+ch] += b.alpha * b.transmittance * up[ch]
 			}
 			if b.raw <= MaxAlpha {
-				addAlphaGrad(grad, s, b, vAlpha)
+				x, y := addAlphaGrad(grad, s, b, vAlpha)
+				vAbs[slot][0] += max(x, -x)
+				vAbs[slot][1] += max(y, -y)
 			}
 		}
 	})
-	return vSlots
+	return vSlots, vAbs
 }
 
-// addAlphaGrad carries dL/dalpha on to opacity, conic and mean2d.
-func addAlphaGrad[T Real](grad *ProjectedGrad[T], s *Projected[T], b *blended[T], vAlpha T) {
+// addAlphaGrad carries dL/dalpha on to opacity, conic and mean2d, and returns what it added to the latter.
+func addAlphaGrad[T Real](grad *ProjectedGrad[T], s *Projected[T], b *blended[T], vAlpha T) (x, y T) {
 	vSigma := -b.raw * vAlpha
 	dx, dy := b.d[0], b.d[1]
-	grad[0] += vSigma * (s.Conic[0]*dx + s.Conic[1]*dy)
-	grad[1] += vSigma * (s.Conic[1]*dx + s.Conic[2]*dy)
+	x, y = vSigma*(s.Conic[0]*dx+s.Conic[1]*dy), vSigma*(s.Conic[1]*dx+s.Conic[2]*dy)
+	grad[0] += x
+	grad[1] += y
 	grad[2] += vSigma * 0.5 * dx * dx
 	grad[3] += vSigma * dx * dy
 	grad[4] += vSigma * 0.5 * dy * dy
 	grad[5] += b.falloff * vAlpha
+	return x, y
 }

@@ -77,6 +77,70 @@ func TestRefine(t *testing.T) {
 	}
 }
 
+func TestRefineTarget(t *testing.T) {
+	for _, n := range []int{1, 50, 500} {
+		for _, target := range []int{1, n / 3, n - n/8, n, n + n/8, 3 * n} {
+			for seed := range uint64(4) {
+				c := testRefineConfig(1 << 30)
+				c.Target = max(1, target)
+				m := refineModel(n, seed)
+				for i := range n {
+					m.Count[i] = float32(i % 3)
+				}
+				plan := Classify(m, c)
+				possible := plan.Alive
+				for i, a := range plan.Actions {
+					if a == Duplicate || a == Split {
+						possible++
+					}
+					if grows := a == Duplicate || a == Split; grows && m.Count[i] == 0 {
+						t.Fatalf("splat %d grows without a statistic", i)
+					}
+				}
+				checkRefine(t, m, c)
+				if want := min(c.Target, possible); m.N != want {
+					t.Errorf("%d of %d splats live, %d wanted: %d left", plan.Alive, n, c.Target, m.N)
+				}
+			}
+		}
+	}
+}
+
+// TestRefineOrder requires that the highest scores grow, that the lowest opacities go, and that equals are taken by id.
+func TestRefineOrder(t *testing.T) {
+	m := NewModel(NewParams[float32](6, 0))
+	for i := range 6 {
+		copy(m.Quats[4*i:], []float32{1, 0, 0, 0})
+		copy(m.LogScales[3*i:], []float32{-9, -9, -9})
+		m.Grad2D[i], m.Count[i] = []float32{1, 3, 2, 3, 9, 2}[i], 1
+		m.LogitOpacities[i] = []float32{5, 1, 2, 1, 4, 1}[i]
+	}
+	c := testRefineConfig(9)
+	plan := Classify(m, c)
+	plan.choose(nil)
+	if want := []Action{Keep, Duplicate, Keep, Duplicate, Duplicate, Keep}; !slices.Equal(plan.Actions, want) {
+		t.Errorf("growth by %v, want %v", plan.Actions, want)
+	}
+	c.Target = 4
+	plan = Classify(m, c)
+	plan.choose(func(i int) float64 { return float64(m.LogitOpacities[i]) })
+	if want := []Action{Keep, Prune, Keep, Prune, Keep, Keep}; !slices.Equal(plan.Actions, want) {
+		t.Errorf("pruning by %v, want %v", plan.Actions, want)
+	}
+}
+
+func TestRevisedLogit(t *testing.T) {
+	for _, x := range []float64{-79, -9, -1, 0, 2, 15} {
+		o := Sigmoid(revisedLogit(x))
+		if p := Sigmoid(x); math.Abs((1-(1-o)*(1-o))/p-1) > 1e-12*math.Exp(math.Abs(x)) {
+			t.Errorf("two of opacity %g hide %g, want %g", o, 1-(1-o)*(1-o), p)
+		}
+		if a, b := revisedLogit(float32(x)), revisedLogit(x); math.Abs(float64(a)-b) > 1e-5*math.Max(1, math.Abs(b)) {
+			t.Errorf("logit %g: %g, in float64 %g", x, a, b)
+		}
+	}
+}
+
 func checkRefine(t *testing.T, m *Model[float32], c RefineConfig[float32]) {
 	t.Helper()
 	old := NewModel(m.Params.Clone())

@@ -59,6 +59,8 @@ const (
 	NFreeHoles  = 10
 	NNewAllowed = 11
 	NIsectsMax  = 12
+	NWeight     = 13
+	NGrown      = 14
 	NCounters   = 16
 
 	FailedIsects = 1
@@ -75,7 +77,9 @@ const (
 	ArgsSplats      = 7
 	ArgsTiles       = 8
 	ArgsTileOffsets = 9
-	NArgs           = 10
+	ArgsDraws       = 10
+	ArgsCopies      = 11
+	NArgs           = 12
 
 	// Work per workgroup of the prefix sum and of the sort, in elements. The sort's is fixed so that histograms have one size on every device.
 	Group     = 256
@@ -96,6 +100,38 @@ const (
 	// SSIM (Wang et al. 2004) on [0, 1] images: (0.01)^2 and (0.03)^2.
 	SsimC1 = 0.0001
 	SsimC2 = 0.0009
+
+	// Strategies. Third word of the Philox counter (splat, step, word, 0), so that no two uses share a number. The children of a split take 0 and 1; what
+	// comes in two rounds takes the word and the next.
+	DrawNoise      = 2
+	DrawBackground = 3
+	DrawWeight     = 4
+	DrawSource     = 6
+	// Rounds of an MCMC refinement.
+	RoundRelocate = 0
+	RoundGrow     = 1
+	// MCMC: the most copies of one splat that equation 9 is evaluated for, and the least distance of an opacity from 0 and 1.
+	MaxRelocations = 51
+	OpacityMargin  = 0.00000011920929
+	// MCMC: the noise's gate is 1 / (1 + exp(NOISE_STEEPNESS (opacity - NOISE_OPACITY))).
+	NoiseSteepness = 100.0
+	NoiseOpacity   = 0.005
+	// No source: every splat that one could be drawn from is dead.
+	NoSource = 0xFFFFFFFF
+
+	// What verify looks for.
+	VerifyFinite     = 0 // words are finite floats
+	VerifyFiniteAt   = 1 // likewise, of the elements that an index names
+	VerifyFiniteRows = 2 // likewise, of the splats of a chunk
+	VerifySorted     = 3 // words never decrease
+	VerifySortedAt   = 4 // words never decrease in the order of an index, and none is CULLED
+	VerifyDistinct   = 5 // words are below a bound and occur once
+	VerifyOffsets    = 6 // offsets: from 0, never decreasing, to a total
+	VerifyGroups     = 7 // each word is the number of the run of offsets it lies in
+
+	// What an element count of verify means; smaller numbers are slots of `counters`.
+	CountPixels = 0x40000000
+	CountTiles  = 0x40000001
 )
 
 // Exposure is GLSL's Exposure, 152 bytes; in expose, expose_bwd, exposure_adam.
@@ -151,7 +187,7 @@ type Report struct {
 	MaxSplatsHit uint32  // splats that wanted to grow and found the ceiling
 }
 
-// StepParams is GLSL's StepParams, 212 bytes; in begin, count_tiles, emit_isects, expose, expose_bwd, exposure_adam, finish, loss, loss_grad, project, project_bwd, project_bwd_adam, rasterize, rasterize_bwd, reduce_slots, refine_classify, refine_place, refine_plan, refine_update, reset_opacity, scan_spine, tile_offsets.
+// StepParams is GLSL's StepParams, 232 bytes; in begin, count_tiles, emit_isects, expose, expose_bwd, exposure_adam, finish, loss, loss_grad, mcmc_draw, mcmc_place, mcmc_plan, mcmc_update, mcmc_weigh, project, project_bwd, project_bwd_adam, rasterize, rasterize_bwd, reduce_slots, refine_classify, refine_place, refine_plan, refine_rank, refine_select, refine_update, reset_opacity, scan_spine, tile_offsets, verify.
 type StepParams struct {
 	View   View
 	Unit   uint32 // number of this unit of work, never reused
@@ -184,9 +220,15 @@ type StepParams struct {
 	ResetLogit    float32 // ceiling of logit opacities after a reset
 	MaxSplats     uint32  // ceiling of the model
 	SplatCapacity uint32  // splats the allocated chunks hold
+	// Strategies and regularisers.
+	OpacityReg     float32 // weight of the mean opacity
+	ScaleReg       float32 // weight of the mean scale
+	NoiseScale     float32 // MCMC: of the noise on means, learning rates included
+	TargetSplats   uint32  // splats after this refinement; 0: what the thresholds make of it
+	RevisedOpacity uint32  // 1: what is split or duplicated gets 1 - sqrt(1 - opacity)
 }
 
-// View is GLSL's View, 108 bytes; in begin, count_tiles, emit_isects, expose, expose_bwd, exposure_adam, finish, loss, loss_grad, project, project_bwd, project_bwd_adam, rasterize, rasterize_bwd, reduce_slots, refine_classify, refine_place, refine_plan, refine_update, reset_opacity, scan_spine, tile_offsets.
+// View is GLSL's View, 108 bytes; in begin, count_tiles, emit_isects, expose, expose_bwd, exposure_adam, finish, loss, loss_grad, mcmc_draw, mcmc_place, mcmc_plan, mcmc_update, mcmc_weigh, project, project_bwd, project_bwd_adam, rasterize, rasterize_bwd, reduce_slots, refine_classify, refine_place, refine_plan, refine_rank, refine_select, refine_update, reset_opacity, scan_spine, tile_offsets, verify.
 //
 // A camera. x_camera = rot * x_world + trans, OpenCV axes (x right, y down, z forward).
 type View struct {
@@ -239,7 +281,7 @@ var (
 	_ = [1]struct{}{}[unsafe.Offsetof(Report{}.AlphaL1)-48]
 	_ = [1]struct{}{}[unsafe.Offsetof(Report{}.NCounted)-52]
 	_ = [1]struct{}{}[unsafe.Offsetof(Report{}.MaxSplatsHit)-56]
-	_ = [1]struct{}{}[unsafe.Sizeof(StepParams{})-212]
+	_ = [1]struct{}{}[unsafe.Sizeof(StepParams{})-232]
 	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.View)-0]
 	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.Unit)-108]
 	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.Step)-112]
@@ -267,6 +309,11 @@ var (
 	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.ResetLogit)-200]
 	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.MaxSplats)-204]
 	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.SplatCapacity)-208]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.OpacityReg)-212]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.ScaleReg)-216]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.NoiseScale)-220]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.TargetSplats)-224]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.RevisedOpacity)-228]
 	_ = [1]struct{}{}[unsafe.Sizeof(View{})-108]
 	_ = [1]struct{}{}[unsafe.Offsetof(View{}.Rot)-0]
 	_ = [1]struct{}{}[unsafe.Offsetof(View{}.Trans)-36]

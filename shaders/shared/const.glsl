@@ -54,6 +54,8 @@ const uint N_AFTER = 9u;
 const uint N_FREE_HOLES = 10u;
 const uint N_NEW_ALLOWED = 11u;
 const uint N_ISECTS_MAX = 12u;
+const uint N_WEIGHT = 13u;
+const uint N_GROWN = 14u;
 const uint N_COUNTERS = 16u;
 
 const uint FAILED_ISECTS = 1u;
@@ -70,7 +72,9 @@ const uint ARGS_SCAN_SPLATS = 6u;
 const uint ARGS_SPLATS = 7u;
 const uint ARGS_TILES = 8u;
 const uint ARGS_TILE_OFFSETS = 9u;
-const uint N_ARGS = 10u;
+const uint ARGS_DRAWS = 10u;
+const uint ARGS_COPIES = 11u;
+const uint N_ARGS = 12u;
 
 // Work per workgroup of the prefix sum and of the sort, in elements. The sort's is fixed so that histograms have one size on every device.
 const uint GROUP = 256u;
@@ -91,5 +95,37 @@ const float ADAM_EPS = 1e-15;
 // SSIM (Wang et al. 2004) on [0, 1] images: (0.01)^2 and (0.03)^2.
 const float SSIM_C1 = 0.0001;
 const float SSIM_C2 = 0.0009;
+
+// Strategies. Third word of the Philox counter (splat, step, word, 0), so that no two uses share a number. The children of a split take 0 and 1; what
+// comes in two rounds takes the word and the next.
+const uint DRAW_NOISE = 2u;
+const uint DRAW_BACKGROUND = 3u;
+const uint DRAW_WEIGHT = 4u;
+const uint DRAW_SOURCE = 6u;
+// Rounds of an MCMC refinement.
+const uint ROUND_RELOCATE = 0u;
+const uint ROUND_GROW = 1u;
+// MCMC: the most copies of one splat that equation 9 is evaluated for, and the least distance of an opacity from 0 and 1.
+const uint MAX_RELOCATIONS = 51u;
+const float OPACITY_MARGIN = 0.00000011920929;
+// MCMC: the noise's gate is 1 / (1 + exp(NOISE_STEEPNESS (opacity - NOISE_OPACITY))).
+const float NOISE_STEEPNESS = 100.0;
+const float NOISE_OPACITY = 0.005;
+// No source: every splat that one could be drawn from is dead.
+const uint NO_SOURCE = 0xFFFFFFFFu;
+
+// What verify looks for.
+const uint VERIFY_FINITE = 0u;          // words are finite floats
+const uint VERIFY_FINITE_AT = 1u;       // likewise, of the elements that an index names
+const uint VERIFY_FINITE_ROWS = 2u;     // likewise, of the splats of a chunk
+const uint VERIFY_SORTED = 3u;          // words never decrease
+const uint VERIFY_SORTED_AT = 4u;       // words never decrease in the order of an index, and none is CULLED
+const uint VERIFY_DISTINCT = 5u;        // words are below a bound and occur once
+const uint VERIFY_OFFSETS = 6u;         // offsets: from 0, never decreasing, to a total
+const uint VERIFY_GROUPS = 7u;          // each word is the number of the run of offsets it lies in
+
+// What an element count of verify means; smaller numbers are slots of `counters`.
+const uint COUNT_PIXELS = 0x40000000u;
+const uint COUNT_TILES = 0x40000001u;
 
 #endif

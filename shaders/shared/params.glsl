@@ -61,6 +61,12 @@ struct StepParams {
     float reset_logit;      // ceiling of logit opacities after a reset
     uint max_splats;        // ceiling of the model
     uint splat_capacity;    // splats the allocated chunks hold
+    // Strategies and regularisers.
+    float opacity_reg;      // weight of the mean opacity
+    float scale_reg;        // weight of the mean scale
+    float noise_scale;      // MCMC: of the noise on means, learning rates included
+    uint target_splats;     // splats after this refinement; 0: what the thresholds make of it
+    uint revised_opacity;   // 1: what is split or duplicated gets 1 - sqrt(1 - opacity)
 };
 
 // What the host learns of a unit, in a mapped ring.

@@ -57,8 +57,14 @@ vec3 covariance_vjp(View v, Footprint f, ProjectedGrad g, float opacity_raw, out
     return v_cov;
 }
 
+// Weights of one splat's opacity and of each of its scales in the loss; 0 where the loss has no such term.
+struct Penalty {
+    float opacity;
+    float scale;
+};
+
 // All gradients of splat i, given those of its projection. Colour first: it reads rows that put() may change.
-void splat_bwd(StepParams p, uint i, ProjectedGrad g) {
+void splat_bwd(StepParams p, uint i, ProjectedGrad g, Penalty penalty) {
     View v = p.view;
     mat3 w = view_rotation(v);
     vec3 mean = row3(ROW_MEANS, i);
@@ -101,6 +107,8 @@ void splat_bwd(StepParams p, uint i, ProjectedGrad g) {
     vec3 v_point = g.mean2d * jacobian_at_mean(v, point, jacobian) + jacobian_vjp(v, point, v_jacobian);
     v_mean += v_point * w;
     vec4 v_quat = quat_rotation_vjp(unit, norm, v_rotation);
+    if (penalty.opacity != 0.0) v_opacity += penalty.opacity;
+    if (penalty.scale != 0.0) v_log_scales += penalty.scale * scales;
 
     for (uint k = 0u; k < 3u; k++) put(ROW_MEANS + k, i, v_mean[k], p.lr_means);
     for (uint k = 0u; k < 4u; k++) put(ROW_QUATS + k, i, v_quat[k], p.lr_quats);
@@ -108,12 +116,19 @@ void splat_bwd(StepParams p, uint i, ProjectedGrad g) {
     put(ROW_LOGIT_OPACITY, i, v_opacity * opacity * (1.0 - opacity), p.lr_logit_opacity);
 }
 
-// What a view that does not see the splat does to it: zero gradients, which still decay the moments.
-void splat_unseen(StepParams p, uint i) {
+// What a view that does not see the splat does to it: the gradients of the penalties alone; those that are zero still decay the moments.
+void splat_unseen(StepParams p, uint i, Penalty penalty) {
+    float v_logit = 0.0;
+    vec3 v_log_scales = vec3(0.0);
+    if (penalty.opacity != 0.0) {
+        float opacity = sigmoid(row(ROW_LOGIT_OPACITY, i));
+        v_logit = penalty.opacity * opacity * (1.0 - opacity);
+    }
+    if (penalty.scale != 0.0) v_log_scales = penalty.scale * exp(row3(ROW_LOG_SCALES, i));
     for (uint k = 0u; k < 3u; k++) put(ROW_MEANS + k, i, 0.0, p.lr_means);
     for (uint k = 0u; k < 4u; k++) put(ROW_QUATS + k, i, 0.0, p.lr_quats);
-    for (uint k = 0u; k < 3u; k++) put(ROW_LOG_SCALES + k, i, 0.0, p.lr_log_scales);
-    put(ROW_LOGIT_OPACITY, i, 0.0, p.lr_logit_opacity);
+    for (uint k = 0u; k < 3u; k++) put(ROW_LOG_SCALES + k, i, v_log_scales[k], p.lr_log_scales);
+    put(ROW_LOGIT_OPACITY, i, v_logit, p.lr_logit_opacity);
     uint n = 3u * (p.view.sh_degree + 1u) * (p.view.sh_degree + 1u);
     for (uint k = 0u; k < n; k++) put(ROW_SH + k, i, 0.0, k < 3u ? p.lr_sh0 : p.lr_shn);
 }

@@ -1,0 +1,64 @@
+package pipeline
+
+import (
+	"vksplat/shaders"
+	"vksplat/shaders/layout"
+	"vksplat/vk"
+)
+
+// copies is what the two rounds of an MCMC refinement share.
+type copies struct {
+	actions, holes, list vk.Slice[uint32] // [N]
+	weights, drawn       vk.Slice[uint32] // [N]
+	sources              vk.Slice[uint32] // [N]
+}
+
+// refineMCMC puts every dead splat in the place of a living one and adds new ones, all by drawing living splats in proportion to their opacity
+// (Kheradmand et al. 2024, section 3.3). Whether the result fits is known before anything changes.
+func (v *view) refineMCMC() {
+	n := v.model.capacity()
+	c := &copies{
+		actions: vk.ScratchOf[uint32](v.r, "actions", n), holes: vk.ScratchOf[uint32](v.r, "hole_offset", n), list: vk.ScratchOf[uint32](v.r, "hole_list", n),
+		weights: vk.ScratchOf[uint32](v.r, "weights", n), drawn: vk.ScratchOf[uint32](v.r, "multiplicity", n),
+		sources: vk.ScratchOf[uint32](v.r, "sources", n),
+	}
+	v.r.Dispatch(&shaders.McmcPlan{Params: v.f.params, Counters: v.counters, DispatchArgs: v.args}, vk.Groups(1))
+	v.copySplats(c, layout.RoundRelocate)
+	v.copySplats(c, layout.RoundGrow)
+	v.r.Dispatch(&shaders.RefineCommit{Counters: v.counters}, vk.Groups(1))
+}
+
+// copySplats is one round: weigh, draw, copy, and change what was drawn.
+func (v *view) copySplats(c *copies, round uint32) {
+	size, params := uint32(v.model.chunkSplats), uint32(v.model.nParams)
+	perChunk := vk.Items(v.model.chunkSplats, 256)
+	for i, chunk := range v.model.chunks {
+		v.r.Dispatch(&shaders.McmcWeigh{
+			Params: v.f.params, Counters: v.counters, Chunk: chunk, Actions: c.actions, HoleOffset: c.holes, Weights: c.weights, Multiplicity: c.drawn,
+			Push: shaders.McmcWeighPush{FirstId: uint32(i) * size, ChunkSplats: size, Round: round},
+		}, perChunk)
+	}
+	v.scan("weight scan", c.weights, layout.NActive, layout.ArgsScanSplats, layout.NWeight, false)
+	if round == layout.RoundRelocate {
+		v.scan("hole scan", c.holes, layout.NActive, layout.ArgsScanSplats, layout.NHoles, false)
+		v.r.Dispatch(&shaders.RefineHoles{Counters: v.counters, Actions: c.actions, HoleOffset: c.holes, HoleList: c.list}, v.indirect(layout.ArgsSplats))
+	}
+	v.r.Dispatch(&shaders.McmcDraw{
+		Params: v.f.params, Counters: v.counters, Weights: c.weights, HoleList: c.list, Sources: c.sources, Multiplicity: c.drawn,
+		DispatchArgs: v.args, Push: shaders.McmcDrawPush{Round: round},
+	}, v.indirect(layout.ArgsDraws))
+	for i, source := range v.model.chunks {
+		for j, dest := range v.model.chunks {
+			v.r.Dispatch(&shaders.McmcPlace{
+				Params: v.f.params, Counters: v.counters, Sources: c.sources, Multiplicity: c.drawn, HoleList: c.list, Source: source, Dest: dest,
+				Push: shaders.McmcPlacePush{FirstId: uint32(i) * size, ChunkSplats: size, NParams: params, DestFirstId: uint32(j) * size, Round: round},
+			}, v.indirect(layout.ArgsCopies))
+		}
+	}
+	for i, chunk := range v.model.chunks {
+		v.r.Dispatch(&shaders.McmcUpdate{
+			Params: v.f.params, Counters: v.counters, Multiplicity: c.drawn, Chunk: chunk,
+			Push: shaders.McmcUpdatePush{FirstId: uint32(i) * size, ChunkSplats: size, NParams: params, Round: round},
+		}, perChunk)
+	}
+}

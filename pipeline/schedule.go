@@ -1,0 +1,116 @@
+package pipeline
+
+import (
+	"fmt"
+	"math"
+
+	"vksplat/scene"
+)
+
+// refines reports whether the splats are refined after step (counted from 0).
+func (c Config) refines(step int) bool {
+	return c.RefineEvery > 0 && step > c.RefineStart && step < c.RefineStop && step%c.RefineEvery == 0
+}
+
+// resets reports whether opacities are reset after step (counted from 0).
+func (c Config) resets(step int) bool {
+	return c.RefineEvery > 0 && c.ResetEvery > 0 && step > 0 && step < c.RefineStop && step%c.ResetEvery == 0
+}
+
+// refinement returns which refinement the one after step is, from 1 on.
+func (c Config) refinement(step int) int { return step/c.RefineEvery - c.RefineStart/c.RefineEvery }
+
+// refinements returns how many there are in a whole run.
+func (c Config) refinements() int {
+	if c.RefineEvery <= 0 {
+		return 0
+	}
+	return max(0, c.refinement(min(c.RefineStop, c.Iterations)-1))
+}
+
+// Scaled returns the configuration with f times as many steps, and with everything that is counted in steps scaled alike: what --steps-scaler asks for.
+// Numbers are rounded down, as gsplat does, but 1 is the least that a number above 0 becomes; 0, which stands for never, stays. Validate refuses what a
+// factor that is not a positive number makes.
+func (c Config) Scaled(f float64) Config {
+	scale := func(n int) int {
+		x := math.Floor(float64(n)*f + 1e-9) // 1e-9: 100 times 0.29 is 29
+		switch {
+		case n <= 0:
+			return n
+		case !(f > 0):
+			return 0
+		case x >= 1<<31:
+			return 1 << 31
+		}
+		return max(1, int(x))
+	}
+	for _, n := range []*int{&c.Iterations, &c.SHInterval, &c.RefineStart, &c.RefineStop, &c.RefineEvery, &c.ResetEvery} {
+		*n = scale(*n)
+	}
+	return c
+}
+
+// targetSplats returns the number of splats that the refinement after step is to end with, 0 where the thresholds of the default strategy decide. It is a
+// function of the numbers of splats at the start and at most, so that it needs no count from the device.
+//
+// To a given number N the default strategy goes along the parabola of Taming 3DGS (Mallick et al. 2024, equation 2): from the number at the start, ever
+// slower, to N at the last refinement. Early splats have the time to be optimised, and late refinements, which only replace what was pruned, disturb
+// little. MCMC grows by its factor, or, where that would not reach N, by the same larger one at each refinement.
+func (c Config) targetSplats(start, ceiling, step int) int {
+	r, all := c.refinement(step), c.refinements()
+	if c.Strategy == StrategyDefault {
+		if c.Splats == 0 {
+			return 0
+		}
+		left := 1 - float64(r)/float64(all)
+		return c.Splats - int(math.Round(float64(c.Splats-start)*float64(left*left)))
+	}
+	if c.Splats > 0 {
+		ceiling = min(ceiling, c.Splats)
+	}
+	n, last := start, start
+	for k := 1; k <= all; k++ {
+		last = max(last, min(ceiling, int(math.Floor(c.GrowFactor*float64(last)))))
+		if k == r {
+			n = last
+		}
+	}
+	if c.Splats > 0 && last < c.Splats {
+		n = max(n, int(math.Round(float64(start)*math.Pow(float64(c.Splats)/float64(start), float64(r)/float64(all)))))
+	}
+	return n
+}
+
+// thinned returns the splats to start with: all, or for MCMC, which removes none, as many as there are to be in the end, taken at even distances.
+func (c Config) thinned(s *scene.Splats) *scene.Splats {
+	if c.Strategy != StrategyMCMC || c.Splats == 0 || s.N <= c.Splats {
+		return s
+	}
+	t := scene.NewSplats(c.Splats, s.Degree)
+	for i := range t.N {
+		from := int(int64(i) * int64(s.N) / int64(t.N))
+		for r := range paramRows(s.Degree) {
+			*rowValue(t, r, i) = *rowValue(s, r, from)
+		}
+	}
+	return t
+}
+
+// checkCeiling makes sure that the splats to start with and to end with fit, and that the one number can become the other.
+func (t *Trainer) checkCeiling() error {
+	c, all := &t.cfg, t.cfg.refinements()
+	switch {
+	case t.start > t.maxSplats && t.maxSplats == c.MaxSplats:
+		return fmt.Errorf("pipeline: start training: %w: %d to start with, at most %d are allowed", errTooMany, t.start, c.MaxSplats)
+	case t.start > t.maxSplats:
+		return fmt.Errorf("pipeline: start training: %w: %d splats to start with, %d fit", ErrTooSmall, t.start, t.maxSplats)
+	case c.Splats > t.maxSplats:
+		return fmt.Errorf("pipeline: start training: %w: %d splats to end with, %d fit", ErrTooSmall, c.Splats, t.maxSplats)
+	case c.Splats == 0 || c.Splats == t.start:
+	case all == 0:
+		return fmt.Errorf("pipeline: start training: %w: no refinement in %d steps makes %d splats of %d", errUnreachable, c.Iterations, c.Splats, t.start)
+	case c.Strategy == StrategyDefault && math.Ldexp(float64(t.start), all) < float64(c.Splats):
+		return fmt.Errorf("pipeline: start training: %w: %d refinements, each at most doubling them, do not make %d splats of %d", errUnreachable, all, c.Splats, t.start)
+	}
+	return nil
+}

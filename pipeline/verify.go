@@ -1,0 +1,163 @@
+package pipeline
+
+import (
+	"fmt"
+
+	"vksplat/shaders"
+	"vksplat/shaders/layout"
+	"vksplat/vk"
+)
+
+// verifyVariable, set to 1, makes every unit check what its passes wrote: slow, for finding the pass that is wrong.
+const verifyVariable = "VKSPLAT_VERIFY"
+
+// verifyChecks is the most checks of a unit. Bands share theirs, and so do chunks.
+const verifyChecks = 32
+
+// verifier holds what the checks of a frame's units found.
+type verifier struct {
+	found vk.Slice[uint32] // [verifyChecks] first element that is wrong, by check; mapped
+	names [nUnitKinds][]verifyCheck
+}
+
+// verifyCheck is a check: after which pass it looks at which buffer for what.
+type verifyCheck struct {
+	pass, buffer string
+	mode         uint32
+}
+
+var verifyModes = map[uint32]string{
+	layout.VerifyFinite: "it is not a finite number", layout.VerifyFiniteAt: "it is not a finite number",
+	layout.VerifyFiniteRows: "the splat is not made of finite numbers", layout.VerifySorted: "it is larger than the next",
+	layout.VerifySortedAt: "it is culled or larger than the next", layout.VerifyDistinct: "it is out of range or occurs twice",
+	layout.VerifyOffsets: "offsets do not rise from 0 to the total", layout.VerifyGroups: "it lies outside its tile's run",
+}
+
+func (x *verifier) allocate(e *engine) (err error) {
+	if e.verify {
+		x.found, err = vk.Make[uint32](e.dev, vk.Readback, verifyChecks, "found")
+	}
+	return err
+}
+
+func (x *verifier) free(e *engine) {
+	if !x.found.IsZero() {
+		e.dev.Free(x.found.View)
+	}
+}
+
+// judge returns an error for the first check of a finished unit that found something.
+func (x *verifier) judge(u unit) error {
+	if x.found.IsZero() {
+		return nil
+	}
+	for i, at := range vk.Host(x.found)[:len(x.names[u.kind])] {
+		if c := x.names[u.kind][i]; at != layout.Culled {
+			return fmt.Errorf("pipeline: verify step %d (%s): after pass %s: element %d of %s: %s", u.step+1, unitNames[u.kind], c.pass, at, c.buffer, verifyModes[c.mode])
+		}
+	}
+	return nil
+}
+
+// startVerify begins the checks of a unit.
+func (v *view) startVerify(k unitKind) {
+	v.kind = k
+	v.f.verifier.names[k] = nil
+	if v.verify {
+		v.r.Fill(v.f.verifier.found.View, layout.Culled)
+	}
+}
+
+// target is what one check looks at.
+type verifyTarget struct {
+	verifyCheck
+	data, index vk.View
+	count       uint32 // as in verify.comp
+	stride      int    // words of an element
+	bound       uint32 // as in verify.comp
+}
+
+// check records one check. A check of the same pass, buffer and mode shares its result.
+func (v *view) check(t verifyTarget) {
+	if !v.verify {
+		return
+	}
+	if v.sabotage != nil {
+		v.sabotage(v, t.buffer)
+	}
+	names := &v.f.verifier.names[v.kind]
+	number := len(*names)
+	for i, c := range *names {
+		if c == t.verifyCheck {
+			number = i
+		}
+	}
+	if number == len(*names) {
+		*names = append(*names, t.verifyCheck)
+	}
+	marks := vk.Cast[uint32](v.args.View) // not touched
+	if t.mode == layout.VerifyDistinct {
+		marks = vk.ScratchOf[uint32](v.r, "marks", int(t.data.Size()/4))
+		v.r.Fill(marks.View, 0)
+	}
+	if t.index.IsZero() {
+		t.index = t.data // not read
+	}
+	v.r.Dispatch(&shaders.Verify{
+		Params: v.f.params, Counters: v.counters, Data: vk.Cast[uint32](t.data), Index: vk.Cast[uint32](t.index), Marks: marks, Found: v.f.verifier.found,
+		Push: shaders.VerifyPush{Mode: t.mode, Count: t.count, Stride: uint32(max(t.stride, 1)), Bound: t.bound, Check: uint32(number)},
+	}, vk.Groups(64))
+}
+
+// verifyProjection checks projections and their order.
+func (v *view) verifyProjection() {
+	rank := v.splatFromRank.View
+	v.check(verifyTarget{verifyCheck: verifyCheck{"sort_depth", "splat_from_rank", layout.VerifyDistinct}, data: rank, count: layout.NVisible, bound: layout.NActive})
+	v.check(verifyTarget{verifyCheck: verifyCheck{"sort_depth", "depth_keys", layout.VerifySortedAt}, data: v.depthKeys.View, index: rank, count: layout.NVisible})
+	v.check(verifyTarget{verifyCheck: verifyCheck{"project", "projected", layout.VerifyFiniteAt}, data: v.projected.View, index: rank, count: layout.NVisible, stride: 9})
+	v.check(verifyTarget{verifyCheck: verifyCheck{"project", "extents", layout.VerifyFiniteAt}, data: v.extents.View, index: rank, count: layout.NVisible, stride: 3})
+}
+
+// verifyIsects checks the lists of tiles.
+func (v *view) verifyIsects() {
+	ids, offsets := v.tileIDs.View, v.tileOffsets.View
+	v.check(verifyTarget{verifyCheck: verifyCheck{"scan_isects", "first_isect", layout.VerifySorted}, data: v.firstIsect.View, count: layout.NVisible})
+	v.check(verifyTarget{verifyCheck: verifyCheck{"sort_tiles", "tile_ids", layout.VerifySorted}, data: ids, count: layout.NIsects})
+	v.check(verifyTarget{
+		verifyCheck: verifyCheck{"sort_tiles", "slot_from_isect", layout.VerifyDistinct}, data: v.slotFromIsect.View, count: layout.NIsects, bound: layout.NIsects,
+	})
+	v.check(verifyTarget{verifyCheck: verifyCheck{"tile_offsets", "tile_offsets", layout.VerifyOffsets}, data: offsets, count: layout.CountTiles, bound: layout.NIsects})
+	v.check(verifyTarget{verifyCheck: verifyCheck{"tile_offsets", "tile_ids", layout.VerifyGroups}, data: ids, index: offsets, count: layout.NIsects})
+}
+
+// verifyImage checks the picture and its gradient.
+func (v *view) verifyImage() {
+	v.check(verifyTarget{verifyCheck: verifyCheck{"rasterize", "render", layout.VerifyFinite}, data: v.render.View, count: layout.CountPixels, stride: 4})
+	v.check(verifyTarget{verifyCheck: verifyCheck{"loss", "v_render", layout.VerifyFinite}, data: v.vRender.View, count: layout.CountPixels, stride: 4})
+}
+
+// verifySlots checks the gradients of pairs.
+func (v *view) verifySlots() {
+	v.check(verifyTarget{verifyCheck: verifyCheck{"rasterize_bwd", "v_slots", layout.VerifyFinite}, data: v.vSlots.View, count: layout.NIsects, stride: 9})
+}
+
+// verifyGradients checks the gradients of projections.
+func (v *view) verifyGradients() {
+	rank := v.splatFromRank.View
+	v.check(verifyTarget{verifyCheck: verifyCheck{"reduce_slots", "v_projected", layout.VerifyFiniteAt}, data: v.vProjected.View, index: rank, count: layout.NVisible, stride: 9})
+	if v.strategy.absgrad {
+		v.check(verifyTarget{
+			verifyCheck: verifyCheck{"reduce_slots", "v_abs_mean2d", layout.VerifyFiniteAt}, data: v.vAbsMean2D.View, index: rank, count: layout.NVisible, stride: 2,
+		})
+	}
+}
+
+// verifyModel checks parameters, moments and statistics after pass.
+func (v *view) verifyModel(pass string) {
+	for i, chunk := range v.model.chunks {
+		v.check(verifyTarget{
+			verifyCheck: verifyCheck{pass, "chunk", layout.VerifyFiniteRows}, data: chunk.View, count: layout.NSplats, stride: v.model.chunkSplats,
+			bound: uint32(i * v.model.chunkSplats),
+		})
+	}
+}

@@ -1,0 +1,67 @@
+#version 460
+#extension GL_EXT_scalar_block_layout : require
+#extension GL_GOOGLE_include_directive : require
+// verify looks for elements of a buffer that break what later passes rely on, and keeps the number of the first (VKSPLAT_VERIFY=1 alone).
+//   reads params counters data index; reads and writes marks found
+// One invocation an element, in turns.
+#include "params.glsl"
+#include "dispatch.glsl"
+
+layout(local_size_x = 256) in;
+
+layout(push_constant, scalar) uniform Push {
+    uint mode;          // VERIFY_*
+    uint count;         // elements: a slot of counters, or COUNT_*
+    uint stride;        // words of an element; of VERIFY_FINITE_ROWS the splats of a chunk
+    uint bound;         // VERIFY_FINITE_ROWS: first splat of the chunk; VERIFY_DISTINCT, VERIFY_OFFSETS: slot of counters with the bound or total
+    uint check;         // number of this check in found
+} pc;
+layout(binding = 0, scalar) readonly buffer Params { StepParams params[]; };    // [1]
+layout(binding = 1, scalar) readonly buffer Counters { uint counters[]; };
+layout(binding = 2, scalar) readonly buffer Data { uint data[]; };
+layout(binding = 3, scalar) readonly buffer Index { uint index[]; };            // VERIFY_*_AT: [count]; VERIFY_GROUPS: offsets
+layout(binding = 4, scalar) buffer Marks { uint marks[]; };                     // VERIFY_DISTINCT: [bound], 0 at first
+layout(binding = 5, scalar) buffer Found { uint found[]; };                     // [checks] the first element that is wrong, CULLED if none
+
+uint n_elements() {
+    View v = params[0].view;
+    if (pc.count == COUNT_PIXELS) return v.width * v.height;
+    if (pc.count == COUNT_TILES) return v.tile_width * v.tile_height;
+    return counters[pc.count];
+}
+
+bool finite_element(uint e) {
+    for (uint k = 0u; k < pc.stride; k++)
+        if (!is_finite(uintBitsToFloat(data[e * pc.stride + k]))) return false;
+    return true;
+}
+
+// A row is a parameter or a moment; splat e of the model lies in column e - bound of every row.
+bool finite_column(uint e) {
+    if (e < pc.bound || e - pc.bound >= pc.stride) return true;
+    for (uint at = e - pc.bound; at < data.length(); at += pc.stride)
+        if (!is_finite(uintBitsToFloat(data[at]))) return false;
+    return true;
+}
+
+bool good(uint e, uint n) {
+    switch (pc.mode) {
+    case VERIFY_FINITE: return finite_element(e);
+    case VERIFY_FINITE_AT: return finite_element(index[e]);
+    case VERIFY_FINITE_ROWS: return finite_column(e);
+    case VERIFY_SORTED: return e + 1u == n || data[e] <= data[e + 1u];
+    case VERIFY_SORTED_AT: return data[index[e]] != CULLED && (e + 1u == n || data[index[e]] <= data[index[e + 1u]]);
+    case VERIFY_DISTINCT: return data[e] < counters[pc.bound] && atomicAdd(marks[data[e]], 1u) == 0u;
+    case VERIFY_OFFSETS: return data[e] <= data[e + 1u] && (e > 0u || data[0] == 0u) && (e + 1u < n || data[n] == counters[pc.bound]);
+    case VERIFY_GROUPS: return index[data[e]] <= e && e < index[data[e] + 1u];
+    }
+    return false;
+}
+
+void main() {
+    if (counters[FAILED] != 0u) return;
+    uint n = n_elements();
+    uint step_size = gl_NumWorkGroups.x * gl_NumWorkGroups.y * 256u;
+    for (uint e = global_index(); e < n; e += step_size)
+        if (!good(e, n)) atomicMin(found[pc.check], e);
+}
