@@ -1,14 +1,33 @@
 package scene
 
-import "fmt"
-
 // LensModel is a way in which a physical camera projects: COLMAP's models under COLMAP's ids, and others from 1000 on.
 type LensModel int
 
-// The models without distortion. The others are in the list of colmapModels.
+// The models that callers name.
 const (
-	LensSimplePinhole LensModel = 0 // f, cx, cy
-	LensPinhole       LensModel = 1 // fx, fy, cx, cy
+	LensSimplePinhole   LensModel = 0    // f, cx, cy
+	LensPinhole         LensModel = 1    // fx, fy, cx, cy
+	LensEquirectangular LensModel = 17   // width, height: the whole sphere, azimuth across and elevation down
+	LensPolynomial      LensModel = 1000 // fx, fy, cx, cy, k1, k2, k3, k4, p1, p2: radial 1 + k1 r² + k2 r⁴ + k3 r⁶ + k4 r⁸, tangential as OpenCV
+)
+
+// The others of COLMAP; f or fx, fy, then cx, cy come first.
+const (
+	lensSimpleRadial    LensModel = 2  // k
+	lensRadial          LensModel = 3  // k1, k2
+	lensOpenCV          LensModel = 4  // k1, k2, p1, p2
+	lensOpenCVFisheye   LensModel = 5  // k1..k4
+	lensFullOpenCV      LensModel = 6  // k1, k2, p1, p2, k3..k6
+	lensFOV             LensModel = 7  // omega
+	lensSimpleRadialFi  LensModel = 8  // k
+	lensRadialFisheye   LensModel = 9  // k1, k2
+	lensThinPrism       LensModel = 10 // k1, k2, p1, p2, k3, k4, sx1, sy1
+	lensRadTanThinPrism LensModel = 11 // k0..k5, p0, p1, s0..s3
+	lensSimpleDivision  LensModel = 12 // k
+	lensDivision        LensModel = 13 // k
+	lensSimpleFisheye   LensModel = 14
+	lensFisheye         LensModel = 15
+	lensEUCM            LensModel = 16 // alpha, beta
 )
 
 // Calibration is a physical camera: how it projects into the pixels of the photo as calibrated.
@@ -21,10 +40,6 @@ type Calibration struct {
 // Lens says where Decode finds the pixels of an undistorted camera in its photo.
 type Lens struct {
 	Calibration Calibration
-}
-
-// Views returns the cameras to train on for one photo of width x height pixels: cam has its name, pose and files already and gets size, intrinsics and
-// lens here. Most photos give one camera; panoramas give six. downscale is LoadOptions.Downscale.
-func (k Calibration) Views(cam Camera, width, height, downscale int) ([]Camera, error) {
-	return nil, fmt.Errorf("scene: make views: %d x %d pixels at 1/%d: lens model %d is not known", width, height, downscale, k.Model)
+	// From the camera's axes to those of the lens, row-major: the identity except for the faces of a panorama.
+	R [9]float64
 }

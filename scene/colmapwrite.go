@@ -80,7 +80,7 @@ func appendColmapCameras(b []byte, distinct []intrinsics) []byte {
 	b = le.AppendUint64(b, uint64(len(distinct)))
 	for i, k := range distinct {
 		b = le.AppendUint32(b, uint32(i+1))
-		b = le.AppendUint32(b, colmapPinhole)
+		b = le.AppendUint32(b, uint32(LensPinhole))
 		b = le.AppendUint64(b, uint64(k.width))
 		b = le.AppendUint64(b, uint64(k.height))
 		b = appendFloats(b, k.fx, k.fy, k.cx, k.cy)

@@ -165,7 +165,10 @@ func (r *trainRun) prepare() (err error) {
 	for i, id := range r.train {
 		views[i] = pipeline.TrainView{Camera: r.capture.Cameras[id], Image: r.images[id]}
 	}
-	init := scene.Initialise(r.capture.Points, r.config.Seed, r.config.SHDegree)
+	init, err := r.capture.InitialSplats(scene.InitOptions{Opacity: r.config.InitOpacity, Scale: r.config.InitScale, Seed: r.config.Seed, Degree: r.config.SHDegree})
+	if err != nil {
+		return err
+	}
 	r.trainer, err = pipeline.NewTrainer(r.device, views, init, r.capture.SceneScale, r.config)
 	return err
 }
