@@ -38,16 +38,20 @@ func parseTransforms(data []byte) (*transforms, error) {
 	if !top.has("frames") {
 		return nil, errors.New("there is no field frames")
 	}
-	list, err := top.objects("frames", "frame")
+	list, err := top.list("frames")
 	if err != nil {
 		return nil, err
 	}
 	if len(list) == 0 {
 		return nil, errors.New("field frames is empty")
 	}
-	t := &transforms{frames: make([]frame, 0, len(list))}
-	seen := make(map[string]int, len(list))
-	for i, f := range list {
+	t := &transforms{frames: make([]frame, 0, min(len(list), 1<<10))}
+	seen := map[string]int{}
+	for i, raw := range list {
+		f, err := element(raw, "frame", i)
+		if err != nil {
+			return nil, err
+		}
 		fr, err := parseFrame(f, top)
 		if err != nil {
 			return nil, err

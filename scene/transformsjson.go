@@ -117,18 +117,17 @@ func jsonCause(err *json.SyntaxError, rest []byte) string {
 	return err.Error()
 }
 
-// objects gives the elements of an array of objects.
-func (f fields) objects(name, each string) ([]fields, error) {
-	var list []json.RawMessage
-	if err := f.into(name, &list, "a list"); err != nil {
-		return nil, err
+// list gives the elements of an array.
+func (f fields) list(name string) (list []json.RawMessage, err error) {
+	err = f.into(name, &list, "a list")
+	return list, err
+}
+
+// element decodes the i-th element of an array of objects, called what.
+func element(raw json.RawMessage, what string, i int) (fields, error) {
+	f := fields{where: what + " " + strconv.Itoa(i) + ": "}
+	if err := json.Unmarshal(raw, &f.members); err != nil || f.members == nil {
+		return f, f.errorf("it is %s, an object is expected", shown(raw))
 	}
-	out := make([]fields, len(list))
-	for i, raw := range list {
-		out[i].where = each + " " + strconv.Itoa(i) + ": "
-		if err := json.Unmarshal(raw, &out[i].members); err != nil || out[i].members == nil {
-			return nil, out[i].errorf("it is %s, an object is expected", shown(raw))
-		}
-	}
-	return out, nil
+	return f, nil
 }

@@ -34,7 +34,7 @@ func poseFromOpenGL(m [12]float64) (p pose, err error) {
 	}
 	p.r = [9]float64{r[0], r[3], r[6], r[1], r[4], r[7], r[2], r[5], r[8]}
 	p.t = scaled(rotate(p.r, centre), -1)
-	p.skewed, p.scaled = skew > roundedRotation, math.Abs(scale-1) > roundedRotation
+	p.skewed, p.scaled = skew > roundedRotation, math.Abs(scale-1) > max(roundedRotation, skew)
 	return p, nil
 }
 
