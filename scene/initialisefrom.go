@@ -78,24 +78,35 @@ func (o InitOptions) check() error {
 	return nil
 }
 
+// CheckInit finds out, without making them, whether InitialSplats can make splats: whether the options make sense, and points or a file are there.
+func (c *Capture) CheckInit(o InitOptions) error {
+	if err := o.check(); err != nil {
+		return err
+	}
+	switch {
+	case o.Kind == InitPLY:
+		_, err := plyHasSplats(o.File)
+		return err
+	case o.Kind == InitRandom || len(c.Points) > 0 || o.Kind == InitAuto && c.Synthetic:
+		return nil
+	}
+	return c.noPoints()
+}
+
 // InitialSplats makes the first splats, in the training frame: call it after Normalise. The same capture and options give the same splats.
 func (c *Capture) InitialSplats(o InitOptions) (*Splats, error) {
-	if err := o.check(); err != nil {
+	if err := c.CheckInit(o); err != nil {
 		return nil, err
 	}
-	if o.Kind == InitPLY {
-		return c.splatsFromPLY(o)
-	}
-	points := c.Points
 	switch {
+	case o.Kind == InitPLY:
+		return c.splatsFromPLY(o)
 	case o.Kind == InitRandom:
-		points = c.randomPoints(o)
-	case len(points) == 0 && o.Kind == InitAuto && c.Synthetic:
-		points = c.cubePoints(o)
-	case len(points) == 0:
-		return nil, c.noPoints()
+		return c.splatsFromPoints(c.randomPoints(o), o)
+	case len(c.Points) == 0:
+		return c.splatsFromPoints(c.cubePoints(o), o)
 	}
-	return c.splatsFromPoints(points, o)
+	return c.splatsFromPoints(c.Points, o)
 }
 
 // noPoints is the error of a capture that nothing can start from.
