@@ -36,3 +36,6 @@ func PhotoOrientation(path string) (int, error) {
 	}
 	return 1, nil
 }
+
+// foreignHint says what to do about a file of a kind that is not read; "" where nothing is known.
+func foreignHint(string, error) string { return "" }

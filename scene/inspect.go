@@ -200,7 +200,7 @@ func (r *Report) about(severity Severity, code string, names []string, format st
 func (r *Report) describe(c *Capture) {
 	photos, lenses, sizes := map[string]bool{}, map[string]int{}, map[[2]int]int{}
 	for _, cam := range c.Cameras {
-		row := CameraReport{Name: cam.Name, Width: cam.Width, Height: cam.Height, Lens: lensName(cam), Fx: cam.Fx, Fy: cam.Fy, Mask: cam.Mask != "", HeldOut: c.HeldOut[cam.photoName()]}
+		row := CameraReport{Name: cam.Name, Width: cam.Width, Height: cam.Height, Lens: photoLens(cam), Fx: cam.Fx, Fy: cam.Fy, Mask: cam.Mask != "", HeldOut: c.HeldOut[cam.photoName()]}
 		if name := cam.photoName(); !photos[name] {
 			photos[name] = true
 			if row.HeldOut {
@@ -230,8 +230,8 @@ func (r *Report) describe(c *Capture) {
 	}
 }
 
-// lensName names the lens of the photo, which is not always the camera's.
-func lensName(c Camera) string {
+// photoLens names the lens of the photo, which is not always the camera's.
+func photoLens(c Camera) string {
 	if c.Lens != nil {
 		return c.Lens.Calibration.Model.String()
 	}

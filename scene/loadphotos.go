@@ -75,7 +75,7 @@ func (c *Capture) makeViews(records []record, o LoadOptions, reduced string) err
 		w, h, err := photoSize(r.cam.Path)
 		if err != nil {
 			if lost.cause == nil {
-				lost.cause = &Error{Op: "read photo", Path: r.cam.Path, Err: err}
+				lost.cause = &Error{Op: "read photo", Path: r.cam.Path, Err: err, Hint: foreignHint(r.cam.Path, err)}
 			}
 			lost.broken = append(lost.broken, r.cam.Name)
 			continue
@@ -118,12 +118,19 @@ func (c *Capture) makeViews(records []record, o LoadOptions, reduced string) err
 func mismatch(photo string, w, h int, lens Calibration) error {
 	hint := "train on the photos that the calibration was made from, or on copies of them scaled as a whole, not cropped"
 	if sameAspect(h, w, lens.Width, lens.Height) {
-		hint = "the photo was turned after calibration: use the files that COLMAP was given, without applying their orientation tag"
-		if o, err := PhotoOrientation(photo); err == nil && o >= 5 && o <= 8 {
-			hint = fmt.Sprintf("the calibration is of photos turned as their orientation tag asks (%d), and photos are used as stored: turn copies of them for good, as with mogrify -auto-orient", o)
-		}
+		hint = turnedHint(photo)
 	}
 	return badData("read photo", photo, hint, "the photo has %d x %d pixels, its calibration is for %d x %d, and the aspects differ", w, h, lens.Width, lens.Height)
+}
+
+// turnedHint explains a photo whose sides are swapped against its calibration.
+func turnedHint(path string) string {
+	const uprightTags = 4 // those above swap the sides
+	if tag, err := PhotoOrientation(path); err == nil && tag > uprightTags {
+		return fmt.Sprintf("the calibration is of upright pixels, the file stores them turned, with orientation tag %d: "+
+			"apply the tags to copies of the photos (mogrify -auto-orient) and train on those", tag)
+	}
+	return "the photo was turned after calibration: use the files that COLMAP was given, without applying their orientation tag"
 }
 
 // lostPhotos are photos that cannot be trained on; cause is about the first of broken.
@@ -169,6 +176,9 @@ func (c *Capture) refusePhotos(all, kept int, lost lostPhotos) error {
 		if kept >= minPhotos {
 			hint += ", or leave out --strict to train without them"
 		}
+	}
+	if convert := Hint(lost.cause); convert != "" {
+		hint = convert
 	}
 	return &Error{Op: "load photos", Path: c.Images, Err: errors.New(strings.Join(parts, "; ")), Hint: hint}
 }
