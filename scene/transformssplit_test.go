@@ -108,7 +108,7 @@ func TestSplitByLists(t *testing.T) {
 }
 
 // The six faces of a panorama are held out together.
-func TestSplitKeepsPhotosTogether(t *testing.T) {
+func TestHeldOutPanoramas(t *testing.T) {
 	c := &Capture{}
 	for photo := range 4 {
 		for face := range 6 {
