@@ -62,8 +62,12 @@ type foundModel struct {
 // discover finds what describes the capture: of the formats that are asked for the
 // first that is there. root may also name a JSON file.
 func discover(root string, o LoadOptions) (found, []Warning, error) {
-	if strings.EqualFold(filepath.Ext(root), ".json") && regular(root) == nil {
-		return found{format: FormatTransforms, root: filepath.Dir(root), model: root}, nil, nil
+	if strings.EqualFold(filepath.Ext(root), ".json") && regular(root) == nil && o.Format != FormatColmap {
+		what := found{format: FormatTransforms, root: filepath.Dir(root), model: root}
+		if o.Format == FormatBlender || filepath.Base(root) == trainFile && o.Format != FormatTransforms {
+			what.format = FormatBlender
+		}
+		return what, nil, nil
 	}
 	if err := checkRoot(root); err != nil {
 		return found{}, nil, err

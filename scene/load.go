@@ -78,7 +78,9 @@ func Load(root string, o LoadOptions) (*Capture, error) {
 	var records []record
 	if what.format == FormatColmap {
 		c.text = what.files == &textModel
-		records, err = c.readModel(what.files)
+		if records, err = c.readModel(what.files); err == nil && o.UndoAppliedTransform {
+			err = c.undoApplied(records)
+		}
 	} else {
 		records, err = c.readTransforms(o)
 	}

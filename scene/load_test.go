@@ -257,6 +257,11 @@ func badFolders() []badInput {
 			}
 		}, anyModel(), []string{"3 of 5 photos cannot be read", "within its header"}, "again", nil},
 		{"aspect", func(t *testing.T, root string) { writePhoto(t, filepath.Join(root, "images", "p2.png"), 320, 320) }, anyModel(), []string{"p2.png", "320 x 320", "32 x 24"}, "cropped", nil},
+		{"aspects", func(t *testing.T, root string) {
+			writePhoto(t, filepath.Join(root, "images", "p1.png"), 30, 30)
+			writePhoto(t, filepath.Join(root, "images", "p2.png"), 320, 320)
+			writePhoto(t, filepath.Join(root, "images", "p4.png"), 320, 320)
+		}, anyModel(), []string{"p1.png", "30 x 30", "the same goes for 2 more: p2.png, p4.png"}, "cropped", nil},
 		{"turned", func(t *testing.T, root string) { writePhoto(t, filepath.Join(root, "images", "p2.png"), 240, 320) }, anyModel(), []string{"240 x 320", "32 x 24"}, "orientation", nil},
 		{"no such format", nil, LoadOptions{Model: AnyModel, Format: "nerf"}, []string{`"nerf"`}, "transforms", ErrUsage},
 		{"format not there", nil, LoadOptions{Model: AnyModel, Format: FormatBlender}, []string{"no transforms_train.json"}, "--format", nil},

@@ -65,6 +65,7 @@ func (c *Capture) findPhotos(records []record, o LoadOptions) (reduced string, e
 // folder reduced, if there is one, have been downscaled already.
 func (c *Capture) makeViews(records []record, o LoadOptions, reduced string) error {
 	var lost lostPhotos
+	maker := viewMaker{made: map[string]Camera{}}
 	wide, kept := 0, 0
 	c.Cameras = make([]Camera, 0, len(records))
 	for _, r := range records {
@@ -80,10 +81,6 @@ func (c *Capture) makeViews(records []record, o LoadOptions, reduced string) err
 			lost.broken = append(lost.broken, r.cam.Name)
 			continue
 		}
-		lens := r.lens.calibration(w, h)
-		if !sameAspect(w, h, lens.Width, lens.Height) {
-			return mismatch(r.cam.Path, w, h, lens)
-		}
 		downscale := o.Downscale
 		if reduced != "" && strings.HasPrefix(r.cam.Path, reduced+string(filepath.Separator)) {
 			downscale = 1
@@ -91,18 +88,18 @@ func (c *Capture) makeViews(records []record, o LoadOptions, reduced string) err
 		if tw, _ := trainedSize(w, h, downscale); downscale == 0 && tw != w {
 			wide++
 		}
-		views, err := lens.Views(r.cam, w, h, downscale)
+		views, err := maker.views(r, w, h, downscale)
 		if err != nil {
 			return err
 		}
 		c.Cameras = append(c.Cameras, views...)
 		kept++
 	}
-	slices.SortStableFunc(c.Cameras, func(a, b Camera) int { return strings.Compare(a.Name, b.Name) })
-	for i := 1; i < len(c.Cameras); i++ {
-		if name := c.Cameras[i].Name; name == c.Cameras[i-1].Name {
-			return badData("load capture", c.Model, "give each photo a name of its own", "two photos have the name %q", name)
-		}
+	if err := maker.mismatched.refuse(); err != nil {
+		return err
+	}
+	if err := c.sortCameras(); err != nil {
+		return err
 	}
 	if err := c.report(len(records), kept, lost, o.Strict); err != nil {
 		return err
@@ -114,13 +111,67 @@ func (c *Capture) makeViews(records []record, o LoadOptions, reduced string) err
 	return nil
 }
 
-// mismatch refuses a photo that cannot be what was calibrated.
-func mismatch(photo string, w, h int, lens Calibration) error {
+// sortCameras orders the cameras by name, and refuses names that are there twice.
+func (c *Capture) sortCameras() error {
+	slices.SortStableFunc(c.Cameras, func(a, b Camera) int { return strings.Compare(a.Name, b.Name) })
+	for i := 1; i < len(c.Cameras); i++ {
+		if name := c.Cameras[i].Name; name == c.Cameras[i-1].Name {
+			return badData("load capture", c.Model, "give each photo a name of its own", "two photos have the name %q", name)
+		}
+	}
+	return nil
+}
+
+// viewMaker makes the cameras of photos. Photos of one calibration and size share
+// all but name, files and pose, so that a lens is worked out once.
+type viewMaker struct {
+	made       map[string]Camera // by calibration and size
+	mismatched mismatches
+}
+
+func (m *viewMaker) views(r record, w, h, downscale int) ([]Camera, error) {
+	lens := r.lens.calibration(w, h)
+	if !sameAspect(w, h, lens.Width, lens.Height) {
+		m.mismatched.add(r.cam, w, h, lens)
+		return nil, nil
+	}
+	key := fmt.Sprint(lens, w, h, downscale)
+	if cam, ok := m.made[key]; ok {
+		own := r.cam
+		cam.Name, cam.Path, cam.Mask, cam.MaskInverted, cam.R, cam.T = own.Name, own.Path, own.Mask, own.MaskInverted, own.R, own.T
+		return []Camera{cam}, nil
+	}
+	views, err := lens.Views(r.cam, w, h, downscale)
+	if err == nil && len(views) == 1 && views[0].Photo == "" {
+		m.made[key] = views[0]
+	}
+	return views, err
+}
+
+// mismatches are photos that cannot be what was calibrated.
+type mismatches struct {
+	first error
+	names []string
+}
+
+func (m *mismatches) add(cam Camera, w, h int, lens Calibration) {
+	if m.names = append(m.names, cam.Name); m.first != nil {
+		return
+	}
 	hint := "train on the photos that the calibration was made from, or on copies of them scaled as a whole, not cropped"
 	if sameAspect(h, w, lens.Width, lens.Height) {
-		hint = turnedHint(photo)
+		hint = turnedHint(cam.Path)
 	}
-	return badData("read photo", photo, hint, "the photo has %d x %d pixels, its calibration is for %d x %d, and the aspects differ", w, h, lens.Width, lens.Height)
+	m.first = badData("read photo", cam.Path, hint, "the photo has %d x %d pixels, its calibration is for %d x %d, and the aspects differ", w, h, lens.Width, lens.Height)
+}
+
+// refuse gives the error about them, nil if there are none.
+func (m *mismatches) refuse() error {
+	var e *Error
+	if more := len(m.names) - 1; more > 0 && errors.As(m.first, &e) {
+		e.Err = fmt.Errorf("%w; the same goes for %s", e.Err, Warning{Count: more, Names: firstNames(m.names[1:]), Text: fmt.Sprintf("%d more", more)})
+	}
+	return m.first
 }
 
 // turnedHint explains a photo whose sides are swapped against its calibration.

@@ -254,6 +254,9 @@ func TestUndoAppliedTransform(t *testing.T) {
 	}
 	undone := mustLoad(t, root, LoadOptions{Model: AnyModel, UndoAppliedTransform: true})
 	sameCameras(t, undone.Cameras, tinyCameras(), 1e-9)
+	if w, ok := mustLoad(t, tinyCapture(t), LoadOptions{Model: AnyModel, UndoAppliedTransform: true}).warning("no-applied-transform"); !ok {
+		t.Error(w)
+	}
 	if q := undone.Points[0].Pos; !undone.Applied.Undone || length(sub(q, [3]float64{1, 2, 3})) > 1e-9 {
 		t.Errorf("%+v, %v", undone.Applied, q)
 	}

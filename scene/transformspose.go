@@ -93,7 +93,8 @@ func inverseTransposed(m [9]float64) [9]float64 {
 func (c *Capture) undoApplied(records []record) error {
 	a := c.Applied
 	if a == nil {
-		return nil // nothing was done, as far as the file says
+		c.warn("no-applied-transform", "there is no applied_transform to undo: the capture stays where it is", nil)
+		return nil
 	}
 	m := a.Matrix
 	turn, scale, _, err := nearestRotation([9]float64{m[0], m[1], m[2], m[4], m[5], m[6], m[8], m[9], m[10]})

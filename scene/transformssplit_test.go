@@ -52,6 +52,9 @@ func TestBlender(t *testing.T) {
 			t.Errorf("split %v, %v", train, test)
 		}
 	}
+	if named := mustLoad(t, filepath.Join(root, trainFile), anyModel()); !slices.Equal(named.Cameras, c.Cameras) || named.Format != FormatBlender {
+		t.Error("the file's name gives another capture than its folder's")
+	}
 	// Validation photos are announced; without a test file the usual photos are held out.
 	put(t, filepath.Join(root, valFile), []byte("not even read"))
 	if w, ok := mustLoad(t, root, anyModel()).warning("unused-split"); !ok || !strings.Contains(w.Text, valFile) {
@@ -121,6 +124,24 @@ func TestHeldOutPanoramas(t *testing.T) {
 	c.HeldOut = map[string]bool{"3": true}
 	if _, test := c.Split(2); !slices.Equal(test, []int{18, 19, 20, 21, 22, 23}) {
 		t.Error(test)
+	}
+}
+
+// A panorama in either format becomes six cameras of one photo.
+func TestPanoramas(t *testing.T) {
+	haveLenses(t)
+	root := tinyCapture(t)
+	edit(t, root, "cameras.bin", func([]byte) []byte { return cameraOfModel(int(LensEquirectangular)) })
+	putJSON(t, filepath.Join(root, "transforms.json"), jsonObject{"camera_model": "EQUIRECTANGULAR", "frames": tinyFrames("images/")})
+	a := mustLoad(t, root, anyModel())
+	b := mustLoad(t, root, LoadOptions{Model: AnyModel, Format: FormatTransforms})
+	sameCameras(t, b.Cameras, a.Cameras, 1e-12)
+	train, test := a.Split(8)
+	if len(a.Cameras) != 6*tinyPhotos || len(test) != 6 || len(train) != 24 || a.Cameras[7].Photo != "p1.png" {
+		t.Errorf("%d cameras, %d to train on, %v held out", len(a.Cameras), len(train), test)
+	}
+	if r := inspect(t, a, false); r.Photos != tinyPhotos {
+		t.Errorf("%d photos", r.Photos)
 	}
 }
 
