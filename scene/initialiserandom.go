@@ -29,8 +29,12 @@ func (c *Capture) randomPoints(o InitOptions) []Point {
 		}
 	}
 	box := boxInView(c.Cameras, c.SceneScale)
-	seen := func(p [3]float64) (n int) {
+	// seen counts cameras, up to need; it gives less as soon as so many cannot be reached.
+	seen := func(p [3]float64, need int) (n int) {
 		for i := range cams {
+			if n >= need || n+len(cams)-i < need {
+				break
+			}
 			if cams[i].sees(p, nearestInView*box.half) {
 				n++
 			}
@@ -40,18 +44,23 @@ func (c *Capture) randomPoints(o InitOptions) []Point {
 	best := 0
 	for i := range uint32(probes) {
 		p, _ := box.candidate(i, 0, PhiloxKey(o.Seed^math.MaxUint64))
-		best = max(best, seen(p))
+		for seen(p, best+1) > best {
+			best++
+		}
 	}
-	return box.fill(o, func(p [3]float64) bool { return 2*seen(p) >= best })
+	need := (best + 1) / 2
+	return box.fill(o, func(p [3]float64) bool { return seen(p, need) >= need })
 }
 
 // sees says whether a point projects into the picture, from some depth on.
 func (c *Camera) sees(point [3]float64, near float64) bool {
-	p := c.ToCamera(point)
-	if !(p[2] > near) {
+	r, t := &c.R, &c.T // ToCamera would copy the camera
+	z := r[6]*point[0] + r[7]*point[1] + r[8]*point[2] + t[2]
+	if !(z > near) {
 		return false
 	}
-	x, y := p[0]/p[2], p[1]/p[2]
+	x := (r[0]*point[0] + r[1]*point[1] + r[2]*point[2] + t[0]) / z
+	y := (r[3]*point[0] + r[4]*point[1] + r[5]*point[2] + t[1]) / z
 	if c.Model == Fisheye {
 		if r := math.Hypot(x, y); r > 0 {
 			x, y = x*math.Atan(r)/r, y*math.Atan(r)/r
