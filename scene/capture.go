@@ -56,12 +56,26 @@ func printable(name string) string {
 
 // Capture is a set of calibrated photos and a sparse point cloud.
 type Capture struct {
-	Root       string    // folder that was asked for
-	Model      string    // folder of the reconstruction that was read
+	Root       string    // folder of the capture
+	Format     string    // FormatColmap, FormatTransforms or FormatBlender
+	Model      string    // folder of the reconstruction, or JSON file, that was read
 	Images     string    // folder of the photos
 	Cameras    []Camera  // sorted by name
-	Points     []Point   //
+	Points     []Point   // may be none
 	Frame      Frame     // of Cameras and Points; the identity until Normalise
 	SceneScale float64   // 1.1 times the largest distance of a camera from the mean camera, in Frame; 0 until Normalise
 	Warnings   []Warning //
+
+	HeldOut   map[string]bool   // names of the photos that the capture's own files hold out; nil where they do not say
+	Synthetic bool              // a Blender scene: the background is white, the object within 1.3 units of the origin
+	Applied   *AppliedTransform // what nerfstudio did to the poses; nil: nothing that it recorded
+
+	text bool // the model is in text form
+}
+
+// AppliedTransform is what nerfstudio did to the poses that COLMAP found: recorded = Scale (Matrix [x 1]).
+type AppliedTransform struct {
+	Matrix [12]float64 // 3x4, row-major
+	Scale  float64
+	Undone bool // the capture is in COLMAP's frame again
 }

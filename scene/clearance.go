@@ -25,7 +25,7 @@ func (c *Capture) Clear(share float64) int {
 		cam := &c.Cameras[i]
 		var depths []float64
 		for k := 0; k < len(c.Points); k += stride {
-			if depth, seen := cam.sees(c.Points[k].Pos, math.Inf(1)); seen {
+			if depth, seen := cam.sees(c.Points[k].Pos, 0, math.Inf(1)); seen {
 				depths = append(depths, depth)
 			}
 		}
@@ -35,7 +35,7 @@ func (c *Capture) Clear(share float64) int {
 		slices.Sort(depths)
 		cam.Clearance = share * depths[len(depths)/100]
 		for k := range c.Points {
-			if _, seen := cam.sees(c.Points[k].Pos, cam.Clearance); seen {
+			if _, seen := cam.sees(c.Points[k].Pos, 0, cam.Clearance); seen {
 				inside[i] = append(inside[i], k)
 			}
 		}
@@ -59,17 +59,20 @@ func (c *Capture) Clear(share float64) int {
 	return len(drop)
 }
 
-// sees returns the depth of a point, and whether it lies in the picture nearer than limit.
-func (c *Camera) sees(p [3]float64, limit float64) (depth float64, seen bool) {
-	depth = c.R[6]*p[0] + c.R[7]*p[1] + c.R[8]*p[2] + c.T[2]
-	if !(depth > 0 && depth < limit) {
+// sees returns the depth of a point, and whether it lies in the picture, between near and far.
+func (c *Camera) sees(point [3]float64, near, far float64) (depth float64, in bool) {
+	r, t := &c.R, &c.T // ToCamera would copy the camera
+	depth = r[6]*point[0] + r[7]*point[1] + r[8]*point[2] + t[2]
+	if !(depth > near && depth < far) {
 		return depth, false
 	}
-	q := c.ToCamera(p)
-	s := 1 / depth
-	if r := math.Hypot(q[0], q[1]); c.Model == Fisheye && r > 0 {
-		s = math.Atan2(r, depth) / r
+	x := (r[0]*point[0] + r[1]*point[1] + r[2]*point[2] + t[0]) / depth
+	y := (r[3]*point[0] + r[4]*point[1] + r[5]*point[2] + t[1]) / depth
+	if c.Model == Fisheye {
+		if r := math.Hypot(x, y); r > 0 {
+			x, y = x*math.Atan(r)/r, y*math.Atan(r)/r
+		}
 	}
-	x, y := c.Fx*q[0]*s+c.Cx, c.Fy*q[1]*s+c.Cy
-	return depth, x >= 0 && y >= 0 && x < float64(c.Width) && y < float64(c.Height)
+	u, v := c.Fx*x+c.Cx, c.Fy*y+c.Cy
+	return depth, u >= 0 && v >= 0 && u < float64(c.Width) && v < float64(c.Height)
 }

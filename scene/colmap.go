@@ -5,25 +5,36 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"os"
-	"path/filepath"
 	"strings"
 )
 
 // maxSide bounds a calibrated image's width and height in pixels.
 const maxSide = 1 << 20
 
-// colmapCamera is a record of cameras.bin.
+// colmapCamera is a record of cameras.bin or cameras.txt.
 type colmapCamera struct {
-	id            uint32
-	model         int
-	width, height int
-	params        []float64
+	id   uint32
+	lens Calibration
 }
 
-// colmapImage is a record of images.bin without its 2D points.
+// check refuses a camera whose numbers make no sense; width and height are as in the file.
+func (c *colmapCamera) check(width, height uint64) error {
+	if width == 0 || height == 0 || width > maxSide || height > maxSide {
+		return fmt.Errorf("camera %d has the size %d x %d", c.id, width, height)
+	}
+	if !finite(c.lens.Params...) {
+		return fmt.Errorf("camera %d has a parameter that is not finite", c.id)
+	}
+	c.lens.Width, c.lens.Height = int(width), int(height)
+	return nil
+}
+
+// calibration implements calibrator: the record says all.
+func (c colmapCamera) calibration(int, int) Calibration { return c.lens }
+
+// colmapImage is a record of images.bin or images.txt without its 2D points.
 type colmapImage struct {
 	id, camera uint32
 	quat       [4]float64 // w, x, y, z, world to camera
@@ -117,8 +128,8 @@ func (c *cursor) end() error {
 	return c.err
 }
 
-// parseColmapCameras reads cameras.bin. A camera of a model that is known but not
-// usable is returned like any other; see usable.
+// parseColmapCameras reads cameras.bin. Models that COLMAP does not define are
+// refused: how long their records are is not known.
 func parseColmapCameras(data []byte) (map[uint32]colmapCamera, error) {
 	c := &cursor{data: data}
 	n := c.count(24+2*8, "cameras") // the fewest parameters are two
@@ -133,38 +144,21 @@ func parseColmapCameras(data []byte) (map[uint32]colmapCamera, error) {
 		if model < 0 || int(model) >= len(colmapModels) {
 			return nil, fmt.Errorf("camera %d has model id %d, which COLMAP does not define", cam.id, model)
 		}
-		cam.model = int(model)
-		cam.params = make([]float64, colmapModels[model].params)
-		c.floats(cam.params)
+		cam.lens.Model = LensModel(model)
+		cam.lens.Params = make([]float64, cam.lens.Model.NumParams())
+		c.floats(cam.lens.Params)
 		if c.err != nil {
 			break
 		}
-		if width == 0 || height == 0 || width > maxSide || height > maxSide {
-			return nil, fmt.Errorf("camera %d has the size %d x %d", cam.id, width, height)
-		}
-		if !finite(cam.params...) {
-			return nil, fmt.Errorf("camera %d has a parameter that is not finite", cam.id)
+		if err := cam.check(width, height); err != nil {
+			return nil, err
 		}
 		if _, twice := out[cam.id]; twice {
 			return nil, fmt.Errorf("camera %d is there twice", cam.id)
 		}
-		cam.width, cam.height = int(width), int(height)
 		out[cam.id] = cam
 	}
 	return out, c.end()
-}
-
-// pinhole gives the intrinsics of a camera without distortion; ok is false for
-// every other model.
-func (cam colmapCamera) pinhole() (k [4]float64, ok bool) {
-	p := cam.params
-	switch cam.model {
-	case int(LensSimplePinhole):
-		return [4]float64{p[0], p[0], p[1], p[2]}, true
-	case int(LensPinhole):
-		return [4]float64{p[0], p[1], p[2], p[3]}, true
-	}
-	return k, false
 }
 
 // parseColmapImages reads images.bin in the order of the file. Poses are not
@@ -214,46 +208,6 @@ func parseColmapPoints(data []byte) (points []Point, bad int, err error) {
 	return points, bad, c.end()
 }
 
-// countColmapImages reads the first number of dir/images.bin, 0 if there is none.
-func countColmapImages(dir string) uint64 {
-	path := filepath.Join(dir, "images.bin")
-	if regular(path) != nil {
-		return 0
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return 0
-	}
-	defer f.Close() // only read from
-	var head [8]byte
-	if _, err := io.ReadFull(f, head[:]); err != nil {
-		return 0
-	}
-	return binary.LittleEndian.Uint64(head[:])
-}
-
-// readColmap reads one file of a model and parses it.
-func readColmap(path string, parse func(data []byte) error) error {
-	op := "read " + filepath.Base(path)
-	err := regular(path)
-	var data []byte
-	if err == nil {
-		data, err = os.ReadFile(path)
-	}
-	if err != nil {
-		return &Error{Op: op, Path: path, Err: trimPath(err), Kind: readKind(err),
-			Hint: "a COLMAP model needs cameras.bin, images.bin and points3D.bin in one folder, all readable"}
-	}
-	if err := parse(data); err != nil {
-		hint := "the file is damaged: copy it again, or export the model again from COLMAP (File, Export model, or colmap model_converter ... --output_type BIN)"
-		if errors.Is(err, errCut) {
-			hint = "the file is cut short or damaged: copy it again from where COLMAP wrote it and compare sizes, or export the model again"
-		}
-		return &Error{Op: op, Path: path, Err: err, Hint: hint}
-	}
-	return nil
-}
-
 // errNoFile is the error of a folder, pipe, socket or device in a file's place.
 var errNoFile = errors.New("this is no file")
 
@@ -273,15 +227,6 @@ func readKind(err error) error {
 		return ErrTryAgain
 	}
 	return ErrData
-}
-
-// refuseModel says how to get from a camera with distortion to one without.
-func refuseModel(cam colmapCamera, model, images, root string) error {
-	out := filepath.Clean(root) + "_undistorted"
-	hint := fmt.Sprintf("undistort the photos, then train on %s: colmap image_undistorter --image_path %s --input_path %s --output_path %s --output_type COLMAP",
-		shellWord(out), shellWord(images), shellWord(model), shellWord(out))
-	return badData("read cameras", filepath.Join(model, "cameras.bin"), hint, "camera %d has the model %s (id %d, %d parameters); only SIMPLE_PINHOLE and PINHOLE can be trained on",
-		cam.id, colmapModels[cam.model].name, cam.model, len(cam.params))
 }
 
 // shellWord quotes a path that a shell would take apart.

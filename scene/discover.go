@@ -27,32 +27,111 @@ var modelPlaces = [...]struct {
 	{".", false},
 }
 
+// Formats of captures: values of LoadOptions.Format and of Capture.Format.
+const (
+	FormatAuto       = "auto"       // the first of the others that is there
+	FormatColmap     = "colmap"     // a COLMAP model, binary or text
+	FormatTransforms = "transforms" // transforms.json as nerfstudio and instant-ngp write it
+	FormatBlender    = "blender"    // transforms_train.json and transforms_test.json, as of the synthetic NeRF scenes
+)
+
+// The files of captures that are not COLMAP's.
+const (
+	transformsFile = "transforms.json"
+	trainFile      = "transforms_train.json"
+	testFile       = "transforms_test.json"
+	valFile        = "transforms_val.json"
+)
+
+// found is what describes a capture.
+type found struct {
+	format string
+	root   string // the capture's folder
+	model  string // folder of a COLMAP model, or the first JSON file
+	files  *colmapFiles
+}
+
 // foundModel is a folder with a COLMAP model.
 type foundModel struct {
 	dir    string
+	files  *colmapFiles
 	number int    // as in sparse/N; 0 where folders are not numbered
 	images uint64 // that it claims to have registered
 }
 
-// discover finds the model to read: the first place that has any, and there the
-// one with most images or, with number >= 0, the one of that number.
-func discover(root string, number int) (foundModel, []Warning, error) {
-	if err := checkRoot(root); err != nil {
-		return foundModel{}, nil, err
+// discover finds what describes the capture: of the formats that are asked for the
+// first that is there. root may also name a JSON file.
+func discover(root string, o LoadOptions) (found, []Warning, error) {
+	if strings.EqualFold(filepath.Ext(root), ".json") && regular(root) == nil && o.Format != FormatColmap {
+		what := found{format: FormatTransforms, root: filepath.Dir(root), model: root}
+		if o.Format == FormatBlender || filepath.Base(root) == trainFile && o.Format != FormatTransforms {
+			what.format = FormatBlender
+		}
+		return what, nil, nil
 	}
+	if err := checkRoot(root); err != nil {
+		return found{}, nil, err
+	}
+	var warnings []Warning
+	var out found
+	for _, f := range []struct {
+		format string
+		find   func() (found, []Warning, error)
+	}{
+		{FormatColmap, func() (found, []Warning, error) { return discoverModel(root, o.Model) }},
+		{FormatTransforms, func() (found, []Warning, error) { return discoverJSON(root, FormatTransforms, transformsFile) }},
+		{FormatBlender, func() (found, []Warning, error) { return discoverJSON(root, FormatBlender, trainFile) }},
+	} {
+		if o.Format != FormatAuto && o.Format != "" && o.Format != f.format {
+			continue
+		}
+		this, more, err := f.find()
+		switch {
+		case err != nil:
+			return found{}, nil, err
+		case this.format == "":
+		case out.format == "":
+			out, warnings = this, more
+		default:
+			warnings = append(warnings, Warning{Code: "other-format",
+				Text: fmt.Sprintf("took the cameras of %s; --format %s takes those of %s", printable(filepath.ToSlash(out.model)), this.format, printable(filepath.ToSlash(this.model)))})
+		}
+	}
+	if out.format == "" {
+		return found{}, nil, noModel(root, o.Format)
+	}
+	return out, warnings, nil
+}
+
+// discoverJSON finds a file of the given name.
+func discoverJSON(root, format, name string) (found, []Warning, error) {
+	file := filepath.Join(root, name)
+	if _, err := os.Stat(file); err != nil {
+		return found{}, nil, nil
+	}
+	return found{format: format, root: root, model: file}, nil, nil
+}
+
+// discoverModel finds the COLMAP model to read: the first place that has any, and
+// there the one with most images or, with number >= 0, the one of that number.
+func discoverModel(root string, number int) (found, []Warning, error) {
 	for _, place := range modelPlaces {
 		dir := filepath.Join(root, filepath.FromSlash(place.dir))
-		models := modelsIn(dir, place.numbered, ".bin")
+		models := modelsIn(dir, place.numbered)
 		if len(models) == 0 {
 			continue
 		}
 		if number >= 0 {
-			return chooseModel(dir, models, number)
+			return chooseModel(root, dir, models, number)
 		}
-		best, warning := largestModel(models)
-		return best, warning, nil
+		best, warnings := largestModel(models)
+		return best.found(root), warnings, nil
 	}
-	return foundModel{}, nil, noModel(root)
+	return found{}, nil, nil
+}
+
+func (m foundModel) found(root string) found {
+	return found{format: FormatColmap, root: root, model: m.dir, files: m.files}
 }
 
 // checkRoot refuses a capture that is no folder.
@@ -61,12 +140,12 @@ func checkRoot(root string) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return &Error{Op: "open capture", Path: root, Err: errors.New("no such folder"),
-			Hint: "check the spelling; a capture is a folder with images/ and sparse/0/"}
+			Hint: "check the spelling; a capture is a folder with images/ and sparse/0/, or with a transforms.json"}
 	case err != nil:
 		return &Error{Op: "open capture", Path: root, Err: trimPath(err), Kind: readKind(err), Hint: "check the permissions of the folder"}
 	case !info.IsDir():
 		return &Error{Op: "open capture", Path: root, Err: errors.New("this is a file, not a folder"),
-			Hint: "name the folder that holds images/ and sparse/0/"}
+			Hint: "name the folder that holds images/ and sparse/0/, or a transforms.json"}
 	}
 	return nil
 }
@@ -74,12 +153,13 @@ func checkRoot(root string) error {
 // modelsIn lists the models in dir, or with numbered in its folders 0, 1, 2...
 // A folder counts when it has any file of a model: what is missing is reported
 // by name when the model is read.
-func modelsIn(dir string, numbered bool, ext string) []foundModel {
+func modelsIn(dir string, numbered bool) []foundModel {
 	if !numbered {
-		if !hasModel(dir, ext) {
+		files, ok := formOf(dir)
+		if !ok {
 			return nil
 		}
-		return []foundModel{{dir: dir, images: countColmapImages(dir)}}
+		return []foundModel{{dir: dir, files: files}}
 	}
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -91,31 +171,25 @@ func modelsIn(dir string, numbered bool, ext string) []foundModel {
 		if err != nil || n < 0 || strconv.Itoa(n) != e.Name() {
 			continue
 		}
-		if sub := filepath.Join(dir, e.Name()); hasModel(sub, ext) {
-			out = append(out, foundModel{dir: sub, number: n, images: countColmapImages(sub)})
+		sub := filepath.Join(dir, e.Name())
+		if files, ok := formOf(sub); ok {
+			out = append(out, foundModel{dir: sub, files: files, number: n})
 		}
 	}
 	slices.SortFunc(out, func(a, b foundModel) int { return a.number - b.number })
 	return out
 }
 
-func hasModel(dir, ext string) bool {
-	return slices.ContainsFunc(modelFiles[:], func(name string) bool {
-		info, err := os.Stat(filepath.Join(dir, name+ext))
-		return err == nil && !info.IsDir()
-	})
-}
-
 // chooseModel gives the model of a number.
-func chooseModel(dir string, models []foundModel, number int) (foundModel, []Warning, error) {
+func chooseModel(root, dir string, models []foundModel, number int) (found, []Warning, error) {
 	var have []string
 	for _, m := range models {
 		if m.number == number {
-			return m, nil, nil
+			return m.found(root), nil, nil
 		}
 		have = append(have, strconv.Itoa(m.number))
 	}
-	return foundModel{}, nil, &Error{Op: "find model", Path: dir, Kind: ErrUsage,
+	return found{}, nil, &Error{Op: "find model", Path: dir, Kind: ErrUsage,
 		Err:  fmt.Errorf("there is no model %d", number),
 		Hint: "these models are there: " + strings.Join(have, ", ")}
 }
@@ -123,14 +197,15 @@ func chooseModel(dir string, models []foundModel, number int) (foundModel, []War
 // largestModel gives the model with most images, the first of equals, and names
 // the others in a warning.
 func largestModel(models []foundModel) (foundModel, []Warning) {
-	best := 0
-	for i, m := range models {
-		if m.images > models[best].images {
-			best = i
-		}
-	}
 	if len(models) == 1 {
 		return models[0], nil
+	}
+	best := 0
+	for i := range models {
+		models[i].images = models[i].files.countImages(models[i].dir)
+		if models[i].images > models[best].images {
+			best = i
+		}
 	}
 	w := Warning{Code: "other-models", Count: len(models) - 1}
 	for i, m := range models {
@@ -142,33 +217,87 @@ func largestModel(models []foundModel) (foundModel, []Warning) {
 	return models[best], []Warning{w}
 }
 
-// noModel says what was searched, and what to do about captures that look like
-// something else.
-func noModel(root string) error {
+// noModel says what was searched, and how to make it.
+func noModel(root, format string) error {
 	places := make([]string, 0, len(modelPlaces))
 	for _, p := range modelPlaces {
-		dir := filepath.Join(root, filepath.FromSlash(p.dir))
-		if text := modelsIn(dir, p.numbered, ".txt"); len(text) > 0 {
-			at := shellWord(text[0].dir)
-			return &Error{Op: "find model", Path: text[0].dir, Err: errors.New("this COLMAP model is in text form; only the binary form is read"),
-				Hint: fmt.Sprintf("convert it: colmap model_converter --input_path %s --output_path %s --output_type BIN", at, at)}
-		}
 		if p.numbered {
 			p.dir += "/0"
 		}
 		places = append(places, p.dir)
 	}
-	err := &Error{Op: "find model", Path: root,
-		Err:  fmt.Errorf("no COLMAP model: there is no cameras.bin, images.bin or points3D.bin in any of %s", strings.Join(places, ", ")),
-		Hint: "a capture is a folder with the photos in images/ and COLMAP's binary model in sparse/0/"}
-	entries, readErr := os.ReadDir(root)
-	switch {
-	case readErr == nil && len(entries) == 0:
-		err.Err = fmt.Errorf("the folder is empty; searched: %s", strings.Join(places, ", "))
-	case slices.ContainsFunc(entries, func(e os.DirEntry) bool {
-		return strings.HasPrefix(e.Name(), "transforms") && strings.HasSuffix(e.Name(), ".json")
-	}):
-		err.Hint = "this looks like a capture described by transforms.json, which is not read yet: run COLMAP on its photos"
+	searched := strings.Join(places, ", ")
+	err := &Error{Op: "find model", Path: root}
+	switch format {
+	case FormatTransforms, FormatBlender:
+		name := transformsFile
+		if format == FormatBlender {
+			name = trainFile
+		}
+		err.Err, err.Hint = fmt.Errorf("there is no %s", name), "leave out --format, or name the folder that has the file"
+		return err
+	case FormatColmap:
+		err.Err = fmt.Errorf("no COLMAP model: there is no cameras, images or points3D, as .bin or .txt, in any of %s", searched)
+	default:
+		err.Err = fmt.Errorf("no cameras: there is no COLMAP model in any of %s, no %s and no %s", searched, transformsFile, trainFile)
+	}
+	err.Hint = "a capture is a folder with the photos in images/ and COLMAP's model in sparse/0/, or with a transforms.json"
+	if entries, readErr := os.ReadDir(root); readErr == nil && len(entries) == 0 {
+		err.Err = fmt.Errorf("the folder is empty; searched: %s", searched)
+	}
+	if commands := calibrateCommands(root); commands != "" {
+		err.Hint = commands
 	}
 	return err
+}
+
+// videoNames are how the names of videos end.
+var videoNames = []string{".mp4", ".mov", ".m4v", ".avi", ".mkv", ".webm", ".insv"}
+
+// calibrateCommands gives the commands that find the cameras of the photos, or of a
+// video, in a folder; "" if there are none.
+func calibrateCommands(root string) string {
+	photos, video := findFootage(root)
+	var steps []string
+	if photos == "" {
+		if video == "" {
+			return ""
+		}
+		photos = filepath.Join(root, photoFolders[0])
+		steps = append(steps, fmt.Sprintf("mkdir -p %s", shellWord(photos)),
+			fmt.Sprintf("ffmpeg -i %s -vf fps=2 -q:v 2 %s", shellWord(video), shellWord(filepath.Join(photos, "frame_%05d.jpg"))))
+	}
+	database, sparse := shellWord(filepath.Join(root, "database.db")), shellWord(filepath.Join(root, "sparse"))
+	at := shellWord(photos)
+	steps = append(steps,
+		fmt.Sprintf("colmap feature_extractor --database_path %s --image_path %s --ImageReader.single_camera 1 --ImageReader.camera_model OPENCV", database, at),
+		fmt.Sprintf("colmap exhaustive_matcher --database_path %s", database),
+		fmt.Sprintf("mkdir -p %s", sparse),
+		fmt.Sprintf("colmap mapper --database_path %s --image_path %s --output_path %s", database, at, sparse))
+	what := "the photos have no known cameras yet; COLMAP finds them: "
+	if len(steps) > 4 {
+		what = "take photos from the video and let COLMAP find their cameras: "
+	}
+	return what + strings.Join(steps, " && ")
+}
+
+// findFootage gives the folder of photos of a capture without cameras, and a video.
+func findFootage(root string) (photos, video string) {
+	for _, name := range append(photoFolders[:], ".") {
+		dir := filepath.Join(root, name)
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			continue
+		}
+		for _, e := range entries {
+			switch {
+			case e.IsDir() || strings.HasPrefix(e.Name(), "."):
+			case photos == "" && isPhoto(e.Name()):
+				photos = dir
+			case video == "" && slices.Contains(videoNames, strings.ToLower(filepath.Ext(e.Name()))):
+				video = filepath.Join(dir, e.Name())
+			}
+		}
+	}
+	return photos, video
 }

@@ -80,19 +80,41 @@ func (f Frame) ToCapture(cam Camera, origin [3]float64) Camera {
 	return cam
 }
 
-// Split divides the cameras, which are sorted by name, into those to train on and those held out: those of every n-th photo, beginning with the first.
-// Cameras that share a photo stay together. n <= 0 holds none out.
+// Split divides the cameras, which are sorted by name, into those to train on and those held out. Where the capture's files say which photos are held
+// out, these are, whatever n is. Otherwise it is every n-th photo, beginning with the first; n <= 0 holds none out. Cameras that share a photo stay
+// together.
 func (c *Capture) Split(n int) (train, test []int) {
 	photo := -1
 	for i, cam := range c.Cameras {
 		if i == 0 || cam.Photo == "" || cam.Photo != c.Cameras[i-1].Photo {
 			photo++
 		}
-		if n > 0 && photo%n == 0 {
+		held := n > 0 && photo%n == 0
+		if c.HeldOut != nil {
+			held = c.HeldOut[cam.photoName()]
+		}
+		if held {
 			test = append(test, i)
 		} else {
 			train = append(train, i)
 		}
 	}
 	return train, test
+}
+
+// photoName gives the name of the photo that the camera is of.
+func (c Camera) photoName() string {
+	if c.Photo != "" {
+		return c.Photo
+	}
+	return c.Name
+}
+
+// median gives the middle of the values, which it sorts; 0 if there are none.
+func median(values []float64) float64 {
+	slices.Sort(values)
+	if n := len(values); n > 0 {
+		return (values[(n-1)/2] + values[n/2]) / 2
+	}
+	return 0
 }

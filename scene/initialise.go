@@ -4,8 +4,7 @@ import "math"
 
 // Values of a new splat.
 const (
-	initialOpacity = 0.1
-	sh0            = 0.28209479177387814 // the constant spherical harmonic, 1 / (2 sqrt(pi))
+	sh0 = 0.28209479177387814 // the constant spherical harmonic, 1 / (2 sqrt(pi))
 	// minSpacing is the floor of the mean neighbour distance, in units of the training frame: the root of the 1e-7 that INRIA's trainer puts under the
 	// squared distance. About a third of a pixel at distance 1, so that splats of coinciding points can still be seen and grow.
 	minSpacing = 3.1622776601683794e-4
@@ -14,17 +13,18 @@ const (
 )
 
 // Initialise returns one splat per point, in the order of the points, which are in the training frame: a sphere as wide as the mean distance to the three
-// nearest other points (to all others if there are fewer; at least minSpacing), opacity 0.1, the point's colour from every side, and a random rotation
-// that depends on seed and the point's index alone. Points that are not finite as float32 are left out. degree is clamped to 0..MaxSHDegree.
-func Initialise(points []Point, seed uint64, degree int) *Splats {
+// nearest other points (to all others if there are fewer; at least minSpacing) times scale, the given opacity, the point's colour from every side, and a
+// random rotation that depends on seed and the point's index alone. Points that are not finite as float32 are left out. degree is clamped to
+// 0..MaxSHDegree; opacity must be between 0 and 1, scale positive. The published recipe has opacity 0.1 and scale 1.
+func Initialise(points []Point, seed uint64, degree int, opacity, scale float64) *Splats {
 	points = finitePoints(points)
 	s := NewSplats(len(points), min(max(degree, 0), MaxSHDegree))
 	spacing := meanSpacing(points)
-	logit := float32(math.Log(initialOpacity / (1 - initialOpacity)))
+	logit := float32(math.Log(opacity / (1 - opacity)))
 	key, width := PhiloxKey(seed), 3*s.K()
 	parallel((s.N+spacingBlock-1)/spacingBlock, func(block int) {
 		for i := block * spacingBlock; i < min((block+1)*spacingBlock, s.N); i++ {
-			logScale := float32(math.Log(spacing[i]))
+			logScale := float32(math.Log(spacing[i] * scale))
 			quat := randomQuat(uint32(i), key)
 			copy(s.Quats[4*i:], quat[:])
 			s.LogitOpacities[i] = logit

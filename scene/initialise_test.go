@@ -54,7 +54,7 @@ func TestSpacingAgainstBruteForce(t *testing.T) {
 
 func TestInitialise(t *testing.T) {
 	points := cloud(1000)
-	s := Initialise(points, 42, 3)
+	s := Initialise(points, 42, 3, 0.1, 1)
 	if s.N != 1000 || s.Degree != 3 {
 		t.Fatalf("%d splats of degree %d", s.N, s.Degree)
 	}
@@ -121,7 +121,7 @@ func TestInitialiseFewPoints(t *testing.T) {
 		{[]Point{at(3), at(3)}, minSpacing},
 		{[]Point{at(math.NaN()), at(1), at(math.Inf(1)), at(2), at(1e300)}, 1},
 	} {
-		s := Initialise(c.points, 1, 0)
+		s := Initialise(c.points, 1, 0, 0.1, 1)
 		if err := s.Validate(); err != nil {
 			t.Fatal(err)
 		}
@@ -129,7 +129,7 @@ func TestInitialiseFewPoints(t *testing.T) {
 			t.Errorf("%v: scale %v, want %v", c.points, math.Exp(float64(s.LogScales[0])), c.want)
 		}
 	}
-	if s := Initialise(cloud(5), 1, 9); s.Degree != MaxSHDegree {
+	if s := Initialise(cloud(5), 1, 9, 0.1, 1); s.Degree != MaxSHDegree {
 		t.Errorf("degree %d", s.Degree)
 	}
 }
@@ -137,9 +137,9 @@ func TestInitialiseFewPoints(t *testing.T) {
 func TestInitialiseDoesNotDependOnCores(t *testing.T) {
 	points := cloud(30000)
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	one := Initialise(points, 5, 1)
+	one := Initialise(points, 5, 1, 0.1, 1)
 	runtime.GOMAXPROCS(2)
-	two := Initialise(points, 5, 1)
+	two := Initialise(points, 5, 1, 0.1, 1)
 	for i, t1 := range one.tensors() {
 		if !slices.Equal(t1.data, two.tensors()[i].data) {
 			t.Errorf("%s differ", t1.name)
@@ -150,6 +150,6 @@ func TestInitialiseDoesNotDependOnCores(t *testing.T) {
 func BenchmarkInitialise1M(b *testing.B) {
 	points := cloud(1 << 20)
 	for b.Loop() {
-		Initialise(points, 1, 3)
+		Initialise(points, 1, 3, 0.1, 1)
 	}
 }

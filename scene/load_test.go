@@ -222,7 +222,6 @@ func badModels() []badInput {
 			b[imagePose+56] = 77
 			return b
 		}), anyModel(), []string{"camera 77"}, "different models", nil},
-		{"no points", func(t *testing.T, root string) { tinyModel(t, root, tinyCameras(), nil) }, anyModel(), []string{"no usable points"}, "point_triangulator", nil},
 		{"no images", func(t *testing.T, root string) { tinyModel(t, root, nil, tinyPoints()) }, anyModel(), []string{"no registered images"}, "mapper", nil},
 		{"two images", func(t *testing.T, root string) { tinyModel(t, root, tinyCameras()[:2], tinyPoints()) }, anyModel(), []string{"2 images are registered", "3"}, "overlap", nil},
 		{"name outside", func(t *testing.T, root string) {
@@ -244,7 +243,7 @@ func badFolders() []badInput {
 	return []badInput{
 		{"missing folder", func(t *testing.T, root string) { removed(".")(t, root) }, anyModel(), []string{"no such folder"}, "spelling", nil},
 		{"empty folder", removed("sparse", "images"), anyModel(), []string{"empty", "sparse/0", "distorted/sparse/0"}, "sparse/0", nil},
-		{"no model", removed("sparse"), anyModel(), []string{"no COLMAP model", "colmap/sparse/0"}, "images/", nil},
+		{"no model", removed("sparse"), anyModel(), []string{"no COLMAP model", "colmap/sparse/0"}, "colmap feature_extractor", nil},
 		{"no such model", nil, LoadOptions{Model: 7}, []string{"no model 7"}, "0", ErrUsage},
 		{"bad downscale", nil, LoadOptions{Model: AnyModel, Downscale: 3}, []string{"3"}, "auto", ErrUsage},
 		{"all photos missing", removed("images/p0.png", "images/p1.png", "images/p2.png", "images/p3.png", "images/p4.png"), anyModel(), []string{"5 of 5 photos are missing", "p0.png"}, "--images", nil},
@@ -258,15 +257,22 @@ func badFolders() []badInput {
 			}
 		}, anyModel(), []string{"3 of 5 photos cannot be read", "within its header"}, "again", nil},
 		{"aspect", func(t *testing.T, root string) { writePhoto(t, filepath.Join(root, "images", "p2.png"), 320, 320) }, anyModel(), []string{"p2.png", "320 x 320", "32 x 24"}, "cropped", nil},
+		{"aspects", func(t *testing.T, root string) {
+			writePhoto(t, filepath.Join(root, "images", "p1.png"), 30, 30)
+			writePhoto(t, filepath.Join(root, "images", "p2.png"), 320, 320)
+			writePhoto(t, filepath.Join(root, "images", "p4.png"), 320, 320)
+		}, anyModel(), []string{"p1.png", "30 x 30", "the same goes for 2 more: p2.png, p4.png"}, "cropped", nil},
 		{"turned", func(t *testing.T, root string) { writePhoto(t, filepath.Join(root, "images", "p2.png"), 240, 320) }, anyModel(), []string{"240 x 320", "32 x 24"}, "orientation", nil},
-		{"text model", func(t *testing.T, root string) {
-			removed("sparse/0/cameras.bin", "sparse/0/images.bin", "sparse/0/points3D.bin")(t, root)
-			put(t, filepath.Join(root, "sparse", "0", "cameras.txt"), []byte("# Camera list"))
-		}, anyModel(), []string{"text form"}, "colmap model_converter --input_path", nil},
-		{"transforms", func(t *testing.T, root string) {
-			removed("sparse")(t, root)
-			put(t, filepath.Join(root, "transforms_train.json"), []byte("{}"))
-		}, anyModel(), []string{"no COLMAP model"}, "transforms.json", nil},
+		{"no such format", nil, LoadOptions{Model: AnyModel, Format: "nerf"}, []string{`"nerf"`}, "transforms", ErrUsage},
+		{"format not there", nil, LoadOptions{Model: AnyModel, Format: FormatBlender}, []string{"no transforms_train.json"}, "--format", nil},
+		{"colmap not there", func(t *testing.T, root string) {
+			removed("sparse", "images")(t, root)
+			put(t, filepath.Join(root, "transforms.json"), []byte("{}"))
+		}, LoadOptions{Model: AnyModel, Format: FormatColmap}, []string{"no COLMAP model"}, "sparse/0", nil},
+		{"a video", func(t *testing.T, root string) {
+			removed("sparse", "images")(t, root)
+			put(t, filepath.Join(root, "my walk.MP4"), nil)
+		}, anyModel(), []string{"no cameras"}, "walk.MP4' -vf fps=2", nil},
 	}
 }
 

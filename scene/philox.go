@@ -8,6 +8,7 @@ import "math/bits"
 const (
 	streamQuats uint32 = 0x10001
 	streamViews uint32 = 0x10002
+	streamCloud uint32 = 0x10003
 )
 
 // Philox4x32 is Philox4x32-10 of Salmon et al. 2011, "Parallel Random Numbers: As

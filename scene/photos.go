@@ -118,6 +118,9 @@ func (x *photoIndex) find(cams []Camera) {
 	folded := func(name string) []string { return x.folded[strings.ToLower(name)] }
 	stem := func(name string) []string {
 		lower := strings.ToLower(name)
+		if whole := x.stems[lower]; len(whole) > 0 { // a name without extension
+			return whole
+		}
 		return x.stems[strings.TrimSuffix(lower, path.Ext(lower))]
 	}
 	for _, candidates := range []func(string) []string{exact, folded, stem} {

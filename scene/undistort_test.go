@@ -78,7 +78,7 @@ func colmapCalibration(t testing.TB, dir string) Calibration {
 		t.Fatal(len(cameras), err)
 	}
 	for _, c := range cameras {
-		return Calibration{Model: LensModel(c.model), Width: c.width, Height: c.height, Params: c.params}
+		return c.lens
 	}
 	panic("unreachable")
 }

@@ -118,8 +118,18 @@ func (r *trainRun) open(ctx context.Context) error {
 	if most, have := r.config.MaxSplats, len(c.Points); most > 0 && most < have {
 		return usagef(fmt.Sprintf("give --max-splats %d or more", have), "flag --max-splats: %d is less than the capture's %s", most, count(have, "point"))
 	}
-	for _, w := range c.Warnings {
+	if err := c.CheckInit(r.initOptions()); err != nil {
+		return err
+	}
+	report, err := scene.Inspect(ctx, c, false)
+	if err != nil {
+		return err
+	}
+	for _, w := range report.Warnings() {
 		r.notes = append(r.notes, w.String())
+	}
+	if err := report.Fatal(); err != nil {
+		return err
 	}
 	if r.device, err = pipeline.OpenDevice(r.trainOptions.device); err != nil {
 		return err
@@ -168,9 +178,17 @@ func (r *trainRun) prepare() (err error) {
 	for i, id := range r.train {
 		views[i] = pipeline.TrainView{Camera: r.capture.Cameras[id], Image: r.images[id]}
 	}
-	init := scene.Initialise(r.capture.Points, r.config.Seed, r.config.SHDegree)
+	init, err := r.capture.InitialSplats(r.initOptions())
+	if err != nil {
+		return err
+	}
 	r.trainer, err = pipeline.NewTrainer(r.device, views, init, r.capture.SceneScale, r.config)
 	return err
+}
+
+// initOptions says what the first splats are made from.
+func (r *trainRun) initOptions() scene.InitOptions {
+	return scene.InitOptions{Opacity: r.config.InitOpacity, Scale: r.config.InitScale, Seed: r.config.Seed, Degree: r.config.SHDegree}
 }
 
 // firstLine says what is trained on what.

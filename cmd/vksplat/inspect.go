@@ -1,0 +1,167 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"vksplat/scene"
+)
+
+// inspectOptions is everything that inspect is asked for.
+type inspectOptions struct {
+	scene string
+	json  bool
+	quick bool
+	load  loadFlags
+}
+
+func (a *app) inspectCommand() *cobra.Command {
+	o := &inspectOptions{load: loadFlags{model: scene.AnyModel}}
+	cmd := &cobra.Command{
+		Use:   "inspect SCENE",
+		Short: "Show what a capture holds and what is wrong with it",
+		Long: "Show what was found in the folder SCENE, or the JSON file: photos, cameras, points,\n" +
+			"and problems with what can be done about them. The exit code is 65 if it cannot be\n" +
+			"trained on, and 0 otherwise.",
+		Example: "  vksplat inspect my_scene\n  vksplat inspect my_scene --json --quick",
+		Args:    one("SCENE folder"),
+		RunE: a.runs(func(args []string) error {
+			o.scene = args[0]
+			return a.inspect(o)
+		}),
+	}
+	fs := cmd.Flags()
+	fs.SortFlags = false
+	fs.BoolVar(&o.json, "json", false, "print the report as JSON")
+	fs.BoolVar(&o.quick, "quick", false, "do not decode the photos to look for black and blurred ones")
+	o.load.register(fs)
+	return cmd
+}
+
+// inspect prints the report of a capture. A capture that cannot be trained on is an
+// error of kind scene.ErrData.
+func (a *app) inspect(o *inspectOptions) error {
+	ctx, stop := a.interruptible("stopping")
+	defer stop()
+	capture, err := scene.Load(o.scene, o.load.options())
+	if err != nil {
+		if !errors.Is(err, scene.ErrData) || !o.json {
+			return err
+		}
+		return errors.Join(err, printJSON(a.stdout, scene.FailedReport(o.scene, err)))
+	}
+	report, err := scene.Inspect(ctx, capture, !o.quick)
+	if err != nil {
+		return err
+	}
+	if o.json {
+		err = printJSON(a.stdout, report)
+	} else {
+		_, err = io.WriteString(a.stdout, reportText(report))
+	}
+	return errors.Join(report.Fatal(), err)
+}
+
+func printJSON(w io.Writer, v any) error {
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	return enc.Encode(v)
+}
+
+// reportText gives the report for people.
+func reportText(r *scene.Report) string {
+	var b strings.Builder
+	line := func(what, format string, args ...any) {
+		fmt.Fprintf(&b, "%-9s%s\n", what+":", fmt.Sprintf(format, args...))
+	}
+	line("capture", "%s (%s)", r.Model, r.Format)
+	photos := count(r.Photos, "photo")
+	if n := len(r.Cameras); n != r.Photos {
+		photos += fmt.Sprintf(" as %s", count(n, "camera"))
+	}
+	if r.HeldOut > 0 {
+		photos += fmt.Sprintf(", %d of them held out", r.HeldOut)
+	}
+	if r.Masks > 0 {
+		photos += fmt.Sprintf(", %d with masks", r.Masks)
+	}
+	line("photos", "%s, in %s", photos, r.Images)
+	line("sizes", "%s", sizesText(r.Sizes))
+	line("lenses", "%s", lensesText(r.Lenses))
+	line("cameras", "median %.4g from their mean, farthest %.4g", r.MedianDistance, r.Extent)
+	if r.Points > 0 {
+		line("points", "%d, %.3g %% in view of a camera", r.Points, 100*r.PointsSeen)
+	} else {
+		line("points", "none")
+	}
+	b.WriteString("\n" + cameraTable(r.Cameras) + "\n")
+	for _, p := range r.Problems {
+		fmt.Fprintf(&b, "%s: %s\n", p.Severity, p)
+		if p.Remedy != "" {
+			fmt.Fprintf(&b, "    %s\n", p.Remedy)
+		}
+	}
+	if len(r.Problems) == 0 {
+		b.WriteString("no problems found\n")
+	}
+	return b.String()
+}
+
+// maxGroups is how many sizes are listed one by one.
+const maxGroups = 6
+
+func sizesText(sizes []scene.SizeCount) string {
+	if n := len(sizes); n > maxGroups {
+		return fmt.Sprintf("%d different ones, %dx%d to %dx%d", n, sizes[0].Width, sizes[0].Height, sizes[n-1].Width, sizes[n-1].Height)
+	}
+	var parts []string
+	for _, s := range sizes {
+		parts = append(parts, fmt.Sprintf("%dx%d (%d)", s.Width, s.Height, s.Count))
+	}
+	return strings.Join(parts, ", ")
+}
+
+func lensesText(lenses []scene.LensCount) string {
+	var parts []string
+	for _, l := range lenses {
+		parts = append(parts, fmt.Sprintf("%s (%d)", l.Lens, l.Count))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// cameraTable gives one line per camera.
+func cameraTable(rows []scene.CameraReport) string {
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "camera\tsize\tlens\tfocal length\tdistance\tpoints\tsharpness\tbrightness")
+	share := func(v *float64) string {
+		if v == nil {
+			return "-"
+		}
+		return strconv.FormatFloat(*v, 'f', 2, 64)
+	}
+	for _, c := range rows {
+		name := c.Name
+		if c.HeldOut {
+			name += " (held out)"
+		}
+		fmt.Fprintf(w, "%s\t%dx%d\t%s\t%.5g %.5g\t%.4g\t%d\t%s\t%s\n", strings.Map(plain, name), c.Width, c.Height, c.Lens, c.Fx, c.Fy, c.Distance, c.Points, share(c.Sharpness), share(c.Brightness))
+	}
+	_ = w.Flush() // a strings.Builder never fails
+	return b.String()
+}
+
+// plain replaces what would break a table or move a terminal's cursor.
+func plain(r rune) rune {
+	if r < ' ' || r == 0x7f {
+		return '?'
+	}
+	return r
+}

@@ -1,0 +1,228 @@
+package scene
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"path/filepath"
+	"strings"
+)
+
+// Kinds of InitOptions.
+const (
+	InitAuto   = ""       // the capture's points; random ones in a synthetic capture without any
+	InitPoints = "points" // the capture's points
+	InitRandom = "random" // random points where most cameras look
+	InitPLY    = "ply"    // a PLY file: a point cloud, or splats, which are used as they are
+)
+
+// defaultRandomPoints is how many points InitRandom makes unless told.
+const defaultRandomPoints = 100_000
+
+// syntheticHalf is half the edge of the cube around the origin that holds a synthetic scene, in the capture's units: 1.3 as in INRIA's loader.
+const syntheticHalf = 1.3
+
+// maxInitPoints bounds the points to make: beyond it no device trains them.
+const maxInitPoints = 1 << 28
+
+// InitOptions says what the first splats are made from. The JSON names are also the keys of configuration files and, with dashes, flags.
+type InitOptions struct {
+	Kind    string  `json:"init"`        // InitAuto, InitPoints, InitRandom or InitPLY
+	File    string  `json:"init_file"`   // of InitPLY, in the capture's own frame
+	Points  int     `json:"init_points"` // of InitRandom; 0: 100,000
+	Grid    float64 `json:"init_grid"`   // edge of a cell in the capture's units: points in one cell become one; 0: all points are kept
+	Opacity float64 `json:"-"`           // of splats made from points, between 0 and 1
+	Scale   float64 `json:"-"`           // of splats made from points: times the mean distance to the three nearest ones
+	Seed    uint64  `json:"-"`
+	Degree  int     `json:"-"` // of the spherical harmonics
+}
+
+// ParseInit splits the value of a flag, points, random or ply:FILE, into kind and file. Errors are of kind ErrUsage.
+func ParseInit(s string) (kind, file string, err error) {
+	switch {
+	case s == InitPoints || s == InitRandom:
+		return s, "", nil
+	case s == "auto" || s == "":
+		return InitAuto, "", nil
+	case strings.HasPrefix(s, InitPLY+":") && len(s) > len(InitPLY)+1:
+		return InitPLY, s[len(InitPLY)+1:], nil
+	}
+	return "", "", initError("", "give points, random or ply:FILE", "%q is no way to begin", s)
+}
+
+func initError(path, hint, format string, args ...any) error {
+	return &Error{Op: "initialise splats", Path: path, Kind: ErrUsage, Err: fmt.Errorf(format, args...), Hint: hint}
+}
+
+func (o InitOptions) check() error {
+	switch o.Kind {
+	case InitAuto, InitPoints, InitRandom:
+	case InitPLY:
+		if o.File == "" {
+			return initError("", "as in ply:points.ply", "no file is named")
+		}
+	default:
+		return initError("", "give points, random or ply:FILE", "%q is no way to begin", o.Kind)
+	}
+	switch {
+	case o.Points < 0 || o.Points > maxInitPoints:
+		return initError("", fmt.Sprintf("give a number up to %d", maxInitPoints), "%d points to begin with", o.Points)
+	case !(o.Grid >= 0) || math.IsInf(o.Grid, 0):
+		return initError("", "give the edge of a cell in the capture's units", "%g is no size of a cell", o.Grid)
+	case !(o.Opacity > 0 && o.Opacity < 1):
+		return initError("", "give a number between 0 and 1", "%g is no opacity to begin with", o.Opacity)
+	case !(o.Scale > 0) || math.IsInf(o.Scale, 0):
+		return initError("", "give a positive number", "%g is no scale to begin with", o.Scale)
+	}
+	return nil
+}
+
+// CheckInit finds out, without making them, whether InitialSplats can make splats: whether the options make sense, and points or a file are there.
+func (c *Capture) CheckInit(o InitOptions) error {
+	if err := o.check(); err != nil {
+		return err
+	}
+	switch {
+	case o.Kind == InitPLY:
+		_, err := plyHasSplats(o.File)
+		return err
+	case o.Kind == InitRandom || len(c.Points) > 0 || o.Kind == InitAuto && c.Synthetic:
+		return nil
+	}
+	return c.noPoints()
+}
+
+// InitialSplats makes the first splats, in the training frame: call it after Normalise. The same capture and options give the same splats.
+func (c *Capture) InitialSplats(o InitOptions) (*Splats, error) {
+	if err := c.CheckInit(o); err != nil {
+		return nil, err
+	}
+	switch {
+	case o.Kind == InitPLY:
+		return c.splatsFromPLY(o)
+	case o.Kind == InitRandom:
+		return c.splatsFromPoints(c.randomPoints(o), o)
+	case len(c.Points) == 0:
+		return c.splatsFromPoints(c.cubePoints(o), o)
+	}
+	return c.splatsFromPoints(c.Points, o)
+}
+
+// noPoints is the error of a capture that nothing can start from.
+func (c *Capture) noPoints() error {
+	hint := "begin with random points, --init random, or with a point cloud, --init ply:FILE"
+	if c.Format == FormatColmap {
+		hint += ", or triangulate points from the known poses: colmap point_triangulator"
+	}
+	return &Error{Op: "initialise splats", Path: c.Model, Err: errors.New("the capture has no usable points to start from"), Hint: hint}
+}
+
+// splatsFromPoints samples points, which are in the training frame, by the grid and makes splats of them.
+func (c *Capture) splatsFromPoints(points []Point, o InitOptions) (*Splats, error) {
+	if o.Grid > 0 {
+		var err error
+		if points, err = gridSample(finitePoints(points), o.Grid*c.Frame.Scale); err != nil {
+			return nil, err
+		}
+	}
+	s := Initialise(points, o.Seed, o.Degree, o.Opacity, o.Scale)
+	if s.N == 0 {
+		return nil, c.noPoints()
+	}
+	return s, nil
+}
+
+// splatsFromPLY reads splats or points from a file.
+func (c *Capture) splatsFromPLY(o InitOptions) (*Splats, error) {
+	isModel, err := plyHasSplats(o.File)
+	if err != nil {
+		return nil, err
+	}
+	if !isModel {
+		points, err := ReadPoints(o.File)
+		if err != nil {
+			return nil, err
+		}
+		if len(points) == 0 {
+			return nil, badData("initialise splats", o.File, "begin with another file, or with --init random", "the file has no points")
+		}
+		for i := range points {
+			for k := range 3 {
+				points[i].Pos[k] = (points[i].Pos[k] - c.Frame.Center[k]) * c.Frame.Scale
+			}
+		}
+		return c.splatsFromPoints(points, o)
+	}
+	if o.Grid > 0 {
+		return nil, initError(o.File, "leave out --init-grid, or begin with a point cloud", "a grid samples points, and this is a model of splats")
+	}
+	s, info, err := ReadPLY(o.File)
+	switch {
+	case err != nil:
+		return nil, err
+	case info.NonFinite > 0:
+		return nil, badData("initialise splats", o.File, "the training that made this file diverged, or the file is damaged: make or copy it again",
+			"%d of %d splats hold NaN or infinite numbers", info.NonFinite, s.N)
+	case s.N == 0:
+		return nil, badData("initialise splats", o.File, "begin with another file, or with --init random", "the file has no splats")
+	}
+	var origin [3]float64
+	if info.Meta.Origin != nil {
+		origin = *info.Meta.Origin
+	}
+	return s.FromCapture(c.Frame, origin).WithDegree(o.Degree), nil
+}
+
+// plyHasSplats says whether a PLY file holds splats rather than points.
+func plyHasSplats(file string) (is bool, err error) {
+	err = openPLY(file, func(r io.Reader, size int64) error {
+		p, err := newPLYReader(r, size)
+		if err != nil {
+			return err
+		}
+		v := p.vertex()
+		is = v.index("packed_position") >= 0 || v.index("f_dc_0") >= 0 && v.index("opacity") >= 0
+		return nil
+	})
+	return is, err
+}
+
+// WithDegree returns the splats with spherical harmonics of another degree: higher coefficients are dropped, or zero. Other tensors are shared with s.
+func (s *Splats) WithDegree(degree int) *Splats {
+	degree = min(max(degree, 0), MaxSHDegree)
+	if degree == s.Degree {
+		return s
+	}
+	out := *s
+	out.Degree = degree
+	from, to := 3*s.K(), 3*out.K()
+	out.SH = make([]float32, to*s.N)
+	for i := range s.N {
+		copy(out.SH[to*i:to*(i+1)], s.SH[from*i:from*(i+1)])
+	}
+	return &out
+}
+
+// readCloud reads the points that a JSON file names. A cloud that is not there is worth a warning: training may begin in other ways.
+func (c *Capture) readCloud(name string) error {
+	file := nativePath(filepath.Dir(c.Model), name)
+	if file = newLocator(c.Root).find(file); file == "" {
+		c.warn("missing-points", "the file of points is missing", []string{name})
+		return nil
+	}
+	points, err := ReadPoints(file)
+	if err != nil {
+		return err
+	}
+	kept := points[:0]
+	for _, p := range points {
+		if inRange(p.Pos) {
+			kept = append(kept, p)
+		}
+	}
+	bad := len(points) - len(kept)
+	c.Points = kept
+	c.warnBadPoints(bad)
+	return nil
+}

@@ -1,0 +1,162 @@
+package scene
+
+import (
+	"fmt"
+	"math"
+	"slices"
+)
+
+// Limits of the checks.
+const (
+	farCamera     = 3      // times the median distance from the mean camera
+	farPoint      = 100    // likewise
+	fewPoints     = 500    // points that are a poor start
+	blindCamera   = 5      // points in view that say nothing
+	samePose      = 1e-6   // of rotations, and of positions in units of the median distance
+	countedPoints = 200000 // points that are projected into each camera at most
+)
+
+// checkPoses looks for cameras that are far outside or in the same place.
+func (r *Report) checkPoses(c *Capture) {
+	own := make([]Camera, len(c.Cameras))
+	centres, distances := make([][3]float64, len(own)), make([]float64, len(own))
+	for i, cam := range c.Cameras {
+		own[i] = c.Frame.ToCapture(cam, [3]float64{})
+		centres[i] = own[i].Center()
+		r.MeanCamera = add(r.MeanCamera, scaled(centres[i], 1/float64(len(own))))
+	}
+	for i := range centres {
+		distances[i] = length(sub(centres[i], r.MeanCamera))
+		r.Cameras[i].Distance = distances[i]
+		r.Extent = max(r.Extent, distances[i])
+	}
+	r.MedianDistance = median(slices.Clone(distances))
+	var far []string
+	for i, d := range distances {
+		if r.MedianDistance > 0 && d > farCamera*r.MedianDistance {
+			far = append(far, c.Cameras[i].Name)
+		}
+	}
+	r.about(SeverityWarning, "far-cameras", far, "%d of %d cameras are more than %d times as far from the mean camera as the median one, the farthest %.3g times", len(far), len(own), farCamera, r.Extent/r.MedianDistance)
+	r.checkSamePoses(own, centres)
+}
+
+// checkSamePoses finds photos with the pose of another.
+func (r *Report) checkSamePoses(cams []Camera, centres [][3]float64) {
+	unit := samePose * max(r.MedianDistance, math.SmallestNonzeroFloat64)
+	seen := make(map[[12]float64]bool, len(cams))
+	photos := map[string]bool{}
+	var same []string
+	for i, cam := range cams {
+		if photos[cam.photoName()] {
+			continue // another face of the same photo
+		}
+		photos[cam.photoName()] = true
+		var key [12]float64
+		for k, x := range cam.R {
+			key[k] = math.Round(x / samePose)
+		}
+		for k, x := range sub(centres[i], r.MeanCamera) {
+			key[9+k] = math.Round(x / unit)
+		}
+		if seen[key] {
+			same = append(same, cam.Name)
+		}
+		seen[key] = true
+	}
+	if len(same) > 0 && len(seen) == 1 {
+		r.add(Problem{Severity: SeverityFatal, Code: "one-pose", Text: fmt.Sprintf("all %d photos have the same pose", len(photos))})
+		return
+	}
+	r.about(SeverityWarning, "same-pose", same, "%d of %d photos have the pose of another photo", len(same), len(photos))
+}
+
+// checkPoints counts the points that each camera sees.
+func (r *Report) checkPoints(c *Capture) {
+	n := len(c.Points)
+	switch {
+	case n == 0 && c.Synthetic:
+		r.add(Problem{Severity: SeverityNote, Code: "no-points", Remedy: "nothing needs to be done",
+			Text: fmt.Sprintf("there are no points; training begins with %d random ones within %g units of the origin", defaultRandomPoints, syntheticHalf)})
+		return
+	case n == 0:
+		r.add(Problem{Severity: SeverityWarning, Code: "no-points", Text: "there are no points to begin with"})
+		return
+	case n < fewPoints:
+		r.add(Problem{Severity: SeverityWarning, Code: "few-points", Text: fmt.Sprintf("there are only %d points to begin with", n)})
+	}
+	stride := (n + countedPoints - 1) / countedPoints
+	counted := (n + stride - 1) / stride
+	seenBy := make([][]uint64, len(c.Cameras)) // one bit per counted point
+	parallel(len(c.Cameras), func(i int) {
+		cam, bits, in := &c.Cameras[i], make([]uint64, (counted+63)/64), 0
+		for k := range counted {
+			if _, seen := cam.sees(c.Points[k*stride].Pos, 0, math.Inf(1)); seen {
+				bits[k/64] |= 1 << (k % 64)
+				in++
+			}
+		}
+		seenBy[i] = bits
+		r.Cameras[i].Points = min(in*stride, n)
+	})
+	seen := 0
+	for k := range counted {
+		if slices.ContainsFunc(seenBy, func(b []uint64) bool { return b[k/64]>>(k%64)&1 != 0 }) {
+			seen++
+		}
+	}
+	r.PointsSeen = float64(seen) / float64(counted)
+	r.judgePoints(c, stride, seen)
+}
+
+// judgePoints draws conclusions from the counts.
+func (r *Report) judgePoints(c *Capture, stride, seen int) {
+	if seen == 0 {
+		r.add(Problem{Severity: SeverityFatal, Code: "unseen-points", Text: "no camera sees any of the points: poses and points do not belong together"})
+		return
+	}
+	if r.PointsSeen < 0.5 {
+		r.add(Problem{Severity: SeverityWarning, Code: "unseen-points", Text: fmt.Sprintf("only %.0f %% of the points are in view of a camera", 100*r.PointsSeen)})
+	}
+	var blind []string
+	for _, row := range r.Cameras {
+		if row.Points < blindCamera && len(c.Points) >= fewPoints {
+			blind = append(blind, row.Name)
+		}
+	}
+	r.about(SeverityWarning, "blind-cameras", blind, "%d of %d cameras see fewer than %d points", len(blind), len(r.Cameras), blindCamera)
+	far, all := 0, 0
+	for k := 0; k < len(c.Points); k += stride {
+		all++
+		p := c.Points[k].Pos
+		for axis := range p {
+			p[axis] = p[axis]/c.Frame.Scale + c.Frame.Center[axis]
+		}
+		if r.MedianDistance > 0 && length(sub(p, r.MeanCamera)) > farPoint*r.MedianDistance {
+			far++
+		}
+	}
+	if share := float64(far) / float64(all); far > 0 {
+		severity := SeverityNote
+		if share > 0.05 {
+			severity = SeverityWarning
+		}
+		r.add(Problem{Severity: severity, Code: "far-points", Text: fmt.Sprintf("%.2g %% of the points are more than %d times as far from the mean camera as the median camera", 100*share, farPoint)})
+	}
+}
+
+// checkOrientation names photos whose tags ask to be turned.
+func (r *Report) checkOrientation(c *Capture) {
+	var turned []string
+	last := ""
+	for _, cam := range c.Cameras {
+		if cam.Path == "" || cam.Path == last {
+			continue
+		}
+		last = cam.Path
+		if o, err := PhotoOrientation(cam.Path); err == nil && o > 1 && o <= 8 {
+			turned = append(turned, cam.photoName())
+		}
+	}
+	r.about(SeverityNote, "orientation-tags", turned, "%d of %d photos carry an orientation tag; it is ignored, because their calibration is of the pixels as stored", len(turned), r.Photos)
+}

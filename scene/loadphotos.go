@@ -1,0 +1,235 @@
+package scene
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// findPhotos sets Images and the Path of the records. With a downscale of N > 1 a
+// folder beside Images whose name ends in _N goes first; it is returned, or "".
+func (c *Capture) findPhotos(records []record, o LoadOptions) (reduced string, err error) {
+	switch {
+	case c.Format == FormatColmap || o.Images != "":
+		if c.Images, err = photoDir(c.Root, o.Images); err != nil {
+			return "", err
+		}
+		if c.Format != FormatColmap {
+			nameRecords(records)
+		}
+	default:
+		if c.Images, err = c.locateFiles(records); err != nil {
+			return "", err
+		}
+	}
+	folders := []string{c.Images}
+	dir := fmt.Sprintf("%s_%d", filepath.Clean(c.Images), o.Downscale)
+	if o.Downscale > 1 && filepath.Clean(c.Images) != filepath.Clean(c.Root) && isDir(dir) {
+		reduced = dir
+		folders = []string{dir, c.Images}
+		c.Images = dir
+	}
+	named := c.Format != FormatColmap && o.Images == "" // the capture has said where the photos are
+	cams := make([]Camera, len(records))
+	for i, r := range records {
+		cams[i] = Camera{Name: r.cam.Name}
+	}
+	for i, dir := range folders {
+		if named && dir != reduced {
+			break
+		}
+		index, err := indexPhotos(dir)
+		if err != nil {
+			return "", err
+		}
+		index.find(cams)
+		if extra := index.unused(); i == 0 && len(extra) > 0 {
+			c.warn("unregistered-photos", fmt.Sprintf("%d of %d photos are not part of the model and are not used", len(extra), len(index.names)), extra)
+		}
+		if !slices.ContainsFunc(cams, func(cam Camera) bool { return cam.Path == "" }) {
+			break
+		}
+	}
+	for i := range records {
+		if cams[i].Path != "" {
+			records[i].cam.Path = cams[i].Path
+		}
+	}
+	return reduced, nil
+}
+
+// makeViews reads the photos' headers and makes Cameras of the records, for the
+// pixels to train on. Records without a usable photo are left out. Photos in the
+// folder reduced, if there is one, have been downscaled already.
+func (c *Capture) makeViews(records []record, o LoadOptions, reduced string) error {
+	var lost lostPhotos
+	maker := viewMaker{made: map[string]Camera{}}
+	wide, kept := 0, 0
+	c.Cameras = make([]Camera, 0, len(records))
+	for _, r := range records {
+		if r.cam.Path == "" {
+			lost.missing = append(lost.missing, r.cam.Name)
+			continue
+		}
+		w, h, err := photoSize(r.cam.Path)
+		if err != nil {
+			if lost.cause == nil {
+				lost.cause = &Error{Op: "read photo", Path: r.cam.Path, Err: err, Hint: foreignHint(r.cam.Path, err)}
+			}
+			lost.broken = append(lost.broken, r.cam.Name)
+			continue
+		}
+		downscale := o.Downscale
+		if reduced != "" && strings.HasPrefix(r.cam.Path, reduced+string(filepath.Separator)) {
+			downscale = 1
+		}
+		if tw, _ := trainedSize(w, h, downscale); downscale == 0 && tw != w {
+			wide++
+		}
+		views, err := maker.views(r, w, h, downscale)
+		if err != nil {
+			return err
+		}
+		c.Cameras = append(c.Cameras, views...)
+		kept++
+	}
+	if err := maker.mismatched.refuse(); err != nil {
+		return err
+	}
+	if err := c.sortCameras(); err != nil {
+		return err
+	}
+	if err := c.report(len(records), kept, lost, o.Strict); err != nil {
+		return err
+	}
+	if wide > 0 {
+		c.Warnings = append(c.Warnings, Warning{Code: "reduced-photos", Count: wide,
+			Text: fmt.Sprintf("%d of %d photos are wider than %d pixels and are reduced to that; --downscale 1 trains on all pixels", wide, len(records), wideLimit)})
+	}
+	return nil
+}
+
+// sortCameras orders the cameras by name, and refuses names that are there twice.
+func (c *Capture) sortCameras() error {
+	slices.SortStableFunc(c.Cameras, func(a, b Camera) int { return strings.Compare(a.Name, b.Name) })
+	for i := 1; i < len(c.Cameras); i++ {
+		if name := c.Cameras[i].Name; name == c.Cameras[i-1].Name {
+			return badData("load capture", c.Model, "give each photo a name of its own", "two photos have the name %q", name)
+		}
+	}
+	return nil
+}
+
+// viewMaker makes the cameras of photos. Photos of one calibration and size share
+// all but name, files and pose, so that a lens is worked out once.
+type viewMaker struct {
+	made       map[string]Camera // by calibration and size
+	mismatched mismatches
+}
+
+func (m *viewMaker) views(r record, w, h, downscale int) ([]Camera, error) {
+	lens := r.lens.calibration(w, h)
+	if !sameAspect(w, h, lens.Width, lens.Height) {
+		m.mismatched.add(r.cam, w, h, lens)
+		return nil, nil
+	}
+	key := fmt.Sprint(lens, w, h, downscale)
+	if cam, ok := m.made[key]; ok {
+		own := r.cam
+		cam.Name, cam.Path, cam.Mask, cam.MaskInverted, cam.R, cam.T = own.Name, own.Path, own.Mask, own.MaskInverted, own.R, own.T
+		return []Camera{cam}, nil
+	}
+	views, err := lens.Views(r.cam, w, h, downscale)
+	if err == nil && len(views) == 1 && views[0].Photo == "" {
+		m.made[key] = views[0]
+	}
+	return views, err
+}
+
+// mismatches are photos that cannot be what was calibrated.
+type mismatches struct {
+	first error
+	names []string
+}
+
+func (m *mismatches) add(cam Camera, w, h int, lens Calibration) {
+	if m.names = append(m.names, cam.Name); m.first != nil {
+		return
+	}
+	hint := "train on the photos that the calibration was made from, or on copies of them scaled as a whole, not cropped"
+	if sameAspect(h, w, lens.Width, lens.Height) {
+		hint = turnedHint(cam.Path)
+	}
+	m.first = badData("read photo", cam.Path, hint, "the photo has %d x %d pixels, its calibration is for %d x %d, and the aspects differ", w, h, lens.Width, lens.Height)
+}
+
+// refuse gives the error about them, nil if there are none.
+func (m *mismatches) refuse() error {
+	var e *Error
+	if more := len(m.names) - 1; more > 0 && errors.As(m.first, &e) {
+		e.Err = fmt.Errorf("%w; the same goes for %s", e.Err, Warning{Count: more, Names: firstNames(m.names[1:]), Text: fmt.Sprintf("%d more", more)})
+	}
+	return m.first
+}
+
+// turnedHint explains a photo whose sides are swapped against its calibration.
+func turnedHint(path string) string {
+	const uprightTags = 4 // those above swap the sides
+	if tag, err := PhotoOrientation(path); err == nil && tag > uprightTags {
+		return fmt.Sprintf("the calibration is of upright pixels, the file stores them turned, with orientation tag %d: "+
+			"apply the tags to copies of the photos (mogrify -auto-orient) and train on those", tag)
+	}
+	return "the photo was turned after calibration: use the files that COLMAP was given, without applying their orientation tag"
+}
+
+// lostPhotos are photos that cannot be trained on; cause is about the first of broken.
+type lostPhotos struct {
+	missing, broken []string
+	cause           error
+}
+
+// report warns of photos that are left out, or refuses the capture when strict
+// or when too few are kept.
+func (c *Capture) report(all, kept int, lost lostPhotos, strict bool) error {
+	if len(lost.missing)+len(lost.broken) > 0 && (strict || kept < minPhotos) {
+		return c.refusePhotos(all, kept, lost)
+	}
+	if kept < minPhotos {
+		hint := "take more photos that overlap"
+		if c.Format == FormatColmap {
+			hint += ", or choose another model with --model N"
+		}
+		return &Error{Op: "load capture", Path: c.Model, Err: fmt.Errorf("%d images are registered, at least %d are needed", kept, minPhotos), Hint: hint}
+	}
+	if n := len(lost.missing); n > 0 {
+		c.warn("missing-photos", fmt.Sprintf("left out %d of %d images without a photo in %s", n, all, c.Images), lost.missing)
+	}
+	if n := len(lost.broken); n > 0 {
+		c.warn("broken-photos", fmt.Sprintf("left out %d of %d photos that cannot be read, the first because of %q", n, all, lost.cause.Error()), lost.broken)
+	}
+	return nil
+}
+
+func (c *Capture) refusePhotos(all, kept int, lost lostPhotos) error {
+	var parts []string
+	if n := len(lost.missing); n > 0 {
+		parts = append(parts, Warning{Count: n, Names: firstNames(lost.missing), Text: fmt.Sprintf("%d of %d photos are missing", n, all)}.String())
+	}
+	if n := len(lost.broken); n > 0 {
+		parts = append(parts, Warning{Count: n, Names: firstNames(lost.broken), Text: fmt.Sprintf("%d of %d photos cannot be read", n, all)}.String())
+		parts = append(parts, lost.cause.Error())
+	}
+	hint := "name the folder of the photos with --images DIR; names are looked up relative to it, without regard to case and extension"
+	if len(lost.missing) == 0 {
+		hint = "copy or export these photos again as JPEG or PNG"
+		if kept >= minPhotos {
+			hint += ", or leave out --strict to train without them"
+		}
+	}
+	if convert := Hint(lost.cause); convert != "" {
+		hint = convert
+	}
+	return &Error{Op: "load photos", Path: c.Images, Err: errors.New(strings.Join(parts, "; ")), Hint: hint}
+}

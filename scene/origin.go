@@ -1,0 +1,60 @@
+package scene
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// farOrigin is where float32 resolves a thousandth of a unit and no finer.
+const farOrigin = 1e4
+
+// Origin gives what to subtract from coordinates that are written, in the
+// capture's own frame: nothing with mode "keep", the given numbers with "x,y,z", and
+// with "auto" the mean camera rounded to whole numbers if a coordinate of a camera
+// exceeds 1e4, nothing otherwise; points do not count, because a single stray one
+// would move an ordinary capture. It may be called before and after Normalise. Errors are of kind ErrUsage.
+func (c *Capture) Origin(mode string) (origin [3]float64, err error) {
+	switch mode {
+	case "keep":
+		return origin, nil
+	case "auto":
+		return c.autoOrigin(), nil
+	}
+	fail := &Error{Op: "choose origin", Kind: ErrUsage, Err: fmt.Errorf("%s is no origin", strconv.Quote(mode)),
+		Hint: "give keep, auto or three numbers, as in 500000,4500000,0"}
+	parts := strings.Split(mode, ",")
+	if len(parts) != len(origin) {
+		return origin, fail
+	}
+	for i, p := range parts {
+		x, err := strconv.ParseFloat(strings.TrimSpace(p), 64)
+		if err != nil || !finite(x) {
+			return [3]float64{}, fail
+		}
+		origin[i] = x
+	}
+	return origin, nil
+}
+
+func (c *Capture) autoOrigin() (origin [3]float64) {
+	if len(c.Cameras) == 0 {
+		return origin
+	}
+	far := 0.0
+	var mean [3]float64
+	for _, cam := range c.Cameras {
+		for k, x := range c.Frame.ToCapture(cam, [3]float64{}).Center() {
+			mean[k] += x / float64(len(c.Cameras))
+			far = max(far, math.Abs(x))
+		}
+	}
+	if far <= farOrigin {
+		return origin
+	}
+	for k, x := range mean {
+		origin[k] = math.Round(x) + 0 // no negative zero
+	}
+	return origin
+}

@@ -1,0 +1,133 @@
+package scene
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// fields are the members of a JSON object; where begins the text of errors about them.
+type fields struct {
+	members map[string]json.RawMessage
+	where   string
+}
+
+func (f fields) errorf(format string, args ...any) error {
+	return errors.New(f.where + fmt.Sprintf(format, args...))
+}
+
+// has says whether a member is there and not null.
+func (f fields) has(name string) bool {
+	raw, ok := f.members[name]
+	return ok && string(raw) != "null"
+}
+
+// into decodes a member; want says what it should be. dst is left alone when it is absent.
+func (f fields) into(name string, dst any, want string) error {
+	if !f.has(name) {
+		return nil
+	}
+	if err := json.Unmarshal(f.members[name], dst); err != nil {
+		return f.errorf("field %s is %s, %s is expected", name, shown(f.members[name]), want)
+	}
+	return nil
+}
+
+// number gives a member that is a number, 0 when it is absent.
+func (f fields) number(name string) (v float64, err error) {
+	err = f.into(name, &v, "a number")
+	return v, err
+}
+
+// side gives a width or height in pixels. Some programs write whole numbers as 1080.0.
+func (f fields) side(name string) (int, error) {
+	v, err := f.number(name)
+	if err != nil || !f.has(name) {
+		return 0, err
+	}
+	if v != math.Trunc(v) || v < 1 || v > maxSide {
+		return 0, f.errorf("field %s is %g, a whole number of pixels up to %d is expected", name, v, maxSide)
+	}
+	return int(v), nil
+}
+
+// matrix gives the upper 3x4 part of a 3x4 or 4x4 matrix, row-major.
+func (f fields) matrix(name string) (m [12]float64, err error) {
+	var rows [][]float64
+	if err := f.into(name, &rows, "a matrix of numbers"); err != nil {
+		return m, err
+	}
+	if len(rows) != 3 && len(rows) != 4 {
+		return m, f.errorf("field %s has %d rows, 3 or 4 are expected", name, len(rows))
+	}
+	for r, row := range rows {
+		if len(row) != 4 {
+			return m, f.errorf("row %d of field %s has %d numbers, 4 are expected", r, name, len(row))
+		}
+		if r < 3 {
+			copy(m[4*r:], row)
+		} else if row[0] != 0 || row[1] != 0 || row[2] != 0 || row[3] != 1 {
+			return m, f.errorf("the last row of field %s is %v, 0 0 0 1 is expected", name, row)
+		}
+	}
+	return m, nil
+}
+
+// shown quotes the beginning of a JSON value.
+func shown(raw []byte) string {
+	text := strings.Join(strings.Fields(string(raw[:min(len(raw), 60)])), " ")
+	if len(raw) > 60 {
+		text += "..."
+	}
+	return printable(text)
+}
+
+// decodeObject splits a JSON text into the members of its object. The file's size
+// bounds what is allocated; nesting is bounded by package json.
+func decodeObject(data []byte) (fields, error) {
+	var f fields
+	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
+	err := json.Unmarshal(data, &f.members)
+	var syntax *json.SyntaxError
+	var kind *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &syntax):
+		at := min(max(int(syntax.Offset)-1, 0), len(data))
+		return f, fmt.Errorf("line %d: this is no JSON: %s", 1+bytes.Count(data[:at], []byte("\n")), jsonCause(syntax, data[at:]))
+	case errors.As(err, &kind) || err == nil && f.members == nil:
+		return f, errors.New("the file holds no JSON object")
+	}
+	return f, err
+}
+
+// jsonCause words a syntax error; Python writes NaN and Infinity, which JSON does not know.
+func jsonCause(err *json.SyntaxError, rest []byte) string {
+	for _, name := range []string{"NaN", "Infinity", "-Infinity"} {
+		if bytes.HasPrefix(rest, []byte(name)) {
+			return name + " is not a number"
+		}
+	}
+	if len(bytes.TrimSpace(rest)) == 0 {
+		return "the file ends too early"
+	}
+	return err.Error()
+}
+
+// list gives the elements of an array.
+func (f fields) list(name string) (list []json.RawMessage, err error) {
+	err = f.into(name, &list, "a list")
+	return list, err
+}
+
+// element decodes the i-th element of an array of objects, called what.
+func element(raw json.RawMessage, what string, i int) (fields, error) {
+	f := fields{where: what + " " + strconv.Itoa(i) + ": "}
+	if err := json.Unmarshal(raw, &f.members); err != nil || f.members == nil {
+		return f, f.errorf("it is %s, an object is expected", shown(raw))
+	}
+	return f, nil
+}
