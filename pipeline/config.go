@@ -132,3 +132,13 @@ func (c Config) refines(step int) bool {
 func (c Config) resets(step int) bool {
 	return c.RefineEvery > 0 && c.ResetEvery > 0 && step > 0 && step < c.RefineStop && step%c.ResetEvery == 0
 }
+
+// Scaled returns c with every number of steps multiplied by f.
+func (c Config) Scaled(f float64) Config {
+	for _, n := range []*int{&c.Iterations, &c.SHInterval, &c.RefineStart, &c.RefineStop, &c.RefineEvery, &c.ResetEvery} {
+		if *n > 0 {
+			*n = max(1, int(float64(*n)*f+0.5))
+		}
+	}
+	return c
+}

@@ -19,7 +19,10 @@ var (
 	ErrMissingFeature = vk.ErrMissingFeature
 	ErrDeviceLost     = vk.ErrDeviceLost
 	ErrOutOfMemory    = vk.ErrOutOfMemory
-	errNoSplats       = errors.New("every splat was pruned, nothing is left to train")
+	// ErrNoSplats says that training went astray: nothing is left of the model.
+	ErrNoSplats = errors.New("every splat was pruned, nothing is left to train")
+	// ErrBadLimits says that the file of VKSPLAT_LIMITS makes no sense.
+	ErrBadLimits = vk.ErrBadLimits
 	// ErrTooSmall says that the memory budget cannot hold what was asked for.
 	ErrTooSmall = errors.New("device memory budget too small")
 )
@@ -29,7 +32,7 @@ func Hint(err error) string {
 	if errors.Is(err, ErrTooSmall) {
 		return "Raise --max-vram, use smaller photos (--downscale), or choose a device with more memory."
 	}
-	if errors.Is(err, errNoSplats) {
+	if errors.Is(err, ErrNoSplats) {
 		return "Check that the photos and the poses belong together: splats that no photo confirms are pruned."
 	}
 	return vk.Hint(err)

@@ -22,20 +22,32 @@ func (r *trainRun) picturesFolder(step int) string {
 	return filepath.Join(r.out, "test", "ours_"+strconv.Itoa(step))
 }
 
-// measure evaluates the model s. The trainer draws, which takes no more memory,
-// unless a held-out photo is larger than those that it was made for.
-func (r *trainRun) measure(s *scene.Splats, step int, seen func(photo scene.Image, render []float32)) (views []scene.ViewScore, err error) {
-	cams := pick(r.capture.Cameras, r.test)
-	if !slices.ContainsFunc(cams, r.exceeds) {
-		return r.evaluate(step, r.trainer.Render, seen)
+// measure evaluates the model after step, unless that has been done, and records
+// the scores. The trainer draws, which takes no more memory, unless a held-out
+// photo is larger than those that it was made for: then model is asked for a copy.
+func (r *trainRun) measure(step int, model func() (*scene.Splats, error), seen func(photo scene.Image, render []float32)) (views []scene.ViewScore, err error) {
+	if done := r.rec.metrics.scores(); r.rec.metrics.evaluated(step) {
+		return done[len(done)-1].Views, nil
 	}
-	c := r.config
-	renderer, err := pipeline.NewRenderer(r.device, s, cams, pipeline.RenderConfig{Background: c.Background, Antialiased: c.Antialiased, Near: c.Near})
-	if err != nil {
+	draw, cams := r.trainer.Render, pick(r.capture.Cameras, r.test)
+	if slices.ContainsFunc(cams, r.exceeds) {
+		s, err := model()
+		if err != nil {
+			return nil, err
+		}
+		c := r.config
+		renderer, err := pipeline.NewRenderer(r.device, s, cams, pipeline.RenderConfig{Background: c.Background, Antialiased: c.Antialiased, Near: c.Near})
+		if err != nil {
+			return nil, err
+		}
+		defer func() { err = errors.Join(err, renderer.Close()) }()
+		draw = renderer.Render
+	}
+	if views, err = r.evaluate(step, draw, seen); err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, renderer.Close()) }()
-	return r.evaluate(step, renderer.Render, seen)
+	r.rec.eval(step, views)
+	return views, scene.WriteResults(r.out, r.rec.metrics.scores())
 }
 
 // exceeds reports whether a photo does not fit into any that was trained on.
@@ -67,6 +79,7 @@ func (r *trainRun) evaluate(step int, draw func(scene.Camera) ([]float32, error)
 		}); err != nil {
 			return nil, err
 		}
+		r.rec.view(step, i, cam.Name, photo, render)
 		if seen != nil {
 			seen(photo, render)
 		}

@@ -24,13 +24,15 @@ func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 // app is one call of the program: where it prints, and how far it came.
 type app struct {
 	stdout, stderr io.Writer
-	started        bool // the arguments were understood and a subcommand runs
+	args           []string // the command line, without the program
+	warned         []string // warnings so far
+	started        bool     // the arguments were understood and a subcommand runs
 }
 
 // run carries out one command line and returns the exit code. Errors and their
 // hints have been printed to stderr by then.
 func run(args []string, stdout, stderr io.Writer) int {
-	a := &app{stdout: stdout, stderr: stderr}
+	a := &app{stdout: stdout, stderr: stderr, args: args}
 	root := a.root()
 	root.SetArgs(args)
 	cmd, err := root.ExecuteC()
@@ -55,17 +57,19 @@ func (a *app) root() *cobra.Command {
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
-	root.SetGlobalNormalizationFunc(dashes)
-	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(a.trainCommand(), a.renderCommand(), a.demoCommand(), a.devicesCommand(), a.doctorCommand(), a.versionCommand())
+	root.SetGlobalNormalizationFunc(spelling())
+	root.AddCommand(a.trainCommand(), a.renderCommand(), a.demoCommand(), a.devicesCommand(), a.doctorCommand(), a.completionCommand(), a.versionCommand())
 	root.InitDefaultHelpCmd()
 	return root
 }
 
-// dashes makes the underscore spellings of flags, as other trainers have them,
-// mean the same as those with dashes.
-func dashes(_ *pflag.FlagSet, name string) pflag.NormalizedName {
-	return pflag.NormalizedName(strings.ReplaceAll(name, "_", "-"))
+// spelling makes the underscores and the names of flags that other trainers have
+// mean the same as ours.
+func spelling() func(*pflag.FlagSet, string) pflag.NormalizedName {
+	aliases := aliasesOf(newTrainOptions().table())
+	return func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+		return pflag.NormalizedName(canonical(name, aliases))
+	}
 }
 
 // runs makes f the work of a subcommand.
@@ -80,7 +84,10 @@ func (a *app) runs(f func(args []string) error) func(*cobra.Command, []string) e
 func (a *app) printf(format string, args ...any) { _, _ = fmt.Fprintf(a.stdout, format, args...) }
 
 // warn writes one warning to standard error.
-func (a *app) warn(text string) { _, _ = fmt.Fprintf(a.stderr, "vksplat: warning: %s\n", text) }
+func (a *app) warn(text string) {
+	a.warned = append(a.warned, text)
+	_, _ = fmt.Fprintf(a.stderr, "vksplat: warning: %s\n", text)
+}
 
 // report writes an error, and what can be done about it, to standard error.
 func (a *app) report(err error) {

@@ -13,7 +13,7 @@ import (
 	"vksplat/scene"
 )
 
-// heldOutEvery is the spacing of held-out photos, as in the papers.
+// heldOutEvery is the usual spacing of held-out photos, as in the papers.
 const heldOutEvery = 8
 
 // minPhotos is how many photos training needs at least.
@@ -29,17 +29,43 @@ func (a *app) trainCommand() *cobra.Command {
 			"viewers read, and with --eval the scores and pictures of the held-out photos.\n" +
 			"Ctrl-C stops after the step, saves and evaluates; a second one aborts.",
 		Example: "  vksplat train my_scene -m out --eval\n  vksplat train my_scene -m out --iterations 7000 --downscale 2",
-		Args:    one("SCENE folder"),
-		RunE: a.runs(func(args []string) error {
-			o.scene = args[0]
-			if err := o.check(); err != nil {
-				return err
+		Args: func(cmd *cobra.Command, args []string) error {
+			if o.helpAll || o.printConfig && len(args) == 0 {
+				return nil
 			}
-			_, err := a.train(o, nil)
-			return err
-		}),
+			return one("SCENE folder")(cmd, args)
+		},
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			if len(args) > 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return nil, cobra.ShellCompDirectiveFilterDirs
+		},
 	}
-	o.register(cmd.Flags())
+	table := o.table()
+	fs := cmd.Flags()
+	register(fs, table)
+	a.completes(cmd, table)
+	cmd.SetHelpFunc(func(cmd *cobra.Command, _ []string) { a.trainHelp(cmd, o.helpAll) })
+	cmd.RunE = a.runs(func(args []string) error {
+		if o.helpAll {
+			a.trainHelp(cmd, true)
+			return nil
+		}
+		if err := o.resolve(fs.Changed); err != nil {
+			return err
+		}
+		if o.printConfig {
+			a.printSettings(o)
+			return nil
+		}
+		if o.out == "" {
+			return usagef("name the folder to write, as in: vksplat train SCENE -m OUT", "no output folder: -m is required")
+		}
+		o.scene = args[0]
+		_, err := a.train(o, nil)
+		return err
+	})
 	return cmd
 }
 
@@ -56,6 +82,7 @@ type trainRun struct {
 	test    []int          // held-out ones
 	device  *pipeline.Device
 	trainer *pipeline.Trainer
+	rec     *record
 	notes   []string // warnings that wait for the first line
 }
 
@@ -63,6 +90,12 @@ type trainRun struct {
 // errInterrupted; its model and scores are complete all the same. seen, if not
 // nil, gets every held-out photo and its render.
 func (a *app) train(o *trainOptions, seen func(photo scene.Image, render []float32)) (st *stats, err error) {
+	events := a.stdout
+	if o.progress == progressJSON { // which is alone on standard output
+		text := *a
+		text.stdout = a.stderr
+		a = &text
+	}
 	r := &trainRun{trainOptions: o, app: a}
 	defer func() { err = errors.Join(err, r.close()) }()
 	defer r.flushNotes()
@@ -89,10 +122,10 @@ func (a *app) train(o *trainOptions, seen func(photo scene.Image, render []float
 	}
 	a.printf("%s\n", r.firstLine())
 	r.flushNotes()
-
-	show := newProgress(a.stdout, o.config.Iterations)
-	runErr := r.trainer.Run(ctx, show.update)
-	show.finish()
+	if r.rec, err = openRecord(r, events); err != nil {
+		return nil, err
+	}
+	runErr := r.run(ctx)
 	interrupted := runErr != nil && ctx.Err() != nil && errors.Is(runErr, ctx.Err())
 	if runErr != nil && !interrupted {
 		return nil, runErr
@@ -105,6 +138,37 @@ func (a *app) train(o *trainOptions, seen func(photo scene.Image, render []float
 		err = fmt.Errorf("%w after step %d of %d; the model so far is saved", errInterrupted, st.Step, o.config.Iterations)
 	}
 	return st, err
+}
+
+// run trains, and measures on the way where that is asked for. Its error may be
+// that of ctx.
+func (r *trainRun) run(ctx context.Context) error {
+	for _, stop := range r.evalAt {
+		if stop >= r.config.Iterations || stop < r.trainer.Step() {
+			continue
+		}
+		if err := r.runTo(ctx, stop); err != nil {
+			return err
+		}
+		views, err := r.measure(stop, r.trainer.Splats, nil)
+		if err != nil {
+			return err
+		}
+		s := summarise(views)
+		r.app.printf("step %d: held-out photos: PSNR %.2f dB, SSIM %.4f (mean of %d)\n", stop, s.PSNR, s.SSIM, len(views))
+		if err := r.writeReport(r.stats(false, views)); err != nil {
+			return err
+		}
+	}
+	return r.runTo(ctx, r.config.Iterations)
+}
+
+// runTo trains up to a step.
+func (r *trainRun) runTo(ctx context.Context, step int) error {
+	r.rec.begin()
+	err := r.trainer.RunTo(ctx, step, r.rec.step)
+	r.rec.end()
+	return err
 }
 
 // open reads the capture, opens the device and decodes the photos: quick checks
@@ -158,7 +222,7 @@ func (r *trainRun) prepare() (err error) {
 	r.capture.Normalise()
 	every := 0
 	if r.eval {
-		every = heldOutEvery
+		every = r.testEvery
 	}
 	r.train, r.test = r.capture.Split(every)
 	views := make([]pipeline.TrainView, len(r.train))
@@ -192,6 +256,9 @@ func (r *trainRun) flushNotes() {
 
 func (r *trainRun) close() error {
 	var errs []error
+	if r.rec != nil {
+		errs = append(errs, r.rec.close())
+	}
 	if r.trainer != nil {
 		errs = append(errs, r.trainer.Close())
 	}
