@@ -3,6 +3,8 @@ module vksplat
 go 1.26
 
 require (
+	// Configuration files. It knows the line of every value, also of one that our own checks refuse.
+	github.com/BurntSushi/toml v1.6.0
 	// The Vulkan binding. Only package vk names it; what it lacks or gets wrong goes through vk's own shim.
 	github.com/goki/vulkan v1.0.8
 	// Sets of pages of device memory in the arena of package vk.
@@ -17,14 +19,14 @@ require (
 	github.com/vulkan-go/vulkan v0.0.0-20221209234627-c0a353ae26c8
 	// Whether standard output is a terminal, on every system.
 	golang.org/x/term v0.37.0
+	// The wire format of TensorBoard's events; package protowire alone, without reflection or generated code.
+	google.golang.org/protobuf v1.36.12
 )
 
 require (
-	github.com/BurntSushi/toml v1.6.0 // indirect
 	github.com/inconshreveable/mousetrap v1.1.0 // indirect
 	github.com/kelindar/simd v1.1.2 // indirect
 	github.com/klauspost/cpuid/v2 v2.2.4 // indirect
 	golang.org/x/sys v0.38.0 // indirect
 	golang.org/x/tools v0.26.0 // indirect
-	google.golang.org/protobuf v1.36.12 // indirect
 )

@@ -49,9 +49,10 @@ type Trainer struct {
 	pace       pace
 	passes     passTimes
 	progress   Progress
-	ceiling    int // splats that wanted to grow and found the ceiling, ever
-	told       int // step that progress was last told of
-	lastGrowth int // step at which device memory was last taken
+	ceiling    int            // splats that wanted to grow and found the ceiling, ever
+	tell       func(Progress) // of RunTo's caller, nil outside it
+	told       int            // step that tell was last called for
+	lastGrowth int            // step at which device memory was last taken
 	elapsed    time.Duration
 	err        error // sticks
 }
@@ -192,6 +193,10 @@ func (t *Trainer) collect(f *frame) (again bool, err error) {
 		t.progress.Loss, t.progress.L1, t.progress.MSE, t.progress.SSIM = r.Loss, r.L1, r.Mse, r.Ssim
 		t.progress.Visible, t.progress.Isects = int(r.NVisible), int(r.NIsects)
 		t.passes.observe(f.programs[unitStep])
+		if t.tell != nil && t.progress.Step > t.told {
+			t.told = t.progress.Step
+			t.tell(t.progress)
+		}
 		if t.pace.observe(f.programs[unitStep], t.e.bands < t.e.maxRows) {
 			return true, t.repace()
 		}
@@ -261,24 +266,18 @@ func (t *Trainer) RunTo(ctx context.Context, step int, progress func(Progress)) 
 	}
 	start := time.Now()
 	defer func() { t.elapsed += time.Since(start) }()
-	tell := func() {
-		if progress != nil && t.progress.Step > t.told {
-			t.told = t.progress.Step
-			progress(t.progress)
-		}
-	}
+	t.tell = progress
+	defer func() { t.tell = nil }()
 	for again := true; again; {
 		for t.next.step < min(step, t.cfg.Iterations) && ctx.Err() == nil {
 			if t.err = t.advance(); t.err != nil {
 				return t.err
 			}
-			tell()
 		}
 		// What is still in flight may turn out not to fit: then there is more to do.
 		if again, t.err = t.drain(); t.err != nil {
 			return t.err
 		}
-		tell()
 	}
 	return ctx.Err()
 }

@@ -46,7 +46,7 @@ func (r *trainRun) advice(rate float64) string {
 	for _, f := range []float64{1, 0.5, 0.25, 0.1, 0.05, 0.02, 0.01} {
 		if f <= share || f == 0.01 {
 			if f < 1 {
-				add = append(add, "--steps-scaler", fmt.Sprintf("%g", f*r.stepsScaler))
+				add = append(add, "--steps-scaler", fmt.Sprintf("%.3g", f*r.stepsScaler))
 			}
 			break
 		}

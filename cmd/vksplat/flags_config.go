@@ -75,7 +75,7 @@ func parseSettings(file, data string) (settings, error) {
 	var values map[string]toml.Primitive
 	md, err := toml.Decode(data, &values)
 	if err != nil {
-		return nil, configError(file, err)
+		return nil, configError(file, err, nil)
 	}
 	table := newTrainOptions().table() // what is set here only shows whether it can be
 	aliases := aliasesOf(table)
@@ -92,22 +92,23 @@ func parseSettings(file, data string) (settings, error) {
 			}
 		}
 		if err := md.PrimitiveDecode(value, v); err != nil {
-			return nil, configError(file, err)
+			return nil, configError(file, err, v.refused)
 		}
 		read[v.option.name] = v.text
 	}
 	return read, nil
 }
 
-// configError says where in a file something is wrong.
-func configError(file string, err error) error {
+// configError says where in a file something is wrong. refused is the error of a
+// value, which package toml does not pass on.
+func configError(file string, err, refused error) error {
 	var parse toml.ParseError
 	if !errors.As(err, &parse) {
 		return usagef("as vksplat train --print-config prints it", "check %s: %w", file, err)
 	}
 	where := fmt.Sprintf("%s:%d", file, parse.Position.Line)
 	var u *usageError
-	if errors.As(err, &u) {
+	if errors.As(refused, &u) {
 		return &usageError{err: fmt.Errorf("check %s: %w", where, u.err), hint: u.hint}
 	}
 	return usagef("TOML has lines like: iterations = 30000", "check %s: %s", where, parse.Message)
@@ -119,12 +120,19 @@ type settingValue struct {
 	option *option // nil for an unknown key
 	table  []optionGroup
 	twice  bool // the option has been set already, by another of its names
-	text   string
+
+	text    string
+	refused error
 }
 
-// UnmarshalTOML checks the value and keeps its text. Package toml adds the line
-// to the error.
-func (v *settingValue) UnmarshalTOML(data any) (err error) {
+// UnmarshalTOML checks the value and keeps its text, or why it was refused.
+// Package toml knows the line of an error.
+func (v *settingValue) UnmarshalTOML(data any) error {
+	v.refused = v.take(data)
+	return v.refused
+}
+
+func (v *settingValue) take(data any) (err error) {
 	switch {
 	case v.option == nil || v.option.flag:
 		return v.unknown()

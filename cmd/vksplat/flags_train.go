@@ -157,7 +157,7 @@ func (o *trainOptions) rateOptions() []option {
 		float(&c.LRLogScales, "lr-log-scales", "of log scales: `X`").from(from3DGS).also("scales-lr", "scaling-lr"),
 		float(&c.LRQuats, "lr-quats", "of rotations: `X`").from(from3DGS).also("quats-lr", "rotation-lr"),
 		float(&c.LRLogitOpacity, "lr-logit-opacities", "of logit opacities: `X`").from(from3DGS).also("opacities-lr", "opacity-lr"),
-		float(&c.LRSH0, "lr-sh0", "of colours: `X`").from(from3DGS).also("sh0-lr", "feature-lr"),
+		float(&c.LRSH0, "lr-sh0", "of colours: `X`").from(from3DGS).also("sh0-lr"),
 		float(&c.LRSHN, "lr-shn", "of higher SH coefficients: `X`").from(from3DGS).also("shn-lr"),
 		float(&c.LRExposure, "lr-exposure", "of --exposure's maps: `X`").from(fromINRIA),
 	}

@@ -28,6 +28,8 @@ func TestExitCode(t *testing.T) {
 		{&os.PathError{Op: "write", Err: syscall.EROFS}, exitRetry},
 		{fmt.Errorf("pipeline: step: %w", pipeline.ErrDeviceLost), exitRetry},
 		{pipeline.ErrOutOfMemory, exitRetry},
+		{fmt.Errorf("pipeline: train step 7: %w", pipeline.ErrNoSplats), exitData},
+		{fmt.Errorf("vk: read limits: %w", pipeline.ErrBadLimits), exitUsage},
 		{fmt.Errorf("%w after step 3", errInterrupted), exitInterrupted},
 		{context.Canceled, exitInterrupted},
 	}

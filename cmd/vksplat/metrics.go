@@ -87,10 +87,9 @@ func psnrOf(mse float64) float64 { return min(maxPSNR, -10*math.Log10(mse)) }
 
 // line is the state of the last step for --progress json.
 func (p *progress) line() stepLine {
-	l := stepLine{Event: eventStep, Step: p.last.Step, Total: p.total, Loss: rounded(p.last.Loss), L1: rounded(p.last.L1), SSIM: rounded(p.last.SSIM),
+	return stepLine{Event: eventStep, Step: p.last.Step, Total: p.total, Loss: rounded(p.last.Loss), L1: rounded(p.last.L1), SSIM: rounded(p.last.SSIM),
 		PSNR: rounded(psnrOf(float64(p.last.MSE))), Splats: p.last.Splats, Visible: p.last.Visible, Isects: p.last.Isects,
-		Rate: rounded(p.rate), ETA: rounded(p.etaSeconds()), DeviceBytes: p.bytes(), RSSBytes: peakRSS()}
-	return l
+		Rate: rounded(p.rate), ETA: rounded(p.etaSeconds()), DeviceBytes: p.bytes(), RSSBytes: peakRSS(), Seconds: rounded(p.spent())}
 }
 
 // writeLine writes v as one line of JSON in one write, so that a process that is

@@ -39,8 +39,9 @@ type progress struct {
 	w     io.Writer
 	how   string // never auto
 	width func() int
-	bytes func() int64 // of device memory taken; asked for JSON lines
-	total int          // steps
+	bytes func() int64   // of device memory taken; asked for JSON lines
+	spent func() float64 // seconds of training; likewise
+	total int            // steps
 
 	shown, mark time.Time // of the last output, of the rate's window
 	markStep    int
@@ -53,7 +54,7 @@ type progress struct {
 // newProgress shows the steps from on, up to total, on w.
 func newProgress(w io.Writer, how string, from, total int) *progress {
 	now := time.Now()
-	p := &progress{w: w, how: how, total: total, shown: now, mark: now, markStep: from, loss: math.NaN(), width: func() int { return plainWidth }, bytes: func() int64 { return 0 }}
+	p := &progress{w: w, how: how, total: total, shown: now, mark: now, markStep: from, loss: math.NaN(), width: func() int { return plainWidth }, bytes: func() int64 { return 0 }, spent: func() float64 { return 0 }}
 	f, isFile := w.(*os.File)
 	if isFile {
 		p.width = func() int {

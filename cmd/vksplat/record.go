@@ -35,6 +35,7 @@ func openRecord(r *trainRun, events io.Writer) (*record, error) {
 	rec := &record{run: r, from: r.trainer.Step()}
 	rec.show = newProgress(events, r.progress, rec.from, r.config.Iterations)
 	rec.show.bytes = func() int64 { return r.trainer.MemoryStats().DeviceBytes }
+	rec.show.spent = func() float64 { return rec.metrics.secondsBefore + rec.seconds() }
 	var err error
 	if rec.metrics, err = openMetrics(filepath.Join(r.out, metricsFile), rec.from, r.metricsEvery); err != nil {
 		return nil, folderError(r.out, err)
