@@ -22,9 +22,6 @@ func (r *trainRun) advise(p *progress) {
 		return
 	}
 	text := r.advice(p.rate)
-	if p.how == progressBar {
-		_, _ = fmt.Fprintln(p.w)
-	}
 	r.app.warn(fmt.Sprintf("%s to go at %s, more when the model grows; to be faster, stop this and give: %s", durationText(eta), rateText(p.rate), text))
 }
 

@@ -24,9 +24,10 @@ func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 // app is one call of the program: where it prints, and how far it came.
 type app struct {
 	stdout, stderr io.Writer
-	args           []string // the command line, without the program
-	warned         []string // warnings so far
-	started        bool     // the arguments were understood and a subcommand runs
+	args           []string  // the command line, without the program
+	warned         []string  // warnings so far
+	show           *progress // what may have an open line on the terminal, or nil
+	started        bool      // the arguments were understood and a subcommand runs
 }
 
 // run carries out one command line and returns the exit code. Errors and their
@@ -81,11 +82,15 @@ func (a *app) runs(f func(args []string) error) func(*cobra.Command, []string) e
 }
 
 // printf writes to standard output. A closed pipe is no reason to stop training.
-func (a *app) printf(format string, args ...any) { _, _ = fmt.Fprintf(a.stdout, format, args...) }
+func (a *app) printf(format string, args ...any) {
+	a.show.endLine()
+	_, _ = fmt.Fprintf(a.stdout, format, args...)
+}
 
 // warn writes one warning to standard error.
 func (a *app) warn(text string) {
 	a.warned = append(a.warned, text)
+	a.show.endLine()
 	_, _ = fmt.Fprintf(a.stderr, "vksplat: warning: %s\n", text)
 }
 
@@ -94,6 +99,7 @@ func (a *app) report(err error) {
 	if err == nil {
 		return
 	}
+	a.show.endLine()
 	_, _ = fmt.Fprintf(a.stderr, "vksplat: error: %s\n", err)
 	if h := hint(err); h != "" {
 		_, _ = fmt.Fprintf(a.stderr, "hint: %s\n", hintStyle(h))

@@ -73,7 +73,7 @@ func float(p *float64, name, help string) option {
 }
 
 func truth(p *bool, name, help string) option {
-	return option{name: name, value: (*boolValue)(p), kind: kindBool, help: help, bare: "true"}
+	return option{name: name, value: (*boolValue)(p), kind: kindBool, help: help}.orAlone("true")
 }
 
 func text(p *string, name, help string) option {

@@ -48,7 +48,8 @@ type progress struct {
 	rate        float64 // steps per second, 0 while unknown
 	loss        float64 // smoothed
 	last        pipeline.Progress
-	drawn       int // step of the last output, 0 for none
+	drawn       int  // step of the last output, 0 for none
+	open        bool // a bar's line has no end yet
 }
 
 // newProgress shows the steps from on, up to total, on w.
@@ -121,6 +122,7 @@ func (p *progress) draw() {
 	case progressBar:
 		// Return to the line's start and erase what is right of the text.
 		_, _ = fmt.Fprintf(p.w, "\r%s\x1b[K", p.bar())
+		p.open = true
 	case progressPlain:
 		_, _ = fmt.Fprintf(p.w, "step %d/%d  loss %.5f  %s  %s  ETA %s\n", p.last.Step, p.total, p.loss, count(p.last.Splats, "splat"), rateText(p.rate), p.eta())
 	case progressJSON:
@@ -148,14 +150,20 @@ func (p *progress) bar() string {
 	return line
 }
 
-// interrupt ends the line of a bar, so that other text can follow, and begins a
-// new window of the rate at its end: what happens between is no training.
+// interrupt shows the last step and ends the line of a bar. What happens until
+// resume is no training and does not count for the rate.
 func (p *progress) interrupt() {
 	if p.last.Step > p.drawn {
 		p.draw()
 	}
-	if p.how == progressBar && p.drawn > 0 {
+	p.endLine()
+}
+
+// endLine ends the line of a bar: the next one is drawn below.
+func (p *progress) endLine() {
+	if p != nil && p.open {
 		_, _ = fmt.Fprintln(p.w)
+		p.open = false
 	}
 }
 

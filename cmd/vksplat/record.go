@@ -34,6 +34,7 @@ type record struct {
 func openRecord(r *trainRun, events io.Writer) (*record, error) {
 	rec := &record{run: r, from: r.trainer.Step()}
 	rec.show = newProgress(events, r.progress, rec.from, r.config.Iterations)
+	r.app.show = rec.show
 	rec.show.bytes = func() int64 { return r.trainer.MemoryStats().DeviceBytes }
 	rec.show.spent = func() float64 { return rec.metrics.secondsBefore + rec.seconds() }
 	var err error

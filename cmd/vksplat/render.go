@@ -33,6 +33,12 @@ func (a *app) renderCommand() *cobra.Command {
 			"writes. The pictures are PNGs, named after the photos and of their size.",
 		Example: "  vksplat render out/point_cloud/iteration_30000/point_cloud.ply --cameras out/cameras.json -o frames",
 		Args:    one("FILE.ply"),
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			if len(args) > 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return []string{"ply"}, cobra.ShellCompDirectiveFilterFileExt
+		},
 	}
 	fs := cmd.Flags()
 	fs.SortFlags = false

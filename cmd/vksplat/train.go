@@ -150,17 +150,25 @@ func (r *trainRun) run(ctx context.Context) error {
 		if err := r.runTo(ctx, stop); err != nil {
 			return err
 		}
-		views, err := r.measure(stop, r.trainer.Splats, nil)
-		if err != nil {
-			return err
-		}
-		s := summarise(views)
-		r.app.printf("step %d: held-out photos: PSNR %.2f dB, SSIM %.4f (mean of %d)\n", stop, s.PSNR, s.SSIM, len(views))
-		if err := r.writeReport(r.stats(false, views)); err != nil {
+		// A disk that is full is no reason to stop training: room may be made.
+		if err := r.measureAt(stop); errors.Is(err, scene.ErrTryAgain) {
+			r.app.warn(fmt.Sprintf("step %d is not measured: %v", stop, err))
+		} else if err != nil {
 			return err
 		}
 	}
 	return r.runTo(ctx, r.config.Iterations)
+}
+
+// measureAt measures on the way.
+func (r *trainRun) measureAt(step int) error {
+	views, err := r.measure(step, r.trainer.Splats, nil)
+	if err != nil {
+		return err
+	}
+	s := summarise(views)
+	r.app.printf("step %d: held-out photos: PSNR %.2f dB, SSIM %.4f (mean of %d)\n", step, s.PSNR, s.SSIM, len(views))
+	return r.writeReport(r.stats(false, views))
 }
 
 // runTo trains up to a step.
@@ -184,6 +192,10 @@ func (r *trainRun) open(ctx context.Context) error {
 	}
 	for _, w := range c.Warnings {
 		r.notes = append(r.notes, w.String())
+	}
+	if n := len(r.evalAt); n > 0 && r.evalAt[n-1] > r.config.Iterations {
+		r.notes = append(r.notes, fmt.Sprintf("--eval-at %d and what follows is beyond the last step, %d: it is left out",
+			r.evalAt[slices.IndexFunc(r.evalAt, func(s int) bool { return s > r.config.Iterations })], r.config.Iterations))
 	}
 	if r.device, err = pipeline.OpenDevice(r.trainOptions.device); err != nil {
 		return err
