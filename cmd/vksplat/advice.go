@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 )
@@ -113,12 +114,20 @@ func without(args []string, flag string) []string {
 	return kept
 }
 
-var safeWord = regexp.MustCompile(`^[\w./:=,%+@-]+$`)
+var (
+	safeWord    = regexp.MustCompile(`^[\w./:=,%+@-]+$`)
+	safeWindows = regexp.MustCompile(`^[\w./:=,+@\\-]+$`) // cmd.exe expands %
+)
 
-// quoted is a word as a shell takes it.
-func quoted(w string) string {
-	if safeWord.MatchString(w) {
-		return w
+// quoted is a word as the shells of a system take it.
+func quoted(w string) string { return quotedFor(runtime.GOOS, w) }
+
+func quotedFor(system, w string) string {
+	switch {
+	case system == "windows" && !safeWindows.MatchString(w):
+		return `"` + strings.ReplaceAll(w, `"`, `\"`) + `"`
+	case system != "windows" && !safeWord.MatchString(w):
+		return "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
 	}
-	return "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
+	return w
 }

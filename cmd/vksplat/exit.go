@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -31,6 +31,7 @@ var errInterrupted = errors.New("interrupted")
 // retryCauses are the errors that are the machine's and not the command's.
 var retryCauses = []error{
 	errBusy, scene.ErrTryAgain, pipeline.ErrNoDevice, pipeline.ErrDeviceLost, pipeline.ErrOutOfMemory, pipeline.ErrTooSmall, pipeline.ErrNoLoader, pipeline.ErrMissingFeature,
+	syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS, syscall.EACCES, syscall.EPERM, syscall.EIO, syscall.ENOMEM,
 }
 
 // exitCode returns what the process should end with after err.
@@ -49,9 +50,10 @@ func exitCode(err error) int {
 	if errors.Is(err, scene.ErrData) || errors.Is(err, pipeline.ErrNoSplats) {
 		return exitData
 	}
-	is := func(cause error) bool { return errors.Is(err, cause) }
-	if slices.ContainsFunc(retryCauses, is) || slices.ContainsFunc(systemCauses, is) {
-		return exitRetry
+	for _, cause := range retryCauses {
+		if errors.Is(err, cause) {
+			return exitRetry
+		}
 	}
 	return exitFailure
 }

@@ -5,8 +5,12 @@ import (
 	"syscall"
 )
 
-// systemCauses are the errors of the operating system that are the machine's and
-// not the command's, by their numbers in winerror.h: no memory (8, 14, 1455),
-// write protected (19), shared (32, 33), disk full (39, 112), a device's failure (1117).
-var systemCauses = []error{fs.ErrPermission, syscall.Errno(8), syscall.Errno(14), syscall.Errno(1455), syscall.Errno(19), syscall.Errno(32), syscall.Errno(33),
-	syscall.Errno(39), syscall.Errno(112), syscall.Errno(1117)}
+// Windows has numbers of its own for what the machine cannot do now, see
+// winerror.h: no memory (8, 14, 1455), write protected (19), in use (32, 33), disk
+// full (39, 112), a device's failure (1117).
+func init() {
+	retryCauses = append(retryCauses, fs.ErrPermission)
+	for _, number := range []syscall.Errno{8, 14, 19, 32, 33, 39, 112, 1117, 1455} {
+		retryCauses = append(retryCauses, number)
+	}
+}

@@ -9,7 +9,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -21,19 +23,26 @@ var processStart = time.Now()
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
-// app is one call of the program: where it prints, and how far it came.
+// app is one call of the program: where it prints, and how far it came. Several
+// goroutines may print and warn.
 type app struct {
 	stdout, stderr io.Writer
-	args           []string  // the command line, without the program
-	warned         []string  // warnings so far
-	show           *progress // what may have an open line on the terminal, or nil
-	started        bool      // the arguments were understood and a subcommand runs
+	args           []string // the command line, without the program
+	started        bool     // the arguments were understood and a subcommand runs
+
+	text   *sync.Mutex // guards what follows, and whole lines
+	warned []string    // warnings so far
+	show   *progress   // what may have an open line on the terminal, or nil
+}
+
+func newApp(args []string, stdout, stderr io.Writer) *app {
+	return &app{stdout: stdout, stderr: stderr, args: args, text: &sync.Mutex{}}
 }
 
 // run carries out one command line and returns the exit code. Errors and their
 // hints have been printed to stderr by then.
 func run(args []string, stdout, stderr io.Writer) int {
-	a := &app{stdout: stdout, stderr: stderr, args: args}
+	a := newApp(args, stdout, stderr)
 	root := a.root()
 	root.SetArgs(args)
 	cmd, err := root.ExecuteC()
@@ -83,15 +92,26 @@ func (a *app) runs(f func(args []string) error) func(*cobra.Command, []string) e
 
 // printf writes to standard output. A closed pipe is no reason to stop training.
 func (a *app) printf(format string, args ...any) {
+	a.text.Lock()
+	defer a.text.Unlock()
 	a.show.endLine()
 	_, _ = fmt.Fprintf(a.stdout, format, args...)
 }
 
-// warn writes one warning to standard error.
+// warn writes one warning to standard error and keeps it for the report.
 func (a *app) warn(text string) {
+	a.text.Lock()
+	defer a.text.Unlock()
 	a.warned = append(a.warned, text)
 	a.show.endLine()
 	_, _ = fmt.Fprintf(a.stderr, "vksplat: warning: %s\n", text)
+}
+
+// warnings returns those so far.
+func (a *app) warnings() []string {
+	a.text.Lock()
+	defer a.text.Unlock()
+	return slices.Clone(a.warned)
 }
 
 // report writes an error, and what can be done about it, to standard error.
@@ -99,6 +119,8 @@ func (a *app) report(err error) {
 	if err == nil {
 		return
 	}
+	a.text.Lock()
+	defer a.text.Unlock()
 	a.show.endLine()
 	_, _ = fmt.Fprintf(a.stderr, "vksplat: error: %s\n", err)
 	if h := hint(err); h != "" {

@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -57,11 +58,58 @@ func trainPage() string {
 			say("%s", pageRow(&g.options[i]))
 		}
 	}
+	say("\n## What a run tells\n\n`OUT/metrics.jsonl` has a line of JSON every `metrics_every` steps and one for each measurement; losses and scores are means over the steps since\n")
+	say("the line before. It goes on when a run is resumed, and holds whole lines whenever a run ends. `--progress json` prints such lines every second,\n")
+	say("of the last step alone, between a `start` and a `done` that holds the content of `stats.json`; all other text goes to standard error then. Keys\n")
+	say("may be added; these stay.\n")
+	for _, e := range []struct {
+		event string
+		line  any
+	}{{eventStep, stepLine{}}, {eventEval, evalLine{}}, {eventStart, startLine{}}} {
+		say("\n| key of `%s` | what |\n|---|---|\n", e.event)
+		for _, key := range keysOf(e.line) {
+			say("| `%s` | %s |\n", key, keyTexts[key])
+		}
+	}
+	say("\n`--tensorboard` writes the same as curves to `OUT/tensorboard`, with photo, render and four times their difference of the first %d held-out\n", tensorboardViews)
+	say("photos. `OUT/report.html` shows curves, the %d worst and %d best held-out views in pictures, device times and settings, and needs no other file.\n", reportWorst, reportBest)
 	say("\n## Sources\n\nA source is whose default it is; settings without one are vksplat's own.\n\n")
 	for _, s := range sources {
 		say("- %s: %s.\n", s[0], s[1])
 	}
 	return b.String()
+}
+
+// keyTexts says what the keys of JSON lines mean.
+var keyTexts = map[string]string{
+	"event": "kind of line", "step": "steps done", "total": "steps to do", "loss": "of the training photos", "l1": "mean absolute difference, 0 to 1",
+	"ssim": "structural similarity, up to 1", "psnr": "dB", "splats": "in the model", "visible": "splats in the step's view",
+	"isects": "pairs of a tile and a splat in the step's view", "steps_per_s": "since the line before", "eta_s": "seconds to go; null while unknown",
+	"device_bytes": "device memory taken now", "peak_rss_bytes": "resident memory of the process at most; 0 where the system does not tell",
+	"seconds": "of training, without what is measured and saved; goes on when a run is resumed", "psnr_median": "dB, over the views", "ssim_median": "over the views",
+	"views": "a list with `name`, `psnr` and `ssim` of each held-out photo", "version": "of vksplat", "device": "its name", "scene": "the capture's folder", "out": "the folder that is written",
+	"train_images": "photos to train on", "test_images": "photos held out", "resolution": "of the photos, in pixels", "points": "of the capture",
+	"planned_bytes": "device memory that training starts with", "budget_bytes": "device memory that it may take",
+}
+
+// keysOf lists the JSON names of a struct's fields, in order.
+func keysOf(v any) (keys []string) {
+	for _, f := range reflect.VisibleFields(reflect.TypeOf(v)) {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		keys = append(keys, name)
+	}
+	return keys
+}
+
+// TestKeyTexts wants every key to be explained.
+func TestKeyTexts(t *testing.T) {
+	for _, line := range []any{stepLine{}, evalLine{}, startLine{}} {
+		for _, key := range keysOf(line) {
+			if _, found := keyTexts[key]; !found {
+				t.Errorf("%T: key %s is not explained", line, key)
+			}
+		}
+	}
 }
 
 // pageRow is the line of an option in its table.

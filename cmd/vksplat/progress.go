@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/term"
@@ -37,7 +38,8 @@ const (
 // progress shows how training goes. It only looks at the clock on most steps.
 type progress struct {
 	w     io.Writer
-	how   string // never auto
+	text  *sync.Mutex // guards w and open
+	how   string      // never auto
 	width func() int
 	bytes func() int64   // of device memory taken; asked for JSON lines
 	spent func() float64 // seconds of training; likewise
@@ -55,7 +57,7 @@ type progress struct {
 // newProgress shows the steps from on, up to total, on w.
 func newProgress(w io.Writer, how string, from, total int) *progress {
 	now := time.Now()
-	p := &progress{w: w, how: how, total: total, shown: now, mark: now, markStep: from, loss: math.NaN(), width: func() int { return plainWidth }, bytes: func() int64 { return 0 }, spent: func() float64 { return 0 }}
+	p := &progress{w: w, text: &sync.Mutex{}, how: how, total: total, shown: now, mark: now, markStep: from, loss: math.NaN(), width: func() int { return plainWidth }, bytes: func() int64 { return 0 }, spent: func() float64 { return 0 }}
 	f, isFile := w.(*os.File)
 	if isFile {
 		p.width = func() int {
@@ -117,6 +119,8 @@ func (p *progress) every() time.Duration {
 
 // draw prints the state of the last step.
 func (p *progress) draw() {
+	p.text.Lock()
+	defer p.text.Unlock()
 	p.drawn = p.last.Step
 	switch p.how {
 	case progressBar:
@@ -156,10 +160,12 @@ func (p *progress) interrupt() {
 	if p.last.Step > p.drawn {
 		p.draw()
 	}
+	p.text.Lock()
+	defer p.text.Unlock()
 	p.endLine()
 }
 
-// endLine ends the line of a bar: the next one is drawn below.
+// endLine ends the line of a bar: the next one is drawn below. The lock must be held.
 func (p *progress) endLine() {
 	if p != nil && p.open {
 		_, _ = fmt.Fprintln(p.w)

@@ -34,7 +34,10 @@ type record struct {
 func openRecord(r *trainRun, events io.Writer) (*record, error) {
 	rec := &record{run: r, from: r.trainer.Step()}
 	rec.show = newProgress(events, r.progress, rec.from, r.config.Iterations)
+	rec.show.text = r.app.text
+	r.app.text.Lock()
 	r.app.show = rec.show
+	r.app.text.Unlock()
 	rec.show.bytes = func() int64 { return r.trainer.MemoryStats().DeviceBytes }
 	rec.show.spent = func() float64 { return rec.metrics.secondsBefore + rec.seconds() }
 	var err error

@@ -201,7 +201,7 @@ func TestAdvice(t *testing.T) {
 	for _, tt := range tests {
 		o := newTrainOptions()
 		o.load.downscale, o.stepsScaler = tt.downscale, tt.scaler
-		r := &trainRun{trainOptions: o, app: &app{args: strings.Fields(tt.args)}, capture: capture}
+		r := &trainRun{trainOptions: o, app: newApp(strings.Fields(tt.args), nil, nil), capture: capture}
 		if tt.small {
 			r.capture = &scene.Capture{Cameras: capture.Cameras[:1]}
 		}
@@ -210,8 +210,13 @@ func TestAdvice(t *testing.T) {
 		}
 	}
 	for word, want := range map[string]string{"a b": "'a b'", "it's": `'it'\''s'`, "out/x-1.ply": "out/x-1.ply", "": "''", "80%": "80%", "$x": "'$x'"} {
-		if got := quoted(word); got != want {
+		if got := quotedFor("linux", word); got != want {
 			t.Errorf("%q quoted is %s, want %s", word, got, want)
+		}
+	}
+	for word, want := range map[string]string{`C:\x\y.toml`: `C:\x\y.toml`, `C:\my scene`: `"C:\my scene"`, "80%": `"80%"`} {
+		if got := quotedFor("windows", word); got != want {
+			t.Errorf("%q quoted for Windows is %s, want %s", word, got, want)
 		}
 	}
 }
@@ -224,7 +229,7 @@ func TestAdviseOnlyLongRuns(t *testing.T) {
 	}{{1, 1}, {100, 0}, {0, 0}} {
 		var errs bytes.Buffer
 		o := newTrainOptions()
-		a := &app{args: []string{"train", "s", "-m", "o"}, stdout: &errs, stderr: &errs}
+		a := newApp([]string{"train", "s", "-m", "o"}, &errs, &errs)
 		r := &trainRun{trainOptions: o, app: a, capture: &scene.Capture{Cameras: []scene.Camera{{Width: 100}}}}
 		p := newProgress(&bytes.Buffer{}, progressPlain, 0, o.config.Iterations)
 		p.last, p.rate = step(200), tt.rate

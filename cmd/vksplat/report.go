@@ -113,7 +113,7 @@ func (r *trainRun) writeReport(st *stats) error {
 	if !r.report {
 		return nil
 	}
-	page := &reportPage{Title: filepath.Base(absolute(r.scene)), Subtitle: reportSubtitle(st), Facts: reportFacts(st), Warnings: r.app.warned}
+	page := &reportPage{Title: filepath.Base(absolute(r.scene)), Subtitle: reportSubtitle(st), Facts: reportFacts(st), Warnings: r.app.warnings()}
 	if err := r.reportCurves(page); err != nil {
 		return err
 	}

@@ -36,9 +36,10 @@ const (
 	sessionStart     = 1 // its status when a run begins
 )
 
-// tensorboardFolder and tensorboardSuffix make the names of our event files.
+// The names of our event files. Readers look for the prefix.
 const (
 	tensorboardFolder = "tensorboard"
+	tensorboardPrefix = "events.out.tfevents."
 	tensorboardSuffix = ".vksplat"
 )
 
@@ -65,14 +66,8 @@ func openEvents(dir string, step int) (*eventFile, error) {
 		return nil, err
 	}
 	if step == 0 {
-		old, err := filepath.Glob(filepath.Join(globEscape(dir), "events.out.tfevents.*"+tensorboardSuffix))
-		if err != nil {
+		if err := removeEvents(dir); err != nil {
 			return nil, err
-		}
-		for _, path := range old {
-			if err := os.Remove(path); err != nil {
-				return nil, err
-			}
 		}
 	}
 	host, err := os.Hostname()
@@ -81,7 +76,7 @@ func openEvents(dir string, step int) (*eventFile, error) {
 	}
 	// Readers sort files by name: the time comes first, in digits of equal number.
 	now := time.Now()
-	name := fmt.Sprintf("events.out.tfevents.%010d.%s.%09d%s", now.Unix(), host, now.Nanosecond(), tensorboardSuffix)
+	name := fmt.Sprintf(tensorboardPrefix+"%010d.%s.%09d%s", now.Unix(), host, now.Nanosecond(), tensorboardSuffix)
 	f, err := os.OpenFile(filepath.Join(dir, name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {
 		return nil, err
@@ -94,13 +89,20 @@ func openEvents(dir string, step int) (*eventFile, error) {
 	return e, e.write(appendBytes(nil, eventSessionLog, start), step+1)
 }
 
-// globEscape makes a path mean itself in a pattern of filepath.Glob. On Windows,
-// where a backslash separates folders, brackets cannot be escaped: none is.
-func globEscape(path string) string {
-	if os.PathSeparator == '\\' {
-		return path
+// removeEvents removes the event files of an earlier run of this program.
+func removeEvents(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
 	}
-	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(path)
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), tensorboardPrefix) && strings.HasSuffix(e.Name(), tensorboardSuffix) {
+			if err := os.Remove(filepath.Join(dir, e.Name())); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // write appends the event with the given fields, the time and the step in one write.

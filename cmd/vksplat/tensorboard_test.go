@@ -90,7 +90,7 @@ func readRecords(t *testing.T, data []byte) (records [][]byte) {
 // writeEvents makes an event file as a run does and returns its folder.
 func writeEvents(t *testing.T) string {
 	t.Helper()
-	dir := filepath.Join(t.TempDir(), "a[b]*c")
+	dir := filepath.Join(t.TempDir(), "tensor board")
 	for range 2 { // the second removes what the first wrote
 		e, err := openEvents(dir, 0)
 		if err != nil {
