@@ -50,6 +50,8 @@ type reportPage struct {
 	Settings []reportChapter
 	About    []reportRow
 	Warnings []string
+
+	room int // bytes left for pictures
 }
 
 // reportFact is one of the numbers at the top.
@@ -113,7 +115,7 @@ func (r *trainRun) writeReport(st *stats) error {
 	if !r.report {
 		return nil
 	}
-	page := &reportPage{Title: filepath.Base(absolute(r.scene)), Subtitle: reportSubtitle(st), Facts: reportFacts(st), Warnings: r.app.warnings()}
+	page := &reportPage{Title: filepath.Base(absolute(r.scene)), Subtitle: reportSubtitle(st), Facts: reportFacts(st), Warnings: r.app.warnings(), room: reportBytes}
 	if err := r.reportCurves(page); err != nil {
 		return err
 	}
@@ -229,12 +231,10 @@ func (p *reportPage) addPicture(v viewLine, file string) int {
 		return -1
 	}
 	size := len(pic.Photo) + len(pic.Render)
-	for _, q := range p.Compare {
-		size += len(q.Photo) + len(q.Render)
-	}
-	if size > reportBytes {
+	if size > p.room {
 		return -1
 	}
+	p.room -= size
 	p.Compare = append(p.Compare, pic)
 	return len(p.Compare) - 1
 }
