@@ -22,10 +22,11 @@ SHORT := demo --images 12 --iterations 50
 REFINED := demo --images 12 --iterations 650
 FUZZ_TIME := 30s
 VALIDATE := VKSPLAT_VALIDATE=1
+WINDOWS := GOOS=windows GOARCH=amd64 CGO_ENABLED=1 CC=x86_64-w64-mingw32-gcc
 # Full sizes in tests that are smaller otherwise.
 LONG := VKSPLAT_LONG=1
 
-.PHONY: help demo build test test-long check static gen tests second-binding widths fuzz same-bytes twice golden clean
+.PHONY: help demo build windows docs test test-long check static gen tests second-binding widths fuzz same-bytes twice golden clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | awk -F '\t' '{printf "  %-15s %s\n", $$1, $$2}'
@@ -38,9 +39,18 @@ demo: ## train a made-up scene, on software Vulkan where there is no GPU (about 
 build: ## build bin/vksplat
 	go build -o $(BIN)/vksplat ./cmd/vksplat
 
+windows: ## build bin/vksplat.exe for Windows on x86-64, with both bindings, by mingw-w64
+	@.ci/install windows
+	$(WINDOWS) go build -tags $(SECOND) -o $(BIN)/vksplat.exe ./cmd/vksplat
+	$(WINDOWS) go build -o $(BIN)/vksplat.exe ./cmd/vksplat
+	$(WINDOWS) go vet ./vk/... ./pipeline/... ./scene/... ./cmd/...
+
+docs: ## write docs/train.md anew from the table of flags
+	go test -count=1 ./cmd/vksplat -run TestTrainPage -update
+
 test: ## everything that CI runs
 	@.ci/install test
-	@$(MAKE) --no-print-directory check tests second-binding
+	@$(MAKE) --no-print-directory check windows tests second-binding
 
 test-long: ## what takes longer: subgroup sizes, both bindings in full, fuzzing, repeated runs
 	@.ci/install test

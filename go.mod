@@ -3,6 +3,8 @@ module vksplat
 go 1.26
 
 require (
+	// Configuration files. It knows the line of every value, also of one that our own checks refuse.
+	github.com/BurntSushi/toml v1.6.0
 	// The Vulkan binding. Only package vk names it; what it lacks or gets wrong goes through vk's own shim.
 	github.com/goki/vulkan v1.0.8
 	// Sets of pages of device memory in the arena of package vk.
@@ -19,6 +21,8 @@ require (
 	golang.org/x/image v0.45.0
 	// Whether standard output is a terminal, on every system.
 	golang.org/x/term v0.37.0
+	// The wire format of TensorBoard's events; package protowire alone, without reflection or generated code.
+	google.golang.org/protobuf v1.36.12
 )
 
 require (

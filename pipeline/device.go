@@ -19,9 +19,14 @@ var (
 	ErrMissingFeature = vk.ErrMissingFeature
 	ErrDeviceLost     = vk.ErrDeviceLost
 	ErrOutOfMemory    = vk.ErrOutOfMemory
-	errNoSplats       = errors.New("every splat was pruned, nothing is left to train")
-	errTooMany        = errors.New("too many splats")
-	errUnreachable    = errors.New("number of splats out of reach")
+	// ErrNoSplats says that training went astray: nothing is left of the model.
+	ErrNoSplats = errors.New("every splat was pruned, nothing is left to train")
+	// ErrTooMany says that the model is larger than its ceiling before training begins.
+	ErrTooMany = errors.New("too many splats")
+	// ErrUnreachable says that no refinement makes the number of splats that was asked for.
+	ErrUnreachable = errors.New("number of splats out of reach")
+	// ErrBadLimits says that the file of VKSPLAT_LIMITS makes no sense.
+	ErrBadLimits = vk.ErrBadLimits
 	// ErrTooSmall says that the memory budget cannot hold what was asked for.
 	ErrTooSmall = errors.New("device memory budget too small")
 )
@@ -31,13 +36,13 @@ func Hint(err error) string {
 	if errors.Is(err, ErrTooSmall) {
 		return "Raise --max-vram, use smaller photos (--downscale), or choose a device with more memory."
 	}
-	if errors.Is(err, errNoSplats) {
+	if errors.Is(err, ErrNoSplats) {
 		return "Check that the photos and the poses belong together: splats that no photo confirms are pruned."
 	}
-	if errors.Is(err, errTooMany) {
+	if errors.Is(err, ErrTooMany) {
 		return "Raise --max-splats, or start with fewer points."
 	}
-	if errors.Is(err, errUnreachable) {
+	if errors.Is(err, ErrUnreachable) {
 		return "Train more steps, refine from an earlier step (--refine-start), to a later one (--refine-stop) or more often (--refine-every), or ask for another number."
 	}
 	return vk.Hint(err)

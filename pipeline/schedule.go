@@ -101,16 +101,16 @@ func (t *Trainer) checkCeiling() error {
 	c, all := &t.cfg, t.cfg.refinements()
 	switch {
 	case t.start > t.maxSplats && t.maxSplats == c.MaxSplats:
-		return fmt.Errorf("pipeline: start training: %w: %d to start with, at most %d are allowed", errTooMany, t.start, c.MaxSplats)
+		return fmt.Errorf("pipeline: start training: %w: %d to start with, at most %d are allowed", ErrTooMany, t.start, c.MaxSplats)
 	case t.start > t.maxSplats:
 		return fmt.Errorf("pipeline: start training: %w: %d splats to start with, %d fit", ErrTooSmall, t.start, t.maxSplats)
 	case c.Splats > t.maxSplats:
 		return fmt.Errorf("pipeline: start training: %w: %d splats to end with, %d fit", ErrTooSmall, c.Splats, t.maxSplats)
 	case c.Splats == 0 || c.Splats == t.start:
 	case all == 0:
-		return fmt.Errorf("pipeline: start training: %w: no refinement in %d steps makes %d splats of %d", errUnreachable, c.Iterations, c.Splats, t.start)
+		return fmt.Errorf("pipeline: start training: %w: no refinement in %d steps makes %d splats of %d", ErrUnreachable, c.Iterations, c.Splats, t.start)
 	case c.Strategy == StrategyDefault && math.Ldexp(float64(t.start), all) < float64(c.Splats):
-		return fmt.Errorf("pipeline: start training: %w: %d refinements, each at most doubling them, do not make %d splats of %d", errUnreachable, all, c.Splats, t.start)
+		return fmt.Errorf("pipeline: start training: %w: %d refinements, each at most doubling them, do not make %d splats of %d", ErrUnreachable, all, c.Splats, t.start)
 	}
 	return nil
 }

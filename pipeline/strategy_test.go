@@ -219,9 +219,9 @@ func TestSplatsOutOfReach(t *testing.T) {
 		change func(*Config)
 		want   error
 	}{
-		"no refinement":     {func(c *Config) { c.Splats, c.RefineEvery = 5000, 0 }, errUnreachable},
-		"doubled too often": {func(c *Config) { c.Splats, c.RefineStop = 30000, 25 }, errUnreachable},
-		"ceiling":           {func(c *Config) { c.MaxSplats = 100 }, errTooMany},
+		"no refinement":     {func(c *Config) { c.Splats, c.RefineEvery = 5000, 0 }, ErrUnreachable},
+		"doubled too often": {func(c *Config) { c.Splats, c.RefineStop = 30000, 25 }, ErrUnreachable},
+		"ceiling":           {func(c *Config) { c.MaxSplats = 100 }, ErrTooMany},
 		"memory":            {func(c *Config) { c.Splats = math.MaxInt32 }, ErrTooSmall},
 	} {
 		change := cfg

@@ -51,10 +51,12 @@ type Trainer struct {
 	order      []int // of the views in epoch
 	fixedOrder bool  // tests: order is of the steps
 	pace       pace
+	passes     passTimes
 	progress   Progress
-	ceiling    int // splats that wanted to grow and found the ceiling, ever
-	told       int // step that progress was last told of
-	lastGrowth int // step at which device memory was last taken
+	ceiling    int            // splats that wanted to grow and found the ceiling, ever
+	tell       func(Progress) // of RunTo's caller, nil outside it
+	told       int            // step that tell was last called for
+	lastGrowth int            // step at which device memory was last taken
 	elapsed    time.Duration
 	err        error // sticks
 }
@@ -206,7 +208,7 @@ func (t *Trainer) collect(f *frame) (again bool, err error) {
 	}
 	t.progress.Splats = int(r.NSplats)
 	if r.NSplats == 0 {
-		return false, fmt.Errorf("pipeline: train step %d: %w", f.unit.step+1, errNoSplats)
+		return false, fmt.Errorf("pipeline: train step %d: %w", f.unit.step+1, ErrNoSplats)
 	}
 	t.ceiling += int(r.MaxSplatsHit)
 	if f.unit.kind == unitStep {
@@ -214,6 +216,11 @@ func (t *Trainer) collect(f *frame) (again bool, err error) {
 		t.progress.Loss, t.progress.L1, t.progress.MSE, t.progress.SSIM = r.Loss, r.L1, r.Mse, r.Ssim
 		t.progress.Alpha, t.progress.Counted = r.AlphaL1, int(r.NCounted)
 		t.progress.Visible, t.progress.Isects = int(r.NVisible), int(r.NIsects)
+		t.passes.observe(f.programs[unitStep])
+		if t.tell != nil && t.progress.Step > t.told {
+			t.told = t.progress.Step
+			t.tell(t.progress)
+		}
 		if t.pace.observe(f.programs[unitStep], t.e.bands < t.e.maxRows) {
 			return true, t.repace()
 		}
@@ -283,30 +290,27 @@ func (t *Trainer) RunTo(ctx context.Context, step int, progress func(Progress)) 
 	}
 	start := time.Now()
 	defer func() { t.elapsed += time.Since(start) }()
-	tell := func() {
-		if progress != nil && t.progress.Step > t.told {
-			t.told = t.progress.Step
-			progress(t.progress)
-		}
-	}
+	t.tell = progress
+	defer func() { t.tell = nil }()
 	for again := true; again; {
 		for t.next.step < min(step, t.cfg.Iterations) && ctx.Err() == nil {
 			if t.err = t.advance(); t.err != nil {
 				return t.err
 			}
-			tell()
 		}
 		// What is still in flight may turn out not to fit: then there is more to do.
 		if again, t.err = t.drain(); t.err != nil {
 			return t.err
 		}
-		tell()
 	}
 	return ctx.Err()
 }
 
 // Step returns the number of steps done.
 func (t *Trainer) Step() int { return t.progress.Step }
+
+// NSplats returns the number of splats after the last step.
+func (t *Trainer) NSplats() int { return t.progress.Splats }
 
 // Seconds returns the time that Run took.
 func (t *Trainer) Seconds() float64 { return t.elapsed.Seconds() }
@@ -319,7 +323,8 @@ func (t *Trainer) PlannedBytes() int64 { return t.e.dev.Stats().Allocated }
 
 // MemoryStats says what a run took of the device.
 type MemoryStats struct {
-	PeakDeviceBytes int64 // sum of all vkAllocateMemory at the peak
+	DeviceBytes     int64 // sum of all vkAllocateMemory now
+	PeakDeviceBytes int64 // likewise at the peak
 	Allocations     int   // calls of vkAllocateMemory
 	LastGrowth      int   // step at which the last of them happened; 0: before training
 }
@@ -327,7 +332,7 @@ type MemoryStats struct {
 // MemoryStats returns what the device has given so far.
 func (t *Trainer) MemoryStats() MemoryStats {
 	s := t.e.dev.Stats()
-	return MemoryStats{PeakDeviceBytes: s.PeakAllocated, Allocations: s.AllocCalls, LastGrowth: t.lastGrowth}
+	return MemoryStats{DeviceBytes: s.Allocated, PeakDeviceBytes: s.PeakAllocated, Allocations: s.AllocCalls, LastGrowth: t.lastGrowth}
 }
 
 // Splats reads the model back, in the training frame.

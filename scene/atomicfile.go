@@ -66,20 +66,6 @@ func replaceFile(path string, write func(w io.Writer) error) (err error) {
 	return syncDir(dir)
 }
 
-// syncDir makes a rename in dir survive a power cut. File systems that cannot
-// sync a folder say EINVAL or ENOTSUP: there the rename is all there is.
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	err = d.Sync()
-	if errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.ENOTSUP) {
-		err = nil
-	}
-	return errors.Join(err, d.Close())
-}
-
 // writeError makes an Error of what went wrong while path was written. What the
 // operating system refuses may work later or elsewhere: ErrTryAgain.
 func writeError(op, path string, err error) error {

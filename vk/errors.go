@@ -19,6 +19,8 @@ var (
 	ErrMissingFeature = errors.New("missing device feature")
 	// ErrNoValidation says that the validation layer was asked for and is not installed.
 	ErrNoValidation = errors.New("no validation layer")
+	// ErrBadLimits says that the file of lower limits is absent or makes no sense.
+	ErrBadLimits = errors.New("bad file of device limits")
 )
 
 // Result is a VkResult. Negative values are failures.

@@ -34,14 +34,11 @@ const (
 	loaderVariable   = "VKSPLAT_LOADER"
 	validateVariable = "VKSPLAT_VALIDATE"
 	validationLayer  = "VK_LAYER_KHRONOS_validation"
-	loaderHint       = "install the Vulkan loader: apt-get install libvulkan1 (Debian, Ubuntu), dnf install vulkan-loader (Fedora), pacman -S vulkan-icd-loader (Arch)"
-	driverHint       = "install the GPU's Vulkan driver: apt-get install mesa-vulkan-drivers (AMD, Intel, and software rendering on the CPU), or NVIDIA's own driver with its Vulkan " +
-		"part (libnvidia-gl); in a container, pass the GPU in with graphics capability (NVIDIA_DRIVER_CAPABILITIES=all, --device /dev/dri)"
 )
 
 // loadLoader returns the loader's vkGetInstanceProcAddr.
 func loadLoader() (unsafe.Pointer, error) {
-	names := []string{"libvulkan.so.1", "libvulkan.so"}
+	names := loaderNames
 	if s := os.Getenv(loaderVariable); s != "" {
 		names = []string{s}
 	}

@@ -165,7 +165,7 @@ func lower(l *Limits, f *Features) error {
 	}
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return &Error{Call: "read limits", Object: path, Err: err, Hint: "unset " + limitsVariable + " or let it name a JSON file of limits"}
+		return &Error{Call: "read limits", Object: path, Err: fmt.Errorf("%w: %w", ErrBadLimits, err), Hint: "unset " + limitsVariable + " or let it name a JSON file of limits"}
 	}
 	want := struct {
 		*Limits
@@ -175,7 +175,7 @@ func lower(l *Limits, f *Features) error {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&want); err != nil {
-		return &Error{Call: "read limits", Object: path, Err: err, Hint: "the keys are Vulkan's names, as in {\"maxStorageBufferRange\": 1048576}"}
+		return &Error{Call: "read limits", Object: path, Err: fmt.Errorf("%w: %w", ErrBadLimits, err), Hint: "the keys are Vulkan's names, as in {\"maxStorageBufferRange\": 1048576}"}
 	}
 	size := want.SubgroupSize
 	atMost(reflect.ValueOf(l).Elem(), reflect.ValueOf(want.Limits).Elem())

@@ -2,13 +2,12 @@
 // and 1.3 specification, which never change once published.
 #include "shim.h"
 
-#include <dlfcn.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "shim_abi.h"
+#include "shim_os.h"
 
 typedef void *(*PFN_gipa)(void *, const char *);
 
@@ -29,19 +28,13 @@ struct vkx_inst {
     int32_t (*extensions)(void *, const char *, uint32_t *, void *);
     int32_t (*create_device)(void *, const void *, const void *, void **);
     void (*destroy_messenger)(void *, uint64_t, const void *);
-    pthread_mutex_t lock; // guards the three fields below
+    vkx_lock lock; // guards the three fields below
     struct message *first, **last;
     uint32_t count, dropped;
 };
 
 void *vkx_load(const char *path, char *why, size_t why_size) {
-    void *lib = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    void *f = lib ? dlsym(lib, "vkGetInstanceProcAddr") : NULL;
-    if (!f) {
-        const char *e = dlerror();
-        snprintf(why, why_size, "%s", e ? e : "no vkGetInstanceProcAddr in it");
-    }
-    return f;
+    return library_symbol(path, "vkGetInstanceProcAddr", why, why_size);
 }
 
 uint32_t vkx_api_version(void *gipa) {
@@ -86,7 +79,7 @@ static uint32_t on_message(uint32_t severity, uint32_t types, const void *data, 
     const char *level = severity >= 0x1000 ? "error" : "warning";
     size_t size = strlen(id) + strlen(text) + strlen(level) + 8;
     struct message *m = malloc(sizeof *m + size);
-    pthread_mutex_lock(&in->lock);
+    lock_take(&in->lock);
     if (!m || in->count >= MAX_MESSAGES) {
         in->dropped++;
         free(m);
@@ -97,19 +90,19 @@ static uint32_t on_message(uint32_t severity, uint32_t types, const void *data, 
         in->last = &m->next;
         in->count++;
     }
-    pthread_mutex_unlock(&in->lock);
+    lock_give(&in->lock);
     return 0;
 }
 
 int32_t vkx_next_message(vkx_inst *in, char *out, size_t size) {
-    pthread_mutex_lock(&in->lock);
+    lock_take(&in->lock);
     struct message *m = in->first;
     if (m) {
         in->first = m->next;
         in->count--;
         if (!in->first) in->last = &in->first;
     }
-    pthread_mutex_unlock(&in->lock);
+    lock_give(&in->lock);
     if (!m) return 0;
     snprintf(out, size, "%s", m->text);
     free(m);
@@ -117,10 +110,10 @@ int32_t vkx_next_message(vkx_inst *in, char *out, size_t size) {
 }
 
 uint32_t vkx_dropped_messages(vkx_inst *in) {
-    pthread_mutex_lock(&in->lock);
+    lock_take(&in->lock);
     uint32_t n = in->dropped;
     in->dropped = 0;
-    pthread_mutex_unlock(&in->lock);
+    lock_give(&in->lock);
     return n;
 }
 
@@ -145,7 +138,7 @@ vkx_inst *vkx_create_instance(void *gipa, uint32_t api, int32_t validate, int32_
     if (!in) return NULL;
     in->gipa = (PFN_gipa)gipa;
     in->last = &in->first;
-    pthread_mutex_init(&in->lock, NULL);
+    lock_make(&in->lock);
 
     static const char *layers[] = {"VK_LAYER_KHRONOS_validation"};
     static const int32_t enables[] = {4}; // synchronization validation
@@ -190,7 +183,7 @@ void vkx_free_instance(vkx_inst *in) {
         free(m);
         m = next;
     }
-    pthread_mutex_destroy(&in->lock);
+    lock_free(&in->lock);
     free(in);
 }
 

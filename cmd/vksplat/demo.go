@@ -53,14 +53,14 @@ func (a *app) demoCommand() *cobra.Command {
 			return a.demo(o)
 		}),
 	}
-	fs := cmd.Flags()
-	fs.SortFlags = false
-	fs.StringVarP(&o.out, "model-path", "m", "vksplat-demo", "write to the folder `OUT`")
-	fs.IntVar(&c.Iterations, "iterations", c.Iterations, "training steps `N`")
-	fs.IntVar(&o.photos, "images", o.photos, "draw `N` photos of 256x192 pixels")
-	fs.Uint64Var(&c.Seed, "seed", c.Seed, "seed `N` of every random number")
-	fs.Float64Var(&o.minPSNR, "min-psnr", 0, "fail unless the held-out photos reach `DB`")
-	registerDevice(fs, &o.device)
+	o.out = "vksplat-demo"
+	table := pickOptions(o.table(), "iterations", "seed", "device", "max-vram", "progress", "tensorboard")
+	table[0].options = append(table[0].options,
+		text(&o.out, "model-path", "write to the folder `OUT`").letter("m").isFolder(),
+		integer(&o.photos, "images", "draw `N` photos of 256x192 pixels"),
+		float(&o.minPSNR, "min-psnr", "fail unless the held-out photos reach `DB`"))
+	register(cmd.Flags(), table)
+	a.completes(cmd, table)
 	return cmd
 }
 

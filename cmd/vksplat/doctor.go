@@ -5,11 +5,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"vksplat/pipeline"
 	"vksplat/pipeline/check"
 )
 
 func (a *app) doctorCommand() *cobra.Command {
-	device := "auto"
+	var o pipeline.DeviceOptions
 	cmd := &cobra.Command{
 		Use:   "doctor [--device auto|INDEX|UUID]",
 		Short: "Check the Vulkan loader, the drivers and every kernel on a device",
@@ -17,13 +18,15 @@ func (a *app) doctorCommand() *cobra.Command {
 			"then run every kernel on the device against the same kernel on the CPU.",
 		Args: cobra.NoArgs,
 		RunE: a.runs(func([]string) error {
-			err := check.Doctor(a.stdout, device)
+			err := check.Doctor(a.stdout, (*deviceFlag)(&o.Select).String())
 			if errors.Is(err, check.ErrKernels) {
 				return &hintedError{err: err, hint: "models from this device are not to be trusted: try a newer driver, and report the lines marked FAIL"}
 			}
 			return err
 		}),
 	}
-	cmd.Flags().StringVar(&device, "device", device, "auto, or a device's `INDEX|UUID` as vksplat devices lists them")
+	table := pickOptions([]optionGroup{{options: deviceOptions(&o)}}, "device")
+	register(cmd.Flags(), table)
+	a.completes(cmd, table)
 	return cmd
 }

@@ -22,20 +22,32 @@ func (r *trainRun) picturesFolder(step int) string {
 	return filepath.Join(r.out, "test", "ours_"+strconv.Itoa(step))
 }
 
-// measure evaluates the model s. The trainer draws, which takes no more memory,
-// unless a held-out photo is larger than those that it was made for.
-func (r *trainRun) measure(s *scene.Splats, step int, seen func(photo scene.Image, render []float32)) (views []scene.ViewScore, err error) {
-	cams := pick(r.capture.Cameras, r.test)
-	if !slices.ContainsFunc(cams, r.exceeds) {
-		return r.evaluate(step, r.trainer.Render, seen)
+// measure evaluates the model after step, unless that has been done, and records
+// the scores. The trainer draws, which takes no more memory, unless a held-out
+// photo is larger than those that it was made for: then model is asked for a copy.
+func (r *trainRun) measure(step int, model func() (*scene.Splats, error), seen func(photo scene.Image, render []float32)) (views []scene.ViewScore, err error) {
+	if done := r.rec.metrics.scores(); r.rec.metrics.evaluated(step) {
+		return done[len(done)-1].Views, nil
 	}
-	c := r.config
-	renderer, err := pipeline.NewRenderer(r.device, s, cams, pipeline.RenderConfig{Background: c.Background, Antialiased: c.Antialiased, Near: c.Near})
-	if err != nil {
+	draw, cams := r.trainer.Render, pick(r.capture.Cameras, r.test)
+	if slices.ContainsFunc(cams, r.exceeds) {
+		s, err := model()
+		if err != nil {
+			return nil, err
+		}
+		c := r.config
+		renderer, err := pipeline.NewRenderer(r.device, s, cams, pipeline.RenderConfig{Background: c.Background, Antialiased: c.Antialiased, Near: c.Near})
+		if err != nil {
+			return nil, err
+		}
+		defer func() { err = errors.Join(err, renderer.Close()) }()
+		draw = renderer.Render
+	}
+	if views, err = r.evaluate(step, draw, seen); err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, renderer.Close()) }()
-	return r.evaluate(step, renderer.Render, seen)
+	r.rec.eval(step, views)
+	return views, scene.WriteResults(r.out, r.rec.metrics.scores())
 }
 
 // exceeds reports whether a photo does not fit into any that was trained on.
@@ -53,13 +65,20 @@ func (r *trainRun) evaluate(step int, draw func(scene.Camera) ([]float32, error)
 	files := pictureNames(cams)
 	views := make([]scene.ViewScore, len(cams))
 	for i, cam := range cams {
-		photo := r.images[r.test[i]]
+		photo := r.images[r.test[i]].Over(r.config.Background)
 		render, err := draw(cam)
 		if err != nil {
 			return nil, err
 		}
+		mask := photo.Mask
+		if r.config.Exposure {
+			// Nobody learnt this photo's exposure: it is fitted on the left half and the right half is measured, the halves of NeRF in the Wild
+			// (Martin-Brualla et al. 2021) and of INRIA's train_test_exp.
+			render = scene.ApplyExposure(scene.FitExposure(render, scene.FloatRGB(photo), cam.Width, cam.Height, mask), render)
+			mask = scene.RightHalf(mask, cam.Width, cam.Height)
+		}
 		clamp01(render)
-		if views[i], err = score(cam, photo, render); err != nil {
+		if views[i], err = score(cam, photo, render, mask); err != nil {
 			return nil, err
 		}
 		if err := writePicture(filepath.Join(r.picturesFolder(step), files[i]), func(path string) error {
@@ -67,6 +86,7 @@ func (r *trainRun) evaluate(step int, draw func(scene.Camera) ([]float32, error)
 		}); err != nil {
 			return nil, err
 		}
+		r.rec.view(step, i, cam.Name, photo, render)
 		if seen != nil {
 			seen(photo, render)
 		}
@@ -74,14 +94,14 @@ func (r *trainRun) evaluate(step int, draw func(scene.Camera) ([]float32, error)
 	return views, nil
 }
 
-// score compares a render, clamped to 0..1, with its photo.
-func score(cam scene.Camera, photo scene.Image, render []float32) (scene.ViewScore, error) {
+// score compares a render, clamped to 0..1, with its photo where mask says so.
+func score(cam scene.Camera, photo scene.Image, render []float32, mask []uint32) (scene.ViewScore, error) {
 	want := scene.FloatRGB(photo)
-	psnr, err := scene.PSNR(render, want, photo.Mask)
+	psnr, err := scene.PSNR(render, want, mask)
 	if err != nil {
 		return scene.ViewScore{}, fmt.Errorf("measure %q: %w", cam.Name, err)
 	}
-	ssim, err := scene.SSIM(render, want, cam.Width, cam.Height, scene.PaddingValid, photo.Mask)
+	ssim, err := scene.SSIM(render, want, cam.Width, cam.Height, scene.PaddingValid, mask)
 	if err != nil {
 		return scene.ViewScore{}, fmt.Errorf("measure %q: %w", cam.Name, err)
 	}

@@ -43,10 +43,11 @@ func exitCode(err error) int {
 		return exitInterrupted
 	}
 	var u *usageError
-	if errors.As(err, &u) || errors.Is(err, scene.ErrUsage) {
+	if errors.As(err, &u) || errors.Is(err, scene.ErrUsage) || errors.Is(err, pipeline.ErrTooMany) || errors.Is(err, pipeline.ErrUnreachable) || errors.Is(err, pipeline.ErrBadLimits) {
 		return exitUsage
 	}
-	if errors.Is(err, scene.ErrData) {
+	// Without splats, the photos and the poses do not belong together.
+	if errors.Is(err, scene.ErrData) || errors.Is(err, pipeline.ErrNoSplats) {
 		return exitData
 	}
 	for _, cause := range retryCauses {
@@ -107,10 +108,10 @@ func memoryHint(err error) error {
 // numberError says what a flag's value is not, in words of this program and not of strconv.
 func numberError(bad *pflag.InvalidValueError, cause *strconv.NumError) error {
 	want := "whole number"
-	switch bad.GetFlag().Value.Type() {
-	case "float64":
+	switch bad.GetFlag().Value.(type) {
+	case *floatValue:
 		want = "number"
-	case "bool":
+	case *boolValue:
 		want = "truth value: true or false"
 	}
 	if errors.Is(cause, strconv.ErrRange) {
@@ -136,6 +137,13 @@ func usageErrorOf(err error, cmd *cobra.Command) error {
 	}
 	text, suggestions, found := strings.Cut(err.Error(), "\n\nDid you mean this?\n")
 	help := "see: " + cmd.CommandPath() + " --help"
+	if flag, unknown := strings.CutPrefix(text, "unknown flag: --"); unknown {
+		var names []string
+		cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+		if meant := didYouMean(flag, names, ""); meant != "" {
+			help = strings.Replace(meant, "did you mean ", "did you mean --", 1) + " " + help
+		}
+	}
 	if words := strings.Fields(suggestions); found && len(words) > 0 {
 		help = "did you mean " + strings.Join(words, " or ") + "? see: " + cmd.Root().Name() + " --help"
 	}

@@ -9,28 +9,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/spf13/pflag"
-
 	"vksplat/pipeline"
 	"vksplat/scene"
 )
-
-// trainOptions is everything that train is asked for.
-type trainOptions struct {
-	scene   string // the capture's folder
-	out     string // the folder that is written
-	eval    bool
-	claimed bool // the caller has claimed out already
-	load    loadFlags
-	device  pipeline.DeviceOptions
-	origin  originFlag
-	config  pipeline.Config
-}
-
-// newTrainOptions returns the defaults.
-func newTrainOptions() *trainOptions {
-	return &trainOptions{load: loadFlags{model: scene.AnyModel}, origin: "auto", config: pipeline.DefaultConfig()}
-}
 
 // loadFlags says how a capture is read.
 type loadFlags struct {
@@ -38,58 +19,64 @@ type loadFlags struct {
 	downscale downscaleFlag
 	model     modelFlag
 	strict    bool
+	format    string
+	masks     string
+	inverted  bool // masks
+	undo      bool // applied_transform
 }
 
 func (f loadFlags) options() scene.LoadOptions {
-	return scene.LoadOptions{Images: f.images, Downscale: int(f.downscale), Model: int(f.model), Strict: f.strict}
+	return scene.LoadOptions{Images: f.images, Downscale: int(f.downscale), Model: int(f.model), Strict: f.strict,
+		Format: f.format, Masks: f.masks, InvertMasks: f.inverted, UndoAppliedTransform: f.undo}
 }
 
-func (f *loadFlags) register(fs *pflag.FlagSet) {
-	fs.StringVarP(&f.images, "images", "i", "", "folder of the photos, `DIR` below SCENE or absolute (default: found)")
-	fs.VarP(&f.downscale, "downscale", "r", "size of the photos: auto, 1, 2, 4 or 8; auto brings widths above 1600 to 1600")
-	fs.Var(&f.model, "model", "take COLMAP model `N`, when there are several (default: the one with most images)")
-	fs.BoolVar(&f.strict, "strict", false, "a photo that is missing or cannot be decoded is an error")
-}
-
-// registerDevice adds the flags that choose and limit the device.
-func registerDevice(fs *pflag.FlagSet, o *pipeline.DeviceOptions) {
-	fs.StringVar(&o.Select, "device", "auto", "auto, or a device's `INDEX|UUID` as vksplat devices lists them")
-	fs.Var((*bytesFlag)(&o.MaxVRAM), "max-vram", "device memory to use at most: bytes, with K, M or G, or a share as in 80%")
-}
-
-// registerLook adds the flags that training and rendering must agree on.
-func registerLook(fs *pflag.FlagSet, background *[3]float32, near *float64) {
-	fs.Var((*colourFlag)(background), "background", "black, white or R,G,B from 0 to 1")
-	fs.Float64Var(near, "near", *near, "near plane at `DISTANCE`; the median camera distance is 1")
-}
-
-// register adds all flags of train. o.config holds the defaults.
-func (o *trainOptions) register(fs *pflag.FlagSet) {
-	fs.SortFlags = false
-	c := &o.config
-	fs.StringVarP(&o.out, "model-path", "m", "", "write to the folder `OUT` (required)")
-	fs.IntVar(&c.Iterations, "iterations", c.Iterations, "training steps `N`, one photo each")
-	fs.BoolVar(&o.eval, "eval", false, "hold every 8th photo out and measure on those")
-	o.load.register(fs)
-	fs.Uint64Var(&c.Seed, "seed", c.Seed, "seed `N` of every random number; same seed, same bytes")
-	fs.IntVar(&c.SHDegree, "sh-degree", c.SHDegree, "degree `N` of the spherical harmonics, 0 to 3")
-	registerLook(fs, &c.Background, &c.Near)
-	fs.Float64Var(&c.Clearance, "clearance", c.Clearance, "`SHARE` of the depth where a photo's points begin that is taken for empty space; 0: none")
-	fs.BoolVar(&c.Antialiased, "antialiased", c.Antialiased, "compensate opacity for the pixel filter (Mip-Splatting)")
-	fs.Var((*paddingFlag)(&c.SSIMSame), "ssim-padding", "windows of D-SSIM in the loss: valid (inside the photo) or same (INRIA's)")
-	fs.IntVar(&c.MaxSplats, "max-splats", c.MaxSplats, "stop growing at `N` splats (default: what memory allows)")
-	fs.Var(&o.origin, "origin", "what to subtract from written coordinates: auto (only above 1e4), keep (nothing) or x,y,z")
-	registerDevice(fs, &o.device)
-}
-
-// check reports options that contradict themselves, before any work.
-func (o *trainOptions) check() error {
-	if o.out == "" {
-		return usagef("name the folder to write, as in: vksplat train SCENE -m OUT", "no output folder: -m is required")
+// table lists the options of reading a capture.
+func (f *loadFlags) table() []option {
+	return []option{
+		text(&f.images, "images", "folder of the photos, `DIR` below SCENE or absolute (default: found)").letter("i").from(fromINRIA).essential().isFolder(),
+		other(&f.downscale, "downscale", "size of the photos: auto, 1, 2, 4 or 8; auto brings widths above 1600 to 1600").letter("r").from(fromINRIA).essential().
+			oneOf("auto", "1", "2", "4", "8").also("data-factor", "resolution", "resize-factor"),
+		other(&f.model, "model", "take COLMAP model `N`, when there are several (default: the one with most images)"),
+		truth(&f.strict, "strict", "a photo that is missing or cannot be decoded is an error"),
+		chosen(&f.format, "format", "what SCENE is: `KIND` auto takes COLMAP's model, else transforms.json, else transforms_train.json",
+			scene.FormatAuto, scene.FormatColmap, scene.FormatTransforms, scene.FormatBlender),
+		text(&f.masks, "masks", "folder of masks, `DIR`: white counts, black does not (default: masks beside the photos, if it is there)").isFolder().essential(),
+		truth(&f.inverted, "invert-masks", "black counts and white does not").from(fromBrush),
+		truth(&f.undo, "undo-applied-transform", "write in the frame from before the applied_transform of transforms.json"),
 	}
-	if err := o.config.Validate(); err != nil {
-		return &usageError{err: err, hint: "see: vksplat train --help"}
+}
+
+// deviceOptions choose and limit the device.
+func deviceOptions(o *pipeline.DeviceOptions) []option {
+	return []option{
+		other((*deviceFlag)(&o.Select), "device", "auto, or a device's `INDEX|UUID` as vksplat devices lists them").essential(),
+		other((*bytesFlag)(&o.MaxVRAM), "max-vram", "device memory to use at most: bytes, with K, M or G, or a share as in 80%").essential(),
 	}
+}
+
+// lookOptions are those that training and rendering must agree on.
+func lookOptions(background *[3]float32, near *float64) []option {
+	return []option{
+		other((*colourFlag)(background), "background", "black, white or R,G,B from 0 to 1").oneOf("black", "white"),
+		float(near, "near", "near plane at `DISTANCE`; the median camera distance is 1"),
+	}
+}
+
+// deviceFlag is a device's index or UUID, or "" for auto.
+type deviceFlag string
+
+func (f *deviceFlag) Type() string { return "DEVICE" }
+
+func (f *deviceFlag) String() string {
+	if *f == "" {
+		return "auto"
+	}
+	return string(*f)
+}
+
+// Set takes any text: what there is, pipeline knows.
+func (f *deviceFlag) Set(s string) error {
+	*f = deviceFlag(s)
 	return nil
 }
 
@@ -178,27 +165,6 @@ func (f *colourFlag) Set(s string) error {
 	return nil
 }
 
-// paddingFlag is true for "same".
-type paddingFlag bool
-
-func (f *paddingFlag) Type() string { return "KIND" }
-
-func (f *paddingFlag) String() string {
-	if *f {
-		return "same"
-	}
-	return "valid"
-}
-
-// Set parses valid or same.
-func (f *paddingFlag) Set(s string) error {
-	if s != "valid" && s != "same" {
-		return usagef("give valid or same", "%q is no padding", s)
-	}
-	*f = s == "same"
-	return nil
-}
-
 // bytesFlag is a number of bytes or a share, checked but left as text: what a
 // share is of depends on the device.
 type bytesFlag string
@@ -241,8 +207,14 @@ func (f *originFlag) String() string { return string(*f) }
 
 // Set checks the form.
 func (f *originFlag) Set(s string) error {
-	if _, err := (&scene.Capture{}).Origin(s); err != nil {
+	at, err := (&scene.Capture{}).Origin(s)
+	if err != nil {
 		return usagef(scene.Hint(err), "%q is no origin", s)
+	}
+	for _, x := range at {
+		if math.Abs(x) > maxOrigin {
+			return usagef("coordinates of maps are below 1e8", "%q is no origin: beyond %g no tenth of a unit is left", s, float64(maxOrigin))
+		}
 	}
 	*f = originFlag(s)
 	return nil
@@ -285,4 +257,29 @@ func absolute(path string) string {
 		return abs
 	}
 	return path
+}
+
+// initFlag says what the first splats are made from, in the words of scene.ParseInit.
+type initFlag struct{ o *scene.InitOptions }
+
+func (f *initFlag) Type() string { return "KIND" }
+
+func (f *initFlag) String() string {
+	switch {
+	case f.o == nil || f.o.Kind == scene.InitAuto:
+		return "auto"
+	case f.o.Kind == scene.InitPLY:
+		return scene.InitPLY + ":" + f.o.File
+	}
+	return f.o.Kind
+}
+
+// Set parses points, random or ply:FILE.
+func (f *initFlag) Set(s string) error {
+	kind, file, err := scene.ParseInit(s)
+	if err != nil {
+		return usagef("give points, random or ply:FILE", "%q is no way to begin", s)
+	}
+	f.o.Kind, f.o.File = kind, file
+	return nil
 }

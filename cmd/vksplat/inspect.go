@@ -41,7 +41,9 @@ func (a *app) inspectCommand() *cobra.Command {
 	fs.SortFlags = false
 	fs.BoolVar(&o.json, "json", false, "print the report as JSON")
 	fs.BoolVar(&o.quick, "quick", false, "do not decode the photos to look for black and blurred ones")
-	o.load.register(fs)
+	table := []optionGroup{{options: o.load.table()}}
+	register(fs, table)
+	a.completes(cmd, table)
 	return cmd
 }
 

@@ -9,7 +9,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -21,16 +23,26 @@ var processStart = time.Now()
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
-// app is one call of the program: where it prints, and how far it came.
+// app is one call of the program: where it prints, and how far it came. Several
+// goroutines may print and warn.
 type app struct {
 	stdout, stderr io.Writer
-	started        bool // the arguments were understood and a subcommand runs
+	args           []string // the command line, without the program
+	started        bool     // the arguments were understood and a subcommand runs
+
+	text   *sync.Mutex // guards what follows, and whole lines
+	warned []string    // warnings so far
+	show   *progress   // what may have an open line on the terminal, or nil
+}
+
+func newApp(args []string, stdout, stderr io.Writer) *app {
+	return &app{stdout: stdout, stderr: stderr, args: args, text: &sync.Mutex{}}
 }
 
 // run carries out one command line and returns the exit code. Errors and their
 // hints have been printed to stderr by then.
 func run(args []string, stdout, stderr io.Writer) int {
-	a := &app{stdout: stdout, stderr: stderr}
+	a := newApp(args, stdout, stderr)
 	root := a.root()
 	root.SetArgs(args)
 	cmd, err := root.ExecuteC()
@@ -55,17 +67,19 @@ func (a *app) root() *cobra.Command {
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
-	root.SetGlobalNormalizationFunc(dashes)
-	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(a.trainCommand(), a.renderCommand(), a.inspectCommand(), a.demoCommand(), a.devicesCommand(), a.doctorCommand(), a.versionCommand())
+	root.SetGlobalNormalizationFunc(spelling())
+	root.AddCommand(a.trainCommand(), a.renderCommand(), a.inspectCommand(), a.demoCommand(), a.devicesCommand(), a.doctorCommand(), a.completionCommand(), a.versionCommand())
 	root.InitDefaultHelpCmd()
 	return root
 }
 
-// dashes makes the underscore spellings of flags, as other trainers have them,
-// mean the same as those with dashes.
-func dashes(_ *pflag.FlagSet, name string) pflag.NormalizedName {
-	return pflag.NormalizedName(strings.ReplaceAll(name, "_", "-"))
+// spelling makes the underscores and the names of flags that other trainers have
+// mean the same as ours.
+func spelling() func(*pflag.FlagSet, string) pflag.NormalizedName {
+	aliases := aliasesOf(newTrainOptions().table())
+	return func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+		return pflag.NormalizedName(canonical(name, aliases))
+	}
 }
 
 // runs makes f the work of a subcommand.
@@ -77,16 +91,37 @@ func (a *app) runs(f func(args []string) error) func(*cobra.Command, []string) e
 }
 
 // printf writes to standard output. A closed pipe is no reason to stop training.
-func (a *app) printf(format string, args ...any) { _, _ = fmt.Fprintf(a.stdout, format, args...) }
+func (a *app) printf(format string, args ...any) {
+	a.text.Lock()
+	defer a.text.Unlock()
+	a.show.endLine()
+	_, _ = fmt.Fprintf(a.stdout, format, args...)
+}
 
-// warn writes one warning to standard error.
-func (a *app) warn(text string) { _, _ = fmt.Fprintf(a.stderr, "vksplat: warning: %s\n", text) }
+// warn writes one warning to standard error and keeps it for the report.
+func (a *app) warn(text string) {
+	a.text.Lock()
+	defer a.text.Unlock()
+	a.warned = append(a.warned, text)
+	a.show.endLine()
+	_, _ = fmt.Fprintf(a.stderr, "vksplat: warning: %s\n", text)
+}
+
+// warnings returns those so far.
+func (a *app) warnings() []string {
+	a.text.Lock()
+	defer a.text.Unlock()
+	return slices.Clone(a.warned)
+}
 
 // report writes an error, and what can be done about it, to standard error.
 func (a *app) report(err error) {
 	if err == nil {
 		return
 	}
+	a.text.Lock()
+	defer a.text.Unlock()
+	a.show.endLine()
 	_, _ = fmt.Fprintf(a.stderr, "vksplat: error: %s\n", err)
 	if h := hint(err); h != "" {
 		_, _ = fmt.Fprintf(a.stderr, "hint: %s\n", hintStyle(h))

@@ -28,6 +28,8 @@ func TestExitCode(t *testing.T) {
 		{&os.PathError{Op: "write", Err: syscall.EROFS}, exitRetry},
 		{fmt.Errorf("pipeline: step: %w", pipeline.ErrDeviceLost), exitRetry},
 		{pipeline.ErrOutOfMemory, exitRetry},
+		{fmt.Errorf("pipeline: train step 7: %w", pipeline.ErrNoSplats), exitData},
+		{fmt.Errorf("vk: read limits: %w", pipeline.ErrBadLimits), exitUsage},
 		{fmt.Errorf("%w after step 3", errInterrupted), exitInterrupted},
 		{context.Canceled, exitInterrupted},
 	}
@@ -113,14 +115,14 @@ func TestTexts(t *testing.T) {
 // step among them once, and no allocation on steps that print nothing.
 func TestProgressLines(t *testing.T) {
 	var out bytes.Buffer
-	p := newProgress(&out, 1000)
+	p := newProgress(&out, progressAuto, 0, 1000)
 	for step := 1; step <= 1000; step++ {
 		p.update(pipeline.Progress{Step: step, Loss: 0.25, Splats: 77})
 	}
 	if n := testing.AllocsPerRun(10, func() { p.update(p.last) }); n != 0 {
 		t.Errorf("%g allocations per step", n)
 	}
-	p.finish()
+	p.interrupt()
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 	if len(lines) != 1 || !strings.HasPrefix(lines[0], "step 1000/1000  loss 0.25000  77 splats  ") || !strings.HasSuffix(lines[0], "ETA 0s") {
 		t.Errorf("printed %q", lines)

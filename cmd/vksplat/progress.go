@@ -5,6 +5,8 @@ import (
 	"io"
 	"math"
 	"os"
+	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/term"
@@ -12,38 +14,66 @@ import (
 	"vksplat/pipeline"
 )
 
+// Kinds of progress.
 const (
-	redrawEvery = 100 * time.Millisecond // of the line on a terminal
-	linesEvery  = 5 * time.Second        // between plain lines elsewhere
-	firstLine   = time.Second            // until the first of them
-	rateWindow  = 2 * time.Second        // over which steps per second are taken
-	lossMemory  = 0.95                   // weight of the past in the loss that is shown; single views differ a lot
+	progressAuto  = "auto"  // a bar on a terminal, plain lines elsewhere
+	progressBar   = "bar"   // a line that is drawn again and again
+	progressPlain = "plain" // a line every few seconds
+	progressJSON  = "json"  // a JSON object a line, every second
+	progressNone  = "none"
 )
 
-// progress shows how training goes: a line that is redrawn on a terminal, plain
-// lines anywhere else. It only looks at the clock on most steps.
+const (
+	redrawEvery = 100 * time.Millisecond // of the bar
+	linesEvery  = 5 * time.Second        // between plain lines
+	jsonEvery   = time.Second            // between JSON lines
+	firstLine   = time.Second            // until the first plain line
+	rateWindow  = 2 * time.Second        // over which steps per second are taken
+	rateMemory  = 0.7                    // weight of the windows before in the rate
+	lossMemory  = 0.95                   // weight of the past in the loss that is shown; single views differ a lot
+	barWidth    = 24                     // characters of the bar, on a terminal that is wide enough
+	plainWidth  = 80                     // characters of a terminal that does not tell its width
+)
+
+// progress shows how training goes. It only looks at the clock on most steps.
 type progress struct {
-	w        io.Writer
-	terminal bool
-	total    int // steps
+	w     io.Writer
+	text  *sync.Mutex // guards w and open
+	how   string      // never auto
+	width func() int
+	bytes func() int64   // of device memory taken; asked for JSON lines
+	spent func() float64 // seconds of training; likewise
+	total int            // steps
 
 	shown, mark time.Time // of the last output, of the rate's window
 	markStep    int
 	rate        float64 // steps per second, 0 while unknown
 	loss        float64 // smoothed
 	last        pipeline.Progress
-	drawn       int // step of the last output, 0 for none
+	drawn       int  // step of the last output, 0 for none
+	open        bool // a bar's line has no end yet
 }
 
-func newProgress(w io.Writer, total int) *progress {
+// newProgress shows the steps from on, up to total, on w.
+func newProgress(w io.Writer, how string, from, total int) *progress {
 	now := time.Now()
-	return &progress{w: w, terminal: isTerminal(w), total: total, shown: now, mark: now, loss: math.NaN()}
-}
-
-// isTerminal reports whether w is a terminal that understands a redrawn line.
-func isTerminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb"
+	p := &progress{w: w, text: &sync.Mutex{}, how: how, total: total, shown: now, mark: now, markStep: from, loss: math.NaN(), width: func() int { return plainWidth }, bytes: func() int64 { return 0 }, spent: func() float64 { return 0 }}
+	f, isFile := w.(*os.File)
+	if isFile {
+		p.width = func() int {
+			if n, _, err := term.GetSize(int(f.Fd())); err == nil && n > 0 {
+				return n
+			}
+			return plainWidth
+		}
+	}
+	if how == progressAuto {
+		p.how = progressPlain
+		if isFile && term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb" {
+			p.how = progressBar
+		}
+	}
+	return p
 }
 
 // update is called after every step.
@@ -55,50 +85,110 @@ func (p *progress) update(now pipeline.Progress) {
 	p.loss += (1 - lossMemory) * (float64(now.Loss) - p.loss)
 	t := time.Now()
 	if d := t.Sub(p.mark); d >= rateWindow || p.rate == 0 && now.Step > p.markStep && d > 0 {
-		p.rate = float64(now.Step-p.markStep) / d.Seconds()
+		p.observe(float64(now.Step-p.markStep) / d.Seconds())
 		p.mark, p.markStep = t, now.Step
 	}
-	every := linesEvery
-	switch {
-	case p.terminal:
-		every = redrawEvery
-	case p.drawn == 0:
-		every = firstLine
-	}
-	if t.Sub(p.shown) >= every {
+	if t.Sub(p.shown) >= p.every() {
 		p.shown = t
 		p.draw()
 	}
 }
 
-// draw prints the state of the last step.
-func (p *progress) draw() {
-	text := fmt.Sprintf("step %d/%d  loss %.5f  %s  %s  ETA %s", p.last.Step, p.total, p.loss, count(p.last.Splats, "splat"), rateText(p.rate), p.eta())
-	p.drawn = p.last.Step
-	if p.terminal {
-		// Return to the line's start and erase what is right of the text.
-		_, _ = fmt.Fprintf(p.w, "\r%s\x1b[K", text)
-		return
+// observe takes in the rate of a window.
+func (p *progress) observe(rate float64) {
+	if p.rate > 0 {
+		rate = rateMemory*p.rate + (1-rateMemory)*rate
 	}
-	_, _ = fmt.Fprintln(p.w, text)
+	p.rate = rate
 }
 
-// finish prints the last state and ends the line.
-func (p *progress) finish() {
+// every is the time between two outputs.
+func (p *progress) every() time.Duration {
+	switch {
+	case p.how == progressBar:
+		return redrawEvery
+	case p.how == progressJSON:
+		return jsonEvery
+	case p.how == progressNone:
+		return math.MaxInt64
+	case p.drawn == 0:
+		return firstLine
+	}
+	return linesEvery
+}
+
+// draw prints the state of the last step.
+func (p *progress) draw() {
+	p.text.Lock()
+	defer p.text.Unlock()
+	p.drawn = p.last.Step
+	switch p.how {
+	case progressBar:
+		// Return to the line's start and erase what is right of the text.
+		_, _ = fmt.Fprintf(p.w, "\r%s\x1b[K", p.bar())
+		p.open = true
+	case progressPlain:
+		_, _ = fmt.Fprintf(p.w, "step %d/%d  loss %.5f  %s  %s  ETA %s\n", p.last.Step, p.total, p.loss, count(p.last.Splats, "splat"), rateText(p.rate), p.eta())
+	case progressJSON:
+		writeLine(p.w, p.line())
+	}
+}
+
+// bar draws as much of the state as the terminal is wide.
+func (p *progress) bar() string {
+	share := float64(p.last.Step) / float64(max(p.total, 1))
+	parts := []string{fmt.Sprintf("%3.0f%%", math.Floor(100*share)), fmt.Sprintf("%d/%d", p.last.Step, p.total), "ETA " + p.eta(), rateText(p.rate),
+		fmt.Sprintf("loss %.4f", p.loss), count(p.last.Splats, "splat")}
+	width := p.width() - 1 // the last column would wrap on some terminals
+	line := parts[0]
+	if width >= plainWidth-1 {
+		full := int(share * barWidth)
+		line = "[" + strings.Repeat("=", full) + strings.Repeat(" ", barWidth-full) + "] " + line
+	}
+	for _, s := range parts[1:] {
+		if len(line)+2+len(s) > width {
+			break
+		}
+		line += "  " + s
+	}
+	return line
+}
+
+// interrupt shows the last step and ends the line of a bar. What happens until
+// resume is no training and does not count for the rate.
+func (p *progress) interrupt() {
 	if p.last.Step > p.drawn {
 		p.draw()
 	}
-	if p.terminal && p.drawn > 0 {
+	p.text.Lock()
+	defer p.text.Unlock()
+	p.endLine()
+}
+
+// endLine ends the line of a bar: the next one is drawn below. The lock must be held.
+func (p *progress) endLine() {
+	if p != nil && p.open {
 		_, _ = fmt.Fprintln(p.w)
+		p.open = false
 	}
 }
 
-// eta returns the time that is left, at the present rate.
-func (p *progress) eta() string {
+// resume goes on after interrupt.
+func (p *progress) resume() { p.mark, p.markStep = time.Now(), p.last.Step }
+
+// etaSeconds returns the time that is left at the present rate, NaN while that is unknown.
+func (p *progress) etaSeconds() float64 {
 	if p.rate <= 0 {
-		return "?"
+		return math.NaN()
 	}
-	return durationText(float64(p.total-p.last.Step) / p.rate)
+	return float64(p.total-p.last.Step) / p.rate
+}
+
+func (p *progress) eta() string {
+	if s := p.etaSeconds(); !math.IsNaN(s) {
+		return durationText(s)
+	}
+	return "?"
 }
 
 func rateText(perSecond float64) string {

@@ -33,15 +33,21 @@ func (a *app) renderCommand() *cobra.Command {
 			"writes. The pictures are PNGs, named after the photos and of their size.",
 		Example: "  vksplat render out/point_cloud/iteration_30000/point_cloud.ply --cameras out/cameras.json -o frames",
 		Args:    one("FILE.ply"),
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			if len(args) > 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return []string{"ply"}, cobra.ShellCompDirectiveFilterFileExt
+		},
 	}
 	fs := cmd.Flags()
 	fs.SortFlags = false
 	fs.StringVar(&o.cameras, "cameras", "", "a capture's folder or a cameras.json: `SCENE|FILE` (required)")
 	fs.StringVarP(&o.out, "output", "o", "", "write to the folder `DIR` (required)")
-	registerLook(fs, &o.config.Background, &o.config.Near)
+	table := []optionGroup{{options: lookOptions(&o.config.Background, &o.config.Near)}, {options: o.load.table()}, {options: deviceOptions(&o.device)}}
 	fs.BoolVar(&o.antialiased, "antialiased", false, "compensate opacity for the pixel filter (default: as the file says)")
-	o.load.register(fs)
-	registerDevice(fs, &o.device)
+	register(fs, table)
+	a.completes(cmd, table)
 	cmd.RunE = a.runs(func(args []string) error {
 		o.file, o.antialiasedSet = args[0], fs.Changed("antialiased")
 		return a.render(o)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"syscall"
 	"time"
 )
 
@@ -19,15 +18,9 @@ const abortAfter = 500 * time.Millisecond
 // theirs. The function it returns must be called when the work is done; these
 // signals then do again what they did before.
 func (a *app) interruptible(then string) (context.Context, func()) {
-	// Output that nobody reads any more is no reason to stop the work.
-	signal.Ignore(syscall.SIGPIPE)
-	caught := []os.Signal{os.Interrupt, syscall.SIGTERM}
-	if !signal.Ignored(syscall.SIGHUP) { // as nohup does
-		caught = append(caught, syscall.SIGHUP)
-	}
 	ctx, cancel := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 8)
-	signal.Notify(signals, caught...)
+	signal.Notify(signals, stopSignals()...)
 	done := make(chan struct{})
 	go func() {
 		var first time.Time

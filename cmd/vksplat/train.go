@@ -13,7 +13,7 @@ import (
 	"vksplat/scene"
 )
 
-// heldOutEvery is the spacing of held-out photos, as in the papers.
+// heldOutEvery is the usual spacing of held-out photos, as in the papers.
 const heldOutEvery = 8
 
 // minPhotos is how many photos training needs at least.
@@ -29,17 +29,43 @@ func (a *app) trainCommand() *cobra.Command {
 			"viewers read, and with --eval the scores and pictures of the held-out photos.\n" +
 			"Ctrl-C stops after the step, saves and evaluates; a second one aborts.",
 		Example: "  vksplat train my_scene -m out --eval\n  vksplat train my_scene -m out --iterations 7000 --downscale 2",
-		Args:    one("SCENE folder"),
-		RunE: a.runs(func(args []string) error {
-			o.scene = args[0]
-			if err := o.check(); err != nil {
-				return err
+		Args: func(cmd *cobra.Command, args []string) error {
+			if o.helpAll || o.printConfig && len(args) == 0 {
+				return nil
 			}
-			_, err := a.train(o, nil)
-			return err
-		}),
+			return one("SCENE folder")(cmd, args)
+		},
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			if len(args) > 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return nil, cobra.ShellCompDirectiveFilterDirs
+		},
 	}
-	o.register(cmd.Flags())
+	table := o.table()
+	fs := cmd.Flags()
+	register(fs, table)
+	a.completes(cmd, table)
+	cmd.SetHelpFunc(func(cmd *cobra.Command, _ []string) { a.trainHelp(cmd, o.helpAll) })
+	cmd.RunE = a.runs(func(args []string) error {
+		if o.helpAll {
+			a.trainHelp(cmd, true)
+			return nil
+		}
+		if err := o.resolve(fs.Changed); err != nil {
+			return err
+		}
+		if o.printConfig {
+			a.printSettings(o)
+			return nil
+		}
+		if o.out == "" {
+			return usagef("name the folder to write, as in: vksplat train SCENE -m OUT", "no output folder: -m is required")
+		}
+		o.scene = args[0]
+		_, err := a.train(o, nil)
+		return err
+	})
 	return cmd
 }
 
@@ -56,6 +82,7 @@ type trainRun struct {
 	test    []int          // held-out ones
 	device  *pipeline.Device
 	trainer *pipeline.Trainer
+	rec     *record
 	notes   []string // warnings that wait for the first line
 }
 
@@ -63,6 +90,12 @@ type trainRun struct {
 // errInterrupted; its model and scores are complete all the same. seen, if not
 // nil, gets every held-out photo and its render.
 func (a *app) train(o *trainOptions, seen func(photo scene.Image, render []float32)) (st *stats, err error) {
+	events := a.stdout
+	if o.progress == progressJSON { // which is alone on standard output
+		text := *a
+		text.stdout = a.stderr
+		a = &text
+	}
 	r := &trainRun{trainOptions: o, app: a}
 	defer func() { err = errors.Join(err, r.close()) }()
 	defer r.flushNotes()
@@ -89,10 +122,10 @@ func (a *app) train(o *trainOptions, seen func(photo scene.Image, render []float
 	}
 	a.printf("%s\n", r.firstLine())
 	r.flushNotes()
-
-	show := newProgress(a.stdout, o.config.Iterations)
-	runErr := r.trainer.Run(ctx, show.update)
-	show.finish()
+	if r.rec, err = openRecord(r, events); err != nil {
+		return nil, err
+	}
+	runErr := r.run(ctx)
 	interrupted := runErr != nil && ctx.Err() != nil && errors.Is(runErr, ctx.Err())
 	if runErr != nil && !interrupted {
 		return nil, runErr
@@ -107,6 +140,45 @@ func (a *app) train(o *trainOptions, seen func(photo scene.Image, render []float
 	return st, err
 }
 
+// run trains, and measures on the way where that is asked for. Its error may be
+// that of ctx.
+func (r *trainRun) run(ctx context.Context) error {
+	for _, stop := range r.evalAt {
+		if stop >= r.config.Iterations || stop < r.trainer.Step() {
+			continue
+		}
+		if err := r.runTo(ctx, stop); err != nil {
+			return err
+		}
+		// A disk that is full is no reason to stop training: room may be made.
+		if err := r.measureAt(stop); errors.Is(err, scene.ErrTryAgain) {
+			r.app.warn(fmt.Sprintf("step %d is not measured: %v", stop, err))
+		} else if err != nil {
+			return err
+		}
+	}
+	return r.runTo(ctx, r.config.Iterations)
+}
+
+// measureAt measures on the way.
+func (r *trainRun) measureAt(step int) error {
+	views, err := r.measure(step, r.trainer.Splats, nil)
+	if err != nil {
+		return err
+	}
+	s := summarise(views)
+	r.app.printf("step %d: held-out photos: PSNR %.2f dB, SSIM %.4f (mean of %d)\n", step, s.PSNR, s.SSIM, len(views))
+	return r.writeReport(r.stats(false, views))
+}
+
+// runTo trains up to a step.
+func (r *trainRun) runTo(ctx context.Context, step int) error {
+	r.rec.begin()
+	err := r.trainer.RunTo(ctx, step, r.rec.step)
+	r.rec.end()
+	return err
+}
+
 // open reads the capture, opens the device and decodes the photos: quick checks
 // before slow ones.
 func (r *trainRun) open(ctx context.Context) error {
@@ -115,8 +187,8 @@ func (r *trainRun) open(ctx context.Context) error {
 		return err
 	}
 	r.capture = c
-	if most, have := r.config.MaxSplats, len(c.Points); most > 0 && most < have {
-		return usagef(fmt.Sprintf("give --max-splats %d or more", have), "flag --max-splats: %d is less than the capture's %s", most, count(have, "point"))
+	if c.Synthetic && !r.backgroundGiven {
+		r.config.Background = [3]float32{1, 1, 1} // what is made for these captures is made for white
 	}
 	if err := c.CheckInit(r.initOptions()); err != nil {
 		return err
@@ -130,6 +202,10 @@ func (r *trainRun) open(ctx context.Context) error {
 	}
 	if err := report.Fatal(); err != nil {
 		return err
+	}
+	if n := len(r.evalAt); n > 0 && r.evalAt[n-1] > r.config.Iterations {
+		r.notes = append(r.notes, fmt.Sprintf("--eval-at %d and what follows is beyond the last step, %d: it is left out",
+			r.evalAt[slices.IndexFunc(r.evalAt, func(s int) bool { return s > r.config.Iterations })], r.config.Iterations))
 	}
 	if r.device, err = pipeline.OpenDevice(r.trainOptions.device); err != nil {
 		return err
@@ -171,7 +247,7 @@ func (r *trainRun) prepare() (err error) {
 	}
 	every := 0
 	if r.eval {
-		every = heldOutEvery
+		every = r.testEvery
 	}
 	r.train, r.test = r.capture.Split(every)
 	views := make([]pipeline.TrainView, len(r.train))
@@ -188,7 +264,9 @@ func (r *trainRun) prepare() (err error) {
 
 // initOptions says what the first splats are made from.
 func (r *trainRun) initOptions() scene.InitOptions {
-	return scene.InitOptions{Opacity: r.config.InitOpacity, Scale: r.config.InitScale, Seed: r.config.Seed, Degree: r.config.SHDegree}
+	o := r.init
+	o.Opacity, o.Scale, o.Seed, o.Degree = r.config.InitOpacity, r.config.InitScale, r.config.Seed, r.config.SHDegree
+	return o
 }
 
 // firstLine says what is trained on what.
@@ -213,6 +291,9 @@ func (r *trainRun) flushNotes() {
 
 func (r *trainRun) close() error {
 	var errs []error
+	if r.rec != nil {
+		errs = append(errs, r.rec.close())
+	}
 	if r.trainer != nil {
 		errs = append(errs, r.trainer.Close())
 	}

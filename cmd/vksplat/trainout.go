@@ -38,8 +38,16 @@ type stats struct {
 	LastGrowthStep  int     `json:"last_growth_step"`  // step at which the last of them happened
 	PeakRSSBytes    int64   `json:"peak_rss_bytes"`    // resident memory of the process at most
 
+	Passes []passLine `json:"passes,omitempty"` // device time of a step by kernel; absent where the device has no timestamps
+
 	Seed   uint64          `json:"seed"`
 	Config pipeline.Config `json:"config"`
+}
+
+// passLine is the device time of one kernel in a training step, mean over the steps that were measured.
+type passLine struct {
+	Name string  `json:"name"`
+	MS   rounded `json:"ms"`
 }
 
 // Scores are the quality over the held-out photos: PSNR in dB, SSIM over the valid
@@ -75,17 +83,22 @@ func (r *trainRun) writeInputs() error {
 	return nil
 }
 
+// modelFile is where the model of a step goes.
+func (r *trainRun) modelFile(step int) string {
+	return filepath.Join(r.out, "point_cloud", "iteration_"+strconv.Itoa(step), "point_cloud.ply")
+}
+
 // writeModel writes the model in the capture's frame, less the origin.
 func (r *trainRun) writeModel(s *scene.Splats, step int) error {
-	dir := filepath.Join(r.out, "point_cloud", "iteration_"+strconv.Itoa(step))
-	if err := os.MkdirAll(dir, 0o777); err != nil {
+	path := r.modelFile(step)
+	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 		return err
 	}
 	meta := scene.PLYMeta{Generator: "vksplat " + programVersion(), Step: step, Seed: r.config.Seed, Antialiased: r.config.Antialiased}
 	if r.origin != [3]float64{} {
 		meta.Origin = &r.origin
 	}
-	return scene.WritePLY(filepath.Join(dir, "point_cloud.ply"), s.ToCapture(r.capture.Frame, r.origin), meta)
+	return scene.WritePLY(path, s.ToCapture(r.capture.Frame, r.origin), meta)
 }
 
 // finish saves the model, measures the held-out photos and writes all results.
@@ -101,36 +114,47 @@ func (r *trainRun) finish(interrupted bool, seen func(scene.Image, []float32)) (
 	if err := r.writeInputs(); err != nil {
 		return nil, err
 	}
-	memory := r.trainer.MemoryStats()
-	st := &stats{
-		Version: programVersion(), Device: r.device.Name(), Scene: r.scene, Step: step, Interrupted: interrupted,
-		TrainImages: len(r.train), TestImages: len(r.test), Resolution: resolution(r.capture.Cameras), Points: len(r.capture.Points), Splats: s.N,
-		LoopSeconds: r.trainer.Seconds(), Seed: r.config.Seed, Config: r.config,
-	}
+	var views []scene.ViewScore
 	if len(r.test) > 0 {
-		views, err := r.measure(s, step, seen)
-		if err != nil {
+		if views, err = r.measure(step, func() (*scene.Splats, error) { return s, nil }, seen); err != nil {
 			return nil, err
 		}
-		if err := scene.WriteResults(r.out, []scene.StepScores{{Step: step, Views: views}}); err != nil {
-			return nil, err
-		}
-		st.Scores = summarise(views)
-		memory = r.trainer.MemoryStats()
 	}
 	if old := filepath.Join(r.out, "results.json"); len(r.test) == 0 && isFile(old) {
 		r.app.warn(old + " and what belongs to it are left from an earlier run; this one measured nothing")
 	}
-	st.PeakDeviceBytes, st.Allocations, st.LastGrowthStep, st.PeakRSSBytes = memory.PeakDeviceBytes, memory.Allocations, memory.LastGrowth, peakRSS()
-	st.ProcessSeconds = time.Since(processStart).Seconds()
+	st := r.stats(interrupted, views)
 	if err := writeJSON(filepath.Join(r.out, "stats.json"), st); err != nil {
 		return nil, err
 	}
-	r.app.printSummary(r, st, time.Since(began).Seconds())
 	if n := r.trainer.CeilingHits(); n > 0 && r.config.MaxSplats == 0 {
 		r.app.warn(fmt.Sprintf("memory is full of splats: %d times one wanted to grow and could not; raise --max-vram for more detail", n))
 	}
+	if err := r.writeReport(st); err != nil {
+		return nil, err
+	}
+	r.app.printSummary(r, st, time.Since(began).Seconds())
+	r.rec.done(st)
 	return st, nil
+}
+
+// stats says how the run stands. views are the scores of the held-out photos.
+func (r *trainRun) stats(interrupted bool, views []scene.ViewScore) *stats {
+	memory := r.trainer.MemoryStats()
+	st := &stats{
+		Version: programVersion(), Device: r.device.Name(), Scene: r.scene, Step: r.trainer.Step(), Interrupted: interrupted,
+		TrainImages: len(r.train), TestImages: len(r.test), Resolution: resolution(r.capture.Cameras), Points: len(r.capture.Points), Splats: r.trainer.NSplats(),
+		LoopSeconds: r.trainer.Seconds(), Seed: r.config.Seed, Config: r.config,
+		PeakDeviceBytes: memory.PeakDeviceBytes, Allocations: memory.Allocations, LastGrowthStep: memory.LastGrowth, PeakRSSBytes: peakRSS(),
+		ProcessSeconds: time.Since(processStart).Seconds(),
+	}
+	for _, p := range r.trainer.PassTimes() {
+		st.Passes = append(st.Passes, passLine{p.Name, rounded(p.Milliseconds)})
+	}
+	if len(views) > 0 {
+		st.Scores = summarise(views)
+	}
+	return st
 }
 
 // printSummary prints the results and where they are.
@@ -141,7 +165,10 @@ func (a *app) printSummary(r *trainRun, st *stats, after float64) {
 		a.printf("held-out photos: PSNR %.2f dB, SSIM %.4f (mean of %d; medians %.2f dB, %.4f)\n", st.PSNR, st.SSIM, st.TestImages, st.PSNRMedian, st.SSIMMedian)
 		a.printf("pictures: %s\n", r.picturesFolder(st.Step))
 	}
-	a.printf("model: %s\n", filepath.Join(r.out, "point_cloud", "iteration_"+strconv.Itoa(st.Step), "point_cloud.ply"))
+	if r.report {
+		a.printf("report: %s\n", filepath.Join(r.out, reportFile))
+	}
+	a.printf("model: %s\n", r.modelFile(st.Step))
 }
 
 // summarise takes means and medians over the views.

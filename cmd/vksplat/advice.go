@@ -1,0 +1,133 @@
+package main
+
+import (
+	"fmt"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+)
+
+// A run that will take longer than this is told of a faster command, once, after
+// so many steps.
+const (
+	adviceAfter   = 200
+	adviceSeconds = 3600
+)
+
+// advise prints how the run could take less than an hour, if it will take more.
+// It changes nothing: the user decides.
+func (r *trainRun) advise(p *progress) {
+	eta := p.etaSeconds()
+	if !(eta > adviceSeconds) {
+		return
+	}
+	text := r.advice(p.rate)
+	r.app.warn(fmt.Sprintf("%s to go at %s, more when the model grows; to be faster, stop this and give: %s", durationText(eta), rateText(p.rate), text))
+}
+
+// advice is the same command with smaller photos, where they are large, and with
+// as few steps as fit into most of an hour at a rate of steps per second.
+func (r *trainRun) advice(rate float64) string {
+	add := []string{}
+	largest := 0
+	for _, c := range r.capture.Cameras {
+		largest = max(largest, c.Width)
+	}
+	if next := r.load.downscale.next(largest); next != "" {
+		add = append(add, "--downscale", next)
+		// A step's time goes with the pixels, but for what the splats take; half of
+		// the gain is counted on.
+		rate *= 2
+	}
+	share := 0.8 * adviceSeconds * rate / float64(r.config.Iterations)
+	for _, f := range []float64{1, 0.5, 0.25, 0.1, 0.05, 0.02, 0.01} {
+		if f <= share || f == 0.01 {
+			if f < 1 {
+				add = append(add, "--steps-scaler", fmt.Sprintf("%.3g", f*r.stepsScaler))
+			}
+			break
+		}
+	}
+	return r.app.command(add)
+}
+
+// adviceWidth is the width in pixels above which smaller photos are advised.
+const adviceWidth = 1000
+
+// next is the factor that halves the photos once more, or "" when they are small
+// or none is left. Auto is known by the width that it brings photos to.
+func (f downscaleFlag) next(width int) string {
+	if width <= adviceWidth {
+		return ""
+	}
+	switch f {
+	case 0, 1:
+		return "2"
+	case 2:
+		return "4"
+	case 4:
+		return "8"
+	}
+	return ""
+}
+
+// command is the command line of this run with flags in place of those of the
+// same name, as a shell takes it.
+func (a *app) command(flags []string) string {
+	args := slices.Clone(a.args)
+	end := slices.Index(args, "--")
+	var rest []string
+	if end >= 0 {
+		args, rest = args[:end], args[end:]
+	}
+	for i := 0; i < len(flags); i += 2 {
+		args = without(args, flags[i])
+	}
+	words := append([]string{"vksplat"}, append(append(args, flags...), rest...)...)
+	for i, w := range words {
+		words[i] = quoted(w)
+	}
+	return strings.Join(words, " ")
+}
+
+// without removes a flag that takes a value, and its short and other names.
+func without(args []string, flag string) []string {
+	opt := find(newTrainOptions().table(), strings.TrimPrefix(flag, "--"))
+	names := append([]string{opt.name}, opt.aliases...)
+	var kept []string
+	for i := 0; i < len(args); i++ {
+		name, long := strings.CutPrefix(args[i], "--")
+		key, _, joined := strings.Cut(name, "=")
+		switch {
+		case long && slices.Contains(names, strings.ReplaceAll(key, "_", "-")):
+			if !joined {
+				i++
+			}
+		case opt.short != "" && args[i] == "-"+opt.short:
+			i++
+		case opt.short != "" && strings.HasPrefix(args[i], "-"+opt.short) && !strings.HasPrefix(args[i], "--"):
+		default:
+			kept = append(kept, args[i])
+		}
+	}
+	return kept
+}
+
+var (
+	safeWord    = regexp.MustCompile(`^[\w./:=,%+@-]+$`)
+	safeWindows = regexp.MustCompile(`^[\w./:=,+@\\-]+$`) // cmd.exe expands %
+)
+
+// quoted is a word as the shells of a system take it.
+func quoted(w string) string { return quotedFor(runtime.GOOS, w) }
+
+func quotedFor(system, w string) string {
+	switch {
+	case system == "windows" && !safeWindows.MatchString(w):
+		return `"` + strings.ReplaceAll(w, `"`, `\"`) + `"`
+	case system != "windows" && !safeWord.MatchString(w):
+		return "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
+	}
+	return w
+}

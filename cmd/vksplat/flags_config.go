@@ -1,0 +1,383 @@
+package main
+
+import (
+	"embed"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"strconv"
+	"strings"
+
+	"github.com/BurntSushi/toml"
+
+	"vksplat/pipeline"
+)
+
+// Settings come, from weak to strong, from the defaults, a preset, the
+// configuration file and the flags. A preset is a configuration file that is part
+// of the program.
+
+//go:embed presets/*.toml
+var presetFiles embed.FS
+
+// presetNames lists the presets.
+func presetNames() []string {
+	entries, err := presetFiles.ReadDir("presets")
+	if err != nil {
+		panic(err) // the folder is part of the program
+	}
+	names := make([]string, len(entries))
+	for i, e := range entries {
+		names[i] = strings.TrimSuffix(e.Name(), ".toml")
+	}
+	return names
+}
+
+// readPreset returns the settings of a preset.
+func readPreset(name string) (settings, error) {
+	file := path.Join("presets", name+".toml")
+	data, err := presetFiles.ReadFile(file)
+	if err != nil {
+		return nil, usagef("give "+orList(presetNames()), "there is no preset %q", name)
+	}
+	return parseSettings("preset "+name, string(data))
+}
+
+// maxConfigFile bounds the bytes of a configuration file: all keys fit into a hundredth of it.
+const maxConfigFile = 1 << 20
+
+// readConfig returns the settings of a configuration file.
+func readConfig(file string) (settings, error) {
+	info, err := os.Stat(file)
+	if err == nil && !info.Mode().IsRegular() {
+		err = errors.New("this is no file")
+	}
+	if err == nil && info.Size() > maxConfigFile {
+		err = fmt.Errorf("%s, more than a configuration takes", bytesText(info.Size()))
+	}
+	var data []byte
+	if err == nil {
+		data, err = os.ReadFile(file)
+	}
+	if err != nil {
+		return nil, usagef("name a TOML file, as vksplat train --print-config prints one", "read configuration %s: %w", file, pathless(err))
+	}
+	return parseSettings(file, string(data))
+}
+
+// settings are texts for the Set methods of options, by the options' names.
+type settings map[string]string
+
+// parseSettings reads TOML and checks every key and value. The errors name the
+// line in file.
+func parseSettings(file, data string) (settings, error) {
+	var values map[string]toml.Primitive
+	md, err := toml.Decode(data, &values)
+	if err != nil {
+		return nil, configError(file, err, nil)
+	}
+	table := newTrainOptions().table() // what is set here only shows whether it can be
+	aliases := aliasesOf(table)
+	read := settings{}
+	for _, key := range md.Keys() {
+		value, top := values[key[0]]
+		if !top || len(key) > 1 {
+			continue // below a table, which is refused as a whole
+		}
+		v := &settingValue{key: key[0], option: find(table, canonical(key[0], aliases)), table: table}
+		if v.option != nil {
+			if _, twice := read[v.option.name]; twice {
+				v.twice = true
+			}
+		}
+		if err := md.PrimitiveDecode(value, v); err != nil {
+			return nil, configError(file, err, v.refused)
+		}
+		read[v.option.name] = v.text
+	}
+	return read, nil
+}
+
+// configError says where in a file something is wrong. refused is the error of a
+// value, which package toml does not pass on.
+func configError(file string, err, refused error) error {
+	var parse toml.ParseError
+	if !errors.As(err, &parse) {
+		return usagef("as vksplat train --print-config prints it", "check %s: %w", file, err)
+	}
+	where := fmt.Sprintf("%s:%d", file, parse.Position.Line)
+	var u *usageError
+	if errors.As(refused, &u) {
+		return &usageError{err: fmt.Errorf("check %s: %w", where, u.err), hint: u.hint}
+	}
+	return usagef("TOML has lines like: iterations = 30000", "check %s: %s", where, parse.Message)
+}
+
+// settingValue takes in one value of a file, as package toml hands it over.
+type settingValue struct {
+	key    string
+	option *option // nil for an unknown key
+	table  []optionGroup
+	twice  bool // the option has been set already, by another of its names
+
+	text    string
+	refused error
+}
+
+// UnmarshalTOML checks the value and keeps its text, or why it was refused.
+// Package toml knows the line of an error.
+func (v *settingValue) UnmarshalTOML(data any) error {
+	v.refused = v.take(data)
+	return v.refused
+}
+
+func (v *settingValue) take(data any) (err error) {
+	switch {
+	case v.option == nil || v.option.flag:
+		return v.unknown()
+	case v.twice:
+		return usagef("keep one of the two", "%s is set already, by another name", v.option.key())
+	}
+	if v.text, err = v.option.textOf(data); err != nil {
+		return usagef(v.option.example(), "key %s: %w", v.key, err)
+	}
+	err = v.option.value.Set(v.text)
+	var u *usageError
+	var number *strconv.NumError
+	switch {
+	case errors.As(err, &u):
+		return &usageError{err: fmt.Errorf("key %s: %w", v.key, u.err), hint: u.hint}
+	case errors.As(err, &number):
+		return usagef(v.option.example(), "key %s: %q is no number that it can hold", v.key, v.text)
+	}
+	return err
+}
+
+// unknown is the error of a key that means nothing, with the nearest that does.
+func (v *settingValue) unknown() error {
+	if v.option != nil {
+		return usagef("give it on the command line: --"+v.option.name, "key %s: this is a flag and no setting", v.key)
+	}
+	var keys []string
+	for _, g := range v.table {
+		for _, o := range g.options {
+			if !o.flag {
+				keys = append(keys, o.key())
+			}
+		}
+	}
+	return usagef(didYouMean(strings.ToLower(strings.ReplaceAll(v.key, "-", "_")), keys, "vksplat train --print-config lists all keys"), "unknown key %s", v.key)
+}
+
+// textOf returns a value of a file as the text for Set, if its type is right.
+func (o *option) textOf(data any) (string, error) {
+	switch x := data.(type) {
+	case int64:
+		if o.kind != kindBool && o.kind != kindNumbers {
+			return strconv.FormatInt(x, 10), nil
+		}
+	case float64:
+		if o.kind == kindFloat || o.kind == kindText {
+			return strconv.FormatFloat(x, 'g', -1, 64), nil
+		}
+	case bool:
+		if o.kind == kindBool {
+			return strconv.FormatBool(x), nil
+		}
+	case string:
+		// Seeds above the largest integer of TOML stand in quotes.
+		if _, seed := o.value.(*uintValue); seed || o.kind == kindText {
+			return x, nil
+		}
+	case []any:
+		if o.kind == kindNumbers || o.kind == kindText {
+			return listText(x)
+		}
+	}
+	return "", fmt.Errorf("%s is needed, this is %s", kindNames[o.kind], tomlName(data))
+}
+
+// listText joins the numbers of a list with commas.
+func listText(list []any) (string, error) {
+	words := make([]string, len(list))
+	for i, x := range list {
+		switch x := x.(type) {
+		case int64:
+			words[i] = strconv.FormatInt(x, 10)
+		case float64:
+			words[i] = strconv.FormatFloat(x, 'g', -1, 64)
+		default:
+			return "", fmt.Errorf("a list of numbers is needed, one of these is %s", tomlName(x))
+		}
+	}
+	return strings.Join(words, ","), nil
+}
+
+var kindNames = [...]string{kindText: "a text in quotes", kindInt: "a whole number", kindFloat: "a number", kindBool: "true or false", kindNumbers: "a list of whole numbers"}
+
+// tomlName is what TOML calls a value.
+func tomlName(data any) string {
+	switch data.(type) {
+	case int64:
+		return "a whole number"
+	case float64:
+		return "a number with a fraction"
+	case bool:
+		return "true or false"
+	case string:
+		return "a text"
+	case []any:
+		return "a list"
+	case map[string]any, []map[string]any:
+		return "a table, and there are none in this file"
+	}
+	return "a date"
+}
+
+// example is a hint with a line that would do.
+func (o *option) example() string { return "as in: " + strings.TrimSpace(o.tomlLine()) }
+
+// tomlLine is the option's present value as a line of a configuration file, or ""
+// where it has none.
+func (o *option) tomlLine() string {
+	var v any = o.value.String()
+	switch o.kind {
+	case kindInt:
+		if n, err := strconv.ParseInt(o.value.String(), 10, 64); err == nil {
+			v = n
+		}
+	case kindFloat:
+		if x, err := strconv.ParseFloat(o.value.String(), 64); err == nil {
+			v = x
+		}
+	case kindBool:
+		v = o.value.String() == "true"
+	case kindNumbers:
+		v = []int(*o.steps)
+	case kindText:
+		if v == "" {
+			return ""
+		}
+	}
+	line, err := toml.Marshal(map[string]any{o.key(): v})
+	if err != nil {
+		panic(err) // no value of these types fails
+	}
+	return string(line)
+}
+
+// resolve completes o, which holds the defaults and what flags were given, with
+// the configuration file and the preset, and checks it.
+func (o *trainOptions) resolve(given func(name string) bool) error {
+	config := settings{}
+	if o.configFile != "" {
+		var err error
+		if config, err = readConfig(o.configFile); err != nil {
+			return err
+		}
+	}
+	table := o.table()
+	for _, name := range []string{"preset", "strategy"} {
+		if text, found := config[name]; found && !given(name) {
+			if err := find(table, name).value.Set(text); err != nil {
+				return err
+			}
+		}
+	}
+	preset, err := o.presetSettings(given("strategy") || config["strategy"] != "")
+	if err != nil {
+		return err
+	}
+	known := func(name string) bool { return given(name) || has(config, name) }
+	for _, g := range table {
+		for _, opt := range g.options {
+			text, found := config[opt.name]
+			if !found {
+				text, found = preset[opt.name]
+			}
+			if !found || given(opt.name) {
+				continue
+			}
+			if err := opt.value.Set(text); err != nil {
+				return err
+			}
+		}
+	}
+	return o.derive(table, known, has(preset, "grow-grad2d"))
+}
+
+func has(s settings, name string) bool {
+	_, found := s[name]
+	return found
+}
+
+// presetSettings returns what lies below flags and file. The strategy mcmc alone
+// means the preset of its name, because the values of one strategy make no sense
+// with the other: MCMC starts from faint small splats and needs its regularisers.
+func (o *trainOptions) presetSettings(strategyGiven bool) (settings, error) {
+	name := o.preset
+	if name == "" && o.config.Strategy == pipeline.StrategyMCMC {
+		name = pipeline.StrategyMCMC
+	}
+	if name == "" {
+		return nil, nil
+	}
+	preset, err := readPreset(name)
+	if err != nil {
+		return nil, err
+	}
+	if s := preset["strategy"]; strategyGiven && s != o.config.Strategy {
+		return nil, usagef("leave out one of the two", "preset %s has the strategy %s, and %s is asked for", name, s, o.config.Strategy)
+	}
+	return preset, nil
+}
+
+// derive sets what follows from other settings, unless it was given, and applies
+// the factor of steps.
+func (o *trainOptions) derive(table []optionGroup, given func(string) bool, presetGrad bool) error {
+	c := &o.config
+	o.backgroundGiven = given("background")
+	if c.AbsGrad && !presetGrad && !given("grow-grad2d") {
+		c.GrowGrad2D = pipeline.AbsGradThreshold
+	}
+	if c.Splats > c.MaxSplats && c.MaxSplats > 0 && !given("max-splats") {
+		c.MaxSplats = c.Splats
+	}
+	if f := o.stepsScaler; !(f > 0) || f > 1e3 {
+		return usagef("give a factor above 0, as in 0.25", "flag --steps-scaler: %g is no factor of steps", f)
+	}
+	if o.stepsScaler != 1 {
+		*c = c.Scaled(o.stepsScaler)
+		for _, g := range table {
+			for _, opt := range g.options {
+				if opt.steps != nil {
+					opt.steps.scale(o.stepsScaler)
+				}
+			}
+		}
+	}
+	return o.check()
+}
+
+// printSettings prints every setting as a configuration file that makes the same.
+func (a *app) printSettings(o *trainOptions) {
+	a.printf("# vksplat %s: vksplat train SCENE -m OUT --config FILE\n", programVersion())
+	if o.preset != "" {
+		a.printf("# from preset %s\n", o.preset)
+	}
+	done := *o
+	if o.stepsScaler != 1 {
+		a.printf("# numbers of steps are multiplied by %g already\n", o.stepsScaler)
+		done.stepsScaler = 1
+	}
+	done.preset = ""
+	for _, g := range done.table() {
+		a.printf("\n# %s\n", g.title)
+		for i := range g.options {
+			if opt := &g.options[i]; !opt.flag {
+				a.printf("%s", opt.tomlLine())
+			}
+		}
+	}
+}

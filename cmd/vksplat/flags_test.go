@@ -1,0 +1,312 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"vksplat/pipeline"
+)
+
+// settingsOf runs "vksplat train ARGS --print-config" and returns what it prints.
+func settingsOf(t *testing.T, args ...string) string {
+	t.Helper()
+	var out, errs bytes.Buffer
+	if code := run(append(append([]string{"train"}, args...), "--print-config"), &out, &errs); code != exitOK {
+		t.Fatalf("%q: exit code %d: %s", args, code, errs.String())
+	}
+	return out.String()
+}
+
+// refusalOf runs "vksplat train ARGS --print-config" and returns the error that it must print.
+func refusalOf(t *testing.T, args ...string) string {
+	t.Helper()
+	var out, errs bytes.Buffer
+	if code := run(append(append([]string{"train"}, args...), "--print-config"), &out, &errs); code != exitUsage {
+		t.Fatalf("%q: exit code %d, want %d: %s%s", args, code, exitUsage, out.String(), errs.String())
+	}
+	return errs.String()
+}
+
+// writeTemp writes a file of a test.
+func writeTemp(t *testing.T, name, content string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(content), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// jsonOf returns the fields of a Config by their JSON names.
+func jsonOf(t *testing.T, c pipeline.Config) map[string]any {
+	t.Helper()
+	data, err := json.Marshal(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fields := map[string]any{}
+	if err := json.Unmarshal(data, &fields); err != nil {
+		t.Fatal(err)
+	}
+	return fields
+}
+
+// TestEveryFieldIsAnOption sets each option of the table to another value and
+// wants the field of its name, and no other, to change: no field of Config is
+// without a flag, and no flag sets another one's field.
+func TestEveryFieldIsAnOption(t *testing.T) {
+	fields := jsonOf(t, pipeline.DefaultConfig())
+	for key := range fields {
+		o := newTrainOptions()
+		opt := find(o.table(), strings.ReplaceAll(key, "_", "-"))
+		if opt == nil {
+			t.Errorf("field %s has no flag", key)
+			continue
+		}
+		value := map[kind]string{kindInt: "7", kindFloat: "0.77", kindBool: "true"}[opt.kind]
+		if opt.kind == kindText {
+			value = map[string]string{"background": "white", "strategy": "mcmc"}[key]
+		}
+		if err := opt.value.Set(value); err != nil {
+			t.Errorf("%s: %v", key, err)
+			continue
+		}
+		for k, v := range jsonOf(t, o.config) {
+			if changed := !reflect.DeepEqual(v, fields[k]); changed != (k == key) {
+				t.Errorf("--%s %s: field %s became %v", opt.name, value, k, v)
+			}
+		}
+	}
+}
+
+// TestTable wants names and aliases to be one another's of none, every option to
+// have a text, and every value to survive being printed and read.
+func TestTable(t *testing.T) {
+	seen := map[string]string{}
+	for _, g := range newTrainOptions().table() {
+		for _, o := range g.options {
+			for _, name := range append([]string{o.name}, o.aliases...) {
+				if seen[name] != "" {
+					t.Errorf("--%s means %s and %s", name, seen[name], o.name)
+				}
+				seen[name] = o.name
+				if strings.ContainsAny(name, "_ ") || strings.ToLower(name) != name {
+					t.Errorf("--%s: names have small letters and dashes", name)
+				}
+			}
+			if o.help == "" || strings.HasSuffix(o.help, ".") {
+				t.Errorf("--%s: the text %q", o.name, o.help)
+			}
+			if was := o.value.String(); was != "" {
+				if err := o.value.Set(was); err != nil || o.value.String() != was {
+					t.Errorf("--%s: the default %q reads back as %q, %v", o.name, was, o.value, err)
+				}
+			}
+		}
+	}
+}
+
+func TestPresets(t *testing.T) {
+	for name, want := range map[string]pipeline.Config{"default": pipeline.DefaultConfig(), "mcmc": pipeline.MCMCConfig()} {
+		o := newTrainOptions()
+		o.preset = name
+		if err := o.resolve(func(string) bool { return false }); err != nil {
+			t.Fatal(err)
+		}
+		if o.config != want {
+			t.Errorf("preset %s:\n%+v\nwant\n%+v", name, o.config, want)
+		}
+	}
+	for _, name := range presetNames() {
+		settingsOf(t, "--preset", name)
+		if s := presetSummary(name); !strings.HasSuffix(s, ".") || strings.HasPrefix(s, "#") {
+			t.Errorf("preset %s: the file begins with %q", name, s)
+		}
+	}
+}
+
+// TestPrecedence wants defaults < preset < configuration file < flags.
+func TestPrecedence(t *testing.T) {
+	file := writeTemp(t, "c.toml", "init_scale = 0.2\ncap_max = 5000\niterations = 900\n")
+	mcmcFile := writeTemp(t, "m.toml", "strategy = \"mcmc\"\nnoise_lr = 1e5\n")
+	presetFile := writeTemp(t, "p.toml", "preset = \"quality\"\nmax_splats = 7\n")
+	gradFile := writeTemp(t, "g.toml", "grow_grad2d = 3e-4\n")
+	tests := []struct {
+		args []string
+		want []string
+	}{
+		{nil, []string{"init_scale = 1.0", "iterations = 30000", "max_splats = 0"}},
+		{[]string{"--preset", "mcmc"}, []string{"init_scale = 0.1", "max_splats = 1000000", `strategy = "mcmc"`}},
+		{[]string{"--strategy", "mcmc"}, []string{"init_scale = 0.1", "refine_stop = 25000", "opacity_reg = 0.01"}},
+		{[]string{"--preset", "mcmc", "--config", file}, []string{"init_scale = 0.2", "init_opacity = 0.5", "max_splats = 5000", "iterations = 900"}},
+		{[]string{"--preset", "mcmc", "--config", file, "--init-scale=0.3", "--cap_max", "6000"}, []string{"init_scale = 0.3", "max_splats = 6000", "iterations = 900"}},
+		{[]string{"--config", mcmcFile}, []string{"noise_lr = 100000.0", "init_opacity = 0.5"}},
+		{[]string{"--config", presetFile}, []string{"max_splats = 7", "init_opacity = 0.5"}},
+		{[]string{"--config", presetFile, "--preset", "default"}, []string{"max_splats = 7", "init_opacity = 0.1"}},
+		{[]string{"--absgrad"}, []string{"grow_grad2d = 0.0008"}},
+		{[]string{"--absgrad", "--grow-grad2d", "2e-4"}, []string{"grow_grad2d = 0.0002"}},
+		{[]string{"--absgrad", "--config", gradFile}, []string{"grow_grad2d = 0.0003"}},
+		{[]string{"--preset", "mcmc", "--splats", "2000000"}, []string{"splats = 2000000", "max_splats = 2000000"}},
+		{[]string{"--steps-scaler", "0.25", "--eval", "--eval-at", "30000,7000"}, []string{"iterations = 7500", "refine_stop = 3750", "eval_at = [1750, 7500]", "steps_scaler = 1.0"}},
+		{[]string{"--max-gaussians", "9", "-r", "4", "--lambda_dssim", "0.5"}, []string{"max_splats = 9", `downscale = "4"`, "ssim_lambda = 0.5"}},
+	}
+	for _, tt := range tests {
+		got := "\n" + settingsOf(t, tt.args...)
+		for _, line := range tt.want {
+			if !strings.Contains(got, "\n"+line+"\n") {
+				t.Errorf("%q: no line %q in\n%s", tt.args, line, got)
+			}
+		}
+	}
+}
+
+// TestPrintConfigReadsBack wants the printed settings to make the same settings.
+func TestPrintConfigReadsBack(t *testing.T) {
+	for _, args := range [][]string{
+		nil,
+		{"--preset", "quality", "--steps-scaler", "0.1", "--eval", "--eval-at", "7000,12000"},
+		{"--strategy=mcmc", "--splats", "2000000", "--seed", "18446744073709551615", "--images", "a \"b\"\\c\n"},
+		{"--absgrad", "--background", "0.1,0.25,0.3333333", "--model", "3", "--max-vram", "1.5GiB", "--device", "00112233-4455", "--origin", "1,2.5,-3"},
+		{"--progress", "json", "--metrics-every=7", "--report=false", "--tensorboard", "--lr-means", "1e-300"},
+	} {
+		first := settingsOf(t, args...)
+		file := writeTemp(t, "c.toml", first)
+		second := settingsOf(t, "--config", file)
+		if a, b := withoutComments(first), withoutComments(second); a != b {
+			t.Errorf("%q printed\n%s\nand read back\n%s", args, a, b)
+		}
+	}
+}
+
+func withoutComments(toml string) string {
+	var kept strings.Builder
+	for line := range strings.Lines(toml) {
+		if !strings.HasPrefix(line, "#") {
+			kept.WriteString(line)
+		}
+	}
+	return kept.String()
+}
+
+func TestConfigFileErrors(t *testing.T) {
+	tests := []struct {
+		file  string
+		wants []string // in the message and hint
+	}{
+		{"iteratons = 5", []string{"c.toml:1: unknown key iteratons", "hint: did you mean iterations?"}},
+		{"seed = 1\n\nlr_mean = 5", []string{"c.toml:3: unknown key lr_mean", "did you mean lr_means?"}},
+		{"MAX-SPLAT = 5", []string{"unknown key MAX-SPLAT", "did you mean max_splats?"}},
+		{"sclae_reg = 1.0", []string{"did you mean scale_reg?"}},
+		{"zzzzzz = 1", []string{"unknown key zzzzzz", "--print-config lists all keys"}},
+		{"# x\niterations = 7.5", []string{"c.toml:2: key iterations: a whole number is needed, this is a number with a fraction", "as in: iterations = 30000"}},
+		{"iterations = \"many\"", []string{"this is a text"}},
+		{"eval = 1", []string{"key eval: true or false is needed, this is a whole number", "as in: eval = false"}},
+		{"eval_at = 7000", []string{"a list of whole numbers is needed"}},
+		{"eval_at = [7000, \"x\"]", []string{"one of these is a text"}},
+		{"eval_at = [0]", []string{"is no list of steps"}},
+		{"background = [0, 0, 300]", []string{"key background: \"0,0,300\" is no colour"}},
+		{"downscale = 3", []string{"key downscale: \"3\" is no downscale factor"}},
+		{"strategy = \"mcmcm\"", []string{"did you mean mcmc?"}},
+		{"[training]\niterations = 5", []string{"unknown key training"}},
+		{"iterations = {a = 1}", []string{"a table, and there are none"}},
+		{"iterations = 2020-01-01", []string{"this is a date"}},
+		{"max_splats = 1\ncap_max = 2", []string{"c.toml:2: max_splats is set already, by another name"}},
+		{"seed = 1\nseed = 2", []string{"c.toml:2"}},
+		{"seed = -1", []string{"key seed: \"-1\" is no number that it can hold"}},
+		{"model_path = \"out\"", []string{"this is a flag and no setting", "--model-path"}},
+		{"iterations = ", []string{"c.toml:1"}},
+		{"images = \"\xff\"", []string{"c.toml:1"}},
+		{"iterations = 0", []string{"0 iterations, at least 1 is needed"}},
+		{"lr_means = nan", []string{"learning rate NaN"}},
+	}
+	for _, tt := range tests {
+		got := refusalOf(t, "--config", writeTemp(t, "c.toml", tt.file))
+		for _, want := range tt.wants {
+			if !strings.Contains(got, want) {
+				t.Errorf("%q: no %q in %s", tt.file, want, got)
+			}
+		}
+	}
+	for _, file := range []string{filepath.Join(t.TempDir(), "none.toml"), t.TempDir()} {
+		if got := refusalOf(t, "--config", file); !strings.Contains(got, "read configuration "+file) {
+			t.Errorf("%s: %s", file, got)
+		}
+	}
+}
+
+func TestContradictions(t *testing.T) {
+	for _, tt := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"--splats", "20", "--max-splats", "10"}, "20 splats at the end are more than the ceiling of 10"},
+		{[]string{"--preset", "quality", "--strategy", "default"}, "preset quality has the strategy mcmc"},
+		{[]string{"--strategy", "mcmc", "--absgrad"}, "mcmc does not grow by gradients"},
+		{[]string{"--strategy", "mcmc", "--reset-every", "3000"}, "mcmc resets no opacities"},
+		{[]string{"--strategy", "mcmc", "--max-splats", "0"}, "grows to a fixed number"},
+		{[]string{"--splats", "20", "--refine-every", "0"}, "without refinement"},
+		{[]string{"--eval-at", "7000"}, "no photo is held out"},
+		{[]string{"--eval", "--test-every", "1"}, "leaves no photo to train on"},
+		{[]string{"--steps-scaler", "0"}, "0 is no factor of steps"},
+		{[]string{"--steps-scaler", "NaN"}, "NaN is no factor of steps"},
+		{[]string{"--metrics-every", "0"}, "flag --metrics-every"},
+		{[]string{"--preset", "fast"}, "none of default, mcmc, quality"},
+		{[]string{"--origin", "1e16,0,0"}, "is no origin"},
+		{[]string{"--iteratons", "5"}, "did you mean --iterations? see: vksplat train --help"},
+	} {
+		if got := refusalOf(t, tt.args...); !strings.Contains(got, tt.want) {
+			t.Errorf("%q: no %q in %s", tt.args, tt.want, got)
+		}
+	}
+}
+
+func TestDidYouMean(t *testing.T) {
+	known := []string{"iterations", "init_scale", "init_opacity", "eval", "seed", "max_splats", "lr_sh0", "lr_shn"}
+	for word, want := range map[string]string{
+		"iteratons": "iterations", "itertaions": "iterations", "init_scal": "init_scale", "evla": "eval", "sed": "seed", "maxsplats": "max_splats",
+		"lr_sh1": "lr_sh0", "iter": "iterations", "": "", "q": "", "photographs": "", "sceed": "seed",
+	} {
+		got := didYouMean(word, known, "")
+		if want != "" {
+			want = "did you mean " + want + "?"
+		}
+		if got != want {
+			t.Errorf("%q: %q, want %q", word, got, want)
+		}
+	}
+	for _, tt := range []struct {
+		a, b string
+		want int
+	}{{"", "", 0}, {"abc", "", 3}, {"kitten", "sitting", 3}, {"ab", "ba", 1}, {"abcd", "acbd", 1}, {"same", "same", 0}} {
+		if got := editDistance(tt.a, tt.b); got != tt.want || editDistance(tt.b, tt.a) != got {
+			t.Errorf("%q to %q: %d, want %d", tt.a, tt.b, got, tt.want)
+		}
+	}
+}
+
+// FuzzSettings wants any file to be read or refused with a line, and what was read to be valid values.
+func FuzzSettings(f *testing.F) {
+	for _, s := range []string{"iterations = 5", "a.b = 1", "[x]\ny=1", "eval_at = [1, 2]", "seed = \"9\"", "background = \"white\"", "iterations = 0x10", "x = [[1], {a = 2}]"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, data string) {
+		got, err := parseSettings("f.toml", data)
+		if err != nil {
+			if exitCode(err) != exitUsage || hint(err) == "" {
+				t.Fatalf("%v: exit code %d, hint %q", err, exitCode(err), hint(err))
+			}
+			return
+		}
+		table := newTrainOptions().table()
+		for name, text := range got {
+			if err := find(table, name).value.Set(text); err != nil {
+				t.Fatalf("%s = %q was accepted: %v", name, text, err)
+			}
+		}
+	})
+}

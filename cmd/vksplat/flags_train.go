@@ -1,0 +1,221 @@
+package main
+
+import (
+	"vksplat/pipeline"
+	"vksplat/scene"
+)
+
+// Where defaults come from. docs/train.md spells these out.
+const (
+	from3DGS    = "3DGS"
+	fromINRIA   = "INRIA"
+	fromGsplat  = "gsplat"
+	fromMCMC    = "3DGS-MCMC"
+	fromMip     = "Mip-Splatting"
+	fromAbsGS   = "AbsGS"
+	fromRevised = "Bulo"
+	fromBrush   = "Brush"
+)
+
+// sources says what the words of option.source stand for.
+var sources = [][2]string{
+	{from3DGS, "Kerbl, Kopanas, Leimkuehler, Drettakis: 3D Gaussian Splatting for Real-Time Radiance Field Rendering, SIGGRAPH 2023; INRIA's code agrees"},
+	{fromINRIA, "INRIA's code graphdeco-inria/gaussian-splatting, where it adds to the paper"},
+	{fromGsplat, "nerfstudio-project/gsplat, examples/simple_trainer.py and gsplat/strategy"},
+	{fromMCMC, "Kheradmand et al.: 3D Gaussian Splatting as Markov Chain Monte Carlo, NeurIPS 2024; gsplat has the same values"},
+	{fromMip, "Yu, Chen, Huang, Sattler, Geiger: Mip-Splatting: Alias-free 3D Gaussian Splatting, CVPR 2024"},
+	{fromAbsGS, "Ye, Li, Liu, Qiao, Dou: AbsGS: Recovering Fine Details for 3D Gaussian Splatting, ACM MM 2024; the threshold is the one that gsplat advises"},
+	{fromRevised, "Rota Bulo, Porzi, Kontschieder: Revising Densification in Gaussian Splatting, ECCV 2024"},
+	{fromBrush, "ArthurBrussee/brush"},
+}
+
+// trainOptions is everything that train is asked for. What is no part of
+// pipeline.Config changes no byte of the model, but for the choice of photos.
+type trainOptions struct {
+	scene   string // the capture's folder
+	out     string // the folder that is written
+	claimed bool   // the caller has claimed out already
+
+	eval      bool
+	testEvery int   // spacing of held-out photos
+	evalAt    steps // evaluate after these steps too
+	load      loadFlags
+	device    pipeline.DeviceOptions
+	origin    originFlag
+	init      scene.InitOptions
+	config    pipeline.Config
+	// Whether the background was chosen: synthetic captures are white otherwise.
+	backgroundGiven bool
+
+	preset      string
+	configFile  string
+	stepsScaler float64
+	printConfig bool
+	help        bool
+	helpAll     bool
+
+	progress     string
+	metricsEvery int // steps between lines of metrics.jsonl
+	tensorboard  bool
+	report       bool
+}
+
+// newTrainOptions returns the defaults.
+func newTrainOptions() *trainOptions {
+	return &trainOptions{load: loadFlags{model: scene.AnyModel}, origin: "auto", config: pipeline.DefaultConfig(), testEvery: heldOutEvery, stepsScaler: 1,
+		progress: progressAuto, metricsEvery: 100, report: true}
+}
+
+// table lists all options of train by chapter. Their defaults are what o holds.
+func (o *trainOptions) table() []optionGroup {
+	return []optionGroup{
+		{"Input and output", o.fileOptions()},
+		{"Training", o.trainingOptions()},
+		{"How splats are added and removed", o.strategyOptions()},
+		{"Refinement in detail", o.refineOptions()},
+		{"Loss", o.lossOptions()},
+		{"Learning rates", o.rateOptions()},
+		{"Device and memory", o.deviceOptions()},
+		{"What is shown and recorded", o.showOptions()},
+		{"Settings from files", o.configOptions()},
+	}
+}
+
+func (o *trainOptions) fileOptions() []option {
+	list := []option{
+		text(&o.out, "model-path", "write to the folder `OUT` (required)").letter("m").essential().flagOnly().isFolder().also("result-dir"),
+		truth(&o.eval, "eval", "hold every 8th photo out and measure on those").from(from3DGS).essential(),
+		stepList(&o.evalAt, "eval-at", "with --eval, measure after the steps `N,N,...` too").essential().also("eval-steps", "test-iterations"),
+		integer(&o.testEvery, "test-every", "with --eval, hold every `N`th photo out").from(from3DGS),
+	}
+	list = append(list, o.load.table()...)
+	return append(list,
+		other(&o.origin, "origin", "what to subtract from written coordinates: auto (only above 1e4), keep (nothing) or x,y,z").oneOf("auto", "keep"))
+}
+
+func (o *trainOptions) trainingOptions() []option {
+	c := &o.config
+	return []option{
+		integer(&c.Iterations, "iterations", "training steps `N`, one photo each").from(from3DGS).essential().also("max-steps", "iter", "num-iters", "total-train-iters"),
+		float(&o.stepsScaler, "steps-scaler", "multiply every number of steps by `X`, given or default").from(fromGsplat).essential(),
+		whole(&c.Seed, "seed", "seed `N` of every random number; same seed, same bytes").from(fromGsplat).essential(),
+		integer(&c.SHDegree, "sh-degree", "degree `N` of the spherical harmonics, 0 to 3").from(from3DGS).essential(),
+		integer(&c.SHInterval, "sh-degree-interval", "train one more SH degree every `N` steps").from(from3DGS),
+		other((*colourFlag)(&c.Background), "background", "black, white or R,G,B from 0 to 1").from(from3DGS).essential().oneOf("black", "white"),
+		truth(&c.RandomBackground, "random-background", "another background colour every step, for training alone").from(fromINRIA).also("random-bkgd"),
+		truth(&c.Antialiased, "antialiased", "compensate opacity for the pixel filter").from(fromMip).essential().also("antialiasing"),
+		float(&c.Near, "near", "near plane at `DISTANCE`; the median camera distance is 1").from(fromGsplat).also("near-plane"),
+		float(&c.Clearance, "clearance", "share `X` of the depth where a photo's points begin that is taken for empty space: no floaters there; 0: none"),
+		other(&initFlag{&o.init}, "init", "begin with points (the capture's), random ones, or ply:FILE (a cloud or splats)").from(fromGsplat).essential().oneOf("points", "random", "ply:").also("init-type"),
+		integer(&o.init.Points, "init-points", "with --init random, so many: `N`").from(fromGsplat).also("init-num-pts"),
+		float(&o.init.Grid, "init-grid", "make one point of those in each cell of edge `X`, in the capture's units; 0: keep all").essential(),
+		float(&c.InitOpacity, "init-opacity", "opacity `X` of the first splats; mcmc: 0.5").from(from3DGS).also("init-opa"),
+		float(&c.InitScale, "init-scale", "size `X` of the first splats, times the mean distance to three neighbours; mcmc: 0.1").from(from3DGS),
+		truth(&c.Exposure, "exposure", "learn a 3x4 colour map for each photo").from(fromINRIA).essential(),
+	}
+}
+
+func (o *trainOptions) strategyOptions() []option {
+	c := &o.config
+	return []option{
+		chosen(&c.Strategy, "strategy", "`NAME` default grows and prunes by gradients [3DGS]; mcmc relocates up to a fixed number [3DGS-MCMC] and brings its recipe's values where none are given",
+			pipeline.StrategyDefault, pipeline.StrategyMCMC).essential(),
+		integer(&c.Splats, "splats", "end with exactly `N` splats; 0: what the strategy makes of it").essential(),
+		integer(&c.MaxSplats, "max-splats", "stop growing at `N` splats; 0: what memory allows; mcmc: 1000000").from(fromMCMC).essential().also("cap-max", "max-cap", "max-gaussians"),
+		truth(&c.AbsGrad, "absgrad", "grow by absolute gradients: finer detail; --grow-grad2d is 8e-4 then unless given").from(fromAbsGS).essential(),
+		truth(&c.RevisedOpacity, "revised-opacity", "a split or duplicated splat gets 1 - sqrt(1 - opacity)").from(fromRevised),
+	}
+}
+
+func (o *trainOptions) refineOptions() []option {
+	c := &o.config
+	return []option{
+		integer(&c.RefineStart, "refine-start", "refine above step `N`").from(from3DGS).also("refine-start-iter", "densify-from-iter"),
+		integer(&c.RefineStop, "refine-stop", "refine below step `N`; mcmc: 25000").from(from3DGS).also("refine-stop-iter", "densify-until-iter"),
+		integer(&c.RefineEvery, "refine-every", "refine every `N` steps; 0: never").from(from3DGS).also("densification-interval"),
+		integer(&c.ResetEvery, "reset-every", "reset opacities every `N` steps below --refine-stop; 0: never, as with mcmc").from(from3DGS).also("opacity-reset-interval"),
+		float(&c.ResetOpacity, "reset-opacity", "largest opacity `X` after a reset").from(from3DGS),
+		float(&c.GrowGrad2D, "grow-grad2d", "mean 2D gradient `X`, in units of half the image, above which a splat grows").from(from3DGS).also("densify-grad-threshold"),
+		float(&c.GrowScale, "grow-scale", "size `X`, times the scene's, above which a growing splat is split and not duplicated").from(from3DGS).also("grow-scale3d", "percent-dense"),
+		float(&c.PruneOpacity, "prune-opacity", "remove splats, or with mcmc relocate them, below opacity `X`").from(from3DGS).also("prune-opa", "min-opacity"),
+		float(&c.PruneScale, "prune-scale", "remove splats larger than `X` times the scene once opacities have been reset").from(from3DGS).also("prune-scale3d"),
+		float(&c.GrowFactor, "grow-factor", "mcmc: grow by the factor `X` at each refinement").from(fromMCMC),
+		float(&c.NoiseLR, "noise-lr", "mcmc: exploring noise of `X` times the means' learning rate").from(fromMCMC),
+	}
+}
+
+func (o *trainOptions) lossOptions() []option {
+	c := &o.config
+	return []option{
+		float(&c.SSIMLambda, "ssim-lambda", "share `X` of D-SSIM in the loss, the rest is L1").from(from3DGS).also("lambda-dssim"),
+		truth(&c.SSIMSame, "ssim-same", "SSIM windows that leave the photo count, as INRIA has it; else only those inside").from(fromGsplat),
+		float(&c.AlphaLoss, "alpha-loss", "weight `X` of the mean |alpha - photo's alpha|; 0: photos lie on the background").from(fromBrush).also("match-alpha-weight"),
+		float(&c.OpacityReg, "opacity-reg", "weight `X` of the mean opacity; mcmc: 0.01").from(fromMCMC),
+		float(&c.ScaleReg, "scale-reg", "weight `X` of the mean scale; mcmc: 0.01").from(fromMCMC),
+		float(&c.ExposureReg, "exposure-reg", "with --exposure, weight `X` of the maps' mean squared distance from the identity"),
+	}
+}
+
+func (o *trainOptions) rateOptions() []option {
+	c := &o.config
+	return []option{
+		float(&c.LRMeans, "lr-means", "of positions, times the scene's size: `X`").from(from3DGS).also("means-lr", "position-lr-init"),
+		float(&c.LRMeansFinal, "lr-means-final", "share `X` of it that is left at the end; decays exponentially").from(from3DGS),
+		float(&c.LRLogScales, "lr-log-scales", "of log scales: `X`").from(from3DGS).also("scales-lr", "scaling-lr"),
+		float(&c.LRQuats, "lr-quats", "of rotations: `X`").from(from3DGS).also("quats-lr", "rotation-lr"),
+		float(&c.LRLogitOpacity, "lr-logit-opacities", "of logit opacities: `X`").from(from3DGS).also("opacities-lr", "opacity-lr"),
+		float(&c.LRSH0, "lr-sh0", "of colours: `X`").from(from3DGS).also("sh0-lr"),
+		float(&c.LRSHN, "lr-shn", "of higher SH coefficients: `X`").from(from3DGS).also("shn-lr"),
+		float(&c.LRExposure, "lr-exposure", "of --exposure's maps: `X`").from(fromINRIA),
+		float(&c.LRExposureFinal, "lr-exposure-final", "share `X` of it that is left at the end; decays exponentially").from(fromINRIA),
+	}
+}
+
+func (o *trainOptions) deviceOptions() []option { return deviceOptions(&o.device) }
+
+func (o *trainOptions) showOptions() []option {
+	return []option{
+		chosen(&o.progress, "progress", "`HOW` auto is a bar on a terminal and plain lines elsewhere; bar, plain, json (an object a line) and none are that",
+			progressAuto, progressBar, progressPlain, progressJSON, progressNone).essential(),
+		integer(&o.metricsEvery, "metrics-every", "a line of metrics.jsonl, and of TensorBoard's curves, every `N` steps").also("tb-every"),
+		truth(&o.tensorboard, "tensorboard", "write curves and held-out pictures to OUT/tensorboard").essential(),
+		truth(&o.report, "report", "write OUT/report.html at the end: curves, held-out photos, settings"),
+	}
+}
+
+func (o *trainOptions) configOptions() []option {
+	return []option{
+		chosen(&o.preset, "preset", "start from the settings `NAME` below", presetNames()...).essential(),
+		text(&o.configFile, "config", "read settings from the TOML file `FILE`; flags go before it, it goes before a preset").essential().flagOnly(),
+		truth(&o.printConfig, "print-config", "print all settings in effect as such a file, and stop").essential().flagOnly(),
+		truth(&o.help, "help", "help on the flags that most people need, and stop").letter("h").essential().flagOnly(),
+		truth(&o.helpAll, "help-all", "help on every flag, and stop").essential().flagOnly(),
+	}
+}
+
+// check reports settings that make no sense or contradict each other, before any work.
+func (o *trainOptions) check() error {
+	c := &o.config
+	if err := c.Validate(); err != nil {
+		return &usageError{err: err, hint: "see: vksplat train --help-all"}
+	}
+	switch {
+	case c.MaxSplats > 0 && c.Splats > c.MaxSplats:
+		return usagef("leave out --max-splats, or raise it", "flags --splats and --max-splats: %d splats at the end are more than the ceiling of %d", c.Splats, c.MaxSplats)
+	case c.Splats > 0 && c.RefineEvery == 0:
+		return usagef("give --refine-every 100", "flags --splats and --refine-every: without refinement the number of splats stays what the capture has")
+	case c.Strategy == pipeline.StrategyMCMC && c.AbsGrad:
+		return usagef("leave out one of the two", "flags --strategy and --absgrad: mcmc does not grow by gradients")
+	case c.Strategy == pipeline.StrategyMCMC && c.ResetEvery > 0:
+		return usagef("give --reset-every 0", "flags --strategy and --reset-every: mcmc resets no opacities")
+	case c.Strategy == pipeline.StrategyMCMC && c.MaxSplats == 0 && c.Splats == 0:
+		return usagef("give --max-splats 1000000", "flags --strategy and --max-splats: mcmc grows to a fixed number, and 0 is none")
+	case len(o.evalAt) > 0 && !o.eval:
+		return usagef("give --eval, which holds photos out", "flag --eval-at: no photo is held out to measure on")
+	case o.testEvery < 2:
+		return usagef("give 2 or more", "flag --test-every: %d leaves no photo to train on", o.testEvery)
+	case o.metricsEvery < 1:
+		return usagef("give 1 or more", "flag --metrics-every: %d is no number of steps", o.metricsEvery)
+	}
+	return nil
+}

@@ -1,0 +1,47 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// TestClaimFolder wants a folder to be one run's at a time, and a release to leave nothing behind.
+func TestClaimFolder(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "deep", "out")
+	release, err := claimFolder(dir, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := claimFolder(dir, true); !errors.Is(err, errBusy) || exitCode(err) != exitRetry || hint(err) == "" {
+		t.Errorf("a second run: %v", err)
+	}
+	shared, err := claimFolder(dir, false)
+	if err != nil {
+		t.Fatalf("renders may share a folder: %v", err)
+	}
+	shared()
+	release()
+	if _, err := os.Stat(filepath.Dir(dir)); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the folder is left: %v", err)
+	}
+	again, err := claimFolder(dir, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "model.ply"), nil, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	again()
+	entries, err := os.ReadDir(dir)
+	if err != nil || len(entries) != 1 {
+		t.Errorf("files %v, %v; want the model alone", entries, err)
+	}
+}
+
+func TestPeakRSS(t *testing.T) {
+	if got := peakRSS(); got < 1<<20 || got > 1<<40 {
+		t.Errorf("%d bytes", got)
+	}
+}

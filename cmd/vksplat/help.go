@@ -1,0 +1,108 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"vksplat/pipeline"
+)
+
+// trainHelp prints the help of train by chapter: the flags that most people need,
+// or all of them.
+func (a *app) trainHelp(cmd *cobra.Command, all bool) {
+	table := newTrainOptions().table() // with the defaults, whatever was given
+	a.printf("%s\n\nUsage:\n  vksplat %s [flags]\n\nExamples:\n%s\n", cmd.Long, cmd.Use, cmd.Example)
+	for _, g := range table {
+		if text := usages(g, all); text != "" {
+			a.printf("\n%s:\n%s", g.title, text)
+		}
+	}
+	a.printf("\nPresets, which are files as --config reads them:\n")
+	for _, name := range presetNames() {
+		a.printf("  %-9s %s\n", name, presetSummary(name))
+	}
+	a.printf("\nIn brackets: where a default comes from; docs/train.md has the titles. Underscores stand for dashes,\n" +
+		"and many names of other trainers' flags are understood.\n")
+	if !all {
+		a.printf("Every value of every schedule is a flag: vksplat train --help-all\n")
+	}
+}
+
+// presetSummary is the first line of a preset's file.
+func presetSummary(name string) string {
+	data, err := presetFiles.ReadFile("presets/" + name + ".toml")
+	if err != nil {
+		panic(err) // names come from the folder
+	}
+	line, _, _ := strings.Cut(string(data), "\n")
+	return strings.TrimPrefix(line, "# ")
+}
+
+// completes makes shells offer values of the options of cmd.
+func (a *app) completes(cmd *cobra.Command, table []optionGroup) {
+	err := completes(cmd, table)
+	if err == nil && find(table, "device") != nil {
+		err = cmd.RegisterFlagCompletionFunc("device", completeDevices)
+	}
+	if err == nil && find(table, "config") != nil {
+		err = cmd.MarkFlagFilename("config", "toml")
+	}
+	if err != nil {
+		panic(err) // the flags of a table have been registered just before
+	}
+}
+
+// completeDevices lists the machine's devices, with their names where the shell shows them.
+func completeDevices(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	words := []cobra.Completion{cobra.CompletionWithDesc("auto", "the fastest kind there is")}
+	list, err := pipeline.ListDevices()
+	if err != nil {
+		return words, cobra.ShellCompDirectiveNoFileComp
+	}
+	for _, d := range list {
+		if d.Usable {
+			words = append(words, cobra.CompletionWithDesc(fmt.Sprint(d.Index), d.Name))
+		}
+	}
+	for _, d := range list {
+		if d.Usable {
+			words = append(words, cobra.CompletionWithDesc(d.UUID, d.Name))
+		}
+	}
+	return words, cobra.ShellCompDirectiveNoFileComp
+}
+
+// completionCommand prints what makes a shell complete our command lines.
+func (a *app) completionCommand() *cobra.Command {
+	shells := []string{"bash", "zsh", "fish", "powershell"}
+	return &cobra.Command{
+		Use:   "completion bash|zsh|fish|powershell",
+		Short: "Print the script that makes a shell complete vksplat's commands",
+		Long: "Print the script that makes a shell complete commands, flags, devices, presets and\n" +
+			"files. To have it now and in every new shell:\n\n" +
+			"  bash        echo 'source <(vksplat completion bash)' >> ~/.bashrc\n" +
+			"  zsh         echo 'source <(vksplat completion zsh)' >> ~/.zshrc\n" +
+			"  fish        vksplat completion fish > ~/.config/fish/completions/vksplat.fish\n" +
+			"  powershell  Add-Content $PROFILE 'vksplat completion powershell | Out-String | Invoke-Expression'\n\n" +
+			"bash needs the package bash-completion, zsh a line before: autoload -U compinit; compinit",
+		Args:      one("shell"),
+		ValidArgs: shells,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			a.started = true
+			root := cmd.Root()
+			switch args[0] {
+			case "bash":
+				return root.GenBashCompletionV2(a.stdout, true)
+			case "zsh":
+				return root.GenZshCompletion(a.stdout)
+			case "fish":
+				return root.GenFishCompletion(a.stdout, true)
+			case "powershell":
+				return root.GenPowerShellCompletionWithDesc(a.stdout)
+			}
+			return usagef(didYouMean(args[0], shells, "give "+orList(shells)), "%q is no shell that is known", args[0])
+		},
+	}
+}

@@ -1,0 +1,255 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"strconv"
+
+	"vksplat/pipeline"
+	"vksplat/scene"
+)
+
+// Events of --progress json and of metrics.jsonl.
+const (
+	eventStart = "start" // on standard output alone: what is trained on what
+	eventStep  = "step"
+	eventEval  = "eval"
+	eventDone  = "done" // on standard output alone: the content of stats.json
+)
+
+// rounded is a number that JSON shows with six digits, or null when it is none.
+type rounded float64
+
+// MarshalJSON implements json.Marshaler.
+func (x rounded) MarshalJSON() ([]byte, error) {
+	if v := float64(x); math.IsNaN(v) || math.IsInf(v, 0) {
+		return []byte("null"), nil
+	}
+	return strconv.AppendFloat(nil, float64(x), 'g', 6, 64), nil
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (x *rounded) UnmarshalJSON(data []byte) error {
+	if string(data) == "null" {
+		*x = rounded(math.NaN())
+		return nil
+	}
+	return json.Unmarshal(data, (*float64)(x))
+}
+
+// stepLine is a line of metrics.jsonl, where losses and scores are means over the
+// steps since the line before, and of --progress json, where they are of one view.
+// Keys may be added; these stay.
+type stepLine struct {
+	Event       string  `json:"event"`
+	Step        int     `json:"step"`  // steps done
+	Total       int     `json:"total"` // steps to do
+	Loss        rounded `json:"loss"`
+	L1          rounded `json:"l1"`
+	SSIM        rounded `json:"ssim"`
+	PSNR        rounded `json:"psnr"` // dB, of the training photos
+	Splats      int     `json:"splats"`
+	Visible     int     `json:"visible"` // splats in the step's view
+	Isects      int     `json:"isects"`  // (tile, splat) pairs of the step's view
+	Rate        rounded `json:"steps_per_s"`
+	ETA         rounded `json:"eta_s"` // null while unknown
+	DeviceBytes int64   `json:"device_bytes"`
+	RSSBytes    int64   `json:"peak_rss_bytes"`
+	Seconds     rounded `json:"seconds"` // of training, without what is measured and saved
+}
+
+// evalLine is a measurement on the held-out photos.
+type evalLine struct {
+	Event      string     `json:"event"`
+	Step       int        `json:"step"`
+	PSNR       rounded    `json:"psnr"` // means
+	SSIM       rounded    `json:"ssim"`
+	PSNRMedian rounded    `json:"psnr_median"`
+	SSIMMedian rounded    `json:"ssim_median"`
+	Splats     int        `json:"splats"`
+	Seconds    rounded    `json:"seconds"` // of training
+	Views      []viewLine `json:"views"`
+}
+
+type viewLine struct {
+	Name string  `json:"name"`
+	PSNR rounded `json:"psnr"`
+	SSIM rounded `json:"ssim"`
+}
+
+// psnrOf returns the quality in dB of a mean squared error.
+func psnrOf(mse float64) float64 { return min(maxPSNR, -10*math.Log10(mse)) }
+
+// line is the state of the last step for --progress json.
+func (p *progress) line() stepLine {
+	return stepLine{Event: eventStep, Step: p.last.Step, Total: p.total, Loss: rounded(p.last.Loss), L1: rounded(p.last.L1), SSIM: rounded(p.last.SSIM),
+		PSNR: rounded(psnrOf(float64(p.last.MSE))), Splats: p.last.Splats, Visible: p.last.Visible, Isects: p.last.Isects,
+		Rate: rounded(p.rate), ETA: rounded(p.etaSeconds()), DeviceBytes: p.bytes(), RSSBytes: peakRSS(), Seconds: rounded(p.spent())}
+}
+
+// writeLine writes v as one line of JSON in one write, so that a process that is
+// killed leaves whole lines.
+func writeLine(w io.Writer, v any) error {
+	data, err := json.Marshal(v)
+	if err == nil {
+		_, err = w.Write(append(data, '\n'))
+	}
+	return err
+}
+
+// metricsLog is metrics.jsonl.
+type metricsLog struct {
+	f     *os.File
+	every int
+	evals []evalLine // those in the file, by step
+	// Sums over the steps since the last line.
+	n                   int
+	loss, l1, ssim, mse float64
+	lastStep            int
+	lastSeconds         float64
+	secondsBefore       float64 // of training before a resume
+}
+
+// openMetrics opens metrics.jsonl for a run that begins after step: what is in the
+// file beyond it did not happen, and a line that was cut short goes too. Step 0
+// begins a new file.
+func openMetrics(path string, step, every int) (*metricsLog, error) {
+	m := &metricsLog{every: every, lastStep: step}
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666)
+	if err != nil {
+		return nil, err
+	}
+	m.f = f
+	end := int64(0)
+	if step > 0 {
+		end, err = m.reread(step)
+	}
+	if err == nil {
+		err = f.Truncate(end)
+	}
+	if err == nil {
+		_, err = f.Seek(end, io.SeekStart)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("open %s: %w", path, pathless(err)), f.Close())
+	}
+	return m, nil
+}
+
+// reread takes in the lines up to step and returns where they end.
+func (m *metricsLog) reread(step int) (end int64, err error) {
+	r := bufio.NewReader(m.f)
+	for {
+		line, err := r.ReadBytes('\n')
+		if errors.Is(err, io.EOF) {
+			return end, nil // what is left has no end of line
+		}
+		if err != nil {
+			return end, err
+		}
+		var e evalLine
+		if json.Unmarshal(line, &e) != nil || e.Step > step {
+			return end, nil
+		}
+		m.take(e)
+		end += int64(len(line))
+	}
+}
+
+func (m *metricsLog) take(e evalLine) {
+	m.secondsBefore = float64(e.Seconds)
+	if e.Event == eventEval {
+		m.evals = append(m.evals, e)
+	}
+}
+
+// add takes in a step.
+func (m *metricsLog) add(p pipeline.Progress) {
+	m.n++
+	m.loss, m.l1, m.ssim, m.mse = m.loss+float64(p.Loss), m.l1+float64(p.L1), m.ssim+float64(p.SSIM), m.mse+float64(p.MSE)
+}
+
+// due reports whether it is time for a line.
+func (m *metricsLog) due(step, total int) bool { return step%m.every == 0 || step == total }
+
+// step writes the line of the steps since the last one. seconds is the time of training in this process.
+func (m *metricsLog) step(p pipeline.Progress, total int, seconds float64, deviceBytes int64) (*stepLine, error) {
+	n := float64(m.n)
+	rate := float64(p.Step-m.lastStep) / (seconds - m.lastSeconds)
+	l := &stepLine{Event: eventStep, Step: p.Step, Total: total, Loss: rounded(m.loss / n), L1: rounded(m.l1 / n), SSIM: rounded(m.ssim / n), PSNR: rounded(psnrOf(m.mse / n)),
+		Splats: p.Splats, Visible: p.Visible, Isects: p.Isects, Rate: rounded(rate), ETA: rounded(float64(total-p.Step) / rate),
+		DeviceBytes: deviceBytes, RSSBytes: peakRSS(), Seconds: rounded(m.secondsBefore + seconds)}
+	m.n, m.loss, m.l1, m.ssim, m.mse = 0, 0, 0, 0, 0
+	m.lastStep, m.lastSeconds = p.Step, seconds
+	return l, writeLine(m.f, l)
+}
+
+// eval writes a measurement.
+func (m *metricsLog) eval(step, splats int, seconds float64, views []scene.ViewScore) (*evalLine, error) {
+	s := summarise(views)
+	e := evalLine{Event: eventEval, Step: step, PSNR: rounded(s.PSNR), SSIM: rounded(s.SSIM), PSNRMedian: rounded(s.PSNRMedian), SSIMMedian: rounded(s.SSIMMedian),
+		Splats: splats, Seconds: rounded(m.secondsBefore + seconds)}
+	for _, v := range views {
+		e.Views = append(e.Views, viewLine{v.Name, rounded(v.PSNR), rounded(v.SSIM)})
+	}
+	m.evals = append(m.evals, e)
+	return &e, writeLine(m.f, e)
+}
+
+// scores returns the measurements so far as the files of INRIA's layout hold them.
+func (m *metricsLog) scores() []scene.StepScores {
+	var list []scene.StepScores
+	for _, e := range m.evals {
+		s := scene.StepScores{Step: e.Step}
+		for _, v := range e.Views {
+			s.Views = append(s.Views, scene.ViewScore{Name: v.Name, PSNR: float64(v.PSNR), SSIM: float64(v.SSIM)})
+		}
+		list = append(list, s)
+	}
+	return list
+}
+
+// evaluated reports whether there is a measurement of step.
+func (m *metricsLog) evaluated(step int) bool {
+	return len(m.evals) > 0 && m.evals[len(m.evals)-1].Step == step
+}
+
+func (m *metricsLog) close() error { return m.f.Close() }
+
+// readSteps returns the step lines of a metrics.jsonl, thinned to about limit: one
+// of 2^k, and the last.
+func readSteps(r io.Reader, limit int) []stepLine {
+	var kept []stepLine
+	var last stepLine
+	n, stride := 0, 1
+	in := bufio.NewReader(r)
+	for {
+		line, err := in.ReadBytes('\n')
+		if err != nil {
+			break
+		}
+		var l stepLine
+		if json.Unmarshal(line, &l) != nil || l.Event != eventStep {
+			continue
+		}
+		if last = l; n%stride == 0 {
+			kept = append(kept, l)
+		}
+		if n++; len(kept) > 2*limit {
+			for i := range (len(kept) + 1) / 2 {
+				kept[i] = kept[2*i]
+			}
+			kept = kept[:(len(kept)+1)/2]
+			stride *= 2
+		}
+	}
+	if len(kept) > 0 && kept[len(kept)-1].Step != last.Step {
+		kept = append(kept, last)
+	}
+	return kept
+}

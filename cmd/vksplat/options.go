@@ -1,0 +1,195 @@
+package main
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// option is one thing that train can be told: a flag, and a key of the
+// configuration file of the same name with underscores for dashes. Tables of
+// options (flags_train.go) are the only place where a setting has a name, a text
+// and a source; help, configuration files, completion and docs/train.md follow.
+type option struct {
+	name    string // with dashes
+	short   string // one letter, or ""
+	value   pflag.Value
+	kind    kind
+	help    string // `ARG` in backquotes names the value
+	source  string // whose default it is, "" for what is this program's own
+	basic   bool   // shown by --help; --help-all shows all
+	flag    bool   // a flag alone: the configuration file does not know it
+	steps   *steps // a list of steps, which --steps-scaler multiplies
+	aliases []string
+	words   []string // values that completion offers
+	folder  bool     // completion offers folders
+	bare    string   // what the flag means without a value, "" if it needs one
+}
+
+// kind is what a configuration file holds as an option's value.
+type kind int
+
+const (
+	kindText    kind = iota // a string; numbers and lists are taken as well
+	kindInt                 // an integer
+	kindFloat               // a number
+	kindBool                // true or false
+	kindNumbers             // a list of integers
+)
+
+// optionGroup is a chapter of the help.
+type optionGroup struct {
+	title   string
+	options []option
+}
+
+// The methods below fill in what few options have, so that a table reads as one line each.
+
+func (o option) from(source string) option     { o.source = source; return o }
+func (o option) essential() option             { o.basic = true; return o }
+func (o option) letter(short string) option    { o.short = short; return o }
+func (o option) flagOnly() option              { o.flag = true; return o }
+func (o option) also(aliases ...string) option { o.aliases = aliases; return o }
+func (o option) oneOf(words ...string) option  { o.words = words; return o }
+func (o option) isFolder() option              { o.folder = true; return o }
+
+// orAlone lets the flag stand without a value, and says what that means.
+func (o option) orAlone(value string) option { o.bare = value; return o }
+
+// integer, whole, float, truth and text make options of the plain types; other
+// makes one of a type of its own, which a configuration file holds as a string.
+func integer(p *int, name, help string) option {
+	return option{name: name, value: (*intValue)(p), kind: kindInt, help: help}
+}
+
+func whole(p *uint64, name, help string) option {
+	return option{name: name, value: (*uintValue)(p), kind: kindInt, help: help}
+}
+
+func float(p *float64, name, help string) option {
+	return option{name: name, value: (*floatValue)(p), kind: kindFloat, help: help}
+}
+
+func truth(p *bool, name, help string) option {
+	return option{name: name, value: (*boolValue)(p), kind: kindBool, help: help}.orAlone("true")
+}
+
+func text(p *string, name, help string) option {
+	return option{name: name, value: (*textValue)(p), help: help}
+}
+
+func stepList(p *steps, name, help string) option {
+	return option{name: name, value: p, kind: kindNumbers, steps: p, help: help}
+}
+
+func other(v pflag.Value, name, help string) option {
+	return option{name: name, value: v, help: help}
+}
+
+// register adds the options of a table to fs.
+func register(fs *pflag.FlagSet, groups []optionGroup) {
+	fs.SortFlags = false
+	for _, g := range groups {
+		for i := range g.options {
+			g.options[i].register(fs)
+		}
+	}
+}
+
+func (o *option) register(fs *pflag.FlagSet) {
+	f := fs.VarPF(o.value, o.name, o.short, o.usage())
+	f.NoOptDefVal = o.bare
+}
+
+// usage is the help text with the source of the default.
+func (o *option) usage() string {
+	if o.source == "" {
+		return o.help
+	}
+	return o.help + " [" + o.source + "]"
+}
+
+// key is the option's name in a configuration file.
+func (o *option) key() string { return strings.ReplaceAll(o.name, "-", "_") }
+
+// find returns the option with a name, or nil.
+func find(groups []optionGroup, name string) *option {
+	for _, g := range groups {
+		if i := slices.IndexFunc(g.options, func(o option) bool { return o.name == name }); i >= 0 {
+			return &g.options[i]
+		}
+	}
+	return nil
+}
+
+// pickOptions returns those with the given names, for commands that have few of them.
+func pickOptions(groups []optionGroup, names ...string) []optionGroup {
+	var g optionGroup
+	for _, name := range names {
+		if o := find(groups, name); o != nil {
+			g.options = append(g.options, *o)
+		}
+	}
+	return []optionGroup{g}
+}
+
+// aliasesOf maps the aliases in a table to the names that they stand for.
+func aliasesOf(groups []optionGroup) map[string]string {
+	names := map[string]string{}
+	for _, g := range groups {
+		for _, o := range g.options {
+			for _, a := range o.aliases {
+				names[a] = o.name
+			}
+		}
+	}
+	return names
+}
+
+// canonical is the name of an option as it was typed: dashes for underscores,
+// and what an alias stands for.
+func canonical(name string, aliases map[string]string) string {
+	name = strings.ReplaceAll(name, "_", "-")
+	if full, found := aliases[name]; found {
+		return full
+	}
+	return name
+}
+
+// usages prints options for help, in two columns. All wants those that are not basic too.
+func usages(g optionGroup, all bool) string {
+	fs := pflag.NewFlagSet("", pflag.ContinueOnError)
+	fs.SortFlags = false
+	for i := range g.options {
+		if o := &g.options[i]; all || o.basic {
+			o.register(fs)
+		}
+	}
+	return fs.FlagUsagesWrapped(helpWidth)
+}
+
+// helpWidth is the width in characters of help texts.
+const helpWidth = 110
+
+// completes registers what a shell offers as values of the options of cmd.
+func completes(cmd *cobra.Command, groups []optionGroup) error {
+	for _, g := range groups {
+		for _, o := range g.options {
+			var err error
+			switch {
+			case o.folder:
+				err = cmd.MarkFlagDirname(o.name)
+			case o.words != nil:
+				err = cmd.RegisterFlagCompletionFunc(o.name, cobra.FixedCompletions(o.words, cobra.ShellCompDirectiveNoFileComp))
+			case o.kind != kindText:
+				err = cmd.RegisterFlagCompletionFunc(o.name, cobra.NoFileCompletions)
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,196 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// The values of plain options. They differ from pflag's in that help shows every
+// default, zero included, and that their names read well in messages.
+
+type intValue int
+
+func (v *intValue) Type() string   { return "N" }
+func (v *intValue) String() string { return strconv.Itoa(int(*v)) }
+
+// Set parses a whole number.
+func (v *intValue) Set(s string) error {
+	n, err := strconv.Atoi(s)
+	if err != nil {
+		return err
+	}
+	*v = intValue(n)
+	return nil
+}
+
+type uintValue uint64
+
+func (v *uintValue) Type() string   { return "N" }
+func (v *uintValue) String() string { return strconv.FormatUint(uint64(*v), 10) }
+
+// Set parses a whole number from 0 up.
+func (v *uintValue) Set(s string) error {
+	n, err := strconv.ParseUint(s, 10, 64)
+	if err != nil {
+		return err
+	}
+	*v = uintValue(n)
+	return nil
+}
+
+type floatValue float64
+
+func (v *floatValue) Type() string   { return "X" }
+func (v *floatValue) String() string { return strconv.FormatFloat(float64(*v), 'g', -1, 64) }
+
+// Set parses a number.
+func (v *floatValue) Set(s string) error {
+	x, err := strconv.ParseFloat(s, 64)
+	if err != nil {
+		return err
+	}
+	*v = floatValue(x)
+	return nil
+}
+
+type boolValue bool
+
+func (v *boolValue) Type() string     { return "bool" }
+func (v *boolValue) String() string   { return strconv.FormatBool(bool(*v)) }
+func (v *boolValue) IsBoolFlag() bool { return true }
+
+// Set parses true or false.
+func (v *boolValue) Set(s string) error {
+	b, err := strconv.ParseBool(s)
+	if err != nil {
+		return err
+	}
+	*v = boolValue(b)
+	return nil
+}
+
+type textValue string
+
+func (v *textValue) Type() string   { return "TEXT" }
+func (v *textValue) String() string { return string(*v) }
+
+// Set takes any text.
+func (v *textValue) Set(s string) error {
+	*v = textValue(s)
+	return nil
+}
+
+// choice is one of a few words.
+type choice struct {
+	p     *string
+	words []string
+}
+
+// chosen makes an option of which p, which holds the default, is one of words.
+func chosen(p *string, name, help string, words ...string) option {
+	return other(&choice{p, words}, name, help).oneOf(words...)
+}
+
+func (c *choice) Type() string   { return strings.Join(c.words, "|") }
+func (c *choice) String() string { return *c.p }
+
+// Set takes one of the words.
+func (c *choice) Set(s string) error {
+	if !slices.Contains(c.words, s) {
+		return usagef(didYouMean(s, c.words, "give "+orList(c.words)), "%q is none of %s", s, strings.Join(c.words, ", "))
+	}
+	*c.p = s
+	return nil
+}
+
+// orList prints a, b or c.
+func orList(words []string) string {
+	if n := len(words); n > 1 {
+		return strings.Join(words[:n-1], ", ") + " or " + words[n-1]
+	}
+	return strings.Join(words, "")
+}
+
+// steps are numbers of steps, ascending, each once.
+type steps []int
+
+func (v *steps) Type() string { return "N,N" }
+
+func (v *steps) String() string {
+	words := make([]string, len(*v))
+	for i, n := range *v {
+		words[i] = strconv.Itoa(n)
+	}
+	return strings.Join(words, ",")
+}
+
+// Set parses whole numbers above 0 with commas between them.
+func (v *steps) Set(s string) error {
+	var list steps
+	for _, word := range strings.Split(s, ",") {
+		if strings.TrimSpace(word) == "" && s == "" {
+			continue
+		}
+		n, err := strconv.Atoi(strings.TrimSpace(word))
+		if err != nil || n < 1 {
+			return usagef("give numbers of steps with commas between them, as in 7000,30000", "%q is no list of steps", s)
+		}
+		list = append(list, n)
+	}
+	slices.Sort(list)
+	*v = slices.Compact(list)
+	return nil
+}
+
+// scale multiplies the steps by f, and keeps them at 1 or above.
+func (v *steps) scale(f float64) {
+	for i, n := range *v {
+		(*v)[i] = max(1, int(float64(n)*f+0.5))
+	}
+	*v = slices.Compact(*v)
+}
+
+// didYouMean returns a hint for a word that is none of known: the nearest of
+// them, if it is near enough to be meant, else otherwise.
+func didYouMean(word string, known []string, otherwise string) string {
+	best, at := 1+min(3, (len(word)+1)/3), -1 // one letter of three may be wrong
+	for i, k := range known {
+		if d := editDistance(word, k); d < best || d == best && at < 0 && strings.HasPrefix(k, word) {
+			best, at = d, i
+		}
+	}
+	if at < 0 {
+		at = slices.IndexFunc(known, func(k string) bool { return len(word) >= 4 && strings.HasPrefix(k, word) })
+	}
+	if at < 0 {
+		return otherwise
+	}
+	return fmt.Sprintf("did you mean %s?", known[at])
+}
+
+// editDistance counts the letters to insert, delete, replace or swap with their
+// neighbour to turn a into b (the restricted Damerau-Levenshtein distance).
+func editDistance(a, b string) int {
+	rows := [3][]int{make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)}
+	before, last, row := rows[0], rows[1], rows[2]
+	for j := range last {
+		last[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			cost := 1
+			if a[i-1] == b[j-1] {
+				cost = 0
+			}
+			row[j] = min(last[j]+1, row[j-1]+1, last[j-1]+cost)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				row[j] = min(row[j], before[j-2]+1)
+			}
+		}
+		before, last, row = last, row, before
+	}
+	return last[len(b)]
+}

@@ -1,0 +1,164 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"time"
+
+	"vksplat/pipeline"
+	"vksplat/scene"
+)
+
+// metricsFile is the log of a run in OUT.
+const metricsFile = "metrics.jsonl"
+
+// record is everything that a run tells while it goes: progress, metrics.jsonl,
+// TensorBoard's events. What cannot be written is warned of once and left out:
+// it is no reason to lose a run.
+type record struct {
+	run     *trainRun
+	events  io.Writer // JSON lines go here, nil without --progress json
+	show    *progress
+	metrics *metricsLog
+	board   *eventFile // nil without --tensorboard
+	failed  bool
+	advised bool
+	from    int       // step that the run began after
+	started time.Time // of the present stretch of training
+	before  float64   // seconds of training in the stretches before
+}
+
+// openRecord begins the record of a run whose trainer stands at its first step.
+func openRecord(r *trainRun, events io.Writer) (*record, error) {
+	rec := &record{run: r, from: r.trainer.Step()}
+	rec.show = newProgress(events, r.progress, rec.from, r.config.Iterations)
+	rec.show.text = r.app.text
+	r.app.text.Lock()
+	r.app.show = rec.show
+	r.app.text.Unlock()
+	rec.show.bytes = func() int64 { return r.trainer.MemoryStats().DeviceBytes }
+	rec.show.spent = func() float64 { return rec.metrics.secondsBefore + rec.seconds() }
+	var err error
+	if rec.metrics, err = openMetrics(filepath.Join(r.out, metricsFile), rec.from, r.metricsEvery); err != nil {
+		return nil, folderError(r.out, err)
+	}
+	if r.tensorboard {
+		if rec.board, err = openEvents(filepath.Join(r.out, tensorboardFolder), rec.from); err != nil {
+			return nil, errors.Join(folderError(r.out, err), rec.metrics.close())
+		}
+	}
+	if r.progress == progressJSON {
+		rec.events = events
+		rec.say(startLine{Event: eventStart, Version: programVersion(), Device: r.device.Name(), Scene: r.scene, Out: r.out, Step: rec.from, Total: r.config.Iterations,
+			TrainImages: len(r.train), TestImages: len(r.test), Resolution: resolution(r.capture.Cameras), Points: len(r.capture.Points),
+			PlannedBytes: r.trainer.PlannedBytes(), BudgetBytes: r.device.Budget()})
+	}
+	return rec, nil
+}
+
+// startLine is the first JSON line on standard output.
+type startLine struct {
+	Event        string `json:"event"`
+	Version      string `json:"version"`
+	Device       string `json:"device"`
+	Scene        string `json:"scene"`
+	Out          string `json:"out"`
+	Step         int    `json:"step"` // steps done before, in the run that is resumed
+	Total        int    `json:"total"`
+	TrainImages  int    `json:"train_images"`
+	TestImages   int    `json:"test_images"`
+	Resolution   string `json:"resolution"`
+	Points       int    `json:"points"`
+	PlannedBytes int64  `json:"planned_bytes"`
+	BudgetBytes  int64  `json:"budget_bytes"`
+}
+
+// doneLine is the last.
+type doneLine struct {
+	Event string `json:"event"`
+	*stats
+}
+
+// say writes a JSON line to standard output, if that is asked for. A reader that
+// is gone is no reason to stop training.
+func (rec *record) say(v any) {
+	if rec.events != nil {
+		_ = writeLine(rec.events, v)
+	}
+}
+
+// begin and end enclose a stretch of training.
+func (rec *record) begin() {
+	rec.started = time.Now()
+	rec.show.resume()
+}
+
+func (rec *record) end() {
+	rec.before = rec.seconds()
+	rec.started = time.Time{}
+	rec.show.interrupt()
+}
+
+// seconds is the time of training in this process.
+func (rec *record) seconds() float64 {
+	if rec.started.IsZero() {
+		return rec.before
+	}
+	return rec.before + time.Since(rec.started).Seconds()
+}
+
+// step is called after every step.
+func (rec *record) step(p pipeline.Progress) {
+	rec.show.update(p)
+	total := rec.run.config.Iterations
+	rec.metrics.add(p)
+	if rec.metrics.due(p.Step, total) {
+		l, err := rec.metrics.step(p, total, rec.seconds(), rec.run.trainer.MemoryStats().DeviceBytes)
+		rec.check(err)
+		if rec.board != nil {
+			rec.check(rec.board.step(l))
+		}
+	}
+	if !rec.advised && p.Step-rec.from >= adviceAfter {
+		rec.advised = true
+		rec.run.advise(rec.show)
+	}
+}
+
+// view is called for every held-out photo.
+func (rec *record) view(step, i int, name string, photo scene.Image, render []float32) {
+	if rec.board != nil && i < tensorboardViews {
+		rec.check(rec.board.sheet(step, name, photo, render))
+	}
+}
+
+// eval is called after all held-out photos.
+func (rec *record) eval(step int, views []scene.ViewScore) {
+	e, err := rec.metrics.eval(step, rec.run.trainer.NSplats(), rec.seconds(), views)
+	rec.check(err)
+	if rec.board != nil {
+		rec.check(rec.board.eval(e))
+	}
+	rec.say(e)
+}
+
+// done is called when everything is written.
+func (rec *record) done(st *stats) { rec.say(doneLine{eventDone, st}) }
+
+// check warns of the first failure.
+func (rec *record) check(err error) {
+	if err != nil && !rec.failed {
+		rec.failed = true
+		rec.run.app.warn(fmt.Sprintf("%s or %s cannot be written, training goes on without: %v", metricsFile, tensorboardFolder, err))
+	}
+}
+
+func (rec *record) close() error {
+	err := rec.metrics.close()
+	if rec.board != nil {
+		err = errors.Join(err, rec.board.close())
+	}
+	return err
+}

@@ -1,0 +1,241 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"vksplat/pipeline"
+	"vksplat/scene"
+)
+
+// step returns the progress of a step with numbers that tell it from others.
+func step(n int) pipeline.Progress {
+	return pipeline.Progress{Step: n, Loss: float32(n), L1: 0.5, MSE: 0.01, SSIM: 0.75, Splats: 100 + n, Visible: 50, Isects: 200}
+}
+
+// logSteps writes the steps from, up to and with the last, as a run does.
+func logSteps(t *testing.T, m *metricsLog, from, to, total int) {
+	t.Helper()
+	for n := from; n <= to; n++ {
+		m.add(step(n))
+		if m.due(n, total) {
+			if _, err := m.step(step(n), total, float64(n), 1<<20); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// TestMetricsResume wants the file of a run that was cut off and resumed to be the
+// file of a run that was not, but for the clock.
+func TestMetricsResume(t *testing.T) {
+	path := filepath.Join(t.TempDir(), metricsFile)
+	views := []scene.ViewScore{{Name: "a.png", PSNR: 20, SSIM: 0.5}, {Name: "b.png", PSNR: 30, SSIM: 0.7}}
+	m, err := openMetrics(path, 0, 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	logSteps(t, m, 1, 30, 100)
+	if _, err := m.eval(30, 130, 30, views); err != nil {
+		t.Fatal(err)
+	}
+	logSteps(t, m, 31, 57, 100)
+	// Killed while it wrote a line; the last checkpoint is of step 40.
+	if _, err := m.f.WriteString(`{"event":"step","st`); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.close(); err != nil {
+		t.Fatal(err)
+	}
+	m, err = openMetrics(path, 40, 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !m.evaluated(30) || m.evaluated(40) || len(m.scores()) != 1 || m.scores()[0].Views[1] != views[1] {
+		t.Errorf("scores %v", m.scores())
+	}
+	if m.secondsBefore != 40 {
+		t.Errorf("%g seconds before, want 40", m.secondsBefore)
+	}
+	logSteps(t, m, 41, 100, 100)
+	if err := m.close(); err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var at []int
+	for line := range bytes.Lines(data) {
+		var l stepLine
+		if err := json.Unmarshal(line, &l); err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+		at = append(at, l.Step)
+		if want := float64(l.Step) - 4.5; l.Event == eventStep && float64(l.Loss) != want {
+			t.Errorf("step %d: loss %g, want the mean %g", l.Step, float64(l.Loss), want)
+		}
+	}
+	if want := []int{10, 20, 30, 30, 40, 50, 60, 70, 80, 90, 100}; !slices.Equal(at, want) {
+		t.Errorf("lines of steps %v, want %v", at, want)
+	}
+	if m, err = openMetrics(path, 0, 10); err != nil {
+		t.Fatal(err)
+	}
+	if data, err := os.ReadFile(path); err != nil || len(data) > 0 || len(m.evals) > 0 {
+		t.Errorf("a new run begins with %d bytes, %v", len(data), err)
+	}
+	if err := m.close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestReadStepsThins(t *testing.T) {
+	var b bytes.Buffer
+	for n := 1; n <= 1000; n++ {
+		if err := writeLine(&b, stepLine{Event: eventStep, Step: n, ETA: rounded(math.NaN())}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.WriteString("no json\n{\"event\":\"eval\",\"step\":1000}\n")
+	got := readSteps(&b, 100)
+	if len(got) < 100 || len(got) > 201 || got[0].Step != 1 || got[len(got)-1].Step != 1000 {
+		t.Errorf("%d points from %d to %d", len(got), got[0].Step, got[len(got)-1].Step)
+	}
+	if !slices.IsSortedFunc(got, func(a, b stepLine) int { return a.Step - b.Step }) {
+		t.Error("not in order")
+	}
+	if len(readSteps(strings.NewReader(""), 100)) != 0 {
+		t.Error("points of nothing")
+	}
+}
+
+// TestStableKeys pins the names that other programs read.
+func TestStableKeys(t *testing.T) {
+	for want, v := range map[string]any{
+		"device_bytes eta_s event isects l1 loss peak_rss_bytes psnr seconds splats ssim step steps_per_s total visible":  stepLine{},
+		"event psnr psnr_median seconds splats ssim ssim_median step views":                                               evalLine{},
+		"budget_bytes device event out planned_bytes points resolution scene step test_images total train_images version": startLine{},
+	} {
+		data, err := json.Marshal(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fields := map[string]any{}
+		if err := json.Unmarshal(data, &fields); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(slices.Sorted(maps.Keys(fields)), " "); got != want {
+			t.Errorf("%T has the keys %s\nwant %s", v, got, want)
+		}
+	}
+}
+
+func TestProgressKinds(t *testing.T) {
+	show := func(how string, width int) string {
+		var b bytes.Buffer
+		p := newProgress(&b, how, 0, 400)
+		p.width = func() int { return width }
+		p.rate = 2
+		p.update(step(100))
+		p.interrupt()
+		return b.String()
+	}
+	if got := show(progressNone, 80); got != "" {
+		t.Errorf("none: %q", got)
+	}
+	for width := range 120 {
+		line := strings.TrimPrefix(strings.TrimSuffix(show(progressBar, width), "\x1b[K\n"), "\r")
+		if len(line) > max(width-1, len(" 25%")) || strings.Contains(line, "\n") {
+			t.Errorf("a bar of %d characters on a terminal of %d: %q", len(line), width, line)
+		}
+	}
+	if got, want := show(progressBar, 100), "\r[======                  ]  25%  100/400  ETA 2m30s  2.00 steps/s  loss 100.0000  200 splats\x1b[K\n"; got != want {
+		t.Errorf("bar: %q", got)
+	}
+	var l stepLine
+	if err := json.Unmarshal([]byte(show(progressJSON, 80)), &l); err != nil || l.Step != 100 || l.Total != 400 || float64(l.PSNR) != 20 || float64(l.ETA) != 150 {
+		t.Errorf("json: %+v, %v", l, err)
+	}
+	if got := newProgress(&bytes.Buffer{}, progressAuto, 0, 1).how; got != progressPlain {
+		t.Errorf("auto is %s where there is no terminal", got)
+	}
+}
+
+// TestRateLeavesPausesOut wants the time between two stretches of training not to count.
+func TestRateLeavesPausesOut(t *testing.T) {
+	p := newProgress(&bytes.Buffer{}, progressNone, 0, 1000)
+	p.update(step(1))
+	p.rate = 50
+	p.mark = p.mark.Add(-100 * rateWindow) // as if an evaluation had taken that long
+	p.resume()
+	p.update(step(2))
+	if p.rate != 50 {
+		t.Errorf("the rate fell to %g", p.rate)
+	}
+}
+
+func TestAdvice(t *testing.T) {
+	capture := &scene.Capture{Cameras: []scene.Camera{{Width: 800}, {Width: 1200}}}
+	tests := []struct {
+		args      string
+		downscale downscaleFlag
+		scaler    float64
+		rate      float64
+		small     bool
+		want      string
+	}{
+		{"train s -m out", 0, 1, 1, false, "vksplat train s -m out --downscale 2 --steps-scaler 0.1"},
+		{"train s -m out -r 2 --iterations 30000", 2, 1, 5, false, "vksplat train s -m out --iterations 30000 --downscale 4 --steps-scaler 0.5"},
+		{"train s -r4 --out x", 4, 1, 8, false, "vksplat train s --out x --downscale 8"},
+		{"train s --data_factor=2 --steps-scaler 0.5 -m o", 2, 0.5, 1, true, "vksplat train s --data_factor=2 -m o --steps-scaler 0.025"},
+		{"train -- s", 8, 1, 0.001, false, "vksplat train --steps-scaler 0.01 -- s"},
+	}
+	for _, tt := range tests {
+		o := newTrainOptions()
+		o.load.downscale, o.stepsScaler = tt.downscale, tt.scaler
+		r := &trainRun{trainOptions: o, app: newApp(strings.Fields(tt.args), nil, nil), capture: capture}
+		if tt.small {
+			r.capture = &scene.Capture{Cameras: capture.Cameras[:1]}
+		}
+		if got := r.advice(tt.rate); got != tt.want {
+			t.Errorf("%s at %g steps/s:\n%s\nwant\n%s", tt.args, tt.rate, got, tt.want)
+		}
+	}
+	for word, want := range map[string]string{"a b": "'a b'", "it's": `'it'\''s'`, "out/x-1.ply": "out/x-1.ply", "": "''", "80%": "80%", "$x": "'$x'"} {
+		if got := quotedFor("linux", word); got != want {
+			t.Errorf("%q quoted is %s, want %s", word, got, want)
+		}
+	}
+	for word, want := range map[string]string{`C:\x\y.toml`: `C:\x\y.toml`, `C:\my scene`: `"C:\my scene"`, "80%": `"80%"`} {
+		if got := quotedFor("windows", word); got != want {
+			t.Errorf("%q quoted for Windows is %s, want %s", word, got, want)
+		}
+	}
+}
+
+// TestAdviseOnlyLongRuns wants one warning of a run of more than an hour, and none of a shorter one.
+func TestAdviseOnlyLongRuns(t *testing.T) {
+	for _, tt := range []struct {
+		rate float64
+		want int
+	}{{1, 1}, {100, 0}, {0, 0}} {
+		var errs bytes.Buffer
+		o := newTrainOptions()
+		a := newApp([]string{"train", "s", "-m", "o"}, &errs, &errs)
+		r := &trainRun{trainOptions: o, app: a, capture: &scene.Capture{Cameras: []scene.Camera{{Width: 100}}}}
+		p := newProgress(&bytes.Buffer{}, progressPlain, 0, o.config.Iterations)
+		p.last, p.rate = step(200), tt.rate
+		r.advise(p)
+		if len(a.warned) != tt.want || tt.want == 1 && !strings.Contains(errs.String(), "8h16m to go at 1.00 steps/s") {
+			t.Errorf("at %g steps/s: %q", tt.rate, errs.String())
+		}
+	}
+}

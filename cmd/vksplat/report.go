@@ -1,0 +1,307 @@
+package main
+
+import (
+	_ "embed" // the page's frame
+	"encoding/base64"
+	"fmt"
+	"html/template"
+	"io"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"vksplat/scene"
+)
+
+// reportFile is the page about a run in OUT. It holds all that it shows: no
+// network, no other file, so that it can be sent to somebody.
+const reportFile = "report.html"
+
+// Bounds on what the page holds.
+const (
+	reportPoints   = 600     // of a curve, about
+	reportWorst    = 12      // held-out views in pictures
+	reportBest     = 4       // likewise
+	reportSide     = 960     // pixels of their longer side
+	reportBytes    = 8 << 20 // of all pictures
+	reportQuality  = 88      // of their JPEGs
+	reportLossless = 96 << 10
+)
+
+//go:embed report.tmpl
+var reportFrame string
+
+var reportTemplate = template.Must(template.New("report").Parse(reportFrame))
+
+// reportPage is what the frame is filled with.
+type reportPage struct {
+	Title    string
+	Subtitle string
+	Facts    []reportFact
+	Curves   reportCurves
+	Compare  []reportPicture
+	Views    []reportView
+	EvalStep int
+	Left     int // held-out views without a picture
+	Passes   []reportPass
+	PassSum  float64
+	Settings []reportChapter
+	About    []reportRow
+	Warnings []string
+
+	room int // bytes left for pictures
+}
+
+// reportFact is one of the numbers at the top.
+type reportFact struct{ Label, Value, Note string }
+
+// reportCurves are the points of all curves; the page's script draws them.
+type reportCurves struct {
+	Steps  []stepLine   `json:"steps"`
+	Evals  []reportEval `json:"evals"`
+	Total  int          `json:"total"`
+	Budget int64        `json:"budget"`
+}
+
+type reportEval struct {
+	Step int     `json:"step"`
+	PSNR rounded `json:"psnr"`
+	SSIM rounded `json:"ssim"`
+}
+
+// reportPicture is a held-out view with its pictures as data URIs.
+type reportPicture struct {
+	Name   string  `json:"name"`
+	PSNR   rounded `json:"psnr"`
+	SSIM   rounded `json:"ssim"`
+	Width  int     `json:"width"`
+	Height int     `json:"height"`
+	Photo  string  `json:"photo"`
+	Render string  `json:"render"`
+}
+
+// reportView is a row of the table of held-out views. Picture is its index in
+// Compare, -1 for none.
+type reportView struct {
+	Name    string
+	PSNR    float64
+	SSIM    float64
+	Share   float64 // of the best view's PSNR, in percent
+	Link    string
+	Picture int
+}
+
+type reportPass struct {
+	Name  string
+	MS    float64
+	Share float64 // percent
+}
+
+type reportChapter struct {
+	Title string
+	Rows  []reportRow
+}
+
+type reportRow struct {
+	Key, Value string
+	Default    string // what it is otherwise, when Changed
+	Changed    bool
+}
+
+// writeReport writes the page about the run so far, if there is to be one.
+func (r *trainRun) writeReport(st *stats) error {
+	if !r.report {
+		return nil
+	}
+	page := &reportPage{Title: filepath.Base(absolute(r.scene)), Subtitle: reportSubtitle(st), Facts: reportFacts(st), Warnings: r.app.warnings(), room: reportBytes}
+	if err := r.reportCurves(page); err != nil {
+		return err
+	}
+	r.reportViews(page)
+	page.Passes, page.PassSum = reportPasses(st.Passes)
+	page.Settings = r.reportSettings()
+	page.About = r.reportAbout(st)
+	return scene.WriteFile(filepath.Join(r.out, reportFile), func(w io.Writer) error { return reportTemplate.Execute(w, page) })
+}
+
+func reportSubtitle(st *stats) string {
+	s := fmt.Sprintf("%s, %s", count(st.Step, "step"), st.Device)
+	if st.Interrupted {
+		s += ", interrupted"
+	}
+	return s
+}
+
+func reportFacts(st *stats) []reportFact {
+	var list []reportFact
+	if st.Scores != nil {
+		list = append(list, reportFact{"PSNR", fmt.Sprintf("%.2f dB", st.PSNR), fmt.Sprintf("%s held out, median %.2f", count(st.TestImages, "photo"), st.PSNRMedian)},
+			reportFact{"SSIM", fmt.Sprintf("%.4f", st.SSIM), fmt.Sprintf("median %.4f", st.SSIMMedian)})
+	}
+	rate := 0.0
+	if st.LoopSeconds > 0 {
+		rate = float64(st.Step) / st.LoopSeconds
+	}
+	return append(list,
+		reportFact{"Splats", grouped(st.Splats), "from " + grouped(st.Points) + " points"},
+		reportFact{"Training", durationText(st.LoopSeconds), rateText(rate)},
+		reportFact{"Device memory", bytesText(st.PeakDeviceBytes), "at most"},
+		reportFact{"Photos", grouped(st.TrainImages), st.Resolution + " pixels"})
+}
+
+// grouped prints a number with thin spaces between thousands.
+func grouped(n int) string {
+	s := fmt.Sprint(n)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "\u2009" + s[i:]
+	}
+	return s
+}
+
+// reportCurves reads what metrics.jsonl says, which outlives a resume.
+func (r *trainRun) reportCurves(page *reportPage) error {
+	f, err := os.Open(filepath.Join(r.out, metricsFile))
+	if err != nil {
+		return err
+	}
+	defer f.Close() // only read from
+	page.Curves = reportCurves{Steps: readSteps(f, reportPoints), Total: r.config.Iterations, Budget: r.device.Budget(), Evals: []reportEval{}}
+	for _, e := range r.rec.metrics.evals {
+		page.Curves.Evals = append(page.Curves.Evals, reportEval{e.Step, e.PSNR, e.SSIM})
+	}
+	return nil
+}
+
+// reportViews fills the table of held-out views, worst first, and the pictures of
+// the worst and the best. A picture that cannot be read is left out.
+func (r *trainRun) reportViews(page *reportPage) {
+	evals := r.rec.metrics.evals
+	if len(evals) == 0 {
+		return
+	}
+	last := evals[len(evals)-1]
+	page.EvalStep = last.Step
+	folder := r.picturesFolder(last.Step)
+	files := map[string]string{}
+	cams := pick(r.capture.Cameras, r.test)
+	for i, name := range pictureNames(cams) {
+		files[cams[i].Name] = name
+	}
+	views := slices.Clone(last.Views)
+	slices.SortStableFunc(views, func(a, b viewLine) int { return compare(a.PSNR, b.PSNR) })
+	best := float64(views[len(views)-1].PSNR)
+	for i, v := range views {
+		row := reportView{Name: v.Name, PSNR: float64(v.PSNR), SSIM: float64(v.SSIM), Picture: -1, Share: 100 * max(0, float64(v.PSNR)) / max(best, 1)}
+		if file, found := files[v.Name]; found {
+			row.Link = (&url.URL{Path: "test/ours_" + fmt.Sprint(last.Step) + "/" + filepath.ToSlash(file)}).String()
+			if i < reportWorst || i >= len(views)-reportBest {
+				row.Picture = page.addPicture(v, filepath.Join(folder, file))
+			}
+		}
+		page.Views = append(page.Views, row)
+	}
+	page.Left = len(views) - len(page.Compare)
+}
+
+func compare(a, b rounded) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}
+
+// addPicture adds the pictures of a view, if they can be read and the page has
+// room, and returns their index, or -1.
+func (p *reportPage) addPicture(v viewLine, file string) int {
+	photo, render, err := scene.ReadSheet(file)
+	if err != nil {
+		return -1
+	}
+	photo, render = photo.Fit(reportSide), render.Fit(reportSide)
+	pic := reportPicture{Name: v.Name, PSNR: v.PSNR, SSIM: v.SSIM, Width: photo.Width, Height: photo.Height}
+	if pic.Photo, err = dataURI(photo); err != nil {
+		return -1
+	}
+	if pic.Render, err = dataURI(render); err != nil {
+		return -1
+	}
+	size := len(pic.Photo) + len(pic.Render)
+	if size > p.room {
+		return -1
+	}
+	p.room -= size
+	p.Compare = append(p.Compare, pic)
+	return len(p.Compare) - 1
+}
+
+// dataURI returns a picture as text: without loss where that is small.
+func dataURI(img scene.Image) (string, error) {
+	if 4*img.Width*img.Height <= 32*reportLossless {
+		data, err := img.PNG()
+		if err != nil {
+			return "", err
+		}
+		if len(data) <= reportLossless {
+			return "data:image/png;base64," + base64.StdEncoding.EncodeToString(data), nil
+		}
+	}
+	data, err := img.JPEG(reportQuality)
+	return "data:image/jpeg;base64," + base64.StdEncoding.EncodeToString(data), err
+}
+
+// reportPasses sorts the kernels by time.
+func reportPasses(passes []passLine) (rows []reportPass, sum float64) {
+	for _, p := range passes {
+		sum += float64(p.MS)
+	}
+	for _, p := range passes {
+		rows = append(rows, reportPass{p.Name, float64(p.MS), 100 * float64(p.MS) / max(sum, 1e-9)})
+	}
+	slices.SortStableFunc(rows, func(a, b reportPass) int { return compare(rounded(b.MS), rounded(a.MS)) })
+	return rows, sum
+}
+
+// reportSettings lists all settings by chapter and marks those that are not the default.
+func (r *trainRun) reportSettings() []reportChapter {
+	var list []reportChapter
+	standard := newTrainOptions().table()
+	for i, g := range r.table() {
+		ch := reportChapter{Title: g.title}
+		for k, o := range g.options {
+			if o.flag {
+				continue
+			}
+			was := standard[i].options[k].value.String()
+			row := reportRow{Key: o.key(), Value: o.value.String(), Default: was}
+			row.Changed = row.Value != was
+			ch.Rows = append(ch.Rows, row)
+		}
+		if len(ch.Rows) > 0 {
+			list = append(list, ch)
+		}
+	}
+	return list
+}
+
+func (r *trainRun) reportAbout(st *stats) []reportRow {
+	words := make([]string, len(r.app.args))
+	for i, w := range r.app.args {
+		words[i] = quoted(w)
+	}
+	return []reportRow{
+		{Key: "command", Value: "vksplat " + strings.Join(words, " ")},
+		{Key: "version", Value: versionText()},
+		{Key: "device", Value: st.Device},
+		{Key: "driver", Value: r.device.Driver()},
+		{Key: "memory budget", Value: bytesText(r.device.Budget())},
+		{Key: "peak device memory", Value: fmt.Sprintf("%s in %s", bytesText(st.PeakDeviceBytes), count(st.Allocations, "allocation"))},
+		{Key: "peak memory of the process", Value: bytesText(st.PeakRSSBytes)},
+		{Key: "capture", Value: absolute(r.scene)},
+		{Key: "model", Value: r.modelFile(st.Step)},
+	}
+}

@@ -1,0 +1,52 @@
+package pipeline
+
+import (
+	"slices"
+
+	"vksplat/vk"
+)
+
+// PassTime is the device time of one pass of a training step, mean over the steps that were measured.
+type PassTime struct {
+	Name         string
+	Milliseconds float64
+}
+
+// passTimes sums the device times of some steps: the first few, then one of 64. It allocates nothing once it has seen every pass.
+type passTimes struct {
+	steps int // seen
+	n     int // measured
+	sums  []vk.PassTime
+	times []vk.PassTime
+}
+
+// observe takes in a finished step.
+func (p *passTimes) observe(prog *vk.Program) {
+	p.steps++
+	if p.steps > 16 && p.steps%64 != 0 {
+		return
+	}
+	p.times = prog.Timings(p.times[:0])
+	if len(p.times) == 0 {
+		return
+	}
+	p.n++
+	for _, t := range p.times {
+		i := slices.IndexFunc(p.sums, func(s vk.PassTime) bool { return s.Name == t.Name })
+		if i < 0 {
+			i = len(p.sums)
+			p.sums = append(p.sums, vk.PassTime{Name: t.Name})
+		}
+		p.sums[i].Nanoseconds += t.Nanoseconds
+	}
+}
+
+// PassTimes returns where a step's device time goes, in the order of the passes. Passes of one kernel are taken together. It is empty where the device
+// has no timestamps.
+func (t *Trainer) PassTimes() []PassTime {
+	list := make([]PassTime, len(t.passes.sums))
+	for i, s := range t.passes.sums {
+		list[i] = PassTime{s.Name, float64(s.Nanoseconds) / 1e6 / float64(t.passes.n)}
+	}
+	return list
+}
