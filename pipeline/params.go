@@ -36,7 +36,7 @@ func viewParams(v *layout.View, c *scene.Camera, near float64, degree int, antia
 
 // optimiserParams fills the learning rates and Adam's bias corrections of a step counted from 0.
 func (c *Config) optimiserParams(p *layout.StepParams, step int, sceneScale float64) {
-	decay := math.Pow(c.LRMeansFinal, float64(step)/float64(c.Iterations))
+	decay := math.Pow(c.LRMeansFinal, min(1, float64(step)/float64(c.schedule())))
 	p.LrMeans = float32(c.LRMeans * sceneScale * decay)
 	p.LrQuats = float32(c.LRQuats)
 	p.LrLogScales = float32(c.LRLogScales)
