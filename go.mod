@@ -15,6 +15,8 @@ require (
 	github.com/spf13/pflag v1.0.10
 	// The second Vulkan binding, under -tags vulkango: it keeps package vk honest about what is the binding's.
 	github.com/vulkan-go/vulkan v0.0.0-20221209234627-c0a353ae26c8
+	// How much room the disk has, on Windows.
+	golang.org/x/sys v0.38.0
 	// Whether standard output is a terminal, on every system.
 	golang.org/x/term v0.37.0
 )
@@ -23,6 +25,5 @@ require (
 	github.com/inconshreveable/mousetrap v1.1.0 // indirect
 	github.com/kelindar/simd v1.1.2 // indirect
 	github.com/klauspost/cpuid/v2 v2.2.4 // indirect
-	golang.org/x/sys v0.38.0 // indirect
 	golang.org/x/tools v0.26.0 // indirect
 )

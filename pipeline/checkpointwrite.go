@@ -111,8 +111,11 @@ func (t *Trainer) Deviate(reason string) {
 	t.deviations = append(t.deviations, Deviation{Step: stepsBefore(t.next), Reason: reason})
 }
 
-// CheckpointBytes returns the size of a checkpoint of n splats, without the part of it that is some kilobytes in any.
+// CheckpointBytes returns the size of a checkpoint of n splats, 0 for as many as there are now, without the header of some kilobytes.
 func (t *Trainer) CheckpointBytes(n int) int64 {
+	if n == 0 {
+		n = t.progress.Splats
+	}
 	s := state{fields: splatFields(t.cfg.SHDegree), n: n, extra: t.extra}
 	return s.bytes()
 }

@@ -79,7 +79,7 @@ func newSafetensors(r io.ReaderAt, size int64) (*Safetensors, error) {
 	}
 	n := binary.LittleEndian.Uint64(length[:])
 	if n > maxHeader {
-		return nil, fmt.Errorf("%w: its header would have %d bytes, at most %d are possible", ErrNotSafetensors, n, maxHeader)
+		return nil, ErrNotSafetensors
 	}
 	var first [1]byte
 	if _, err := r.ReadAt(first[:], lengthBytes); err != nil {

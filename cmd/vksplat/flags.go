@@ -25,11 +25,13 @@ type trainOptions struct {
 	device  pipeline.DeviceOptions
 	origin  originFlag
 	config  pipeline.Config
+
+	checkpoints checkpointOptions
 }
 
 // newTrainOptions returns the defaults.
 func newTrainOptions() *trainOptions {
-	return &trainOptions{load: loadFlags{model: scene.AnyModel}, origin: "auto", config: pipeline.DefaultConfig()}
+	return &trainOptions{load: loadFlags{model: scene.AnyModel}, origin: "auto", config: pipeline.DefaultConfig(), checkpoints: newCheckpointOptions()}
 }
 
 // loadFlags says how a capture is read.
@@ -78,6 +80,7 @@ func (o *trainOptions) register(fs *pflag.FlagSet) {
 	fs.Var((*paddingFlag)(&c.SSIMSame), "ssim-padding", "windows of D-SSIM in the loss: valid (inside the photo) or same (INRIA's)")
 	fs.IntVar(&c.MaxSplats, "max-splats", c.MaxSplats, "stop growing at `N` splats (default: what memory allows)")
 	fs.Var(&o.origin, "origin", "what to subtract from written coordinates: auto (only above 1e4), keep (nothing) or x,y,z")
+	o.checkpoints.register(fs)
 	registerDevice(fs, &o.device)
 }
 

@@ -57,7 +57,7 @@ func (a *app) root() *cobra.Command {
 	root.SetErr(a.stderr)
 	root.SetGlobalNormalizationFunc(dashes)
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(a.trainCommand(), a.renderCommand(), a.demoCommand(), a.devicesCommand(), a.doctorCommand(), a.versionCommand())
+	root.AddCommand(a.trainCommand(), a.renderCommand(), a.demoCommand(), a.infoCommand(), a.devicesCommand(), a.doctorCommand(), a.versionCommand())
 	root.InitDefaultHelpCmd()
 	return root
 }

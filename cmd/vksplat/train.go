@@ -57,6 +57,9 @@ type trainRun struct {
 	device  *pipeline.Device
 	trainer *pipeline.Trainer
 	notes   []string // warnings that wait for the first line
+
+	saver       *saver
+	fingerprint string // of the capture, once it was asked for
 }
 
 // train trains, saves and evaluates. The error of an interrupted run is
@@ -81,6 +84,10 @@ func (a *app) train(o *trainOptions, seen func(photo scene.Image, render []float
 		}
 		defer release()
 	}
+	r.saver = newSaver(r)
+	if err := r.saver.find(); err != nil {
+		return nil, err
+	}
 	if err := r.open(ctx); err != nil {
 		return nil, err
 	}
@@ -91,20 +98,25 @@ func (a *app) train(o *trainOptions, seen func(photo scene.Image, render []float
 	r.flushNotes()
 
 	show := newProgress(a.stdout, o.config.Iterations)
-	runErr := r.trainer.Run(ctx, show.update)
+	show.markStep = r.trainer.StartStep()
+	runErr := r.saver.run(ctx, show.update)
 	show.finish()
 	interrupted := runErr != nil && ctx.Err() != nil && errors.Is(runErr, ctx.Err())
 	if runErr != nil && !interrupted {
-		return nil, runErr
+		return nil, r.saver.rescue(runErr)
 	}
 	if interrupted && r.trainer.Step() == 0 {
 		return nil, fmt.Errorf("%w before the first step; nothing is saved", errInterrupted)
 	}
+	saveErr := r.saver.end(interrupted)
 	st, err = r.finish(interrupted, seen)
 	if err == nil && interrupted {
 		err = fmt.Errorf("%w after step %d of %d; the model so far is saved", errInterrupted, st.Step, o.config.Iterations)
+		if saveErr == nil && !o.checkpoints.off {
+			err = &hintedError{err: err, hint: "go on with the same command and --resume"}
+		}
 	}
-	return st, err
+	return st, errors.Join(err, saveErr)
 }
 
 // open reads the capture, opens the device and decodes the photos: quick checks
@@ -155,7 +167,11 @@ func (r *trainRun) prepare() (err error) {
 		return err
 	}
 	r.cameras, r.points = moved(r.capture, r.origin)
-	r.capture.Normalise()
+	if from := r.saver.from; from != nil {
+		r.capture.NormaliseTo(from.Header.Frame.Frame(), from.Header.Frame.SceneScale)
+	} else {
+		r.capture.Normalise()
+	}
 	every := 0
 	if r.eval {
 		every = heldOutEvery
@@ -164,6 +180,10 @@ func (r *trainRun) prepare() (err error) {
 	views := make([]pipeline.TrainView, len(r.train))
 	for i, id := range r.train {
 		views[i] = pipeline.TrainView{Camera: r.capture.Cameras[id], Image: r.images[id]}
+	}
+	if r.saver.from != nil {
+		r.trainer, err = r.saver.resume(views)
+		return err
 	}
 	init := scene.Initialise(r.capture.Points, r.config.Seed, r.config.SHDegree)
 	r.trainer, err = pipeline.NewTrainer(r.device, views, init, r.capture.SceneScale, r.config)
@@ -192,6 +212,9 @@ func (r *trainRun) flushNotes() {
 
 func (r *trainRun) close() error {
 	var errs []error
+	if r.saver != nil && r.saver.from != nil {
+		errs = append(errs, r.saver.from.Close())
+	}
 	if r.trainer != nil {
 		errs = append(errs, r.trainer.Close())
 	}

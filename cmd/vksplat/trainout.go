@@ -38,6 +38,7 @@ type stats struct {
 	LastGrowthStep  int     `json:"last_growth_step"`  // step at which the last of them happened
 	PeakRSSBytes    int64   `json:"peak_rss_bytes"`    // resident memory of the process at most
 
+	Run    *runLog         `json:"run,omitempty"` // checkpoints and what the run went on with
 	Seed   uint64          `json:"seed"`
 	Config pipeline.Config `json:"config"`
 }
@@ -105,7 +106,7 @@ func (r *trainRun) finish(interrupted bool, seen func(scene.Image, []float32)) (
 	st := &stats{
 		Version: programVersion(), Device: r.device.Name(), Scene: r.scene, Step: step, Interrupted: interrupted,
 		TrainImages: len(r.train), TestImages: len(r.test), Resolution: resolution(r.capture.Cameras), Points: len(r.capture.Points), Splats: s.N,
-		LoopSeconds: r.trainer.Seconds(), Seed: r.config.Seed, Config: r.config,
+		LoopSeconds: r.trainer.Seconds(), Run: r.saver.history(), Seed: r.config.Seed, Config: r.config,
 	}
 	if len(r.test) > 0 {
 		views, err := r.measure(s, step, seen)
@@ -140,6 +141,9 @@ func (a *app) printSummary(r *trainRun, st *stats, after float64) {
 	if st.Scores != nil {
 		a.printf("held-out photos: PSNR %.2f dB, SSIM %.4f (mean of %d; medians %.2f dB, %.4f)\n", st.PSNR, st.SSIM, st.TestImages, st.PSNRMedian, st.SSIMMedian)
 		a.printf("pictures: %s\n", r.picturesFolder(st.Step))
+	}
+	if path := r.saver.newest(); path != "" {
+		a.printf("checkpoint: %s\n", path)
 	}
 	a.printf("model: %s\n", filepath.Join(r.out, "point_cloud", "iteration_"+strconv.Itoa(st.Step), "point_cloud.ply"))
 }
