@@ -13,7 +13,7 @@ import (
 const minPiece = 256
 
 // extraState is state beside the splats that a checkpoint holds: a table of the trainer's on the device. Whoever owns the table appends it to
-// Trainer.extra before the first step; writing and reading it follow from that.
+// Trainer.extra in newTrainer, before the splats are filled in; writing and reading it follow from that.
 type extraState struct {
 	name  string
 	shape []int

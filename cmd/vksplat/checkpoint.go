@@ -218,9 +218,7 @@ func (s *saver) save(background bool) error {
 	if err := os.MkdirAll(s.dir, 0o777); err != nil {
 		return folderError(s.dir, err)
 	}
-	if s.from == nil {
-		s.dropForeign() // the run starts over, on purpose
-	}
+	s.startOver()
 	if err := s.rememberAsked(); err != nil {
 		return err
 	}
@@ -256,6 +254,14 @@ func (s *saver) collect() error {
 	s.kept = append(s.kept, checkpointFile{w.Path, w.Step})
 	s.prune(s.o.keepRunning())
 	return nil
+}
+
+// startOver clears away, before the first write of a run from the start, what an earlier run left: the user wants another one in its place.
+func (s *saver) startOver() {
+	if s.from == nil && len(s.foreign) > 0 {
+		_ = os.Remove(filepath.Join(s.dir, askedFile)) // one that stays only keeps more checkpoints
+		s.dropForeign()
+	}
 }
 
 // dropForeign removes checkpoints of what is no more this run's past.
@@ -316,6 +322,7 @@ func (s *saver) end(interrupted bool) error {
 		err = s.save(false)
 	}
 	if err == nil && !interrupted {
+		s.startOver() // where nothing was written
 		s.prune(s.o.keepAtEnd())
 	}
 	return errors.Join(s.failed, err)

@@ -28,7 +28,7 @@ func (s *saver) find() error {
 	}
 	switch s.o.resume {
 	case "":
-		err = s.startOver(list)
+		err = s.protect(list)
 	case resumeAuto:
 		err = s.findNewest(list)
 	default:
@@ -95,8 +95,8 @@ func escapeGlob(path string) string {
 // inFolder reports whether path is directly in dir.
 func inFolder(path, dir string) bool { return absolute(filepath.Dir(path)) == absolute(dir) }
 
-// startOver refuses to lose a run that is not done.
-func (s *saver) startOver(list []checkpointFile) error {
+// protect refuses to lose a run that is not done.
+func (s *saver) protect(list []checkpointFile) error {
 	if s.o.force {
 		return nil
 	}
@@ -150,7 +150,7 @@ func openWhole(path string) (*pipeline.Checkpoint, error) {
 // openFile opens the checkpoint that was named. One of another folder does not make this folder's run a lost one.
 func (s *saver) openFile(list []checkpointFile) (err error) {
 	if !inFolder(s.o.resume, s.dir) {
-		if err := s.startOver(list); err != nil {
+		if err := s.protect(list); err != nil {
 			return err
 		}
 	}
