@@ -125,11 +125,13 @@ func (t *Trainer) CheckpointBytes(n int) int64 {
 // Wait's; otherwise the file is written then. A checkpoint that is still being written is waited for first. After Run has returned an error of want of
 // memory (IsShortage), a checkpoint can still be written.
 func (t *Trainer) SaveCheckpoint(path string, background bool) (*CheckpointWrite, error) {
+	called := time.Now()
 	t.FinishWrites()
-	if err := t.settle(); err != nil {
+	waited := time.Since(called)
+	if err := t.settle(); err != nil { // the end of the steps in flight is no pause
 		return nil, err
 	}
-	start := time.Now()
+	start := time.Now().Add(-waited)
 	metadata, err := t.header().metadata()
 	if err != nil {
 		return nil, err

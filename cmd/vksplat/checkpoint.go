@@ -31,6 +31,7 @@ type saver struct {
 	foreign    []string             // checkpoints in dir that are not of this run's past
 	kept       []checkpointFile     // those that are, by step
 	pending    *pipeline.CheckpointWrite
+	wanted     bool      // pending was asked for
 	asked      []int     // steps of --save-at, of this and of earlier calls: their checkpoints stay
 	remembered bool      // asked is on disk
 	last       time.Time // end of the last write, or the start
@@ -104,6 +105,9 @@ func (s *saver) run(ctx context.Context, update func(pipeline.Progress)) error {
 		part, cancel := context.WithCancel(ctx)
 		err := t.RunTo(part, s.nextStop(t.Step()), func(p pipeline.Progress) {
 			update(p)
+			if s.pending != nil && s.pending.Done() {
+				s.settle()
+			}
 			if s.due() {
 				cancel()
 			}
@@ -210,9 +214,7 @@ func (s *saver) missed(err error) {
 
 // save writes a checkpoint of the state as it is, in the background where that can be.
 func (s *saver) save(background bool) error {
-	if err := s.collect(); err != nil {
-		s.missed(err)
-	}
+	s.settle()
 	defer func() { s.last = time.Now() }()
 	t := s.r.trainer
 	if err := os.MkdirAll(s.dir, 0o777); err != nil {
@@ -229,11 +231,21 @@ func (s *saver) save(background bool) error {
 	if err != nil {
 		return err
 	}
-	s.pending = w
+	s.pending, s.wanted = w, slices.Contains(s.o.saveAt, w.Step)
 	if w.Copied {
 		return nil
 	}
 	return s.collect()
+}
+
+// settle is collect of a write whose failure does not end the run.
+func (s *saver) settle() {
+	switch err := s.collect(); {
+	case err != nil && s.wanted:
+		s.fail(err)
+	case err != nil:
+		s.missed(err)
+	}
 }
 
 // collect waits for a checkpoint that is being written and clears old ones away once it is whole.
@@ -311,11 +323,8 @@ func (s *saver) end(interrupted bool) error {
 		return nil
 	}
 	t := s.r.trainer
-	err := s.collect()
-	if err != nil {
-		s.missed(err)
-		err = nil
-	}
+	s.settle()
+	var err error
 	asked := slices.Contains(s.o.saveAt, t.Step())
 	nothingNew := t.Step() == t.StartStep() && len(s.kept) > 0
 	if keep := s.o.keepAtEnd(); (interrupted || keep > 0 || asked) && !nothingNew {
