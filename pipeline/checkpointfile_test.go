@@ -196,11 +196,7 @@ func TestChanges(t *testing.T) {
 
 // TestCheckpointAfterShortage lets a device run out of memory while the model grows, saves what there is, and goes on elsewhere to the undisturbed end.
 func TestCheckpointAfterShortage(t *testing.T) {
-	limits := t.TempDir() + "/limits.json"
-	if err := os.WriteFile(limits, []byte(`{"maxStorageBufferRange": 1048576, "maxMemoryAllocationSize": 8388608}`), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv("VKSPLAT_LIMITS", limits) // small chunks: the model grows by some of them
+	smallChunks(t)
 	views, init, scale, cfg, run := checkpointScene(t)
 	d := testDevice(t)
 	dir := t.TempDir()
