@@ -263,6 +263,42 @@ func TestCheckpointAfterShortage(t *testing.T) {
 	}
 }
 
+// TestOtherDevice goes on with what another driver trained: it works, and from then on checkpoints say so.
+func TestOtherDevice(t *testing.T) {
+	d := testDevice(t)
+	views, init, scale, cfg, run := checkpointScene(t)
+	tr, err := NewTrainer(d, views, init, scale, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tr.Close()
+	tr.SetRun(run)
+	h := tr.header()
+	h.Device.Driver = "another"
+	metadata, err := h.metadata()
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "x")
+	if err := tr.liveState(init.N).save(path, metadata); err != nil {
+		t.Fatal(err)
+	}
+	other := resumed(t, d, path, cfg)
+	defer other.Close()
+	saved(t, other, path)
+	c, err := OpenCheckpoint(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if got := c.Header.Deviations; len(got) != 1 || !strings.Contains(got[0].Reason, "another -> ") || c.Header.Device != d.Record() {
+		t.Errorf("deviations %v, device %v", got, c.Header.Device)
+	}
+	if got := d.Record(); !got.Same(DeviceRecord{got.Name, "another card", got.Driver, got.DriverVersion}) {
+		t.Error("two cards of one model are taken for two models")
+	}
+}
+
 // TestExtraState takes a table of another part of the trainer along.
 func TestExtraState(t *testing.T) {
 	d := testDevice(t)

@@ -185,8 +185,7 @@ func (t *Trainer) copyOf(s *state) (*state, error) {
 	case copyMapped:
 		kind = vk.Readback
 	}
-	// A part stays free for what may come meanwhile.
-	if use := t.e.dev.Stats(); s.bytes() > (use.Budget-use.InUse)/4*3 {
+	if !t.roomForCopy(s.bytes()) {
 		return nil, nil
 	}
 	c, err := s.copied(kind)
@@ -195,6 +194,16 @@ func (t *Trainer) copyOf(s *state) (*state, error) {
 	}
 	return c, err
 }
+
+// roomForCopy reports whether the budget has room for a copy of that size. A part stays free for what may come meanwhile.
+func (t *Trainer) roomForCopy(size int64) bool {
+	use := t.e.dev.Stats()
+	return t.copies != copyNever && size <= (use.Budget-use.InUse)/4*3
+}
+
+// CopiesCheckpoints reports whether, with memory as it is now, training would pause for a checkpoint of n splats only until a copy is made, and not until
+// the file is written. It is what a plan says of checkpoints.
+func (t *Trainer) CopiesCheckpoints(n int) bool { return t.roomForCopy(t.CheckpointBytes(n)) }
 
 // infos lists the tensors of a file.
 func (s *state) infos() []scene.TensorInfo {

@@ -189,6 +189,10 @@ func (s *saver) resume(views []pipeline.TrainView) (*pipeline.Trainer, error) {
 	if now := s.r.device.Record(); !now.Same(h.Device) {
 		s.r.notes = append(s.r.notes, fmt.Sprintf("the steps so far were done by another device or driver (%s): the bytes may differ from those of an undisturbed run", h.Device))
 	}
+	if now := programVersion(); now != h.Version {
+		t.Deviate(fmt.Sprintf("version changed: %s -> %s", h.Version, now))
+		s.r.notes = append(s.r.notes, fmt.Sprintf("the steps so far were done by version %s: the bytes may differ from those of an undisturbed run", h.Version))
+	}
 	if n, fits := t.Ceiling(); !fits {
 		s.r.notes = append(s.r.notes, fmt.Sprintf("the run may grow to %s, for which this device's memory is too small: it may stop for want of memory", count(n, "splat")))
 	}
