@@ -234,10 +234,12 @@ func (s *Safetensors) verify() error {
 	return nil
 }
 
-// Close closes the file.
+// Close closes the file, once.
 func (s *Safetensors) Close() error {
-	if s.closer == nil {
+	c := s.closer
+	if c == nil {
 		return nil
 	}
-	return s.closer.Close()
+	s.closer = nil
+	return c.Close()
 }

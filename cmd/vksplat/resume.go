@@ -182,6 +182,10 @@ func (s *saver) resume(views []pipeline.TrainView) (*pipeline.Trainer, error) {
 	if err != nil {
 		return nil, err
 	}
+	// Everything of it is on the device now. A file that is open cannot be removed later, or keeps its room on the disk.
+	if err := s.from.Close(); err != nil {
+		return nil, errors.Join(err, t.Close())
+	}
 	for _, c := range changes {
 		t.Deviate("changed: " + c.String())
 	}
