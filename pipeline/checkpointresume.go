@@ -115,6 +115,9 @@ func (t *Trainer) Deviations() []Deviation { return slices.Clone(t.deviations) }
 // StartStep returns the steps that were done when the trainer was made: not 0 for one that goes on with a checkpoint.
 func (t *Trainer) StartStep() int { return t.startStep }
 
+// Changed reports whether anything was trained since the trainer was made.
+func (t *Trainer) Changed() bool { return t.queued > 0 }
+
 // Ceiling returns the most splats that the model may grow to. fits is false where the memory of this device is too small for that many: the run may end
 // for want of memory.
 func (t *Trainer) Ceiling() (splats int, fits bool) {

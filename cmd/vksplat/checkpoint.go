@@ -101,9 +101,13 @@ func (s *saver) run(ctx context.Context, update func(pipeline.Progress)) error {
 	if err := s.begin(); err != nil {
 		return err
 	}
-	for {
+	done := t.Step()
+	if s.from != nil && s.from.Header.Next.Step < done {
+		done-- // what belongs to the last step is not done: a refinement or a reset
+	}
+	for stop := s.nextStop(done); ; {
 		part, cancel := context.WithCancel(ctx)
-		err := t.RunTo(part, s.nextStop(t.Step()), func(p pipeline.Progress) {
+		err := t.RunTo(part, stop, func(p pipeline.Progress) {
 			update(p)
 			if s.pending != nil && s.pending.Done() {
 				s.settle()
@@ -112,17 +116,17 @@ func (s *saver) run(ctx context.Context, update func(pipeline.Progress)) error {
 				cancel()
 			}
 		})
-		cancelled := part.Err() != nil
 		cancel()
 		switch {
-		case ctx.Err() != nil || err != nil && !cancelled:
+		case ctx.Err() != nil || err != nil && !errors.Is(err, context.Canceled):
 			return err
-		case cancelled: // a refinement may be left to do, RunTo sees to it
+		case err != nil: // the stop may be reached already, but for a refinement: RunTo sees to it
 			s.periodic()
-		case t.Step() >= s.r.config.Iterations:
+		case stop >= s.r.config.Iterations:
 			return nil
 		default:
-			s.atStop(t.Step())
+			s.atStop(stop)
+			stop = s.nextStop(stop)
 		}
 	}
 }
@@ -326,7 +330,7 @@ func (s *saver) end(interrupted bool) error {
 	s.settle()
 	var err error
 	asked := slices.Contains(s.o.saveAt, t.Step())
-	nothingNew := t.Step() == t.StartStep() && len(s.kept) > 0
+	nothingNew := !t.Changed() && len(s.kept) > 0
 	if keep := s.o.keepAtEnd(); (interrupted || keep > 0 || asked) && !nothingNew {
 		err = s.save(false)
 	}

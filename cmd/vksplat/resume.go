@@ -217,12 +217,12 @@ func (r *trainRun) record() pipeline.RunRecord {
 }
 
 // captureFingerprint hashes what decides a model's bytes beside the configuration: cameras and pixels of the photos, which of them are trained on, and
-// the points. It does not depend on where the capture is.
+// the points, all in the training frame. It depends neither on where the capture is nor on the origin of what is written.
 func captureFingerprint(r *trainRun) string {
 	h := sha256.New()
 	put := func(x any) { _ = binary.Write(h, binary.LittleEndian, x) } // a hash takes everything
-	for i := range r.cameras {
-		c := &r.cameras[i]
+	for i := range r.capture.Cameras {
+		c := &r.capture.Cameras[i]
 		put([]int64{int64(c.Model), int64(c.Width), int64(c.Height)})
 		put([]float64{c.Fx, c.Fy, c.Cx, c.Cy})
 		put(c.R)
@@ -233,7 +233,7 @@ func captureFingerprint(r *trainRun) string {
 	for _, id := range r.test {
 		put(int64(id))
 	}
-	for _, p := range r.points {
+	for _, p := range r.capture.Points {
 		put(p.Pos)
 		put(p.Color)
 	}
