@@ -19,6 +19,8 @@ require (
 	github.com/vulkan-go/vulkan v0.0.0-20221209234627-c0a353ae26c8
 	// WebP photos; the first version that bounds what a small lossless file can make it allocate.
 	golang.org/x/image v0.45.0
+	// How much room the disk has, on Windows.
+	golang.org/x/sys v0.47.0
 	// Whether standard output is a terminal, on every system.
 	golang.org/x/term v0.37.0
 	// The wire format of TensorBoard's events; package protowire alone, without reflection or generated code.
@@ -29,6 +31,5 @@ require (
 	github.com/inconshreveable/mousetrap v1.1.0 // indirect
 	github.com/kelindar/simd v1.1.2 // indirect
 	github.com/klauspost/cpuid/v2 v2.2.4 // indirect
-	golang.org/x/sys v0.47.0 // indirect
 	golang.org/x/tools v0.26.0 // indirect
 )

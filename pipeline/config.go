@@ -69,6 +69,8 @@ type Config struct {
 	GrowFactor     float64 `json:"grow_factor"`     // mcmc: the number of splats grows by this factor at each refinement, up to the ceiling
 	NoiseLR        float64 `json:"noise_lr"`        // mcmc: times the means' learning rate, of the noise that explores
 
+	scheduleIterations int // steps over which the means' learning rate decays, where a run goes on with more of them; 0: Iterations
+
 	startCapacities int // tests: multiplies the first guess of buffer capacities; 0: 1
 	bands           int // tests: bands to start with; 0: 1
 }
@@ -132,4 +134,12 @@ func (c Config) Validate() error {
 	check(c.ResetEvery == 0 || c.PruneOpacity < c.ResetOpacity, "splats below opacity %g are pruned, a reset would leave none above %g", c.PruneOpacity, c.ResetOpacity)
 	check(c.ResetOpacity > 0 && c.ResetOpacity < 1, "opacity after a reset %g, it must be between 0 and 1", c.ResetOpacity)
 	return errors.Join(errs...)
+}
+
+// schedule returns the steps over which the means' learning rate decays: those that the run was started for.
+func (c Config) schedule() int {
+	if c.scheduleIterations > 0 {
+		return c.scheduleIterations
+	}
+	return c.Iterations
 }

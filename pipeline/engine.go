@@ -86,6 +86,7 @@ type engine struct {
 	strategy  strategy
 	verify    bool                       // VKSPLAT_VERIFY=1: every pass of a step is followed by checks of what it wrote
 	sabotage  func(v *view, what string) // tests: may break a buffer before it is verified
+	yield     func()                     // called before memory is taken anew; nil: nobody else holds any
 }
 
 // newEngine makes an engine for views of the given cameras that runs units of the given kinds, inFlight at a time.
@@ -165,14 +166,19 @@ func (e *engine) has(k unitKind) bool {
 
 // load makes s the model and chooses the first capacities.
 func (e *engine) load(s *scene.Splats, startCapacities, bands int) error {
-	if err := e.model.upload(s); err != nil {
+	return e.loadWith(s.N, func() error { return e.model.upload(s) }, startCapacities, bands)
+}
+
+// loadWith is load of n splats that fill puts into the model.
+func (e *engine) loadWith(n int, fill func() error, startCapacities, bands int) error {
+	if err := fill(); err != nil {
 		return err
 	}
-	if n, err := strconv.Atoi(os.Getenv("VKSPLAT_BANDS")); err == nil {
-		bands = n
+	if b, err := strconv.Atoi(os.Getenv("VKSPLAT_BANDS")); err == nil {
+		bands = b
 	}
 	e.bands = min(max(bands, 1), e.maxRows)
-	want := max(minIsects, 4*e.maxTiles, 8*s.N) * max(startCapacities, 1)
+	want := max(minIsects, 4*e.maxTiles, 8*n) * max(startCapacities, 1)
 	e.isectCapacity = min(want, e.isectLimit()) &^ (layout.BucketSize - 1)
 	if e.isectCapacity == 0 {
 		return fmt.Errorf("pipeline: load model: %w: %d bytes", ErrTooSmall, e.dev.Budget())
@@ -180,7 +186,7 @@ func (e *engine) load(s *scene.Splats, startCapacities, bands int) error {
 	if need := int64(e.maxPixels) * 36; need > maxBinding(e.dev) {
 		return fmt.Errorf("pipeline: load model: %w: a view of %d pixels takes bindings of %d bytes, the device has %d", ErrTooSmall, e.maxPixels, need, maxBinding(e.dev))
 	}
-	return e.setCounters(uint32(s.N))
+	return e.setCounters(uint32(n))
 }
 
 // setCounters sets the number of splats and clears everything else, failures included.
@@ -270,6 +276,9 @@ func (e *engine) closePrograms() error {
 
 // build records the programs of every frame. The device must be idle.
 func (e *engine) build() error {
+	if e.yield != nil {
+		e.yield()
+	}
 	if err := e.closePrograms(); err != nil {
 		return err
 	}
@@ -326,6 +335,9 @@ func (e *engine) wait(f *frame) error {
 
 // recover grows what a failed unit needed, at most to ceiling splats, and clears the failure. Nothing may be in flight.
 func (e *engine) recover(r *layout.Report, ceiling int) error {
+	if e.yield != nil {
+		e.yield()
+	}
 	if r.Failed&layout.FailedSplats != 0 {
 		if err := e.growModel(int(r.Needed), ceiling); err != nil {
 			return err

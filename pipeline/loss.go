@@ -55,6 +55,6 @@ func (c *Config) photoParams(p *layout.StepParams, step, id int, masked bool) {
 	}
 	p.AlphaLoss = float32(c.AlphaLoss)
 	p.ViewId = uint32(id)
-	p.LrExposure = float32(c.LRExposure * math.Pow(c.LRExposureFinal, float64(step)/float64(c.Iterations)))
+	p.LrExposure = float32(c.LRExposure * math.Pow(c.LRExposureFinal, min(1, float64(step)/float64(c.schedule()))))
 	p.ExposureReg = float32(c.ExposureReg)
 }

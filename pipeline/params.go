@@ -76,7 +76,7 @@ func (c *Config) strategyParams(p *layout.StepParams, step int, sceneScale float
 
 // lrMeans returns the learning rate of the means at a step counted from 0.
 func (c *Config) lrMeans(step int, sceneScale float64) float64 {
-	return c.LRMeans * sceneScale * math.Pow(c.LRMeansFinal, float64(step)/float64(c.Iterations))
+	return c.LRMeans * sceneScale * math.Pow(c.LRMeansFinal, min(1, float64(step)/float64(c.schedule())))
 }
 
 // backgroundOf returns the colour behind the scene at a training step.

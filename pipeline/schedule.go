@@ -25,7 +25,7 @@ func (c Config) refinements() int {
 	if c.RefineEvery <= 0 {
 		return 0
 	}
-	return max(0, c.refinement(min(c.RefineStop, c.Iterations)-1))
+	return max(0, c.refinement(min(c.RefineStop, c.schedule())-1))
 }
 
 // Scaled returns the configuration with f times as many steps, and with everything that is counted in steps scaled alike: what --steps-scaler asks for.

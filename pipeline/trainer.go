@@ -59,11 +59,41 @@ type Trainer struct {
 	lastGrowth int            // step at which device memory was last taken
 	elapsed    time.Duration
 	err        error // sticks
+
+	extra      []extraState     // state beside the splats, for checkpoints
+	run        RunRecord        // for checkpoints
+	writing    *CheckpointWrite // in the background; nil: none
+	copies     copyMode         // tests: how checkpoints are taken
+	deviations []Deviation      // why an undisturbed run may have other bytes
+	startStep  int              // steps done by earlier trainers of the run
 }
 
 // NewTrainer prepares to train init on views: everything in the training frame (scene.Capture.Normalise). sceneScale is the capture's.
 func NewTrainer(d *Device, views []TrainView, init *scene.Splats, sceneScale float64, cfg Config) (*Trainer, error) {
-	if err := checkTraining(views, init, sceneScale, cfg); err != nil {
+	switch {
+	case init.N == 0:
+		return nil, errors.New("pipeline: start training: no splat to start with")
+	case init.Degree > cfg.SHDegree:
+		return nil, fmt.Errorf("pipeline: start training: splats of SH degree %d for a model of degree %d", init.Degree, cfg.SHDegree)
+	}
+	if err := init.Validate(); err != nil {
+		return nil, err
+	}
+	init = cfg.thinned(init)
+	return newTrainer(d, views, sceneScale, cfg, start{first: init.N, splats: init.N, fill: func(t *Trainer) error { return t.e.model.upload(init) }})
+}
+
+// start is what a trainer begins with.
+type start struct {
+	first   int // splats before the run's first step
+	splats  int
+	ceiling int                    // 0: what Config and memory allow
+	fill    func(t *Trainer) error // puts the splats into the model
+}
+
+// newTrainer prepares to train on views.
+func newTrainer(d *Device, views []TrainView, sceneScale float64, cfg Config, s start) (*Trainer, error) {
+	if err := checkTraining(views, sceneScale, cfg); err != nil {
 		return nil, err
 	}
 	cameras := make([]scene.Camera, len(views))
@@ -79,43 +109,45 @@ func NewTrainer(d *Device, views []TrainView, init *scene.Splats, sceneScale flo
 		return nil, err
 	}
 	e.compare = comparisonOf(views, &cfg)
-	if cfg.Exposure {
-		if e.exposures, err = newExposures(d.dev, len(views)); err != nil {
-			return nil, err
-		}
-	}
-	init = cfg.thinned(init)
 	e.strategy = strategy{
 		mcmc: cfg.Strategy == StrategyMCMC, noise: cfg.Strategy == StrategyMCMC && cfg.NoiseLR > 0, absgrad: cfg.AbsGrad,
 		exact: cfg.Strategy == StrategyDefault && cfg.Splats > 0,
 	}
-	t := &Trainer{start: init.N, cfg: cfg, sceneScale: sceneScale, views: views, e: e, epoch: -1, next: unit{number: 1}}
-	t.progress.Splats = init.N
+	t := &Trainer{start: s.first, cfg: cfg, sceneScale: sceneScale, views: views, e: e, epoch: -1, next: unit{number: 1}}
+	if cfg.Exposure {
+		if e.exposures, err = newExposures(d.dev, len(views)); err != nil {
+			return nil, err
+		}
+		t.extra = append(t.extra, e.exposures.state())
+	}
+	t.progress.Splats = s.splats
 	t.pace.off = d.dev.Info().Type == vk.CPU
 	if t.photos, err = newPhotos(d.dev, views, inFlight); err != nil {
 		return nil, err
 	}
-	t.maxSplats = e.splatCeiling(cfg.MaxSplats)
+	if t.maxSplats = s.ceiling; t.maxSplats == 0 {
+		t.maxSplats = e.splatCeiling(cfg.MaxSplats)
+	}
 	if err := t.checkCeiling(); err != nil {
 		return nil, err
 	}
-	if err := e.load(init, cfg.startCapacities, cfg.bands); err != nil {
+	if s.splats > t.maxSplats {
+		return nil, fmt.Errorf("pipeline: start training: %w: %d splats to start with, %d fit", ErrTooSmall, s.splats, t.maxSplats)
+	}
+	if err := e.loadWith(s.splats, func() error { return s.fill(t) }, cfg.startCapacities, cfg.bands); err != nil {
 		return nil, err
 	}
+	e.yield = t.FinishWrites
 	return t, e.build()
 }
 
-func checkTraining(views []TrainView, init *scene.Splats, sceneScale float64, cfg Config) error {
+func checkTraining(views []TrainView, sceneScale float64, cfg Config) error {
 	if err := cfg.Validate(); err != nil {
 		return err
 	}
 	switch {
 	case len(views) == 0:
 		return errors.New("pipeline: start training: no photo to train on")
-	case init.N == 0:
-		return errors.New("pipeline: start training: no splat to start with")
-	case init.Degree > cfg.SHDegree:
-		return fmt.Errorf("pipeline: start training: splats of SH degree %d for a model of degree %d", init.Degree, cfg.SHDegree)
 	case !(sceneScale > 0):
 		return fmt.Errorf("pipeline: start training: scene scale %g, it must be positive", sceneScale)
 	}
@@ -124,7 +156,7 @@ func checkTraining(views []TrainView, init *scene.Splats, sceneScale float64, cf
 			return err
 		}
 	}
-	return init.Validate()
+	return nil
 }
 
 // viewOf returns the view that a step trains on: all of them once an epoch, in an order of each epoch's own.
@@ -352,5 +384,8 @@ func (t *Trainer) Render(c scene.Camera) ([]float32, error) {
 	return t.e.picturize(c, degree, t.cfg.Near, t.cfg.Antialiased, t.cfg.Background)
 }
 
-// Close frees the trainer's device memory.
-func (t *Trainer) Close() error { return errors.Join(t.photos.close(), t.e.close()) }
+// Close frees the trainer's device memory, after a checkpoint that is being written has been.
+func (t *Trainer) Close() error {
+	t.FinishWrites()
+	return errors.Join(t.photos.close(), t.e.close())
+}

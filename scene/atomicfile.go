@@ -29,7 +29,18 @@ func WriteFile(path string, write func(w io.Writer) error) error {
 	return nil
 }
 
-func replaceFile(path string, write func(w io.Writer) error) (err error) {
+func replaceFile(path string, write func(w io.Writer) error) error {
+	return replaceWhole(path, func(f *os.File) error {
+		b := bufio.NewWriterSize(f, writeBuffer)
+		if err := write(b); err != nil {
+			return err
+		}
+		return b.Flush()
+	})
+}
+
+// replaceWhole is replaceFile for writers that seek.
+func replaceWhole(path string, write func(f *os.File) error) (err error) {
 	dir := filepath.Dir(path)
 	base := filepath.Base(path)
 	f, err := os.CreateTemp(dir, "."+base[:min(len(base), maxTempBase)]+".tmp*")
@@ -43,11 +54,7 @@ func replaceFile(path string, write func(w io.Writer) error) (err error) {
 			_ = os.Remove(f.Name())
 		}
 	}()
-	b := bufio.NewWriterSize(f, writeBuffer)
-	if err = write(b); err != nil {
-		return err
-	}
-	if err = b.Flush(); err != nil {
+	if err = write(f); err != nil {
 		return err
 	}
 	// CreateTemp makes private files; a model is as readable as any other file.

@@ -44,6 +44,12 @@ func (c *Capture) Normalise() {
 	c.apply(f)
 }
 
+// NormaliseTo moves the capture, which is in its own frame, into a frame that was chosen before: that of the model that training goes on with.
+func (c *Capture) NormaliseTo(f Frame, sceneScale float64) {
+	c.SceneScale = sceneScale
+	c.apply(f)
+}
+
 func square(x float64) float64 { return x * x }
 
 // apply rewrites cameras and points, which are in the capture's own frame, in f.

@@ -31,7 +31,7 @@ type demoOptions struct {
 
 func (a *app) demoCommand() *cobra.Command {
 	o := &demoOptions{trainOptions: *newTrainOptions(), photos: demoPhotos}
-	o.eval = true
+	o.eval, o.checkpoints.off = true, true
 	c := &o.config
 	c.Iterations = demoSteps
 	cmd := &cobra.Command{

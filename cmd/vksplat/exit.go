@@ -99,7 +99,8 @@ func (e *hintedError) Unwrap() error { return e.err }
 
 // memoryHint adds to an error of full device memory what train and render can do about it.
 func memoryHint(err error) error {
-	if !errors.Is(err, pipeline.ErrOutOfMemory) {
+	var known *hintedError
+	if !errors.Is(err, pipeline.ErrOutOfMemory) || errors.As(err, &known) {
 		return err
 	}
 	return &hintedError{err: err, hint: "use smaller photos with --downscale, stay further below what is free with --max-vram, or close other programs that use the device"}

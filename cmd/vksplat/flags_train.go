@@ -46,6 +46,7 @@ type trainOptions struct {
 	config    pipeline.Config
 	// Whether the background was chosen: synthetic captures are white otherwise.
 	backgroundGiven bool
+	checkpoints     checkpointOptions
 
 	preset      string
 	configFile  string
@@ -62,7 +63,7 @@ type trainOptions struct {
 
 // newTrainOptions returns the defaults.
 func newTrainOptions() *trainOptions {
-	return &trainOptions{load: loadFlags{model: scene.AnyModel}, origin: "auto", config: pipeline.DefaultConfig(), testEvery: heldOutEvery, stepsScaler: 1,
+	return &trainOptions{load: loadFlags{model: scene.AnyModel}, origin: "auto", config: pipeline.DefaultConfig(), testEvery: heldOutEvery, stepsScaler: 1, checkpoints: newCheckpointOptions(),
 		progress: progressAuto, metricsEvery: 100, report: true}
 }
 
@@ -75,6 +76,7 @@ func (o *trainOptions) table() []optionGroup {
 		{"Refinement in detail", o.refineOptions()},
 		{"Loss", o.lossOptions()},
 		{"Learning rates", o.rateOptions()},
+		{"Checkpoints", o.checkpoints.table()},
 		{"Device and memory", o.deviceOptions()},
 		{"What is shown and recorded", o.showOptions()},
 		{"Settings from files", o.configOptions()},

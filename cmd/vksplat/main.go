@@ -68,7 +68,8 @@ func (a *app) root() *cobra.Command {
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
 	root.SetGlobalNormalizationFunc(spelling())
-	root.AddCommand(a.trainCommand(), a.renderCommand(), a.inspectCommand(), a.demoCommand(), a.devicesCommand(), a.doctorCommand(), a.completionCommand(), a.versionCommand())
+	root.AddCommand(a.trainCommand(), a.renderCommand(), a.inspectCommand(), a.infoCommand(), a.demoCommand(), a.devicesCommand(), a.doctorCommand(),
+		a.completionCommand(), a.versionCommand())
 	root.InitDefaultHelpCmd()
 	return root
 }

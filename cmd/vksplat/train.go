@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
@@ -84,6 +85,9 @@ type trainRun struct {
 	trainer *pipeline.Trainer
 	rec     *record
 	notes   []string // warnings that wait for the first line
+
+	saver       *saver
+	fingerprint string // of the capture, "" without checkpoints
 }
 
 // train trains, saves and evaluates. The error of an interrupted run is
@@ -114,6 +118,10 @@ func (a *app) train(o *trainOptions, seen func(photo scene.Image, render []float
 		}
 		defer release()
 	}
+	r.saver = newSaver(r)
+	if err := r.saver.find(); err != nil {
+		return nil, err
+	}
 	if err := r.open(ctx); err != nil {
 		return nil, err
 	}
@@ -128,26 +136,33 @@ func (a *app) train(o *trainOptions, seen func(photo scene.Image, render []float
 	runErr := r.run(ctx)
 	interrupted := runErr != nil && ctx.Err() != nil && errors.Is(runErr, ctx.Err())
 	if runErr != nil && !interrupted {
-		return nil, runErr
+		return nil, r.saver.rescue(runErr)
 	}
 	if interrupted && r.trainer.Step() == 0 {
 		return nil, fmt.Errorf("%w before the first step; nothing is saved", errInterrupted)
 	}
+	saveErr := r.saver.end(interrupted)
 	st, err = r.finish(interrupted, seen)
 	if err == nil && interrupted {
 		err = fmt.Errorf("%w after step %d of %d; the model so far is saved", errInterrupted, st.Step, o.config.Iterations)
+		if saveErr == nil && !o.checkpoints.off {
+			err = &hintedError{err: err, hint: "go on with the same command and --resume"}
+		}
 	}
-	return st, err
+	return st, errors.Join(err, saveErr)
 }
 
 // run trains, and measures on the way where that is asked for. Its error may be
 // that of ctx.
 func (r *trainRun) run(ctx context.Context) error {
+	if err := r.saver.begin(); err != nil {
+		return err
+	}
 	for _, stop := range r.evalAt {
 		if stop >= r.config.Iterations || stop < r.trainer.Step() {
 			continue
 		}
-		if err := r.runTo(ctx, stop); err != nil {
+		if err := r.saver.run(ctx, stop); err != nil {
 			return err
 		}
 		// A disk that is full is no reason to stop training: room may be made.
@@ -157,7 +172,7 @@ func (r *trainRun) run(ctx context.Context) error {
 			return err
 		}
 	}
-	return r.runTo(ctx, r.config.Iterations)
+	return r.saver.run(ctx, r.config.Iterations)
 }
 
 // measureAt measures on the way.
@@ -171,10 +186,13 @@ func (r *trainRun) measureAt(step int) error {
 	return r.writeReport(r.stats(false, views))
 }
 
-// runTo trains up to a step.
-func (r *trainRun) runTo(ctx context.Context, step int) error {
+// runTo trains up to a step. after is called after every step.
+func (r *trainRun) runTo(ctx context.Context, step int, after func()) error {
 	r.rec.begin()
-	err := r.trainer.RunTo(ctx, step, r.rec.step)
+	err := r.trainer.RunTo(ctx, step, func(p pipeline.Progress) {
+		r.rec.step(p)
+		after()
+	})
 	r.rec.end()
 	return err
 }
@@ -190,6 +208,9 @@ func (r *trainRun) open(ctx context.Context) error {
 	if c.Synthetic && !r.backgroundGiven {
 		r.config.Background = [3]float32{1, 1, 1} // what is made for these captures is made for white
 	}
+	if err := r.saver.checkConfig(); err != nil {
+		return err
+	}
 	if err := c.CheckInit(r.initOptions()); err != nil {
 		return err
 	}
@@ -202,6 +223,13 @@ func (r *trainRun) open(ctx context.Context) error {
 	}
 	if err := report.Fatal(); err != nil {
 		return err
+	}
+	if !r.checkpoints.off {
+		hash, err := c.Fingerprint(ctx)
+		if err != nil {
+			return err
+		}
+		r.fingerprint = hex.EncodeToString(hash[:])
 	}
 	if n := len(r.evalAt); n > 0 && r.evalAt[n-1] > r.config.Iterations {
 		r.notes = append(r.notes, fmt.Sprintf("--eval-at %d and what follows is beyond the last step, %d: it is left out",
@@ -241,7 +269,11 @@ func (r *trainRun) prepare() (err error) {
 		return err
 	}
 	r.cameras, r.points = moved(r.capture, r.origin)
-	r.capture.Normalise()
+	if from := r.saver.from; from != nil {
+		r.capture.NormaliseTo(from.Header.Frame.Frame(), from.Header.Frame.SceneScale)
+	} else {
+		r.capture.Normalise()
+	}
 	if n := r.capture.Clear(r.config.Clearance); n > 0 {
 		r.notes = append(r.notes, fmt.Sprintf("left out %s right in front of a camera, where wrong matches put them", count(n, "point")))
 	}
@@ -253,6 +285,10 @@ func (r *trainRun) prepare() (err error) {
 	views := make([]pipeline.TrainView, len(r.train))
 	for i, id := range r.train {
 		views[i] = pipeline.TrainView{Camera: r.capture.Cameras[id], Image: r.images[id]}
+	}
+	if r.saver.from != nil {
+		r.trainer, err = r.saver.resume(views)
+		return err
 	}
 	init, err := r.capture.InitialSplats(r.initOptions())
 	if err != nil {
@@ -293,6 +329,9 @@ func (r *trainRun) close() error {
 	var errs []error
 	if r.rec != nil {
 		errs = append(errs, r.rec.close())
+	}
+	if r.saver != nil && r.saver.from != nil {
+		errs = append(errs, r.saver.from.Close())
 	}
 	if r.trainer != nil {
 		errs = append(errs, r.trainer.Close())

@@ -40,6 +40,7 @@ type stats struct {
 
 	Passes []passLine `json:"passes,omitempty"` // device time of a step by kernel; absent where the device has no timestamps
 
+	Run    *runLog         `json:"run,omitempty"` // checkpoints and what the run went on with
 	Seed   uint64          `json:"seed"`
 	Config pipeline.Config `json:"config"`
 }
@@ -144,7 +145,7 @@ func (r *trainRun) stats(interrupted bool, views []scene.ViewScore) *stats {
 	st := &stats{
 		Version: programVersion(), Device: r.device.Name(), Scene: r.scene, Step: r.trainer.Step(), Interrupted: interrupted,
 		TrainImages: len(r.train), TestImages: len(r.test), Resolution: resolution(r.capture.Cameras), Points: len(r.capture.Points), Splats: r.trainer.NSplats(),
-		LoopSeconds: r.trainer.Seconds(), Seed: r.config.Seed, Config: r.config,
+		LoopSeconds: r.trainer.Seconds(), Run: r.saver.history(), Seed: r.config.Seed, Config: r.config,
 		PeakDeviceBytes: memory.PeakDeviceBytes, Allocations: memory.Allocations, LastGrowthStep: memory.LastGrowth, PeakRSSBytes: peakRSS(),
 		ProcessSeconds: time.Since(processStart).Seconds(),
 	}
@@ -164,6 +165,9 @@ func (a *app) printSummary(r *trainRun, st *stats, after float64) {
 	if st.Scores != nil {
 		a.printf("held-out photos: PSNR %.2f dB, SSIM %.4f (mean of %d; medians %.2f dB, %.4f)\n", st.PSNR, st.SSIM, st.TestImages, st.PSNRMedian, st.SSIMMedian)
 		a.printf("pictures: %s\n", r.picturesFolder(st.Step))
+	}
+	if path := r.saver.newest(); path != "" {
+		a.printf("checkpoint: %s\n", path)
 	}
 	if r.report {
 		a.printf("report: %s\n", filepath.Join(r.out, reportFile))

@@ -1,0 +1,370 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"vksplat/pipeline"
+)
+
+// checkpointFolder is where checkpoints are, below the folder of the run.
+const checkpointFolder = "checkpoints"
+
+// checkpointHeader is about what a checkpoint holds beside its tensors, in bytes.
+const checkpointHeader = 16 << 10
+
+// saver writes the checkpoints of a run and clears away the old ones.
+type saver struct {
+	r   *trainRun
+	o   *checkpointOptions
+	dir string
+
+	from       *pipeline.Checkpoint // to go on with; nil: from the start
+	foreign    []string             // checkpoints in dir that are not of this run's past
+	kept       []checkpointFile     // those that are, by step
+	pending    *pipeline.CheckpointWrite
+	wanted     bool      // pending was asked for
+	asked      []int     // steps of --save-at, of this and of earlier calls: their checkpoints stay
+	remembered bool      // asked is on disk
+	last       time.Time // end of the last write, or the start
+	full       bool      // the last periodic write failed
+	failed     error     // the first failure of a write that was asked for
+	log        []checkpointLog
+}
+
+// checkpointFile is a checkpoint on disk.
+type checkpointFile struct {
+	path string
+	step int
+}
+
+// checkpointLog is what stats.json tells of a checkpoint.
+type checkpointLog struct {
+	Step         int     `json:"step"`
+	Bytes        int64   `json:"bytes"`
+	Copied       bool    `json:"copied"`        // training paused for a copy in device memory alone
+	PauseSeconds float64 `json:"pause_seconds"` // that training stood still
+	Seconds      float64 `json:"seconds"`       // until the file was whole
+}
+
+// runLog is what stats.json tells of how the run was kept.
+type runLog struct {
+	ResumedFrom int                  `json:"resumed_from,omitempty"` // steps that were done before this process
+	Deviations  []pipeline.Deviation `json:"deviations,omitempty"`   // why an undisturbed run may have other bytes
+	Checkpoints []checkpointLog      `json:"checkpoints,omitempty"`  // of this process
+}
+
+func newSaver(r *trainRun) *saver {
+	return &saver{r: r, o: &r.checkpoints, dir: filepath.Join(r.out, checkpointFolder)}
+}
+
+// checkpointPath returns where the checkpoint of a step goes.
+func (s *saver) checkpointPath(step int) string {
+	return filepath.Join(s.dir, checkpointPrefix+strconv.Itoa(step)+checkpointSuffix)
+}
+
+const (
+	checkpointPrefix = "step_"
+	checkpointSuffix = ".safetensors"
+)
+
+// listCheckpoints returns the checkpoints in dir by ascending step.
+func listCheckpoints(dir string) ([]checkpointFile, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, folderError(dir, err)
+	}
+	var list []checkpointFile
+	for _, e := range entries {
+		digits, ok := strings.CutPrefix(e.Name(), checkpointPrefix)
+		digits, ok2 := strings.CutSuffix(digits, checkpointSuffix)
+		step, err := strconv.Atoi(digits)
+		if ok && ok2 && err == nil && step >= 0 && e.Type().IsRegular() {
+			list = append(list, checkpointFile{filepath.Join(dir, e.Name()), step})
+		}
+	}
+	slices.SortFunc(list, func(a, b checkpointFile) int { return a.step - b.step })
+	return list, nil
+}
+
+// run trains up to step to, with a stop wherever a checkpoint is due.
+func (s *saver) run(ctx context.Context, to int) error {
+	t := s.r.trainer
+	done := t.Step()
+	if s.from != nil && done == s.from.Header.Step && s.from.Header.Next.Step < done {
+		done-- // what belongs to the last step is not done: a refinement or a reset
+	}
+	for {
+		stop := min(s.nextStop(done), to)
+		part, cancel := context.WithCancel(ctx)
+		err := s.r.runTo(part, stop, func() {
+			if s.pending != nil && s.pending.Done() {
+				s.settle()
+			}
+			if s.due() {
+				cancel()
+			}
+		})
+		cancel()
+		switch {
+		case ctx.Err() != nil || err != nil && !errors.Is(err, context.Canceled):
+			return err
+		case err != nil: // the stop may be reached already, but for a refinement: runTo sees to it
+			s.periodic()
+			continue
+		case stop < s.r.config.Iterations && s.nextStop(stop-1) == stop:
+			s.atStop(stop)
+		}
+		if stop >= to {
+			return nil
+		}
+		done = stop
+	}
+}
+
+// begin checks that the disk has room for the first checkpoint and model.
+func (s *saver) begin() error {
+	s.last = time.Now()
+	t, c := s.r.trainer, &s.r.config
+	if s.o.off {
+		return nil
+	}
+	t.SetRun(s.r.record())
+	need := t.CheckpointBytes(0) + checkpointHeader
+	free, known := freeSpace(s.r.out)
+	if known && free < need {
+		return folderError(s.r.out, noSpace("the first checkpoint", need, free))
+	}
+	if most := int64(s.o.keepRunning()+1) * t.CheckpointBytes(c.MaxSplats); known && c.MaxSplats > 0 && free < most {
+		s.r.app.warn(fmt.Sprintf("%s has %s free; checkpoints of %s take up to %s", s.r.out, bytesText(free), count(c.MaxSplats, "splat"), bytesText(most)))
+	}
+	return nil
+}
+
+// nextStop returns the next step after step at which something is to be written, or the last one.
+func (s *saver) nextStop(step int) int {
+	next := s.r.config.Iterations
+	if s.o.off {
+		return next
+	}
+	for _, at := range s.o.saveAt {
+		if at > step {
+			next = min(next, at)
+		}
+	}
+	if n := s.o.every.steps; n > 0 {
+		next = min(next, (step/n+1)*n)
+	}
+	return next
+}
+
+// due reports whether it is time for a checkpoint. It is called after every step.
+func (s *saver) due() bool {
+	if s.o.off || s.o.every.time == 0 || time.Since(s.last) < s.o.every.time {
+		return false
+	}
+	return s.pending == nil || s.pending.Done()
+}
+
+// atStop writes what is due at a step.
+func (s *saver) atStop(step int) {
+	if !slices.Contains(s.o.saveAt, step) {
+		s.periodic()
+		return
+	}
+	err := s.save(true)
+	splats, err2 := s.r.trainer.Splats()
+	if err2 == nil {
+		err2 = s.r.writeModel(splats, step)
+	}
+	if err = errors.Join(err, err2); err != nil {
+		s.fail(fmt.Errorf("save step %d: %w", step, err))
+	}
+}
+
+// fail notes the failure of a write that was asked for: training goes on, and the run ends with the error.
+func (s *saver) fail(err error) {
+	if s.failed == nil {
+		s.failed = err
+		s.r.app.warn(err.Error() + "; training goes on")
+	}
+}
+
+// periodic writes a checkpoint that nobody asked for at this very step: a failure is a warning, until one succeeds.
+func (s *saver) periodic() {
+	if err := s.save(true); err != nil {
+		s.missed(err)
+	}
+}
+
+func (s *saver) missed(err error) {
+	if !s.full {
+		s.r.app.warn(fmt.Sprintf("no checkpoint was written: %s; training goes on", err))
+		if n := len(s.kept); n > 0 {
+			s.r.app.warn("the last one is " + s.kept[n-1].path)
+		}
+	}
+	s.full = true
+}
+
+// save writes a checkpoint of the state as it is, in the background where that can be.
+func (s *saver) save(background bool) error {
+	s.settle()
+	defer func() { s.last = time.Now() }()
+	t := s.r.trainer
+	if err := os.MkdirAll(s.dir, 0o777); err != nil {
+		return folderError(s.dir, err)
+	}
+	s.startOver()
+	if err := s.rememberAsked(); err != nil {
+		return err
+	}
+	if err := s.makeRoom(t.CheckpointBytes(0) + checkpointHeader); err != nil {
+		return err
+	}
+	w, err := t.SaveCheckpoint(s.checkpointPath(t.Step()), background)
+	if err != nil {
+		return err
+	}
+	s.pending, s.wanted = w, slices.Contains(s.o.saveAt, w.Step)
+	if w.Copied {
+		return nil
+	}
+	return s.collect()
+}
+
+// settle is collect of a write whose failure does not end the run.
+func (s *saver) settle() {
+	switch err := s.collect(); {
+	case err != nil && s.wanted:
+		s.fail(err)
+	case err != nil:
+		s.missed(err)
+	}
+}
+
+// collect waits for a checkpoint that is being written and clears old ones away once it is whole.
+func (s *saver) collect() error {
+	w := s.pending
+	if w == nil {
+		return nil
+	}
+	s.pending = nil
+	if err := w.Wait(); err != nil {
+		return err
+	}
+	s.full = false
+	s.log = append(s.log, checkpointLog{Step: w.Step, Bytes: w.Bytes, Copied: w.Copied, PauseSeconds: w.Pause.Seconds(), Seconds: w.Took().Seconds()})
+	s.foreign = slices.DeleteFunc(s.foreign, func(path string) bool { return path == w.Path })
+	s.dropForeign()
+	s.kept = slices.DeleteFunc(s.kept, func(f checkpointFile) bool { return f.path == w.Path })
+	s.kept = append(s.kept, checkpointFile{w.Path, w.Step})
+	s.prune(s.o.keepRunning())
+	return nil
+}
+
+// startOver clears away, before the first write of a run from the start, what an earlier run left: the user wants another one in its place.
+func (s *saver) startOver() {
+	if s.from == nil && len(s.foreign) > 0 {
+		_ = os.Remove(filepath.Join(s.dir, askedFile)) // one that stays only keeps more checkpoints
+		s.dropForeign()
+	}
+}
+
+// dropForeign removes checkpoints of what is no more this run's past.
+func (s *saver) dropForeign() {
+	for _, path := range s.foreign {
+		_ = os.Remove(path) // what stays is tried again at the next start
+	}
+	s.foreign = nil
+}
+
+// prune removes all but the newest checkpoints, and those of steps that were asked for.
+func (s *saver) prune(keep int) {
+	left := 0
+	for i := len(s.kept) - 1; i >= 0; i-- {
+		f := s.kept[i]
+		if slices.Contains(s.asked, f.step) {
+			continue
+		}
+		if left++; left > keep {
+			_ = os.Remove(f.path) // it takes room and harms nobody
+			s.kept = slices.Delete(s.kept, i, i+1)
+		}
+	}
+}
+
+// makeRoom checks that the disk has need bytes. Where it has not, all checkpoints but the newest go.
+func (s *saver) makeRoom(need int64) error {
+	free, known := freeSpace(s.dir)
+	if known && free < need && len(s.kept) > 1 {
+		s.prune(1)
+		free, known = freeSpace(s.dir)
+	}
+	if known && free < need {
+		return folderError(s.dir, noSpace("a checkpoint", need, free))
+	}
+	return nil
+}
+
+// noSpace is the error of a disk that is about to be full.
+func noSpace(what string, need, free int64) error {
+	return fmt.Errorf("%w: %s takes %s, %s are free", syscall.ENOSPC, what, bytesText(need), bytesText(max(free, 0)))
+}
+
+// end writes the checkpoint of a run that is done, or was stopped, and leaves as many as were asked for.
+func (s *saver) end(interrupted bool) error {
+	if s.o.off {
+		return nil
+	}
+	t := s.r.trainer
+	s.settle()
+	var err error
+	asked := slices.Contains(s.o.saveAt, t.Step())
+	nothingNew := !t.Changed() && len(s.kept) > 0
+	if keep := s.o.keepAtEnd(); (interrupted || keep > 0 || asked) && !nothingNew {
+		err = s.save(false)
+	}
+	if err == nil && !interrupted {
+		s.startOver() // where nothing was written
+		s.prune(s.o.keepAtEnd())
+	}
+	return errors.Join(s.failed, err)
+}
+
+// rescue tries to save a run that ended for want of memory.
+func (s *saver) rescue(cause error) error {
+	if s.o.off || !pipeline.IsShortage(cause) || s.r.trainer.Step() == 0 {
+		return cause
+	}
+	if err := s.save(false); err != nil {
+		return errors.Join(cause, err)
+	}
+	return &hintedError{err: fmt.Errorf("%w; step %d is saved in %s", cause, s.r.trainer.Step(), s.checkpointPath(s.r.trainer.Step())),
+		hint: "go on with --resume and a larger --max-vram, or on a device with more memory"}
+}
+
+// history returns what stats.json tells, nil for nothing.
+func (s *saver) history() *runLog {
+	h := &runLog{ResumedFrom: s.r.trainer.StartStep(), Deviations: s.r.trainer.Deviations(), Checkpoints: s.log}
+	if h.ResumedFrom == 0 && len(h.Deviations) == 0 && len(h.Checkpoints) == 0 {
+		return nil
+	}
+	return h
+}
+
+// newest returns the newest checkpoint's path, or "".
+func (s *saver) newest() string {
+	if n := len(s.kept); n > 0 {
+		return s.kept[n-1].path
+	}
+	return ""
+}

@@ -1,0 +1,303 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"unicode"
+
+	"github.com/spf13/cobra"
+
+	"vksplat/pipeline"
+	"vksplat/scene"
+)
+
+func (a *app) infoCommand() *cobra.Command {
+	asJSON := false
+	cmd := &cobra.Command{
+		Use:   "info FILE|DIR [--json]",
+		Short: "Say what a checkpoint, a splat file, a capture or a run holds",
+		Long: "Say what is in a file or folder: a checkpoint or any safetensors file, a PLY file of\n" +
+			"splats or points, the folder of a capture, or the folder of a training run.",
+		Args: one("FILE or folder"),
+		RunE: a.runs(func(args []string) error {
+			value, text, err := describe(args[0])
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return a.printJSON(value)
+			}
+			return a.printFacts(text)
+		}),
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "everything, as JSON")
+	return cmd
+}
+
+// facts are labelled lines for people.
+type facts [][2]string
+
+func (f *facts) add(label, format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	if strings.ContainsFunc(text, unicode.IsControl) { // a file's words must not move the cursor
+		text = strconv.Quote(text)
+	}
+	*f = append(*f, [2]string{label, text})
+}
+
+func (a *app) printFacts(list facts) error {
+	w := tabwriter.NewWriter(a.stdout, 0, 8, 2, ' ', 0)
+	for _, f := range list {
+		_, _ = fmt.Fprintf(w, "%s\t%s\n", f[0], f[1])
+	}
+	if err := w.Flush(); err != nil {
+		return fmt.Errorf("print info: %w", err)
+	}
+	return nil
+}
+
+// describe looks at what is there, whatever its name is.
+func describe(path string) (value any, text facts, err error) {
+	if isFolder(path) {
+		if isFolder(filepath.Join(path, checkpointFolder)) || isFolder(filepath.Join(path, "point_cloud")) {
+			return describeRun(path)
+		}
+		return describeCapture(path)
+	}
+	st, err := os.Stat(path)
+	if err != nil {
+		return nil, nil, &scene.Error{Op: "read", Path: path, Err: pathless(err), Hint: "check the spelling of the path"}
+	}
+	if st.Mode().IsRegular() && beginsWith(path, "ply") {
+		return describePLY(path, st.Size())
+	}
+	return describeTensors(path)
+}
+
+// beginsWith reports whether a file begins with the bytes of prefix.
+func beginsWith(path, prefix string) bool {
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	have := make([]byte, len(prefix))
+	_, err = io.ReadFull(f, have)
+	return err == nil && bytes.Equal(have, []byte(prefix))
+}
+
+// checkpointInfo is what --json prints of a checkpoint.
+type checkpointInfo struct {
+	Kind    string                    `json:"kind"`
+	Path    string                    `json:"path"`
+	Bytes   int64                     `json:"bytes"`
+	Whole   bool                      `json:"whole"` // the hash is the recorded one
+	Header  pipeline.CheckpointHeader `json:"header"`
+	Tensors []scene.TensorInfo        `json:"tensors"`
+}
+
+// describeTensors describes a checkpoint, or any other file of its layout.
+func describeTensors(path string) (any, facts, error) {
+	c, err := pipeline.OpenCheckpoint(path)
+	if errors.Is(err, pipeline.ErrNotCheckpoint) {
+		return describeForeign(path)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	whole := c.Verify()
+	info := checkpointInfo{"checkpoint", path, c.Size(), whole == nil, c.Header, c.Tensors()}
+	if err := c.Close(); err != nil {
+		return nil, nil, err
+	}
+	h := &info.Header
+	var f facts
+	f.add("checkpoint", "%s, %s, written by vksplat %s", path, bytesText(info.Bytes), h.Version)
+	if h.Step < h.Config.Iterations {
+		f.add("step", "%d of %d, next: %s of step %d, in epoch %d", h.Step, h.Config.Iterations, h.Next.Kind, h.Next.Step+1, h.Order.Epoch+1)
+	} else {
+		f.add("step", "%d, all of them", h.Step)
+	}
+	f.add("splats", "%d of at most %d, SH degree %d", h.Splats, h.SplatCeiling, h.SHDegree)
+	f.add("strategy", "%s, seed %d", h.Config.Strategy, h.Seed)
+	f.add("capture", "%s of %s, %d held out, %s, fingerprint %.12s", count(h.Capture.Photos, "photo"), h.Capture.Resolution, h.Capture.HeldOut,
+		count(h.Capture.Points, "point"), h.Capture.Fingerprint)
+	f.add("frame", "center %.6g %.6g %.6g, scale %.6g, scene scale %.6g", h.Frame.Center[0], h.Frame.Center[1], h.Frame.Center[2], h.Frame.Scale, h.Frame.SceneScale)
+	f.add("device", "%s", h.Device)
+	for _, d := range h.Deviations {
+		f.add("other bytes possible", "from step %d on: %s", d.Step, d.Reason)
+	}
+	f.add("tensors", "%s, raw; log_scales are logarithms, logit_opacities go through a sigmoid, quats are not normalised", count(len(info.Tensors), "tensor"))
+	if whole != nil {
+		f.add("DAMAGED", "the hash is not the recorded one")
+		return info, f, nil
+	}
+	f.add("hash", "matches")
+	return info, f, nil
+}
+
+// tensorsInfo is what --json prints of a file of tensors that is no checkpoint.
+type tensorsInfo struct {
+	Kind     string             `json:"kind"`
+	Path     string             `json:"path"`
+	Bytes    int64              `json:"bytes"`
+	Metadata map[string]string  `json:"metadata"`
+	Tensors  []scene.TensorInfo `json:"tensors"`
+}
+
+func describeForeign(path string) (any, facts, error) {
+	s, err := scene.OpenSafetensors(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	info := tensorsInfo{"tensors", path, s.Size(), s.Metadata, s.Tensors}
+	var f facts
+	f.add("safetensors", "%s, %s, no checkpoint of vksplat", path, bytesText(info.Bytes))
+	for _, t := range info.Tensors {
+		f.add("  "+fmt.Sprintf("%.60q", t.Name), "%s %v", t.DType, t.Shape)
+	}
+	return info, f, s.Close()
+}
+
+// plyInfo is what --json prints of a PLY file.
+type plyInfo struct {
+	Kind        string      `json:"kind"` // splats or points
+	Path        string      `json:"path"`
+	Bytes       int64       `json:"bytes"`
+	Count       int         `json:"count"`
+	SHDegree    *int        `json:"sh_degree,omitempty"`
+	Format      string      `json:"format,omitempty"`
+	Comments    []string    `json:"comments,omitempty"`
+	Ignored     []string    `json:"ignored_properties,omitempty"`
+	NonFinite   int         `json:"non_finite,omitempty"` // splats with a NaN or an infinite number
+	Antialiased bool        `json:"antialiased,omitempty"`
+	Origin      *[3]float64 `json:"origin,omitempty"`
+	Min         [3]float64  `json:"min"` // of the finite positions
+	Max         [3]float64  `json:"max"`
+}
+
+func describePLY(path string, size int64) (any, facts, error) {
+	info := plyInfo{Kind: "splats", Path: path, Bytes: size}
+	var f facts
+	splats, ply, err := scene.ReadPLY(path)
+	if err != nil {
+		points, err2 := scene.ReadPoints(path)
+		if err2 != nil {
+			return nil, nil, err
+		}
+		info.Kind, info.Count = "points", len(points)
+		info.Min, info.Max = bounds(len(points), func(i, k int) float64 { return points[i].Pos[k] })
+		f.add("points", "%s, %s: %s", path, bytesText(size), count(len(points), "point"))
+	} else {
+		info.Count, info.SHDegree, info.Format, info.Comments = splats.N, &splats.Degree, ply.Format, ply.Comments
+		info.Ignored, info.NonFinite, info.Antialiased, info.Origin = ply.Ignored, ply.NonFinite, ply.Meta.Antialiased, ply.Meta.Origin
+		info.Min, info.Max = bounds(splats.N, func(i, k int) float64 { return float64(splats.Means[3*i+k]) })
+		f.add("splats", "%s, %s: %s of SH degree %d", path, bytesText(size), count(splats.N, "splat"), splats.Degree)
+		f.add("format", "%s", ply.Format)
+		for _, c := range ply.Comments {
+			f.add("comment", "%.200q", c)
+		}
+		if len(ply.Ignored) > 0 {
+			f.add("ignored", "%.200q", strings.Join(ply.Ignored, " "))
+		}
+		if ply.NonFinite > 0 {
+			f.add("DAMAGED", "%s with NaN or infinite numbers", count(ply.NonFinite, "splat"))
+		}
+	}
+	f.add("bounds", "%.6g %.6g %.6g to %.6g %.6g %.6g", info.Min[0], info.Min[1], info.Min[2], info.Max[0], info.Max[1], info.Max[2])
+	return info, f, nil
+}
+
+// bounds returns the box of n positions; those that are not finite are left out.
+func bounds(n int, at func(i, axis int) float64) (lo, hi [3]float64) {
+	first := true
+	for i := range n {
+		p := [3]float64{at(i, 0), at(i, 1), at(i, 2)}
+		if sum := p[0] + p[1] + p[2]; math.IsNaN(sum) || math.IsInf(sum, 0) {
+			continue
+		}
+		if first {
+			lo, hi, first = p, p, false
+		}
+		for k := range p {
+			lo[k], hi[k] = min(lo[k], p[k]), max(hi[k], p[k])
+		}
+	}
+	return lo, hi
+}
+
+// captureInfo is what --json prints of a capture.
+type captureInfo struct {
+	Kind       string   `json:"kind"`
+	Path       string   `json:"path"`
+	Model      string   `json:"model"`
+	Images     string   `json:"images"`
+	Photos     int      `json:"photos"`
+	Resolution string   `json:"resolution"`
+	Points     int      `json:"points"`
+	Warnings   []string `json:"warnings,omitempty"`
+}
+
+func describeCapture(path string) (any, facts, error) {
+	c, err := scene.Load(path, scene.LoadOptions{Model: scene.AnyModel})
+	if err != nil {
+		return nil, nil, err
+	}
+	info := captureInfo{Kind: "capture", Path: path, Model: c.Model, Images: c.Images, Photos: len(c.Cameras), Resolution: resolution(c.Cameras), Points: len(c.Points)}
+	var f facts
+	f.add("capture", "%s", path)
+	f.add("model", "%s", c.Model)
+	f.add("photos", "%s of %s in %s", count(info.Photos, "photo"), info.Resolution, c.Images)
+	f.add("points", "%d", info.Points)
+	for _, w := range c.Warnings {
+		info.Warnings = append(info.Warnings, w.String())
+		f.add("warning", "%s", w)
+	}
+	return info, f, nil
+}
+
+// runInfo is what --json prints of the folder of a run.
+type runInfo struct {
+	Kind        string   `json:"kind"`
+	Path        string   `json:"path"`
+	Checkpoints []string `json:"checkpoints"`
+	Models      []string `json:"models"`
+	Newest      any      `json:"newest_checkpoint,omitempty"`
+}
+
+func describeRun(path string) (any, facts, error) {
+	list, err := listCheckpoints(filepath.Join(path, checkpointFolder))
+	if err != nil {
+		return nil, nil, err
+	}
+	info := runInfo{Kind: "run", Path: path, Checkpoints: []string{}}
+	info.Models, err = filepath.Glob(filepath.Join(escapeGlob(path), "point_cloud", "iteration_*", "point_cloud.ply"))
+	if err != nil {
+		return nil, nil, err
+	}
+	var f facts
+	f.add("run", "%s: %s, %s", path, count(len(list), "checkpoint"), count(len(info.Models), "model"))
+	for _, m := range info.Models {
+		f.add("model", "%s", m)
+	}
+	for _, c := range list {
+		info.Checkpoints = append(info.Checkpoints, c.path)
+	}
+	if len(list) == 0 {
+		return info, f, nil
+	}
+	newest, more, err := describeTensors(list[len(list)-1].path)
+	if err != nil {
+		return nil, nil, err
+	}
+	info.Newest = newest
+	return info, append(f, more...), nil
+}

@@ -1,0 +1,177 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"vksplat/pipeline"
+	"vksplat/scene"
+)
+
+// killScene makes a procedural capture and skips the test where no device can train it.
+func killScene(t *testing.T, points int) string {
+	t.Helper()
+	if devices, err := pipeline.ListDevices(); err != nil || len(devices) == 0 {
+		t.Skip("no Vulkan device on this machine")
+	}
+	dir := filepath.Join(t.TempDir(), "scene")
+	if err := scene.WriteSynth(dir, scene.SynthOptions{Images: 8, Width: 64, Height: 48, Points: points}); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// startTrain starts the command in a process of its own.
+func startTrain(t *testing.T, args ...string) (*exec.Cmd, *bytes.Buffer) {
+	t.Helper()
+	var out bytes.Buffer
+	cmd := exec.Command("vksplat", append([]string{"train"}, args...)...) // TestMain put it in the path
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill() }) // of one that a failed test left running
+	return cmd, &out
+}
+
+func sameFile(t *testing.T, a, b string) {
+	t.Helper()
+	x, err := os.ReadFile(a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	y, err := os.ReadFile(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(x, y) {
+		t.Errorf("%s and %s differ", a, b)
+	}
+}
+
+// TestKills kills a run at random moments and resumes it each time: the model and the checkpoint at the end are those of the undisturbed run.
+func TestKills(t *testing.T) {
+	kills, steps := 3, 620 // one refinement, at 600
+	if os.Getenv("VKSPLAT_LONG") == "1" {
+		kills, steps = 20, 2000
+	}
+	dir := killScene(t, 300)
+	whole, part := filepath.Join(t.TempDir(), "whole"), filepath.Join(t.TempDir(), "part")
+	args := []string{dir, "--iterations", strconv.Itoa(steps), "--checkpoint-every", "25", "--max-splats", "3000", "--resume", "-m"}
+	start := time.Now()
+	cmd, out := startTrain(t, append(args, whole)...)
+	if err := cmd.Wait(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	seed := time.Now().UnixNano()
+	random := rand.New(rand.NewSource(seed))
+	// Two thirds of the time go to runs that are killed, so that the last of them is not done before.
+	share := time.Since(start) * 4 / 3 / time.Duration(kills)
+	resumes, done := 0, false
+	for i := 0; i < kills && !done; i++ {
+		cmd, out := startTrain(t, append(args, part)...)
+		after := time.Duration(random.Int63n(int64(share)))
+		time.Sleep(after)
+		if err := cmd.Process.Kill(); err != nil {
+			t.Logf("kill %d of seed %d came after the end", i, seed)
+		}
+		done = cmd.Wait() == nil
+		if strings.Contains(out.String(), "going on with") {
+			resumes++
+		}
+		t.Logf("killed after %v: %s", after.Round(time.Millisecond), lastStep(out.String()))
+	}
+	cmd, out = startTrain(t, append(args, part)...)
+	if err := cmd.Wait(); err != nil {
+		t.Fatalf("seed %d: %v\n%s", seed, err, out)
+	}
+	t.Logf("%d of the killed runs had gone on from a checkpoint; the last: %s", resumes, lastStep(out.String()))
+	ply := filepath.Join("point_cloud", fmt.Sprintf("iteration_%d", steps), "point_cloud.ply")
+	checkpoint := filepath.Join(checkpointFolder, fmt.Sprintf("step_%d.safetensors", steps))
+	sameFile(t, filepath.Join(whole, ply), filepath.Join(part, ply))
+	sameFile(t, filepath.Join(whole, checkpoint), filepath.Join(part, checkpoint))
+	if list, err := os.ReadDir(filepath.Join(part, checkpointFolder)); err != nil || len(list) != 1 {
+		t.Errorf("left in the folder of checkpoints: %v, %v", list, err)
+	}
+}
+
+// lastStep is the last line of progress.
+func lastStep(out string) string {
+	lines := strings.Split(strings.TrimSpace(out), "\n")
+	for i := len(lines) - 1; i >= 0; i-- {
+		if strings.HasPrefix(lines[i], "step ") || strings.HasPrefix(lines[i], "going on") {
+			return lines[i]
+		}
+	}
+	return "no step"
+}
+
+// TestKillInWrite kills a run while it writes a checkpoint: the one before is whole, the run goes on from it, and the rest of the write is cleared away.
+func TestKillInWrite(t *testing.T) {
+	dir, out := killScene(t, 12000), filepath.Join(t.TempDir(), "out")
+	args := []string{dir, "-m", out, "--checkpoint-every", "2", "--resume", "--iterations"}
+	folder := filepath.Join(out, checkpointFolder)
+	rest := func() string {
+		list, err := filepath.Glob(filepath.Join(folder, ".step_*.tmp*"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Join(list, " ")
+	}
+	caught := false
+	for try := 0; try < 8 && !caught; try++ {
+		cmd, text := startTrain(t, append(args, "100000")...)
+		have := func() int {
+			list, err := listCheckpoints(folder)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return len(list)
+		}
+		for deadline := time.Now().Add(2 * time.Minute); have() == 0 || rest() == ""; time.Sleep(time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatalf("no checkpoint is written\n%s", text)
+			}
+		}
+		if err := cmd.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		_ = cmd.Wait() // it was killed
+		caught = rest() != ""
+	}
+	if !caught {
+		t.Fatal("every write was done before the kill: nothing is proved")
+	}
+	list, err := listCheckpoints(folder)
+	if err != nil || len(list) == 0 {
+		t.Fatalf("no checkpoint is left: %v", err)
+	}
+	last := list[len(list)-1]
+	c, err := openWhole(last.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	cmd, text := startTrain(t, append(args, strconv.Itoa(last.step+1), "--force")...)
+	if err := cmd.Wait(); err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	if !strings.Contains(text.String(), fmt.Sprintf("step_%d.safetensors: step %d of", last.step, last.step)) {
+		t.Errorf("it did not go on with step %d:\n%s", last.step, text)
+	}
+	if left := rest(); left != "" {
+		t.Errorf("left behind: %s", left)
+	}
+}

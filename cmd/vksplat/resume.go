@@ -1,0 +1,219 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"vksplat/pipeline"
+	"vksplat/scene"
+)
+
+// find clears the rests of writes that were cut short, and opens the checkpoint that the run goes on with.
+func (s *saver) find() error {
+	if s.o.off {
+		return nil
+	}
+	s.sweep()
+	list, err := listCheckpoints(s.dir)
+	if err != nil {
+		return err
+	}
+	switch s.o.resume {
+	case "":
+		err = s.protect(list)
+	case resumeAuto:
+		err = s.findNewest(list)
+	default:
+		err = s.openFile(list)
+	}
+	if err != nil {
+		return err
+	}
+	for _, f := range list {
+		if s.from != nil && f.step <= s.from.Header.Step && inFolder(s.from.Path(), s.dir) {
+			s.kept = append(s.kept, f)
+		} else {
+			s.foreign = append(s.foreign, f.path)
+		}
+	}
+	s.asked = slices.Clone(s.o.saveAt)
+	if s.from == nil {
+		return nil
+	}
+	s.asked = append(s.asked, s.readAsked()...)
+	return nil
+}
+
+// askedFile lists, in the folder of checkpoints, the steps whose checkpoints were asked for and stay.
+const askedFile = "save_at.json"
+
+// readAsked returns the steps that earlier calls were asked to save. Where that cannot be read, there are none.
+func (s *saver) readAsked() (steps []int) {
+	data, err := os.ReadFile(filepath.Join(s.dir, askedFile))
+	if err != nil || json.Unmarshal(data, &steps) != nil {
+		return nil
+	}
+	return steps
+}
+
+// rememberAsked writes the steps down for calls to come, once.
+func (s *saver) rememberAsked() error {
+	slices.Sort(s.asked)
+	s.asked = slices.Compact(s.asked)
+	if s.remembered || len(s.asked) == 0 {
+		return nil
+	}
+	err := writeJSON(filepath.Join(s.dir, askedFile), s.asked)
+	s.remembered = err == nil
+	return err
+}
+
+// sweep removes temporary files of a process that was killed. The folder is locked: nobody writes there now.
+func (s *saver) sweep() {
+	old, err := filepath.Glob(filepath.Join(escapeGlob(s.dir), "."+checkpointPrefix+"*"+checkpointSuffix+".tmp*"))
+	if err != nil {
+		return // of a malformed pattern alone
+	}
+	for _, path := range old {
+		_ = os.Remove(path) // it takes room and harms nobody
+	}
+}
+
+// escapeGlob makes a path mean itself in a pattern.
+func escapeGlob(path string) string {
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
+}
+
+// inFolder reports whether path is directly in dir.
+func inFolder(path, dir string) bool { return absolute(filepath.Dir(path)) == absolute(dir) }
+
+// protect refuses to lose a run that is not done.
+func (s *saver) protect(list []checkpointFile) error {
+	if s.o.force {
+		return nil
+	}
+	for _, f := range slices.Backward(list) {
+		c, err := pipeline.OpenCheckpoint(f.path)
+		if err != nil {
+			continue // nothing to lose
+		}
+		h := c.Header
+		if err := c.Close(); err != nil {
+			return err
+		}
+		if h.Step < h.Config.Iterations {
+			return usagef("go on with --resume, start over with --force, or choose another folder",
+				"%s holds a run that stopped after step %d of %d", s.r.out, h.Step, h.Config.Iterations)
+		}
+		return nil
+	}
+	return nil
+}
+
+// findNewest opens the newest checkpoint that is whole.
+func (s *saver) findNewest(list []checkpointFile) error {
+	for _, f := range slices.Backward(list) {
+		c, err := openWhole(f.path)
+		if err == nil {
+			s.from = c
+			return nil
+		}
+		s.r.notes = append(s.r.notes, fmt.Sprintf("%s; the checkpoint before it is tried", err))
+	}
+	if len(list) > 0 {
+		return &hintedError{err: fmt.Errorf("resume %s: %w: no checkpoint of %d can be read", s.r.out, scene.ErrData, len(list)), hint: "start over with --force in place of --resume"}
+	}
+	s.r.app.printf("no checkpoint in %s: starting from the beginning\n", s.r.out)
+	return nil
+}
+
+// openWhole opens a checkpoint after reading all of it.
+func openWhole(path string) (*pipeline.Checkpoint, error) {
+	c, err := pipeline.OpenCheckpoint(path)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.Verify(); err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	return c, nil
+}
+
+// openFile opens the checkpoint that was named. One of another folder does not make this folder's run a lost one.
+func (s *saver) openFile(list []checkpointFile) (err error) {
+	if !inFolder(s.o.resume, s.dir) {
+		if err := s.protect(list); err != nil {
+			return err
+		}
+	}
+	s.from, err = openWhole(s.o.resume)
+	return err
+}
+
+// checkConfig refuses another configuration than the run's so far, before anything slow.
+func (s *saver) checkConfig() error {
+	if s.from == nil {
+		return nil
+	}
+	return s.refuse(s.from.Changes(s.r.config, s.from.Header.Capture))
+}
+
+// refuse makes an error of what differs from the run so far, unless the user accepts it.
+func (s *saver) refuse(changes []pipeline.Change) error {
+	if len(changes) == 0 || s.o.force {
+		return nil
+	}
+	words := make([]string, len(changes))
+	for i, c := range changes {
+		words[i] = c.String()
+	}
+	return usagef("give what the run was started with, or --force to go on with the new values",
+		"%s was made otherwise: %s", s.from.Path(), strings.Join(words, "; "))
+}
+
+// resume makes a trainer that goes on with the checkpoint. views are in its frame.
+func (s *saver) resume(views []pipeline.TrainView) (*pipeline.Trainer, error) {
+	changes := s.from.Changes(s.r.config, s.r.record().Capture)
+	if err := s.refuse(changes); err != nil {
+		return nil, err
+	}
+	h := &s.from.Header
+	t, err := pipeline.NewTrainerFrom(s.r.device, views, s.from, s.r.config)
+	if err != nil {
+		return nil, err
+	}
+	// Everything of it is on the device now. A file that is open cannot be removed later, or keeps its room on the disk.
+	if err := s.from.Close(); err != nil {
+		return nil, errors.Join(err, t.Close())
+	}
+	for _, c := range changes {
+		t.Deviate("changed: " + c.String())
+	}
+	s.r.app.printf("going on with %s: step %d of %d, %s\n", s.from.Path(), h.Step, s.r.config.Iterations, count(h.Splats, "splat"))
+	if now := s.r.device.Record(); !now.Same(h.Device) {
+		s.r.notes = append(s.r.notes, fmt.Sprintf("the steps so far were done by another device or driver (%s): the bytes may differ from those of an undisturbed run", h.Device))
+	}
+	if now := programVersion(); now != h.Version {
+		t.Deviate(fmt.Sprintf("version changed: %s -> %s", h.Version, now))
+		s.r.notes = append(s.r.notes, fmt.Sprintf("the steps so far were done by version %s: the bytes may differ from those of an undisturbed run", h.Version))
+	}
+	if n, fits := t.Ceiling(); !fits {
+		s.r.notes = append(s.r.notes, fmt.Sprintf("the run may grow to %s, for which this device's memory is too small: it may stop for want of memory", count(n, "splat")))
+	}
+	return t, nil
+}
+
+// record returns what checkpoints say of the run.
+func (r *trainRun) record() pipeline.RunRecord {
+	c := r.capture
+	return pipeline.RunRecord{
+		Version: programVersion(),
+		Capture: pipeline.CaptureRecord{Fingerprint: r.fingerprint, Photos: len(r.train), HeldOut: len(r.test), Points: len(c.Points), Resolution: resolution(c.Cameras)},
+		Frame:   pipeline.FrameRecord{Center: c.Frame.Center, Scale: c.Frame.Scale, SceneScale: c.SceneScale, Origin: r.origin},
+	}
+}

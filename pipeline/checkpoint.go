@@ -1,0 +1,319 @@
+package pipeline
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+
+	"vksplat/scene"
+	"vksplat/shaders/layout"
+	"vksplat/vk"
+)
+
+// A checkpoint is a file in the safetensors layout that holds all that decides the bytes of the model to come: every parameter with both moments and the
+// strategy's statistics, splat by splat whatever the size of the device's chunks, and the JSON of a CheckpointHeader. No clock, path, capacity or command
+// line is in it: equal runs have equal files.
+
+const (
+	checkpointFormat = 1
+	checkpointMarker = "vksplat checkpoint" // metadata "format"
+	markerKey        = "format"
+	headerKey        = "vksplat" // metadata with the JSON of CheckpointHeader
+	generatorName    = "philox4x32-10 keyed by seed; counters are step and splat, or epoch and view"
+)
+
+// CheckpointHeader is what a checkpoint says beside its tensors.
+type CheckpointHeader struct {
+	Format             int               `json:"format_version"`
+	Version            string            `json:"vksplat_version"`
+	Step               int               `json:"step"` // steps done
+	Seed               uint64            `json:"seed"`
+	Splats             int               `json:"splats"`
+	StartSplats        int               `json:"start_splats"` // before the first step
+	SHDegree           int               `json:"sh_degree"`
+	SplatCeiling       int               `json:"splat_ceiling"`       // fixed before the first step
+	CeilingHits        int               `json:"ceiling_hits"`        // times a splat wanted to grow and found the ceiling
+	ScheduleIterations int               `json:"schedule_iterations"` // iterations of the run's first start, over which the means' learning rate decays
+	Next               UnitRecord        `json:"next"`
+	Order              OrderRecord       `json:"order"`
+	Generator          string            `json:"generator"`
+	Config             Config            `json:"config"`
+	Capture            CaptureRecord     `json:"capture"`
+	Frame              FrameRecord       `json:"frame"`
+	Device             DeviceRecord      `json:"device"`
+	Activations        map[string]string `json:"activations"`          // by tensor: what turns its numbers, which are raw, into values
+	Deviations         []Deviation       `json:"deviations,omitempty"` // why an undisturbed run may have other bytes
+}
+
+// UnitRecord is the piece of work that comes next: a training step, a refinement or an opacity reset after one.
+type UnitRecord struct {
+	Kind   string `json:"kind"`
+	Number uint32 `json:"number"`
+	Step   int    `json:"step"` // counted from 0
+}
+
+// OrderRecord is where the run is in the order of views, which is a function of seed and epoch.
+type OrderRecord struct {
+	Epoch    int `json:"epoch"`
+	Position int `json:"position"`
+}
+
+// CaptureRecord says what was trained on, without its place.
+type CaptureRecord struct {
+	Fingerprint string `json:"fingerprint"` // SHA-256 of photos, cameras and points, in hexadecimal
+	Photos      int    `json:"photos"`      // trained on
+	HeldOut     int    `json:"held_out"`
+	Points      int    `json:"points"`
+	Resolution  string `json:"resolution"`
+}
+
+// FrameRecord makes the tensors a whole scene: capture = training / scale + center; files are written less origin.
+type FrameRecord struct {
+	Center     [3]float64 `json:"center"`
+	Scale      float64    `json:"scale"`
+	SceneScale float64    `json:"scene_scale"`
+	Origin     [3]float64 `json:"origin"`
+}
+
+// Frame returns the frame of the tensors.
+func (f FrameRecord) Frame() scene.Frame { return scene.Frame{Center: f.Center, Scale: f.Scale} }
+
+// DeviceRecord is the device that ran the steps before the checkpoint.
+type DeviceRecord struct {
+	Name          string `json:"name"`
+	UUID          string `json:"uuid"`
+	Driver        string `json:"driver"`
+	DriverVersion uint32 `json:"driver_version"`
+}
+
+// Same reports whether both devices give the same bytes: model and driver are equal. Two cards of one model differ in their UUIDs alone.
+func (d DeviceRecord) Same(o DeviceRecord) bool {
+	return d.Name == o.Name && d.Driver == o.Driver && d.DriverVersion == o.DriverVersion
+}
+
+// String words the device and its driver.
+func (d DeviceRecord) String() string { return d.Name + ", " + d.Driver }
+
+// Deviation is an event after which an undisturbed run may have other bytes.
+type Deviation struct {
+	Step   int    `json:"step"` // steps done when it happened
+	Reason string `json:"reason"`
+}
+
+// Record returns what checkpoints say of the device.
+func (d *Device) Record() DeviceRecord { return deviceRecord(d.dev) }
+
+func deviceRecord(dev *vk.Device) DeviceRecord {
+	i := dev.Info()
+	return DeviceRecord{Name: i.Name, UUID: i.UUID, Driver: i.Driver, DriverVersion: i.DriverVersion}
+}
+
+// field is a tensor of the splats: some rows of every chunk.
+type field struct {
+	name  string
+	row   int
+	width int   // rows
+	shape []int // of one splat, width numbers in all
+}
+
+// activations say what turns stored numbers into values.
+var activations = map[string]string{
+	"means": "identity", "quats": "normalize", "log_scales": "exp", "logit_opacities": "sigmoid", "sh0": "identity", "shN": "identity",
+}
+
+// statNames are the statistics' tensors, in the order of their rows.
+var statNames = [layout.StatRows]string{layout.StatGrad2d: "stat_grad2d", layout.StatCount: "stat_count"}
+
+// splatFields lists the tensors of a model in the order of the file: parameters, first moments, second moments, statistics.
+func splatFields(degree int) []field {
+	params := []field{
+		{"means", layout.RowMeans, 3, []int{3}},
+		{"quats", layout.RowQuats, 4, []int{4}},
+		{"log_scales", layout.RowLogScales, 3, []int{3}},
+		{"logit_opacities", layout.RowLogitOpacity, 1, nil},
+		{"sh0", layout.RowSh, 3, []int{1, 3}},
+	}
+	if k := scene.SHCoefficients(degree) - 1; k > 0 {
+		params = append(params, field{"shN", layout.RowSh + 3, 3 * k, []int{k, 3}})
+	}
+	var list []field
+	for i, prefix := range []string{"", "adam_m_", "adam_v_"} {
+		for _, f := range params {
+			list = append(list, field{prefix + f.name, i*paramRows(degree) + f.row, f.width, f.shape})
+		}
+	}
+	for i, name := range statNames {
+		list = append(list, field{name, 3*paramRows(degree) + i, 1, nil})
+	}
+	return list
+}
+
+// tensorOf describes a field of n splats.
+func (f field) tensorOf(n int) scene.TensorInfo {
+	return scene.TensorInfo{Name: f.name, DType: "F32", Shape: append([]int{n}, f.shape...)}
+}
+
+// Checkpoint is an open checkpoint. Its tensors are on disk.
+type Checkpoint struct {
+	Header CheckpointHeader
+	file   *scene.Safetensors
+	path   string
+}
+
+// ErrNotCheckpoint says that a file holds tensors, but is no checkpoint of this program.
+var ErrNotCheckpoint = errors.New("the file holds no checkpoint of vksplat")
+
+// OpenCheckpoint reads the header of a checkpoint and checks that the tensors are those that it announces. Whether the bytes are those that were written
+// is for Verify to say.
+func OpenCheckpoint(path string) (*Checkpoint, error) {
+	file, err := scene.OpenSafetensors(path)
+	if err != nil {
+		return nil, err
+	}
+	c := &Checkpoint{file: file, path: path}
+	if err := c.parse(); err != nil {
+		return nil, errors.Join(checkpointError(path, err), file.Close())
+	}
+	return c, nil
+}
+
+func checkpointError(path string, err error) error {
+	hint := "the file is damaged: use an earlier checkpoint"
+	switch {
+	case errors.Is(err, ErrNotCheckpoint):
+		hint = "name a file of OUT/checkpoints"
+	case errors.Is(err, errNewer):
+		hint = "use the version of vksplat that wrote it, or a newer one"
+	}
+	return &scene.Error{Op: "read checkpoint", Path: path, Err: err, Hint: hint}
+}
+
+var errNewer = errors.New("it was written by a newer version of vksplat")
+
+func (c *Checkpoint) parse() error {
+	if c.file.Metadata[markerKey] != checkpointMarker {
+		return ErrNotCheckpoint
+	}
+	text := []byte(c.file.Metadata[headerKey])
+	var version struct {
+		Format int             `json:"format_version"`
+		Config json.RawMessage `json:"config"`
+	}
+	if err := json.Unmarshal(text, &version); err != nil {
+		return fmt.Errorf("header: %w", err)
+	}
+	if version.Format > checkpointFormat {
+		return errNewer
+	}
+	// Keys that a later version added to the configuration have their defaults.
+	c.Header.Config = DefaultConfig()
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&c.Header); err != nil {
+		return fmt.Errorf("header: %w", err)
+	}
+	return c.check()
+}
+
+// check compares the header with itself and with the tensors.
+func (c *Checkpoint) check() error {
+	h := &c.Header
+	switch {
+	case h.Format < 1:
+		return fmt.Errorf("format version %d", h.Format)
+	case h.SHDegree < 0 || h.SHDegree > scene.MaxSHDegree || h.SHDegree != h.Config.SHDegree:
+		return fmt.Errorf("SH degree %d, the configuration has %d", h.SHDegree, h.Config.SHDegree)
+	case h.Splats < 1 || h.Splats > math.MaxInt32 || h.StartSplats < 1 || h.StartSplats > math.MaxInt32 || h.SplatCeiling < h.Splats || h.SplatCeiling > math.MaxInt32 || h.CeilingHits < 0:
+		return fmt.Errorf("%d splats under a ceiling of %d", h.Splats, h.SplatCeiling)
+	case h.Step < 0 || h.Next.Step < 0 || h.Next.Step > math.MaxInt32 || h.ScheduleIterations < 1 || h.ScheduleIterations > math.MaxInt32:
+		return fmt.Errorf("step %d, next %d, of %d", h.Step, h.Next.Step, h.ScheduleIterations)
+	case !positive(h.Frame.Scale) || !positive(h.Frame.SceneScale):
+		return fmt.Errorf("a frame of scale %g and scene scale %g", h.Frame.Scale, h.Frame.SceneScale)
+	}
+	kind, known := kindNamed(h.Next.Kind)
+	if done := stepsBefore(unit{kind: kind, step: h.Next.Step}); !known || done != h.Step {
+		return fmt.Errorf("%d steps done, next is %q of step %d", h.Step, h.Next.Kind, h.Next.Step)
+	}
+	for _, f := range splatFields(h.SHDegree) {
+		if err := c.expect(f.tensorOf(h.Splats)); err != nil {
+			return err
+		}
+	}
+	return h.Config.Validate()
+}
+
+func positive(x float64) bool { return x > 0 && !math.IsInf(x, 0) }
+
+// kindNamed returns the kind of training's units that has a name.
+func kindNamed(name string) (unitKind, bool) {
+	for k, n := range unitNames {
+		if n == name && unitKind(k) != unitRender {
+			return unitKind(k), true
+		}
+	}
+	return 0, false
+}
+
+// stepsBefore returns the steps that are done when u comes next.
+func stepsBefore(u unit) int {
+	if u.kind == unitStep {
+		return u.step
+	}
+	return u.step + 1
+}
+
+// expect returns an error unless the file has the tensor want.
+func (c *Checkpoint) expect(want scene.TensorInfo) error {
+	have, ok := c.file.Lookup(want.Name)
+	if !ok {
+		return fmt.Errorf("tensor %s is missing", want.Name)
+	}
+	if have.DType != want.DType || fmt.Sprint(have.Shape) != fmt.Sprint(want.Shape) {
+		return fmt.Errorf("tensor %s is %s %v, want %s %v", want.Name, have.DType, have.Shape, want.DType, want.Shape)
+	}
+	return nil
+}
+
+// Verify reads the whole file and compares it with the hash that it carries.
+func (c *Checkpoint) Verify() error { return c.file.Verify() }
+
+// Path returns the path that the checkpoint was opened by.
+func (c *Checkpoint) Path() string { return c.path }
+
+// Size returns the bytes of the file.
+func (c *Checkpoint) Size() int64 { return c.file.Size() }
+
+// Tensors lists the file's tensors.
+func (c *Checkpoint) Tensors() []scene.TensorInfo { return c.file.Tensors }
+
+// Close closes the file.
+func (c *Checkpoint) Close() error { return c.file.Close() }
+
+// Splats reads the model, in the training frame.
+func (c *Checkpoint) Splats() (*scene.Splats, error) {
+	s := scene.NewSplats(c.Header.Splats, c.Header.SHDegree)
+	buf := make([]byte, 0, 1<<20)
+	for _, f := range splatFields(c.Header.SHDegree) {
+		if f.row >= paramRows(s.Degree) {
+			break
+		}
+		r := c.file.Reader(f.name)
+		for first := 0; first < s.N; {
+			count := min(s.N-first, cap(buf)/(4*f.width))
+			buf = buf[:4*f.width*count]
+			if _, err := io.ReadFull(r, buf); err != nil {
+				return nil, checkpointError(c.path, err)
+			}
+			for i := range count {
+				for k := range f.width {
+					*rowValue(s, f.row+k, first+i) = floatAt(buf, i*f.width+k)
+				}
+			}
+			first += count
+		}
+	}
+	return s, nil
+}

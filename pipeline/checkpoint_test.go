@@ -1,0 +1,351 @@
+package pipeline
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"vksplat/scene"
+)
+
+// checkpointScene is the promise scene with refinements and resets close together, and a record of the run.
+func checkpointScene(t testing.TB) ([]TrainView, *scene.Splats, float64, Config, RunRecord) {
+	t.Helper()
+	views, init, scale, cfg := promiseScene(t)
+	cfg.Iterations, cfg.SHInterval = 40, 10
+	cfg.RefineStart, cfg.RefineStop, cfg.RefineEvery, cfg.ResetEvery = 5, 38, 6, 18
+	run := RunRecord{Version: "test", Capture: CaptureRecord{Fingerprint: "f", Photos: len(views), Points: init.N, Resolution: "64x48"},
+		Frame: FrameRecord{Scale: 1, SceneScale: scale}}
+	return views, init, scale, cfg, run
+}
+
+// saved is a checkpoint of tr as bytes.
+func saved(t testing.TB, tr *Trainer, path string) []byte {
+	t.Helper()
+	w, err := tr.SaveCheckpoint(path, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return contents(t, w)
+}
+
+func contents(t testing.TB, w *CheckpointWrite) []byte {
+	t.Helper()
+	if err := w.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(w.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if int64(len(data)) != w.Bytes {
+		t.Errorf("%d bytes written, %d announced", len(data), w.Bytes)
+	}
+	return data
+}
+
+// resumed goes on with a checkpoint.
+func resumed(t testing.TB, d *Device, path string, cfg Config) *Trainer {
+	t.Helper()
+	views, _, _, _, _ := checkpointScene(t)
+	c, err := OpenCheckpoint(path)
+	if err != nil {
+		t.Fatal(err, scene.Hint(err))
+	}
+	defer c.Close()
+	if err := c.Verify(); err != nil {
+		t.Fatal(err)
+	}
+	tr, err := NewTrainerFrom(d, views, c, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tr
+}
+
+// undisturbed is one run with a checkpoint after every unit, by the number of the unit that comes next, and the model at the end.
+type undisturbed struct {
+	paths  map[uint32]string
+	kinds  map[uint32]unitKind
+	last   uint32
+	splats *scene.Splats
+	grew   int // units that failed for want of room and were done again
+}
+
+func runUndisturbed(t testing.TB, d *Device, dir string) undisturbed {
+	t.Helper()
+	views, init, scale, cfg, run := checkpointScene(t)
+	tr, err := NewTrainer(d, views, init, scale, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tr.Close()
+	tr.SetRun(run)
+	u := undisturbed{paths: map[uint32]string{}, kinds: map[uint32]unitKind{}}
+	for tr.next.step < cfg.Iterations {
+		if err := tr.advance(); err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(dir, "now.safetensors")
+		data := saved(t, tr, path)
+		keep := filepath.Join(dir, "unit"+string(rune('a'+tr.next.number/26))+string(rune('a'+tr.next.number%26)))
+		if old, err := os.ReadFile(keep); err == nil {
+			u.grew++
+			if !bytes.Equal(old, data) {
+				t.Errorf("unit %d failed, and the state it goes back to is another", tr.next.number)
+			}
+		}
+		if err := os.Rename(path, keep); err != nil {
+			t.Fatal(err)
+		}
+		u.last = tr.next.number
+		u.paths[u.last], u.kinds[u.last] = keep, tr.next.kind
+	}
+	if u.splats, err = tr.Splats(); err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+// smallChunks makes devices opened from now on have chunks of a few splats, so that models grow by some of them.
+func smallChunks(t *testing.T) {
+	t.Helper()
+	limits := t.TempDir() + "/limits.json"
+	if err := os.WriteFile(limits, []byte(`{"maxStorageBufferRange": 1048576, "maxMemoryAllocationSize": 8388608}`), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("VKSPLAT_LIMITS", limits)
+}
+
+// TestResumeAnywhere resumes at every unit of a run, trains that unit, and wants the checkpoint that the undisturbed run has after it: byte for byte, so
+// that by induction each of them leads to the same end. Some of them are trained to the end.
+func TestResumeAnywhere(t *testing.T) {
+	smallChunks(t)
+	d := testDevice(t)
+	dir := t.TempDir()
+	u := runUndisturbed(t, d, dir)
+	if u.grew == 0 {
+		t.Error("nothing grew: the test proves too little")
+	}
+	_, _, _, cfg, _ := checkpointScene(t)
+	read := func(number uint32) []byte {
+		data, err := os.ReadFile(u.paths[number])
+		if err != nil {
+			t.Fatal(err)
+		}
+		return data
+	}
+	seen := map[unitKind]int{}
+	for number := uint32(2); number < u.last; number++ {
+		seen[u.kinds[number]]++
+		tr := resumed(t, d, u.paths[number], cfg)
+		if got := saved(t, tr, filepath.Join(dir, "again")); !bytes.Equal(got, read(number)) {
+			t.Errorf("unit %d: what was read is written otherwise", number)
+		}
+		for again := true; again || tr.next.number == number; {
+			if tr.next.number == number {
+				if err := tr.advance(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			var err error
+			if again, err = tr.drain(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := saved(t, tr, filepath.Join(dir, "next")); !bytes.Equal(got, read(number+1)) {
+			t.Errorf("unit %d (%s): resumed, it gives other bytes", number, unitNames[u.kinds[number]])
+		}
+		if number%17 == 3 {
+			if err := tr.Run(context.Background(), nil); err != nil {
+				t.Fatal(err)
+			}
+			if got := saved(t, tr, filepath.Join(dir, "end")); !bytes.Equal(got, read(u.last)) {
+				t.Errorf("resumed at unit %d, the run ends otherwise", number)
+			}
+		}
+		if err := tr.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if seen[unitStep] < 38 || seen[unitRefine] < 4 || seen[unitReset] < 1 {
+		t.Errorf("too few kinds of units: %v", seen)
+	}
+	c, err := OpenCheckpoint(u.paths[u.last])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	s, err := c.Splats()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := modelHash(s), modelHash(u.splats); got != want || c.Header.Step != cfg.Iterations {
+		t.Errorf("the file has the model %s of step %d, the trainer %s", got, c.Header.Step, want)
+	}
+}
+
+// TestCheckpointWays writes one state in every way there is, and goes on with other chunks, budgets and buffers.
+func TestCheckpointWays(t *testing.T) {
+	d := testDevice(t)
+	dir := t.TempDir()
+	views, init, scale, cfg, run := checkpointScene(t)
+	run2 := func(d *Device, save func(tr *Trainer) *CheckpointWrite) []byte {
+		tr, err := NewTrainer(d, views, init, scale, cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer tr.Close()
+		tr.SetRun(run)
+		tr.maxSplats = 4000 // not what this device's memory allows
+		if err := tr.RunTo(context.Background(), 25, nil); err != nil {
+			t.Fatal(err)
+		}
+		w := save(tr)
+		if err := tr.Run(context.Background(), nil); err != nil { // while the file is written
+			t.Fatal(err)
+		}
+		data := contents(t, w)
+		end := filepath.Join(dir, "end")
+		if _, err := os.Stat(end); err != nil {
+			saved(t, tr, end)
+		}
+		return data
+	}
+	in := func(mode copyMode, wantCopy bool) func(tr *Trainer) *CheckpointWrite {
+		return func(tr *Trainer) *CheckpointWrite {
+			tr.copies = mode
+			w, err := tr.SaveCheckpoint(filepath.Join(dir, "mid"), true)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if w.Copied != wantCopy || w.Pause <= 0 {
+				t.Errorf("mode %d: copied %v, pause %v", mode, w.Copied, w.Pause)
+			}
+			return w
+		}
+	}
+	want := run2(d, in(copyNever, false))
+	for _, mode := range []copyMode{copyIfRoom, copyDevice, copyMapped} {
+		if got := run2(d, in(mode, true)); !bytes.Equal(got, want) {
+			t.Errorf("mode %d: other bytes than streamed", mode)
+		}
+	}
+	end, err := os.ReadFile(filepath.Join(dir, "end"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	goOn := func(name string, d *Device, change func(*Config)) {
+		t.Helper()
+		cfg := cfg
+		change(&cfg)
+		tr := resumed(t, d, filepath.Join(dir, "mid"), cfg)
+		defer tr.Close()
+		if n, fits := tr.Ceiling(); n != 4000 || !fits {
+			t.Errorf("%s: a ceiling of %d splats, fits %v", name, n, fits)
+		}
+		if err := tr.Run(context.Background(), nil); err != nil {
+			t.Fatal(err)
+		}
+		if got := saved(t, tr, filepath.Join(dir, "end2")); !bytes.Equal(got, end) {
+			t.Errorf("%s: the run ends with other bytes", name)
+		}
+	}
+	goOn("larger buffers and bands", d, func(c *Config) { c.startCapacities, c.bands = 4, 3 })
+	smallChunks(t)
+	goOn("small chunks", testDevice(t), func(*Config) {})
+}
+
+// TestStagingPieces sends chunks through staging memory that holds only a part of them, there and back.
+func TestStagingPieces(t *testing.T) {
+	d := testDevice(t)
+	views, init, scale, cfg, run := checkpointScene(t)
+	tr, err := NewTrainer(d, views, init, scale, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tr.Close()
+	tr.SetRun(run)
+	if init.N <= 2*minPiece {
+		t.Fatalf("%d splats are too few", init.N)
+	}
+	dir := t.TempDir()
+	early := filepath.Join(dir, "early")
+	first := saved(t, tr, early)
+	if err := tr.RunTo(context.Background(), 3, nil); err != nil {
+		t.Fatal(err)
+	}
+	want := saved(t, tr, filepath.Join(dir, "late"))
+	live := tr.liveState(tr.progress.Splats)
+	live.pieces = minPiece
+	metadata, err := tr.header().metadata()
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "pieces")
+	if err := live.save(path, metadata); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := os.ReadFile(path); err != nil || !bytes.Equal(got, want) {
+		t.Error("other bytes through a small staging buffer")
+	}
+	c, err := OpenCheckpoint(early)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if err := live.read(c); err != nil {
+		t.Fatal(err)
+	}
+	tr.goOn(&c.Header)
+	if got := saved(t, tr, path); !bytes.Equal(got, first) {
+		t.Error("other state through a small staging buffer")
+	}
+}
+
+// TestMoreIterations goes on beyond the end: the bytes up to there are those of the shorter run, and the means' learning rate stays.
+func TestMoreIterations(t *testing.T) {
+	d := testDevice(t)
+	views, init, scale, cfg, run := checkpointScene(t)
+	cfg.Iterations = 10
+	tr, err := NewTrainer(d, views, init, scale, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tr.Close()
+	tr.SetRun(run)
+	if err := tr.Run(context.Background(), nil); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "x")
+	saved(t, tr, path)
+	cfg.Iterations = 14
+	longer := resumed(t, d, path, cfg)
+	defer longer.Close()
+	if err := longer.Run(context.Background(), nil); err != nil {
+		t.Fatal(err)
+	}
+	if longer.Step() != 14 || longer.StartStep() != 10 {
+		t.Errorf("step %d, started at %d", longer.Step(), longer.StartStep())
+	}
+	p := longer.e.frames[0].hostParams
+	if want := float32(cfg.LRMeans * scale * cfg.LRMeansFinal); p.LrMeans != want {
+		t.Errorf("learning rate %g after the schedule, want %g", p.LrMeans, want)
+	}
+	saved(t, longer, path)
+	c, err := OpenCheckpoint(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if h := c.Header; h.ScheduleIterations != 10 || h.Config.Iterations != 14 || len(h.Deviations) != 0 {
+		t.Errorf("a schedule of %d of %d iterations, deviations %v", h.ScheduleIterations, h.Config.Iterations, h.Deviations)
+	}
+	cfg.Iterations = 13
+	if _, err := NewTrainerFrom(d, views, c, cfg); err == nil || !strings.Contains(err.Error(), "14 steps are done") {
+		t.Errorf("of fewer iterations than done: %v", err)
+	}
+}

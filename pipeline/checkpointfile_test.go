@@ -1,0 +1,404 @@
+package pipeline
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"math/rand"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"vksplat/scene"
+	"vksplat/shaders/layout"
+	"vksplat/vk"
+)
+
+// TestSplatFields wants every row of a chunk in exactly one tensor.
+func TestSplatFields(t *testing.T) {
+	for degree := range scene.MaxSHDegree + 1 {
+		seen := make([]string, 3*paramRows(degree)+layout.StatRows)
+		for _, f := range splatFields(degree) {
+			n := 1
+			for _, d := range f.shape {
+				n *= d
+			}
+			if n != f.width {
+				t.Errorf("degree %d: %s has %d rows and the shape %v", degree, f.name, f.width, f.shape)
+			}
+			for r := range f.width {
+				if seen[f.row+r] != "" {
+					t.Errorf("degree %d: row %d is in %s and %s", degree, f.row+r, seen[f.row+r], f.name)
+				}
+				seen[f.row+r] = f.name
+			}
+		}
+		for r, name := range seen {
+			if name == "" {
+				t.Errorf("degree %d: row %d is in no tensor", degree, r)
+			}
+		}
+	}
+}
+
+func TestInterleave(t *testing.T) {
+	random := rand.New(rand.NewSource(1))
+	for _, count := range []int{1, 31, 32, 33, 3*transposePart + 5} {
+		for _, width := range []int{1, 3, 45} {
+			stride := count + 7
+			rows := make([]byte, 4*width*stride)
+			random.Read(rows)
+			out := make([]byte, 4*width*count)
+			interleave(out, rows, width, count, stride)
+			for range 100 {
+				i, r := random.Intn(count), random.Intn(width)
+				if !bytes.Equal(out[4*(i*width+r):][:4], rows[4*(r*stride+i):][:4]) {
+					t.Fatalf("%d splats of %d: number %d of splat %d is wrong", count, width, r, i)
+				}
+			}
+			back := bytes.Clone(rows)
+			for r := range width {
+				clear(back[4*r*stride:][:4*count])
+			}
+			deinterleave(back, out, width, count, stride)
+			if !bytes.Equal(back, rows) {
+				t.Fatalf("%d splats of %d: they do not come back", count, width)
+			}
+		}
+	}
+}
+
+// smallCheckpoint is a checkpoint of two splats of degree 0 with a changed header, made without a device.
+func smallCheckpoint(t testing.TB, change func(*CheckpointHeader), also ...scene.TensorInfo) string {
+	t.Helper()
+	cfg := DefaultConfig()
+	cfg.SHDegree = 0
+	h := CheckpointHeader{Format: checkpointFormat, Version: "test", Step: 601, Splats: 2, SplatCeiling: 5, ScheduleIterations: 30000,
+		Next: UnitRecord{Kind: "refine", Number: 602, Step: 600}, Config: cfg, Frame: FrameRecord{Scale: 1, SceneScale: 1}, Activations: activations}
+	change(&h)
+	metadata, err := h.metadata()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var tensors []scene.TensorData
+	add := func(info scene.TensorInfo) {
+		n, err := info.Bytes()
+		if err != nil {
+			t.Fatal(err)
+		}
+		tensors = append(tensors, scene.TensorData{TensorInfo: info, Write: func(w io.Writer) error {
+			_, err := w.Write(make([]byte, n))
+			return err
+		}})
+	}
+	for _, f := range splatFields(0) {
+		add(f.tensorOf(2))
+	}
+	for _, x := range also {
+		add(x)
+	}
+	path := filepath.Join(t.TempDir(), "x.safetensors")
+	if err := scene.WriteSafetensors(path, metadata, tensors); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestCheckpointRefusals(t *testing.T) {
+	good, err := OpenCheckpoint(smallCheckpoint(t, func(*CheckpointHeader) {}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer good.Close()
+	if s, err := good.Splats(); err != nil || s.N != 2 {
+		t.Errorf("its splats: %v", err)
+	}
+	for _, tt := range []struct {
+		want   string
+		change func(*CheckpointHeader)
+	}{
+		{"newer version", func(h *CheckpointHeader) { h.Format++ }},
+		{"format version 0", func(h *CheckpointHeader) { h.Format = 0 }},
+		{"tensor means is F32 [2 3], want F32 [3 3]", func(h *CheckpointHeader) { h.Splats = 3 }},
+		{"0 splats", func(h *CheckpointHeader) { h.Splats = 0 }},
+		{"ceiling of 1", func(h *CheckpointHeader) { h.SplatCeiling = 1 }},
+		{"SH degree 1", func(h *CheckpointHeader) { h.SHDegree = 1 }},
+		{"tensor shN is missing", func(h *CheckpointHeader) { h.SHDegree, h.Config.SHDegree = 1, 1 }},
+		{"600 steps done", func(h *CheckpointHeader) { h.Step = 600 }},
+		{"step -1", func(h *CheckpointHeader) { h.Step, h.Next.Step = -1, -2 }},
+		{`next is "render"`, func(h *CheckpointHeader) { h.Next.Kind = "render" }},
+		{"of 0", func(h *CheckpointHeader) { h.ScheduleIterations = 0 }},
+		{"a frame of scale 0", func(h *CheckpointHeader) { h.Frame.Scale = 0 }},
+		{"0 iterations", func(h *CheckpointHeader) { h.Config.Iterations = 0 }},
+	} {
+		c, err := OpenCheckpoint(smallCheckpoint(t, tt.change))
+		if err == nil {
+			c.Close()
+			t.Errorf("%s: no error", tt.want)
+			continue
+		}
+		if !strings.Contains(err.Error(), tt.want) || !errors.Is(err, scene.ErrData) || scene.Hint(err) == "" {
+			t.Errorf("%v, hint %q, want %q", err, scene.Hint(err), tt.want)
+		}
+	}
+	path := filepath.Join(t.TempDir(), "x")
+	for _, metadata := range []map[string]string{nil, {markerKey: "pt"}, {markerKey: checkpointMarker, headerKey: "{"}, {markerKey: checkpointMarker, headerKey: `{"format_version":1,"more":2}`}} {
+		if err := scene.WriteSafetensors(path, metadata, nil); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := OpenCheckpoint(path); err == nil || errors.Is(err, ErrNotCheckpoint) != (metadata[headerKey] == "") {
+			t.Errorf("metadata %v: %v", metadata, err)
+		}
+	}
+}
+
+// TestChanges names what differs, and lets iterations grow.
+func TestChanges(t *testing.T) {
+	capture := CaptureRecord{Fingerprint: "aaaa", Photos: 7, Points: 9}
+	c, err := OpenCheckpoint(smallCheckpoint(t, func(h *CheckpointHeader) { h.Capture = capture }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	words := func(cfg Config, capture CaptureRecord) string {
+		var list []string
+		for _, x := range c.Changes(cfg, capture) {
+			list = append(list, x.String())
+		}
+		return strings.Join(list, "; ")
+	}
+	cfg := c.Header.Config
+	if got := words(cfg, capture); got != "" {
+		t.Errorf("of nothing: %s", got)
+	}
+	cfg.Iterations++
+	cfg.scheduleIterations, cfg.bands = 5, 7 // not of the configuration's files
+	if got := words(cfg, capture); got != "" {
+		t.Errorf("of more iterations: %s", got)
+	}
+	cfg.Iterations, cfg.Background[1], cfg.Strategy = 700, 0.5, StrategyMCMC
+	if got, want := words(cfg, capture), `background: [0,0,0] -> [0,0.5,0]; iterations: 30000 -> 700; strategy: "default" -> "mcmc"`; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	other := capture
+	other.Fingerprint, other.Points = "bbbb", 10
+	if got := words(c.Header.Config, other); got != "capture's points: 9 -> 10" {
+		t.Errorf("of points: %s", got)
+	}
+	other.Points = 9
+	if got := words(c.Header.Config, other); got != "capture's contents: aaaa -> bbbb" {
+		t.Errorf("of pixels: %s", got)
+	}
+}
+
+// TestCheckpointAfterShortage lets a device run out of memory while the model grows, saves what there is, and goes on elsewhere to the undisturbed end.
+func TestCheckpointAfterShortage(t *testing.T) {
+	smallChunks(t)
+	views, init, scale, cfg, run := checkpointScene(t)
+	d := testDevice(t)
+	dir := t.TempDir()
+	tr, err := NewTrainer(d, views, init, scale, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tr.Close()
+	tr.SetRun(run)
+	if err := tr.RunTo(context.Background(), 5, nil); err != nil {
+		t.Fatal(err)
+	}
+	saved(t, tr, filepath.Join(dir, "early"))
+	if err := tr.Run(context.Background(), nil); err != nil {
+		t.Fatal(err)
+	}
+	if tr.lastGrowth == 0 {
+		t.Fatal("nothing grew: the test proves too little")
+	}
+	want := saved(t, tr, filepath.Join(dir, "end"))
+
+	small, err := OpenDevice(DeviceOptions{Select: os.Getenv("VKSPLAT_DEVICE"), MaxVRAM: "48MiB"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer small.Close()
+	short := resumed(t, small, filepath.Join(dir, "early"), cfg)
+	defer short.Close()
+	// What is free now is taken, but for a little that saving needs.
+	var hogs []vk.View
+	for {
+		hog, err := small.dev.Alloc(vk.DeviceLocal, 1<<20, "hog")
+		if errors.Is(err, vk.ErrOutOfMemory) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		hogs = append(hogs, hog)
+	}
+	err = short.Run(context.Background(), nil)
+	if !IsShortage(err) {
+		t.Fatalf("a run without memory ended with %v", err)
+	}
+	t.Logf("step %d of %d: %v", short.Step(), cfg.Iterations, err)
+	short.Deviate("memory was short")
+	w, err := short.SaveCheckpoint(filepath.Join(dir, "short"), true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	contents(t, w)
+	t.Logf("%d MiB of 48 were taken by others", len(hogs))
+	last := resumed(t, d, filepath.Join(dir, "short"), cfg)
+	defer last.Close()
+	if got := last.Deviations(); len(got) != 1 || got[0].Reason != "memory was short" || got[0].Step != last.Step() {
+		t.Errorf("deviations %v", got)
+	}
+	last.deviations = nil
+	if err := last.Run(context.Background(), nil); err != nil {
+		t.Fatal(err)
+	}
+	if got := saved(t, last, filepath.Join(dir, "end2")); !bytes.Equal(got, want) {
+		t.Error("the run ends with other bytes")
+	}
+}
+
+// TestOtherDevice goes on with what another driver trained: it works, and from then on checkpoints say so.
+func TestOtherDevice(t *testing.T) {
+	d := testDevice(t)
+	views, init, scale, cfg, run := checkpointScene(t)
+	tr, err := NewTrainer(d, views, init, scale, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tr.Close()
+	tr.SetRun(run)
+	h := tr.header()
+	h.Device.Driver = "another"
+	metadata, err := h.metadata()
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "x")
+	if err := tr.liveState(init.N).save(path, metadata); err != nil {
+		t.Fatal(err)
+	}
+	other := resumed(t, d, path, cfg)
+	defer other.Close()
+	saved(t, other, path)
+	c, err := OpenCheckpoint(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if got := c.Header.Deviations; len(got) != 1 || !strings.Contains(got[0].Reason, "another -> ") || c.Header.Device != d.Record() {
+		t.Errorf("deviations %v, device %v", got, c.Header.Device)
+	}
+	if got := d.Record(); !got.Same(DeviceRecord{got.Name, "another card", got.Driver, got.DriverVersion}) {
+		t.Error("two cards of one model are taken for two models")
+	}
+}
+
+// TestExtraState takes a table of another part of the trainer along.
+func TestExtraState(t *testing.T) {
+	d := testDevice(t)
+	views, init, scale, cfg, run := checkpointScene(t)
+	withTable := func(tr *Trainer, n int) vk.Slice[float32] {
+		table, err := vk.Make[float32](d.dev, vk.Upload, 12*n, "table")
+		if err != nil {
+			t.Fatal(err)
+		}
+		tr.extra = append(tr.extra, extraState{"exposure", []int{n, 3, 4}, table})
+		return table
+	}
+	tr, err := NewTrainer(d, views, init, scale, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tr.Close()
+	tr.SetRun(run)
+	table := withTable(tr, len(views))
+	for i := range vk.Host(table) {
+		vk.Host(table)[i] = float32(i)
+	}
+	path := filepath.Join(t.TempDir(), "x")
+	want := saved(t, tr, path)
+	c, err := OpenCheckpoint(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := NewTrainerFrom(d, views, c, cfg); err == nil || !strings.Contains(err.Error(), "tensor exposure, which this run does not train") {
+		t.Errorf("without the table: %v", err)
+	}
+	clear(vk.Host(table))
+	live := tr.liveState(init.N)
+	live.pieces = minPiece
+	if err := live.read(c); err != nil {
+		t.Fatal(err)
+	}
+	if got := saved(t, tr, path); !bytes.Equal(got, want) {
+		t.Error("the table did not come back")
+	}
+	tr.copies = copyDevice
+	w, err := tr.SaveCheckpoint(path, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := contents(t, w); !bytes.Equal(got, want) {
+		t.Error("the table's copy is another")
+	}
+}
+
+// TestCheckpointInPython opens a checkpoint with the package that defines the layout.
+func TestCheckpointInPython(t *testing.T) {
+	python, err := exec.LookPath("python3")
+	if err != nil || exec.Command(python, "-c", "import safetensors, numpy").Run() != nil {
+		t.Skip("no python3 with safetensors and numpy")
+	}
+	script := `
+import sys, json, safetensors
+with safetensors.safe_open(sys.argv[1], "np") as f:
+    header = json.loads(f.metadata()["vksplat"])
+    assert header["next"] == {"kind": "refine", "number": 602, "step": 600}, header
+    n = header["splats"]
+    shapes = {"means": (n, 3), "quats": (n, 4), "log_scales": (n, 3), "logit_opacities": (n,), "sh0": (n, 1, 3)}
+    for name, shape in shapes.items():
+        for prefix in "", "adam_m_", "adam_v_":
+            t = f.get_tensor(prefix + name)
+            assert t.shape == shape and t.dtype == "float32", (prefix + name, t.shape, t.dtype)
+    assert header["activations"]["log_scales"] == "exp"
+`
+	path := smallCheckpoint(t, func(*CheckpointHeader) {})
+	if out, err := exec.Command(python, "-c", script, path).CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+func FuzzCheckpoint(f *testing.F) {
+	for _, change := range []func(*CheckpointHeader){func(*CheckpointHeader) {}, func(h *CheckpointHeader) { h.Splats = 1 << 30 }} {
+		data, err := os.ReadFile(smallCheckpoint(f, change))
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(data)
+	}
+	path := filepath.Join(f.TempDir(), "x")
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if err := os.WriteFile(path, data, 0o666); err != nil {
+			t.Fatal(err)
+		}
+		c, err := OpenCheckpoint(path)
+		if err != nil {
+			if !errors.Is(err, scene.ErrData) || scene.Hint(err) == "" {
+				t.Errorf("%v, hint %q", err, scene.Hint(err))
+			}
+			return
+		}
+		defer c.Close()
+		if s, err := c.Splats(); err != nil || s.N != c.Header.Splats {
+			t.Errorf("its splats: %v", err)
+		}
+		c.Changes(DefaultConfig(), CaptureRecord{})
+	})
+}

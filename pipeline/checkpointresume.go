@@ -1,0 +1,125 @@
+package pipeline
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+)
+
+// Change is a value that is another than the one a checkpoint was made with.
+type Change struct {
+	Key, Old, New string
+}
+
+// String words the change.
+func (c Change) String() string { return fmt.Sprintf("%s: %s -> %s", c.Key, c.Old, c.New) }
+
+// Changes lists what differs between the run that wrote the checkpoint and one of cfg on capture: each of them would lead to other bytes. More iterations
+// are no change: the schedule stays that of the first start.
+func (c *Checkpoint) Changes(cfg Config, capture CaptureRecord) []Change {
+	h := &c.Header
+	old, now := jsonValues(h.Config), jsonValues(cfg)
+	var list []Change
+	for _, key := range slices.Sorted(maps.Keys(now)) {
+		if old[key] != now[key] && !(key == "iterations" && cfg.Iterations > h.Config.Iterations) {
+			list = append(list, Change{key, old[key], now[key]})
+		}
+	}
+	n := len(list)
+	for _, x := range []struct{ key, old, now string }{
+		{"photos", strconv.Itoa(h.Capture.Photos), strconv.Itoa(capture.Photos)}, {"held-out photos", strconv.Itoa(h.Capture.HeldOut), strconv.Itoa(capture.HeldOut)},
+		{"resolution", h.Capture.Resolution, capture.Resolution}, {"points", strconv.Itoa(h.Capture.Points), strconv.Itoa(capture.Points)},
+	} {
+		if x.old != x.now {
+			list = append(list, Change{"capture's " + x.key, x.old, x.now})
+		}
+	}
+	if len(list) == n && h.Capture.Fingerprint != capture.Fingerprint { // same sizes, other contents
+		short := func(s string) string { return s[:min(len(s), 12)] }
+		list = append(list, Change{"capture's contents", short(h.Capture.Fingerprint), short(capture.Fingerprint)})
+	}
+	return list
+}
+
+// jsonValues returns the values of a configuration by key.
+func jsonValues(c Config) map[string]string {
+	text, err := json.Marshal(c)
+	var raw map[string]json.RawMessage
+	if err == nil {
+		err = json.Unmarshal(text, &raw)
+	}
+	if err != nil {
+		return map[string]string{"configuration": err.Error()} // of a NaN, which Validate refuses
+	}
+	values := map[string]string{}
+	for k, v := range raw {
+		values[k] = string(v)
+	}
+	return values
+}
+
+// NewTrainerFrom prepares to go on with the run that wrote c: the next step gives the bytes that the undisturbed run has after it, whatever the size of
+// chunks, the budget of memory and the capacities are here. views must be in the frame of c.Header.Frame. cfg is that of the run; Changes tells
+// differences, with which the run goes on as if they had been made at this step, its ceiling of splats among them. Close c afterwards.
+func NewTrainerFrom(d *Device, views []TrainView, c *Checkpoint, cfg Config) (*Trainer, error) {
+	h := &c.Header
+	if cfg.SHDegree != h.SHDegree {
+		return nil, fmt.Errorf("pipeline: resume %s: a model of SH degree %d cannot become one of degree %d", c.path, h.SHDegree, cfg.SHDegree)
+	}
+	if cfg.Iterations < h.Step {
+		return nil, fmt.Errorf("pipeline: resume %s: %d steps are done, %d are asked for", c.path, h.Step, cfg.Iterations)
+	}
+	cfg.scheduleIterations = h.ScheduleIterations
+	ceiling := h.SplatCeiling
+	if cfg.MaxSplats != h.Config.MaxSplats {
+		ceiling = 0
+	}
+	t, err := newTrainer(d, views, h.Frame.SceneScale, cfg, start{first: h.StartSplats, splats: h.Splats, ceiling: ceiling, fill: func(t *Trainer) error {
+		if err := t.e.model.reserve(h.Splats); err != nil {
+			return err
+		}
+		return t.liveState(h.Splats).read(c)
+	}})
+	if err != nil {
+		return nil, err
+	}
+	t.goOn(h)
+	return t, nil
+}
+
+// goOn takes over what a checkpoint says of the run.
+func (t *Trainer) goOn(h *CheckpointHeader) {
+	kind, _ := kindNamed(h.Next.Kind)
+	t.next = unit{number: h.Next.Number, kind: kind, step: h.Next.Step}
+	// With another schedule what would have come next may not come at all.
+	if kind == unitRefine && !t.cfg.refines(t.next.step) || kind == unitReset && !t.cfg.resets(t.next.step) {
+		t.next = unit{number: t.next.number, kind: unitStep, step: t.next.step + 1}
+	}
+	t.progress.Step, t.told, t.startStep = h.Step, h.Step, h.Step
+	t.ceiling = h.CeilingHits
+	t.deviations = slices.Clone(h.Deviations)
+	t.run = RunRecord{Version: h.Version, Capture: h.Capture, Frame: h.Frame}
+	if now := deviceRecord(t.e.dev); !now.Same(h.Device) {
+		t.Deviate(fmt.Sprintf("device changed: %s -> %s", h.Device, now))
+	}
+}
+
+// Deviations returns why the bytes may be others than those of an undisturbed run; none where they are the same.
+func (t *Trainer) Deviations() []Deviation { return slices.Clone(t.deviations) }
+
+// StartStep returns the steps that were done when the trainer was made: not 0 for one that goes on with a checkpoint.
+func (t *Trainer) StartStep() int { return t.startStep }
+
+// Changed reports whether anything was trained since the trainer was made.
+func (t *Trainer) Changed() bool { return t.queued > 0 }
+
+// Ceiling returns the most splats that the model may grow to. fits is false where the memory of this device is too small for that many: the run may end
+// for want of memory.
+func (t *Trainer) Ceiling() (splats int, fits bool) {
+	s := t.e.dev.Stats()
+	chunk := t.e.model.chunkSplats
+	missing := max(0, (t.maxSplats+chunk-1)/chunk-len(t.e.model.chunks))
+	return t.maxSplats, int64(missing)*(t.e.model.chunkBytes()+int64(chunk)*t.e.bytesPerSplat()) <= s.Budget-(s.InUse-t.e.pool.Size())
+}

@@ -1,0 +1,285 @@
+package pipeline
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"vksplat/scene"
+	"vksplat/vk"
+)
+
+// minPiece is the fewest splats that a staging buffer is made for.
+const minPiece = 256
+
+// extraState is state beside the splats that a checkpoint holds: a table of the trainer's on the device. Whoever owns the table appends it to
+// Trainer.extra in newTrainer, before the splats are filled in; writing and reading it follow from that.
+type extraState struct {
+	name  string
+	shape []int
+	data  vk.Slice[float32]
+}
+
+func (x extraState) tensor() scene.TensorInfo {
+	return scene.TensorInfo{Name: x.name, DType: "F32", Shape: x.shape}
+}
+
+// part is a run of splats as a matrix [rows][stride], of which the first count columns are splats.
+type part struct {
+	rows          vk.Slice[float32]
+	count, stride int
+}
+
+// state is all of a trainer's state on the device: where it lives, or a copy.
+type state struct {
+	dev    *vk.Device
+	fields []field
+	n      int
+	parts  []part
+	extra  []extraState
+	owned  []vk.View // what the copy holds
+	pieces int       // tests: splats that staging holds at most; 0: a chunk
+}
+
+// liveState returns the state of n splats where training has it.
+func (t *Trainer) liveState(n int) *state {
+	m := t.e.model
+	s := &state{dev: m.dev, fields: splatFields(m.degree), n: n, extra: t.extra}
+	for first, c := 0, 0; first < n; first, c = first+m.chunkSplats, c+1 {
+		s.parts = append(s.parts, part{m.chunks[c], min(m.chunkSplats, n-first), m.chunkSplats})
+	}
+	return s
+}
+
+// rowCount returns the rows of a part.
+func (s *state) rowCount() (rows int) {
+	for _, f := range s.fields {
+		rows += f.width
+	}
+	return rows
+}
+
+// bytes returns the size of a copy.
+func (s *state) bytes() int64 {
+	n := int64(s.rowCount()) * int64(s.n) * 4
+	for _, x := range s.extra {
+		n += x.data.Size()
+	}
+	return n
+}
+
+// copied returns a copy of s in memory of the given kind. The error wraps vk.ErrOutOfMemory where there is no room; nothing is held then.
+func (s *state) copied(kind vk.MemoryKind) (c *state, err error) {
+	c = &state{dev: s.dev, fields: s.fields, n: s.n, pieces: s.pieces}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, c.free())
+		}
+	}()
+	take := func(n int) (vk.Slice[float32], error) {
+		v, err := vk.Make[float32](s.dev, kind, n, "checkpoint copy")
+		if err == nil {
+			c.owned = append(c.owned, v.View)
+		}
+		return v, err
+	}
+	r := vk.NewRecorder(s.dev)
+	rows := s.rowCount()
+	for _, p := range s.parts {
+		to, err := take(rows * p.count)
+		if err != nil {
+			return c, err
+		}
+		c.parts = append(c.parts, part{to, p.count, p.count})
+		copyRows(r, to, p, 0, rows, 0, p.count)
+	}
+	for _, x := range s.extra {
+		to, err := take(x.data.N())
+		if err != nil {
+			return c, err
+		}
+		c.extra = append(c.extra, extraState{x.name, x.shape, to})
+		r.Copy(to.View, x.data.View)
+	}
+	return c, runOnce(s.dev, r, "copy state")
+}
+
+// copyRows records the copy of columns first to first+count of some rows of p, packed, to the start of dst.
+func copyRows(r *vk.Recorder, dst vk.Slice[float32], p part, row, rows, first, count int) {
+	if count == p.stride {
+		r.Copy(dst.At(0, rows*count).View, p.rows.At(row*p.stride, rows*count).View)
+		return
+	}
+	for i := range rows {
+		r.Copy(dst.At(i*count, count).View, p.rows.At((row+i)*p.stride+first, count).View)
+	}
+}
+
+// free gives a copy's memory back.
+func (s *state) free() (err error) {
+	for _, v := range s.owned {
+		err = errors.Join(err, s.dev.Free(v))
+	}
+	s.owned = nil
+	return err
+}
+
+// staging is host memory that the state passes through, some splats of one tensor at a time.
+type staging struct {
+	dev  *vk.Device
+	data vk.Slice[float32] // zero where the state is mapped itself
+	out  []byte
+}
+
+// newStaging makes a staging buffer for a chunk of the widest tensor, or a smaller one where memory is short. State that is mapped needs only the host's
+// side of it.
+func (s *state) newStaging(kind vk.MemoryKind) (*staging, error) {
+	widest, most := 1, minPiece
+	for _, f := range s.fields {
+		widest = max(widest, f.width)
+	}
+	for _, p := range s.parts {
+		most = max(most, p.count)
+	}
+	if s.pieces > 0 {
+		most = min(most, s.pieces)
+	}
+	if s.mapped() {
+		return &staging{dev: s.dev, out: make([]byte, 4*widest*most)}, nil
+	}
+	for {
+		data, err := vk.Make[float32](s.dev, kind, widest*most, "checkpoint staging")
+		if err == nil {
+			return &staging{dev: s.dev, data: data, out: make([]byte, 4*widest*most)}, nil
+		}
+		if most <= minPiece || !errors.Is(err, vk.ErrOutOfMemory) {
+			return nil, err
+		}
+		most = max(most/2, minPiece)
+	}
+}
+
+func (g *staging) free() error {
+	if g.data.IsZero() {
+		return nil
+	}
+	return g.dev.Free(g.data.View)
+}
+
+// mapped reports whether the host can read the state where it is.
+func (s *state) mapped() bool { return len(s.parts) > 0 && s.parts[0].rows.View.Host() != nil }
+
+// writeField writes one tensor, splat-major.
+func (s *state) writeField(w io.Writer, f field, g *staging) error {
+	atOnce := len(g.out) / (4 * f.width)
+	for _, p := range s.parts {
+		for first := 0; first < p.count; first += atOnce {
+			count := min(atOnce, p.count-first)
+			src, stride := p.rows.View.Host(), p.stride
+			if src != nil {
+				src = src[4*(f.row*p.stride+first):]
+			} else {
+				r := vk.NewRecorder(s.dev)
+				copyRows(r, g.data, p, f.row, f.width, first, count)
+				if err := runOnce(s.dev, r, "read state"); err != nil {
+					return err
+				}
+				src, stride = g.data.View.Host(), count
+			}
+			out := g.out[:4*f.width*count]
+			interleave(out, src, f.width, count, stride)
+			if _, err := w.Write(out); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// writeExtra writes a table as it is.
+func (s *state) writeExtra(w io.Writer, x extraState, g *staging) error {
+	if host := x.data.View.Host(); host != nil {
+		_, err := w.Write(host)
+		return err
+	}
+	for at := 0; at < x.data.N(); at += g.data.N() {
+		n := min(g.data.N(), x.data.N()-at)
+		r := vk.NewRecorder(s.dev)
+		r.Copy(g.data.At(0, n).View, x.data.At(at, n).View)
+		if err := runOnce(s.dev, r, "read state"); err != nil {
+			return err
+		}
+		if _, err := w.Write(g.data.At(0, n).View.Host()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// read fills the state, which is where training has it, from a checkpoint.
+func (s *state) read(c *Checkpoint) (err error) {
+	known := map[string]bool{}
+	g, err := s.newStaging(vk.Upload)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, g.free()) }()
+	for _, f := range s.fields {
+		known[f.name] = true
+		if err := s.readField(c.file.Reader(f.name), f, g); err != nil {
+			return checkpointError(c.path, fmt.Errorf("tensor %s: %w", f.name, err))
+		}
+	}
+	for _, x := range s.extra {
+		known[x.name] = true
+		if err := c.expect(x.tensor()); err != nil {
+			return checkpointError(c.path, err)
+		}
+		if err := s.readExtra(c.file.Reader(x.name), x, g); err != nil {
+			return checkpointError(c.path, fmt.Errorf("tensor %s: %w", x.name, err))
+		}
+	}
+	for _, t := range c.file.Tensors {
+		if !known[t.Name] {
+			return checkpointError(c.path, fmt.Errorf("it holds the tensor %s, which this run does not train", t.Name))
+		}
+	}
+	return nil
+}
+
+func (s *state) readField(r io.Reader, f field, g *staging) error {
+	atOnce := len(g.out) / (4 * f.width)
+	for _, p := range s.parts {
+		for first := 0; first < p.count; first += atOnce {
+			count := min(atOnce, p.count-first)
+			in := g.out[:4*f.width*count]
+			if _, err := io.ReadFull(r, in); err != nil {
+				return err
+			}
+			deinterleave(g.data.View.Host(), in, f.width, count, count)
+			rec := vk.NewRecorder(s.dev)
+			for i := range f.width {
+				rec.Copy(p.rows.At((f.row+i)*p.stride+first, count).View, g.data.At(i*count, count).View)
+			}
+			if err := runOnce(s.dev, rec, "write state"); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (s *state) readExtra(r io.Reader, x extraState, g *staging) error {
+	for at := 0; at < x.data.N(); at += g.data.N() {
+		n := min(g.data.N(), x.data.N()-at)
+		if _, err := io.ReadFull(r, g.data.At(0, n).View.Host()); err != nil {
+			return err
+		}
+		rec := vk.NewRecorder(s.dev)
+		rec.Copy(x.data.At(at, n).View, g.data.At(0, n).View)
+		if err := runOnce(s.dev, rec, "write state"); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,236 @@
+package pipeline
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"vksplat/scene"
+	"vksplat/vk"
+)
+
+// RunRecord is what checkpoints say of a run and its trainer does not know itself.
+type RunRecord struct {
+	Version string // of the program
+	Capture CaptureRecord
+	Frame   FrameRecord
+}
+
+// SetRun tells the trainer what its checkpoints say of the run. Call it before the first of them.
+func (t *Trainer) SetRun(r RunRecord) { t.run = r }
+
+// copyMode says how a checkpoint is taken.
+type copyMode int
+
+const (
+	copyIfRoom copyMode = iota // a copy in device memory where the budget has room for one
+	copyNever                  // training stands until the file is written
+	copyDevice                 // tests: in device memory, read through staging memory
+	copyMapped                 // tests: in memory that the host reads
+)
+
+// CheckpointWrite is the writing of one checkpoint.
+type CheckpointWrite struct {
+	Path   string
+	Step   int           // steps done
+	Bytes  int64         // of the file
+	Copied bool          // training paused for a copy alone, and the file was written in the background
+	Pause  time.Duration // time that training stood still
+
+	took time.Duration
+	err  error
+	done chan struct{}
+}
+
+// Wait waits until the file is written, or was not, and returns why.
+func (w *CheckpointWrite) Wait() error {
+	<-w.done
+	return w.err
+}
+
+// Done reports whether Wait would return at once.
+func (w *CheckpointWrite) Done() bool {
+	select {
+	case <-w.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// Took returns the time from the call to the whole file, once Done.
+func (w *CheckpointWrite) Took() time.Duration { return w.took }
+
+// header returns what a checkpoint says now. Nothing may be in flight.
+func (t *Trainer) header() CheckpointHeader {
+	n := len(t.views)
+	return CheckpointHeader{
+		Format: checkpointFormat, Version: t.run.Version, Step: stepsBefore(t.next), Seed: t.cfg.Seed, Splats: t.progress.Splats, StartSplats: t.start, SHDegree: t.cfg.SHDegree,
+		SplatCeiling: t.maxSplats, CeilingHits: t.ceiling, ScheduleIterations: t.cfg.schedule(),
+		Next:      UnitRecord{Kind: unitNames[t.next.kind], Number: t.next.number, Step: t.next.step},
+		Order:     OrderRecord{Epoch: t.next.step / n, Position: t.next.step % n},
+		Generator: generatorName, Config: t.cfg, Capture: t.run.Capture, Frame: t.run.Frame, Device: deviceRecord(t.e.dev),
+		Activations: activations, Deviations: t.deviations,
+	}
+}
+
+// metadata words the header for a file.
+func (h CheckpointHeader) metadata() (map[string]string, error) {
+	text, err := json.Marshal(h)
+	if err != nil {
+		return nil, fmt.Errorf("pipeline: write checkpoint: %w", err)
+	}
+	return map[string]string{markerKey: checkpointMarker, headerKey: string(text)}, nil
+}
+
+// settle takes in everything in flight, so that the state is that between two units. After an error of want of memory it is so, too: the unit that found
+// none, and all after it, changed nothing.
+func (t *Trainer) settle() error {
+	if t.err != nil && !IsShortage(t.err) {
+		return t.err
+	}
+	_, err := t.drain()
+	if err == nil || t.err == nil {
+		t.err = err
+	}
+	if err != nil && !IsShortage(err) {
+		return err
+	}
+	return nil
+}
+
+// IsShortage reports whether err is of want of memory. A trainer whose run ended with such an error can still write a checkpoint.
+func IsShortage(err error) bool {
+	return errors.Is(err, ErrOutOfMemory) || errors.Is(err, ErrTooSmall)
+}
+
+// Deviate notes in all later checkpoints that from now on an undisturbed run may have other bytes.
+func (t *Trainer) Deviate(reason string) {
+	t.deviations = append(t.deviations, Deviation{Step: stepsBefore(t.next), Reason: reason})
+}
+
+// CheckpointBytes returns the size of a checkpoint of n splats, 0 for as many as there are now, without the header of some kilobytes.
+func (t *Trainer) CheckpointBytes(n int) int64 {
+	if n == 0 {
+		n = t.progress.Splats
+	}
+	s := state{fields: splatFields(t.cfg.SHDegree), n: n, extra: t.extra}
+	return s.bytes()
+}
+
+// SaveCheckpoint replaces path by a checkpoint of the trainer as it is after the units in flight: bounded host memory, written aside, whole or not at
+// all. With background, and where memory has room for a copy of the state, training may go on as soon as SaveCheckpoint returns, and the error is
+// Wait's; otherwise the file is written then. A checkpoint that is still being written is waited for first. After Run has returned an error of want of
+// memory (IsShortage), a checkpoint can still be written.
+func (t *Trainer) SaveCheckpoint(path string, background bool) (*CheckpointWrite, error) {
+	called := time.Now()
+	t.FinishWrites()
+	waited := time.Since(called)
+	if err := t.settle(); err != nil { // the end of the steps in flight is no pause
+		return nil, err
+	}
+	start := time.Now().Add(-waited)
+	metadata, err := t.header().metadata()
+	if err != nil {
+		return nil, err
+	}
+	live := t.liveState(t.progress.Splats)
+	w := &CheckpointWrite{Path: path, Step: stepsBefore(t.next), done: make(chan struct{})}
+	if w.Bytes, err = scene.SafetensorsSize(metadata, live.infos()); err != nil {
+		return nil, err
+	}
+	finish := func(s *state) {
+		w.err = errors.Join(s.save(path, metadata), s.free())
+		w.took = time.Since(start)
+		close(w.done)
+	}
+	if background {
+		s, err := t.copyOf(live)
+		if err != nil {
+			return nil, err
+		}
+		if w.Copied = s != nil; w.Copied {
+			w.Pause = time.Since(start)
+			t.writing = w
+			go finish(s)
+			return w, nil
+		}
+	}
+	finish(live)
+	w.Pause = time.Since(start)
+	return w, w.err
+}
+
+// FinishWrites waits until no checkpoint is being written: what was copied for it is free again then.
+func (t *Trainer) FinishWrites() {
+	if t.writing != nil {
+		<-t.writing.done
+		t.writing = nil
+	}
+}
+
+// copyOf returns a copy of s, or nil where there is no room for one.
+func (t *Trainer) copyOf(s *state) (*state, error) {
+	kind := vk.DeviceLocal
+	if info := t.e.dev.Info(); info.Unified() {
+		kind = vk.Readback // device memory is host memory: no need to stage it
+	}
+	switch t.copies {
+	case copyNever:
+		return nil, nil
+	case copyDevice:
+		kind = vk.DeviceLocal
+	case copyMapped:
+		kind = vk.Readback
+	}
+	if !t.roomForCopy(s.bytes()) {
+		return nil, nil
+	}
+	c, err := s.copied(kind)
+	if errors.Is(err, vk.ErrOutOfMemory) {
+		return nil, nil
+	}
+	return c, err
+}
+
+// roomForCopy reports whether the budget has room for a copy of that size. A part stays free for what may come meanwhile.
+func (t *Trainer) roomForCopy(size int64) bool {
+	use := t.e.dev.Stats()
+	return t.copies != copyNever && size <= (use.Budget-use.InUse)/4*3
+}
+
+// CopiesCheckpoints reports whether, with memory as it is now, training would pause for a checkpoint of n splats only until a copy is made, and not until
+// the file is written. It is what a plan says of checkpoints.
+func (t *Trainer) CopiesCheckpoints(n int) bool { return t.roomForCopy(t.CheckpointBytes(n)) }
+
+// infos lists the tensors of a file.
+func (s *state) infos() []scene.TensorInfo {
+	var list []scene.TensorInfo
+	for _, x := range s.tensors(nil) {
+		list = append(list, x.TensorInfo)
+	}
+	return list
+}
+
+// save writes a file.
+func (s *state) save(path string, metadata map[string]string) error {
+	g, err := s.newStaging(vk.Readback)
+	if err != nil {
+		return err
+	}
+	return errors.Join(scene.WriteSafetensors(path, metadata, s.tensors(g)), g.free())
+}
+
+// tensors lists the tensors for a file; their bytes pass through g. Nothing may change the state meanwhile.
+func (s *state) tensors(g *staging) []scene.TensorData {
+	var list []scene.TensorData
+	for _, f := range s.fields {
+		list = append(list, scene.TensorData{TensorInfo: f.tensorOf(s.n), Write: func(w io.Writer) error { return s.writeField(w, f, g) }})
+	}
+	for _, x := range s.extra {
+		list = append(list, scene.TensorData{TensorInfo: x.tensor(), Write: func(w io.Writer) error { return s.writeExtra(w, x, g) }})
+	}
+	return list
+}
