@@ -260,11 +260,11 @@ func trainerOf(t *testing.T, d *Device, c *ref.TrainCase) *Trainer {
 		}
 		views[i] = TrainView{Camera: cameraOf(v), Image: img}
 	}
-	tr, err := NewTrainer(d, views, splatsOf(c.Init), c.SceneScale, cfg)
+	tr, err := trainOn(d, views, splatsOf(c.Init), c.SceneScale, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	tr.order, tr.fixedOrder = c.Order, true
+	tr.photos.order.fixed = c.Order
 	return tr
 }
 

@@ -62,7 +62,7 @@ func trainHash(t testing.TB, d *Device, change func(*Config)) (string, int) {
 	if change != nil {
 		change(&cfg)
 	}
-	tr, err := NewTrainer(d, views, init, scale, cfg)
+	tr, err := trainOn(d, views, init, scale, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,7 +156,7 @@ func TestTwoDevices(t *testing.T) {
 func TestStepAllocations(t *testing.T) {
 	views, init, scale, cfg := promiseScene(t)
 	cfg.Iterations, cfg.RefineEvery = 1<<20, 0
-	tr, err := NewTrainer(testDevice(t), views, init, scale, cfg)
+	tr, err := trainOn(testDevice(t), views, init, scale, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -205,7 +205,7 @@ func TestCeiling(t *testing.T) {
 	}
 	defer small.Close()
 	views, init, scale, cfg := promiseScene(t)
-	tr, err := NewTrainer(small, views, init, scale, cfg)
+	tr, err := trainOn(small, views, init, scale, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -227,7 +227,7 @@ func TestInterrupt(t *testing.T) {
 	d := testDevice(t)
 	views, init, scale, cfg := promiseScene(t)
 	want, _ := trainHash(t, d, nil)
-	tr, err := NewTrainer(d, views, init, scale, cfg)
+	tr, err := trainOn(d, views, init, scale, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,12 +14,6 @@ import (
 // inFlight is the number of units that the device has queued at most: enough that it never waits for the host.
 const inFlight = 3
 
-// TrainView is a photo to train on: its camera, in the training frame, and its pixels, of the camera's size.
-type TrainView struct {
-	Camera scene.Camera
-	Image  scene.Image
-}
-
 // Progress says how far a run is. Loss is of the step's one view.
 type Progress struct {
 	Step    int // steps done
@@ -36,90 +30,78 @@ type Progress struct {
 type Trainer struct {
 	cfg        Config
 	sceneScale float64
-	views      []TrainView
+	cams       []scene.Camera
 	photos     *photos
 	e          *engine
+	o          TrainerOptions
+	plan       *Plan
 	maxSplats  int
 
-	next       unit  // to submit
-	queued     int   // units ever submitted, for the choice of the frame
-	epoch      int   // of order
-	order      []int // of the views in epoch
-	fixedOrder bool  // tests: order is of the steps
+	ctx        context.Context // of the run at the moment
+	next       unit            // to submit
+	queued     int             // units ever submitted, for the choice of the frame
 	pace       pace
 	progress   Progress
 	ceiling    int // splats that wanted to grow and found the ceiling, ever
 	told       int // step that progress was last told of
 	lastGrowth int // step at which device memory was last taken
+	odd        int // step from which on memory decided the bytes; -1: none
 	elapsed    time.Duration
 	err        error // sticks
 }
 
-// NewTrainer prepares to train init on views: everything in the training frame (scene.Capture.Normalise). sceneScale is the capture's.
-func NewTrainer(d *Device, views []TrainView, init *scene.Splats, sceneScale float64, cfg Config) (*Trainer, error) {
-	if err := checkTraining(views, init, sceneScale, cfg); err != nil {
+// NewTrainer prepares to train init on the photos of cams: everything in the training frame (scene.Capture.Normalise). sceneScale is the capture's.
+func NewTrainer(d *Device, cams []scene.Camera, photos Photos, init *scene.Splats, sceneScale float64, cfg Config, o TrainerOptions) (*Trainer, error) {
+	switch {
+	case init.N == 0:
+		return nil, errors.New("pipeline: start training: no splat to start with")
+	case init.Degree > cfg.SHDegree:
+		return nil, fmt.Errorf("pipeline: start training: splats of SH degree %d for a model of degree %d", init.Degree, cfg.SHDegree)
+	}
+	if err := errors.Join(checkTraining(cams, sceneScale, cfg), init.Validate()); err != nil {
 		return nil, err
 	}
-	cameras := make([]scene.Camera, len(views))
-	for i := range views {
-		cameras[i] = views[i].Camera
-	}
-	kinds := []unitKind{unitStep, unitRender}
-	if cfg.RefineEvery > 0 {
-		kinds = append(kinds, unitRefine, unitReset)
-	}
-	e, err := newEngine(d.dev, cfg.SHDegree, cameras, kinds, inFlight, false)
+	plan, err := d.Plan(cams, init.N, cfg, o)
 	if err != nil {
 		return nil, err
 	}
-	t := &Trainer{cfg: cfg, sceneScale: sceneScale, views: views, e: e, epoch: -1, next: unit{number: 1}}
-	t.progress.Splats = init.N
-	t.pace.off = d.dev.Info().Type == vk.CPU
-	if t.photos, err = newPhotos(d.dev, views, inFlight); err != nil {
+	e, err := newShape(d.dev, cfg.SHDegree, cams, trainKinds(&cfg), false)
+	if err != nil {
 		return nil, err
 	}
-	t.maxSplats = e.splatCeiling(cfg.MaxSplats)
-	if init.N > t.maxSplats {
-		return nil, fmt.Errorf("pipeline: start training: %w: %d splats to start with, %d fit", ErrTooSmall, init.N, t.maxSplats)
+	pictures, err := sizeOf(o.Pictures)
+	if err != nil {
+		return nil, err
+	}
+	e.drawn, e.pool = e.drawn.union(pictures), d.dev.NewScratchPool()
+	e.model.chunkSplats = plan.ChunkSplats
+	if err := e.allocate(inFlight); err != nil {
+		return nil, err
+	}
+	t := &Trainer{cfg: cfg, sceneScale: sceneScale, cams: cams, e: e, o: o, plan: plan, maxSplats: plan.Ceiling, odd: -1, ctx: context.Background()}
+	t.next.number = 1
+	t.progress.Splats = init.N
+	t.pace.off = d.dev.Info().Type == vk.CPU
+	if t.photos, err = newPhotos(d.dev, cams, photos, &t.cfg, plan, o); err != nil {
+		return nil, err
 	}
 	if err := e.load(init, cfg.startCapacities, cfg.bands); err != nil {
 		return nil, err
 	}
-	return t, e.build()
+	return t, e.buildToFit()
 }
 
-func checkTraining(views []TrainView, init *scene.Splats, sceneScale float64, cfg Config) error {
+func checkTraining(cams []scene.Camera, sceneScale float64, cfg Config) error {
 	if err := cfg.Validate(); err != nil {
 		return err
 	}
 	switch {
-	case len(views) == 0:
+	case len(cams) == 0:
 		return errors.New("pipeline: start training: no photo to train on")
-	case init.N == 0:
-		return errors.New("pipeline: start training: no splat to start with")
-	case init.Degree > cfg.SHDegree:
-		return fmt.Errorf("pipeline: start training: splats of SH degree %d for a model of degree %d", init.Degree, cfg.SHDegree)
 	case !(sceneScale > 0):
 		return fmt.Errorf("pipeline: start training: scene scale %g, it must be positive", sceneScale)
 	}
-	for i := range views {
-		if c, m := &views[i].Camera, &views[i].Image; c.Width != m.Width || c.Height != m.Height || len(m.Pix) != 4*m.Width*m.Height {
-			return fmt.Errorf("pipeline: start training: photo %s is %dx%d pixels, its camera %dx%d", c.Name, m.Width, m.Height, c.Width, c.Height)
-		}
-	}
-	return init.Validate()
-}
-
-// viewOf returns the view that a step trains on: all of them once an epoch, in an order of each epoch's own.
-func (t *Trainer) viewOf(step int) int {
-	if t.fixedOrder {
-		return t.order[min(step, len(t.order)-1)]
-	}
-	n := len(t.views)
-	if epoch := step / n; epoch != t.epoch {
-		t.epoch, t.order = epoch, scene.ViewOrder(t.cfg.Seed, epoch, n)
-	}
-	return t.order[step%n]
+	return nil
 }
 
 // after returns the unit that follows u.
@@ -136,10 +118,10 @@ func (t *Trainer) after(u unit) unit {
 	return u
 }
 
-// setParams fills what the kernels of u read.
-func (t *Trainer) setParams(p *layout.StepParams, u unit) {
+// setParams fills what the kernels of u, which is about view, read.
+func (t *Trainer) setParams(p *layout.StepParams, u unit, view int) {
 	degree := min(u.step/t.cfg.SHInterval, t.cfg.SHDegree)
-	viewParams(&p.View, &t.views[t.viewOf(u.step)].Camera, t.cfg.Near, degree, t.cfg.Antialiased, t.cfg.Background)
+	viewParams(&p.View, &t.cams[view], t.cfg.Near, degree, t.cfg.Antialiased, t.cfg.Background)
 	p.Unit, p.Step = u.number, uint32(u.step)
 	p.SeedLo, p.SeedHi = uint32(t.cfg.Seed), uint32(t.cfg.Seed>>32)
 	t.cfg.optimiserParams(p, u.step, t.sceneScale)
@@ -158,12 +140,17 @@ func (t *Trainer) advance() error {
 		}
 	}
 	u := t.next
-	t.setParams(f.hostParams, u)
 	var src vk.View
+	var keep *vk.Copier
+	view := t.photos.order.at(u.step)
 	if u.kind == unitStep {
-		src = t.photos.source(slot, t.viewOf(u.step))
+		var err error
+		if view, src, keep, err = t.photos.ready(t.ctx, slot, u.step); err != nil {
+			return err
+		}
 	}
-	if err := t.e.submit(f, u, src); err != nil {
+	t.setParams(f.hostParams, u, view)
+	if err := t.e.submit(f, u, src, keep); err != nil {
 		return err
 	}
 	t.queued++
@@ -190,7 +177,7 @@ func (t *Trainer) collect(f *frame) (again bool, err error) {
 		t.progress.Step = f.unit.step + 1
 		t.progress.Loss, t.progress.L1, t.progress.MSE, t.progress.SSIM = r.Loss, r.L1, r.Mse, r.Ssim
 		t.progress.Visible, t.progress.Isects = int(r.NVisible), int(r.NIsects)
-		if t.pace.observe(f.programs[unitStep], t.e.bands < t.e.maxRows) {
+		if t.pace.observe(f.programs[unitStep], t.e.bands < t.e.mostBands()) {
 			return true, t.repace()
 		}
 	}
@@ -228,7 +215,7 @@ func (t *Trainer) replay(r layout.Report) error {
 	t.next = *failed
 	t.lastGrowth = failed.step
 	t.pace.reset()
-	return t.e.recover(&r, t.maxSplats)
+	return t.makeRoom(&r, failed.step)
 }
 
 // repace rebuilds the programs for submits of the right length. Nothing may be lost: everything in flight is taken in first.
@@ -238,7 +225,7 @@ func (t *Trainer) repace() error {
 	}
 	t.e.split[unitStep] = t.pace.split
 	if t.pace.moreBands {
-		t.e.bands = min(2*t.e.bands, t.e.maxRows)
+		t.e.bands = min(2*t.e.bands, t.e.mostBands())
 		t.pace.reset()
 		t.e.split[unitStep] = nil
 	}
@@ -258,7 +245,8 @@ func (t *Trainer) RunTo(ctx context.Context, step int, progress func(Progress)) 
 		return t.err
 	}
 	start := time.Now()
-	defer func() { t.elapsed += time.Since(start) }()
+	t.ctx = ctx
+	defer func() { t.ctx, t.elapsed = context.Background(), t.elapsed+time.Since(start) }()
 	tell := func() {
 		if progress != nil && t.progress.Step > t.told {
 			t.told = t.progress.Step
@@ -267,8 +255,9 @@ func (t *Trainer) RunTo(ctx context.Context, step int, progress func(Progress)) 
 	}
 	for again := true; again; {
 		for t.next.step < min(step, t.cfg.Iterations) && ctx.Err() == nil {
-			if t.err = t.advance(); t.err != nil {
-				return t.err
+			if err := t.advance(); err != nil && ctx.Err() == nil {
+				t.err = err
+				return err
 			}
 			tell()
 		}
@@ -290,8 +279,17 @@ func (t *Trainer) Seconds() float64 { return t.elapsed.Seconds() }
 // CeilingHits returns how many times a splat wanted to grow and found the model at its ceiling.
 func (t *Trainer) CeilingHits() int { return t.ceiling }
 
-// PlannedBytes returns the device memory that training starts with.
-func (t *Trainer) PlannedBytes() int64 { return t.e.dev.Stats().Allocated }
+// PlannedBytes returns the memory that training takes from the device, and for transfers to and from it, before it grows.
+func (t *Trainer) PlannedBytes() int64 {
+	s := t.e.dev.Stats()
+	return s.Allocated + s.HostAllocated + 2*t.e.model.stagingBytes()
+}
+
+// Plan returns what was planned before anything was taken.
+func (t *Trainer) Plan() Plan { return *t.plan }
+
+// NotReproducibleFrom returns the step from which on bytes depend on what memory the device had, because the model's ceiling had to come down; -1: none.
+func (t *Trainer) NotReproducibleFrom() int { return t.odd }
 
 // MemoryStats says what a run took of the device.
 type MemoryStats struct {
@@ -314,7 +312,7 @@ func (t *Trainer) Splats() (*scene.Splats, error) {
 	return t.e.model.download(t.progress.Splats)
 }
 
-// Render makes a picture of the model: [Height][Width][3], not clamped. The camera may be no larger than the largest that was trained on.
+// Render makes a picture of the model: [Height][Width][3], not clamped.
 func (t *Trainer) Render(c scene.Camera) ([]float32, error) {
 	if _, err := t.drain(); err != nil {
 		return nil, err
