@@ -145,6 +145,14 @@ func parseBudget(s string, standard int64) (int64, error) {
 	return int64(v * unit), nil
 }
 
+// ParseBytes reads a number of bytes: as in 4000000000, 4G or 3.5GiB.
+func ParseBytes(s string) (int64, error) {
+	if t := strings.TrimSpace(s); t == "" || strings.HasSuffix(t, "%") {
+		return 0, fmt.Errorf("pipeline: parse bytes %q: no number of bytes", s)
+	}
+	return parseBudget(s, 0)
+}
+
 // Name returns the device's name and driver.
 func (d *Device) Name() string { return d.dev.Info().Name }
 

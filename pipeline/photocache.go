@@ -41,6 +41,8 @@ type PhotoCache struct {
 	spare   []scene.Image
 	held    int64 // bytes of photos, of those being loaded and of spare
 	flight  int64 // bytes of what decoding takes at the moment
+	fresh   int   // photos that are being loaded or were not asked for since
+	ahead   int   // of them, as many as others may have to go for
 	closed  bool
 	count   PhotoStats
 }
@@ -73,9 +75,14 @@ type photoEntry struct {
 	image  scene.Image
 	bytes  int64 // counted in held
 	pins   int   // callers that have the pixels
+	waits  int   // callers that wait for it
+	fresh  bool  // counted in fresh
 	urgent bool  // in the list of urgent views
 	err    error // of photoFailed
 }
+
+// inUse reports whether a caller has the pixels or is about to.
+func (e *photoEntry) inUse() bool { return e.pins > 0 || e.waits > 0 }
 
 // NewPhotoCache starts a cache. Close ends it.
 func NewPhotoCache(o PhotoCacheOptions) (*PhotoCache, error) {
@@ -103,6 +110,10 @@ func NewPhotoCache(o PhotoCacheOptions) (*PhotoCache, error) {
 			return nil, fmt.Errorf("pipeline: open photo cache: %w: photo %s takes %d bytes, the cache may hold %d", ErrTooSmall, cam.Name, c.sizes[i], o.Bytes)
 		}
 	}
+	// Reading far ahead costs hits: what goes for a photo now may be needed sooner than one that is free only after its next use.
+	if n > 0 {
+		c.ahead = min(max(1, int(o.Bytes/(total/int64(n)))/4), 2*o.Workers)
+	}
 	if o.SpillDir != "" && total > o.Bytes {
 		spill, err := openPhotoSpill(o.SpillDir, o.SpillBytes, total, n)
 		if err != nil {
@@ -127,8 +138,10 @@ func (c *PhotoCache) Photo(ctx context.Context, view int) (scene.Image, error) {
 	c.queue.take(view)
 	e := &c.entries[view]
 	if e.state == photoFailed && errors.Is(e.err, scene.ErrTryAgain) {
-		*e = photoEntry{} // it may go better this time
+		*e = photoEntry{waits: e.waits} // it may go better this time
 	}
+	e.waits++
+	defer func() { e.waits-- }()
 	if e.state == photoAbsent || e.state == photoLoading {
 		c.count.Waited++
 		stop := context.AfterFunc(ctx, c.wake)
@@ -140,6 +153,7 @@ func (c *PhotoCache) Photo(ctx context.Context, view int) (scene.Image, error) {
 			return scene.Image{}, errors.New("pipeline: get photo: the cache is closed")
 		case e.state == photoReady:
 			e.pins++
+			c.used(e)
 			c.changed.Broadcast() // what was asked for may be given up for others now
 			return e.image, nil
 		case e.state == photoFailed:
@@ -152,6 +166,14 @@ func (c *PhotoCache) Photo(ctx context.Context, view int) (scene.Image, error) {
 			c.changed.Broadcast()
 		}
 		c.changed.Wait()
+	}
+}
+
+// used notes that a photo was asked for since it was loaded.
+func (c *PhotoCache) used(e *photoEntry) {
+	if e.fresh {
+		e.fresh = false
+		c.fresh--
 	}
 }
 
@@ -185,19 +207,27 @@ func (c *PhotoCache) Expect(views []int) {
 func (c *PhotoCache) Forget() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.forget()
+}
+
+// forget is Forget under the lock.
+func (c *PhotoCache) forget() {
 	c.queue.clear()
 	c.next = c.queue.head
+	for v := range c.entries {
+		c.used(&c.entries[v])
+	}
 }
 
 // Empty gives the memory of all photos back that nobody has at the moment. They come again when they are expected or asked for.
 func (c *PhotoCache) Empty() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.queue.clear()
-	c.next = c.queue.head
+	c.forget()
 	for v := range c.entries {
-		if e := &c.entries[v]; e.state == photoReady && e.pins == 0 {
+		if e := &c.entries[v]; e.state == photoReady && !e.inUse() {
 			c.held -= e.bytes
+			c.used(e)
 			*e = photoEntry{}
 		}
 	}

@@ -74,7 +74,9 @@ func (c *PhotoCache) start(view, use int) (job photoJob, ok bool) {
 	first := c.queue.first[view]
 	job.again = first != never && (use < 0 || c.queue.later[first-c.queue.start] != never)
 	c.flight += job.extra
-	c.entries[view].state, c.entries[view].bytes = photoLoading, c.sizes[view]
+	e := &c.entries[view]
+	e.state, e.bytes, e.fresh = photoLoading, c.sizes[view], true
+	c.fresh++
 	c.count.PeakBytes, c.count.PeakExtra = max(c.count.PeakBytes, c.held), max(c.count.PeakExtra, c.flight)
 	return job, true
 }
@@ -98,7 +100,7 @@ func (c *PhotoCache) makeRoom(view, use int, job *photoJob) bool {
 			c.dropSpare()
 			continue
 		}
-		if !c.evict(use) {
+		if use >= 0 && c.fresh >= c.ahead || !c.evict(use) {
 			return false
 		}
 	}
@@ -117,7 +119,7 @@ func (c *PhotoCache) evict(use int) bool {
 	best := -1
 	for v := range c.entries {
 		e := &c.entries[v]
-		if e.state == photoReady && e.pins == 0 && c.queue.first[v] > use && (best < 0 || c.queue.first[v] > c.queue.first[best]) {
+		if e.state == photoReady && !e.inUse() && c.queue.first[v] > use && (best < 0 || c.queue.first[v] > c.queue.first[best]) {
 			best = v
 		}
 	}
@@ -125,6 +127,7 @@ func (c *PhotoCache) evict(use int) bool {
 		return false
 	}
 	c.spare = append(c.spare, c.entries[best].image)
+	c.used(&c.entries[best])
 	c.entries[best] = photoEntry{}
 	c.next = min(c.next, c.queue.first[best])
 	c.count.Evicted++
@@ -170,7 +173,8 @@ func (c *PhotoCache) finish(job photoJob, image scene.Image, read bool, err erro
 	c.flight -= job.extra
 	if err != nil {
 		c.held -= e.bytes
-		*e = photoEntry{state: photoFailed, err: err, urgent: e.urgent}
+		c.used(e)
+		*e = photoEntry{state: photoFailed, err: err, waits: e.waits, urgent: e.urgent}
 	} else {
 		e.state, e.image = photoReady, image
 		if read {

@@ -314,3 +314,11 @@ func unified(d *Device) bool {
 	info := d.dev.Info()
 	return info.Unified()
 }
+
+// PhotoCache returns the options of a cache of decoded photos that keeps to the plan.
+func (h *HostPlan) PhotoCache(cams []scene.Camera) PhotoCacheOptions {
+	return PhotoCacheOptions{Cameras: cams, Bytes: h.Cache, FlightBytes: h.Decode, Workers: h.Workers}
+}
+
+// PhotoBytes returns what the decoded photo of a camera takes, in bytes.
+func PhotoBytes(c scene.Camera) int64 { return photoBytes(&c) }

@@ -1,12 +1,12 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -22,46 +22,46 @@ func (r *trainRun) picturesFolder(step int) string {
 	return filepath.Join(r.out, "test", "ours_"+strconv.Itoa(step))
 }
 
-// measure evaluates the model s. The trainer draws, which takes no more memory,
-// unless a held-out photo is larger than those that it was made for.
-func (r *trainRun) measure(s *scene.Splats, step int, seen func(photo scene.Image, render []float32)) (views []scene.ViewScore, err error) {
+// evaluate renders every held-out photo's view, measures it against the photo
+// and writes both side by side. The next photo is decoded meanwhile.
+func (r *trainRun) evaluate(ctx context.Context, step int, seen func(photo scene.Image, render []float32)) ([]scene.ViewScore, error) {
 	cams := pick(r.capture.Cameras, r.test)
-	if !slices.ContainsFunc(cams, r.exceeds) {
-		return r.evaluate(step, r.trainer.Render, seen)
+	files := pictureNames(cams)
+	if r.photos != nil {
+		r.photos.Empty() // its memory is lent to the photos of this evaluation
 	}
-	c := r.config
-	renderer, err := pipeline.NewRenderer(r.device, s, cams, pipeline.RenderConfig{Background: c.Background, Antialiased: c.Antialiased, Near: c.Near})
+	o := r.plan.Host.PhotoCache(cams)
+	o.Bytes = min(o.Bytes, 3*largestPhoto(cams))
+	photos, err := pipeline.NewPhotoCache(o)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, renderer.Close()) }()
-	return r.evaluate(step, renderer.Render, seen)
-}
-
-// exceeds reports whether a photo does not fit into any that was trained on.
-func (r *trainRun) exceeds(cam scene.Camera) bool {
-	return !slices.ContainsFunc(r.train, func(id int) bool {
-		c := &r.capture.Cameras[id]
-		return cam.Width <= c.Width && cam.Height <= c.Height
-	})
-}
-
-// evaluate renders every held-out photo's view, measures it against the photo
-// and writes both side by side.
-func (r *trainRun) evaluate(step int, draw func(scene.Camera) ([]float32, error), seen func(photo scene.Image, render []float32)) ([]scene.ViewScore, error) {
-	cams := pick(r.capture.Cameras, r.test)
-	files := pictureNames(cams)
-	views := make([]scene.ViewScore, len(cams))
+	defer photos.Close()
+	order := make([]int, len(cams))
+	for i := range order {
+		order[i] = i
+	}
+	photos.Expect(order)
+	views := make([]scene.ViewScore, 0, len(cams))
 	for i, cam := range cams {
-		photo := r.images[r.test[i]]
-		render, err := draw(cam)
+		photo, err := photos.Photo(ctx, i)
+		if errors.Is(err, scene.ErrData) && !r.load.strict {
+			r.warnNow(fmt.Sprintf("held-out photo %s is not measured: %v", cam.Name, err))
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		render, err := r.trainer.Render(cam)
 		if err != nil {
 			return nil, err
 		}
 		clamp01(render)
-		if views[i], err = score(cam, photo, render); err != nil {
+		view, err := score(cam, photo, render)
+		if err != nil {
 			return nil, err
 		}
+		views = append(views, view)
 		if err := writePicture(filepath.Join(r.picturesFolder(step), files[i]), func(path string) error {
 			return scene.WriteSheet(path, photo, render)
 		}); err != nil {
@@ -70,8 +70,20 @@ func (r *trainRun) evaluate(step int, draw func(scene.Camera) ([]float32, error)
 		if seen != nil {
 			seen(photo, render)
 		}
+		photos.Release(i)
+	}
+	if len(views) == 0 {
+		return nil, &hintedError{err: errors.New("no held-out photo can be decoded"), hint: "copy or export them again as JPEG or PNG"}
 	}
 	return views, nil
+}
+
+// largestPhoto is what the largest decoded photo takes, in bytes.
+func largestPhoto(cams []scene.Camera) (most int64) {
+	for i := range cams {
+		most = max(most, pipeline.PhotoBytes(cams[i]))
+	}
+	return most
 }
 
 // score compares a render, clamped to 0..1, with its photo.

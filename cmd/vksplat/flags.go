@@ -25,6 +25,48 @@ type trainOptions struct {
 	device  pipeline.DeviceOptions
 	origin  originFlag
 	config  pipeline.Config
+	memoryFlags
+}
+
+// memoryFlags say how memory is shared out.
+type memoryFlags struct {
+	dryRun          bool   // print the plan and stop
+	planJSON        bool   // as JSON
+	imageCache      string // folder of the disk cache, "": none
+	imageCacheBytes int64  // 0: what all photos take
+	photoRAM        int64  // decoded photos in RAM, 0: planned
+	photoVRAM       int64  // decoded photos on the device, 0: planned
+}
+
+func (f *memoryFlags) register(fs *pflag.FlagSet) {
+	fs.StringVar(&f.imageCache, "image-cache", "", "keep decoded photos that RAM does not hold in the folder `DIR`, until the end")
+	fs.Var((*sizeFlag)(&f.imageCacheBytes), "image-cache-size", "the most that --image-cache takes (default: what all photos take)")
+	fs.Var((*sizeFlag)(&f.photoRAM), "photo-ram", "decoded photos to keep in RAM at most, within --max-ram (default: planned)")
+	fs.Var((*sizeFlag)(&f.photoVRAM), "photo-vram", "decoded photos to keep on the device at most, within --max-vram (default: planned)")
+	fs.BoolVar(&f.dryRun, "dry-run", false, "print what memory would be used for, and stop")
+	fs.BoolVar(&f.planJSON, "json", false, "with --dry-run: as JSON")
+}
+
+// sizeFlag is a number of bytes.
+type sizeFlag int64
+
+func (f *sizeFlag) Type() string { return "BYTES" }
+
+func (f *sizeFlag) String() string {
+	if *f == 0 {
+		return ""
+	}
+	return strconv.FormatInt(int64(*f), 10)
+}
+
+// Set parses bytes with an optional unit.
+func (f *sizeFlag) Set(s string) error {
+	n, err := pipeline.ParseBytes(s)
+	if err != nil {
+		return usagef("give bytes as in 32000000, 32M or 32MiB", "%q is no amount of memory", s)
+	}
+	*f = sizeFlag(n)
+	return nil
 }
 
 // newTrainOptions returns the defaults.
@@ -55,6 +97,7 @@ func (f *loadFlags) register(fs *pflag.FlagSet) {
 func registerDevice(fs *pflag.FlagSet, o *pipeline.DeviceOptions) {
 	fs.StringVar(&o.Select, "device", "auto", "auto, or a device's `INDEX|UUID` as vksplat devices lists them")
 	fs.Var((*bytesFlag)(&o.MaxVRAM), "max-vram", "device memory to use at most: bytes, with K, M or G, or a share as in 80%")
+	fs.Var((*ramFlag)(&o.MaxRAM), "max-ram", "RAM to use at most, likewise (default: half of what is available)")
 }
 
 // registerLook adds the flags that training and rendering must agree on.
@@ -79,11 +122,15 @@ func (o *trainOptions) register(fs *pflag.FlagSet) {
 	fs.IntVar(&c.MaxSplats, "max-splats", c.MaxSplats, "stop growing at `N` splats (default: what memory allows)")
 	fs.Var(&o.origin, "origin", "what to subtract from written coordinates: auto (only above 1e4), keep (nothing) or x,y,z")
 	registerDevice(fs, &o.device)
+	o.memoryFlags.register(fs)
 }
 
 // check reports options that contradict themselves, before any work.
 func (o *trainOptions) check() error {
-	if o.out == "" {
+	if o.planJSON && !o.dryRun {
+		return usagef("add --dry-run", "--json prints a plan, and none was asked for")
+	}
+	if o.out == "" && !o.dryRun {
 		return usagef("name the folder to write, as in: vksplat train SCENE -m OUT", "no output folder: -m is required")
 	}
 	if err := o.config.Validate(); err != nil {
@@ -230,6 +277,13 @@ func (f *bytesFlag) Set(s string) error {
 	*f = bytesFlag(s)
 	return nil
 }
+
+// ramFlag is a bytesFlag without a default of its own.
+type ramFlag string
+
+func (f *ramFlag) Type() string       { return "BYTES" }
+func (f *ramFlag) String() string     { return string(*f) }
+func (f *ramFlag) Set(s string) error { return (*bytesFlag)(f).Set(s) }
 
 // originFlag says what is subtracted from coordinates that are written, in the
 // words of scene.Capture.Origin.

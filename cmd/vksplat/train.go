@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/spf13/cobra"
 
@@ -15,9 +16,6 @@ import (
 
 // heldOutEvery is the spacing of held-out photos, as in the papers.
 const heldOutEvery = 8
-
-// minPhotos is how many photos training needs at least.
-const minPhotos = 3
 
 func (a *app) trainCommand() *cobra.Command {
 	o := newTrainOptions()
@@ -47,16 +45,18 @@ func (a *app) trainCommand() *cobra.Command {
 type trainRun struct {
 	*trainOptions
 	app     *app
-	capture *scene.Capture // in the training frame from openScene on
-	origin  [3]float64     // subtracted from written coordinates
-	cameras []scene.Camera // to be written: in the capture's own frame, less the origin
-	points  []scene.Point  // likewise
-	images  []scene.Image  // of the cameras
-	train   []int          // cameras of capture that are trained on
-	test    []int          // held-out ones
+	capture *scene.Capture       // in the training frame from openScene on
+	origin  [3]float64           // subtracted from written coordinates
+	cameras []scene.Camera       // to be written: in the capture's own frame, less the origin
+	points  []scene.Point        // likewise
+	photos  *pipeline.PhotoCache // of the cameras
+	train   []int                // cameras of capture that are trained on
+	test    []int                // held-out ones
 	device  *pipeline.Device
 	trainer *pipeline.Trainer
-	notes   []string // warnings that wait for the first line
+	plan    *pipeline.Plan
+	notes   []string   // warnings that wait for the first line
+	warnMu  sync.Mutex // orders warnings
 }
 
 // train trains, saves and evaluates. The error of an interrupted run is
@@ -74,18 +74,21 @@ func (a *app) train(o *trainOptions, seen func(photo scene.Image, render []float
 		}
 		err = memoryHint(err)
 	}()
-	if !o.claimed {
+	if !o.claimed && !o.dryRun {
 		release, err := claimFolder(o.out, true)
 		if err != nil {
 			return nil, err
 		}
 		defer release()
 	}
-	if err := r.open(ctx); err != nil {
+	if err := r.open(); err != nil {
 		return nil, err
 	}
 	if err := r.prepare(); err != nil {
 		return nil, err
+	}
+	if o.dryRun {
+		return nil, a.printPlan(r.plan, o.planJSON)
 	}
 	a.printf("%s\n", r.firstLine())
 	r.flushNotes()
@@ -107,9 +110,8 @@ func (a *app) train(o *trainOptions, seen func(photo scene.Image, render []float
 	return st, err
 }
 
-// open reads the capture, opens the device and decodes the photos: quick checks
-// before slow ones.
-func (r *trainRun) open(ctx context.Context) error {
+// open reads the capture and opens the device: quick checks before slow ones.
+func (r *trainRun) open() error {
 	c, err := scene.Load(r.scene, r.load.options())
 	if err != nil {
 		return err
@@ -127,29 +129,11 @@ func (r *trainRun) open(ctx context.Context) error {
 	if note := r.device.Note(); note != "" {
 		r.notes = append(r.notes, note)
 	}
-	return r.decode(ctx)
-}
-
-// decode decodes all photos. Those that cannot be decoded are left out, unless
-// too few remain or --strict was given.
-func (r *trainRun) decode(ctx context.Context) error {
-	images, err := scene.LoadImages(ctx, r.capture.Cameras, 0)
-	var bad *scene.UndecodableError
-	if err != nil && (!errors.As(err, &bad) || r.load.strict || len(images)-len(bad.Indices) < minPhotos) {
-		return err
-	}
-	if bad != nil {
-		r.notes = append(r.notes, scene.Warning{Count: len(bad.Names), Names: bad.Names[:min(5, len(bad.Names))],
-			Text: fmt.Sprintf("left out %d of %d photos that cannot be decoded, the first because of %q", len(bad.Names), len(images), bad.Causes[0])}.String())
-		kept := keep(len(images), bad.Indices)
-		r.capture.Cameras, images = pick(r.capture.Cameras, kept), pick(images, kept)
-	}
-	r.images = images
 	return nil
 }
 
 // prepare keeps what is to be written of the capture, moves it to the training
-// frame and hands everything to the device.
+// frame, makes the plan and hands everything to the device.
 func (r *trainRun) prepare() (err error) {
 	if r.origin, err = r.capture.Origin(string(r.trainOptions.origin)); err != nil {
 		return err
@@ -161,13 +145,56 @@ func (r *trainRun) prepare() (err error) {
 		every = heldOutEvery
 	}
 	r.train, r.test = r.capture.Split(every)
-	views := make([]pipeline.TrainView, len(r.train))
-	for i, id := range r.train {
-		views[i] = pipeline.TrainView{Camera: r.capture.Cameras[id], Image: r.images[id]}
+	cams := pick(r.capture.Cameras, r.train)
+	// Degree 0: the rest of the colours is zero, and the model makes room for it.
+	init := scene.Initialise(r.capture.Points, r.config.Seed, 0)
+	options := pipeline.TrainerOptions{
+		Pictures: pick(r.capture.Cameras, r.test), Decode: r.capture.Cameras, PhotoBytes: r.photoVRAM, Strict: r.load.strict, Warn: r.warnNow,
+		HeldBytes: int64(len(r.points)) * (2*pointBytes + splatBytes),
 	}
-	init := scene.Initialise(r.capture.Points, r.config.Seed, r.config.SHDegree)
-	r.trainer, err = pipeline.NewTrainer(r.device, views, init, r.capture.SceneScale, r.config)
+	plan, err := r.device.Plan(cams, init.N, r.config, options)
+	if err != nil {
+		return err
+	}
+	r.plan = plan
+	if r.dryRun {
+		return nil
+	}
+	plan.Limit()
+	cache := plan.Host.PhotoCache(cams)
+	cache.SpillDir, cache.SpillBytes, cache.Warn = r.imageCache, r.imageCacheBytes, r.warnNow
+	if cache.Bytes, err = r.cacheBytes(cache.Bytes); err != nil {
+		return err
+	}
+	if r.photos, err = pipeline.NewPhotoCache(cache); err != nil {
+		return err
+	}
+	r.trainer, err = pipeline.NewTrainer(r.device, cams, r.photos, init, r.capture.SceneScale, r.config, options)
 	return err
+}
+
+// What points and the splats made from them take in RAM, in bytes.
+const (
+	pointBytes = 32
+	splatBytes = 4 * (3 + 4 + 3 + 1 + 3)
+)
+
+// cacheBytes returns the bytes of the photos' cache: what was planned or asked for.
+func (r *trainRun) cacheBytes(planned int64) (int64, error) {
+	if r.photoRAM == 0 {
+		return planned, nil
+	}
+	if r.photoRAM > planned {
+		return 0, usagef("give less, or raise --max-ram", "flag --photo-ram: %s, the plan has %s for decoded photos", bytesText(r.photoRAM), bytesText(planned))
+	}
+	return r.photoRAM, nil
+}
+
+// warnNow prints a warning while training runs. Several goroutines may call it.
+func (r *trainRun) warnNow(text string) {
+	r.warnMu.Lock()
+	defer r.warnMu.Unlock()
+	r.app.warn(text)
 }
 
 // firstLine says what is trained on what.
@@ -194,6 +221,9 @@ func (r *trainRun) close() error {
 	var errs []error
 	if r.trainer != nil {
 		errs = append(errs, r.trainer.Close())
+	}
+	if r.photos != nil {
+		errs = append(errs, r.photos.Close())
 	}
 	if r.device != nil {
 		errs = append(errs, closeDevice(r.device))
@@ -222,17 +252,6 @@ func resolution(cams []scene.Camera) string {
 		text = fmt.Sprintf("%dx%d to %s", small.Width, small.Height, text)
 	}
 	return text
-}
-
-// keep returns 0 to n-1 without those in drop, which ascends.
-func keep(n int, drop []int) []int {
-	ids := make([]int, 0, n)
-	for i := range n {
-		if _, found := slices.BinarySearch(drop, i); !found {
-			ids = append(ids, i)
-		}
-	}
-	return ids
 }
 
 // pick returns the elements of list with the given indices.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -91,6 +92,7 @@ func (r *trainRun) writeModel(s *scene.Splats, step int) error {
 // finish saves the model, measures the held-out photos and writes all results.
 func (r *trainRun) finish(interrupted bool, seen func(scene.Image, []float32)) (*stats, error) {
 	step, began := r.trainer.Step(), time.Now()
+	r.photos.Empty() // room for the model
 	s, err := r.trainer.Splats()
 	if err != nil {
 		return nil, err
@@ -108,7 +110,8 @@ func (r *trainRun) finish(interrupted bool, seen func(scene.Image, []float32)) (
 		LoopSeconds: r.trainer.Seconds(), Seed: r.config.Seed, Config: r.config,
 	}
 	if len(r.test) > 0 {
-		views, err := r.measure(s, step, seen)
+		// Ctrl-C has stopped the training; what was trained is measured all the same.
+		views, err := r.evaluate(context.Background(), step, seen)
 		if err != nil {
 			return nil, err
 		}
