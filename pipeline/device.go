@@ -29,7 +29,7 @@ var (
 // Hint says what the user can do about err, or "".
 func Hint(err error) string {
 	if errors.Is(err, ErrTooSmall) {
-		return "Raise --max-vram, use smaller photos (--downscale), start with fewer points (--init-grid) or allow fewer splats (--max-splats)."
+		return "Raise --max-vram (--max-ram where the device uses RAM), use smaller photos (--downscale), start with fewer points (--init-grid) or allow fewer splats (--max-splats)."
 	}
 	if errors.Is(err, ErrLittleRAM) {
 		return "Raise --max-ram, or use smaller photos (--downscale)."
@@ -93,7 +93,8 @@ func memoryBudgets(o DeviceOptions, standard int64, unified bool, m HostMemory) 
 		return 0, 0, err
 	}
 	if unified {
-		standard, _ = unifiedShares(min(host, standard), 0, false)
+		share, _ := unifiedShares(host, 0, false)
+		standard = min(standard, share)
 	}
 	if device, err = parseBudget(o.MaxVRAM, standard); err != nil {
 		return 0, 0, err

@@ -86,6 +86,17 @@ func (m *model) reserve(n int) error {
 	return nil
 }
 
+// dropEmpty frees the last chunk if none of the first n splats is in it.
+func (m *model) dropEmpty(n int) (dropped bool, err error) {
+	last := len(m.chunks) - 1
+	if last < 0 || last*m.chunkSplats < n {
+		return false, nil
+	}
+	c := m.chunks[last]
+	m.chunks = m.chunks[:last]
+	return true, m.dev.Free(c.View)
+}
+
 // rowValue returns parameter row r of splat i of s.
 func rowValue(s *scene.Splats, r, i int) *float32 {
 	switch {

@@ -30,38 +30,51 @@ func (t *Trainer) relieve(r *layout.Report, step int, cause error) error {
 		}
 		t.e.dev.SetBudget(t.e.dev.Stats().Allocated)
 	}
-	t.e.isectMost = 0
-	if err := t.photos.dropCache(); err != nil {
-		return errors.Join(cause, err)
+	if len(t.photos.slots) > 0 {
+		if err := t.photos.dropCache(); err != nil {
+			return errors.Join(cause, err)
+		}
+		t.e.isectMost = 0
+		if err := t.e.recover(r, t.maxSplats); err == nil && t.e.isectCapacity >= minIsects {
+			t.say(byDriver, "photos are not kept in its memory any more")
+			return nil
+		}
 	}
-	err := t.e.recover(r, t.maxSplats)
-	if err == nil {
-		t.say(byDriver, "photos are not kept in its memory any more")
-		return nil
-	}
-	if r.Failed&layout.FailedSplats == 0 || !errors.Is(err, vk.ErrOutOfMemory) && !errors.Is(err, ErrTooSmall) {
+	before := t.maxSplats
+	if err := t.stopGrowing(r); err != nil {
 		return t.spent(err)
 	}
-	if err := errors.Join(t.e.closePrograms(), t.e.pool.Empty()); err != nil {
-		return errors.Join(cause, err)
-	}
-	// The refinement runs again and finds the ceiling where the model ends now.
-	t.maxSplats = min(t.maxSplats, max(t.progress.Splats, t.e.model.capacity()))
-	if t.odd < 0 {
+	if t.odd < 0 && t.maxSplats < before {
 		t.odd = step + 1
 	}
-	less := *r
-	less.Failed &^= layout.FailedSplats
-	t.e.isectMost = 0
-	t.e.isectCapacity = min(t.e.isectCapacity, t.e.isectLimit()) &^ (layout.BucketSize - 1)
-	if t.e.isectCapacity == 0 {
-		return t.spent(err)
-	}
-	if err := t.e.recover(&less, t.maxSplats); err != nil {
-		return t.spent(err)
-	}
-	t.say(byDriver, fmt.Sprintf("the model stops growing at %d splats, and bytes depend on this from step %d on", t.maxSplats, t.odd))
+	t.say(byDriver, fmt.Sprintf("the model stops growing at %d splats, and bytes depend on this from step %d on", t.maxSplats, step+1))
 	return nil
+}
+
+// stopGrowing lowers the ceiling to what the model has room for, so that a refinement that runs again finds it there. Chunks without splats go until there
+// is room for the pairs of a view.
+func (t *Trainer) stopGrowing(r *layout.Report) error {
+	less, e := *r, t.e
+	less.Failed &^= layout.FailedSplats
+	for {
+		if err := errors.Join(e.closePrograms(), e.pool.Empty()); err != nil {
+			return err
+		}
+		t.maxSplats = min(t.maxSplats, e.model.capacity())
+		e.isectMost = 0
+		e.isectCapacity = min(e.isectLimit(), e.firstIsects(int(r.NSplats))) &^ (layout.BucketSize - 1)
+		err := ErrTooSmall
+		if e.isectCapacity > 0 {
+			err = e.recover(&less, t.maxSplats)
+		}
+		if err == nil && e.isectCapacity >= minIsects {
+			return nil
+		}
+		dropped, free := e.model.dropEmpty(int(r.NSplats))
+		if free != nil || !dropped {
+			return errors.Join(err, free) // nil where the little that there is will have to do
+		}
+	}
 }
 
 // spent ends a run for want of memory. The model can still be read.
