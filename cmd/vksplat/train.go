@@ -84,7 +84,7 @@ func (a *app) train(o *trainOptions, seen func(photo scene.Image, render []float
 	if err := r.open(); err != nil {
 		return nil, err
 	}
-	if err := r.prepare(); err != nil {
+	if err := r.prepare(ctx); err != nil {
 		return nil, err
 	}
 	if o.dryRun {
@@ -134,7 +134,7 @@ func (r *trainRun) open() error {
 
 // prepare keeps what is to be written of the capture, moves it to the training
 // frame, makes the plan and hands everything to the device.
-func (r *trainRun) prepare() (err error) {
+func (r *trainRun) prepare(ctx context.Context) (err error) {
 	if r.origin, err = r.capture.Origin(string(r.trainOptions.origin)); err != nil {
 		return err
 	}
@@ -161,6 +161,11 @@ func (r *trainRun) prepare() (err error) {
 		return nil
 	}
 	plan.Limit()
+	if r.load.strict {
+		if err := r.decodable(ctx); err != nil {
+			return err
+		}
+	}
 	cache := plan.Host.PhotoCache(cams)
 	cache.SpillDir, cache.SpillBytes, cache.Warn = r.imageCache, r.imageCacheBytes, r.warnNow
 	if cache.Bytes, err = r.cacheBytes(cache.Bytes); err != nil {
@@ -171,6 +176,26 @@ func (r *trainRun) prepare() (err error) {
 	}
 	r.trainer, err = pipeline.NewTrainer(r.device, cams, r.photos, init, r.capture.SceneScale, r.config, options)
 	return err
+}
+
+// decodable decodes every photo once, so that --strict finds out before the
+// training and not in the middle of it.
+func (r *trainRun) decodable(ctx context.Context) error {
+	photos, err := pipeline.NewPhotoCache(r.plan.Host.PhotoCache(r.capture.Cameras))
+	if err != nil {
+		return err
+	}
+	order := make([]int, len(r.capture.Cameras))
+	for i := range order {
+		order[i] = i
+	}
+	photos.Expect(order)
+	for i := 0; i < len(order) && err == nil; i++ {
+		if _, err = photos.Photo(ctx, i); err == nil {
+			photos.Release(i)
+		}
+	}
+	return errors.Join(err, photos.Close())
 }
 
 // What points and the splats made from them take in RAM, in bytes.
