@@ -62,8 +62,8 @@ func (m *model) setChunk(ceiling int, budget int64) {
 	}
 }
 
-// oddRows rounds a number of splats to an odd multiple of 64, up where it is small: see defaultChunk.
-func oddRows(n int) int { return (max(n-1, 0)/64 | 1) * 64 }
+// oddRows rounds a number of splats up to an odd multiple of 64: see defaultChunk.
+func oddRows(n int) int { return ((n+63)/64 | 1) * 64 }
 
 func (m *model) rows() int         { return 3*m.nParams + layout.StatRows }
 func (m *model) chunkBytes() int64 { return int64(m.rows()) * int64(m.chunkSplats) * 4 }

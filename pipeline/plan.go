@@ -119,6 +119,9 @@ func (p *planner) device() (*Plan, error) {
 			}
 		}
 	}
+	if _, err := p.shape.scratchBytes(1, minIsects, 2); err != nil {
+		return nil, fmt.Errorf("pipeline: plan training: %w: views of %d pixels: %w", ErrTooSmall, p.shape.maxPixels, err)
+	}
 	if best.Ceiling < p.splats {
 		return nil, fmt.Errorf("pipeline: plan training: %w: %d splats to start with, %d fit beside views of %d pixels in %d bytes",
 			ErrTooSmall, p.splats, best.Ceiling, p.shape.maxPixels, p.budget)
@@ -163,10 +166,15 @@ func (p *planner) fill(photos int64, perSplat, asked int) *Plan {
 		rough = min(rough, int64(asked))
 	}
 	p.shape.model.setChunk(int(rough), p.budget)
+	// Buffers for all splats are bound whole: at that limit chunks must add up to what was asked with little over.
+	span := int(maxBinding(p.shape.dev) / 36)
+	for m := p.shape.model; asked > 0 && m.chunkSplats > 2*smallestChunk && (asked+m.chunkSplats-1)/m.chunkSplats*m.chunkSplats > span; {
+		m.chunkSplats -= 128
+	}
 	plan.ChunkSplats = p.shape.model.chunkSplats
 	plan.Device.Staging = p.staging(largest)
 	size := plan.ChunkSplats
-	most := min(1<<30, int(maxBinding(p.shape.dev)/36)) / size
+	most := min(1<<30, span) / size
 	if asked > 0 {
 		most = min(most, (asked+size-1)/size)
 	}
