@@ -144,7 +144,7 @@ func goldenLoss(t *testing.T, c *ref.LossCase) {
 		f.hostParams.SsimSame = 1
 	}
 	r := vk.NewRecorder(d.dev)
-	v := &view{engine: e, r: r, f: f}
+	v := &view{engine: e, viewSize: e.viewSize, r: r, f: f}
 	v.begin()
 	v.render = uploadOf(t, d, render)
 	r.Copy(e.target.View, uploadOf(t, d, c.Target).View)
@@ -222,7 +222,7 @@ func goldenAdam(t *testing.T, c *ref.AdamCase) {
 			}
 		}
 		r := vk.NewRecorder(d.dev)
-		w := &view{engine: e, r: r, f: f}
+		w := &view{engine: e, viewSize: e.viewSize, r: r, f: f}
 		w.begin()
 		w.depthKeys, w.vProjected = uploadOf(t, d, keys), uploadOf(t, d, v)
 		w.projectBwdAdam()

@@ -44,6 +44,7 @@ type PhotoCache struct {
 	fresh   int   // photos that are being loaded or were not asked for since
 	ahead   int   // of them, as many as others may have to go for
 	closed  bool
+	paused  bool // nothing is read ahead
 	count   PhotoStats
 }
 
@@ -135,6 +136,7 @@ func (c *PhotoCache) Photo(ctx context.Context, view int) (scene.Image, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.count.Asked++
+	c.paused = false
 	c.queue.take(view)
 	e := &c.entries[view]
 	if e.state == photoFailed && errors.Is(e.err, scene.ErrTryAgain) {
@@ -219,11 +221,11 @@ func (c *PhotoCache) forget() {
 	}
 }
 
-// Empty gives the memory of all photos back that nobody has at the moment. They come again when they are expected or asked for.
+// Empty gives the memory of all photos back that nobody has at the moment, for something else. Reading ahead goes on when the next photo is asked for.
 func (c *PhotoCache) Empty() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.forget()
+	c.paused, c.next = true, c.queue.head
 	for v := range c.entries {
 		if e := &c.entries[v]; e.state == photoReady && !e.inUse() {
 			c.held -= e.bytes

@@ -186,14 +186,21 @@ func TestPhotoCacheOutOfTurn(t *testing.T) {
 	for _, v := range []int{6, 5, 4, 19} {
 		b.check(t, c, v)
 	}
+	c.Expect([]int{7, 8})
+	b.check(t, c, 7)
+	for loading := true; loading; time.Sleep(time.Millisecond) {
+		c.mu.Lock()
+		loading = c.flight > 0
+		c.mu.Unlock()
+	}
 	c.Empty()
 	c.mu.Lock()
-	held := c.held
+	held, ahead := c.held, c.queue.first[8]
 	c.mu.Unlock()
-	if held != 0 {
-		t.Errorf("%d bytes are held after Empty", held)
+	if held != 0 || ahead == never {
+		t.Errorf("%d bytes are held after Empty, what is expected is kept: %v", held, ahead != never)
 	}
-	b.check(t, c, 7)
+	b.check(t, c, 8)
 }
 
 func TestPhotoCacheFailures(t *testing.T) {

@@ -47,7 +47,7 @@ func (c *PhotoCache) pick() (photoJob, bool) {
 			return job, true
 		}
 	}
-	if len(c.urgent) > 0 {
+	if len(c.urgent) > 0 || c.paused {
 		return photoJob{}, false // memory that comes free is theirs
 	}
 	for c.next = max(c.next, c.queue.head); c.next < c.queue.tail(); c.next++ {

@@ -1,6 +1,9 @@
 package pipeline
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"testing"
 
@@ -61,5 +64,23 @@ func TestPhotoQueue(t *testing.T) {
 	q.add([]int{2})
 	if q.first[2] != q.head || q.first[0] != never {
 		t.Fatalf("first uses %v from %d on", q.first, q.head)
+	}
+}
+
+// TestWithoutPhotos takes photos away until too few are left.
+func TestWithoutPhotos(t *testing.T) {
+	var said []string
+	p := &photos{cams: planCameras(4, 8, 8), order: newViewOrder(1, 4), warn: func(text string) { said = append(said, text) }}
+	bad := errors.New("no pixels")
+	ctx := context.Background()
+	if err := p.without(ctx, 2, bad); err != nil || len(said) != 1 {
+		t.Errorf("got %v, and %q was said", err, said)
+	}
+	if err := p.without(ctx, 0, bad); !errors.Is(err, bad) || len(said) != 1 {
+		t.Errorf("two photos are left: got %v, and %q was said", err, said)
+	}
+	busy := fmt.Errorf("busy: %w", scene.ErrTryAgain)
+	if err := p.without(ctx, 1, busy); !errors.Is(err, busy) || p.order.bad[1] {
+		t.Errorf("got %v, want %v", err, busy)
 	}
 }
