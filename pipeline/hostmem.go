@@ -35,7 +35,7 @@ func hostBudget(s string, m HostMemory) (int64, error) {
 	if s == "" {
 		return m.available() / 2, nil
 	}
-	return parseBudget(s, int64(float64(m.total())*0.8))
+	return parseBudget(s, (m.total()*8+9)/10)
 }
 
 // unifiedShares divides one pool of memory between the device and the host. Where --max-vram was given the device has that, and the host the rest, at
