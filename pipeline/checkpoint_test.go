@@ -50,6 +50,12 @@ func contents(t testing.TB, w *CheckpointWrite) []byte {
 // resumed goes on with a checkpoint.
 func resumed(t testing.TB, d *Device, path string, cfg Config) *Trainer {
 	t.Helper()
+	return resumedWith(t, d, path, cfg, TrainerOptions{})
+}
+
+// resumedWith is resumed with options.
+func resumedWith(t testing.TB, d *Device, path string, cfg Config, o TrainerOptions) *Trainer {
+	t.Helper()
 	views, _, _, _, _ := checkpointScene(t)
 	c, err := OpenCheckpoint(path)
 	if err != nil {
@@ -59,7 +65,8 @@ func resumed(t testing.TB, d *Device, path string, cfg Config) *Trainer {
 	if err := c.Verify(); err != nil {
 		t.Fatal(err)
 	}
-	tr, err := NewTrainerFrom(d, views, c, cfg)
+	cams, photos := splitViews(views)
+	tr, err := NewTrainerFrom(d, cams, photos, c, cfg, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +85,7 @@ type undisturbed struct {
 func runUndisturbed(t testing.TB, d *Device, dir string) undisturbed {
 	t.Helper()
 	views, init, scale, cfg, run := checkpointScene(t)
-	tr, err := NewTrainer(d, views, init, scale, cfg)
+	tr, err := trainOn(d, views, init, scale, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -194,7 +201,7 @@ func TestCheckpointWays(t *testing.T) {
 	dir := t.TempDir()
 	views, init, scale, cfg, run := checkpointScene(t)
 	run2 := func(d *Device, save func(tr *Trainer) *CheckpointWrite) []byte {
-		tr, err := NewTrainer(d, views, init, scale, cfg)
+		tr, err := trainOn(d, views, init, scale, cfg)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -263,7 +270,7 @@ func TestCheckpointWays(t *testing.T) {
 func TestStagingPieces(t *testing.T) {
 	d := testDevice(t)
 	views, init, scale, cfg, run := checkpointScene(t)
-	tr, err := NewTrainer(d, views, init, scale, cfg)
+	tr, err := trainOn(d, views, init, scale, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -311,7 +318,7 @@ func TestMoreIterations(t *testing.T) {
 	d := testDevice(t)
 	views, init, scale, cfg, run := checkpointScene(t)
 	cfg.Iterations = 10
-	tr, err := NewTrainer(d, views, init, scale, cfg)
+	tr, err := trainOn(d, views, init, scale, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -345,7 +352,7 @@ func TestMoreIterations(t *testing.T) {
 		t.Errorf("a schedule of %d of %d iterations, deviations %v", h.ScheduleIterations, h.Config.Iterations, h.Deviations)
 	}
 	cfg.Iterations = 13
-	if _, err := NewTrainerFrom(d, views, c, cfg); err == nil || !strings.Contains(err.Error(), "14 steps are done") {
+	if _, err := resumeOn(d, views, c, cfg); err == nil || !strings.Contains(err.Error(), "14 steps are done") {
 		t.Errorf("of fewer iterations than done: %v", err)
 	}
 }

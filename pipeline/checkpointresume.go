@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+
+	"vksplat/scene"
 )
 
 // Change is a value that is another than the one a checkpoint was made with.
@@ -61,9 +63,9 @@ func jsonValues(c Config) map[string]string {
 }
 
 // NewTrainerFrom prepares to go on with the run that wrote c: the next step gives the bytes that the undisturbed run has after it, whatever the size of
-// chunks, the budget of memory and the capacities are here. views must be in the frame of c.Header.Frame. cfg is that of the run; Changes tells
+// chunks, the budget of memory and the capacities are here. cams must be in the frame of c.Header.Frame. cfg is that of the run; Changes tells
 // differences, with which the run goes on as if they had been made at this step, its ceiling of splats among them. Close c afterwards.
-func NewTrainerFrom(d *Device, views []TrainView, c *Checkpoint, cfg Config) (*Trainer, error) {
+func NewTrainerFrom(d *Device, cams []scene.Camera, photos Photos, c *Checkpoint, cfg Config, o TrainerOptions) (*Trainer, error) {
 	h := &c.Header
 	if cfg.SHDegree != h.SHDegree {
 		return nil, fmt.Errorf("pipeline: resume %s: a model of SH degree %d cannot become one of degree %d", c.path, h.SHDegree, cfg.SHDegree)
@@ -72,11 +74,8 @@ func NewTrainerFrom(d *Device, views []TrainView, c *Checkpoint, cfg Config) (*T
 		return nil, fmt.Errorf("pipeline: resume %s: %d steps are done, %d are asked for", c.path, h.Step, cfg.Iterations)
 	}
 	cfg.scheduleIterations = h.ScheduleIterations
-	ceiling := h.SplatCeiling
-	if cfg.MaxSplats != h.Config.MaxSplats {
-		ceiling = 0
-	}
-	t, err := newTrainer(d, views, h.Frame.SceneScale, cfg, start{first: h.StartSplats, splats: h.Splats, ceiling: ceiling, fill: func(t *Trainer) error {
+	o.Ceiling = c.Ceiling(cfg)
+	t, err := newTrainer(d, cams, photos, h.Frame.SceneScale, cfg, o, start{first: h.StartSplats, splats: h.Splats, fill: func(t *Trainer) error {
 		if err := t.e.model.reserve(h.Splats); err != nil {
 			return err
 		}
@@ -87,6 +86,14 @@ func NewTrainerFrom(d *Device, views []TrainView, c *Checkpoint, cfg Config) (*T
 	}
 	t.goOn(h)
 	return t, nil
+}
+
+// Ceiling returns the ceiling of splats for a run of cfg that goes on with the checkpoint: that of the run so far, unless cfg has another one; then 0.
+func (c *Checkpoint) Ceiling(cfg Config) int {
+	if cfg.MaxSplats != c.Header.Config.MaxSplats {
+		return 0
+	}
+	return c.Header.SplatCeiling
 }
 
 // goOn takes over what a checkpoint says of the run.
@@ -118,8 +125,5 @@ func (t *Trainer) Changed() bool { return t.queued > 0 }
 // Ceiling returns the most splats that the model may grow to. fits is false where the memory of this device is too small for that many: the run may end
 // for want of memory.
 func (t *Trainer) Ceiling() (splats int, fits bool) {
-	s := t.e.dev.Stats()
-	chunk := t.e.model.chunkSplats
-	missing := max(0, (t.maxSplats+chunk-1)/chunk-len(t.e.model.chunks))
-	return t.maxSplats, int64(missing)*(t.e.model.chunkBytes()+int64(chunk)*t.e.bytesPerSplat()) <= s.Budget-(s.InUse-t.e.pool.Size())
+	return t.maxSplats, t.maxSplats <= t.plan.Ceiling
 }

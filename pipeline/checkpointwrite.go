@@ -65,7 +65,7 @@ func (w *CheckpointWrite) Took() time.Duration { return w.took }
 
 // header returns what a checkpoint says now. Nothing may be in flight.
 func (t *Trainer) header() CheckpointHeader {
-	n := len(t.views)
+	n := len(t.cams)
 	return CheckpointHeader{
 		Format: checkpointFormat, Version: t.run.Version, Step: stepsBefore(t.next), Seed: t.cfg.Seed, Splats: t.progress.Splats, StartSplats: t.start, SHDegree: t.cfg.SHDegree,
 		SplatCeiling: t.maxSplats, CeilingHits: t.ceiling, ScheduleIterations: t.cfg.schedule(),

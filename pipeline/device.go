@@ -29,12 +29,17 @@ var (
 	ErrBadLimits = vk.ErrBadLimits
 	// ErrTooSmall says that the memory budget cannot hold what was asked for.
 	ErrTooSmall = errors.New("device memory budget too small")
+	// ErrLittleRAM says that the budget of host memory cannot hold what was asked for.
+	ErrLittleRAM = errors.New("host memory budget too small")
 )
 
 // Hint says what the user can do about err, or "".
 func Hint(err error) string {
 	if errors.Is(err, ErrTooSmall) {
-		return "Raise --max-vram, use smaller photos (--downscale), or choose a device with more memory."
+		return "Raise --max-vram (--max-ram where the device uses RAM), use smaller photos (--downscale), start with fewer points (--init-grid) or allow fewer splats (--max-splats)."
+	}
+	if errors.Is(err, ErrLittleRAM) {
+		return "Raise --max-ram, or use smaller photos (--downscale)."
 	}
 	if errors.Is(err, ErrNoSplats) {
 		return "Check that the photos and the poses belong together: splats that no photo confirms are pruned."
@@ -52,6 +57,7 @@ func Hint(err error) string {
 type DeviceOptions struct {
 	Select  string // "auto" or "": discrete, then integrated, then virtual, then a CPU driver; or an index or UUID of ListDevices
 	MaxVRAM string // hard ceiling of device memory: bytes, with an optional K, M, G or KiB, MiB, GiB, or a percentage of the heap; "": 80%
+	MaxRAM  string // ceiling of host memory, likewise; a percentage is of all RAM; "": half of what is available. Where the device uses RAM it counts as RAM.
 }
 
 // Device is an opened device.
@@ -59,6 +65,7 @@ type Device struct {
 	instance *vk.Instance
 	dev      *vk.Device
 	note     string
+	host     int64 // ceiling of host memory, without what the device takes of it
 }
 
 // OpenDevice opens a device.
@@ -83,13 +90,32 @@ func (d *Device) open(o DeviceOptions) error {
 	if err != nil {
 		return err
 	}
-	budget, err := parseBudget(o.MaxVRAM, info.DefaultBudget())
+	budget, host, err := memoryBudgets(o, info.DefaultBudget(), info.Unified(), ReadHostMemory())
 	if err != nil {
 		return err
 	}
-	d.note = note
+	d.note, d.host = note, host
 	d.dev, err = d.instance.NewDevice(info, vk.DeviceOptions{Budget: budget, CacheDir: cacheDir()})
 	return err
+}
+
+// memoryBudgets returns the ceilings of device and host memory. standard is what the device has by default. On unified memory they are shares of one
+// pool.
+func memoryBudgets(o DeviceOptions, standard int64, unified bool, m HostMemory) (device, host int64, err error) {
+	if host, err = hostBudget(o.MaxRAM, m); err != nil {
+		return 0, 0, err
+	}
+	if unified {
+		share, _ := unifiedShares(host, 0, false)
+		standard = min(standard, share)
+	}
+	if device, err = parseBudget(o.MaxVRAM, standard); err != nil {
+		return 0, 0, err
+	}
+	if unified {
+		_, host = unifiedShares(host, device, true)
+	}
+	return device, host, nil
 }
 
 // cacheDir is where compiled pipelines are kept, or "" when there is no place.
@@ -133,6 +159,14 @@ func parseBudget(s string, standard int64) (int64, error) {
 	return int64(v * unit), nil
 }
 
+// ParseBytes reads a number of bytes: as in 4000000000, 4G or 3.5GiB.
+func ParseBytes(s string) (int64, error) {
+	if t := strings.TrimSpace(s); t == "" || strings.HasSuffix(t, "%") {
+		return 0, fmt.Errorf("pipeline: parse bytes %q: no number of bytes", s)
+	}
+	return parseBudget(s, 0)
+}
+
 // Name returns the device's name and driver.
 func (d *Device) Name() string { return d.dev.Info().Name }
 
@@ -144,6 +178,9 @@ func (d *Device) Note() string { return d.note }
 
 // Budget returns the hard ceiling of device memory, in bytes.
 func (d *Device) Budget() int64 { return d.dev.Budget() }
+
+// HostBudget returns the ceiling of host memory, in bytes, without what the device takes of it.
+func (d *Device) HostBudget() int64 { return d.host }
 
 // ValidationMessages returns what the validation layer said, if VKSPLAT_VALIDATE=1 turned it on.
 func (d *Device) ValidationMessages() []string { return d.instance.Messages() }

@@ -66,18 +66,18 @@ type engine struct {
 	pool  *vk.ScratchPool
 	sort  sortShape
 
-	maxPixels int // of any view
-	maxTiles  int
-	maxRows   int // rows of tiles
+	viewSize          // the largest view of a step
+	drawn    viewSize // the largest picture
 
 	isectCapacity int // pairs that fit in one band
+	isectMost     int // pairs that are known to be too many, less a part; 0: none are
 	bands         int // bands that a view is processed in
 	split         [nUnitKinds][]int
 
-	counters vk.Slice[uint32]    // [N_COUNTERS]
-	args     vk.Slice[[3]uint32] // [N_ARGS]
-	target   vk.Slice[uint32]    // [maxPixels] RGBA8, or [3 maxPixels] float32, then mask bits: the photo of the step
-	picture  vk.Slice[[4]float32]
+	counters vk.Slice[uint32]     // [N_COUNTERS]
+	args     vk.Slice[[3]uint32]  // [N_ARGS]
+	target   vk.Slice[uint32]     // [maxPixels] RGBA8 and then a mask, or [3 maxPixels] float32: the photo of the step
+	picture  vk.Slice[[4]float32] // [drawn.maxPixels]
 	frames   []*frame
 	kinds    []unitKind
 	compare  comparison
@@ -89,28 +89,50 @@ type engine struct {
 	yield     func()                     // called before memory is taken anew; nil: nobody else holds any
 }
 
-// newEngine makes an engine for views of the given cameras that runs units of the given kinds, inFlight at a time.
-func newEngine(dev *vk.Device, degree int, cameras []scene.Camera, kinds []unitKind, inFlight int, targetFloats bool) (*engine, error) {
-	e := &engine{dev: dev, pool: dev.NewScratchPool(), bands: 1, kinds: kinds, compare: comparison{floats: targetFloats}}
-	e.sort = chooseSort(dev.Info().Limits)
-	e.verify = os.Getenv(verifyVariable) == "1"
+// viewSize is the size of the largest of several views, each number for itself.
+type viewSize struct {
+	maxPixels int
+	maxTiles  int
+	maxRows   int // rows of tiles
+}
+
+// with returns the size with a camera taken in.
+func (s viewSize) with(c *scene.Camera) viewSize {
+	return viewSize{max(s.maxPixels, c.Width*c.Height), max(s.maxTiles, tiles(c.Width)*tiles(c.Height)), max(s.maxRows, tiles(c.Height))}
+}
+
+// sizeOf returns the size of views; each side is 1 to 32768 pixels.
+func sizeOf(cameras []scene.Camera) (s viewSize, err error) {
 	for i := range cameras {
 		c := &cameras[i]
 		if c.Width < 1 || c.Height < 1 || c.Width > 1<<15 || c.Height > 1<<15 {
-			return nil, fmt.Errorf("pipeline: create engine: view %s is %dx%d pixels, 1 to 32768 a side are possible", c.Name, c.Width, c.Height)
+			return s, fmt.Errorf("pipeline: create engine: view %s is %dx%d pixels, 1 to 32768 a side are possible", c.Name, c.Width, c.Height)
 		}
-		e.maxPixels = max(e.maxPixels, c.Width*c.Height)
-		e.maxTiles = max(e.maxTiles, tiles(c.Width)*tiles(c.Height))
-		e.maxRows = max(e.maxRows, tiles(c.Height))
+		s = s.with(c)
 	}
+	return s, nil
+}
+
+// newShape makes an engine for views of the given cameras that runs units of the given kinds, without its buffers.
+func newShape(dev *vk.Device, degree int, cameras []scene.Camera, kinds []unitKind, targetFloats bool) (*engine, error) {
+	e := &engine{dev: dev, bands: 1, kinds: kinds, sort: chooseSort(dev.Info().Limits), compare: comparison{floats: targetFloats}, verify: os.Getenv(verifyVariable) == "1"}
 	var err error
-	if e.model, err = newModel(dev, degree); err != nil {
+	if e.viewSize, err = sizeOf(cameras); err != nil {
 		return nil, err
 	}
-	if err := e.allocate(inFlight); err != nil {
+	e.drawn = e.viewSize
+	e.model, err = newModel(dev, degree)
+	return e, err
+}
+
+// newEngine makes an engine for views of the given cameras that runs units of the given kinds, inFlight at a time.
+func newEngine(dev *vk.Device, degree int, cameras []scene.Camera, kinds []unitKind, inFlight int, targetFloats bool) (*engine, error) {
+	e, err := newShape(dev, degree, cameras, kinds, targetFloats)
+	if err != nil {
 		return nil, err
 	}
-	return e, nil
+	e.pool = dev.NewScratchPool()
+	return e, e.allocate(inFlight)
 }
 
 // allocate makes the buffers that live as long as the engine.
@@ -123,13 +145,11 @@ func (e *engine) allocate(inFlight int) (err error) {
 	}
 	e.counters = make32(layout.NCounters, "counters")
 	e.args = vk.Cast[[3]uint32](make32(3*layout.NArgs, "dispatch_args").View)
-	words := e.maxPixels
-	if e.compare.floats {
-		words *= 3
+	if e.has(unitStep) || len(e.kinds) == 0 {
+		e.target = make32(e.targetWords(), "target")
 	}
-	e.target = make32(words+maskWords(e.maxPixels), "target")
 	if err == nil && e.has(unitRender) {
-		e.picture, err = vk.Make[[4]float32](e.dev, vk.Readback, e.maxPixels, "picture")
+		e.picture, err = vk.Make[[4]float32](e.dev, vk.Readback, e.drawn.maxPixels, "picture")
 	}
 	for i := 0; i < inFlight && err == nil; i++ {
 		var f *frame
@@ -140,6 +160,18 @@ func (e *engine) allocate(inFlight int) (err error) {
 	}
 	return err
 }
+
+// targetWords is how many words the target has.
+func (e *engine) targetWords() int {
+	words := e.maxPixels
+	if e.compare.floats {
+		words *= 3
+	}
+	return words + maskWords(e.maxPixels)
+}
+
+// mostBands is how many bands a view can be cut into.
+func (e *engine) mostBands() int { return max(e.maxRows, e.drawn.maxRows) }
 
 func newFrame(dev *vk.Device) (f *frame, err error) {
 	f = &frame{submission: dev.NewSubmission()}
@@ -177,16 +209,46 @@ func (e *engine) loadWith(n int, fill func() error, startCapacities, bands int) 
 	if b, err := strconv.Atoi(os.Getenv("VKSPLAT_BANDS")); err == nil {
 		bands = b
 	}
-	e.bands = min(max(bands, 1), e.maxRows)
-	want := max(minIsects, 4*e.maxTiles, 8*n) * max(startCapacities, 1)
-	e.isectCapacity = min(want, e.isectLimit()) &^ (layout.BucketSize - 1)
+	e.bands = min(max(bands, 1), e.mostBands())
+	e.isectCapacity = min(e.firstIsects(n)*max(startCapacities, 1), e.isectLimit()) &^ (layout.BucketSize - 1)
 	if e.isectCapacity == 0 {
 		return fmt.Errorf("pipeline: load model: %w: %d bytes", ErrTooSmall, e.dev.Budget())
 	}
-	if need := int64(e.maxPixels) * 36; need > maxBinding(e.dev) {
-		return fmt.Errorf("pipeline: load model: %w: a view of %d pixels takes bindings of %d bytes, the device has %d", ErrTooSmall, e.maxPixels, need, maxBinding(e.dev))
-	}
 	return e.setCounters(uint32(n))
+}
+
+// minIsects is the smallest number of (tile, splat) pairs that a band is made for.
+const minIsects = 1 << 14
+
+// firstIsects is the number of pairs to start with for n splats.
+func (e *engine) firstIsects(n int) int { return max(minIsects, 4*e.maxTiles, 8*n) }
+
+// bytesPerSplat returns about what a splat costs beside its chunk: projected, extents, keys, the sort's copies, offsets, v_projected.
+func (e *engine) bytesPerSplat() int64 {
+	if e.strategy.absgrad {
+		return 36 + 12 + 4 + 4*4 + 4 + 36 + 12 + 8
+	}
+	return 36 + 12 + 4 + 4*4 + 4 + 36 + 12
+}
+
+// isectLimit returns how many pairs the device can hold: by what one binding spans, by what the budget leaves, and by what was found not to fit.
+func (e *engine) isectLimit() int {
+	s := e.dev.Stats()
+	free := e.dev.Budget() - (s.InUse - e.pool.Size())
+	lo, hi := 0, int(min(maxBinding(e.dev)/36, 1<<31-1, max(0, free)/40))/layout.BucketSize
+	if e.isectMost > 0 {
+		hi = min(hi, e.isectMost/layout.BucketSize)
+	}
+	for lo < hi {
+		mid := (lo + hi + 1) / 2
+		n, err := e.scratchBytes(len(e.model.chunks), mid*layout.BucketSize, e.bands)
+		if err == nil && n+n/32 <= free {
+			lo = mid
+		} else {
+			hi = mid - 1
+		}
+	}
+	return lo * layout.BucketSize
 }
 
 // setCounters sets the number of splats and clears everything else, failures included.
@@ -195,24 +257,6 @@ func (e *engine) setCounters(n uint32) error {
 	r.Fill(e.counters.View, 0)
 	r.Fill(e.counters.At(layout.NSplats, 1).View, n)
 	return runOnce(e.dev, r, "set counters")
-}
-
-// isectLimit returns how many pairs the device can hold: by what one binding spans and by what the budget leaves.
-func (e *engine) isectLimit() int {
-	byRange := maxBinding(e.dev) / 36
-	s := e.dev.Stats()
-	free := e.dev.Budget() - (s.InUse - e.pool.Size()) - int64(e.model.capacity())*e.bytesPerSplat() - e.pixelBytes()
-	byBudget := free * 9 / 10 / e.bytesPerIsect()
-	return int(max(0, min(byRange, byBudget, 1<<31-1)))
-}
-
-// pixelBytes returns what the buffers of a view's pixels take, mapped colours and their gradients included.
-func (e *engine) pixelBytes() int64 {
-	n := int64(e.maxPixels) * 80
-	if e.exposures != nil {
-		n += int64(e.maxPixels) * 32
-	}
-	return n
 }
 
 // growIsects makes room for n pairs in a band, by larger buffers or, where those do not fit, by more bands.
@@ -227,11 +271,11 @@ func (e *engine) growIsects(n uint32) error {
 		e.isectCapacity = limit
 		return nil
 	}
-	if e.bands >= e.maxRows {
+	if e.bands >= e.mostBands() {
 		return fmt.Errorf("pipeline: grow isects: %w: one row of tiles needs %d (tile, splat) pairs, %d fit", ErrTooSmall, n, limit)
 	}
 	e.isectCapacity = limit
-	e.bands = min(2*e.bands, e.maxRows)
+	e.bands = min(2*e.bands, e.mostBands())
 	return nil
 }
 
@@ -308,10 +352,13 @@ func (e *engine) build() error {
 
 var unitNames = [nUnitKinds]string{"step", "refine", "reset", "render"}
 
-// submit queues the program of u, whose params are set, on f. src is copied to the target first unless it is zero.
-func (e *engine) submit(f *frame, u unit, src vk.View) (err error) {
+// submit queues the program of u, whose params are set, on f. keep, unless it is nil, runs first; src is copied to the target unless it is zero.
+func (e *engine) submit(f *frame, u unit, src vk.View, keep *vk.Copier) (err error) {
 	f.unit = u
 	f.submission.Reset()
+	if keep != nil {
+		f.submission.Add(keep)
+	}
 	if !src.IsZero() {
 		if err := f.copier.Record(e.target.View.Slice(0, src.Size()), src); err != nil {
 			return err
@@ -349,17 +396,26 @@ func (e *engine) recover(r *layout.Report, ceiling int) error {
 		}
 	}
 	e.split = [nUnitKinds][]int{}
-	err := e.build()
-	for errors.Is(err, vk.ErrOutOfMemory) && e.bands < e.maxRows {
-		// The device has less than the budget says, or blocks do not fit together: more bands need less at once.
-		e.bands = min(2*e.bands, e.maxRows)
-		e.isectCapacity = max(layout.BucketSize, e.isectCapacity/2&^(layout.BucketSize-1))
-		err = e.build()
-	}
-	if err != nil {
+	if err := e.buildToFit(); err != nil {
 		return err
 	}
 	return e.setCounters(r.NSplats)
+}
+
+// buildToFit is build with as few isects at once as it takes. The device may have less than the budget says, or blocks do not fit together: a view in more
+// bands needs less.
+func (e *engine) buildToFit() error {
+	err := e.build()
+	for errors.Is(err, vk.ErrOutOfMemory) && e.isectCapacity > layout.BucketSize {
+		e.bands = min(2*e.bands, e.mostBands())
+		e.isectCapacity = max(layout.BucketSize, e.isectCapacity/4*3&^(layout.BucketSize-1))
+		e.isectMost = e.isectCapacity
+		if err := errors.Join(e.closePrograms(), e.pool.Empty()); err != nil {
+			return err
+		}
+		err = e.build()
+	}
+	return err
 }
 
 // runOnce builds, runs and frees a list without scratch.

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"math"
+	"strings"
 	"testing"
 
 	"vksplat/scene"
@@ -50,7 +51,7 @@ func partialHash(t testing.TB, d *Device, room int, change func(*Config)) (hash 
 	if change != nil {
 		change(&cfg)
 	}
-	tr, err := NewTrainer(d, views, init, scale, cfg)
+	tr, err := trainOn(d, views, init, scale, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,8 +149,15 @@ func TestExposureTable(t *testing.T) {
 func TestBadMask(t *testing.T) {
 	views, init, scale, cfg := promiseScene(t)
 	views[1].Image.Mask = make([]uint32, 3)
-	if _, err := NewTrainer(testDevice(t), views, init, scale, cfg); err == nil {
-		t.Error("no error")
+	tr, err := trainOn(testDevice(t), views, init, scale, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := tr.Run(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "mask of 3 words") {
+		t.Error(err)
+	}
+	if err := tr.Close(); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -249,7 +257,7 @@ func TestExposureHelps(t *testing.T) {
 	cfg.LRMeans, cfg.LRLogScales, cfg.LRQuats, cfg.LRLogitOpacity = 0, 0, 0, 0
 	psnr := func(exposure bool) (float64, float32) {
 		cfg.Exposure = exposure
-		tr, err := NewTrainer(d, train, init, 1, cfg)
+		tr, err := trainOn(d, train, init, 1, cfg)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -14,6 +14,9 @@ type exposures struct {
 	table vk.Slice[layout.Exposure] // [n_views]
 }
 
+// exposureBytes is the size of a row of the table.
+const exposureBytes = 38 * 4
+
 // newExposures makes an identity for each of n photos.
 func newExposures(dev *vk.Device, n int) (*exposures, error) {
 	x := &exposures{dev: dev}

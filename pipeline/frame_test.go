@@ -31,7 +31,7 @@ func heldOutPSNR(t *testing.T, d *Device, o scene.SynthOptions) float64 {
 	}
 	cfg := DefaultConfig()
 	cfg.Iterations, cfg.RefineEvery = 150, 0
-	tr, err := NewTrainer(d, views, scene.Initialise(c.Points, cfg.Seed, cfg.SHDegree, cfg.InitOpacity, cfg.InitScale), c.SceneScale, cfg)
+	tr, err := trainOn(d, views, scene.Initialise(c.Points, cfg.Seed, cfg.SHDegree, cfg.InitOpacity, cfg.InitScale), c.SceneScale, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

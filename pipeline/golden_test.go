@@ -144,7 +144,7 @@ func goldenLoss(t *testing.T, c *ref.LossCase) {
 		f.hostParams.SsimSame = 1
 	}
 	r := vk.NewRecorder(d.dev)
-	v := &view{engine: e, r: r, f: f}
+	v := &view{engine: e, viewSize: e.viewSize, r: r, f: f}
 	v.begin()
 	v.render = uploadOf(t, d, render)
 	r.Copy(e.target.At(0, len(c.Target)).View, uploadOf(t, d, c.Target).View)
@@ -224,7 +224,7 @@ func goldenAdam(t *testing.T, c *ref.AdamCase) {
 			}
 		}
 		r := vk.NewRecorder(d.dev)
-		w := &view{engine: e, r: r, f: f}
+		w := &view{engine: e, viewSize: e.viewSize, r: r, f: f}
 		w.begin()
 		w.depthKeys, w.vProjected = uploadOf(t, d, keys), uploadOf(t, d, v)
 		w.projectBwdAdam()
@@ -262,11 +262,11 @@ func trainerOf(t *testing.T, d *Device, c *ref.TrainCase) *Trainer {
 		}
 		views[i] = TrainView{Camera: cameraOf(v), Image: img}
 	}
-	tr, err := NewTrainer(d, views, splatsOf(c.Init), c.SceneScale, cfg)
+	tr, err := trainOn(d, views, splatsOf(c.Init), c.SceneScale, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	tr.order, tr.fixedOrder = c.Order, true
+	tr.photos.order.fixed = c.Order
 	return tr
 }
 

@@ -102,7 +102,7 @@ func runBackwardOf(t testing.TB, d *Device, p *ref.Params[float32], v *ref.View[
 	}()
 
 	r := vk.NewRecorder(d.dev)
-	w := &view{engine: e, r: r, f: f}
+	w := &view{engine: e, viewSize: e.viewSize, r: r, f: f}
 	w.begin()
 	w.project()
 	w.sortDepth()
@@ -163,4 +163,30 @@ func runBackwardOf(t testing.TB, d *Device, p *ref.Params[float32], v *ref.View[
 		t.Fatalf("the view failed: %+v", g.report)
 	}
 	return g
+}
+
+// TrainView is a photo to train on with its camera.
+type TrainView struct {
+	Camera scene.Camera
+	Image  scene.Image
+}
+
+// trainOn is NewTrainer for photos in memory.
+func trainOn(d *Device, views []TrainView, init *scene.Splats, sceneScale float64, cfg Config) (*Trainer, error) {
+	cams, photos := splitViews(views)
+	return NewTrainer(d, cams, photos, init, sceneScale, cfg, TrainerOptions{})
+}
+
+// splitViews separates cameras and photos.
+func splitViews(views []TrainView) (cams []scene.Camera, photos Images) {
+	for _, v := range views {
+		cams, photos = append(cams, v.Camera), append(photos, v.Image)
+	}
+	return cams, photos
+}
+
+// resumeOn is NewTrainerFrom for photos in memory.
+func resumeOn(d *Device, views []TrainView, c *Checkpoint, cfg Config) (*Trainer, error) {
+	cams, photos := splitViews(views)
+	return NewTrainerFrom(d, cams, photos, c, cfg, TrainerOptions{})
 }

@@ -3,6 +3,7 @@ package pipeline
 import (
 	"math"
 
+	"vksplat/scene"
 	"vksplat/shaders"
 	"vksplat/shaders/layout"
 	"vksplat/vk"
@@ -35,11 +36,17 @@ type comparison struct {
 	alpha  bool // the photo's alpha is compared too
 }
 
-// comparisonOf returns what the photos and the configuration ask for.
-func comparisonOf(views []TrainView, cfg *Config) (c comparison) {
+// comparisonOf returns what the photos and the configuration ask for. Which photos have masks is known where they are in memory; elsewhere those with a
+// mask's file, or with a lens that may leave pixels without a source, are taken to have one.
+func comparisonOf(cams []scene.Camera, photos Photos, cfg *Config) (c comparison) {
 	c.alpha = cfg.AlphaLoss > 0
-	for i := range views {
-		c.masked = c.masked || views[i].Image.Mask != nil
+	for i := range cams {
+		c.masked = c.masked || cams[i].Mask != "" || cams[i].Lens != nil
+	}
+	if images, ok := photos.(Images); ok {
+		for i := range images {
+			c.masked = c.masked || images[i].Mask != nil
+		}
 	}
 	return c
 }

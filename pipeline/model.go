@@ -31,18 +31,39 @@ func maxBinding(dev *vk.Device) int64 {
 // paramRows returns P for an SH degree.
 func paramRows(degree int) int { return layout.RowSh + 3*(degree+1)*(degree+1) }
 
-// newModel chooses the chunk size for the device.
+// newModel makes an empty model with chunks of the size that suits most devices.
 func newModel(dev *vk.Device, degree int) (*model, error) {
-	m := &model{dev: dev, degree: degree, nParams: paramRows(degree), chunkSplats: defaultChunk}
-	most := maxBinding(dev)
-	for m.chunkSplats > 256 && m.chunkBytes() > most {
-		m.chunkSplats = m.chunkSplats / 2 &^ 63
-	}
-	if m.chunkBytes() > most {
+	m := &model{dev: dev, degree: degree, nParams: paramRows(degree)}
+	m.setChunk(0, 0)
+	if most := maxBinding(dev); m.chunkBytes() > most {
 		return nil, fmt.Errorf("pipeline: create model: a chunk of %d splats takes %d bytes, the device binds at most %d at once", m.chunkSplats, m.chunkBytes(), most)
 	}
 	return m, nil
 }
+
+// Bounds on chunks.
+const (
+	fewChunks     = 24        // that a model at its ceiling is made of, where the bounds below allow: moving splats takes a dispatch for each pair of chunks
+	smallestChunk = 33 * 64   // splats: 1.5 MB at SH degree 3
+	largestChunk  = 256 << 20 // bytes, on devices with so much memory that it does not matter
+)
+
+// setChunk chooses the size of chunks for a model that may grow to ceiling splats (0: any number) in a budget of bytes. The model must be empty. Small
+// ceilings and budgets get small chunks, so that little stands empty. Chunks are larger than the default only where that is less than 1/256 of the budget:
+// a model that fills such a device has more chunks then, but each of them as much work.
+func (m *model) setChunk(ceiling int, budget int64) {
+	m.chunkSplats = defaultChunk
+	if ceiling > 0 {
+		most := max(defaultChunk, int(min(budget/256, largestChunk)/(int64(m.rows())*4)))
+		m.chunkSplats = oddRows(min(max((ceiling+fewChunks-1)/fewChunks, smallestChunk), most))
+	}
+	for limit := maxBinding(m.dev); m.chunkSplats > 256 && m.chunkBytes() > limit; {
+		m.chunkSplats = m.chunkSplats / 2 &^ 63
+	}
+}
+
+// oddRows rounds a number of splats up to an odd multiple of 64: see defaultChunk.
+func oddRows(n int) int { return ((n+63)/64 | 1) * 64 }
 
 func (m *model) rows() int         { return 3*m.nParams + layout.StatRows }
 func (m *model) chunkBytes() int64 { return int64(m.rows()) * int64(m.chunkSplats) * 4 }
@@ -55,14 +76,25 @@ func (m *model) reserve(n int) error {
 		if err != nil {
 			return err
 		}
-		m.chunks = append(m.chunks, chunk)
 		r := vk.NewRecorder(m.dev)
 		r.Fill(chunk.View, 0)
 		if err := runOnce(m.dev, r, "zero chunk"); err != nil {
-			return err
+			return errors.Join(err, m.dev.Free(chunk.View))
 		}
+		m.chunks = append(m.chunks, chunk)
 	}
 	return nil
+}
+
+// dropEmpty frees the last chunk if none of the first n splats is in it.
+func (m *model) dropEmpty(n int) (dropped bool, err error) {
+	last := len(m.chunks) - 1
+	if last < 0 || last*m.chunkSplats < n {
+		return false, nil
+	}
+	c := m.chunks[last]
+	m.chunks = m.chunks[:last]
+	return true, m.dev.Free(c.View)
 }
 
 // rowValue returns parameter row r of splat i of s.
@@ -80,31 +112,56 @@ func rowValue(s *scene.Splats, r, i int) *float32 {
 	return &s.SH[i*(len(s.SH)/s.N)+r-layout.RowSh]
 }
 
-// transfer runs f over every chunk with its staging memory: between host and device when upload, back otherwise.
-func (m *model) transfer(n int, kind vk.MemoryKind, each func(chunk, first, count int, rows []float32)) error {
-	staging, err := vk.Make[float32](m.dev, kind, m.nParams*m.chunkSplats, "model staging")
+// mostStaging is about how many bytes the staging memory of a model takes.
+const mostStaging = 4 << 20
+
+// stagingRows returns how many rows of a chunk are moved at once.
+func (m *model) stagingRows() int { return min(max(1, mostStaging/4/m.chunkSplats), m.nParams) }
+
+// stagingBytes returns what moving the model up or down takes.
+func (m *model) stagingBytes() int64 { return 4 * int64(m.stagingRows()) * int64(m.chunkSplats) }
+
+// transfer moves the parameters of n splats through staging memory, some rows of a chunk at a time: between host and device when upload, back otherwise. It
+// calls each for splats first to first+count-1 and the rows from row on: host is [rows][chunkSplats].
+func (m *model) transfer(n int, kind vk.MemoryKind, each func(first, count, row int, host []float32)) error {
+	step := m.stagingRows()
+	staging, err := vk.Make[float32](m.dev, kind, step*m.chunkSplats, "model staging")
 	if err != nil {
 		return err
 	}
 	defer m.dev.Free(staging.View)
-	host := vk.Host(staging)
+	copier, err := m.dev.NewCopier()
+	if err != nil {
+		return err
+	}
+	defer copier.Close()
+	s := m.dev.NewSubmission()
+	s.Add(copier)
 	for c := 0; c*m.chunkSplats < n; c++ {
 		first := c * m.chunkSplats
 		count := min(m.chunkSplats, n-first)
-		params := m.chunks[c].At(0, m.nParams*m.chunkSplats).View
-		r := vk.NewRecorder(m.dev)
-		if kind == vk.Upload {
-			clear(host)
-			each(c, first, count, host)
-			r.Copy(params, staging.View)
-		} else {
-			r.Copy(staging.View, params)
-		}
-		if err := runOnce(m.dev, r, "transfer model"); err != nil {
-			return err
-		}
-		if kind == vk.Readback {
-			each(c, first, count, host)
+		for row := 0; row < m.nParams; row += step {
+			size := min(step, m.nParams-row) * m.chunkSplats
+			host, rows, part := vk.Host(staging)[:size], m.chunks[c].At(row*m.chunkSplats, size).View, staging.At(0, size).View
+			dst, src := part, rows
+			if kind == vk.Upload {
+				clear(host)
+				each(first, count, row, host)
+				dst, src = rows, part
+			}
+			if err := copier.Record(dst, src); err != nil {
+				return err
+			}
+			t, err := m.dev.Submit(s)
+			if err == nil {
+				err = m.dev.Wait(t)
+			}
+			if err != nil {
+				return err
+			}
+			if kind == vk.Readback {
+				each(first, count, row, host)
+			}
 		}
 	}
 	return nil
@@ -116,10 +173,10 @@ func (m *model) upload(s *scene.Splats) error {
 		return err
 	}
 	rows := paramRows(s.Degree)
-	return m.transfer(s.N, vk.Upload, func(_, first, count int, host []float32) {
-		for r := range rows {
+	return m.transfer(s.N, vk.Upload, func(first, count, row int, host []float32) {
+		for r := row; r < min(row+len(host)/m.chunkSplats, rows); r++ {
 			for i := range count {
-				host[r*m.chunkSplats+i] = *rowValue(s, r, first+i)
+				host[(r-row)*m.chunkSplats+i] = *rowValue(s, r, first+i)
 			}
 		}
 	})
@@ -128,10 +185,10 @@ func (m *model) upload(s *scene.Splats) error {
 // download returns the first n splats.
 func (m *model) download(n int) (*scene.Splats, error) {
 	s := scene.NewSplats(n, m.degree)
-	err := m.transfer(n, vk.Readback, func(_, first, count int, host []float32) {
-		for r := range m.nParams {
+	err := m.transfer(n, vk.Readback, func(first, count, row int, host []float32) {
+		for r := row; r < row+len(host)/m.chunkSplats; r++ {
 			for i := range count {
-				*rowValue(s, r, first+i) = host[r*m.chunkSplats+i]
+				*rowValue(s, r, first+i) = host[(r-row)*m.chunkSplats+i]
 			}
 		}
 	})

@@ -15,7 +15,7 @@ func TestSplitSubmits(t *testing.T) {
 	want, _ := trainHash(t, d, short)
 	views, init, scale, cfg := promiseScene(t)
 	short(&cfg)
-	tr, err := NewTrainer(d, views, init, scale, cfg)
+	tr, err := trainOn(d, views, init, scale, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

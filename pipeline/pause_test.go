@@ -26,7 +26,7 @@ func TestPause(t *testing.T) {
 		}
 		init.LogitOpacities[i] = -8
 	}
-	tr, err := NewTrainer(testDevice(t), views[:1], init, scale, cfg)
+	tr, err := trainOn(testDevice(t), views[:1], init, scale, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

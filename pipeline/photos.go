@@ -1,72 +1,294 @@
 package pipeline
 
 import (
+	"context"
 	"errors"
+	"fmt"
 
+	"vksplat/scene"
 	"vksplat/vk"
 )
 
-// photos hold the training photos for the device: all of them in device memory where they take at most a quarter of the budget, else in a ring that the
-// host fills a step ahead.
+// photos bring the training photos to the device. Each step finds its photo in the device cache, or gets it through a ring of staging memory that the host
+// fills while the steps before it run. The device cache keeps the photos that are needed soonest; what it will miss is known ahead and told to the source.
 type photos struct {
-	dev      *vk.Device
-	views    []TrainView
-	resident []vk.Slice[uint32] // per view, see putPhoto
-	ring     []vk.Slice[uint32] // per frame in flight, mapped
+	dev   *vk.Device
+	cams  []scene.Camera
+	src   Photos
+	order viewOrder
+	last  int // steps to train: nothing is read ahead for those after them
+
+	slots   []photoSlot // device cache
+	slotOf  []int       // by view: where it is in the device cache, or -1
+	masked  []bool      // by view, once it was staged: it has a mask
+	all     bool        // the device cache has a slot for every view
+	filled  int         // slots with a photo
+	ring    []vk.Slice[uint32]
+	keepers []*vk.Copier // per frame in flight, from the ring to a slot
+
+	choices  []int32 // what to do with the photos of the steps from done on
+	done     int     // steps before it are under way
+	planned  []int   // scratch: slots as they will be after the last planned step
+	expected []int   // scratch: views to be asked for
+	strict   bool
+	warn     func(string)
 }
 
-func newPhotos(dev *vk.Device, views []TrainView, inFlight int) (*photos, error) {
-	p := &photos{dev: dev, views: views}
-	var total int64
-	most := 0
-	for i := range views {
-		n := deviceWords(&views[i].Image)
-		total += 4 * int64(n)
-		most = max(most, n)
+// photoSlot is a place in the device cache.
+type photoSlot struct {
+	words vk.Slice[uint32]
+	view  int // -1: none
+}
+
+// What to do with a step's photo, when it is not the number of the slot to keep it in.
+const (
+	photoHit  = -1 // it is in the device cache
+	photoPass = -2 // it is used once and not kept
+)
+
+// newPhotos makes the ring and the device cache that plan has.
+func newPhotos(dev *vk.Device, cams []scene.Camera, src Photos, cfg *Config, plan *Plan, o TrainerOptions) (*photos, error) {
+	n := len(cams)
+	p := &photos{dev: dev, cams: cams, src: src, order: newViewOrder(cfg.Seed, n), last: cfg.Iterations, slotOf: make([]int, n), masked: make([]bool, n),
+		all: plan.Device.PhotoAll, strict: o.Strict, warn: o.Warn}
+	for v := range p.slotOf {
+		p.slotOf[v] = -1
 	}
 	for range inFlight {
-		s, err := vk.Make[uint32](dev, vk.Upload, most, "photo staging")
+		c, err := dev.NewCopier()
 		if err != nil {
 			return nil, err
 		}
-		p.ring = append(p.ring, s)
+		p.keepers = append(p.keepers, c)
 	}
-	if total > dev.Budget()/4 {
-		return p, nil
+	if err := p.makeRing(inFlight); err != nil {
+		return nil, err
 	}
-	return p, p.moveIn()
+	_, size := photoTotals(cams)
+	for i := range plan.Device.PhotoFits {
+		if p.all {
+			size = photoBytes(&cams[i])
+		}
+		s, err := vk.Make[uint32](dev, vk.DeviceLocal, int(size/4), "photo")
+		if err != nil {
+			return nil, err
+		}
+		p.slots = append(p.slots, photoSlot{s, -1})
+	}
+	return p, nil
 }
 
-// moveIn uploads every photo.
-func (p *photos) moveIn() error {
-	for i := range p.views {
-		s, err := vk.Make[uint32](p.dev, vk.DeviceLocal, deviceWords(&p.views[i].Image), "photo")
+// photoTotals returns the bytes of all photos and of the largest.
+func photoTotals(cams []scene.Camera) (total, most int64) {
+	for i := range cams {
+		b := photoBytes(&cams[i])
+		total, most = total+b, max(most, b)
+	}
+	return total, most
+}
+
+// photoSlots returns how many photos a device cache of that many bytes holds; all says that it holds all. A cache that does not hold all has slots for
+// the largest.
+func photoSlots(cams []scene.Camera, bytes int64) (n int, all bool) {
+	total, most := photoTotals(cams)
+	if total <= bytes {
+		return len(cams), true
+	}
+	return int(min(bytes/most, int64(len(cams)-1))), false
+}
+
+// makeRing makes the staging memory.
+func (p *photos) makeRing(frames int) error {
+	_, most := photoTotals(p.cams)
+	for range frames {
+		s, err := vk.Make[uint32](p.dev, vk.Upload, int(most/4), "photo staging")
 		if err != nil {
 			return err
 		}
-		p.resident = append(p.resident, s)
-		r := vk.NewRecorder(p.dev)
-		r.Copy(s.View, p.stage(0, i))
-		if err := runOnce(p.dev, r, "upload photo"); err != nil {
-			return err
-		}
+		p.ring = append(p.ring, s)
 	}
 	return nil
 }
 
-// stage copies photo i to a slot of the ring.
-func (p *photos) stage(slot, i int) vk.View {
-	v := p.ring[slot].At(0, deviceWords(&p.views[i].Image)).View
-	putPhoto(v.Host(), &p.views[i].Image)
-	return v
+// stagePhoto writes a photo as the device reads it: RGBA8 words, then the words of the mask if it has one. It returns the words written.
+func stagePhoto(dst vk.Slice[uint32], m scene.Image) int {
+	n := copy(dst.View.Host(), m.Pix) / 4
+	return n + copy(vk.Host(dst)[n:], m.Mask)
 }
 
-// source returns where the device finds photo i for a step on a frame whose last step is done.
-func (p *photos) source(slot, i int) vk.View {
-	if p.resident != nil {
-		return p.resident[i].View
+// ready finds the photo of a step for a frame whose last unit is done: the view, where its pixels are, and what is to be submitted to keep them, or nil.
+func (p *photos) ready(ctx context.Context, frame, step int) (view int, src vk.View, keep *vk.Copier, err error) {
+	if p.complete() {
+		view = p.order.at(step)
+		p.done, p.choices = step+1, nil
+		p.freeRing(frame)
+		return view, p.cached(view), nil, nil
 	}
-	return p.stage(slot, i)
+	p.planTo(step)
+	choice := int32(photoPass)
+	if step == p.done && len(p.choices) > 0 {
+		choice, p.choices = p.choices[0], p.choices[1:]
+		p.done++
+	}
+	for {
+		view = p.order.at(step)
+		if p.slotOf[view] >= 0 {
+			return view, p.cached(view), nil, nil
+		}
+		n, err := p.stage(ctx, frame, view)
+		if err == nil {
+			src = p.ring[frame].View.Slice(0, n)
+			break
+		}
+		if err = p.without(ctx, view, err); err != nil {
+			return 0, vk.View{}, nil, err
+		}
+	}
+	if choice < 0 {
+		return view, src, nil, nil
+	}
+	s := &p.slots[choice]
+	if s.view >= 0 {
+		p.slotOf[s.view] = -1
+	} else {
+		p.filled++
+	}
+	s.view, p.slotOf[view] = view, int(choice)
+	keep = p.keepers[frame]
+	return view, src, keep, keep.Record(s.words.View.Slice(0, src.Size()), src)
+}
+
+// complete reports whether the device cache has every photo.
+func (p *photos) complete() bool { return p.all && p.filled == len(p.slots)-p.order.nBad }
+
+// cached returns where the device cache has a view's photo.
+func (p *photos) cached(view int) vk.View {
+	return p.slots[p.slotOf[view]].words.View.Slice(0, photoBytes(&p.cams[view]))
+}
+
+// stage copies a photo to the frame's part of the ring and returns its bytes.
+func (p *photos) stage(ctx context.Context, frame, view int) (int64, error) {
+	m, err := p.src.Photo(ctx, view)
+	if err != nil {
+		return 0, err
+	}
+	if err = checkPhoto(&p.cams[view], m); err == nil {
+		stagePhoto(p.ring[frame], m)
+		p.masked[view] = m.Mask != nil
+	}
+	if r, ok := p.src.(photoReleaser); ok {
+		r.Release(view)
+	}
+	return photoBytes(&p.cams[view]), err
+}
+
+// without notes that a view has no pixels because of err; the view after it in the order takes its place from now on. The error, if any, ends the run.
+func (p *photos) without(ctx context.Context, view int, err error) error {
+	if ctx.Err() != nil || !errors.Is(err, scene.ErrData) || p.strict {
+		return err
+	}
+	left := p.order.drop(view)
+	if left < minTrainPhotos {
+		return fmt.Errorf("pipeline: train: %d photos are left that can be decoded, %d are needed: %w", left, minTrainPhotos, err)
+	}
+	if p.warn != nil {
+		p.warn(fmt.Sprintf("photo %s cannot be decoded, its steps train on the photo after it: %v", p.cams[view].Name, err))
+	}
+	return nil
+}
+
+// minTrainPhotos is how many photos say something about depth.
+const minTrainPhotos = 3
+
+// freeRing gives the frame's part of the ring back.
+func (p *photos) freeRing(frame int) {
+	if !p.ring[frame].IsZero() {
+		_ = p.dev.Free(p.ring[frame].View)
+		p.ring[frame] = vk.Slice[uint32]{}
+	}
+}
+
+// planTo decides what the device cache keeps, up to the end of the epoch after that of step, and tells the source which photos will be asked for.
+func (p *photos) planTo(step int) {
+	n, end := p.order.n, p.done+len(p.choices)
+	if step < p.done || step < end && step%n != 0 {
+		return
+	}
+	if end == 0 || step > p.done {
+		p.restart(step)
+		end = step
+	}
+	p.choices = append(make([]int32, 0, 2*n), p.choices...)
+	p.expected = p.expected[:0]
+	for ; end < max(min((step/n+2)*n, p.last), step+1); end++ {
+		c := p.choose(end)
+		p.choices = append(p.choices, c)
+		if c != photoHit {
+			p.expected = append(p.expected, p.order.at(end))
+		}
+	}
+	if e, ok := p.src.(photoPlanner); ok && len(p.expected) > 0 {
+		e.Expect(p.expected)
+	}
+}
+
+// restart begins the plan at step, from what the device cache holds now.
+func (p *photos) restart(step int) {
+	p.done, p.choices, p.planned = step, p.choices[:0], p.planned[:0]
+	for _, s := range p.slots {
+		p.planned = append(p.planned, s.view)
+	}
+	if e, ok := p.src.(photoPlanner); ok {
+		e.Forget()
+	}
+}
+
+// choose decides about the photo of one step, as the device cache will be then: of the photos there and this one, that which is needed last is not kept.
+func (p *photos) choose(step int) int32 {
+	view := p.order.at(step)
+	if p.all {
+		if p.planned[view] == view {
+			return photoHit
+		}
+		p.planned[view] = view
+		return int32(view)
+	}
+	worst, latest := -1, p.order.nextUse(view, step)
+	for k, v := range p.planned {
+		next := never
+		if v == view {
+			return photoHit
+		} else if v >= 0 {
+			next = p.order.nextUse(v, step)
+		}
+		if next > latest {
+			worst, latest = k, next
+		}
+	}
+	if worst < 0 {
+		return photoPass
+	}
+	p.planned[worst] = view
+	return int32(worst)
+}
+
+// dropCache gives the device cache's memory back. Nothing may be in flight.
+func (p *photos) dropCache() error {
+	var err error
+	for _, s := range p.slots {
+		err = errors.Join(err, p.dev.Free(s.words.View))
+	}
+	for v := range p.slotOf {
+		p.slotOf[v] = -1
+	}
+	p.slots, p.all, p.filled = nil, false, 0
+	p.restart(p.done)
+	frames := len(p.ring)
+	for _, s := range p.ring {
+		err = errors.Join(err, p.dev.Free(s.View))
+	}
+	p.ring = p.ring[:0]
+	return errors.Join(err, p.makeRing(frames))
 }
 
 func (p *photos) close() error {
@@ -74,7 +296,13 @@ func (p *photos) close() error {
 		return err
 	}
 	var err error
-	for _, s := range append(p.resident, p.ring...) {
+	for _, c := range p.keepers {
+		err = errors.Join(err, c.Close())
+	}
+	for _, s := range p.slots {
+		err = errors.Join(err, p.dev.Free(s.words.View))
+	}
+	for _, s := range p.ring {
 		err = errors.Join(err, p.dev.Free(s.View))
 	}
 	return err

@@ -62,7 +62,7 @@ func trainHash(t testing.TB, d *Device, change func(*Config)) (string, int) {
 	if change != nil {
 		change(&cfg)
 	}
-	tr, err := NewTrainer(d, views, init, scale, cfg)
+	tr, err := trainOn(d, views, init, scale, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,7 +156,7 @@ func TestTwoDevices(t *testing.T) {
 func TestStepAllocations(t *testing.T) {
 	views, init, scale, cfg := promiseScene(t)
 	cfg.Iterations, cfg.RefineEvery = 1<<20, 0
-	tr, err := NewTrainer(testDevice(t), views, init, scale, cfg)
+	tr, err := trainOn(testDevice(t), views, init, scale, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -199,13 +199,13 @@ func TestCeiling(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("VKSPLAT_LIMITS", limits)
-	small, err := OpenDevice(DeviceOptions{Select: os.Getenv("VKSPLAT_DEVICE"), MaxVRAM: "26MiB"})
+	small, err := OpenDevice(DeviceOptions{Select: os.Getenv("VKSPLAT_DEVICE"), MaxVRAM: "14MiB"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer small.Close()
 	views, init, scale, cfg := promiseScene(t)
-	tr, err := NewTrainer(small, views, init, scale, cfg)
+	tr, err := trainOn(small, views, init, scale, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -213,12 +213,12 @@ func TestCeiling(t *testing.T) {
 	if err := tr.Run(context.Background(), nil); err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("%d splats of at most %d in 26 MiB, %d bands, %d wishes refused", tr.progress.Splats, tr.maxSplats, tr.e.bands, tr.CeilingHits())
+	t.Logf("%d splats of at most %d in 14 MiB, %d bands, %d wishes refused", tr.progress.Splats, tr.maxSplats, tr.e.bands, tr.CeilingHits())
 	if tr.progress.Splats != tr.maxSplats || tr.CeilingHits() == 0 {
 		t.Errorf("%d splats, the ceiling is %d and was hit %d times", tr.progress.Splats, tr.maxSplats, tr.CeilingHits())
 	}
-	if got := tr.MemoryStats().PeakDeviceBytes; got > 26<<20 {
-		t.Errorf("%d bytes of device memory at the peak, %d allowed", got, 26<<20)
+	if got := tr.MemoryStats().PeakDeviceBytes; got > 14<<20 {
+		t.Errorf("%d bytes of device memory at the peak, %d allowed", got, 14<<20)
 	}
 }
 
@@ -227,7 +227,7 @@ func TestInterrupt(t *testing.T) {
 	d := testDevice(t)
 	views, init, scale, cfg := promiseScene(t)
 	want, _ := trainHash(t, d, nil)
-	tr, err := NewTrainer(d, views, init, scale, cfg)
+	tr, err := trainOn(d, views, init, scale, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

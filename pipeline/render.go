@@ -5,19 +5,20 @@ import (
 	"fmt"
 
 	"vksplat/scene"
+	"vksplat/shaders/layout"
 	"vksplat/vk"
 )
 
 // picturize renders a camera into host memory: [Height][Width][3], not clamped. Nothing may be in flight.
 func (e *engine) picturize(c scene.Camera, degree int, near float64, antialiased bool, background [3]float32) ([]float32, error) {
-	if c.Width < 1 || c.Height < 1 || c.Width*c.Height > e.maxPixels || tiles(c.Width)*tiles(c.Height) > e.maxTiles || tiles(c.Height) > e.maxRows {
-		return nil, fmt.Errorf("pipeline: render %s: %dx%d pixels, more than this renderer was made for", c.Name, c.Width, c.Height)
+	if err := e.enlarge(c); err != nil {
+		return nil, err
 	}
 	f := e.frames[0]
 	for {
 		viewParams(&f.hostParams.View, &c, near, degree, antialiased, background)
 		f.hostParams.Unit = 0 // never the number of a unit of training
-		if err := e.submit(f, unit{kind: unitRender}, vk.View{}); err != nil {
+		if err := e.submit(f, unit{kind: unitRender}, vk.View{}, nil); err != nil {
 			return nil, err
 		}
 		if err := e.wait(f); err != nil {
@@ -42,35 +43,42 @@ func (e *engine) picturize(c scene.Camera, degree int, near float64, antialiased
 	return out, nil
 }
 
-// bytesPerSplat returns what a splat costs beside its chunk: projected, extents, keys, the sort's copies, offsets, v_projected. A refinement needs less.
-func (e *engine) bytesPerSplat() int64 {
-	if e.strategy.absgrad {
-		return 36 + 12 + 4 + 4*4 + 4 + 36 + 12 + 8
+// enlarge makes room for pictures of camera c. Nothing may be in flight.
+func (e *engine) enlarge(c scene.Camera) error {
+	size, err := sizeOf([]scene.Camera{c})
+	if err != nil {
+		return err
 	}
-	return 36 + 12 + 4 + 4*4 + 4 + 36 + 12
-}
-
-// minIsects is the smallest number of (tile, splat) pairs that a band is made for.
-const minIsects = 1 << 14
-
-// splatCeiling returns the most splats that a model may grow to: what was asked for, what memory allows, what bindings span. Whole chunks, so that
-// buffers made for all chunks fit too; each splat is granted four isects.
-func (e *engine) splatCeiling(asked int) int {
-	size := int64(e.model.chunkSplats)
-	perChunk := size * (int64(e.model.rows())*4 + e.bytesPerSplat() + 4*e.bytesPerIsect())
-	s := e.dev.Stats()
-	// Memory comes in blocks of a few MiB for each kind of use; a small budget loses a part to what is left over in them.
-	slack := min(e.dev.Budget()/3, 16<<20)
-	free := (e.dev.Budget()-slack-s.InUse-e.pixelBytes())*9/10 - int64(e.model.nParams)*size*4 - minIsects*e.bytesPerIsect()
-	chunks := max(0, free/perChunk)
-	if chunks == 0 && free > e.model.chunkBytes()+size*e.bytesPerSplat() {
-		chunks = 1
+	if size = e.drawn.union(size); size == e.drawn {
+		return nil
 	}
-	n := min(chunks, maxBinding(e.dev)/36/size, 1<<30/size) * size
-	if asked > 0 {
-		n = min(n, int64(asked))
+	if err := errors.Join(e.closePrograms(), e.pool.Empty()); err != nil {
+		return err
 	}
-	return int(n)
+	old := e.picture
+	if err := e.dev.Free(old.View); err != nil {
+		return err
+	}
+	before := e.drawn
+	e.picture, e.drawn = vk.Slice[[4]float32]{}, size
+	if e.picture, err = vk.Make[[4]float32](e.dev, vk.Readback, size.maxPixels, "picture"); err == nil {
+		e.isectCapacity = min(e.isectCapacity, e.isectLimit()) &^ (layout.BucketSize - 1)
+		if e.isectCapacity == 0 {
+			err = fmt.Errorf("pipeline: render %s: %w: a picture of %dx%d pixels", c.Name, ErrTooSmall, c.Width, c.Height)
+		}
+	}
+	if err == nil {
+		return e.buildToFit()
+	}
+	// Back to what there was, so that training can go on.
+	e.dev.Free(e.picture.View)
+	e.drawn = before
+	var again error
+	if e.picture, again = vk.Make[[4]float32](e.dev, vk.Readback, before.maxPixels, "picture"); again == nil {
+		e.isectCapacity = max(e.isectCapacity, layout.BucketSize)
+		again = e.buildToFit()
+	}
+	return errors.Join(err, again)
 }
 
 // RenderConfig says how pictures are made.
@@ -87,7 +95,7 @@ type Renderer struct {
 	n   int
 }
 
-// NewRenderer puts s on the device, for views no larger than the largest of cameras.
+// NewRenderer puts s on the device, for views of these cameras; room for larger ones is made when they come.
 func NewRenderer(d *Device, s *scene.Splats, cameras []scene.Camera, cfg RenderConfig) (*Renderer, error) {
 	if cfg.Near == 0 {
 		cfg.Near = 0.01
@@ -102,13 +110,14 @@ func NewRenderer(d *Device, s *scene.Splats, cameras []scene.Camera, cfg RenderC
 	if err != nil {
 		return nil, err
 	}
-	if most := e.splatCeiling(0); s.N > most {
-		return nil, fmt.Errorf("pipeline: create renderer: %w: %d splats, %d fit", ErrTooSmall, s.N, most)
-	}
+	e.model.setChunk(s.N, d.dev.Budget())
 	if err := e.load(s, 1, 1); err != nil {
+		if errors.Is(err, ErrOutOfMemory) {
+			err = fmt.Errorf("pipeline: create renderer: %w: %d splats: %w", ErrTooSmall, s.N, err)
+		}
 		return nil, err
 	}
-	return &Renderer{e: e, cfg: cfg, n: s.N}, e.build()
+	return &Renderer{e: e, cfg: cfg, n: s.N}, e.buildToFit()
 }
 
 // Render makes a picture: [Height][Width][3], not clamped.

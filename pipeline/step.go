@@ -9,9 +9,10 @@ import (
 // written at the pass that writes it; N is the model's capacity, V what is visible, P pixels, I isects.
 type view struct {
 	*engine
-	r    *vk.Recorder
-	f    *frame
-	kind unitKind
+	viewSize // of the unit's views
+	r        *vk.Recorder
+	f        *frame
+	kind     unitKind
 
 	projected     vk.Slice[layout.Projected]     // [N]
 	extents       vk.Slice[[3]float32]           // [N]
@@ -40,7 +41,10 @@ type view struct {
 
 // record lists the passes of a unit. Barriers and the memory of scratch buffers follow from what each pass reads and writes.
 func (e *engine) record(r *vk.Recorder, f *frame, k unitKind) {
-	v := &view{engine: e, r: r, f: f}
+	v := &view{engine: e, viewSize: e.viewSize, r: r, f: f}
+	if k == unitRender {
+		v.viewSize = e.drawn
+	}
 	v.startVerify(k)
 	switch k {
 	case unitStep:

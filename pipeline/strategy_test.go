@@ -81,7 +81,7 @@ func TestVerifySabotage(t *testing.T) {
 		t.Run(buffer, func(t *testing.T) {
 			views, init, scale, cfg := promiseScene(t)
 			cfg.Iterations, cfg.AbsGrad = 2, true
-			tr, err := NewTrainer(d, views, init, scale, cfg)
+			tr, err := trainOn(d, views, init, scale, cfg)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -115,7 +115,7 @@ func trained(t *testing.T, d *Device, change func(*Config)) (loss float64, splat
 	t.Helper()
 	views, init, scale, cfg := promiseScene(t)
 	change(&cfg)
-	tr, err := NewTrainer(d, views, init, scale, cfg)
+	tr, err := trainOn(d, views, init, scale, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -226,7 +226,7 @@ func TestSplatsOutOfReach(t *testing.T) {
 	} {
 		change := cfg
 		c.change(&change)
-		if tr, err := NewTrainer(d, views, init, scale, change); !errors.Is(err, c.want) || Hint(err) == "" {
+		if tr, err := trainOn(d, views, init, scale, change); !errors.Is(err, c.want) || Hint(err) == "" {
 			t.Errorf("%s: got %v", name, err)
 			if err == nil {
 				tr.Close()

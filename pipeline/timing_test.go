@@ -35,7 +35,7 @@ func TestPassTimes(t *testing.T) {
 	if n, err := strconv.Atoi(os.Getenv("VKSPLAT_TIMES_STEPS")); err == nil {
 		cfg.Iterations = n
 	}
-	tr, err := NewTrainer(testDevice(t), views, scene.Initialise(c.Points, 42, 3, cfg.InitOpacity, cfg.InitScale), c.SceneScale, cfg)
+	tr, err := trainOn(testDevice(t), views, scene.Initialise(c.Points, 42, 3, cfg.InitOpacity, cfg.InitScale), c.SceneScale, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,12 +14,6 @@ import (
 // inFlight is the number of units that the device has queued at most: enough that it never waits for the host.
 const inFlight = 3
 
-// TrainView is a photo to train on: its camera, in the training frame, and its pixels, of the camera's size.
-type TrainView struct {
-	Camera scene.Camera
-	Image  scene.Image
-}
-
 // Progress says how far a run is. Loss is of the step's one view, without the regularisers; L1, MSE and SSIM are means over the pixels and windows that
 // count, in the loss each is weighed by the share of the photo that counts.
 type Progress struct {
@@ -39,17 +33,17 @@ type Progress struct {
 type Trainer struct {
 	cfg        Config
 	sceneScale float64
-	views      []TrainView
+	cams       []scene.Camera
 	photos     *photos
 	e          *engine
+	o          TrainerOptions
+	plan       *Plan
 	maxSplats  int
 	start      int // splats that training starts with: what the schedule of their number begins at
 
-	next       unit  // to submit
-	queued     int   // units ever submitted, for the choice of the frame
-	epoch      int   // of order
-	order      []int // of the views in epoch
-	fixedOrder bool  // tests: order is of the steps
+	ctx        context.Context // of the run at the moment
+	next       unit            // to submit
+	queued     int             // units ever submitted, for the choice of the frame
 	pace       pace
 	passes     passTimes
 	progress   Progress
@@ -57,6 +51,7 @@ type Trainer struct {
 	tell       func(Progress) // of RunTo's caller, nil outside it
 	told       int            // step that tell was last called for
 	lastGrowth int            // step at which device memory was last taken
+	odd        int            // step from which on memory decided the bytes; -1: none
 	elapsed    time.Duration
 	err        error // sticks
 
@@ -68,8 +63,8 @@ type Trainer struct {
 	startStep  int              // steps done by earlier trainers of the run
 }
 
-// NewTrainer prepares to train init on views: everything in the training frame (scene.Capture.Normalise). sceneScale is the capture's.
-func NewTrainer(d *Device, views []TrainView, init *scene.Splats, sceneScale float64, cfg Config) (*Trainer, error) {
+// NewTrainer prepares to train init on the photos of cams: everything in the training frame (scene.Capture.Normalise). sceneScale is the capture's.
+func NewTrainer(d *Device, cams []scene.Camera, photos Photos, init *scene.Splats, sceneScale float64, cfg Config, o TrainerOptions) (*Trainer, error) {
 	switch {
 	case init.N == 0:
 		return nil, errors.New("pipeline: start training: no splat to start with")
@@ -80,95 +75,88 @@ func NewTrainer(d *Device, views []TrainView, init *scene.Splats, sceneScale flo
 		return nil, err
 	}
 	init = cfg.thinned(init)
-	return newTrainer(d, views, sceneScale, cfg, start{first: init.N, splats: init.N, fill: func(t *Trainer) error { return t.e.model.upload(init) }})
+	return newTrainer(d, cams, photos, sceneScale, cfg, o, start{first: init.N, splats: init.N, fill: func(t *Trainer) error { return t.e.model.upload(init) }})
 }
 
 // start is what a trainer begins with.
 type start struct {
-	first   int // splats before the run's first step
-	splats  int
-	ceiling int                    // 0: what Config and memory allow
-	fill    func(t *Trainer) error // puts the splats into the model
+	first  int // splats before the run's first step
+	splats int
+	fill   func(t *Trainer) error // puts the splats into the model
 }
 
-// newTrainer prepares to train on views.
-func newTrainer(d *Device, views []TrainView, sceneScale float64, cfg Config, s start) (*Trainer, error) {
-	if err := checkTraining(views, sceneScale, cfg); err != nil {
+// newTrainer prepares to train on the photos of cams.
+func newTrainer(d *Device, cams []scene.Camera, photos Photos, sceneScale float64, cfg Config, o TrainerOptions, s start) (*Trainer, error) {
+	if err := checkTraining(cams, sceneScale, cfg); err != nil {
 		return nil, err
 	}
-	cameras := make([]scene.Camera, len(views))
-	for i := range views {
-		cameras[i] = views[i].Camera
-	}
-	kinds := []unitKind{unitStep, unitRender}
-	if cfg.RefineEvery > 0 {
-		kinds = append(kinds, unitRefine, unitReset)
-	}
-	e, err := newEngine(d.dev, cfg.SHDegree, cameras, kinds, inFlight, false)
+	plan, err := d.Plan(cams, s.splats, cfg, o)
 	if err != nil {
 		return nil, err
 	}
-	e.compare = comparisonOf(views, &cfg)
-	e.strategy = strategy{
-		mcmc: cfg.Strategy == StrategyMCMC, noise: cfg.Strategy == StrategyMCMC && cfg.NoiseLR > 0, absgrad: cfg.AbsGrad,
-		exact: cfg.Strategy == StrategyDefault && cfg.Splats > 0,
+	e, err := trainingShape(d.dev, cams, photos, &cfg, &o)
+	if err != nil {
+		return nil, err
 	}
-	t := &Trainer{start: s.first, cfg: cfg, sceneScale: sceneScale, views: views, e: e, epoch: -1, next: unit{number: 1}}
+	e.pool, e.model.chunkSplats = d.dev.NewScratchPool(), plan.ChunkSplats
+	if err := e.allocate(inFlight); err != nil {
+		return nil, err
+	}
+	t := &Trainer{start: s.first, cfg: cfg, sceneScale: sceneScale, cams: cams, e: e, o: o, plan: plan, odd: -1, ctx: context.Background()}
+	t.next.number = 1
+	// A run that goes on keeps its ceiling even where less was planned: it may never get there.
+	t.maxSplats = max(plan.Ceiling, o.Ceiling)
 	if cfg.Exposure {
-		if e.exposures, err = newExposures(d.dev, len(views)); err != nil {
+		if e.exposures, err = newExposures(d.dev, len(cams)); err != nil {
 			return nil, err
 		}
 		t.extra = append(t.extra, e.exposures.state())
 	}
 	t.progress.Splats = s.splats
 	t.pace.off = d.dev.Info().Type == vk.CPU
-	if t.photos, err = newPhotos(d.dev, views, inFlight); err != nil {
+	if t.photos, err = newPhotos(d.dev, cams, photos, &t.cfg, plan, o); err != nil {
 		return nil, err
-	}
-	if t.maxSplats = s.ceiling; t.maxSplats == 0 {
-		t.maxSplats = e.splatCeiling(cfg.MaxSplats)
 	}
 	if err := t.checkCeiling(); err != nil {
 		return nil, err
-	}
-	if s.splats > t.maxSplats {
-		return nil, fmt.Errorf("pipeline: start training: %w: %d splats to start with, %d fit", ErrTooSmall, s.splats, t.maxSplats)
 	}
 	if err := e.loadWith(s.splats, func() error { return s.fill(t) }, cfg.startCapacities, cfg.bands); err != nil {
 		return nil, err
 	}
 	e.yield = t.FinishWrites
-	return t, e.build()
+	return t, e.buildToFit()
 }
 
-func checkTraining(views []TrainView, sceneScale float64, cfg Config) error {
+// trainingShape makes the engine of training without its buffers.
+func trainingShape(dev *vk.Device, cams []scene.Camera, photos Photos, cfg *Config, o *TrainerOptions) (*engine, error) {
+	e, err := newShape(dev, cfg.SHDegree, cams, trainKinds(cfg), false)
+	if err != nil {
+		return nil, err
+	}
+	pictures, err := sizeOf(o.Pictures)
+	if err != nil {
+		return nil, err
+	}
+	e.drawn = e.drawn.union(pictures)
+	e.compare = comparisonOf(cams, photos, cfg)
+	e.strategy = strategy{
+		mcmc: cfg.Strategy == StrategyMCMC, noise: cfg.Strategy == StrategyMCMC && cfg.NoiseLR > 0, absgrad: cfg.AbsGrad,
+		exact: cfg.Strategy == StrategyDefault && cfg.Splats > 0,
+	}
+	return e, nil
+}
+
+func checkTraining(cams []scene.Camera, sceneScale float64, cfg Config) error {
 	if err := cfg.Validate(); err != nil {
 		return err
 	}
 	switch {
-	case len(views) == 0:
+	case len(cams) == 0:
 		return errors.New("pipeline: start training: no photo to train on")
 	case !(sceneScale > 0):
 		return fmt.Errorf("pipeline: start training: scene scale %g, it must be positive", sceneScale)
 	}
-	for i := range views {
-		if err := checkPhoto(&views[i]); err != nil {
-			return err
-		}
-	}
 	return nil
-}
-
-// viewOf returns the view that a step trains on: all of them once an epoch, in an order of each epoch's own.
-func (t *Trainer) viewOf(step int) int {
-	if t.fixedOrder {
-		return t.order[min(step, len(t.order)-1)]
-	}
-	n := len(t.views)
-	if epoch := step / n; epoch != t.epoch {
-		t.epoch, t.order = epoch, scene.ViewOrder(t.cfg.Seed, epoch, n)
-	}
-	return t.order[step%n]
 }
 
 // after returns the unit that follows u.
@@ -185,14 +173,14 @@ func (t *Trainer) after(u unit) unit {
 	return u
 }
 
-// setParams fills what the kernels of u read.
-func (t *Trainer) setParams(p *layout.StepParams, u unit) {
+// setParams fills what the kernels of u, which is about view, read.
+func (t *Trainer) setParams(p *layout.StepParams, u unit, view int) {
 	degree := min(u.step/t.cfg.SHInterval, t.cfg.SHDegree)
-	viewParams(&p.View, &t.views[t.viewOf(u.step)].Camera, t.cfg.Near, degree, t.cfg.Antialiased, t.cfg.backgroundOf(u.step))
+	viewParams(&p.View, &t.cams[view], t.cfg.Near, degree, t.cfg.Antialiased, t.cfg.backgroundOf(u.step))
 	p.Unit, p.Step = u.number, uint32(u.step)
 	p.SeedLo, p.SeedHi = uint32(t.cfg.Seed), uint32(t.cfg.Seed>>32)
 	t.cfg.optimiserParams(p, u.step, t.sceneScale)
-	t.cfg.photoParams(p, u.step, t.viewOf(u.step), t.views[t.viewOf(u.step)].Image.Mask != nil)
+	t.cfg.photoParams(p, u.step, view, t.photos.masked[view])
 	t.cfg.strategyParams(p, u.step, t.sceneScale)
 	p.TargetSplats = 0
 	if u.kind == unitRefine {
@@ -212,12 +200,17 @@ func (t *Trainer) advance() error {
 		}
 	}
 	u := t.next
-	t.setParams(f.hostParams, u)
 	var src vk.View
+	var keep *vk.Copier
+	view := t.photos.order.at(u.step)
 	if u.kind == unitStep {
-		src = t.photos.source(slot, t.viewOf(u.step))
+		var err error
+		if view, src, keep, err = t.photos.ready(t.ctx, slot, u.step); err != nil {
+			return err
+		}
 	}
-	if err := t.e.submit(f, u, src); err != nil {
+	t.setParams(f.hostParams, u, view)
+	if err := t.e.submit(f, u, src, keep); err != nil {
 		return err
 	}
 	t.queued++
@@ -253,7 +246,7 @@ func (t *Trainer) collect(f *frame) (again bool, err error) {
 			t.told = t.progress.Step
 			t.tell(t.progress)
 		}
-		if t.pace.observe(f.programs[unitStep], t.e.bands < t.e.maxRows) {
+		if t.pace.observe(f.programs[unitStep], t.e.bands < t.e.mostBands()) {
 			return true, t.repace()
 		}
 	}
@@ -291,7 +284,7 @@ func (t *Trainer) replay(r layout.Report) error {
 	t.next = *failed
 	t.lastGrowth = failed.step
 	t.pace.reset()
-	return t.e.recover(&r, t.maxSplats)
+	return t.makeRoom(&r, failed.step)
 }
 
 // repace rebuilds the programs for submits of the right length. Nothing may be lost: everything in flight is taken in first.
@@ -301,7 +294,7 @@ func (t *Trainer) repace() error {
 	}
 	t.e.split[unitStep] = t.pace.split
 	if t.pace.moreBands {
-		t.e.bands = min(2*t.e.bands, t.e.maxRows)
+		t.e.bands = min(2*t.e.bands, t.e.mostBands())
 		t.pace.reset()
 		t.e.split[unitStep] = nil
 	}
@@ -321,13 +314,13 @@ func (t *Trainer) RunTo(ctx context.Context, step int, progress func(Progress)) 
 		return t.err
 	}
 	start := time.Now()
-	defer func() { t.elapsed += time.Since(start) }()
-	t.tell = progress
-	defer func() { t.tell = nil }()
+	t.ctx, t.tell = ctx, progress
+	defer func() { t.ctx, t.tell, t.elapsed = context.Background(), nil, t.elapsed+time.Since(start) }()
 	for again := true; again; {
 		for t.next.step < min(step, t.cfg.Iterations) && ctx.Err() == nil {
-			if t.err = t.advance(); t.err != nil {
-				return t.err
+			if err := t.advance(); err != nil && ctx.Err() == nil {
+				t.err = err
+				return err
 			}
 		}
 		// What is still in flight may turn out not to fit: then there is more to do.
@@ -350,8 +343,17 @@ func (t *Trainer) Seconds() float64 { return t.elapsed.Seconds() }
 // CeilingHits returns how many times a splat wanted to grow and found the model at its ceiling.
 func (t *Trainer) CeilingHits() int { return t.ceiling }
 
-// PlannedBytes returns the device memory that training starts with.
-func (t *Trainer) PlannedBytes() int64 { return t.e.dev.Stats().Allocated }
+// PlannedBytes returns the memory that training takes from the device, and for transfers to and from it, before it grows.
+func (t *Trainer) PlannedBytes() int64 {
+	s := t.e.dev.Stats()
+	return s.Allocated + s.HostAllocated + 2*t.e.model.stagingBytes()
+}
+
+// Plan returns what was planned before anything was taken.
+func (t *Trainer) Plan() Plan { return *t.plan }
+
+// NotReproducibleFrom returns the step from which on bytes depend on what memory the device had, because the model's ceiling had to come down; -1: none.
+func (t *Trainer) NotReproducibleFrom() int { return t.odd }
 
 // MemoryStats says what a run took of the device.
 type MemoryStats struct {
@@ -375,7 +377,7 @@ func (t *Trainer) Splats() (*scene.Splats, error) {
 	return t.e.model.download(t.progress.Splats)
 }
 
-// Render makes a picture of the model: [Height][Width][3], not clamped. The camera may be no larger than the largest that was trained on.
+// Render makes a picture of the model: [Height][Width][3], not clamped.
 func (t *Trainer) Render(c scene.Camera) ([]float32, error) {
 	if _, err := t.drain(); err != nil {
 		return nil, err

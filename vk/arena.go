@@ -173,17 +173,17 @@ func (a *arena) blockSize(kind MemoryKind, size int64) int64 {
 	if size > largest/2 {
 		return size
 	}
-	n := int64(firstBlock)
+	n := min(firstBlock, largest)
 	for n < largest && (n < a.bytes[kind] || n < size) {
 		n *= 2
 	}
-	return n
+	return min(n, largest)
 }
 
 // largestBlock returns the cap on the size of blocks that hold several buffers.
 func (a *arena) largestBlock() int64 {
 	if a.count.Allocated < manyBytes {
-		return smallBlock
+		return min(smallBlock, max(a.count.Budget/16/pageSize, 16)*pageSize) // a small budget loses little to what is left over in blocks
 	}
 	return largeBlock
 }

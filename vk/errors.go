@@ -122,6 +122,12 @@ func Hint(err error) string {
 	return ""
 }
 
+// RefusedByDriver reports whether err comes from a driver that has no memory left, and not from a budget.
+func RefusedByDriver(err error) bool {
+	var e *Error
+	return errors.As(err, &e) && (e.Result == outOfDevMemory || e.Result == outOfHostMemory)
+}
+
 // failed returns nil for a result that is no failure, else the error for it.
 func failed(call, object string, r Result) error {
 	if r >= 0 {

@@ -18,6 +18,8 @@ type memory struct {
 	mu          sync.Mutex          // guards the fields below
 	blocks      map[int]*memoryBlock
 	nextID      int
+	heap        int64 // bytes that the driver has for all blocks together; 0: what it has
+	taken       int64 // bytes of all blocks
 }
 
 // memoryBlock is one allocation of the driver with a buffer over all of it.
@@ -103,6 +105,9 @@ func (m *memory) newBlock(kind MemoryKind, size int64) (int, error) {
 	if most := min(l.MaxMemoryAllocationSize, l.MaxBufferSize); size > most {
 		return 0, &Error{Call: "vkAllocateMemory", Object: object, Err: fmt.Errorf("%w: the device takes at most %s at once", ErrOutOfMemory, byteCount(most))}
 	}
+	if m.full(size) {
+		return 0, &Error{Call: "vkAllocateMemory", Object: object, Result: outOfDevMemory}
+	}
 	b := &memoryBlock{size: size}
 	var r Result
 	if b.buffer, r = createBuffer(d.h, size); r < 0 {
@@ -117,6 +122,7 @@ func (m *memory) newBlock(kind MemoryKind, size int64) (int, error) {
 	m.nextID++
 	b.id = m.nextID
 	m.blocks[b.id] = b
+	m.taken += size
 	d.shim.name(objectBuffer, b.buffer, fmt.Sprintf("block %d, %v", b.id, kind))
 	return b.id, nil
 }
@@ -143,11 +149,21 @@ func (m *memory) back(b *memoryBlock, kind MemoryKind, object string) error {
 	return nil
 }
 
+// full reports whether size bytes more are above what LimitHeap allows.
+func (m *memory) full(size int64) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.heap > 0 && m.taken+size > m.heap
+}
+
 // freeBlock ends a block of an arena.
 func (m *memory) freeBlock(id int) {
 	m.mu.Lock()
 	b := m.blocks[id]
 	delete(m.blocks, id)
+	if b != nil {
+		m.taken -= b.size
+	}
 	m.mu.Unlock()
 	if b != nil {
 		m.destroy(b)
@@ -237,3 +253,19 @@ func (d *Device) Stats() Stats {
 
 // Budget returns the ceiling of the device memory taken, in bytes.
 func (d *Device) Budget() int64 { return d.memory.local.stats().Budget }
+
+// SetBudget changes the ceiling of the device memory taken. It never gets below what is taken already.
+func (d *Device) SetBudget(bytes int64) {
+	a := d.memory.local
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.count.Budget = max(bytes, a.count.Allocated)
+}
+
+// LimitHeap makes the driver seem to have bytes of memory, for tests: an allocation beyond fails as vkAllocateMemory does when memory is full. 0 ends it.
+func (d *Device) LimitHeap(bytes int64) {
+	m := &d.memory
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.heap = bytes
+}

@@ -45,6 +45,9 @@ func (r *Recorder) Build(name string, pool *ScratchPool, o BuildOptions) (*Progr
 	if pool == nil || pool.dev != r.dev {
 		return nil, invalid("build", name, "the scratch pool is of another device")
 	}
+	if v := r.phantom(); !v.IsZero() {
+		return nil, invalid("build", name, "%s is a phantom, it has no memory", v.Name())
+	}
 	serial := o.Serial || serialByEnvironment()
 	b := builder{r: r, serial: serial, p: &Program{dev: r.dev, name: name, pool: pool}}
 	err := b.prepare(o)

@@ -178,6 +178,18 @@ func checkCopy(dst, src View) error {
 	return nil
 }
 
+// phantom returns a view of the list that has no memory behind it, or the zero View.
+func (r *Recorder) phantom() (found View) {
+	for i := range r.ops {
+		r.ops[i].each(func(v View, _ Access) {
+			if v.base.phantom {
+				found = v
+			}
+		})
+	}
+	return found
+}
+
 // access returns what o does with its i-th view.
 func (o *op) access(i int) Access {
 	switch {
@@ -294,13 +306,18 @@ func (r *Recorder) checkScratch() error {
 	return err
 }
 
-// ScratchBytes returns the memory that the scratch buffers of the list will take together, or 0 if the list has an error.
-func (r *Recorder) ScratchBytes() (n int64) {
+// ScratchRegions returns the sizes of the regions that the scratch buffers of the list will lie in, or nil if the list has an error.
+func (r *Recorder) ScratchRegions() []int64 {
 	p, err := r.plan(serialByEnvironment())
 	if err != nil {
-		return 0
+		return nil
 	}
-	for _, s := range p.regions {
+	return p.regions
+}
+
+// ScratchBytes returns the memory that the scratch buffers of the list will take together, or 0 if the list has an error.
+func (r *Recorder) ScratchBytes() (n int64) {
+	for _, s := range r.ScratchRegions() {
 		n += s
 	}
 	return n

@@ -21,6 +21,12 @@ type allocation struct {
 	freed   bool
 	scratch *Recorder // nil unless scratch
 	index   int       // among the recorder's scratch buffers
+	phantom bool      // there is no memory behind it
+}
+
+// Phantom returns a buffer that is not there: lists that use it can be recorded and measured (Recorder.ScratchRegions), not built.
+func (d *Device) Phantom(size int64, name string) View {
+	return View{&allocation{dev: d, name: name, size: size, kind: DeviceLocal, block: &memoryBlock{id: -1, size: size}, phantom: true}, 0, size}
 }
 
 // Size returns the view's bytes.

@@ -340,6 +340,13 @@ func (s *saver) end(interrupted bool) error {
 	return errors.Join(s.failed, err)
 }
 
+// pressed saves the run before the trainer gives things up for want of device memory.
+func (s *saver) pressed(int) {
+	if !s.o.off && s.r.trainer != nil {
+		s.periodic()
+	}
+}
+
 // rescue tries to save a run that ended for want of memory.
 func (s *saver) rescue(cause error) error {
 	if s.o.off || !pipeline.IsShortage(cause) || s.r.trainer.Step() == 0 {

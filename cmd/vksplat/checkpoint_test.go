@@ -134,7 +134,7 @@ func TestRescue(t *testing.T) {
 	r := &trainRun{trainOptions: o, app: &app{stdout: &out, stderr: &out}}
 	r.saver = newSaver(r)
 	defer r.close()
-	if err := errors.Join(r.saver.find(), r.open(context.Background()), r.prepare(), r.saver.begin()); err != nil {
+	if err := errors.Join(r.saver.find(), r.open(context.Background()), r.prepare(context.Background()), r.saver.begin()); err != nil {
 		t.Fatal(err)
 	}
 	full := fmt.Errorf("grow: %w", pipeline.ErrOutOfMemory)

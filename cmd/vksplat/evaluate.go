@@ -1,12 +1,12 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -23,64 +23,60 @@ func (r *trainRun) picturesFolder(step int) string {
 }
 
 // measure evaluates the model after step, unless that has been done, and records
-// the scores. The trainer draws, which takes no more memory, unless a held-out
-// photo is larger than those that it was made for: then model is asked for a copy.
-func (r *trainRun) measure(step int, model func() (*scene.Splats, error), seen func(photo scene.Image, render []float32)) (views []scene.ViewScore, err error) {
+// the scores.
+func (r *trainRun) measure(step int, seen func(photo scene.Image, render []float32)) (views []scene.ViewScore, err error) {
 	if done := r.rec.metrics.scores(); r.rec.metrics.evaluated(step) {
 		return done[len(done)-1].Views, nil
 	}
-	draw, cams := r.trainer.Render, pick(r.capture.Cameras, r.test)
-	if slices.ContainsFunc(cams, r.exceeds) {
-		s, err := model()
-		if err != nil {
-			return nil, err
-		}
-		c := r.config
-		renderer, err := pipeline.NewRenderer(r.device, s, cams, pipeline.RenderConfig{Background: c.Background, Antialiased: c.Antialiased, Near: c.Near})
-		if err != nil {
-			return nil, err
-		}
-		defer func() { err = errors.Join(err, renderer.Close()) }()
-		draw = renderer.Render
-	}
-	if views, err = r.evaluate(step, draw, seen); err != nil {
+	// Ctrl-C has stopped the training; what was trained is measured all the same.
+	if views, err = r.evaluate(context.Background(), step, seen); err != nil {
 		return nil, err
 	}
 	r.rec.eval(step, views)
 	return views, scene.WriteResults(r.out, r.rec.metrics.scores())
 }
 
-// exceeds reports whether a photo does not fit into any that was trained on.
-func (r *trainRun) exceeds(cam scene.Camera) bool {
-	return !slices.ContainsFunc(r.train, func(id int) bool {
-		c := &r.capture.Cameras[id]
-		return cam.Width <= c.Width && cam.Height <= c.Height
-	})
-}
-
 // evaluate renders every held-out photo's view, measures it against the photo
-// and writes both side by side.
-func (r *trainRun) evaluate(step int, draw func(scene.Camera) ([]float32, error), seen func(photo scene.Image, render []float32)) ([]scene.ViewScore, error) {
+// and writes both side by side. The next photo is decoded meanwhile.
+func (r *trainRun) evaluate(ctx context.Context, step int, seen func(photo scene.Image, render []float32)) ([]scene.ViewScore, error) {
 	cams := pick(r.capture.Cameras, r.test)
 	files := pictureNames(cams)
-	views := make([]scene.ViewScore, len(cams))
+	if r.photos != nil {
+		r.photos.Empty() // its memory is lent to the photos of this evaluation
+	}
+	o := r.plan.Host.PhotoCache(cams)
+	o.Bytes = min(o.Bytes, 3*largestPhoto(cams))
+	photos, err := pipeline.NewPhotoCache(o)
+	if err != nil {
+		return nil, err
+	}
+	defer photos.Close()
+	order := make([]int, len(cams))
+	for i := range order {
+		order[i] = i
+	}
+	photos.Expect(order)
+	views := make([]scene.ViewScore, 0, len(cams))
 	for i, cam := range cams {
-		photo := r.images[r.test[i]].Over(r.config.Background)
-		render, err := draw(cam)
+		photo, err := photos.Photo(ctx, i)
+		if errors.Is(err, scene.ErrData) && !r.load.strict {
+			r.app.warn(fmt.Sprintf("held-out photo %s is not measured: %v", cam.Name, err))
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}
-		mask := photo.Mask
-		if r.config.Exposure {
-			// Nobody learnt this photo's exposure: it is fitted on the left half and the right half is measured, the halves of NeRF in the Wild
-			// (Martin-Brualla et al. 2021) and of INRIA's train_test_exp.
-			render = scene.ApplyExposure(scene.FitExposure(render, scene.FloatRGB(photo), cam.Width, cam.Height, mask), render)
-			mask = scene.RightHalf(mask, cam.Width, cam.Height)
-		}
-		clamp01(render)
-		if views[i], err = score(cam, photo, render, mask); err != nil {
+		photo = photo.Over(r.config.Background)
+		render, err := r.trainer.Render(cam)
+		if err != nil {
 			return nil, err
 		}
+		render, mask := r.comparable(cam, photo, render)
+		view, err := score(cam, photo, render, mask)
+		if err != nil {
+			return nil, err
+		}
+		views = append(views, view)
 		if err := writePicture(filepath.Join(r.picturesFolder(step), files[i]), func(path string) error {
 			return scene.WriteSheet(path, photo, render)
 		}); err != nil {
@@ -90,8 +86,33 @@ func (r *trainRun) evaluate(step int, draw func(scene.Camera) ([]float32, error)
 		if seen != nil {
 			seen(photo, render)
 		}
+		photos.Release(i)
+	}
+	if len(views) == 0 {
+		return nil, &hintedError{err: errors.New("no held-out photo can be decoded"), hint: "copy or export them again as JPEG or PNG"}
 	}
 	return views, nil
+}
+
+// comparable returns a render as it is compared with its photo, clamped to 0..1, and the pixels that count.
+func (r *trainRun) comparable(cam scene.Camera, photo scene.Image, render []float32) ([]float32, []uint32) {
+	mask := photo.Mask
+	if r.config.Exposure {
+		// Nobody learnt this photo's exposure: it is fitted on the left half and the right half is measured, the halves of NeRF in the Wild
+		// (Martin-Brualla et al. 2021) and of INRIA's train_test_exp.
+		render = scene.ApplyExposure(scene.FitExposure(render, scene.FloatRGB(photo), cam.Width, cam.Height, mask), render)
+		mask = scene.RightHalf(mask, cam.Width, cam.Height)
+	}
+	clamp01(render)
+	return render, mask
+}
+
+// largestPhoto is what the largest decoded photo takes, in bytes.
+func largestPhoto(cams []scene.Camera) (most int64) {
+	for i := range cams {
+		most = max(most, pipeline.PhotoBytes(cams[i]))
+	}
+	return most
 }
 
 // score compares a render, clamped to 0..1, with its photo where mask says so.

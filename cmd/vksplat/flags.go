@@ -13,6 +13,50 @@ import (
 	"vksplat/scene"
 )
 
+// memoryFlags say how memory is shared out.
+type memoryFlags struct {
+	dryRun          bool   // print the plan and stop
+	planJSON        bool   // as JSON
+	imageCache      string // folder of the disk cache, "": none
+	imageCacheBytes int64  // 0: what all photos take
+	photoRAM        int64  // decoded photos in RAM, 0: planned
+	photoVRAM       int64  // decoded photos on the device, 0: planned
+}
+
+// table lists the options of sharing memory out.
+func (f *memoryFlags) table() []option {
+	return []option{
+		text(&f.imageCache, "image-cache", "keep decoded photos that RAM does not hold in the folder `DIR`, until the end").isFolder(),
+		other((*sizeFlag)(&f.imageCacheBytes), "image-cache-size", "`BYTES` that --image-cache takes at most (default: what all photos take)"),
+		other((*sizeFlag)(&f.photoRAM), "photo-ram", "`BYTES` of decoded photos to keep in RAM at most, within --max-ram (default: planned)"),
+		other((*sizeFlag)(&f.photoVRAM), "photo-vram", "`BYTES` of decoded photos to keep on the device at most, within --max-vram (default: planned)"),
+		truth(&f.dryRun, "dry-run", "print what memory would be used for, and stop").essential().flagOnly(),
+		truth(&f.planJSON, "json", "with --dry-run: as JSON").flagOnly(),
+	}
+}
+
+// sizeFlag is a number of bytes.
+type sizeFlag int64
+
+func (f *sizeFlag) Type() string { return "BYTES" }
+
+func (f *sizeFlag) String() string {
+	if *f == 0 {
+		return ""
+	}
+	return strconv.FormatInt(int64(*f), 10)
+}
+
+// Set parses bytes with an optional unit.
+func (f *sizeFlag) Set(s string) error {
+	n, err := pipeline.ParseBytes(s)
+	if err != nil {
+		return usagef("give bytes as in 32000000, 32M or 32MiB", "%q is no amount of memory", s)
+	}
+	*f = sizeFlag(n)
+	return nil
+}
+
 // loadFlags says how a capture is read.
 type loadFlags struct {
 	images    string
@@ -51,6 +95,7 @@ func deviceOptions(o *pipeline.DeviceOptions) []option {
 	return []option{
 		other((*deviceFlag)(&o.Select), "device", "auto, or a device's `INDEX|UUID` as vksplat devices lists them").essential(),
 		other((*bytesFlag)(&o.MaxVRAM), "max-vram", "device memory to use at most: bytes, with K, M or G, or a share as in 80%").essential(),
+		other((*ramFlag)(&o.MaxRAM), "max-ram", "RAM to use at most, likewise (default: half of what is available)").essential(),
 	}
 }
 
@@ -197,6 +242,13 @@ func (f *bytesFlag) Set(s string) error {
 	*f = bytesFlag(s)
 	return nil
 }
+
+// ramFlag is a bytesFlag without a default of its own.
+type ramFlag string
+
+func (f *ramFlag) Type() string       { return "BYTES" }
+func (f *ramFlag) String() string     { return string(*f) }
+func (f *ramFlag) Set(s string) error { return (*bytesFlag)(f).Set(s) }
 
 // originFlag says what is subtracted from coordinates that are written, in the
 // words of scene.Capture.Origin.

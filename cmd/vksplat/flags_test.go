@@ -244,7 +244,7 @@ func TestContradictions(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"--splats", "20", "--max-splats", "10"}, "20 splats at the end are more than the ceiling of 10"},
+		{[]string{"--splats", "20", "--max-splats", "10"}, "20 splats to end with, the ceiling is 10"},
 		{[]string{"--preset", "quality", "--strategy", "default"}, "preset quality has the strategy mcmc"},
 		{[]string{"--strategy", "mcmc", "--absgrad"}, "mcmc does not grow by gradients"},
 		{[]string{"--strategy", "mcmc", "--reset-every", "3000"}, "mcmc resets no opacities"},

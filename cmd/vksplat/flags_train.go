@@ -47,6 +47,7 @@ type trainOptions struct {
 	// Whether the background was chosen: synthetic captures are white otherwise.
 	backgroundGiven bool
 	checkpoints     checkpointOptions
+	memoryFlags
 
 	preset      string
 	configFile  string
@@ -173,7 +174,9 @@ func (o *trainOptions) rateOptions() []option {
 	}
 }
 
-func (o *trainOptions) deviceOptions() []option { return deviceOptions(&o.device) }
+func (o *trainOptions) deviceOptions() []option {
+	return append(deviceOptions(&o.device), o.memoryFlags.table()...)
+}
 
 func (o *trainOptions) showOptions() []option {
 	return []option{
@@ -202,8 +205,8 @@ func (o *trainOptions) check() error {
 		return &usageError{err: err, hint: "see: vksplat train --help-all"}
 	}
 	switch {
-	case c.MaxSplats > 0 && c.Splats > c.MaxSplats:
-		return usagef("leave out --max-splats, or raise it", "flags --splats and --max-splats: %d splats at the end are more than the ceiling of %d", c.Splats, c.MaxSplats)
+	case o.planJSON && !o.dryRun:
+		return usagef("add --dry-run", "--json prints a plan, and none was asked for")
 	case c.Splats > 0 && c.RefineEvery == 0:
 		return usagef("give --refine-every 100", "flags --splats and --refine-every: without refinement the number of splats stays what the capture has")
 	case c.Strategy == pipeline.StrategyMCMC && c.AbsGrad:

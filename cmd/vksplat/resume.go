@@ -176,14 +176,14 @@ func (s *saver) refuse(changes []pipeline.Change) error {
 		"%s was made otherwise: %s", s.from.Path(), strings.Join(words, "; "))
 }
 
-// resume makes a trainer that goes on with the checkpoint. views are in its frame.
-func (s *saver) resume(views []pipeline.TrainView) (*pipeline.Trainer, error) {
+// resume makes a trainer that goes on with the checkpoint. cams are in its frame.
+func (s *saver) resume(cams []scene.Camera, o pipeline.TrainerOptions) (*pipeline.Trainer, error) {
 	changes := s.from.Changes(s.r.config, s.r.record().Capture)
 	if err := s.refuse(changes); err != nil {
 		return nil, err
 	}
 	h := &s.from.Header
-	t, err := pipeline.NewTrainerFrom(s.r.device, views, s.from, s.r.config)
+	t, err := pipeline.NewTrainerFrom(s.r.device, cams, s.r.photos, s.from, s.r.config, o)
 	if err != nil {
 		return nil, err
 	}

@@ -17,9 +17,6 @@ import (
 // heldOutEvery is the usual spacing of held-out photos, as in the papers.
 const heldOutEvery = 8
 
-// minPhotos is how many photos training needs at least.
-const minPhotos = 3
-
 func (a *app) trainCommand() *cobra.Command {
 	o := newTrainOptions()
 	cmd := &cobra.Command{
@@ -60,10 +57,11 @@ func (a *app) trainCommand() *cobra.Command {
 			a.printSettings(o)
 			return nil
 		}
-		if o.out == "" {
+		if o.out == "" && !o.dryRun {
 			return usagef("name the folder to write, as in: vksplat train SCENE -m OUT", "no output folder: -m is required")
 		}
 		o.scene = args[0]
+		o.checkpoints.off = o.dryRun
 		_, err := a.train(o, nil)
 		return err
 	})
@@ -74,16 +72,17 @@ func (a *app) trainCommand() *cobra.Command {
 type trainRun struct {
 	*trainOptions
 	app     *app
-	capture *scene.Capture // in the training frame from openScene on
-	origin  [3]float64     // subtracted from written coordinates
-	cameras []scene.Camera // to be written: in the capture's own frame, less the origin
-	points  []scene.Point  // likewise
-	images  []scene.Image  // of the cameras
-	train   []int          // cameras of capture that are trained on
-	test    []int          // held-out ones
+	capture *scene.Capture       // in the training frame from openScene on
+	origin  [3]float64           // subtracted from written coordinates
+	cameras []scene.Camera       // to be written: in the capture's own frame, less the origin
+	points  []scene.Point        // likewise
+	photos  *pipeline.PhotoCache // of the cameras
+	train   []int                // cameras of capture that are trained on
+	test    []int                // held-out ones
 	device  *pipeline.Device
 	trainer *pipeline.Trainer
 	rec     *record
+	plan    *pipeline.Plan
 	notes   []string // warnings that wait for the first line
 
 	saver       *saver
@@ -111,22 +110,18 @@ func (a *app) train(o *trainOptions, seen func(photo scene.Image, render []float
 		}
 		err = memoryHint(err)
 	}()
-	if !o.claimed {
+	if !o.claimed && !o.dryRun {
 		release, err := claimFolder(o.out, true)
 		if err != nil {
 			return nil, err
 		}
 		defer release()
 	}
-	r.saver = newSaver(r)
-	if err := r.saver.find(); err != nil {
+	if err := r.begin(ctx); err != nil {
 		return nil, err
 	}
-	if err := r.open(ctx); err != nil {
-		return nil, err
-	}
-	if err := r.prepare(); err != nil {
-		return nil, err
+	if o.dryRun {
+		return nil, a.printPlan(r.plan, o.planJSON)
 	}
 	a.printf("%s\n", r.firstLine())
 	r.flushNotes()
@@ -150,6 +145,18 @@ func (a *app) train(o *trainOptions, seen func(photo scene.Image, render []float
 		}
 	}
 	return st, errors.Join(err, saveErr)
+}
+
+// begin does everything that comes before the first line.
+func (r *trainRun) begin(ctx context.Context) error {
+	r.saver = newSaver(r)
+	if err := r.saver.find(); err != nil {
+		return err
+	}
+	if err := r.open(ctx); err != nil {
+		return err
+	}
+	return r.prepare(ctx)
 }
 
 // run trains, and measures on the way where that is asked for. Its error may be
@@ -177,7 +184,7 @@ func (r *trainRun) run(ctx context.Context) error {
 
 // measureAt measures on the way.
 func (r *trainRun) measureAt(step int) error {
-	views, err := r.measure(step, r.trainer.Splats, nil)
+	views, err := r.measure(step, nil)
 	if err != nil {
 		return err
 	}
@@ -197,8 +204,7 @@ func (r *trainRun) runTo(ctx context.Context, step int, after func()) error {
 	return err
 }
 
-// open reads the capture, opens the device and decodes the photos: quick checks
-// before slow ones.
+// open reads the capture and opens the device: quick checks before slow ones.
 func (r *trainRun) open(ctx context.Context) error {
 	c, err := scene.Load(r.scene, r.load.options())
 	if err != nil {
@@ -241,30 +247,12 @@ func (r *trainRun) open(ctx context.Context) error {
 	if note := r.device.Note(); note != "" {
 		r.notes = append(r.notes, note)
 	}
-	return r.decode(ctx)
-}
-
-// decode decodes all photos. Those that cannot be decoded are left out, unless
-// too few remain or --strict was given.
-func (r *trainRun) decode(ctx context.Context) error {
-	images, err := scene.LoadImages(ctx, r.capture.Cameras, 0)
-	var bad *scene.UndecodableError
-	if err != nil && (!errors.As(err, &bad) || r.load.strict || len(images)-len(bad.Indices) < minPhotos) {
-		return err
-	}
-	if bad != nil {
-		r.notes = append(r.notes, scene.Warning{Count: len(bad.Names), Names: bad.Names[:min(5, len(bad.Names))],
-			Text: fmt.Sprintf("left out %d of %d photos that cannot be decoded, the first because of %q", len(bad.Names), len(images), bad.Causes[0])}.String())
-		kept := keep(len(images), bad.Indices)
-		r.capture.Cameras, images = pick(r.capture.Cameras, kept), pick(images, kept)
-	}
-	r.images = images
 	return nil
 }
 
 // prepare keeps what is to be written of the capture, moves it to the training
-// frame and hands everything to the device.
-func (r *trainRun) prepare() (err error) {
+// frame, and hands everything to the device.
+func (r *trainRun) prepare(ctx context.Context) (err error) {
 	if r.origin, err = r.capture.Origin(string(r.trainOptions.origin)); err != nil {
 		return err
 	}
@@ -282,27 +270,7 @@ func (r *trainRun) prepare() (err error) {
 		every = r.testEvery
 	}
 	r.train, r.test = r.capture.Split(every)
-	views := make([]pipeline.TrainView, len(r.train))
-	for i, id := range r.train {
-		views[i] = pipeline.TrainView{Camera: r.capture.Cameras[id], Image: r.images[id]}
-	}
-	if r.saver.from != nil {
-		r.trainer, err = r.saver.resume(views)
-		return err
-	}
-	init, err := r.capture.InitialSplats(r.initOptions())
-	if err != nil {
-		return err
-	}
-	r.trainer, err = pipeline.NewTrainer(r.device, views, init, r.capture.SceneScale, r.config)
-	return err
-}
-
-// initOptions says what the first splats are made from.
-func (r *trainRun) initOptions() scene.InitOptions {
-	o := r.init
-	o.Opacity, o.Scale, o.Seed, o.Degree = r.config.InitOpacity, r.config.InitScale, r.config.Seed, r.config.SHDegree
-	return o
+	return r.equip(ctx)
 }
 
 // firstLine says what is trained on what.
@@ -336,6 +304,9 @@ func (r *trainRun) close() error {
 	if r.trainer != nil {
 		errs = append(errs, r.trainer.Close())
 	}
+	if r.photos != nil {
+		errs = append(errs, r.photos.Close())
+	}
 	if r.device != nil {
 		errs = append(errs, closeDevice(r.device))
 	}
@@ -363,17 +334,6 @@ func resolution(cams []scene.Camera) string {
 		text = fmt.Sprintf("%dx%d to %s", small.Width, small.Height, text)
 	}
 	return text
-}
-
-// keep returns 0 to n-1 without those in drop, which ascends.
-func keep(n int, drop []int) []int {
-	ids := make([]int, 0, n)
-	for i := range n {
-		if _, found := slices.BinarySearch(drop, i); !found {
-			ids = append(ids, i)
-		}
-	}
-	return ids
 }
 
 // pick returns the elements of list with the given indices.

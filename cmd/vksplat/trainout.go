@@ -105,6 +105,7 @@ func (r *trainRun) writeModel(s *scene.Splats, step int) error {
 // finish saves the model, measures the held-out photos and writes all results.
 func (r *trainRun) finish(interrupted bool, seen func(scene.Image, []float32)) (*stats, error) {
 	step, began := r.trainer.Step(), time.Now()
+	r.photos.Empty() // room for the model
 	s, err := r.trainer.Splats()
 	if err != nil {
 		return nil, err
@@ -117,7 +118,7 @@ func (r *trainRun) finish(interrupted bool, seen func(scene.Image, []float32)) (
 	}
 	var views []scene.ViewScore
 	if len(r.test) > 0 {
-		if views, err = r.measure(step, func() (*scene.Splats, error) { return s, nil }, seen); err != nil {
+		if views, err = r.measure(step, seen); err != nil {
 			return nil, err
 		}
 	}

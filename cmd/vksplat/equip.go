@@ -1,0 +1,106 @@
+package main
+
+import (
+	"context"
+	"errors"
+
+	"vksplat/pipeline"
+	"vksplat/scene"
+)
+
+// equip plans what memory is used for, opens the cache of photos and makes the
+// trainer.
+func (r *trainRun) equip(ctx context.Context) error {
+	cams := pick(r.capture.Cameras, r.train)
+	options := pipeline.TrainerOptions{
+		Pictures: pick(r.capture.Cameras, r.test), Decode: r.capture.Cameras, PhotoBytes: r.photoVRAM, Strict: r.load.strict, Warn: r.app.warn,
+		HeldBytes: int64(len(r.points)) * (2*pointBytes + splatBytes), OnPressure: r.saver.pressed,
+	}
+	var init *scene.Splats
+	var splats int
+	var err error
+	if from := r.saver.from; from != nil {
+		splats, options.Ceiling = from.Header.Splats, from.Ceiling(r.config)
+	} else {
+		if init, err = r.capture.InitialSplats(r.initOptions()); err != nil {
+			return err
+		}
+		splats = init.N
+	}
+	if r.plan, err = r.device.Plan(cams, splats, r.config, options); err != nil || r.dryRun {
+		return err
+	}
+	if err := r.openPhotos(ctx, cams); err != nil {
+		return err
+	}
+	if r.saver.from != nil {
+		r.trainer, err = r.saver.resume(cams, options)
+		return err
+	}
+	r.trainer, err = pipeline.NewTrainer(r.device, cams, r.photos, init, r.capture.SceneScale, r.config, options)
+	return err
+}
+
+// openPhotos opens the cache of decoded photos.
+func (r *trainRun) openPhotos(ctx context.Context, cams []scene.Camera) (err error) {
+	r.plan.Limit()
+	if r.load.strict {
+		if err := r.decodable(ctx); err != nil {
+			return err
+		}
+	}
+	cache := r.plan.Host.PhotoCache(cams)
+	cache.SpillDir, cache.SpillBytes, cache.Warn = r.imageCache, r.imageCacheBytes, r.app.warn
+	if cache.Bytes, err = r.cacheBytes(cache.Bytes); err != nil {
+		return err
+	}
+	r.photos, err = pipeline.NewPhotoCache(cache)
+	return err
+}
+
+// initOptions says what the first splats are made from.
+func (r *trainRun) initOptions() scene.InitOptions {
+	o := r.init
+	o.Opacity, o.Scale, o.Seed = r.config.InitOpacity, r.config.InitScale, r.config.Seed
+	if o.Kind == scene.InitPLY { // else degree 0: the rest of the colours is zero, and the model makes room for it
+		o.Degree = r.config.SHDegree
+	}
+	return o
+}
+
+// decodable decodes every photo once, so that --strict finds out before the
+// training and not in the middle of it.
+func (r *trainRun) decodable(ctx context.Context) error {
+	photos, err := pipeline.NewPhotoCache(r.plan.Host.PhotoCache(r.capture.Cameras))
+	if err != nil {
+		return err
+	}
+	order := make([]int, len(r.capture.Cameras))
+	for i := range order {
+		order[i] = i
+	}
+	photos.Expect(order)
+	for i := 0; i < len(order) && err == nil; i++ {
+		if _, err = photos.Photo(ctx, i); err == nil {
+			photos.Release(i)
+		}
+	}
+	return errors.Join(err, photos.Close())
+}
+
+// What points and the splats made from them take in RAM, in bytes.
+const (
+	pointBytes = 32
+	splatBytes = 4 * (3 + 4 + 3 + 1 + 3)
+)
+
+// cacheBytes returns the bytes of the photos' cache: what was planned or asked for.
+func (r *trainRun) cacheBytes(planned int64) (int64, error) {
+	if r.photoRAM == 0 {
+		return planned, nil
+	}
+	if r.photoRAM > planned {
+		return 0, usagef("give less, or raise --max-ram", "flag --photo-ram: %s, the plan has %s for decoded photos", bytesText(r.photoRAM), bytesText(planned))
+	}
+	return r.photoRAM, nil
+}

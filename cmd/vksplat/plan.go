@@ -1,0 +1,50 @@
+package main
+
+import (
+	"fmt"
+	"text/tabwriter"
+
+	"vksplat/pipeline"
+)
+
+// printPlan prints what training would use memory for.
+func (a *app) printPlan(p *pipeline.Plan, asJSON bool) error {
+	if asJSON {
+		return a.printJSON(p)
+	}
+	d, h := &p.Device, &p.Host
+	a.printf("%s to start with, at most %d; %d (tile, splat) pairs at once\n", count(p.Splats, "splat"), p.Ceiling, p.Isects)
+	w := tabwriter.NewWriter(a.stdout, 0, 8, 2, ' ', 0)
+	row := func(name string, bytes int64, note string) {
+		_, _ = fmt.Fprintf(w, "  %s\t%s\t%s\n", name, bytesText(bytes), note)
+	}
+	held := fmt.Sprintf("%s kept there", count(d.PhotoFits, "photo"))
+	if d.PhotoAll {
+		held = "all photos kept there"
+	}
+	_, _ = fmt.Fprintf(w, "device memory\t%s\tof %s\n", bytesText(d.Total), bytesText(d.Budget))
+	row("model", d.Model, "parameters, moments and statistics at the ceiling")
+	row("scratch", d.Scratch, "what a step hands from pass to pass")
+	row("photos", d.Photos, held)
+	where := "mapped RAM, on its way to the device and back"
+	if p.Unified {
+		where = "on its way to the device and back"
+	}
+	row("staging", d.Staging, where)
+	row("slack", d.Slack, "lost between blocks")
+	_, _ = fmt.Fprintf(w, "  at the start\t%s\t\n", bytesText(d.Start))
+	decoded := "decoded photos; others are decoded again, or read from --image-cache"
+	if h.CacheAll {
+		decoded = "decoded photos, all of them"
+	}
+	_, _ = fmt.Fprintf(w, "RAM\t%s\tbudget\n", bytesText(h.Budget))
+	row("process", h.Process, "program, driver and points")
+	row("photos", h.Cache, decoded)
+	row("decoding", h.Decode, fmt.Sprintf("%s, several photos at once", count(h.Workers, "worker")))
+	row("picture", h.Picture, "a render and its photo, when they are compared")
+	row("model", h.Readback, "when it is written, in place of the photos")
+	if err := w.Flush(); err != nil {
+		return fmt.Errorf("print plan: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,57 @@
+package pipeline
+
+import (
+	"math"
+	"runtime/debug"
+)
+
+// HostMemory is the RAM of the machine as this process may use it: what the control group of a container grants, where that is less. Bytes.
+type HostMemory struct {
+	Total     int64 `json:"total"`     // 0: the system does not tell
+	Available int64 `json:"available"` // without swapping; 0: the system does not tell
+}
+
+// unknownRAM is what is taken for available where the system does not tell.
+const unknownRAM = 8 << 30
+
+// available returns the bytes that can be had.
+func (m HostMemory) available() int64 {
+	if m.Available > 0 {
+		return m.Available
+	}
+	return unknownRAM
+}
+
+// total returns the bytes that a percentage is of.
+func (m HostMemory) total() int64 {
+	if m.Total > 0 {
+		return m.Total
+	}
+	return m.available()
+}
+
+// hostBudget reads --max-ram: bytes or a percentage of all RAM; by default half of what is available.
+func hostBudget(s string, m HostMemory) (int64, error) {
+	if s == "" {
+		return m.available() / 2, nil
+	}
+	return parseBudget(s, (m.total()*8+9)/10)
+}
+
+// unifiedShares divides one pool of memory between the device and the host. Where --max-vram was given the device has that, and the host the rest, at
+// least a share that decoding needs.
+func unifiedShares(pool, vram int64, vramGiven bool) (device, host int64) {
+	host = min(pool/4, 4<<30)
+	device = pool - host
+	if vramGiven {
+		device = vram
+		host = max(host, pool-vram)
+	}
+	return device, host
+}
+
+// limitHeap makes Go collect garbage before its memory exceeds bytes.
+func limitHeap(bytes int64) { debug.SetMemoryLimit(max(bytes, 32<<20)) }
+
+// noLimit is more than any machine has: control groups without a limit give a number of this size.
+const noLimit = math.MaxInt64 / 2

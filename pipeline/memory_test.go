@@ -1,0 +1,201 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"vksplat/scene"
+)
+
+// hungry changes a configuration so that every splat grows at every chance.
+func hungry(cfg *Config) {
+	cfg.Iterations, cfg.RefineStart, cfg.RefineStop, cfg.RefineEvery, cfg.ResetEvery = 20, 1, 19, 4, 0
+	cfg.GrowGrad2D, cfg.PruneOpacity = 1e-9, 0
+}
+
+// budgetDevice opens the test device with a budget of bytes.
+func budgetDevice(t *testing.T, bytes int64) *Device {
+	t.Helper()
+	d, err := OpenDevice(DeviceOptions{Select: os.Getenv("VKSPLAT_DEVICE"), MaxVRAM: strconv.FormatInt(bytes, 10)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+		for _, m := range d.ValidationMessages() {
+			t.Error("validation:", m)
+		}
+	})
+	return d
+}
+
+// train runs a trainer to its end and returns the model's hash.
+func train(t *testing.T, tr *Trainer) string {
+	t.Helper()
+	if err := tr.Run(context.Background(), nil); err != nil {
+		t.Fatal(err)
+	}
+	s, err := tr.Splats()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return modelHash(s)
+}
+
+// TestTightBudgets trains in random small budgets: either it is refused before it starts, or it grows to the ceiling that was planned and stays in the
+// budget. The bytes are those of any budget with that ceiling.
+func TestTightBudgets(t *testing.T) {
+	views, init, scale, cfg := promiseScene(t)
+	hungry(&cfg)
+	cams, photos := splitViews(views)
+	n, trained := 6, 0
+	if x, err := strconv.Atoi(os.Getenv("VKSPLAT_BUDGETS")); err == nil {
+		n = x
+	}
+	r := rand.New(rand.NewPCG(1, 2))
+	for i := range n {
+		budget := int64(5<<20 + r.IntN(35<<20))
+		o := TrainerOptions{PhotoBytes: []int64{0, -1, 40000}[r.IntN(3)]}
+		cfg.MaxSplats = []int{0, 0, 6000, 50000}[r.IntN(4)]
+		name := fmt.Sprintf("%d bytes, %d splats asked, %d bytes of photos", budget, cfg.MaxSplats, o.PhotoBytes)
+		t.Run(strconv.Itoa(i), func(t *testing.T) {
+			d := budgetDevice(t, budget)
+			tr, err := NewTrainer(d, cams, photos, init, scale, cfg, o)
+			if errors.Is(err, ErrTooSmall) && Hint(err) != "" {
+				t.Logf("%s: %v", name, err)
+				return
+			}
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			defer tr.Close()
+			got := train(t, tr)
+			plan := tr.Plan()
+			t.Logf("%s: %d splats of %d, %d bands, peak %d", name, tr.progress.Splats, plan.Ceiling, tr.e.bands, tr.MemoryStats().PeakDeviceBytes)
+			if tr.NotReproducibleFrom() >= 0 || tr.CeilingHits() > 0 && tr.progress.Splats != plan.Ceiling {
+				t.Errorf("%s: %d splats, %d were planned", name, tr.progress.Splats, plan.Ceiling)
+			}
+			if peak := tr.MemoryStats().PeakDeviceBytes; peak > budget {
+				t.Errorf("%s: %d bytes at the peak", name, peak)
+			}
+			if c := cams[0].Rescaled(cams[0].Width*2, cams[0].Height*2); i%2 == 0 {
+				if p, err := tr.Render(c); err != nil || len(p) != 3*c.Width*c.Height {
+					t.Errorf("%s: a larger picture: %v", name, err)
+				}
+			}
+			if trained++; trained == 2 {
+				o.Ceiling = plan.Ceiling
+				large, err := NewTrainer(testDevice(t), cams, photos, init, scale, cfg, o)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer large.Close()
+				if want := train(t, large); got != want {
+					t.Errorf("%s: %s, with all memory %s", name, got, want)
+				}
+			}
+		})
+	}
+	if trained == 0 {
+		t.Error("nothing was trained")
+	}
+}
+
+// TestDriverOutOfMemory trains on a device that turns out to have less than its budget.
+func TestDriverOutOfMemory(t *testing.T) {
+	views, init, scale, cfg := promiseScene(t)
+	hungry(&cfg)
+	cfg.MaxSplats = 40000
+	cams, photos := splitViews(views)
+	d := testDevice(t)
+	pressed, warned := -1, ""
+	o := TrainerOptions{OnPressure: func(step int) { pressed = step }, Warn: func(text string) { warned += text }}
+	tr, err := NewTrainer(d, cams, photos, init, scale, cfg, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tr.Close()
+	heap := d.dev.Stats().Allocated + 12<<20
+	d.dev.LimitHeap(heap)
+	train(t, tr)
+	t.Logf("%d splats of %d, not reproducible from step %d, pressure at step %d: %s", tr.progress.Splats, tr.plan.Ceiling, tr.NotReproducibleFrom(), pressed, warned)
+	if pressed < 0 || warned == "" || tr.NotReproducibleFrom() <= pressed {
+		t.Error("the shortage was not noticed")
+	}
+	if tr.progress.Splats >= tr.plan.Ceiling || tr.progress.Splats <= init.N || d.dev.Stats().PeakAllocated > heap {
+		t.Errorf("%d splats from %d in %d bytes", tr.progress.Splats, init.N, d.dev.Stats().PeakAllocated)
+	}
+	if tr.Step() != cfg.Iterations {
+		t.Errorf("stopped after step %d", tr.Step())
+	}
+}
+
+// TestPhotoCaches trains through caches of any size on both sides, and with photos that cannot be decoded: the bytes depend on the latter alone.
+func TestPhotoCaches(t *testing.T) {
+	views, init, scale, cfg := promiseScene(t)
+	cfg.Iterations, cfg.RefineEvery = 14, 0
+	cams, photos := splitViews(views)
+	if len(cams) < 5 {
+		t.Fatalf("%d views are too few", len(cams))
+	}
+	d := testDevice(t)
+	size := photoBytes(&cams[0])
+	bad := cams[scene.ViewOrder(cfg.Seed, 0, len(cams))[3]].Name
+	run := func(onHost, onDevice int, broken string, o TrainerOptions) (string, int, error) {
+		decode := func(c scene.Camera) (scene.Image, error) {
+			if c.Name == broken {
+				return scene.Image{}, errors.New("no pixels")
+			}
+			i, err := strconv.Atoi(c.Name)
+			return photos[i], err
+		}
+		cache, err := NewPhotoCache(PhotoCacheOptions{Cameras: cams, Decode: decode, DecodeBytes: func(scene.Camera) int64 { return 1 },
+			Bytes: int64(onHost) * size, FlightBytes: 2, SpillDir: filepath.Join(t.TempDir(), "cache")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer cache.Close()
+		o.PhotoBytes = int64(onDevice)*size - 1
+		tr, err := NewTrainer(d, cams, cache, init, scale, cfg, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer tr.Close()
+		if err := tr.Run(context.Background(), nil); err != nil {
+			return "", 0, err
+		}
+		s, err := tr.Splats()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return modelHash(s), tr.photos.order.nBad, nil
+	}
+	n := len(cams)
+	for _, broken := range []string{"", bad} {
+		want := ""
+		for _, c := range [][2]int{{n, n + 1}, {2, 0}, {2, 3}, {1, n + 1}} {
+			warnings := 0
+			got, nBad, err := run(c[0], c[1], broken, TrainerOptions{Warn: func(string) { warnings++ }})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if want == "" {
+				want = got
+			}
+			if got != want || (nBad > 0) != (broken != "") || warnings != nBad {
+				t.Errorf("photos for %v on host and device, %q broken: %s, want %s; %d without pixels, %d warnings", c, broken, got, want, nBad, warnings)
+			}
+		}
+	}
+	if _, _, err := run(n, n, bad, TrainerOptions{Strict: true}); err == nil {
+		t.Error("strict training goes on without a photo")
+	}
+}

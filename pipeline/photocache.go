@@ -1,0 +1,266 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+
+	"vksplat/scene"
+)
+
+// PhotoCacheOptions say which photos a cache holds and in how much memory.
+type PhotoCacheOptions struct {
+	Cameras     []scene.Camera                            // of the photos
+	Decode      func(c scene.Camera) (scene.Image, error) // nil: scene.Camera.Decode; called from several goroutines
+	DecodeBytes func(c scene.Camera) int64                // what decoding takes beside the result; nil: scene.Camera.DecodeBytes
+	Bytes       int64                                     // ceiling of the decoded photos
+	FlightBytes int64                                     // ceiling of what decoding takes beside the photos; one photo is always decoded
+	Workers     int                                       // goroutines that decode; 0: one per core
+	SpillDir    string                                    // folder of the disk cache; "": none, photos that were evicted are decoded again
+	SpillBytes  int64                                     // ceiling of the disk cache; 0: what all photos take
+	Warn        func(text string)                         // told once what the user should know; may be nil
+}
+
+// PhotoCache decodes photos ahead of those who ask, and keeps as many as its ceiling holds: those that are needed soonest. What is evicted goes to the
+// disk cache once and is read from there afterwards. The pixels never depend on what is cached.
+type PhotoCache struct {
+	o     PhotoCacheOptions
+	wait  sync.WaitGroup // for the workers
+	sizes []int64        // by view: bytes of the decoded photo at most
+	costs []int64        // by view: bytes that decoding takes beside it
+	spill *photoSpill    // nil without
+
+	mu      sync.Mutex
+	changed *sync.Cond // anything below
+	entries []photoEntry
+	queue   photoQueue
+	next    int   // number in queue from which on photos may have to be loaded
+	urgent  []int // views that someone waits for and nobody loads
+	spare   []scene.Image
+	held    int64 // bytes of photos, of those being loaded and of spare
+	flight  int64 // bytes of what decoding takes at the moment
+	fresh   int   // photos that are being loaded or were not asked for since
+	ahead   int   // of them, as many as others may have to go for
+	closed  bool
+	paused  bool // nothing is read ahead
+	count   PhotoStats
+}
+
+// PhotoStats count what a cache did.
+type PhotoStats struct {
+	Asked     int   // photos asked for
+	Waited    int   // of them, those that were not there yet
+	Decoded   int   // photos decoded
+	Read      int   // photos read from the disk cache
+	Evicted   int   // photos given up for others
+	PeakBytes int64 // decoded photos at the peak
+	PeakExtra int64 // what decoding took beside them at the peak
+	DiskBytes int64 // size of the disk cache
+}
+
+// photoState is what a cache has of a photo.
+type photoState uint8
+
+const (
+	photoAbsent photoState = iota
+	photoLoading
+	photoReady
+	photoFailed
+)
+
+// photoEntry is one photo of a cache.
+type photoEntry struct {
+	state  photoState
+	image  scene.Image
+	bytes  int64 // counted in held
+	pins   int   // callers that have the pixels
+	waits  int   // callers that wait for it
+	fresh  bool  // counted in fresh
+	urgent bool  // in the list of urgent views
+	err    error // of photoFailed
+}
+
+// inUse reports whether a caller has the pixels or is about to.
+func (e *photoEntry) inUse() bool { return e.pins > 0 || e.waits > 0 }
+
+// NewPhotoCache starts a cache. Close ends it.
+func NewPhotoCache(o PhotoCacheOptions) (*PhotoCache, error) {
+	if o.Decode == nil {
+		o.Decode = func(c scene.Camera) (scene.Image, error) { return c.Decode() }
+	}
+	if o.DecodeBytes == nil {
+		o.DecodeBytes = func(c scene.Camera) int64 { return c.DecodeBytes() }
+	}
+	if o.Workers <= 0 {
+		o.Workers = runtime.GOMAXPROCS(0)
+	}
+	n := len(o.Cameras)
+	c := &PhotoCache{o: o, sizes: make([]int64, n), costs: make([]int64, n), entries: make([]photoEntry, n), queue: newPhotoQueue(n)}
+	c.changed = sync.NewCond(&c.mu)
+	var total int64
+	for i := range o.Cameras {
+		cam := &o.Cameras[i]
+		if cam.Width < 1 || cam.Height < 1 {
+			return nil, fmt.Errorf("pipeline: open photo cache: photo %s of %dx%d pixels", cam.Name, cam.Width, cam.Height)
+		}
+		c.sizes[i], c.costs[i] = photoBytes(cam), o.DecodeBytes(*cam)
+		total += c.sizes[i]
+		if c.sizes[i] > o.Bytes {
+			return nil, fmt.Errorf("pipeline: open photo cache: %w: photo %s takes %d bytes, the cache may hold %d", ErrTooSmall, cam.Name, c.sizes[i], o.Bytes)
+		}
+	}
+	// Reading far ahead costs hits: what goes for a photo now may be needed sooner than one that is free only after its next use.
+	if n > 0 {
+		c.ahead = min(max(1, int(o.Bytes/(total/int64(n)))/4), 2*o.Workers)
+	}
+	if o.SpillDir != "" && total > o.Bytes {
+		spill, err := openPhotoSpill(o.SpillDir, o.SpillBytes, total, n)
+		if err != nil {
+			return nil, err
+		}
+		c.spill = spill
+	}
+	for range min(o.Workers, n) {
+		c.wait.Go(c.work)
+	}
+	return c, nil
+}
+
+// Photo returns a photo, which stays until Release is called for it.
+func (c *PhotoCache) Photo(ctx context.Context, view int) (scene.Image, error) {
+	if view < 0 || view >= len(c.entries) {
+		return scene.Image{}, fmt.Errorf("pipeline: get photo: view %d of %d", view, len(c.entries))
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.count.Asked++
+	c.paused = false
+	c.queue.take(view)
+	e := &c.entries[view]
+	if e.state == photoFailed && errors.Is(e.err, scene.ErrTryAgain) {
+		*e = photoEntry{waits: e.waits} // it may go better this time
+	}
+	e.waits++
+	defer func() { e.waits-- }()
+	if e.state == photoAbsent || e.state == photoLoading {
+		c.count.Waited++
+		stop := context.AfterFunc(ctx, c.wake)
+		defer stop()
+	}
+	for {
+		switch {
+		case c.closed:
+			return scene.Image{}, errors.New("pipeline: get photo: the cache is closed")
+		case e.state == photoReady:
+			e.pins++
+			c.used(e)
+			c.changed.Broadcast() // what was asked for may be given up for others now
+			return e.image, nil
+		case e.state == photoFailed:
+			return scene.Image{}, e.err
+		case ctx.Err() != nil:
+			return scene.Image{}, fmt.Errorf("pipeline: get photo %s: %w", c.o.Cameras[view].Name, context.Cause(ctx))
+		case e.state == photoAbsent && !e.urgent:
+			e.urgent = true
+			c.urgent = append(c.urgent, view)
+			c.changed.Broadcast()
+		}
+		c.changed.Wait()
+	}
+}
+
+// used notes that a photo was asked for since it was loaded.
+func (c *PhotoCache) used(e *photoEntry) {
+	if e.fresh {
+		e.fresh = false
+		c.fresh--
+	}
+}
+
+// wake wakes all who wait.
+func (c *PhotoCache) wake() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.changed.Broadcast()
+}
+
+// Release says that a caller of Photo does not use the pixels any more.
+func (c *PhotoCache) Release(view int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e := &c.entries[view]; e.pins > 0 {
+		e.pins--
+		c.changed.Broadcast()
+	}
+}
+
+// Expect says which photos will be asked for next.
+func (c *PhotoCache) Expect(views []int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.queue.add(views)
+	c.next = c.queue.head
+	c.changed.Broadcast()
+}
+
+// Forget takes back what was expected.
+func (c *PhotoCache) Forget() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.forget()
+}
+
+// forget is Forget under the lock.
+func (c *PhotoCache) forget() {
+	c.queue.clear()
+	c.next = c.queue.head
+	for v := range c.entries {
+		c.used(&c.entries[v])
+	}
+}
+
+// Empty gives the memory of all photos back that nobody has at the moment, for something else. Reading ahead goes on when the next photo is asked for.
+func (c *PhotoCache) Empty() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.paused, c.next = true, c.queue.head
+	for v := range c.entries {
+		if e := &c.entries[v]; e.state == photoReady && !e.inUse() {
+			c.held -= e.bytes
+			c.used(e)
+			*e = photoEntry{}
+		}
+	}
+	for len(c.spare) > 0 {
+		c.dropSpare()
+	}
+}
+
+// Stats returns the counts so far.
+func (c *PhotoCache) Stats() PhotoStats {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := c.count
+	if c.spill != nil {
+		s.DiskBytes = c.spill.size()
+	}
+	return s
+}
+
+// Close stops the workers and removes the disk cache.
+func (c *PhotoCache) Close() error {
+	c.mu.Lock()
+	c.closed = true
+	c.changed.Broadcast()
+	c.mu.Unlock()
+	c.wait.Wait()
+	c.entries, c.spare = nil, nil
+	if c.spill == nil {
+		return nil
+	}
+	spill := c.spill
+	c.spill = nil
+	return spill.close()
+}

@@ -1,0 +1,327 @@
+package pipeline
+
+import (
+	"fmt"
+	"runtime"
+
+	"vksplat/scene"
+	"vksplat/shaders/layout"
+	"vksplat/vk"
+)
+
+// TrainerOptions say how a trainer uses memory and whom it tells. Nothing of it decides the bytes of a model, except that Ceiling stands for what memory
+// would allow.
+type TrainerOptions struct {
+	Ceiling    int            // most splats, as a run before this one had it; 0: Config.MaxSplats or what memory allows
+	PhotoBytes int64          // ceiling of the device cache of photos; 0: chosen; below 0: none
+	Pictures   []scene.Camera // cameras for Render, beside those that are trained on
+	HeldBytes  int64          // host memory that the caller keeps: points, scene
+	Strict     bool           // a photo that cannot be decoded ends the run
+	Warn       func(string)   // told what the user should know; may be nil
+	OnPressure func(step int) // called when the device has less memory than its budget, before anything is given up for that; may be nil
+	Decode     []scene.Camera // cameras whose photos are decoded lazily; nil: those trained on
+}
+
+// Plan says what training takes, at the most, before anything is taken. It is a function of budgets, cameras, configuration and device limits alone.
+type Plan struct {
+	Splats      int `json:"splats"`       // to start with
+	Ceiling     int `json:"ceiling"`      // most splats
+	ChunkSplats int `json:"chunk_splats"` // splats by which the model grows
+	Isects      int `json:"isects"`       // (tile, splat) pairs at once, with the model at its ceiling; views that have more are worked on in bands
+
+	Unified bool       `json:"unified"` // device memory is RAM: Device and Host are shares of one pool
+	Device  DevicePlan `json:"device"`
+	Host    HostPlan   `json:"host"`
+}
+
+// DevicePlan is the device's share of a plan, in bytes.
+type DevicePlan struct {
+	Budget    int64 `json:"budget"`
+	Model     int64 `json:"model"`      // parameters, moments and statistics at the ceiling
+	Scratch   int64 `json:"scratch"`    // what a step hands from pass to pass: by splat, pixel and isect
+	Photos    int64 `json:"photos"`     // device cache of photos, and the photo of the step
+	PhotoAll  bool  `json:"photo_all"`  // the cache holds every photo
+	PhotoFits int   `json:"photo_fits"` // photos that it holds
+	Staging   int64 `json:"staging"`    // mapped memory for photos, pictures and the model; on unified memory part of the budget
+	Slack     int64 `json:"slack"`      // left for what does not fit together in blocks
+	Total     int64 `json:"total"`
+	Start     int64 `json:"start"`    // of the total, what training starts with
+	Snapshot  bool  `json:"snapshot"` // a copy of the whole model fits beside it
+}
+
+// HostPlan is the host's share of a plan, in bytes.
+type HostPlan struct {
+	Budget   int64 `json:"budget"`
+	Process  int64 `json:"process"`   // program, driver and what the caller holds
+	Staging  int64 `json:"staging"`   // mapped memory that is not the device's own
+	Cache    int64 `json:"cache"`     // decoded photos
+	Decode   int64 `json:"decode"`    // photos being decoded, beside the cache
+	Picture  int64 `json:"picture"`   // a picture that is measured against its photo
+	Readback int64 `json:"readback"`  // the model at its ceiling, when it is written; the cache is emptied for it
+	CacheAll bool  `json:"cache_all"` // the cache holds every photo
+	Workers  int   `json:"workers"`   // that decode
+}
+
+// planner computes a plan.
+type planner struct {
+	shape   *engine // without buffers
+	cams    []scene.Camera
+	cfg     *Config
+	o       *TrainerOptions
+	splats  int
+	budget  int64
+	unified bool
+}
+
+// Plan computes what training with these arguments takes; they are those of NewTrainer, of init only its number of splats.
+func (d *Device) Plan(cams []scene.Camera, splats int, cfg Config, o TrainerOptions) (*Plan, error) {
+	shape, err := trainingShape(d.dev, cams, nil, &cfg, &o)
+	if err != nil {
+		return nil, err
+	}
+	if cfg.Exposure {
+		shape.exposures = &exposures{dev: d.dev, table: phantom[layout.Exposure](d.dev, len(cams), exposureBytes)}
+	}
+	p := &planner{shape: shape, cams: cams, cfg: &cfg, o: &o, splats: splats, budget: d.dev.Budget(), unified: unified(d)}
+	plan, err := p.device()
+	if err != nil {
+		return nil, err
+	}
+	return plan, p.host(plan, d.host)
+}
+
+// trainKinds are the units that training runs.
+func trainKinds(cfg *Config) []unitKind {
+	kinds := []unitKind{unitStep, unitRender}
+	if cfg.RefineEvery > 0 {
+		kinds = append(kinds, unitRefine, unitReset)
+	}
+	return kinds
+}
+
+// device fills everything but the host's share.
+func (p *planner) device() (*Plan, error) {
+	asked := p.o.Ceiling
+	if asked == 0 {
+		asked = p.cfg.MaxSplats
+	}
+	var best *Plan
+	for _, photos := range p.photoChoices() {
+		for _, perSplat := range [...]int{4, 1} {
+			plan := p.fill(photos, perSplat, asked)
+			if best == nil || plan.Ceiling > best.Ceiling {
+				best = plan
+			}
+			if asked == 0 && plan.Ceiling >= p.splats || asked > 0 && plan.Ceiling == asked {
+				return p.complete(plan), nil
+			}
+		}
+	}
+	if _, err := p.shape.scratchBytes(1, minIsects, 2); err != nil {
+		return nil, fmt.Errorf("pipeline: plan training: %w: views of %d pixels: %w", ErrTooSmall, p.shape.maxPixels, err)
+	}
+	if best.Ceiling < p.splats {
+		return nil, fmt.Errorf("pipeline: plan training: %w: %d splats to start with, %d fit beside views of %d pixels in %d bytes",
+			ErrTooSmall, p.splats, best.Ceiling, p.shape.maxPixels, p.budget)
+	}
+	return p.complete(best), nil
+}
+
+// photoChoices lists sizes of the device cache, in the order in which they are tried. Splats come first: a photo that is not cached costs a copy for each
+// of its steps, a splat that does not fit is lost.
+func (p *planner) photoChoices() []int64 {
+	total, _ := photoTotals(p.cams)
+	switch {
+	case p.o.PhotoBytes < 0:
+		return []int64{0}
+	case p.o.PhotoBytes > 0:
+		return []int64{min(total, p.o.PhotoBytes), 0}
+	case total <= p.budget/4:
+		return []int64{total, min(total, p.budget/16), 0}
+	}
+	return []int64{p.budget / 16, 0}
+}
+
+// isectsFor is how many pairs are granted to a model of n splats.
+func (p *planner) isectsFor(n, perSplat int) int {
+	return min(max(minIsects, perSplat*n)+layout.BucketSize-1, int(maxBinding(p.shape.dev)/36)) &^ (layout.BucketSize - 1)
+}
+
+// fill makes the plan with a device cache of that many bytes and with the largest ceiling up to asked (0: any). A ceiling of 0 says that nothing fits.
+func (p *planner) fill(photos int64, perSplat, asked int) *Plan {
+	n, all := photoSlots(p.cams, photos)
+	_, largest := photoTotals(p.cams)
+	if !all {
+		photos = int64(n) * largest
+	}
+	plan := &Plan{Splats: p.splats, Unified: p.unified}
+	plan.Device = DevicePlan{Budget: p.budget, Photos: photos + 4*int64(p.shape.targetWords()), PhotoAll: all, PhotoFits: n, Slack: planSlack(p.budget)}
+	rough := max(0, p.budget-photos) / (int64(4*p.shape.model.rows()) + p.shape.bytesPerSplat() + int64(perSplat)*p.shape.bytesPerIsect())
+	if asked > 0 {
+		rough = min(rough, int64(asked))
+	}
+	p.shape.model.setChunk(int(rough), p.budget)
+	// Buffers for all splats are bound whole: at that limit chunks must add up to what was asked with little over.
+	span := int(maxBinding(p.shape.dev) / 36)
+	for m := p.shape.model; asked > 0 && m.chunkSplats > 2*smallestChunk && (asked+m.chunkSplats-1)/m.chunkSplats*m.chunkSplats > span; {
+		m.chunkSplats -= 128
+	}
+	plan.ChunkSplats = p.shape.model.chunkSplats
+	plan.Device.Staging = p.staging(largest)
+	size := plan.ChunkSplats
+	most := min(1<<30, span) / size
+	if asked > 0 {
+		most = min(most, (asked+size-1)/size)
+	}
+	lo := 0
+	for hi := most; lo < hi; {
+		mid := (lo + hi + 1) / 2
+		if p.fits(plan, mid, perSplat) {
+			lo = mid
+		} else {
+			hi = mid - 1
+		}
+	}
+	p.fits(plan, lo, perSplat)
+	plan.Ceiling = lo * size
+	if asked > 0 {
+		plan.Ceiling = min(plan.Ceiling, asked)
+	}
+	return plan
+}
+
+// fits fills the plan for a model of so many chunks and reports whether the budget holds it.
+func (p *planner) fits(plan *Plan, chunks, perSplat int) bool {
+	d := &plan.Device
+	plan.Isects = p.isectsFor(chunks*plan.ChunkSplats, perSplat)
+	scratch, err := p.shape.scratchBytes(chunks, plan.Isects, 2)
+	if err != nil {
+		return false
+	}
+	d.Model, d.Scratch = int64(chunks)*p.shape.model.chunkBytes(), scratch
+	d.Total = d.Model + d.Scratch + d.Photos + d.Slack + fixedBytes
+	if p.unified {
+		d.Total += d.Staging
+	}
+	return d.Total <= d.Budget
+}
+
+// complete fills what follows from the ceiling.
+func (p *planner) complete(plan *Plan) *Plan {
+	d := &plan.Device
+	chunks := (p.splats + plan.ChunkSplats - 1) / plan.ChunkSplats
+	scratch, err := p.shape.scratchBytes(chunks, min(plan.Isects, p.shape.firstIsects(p.splats)), 1)
+	if err != nil {
+		scratch = d.Scratch
+	}
+	d.Start = d.Total - d.Model - d.Scratch - d.Slack + int64(chunks)*p.shape.model.chunkBytes() + scratch
+	d.Snapshot = d.Total+d.Model <= d.Budget
+	return plan
+}
+
+// staging returns the mapped memory: the ring of photos, the picture, the model's on its way up or down.
+func (p *planner) staging(photo int64) int64 {
+	return inFlight*photo + 16*int64(p.shape.drawn.maxPixels) + 2*p.shape.model.stagingBytes()
+}
+
+// fixedBytes is what small buffers take: counters, dispatch arguments, parameters and reports of the units in flight.
+const fixedBytes = 256 << 10
+
+// planSlack is what is left of a budget because memory comes in blocks for each kind of use, and something is left over in them.
+func planSlack(budget int64) int64 { return min(budget/8, 8<<20+budget/64) }
+
+// processBytes is about what the program and a driver take beside what is planned.
+const processBytes = 96 << 20
+
+// host fills the host's share of plan.
+func (p *planner) host(plan *Plan, budget int64) error {
+	h := &plan.Host
+	h.Budget, h.Process = budget, min(processBytes, budget/4)+p.o.HeldBytes
+	if !p.unified {
+		h.Staging = plan.Device.Staging
+	}
+	cams := p.o.Decode
+	if cams == nil {
+		cams = p.cams
+	}
+	total, largest := photoTotals(cams)
+	var cost int64
+	for _, c := range cams {
+		cost = max(cost, c.DecodeBytes())
+	}
+	h.Picture = 28 * int64(p.shape.drawn.maxPixels)
+	h.Readback = 4 * int64(paramRows(p.cfg.SHDegree)) * int64(plan.Ceiling)
+	free := budget - h.Process - h.Staging - h.Picture
+	h.Workers = runtime.GOMAXPROCS(0)
+	// Decoding gets up to half, so that all cores can decode; a photo or two must fit in any case.
+	h.Decode = max(cost, min(free/2, int64(h.Workers)*cost))
+	h.Cache = min(total, free-h.Decode)
+	h.CacheAll = h.Cache == total
+	if h.Cache < min(total, 2*largest) {
+		return fmt.Errorf("pipeline: plan training: %w: %d bytes of RAM; decoding the largest photo takes %d, two decoded ones %d, everything else %d",
+			ErrLittleRAM, budget, cost, 2*largest, budget-free)
+	}
+	return nil
+}
+
+// Limit makes the Go heap keep to the plan.
+func (p *Plan) Limit() { limitHeap(p.Host.Budget - p.Host.Staging) }
+
+// union returns the larger of two sizes, each number for itself.
+func (s viewSize) union(o viewSize) viewSize {
+	return viewSize{max(s.maxPixels, o.maxPixels), max(s.maxTiles, o.maxTiles), max(s.maxRows, o.maxRows)}
+}
+
+// phantom returns a buffer of n elements that is not there.
+func phantom[T any](dev *vk.Device, n int, bytes int64) vk.Slice[T] {
+	return vk.Cast[T](dev.Phantom(int64(n)*bytes, "planned"))
+}
+
+// scratchBytes returns the scratch memory of e's units for a model of so many chunks and isects pairs in a band. A binding that is too large for the
+// device is an error.
+func (e *engine) scratchBytes(chunks, isects, bands int) (most int64, err error) {
+	c := *e
+	c.bands, c.isectCapacity = min(bands, 2), isects
+	c.model = &model{dev: e.dev, degree: e.model.degree, nParams: e.model.nParams, chunkSplats: e.model.chunkSplats}
+	for range chunks {
+		c.model.chunks = append(c.model.chunks, phantom[float32](e.dev, c.model.rows()*c.model.chunkSplats, 4))
+	}
+	c.counters, c.args = phantom[uint32](e.dev, layout.NCounters, 4), phantom[[3]uint32](e.dev, layout.NArgs, 12)
+	c.target, c.picture = phantom[uint32](e.dev, e.targetWords(), 4), phantom[[4]float32](e.dev, e.drawn.maxPixels, 16)
+	f := &frame{params: phantom[layout.StepParams](e.dev, 1, 1<<10), report: phantom[layout.Report](e.dev, 1, 1<<10)}
+	var regions []int64
+	for _, k := range e.kinds {
+		if k == unitRefine || k == unitReset {
+			continue // these take a fraction of what a step takes, and their lists are long
+		}
+		r := vk.NewRecorder(e.dev)
+		c.record(r, f, k)
+		if r.Err() != nil {
+			return 0, r.Err()
+		}
+		for i, size := range r.ScratchRegions() {
+			if i == len(regions) {
+				regions = append(regions, 0)
+			}
+			regions[i] = max(regions[i], size)
+		}
+	}
+	for _, size := range regions {
+		most += (size + 4095) &^ 4095
+	}
+	return most, nil
+}
+
+// unified reports whether d's memory is RAM.
+func unified(d *Device) bool {
+	info := d.dev.Info()
+	return info.Unified()
+}
+
+// PhotoCache returns the options of a cache of decoded photos that keeps to the plan.
+func (h *HostPlan) PhotoCache(cams []scene.Camera) PhotoCacheOptions {
+	return PhotoCacheOptions{Cameras: cams, Bytes: h.Cache, FlightBytes: h.Decode, Workers: h.Workers}
+}
+
+// PhotoBytes returns what the decoded photo of a camera takes, in bytes.
+func PhotoBytes(c scene.Camera) int64 { return photoBytes(&c) }

@@ -1,0 +1,103 @@
+package pipeline
+
+import (
+	"encoding/json"
+	"errors"
+	"reflect"
+	"testing"
+
+	"vksplat/scene"
+)
+
+// planCameras are n cameras of one size.
+func planCameras(n, width, height int) (cams []scene.Camera) {
+	for range n {
+		cams = append(cams, scene.Camera{Width: width, Height: height, Fx: 1000, Fy: 1000})
+	}
+	return cams
+}
+
+// TestPlan plans captures of known size in known budgets: nothing is allocated for it.
+func TestPlan(t *testing.T) {
+	mcmc := MCMCConfig()
+	for _, c := range []struct {
+		name          string
+		budget        int64
+		photos        int
+		width, height int
+		splats        int
+		cfg           Config
+		least, most   int // of the ceiling
+	}{
+		{"1 GB for a room", 1e9, 255, 1559, 1039, 206_613, mcmc, 800_000, 1_000_000},
+		{"6 GB for a hall", 6e9, 600, 1600, 1067, 3_000_000, DefaultConfig(), 3_000_000, 6_000_000},
+		{"a demo", 1e9, 48, 256, 192, 5000, DefaultConfig(), 500_000, 1_400_000},
+		{"large photos", 4e9, 300, 2400, 1400, 100_000, DefaultConfig(), 500_000, 4_000_000},
+	} {
+		d := budgetDevice(t, c.budget)
+		d.host = 4 << 30
+		before := d.dev.Stats().AllocCalls
+		cams := planCameras(c.photos, c.width, c.height)
+		plan, err := d.Plan(cams, c.splats, c.cfg, TrainerOptions{})
+		if err != nil {
+			t.Errorf("%s: %v", c.name, err)
+			continue
+		}
+		text, err := json.Marshal(plan)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("%s: %d chunks, %s", c.name, (plan.Ceiling+plan.ChunkSplats-1)/plan.ChunkSplats, text)
+		if plan.Ceiling < c.least || plan.Ceiling > c.most || plan.Device.Total > c.budget || plan.Device.Start > plan.Device.Total {
+			t.Errorf("%s: ceiling %d, want %d to %d", c.name, plan.Ceiling, c.least, c.most)
+		}
+		again, err := d.Plan(cams, c.splats, c.cfg, TrainerOptions{})
+		if err != nil || !reflect.DeepEqual(plan, again) || d.dev.Stats().AllocCalls != before {
+			t.Errorf("%s: the plan is no function of its arguments, or took memory: %v", c.name, err)
+		}
+		// A run that goes on has the ceiling that it had, also where there is more memory now. Where there is less it may go on: it may never get there.
+		kept, err := budgetDeviceHost(t, 3*c.budget).Plan(cams, c.splats, c.cfg, TrainerOptions{Ceiling: plan.Ceiling})
+		if err != nil || kept.Ceiling != plan.Ceiling {
+			t.Errorf("%s: %v; the ceiling is not kept", c.name, err)
+		}
+		less, err := budgetDeviceHost(t, c.budget/2).Plan(cams, c.splats, c.cfg, TrainerOptions{Ceiling: plan.Ceiling})
+		if err == nil && less.Ceiling > plan.Ceiling || err != nil && !errors.Is(err, ErrTooSmall) {
+			t.Errorf("%s: %v; half the memory has a larger ceiling", c.name, err)
+		}
+	}
+	d := budgetDevice(t, 1e9)
+	d.host = 20 << 20
+	if _, err := d.Plan(planCameras(10, 2400, 1400), 1000, DefaultConfig(), TrainerOptions{}); !errors.Is(err, ErrLittleRAM) || Hint(err) == "" {
+		t.Errorf("got %v, want %v", err, ErrLittleRAM)
+	}
+}
+
+// budgetDeviceHost is budgetDevice with enough RAM.
+func budgetDeviceHost(t *testing.T, bytes int64) *Device {
+	d := budgetDevice(t, bytes)
+	d.host = 16 << 30
+	return d
+}
+
+// TestChunkSizes makes few chunks of small and of large models, in sizes that kernels like.
+func TestChunkSizes(t *testing.T) {
+	d := testDevice(t)
+	m, err := newModel(d.dev, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		ceiling int
+		budget  int64
+	}{{1, 1 << 20}, {5000, 1 << 30}, {200_000, 1 << 30}, {1_000_000, 1 << 30}, {5_000_000, 8 << 30}, {90_000_000, 112 << 30}} {
+		m.setChunk(c.ceiling, c.budget)
+		n := (c.ceiling + m.chunkSplats - 1) / m.chunkSplats
+		t.Logf("up to %d splats in %d bytes: %d chunks of %d bytes", c.ceiling, c.budget, n, m.chunkBytes())
+		if m.chunkSplats%64 != 0 || m.chunkBytes() > maxBinding(d.dev) || c.budget <= 1<<30 && m.chunkBytes() > 64<<20 {
+			t.Errorf("chunks of %d splats, %d bytes", m.chunkSplats, m.chunkBytes())
+		}
+		if c.ceiling <= 1_000_000 && n > fewChunks {
+			t.Errorf("%d chunks for %d splats", n, c.ceiling)
+		}
+	}
+}

@@ -1,0 +1,87 @@
+package pipeline
+
+import "vksplat/scene"
+
+// viewOrder says which view a step trains on: all views once an epoch, in an order of each epoch's own. A view without pixels is replaced, in all its
+// steps, by the view after it in the epoch's order. It depends on the seed and on which photos can be decoded, never on what is cached.
+type viewOrder struct {
+	seed   uint64
+	n      int
+	fixed  []int // tests: the views of the steps; views past its end repeat the last
+	bad    []bool
+	nBad   int
+	epochs [4]epochOrder // those last asked for, by the last bits of their number
+}
+
+// epochOrder is the order of one epoch, from view to position and back.
+type epochOrder struct {
+	made     bool
+	epoch    int
+	order    []int // views
+	position []int // of each view in order
+}
+
+func newViewOrder(seed uint64, n int) viewOrder {
+	return viewOrder{seed: seed, n: n, bad: make([]bool, n)}
+}
+
+// of returns the order of an epoch.
+func (o *viewOrder) of(epoch int) *epochOrder {
+	e := &o.epochs[epoch&3]
+	if !e.made || e.epoch != epoch {
+		e.made, e.epoch, e.order = true, epoch, scene.ViewOrder(o.seed, epoch, o.n)
+		if e.position == nil {
+			e.position = make([]int, o.n)
+		}
+		for p, v := range e.order {
+			e.position[v] = p
+		}
+	}
+	return e
+}
+
+// at returns the view of a step.
+func (o *viewOrder) at(step int) int {
+	if o.fixed != nil {
+		return o.fixed[min(step, len(o.fixed)-1)]
+	}
+	e, p := o.of(step/o.n), step%o.n
+	for range o.n {
+		if v := e.order[p]; !o.bad[v] {
+			return v
+		}
+		if p++; p == o.n {
+			p = 0
+		}
+	}
+	return e.order[step%o.n]
+}
+
+// nextUse returns the first step after step that trains on view, as far as the epoch of step and the one after it tell.
+func (o *viewOrder) nextUse(view, step int) int {
+	if o.fixed != nil {
+		for s := step + 1; s < len(o.fixed); s++ {
+			if o.fixed[s] == view {
+				return s
+			}
+		}
+		return never
+	}
+	epoch := step / o.n
+	if p := o.of(epoch).position[view]; p > step%o.n {
+		return epoch*o.n + p
+	}
+	return (epoch+1)*o.n + o.of(epoch + 1).position[view]
+}
+
+// never is a step that does not come.
+const never = int(^uint(0) >> 1)
+
+// drop notes that a view has no pixels and returns how many views have some.
+func (o *viewOrder) drop(view int) (left int) {
+	if !o.bad[view] {
+		o.bad[view] = true
+		o.nBad++
+	}
+	return o.n - o.nBad
+}

@@ -1,0 +1,86 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"vksplat/scene"
+)
+
+// TestViewOrder compares the order with scene.ViewOrder, next uses with a search, and the views that take the place of one without pixels.
+func TestViewOrder(t *testing.T) {
+	const n, seed = 7, 5
+	o := newViewOrder(seed, n)
+	var plain []int
+	for e := range 6 {
+		plain = append(plain, scene.ViewOrder(seed, e, n)...)
+	}
+	for s := range 4 * n {
+		if o.at(s) != plain[s] {
+			t.Fatalf("step %d trains on %d, want %d", s, o.at(s), plain[s])
+		}
+		for v := range n {
+			if want := s + 1 + slices.Index(plain[s+1:], v); o.nextUse(v, s) != want {
+				t.Fatalf("after step %d view %d is needed at %d, want %d", s, v, o.nextUse(v, s), want)
+			}
+		}
+	}
+	bad := plain[2]
+	if left := o.drop(bad); left != n-1 || o.drop(bad) != n-1 {
+		t.Errorf("%d views are left", left)
+	}
+	for s := range 3 * n {
+		want := plain[s]
+		if want == bad {
+			want = plain[s/n*n+(s+1)%n]
+		}
+		if o.at(s) != want {
+			t.Errorf("step %d trains on %d, want %d", s, o.at(s), want)
+		}
+	}
+}
+
+// TestPhotoQueue follows next uses through takes and additions.
+func TestPhotoQueue(t *testing.T) {
+	q := newPhotoQueue(4)
+	q.add([]int{0, 1, 0, 9, -1, 2})
+	if q.first[0] != 0 || q.first[1] != 1 || q.first[2] != 3 || q.first[3] != never {
+		t.Fatalf("first uses %v", q.first)
+	}
+	q.take(1) // out of turn
+	q.take(0)
+	if q.first[0] != 2 || q.head != 1 {
+		t.Fatalf("first uses %v from %d on", q.first, q.head)
+	}
+	q.add([]int{1, 3})
+	q.take(1)
+	if q.first[1] != 4 || q.first[3] != 5 || q.tail() != 6 {
+		t.Fatalf("first uses %v up to %d", q.first, q.tail())
+	}
+	q.clear()
+	q.add([]int{2})
+	if q.first[2] != q.head || q.first[0] != never {
+		t.Fatalf("first uses %v from %d on", q.first, q.head)
+	}
+}
+
+// TestWithoutPhotos takes photos away until too few are left.
+func TestWithoutPhotos(t *testing.T) {
+	var said []string
+	p := &photos{cams: planCameras(4, 8, 8), order: newViewOrder(1, 4), warn: func(text string) { said = append(said, text) }}
+	bad := errors.New("no pixels")
+	ctx := context.Background()
+	if err := p.without(ctx, 2, bad); err != nil || len(said) != 1 {
+		t.Errorf("got %v, and %q was said", err, said)
+	}
+	if err := p.without(ctx, 0, bad); !errors.Is(err, bad) || len(said) != 1 {
+		t.Errorf("two photos are left: got %v, and %q was said", err, said)
+	}
+	busy := fmt.Errorf("busy: %w", scene.ErrTryAgain)
+	if err := p.without(ctx, 1, busy); !errors.Is(err, busy) || p.order.bad[1] {
+		t.Errorf("got %v, want %v", err, busy)
+	}
+}

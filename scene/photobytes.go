@@ -1,0 +1,94 @@
+package scene
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"io"
+	"os"
+)
+
+// DecodeBytes returns about how many bytes of memory Decode takes beside the image that it returns, from the header of the photo: the file, the planes or
+// coefficients that the decoder holds, and the photo at its stored size where it is resampled. A photo that cannot be read takes none.
+func (c Camera) DecodeBytes() int64 {
+	f, err := os.Open(c.Path)
+	if err != nil {
+		return 0
+	}
+	defer f.Close() // only read from
+	info, err := f.Stat()
+	if err != nil || !info.Mode().IsRegular() {
+		return 0
+	}
+	width, height, err := photoSize(c.Path)
+	if err != nil {
+		width, height = c.Width, c.Height
+	}
+	pixels := int64(width) * int64(height)
+	n := info.Size() + pixels*decoderBytes(bufio.NewReader(f))
+	if width != c.Width || height != c.Height || c.Lens != nil {
+		n += 4 * pixels
+	}
+	if c.Mask != "" {
+		n += pixels
+	}
+	return n
+}
+
+// decoderBytes returns the bytes per pixel that a decoder holds for a file that begins so.
+func decoderBytes(r *bufio.Reader) int64 {
+	const (
+		planes       = 3      // Y, Cb and Cr at full resolution
+		coefficients = 4 * 3  // one int32 for each sample of a progressive JPEG
+		unknown      = 4 + 12 // the worst of them
+	)
+	head, _ := r.Peek(26)
+	switch {
+	case bytes.HasPrefix(head, []byte("\x89PNG\r\n\x1a\n")) && len(head) == 26:
+		if head[24] == 16 {
+			return 8
+		}
+		return 4
+	case bytes.HasPrefix(head, []byte("\xff\xd8")):
+		if progressive(r) {
+			return planes + coefficients
+		}
+		return planes
+	}
+	return unknown
+}
+
+// progressive reports whether a JPEG is progressive: its frame header has the marker SOF2. What cannot be told counts as progressive.
+func progressive(r *bufio.Reader) bool {
+	if _, err := r.Discard(2); err != nil {
+		return true
+	}
+	for range 1000 { // segments before the frame header; real files have a few dozen
+		var m [4]byte
+		if _, err := io.ReadFull(r, m[:2]); err != nil || m[0] != 0xff {
+			return true
+		}
+		switch m[1] {
+		case 0xff: // padding
+			if r.UnreadByte() != nil {
+				return true
+			}
+			continue
+		case 0xc0, 0xc1:
+			return false
+		case 0xc2:
+			return true
+		}
+		if _, err := io.ReadFull(r, m[2:]); err != nil {
+			return true
+		}
+		size := int(binary.BigEndian.Uint16(m[2:]))
+		if size < 2 {
+			return true
+		}
+		if _, err := r.Discard(size - 2); err != nil {
+			return true
+		}
+	}
+	return true
+}
