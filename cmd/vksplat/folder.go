@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+	"time"
 )
 
 // probeBytes is how much claimFolder writes to see whether the disk has room at all.
@@ -40,13 +41,28 @@ func claimFolder(dir string, exclusive bool) (release func(), err error) {
 		return release, err
 	}
 	if exclusive {
-		free, err := lockFile(filepath.Join(dir, lockName))
+		free, err := waitForLock(filepath.Join(dir, lockName))
 		if err != nil {
 			return release, err
 		}
 		unlock = free
 	}
 	return release, probe(dir)
+}
+
+// lockPatience is how long a run waits for the one before it. A process that was
+// killed keeps its lock until its driver has given the device back, which takes
+// seconds.
+const lockPatience = 8 * time.Second
+
+// waitForLock takes the lock on path.
+func waitForLock(path string) (func(), error) {
+	for start := time.Now(); ; time.Sleep(100 * time.Millisecond) {
+		free, err := lockFile(path)
+		if !errors.Is(err, errBusy) || time.Since(start) > lockPatience {
+			return free, err
+		}
+	}
 }
 
 // missingFolders lists dir and those above it that do not exist, innermost first.
