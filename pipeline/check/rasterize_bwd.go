@@ -88,7 +88,7 @@ func checkRasterBwdAbs(t *trial, p *ref.Projection[float32], v *ref.View[float32
 	l := t.list()
 	vRender, size := t.pixelGrads(v.Width*v.Height), t.d.Info().Limits.SubgroupSize
 	out := l.rasterize(p, v, 0, 1, true, nil)
-	plain, none := l.rasterizeBwdAbs(out, vRender, size, false)
+	_, none := l.rasterizeBwdAbs(out, vRender, size, false)
 	vSlots, vAbs := l.rasterizeBwdAbs(out, vRender, size, true)
 	if err := l.run(); err != nil {
 		return err
@@ -97,13 +97,14 @@ func checkRasterBwdAbs(t *trial, p *ref.Projection[float32], v *ref.View[float32
 	for i, g := range vRender {
 		copy(up[i][:], ref.ConvertSlice[float64](g[:]))
 	}
-	_, want := ref.RasterizeBwdAbs(projection64(p).Splats, out.lists, ref.ConvertView[float64](v), v.Grid(), up)
+	grads, want := ref.RasterizeBwdAbs(projection64(p).Splats, out.lists, ref.ConvertView[float64](v), v.Grid(), up)
 	var flat []float64
 	for _, w := range want {
 		flat = append(flat, w[:]...)
 	}
 	_, err := none.written(0)
-	return first(err, sameBytes("v_slots", vSlots.got, plain.got), normWithin("v_abs_slots", floatsOf(vAbs.got), flat, 2e-4))
+	// The variants are compiled apart: their last bits may differ.
+	return first(err, compareGrads("v_slots", vSlots.got, grads, 2e-4), normWithin("v_abs_slots", floatsOf(vAbs.got), flat, 2e-4))
 }
 
 // gradParts are the members of a ProjectedGrad, which are of different sizes.
