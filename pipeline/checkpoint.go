@@ -66,6 +66,7 @@ type CaptureRecord struct {
 	Fingerprint string `json:"fingerprint"` // SHA-256 of photos, cameras and points, in hexadecimal
 	Photos      int    `json:"photos"`      // trained on
 	HeldOut     int    `json:"held_out"`
+	Split       string `json:"split"` // SHA-256 of the numbers of those trained on, in hexadecimal: which photos are held out
 	Points      int    `json:"points"`
 	Resolution  string `json:"resolution"`
 }

@@ -192,6 +192,11 @@ func TestChanges(t *testing.T) {
 	if got := words(c.Header.Config, other); got != "capture's contents: aaaa -> bbbb" {
 		t.Errorf("of pixels: %s", got)
 	}
+	other = capture
+	other.Split = "cccc"
+	if got := words(c.Header.Config, other); got != "capture's choice of held-out photos:  -> cccc" {
+		t.Errorf("of held-out photos: %s", got)
+	}
 }
 
 // mustSave writes a checkpoint.

@@ -38,8 +38,11 @@ func (c *Checkpoint) Changes(cfg Config, capture CaptureRecord) []Change {
 			list = append(list, Change{"capture's " + x.key, x.old, x.now})
 		}
 	}
+	short := func(s string) string { return s[:min(len(s), 12)] }
+	if len(list) == n && h.Capture.Split != capture.Split { // as many, but others
+		list = append(list, Change{"capture's choice of held-out photos", short(h.Capture.Split), short(capture.Split)})
+	}
 	if len(list) == n && h.Capture.Fingerprint != capture.Fingerprint { // same sizes, other contents
-		short := func(s string) string { return s[:min(len(s), 12)] }
 		list = append(list, Change{"capture's contents", short(h.Capture.Fingerprint), short(capture.Fingerprint)})
 	}
 	return list

@@ -152,7 +152,7 @@ func TestPhotoCaches(t *testing.T) {
 	run := func(onHost, onDevice int, broken string, o TrainerOptions) (string, int, error) {
 		decode := func(c scene.Camera) (scene.Image, error) {
 			if c.Name == broken {
-				return scene.Image{}, errors.New("no pixels")
+				return scene.Image{}, fmt.Errorf("no pixels: %w", scene.ErrData)
 			}
 			i, err := strconv.Atoi(c.Name)
 			return photos[i], err

@@ -295,3 +295,36 @@ func TestPhotoSpillBroken(t *testing.T) {
 		t.Error("closing a broken cache says nothing")
 	}
 }
+
+// TestReplacedPhotoHasItsSlot trains with every photo on the device, where a photo that cannot be decoded is smaller than the one that takes its place.
+func TestReplacedPhotoHasItsSlot(t *testing.T) {
+	views, init, scale, cfg := promiseScene(t)
+	cfg.Iterations, cfg.RefineEvery = 2*len(views)+2, 0
+	cams, photos := splitViews(views)
+	bad := scene.ViewOrder(cfg.Seed, 0, len(cams))[1]
+	cams[bad] = cams[bad].Rescaled(cams[bad].Width/2, cams[bad].Height/2)
+	tr, err := NewTrainer(testDevice(t), cams, withoutView{photos, bad}, init, scale, cfg, TrainerOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tr.Close()
+	if err := tr.Run(context.Background(), nil); err != nil {
+		t.Fatal(err)
+	}
+	if p := tr.photos; !p.all || !p.complete() {
+		t.Errorf("%d of %d photos are kept, %d have no pixels", p.filled, len(p.slots), p.order.nBad)
+	}
+}
+
+// withoutView are photos of which one cannot be decoded.
+type withoutView struct {
+	Photos
+	bad int
+}
+
+func (p withoutView) Photo(ctx context.Context, view int) (scene.Image, error) {
+	if view == p.bad {
+		return scene.Image{}, fmt.Errorf("no pixels: %w", scene.ErrData)
+	}
+	return p.Photos.Photo(ctx, view)
+}

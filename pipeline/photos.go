@@ -141,8 +141,12 @@ func (p *photos) ready(ctx context.Context, frame, step int) (view int, src vk.V
 			break
 		}
 		if err = p.without(ctx, view, err); err != nil {
+			p.restart(step) // what was decided for this step has not happened
 			return 0, vk.View{}, nil, err
 		}
+	}
+	if p.all {
+		choice = int32(view) // each has a slot of its size, also one that took the place of a view without pixels
 	}
 	if choice < 0 {
 		return view, src, nil, nil

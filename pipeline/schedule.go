@@ -56,11 +56,14 @@ func (c Config) Scaled(f float64) Config {
 // To a given number N the default strategy goes along the parabola of Taming 3DGS (Mallick et al. 2024, equation 2): from the number at the start, ever
 // slower, to N at the last refinement. Early splats have the time to be optimised, and late refinements, which only replace what was pruned, disturb
 // little. MCMC grows by its factor, or, where that would not reach N, by the same larger one at each refinement.
+//
+// A run that goes on with more iterations may refine more often than its schedule has: those refinements keep what the last of the schedule made.
 func (c Config) targetSplats(start, ceiling, step int) int {
-	r, all := c.refinement(step), c.refinements()
+	all := c.refinements()
+	r := min(c.refinement(step), all)
 	if c.Strategy == StrategyDefault {
-		if c.Splats == 0 {
-			return 0
+		if c.Splats == 0 || all == 0 {
+			return c.Splats
 		}
 		left := 1 - float64(r)/float64(all)
 		return c.Splats - int(math.Round(float64(c.Splats-start)*float64(left*left)))
@@ -75,7 +78,7 @@ func (c Config) targetSplats(start, ceiling, step int) int {
 			n = last
 		}
 	}
-	if c.Splats > 0 && last < c.Splats {
+	if c.Splats > 0 && last < c.Splats && all > 0 {
 		n = max(n, int(math.Round(float64(start)*math.Pow(float64(c.Splats)/float64(start), float64(r)/float64(all)))))
 	}
 	return n

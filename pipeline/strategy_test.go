@@ -199,6 +199,20 @@ func TestTargetSplats(t *testing.T) {
 			}
 		}
 	}
+	// More iterations than the run was started with keep the promised number.
+	for name, c := range map[string]Config{"default": DefaultConfig(), "mcmc": MCMCConfig()} {
+		for _, started := range []int{400, 1000, 7000} {
+			c.Splats, c.Iterations, c.scheduleIterations = 5000, 30000, started
+			if c.refinements() == 0 {
+				c.Splats = 1000 // no other number can be promised
+			}
+			for _, s := range []int{started / 100 * 100, 7100, 14900} {
+				if got := c.targetSplats(1000, 1<<30, s); c.refines(s) && s >= started && got != c.Splats {
+					t.Errorf("%s of %d iterations, after step %d: %d splats, want %d", name, started, s, got, c.Splats)
+				}
+			}
+		}
+	}
 	c := MCMCConfig()
 	if got := c.targetSplats(1000, 1100, 600); got != 1050 {
 		t.Errorf("%d splats, want 1050", got)

@@ -71,7 +71,7 @@ func TestPhotoQueue(t *testing.T) {
 func TestWithoutPhotos(t *testing.T) {
 	var said []string
 	p := &photos{cams: planCameras(4, 8, 8), order: newViewOrder(1, 4), warn: func(text string) { said = append(said, text) }}
-	bad := errors.New("no pixels")
+	bad := fmt.Errorf("no pixels: %w", scene.ErrData)
 	ctx := context.Background()
 	if err := p.without(ctx, 2, bad); err != nil || len(said) != 1 {
 		t.Errorf("got %v, and %q was said", err, said)
@@ -79,8 +79,9 @@ func TestWithoutPhotos(t *testing.T) {
 	if err := p.without(ctx, 0, bad); !errors.Is(err, bad) || len(said) != 1 {
 		t.Errorf("two photos are left: got %v, and %q was said", err, said)
 	}
-	busy := fmt.Errorf("busy: %w", scene.ErrTryAgain)
-	if err := p.without(ctx, 1, busy); !errors.Is(err, busy) || p.order.bad[1] {
-		t.Errorf("got %v, want %v", err, busy)
+	for _, other := range []error{fmt.Errorf("busy: %w", scene.ErrTryAgain), errors.New("a defect")} {
+		if err := p.without(ctx, 1, other); !errors.Is(err, other) || p.order.bad[1] {
+			t.Errorf("got %v, want %v", err, other)
+		}
 	}
 }

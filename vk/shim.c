@@ -19,6 +19,7 @@ struct vkx_inst {
     PFN_gipa gipa;
     void *handle;
     uint64_t messenger;
+    int32_t validating; // the validation layer is on
     void *(*gdpa)(void *, const char *);
     void (*destroy)(void *, const void *);
     void (*features2)(void *, void *);
@@ -138,6 +139,7 @@ vkx_inst *vkx_create_instance(void *gipa, uint32_t api, int32_t validate, int32_
     if (!in) return NULL;
     in->gipa = (PFN_gipa)gipa;
     in->last = &in->first;
+    in->validating = validate != 0;
     lock_make(&in->lock);
 
     static const char *layers[] = {"VK_LAYER_KHRONOS_validation"};
@@ -295,3 +297,4 @@ int32_t vkx_new_device(vkx_inst *in, void *pd, const void *ci, void **out) {
     return in->create_device(pd, ci, NULL, out);
 }
 void *vkx_device_proc(vkx_inst *in, void *dev, const char *name) { return in->gdpa(dev, name); }
+int32_t vkx_validating(vkx_inst *in) { return in->validating; }

@@ -1,6 +1,9 @@
 package main
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -208,12 +211,23 @@ func (s *saver) resume(cams []scene.Camera, o pipeline.TrainerOptions) (*pipelin
 	return t, nil
 }
 
+// splitHash tells apart choices of photos to train on.
+func splitHash(train []int) string {
+	var text []byte
+	for _, i := range train {
+		text = binary.LittleEndian.AppendUint64(text, uint64(i))
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])
+}
+
 // record returns what checkpoints say of the run.
 func (r *trainRun) record() pipeline.RunRecord {
 	c := r.capture
 	return pipeline.RunRecord{
 		Version: programVersion(),
-		Capture: pipeline.CaptureRecord{Fingerprint: r.fingerprint, Photos: len(r.train), HeldOut: len(r.test), Points: len(c.Points), Resolution: resolution(c.Cameras)},
-		Frame:   pipeline.FrameRecord{Center: c.Frame.Center, Scale: c.Frame.Scale, SceneScale: c.SceneScale, Origin: r.origin},
+		Capture: pipeline.CaptureRecord{Fingerprint: r.fingerprint, Photos: len(r.train), HeldOut: len(r.test), Split: splitHash(r.train), Points: len(c.Points),
+			Resolution: resolution(c.Cameras)},
+		Frame: pipeline.FrameRecord{Center: c.Frame.Center, Scale: c.Frame.Scale, SceneScale: c.SceneScale, Origin: r.origin},
 	}
 }
