@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	"vksplat/scene"
 )
@@ -91,9 +92,11 @@ func NewTrainerFrom(d *Device, cams []scene.Camera, photos Photos, c *Checkpoint
 	return t, nil
 }
 
-// Ceiling returns the ceiling of splats for a run of cfg that goes on with the checkpoint: that of the run so far, unless cfg has another one; then 0.
+// Ceiling returns the ceiling of splats for a run of cfg that goes on with the checkpoint: that of the run so far, unless cfg has another one, or unless
+// memory ran short and the ceiling came down, which it need not stay where there is more; then 0.
 func (c *Checkpoint) Ceiling(cfg Config) int {
-	if cfg.MaxSplats != c.Header.Config.MaxSplats {
+	lowered := slices.ContainsFunc(c.Header.Deviations, func(d Deviation) bool { return strings.HasPrefix(d.Reason, ranShort) })
+	if lowered || cfg.MaxSplats != c.Header.Config.MaxSplats {
 		return 0
 	}
 	return c.Header.SplatCeiling

@@ -8,6 +8,9 @@ import (
 	"vksplat/vk"
 )
 
+// ranShort begins the deviation of a run whose ceiling had to come down.
+const ranShort = "memory ran short"
+
 // makeRoom grows what the failed unit of a step, whose report is r, needed. Nothing is in flight.
 func (t *Trainer) makeRoom(r *layout.Report, step int) error {
 	err := t.e.recover(r, t.maxSplats)
@@ -20,7 +23,7 @@ func (t *Trainer) makeRoom(r *layout.Report, step int) error {
 // relieve goes on with less memory after cause: the driver has less than the budget says, or what is free lies in pieces that are too small. First goes the
 // photos' cache, then the wish for more splats. Parameters, moments and statistics stay as they are whatever happens.
 func (t *Trainer) relieve(r *layout.Report, step int, cause error) error {
-	byDriver := vk.RefusedByDriver(cause)
+	byDriver, had := vk.RefusedByDriver(cause), t.e.dev.Stats().Allocated
 	if err := errors.Join(t.e.closePrograms(), t.e.pool.Empty()); err != nil {
 		return errors.Join(cause, err)
 	}
@@ -28,7 +31,7 @@ func (t *Trainer) relieve(r *layout.Report, step int, cause error) error {
 		t.o.OnPressure(step)
 	}
 	if byDriver {
-		t.e.dev.SetBudget(t.e.dev.Stats().Allocated)
+		t.e.dev.SetBudget(had)
 	}
 	if len(t.photos.slots) > 0 {
 		if err := t.photos.dropCache(); err != nil {
@@ -46,7 +49,7 @@ func (t *Trainer) relieve(r *layout.Report, step int, cause error) error {
 	}
 	if t.odd < 0 && t.maxSplats < before {
 		t.odd = step + 1
-		t.Deviate(fmt.Sprintf("memory ran short: the model stops growing at %d splats", t.maxSplats))
+		t.Deviate(fmt.Sprintf(ranShort+": the model stops growing at %d splats", t.maxSplats))
 	}
 	t.say(byDriver, fmt.Sprintf("the model stops growing at %d splats, and bytes depend on this from step %d on", t.maxSplats, step+1))
 	return nil

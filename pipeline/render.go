@@ -52,6 +52,9 @@ func (e *engine) enlarge(c scene.Camera) error {
 	if size = e.drawn.union(size); size == e.drawn {
 		return nil
 	}
+	if e.yield != nil {
+		e.yield()
+	}
 	if err := errors.Join(e.closePrograms(), e.pool.Empty()); err != nil {
 		return err
 	}

@@ -318,7 +318,7 @@ func (t *Trainer) RunTo(ctx context.Context, step int, progress func(Progress)) 
 	defer func() { t.ctx, t.tell, t.elapsed = context.Background(), nil, t.elapsed+time.Since(start) }()
 	for again := true; again; {
 		for t.next.step < min(step, t.cfg.Iterations) && ctx.Err() == nil {
-			if err := t.advance(); err != nil && ctx.Err() == nil {
+			if err := t.advance(); err != nil && (ctx.Err() == nil || !errors.Is(err, context.Cause(ctx)) && !errors.Is(err, ctx.Err())) {
 				t.err = err
 				return err
 			}
@@ -374,6 +374,7 @@ func (t *Trainer) Splats() (*scene.Splats, error) {
 	if _, err := t.drain(); err != nil {
 		return nil, err
 	}
+	t.FinishWrites() // which may hold the memory that is needed here
 	return t.e.model.download(t.progress.Splats)
 }
 

@@ -41,7 +41,7 @@ void main() {
     float seen = row(stat_row(STAT_COUNT), i);
     float grad = row(stat_row(STAT_GRAD2D), i) / max(seen, 1.0);
     uint action = ACTION_KEEP;
-    if (to_target ? seen > 0.0 && grad >= 0.0 : grad > p.grow_grad2d) action = scale <= p.grow_scale ? ACTION_DUPLICATE : ACTION_SPLIT;
+    if (to_target ? seen > 0.0 && grad >= 0.0 : is_finite(grad) && grad > p.grow_grad2d) action = scale <= p.grow_scale ? ACTION_DUPLICATE : ACTION_SPLIT;
     float result = action == ACTION_SPLIT && !to_target ? scale / 1.6 : scale;
     // A splat that is not a number goes too. Each row by itself, because max() may swallow a NaN.
     bool good = is_finite(scales.x) && is_finite(scales.y) && is_finite(scales.z);

@@ -342,8 +342,11 @@ func (s *saver) end(interrupted bool) error {
 
 // pressed saves the run before the trainer gives things up for want of device memory.
 func (s *saver) pressed(int) {
-	if !s.o.off && s.r.trainer != nil {
-		s.periodic()
+	if s.o.off || s.r.trainer == nil {
+		return
+	}
+	if err := s.save(false); err != nil { // in the background it would take a copy in memory that is short already
+		s.missed(err)
 	}
 }
 

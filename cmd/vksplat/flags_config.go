@@ -375,7 +375,12 @@ func (a *app) printSettings(o *trainOptions) {
 	for _, g := range done.table() {
 		a.printf("\n# %s\n", g.title)
 		for i := range g.options {
-			if opt := &g.options[i]; !opt.flag {
+			opt := &g.options[i]
+			switch {
+			case opt.flag:
+			case opt.name == "background" && !o.backgroundGiven: // chosen by the kind of capture
+				a.printf("# %s", opt.tomlLine())
+			default:
 				a.printf("%s", opt.tomlLine())
 			}
 		}

@@ -205,6 +205,8 @@ func (o *trainOptions) check() error {
 		return &usageError{err: err, hint: "see: vksplat train --help-all"}
 	}
 	switch {
+	case o.dryRun && o.checkpoints.resume != "":
+		return usagef("leave out --resume", "flags --dry-run and --resume: the plan is that of a run from the start")
 	case o.planJSON && !o.dryRun:
 		return usagef("add --dry-run", "--json prints a plan, and none was asked for")
 	case c.Splats > 0 && c.RefineEvery == 0:
