@@ -72,7 +72,8 @@ func jsonValues(c Config) map[string]string {
 func NewTrainerFrom(d *Device, cams []scene.Camera, photos Photos, c *Checkpoint, cfg Config, o TrainerOptions) (*Trainer, error) {
 	h := &c.Header
 	if cfg.SHDegree != h.SHDegree {
-		return nil, fmt.Errorf("pipeline: resume %s: a model of SH degree %d cannot become one of degree %d", c.path, h.SHDegree, cfg.SHDegree)
+		return nil, &scene.Error{Op: "resume", Path: c.path, Kind: scene.ErrUsage, Err: fmt.Errorf("a model of SH degree %d cannot become one of degree %d", h.SHDegree, cfg.SHDegree),
+			Hint: fmt.Sprintf("give --sh-degree %d, or train anew", h.SHDegree)}
 	}
 	if cfg.Iterations < h.Step {
 		return nil, fmt.Errorf("pipeline: resume %s: %d steps are done, %d are asked for", c.path, h.Step, cfg.Iterations)

@@ -108,7 +108,7 @@ func (c Config) Validate() error {
 	check(c.Clearance >= 0 && c.Clearance <= 1, "clearance %g, 0 to 1 are possible", c.Clearance)
 	check(c.SSIMLambda >= 0 && c.SSIMLambda <= 1, "SSIM share %g, 0 to 1 are possible", c.SSIMLambda)
 	check(c.Strategy == StrategyDefault || c.Strategy == StrategyMCMC, "strategy %q, %s and %s are known", c.Strategy, StrategyDefault, StrategyMCMC)
-	check(c.Splats >= 0 && c.Splats < 1<<31, "%d splats to end with, it must not be negative", c.Splats)
+	check(c.Splats >= 0 && c.Splats < 1<<31, "%d splats to end with, 0 to 2147483647 are possible", c.Splats)
 	check(c.Splats == 0 || c.MaxSplats == 0 || c.Splats <= c.MaxSplats, "%d splats to end with, the ceiling is %d", c.Splats, c.MaxSplats)
 	check(c.InitOpacity > 0 && c.InitOpacity < 1, "opacity %g to start with, it must be between 0 and 1", c.InitOpacity)
 	check(c.InitScale > 0 && !math.IsInf(c.InitScale, 0), "scale %g to start with, it must be positive", c.InitScale)

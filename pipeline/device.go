@@ -21,6 +21,8 @@ var (
 	ErrOutOfMemory    = vk.ErrOutOfMemory
 	// ErrNoSplats says that training went astray: nothing is left of the model.
 	ErrNoSplats = errors.New("every splat was pruned, nothing is left to train")
+	// ErrDiverged says that training went astray: the loss is no number any more.
+	ErrDiverged = errors.New("the loss is not a finite number")
 	// ErrTooMany says that the model is larger than its ceiling before training begins.
 	ErrTooMany = errors.New("too many splats")
 	// ErrUnreachable says that no refinement makes the number of splats that was asked for.
@@ -43,6 +45,9 @@ func Hint(err error) string {
 	}
 	if errors.Is(err, ErrNoSplats) {
 		return "Check that the photos and the poses belong together: splats that no photo confirms are pruned."
+	}
+	if errors.Is(err, ErrDiverged) {
+		return "Lower the learning rates; earlier checkpoints are as they were, --resume=FILE goes on with one."
 	}
 	if errors.Is(err, ErrTooMany) {
 		return "Raise --max-splats, or start with fewer points."

@@ -303,3 +303,17 @@ func TestGoldenAbsGrad(t *testing.T) {
 		})
 	}
 }
+
+// TestDiverged stops a run whose numbers run away.
+func TestDiverged(t *testing.T) {
+	views, init, scale, cfg := promiseScene(t)
+	cfg.LRSH0, cfg.Iterations = 1e30, 20
+	tr, err := trainOn(testDevice(t), views, init, scale, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tr.Close()
+	if err := tr.Run(t.Context(), nil); !errors.Is(err, ErrDiverged) || Hint(err) == "" || tr.Step() > 3 {
+		t.Errorf("step %d: %v", tr.Step(), err)
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"vksplat/scene"
@@ -237,6 +238,9 @@ func (t *Trainer) collect(f *frame) (again bool, err error) {
 	}
 	t.ceiling += int(r.MaxSplatsHit)
 	if f.unit.kind == unitStep {
+		if x := float64(r.Loss); math.IsNaN(x) || math.IsInf(x, 0) {
+			return false, fmt.Errorf("pipeline: train step %d: %w", f.unit.step+1, ErrDiverged)
+		}
 		t.progress.Step = f.unit.step + 1
 		t.progress.Loss, t.progress.L1, t.progress.MSE, t.progress.SSIM = r.Loss, r.L1, r.Mse, r.Ssim
 		t.progress.Alpha, t.progress.Counted = r.AlphaL1, int(r.NCounted)

@@ -3,10 +3,13 @@ package scene
 import (
 	"bytes"
 	"encoding/binary"
+	"image"
+	"image/jpeg"
 	"image/png"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -270,4 +273,37 @@ func BenchmarkJPEG(b *testing.B) {
 		pixels = img.Width * img.Height
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(pixels), "ns/pixel")
+}
+
+// TestJPEGTablesFirst reads files whose Huffman tables stand before the frame, as ffmpeg writes them.
+func TestJPEGTablesFirst(t *testing.T) {
+	var b bytes.Buffer
+	if err := jpeg.Encode(&b, image.NewGray(image.Rect(0, 0, 24, 16)), nil); err != nil {
+		t.Fatal(err)
+	}
+	var frame, tables, rest []byte
+	data := b.Bytes()
+	at := 2
+	for data[at+1] != markerSOS {
+		n := 2 + int(data[at+2])<<8 + int(data[at+3])
+		switch data[at+1] {
+		case markerSOF0:
+			frame = data[at : at+n]
+		default:
+			tables = append(tables, data[at:at+n]...)
+		}
+		at += n
+	}
+	rest = data[at:]
+	moved := slices.Concat(data[:2], tables, frame, rest)
+	if w, h, err := jpegSize(bytes.NewReader(moved)); err != nil || w != 24 || h != 16 {
+		t.Errorf("%d x %d, %v", w, h, err)
+	}
+	want, err := decodeJPEG(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := decodeJPEG(moved); err != nil || !bytes.Equal(got.Pix, want.Pix) {
+		t.Errorf("other pixels, %v", err)
+	}
 }

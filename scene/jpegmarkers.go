@@ -159,7 +159,7 @@ func (d *jpegDecoder) use(m uint8, content []byte) error {
 
 // unsupportedFrame refuses frames of other processes; it is nil for other segments.
 func unsupportedFrame(m uint8) error {
-	if m < markerSOF0 || m > markerSOF15 || m == markerJPG || m == markerDAC {
+	if m < markerSOF0 || m > markerSOF15 || m == markerDHT || m == markerJPG || m == markerDAC {
 		return nil
 	}
 	process := "hierarchical"

@@ -32,6 +32,9 @@ func (r *trainRun) measure(step int, seen func(photo scene.Image, render []float
 	if views, err = r.evaluate(context.Background(), step, seen); err != nil {
 		return nil, err
 	}
+	if len(views) == 0 {
+		return nil, nil
+	}
 	r.rec.eval(step, views)
 	return views, scene.WriteResults(r.out, r.rec.metrics.scores())
 }
@@ -89,7 +92,7 @@ func (r *trainRun) evaluate(ctx context.Context, step int, seen func(photo scene
 		photos.Release(i)
 	}
 	if len(views) == 0 {
-		return nil, &hintedError{err: errors.New("no held-out photo can be decoded"), hint: "copy or export them again as JPEG or PNG"}
+		r.app.warn("no held-out photo has pixels to compare with: nothing is measured")
 	}
 	return views, nil
 }

@@ -47,7 +47,7 @@ func exitCode(err error) int {
 		return exitUsage
 	}
 	// Without splats, the photos and the poses do not belong together.
-	if errors.Is(err, scene.ErrData) || errors.Is(err, pipeline.ErrNoSplats) {
+	if errors.Is(err, scene.ErrData) || errors.Is(err, pipeline.ErrNoSplats) || errors.Is(err, pipeline.ErrDiverged) {
 		return exitData
 	}
 	for _, cause := range retryCauses {

@@ -32,10 +32,14 @@ func (a *app) infoCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			print := func() error { return a.printFacts(text) }
 			if asJSON {
-				return a.printJSON(value)
+				print = func() error { return a.printJSON(value) }
 			}
-			return a.printFacts(text)
+			if err := print(); err != nil {
+				return err
+			}
+			return text.damage(args[0])
 		}),
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "everything, as JSON")
@@ -51,6 +55,16 @@ func (f *facts) add(label, format string, args ...any) {
 		text = strconv.Quote(text)
 	}
 	*f = append(*f, [2]string{label, text})
+}
+
+// damage is an error where a fact says that something is damaged.
+func (f facts) damage(path string) error {
+	for _, line := range f {
+		if line[0] == "DAMAGED" {
+			return &scene.Error{Op: "check file", Path: path, Err: errors.New(line[1]), Hint: "use an earlier or another copy"}
+		}
+	}
+	return nil
 }
 
 func (a *app) printFacts(list facts) error {

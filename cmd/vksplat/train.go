@@ -188,6 +188,9 @@ func (r *trainRun) measureAt(step int) error {
 	if err != nil {
 		return err
 	}
+	if len(views) == 0 {
+		return nil
+	}
 	s := summarise(views)
 	r.app.printf("step %d: held-out photos: PSNR %.2f dB, SSIM %.4f (mean of %d)\n", step, s.PSNR, s.SSIM, len(views))
 	return r.writeReport(r.stats(false, views))
