@@ -24,15 +24,6 @@ func cameraOfModel(id int) []byte {
 	return b
 }
 
-// haveLenses skips a test of photos with distortion where they cannot be undistorted.
-func haveLenses(t *testing.T) {
-	t.Helper()
-	k := Calibration{Model: lensOpenCV, Width: 40, Height: 30, Params: []float64{30, 30, 20, 15, 0.01, 0, 0, 0}}
-	if _, err := k.Views(Camera{Name: "a", R: [9]float64{1, 0, 0, 0, 1, 0, 0, 0, 1}}, 40, 30, 1); err != nil {
-		t.Skip("no undistortion:", err)
-	}
-}
-
 // Every model's record becomes a calibration, whatever is made of it later.
 func TestCameraModels(t *testing.T) {
 	for id, model := range colmapModels {
@@ -168,11 +159,10 @@ func TestRealCaptures(t *testing.T) {
 		width, height  int
 		options        LoadOptions
 		notice         string // code of a warning
-		lenses         bool
 	}{
-		{name: "fox", images: 50, points: 12479, options: anyModel(), lenses: true, notice: "other-format"},
-		{name: "miku_plush", images: 97, points: 25784, options: anyModel(), lenses: true},
-		{name: "monstree_exif", images: 23, points: 7896, options: anyModel(), lenses: true},
+		{name: "fox", images: 50, points: 12479, options: anyModel(), notice: "other-format"},
+		{name: "miku_plush", images: 97, points: 25784, options: anyModel()},
+		{name: "monstree_exif", images: 23, points: 7896, options: anyModel()},
 		{name: "chair_400", images: 125, points: 0, options: anyModel(), width: 400, height: 400},
 		{name: "fox_pinhole", images: 50, points: 12479, options: anyModel(), width: 533, height: 948},
 		{name: "bonsai_146", images: 146, points: 43802, options: anyModel(), width: 800, height: 533},
@@ -183,9 +173,6 @@ func TestRealCaptures(t *testing.T) {
 		{name: "desk", images: 29, points: 7562, options: LoadOptions{Model: AnyModel, Images: "images_2"}, width: 953, height: 535},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			if test.lenses {
-				haveLenses(t)
-			}
 			o := test.options
 			o.Strict = true
 			c := mustLoad(t, sharedCapture(t, test.name), o)

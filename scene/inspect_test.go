@@ -234,7 +234,6 @@ func TestInspectRealCaptures(t *testing.T) {
 }
 
 func TestInspectOrientation(t *testing.T) {
-	haveLenses(t)
 	r := inspect(t, mustLoad(t, sharedCapture(t, "monstree_exif"), anyModel()), false)
 	if p, ok := r.problem("orientation-tags"); !ok || p.Count != 19 || p.Severity != SeverityNote {
 		t.Errorf("%+v", r.Problems)

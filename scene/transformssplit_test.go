@@ -129,7 +129,6 @@ func TestHeldOutPanoramas(t *testing.T) {
 
 // A panorama in either format becomes six cameras of one photo.
 func TestPanoramas(t *testing.T) {
-	haveLenses(t)
 	root := tinyCapture(t)
 	edit(t, root, "cameras.bin", func([]byte) []byte { return cameraOfModel(int(LensEquirectangular)) })
 	putJSON(t, filepath.Join(root, "transforms.json"), jsonObject{"camera_model": "EQUIRECTANGULAR", "frames": tinyFrames("images/")})
@@ -269,7 +268,6 @@ func TestFoxTransforms(t *testing.T) {
 }
 
 func TestFoxUpstream(t *testing.T) {
-	haveLenses(t)
 	c := mustLoad(t, filepath.Join(sharedCapture(t, "fox"), "transforms_upstream.json"), anyModel())
 	if w, ok := c.warning("missing-photos"); len(c.Cameras) != 50 || !ok || w.Count != 17 || len(w.Names) != 5 {
 		t.Errorf("%d cameras, %v", len(c.Cameras), c.Warnings)
