@@ -3,6 +3,7 @@ package pipeline
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"strconv"
 
@@ -231,18 +232,20 @@ func (e *engine) bytesPerSplat() int64 {
 	return 36 + 12 + 4 + 4*4 + 4 + 36 + 12
 }
 
-// isectLimit returns how many pairs the device can hold: by what one binding spans, by what the budget leaves, and by what was found not to fit.
-func (e *engine) isectLimit() int {
-	s := e.dev.Stats()
-	free := e.dev.Budget() - (s.InUse - e.pool.Size())
-	lo, hi := 0, int(min(maxBinding(e.dev)/36, 1<<31-1, max(0, free)/40))/layout.BucketSize
+// isectLimit returns how many pairs the device can hold: by what one binding spans, by what the budget leaves once the pool is emptied, and by what was
+// found not to fit.
+func (e *engine) isectLimit() int { return e.isectLimitIn(e.bands) }
+
+// isectLimitIn is isectLimit for views in so many bands. A step in bands keeps gradients from band to band, so that fewer pairs fit than without.
+func (e *engine) isectLimitIn(bands int) int {
+	lo, hi := 0, int(min(maxBinding(e.dev)/36, 1<<31-1, e.dev.Budget()/40))/layout.BucketSize
 	if e.isectMost > 0 {
 		hi = min(hi, e.isectMost/layout.BucketSize)
 	}
 	for lo < hi {
 		mid := (lo + hi + 1) / 2
-		n, err := e.scratchBytes(len(e.model.chunks), mid*layout.BucketSize, e.bands)
-		if err == nil && n+n/32 <= free {
+		regions, err := e.scratchRegions(len(e.model.chunks), mid*layout.BucketSize, bands)
+		if err == nil && e.pool.Fits(regions) {
 			lo = mid
 		} else {
 			hi = mid - 1
@@ -259,33 +262,42 @@ func (e *engine) setCounters(n uint32) error {
 	return runOnce(e.dev, r, "set counters")
 }
 
-// growIsects makes room for n pairs in a band, by larger buffers or, where those do not fit, by more bands.
+// growIsects makes room for n pairs in a band, by larger buffers or, where those do not fit, by as many bands as it takes.
 func (e *engine) growIsects(n uint32) error {
 	limit := e.isectLimit() &^ (layout.BucketSize - 1)
 	want := (int(min(uint64(n)*5/4, 1<<31-1)) + layout.BucketSize) &^ (layout.BucketSize - 1)
-	if want <= limit {
-		e.isectCapacity = max(want, e.isectCapacity)
-		return nil
-	}
 	if limit >= int(n) {
-		e.isectCapacity = limit
-		return nil
+		e.isectCapacity = max(min(want, limit), e.isectCapacity)
+		return e.startAfresh()
 	}
 	if e.bands >= e.mostBands() {
 		return fmt.Errorf("pipeline: grow isects: %w: one row of tiles needs %d (tile, splat) pairs, %d fit", ErrTooSmall, n, limit)
 	}
-	e.isectCapacity = limit
-	e.bands = min(2*e.bands, e.mostBands())
-	return nil
+	e.bands = min(max(e.bands+1, moreBands(e.bands, int(n), limit)), e.mostBands())
+	e.isectCapacity = min(limit, e.isectLimit()) &^ (layout.BucketSize - 1)
+	return e.startAfresh()
+}
+
+// roomForBands reports whether any view can be worked on, in bands if need be.
+func (e *engine) roomForBands() bool { return e.isectLimitIn(2) >= minIsects }
+
+// moreBands returns how many bands bring a band's pairs from n to the limit, with something to spare: pairs are not spread evenly.
+func moreBands(bands, n, limit int) int {
+	if limit <= 0 {
+		return math.MaxInt
+	}
+	return int(math.Ceil(float64(bands) * float64(n) * 1.125 / float64(limit)))
+}
+
+// startAfresh gives back the scratch memory, so that what takes its place finds all of it free.
+func (e *engine) startAfresh() error {
+	return errors.Join(e.closePrograms(), e.pool.Empty())
 }
 
 // growModel makes room for n splats, and for some more as long as that fits: every growth stops the queue. The scratch memory, which can be made anew, is
 // given back first, so that what the isects took does not stand in the way.
 func (e *engine) growModel(n, ceiling int) error {
-	if err := e.closePrograms(); err != nil {
-		return err
-	}
-	if err := e.pool.Empty(); err != nil {
+	if err := e.startAfresh(); err != nil {
 		return err
 	}
 	err := e.model.reserve(min(ceiling, n*5/4))
@@ -402,15 +414,14 @@ func (e *engine) recover(r *layout.Report, ceiling int) error {
 	return e.setCounters(r.NSplats)
 }
 
-// buildToFit is build with as few isects at once as it takes. The device may have less than the budget says, or blocks do not fit together: a view in more
-// bands needs less.
+// buildToFit is build with as few isects at once as it takes: the device may have less than the budget says. Views that then have more than fit ask for
+// bands themselves.
 func (e *engine) buildToFit() error {
 	err := e.build()
 	for errors.Is(err, vk.ErrOutOfMemory) && e.isectCapacity > layout.BucketSize {
-		e.bands = min(2*e.bands, e.mostBands())
 		e.isectCapacity = max(layout.BucketSize, e.isectCapacity/4*3&^(layout.BucketSize-1))
 		e.isectMost = e.isectCapacity
-		if err := errors.Join(e.closePrograms(), e.pool.Empty()); err != nil {
+		if err := e.startAfresh(); err != nil {
 			return err
 		}
 		err = e.build()

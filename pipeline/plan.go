@@ -277,9 +277,18 @@ func phantom[T any](dev *vk.Device, n int, bytes int64) vk.Slice[T] {
 	return vk.Cast[T](dev.Phantom(int64(n)*bytes, "planned"))
 }
 
-// scratchBytes returns the scratch memory of e's units for a model of so many chunks and isects pairs in a band. A binding that is too large for the
-// device is an error.
-func (e *engine) scratchBytes(chunks, isects, bands int) (most int64, err error) {
+// scratchBytes returns the sum of scratchRegions, in whole pages.
+func (e *engine) scratchBytes(chunks, isects, bands int) (sum int64, err error) {
+	regions, err := e.scratchRegions(chunks, isects, bands)
+	for _, size := range regions {
+		sum += (size + 4095) &^ 4095
+	}
+	return sum, err
+}
+
+// scratchRegions returns the sizes in bytes of the scratch regions of e's units for a model of so many chunks and isects pairs in a band. A binding that is
+// too large for the device is an error.
+func (e *engine) scratchRegions(chunks, isects, bands int) (regions []int64, err error) {
 	c := *e
 	c.verify = false // checks are a tool of developers and not planned for
 	c.bands, c.isectCapacity = min(bands, 2), isects
@@ -290,7 +299,6 @@ func (e *engine) scratchBytes(chunks, isects, bands int) (most int64, err error)
 	c.counters, c.args = phantom[uint32](e.dev, layout.NCounters, 4), phantom[[3]uint32](e.dev, layout.NArgs, 12)
 	c.target, c.picture = phantom[uint32](e.dev, e.targetWords(), 4), phantom[[4]float32](e.dev, e.drawn.maxPixels, 16)
 	f := &frame{params: phantom[layout.StepParams](e.dev, 1, 1<<10), report: phantom[layout.Report](e.dev, 1, 1<<10)}
-	var regions []int64
 	for _, k := range e.kinds {
 		if k == unitRefine || k == unitReset {
 			continue // these take a fraction of what a step takes, and their lists are long
@@ -298,7 +306,7 @@ func (e *engine) scratchBytes(chunks, isects, bands int) (most int64, err error)
 		r := vk.NewRecorder(e.dev)
 		c.record(r, f, k)
 		if r.Err() != nil {
-			return 0, r.Err()
+			return nil, r.Err()
 		}
 		for i, size := range r.ScratchRegions() {
 			if i == len(regions) {
@@ -307,10 +315,7 @@ func (e *engine) scratchBytes(chunks, isects, bands int) (most int64, err error)
 			regions[i] = max(regions[i], size)
 		}
 	}
-	for _, size := range regions {
-		most += (size + 4095) &^ 4095
-	}
-	return most, nil
+	return regions, nil
 }
 
 // unified reports whether d's memory is RAM.

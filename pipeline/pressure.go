@@ -13,18 +13,19 @@ const ranShort = "memory ran short"
 
 // makeRoom grows what the failed unit of a step, whose report is r, needed. Nothing is in flight.
 func (t *Trainer) makeRoom(r *layout.Report, step int) error {
+	had := t.e.dev.Stats().Allocated // what the driver surely has: recovering gives some of it back first
 	err := t.e.recover(r, t.maxSplats)
 	if err == nil || !errors.Is(err, vk.ErrOutOfMemory) && !errors.Is(err, ErrTooSmall) {
 		return err
 	}
-	return t.relieve(r, step, err)
+	return t.relieve(r, step, had, err)
 }
 
-// relieve goes on with less memory after cause: the driver has less than the budget says, or what is free lies in pieces that are too small. First goes the
+// relieve goes on with less memory after cause, which came when had bytes were taken: the driver has less than the budget says, or what is free lies in pieces that are too small. First goes the
 // photos' cache, then the wish for more splats. Parameters, moments and statistics stay as they are whatever happens.
-func (t *Trainer) relieve(r *layout.Report, step int, cause error) error {
-	byDriver, had := vk.RefusedByDriver(cause), t.e.dev.Stats().Allocated
-	if err := errors.Join(t.e.closePrograms(), t.e.pool.Empty()); err != nil {
+func (t *Trainer) relieve(r *layout.Report, step int, had int64, cause error) error {
+	byDriver := vk.RefusedByDriver(cause)
+	if err := t.e.startAfresh(); err != nil {
 		return errors.Join(cause, err)
 	}
 	if t.o.OnPressure != nil {
@@ -38,7 +39,7 @@ func (t *Trainer) relieve(r *layout.Report, step int, cause error) error {
 			return errors.Join(cause, err)
 		}
 		t.e.isectMost = 0
-		if err := t.e.recover(r, t.maxSplats); err == nil && t.e.isectCapacity >= minIsects {
+		if err := t.e.recover(r, t.maxSplats); err == nil && t.e.roomForBands() {
 			t.say(byDriver, "photos are not kept in its memory any more")
 			return nil
 		}
@@ -61,7 +62,7 @@ func (t *Trainer) stopGrowing(r *layout.Report) error {
 	less, e := *r, t.e
 	less.Failed &^= layout.FailedSplats
 	for {
-		if err := errors.Join(e.closePrograms(), e.pool.Empty()); err != nil {
+		if err := e.startAfresh(); err != nil {
 			return err
 		}
 		t.maxSplats = min(t.maxSplats, e.model.capacity())
@@ -71,7 +72,7 @@ func (t *Trainer) stopGrowing(r *layout.Report) error {
 		if e.isectCapacity > 0 {
 			err = e.recover(&less, t.maxSplats)
 		}
-		if err == nil && e.isectCapacity >= minIsects {
+		if err == nil && e.roomForBands() {
 			return nil
 		}
 		dropped, free := e.model.dropEmpty(int(r.NSplats))
@@ -83,7 +84,7 @@ func (t *Trainer) stopGrowing(r *layout.Report) error {
 
 // spent ends a run for want of memory. The model can still be read.
 func (t *Trainer) spent(err error) error {
-	_ = errors.Join(t.e.closePrograms(), t.e.pool.Empty())
+	_ = t.e.startAfresh()
 	return fmt.Errorf("pipeline: train step %d: %w: %w", t.next.step+1, ErrTooSmall, err)
 }
 
