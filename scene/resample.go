@@ -8,9 +8,12 @@ import (
 
 // The resampling of a photo with a lens. Every pixel of the camera gathers from its footprint in the photo, a box as large as the distance between the
 // places of neighbouring pixels, but no smaller than a source pixel. Along an axis the sum over the box is the difference of the running sum of the source
-// pixels at its two ends, and the running sum is interpolated between the borders of pixels by the cubic of Catmull and Rom 1974. So undistortion and
-// reduction are one step: a footprint of one pixel gets the cubic interpolation of the photo, one that covers whole pixels gets their mean, as from resize,
-// and nothing aliases or is blurred twice.
+// pixels at its two ends, and the running sum is interpolated between the borders of pixels. So undistortion and reduction are one step: a footprint that
+// covers whole pixels gets their mean, as from resize, and nothing aliases or is blurred twice.
+//
+// For perspective lenses the running sum is interpolated linearly: a footprint of one pixel is bilinear interpolation, as COLMAP and OpenCV undistort, and
+// scores compare with those of captures that were undistorted by them (bench/README.md has what a cubic does there). Fisheyes and panoramas, whose pixels are
+// spread most, get the cubic of Catmull and Rom 1974, which is sharper.
 //
 // Colours are weighted by alpha as in resize. Weights are whole numbers, sizes of footprints are rounded to 1/32 pixel and places to 1/256, so that
 // processors agree on the bytes.
@@ -19,41 +22,46 @@ const (
 	phases    = 256  // places between two pixels
 	sizeSteps = 32   // sizes of footprint to a pixel
 	maxTable  = 8    // largest size with a table of weights
-	sharp     = 1.1  // sizes below are taken for 1: what could alias is little, and four pixels in a row are enough
+	sharp     = 1.1  // sizes below are taken for 1: what could alias is little, and two or four pixels in a row are enough
 	whole     = 2048 // sum of the weights of an axis: a sum over both axes of 8-bit values, with the overshoot of cubic weights, fits 32 bits
 )
 
 // axisWeights are the weights along an axis for a size of footprint, at every phase of its lower end within a pixel. If that is pixel i, the weights are
-// those of i-1, i, ...
+// those of i-ahead, i-ahead+1, ...
 type axisWeights struct {
-	half float64 // of the size
-	n    int     // weights
-	all  []int32 // [phases][n]
+	half  float64 // of the size
+	ahead int     // pixels before that of the lower end
+	n     int     // weights
+	all   []int32 // [phases][n]
 }
 
-// axisTables holds the weights by size, made when they are first needed.
-var axisTables [(maxTable-1)*sizeSteps + 1]atomic.Pointer[axisWeights]
+// axisTables holds the weights, linear and cubic, by size, made when they are first needed.
+var axisTables [2][(maxTable-1)*sizeSteps + 1]atomic.Pointer[axisWeights]
 
 // weightsFor gives the weights of a size of footprint, nil for one that is too large for a table.
-func weightsFor(size float64) *axisWeights {
+func weightsFor(size float64, cubic bool) *axisWeights {
+	tables, ahead := &axisTables[0], 0
+	if cubic {
+		tables, ahead = &axisTables[1], 1
+	}
 	level := 0
 	if size >= sharp {
 		level = int((min(size, 2*maxTable)-1)*sizeSteps + 0.5)
 	}
-	if level >= len(axisTables) {
+	if level >= len(tables) {
 		return nil
 	}
-	if t := axisTables[level].Load(); t != nil {
+	if t := tables[level].Load(); t != nil {
 		return t
 	}
 	size = 1 + float64(level)/sizeSteps
-	t := &axisWeights{half: size / 2, n: int(math.Ceil(size)) + 3}
+	t := &axisWeights{half: size / 2, ahead: ahead, n: int(math.Ceil(size)) + 1 + 2*ahead}
 	weights := make([]float64, t.n)
 	for p := range phases {
-		boxWeights(weights, 1+float64(p)/phases, size)
+		boxWeights(weights, float64(ahead)+float64(p)/phases, size, cubic)
 		t.all = appendWhole(t.all, weights)
 	}
-	axisTables[level].Store(t)
+	tables[level].Store(t)
 	return t
 }
 
@@ -62,18 +70,21 @@ func (t *axisWeights) at(x float64) (first int, weights []int32) {
 	const ahead = 2 * maxTable * phases // keeps the number positive, so that int rounds down
 	q := int((x-t.half)*phases+(ahead+0.5)) - ahead
 	p := q & (phases - 1)
-	return q>>8 - 1, t.all[p*t.n : (p+1)*t.n]
+	return q>>8 - t.ahead, t.all[p*t.n : (p+1)*t.n]
 }
 
-// boxWeights sets the weights of pixels 0, 1, ... for a footprint from lo >= 1 on.
-func boxWeights(dst []float64, lo, size float64) {
+// boxWeights sets the weights of pixels 0, 1, ... for a footprint from lo on, which is 1 or more for the cubic.
+func boxWeights(dst []float64, lo, size float64, cubic bool) {
 	for i := range dst {
-		dst[i] = (share(lo+size, i) - share(lo, i)) / size
+		dst[i] = (share(lo+size, i, cubic) - share(lo, i, cubic)) / size
 	}
 }
 
 // share is how much of pixel i the interpolated running sum has at x: 1 for pixels well before x, 0 for those well behind.
-func share(x float64, i int) float64 {
+func share(x float64, i int, cubic bool) float64 {
+	if !cubic {
+		return min(max(x-float64(i), 0), 1)
+	}
 	before := int(math.Floor(x))
 	w := cubicWeights(x - float64(before)) // of the running sum at the borders before-1 ... before+2
 	sum := 0.0
@@ -165,9 +176,12 @@ func (r *resampler) pixel(dst []uint8, at *footprint) {
 	}
 	x, wx := at.across.at(at.x)
 	y, wy := at.down.at(at.y)
-	if len(wx) == 4 && len(wy) == 4 {
-		r.small(dst, x, y, (*[4]int32)(wx), (*[4]int32)(wy))
-	} else {
+	switch {
+	case len(wx) == 2 && len(wy) == 2:
+		r.bilinear(dst, x, y, (*[2]int32)(wx), (*[2]int32)(wy))
+	case len(wx) == 4 && len(wy) == 4:
+		r.bicubic(dst, x, y, (*[4]int32)(wx), (*[4]int32)(wy))
+	default:
 		r.large(dst, x, y, wx, wy)
 	}
 }
@@ -189,16 +203,37 @@ func store(dst []uint8, rb, g uint64) {
 // round22 divides by whole * whole.
 func round22(sum int32) uint8 { return clamp8((sum + whole*whole/2) >> 22) }
 
-// small mixes 4 x 4 opaque pixels from (x, y) on.
-func (r *resampler) small(dst []uint8, x, y int, wx, wy *[4]int32) {
-	pix, stride := r.img.Pix, 4*r.img.Width
-	start := stride*y + 4*x
-	if x < 0 || y < 0 || x+4 > r.img.Width || y+4 > r.img.Height {
-		for i := range 16 {
-			copy(r.patch[4*i:][:4], r.source(x+i%4, y+i/4))
-		}
-		pix, stride, start = r.patch[:], 16, 0
+// square gives n x n pixels from (x, y) on: the slice with them, its bytes a row, and where they begin.
+func (r *resampler) square(x, y, n int) (pix []uint8, stride, start int) {
+	w, h := r.img.Width, r.img.Height
+	if x >= 0 && y >= 0 && x+n <= w && y+n <= h {
+		return r.img.Pix, 4 * w, 4 * (w*y + x)
 	}
+	for i := range n * n {
+		copy(r.patch[4*i:][:4], r.source(x+i%n, y+i/n))
+	}
+	return r.patch[:], 4 * n, 0
+}
+
+// bilinear mixes 2 x 2 opaque pixels from (x, y) on. Its weights are not negative.
+func (r *resampler) bilinear(dst []uint8, x, y int, wx, wy *[2]int32) {
+	pix, stride, start := r.square(x, y, 2)
+	w0, w1 := uint64(wx[0]), uint64(wx[1])
+	var rb, g uint64
+	for _, w := range wy {
+		p := pix[start : start+8 : start+8]
+		start += stride
+		rb0, g0 := spreadPixel(p[0:4])
+		rb1, g1 := spreadPixel(p[4:8])
+		rb += uint64(w) * (w0*rb0 + w1*rb1)
+		g += uint64(w) * (w0*g0 + w1*g1)
+	}
+	store(dst, rb, g)
+}
+
+// bicubic mixes 4 x 4 opaque pixels from (x, y) on.
+func (r *resampler) bicubic(dst []uint8, x, y int, wx, wy *[4]int32) {
+	pix, stride, start := r.square(x, y, 4)
 	w0, w1, w2, w3 := uint64(int64(wx[0])), uint64(int64(wx[1])), uint64(int64(wx[2])), uint64(int64(wx[3]))
 	var rb, g uint64
 	for _, w := range wy {

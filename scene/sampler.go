@@ -87,7 +87,8 @@ func (s *sampler) shape(sx, sy float64) shape {
 	if sy = min(sy, maxFootprint); s.period == 0 {
 		sx = min(sx, maxFootprint)
 	}
-	return shape{sx, sy, weightsFor(sx), weightsFor(sy)}
+	cubic := s.o.plane != tangentPlane
+	return shape{sx, sy, weightsFor(sx, cubic), weightsFor(sy, cubic)}
 }
 
 // footprint is where a pixel lies in the photo.
