@@ -201,10 +201,6 @@ func (t *Trainer) roomForCopy(size int64) bool {
 	return t.copies != copyNever && size <= (use.Budget-use.InUse)/4*3
 }
 
-// CopiesCheckpoints reports whether, with memory as it is now, training would pause for a checkpoint of n splats only until a copy is made, and not until
-// the file is written. It is what a plan says of checkpoints.
-func (t *Trainer) CopiesCheckpoints(n int) bool { return t.roomForCopy(t.CheckpointBytes(n)) }
-
 // infos lists the tensors of a file.
 func (s *state) infos() []scene.TensorInfo {
 	var list []scene.TensorInfo

@@ -184,9 +184,6 @@ func (d *Device) Note() string { return d.note }
 // Budget returns the hard ceiling of device memory, in bytes.
 func (d *Device) Budget() int64 { return d.dev.Budget() }
 
-// HostBudget returns the ceiling of host memory, in bytes, without what the device takes of it.
-func (d *Device) HostBudget() int64 { return d.host }
-
 // ValidationMessages returns what the validation layer said, if VKSPLAT_VALIDATE=1 turned it on.
 func (d *Device) ValidationMessages() []string { return d.instance.Messages() }
 

@@ -17,6 +17,14 @@ type exposures struct {
 // exposureBytes is the size of a row of the table.
 const exposureBytes = 38 * 4
 
+// bytes returns the size of the table; x may be nil.
+func (x *exposures) bytes() int64 {
+	if x == nil {
+		return 0
+	}
+	return x.table.Size()
+}
+
 // newExposures makes an identity for each of n photos.
 func newExposures(dev *vk.Device, n int) (*exposures, error) {
 	x := &exposures{dev: dev}
@@ -40,62 +48,19 @@ func (x *exposures) state() extraState {
 }
 
 // upload replaces the whole table. Nothing may be in flight.
-func (x *exposures) upload(table []layout.Exposure) error {
+func (x *exposures) upload(table []layout.Exposure) (err error) {
 	if len(table) != x.table.N() {
 		return fmt.Errorf("pipeline: load exposures: %d colour maps for %d photos", len(table), x.table.N())
 	}
-	return x.transfer(vk.Upload, func(staging vk.Slice[layout.Exposure], r *vk.Recorder) {
-		copy(vk.Host(staging), table)
-		r.Copy(x.table.View, staging.View)
-	}, nil)
-}
-
-// download returns the whole table. Nothing may be in flight.
-func (x *exposures) download() (table []layout.Exposure, err error) {
-	err = x.transfer(vk.Readback, func(staging vk.Slice[layout.Exposure], r *vk.Recorder) {
-		r.Copy(staging.View, x.table.View)
-	}, func(host []layout.Exposure) {
-		table = append(table, host...)
-	})
-	return table, err
-}
-
-// transfer runs what record lists, with staging memory of the table's size, and hands that to then, which may be nil.
-func (x *exposures) transfer(kind vk.MemoryKind, record func(vk.Slice[layout.Exposure], *vk.Recorder), then func([]layout.Exposure)) (err error) {
-	staging, err := vk.Make[layout.Exposure](x.dev, kind, x.table.N(), "exposures staging")
+	staging, err := vk.Make[layout.Exposure](x.dev, vk.Upload, x.table.N(), "exposures staging")
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, x.dev.Free(staging.View)) }()
+	copy(vk.Host(staging), table)
 	r := vk.NewRecorder(x.dev)
-	record(staging, r)
-	if err := runOnce(x.dev, r, "transfer exposures"); err != nil {
-		return err
-	}
-	if then != nil {
-		then(vk.Host(staging))
-	}
-	return nil
+	r.Copy(x.table.View, staging.View)
+	return runOnce(x.dev, r, "load exposures")
 }
 
 func (x *exposures) close() error { return x.dev.Free(x.table.View) }
-
-// Exposures returns the colour map learnt for each training photo, in the order of the views: row-major [3][4], c' = A[:, :3] c + A[:, 3] for a rendered
-// colour c. nil where exposure is not learnt.
-func (t *Trainer) Exposures() ([][12]float32, error) {
-	if t.e.exposures == nil {
-		return nil, nil
-	}
-	if _, err := t.drain(); err != nil {
-		return nil, err
-	}
-	table, err := t.e.exposures.download()
-	if err != nil {
-		return nil, err
-	}
-	maps := make([][12]float32, len(table))
-	for i := range table {
-		maps[i] = table[i].Affine
-	}
-	return maps, nil
-}

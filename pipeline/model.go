@@ -86,6 +86,12 @@ func (m *model) reserve(n int) error {
 	return nil
 }
 
+// asOneChunk returns a model of as many splats in a single chunk, which is not there: to measure the scratch memory of a refinement, whose list grows with
+// the square of the number of chunks while its scratch memory does not.
+func (m *model) asOneChunk() *model {
+	return &model{dev: m.dev, degree: m.degree, nParams: m.nParams, chunkSplats: m.capacity(), chunks: m.chunks[:min(1, len(m.chunks))]}
+}
+
 // dropEmpty frees the last chunk if none of the first n splats is in it.
 func (m *model) dropEmpty(n int) (dropped bool, err error) {
 	last := len(m.chunks) - 1

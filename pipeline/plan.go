@@ -37,7 +37,7 @@ type Plan struct {
 // DevicePlan is the device's share of a plan, in bytes.
 type DevicePlan struct {
 	Budget    int64 `json:"budget"`
-	Model     int64 `json:"model"`      // parameters, moments and statistics at the ceiling
+	Model     int64 `json:"model"`      // parameters, moments and statistics at the ceiling, and the colour maps of photos
 	Scratch   int64 `json:"scratch"`    // what a step hands from pass to pass: by splat, pixel and isect
 	Photos    int64 `json:"photos"`     // device cache of photos, and the photo of the step
 	PhotoAll  bool  `json:"photo_all"`  // the cache holds every photo
@@ -198,7 +198,7 @@ func (p *planner) fits(plan *Plan, chunks, perSplat int) bool {
 	if err != nil {
 		return false
 	}
-	d.Model, d.Scratch = int64(chunks)*p.shape.model.chunkBytes(), scratch
+	d.Model, d.Scratch = int64(chunks)*p.shape.model.chunkBytes()+p.shape.exposures.bytes(), scratch
 	d.Total = d.Model + d.Scratch + d.Photos + d.Slack + fixedBytes
 	if p.unified {
 		d.Total += d.Staging
@@ -214,14 +214,14 @@ func (p *planner) complete(plan *Plan) *Plan {
 	if err != nil {
 		scratch = d.Scratch
 	}
-	d.Start = d.Total - d.Model - d.Scratch - d.Slack + int64(chunks)*p.shape.model.chunkBytes() + scratch
+	d.Start = d.Total - d.Model - d.Scratch - d.Slack + int64(chunks)*p.shape.model.chunkBytes() + p.shape.exposures.bytes() + scratch
 	d.Snapshot = d.Total+d.Model <= d.Budget
 	return plan
 }
 
 // staging returns the mapped memory: the ring of photos, the picture, the model's on its way up or down.
 func (p *planner) staging(photo int64) int64 {
-	return inFlight*photo + 16*int64(p.shape.drawn.maxPixels) + 2*p.shape.model.stagingBytes()
+	return inFlight*photo + 16*int64(p.shape.drawn.maxPixels) + max(2*p.shape.model.stagingBytes(), p.shape.exposures.bytes())
 }
 
 // fixedBytes is what small buffers take: counters, dispatch arguments, parameters and reports of the units in flight.
@@ -300,11 +300,12 @@ func (e *engine) scratchRegions(chunks, isects, bands int) (regions []int64, err
 	c.target, c.picture = phantom[uint32](e.dev, e.targetWords(), 4), phantom[[4]float32](e.dev, e.drawn.maxPixels, 16)
 	f := &frame{params: phantom[layout.StepParams](e.dev, 1, 1<<10), report: phantom[layout.Report](e.dev, 1, 1<<10)}
 	for _, k := range e.kinds {
-		if k == unitRefine || k == unitReset {
-			continue // these take a fraction of what a step takes, and their lists are long
-		}
 		r := vk.NewRecorder(e.dev)
-		c.record(r, f, k)
+		u := c
+		if k == unitRefine {
+			u.model = c.model.asOneChunk()
+		}
+		u.record(r, f, k)
 		if r.Err() != nil {
 			return nil, r.Err()
 		}

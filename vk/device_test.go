@@ -80,6 +80,16 @@ func TestLimitsFile(t *testing.T) {
 	}
 }
 
+// TestHeapInLimitsFile lets the driver run out of memory far below the budget.
+func TestHeapInLimitsFile(t *testing.T) {
+	t.Setenv(limitsVariable, writeFile(t, `{"heapBytes": 8388608}`))
+	d := openDevice(t, testInstance(t), DeviceOptions{Budget: 64 << 20})
+	must(d.Alloc(DeviceLocal, 3<<20, "small"))(t)
+	if _, err := d.Alloc(DeviceLocal, 6<<20, "large"); !RefusedByDriver(err) {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestFloorIsNamed(t *testing.T) {
 	cases := map[string]string{
 		`{"scalarBlockLayout": false}`:                         "scalarBlockLayout",

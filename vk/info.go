@@ -34,6 +34,8 @@ type DeviceInfo struct {
 	handle   uint64
 	family   uint32 // queue family
 	identity string // of device, driver and driver version, for the pipeline cache
+
+	heapBytes int64 // what the driver seems to have, for tests; 0: what it has
 }
 
 // describe looks up everything about a device.
@@ -62,9 +64,11 @@ func (in *Instance) describe(index int, handle uint64) (DeviceInfo, error) {
 	d.UUID = uuidText(uuid)
 	d.identity = fmt.Sprintf("%x %x %x %x %s", uuid, driver, core.driver, core.cacheUUID, d.Driver)
 	d.Limits, d.Features = limitsOf(core, caps, bits), featuresOf(caps, exts)
-	if err := lower(&d.Limits, &d.Features); err != nil {
+	heap, err := lower(&d.Limits, &d.Features)
+	if err != nil {
 		return d, err
 	}
+	d.heapBytes = heap
 	d.Heaps = in.heaps(handle, d.Features.MemoryBudget)
 	d.Missing = missing(d.API, d.Limits, d.Features)
 	if !hasQueue {

@@ -154,28 +154,30 @@ func missing(api Version, l Limits, f Features) (list []string) {
 	return list
 }
 
-// limitsVariable names a JSON file with lower limits and with features set to false, so that a strong device can stand in for a weak one in tests.
+// limitsVariable names a JSON file with lower limits and with features set to false, so that a strong device can stand in for a weak one in tests. Its key
+// heapBytes is what LimitHeap takes.
 const limitsVariable = "VKSPLAT_LIMITS"
 
-// lower applies the file of limitsVariable to l and f, if there is one.
-func lower(l *Limits, f *Features) error {
+// lower applies the file of limitsVariable to l and f, if there is one, and returns its heapBytes, 0 for none.
+func lower(l *Limits, f *Features) (heap int64, err error) {
 	path := os.Getenv(limitsVariable)
 	if path == "" {
-		return nil
+		return 0, nil
 	}
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return &Error{Call: "read limits", Object: path, Err: fmt.Errorf("%w: %w", ErrBadLimits, err), Hint: "unset " + limitsVariable + " or let it name a JSON file of limits"}
+		return 0, &Error{Call: "read limits", Object: path, Err: fmt.Errorf("%w: %w", ErrBadLimits, err), Hint: "unset " + limitsVariable + " or let it name a JSON file of limits"}
 	}
 	want := struct {
 		*Limits
 		*Features
-	}{&Limits{}, &Features{}}
+		HeapBytes int64 `json:"heapBytes"`
+	}{Limits: &Limits{}, Features: &Features{}}
 	*want.Limits, *want.Features = *l, *f
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&want); err != nil {
-		return &Error{Call: "read limits", Object: path, Err: fmt.Errorf("%w: %w", ErrBadLimits, err), Hint: "the keys are Vulkan's names, as in {\"maxStorageBufferRange\": 1048576}"}
+		return 0, &Error{Call: "read limits", Object: path, Err: fmt.Errorf("%w: %w", ErrBadLimits, err), Hint: "the keys are Vulkan's names, as in {\"maxStorageBufferRange\": 1048576}"}
 	}
 	size := want.SubgroupSize
 	atMost(reflect.ValueOf(l).Elem(), reflect.ValueOf(want.Limits).Elem())
@@ -183,7 +185,7 @@ func lower(l *Limits, f *Features) error {
 	l.MinStorageBufferOffsetAlignment = max(l.MinStorageBufferOffsetAlignment, want.MinStorageBufferOffsetAlignment)
 	l.MinSubgroupSize = max(l.MinSubgroupSize, want.MinSubgroupSize)
 	l.SubgroupSize = min(max(size, l.MinSubgroupSize), l.MaxSubgroupSize)
-	return nil
+	return want.HeapBytes, nil
 }
 
 // atMost lowers the fields of have to those of want: numbers to the smaller one, abilities to those that both have. Fields named Min are left alone.

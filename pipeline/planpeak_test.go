@@ -1,0 +1,168 @@
+package pipeline
+
+import (
+	"context"
+	"path/filepath"
+	"testing"
+
+	"vksplat/scene"
+	"vksplat/shaders/layout"
+	"vksplat/vk"
+)
+
+// peakCase is a run whose memory is watched.
+type peakCase struct {
+	name   string
+	budget int64
+	photos int64 // TrainerOptions.PhotoBytes
+	change func(*Config)
+}
+
+// peakScene is the promise scene with a model that grows to any ceiling within a few steps.
+func peakScene(t *testing.T) ([]scene.Camera, Images, *scene.Splats, float64, Config) {
+	views, init, scale, cfg := promiseScene(t)
+	hungry(&cfg)
+	cfg.Iterations, cfg.RefineStop = 14, 13
+	cams, photos := splitViews(views)
+	return cams, photos, init, scale, cfg
+}
+
+// TestPlanHolds trains to the ceiling with every strategy, in budgets from tight to ample, whole views and in bands: never is more memory in use than was
+// planned, nor more taken than the budget.
+func TestPlanHolds(t *testing.T) {
+	cams, photos, init, scale, base := peakScene(t)
+	some := photoBytes(&cams[0]) * 3
+	ceiling := func(n int, more func(*Config)) func(*Config) {
+		return func(c *Config) {
+			more(c)
+			c.MaxSplats = n
+		}
+	}
+	colours := func(c *Config) { c.AbsGrad, c.Exposure, c.ResetEvery = true, true, 9 }
+	exact := func(c *Config) { shortExact(c); c.Iterations, c.RefineStop = 14, 13 }
+	mcmc := func(c *Config) { shortMCMC(c); c.Iterations, c.RefineStop, c.GrowFactor = 14, 13, 2 }
+	for _, c := range []peakCase{
+		{"default", 96 << 20, 0, ceiling(6000, func(*Config) {})},
+		{"default in bands", 20 << 20, some, ceiling(9000, func(c *Config) { c.bands = 3 })},
+		{"default, whatever fits", 12 << 20, -1, func(*Config) {}},
+		{"absgrad and exposure", 40 << 20, some, ceiling(6000, colours)},
+		{"absgrad and exposure, whatever fits", 14 << 20, -1, colours},
+		{"exact", 24 << 20, some, ceiling(2*manySplats, exact)},
+		{"mcmc", 14 << 20, some, ceiling(2*manySplats, mcmc)},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			cfg := base
+			c.change(&cfg)
+			d := budgetDevice(t, c.budget)
+			tr, err := NewTrainer(d, cams, photos, init, scale, cfg, TrainerOptions{PhotoBytes: c.photos})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer tr.Close()
+			watchPeak(t, d, tr, c.budget)
+			if n := tr.NSplats(); n != tr.plan.Ceiling && n != cfg.Splats {
+				t.Errorf("%d splats, the ceiling is %d: the test proves too little", n, tr.plan.Ceiling)
+			}
+			// Checkpoints take what the plan leaves of the budget, or nothing.
+			tr.SetRun(RunRecord{Version: "test", Frame: FrameRecord{Scale: 1, SceneScale: scale}})
+			for _, background := range []bool{true, false} {
+				w, err := tr.SaveCheckpoint(filepath.Join(t.TempDir(), "x"), background)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := w.Wait(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if peak := d.dev.Stats().PeakAllocated; peak > c.budget {
+				t.Errorf("%d bytes at the peak of a checkpoint, the budget is %d", peak, c.budget)
+			}
+		})
+	}
+}
+
+// watchPeak trains to the end, makes a picture, reads the model, and compares what was in use with the plan.
+func watchPeak(t *testing.T, d *Device, tr *Trainer, budget int64) {
+	t.Helper()
+	used, pool := int64(0), int64(0)
+	look := func() { used, pool = max(used, d.dev.Stats().InUse), max(pool, tr.e.pool.Size()) }
+	if err := tr.Run(context.Background(), func(Progress) { look() }); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tr.Render(tr.cams[0]); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tr.Splats(); err != nil {
+		t.Fatal(err)
+	}
+	look()
+	plan, peak := tr.Plan().Device, d.dev.Stats().PeakAllocated
+	t.Logf("%d splats of %d, %d chunks, %d bands; scratch %d of %d; in use %d of %d; taken %d of %d of %d", tr.NSplats(), tr.plan.Ceiling, len(tr.e.model.chunks), tr.e.bands,
+		pool, plan.Scratch, used, plan.Total-plan.Slack, peak, plan.Total, budget)
+	if pool > plan.Scratch {
+		t.Errorf("%d bytes of scratch memory, %d were planned", pool, plan.Scratch)
+	}
+	if used > plan.Total-plan.Slack {
+		t.Errorf("%d bytes in use, %d were planned", used, plan.Total-plan.Slack)
+	}
+	if peak > plan.Total || plan.Total > budget {
+		t.Errorf("%d bytes taken, %d were planned, the budget is %d", peak, plan.Total, budget)
+	}
+}
+
+// TestPlanCountsAll wants every unit and every table in the plan, as large as they are.
+func TestPlanCountsAll(t *testing.T) {
+	d := testDevice(t)
+	cams, _, init, _, base := peakScene(t)
+	f := &frame{params: phantom[layout.StepParams](d.dev, 1, 1<<10), report: phantom[layout.Report](d.dev, 1, 1<<10)}
+	for name, change := range map[string]func(*Config){"default": func(*Config) {}, "exact": shortExact, "mcmc": shortMCMC} {
+		cfg := base
+		change(&cfg)
+		e, err := trainingShape(d.dev, cams, nil, &cfg, &TrainerOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, chunks := range []int{1, 2, 9} {
+			whole, err := e.scratchBytes(chunks, minIsects, 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			alone := *e
+			alone.kinds = []unitKind{unitRefine}
+			got, err := alone.scratchBytes(chunks, minIsects, 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			real := *e
+			m := *e.model
+			real.model, real.isectCapacity = &m, minIsects
+			for range chunks {
+				m.chunks = append(m.chunks, phantom[float32](d.dev, m.rows()*m.chunkSplats, 4))
+			}
+			real.counters, real.args = phantom[uint32](d.dev, layout.NCounters, 4), phantom[[3]uint32](d.dev, layout.NArgs, 12)
+			r := vk.NewRecorder(d.dev)
+			real.record(r, f, unitRefine)
+			want := int64(0)
+			for _, size := range r.ScratchRegions() {
+				want += (size + 4095) &^ 4095
+			}
+			if r.Err() != nil || want == 0 || got != want || whole < got {
+				t.Errorf("%s, %d chunks: a refinement takes %d bytes of scratch memory, it is planned with %d of %d: %v", name, chunks, want, got, whole, r.Err())
+			}
+		}
+	}
+	many := planCameras(5000, 64, 48)
+	plain, err := d.Plan(many, init.N, base, TrainerOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	base.Exposure, base.MaxSplats = true, plain.Ceiling
+	with, err := d.Plan(many, init.N, base, TrainerOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tables := int64(len(many)) * exposureBytes
+	if with.Ceiling != plain.Ceiling || with.Device.Model-plain.Device.Model != tables || with.Device.Start-plain.Device.Start < tables {
+		t.Errorf("colour maps of %d bytes: %+v, without %+v", tables, with.Device, plain.Device)
+	}
+}
