@@ -27,6 +27,8 @@ type Warning struct {
 	Count int      // how many things it is about
 	Names []string // the first few of them
 	Text  string   // a sentence
+	// What to do about it, where that depends on what was found; "" leaves it to the code.
+	Remedy string
 }
 
 // String returns the text with the names.

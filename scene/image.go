@@ -34,12 +34,56 @@ const opDecode = "decode photo"
 // calibrations are of the pixels as stored. Errors are
 // of type *Error with the photo's path: of kind ErrTryAgain if the file is there and cannot be read, of kind ErrData otherwise.
 func (c Camera) Decode() (Image, error) {
+	if err := c.decodable(); err != nil {
+		return Image{}, err
+	}
+	photo, err := c.storedPhoto()
+	if err != nil {
+		return Image{}, err
+	}
+	file, err := c.maskFile()
+	if err != nil {
+		return Image{}, err
+	}
+	return c.picture(photo, file)
+}
+
+// DecodeViews gives for each of cams what Decode gives. They are all of one photo, as the faces of a panorama are, which is decoded once, and so is its mask.
+func DecodeViews(cams []Camera) ([]Image, []error) {
+	images, errs := make([]Image, len(cams)), make([]error, len(cams))
+	var photo Image
+	var file *maskFile
+	var failed error
+	for i := range cams {
+		c := &cams[i]
+		if errs[i] = c.decodable(); errs[i] != nil {
+			continue
+		}
+		if photo.Pix == nil && failed == nil {
+			if photo, failed = c.storedPhoto(); failed == nil {
+				file, failed = c.maskFile()
+			}
+		}
+		if errs[i] = failed; failed == nil {
+			images[i], errs[i] = c.picture(photo, file)
+		}
+	}
+	return images, errs
+}
+
+// decodable refuses a camera without a photo, or of an absurd size.
+func (c *Camera) decodable() error {
 	if c.Path == "" {
-		return Image{}, &Error{Op: opDecode, Path: c.Name, Err: fs.ErrNotExist, Hint: hintPhoto}
+		return &Error{Op: opDecode, Path: c.Name, Err: fs.ErrNotExist, Hint: hintPhoto}
 	}
 	if c.Width <= 0 || c.Height <= 0 || c.Width > maxPixels/c.Height {
-		return Image{}, &Error{Op: opDecode, Path: c.Path, Err: fmt.Errorf("the camera wants %d x %d pixels", c.Width, c.Height)}
+		return &Error{Op: opDecode, Path: c.Path, Err: fmt.Errorf("the camera wants %d x %d pixels", c.Width, c.Height)}
 	}
+	return nil
+}
+
+// storedPhoto gives the camera's photo as its file has it.
+func (c *Camera) storedPhoto() (Image, error) {
 	data, err := readPhoto(opDecode, c.Path)
 	if err != nil {
 		return Image{}, err
@@ -52,7 +96,7 @@ func (c Camera) Decode() (Image, error) {
 		}
 		return Image{}, &Error{Op: opDecode, Path: c.Path, Err: err, Hint: hint}
 	}
-	return c.picture(img)
+	return img, nil
 }
 
 // endsEarly says whether data, which is not empty and could not be decoded, lacks the marker that every complete photo has at or near its end.

@@ -18,7 +18,7 @@ import (
 
 func inspect(t *testing.T, c *Capture, deep bool) *Report {
 	t.Helper()
-	r, err := Inspect(context.Background(), c, deep)
+	r, err := Inspect(context.Background(), c, InspectOptions{Pixels: deep, Coverage: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -189,7 +189,7 @@ func TestInspectPixels(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if _, err := Inspect(ctx, mustLoad(t, root, anyModel()), true); !errors.Is(err, context.Canceled) {
+	if _, err := Inspect(ctx, mustLoad(t, root, anyModel()), InspectOptions{Pixels: true}); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 }

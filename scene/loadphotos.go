@@ -176,8 +176,7 @@ func (m *mismatches) refuse() error {
 
 // turnedHint explains a photo whose sides are swapped against its calibration.
 func turnedHint(path string) string {
-	const uprightTags = 4 // those above swap the sides
-	if tag, err := PhotoOrientation(path); err == nil && tag > uprightTags {
+	if tag, sideways := sidewaysTag(path); sideways {
 		return fmt.Sprintf("the calibration is of upright pixels, the file stores them turned, with orientation tag %d: "+
 			"apply the tags to copies of the photos (mogrify -auto-orient) and train on those", tag)
 	}

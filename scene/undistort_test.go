@@ -54,6 +54,9 @@ func picturePSNR(a, b Image, margin int) float64 {
 
 func writeImage(t testing.TB, path string, img Image) {
 	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+		t.Fatal(err)
+	}
 	if err := encodePNG(path, &image.NRGBA{Pix: img.Pix, Stride: 4 * img.Width, Rect: image.Rect(0, 0, img.Width, img.Height)}); err != nil {
 		t.Fatal(err)
 	}

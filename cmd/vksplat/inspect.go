@@ -59,7 +59,7 @@ func (a *app) inspect(o *inspectOptions) error {
 		}
 		return errors.Join(err, printJSON(a.stdout, scene.FailedReport(o.scene, err)))
 	}
-	report, err := scene.Inspect(ctx, capture, !o.quick)
+	report, err := scene.Inspect(ctx, capture, scene.InspectOptions{Pixels: !o.quick, Coverage: true})
 	if err != nil {
 		return err
 	}

@@ -223,7 +223,7 @@ func (r *trainRun) open(ctx context.Context) error {
 	if err := c.CheckInit(r.initOptions()); err != nil {
 		return err
 	}
-	report, err := scene.Inspect(ctx, c, false)
+	report, err := scene.Inspect(ctx, c, scene.InspectOptions{})
 	if err != nil {
 		return err
 	}
