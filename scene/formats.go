@@ -24,7 +24,7 @@ type foreignKind struct {
 	brands     []string // of files that begin with a box "ftyp"
 	starts     []string // of other files
 	video      bool
-	command    string   // that converts; %s is the folder and a slash, %s the extension as it is written, or %s the file for videos
+	command    string // that converts; %s is the folder and a slash, %s the extension as it is written, or %s the file for videos
 }
 
 // foreignKinds come in the order in which contents are compared: TIFF is what most raw files begin like.

@@ -228,7 +228,11 @@ func (r *trainRun) open(ctx context.Context) error {
 		return err
 	}
 	for _, w := range report.Warnings() {
-		r.notes = append(r.notes, w.String())
+		note := w.String()
+		if w.Remedy != "" {
+			note += " (" + w.Remedy + ")"
+		}
+		r.notes = append(r.notes, note)
 	}
 	if err := report.Fatal(); err != nil {
 		return err
