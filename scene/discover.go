@@ -94,7 +94,7 @@ func discover(root string, o LoadOptions) (found, []Warning, error) {
 			out, warnings = this, more
 		default:
 			warnings = append(warnings, Warning{Code: "other-format",
-				Text: fmt.Sprintf("took the cameras of %s; --format %s takes those of %s", printable(filepath.ToSlash(out.model)), this.format, printable(filepath.ToSlash(this.model)))})
+				Text: fmt.Sprintf("took the cameras of %s; --format %s takes those of %s", Printable(filepath.ToSlash(out.model)), this.format, Printable(filepath.ToSlash(this.model)))})
 		}
 	}
 	if out.format == "" {

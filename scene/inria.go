@@ -387,7 +387,7 @@ func WriteResults(dir string, steps []StepScores) error {
 		views := inriaViews{make(map[string]float64), make(map[string]float64)}
 		for _, v := range s.Views {
 			if math.IsNaN(v.PSNR) || math.IsNaN(v.SSIM) {
-				return fmt.Errorf("scene: write results: step %d: %s: PSNR %v, SSIM %v: %w", s.Step, v.Name, v.PSNR, v.SSIM, errNotFinite)
+				return fmt.Errorf("scene: write results: step %d: %q: PSNR %v, SSIM %v: %w", s.Step, v.Name, v.PSNR, v.SSIM, errNotFinite)
 			}
 			views.PSNR[v.Name] = math.Min(v.PSNR, maxPSNR)
 			views.SSIM[v.Name] = v.SSIM

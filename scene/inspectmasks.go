@@ -62,7 +62,7 @@ func (f *maskFindings) compare(cam *Camera) bool {
 		return true // what is wrong with the photo is told elsewhere
 	}
 	if f.example == "" {
-		f.example = fmt.Sprintf("%s has %d x %d pixels, its photo %d x %d", printable(cam.Mask), w, h, pw, ph)
+		f.example = fmt.Sprintf("%s has %d x %d pixels, its photo %d x %d", Printable(cam.Mask), w, h, pw, ph)
 	}
 	if !sameAspect(h, w, pw, ph) {
 		f.stretched = append(f.stretched, cam.photoName())

@@ -199,7 +199,7 @@ func (l *lostPhotos) inPlace() string {
 	if l.foreign == "" {
 		return ""
 	}
-	return fmt.Sprintf("; %s is there, but %s is not read", printable(l.foreign), foreignKindOf(l.foreign).name)
+	return fmt.Sprintf("; %s is there, but %s is not read", Printable(l.foreign), foreignKindOf(l.foreign).name)
 }
 
 // report warns of photos that are left out, or refuses the capture when strict

@@ -98,7 +98,7 @@ func shown(raw []byte) string {
 	if len(raw) > 60 {
 		text += "..."
 	}
-	return printable(text)
+	return Printable(text)
 }
 
 // decodeObject splits a JSON text into the members of its object. The file's size
@@ -155,9 +155,9 @@ func JSONError(err error) error {
 	}
 	where := ""
 	if kind.Field != "" {
-		where = fmt.Sprintf("field %s: ", printable(kind.Field))
+		where = fmt.Sprintf("field %s: ", Printable(kind.Field))
 	}
-	return fmt.Errorf("%s%s is there, %s is expected", where, printable(kind.Value), want)
+	return fmt.Errorf("%s%s is there, %s is expected", where, Printable(kind.Value), want)
 }
 
 // jsonCause words a syntax error; Python writes NaN and Infinity, which JSON does not know.
