@@ -97,6 +97,11 @@ func readCameras(path string, info *CamerasInfo) ([]Camera, error) {
 	if err != nil {
 		return nil, err
 	}
+	return parseCameras(data, info)
+}
+
+// parseCameras reads a cameras.json without looking at any other file.
+func parseCameras(data []byte, info *CamerasInfo) ([]Camera, error) {
 	entries, err := decodeList(data)
 	if err != nil {
 		return nil, err

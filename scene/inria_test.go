@@ -203,3 +203,25 @@ func TestJSONError(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func FuzzCameras(f *testing.F) {
+	const entry = `{"img_name":"a/p","width":4,"height":2,"position":[1,2,3],"rotation":[[0,0,1],[-1,0,0],[0,-1,0]],"fy":5,"fx":3`
+	f.Add([]byte(`[` + entry + `}]`))
+	f.Add([]byte(`[` + entry + `,"cx":1e2,"cy":-1,"camera_model":"fisheye","id":"x"},` + strings.Replace(entry, "a/p", "b", 1) + `,"cx":null}]`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var info CamerasInfo
+		cams, err := parseCameras(data, &info)
+		if err != nil {
+			if strings.Contains(err.Error(), "Go ") {
+				t.Error(err)
+			}
+			return
+		}
+		for _, c := range cams {
+			p := c.Center()
+			if !finite(c.R[:]...) || !finite(c.T[:]...) || !finite(p[:]...) || !(c.Fx > 0 && c.Fy > 0) || c.Width < 1 || c.Height < 1 || !filepath.IsLocal(c.Name) {
+				t.Errorf("%+v", c)
+			}
+		}
+	})
+}

@@ -220,6 +220,7 @@ func TestInspectLoadWarnings(t *testing.T) {
 func TestInspectRealCaptures(t *testing.T) {
 	for name, codes := range map[string][]string{
 		"bonsai_146": nil, "fox_pinhole": nil, "chair_400": {"no-points"}, "desk": {"reduced-photos"}, "miku_plush_pinhole_small": nil,
+		"fox": {"other-format"}, "miku_plush": nil, "monstree_exif": {"orientation-tags"},
 	} {
 		r := inspect(t, mustLoad(t, sharedCapture(t, name), anyModel()), false)
 		var got []string

@@ -345,6 +345,11 @@ func FuzzViews(f *testing.F) {
 				t.Fatalf("%v %v for %d x %d: %+v", LensModel(model), params, width, height, v)
 			}
 		}
+		if v := &views[0]; v.Lens != nil && v.Lens.Calibration.Model != LensEquirectangular {
+			if s := v.lensShares(); !(s.rays >= 0 && s.rays <= 1 && s.used >= 0 && s.used <= 1) {
+				t.Fatalf("%+v", s)
+			}
+		}
 		if width*height > 1<<12 || cw > 1<<12 || ch > 1<<12 || len(views) == 0 || views[0].Lens == nil {
 			return
 		}
