@@ -51,6 +51,19 @@ func TestDecodeBytes(t *testing.T) {
 			}
 		}
 	}
+	dir := t.TempDir()
+	photo, mask := filepath.Join(dir, "a.jpg"), filepath.Join(dir, "m.png")
+	put(t, photo, baseline)
+	put(t, mask, large) // 16 bits a channel: more than the photo's planes
+	want := int64(len(large)+(8+4)*w*h) + w*h/8
+	if got := (Camera{Path: photo, Width: w, Height: h, Mask: mask}).DecodeBytes(); got != want {
+		t.Errorf("with a large mask: %d bytes, want %d", got, want)
+	}
+	writePhoto(t, mask, 8, 6)
+	want = int64(len(baseline)+3*w*h) + 8*6/8
+	if got := (Camera{Path: photo, Width: w, Height: h, Mask: mask}).DecodeBytes(); got != want {
+		t.Errorf("with a small mask: %d bytes, want %d", got, want)
+	}
 	if n := (Camera{Path: filepath.Join(t.TempDir(), "none.jpg"), Width: w, Height: h}).DecodeBytes(); n != 0 {
 		t.Errorf("a photo that is not there takes %d bytes", n)
 	}
