@@ -5,10 +5,10 @@ import "math"
 const (
 	smallPhoto = 16 // pixels a side: less than a tile, and hardly more than the window of SSIM
 
-	lensGrid   = 17   // places a side at which a lens is tried
-	foldedLens = 0.02 // share of a perspective photo without a ray
-	emptyPhoto = 0.1  // share of the trained pixels with a source, below which a photo is as good as missing
-	// Of a circular fisheye much is black border: its calibration need not reach there.
+	lensGrid   = 17  // places a side at which a lens is tried
+	emptyPhoto = 0.1 // share of the photo with a ray, or of the picture with a source, below which a photo is as good as missing
+	// Shares of the photo without a ray that are warned of. Much of a circular fisheye's photo is black border, which its calibration need not reach.
+	foldedLens    = 0.02
 	foldedFisheye = 0.7
 )
 
