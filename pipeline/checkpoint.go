@@ -204,7 +204,7 @@ func (c *Checkpoint) parse() error {
 		Config json.RawMessage `json:"config"`
 	}
 	if err := json.Unmarshal(text, &version); err != nil {
-		return fmt.Errorf("header: %w", err)
+		return fmt.Errorf("header: %w", scene.JSONError(err))
 	}
 	if version.Format > checkpointFormat {
 		return errNewer
@@ -214,7 +214,7 @@ func (c *Checkpoint) parse() error {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&c.Header); err != nil {
-		return fmt.Errorf("header: %w", err)
+		return fmt.Errorf("header: %w", scene.JSONError(err))
 	}
 	return c.check()
 }

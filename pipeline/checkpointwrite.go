@@ -21,6 +21,9 @@ type RunRecord struct {
 // SetRun tells the trainer what its checkpoints say of the run. Call it before the first of them.
 func (t *Trainer) SetRun(r RunRecord) { t.run = r }
 
+// SetFingerprint tells it the capture's fingerprint, which takes time to make. Call it before the first checkpoint.
+func (t *Trainer) SetFingerprint(text string) { t.run.Capture.Fingerprint = text }
+
 // copyMode says how a checkpoint is taken.
 type copyMode int
 

@@ -157,7 +157,7 @@ func TestPhotoCaches(t *testing.T) {
 			i, err := strconv.Atoi(c.Name)
 			return photos[i], err
 		}
-		cache, err := NewPhotoCache(PhotoCacheOptions{Cameras: cams, Decode: decode, DecodeBytes: func(scene.Camera) int64 { return 1 },
+		cache, err := NewPhotoCache(PhotoCacheOptions{Cameras: cams, Decode: oneByOne(decode), DecodeBytes: func(scene.Camera) int64 { return 1 },
 			Bytes: int64(onHost) * size, FlightBytes: 2, SpillDir: filepath.Join(t.TempDir(), "cache")})
 		if err != nil {
 			t.Fatal(err)

@@ -12,15 +12,15 @@ import (
 
 // PhotoCacheOptions say which photos a cache holds and in how much memory.
 type PhotoCacheOptions struct {
-	Cameras     []scene.Camera                            // of the photos
-	Decode      func(c scene.Camera) (scene.Image, error) // nil: scene.Camera.Decode; called from several goroutines
-	DecodeBytes func(c scene.Camera) int64                // what decoding takes beside the result; nil: scene.Camera.DecodeBytes
-	Bytes       int64                                     // ceiling of the decoded photos
-	FlightBytes int64                                     // ceiling of what decoding takes beside the photos; one photo is always decoded
-	Workers     int                                       // goroutines that decode; 0: one per core
-	SpillDir    string                                    // folder of the disk cache; "": none, photos that were evicted are decoded again
-	SpillBytes  int64                                     // ceiling of the disk cache; 0: what all photos take
-	Warn        func(text string)                         // told once what the user should know; may be nil
+	Cameras     []scene.Camera                                     // of the photos
+	Decode      func(cams []scene.Camera) ([]scene.Image, []error) // of views of one file; nil: scene.DecodeViews; called from several goroutines
+	DecodeBytes func(c scene.Camera) int64                         // what decoding takes beside the results; nil: scene.Camera.DecodeBytes
+	Bytes       int64                                              // ceiling of the decoded photos
+	FlightBytes int64                                              // ceiling of what decoding takes beside the photos; one photo is always decoded
+	Workers     int                                                // goroutines that decode; 0: one per core
+	SpillDir    string                                             // folder of the disk cache; "": none, photos that were evicted are decoded again
+	SpillBytes  int64                                              // ceiling of the disk cache; 0: what all photos take
+	Warn        func(text string)                                  // told once what the user should know; may be nil
 }
 
 // PhotoCache decodes photos ahead of those who ask, and keeps as many as its ceiling holds: those that are needed soonest. What is evicted goes to the
@@ -30,6 +30,7 @@ type PhotoCache struct {
 	wait  sync.WaitGroup // for the workers
 	sizes []int64        // by view: bytes of the decoded photo at most
 	costs []int64        // by view: bytes that decoding takes beside it
+	faces [][]int        // by view: the views of the same file, itself among them; nil where there is no other
 	spill *photoSpill    // nil without
 
 	mu      sync.Mutex
@@ -52,7 +53,8 @@ type PhotoCache struct {
 type PhotoStats struct {
 	Asked     int   // photos asked for
 	Waited    int   // of them, those that were not there yet
-	Decoded   int   // photos decoded
+	Decoded   int   // photos decoded; of the faces of a panorama that are decoded together each counts
+	Files     int   // files decoded
 	Read      int   // photos read from the disk cache
 	Evicted   int   // photos given up for others
 	PeakBytes int64 // decoded photos at the peak
@@ -88,7 +90,7 @@ func (e *photoEntry) inUse() bool { return e.pins > 0 || e.waits > 0 }
 // NewPhotoCache starts a cache. Close ends it.
 func NewPhotoCache(o PhotoCacheOptions) (*PhotoCache, error) {
 	if o.Decode == nil {
-		o.Decode = func(c scene.Camera) (scene.Image, error) { return c.Decode() }
+		o.Decode = scene.DecodeViews
 	}
 	if o.DecodeBytes == nil {
 		o.DecodeBytes = func(c scene.Camera) int64 { return c.DecodeBytes() }
@@ -97,7 +99,7 @@ func NewPhotoCache(o PhotoCacheOptions) (*PhotoCache, error) {
 		o.Workers = runtime.GOMAXPROCS(0)
 	}
 	n := len(o.Cameras)
-	c := &PhotoCache{o: o, sizes: make([]int64, n), costs: make([]int64, n), entries: make([]photoEntry, n), queue: newPhotoQueue(n)}
+	c := &PhotoCache{o: o, sizes: make([]int64, n), costs: make([]int64, n), faces: facesOf(o.Cameras), entries: make([]photoEntry, n), queue: newPhotoQueue(n)}
 	c.changed = sync.NewCond(&c.mu)
 	var total int64
 	for i := range o.Cameras {
@@ -126,6 +128,25 @@ func NewPhotoCache(o PhotoCacheOptions) (*PhotoCache, error) {
 		c.wait.Go(c.work)
 	}
 	return c, nil
+}
+
+// facesOf groups the views that share a file, as the faces of a panorama do.
+func facesOf(cams []scene.Camera) [][]int {
+	byFile := map[string][]int{}
+	for v, c := range cams {
+		if c.Photo != "" {
+			byFile[c.Path] = append(byFile[c.Path], v)
+		}
+	}
+	faces := make([][]int, len(cams))
+	for _, views := range byFile {
+		if len(views) > 1 {
+			for _, v := range views {
+				faces[v] = views
+			}
+		}
+	}
+	return faces
 }
 
 // Photo returns a photo, which stays until Release is called for it.

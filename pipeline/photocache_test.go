@@ -44,6 +44,17 @@ func (b *photoBench) decode(c scene.Camera) (scene.Image, error) {
 	return b.image(c), nil
 }
 
+// oneByOne decodes views each for itself.
+func oneByOne(decode func(c scene.Camera) (scene.Image, error)) func(cams []scene.Camera) ([]scene.Image, []error) {
+	return func(cams []scene.Camera) (images []scene.Image, errs []error) {
+		for _, c := range cams {
+			m, err := decode(c)
+			images, errs = append(images, m), append(errs, err)
+		}
+		return images, errs
+	}
+}
+
 // image draws a photo; every third has a mask.
 func (b *photoBench) image(c scene.Camera) scene.Image {
 	var id int
@@ -63,7 +74,7 @@ func (b *photoBench) image(c scene.Camera) scene.Image {
 
 func (b *photoBench) options(photos int) PhotoCacheOptions {
 	size := photoBytes(&b.cams[0])
-	return PhotoCacheOptions{Cameras: b.cams, Decode: b.decode, DecodeBytes: func(scene.Camera) int64 { return 1000 }, Bytes: int64(photos) * size,
+	return PhotoCacheOptions{Cameras: b.cams, Decode: oneByOne(b.decode), DecodeBytes: func(scene.Camera) int64 { return 1000 }, Bytes: int64(photos) * size,
 		FlightBytes: 2000, Workers: 4}
 }
 
@@ -327,4 +338,51 @@ func (p withoutView) Photo(ctx context.Context, view int) (scene.Image, error) {
 		return scene.Image{}, fmt.Errorf("no pixels: %w", scene.ErrData)
 	}
 	return p.Photos.Photo(ctx, view)
+}
+
+// TestPhotoCacheFaces runs with panoramas: their faces are made of as few decodings as the room allows, and the pixels are the same.
+func TestPhotoCacheFaces(t *testing.T) {
+	const panoramas, faces, epochs = 20, 6, 6
+	uses := epochs * panoramas * faces
+	for _, test := range []struct {
+		room, disk int // photos that RAM and the disk hold
+		most       int // files decoded; each face for itself took 120, 420, 575, 120 and 681
+	}{{panoramas * faces, 0, panoramas}, {panoramas * faces / 2, 0, uses / 3}, {panoramas * faces / 4, 0, uses * 2 / 3}, {panoramas * faces / 4, panoramas * faces, 2 * panoramas}, {7, 0, uses}} {
+		b := newPhotoBench(panoramas*faces, 8, 8)
+		for i := range b.cams {
+			b.cams[i].Photo, b.cams[i].Path = fmt.Sprint("p", i/faces), fmt.Sprint("p", i/faces)
+		}
+		b.fail["13"] = fmt.Errorf("no pixels: %w", scene.ErrData)
+		o := b.options(test.room)
+		if test.disk > 0 {
+			o.SpillDir, o.SpillBytes = t.TempDir(), int64(test.disk)*photoBytes(&b.cams[0])
+		}
+		c, err := NewPhotoCache(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := len(b.cams)
+		list := b.epochs(1, epochs)
+		c.Expect(list[:n])
+		for i, v := range list {
+			if i%n == 0 && i+n < len(list) {
+				c.Expect(list[i+n : i+2*n])
+			}
+			if v == 13 {
+				if _, err := c.Photo(context.Background(), v); !errors.Is(err, scene.ErrData) {
+					t.Fatal(err)
+				}
+				continue
+			}
+			b.check(t, c, v)
+		}
+		s := c.Stats()
+		t.Logf("room for %d of %d: %d files for %d uses, %+v", test.room, n, s.Files, uses, s)
+		if s.Files > test.most || s.PeakBytes > o.Bytes || s.PeakExtra > o.FlightBytes {
+			t.Errorf("room for %d of %d: %+v, want at most %d decodings in %d bytes", test.room, n, s, test.most, o.Bytes)
+		}
+		if err := c.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
 }

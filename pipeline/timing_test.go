@@ -22,10 +22,7 @@ func TestPassTimes(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.Normalise()
-	images, err := scene.LoadImages(context.Background(), c.Cameras, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	images := decodeAll(t, c.Cameras)
 	views := make([]TrainView, len(images))
 	for i := range views {
 		views[i] = TrainView{c.Cameras[i], images[i]}

@@ -125,12 +125,6 @@ func (c Camera) Rescaled(width, height int) Camera {
 	return c
 }
 
-// Translated gives the camera in a frame whose points are p + d.
-func (c Camera) Translated(d [3]float64) Camera {
-	c.T = sub(c.T, rotate(c.R, d))
-	return c
-}
-
 // rotationFromQuat gives the row-major matrix of a quaternion w, x, y, z of
 // any non-zero length; ok is false when it has none or is not finite.
 func rotationFromQuat(q [4]float64) (r [9]float64, ok bool) {

@@ -87,17 +87,6 @@ func TestCenterIsSeenAtTheOrigin(t *testing.T) {
 	}
 }
 
-func TestTranslatedKeepsTheView(t *testing.T) {
-	move, point := [3]float64{10, -20, 30}, [3]float64{1, 2, 3}
-	for _, r := range testRotations(t) {
-		c := Camera{R: r, T: [3]float64{4, 5, 6}}
-		got, want := c.Translated(move).ToCamera(add(point, move)), c.ToCamera(point)
-		if d := length(sub(got, want)); d > 1e-12 {
-			t.Fatalf("%v instead of %v", got, want)
-		}
-	}
-}
-
 func TestRescaledKeepsDirections(t *testing.T) {
 	c := Camera{Width: 1000, Height: 600, Fx: 900, Fy: 800, Cx: 480, Cy: 310}
 	s := c.Rescaled(250, 301)

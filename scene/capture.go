@@ -1,11 +1,6 @@
 package scene
 
-import (
-	"fmt"
-	"strconv"
-	"strings"
-	"unicode"
-)
+import "fmt"
 
 // Point is a point of a capture's sparse reconstruction.
 type Point struct {
@@ -27,31 +22,25 @@ type Warning struct {
 	Count int      // how many things it is about
 	Names []string // the first few of them
 	Text  string   // a sentence
+	// What to do about it, where that depends on what was found; "" leaves it to the code.
+	Remedy string
 }
 
 // String returns the text with the names.
 func (w Warning) String() string {
-	s := w.Text
+	s := escaped(w.Text, "")
 	for i, n := range w.Names {
 		if i == 0 {
 			s += ": "
 		} else {
 			s += ", "
 		}
-		s += printable(n)
+		s += Printable(n)
 	}
 	if more := w.Count - len(w.Names); more > 0 && len(w.Names) > 0 {
 		s += fmt.Sprintf(" and %d more", more)
 	}
 	return s
-}
-
-// printable quotes a name that would move a terminal's cursor or start a new line.
-func printable(name string) string {
-	if strings.ContainsFunc(name, unicode.IsControl) {
-		return strconv.Quote(name)
-	}
-	return name
 }
 
 // Capture is a set of calibrated photos and a sparse point cloud.

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math"
 	"os"
-	"strings"
 )
 
 // maxSide bounds a calibrated image's width and height in pixels.
@@ -227,15 +226,4 @@ func readKind(err error) error {
 		return ErrTryAgain
 	}
 	return ErrData
-}
-
-// shellWord quotes a path that a shell would take apart.
-func shellWord(path string) string {
-	plain := !strings.ContainsFunc(path, func(r rune) bool {
-		return r < 128 && !strings.ContainsRune("/._-:", r) && !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9')
-	})
-	if plain && path != "" {
-		return path
-	}
-	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
 }

@@ -94,7 +94,7 @@ func discover(root string, o LoadOptions) (found, []Warning, error) {
 			out, warnings = this, more
 		default:
 			warnings = append(warnings, Warning{Code: "other-format",
-				Text: fmt.Sprintf("took the cameras of %s; --format %s takes those of %s", printable(filepath.ToSlash(out.model)), this.format, printable(filepath.ToSlash(this.model)))})
+				Text: fmt.Sprintf("took the cameras of %s; --format %s takes those of %s", Printable(filepath.ToSlash(out.model)), this.format, Printable(filepath.ToSlash(this.model)))})
 		}
 	}
 	if out.format == "" {
@@ -251,16 +251,16 @@ func noModel(root, format string) error {
 	return err
 }
 
-// videoNames are how the names of videos end.
-var videoNames = []string{".mp4", ".mov", ".m4v", ".avi", ".mkv", ".webm", ".insv"}
-
 // calibrateCommands gives the commands that find the cameras of the photos, or of a
 // video, in a folder; "" if there are none.
 func calibrateCommands(root string) string {
-	photos, video := findFootage(root)
+	photos, foreign, video := findFootage(root)
 	var steps []string
 	if photos == "" {
-		if video == "" {
+		switch {
+		case foreign != "":
+			return ConversionHint(foreign) + ", then run this command again for those that find the poses"
+		case video == "":
 			return ""
 		}
 		photos = filepath.Join(root, photoFolders[0])
@@ -281,8 +281,8 @@ func calibrateCommands(root string) string {
 	return what + strings.Join(steps, " && ")
 }
 
-// findFootage gives the folder of photos of a capture without cameras, and a video.
-func findFootage(root string) (photos, video string) {
+// findFootage gives the folder of photos of a capture without cameras, a photo that is not decoded, and a video.
+func findFootage(root string) (photos, foreign, video string) {
 	for _, name := range append(photoFolders[:], ".") {
 		dir := filepath.Join(root, name)
 		entries, err := os.ReadDir(dir)
@@ -290,14 +290,17 @@ func findFootage(root string) (photos, video string) {
 			continue
 		}
 		for _, e := range entries {
-			switch {
+			file := filepath.Join(dir, e.Name())
+			switch k := foreignKindOf(e.Name()); {
 			case e.IsDir() || strings.HasPrefix(e.Name(), "."):
 			case photos == "" && isPhoto(e.Name()):
 				photos = dir
-			case video == "" && slices.Contains(videoNames, strings.ToLower(filepath.Ext(e.Name()))):
-				video = filepath.Join(dir, e.Name())
+			case k != nil && k.video && video == "":
+				video = file
+			case k != nil && !k.video && foreign == "":
+				foreign = file
 			}
 		}
 	}
-	return photos, video
+	return photos, foreign, video
 }

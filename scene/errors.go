@@ -32,13 +32,13 @@ type Error struct {
 func (e *Error) Error() string {
 	parts := make([]string, 0, 4)
 	parts = append(parts, "scene")
-	for _, part := range []string{e.Op, printable(e.Path)} {
+	for _, part := range []string{e.Op, Printable(e.Path)} {
 		if part != "" {
 			parts = append(parts, part)
 		}
 	}
 	if e.Err != nil {
-		parts = append(parts, e.Err.Error())
+		parts = append(parts, escaped(e.Err.Error(), ""))
 	}
 	return strings.Join(parts, ": ")
 }

@@ -34,6 +34,12 @@ func PhotoOrientation(path string) (int, error) {
 	return orientation(f, info.Size()), nil
 }
 
+// sidewaysTag gives the EXIF orientation of a photo and says whether it swaps the sides of the pixels as stored.
+func sidewaysTag(path string) (tag int, sideways bool) {
+	tag, err := PhotoOrientation(path)
+	return tag, err == nil && tag > 4
+}
+
 // exifOrientation is PhotoOrientation of a file's bytes.
 func exifOrientation(data []byte) int { return orientation(bytes.NewReader(data), int64(len(data))) }
 

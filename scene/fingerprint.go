@@ -12,29 +12,101 @@ import (
 	"math"
 	"os"
 	"runtime"
-	"slices"
 	"sync"
+	"sync/atomic"
+	"time"
 )
 
 // fingerprintVersion changes when the same capture gets another fingerprint.
-const fingerprintVersion = "vksplat capture 1"
+const fingerprintVersion = "vksplat capture 2"
 
-// Fingerprint gives the SHA-256 of everything about the capture that decides the bytes of a model: names, sizes, intrinsics, lenses and poses of the
-// cameras, which of them are held out, the points, and the content of every photo and mask. No path and no time is in it. All photos are read, by as many
-// workers as there are cores. The capture must be in its own frame: call it before Normalise.
-func (c *Capture) Fingerprint(ctx context.Context) ([sha256.Size]byte, error) {
+// Fingerprint is the SHA-256 of everything about a capture that decides the bytes of a model: names, sizes, intrinsics, lenses and poses of the cameras,
+// which of them are held out, the points, and the content of every photo and mask. No path and no time is in it.
+//
+// Files are hashed in the background, so that training need not wait for a slow disk to give every photo once. The fingerprint is nevertheless that of the
+// files as they were when StartFingerprint was called: their sizes and times of modification are noted then, and compared before and after a file is
+// read. A file that was changed earlier than it was hashed is an error of Wait, one that is changed later does not matter any more. What escapes is a
+// change that keeps both size and time, which hides from every tool that goes by them.
+type Fingerprint struct {
+	shape [sha256.Size]byte // of all but the files
+	notes []fileNote        // by path
+	files []int             // for the photo and the mask of each camera, in order: the place in notes, or -1
+	stop  context.CancelFunc
+	done  chan struct{}
+
+	sum [sha256.Size]byte // once done
+	err error
+}
+
+// fileNote is what is known of a file before it is read.
+type fileNote struct {
+	path string
+	size int64
+	time time.Time // of modification
+}
+
+// errChanged is the error of a file that is another one than at the start.
+var errChanged = errors.New("the file was changed after the run had begun to read the photos")
+
+// StartFingerprint looks at every photo and mask, and then hashes them with so many workers (0: one per core) until Wait has the result or Close is called.
+// The capture must be in its own frame: call it before Normalise. It may be changed afterwards.
+func (c *Capture) StartFingerprint(workers int) (*Fingerprint, error) {
 	if c.Frame != Identity() {
-		return [sha256.Size]byte{}, errors.New("scene: fingerprint capture: it has been moved to the training frame")
+		return nil, errors.New("scene: fingerprint capture: it has been moved to the training frame")
 	}
-	files, err := c.hashFiles(ctx)
-	if err != nil {
-		return [sha256.Size]byte{}, err
+	f := &Fingerprint{done: make(chan struct{})}
+	var err error
+	if f.shape, err = c.hashShape(); err != nil {
+		return nil, err
 	}
+	if err := f.note(c.Cameras); err != nil {
+		return nil, err
+	}
+	if workers <= 0 {
+		workers = runtime.GOMAXPROCS(0)
+	}
+	var ctx context.Context
+	ctx, f.stop = context.WithCancel(context.Background())
+	go func() {
+		defer close(f.done)
+		f.sum, f.err = f.hash(ctx, workers)
+	}()
+	return f, nil
+}
+
+// Wait returns the fingerprint once all files are hashed.
+func (f *Fingerprint) Wait(ctx context.Context) ([sha256.Size]byte, error) {
+	select {
+	case <-f.done:
+		return f.sum, f.err
+	case <-ctx.Done():
+		return [sha256.Size]byte{}, fmt.Errorf("scene: fingerprint capture: %w", context.Cause(ctx))
+	}
+}
+
+// Done reports whether Wait would return at once.
+func (f *Fingerprint) Done() bool {
+	select {
+	case <-f.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// Close ends the work.
+func (f *Fingerprint) Close() {
+	f.stop()
+	<-f.done
+}
+
+// hashShape hashes all but the files.
+func (c *Capture) hashShape() ([sha256.Size]byte, error) {
 	w := &hashWriter{sum: sha256.New()}
 	w.text(fingerprintVersion)
 	w.number(uint64(len(c.Cameras)))
 	for _, cam := range c.Cameras {
-		w.camera(cam, files)
+		w.camera(cam)
 		w.flag(c.HeldOut != nil && c.HeldOut[cam.photoName()])
 	}
 	w.flag(c.HeldOut != nil)
@@ -48,66 +120,104 @@ func (c *Capture) Fingerprint(ctx context.Context) ([sha256.Size]byte, error) {
 	return [sha256.Size]byte(w.sum.Sum(nil)), w.err
 }
 
-// hashFiles gives the hashes of all photos and masks by path.
-func (c *Capture) hashFiles(ctx context.Context) (map[string][sha256.Size]byte, error) {
-	files := map[string][sha256.Size]byte{}
-	for _, cam := range c.Cameras {
+// note looks at the files of cameras.
+func (f *Fingerprint) note(cams []Camera) error {
+	at := map[string]int{}
+	for _, cam := range cams {
 		for _, path := range []string{cam.Path, cam.Mask} {
-			if path != "" {
-				files[path] = [sha256.Size]byte{}
+			if path == "" {
+				f.files = append(f.files, -1)
+				continue
 			}
+			i, known := at[path]
+			if !known {
+				info, err := os.Stat(path)
+				if err == nil && !info.Mode().IsRegular() { // to open a pipe that nobody writes to would block
+					err = errNoFile
+				}
+				if err != nil {
+					return fingerprintError(path, err)
+				}
+				i = len(f.notes)
+				at[path], f.notes = i, append(f.notes, fileNote{path, info.Size(), info.ModTime()})
+			}
+			f.files = append(f.files, i)
 		}
 	}
-	paths := make([]string, 0, len(files))
-	for path := range files {
-		paths = append(paths, path)
+	return nil
+}
+
+func fingerprintError(path string, err error) error {
+	e := &Error{Op: "fingerprint photo", Path: path, Err: trimPath(err), Kind: readKind(err), Hint: hintPhoto}
+	if errors.Is(err, errChanged) {
+		e.Hint = "Leave the photos alone while training runs."
 	}
-	slices.Sort(paths)
-	sums, errs := make([][sha256.Size]byte, len(paths)), make([]error, len(paths))
-	next := make(chan int)
+	return e
+}
+
+// hash hashes all files, and then everything.
+func (f *Fingerprint) hash(ctx context.Context, workers int) (sum [sha256.Size]byte, err error) {
+	sums, errs := make([][sha256.Size]byte, len(f.notes)), make([]error, len(f.notes))
+	var next atomic.Int64
 	var wg sync.WaitGroup
-	for range min(runtime.GOMAXPROCS(0), len(paths)) {
+	for range min(workers, len(f.notes)) {
 		wg.Go(func() {
-			for i := range next {
-				sums[i], errs[i] = hashFile(ctx, paths[i])
+			for i := int(next.Add(1)) - 1; i < len(f.notes) && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
+				sums[i], errs[i] = f.notes[i].hash(ctx)
 			}
 		})
 	}
-	for i := 0; i < len(paths) && ctx.Err() == nil; i++ {
-		next <- i
-	}
-	close(next)
 	wg.Wait()
 	if ctx.Err() != nil {
-		return nil, fmt.Errorf("scene: fingerprint capture: %w", context.Cause(ctx))
+		return sum, fmt.Errorf("scene: fingerprint capture: %w", context.Cause(ctx))
 	}
-	for i, path := range paths {
-		files[path] = sums[i]
+	if err := errors.Join(errs...); err != nil {
+		return sum, err
 	}
-	return files, errors.Join(errs...)
+	w := &hashWriter{sum: sha256.New()}
+	w.bytes(f.shape[:])
+	for _, i := range f.files {
+		w.flag(i >= 0)
+		if i >= 0 {
+			w.bytes(sums[i][:])
+		}
+	}
+	w.flush()
+	return [sha256.Size]byte(w.sum.Sum(nil)), nil
 }
 
-// hashFile reads a whole file, in pieces between which ctx may end it.
-func hashFile(ctx context.Context, path string) (sum [sha256.Size]byte, err error) {
-	fail := func(err error) ([sha256.Size]byte, error) {
-		return sum, &Error{Op: "fingerprint photo", Path: path, Err: trimPath(err), Kind: readKind(err), Hint: hintPhoto}
+// hash reads a whole file, in pieces between which ctx may end it.
+func (n *fileNote) hash(ctx context.Context) (sum [sha256.Size]byte, err error) {
+	if err := regular(n.path); err != nil {
+		return sum, fingerprintError(n.path, err)
 	}
-	if err := regular(path); err != nil {
-		return fail(err)
-	}
-	f, err := os.Open(path)
+	file, err := os.Open(n.path)
 	if err != nil {
-		return fail(err)
+		return sum, fingerprintError(n.path, err)
 	}
-	defer f.Close() // only read from
+	defer file.Close() // only read from
 	h := sha256.New()
-	for err == nil && ctx.Err() == nil {
-		_, err = io.CopyN(h, f, 1<<22)
+	if err = n.same(file); err == nil {
+		for err == nil && ctx.Err() == nil {
+			_, err = io.CopyN(h, file, 1<<22)
+		}
+		if err == nil || errors.Is(err, io.EOF) {
+			err = n.same(file)
+		}
 	}
-	if err != nil && err != io.EOF {
-		return fail(err)
+	if err != nil {
+		return sum, fingerprintError(n.path, err)
 	}
 	return [sha256.Size]byte(h.Sum(nil)), nil
+}
+
+// same compares a file with what was noted.
+func (n *fileNote) same(file *os.File) error {
+	info, err := file.Stat()
+	if err == nil && (info.Size() != n.size || !info.ModTime().Equal(n.time)) {
+		err = errChanged
+	}
+	return err
 }
 
 // hashWriter feeds values to a hash, each of a length that is fixed or written before it.
@@ -149,8 +259,8 @@ func (w *hashWriter) floats(values ...float64) {
 	}
 }
 
-// camera writes everything of a camera but its paths, for which the hashes of the files stand.
-func (w *hashWriter) camera(c Camera, files map[string][sha256.Size]byte) {
+// camera writes everything of a camera but its files.
+func (w *hashWriter) camera(c Camera) {
 	w.text(c.Name)
 	w.text(c.Photo)
 	w.number(uint64(c.Width))
@@ -162,13 +272,8 @@ func (w *hashWriter) camera(c Camera, files map[string][sha256.Size]byte) {
 	// JSON writes float64 with as many digits as tell it from every other.
 	lens, err := json.Marshal(c.Lens)
 	if err != nil {
-		w.err = fmt.Errorf("scene: fingerprint capture: lens of %s: %w", c.Name, err)
+		w.err = fmt.Errorf("scene: fingerprint capture: lens of %q: %w", c.Name, err)
 	}
 	w.text(string(lens))
 	w.flag(c.MaskInverted)
-	for _, path := range []string{c.Path, c.Mask} {
-		w.flag(path != "")
-		sum := files[path]
-		w.bytes(sum[:])
-	}
 }

@@ -5,12 +5,19 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 )
 
 func fingerprint(t *testing.T, c *Capture) [32]byte {
 	t.Helper()
-	sum, err := c.Fingerprint(context.Background())
+	f, err := c.StartFingerprint(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	sum, err := f.Wait(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,19 +67,96 @@ func TestFingerprint(t *testing.T) {
 
 func TestFingerprintFails(t *testing.T) {
 	c := mustLoad(t, tinyCapture(t), anyModel())
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	if _, err := c.Fingerprint(ctx); !errors.Is(err, context.Canceled) {
-		t.Error(err)
-	}
-	if err := os.Remove(c.Cameras[1].Path); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := c.Fingerprint(context.Background()); !errors.Is(err, ErrData) || Hint(err) == "" {
-		t.Error(err)
+	photo := c.Cameras[1].Path
+	for name, change := range map[string]func() error{
+		"removed": func() error { return os.Remove(photo) },
+		"folder":  func() error { return os.Mkdir(photo, 0o777) },
+	} {
+		if err := errors.Join(os.RemoveAll(photo), change()); err != nil && name != "removed" {
+			t.Fatal(err)
+		}
+		if _, err := c.StartFingerprint(1); !errors.Is(err, ErrData) || Hint(err) == "" {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 	c.Normalise()
-	if _, err := c.Fingerprint(context.Background()); err == nil {
+	if _, err := c.StartFingerprint(1); err == nil {
 		t.Error("a capture in the training frame has a fingerprint")
+	}
+}
+
+// The fingerprint is that of the files at the start: what is changed before it was hashed is an error.
+func TestFingerprintOfChangedPhoto(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(t *testing.T, path string)
+		want   error
+	}{
+		"longer": {func(t *testing.T, path string) { writePhoto(t, path, 2*tinyWidth, tinyHeight) }, errChanged},
+		"newer": {func(t *testing.T, path string) {
+			if err := os.Chtimes(path, time.Time{}, time.Now().Add(time.Hour)); err != nil {
+				t.Fatal(err)
+			}
+		}, errChanged},
+		"gone": {func(t *testing.T, path string) {
+			if err := os.Remove(path); err != nil {
+				t.Fatal(err)
+			}
+		}, os.ErrNotExist},
+		"same": {func(*testing.T, string) {}, nil},
+	} {
+		c := mustLoad(t, tinyCapture(t), anyModel())
+		f := &Fingerprint{}
+		if err := f.note(c.Cameras); err != nil {
+			t.Fatal(err)
+		}
+		test.change(t, c.Cameras[1].Path)
+		_, err := f.hash(t.Context(), 2)
+		if !errors.Is(err, test.want) || test.want != nil && (Hint(err) == "" || !strings.Contains(err.Error(), "p1.png")) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	// While it is read, too: the second look finds it.
+	c := mustLoad(t, tinyCapture(t), anyModel())
+	f := &Fingerprint{}
+	if err := f.note(c.Cameras[:1]); err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.Open(f.notes[0].path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	if err := f.notes[0].same(file); err != nil {
+		t.Error(err)
+	}
+	writePhoto(t, f.notes[0].path, 2*tinyWidth, tinyHeight)
+	if err := f.notes[0].same(file); !errors.Is(err, errChanged) {
+		t.Error(err)
+	}
+}
+
+// The work is in the background, does not look at the capture any more, and ends when it is closed.
+func TestFingerprintInBackground(t *testing.T) {
+	root := tinyCapture(t)
+	want := fingerprint(t, mustLoad(t, root, anyModel()))
+	c := mustLoad(t, root, anyModel())
+	f, err := c.StartFingerprint(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Normalise()
+	c.Points = nil
+	if sum, err := f.Wait(t.Context()); err != nil || sum != want || !f.Done() {
+		t.Errorf("%x, %v", sum, err)
+	}
+	f.Close()
+	stopped, cancel := context.WithCancel(t.Context())
+	cancel()
+	waiting := &Fingerprint{done: make(chan struct{})}
+	if _, err := waiting.Wait(stopped); !errors.Is(err, context.Canceled) || waiting.Done() {
+		t.Error(err)
+	}
+	if _, err := f.hash(stopped, 1); !errors.Is(err, context.Canceled) {
+		t.Error(err)
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 func isJPEG(data []byte) bool { return bytes.HasPrefix(data, []byte("\xff\xd8")) }
@@ -21,7 +23,8 @@ type foreignKind struct {
 	extensions []string // lower case
 	brands     []string // of files that begin with a box "ftyp"
 	starts     []string // of other files
-	command    string   // that converts; %s is the folder and a slash, %s the extension as it is written, or %s the file for videos
+	video      bool
+	command    string // that converts; %s is the folder and a slash, %s the extension as it is written, or %s the file for videos
 }
 
 // foreignKinds come in the order in which contents are compared: TIFF is what most raw files begin like.
@@ -32,7 +35,7 @@ var foreignKinds = []foreignKind{
 	{name: "a raw photo", extensions: []string{".dng", ".cr2", ".cr3", ".nef", ".arw", ".raf", ".rw2", ".orf"}, brands: []string{"crx "},
 		starts: []string{"FUJIFILMCCD-RAW", "IIU\x00", "IIRO", "II*\x00\x10\x00\x00\x00CR"}, command: `for f in %s*%s; do darktable-cli "$f" "${f%%.*}.jpg"; done`},
 	{name: "TIFF", extensions: []string{".tif", ".tiff"}, starts: []string{"II*\x00", "MM\x00*"}, command: "mogrify -format png %s*%s"},
-	{name: "a video", extensions: []string{".mp4", ".mov", ".m4v", ".avi", ".mkv", ".webm"}, brands: []string{""}, starts: []string{"\x1aE\xdf\xa3"},
+	{name: "a video", video: true, extensions: []string{".mp4", ".mov", ".m4v", ".avi", ".mkv", ".webm", ".insv"}, brands: []string{""}, starts: []string{"\x1aE\xdf\xa3"},
 		command: "mkdir -p images && ffmpeg -i %s -qscale:v 1 -qmin 1 -vf fps=2 images/%%05d.jpg"},
 	{name: "BMP", extensions: []string{".bmp"}, starts: []string{"BM"}, command: "mogrify -format png %s*%s"},
 	{name: "GIF", extensions: []string{".gif"}, starts: []string{"GIF8"}, command: "mogrify -format png %s*%s"},
@@ -66,35 +69,49 @@ func (k *foreignKind) begins(data []byte) bool {
 // ConversionHint gives the command that makes photos of a file, or of all files beside it with the same extension, if its name is that of a kind that
 // holds photos and is not decoded: HEIC, AVIF, raw, TIFF, video. It is "" for other names.
 func ConversionHint(path string) string {
-	for i := range foreignKinds {
-		if k := &foreignKinds[i]; slices.Contains(k.extensions, strings.ToLower(filepath.Ext(path))) {
-			return k.hint(path)
-		}
+	if k := foreignKindOf(path); k != nil {
+		return k.hint(path)
 	}
 	return ""
 }
 
+// foreignKindOf gives the kind of a file by its name, nil for names of other files.
+func foreignKindOf(path string) *foreignKind {
+	for i := range foreignKinds {
+		if k := &foreignKinds[i]; slices.Contains(k.extensions, strings.ToLower(filepath.Ext(path))) {
+			return k
+		}
+	}
+	return nil
+}
+
+// isForeignPhoto says whether a file's name is that of a photo that is not decoded.
+func isForeignPhoto(name string) bool {
+	k := foreignKindOf(name)
+	return k != nil && !k.video
+}
+
 // hint tells how to convert the file at path, which is of kind k.
 func (k *foreignKind) hint(path string) string {
-	if k.name == "a video" {
-		return "take pictures from it: " + fmt.Sprintf(k.command, shellQuoted(path))
+	if k.video {
+		return "take pictures from it: " + fmt.Sprintf(k.command, shellWord(path))
 	}
 	folder, name := filepath.Split(path)
 	if folder != "" {
-		folder = shellQuoted(folder)
+		folder = shellWord(folder)
 	}
-	return "convert the photos before their poses are computed: " + fmt.Sprintf(k.command, folder, shellQuoted(filepath.Ext(name)))
+	return "convert the photos before their poses are computed: " + fmt.Sprintf(k.command, folder, shellWord(filepath.Ext(name)))
 }
 
-// shellQuoted gives text as a word of a shell's command.
-func shellQuoted(text string) string {
-	plain := func(r rune) bool {
-		return r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || strings.ContainsRune("/._-+:,@%", r)
+// shellWord gives a path as a word of a shell's command, in quotes if the shell would take it apart.
+func shellWord(path string) string {
+	special := func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("/._-+:,@%", r) || r == utf8.RuneError
 	}
-	if text != "" && !strings.ContainsFunc(text, func(r rune) bool { return !plain(r) }) {
-		return text
+	if path != "" && !strings.ContainsFunc(path, special) {
+		return path
 	}
-	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
+	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
 }
 
 // foreignHint tells how to convert the file at path if err says that it is of a foreign kind; "" otherwise.

@@ -165,3 +165,61 @@ func TestWebPCapture(t *testing.T) {
 		t.Errorf("%d pixels wide, %v", img.Width, err)
 	}
 }
+
+// A model of JPEGs beside which only the phone's own files lie: the message says how to convert them.
+func TestMissingPhotoOfAnotherKind(t *testing.T) {
+	for name, test := range map[string]struct {
+		files   []string
+		command string
+	}{
+		"heic":       {[]string{"p1.HEIC", "p1.mov"}, `heif-convert`},
+		"heif":       {[]string{"p1.heif"}, `heif-convert`},
+		"avif":       {[]string{"p1.avif"}, `mogrify -format png`},
+		"canon":      {[]string{"p1.cr2"}, `darktable-cli`},
+		"nikon":      {[]string{"P1.NEF"}, `darktable-cli`},
+		"dng":        {[]string{"p1.dng"}, `darktable-cli`},
+		"with both":  {[]string{"p1.png.heic"}, `heif-convert`},
+		"video only": {[]string{"p1.mp4"}, ``},
+		"others":     {[]string{"p11.heic", "p.heic"}, ``},
+	} {
+		for _, json := range []bool{false, true} {
+			root := tinyCapture(t)
+			if json {
+				putJSON(t, filepath.Join(root, "transforms.json"), tinyTop())
+				removed("sparse")(t, root)
+			}
+			removed("images/p1.png")(t, root)
+			for _, f := range test.files {
+				put(t, filepath.Join(root, "images", f), []byte("x"))
+			}
+			want := ""
+			if test.command != "" {
+				want = ConversionHint(filepath.Join(root, "images", test.files[0]))
+			}
+			c := mustLoad(t, root, anyModel())
+			w, ok := c.warning("missing-photos")
+			if !ok || w.Remedy != want || !strings.Contains(w.Remedy, test.command) || strings.Contains(w.Text, test.files[0]) != (want != "") {
+				t.Errorf("%s, JSON %v: %q, remedy %q", name, json, w.Text, w.Remedy)
+			}
+			p, _ := inspect(t, c, false).problem("missing-photos")
+			if want != "" && p.Remedy != want || want == "" && p.Remedy != remedies["missing-photos"] {
+				t.Errorf("%s, JSON %v: %+v", name, json, p)
+			}
+			o := anyModel()
+			o.Strict = true
+			if _, err := Load(root, o); err == nil || want != "" && (Hint(err) != want || !strings.Contains(err.Error(), test.files[0])) {
+				t.Errorf("%s, JSON %v: %v, hint %q", name, json, err, Hint(err))
+			}
+		}
+	}
+}
+
+// A folder of photos that must be converted, without a model.
+func TestFootageOfAnotherKind(t *testing.T) {
+	root := t.TempDir()
+	put(t, filepath.Join(root, "images", "IMG_1.HEIC"), []byte("x"))
+	put(t, filepath.Join(root, "images", "IMG_1.MOV"), []byte("x"))
+	if _, err := Load(root, anyModel()); err == nil || !strings.Contains(Hint(err), "heif-convert -q 95") || !strings.Contains(Hint(err), ".HEIC") {
+		t.Errorf("%v, hint %q", err, Hint(err))
+	}
+}

@@ -13,7 +13,7 @@ func frameCapture(scale float64, move [3]float64) *Capture {
 	for i := range c.Cameras {
 		cam := &c.Cameras[i]
 		cam.T = scaled(cam.T, scale)
-		*cam = cam.Translated(move)
+		cam.T = sub(cam.T, rotate(cam.R, move))
 	}
 	for i := range c.Points {
 		c.Points[i].Pos = add(scaled(c.Points[i].Pos, scale), move)

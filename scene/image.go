@@ -3,15 +3,11 @@ package scene
 import (
 	"bytes"
 	"cmp"
-	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"image/png"
 	"io/fs"
-	"runtime"
-	"sync"
-	"sync/atomic"
 )
 
 // Limits on what a photo may claim to hold before memory is spent on it.
@@ -34,12 +30,56 @@ const opDecode = "decode photo"
 // calibrations are of the pixels as stored. Errors are
 // of type *Error with the photo's path: of kind ErrTryAgain if the file is there and cannot be read, of kind ErrData otherwise.
 func (c Camera) Decode() (Image, error) {
+	if err := c.decodable(); err != nil {
+		return Image{}, err
+	}
+	photo, err := c.storedPhoto()
+	if err != nil {
+		return Image{}, err
+	}
+	file, err := c.maskFile()
+	if err != nil {
+		return Image{}, err
+	}
+	return c.picture(photo, file)
+}
+
+// DecodeViews gives for each of cams what Decode gives. They are all of one photo, as the faces of a panorama are, which is decoded once, and so is its mask.
+func DecodeViews(cams []Camera) ([]Image, []error) {
+	images, errs := make([]Image, len(cams)), make([]error, len(cams))
+	var photo Image
+	var file *maskFile
+	var failed error
+	for i := range cams {
+		c := &cams[i]
+		if errs[i] = c.decodable(); errs[i] != nil {
+			continue
+		}
+		if photo.Pix == nil && failed == nil {
+			if photo, failed = c.storedPhoto(); failed == nil {
+				file, failed = c.maskFile()
+			}
+		}
+		if errs[i] = failed; failed == nil {
+			images[i], errs[i] = c.picture(photo, file)
+		}
+	}
+	return images, errs
+}
+
+// decodable refuses a camera without a photo, or of an absurd size.
+func (c *Camera) decodable() error {
 	if c.Path == "" {
-		return Image{}, &Error{Op: opDecode, Path: c.Name, Err: fs.ErrNotExist, Hint: hintPhoto}
+		return &Error{Op: opDecode, Path: c.Name, Err: fs.ErrNotExist, Hint: hintPhoto}
 	}
 	if c.Width <= 0 || c.Height <= 0 || c.Width > maxPixels/c.Height {
-		return Image{}, &Error{Op: opDecode, Path: c.Path, Err: fmt.Errorf("the camera wants %d x %d pixels", c.Width, c.Height)}
+		return &Error{Op: opDecode, Path: c.Path, Err: fmt.Errorf("the camera wants %d x %d pixels", c.Width, c.Height)}
 	}
+	return nil
+}
+
+// storedPhoto gives the camera's photo as its file has it.
+func (c *Camera) storedPhoto() (Image, error) {
 	data, err := readPhoto(opDecode, c.Path)
 	if err != nil {
 		return Image{}, err
@@ -52,7 +92,7 @@ func (c Camera) Decode() (Image, error) {
 		}
 		return Image{}, &Error{Op: opDecode, Path: c.Path, Err: err, Hint: hint}
 	}
-	return c.picture(img)
+	return img, nil
 }
 
 // endsEarly says whether data, which is not empty and could not be decoded, lacks the marker that every complete photo has at or near its end.
@@ -105,61 +145,4 @@ func decodePNG(data []byte) (Image, error) {
 		return Image{}, err
 	}
 	return fromImage(img), nil
-}
-
-// UndecodableError says which photos LoadImages could not turn into pixels; all others were decoded.
-type UndecodableError struct {
-	Indices []int    // of the cameras, ascending
-	Names   []string // of the cameras
-	Causes  []error  // each an *Error
-}
-
-// Error names the first photo with its cause and counts the others.
-func (e *UndecodableError) Error() string {
-	if more := len(e.Names) - 1; more > 0 {
-		return fmt.Sprintf("%v (and %d more photos)", e.Causes[0], more)
-	}
-	return e.Causes[0].Error()
-}
-
-// Unwrap returns all causes.
-func (e *UndecodableError) Unwrap() []error { return e.Causes }
-
-// LoadImages decodes the photos of all cameras with that many workers (0: one per core) and returns them in the order of cams; the pixels do not depend
-// on the number of workers. If photos cannot be decoded, the error is an *UndecodableError and the images of the others are returned with it, so that
-// the caller can go on without them: the image of a failed photo has no pixels. When ctx ends first, no images are returned and the error is its cause.
-func LoadImages(ctx context.Context, cams []Camera, workers int) ([]Image, error) {
-	if workers <= 0 {
-		workers = runtime.GOMAXPROCS(0)
-	}
-	images, errs := make([]Image, len(cams)), make([]error, len(cams))
-	var next atomic.Int64
-	var wg sync.WaitGroup
-	for range min(workers, len(cams)) {
-		wg.Go(func() {
-			for ctx.Err() == nil {
-				i := int(next.Add(1)) - 1
-				if i >= len(cams) {
-					return
-				}
-				images[i], errs[i] = cams[i].Decode()
-			}
-		})
-	}
-	wg.Wait()
-	if ctx.Err() != nil {
-		return nil, fmt.Errorf("scene: decode photos: %w", context.Cause(ctx))
-	}
-	var failed UndecodableError
-	for i, err := range errs {
-		if err != nil {
-			failed.Indices = append(failed.Indices, i)
-			failed.Names = append(failed.Names, cams[i].Name)
-			failed.Causes = append(failed.Causes, err)
-		}
-	}
-	if len(failed.Indices) > 0 {
-		return images, &failed
-	}
-	return images, nil
 }

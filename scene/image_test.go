@@ -2,7 +2,6 @@ package scene
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"image"
 	"image/color"
@@ -138,68 +137,6 @@ func TestDecodeRefuses(t *testing.T) {
 	}
 	if _, err := (Camera{Path: "x", Width: 1 << 40, Height: 1 << 40}).Decode(); err == nil {
 		t.Error("a camera of 2^80 pixels decodes")
-	}
-}
-
-// photoCameras are cameras of the JPEG references, at a third of their size.
-func photoCameras(t *testing.T) []Camera {
-	files, err := filepath.Glob("testdata/4*.jpg")
-	if err != nil || len(files) == 0 {
-		t.Fatal(files, err)
-	}
-	var cams []Camera
-	for _, f := range files {
-		cams = append(cams, Camera{Name: filepath.Base(f), Path: f, Width: 16, Height: 11})
-	}
-	return cams
-}
-
-func TestLoadImages(t *testing.T) {
-	cams := photoCameras(t)
-	one, err := LoadImages(context.Background(), cams, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, workers := range []int{0, 2, 5} {
-		got, err := LoadImages(context.Background(), cams, workers)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for i := range cams {
-			if got[i].Width != 16 || got[i].Height != 11 || !bytes.Equal(got[i].Pix, one[i].Pix) {
-				t.Errorf("%d workers: %s differs", workers, cams[i].Name)
-			}
-		}
-	}
-	if none, err := LoadImages(context.Background(), nil, 2); err != nil || len(none) != 0 {
-		t.Errorf("no cameras: %v, %v", none, err)
-	}
-}
-
-func TestLoadImagesReportsUndecodable(t *testing.T) {
-	cams := photoCameras(t)
-	cams[1].Path = photoFile(t, "bad.jpg", []byte("\xff\xd8 nonsense"))
-	cams[3].Path = ""
-	images, err := LoadImages(context.Background(), cams, 2)
-	var failed *UndecodableError
-	if !errors.As(err, &failed) || !errors.Is(err, ErrData) || Hint(err) == "" {
-		t.Fatalf("error %v with hint %q", err, Hint(err))
-	}
-	if len(failed.Indices) != 2 || failed.Indices[0] != 1 || failed.Indices[1] != 3 || failed.Names[1] != cams[3].Name {
-		t.Errorf("failed: %v %v", failed.Indices, failed.Names)
-	}
-	for i, img := range images {
-		if bad := i == 1 || i == 3; bad != (img.Pix == nil) {
-			t.Errorf("image %d has %d bytes", i, len(img.Pix))
-		}
-	}
-}
-
-func TestLoadImagesEndsWithContext(t *testing.T) {
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	if images, err := LoadImages(ctx, photoCameras(t), 2); images != nil || !errors.Is(err, context.Canceled) {
-		t.Errorf("got %d images, %v", len(images), err)
 	}
 }
 

@@ -73,7 +73,8 @@ func TestInitWithoutPoints(t *testing.T) {
 func TestInitRandom(t *testing.T) {
 	c := ring(10, 0)
 	for i := range c.Cameras {
-		c.Cameras[i] = c.Cameras[i].Translated([3]float64{100, 200, 300})
+		cam := &c.Cameras[i]
+		cam.T = sub(cam.T, rotate(cam.R, [3]float64{100, 200, 300}))
 	}
 	c.Normalise()
 	o := initOptions(InitRandom)

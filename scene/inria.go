@@ -97,8 +97,13 @@ func readCameras(path string, info *CamerasInfo) ([]Camera, error) {
 	if err != nil {
 		return nil, err
 	}
-	var entries []inriaCamera
-	if err := json.Unmarshal(data, &entries); err != nil {
+	return parseCameras(data, info)
+}
+
+// parseCameras reads a cameras.json without looking at any other file.
+func parseCameras(data []byte, info *CamerasInfo) ([]Camera, error) {
+	entries, err := decodeList(data)
+	if err != nil {
 		return nil, err
 	}
 	if len(entries) == 0 {
@@ -106,9 +111,16 @@ func readCameras(path string, info *CamerasInfo) ([]Camera, error) {
 	}
 	seen := make(map[string]int, len(entries))
 	cameras := make([]Camera, len(entries))
-	for i := range entries {
-		e := &entries[i]
-		if cameras[i], err = fromINRIA(e); err != nil {
+	for i, raw := range entries {
+		f, err := element(raw, "entry", i)
+		if err != nil {
+			return nil, err
+		}
+		e, err := parseINRIA(f)
+		if err != nil {
+			return nil, err
+		}
+		if cameras[i], err = fromINRIA(&e); err != nil {
 			return nil, fmt.Errorf("entry %d (%q): %w", i, e.Name, err)
 		}
 		if j, ok := seen[e.Name]; ok {
@@ -120,6 +132,39 @@ func readCameras(path string, info *CamerasInfo) ([]Camera, error) {
 		}
 	}
 	return cameras, nil
+}
+
+// parseINRIA reads an entry of cameras.json. The id is not read: INRIA's own readers go by img_name.
+func parseINRIA(f fields) (e inriaCamera, err error) {
+	for _, m := range []struct {
+		name string
+		dst  any
+		want string
+	}{
+		{"img_name", &e.Name, "a text"}, {"width", &e.Width, "a whole number"}, {"height", &e.Height, "a whole number"}, {"fx", &e.Fx, "a number"},
+		{"fy", &e.Fy, "a number"}, {"cx", &e.Cx, "a number"}, {"cy", &e.Cy, "a number"}, {"camera_model", &e.Model, "a text"},
+	} {
+		if err := f.into(m.name, m.dst, m.want); err != nil {
+			return e, err
+		}
+	}
+	for _, name := range []string{"img_name", "width", "height", "fx", "fy", "position", "rotation"} {
+		if !f.has(name) {
+			return e, f.errorf("there is no field %s", name)
+		}
+	}
+	if err := f.numbers("position", e.Position[:]); err != nil {
+		return e, err
+	}
+	rows, err := f.list("rotation")
+	if err == nil && len(rows) != len(e.Rotation) {
+		err = f.errorf("field rotation has %d rows, %d are expected", len(rows), len(e.Rotation))
+	}
+	for i := 0; i < len(rows) && err == nil; i++ {
+		row := fields{members: map[string]json.RawMessage{"rotation": rows[i]}, where: fmt.Sprintf("%srow %d of ", f.where, i)}
+		err = row.numbers("rotation", e.Rotation[i][:])
+	}
+	return e, err
 }
 
 func fromINRIA(e *inriaCamera) (Camera, error) {
@@ -347,7 +392,7 @@ func WriteResults(dir string, steps []StepScores) error {
 		views := inriaViews{make(map[string]float64), make(map[string]float64)}
 		for _, v := range s.Views {
 			if math.IsNaN(v.PSNR) || math.IsNaN(v.SSIM) {
-				return fmt.Errorf("scene: write results: step %d: %s: PSNR %v, SSIM %v: %w", s.Step, v.Name, v.PSNR, v.SSIM, errNotFinite)
+				return fmt.Errorf("scene: write results: step %d: %q: PSNR %v, SSIM %v: %w", s.Step, v.Name, v.PSNR, v.SSIM, errNotFinite)
 			}
 			views.PSNR[v.Name] = math.Min(v.PSNR, maxPSNR)
 			views.SSIM[v.Name] = v.SSIM

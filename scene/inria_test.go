@@ -74,7 +74,8 @@ func TestReadCamerasRefuses(t *testing.T) {
 	entry := `{"img_name":"p","width":4,"height":2,"position":[1,2,3],"rotation":[[0,0,1],[-1,0,0],[0,-1,0]],"fy":5,"fx":3}`
 	cases := map[string]string{
 		``:                              "JSON",
-		`{}`:                            "cannot unmarshal",
+		`{}`:                            "the file holds no JSON list",
+		`[3]`:                           "entry 0: it is 3, an object is expected",
 		`[]`:                            "empty",
 		`[` + entry + `,` + entry + `]`: `entries 0 and 1 are both named "p"`,
 		`[` + strings.Replace(entry, `"p"`, `"../p"`, 1) + `]`:                         "relative path",
@@ -90,12 +91,23 @@ func TestReadCamerasRefuses(t *testing.T) {
 		`[` + strings.Replace(entry, `[0,0,1]`, `[0,0,2]`, 1) + `]`:                    "orthonormal",
 		`[` + strings.Replace(entry, `[0,0,1]`, `[0,0,-1]`, 1) + `]`:                   "mirror",
 	}
+	for key, bad := range map[string]string{
+		`"img_name":"p"`: `"img_name":7`, `"width":4`: `"width":"4"`, `"height":2`: `"height":2.5`, `"position":[1,2,3]`: `"position":{"x":1}`, `"fy":5`: `"fy":[5]`,
+		`"rotation":[[0,0,1]`: `"rotation":[["a",0,1]`, `"fx":3`: `"cx":"1","fx":3`,
+	} {
+		name := strings.Split(bad, `"`)[1]
+		cases[`[`+strings.Replace(entry, key, bad, 1)+`]`] = "field " + name + " is "
+		cases[`[`+entry+`,`+strings.Replace(strings.Replace(entry, key, bad, 1), `"p"`, `"q"`, 1)+`]`] = "entry 1: "
+	}
+	for key, bad := range map[string]string{`"position":[1,2,3]`: `"position":[1,2]`, `[0,0,1]`: `[0,0,1,0]`, `,[0,-1,0]]`: `]`, `,"fx":3`: ``, `"img_name":"p",`: ``} {
+		cases[`[`+strings.Replace(entry, key, bad, 1)+`]`] = "entry 0: "
+	}
 	for text, want := range cases {
 		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		_, _, err := ReadCameras(path)
-		if err == nil || !strings.Contains(err.Error(), want) || !errors.Is(err, ErrData) || Hint(err) == "" {
+		if err == nil || !strings.Contains(err.Error(), want) || !errors.Is(err, ErrData) || Hint(err) == "" || strings.Contains(err.Error(), "Go ") || strings.Contains(err.Error(), "scene.") {
 			t.Errorf("%s: %v, want %q", text, err, want)
 		}
 	}
@@ -162,4 +174,54 @@ func TestResults(t *testing.T) {
 	if err := WriteResults(dir, []StepScores{{1, []ViewScore{{"a", math.NaN(), 0}}}}); !errors.Is(err, errNotFinite) {
 		t.Errorf("NaN: %v", err)
 	}
+}
+
+// Errors of package json name the key and no type of this program.
+func TestJSONError(t *testing.T) {
+	var v struct {
+		List   []float64 `json:"list"`
+		Inner  struct{ N uint32 }
+		Text   map[string]string
+		Whole  int
+		Truth  bool
+		Number float64
+	}
+	for text, want := range map[string]string{
+		`{"list":"x"}`:       "field list: string is there, a list is expected",
+		`{"list":["x"]}`:     "field list: string is there, a number is expected",
+		`{"Inner":{"N":-1}}`: "field Inner.N: number -1 is there, a whole number from 0 is expected",
+		`{"Text":[1]}`:       "field Text: array is there, an object is expected",
+		`{"Whole":1.5}`:      "field Whole: number 1.5 is there, a whole number is expected",
+		`{"Truth":"yes"}`:    "field Truth: string is there, true or false is expected",
+		`[1]`:                "array is there, an object is expected",
+	} {
+		if err := JSONError(json.Unmarshal([]byte(text), &v)); err == nil || err.Error() != want {
+			t.Errorf("%s: %v, want %q", text, err, want)
+		}
+	}
+	if err := JSONError(os.ErrNotExist); err != os.ErrNotExist || JSONError(nil) != nil {
+		t.Error(err)
+	}
+}
+
+func FuzzCameras(f *testing.F) {
+	const entry = `{"img_name":"a/p","width":4,"height":2,"position":[1,2,3],"rotation":[[0,0,1],[-1,0,0],[0,-1,0]],"fy":5,"fx":3`
+	f.Add([]byte(`[` + entry + `}]`))
+	f.Add([]byte(`[` + entry + `,"cx":1e2,"cy":-1,"camera_model":"fisheye","id":"x"},` + strings.Replace(entry, "a/p", "b", 1) + `,"cx":null}]`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var info CamerasInfo
+		cams, err := parseCameras(data, &info)
+		if err != nil {
+			if strings.Contains(err.Error(), "Go ") {
+				t.Error(err)
+			}
+			return
+		}
+		for _, c := range cams {
+			p := c.Center()
+			if !finite(c.R[:]...) || !finite(c.T[:]...) || !finite(p[:]...) || !(c.Fx > 0 && c.Fy > 0) || c.Width < 1 || c.Height < 1 || !filepath.IsLocal(c.Name) {
+				t.Errorf("%+v", c)
+			}
+		}
+	})
 }

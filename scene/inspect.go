@@ -34,7 +34,7 @@ type Problem struct {
 func (p Problem) String() string { return p.warning().String() }
 
 func (p Problem) warning() Warning {
-	return Warning{Code: p.Code, Count: p.Count, Names: p.Names, Text: p.Text}
+	return Warning{Code: p.Code, Count: p.Count, Names: p.Names, Text: p.Text, Remedy: p.Remedy}
 }
 
 // Report is what Inspect found. Distances are in the capture's own units.
@@ -48,7 +48,7 @@ type Report struct {
 	HeldOut        int         `json:"held_out"` // by the capture's own files
 	Masks          int         `json:"masks"`
 	Points         int         `json:"points"`
-	PointsSeen     float64     `json:"points_seen"`            // share of the points that a camera sees
+	PointsSeen     float64     `json:"points_seen"`            // share of the points that a camera sees; 0 without InspectOptions.Coverage
 	MeanCamera     [3]float64  `json:"mean_camera"`            //
 	MedianDistance float64     `json:"median_camera_distance"` // from the mean camera
 	Extent         float64     `json:"largest_camera_distance"`
@@ -82,7 +82,7 @@ type CameraReport struct {
 	Fx       float64 `json:"fx"`
 	Fy       float64 `json:"fy"`
 	Distance float64 `json:"distance"` // from the mean camera
-	Points   int     `json:"points"`   // in view; an estimate when there are more than 200,000
+	Points   int     `json:"points"`   // in view; an estimate when there are more than 200,000; 0 without InspectOptions.Coverage
 	HeldOut  bool    `json:"held_out,omitempty"`
 	Mask     bool    `json:"mask,omitempty"`
 
@@ -91,9 +91,14 @@ type CameraReport struct {
 	Sharpness  *float64 `json:"sharpness,omitempty"`  // variance of the Laplacian over the median of all photos
 }
 
-// Inspect examines a capture that has been loaded. deep decodes every photo, at
-// reduced size, to find black and blurred ones. The only error is that of ctx.
-func Inspect(ctx context.Context, c *Capture, deep bool) (*Report, error) {
+// InspectOptions say how much Inspect looks at, beyond what its warnings need.
+type InspectOptions struct {
+	Pixels   bool // decode every photo, at reduced size, to find black and blurred ones and masks that leave nothing
+	Coverage bool // count the points of each camera and those that are seen; otherwise both stay 0 and counting ends as soon as nothing is to be warned of
+}
+
+// Inspect examines a capture that has been loaded. The only error is that of ctx.
+func Inspect(ctx context.Context, c *Capture, o InspectOptions) (*Report, error) {
 	r := &Report{Root: c.Root, Format: c.Format, Model: c.Model, Images: c.Images, Points: len(c.Points), Applied: c.Applied, Problems: []Problem{}}
 	if c.text {
 		r.Format += ", text"
@@ -103,13 +108,18 @@ func Inspect(ctx context.Context, c *Capture, deep bool) (*Report, error) {
 		if slices.Contains(announcements, w.Code) {
 			severity = SeverityNote
 		}
-		r.add(Problem{Severity: severity, Code: w.Code, Text: w.Text, Count: w.Count, Names: w.Names, loading: true})
+		r.add(Problem{Severity: severity, Code: w.Code, Text: w.Text, Count: w.Count, Names: w.Names, Remedy: w.Remedy, loading: true})
 	}
 	r.describe(c)
 	r.checkPoses(c)
-	r.checkPoints(c)
+	r.checkPoints(c, o.Coverage)
 	r.checkOrientation(c)
-	if deep {
+	r.checkSizes(c)
+	r.checkLenses(c)
+	if err := r.checkMasks(ctx, c, o.Pixels); err != nil {
+		return nil, err
+	}
+	if o.Pixels {
 		if err := r.checkPixels(ctx, c); err != nil {
 			return nil, err
 		}
@@ -180,6 +190,12 @@ var remedies = map[string]string{
 	"orientation-tags":     "nothing needs to be done, as long as the model was made from these files as they are",
 	"dark-photos":          "remove photos that show nothing",
 	"blurred-photos":       "remove the blurred ones where sharp photos show the same",
+	"small-photos":         "train on larger photos, or with a smaller --downscale",
+	"folded-lenses":        "calibrate again, with fewer distortion parameters or more photos, or correct the camera's parameters in the capture",
+	"broken-masks":         "export these masks again as PNG, white where the photo counts, or remove them: their photos count whole then",
+	"stretched-masks":      "draw the masks from the photos that are trained on, or from copies of them scaled as a whole, not cropped",
+	"turned-masks":         "turn the masks to how the photos are stored: orientation tags do not count",
+	"black-masks":          "white counts: draw these masks again, invert them all with --invert-masks, or remove them: their photos count whole then",
 }
 
 // add notes a problem with its remedy.

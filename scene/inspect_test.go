@@ -18,7 +18,7 @@ import (
 
 func inspect(t *testing.T, c *Capture, deep bool) *Report {
 	t.Helper()
-	r, err := Inspect(context.Background(), c, deep)
+	r, err := Inspect(context.Background(), c, InspectOptions{Pixels: deep, Coverage: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -189,7 +189,7 @@ func TestInspectPixels(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if _, err := Inspect(ctx, mustLoad(t, root, anyModel()), true); !errors.Is(err, context.Canceled) {
+	if _, err := Inspect(ctx, mustLoad(t, root, anyModel()), InspectOptions{Pixels: true}); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 }
@@ -220,6 +220,7 @@ func TestInspectLoadWarnings(t *testing.T) {
 func TestInspectRealCaptures(t *testing.T) {
 	for name, codes := range map[string][]string{
 		"bonsai_146": nil, "fox_pinhole": nil, "chair_400": {"no-points"}, "desk": {"reduced-photos"}, "miku_plush_pinhole_small": nil,
+		"fox": {"other-format"}, "miku_plush": nil, "monstree_exif": {"orientation-tags"},
 	} {
 		r := inspect(t, mustLoad(t, sharedCapture(t, name), anyModel()), false)
 		var got []string

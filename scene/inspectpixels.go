@@ -1,6 +1,7 @@
 package scene
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,104 +16,174 @@ const (
 	inspectWorkers = 4    // photos that are in memory at a time
 )
 
+// look is what a photo looks like.
+type look struct {
+	bright float64 // mean brightness, 0 to 1
+	sharp  float64 // variance of the Laplacian
+	err    error   // why there is nothing to look at
+}
+
 // checkPixels decodes all photos at reduced size and looks for black and blurred ones.
 func (r *Report) checkPixels(ctx context.Context, c *Capture) error {
-	bright, sharp, errs := make([]float64, len(c.Cameras)), make([]float64, len(c.Cameras)), make([]error, len(c.Cameras))
+	groups := photoGroups(c.Cameras)
+	looks := make([]look, len(c.Cameras))
 	var wg sync.WaitGroup
-	next := make(chan int)
-	for range min(inspectWorkers, len(c.Cameras)) {
+	next := make(chan span)
+	for range min(inspectWorkers, len(groups)) {
 		wg.Go(func() {
-			for i := range next {
-				bright[i], sharp[i], errs[i] = c.Cameras[i].look()
+			for g := range next {
+				lookAtPhoto(c.Cameras[g.first:g.end], looks[g.first:g.end])
 			}
 		})
 	}
-	for i := 0; i < len(c.Cameras) && ctx.Err() == nil; i++ {
-		next <- i
+	for i := 0; i < len(groups) && ctx.Err() == nil; i++ {
+		next <- groups[i]
 	}
 	close(next)
 	wg.Wait()
 	if ctx.Err() != nil {
 		return fmt.Errorf("scene: inspect photos: %w", context.Cause(ctx))
 	}
-	r.judgePixels(bright, sharp, errs)
+	left := r.judgeMasked(c, looks)
+	r.judgePixels(looks, left)
 	return nil
 }
 
-// judgePixels draws conclusions from what look gave.
-func (r *Report) judgePixels(bright, sharp []float64, errs []error) {
-	var good []float64
-	var bad, dark, blurred []string
-	var cause error
-	for i, err := range errs {
-		if err != nil && !errors.Is(err, errBlank) {
-			bad = append(bad, r.Cameras[i].Name)
-			if cause == nil {
-				cause = err
-			}
-		} else if err == nil && bright[i] >= darkPhoto {
-			good = append(good, sharp[i])
-		}
-	}
-	middle := median(good)
-	for i, err := range errs {
-		if err != nil {
+// span is some cameras in a row.
+type span struct{ first, end int }
+
+// photoGroups gives the cameras of each photo, which are next to each other.
+func photoGroups(cams []Camera) (groups []span) {
+	for i := range cams {
+		if n := len(groups); n > 0 && cams[i].Photo != "" && cams[i].Photo == cams[i-1].Photo {
+			groups[n-1].end = i + 1
 			continue
 		}
-		row := &r.Cameras[i]
-		row.Brightness = &bright[i]
-		if middle > 0 {
-			sharp[i] /= middle
-			row.Sharpness = &sharp[i]
+		groups = append(groups, span{i, i + 1})
+	}
+	return groups
+}
+
+// judgeMasked sorts out the cameras whose masks are at fault, and returns how many cameras have pixels to train on.
+func (r *Report) judgeMasked(c *Capture, looks []look) (left int) {
+	var f maskFindings
+	var faces []string
+	for i := range looks {
+		if err := looks[i].err; err == nil || errors.Is(err, errBlank) {
+			left++
 		}
-		switch {
-		case bright[i] < darkPhoto:
-			dark = append(dark, row.Name)
-		case middle > 0 && sharp[i] < blurredPhoto:
-			blurred = append(blurred, row.Name)
+	}
+	for _, g := range photoGroups(c.Cameras) {
+		var e *Error
+		if errors.As(looks[g.first].err, &e) && e.Op == opMask {
+			f.breaks(&c.Cameras[g.first], e)
+			continue
+		}
+		var black []string
+		for i := g.first; i < g.end; i++ {
+			if errors.Is(looks[i].err, ErrMasked) {
+				black = append(black, c.Cameras[i].Name)
+			}
+		}
+		if len(black) == g.end-g.first {
+			f.blackens(c.Cameras[g.first].photoName(), c.Cameras[g.first].MaskInverted)
+		} else {
+			faces = append(faces, black...)
 		}
 	}
 	severity := SeverityWarning
-	if len(errs)-len(bad) < minPhotos {
+	if left < minPhotos {
 		severity = SeverityFatal
 	}
-	if len(bad) > 0 {
-		r.about(severity, "undecodable-photos", bad, "%d of %d photos cannot be decoded, the first because of %q", len(bad), len(errs), cause.Error())
-	}
-	r.about(SeverityWarning, "dark-photos", dark, "%d of %d photos are black", len(dark), len(errs))
-	slices.SortStableFunc(blurred, func(a, b string) int { return r.compareSharpness(a, b) })
-	r.about(SeverityWarning, "blurred-photos", blurred, "%d of %d photos are blurred: less than a tenth as sharp as the median one", len(blurred), len(errs))
+	r.addMaskTrouble(&f, severity)
+	r.about(SeverityNote, "masked-faces", faces, "the masks leave no pixel of %d of %d pictures, whose steps train on others", len(faces), len(looks))
+	return left
 }
 
-// compareSharpness orders rows by name, the most blurred first.
-func (r *Report) compareSharpness(a, b string) int {
-	of := func(name string) float64 {
-		i := slices.IndexFunc(r.Cameras, func(c CameraReport) bool { return c.Name == name })
-		return *r.Cameras[i].Sharpness
+// judgePixels draws conclusions from the looks, of which left have pixels.
+func (r *Report) judgePixels(looks []look, left int) {
+	var good []float64
+	var bad, dark, blurred []string
+	var cause error
+	for i, l := range looks {
+		var e *Error
+		switch {
+		case l.err == nil && l.bright >= darkPhoto:
+			good = append(good, l.sharp)
+		case l.err == nil || errors.Is(l.err, errBlank) || errors.Is(l.err, ErrMasked) || errors.As(l.err, &e) && e.Op == opMask:
+		default:
+			if bad = append(bad, r.Cameras[i].Name); cause == nil {
+				cause = l.err
+			}
+		}
 	}
-	if of(a) < of(b) {
-		return -1
+	middle := median(good)
+	for i := range looks {
+		l, row := &looks[i], &r.Cameras[i]
+		if l.err != nil {
+			continue
+		}
+		row.Brightness = &l.bright
+		if middle > 0 {
+			l.sharp /= middle
+			row.Sharpness = &l.sharp
+		}
+		switch {
+		case l.bright < darkPhoto:
+			dark = append(dark, row.Name)
+		case middle > 0 && l.sharp < blurredPhoto:
+			blurred = append(blurred, row.Name)
+		}
 	}
-	return 1
+	if len(bad) > 0 {
+		severity := SeverityWarning
+		if left < minPhotos {
+			severity = SeverityFatal
+		}
+		r.about(severity, "undecodable-photos", bad, "%d of %d photos cannot be decoded, the first because of %q", len(bad), len(looks), cause.Error())
+	}
+	r.about(SeverityWarning, "dark-photos", dark, "%d of %d photos are black", len(dark), len(looks))
+	r.about(SeverityWarning, "blurred-photos", r.bySharpness(blurred), "%d of %d photos are blurred: less than a tenth as sharp as the median one", len(blurred), len(looks))
+}
+
+// bySharpness orders the names of cameras, the most blurred first.
+func (r *Report) bySharpness(names []string) []string {
+	sharpness := make(map[string]float64, len(names))
+	for _, row := range r.Cameras {
+		if row.Sharpness != nil {
+			sharpness[row.Name] = *row.Sharpness
+		}
+	}
+	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(sharpness[a], sharpness[b]) })
+	return names
 }
 
 // errBlank is the error of a photo that is too small to say how sharp it is.
 var errBlank = errors.New("too few pixels")
 
-// look decodes the photo at reduced size and gives the mean brightness of what is
-// opaque, 0 to 1, and its sharpness: the variance of the Laplacian of the brightness.
-func (c Camera) look() (bright, sharp float64, err error) {
-	if side := max(c.Width, c.Height); side > inspectedSide {
-		c = c.Rescaled(max(c.Width*inspectedSide/side, 1), max(c.Height*inspectedSide/side, 1))
+// lookAtPhoto decodes the photo of cams, which share one, at reduced size.
+func lookAtPhoto(cams []Camera, looks []look) {
+	small := slices.Clone(cams)
+	for i, c := range small {
+		if side := max(c.Width, c.Height); side > inspectedSide {
+			small[i] = c.Rescaled(max(c.Width*inspectedSide/side, 1), max(c.Height*inspectedSide/side, 1))
+		}
 	}
-	img, err := c.Decode()
-	if err != nil {
-		return 0, 0, err
+	images, errs := DecodeViews(small)
+	for i := range looks {
+		if looks[i].err = errs[i]; errs[i] == nil {
+			looks[i] = images[i].look()
+		}
 	}
+}
+
+// look judges a picture: the brightness of what is opaque, and how sharp it is.
+func (img *Image) look() look {
 	w, h := img.Width, img.Height
 	if w < 3 || h < 3 {
-		return 0, 0, errBlank
+		return look{err: errBlank}
 	}
+	bright := 0.0
 	luma := make([]float32, w*h)
 	opaque := 1e-9
 	for i := range luma {
@@ -132,5 +203,5 @@ func (c Camera) look() (bright, sharp float64, err error) {
 		}
 	}
 	n := float64((w - 2) * (h - 2))
-	return bright, squares/n - sum*sum/(n*n), nil
+	return look{bright: bright, sharp: squares/n - sum*sum/(n*n)}
 }

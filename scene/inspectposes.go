@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sync/atomic"
 )
 
 // Limits of the checks.
@@ -71,8 +72,8 @@ func (r *Report) checkSamePoses(cams []Camera, centres [][3]float64) {
 	r.about(SeverityWarning, "same-pose", same, "%d of %d photos have the pose of another photo", len(same), len(photos))
 }
 
-// checkPoints counts the points that each camera sees.
-func (r *Report) checkPoints(c *Capture) {
+// checkPoints looks for points that no camera sees and for cameras that see none. With all it counts everything.
+func (r *Report) checkPoints(c *Capture, all bool) {
 	n := len(c.Points)
 	switch {
 	case n == 0 && c.Synthetic:
@@ -85,48 +86,88 @@ func (r *Report) checkPoints(c *Capture) {
 	case n < fewPoints:
 		r.add(Problem{Severity: SeverityWarning, Code: "few-points", Text: fmt.Sprintf("there are only %d points to begin with", n)})
 	}
-	stride := (n + countedPoints - 1) / countedPoints
-	counted := (n + stride - 1) / stride
-	seenBy := make([][]uint64, len(c.Cameras)) // one bit per counted point
-	parallel(len(c.Cameras), func(i int) {
-		cam, bits, in := &c.Cameras[i], make([]uint64, (counted+63)/64), 0
-		for k := range counted {
-			if _, seen := cam.sees(c.Points[k*stride].Pos, 0, math.Inf(1)); seen {
-				bits[k/64] |= 1 << (k % 64)
+	v := coverage{c: c, stride: (n + countedPoints - 1) / countedPoints}
+	v.counted = (n + v.stride - 1) / v.stride
+	v.countByCamera(all)
+	seen := v.countSeen(all)
+	if all {
+		for i, in := range v.inView {
+			r.Cameras[i].Points = min(in*v.stride, n)
+		}
+		r.PointsSeen = float64(seen) / float64(v.counted)
+	}
+	r.judgePoints(&v, seen)
+}
+
+// coverage counts which points cameras see: every stride-th point stands for as many.
+type coverage struct {
+	c       *Capture
+	stride  int
+	counted int   // points that are looked at
+	inView  []int // of them, by camera
+}
+
+// countByCamera counts the points in view of each camera, or without all as many as keep it from being blind.
+func (v *coverage) countByCamera(all bool) {
+	v.inView = make([]int, len(v.c.Cameras))
+	parallel(len(v.c.Cameras), func(i int) {
+		in := 0
+		for k := 0; k < v.counted && (all || in*v.stride < blindCamera); k++ {
+			if v.sees(i, k) {
 				in++
 			}
 		}
-		seenBy[i] = bits
-		r.Cameras[i].Points = min(in*stride, n)
+		v.inView[i] = in
 	})
-	seen := 0
-	for k := range counted {
-		if slices.ContainsFunc(seenBy, func(b []uint64) bool { return b[k/64]>>(k%64)&1 != 0 }) {
-			seen++
-		}
-	}
-	r.PointsSeen = float64(seen) / float64(counted)
-	r.judgePoints(c, stride, seen)
 }
 
-// judgePoints draws conclusions from the counts.
-func (r *Report) judgePoints(c *Capture, stride, seen int) {
+// sees says whether a camera sees a counted point.
+func (v *coverage) sees(camera, k int) bool {
+	_, seen := v.c.Cameras[camera].sees(v.c.Points[k*v.stride].Pos, 0, math.Inf(1))
+	return seen
+}
+
+// countSeen counts the points that any camera sees, or without all no more than half of them and some.
+func (v *coverage) countSeen(all bool) int {
+	const block = 4096
+	var total atomic.Int64
+	parallel((v.counted+block-1)/block, func(b int) {
+		if !all && 2*total.Load() >= int64(v.counted) {
+			return
+		}
+		seen := 0
+		for k := b * block; k < min((b+1)*block, v.counted); k++ {
+			for i := range v.c.Cameras {
+				if v.sees(i, k) {
+					seen++
+					break
+				}
+			}
+		}
+		total.Add(int64(seen))
+	})
+	return int(total.Load())
+}
+
+// judgePoints draws conclusions from the counts. seen is that of points in view of any camera.
+func (r *Report) judgePoints(v *coverage, seen int) {
+	c := v.c
 	if seen == 0 {
 		r.add(Problem{Severity: SeverityFatal, Code: "unseen-points", Text: "no camera sees any of the points: poses and points do not belong together"})
 		return
 	}
-	if r.PointsSeen < 0.5 {
-		r.add(Problem{Severity: SeverityWarning, Code: "unseen-points", Text: fmt.Sprintf("only %.0f %% of the points are in view of a camera", 100*r.PointsSeen)})
+	if 2*seen < v.counted {
+		r.add(Problem{Severity: SeverityWarning, Code: "unseen-points", Text: fmt.Sprintf("only %.0f %% of the points are in view of a camera", 100*float64(seen)/float64(v.counted))})
 	}
 	var blind []string
-	for _, row := range r.Cameras {
-		if row.Points < blindCamera && len(c.Points) >= fewPoints {
+	for i, row := range r.Cameras {
+		if min(v.inView[i]*v.stride, len(c.Points)) < blindCamera && len(c.Points) >= fewPoints {
 			blind = append(blind, row.Name)
 		}
 	}
 	r.about(SeverityWarning, "blind-cameras", blind, "%d of %d cameras see fewer than %d points", len(blind), len(r.Cameras), blindCamera)
 	far, all := 0, 0
-	for k := 0; k < len(c.Points); k += stride {
+	for k := 0; k < len(c.Points); k += v.stride {
 		all++
 		p := c.Points[k].Pos
 		for axis := range p {

@@ -1,6 +1,7 @@
 package scene
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -65,12 +66,15 @@ func (c *Capture) findPhotos(records []record, o LoadOptions) (reduced string, e
 // folder reduced, if there is one, have been downscaled already.
 func (c *Capture) makeViews(records []record, o LoadOptions, reduced string) error {
 	var lost lostPhotos
+	finder := newLocator(c.Root)
 	maker := viewMaker{made: map[string]Camera{}}
 	wide, kept := 0, 0
 	c.Cameras = make([]Camera, 0, len(records))
 	for _, r := range records {
 		if r.cam.Path == "" {
-			lost.missing = append(lost.missing, r.cam.Name)
+			if lost.missing = append(lost.missing, r.cam.Name); lost.foreign == "" {
+				lost.foreign = finder.foreign(cmp.Or(r.file, filepath.Join(c.Images, filepath.FromSlash(r.cam.Name))))
+			}
 			continue
 		}
 		w, h, err := photoSize(r.cam.Path)
@@ -176,18 +180,26 @@ func (m *mismatches) refuse() error {
 
 // turnedHint explains a photo whose sides are swapped against its calibration.
 func turnedHint(path string) string {
-	const uprightTags = 4 // those above swap the sides
-	if tag, err := PhotoOrientation(path); err == nil && tag > uprightTags {
+	if tag, sideways := sidewaysTag(path); sideways {
 		return fmt.Sprintf("the calibration is of upright pixels, the file stores them turned, with orientation tag %d: "+
 			"apply the tags to copies of the photos (mogrify -auto-orient) and train on those", tag)
 	}
 	return "the photo was turned after calibration: use the files that COLMAP was given, without applying their orientation tag"
 }
 
-// lostPhotos are photos that cannot be trained on; cause is about the first of broken.
+// lostPhotos are photos that cannot be trained on.
 type lostPhotos struct {
 	missing, broken []string
-	cause           error
+	foreign         string // the first file that stands in place of a missing one and is not decoded, "" if there is none
+	cause           error  // of the first of broken
+}
+
+// inPlace tells of a photo that only has to be converted, "" if there is none.
+func (l *lostPhotos) inPlace() string {
+	if l.foreign == "" {
+		return ""
+	}
+	return fmt.Sprintf("; %s is there, but %s is not read", Printable(l.foreign), foreignKindOf(l.foreign).name)
 }
 
 // report warns of photos that are left out, or refuses the capture when strict
@@ -204,7 +216,8 @@ func (c *Capture) report(all, kept int, lost lostPhotos, strict bool) error {
 		return &Error{Op: "load capture", Path: c.Model, Err: fmt.Errorf("%d images are registered, at least %d are needed", kept, minPhotos), Hint: hint}
 	}
 	if n := len(lost.missing); n > 0 {
-		c.warn("missing-photos", fmt.Sprintf("left out %d of %d images without a photo in %s", n, all, c.Images), lost.missing)
+		c.warn("missing-photos", fmt.Sprintf("left out %d of %d images without a photo in %s%s", n, all, c.Images, lost.inPlace()), lost.missing)
+		c.Warnings[len(c.Warnings)-1].Remedy = ConversionHint(lost.foreign)
 	}
 	if n := len(lost.broken); n > 0 {
 		c.warn("broken-photos", fmt.Sprintf("left out %d of %d photos that cannot be read, the first because of %q", n, all, lost.cause.Error()), lost.broken)
@@ -215,7 +228,7 @@ func (c *Capture) report(all, kept int, lost lostPhotos, strict bool) error {
 func (c *Capture) refusePhotos(all, kept int, lost lostPhotos) error {
 	var parts []string
 	if n := len(lost.missing); n > 0 {
-		parts = append(parts, Warning{Count: n, Names: firstNames(lost.missing), Text: fmt.Sprintf("%d of %d photos are missing", n, all)}.String())
+		parts = append(parts, Warning{Count: n, Names: firstNames(lost.missing), Text: fmt.Sprintf("%d of %d photos are missing%s", n, all, lost.inPlace())}.String())
 	}
 	if n := len(lost.broken); n > 0 {
 		parts = append(parts, Warning{Count: n, Names: firstNames(lost.broken), Text: fmt.Sprintf("%d of %d photos cannot be read", n, all)}.String())
@@ -228,7 +241,7 @@ func (c *Capture) refusePhotos(all, kept int, lost lostPhotos) error {
 			hint += ", or leave out --strict to train without them"
 		}
 	}
-	if convert := Hint(lost.cause); convert != "" {
+	if convert := cmp.Or(ConversionHint(lost.foreign), Hint(lost.cause)); convert != "" {
 		hint = convert
 	}
 	return &Error{Op: "load photos", Path: c.Images, Err: errors.New(strings.Join(parts, "; ")), Hint: hint}

@@ -37,8 +37,24 @@ func newLocator(root string) *locator { return &locator{root: root, dirs: map[st
 // case, or with the extension of a photo when the name has none. Paths that lead out
 // of the capture and to nothing are often of another machine: then their ends are
 // tried below the capture's folder, the longest first. "" if there is none.
-func (l *locator) find(file string) string {
-	if at := l.near(file); at != "" {
+func (l *locator) find(file string) string { return l.search(file, l.near) }
+
+// foreign gives the photo in a form that is not decoded which stands where find looks in place of the file, as IMG_1.heic in place of IMG_1.jpg. "" if
+// there is none.
+func (l *locator) foreign(file string) string {
+	return l.search(file, func(file string) string {
+		dir, name := filepath.Split(file)
+		stem := strings.TrimSuffix(name, path.Ext(name))
+		return l.first(dir, func(n string) bool {
+			own := strings.TrimSuffix(n, path.Ext(n))
+			return isForeignPhoto(n) && (strings.EqualFold(own, stem) || strings.EqualFold(own, name))
+		})
+	})
+}
+
+// search applies near to the file, and to the ends of a path that leads out of the capture.
+func (l *locator) search(file string, near func(file string) string) string {
+	if at := near(file); at != "" {
 		return at
 	}
 	if rel, err := filepath.Rel(l.root, file); err == nil && filepath.IsLocal(rel) {
@@ -47,7 +63,7 @@ func (l *locator) find(file string) string {
 	parts := strings.Split(filepath.ToSlash(file), "/")
 	for i := 1; i < len(parts); i++ {
 		if end := filepath.Join(parts[i:]...); filepath.IsLocal(end) {
-			if at := l.near(filepath.Join(l.root, end)); at != "" {
+			if at := near(filepath.Join(l.root, end)); at != "" {
 				return at
 			}
 		}
@@ -61,6 +77,19 @@ func (l *locator) near(file string) string {
 		return file
 	}
 	dir, name := filepath.Split(file)
+	for _, fits := range []func(n string) bool{
+		func(n string) bool { return strings.EqualFold(n, name) },
+		func(n string) bool { return isPhoto(n) && strings.EqualFold(strings.TrimSuffix(n, path.Ext(n)), name) },
+	} {
+		if at := l.first(dir, fits); at != "" {
+			return at
+		}
+	}
+	return ""
+}
+
+// first gives the first file in a folder whose name fits, "" if there is none.
+func (l *locator) first(dir string, fits func(name string) bool) string {
 	names, known := l.dirs[dir]
 	if !known {
 		entries, err := os.ReadDir(filepath.Clean(dir))
@@ -71,14 +100,9 @@ func (l *locator) near(file string) string {
 		}
 		l.dirs[dir] = names
 	}
-	for _, fits := range []func(n string) bool{
-		func(n string) bool { return strings.EqualFold(n, name) },
-		func(n string) bool { return isPhoto(n) && strings.EqualFold(strings.TrimSuffix(n, path.Ext(n)), name) },
-	} {
-		if i := slices.IndexFunc(names, fits); i >= 0 {
-			if at := filepath.Join(dir, names[i]); !isDir(at) {
-				return at
-			}
+	if i := slices.IndexFunc(names, fits); i >= 0 {
+		if at := filepath.Join(dir, names[i]); !isDir(at) {
+			return at
 		}
 	}
 	return ""

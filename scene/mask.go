@@ -89,16 +89,16 @@ func (m *maskFile) apply(img *Image) {
 	img.Mask = out.words
 }
 
-// picture makes what the camera sees of its decoded photo.
-func (c *Camera) picture(photo Image) (Image, error) {
-	var file *maskFile
-	var err error
-	if c.Mask != "" {
-		if file, err = readMask(c.Mask, c.MaskInverted); err != nil {
-			return Image{}, err
-		}
+// maskFile decodes the camera's mask; nil if it has none.
+func (c *Camera) maskFile() (*maskFile, error) {
+	if c.Mask == "" {
+		return nil, nil
 	}
-	var out Image
+	return readMask(c.Mask, c.MaskInverted)
+}
+
+// picture makes what the camera sees of its decoded photo and mask.
+func (c *Camera) picture(photo Image, file *maskFile) (out Image, err error) {
 	if c.Lens != nil {
 		if out, err = undistort(photo, c, file); err != nil {
 			return Image{}, &Error{Op: opDecode, Path: c.Path, Err: err}

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -196,8 +197,8 @@ func TestAttachMasks(t *testing.T) {
 	}
 }
 
-// Many workers give what one gives, masks included.
-func TestLoadImagesWithLenses(t *testing.T) {
+// Many goroutines give what one gives, masks included: they share tables of weights.
+func TestDecodeInParallel(t *testing.T) {
 	dir := t.TempDir()
 	writeImage(t, filepath.Join(dir, "a.png"), paint(96, 48, func(x, y int) [4]uint8 { return [4]uint8{uint8(7 * x), uint8(5 * y), uint8(x * y), 255} }))
 	writeImage(t, filepath.Join(dir, "mask.png"), halves(96, 48, 50))
@@ -214,14 +215,28 @@ func TestLoadImagesWithLenses(t *testing.T) {
 		cams = append(cams, views...)
 	}
 	cams = slices.DeleteFunc(cams, func(c Camera) bool { return strings.Contains(c.Name, "right") }) // sees black alone
-	one, err := LoadImages(t.Context(), cams, 1)
-	if err != nil {
-		t.Fatal(err)
+	decode := func(run func(n int, f func(i int))) []Image {
+		images := make([]Image, len(cams))
+		run(len(cams), func(i int) {
+			var err error
+			if images[i], err = cams[i].Decode(); err != nil {
+				t.Error(err)
+			}
+		})
+		return images
 	}
-	many, err := LoadImages(t.Context(), cams, 8)
-	if err != nil {
-		t.Fatal(err)
-	}
+	one := decode(func(n int, f func(i int)) {
+		for i := range n {
+			f(i)
+		}
+	})
+	many := decode(func(n int, f func(i int)) {
+		var wg sync.WaitGroup
+		for i := range n {
+			wg.Go(func() { f(i) })
+		}
+		wg.Wait()
+	})
 	for i := range one {
 		if !slices.Equal(one[i].Pix, many[i].Pix) || !slices.Equal(one[i].Mask, many[i].Mask) {
 			t.Errorf("%s differs", cams[i].Name)

@@ -8,31 +8,44 @@ import (
 	"os"
 )
 
-// DecodeBytes returns about how many bytes of memory Decode takes beside the image that it returns, from the header of the photo: the file, the planes or
-// coefficients that the decoder holds, and the photo at its stored size where it is resampled. A photo that cannot be read takes none.
+// DecodeBytes returns about how many bytes of memory Decode takes beside the image that it returns, from the headers of photo and mask: a file, the planes or
+// coefficients that its decoder holds, and the photo at its stored size where it is resampled. The mask is decoded when the photo's file and planes are
+// gone. A photo that cannot be read takes none.
 func (c Camera) DecodeBytes() int64 {
-	f, err := os.Open(c.Path)
-	if err != nil {
+	n, width, height := decodingBytes(c.Path, c.Width, c.Height)
+	if n == 0 {
 		return 0
+	}
+	if c.Mask != "" {
+		mask, w, h := decodingBytes(c.Mask, width, height)
+		n = max(n, mask+4*int64(w)*int64(h)) + int64(w)*int64(h)/8 // in colour, and then a bit a pixel
+	}
+	if width != c.Width || height != c.Height || c.Lens != nil {
+		n += 4 * int64(width) * int64(height)
+	}
+	return n
+}
+
+// decodingBytes returns the bytes of a file and of what its decoder holds beside the pixels, and the size from its header. Where that tells none, it is
+// taken to be the given one. A file that cannot be read takes none.
+func decodingBytes(path string, width, height int) (n int64, w, h int) {
+	var err error
+	if w, h, err = photoSize(path); err != nil {
+		w, h = width, height
+	}
+	if regular(path) != nil { // to open a pipe that nobody writes to would block
+		return 0, w, h
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return 0, w, h
 	}
 	defer f.Close() // only read from
 	info, err := f.Stat()
-	if err != nil || !info.Mode().IsRegular() {
-		return 0
-	}
-	width, height, err := photoSize(c.Path)
 	if err != nil {
-		width, height = c.Width, c.Height
+		return 0, w, h
 	}
-	pixels := int64(width) * int64(height)
-	n := info.Size() + pixels*decoderBytes(bufio.NewReader(f))
-	if width != c.Width || height != c.Height || c.Lens != nil {
-		n += 4 * pixels
-	}
-	if c.Mask != "" {
-		n += pixels
-	}
-	return n
+	return info.Size() + int64(w)*int64(h)*decoderBytes(bufio.NewReader(f)), w, h
 }
 
 // decoderBytes returns the bytes per pixel that a decoder holds for a file that begins so.

@@ -51,7 +51,49 @@ func TestDecodeBytes(t *testing.T) {
 			}
 		}
 	}
+	dir := t.TempDir()
+	photo, mask := filepath.Join(dir, "a.jpg"), filepath.Join(dir, "m.png")
+	put(t, photo, baseline)
+	put(t, mask, large) // 16 bits a channel: more than the photo's planes
+	want := int64(len(large)+(8+4)*w*h) + w*h/8
+	if got := (Camera{Path: photo, Width: w, Height: h, Mask: mask}).DecodeBytes(); got != want {
+		t.Errorf("with a large mask: %d bytes, want %d", got, want)
+	}
+	writePhoto(t, mask, 8, 6)
+	want = int64(len(baseline)+3*w*h) + 8*6/8
+	if got := (Camera{Path: photo, Width: w, Height: h, Mask: mask}).DecodeBytes(); got != want {
+		t.Errorf("with a small mask: %d bytes, want %d", got, want)
+	}
 	if n := (Camera{Path: filepath.Join(t.TempDir(), "none.jpg"), Width: w, Height: h}).DecodeBytes(); n != 0 {
 		t.Errorf("a photo that is not there takes %d bytes", n)
 	}
+}
+
+// FuzzPhotoHeader reads what is looked at before a photo is decoded: the size that decoding then has, and the memory that it takes.
+func FuzzPhotoHeader(f *testing.F) {
+	for _, name := range []string{"420.jpg", "420progressive.jpg", "cmyk.jpg", "grayalpha.png", "lossy.webp", "losslessalpha.webp", "lossyalpha.webp"} {
+		f.Add(readTestdata(f, name))
+	}
+	for _, start := range []string{"II*\x00", "MM\x00*", "BM", "GIF8", "\x00\x00\x00\x18ftypheic", "\x1aE\xdf\xa3", "RIFF\x00\x00\x00\x00WEBPVP8L"} {
+		f.Add([]byte(start))
+	}
+	path := filepath.Join(f.TempDir(), "photo.jpg")
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if err := os.WriteFile(path, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		w, h, err := photoSize(path)
+		if err == nil && (w < 1 || h < 1 || w > maxPixels/h) {
+			t.Errorf("%d x %d", w, h)
+		}
+		if n := (Camera{Path: path, Width: 8, Height: 8}).DecodeBytes(); n < 0 || n > int64(len(data))+24*maxPixels {
+			t.Errorf("decoding takes %d bytes", n)
+		}
+		if err == nil && w*h > 1<<16 {
+			return // claims that decoding refuses, mostly
+		}
+		if img, decodeErr := decodePhoto(data); decodeErr == nil && (err != nil || img.Width != w || img.Height != h) {
+			t.Errorf("the header gives %d x %d, %v, the photo has %d x %d", w, h, err, img.Width, img.Height)
+		}
+	})
 }

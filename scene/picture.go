@@ -110,12 +110,12 @@ func ReadSheet(path string) (photo, render Image, err error) {
 	defer f.Close() // only read from
 	src, err := png.Decode(f)
 	if err != nil {
-		return photo, render, fmt.Errorf("scene: read sheet %s: %w", path, err)
+		return photo, render, fmt.Errorf("scene: read sheet %s: %w", Printable(path), err)
 	}
 	size := src.Bounds()
 	w := (size.Dx() - 2*sheetGap) / 3
 	if w < 1 || 3*w+2*sheetGap != size.Dx() {
-		return photo, render, fmt.Errorf("scene: read sheet %s: %d pixels wide are no three pictures", path, size.Dx())
+		return photo, render, fmt.Errorf("scene: read sheet %s: %d pixels wide are no three pictures", Printable(path), size.Dx())
 	}
 	all := fromImage(src)
 	return crop(all, 0, w), crop(all, w+sheetGap, w), nil

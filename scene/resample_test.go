@@ -115,7 +115,7 @@ func TestUndistortAgainstTruth(t *testing.T) {
 			if (cam.Model == Fisheye) != c.fish {
 				t.Fatalf("%v became %v", c.k, cam.Model)
 			}
-			got, err := (&cam).picture(photo)
+			got, err := (&cam).picture(photo, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -167,7 +167,7 @@ func TestPanorama(t *testing.T) {
 			if length(sub(cam.Center(), pose.Center())) > 1e-12 {
 				t.Errorf("%s is at %v, not at %v", cam.Name, cam.Center(), pose.Center())
 			}
-			got, err := (&cam).picture(photo)
+			got, err := (&cam).picture(photo, nil)
 			if err != nil || got.Mask != nil {
 				t.Fatal(err, got.Mask)
 			}

@@ -119,7 +119,7 @@ func (s *Safetensors) parse() error {
 		}
 		if name == metadataKey {
 			if err := d.Decode(&s.Metadata); err != nil {
-				return err
+				return fmt.Errorf("metadata: %w", JSONError(err))
 			}
 			if s.Metadata == nil { // null
 				s.Metadata = map[string]string{}
@@ -128,7 +128,7 @@ func (s *Safetensors) parse() error {
 		}
 		var e tensorEntry
 		if err := d.Decode(&e); err != nil {
-			return fmt.Errorf("tensor %q: %w", name, err)
+			return fmt.Errorf("tensor %q: %w", name, JSONError(err))
 		}
 		entries[name] = e
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"reflect"
 	"strconv"
 	"strings"
 )
@@ -55,6 +56,20 @@ func (f fields) side(name string) (int, error) {
 	return int(v), nil
 }
 
+// numbers decodes a list of exactly len(dst) numbers.
+func (f fields) numbers(name string, dst []float64) error {
+	var list []float64
+	want := fmt.Sprintf("a list of %d numbers", len(dst))
+	if err := f.into(name, &list, want); err != nil {
+		return err
+	}
+	if len(list) != len(dst) {
+		return f.errorf("field %s has %d numbers, %d are expected", name, len(list), len(dst))
+	}
+	copy(dst, list)
+	return nil
+}
+
 // matrix gives the upper 3x4 part of a 3x4 or 4x4 matrix, row-major.
 func (f fields) matrix(name string) (m [12]float64, err error) {
 	var rows [][]float64
@@ -83,25 +98,66 @@ func shown(raw []byte) string {
 	if len(raw) > 60 {
 		text += "..."
 	}
-	return printable(text)
+	return Printable(text)
 }
 
 // decodeObject splits a JSON text into the members of its object. The file's size
 // bounds what is allocated; nesting is bounded by package json.
-func decodeObject(data []byte) (fields, error) {
-	var f fields
+func decodeObject(data []byte) (f fields, err error) {
+	if err = decodeJSON(data, &f.members, "object"); err == nil && f.members == nil {
+		err = errors.New("the file holds no JSON object")
+	}
+	return f, err
+}
+
+// decodeList splits a JSON text into the elements of its array.
+func decodeList(data []byte) (list []json.RawMessage, err error) {
+	err = decodeJSON(data, &list, "list")
+	return list, err
+}
+
+// decodeJSON decodes a whole file that should hold an object or a list, as want says.
+func decodeJSON(data []byte, dst any, want string) error {
 	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
-	err := json.Unmarshal(data, &f.members)
+	err := json.Unmarshal(data, dst)
 	var syntax *json.SyntaxError
-	var kind *json.UnmarshalTypeError
 	switch {
 	case errors.As(err, &syntax):
 		at := min(max(int(syntax.Offset)-1, 0), len(data))
-		return f, fmt.Errorf("line %d: this is no JSON: %s", 1+bytes.Count(data[:at], []byte("\n")), jsonCause(syntax, data[at:]))
-	case errors.As(err, &kind) || err == nil && f.members == nil:
-		return f, errors.New("the file holds no JSON object")
+		return fmt.Errorf("line %d: this is no JSON: %s", 1+bytes.Count(data[:at], []byte("\n")), jsonCause(syntax, data[at:]))
+	case err != nil:
+		return fmt.Errorf("the file holds no JSON %s", want)
 	}
-	return f, err
+	return nil
+}
+
+// JSONError words an error of package encoding/json for people: with the key in the file and without the types of this program. Other errors it leaves alone.
+func JSONError(err error) error {
+	var kind *json.UnmarshalTypeError
+	if !errors.As(err, &kind) {
+		return err
+	}
+	want := "an object"
+	switch kind.Type.Kind() {
+	case reflect.Bool:
+		want = "true or false"
+	case reflect.String:
+		want = "a text"
+	case reflect.Slice, reflect.Array:
+		want = "a list"
+	case reflect.Float32, reflect.Float64:
+		want = "a number"
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64, reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		want = "a whole number"
+		if kind.Type.Kind() >= reflect.Uint {
+			want += " from 0"
+		}
+	}
+	where := ""
+	if kind.Field != "" {
+		where = fmt.Sprintf("field %s: ", Printable(kind.Field))
+	}
+	return fmt.Errorf("%s%s is there, %s is expected", where, Printable(kind.Value), want)
 }
 
 // jsonCause words a syntax error; Python writes NaN and Infinity, which JSON does not know.

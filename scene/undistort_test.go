@@ -54,6 +54,9 @@ func picturePSNR(a, b Image, margin int) float64 {
 
 func writeImage(t testing.TB, path string, img Image) {
 	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+		t.Fatal(err)
+	}
 	if err := encodePNG(path, &image.NRGBA{Pix: img.Pix, Stride: 4 * img.Width, Rect: image.Rect(0, 0, img.Width, img.Height)}); err != nil {
 		t.Fatal(err)
 	}
@@ -340,6 +343,11 @@ func FuzzViews(f *testing.F) {
 		for _, v := range views {
 			if v.Width < 1 || v.Height < 1 || v.Width > 2*width || v.Height > 2*max(height, width) || !finite(v.Fx, v.Fy, v.Cx, v.Cy) || !(v.Fx > 0 && v.Fy > 0) {
 				t.Fatalf("%v %v for %d x %d: %+v", LensModel(model), params, width, height, v)
+			}
+		}
+		if v := &views[0]; v.Lens != nil && v.Lens.Calibration.Model != LensEquirectangular {
+			if s := v.lensShares(); !(s.rays >= 0 && s.rays <= 1 && s.used >= 0 && s.used <= 1) {
+				t.Fatalf("%+v", s)
 			}
 		}
 		if width*height > 1<<12 || cw > 1<<12 || ch > 1<<12 || len(views) == 0 || views[0].Lens == nil {

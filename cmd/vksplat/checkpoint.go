@@ -230,6 +230,7 @@ func (s *saver) save(background bool) error {
 	if err := s.makeRoom(t.CheckpointBytes(0) + checkpointHeader); err != nil {
 		return err
 	}
+	s.identify()
 	w, err := t.SaveCheckpoint(s.checkpointPath(t.Step()), background)
 	if err != nil {
 		return err

@@ -8,10 +8,8 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"text/tabwriter"
-	"unicode"
 
 	"github.com/spf13/cobra"
 
@@ -50,11 +48,7 @@ func (a *app) infoCommand() *cobra.Command {
 type facts [][2]string
 
 func (f *facts) add(label, format string, args ...any) {
-	text := fmt.Sprintf(format, args...)
-	if strings.ContainsFunc(text, unicode.IsControl) { // a file's words must not move the cursor
-		text = strconv.Quote(text)
-	}
-	*f = append(*f, [2]string{label, text})
+	*f = append(*f, [2]string{label, scene.Printable(fmt.Sprintf(format, args...))})
 }
 
 // damage is an error where a fact says that something is damaged.

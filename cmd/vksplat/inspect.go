@@ -59,14 +59,14 @@ func (a *app) inspect(o *inspectOptions) error {
 		}
 		return errors.Join(err, printJSON(a.stdout, scene.FailedReport(o.scene, err)))
 	}
-	report, err := scene.Inspect(ctx, capture, !o.quick)
+	report, err := scene.Inspect(ctx, capture, scene.InspectOptions{Pixels: !o.quick, Coverage: true})
 	if err != nil {
 		return err
 	}
 	if o.json {
 		err = printJSON(a.stdout, report)
 	} else {
-		_, err = io.WriteString(a.stdout, reportText(report))
+		_, err = io.WriteString(a.stdout, scene.Visible(reportText(report)))
 	}
 	return errors.Join(report.Fatal(), err)
 }
@@ -150,20 +150,12 @@ func cameraTable(rows []scene.CameraReport) string {
 		return strconv.FormatFloat(*v, 'f', 2, 64)
 	}
 	for _, c := range rows {
-		name := c.Name
+		name := scene.Printable(c.Name)
 		if c.HeldOut {
 			name += " (held out)"
 		}
-		fmt.Fprintf(w, "%s\t%dx%d\t%s\t%.5g %.5g\t%.4g\t%d\t%s\t%s\n", strings.Map(plain, name), c.Width, c.Height, c.Lens, c.Fx, c.Fy, c.Distance, c.Points, share(c.Sharpness), share(c.Brightness))
+		fmt.Fprintf(w, "%s\t%dx%d\t%s\t%.5g %.5g\t%.4g\t%d\t%s\t%s\n", name, c.Width, c.Height, c.Lens, c.Fx, c.Fy, c.Distance, c.Points, share(c.Sharpness), share(c.Brightness))
 	}
 	_ = w.Flush() // a strings.Builder never fails
 	return b.String()
-}
-
-// plain replaces what would break a table or move a terminal's cursor.
-func plain(r rune) rune {
-	if r < ' ' || r == 0x7f {
-		return '?'
-	}
-	return r
 }

@@ -16,6 +16,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"vksplat/scene"
 )
 
 // processStart is about when the process began, for the seconds of the whole run.
@@ -96,11 +98,12 @@ func (a *app) printf(format string, args ...any) {
 	a.text.Lock()
 	defer a.text.Unlock()
 	a.show.endLine()
-	_, _ = fmt.Fprintf(a.stdout, format, args...)
+	_, _ = io.WriteString(a.stdout, scene.Visible(fmt.Sprintf(format, args...)))
 }
 
 // warn writes one warning to standard error and keeps it for the report.
 func (a *app) warn(text string) {
+	text = scene.Visible(text)
 	a.text.Lock()
 	defer a.text.Unlock()
 	a.warned = append(a.warned, text)
@@ -123,9 +126,9 @@ func (a *app) report(err error) {
 	a.text.Lock()
 	defer a.text.Unlock()
 	a.show.endLine()
-	_, _ = fmt.Fprintf(a.stderr, "vksplat: error: %s\n", err)
+	_, _ = fmt.Fprintf(a.stderr, "vksplat: error: %s\n", scene.Visible(err.Error()))
 	if h := hint(err); h != "" {
-		_, _ = fmt.Fprintf(a.stderr, "hint: %s\n", hintStyle(h))
+		_, _ = fmt.Fprintf(a.stderr, "hint: %s\n", scene.Visible(hintStyle(h)))
 	}
 }
 

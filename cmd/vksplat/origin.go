@@ -56,7 +56,7 @@ func readOrigin(dir string, otherwise [3]float64) ([3]float64, error) {
 	}
 	var record originRecord
 	if err == nil {
-		err = json.Unmarshal(data, &record)
+		err = scene.JSONError(json.Unmarshal(data, &record))
 	}
 	for _, x := range record.Origin {
 		if err == nil && math.Abs(x) > maxOrigin {

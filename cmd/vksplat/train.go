@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
@@ -86,7 +85,8 @@ type trainRun struct {
 	notes   []string // warnings that wait for the first line
 
 	saver       *saver
-	fingerprint string // of the capture, "" without checkpoints
+	hashing     *scene.Fingerprint // nil without checkpoints
+	fingerprint string             // of the capture, "" until a checkpoint needs it
 }
 
 // train trains, saves and evaluates. The error of an interrupted run is
@@ -223,22 +223,22 @@ func (r *trainRun) open(ctx context.Context) error {
 	if err := c.CheckInit(r.initOptions()); err != nil {
 		return err
 	}
-	report, err := scene.Inspect(ctx, c, false)
+	report, err := scene.Inspect(ctx, c, scene.InspectOptions{})
 	if err != nil {
 		return err
 	}
 	for _, w := range report.Warnings() {
-		r.notes = append(r.notes, w.String())
+		note := w.String()
+		if w.Remedy != "" {
+			note += " (" + w.Remedy + ")"
+		}
+		r.notes = append(r.notes, note)
 	}
 	if err := report.Fatal(); err != nil {
 		return err
 	}
-	if !r.checkpoints.off {
-		hash, err := c.Fingerprint(ctx)
-		if err != nil {
-			return err
-		}
-		r.fingerprint = hex.EncodeToString(hash[:])
+	if err := r.startFingerprint(ctx); err != nil {
+		return err
 	}
 	if n := len(r.evalAt); n > 0 && r.evalAt[n-1] > r.config.Iterations {
 		r.notes = append(r.notes, fmt.Sprintf("--eval-at %d and what follows is beyond the last step, %d: it is left out",
@@ -309,6 +309,9 @@ func (r *trainRun) close() error {
 	}
 	if r.photos != nil {
 		errs = append(errs, r.photos.Close())
+	}
+	if r.hashing != nil {
+		r.hashing.Close()
 	}
 	if r.device != nil {
 		errs = append(errs, closeDevice(r.device))

@@ -1,0 +1,48 @@
+package main
+
+import (
+	"context"
+	"encoding/hex"
+)
+
+// noFingerprint stands in checkpoints for a fingerprint that could not be made. No capture has it, so that --resume asks for --force.
+const noFingerprint = "unknown"
+
+// startFingerprint begins to hash the photos. A run from the start does not wait for that before its first checkpoint, and leaves the other cores to
+// decoding; one that goes on compares the fingerprint before its first step.
+func (r *trainRun) startFingerprint(ctx context.Context) (err error) {
+	if r.checkpoints.off {
+		return nil
+	}
+	resumed := r.saver.from != nil
+	workers := 1
+	if resumed {
+		workers = 0
+	}
+	if r.hashing, err = r.capture.StartFingerprint(workers); err != nil || !resumed {
+		return err
+	}
+	hash, err := r.hashing.Wait(ctx)
+	r.fingerprint = hex.EncodeToString(hash[:])
+	return err
+}
+
+// identify tells the trainer the fingerprint before it writes its first checkpoint. A photo that was changed or lost under the run is no reason to lose the
+// run, too: its checkpoints say that nobody knows what it was trained on.
+func (s *saver) identify() {
+	r := s.r
+	if r.fingerprint != "" {
+		return
+	}
+	if !r.hashing.Done() {
+		r.app.printf("the first checkpoint waits until all photos have been read once\n")
+	}
+	// Without a context: when the run is interrupted, the checkpoint that is written then needs it all the more.
+	hash, err := r.hashing.Wait(context.Background())
+	if r.fingerprint = hex.EncodeToString(hash[:]); err != nil {
+		r.fingerprint = noFingerprint
+		r.app.warn(err.Error() + "; training goes on, and checkpoints of this run are gone on with under --resume --force only")
+		r.trainer.Deviate("the photos were changed, or could not be read, while they were trained on")
+	}
+	r.trainer.SetFingerprint(r.fingerprint)
+}

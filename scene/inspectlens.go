@@ -1,0 +1,104 @@
+package scene
+
+import "math"
+
+const (
+	smallPhoto = 16 // pixels a side: less than a tile, and hardly more than the window of SSIM
+
+	lensGrid   = 17  // places a side at which a lens is tried
+	emptyPhoto = 0.1 // share of the photo with a ray, or of the picture with a source, below which a photo is as good as missing
+	// Shares of the photo without a ray that are warned of. Much of a circular fisheye's photo is black border, which its calibration need not reach.
+	foldedLens    = 0.02
+	foldedFisheye = 0.7
+)
+
+// checkSizes looks for photos that are too small to learn from.
+func (r *Report) checkSizes(c *Capture) {
+	var small []string
+	var width, height int // of the first
+	for _, cam := range c.Cameras {
+		if min(cam.Width, cam.Height) >= smallPhoto {
+			continue
+		}
+		if small = append(small, cam.Name); len(small) == 1 {
+			width, height = cam.Width, cam.Height
+		}
+	}
+	r.about(r.unlessLeft(len(small)), "small-photos", small, "%d of %d pictures have a side of fewer than %d pixels; the first is trained on at %d x %d",
+		len(small), len(c.Cameras), smallPhoto, width, height)
+}
+
+// unlessLeft gives the severity of so many cameras being useless.
+func (r *Report) unlessLeft(lost int) Severity {
+	if len(r.Cameras)-lost < minPhotos {
+		return SeverityFatal
+	}
+	return SeverityWarning
+}
+
+// lensShares say what a lens makes of a photo.
+type lensShares struct {
+	rays float64 // share of the photo's places that belong to a ray
+	used float64 // share of the camera's pixels that have a source in the photo
+}
+
+// checkLenses looks for distortion that folds over within the photo or leaves hardly anything of it.
+func (r *Report) checkLenses(c *Capture) {
+	type key struct {
+		lens          *Lens
+		width, height int
+	}
+	known := map[key]lensShares{}
+	var folded, empty []string
+	worst := 1.0
+	for i := range c.Cameras {
+		cam := &c.Cameras[i]
+		if cam.Lens == nil || cam.Lens.Calibration.Model == LensEquirectangular {
+			continue
+		}
+		k := key{cam.Lens, cam.Width, cam.Height} // photos of one calibration and size share the lens
+		shares, ok := known[k]
+		if !ok {
+			shares = cam.lensShares()
+			known[k] = shares
+		}
+		limit := foldedLens
+		if cam.Model == Fisheye {
+			limit = foldedFisheye
+		}
+		switch {
+		case min(shares.used, shares.rays) < emptyPhoto:
+			empty = append(empty, cam.Name)
+		case shares.rays < 1-limit:
+			folded = append(folded, cam.Name)
+			worst = min(worst, shares.rays)
+		}
+	}
+	r.about(r.unlessLeft(len(empty)), "folded-lenses", empty, "the distortion of %d of %d cameras is absurd: less than %d %% of the picture has a place in the photo",
+		len(empty), len(c.Cameras), int(100*emptyPhoto))
+	r.about(SeverityWarning, "folded-lenses", folded, "the distortion of %d of %d cameras folds over within the photo: up to %.0f %% of its pixels belong to no ray and are left out",
+		len(folded), len(c.Cameras), 100*(1-worst))
+}
+
+// lensShares tries the lens at places all over the photo and the picture.
+func (c *Camera) lensShares() (s lensShares) {
+	k := c.Lens.Calibration
+	smp, err := newSampler(c, k.Width, k.Height)
+	if err != nil {
+		return s // Load has refused such a lens
+	}
+	o := smp.o
+	for row := range lensGrid {
+		for col := range lensGrid {
+			fx, fy := (float64(col)+0.5)/lensGrid, (float64(row)+0.5)/lensGrid
+			if _, ok := o.toPlane(fx*o.width, fy*o.height, [2]float64{}); ok {
+				s.rays++
+			}
+			if x, y, ok := smp.at(fx*float64(c.Width), fy*float64(c.Height)); ok && smp.inside(x, y) && !math.IsNaN(x+y) {
+				s.used++
+			}
+		}
+	}
+	const all = lensGrid * lensGrid
+	return lensShares{s.rays / all, s.used / all}
+}

@@ -1,0 +1,106 @@
+package scene
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+)
+
+func TestInspectSmallPhotos(t *testing.T) {
+	for _, test := range []struct {
+		side, small int
+		severity    Severity
+	}{{16, 10, ""}, {15, 1, SeverityWarning}, {1, 7, SeverityWarning}, {1, 8, SeverityFatal}, {1, 10, SeverityFatal}} {
+		c := ring(10, 1000)
+		for i := range test.small {
+			c.Cameras[i] = c.Cameras[i].Rescaled(test.side, test.side)
+		}
+		r := inspect(t, c, false)
+		p, found := r.problem("small-photos")
+		if found != (test.severity != "") || p.Severity != test.severity || found && (p.Count != test.small || !strings.Contains(p.Remedy, "--downscale")) {
+			t.Errorf("%+v: %+v", test, r.Problems)
+		}
+	}
+}
+
+// lensOf makes the cameras of a capture views of photos of one calibration.
+func lensOf(t *testing.T, c *Capture, k Calibration, n int) {
+	for i := range c.Cameras[:n] {
+		views, err := k.Views(c.Cameras[i], k.Width, k.Height, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Cameras[i] = views[0]
+	}
+}
+
+func TestInspectLenses(t *testing.T) {
+	opencv := func(d ...float64) Calibration {
+		return Calibration{lensFullOpenCV, 640, 480, append([]float64{500, 500, 320, 240}, append(d, make([]float64, 8-len(d))...)...)}
+	}
+	for name, test := range map[string]struct {
+		k        Calibration
+		n        int
+		severity Severity
+		want     string
+	}{
+		"mild barrel":        {k: opencv(-0.1, 0.01), n: 10},
+		"strong barrel":      {k: opencv(-0.3, 0.09), n: 10},
+		"pincushion":         {k: opencv(0.2), n: 10},
+		"folds in corners":   {k: opencv(-0.7), n: 10, severity: SeverityWarning, want: "folds over within the photo"},
+		"one folds":          {k: opencv(-0.7), n: 1, severity: SeverityWarning, want: "1 of 10 cameras"},
+		"folds near centre":  {k: opencv(-50), n: 10, severity: SeverityFatal, want: "absurd"},
+		"one is absurd":      {k: opencv(-50), n: 1, severity: SeverityWarning, want: "1 of 10 cameras is absurd"},
+		"blown up":           {k: opencv(1e6), n: 10, severity: SeverityFatal, want: "absurd"},
+		"tangential":         {k: opencv(0, 0, 0.3, 0.3), n: 10, severity: SeverityWarning, want: "folds over"},
+		"fisheye":            {k: Calibration{lensOpenCVFisheye, 640, 480, []float64{250, 250, 320, 240, -0.02, 0.001, 0, 0}}, n: 10},
+		"circular fisheye":   {k: Calibration{lensOpenCVFisheye, 640, 480, []float64{150, 150, 320, 240, 0.01, 0, 0, 0}}, n: 10},
+		"fisheye that folds": {k: Calibration{lensOpenCVFisheye, 640, 480, []float64{250, 250, 320, 240, -8, 0, 0, 0}}, n: 10, severity: SeverityFatal, want: "absurd"},
+	} {
+		c := ring(10, 1000)
+		lensOf(t, c, test.k, test.n)
+		t.Logf("%s: %+v", name, c.Cameras[0].lensShares())
+		r := inspect(t, c, false)
+		p, found := r.problem("folded-lenses")
+		if found != (test.severity != "") || p.Severity != test.severity || !strings.Contains(p.Text, test.want) {
+			t.Errorf("%s: %+v", name, r.Problems)
+		}
+	}
+}
+
+// The lenses of real captures are no finding: TestInspectRealCaptures. What is not shown is not counted, and the findings are the same.
+func TestInspectCoverage(t *testing.T) {
+	for name, change := range map[string]func(c *Capture){
+		"good":   func(*Capture) {},
+		"unseen": func(c *Capture) { displace(c, 1000, 1e4) },
+		"most":   func(c *Capture) { displace(c, 600, 1e2) },
+		"few":    func(c *Capture) { displace(c, 400, 1e2) },
+		"blind":  func(c *Capture) { c.Cameras[2].T[2] = -80 },
+	} {
+		c := ring(10, 1000)
+		change(c)
+		all := inspect(t, c, false)
+		brief, err := Inspect(t.Context(), c, InspectOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !reflect.DeepEqual(all.Problems, brief.Problems) {
+			t.Errorf("%s: %+v, with all points counted %+v", name, brief.Problems, all.Problems)
+		}
+		if brief.PointsSeen != 0 || brief.Cameras[0].Points != 0 || name == "good" && all.Cameras[0].Points != 1000 {
+			t.Errorf("%s: %v %v %v", name, brief.PointsSeen, brief.Cameras[0].Points, all.Cameras[0].Points)
+		}
+	}
+	c := ring(10, 300000)
+	v := coverage{c: c, stride: 2, counted: 150000}
+	v.countByCamera(false)
+	if n := v.countSeen(false); v.inView[0] > blindCamera || 2*n < v.counted || n == v.counted {
+		t.Errorf("%d in view of a camera, %d seen by any: counted further than warnings need", v.inView[0], n)
+	}
+}
+
+func displace(c *Capture, n int, by float64) {
+	for i := range c.Points[:n] {
+		c.Points[i].Pos[1] += by
+	}
+}
