@@ -137,7 +137,9 @@ func (s *saver) begin() error {
 	if s.o.off {
 		return nil
 	}
-	t.SetRun(s.r.record())
+	run := s.r.record()
+	run.Aside = func() string { return s.r.rec.metrics.since.text() }
+	t.SetRun(run)
 	need := t.CheckpointBytes(0) + checkpointHeader
 	free, known := freeSpace(s.r.out)
 	if known && free < need {

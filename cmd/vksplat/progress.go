@@ -174,7 +174,7 @@ func (p *progress) endLine() {
 }
 
 // resume goes on after interrupt.
-func (p *progress) resume() { p.mark, p.markStep = time.Now(), p.last.Step }
+func (p *progress) resume() { p.mark, p.markStep = time.Now(), max(p.markStep, p.last.Step) }
 
 // etaSeconds returns the time that is left at the present rate, NaN while that is unknown.
 func (p *progress) etaSeconds() float64 {

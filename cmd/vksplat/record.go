@@ -40,8 +40,12 @@ func openRecord(r *trainRun, events io.Writer) (*record, error) {
 	r.app.text.Unlock()
 	rec.show.bytes = func() int64 { return r.trainer.MemoryStats().DeviceBytes }
 	rec.show.spent = func() float64 { return rec.metrics.secondsBefore + rec.seconds() }
+	var since interval
+	if from := r.saver.from; from != nil {
+		since = parseInterval(from.Aside(), rec.from)
+	}
 	var err error
-	if rec.metrics, err = openMetrics(filepath.Join(r.out, metricsFile), rec.from, r.metricsEvery); err != nil {
+	if rec.metrics, err = openMetrics(filepath.Join(r.out, metricsFile), rec.from, r.metricsEvery, since); err != nil {
 		return nil, folderError(r.out, err)
 	}
 	if r.tensorboard {

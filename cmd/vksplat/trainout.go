@@ -161,8 +161,12 @@ func (r *trainRun) stats(interrupted bool, views []scene.ViewScore) *stats {
 
 // printSummary prints the results and where they are.
 func (a *app) printSummary(r *trainRun, st *stats, after float64) {
+	steps := count(st.Step-r.rec.from, "step")
+	if r.rec.from > 0 {
+		steps = fmt.Sprintf("%s after the first %d", steps, r.rec.from)
+	}
 	a.printf("trained %s in %s, saved and measured in %s: %s, %s of device memory at most\n",
-		count(st.Step, "step"), durationText(st.LoopSeconds), durationText(after), count(st.Splats, "splat"), bytesText(st.PeakDeviceBytes))
+		steps, durationText(st.LoopSeconds), durationText(after), count(st.Splats, "splat"), bytesText(st.PeakDeviceBytes))
 	if st.Scores != nil {
 		a.printf("held-out photos: PSNR %.2f dB, SSIM %.4f (mean of %d; medians %.2f dB, %.4f)\n", st.PSNR, st.SSIM, st.TestImages, st.PSNRMedian, st.SSIMMedian)
 		a.printf("pictures: %s\n", r.picturesFolder(st.Step))
