@@ -58,14 +58,9 @@ type progress struct {
 func newProgress(w io.Writer, how string, from, total int) *progress {
 	now := time.Now()
 	p := &progress{w: w, text: &sync.Mutex{}, how: how, total: total, shown: now, mark: now, markStep: from, loss: math.NaN(), width: func() int { return plainWidth }, bytes: func() int64 { return 0 }, spent: func() float64 { return 0 }}
-	f, isFile := w.(*os.File)
+	f, isFile := fileOf(w)
 	if isFile {
-		p.width = func() int {
-			if n, _, err := term.GetSize(int(f.Fd())); err == nil && n > 0 {
-				return n
-			}
-			return plainWidth
-		}
+		p.width = func() int { return terminalWidth(f) }
 	}
 	if how == progressAuto {
 		p.how = progressPlain

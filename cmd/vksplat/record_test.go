@@ -250,7 +250,7 @@ func TestAdviseOnlyLongRuns(t *testing.T) {
 		p := newProgress(&bytes.Buffer{}, progressPlain, 0, o.config.Iterations)
 		p.last, p.rate = step(200), tt.rate
 		r.advise(p)
-		if len(a.warned) != tt.want || tt.want == 1 && !strings.Contains(errs.String(), "8h16m to go at 1.00 steps/s") {
+		if len(a.told) != tt.want || tt.want == 1 && !strings.Contains(errs.String(), "8h16m to go at 1.00 steps/s") {
 			t.Errorf("at %g steps/s: %q", tt.rate, errs.String())
 		}
 	}

@@ -50,7 +50,7 @@ type reportPage struct {
 	PassSum  float64
 	Settings []reportChapter
 	About    []reportRow
-	Warnings []string
+	Notices  []notice
 
 	room int // bytes left for pictures
 }
@@ -116,7 +116,7 @@ func (r *trainRun) writeReport(st *stats) error {
 	if !r.report {
 		return nil
 	}
-	page := &reportPage{Title: filepath.Base(absolute(r.scene)), Subtitle: reportSubtitle(st), Facts: reportFacts(st), Warnings: r.app.warnings(), room: reportBytes}
+	page := &reportPage{Title: filepath.Base(absolute(r.scene)), Subtitle: reportSubtitle(st), Facts: reportFacts(st), Notices: r.app.notices(), room: reportBytes}
 	if err := r.reportCurves(page); err != nil {
 		return err
 	}
@@ -141,13 +141,17 @@ func reportFacts(st *stats) []reportFact {
 		list = append(list, reportFact{"PSNR", fmt.Sprintf("%.2f dB", st.PSNR), fmt.Sprintf("%s held out, median %.2f", count(st.TestImages, "photo"), st.PSNRMedian)},
 			reportFact{"SSIM", fmt.Sprintf("%.4f", st.SSIM), fmt.Sprintf("median %.4f", st.SSIMMedian)})
 	}
-	rate := 0.0
+	rate, from, since := 0.0, 0, ""
+	if st.Run != nil && st.Run.ResumedFrom > 0 { // the time is of this process, and so is the rate
+		from = st.Run.ResumedFrom
+		since = fmt.Sprintf(", after step %d", from)
+	}
 	if st.LoopSeconds > 0 {
-		rate = float64(st.Step) / st.LoopSeconds
+		rate = float64(st.Step-from) / st.LoopSeconds
 	}
 	return append(list,
 		reportFact{"Splats", grouped(st.Splats), "from " + grouped(st.Points) + " points"},
-		reportFact{"Training", durationText(st.LoopSeconds), rateText(rate)},
+		reportFact{"Training", durationText(st.LoopSeconds), rateText(rate) + since},
 		reportFact{"Device memory", bytesText(st.PeakDeviceBytes), "at most"},
 		reportFact{"Photos", grouped(st.TrainImages), st.Resolution + " pixels"})
 }

@@ -86,11 +86,12 @@ func (r *trainRun) writeInputs() error {
 
 // modelFile is where the model of a step goes.
 func (r *trainRun) modelFile(step int) string {
-	return filepath.Join(r.out, "point_cloud", "iteration_"+strconv.Itoa(step), "point_cloud.ply")
+	return filepath.Join(r.out, modelFolder+strconv.Itoa(step), "point_cloud.ply")
 }
 
 // writeModel writes the model in the capture's frame, less the origin.
 func (r *trainRun) writeModel(s *scene.Splats, step int) error {
+	r.saver.startOver()
 	path := r.modelFile(step)
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 		return err
