@@ -25,8 +25,11 @@ VALIDATE := VKSPLAT_VALIDATE=1
 WINDOWS := GOOS=windows GOARCH=amd64 CGO_ENABLED=1 CC=x86_64-w64-mingw32-gcc
 # Full sizes in tests that are smaller otherwise.
 LONG := VKSPLAT_LONG=1
+# Python with what reads our files, in front of others for the tests, once python-env has made it.
+PYTHON := $(OUT)/python
+WITH_PYTHON = PATH="$$(test -e $(PYTHON)/made-from.txt && echo "$(CURDIR)/$(PYTHON)/bin:")$$PATH"
 
-.PHONY: help demo build windows docs test test-long check static gen tests second-binding widths fuzz same-bytes twice golden clean
+.PHONY: help demo build windows docs test test-long check static gen tests python-env second-binding widths fuzz same-bytes twice golden clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | awk -F '\t' '{printf "  %-15s %s\n", $$1, $$2}'
@@ -50,13 +53,13 @@ docs: ## write docs/train.md anew from the table of flags
 
 test: ## everything that CI runs
 	@.ci/install test
-	@$(MAKE) --no-print-directory check windows tests second-binding
+	@$(MAKE) --no-print-directory check windows python-env tests second-binding
 
 test-long: ## what takes longer: subgroup sizes, both bindings in full, fuzzing, repeated runs
 	@.ci/install test
-	@$(MAKE) --no-print-directory check widths
-	$(LONG) $(VALIDATE) go test -count=1 -timeout 120m ./...
-	$(LONG) $(VALIDATE) go test -count=1 -timeout 120m -tags $(SECOND) ./...
+	@$(MAKE) --no-print-directory check widths python-env
+	$(WITH_PYTHON) $(LONG) $(VALIDATE) go test -count=1 -timeout 120m ./...
+	$(WITH_PYTHON) $(LONG) $(VALIDATE) go test -count=1 -timeout 120m -tags $(SECOND) ./...
 	@$(MAKE) --no-print-directory fuzz same-bytes
 
 check: static ## formatting, vet, staticcheck, committed shaders, rules of the architecture
@@ -75,7 +78,10 @@ gen: ## compile the shaders again and print their Go
 	go run ./tools/shadergen
 
 tests: ## all tests, with the validation layer watching
-	$(VALIDATE) go test -timeout 30m ./...
+	$(WITH_PYTHON) $(VALIDATE) go test -timeout 30m ./...
+
+python-env: ## build/python: the Python packages that some tests read our files with, where the network gives them
+	@.ci/python $(PYTHON)
 
 second-binding: ## tests of vk with the second Vulkan binding, and 50 steps with equal bytes of both
 	$(VALIDATE) go test -count=1 -timeout 30m -tags $(SECOND) ./vk/...
@@ -108,6 +114,7 @@ same-bytes: build ## equal models: demo twice, VKSPLAT_SERIAL=1, every subgroup 
 
 twice: build ## train SCENE=folder twice with --eval ARGS=..., compare the bytes, print stats.json
 	@test -n "$(SCENE)" || { echo "as in: make twice SCENE=path/to/capture"; exit 2; }
+	@rm -rf $(OUT)/twice
 	$(BIN)/vksplat train $(SCENE) -m $(OUT)/twice/first --eval $(ARGS)
 	$(BIN)/vksplat train $(SCENE) -m $(OUT)/twice/second --eval $(ARGS)
 	@.ci/same-model $(OUT)/twice/first $(OUT)/twice/second

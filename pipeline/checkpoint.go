@@ -22,6 +22,7 @@ const (
 	checkpointMarker = "vksplat checkpoint" // metadata "format"
 	markerKey        = "format"
 	headerKey        = "vksplat" // metadata with the JSON of CheckpointHeader
+	asideKey         = "aside"   // metadata with RunRecord.Aside; readers that do not know it pass over it
 	generatorName    = "philox4x32-10 keyed by seed; counters are step and splat, or epoch and view"
 )
 
@@ -193,6 +194,9 @@ func checkpointError(path string, err error) error {
 }
 
 var errNewer = errors.New("it was written by a newer version of vksplat")
+
+// Aside returns what RunRecord.Aside gave when the checkpoint was written, "" for nothing.
+func (c *Checkpoint) Aside() string { return c.file.Metadata[asideKey] }
 
 func (c *Checkpoint) parse() error {
 	if c.file.Metadata[markerKey] != checkpointMarker {

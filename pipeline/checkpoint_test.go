@@ -269,15 +269,9 @@ func TestCheckpointWays(t *testing.T) {
 // TestStagingPieces sends chunks through staging memory that holds only a part of them, there and back.
 func TestStagingPieces(t *testing.T) {
 	d := testDevice(t)
-	views, init, scale, cfg, run := checkpointScene(t)
-	tr, err := trainOn(d, views, init, scale, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer tr.Close()
-	tr.SetRun(run)
-	if init.N <= 2*minPiece {
-		t.Fatalf("%d splats are too few", init.N)
+	tr, _, _ := checkpointTrainer(t, d, nil)
+	if n := tr.NSplats(); n <= 2*minPiece {
+		t.Fatalf("%d splats are too few", n)
 	}
 	dir := t.TempDir()
 	early := filepath.Join(dir, "early")
@@ -316,14 +310,7 @@ func TestStagingPieces(t *testing.T) {
 // TestMoreIterations goes on beyond the end: the bytes up to there are those of the shorter run, and the means' learning rate stays.
 func TestMoreIterations(t *testing.T) {
 	d := testDevice(t)
-	views, init, scale, cfg, run := checkpointScene(t)
-	cfg.Iterations = 10
-	tr, err := trainOn(d, views, init, scale, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer tr.Close()
-	tr.SetRun(run)
+	tr, views, cfg := checkpointTrainer(t, d, func(c *Config) { c.Iterations = 10 })
 	if err := tr.Run(context.Background(), nil); err != nil {
 		t.Fatal(err)
 	}
@@ -339,7 +326,7 @@ func TestMoreIterations(t *testing.T) {
 		t.Errorf("step %d, started at %d", longer.Step(), longer.StartStep())
 	}
 	p := longer.e.frames[0].hostParams
-	if want := float32(cfg.LRMeans * scale * cfg.LRMeansFinal); p.LrMeans != want {
+	if want := float32(cfg.LRMeans * tr.sceneScale * cfg.LRMeansFinal); p.LrMeans != want {
 		t.Errorf("learning rate %g after the schedule, want %g", p.LrMeans, want)
 	}
 	saved(t, longer, path)

@@ -213,15 +213,9 @@ func mustSave(t *testing.T, tr *Trainer, path string) *CheckpointWrite {
 // elsewhere to the undisturbed end.
 func TestCheckpointAfterShortage(t *testing.T) {
 	smallChunks(t)
-	views, init, scale, cfg, run := checkpointScene(t)
 	d := testDevice(t)
 	dir := t.TempDir()
-	tr, err := trainOn(d, views, init, scale, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer tr.Close()
-	tr.SetRun(run)
+	tr, _, cfg := checkpointTrainer(t, d, nil)
 	if err := tr.RunTo(context.Background(), 5, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -280,13 +274,7 @@ func TestCheckpointAfterShortage(t *testing.T) {
 // TestOtherDevice goes on with what another driver trained: it works, and from then on checkpoints say so.
 func TestOtherDevice(t *testing.T) {
 	d := testDevice(t)
-	views, init, scale, cfg, run := checkpointScene(t)
-	tr, err := trainOn(d, views, init, scale, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer tr.Close()
-	tr.SetRun(run)
+	tr, _, cfg := checkpointTrainer(t, d, nil)
 	h := tr.header()
 	h.Device.Driver = "another"
 	metadata, err := h.metadata()
@@ -294,7 +282,7 @@ func TestOtherDevice(t *testing.T) {
 		t.Fatal(err)
 	}
 	path := filepath.Join(t.TempDir(), "x")
-	if err := tr.liveState(init.N).save(path, metadata); err != nil {
+	if err := tr.liveState(tr.NSplats()).save(path, metadata); err != nil {
 		t.Fatal(err)
 	}
 	other := resumed(t, d, path, cfg)
@@ -313,10 +301,33 @@ func TestOtherDevice(t *testing.T) {
 	}
 }
 
+// TestAside gives back the caller's text of the moment of the checkpoint, and writes none where there is none.
+func TestAside(t *testing.T) {
+	tr, _, _ := checkpointTrainer(t, testDevice(t), nil)
+	path, text := filepath.Join(t.TempDir(), "x"), ""
+	tr.run.Aside = func() string { return text }
+	plain := saved(t, tr, path)
+	for _, text = range []string{`{"n":3}`, ""} {
+		data := saved(t, tr, path)
+		c, err := OpenCheckpoint(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if got := c.Aside(); got != text {
+			t.Errorf("%q came back, want %q", got, text)
+		}
+		if (text == "") != bytes.Equal(data, plain) {
+			t.Errorf("with %q aside, the file equals one without: %v", text, text != "")
+		}
+	}
+}
+
 // TestExtraState takes a table of another part of the trainer along.
 func TestExtraState(t *testing.T) {
 	d := testDevice(t)
-	views, init, scale, cfg, run := checkpointScene(t)
 	withTable := func(tr *Trainer, n int) vk.Slice[float32] {
 		table, err := vk.Make[float32](d.dev, vk.Upload, 12*n, "table")
 		if err != nil {
@@ -325,12 +336,7 @@ func TestExtraState(t *testing.T) {
 		tr.extra = append(tr.extra, extraState{"exposure", []int{n, 3, 4}, table})
 		return table
 	}
-	tr, err := trainOn(d, views, init, scale, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer tr.Close()
-	tr.SetRun(run)
+	tr, views, cfg := checkpointTrainer(t, d, nil)
 	table := withTable(tr, len(views))
 	for i := range vk.Host(table) {
 		vk.Host(table)[i] = float32(i)
@@ -346,7 +352,7 @@ func TestExtraState(t *testing.T) {
 		t.Errorf("without the table: %v", err)
 	}
 	clear(vk.Host(table))
-	live := tr.liveState(init.N)
+	live := tr.liveState(tr.NSplats())
 	live.pieces = minPiece
 	if err := live.read(c); err != nil {
 		t.Fatal(err)

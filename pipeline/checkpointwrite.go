@@ -16,6 +16,8 @@ type RunRecord struct {
 	Version string // of the program
 	Capture CaptureRecord
 	Frame   FrameRecord
+	// Aside is asked, when nothing is in flight, for a text that is no state of training and that Checkpoint.Aside gives back; nil or "": none.
+	Aside func() string
 }
 
 // SetRun tells the trainer what its checkpoints say of the run. Call it before the first of them.
@@ -138,6 +140,11 @@ func (t *Trainer) SaveCheckpoint(path string, background bool) (*CheckpointWrite
 	metadata, err := t.header().metadata()
 	if err != nil {
 		return nil, err
+	}
+	if t.run.Aside != nil {
+		if text := t.run.Aside(); text != "" {
+			metadata[asideKey] = text
+		}
 	}
 	live := t.liveState(t.progress.Splats)
 	w := &CheckpointWrite{Path: path, Step: stepsBefore(t.next), done: make(chan struct{})}

@@ -29,6 +29,26 @@ func testDevice(t testing.TB) *Device {
 	return d
 }
 
+// checkpointTrainer trains checkpointScene, with its configuration changed where change is not nil.
+func checkpointTrainer(t testing.TB, d *Device, change func(*Config)) (*Trainer, []TrainView, Config) {
+	t.Helper()
+	views, init, scale, cfg, run := checkpointScene(t)
+	if change != nil {
+		change(&cfg)
+	}
+	tr, err := trainOn(d, views, init, scale, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := tr.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	tr.SetRun(run)
+	return tr, views, cfg
+}
+
 // splatsOf converts reference parameters to a host model.
 func splatsOf(p *ref.Params[float32]) *scene.Splats {
 	return &scene.Splats{N: p.N, Degree: p.Degree, Means: p.Means, Quats: p.Quats, LogScales: p.LogScales, LogitOpacities: p.LogitOpacities, SH: p.SH}

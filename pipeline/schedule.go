@@ -99,21 +99,29 @@ func (c Config) thinned(s *scene.Splats) *scene.Splats {
 	return t
 }
 
+// Check makes sure that a run that begins with so many splats can be trained as planned.
+func (p *Plan) Check(cfg Config, splats int) error {
+	if cfg.Strategy == StrategyMCMC && cfg.Splats > 0 {
+		splats = min(splats, cfg.Splats) // see thinned
+	}
+	return cfg.checkCeiling(splats, p.Ceiling)
+}
+
 // checkCeiling makes sure that the splats to start with and to end with fit, and that the one number can become the other.
-func (t *Trainer) checkCeiling() error {
-	c, all := &t.cfg, t.cfg.refinements()
+func (c Config) checkCeiling(start, ceiling int) error {
+	all := c.refinements()
 	switch {
-	case t.start > t.maxSplats && t.maxSplats == c.MaxSplats:
-		return fmt.Errorf("pipeline: start training: %w: %d to start with, at most %d are allowed", ErrTooMany, t.start, c.MaxSplats)
-	case t.start > t.maxSplats:
-		return fmt.Errorf("pipeline: start training: %w: %d splats to start with, %d fit", ErrTooSmall, t.start, t.maxSplats)
-	case c.Splats > t.maxSplats:
-		return fmt.Errorf("pipeline: start training: %w: %d splats to end with, %d fit", ErrTooSmall, c.Splats, t.maxSplats)
-	case c.Splats == 0 || c.Splats == t.start:
+	case start > ceiling && ceiling == c.MaxSplats:
+		return fmt.Errorf("pipeline: start training: %w: %d to start with, at most %d are allowed", ErrTooMany, start, c.MaxSplats)
+	case start > ceiling:
+		return fmt.Errorf("pipeline: start training: %w: %d splats to start with, %d fit", ErrTooSmall, start, ceiling)
+	case c.Splats > ceiling:
+		return fmt.Errorf("pipeline: start training: %w: %d splats to end with, %d fit", ErrTooSmall, c.Splats, ceiling)
+	case c.Splats == 0 || c.Splats == start:
 	case all == 0:
-		return fmt.Errorf("pipeline: start training: %w: no refinement in %d steps makes %d splats of %d", ErrUnreachable, c.Iterations, c.Splats, t.start)
-	case c.Strategy == StrategyDefault && math.Ldexp(float64(t.start), all) < float64(c.Splats):
-		return fmt.Errorf("pipeline: start training: %w: %d refinements, each at most doubling them, do not make %d splats of %d", ErrUnreachable, all, c.Splats, t.start)
+		return fmt.Errorf("pipeline: start training: %w: no refinement in %d steps makes %d splats of %d", ErrUnreachable, c.Iterations, c.Splats, start)
+	case c.Strategy == StrategyDefault && math.Ldexp(float64(start), all) < float64(c.Splats):
+		return fmt.Errorf("pipeline: start training: %w: %d refinements, each at most doubling them, do not make %d splats of %d", ErrUnreachable, all, c.Splats, start)
 	}
 	return nil
 }

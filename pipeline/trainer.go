@@ -118,7 +118,7 @@ func newTrainer(d *Device, cams []scene.Camera, photos Photos, sceneScale float6
 	if t.photos, err = newPhotos(d.dev, cams, photos, &t.cfg, plan, o); err != nil {
 		return nil, err
 	}
-	if err := t.checkCeiling(); err != nil {
+	if err := cfg.checkCeiling(t.start, t.maxSplats); err != nil {
 		return nil, err
 	}
 	if err := e.loadWith(s.splats, func() error { return s.fill(t) }, cfg.startCapacities, cfg.bands); err != nil {

@@ -105,7 +105,7 @@ func Inspect(ctx context.Context, c *Capture, o InspectOptions) (*Report, error)
 	}
 	for _, w := range c.Warnings {
 		severity := SeverityWarning
-		if slices.Contains(announcements, w.Code) {
+		if w.Note() {
 			severity = SeverityNote
 		}
 		r.add(Problem{Severity: severity, Code: w.Code, Text: w.Text, Count: w.Count, Names: w.Names, Remedy: w.Remedy, loading: true})
@@ -159,6 +159,9 @@ func (r *Report) Fatal() error {
 	}
 	return nil
 }
+
+// Note reports whether the warning needs no action.
+func (w Warning) Note() bool { return slices.Contains(announcements, w.Code) }
 
 // announcements are codes of load's warnings that need no action.
 var announcements = []string{"masks", "other-format", "unused-split", "reduced-photos"}

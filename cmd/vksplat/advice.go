@@ -23,7 +23,7 @@ func (r *trainRun) advise(p *progress) {
 		return
 	}
 	text := r.advice(p.rate)
-	r.app.warn(fmt.Sprintf("%s to go at %s, more when the model grows; to be faster, stop this and give: %s", durationText(eta), rateText(p.rate), text))
+	r.app.note(fmt.Sprintf("%s to go at %s, more when the model grows; to be faster, stop this and give: %s", durationText(eta), rateText(p.rate), text))
 }
 
 // advice is the same command with smaller photos, where they are large, and with

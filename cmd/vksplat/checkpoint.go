@@ -29,6 +29,7 @@ type saver struct {
 
 	from       *pipeline.Checkpoint // to go on with; nil: from the start
 	foreign    []string             // checkpoints in dir that are not of this run's past
+	left       []string             // likewise what else an earlier run left in OUT, to be removed before the first write
 	kept       []checkpointFile     // those that are, by step
 	pending    *pipeline.CheckpointWrite
 	wanted     bool      // pending was asked for
@@ -137,7 +138,9 @@ func (s *saver) begin() error {
 	if s.o.off {
 		return nil
 	}
-	t.SetRun(s.r.record())
+	run := s.r.record()
+	run.Aside = func() string { return s.r.rec.metrics.since.text() }
+	t.SetRun(run)
 	need := t.CheckpointBytes(0) + checkpointHeader
 	free, known := freeSpace(s.r.out)
 	if known && free < need {
@@ -209,7 +212,7 @@ func (s *saver) missed(err error) {
 	if !s.full {
 		s.r.app.warn(fmt.Sprintf("no checkpoint was written: %s; training goes on", err))
 		if n := len(s.kept); n > 0 {
-			s.r.app.warn("the last one is " + s.kept[n-1].path)
+			s.r.app.note("the last one is " + s.kept[n-1].path)
 		}
 	}
 	s.full = true
@@ -220,10 +223,10 @@ func (s *saver) save(background bool) error {
 	s.settle()
 	defer func() { s.last = time.Now() }()
 	t := s.r.trainer
+	s.startOver()
 	if err := os.MkdirAll(s.dir, 0o777); err != nil {
 		return folderError(s.dir, err)
 	}
-	s.startOver()
 	if err := s.rememberAsked(); err != nil {
 		return err
 	}
@@ -270,14 +273,6 @@ func (s *saver) collect() error {
 	s.kept = append(s.kept, checkpointFile{w.Path, w.Step})
 	s.prune(s.o.keepRunning())
 	return nil
-}
-
-// startOver clears away, before the first write of a run from the start, what an earlier run left: the user wants another one in its place.
-func (s *saver) startOver() {
-	if s.from == nil && len(s.foreign) > 0 {
-		_ = os.Remove(filepath.Join(s.dir, askedFile)) // one that stays only keeps more checkpoints
-		s.dropForeign()
-	}
 }
 
 // dropForeign removes checkpoints of what is no more this run's past.

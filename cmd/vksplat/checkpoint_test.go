@@ -132,10 +132,13 @@ func TestRescue(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	r := &trainRun{trainOptions: o, app: &app{stdout: &out, stderr: &out}}
-	r.saver = newSaver(r)
+	r := &trainRun{trainOptions: o, app: newApp(nil, &out, &out)}
 	defer r.close()
-	if err := errors.Join(r.saver.find(), r.open(context.Background()), r.prepare(context.Background()), r.saver.begin()); err != nil {
+	err := r.begin(context.Background())
+	if err == nil {
+		r.rec, err = openRecord(r, &out)
+	}
+	if err = errors.Join(err, r.saver.begin()); err != nil {
 		t.Fatal(err)
 	}
 	full := fmt.Errorf("grow: %w", pipeline.ErrOutOfMemory)
@@ -148,7 +151,7 @@ func TestRescue(t *testing.T) {
 	if other := errors.New("defect"); r.saver.rescue(other) != other {
 		t.Error("a defect is taken for a shortage")
 	}
-	err := memoryHint(r.saver.rescue(full))
+	err = memoryHint(r.saver.rescue(full))
 	if exitCode(err) != exitRetry || !strings.Contains(hint(err), "--resume") || !strings.Contains(err.Error(), "step 3 is saved") {
 		t.Errorf("%v, exit code %d, hint %q", err, exitCode(err), hint(err))
 	}

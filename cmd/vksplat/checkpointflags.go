@@ -38,7 +38,7 @@ func (o *checkpointOptions) table() []option {
 		stepList(&o.saveAt, "save-at", "write model and checkpoint after the steps `N,N,...` too").essential().also("save-steps", "save-iterations", "checkpoint-iterations"),
 		other(&o.keep, "keep-checkpoints", "keep the newest `N` checkpoints (default: 2 while running, 1 at the end)"),
 		text(&o.resume, "resume", "go on with a checkpoint, `auto|FILE`: --resume alone takes the newest one of OUT, or starts without one; --resume=FILE that file").orAlone(resumeAuto).essential().flagOnly(),
-		truth(&o.force, "force", "with --resume, accept another capture or configuration; without, start over and lose unfinished checkpoints of OUT").essential().flagOnly(),
+		truth(&o.force, "force", "with --resume, accept another capture or configuration; without, start over and replace an earlier run in OUT").essential().flagOnly(),
 	}
 }
 

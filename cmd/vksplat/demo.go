@@ -37,8 +37,8 @@ func (a *app) demoCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "demo [-m OUT]",
 		Short: "Make a small capture and train it: no data needed",
-		Long: "Draw the photos of a made-up scene, train on them, measure on photos that were held\n" +
-			"out, and say where the pictures are. Takes minutes without a GPU, seconds with one.",
+		Long: "Draw the photos of a made-up scene, train on them, measure on photos that were\n" +
+			"held out, and say where the pictures are. Takes minutes without a GPU, seconds\nwith one.",
 		Args: cobra.NoArgs,
 		RunE: a.runs(func([]string) error {
 			if err := o.check(); err != nil {
@@ -71,7 +71,7 @@ func (a *app) demo(o *demoOptions) error {
 		return err
 	}
 	defer release()
-	o.claimed = true
+	a.onAbort, o.claimed = release, true
 	o.scene = filepath.Join(o.out, "capture")
 	if err := claimCapture(o.scene); err != nil {
 		return err
@@ -106,15 +106,25 @@ func (a *app) demo(o *demoOptions) error {
 const markerFile = "made_by_vksplat_demo"
 
 // claimCapture makes the folder of the demo's capture, unless there is one that
-// demo did not make: its photos would be overwritten.
+// demo did not make, or a run that is not its own: they would be overwritten.
 func claimCapture(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return folderError(dir, err)
 	}
 	marker := filepath.Join(dir, markerFile)
-	if _, err := os.Lstat(marker); err != nil && len(entries) > 0 {
-		return usagef("choose another folder with -m", "%s is not empty and was not made by demo", dir)
+	if _, err := os.Lstat(marker); err != nil {
+		const hint = "choose another folder with -m"
+		if len(entries) > 0 {
+			return usagef(hint, "%s is not empty and was not made by demo", dir)
+		}
+		list, err := listCheckpoints(filepath.Join(filepath.Dir(dir), checkpointFolder))
+		if err == nil {
+			err = refuseFormer(filepath.Dir(dir), len(list), hint)
+		}
+		if err != nil {
+			return err
+		}
 	}
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return folderError(dir, err)

@@ -26,8 +26,17 @@ func (r *trainRun) equip(ctx context.Context) error {
 			return err
 		}
 		splats = init.N
+		if err := checkNear(r.config.Near, init, r.capture.Cameras); err != nil {
+			return err
+		}
 	}
-	if r.plan, err = r.device.Plan(cams, splats, r.config, options); err != nil || r.dryRun {
+	if r.plan, err = r.device.Plan(cams, splats, r.config, options); err != nil {
+		return err
+	}
+	if r.saver.from == nil {
+		err = r.plan.Check(r.config, splats)
+	}
+	if err != nil || r.dryRun {
 		return err
 	}
 	if err := r.openPhotos(ctx, cams); err != nil {

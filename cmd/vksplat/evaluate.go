@@ -19,7 +19,7 @@ const maxPSNR = 100
 
 // picturesFolder is where the pictures of held-out photos go.
 func (r *trainRun) picturesFolder(step int) string {
-	return filepath.Join(r.out, "test", "ours_"+strconv.Itoa(step))
+	return filepath.Join(r.out, pictureFolder+strconv.Itoa(step))
 }
 
 // measure evaluates the model after step, unless that has been done, and records
@@ -28,6 +28,7 @@ func (r *trainRun) measure(step int, seen func(photo scene.Image, render []float
 	if done := r.rec.metrics.scores(); r.rec.metrics.evaluated(step) {
 		return done[len(done)-1].Views, nil
 	}
+	r.saver.startOver()
 	// Ctrl-C has stopped the training; what was trained is measured all the same.
 	if views, err = r.evaluate(context.Background(), step, seen); err != nil {
 		return nil, err

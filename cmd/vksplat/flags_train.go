@@ -32,9 +32,10 @@ var sources = [][2]string{
 // trainOptions is everything that train is asked for. What is no part of
 // pipeline.Config changes no byte of the model, but for the choice of photos.
 type trainOptions struct {
-	scene   string // the capture's folder
-	out     string // the folder that is written
-	claimed bool   // the caller has claimed out already
+	scene   string                 // the capture's folder
+	out     string                 // the folder that is written
+	claimed bool                   // the caller has claimed out already
+	given   func(flag string) bool // whether a flag is on the command line; nil: none is
 
 	eval      bool
 	testEvery int   // spacing of held-out photos
@@ -121,7 +122,7 @@ func (o *trainOptions) trainingOptions() []option {
 func (o *trainOptions) strategyOptions() []option {
 	c := &o.config
 	return []option{
-		chosen(&c.Strategy, "strategy", "`NAME` default grows and prunes by gradients [3DGS]; mcmc relocates up to a fixed number [3DGS-MCMC] and brings its recipe's values where none are given",
+		chosen(&c.Strategy, "strategy", "`NAME`: default grows and prunes by gradients [3DGS]; mcmc relocates up to a fixed number [3DGS-MCMC] and brings its recipe's values where none are given",
 			pipeline.StrategyDefault, pipeline.StrategyMCMC).essential(),
 		integer(&c.Splats, "splats", "end with exactly `N` splats; 0: what the strategy makes of it").essential(),
 		integer(&c.MaxSplats, "max-splats", "stop growing at `N` splats; 0: what memory allows; mcmc: 1000000").from(fromMCMC).essential().also("cap-max", "max-cap", "max-gaussians"),
@@ -180,7 +181,7 @@ func (o *trainOptions) deviceOptions() []option {
 
 func (o *trainOptions) showOptions() []option {
 	return []option{
-		chosen(&o.progress, "progress", "`HOW` auto is a bar on a terminal and plain lines elsewhere; bar, plain, json (an object a line) and none are that",
+		chosen(&o.progress, "progress", "`HOW`: auto is a bar on a terminal and plain lines elsewhere; bar, plain, json (an object a line) and none are that",
 			progressAuto, progressBar, progressPlain, progressJSON, progressNone).essential(),
 		integer(&o.metricsEvery, "metrics-every", "a line of metrics.jsonl, and of TensorBoard's curves, every `N` steps").also("tb-every"),
 		truth(&o.tensorboard, "tensorboard", "write curves and held-out pictures to OUT/tensorboard").essential(),

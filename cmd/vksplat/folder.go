@@ -99,6 +99,8 @@ func folderError(dir string, err error) error {
 	switch {
 	case errors.Is(err, errBusy):
 		return &hintedError{err: err, hint: "wait until it has ended, or choose another folder"}
+	case errors.Is(err, syscall.ENOENT), errors.Is(err, syscall.ENAMETOOLONG), errors.Is(err, syscall.ELOOP), errors.Is(err, syscall.EINVAL):
+		return &usageError{err: err, hint: "no folder of that name can be made there: choose another"}
 	case errors.Is(err, syscall.ENOTDIR):
 		return &usageError{err: err, hint: "a file has that name, or that of a folder above: choose another folder"}
 	}

@@ -15,7 +15,7 @@ func (a *app) trainHelp(cmd *cobra.Command, all bool) {
 	table := newTrainOptions().table() // with the defaults, whatever was given
 	a.printf("%s\n\nUsage:\n  vksplat %s [flags]\n\nExamples:\n%s\n", cmd.Long, cmd.Use, cmd.Example)
 	for _, g := range table {
-		if text := usages(g, all); text != "" {
+		if text := usages(g, all, min(helpWidth, a.columns())); text != "" {
 			a.printf("\n%s:\n%s", g.title, text)
 		}
 	}
@@ -23,8 +23,8 @@ func (a *app) trainHelp(cmd *cobra.Command, all bool) {
 	for _, name := range presetNames() {
 		a.printf("  %-9s %s\n", name, presetSummary(name))
 	}
-	a.printf("\nIn brackets: where a default comes from; docs/train.md has the titles. Underscores stand for dashes,\n" +
-		"and many names of other trainers' flags are understood.\n")
+	a.printf("\nIn brackets: where a default comes from; docs/train.md has the titles.\n" +
+		"Underscores stand for dashes, and many names of other trainers' flags are\nunderstood.\n")
 	if !all {
 		a.printf("Every value of every schedule is a flag: vksplat train --help-all\n")
 	}
@@ -38,6 +38,22 @@ func presetSummary(name string) string {
 	}
 	line, _, _ := strings.Cut(string(data), "\n")
 	return strings.TrimPrefix(line, "# ")
+}
+
+// wrapHelp makes the help of all commands as wide as the terminal, and words cobra's own.
+func (a *app) wrapHelp(root *cobra.Command) {
+	wrapped := fmt.Sprintf("Flags.FlagUsagesWrapped %d", min(helpWidth, a.columns()))
+	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), "Flags.FlagUsages", wrapped))
+	for _, c := range root.Commands() {
+		switch c.Name() {
+		case "help":
+			c.Short, c.Long = "Print the help of a command", "Print the help of a command, as vksplat COMMAND --help does."
+		case "devices", "doctor", "info": // which name their flags themselves
+			c.DisableFlagsInUseLine = true
+		case "version", "completion": // which have none
+			c.DisableFlagsInUseLine = true
+		}
+	}
 }
 
 // completes makes shells offer values of the options of cmd.

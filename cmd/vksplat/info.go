@@ -22,8 +22,8 @@ func (a *app) infoCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "info FILE|DIR [--json]",
 		Short: "Say what a checkpoint, a splat file, a capture or a run holds",
-		Long: "Say what is in a file or folder: a checkpoint or any safetensors file, a PLY file of\n" +
-			"splats or points, the folder of a capture, or the folder of a training run.",
+		Long: "Say what is in a file or folder: a checkpoint or any safetensors file, a PLY\n" +
+			"file of splats or points, the folder of a capture, or the folder of a training\nrun.",
 		Args: one("FILE or folder"),
 		RunE: a.runs(func(args []string) error {
 			value, text, err := describe(args[0])
@@ -75,7 +75,7 @@ func (a *app) printFacts(list facts) error {
 // describe looks at what is there, whatever its name is.
 func describe(path string) (value any, text facts, err error) {
 	if isFolder(path) {
-		if isFolder(filepath.Join(path, checkpointFolder)) || isFolder(filepath.Join(path, "point_cloud")) {
+		if isFolder(filepath.Join(path, checkpointFolder)) || isFolder(filepath.Join(path, "point_cloud")) || isFile(filepath.Join(path, metricsFile)) || isFile(filepath.Join(path, lockName)) {
 			return describeRun(path)
 		}
 		return describeCapture(path)
@@ -267,7 +267,11 @@ func describeCapture(path string) (any, facts, error) {
 	f.add("points", "%d", info.Points)
 	for _, w := range c.Warnings {
 		info.Warnings = append(info.Warnings, w.String())
-		f.add("warning", "%s", w)
+		kind := kindWarning
+		if w.Note() {
+			kind = kindNote
+		}
+		f.add(kind, "%s", w)
 	}
 	return info, f, nil
 }
@@ -287,7 +291,7 @@ func describeRun(path string) (any, facts, error) {
 		return nil, nil, err
 	}
 	info := runInfo{Kind: "run", Path: path, Checkpoints: []string{}}
-	info.Models, err = filepath.Glob(filepath.Join(escapeGlob(path), "point_cloud", "iteration_*", "point_cloud.ply"))
+	info.Models, err = filepath.Glob(filepath.Join(escapeGlob(path), modelFolder+"*", "point_cloud.ply"))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -300,6 +304,11 @@ func describeRun(path string) (any, facts, error) {
 		info.Checkpoints = append(info.Checkpoints, c.path)
 	}
 	if len(list) == 0 {
+		why := "the run keeps none, or ended before the first"
+		if len(info.Models) == 0 {
+			why = "the run has just started, or ended before the first; " + lastMetrics(path)
+		}
+		f.add("checkpoint", "none: %s", why)
 		return info, f, nil
 	}
 	newest, more, err := describeTensors(list[len(list)-1].path)
@@ -308,4 +317,19 @@ func describeRun(path string) (any, facts, error) {
 	}
 	info.Newest = newest
 	return info, append(f, more...), nil
+}
+
+// lastMetrics says how far metrics.jsonl of a run's folder goes.
+func lastMetrics(path string) string {
+	f, err := os.Open(filepath.Join(path, metricsFile))
+	if err != nil {
+		return "no step is recorded"
+	}
+	defer f.Close() // only read
+	lines := readSteps(f, 1)
+	if len(lines) == 0 {
+		return "no step is recorded"
+	}
+	last := lines[len(lines)-1]
+	return fmt.Sprintf("step %d of %d is recorded", last.Step, last.Total)
 }

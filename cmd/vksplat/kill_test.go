@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -173,5 +174,43 @@ func TestKillInWrite(t *testing.T) {
 	}
 	if left := rest(); left != "" {
 		t.Errorf("left behind: %s", left)
+	}
+}
+
+// TestAbort presses Ctrl-C twice in a process of its own: what the second one, half a second later, leaves behind is no lock.
+func TestAbort(t *testing.T) {
+	if dir := os.Getenv(ownProcess); dir != "" {
+		a := newApp(nil, os.Stdout, os.Stderr)
+		release, err := claimFolder(dir, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.onAbort = release
+		ctx, _ := a.interruptible("stopping")
+		interrupt := func() {
+			if err := syscall.Kill(os.Getpid(), syscall.SIGINT); err != nil {
+				t.Error(err)
+			}
+		}
+		interrupt()
+		<-ctx.Done()
+		interrupt() // the same wish once more
+		time.Sleep(abortAfter + 50*time.Millisecond)
+		if !isFile(filepath.Join(dir, lockName)) {
+			t.Fatal("the lock is gone too early")
+		}
+		interrupt()
+		time.Sleep(time.Minute)
+		return
+	}
+	dir := t.TempDir()
+	cmd := exec.Command(os.Args[0], "-test.run=^TestAbort$")
+	cmd.Env = append(os.Environ(), ownProcess+"="+dir)
+	out, err := cmd.CombinedOutput()
+	if cmd.ProcessState.ExitCode() != exitInterrupted || !bytes.Contains(out, []byte("vksplat: aborted")) {
+		t.Errorf("%v\n%s", err, out)
+	}
+	if isFile(filepath.Join(dir, lockName)) {
+		t.Error("the lock is left behind")
 	}
 }

@@ -6,18 +6,13 @@
 package main
 
 import (
-	"fmt"
 	"io"
 	"os"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-
-	"vksplat/scene"
 )
 
 // processStart is about when the process began, for the seconds of the whole run.
@@ -32,9 +27,11 @@ type app struct {
 	args           []string // the command line, without the program
 	started        bool     // the arguments were understood and a subcommand runs
 
-	text   *sync.Mutex // guards what follows, and whole lines
-	warned []string    // warnings so far
-	show   *progress   // what may have an open line on the terminal, or nil
+	text *sync.Mutex // guards what follows, and whole lines
+	told []notice    // so far
+	show *progress   // what may have an open line on the terminal, or nil
+
+	onAbort func() // what a second Ctrl-C does before the end, or nil; set before interruptible
 }
 
 func newApp(args []string, stdout, stderr io.Writer) *app {
@@ -44,13 +41,15 @@ func newApp(args []string, stdout, stderr io.Writer) *app {
 // run carries out one command line and returns the exit code. Errors and their
 // hints have been printed to stderr by then.
 func run(args []string, stdout, stderr io.Writer) int {
-	a := newApp(args, stdout, stderr)
+	out := &output{w: stdout}
+	a := newApp(args, out, stderr)
 	root := a.root()
 	root.SetArgs(args)
 	cmd, err := root.ExecuteC()
 	if err != nil && !a.started {
 		err = usageErrorOf(err, cmd)
 	}
+	err = out.checked(err)
 	a.report(err)
 	return exitCode(err)
 }
@@ -73,6 +72,7 @@ func (a *app) root() *cobra.Command {
 	root.AddCommand(a.trainCommand(), a.renderCommand(), a.inspectCommand(), a.infoCommand(), a.demoCommand(), a.devicesCommand(), a.doctorCommand(),
 		a.completionCommand(), a.versionCommand())
 	root.InitDefaultHelpCmd()
+	a.wrapHelp(root)
 	return root
 }
 
@@ -91,52 +91,4 @@ func (a *app) runs(f func(args []string) error) func(*cobra.Command, []string) e
 		a.started = true
 		return f(args)
 	}
-}
-
-// printf writes to standard output. A closed pipe is no reason to stop training.
-func (a *app) printf(format string, args ...any) {
-	a.text.Lock()
-	defer a.text.Unlock()
-	a.show.endLine()
-	_, _ = io.WriteString(a.stdout, scene.Visible(fmt.Sprintf(format, args...)))
-}
-
-// warn writes one warning to standard error and keeps it for the report.
-func (a *app) warn(text string) {
-	text = scene.Visible(text)
-	a.text.Lock()
-	defer a.text.Unlock()
-	a.warned = append(a.warned, text)
-	a.show.endLine()
-	_, _ = fmt.Fprintf(a.stderr, "vksplat: warning: %s\n", text)
-}
-
-// warnings returns those so far.
-func (a *app) warnings() []string {
-	a.text.Lock()
-	defer a.text.Unlock()
-	return slices.Clone(a.warned)
-}
-
-// report writes an error, and what can be done about it, to standard error.
-func (a *app) report(err error) {
-	if err == nil {
-		return
-	}
-	a.text.Lock()
-	defer a.text.Unlock()
-	a.show.endLine()
-	_, _ = fmt.Fprintf(a.stderr, "vksplat: error: %s\n", scene.Visible(err.Error()))
-	if h := hint(err); h != "" {
-		_, _ = fmt.Fprintf(a.stderr, "hint: %s\n", scene.Visible(hintStyle(h)))
-	}
-}
-
-// hintStyle gives hints of all packages one look: no capital at the start, unless
-// the word has more of them, and no full stop.
-func hintStyle(h string) string {
-	if len(h) > 1 && h[0] >= 'A' && h[0] <= 'Z' && h[1] >= 'a' && h[1] <= 'z' {
-		h = strings.ToLower(h[:1]) + h[1:]
-	}
-	return strings.TrimSuffix(h, ".")
 }

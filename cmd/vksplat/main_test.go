@@ -128,3 +128,53 @@ func TestProgressLines(t *testing.T) {
 		t.Errorf("printed %q", lines)
 	}
 }
+
+// TestErrorLines wants the prefix on every line, a line for each of joined errors, and none twice.
+func TestErrorLines(t *testing.T) {
+	var errs bytes.Buffer
+	a := newApp(nil, nil, &errs)
+	one := errors.New("no room")
+	a.report(errors.Join(&hintedError{err: fmt.Errorf("save: %w", errors.Join(one, errors.New("no rights"))), hint: "Make room."}, one, errors.New("no rights")))
+	if got, want := errs.String(), "vksplat: error: save: no room\nvksplat: error: no rights\nvksplat: error: no room\nhint: make room\n"; got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+// TestOutputChecked keeps the first error of standard output, but for a reader that is gone.
+func TestOutputChecked(t *testing.T) {
+	other, errPrint := errors.New("other"), errors.New("print")
+	for _, tt := range []struct {
+		write, err error
+		want       string
+		code       int
+	}{
+		{nil, nil, "", exitOK},
+		{syscall.EPIPE, nil, "", exitOK},
+		{syscall.ENOSPC, nil, "write to standard output: no space left on device", exitRetry},
+		{syscall.ENOSPC, errPrint, "write to standard output: no space left on device", exitRetry},
+		{syscall.EIO, other, "other\nwrite to standard output: input/output error", exitRetry},
+	} {
+		o := &output{w: failingWriter{tt.write}}
+		_, failed := o.Write([]byte("x"))
+		got := ""
+		if tt.err == errPrint { // of a command that looked at errors itself
+			tt.err = fmt.Errorf("print plan: %w", failed)
+		}
+		err := o.checked(tt.err)
+		if err != nil {
+			got = err.Error()
+		}
+		if got != tt.want || exitCode(err) != tt.code {
+			t.Errorf("%v, then %v: %q, exit code %d", tt.write, tt.err, got, exitCode(err))
+		}
+	}
+}
+
+type failingWriter struct{ err error }
+
+func (w failingWriter) Write(p []byte) (int, error) {
+	if w.err != nil {
+		return 0, &os.PathError{Op: "write", Path: "/dev/stdout", Err: w.err}
+	}
+	return len(p), nil
+}

@@ -42,6 +42,20 @@ func (x *rounded) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, (*float64)(x))
 }
 
+// exact is a number that JSON shows with all its digits, or null when it is none: what is read again is what was written.
+type exact float64
+
+// MarshalJSON implements json.Marshaler.
+func (x exact) MarshalJSON() ([]byte, error) {
+	if v := float64(x); math.IsNaN(v) || math.IsInf(v, 0) {
+		return []byte("null"), nil
+	}
+	return strconv.AppendFloat(nil, float64(x), 'g', -1, 64), nil
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (x *exact) UnmarshalJSON(data []byte) error { return (*rounded)(x).UnmarshalJSON(data) }
+
 // stepLine is a line of metrics.jsonl, where losses and scores are means over the
 // steps since the line before, and of --progress json, where they are of one view.
 // Keys may be added; these stay.
@@ -77,9 +91,9 @@ type evalLine struct {
 }
 
 type viewLine struct {
-	Name string  `json:"name"`
-	PSNR rounded `json:"psnr"`
-	SSIM rounded `json:"ssim"`
+	Name string `json:"name"`
+	PSNR exact  `json:"psnr"`
+	SSIM exact  `json:"ssim"`
 }
 
 // psnrOf returns the quality in dB of a mean squared error.
@@ -107,19 +121,44 @@ type metricsLog struct {
 	f     *os.File
 	every int
 	evals []evalLine // those in the file, by step
-	// Sums over the steps since the last line.
-	n                   int
-	loss, l1, ssim, mse float64
-	lastStep            int
-	lastSeconds         float64
-	secondsBefore       float64 // of training before a resume
+	since interval
+	// Of the last line in this process, or where it began.
+	lastStep      int
+	lastSeconds   float64
+	secondsBefore float64 // of training before a resume
+}
+
+// interval is the sums over the steps since the last line. Checkpoints take them along: the next line is of the same steps when the run goes on.
+type interval struct {
+	N    int     `json:"n"` // steps
+	Loss float64 `json:"loss"`
+	L1   float64 `json:"l1"`
+	SSIM float64 `json:"ssim"`
+	MSE  float64 `json:"mse"`
+}
+
+// text words the interval for a checkpoint, "" for no step.
+func (v *interval) text() string {
+	data, err := json.Marshal(v)
+	if err != nil || v.N == 0 { // of numbers that are none
+		return ""
+	}
+	return string(data)
+}
+
+// parseInterval reads what text made at a step. What it did not make is no step.
+func parseInterval(text string, step int) (v interval) {
+	if json.Unmarshal([]byte(text), &v) != nil || v.N < 0 || v.N > step {
+		return interval{}
+	}
+	return v
 }
 
 // openMetrics opens metrics.jsonl for a run that begins after step: what is in the
-// file beyond it did not happen, and a line that was cut short goes too. Step 0
-// begins a new file.
-func openMetrics(path string, step, every int) (*metricsLog, error) {
-	m := &metricsLog{every: every, lastStep: step}
+// file beyond it did not happen, and a line that was cut short goes too. since is of
+// the steps before that have no line yet. Step 0 begins a new file.
+func openMetrics(path string, step, every int, since interval) (*metricsLog, error) {
+	m := &metricsLog{every: every, lastStep: step, since: since}
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666)
 	if err != nil {
 		return nil, err
@@ -170,8 +209,9 @@ func (m *metricsLog) take(e evalLine) {
 
 // add takes in a step.
 func (m *metricsLog) add(p pipeline.Progress) {
-	m.n++
-	m.loss, m.l1, m.ssim, m.mse = m.loss+float64(p.Loss), m.l1+float64(p.L1), m.ssim+float64(p.SSIM), m.mse+float64(p.MSE)
+	v := &m.since
+	v.N++
+	v.Loss, v.L1, v.SSIM, v.MSE = v.Loss+float64(p.Loss), v.L1+float64(p.L1), v.SSIM+float64(p.SSIM), v.MSE+float64(p.MSE)
 }
 
 // due reports whether it is time for a line.
@@ -179,12 +219,12 @@ func (m *metricsLog) due(step, total int) bool { return step%m.every == 0 || ste
 
 // step writes the line of the steps since the last one. seconds is the time of training in this process.
 func (m *metricsLog) step(p pipeline.Progress, total int, seconds float64, deviceBytes int64) (*stepLine, error) {
-	n := float64(m.n)
+	v, n := m.since, float64(m.since.N)
 	rate := float64(p.Step-m.lastStep) / (seconds - m.lastSeconds)
-	l := &stepLine{Event: eventStep, Step: p.Step, Total: total, Loss: rounded(m.loss / n), L1: rounded(m.l1 / n), SSIM: rounded(m.ssim / n), PSNR: rounded(psnrOf(m.mse / n)),
+	l := &stepLine{Event: eventStep, Step: p.Step, Total: total, Loss: rounded(v.Loss / n), L1: rounded(v.L1 / n), SSIM: rounded(v.SSIM / n), PSNR: rounded(psnrOf(v.MSE / n)),
 		Splats: p.Splats, Visible: p.Visible, Isects: p.Isects, Rate: rounded(rate), ETA: rounded(float64(total-p.Step) / rate),
 		DeviceBytes: deviceBytes, RSSBytes: peakRSS(), Seconds: rounded(m.secondsBefore + seconds)}
-	m.n, m.loss, m.l1, m.ssim, m.mse = 0, 0, 0, 0, 0
+	m.since = interval{}
 	m.lastStep, m.lastSeconds = p.Step, seconds
 	return l, writeLine(m.f, l)
 }
@@ -195,7 +235,7 @@ func (m *metricsLog) eval(step, splats int, seconds float64, views []scene.ViewS
 	e := evalLine{Event: eventEval, Step: step, PSNR: rounded(s.PSNR), SSIM: rounded(s.SSIM), PSNRMedian: rounded(s.PSNRMedian), SSIMMedian: rounded(s.SSIMMedian),
 		Splats: splats, Seconds: rounded(m.secondsBefore + seconds)}
 	for _, v := range views {
-		e.Views = append(e.Views, viewLine{v.Name, rounded(v.PSNR), rounded(v.SSIM)})
+		e.Views = append(e.Views, viewLine{v.Name, exact(v.PSNR), exact(v.SSIM)})
 	}
 	m.evals = append(m.evals, e)
 	return &e, writeLine(m.f, e)

@@ -158,8 +158,8 @@ func canonical(name string, aliases map[string]string) string {
 	return name
 }
 
-// usages prints options for help, in two columns. All wants those that are not basic too.
-func usages(g optionGroup, all bool) string {
+// usages prints options for help, in two columns of so many characters together. All wants those that are not basic too.
+func usages(g optionGroup, all bool, width int) string {
 	fs := pflag.NewFlagSet("", pflag.ContinueOnError)
 	fs.SortFlags = false
 	for i := range g.options {
@@ -167,10 +167,10 @@ func usages(g optionGroup, all bool) string {
 			o.register(fs)
 		}
 	}
-	return fs.FlagUsagesWrapped(helpWidth)
+	return fs.FlagUsagesWrapped(width)
 }
 
-// helpWidth is the width in characters of help texts.
+// helpWidth is the width in characters of help texts, but on a narrower terminal.
 const helpWidth = 110
 
 // completes registers what a shell offers as values of the options of cmd.

@@ -58,14 +58,9 @@ type progress struct {
 func newProgress(w io.Writer, how string, from, total int) *progress {
 	now := time.Now()
 	p := &progress{w: w, text: &sync.Mutex{}, how: how, total: total, shown: now, mark: now, markStep: from, loss: math.NaN(), width: func() int { return plainWidth }, bytes: func() int64 { return 0 }, spent: func() float64 { return 0 }}
-	f, isFile := w.(*os.File)
+	f, isFile := fileOf(w)
 	if isFile {
-		p.width = func() int {
-			if n, _, err := term.GetSize(int(f.Fd())); err == nil && n > 0 {
-				return n
-			}
-			return plainWidth
-		}
+		p.width = func() int { return terminalWidth(f) }
 	}
 	if how == progressAuto {
 		p.how = progressPlain
@@ -174,7 +169,7 @@ func (p *progress) endLine() {
 }
 
 // resume goes on after interrupt.
-func (p *progress) resume() { p.mark, p.markStep = time.Now(), p.last.Step }
+func (p *progress) resume() { p.mark, p.markStep = time.Now(), max(p.markStep, p.last.Step) }
 
 // etaSeconds returns the time that is left at the present rate, NaN while that is unknown.
 func (p *progress) etaSeconds() float64 {

@@ -25,6 +25,8 @@ type record struct {
 	board   *eventFile // nil without --tensorboard
 	failed  bool
 	advised bool
+	unseen  int       // steps in a row in whose view no splat was visible
+	lost    bool      // that has been told
 	from    int       // step that the run began after
 	started time.Time // of the present stretch of training
 	before  float64   // seconds of training in the stretches before
@@ -40,8 +42,15 @@ func openRecord(r *trainRun, events io.Writer) (*record, error) {
 	r.app.text.Unlock()
 	rec.show.bytes = func() int64 { return r.trainer.MemoryStats().DeviceBytes }
 	rec.show.spent = func() float64 { return rec.metrics.secondsBefore + rec.seconds() }
+	if err := r.saver.forgetRecord(); err != nil {
+		return nil, folderError(r.out, err)
+	}
+	var since interval
+	if from := r.saver.from; from != nil {
+		since = parseInterval(from.Aside(), rec.from)
+	}
 	var err error
-	if rec.metrics, err = openMetrics(filepath.Join(r.out, metricsFile), rec.from, r.metricsEvery); err != nil {
+	if rec.metrics, err = openMetrics(filepath.Join(r.out, metricsFile), rec.from, r.metricsEvery, since); err != nil {
 		return nil, folderError(r.out, err)
 	}
 	if r.tensorboard {
@@ -114,6 +123,7 @@ func (rec *record) step(p pipeline.Progress) {
 	rec.show.update(p)
 	total := rec.run.config.Iterations
 	rec.metrics.add(p)
+	rec.watch(p)
 	if rec.metrics.due(p.Step, total) {
 		l, err := rec.metrics.step(p, total, rec.seconds(), rec.run.trainer.MemoryStats().DeviceBytes)
 		rec.check(err)
@@ -125,6 +135,24 @@ func (rec *record) step(p pipeline.Progress) {
 		rec.advised = true
 		rec.run.advise(rec.show)
 	}
+}
+
+// watch warns, once, of a model that no photo sees: it learns nothing.
+func (rec *record) watch(p pipeline.Progress) {
+	if p.Visible > 0 {
+		rec.unseen = 0
+		return
+	}
+	rec.unseen++
+	r := rec.run
+	// So many steps in a row have a whole round of the photos among them.
+	enough := rec.unseen >= 2*len(r.train) || p.Step == r.config.Iterations && rec.unseen == p.Step-rec.from
+	if rec.lost || !enough {
+		return
+	}
+	rec.lost = true
+	r.app.warn(fmt.Sprintf("no splat is visible in any photo, for %s now: nothing is learnt; check --near (it is %g, the median camera distance 1), "+
+		"--init, and with vksplat inspect whether poses and points belong together", count(rec.unseen, "step"), r.config.Near))
 }
 
 // view is called for every held-out photo.

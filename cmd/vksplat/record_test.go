@@ -37,8 +37,8 @@ func logSteps(t *testing.T, m *metricsLog, from, to, total int) {
 // file of a run that was not, but for the clock.
 func TestMetricsResume(t *testing.T) {
 	path := filepath.Join(t.TempDir(), metricsFile)
-	views := []scene.ViewScore{{Name: "a.png", PSNR: 20, SSIM: 0.5}, {Name: "b.png", PSNR: 30, SSIM: 0.7}}
-	m, err := openMetrics(path, 0, 10)
+	views := []scene.ViewScore{{Name: "a.png", PSNR: 20, SSIM: 0.5}, {Name: "b.png", PSNR: 30.123456789, SSIM: 0.7}}
+	m, err := openMetrics(path, 0, 10, interval{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,17 +46,22 @@ func TestMetricsResume(t *testing.T) {
 	if _, err := m.eval(30, 130, 30, views); err != nil {
 		t.Fatal(err)
 	}
-	logSteps(t, m, 31, 57, 100)
-	// Killed while it wrote a line; the last checkpoint is of step 40.
+	logSteps(t, m, 31, 43, 100)
+	aside := m.since.text()
+	logSteps(t, m, 44, 57, 100)
+	// Killed while it wrote a line; the last checkpoint is of step 43.
 	if _, err := m.f.WriteString(`{"event":"step","st`); err != nil {
 		t.Fatal(err)
 	}
 	if err := m.close(); err != nil {
 		t.Fatal(err)
 	}
-	m, err = openMetrics(path, 40, 10)
+	m, err = openMetrics(path, 43, 10, parseInterval(aside, 43))
 	if err != nil {
 		t.Fatal(err)
+	}
+	if m.since.N != 3 || parseInterval(aside, 2) != (interval{}) || parseInterval("", 43) != (interval{}) || parseInterval(`{"n":-1}`, 43) != (interval{}) {
+		t.Errorf("%d steps without a line, want 3 and none of what no checkpoint of ours says", m.since.N)
 	}
 	if !m.evaluated(30) || m.evaluated(40) || len(m.scores()) != 1 || m.scores()[0].Views[1] != views[1] {
 		t.Errorf("scores %v", m.scores())
@@ -64,7 +69,7 @@ func TestMetricsResume(t *testing.T) {
 	if m.secondsBefore != 40 {
 		t.Errorf("%g seconds before, want 40", m.secondsBefore)
 	}
-	logSteps(t, m, 41, 100, 100)
+	logSteps(t, m, 44, 100, 100)
 	if err := m.close(); err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +91,7 @@ func TestMetricsResume(t *testing.T) {
 	if want := []int{10, 20, 30, 30, 40, 50, 60, 70, 80, 90, 100}; !slices.Equal(at, want) {
 		t.Errorf("lines of steps %v, want %v", at, want)
 	}
-	if m, err = openMetrics(path, 0, 10); err != nil {
+	if m, err = openMetrics(path, 0, 10, interval{}); err != nil {
 		t.Fatal(err)
 	}
 	if data, err := os.ReadFile(path); err != nil || len(data) > 0 || len(m.evals) > 0 {
@@ -182,6 +187,17 @@ func TestRateLeavesPausesOut(t *testing.T) {
 	}
 }
 
+// TestRateAfterResume wants the steps before a resume not to count.
+func TestRateAfterResume(t *testing.T) {
+	p := newProgress(&bytes.Buffer{}, progressNone, 5000, 10000)
+	p.resume()
+	p.mark = p.mark.Add(-rateWindow)
+	p.update(step(5010))
+	if p.rate < 1 || p.rate > 10/rateWindow.Seconds() {
+		t.Errorf("%g steps/s of ten steps in %v", p.rate, rateWindow)
+	}
+}
+
 func TestAdvice(t *testing.T) {
 	capture := &scene.Capture{Cameras: []scene.Camera{{Width: 800}, {Width: 1200}}}
 	tests := []struct {
@@ -234,7 +250,7 @@ func TestAdviseOnlyLongRuns(t *testing.T) {
 		p := newProgress(&bytes.Buffer{}, progressPlain, 0, o.config.Iterations)
 		p.last, p.rate = step(200), tt.rate
 		r.advise(p)
-		if len(a.warned) != tt.want || tt.want == 1 && !strings.Contains(errs.String(), "8h16m to go at 1.00 steps/s") {
+		if len(a.told) != tt.want || tt.want == 1 && !strings.Contains(errs.String(), "8h16m to go at 1.00 steps/s") {
 			t.Errorf("at %g steps/s: %q", tt.rate, errs.String())
 		}
 	}

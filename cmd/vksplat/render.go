@@ -50,9 +50,28 @@ func (a *app) renderCommand() *cobra.Command {
 	a.completes(cmd, table)
 	cmd.RunE = a.runs(func(args []string) error {
 		o.file, o.antialiasedSet = args[0], fs.Changed("antialiased")
+		a.warnIdleViews(o, fs.Changed)
 		return a.render(o)
 	})
 	return cmd
+}
+
+// warnIdleViews warns of flags that change nothing.
+func (a *app) warnIdleViews(o *renderOptions, given func(string) bool) {
+	for _, opt := range o.load.table() {
+		switch {
+		case !given(opt.name):
+		case opt.name == "masks" || opt.name == "invert-masks":
+			a.warn("--" + opt.name + " has no effect on pictures")
+		case o.fromJSON():
+			a.warn(noEffect(opt.name, "a capture as --cameras"))
+		}
+	}
+}
+
+// fromJSON reports whether the cameras are those of a file that train wrote.
+func (o *renderOptions) fromJSON() bool {
+	return strings.EqualFold(filepath.Ext(o.cameras), ".json") && !isFolder(o.cameras)
 }
 
 // render draws a model from every camera.
@@ -93,9 +112,13 @@ func (a *app) render(o *renderOptions) (err error) {
 	}
 	defer func() { err = errors.Join(err, closeDevice(device)) }()
 	if note := device.Note(); note != "" {
-		a.warn(note)
+		a.note(note)
 	}
-	return a.renderAll(o, device, splats.FromCapture(capture.Frame, origin), capture.Cameras)
+	splats = splats.FromCapture(capture.Frame, origin)
+	if err := checkNear(o.config.Near, splats, capture.Cameras); err != nil {
+		return err
+	}
+	return a.renderAll(o, device, splats, capture.Cameras)
 }
 
 // model reads a splat file. What it holds and cannot be drawn is warned of or refused.
@@ -117,13 +140,17 @@ func (a *app) model(file string) (*scene.Splats, scene.PLYInfo, error) {
 // views reads the cameras, in the capture's own frame. Those of a cameras.json
 // without a recorded origin stand where the model does: origin is the model's.
 func (a *app) views(o *renderOptions, origin [3]float64) (*scene.Capture, error) {
-	if !strings.EqualFold(filepath.Ext(o.cameras), ".json") || isFolder(o.cameras) {
+	if !o.fromJSON() {
 		capture, err := scene.Load(o.cameras, o.load.options())
 		if err != nil {
 			return nil, err
 		}
 		for _, w := range capture.Warnings {
-			a.warn(w.String())
+			if w.Note() {
+				a.note(w.String())
+			} else {
+				a.warn(w.String())
+			}
 		}
 		return capture, nil
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	_ "embed" // the page's frame
 	"encoding/base64"
 	"fmt"
@@ -49,7 +50,7 @@ type reportPage struct {
 	PassSum  float64
 	Settings []reportChapter
 	About    []reportRow
-	Warnings []string
+	Notices  []notice
 
 	room int // bytes left for pictures
 }
@@ -115,7 +116,7 @@ func (r *trainRun) writeReport(st *stats) error {
 	if !r.report {
 		return nil
 	}
-	page := &reportPage{Title: filepath.Base(absolute(r.scene)), Subtitle: reportSubtitle(st), Facts: reportFacts(st), Warnings: r.app.warnings(), room: reportBytes}
+	page := &reportPage{Title: filepath.Base(absolute(r.scene)), Subtitle: reportSubtitle(st), Facts: reportFacts(st), Notices: r.app.notices(), room: reportBytes}
 	if err := r.reportCurves(page); err != nil {
 		return err
 	}
@@ -140,13 +141,17 @@ func reportFacts(st *stats) []reportFact {
 		list = append(list, reportFact{"PSNR", fmt.Sprintf("%.2f dB", st.PSNR), fmt.Sprintf("%s held out, median %.2f", count(st.TestImages, "photo"), st.PSNRMedian)},
 			reportFact{"SSIM", fmt.Sprintf("%.4f", st.SSIM), fmt.Sprintf("median %.4f", st.SSIMMedian)})
 	}
-	rate := 0.0
+	rate, from, since := 0.0, 0, ""
+	if st.Run != nil && st.Run.ResumedFrom > 0 { // the time is of this process, and so is the rate
+		from = st.Run.ResumedFrom
+		since = fmt.Sprintf(", after step %d", from)
+	}
 	if st.LoopSeconds > 0 {
-		rate = float64(st.Step) / st.LoopSeconds
+		rate = float64(st.Step-from) / st.LoopSeconds
 	}
 	return append(list,
 		reportFact{"Splats", grouped(st.Splats), "from " + grouped(st.Points) + " points"},
-		reportFact{"Training", durationText(st.LoopSeconds), rateText(rate)},
+		reportFact{"Training", durationText(st.LoopSeconds), rateText(rate) + since},
 		reportFact{"Device memory", bytesText(st.PeakDeviceBytes), "at most"},
 		reportFact{"Photos", grouped(st.TrainImages), st.Resolution + " pixels"})
 }
@@ -190,7 +195,7 @@ func (r *trainRun) reportViews(page *reportPage) {
 		files[cams[i].Name] = name
 	}
 	views := slices.Clone(last.Views)
-	slices.SortStableFunc(views, func(a, b viewLine) int { return compare(a.PSNR, b.PSNR) })
+	slices.SortStableFunc(views, func(a, b viewLine) int { return cmp.Compare(a.PSNR, b.PSNR) })
 	best := float64(views[len(views)-1].PSNR)
 	for i, v := range views {
 		row := reportView{Name: v.Name, PSNR: float64(v.PSNR), SSIM: float64(v.SSIM), Picture: -1, Share: 100 * max(0, float64(v.PSNR)) / max(best, 1)}
@@ -205,16 +210,6 @@ func (r *trainRun) reportViews(page *reportPage) {
 	page.Left = len(views) - len(page.Compare)
 }
 
-func compare(a, b rounded) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
-}
-
 // addPicture adds the pictures of a view, if they can be read and the page has
 // room, and returns their index, or -1.
 func (p *reportPage) addPicture(v viewLine, file string) int {
@@ -223,7 +218,7 @@ func (p *reportPage) addPicture(v viewLine, file string) int {
 		return -1
 	}
 	photo, render = photo.Fit(reportSide), render.Fit(reportSide)
-	pic := reportPicture{Name: v.Name, PSNR: v.PSNR, SSIM: v.SSIM, Width: photo.Width, Height: photo.Height}
+	pic := reportPicture{Name: v.Name, PSNR: rounded(v.PSNR), SSIM: rounded(v.SSIM), Width: photo.Width, Height: photo.Height}
 	if pic.Photo, err = dataURI(photo); err != nil {
 		return -1
 	}
@@ -262,7 +257,7 @@ func reportPasses(passes []passLine) (rows []reportPass, sum float64) {
 	for _, p := range passes {
 		rows = append(rows, reportPass{p.Name, float64(p.MS), 100 * float64(p.MS) / max(sum, 1e-9)})
 	}
-	slices.SortStableFunc(rows, func(a, b reportPass) int { return compare(rounded(b.MS), rounded(a.MS)) })
+	slices.SortStableFunc(rows, func(a, b reportPass) int { return cmp.Compare(b.MS, a.MS) })
 	return rows, sum
 }
 

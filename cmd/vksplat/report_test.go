@@ -76,7 +76,7 @@ func TestReportPictures(t *testing.T) {
 // stay text.
 func TestReportPage(t *testing.T) {
 	const evil = `</script><img src=x onerror=alert(1)>"'`
-	page := &reportPage{Title: evil, Subtitle: evil, Warnings: []string{evil}, EvalStep: 7,
+	page := &reportPage{Title: evil, Subtitle: evil, Notices: []notice{{kindWarning, evil}}, EvalStep: 7,
 		Facts:    reportFacts(&stats{Step: 10, LoopSeconds: 4, Splats: 1234567, Scores: &Scores{PSNR: 30.125}}),
 		Curves:   reportCurves{Steps: []stepLine{{Step: 1}}, Evals: []reportEval{{Step: 1}}},
 		Compare:  []reportPicture{{Name: evil, Photo: "data:image/png;base64,AAAA", Render: "data:image/png;base64,BBBB"}},
@@ -123,6 +123,22 @@ func TestReportIsOneFile(t *testing.T) {
 	for _, bad := range []string{"<link", "@import", "url(", "fetch(", "XMLHttpRequest", "import("} {
 		if strings.Contains(reportFrame, bad) {
 			t.Errorf("the frame holds %s", fmt.Sprintf("%q", bad))
+		}
+	}
+}
+
+// TestReportRate wants the rate of a resumed run to be that of the steps since.
+func TestReportRate(t *testing.T) {
+	for _, tt := range []struct {
+		st   stats
+		want string
+	}{
+		{stats{Step: 100, LoopSeconds: 4}, "25 steps/s"},
+		{stats{Step: 100, LoopSeconds: 4, Run: &runLog{ResumedFrom: 80}}, "5.00 steps/s, after step 80"},
+		{stats{Step: 100, Run: &runLog{ResumedFrom: 100}}, "0.00 steps/s, after step 100"},
+	} {
+		if got := reportFacts(&tt.st)[1].Note; got != tt.want {
+			t.Errorf("%q, want %q", got, tt.want)
 		}
 	}
 }

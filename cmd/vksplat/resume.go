@@ -19,6 +19,7 @@ import (
 // find clears the rests of writes that were cut short, and opens the checkpoint that the run goes on with.
 func (s *saver) find() error {
 	if s.o.off {
+		s.left = s.leftovers()
 		return nil
 	}
 	s.sweep()
@@ -38,14 +39,15 @@ func (s *saver) find() error {
 		return err
 	}
 	for _, f := range list {
-		if s.from != nil && f.step <= s.from.Header.Step && inFolder(s.from.Path(), s.dir) {
+		if s.ownPast() && f.step <= s.from.Header.Step {
 			s.kept = append(s.kept, f)
 		} else {
 			s.foreign = append(s.foreign, f.path)
 		}
 	}
+	s.left = s.leftovers()
 	s.asked = slices.Clone(s.o.saveAt)
-	if s.from == nil {
+	if !s.ownPast() {
 		return nil
 	}
 	s.asked = append(s.asked, s.readAsked()...)
@@ -95,29 +97,6 @@ func escapeGlob(path string) string {
 // inFolder reports whether path is directly in dir.
 func inFolder(path, dir string) bool { return absolute(filepath.Dir(path)) == absolute(dir) }
 
-// protect refuses to lose a run that is not done.
-func (s *saver) protect(list []checkpointFile) error {
-	if s.o.force {
-		return nil
-	}
-	for _, f := range slices.Backward(list) {
-		c, err := pipeline.OpenCheckpoint(f.path)
-		if err != nil {
-			continue // nothing to lose
-		}
-		h := c.Header
-		if err := c.Close(); err != nil {
-			return err
-		}
-		if h.Step < h.Config.Iterations {
-			return usagef("go on with --resume, start over with --force, or choose another folder",
-				"%s holds a run that stopped after step %d of %d", s.r.out, h.Step, h.Config.Iterations)
-		}
-		return nil
-	}
-	return nil
-}
-
 // findNewest opens the newest checkpoint that is whole.
 func (s *saver) findNewest(list []checkpointFile) error {
 	for _, f := range slices.Backward(list) {
@@ -126,10 +105,13 @@ func (s *saver) findNewest(list []checkpointFile) error {
 			s.from = c
 			return nil
 		}
-		s.r.notes = append(s.r.notes, fmt.Sprintf("%s; the checkpoint before it is tried", err))
+		s.r.warnLater(fmt.Sprintf("%s; the checkpoint before it is tried", err))
 	}
 	if len(list) > 0 {
 		return &hintedError{err: fmt.Errorf("resume %s: %w: no checkpoint of %d can be read", s.r.out, scene.ErrData, len(list)), hint: "start over with --force in place of --resume"}
+	}
+	if err := refuseFormer(s.r.out, 0, "replace it with --force in place of --resume, or choose another folder"); err != nil {
+		return err
 	}
 	s.r.app.printf("no checkpoint in %s: starting from the beginning\n", s.r.out)
 	return nil
@@ -147,7 +129,7 @@ func openWhole(path string) (*pipeline.Checkpoint, error) {
 	return c, nil
 }
 
-// openFile opens the checkpoint that was named. One of another folder does not make this folder's run a lost one.
+// openFile opens the checkpoint that was named. With one of another folder, what this folder holds is not lost either.
 func (s *saver) openFile(list []checkpointFile) (err error) {
 	if !inFolder(s.o.resume, s.dir) {
 		if err := s.protect(list); err != nil {
@@ -199,14 +181,14 @@ func (s *saver) resume(cams []scene.Camera, o pipeline.TrainerOptions) (*pipelin
 	}
 	s.r.app.printf("going on with %s: step %d of %d, %s\n", s.from.Path(), h.Step, s.r.config.Iterations, count(h.Splats, "splat"))
 	if now := s.r.device.Record(); !now.Same(h.Device) {
-		s.r.notes = append(s.r.notes, fmt.Sprintf("the steps so far were done by another device or driver (%s): the bytes may differ from those of an undisturbed run", h.Device))
+		s.r.warnLater(fmt.Sprintf("the steps so far were done by another device or driver (%s): the bytes may differ from those of an undisturbed run", h.Device))
 	}
 	if now := programVersion(); now != h.Version {
 		t.Deviate(fmt.Sprintf("version changed: %s -> %s", h.Version, now))
-		s.r.notes = append(s.r.notes, fmt.Sprintf("the steps so far were done by version %s: the bytes may differ from those of an undisturbed run", h.Version))
+		s.r.warnLater(fmt.Sprintf("the steps so far were done by version %s: the bytes may differ from those of an undisturbed run", h.Version))
 	}
 	if n, fits := t.Ceiling(); !fits {
-		s.r.notes = append(s.r.notes, fmt.Sprintf("the run may grow to %s, for which this device's memory is too small: it may stop for want of memory", count(n, "splat")))
+		s.r.warnLater(fmt.Sprintf("the run may grow to %s, for which this device's memory is too small: it may stop for want of memory", count(n, "splat")))
 	}
 	return t, nil
 }

@@ -38,6 +38,9 @@ func (a *app) interruptible(then string) (context.Context, func()) {
 				cancel()
 			case s == os.Interrupt && time.Since(first) >= abortAfter:
 				_, _ = fmt.Fprintln(a.stderr, "\nvksplat: aborted")
+				if a.onAbort != nil {
+					a.onAbort()
+				}
 				os.Exit(exitInterrupted)
 			}
 		}

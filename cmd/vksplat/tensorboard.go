@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"hash/crc32"
 	"math"
@@ -91,18 +92,22 @@ func openEvents(dir string, step int) (*eventFile, error) {
 
 // removeEvents removes the event files of an earlier run of this program.
 func removeEvents(dir string) error {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return err
+	files, err := eventFiles(dir)
+	for _, path := range files {
+		err = errors.Join(err, os.Remove(path))
 	}
+	return err
+}
+
+// eventFiles returns the event files of this program in dir.
+func eventFiles(dir string) (list []string, err error) {
+	entries, err := os.ReadDir(dir)
 	for _, e := range entries {
 		if strings.HasPrefix(e.Name(), tensorboardPrefix) && strings.HasSuffix(e.Name(), tensorboardSuffix) {
-			if err := os.Remove(filepath.Join(dir, e.Name())); err != nil {
-				return err
-			}
+			list = append(list, filepath.Join(dir, e.Name()))
 		}
 	}
-	return nil
+	return list, err
 }
 
 // write appends the event with the given fields, the time and the step in one write.

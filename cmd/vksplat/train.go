@@ -21,10 +21,12 @@ func (a *app) trainCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "train SCENE -m OUT",
 		Short: "Train a model from photographs",
-		Long: "Train a model from the photographs of SCENE, a folder that COLMAP or a compatible\n" +
-			"program wrote. OUT gets the model as point_cloud/iteration_N/point_cloud.ply, which\n" +
-			"viewers read, and with --eval the scores and pictures of the held-out photos.\n" +
-			"Ctrl-C stops after the step, saves and evaluates; a second one aborts.",
+		Long: "Train a model from the photographs of SCENE, a folder that COLMAP or a\n" +
+			"compatible program wrote. OUT gets the model as\n" +
+			"point_cloud/iteration_N/point_cloud.ply, which viewers read, and with --eval the\n" +
+			"scores and pictures of the held-out photos. Ctrl-C stops after the step, saves\n" +
+			"and evaluates; a second one, half a second later or more, aborts at once and\n" +
+			"saves nothing.",
 		Example: "  vksplat train my_scene -m out --eval\n  vksplat train my_scene -m out --iterations 7000 --downscale 2",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if o.helpAll || o.printConfig && len(args) == 0 {
@@ -42,6 +44,7 @@ func (a *app) trainCommand() *cobra.Command {
 	table := o.table()
 	fs := cmd.Flags()
 	register(fs, table)
+	o.given = fs.Changed
 	a.completes(cmd, table)
 	cmd.SetHelpFunc(func(cmd *cobra.Command, _ []string) { a.trainHelp(cmd, o.helpAll) })
 	cmd.RunE = a.runs(func(args []string) error {
@@ -82,7 +85,7 @@ type trainRun struct {
 	trainer *pipeline.Trainer
 	rec     *record
 	plan    *pipeline.Plan
-	notes   []string // warnings that wait for the first line
+	notes   []notice // that wait for the first line
 
 	saver       *saver
 	hashing     *scene.Fingerprint // nil without checkpoints
@@ -102,8 +105,6 @@ func (a *app) train(o *trainOptions, seen func(photo scene.Image, render []float
 	r := &trainRun{trainOptions: o, app: a}
 	defer func() { err = errors.Join(err, r.close()) }()
 	defer r.flushNotes()
-	ctx, stop := a.interruptible("stopping after this step, then saving")
-	defer stop()
 	defer func() {
 		if errors.Is(err, context.Canceled) {
 			err = errInterrupted
@@ -116,7 +117,10 @@ func (a *app) train(o *trainOptions, seen func(photo scene.Image, render []float
 			return nil, err
 		}
 		defer release()
+		a.onAbort = release
 	}
+	ctx, stop := a.interruptible("stopping after this step, then saving")
+	defer stop()
 	if err := r.begin(ctx); err != nil {
 		return nil, err
 	}
@@ -214,6 +218,10 @@ func (r *trainRun) open(ctx context.Context) error {
 		return err
 	}
 	r.capture = c
+	if err := r.apart(); err != nil {
+		return err
+	}
+	r.warnIdle()
 	if c.Synthetic && !r.backgroundGiven {
 		r.config.Background = [3]float32{1, 1, 1} // what is made for these captures is made for white
 	}
@@ -228,11 +236,15 @@ func (r *trainRun) open(ctx context.Context) error {
 		return err
 	}
 	for _, w := range report.Warnings() {
-		note := w.String()
+		text := w.String()
 		if w.Remedy != "" {
-			note += " (" + w.Remedy + ")"
+			text += " (" + w.Remedy + ")"
 		}
-		r.notes = append(r.notes, note)
+		if w.Note() {
+			r.noteLater(text)
+		} else {
+			r.warnLater(text)
+		}
 	}
 	if err := report.Fatal(); err != nil {
 		return err
@@ -240,15 +252,13 @@ func (r *trainRun) open(ctx context.Context) error {
 	if err := r.startFingerprint(ctx); err != nil {
 		return err
 	}
-	if n := len(r.evalAt); n > 0 && r.evalAt[n-1] > r.config.Iterations {
-		r.notes = append(r.notes, fmt.Sprintf("--eval-at %d and what follows is beyond the last step, %d: it is left out",
-			r.evalAt[slices.IndexFunc(r.evalAt, func(s int) bool { return s > r.config.Iterations })], r.config.Iterations))
-	}
+	r.warnBeyond("eval-at", r.evalAt)
+	r.warnBeyond("save-at", r.checkpoints.saveAt)
 	if r.device, err = pipeline.OpenDevice(r.trainOptions.device); err != nil {
 		return err
 	}
 	if note := r.device.Note(); note != "" {
-		r.notes = append(r.notes, note)
+		r.noteLater(note)
 	}
 	return nil
 }
@@ -266,7 +276,7 @@ func (r *trainRun) prepare(ctx context.Context) (err error) {
 		r.capture.Normalise()
 	}
 	if n := r.capture.Clear(r.config.Clearance); n > 0 {
-		r.notes = append(r.notes, fmt.Sprintf("left out %s right in front of a camera, where wrong matches put them", count(n, "point")))
+		r.noteLater(fmt.Sprintf("left out %s right in front of a camera, where wrong matches put them", count(n, "point")))
 	}
 	every := 0
 	if r.eval {
@@ -286,11 +296,15 @@ func (r *trainRun) firstLine() string {
 		count(len(r.capture.Points), "point"), bytesText(r.trainer.PlannedBytes()), bytesText(r.device.Budget()))
 }
 
-// flushNotes prints the warnings so far, each once.
+// warnLater and noteLater tell the user something below the first line.
+func (r *trainRun) warnLater(text string) { r.notes = append(r.notes, notice{kindWarning, text}) }
+func (r *trainRun) noteLater(text string) { r.notes = append(r.notes, notice{kindNote, text}) }
+
+// flushNotes prints what waits, each line once.
 func (r *trainRun) flushNotes() {
 	for i, n := range r.notes {
 		if !slices.Contains(r.notes[:i], n) {
-			r.app.warn(n)
+			r.app.tell(n)
 		}
 	}
 	r.notes = nil

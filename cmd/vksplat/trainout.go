@@ -86,11 +86,12 @@ func (r *trainRun) writeInputs() error {
 
 // modelFile is where the model of a step goes.
 func (r *trainRun) modelFile(step int) string {
-	return filepath.Join(r.out, "point_cloud", "iteration_"+strconv.Itoa(step), "point_cloud.ply")
+	return filepath.Join(r.out, modelFolder+strconv.Itoa(step), "point_cloud.ply")
 }
 
 // writeModel writes the model in the capture's frame, less the origin.
 func (r *trainRun) writeModel(s *scene.Splats, step int) error {
+	r.saver.startOver()
 	path := r.modelFile(step)
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 		return err
@@ -161,8 +162,12 @@ func (r *trainRun) stats(interrupted bool, views []scene.ViewScore) *stats {
 
 // printSummary prints the results and where they are.
 func (a *app) printSummary(r *trainRun, st *stats, after float64) {
+	steps := count(st.Step-r.rec.from, "step")
+	if r.rec.from > 0 {
+		steps = fmt.Sprintf("%s after the first %d", steps, r.rec.from)
+	}
 	a.printf("trained %s in %s, saved and measured in %s: %s, %s of device memory at most\n",
-		count(st.Step, "step"), durationText(st.LoopSeconds), durationText(after), count(st.Splats, "splat"), bytesText(st.PeakDeviceBytes))
+		steps, durationText(st.LoopSeconds), durationText(after), count(st.Splats, "splat"), bytesText(st.PeakDeviceBytes))
 	if st.Scores != nil {
 		a.printf("held-out photos: PSNR %.2f dB, SSIM %.4f (mean of %d; medians %.2f dB, %.4f)\n", st.PSNR, st.SSIM, st.TestImages, st.PSNRMedian, st.SSIMMedian)
 		a.printf("pictures: %s\n", r.picturesFolder(st.Step))

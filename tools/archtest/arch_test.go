@@ -100,7 +100,8 @@ func load(t *testing.T) *repository {
 		}
 		name := d.Name()
 		if d.IsDir() {
-			if p != root && (strings.HasPrefix(name, ".") || name == "testdata") {
+			built := filepath.Dir(p) == root && (name == "build" || name == "bin") // which git ignores
+			if p != root && (built || strings.HasPrefix(name, ".") || name == "testdata") {
 				return filepath.SkipDir
 			}
 			return nil

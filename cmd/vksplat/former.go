@@ -1,0 +1,134 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"vksplat/pipeline"
+)
+
+// What a run leaves in OUT beside checkpoints: folders that are named after a step, and files about the whole run.
+var (
+	modelFolder   = filepath.Join("point_cloud", "iteration_")
+	pictureFolder = filepath.Join("test", "ours_")
+	runFiles      = []string{"results.json", "per_view.json", "stats.json", reportFile, "input.ply", "cameras.json", "cfg_args", originFile}
+)
+
+var digits = regexp.MustCompile(`^\d+$`)
+
+// stepFolders returns the folders in out that prefix and a step above after name.
+func stepFolders(out, prefix string, after int) (list []string) {
+	entries, err := os.ReadDir(filepath.Join(out, filepath.Dir(prefix)))
+	if err != nil {
+		return nil // there is none, or nothing can be written there either
+	}
+	for _, e := range entries {
+		number, ok := strings.CutPrefix(e.Name(), filepath.Base(prefix))
+		step, err := strconv.Atoi(number)
+		if ok && err == nil && digits.MatchString(number) && step > after && e.IsDir() {
+			list = append(list, filepath.Join(out, filepath.Dir(prefix), e.Name()))
+		}
+	}
+	return list
+}
+
+// formerModels returns the models that an earlier run left in out.
+func formerModels(out string) []string {
+	return slices.DeleteFunc(stepFolders(out, modelFolder, -1), func(dir string) bool { return !isFile(filepath.Join(dir, "point_cloud.ply")) })
+}
+
+// leftovers returns what of an earlier run is not this one's past and must not be mixed with it, but for checkpoints. Viewers take the model of the
+// highest step for the newest.
+func (s *saver) leftovers() []string {
+	after := -1
+	if s.ownPast() {
+		after = s.from.Header.Step
+	}
+	list := slices.Concat(stepFolders(s.r.out, modelFolder, after), stepFolders(s.r.out, pictureFolder, after))
+	if s.ownPast() {
+		return list
+	}
+	for _, name := range runFiles {
+		list = append(list, filepath.Join(s.r.out, name))
+	}
+	events, err := eventFiles(filepath.Join(s.r.out, tensorboardFolder))
+	if err != nil {
+		return list // there are none
+	}
+	return append(list, events...)
+}
+
+// ownPast reports whether the run goes on with a checkpoint of its own folder.
+func (s *saver) ownPast() bool { return s.from != nil && inFolder(s.from.Path(), s.dir) }
+
+// protect refuses to lose what an earlier run left.
+func (s *saver) protect(list []checkpointFile) error {
+	if s.o.force {
+		return nil
+	}
+	whole := 0
+	for _, f := range slices.Backward(list) {
+		c, err := pipeline.OpenCheckpoint(f.path)
+		if err != nil {
+			continue // nothing to lose
+		}
+		h := c.Header
+		if err := c.Close(); err != nil {
+			return err
+		}
+		if whole++; whole == 1 && h.Step < h.Config.Iterations {
+			return usagef("go on with --resume, start over with --force, or choose another folder",
+				"%s holds a run that stopped after step %d of %d", s.r.out, h.Step, h.Config.Iterations)
+		}
+	}
+	return refuseFormer(s.r.out, whole, "choose another folder, replace it with --force, or train on with --resume and more --iterations")
+}
+
+// refuseFormer is the error of a folder with so many checkpoints and any models.
+func refuseFormer(out string, checkpoints int, hint string) error {
+	var parts []string
+	if checkpoints > 0 {
+		parts = append(parts, count(checkpoints, "checkpoint"))
+	}
+	if n := len(formerModels(out)); n > 0 {
+		parts = append(parts, count(n, "model"))
+	}
+	if parts == nil {
+		return nil
+	}
+	return usagef(hint, "%s holds an earlier run: %s", out, strings.Join(parts, " and "))
+}
+
+// startOver clears away, before the first write of a run, what an earlier one left: the user wants this one in its place.
+func (s *saver) startOver() {
+	for _, path := range s.left {
+		_ = os.RemoveAll(path) // what stays is written over, or tells its step by its name
+	}
+	s.left = nil
+	if s.from == nil && len(s.foreign) > 0 {
+		_ = os.Remove(filepath.Join(s.dir, askedFile)) // one that stays only keeps more checkpoints
+		s.dropForeign()
+	}
+}
+
+// forgetRecord removes the record of another run than the one that goes on: theirs would be one.
+func (s *saver) forgetRecord() error {
+	if s.from == nil || s.ownPast() {
+		return nil // a run from the start begins new files, and a run's own record goes on
+	}
+	path := filepath.Join(s.r.out, metricsFile)
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("remove %s: %w", path, pathless(err))
+	}
+	err := removeEvents(filepath.Join(s.r.out, tensorboardFolder))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	return err
+}

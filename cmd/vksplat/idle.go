@@ -1,0 +1,110 @@
+package main
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"vksplat/pipeline"
+	"vksplat/scene"
+)
+
+// need is what flags have no effect without.
+type need struct {
+	flags   string // names with spaces between them
+	without string
+	met     bool
+}
+
+// needs lists the flags whose effect depends on other settings, or on what the capture holds.
+func (o *trainOptions) needs(c *scene.Capture) []need {
+	mcmc := o.config.Strategy == pipeline.StrategyMCMC
+	cube := c.Synthetic && o.init.Kind == scene.InitAuto && len(c.Points) == 0
+	masked := slices.ContainsFunc(c.Cameras, func(cam scene.Camera) bool { return cam.Mask != "" })
+	return []need{
+		{"test-every", "--eval", o.eval},
+		{"model", "a capture of COLMAP", c.Format == scene.FormatColmap},
+		{"invert-masks", "masks, and none is found", masked},
+		{"undo-applied-transform", "an applied_transform in transforms.json", c.Applied != nil},
+		{"sh-degree-interval lr-shn", "--sh-degree above 0", o.config.SHDegree > 0},
+		{"init-points", "--init random", o.init.Kind == scene.InitRandom || cube},
+		{"refine-start refine-stop absgrad grow-grad2d grow-scale grow-factor prune-opacity prune-scale revised-opacity reset-every reset-opacity", "--refine-every above 0", o.config.RefineEvery > 0},
+		{"grow-grad2d grow-scale prune-scale revised-opacity", "--strategy default", !mcmc},
+		{"grow-factor noise-lr", "--strategy mcmc", mcmc},
+		{"reset-opacity", "--reset-every above 0", o.config.ResetEvery > 0},
+		{"exposure-reg lr-exposure lr-exposure-final", "--exposure", o.config.Exposure},
+		{"image-cache-size", "--image-cache", o.imageCache != ""},
+	}
+}
+
+// warnIdle warns of flags of the command line that change nothing. Keys of a configuration file are not looked at: --print-config writes all of them.
+func (r *trainRun) warnIdle() {
+	if r.given == nil {
+		return
+	}
+	var warned []string
+	for _, n := range r.needs(r.capture) {
+		for _, flag := range strings.Fields(n.flags) {
+			if !n.met && r.given(flag) && !slices.Contains(warned, flag) {
+				warned = append(warned, flag)
+				r.warnLater(noEffect(flag, n.without))
+			}
+		}
+	}
+}
+
+func noEffect(flag, without string) string {
+	return fmt.Sprintf("--%s has no effect without %s", flag, without)
+}
+
+// warnBeyond warns of steps to do something at that never come.
+func (r *trainRun) warnBeyond(flag string, at steps) {
+	if i := slices.IndexFunc(at, func(s int) bool { return s > r.config.Iterations }); i >= 0 {
+		r.warnLater(fmt.Sprintf("--%s %d and what follows is beyond the last step, %d: it is left out", flag, at[i], r.config.Iterations))
+	}
+}
+
+// apart refuses to write among the files of the capture.
+func (r *trainRun) apart() error {
+	if r.out == "" {
+		return nil
+	}
+	const hint = "choose a folder of its own, as in -m out"
+	c, out := r.capture, resolved(r.out)
+	root := resolved(c.Root)
+	if out == root {
+		return usagef(hint, "flag --model-path: %s is the capture itself", r.out)
+	}
+	dirs := []string{c.Images, c.Model}
+	for i := range c.Cameras {
+		if mask := c.Cameras[i].Mask; mask != "" {
+			dirs = append(dirs, filepath.Dir(mask))
+			break
+		}
+	}
+	for _, dir := range dirs {
+		// A model of JSON is a file, and photos may be in the capture's own folder.
+		if dir = resolved(dir); dir != root && isFolder(dir) && (out == dir || strings.HasPrefix(out, dir+string(filepath.Separator))) {
+			return usagef(hint, "flag --model-path: %s is in %s, which belongs to the capture", r.out, dir)
+		}
+	}
+	return nil
+}
+
+// resolved is a path without links, as far as it exists.
+func resolved(path string) string {
+	path = absolute(path)
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		return real
+	}
+	return path
+}
+
+// checkNear refuses a near plane that hides everything: splats and cams in one frame, in which the median camera distance is 1.
+func checkNear(near float64, s *scene.Splats, cams []scene.Camera) error {
+	if far := scene.Farthest(cams, s); near >= far {
+		return usagef("the median camera distance is 1, and 0.01 the default", "flag --near: %g hides everything; what is farthest from a camera is at %.3g", near, far)
+	}
+	return nil
+}

@@ -1,0 +1,144 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+
+	"golang.org/x/term"
+
+	"vksplat/scene"
+)
+
+// pipeGone are the errors of a pipe that nobody reads any more.
+var pipeGone = []error{syscall.EPIPE}
+
+// output is standard output. Text is written without looking at errors: the first one is kept here, and the program ends with it.
+type output struct {
+	w  io.Writer
+	mu sync.Mutex
+	at error
+}
+
+// Write implements io.Writer.
+func (o *output) Write(p []byte) (int, error) {
+	n, err := o.w.Write(p)
+	if err != nil {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		if o.at == nil {
+			o.at = err
+		}
+	}
+	return n, err
+}
+
+// checked joins err, which a command ended with, and what could not be written. A reader that is gone wanted no more.
+func (o *output) checked(err error) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.at == nil || slices.ContainsFunc(pipeGone, func(gone error) bool { return errors.Is(o.at, gone) }) {
+		return err
+	}
+	lost := &hintedError{err: fmt.Errorf("write to standard output: %w", pathless(o.at)), hint: "text is missing there, and nothing else; make room, or send it elsewhere"}
+	if err == nil || errors.Is(err, o.at) {
+		return lost
+	}
+	return errors.Join(err, lost)
+}
+
+// fileOf returns the file that w writes to, if it is one.
+func fileOf(w io.Writer) (f *os.File, isFile bool) {
+	if o, ok := w.(*output); ok {
+		w = o.w
+	}
+	f, isFile = w.(*os.File)
+	return f, isFile
+}
+
+// terminalWidth returns the columns of the terminal that f is, or how many one has that does not tell.
+func terminalWidth(f *os.File) int {
+	if n, _, err := term.GetSize(int(f.Fd())); err == nil && n > 0 {
+		return n
+	}
+	return plainWidth
+}
+
+// columns returns how wide text on standard output may be: where there is no terminal, as wide as it likes.
+func (a *app) columns() int {
+	if f, isFile := fileOf(a.stdout); isFile && term.IsTerminal(int(f.Fd())) {
+		return max(terminalWidth(f), plainWidth/2)
+	}
+	return math.MaxInt
+}
+
+// notice is a line for the user that is no result: a warning, or a note on what was done as it should be.
+type notice struct{ Kind, Text string } // exported for the report's template
+
+const (
+	kindWarning = "warning"
+	kindNote    = "note"
+)
+
+// printf writes to standard output.
+func (a *app) printf(format string, args ...any) {
+	a.text.Lock()
+	defer a.text.Unlock()
+	a.show.endLine()
+	_, _ = io.WriteString(a.stdout, scene.Visible(fmt.Sprintf(format, args...)))
+}
+
+// warn and note write one line to standard error and keep it for the report.
+func (a *app) warn(text string) { a.tell(notice{kindWarning, text}) }
+func (a *app) note(text string) { a.tell(notice{kindNote, text}) }
+
+func (a *app) tell(n notice) {
+	n.Text = scene.Visible(n.Text)
+	a.text.Lock()
+	defer a.text.Unlock()
+	a.told = append(a.told, n)
+	a.show.endLine()
+	_, _ = fmt.Fprintf(a.stderr, "vksplat: %s: %s\n", n.Kind, n.Text)
+}
+
+// notices returns those so far.
+func (a *app) notices() []notice {
+	a.text.Lock()
+	defer a.text.Unlock()
+	return slices.Clone(a.told)
+}
+
+// report writes an error, and what can be done about it, to standard error. Joined errors are a line each.
+func (a *app) report(err error) {
+	if err == nil {
+		return
+	}
+	a.text.Lock()
+	defer a.text.Unlock()
+	a.show.endLine()
+	var printed []string
+	for _, line := range strings.Split(err.Error(), "\n") {
+		if line = strings.TrimSpace(line); line != "" && !slices.Contains(printed, line) {
+			printed = append(printed, line)
+			_, _ = fmt.Fprintf(a.stderr, "vksplat: error: %s\n", scene.Visible(line))
+		}
+	}
+	if h := hint(err); h != "" {
+		_, _ = fmt.Fprintf(a.stderr, "hint: %s\n", scene.Visible(hintStyle(h)))
+	}
+}
+
+// hintStyle gives hints of all packages one look: no capital at the start, unless
+// the word has more of them, and no full stop.
+func hintStyle(h string) string {
+	if len(h) > 1 && h[0] >= 'A' && h[0] <= 'Z' && h[1] >= 'a' && h[1] <= 'z' {
+		h = strings.ToLower(h[:1]) + h[1:]
+	}
+	return strings.TrimSuffix(h, ".")
+}
