@@ -57,7 +57,7 @@ type HostPlan struct {
 	Cache    int64 `json:"cache"`     // decoded photos
 	Decode   int64 `json:"decode"`    // photos being decoded, beside the cache
 	Picture  int64 `json:"picture"`   // a picture that is measured against its photo
-	Readback int64 `json:"readback"`  // the model at its ceiling, when it is written; the cache is emptied for it
+	Readback int64 `json:"readback"`  // a piece of the model, when it is written
 	CacheAll bool  `json:"cache_all"` // the cache holds every photo
 	Workers  int   `json:"workers"`   // that decode
 }
@@ -250,7 +250,7 @@ func (p *planner) host(plan *Plan, budget int64) error {
 		cost = max(cost, c.DecodeBytes())
 	}
 	h.Picture = 28 * int64(p.shape.drawn.maxPixels)
-	h.Readback = 4 * int64(paramRows(p.cfg.SHDegree)) * int64(plan.Ceiling)
+	h.Readback = readbackBytes(p.cfg.SHDegree, plan.Ceiling)
 	free := budget - h.Process - h.Staging - h.Picture
 	h.Workers = runtime.GOMAXPROCS(0)
 	// Decoding gets up to half, so that all cores can decode; a photo or two must fit in any case.

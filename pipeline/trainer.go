@@ -373,15 +373,6 @@ func (t *Trainer) MemoryStats() MemoryStats {
 	return MemoryStats{DeviceBytes: s.Allocated, PeakDeviceBytes: s.PeakAllocated, Allocations: s.AllocCalls, LastGrowth: t.lastGrowth}
 }
 
-// Splats reads the model back, in the training frame.
-func (t *Trainer) Splats() (*scene.Splats, error) {
-	if _, err := t.drain(); err != nil {
-		return nil, err
-	}
-	t.FinishWrites() // which may hold the memory that is needed here
-	return t.e.model.download(t.progress.Splats)
-}
-
 // Render makes a picture of the model: [Height][Width][3], not clamped.
 func (t *Trainer) Render(c scene.Camera) ([]float32, error) {
 	if _, err := t.drain(); err != nil {

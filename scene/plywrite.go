@@ -16,12 +16,18 @@ import (
 // replaced as a whole (see WriteFile). A NaN or infinite number and a rotation
 // of length zero are errors that name the splat.
 func WritePLY(path string, s *Splats, meta PLYMeta) error {
+	return WritePLYPieces(path, s.N, s.Degree, meta, func(put func(piece *Splats) error) error { return put(s) })
+}
+
+// WritePLYPieces is WritePLY of n splats that need not be in memory together:
+// pieces hands them to put, in order. What fails in pieces fails the writing.
+func WritePLYPieces(path string, n, degree int, meta PLYMeta, pieces func(put func(piece *Splats) error) error) error {
 	return WriteFile(path, func(w io.Writer) error {
-		p, err := NewPLYWriter(w, s.N, s.Degree, meta)
+		p, err := NewPLYWriter(w, n, degree, meta)
 		if err != nil {
 			return err
 		}
-		if err := p.Append(s); err != nil {
+		if err := pieces(p.Append); err != nil {
 			return err
 		}
 		return p.Close()

@@ -1,0 +1,59 @@
+package pipeline
+
+import (
+	"errors"
+	"math/rand/v2"
+	"reflect"
+	"testing"
+
+	"vksplat/scene"
+)
+
+// TestReadSplats reads models back in pieces of sizes that divide neither chunk nor model: what was uploaded, in order, and never more than a piece.
+func TestReadSplats(t *testing.T) {
+	d := testDevice(t)
+	r := rand.New(rand.NewPCG(3, 4))
+	for _, c := range []struct{ n, degree, chunk, piece int }{
+		{1, 0, 256, 256}, {600, 3, 256, 100}, {1000, 1, 320, 299}, {5000, 2, 4160, pieceSplats}, {512, 3, 256, 256},
+	} {
+		m, err := newModel(d.dev, c.degree)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.chunkSplats = c.chunk
+		want := scene.NewSplats(c.n, c.degree)
+		for _, x := range [][]float32{want.Means, want.Quats, want.LogScales, want.LogitOpacities, want.SH} {
+			for i := range x {
+				x[i] = float32(r.NormFloat64())
+			}
+		}
+		if err := m.upload(want); err != nil {
+			t.Fatal(err)
+		}
+		largest := 0
+		got := scene.NewSplats(c.n, c.degree)
+		gather := gathered(got)
+		err = m.read(c.n, c.piece, func(p *scene.Splats) error {
+			largest = max(largest, p.N)
+			return gather(p)
+		})
+		if err != nil || !reflect.DeepEqual(got, want) || largest > max(c.piece, minPiece) {
+			t.Errorf("%+v: %v; the same splats: %v; %d at once", c, err, reflect.DeepEqual(got, want), largest)
+		}
+		stop := errors.New("enough")
+		before := d.dev.Stats().InUse
+		if err := m.read(c.n, c.piece, func(*scene.Splats) error { return stop }); !errors.Is(err, stop) {
+			t.Errorf("%+v: got %v, want %v", c, err, stop)
+		}
+		if use := d.dev.Stats().InUse; use != before {
+			t.Errorf("%+v: %d bytes are in use after an error, %d before", c, use, before)
+		}
+		if err := m.close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// RAM does not grow with the model.
+	if small, large := readbackBytes(3, 20_000), readbackBytes(3, 20_000_000); large != small || large > 32<<20 {
+		t.Errorf("%d bytes for 20,000 splats, %d for 20 million", small, large)
+	}
+}
