@@ -180,13 +180,31 @@ func checkRow(row []byte, degree int) error {
 	return nil
 }
 
+// FilePoint is a point as WritePoints writes it, half as large as a Point.
+type FilePoint struct {
+	Pos   [3]float32
+	Color [3]uint8
+}
+
+// FilePoints returns the points for WritePoints, less origin.
+func (c *Capture) FilePoints(origin [3]float64) []FilePoint {
+	out := make([]FilePoint, len(c.Points))
+	for i, p := range c.Points {
+		for k, x := range p.Pos {
+			out[i].Pos[k] = float32(x - origin[k])
+		}
+		out[i].Color = p.Color
+	}
+	return out
+}
+
 // WritePoints writes a point cloud as INRIA's input.ply: float32 x y z nx ny nz
 // (normals zero) and uchar red green blue.
-func WritePoints(path string, points []Point) error {
+func WritePoints(path string, points []FilePoint) error {
 	return WriteFile(path, func(w io.Writer) error { return encodePoints(w, points) })
 }
 
-func encodePoints(w io.Writer, points []Point) error {
+func encodePoints(w io.Writer, points []FilePoint) error {
 	names := []string{"x", "y", "z", "nx", "ny", "nz"}
 	if err := writePLYHeader(w, len(points), nil, names, []string{"red", "green", "blue"}); err != nil {
 		return err
@@ -194,10 +212,9 @@ func encodePoints(w io.Writer, points []Point) error {
 	const row = 6*4 + 3
 	buf := make([]byte, 0, row*min(len(points), plyBatch))
 	for i, pt := range points {
-		for axis, x := range pt.Pos {
-			v := float32(x)
+		for axis, v := range pt.Pos {
 			if !finite32(v) {
-				return fmt.Errorf("scene: write ply: point %d: %s is %v: %w", i, names[axis], x, errNotFinite)
+				return fmt.Errorf("scene: write ply: point %d: %s is %v: %w", i, names[axis], v, errNotFinite)
 			}
 			buf = binary.LittleEndian.AppendUint32(buf, math.Float32bits(v))
 		}

@@ -14,7 +14,7 @@ func (r *trainRun) equip(ctx context.Context) error {
 	cams := pick(r.capture.Cameras, r.train)
 	options := pipeline.TrainerOptions{
 		Pictures: pick(r.capture.Cameras, r.test), Decode: r.capture.Cameras, PhotoBytes: r.photoVRAM, Strict: r.load.strict, Warn: r.app.warn,
-		HeldBytes: int64(len(r.points)) * (2*pointBytes + splatBytes), OnPressure: r.saver.pressed,
+		HeldBytes: int64(len(r.points)) * filePointBytes, OnPressure: r.saver.pressed,
 	}
 	var init *scene.Splats
 	var splats int
@@ -27,6 +27,7 @@ func (r *trainRun) equip(ctx context.Context) error {
 		}
 		splats = init.N
 	}
+	r.capture.Points = nil // they have done their work
 	if r.plan, err = r.device.Plan(cams, splats, r.config, options); err != nil || r.dryRun {
 		return err
 	}
@@ -88,11 +89,8 @@ func (r *trainRun) decodable(ctx context.Context) error {
 	return errors.Join(err, photos.Close())
 }
 
-// What points and the splats made from them take in RAM, in bytes.
-const (
-	pointBytes = 32
-	splatBytes = 4 * (3 + 4 + 3 + 1 + 3)
-)
+// filePointBytes is what a point takes in RAM while the model is trained.
+const filePointBytes = 16
 
 // cacheBytes returns the bytes of the photos' cache: what was planned or asked for.
 func (r *trainRun) cacheBytes(planned int64) (int64, error) {

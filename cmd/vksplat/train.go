@@ -75,7 +75,8 @@ type trainRun struct {
 	capture *scene.Capture       // in the training frame from openScene on
 	origin  [3]float64           // subtracted from written coordinates
 	cameras []scene.Camera       // to be written: in the capture's own frame, less the origin
-	points  []scene.Point        // likewise
+	points  []scene.FilePoint    // likewise
+	nPoints int                  // of capture, those left out aside; it gives them up when the splats are made
 	photos  *pipeline.PhotoCache // of the cameras
 	train   []int                // cameras of capture that are trained on
 	test    []int                // held-out ones
@@ -268,6 +269,7 @@ func (r *trainRun) prepare(ctx context.Context) (err error) {
 	if n := r.capture.Clear(r.config.Clearance); n > 0 {
 		r.notes = append(r.notes, fmt.Sprintf("left out %s right in front of a camera, where wrong matches put them", count(n, "point")))
 	}
+	r.nPoints = len(r.capture.Points)
 	every := 0
 	if r.eval {
 		every = r.testEvery
@@ -283,7 +285,7 @@ func (r *trainRun) firstLine() string {
 		images += fmt.Sprintf(" (%d held out)", len(r.test))
 	}
 	return fmt.Sprintf("%s, %s of %s, %s, %s planned of %s", r.device.Name(), images, resolution(r.capture.Cameras),
-		count(len(r.capture.Points), "point"), bytesText(r.trainer.PlannedBytes()), bytesText(r.device.Budget()))
+		count(r.nPoints, "point"), bytesText(r.trainer.PlannedBytes()), bytesText(r.device.Budget()))
 }
 
 // flushNotes prints the warnings so far, each once.

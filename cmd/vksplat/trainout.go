@@ -157,7 +157,7 @@ func (r *trainRun) stats(interrupted bool, views []scene.ViewScore) *stats {
 	memory := r.trainer.MemoryStats()
 	st := &stats{
 		Version: programVersion(), Device: r.device.Name(), Scene: r.scene, Step: r.trainer.Step(), Interrupted: interrupted,
-		TrainImages: len(r.train), TestImages: len(r.test), Resolution: resolution(r.capture.Cameras), Points: len(r.capture.Points), Splats: r.trainer.NSplats(),
+		TrainImages: len(r.train), TestImages: len(r.test), Resolution: resolution(r.capture.Cameras), Points: r.nPoints, Splats: r.trainer.NSplats(),
 		LoopSeconds: r.trainer.Seconds(), Run: r.saver.history(), Seed: r.config.Seed, Config: r.config,
 		PeakDeviceBytes: memory.PeakDeviceBytes, Allocations: memory.Allocations, LastGrowthStep: memory.LastGrowth, PeakRSSBytes: peakRSS(),
 		ProcessSeconds: time.Since(processStart).Seconds(),
