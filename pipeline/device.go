@@ -37,6 +37,10 @@ var (
 
 // Hint says what the user can do about err, or "".
 func Hint(err error) string {
+	var s *shortage
+	if errors.As(err, &s) {
+		return s.hint
+	}
 	if errors.Is(err, ErrTooSmall) {
 		return "Raise --max-vram (--max-ram where the device uses RAM), use smaller photos (--downscale), start with fewer points (--init-grid) or allow fewer splats (--max-splats)."
 	}
@@ -71,6 +75,8 @@ type Device struct {
 	dev      *vk.Device
 	note     string
 	host     int64 // ceiling of host memory, without what the device takes of it
+	driver   int64 // host memory that opening the device took
+	vram     bool  // the ceiling of device memory was given
 }
 
 // OpenDevice opens a device.
@@ -88,6 +94,7 @@ func OpenDevice(o DeviceOptions) (*Device, error) {
 }
 
 func (d *Device) open(o DeviceOptions) error {
+	before := residentBytes()
 	if o.Select == "" {
 		o.Select = "auto"
 	}
@@ -99,8 +106,11 @@ func (d *Device) open(o DeviceOptions) error {
 	if err != nil {
 		return err
 	}
-	d.note, d.host = note, host
+	d.note, d.host, d.vram = note, host, o.MaxVRAM != ""
 	d.dev, err = d.instance.NewDevice(info, vk.DeviceOptions{Budget: budget, CacheDir: cacheDir()})
+	// In steps, so that equal runs have equal plans.
+	const step = 16 << 20
+	d.driver = max(residentBytes()-before+step-1, 0) / step * step
 	return err
 }
 

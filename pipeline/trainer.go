@@ -347,10 +347,13 @@ func (t *Trainer) Seconds() float64 { return t.elapsed.Seconds() }
 // CeilingHits returns how many times a splat wanted to grow and found the model at its ceiling.
 func (t *Trainer) CeilingHits() int { return t.ceiling }
 
-// PlannedBytes returns the memory that training takes from the device, and for transfers to and from it, before it grows.
+// PlannedBytes returns the memory that training takes of the device's budget before it grows.
 func (t *Trainer) PlannedBytes() int64 {
 	s := t.e.dev.Stats()
-	return s.Allocated + s.HostAllocated + 2*t.e.model.stagingBytes()
+	if info := t.e.dev.Info(); !info.Unified() {
+		return s.Allocated
+	}
+	return min(s.Allocated+2*t.e.model.stagingBytes(), s.Budget)
 }
 
 // Plan returns what was planned before anything was taken.

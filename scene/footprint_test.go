@@ -116,7 +116,7 @@ func TestLoadingFootprint(t *testing.T) {
 	}{
 		{"load", 33, func() { c, err = Load(root, anyModel()) }},
 		{"inspect", 34, func() { report, err = Inspect(context.Background(), c, false) }},
-		{"fingerprint", 38, func() { _, err = c.Fingerprint(context.Background()) }},
+		{"fingerprint", 42, func() { _, err = c.Fingerprint(context.Background()) }},
 		{"copy for the file", 50, func() { files = c.FilePoints([3]float64{1, 2, 3}) }},
 		{"normalise", 50, func() { c.Normalise() }},
 		{"clear", 80, func() { c.Clear(0.5) }},

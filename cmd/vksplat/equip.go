@@ -14,7 +14,7 @@ func (r *trainRun) equip(ctx context.Context) error {
 	cams := pick(r.capture.Cameras, r.train)
 	options := pipeline.TrainerOptions{
 		Pictures: pick(r.capture.Cameras, r.test), Decode: r.capture.Cameras, PhotoBytes: r.photoVRAM, Strict: r.load.strict, Warn: r.app.warn,
-		HeldBytes: int64(len(r.points)) * filePointBytes, OnPressure: r.saver.pressed,
+		HeldBytes: int64(len(r.points)) * filePointBytes, LoadBytes: int64(len(r.points)) * loadedPointBytes, OnPressure: r.saver.pressed,
 	}
 	var init *scene.Splats
 	var splats int
@@ -26,6 +26,9 @@ func (r *trainRun) equip(ctx context.Context) error {
 			return err
 		}
 		splats = init.N
+		if r.init.Kind == scene.InitPLY {
+			options.LoadBytes += int64(init.N) * splatBytes(init.Degree)
+		}
 	}
 	r.capture.Points = nil // they have done their work
 	if r.plan, err = r.device.Plan(cams, splats, r.config, options); err != nil || r.dryRun {
@@ -89,8 +92,14 @@ func (r *trainRun) decodable(ctx context.Context) error {
 	return errors.Join(err, photos.Close())
 }
 
-// filePointBytes is what a point takes in RAM while the model is trained.
-const filePointBytes = 16
+// What a point takes in RAM, in bytes: while the model is trained, and at most before that, when the first splats are made (scene.TestLoadingFootprint).
+const (
+	filePointBytes   = 16
+	loadedPointBytes = 160
+)
+
+// splatBytes is what a splat of a file takes at most while it is brought to the training frame.
+func splatBytes(degree int) int64 { return 4 * (11 + 6 + 2*3*int64(scene.SHCoefficients(degree))) }
 
 // cacheBytes returns the bytes of the photos' cache: what was planned or asked for.
 func (r *trainRun) cacheBytes(planned int64) (int64, error) {

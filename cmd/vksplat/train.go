@@ -210,6 +210,9 @@ func (r *trainRun) runTo(ctx context.Context, step int, after func()) error {
 
 // open reads the capture and opens the device: quick checks before slow ones.
 func (r *trainRun) open(ctx context.Context) error {
+	if err := pipeline.LimitHeap(r.trainOptions.device); err != nil {
+		return err
+	}
 	c, err := scene.Load(r.scene, r.load.options())
 	if err != nil {
 		return err
