@@ -89,6 +89,9 @@ func (d *Device) Plan(cams []scene.Camera, splats int, cfg Config, o TrainerOpti
 	p := &planner{shape: shape, cams: cams, cfg: &cfg, o: &o, splats: splats, budget: d.dev.Budget(), unified: unified(d), driver: d.driver, vram: d.vram}
 	plan, err := p.device()
 	if err != nil {
+		if took := processBytes + p.driver; p.unified && d.host <= processBytes {
+			err = fmt.Errorf("pipeline: plan training: %w: %d bytes for everything, and program and driver alone take %d", ErrTooSmall, d.host, took)
+		}
 		return nil, p.shortOfDevice(err)
 	}
 	return plan, p.host(plan, d.host)
@@ -204,9 +207,7 @@ func (p *planner) fits(plan *Plan, chunks, perSplat int) bool {
 	}
 	d.Model, d.Scratch = int64(chunks)*p.shape.model.chunkBytes(), scratch
 	d.Total = d.Model + d.Scratch + d.Photos + d.Slack + fixedBytes
-	if p.unified {
-		d.Total += d.Staging
-	}
+	d.Total += p.deviceShare(d.Staging)
 	return d.Total <= d.Budget
 }
 
@@ -223,10 +224,26 @@ func (p *planner) complete(plan *Plan) *Plan {
 	return plan
 }
 
-// staging returns the mapped memory: the ring of photos, the picture, the model's on its way up or down.
+// staging returns the mapped memory: the ring of photos, the picture, which is elsewhere where the device has memory of its own, the model's on its way up or
+// down.
 func (p *planner) staging(photo int64) int64 {
-	return inFlight*photo + 16*int64(p.shape.drawn.maxPixels) + 2*p.shape.model.stagingBytes()
+	n := inFlight*photo + 2*p.shape.model.stagingBytes()
+	if p.unified {
+		n += p.pictureBytes()
+	}
+	return n
 }
+
+// deviceShare returns what of transfers is in the device's memory.
+func (p *planner) deviceShare(staging int64) int64 {
+	if p.unified {
+		return staging
+	}
+	return p.pictureBytes()
+}
+
+// pictureBytes is what the picture takes.
+func (p *planner) pictureBytes() int64 { return 16 * int64(p.shape.drawn.maxPixels) }
 
 // fixedBytes is what small buffers take: counters, dispatch arguments, parameters and reports of the units in flight.
 const fixedBytes = 256 << 10

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"testing"
 
 	"vksplat/scene"
@@ -55,5 +56,38 @@ func TestReadSplats(t *testing.T) {
 	// RAM does not grow with the model.
 	if small, large := readbackBytes(3, 20_000), readbackBytes(3, 20_000_000); large != small || large > 32<<20 {
 		t.Errorf("%d bytes for 20,000 splats, %d for 20 million", small, large)
+	}
+}
+
+// TestPictureApart reads pictures from memory that the host cannot read, in pieces: the same pixels.
+func TestPictureApart(t *testing.T) {
+	views, init, _, _ := promiseScene(t)
+	d := testDevice(t)
+	small := views[0].Camera
+	large := small.Rescaled(small.Width*picturePiece/(small.Width*small.Height)+small.Width+1, small.Height+2)
+	if n := large.Width * large.Height; n <= picturePiece || n%picturePiece == 0 {
+		t.Fatalf("%d pixels are no more than a piece, or whole pieces", n)
+	}
+	var pictures [][]float32
+	for _, apart := range []bool{false, true} {
+		r, err := NewRenderer(d, init, []scene.Camera{small}, RenderConfig{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.e.picturesApart = apart
+		p, err := r.Render(large) // makes the buffer anew
+		if err != nil {
+			t.Fatal(err)
+		}
+		if there := r.e.picture.View.Host() != nil; there == apart {
+			t.Fatalf("apart %v: the host reads the picture: %v", apart, there)
+		}
+		pictures = append(pictures, p)
+		if err := r.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if slices.Max(pictures[0]) <= 0 || !slices.Equal(pictures[0], pictures[1]) {
+		t.Error("the pictures differ, or are black")
 	}
 }
