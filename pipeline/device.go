@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 
 	"vksplat/vk"
 )
@@ -108,10 +109,27 @@ func (d *Device) open(o DeviceOptions) error {
 	}
 	d.note, d.host, d.vram = note, host, o.MaxVRAM != ""
 	d.dev, err = d.instance.NewDevice(info, vk.DeviceOptions{Budget: budget, CacheDir: cacheDir()})
-	// In steps, so that equal runs have equal plans.
-	const step = 16 << 20
-	d.driver = max(residentBytes()-before+step-1, 0) / step * step
+	d.driver = driverBytes(residentBytes() - before)
 	return err
+}
+
+// driverMost is the most host memory that opening a device has taken.
+var driverMost atomic.Int64
+
+// driverBytes returns what drivers take of RAM, when opening a device has just taken so much: libraries stay loaded, so that it is the most of all openings.
+// It comes in steps, so that equal runs have equal plans.
+func driverBytes(took int64) int64 {
+	const step = 16 << 20
+	took = max(took+step-1, 0) / step * step
+	for {
+		most := driverMost.Load()
+		if took <= most {
+			return most
+		}
+		if driverMost.CompareAndSwap(most, took) {
+			return took
+		}
+	}
 }
 
 // memoryBudgets returns the ceilings of device and host memory. standard is what the device has by default. On unified memory they are shares of one
