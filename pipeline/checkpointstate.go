@@ -38,17 +38,21 @@ type state struct {
 	parts  []part
 	extra  []extraState
 	owned  []vk.View // what the copy holds
-	pieces int       // tests: splats that staging holds at most; 0: a chunk
+	pieces int       // splats that staging holds at most; 0: a chunk
 }
 
 // liveState returns the state of n splats where training has it.
 func (t *Trainer) liveState(n int) *state {
 	m := t.e.model
-	s := &state{dev: m.dev, fields: splatFields(m.degree), n: n, extra: t.extra}
+	return &state{dev: m.dev, fields: splatFields(m.degree), n: n, parts: m.parts(n), extra: t.extra}
+}
+
+// parts returns the first n splats where they are.
+func (m *model) parts(n int) (list []part) {
 	for first, c := 0, 0; first < n; first, c = first+m.chunkSplats, c+1 {
-		s.parts = append(s.parts, part{m.chunks[c], min(m.chunkSplats, n-first), m.chunkSplats})
+		list = append(list, part{m.chunks[c], min(m.chunkSplats, n-first), m.chunkSplats})
 	}
-	return s
+	return list
 }
 
 // rowCount returns the rows of a part.

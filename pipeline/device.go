@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 
 	"vksplat/vk"
 )
@@ -37,6 +38,10 @@ var (
 
 // Hint says what the user can do about err, or "".
 func Hint(err error) string {
+	var s *shortage
+	if errors.As(err, &s) {
+		return s.hint
+	}
 	if errors.Is(err, ErrTooSmall) {
 		return "Raise --max-vram (--max-ram where the device uses RAM), use smaller photos (--downscale), start with fewer points (--init-grid) or allow fewer splats (--max-splats)."
 	}
@@ -71,6 +76,8 @@ type Device struct {
 	dev      *vk.Device
 	note     string
 	host     int64 // ceiling of host memory, without what the device takes of it
+	driver   int64 // host memory that opening the device took
+	vram     bool  // the ceiling of device memory was given
 }
 
 // OpenDevice opens a device.
@@ -88,6 +95,7 @@ func OpenDevice(o DeviceOptions) (*Device, error) {
 }
 
 func (d *Device) open(o DeviceOptions) error {
+	before := residentBytes()
 	if o.Select == "" {
 		o.Select = "auto"
 	}
@@ -99,9 +107,29 @@ func (d *Device) open(o DeviceOptions) error {
 	if err != nil {
 		return err
 	}
-	d.note, d.host = note, host
+	d.note, d.host, d.vram = note, host, o.MaxVRAM != ""
 	d.dev, err = d.instance.NewDevice(info, vk.DeviceOptions{Budget: budget, CacheDir: cacheDir()})
+	d.driver = driverBytes(residentBytes() - before)
 	return err
+}
+
+// driverMost is the most host memory that opening a device has taken.
+var driverMost atomic.Int64
+
+// driverBytes returns what drivers take of RAM, when opening a device has just taken so much: libraries stay loaded, so that it is the most of all openings.
+// It comes in steps, so that equal runs have equal plans.
+func driverBytes(took int64) int64 {
+	const step = 16 << 20
+	took = max(took+step-1, 0) / step * step
+	for {
+		most := driverMost.Load()
+		if took <= most {
+			return most
+		}
+		if driverMost.CompareAndSwap(most, took) {
+			return took
+		}
+	}
 }
 
 // memoryBudgets returns the ceilings of device and host memory. standard is what the device has by default. On unified memory they are shares of one

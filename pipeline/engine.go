@@ -78,7 +78,7 @@ type engine struct {
 	counters vk.Slice[uint32]     // [N_COUNTERS]
 	args     vk.Slice[[3]uint32]  // [N_ARGS]
 	target   vk.Slice[uint32]     // [maxPixels] RGBA8 and then a mask, or [3 maxPixels] float32: the photo of the step
-	picture  vk.Slice[[4]float32] // [drawn.maxPixels]
+	picture  vk.Slice[[4]float32] // [drawn.maxPixels]; see makePicture
 	frames   []*frame
 	kinds    []unitKind
 	compare  comparison
@@ -88,6 +88,8 @@ type engine struct {
 	verify    bool                       // VKSPLAT_VERIFY=1: every pass of a step is followed by checks of what it wrote
 	sabotage  func(v *view, what string) // tests: may break a buffer before it is verified
 	yield     func()                     // called before memory is taken anew; nil: nobody else holds any
+
+	picturesApart bool // tests: pictures are in device memory that the host cannot read, also where that is RAM
 }
 
 // viewSize is the size of the largest of several views, each number for itself.
@@ -150,7 +152,7 @@ func (e *engine) allocate(inFlight int) (err error) {
 		e.target = make32(e.targetWords(), "target")
 	}
 	if err == nil && e.has(unitRender) {
-		e.picture, err = vk.Make[[4]float32](e.dev, vk.Readback, e.drawn.maxPixels, "picture")
+		e.picture, err = e.makePicture(e.drawn.maxPixels)
 	}
 	for i := 0; i < inFlight && err == nil; i++ {
 		var f *frame

@@ -230,7 +230,7 @@ func goldenAdam(t *testing.T, c *ref.AdamCase) {
 		w.projectBwdAdam()
 		runList(t, d, r)
 	}
-	out, err := e.model.download(n)
+	out, err := downloaded(e.model, n, pieceSplats)
 	if err != nil {
 		t.Fatal(err)
 	}

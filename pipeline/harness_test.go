@@ -210,3 +210,30 @@ func resumeOn(d *Device, views []TrainView, c *Checkpoint, cfg Config) (*Trainer
 	cams, photos := splitViews(views)
 	return NewTrainerFrom(d, cams, photos, c, cfg, TrainerOptions{})
 }
+
+// Splats returns the whole model, in the training frame.
+func (t *Trainer) Splats() (s *scene.Splats, err error) {
+	s = scene.NewSplats(t.progress.Splats, t.e.model.degree)
+	return s, t.ReadSplats(gathered(s))
+}
+
+// downloaded returns the first n splats of m, which come at most so many at once.
+func downloaded(m *model, n, most int) (*scene.Splats, error) {
+	s := scene.NewSplats(n, m.degree)
+	return s, m.read(n, most, gathered(s))
+}
+
+// gathered puts the pieces of a model together in s.
+func gathered(s *scene.Splats) func(piece *scene.Splats) error {
+	done := 0
+	return func(p *scene.Splats) error {
+		into := s.Slice(done, done+p.N)
+		copy(into.Means, p.Means)
+		copy(into.Quats, p.Quats)
+		copy(into.LogScales, p.LogScales)
+		copy(into.LogitOpacities, p.LogitOpacities)
+		copy(into.SH, p.SH)
+		done += p.N
+		return nil
+	}
+}

@@ -38,16 +38,43 @@ func hostBudget(s string, m HostMemory) (int64, error) {
 	return parseBudget(s, (m.total()*8+9)/10)
 }
 
-// unifiedShares divides one pool of memory between the device and the host. Where --max-vram was given the device has that, and the host the rest, at
-// least a share that decoding needs.
+// processBytes is about what the program takes beside what is planned and beside what the driver takes when the device is opened: its code and stacks, and
+// the driver's memory for compiled kernels.
+const processBytes = 96 << 20
+
+// unifiedShares divides one pool of memory between the device and the host. The host has what the process takes and a quarter of the rest. Where
+// --max-vram was given the device has that, and the host what is left, at least a share that decoding needs.
 func unifiedShares(pool, vram int64, vramGiven bool) (device, host int64) {
-	host = min(pool/4, 4<<30)
-	device = pool - host
+	host = min(pool, processBytes+min(max(pool-processBytes, 0)/4, 4<<30))
+	device = max(pool-host, 1)
 	if vramGiven {
 		device = vram
 		host = max(host, pool-vram)
 	}
 	return device, host
+}
+
+// smallestPool returns the smallest pool, rounded up to a MiB, whose shares are at least these.
+func smallestPool(device, host, vram int64, vramGiven bool) int64 {
+	lo, hi := int64(0), (4*(device+host)+processBytes)>>20+1 // MiB
+	for lo < hi {
+		pool := (lo + hi) / 2 << 20
+		if d, h := unifiedShares(pool, vram, vramGiven); d >= device && h >= host {
+			hi = (lo + hi) / 2
+		} else {
+			lo = (lo+hi)/2 + 1
+		}
+	}
+	return hi << 20
+}
+
+// LimitHeap makes Go collect garbage before the process exceeds --max-ram, while a capture is loaded and before a plan says more.
+func LimitHeap(o DeviceOptions) error {
+	budget, err := hostBudget(o.MaxRAM, ReadHostMemory())
+	if err == nil {
+		limitHeap(budget - processBytes/2)
+	}
+	return err
 }
 
 // limitHeap makes Go collect garbage before its memory exceeds bytes.

@@ -103,3 +103,20 @@ func readNumbers(path string) map[string]int64 {
 	}
 	return list
 }
+
+// residentBytes returns the bytes of memory that the process has resident, 0 if the system does not tell.
+func residentBytes() int64 {
+	data, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		return 0
+	}
+	fields := strings.Fields(string(data)) // in pages: size, resident, ...
+	if len(fields) < 2 {
+		return 0
+	}
+	pages, err := strconv.ParseInt(fields[1], 10, 64)
+	if err != nil {
+		return 0
+	}
+	return pages * int64(os.Getpagesize())
+}

@@ -63,8 +63,9 @@ func TestMemoryBudgets(t *testing.T) {
 		{"discrete", "", "", false, 10 << 30, 4 << 30},
 		{"discrete, both given", "1GiB", "2GiB", false, 1 << 30, 2 << 30},
 		{"discrete, share of RAM", "", "50%", false, 10 << 30, 8 << 30},
-		{"unified", "", "", true, 3 << 30, 1 << 30},
-		{"unified, RAM given", "", "2GiB", true, 1536 << 20, 512 << 20},
+		{"unified", "", "", true, 3000 << 20, 1096 << 20},
+		{"unified, RAM given", "", "2GiB", true, 1464 << 20, 584 << 20},
+		{"unified, less than the process takes", "", "50MiB", true, 1, 50 << 20},
 		{"unified, VRAM given", "1GiB", "", true, 1 << 30, 3 << 30},
 		{"unified, both given", "1GiB", "3GiB", true, 1 << 30, 2 << 30},
 	} {

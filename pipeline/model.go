@@ -127,11 +127,11 @@ func (m *model) stagingRows() int { return min(max(1, mostStaging/4/m.chunkSplat
 // stagingBytes returns what moving the model up or down takes.
 func (m *model) stagingBytes() int64 { return 4 * int64(m.stagingRows()) * int64(m.chunkSplats) }
 
-// transfer moves the parameters of n splats through staging memory, some rows of a chunk at a time: between host and device when upload, back otherwise. It
-// calls each for splats first to first+count-1 and the rows from row on: host is [rows][chunkSplats].
-func (m *model) transfer(n int, kind vk.MemoryKind, each func(first, count, row int, host []float32)) error {
+// transfer moves the parameters of n splats to the device through staging memory, some rows of a chunk at a time. It calls each for splats first to
+// first+count-1 and the rows from row on: host is [rows][chunkSplats].
+func (m *model) transfer(n int, each func(first, count, row int, host []float32)) error {
 	step := m.stagingRows()
-	staging, err := vk.Make[float32](m.dev, kind, step*m.chunkSplats, "model staging")
+	staging, err := vk.Make[float32](m.dev, vk.Upload, step*m.chunkSplats, "model staging")
 	if err != nil {
 		return err
 	}
@@ -148,14 +148,10 @@ func (m *model) transfer(n int, kind vk.MemoryKind, each func(first, count, row 
 		count := min(m.chunkSplats, n-first)
 		for row := 0; row < m.nParams; row += step {
 			size := min(step, m.nParams-row) * m.chunkSplats
-			host, rows, part := vk.Host(staging)[:size], m.chunks[c].At(row*m.chunkSplats, size).View, staging.At(0, size).View
-			dst, src := part, rows
-			if kind == vk.Upload {
-				clear(host)
-				each(first, count, row, host)
-				dst, src = rows, part
-			}
-			if err := copier.Record(dst, src); err != nil {
+			host := vk.Host(staging)[:size]
+			clear(host)
+			each(first, count, row, host)
+			if err := copier.Record(m.chunks[c].At(row*m.chunkSplats, size).View, staging.At(0, size).View); err != nil {
 				return err
 			}
 			t, err := m.dev.Submit(s)
@@ -164,9 +160,6 @@ func (m *model) transfer(n int, kind vk.MemoryKind, each func(first, count, row 
 			}
 			if err != nil {
 				return err
-			}
-			if kind == vk.Readback {
-				each(first, count, row, host)
 			}
 		}
 	}
@@ -179,26 +172,13 @@ func (m *model) upload(s *scene.Splats) error {
 		return err
 	}
 	rows := paramRows(s.Degree)
-	return m.transfer(s.N, vk.Upload, func(first, count, row int, host []float32) {
+	return m.transfer(s.N, func(first, count, row int, host []float32) {
 		for r := row; r < min(row+len(host)/m.chunkSplats, rows); r++ {
 			for i := range count {
 				host[(r-row)*m.chunkSplats+i] = *rowValue(s, r, first+i)
 			}
 		}
 	})
-}
-
-// download returns the first n splats.
-func (m *model) download(n int) (*scene.Splats, error) {
-	s := scene.NewSplats(n, m.degree)
-	err := m.transfer(n, vk.Readback, func(first, count, row int, host []float32) {
-		for r := row; r < row+len(host)/m.chunkSplats; r++ {
-			for i := range count {
-				*rowValue(s, r, first+i) = host[(r-row)*m.chunkSplats+i]
-			}
-		}
-	})
-	return s, err
 }
 
 func (m *model) close() (err error) {

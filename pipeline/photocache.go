@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 
 	"vksplat/scene"
@@ -113,10 +114,7 @@ func NewPhotoCache(o PhotoCacheOptions) (*PhotoCache, error) {
 			return nil, fmt.Errorf("pipeline: open photo cache: %w: photo %s takes %d bytes, the cache may hold %d", ErrTooSmall, cam.Name, c.sizes[i], o.Bytes)
 		}
 	}
-	// Reading far ahead costs hits: what goes for a photo now may be needed sooner than one that is free only after its next use.
-	if n > 0 {
-		c.ahead = min(max(1, int(o.Bytes/(total/int64(n)))/4), 2*o.Workers)
-	}
+	c.ahead = c.readAhead(total)
 	if o.SpillDir != "" && total > o.Bytes {
 		spill, err := openPhotoSpill(o.SpillDir, o.SpillBytes, total, n)
 		if err != nil {
@@ -147,6 +145,21 @@ func facesOf(cams []scene.Camera) [][]int {
 		}
 	}
 	return faces
+}
+
+// readAhead returns for how many photos that nobody has asked for yet others may have to go; total is the size of all. Reading far ahead costs hits: what
+// goes for a photo now may be needed sooner than one that is free only after its next use. So it is a quarter of the cache; but as many as can be decoded
+// at once, if they leave room for the photo in use and the next, because where most photos have to be decoded again the cores are what counts.
+func (c *PhotoCache) readAhead(total int64) int {
+	n := int64(len(c.sizes))
+	if n == 0 {
+		return 0
+	}
+	fits, atOnce := int(c.o.Bytes/max(total/n, 1)), c.o.Workers
+	if cost := slices.Max(c.costs); cost > 0 {
+		atOnce = min(atOnce, max(1, int(c.o.FlightBytes/cost)))
+	}
+	return max(1, min(fits/4, 2*c.o.Workers), min(atOnce, fits-2))
 }
 
 // Photo returns a photo, which stays until Release is called for it.

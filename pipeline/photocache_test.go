@@ -181,6 +181,41 @@ func TestPhotoCacheSmall(t *testing.T) {
 	}
 }
 
+// TestPhotoCacheParallel has room for few of many photos, which take long to decode: all workers decode at once for all that.
+func TestPhotoCacheParallel(t *testing.T) {
+	b := newPhotoBench(40, 16, 9)
+	b.delay = 20 * time.Millisecond
+	o := b.options(6)
+	o.FlightBytes = 4000
+	c, err := NewPhotoCache(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	b.run(t, c, 2)
+	if s := c.Stats(); b.most.Load() < int64(o.Workers) || s.PeakBytes > o.Bytes {
+		t.Errorf("%d photos decoded at once by %d workers, in %d bytes of %d", b.most.Load(), o.Workers, s.PeakBytes, o.Bytes)
+	}
+	for _, tt := range []struct {
+		photos, workers int
+		flight          int64
+		want            int
+	}{{6, 4, 4000, 4}, {6, 4, 2000, 2}, {6, 16, 16000, 4}, {100, 16, 16000, 25}, {400, 16, 16000, 32}, {2, 4, 4000, 1}, {3, 4, 0, 1}} {
+		o := b.options(tt.photos)
+		o.Workers, o.FlightBytes = tt.workers, tt.flight
+		c, err := NewPhotoCache(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.ahead != tt.want {
+			t.Errorf("%+v: %d are read ahead", tt, c.ahead)
+		}
+		if err := c.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // TestPhotoCacheOutOfTurn asks for photos that nobody expected, and forgets what was expected.
 func TestPhotoCacheOutOfTurn(t *testing.T) {
 	b := newPhotoBench(20, 16, 9)

@@ -2,7 +2,6 @@ package pipeline
 
 import (
 	"fmt"
-	"runtime"
 
 	"vksplat/scene"
 	"vksplat/shaders/layout"
@@ -16,6 +15,7 @@ type TrainerOptions struct {
 	PhotoBytes int64          // ceiling of the device cache of photos; 0: chosen; below 0: none
 	Pictures   []scene.Camera // cameras for Render, beside those that are trained on
 	HeldBytes  int64          // host memory that the caller keeps: points, scene
+	LoadBytes  int64          // host memory that the caller takes at most before there is a trainer, of HeldBytes as well
 	Strict     bool           // a photo that cannot be decoded ends the run
 	Warn       func(string)   // told what the user should know; may be nil
 	OnPressure func(step int) // called when the device has less memory than its budget, before anything is given up for that; may be nil
@@ -52,12 +52,13 @@ type DevicePlan struct {
 // HostPlan is the host's share of a plan, in bytes.
 type HostPlan struct {
 	Budget   int64 `json:"budget"`
-	Process  int64 `json:"process"`   // program, driver and what the caller holds
+	Process  int64 `json:"process"` // program, driver and what the caller holds
+	outside  int64 // of it, what is not Go's
 	Staging  int64 `json:"staging"`   // mapped memory that is not the device's own
 	Cache    int64 `json:"cache"`     // decoded photos
 	Decode   int64 `json:"decode"`    // photos being decoded, beside the cache
-	Picture  int64 `json:"picture"`   // a picture that is measured against its photo
-	Readback int64 `json:"readback"`  // the model at its ceiling, when it is written; the cache is emptied for it
+	Picture  int64 `json:"picture"`   // a picture that is measured against its photo, in place of most photos
+	Readback int64 `json:"readback"`  // a piece of the model, when it is written
 	CacheAll bool  `json:"cache_all"` // the cache holds every photo
 	Workers  int   `json:"workers"`   // that decode
 }
@@ -71,6 +72,9 @@ type planner struct {
 	splats  int
 	budget  int64
 	unified bool
+
+	driver int64 // host memory that the driver takes
+	vram   bool  // the device's budget was asked for
 }
 
 // Plan computes what training with these arguments takes; they are those of NewTrainer, of init only its number of splats.
@@ -82,10 +86,13 @@ func (d *Device) Plan(cams []scene.Camera, splats int, cfg Config, o TrainerOpti
 	if cfg.Exposure {
 		shape.exposures = &exposures{dev: d.dev, table: phantom[layout.Exposure](d.dev, len(cams), exposureBytes)}
 	}
-	p := &planner{shape: shape, cams: cams, cfg: &cfg, o: &o, splats: splats, budget: d.dev.Budget(), unified: unified(d)}
+	p := &planner{shape: shape, cams: cams, cfg: &cfg, o: &o, splats: splats, budget: d.dev.Budget(), unified: unified(d), driver: d.driver, vram: d.vram}
 	plan, err := p.device()
 	if err != nil {
-		return nil, err
+		if took := processBytes + p.driver; p.unified && d.host <= processBytes {
+			err = fmt.Errorf("pipeline: plan training: %w: %d bytes for everything, and program and driver alone take %d", ErrTooSmall, d.host, took)
+		}
+		return nil, p.shortOfDevice(err)
 	}
 	return plan, p.host(plan, d.host)
 }
@@ -200,9 +207,7 @@ func (p *planner) fits(plan *Plan, chunks, perSplat int) bool {
 	}
 	d.Model, d.Scratch = int64(chunks)*p.shape.model.chunkBytes()+p.shape.exposures.bytes(), scratch
 	d.Total = d.Model + d.Scratch + d.Photos + d.Slack + fixedBytes
-	if p.unified {
-		d.Total += d.Staging
-	}
+	d.Total += p.deviceShare(d.Staging)
 	return d.Total <= d.Budget
 }
 
@@ -219,53 +224,32 @@ func (p *planner) complete(plan *Plan) *Plan {
 	return plan
 }
 
-// staging returns the mapped memory: the ring of photos, the picture, the model's on its way up or down.
+// staging returns the mapped memory: the ring of photos, the picture, which is elsewhere where the device has memory of its own, the model's on its way up or
+// down.
 func (p *planner) staging(photo int64) int64 {
-	return inFlight*photo + 16*int64(p.shape.drawn.maxPixels) + max(2*p.shape.model.stagingBytes(), p.shape.exposures.bytes())
+	n := inFlight*photo + max(2*p.shape.model.stagingBytes(), p.shape.exposures.bytes())
+	if p.unified {
+		n += p.pictureBytes()
+	}
+	return n
 }
+
+// deviceShare returns what of transfers is in the device's memory.
+func (p *planner) deviceShare(staging int64) int64 {
+	if p.unified {
+		return staging
+	}
+	return p.pictureBytes()
+}
+
+// pictureBytes is what the picture takes.
+func (p *planner) pictureBytes() int64 { return 16 * int64(p.shape.drawn.maxPixels) }
 
 // fixedBytes is what small buffers take: counters, dispatch arguments, parameters and reports of the units in flight.
 const fixedBytes = 256 << 10
 
 // planSlack is what is left of a budget because memory comes in blocks for each kind of use, and something is left over in them.
 func planSlack(budget int64) int64 { return min(budget/8, 8<<20+budget/64) }
-
-// processBytes is about what the program and a driver take beside what is planned.
-const processBytes = 96 << 20
-
-// host fills the host's share of plan.
-func (p *planner) host(plan *Plan, budget int64) error {
-	h := &plan.Host
-	h.Budget, h.Process = budget, min(processBytes, budget/4)+p.o.HeldBytes
-	if !p.unified {
-		h.Staging = plan.Device.Staging
-	}
-	cams := p.o.Decode
-	if cams == nil {
-		cams = p.cams
-	}
-	total, largest := photoTotals(cams)
-	var cost int64
-	for _, c := range cams {
-		cost = max(cost, c.DecodeBytes())
-	}
-	h.Picture = 28 * int64(p.shape.drawn.maxPixels)
-	h.Readback = 4 * int64(paramRows(p.cfg.SHDegree)) * int64(plan.Ceiling)
-	free := budget - h.Process - h.Staging - h.Picture
-	h.Workers = runtime.GOMAXPROCS(0)
-	// Decoding gets up to half, so that all cores can decode; a photo or two must fit in any case.
-	h.Decode = max(cost, min(free/2, int64(h.Workers)*cost))
-	h.Cache = min(total, free-h.Decode)
-	h.CacheAll = h.Cache == total
-	if h.Cache < min(total, 2*largest) {
-		return fmt.Errorf("pipeline: plan training: %w: %d bytes of RAM; decoding the largest photo takes %d, two decoded ones %d, everything else %d",
-			ErrLittleRAM, budget, cost, 2*largest, budget-free)
-	}
-	return nil
-}
-
-// Limit makes the Go heap keep to the plan.
-func (p *Plan) Limit() { limitHeap(p.Host.Budget - p.Host.Staging) }
 
 // union returns the larger of two sizes, each number for itself.
 func (s viewSize) union(o viewSize) viewSize {
@@ -324,11 +308,3 @@ func unified(d *Device) bool {
 	info := d.dev.Info()
 	return info.Unified()
 }
-
-// PhotoCache returns the options of a cache of decoded photos that keeps to the plan.
-func (h *HostPlan) PhotoCache(cams []scene.Camera) PhotoCacheOptions {
-	return PhotoCacheOptions{Cameras: cams, Bytes: h.Cache, FlightBytes: h.Decode, Workers: h.Workers}
-}
-
-// PhotoBytes returns what the decoded photo of a camera takes, in bytes.
-func PhotoBytes(c scene.Camera) int64 { return photoBytes(&c) }

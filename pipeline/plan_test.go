@@ -3,7 +3,11 @@ package pipeline
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
+	"os"
 	"reflect"
+	"regexp"
+	"strconv"
 	"testing"
 
 	"vksplat/scene"
@@ -98,6 +102,51 @@ func TestChunkSizes(t *testing.T) {
 		}
 		if c.ceiling <= 1_000_000 && n > fewChunks {
 			t.Errorf("%d chunks for %d splats", n, c.ceiling)
+		}
+	}
+}
+
+// TestShortages plans in too little memory: the error says how much is enough, and it is, but a tenth less is not.
+func TestShortages(t *testing.T) {
+	cams := planCameras(20, 1200, 800)
+	cfg := DefaultConfig()
+	plan := func(vram, ram string) error {
+		d, err := OpenDevice(DeviceOptions{Select: os.Getenv("VKSPLAT_DEVICE"), MaxVRAM: vram, MaxRAM: ram})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer d.Close()
+		_, err = d.Plan(cams, 20_000, cfg, TrainerOptions{Pictures: cams[:2], HeldBytes: 1 << 20})
+		return err
+	}
+	for _, c := range []struct{ vram, ram string }{{"", "20MB"}, {"", "150MB"}, {"3MB", ""}, {"1GB", "30MB"}} {
+		err := plan(c.vram, c.ram)
+		if !errors.Is(err, ErrTooSmall) && !errors.Is(err, ErrLittleRAM) {
+			t.Errorf("%+v: got %v", c, err)
+			continue
+		}
+		m := regexp.MustCompile(`Raise --max-(vram|ram) to (\d+)MiB or more`).FindStringSubmatch(Hint(err))
+		t.Logf("%+v: %v; %s", c, err, Hint(err))
+		if m == nil {
+			t.Errorf("%+v: the hint is %q", c, Hint(err))
+			continue
+		}
+		with := func(mib int) error {
+			text := fmt.Sprintf("%dMiB", mib)
+			if m[1] == "vram" {
+				return plan(text, c.ram)
+			}
+			return plan(c.vram, text)
+		}
+		enough, err := strconv.Atoi(m[2])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := with(enough); err != nil {
+			t.Errorf("%+v: %d MiB are said to be enough: %v", c, enough, err)
+		}
+		if err := with(enough - enough/10); err == nil {
+			t.Errorf("%+v: %d MiB are said to be needed, a tenth less is enough", c, enough)
 		}
 	}
 }

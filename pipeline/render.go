@@ -35,10 +35,59 @@ func (e *engine) picturize(c scene.Camera, degree int, near float64, antialiased
 	if err := f.verifier.judge(f.unit); err != nil {
 		return nil, err
 	}
-	pixels := vk.Host(e.picture)
-	out := make([]float32, 3*c.Width*c.Height)
-	for i := range c.Width * c.Height {
-		copy(out[3*i:], pixels[i][:3])
+	return e.readPicture(c.Width * c.Height)
+}
+
+// makePicture makes the buffer that pictures end in. Where the device has memory of its own it is there, so that pictures take no RAM while models are
+// trained; elsewhere the host reads it where it is.
+func (e *engine) makePicture(pixels int) (vk.Slice[[4]float32], error) {
+	kind := vk.DeviceLocal
+	if info := e.dev.Info(); info.Unified() && !e.picturesApart {
+		kind = vk.Readback
+	}
+	return vk.Make[[4]float32](e.dev, kind, pixels, "picture")
+}
+
+// picturePiece is how many pixels of a picture are read at once from device memory: 1 MB.
+const picturePiece = 1 << 16
+
+// readPicture returns n pixels of the picture as [n][3].
+func (e *engine) readPicture(n int) (out []float32, err error) {
+	out = make([]float32, 3*n)
+	take := func(first int, pixels [][4]float32) {
+		for i := range pixels {
+			copy(out[3*(first+i):], pixels[i][:3])
+		}
+	}
+	if e.picture.View.Host() != nil {
+		take(0, vk.Host(e.picture)[:n])
+		return out, nil
+	}
+	staging, err := vk.Make[[4]float32](e.dev, vk.Readback, min(n, picturePiece), "picture staging")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, e.dev.Free(staging.View)) }()
+	copier, err := e.dev.NewCopier()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, copier.Close()) }()
+	s := e.dev.NewSubmission()
+	s.Add(copier)
+	for first := 0; first < n; first += picturePiece {
+		count := min(picturePiece, n-first)
+		if err := copier.Record(staging.At(0, count).View, e.picture.At(first, count).View); err != nil {
+			return nil, err
+		}
+		t, err := e.dev.Submit(s)
+		if err == nil {
+			err = e.dev.Wait(t)
+		}
+		if err != nil {
+			return nil, err
+		}
+		take(first, vk.Host(staging)[:count])
 	}
 	return out, nil
 }
@@ -64,7 +113,7 @@ func (e *engine) enlarge(c scene.Camera) error {
 	}
 	before := e.drawn
 	e.picture, e.drawn = vk.Slice[[4]float32]{}, size
-	if e.picture, err = vk.Make[[4]float32](e.dev, vk.Readback, size.maxPixels, "picture"); err == nil {
+	if e.picture, err = e.makePicture(size.maxPixels); err == nil {
 		e.isectCapacity = min(e.isectCapacity, e.isectLimit()) &^ (layout.BucketSize - 1)
 		if e.isectCapacity == 0 {
 			err = fmt.Errorf("pipeline: render %s: %w: a picture of %dx%d pixels", c.Name, ErrTooSmall, c.Width, c.Height)
@@ -77,7 +126,7 @@ func (e *engine) enlarge(c scene.Camera) error {
 	e.dev.Free(e.picture.View)
 	e.drawn = before
 	var again error
-	if e.picture, again = vk.Make[[4]float32](e.dev, vk.Readback, before.maxPixels, "picture"); again == nil {
+	if e.picture, again = e.makePicture(before.maxPixels); again == nil {
 		e.isectCapacity = max(e.isectCapacity, layout.BucketSize)
 		again = e.buildToFit()
 	}

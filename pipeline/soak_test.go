@@ -8,8 +8,6 @@ import (
 	"runtime"
 	"runtime/metrics"
 	"slices"
-	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -208,7 +206,7 @@ func (s *soak) sample() {
 	metrics.Read(live)
 	use := s.d.dev.Stats()
 	s.samples = append(s.samples, soakSample{s.trainer.Step(), []float64{
-		residentBytes(s.t), openFiles(s.t), float64(runtime.NumGoroutine()), float64(live[0].Value.Uint64()),
+		float64(residentBytes()), openFiles(s.t), float64(runtime.NumGoroutine()), float64(live[0].Value.Uint64()),
 		float64(use.Allocated + use.HostAllocated), float64(use.InUse), float64(use.Buffers),
 	}})
 }
@@ -267,23 +265,6 @@ func TestSlope(t *testing.T) {
 	if got := slope([]float64{1, 1}, []float64{0, 1}); !math.IsNaN(got) {
 		t.Errorf("slope %g of one place", got)
 	}
-}
-
-// residentBytes returns the process' resident memory; 0 where there is no /proc.
-func residentBytes(t *testing.T) float64 {
-	data, err := os.ReadFile("/proc/self/statm")
-	if os.IsNotExist(err) {
-		return 0
-	}
-	fields := strings.Fields(string(data))
-	if err != nil || len(fields) < 2 {
-		t.Fatalf("statm %q: %v", data, err)
-	}
-	pages, err := strconv.ParseInt(fields[1], 10, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return float64(pages * int64(os.Getpagesize()))
 }
 
 // openFiles returns the number of the process' file handles; 0 where there is no /proc.

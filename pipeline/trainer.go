@@ -347,10 +347,13 @@ func (t *Trainer) Seconds() float64 { return t.elapsed.Seconds() }
 // CeilingHits returns how many times a splat wanted to grow and found the model at its ceiling.
 func (t *Trainer) CeilingHits() int { return t.ceiling }
 
-// PlannedBytes returns the memory that training takes from the device, and for transfers to and from it, before it grows.
+// PlannedBytes returns the memory that training takes of the device's budget before it grows.
 func (t *Trainer) PlannedBytes() int64 {
 	s := t.e.dev.Stats()
-	return s.Allocated + s.HostAllocated + 2*t.e.model.stagingBytes()
+	if info := t.e.dev.Info(); !info.Unified() {
+		return s.Allocated
+	}
+	return min(s.Allocated+2*t.e.model.stagingBytes(), s.Budget)
 }
 
 // Plan returns what was planned before anything was taken.
@@ -371,15 +374,6 @@ type MemoryStats struct {
 func (t *Trainer) MemoryStats() MemoryStats {
 	s := t.e.dev.Stats()
 	return MemoryStats{DeviceBytes: s.Allocated, PeakDeviceBytes: s.PeakAllocated, Allocations: s.AllocCalls, LastGrowth: t.lastGrowth}
-}
-
-// Splats reads the model back, in the training frame.
-func (t *Trainer) Splats() (*scene.Splats, error) {
-	if _, err := t.drain(); err != nil {
-		return nil, err
-	}
-	t.FinishWrites() // which may hold the memory that is needed here
-	return t.e.model.download(t.progress.Splats)
 }
 
 // Render makes a picture of the model: [Height][Width][3], not clamped.

@@ -134,3 +134,45 @@ func TestWriteFileRefused(t *testing.T) {
 		t.Error("a folder is replaced by a file")
 	}
 }
+
+// TestWritePLYPieces writes a model in pieces: the bytes are those of one piece, and a failure on the way keeps the former file.
+func TestWritePLYPieces(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "f")
+	s := randomSplats(2500, 2)
+	if err := WritePLY(path, s, PLYMeta{Step: 7}); err != nil {
+		t.Fatal(err)
+	}
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	broken := errors.New("device lost")
+	for _, c := range []struct {
+		size, given int
+		err         error
+		want        string
+	}{
+		{1, 2500, nil, ""}, {999, 2500, nil, ""}, {2500, 2500, nil, ""}, {100, 1100, broken, "device lost"}, {100, 1100, nil, "2500 splats announced, 1100 given"},
+	} {
+		if err := os.WriteFile(path, []byte("old"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		err := WritePLYPieces(path, s.N, s.Degree, PLYMeta{Step: 7}, func(put func(*Splats) error) error {
+			for lo := 0; lo < c.given; lo += c.size {
+				if err := put(s.Slice(lo, min(lo+c.size, c.given))); err != nil {
+					return err
+				}
+			}
+			return c.err
+		})
+		if c.want != "" {
+			if err == nil || !strings.Contains(err.Error(), c.want) || c.err != nil && !errors.Is(err, c.err) {
+				t.Errorf("%+v: got %v", c, err)
+			}
+			onlyFile(t, dir, "f", "old")
+		} else if got, readErr := os.ReadFile(path); err != nil || readErr != nil || string(got) != string(whole) {
+			t.Errorf("%+v: %v, %v; the bytes differ", c, err, readErr)
+		}
+	}
+}

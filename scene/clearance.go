@@ -3,6 +3,7 @@ package scene
 import (
 	"math"
 	"slices"
+	"sync"
 )
 
 // minSeen is how many points a camera must see before their depths say where its scene begins.
@@ -19,7 +20,8 @@ func (c *Capture) Clear(share float64) int {
 	if !(share > 0) {
 		return 0
 	}
-	inside := make([][]int, len(c.Cameras))
+	drop := make([]uint64, (len(c.Points)+63)/64) // a bit for each point
+	var merging sync.Mutex
 	stride := 1 + len(c.Points)/maxSampled
 	parallel(len(c.Cameras), func(i int) {
 		cam := &c.Cameras[i]
@@ -34,29 +36,27 @@ func (c *Capture) Clear(share float64) int {
 		}
 		slices.Sort(depths)
 		cam.Clearance = share * depths[len(depths)/100]
+		inside := make([]uint64, len(drop))
 		for k := range c.Points {
 			if _, seen := cam.sees(c.Points[k].Pos, 0, cam.Clearance); seen {
-				inside[i] = append(inside[i], k)
+				inside[k/64] |= 1 << (k % 64)
 			}
 		}
-	})
-	drop := map[int]bool{}
-	for _, ids := range inside {
-		for _, id := range ids {
-			drop[id] = true
+		merging.Lock()
+		defer merging.Unlock()
+		for k, word := range inside {
+			drop[k] |= word
 		}
-	}
-	if len(drop) == 0 {
-		return 0
-	}
-	kept := make([]Point, 0, len(c.Points)-len(drop))
-	for i, p := range c.Points {
-		if !drop[i] {
+	})
+	kept := c.Points[:0]
+	for k, p := range c.Points {
+		if drop[k/64]>>(k%64)&1 == 0 {
 			kept = append(kept, p)
 		}
 	}
+	dropped := len(c.Points) - len(kept)
 	c.Points = kept
-	return len(drop)
+	return dropped
 }
 
 // sees returns the depth of a point, and whether it lies in the picture, between near and far.

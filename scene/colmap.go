@@ -1,10 +1,11 @@
 package scene
 
 import (
-	"bytes"
+	"bufio"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"os"
 )
@@ -44,26 +45,52 @@ type colmapImage struct {
 // errCut is the cause of every error about a file that ends too early.
 var errCut = errors.New("the file ends too early")
 
-// cursor reads little-endian values from a file in memory. After the first
-// failure all reads give zero, and err says what failed.
+// cursor reads little-endian values from a file, of which a few kilobytes are in
+// memory at a time. After the first failure all reads give zero, and err says
+// what failed.
 type cursor struct {
-	data []byte
-	at   int
-	err  error
+	r        *bufio.Reader
+	at, size uint64 // in bytes
+	err      error
 }
 
-func (c *cursor) left() uint64 { return uint64(len(c.data) - c.at) }
+func newCursor(r io.Reader, size int64) *cursor {
+	return &cursor{r: bufio.NewReaderSize(r, 1<<16), size: uint64(max(size, 0))}
+}
 
-// take gives the next n bytes, or nil after setting err.
-func (c *cursor) take(n uint64) []byte {
+func (c *cursor) left() uint64 { return c.size - c.at }
+
+// has reports whether n bytes are left, and sets err otherwise.
+func (c *cursor) has(n uint64) bool {
 	if c.err == nil && n > c.left() {
-		c.err = fmt.Errorf("%w: %d bytes wanted at byte %d of %d", errCut, n, c.at, len(c.data))
+		c.err = fmt.Errorf("%w: %d bytes wanted at byte %d of %d", errCut, n, c.at, c.size)
 	}
-	if c.err != nil {
+	return c.err == nil
+}
+
+// failed notes an error of reading.
+func (c *cursor) failed(err error) {
+	if errors.Is(err, io.EOF) { // the file has become shorter
+		err = fmt.Errorf("%w: nothing comes after byte %d of %d", errCut, c.at, c.size)
+	}
+	c.err = err
+}
+
+// take gives the next n bytes, at most a few, until the next call; nil after
+// setting err.
+func (c *cursor) take(n int) []byte {
+	if !c.has(uint64(n)) {
 		return nil
 	}
-	b := c.data[c.at : c.at+int(n)]
-	c.at += int(n)
+	b, err := c.r.Peek(n)
+	if err == nil {
+		_, err = c.r.Discard(n)
+	}
+	if err != nil {
+		c.failed(err)
+		return nil
+	}
+	c.at += uint64(n)
 	return b
 }
 
@@ -92,12 +119,17 @@ func (c *cursor) text() string {
 	if c.err != nil {
 		return ""
 	}
-	end := bytes.IndexByte(c.data[c.at:], 0)
-	if end < 0 {
+	b, err := c.r.ReadBytes(0)
+	if err == io.EOF {
 		c.err = fmt.Errorf("%w: a name that begins at byte %d never ends", errCut, c.at)
+	} else {
+		c.err = err
+	}
+	if c.err != nil {
 		return ""
 	}
-	return string(c.take(uint64(end) + 1)[:end])
+	c.at += uint64(len(b))
+	return string(b[:len(b)-1])
 }
 
 // count reads a number of records of at least size bytes each and refuses one
@@ -115,7 +147,17 @@ func (c *cursor) count(size uint64, what string) int {
 
 // skip passes over a counted list of records of size bytes.
 func (c *cursor) skip(size uint64, what string) {
-	c.take(uint64(c.count(size, what)) * size)
+	n := uint64(c.count(size, what)) * size
+	if !c.has(n) {
+		return
+	}
+	for c.at += n; n > 0 && c.err == nil; {
+		some := int(min(n, 1<<30))
+		if _, err := c.r.Discard(some); err != nil {
+			c.failed(err)
+		}
+		n -= uint64(some)
+	}
 }
 
 // end refuses bytes after the last record: they mean that the records were
@@ -129,8 +171,7 @@ func (c *cursor) end() error {
 
 // parseColmapCameras reads cameras.bin. Models that COLMAP does not define are
 // refused: how long their records are is not known.
-func parseColmapCameras(data []byte) (map[uint32]colmapCamera, error) {
-	c := &cursor{data: data}
+func parseColmapCameras(c *cursor) (map[uint32]colmapCamera, error) {
 	n := c.count(24+2*8, "cameras") // the fewest parameters are two
 	out := make(map[uint32]colmapCamera, n)
 	for i := 0; i < n && c.err == nil; i++ {
@@ -162,8 +203,7 @@ func parseColmapCameras(data []byte) (map[uint32]colmapCamera, error) {
 
 // parseColmapImages reads images.bin in the order of the file. Poses are not
 // checked.
-func parseColmapImages(data []byte) ([]colmapImage, error) {
-	c := &cursor{data: data}
+func parseColmapImages(c *cursor) ([]colmapImage, error) {
 	// Ids, quaternion, translation, a NUL and the count of 2D points.
 	n := c.count(4+7*8+4+1+8, "images")
 	out := make([]colmapImage, 0, n)
@@ -184,8 +224,7 @@ func parseColmapImages(data []byte) ([]colmapImage, error) {
 
 // parseColmapPoints reads points3D.bin in the order of the file. Points that are
 // not finite, or absurdly far away, are left out and counted.
-func parseColmapPoints(data []byte) (points []Point, bad int, err error) {
-	c := &cursor{data: data}
+func parseColmapPoints(c *cursor) (points []Point, bad int, err error) {
 	// Id, position, colour, error and the length of the track.
 	n := c.count(8+3*8+3+8+8, "points")
 	points = make([]Point, 0, n)

@@ -1,6 +1,7 @@
 package scene
 
 import (
+	"bytes"
 	"encoding/binary"
 	"os"
 	"path/filepath"
@@ -86,7 +87,7 @@ func TestTracksAreSkipped(t *testing.T) {
 		images = le.AppendUint64(images, 3)
 		images = append(images, make([]byte, 3*24)...)
 	}
-	views, err := parseColmapImages(images)
+	views, err := parseColmapImages(bytesCursor(images))
 	if err != nil || len(views) != 2 || views[1].t != [3]float64{1, 2, 1} || views[1].name != "n" {
 		t.Errorf("%+v, %v", views, err)
 	}
@@ -99,7 +100,7 @@ func TestTracksAreSkipped(t *testing.T) {
 		points = le.AppendUint64(points, 4)
 		points = append(points, make([]byte, 4*8)...)
 	}
-	got, bad, err := parseColmapPoints(points)
+	got, bad, err := parseColmapPoints(bytesCursor(points))
 	if err != nil || bad != 0 || !slices.Equal(got, []Point{{[3]float64{1, 2, 0}, [3]uint8{7, 8, 9}}, {[3]float64{1, 2, 1}, [3]uint8{7, 8, 9}}}) {
 		t.Errorf("%+v, %v", got, err)
 	}
@@ -109,9 +110,9 @@ func TestTracksAreSkipped(t *testing.T) {
 func TestEveryTruncation(t *testing.T) {
 	root := tinyCapture(t)
 	for file, parse := range map[string]func(b []byte) error{
-		"cameras.bin":  func(b []byte) error { _, err := parseColmapCameras(b); return err },
-		"images.bin":   func(b []byte) error { _, err := parseColmapImages(b); return err },
-		"points3D.bin": func(b []byte) error { _, _, err := parseColmapPoints(b); return err },
+		"cameras.bin":  func(b []byte) error { _, err := parseColmapCameras(bytesCursor(b)); return err },
+		"images.bin":   func(b []byte) error { _, err := parseColmapImages(bytesCursor(b)); return err },
+		"points3D.bin": func(b []byte) error { _, _, err := parseColmapPoints(bytesCursor(b)); return err },
 	} {
 		data, err := os.ReadFile(filepath.Join(root, "sparse", "0", file))
 		if err != nil {
@@ -247,13 +248,16 @@ func addModelSeeds(f *testing.F, file string) {
 	f.Add([]byte{})
 }
 
+// bytesCursor reads a file that is in memory.
+func bytesCursor(data []byte) *cursor { return newCursor(bytes.NewReader(data), int64(len(data))) }
+
 func FuzzColmapCameras(f *testing.F) {
 	addModelSeeds(f, "cameras.bin")
 	for id := range colmapModels {
 		f.Add(cameraOfModel(id))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		cams, err := parseColmapCameras(data)
+		cams, err := parseColmapCameras(bytesCursor(data))
 		if err != nil {
 			return
 		}
@@ -273,7 +277,7 @@ func checkCameras(t *testing.T, cams map[uint32]colmapCamera) {
 func FuzzColmapImages(f *testing.F) {
 	addModelSeeds(f, "images.bin")
 	f.Fuzz(func(t *testing.T, data []byte) {
-		views, err := parseColmapImages(data)
+		views, err := parseColmapImages(bytesCursor(data))
 		if err != nil {
 			return
 		}
@@ -294,7 +298,7 @@ func checkImages(t *testing.T, views []colmapImage) {
 func FuzzColmapPoints(f *testing.F) {
 	addModelSeeds(f, "points3D.bin")
 	f.Fuzz(func(t *testing.T, data []byte) {
-		points, bad, err := parseColmapPoints(data)
+		points, bad, err := parseColmapPoints(bytesCursor(data))
 		if err == nil && uint64(len(points)+bad) != binary.LittleEndian.Uint64(data) {
 			t.Errorf("%d points and %d bad ones", len(points), bad)
 		}

@@ -1,7 +1,6 @@
 package scene
 
 import (
-	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -26,40 +25,39 @@ type colmapFiles struct {
 
 var binaryModel = colmapFiles{".bin",
 	func(r io.Reader) (map[uint32]colmapCamera, error) {
-		data, err := readWhole(r)
+		c, err := fileCursor(r)
 		if err != nil {
 			return nil, err
 		}
-		return parseColmapCameras(data)
+		return parseColmapCameras(c)
 	},
 	func(r io.Reader) ([]colmapImage, error) {
-		data, err := readWhole(r)
+		c, err := fileCursor(r)
 		if err != nil {
 			return nil, err
 		}
-		return parseColmapImages(data)
+		return parseColmapImages(c)
 	},
 	func(r io.Reader) ([]Point, int, error) {
-		data, err := readWhole(r)
+		c, err := fileCursor(r)
 		if err != nil {
 			return nil, 0, err
 		}
-		return parseColmapPoints(data)
+		return parseColmapPoints(c)
 	},
 }
 
-// readWhole reads a file into memory that is taken once.
-func readWhole(r io.Reader) ([]byte, error) {
-	var b bytes.Buffer
-	if f, ok := r.(*os.File); ok {
-		info, err := f.Stat()
-		if err != nil {
-			return nil, err
-		}
-		b.Grow(int(info.Size()) + bytes.MinRead)
+// fileCursor returns a cursor over a file, whose size bounds what its records can claim.
+func fileCursor(r io.Reader) (*cursor, error) {
+	f, ok := r.(*os.File)
+	if !ok {
+		return nil, errNoFile
 	}
-	_, err := b.ReadFrom(r)
-	return b.Bytes(), err
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	return newCursor(f, info.Size()), nil
 }
 
 var textModel = colmapFiles{".txt", parseTextCameras, parseTextImages, parseTextPoints}

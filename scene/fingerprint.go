@@ -238,7 +238,10 @@ func (w *hashWriter) bytes(b []byte) {
 	}
 }
 
-func (w *hashWriter) number(n uint64) { w.bytes(binary.LittleEndian.AppendUint64(nil, n)) }
+func (w *hashWriter) number(n uint64) {
+	w.buf = binary.LittleEndian.AppendUint64(w.buf, n)
+	w.bytes(nil) // which keeps the buffer short
+}
 
 func (w *hashWriter) flag(b bool) {
 	if b {

@@ -18,19 +18,18 @@ const (
 // 0..MaxSHDegree; opacity must be between 0 and 1, scale positive. The published recipe has opacity 0.1 and scale 1.
 func Initialise(points []Point, seed uint64, degree int, opacity, scale float64) *Splats {
 	points = finitePoints(points)
+	logScales := spacingLogs(points, scale) // first: what it takes beside them is free again when the splats are made
 	s := NewSplats(len(points), min(max(degree, 0), MaxSHDegree))
-	spacing := meanSpacing(points)
 	logit := float32(math.Log(opacity / (1 - opacity)))
 	key, width := PhiloxKey(seed), 3*s.K()
 	parallel((s.N+spacingBlock-1)/spacingBlock, func(block int) {
 		for i := block * spacingBlock; i < min((block+1)*spacingBlock, s.N); i++ {
-			logScale := float32(math.Log(spacing[i] * scale))
 			quat := randomQuat(uint32(i), key)
 			copy(s.Quats[4*i:], quat[:])
 			s.LogitOpacities[i] = logit
 			for c := range 3 {
 				s.Means[3*i+c] = float32(points[i].Pos[c])
-				s.LogScales[3*i+c] = logScale
+				s.LogScales[3*i+c] = logScales[i]
 				s.SH[width*i+c] = float32((float64(points[i].Color[c])/255 - 0.5) / sh0)
 			}
 		}
@@ -61,27 +60,31 @@ func finitePoint(p Point) bool {
 // spacingBlock is how many points one unit of parallel work holds.
 const spacingBlock = 4096
 
-// meanSpacing returns per point the mean distance to its three nearest neighbours, never below minSpacing.
-func meanSpacing(points []Point) []float64 {
-	out := make([]float64, len(points))
-	if len(points) == 1 {
-		out[0] = loneSpacing
-		return out
-	}
+// spacingLogs returns per point the logarithm of its spacing times scale.
+func spacingLogs(points []Point, scale float64) []float32 {
+	out := make([]float32, len(points))
 	tree := newPointTree(points)
-	count := min(3, len(points)-1)
 	// By position in the tree: neighbours in space follow each other, so that a walk finds its nodes in the cache.
 	parallel((len(points)+spacingBlock-1)/spacingBlock, func(block int) {
 		for at := block * spacingBlock; at < min((block+1)*spacingBlock, len(points)); at++ {
-			var sum float64
-			near := tree.nearest(at)
-			for _, d2 := range near[:count] {
-				sum += math.Sqrt(d2)
-			}
-			out[tree.index[at]] = max(sum/float64(count), minSpacing)
+			out[tree.index[at]] = float32(math.Log(tree.spacing(at) * scale))
 		}
 	})
 	return out
+}
+
+// spacing returns the mean distance from the point at a position to its three nearest neighbours, never below minSpacing.
+func (t *pointTree) spacing(at int) float64 {
+	count := min(3, len(t.pos)-1)
+	if count == 0 {
+		return loneSpacing
+	}
+	var sum float64
+	near := t.nearest(at)
+	for _, d2 := range near[:count] {
+		sum += math.Sqrt(d2)
+	}
+	return max(sum/float64(count), minSpacing)
 }
 
 // randomQuat returns a rotation (w, x, y, z) of unit length, uniform over all rotations: four normal numbers (Box and Muller), normalised.

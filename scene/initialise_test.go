@@ -43,7 +43,10 @@ func TestSpacingAgainstBruteForce(t *testing.T) {
 	copies := append(cloud(100), cloud(100)...)
 	for name, points := range map[string][]Point{"cloud": cloud(1500), "four": cloud(4), "nine": cloud(9), "line": line, "lattice": lattice,
 		"copies": copies, "one place": make([]Point, 300)} {
-		got := meanSpacing(points)
+		tree, got := newPointTree(points), make([]float64, len(points))
+		for at, i := range tree.index {
+			got[i] = tree.spacing(at)
+		}
 		for i := range points {
 			if want := bruteSpacing(points, i); math.Abs(got[i]-want) > 1e-12*(1+want) {
 				t.Fatalf("%s: point %d has %v, want %v", name, i, got[i], want)

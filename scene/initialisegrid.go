@@ -15,10 +15,16 @@ type gridCell struct {
 
 // pointGrid is a hash table of cells with open addressing. Cells are in the order of their first points, so that nothing depends on the table.
 type pointGrid struct {
-	edge  float64
-	cells []gridCell
-	slots []int32 // index of a cell plus 1; 0: free
+	edge   float64
+	n      int          // cells
+	blocks [][]gridCell // the cells, gridBlock to a block: growth copies none
+	slots  []int32      // index of a cell plus 1; 0: free
 }
+
+const gridBlock = 1 << 8
+
+// at returns cell i.
+func (g *pointGrid) at(i int) *gridCell { return &g.blocks[i/gridBlock][i%gridBlock] }
 
 // maxCellPoints is how many points of a cell count: beyond it their sums of colours would overflow, and their mean is known well enough.
 const maxCellPoints = 1 << 24
@@ -37,9 +43,9 @@ func gridSample(points []Point, edge float64) ([]Point, error) {
 	for i := range points {
 		g.add(&points[i])
 	}
-	out := make([]Point, len(g.cells))
-	for i := range g.cells {
-		out[i] = g.cells[i].mean(edge)
+	out := make([]Point, g.n)
+	for i := range out {
+		out[i] = g.at(i).mean(edge)
 	}
 	return out, nil
 }
@@ -67,17 +73,21 @@ func (g *pointGrid) add(p *Point) {
 func (g *pointGrid) cell(key [3]int64) *gridCell {
 	at := g.slot(key)
 	if g.slots[at] == 0 {
-		if 2*len(g.cells) >= len(g.slots) {
+		if 2*g.n >= len(g.slots) {
 			g.slots = make([]int32, 2*len(g.slots))
-			for i := range g.cells {
-				g.slots[g.slot(g.cells[i].key)] = int32(i + 1)
+			for i := range g.n {
+				g.slots[g.slot(g.at(i).key)] = int32(i + 1)
 			}
 			at = g.slot(key)
 		}
-		g.cells = append(g.cells, gridCell{key: key})
-		g.slots[at] = int32(len(g.cells))
+		if g.n%gridBlock == 0 {
+			g.blocks = append(g.blocks, make([]gridCell, gridBlock))
+		}
+		g.n++
+		g.slots[at] = int32(g.n)
+		g.at(g.n - 1).key = key
 	}
-	return &g.cells[g.slots[at]-1]
+	return g.at(int(g.slots[at]) - 1)
 }
 
 // slot gives the place of a key's cell, or the free one where it belongs.
@@ -90,7 +100,7 @@ func (g *pointGrid) slot(key [3]int64) uint64 {
 	}
 	h ^= h >> 29
 	for at := h & mask; ; at = (at + 1) & mask {
-		if i := g.slots[at]; i == 0 || g.cells[i-1].key == key {
+		if i := g.slots[at]; i == 0 || g.at(int(i)-1).key == key {
 			return at
 		}
 	}

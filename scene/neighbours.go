@@ -14,7 +14,7 @@ const leafSize = 8
 type pointTree struct {
 	pos    [][3]float64 // in tree order
 	index  []int32      // of the point, by position in the tree
-	splits []split      // by position of the middle point
+	splits []split      // of the ranges, as a heap: those of range k are 2k+1 and 2k+2
 }
 
 // split is the plane that divides a range.
@@ -24,30 +24,39 @@ type split struct {
 }
 
 func newPointTree(points []Point) *pointTree {
-	t := &pointTree{make([][3]float64, len(points)), make([]int32, len(points)), make([]split, len(points))}
+	t := &pointTree{make([][3]float64, len(points)), make([]int32, len(points)), make([]split, splitRanges(len(points)))}
 	for i, p := range points {
 		t.pos[i], t.index[i] = p.Pos, int32(i)
 	}
-	t.build(0, len(points), runtime.GOMAXPROCS(0))
+	t.build(0, 0, len(points), runtime.GOMAXPROCS(0))
 	return t
 }
 
-// build orders the range, with so many goroutines; the tree does not depend on their number.
-func (t *pointTree) build(lo, hi, workers int) {
+// splitRanges returns how many ranges a tree of n points splits at most: halving a range leaves the larger half rounded up.
+func splitRanges(n int) int {
+	ranges := 1
+	for ; n > leafSize; n = (n + 1) / 2 {
+		ranges *= 2
+	}
+	return ranges - 1
+}
+
+// build orders range k, with so many goroutines; the tree does not depend on their number.
+func (t *pointTree) build(k, lo, hi, workers int) {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	for hi-lo > leafSize {
 		mid, axis := (lo+hi)/2, t.longestAxis(lo, hi)
 		t.partition(lo, hi, mid, axis)
-		t.splits[mid] = split{t.pos[mid][axis], int8(axis)}
+		t.splits[k] = split{t.pos[mid][axis], int8(axis)}
 		if workers > 1 {
 			workers /= 2
-			upper, share := hi, workers
-			wg.Go(func() { t.build(mid, upper, share) })
+			upper, share, half := hi, workers, 2*k+2
+			wg.Go(func() { t.build(half, mid, upper, share) })
 		} else {
-			t.build(mid, hi, 1)
+			t.build(2*k+2, mid, hi, 1)
 		}
-		hi = mid
+		k, hi = 2*k+1, mid
 	}
 }
 
@@ -102,11 +111,12 @@ func (t *pointTree) partition(lo, hi, mid, axis int) {
 // nearest returns the squared distances from the point at a position to the three nearest others, ascending; +Inf where there are fewer.
 func (t *pointTree) nearest(at int) [3]float64 {
 	best := [3]float64{math.Inf(1), math.Inf(1), math.Inf(1)}
-	t.search(0, len(t.pos), at, &best)
+	t.search(0, 0, len(t.pos), at, &best)
 	return best
 }
 
-func (t *pointTree) search(lo, hi, at int, best *[3]float64) {
+// search looks through range k.
+func (t *pointTree) search(k, lo, hi, at int, best *[3]float64) {
 	p := &t.pos[at]
 	if hi-lo <= leafSize {
 		for i := lo; i < hi; i++ {
@@ -120,15 +130,15 @@ func (t *pointTree) search(lo, hi, at int, best *[3]float64) {
 		return
 	}
 	mid := (lo + hi) / 2
-	plane := t.splits[mid]
+	plane := t.splits[k]
 	gap := p[plane.axis] - plane.at
-	near, far := [2]int{lo, mid}, [2]int{mid, hi}
+	near, far := [3]int{2*k + 1, lo, mid}, [3]int{2*k + 2, mid, hi}
 	if gap >= 0 {
 		near, far = far, near
 	}
-	t.search(near[0], near[1], at, best)
+	t.search(near[0], near[1], near[2], at, best)
 	if gap*gap < best[2] {
-		t.search(far[0], far[1], at, best)
+		t.search(far[0], far[1], far[2], at, best)
 	}
 }
 

@@ -45,15 +45,14 @@ func decodingBytes(path string, width, height int) (n int64, w, h int) {
 	if err != nil {
 		return 0, w, h
 	}
-	return info.Size() + int64(w)*int64(h)*decoderBytes(bufio.NewReader(f)), w, h
+	return info.Size() + int64(float64(w)*float64(h)*decoderBytes(bufio.NewReader(f))), w, h
 }
 
 // decoderBytes returns the bytes per pixel that a decoder holds for a file that begins so.
-func decoderBytes(r *bufio.Reader) int64 {
+func decoderBytes(r *bufio.Reader) float64 {
 	const (
-		planes       = 3      // Y, Cb and Cr at full resolution
-		coefficients = 4 * 3  // one int32 for each sample of a progressive JPEG
-		unknown      = 4 + 12 // the worst of them
+		coefficient = 4      // an int32 for each sample of a progressive JPEG
+		unknown     = 4 + 12 // the worst of all
 	)
 	head, _ := r.Peek(26)
 	switch {
@@ -63,45 +62,68 @@ func decoderBytes(r *bufio.Reader) int64 {
 		}
 		return 4
 	case bytes.HasPrefix(head, []byte("\xff\xd8")):
-		if progressive(r) {
-			return planes + coefficients
+		progressive, samples := jpegFrame(r)
+		if progressive {
+			samples *= 1 + coefficient
 		}
-		return planes
+		return samples
 	}
 	return unknown
 }
 
-// progressive reports whether a JPEG is progressive: its frame header has the marker SOF2. What cannot be told counts as progressive.
-func progressive(r *bufio.Reader) bool {
+// jpegFrame reads the frame header of a JPEG: whether it is progressive, by the marker SOF2, and the samples that it stores for a pixel. What cannot be told
+// counts as progressive, with three components at full resolution.
+func jpegFrame(r *bufio.Reader) (progressive bool, samples float64) {
+	const full = 3
 	if _, err := r.Discard(2); err != nil {
-		return true
+		return true, full
 	}
 	for range 1000 { // segments before the frame header; real files have a few dozen
 		var m [4]byte
 		if _, err := io.ReadFull(r, m[:2]); err != nil || m[0] != 0xff {
-			return true
+			return true, full
 		}
-		switch m[1] {
-		case 0xff: // padding
+		if m[1] == 0xff { // padding
 			if r.UnreadByte() != nil {
-				return true
+				return true, full
 			}
 			continue
-		case 0xc0, 0xc1:
-			return false
-		case 0xc2:
-			return true
 		}
 		if _, err := io.ReadFull(r, m[2:]); err != nil {
-			return true
+			return true, full
 		}
 		size := int(binary.BigEndian.Uint16(m[2:]))
-		if size < 2 {
-			return true
+		switch {
+		case size < 2:
+			return true, full
+		case m[1] >= 0xc0 && m[1] <= 0xc2:
+			return m[1] == 0xc2, jpegSamples(r, full)
 		}
 		if _, err := r.Discard(size - 2); err != nil {
-			return true
+			return true, full
 		}
 	}
-	return true
+	return true, full
+}
+
+// jpegSamples returns the samples for a pixel by the sampling factors of a frame header's components, otherwise where they make no sense.
+func jpegSamples(r *bufio.Reader, otherwise float64) float64 {
+	head, err := r.Peek(6) // precision, height, width, components
+	if err != nil {
+		return otherwise
+	}
+	n := int(head[5])
+	head, err = r.Peek(6 + 3*n)
+	if err != nil || n == 0 {
+		return otherwise
+	}
+	sum, across, down := 0, 1, 1
+	for i := range n {
+		h, v := int(head[6+3*i+1]>>4), int(head[6+3*i+1]&15)
+		if h == 0 || v == 0 {
+			return otherwise
+		}
+		sum, across, down = sum+h*v, max(across, h), max(down, v)
+	}
+	return float64(sum) / float64(across*down)
 }

@@ -28,25 +28,27 @@ func TestDecodeBytes(t *testing.T) {
 	large := encode(func(b *bytes.Buffer) error { return png.Encode(b, deep) })
 	baseline := encode(func(b *bytes.Buffer) error { return jpeg.Encode(b, img, nil) })
 	progressive := bytes.Replace(baseline, []byte("\xff\xc0"), []byte("\xff\xc2"), 1)
+	full := bytes.Replace(baseline, []byte("\x03\x01\x22\x00"), []byte("\x03\x01\x11\x00"), 1)
+	grey := encode(func(b *bytes.Buffer) error { return jpeg.Encode(b, image.NewGray(img.Rect), nil) })
 	for _, c := range []struct {
 		name     string
 		data     []byte
-		perPixel int
+		perPixel float64
 	}{
-		{"8 bits.png", small, 4}, {"16 bits.png", large, 8}, {"baseline.jpg", baseline, 3}, {"progressive.jpg", progressive, 15},
-		{"cut.jpg", baseline[:30], 15}, {"text.webp", []byte("some words"), 16}, {"empty", nil, 16},
+		{"8 bits.png", small, 4}, {"16 bits.png", large, 8}, {"baseline.jpg", baseline, 1.5}, {"progressive.jpg", progressive, 7.5},
+		{"4:4:4.jpg", full, 3}, {"grey.jpg", grey, 1}, {"cut.jpg", baseline[:30], 15}, {"text.webp", []byte("some words"), 16}, {"empty", nil, 16},
 	} {
 		path := filepath.Join(t.TempDir(), c.name)
 		if err := os.WriteFile(path, c.data, 0o600); err != nil {
 			t.Fatal(err)
 		}
 		cam := Camera{Path: path, Width: w, Height: h}
-		if got, want := cam.DecodeBytes(), int64(len(c.data)+c.perPixel*w*h); got != want {
+		if got, want := cam.DecodeBytes(), int64(len(c.data))+int64(c.perPixel*w*h); got != want {
 			t.Errorf("%s: %d bytes, want %d", c.name, got, want)
 		}
-		if c.perPixel < 15 {
+		if c.perPixel < 7 || c.perPixel == 8 {
 			reduced := cam.Rescaled(w/2, h/2)
-			if got, want := reduced.DecodeBytes(), int64(len(c.data)+(c.perPixel+4)*w*h); got != want {
+			if got, want := reduced.DecodeBytes(), int64(len(c.data))+int64((c.perPixel+4)*w*h); got != want {
 				t.Errorf("%s reduced: %d bytes, want %d", c.name, got, want)
 			}
 		}

@@ -234,7 +234,7 @@ func TestPointsRoundTrip(t *testing.T) {
 		points[i] = Point{Pos: [3]float64{float64(i), -0.5, float64(i) / 4}, Color: [3]uint8{uint8(i), uint8(i >> 4), 255}}
 	}
 	for _, n := range []int{0, 1, 1024, 3000} {
-		if err := WritePoints(path, points[:n]); err != nil {
+		if err := WritePoints(path, (&Capture{Points: points[:n]}).FilePoints([3]float64{})); err != nil {
 			t.Fatal(err)
 		}
 		got, err := ReadPoints(path)
@@ -255,7 +255,7 @@ func TestPointsRoundTrip(t *testing.T) {
 		t.Error("the header or the size is not that of INRIA's input.ply")
 	}
 	points[2].Pos[1] = math.Inf(1)
-	if err := WritePoints(path, points); !errors.Is(err, errNotFinite) || !strings.Contains(err.Error(), "point 2") {
+	if err := WritePoints(path, (&Capture{Points: points}).FilePoints([3]float64{})); !errors.Is(err, errNotFinite) || !strings.Contains(err.Error(), "point 2") {
 		t.Errorf("infinite point: %v", err)
 	}
 }

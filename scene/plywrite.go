@@ -16,12 +16,18 @@ import (
 // replaced as a whole (see WriteFile). A NaN or infinite number and a rotation
 // of length zero are errors that name the splat.
 func WritePLY(path string, s *Splats, meta PLYMeta) error {
+	return WritePLYPieces(path, s.N, s.Degree, meta, func(put func(piece *Splats) error) error { return put(s) })
+}
+
+// WritePLYPieces is WritePLY of n splats that need not be in memory together:
+// pieces hands them to put, in order. What fails in pieces fails the writing.
+func WritePLYPieces(path string, n, degree int, meta PLYMeta, pieces func(put func(piece *Splats) error) error) error {
 	return WriteFile(path, func(w io.Writer) error {
-		p, err := NewPLYWriter(w, s.N, s.Degree, meta)
+		p, err := NewPLYWriter(w, n, degree, meta)
 		if err != nil {
 			return err
 		}
-		if err := p.Append(s); err != nil {
+		if err := pieces(p.Append); err != nil {
 			return err
 		}
 		return p.Close()
@@ -174,13 +180,31 @@ func checkRow(row []byte, degree int) error {
 	return nil
 }
 
+// FilePoint is a point as WritePoints writes it, half as large as a Point.
+type FilePoint struct {
+	Pos   [3]float32
+	Color [3]uint8
+}
+
+// FilePoints returns the points for WritePoints, less origin.
+func (c *Capture) FilePoints(origin [3]float64) []FilePoint {
+	out := make([]FilePoint, len(c.Points))
+	for i, p := range c.Points {
+		for k, x := range p.Pos {
+			out[i].Pos[k] = float32(x - origin[k])
+		}
+		out[i].Color = p.Color
+	}
+	return out
+}
+
 // WritePoints writes a point cloud as INRIA's input.ply: float32 x y z nx ny nz
 // (normals zero) and uchar red green blue.
-func WritePoints(path string, points []Point) error {
+func WritePoints(path string, points []FilePoint) error {
 	return WriteFile(path, func(w io.Writer) error { return encodePoints(w, points) })
 }
 
-func encodePoints(w io.Writer, points []Point) error {
+func encodePoints(w io.Writer, points []FilePoint) error {
 	names := []string{"x", "y", "z", "nx", "ny", "nz"}
 	if err := writePLYHeader(w, len(points), nil, names, []string{"red", "green", "blue"}); err != nil {
 		return err
@@ -188,10 +212,9 @@ func encodePoints(w io.Writer, points []Point) error {
 	const row = 6*4 + 3
 	buf := make([]byte, 0, row*min(len(points), plyBatch))
 	for i, pt := range points {
-		for axis, x := range pt.Pos {
-			v := float32(x)
+		for axis, v := range pt.Pos {
 			if !finite32(v) {
-				return fmt.Errorf("scene: write ply: point %d: %s is %v: %w", i, names[axis], x, errNotFinite)
+				return fmt.Errorf("scene: write ply: point %d: %s is %v: %w", i, names[axis], v, errNotFinite)
 			}
 			buf = binary.LittleEndian.AppendUint32(buf, math.Float32bits(v))
 		}

@@ -81,7 +81,7 @@ func (o *SynthOptions) random(stream uint32, id int) [4]float64 {
 // with at least four and at most sixteen rays per pixel. Existing files of these
 // names are replaced.
 func WriteSynth(dir string, o SynthOptions) error {
-	o, err := o.withDefaults()
+	s, err := NewSynth(o)
 	if err != nil {
 		return err
 	}
@@ -91,22 +91,54 @@ func WriteSynth(dir string, o SynthOptions) error {
 			return writeError("make folder", d, err)
 		}
 	}
-	world, views := newSynthWorld(), o.views()
-	errs := make([]error, len(views))
-	parallel(len(views), func(i int) {
-		errs[i] = encodePNG(filepath.Join(images, views[i].Name), world.photo(&views[i]))
+	errs := make([]error, len(s.views))
+	parallel(len(s.views), func(i int) {
+		errs[i] = encodePNG(filepath.Join(images, s.views[i].Name), s.Photo(i, 1))
 	})
 	for _, err := range errs {
 		if err != nil {
 			return err
 		}
 	}
-	points := o.points(world, views)
-	for i := range views {
-		views[i] = o.place(views[i])
-	}
-	return WriteColmap(model, views, points)
+	return WriteColmap(model, s.Cameras(), s.Points())
 }
+
+// Synth is a procedural scene and the cameras around it.
+type Synth struct {
+	o     SynthOptions
+	world *synthWorld
+	views []Camera // in the frame of the scene
+}
+
+// NewSynth sets up the scene of a procedural capture.
+func NewSynth(o SynthOptions) (*Synth, error) {
+	o, err := o.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	return &Synth{o, newSynthWorld(), o.views()}, nil
+}
+
+// Cameras returns the cameras in the capture's frame, in the order of the photos.
+func (s *Synth) Cameras() []Camera {
+	out := make([]Camera, len(s.views))
+	for i, c := range s.views {
+		out[i] = s.o.place(c)
+	}
+	return out
+}
+
+// Photo draws photo i at 1/shrink of its size, rounded up: a pixel of it covers
+// shrink x shrink of the photo, also beyond its edges.
+func (s *Synth) Photo(i, shrink int) *image.RGBA {
+	c, k := s.views[i], float64(shrink)
+	c.Width, c.Height = (c.Width+shrink-1)/shrink, (c.Height+shrink-1)/shrink
+	c.Fx, c.Fy, c.Cx, c.Cy = c.Fx/k, c.Fy/k, c.Cx/k, c.Cy/k
+	return s.world.photo(&c)
+}
+
+// Points returns the sparse cloud in the capture's frame. Point i was seen by camera i modulo their number.
+func (s *Synth) Points() []Point { return s.o.points(s.world, s.views) }
 
 // synthRings are the paths of the cameras: radius and height in scene units.
 var synthRings = [3]struct{ radius, height float64 }{{4.3, 1.05}, {4.1, 1.85}, {3.7, 2.75}}
@@ -178,7 +210,7 @@ func (l *lens) ray(x, y float64) ray {
 }
 
 // photo renders a camera.
-func (w *synthWorld) photo(c *Camera) image.Image {
+func (w *synthWorld) photo(c *Camera) *image.RGBA {
 	l := newLens(c)
 	img := image.NewRGBA(image.Rect(0, 0, c.Width, c.Height))
 	for y := range c.Height {
@@ -231,16 +263,16 @@ func (w *synthWorld) grid(l *lens, x, y float64, n int) (mean vec, spread float6
 func (o *SynthOptions) points(w *synthWorld, views []Camera) []Point {
 	const alpha, beta = 0.7548776662466927, 0.5698402909980532
 	points := make([]Point, o.Points)
-	for i := range points {
-		id := i % len(views)
-		k := float64(i / len(views))
-		start := o.random(streamSynthPoint, id)
-		_, u := math.Modf(start[0] + k*alpha)
-		_, v := math.Modf(start[1] + k*beta)
-		l := newLens(&views[id])
-		s := w.trace(l.ray(u*float64(o.Width), v*float64(o.Height)))
-		c := w.shade(s).mul(255)
-		points[i] = Point{Pos: o.move(s.point), Color: [3]uint8{toByte(c[0]), toByte(c[1]), toByte(c[2])}}
-	}
+	parallel(len(views), func(id int) {
+		start, l := o.random(streamSynthPoint, id), newLens(&views[id])
+		for i := id; i < len(points); i += len(views) {
+			k := float64(i / len(views))
+			_, u := math.Modf(start[0] + k*alpha)
+			_, v := math.Modf(start[1] + k*beta)
+			s := w.trace(l.ray(u*float64(o.Width), v*float64(o.Height)))
+			c := w.shade(s).mul(255)
+			points[i] = Point{Pos: o.move(s.point), Color: [3]uint8{toByte(c[0]), toByte(c[1]), toByte(c[2])}}
+		}
+	})
 	return points
 }

@@ -76,7 +76,7 @@ func colmapCalibration(t testing.TB, dir string) Calibration {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cameras, err := parseColmapCameras(data)
+	cameras, err := parseColmapCameras(bytesCursor(data))
 	if err != nil || len(cameras) != 1 {
 		t.Fatal(len(cameras), err)
 	}

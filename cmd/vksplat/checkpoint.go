@@ -184,11 +184,7 @@ func (s *saver) atStop(step int) {
 		return
 	}
 	err := s.save(true)
-	splats, err2 := s.r.trainer.Splats()
-	if err2 == nil {
-		err2 = s.r.writeModel(splats, step)
-	}
-	if err = errors.Join(err, err2); err != nil {
+	if err = errors.Join(err, s.r.writeModel(step)); err != nil {
 		s.fail(fmt.Errorf("save step %d: %w", step, err))
 	}
 }

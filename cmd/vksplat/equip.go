@@ -14,7 +14,7 @@ func (r *trainRun) equip(ctx context.Context) error {
 	cams := pick(r.capture.Cameras, r.train)
 	options := pipeline.TrainerOptions{
 		Pictures: pick(r.capture.Cameras, r.test), Decode: r.capture.Cameras, PhotoBytes: r.photoVRAM, Strict: r.load.strict, Warn: r.app.warn,
-		HeldBytes: int64(len(r.points)) * (2*pointBytes + splatBytes), OnPressure: r.saver.pressed,
+		HeldBytes: int64(len(r.points)) * filePointBytes, LoadBytes: int64(len(r.points)) * loadedPointBytes, OnPressure: r.saver.pressed,
 	}
 	var init *scene.Splats
 	var splats int
@@ -29,7 +29,11 @@ func (r *trainRun) equip(ctx context.Context) error {
 		if err := checkNear(r.config.Near, init, r.capture.Cameras); err != nil {
 			return err
 		}
+		if r.init.Kind == scene.InitPLY {
+			options.LoadBytes += int64(init.N) * splatBytes(init.Degree)
+		}
 	}
+	r.capture.Points = nil // they have done their work
 	if r.plan, err = r.device.Plan(cams, splats, r.config, options); err != nil {
 		return err
 	}
@@ -97,11 +101,14 @@ func (r *trainRun) decodable(ctx context.Context) error {
 	return errors.Join(err, photos.Close())
 }
 
-// What points and the splats made from them take in RAM, in bytes.
+// What a point takes in RAM, in bytes: while the model is trained, and at most before that, when the first splats are made (scene.TestLoadingFootprint).
 const (
-	pointBytes = 32
-	splatBytes = 4 * (3 + 4 + 3 + 1 + 3)
+	filePointBytes   = 16
+	loadedPointBytes = 160
 )
+
+// splatBytes is what a splat of a file takes at most while it is brought to the training frame.
+func splatBytes(degree int) int64 { return 4 * (11 + 6 + 2*3*int64(scene.SHCoefficients(degree))) }
 
 // cacheBytes returns the bytes of the photos' cache: what was planned or asked for.
 func (r *trainRun) cacheBytes(planned int64) (int64, error) {

@@ -48,9 +48,7 @@ func (r *trainRun) evaluate(ctx context.Context, step int, seen func(photo scene
 	if r.photos != nil {
 		r.photos.Empty() // its memory is lent to the photos of this evaluation
 	}
-	o := r.plan.Host.PhotoCache(cams)
-	o.Bytes = min(o.Bytes, 3*largestPhoto(cams))
-	photos, err := pipeline.NewPhotoCache(o)
+	photos, err := pipeline.NewPhotoCache(r.plan.Host.MeasuringCache(cams))
 	if err != nil {
 		return nil, err
 	}
@@ -109,14 +107,6 @@ func (r *trainRun) comparable(cam scene.Camera, photo scene.Image, render []floa
 	}
 	clamp01(render)
 	return render, mask
-}
-
-// largestPhoto is what the largest decoded photo takes, in bytes.
-func largestPhoto(cams []scene.Camera) (most int64) {
-	for i := range cams {
-		most = max(most, pipeline.PhotoBytes(cams[i]))
-	}
-	return most
 }
 
 // score compares a render, clamped to 0..1, with its photo where mask says so.

@@ -23,18 +23,13 @@ type originRecord struct {
 	Origin [3]float64 `json:"origin"`
 }
 
-// moved returns copies of the cameras and points of c with the origin subtracted.
-func moved(c *scene.Capture, origin [3]float64) ([]scene.Camera, []scene.Point) {
-	points := slices.Clone(c.Points)
+// moved returns copies of the cameras of c, and its points as files hold them,
+// with the origin subtracted.
+func moved(c *scene.Capture, origin [3]float64) ([]scene.Camera, []scene.FilePoint) {
 	if origin == [3]float64{} {
-		return slices.Clone(c.Cameras), points // without rounding
+		return slices.Clone(c.Cameras), c.FilePoints(origin) // without rounding
 	}
-	for i := range points {
-		for k := range origin {
-			points[i].Pos[k] -= origin[k]
-		}
-	}
-	return shifted(c.Cameras, origin), points
+	return shifted(c.Cameras, origin), c.FilePoints(origin)
 }
 
 // shifted returns copies of the cameras with the origin subtracted.

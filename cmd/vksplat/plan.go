@@ -41,8 +41,8 @@ func (a *app) printPlan(p *pipeline.Plan, asJSON bool) error {
 	row("process", h.Process, "program, driver and points")
 	row("photos", h.Cache, decoded)
 	row("decoding", h.Decode, fmt.Sprintf("%s, several photos at once", count(h.Workers, "worker")))
-	row("picture", h.Picture, "a render and its photo, when they are compared")
-	row("model", h.Readback, "when it is written, in place of the photos")
+	row("picture", h.Picture, "a render and its photo, when they are compared, in place of most photos")
+	row("model", h.Readback, "a piece of it at a time, when it is written")
 	if err := w.Flush(); err != nil {
 		return fmt.Errorf("print plan: %w", err)
 	}

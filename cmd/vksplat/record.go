@@ -61,7 +61,7 @@ func openRecord(r *trainRun, events io.Writer) (*record, error) {
 	if r.progress == progressJSON {
 		rec.events = events
 		rec.say(startLine{Event: eventStart, Version: programVersion(), Device: r.device.Name(), Scene: r.scene, Out: r.out, Step: rec.from, Total: r.config.Iterations,
-			TrainImages: len(r.train), TestImages: len(r.test), Resolution: resolution(r.capture.Cameras), Points: len(r.capture.Points),
+			TrainImages: len(r.train), TestImages: len(r.test), Resolution: resolution(r.capture.Cameras), Points: r.nPoints,
 			PlannedBytes: r.trainer.PlannedBytes(), BudgetBytes: r.device.Budget()})
 	}
 	return rec, nil

@@ -208,7 +208,7 @@ func (r *trainRun) record() pipeline.RunRecord {
 	c := r.capture
 	return pipeline.RunRecord{
 		Version: programVersion(),
-		Capture: pipeline.CaptureRecord{Fingerprint: r.fingerprint, Photos: len(r.train), HeldOut: len(r.test), Split: splitHash(r.train), Points: len(c.Points),
+		Capture: pipeline.CaptureRecord{Fingerprint: r.fingerprint, Photos: len(r.train), HeldOut: len(r.test), Split: splitHash(r.train), Points: r.nPoints,
 			Resolution: resolution(c.Cameras)},
 		Frame: pipeline.FrameRecord{Center: c.Frame.Center, Scale: c.Frame.Scale, SceneScale: c.SceneScale, Origin: r.origin},
 	}

@@ -77,7 +77,8 @@ type trainRun struct {
 	capture *scene.Capture       // in the training frame from openScene on
 	origin  [3]float64           // subtracted from written coordinates
 	cameras []scene.Camera       // to be written: in the capture's own frame, less the origin
-	points  []scene.Point        // likewise
+	points  []scene.FilePoint    // likewise
+	nPoints int                  // of capture, those left out aside; it gives them up when the splats are made
 	photos  *pipeline.PhotoCache // of the cameras
 	train   []int                // cameras of capture that are trained on
 	test    []int                // held-out ones
@@ -213,6 +214,9 @@ func (r *trainRun) runTo(ctx context.Context, step int, after func()) error {
 
 // open reads the capture and opens the device: quick checks before slow ones.
 func (r *trainRun) open(ctx context.Context) error {
+	if err := pipeline.LimitHeap(r.trainOptions.device); err != nil {
+		return err
+	}
 	c, err := scene.Load(r.scene, r.load.options())
 	if err != nil {
 		return err
@@ -278,6 +282,7 @@ func (r *trainRun) prepare(ctx context.Context) (err error) {
 	if n := r.capture.Clear(r.config.Clearance); n > 0 {
 		r.noteLater(fmt.Sprintf("left out %s right in front of a camera, where wrong matches put them", count(n, "point")))
 	}
+	r.nPoints = len(r.capture.Points)
 	every := 0
 	if r.eval {
 		every = r.testEvery
@@ -293,7 +298,7 @@ func (r *trainRun) firstLine() string {
 		images += fmt.Sprintf(" (%d held out)", len(r.test))
 	}
 	return fmt.Sprintf("%s, %s of %s, %s, %s planned of %s", r.device.Name(), images, resolution(r.capture.Cameras),
-		count(len(r.capture.Points), "point"), bytesText(r.trainer.PlannedBytes()), bytesText(r.device.Budget()))
+		count(r.nPoints, "point"), bytesText(r.trainer.PlannedBytes()), bytesText(r.device.Budget()))
 }
 
 // warnLater and noteLater tell the user something below the first line.

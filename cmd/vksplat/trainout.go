@@ -90,7 +90,7 @@ func (r *trainRun) modelFile(step int) string {
 }
 
 // writeModel writes the model in the capture's frame, less the origin.
-func (r *trainRun) writeModel(s *scene.Splats, step int) error {
+func (r *trainRun) writeModel(step int) error {
 	r.saver.startOver()
 	path := r.modelFile(step)
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
@@ -100,18 +100,29 @@ func (r *trainRun) writeModel(s *scene.Splats, step int) error {
 	if r.origin != [3]float64{} {
 		meta.Origin = &r.origin
 	}
-	return scene.WritePLY(path, s.ToCapture(r.capture.Frame, r.origin), meta)
+	// Neither what the device fails in nor its remedies have to do with the file.
+	var lost error
+	err := scene.WritePLYPieces(path, r.trainer.NSplats(), r.config.SHDegree, meta, func(put func(*scene.Splats) error) error {
+		var refused error
+		failed := r.trainer.ReadSplats(func(piece *scene.Splats) error {
+			refused = put(piece.ToCapture(r.capture.Frame, r.origin))
+			return refused
+		})
+		if refused == nil {
+			lost = failed
+		}
+		return failed
+	})
+	if lost != nil {
+		return lost
+	}
+	return err
 }
 
 // finish saves the model, measures the held-out photos and writes all results.
 func (r *trainRun) finish(interrupted bool, seen func(scene.Image, []float32)) (*stats, error) {
 	step, began := r.trainer.Step(), time.Now()
-	r.photos.Empty() // room for the model
-	s, err := r.trainer.Splats()
-	if err != nil {
-		return nil, err
-	}
-	if err := r.writeModel(s, step); err != nil {
+	if err := r.writeModel(step); err != nil {
 		return nil, err
 	}
 	if err := r.writeInputs(); err != nil {
@@ -119,6 +130,7 @@ func (r *trainRun) finish(interrupted bool, seen func(scene.Image, []float32)) (
 	}
 	var views []scene.ViewScore
 	if len(r.test) > 0 {
+		var err error
 		if views, err = r.measure(step, seen); err != nil {
 			return nil, err
 		}
@@ -146,7 +158,7 @@ func (r *trainRun) stats(interrupted bool, views []scene.ViewScore) *stats {
 	memory := r.trainer.MemoryStats()
 	st := &stats{
 		Version: programVersion(), Device: r.device.Name(), Scene: r.scene, Step: r.trainer.Step(), Interrupted: interrupted,
-		TrainImages: len(r.train), TestImages: len(r.test), Resolution: resolution(r.capture.Cameras), Points: len(r.capture.Points), Splats: r.trainer.NSplats(),
+		TrainImages: len(r.train), TestImages: len(r.test), Resolution: resolution(r.capture.Cameras), Points: r.nPoints, Splats: r.trainer.NSplats(),
 		LoopSeconds: r.trainer.Seconds(), Run: r.saver.history(), Seed: r.config.Seed, Config: r.config,
 		PeakDeviceBytes: memory.PeakDeviceBytes, Allocations: memory.Allocations, LastGrowthStep: memory.LastGrowth, PeakRSSBytes: peakRSS(),
 		ProcessSeconds: time.Since(processStart).Seconds(),

@@ -34,6 +34,7 @@ var layers = []layer{
 	{"shaders/layout", nil, "the shared structs are plain Go, so that the twins can use them", true},
 	{"shaders", []string{"shaders/layout", "vk"}, "kernels know their bindings and nothing of who runs them", false},
 	{"vk", []string{"vk/..."}, "vk is Vulkan and knows nothing of splats", false},
+	{"tools/synthcapture", []string{"scene"}, "it enlarges the made-up scene of package scene", true},
 	{"tools/kernelstat", []string{"shaders", "vk"}, "it compiles the committed kernels", false},
 	{"tools", []string{"tools/..."}, "tools for developers stand beside the program", true},
 }

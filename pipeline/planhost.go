@@ -1,0 +1,144 @@
+package pipeline
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+
+	"vksplat/scene"
+)
+
+// host fills the host's share of plan.
+func (p *planner) host(plan *Plan, budget int64) error {
+	h := &plan.Host
+	h.Budget, h.Workers = budget, runtime.GOMAXPROCS(0)
+	n := p.hostNeeds(plan)
+	if budget < n.least {
+		return p.shortOfRAM(n.least, fmt.Errorf("%w: %d bytes of RAM; program, driver and points take %d, transfers %d, decoding the largest photo %d, two decoded ones %d, comparing a picture %d",
+			ErrLittleRAM, budget, h.Process, h.Staging+h.Readback, n.cost, min(n.total, 2*n.largest), n.measuring))
+	}
+	free := budget - n.fixed
+	// Each photo that is being decoded takes what decoding takes and a place in the cache. All cores decode, if there is room for that.
+	share := free
+	if n.total > 0 {
+		share = max(free*n.cost/(n.cost+n.largest), free-n.total)
+	}
+	h.Decode = min(max(n.cost, min(share, int64(h.Workers)*n.cost)), free-min(n.total, 2*n.largest))
+	h.Cache = min(n.total, free-h.Decode)
+	h.CacheAll = h.Cache == n.total
+	return nil
+}
+
+// hostNeeds says what training takes of RAM at least, in bytes.
+type hostNeeds struct {
+	total, largest int64 // of all decoded photos, of the largest
+	cost           int64 // of decoding the largest, beside it
+	measuring      int64 // of a picture that is compared with its photo
+	fixed          int64 // of everything but photos and pictures
+	least          int64 // in all
+}
+
+// hostNeeds fills what of the host's share does not depend on its budget.
+func (p *planner) hostNeeds(plan *Plan) (n hostNeeds) {
+	h := &plan.Host
+	h.Process = processBytes + p.driver + p.o.HeldBytes
+	h.outside = processBytes/2 + p.driver
+	if !p.unified {
+		h.Staging = plan.Device.Staging
+	}
+	h.Picture = 28 * int64(p.shape.drawn.maxPixels)
+	h.Readback = readbackBytes(p.cfg.SHDegree, plan.Ceiling)
+	if len(p.o.Pictures) > 0 {
+		n.measuring = h.Picture
+	}
+	cams := p.o.Decode
+	if cams == nil {
+		cams = p.cams
+	}
+	n.total, n.largest = photoTotals(cams)
+	for _, c := range cams {
+		n.cost = max(n.cost, c.DecodeBytes())
+	}
+	n.fixed = h.Process + h.Staging + h.Readback
+	n.least = max(n.fixed+n.cost+min(n.total, 2*n.largest)+n.measuring, h.Process-p.o.HeldBytes+p.o.LoadBytes)
+	return n
+}
+
+// shortage is an error of want of memory that says how much is enough.
+type shortage struct {
+	error
+	hint string
+}
+
+func (s *shortage) Unwrap() error { return s.error }
+
+// shortOfRAM makes an error of a budget below host bytes of RAM.
+func (p *planner) shortOfRAM(host int64, err error) error {
+	need := roundMiB(host)
+	if p.unified {
+		need = smallestPool(0, host, p.budget, p.vram)
+	}
+	return &shortage{fmt.Errorf("pipeline: plan training: %w", err), fmt.Sprintf("Raise --max-ram to %s or more, or use smaller photos (--downscale).", mib(need))}
+}
+
+// shortOfDevice adds to an error of a device's budget how much is enough: more is tried until there is a plan.
+func (p *planner) shortOfDevice(err error) error {
+	if !errors.Is(err, ErrTooSmall) {
+		return err
+	}
+	const smallest, most = 1 << 20, int64(1) << 42
+	given, enough := p.budget, int64(0)
+	lo := max(given, smallest)
+	for p.budget = lo; p.budget < most; p.budget *= 2 {
+		if _, again := p.device(); again == nil {
+			enough = p.budget
+			break
+		}
+		lo = p.budget
+	}
+	if enough == 0 {
+		return err // no budget helps
+	}
+	for enough-lo > max(enough/64, smallest) {
+		p.budget = (lo + enough) / 2
+		if _, again := p.device(); again == nil {
+			enough = p.budget
+		} else {
+			lo = p.budget
+		}
+	}
+	p.budget = roundMiB(enough)
+	plan, again := p.device()
+	if again != nil {
+		return err
+	}
+	raise := "--max-vram to " + mib(p.budget)
+	if p.unified && !p.vram {
+		raise = "--max-ram to " + mib(smallestPool(p.budget, p.hostNeeds(plan).least, 0, false))
+	}
+	return &shortage{err, fmt.Sprintf("Raise %s or more, use smaller photos (--downscale), start with fewer points (--init-grid) or allow fewer splats (--max-splats).", raise)}
+}
+
+func roundMiB(bytes int64) int64 { return (bytes + 1<<20 - 1) &^ (1<<20 - 1) }
+
+// mib words a whole number of MiB as flags take it.
+func mib(bytes int64) string { return fmt.Sprintf("%dMiB", bytes>>20) }
+
+// Limit makes the Go heap keep to the plan.
+func (p *Plan) Limit() { limitHeap(p.Host.Budget - p.Host.Staging - p.Host.outside) }
+
+// PhotoCache returns the options of a cache of decoded photos that keeps to the plan.
+func (h *HostPlan) PhotoCache(cams []scene.Camera) PhotoCacheOptions {
+	return PhotoCacheOptions{Cameras: cams, Bytes: h.Cache, FlightBytes: h.Decode, Workers: h.Workers}
+}
+
+// MeasuringCache returns the options of a cache for photos that pictures are compared with, one after the other. Pictures take of the memory of the other
+// cache, which must be empty.
+func (h *HostPlan) MeasuringCache(cams []scene.Camera) PhotoCacheOptions {
+	_, largest := photoTotals(cams)
+	o := h.PhotoCache(cams)
+	room := h.Cache + h.Decode - h.Picture
+	o.Bytes = max(min(3*largest, o.Bytes, room/2), min(2*largest, o.Bytes))
+	o.FlightBytes = min(o.FlightBytes, room-o.Bytes)
+	return o
+}

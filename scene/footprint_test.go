@@ -1,0 +1,159 @@
+package scene
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"math"
+	"os"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"testing"
+	"time"
+)
+
+// manyPoints are the points of a large capture. What does not grow with their number, as the depths that a worker of Clear sorts, weighs more than with
+// millions of them.
+const manyPoints = 1 << 18
+
+// largeModel writes a capture whose model has manyPoints points with tracks of three, and the 2D points that belong to them.
+func largeModel(t *testing.T) string {
+	t.Helper()
+	root := tinyCapture(t)
+	model, le := filepath.Join(root, "sparse", "0"), binary.LittleEndian
+	images, err := os.ReadFile(filepath.Join(model, "images.bin"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	views, err := parseColmapImages(bytesCursor(images))
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func(name string, n int, record func(i int, b []byte) []byte) {
+		f, err := os.Create(filepath.Join(model, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := bufio.NewWriterSize(f, 1<<20)
+		b := le.AppendUint64(nil, uint64(n))
+		for i := range n {
+			if _, err := w.Write(b); err != nil {
+				t.Fatal(err)
+			}
+			b = record(i, b[:0])
+		}
+		_, _ = w.Write(b)
+		if err := w.Flush(); err != nil {
+			t.Fatal(err)
+		}
+		if err := f.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	observed := make([]byte, 24*(3*manyPoints/len(views)))
+	write("images.bin", len(views), func(i int, b []byte) []byte {
+		b = le.AppendUint32(b, views[i].id)
+		b = appendFloats(appendFloats(b, views[i].quat[:]...), views[i].t[:]...)
+		b = append(append(le.AppendUint32(b, views[i].camera), views[i].name...), 0)
+		return append(le.AppendUint64(b, uint64(len(observed)/24)), observed...)
+	})
+	points := tinyPoints()
+	write("points3D.bin", manyPoints, func(i int, b []byte) []byte {
+		p := points[i%len(points)]
+		r := Philox4x32([4]uint32{uint32(i)}, [2]uint32{})
+		b = le.AppendUint64(b, uint64(i+1))
+		for k, x := range p.Pos {
+			b = appendFloats(b, x+0.3*Uniform(r[k]))
+		}
+		b = append(b, p.Color[:]...)
+		b = le.AppendUint64(appendFloats(b, 0.5), 3)
+		return append(b, make([]byte, 3*8)...)
+	})
+	return root
+}
+
+// peakHeap returns by how many bytes the live heap grew at most while f ran.
+func peakHeap(f func()) int64 {
+	defer debug.SetGCPercent(debug.SetGCPercent(2)) // garbage hardly counts
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	before, most := int64(m.HeapAlloc), int64(0)
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		for {
+			select {
+			case <-stop:
+				return
+			case <-time.After(time.Millisecond):
+				var m runtime.MemStats
+				runtime.ReadMemStats(&m)
+				most = max(most, int64(m.HeapAlloc)-before)
+			}
+		}
+	}()
+	f()
+	close(stop)
+	<-stopped
+	return most
+}
+
+// TestLoadingFootprint measures what each stage of loading a large capture takes in RAM. Existing trainers took gigabytes for such captures before the
+// first step.
+func TestLoadingFootprint(t *testing.T) {
+	root := largeModel(t)
+	var c *Capture
+	var report *Report
+	var files []FilePoint
+	var splats *Splats
+	var err error
+	stages := []struct {
+		name string
+		most float64 // bytes a point at the peak, with what the stages before left
+		run  func()
+	}{
+		{"load", 33, func() { c, err = Load(root, anyModel()) }},
+		{"inspect", 34, func() { report, err = Inspect(context.Background(), c, InspectOptions{Coverage: true}) }},
+		{"fingerprint", 42, func() {
+			var f *Fingerprint
+			if f, err = c.StartFingerprint(1); err == nil {
+				_, err = f.Wait(context.Background())
+				f.Close()
+			}
+		}},
+		{"copy for the file", 50, func() { files = c.FilePoints([3]float64{1, 2, 3}) }},
+		{"normalise", 50, func() { c.Normalise() }},
+		{"clear", 80, func() { c.Clear(0.5) }},
+		{"splats", 112, func() { splats, err = c.InitialSplats(InitOptions{Opacity: 0.1, Scale: 1}) }},
+		{"splats of a fine grid", 165, func() {
+			splats = nil
+			splats, err = c.InitialSplats(InitOptions{Opacity: 0.1, Scale: 1, Grid: 1e-6 / c.Frame.Scale})
+		}},
+		{"splats of a coarse grid", 112, func() {
+			splats = nil
+			splats, err = c.InitialSplats(InitOptions{Opacity: 0.1, Scale: 1, Grid: 0.01 / c.Frame.Scale})
+		}},
+	}
+	runtime.GC()
+	var start, now runtime.MemStats
+	runtime.ReadMemStats(&start)
+	for _, s := range stages {
+		runtime.GC()
+		runtime.ReadMemStats(&now)
+		began := time.Now()
+		grown := peakHeap(s.run)
+		if err != nil {
+			t.Fatal(err)
+		}
+		perPoint := float64(int64(now.HeapAlloc)-int64(start.HeapAlloc)+grown) / manyPoints
+		t.Logf("%-25s %6.1f bytes a point, %.2f s", s.name, perPoint, time.Since(began).Seconds())
+		if perPoint > s.most {
+			t.Errorf("%s takes %.1f bytes a point at the peak, want at most %g", s.name, perPoint, s.most)
+		}
+	}
+	if len(c.Points) < manyPoints*9/10 || len(files) != manyPoints || splats.N == 0 || report.Points != manyPoints || math.IsNaN(float64(splats.LogScales[0])) {
+		t.Errorf("%d points, %d for the file, %d splats", len(c.Points), len(files), splats.N)
+	}
+}

@@ -1,0 +1,139 @@
+// Command synthcapture writes large captures of the made-up scene of `vksplat
+// demo`: hundreds of JPEG photos of many megapixels and a COLMAP model of
+// millions of points, in about a minute on sixteen cores. They are for
+// measuring memory and speed. Same options, same bytes on one architecture.
+//
+//	go run ./tools/synthcapture -photos 300 -width 4000 -height 3000 -points 100000 -out DIR
+package main
+
+import (
+	"bufio"
+	"errors"
+	"flag"
+	"fmt"
+	"image"
+	"image/jpeg"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+
+	"vksplat/scene"
+)
+
+// options are the flags.
+type options struct {
+	photos, width, height int
+	points                int
+	shrink                int
+	noise                 int
+	quality               int
+	seed                  uint64
+	out                   string
+}
+
+func main() {
+	var o options
+	flag.IntVar(&o.photos, "photos", 300, "photos to write")
+	flag.IntVar(&o.width, "width", 4000, "pixels of a photo from left to right")
+	flag.IntVar(&o.height, "height", 3000, "pixels from top to bottom")
+	flag.IntVar(&o.points, "points", 100_000, "points of the model")
+	flag.IntVar(&o.shrink, "shrink", 8, "photos are drawn so many times smaller and enlarged")
+	flag.IntVar(&o.noise, "noise", 20, "largest noise of a pixel, of 255: it makes files as large as those of cameras")
+	flag.IntVar(&o.quality, "quality", 90, "quality of the JPEG files")
+	flag.Uint64Var(&o.seed, "seed", 1, "seed of the cameras, the points and the noise")
+	flag.StringVar(&o.out, "out", "", "folder to write to")
+	flag.Parse()
+	if err := o.write(); err != nil {
+		fmt.Fprintln(os.Stderr, "synthcapture:", err)
+		os.Exit(1)
+	}
+}
+
+// check refuses what package scene does not.
+func (o *options) check() error {
+	switch {
+	case o.out == "":
+		return errors.New("name the folder to write, as in -out DIR")
+	case o.shrink < 1 || o.noise < 0 || o.noise > 127 || o.quality < 1 || o.quality > 100:
+		return fmt.Errorf("shrink %d, noise %d, quality %d: want 1 or more, 0 to 127, 1 to 100", o.shrink, o.noise, o.quality)
+	case min(o.photos, o.width, o.height, o.points) < 1:
+		return errors.New("photos, width, height and points are positive")
+	}
+	return nil
+}
+
+// write writes the capture.
+func (o *options) write() error {
+	if err := o.check(); err != nil {
+		return err
+	}
+	s, err := scene.NewSynth(scene.SynthOptions{Images: o.photos, Width: o.width, Height: o.height, Points: o.points, Seed: o.seed})
+	if err != nil {
+		return err
+	}
+	cams := s.Cameras()
+	for i := range cams {
+		cams[i].Name = strings.TrimSuffix(cams[i].Name, filepath.Ext(cams[i].Name)) + ".jpg"
+	}
+	images, model := filepath.Join(o.out, "images"), filepath.Join(o.out, "sparse", "0")
+	for _, dir := range []string{images, model} {
+		if err := os.MkdirAll(dir, 0o777); err != nil {
+			return err
+		}
+	}
+	err = each(len(cams), func(i int) error {
+		return writeFile(filepath.Join(images, cams[i].Name), func(w io.Writer) error {
+			return jpeg.Encode(w, o.photo(s, i), &jpeg.Options{Quality: o.quality})
+		})
+	})
+	if err != nil {
+		return err
+	}
+	return writeModel(model, cams, s.Points(), o.seed)
+}
+
+// photo draws photo i.
+func (o *options) photo(s *scene.Synth, i int) image.Image {
+	out := enlarge(s.Photo(i, o.shrink), o.shrink, o.width, o.height)
+	stream := newNoise(o.seed, i)
+	stream.add(out.Y, o.noise)
+	stream.add(out.Cb, o.noise/2)
+	stream.add(out.Cr, o.noise/2)
+	return out
+}
+
+// each calls f for 0 to n-1 on all cores.
+func each(n int, f func(i int) error) error {
+	errs := make([]error, n)
+	next := make(chan int)
+	var wg sync.WaitGroup
+	for range min(n, runtime.GOMAXPROCS(0)) {
+		wg.Go(func() {
+			for i := range next {
+				errs[i] = f(i)
+			}
+		})
+	}
+	for i := range n {
+		next <- i
+	}
+	close(next)
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// writeFile writes a file through a buffer.
+func writeFile(path string, write func(w io.Writer) error) error {
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	b := bufio.NewWriterSize(f, 1<<20)
+	if err = write(b); err == nil {
+		err = b.Flush()
+	}
+	return errors.Join(err, f.Close())
+}

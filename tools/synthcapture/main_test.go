@@ -1,0 +1,162 @@
+package main
+
+import (
+	"bytes"
+	"encoding/binary"
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+
+	"vksplat/scene"
+)
+
+// small is a capture that takes no time to make; its sides are no multiples of shrink.
+var small = options{photos: 5, width: 131, height: 93, points: 203, shrink: 2, noise: 6, quality: 90, seed: 3}
+
+// written writes a capture and returns its files by name.
+func written(t *testing.T, o options) map[string][]byte {
+	t.Helper()
+	o.out = t.TempDir()
+	if err := o.write(); err != nil {
+		t.Fatal(err)
+	}
+	files := map[string][]byte{"": []byte(o.out)}
+	for _, name := range []string{"images/view_000.jpg", "images/view_004.jpg", "sparse/0/cameras.bin", "sparse/0/images.bin", "sparse/0/points3D.bin"} {
+		data, err := os.ReadFile(filepath.Join(o.out, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[name] = data
+	}
+	return files
+}
+
+// TestCapture loads what was written: the scene of package scene, and photos that show it but for their noise.
+func TestCapture(t *testing.T) {
+	files := written(t, small)
+	c, err := scene.Load(string(files[""]), scene.LoadOptions{Model: scene.AnyModel})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(c.Cameras) != small.photos || len(c.Points) != small.points || len(c.Warnings) > 0 {
+		t.Fatalf("%d cameras, %d points, %v", len(c.Cameras), len(c.Points), c.Warnings)
+	}
+	s, err := scene.NewSynth(scene.SynthOptions{Images: small.photos, Width: small.width, Height: small.height, Points: small.points, Seed: small.seed})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, cam := range c.Cameras {
+		photo, err := cam.Decode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if photo.Width != small.width || photo.Height != small.height {
+			t.Fatalf("photo %d has %dx%d pixels", i, photo.Width, photo.Height)
+		}
+		want := s.Photo(i, 1).Pix
+		row := 4 * small.width
+		there := difference(photo.Pix, want)
+		beside, below := difference(photo.Pix[4:], want[:len(want)-4]), difference(photo.Pix[row:], want[:len(want)-row])
+		t.Logf("photo %d differs by %.2f of 255 in the mean, moved by a pixel by %.2f and %.2f", i, there, beside, below)
+		if there > 8 || there > 0.9*beside || there > 0.9*below {
+			t.Errorf("photo %d differs by %g, moved by a pixel by %g and %g", i, there, beside, below)
+		}
+	}
+}
+
+// difference is the mean difference of two lists of the same length.
+func difference(a, b []uint8) float64 {
+	sum := 0
+	for i := range a {
+		sum += int(max(a[i], b[i]) - min(a[i], b[i]))
+	}
+	return float64(sum) / float64(len(a))
+}
+
+// TestTracks follows every element of every track to the 2D point that names the point.
+func TestTracks(t *testing.T) {
+	files := written(t, small)
+	le, images := binary.LittleEndian, files["sparse/0/images.bin"][8:]
+	var named [][]uint64
+	for range small.photos {
+		images = images[4+7*8+4:]
+		images = images[bytes.IndexByte(images, 0)+1:]
+		list := make([]uint64, le.Uint64(images))
+		images = images[8:]
+		for i := range list {
+			list[i] = le.Uint64(images[16:])
+			images = images[24:]
+		}
+		named = append(named, list)
+	}
+	points, elements := files["sparse/0/points3D.bin"][8:], 0
+	for p := range small.points {
+		points = points[8+3*8+3+8:]
+		length := int(le.Uint64(points))
+		points = points[8:]
+		for range length {
+			image, order := le.Uint32(points), le.Uint32(points[4:])
+			points = points[8:]
+			elements++
+			if got := named[image-1][order]; got != uint64(p+1) {
+				t.Fatalf("point %d is said to be %d of photo %d, which names %d there", p+1, order, image, got)
+			}
+		}
+	}
+	all := 0
+	for _, list := range named {
+		all += len(list)
+	}
+	if len(points) > 0 || len(images) > 0 || all != elements || elements < 2*small.points {
+		t.Errorf("%d and %d bytes are left, %d 2D points, %d elements of tracks", len(points), len(images), all, elements)
+	}
+}
+
+func TestDeterministic(t *testing.T) {
+	first := written(t, small)
+	old := runtime.GOMAXPROCS(5)
+	defer runtime.GOMAXPROCS(old)
+	second := written(t, small)
+	other := small
+	other.seed++
+	third := written(t, other)
+	for name := range first {
+		if name == "" || name == "sparse/0/cameras.bin" {
+			continue
+		}
+		if !bytes.Equal(first[name], second[name]) {
+			t.Errorf("%s differs between two runs", name)
+		}
+		if bytes.Equal(first[name], third[name]) {
+			t.Errorf("%s does not depend on the seed", name)
+		}
+	}
+	if bytes.Equal(first["images/view_000.jpg"], first["images/view_004.jpg"]) {
+		t.Error("two photos are the same")
+	}
+}
+
+// TestNoise makes files as large as asked for.
+func TestNoise(t *testing.T) {
+	quiet, loud := small, small
+	quiet.noise, loud.noise = 0, 20
+	a, b := written(t, quiet)["images/view_000.jpg"], written(t, loud)["images/view_000.jpg"]
+	if len(b) < len(a)*6/5 {
+		t.Errorf("%d bytes without noise, %d with", len(a), len(b))
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	for _, change := range []func(*options){
+		func(o *options) { o.out = "" }, func(o *options) { o.shrink = 0 }, func(o *options) { o.noise = 128 }, func(o *options) { o.quality = 0 },
+		func(o *options) { o.photos = 2 }, func(o *options) { o.width = 0 }, func(o *options) { o.points = -1 },
+	} {
+		o := small
+		o.out = filepath.Join(t.TempDir(), "out")
+		change(&o)
+		if err := o.write(); err == nil {
+			t.Errorf("%+v passes", o)
+		}
+	}
+}
