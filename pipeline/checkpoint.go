@@ -9,7 +9,6 @@ import (
 	"math"
 
 	"vksplat/scene"
-	"vksplat/shaders/layout"
 	"vksplat/vk"
 )
 
@@ -113,49 +112,9 @@ func deviceRecord(dev *vk.Device) DeviceRecord {
 	return DeviceRecord{Name: i.Name, UUID: i.UUID, Driver: i.Driver, DriverVersion: i.DriverVersion}
 }
 
-// field is a tensor of the splats: some rows of every chunk.
-type field struct {
-	name  string
-	row   int
-	width int   // rows
-	shape []int // of one splat, width numbers in all
-}
-
 // activations say what turns stored numbers into values.
 var activations = map[string]string{
 	"means": "identity", "quats": "normalize", "log_scales": "exp", "logit_opacities": "sigmoid", "sh0": "identity", "shN": "identity",
-}
-
-// statNames are the statistics' tensors, in the order of their rows.
-var statNames = [layout.StatRows]string{layout.StatGrad2d: "stat_grad2d", layout.StatCount: "stat_count"}
-
-// splatFields lists the tensors of a model in the order of the file: parameters, first moments, second moments, statistics.
-func splatFields(degree int) []field {
-	params := []field{
-		{"means", layout.RowMeans, 3, []int{3}},
-		{"quats", layout.RowQuats, 4, []int{4}},
-		{"log_scales", layout.RowLogScales, 3, []int{3}},
-		{"logit_opacities", layout.RowLogitOpacity, 1, nil},
-		{"sh0", layout.RowSh, 3, []int{1, 3}},
-	}
-	if k := scene.SHCoefficients(degree) - 1; k > 0 {
-		params = append(params, field{"shN", layout.RowSh + 3, 3 * k, []int{k, 3}})
-	}
-	var list []field
-	for i, prefix := range []string{"", "adam_m_", "adam_v_"} {
-		for _, f := range params {
-			list = append(list, field{prefix + f.name, i*paramRows(degree) + f.row, f.width, f.shape})
-		}
-	}
-	for i, name := range statNames {
-		list = append(list, field{name, 3*paramRows(degree) + i, 1, nil})
-	}
-	return list
-}
-
-// tensorOf describes a field of n splats.
-func (f field) tensorOf(n int) scene.TensorInfo {
-	return scene.TensorInfo{Name: f.name, DType: "F32", Shape: append([]int{n}, f.shape...)}
 }
 
 // Checkpoint is an open checkpoint. Its tensors are on disk.
@@ -242,13 +201,16 @@ func (c *Checkpoint) check() error {
 	if done := stepsBefore(unit{kind: kind, step: h.Next.Step}); !known || done != h.Step {
 		return fmt.Errorf("%d steps done, next is %q of step %d", h.Step, h.Next.Kind, h.Next.Step)
 	}
-	for _, f := range splatFields(h.SHDegree) {
+	for _, f := range splatFields(h.rows()) {
 		if err := c.expect(f.tensorOf(h.Splats)); err != nil {
 			return err
 		}
 	}
 	return h.Config.Validate()
 }
+
+// rows says how the trainer that wrote the checkpoint stores a splat.
+func (h *CheckpointHeader) rows() chunkRows { return rowsOf(h.SHDegree, h.Config.Precision) }
 
 func positive(x float64) bool { return x > 0 && !math.IsInf(x, 0) }
 
@@ -301,20 +263,18 @@ func (c *Checkpoint) Close() error { return c.file.Close() }
 func (c *Checkpoint) Splats() (*scene.Splats, error) {
 	s := scene.NewSplats(c.Header.Splats, c.Header.SHDegree)
 	buf := make([]byte, 0, 1<<20)
-	for _, f := range splatFields(c.Header.SHDegree) {
-		if f.row >= paramRows(s.Degree) {
-			break
-		}
+	for _, f := range paramFields(c.Header.rows()) {
+		size := f.bytes() * f.width
 		r := c.file.Reader(f.name)
 		for first := 0; first < s.N; {
-			count := min(s.N-first, cap(buf)/(4*f.width))
-			buf = buf[:4*f.width*count]
+			count := min(s.N-first, cap(buf)/size)
+			buf = buf[:size*count]
 			if _, err := io.ReadFull(r, buf); err != nil {
 				return nil, checkpointError(c.path, err)
 			}
 			for i := range count {
 				for k := range f.width {
-					*rowValue(s, f.row+k, first+i) = floatAt(buf, i*f.width+k)
+					*rowValue(s, f.param+k, first+i) = f.valueAt(buf, i*f.width+k)
 				}
 			}
 			first += count

@@ -82,9 +82,10 @@ type undisturbed struct {
 	grew   int // units that failed for want of room and were done again
 }
 
-func runUndisturbed(t testing.TB, d *Device, dir string) undisturbed {
+func runUndisturbed(t testing.TB, d *Device, dir string, change func(*Config)) undisturbed {
 	t.Helper()
 	views, init, scale, cfg, run := checkpointScene(t)
+	change(&cfg)
 	tr, err := trainOn(d, views, init, scale, cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -130,14 +131,27 @@ func smallChunks(t *testing.T) {
 // TestResumeAnywhere resumes at every unit of a run, trains that unit, and wants the checkpoint that the undisturbed run has after it: byte for byte, so
 // that by induction each of them leads to the same end. Some of them are trained to the end.
 func TestResumeAnywhere(t *testing.T) {
+	t.Run("full", func(t *testing.T) {
+		testResumeAnywhere(t, func(*Config) {}, map[unitKind]int{unitStep: 38, unitRefine: 4, unitReset: 1})
+	})
+	t.Run("mixed", func(t *testing.T) {
+		testResumeAnywhere(t, func(c *Config) {
+			c.Precision, c.Iterations, c.RefineEvery, c.ResetEvery = PrecisionMixed, 12, 3, 7
+		}, map[unitKind]int{unitStep: 9, unitRefine: 1, unitReset: 1})
+	})
+}
+
+// testResumeAnywhere wants at least so many units of each kind.
+func testResumeAnywhere(t *testing.T, change func(*Config), want map[unitKind]int) {
 	smallChunks(t)
 	d := testDevice(t)
 	dir := t.TempDir()
-	u := runUndisturbed(t, d, dir)
+	u := runUndisturbed(t, d, dir, change)
 	if u.grew == 0 {
 		t.Error("nothing grew: the test proves too little")
 	}
 	_, _, _, cfg, _ := checkpointScene(t)
+	change(&cfg)
 	read := func(number uint32) []byte {
 		data, err := os.ReadFile(u.paths[number])
 		if err != nil {
@@ -178,8 +192,10 @@ func TestResumeAnywhere(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if seen[unitStep] < 38 || seen[unitRefine] < 4 || seen[unitReset] < 1 {
-		t.Errorf("too few kinds of units: %v", seen)
+	for kind, n := range want {
+		if seen[kind] < n {
+			t.Errorf("too few units of a kind: %v, want %v", seen, want)
+		}
 	}
 	c, err := OpenCheckpoint(u.paths[u.last])
 	if err != nil {
@@ -197,9 +213,18 @@ func TestResumeAnywhere(t *testing.T) {
 
 // TestCheckpointWays writes one state in every way there is, and goes on with other chunks, budgets and buffers.
 func TestCheckpointWays(t *testing.T) {
+	t.Run("full", func(t *testing.T) { testCheckpointWays(t, 25, func(*Config) {}) })
+	t.Run("mixed", func(t *testing.T) {
+		testCheckpointWays(t, 7, func(c *Config) { c.Precision, c.Iterations = PrecisionMixed, 13 })
+	})
+}
+
+// testCheckpointWays writes the state after some of the steps.
+func testCheckpointWays(t *testing.T, after int, change func(*Config)) {
 	d := testDevice(t)
 	dir := t.TempDir()
 	views, init, scale, cfg, run := checkpointScene(t)
+	change(&cfg)
 	run2 := func(d *Device, save func(tr *Trainer) *CheckpointWrite) []byte {
 		tr, err := trainOn(d, views, init, scale, cfg)
 		if err != nil {
@@ -208,7 +233,7 @@ func TestCheckpointWays(t *testing.T) {
 		defer tr.Close()
 		tr.SetRun(run)
 		tr.maxSplats = 4000 // not what this device's memory allows
-		if err := tr.RunTo(context.Background(), 25, nil); err != nil {
+		if err := tr.RunTo(context.Background(), after, nil); err != nil {
 			t.Fatal(err)
 		}
 		w := save(tr)
@@ -268,8 +293,14 @@ func TestCheckpointWays(t *testing.T) {
 
 // TestStagingPieces sends chunks through staging memory that holds only a part of them, there and back.
 func TestStagingPieces(t *testing.T) {
+	for _, precision := range precisions {
+		t.Run(precision, func(t *testing.T) { testStagingPieces(t, precision) })
+	}
+}
+
+func testStagingPieces(t *testing.T, precision string) {
 	d := testDevice(t)
-	tr, _, _ := checkpointTrainer(t, d, nil)
+	tr, _, _ := checkpointTrainer(t, d, func(cfg *Config) { cfg.Precision = precision })
 	if n := tr.NSplats(); n <= 2*minPiece {
 		t.Fatalf("%d splats are too few", n)
 	}

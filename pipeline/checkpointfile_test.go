@@ -20,25 +20,39 @@ import (
 // TestSplatFields wants every row of a chunk in exactly one tensor.
 func TestSplatFields(t *testing.T) {
 	for degree := range scene.MaxSHDegree + 1 {
-		seen := make([]string, 3*paramRows(degree)+layout.StatRows)
-		for _, f := range splatFields(degree) {
-			n := 1
-			for _, d := range f.shape {
-				n *= d
+		for _, precision := range []string{PrecisionFull, PrecisionMixed} {
+			rows := rowsOf(degree, precision)
+			var spare int // half words without a number: there is an odd number of spherical harmonics
+			if rows.mixed {
+				spare = (rows.nParams - layout.RowSh) % 2
 			}
-			if n != f.width {
-				t.Errorf("degree %d: %s has %d rows and the shape %v", degree, f.name, f.width, f.shape)
-			}
-			for r := range f.width {
-				if seen[f.row+r] != "" {
-					t.Errorf("degree %d: row %d is in %s and %s", degree, f.row+r, seen[f.row+r], f.name)
+			seen := make([]string, 2*rows.rows()) // by half word
+			for _, f := range splatFields(rows) {
+				n := 1
+				for _, d := range f.shape {
+					n *= d
 				}
-				seen[f.row+r] = f.name
+				if n != f.width {
+					t.Errorf("degree %d, %s: %s has %d numbers and the shape %v", degree, precision, f.name, f.width, f.shape)
+				}
+				at, end := 2*f.row, 2*(f.row+f.rows)
+				for k := range f.width {
+					halves := []int{2 * (f.row + k), 2*(f.row+k) + 1}
+					if f.dtype != "F32" {
+						halves = []int{at + f.half + k*f.step}
+					}
+					for _, h := range halves {
+						if seen[h] != "" || h < at || h >= end {
+							t.Errorf("degree %d, %s: half word %d is in %q and in %s of %d to %d", degree, precision, h, seen[h], f.name, at, end)
+						}
+						seen[h] = f.name
+					}
+				}
 			}
-		}
-		for r, name := range seen {
-			if name == "" {
-				t.Errorf("degree %d: row %d is in no tensor", degree, r)
+			for h, name := range seen {
+				if name == "" && (spare == 0 || h != 2*rows.first-1) {
+					t.Errorf("degree %d, %s: half word %d is in no tensor", degree, precision, h)
+				}
 			}
 		}
 	}
@@ -94,7 +108,7 @@ func smallCheckpoint(t testing.TB, change func(*CheckpointHeader), also ...scene
 			return err
 		}})
 	}
-	for _, f := range splatFields(0) {
+	for _, f := range splatFields(rowsOf(0, h.Config.Precision)) {
 		add(f.tensorOf(2))
 	}
 	for _, x := range also {
@@ -106,6 +120,9 @@ func smallCheckpoint(t testing.TB, change func(*CheckpointHeader), also ...scene
 	}
 	return path
 }
+
+// asMixed makes a header that of a run in mixed precision.
+func asMixed(h *CheckpointHeader) { h.Config.Precision = PrecisionMixed }
 
 func TestCheckpointRefusals(t *testing.T) {
 	good, err := OpenCheckpoint(smallCheckpoint(t, func(*CheckpointHeader) {}))
@@ -389,14 +406,22 @@ with safetensors.safe_open(sys.argv[1], "np") as f:
             assert t.shape == shape and t.dtype == "float32", (prefix + name, t.shape, t.dtype)
     assert header["activations"]["log_scales"] == "exp"
 `
-	path := smallCheckpoint(t, func(*CheckpointHeader) {})
-	if out, err := exec.Command(python, "-c", script, path).CombinedOutput(); err != nil {
-		t.Errorf("%v\n%s", err, out)
+	mixed := `
+import sys, safetensors
+with safetensors.safe_open(sys.argv[1], "np") as f:
+    assert f.get_tensor("sh0").dtype == "float16"
+    for name, dtype in {"means": "F32", "sh0": "F16", "adam_m_sh0": "BF16", "adam_v_means": "BF16", "stat_count": "F32"}.items():
+        assert f.get_slice(name).get_dtype() == dtype, name
+`
+	for script, path := range map[string]string{script: smallCheckpoint(t, func(*CheckpointHeader) {}), mixed: smallCheckpoint(t, asMixed)} {
+		if out, err := exec.Command(python, "-c", script, path).CombinedOutput(); err != nil {
+			t.Errorf("%v\n%s", err, out)
+		}
 	}
 }
 
 func FuzzCheckpoint(f *testing.F) {
-	for _, change := range []func(*CheckpointHeader){func(*CheckpointHeader) {}, func(h *CheckpointHeader) { h.Splats = 1 << 30 }} {
+	for _, change := range []func(*CheckpointHeader){func(*CheckpointHeader) {}, asMixed, func(h *CheckpointHeader) { h.Splats = 1 << 30 }} {
 		data, err := os.ReadFile(smallCheckpoint(f, change))
 		if err != nil {
 			f.Fatal(err)

@@ -75,6 +75,10 @@ func NewTrainerFrom(d *Device, cams []scene.Camera, photos Photos, c *Checkpoint
 		return nil, &scene.Error{Op: "resume", Path: c.path, Kind: scene.ErrUsage, Err: fmt.Errorf("a model of SH degree %d cannot become one of degree %d", h.SHDegree, cfg.SHDegree),
 			Hint: fmt.Sprintf("give --sh-degree %d, or train anew", h.SHDegree)}
 	}
+	if cfg.Precision != h.Config.Precision {
+		return nil, &scene.Error{Op: "resume", Path: c.path, Kind: scene.ErrUsage,
+			Err: fmt.Errorf("a run of %s precision cannot go on in %s precision", h.Config.Precision, cfg.Precision), Hint: fmt.Sprintf("give --precision %s, or train anew", h.Config.Precision)}
+	}
 	if cfg.Iterations < h.Step {
 		return nil, fmt.Errorf("pipeline: resume %s: %d steps are done, %d are asked for", c.path, h.Step, cfg.Iterations)
 	}

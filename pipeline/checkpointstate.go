@@ -34,6 +34,8 @@ type part struct {
 type state struct {
 	dev    *vk.Device
 	fields []field
+	rows   int // of a part
+	mixed  bool
 	n      int
 	parts  []part
 	extra  []extraState
@@ -44,7 +46,7 @@ type state struct {
 // liveState returns the state of n splats where training has it.
 func (t *Trainer) liveState(n int) *state {
 	m := t.e.model
-	return &state{dev: m.dev, fields: splatFields(m.degree), n: n, parts: m.parts(n), extra: t.extra}
+	return &state{dev: m.dev, fields: splatFields(m.chunkRows), rows: m.rows(), mixed: m.mixed, n: n, parts: m.parts(n), extra: t.extra}
 }
 
 // parts returns the first n splats where they are.
@@ -55,17 +57,9 @@ func (m *model) parts(n int) (list []part) {
 	return list
 }
 
-// rowCount returns the rows of a part.
-func (s *state) rowCount() (rows int) {
-	for _, f := range s.fields {
-		rows += f.width
-	}
-	return rows
-}
-
 // bytes returns the size of a copy.
 func (s *state) bytes() int64 {
-	n := int64(s.rowCount()) * int64(s.n) * 4
+	n := int64(s.rows) * int64(s.n) * 4
 	for _, x := range s.extra {
 		n += x.data.Size()
 	}
@@ -74,7 +68,7 @@ func (s *state) bytes() int64 {
 
 // copied returns a copy of s in memory of the given kind. The error wraps vk.ErrOutOfMemory where there is no room; nothing is held then.
 func (s *state) copied(kind vk.MemoryKind) (c *state, err error) {
-	c = &state{dev: s.dev, fields: s.fields, n: s.n, pieces: s.pieces}
+	c = &state{dev: s.dev, fields: s.fields, rows: s.rows, mixed: s.mixed, n: s.n, pieces: s.pieces}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, c.free())
@@ -88,14 +82,13 @@ func (s *state) copied(kind vk.MemoryKind) (c *state, err error) {
 		return v, err
 	}
 	r := vk.NewRecorder(s.dev)
-	rows := s.rowCount()
 	for _, p := range s.parts {
-		to, err := take(rows * p.count)
+		to, err := take(s.rows * p.count)
 		if err != nil {
 			return c, err
 		}
 		c.parts = append(c.parts, part{to, p.count, p.count})
-		copyRows(r, to, p, 0, rows, 0, p.count)
+		copyRows(r, to, p, 0, s.rows, 0, p.count)
 	}
 	for _, x := range s.extra {
 		to, err := take(x.data.N())
@@ -184,14 +177,14 @@ func (s *state) writeField(w io.Writer, f field, g *staging) error {
 				src = src[4*(f.row*p.stride+first):]
 			} else {
 				r := vk.NewRecorder(s.dev)
-				copyRows(r, g.data, p, f.row, f.width, first, count)
+				copyRows(r, g.data, p, f.row, f.rows, first, count)
 				if err := runOnce(s.dev, r, "read state"); err != nil {
 					return err
 				}
 				src, stride = g.data.View.Host(), count
 			}
-			out := g.out[:4*f.width*count]
-			interleave(out, src, f.width, count, stride)
+			out := g.out[:f.bytes()*f.width*count]
+			f.gather(out, src, count, stride)
 			if _, err := w.Write(out); err != nil {
 				return err
 			}
@@ -223,7 +216,11 @@ func (s *state) writeExtra(w io.Writer, x extraState, g *staging) error {
 // read fills the state, which is where training has it, from a checkpoint.
 func (s *state) read(c *Checkpoint) (err error) {
 	known := map[string]bool{}
-	g, err := s.newStaging(vk.Upload)
+	kind := vk.Upload
+	if s.mixed {
+		kind = vk.Readback // what shares words with it is read, too
+	}
+	g, err := s.newStaging(kind)
 	if err != nil {
 		return err
 	}
@@ -256,13 +253,20 @@ func (s *state) readField(r io.Reader, f field, g *staging) error {
 	for _, p := range s.parts {
 		for first := 0; first < p.count; first += atOnce {
 			count := min(atOnce, p.count-first)
-			in := g.out[:4*f.width*count]
+			in := g.out[:f.bytes()*f.width*count]
 			if _, err := io.ReadFull(r, in); err != nil {
 				return err
 			}
-			deinterleave(g.data.View.Host(), in, f.width, count, count)
+			if f.dtype != "F32" { // it shares words with other fields
+				rec := vk.NewRecorder(s.dev)
+				copyRows(rec, g.data, p, f.row, f.rows, first, count)
+				if err := runOnce(s.dev, rec, "read state"); err != nil {
+					return err
+				}
+			}
+			f.scatter(g.data.View.Host(), in, count, count)
 			rec := vk.NewRecorder(s.dev)
-			for i := range f.width {
+			for i := range f.rows {
 				rec.Copy(p.rows.At((f.row+i)*p.stride+first, count).View, g.data.At(i*count, count).View)
 			}
 			if err := runOnce(s.dev, rec, "write state"); err != nil {

@@ -121,7 +121,7 @@ func (t *Trainer) CheckpointBytes(n int) int64 {
 	if n == 0 {
 		n = t.progress.Splats
 	}
-	s := state{fields: splatFields(t.cfg.SHDegree), n: n, extra: t.extra}
+	s := state{rows: rowsOf(t.cfg.SHDegree, t.cfg.Precision).rows(), n: n, extra: t.extra}
 	return s.bytes()
 }
 

@@ -25,6 +25,7 @@ type Config struct {
 	SHInterval       int        `json:"sh_degree_interval"` // steps after which one more SH degree is trained
 	Background       [3]float32 `json:"background"`         // colour behind the scene, 0..1
 	RandomBackground bool       `json:"random_background"`  // another colour every step, for training alone
+	Precision        string     `json:"precision"`          // full or mixed, of what the device stores
 	Antialiased      bool       `json:"antialiased"`        // Mip-Splatting's opacity compensation (Yu et al. 2024)
 	Near             float64    `json:"near"`               // near plane
 	Clearance        float64    `json:"clearance"`          // share of the depth where a photo's points begin that is taken for empty space; 0: none
@@ -78,7 +79,7 @@ type Config struct {
 // DefaultConfig returns the default recipe for 30,000 steps.
 func DefaultConfig() Config {
 	return Config{
-		Iterations: 30000, Seed: 42, SHDegree: 3, Near: 0.01, Clearance: 0.5, SSIMLambda: 0.2, SHInterval: 1000,
+		Iterations: 30000, Seed: 42, SHDegree: 3, Precision: PrecisionFull, Near: 0.01, Clearance: 0.5, SSIMLambda: 0.2, SHInterval: 1000,
 		LRMeans: 1.6e-4, LRMeansFinal: 0.01, LRLogScales: 5e-3, LRQuats: 1e-3, LRLogitOpacity: 5e-2, LRSH0: 2.5e-3, LRSHN: 1.25e-4,
 		LRExposure: 0.01, LRExposureFinal: 0.1, ExposureReg: 0.01, InitOpacity: 0.1, InitScale: 1,
 		Strategy: StrategyDefault, RefineStart: 500, RefineStop: 15000, RefineEvery: 100, ResetEvery: 3000,
@@ -108,6 +109,7 @@ func (c Config) Validate() error {
 	check(c.Clearance >= 0 && c.Clearance <= 1, "clearance %g, 0 to 1 are possible", c.Clearance)
 	check(c.SSIMLambda >= 0 && c.SSIMLambda <= 1, "SSIM share %g, 0 to 1 are possible", c.SSIMLambda)
 	check(c.Strategy == StrategyDefault || c.Strategy == StrategyMCMC, "strategy %q, %s and %s are known", c.Strategy, StrategyDefault, StrategyMCMC)
+	check(c.Precision == PrecisionFull || c.Precision == PrecisionMixed, "precision %q, %s and %s are known", c.Precision, PrecisionFull, PrecisionMixed)
 	check(c.Splats >= 0 && c.Splats < 1<<31, "%d splats to end with, 0 to 2147483647 are possible", c.Splats)
 	check(c.Splats == 0 || c.MaxSplats == 0 || c.Splats <= c.MaxSplats, "%d splats to end with, the ceiling is %d", c.Splats, c.MaxSplats)
 	check(c.InitOpacity > 0 && c.InitOpacity < 1, "opacity %g to start with, it must be between 0 and 1", c.InitOpacity)

@@ -30,12 +30,12 @@ func (v *view) refineMCMC() {
 
 // copySplats is one round: weigh, draw, copy, and change what was drawn.
 func (v *view) copySplats(c *copies, round uint32) {
-	size, params := uint32(v.model.chunkSplats), uint32(v.model.nParams)
+	size, params, state := uint32(v.model.chunkSplats), uint32(v.model.stored), uint32(v.model.stats)
 	perChunk := vk.Items(v.model.chunkSplats, 256)
 	for i, chunk := range v.model.chunks {
 		v.r.Dispatch(&shaders.McmcWeigh{
 			Params: v.f.params, Counters: v.counters, Chunk: chunk, Actions: c.actions, HoleOffset: c.holes, Weights: c.weights, Multiplicity: c.drawn,
-			Push: shaders.McmcWeighPush{FirstId: uint32(i) * size, ChunkSplats: size, Round: round},
+			Push: shaders.McmcWeighPush{FirstId: uint32(i) * size, ChunkSplats: size, Round: round}, Spec: shaders.McmcWeighSpec{Mixed: v.model.mixed},
 		}, perChunk)
 	}
 	v.scan("weight scan", c.weights, layout.NActive, layout.ArgsScanSplats, layout.NWeight, false)
@@ -50,15 +50,15 @@ func (v *view) copySplats(c *copies, round uint32) {
 	for i, source := range v.model.chunks {
 		for j, dest := range v.model.chunks {
 			v.r.Dispatch(&shaders.McmcPlace{
-				Params: v.f.params, Counters: v.counters, Sources: c.sources, Multiplicity: c.drawn, HoleList: c.list, Source: source, Dest: dest,
-				Push: shaders.McmcPlacePush{FirstId: uint32(i) * size, ChunkSplats: size, NParams: params, DestFirstId: uint32(j) * size, Round: round},
+				Params: v.f.params, Counters: v.counters, Sources: c.sources, Multiplicity: c.drawn, HoleList: c.list, Source: vk.Cast[uint32](source.View), Dest: vk.Cast[uint32](dest.View),
+				Push: shaders.McmcPlacePush{FirstId: uint32(i) * size, ChunkSplats: size, NParams: params, NState: state, DestFirstId: uint32(j) * size, Round: round},
 			}, v.indirect(layout.ArgsCopies))
 		}
 	}
 	for i, chunk := range v.model.chunks {
 		v.r.Dispatch(&shaders.McmcUpdate{
 			Params: v.f.params, Counters: v.counters, Multiplicity: c.drawn, Chunk: chunk,
-			Push: shaders.McmcUpdatePush{FirstId: uint32(i) * size, ChunkSplats: size, NParams: params, Round: round},
+			Push: shaders.McmcUpdatePush{FirstId: uint32(i) * size, ChunkSplats: size, NParams: params, NState: state, Round: round},
 		}, perChunk)
 	}
 }

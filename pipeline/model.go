@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"vksplat/scene"
-	"vksplat/shaders/layout"
 	"vksplat/vk"
 )
 
@@ -15,11 +14,10 @@ const defaultChunk = 65536 - 64
 
 // model is the scene on the device: a list of equal chunks. Growth appends chunks and copies nothing.
 type model struct {
-	dev         *vk.Device
-	degree      int
-	nParams     int                 // parameter rows P = 11 + 3 (degree+1)^2
+	dev *vk.Device
+	chunkRows
 	chunkSplats int                 // splats of a chunk
-	chunks      []vk.Slice[float32] // each [3P + STAT_ROWS][chunkSplats]: see layout.Row*
+	chunks      []vk.Slice[float32] // each [rows][chunkSplats]
 }
 
 // maxBinding returns the largest buffer, in bytes, that the device can allocate at once and bind whole.
@@ -28,12 +26,9 @@ func maxBinding(dev *vk.Device) int64 {
 	return min(l.MaxStorageBufferRange, l.MaxMemoryAllocationSize, l.MaxBufferSize)
 }
 
-// paramRows returns P for an SH degree.
-func paramRows(degree int) int { return layout.RowSh + 3*(degree+1)*(degree+1) }
-
-// newModel makes an empty model with chunks of the size that suits most devices.
+// newModel makes an empty model in full precision with chunks of the size that suits most devices.
 func newModel(dev *vk.Device, degree int) (*model, error) {
-	m := &model{dev: dev, degree: degree, nParams: paramRows(degree)}
+	m := &model{dev: dev, chunkRows: rowsOf(degree, PrecisionFull)}
 	m.setChunk(0, 0)
 	if most := maxBinding(dev); m.chunkBytes() > most {
 		return nil, fmt.Errorf("pipeline: create model: a chunk of %d splats takes %d bytes, the device binds at most %d at once", m.chunkSplats, m.chunkBytes(), most)
@@ -54,7 +49,7 @@ const (
 func (m *model) setChunk(ceiling int, budget int64) {
 	m.chunkSplats = defaultChunk
 	if ceiling > 0 {
-		most := max(defaultChunk, int(min(budget/256, largestChunk)/(int64(m.rows())*4)))
+		most := max(defaultChunk, int(min(budget/256, largestChunk)/m.splatBytes()))
 		m.chunkSplats = oddRows(min(max((ceiling+fewChunks-1)/fewChunks, smallestChunk), most))
 	}
 	for limit := maxBinding(m.dev); m.chunkSplats > 256 && m.chunkBytes() > limit; {
@@ -65,8 +60,7 @@ func (m *model) setChunk(ceiling int, budget int64) {
 // oddRows rounds a number of splats up to an odd multiple of 64: see defaultChunk.
 func oddRows(n int) int { return ((n+63)/64 | 1) * 64 }
 
-func (m *model) rows() int         { return 3*m.nParams + layout.StatRows }
-func (m *model) chunkBytes() int64 { return int64(m.rows()) * int64(m.chunkSplats) * 4 }
+func (m *model) chunkBytes() int64 { return m.splatBytes() * int64(m.chunkSplats) }
 func (m *model) capacity() int     { return len(m.chunks) * m.chunkSplats }
 
 // reserve appends chunks until n splats fit. New chunks are zero.
@@ -89,7 +83,7 @@ func (m *model) reserve(n int) error {
 // asOneChunk returns a model of as many splats in a single chunk, which is not there: to measure the scratch memory of a refinement, whose list grows with
 // the square of the number of chunks while its scratch memory does not.
 func (m *model) asOneChunk() *model {
-	return &model{dev: m.dev, degree: m.degree, nParams: m.nParams, chunkSplats: m.capacity(), chunks: m.chunks[:min(1, len(m.chunks))]}
+	return &model{dev: m.dev, chunkRows: m.chunkRows, chunkSplats: m.capacity(), chunks: m.chunks[:min(1, len(m.chunks))]}
 }
 
 // dropEmpty frees the last chunk if none of the first n splats is in it.
@@ -103,82 +97,45 @@ func (m *model) dropEmpty(n int) (dropped bool, err error) {
 	return true, m.dev.Free(c.View)
 }
 
-// rowValue returns parameter row r of splat i of s.
-func rowValue(s *scene.Splats, r, i int) *float32 {
-	switch {
-	case r < layout.RowQuats:
-		return &s.Means[3*i+r]
-	case r < layout.RowLogScales:
-		return &s.Quats[4*i+r-layout.RowQuats]
-	case r < layout.RowLogitOpacity:
-		return &s.LogScales[3*i+r-layout.RowLogScales]
-	case r < layout.RowSh:
-		return &s.LogitOpacities[i]
-	}
-	return &s.SH[i*(len(s.SH)/s.N)+r-layout.RowSh]
-}
-
 // mostStaging is about how many bytes the staging memory of a model takes.
 const mostStaging = 4 << 20
 
 // stagingRows returns how many rows of a chunk are moved at once.
-func (m *model) stagingRows() int { return min(max(1, mostStaging/4/m.chunkSplats), m.nParams) }
+func (m *model) stagingRows() int { return min(max(1, mostStaging/4/m.chunkSplats), m.stored) }
 
 // stagingBytes returns what moving the model up or down takes.
 func (m *model) stagingBytes() int64 { return 4 * int64(m.stagingRows()) * int64(m.chunkSplats) }
 
-// transfer moves the parameters of n splats to the device through staging memory, some rows of a chunk at a time. It calls each for splats first to
-// first+count-1 and the rows from row on: host is [rows][chunkSplats].
-func (m *model) transfer(n int, each func(first, count, row int, host []float32)) error {
+// upload makes s, whose degree is at most the model's, the model's splats; moments and statistics become zero. It goes through staging memory, some rows of
+// a chunk at a time.
+func (m *model) upload(s *scene.Splats) error {
+	if err := m.reserve(s.N); err != nil {
+		return err
+	}
 	step := m.stagingRows()
-	staging, err := vk.Make[float32](m.dev, vk.Upload, step*m.chunkSplats, "model staging")
+	staging, err := vk.Make[uint32](m.dev, vk.Upload, step*m.chunkSplats, "model staging")
 	if err != nil {
 		return err
 	}
 	defer m.dev.Free(staging.View)
-	copier, err := m.dev.NewCopier()
-	if err != nil {
-		return err
-	}
-	defer copier.Close()
-	s := m.dev.NewSubmission()
-	s.Add(copier)
-	for c := 0; c*m.chunkSplats < n; c++ {
+	for c := 0; c*m.chunkSplats < s.N; c++ {
 		first := c * m.chunkSplats
-		count := min(m.chunkSplats, n-first)
-		for row := 0; row < m.nParams; row += step {
-			size := min(step, m.nParams-row) * m.chunkSplats
-			host := vk.Host(staging)[:size]
-			clear(host)
-			each(first, count, row, host)
-			if err := copier.Record(m.chunks[c].At(row*m.chunkSplats, size).View, staging.At(0, size).View); err != nil {
-				return err
+		count := min(m.chunkSplats, s.N-first)
+		for row := 0; row < m.stored; row += step {
+			some := min(step, m.stored-row)
+			words := vk.Host(staging)[:some*m.chunkSplats]
+			clear(words)
+			for r := range some {
+				m.put(s, row+r, first, words[r*m.chunkSplats:][:count])
 			}
-			t, err := m.dev.Submit(s)
-			if err == nil {
-				err = m.dev.Wait(t)
-			}
-			if err != nil {
+			rec := vk.NewRecorder(m.dev)
+			rec.Copy(m.chunks[c].At(row*m.chunkSplats, len(words)).View, staging.At(0, len(words)).View)
+			if err := runOnce(m.dev, rec, "write model"); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
-}
-
-// upload makes s, whose degree is at most the model's, the model's splats; moments and statistics become zero.
-func (m *model) upload(s *scene.Splats) error {
-	if err := m.reserve(s.N); err != nil {
-		return err
-	}
-	rows := paramRows(s.Degree)
-	return m.transfer(s.N, func(first, count, row int, host []float32) {
-		for r := row; r < min(row+len(host)/m.chunkSplats, rows); r++ {
-			for i := range count {
-				host[(r-row)*m.chunkSplats+i] = *rowValue(s, r, first+i)
-			}
-		}
-	})
 }
 
 func (m *model) close() (err error) {

@@ -27,6 +27,8 @@ type Plan struct {
 	Splats      int `json:"splats"`       // to start with
 	Ceiling     int `json:"ceiling"`      // most splats
 	ChunkSplats int `json:"chunk_splats"` // splats by which the model grows
+	SplatBytes  int `json:"splat_bytes"`  // of the model for a splat: parameters, moments, statistics
+	StepBytes   int `json:"step_bytes"`   // of scratch memory for a splat, about, beside its (tile, splat) pairs
 	Isects      int `json:"isects"`       // (tile, splat) pairs at once, with the model at its ceiling; views that have more are worked on in bands
 
 	Unified bool       `json:"unified"` // device memory is RAM: Device and Host are shares of one pool
@@ -161,9 +163,9 @@ func (p *planner) fill(photos int64, perSplat, asked int) *Plan {
 	if !all {
 		photos = int64(n) * largest
 	}
-	plan := &Plan{Splats: p.splats, Unified: p.unified}
+	plan := &Plan{Splats: p.splats, Unified: p.unified, SplatBytes: int(p.shape.model.splatBytes()), StepBytes: int(p.shape.bytesPerSplat())}
 	plan.Device = DevicePlan{Budget: p.budget, Photos: photos + 4*int64(p.shape.targetWords()), PhotoAll: all, PhotoFits: n, Slack: planSlack(p.budget)}
-	rough := max(0, p.budget-photos) / (int64(4*p.shape.model.rows()) + p.shape.bytesPerSplat() + int64(perSplat)*p.shape.bytesPerIsect())
+	rough := max(0, p.budget-photos) / (p.shape.model.splatBytes() + p.shape.bytesPerSplat() + int64(perSplat)*p.shape.bytesPerIsect())
 	if asked > 0 {
 		rough = min(rough, int64(asked))
 	}
@@ -276,7 +278,7 @@ func (e *engine) scratchRegions(chunks, isects, bands int) (regions []int64, err
 	c := *e
 	c.verify = false // checks are a tool of developers and not planned for
 	c.bands, c.isectCapacity = min(bands, 2), isects
-	c.model = &model{dev: e.dev, degree: e.model.degree, nParams: e.model.nParams, chunkSplats: e.model.chunkSplats}
+	c.model = &model{dev: e.dev, chunkRows: e.model.chunkRows, chunkSplats: e.model.chunkSplats}
 	for range chunks {
 		c.model.chunks = append(c.model.chunks, phantom[float32](e.dev, c.model.rows()*c.model.chunkSplats, 4))
 	}

@@ -1,8 +1,10 @@
 package pipeline
 
 import (
+	"encoding/binary"
 	"errors"
 
+	"vksplat/pipeline/ref"
 	"vksplat/scene"
 	"vksplat/shaders/layout"
 	"vksplat/vk"
@@ -28,46 +30,55 @@ func (t *Trainer) ReadSplats(each func(piece *scene.Splats) error) error {
 
 // read is ReadSplats of the first n splats, at most so many at once.
 func (m *model) read(n, most int, each func(piece *scene.Splats) error) (err error) {
-	whole := field{width: m.nParams}
-	s := &state{dev: m.dev, fields: []field{whole}, n: n, parts: m.parts(n), pieces: most}
+	whole := field{dtype: "F32", width: m.stored, rows: m.stored} // words as they are
+	s := &state{dev: m.dev, fields: []field{whole}, rows: m.rows(), n: n, parts: m.parts(n), pieces: most}
 	g, err := s.newStaging(vk.Readback)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, g.free()) }()
-	return s.writeField(&splatPieces{degree: m.degree, each: each}, whole, g)
+	return s.writeField(&splatPieces{chunkRows: m.chunkRows, each: each}, whole, g)
 }
 
 // splatPieces turns rows of parameters, a splat's side by side, into splats.
 type splatPieces struct {
-	degree int
-	piece  *scene.Splats // as large as the largest piece so far
-	each   func(piece *scene.Splats) error
+	chunkRows
+	piece *scene.Splats // as large as the largest piece so far
+	each  func(piece *scene.Splats) error
 }
 
 // Write takes the rows of whole splats.
 func (w *splatPieces) Write(rows []byte) (int, error) {
-	width := paramRows(w.degree)
-	n := len(rows) / (4 * width)
+	n := len(rows) / (4 * w.stored)
 	if w.piece == nil || w.piece.N < n {
 		w.piece = scene.NewSplats(n, w.degree)
 	}
 	s := w.piece.Slice(0, n)
 	transposeParts(n, func(lo, hi int) {
 		for i := lo; i < hi; i++ {
-			at := i * width
-			take := func(dst []float32) {
-				for k := range dst {
-					dst[k] = floatAt(rows, at+k)
-				}
-				at += len(dst)
-			}
-			take(s.Means[3*i : 3*i+3])
-			take(s.Quats[4*i : 4*i+4])
-			take(s.LogScales[3*i : 3*i+3])
-			take(s.LogitOpacities[i : i+1])
-			take(s.SH[(width-layout.RowSh)*i : (width-layout.RowSh)*(i+1)])
+			w.splat(s, i, rows[4*w.stored*i:4*w.stored*(i+1)])
 		}
 	})
 	return len(rows), w.each(s)
+}
+
+// splat sets splat i from its words.
+func (w *splatPieces) splat(s *scene.Splats, i int, words []byte) {
+	floats := func(dst []float32, row int) {
+		for k := range dst {
+			dst[k] = floatAt(words, row+k)
+		}
+	}
+	floats(s.Means[3*i:3*i+3], layout.RowMeans)
+	floats(s.Quats[4*i:4*i+4], layout.RowQuats)
+	floats(s.LogScales[3*i:3*i+3], layout.RowLogScales)
+	floats(s.LogitOpacities[i:i+1], layout.RowLogitOpacity)
+	sh := s.SH[(w.nParams-layout.RowSh)*i : (w.nParams-layout.RowSh)*(i+1)]
+	if !w.mixed {
+		floats(sh, layout.RowSh)
+		return
+	}
+	for k := range sh {
+		sh[k] = ref.HalfValue(binary.LittleEndian.Uint16(words[4*layout.RowSh+2*k:]))
+	}
 }

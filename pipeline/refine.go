@@ -13,7 +13,7 @@ func (v *view) refine() {
 	fresh := vk.ScratchOf[uint32](v.r, "new_offset", n)
 	holes := vk.ScratchOf[uint32](v.r, "hole_offset", n)
 	list := vk.ScratchOf[uint32](v.r, "hole_list", n)
-	size, params := uint32(v.model.chunkSplats), uint32(v.model.nParams)
+	size, params, state := uint32(v.model.chunkSplats), uint32(v.model.stored), uint32(v.model.stats)
 	perChunk := vk.Items(v.model.chunkSplats, 256)
 	v.chooseGrowth(actions, fresh, holes)
 	v.scan("new scan", fresh, layout.NActive, layout.ArgsScanSplats, layout.NGrown, false)
@@ -23,15 +23,15 @@ func (v *view) refine() {
 		for j, dest := range v.model.chunks {
 			v.r.Dispatch(&shaders.RefinePlace{
 				Params: v.f.params, Counters: v.counters, Actions: actions, NewOffset: fresh, HoleOffset: holes, HoleList: list,
-				Source: source, Dest: dest,
-				Push: shaders.RefinePlacePush{FirstId: uint32(i) * size, ChunkSplats: size, NParams: params, DestFirstId: uint32(j) * size},
+				Source: vk.Cast[uint32](source.View), Dest: vk.Cast[uint32](dest.View),
+				Push: shaders.RefinePlacePush{FirstId: uint32(i) * size, ChunkSplats: size, NParams: params, NState: state, DestFirstId: uint32(j) * size},
 			}, perChunk)
 		}
 	}
 	for i, chunk := range v.model.chunks {
 		v.r.Dispatch(&shaders.RefineUpdate{
 			Params: v.f.params, Counters: v.counters, Actions: actions, Chunk: chunk,
-			Push: shaders.RefineUpdatePush{FirstId: uint32(i) * size, ChunkSplats: size, NParams: params},
+			Push: shaders.RefineUpdatePush{FirstId: uint32(i) * size, ChunkSplats: size, NParams: params, NState: state},
 		}, perChunk)
 	}
 	v.r.Dispatch(&shaders.RefineCommit{Counters: v.counters}, vk.Groups(1))
@@ -43,11 +43,12 @@ func (v *view) chooseGrowth(actions, fresh, holes vk.Slice[uint32]) {
 	n := v.model.capacity()
 	keys := vk.ScratchOf[uint32](v.r, "grow_keys", n)
 	pruneKeys := vk.ScratchOf[uint32](v.r, "prune_keys", n)
-	size, params := uint32(v.model.chunkSplats), uint32(v.model.nParams)
+	size := uint32(v.model.chunkSplats)
 	for i, chunk := range v.model.chunks {
 		v.r.Dispatch(&shaders.RefineClassify{
 			Params: v.f.params, Counters: v.counters, Chunk: chunk, Actions: actions, NewOffset: fresh, HoleOffset: holes, GrowKeys: keys, PruneKeys: pruneKeys,
-			Push: shaders.RefineClassifyPush{FirstId: uint32(i) * size, ChunkSplats: size, NParams: params},
+			Push: shaders.RefineClassifyPush{FirstId: uint32(i) * size, ChunkSplats: size, NState: uint32(v.model.stats)},
+			Spec: shaders.RefineClassifySpec{Mixed: v.model.mixed},
 		}, vk.Items(v.model.chunkSplats, 256))
 	}
 	if v.strategy.exact {
@@ -69,7 +70,8 @@ func (v *view) resetOpacity() {
 		v.r.Dispatch(&shaders.ResetOpacity{
 			Params: v.f.params, Counters: v.counters, Chunk: chunk,
 			Push: shaders.ResetOpacityPush{
-				FirstId: uint32(i * v.model.chunkSplats), ChunkSplats: uint32(v.model.chunkSplats), NParams: uint32(v.model.nParams),
+				FirstId: uint32(i * v.model.chunkSplats), ChunkSplats: uint32(v.model.chunkSplats),
+				FirstMoments: uint32(v.model.first + layout.RowLogitOpacity), SecondMoments: uint32(v.model.second + layout.RowLogitOpacity),
 			},
 		}, vk.Items(v.model.chunkSplats, 256))
 	}

@@ -37,7 +37,10 @@ func TestStrategiesSameBytes(t *testing.T) {
 	if err := os.WriteFile(limits, []byte(`{"maxStorageBufferRange": 1048576}`), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	for name, change := range map[string]func(*Config){"mcmc": shortMCMC, "exact": shortExact} {
+	mixed := func(short func(*Config)) func(*Config) {
+		return func(c *Config) { short(c); c.Precision = PrecisionMixed }
+	}
+	for name, change := range map[string]func(*Config){"mcmc": shortMCMC, "exact": shortExact, "mixed mcmc": mixed(shortMCMC), "mixed exact": mixed(shortExact)} {
 		t.Run(name, func(t *testing.T) {
 			d := testDevice(t)
 			want, n := trainHash(t, d, change)

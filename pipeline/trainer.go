@@ -134,6 +134,7 @@ func trainingShape(dev *vk.Device, cams []scene.Camera, photos Photos, cfg *Conf
 	if err != nil {
 		return nil, err
 	}
+	e.model.chunkRows = rowsOf(cfg.SHDegree, cfg.Precision)
 	pictures, err := sizeOf(o.Pictures)
 	if err != nil {
 		return nil, err

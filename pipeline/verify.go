@@ -28,7 +28,8 @@ type verifyCheck struct {
 
 var verifyModes = map[uint32]string{
 	layout.VerifyFinite: "it is not a finite number", layout.VerifyFiniteAt: "it is not a finite number",
-	layout.VerifyFiniteRows: "the splat is not made of finite numbers", layout.VerifySorted: "it is larger than the next",
+	layout.VerifyFiniteRows: "the splat is not made of finite numbers", layout.VerifyFiniteHalves: "the splat is not made of finite numbers",
+	layout.VerifyFiniteBfloats: "the splat is not made of finite numbers", layout.VerifySorted: "it is larger than the next",
 	layout.VerifySortedAt: "it is culled or larger than the next", layout.VerifyDistinct: "it is out of range or occurs twice",
 	layout.VerifyOffsets: "offsets do not rise from 0 to the total", layout.VerifyGroups: "it lies outside its tile's run",
 }
@@ -154,10 +155,21 @@ func (v *view) verifyGradients() {
 
 // verifyModel checks parameters, moments and statistics after pass.
 func (v *view) verifyModel(pass string) {
-	for i, chunk := range v.model.chunks {
-		v.check(verifyTarget{
-			verifyCheck: verifyCheck{pass, "chunk", layout.VerifyFiniteRows}, data: chunk.View, count: layout.NSplats, stride: v.model.chunkSplats,
-			bound: uint32(i * v.model.chunkSplats),
-		})
+	m := v.model
+	for i, chunk := range m.chunks {
+		floats := func(row, end int, mode uint32) {
+			v.check(verifyTarget{
+				verifyCheck: verifyCheck{pass, "chunk", mode}, data: chunk.At(row*m.chunkSplats, (end-row)*m.chunkSplats).View, count: layout.NSplats,
+				stride: m.chunkSplats, bound: uint32(i * m.chunkSplats),
+			})
+		}
+		if !m.mixed {
+			floats(0, m.rows(), layout.VerifyFiniteRows)
+			continue
+		}
+		floats(0, layout.RowSh, layout.VerifyFiniteRows)
+		floats(layout.RowSh, m.first, layout.VerifyFiniteHalves)
+		floats(m.first, m.stats, layout.VerifyFiniteBfloats)
+		floats(m.stats, m.rows(), layout.VerifyFiniteRows)
 	}
 }

@@ -62,7 +62,7 @@ func TestDecodeBytes(t *testing.T) {
 		t.Errorf("with a large mask: %d bytes, want %d", got, want)
 	}
 	writePhoto(t, mask, 8, 6)
-	want = int64(len(baseline)+3*w*h) + 8*6/8
+	want = int64(len(baseline)+3*w*h/2) + 8*6/8
 	if got := (Camera{Path: photo, Width: w, Height: h, Mask: mask}).DecodeBytes(); got != want {
 		t.Errorf("with a small mask: %d bytes, want %d", got, want)
 	}

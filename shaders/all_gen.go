@@ -24,6 +24,8 @@ var All = []*vk.Kernel{
 	&projectKernel,
 	&projectBwdKernel,
 	&projectBwdAdamKernel,
+	&projectBwdAdamMixedKernel,
+	&projectMixedKernel,
 	&rasterizeKernel,
 	&rasterizeBwdKernel,
 	&reduceSlotsKernel,

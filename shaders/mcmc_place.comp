@@ -14,7 +14,8 @@ layout(local_size_x = 256) in;
 layout(push_constant, scalar) uniform Push {
     uint first_id;      // of the source chunk
     uint chunk_splats;
-    uint n_params;
+    uint n_params;      // rows of parameters
+    uint n_state;       // rows of parameters and moments
     uint dest_first_id; // of the destination chunk
     uint round;         // ROUND_*
 } pc;
@@ -23,8 +24,8 @@ layout(binding = 1, scalar) readonly buffer Counters { uint counters[]; };
 layout(binding = 2, scalar) readonly buffer Sources { uint sources[]; };                // [copies]
 layout(binding = 3, scalar) readonly buffer Multiplicity { uint multiplicity[]; };      // [N]
 layout(binding = 4, scalar) readonly buffer HoleList { uint hole_list[]; };             // [n_holes]
-layout(binding = 5, scalar) readonly buffer Source { float source[]; };                 // [rows][chunk_splats]
-layout(binding = 6, scalar) writeonly buffer Dest { float dest[]; };                    // [rows][chunk_splats]
+layout(binding = 5, scalar) readonly buffer Source { uint source[]; };                  // [rows][chunk_splats]
+layout(binding = 6, scalar) writeonly buffer Dest { uint dest[]; };                     // [rows][chunk_splats]
 #include "chunk.glsl"
 #include "copies.glsl"
 
@@ -35,9 +36,10 @@ void main() {
     uint i = id - pc.first_id;                                  // wraps to a huge number below the chunk, and for NO_SOURCE
     uint j = copy_home(pc.round, k) - pc.dest_first_id;         // likewise
     if (i >= pc.chunk_splats || j >= pc.chunk_splats || id == NO_SOURCE) return;
-    for (uint r = 0u; r < n_rows(); r++) dest[r * pc.chunk_splats + j] = r < pc.n_params ? source[r * pc.chunk_splats + i] : 0.0;
+    for (uint r = 0u; r < n_rows(); r++) dest[r * pc.chunk_splats + j] = r < pc.n_params ? source[r * pc.chunk_splats + i] : 0u;
     float log_factor;
-    float logit = source[ROW_LOGIT_OPACITY * pc.chunk_splats + i];
-    dest[ROW_LOGIT_OPACITY * pc.chunk_splats + j] = relocate_stored(logit, multiplicity[id] + 1u, params[0].prune_opacity, log_factor);
-    for (uint r = ROW_LOG_SCALES; r < ROW_LOG_SCALES + 3u; r++) dest[r * pc.chunk_splats + j] = source[r * pc.chunk_splats + i] + log_factor;
+    float logit = uintBitsToFloat(source[ROW_LOGIT_OPACITY * pc.chunk_splats + i]);
+    dest[ROW_LOGIT_OPACITY * pc.chunk_splats + j] = floatBitsToUint(relocate_stored(logit, multiplicity[id] + 1u, params[0].prune_opacity, log_factor));
+    for (uint r = ROW_LOG_SCALES; r < ROW_LOG_SCALES + 3u; r++)
+        dest[r * pc.chunk_splats + j] = floatBitsToUint(uintBitsToFloat(source[r * pc.chunk_splats + i]) + log_factor);
 }

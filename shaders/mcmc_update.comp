@@ -14,7 +14,8 @@ layout(local_size_x = 256) in;
 layout(push_constant, scalar) uniform Push {
     uint first_id;
     uint chunk_splats;
-    uint n_params;
+    uint n_params;      // rows of parameters
+    uint n_state;       // rows of parameters and moments
     uint round;         // ROUND_*
 } pc;
 layout(binding = 0, scalar) readonly buffer Params { StepParams params[]; };            // [1]
@@ -33,5 +34,5 @@ void main() {
     chunk[at] = relocate_stored(chunk[at], drawn + 1u, params[0].prune_opacity, log_factor);
     for (uint r = ROW_LOG_SCALES; r < ROW_LOG_SCALES + 3u; r++) chunk[r * pc.chunk_splats + i] += log_factor;
     if (pc.round == ROUND_GROW) return;
-    for (uint r = pc.n_params; r < 3u * pc.n_params; r++) chunk[r * pc.chunk_splats + i] = 0.0;
+    for (uint r = pc.n_params; r < pc.n_state; r++) chunk[r * pc.chunk_splats + i] = 0.0;
 }

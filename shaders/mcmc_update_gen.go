@@ -24,7 +24,7 @@ var mcmcUpdateKernel = vk.Kernel{
 		{Name: "multiplicity", Access: vk.Read},
 		{Name: "chunk", Access: vk.ReadWrite},
 	},
-	PushSize: 16,
+	PushSize: 20,
 }
 
 // McmcUpdate binds the buffers of mcmc_update.comp.
@@ -43,21 +43,23 @@ type McmcUpdate struct {
 	Push         McmcUpdatePush
 }
 
-// McmcUpdatePush is the push constant block of mcmc_update.comp, 16 bytes.
+// McmcUpdatePush is the push constant block of mcmc_update.comp, 20 bytes.
 type McmcUpdatePush struct {
 	FirstId     uint32
 	ChunkSplats uint32
-	NParams     uint32
+	NParams     uint32 // rows of parameters
+	NState      uint32 // rows of parameters and moments
 	Round       uint32 // ROUND_*
 }
 
 // A size or offset that differs from the compiled kernels is an index out of range here.
 var (
-	_ = [1]struct{}{}[unsafe.Sizeof(McmcUpdatePush{})-16]
+	_ = [1]struct{}{}[unsafe.Sizeof(McmcUpdatePush{})-20]
 	_ = [1]struct{}{}[unsafe.Offsetof(McmcUpdatePush{}.FirstId)-0]
 	_ = [1]struct{}{}[unsafe.Offsetof(McmcUpdatePush{}.ChunkSplats)-4]
 	_ = [1]struct{}{}[unsafe.Offsetof(McmcUpdatePush{}.NParams)-8]
-	_ = [1]struct{}{}[unsafe.Offsetof(McmcUpdatePush{}.Round)-12]
+	_ = [1]struct{}{}[unsafe.Offsetof(McmcUpdatePush{}.NState)-12]
+	_ = [1]struct{}{}[unsafe.Offsetof(McmcUpdatePush{}.Round)-16]
 )
 
 // Kernel returns the compiled kernel.

@@ -10,6 +10,8 @@
 #include "philox.glsl"
 
 layout(local_size_x = 256) in;
+// The chunk is in mixed precision: mixed.glsl.
+layout(constant_id = 1) const bool MIXED = false;
 
 layout(push_constant, scalar) uniform Push {
     uint first_id;
@@ -24,16 +26,17 @@ layout(binding = 4, scalar) writeonly buffer Holes { uint hole_offset[]; };     
 layout(binding = 5, scalar) writeonly buffer Weights { uint weights[]; };               // [N] the sum is below 2^31
 layout(binding = 6, scalar) writeonly buffer Multiplicity { uint multiplicity[]; };     // [N] times drawn: 0 so far
 
+float row(uint r, uint i) { return chunk[r * pc.chunk_splats + i]; }
+#include "finite.glsl"
+
 void main() {
     uint i = global_index();
     uint id = pc.first_id + i;
     uint n = counters[N_ACTIVE];
     if (i >= pc.chunk_splats || id >= n) return;
     StepParams p = params[0];
-    bool good = true;
-    for (uint r = 0u; r < ROW_SH + 3u; r++) good = good && is_finite(chunk[r * pc.chunk_splats + i]);
-    float opacity = 1.0 / (1.0 + exp(-chunk[ROW_LOGIT_OPACITY * pc.chunk_splats + i]));
-    bool dead = !good || pc.round == ROUND_RELOCATE && opacity <= p.prune_opacity;
+    float opacity = 1.0 / (1.0 + exp(-row(ROW_LOGIT_OPACITY, i)));
+    bool dead = !is_finite_splat(i) || pc.round == ROUND_RELOCATE && opacity <= p.prune_opacity;
     // Bits for which even n opacities of 1 sum up to less than 2^31. Scaling by a power of two is exact, so is the fraction.
     float fixed_opacity = ldexp(opacity, min(24, 30 - findMSB(n)));
     float whole = floor(fixed_opacity);

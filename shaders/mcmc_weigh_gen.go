@@ -28,6 +28,9 @@ var mcmcWeighKernel = vk.Kernel{
 		{Name: "multiplicity", Access: vk.Write},
 	},
 	PushSize: 12,
+	Specs: []vk.Spec{
+		{Name: "MIXED", ID: 1, Default: 0},
+	},
 }
 
 // McmcWeigh binds the buffers of mcmc_weigh.comp.
@@ -47,6 +50,7 @@ type McmcWeigh struct {
 	Weights      vk.Slice[uint32]            // 5, write: [N] the sum is below 2^31
 	Multiplicity vk.Slice[uint32]            // 6, write: [N] times drawn: 0 so far
 	Push         McmcWeighPush
+	Spec         McmcWeighSpec
 }
 
 // McmcWeighPush is the push constant block of mcmc_weigh.comp, 12 bytes.
@@ -64,11 +68,18 @@ var (
 	_ = [1]struct{}{}[unsafe.Offsetof(McmcWeighPush{}.Round)-8]
 )
 
+// McmcWeighSpec holds the specialization constants of mcmc_weigh.comp; a number left 0 means the default.
+type McmcWeighSpec struct {
+	Mixed bool // constant_id 1
+}
+
 // Kernel returns the compiled kernel.
 func (p *McmcWeigh) Kernel() *vk.Kernel { return &mcmcWeighKernel }
 
 // Args appends the bound views to v and returns them with the push constants, which alias p, and the specialization constants.
 func (p *McmcWeigh) Args(v []vk.View) ([]vk.View, []byte, []uint32) {
 	v = append(v, p.Params.View, p.Counters.View, p.Chunk.View, p.Actions.View, p.HoleOffset.View, p.Weights.View, p.Multiplicity.View)
-	return v, unsafe.Slice((*byte)(unsafe.Pointer(&p.Push)), unsafe.Sizeof(p.Push)), nil
+	return v, unsafe.Slice((*byte)(unsafe.Pointer(&p.Push)), unsafe.Sizeof(p.Push)), []uint32{
+		specBool(p.Spec.Mixed),
+	}
 }

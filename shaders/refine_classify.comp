@@ -11,11 +11,13 @@
 #include "grow.glsl"
 
 layout(local_size_x = 256) in;
+// The chunk is in mixed precision: mixed.glsl.
+layout(constant_id = 1) const bool MIXED = false;
 
 layout(push_constant, scalar) uniform Push {
     uint first_id;
     uint chunk_splats;
-    uint n_params;
+    uint n_state;       // rows of parameters and moments
 } pc;
 layout(binding = 0, scalar) readonly buffer Params { StepParams params[]; };    // [1]
 layout(binding = 1, scalar) buffer Counters { uint counters[]; };
@@ -28,6 +30,7 @@ layout(binding = 7, scalar) writeonly buffer PruneKeys { uint prune_keys[]; };  
 #include "chunk.glsl"
 
 float row(uint r, uint i) { return chunk[r * pc.chunk_splats + i]; }
+#include "finite.glsl"
 
 void main() {
     uint i = global_index();
@@ -43,9 +46,8 @@ void main() {
     uint action = ACTION_KEEP;
     if (to_target ? seen > 0.0 && grad >= 0.0 : is_finite(grad) && grad > p.grow_grad2d) action = scale <= p.grow_scale ? ACTION_DUPLICATE : ACTION_SPLIT;
     float result = action == ACTION_SPLIT && !to_target ? scale / 1.6 : scale;
-    // A splat that is not a number goes too. Each row by itself, because max() may swallow a NaN.
-    bool good = is_finite(scales.x) && is_finite(scales.y) && is_finite(scales.z);
-    for (uint r = 0u; r < ROW_SH + 3u; r++) good = good && is_finite(row(r, i));
+    // A splat that is not a number goes too.
+    bool good = is_finite(scales.x) && is_finite(scales.y) && is_finite(scales.z) && is_finite_splat(i);
     good = good && opacity >= p.prune_opacity && (p.prune_scale == 0.0 || result <= p.prune_scale);
     if (!good) {
         action = ACTION_PRUNE;

@@ -29,6 +29,9 @@ var refineClassifyKernel = vk.Kernel{
 		{Name: "prune_keys", Access: vk.Write},
 	},
 	PushSize: 12,
+	Specs: []vk.Spec{
+		{Name: "MIXED", ID: 1, Default: 0},
+	},
 }
 
 // RefineClassify binds the buffers of refine_classify.comp.
@@ -50,13 +53,14 @@ type RefineClassify struct {
 	GrowKeys   vk.Slice[uint32]            // 6, write: [N] rank of those that may grow
 	PruneKeys  vk.Slice[uint32]            // 7, write: [N] rank of those that live
 	Push       RefineClassifyPush
+	Spec       RefineClassifySpec
 }
 
 // RefineClassifyPush is the push constant block of refine_classify.comp, 12 bytes.
 type RefineClassifyPush struct {
 	FirstId     uint32
 	ChunkSplats uint32
-	NParams     uint32
+	NState      uint32 // rows of parameters and moments
 }
 
 // A size or offset that differs from the compiled kernels is an index out of range here.
@@ -64,8 +68,13 @@ var (
 	_ = [1]struct{}{}[unsafe.Sizeof(RefineClassifyPush{})-12]
 	_ = [1]struct{}{}[unsafe.Offsetof(RefineClassifyPush{}.FirstId)-0]
 	_ = [1]struct{}{}[unsafe.Offsetof(RefineClassifyPush{}.ChunkSplats)-4]
-	_ = [1]struct{}{}[unsafe.Offsetof(RefineClassifyPush{}.NParams)-8]
+	_ = [1]struct{}{}[unsafe.Offsetof(RefineClassifyPush{}.NState)-8]
 )
+
+// RefineClassifySpec holds the specialization constants of refine_classify.comp; a number left 0 means the default.
+type RefineClassifySpec struct {
+	Mixed bool // constant_id 1
+}
 
 // Kernel returns the compiled kernel.
 func (p *RefineClassify) Kernel() *vk.Kernel { return &refineClassifyKernel }
@@ -73,5 +82,7 @@ func (p *RefineClassify) Kernel() *vk.Kernel { return &refineClassifyKernel }
 // Args appends the bound views to v and returns them with the push constants, which alias p, and the specialization constants.
 func (p *RefineClassify) Args(v []vk.View) ([]vk.View, []byte, []uint32) {
 	v = append(v, p.Params.View, p.Counters.View, p.Chunk.View, p.Actions.View, p.NewOffset.View, p.HoleOffset.View, p.GrowKeys.View, p.PruneKeys.View)
-	return v, unsafe.Slice((*byte)(unsafe.Pointer(&p.Push)), unsafe.Sizeof(p.Push)), nil
+	return v, unsafe.Slice((*byte)(unsafe.Pointer(&p.Push)), unsafe.Sizeof(p.Push)), []uint32{
+		specBool(p.Spec.Mixed),
+	}
 }

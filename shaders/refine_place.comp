@@ -12,7 +12,8 @@ layout(local_size_x = 256) in;
 layout(push_constant, scalar) uniform Push {
     uint first_id;      // of the source chunk
     uint chunk_splats;
-    uint n_params;
+    uint n_params;      // rows of parameters
+    uint n_state;       // rows of parameters and moments
     uint dest_first_id; // of the destination chunk
 } pc;
 layout(binding = 0, scalar) readonly buffer Params { StepParams params[]; };    // [1]
@@ -21,13 +22,13 @@ layout(binding = 2, scalar) readonly buffer Actions { uint actions[]; };        
 layout(binding = 3, scalar) readonly buffer New { uint new_offset[]; };         // [N] exclusive sums
 layout(binding = 4, scalar) readonly buffer Holes { uint hole_offset[]; };      // [N] exclusive sums
 layout(binding = 5, scalar) readonly buffer HoleList { uint hole_list[]; };
-layout(binding = 6, scalar) readonly buffer Source { float source[]; };         // [rows][chunk_splats]
-layout(binding = 7, scalar) writeonly buffer Dest { float dest[]; };                      // [rows][chunk_splats]
+layout(binding = 6, scalar) readonly buffer Source { uint source[]; };          // [rows][chunk_splats]
+layout(binding = 7, scalar) writeonly buffer Dest { uint dest[]; };             // [rows][chunk_splats]
 #include "chunk.glsl"
 #include "refine.glsl"
 #include "grow.glsl"
 
-float row(uint r, uint i) { return source[r * pc.chunk_splats + i]; }
+float row(uint r, uint i) { return uintBitsToFloat(source[r * pc.chunk_splats + i]); }
 #include "split.glsl"
 
 bool in_dest(uint id) { return id >= pc.dest_first_id && id - pc.dest_first_id < pc.chunk_splats; }
@@ -35,23 +36,23 @@ bool in_dest(uint id) { return id >= pc.dest_first_id && id - pc.dest_first_id <
 // Copies local splat i to global id `to`: the parameters, and moments or zeros. Statistics start anew after a refinement.
 void copy_splat(uint i, uint to, bool keep_moments) {
     uint j = to - pc.dest_first_id;
-    for (uint r = 0u; r < 3u * pc.n_params; r++)
-        dest[r * pc.chunk_splats + j] = r < pc.n_params || keep_moments ? row(r, i) : 0.0;
-    for (uint r = 0u; r < STAT_ROWS; r++) dest[stat_row(r) * pc.chunk_splats + j] = 0.0;
+    for (uint r = 0u; r < pc.n_state; r++)
+        dest[r * pc.chunk_splats + j] = r < pc.n_params || keep_moments ? source[r * pc.chunk_splats + i] : 0u;
+    for (uint r = 0u; r < STAT_ROWS; r++) dest[stat_row(r) * pc.chunk_splats + j] = 0u;
 }
 
 void make_child(StepParams p, uint id, uint i, uint to, uint child) {
     uint j = to - pc.dest_first_id;
     vec3 mean = child_mean(p, id, i, child);
     for (uint k = 0u; k < 3u; k++) {
-        dest[(ROW_MEANS + k) * pc.chunk_splats + j] = mean[k];
-        dest[(ROW_LOG_SCALES + k) * pc.chunk_splats + j] = row(ROW_LOG_SCALES + k, i) - SPLIT_SHRINK;
+        dest[(ROW_MEANS + k) * pc.chunk_splats + j] = floatBitsToUint(mean[k]);
+        dest[(ROW_LOG_SCALES + k) * pc.chunk_splats + j] = floatBitsToUint(row(ROW_LOG_SCALES + k, i) - SPLIT_SHRINK);
     }
 }
 
 // What is split or duplicated shares its opacity.
 void revise_opacity(StepParams p, uint i, uint to) {
-    if (p.revised_opacity != 0u) dest[ROW_LOGIT_OPACITY * pc.chunk_splats + (to - pc.dest_first_id)] = revised_logit(row(ROW_LOGIT_OPACITY, i));
+    if (p.revised_opacity != 0u) dest[ROW_LOGIT_OPACITY * pc.chunk_splats + (to - pc.dest_first_id)] = floatBitsToUint(revised_logit(row(ROW_LOGIT_OPACITY, i)));
 }
 
 void main() {

@@ -12,7 +12,8 @@ layout(local_size_x = 256) in;
 layout(push_constant, scalar) uniform Push {
     uint first_id;
     uint chunk_splats;
-    uint n_params;
+    uint n_params;      // rows of parameters
+    uint n_state;       // rows of parameters and moments
 } pc;
 layout(binding = 0, scalar) readonly buffer Params { StepParams params[]; };    // [1]
 layout(binding = 1, scalar) readonly buffer Counters { uint counters[]; };
@@ -41,5 +42,5 @@ void main() {
         chunk[(ROW_MEANS + k) * pc.chunk_splats + i] = mean[k];
         chunk[(ROW_LOG_SCALES + k) * pc.chunk_splats + i] -= SPLIT_SHRINK;
     }
-    for (uint r = pc.n_params; r < 3u * pc.n_params; r++) chunk[r * pc.chunk_splats + i] = 0.0;
+    for (uint r = pc.n_params; r < pc.n_state; r++) chunk[r * pc.chunk_splats + i] = 0.0;
 }

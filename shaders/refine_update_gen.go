@@ -24,7 +24,7 @@ var refineUpdateKernel = vk.Kernel{
 		{Name: "actions", Access: vk.Read},
 		{Name: "chunk", Access: vk.ReadWrite},
 	},
-	PushSize: 12,
+	PushSize: 16,
 }
 
 // RefineUpdate binds the buffers of refine_update.comp.
@@ -42,19 +42,21 @@ type RefineUpdate struct {
 	Push     RefineUpdatePush
 }
 
-// RefineUpdatePush is the push constant block of refine_update.comp, 12 bytes.
+// RefineUpdatePush is the push constant block of refine_update.comp, 16 bytes.
 type RefineUpdatePush struct {
 	FirstId     uint32
 	ChunkSplats uint32
-	NParams     uint32
+	NParams     uint32 // rows of parameters
+	NState      uint32 // rows of parameters and moments
 }
 
 // A size or offset that differs from the compiled kernels is an index out of range here.
 var (
-	_ = [1]struct{}{}[unsafe.Sizeof(RefineUpdatePush{})-12]
+	_ = [1]struct{}{}[unsafe.Sizeof(RefineUpdatePush{})-16]
 	_ = [1]struct{}{}[unsafe.Offsetof(RefineUpdatePush{}.FirstId)-0]
 	_ = [1]struct{}{}[unsafe.Offsetof(RefineUpdatePush{}.ChunkSplats)-4]
 	_ = [1]struct{}{}[unsafe.Offsetof(RefineUpdatePush{}.NParams)-8]
+	_ = [1]struct{}{}[unsafe.Offsetof(RefineUpdatePush{}.NState)-12]
 )
 
 // Kernel returns the compiled kernel.

@@ -12,7 +12,8 @@ layout(local_size_x = 256) in;
 layout(push_constant, scalar) uniform Push {
     uint first_id;
     uint chunk_splats;
-    uint n_params;
+    uint first_moments; // row of the opacity's first moment
+    uint second_moments; // of its second; the same row where both lie in one word
 } pc;
 layout(binding = 0, scalar) readonly buffer Params { StepParams params[]; };    // [1]
 layout(binding = 1, scalar) readonly buffer Counters { uint counters[]; };
@@ -23,6 +24,6 @@ void main() {
     if (i >= pc.chunk_splats || pc.first_id + i >= counters[N_SPLATS] || counters[FAILED] != 0u) return;
     uint at = ROW_LOGIT_OPACITY * pc.chunk_splats + i;
     chunk[at] = min(chunk[at], params[0].reset_logit);
-    chunk[at + pc.n_params * pc.chunk_splats] = 0.0;
-    chunk[at + 2u * pc.n_params * pc.chunk_splats] = 0.0;
+    chunk[pc.first_moments * pc.chunk_splats + i] = 0.0;
+    chunk[pc.second_moments * pc.chunk_splats + i] = 0.0;
 }

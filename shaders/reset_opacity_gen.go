@@ -23,7 +23,7 @@ var resetOpacityKernel = vk.Kernel{
 		{Name: "counters", Access: vk.Read},
 		{Name: "chunk", Access: vk.ReadWrite},
 	},
-	PushSize: 12,
+	PushSize: 16,
 }
 
 // ResetOpacity binds the buffers of reset_opacity.comp.
@@ -40,19 +40,21 @@ type ResetOpacity struct {
 	Push     ResetOpacityPush
 }
 
-// ResetOpacityPush is the push constant block of reset_opacity.comp, 12 bytes.
+// ResetOpacityPush is the push constant block of reset_opacity.comp, 16 bytes.
 type ResetOpacityPush struct {
-	FirstId     uint32
-	ChunkSplats uint32
-	NParams     uint32
+	FirstId       uint32
+	ChunkSplats   uint32
+	FirstMoments  uint32 // row of the opacity's first moment
+	SecondMoments uint32 // of its second; the same row where both lie in one word
 }
 
 // A size or offset that differs from the compiled kernels is an index out of range here.
 var (
-	_ = [1]struct{}{}[unsafe.Sizeof(ResetOpacityPush{})-12]
+	_ = [1]struct{}{}[unsafe.Sizeof(ResetOpacityPush{})-16]
 	_ = [1]struct{}{}[unsafe.Offsetof(ResetOpacityPush{}.FirstId)-0]
 	_ = [1]struct{}{}[unsafe.Offsetof(ResetOpacityPush{}.ChunkSplats)-4]
-	_ = [1]struct{}{}[unsafe.Offsetof(ResetOpacityPush{}.NParams)-8]
+	_ = [1]struct{}{}[unsafe.Offsetof(ResetOpacityPush{}.FirstMoments)-8]
+	_ = [1]struct{}{}[unsafe.Offsetof(ResetOpacityPush{}.SecondMoments)-12]
 )
 
 // Kernel returns the compiled kernel.

@@ -12,8 +12,8 @@ layout(local_size_x = 256) in;
 layout(push_constant, scalar) uniform Push {
     uint mode;          // VERIFY_*
     uint count;         // elements: a slot of counters, or COUNT_*
-    uint stride;        // words of an element; of VERIFY_FINITE_ROWS the splats of a chunk
-    uint bound;         // VERIFY_FINITE_ROWS: first splat of the chunk; VERIFY_DISTINCT, VERIFY_OFFSETS: slot of counters with the bound or total
+    uint stride;        // words of an element; of rows the splats of a chunk
+    uint bound;         // rows: first splat of the chunk; VERIFY_DISTINCT, VERIFY_OFFSETS: slot of counters with the bound or total
     uint check;         // number of this check in found
 } pc;
 layout(binding = 0, scalar) readonly buffer Params { StepParams params[]; };    // [1]
@@ -36,11 +36,18 @@ bool finite_element(uint e) {
     return true;
 }
 
+// A word of a row: a float, or two halves or bfloat16 where the mode says so.
+bool finite_word(uint word) {
+    if (pc.mode == VERIFY_FINITE_ROWS) return is_finite(uintBitsToFloat(word));
+    uint exponent = pc.mode == VERIFY_FINITE_HALVES ? 0x7C00u : 0x7F80u;
+    return (word & exponent) != exponent && (word >> 16 & exponent) != exponent;
+}
+
 // A row is a parameter or a moment; splat e of the model lies in column e - bound of every row.
 bool finite_column(uint e) {
     if (e < pc.bound || e - pc.bound >= pc.stride) return true;
     for (uint at = e - pc.bound; at < data.length(); at += pc.stride)
-        if (!is_finite(uintBitsToFloat(data[at]))) return false;
+        if (!finite_word(data[at])) return false;
     return true;
 }
 
@@ -48,7 +55,9 @@ bool good(uint e, uint n) {
     switch (pc.mode) {
     case VERIFY_FINITE: return finite_element(e);
     case VERIFY_FINITE_AT: return finite_element(index[e]);
-    case VERIFY_FINITE_ROWS: return finite_column(e);
+    case VERIFY_FINITE_ROWS:
+    case VERIFY_FINITE_HALVES:
+    case VERIFY_FINITE_BFLOATS: return finite_column(e);
     case VERIFY_SORTED: return e + 1u == n || data[e] <= data[e + 1u];
     case VERIFY_SORTED_AT: return data[index[e]] != CULLED && (e + 1u == n || data[index[e]] <= data[index[e + 1u]]);
     case VERIFY_DISTINCT: return data[e] < counters[pc.bound] && atomicAdd(marks[data[e]], 1u) == 0u;

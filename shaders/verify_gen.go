@@ -50,8 +50,8 @@ type Verify struct {
 type VerifyPush struct {
 	Mode   uint32 // VERIFY_*
 	Count  uint32 // elements: a slot of counters, or COUNT_*
-	Stride uint32 // words of an element; of VERIFY_FINITE_ROWS the splats of a chunk
-	Bound  uint32 // VERIFY_FINITE_ROWS: first splat of the chunk; VERIFY_DISTINCT, VERIFY_OFFSETS: slot of counters with the bound or total
+	Stride uint32 // words of an element; of rows the splats of a chunk
+	Bound  uint32 // rows: first splat of the chunk; VERIFY_DISTINCT, VERIFY_OFFSETS: slot of counters with the bound or total
 	Check  uint32 // number of this check in found
 }
 

@@ -70,7 +70,7 @@ func TestEveryFieldIsAnOption(t *testing.T) {
 		}
 		value := map[kind]string{kindInt: "7", kindFloat: "0.77", kindBool: "true"}[opt.kind]
 		if opt.kind == kindText {
-			value = map[string]string{"background": "white", "strategy": "mcmc"}[key]
+			value = map[string]string{"background": "white", "strategy": "mcmc", "precision": "mixed"}[key]
 		}
 		if err := opt.value.Set(value); err != nil {
 			t.Errorf("%s: %v", key, err)

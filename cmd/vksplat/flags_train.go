@@ -176,7 +176,10 @@ func (o *trainOptions) rateOptions() []option {
 }
 
 func (o *trainOptions) deviceOptions() []option {
-	return append(deviceOptions(&o.device), o.memoryFlags.table()...)
+	list := append(deviceOptions(&o.device), o.memoryFlags.table()...)
+	return append(list, chosen(&o.config.Precision, "precision",
+		"`HOW` full stores float32; mixed stores spherical harmonics and the optimiser's moments in half the bytes, so that more splats fit",
+		pipeline.PrecisionFull, pipeline.PrecisionMixed).essential())
 }
 
 func (o *trainOptions) showOptions() []option {

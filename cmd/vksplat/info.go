@@ -143,6 +143,7 @@ func describeTensors(path string) (any, facts, error) {
 	for _, d := range h.Deviations {
 		f.add("other bytes possible", "from step %d on: %s", d.Step, d.Reason)
 	}
+	f.add("precision", "%s", h.Config.Precision)
 	f.add("tensors", "%s, raw; log_scales are logarithms, logit_opacities go through a sigmoid, quats are not normalised", count(len(info.Tensors), "tensor"))
 	if whole != nil {
 		f.add("DAMAGED", "the hash is not the recorded one")

@@ -23,8 +23,8 @@ func (a *app) printPlan(p *pipeline.Plan, asJSON bool) error {
 		held = "all photos kept there"
 	}
 	_, _ = fmt.Fprintf(w, "device memory\t%s\tof %s\n", bytesText(d.Total), bytesText(d.Budget))
-	row("model", d.Model, "parameters, moments and statistics at the ceiling")
-	row("scratch", d.Scratch, "what a step hands from pass to pass")
+	row("model", d.Model, fmt.Sprintf("parameters, moments and statistics at the ceiling, %d bytes a splat", p.SplatBytes))
+	row("scratch", d.Scratch, fmt.Sprintf("what a step hands from pass to pass, %d bytes a splat and what pixels and pairs take", p.StepBytes))
 	row("photos", d.Photos, held)
 	where := "mapped RAM, on its way to the device and back"
 	if p.Unified {

@@ -12,34 +12,42 @@ import (
 )
 
 func adamCases() []Case {
+	return slices.Concat(adamCasesOf("project_bwd_adam", newCase), adamCasesOf("project_bwd_adam_mixed", mixedCase), mixedAdamCases())
+}
+
+// adamCasesOf are the cases of one precision.
+func adamCasesOf(kernel string, newCase func(kernel, name string, run func(t *trial) error) Case) []Case {
 	return []Case{
-		newCase("project_bwd_adam", "sizes", func(t *trial) error {
+		newCase(kernel, "sizes", func(t *trial) error {
 			return each([]int{0, 1, 255, 256, 257, chunkSplats - 1, chunkSplats, chunkSplats + 1, 1000}, func(n int) error {
 				return checkAdam(t, t.backward(n, 0, t.camera(123, 83)), 7, 0)
 			})
 		}),
-		newCase("project_bwd_adam", "cameras, antialiasing, SH degrees", func(t *trial) error {
+		newCase(kernel, "cameras, antialiasing, SH degrees", func(t *trial) error {
 			return bwdModes(t, func(degree int, v *ref.View[float32]) error { return checkAdam(t, t.backward(300, degree, v), 30, 0) })
 		}),
-		newCase("project_bwd_adam", "first step and a late one", func(t *trial) error {
+		newCase(kernel, "first step and a late one", func(t *trial) error {
 			return each([]int{1, 2, 30000}, func(step int) error { return checkAdam(t, t.backward(300, 1, t.camera(123, 83)), step, 0) })
 		}),
-		newCase("project_bwd_adam", "regularisers", func(t *trial) error {
+		newCase(kernel, "regularisers", func(t *trial) error {
 			return each([]ref.Penalties{{Opacity: 700}, {Scale: 900}, {Opacity: 500, Scale: 300}}, func(w ref.Penalties) error {
 				return checkAdamWith(t, t.backward(400, 1, t.camera(123, 83)), 30, adamVariant{penalties: w})
 			})
 		}),
-		newCase("project_bwd_adam", "noise", func(t *trial) error {
+		newCase(kernel, "noise", func(t *trial) error {
 			return checkAdamWith(t, t.backward(400, 1, t.camera(123, 83)), 30, adamVariant{noise: 3})
 		}),
-		newCase("project_bwd_adam", "absolute gradients", func(t *trial) error {
+		newCase(kernel, "absolute gradients", func(t *trial) error {
 			return checkAdamWith(t, t.backward(400, 1, t.camera(123, 83)), 30, adamVariant{absgrad: true})
 		}),
-		newCase("project_bwd_adam", "a failed unit changes nothing", func(t *trial) error {
+		newCase(kernel, "a failed unit changes nothing", func(t *trial) error {
 			return checkAdam(t, t.backward(400, 1, t.camera(123, 83)), 7, layout.FailedSplats)
 		}),
 	}
 }
+
+// What random numbers of the checks are keyed by.
+const adamSeed, adamStep = 6<<32 | 5, 77
 
 // rates are the learning rates of the checks: large, so that a step shows in float32.
 var rates = ref.Rates{Means: 0.01, Quats: 0.02, LogScales: 0.03, LogitOpacities: 0.04, SH0: 0.05, SHN: 0.06}
@@ -86,21 +94,22 @@ func checkAdamWith(t *trial, b *backward, step int, with adamVariant) error {
 		abs[i] = [2]float32{t.Float32(), 3 * t.Float32()}
 	}
 	m := l.upload(start, chunkSplats, max(1, blocksOf(b.p.N, chunkSplats)))
+	b.p.SH = slices.Clone(start.SH) // as it was uploaded
 	p := paramsOf(b.v)
 	p.LrMeans, p.LrQuats, p.LrLogScales = float32(rates.Means), float32(rates.Quats), float32(rates.LogScales)
 	p.LrLogitOpacity, p.LrSh0, p.LrShn = float32(rates.LogitOpacities), float32(rates.SH0), float32(rates.SHN)
 	p.OpacityReg, p.ScaleReg, p.NoiseScale = float32(with.penalties.Opacity), float32(with.penalties.Scale), float32(with.noise)
-	p.Step, p.SeedLo, p.SeedHi = 77, 5, 6
+	p.Step, p.SeedLo, p.SeedHi = adamStep, adamSeed&0xFFFFFFFF, adamSeed>>32
 	p.InvBias1 = float32(1 / (1 - math.Pow(layout.AdamBeta1, float64(step))))
 	p.InvSqrtBias2 = float32(1 / math.Sqrt(1-math.Pow(layout.AdamBeta2, float64(step))))
 	params, counters := input(l, "params", []layout.StepParams{p}), input(l, "counters", b.counters(failed))
 	keys, grad := input(l, "depth_keys", b.proj.DepthKeys), input(l, "v_projected", gradientsOf(b.grad))
 	for i, chunk := range m.chunks {
-		l.r.Dispatch(&shaders.ProjectBwdAdam{
+		l.adam(m, shaders.ProjectBwdAdam{
 			Params: params, Counters: counters, DepthKeys: keys, VProjected: grad, Chunk: chunk.Slice,
 			VAbsMean2d: input(l, "v_abs_mean2d", abs), Spec: shaders.ProjectBwdAdamSpec{Absgrad: with.absgrad, Noise: with.noise > 0},
 			Push: shaders.ProjectBwdAdamPush{FirstId: uint32(i * chunkSplats), ChunkSplats: chunkSplats, NParams: uint32(m.params)},
-		}, vk.Items(chunkSplats, 256))
+		})
 	}
 	if err := l.run(); err != nil {
 		return err
@@ -112,7 +121,7 @@ func checkAdamWith(t *trial, b *backward, step int, with adamVariant) error {
 	ref.Penalise(wantGrad, &want.Params, with.penalties)
 	ref.AdamModel(want, wantGrad, rates, ref.DefaultAdam, step)
 	if with.noise > 0 {
-		ref.Explore(&want.Params, with.noise, 6<<32|5, 77)
+		ref.Explore(&want.Params, with.noise, adamSeed, adamStep)
 	}
 	for i := range stat {
 		if with.absgrad {
@@ -120,7 +129,23 @@ func checkAdamWith(t *trial, b *backward, step int, with adamVariant) error {
 		}
 	}
 	ref.Statistics(want, ref.ConvertView[float64](b.v), b.proj, stat)
-	return first(compareStep(m.download(b.p.N, b.p.Degree), want), m.restUntouched(b.p.N, paramRows(b.v.SHDegree)))
+	compare := compareStep
+	if m.mixed {
+		compare = compareMixedStep
+	}
+	return first(compare(m.download(b.p.N, b.p.Degree), want), m.restUntouched(b.p.N, paramRows(b.v.SHDegree)))
+}
+
+// adam records the step of a chunk.
+func (l *list) adam(m *model, pass shaders.ProjectBwdAdam) {
+	if !m.mixed {
+		l.r.Dispatch(&pass, vk.Items(m.size, 256))
+		return
+	}
+	l.r.Dispatch(&shaders.ProjectBwdAdamMixed{
+		Params: pass.Params, Counters: pass.Counters, DepthKeys: pass.DepthKeys, VProjected: pass.VProjected, Chunk: vk.Cast[uint32](pass.Chunk.View),
+		VAbsMean2d: pass.VAbsMean2d, Push: shaders.ProjectBwdAdamMixedPush(pass.Push), Spec: shaders.ProjectBwdAdamMixedSpec(pass.Spec),
+	}, vk.Items(m.size, 256))
 }
 
 func model64(m *ref.Model[float32]) *ref.Model[float64] {
@@ -161,7 +186,7 @@ func (d *model) restUntouched(n, trained int) error {
 	for c, chunk := range d.chunks {
 		for row := range len(chunk.got) / d.size {
 			live := min(max(n-c*d.size, 0), d.size)
-			if row < 3*d.params && row%d.params >= trained {
+			if !d.trains(row, trained) {
 				live = 0
 			}
 			from, to := row*d.size+live, (row+1)*d.size

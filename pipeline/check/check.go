@@ -56,7 +56,8 @@ func (c Case) Fits(d *vk.Device) bool { return c.Bytes <= d.Info().Limits.MaxSto
 // trial is one run of a case: its device, and the random numbers of its seed.
 type trial struct {
 	*rand.Rand
-	d *vk.Device
+	d     *vk.Device
+	mixed bool // chunks are in mixed precision
 }
 
 // newCase makes a case whose seed follows from its name.

@@ -11,11 +11,12 @@ import (
 
 // list is a recorded list of passes with the buffers it reads and writes. Everything is freed when it has run.
 type list struct {
-	d    *vk.Device
-	r    *vk.Recorder
-	err  error
-	held []vk.View
-	outs []readback
+	d     *vk.Device
+	r     *vk.Recorder
+	err   error
+	held  []vk.View
+	outs  []readback
+	mixed bool // chunks are in mixed precision
 }
 
 // readback is a written buffer and where the host sees it.
@@ -24,7 +25,7 @@ type readback struct {
 	take     func() error
 }
 
-func (t *trial) list() *list { return &list{d: t.d, r: vk.NewRecorder(t.d)} }
+func (t *trial) list() *list { return &list{d: t.d, r: vk.NewRecorder(t.d), mixed: t.mixed} }
 
 // guardWord fills outputs before the passes run, and guardBytes behind their end: what still holds it was not written.
 const (

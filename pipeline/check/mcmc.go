@@ -27,6 +27,13 @@ func mcmcCases() []Case {
 			}
 			return each(rounds, func(r uint32) error { return checkWeigh(t, m, r) })
 		}),
+		mixedCase("mcmc_weigh", "poison in mixed precision", func(t *trial) error {
+			m := t.faint((layout.RowSh + 3) * len(bad))
+			for i := range m.N {
+				*paramAt(&m.Params, i/len(bad), i) = bad[i%len(bad)]
+			}
+			return each(rounds, func(r uint32) error { return checkWeigh(t, m, r) })
+		}),
 		newCase("mcmc_draw", "sizes", func(t *trial) error {
 			return each(sizes, func(n int) error {
 				return each([]int{0, 1, n, 3*n + 5}, func(copies int) error { return checkDraw(t, t.uints(n, 1<<20), copies, layout.RoundGrow) })
@@ -51,6 +58,9 @@ func mcmcCases() []Case {
 			return each(rounds, func(r uint32) error { return checkDraw(t, make([]uint32, 300), 200, r) })
 		}),
 		newCase("mcmc_place", "several chunks", func(t *trial) error {
+			return each(rounds, func(r uint32) error { return checkCopies(t, 400, r, 0) })
+		}),
+		mixedCase("mcmc_place", "in mixed precision", func(t *trial) error {
 			return each(rounds, func(r uint32) error { return checkCopies(t, 400, r, 0) })
 		}),
 		newCase("mcmc_update", "one splat takes all", func(t *trial) error {
@@ -138,7 +148,7 @@ func checkWeigh(t *trial, m *ref.Model[float32], round uint32) error {
 	for i, chunk := range d.chunks {
 		l.r.Dispatch(&shaders.McmcWeigh{
 			Params: params, Counters: counters, Chunk: chunk.Slice, Actions: actions.Slice, HoleOffset: holes.Slice, Weights: weights.Slice, Multiplicity: drawn.Slice,
-			Push: shaders.McmcWeighPush{FirstId: uint32(i * refineChunk), ChunkSplats: refineChunk, Round: round},
+			Push: shaders.McmcWeighPush{FirstId: uint32(i * refineChunk), ChunkSplats: refineChunk, Round: round}, Spec: shaders.McmcWeighSpec{Mixed: d.mixed},
 		}, vk.Items(refineChunk, 256))
 	}
 	if err := l.run(); err != nil {
@@ -269,19 +279,19 @@ func extended(m *ref.Model[float32], n int) *ref.Model[float32] {
 func (l *list) copySplats(d *model, p []layout.StepParams, start, homes, sources, drawn []uint32, round uint32) {
 	params, counters, list := input(l, "params", p), input(l, "counters", start), input(l, "hole_list", homes)
 	from, times := input(l, "sources", sources), input(l, "multiplicity", drawn)
-	size, rows := uint32(d.size), uint32(d.params)
+	size, rows, state := uint32(d.size), uint32(d.stored), uint32(d.stats)
 	for i, source := range d.chunks {
 		for j, dest := range d.chunks {
 			l.r.Dispatch(&shaders.McmcPlace{
-				Params: params, Counters: counters, Sources: from, Multiplicity: times, HoleList: list, Source: source.Slice, Dest: dest.Slice,
-				Push: shaders.McmcPlacePush{FirstId: uint32(i) * size, ChunkSplats: size, NParams: rows, DestFirstId: uint32(j) * size, Round: round},
+				Params: params, Counters: counters, Sources: from, Multiplicity: times, HoleList: list, Source: vk.Cast[uint32](source.View), Dest: vk.Cast[uint32](dest.View),
+				Push: shaders.McmcPlacePush{FirstId: uint32(i) * size, ChunkSplats: size, NParams: rows, NState: state, DestFirstId: uint32(j) * size, Round: round},
 			}, vk.Items(len(homes)+256, 256))
 		}
 	}
 	for i, chunk := range d.chunks {
 		l.r.Dispatch(&shaders.McmcUpdate{
 			Params: params, Counters: counters, Multiplicity: times, Chunk: chunk.Slice,
-			Push: shaders.McmcUpdatePush{FirstId: uint32(i) * size, ChunkSplats: size, NParams: rows, Round: round},
+			Push: shaders.McmcUpdatePush{FirstId: uint32(i) * size, ChunkSplats: size, NParams: rows, NState: state, Round: round},
 		}, vk.Items(d.size, 256))
 	}
 }

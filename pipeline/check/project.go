@@ -3,6 +3,7 @@ package check
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"vksplat/pipeline/ref"
 	"vksplat/shaders"
@@ -14,6 +15,11 @@ import (
 const chunkSplats = 300
 
 func projectCases() []Case {
+	return slices.Concat(projectCasesOf("project", newCase), projectCasesOf("project_mixed", mixedCase))
+}
+
+// projectCasesOf are the cases of one precision.
+func projectCasesOf(kernel string, newCase func(kernel, name string, run func(t *trial) error) Case) []Case {
 	modes := func(fisheye, antialiased bool) func(t *trial) error {
 		return func(t *trial) error {
 			return each([]int{0, 1, 2, 3}, func(degree int) error {
@@ -24,19 +30,19 @@ func projectCases() []Case {
 		}
 	}
 	return []Case{
-		newCase("project", "sizes", func(t *trial) error {
+		newCase(kernel, "sizes", func(t *trial) error {
 			return each([]int{0, 1, 255, 256, 257, chunkSplats - 1, chunkSplats, chunkSplats + 1, 1000}, func(n int) error {
 				return checkProject(t, t.splats(n, 0), t.camera(123, 83))
 			})
 		}),
-		newCase("project", "pinhole", modes(false, false)), newCase("project", "pinhole antialiased", modes(false, true)),
-		newCase("project", "fisheye", modes(true, false)), newCase("project", "fisheye antialiased", modes(true, true)),
-		newCase("project", "views of one pixel and of one tile", func(t *trial) error {
+		newCase(kernel, "pinhole", modes(false, false)), newCase(kernel, "pinhole antialiased", modes(false, true)),
+		newCase(kernel, "fisheye", modes(true, false)), newCase(kernel, "fisheye antialiased", modes(true, true)),
+		newCase(kernel, "views of one pixel and of one tile", func(t *trial) error {
 			return each([][2]int{{1, 1}, {16, 16}, {17, 1}}, func(s [2]int) error { return checkProject(t, t.splats(300, 1), t.camera(s[0], s[1])) })
 		}),
-		newCase("project", "near plane, behind, on the axis", checkProjectPlaces),
-		newCase("project", "poison", checkProjectPoison),
-		newCase("project", "a failed unit sees nothing", checkProjectFailed),
+		newCase(kernel, "near plane, behind, on the axis", checkProjectPlaces),
+		newCase(kernel, "poison", checkProjectPoison),
+		newCase(kernel, "a failed unit sees nothing", checkProjectFailed),
 	}
 }
 
@@ -56,9 +62,17 @@ func runProject(t *trial, p *ref.Params[float32], v *ref.View[float32], active i
 	counters := input(l, "counters", junkCounters(map[int]uint32{layout.NActive: uint32(active)}))
 	m := l.upload(ref.NewModel(p), chunkSplats, n/chunkSplats)
 	for i, chunk := range m.chunks {
-		l.r.Dispatch(&shaders.Project{
+		pass := shaders.Project{
 			Params: params, Counters: counters, Chunk: chunk.Slice, Projected: projected.Slice, Extents: extents.Slice, DepthKeys: keys.Slice,
 			Push: shaders.ProjectPush{FirstId: uint32(i * chunkSplats), ChunkSplats: chunkSplats},
+		}
+		if !m.mixed {
+			l.r.Dispatch(&pass, vk.Items(chunkSplats, 256))
+			continue
+		}
+		l.r.Dispatch(&shaders.ProjectMixed{
+			Params: pass.Params, Counters: pass.Counters, Chunk: vk.Cast[uint32](chunk.View), Projected: pass.Projected, Extents: pass.Extents,
+			DepthKeys: pass.DepthKeys, Push: shaders.ProjectMixedPush(pass.Push),
 		}, vk.Items(chunkSplats, 256))
 	}
 	if err := l.run(); err != nil {

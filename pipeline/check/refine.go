@@ -43,6 +43,7 @@ func refineCases() []Case {
 				return checkRefine(t, t.refinable(400, mixed), refinement{ceiling: ceiling, chunks: 8})
 			})
 		}),
+		mixedCase("refine_place", "in mixed precision", run(none, mixed, 1, refineChunk, 500)),
 		newCase("refine_update", "all split", run(none, mix{split: 1}, 1, 300)),
 		newCase("refine_update", "nothing happens but that statistics start anew", run(none, mix{keep: 1}, 1, 300)),
 		newCase("refine_place", "capacity just enough", func(t *trial) error { return checkCapacity(t, 0) }),
@@ -188,7 +189,7 @@ func (l *list) refine(d *model, n int, params vk.Slice[layout.StepParams], start
 	}
 	out.grow.start = make([]uint32, total) // for its length
 	args := output[[3]uint32](l, "dispatch_args", layout.NArgs)
-	size, rows, each := uint32(d.size), uint32(d.params), vk.Items(d.size, 256)
+	size, rows, state, each := uint32(d.size), uint32(d.stored), uint32(d.stats), vk.Items(d.size, 256)
 	c, actions, fresh, holes := out.counters.Slice, out.actions.Slice, out.fresh.Slice, out.holes.Slice
 	l.chooseGrowth(d, n, params, out, args.Slice)
 	l.scan(params, c, fresh, args.Slice, n, layout.NActive, layout.NGrown, 0)
@@ -198,15 +199,15 @@ func (l *list) refine(d *model, n int, params vk.Slice[layout.StepParams], start
 		for j, dest := range d.chunks {
 			l.r.Dispatch(&shaders.RefinePlace{
 				Params: params, Counters: c, Actions: actions, NewOffset: fresh, HoleOffset: holes, HoleList: out.list.Slice,
-				Source: source.Slice, Dest: dest.Slice,
-				Push: shaders.RefinePlacePush{FirstId: uint32(i) * size, ChunkSplats: size, NParams: rows, DestFirstId: uint32(j) * size},
+				Source: vk.Cast[uint32](source.View), Dest: vk.Cast[uint32](dest.View),
+				Push: shaders.RefinePlacePush{FirstId: uint32(i) * size, ChunkSplats: size, NParams: rows, NState: state, DestFirstId: uint32(j) * size},
 			}, each)
 		}
 	}
 	for i, chunk := range d.chunks {
 		l.r.Dispatch(&shaders.RefineUpdate{
 			Params: params, Counters: c, Actions: actions, Chunk: chunk.Slice,
-			Push: shaders.RefineUpdatePush{FirstId: uint32(i) * size, ChunkSplats: size, NParams: rows},
+			Push: shaders.RefineUpdatePush{FirstId: uint32(i) * size, ChunkSplats: size, NParams: rows, NState: state},
 		}, each)
 	}
 	l.r.Dispatch(&shaders.RefineCommit{Counters: c}, vk.Groups(1))
@@ -215,13 +216,13 @@ func (l *list) refine(d *model, n int, params vk.Slice[layout.StepParams], start
 
 // chooseGrowth records the passes that decide who grows and who goes.
 func (l *list) chooseGrowth(d *model, n int, params vk.Slice[layout.StepParams], out *refined, args vk.Slice[[3]uint32]) {
-	size, rows, each := uint32(d.size), uint32(d.params), vk.Items(d.size, 256)
+	size, each := uint32(d.size), vk.Items(d.size, 256)
 	c, actions, fresh, holes := out.counters.Slice, out.actions.Slice, out.fresh.Slice, out.holes.Slice
 	for i, chunk := range d.chunks {
 		l.r.Dispatch(&shaders.RefineClassify{
 			Params: params, Counters: c, Chunk: chunk.Slice, Actions: actions, NewOffset: fresh, HoleOffset: holes,
 			GrowKeys: out.grow.Slice, PruneKeys: out.prune.Slice,
-			Push: shaders.RefineClassifyPush{FirstId: uint32(i) * size, ChunkSplats: size, NParams: rows},
+			Push: shaders.RefineClassifyPush{FirstId: uint32(i) * size, ChunkSplats: size, NState: uint32(d.stats)}, Spec: shaders.RefineClassifySpec{Mixed: d.mixed},
 		}, each)
 	}
 	l.r.Dispatch(&shaders.RefineRank{Params: params, Counters: c, PruneKeys: out.prune.Slice, Keys: out.grow.Slice}, vk.Items(n, 256))

@@ -52,7 +52,7 @@ func checkClassify(t *trial, m *ref.Model[float32], c ref.RefineConfig[float32],
 		l.r.Dispatch(&shaders.RefineClassify{
 			Params: params, Counters: counters.Slice, Chunk: chunk.Slice, Actions: actions.Slice, NewOffset: fresh.Slice, HoleOffset: holes.Slice,
 			GrowKeys: grow.Slice, PruneKeys: prune.Slice,
-			Push: shaders.RefineClassifyPush{FirstId: uint32(i * refineChunk), ChunkSplats: refineChunk, NParams: uint32(d.params)},
+			Push: shaders.RefineClassifyPush{FirstId: uint32(i * refineChunk), ChunkSplats: refineChunk, NState: uint32(d.stats)},
 		}, vk.Items(refineChunk, 256))
 	}
 	if err := l.run(); err != nil {

@@ -15,6 +15,7 @@ func resetCases() []Case {
 		newCase("reset_opacity", "sizes", func(t *trial) error {
 			return each([]int{0, 1, 255, 256, 257, chunkSplats, chunkSplats + 1, 1000}, func(n int) error { return checkReset(t, n, 0) })
 		}),
+		mixedCase("reset_opacity", "in mixed precision", func(t *trial) error { return checkReset(t, 400, 0) }),
 		newCase("reset_opacity", "a failed unit changes nothing", func(t *trial) error { return checkReset(t, 400, layout.FailedSplats) }),
 	}
 }
@@ -34,7 +35,7 @@ func checkReset(t *trial, n int, failed uint32) error {
 	for i, chunk := range d.chunks {
 		l.r.Dispatch(&shaders.ResetOpacity{
 			Params: params, Counters: counters, Chunk: chunk.Slice,
-			Push: shaders.ResetOpacityPush{FirstId: uint32(i * chunkSplats), ChunkSplats: chunkSplats, NParams: uint32(d.params)},
+			Push: shaders.ResetOpacityPush{FirstId: uint32(i * chunkSplats), ChunkSplats: chunkSplats, FirstMoments: uint32(d.momentRow(layout.RowLogitOpacity, 0)), SecondMoments: uint32(d.momentRow(layout.RowLogitOpacity, 1))},
 		}, vk.Items(chunkSplats, 256))
 	}
 	if err := l.run(); err != nil {
@@ -49,6 +50,9 @@ func checkReset(t *trial, n int, failed uint32) error {
 		for k := range want {
 			if id := c*chunkSplats + k%chunkSplats; id < n {
 				want[k] = *modelAt(m, k/chunkSplats, id)
+				if d.mixed {
+					want[k] = math.Float32frombits(d.word(m, k/chunkSplats, id))
+				}
 			}
 		}
 		if err := sameBytes("chunk", chunk.got, want); err != nil {

@@ -94,20 +94,27 @@ func modelAt(m *ref.Model[float32], r, i int) *float32 {
 
 // model is a model on the device, in chunks.
 type model struct {
+	chunkRows
 	size   int // splats of a chunk
-	params int // parameter rows
 	chunks []*buffer[float32]
 }
 
-// upload puts m in chunks of the given size. Places that hold no splat hold NaN.
+// upload puts m in chunks of the given size. Places that hold no splat hold NaN. In mixed precision m is rounded first.
 func (l *list) upload(m *ref.Model[float32], size, chunks int) *model {
-	d := &model{size: size, params: paramRows(m.Degree)}
-	rows := 3*d.params + layout.StatRows
+	d := &model{chunkRows: rowsOf(m.Degree, l.mixed), size: size}
+	if d.mixed {
+		representable(m)
+	}
+	rows := d.stats + layout.StatRows
 	for c := range chunks {
 		data := make([]float32, rows*size)
 		for k := range data {
 			data[k] = float32(math.NaN())
-			if id := c*size + k%size; id < m.N {
+			if id := c*size + k%size; id >= m.N {
+				continue
+			} else if d.mixed {
+				data[k] = math.Float32frombits(d.word(m, k/size, id))
+			} else {
 				data[k] = *modelAt(m, k/size, id)
 			}
 		}
@@ -120,8 +127,13 @@ func (l *list) upload(m *ref.Model[float32], size, chunks int) *model {
 func (d *model) download(n, degree int) *ref.Model[float32] {
 	m := ref.NewModel(ref.NewParams[float32](n, degree))
 	for i := range n {
-		for r := range 3*d.params + layout.StatRows {
-			*modelAt(m, r, i) = d.chunks[i/d.size].got[r*d.size+i%d.size]
+		for r := range d.stats + layout.StatRows {
+			x := d.chunks[i/d.size].got[r*d.size+i%d.size]
+			if d.mixed {
+				d.setWord(m, r, i, math.Float32bits(x))
+			} else {
+				*modelAt(m, r, i) = x
+			}
 		}
 	}
 	return m

@@ -43,6 +43,15 @@ func (t *trial) verifyFloats() (list []broken) {
 			broken{ref.Verification{Mode: layout.VerifyFiniteRows, Data: words, N: 600, Stride: 500, Bound: 100}, []int{0, 499, 500, 5 * 500, 7*500 + 300}, w},
 		)
 	}
+	halves := make([]uint32, len(words)) // exponents that are finite both as halves and as bfloat16
+	for i := range halves {
+		halves[i] = uint32(t.Uint64()) &^ 0x04800480
+	}
+	for _, bad := range []struct{ mode, word uint32 }{
+		{layout.VerifyFiniteHalves, 0x7C00}, {layout.VerifyFiniteHalves, 0xFE000001}, {layout.VerifyFiniteBfloats, 0x7F80}, {layout.VerifyFiniteBfloats, 0xFFC00001},
+	} {
+		list = append(list, broken{ref.Verification{Mode: bad.mode, Data: halves, N: 600, Stride: 500, Bound: 100}, []int{0, 499, 7*500 + 300}, bad.word})
+	}
 	return list
 }
 

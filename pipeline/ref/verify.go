@@ -13,8 +13,8 @@ type Verification struct {
 	Mode        uint32 // layout.Verify*
 	Data, Index []uint32
 	N           int // elements
-	Stride      int // words of an element; of VERIFY_FINITE_ROWS the splats of a chunk
-	Bound       int // VERIFY_FINITE_ROWS: first splat; VERIFY_DISTINCT: words are below; VERIFY_OFFSETS: total
+	Stride      int // words of an element; of rows the splats of a chunk
+	Bound       int // rows: first splat; VERIFY_DISTINCT: words are below; VERIFY_OFFSETS: total
 }
 
 // Wrong returns the elements that break the rule, in ascending order. Of words that occur more than once all do.
@@ -41,13 +41,13 @@ func (v *Verification) wrong(e int) bool {
 	case layout.VerifyFiniteAt:
 		at := int(v.Index[e])
 		return !finiteWords(d[at*v.Stride : (at+1)*v.Stride])
-	case layout.VerifyFiniteRows:
+	case layout.VerifyFiniteRows, layout.VerifyFiniteHalves, layout.VerifyFiniteBfloats:
 		column := e - v.Bound
 		if column < 0 || column >= v.Stride {
 			return false
 		}
 		for at := column; at < len(d); at += v.Stride {
-			if !finiteWords(d[at : at+1]) {
+			if !v.finiteWord(d[at]) {
 				return true
 			}
 		}
@@ -64,6 +64,19 @@ func (v *Verification) wrong(e int) bool {
 	}
 	// layout.VerifyGroups
 	return int(v.Index[d[e]]) > e || int(v.Index[d[e]+1]) <= e
+}
+
+// finiteWord looks at a word of a row: a float, or two halves or bfloat16 where the mode says so.
+func (v *Verification) finiteWord(w uint32) bool {
+	if v.Mode == layout.VerifyFiniteRows {
+		return finiteWords([]uint32{w})
+	}
+	value := HalfValue
+	if v.Mode == layout.VerifyFiniteBfloats {
+		value = BFloatValue
+	}
+	a, b := value(uint16(w)), value(uint16(w>>16))
+	return a-a == 0 && b-b == 0
 }
 
 func finiteWords(words []uint32) bool {

@@ -30,7 +30,7 @@ const (
 	Culled = 0xFFFFFFFF
 
 	// Rows of a model chunk: a float matrix [rows][chunk capacity]. With P = ROW_SH + 3 K parameters, K = (degree + 1)^2:
-	// rows [0, P) parameters, [P, 2P) first moments, [2P, 3P) second moments, then the two statistics.
+	// rows [0, P) parameters, [P, 2P) first moments, [2P, 3P) second moments, then the two statistics. In mixed precision: see mixed.glsl.
 	RowMeans        = 0
 	RowQuats        = 3
 	RowLogScales    = 7
@@ -107,6 +107,7 @@ const (
 	DrawBackground = 3
 	DrawWeight     = 4
 	DrawSource     = 6
+	DrawRounding   = 8
 	// Rounds of an MCMC refinement.
 	RoundRelocate = 0
 	RoundGrow     = 1
@@ -120,14 +121,16 @@ const (
 	NoSource = 0xFFFFFFFF
 
 	// What verify looks for.
-	VerifyFinite     = 0 // words are finite floats
-	VerifyFiniteAt   = 1 // likewise, of the elements that an index names
-	VerifyFiniteRows = 2 // likewise, of the splats of a chunk
-	VerifySorted     = 3 // words never decrease
-	VerifySortedAt   = 4 // words never decrease in the order of an index, and none is CULLED
-	VerifyDistinct   = 5 // words are below a bound and occur once
-	VerifyOffsets    = 6 // offsets: from 0, never decreasing, to a total
-	VerifyGroups     = 7 // each word is the number of the run of offsets it lies in
+	VerifyFinite        = 0 // words are finite floats
+	VerifyFiniteAt      = 1 // likewise, of the elements that an index names
+	VerifyFiniteRows    = 2 // likewise, of the splats of a chunk
+	VerifySorted        = 3 // words never decrease
+	VerifySortedAt      = 4 // words never decrease in the order of an index, and none is CULLED
+	VerifyDistinct      = 5 // words are below a bound and occur once
+	VerifyOffsets       = 6 // offsets: from 0, never decreasing, to a total
+	VerifyGroups        = 7 // each word is the number of the run of offsets it lies in
+	VerifyFiniteHalves  = 8 // VERIFY_FINITE_ROWS of rows with two halves a word
+	VerifyFiniteBfloats = 9 // likewise, bfloat16
 
 	// What an element count of verify means; smaller numbers are slots of `counters`.
 	CountPixels = 0x40000000
@@ -145,7 +148,7 @@ type Exposure struct {
 	Bias2  float32     // 1 - beta2^t
 }
 
-// Projected is GLSL's Projected, 36 bytes; in count_tiles, emit_isects, project, rasterize, rasterize_bwd, reduce_slots.
+// Projected is GLSL's Projected, 36 bytes; in count_tiles, emit_isects, project, project_mixed, rasterize, rasterize_bwd, reduce_slots.
 //
 // A projected splat: what blending needs.
 type Projected struct {
@@ -155,7 +158,7 @@ type Projected struct {
 	Color   [3]float32 // max(SH + 0.5, 0)
 }
 
-// ProjectedGrad is GLSL's ProjectedGrad, 36 bytes; in project_bwd, project_bwd_adam, rasterize_bwd, reduce_slots.
+// ProjectedGrad is GLSL's ProjectedGrad, 36 bytes; in project_bwd, project_bwd_adam, project_bwd_adam_mixed, rasterize_bwd, reduce_slots.
 //
 // The gradient of one splat's projection, of one tile or of all.
 type ProjectedGrad struct {
@@ -187,7 +190,7 @@ type Report struct {
 	MaxSplatsHit uint32  // splats that wanted to grow and found the ceiling
 }
 
-// StepParams is GLSL's StepParams, 232 bytes; in begin, count_tiles, emit_isects, expose, expose_bwd, exposure_adam, finish, loss, loss_grad, mcmc_draw, mcmc_place, mcmc_plan, mcmc_update, mcmc_weigh, project, project_bwd, project_bwd_adam, rasterize, rasterize_bwd, reduce_slots, refine_classify, refine_place, refine_plan, refine_rank, refine_select, refine_update, reset_opacity, scan_spine, tile_offsets, verify.
+// StepParams is GLSL's StepParams, 232 bytes; in begin, count_tiles, emit_isects, expose, expose_bwd, exposure_adam, finish, loss, loss_grad, mcmc_draw, mcmc_place, mcmc_plan, mcmc_update, mcmc_weigh, project, project_bwd, project_bwd_adam, project_bwd_adam_mixed, project_mixed, rasterize, rasterize_bwd, reduce_slots, refine_classify, refine_place, refine_plan, refine_rank, refine_select, refine_update, reset_opacity, scan_spine, tile_offsets, verify.
 type StepParams struct {
 	View   View
 	Unit   uint32 // number of this unit of work, never reused
@@ -228,7 +231,7 @@ type StepParams struct {
 	RevisedOpacity uint32  // 1: what is split or duplicated gets 1 - sqrt(1 - opacity)
 }
 
-// View is GLSL's View, 108 bytes; in begin, count_tiles, emit_isects, expose, expose_bwd, exposure_adam, finish, loss, loss_grad, mcmc_draw, mcmc_place, mcmc_plan, mcmc_update, mcmc_weigh, project, project_bwd, project_bwd_adam, rasterize, rasterize_bwd, reduce_slots, refine_classify, refine_place, refine_plan, refine_rank, refine_select, refine_update, reset_opacity, scan_spine, tile_offsets, verify.
+// View is GLSL's View, 108 bytes; in begin, count_tiles, emit_isects, expose, expose_bwd, exposure_adam, finish, loss, loss_grad, mcmc_draw, mcmc_place, mcmc_plan, mcmc_update, mcmc_weigh, project, project_bwd, project_bwd_adam, project_bwd_adam_mixed, project_mixed, rasterize, rasterize_bwd, reduce_slots, refine_classify, refine_place, refine_plan, refine_rank, refine_select, refine_update, reset_opacity, scan_spine, tile_offsets, verify.
 //
 // A camera. x_camera = rot * x_world + trans, OpenCV axes (x right, y down, z forward).
 type View struct {

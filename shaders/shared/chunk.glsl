@@ -1,9 +1,9 @@
-// Rows of a model chunk, for kernels that move whole splats. The includer declares pc.chunk_splats and pc.n_params.
+// Rows of a model chunk, for kernels that move whole splats. The includer declares pc.n_state, the number of rows of parameters and moments.
 #ifndef CHUNK_GLSL
 #define CHUNK_GLSL
 #include "const.glsl"
 
-uint n_rows() { return 3u * pc.n_params + STAT_ROWS; }
-uint stat_row(uint stat) { return 3u * pc.n_params + stat; }
+uint n_rows() { return pc.n_state + STAT_ROWS; }
+uint stat_row(uint stat) { return pc.n_state + stat; }
 
 #endif

@@ -25,7 +25,7 @@ const float EXTENT_SLACK = 0.001;
 const uint CULLED = 0xFFFFFFFFu;
 
 // Rows of a model chunk: a float matrix [rows][chunk capacity]. With P = ROW_SH + 3 K parameters, K = (degree + 1)^2:
-// rows [0, P) parameters, [P, 2P) first moments, [2P, 3P) second moments, then the two statistics.
+// rows [0, P) parameters, [P, 2P) first moments, [2P, 3P) second moments, then the two statistics. In mixed precision: see mixed.glsl.
 const uint ROW_MEANS = 0u;
 const uint ROW_QUATS = 3u;
 const uint ROW_LOG_SCALES = 7u;
@@ -102,6 +102,7 @@ const uint DRAW_NOISE = 2u;
 const uint DRAW_BACKGROUND = 3u;
 const uint DRAW_WEIGHT = 4u;
 const uint DRAW_SOURCE = 6u;
+const uint DRAW_ROUNDING = 8u;
 // Rounds of an MCMC refinement.
 const uint ROUND_RELOCATE = 0u;
 const uint ROUND_GROW = 1u;
@@ -123,6 +124,8 @@ const uint VERIFY_SORTED_AT = 4u;       // words never decrease in the order of 
 const uint VERIFY_DISTINCT = 5u;        // words are below a bound and occur once
 const uint VERIFY_OFFSETS = 6u;         // offsets: from 0, never decreasing, to a total
 const uint VERIFY_GROUPS = 7u;          // each word is the number of the run of offsets it lies in
+const uint VERIFY_FINITE_HALVES = 8u;   // VERIFY_FINITE_ROWS of rows with two halves a word
+const uint VERIFY_FINITE_BFLOATS = 9u;  // likewise, bfloat16
 
 // What an element count of verify means; smaller numbers are slots of `counters`.
 const uint COUNT_PIXELS = 0x40000000u;

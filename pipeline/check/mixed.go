@@ -1,0 +1,272 @@
+package check
+
+import (
+	"fmt"
+	"math"
+
+	"vksplat/pipeline/ref"
+	"vksplat/shaders"
+	"vksplat/shaders/layout"
+)
+
+// Cases of chunks in mixed precision. Models are made of numbers that such a chunk holds: upload rounds them where they are.
+
+// mixedCase is newCase in mixed precision.
+func mixedCase(kernel, name string, run func(t *trial) error) Case {
+	return newCase(kernel, name, func(t *trial) error {
+		t.mixed = true
+		return run(t)
+	})
+}
+
+// chunkRows says what is where in the chunks of a model.
+type chunkRows struct {
+	mixed  bool
+	params int // parameters P
+	stored int // rows that hold them
+	stats  int // first row of statistics
+}
+
+func rowsOf(degree int, mixed bool) chunkRows {
+	p := paramRows(degree)
+	if !mixed {
+		return chunkRows{params: p, stored: p, stats: 3 * p}
+	}
+	moments, stats := ref.MixedRows(degree)
+	return chunkRows{mixed: true, params: p, stored: moments, stats: stats}
+}
+
+// momentRow returns the row of the first (0) or second (1) moment of parameter r.
+func (c chunkRows) momentRow(r, which int) int {
+	if c.mixed {
+		return c.stored + r
+	}
+	return (1+which)*c.params + r
+}
+
+// trains reports whether a step trains anything in a row, if the first parameters are those that are trained.
+func (c chunkRows) trains(row, trained int) bool {
+	switch {
+	case row >= c.stats:
+		return true
+	case !c.mixed:
+		return row%c.params < trained
+	case row >= c.stored:
+		return row-c.stored < trained
+	}
+	return row < layout.RowSh || layout.RowSh+2*(row-layout.RowSh) < trained
+}
+
+// representable rounds a model to what a chunk in mixed precision holds.
+func representable(m *ref.Model[float32]) {
+	for i, x := range m.SH {
+		m.SH[i] = ref.HalfValue(ref.NearestHalf(x))
+	}
+	for _, p := range []*ref.Params[float32]{&m.M, &m.V} {
+		for _, t := range p.Tensors() {
+			for i, x := range t.Data {
+				t.Data[i] = ref.BFloatValue(ref.RoundBFloat(x, 1<<15))
+			}
+		}
+	}
+}
+
+// word returns row r of splat i of m, in mixed precision.
+func (c chunkRows) word(m *ref.Model[float32], r, i int) uint32 {
+	switch {
+	case r < layout.RowSh:
+		return math.Float32bits(*paramAt(&m.Params, r, i))
+	case r < c.stored:
+		at := layout.RowSh + 2*(r-layout.RowSh)
+		w := uint32(ref.NearestHalf(*paramAt(&m.Params, at, i)))
+		if at+1 < c.params {
+			w |= uint32(ref.NearestHalf(*paramAt(&m.Params, at+1, i))) << 16
+		}
+		return w
+	case r < c.stats:
+		r -= c.stored
+		return uint32(ref.RoundBFloat(*paramAt(&m.M, r, i), 0)) | uint32(ref.RoundBFloat(*paramAt(&m.V, r, i), 0))<<16
+	}
+	return math.Float32bits(*modelAt(m, 3*c.params+r-c.stats, i))
+}
+
+// setWord is the way back.
+func (c chunkRows) setWord(m *ref.Model[float32], r, i int, w uint32) {
+	switch {
+	case r < layout.RowSh:
+		*paramAt(&m.Params, r, i) = math.Float32frombits(w)
+	case r < c.stored:
+		at := layout.RowSh + 2*(r-layout.RowSh)
+		*paramAt(&m.Params, at, i) = ref.HalfValue(uint16(w))
+		if at+1 < c.params {
+			*paramAt(&m.Params, at+1, i) = ref.HalfValue(uint16(w >> 16))
+		}
+	case r < c.stats:
+		r -= c.stored
+		*paramAt(&m.M, r, i), *paramAt(&m.V, r, i) = ref.BFloatValue(uint16(w)), ref.BFloatValue(uint16(w>>16))
+	default:
+		*modelAt(m, 3*c.params+r-c.stats, i) = math.Float32frombits(w)
+	}
+}
+
+// roundedWithin requires got to be what rounding by the random bits makes of a number within limit of want.
+func roundedWithin(binding string, splat, r int, got float32, want, limit float64, random uint16, round func(float32, uint16) uint16, value func(uint16) float32) error {
+	low, high := value(round(float32(want-limit), random)), value(round(float32(want+limit), random))
+	if !(got >= low && got <= high) && !(isNaN(got) && math.IsNaN(want)) {
+		return fmt.Errorf("binding %s: parameter %d of splat %d: got %g, want %g to %g, rounded from %g by %#x", binding, r, splat, got, low, high, want, random)
+	}
+	return nil
+}
+
+// limits are how far each number of a step may be from the reference's, before rounding: of parameter r of splat i.
+type limits struct {
+	first, second, value func(r, i int) float64
+}
+
+// compareMixed judges a step by what the reference computes before anything is rounded.
+func compareMixed(got *ref.Model[float32], want *ref.Model[float64], c ref.Rounding, by limits) error {
+	for i := range got.N {
+		for r := range paramRows(got.Degree) {
+			a, b, bits := c.Bits(i, r)
+			err := first(
+				roundedWithin("chunk.first moments", i, r, *paramAt(&got.M, r, i), *paramAt(&want.M, r, i), by.first(r, i), a, ref.RoundBFloat, ref.BFloatValue),
+				roundedWithin("chunk.second moments", i, r, *paramAt(&got.V, r, i), *paramAt(&want.V, r, i), by.second(r, i), b, ref.RoundBFloat, ref.BFloatValue),
+			)
+			x, y := *paramAt(&got.Params, r, i), *paramAt(&want.Params, r, i)
+			if r >= layout.RowSh {
+				err = first(err, roundedWithin("chunk.sh", i, r, x, y, by.value(r, i), bits, ref.RoundHalf, ref.HalfValue))
+			} else if !(math.Abs(float64(x)-y) <= by.value(r, i)) {
+				err = first(err, fmt.Errorf("binding chunk: parameter %d of splat %d: got %g, want %g", r, i, x, y))
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return first(closeTo("chunk.grad2d", got.Grad2D, want.Grad2D, 1e-6, 1e-5), closeTo("chunk.count", got.Count, want.Count, 0, 0))
+}
+
+// compareMixedStep allows what compareStep does.
+func compareMixedStep(got *ref.Model[float32], want *ref.Model[float64]) error {
+	largest := func(r, i int) float64 {
+		first, rows := 0, 0
+		for _, t := range want.M.Tensors() {
+			if first, rows = rows, rows+t.Width; r < rows {
+				break
+			}
+		}
+		x := 1.0
+		for k := first; k < rows; k++ {
+			x = max(x, math.Abs(*paramAt(&want.M, k, i)))
+		}
+		return x
+	}
+	return compareMixed(got, want, ref.Rounding{Seed: adamSeed, Step: adamStep}, limits{
+		first: func(r, i int) float64 { return 1e-3 * largest(r, i) },
+		second: func(r, i int) float64 {
+			return 2e-3*math.Abs(*paramAt(&want.V, r, i)) + 1e-3*largest(r, i)*largest(r, i)
+		},
+		value: func(r, i int) float64 {
+			return 2e-6*math.Abs(*paramAt(&want.Params, r, i)) + 2e-4*largest(r, i)/math.Sqrt(*paramAt(&want.V, r, i)+0.5)
+		},
+	})
+}
+
+func mixedAdamCases() []Case {
+	return []Case{
+		mixedCase("project_bwd_adam_mixed", "moments of every size, to the bit", checkMixedMoments),
+		mixedCase("project_bwd_adam_mixed", "coefficients of every size", checkMixedCoefficients),
+	}
+}
+
+// unseen takes a step of which the view sees no splat: gradients are 0, so that the new moments are products.
+func (t *trial) unseen(m *ref.Model[float32], p layout.StepParams) (*ref.Model[float32], error) {
+	l := t.list()
+	d := l.upload(m, chunkSplats, blocksOf(m.N, chunkSplats))
+	b := &backward{p: &m.Params}
+	keys := make([]uint32, m.N)
+	for i := range keys {
+		keys[i] = layout.Culled
+	}
+	p.Step, p.SeedLo, p.SeedHi, p.View.ShDegree = adamStep, adamSeed&0xFFFFFFFF, adamSeed>>32, uint32(m.Degree)
+	params, counters := input(l, "params", []layout.StepParams{p}), input(l, "counters", b.counters(0))
+	grad, abs := input(l, "v_projected", make([]layout.ProjectedGrad, m.N)), input(l, "v_abs_mean2d", make([][2]float32, m.N))
+	for i, chunk := range d.chunks {
+		l.adam(d, shaders.ProjectBwdAdam{
+			Params: params, Counters: counters, DepthKeys: input(l, "depth_keys", keys), VProjected: grad, Chunk: chunk.Slice, VAbsMean2d: abs,
+			Push: shaders.ProjectBwdAdamPush{FirstId: uint32(i * chunkSplats), ChunkSplats: chunkSplats, NParams: uint32(d.params)},
+		})
+	}
+	if err := l.run(); err != nil {
+		return nil, err
+	}
+	return d.download(m.N, m.Degree), d.restUntouched(m.N, d.params)
+}
+
+// checkMixedMoments lets moments decay, which is one product that every device rounds alike. What is below float32's normal numbers may become 0.
+func checkMixedMoments(t *trial) error {
+	const least = 1.1754944e-38
+	first := []float32{0, 1, -1, 0.7, -1e-4, 1e-20, -3e-30, 2e-38, -1.2e-38, 3.3e38, -3.3e38, 1e-40}
+	second := []float32{0, 1, 1e-8, 1e-20, 3e-20, 1e-30, 2e-38, 1e10, 3.3e38, 1e-39}
+	m := ref.NewModel(t.splats(700, 2))
+	for i := range m.N {
+		for r := range paramRows(2) {
+			*paramAt(&m.M, r, i), *paramAt(&m.V, r, i) = first[t.IntN(len(first))], second[t.IntN(len(second))]
+		}
+	}
+	got, err := t.unseen(m, layout.StepParams{InvBias1: 1, InvSqrtBias2: 1}) // rates of 0: parameters stay
+	if err != nil {
+		return err
+	}
+	for i := range m.N {
+		for r := range paramRows(2) {
+			a, b, _ := ref.Rounding{Seed: adamSeed, Step: adamStep}.Bits(i, r)
+			for _, x := range []struct {
+				name      string
+				got, want float32
+				random    uint16
+			}{
+				{"first moment", *paramAt(&got.M, r, i), float32(layout.AdamBeta1) * *paramAt(&m.M, r, i), a},
+				{"second moment", *paramAt(&got.V, r, i), float32(layout.AdamBeta2) * *paramAt(&m.V, r, i), b},
+			} {
+				want := ref.BFloatValue(ref.RoundBFloat(x.want, x.random))
+				if x.got != want && !(x.got == 0 && math.Abs(float64(x.want)) < least) {
+					return fmt.Errorf("binding chunk: %s of parameter %d of splat %d: got %g, want %g, which is %g rounded by %#x", x.name, r, i, x.got, want, x.want, x.random)
+				}
+			}
+			if x, y := *paramAt(&got.Params, r, i), *paramAt(&m.Params, r, i); x != y {
+				return fmt.Errorf("binding chunk: parameter %d of splat %d: got %g, want %g as before", r, i, x, y)
+			}
+		}
+	}
+	return nil
+}
+
+// checkMixedCoefficients moves coefficients by steps far below and above a unit in their last place: up to the largest half and beyond, down to the smallest.
+func checkMixedCoefficients(t *trial) error {
+	values := []float32{0, 1, -0.3, 65504, -65504, 60000, 6.1e-5, -6.2e-5, 3e-5, 6e-8, -1.2e-7, 1e-3}
+	m := ref.NewModel(t.splats(700, 3))
+	for i := range m.N {
+		for r := range paramRows(3) {
+			size := math.Pow(10, -9+12*t.Float64())
+			*paramAt(&m.M, r, i), *paramAt(&m.V, r, i) = float32(size*t.NormFloat64()), 1
+			if r >= layout.RowSh {
+				*paramAt(&m.Params, r, i) = values[t.IntN(len(values))]
+			}
+		}
+	}
+	got, err := t.unseen(m, layout.StepParams{InvBias1: 1, InvSqrtBias2: 1, LrSh0: 1, LrShn: 0.5})
+	if err != nil {
+		return err
+	}
+	want := model64(m)
+	ref.AdamModel(want, ref.NewParams[float64](m.N, 3), ref.Rates{SH0: 1, SHN: 0.5}, ref.DefaultAdam, math.MaxInt32) // so late that there is no bias
+	return compareMixed(got, want, ref.Rounding{Seed: adamSeed, Step: adamStep}, limits{
+		first:  func(r, i int) float64 { return 2e-7 * math.Abs(*paramAt(&want.M, r, i)) },
+		second: func(r, i int) float64 { return 2e-7 },
+		// A quotient and a root are right to some units in the last place, the difference to half of one.
+		value: func(r, i int) float64 {
+			return 1e-6*math.Abs(*paramAt(&want.M, r, i)) + 1e-7*math.Abs(*paramAt(&want.Params, r, i))
+		},
+	})
+}

@@ -1,0 +1,179 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"math"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"vksplat/pipeline/ref"
+	"vksplat/scene"
+	"vksplat/shaders/layout"
+)
+
+// TestMixedUpload sends models to the device and back: what comes back is what mixed precision holds of them, and sending that again changes nothing.
+func TestMixedUpload(t *testing.T) {
+	d := testDevice(t)
+	_, init, _, _ := promiseScene(t)
+	for degree := range scene.MaxSHDegree + 1 {
+		s := scene.NewSplats(init.N, degree)
+		for i := range s.N {
+			for r := range paramRows(degree) {
+				*rowValue(s, r, i) = *rowValue(init, min(r, layout.RowSh), i) * (1 + float32(r)/3)
+			}
+		}
+		s.SH[0], s.SH[1], s.SH[2] = 1e6, 1e-9, -3e-5
+		m, err := newModel(d.dev, min(degree+1, scene.MaxSHDegree))
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.chunkRows = rowsOf(m.degree, PrecisionMixed)
+		m.setChunk(s.N/2, 1<<30)
+		if err := m.upload(s); err != nil {
+			t.Fatal(err)
+		}
+		back, err := downloaded(m, s.N, 100)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range s.N {
+			for r := range m.nParams {
+				var want float32
+				if r < paramRows(degree) {
+					want = *rowValue(s, r, i)
+				}
+				if r >= layout.RowSh {
+					want = ref.HalfValue(ref.NearestHalf(want))
+				}
+				if got := *rowValue(back, r, i); got != want {
+					t.Fatalf("degree %d: row %d of splat %d: %g, want %g", degree, r, i, got, want)
+				}
+			}
+		}
+		if back.SH[0] != 65504 || back.SH[1] != 0 || math.Abs(float64(back.SH[2])+3e-5) > 1.0/(1<<25) {
+			t.Errorf("degree %d: %g", degree, back.SH[:3])
+		}
+		if err := m.close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestMixedTrains trains without refinement in both precisions: the loss is the same within 0.1 dB of its squared error. The learning rates of the
+// colours are so small that each step is far below a unit in the last place of a half: rounded to the nearest, no colour would move.
+func TestMixedTrains(t *testing.T) {
+	d := testDevice(t)
+	train := func(precision string, change func(*Config)) (*scene.Splats, float64) {
+		views, init, scale, cfg := promiseScene(t)
+		cfg.Precision, cfg.RefineEvery, cfg.Iterations = precision, 0, 60
+		change(&cfg)
+		tr, err := trainOn(d, views, init, scale, cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer tr.Close()
+		mse := 0.0
+		if err := tr.Run(context.Background(), func(p Progress) {
+			if p.Step > cfg.Iterations-2*len(views) {
+				mse += float64(p.MSE) / float64(2*len(views))
+			}
+		}); err != nil {
+			t.Fatal(err)
+		}
+		s, err := tr.Splats()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s, mse
+	}
+	usual := func(*Config) {}
+	_, want := train(PrecisionFull, usual)
+	_, got := train(PrecisionMixed, usual)
+	cost := 10 * math.Log10(got/want)
+	t.Logf("squared error %.3g in full, %.3g in mixed precision: %.3f dB", want, got, cost)
+	if math.Abs(cost) > 0.1 {
+		t.Errorf("mixed precision costs %.3f dB", cost)
+	}
+	slow := func(c *Config) { c.LRSH0 = 1e-5 }
+	_, init, _, _ := promiseScene(t)
+	full, _ := train(PrecisionFull, slow)
+	mixed, _ := train(PrecisionMixed, slow)
+	var along, length float64 // of the way in mixed precision on that in full
+	for i := range init.N {
+		for k := range 3 {
+			from := *rowValue(init, layout.RowSh+k, i)
+			if math.Abs(float64(from)) < 0.25 { // half a unit is 1.2e-4 and more beyond: twelve steps
+				continue
+			}
+			a, b := float64(*rowValue(full, layout.RowSh+k, i)-from), float64(*rowValue(mixed, layout.RowSh+k, i)-from)
+			along, length = along+a*b, length+a*a
+		}
+	}
+	t.Logf("colours go %.3f of the way", along/length)
+	if !(math.Abs(along/length-1) < 0.1) {
+		t.Errorf("colours go %.3f of the way in steps below a unit", along/length)
+	}
+}
+
+// TestMixedPlan wants mixed precision to fit more splats, and to say how many bytes each takes.
+func TestMixedPlan(t *testing.T) {
+	d := testDevice(t)
+	views, init, _, cfg := promiseScene(t)
+	cams, _ := splitViews(views)
+	var ceilings, bytes [2]int
+	for i, precision := range precisions {
+		cfg.Precision = precision
+		p, err := d.Plan(cams, init.N, cfg, TrainerOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ceilings[i], bytes[i] = p.Ceiling, p.SplatBytes
+	}
+	t.Logf("%d splats of %d bytes, %d of %d in mixed precision", ceilings[0], bytes[0], ceilings[1], bytes[1])
+	if bytes != [2]int{716, 384} || ceilings[1] < ceilings[0] {
+		t.Errorf("%d splats of %d bytes, %d of %d in mixed precision", ceilings[0], bytes[0], ceilings[1], bytes[1])
+	}
+}
+
+// TestMixedCheckpoint opens a checkpoint of the other precision.
+func TestMixedCheckpoint(t *testing.T) {
+	d := testDevice(t)
+	views, init, scale, cfg, run := checkpointScene(t)
+	cfg.Precision, cfg.Iterations = PrecisionMixed, 3
+	tr, err := trainOn(d, views, init, scale, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tr.Close()
+	tr.SetRun(run)
+	if err := tr.Run(context.Background(), nil); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "x")
+	saved(t, tr, path)
+	c, err := OpenCheckpoint(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	s, err := c.Splats()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := tr.Splats()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if modelHash(s) != modelHash(want) {
+		t.Error("the file has another model than the trainer")
+	}
+	cfg.Precision = PrecisionFull
+	if list := c.Changes(cfg, run.Capture); len(list) != 1 || list[0].String() != `precision: "mixed" -> "full"` {
+		t.Errorf("changes: %v", list)
+	}
+	if _, err := resumeOn(d, views, c, cfg); !errors.Is(err, scene.ErrUsage) || !strings.Contains(err.Error(), "mixed precision cannot go on in full") {
+		t.Errorf("in full precision: %v", err)
+	}
+}

@@ -1,0 +1,161 @@
+package ref
+
+import (
+	"math"
+	"testing"
+
+	"vksplat/shaders/layout"
+)
+
+// TestHalves goes through all halves and bfloat16: their values, and that rounding leaves them as they are whatever the random bits.
+func TestHalves(t *testing.T) {
+	for h := range 1 << 16 {
+		x, want := HalfValue(uint16(h)), 0.0
+		switch e, f := h>>10&31, float64(h&0x3FF); {
+		case e == 31 && f == 0:
+			want = math.Inf(1)
+		case e == 31:
+			want = math.NaN()
+		case e == 0:
+			want = math.Ldexp(f, -24)
+		default:
+			want = math.Ldexp(1024+f, e-25)
+		}
+		if h>>15 == 1 {
+			want = -want
+		}
+		if float64(x) != want && !(x != x && want != want) {
+			t.Fatalf("half %#x is %g, want %g", h, x, want)
+		}
+		for _, random := range []uint16{0, 1, 1 << 15, 0xFFFF} {
+			if got := RoundHalf(x, random); got != uint16(h) && x == x {
+				t.Fatalf("half %#x, %g, becomes %#x by %#x", h, x, got, random)
+			}
+			if y := BFloatValue(uint16(h)); y == y && RoundBFloat(y, random) != uint16(h) {
+				t.Fatalf("bfloat16 %#x, %g, becomes %#x by %#x", h, y, RoundBFloat(y, random), random)
+			}
+		}
+	}
+}
+
+// TestRoundingEdges rounds numbers that neither format holds.
+func TestRoundingEdges(t *testing.T) {
+	nan, inf := float32(math.NaN()), float32(math.Inf(1))
+	for _, random := range []uint16{0, 1 << 15, 0xFFFF} {
+		for _, x := range []struct{ in, half, bfloat float32 }{
+			{nan, nan, nan}, {inf, inf, inf}, {-inf, -inf, -inf}, {65505, 65504, 0}, {-1e9, -65504, 0}, {math.MaxFloat32, 65504, BFloatValue(0x7F7F)},
+			{-math.MaxFloat32, -65504, BFloatValue(0xFF7F)},
+		} {
+			if got := HalfValue(RoundHalf(x.in, random)); got != x.half && !(got != got && x.half != x.half) {
+				t.Errorf("half of %g: %g, want %g", x.in, got, x.half)
+			}
+			if got := BFloatValue(RoundBFloat(x.in, random)); x.bfloat != 0 && got != x.bfloat && !(got != got && x.bfloat != x.bfloat) {
+				t.Errorf("bfloat16 of %g: %g, want %g", x.in, got, x.bfloat)
+			}
+		}
+	}
+	// The halves around 1 + 2^-11 are 1 and 1 + 2^-10, those around 2^-25 are 0 and 2^-24.
+	for random, want := range map[uint16][2]uint16{0x7FF8: {0x3C00, 0}, 0x7FFF: {0x3C00, 0}, 0x8000: {0x3C01, 1}} {
+		if a, b := RoundHalf(1+1.0/2048, random), RoundHalf(1.0/(1<<25), random); a != want[0] || b != want[1] {
+			t.Errorf("random %#x: %#x and %#x, want %#x", random, a, b, want)
+		}
+	}
+}
+
+// TestRoundingUnbiased rounds each of some numbers by the random bits of many splats: their mean is the number. Nearest rounding is far outside the limit.
+func TestRoundingUnbiased(t *testing.T) {
+	const n = 40000
+	for _, x := range []float32{1.0003, -0.70011, 3e-5, 6e-5, -6.2e-5, 1.3e-7, 2e-9, 1000.3, 60001, 1e-20, -3.3e-21, 1.7e-38, 3e30} {
+		var half, first, second float64
+		for splat := range n {
+			a, b, value := Rounding{Seed: 42, Step: 1234}.Bits(splat, layout.RowSh+splat%48)
+			half += float64(HalfValue(RoundHalf(x, value)))
+			first += float64(BFloatValue(RoundBFloat(x, a)))
+			second += float64(BFloatValue(RoundBFloat(x, b)))
+		}
+		// A rounding's deviation is at most half a unit in the last place; the mean of n is within five standard errors.
+		check := func(name string, sum, unit float64) {
+			if got, limit := sum/n, 5*0.5*unit/math.Sqrt(n); math.Abs(got-float64(x)) > limit {
+				t.Errorf("%s of %g: %g on average, off by %g, the limit is %g", name, x, got, got-float64(x), limit)
+			}
+		}
+		_, exponent := math.Frexp(float64(x))
+		if math.Abs(float64(x)) < 65504 {
+			check("half", half, math.Ldexp(1, max(exponent-11, -24)))
+		}
+		check("first moment", first, math.Ldexp(1, exponent-8))
+		check("second moment", second, math.Ldexp(1, exponent-8))
+	}
+}
+
+// TestRoundingBits looks at the bits themselves: every bit is set half of the time, and no two rows, steps or uses of one splat agree more often than
+// chance has it.
+func TestRoundingBits(t *testing.T) {
+	const n = 30000
+	limit := 5 * 0.5 / math.Sqrt(n)
+	words := func(splat, step, r int) uint64 {
+		a, b, v := Rounding{Seed: 7, Step: uint32(step)}.Bits(splat, r)
+		return uint64(a) | uint64(b)<<16 | uint64(v)<<32
+	}
+	shares := func(name string, f func(i int) uint64) {
+		var set [48]int
+		for i := range n {
+			for bit, w := 0, f(i); bit < 48; bit++ {
+				set[bit] += int(w >> bit & 1)
+			}
+		}
+		for bit, k := range set {
+			if share := float64(k) / n; math.Abs(share-0.5) > limit {
+				t.Errorf("%s: bit %d is 1 in %.4f of all", name, bit, share)
+			}
+		}
+	}
+	shares("set", func(i int) uint64 { return words(i, 3, i%59) })
+	shares("row and next", func(i int) uint64 { return words(i, 3, i%58) ^ words(i, 3, i%58+1) })
+	shares("row and sh0", func(i int) uint64 { return words(i, 3, i%11) ^ words(i, 3, 11) })
+	shares("step and next", func(i int) uint64 { return words(i/100, i%100, 5) ^ words(i/100, i%100+1, 5) })
+	shares("splat and next", func(i int) uint64 { return words(i, 9, 20) ^ words(i+1, 9, 20) })
+	shares("moments and value", func(i int) uint64 { w := words(i, 9, 30); return w ^ (w>>16 | w<<32) })
+}
+
+// TestTrainsBelowUnit takes steps of a fiftieth of a unit in the last place: they add up, and where the gradient stops the moments decay.
+func TestTrainsBelowUnit(t *testing.T) {
+	const splats, steps = 200, 400
+	const unit = 1.0 / 2048 // of halves from 0.5 to 1
+	m := NewModel(NewParams[float32](splats, 0))
+	g := NewParams[float32](splats, 0)
+	for i := range m.SH {
+		m.SH[i], g.SH[i] = 0.75, -1
+	}
+	for step := 1; step <= steps; step++ {
+		AdamModel(m, g, Rates{SH0: unit / 50}, DefaultAdam, step)
+		Rounding{Seed: 1, Step: uint32(step)}.Store(m)
+	}
+	mean := 0.0
+	for _, x := range m.SH {
+		mean += (float64(x) - 0.75) / float64(len(m.SH))
+	}
+	// Every step is 1/50 of a unit, for the gradient is constant; each splat's sum wanders by up to sqrt(400/50) units.
+	if want := steps * unit / 50; math.Abs(mean-want) > 0.06*want {
+		t.Errorf("%d steps went %g, want %g", steps, mean, want)
+	}
+	v := 0.0
+	for _, x := range m.V.SH {
+		v += float64(x) / float64(len(m.V.SH))
+	}
+	if want := 1 - math.Pow(0.999, steps); math.Abs(v-want) > 0.01*want {
+		t.Errorf("the second moment is %g on average, want %g", v, want)
+	}
+	clear(g.SH)
+	for step := steps + 1; step <= 2*steps; step++ {
+		AdamModel(m, g, Rates{}, DefaultAdam, step)
+		Rounding{Seed: 1, Step: uint32(step)}.Store(m)
+	}
+	decayed := 0.0
+	for _, x := range m.V.SH {
+		decayed += float64(x) / float64(len(m.V.SH))
+	}
+	if want := v * math.Pow(0.999, steps); math.Abs(decayed-want) > 0.02*want {
+		t.Errorf("without gradients it becomes %g on average, want %g", decayed, want)
+	}
+}

@@ -1,0 +1,80 @@
+package pipeline
+
+import (
+	"math"
+
+	"vksplat/pipeline/ref"
+	"vksplat/scene"
+	"vksplat/shaders/layout"
+)
+
+// Precisions of Config.
+const (
+	PrecisionFull  = "full"  // float32
+	PrecisionMixed = "mixed" // spherical harmonics as halves, moments as bfloat16; the rest, and all arithmetic, in float32
+)
+
+// chunkRows says what is where in a chunk, a matrix of 32-bit words [rows][splats]: parameters, moments, statistics.
+type chunkRows struct {
+	degree  int
+	mixed   bool
+	nParams int // parameters P = 11 + 3 (degree+1)^2 of a splat
+	stored  int // rows that hold them
+	first   int // first row of first moments
+	second  int // of second moments; the same where both lie in one word
+	stats   int // first row of statistics
+}
+
+// rowsOf returns the rows of a precision.
+func rowsOf(degree int, precision string) chunkRows {
+	p := paramRows(degree)
+	if precision == PrecisionMixed {
+		moments, stats := ref.MixedRows(degree)
+		return chunkRows{degree: degree, mixed: true, nParams: p, stored: moments, first: moments, second: moments, stats: stats}
+	}
+	return chunkRows{degree: degree, nParams: p, stored: p, first: p, second: 2 * p, stats: 3 * p}
+}
+
+// paramRows returns P for an SH degree.
+func paramRows(degree int) int { return layout.RowSh + 3*(degree+1)*(degree+1) }
+
+func (c chunkRows) rows() int { return c.stats + layout.StatRows }
+
+// splatBytes returns what a splat takes in chunks.
+func (c chunkRows) splatBytes() int64 { return 4 * int64(c.rows()) }
+
+// put fills row r < stored of a chunk, which is zero, with that of the splats of s from first on. The degree of s is at most the model's.
+func (c chunkRows) put(s *scene.Splats, r, first int, to []uint32) {
+	known := paramRows(s.Degree)
+	if !c.mixed || r < layout.RowSh {
+		for i := range to {
+			if r < known {
+				to[i] = math.Float32bits(*rowValue(s, r, first+i))
+			}
+		}
+		return
+	}
+	at := layout.RowSh + 2*(r-layout.RowSh)
+	for i := range to {
+		var w uint32
+		for k := range min(2, known-at) {
+			w |= uint32(ref.NearestHalf(*rowValue(s, at+k, first+i))) << (16 * k)
+		}
+		to[i] = w
+	}
+}
+
+// rowValue returns parameter row r of splat i of s.
+func rowValue(s *scene.Splats, r, i int) *float32 {
+	switch {
+	case r < layout.RowQuats:
+		return &s.Means[3*i+r]
+	case r < layout.RowLogScales:
+		return &s.Quats[4*i+r-layout.RowQuats]
+	case r < layout.RowLogitOpacity:
+		return &s.LogScales[3*i+r-layout.RowLogScales]
+	case r < layout.RowSh:
+		return &s.LogitOpacities[i]
+	}
+	return &s.SH[i*(len(s.SH)/s.N)+r-layout.RowSh]
+}
