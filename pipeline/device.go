@@ -95,7 +95,6 @@ func OpenDevice(o DeviceOptions) (*Device, error) {
 }
 
 func (d *Device) open(o DeviceOptions) error {
-	before := residentBytes()
 	if o.Select == "" {
 		o.Select = "auto"
 	}
@@ -109,15 +108,15 @@ func (d *Device) open(o DeviceOptions) error {
 	}
 	d.note, d.host, d.vram = note, host, o.MaxVRAM != ""
 	d.dev, err = d.instance.NewDevice(info, vk.DeviceOptions{Budget: budget, CacheDir: cacheDir()})
-	d.driver = driverBytes(residentBytes() - before)
+	d.driver = driverBytes(residentBytes() - goBytes())
 	return err
 }
 
-// driverMost is the most host memory that opening a device has taken.
+// driverMost is the most host memory that was not Go's once a device was open.
 var driverMost atomic.Int64
 
-// driverBytes returns what drivers take of RAM, when opening a device has just taken so much: libraries stay loaded, so that it is the most of all openings.
-// It comes in steps, so that equal runs have equal plans.
+// driverBytes returns what program code and drivers take of RAM, when so much is resident that is not Go's: libraries stay loaded, so that it is the most
+// of all openings. It comes in steps, so that equal runs have equal plans.
 func driverBytes(took int64) int64 {
 	const step = 16 << 20
 	took = max(took+step-1, 0) / step * step

@@ -3,6 +3,7 @@ package pipeline
 import (
 	"math"
 	"runtime/debug"
+	"runtime/metrics"
 )
 
 // HostMemory is the RAM of the machine as this process may use it: what the control group of a container grants, where that is less. Bytes.
@@ -38,8 +39,8 @@ func hostBudget(s string, m HostMemory) (int64, error) {
 	return parseBudget(s, (m.total()*8+9)/10)
 }
 
-// processBytes is about what the program takes beside what is planned and beside what the driver takes when the device is opened: its code and stacks, and
-// the driver's memory for compiled kernels.
+// processBytes is about what the program takes beside what is planned and beside its code and what the driver takes when the device is opened: stacks,
+// garbage, and the driver's memory for compiled kernels.
 const processBytes = 96 << 20
 
 // unifiedShares divides one pool of memory between the device and the host. The host has what the process takes and a quarter of the rest. Where
@@ -75,6 +76,13 @@ func LimitHeap(o DeviceOptions) error {
 		limitHeap(budget - processBytes/2)
 	}
 	return err
+}
+
+// goBytes returns the bytes that Go's memory, which limitHeap limits, takes.
+func goBytes() int64 {
+	m := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
+	metrics.Read(m)
+	return int64(m[0].Value.Uint64()) - int64(m[1].Value.Uint64())
 }
 
 // limitHeap makes Go collect garbage before its memory exceeds bytes.

@@ -165,7 +165,8 @@ func (c *PhotoCache) load(job photoJob) (images []scene.Image, read bool, errs [
 		c.warn(fmt.Sprintf("the image cache cannot be read, photos are decoded again: %v", err))
 		c.spill.stop()
 	}
-	job.image = scene.Image{} // decoding brings its own memory
+	scene.Recycle(job.image) // the decoder finds it there
+	job.image = scene.Image{}
 	cams := make([]scene.Camera, len(job.views))
 	for i, v := range job.views {
 		cams[i] = c.o.Cameras[v]

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"image/png"
 	"io/fs"
+	"slices"
 )
 
 // Limits on what a photo may claim to hold before memory is spent on it.
@@ -30,18 +31,8 @@ const opDecode = "decode photo"
 // calibrations are of the pixels as stored. Errors are
 // of type *Error with the photo's path: of kind ErrTryAgain if the file is there and cannot be read, of kind ErrData otherwise.
 func (c Camera) Decode() (Image, error) {
-	if err := c.decodable(); err != nil {
-		return Image{}, err
-	}
-	photo, err := c.storedPhoto()
-	if err != nil {
-		return Image{}, err
-	}
-	file, err := c.maskFile()
-	if err != nil {
-		return Image{}, err
-	}
-	return c.picture(photo, file)
+	images, errs := DecodeViews([]Camera{c})
+	return images[0], errs[0]
 }
 
 // DecodeViews gives for each of cams what Decode gives. They are all of one photo, as the faces of a panorama are, which is decoded once, and so is its mask.
@@ -63,6 +54,9 @@ func DecodeViews(cams []Camera) ([]Image, []error) {
 		if errs[i] = failed; failed == nil {
 			images[i], errs[i] = c.picture(photo, file)
 		}
+	}
+	if len(photo.Pix) > 0 && !slices.ContainsFunc(images, func(m Image) bool { return len(m.Pix) > 0 && &m.Pix[0] == &photo.Pix[0] }) {
+		freePixels(photo.Pix)
 	}
 	return images, errs
 }

@@ -18,12 +18,16 @@ func decodeJPEG(data []byte) (Image, error) {
 			d.components[i].transform()
 		}
 	}
-	return d.toRGBA(), nil
+	img := d.toRGBA()
+	for i := range d.components {
+		freePixels(d.components[i].pix)
+	}
+	return img, nil
 }
 
 // toRGBA brings the components to full size, row by row, and converts their colours.
 func (d *jpegDecoder) toRGBA() Image {
-	out := Image{Width: d.width, Height: d.height, Pix: make([]uint8, 4*d.width*d.height)}
+	out := Image{Width: d.width, Height: d.height, Pix: newPixels(4 * d.width * d.height)}
 	convert := d.conversion()
 	ups := make([]upsampler, len(d.components))
 	rows := make([][]uint8, len(ups))

@@ -208,7 +208,7 @@ func (d *jpegDecoder) readFrame(m uint8, content []byte) error {
 		}
 		c.width, c.height = ceilDiv(w*c.h, d.hMax), ceilDiv(h*c.v, d.vMax)
 		c.wide, c.high = ceilDiv(c.width, 8), ceilDiv(c.height, 8)
-		c.pix = make([]uint8, 64*c.wide*c.high)
+		c.pix = newPixels(64 * c.wide * c.high)
 		if d.progressive {
 			c.coefs = make([][64]int16, c.wide*c.high)
 		}

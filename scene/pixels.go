@@ -11,7 +11,7 @@ func fromImage(src image.Image) Image {
 	if pix := ownPixels(src); len(pix) == 4*b.Dx()*b.Dy() {
 		return Image{Width: b.Dx(), Height: b.Dy(), Pix: pix}
 	}
-	out := Image{Width: b.Dx(), Height: b.Dy(), Pix: make([]uint8, 4*b.Dx()*b.Dy())}
+	out := Image{Width: b.Dx(), Height: b.Dy(), Pix: newPixels(4 * b.Dx() * b.Dy())}
 	for y := range out.Height {
 		row := out.Pix[4*out.Width*y : 4*out.Width*(y+1)]
 		fillRow(row, src, b.Min.X, b.Min.Y+y)

@@ -133,7 +133,7 @@ func undistort(img Image, cam *Camera, file *maskFile) (Image, error) {
 		return Image{}, err
 	}
 	r := &resampler{img: &img, period: s.period > 0, opaque: opaque(img.Pix)}
-	out := Image{Width: cam.Width, Height: cam.Height, Pix: make([]uint8, 4*cam.Width*cam.Height)}
+	out := Image{Width: cam.Width, Height: cam.Height, Pix: newPixels(4 * cam.Width * cam.Height)}
 	mask := newMask(cam.Width, cam.Height)
 	p := newPlacer(s)
 	for y := range out.Height {

@@ -16,7 +16,7 @@ func resize(img Image, width, height int) Image {
 		return img
 	}
 	across, down := axisTaps(img.Width, width), axisTaps(img.Height, height)
-	out := Image{Width: width, Height: height, Pix: make([]uint8, 4*width*height)}
+	out := Image{Width: width, Height: height, Pix: newPixels(4 * width * height)}
 	source := make([]float32, 4*img.Width)
 	// The last two source rows at the new width: two output rows share at most two.
 	rows := [2][]float32{make([]float32, 4*width), make([]float32, 4*width)}

@@ -101,7 +101,7 @@ func decodeWebP(data []byte) (Image, error) {
 // fromVP8 converts the planes of a lossy WebP, with 2 x 2 pixels to a sample of chroma.
 func fromVP8(img *image.YCbCr, alpha []uint8, alphaStride int) Image {
 	width, height := img.Rect.Dx(), img.Rect.Dy()
-	out := Image{Width: width, Height: height, Pix: make([]uint8, 4*width*height)}
+	out := Image{Width: width, Height: height, Pix: newPixels(4 * width * height)}
 	chromaWidth, chromaHeight := (width+1)/2, (height+1)/2
 	cb, cr := make([]uint8, 2*chromaWidth), make([]uint8, 2*chromaWidth)
 	for y := range height {
