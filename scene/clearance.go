@@ -3,14 +3,13 @@ package scene
 import (
 	"math"
 	"slices"
-	"sync"
 )
 
 // minSeen is how many points a camera must see before their depths say where its scene begins.
 const minSeen = 100
 
 // maxSampled is about how many points are looked at for that.
-const maxSampled = 1 << 18
+const maxSampled = 1 << 16
 
 // Clear finds the empty space in front of the cameras and takes what the reconstruction put there by mistake out of Points. A share of the depth that
 // only one in a hundred of a camera's points comes below becomes its Clearance; points that lie within it, in the picture, are dropped. Wrong matches
@@ -20,8 +19,6 @@ func (c *Capture) Clear(share float64) int {
 	if !(share > 0) {
 		return 0
 	}
-	drop := make([]uint64, (len(c.Points)+63)/64) // a bit for each point
-	var merging sync.Mutex
 	stride := 1 + len(c.Points)/maxSampled
 	parallel(len(c.Cameras), func(i int) {
 		cam := &c.Cameras[i]
@@ -31,23 +28,13 @@ func (c *Capture) Clear(share float64) int {
 				depths = append(depths, depth)
 			}
 		}
-		if len(depths) < minSeen {
-			return
-		}
-		slices.Sort(depths)
-		cam.Clearance = share * depths[len(depths)/100]
-		inside := make([]uint64, len(drop))
-		for k := range c.Points {
-			if _, seen := cam.sees(c.Points[k].Pos, 0, cam.Clearance); seen {
-				inside[k/64] |= 1 << (k % 64)
-			}
-		}
-		merging.Lock()
-		defer merging.Unlock()
-		for k, word := range inside {
-			drop[k] |= word
+		if len(depths) >= minSeen {
+			slices.Sort(depths)
+			cam.Clearance = share * depths[len(depths)/100]
 		}
 	})
+	drop := make([]uint64, (len(c.Points)+63)/64) // a bit for each point
+	parallel((len(drop)+dropWords-1)/dropWords, func(i int) { c.markInFront(drop, i*dropWords) })
 	kept := c.Points[:0]
 	for k, p := range c.Points {
 		if drop[k/64]>>(k%64)&1 == 0 {
@@ -57,6 +44,31 @@ func (c *Capture) Clear(share float64) int {
 	dropped := len(c.Points) - len(kept)
 	c.Points = kept
 	return dropped
+}
+
+// dropWords is how many words of bits are filled at once: their points, 500 KiB, stay in a core's cache while all cameras look at them.
+const dropWords = 256
+
+// markInFront sets the bits of the points from word first on that lie within a camera's clearance.
+func (c *Capture) markInFront(drop []uint64, first int) {
+	words := drop[first:min(first+dropWords, len(drop))]
+	points := c.Points[64*first : min(64*(first+len(words)), len(c.Points))]
+	for i := range c.Cameras {
+		cam := &c.Cameras[i]
+		if cam.Clearance == 0 {
+			continue
+		}
+		x, y, z, t, far := cam.R[6], cam.R[7], cam.R[8], cam.T[2], cam.Clearance
+		for k := range points {
+			p := &points[k].Pos
+			if depth := x*p[0] + y*p[1] + z*p[2] + t; !(depth > 0 && depth < far) { // as in sees: most points end here
+				continue
+			}
+			if _, seen := cam.sees(*p, 0, far); seen {
+				words[k/64] |= 1 << (k % 64)
+			}
+		}
+	}
 }
 
 // sees returns the depth of a point, and whether it lies in the picture, between near and far.
