@@ -71,6 +71,7 @@ type engine struct {
 	drawn    viewSize // the largest picture
 
 	isectCapacity int // pairs that fit in one band
+	isectPlan     int // pairs that were planned (Plan.Isects); 0: there is no plan
 	isectMost     int // pairs that are known to be too many, less a part; 0: none are
 	bands         int // bands that a view is processed in
 	split         [nUnitKinds][]int
@@ -223,8 +224,14 @@ func (e *engine) loadWith(n int, fill func() error, startCapacities, bands int) 
 // minIsects is the smallest number of (tile, splat) pairs that a band is made for.
 const minIsects = 1 << 14
 
-// firstIsects is the number of pairs to start with for n splats.
-func (e *engine) firstIsects(n int) int { return max(minIsects, 4*e.maxTiles, 8*n) }
+// firstIsects is the number of pairs to start with for n splats: no more than were planned, since most views need less.
+func (e *engine) firstIsects(n int) int {
+	first := max(minIsects, 4*e.maxTiles, 8*n)
+	if e.isectPlan > 0 {
+		first = min(first, e.isectPlan)
+	}
+	return first
+}
 
 // bytesPerSplat returns about what a splat costs beside its chunk: projected, extents, keys, the sort's copies, offsets, v_projected.
 func (e *engine) bytesPerSplat() int64 {

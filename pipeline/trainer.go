@@ -99,7 +99,7 @@ func newTrainer(d *Device, cams []scene.Camera, photos Photos, sceneScale float6
 	if err != nil {
 		return nil, err
 	}
-	e.pool, e.model.chunkSplats = d.dev.NewScratchPool(), plan.ChunkSplats
+	e.pool, e.model.chunkSplats, e.isectPlan = d.dev.NewScratchPool(), plan.ChunkSplats, plan.Isects
 	if err := e.allocate(inFlight); err != nil {
 		return nil, err
 	}
