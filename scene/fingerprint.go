@@ -25,8 +25,8 @@ const fingerprintVersion = "vksplat capture 2"
 //
 // Files are hashed in the background, so that training need not wait for a slow disk to give every photo once. The fingerprint is nevertheless that of the
 // files as they were when StartFingerprint was called: their sizes and times of modification are noted then, and compared before and after a file is
-// read. A file that was changed earlier than it was hashed is an error of Wait, one that is changed later does not matter any more. What escapes is a
-// change that keeps both size and time, which hides from every tool that goes by them.
+// read. A file that was changed earlier than it was hashed is an error of Wait. One that is changed later does not change the fingerprint, and is not
+// noticed where a photo is decoded again. What escapes, too, is a change that keeps both size and time, which hides from every tool that goes by them.
 type Fingerprint struct {
 	shape [sha256.Size]byte // of all but the files
 	notes []fileNote        // by path
