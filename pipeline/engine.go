@@ -284,6 +284,9 @@ func (e *engine) growIsects(n uint32) error {
 	}
 	e.bands = min(max(e.bands+1, moreBands(e.bands, int(n), limit)), e.mostBands())
 	e.isectCapacity = min(limit, e.isectLimit()) &^ (layout.BucketSize - 1)
+	if e.isectCapacity == 0 {
+		return fmt.Errorf("pipeline: grow isects: %w: nothing is left for views", ErrTooSmall)
+	}
 	return e.startAfresh()
 }
 

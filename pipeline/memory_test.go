@@ -199,3 +199,17 @@ func TestPhotoCaches(t *testing.T) {
 		t.Error("strict training goes on without a photo")
 	}
 }
+
+// TestNoRoomForPairs grows where no pair fits, in whatever number of bands: that is a want of memory, for which others give theirs.
+func TestNoRoomForPairs(t *testing.T) {
+	views, init, scale, cfg := promiseScene(t)
+	tr, err := trainOn(testDevice(t), views, init, scale, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tr.Close()
+	tr.e.isectMost = 1
+	if err := tr.e.growIsects(100_000); !errors.Is(err, ErrTooSmall) {
+		t.Errorf("in %d bands of %d pairs: %v", tr.e.bands, tr.e.isectCapacity, err)
+	}
+}
