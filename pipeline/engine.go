@@ -301,6 +301,20 @@ func moreBands(bands, n, limit int) int {
 	return int(math.Ceil(float64(bands) * float64(n) * 1.125 / float64(limit)))
 }
 
+// divide makes twice as many bands, with as many pairs at once as fit then; divided is false where that is too few. Nothing may be in flight.
+func (e *engine) divide() (divided bool, err error) {
+	if e.yield != nil {
+		e.yield()
+	}
+	more := min(2*e.bands, e.mostBands())
+	limit := e.isectLimitIn(more)
+	if limit < minIsects {
+		return false, nil
+	}
+	e.bands, e.isectCapacity = more, min(e.isectCapacity, limit)
+	return true, e.startAfresh()
+}
+
 // startAfresh gives back the scratch memory, so that what takes its place finds all of it free.
 func (e *engine) startAfresh() error {
 	return errors.Join(e.closePrograms(), e.pool.Empty())
