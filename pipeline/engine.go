@@ -71,6 +71,7 @@ type engine struct {
 	drawn    viewSize // the largest picture
 
 	isectCapacity int // pairs that fit in one band
+	isectPlan     int // pairs that were planned (Plan.Isects); 0: there is no plan
 	isectMost     int // pairs that are known to be too many, less a part; 0: none are
 	bands         int // bands that a view is processed in
 	split         [nUnitKinds][]int
@@ -223,8 +224,14 @@ func (e *engine) loadWith(n int, fill func() error, startCapacities, bands int) 
 // minIsects is the smallest number of (tile, splat) pairs that a band is made for.
 const minIsects = 1 << 14
 
-// firstIsects is the number of pairs to start with for n splats.
-func (e *engine) firstIsects(n int) int { return max(minIsects, 4*e.maxTiles, 8*n) }
+// firstIsects is the number of pairs to start with for n splats: no more than were planned, since most views need less.
+func (e *engine) firstIsects(n int) int {
+	first := max(minIsects, 4*e.maxTiles, 8*n)
+	if e.isectPlan > 0 {
+		first = min(first, e.isectPlan)
+	}
+	return first
+}
 
 // bytesPerSplat returns about what a splat costs beside its chunk: projected, extents, keys, the sort's copies, offsets, v_projected.
 func (e *engine) bytesPerSplat() int64 {
@@ -277,6 +284,9 @@ func (e *engine) growIsects(n uint32) error {
 	}
 	e.bands = min(max(e.bands+1, moreBands(e.bands, int(n), limit)), e.mostBands())
 	e.isectCapacity = min(limit, e.isectLimit()) &^ (layout.BucketSize - 1)
+	if e.isectCapacity == 0 {
+		return fmt.Errorf("pipeline: grow isects: %w: nothing is left for views", ErrTooSmall)
+	}
 	return e.startAfresh()
 }
 
@@ -289,6 +299,20 @@ func moreBands(bands, n, limit int) int {
 		return math.MaxInt
 	}
 	return int(math.Ceil(float64(bands) * float64(n) * 1.125 / float64(limit)))
+}
+
+// divide makes twice as many bands, with as many pairs at once as fit then; divided is false where that is too few. Nothing may be in flight.
+func (e *engine) divide() (divided bool, err error) {
+	if e.yield != nil {
+		e.yield()
+	}
+	more := min(2*e.bands, e.mostBands())
+	limit := e.isectLimitIn(more)
+	if limit < minIsects {
+		return false, nil
+	}
+	e.bands, e.isectCapacity = more, min(e.isectCapacity, limit)
+	return true, e.startAfresh()
 }
 
 // startAfresh gives back the scratch memory, so that what takes its place finds all of it free.

@@ -199,3 +199,66 @@ func TestPhotoCaches(t *testing.T) {
 		t.Error("strict training goes on without a photo")
 	}
 }
+
+// TestNoRoomForPairs grows where no pair fits, in whatever number of bands: that is a want of memory, for which others give theirs.
+func TestNoRoomForPairs(t *testing.T) {
+	views, init, scale, cfg := promiseScene(t)
+	tr, err := trainOn(testDevice(t), views, init, scale, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tr.Close()
+	tr.e.isectMost = 1
+	if err := tr.e.growIsects(100_000); !errors.Is(err, ErrTooSmall) {
+		t.Errorf("in %d bands of %d pairs: %v", tr.e.bands, tr.e.isectCapacity, err)
+	}
+}
+
+// TestPaceInTightMemory cuts views into more bands when their pairs have taken all memory: fewer of them at once, or no more bands, and no end of the run.
+func TestPaceInTightMemory(t *testing.T) {
+	views, init, scale, cfg := promiseScene(t)
+	cfg.RefineEvery, cfg.Iterations = 0, 6
+	cams, photos := splitViews(views)
+	d := budgetDevice(t, 24<<20)
+	want := ""
+	for _, room := range []string{"ample", "tight", "none"} {
+		tr, err := NewTrainer(d, cams, photos, init, scale, cfg, TrainerOptions{PhotoBytes: -1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := tr.RunTo(context.Background(), 3, nil); err != nil {
+			t.Fatal(err)
+		}
+		before := tr.e.isectCapacity
+		if room == "tight" {
+			if err := tr.e.growIsects(uint32(tr.e.isectLimit())); err != nil {
+				t.Fatal(err)
+			}
+			before = tr.e.isectCapacity
+		}
+		if room == "none" {
+			tr.e.isectMost = minIsects - 1
+		}
+		tr.pace.moreBands = true
+		if err := tr.repace(); err != nil {
+			t.Fatalf("%s: %v", room, err)
+		}
+		bands, fewer := 2, room == "tight"
+		if room == "none" {
+			bands = 1
+		}
+		if tr.e.bands != bands || (tr.e.isectCapacity < before) != fewer || tr.pace.undivided != (bands == 1) {
+			t.Errorf("%s: %d bands of %d pairs, %d before; undivided: %v", room, tr.e.bands, tr.e.isectCapacity, before, tr.pace.undivided)
+		}
+		hash := train(t, tr)
+		if want == "" {
+			want = hash
+		}
+		if hash != want {
+			t.Errorf("%s: other bytes", room)
+		}
+		if err := tr.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -24,6 +24,7 @@ type pace struct {
 	times     []vk.PassTime
 	split     []int // ops after which a submit ends
 	moreBands bool  // split alone cannot keep submits short
+	undivided bool  // there was no memory for more bands
 }
 
 // observe takes in a finished step and reports whether the programs should be rebuilt. Every early step is measured, later ones now and then.

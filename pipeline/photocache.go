@@ -255,11 +255,16 @@ func (c *PhotoCache) forget() {
 	}
 }
 
-// Empty gives the memory of all photos back that nobody has at the moment, for something else. Reading ahead goes on when the next photo is asked for.
+// Empty gives the memory of all photos back that nobody has at the moment, for something else: also of those that are being decoded, for which it waits.
+// Reading ahead goes on when the next photo is asked for.
 func (c *PhotoCache) Empty() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.paused, c.next = true, c.queue.head
+	c.paused = true
+	for c.paused && slices.ContainsFunc(c.entries, func(e photoEntry) bool { return e.state == photoLoading }) {
+		c.changed.Wait()
+	}
+	c.next = c.queue.head
 	for v := range c.entries {
 		if e := &c.entries[v]; e.state == photoReady && !e.inUse() {
 			c.held -= e.bytes

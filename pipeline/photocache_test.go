@@ -234,19 +234,32 @@ func TestPhotoCacheOutOfTurn(t *testing.T) {
 	}
 	c.Expect([]int{7, 8})
 	b.check(t, c, 7)
-	for loading := true; loading; time.Sleep(time.Millisecond) {
-		c.mu.Lock()
-		loading = c.flight > 0
-		c.mu.Unlock()
+}
+
+// TestPhotoCacheEmpty lends a cache's memory to others while photos are being decoded: nothing is held or decoded then, and what was expected is kept.
+func TestPhotoCacheEmpty(t *testing.T) {
+	b := newPhotoBench(20, 16, 9)
+	b.delay = 10 * time.Millisecond
+	c, err := NewPhotoCache(b.options(6))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	c.Expect([]int{3, 4, 5, 6, 7, 8})
+	b.check(t, c, 3)
+	for b.now.Load() == 0 { // until one is read ahead
+		time.Sleep(time.Millisecond)
 	}
 	c.Empty()
 	c.mu.Lock()
-	held, ahead := c.held, c.queue.first[8]
+	held, flight, ahead := c.held, c.flight, c.queue.first[8]
 	c.mu.Unlock()
-	if held != 0 || ahead == never {
-		t.Errorf("%d bytes are held after Empty, what is expected is kept: %v", held, ahead != never)
+	if now := b.now.Load(); held != 0 || flight != 0 || now != 0 || ahead == never {
+		t.Errorf("after Empty %d bytes are held, %d taken by decoding, %d photos decoded; what is expected is kept: %v", held, flight, now, ahead != never)
 	}
-	b.check(t, c, 8)
+	for v := 4; v <= 8; v++ {
+		b.check(t, c, v)
+	}
 }
 
 func TestPhotoCacheFailures(t *testing.T) {

@@ -206,9 +206,6 @@ func (c *PhotoCache) finish(job photoJob, images []scene.Image, read bool, errs 
 			c.held -= e.bytes
 			c.used(e)
 			*e = photoEntry{state: photoFailed, err: err, waits: e.waits, urgent: e.urgent}
-		case i > 0 && c.paused && e.waits == 0: // the memory was lent to others in between
-			c.held -= e.bytes
-			*e = photoEntry{urgent: e.urgent}
 		case read:
 			e.state, e.image = photoReady, images[i]
 			c.count.Read++

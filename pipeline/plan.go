@@ -22,14 +22,17 @@ type TrainerOptions struct {
 	Decode     []scene.Camera // cameras whose photos are decoded lazily; nil: those trained on
 }
 
-// Plan says what training takes, at the most, before anything is taken. It is a function of budgets, cameras, configuration and device limits alone.
+// Plan says what training takes, before anything is taken: never more than the budgets, and no more than the totals, with one exception. Where a view has
+// more (tile, splat) pairs than Isects, the pairs first take what the device's budget has left, and give it back when the model grows; only what does not
+// fit then is worked on in bands, which are slower. The device's share is a function of budget, cameras, configuration and device limits alone, and so is
+// the ceiling; the host's counts what the driver was seen to take, too.
 type Plan struct {
 	Splats      int `json:"splats"`       // to start with
 	Ceiling     int `json:"ceiling"`      // most splats
 	ChunkSplats int `json:"chunk_splats"` // splats by which the model grows
 	SplatBytes  int `json:"splat_bytes"`  // of the model for a splat: parameters, moments, statistics
 	StepBytes   int `json:"step_bytes"`   // of scratch memory for a splat, about, beside its (tile, splat) pairs
-	Isects      int `json:"isects"`       // (tile, splat) pairs at once, with the model at its ceiling; views that have more are worked on in bands
+	Isects      int `json:"isects"`       // (tile, splat) pairs at once for which there is room with the model at its ceiling, too
 
 	Unified bool       `json:"unified"` // device memory is RAM: Device and Host are shares of one pool
 	Device  DevicePlan `json:"device"`

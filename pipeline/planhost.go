@@ -21,7 +21,7 @@ func (p *planner) host(plan *Plan, budget int64) error {
 	// Each photo that is being decoded takes what decoding takes and a place in the cache. All cores decode, if there is room for that.
 	share := free
 	if n.total > 0 {
-		share = max(free*n.cost/(n.cost+n.largest), free-n.total)
+		share = max(int64(float64(free)*float64(n.cost)/float64(n.cost+n.largest)), free-n.total) // the product of two may be beyond 63 bits
 	}
 	h.Decode = min(max(n.cost, min(share, int64(h.Workers)*n.cost)), free-min(n.total, 2*n.largest))
 	h.Cache = min(n.total, free-h.Decode)

@@ -166,3 +166,22 @@ func TestPlanCountsAll(t *testing.T) {
 		t.Errorf("colour maps of %d bytes: %+v, without %+v", tables, with.Device, plain.Device)
 	}
 }
+
+// TestPlanHoldsAtTheStart begins with the model at its ceiling, where fewer pairs are planned than a start would take: it takes what was planned.
+func TestPlanHoldsAtTheStart(t *testing.T) {
+	cams, photos, init, scale, cfg := peakScene(t)
+	cfg.MaxSplats = init.N
+	d := testDevice(t)
+	tr, err := NewTrainer(d, cams, photos, init, scale, cfg, TrainerOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tr.Close()
+	plan := tr.Plan()
+	if n := max(8*init.N, 4*tr.e.maxTiles); n <= plan.Isects {
+		t.Fatalf("%d pairs to start with, %d are planned: the test proves nothing", n, plan.Isects)
+	}
+	if used := d.dev.Stats().InUse; tr.e.isectCapacity > plan.Isects || used > plan.Device.Start {
+		t.Errorf("%d pairs, %d were planned; %d bytes in use, %d were planned", tr.e.isectCapacity, plan.Isects, used, plan.Device.Start)
+	}
+}

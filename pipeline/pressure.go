@@ -21,8 +21,9 @@ func (t *Trainer) makeRoom(r *layout.Report, step int) error {
 	return t.relieve(r, step, had, err)
 }
 
-// relieve goes on with less memory after cause, which came when had bytes were taken: the driver has less than the budget says, or what is free lies in pieces that are too small. First goes the
-// photos' cache, then the wish for more splats. Parameters, moments and statistics stay as they are whatever happens.
+// relieve goes on with less memory after cause, which came when had bytes were taken: the driver has less than the budget says, or what is free lies in
+// pieces that are too small. First goes the photos' cache, then the wish for more splats. Parameters, moments and statistics stay as they are whatever
+// happens.
 func (t *Trainer) relieve(r *layout.Report, step int, had int64, cause error) error {
 	byDriver := vk.RefusedByDriver(cause)
 	if err := t.e.startAfresh(); err != nil {

@@ -99,7 +99,7 @@ func newTrainer(d *Device, cams []scene.Camera, photos Photos, sceneScale float6
 	if err != nil {
 		return nil, err
 	}
-	e.pool, e.model.chunkSplats = d.dev.NewScratchPool(), plan.ChunkSplats
+	e.pool, e.model.chunkSplats, e.isectPlan = d.dev.NewScratchPool(), plan.ChunkSplats, plan.Isects
 	if err := e.allocate(inFlight); err != nil {
 		return nil, err
 	}
@@ -251,7 +251,7 @@ func (t *Trainer) collect(f *frame) (again bool, err error) {
 			t.told = t.progress.Step
 			t.tell(t.progress)
 		}
-		if t.pace.observe(f.programs[unitStep], t.e.bands < t.e.mostBands()) {
+		if t.pace.observe(f.programs[unitStep], t.e.bands < t.e.mostBands() && !t.pace.undivided) {
 			return true, t.repace()
 		}
 	}
@@ -299,11 +299,15 @@ func (t *Trainer) repace() error {
 	}
 	t.e.split[unitStep] = t.pace.split
 	if t.pace.moreBands {
-		t.e.bands = min(2*t.e.bands, t.e.mostBands())
+		divided, err := t.e.divide()
+		if err != nil {
+			return err
+		}
 		t.pace.reset()
+		t.pace.undivided = !divided
 		t.e.split[unitStep] = nil
 	}
-	return t.e.build()
+	return t.e.buildToFit()
 }
 
 // Run trains to the configured number of steps. progress, which may be nil, is called after every step that the host has taken in. When ctx is

@@ -54,8 +54,9 @@ type cursor struct {
 	err      error
 }
 
+// newCursor begins at the start of a file of that size. What is written behind it meanwhile is not read.
 func newCursor(r io.Reader, size int64) *cursor {
-	return &cursor{r: bufio.NewReaderSize(r, 1<<16), size: uint64(max(size, 0))}
+	return &cursor{r: bufio.NewReaderSize(io.LimitReader(r, size), 1<<16), size: uint64(max(size, 0))}
 }
 
 func (c *cursor) left() uint64 { return c.size - c.at }

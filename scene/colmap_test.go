@@ -3,6 +3,7 @@ package scene
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -250,6 +251,14 @@ func addModelSeeds(f *testing.F, file string) {
 
 // bytesCursor reads a file that is in memory.
 func bytesCursor(data []byte) *cursor { return newCursor(bytes.NewReader(data), int64(len(data))) }
+
+// TestCursorOfGrowingFile reads a file that is written to meanwhile: it ends where it ended when it was opened.
+func TestCursorOfGrowingFile(t *testing.T) {
+	c := newCursor(strings.NewReader("name\x00"), 3)
+	if text := c.text(); text != "" || !errors.Is(c.err, errCut) || c.at > c.size {
+		t.Errorf("%q, %v at byte %d of %d", text, c.err, c.at, c.size)
+	}
+}
 
 func FuzzColmapCameras(f *testing.F) {
 	addModelSeeds(f, "cameras.bin")

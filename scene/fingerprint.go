@@ -25,8 +25,8 @@ const fingerprintVersion = "vksplat capture 2"
 //
 // Files are hashed in the background, so that training need not wait for a slow disk to give every photo once. The fingerprint is nevertheless that of the
 // files as they were when StartFingerprint was called: their sizes and times of modification are noted then, and compared before and after a file is
-// read. A file that was changed earlier than it was hashed is an error of Wait, one that is changed later does not matter any more. What escapes is a
-// change that keeps both size and time, which hides from every tool that goes by them.
+// read. A file that was changed earlier than it was hashed is an error of Wait. One that is changed later does not change the fingerprint; but photos
+// may be decoded again, and Changed tells. What escapes is a change that keeps both size and time, which hides from every tool that goes by them.
 type Fingerprint struct {
 	shape [sha256.Size]byte // of all but the files
 	notes []fileNote        // by path
@@ -214,10 +214,26 @@ func (n *fileNote) hash(ctx context.Context) (sum [sha256.Size]byte, err error) 
 // same compares a file with what was noted.
 func (n *fileNote) same(file *os.File) error {
 	info, err := file.Stat()
-	if err == nil && (info.Size() != n.size || !info.ModTime().Equal(n.time)) {
+	if err == nil && n.differs(info) {
 		err = errChanged
 	}
 	return err
+}
+
+func (n *fileNote) differs(info os.FileInfo) bool {
+	return info.Size() != n.size || !info.ModTime().Equal(n.time)
+}
+
+// Changed is the error of the first photo or mask that is another file now than at the start, nil if there is none. Files that cannot be looked at are
+// passed over: decoding them tells.
+func (f *Fingerprint) Changed() error {
+	for i := range f.notes {
+		n := &f.notes[i]
+		if info, err := os.Stat(n.path); err == nil && n.differs(info) {
+			return fingerprintError(n.path, errChanged)
+		}
+	}
+	return nil
 }
 
 // hashWriter feeds values to a hash, each of a length that is fixed or written before it.

@@ -32,6 +32,7 @@ func (r *trainRun) startFingerprint(ctx context.Context) (err error) {
 func (s *saver) identify() {
 	r := s.r
 	if r.fingerprint != "" {
+		s.recheck()
 		return
 	}
 	if !r.hashing.Done() {
@@ -43,6 +44,20 @@ func (s *saver) identify() {
 		r.fingerprint = noFingerprint
 		r.app.warn(err.Error() + "; training goes on, and checkpoints of this run are gone on with under --resume --force only")
 		r.trainer.Deviate("the photos were changed, or could not be read, while they were trained on")
+		r.altered = true
 	}
 	r.trainer.SetFingerprint(r.fingerprint)
+}
+
+// recheck tells, once, of photos that were changed after they had been hashed: what is decoded from now on, or was since, may be of others.
+func (s *saver) recheck() {
+	r := s.r
+	if r.altered || r.hashing == nil {
+		return
+	}
+	if err := r.hashing.Changed(); err != nil {
+		r.altered = true
+		r.app.warn(err.Error() + "; training goes on, and the bytes may differ from those of an undisturbed run")
+		r.trainer.Deviate("the photos were changed while they were trained on")
+	}
 }

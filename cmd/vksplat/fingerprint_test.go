@@ -46,6 +46,20 @@ func TestIdentify(t *testing.T) {
 	if len(r.fingerprint) != 64 || said.Len() > 0 || len(r.trainer.Deviations()) > 0 {
 		t.Errorf("fingerprint %q, %s", r.fingerprint, said)
 	}
+	// Of a photo that is changed later the fingerprint stays, and it is told once.
+	known := r.fingerprint
+	if r.saver.identify(); said.Len() > 0 {
+		t.Error(said)
+	}
+	if err := os.Truncate(r.capture.Cameras[1].Path, 1<<20); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		r.saver.identify()
+	}
+	if text := said.String(); r.fingerprint != known || len(r.trainer.Deviations()) != 1 || strings.Count(text, "was changed") != 1 {
+		t.Errorf("fingerprint %q, %v, %s", r.fingerprint, r.trainer.Deviations(), said)
+	}
 	r, said = hashedRun(t, func(photo string) {
 		if err := os.Truncate(photo, 1<<20); err != nil {
 			t.Fatal(err)

@@ -178,7 +178,7 @@ func (o *trainOptions) rateOptions() []option {
 func (o *trainOptions) deviceOptions() []option {
 	list := append(deviceOptions(&o.device), o.memoryFlags.table()...)
 	return append(list, chosen(&o.config.Precision, "precision",
-		"`HOW` full stores float32; mixed stores spherical harmonics and the optimiser's moments in half the bytes, so that more splats fit",
+		"`HOW`: full stores float32; mixed stores spherical harmonics and the optimiser's moments in half the bytes, so that more splats fit",
 		pipeline.PrecisionFull, pipeline.PrecisionMixed).essential())
 }
 

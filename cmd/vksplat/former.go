@@ -87,7 +87,11 @@ func (s *saver) protect(list []checkpointFile) error {
 				"%s holds a run that stopped after step %d of %d", s.r.out, h.Step, h.Config.Iterations)
 		}
 	}
-	return refuseFormer(s.r.out, whole, "choose another folder, replace it with --force, or train on with --resume and more --iterations")
+	hint := "choose another folder, or replace it with --force"
+	if whole > 0 {
+		hint = "choose another folder, replace it with --force, or train on with --resume and more --iterations"
+	}
+	return refuseFormer(s.r.out, whole, hint)
 }
 
 // refuseFormer is the error of a folder with so many checkpoints and any models.

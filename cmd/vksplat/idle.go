@@ -84,12 +84,18 @@ func (r *trainRun) apart() error {
 		}
 	}
 	for _, dir := range dirs {
-		// A model of JSON is a file, and photos may be in the capture's own folder.
-		if dir = resolved(dir); dir != root && isFolder(dir) && (out == dir || strings.HasPrefix(out, dir+string(filepath.Separator))) {
+		// A model of JSON is a file. Photos may be in the capture's own folder, and in several whose common one holds the capture as well.
+		if dir = resolved(dir); isFolder(dir) && within(out, dir) && !within(root, dir) {
 			return usagef(hint, "flag --model-path: %s is in %s, which belongs to the capture", r.out, dir)
 		}
 	}
 	return nil
+}
+
+// within reports whether path is dir or below it.
+func within(path, dir string) bool {
+	rel, err := filepath.Rel(dir, path)
+	return err == nil && filepath.IsLocal(rel)
 }
 
 // resolved is a path without links, as far as it exists.

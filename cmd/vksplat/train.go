@@ -91,6 +91,7 @@ type trainRun struct {
 	saver       *saver
 	hashing     *scene.Fingerprint // nil without checkpoints
 	fingerprint string             // of the capture, "" until a checkpoint needs it
+	altered     bool               // photos were changed under the run, which has been told
 }
 
 // train trains, saves and evaluates. The error of an interrupted run is
