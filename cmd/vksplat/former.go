@@ -109,7 +109,8 @@ func refuseFormer(out string, checkpoints int, hint string) error {
 	return usagef(hint, "%s holds an earlier run: %s", out, strings.Join(parts, " and "))
 }
 
-// startOver clears away, before the first write of a run, what an earlier one left: the user wants this one in its place.
+// startOver clears away, with the first step or write of a run, what an earlier one left: the user wants this one in its place. What is not there any more
+// cannot be gone on with by mistake when this run is killed before its first checkpoint.
 func (s *saver) startOver() {
 	for _, path := range s.left {
 		_ = os.RemoveAll(path) // what stays is written over, or tells its step by its name

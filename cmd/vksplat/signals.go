@@ -15,8 +15,9 @@ const abortAfter = 500 * time.Millisecond
 // interruptible returns a context that the first Ctrl-C, SIGTERM or SIGHUP
 // cancels, after printing then: what happens now. A later Ctrl-C ends the process
 // at once; other signals do not, because GNU timeout and service managers repeat
-// theirs. The function it returns must be called when the work is done; these
-// signals then do again what they did before.
+// theirs. The function it returns must be called when the work is done. From then
+// on these signals do nothing: the process is about to end, with the exit code
+// that it has earned.
 func (a *app) interruptible(then string) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 8)
@@ -46,7 +47,6 @@ func (a *app) interruptible(then string) (context.Context, func()) {
 		}
 	}()
 	return ctx, func() {
-		signal.Stop(signals)
 		close(done)
 		cancel()
 	}

@@ -206,6 +206,7 @@ func (r *trainRun) measureAt(step int) error {
 func (r *trainRun) runTo(ctx context.Context, step int, after func()) error {
 	r.rec.begin()
 	err := r.trainer.RunTo(ctx, step, func(p pipeline.Progress) {
+		r.saver.startOver()
 		r.rec.step(p)
 		after()
 	})
