@@ -174,6 +174,11 @@ func TestInspectPixels(t *testing.T) {
 	if !slices.Equal(dark.Names, []string{"p1.png"}) || !slices.Equal(blurred.Names, []string{"p2.png"}) {
 		t.Errorf("%+v", r.Problems)
 	}
+	for i, cam := range mustLoad(t, root, anyModel()).Cameras {
+		if img, err := cam.Decode(); err != nil || img.Dark() != (i == 1) {
+			t.Errorf("photo %d is dark: %v (%v)", i, img.Dark(), err)
+		}
+	}
 	if c := r.Cameras[0]; !near(*c.Brightness, 0.5, 1e-2) || !near(*c.Sharpness, 1, 0.5) {
 		t.Errorf("%v, %v", *c.Brightness, *c.Sharpness)
 	}

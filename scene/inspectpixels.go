@@ -177,6 +177,20 @@ func lookAtPhoto(cams []Camera, looks []look) {
 	}
 }
 
+// Dark reports whether a photo is black as far as a grid of its pixels tells. It takes microseconds.
+func (img *Image) Dark() bool {
+	const side = 64
+	bright, opaque := 0.0, 1e-9
+	for j := range side {
+		for i := range side {
+			p := img.Pix[4*((j*img.Height/side)*img.Width+i*img.Width/side):]
+			bright += (0.299*float64(p[0]) + 0.587*float64(p[1]) + 0.114*float64(p[2])) / 255 * float64(p[3])
+			opaque += float64(p[3])
+		}
+	}
+	return bright/opaque < darkPhoto
+}
+
 // look judges a picture: the brightness of what is opaque, and how sharp it is.
 func (img *Image) look() look {
 	w, h := img.Width, img.Height

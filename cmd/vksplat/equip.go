@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
+	"sync"
 
 	"vksplat/pipeline"
 	"vksplat/scene"
@@ -64,11 +66,28 @@ func (r *trainRun) openPhotos(ctx context.Context, cams []scene.Camera) (err err
 	}
 	cache := r.plan.Host.PhotoCache(cams)
 	cache.SpillDir, cache.SpillBytes, cache.Warn = r.imageCache, r.imageCacheBytes, r.app.warn
+	cache.Decode = r.lookingForBlack()
 	if cache.Bytes, err = r.cacheBytes(cache.Bytes); err != nil {
 		return err
 	}
 	r.photos, err = pipeline.NewPhotoCache(cache)
 	return err
+}
+
+// lookingForBlack decodes photos and tells of the first black one. What else inspect finds in pixels takes longer than training should wait.
+func (r *trainRun) lookingForBlack() func([]scene.Camera) ([]scene.Image, []error) {
+	var once sync.Once
+	return func(cams []scene.Camera) ([]scene.Image, []error) {
+		images, errs := scene.DecodeViews(cams)
+		for i := range images {
+			if errs[i] == nil && images[i].Dark() {
+				once.Do(func() {
+					r.app.warn(fmt.Sprintf("photo %s is black, and others may be (vksplat inspect %s lists them)", cams[i].Name, r.capture.Root))
+				})
+			}
+		}
+		return images, errs
+	}
 }
 
 // initOptions says what the first splats are made from.

@@ -88,6 +88,9 @@ func (r *trainRun) apart() error {
 		if dir = resolved(dir); isFolder(dir) && within(out, dir) && !within(root, dir) {
 			return usagef(hint, "flag --model-path: %s is in %s, which belongs to the capture", r.out, dir)
 		}
+		if within(dir, out) && within(out, root) {
+			return usagef(hint, "flag --model-path: %s holds %s, which belongs to the capture", r.out, dir)
+		}
 	}
 	return nil
 }

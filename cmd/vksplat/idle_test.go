@@ -28,6 +28,7 @@ func TestApart(t *testing.T) {
 		{"one/images", "one/sparse/0", "one/images", true},
 		{"one/images", "one/sparse/0", "one/images/deep", true},
 		{"one/images", "one/sparse/0", "one/sparse/0/deep", true},
+		{"one/images", "one/sparse/0", "one/sparse", true},
 		{"one", "one/transforms.json", "one/out", false},
 		{"one", "one/transforms.json", "one", true},
 		{".", "one/transforms.json", "one/out", false}, // left and right hold the photos
