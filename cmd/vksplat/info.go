@@ -87,7 +87,15 @@ func describe(path string) (value any, text facts, err error) {
 	if st.Mode().IsRegular() && beginsWith(path, "ply") {
 		return describePLY(path, st.Size())
 	}
-	return describeTensors(path)
+	if strings.EqualFold(filepath.Ext(path), ".json") {
+		return describeCapture(path)
+	}
+	value, text, err = describeTensors(path)
+	if errors.Is(err, scene.ErrNotSafetensors) && !strings.EqualFold(filepath.Ext(path), ".safetensors") {
+		return nil, nil, &scene.Error{Op: "describe", Path: path, Err: errors.New("it is none of the files that info knows"),
+			Hint: "name a checkpoint or another safetensors file, a PLY file of splats or points, the folder or the JSON file of a capture, or the folder of a run"}
+	}
+	return value, text, err
 }
 
 // beginsWith reports whether a file begins with the bytes of prefix.
