@@ -203,8 +203,16 @@ func (m *metricsLog) reread(step int) (end int64, err error) {
 func (m *metricsLog) take(e evalLine) {
 	m.secondsBefore = float64(e.Seconds)
 	if e.Event == eventEval {
-		m.evals = append(m.evals, e)
+		m.keep(e)
 	}
+}
+
+// keep adds a measurement, in place of an earlier one of the same step.
+func (m *metricsLog) keep(e evalLine) {
+	if n := len(m.evals); n > 0 && m.evals[n-1].Step == e.Step {
+		m.evals = m.evals[:n-1]
+	}
+	m.evals = append(m.evals, e)
 }
 
 // add takes in a step.
@@ -237,7 +245,7 @@ func (m *metricsLog) eval(step, splats int, seconds float64, views []scene.ViewS
 	for _, v := range views {
 		e.Views = append(e.Views, viewLine{v.Name, exact(v.PSNR), exact(v.SSIM)})
 	}
-	m.evals = append(m.evals, e)
+	m.keep(e)
 	return &e, writeLine(m.f, e)
 }
 
@@ -254,9 +262,13 @@ func (m *metricsLog) scores() []scene.StepScores {
 	return list
 }
 
-// evaluated reports whether there is a measurement of step.
-func (m *metricsLog) evaluated(step int) bool {
-	return len(m.evals) > 0 && m.evals[len(m.evals)-1].Step == step
+// evaluated returns the measurement of step, nil where the last one is of another step.
+func (m *metricsLog) evaluated(step int) []scene.ViewScore {
+	list := m.scores()
+	if n := len(list); n > 0 && list[n-1].Step == step {
+		return list[n-1].Views
+	}
+	return nil
 }
 
 func (m *metricsLog) close() error { return m.f.Close() }

@@ -63,7 +63,7 @@ func TestMetricsResume(t *testing.T) {
 	if m.since.N != 3 || parseInterval(aside, 2) != (interval{}) || parseInterval("", 43) != (interval{}) || parseInterval(`{"n":-1}`, 43) != (interval{}) {
 		t.Errorf("%d steps without a line, want 3 and none of what no checkpoint of ours says", m.since.N)
 	}
-	if !m.evaluated(30) || m.evaluated(40) || len(m.scores()) != 1 || m.scores()[0].Views[1] != views[1] {
+	if m.evaluated(30) == nil || m.evaluated(40) != nil || len(m.scores()) != 1 || m.scores()[0].Views[1] != views[1] {
 		t.Errorf("scores %v", m.scores())
 	}
 	if m.secondsBefore != 40 {
