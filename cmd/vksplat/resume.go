@@ -145,26 +145,31 @@ func (s *saver) checkConfig() error {
 	if s.from == nil {
 		return nil
 	}
-	return s.refuse(s.from.Changes(s.r.config, s.from.Header.Capture))
+	_, err := s.compare(s.from.Header.Capture)
+	return err
 }
 
-// refuse makes an error of what differs from the run so far, unless the user accepts it.
-func (s *saver) refuse(changes []pipeline.Change) error {
+// compare returns what differs from the run so far. Unless the user accepts it, and the state can take it, it is an error.
+func (s *saver) compare(capture pipeline.CaptureRecord) ([]pipeline.Change, error) {
+	if err := s.from.Accepts(s.r.config, capture.Photos); err != nil {
+		return nil, err
+	}
+	changes := s.from.Changes(s.r.config, capture)
 	if len(changes) == 0 || s.o.force {
-		return nil
+		return changes, nil
 	}
 	words := make([]string, len(changes))
 	for i, c := range changes {
 		words[i] = c.String()
 	}
-	return usagef("give what the run was started with, or --force to go on with the new values",
+	return nil, usagef("give what the run was started with, or --force to go on with the new values",
 		"%s was made otherwise: %s", s.from.Path(), strings.Join(words, "; "))
 }
 
 // resume makes a trainer that goes on with the checkpoint. cams are in its frame.
 func (s *saver) resume(cams []scene.Camera, o pipeline.TrainerOptions) (*pipeline.Trainer, error) {
-	changes := s.from.Changes(s.r.config, s.r.record().Capture)
-	if err := s.refuse(changes); err != nil {
+	changes, err := s.compare(s.r.record().Capture)
+	if err != nil {
 		return nil, err
 	}
 	h := &s.from.Header
