@@ -96,6 +96,15 @@ func (s *saver) protect(list []checkpointFile) error {
 
 // refuseFormer is the error of a folder with so many checkpoints and any models.
 func refuseFormer(out string, checkpoints int, hint string) error {
+	text := formerText(out, checkpoints)
+	if text == "" {
+		return nil
+	}
+	return usagef(hint, "%s holds an earlier run: %s", out, text)
+}
+
+// formerText names the models in out and so many checkpoints, "" for none.
+func formerText(out string, checkpoints int) string {
 	var parts []string
 	if checkpoints > 0 {
 		parts = append(parts, count(checkpoints, "checkpoint"))
@@ -103,10 +112,7 @@ func refuseFormer(out string, checkpoints int, hint string) error {
 	if n := len(formerModels(out)); n > 0 {
 		parts = append(parts, count(n, "model"))
 	}
-	if parts == nil {
-		return nil
-	}
-	return usagef(hint, "%s holds an earlier run: %s", out, strings.Join(parts, " and "))
+	return strings.Join(parts, " and ")
 }
 
 // startOver clears away, with the first step or write of a run, what an earlier one left: the user wants this one in its place. What is not there any more

@@ -99,16 +99,21 @@ func inFolder(path, dir string) bool { return absolute(filepath.Dir(path)) == ab
 
 // findNewest opens the newest checkpoint that is whole.
 func (s *saver) findNewest(list []checkpointFile) error {
-	for _, f := range slices.Backward(list) {
+	for i, f := range slices.Backward(list) {
 		c, err := openWhole(f.path)
 		if err == nil {
 			s.from = c
 			return nil
 		}
-		s.r.warnLater(fmt.Sprintf("%s; the checkpoint before it is tried", err))
+		text := err.Error()
+		if i > 0 {
+			text += "; the checkpoint before it is tried"
+		}
+		s.r.warnLater(text)
 	}
-	if len(list) > 0 {
-		return &hintedError{err: fmt.Errorf("resume %s: %w: no checkpoint of %d can be read", s.r.out, scene.ErrData, len(list)), hint: "start over with --force in place of --resume"}
+	if n := len(list); n > 0 {
+		return &hintedError{err: fmt.Errorf("resume %s: %w: no checkpoint of %d can be read", s.r.out, scene.ErrData, n),
+			hint: "choose another folder, or start over with --force in place of --resume, which removes " + formerText(s.r.out, n)}
 	}
 	if err := refuseFormer(s.r.out, 0, "replace it with --force in place of --resume, or choose another folder"); err != nil {
 		return err
