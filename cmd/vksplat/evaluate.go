@@ -177,7 +177,7 @@ func pictureNames(cams []scene.Camera) []string {
 		if count[strings.ToLower(s)] > 1 || s == "" || strings.HasSuffix(s, "/") {
 			s = path.Clean("/" + filepath.ToSlash(c.Name))[1:]
 		}
-		names[i] = filepath.FromSlash(s + ".png")
+		names[i] = filepath.FromSlash(s + pictureSuffix)
 	}
 	return names
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -18,6 +19,12 @@ var (
 	modelFolder   = filepath.Join("point_cloud", "iteration_")
 	pictureFolder = filepath.Join("test", "ours_")
 	runFiles      = []string{"results.json", "per_view.json", "stats.json", reportFile, "input.ply", "cameras.json", "cfg_args", originFile}
+)
+
+// Files in folders that are named after a step.
+const (
+	modelName     = "point_cloud.ply"
+	pictureSuffix = ".png"
 )
 
 var digits = regexp.MustCompile(`^\d+$`)
@@ -40,17 +47,23 @@ func stepFolders(out, prefix string, after int) (list []string) {
 
 // formerModels returns the models that an earlier run left in out.
 func formerModels(out string) []string {
-	return slices.DeleteFunc(stepFolders(out, modelFolder, -1), func(dir string) bool { return !isFile(filepath.Join(dir, "point_cloud.ply")) })
+	return slices.DeleteFunc(stepFolders(out, modelFolder, -1), func(dir string) bool { return !isFile(filepath.Join(dir, modelName)) })
 }
 
-// leftovers returns what of an earlier run is not this one's past and must not be mixed with it, but for checkpoints. Viewers take the model of the
-// highest step for the newest.
+// leftovers returns what of an earlier run is not this one's past and must not be mixed with it, but for checkpoints: files, and after them their folders.
+// Viewers take the model of the highest step for the newest.
 func (s *saver) leftovers() []string {
 	after := -1
 	if s.ownPast() {
 		after = s.from.Header.Step
 	}
-	list := slices.Concat(stepFolders(s.r.out, modelFolder, after), stepFolders(s.r.out, pictureFolder, after))
+	var list []string
+	for _, dir := range stepFolders(s.r.out, modelFolder, after) {
+		list = append(list, filepath.Join(dir, modelName), dir)
+	}
+	for _, dir := range stepFolders(s.r.out, pictureFolder, after) {
+		list = append(list, picturesIn(dir)...)
+	}
 	if s.ownPast() {
 		return list
 	}
@@ -62,6 +75,18 @@ func (s *saver) leftovers() []string {
 		return list // there are none
 	}
 	return append(list, events...)
+}
+
+// picturesIn lists the pictures in dir and after them the folders that they are in.
+func picturesIn(dir string) (list []string) {
+	_ = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err == nil && (e.IsDir() || strings.HasSuffix(path, pictureSuffix)) {
+			list = append(list, path)
+		}
+		return nil // what cannot be read stays
+	})
+	slices.Reverse(list)
+	return list
 }
 
 // ownPast reports whether the run goes on with a checkpoint of its own folder.
@@ -119,7 +144,7 @@ func formerText(out string, checkpoints int) string {
 // cannot be gone on with by mistake when this run is killed before its first checkpoint.
 func (s *saver) startOver() {
 	for _, path := range s.left {
-		_ = os.RemoveAll(path) // what stays is written over, or tells its step by its name
+		_ = os.Remove(path) // what stays is written over, or tells its step by its name; so does a folder that holds somebody's files
 	}
 	s.left = nil
 	if s.from == nil && len(s.foreign) > 0 {

@@ -22,7 +22,10 @@ func (s *saver) find() error {
 		s.left = s.leftovers()
 		return nil
 	}
-	s.sweep()
+	s.r.sweep()
+	if err := s.r.refuseForeign(); err != nil {
+		return err
+	}
 	list, err := listCheckpoints(s.dir)
 	if err != nil {
 		return err
@@ -76,22 +79,6 @@ func (s *saver) rememberAsked() error {
 	err := writeJSON(filepath.Join(s.dir, askedFile), s.asked)
 	s.remembered = err == nil
 	return err
-}
-
-// sweep removes temporary files of a process that was killed. The folder is locked: nobody writes there now.
-func (s *saver) sweep() {
-	old, err := filepath.Glob(filepath.Join(escapeGlob(s.dir), "."+checkpointPrefix+"*"+checkpointSuffix+".tmp*"))
-	if err != nil {
-		return // of a malformed pattern alone
-	}
-	for _, path := range old {
-		_ = os.Remove(path) // it takes room and harms nobody
-	}
-}
-
-// escapeGlob makes a path mean itself in a pattern.
-func escapeGlob(path string) string {
-	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
 }
 
 // inFolder reports whether path is directly in dir.

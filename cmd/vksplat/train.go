@@ -290,6 +290,9 @@ func (r *trainRun) prepare(ctx context.Context) (err error) {
 		every = r.testEvery
 	}
 	r.train, r.test = r.capture.Split(every)
+	if err := r.refuseForeignPictures(); err != nil {
+		return err
+	}
 	return r.equip(ctx)
 }
 
