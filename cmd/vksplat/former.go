@@ -1,8 +1,6 @@
 package main
 
 import (
-	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -143,6 +141,9 @@ func formerText(out string, checkpoints int) string {
 // startOver clears away, with the first step or write of a run, what an earlier one left: the user wants this one in its place. What is not there any more
 // cannot be gone on with by mistake when this run is killed before its first checkpoint.
 func (s *saver) startOver() {
+	if s.r.rec != nil {
+		s.r.rec.startOver()
+	}
 	for _, path := range s.left {
 		_ = os.Remove(path) // what stays is written over, or tells its step by its name; so does a folder that holds somebody's files
 	}
@@ -151,20 +152,4 @@ func (s *saver) startOver() {
 		_ = os.Remove(filepath.Join(s.dir, askedFile)) // one that stays only keeps more checkpoints
 		s.dropForeign()
 	}
-}
-
-// forgetRecord removes the record of another run than the one that goes on: theirs would be one.
-func (s *saver) forgetRecord() error {
-	if s.from == nil || s.ownPast() {
-		return nil // a run from the start begins new files, and a run's own record goes on
-	}
-	path := filepath.Join(s.r.out, metricsFile)
-	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("remove %s: %w", path, pathless(err))
-	}
-	err := removeEvents(filepath.Join(s.r.out, tensorboardFolder))
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	return err
 }

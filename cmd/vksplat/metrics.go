@@ -119,6 +119,8 @@ func writeLine(w io.Writer, v any) error {
 // metricsLog is metrics.jsonl.
 type metricsLog struct {
 	f     *os.File
+	end   int64 // of the lines that are this run's past, before begin
+	begun bool
 	every int
 	evals []evalLine // those in the file, by step
 	since interval
@@ -154,49 +156,53 @@ func parseInterval(text string, step int) (v interval) {
 	return v
 }
 
-// openMetrics opens metrics.jsonl for a run that begins after step: what is in the
-// file beyond it did not happen, and a line that was cut short goes too. since is of
-// the steps before that have no line yet. Step 0 begins a new file.
-func openMetrics(path string, step, every int, since interval) (*metricsLog, error) {
+// openMetrics opens metrics.jsonl for a run that begins after step. since is of the steps before that have no line yet. Where the run goesOn, the lines up
+// to step are its past.
+func openMetrics(path string, step, every int, since interval, goesOn bool) (*metricsLog, error) {
 	m := &metricsLog{every: every, lastStep: step, since: since}
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666)
-	if err != nil {
+	var err error
+	if m.f, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666); err != nil {
 		return nil, err
 	}
-	m.f = f
-	end := int64(0)
-	if step > 0 {
-		end, err = m.reread(step)
-	}
-	if err == nil {
-		err = f.Truncate(end)
-	}
-	if err == nil {
-		_, err = f.Seek(end, io.SeekStart)
+	if goesOn {
+		err = m.reread(step)
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("open %s: %w", path, pathless(err)), f.Close())
+		return nil, errors.Join(fmt.Errorf("open %s: %w", path, pathless(err)), m.f.Close())
 	}
 	return m, nil
 }
 
-// reread takes in the lines up to step and returns where they end.
-func (m *metricsLog) reread(step int) (end int64, err error) {
+// begin cuts off what is in the file beyond the run's past, with the run's first step or write: it did not happen. Later calls do nothing.
+func (m *metricsLog) begin() error {
+	if m.begun {
+		return nil
+	}
+	m.begun = true
+	if err := m.f.Truncate(m.end); err != nil {
+		return err
+	}
+	_, err := m.f.Seek(m.end, io.SeekStart)
+	return err
+}
+
+// reread takes in the lines up to step and finds where they end.
+func (m *metricsLog) reread(step int) error {
 	r := bufio.NewReader(m.f)
 	for {
 		line, err := r.ReadBytes('\n')
 		if errors.Is(err, io.EOF) {
-			return end, nil // what is left has no end of line
+			return nil // what is left has no end of line
 		}
 		if err != nil {
-			return end, err
+			return err
 		}
 		var e evalLine
 		if json.Unmarshal(line, &e) != nil || e.Step > step {
-			return end, nil
+			return nil
 		}
 		m.take(e)
-		end += int64(len(line))
+		m.end += int64(len(line))
 	}
 }
 
@@ -271,7 +277,15 @@ func (m *metricsLog) evaluated(step int) []scene.ViewScore {
 	return nil
 }
 
-func (m *metricsLog) close() error { return m.f.Close() }
+// close closes the file. That of a run that never began leaves no empty one.
+func (m *metricsLog) close() error {
+	info, err := m.f.Stat()
+	err = errors.Join(err, m.f.Close())
+	if err == nil && !m.begun && info.Size() == 0 {
+		err = os.Remove(m.f.Name())
+	}
+	return err
+}
 
 // readSteps returns the step lines of a metrics.jsonl, thinned to about limit: one
 // of 2^k, and the last.

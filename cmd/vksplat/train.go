@@ -104,6 +104,14 @@ func (a *app) train(o *trainOptions, seen func(photo scene.Image, render []float
 		text.stdout = a.stderr
 		a = &text
 	}
+	if !o.claimed && !o.dryRun {
+		release, err := claimFolder(o.out, true)
+		if err != nil {
+			return nil, err
+		}
+		defer release()
+		a.onAbort = release
+	}
 	r := &trainRun{trainOptions: o, app: a}
 	defer func() { err = errors.Join(err, r.close()) }()
 	defer r.flushNotes()
@@ -113,14 +121,6 @@ func (a *app) train(o *trainOptions, seen func(photo scene.Image, render []float
 		}
 		err = memoryHint(err)
 	}()
-	if !o.claimed && !o.dryRun {
-		release, err := claimFolder(o.out, true)
-		if err != nil {
-			return nil, err
-		}
-		defer release()
-		a.onAbort = release
-	}
 	ctx, stop := a.interruptible("stopping after this step, then saving")
 	defer stop()
 	if err := r.begin(ctx); err != nil {
