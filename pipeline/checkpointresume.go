@@ -66,21 +66,36 @@ func jsonValues(c Config) map[string]string {
 	return values
 }
 
+// Accepts returns an error of kind scene.ErrUsage where the state in the checkpoint cannot become that of a run of cfg on so many photos.
+func (c *Checkpoint) Accepts(cfg Config, photos int) error {
+	h := &c.Header
+	refused := func(hint, format string, args ...any) error {
+		return &scene.Error{Op: "resume", Path: c.path, Kind: scene.ErrUsage, Err: fmt.Errorf(format, args...), Hint: hint}
+	}
+	switch {
+	case cfg.SHDegree != h.SHDegree:
+		return refused(fmt.Sprintf("give --sh-degree %d, or train anew", h.SHDegree), "a model of SH degree %d cannot become one of degree %d", h.SHDegree, cfg.SHDegree)
+	case cfg.Precision != h.Config.Precision:
+		return refused(fmt.Sprintf("give --precision %s, or train anew", h.Config.Precision), "a run of %s precision cannot go on in %s precision", h.Config.Precision, cfg.Precision)
+	case cfg.Exposure && !h.Config.Exposure:
+		return refused("leave out --exposure, or train anew", "a run without --exposure cannot go on with it")
+	case !cfg.Exposure && h.Config.Exposure:
+		return refused("give --exposure, or train anew", "a run with --exposure cannot go on without it")
+	case cfg.Exposure && photos != h.Capture.Photos:
+		return refused("give the photos that the run was started with, or train anew", "the exposures of %d photos cannot become those of %d", h.Capture.Photos, photos)
+	case cfg.Iterations < h.Step:
+		return refused(fmt.Sprintf("give --iterations %d or more, or name an earlier checkpoint with --resume=FILE", h.Step), "%d steps are done, %d are asked for", h.Step, cfg.Iterations)
+	}
+	return nil
+}
+
 // NewTrainerFrom prepares to go on with the run that wrote c: the next step gives the bytes that the undisturbed run has after it, whatever the size of
 // chunks, the budget of memory and the capacities are here. cams must be in the frame of c.Header.Frame. cfg is that of the run; Changes tells
 // differences, with which the run goes on as if they had been made at this step, its ceiling of splats among them. Close c afterwards.
 func NewTrainerFrom(d *Device, cams []scene.Camera, photos Photos, c *Checkpoint, cfg Config, o TrainerOptions) (*Trainer, error) {
 	h := &c.Header
-	if cfg.SHDegree != h.SHDegree {
-		return nil, &scene.Error{Op: "resume", Path: c.path, Kind: scene.ErrUsage, Err: fmt.Errorf("a model of SH degree %d cannot become one of degree %d", h.SHDegree, cfg.SHDegree),
-			Hint: fmt.Sprintf("give --sh-degree %d, or train anew", h.SHDegree)}
-	}
-	if cfg.Precision != h.Config.Precision {
-		return nil, &scene.Error{Op: "resume", Path: c.path, Kind: scene.ErrUsage,
-			Err: fmt.Errorf("a run of %s precision cannot go on in %s precision", h.Config.Precision, cfg.Precision), Hint: fmt.Sprintf("give --precision %s, or train anew", h.Config.Precision)}
-	}
-	if cfg.Iterations < h.Step {
-		return nil, fmt.Errorf("pipeline: resume %s: %d steps are done, %d are asked for", c.path, h.Step, cfg.Iterations)
+	if err := c.Accepts(cfg, len(cams)); err != nil {
+		return nil, err
 	}
 	cfg.scheduleIterations = h.ScheduleIterations
 	o.Ceiling = c.Ceiling(cfg)

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"syscall"
 )
 
@@ -16,6 +17,18 @@ const writeBuffer = 1 << 20
 // maxTempBase is how much of a file's name its temporary file carries, in bytes:
 // names end at 255 and the temporary one is longer.
 const maxTempBase = 200
+
+var tempName = regexp.MustCompile(`(?s)^\.(.+)\.tmp\d+$`)
+
+// TempOf returns the name, cut to maxTempBase bytes, of the file that WriteFile was making when a process was killed and left the file name behind, and
+// whether it was cut; "" for what has another kind of name.
+func TempOf(name string) (base string, cut bool) {
+	m := tempName.FindStringSubmatch(name)
+	if m == nil {
+		return "", false
+	}
+	return m[1], len(m[1]) == maxTempBase
+}
 
 // WriteFile replaces path by what write produces: a temporary file in the same
 // folder, fsync, rename, fsync of the folder. A reader sees the old file or the

@@ -46,6 +46,33 @@ func TestWriteFile(t *testing.T) {
 	}
 }
 
+// TestTempOf wants the name of a temporary file to tell the file's.
+func TestTempOf(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"f.png", strings.Repeat("n", maxTempBase+9)} {
+		err := WriteFile(filepath.Join(dir, name), func(io.Writer) error {
+			entries, err := os.ReadDir(dir)
+			if err != nil {
+				return err
+			}
+			for _, e := range entries {
+				if base, cut := TempOf(e.Name()); base != name[:min(len(name), maxTempBase)] || cut != (len(base) < len(name)) {
+					t.Errorf("%s is of %q, %v", e.Name(), base, cut)
+				}
+			}
+			return os.ErrClosed // nothing stays
+		})
+		if !errors.Is(err, os.ErrClosed) {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"f.png", ".f.png", ".f.png.tmp", ".f.png.tmp1x", "f.png.tmp1", "..tmp1"} {
+		if base, _ := TempOf(name); base != "" {
+			t.Errorf("%s is taken for a temporary file of %s", name, base)
+		}
+	}
+}
+
 func TestWriteFileKeepsOldFile(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "f")

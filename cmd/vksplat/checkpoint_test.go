@@ -80,7 +80,7 @@ func TestPrune(t *testing.T) {
 		}
 		s.kept = append(s.kept, checkpointFile{path, step})
 	}
-	for _, name := range []string{"step_x.safetensors", "step_5.txt", "other", ".step_7.safetensors.tmp1"} {
+	for _, name := range []string{"step_x.safetensors", "step_5.txt", "other"} {
 		if err := os.WriteFile(filepath.Join(s.dir, name), nil, 0o666); err != nil {
 			t.Fatal(err)
 		}
@@ -104,9 +104,6 @@ func TestPrune(t *testing.T) {
 	}
 	if s.prune(0); !slices.Equal(left(), []int{10}) || len(s.kept) != 1 {
 		t.Errorf("none but the one asked for: %v", left())
-	}
-	if s.sweep(); isFile(filepath.Join(s.dir, ".step_7.safetensors.tmp1")) || !isFile(filepath.Join(s.dir, "other")) {
-		t.Error("the wrong files are swept")
 	}
 }
 

@@ -85,7 +85,7 @@ func (a *app) demo(o *demoOptions) error {
 	if st == nil {
 		return err
 	}
-	picture := filepath.Join(o.out, "demo.png")
+	picture := filepath.Join(o.out, demoPicture)
 	if g.rows > 0 {
 		if err := scene.WritePNG(picture, g.pixels, g.width, g.height); err != nil {
 			return err
@@ -101,6 +101,9 @@ func (a *app) demo(o *demoOptions) error {
 	}
 	return nil
 }
+
+// demoPicture is the file of the picture that shows all.
+const demoPicture = "demo.png"
 
 // markerFile tells a capture that demo made from one that is somebody's.
 const markerFile = "made_by_vksplat_demo"

@@ -22,22 +22,33 @@ func (r *trainRun) picturesFolder(step int) string {
 	return filepath.Join(r.out, pictureFolder+strconv.Itoa(step))
 }
 
-// measure evaluates the model after step, unless that has been done, and records
-// the scores.
+// measure evaluates the model after step, unless that has been done, and records the scores. Files of scores are written in any case: a run that was
+// killed may have left them behind what it recorded.
 func (r *trainRun) measure(step int, seen func(photo scene.Image, render []float32)) (views []scene.ViewScore, err error) {
-	if done := r.rec.metrics.scores(); r.rec.metrics.evaluated(step) {
-		return done[len(done)-1].Views, nil
-	}
 	r.saver.startOver()
-	// Ctrl-C has stopped the training; what was trained is measured all the same.
-	if views, err = r.evaluate(context.Background(), step, seen); err != nil {
-		return nil, err
+	if views = r.measured(step); views == nil {
+		// Ctrl-C has stopped the training; what was trained is measured all the same.
+		if views, err = r.evaluate(context.Background(), step, seen); err != nil {
+			return nil, err
+		}
+		if len(views) == 0 {
+			return nil, nil
+		}
+		r.rec.eval(step, views)
 	}
-	if len(views) == 0 {
-		return nil, nil
-	}
-	r.rec.eval(step, views)
 	return views, scene.WriteResults(r.out, r.rec.metrics.scores())
+}
+
+// measured returns the scores of an evaluation of step that an earlier process recorded, nil where one of its pictures is not there.
+func (r *trainRun) measured(step int) []scene.ViewScore {
+	views := r.rec.metrics.evaluated(step)
+	files := r.pictureFiles()
+	for _, v := range views {
+		if file, known := files[v.Name]; !known || !isFile(filepath.Join(r.picturesFolder(step), file)) {
+			return nil
+		}
+	}
+	return views
 }
 
 // evaluate renders every held-out photo's view, measures it against the photo
@@ -123,6 +134,16 @@ func score(cam scene.Camera, photo scene.Image, render []float32, mask []uint32)
 	return scene.ViewScore{Name: cam.Name, PSNR: min(psnr, maxPSNR), SSIM: ssim}, nil
 }
 
+// pictureFiles returns by the name of each held-out photo where its picture is in picturesFolder.
+func (r *trainRun) pictureFiles() map[string]string {
+	files := map[string]string{}
+	cams := pick(r.capture.Cameras, r.test)
+	for i, name := range pictureNames(cams) {
+		files[cams[i].Name] = name
+	}
+	return files
+}
+
 func clamp01(x []float32) {
 	for i, v := range x {
 		x[i] = min(max(v, 0), 1)
@@ -156,7 +177,7 @@ func pictureNames(cams []scene.Camera) []string {
 		if count[strings.ToLower(s)] > 1 || s == "" || strings.HasSuffix(s, "/") {
 			s = path.Clean("/" + filepath.ToSlash(c.Name))[1:]
 		}
-		names[i] = filepath.FromSlash(s + ".png")
+		names[i] = filepath.FromSlash(s + pictureSuffix)
 	}
 	return names
 }

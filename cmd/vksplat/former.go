@@ -1,8 +1,7 @@
 package main
 
 import (
-	"errors"
-	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -18,6 +17,12 @@ var (
 	modelFolder   = filepath.Join("point_cloud", "iteration_")
 	pictureFolder = filepath.Join("test", "ours_")
 	runFiles      = []string{"results.json", "per_view.json", "stats.json", reportFile, "input.ply", "cameras.json", "cfg_args", originFile}
+)
+
+// Files in folders that are named after a step.
+const (
+	modelName     = "point_cloud.ply"
+	pictureSuffix = ".png"
 )
 
 var digits = regexp.MustCompile(`^\d+$`)
@@ -40,17 +45,23 @@ func stepFolders(out, prefix string, after int) (list []string) {
 
 // formerModels returns the models that an earlier run left in out.
 func formerModels(out string) []string {
-	return slices.DeleteFunc(stepFolders(out, modelFolder, -1), func(dir string) bool { return !isFile(filepath.Join(dir, "point_cloud.ply")) })
+	return slices.DeleteFunc(stepFolders(out, modelFolder, -1), func(dir string) bool { return !isFile(filepath.Join(dir, modelName)) })
 }
 
-// leftovers returns what of an earlier run is not this one's past and must not be mixed with it, but for checkpoints. Viewers take the model of the
-// highest step for the newest.
+// leftovers returns what of an earlier run is not this one's past and must not be mixed with it, but for checkpoints: files, and after them their folders.
+// Viewers take the model of the highest step for the newest.
 func (s *saver) leftovers() []string {
 	after := -1
 	if s.ownPast() {
 		after = s.from.Header.Step
 	}
-	list := slices.Concat(stepFolders(s.r.out, modelFolder, after), stepFolders(s.r.out, pictureFolder, after))
+	var list []string
+	for _, dir := range stepFolders(s.r.out, modelFolder, after) {
+		list = append(list, filepath.Join(dir, modelName), dir)
+	}
+	for _, dir := range stepFolders(s.r.out, pictureFolder, after) {
+		list = append(list, picturesIn(dir)...)
+	}
 	if s.ownPast() {
 		return list
 	}
@@ -62,6 +73,18 @@ func (s *saver) leftovers() []string {
 		return list // there are none
 	}
 	return append(list, events...)
+}
+
+// picturesIn lists the pictures in dir and after them the folders that they are in.
+func picturesIn(dir string) (list []string) {
+	_ = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err == nil && (e.IsDir() || strings.HasSuffix(path, pictureSuffix)) {
+			list = append(list, path)
+		}
+		return nil // what cannot be read stays
+	})
+	slices.Reverse(list)
+	return list
 }
 
 // ownPast reports whether the run goes on with a checkpoint of its own folder.
@@ -96,6 +119,15 @@ func (s *saver) protect(list []checkpointFile) error {
 
 // refuseFormer is the error of a folder with so many checkpoints and any models.
 func refuseFormer(out string, checkpoints int, hint string) error {
+	text := formerText(out, checkpoints)
+	if text == "" {
+		return nil
+	}
+	return usagef(hint, "%s holds an earlier run: %s", out, text)
+}
+
+// formerText names the models in out and so many checkpoints, "" for none.
+func formerText(out string, checkpoints int) string {
 	var parts []string
 	if checkpoints > 0 {
 		parts = append(parts, count(checkpoints, "checkpoint"))
@@ -103,37 +135,21 @@ func refuseFormer(out string, checkpoints int, hint string) error {
 	if n := len(formerModels(out)); n > 0 {
 		parts = append(parts, count(n, "model"))
 	}
-	if parts == nil {
-		return nil
-	}
-	return usagef(hint, "%s holds an earlier run: %s", out, strings.Join(parts, " and "))
+	return strings.Join(parts, " and ")
 }
 
 // startOver clears away, with the first step or write of a run, what an earlier one left: the user wants this one in its place. What is not there any more
 // cannot be gone on with by mistake when this run is killed before its first checkpoint.
 func (s *saver) startOver() {
+	if s.r.rec != nil {
+		s.r.rec.startOver()
+	}
 	for _, path := range s.left {
-		_ = os.RemoveAll(path) // what stays is written over, or tells its step by its name
+		_ = os.Remove(path) // what stays is written over, or tells its step by its name; so does a folder that holds somebody's files
 	}
 	s.left = nil
 	if s.from == nil && len(s.foreign) > 0 {
 		_ = os.Remove(filepath.Join(s.dir, askedFile)) // one that stays only keeps more checkpoints
 		s.dropForeign()
 	}
-}
-
-// forgetRecord removes the record of another run than the one that goes on: theirs would be one.
-func (s *saver) forgetRecord() error {
-	if s.from == nil || s.ownPast() {
-		return nil // a run from the start begins new files, and a run's own record goes on
-	}
-	path := filepath.Join(s.r.out, metricsFile)
-	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("remove %s: %w", path, pathless(err))
-	}
-	err := removeEvents(filepath.Join(s.r.out, tensorboardFolder))
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	return err
 }

@@ -214,3 +214,38 @@ func TestAbort(t *testing.T) {
 		t.Error("the lock is left behind")
 	}
 }
+
+// TestKillInScores kills a run between its measurement and the last file of it: --resume writes what is missing.
+func TestKillInScores(t *testing.T) {
+	dir := killScene(t, 300)
+	for _, c := range []struct{ name, missing string }{
+		{"after results.json", "per_view.json"},
+		{"before results.json", "results.json per_view.json"},
+		{"pictures lost", "test/ours_4/view_000.png"},
+		{"all lost", "test results.json per_view.json"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			whole, out := filepath.Join(t.TempDir(), "whole"), filepath.Join(t.TempDir(), "out")
+			args := []string{dir, "--iterations", "4", "--checkpoint-every", "2", "--eval", "--eval-at", "2", "--progress", "none"}
+			train := func(more ...string) string {
+				cmd, text := startTrain(t, append(args, more...)...)
+				if err := cmd.Wait(); err != nil {
+					t.Fatalf("%v\n%s", err, text)
+				}
+				return text.String()
+			}
+			train("-m", whole)
+			train("-m", out)
+			// A process that is killed there leaves everything but these and the files of the end.
+			for _, name := range append(strings.Fields(c.missing), "stats.json", "report.html") {
+				if err := os.RemoveAll(filepath.Join(out, name)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			train("-m", out, "--resume")
+			for _, name := range []string{"results.json", "per_view.json", "test/ours_4/view_000.png"} {
+				sameFile(t, filepath.Join(whole, name), filepath.Join(out, name))
+			}
+		})
+	}
+}

@@ -119,6 +119,8 @@ func writeLine(w io.Writer, v any) error {
 // metricsLog is metrics.jsonl.
 type metricsLog struct {
 	f     *os.File
+	end   int64 // of the lines that are this run's past, before begin
+	begun bool
 	every int
 	evals []evalLine // those in the file, by step
 	since interval
@@ -154,57 +156,69 @@ func parseInterval(text string, step int) (v interval) {
 	return v
 }
 
-// openMetrics opens metrics.jsonl for a run that begins after step: what is in the
-// file beyond it did not happen, and a line that was cut short goes too. since is of
-// the steps before that have no line yet. Step 0 begins a new file.
-func openMetrics(path string, step, every int, since interval) (*metricsLog, error) {
+// openMetrics opens metrics.jsonl for a run that begins after step. since is of the steps before that have no line yet. Where the run goesOn, the lines up
+// to step are its past.
+func openMetrics(path string, step, every int, since interval, goesOn bool) (*metricsLog, error) {
 	m := &metricsLog{every: every, lastStep: step, since: since}
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666)
-	if err != nil {
+	var err error
+	if m.f, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666); err != nil {
 		return nil, err
 	}
-	m.f = f
-	end := int64(0)
-	if step > 0 {
-		end, err = m.reread(step)
-	}
-	if err == nil {
-		err = f.Truncate(end)
-	}
-	if err == nil {
-		_, err = f.Seek(end, io.SeekStart)
+	if goesOn {
+		err = m.reread(step)
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("open %s: %w", path, pathless(err)), f.Close())
+		return nil, errors.Join(fmt.Errorf("open %s: %w", path, pathless(err)), m.f.Close())
 	}
 	return m, nil
 }
 
-// reread takes in the lines up to step and returns where they end.
-func (m *metricsLog) reread(step int) (end int64, err error) {
+// begin cuts off what is in the file beyond the run's past, with the run's first step or write: it did not happen. Later calls do nothing.
+func (m *metricsLog) begin() error {
+	if m.begun {
+		return nil
+	}
+	m.begun = true
+	if err := m.f.Truncate(m.end); err != nil {
+		return err
+	}
+	_, err := m.f.Seek(m.end, io.SeekStart)
+	return err
+}
+
+// reread takes in the lines up to step and finds where they end.
+func (m *metricsLog) reread(step int) error {
 	r := bufio.NewReader(m.f)
 	for {
 		line, err := r.ReadBytes('\n')
 		if errors.Is(err, io.EOF) {
-			return end, nil // what is left has no end of line
+			return nil // what is left has no end of line
 		}
 		if err != nil {
-			return end, err
+			return err
 		}
 		var e evalLine
 		if json.Unmarshal(line, &e) != nil || e.Step > step {
-			return end, nil
+			return nil
 		}
 		m.take(e)
-		end += int64(len(line))
+		m.end += int64(len(line))
 	}
 }
 
 func (m *metricsLog) take(e evalLine) {
 	m.secondsBefore = float64(e.Seconds)
 	if e.Event == eventEval {
-		m.evals = append(m.evals, e)
+		m.keep(e)
 	}
+}
+
+// keep adds a measurement, in place of an earlier one of the same step.
+func (m *metricsLog) keep(e evalLine) {
+	if n := len(m.evals); n > 0 && m.evals[n-1].Step == e.Step {
+		m.evals = m.evals[:n-1]
+	}
+	m.evals = append(m.evals, e)
 }
 
 // add takes in a step.
@@ -237,7 +251,7 @@ func (m *metricsLog) eval(step, splats int, seconds float64, views []scene.ViewS
 	for _, v := range views {
 		e.Views = append(e.Views, viewLine{v.Name, exact(v.PSNR), exact(v.SSIM)})
 	}
-	m.evals = append(m.evals, e)
+	m.keep(e)
 	return &e, writeLine(m.f, e)
 }
 
@@ -254,12 +268,24 @@ func (m *metricsLog) scores() []scene.StepScores {
 	return list
 }
 
-// evaluated reports whether there is a measurement of step.
-func (m *metricsLog) evaluated(step int) bool {
-	return len(m.evals) > 0 && m.evals[len(m.evals)-1].Step == step
+// evaluated returns the measurement of step, nil where the last one is of another step.
+func (m *metricsLog) evaluated(step int) []scene.ViewScore {
+	list := m.scores()
+	if n := len(list); n > 0 && list[n-1].Step == step {
+		return list[n-1].Views
+	}
+	return nil
 }
 
-func (m *metricsLog) close() error { return m.f.Close() }
+// close closes the file. That of a run that never began leaves no empty one.
+func (m *metricsLog) close() error {
+	info, err := m.f.Stat()
+	err = errors.Join(err, m.f.Close())
+	if err == nil && !m.begun && info.Size() == 0 {
+		err = os.Remove(m.f.Name())
+	}
+	return err
+}
 
 // readSteps returns the step lines of a metrics.jsonl, thinned to about limit: one
 // of 2^k, and the last.

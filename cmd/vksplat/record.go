@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -42,15 +43,12 @@ func openRecord(r *trainRun, events io.Writer) (*record, error) {
 	r.app.text.Unlock()
 	rec.show.bytes = func() int64 { return r.trainer.MemoryStats().DeviceBytes }
 	rec.show.spent = func() float64 { return rec.metrics.secondsBefore + rec.seconds() }
-	if err := r.saver.forgetRecord(); err != nil {
-		return nil, folderError(r.out, err)
-	}
 	var since interval
 	if from := r.saver.from; from != nil {
 		since = parseInterval(from.Aside(), rec.from)
 	}
 	var err error
-	if rec.metrics, err = openMetrics(filepath.Join(r.out, metricsFile), rec.from, r.metricsEvery, since); err != nil {
+	if rec.metrics, err = openMetrics(filepath.Join(r.out, metricsFile), rec.from, r.metricsEvery, since, r.saver.ownPast()); err != nil {
 		return nil, folderError(r.out, err)
 	}
 	if r.tensorboard {
@@ -183,10 +181,19 @@ func (rec *record) check(err error) {
 	}
 }
 
+// startOver is called before the run's first step or write, and may be called again.
+func (rec *record) startOver() { rec.check(rec.metrics.begin()) }
+
 func (rec *record) close() error {
 	err := rec.metrics.close()
-	if rec.board != nil {
-		err = errors.Join(err, rec.board.close())
+	if rec.board == nil {
+		return err
+	}
+	err = errors.Join(err, rec.board.close())
+	if !rec.metrics.begun { // nor was anything written there
+		path := rec.board.f.Name()
+		err = errors.Join(err, os.Remove(path))
+		_ = os.Remove(filepath.Dir(path)) // refused unless empty
 	}
 	return err
 }

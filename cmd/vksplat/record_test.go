@@ -38,10 +38,20 @@ func logSteps(t *testing.T, m *metricsLog, from, to, total int) {
 func TestMetricsResume(t *testing.T) {
 	path := filepath.Join(t.TempDir(), metricsFile)
 	views := []scene.ViewScore{{Name: "a.png", PSNR: 20, SSIM: 0.5}, {Name: "b.png", PSNR: 30.123456789, SSIM: 0.7}}
-	m, err := openMetrics(path, 0, 10, interval{})
-	if err != nil {
-		t.Fatal(err)
+	open := func(step int, aside string, goesOn bool) *metricsLog {
+		m, err := openMetrics(path, step, 10, parseInterval(aside, step), goesOn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
 	}
+	begin := func(m *metricsLog) {
+		if err := m.begin(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m := open(0, "", false)
+	begin(m)
 	logSteps(t, m, 1, 30, 100)
 	if _, err := m.eval(30, 130, 30, views); err != nil {
 		t.Fatal(err)
@@ -56,19 +66,17 @@ func TestMetricsResume(t *testing.T) {
 	if err := m.close(); err != nil {
 		t.Fatal(err)
 	}
-	m, err = openMetrics(path, 43, 10, parseInterval(aside, 43))
-	if err != nil {
-		t.Fatal(err)
-	}
+	m = open(43, aside, true)
 	if m.since.N != 3 || parseInterval(aside, 2) != (interval{}) || parseInterval("", 43) != (interval{}) || parseInterval(`{"n":-1}`, 43) != (interval{}) {
 		t.Errorf("%d steps without a line, want 3 and none of what no checkpoint of ours says", m.since.N)
 	}
-	if !m.evaluated(30) || m.evaluated(40) || len(m.scores()) != 1 || m.scores()[0].Views[1] != views[1] {
+	if m.evaluated(30) == nil || m.evaluated(40) != nil || len(m.scores()) != 1 || m.scores()[0].Views[1] != views[1] {
 		t.Errorf("scores %v", m.scores())
 	}
 	if m.secondsBefore != 40 {
 		t.Errorf("%g seconds before, want 40", m.secondsBefore)
 	}
+	begin(m)
 	logSteps(t, m, 44, 100, 100)
 	if err := m.close(); err != nil {
 		t.Fatal(err)
@@ -91,10 +99,18 @@ func TestMetricsResume(t *testing.T) {
 	if want := []int{10, 20, 30, 30, 40, 50, 60, 70, 80, 90, 100}; !slices.Equal(at, want) {
 		t.Errorf("lines of steps %v, want %v", at, want)
 	}
-	if m, err = openMetrics(path, 0, 10, interval{}); err != nil {
-		t.Fatal(err)
+	for _, step := range []int{0, 43} { // from the start, and from a checkpoint of another folder
+		m = open(step, "", false)
+		if err := m.close(); err != nil {
+			t.Fatal(err)
+		}
+		if now, err := os.ReadFile(path); err != nil || !bytes.Equal(now, data) || len(m.evals) > 0 {
+			t.Errorf("a run that does not begin leaves %d bytes of %d, %v", len(now), len(data), err)
+		}
 	}
-	if data, err := os.ReadFile(path); err != nil || len(data) > 0 || len(m.evals) > 0 {
+	m = open(0, "", false)
+	begin(m)
+	if data, err := os.ReadFile(path); err != nil || len(data) > 0 {
 		t.Errorf("a new run begins with %d bytes, %v", len(data), err)
 	}
 	if err := m.close(); err != nil {

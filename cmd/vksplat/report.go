@@ -189,11 +189,7 @@ func (r *trainRun) reportViews(page *reportPage) {
 	last := evals[len(evals)-1]
 	page.EvalStep = last.Step
 	folder := r.picturesFolder(last.Step)
-	files := map[string]string{}
-	cams := pick(r.capture.Cameras, r.test)
-	for i, name := range pictureNames(cams) {
-		files[cams[i].Name] = name
-	}
+	files := r.pictureFiles()
 	views := slices.Clone(last.Views)
 	slices.SortStableFunc(views, func(a, b viewLine) int { return cmp.Compare(a.PSNR, b.PSNR) })
 	best := float64(views[len(views)-1].PSNR)

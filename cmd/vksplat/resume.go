@@ -22,7 +22,10 @@ func (s *saver) find() error {
 		s.left = s.leftovers()
 		return nil
 	}
-	s.sweep()
+	s.r.sweep()
+	if err := s.r.refuseForeign(); err != nil {
+		return err
+	}
 	list, err := listCheckpoints(s.dir)
 	if err != nil {
 		return err
@@ -78,37 +81,26 @@ func (s *saver) rememberAsked() error {
 	return err
 }
 
-// sweep removes temporary files of a process that was killed. The folder is locked: nobody writes there now.
-func (s *saver) sweep() {
-	old, err := filepath.Glob(filepath.Join(escapeGlob(s.dir), "."+checkpointPrefix+"*"+checkpointSuffix+".tmp*"))
-	if err != nil {
-		return // of a malformed pattern alone
-	}
-	for _, path := range old {
-		_ = os.Remove(path) // it takes room and harms nobody
-	}
-}
-
-// escapeGlob makes a path mean itself in a pattern.
-func escapeGlob(path string) string {
-	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
-}
-
 // inFolder reports whether path is directly in dir.
 func inFolder(path, dir string) bool { return absolute(filepath.Dir(path)) == absolute(dir) }
 
 // findNewest opens the newest checkpoint that is whole.
 func (s *saver) findNewest(list []checkpointFile) error {
-	for _, f := range slices.Backward(list) {
+	for i, f := range slices.Backward(list) {
 		c, err := openWhole(f.path)
 		if err == nil {
 			s.from = c
 			return nil
 		}
-		s.r.warnLater(fmt.Sprintf("%s; the checkpoint before it is tried", err))
+		text := err.Error()
+		if i > 0 {
+			text += "; the checkpoint before it is tried"
+		}
+		s.r.warnLater(text)
 	}
-	if len(list) > 0 {
-		return &hintedError{err: fmt.Errorf("resume %s: %w: no checkpoint of %d can be read", s.r.out, scene.ErrData, len(list)), hint: "start over with --force in place of --resume"}
+	if n := len(list); n > 0 {
+		return &hintedError{err: fmt.Errorf("resume %s: %w: no checkpoint of %d can be read", s.r.out, scene.ErrData, n),
+			hint: "choose another folder, or start over with --force in place of --resume, which removes " + formerText(s.r.out, n)}
 	}
 	if err := refuseFormer(s.r.out, 0, "replace it with --force in place of --resume, or choose another folder"); err != nil {
 		return err
@@ -145,26 +137,31 @@ func (s *saver) checkConfig() error {
 	if s.from == nil {
 		return nil
 	}
-	return s.refuse(s.from.Changes(s.r.config, s.from.Header.Capture))
+	_, err := s.compare(s.from.Header.Capture)
+	return err
 }
 
-// refuse makes an error of what differs from the run so far, unless the user accepts it.
-func (s *saver) refuse(changes []pipeline.Change) error {
+// compare returns what differs from the run so far. Unless the user accepts it, and the state can take it, it is an error.
+func (s *saver) compare(capture pipeline.CaptureRecord) ([]pipeline.Change, error) {
+	if err := s.from.Accepts(s.r.config, capture.Photos); err != nil {
+		return nil, err
+	}
+	changes := s.from.Changes(s.r.config, capture)
 	if len(changes) == 0 || s.o.force {
-		return nil
+		return changes, nil
 	}
 	words := make([]string, len(changes))
 	for i, c := range changes {
 		words[i] = c.String()
 	}
-	return usagef("give what the run was started with, or --force to go on with the new values",
+	return nil, usagef("give what the run was started with, or --force to go on with the new values",
 		"%s was made otherwise: %s", s.from.Path(), strings.Join(words, "; "))
 }
 
 // resume makes a trainer that goes on with the checkpoint. cams are in its frame.
 func (s *saver) resume(cams []scene.Camera, o pipeline.TrainerOptions) (*pipeline.Trainer, error) {
-	changes := s.from.Changes(s.r.config, s.r.record().Capture)
-	if err := s.refuse(changes); err != nil {
+	changes, err := s.compare(s.r.record().Capture)
+	if err != nil {
 		return nil, err
 	}
 	h := &s.from.Header

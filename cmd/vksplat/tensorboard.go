@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"hash/crc32"
 	"math"
@@ -60,16 +59,10 @@ type scalar struct {
 }
 
 // openEvents begins an event file in dir for a run that goes on after step. It
-// tells TensorBoard to forget what older files say beyond it; a run that begins
-// at 0 removes them.
+// tells TensorBoard to forget what older files say beyond it.
 func openEvents(dir string, step int) (*eventFile, error) {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return nil, err
-	}
-	if step == 0 {
-		if err := removeEvents(dir); err != nil {
-			return nil, err
-		}
 	}
 	host, err := os.Hostname()
 	if err != nil || strings.ContainsAny(host, `/\:`) {
@@ -88,15 +81,6 @@ func openEvents(dir string, step int) (*eventFile, error) {
 	}
 	start := protowire.AppendVarint(protowire.AppendTag(nil, sessionStatus, protowire.VarintType), sessionStart)
 	return e, e.write(appendBytes(nil, eventSessionLog, start), step+1)
-}
-
-// removeEvents removes the event files of an earlier run of this program.
-func removeEvents(dir string) error {
-	files, err := eventFiles(dir)
-	for _, path := range files {
-		err = errors.Join(err, os.Remove(path))
-	}
-	return err
 }
 
 // eventFiles returns the event files of this program in dir.

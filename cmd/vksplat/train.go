@@ -104,6 +104,14 @@ func (a *app) train(o *trainOptions, seen func(photo scene.Image, render []float
 		text.stdout = a.stderr
 		a = &text
 	}
+	if !o.claimed && !o.dryRun {
+		release, err := claimFolder(o.out, true)
+		if err != nil {
+			return nil, err
+		}
+		defer release()
+		a.onAbort = release
+	}
 	r := &trainRun{trainOptions: o, app: a}
 	defer func() { err = errors.Join(err, r.close()) }()
 	defer r.flushNotes()
@@ -113,14 +121,6 @@ func (a *app) train(o *trainOptions, seen func(photo scene.Image, render []float
 		}
 		err = memoryHint(err)
 	}()
-	if !o.claimed && !o.dryRun {
-		release, err := claimFolder(o.out, true)
-		if err != nil {
-			return nil, err
-		}
-		defer release()
-		a.onAbort = release
-	}
 	ctx, stop := a.interruptible("stopping after this step, then saving")
 	defer stop()
 	if err := r.begin(ctx); err != nil {
@@ -290,6 +290,9 @@ func (r *trainRun) prepare(ctx context.Context) (err error) {
 		every = r.testEvery
 	}
 	r.train, r.test = r.capture.Split(every)
+	if err := r.refuseForeignPictures(); err != nil {
+		return err
+	}
 	return r.equip(ctx)
 }
 

@@ -86,7 +86,7 @@ func (r *trainRun) writeInputs() error {
 
 // modelFile is where the model of a step goes.
 func (r *trainRun) modelFile(step int) string {
-	return filepath.Join(r.out, modelFolder+strconv.Itoa(step), "point_cloud.ply")
+	return filepath.Join(r.out, modelFolder+strconv.Itoa(step), modelName)
 }
 
 // writeModel writes the model in the capture's frame, less the origin.

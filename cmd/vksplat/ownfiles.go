@@ -1,0 +1,104 @@
+package main
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+
+	"vksplat/scene"
+)
+
+// refuseForeign refuses to begin where a folder has the name of a file that the run writes, or the other way round. It is not ours to remove, and
+// the end of a long run is too late to find out.
+func (r *trainRun) refuseForeign() error {
+	paths := []string{filepath.Join(r.out, metricsFile), r.modelFile(r.config.Iterations), filepath.Join(r.saver.dir, askedFile)}
+	for _, name := range runFiles {
+		paths = append(paths, filepath.Join(r.out, name))
+	}
+	for _, dir := range stepFolders(r.out, modelFolder, -1) {
+		paths = append(paths, filepath.Join(dir, modelName))
+	}
+	for _, at := range r.checkpoints.saveAt {
+		paths = append(paths, r.modelFile(at))
+	}
+	// Checkpoints may come at any step.
+	old, err := filepath.Glob(filepath.Join(escapeGlob(r.saver.dir), checkpointPrefix+"*"+checkpointSuffix))
+	if err != nil {
+		return err
+	}
+	return refuseTaken(append(paths, old...))
+}
+
+// refuseForeignPictures is refuseForeign for pictures, whose names the capture gives.
+func (r *trainRun) refuseForeignPictures() error {
+	if r.dryRun {
+		return nil
+	}
+	var paths []string
+	names := pictureNames(pick(r.capture.Cameras, r.test))
+	for _, step := range append(slices.Clone(r.evalAt), r.config.Iterations) {
+		for _, name := range names {
+			paths = append(paths, filepath.Join(r.picturesFolder(step), name))
+		}
+	}
+	return refuseTaken(paths)
+}
+
+// refuseTaken refuses places of files that are folders, or that are below a file.
+func refuseTaken(paths []string) error {
+	for _, path := range paths {
+		st, err := os.Lstat(path)
+		switch {
+		case err == nil && st.IsDir():
+			return usagef("move it away, or choose another folder with -m", "%s is a folder, a file of that name is to be written", path)
+		case errors.Is(err, syscall.ENOTDIR):
+			return usagef("move it away, or choose another folder with -m", "%s cannot be written: one of the folders above is a file", path)
+		}
+	}
+	return nil
+}
+
+var probeName = regexp.MustCompile(`^\.probe\d+$`)
+
+// sweep removes temporary files of a process that was killed. The folder is locked: nobody writes there now.
+func (r *trainRun) sweep() {
+	removeTemps(r.out, func(base string, _ bool) bool { return slices.Contains(runFiles, base) || base == demoPicture })
+	removeTemps(r.saver.dir, func(base string, _ bool) bool {
+		return base == askedFile || strings.HasPrefix(base, checkpointPrefix) && strings.HasSuffix(base, checkpointSuffix)
+	})
+	for _, dir := range stepFolders(r.out, modelFolder, -1) {
+		removeTemps(dir, func(base string, _ bool) bool { return base == modelName })
+	}
+	for _, top := range stepFolders(r.out, pictureFolder, -1) {
+		_ = filepath.WalkDir(top, func(dir string, e fs.DirEntry, err error) error {
+			if err == nil && e.IsDir() {
+				removeTemps(dir, func(base string, cut bool) bool { return cut || strings.HasSuffix(base, pictureSuffix) })
+			}
+			return nil // what cannot be read stays
+		})
+	}
+}
+
+// removeTemps removes from dir what writes left that were cut short, of files whose name, or the first bytes of it, is ours, and probes of the disk.
+func removeTemps(dir string, ours func(base string, cut bool) bool) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return // there is none, or nothing can be removed either
+	}
+	for _, e := range entries {
+		base, cut := scene.TempOf(e.Name())
+		if e.Type().IsRegular() && (base != "" && ours(base, cut) || probeName.MatchString(e.Name())) {
+			_ = os.Remove(filepath.Join(dir, e.Name())) // it takes room and harms nobody
+		}
+	}
+}
+
+// escapeGlob makes a path mean itself in a pattern.
+func escapeGlob(path string) string {
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
+}

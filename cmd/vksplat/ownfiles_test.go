@@ -1,0 +1,76 @@
+package main
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// makeFiles makes files below dir, with their folders.
+func makeFiles(t *testing.T, dir string, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		path := filepath.Join(dir, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte("x"), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// filesIn lists the files below dir in lexical order.
+func filesIn(t *testing.T, dir string) (list []string) {
+	t.Helper()
+	if err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err == nil && !e.IsDir() {
+			list = append(list, filepath.ToSlash(strings.TrimPrefix(path, dir+string(filepath.Separator))))
+		}
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
+
+// TestSweep removes what killed writes of a run left, and no file of others.
+func TestSweep(t *testing.T) {
+	o := newTrainOptions()
+	o.out = t.TempDir()
+	r := &trainRun{trainOptions: o}
+	r.saver = newSaver(r)
+	makeFiles(t, o.out, ".per_view.json.tmp123", ".report.html.tmp4", ".origin.json.tmp1", ".demo.png.tmp5", ".probe77", "checkpoints/.step_7.safetensors.tmp1",
+		"checkpoints/.save_at.json.tmp1", "point_cloud/iteration_7/.point_cloud.ply.tmp9", "test/ours_7/.a.png.tmp3", "test/ours_7/left/.b.png.tmp3",
+		"test/ours_7/."+strings.Repeat("n", 200)+".tmp3")
+	others := []string{".notes.txt.tmp1", ".report.html.tmp4a", "report.html.tmp4", ".probe", "checkpoints/.other.tmp1", "checkpoints/step_7.safetensors",
+		"point_cloud/.point_cloud.ply.tmp9", "point_cloud/iteration_x/.point_cloud.ply.tmp9", "test/ours_7/.a.txt.tmp3", "test/ours_7/a.png", "test/.a.png.tmp3"}
+	makeFiles(t, o.out, others...)
+	r.sweep()
+	slices.Sort(others)
+	if got := filesIn(t, o.out); !slices.Equal(slices.Sorted(slices.Values(got)), others) {
+		t.Errorf("left are\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(others, "\n"))
+	}
+}
+
+// TestStartOver removes what an earlier run wrote, and no file of others.
+func TestStartOver(t *testing.T) {
+	o := newTrainOptions()
+	o.out = t.TempDir()
+	r := &trainRun{trainOptions: o}
+	s := newSaver(r)
+	makeFiles(t, o.out, "report.html", "point_cloud/iteration_7/point_cloud.ply", "point_cloud/iteration_8/point_cloud.ply", "test/ours_7/a.png", "test/ours_7/left/b.png")
+	others := []string{"point_cloud/iteration_7/edited.ply", "test/ours_7/left/notes.txt"}
+	makeFiles(t, o.out, others...)
+	s.left = s.leftovers()
+	s.startOver()
+	if got := filesIn(t, o.out); !slices.Equal(got, others) {
+		t.Errorf("left are %q, want %q", got, others)
+	}
+	if isFolder(filepath.Join(o.out, "point_cloud", "iteration_8")) {
+		t.Error("an empty folder of a model is left")
+	}
+}
