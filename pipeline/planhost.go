@@ -76,7 +76,7 @@ func (s *shortage) Unwrap() error { return s.error }
 func (p *planner) shortOfRAM(host int64, err error) error {
 	need := roundMiB(host)
 	if p.unified {
-		need = smallestPool(0, host, p.budget, p.vram)
+		need = p.enoughPool(0, host)
 	}
 	return &shortage{fmt.Errorf("pipeline: plan training: %w", err), fmt.Sprintf("Raise --max-ram to %s or more, or use smaller photos (--downscale).", mib(need))}
 }
@@ -114,9 +114,28 @@ func (p *planner) shortOfDevice(err error) error {
 	}
 	raise := "--max-vram to " + mib(p.budget)
 	if p.unified && !p.vram {
-		raise = "--max-ram to " + mib(smallestPool(p.budget, p.hostNeeds(plan).least, 0, false))
+		raise = "--max-ram to " + mib(p.enoughPool(p.budget, p.hostNeeds(plan).least))
 	}
 	return &shortage{err, fmt.Sprintf("Raise %s or more, use smaller photos (--downscale), start with fewer points (--init-grid) or allow fewer splats (--max-splats).", raise)}
+}
+
+// enoughPool is smallestPool of shares that grow with the pool: with more for the device the model's ceiling is higher, and the host takes more to write it.
+func (p *planner) enoughPool(device, host int64) int64 {
+	given := p.budget
+	defer func() { p.budget = given }()
+	for {
+		pool := smallestPool(device, host, given, p.vram)
+		p.budget, _ = unifiedShares(pool, given, p.vram)
+		plan, err := p.device()
+		if err != nil {
+			return pool // the device asks for more than the host
+		}
+		need := p.hostNeeds(plan).least
+		if need <= host {
+			return pool
+		}
+		host = need
+	}
 }
 
 func roundMiB(bytes int64) int64 { return (bytes + 1<<20 - 1) &^ (1<<20 - 1) }
