@@ -80,6 +80,14 @@ type Device struct {
 	vram     bool  // the ceiling of device memory was given
 }
 
+// MemoryFlag returns the flag that sets the ceiling of device memory.
+func (d *Device) MemoryFlag() string {
+	if unified(d) && !d.vram {
+		return "--max-ram"
+	}
+	return "--max-vram"
+}
+
 // OpenDevice opens a device.
 func OpenDevice(o DeviceOptions) (*Device, error) {
 	in, err := vk.Open(vk.InstanceOptions{})

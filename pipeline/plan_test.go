@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"regexp"
 	"strconv"
+	"strings"
 	"testing"
 
 	"vksplat/scene"
@@ -154,5 +155,32 @@ func TestShortages(t *testing.T) {
 		if err := with(enough - enough/10); err == nil {
 			t.Errorf("%+v: %d MiB are said to be needed, a tenth less is enough", c, enough)
 		}
+	}
+}
+
+// TestSplatsShortage asks for more splats at the end than fit: the error says which budget is enough, or that none is.
+func TestSplatsShortage(t *testing.T) {
+	cams := planCameras(20, 120, 80)
+	plan := func(vram string, splats int) error {
+		d, err := OpenDevice(DeviceOptions{Select: os.Getenv("VKSPLAT_DEVICE"), MaxVRAM: vram})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer d.Close()
+		cfg := DefaultConfig()
+		cfg.Splats = splats
+		_, err = d.Plan(cams, 2000, cfg, TrainerOptions{})
+		return err
+	}
+	err := plan("100MB", 200_000)
+	m := regexp.MustCompile(`Raise --max-vram to (\d+MiB) or more, .* fewer splats \(--splats\)`).FindStringSubmatch(Hint(err))
+	if !errors.Is(err, ErrTooSmall) || m == nil {
+		t.Fatalf("%v; %s", err, Hint(err))
+	}
+	if err := plan(m[1], 200_000); err != nil {
+		t.Errorf("%s are said to be enough: %v", m[1], err)
+	}
+	if err := plan("100MB", 1<<31-1); !errors.Is(err, ErrTooSmall) || !strings.Contains(Hint(err), "No budget helps") || !strings.Contains(Hint(err), "--splats") {
+		t.Errorf("%v; %s", err, Hint(err))
 	}
 }
