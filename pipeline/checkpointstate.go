@@ -41,6 +41,7 @@ type state struct {
 	extra  []extraState
 	owned  []vk.View // what the copy holds
 	pieces int       // splats that staging holds at most; 0: a chunk
+	strays int       // splats that may be no finite numbers in a checkpoint
 }
 
 // liveState returns the state of n splats where training has it.
@@ -68,7 +69,7 @@ func (s *state) bytes() int64 {
 
 // copied returns a copy of s in memory of the given kind. The error wraps vk.ErrOutOfMemory where there is no room; nothing is held then.
 func (s *state) copied(kind vk.MemoryKind) (c *state, err error) {
-	c = &state{dev: s.dev, fields: s.fields, rows: s.rows, mixed: s.mixed, n: s.n, pieces: s.pieces}
+	c = &state{dev: s.dev, fields: s.fields, rows: s.rows, mixed: s.mixed, n: s.n, pieces: s.pieces, strays: s.strays}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, c.free())

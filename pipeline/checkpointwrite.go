@@ -93,6 +93,9 @@ func (h CheckpointHeader) metadata() (map[string]string, error) {
 // settle takes in everything in flight, so that the state is that between two units. After an error of want of memory it is so, too: the unit that found
 // none, and all after it, changed nothing.
 func (t *Trainer) settle() error {
+	if t.astray != nil {
+		return t.astray
+	}
 	if t.err != nil && !IsShortage(t.err) {
 		return t.err
 	}
@@ -128,7 +131,7 @@ func (t *Trainer) CheckpointBytes(n int) int64 {
 // SaveCheckpoint replaces path by a checkpoint of the trainer as it is after the units in flight: bounded host memory, written aside, whole or not at
 // all. With background, and where memory has room for a copy of the state, training may go on as soon as SaveCheckpoint returns, and the error is
 // Wait's; otherwise the file is written then. A checkpoint that is still being written is waited for first. After Run has returned an error of want of
-// memory (IsShortage), a checkpoint can still be written.
+// memory (IsShortage), a checkpoint can still be written. A model that diverged is not written, the error wraps ErrDiverged then, and training ends with it.
 func (t *Trainer) SaveCheckpoint(path string, background bool) (*CheckpointWrite, error) {
 	called := time.Now()
 	t.FinishWrites()
@@ -147,6 +150,7 @@ func (t *Trainer) SaveCheckpoint(path string, background bool) (*CheckpointWrite
 		}
 	}
 	live := t.liveState(t.progress.Splats)
+	live.strays = t.strays()
 	w := &CheckpointWrite{Path: path, Step: stepsBefore(t.next), done: make(chan struct{})}
 	if w.Bytes, err = scene.SafetensorsSize(metadata, live.infos()); err != nil {
 		return nil, err
@@ -169,6 +173,7 @@ func (t *Trainer) SaveCheckpoint(path string, background bool) (*CheckpointWrite
 		}
 	}
 	finish(live)
+	t.noteAstray(w.err)
 	w.Pause = time.Since(start)
 	return w, w.err
 }
@@ -177,6 +182,7 @@ func (t *Trainer) SaveCheckpoint(path string, background bool) (*CheckpointWrite
 func (t *Trainer) FinishWrites() {
 	if t.writing != nil {
 		<-t.writing.done
+		t.noteAstray(t.writing.err)
 		t.writing = nil
 	}
 }
@@ -233,7 +239,12 @@ func (s *state) save(path string, metadata map[string]string) error {
 func (s *state) tensors(g *staging) []scene.TensorData {
 	var list []scene.TensorData
 	for _, f := range s.fields {
-		list = append(list, scene.TensorData{TensorInfo: f.tensorOf(s.n), Write: func(w io.Writer) error { return s.writeField(w, f, g) }})
+		list = append(list, scene.TensorData{TensorInfo: f.tensorOf(s.n), Write: func(w io.Writer) error {
+			if _, parameter := activations[f.name]; parameter {
+				w = &finiteWriter{w, f, s.strays}
+			}
+			return s.writeField(w, f, g)
+		}})
 	}
 	for _, x := range s.extra {
 		list = append(list, scene.TensorData{TensorInfo: x.tensor(), Write: func(w io.Writer) error { return s.writeExtra(w, x, g) }})

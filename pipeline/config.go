@@ -103,7 +103,7 @@ func (c Config) Validate() error {
 			errs = append(errs, fmt.Errorf("pipeline: check config: "+format, args...))
 		}
 	}
-	check(c.Iterations >= 1 && c.Iterations < 1<<31, "%d iterations, at least 1 is needed", c.Iterations)
+	check(c.Iterations >= 1 && c.Iterations < 1<<31, "%d iterations, 1 to 2147483647 are possible", c.Iterations)
 	check(c.SHDegree >= 0 && c.SHDegree <= 3, "SH degree %d, 0 to 3 are possible", c.SHDegree)
 	check(c.Near > 0 && !math.IsInf(c.Near, 0), "near plane %g, it must be positive", c.Near)
 	check(c.Clearance >= 0 && c.Clearance <= 1, "clearance %g, 0 to 1 are possible", c.Clearance)
@@ -115,9 +115,6 @@ func (c Config) Validate() error {
 	check(c.InitOpacity > 0 && c.InitOpacity < 1, "opacity %g to start with, it must be between 0 and 1", c.InitOpacity)
 	check(c.InitScale > 0 && !math.IsInf(c.InitScale, 0), "scale %g to start with, it must be positive", c.InitScale)
 	check(c.GrowFactor >= 1 && !math.IsInf(c.GrowFactor, 0), "growth factor %g, at least 1 is needed", c.GrowFactor)
-	for _, w := range []float64{c.AlphaLoss, c.OpacityReg, c.ScaleReg, c.ExposureReg, c.LRExposure, c.NoiseLR} {
-		check(w >= 0 && !math.IsInf(w, 0), "weight %g, it must not be negative", w)
-	}
 	check(c.SHInterval >= 1, "SH interval of %d steps, at least 1 is needed", c.SHInterval)
 	check(c.MaxSplats >= 0, "a ceiling of %d splats, it must not be negative", c.MaxSplats)
 	check(c.RefineEvery >= 0 && c.ResetEvery >= 0, "refinement every %d and reset every %d steps, neither may be negative", c.RefineEvery, c.ResetEvery)
@@ -125,13 +122,18 @@ func (c Config) Validate() error {
 	for i, v := range c.Background {
 		check(v >= 0 && v <= 1, "background channel %d is %g, 0 to 1 are possible", i, v)
 	}
-	for _, lr := range []float64{c.LRMeans, c.LRLogScales, c.LRQuats, c.LRLogitOpacity, c.LRSH0, c.LRSHN} {
-		check(lr >= 0 && !math.IsInf(lr, 0), "learning rate %g, it must not be negative", lr)
-	}
 	check(c.LRMeansFinal > 0 && c.LRMeansFinal <= 1, "final share of the means' learning rate %g, above 0 to 1 is possible", c.LRMeansFinal)
 	check(c.LRExposureFinal > 0 && c.LRExposureFinal <= 1, "final share of the colour maps' learning rate %g, above 0 to 1 is possible", c.LRExposureFinal)
-	for _, x := range []float64{c.GrowGrad2D, c.GrowScale, c.PruneOpacity, c.PruneScale} {
-		check(x >= 0 && !math.IsInf(x, 0), "refinement threshold %g, it must not be negative", x)
+	for _, f := range []struct {
+		flag  string
+		value float64
+	}{
+		{"alpha-loss", c.AlphaLoss}, {"opacity-reg", c.OpacityReg}, {"scale-reg", c.ScaleReg}, {"exposure-reg", c.ExposureReg}, {"noise-lr", c.NoiseLR},
+		{"lr-exposure", c.LRExposure}, {"lr-means", c.LRMeans}, {"lr-log-scales", c.LRLogScales}, {"lr-quats", c.LRQuats},
+		{"lr-logit-opacities", c.LRLogitOpacity}, {"lr-sh0", c.LRSH0}, {"lr-shn", c.LRSHN},
+		{"grow-grad2d", c.GrowGrad2D}, {"grow-scale", c.GrowScale}, {"prune-opacity", c.PruneOpacity}, {"prune-scale", c.PruneScale},
+	} {
+		check(f.value >= 0 && f.value <= math.MaxFloat32, "--%s is %g, 0 to %g are possible", f.flag, f.value, float32(math.MaxFloat32)) // kernels take float32
 	}
 	check(c.ResetEvery == 0 || c.PruneOpacity < c.ResetOpacity, "splats below opacity %g are pruned, a reset would leave none above %g", c.PruneOpacity, c.ResetOpacity)
 	check(c.ResetOpacity > 0 && c.ResetOpacity < 1, "opacity after a reset %g, it must be between 0 and 1", c.ResetOpacity)

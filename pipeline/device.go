@@ -22,8 +22,8 @@ var (
 	ErrOutOfMemory    = vk.ErrOutOfMemory
 	// ErrNoSplats says that training went astray: nothing is left of the model.
 	ErrNoSplats = errors.New("every splat was pruned, nothing is left to train")
-	// ErrDiverged says that training went astray: the loss is no number any more.
-	ErrDiverged = errors.New("the loss is not a finite number")
+	// ErrDiverged says that training went astray: the loss or the model is no number any more.
+	ErrDiverged = errors.New("training diverged")
 	// ErrTooMany says that the model is larger than its ceiling before training begins.
 	ErrTooMany = errors.New("too many splats")
 	// ErrUnreachable says that no refinement makes the number of splats that was asked for.
@@ -78,6 +78,14 @@ type Device struct {
 	host     int64 // ceiling of host memory, without what the device takes of it
 	driver   int64 // host memory that opening the device took
 	vram     bool  // the ceiling of device memory was given
+}
+
+// MemoryFlag returns the flag that sets the ceiling of device memory.
+func (d *Device) MemoryFlag() string {
+	if unified(d) && !d.vram {
+		return "--max-ram"
+	}
+	return "--max-vram"
 }
 
 // OpenDevice opens a device.

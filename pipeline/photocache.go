@@ -24,6 +24,12 @@ type PhotoCacheOptions struct {
 	Warn        func(text string)                                  // told once what the user should know; may be nil
 }
 
+// LargestPhoto returns what the largest photo takes when it is decoded: the least that Bytes may be.
+func (o PhotoCacheOptions) LargestPhoto() int64 {
+	_, largest := photoTotals(o.Cameras)
+	return largest
+}
+
 // PhotoCache decodes photos ahead of those who ask, and keeps as many as its ceiling holds: those that are needed soonest. What is evicted goes to the
 // disk cache once and is read from there afterwards. The pixels never depend on what is cached.
 type PhotoCache struct {

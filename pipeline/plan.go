@@ -99,6 +99,9 @@ func (d *Device) Plan(cams []scene.Camera, splats int, cfg Config, o TrainerOpti
 		}
 		return nil, p.shortOfDevice(err)
 	}
+	if most := cfg.Splats; o.Ceiling == 0 && most > plan.Ceiling {
+		return nil, p.shortOfDevice(fmt.Errorf("pipeline: plan training: %w: %d splats to end with, %d fit in %d bytes", ErrTooSmall, most, plan.Ceiling, p.budget))
+	}
 	return plan, p.host(plan, d.host)
 }
 

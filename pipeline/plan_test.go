@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"regexp"
 	"strconv"
+	"strings"
 	"testing"
 
 	"vksplat/scene"
@@ -110,17 +111,23 @@ func TestChunkSizes(t *testing.T) {
 func TestShortages(t *testing.T) {
 	cams := planCameras(20, 1200, 800)
 	cfg := DefaultConfig()
-	plan := func(vram, ram string) error {
+	plan := func(vram, ram string, splats int) error {
 		d, err := OpenDevice(DeviceOptions{Select: os.Getenv("VKSPLAT_DEVICE"), MaxVRAM: vram, MaxRAM: ram})
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer d.Close()
-		_, err = d.Plan(cams, 20_000, cfg, TrainerOptions{Pictures: cams[:2], HeldBytes: 1 << 20})
+		_, err = d.Plan(cams, splats, cfg, TrainerOptions{Pictures: cams[:2], HeldBytes: 1 << 20})
 		return err
 	}
-	for _, c := range []struct{ vram, ram string }{{"", "20MB"}, {"", "150MB"}, {"3MB", ""}, {"1GB", "30MB"}} {
-		err := plan(c.vram, c.ram)
+	for range 3 {
+		_ = plan("1GB", "30MB", 2000) // what drivers take grows with the first openings
+	}
+	for _, c := range []struct {
+		vram, ram string
+		splats    int
+	}{{"", "20MB", 20_000}, {"", "150MB", 20_000}, {"3MB", "", 20_000}, {"1GB", "30MB", 20_000}, {"", "1KB", 2000}, {"", "150MB", 2000}} {
+		err := plan(c.vram, c.ram, c.splats)
 		if !errors.Is(err, ErrTooSmall) && !errors.Is(err, ErrLittleRAM) {
 			t.Errorf("%+v: got %v", c, err)
 			continue
@@ -134,9 +141,9 @@ func TestShortages(t *testing.T) {
 		with := func(mib int) error {
 			text := fmt.Sprintf("%dMiB", mib)
 			if m[1] == "vram" {
-				return plan(text, c.ram)
+				return plan(text, c.ram, c.splats)
 			}
-			return plan(c.vram, text)
+			return plan(c.vram, text, c.splats)
 		}
 		enough, err := strconv.Atoi(m[2])
 		if err != nil {
@@ -148,5 +155,32 @@ func TestShortages(t *testing.T) {
 		if err := with(enough - enough/10); err == nil {
 			t.Errorf("%+v: %d MiB are said to be needed, a tenth less is enough", c, enough)
 		}
+	}
+}
+
+// TestSplatsShortage asks for more splats at the end than fit: the error says which budget is enough, or that none is.
+func TestSplatsShortage(t *testing.T) {
+	cams := planCameras(20, 120, 80)
+	plan := func(vram string, splats int) error {
+		d, err := OpenDevice(DeviceOptions{Select: os.Getenv("VKSPLAT_DEVICE"), MaxVRAM: vram})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer d.Close()
+		cfg := DefaultConfig()
+		cfg.Splats = splats
+		_, err = d.Plan(cams, 2000, cfg, TrainerOptions{})
+		return err
+	}
+	err := plan("100MB", 200_000)
+	m := regexp.MustCompile(`Raise --max-vram to (\d+MiB) or more, .* fewer splats \(--splats\)`).FindStringSubmatch(Hint(err))
+	if !errors.Is(err, ErrTooSmall) || m == nil {
+		t.Fatalf("%v; %s", err, Hint(err))
+	}
+	if err := plan(m[1], 200_000); err != nil {
+		t.Errorf("%s are said to be enough: %v", m[1], err)
+	}
+	if err := plan("100MB", 1<<31-1); !errors.Is(err, ErrTooSmall) || !strings.Contains(Hint(err), "No budget helps") || !strings.Contains(Hint(err), "--splats") {
+		t.Errorf("%v; %s", err, Hint(err))
 	}
 }

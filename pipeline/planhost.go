@@ -76,47 +76,79 @@ func (s *shortage) Unwrap() error { return s.error }
 func (p *planner) shortOfRAM(host int64, err error) error {
 	need := roundMiB(host)
 	if p.unified {
-		need = smallestPool(0, host, p.budget, p.vram)
+		need = p.enoughPool(0, host)
 	}
 	return &shortage{fmt.Errorf("pipeline: plan training: %w", err), fmt.Sprintf("Raise --max-ram to %s or more, or use smaller photos (--downscale).", mib(need))}
 }
 
-// shortOfDevice adds to an error of a device's budget how much is enough: more is tried until there is a plan.
+// shortOfDevice adds to an error of a device's budget how much is enough.
 func (p *planner) shortOfDevice(err error) error {
 	if !errors.Is(err, ErrTooSmall) {
 		return err
 	}
-	const smallest, most = 1 << 20, int64(1) << 42
-	given, enough := p.budget, int64(0)
-	lo := max(given, smallest)
-	for p.budget = lo; p.budget < most; p.budget *= 2 {
-		if _, again := p.device(); again == nil {
-			enough = p.budget
-			break
-		}
-		lo = p.budget
+	remedies := "use smaller photos (--downscale), start with fewer points (--init-grid) or allow fewer splats (--max-splats)."
+	if p.cfg.Splats > 0 && p.o.Ceiling == 0 {
+		remedies = "use smaller photos (--downscale) or end with fewer splats (--splats)."
 	}
-	if enough == 0 {
-		return err // no budget helps
+	plan := p.enoughDevice()
+	if plan == nil {
+		return &shortage{err, "No budget helps on this device: " + remedies}
+	}
+	raise := "--max-vram to " + mib(p.budget)
+	if info := p.shape.dev.Info(); p.unified && !p.vram && p.budget <= info.DefaultBudget() { // above that only --max-vram leads
+		raise = "--max-ram to " + mib(p.enoughPool(p.budget, p.hostNeeds(plan).least))
+	}
+	return &shortage{err, fmt.Sprintf("Raise %s or more, %s", raise, remedies)}
+}
+
+// enoughDevice returns the plan of the smallest budget, about, that has one, and makes it the planner's; nil: none has. More than the present one is tried.
+func (p *planner) enoughDevice() *Plan {
+	const smallest, most = 1 << 20, int64(1) << 42
+	lo := max(p.budget, smallest)
+	enough := lo
+	for p.budget = enough; p.whole() == nil; p.budget = enough {
+		if lo, enough = enough, 2*enough; enough > most {
+			return nil
+		}
 	}
 	for enough-lo > max(enough/64, smallest) {
 		p.budget = (lo + enough) / 2
-		if _, again := p.device(); again == nil {
+		if p.whole() != nil {
 			enough = p.budget
 		} else {
 			lo = p.budget
 		}
 	}
 	p.budget = roundMiB(enough)
-	plan, again := p.device()
-	if again != nil {
-		return err
+	return p.whole()
+}
+
+// whole returns a plan with room for the splats to end with, or nil.
+func (p *planner) whole() *Plan {
+	plan, err := p.device()
+	if err != nil || p.o.Ceiling == 0 && plan.Ceiling < p.cfg.Splats {
+		return nil
 	}
-	raise := "--max-vram to " + mib(p.budget)
-	if p.unified && !p.vram {
-		raise = "--max-ram to " + mib(smallestPool(p.budget, p.hostNeeds(plan).least, 0, false))
+	return plan
+}
+
+// enoughPool is smallestPool of shares that grow with the pool: with more for the device the model's ceiling is higher, and the host takes more to write it.
+func (p *planner) enoughPool(device, host int64) int64 {
+	given := p.budget
+	defer func() { p.budget = given }()
+	for {
+		pool := smallestPool(device, host, given, p.vram)
+		p.budget, _ = unifiedShares(pool, given, p.vram)
+		plan, err := p.device()
+		if err != nil {
+			return pool // the device asks for more than the host
+		}
+		need := p.hostNeeds(plan).least
+		if need <= host {
+			return pool
+		}
+		host = need
 	}
-	return &shortage{err, fmt.Sprintf("Raise %s or more, use smaller photos (--downscale), start with fewer points (--init-grid) or allow fewer splats (--max-splats).", raise)}
 }
 
 func roundMiB(bytes int64) int64 { return (bytes + 1<<20 - 1) &^ (1<<20 - 1) }

@@ -19,13 +19,13 @@ func readbackBytes(degree, n int) int64 {
 }
 
 // ReadSplats gives the model, in the training frame, to each, piece by piece in the order of the splats: RAM is bounded whatever the number of splats. A
-// piece is valid until each returns; an error of each ends the reading.
+// piece is valid until each returns; an error of each ends the reading. NaN and infinite numbers are ErrDiverged.
 func (t *Trainer) ReadSplats(each func(piece *scene.Splats) error) error {
 	if _, err := t.drain(); err != nil {
 		return err
 	}
 	t.FinishWrites() // which may hold the memory that is needed here
-	return t.e.model.read(t.progress.Splats, pieceSplats, each)
+	return t.e.model.read(t.progress.Splats, pieceSplats, finitePieces(each))
 }
 
 // read is ReadSplats of the first n splats, at most so many at once.

@@ -160,16 +160,22 @@ func NewRenderer(d *Device, s *scene.Splats, cameras []scene.Camera, cfg RenderC
 	}
 	e, err := newEngine(d.dev, s.Degree, cameras, []unitKind{unitRender}, 1, false)
 	if err != nil {
-		return nil, err
+		return nil, d.shortOfRender(s.N, err)
 	}
 	e.model.setChunk(s.N, d.dev.Budget())
 	if err := e.load(s, 1, 1); err != nil {
-		if errors.Is(err, ErrOutOfMemory) {
-			err = fmt.Errorf("pipeline: create renderer: %w: %d splats: %w", ErrTooSmall, s.N, err)
-		}
-		return nil, err
+		return nil, d.shortOfRender(s.N, err)
 	}
-	return &Renderer{e: e, cfg: cfg, n: s.N}, e.buildToFit()
+	return &Renderer{e: e, cfg: cfg, n: s.N}, d.shortOfRender(s.N, e.buildToFit())
+}
+
+// shortOfRender adds to an error of a budget that cannot hold n splats and their views the flag that sets it. Other errors stay as they are.
+func (d *Device) shortOfRender(n int, err error) error {
+	if !IsShortage(err) || vk.RefusedByDriver(err) {
+		return err
+	}
+	return &shortage{fmt.Errorf("pipeline: create renderer: %w: %d splats and their pictures in %d bytes: %v", ErrTooSmall, n, d.dev.Budget(), err),
+		fmt.Sprintf("Raise %s, or make smaller pictures (--downscale).", d.MemoryFlag())}
 }
 
 // Render makes a picture: [Height][Width][3], not clamped.

@@ -55,6 +55,7 @@ type Trainer struct {
 	odd        int            // step from which on memory decided the bytes; -1: none
 	elapsed    time.Duration
 	err        error // sticks
+	astray     error // a checkpoint found that the model diverged; sticks
 
 	extra      []extraState     // state beside the splats, for checkpoints
 	run        RunRecord        // for checkpoints
@@ -240,7 +241,7 @@ func (t *Trainer) collect(f *frame) (again bool, err error) {
 	t.ceiling += int(r.MaxSplatsHit)
 	if f.unit.kind == unitStep {
 		if x := float64(r.Loss); math.IsNaN(x) || math.IsInf(x, 0) {
-			return false, fmt.Errorf("pipeline: train step %d: %w", f.unit.step+1, ErrDiverged)
+			return false, fmt.Errorf("pipeline: train step %d: %w: the loss is no finite number", f.unit.step+1, ErrDiverged)
 		}
 		t.progress.Step = f.unit.step + 1
 		t.progress.Loss, t.progress.L1, t.progress.MSE, t.progress.SSIM = r.Loss, r.L1, r.Mse, r.Ssim
@@ -327,7 +328,11 @@ func (t *Trainer) RunTo(ctx context.Context, step int, progress func(Progress)) 
 	defer func() { t.ctx, t.tell, t.elapsed = context.Background(), nil, t.elapsed+time.Since(start) }()
 	for again := true; again; {
 		for t.next.step < min(step, t.cfg.Iterations) && ctx.Err() == nil {
-			if err := t.advance(); err != nil && (ctx.Err() == nil || !errors.Is(err, context.Cause(ctx)) && !errors.Is(err, ctx.Err())) {
+			err := t.checkAstray()
+			if err == nil {
+				err = t.advance()
+			}
+			if err != nil && (ctx.Err() == nil || !errors.Is(err, context.Cause(ctx)) && !errors.Is(err, ctx.Err())) {
 				t.err = err
 				return err
 			}

@@ -108,6 +108,11 @@ func TestInspectProblems(t *testing.T) {
 				c.Points[i].Pos[0] = 1e5
 			}
 		}},
+		{"far-points", SeverityWarning, 0, func(c *Capture) {
+			for i := range c.Points[:998] {
+				c.Points[i].Pos[0] = 1e5
+			}
+		}},
 		{"blind-cameras", SeverityWarning, 1, func(c *Capture) {
 			cam := &c.Cameras[2]
 			centre := cam.Center()
@@ -122,7 +127,7 @@ func TestInspectProblems(t *testing.T) {
 		test.change(c)
 		r := inspect(t, c, false)
 		p, ok := r.problem(test.code)
-		if !ok || p.Severity != test.severity || p.Count != test.count {
+		if !ok || p.Severity != test.severity || p.Count != test.count || strings.Contains(p.Text, "e+") {
 			t.Errorf("%s: %+v of %+v", test.code, p, r.Problems)
 		}
 		if err := r.Fatal(); (test.severity == SeverityFatal) != (err != nil) || err != nil && (!errors.Is(err, ErrData) || Hint(err) == "") {

@@ -182,7 +182,7 @@ func (r *Report) judgePoints(v *coverage, seen int) {
 		if share > 0.05 {
 			severity = SeverityWarning
 		}
-		r.add(Problem{Severity: severity, Code: "far-points", Text: fmt.Sprintf("%.2g %% of the points are more than %d times as far from the mean camera as the median camera", 100*share, farPoint)})
+		r.add(Problem{Severity: severity, Code: "far-points", Text: fmt.Sprintf("%.3g %% of the points are more than %d times as far from the mean camera as the median camera", 100*share, farPoint)})
 	}
 }
 

@@ -281,9 +281,9 @@ func (c *Capture) frameRecords(file string, t *transforms, o LoadOptions, roleOf
 	}
 	if len(noMask) > 0 {
 		if o.Strict {
-			return nil, badData("read "+filepath.Base(file), file, "correct mask_path, or leave out --strict to train on the whole photos", "%d masks are missing, the first is %s", len(noMask), Printable(noMask[0]))
+			return nil, badData("read "+filepath.Base(file), file, "correct mask_path, or leave out --strict to train on the whole photos", "masks are missing: %d, the first is %s", len(noMask), Printable(noMask[0]))
 		}
-		c.warn("missing-masks", fmt.Sprintf("%d masks are missing; their photos count whole", len(noMask)), noMask)
+		c.warn("missing-masks", fmt.Sprintf("masks are missing: %d; their photos count whole", len(noMask)), noMask)
 	}
 	return records, nil
 }

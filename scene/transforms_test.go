@@ -226,7 +226,7 @@ func TestTransformsMasks(t *testing.T) {
 		t.Errorf("%v", w)
 	}
 	_, err := Load(root, LoadOptions{Model: AnyModel, Strict: true})
-	checkRefusal(t, err, []string{"1 masks are missing"}, "--strict", nil)
+	checkRefusal(t, err, []string{"masks are missing: 1"}, "--strict", nil)
 }
 
 func TestUndoAppliedTransform(t *testing.T) {

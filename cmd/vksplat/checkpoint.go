@@ -193,6 +193,9 @@ func (s *saver) atStop(step int) {
 func (s *saver) fail(err error) {
 	if s.failed == nil {
 		s.failed = err
+		if errors.Is(err, pipeline.ErrDiverged) {
+			return // training ends
+		}
 		s.r.app.warn(err.Error() + "; training goes on")
 	}
 }
@@ -205,6 +208,9 @@ func (s *saver) periodic() {
 }
 
 func (s *saver) missed(err error) {
+	if errors.Is(err, pipeline.ErrDiverged) {
+		return // training ends with it
+	}
 	if !s.full {
 		s.r.app.warn(fmt.Sprintf("no checkpoint was written: %s; training goes on", err))
 		if n := len(s.kept); n > 0 {

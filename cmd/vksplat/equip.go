@@ -42,8 +42,12 @@ func (r *trainRun) equip(ctx context.Context) error {
 	if r.saver.from == nil {
 		err = r.plan.Check(r.config, splats)
 	}
-	if err != nil || r.dryRun {
+	if err != nil {
 		return err
+	}
+	r.warnPlan()
+	if r.dryRun {
+		return nil
 	}
 	if err := r.openPhotos(ctx, cams); err != nil {
 		return err
@@ -67,7 +71,7 @@ func (r *trainRun) openPhotos(ctx context.Context, cams []scene.Camera) (err err
 	cache := r.plan.Host.PhotoCache(cams)
 	cache.SpillDir, cache.SpillBytes, cache.Warn = r.imageCache, r.imageCacheBytes, r.app.warn
 	cache.Decode = r.lookingForBlack()
-	if cache.Bytes, err = r.cacheBytes(cache.Bytes); err != nil {
+	if cache.Bytes, err = r.cacheBytes(cache); err != nil {
 		return err
 	}
 	r.photos, err = pipeline.NewPhotoCache(cache)
@@ -88,6 +92,19 @@ func (r *trainRun) lookingForBlack() func([]scene.Camera) ([]scene.Image, []erro
 		}
 		return images, errs
 	}
+}
+
+// warnPlan warns of a model that cannot become as large as was asked for, and of a cache that holds nothing. A run that goes on was told at its start.
+func (r *trainRun) warnPlan() {
+	if r.photoVRAM > 0 && r.plan.Device.PhotoFits == 0 {
+		r.warnLater(fmt.Sprintf("--photo-vram %s holds no photo: each is copied to the device for its step", bytesText(r.photoVRAM)))
+	}
+	asked, most := r.config.MaxSplats, r.plan.Ceiling
+	if r.saver.from != nil || r.config.Splats > 0 || most >= asked {
+		return
+	}
+	r.warnLater(fmt.Sprintf("memory has room for %s, fewer than --max-splats %d: the model stops growing there (raise %s, use smaller photos with --downscale, or --precision mixed)",
+		count(most, "splat"), asked, r.device.MemoryFlag()))
 }
 
 // initOptions says what the first splats are made from.
@@ -130,12 +147,15 @@ const (
 func splatBytes(degree int) int64 { return 4 * (11 + 6 + 2*3*int64(scene.SHCoefficients(degree))) }
 
 // cacheBytes returns the bytes of the photos' cache: what was planned or asked for.
-func (r *trainRun) cacheBytes(planned int64) (int64, error) {
+func (r *trainRun) cacheBytes(planned pipeline.PhotoCacheOptions) (int64, error) {
 	if r.photoRAM == 0 {
-		return planned, nil
+		return planned.Bytes, nil
 	}
-	if r.photoRAM > planned {
-		return 0, usagef("give less, or raise --max-ram", "flag --photo-ram: %s, the plan has %s for decoded photos", bytesText(r.photoRAM), bytesText(planned))
+	if r.photoRAM > planned.Bytes {
+		return 0, usagef("give less, or raise --max-ram", "flag --photo-ram: %s, the plan has %s for decoded photos", bytesText(r.photoRAM), bytesText(planned.Bytes))
+	}
+	if least := planned.LargestPhoto(); r.photoRAM < least {
+		return 0, usagef(fmt.Sprintf("give %d or more", least), "flag --photo-ram: %s, the largest photo takes %s", bytesText(r.photoRAM), bytesText(least))
 	}
 	return r.photoRAM, nil
 }

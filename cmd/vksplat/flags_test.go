@@ -221,8 +221,8 @@ func TestConfigFileErrors(t *testing.T) {
 		{"model_path = \"out\"", []string{"this is a flag and no setting", "--model-path"}},
 		{"iterations = ", []string{"c.toml:1"}},
 		{"images = \"\xff\"", []string{"c.toml:1"}},
-		{"iterations = 0", []string{"0 iterations, at least 1 is needed"}},
-		{"lr_means = nan", []string{"learning rate NaN"}},
+		{"iterations = 0", []string{"0 iterations, 1 to 2147483647 are possible"}},
+		{"lr_means = nan", []string{"--lr-means is NaN, 0 to 3.4028235e+38 are possible"}},
 	}
 	for _, tt := range tests {
 		got := refusalOf(t, "--config", writeTemp(t, "c.toml", tt.file))
@@ -252,6 +252,11 @@ func TestContradictions(t *testing.T) {
 		{[]string{"--splats", "20", "--refine-every", "0"}, "without refinement"},
 		{[]string{"--eval-at", "7000"}, "no photo is held out"},
 		{[]string{"--eval", "--test-every", "1"}, "leaves no photo to train on"},
+		{[]string{"--iterations", "4294967296"}, "4294967296 iterations, 1 to 2147483647 are possible"},
+		{[]string{"--lr-means", "inf"}, "--lr-means is +Inf"},
+		{[]string{"--lr-means", "1e300"}, "--lr-means is 1e+300"},
+		{[]string{"--noise-lr", "inf", "--strategy", "mcmc"}, "--noise-lr is +Inf"},
+		{[]string{"--prune-scale", "-1"}, "--prune-scale is -1"},
 		{[]string{"--steps-scaler", "0"}, "0 is no factor of steps"},
 		{[]string{"--steps-scaler", "NaN"}, "NaN is no factor of steps"},
 		{[]string{"--metrics-every", "0"}, "flag --metrics-every"},

@@ -119,7 +119,7 @@ func (a *app) train(o *trainOptions, seen func(photo scene.Image, render []float
 		if errors.Is(err, context.Canceled) {
 			err = errInterrupted
 		}
-		err = memoryHint(err)
+		err = r.divergedHint(memoryHint(err))
 	}()
 	ctx, stop := a.interruptible("stopping after this step, then saving")
 	defer stop()
@@ -143,6 +143,9 @@ func (a *app) train(o *trainOptions, seen func(photo scene.Image, render []float
 		return nil, fmt.Errorf("%w before the first step; nothing is saved", errInterrupted)
 	}
 	saveErr := r.saver.end(interrupted)
+	if errors.Is(saveErr, pipeline.ErrDiverged) {
+		return nil, saveErr // there is no model to write or measure
+	}
 	st, err = r.finish(interrupted, seen)
 	if err == nil && interrupted {
 		err = fmt.Errorf("%w after step %d of %d; the model so far is saved", errInterrupted, st.Step, o.config.Iterations)
@@ -151,6 +154,14 @@ func (a *app) train(o *trainOptions, seen func(photo scene.Image, render []float
 		}
 	}
 	return st, errors.Join(err, saveErr)
+}
+
+// divergedHint adds to the error of a run that went astray the last checkpoint from before.
+func (r *trainRun) divergedHint(err error) error {
+	if !errors.Is(err, pipeline.ErrDiverged) || r.saver == nil || r.saver.newest() == "" {
+		return err
+	}
+	return &hintedError{err: err, hint: fmt.Sprintf("lower the learning rates; the last checkpoint before that is %s: go on from it with --resume=FILE --force, or start anew", r.saver.newest())}
 }
 
 // begin does everything that comes before the first line.

@@ -1,0 +1,118 @@
+package pipeline
+
+import (
+	"encoding/binary"
+	"errors"
+	"math"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// TestDivergedCheckpoint trains with a rate at which the model, but not the loss, becomes infinite. No checkpoint is written then, earlier files stay, and
+// training ends, also when the file is written in the background.
+func TestDivergedCheckpoint(t *testing.T) {
+	for _, background := range []bool{false, true} {
+		views, init, scale, cfg := promiseScene(t)
+		cfg.LRSH0, cfg.Iterations, cfg.RefineEvery = 1e38, 200, 0
+		tr, err := trainOn(testDevice(t), views, init, scale, cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		dir := t.TempDir()
+		path := filepath.Join(dir, "before")
+		if err := os.WriteFile(path, []byte("earlier"), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		if err := tr.RunTo(t.Context(), 40, nil); err != nil {
+			t.Fatalf("this test needs a finite loss: %v", err)
+		}
+		w, err := tr.SaveCheckpoint(path, background)
+		if err == nil {
+			err = w.Wait()
+		}
+		if !errors.Is(err, ErrDiverged) || Hint(err) == "" {
+			t.Errorf("background %v: got %v", background, err)
+		}
+		if text, err := os.ReadFile(path); err != nil || string(text) != "earlier" {
+			t.Errorf("the earlier file is gone: %v", err)
+		}
+		if files, err := os.ReadDir(dir); err != nil || len(files) != 1 {
+			t.Errorf("%d files are left, %v", len(files), err)
+		}
+		if err := tr.Run(t.Context(), nil); !errors.Is(err, ErrDiverged) || tr.Step() != 40 {
+			t.Errorf("step %d after the checkpoint: %v", tr.Step(), err)
+		}
+		if _, err := tr.SaveCheckpoint(path, background); !errors.Is(err, ErrDiverged) {
+			t.Errorf("once more: %v", err)
+		}
+		if _, err := tr.Splats(); !errors.Is(err, ErrDiverged) {
+			t.Errorf("the model can be read: %v", err)
+		}
+		if err := tr.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestStrays lets a checkpoint have single splats without numbers while a refinement is to come, which removes them.
+func TestStrays(t *testing.T) {
+	cfg := DefaultConfig()
+	cfg.Iterations, cfg.RefineStart, cfg.RefineStop, cfg.RefineEvery = 1000, 100, 500, 100
+	for step := range 600 {
+		want := false
+		for s := step; s < cfg.Iterations; s++ {
+			want = want || cfg.refines(s)
+		}
+		if cfg.refinesFrom(step) != want {
+			t.Errorf("a refinement after step %d: %v", step, !want)
+		}
+	}
+	tr := &Trainer{cfg: cfg, next: unit{kind: unitStep, step: 400}, progress: Progress{Splats: 1000}}
+	if n := tr.strays(); n != 10 {
+		t.Errorf("%d strays", n)
+	}
+	if tr.next.kind = unitReset; tr.strays() != 0 {
+		t.Error("strays after the last refinement")
+	}
+}
+
+// TestFiniteWriter counts splats that are not made of finite numbers.
+func TestFiniteWriter(t *testing.T) {
+	words := map[string][]byte{}
+	for _, x := range []float32{0, -1, math.MaxFloat32, float32(math.Inf(1)), float32(math.Inf(-1)), float32(math.NaN())} {
+		words["F32"] = binary.LittleEndian.AppendUint32(words["F32"], math.Float32bits(x))
+	}
+	for _, h := range []uint16{0, 0xbc00, 0x7bff, 0x7c00, 0xfc00, 0x7e01} { // 0, -1, 65504, the infinities, NaN
+		words["F16"] = binary.LittleEndian.AppendUint16(words["F16"], h)
+	}
+	for dtype, all := range words {
+		f := field{name: "x", dtype: dtype, width: 3}
+		size := f.bytes()
+		for i := range 6 {
+			number := all[i*size : (i+1)*size]
+			for at := range 9 { // three splats
+				b := make([]byte, 9*size)
+				copy(b[at*size:], number)
+				if got := finite(b, dtype); got != (i < 3) {
+					t.Errorf("%s: number %d at %d is finite: %v", dtype, i, at, got)
+				}
+				for strays := range 2 {
+					sink := countingWriter(0)
+					_, err := (&finiteWriter{&sink, f, strays}).Write(b)
+					if want := i >= 3 && strays == 0; errors.Is(err, ErrDiverged) != want || want == (sink > 0) {
+						t.Errorf("%s: number %d, %d strays: %v, %d bytes written", dtype, i, strays, err, sink)
+					}
+				}
+			}
+		}
+	}
+}
+
+// countingWriter counts bytes.
+type countingWriter int
+
+func (w *countingWriter) Write(p []byte) (int, error) {
+	*w += countingWriter(len(p))
+	return len(p), nil
+}
