@@ -81,12 +81,22 @@ func (c *Checkpoint) Accepts(cfg Config, photos int) error {
 		return refused("leave out --exposure, or train anew", "a run without --exposure cannot go on with it")
 	case !cfg.Exposure && h.Config.Exposure:
 		return refused("give --exposure, or train anew", "a run with --exposure cannot go on without it")
-	case cfg.Exposure && photos != h.Capture.Photos:
-		return refused("give the photos that the run was started with, or train anew", "the exposures of %d photos cannot become those of %d", h.Capture.Photos, photos)
+	case cfg.Exposure && photos != c.exposures():
+		return refused("give the photos that the run was started with, or train anew", "the exposures of %d photos cannot become those of %d", c.exposures(), photos)
 	case cfg.Iterations < h.Step:
 		return refused(fmt.Sprintf("give --iterations %d or more, or name an earlier checkpoint with --resume=FILE", h.Step), "%d steps are done, %d are asked for", h.Step, cfg.Iterations)
 	}
 	return nil
+}
+
+// exposures returns how many photos have an exposure in the checkpoint.
+func (c *Checkpoint) exposures() int {
+	for _, t := range c.Tensors() {
+		if t.Name == exposuresTensor && len(t.Shape) > 0 {
+			return t.Shape[0]
+		}
+	}
+	return 0
 }
 
 // NewTrainerFrom prepares to go on with the run that wrote c: the next step gives the bytes that the undisturbed run has after it, whatever the size of

@@ -41,10 +41,13 @@ func newExposures(dev *vk.Device, n int) (*exposures, error) {
 	return x, x.upload(start)
 }
 
+// exposuresTensor is the table's name in a checkpoint.
+const exposuresTensor = "exposures"
+
 // state returns the table as part of a checkpoint: [n_views][38], the map, its moments and its bias corrections.
 func (x *exposures) state() extraState {
 	flat := vk.Cast[float32](x.table.View)
-	return extraState{"exposures", []int{x.table.N(), flat.N() / x.table.N()}, flat}
+	return extraState{exposuresTensor, []int{x.table.N(), flat.N() / x.table.N()}, flat}
 }
 
 // upload replaces the whole table. Nothing may be in flight.
