@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"vksplat/vk"
@@ -90,19 +91,21 @@ func (d *Device) MemoryFlag() string {
 
 // OpenDevice opens a device.
 func OpenDevice(o DeviceOptions) (*Device, error) {
+	programOnce.Do(func() { programBytes = notGo() })
+	before := notGo()
 	in, err := vk.Open(vk.InstanceOptions{})
 	if err != nil {
 		return nil, err
 	}
 	d := &Device{instance: in}
-	if err := d.open(o); err != nil {
+	if err := d.open(o, before); err != nil {
 		in.Close()
 		return nil, err
 	}
 	return d, nil
 }
 
-func (d *Device) open(o DeviceOptions) error {
+func (d *Device) open(o DeviceOptions, before int64) error {
 	if o.Select == "" {
 		o.Select = "auto"
 	}
@@ -116,15 +119,24 @@ func (d *Device) open(o DeviceOptions) error {
 	}
 	d.note, d.host, d.vram = note, host, o.MaxVRAM != ""
 	d.dev, err = d.instance.NewDevice(info, vk.DeviceOptions{Budget: budget, CacheDir: cacheDir()})
-	d.driver = driverBytes(residentBytes() - goBytes())
+	d.driver = driverBytes(programBytes + notGo() - before)
 	return err
 }
 
-// driverMost is the most host memory that was not Go's once a device was open.
+// programBytes is what was resident and not Go's before the first device was opened: the program's code.
+var (
+	programOnce  sync.Once
+	programBytes int64
+)
+
+// notGo returns the resident bytes that are not Go's; 0 or less where the system does not tell.
+func notGo() int64 { return residentBytes() - goBytes() }
+
+// driverMost is the most host memory that program code and a driver took when a device was opened.
 var driverMost atomic.Int64
 
-// driverBytes returns what program code and drivers take of RAM, when so much is resident that is not Go's: libraries stay loaded, so that it is the most
-// of all openings. It comes in steps, so that equal runs have equal plans.
+// driverBytes returns what program code and drivers take of RAM, when a device has just been opened and they seem to take so much: libraries stay loaded, so
+// that it is the most of all openings. It comes in steps, so that equal runs have equal plans.
 func driverBytes(took int64) int64 {
 	const step = 16 << 20
 	took = max(took+step-1, 0) / step * step
