@@ -25,9 +25,10 @@ VALIDATE := VKSPLAT_VALIDATE=1
 WINDOWS := GOOS=windows GOARCH=amd64 CGO_ENABLED=1 CC=x86_64-w64-mingw32-gcc
 # Full sizes in tests that are smaller otherwise.
 LONG := VKSPLAT_LONG=1
-# Python with what reads our files, in front of others for the tests, once python-env has made it.
+# Python with what reads our files, in front of others for the tests, once python-env has made it. VKSPLAT_PACKAGES=1 says that it must do: tests that
+# need it fail where they would be skipped.
 PYTHON := $(OUT)/python
-WITH_PYTHON = PATH="$$(test -e $(PYTHON)/made-from.txt && echo "$(CURDIR)/$(PYTHON)/bin:")$$PATH"
+WITH_PYTHON = PATH="$$(test -e $(PYTHON)/made-from.txt && echo "$(CURDIR)/$(PYTHON)/bin:")$$PATH" VKSPLAT_PACKAGES=$$(test -e $(PYTHON)/made-from.txt && echo 1)
 
 .PHONY: help demo build windows docs test test-long check static gen tests python-env second-binding widths fuzz same-bytes twice golden clean
 
