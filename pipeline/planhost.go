@@ -46,7 +46,7 @@ func (p *planner) hostNeeds(plan *Plan) (n hostNeeds) {
 	if !p.unified {
 		h.Staging = plan.Device.Staging
 	}
-	h.Picture = 28 * int64(p.shape.drawn.maxPixels)
+	h.Picture = p.comparing()
 	h.Readback = readbackBytes(p.cfg.SHDegree, plan.Ceiling)
 	if len(p.o.Pictures) > 0 {
 		n.measuring = h.Picture
@@ -62,6 +62,16 @@ func (p *planner) hostNeeds(plan *Plan) (n hostNeeds) {
 	n.fixed = h.Process + h.Staging + h.Readback
 	n.least = max(n.fixed+n.cost+min(n.total, 2*n.largest)+n.measuring, h.Process-p.o.HeldBytes+p.o.LoadBytes)
 	return n
+}
+
+// comparing is what a picture takes that is compared with its photo, beside the photo: the render in single precision, two copies in bytes, and what the
+// cores that score and encode it keep. With colour maps there are also the photo in single precision and the render as it was.
+func (p *planner) comparing() int64 {
+	perPixel := int64(12 + 2*4)
+	if p.cfg.Exposure {
+		perPixel += 2 * 12
+	}
+	return perPixel*int64(p.shape.drawn.maxPixels) + scene.CompareBytes()
 }
 
 // shortage is an error of want of memory that says how much is enough.
@@ -164,13 +174,25 @@ func (h *HostPlan) PhotoCache(cams []scene.Camera) PhotoCacheOptions {
 	return PhotoCacheOptions{Cameras: cams, Bytes: h.Cache, FlightBytes: h.Decode, Workers: h.Workers}
 }
 
-// MeasuringCache returns the options of a cache for photos that pictures are compared with, one after the other. Pictures take of the memory of the other
-// cache, which must be empty.
-func (h *HostPlan) MeasuringCache(cams []scene.Camera) PhotoCacheOptions {
-	_, largest := photoTotals(cams)
-	o := h.PhotoCache(cams)
-	room := h.Cache + h.Decode - h.Picture
-	o.Bytes = max(min(3*largest, o.Bytes, room/2), min(2*largest, o.Bytes))
-	o.FlightBytes = min(o.FlightBytes, room-o.Bytes)
-	return o
+// mostPictures is how many pictures are compared at once at most.
+const mostPictures = 16
+
+// Measuring returns the options of a cache for photos that pictures are compared with, and how many pictures may be in memory at once. They take the memory
+// of the other cache, which must be empty. Each comes with its photo and with what decoding the photo of a later one takes.
+func (h *HostPlan) Measuring(cams []scene.Camera) (o PhotoCacheOptions, atOnce int) {
+	total, largest := photoTotals(cams)
+	cost := int64(0)
+	for _, c := range cams {
+		cost = max(cost, c.DecodeBytes())
+	}
+	o = h.PhotoCache(cams)
+	room := h.Cache + h.Decode
+	atOnce = int(max(1, min((room-largest)/(h.Picture+largest+cost), int64(h.Workers), mostPictures, int64(len(cams)))))
+	room -= int64(atOnce) * h.Picture
+	o.Bytes = min(total, int64(atOnce+1)*largest)
+	if spare := room - o.Bytes - int64(atOnce)*cost; spare > 0 { // further photos ahead
+		o.Bytes = min(total, o.Bytes+min(spare/2, int64(atOnce)*largest))
+	}
+	o.FlightBytes = min(int64(h.Workers)*cost, room-o.Bytes)
+	return o, atOnce
 }

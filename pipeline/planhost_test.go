@@ -41,3 +41,35 @@ func TestHostPlanOfMuchRAM(t *testing.T) {
 		}
 	}
 }
+
+// TestMeasuringKeepsToThePlan lends the memory of photos to an evaluation, from the least that a plan accepts to ample: what is in memory at once fits there,
+// and more of it is in memory where more fits.
+func TestMeasuringKeepsToThePlan(t *testing.T) {
+	old := runtime.GOMAXPROCS(8)
+	defer runtime.GOMAXPROCS(old)
+	d := testDevice(t)
+	cams, _, init, _, cfg := peakScene(t)
+	for i := range cams {
+		cams[i].Width, cams[i].Height = 1600, 1200
+	}
+	total, largest := photoTotals(cams)
+	last := 0
+	for _, budget := range []int64{1, 2, 3, 5, 9, 40} {
+		p := &planner{shape: &engine{dev: d.dev}, cfg: &cfg, o: &TrainerOptions{Pictures: cams, Decode: cams}, splats: init.N}
+		p.shape.drawn.maxPixels = 1600 * 1200
+		plan := &Plan{}
+		need := p.hostNeeds(plan).least
+		if err := p.host(plan, need+(budget-1)*largest); err != nil {
+			t.Fatal(err)
+		}
+		h := &plan.Host
+		o, atOnce := h.Measuring(cams)
+		if took := int64(atOnce)*h.Picture + o.Bytes + o.FlightBytes; took > h.Cache+h.Decode || atOnce < last || o.Bytes < min(total, int64(atOnce+1)*largest) {
+			t.Errorf("%d pictures at once after %d, %d bytes for photos and %d for decoding: %d of %d", atOnce, last, o.Bytes, o.FlightBytes, took, h.Cache+h.Decode)
+		}
+		last = atOnce
+	}
+	if last < 3 {
+		t.Errorf("%d pictures at once in ample memory", last)
+	}
+}

@@ -9,8 +9,8 @@ import (
 	"vksplat/vk"
 )
 
-// picturize renders a camera into host memory: [Height][Width][3], not clamped. Nothing may be in flight.
-func (e *engine) picturize(c scene.Camera, degree int, near float64, antialiased bool, background [3]float32) ([]float32, error) {
+// picturize renders a camera into host memory: [Height][Width][3], not clamped; out's, if it is large enough. Nothing may be in flight.
+func (e *engine) picturize(out []float32, c scene.Camera, degree int, near float64, antialiased bool, background [3]float32) ([]float32, error) {
 	if err := e.enlarge(c); err != nil {
 		return nil, err
 	}
@@ -35,7 +35,7 @@ func (e *engine) picturize(c scene.Camera, degree int, near float64, antialiased
 	if err := f.verifier.judge(f.unit); err != nil {
 		return nil, err
 	}
-	return e.readPicture(c.Width * c.Height)
+	return e.readPicture(out, c.Width*c.Height)
 }
 
 // makePicture makes the buffer that pictures end in. Where the device has memory of its own it is there, so that pictures take no RAM while models are
@@ -51,9 +51,12 @@ func (e *engine) makePicture(pixels int) (vk.Slice[[4]float32], error) {
 // picturePiece is how many pixels of a picture are read at once from device memory: 1 MB.
 const picturePiece = 1 << 16
 
-// readPicture returns n pixels of the picture as [n][3].
-func (e *engine) readPicture(n int) (out []float32, err error) {
-	out = make([]float32, 3*n)
+// readPicture returns n pixels of the picture as [n][3], in the memory of out if it is large enough.
+func (e *engine) readPicture(out []float32, n int) (_ []float32, err error) {
+	if cap(out) < 3*n {
+		out = make([]float32, 3*n)
+	}
+	out = out[:3*n]
 	take := func(first int, pixels [][4]float32) {
 		for i := range pixels {
 			copy(out[3*(first+i):], pixels[i][:3])
@@ -180,7 +183,7 @@ func (d *Device) shortOfRender(n int, err error) error {
 
 // Render makes a picture: [Height][Width][3], not clamped.
 func (r *Renderer) Render(c scene.Camera) ([]float32, error) {
-	return r.e.picturize(c, r.e.model.degree, r.cfg.Near, r.cfg.Antialiased, r.cfg.Background)
+	return r.e.picturize(nil, c, r.e.model.degree, r.cfg.Near, r.cfg.Antialiased, r.cfg.Background)
 }
 
 // Close frees the renderer's device memory.

@@ -387,12 +387,15 @@ func (t *Trainer) MemoryStats() MemoryStats {
 }
 
 // Render makes a picture of the model: [Height][Width][3], not clamped.
-func (t *Trainer) Render(c scene.Camera) ([]float32, error) {
+func (t *Trainer) Render(c scene.Camera) ([]float32, error) { return t.RenderInto(nil, c) }
+
+// RenderInto is Render into memory that the caller has done with, if it is large enough.
+func (t *Trainer) RenderInto(out []float32, c scene.Camera) ([]float32, error) {
 	if _, err := t.drain(); err != nil {
 		return nil, err
 	}
 	degree := min(t.progress.Step/t.cfg.SHInterval, t.cfg.SHDegree)
-	return t.e.picturize(c, degree, t.cfg.Near, t.cfg.Antialiased, t.cfg.Background)
+	return t.e.picturize(out, c, degree, t.cfg.Near, t.cfg.Antialiased, t.cfg.Background)
 }
 
 // Close frees the trainer's device memory, after a checkpoint that is being written has been.

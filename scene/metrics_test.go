@@ -63,7 +63,7 @@ func bruteSSIM(a, b []float32, width, height int, padding Padding, mask []uint32
 }
 
 func TestSSIMBruteForce(t *testing.T) {
-	for _, size := range [][2]int{{11, 11}, {12, 11}, {11, 17}, {23, 19}, {1, 1}, {3, 30}} {
+	for _, size := range [][2]int{{11, 11}, {12, 11}, {11, 17}, {23, 19}, {106, 43}, {215, 12}, {12, 75}, {1, 1}, {3, 30}} {
 		w, h := size[0], size[1]
 		a, b := randomImage(1, 3*w*h), randomImage(2, 3*w*h)
 		for i := range b {
@@ -125,8 +125,38 @@ func TestMetricsMasked(t *testing.T) {
 	}
 }
 
+// TestCompare wants of a photo's bytes the very scores of its floats, with and without a mask.
+func TestCompare(t *testing.T) {
+	const w, h = 130, 50
+	photo := Image{Width: w, Height: h, Pix: make([]uint8, 4*w*h)}
+	for i := range photo.Pix {
+		photo.Pix[i] = uint8(i * 31 / 7)
+	}
+	render, mask := randomImage(5, 3*w*h), make([]uint32, (w*h+31)/32)
+	for i := range mask {
+		mask[i] = 0x7fff3c01 * uint32(i+1)
+	}
+	for _, m := range [][]uint32{nil, mask} {
+		psnr, ssim, err := Compare(photo, render, m)
+		wantPSNR, err1 := PSNR(render, FloatRGB(photo), m)
+		wantSSIM, err2 := SSIM(render, FloatRGB(photo), w, h, PaddingValid, m)
+		if err != nil || err1 != nil || err2 != nil || psnr != wantPSNR || ssim != wantSSIM {
+			t.Errorf("%v and %v, %v; want %v and %v", psnr, ssim, err, wantPSNR, wantSSIM)
+		}
+	}
+	if _, _, err := Compare(photo, render[3:], nil); err == nil {
+		t.Error("a render of another size was taken")
+	}
+	if _, _, err := Compare(photo, render, mask[1:]); err == nil {
+		t.Error("a mask of another size was taken")
+	}
+	if _, _, err := Compare(photo, render, make([]uint32, len(mask))); err == nil || !strings.Contains(err.Error(), "no pixel") {
+		t.Errorf("no pixel: %v", err)
+	}
+}
+
 func TestPSNR(t *testing.T) {
-	a := randomImage(3, 50000)
+	a := randomImage(3, 60000)
 	b := make([]float32, len(a))
 	for i := range a {
 		b[i] = a[i] + 0.125

@@ -2,9 +2,6 @@ package scene
 
 import (
 	"fmt"
-	"image"
-	"image/color"
-	"image/png"
 	"io"
 	"math"
 )
@@ -27,13 +24,13 @@ func WritePNG(path string, rgb []float32, width, height int) error {
 	if width <= 0 || height <= 0 || len(rgb) != 3*width*height {
 		return fmt.Errorf("scene: write png: %d values for %dx%d pixels: %w", len(rgb), width, height, errShape)
 	}
-	img := image.NewRGBA(image.Rect(0, 0, width, height))
-	paintFloats(img, 0, rgb, width, height)
-	return encodePNG(path, img)
-}
-
-func encodePNG(path string, img image.Image) error {
-	return WriteFile(path, func(w io.Writer) error { return png.Encode(w, img) })
+	return WriteFile(path, func(w io.Writer) error {
+		return writePNG(w, width, height, func(y int, row []uint8) {
+			for i, v := range rgb[3*width*y : 3*width*(y+1)] {
+				row[i] = toByte(255 * float64(v))
+			}
+		})
+	})
 }
 
 // How WriteSheet lays out its three panels.
@@ -51,29 +48,24 @@ func WriteSheet(path string, photo Image, render []float32) error {
 	if w <= 0 || h <= 0 || len(photo.Pix) != 4*w*h || len(render) != 3*w*h {
 		return fmt.Errorf("scene: write sheet: photo of %dx%d with %d bytes, render with %d values: %w", w, h, len(photo.Pix), len(render), errShape)
 	}
-	target := FloatRGB(photo)
-	diff := make([]float32, len(render))
-	for i, x := range render {
-		x = min(max(x, 0), 1)
-		diff[i] = sheetGain * float32(math.Abs(float64(x-target[i])))
-	}
-	sheet := image.NewRGBA(image.Rect(0, 0, 3*w+2*sheetGap, h))
-	for i := range sheet.Pix {
-		sheet.Pix[i] = 0xff
-	}
-	for panel, rgb := range [][]float32{target, render, diff} {
-		paintFloats(sheet, panel*(w+sheetGap), rgb, w, h)
-	}
-	return encodePNG(path, sheet)
+	return WriteFile(path, func(out io.Writer) error {
+		return writePNG(out, 3*w+2*sheetGap, h, func(y int, row []uint8) { paintSheet(row, photo.Pix[4*w*y:4*w*(y+1)], render[3*w*y:3*w*(y+1)]) })
+	})
 }
 
-// paintFloats draws rgb with its left edge at column x0.
-func paintFloats(img *image.RGBA, x0 int, rgb []float32, width, height int) {
-	for y := range height {
-		for x := range width {
-			v := rgb[3*(y*width+x):]
-			img.SetRGBA(x0+x, y, color.RGBA{
-				R: toByte(255 * float64(v[0])), G: toByte(255 * float64(v[1])), B: toByte(255 * float64(v[2])), A: 0xff})
+// paintSheet fills a row of a sheet.
+func paintSheet(row, photo []uint8, render []float32) {
+	n := len(render)
+	left, middle, right := row[:n], row[n+3*sheetGap:][:n], row[2*(n+3*sheetGap):][:n]
+	for i := range 3 * sheetGap {
+		row[n+i], row[2*n+3*sheetGap+i] = 0xff, 0xff
+	}
+	for i, k := 0, 0; i < n; i, k = i+3, k+4 {
+		for c := range 3 {
+			x, p := render[i+c], photo[k+c]
+			left[i+c], middle[i+c] = p, toByte(255*float64(x))
+			difference := float32(math.Abs(float64(min(max(x, 0), 1) - float32(p)/255)))
+			right[i+c] = toByte(255 * float64(sheetGain*difference))
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"image"
 	"image/color"
+	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -93,7 +94,14 @@ func WriteSynth(dir string, o SynthOptions) error {
 	}
 	errs := make([]error, len(s.views))
 	parallel(len(s.views), func(i int) {
-		errs[i] = encodePNG(filepath.Join(images, s.views[i].Name), s.Photo(i, 1))
+		photo := s.Photo(i, 1)
+		errs[i] = WriteFile(filepath.Join(images, s.views[i].Name), func(w io.Writer) error {
+			return writePNG(w, photo.Rect.Dx(), photo.Rect.Dy(), func(y int, row []uint8) {
+				for x, k := 0, y*photo.Stride; x < len(row); x, k = x+3, k+4 {
+					copy(row[x:x+3], photo.Pix[k:])
+				}
+			})
+		})
 	})
 	for _, err := range errs {
 		if err != nil {

@@ -1,8 +1,10 @@
 package scene
 
 import (
+	"bytes"
 	"errors"
 	"image"
+	"image/png"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -57,7 +59,12 @@ func writeImage(t testing.TB, path string, img Image) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 		t.Fatal(err)
 	}
-	if err := encodePNG(path, &image.NRGBA{Pix: img.Pix, Stride: 4 * img.Width, Rect: image.Rect(0, 0, img.Width, img.Height)}); err != nil {
+	var b bytes.Buffer
+	err := png.Encode(&b, &image.NRGBA{Pix: img.Pix, Stride: 4 * img.Width, Rect: image.Rect(0, 0, img.Width, img.Height)}) // with alpha
+	if err == nil {
+		err = os.WriteFile(path, b.Bytes(), 0o666)
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 }

@@ -52,14 +52,16 @@ func (r *trainRun) measured(step int) []scene.ViewScore {
 }
 
 // evaluate renders every held-out photo's view, measures it against the photo
-// and writes both side by side. The next photo is decoded meanwhile.
-func (r *trainRun) evaluate(ctx context.Context, step int, seen func(photo scene.Image, render []float32)) ([]scene.ViewScore, error) {
+// and writes both side by side. The device draws while the cores compare and
+// write the pictures before, and decode the photos that come next.
+func (r *trainRun) evaluate(ctx context.Context, step int, seen func(photo scene.Image, render []float32)) (views []scene.ViewScore, err error) {
 	cams := pick(r.capture.Cameras, r.test)
-	files := pictureNames(cams)
 	if r.photos != nil {
 		r.photos.Empty() // its memory is lent to the photos of this evaluation
 	}
-	photos, err := pipeline.NewPhotoCache(r.plan.Host.MeasuringCache(cams))
+	r.plan.Limit()
+	cache, atOnce := r.plan.Host.Measuring(cams)
+	photos, err := pipeline.NewPhotoCache(cache)
 	if err != nil {
 		return nil, err
 	}
@@ -69,42 +71,127 @@ func (r *trainRun) evaluate(ctx context.Context, step int, seen func(photo scene
 		order[i] = i
 	}
 	photos.Expect(order)
-	views := make([]scene.ViewScore, 0, len(cams))
+	e := &evaluation{run: r, step: step, photos: photos, seen: seen, files: pictureNames(cams), atOnce: atOnce, thumbs: &thumbnails{step: step}}
 	for i, cam := range cams {
-		photo, err := photos.Photo(ctx, i)
-		if errors.Is(err, scene.ErrData) && !r.load.strict {
-			r.app.warn(fmt.Sprintf("held-out photo %s is not measured: %v", cam.Name, err))
-			continue
+		if err = e.add(ctx, i, cam); err != nil {
+			break
 		}
-		if err != nil {
-			return nil, err
-		}
-		photo = photo.Over(r.config.Background)
-		render, err := r.trainer.Render(cam)
-		if err != nil {
-			return nil, err
-		}
-		render, mask := r.comparable(cam, photo, render)
-		view, err := score(cam, photo, render, mask)
-		if err != nil {
-			return nil, err
-		}
-		views = append(views, view)
-		if err := writePicture(filepath.Join(r.picturesFolder(step), files[i]), func(path string) error {
-			return scene.WriteSheet(path, photo, render)
-		}); err != nil {
-			return nil, err
-		}
-		r.rec.view(step, i, cam.Name, photo, render)
-		if seen != nil {
-			seen(photo, render)
-		}
-		photos.Release(i)
 	}
-	if len(views) == 0 {
+	if err = errors.Join(err, e.drain(0)); err != nil {
+		return nil, err
+	}
+	if len(e.views) == 0 {
 		r.app.warn("no held-out photo has pixels to compare with: nothing is measured")
 	}
-	return views, nil
+	r.thumbs = e.thumbs
+	return e.views, nil
+}
+
+// evaluation is one round over the held-out photos.
+type evaluation struct {
+	run    *trainRun
+	step   int
+	photos *pipeline.PhotoCache
+	seen   func(photo scene.Image, render []float32)
+	files  []string // of the pictures, by camera
+	atOnce int      // pictures in memory
+	flying []*comparison
+	spare  [][]float32 // memory of renders that are done with
+	views  []scene.ViewScore
+	thumbs *thumbnails
+}
+
+// comparison is a picture that is compared with its photo and written.
+type comparison struct {
+	index  int
+	cam    scene.Camera
+	photo  scene.Image
+	render []float32
+	done   chan struct{} // closed once the rest is set
+
+	view  scene.ViewScore
+	thumb *reportPicture
+	sheet *boardPicture
+	err   error
+}
+
+// add draws the view of camera i and has it compared. What there is of earlier pictures makes room first.
+func (e *evaluation) add(ctx context.Context, i int, cam scene.Camera) error {
+	if err := e.drain(e.atOnce - 1); err != nil {
+		return err
+	}
+	r := e.run
+	photo, err := e.photos.Photo(ctx, i)
+	if errors.Is(err, scene.ErrData) && !r.load.strict {
+		r.app.warn(fmt.Sprintf("held-out photo %s is not measured: %v", cam.Name, err))
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	var memory []float32
+	if n := len(e.spare); n > 0 {
+		memory, e.spare = e.spare[n-1], e.spare[:n-1]
+	}
+	render, err := r.trainer.RenderInto(memory, cam)
+	if err != nil {
+		return err
+	}
+	c := &comparison{index: i, cam: cam, photo: photo, render: render, done: make(chan struct{})}
+	e.flying = append(e.flying, c)
+	go func() {
+		defer close(c.done)
+		c.err = e.compare(c)
+	}()
+	return nil
+}
+
+// compare scores a picture, writes it, and makes what else is shown of it.
+func (e *evaluation) compare(c *comparison) (err error) {
+	r := e.run
+	c.photo = c.photo.Over(r.config.Background)
+	var mask []uint32
+	c.render, mask = r.comparable(c.cam, c.photo, c.render)
+	if c.view, err = score(c.cam, c.photo, c.render, mask); err != nil {
+		return err
+	}
+	if err := writePicture(filepath.Join(r.picturesFolder(e.step), e.files[c.index]), func(path string) error {
+		return scene.WriteSheet(path, c.photo, c.render)
+	}); err != nil {
+		return err
+	}
+	if r.rec.boards(c.index) {
+		if c.sheet, err = newBoardPicture(c.photo, c.render); err != nil {
+			return err
+		}
+	}
+	if r.report {
+		made := scene.FromFloats(c.render, c.photo.Width, c.photo.Height)
+		c.thumb, err = newReportPicture(c.cam.Name, c.photo.Fit(reportSide), made.Fit(reportSide))
+	}
+	return err
+}
+
+// drain takes in pictures, in the order of the photos, until at most so many are left.
+func (e *evaluation) drain(left int) (err error) {
+	for len(e.flying) > left {
+		c := e.flying[0]
+		e.flying = e.flying[1:]
+		<-c.done
+		if c.err != nil {
+			err = errors.Join(err, c.err)
+			continue
+		}
+		e.views = append(e.views, c.view)
+		e.run.rec.view(e.step, c.cam.Name, c.sheet)
+		if e.seen != nil {
+			e.seen(c.photo, c.render)
+		}
+		e.thumbs.add(c.thumb, c.view)
+		e.spare = append(e.spare, c.render)
+		e.photos.Release(c.index)
+	}
+	return err
 }
 
 // comparable returns a render as it is compared with its photo, clamped to 0..1, and the pixels that count.
@@ -122,12 +209,7 @@ func (r *trainRun) comparable(cam scene.Camera, photo scene.Image, render []floa
 
 // score compares a render, clamped to 0..1, with its photo where mask says so.
 func score(cam scene.Camera, photo scene.Image, render []float32, mask []uint32) (scene.ViewScore, error) {
-	want := scene.FloatRGB(photo)
-	psnr, err := scene.PSNR(render, want, mask)
-	if err != nil {
-		return scene.ViewScore{}, fmt.Errorf("measure %q: %w", cam.Name, err)
-	}
-	ssim, err := scene.SSIM(render, want, cam.Width, cam.Height, scene.PaddingValid, mask)
+	psnr, ssim, err := scene.Compare(photo, render, mask)
 	if err != nil {
 		return scene.ViewScore{}, fmt.Errorf("measure %q: %w", cam.Name, err)
 	}

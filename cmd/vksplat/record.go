@@ -153,10 +153,13 @@ func (rec *record) watch(p pipeline.Progress) {
 		"--init, and with vksplat inspect whether poses and points belong together", count(rec.unseen, "step"), r.config.Near))
 }
 
-// view is called for every held-out photo.
-func (rec *record) view(step, i int, name string, photo scene.Image, render []float32) {
-	if rec.board != nil && i < tensorboardViews {
-		rec.check(rec.board.sheet(step, name, photo, render))
+// boards reports whether TensorBoard gets a picture of the i-th held-out photo. It may be called from any goroutine.
+func (rec *record) boards(i int) bool { return rec.board != nil && i < tensorboardViews }
+
+// view is called for every held-out photo, with its picture for TensorBoard if it gets one.
+func (rec *record) view(step int, name string, p *boardPicture) {
+	if p != nil {
+		rec.check(rec.board.sheet(step, name, p))
 	}
 }
 

@@ -198,7 +198,7 @@ func (r *trainRun) reportViews(page *reportPage) {
 		if file, found := files[v.Name]; found {
 			row.Link = (&url.URL{Path: "test/ours_" + fmt.Sprint(last.Step) + "/" + filepath.ToSlash(file)}).String()
 			if i < reportWorst || i >= len(views)-reportBest {
-				row.Picture = page.addPicture(v, filepath.Join(folder, file))
+				row.Picture = page.addPicture(r.thumbnail(last.Step, v, filepath.Join(folder, file)))
 			}
 		}
 		page.Views = append(page.Views, row)
@@ -206,19 +206,10 @@ func (r *trainRun) reportViews(page *reportPage) {
 	page.Left = len(views) - len(page.Compare)
 }
 
-// addPicture adds the pictures of a view, if they can be read and the page has
+// addPicture adds the pictures of a view, if there are any and the page has
 // room, and returns their index, or -1.
-func (p *reportPage) addPicture(v viewLine, file string) int {
-	photo, render, err := scene.ReadSheet(file)
-	if err != nil {
-		return -1
-	}
-	photo, render = photo.Fit(reportSide), render.Fit(reportSide)
-	pic := reportPicture{Name: v.Name, PSNR: rounded(v.PSNR), SSIM: rounded(v.SSIM), Width: photo.Width, Height: photo.Height}
-	if pic.Photo, err = dataURI(photo); err != nil {
-		return -1
-	}
-	if pic.Render, err = dataURI(render); err != nil {
+func (p *reportPage) addPicture(pic *reportPicture) int {
+	if pic == nil {
 		return -1
 	}
 	size := len(pic.Photo) + len(pic.Render)
@@ -226,13 +217,74 @@ func (p *reportPage) addPicture(v viewLine, file string) int {
 		return -1
 	}
 	p.room -= size
-	p.Compare = append(p.Compare, pic)
+	p.Compare = append(p.Compare, *pic)
 	return len(p.Compare) - 1
+}
+
+// thumbnail returns the pictures of a view: those that were made when it was measured, or made of its sheet, nil where that cannot be read.
+func (r *trainRun) thumbnail(step int, v viewLine, file string) *reportPicture {
+	pic := r.thumbs.find(step, v.Name)
+	if pic == nil {
+		photo, render, err := scene.ReadSheet(file)
+		if err != nil {
+			return nil
+		}
+		if pic, err = newReportPicture(v.Name, photo.Fit(reportSide), render.Fit(reportSide)); err != nil {
+			return nil
+		}
+	}
+	pic.PSNR, pic.SSIM = rounded(v.PSNR), rounded(v.SSIM)
+	return pic
+}
+
+// newReportPicture makes the pictures of a view of those of the page's size.
+func newReportPicture(name string, photo, render scene.Image) (pic *reportPicture, err error) {
+	pic = &reportPicture{Name: name, Width: photo.Width, Height: photo.Height}
+	if pic.Photo, err = dataURI(photo); err == nil {
+		pic.Render, err = dataURI(render)
+	}
+	return pic, err
+}
+
+// thumbnails are the page's pictures of one evaluation: those that it will show, and no more at any time.
+type thumbnails struct {
+	step   int
+	sorted []thumbnail // worst first
+}
+
+type thumbnail struct {
+	psnr    float64
+	picture *reportPicture
+}
+
+// add takes in the pictures of a view; pic may be nil.
+func (t *thumbnails) add(pic *reportPicture, view scene.ViewScore) {
+	if pic == nil {
+		return
+	}
+	t.sorted = append(t.sorted, thumbnail{view.PSNR, pic})
+	slices.SortStableFunc(t.sorted, func(a, b thumbnail) int { return cmp.Compare(a.psnr, b.psnr) })
+	if len(t.sorted) > reportWorst+reportBest {
+		t.sorted = slices.Delete(t.sorted, reportWorst, reportWorst+1) // enough are worse, and enough better
+	}
+}
+
+// find returns the pictures of a view, or nil; t may be nil.
+func (t *thumbnails) find(step int, name string) *reportPicture {
+	if t == nil || t.step != step {
+		return nil
+	}
+	for _, v := range t.sorted {
+		if v.picture.Name == name {
+			return v.picture
+		}
+	}
+	return nil
 }
 
 // dataURI returns a picture as text: without loss where that is small.
 func dataURI(img scene.Image) (string, error) {
-	if 4*img.Width*img.Height <= 32*reportLossless {
+	if 3*img.Width*img.Height <= 8*reportLossless { // no photo is packed better than that
 		data, err := img.PNG()
 		if err != nil {
 			return "", err

@@ -36,14 +36,14 @@ func TestReportPictures(t *testing.T) {
 	// Small pictures and a small page: scripts measure the memory of programs that
 	// begin as copies of this process.
 	const room = 1 << 20
-	p := reportPage{room: room}
-	if p.addPicture(viewLine{}, filepath.Join(t.TempDir(), "none.png")) != -1 {
+	p, r := reportPage{room: room}, &trainRun{}
+	if p.addPicture(r.thumbnail(7, viewLine{}, filepath.Join(t.TempDir(), "none.png"))) != -1 {
 		t.Error("a picture that is not there was added")
 	}
 	path := sheetOf(t, 1200, 100)
 	shown := 0
 	for range 12 {
-		if at := p.addPicture(viewLine{Name: "v"}, path); at >= 0 {
+		if at := p.addPicture(r.thumbnail(7, viewLine{Name: "v"}, path)); at >= 0 {
 			if at != shown {
 				t.Errorf("picture %d got the number %d", shown, at)
 			}
@@ -66,9 +66,30 @@ func TestReportPictures(t *testing.T) {
 		t.Errorf("a picture of %v, %v", img.Bounds(), err)
 	}
 	small := reportPage{room: room}
-	small.addPicture(viewLine{}, sheetOf(t, 60, 40))
+	small.addPicture(r.thumbnail(7, viewLine{}, sheetOf(t, 60, 40)))
 	if !strings.HasPrefix(small.Compare[0].Render, "data:image/png;base64,") {
 		t.Errorf("a small picture is %.30s", small.Compare[0].Render)
+	}
+}
+
+// TestThumbnails wants the pictures that the page shows to be kept, whatever the order in which views are measured, and no more at any time.
+func TestThumbnails(t *testing.T) {
+	const views = 40
+	kept := &thumbnails{step: 7}
+	for i := range views {
+		psnr := float64(i * 17 % views)
+		kept.add(&reportPicture{Name: fmt.Sprint(psnr)}, scene.ViewScore{PSNR: psnr})
+		if n := len(kept.sorted); n > reportWorst+reportBest {
+			t.Fatalf("%d pictures are kept", n)
+		}
+	}
+	for i := range views {
+		if found, want := kept.find(7, fmt.Sprint(i)) != nil, i < reportWorst || i >= views-reportBest; found != want {
+			t.Errorf("the view of rank %d is kept: %v", i, found)
+		}
+	}
+	if kept.find(8, "0") != nil || (*thumbnails)(nil).find(7, "0") != nil {
+		t.Error("pictures of another step are shown")
 	}
 }
 

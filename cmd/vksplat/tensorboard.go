@@ -128,15 +128,22 @@ func (e *eventFile) picture(step int, tag string, png []byte, width, height int)
 	return e.write(appendBytes(nil, eventSummary, appendBytes(nil, summaryValue, v)), step)
 }
 
-// sheet writes a photo, its render and four times their difference side by side.
-func (e *eventFile) sheet(step int, name string, photo scene.Image, render []float32) error {
+// boardPicture is a photo, its render and four times their difference side by side, as PNG.
+type boardPicture struct {
+	png           []byte
+	width, height int
+}
+
+func newBoardPicture(photo scene.Image, render []float32) (*boardPicture, error) {
 	made := scene.FromFloats(render, photo.Width, photo.Height)
 	sheet := scene.Sheet(photo.Fit(tensorboardSide), made.Fit(tensorboardSide))
 	png, err := sheet.PNG()
-	if err != nil {
-		return err
-	}
-	return e.picture(step, "held-out/"+filepath.ToSlash(name), png, sheet.Width, sheet.Height)
+	return &boardPicture{png, sheet.Width, sheet.Height}, err
+}
+
+// sheet writes a picture of a held-out photo.
+func (e *eventFile) sheet(step int, name string, p *boardPicture) error {
+	return e.picture(step, "held-out/"+filepath.ToSlash(name), p.png, p.width, p.height)
 }
 
 // step writes what a line of metrics.jsonl says.

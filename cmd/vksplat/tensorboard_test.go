@@ -102,7 +102,11 @@ func writeEvents(t *testing.T) string {
 	if err := e.eval(&evalLine{Step: 100, PSNR: 21.5}); err != nil {
 		t.Fatal(err)
 	}
-	if err := e.sheet(100, "sub/view.png", photo, make([]float32, 18)); err != nil {
+	picture, err := newBoardPicture(photo, make([]float32, 18))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := e.sheet(100, "sub/view.png", picture); err != nil {
 		t.Fatal(err)
 	}
 	if err := e.close(); err != nil {

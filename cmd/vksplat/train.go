@@ -86,7 +86,8 @@ type trainRun struct {
 	trainer *pipeline.Trainer
 	rec     *record
 	plan    *pipeline.Plan
-	notes   []notice // that wait for the first line
+	notes   []notice    // that wait for the first line
+	thumbs  *thumbnails // of the last evaluation of this process
 
 	saver       *saver
 	hashing     *scene.Fingerprint // nil without checkpoints
