@@ -41,11 +41,14 @@ type PLYWriter struct {
 	n, done int
 	degree  int
 	row     int    // bytes per splat
-	buf     []byte // one batch of rows
+	buf     []byte // rows of what is encoded between two writes
 }
 
-// plyBatch is the number of splats encoded between two writes.
-const plyBatch = 1024
+// A core encodes plyBatch splats at a time, and plyGroup times as many are encoded between two writes: 2 MB at SH degree 3.
+const (
+	plyBatch = 1024
+	plyGroup = 8
+)
 
 // NewPLYWriter writes the header of a model of n splats. Line 3 is the element
 // line, because SIBR's reader takes the count from there; comments follow it.
@@ -62,7 +65,7 @@ func NewPLYWriter(w io.Writer, n, degree int, meta PLYMeta) (*PLYWriter, error) 
 		return nil, err
 	}
 	row := 4 * len(names)
-	return &PLYWriter{w: w, n: n, degree: degree, row: row, buf: make([]byte, 0, row*min(n, plyBatch))}, nil
+	return &PLYWriter{w: w, n: n, degree: degree, row: row, buf: make([]byte, row*min(n, plyGroup*plyBatch))}, nil
 }
 
 // writePLYHeader writes a header with one element "vertex": first the float
@@ -96,20 +99,34 @@ func (p *PLYWriter) Append(s *Splats) error {
 	if s.N > p.n-p.done {
 		return fmt.Errorf("scene: write ply: %d splats announced, at least %d given", p.n, p.done+s.N)
 	}
-	for lo := 0; lo < s.N; lo += plyBatch {
-		p.buf = p.buf[:0]
-		hi := min(lo+plyBatch, s.N)
-		for i := lo; i < hi; i++ {
-			if err := p.encode(s, i); err != nil {
-				return fmt.Errorf("scene: write ply: splat %d: %w", p.done+i-lo, err)
-			}
-		}
-		if _, err := p.w.Write(p.buf); err != nil {
+	for lo := 0; lo < s.N; lo += plyGroup * plyBatch {
+		part := s.Slice(lo, min(lo+plyGroup*plyBatch, s.N))
+		if err := p.appendPart(part); err != nil {
 			return err
 		}
-		p.done += hi - lo
+		p.done += part.N
 	}
 	return nil
+}
+
+// appendPart writes splats that the buffer holds, encoded on several cores.
+func (p *PLYWriter) appendPart(s *Splats) error {
+	errs := make([]error, (s.N+plyBatch-1)/plyBatch)
+	parallel(len(errs), func(batch int) {
+		for i := batch * plyBatch; i < min((batch+1)*plyBatch, s.N); i++ {
+			if err := p.encode(p.buf[p.row*i:p.row*(i+1)], s, i); err != nil {
+				errs[batch] = fmt.Errorf("scene: write ply: splat %d: %w", p.done+i, err)
+				return
+			}
+		}
+	})
+	for _, err := range errs { // the first of them is the file's
+		if err != nil {
+			return err
+		}
+	}
+	_, err := p.w.Write(p.buf[:p.row*s.N])
+	return err
 }
 
 // Close checks that as many splats came as the header says. It does not close
@@ -124,33 +141,34 @@ func (p *PLYWriter) Close() error {
 // errZeroQuat says that a rotation has no direction.
 var errZeroQuat = errors.New("rotation has length zero")
 
-// encode appends the row of splat i of s.
-func (p *PLYWriter) encode(s *Splats, i int) error {
-	start := len(p.buf)
-	p.put(s.Means[3*i : 3*i+3]...)
-	p.put(0, 0, 0)
-	k := s.K()
-	sh := s.SH[3*k*i : 3*k*(i+1)]
-	p.put(sh[:3]...)
-	for c := range 3 {
-		for j := 1; j < k; j++ {
-			p.put(sh[3*j+c])
+// encode fills row with splat i of s.
+func (p *PLYWriter) encode(row []byte, s *Splats, i int) error {
+	at := 0
+	put := func(values ...float32) {
+		for _, v := range values {
+			binary.LittleEndian.PutUint32(row[at:], math.Float32bits(v))
+			at += 4
 		}
 	}
-	p.put(s.LogitOpacities[i])
-	p.put(s.LogScales[3*i : 3*i+3]...)
+	put(s.Means[3*i : 3*i+3]...)
+	put(0, 0, 0)
+	k := s.K()
+	sh := s.SH[3*k*i : 3*k*(i+1)]
+	put(sh[:3]...)
+	for c := range 3 {
+		for j := 1; j < k; j++ {
+			binary.LittleEndian.PutUint32(row[at:], math.Float32bits(sh[3*j+c]))
+			at += 4
+		}
+	}
+	put(s.LogitOpacities[i])
+	put(s.LogScales[3*i : 3*i+3]...)
 	quat, err := normalised(s.Quats[4*i : 4*i+4])
 	if err != nil {
 		return err
 	}
-	p.put(quat[:]...)
-	return checkRow(p.buf[start:], p.degree)
-}
-
-func (p *PLYWriter) put(values ...float32) {
-	for _, v := range values {
-		p.buf = binary.LittleEndian.AppendUint32(p.buf, math.Float32bits(v))
-	}
+	put(quat[:]...)
+	return checkRow(row, p.degree)
 }
 
 // normalised returns a quaternion of length 1, computed in float64.
