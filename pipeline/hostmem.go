@@ -73,7 +73,7 @@ func smallestPool(device, host, vram int64, vramGiven bool) int64 {
 func LimitHeap(o DeviceOptions) error {
 	budget, err := hostBudget(o.MaxRAM, ReadHostMemory())
 	if err == nil {
-		limitHeap(budget - processBytes/2)
+		limitHeap(budget - marginOf(budget) - processBytes/2)
 	}
 	return err
 }

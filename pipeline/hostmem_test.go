@@ -78,3 +78,23 @@ func TestMemoryBudgets(t *testing.T) {
 		t.Error("any word is an amount")
 	}
 }
+
+// TestWhatIsNotGo wants what the driver took to lower the limit of the heap, within bounds, and not to count device memory where that is RAM.
+func TestWhatIsNotGo(t *testing.T) {
+	const planned = 300 << 20
+	for _, c := range []struct {
+		unified bool
+		seen    int64
+		want    int64
+	}{{false, 0, planned}, {false, planned + 5, planned + 5}, {false, 4 * planned, planned + processBytes/4}, {true, 4 * planned, planned}} {
+		p := &Plan{Unified: c.unified, Host: HostPlan{Staging: planned / 3, outside: 2 * planned / 3}}
+		if got := p.notGo(c.seen); got != c.want {
+			t.Errorf("%+v: %d", c, got)
+		}
+	}
+	for _, bytes := range []int64{0, 1, 18, 19, 1 << 20, 12345678901} {
+		if b := withMargin(bytes); b-marginOf(b) < bytes {
+			t.Errorf("a budget of %d leaves %d of %d", b, b-marginOf(b), bytes)
+		}
+	}
+}

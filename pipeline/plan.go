@@ -59,6 +59,7 @@ type HostPlan struct {
 	Budget   int64 `json:"budget"`
 	Process  int64 `json:"process"` // program, driver and what the caller holds
 	outside  int64 // of it, what is not Go's
+	Margin   int64 `json:"margin"`    // left for garbage that is not collected yet and for what drivers take later
 	Staging  int64 `json:"staging"`   // mapped memory that is not the device's own
 	Cache    int64 `json:"cache"`     // decoded photos
 	Decode   int64 `json:"decode"`    // photos being decoded, beside the cache

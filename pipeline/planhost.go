@@ -14,10 +14,11 @@ func (p *planner) host(plan *Plan, budget int64) error {
 	h.Budget, h.Workers = budget, runtime.GOMAXPROCS(0)
 	n := p.hostNeeds(plan)
 	if budget < n.least {
-		return p.shortOfRAM(n.least, fmt.Errorf("%w: %d bytes of RAM; program, driver and points take %d, transfers %d, decoding the largest photo %d, two decoded ones %d, comparing a picture %d",
-			ErrLittleRAM, budget, h.Process, h.Staging+h.Readback, n.cost, min(n.total, 2*n.largest), n.measuring))
+		return p.shortOfRAM(n.least, fmt.Errorf("%w: %d bytes of RAM; program, driver and points take %d, transfers %d, decoding the largest photo %d, two decoded ones %d, comparing a picture %d, a margin %d",
+			ErrLittleRAM, budget, h.Process, h.Staging+h.Readback, n.cost, min(n.total, 2*n.largest), n.measuring, marginOf(n.least)))
 	}
-	free := budget - n.fixed
+	h.Margin = marginOf(budget)
+	free := budget - h.Margin - n.fixed
 	// Each photo that is being decoded takes what decoding takes and a place in the cache. All cores decode, if there is room for that.
 	share := free
 	if n.total > 0 {
@@ -60,9 +61,16 @@ func (p *planner) hostNeeds(plan *Plan) (n hostNeeds) {
 		n.cost = max(n.cost, c.DecodeBytes())
 	}
 	n.fixed = h.Process + h.Staging + h.Readback
-	n.least = max(n.fixed+n.cost+min(n.total, 2*n.largest)+n.measuring, h.Process-p.o.HeldBytes+p.o.LoadBytes)
+	n.least = withMargin(max(n.fixed+n.cost+min(n.total, 2*n.largest)+n.measuring, h.Process-p.o.HeldBytes+p.o.LoadBytes))
 	return n
 }
+
+// marginOf is what of a budget is left alone: the collector comes late now and then, where many cores decode, and drivers take more while they work. Both are
+// the more the more there is to do with memory.
+func marginOf(budget int64) int64 { return budget / 20 }
+
+// withMargin is the smallest budget, about, that leaves bytes beside its margin.
+func withMargin(bytes int64) int64 { return bytes + bytes/19 + 1 }
 
 // comparing is what a picture takes that is compared with its photo, beside the photo: the render in single precision, two copies in bytes, and what the
 // cores that score and encode it keep. With colour maps there are also the photo in single precision and the render as it was.
@@ -166,8 +174,21 @@ func roundMiB(bytes int64) int64 { return (bytes + 1<<20 - 1) &^ (1<<20 - 1) }
 // mib words a whole number of MiB as flags take it.
 func mib(bytes int64) string { return fmt.Sprintf("%dMiB", bytes>>20) }
 
-// Limit makes the Go heap keep to the plan.
-func (p *Plan) Limit() { limitHeap(p.Host.Budget - p.Host.Staging - p.Host.outside) }
+// Limit makes the Go heap keep to the plan. It may be called again, when the driver has taken what it needs.
+func (p *Plan) Limit() {
+	h := &p.Host
+	limitHeap(h.Budget - h.Margin - p.notGo(notGo()))
+}
+
+// notGo returns what is taken to be not Go's of the host's share: what is planned, and what the driver was seen to take beyond that, as far as the plan has
+// garbage that can make room for it. seen counts all that is resident, where device memory is RAM the device's share as well.
+func (p *Plan) notGo(seen int64) int64 {
+	planned := p.Host.Staging + p.Host.outside
+	if p.Unified {
+		return planned
+	}
+	return min(max(planned, seen), planned+processBytes/4)
+}
 
 // PhotoCache returns the options of a cache of decoded photos that keeps to the plan.
 func (h *HostPlan) PhotoCache(cams []scene.Camera) PhotoCacheOptions {

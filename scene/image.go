@@ -78,6 +78,7 @@ func (c *Camera) storedPhoto() (Image, error) {
 	if err != nil {
 		return Image{}, err
 	}
+	defer freeFile(data)
 	img, err := decodePhoto(data)
 	if err != nil {
 		hint := cmp.Or(foreignHint(c.Path, err), hintDecode)

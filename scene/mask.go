@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path"
 	"path/filepath"
 	"strings"
@@ -54,6 +53,7 @@ func readMask(file string, inverted bool) (*maskFile, error) {
 	if err != nil {
 		return nil, err
 	}
+	defer freeFile(data)
 	img, err := decodePhoto(data)
 	if err != nil {
 		return nil, &Error{Op: opMask, Path: file, Err: err, Hint: "Export the mask again as PNG, white where the photo counts, or take it away."}
@@ -66,6 +66,7 @@ func readMask(file string, inverted bool) (*maskFile, error) {
 			m.words[i/32] |= 1 << (i % 32)
 		}
 	}
+	freePixels(img.Pix)
 	return m, nil
 }
 
@@ -210,12 +211,12 @@ func (x *photoIndex) maskOf(name, photo string) string {
 	return ""
 }
 
-// readPhoto reads a file that is to be decoded.
+// readPhoto reads a file that is to be decoded, into memory for freeFile.
 func readPhoto(op, file string) ([]byte, error) {
 	err := regular(file)
 	var data []byte
 	if !errors.Is(err, errNoFile) {
-		data, err = os.ReadFile(file)
+		data, err = readPooled(file)
 	}
 	if err == nil {
 		return data, nil

@@ -45,7 +45,11 @@ func decodingBytes(path string, width, height int) (n int64, w, h int) {
 	if err != nil {
 		return 0, w, h
 	}
-	return info.Size() + int64(float64(w)*float64(h)*decoderBytes(bufio.NewReader(f))), w, h
+	file := info.Size()
+	if file >= poolBytes { // see readPooled
+		file += poolBytes
+	}
+	return file + int64(float64(w)*float64(h)*decoderBytes(bufio.NewReader(f))), w, h
 }
 
 // decoderBytes returns the bytes per pixel that a decoder holds for a file that begins so.

@@ -2,12 +2,18 @@ package scene
 
 import (
 	"bytes"
+	"errors"
 	"image"
 	"image/jpeg"
+	"io/fs"
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
+	"slices"
+	"strconv"
+	"sync"
 	"testing"
+	"time"
 )
 
 // waves writes a JPEG.
@@ -73,5 +79,64 @@ func TestDecodingLeavesLittleGarbage(t *testing.T) {
 		if each := (after.TotalAlloc - before.TotalAlloc) / n; each > 4*w*h/4 {
 			t.Errorf("at 1/%d: %d bytes of garbage a photo", scale, each)
 		}
+	}
+}
+
+// TestPoolOfAllCores gives memory back on many cores and wants all of it again on one; what nobody takes is collected.
+func TestPoolOfAllCores(t *testing.T) {
+	const n, size = 16, poolBytes + 4321 // a length of this test's own
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(n))
+	percent := debug.SetGCPercent(-1)
+	given := make([]*uint8, n)
+	var ready, wait sync.WaitGroup
+	ready.Add(n)
+	for i := range n {
+		wait.Go(func() {
+			pix := newPixels(size)
+			given[i] = &pix[0]
+			ready.Done()
+			ready.Wait() // until all have theirs
+			freePixels(pix)
+		})
+	}
+	wait.Wait()
+	for range n {
+		if pix := newPixels(size); !slices.Contains(given, &pix[0]) {
+			t.Error("memory was allocated while there was some")
+		}
+	}
+	freePixels(make([]uint8, size))
+	debug.SetGCPercent(percent)
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+		runtime.GC()
+		pixels.mu.Lock()
+		left := len(pixels.free[size])
+		pixels.mu.Unlock()
+		if left == 0 {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("memory that nobody takes is kept")
+		}
+	}
+}
+
+// TestReadPooled reads files around the lengths at which memory is shared, in memory of other files.
+func TestReadPooled(t *testing.T) {
+	dir := t.TempDir()
+	for _, size := range []int{0, 1, poolBytes - 1, poolBytes, poolBytes + 1, 3*poolBytes - 1, 2 * poolBytes} {
+		path := filepath.Join(dir, strconv.Itoa(size))
+		want := bytes.Repeat([]byte{byte(size + 7), 3}, size)[:size]
+		put(t, path, want)
+		for range 2 {
+			got, err := readPooled(path)
+			if err != nil || !bytes.Equal(got, want) {
+				t.Errorf("%d bytes became %d: %v", size, len(got), err)
+			}
+			freeFile(got)
+		}
+	}
+	if _, err := readPooled(filepath.Join(dir, "none")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("no file: %v", err)
 	}
 }

@@ -43,6 +43,7 @@ func (a *app) printPlan(p *pipeline.Plan, asJSON bool) error {
 	row("decoding", h.Decode, fmt.Sprintf("%s, several photos at once", count(h.Workers, "worker")))
 	row("picture", h.Picture, "a render and its photo, when they are compared, in place of most photos")
 	row("model", h.Readback, "a piece of it at a time, when it is written")
+	row("margin", h.Margin, "for garbage and for what the driver takes later")
 	if err := w.Flush(); err != nil {
 		return fmt.Errorf("print plan: %w", err)
 	}

@@ -183,6 +183,7 @@ func (r *trainRun) run(ctx context.Context) error {
 	if err := r.saver.begin(); err != nil {
 		return err
 	}
+	r.plan.Limit() // the driver has compiled the kernels
 	for _, stop := range r.evalAt {
 		if stop >= r.config.Iterations || stop < r.trainer.Step() {
 			continue
