@@ -43,10 +43,13 @@ func hostBudget(s string, m HostMemory) (int64, error) {
 // garbage, and the driver's memory for compiled kernels.
 const processBytes = 96 << 20
 
+// hostMost is the most that the host has of a pool, beside what the process takes, where nobody said what the device has.
+const hostMost = 4 << 30
+
 // unifiedShares divides one pool of memory between the device and the host. The host has what the process takes and a quarter of the rest. Where
 // --max-vram was given the device has that, and the host what is left, at least a share that decoding needs.
 func unifiedShares(pool, vram int64, vramGiven bool) (device, host int64) {
-	host = min(pool, processBytes+min(max(pool-processBytes, 0)/4, 4<<30))
+	host = min(pool, processBytes+min(max(pool-processBytes, 0)/4, hostMost))
 	device = max(pool-host, 1)
 	if vramGiven {
 		device = vram

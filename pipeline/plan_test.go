@@ -184,3 +184,29 @@ func TestSplatsShortage(t *testing.T) {
 		t.Errorf("%v; %s", err, Hint(err))
 	}
 }
+
+// TestShortageOfACappedShare keeps more in RAM than the host gets of a pool, however large, where nobody says what the device has: the hint names both flags,
+// and they are enough.
+func TestShortageOfACappedShare(t *testing.T) {
+	cams := planCameras(20, 1200, 800)
+	plan := func(vram, ram string) (*Device, error) {
+		d, err := OpenDevice(DeviceOptions{Select: os.Getenv("VKSPLAT_DEVICE"), MaxVRAM: vram, MaxRAM: ram})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { d.Close() })
+		_, err = d.Plan(cams, 20_000, DefaultConfig(), TrainerOptions{HeldBytes: 5 << 30})
+		return d, err
+	}
+	d, err := plan("", "5GiB")
+	if !unified(d) {
+		t.Skip("the device has memory of its own")
+	}
+	m := regexp.MustCompile(`give --max-vram (\d+MiB) and --max-ram (\d+MiB) or more`).FindStringSubmatch(Hint(err))
+	if !errors.Is(err, ErrLittleRAM) || m == nil {
+		t.Fatalf("%v; %s", err, Hint(err))
+	}
+	if _, err := plan(m[1], m[2]); err != nil {
+		t.Errorf("%s and %s are said to be enough: %v", m[1], m[2], err)
+	}
+}

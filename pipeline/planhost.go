@@ -14,7 +14,7 @@ func (p *planner) host(plan *Plan, budget int64) error {
 	h.Budget, h.Workers = budget, runtime.GOMAXPROCS(0)
 	n := p.hostNeeds(plan)
 	if budget < n.least {
-		return p.shortOfRAM(n.least, fmt.Errorf("%w: %d bytes of RAM; program, driver and points take %d, transfers %d, decoding the largest photo %d, two decoded ones %d, comparing a picture %d, a margin %d",
+		return p.shortOfRAM(n.least, plan.Device.Total, fmt.Errorf("%w: %d bytes of RAM; program, driver and points take %d, transfers %d, decoding the largest photo %d, two decoded ones %d, comparing a picture %d, a margin %d",
 			ErrLittleRAM, budget, h.Process, h.Staging+h.Readback, n.cost, min(n.total, 2*n.largest), n.measuring, marginOf(n.least)))
 	}
 	h.Margin = marginOf(budget)
@@ -90,13 +90,29 @@ type shortage struct {
 
 func (s *shortage) Unwrap() error { return s.error }
 
-// shortOfRAM makes an error of a budget below host bytes of RAM.
-func (p *planner) shortOfRAM(host int64, err error) error {
-	need := roundMiB(host)
-	if p.unified {
-		need = p.enoughPool(0, host)
+// shortOfRAM makes an error of a budget below host bytes of RAM; device is what the device takes.
+func (p *planner) shortOfRAM(host, device int64, err error) error {
+	raise := "Raise --max-ram to " + mib(roundMiB(host))
+	switch {
+	case p.unified && p.capped(host):
+		raise = fmt.Sprintf("The device shares RAM, and beyond %s for the rest all of --max-ram goes to the device: give %s", mib(processBytes+hostMost), p.both(device, host))
+	case p.unified:
+		raise = "Raise --max-ram to " + mib(p.enoughPool(0, host))
 	}
-	return &shortage{fmt.Errorf("pipeline: plan training: %w", err), fmt.Sprintf("Raise --max-ram to %s or more, or use smaller photos (--downscale).", mib(need))}
+	return &shortage{fmt.Errorf("pipeline: plan training: %w", err), raise + " or more, or use smaller photos (--downscale)."}
+}
+
+// capped reports whether the host gets so much of a pool only when the device has all that it can have, unless --max-vram says what that is.
+func (p *planner) capped(host int64) bool { return !p.vram && host > processBytes+hostMost }
+
+// both words the two flags that give the device and the host their shares of a pool.
+func (p *planner) both(device, host int64) string {
+	given := p.budget
+	defer func() { p.budget = given }()
+	if p.budget = roundMiB(device); p.whole() == nil { // less slack may leave less room
+		p.budget = roundMiB(given)
+	}
+	return fmt.Sprintf("--max-vram %s and --max-ram %s", mib(p.budget), mib(p.budget+roundMiB(host)))
 }
 
 // shortOfDevice adds to an error of a device's budget how much is enough.
@@ -114,7 +130,11 @@ func (p *planner) shortOfDevice(err error) error {
 	}
 	raise := "--max-vram to " + mib(p.budget)
 	if info := p.shape.dev.Info(); p.unified && !p.vram && p.budget <= info.DefaultBudget() { // above that only --max-vram leads
-		raise = "--max-ram to " + mib(p.enoughPool(p.budget, p.hostNeeds(plan).least))
+		host := p.hostNeeds(plan).least
+		if p.capped(host) {
+			return &shortage{err, fmt.Sprintf("Give %s or more, %s", p.both(p.budget, host), remedies)}
+		}
+		raise = "--max-ram to " + mib(p.enoughPool(p.budget, host))
 	}
 	return &shortage{err, fmt.Sprintf("Raise %s or more, %s", raise, remedies)}
 }

@@ -119,7 +119,10 @@ func writeHint(err error, path string) string {
 // it says nothing to the user, and Error names the file that was meant.
 func trimPath(err error) error {
 	var pathError *os.PathError
-	if errors.As(err, &pathError) && error(pathError) == err {
+	if !errors.As(err, &pathError) {
+		return err
+	}
+	if base, _ := TempOf(filepath.Base(pathError.Path)); base != "" || error(pathError) == err {
 		return pathError.Err
 	}
 	return err

@@ -248,7 +248,21 @@ func noModel(root, format string) error {
 	if commands := calibrateCommands(root); commands != "" {
 		err.Hint = commands
 	}
+	if around := filepath.Join(root, ".."); describesCapture(around) {
+		err.Hint = fmt.Sprintf("this folder is part of a capture: name that, %s", shellWord(around))
+	}
 	return err
+}
+
+// describesCapture reports whether a folder has the cameras of a capture.
+func describesCapture(dir string) bool {
+	for _, name := range []string{transformsFile, trainFile} {
+		if regular(filepath.Join(dir, name)) == nil {
+			return true
+		}
+	}
+	what, _, err := discoverModel(dir, AnyModel)
+	return err == nil && what.format != ""
 }
 
 // calibrateCommands gives the commands that find the cameras of the photos, or of a

@@ -116,6 +116,7 @@ func Inspect(ctx context.Context, c *Capture, o InspectOptions) (*Report, error)
 	r.checkOrientation(c)
 	r.checkSizes(c)
 	r.checkLenses(c)
+	r.checkPanoramas(c)
 	if err := r.checkMasks(ctx, c, o.Pixels); err != nil {
 		return nil, err
 	}
@@ -195,6 +196,7 @@ var remedies = map[string]string{
 	"blurred-photos":       "remove the blurred ones where sharp photos show the same",
 	"small-photos":         "train on larger photos, or with a smaller --downscale",
 	"folded-lenses":        "calibrate again, with fewer distortion parameters or more photos, or correct the camera's parameters in the capture",
+	"odd-panoramas":        "export them at 2:1, with black where nothing was seen, if they show less than the whole sphere",
 	"broken-masks":         "export these masks again as PNG, white where the photo counts, or remove them: their photos count whole then",
 	"stretched-masks":      "draw the masks from the photos that are trained on, or from copies of them scaled as a whole, not cropped",
 	"turned-masks":         "turn the masks to how the photos are stored: orientation tags do not count",

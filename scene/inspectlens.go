@@ -80,6 +80,31 @@ func (r *Report) checkLenses(c *Capture) {
 		len(folded), len(c.Cameras), 100*(1-worst))
 }
 
+// panoramaStretch is how far the sides of a panorama may be from 2:1, as a share: a row or two too many.
+const panoramaStretch = 0.01
+
+// checkPanoramas looks for panoramas that are not twice as wide as high: they are taken to show the whole sphere, stretched.
+func (r *Report) checkPanoramas(c *Capture) {
+	var odd []string
+	width, height, all := 0, 0, 0
+	for _, g := range photoGroups(c.Cameras) {
+		cam := &c.Cameras[g.first]
+		if cam.Lens == nil || cam.Lens.Calibration.Model != LensEquirectangular {
+			continue
+		}
+		all++
+		k := cam.Lens.Calibration
+		if math.Abs(float64(k.Width)/float64(2*k.Height)-1) <= panoramaStretch {
+			continue
+		}
+		if odd = append(odd, cam.photoName()); len(odd) == 1 {
+			width, height = k.Width, k.Height
+		}
+	}
+	r.about(SeverityWarning, "odd-panoramas", odd, "%d of %d panoramas are not twice as wide as high, the first has %d x %d pixels; they are taken to show the whole sphere all the same",
+		len(odd), all, width, height)
+}
+
 // lensShares tries the lens at places all over the photo and the picture.
 func (c *Camera) lensShares() (s lensShares) {
 	k := c.Lens.Calibration

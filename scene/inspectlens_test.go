@@ -104,3 +104,28 @@ func displace(c *Capture, n int, by float64) {
 		c.Points[i].Pos[1] += by
 	}
 }
+
+// TestInspectPanoramas warns, with the size, of panoramas that cannot be whole; a row too many is none.
+func TestInspectPanoramas(t *testing.T) {
+	for _, test := range []struct {
+		width, height int
+		want          string
+	}{{2000, 1000, ""}, {2000, 1002, ""}, {2000, 900, "3 of 3 panoramas are not twice as wide as high, the first has 2000 x 900 pixels"}, {2000, 2000, "2000 x 2000"}} {
+		c := ring(3, 1000)
+		k := Calibration{LensEquirectangular, test.width, test.height, []float64{float64(test.width), float64(test.height)}}
+		var faces []Camera
+		for _, cam := range c.Cameras {
+			views, err := k.Views(cam, k.Width, k.Height, 4)
+			if err != nil {
+				t.Fatal(err)
+			}
+			faces = append(faces, views...)
+		}
+		c.Cameras = faces
+		r := inspect(t, c, false)
+		p, found := r.problem("odd-panoramas")
+		if found != (test.want != "") || !strings.Contains(p.Text, test.want) || found && (p.Severity != SeverityWarning || p.Remedy == "") {
+			t.Errorf("%+v: %+v", test, r.Problems)
+		}
+	}
+}

@@ -269,6 +269,7 @@ func badFolders() []badInput {
 			removed("sparse", "images")(t, root)
 			put(t, filepath.Join(root, "transforms.json"), []byte("{}"))
 		}, LoadOptions{Model: AnyModel, Format: FormatColmap}, []string{"no COLMAP model"}, "sparse/0", nil},
+		{"its folder of photos", nil, anyModel(), []string{"no cameras"}, "this folder is part of a capture: name that, ", nil},
 		{"a video", func(t *testing.T, root string) {
 			removed("sparse", "images")(t, root)
 			put(t, filepath.Join(root, "my walk.MP4"), nil)
@@ -282,6 +283,9 @@ func TestBadInput(t *testing.T) {
 			root := tinyCapture(t)
 			if test.change != nil {
 				test.change(t, root)
+			}
+			if test.name == "its folder of photos" {
+				root = filepath.Join(root, "images")
 			}
 			begin := time.Now()
 			c, err := Load(root, test.options)

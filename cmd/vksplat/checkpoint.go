@@ -327,6 +327,10 @@ func (s *saver) end(interrupted bool) error {
 	s.settle()
 	var err error
 	asked := slices.Contains(s.o.saveAt, t.Step())
+	if interrupted && !asked && s.tooEarly() {
+		s.r.app.note("no checkpoint is written: its photos have not all been read once, and little has been trained")
+		return s.failed
+	}
 	nothingNew := !t.Changed() && len(s.kept) > 0
 	if keep := s.o.keepAtEnd(); (interrupted || keep > 0 || asked) && !nothingNew {
 		err = s.save(false)
@@ -336,6 +340,15 @@ func (s *saver) end(interrupted bool) error {
 		s.prune(s.o.keepAtEnd())
 	}
 	return errors.Join(s.failed, err)
+}
+
+// worthWaiting is after how many seconds of training a run that is stopped waits for the hashes that its first checkpoint needs.
+const worthWaiting = 60
+
+// tooEarly reports whether a run that is stopped now had rather end than wait until all photos have been read.
+func (s *saver) tooEarly() bool {
+	r := s.r
+	return r.fingerprint == "" && r.hashing != nil && !r.hashing.Done() && len(s.kept) == 0 && r.rec.seconds() < worthWaiting
 }
 
 // pressed saves the run before the trainer gives things up for want of device memory.

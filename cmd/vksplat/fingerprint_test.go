@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"vksplat/pipeline"
 	"vksplat/scene"
@@ -13,6 +14,14 @@ import (
 
 // hashedRun is a run from the start on a made-up capture, one photo of which takes some time to hash. change happens meanwhile.
 func hashedRun(t *testing.T, change func(photo string)) (r *trainRun, warnings *bytes.Buffer) {
+	r, warnings = hashingRun(t, 256<<20)
+	change(r.capture.Cameras[3].Path)
+	r.saver.identify()
+	return r, warnings
+}
+
+// hashingRun is a run that has begun to hash its photos, one of which has so many bytes.
+func hashingRun(t *testing.T, long int64) (r *trainRun, warnings *bytes.Buffer) {
 	dir := t.TempDir()
 	if err := scene.WriteSynth(dir, scene.SynthOptions{Images: 4, Width: 32, Height: 24, Points: 100}); err != nil {
 		t.Fatal(err)
@@ -21,7 +30,7 @@ func hashedRun(t *testing.T, change func(photo string)) (r *trainRun, warnings *
 	if err != nil {
 		t.Fatal(err)
 	}
-	const long = 256 << 20 // zeros behind the picture, which take no room on the disk
+	// Zeros behind the picture take no room on the disk.
 	if err := os.Truncate(c.Cameras[3].Path, long); err != nil {
 		t.Fatal(err)
 	}
@@ -36,9 +45,30 @@ func hashedRun(t *testing.T, change func(photo string)) (r *trainRun, warnings *
 	if r.fingerprint != "" || r.hashing.Done() {
 		t.Error("a run from the start waited for the fingerprint")
 	}
-	change(c.Cameras[3].Path)
-	r.saver.identify()
 	return r, warnings
+}
+
+// TestStopBeforeHashes stops a run whose photos take hours to read: soon after its start nothing waits for that, later the checkpoint is worth it.
+func TestStopBeforeHashes(t *testing.T) {
+	r, _ := hashingRun(t, 1<<40)
+	r.rec = &record{}
+	if !r.saver.tooEarly() {
+		t.Error("a run that has just begun waits for its photos")
+	}
+	r.rec.before = 2 * worthWaiting
+	if r.saver.tooEarly() {
+		t.Error("two minutes of training are lost")
+	}
+	r.rec.before = 0
+	r.saver.kept = []checkpointFile{{"x", 5}}
+	if r.saver.tooEarly() {
+		t.Error("a run that has checkpoints already writes no more")
+	}
+	began := time.Now()
+	r.hashing.Close()
+	if took := time.Since(began); took > 10*time.Second {
+		t.Errorf("hashing went on for %v", took)
+	}
 }
 
 func TestIdentify(t *testing.T) {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"embed"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"path"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/BurntSushi/toml"
 
@@ -60,10 +62,32 @@ func readConfig(file string) (settings, error) {
 	if err == nil {
 		data, err = os.ReadFile(file)
 	}
+	if err == nil {
+		err = checkText(data)
+	}
 	if err != nil {
 		return nil, usagef("name a TOML file, as vksplat train --print-config prints one", "read configuration %s: %w", file, pathless(err))
 	}
 	return parseSettings(file, string(data))
+}
+
+// checkText refuses bytes that are no UTF-8, and a mark of it with nothing after it: package toml takes both for an empty file. A mark before text is fine.
+func checkText(data []byte) error {
+	const mark = "\xef\xbb\xbf"
+	switch {
+	case bytes.HasPrefix(data, []byte("\xff\xfe")), bytes.HasPrefix(data, []byte("\xfe\xff")):
+		return errors.New("it is UTF-16 text, save it as UTF-8")
+	case string(data) == mark:
+		return errors.New("it holds a byte order mark and nothing else")
+	}
+	for line, rest := 1, data; len(rest) > 0; line++ {
+		var text []byte
+		text, rest, _ = bytes.Cut(rest, []byte("\n"))
+		if !utf8.Valid(text) {
+			return fmt.Errorf("line %d is no UTF-8 text", line)
+		}
+	}
+	return nil
 }
 
 // settings are texts for the Set methods of options, by the options' names.

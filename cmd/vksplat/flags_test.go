@@ -220,9 +220,9 @@ func TestConfigFileErrors(t *testing.T) {
 		{"seed = -1", []string{"key seed: \"-1\" is no number that it can hold"}},
 		{"model_path = \"out\"", []string{"this is a flag and no setting", "--model-path"}},
 		{"iterations = ", []string{"c.toml:1"}},
-		{"images = \"\xff\"", []string{"c.toml:1"}},
+		{"images = \"\xff\"", []string{"line 1 is no UTF-8 text"}},
 		{"iterations = 0", []string{"0 iterations, 1 to 2147483647 are possible"}},
-		{"lr_means = nan", []string{"--lr-means is NaN, 0 to 3.4028235e+38 are possible"}},
+		{"lr_means = nan", []string{"--lr-means is NaN, 0 to 10 are possible"}},
 	}
 	for _, tt := range tests {
 		got := refusalOf(t, "--config", writeTemp(t, "c.toml", tt.file))
@@ -231,6 +231,14 @@ func TestConfigFileErrors(t *testing.T) {
 				t.Errorf("%q: no %q in %s", tt.file, want, got)
 			}
 		}
+	}
+	for bytes, want := range map[string]string{"\xff\xfe": "UTF-16", "\xfe\xffi": "UTF-16", "\xef\xbb\xbf": "a byte order mark and nothing else", "seed = 1\n# caf\xe9": "line 2 is no UTF-8 text"} {
+		if got := refusalOf(t, "--config", writeTemp(t, "c.toml", bytes)); !strings.Contains(got, want) {
+			t.Errorf("%q: no %q in %s", bytes, want, got)
+		}
+	}
+	if got := settingsOf(t, "--config", writeTemp(t, "c.toml", "\xef\xbb\xbfseed = 77\n")); !strings.Contains(got, "seed = 77") {
+		t.Errorf("a mark before the text: %s", got)
 	}
 	for _, file := range []string{filepath.Join(t.TempDir(), "none.toml"), t.TempDir()} {
 		if got := refusalOf(t, "--config", file); !strings.Contains(got, "read configuration "+file) {
@@ -255,6 +263,9 @@ func TestContradictions(t *testing.T) {
 		{[]string{"--iterations", "4294967296"}, "4294967296 iterations, 1 to 2147483647 are possible"},
 		{[]string{"--lr-means", "inf"}, "--lr-means is +Inf"},
 		{[]string{"--lr-means", "1e300"}, "--lr-means is 1e+300"},
+		{[]string{"--lr-means", "1e30"}, "--lr-means is 1e+30, 0 to 10 are possible"},
+		{[]string{"--lr-quats", "10.5"}, "--lr-quats is 10.5, 0 to 10 are possible"},
+		{[]string{"--lr-shn", "-1e-9"}, "--lr-shn is -1e-09, 0 to 10 are possible"},
 		{[]string{"--noise-lr", "inf", "--strategy", "mcmc"}, "--noise-lr is +Inf"},
 		{[]string{"--prune-scale", "-1"}, "--prune-scale is -1"},
 		{[]string{"--steps-scaler", "0"}, "0 is no factor of steps"},

@@ -160,17 +160,21 @@ func (o *trainOptions) lossOptions() []option {
 	}
 }
 
+// Adam moves a number by about its learning rate at each step. Ten is e^10 of a scale or an odds, ten times the scene, or ten times all there is of colour:
+// far beyond what anybody trains with.
+const mostRate = 10
+
 func (o *trainOptions) rateOptions() []option {
 	c := &o.config
 	return []option{
-		float(&c.LRMeans, "lr-means", "of positions, times the scene's size: `X`").from(from3DGS).also("means-lr", "position-lr-init"),
+		float(&c.LRMeans, "lr-means", "of positions, times the scene's size: `X`").from(from3DGS).upTo(mostRate).also("means-lr", "position-lr-init"),
 		float(&c.LRMeansFinal, "lr-means-final", "share `X` of it that is left at the end; decays exponentially").from(from3DGS),
-		float(&c.LRLogScales, "lr-log-scales", "of log scales: `X`").from(from3DGS).also("scales-lr", "scaling-lr"),
-		float(&c.LRQuats, "lr-quats", "of rotations: `X`").from(from3DGS).also("quats-lr", "rotation-lr"),
-		float(&c.LRLogitOpacity, "lr-logit-opacities", "of logit opacities: `X`").from(from3DGS).also("opacities-lr", "opacity-lr"),
-		float(&c.LRSH0, "lr-sh0", "of colours: `X`").from(from3DGS).also("sh0-lr"),
-		float(&c.LRSHN, "lr-shn", "of higher SH coefficients: `X`").from(from3DGS).also("shn-lr"),
-		float(&c.LRExposure, "lr-exposure", "of --exposure's maps: `X`").from(fromINRIA),
+		float(&c.LRLogScales, "lr-log-scales", "of log scales: `X`").from(from3DGS).upTo(mostRate).also("scales-lr", "scaling-lr"),
+		float(&c.LRQuats, "lr-quats", "of rotations: `X`").from(from3DGS).upTo(mostRate).also("quats-lr", "rotation-lr"),
+		float(&c.LRLogitOpacity, "lr-logit-opacities", "of logit opacities: `X`").from(from3DGS).upTo(mostRate).also("opacities-lr", "opacity-lr"),
+		float(&c.LRSH0, "lr-sh0", "of colours: `X`").from(from3DGS).upTo(mostRate).also("sh0-lr"),
+		float(&c.LRSHN, "lr-shn", "of higher SH coefficients: `X`").from(from3DGS).upTo(mostRate).also("shn-lr"),
+		float(&c.LRExposure, "lr-exposure", "of --exposure's maps: `X`").from(fromINRIA).upTo(mostRate),
 		float(&c.LRExposureFinal, "lr-exposure-final", "share `X` of it that is left at the end; decays exponentially").from(fromINRIA),
 	}
 }
@@ -205,6 +209,13 @@ func (o *trainOptions) configOptions() []option {
 // check reports settings that make no sense or contradict each other, before any work.
 func (o *trainOptions) check() error {
 	c := &o.config
+	for _, g := range o.table() {
+		for i := range g.options {
+			if err := g.options[i].inRange(); err != nil {
+				return err
+			}
+		}
+	}
 	if err := c.Validate(); err != nil {
 		return &usageError{err: err, hint: "see: vksplat train --help-all"}
 	}

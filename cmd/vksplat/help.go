@@ -48,12 +48,26 @@ func (a *app) wrapHelp(root *cobra.Command) {
 		switch c.Name() {
 		case "help":
 			c.Short, c.Long = "Print the help of a command", "Print the help of a command, as vksplat COMMAND --help does."
+			c.Args = knownCommand
 		case "devices", "doctor", "info": // which name their flags themselves
 			c.DisableFlagsInUseLine = true
 		case "version", "completion": // which have none
 			c.DisableFlagsInUseLine = true
 		}
 	}
+}
+
+// knownCommand refuses words after help that are no command.
+func knownCommand(cmd *cobra.Command, words []string) error {
+	found, rest, err := cmd.Root().Find(words)
+	if len(words) == 0 || err == nil && found != cmd.Root() && len(rest) == 0 {
+		return nil
+	}
+	var names []string
+	for _, c := range cmd.Root().Commands() {
+		names = append(names, c.Name())
+	}
+	return usagef(didYouMean(words[0], names, "see: vksplat --help"), "help: there is no command %q", strings.Join(words, " "))
 }
 
 // completes makes shells offer values of the options of cmd.

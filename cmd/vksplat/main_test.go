@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -126,6 +128,51 @@ func TestProgressLines(t *testing.T) {
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 	if len(lines) != 1 || !strings.HasPrefix(lines[0], "step 1000/1000  loss 0.25000  77 splats  ") || !strings.HasSuffix(lines[0], "ETA 0s") {
 		t.Errorf("printed %q", lines)
+	}
+}
+
+// TestProgressOfPictures wants of a command that draws its pictures and no loss.
+func TestProgressOfPictures(t *testing.T) {
+	for _, how := range []string{progressPlain, progressBar} {
+		var out bytes.Buffer
+		p := newProgress(&out, how, 0, 3)
+		p.draws = true
+		for i := range 3 {
+			p.update(pipeline.Progress{Step: i + 1})
+		}
+		p.interrupt()
+		want := map[string]string{progressPlain: "picture 3/3  ETA 0s\n", progressBar: "] 100%  3/3  ETA 0s\x1b[K\n"}[how]
+		if text := out.String(); !strings.HasSuffix(text, want) || strings.Contains(text, "loss") || strings.Contains(text, "splat") {
+			t.Errorf("%s: printed %q", how, text)
+		}
+	}
+}
+
+// TestHalfPicture aborts in the middle of a picture: nothing of it is left, and what was there before is.
+func TestHalfPicture(t *testing.T) {
+	dir := t.TempDir()
+	var h halfPicture
+	for _, name := range []string{"a.png", "b.png"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("old"), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	begun, end := make(chan struct{}), make(chan struct{})
+	go func() {
+		_ = h.write(filepath.Join(dir, "a.png"), func(path string) error {
+			return scene.WriteFile(path, func(w io.Writer) error {
+				close(begun)
+				<-end // of the process
+				return errors.New("it goes on all the same")
+			})
+		})
+	}()
+	<-begun
+	defer close(end)
+	h.drop()
+	entries, err := os.ReadDir(dir)
+	if err != nil || len(entries) != 2 {
+		t.Errorf("left in the folder: %v, %v", entries, err)
 	}
 }
 

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -24,6 +26,7 @@ type option struct {
 	steps   *steps // a list of steps, which --steps-scaler multiplies
 	aliases []string
 	words   []string // values that completion offers
+	most    float64  // the largest value that makes sense, 0 where nothing says so
 	folder  bool     // completion offers folders
 	bare    string   // what the flag means without a value, "" if it needs one
 }
@@ -54,6 +57,13 @@ func (o option) flagOnly() option              { o.flag = true; return o }
 func (o option) also(aliases ...string) option { o.aliases = aliases; return o }
 func (o option) oneOf(words ...string) option  { o.words = words; return o }
 func (o option) isFolder() option              { o.folder = true; return o }
+
+// upTo says that values go from 0 to most.
+func (o option) upTo(most float64) option {
+	o.most = most
+	o.help += fmt.Sprintf(", 0 to %g", most)
+	return o
+}
 
 // orAlone lets the flag stand without a value, and says what that means.
 func (o option) orAlone(value string) option { o.bare = value; return o }
@@ -109,6 +119,14 @@ func (o *option) usage() string {
 		return o.help
 	}
 	return o.help + " [" + o.source + "]"
+}
+
+// inRange is the error of a value beyond the option's range.
+func (o *option) inRange() error {
+	if v, isNumber := o.value.(*floatValue); isNumber && o.most > 0 && !(*v >= 0 && float64(*v) <= o.most) {
+		return usagef("give a value from 0 to "+strconv.FormatFloat(o.most, 'g', -1, 64), "--%s is %g, 0 to %g are possible", o.name, float64(*v), o.most)
+	}
+	return nil
 }
 
 // key is the option's name in a configuration file.

@@ -43,7 +43,8 @@ type progress struct {
 	width func() int
 	bytes func() int64   // of device memory taken; asked for JSON lines
 	spent func() float64 // seconds of training; likewise
-	total int            // steps
+	total int            // steps, or pictures
+	draws bool           // pictures are drawn, of which there is no loss
 
 	shown, mark time.Time // of the last output, of the rate's window
 	markStep    int
@@ -123,6 +124,10 @@ func (p *progress) draw() {
 		_, _ = fmt.Fprintf(p.w, "\r%s\x1b[K", p.bar())
 		p.open = true
 	case progressPlain:
+		if p.draws {
+			_, _ = fmt.Fprintf(p.w, "picture %d/%d  ETA %s\n", p.last.Step, p.total, p.eta())
+			return
+		}
 		_, _ = fmt.Fprintf(p.w, "step %d/%d  loss %.5f  %s  %s  ETA %s\n", p.last.Step, p.total, p.loss, count(p.last.Splats, "splat"), rateText(p.rate), p.eta())
 	case progressJSON:
 		writeLine(p.w, p.line())
@@ -132,8 +137,10 @@ func (p *progress) draw() {
 // bar draws as much of the state as the terminal is wide.
 func (p *progress) bar() string {
 	share := float64(p.last.Step) / float64(max(p.total, 1))
-	parts := []string{fmt.Sprintf("%3.0f%%", math.Floor(100*share)), fmt.Sprintf("%d/%d", p.last.Step, p.total), "ETA " + p.eta(), rateText(p.rate),
-		fmt.Sprintf("loss %.4f", p.loss), count(p.last.Splats, "splat")}
+	parts := []string{fmt.Sprintf("%3.0f%%", math.Floor(100*share)), fmt.Sprintf("%d/%d", p.last.Step, p.total), "ETA " + p.eta()}
+	if !p.draws {
+		parts = append(parts, rateText(p.rate), fmt.Sprintf("loss %.4f", p.loss), count(p.last.Splats, "splat"))
+	}
 	width := p.width() - 1 // the last column would wrap on some terminals
 	line := parts[0]
 	if width >= plainWidth-1 {

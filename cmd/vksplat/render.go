@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 
 	"github.com/spf13/cobra"
 
@@ -22,6 +23,42 @@ type renderOptions struct {
 	load               loadFlags
 	device             pipeline.DeviceOptions
 	config             pipeline.RenderConfig
+	drawing            halfPicture
+}
+
+// halfPicture is the picture that is being written, which a second Ctrl-C removes.
+type halfPicture struct {
+	mu   sync.Mutex
+	path string
+}
+
+// write has a picture written. After drop it waits for the end of the process, so that nothing is left behind.
+func (h *halfPicture) write(path string, write func(path string) error) error {
+	h.mu.Lock()
+	h.path = path
+	h.mu.Unlock()
+	err := writePicture(path, write)
+	h.mu.Lock()
+	h.path = ""
+	h.mu.Unlock()
+	return err
+}
+
+// drop removes what there is of the picture so far. Nothing is written any more.
+func (h *halfPicture) drop() {
+	h.mu.Lock() // for good
+	if h.path == "" {
+		return
+	}
+	entries, err := os.ReadDir(filepath.Dir(h.path))
+	if err != nil {
+		return // nothing has been begun there
+	}
+	for _, e := range entries {
+		if base, _ := scene.TempOf(e.Name()); base != "" && strings.HasPrefix(filepath.Base(h.path), base) {
+			_ = os.Remove(filepath.Join(filepath.Dir(h.path), e.Name()))
+		}
+	}
 }
 
 func (a *app) renderCommand() *cobra.Command {
@@ -89,6 +126,10 @@ func (a *app) render(o *renderOptions) (err error) {
 		return err
 	}
 	defer release()
+	a.onAbort = func() {
+		o.drawing.drop()
+		release()
+	}
 	splats, info, err := a.model(o.file)
 	if err != nil {
 		return err
@@ -179,6 +220,12 @@ func (a *app) renderAll(o *renderOptions, device *pipeline.Device, splats *scene
 	defer func() { err = errors.Join(err, renderer.Close()) }()
 	files := pictureNames(cams)
 	a.printf("%s, %s, %s of %s\n", device.Name(), count(splats.N, "splat"), count(len(cams), "picture"), resolution(cams))
+	show := newProgress(a.stdout, progressAuto, 0, len(cams))
+	show.draws, show.text = true, a.text
+	a.text.Lock()
+	a.show = show
+	a.text.Unlock()
+	defer show.interrupt()
 	for i, cam := range cams {
 		if ctx.Err() != nil {
 			return errInterrupted
@@ -187,12 +234,14 @@ func (a *app) renderAll(o *renderOptions, device *pipeline.Device, splats *scene
 		if err != nil {
 			return err
 		}
-		if err := writePicture(filepath.Join(o.out, files[i]), func(path string) error {
+		if err := o.drawing.write(filepath.Join(o.out, files[i]), func(path string) error {
 			return scene.WritePNG(path, rgb, cam.Width, cam.Height)
 		}); err != nil {
 			return err
 		}
+		show.update(pipeline.Progress{Step: i + 1})
 	}
+	show.interrupt()
 	a.printf("pictures: %s\n", o.out)
 	return nil
 }

@@ -141,17 +141,20 @@ func reportFacts(st *stats) []reportFact {
 		list = append(list, reportFact{"PSNR", fmt.Sprintf("%.2f dB", st.PSNR), fmt.Sprintf("%s held out, median %.2f", count(st.TestImages, "photo"), st.PSNRMedian)},
 			reportFact{"SSIM", fmt.Sprintf("%.4f", st.SSIM), fmt.Sprintf("median %.4f", st.SSIMMedian)})
 	}
-	rate, from, since := 0.0, 0, ""
-	if st.Run != nil && st.Run.ResumedFrom > 0 { // the time is of this process, and so is the rate
-		from = st.Run.ResumedFrom
-		since = fmt.Sprintf(", after step %d", from)
+	rate, seconds, note := 0.0, max(st.TrainSeconds, st.LoopSeconds), ""
+	steps := st.Step
+	if st.Run != nil && st.Run.ResumedFrom > 0 {
+		if note = ", all processes together"; !(st.TrainSeconds > st.LoopSeconds) { // nobody knows of the time before
+			steps -= st.Run.ResumedFrom
+			note = fmt.Sprintf(", this process alone, after step %d", st.Run.ResumedFrom)
+		}
 	}
-	if st.LoopSeconds > 0 {
-		rate = float64(st.Step-from) / st.LoopSeconds
+	if seconds > 0 {
+		rate = float64(steps) / seconds
 	}
 	return append(list,
 		reportFact{"Splats", grouped(st.Splats), "from " + grouped(st.Points) + " points"},
-		reportFact{"Training", durationText(st.LoopSeconds), rateText(rate) + since},
+		reportFact{"Training", durationText(seconds), rateText(rate) + note},
 		reportFact{"Device memory", bytesText(st.PeakDeviceBytes), "at most"},
 		reportFact{"Photos", grouped(st.TrainImages), st.Resolution + " pixels"})
 }

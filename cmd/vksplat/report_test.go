@@ -148,15 +148,16 @@ func TestReportIsOneFile(t *testing.T) {
 	}
 }
 
-// TestReportRate wants the rate of a resumed run to be that of the steps since.
+// TestReportRate wants the rate of a resumed run to be that of the steps whose time is known.
 func TestReportRate(t *testing.T) {
 	for _, tt := range []struct {
 		st   stats
 		want string
 	}{
 		{stats{Step: 100, LoopSeconds: 4}, "25 steps/s"},
-		{stats{Step: 100, LoopSeconds: 4, Run: &runLog{ResumedFrom: 80}}, "5.00 steps/s, after step 80"},
-		{stats{Step: 100, Run: &runLog{ResumedFrom: 100}}, "0.00 steps/s, after step 100"},
+		{stats{Step: 100, LoopSeconds: 4, TrainSeconds: 4, Run: &runLog{ResumedFrom: 80}}, "5.00 steps/s, this process alone, after step 80"},
+		{stats{Step: 100, Run: &runLog{ResumedFrom: 100}}, "0.00 steps/s, this process alone, after step 100"},
+		{stats{Step: 100, LoopSeconds: 4, TrainSeconds: 20, Run: &runLog{ResumedFrom: 80}}, "5.00 steps/s, all processes together"},
 	} {
 		if got := reportFacts(&tt.st)[1].Note; got != tt.want {
 			t.Errorf("%q, want %q", got, tt.want)

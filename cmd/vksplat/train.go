@@ -88,6 +88,7 @@ type trainRun struct {
 	plan    *pipeline.Plan
 	notes   []notice    // that wait for the first line
 	thumbs  *thumbnails // of the last evaluation of this process
+	written string      // the model that this process wrote last, "" for none
 
 	saver       *saver
 	hashing     *scene.Fingerprint // nil without checkpoints
@@ -138,7 +139,7 @@ func (a *app) train(o *trainOptions, seen func(photo scene.Image, render []float
 	runErr := r.run(ctx)
 	interrupted := runErr != nil && ctx.Err() != nil && errors.Is(runErr, ctx.Err())
 	if runErr != nil && !interrupted {
-		return nil, r.saver.rescue(runErr)
+		return nil, r.fullHint(r.saver.rescue(runErr))
 	}
 	if interrupted && r.trainer.Step() == 0 {
 		return nil, fmt.Errorf("%w before the first step; nothing is saved", errInterrupted)
@@ -150,11 +151,11 @@ func (a *app) train(o *trainOptions, seen func(photo scene.Image, render []float
 	st, err = r.finish(interrupted, seen)
 	if err == nil && interrupted {
 		err = fmt.Errorf("%w after step %d of %d; the model so far is saved", errInterrupted, st.Step, o.config.Iterations)
-		if saveErr == nil && !o.checkpoints.off {
+		if saveErr == nil && r.saver.newest() != "" {
 			err = &hintedError{err: err, hint: "go on with the same command and --resume"}
 		}
 	}
-	return st, errors.Join(err, saveErr)
+	return st, r.fullHint(errors.Join(err, saveErr))
 }
 
 // divergedHint adds to the error of a run that went astray the last checkpoint from before.

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"syscall"
 	"time"
 
 	"vksplat/pipeline"
@@ -31,7 +32,8 @@ type stats struct {
 
 	*Scores // absent without held-out photos
 
-	LoopSeconds     float64 `json:"loop_seconds"`      // the steps alone
+	LoopSeconds     float64 `json:"loop_seconds"`      // the steps of this process alone
+	TrainSeconds    float64 `json:"train_seconds"`     // with those of the processes before, as far as metrics.jsonl has them
 	ProcessSeconds  float64 `json:"process_seconds"`   // from the process's start to this file
 	PeakDeviceBytes int64   `json:"peak_device_bytes"` // device memory taken at most
 	Allocations     int     `json:"allocations"`       // vkAllocateMemory calls
@@ -116,7 +118,35 @@ func (r *trainRun) writeModel(step int) error {
 	if lost != nil {
 		return lost
 	}
+	if err == nil {
+		r.written = path
+	}
 	return err
+}
+
+// fullHint adds to the error of a full disk what of the run is complete, and how to go on.
+func (r *trainRun) fullHint(err error) error {
+	if !errors.Is(err, syscall.ENOSPC) && !errors.Is(err, syscall.EDQUOT) {
+		return err
+	}
+	checkpoint := r.saver.newest()
+	state := "no model of this run has been written"
+	if r.written != "" {
+		state = "the model " + r.written + " is complete"
+	}
+	again := "run the command again"
+	if checkpoint != "" {
+		state += ", and so is the checkpoint " + checkpoint
+		if r.written == "" {
+			state = "no model of this run has been written; the checkpoint " + checkpoint + " is complete"
+		}
+		again = "go on with the same command and --resume"
+	}
+	text := state + "; once there is room, " + again
+	if before := hint(err); before != "" {
+		text = before + "; " + text
+	}
+	return &hintedError{err: err, hint: text}
 }
 
 // finish saves the model, measures the held-out photos and writes all results.
@@ -159,7 +189,7 @@ func (r *trainRun) stats(interrupted bool, views []scene.ViewScore) *stats {
 	st := &stats{
 		Version: programVersion(), Device: r.device.Name(), Scene: r.scene, Step: r.trainer.Step(), Interrupted: interrupted,
 		TrainImages: len(r.train), TestImages: len(r.test), Resolution: resolution(r.capture.Cameras), Points: r.nPoints, Splats: r.trainer.NSplats(),
-		LoopSeconds: r.trainer.Seconds(), Run: r.saver.history(), Seed: r.config.Seed, Config: r.config,
+		LoopSeconds: r.trainer.Seconds(), TrainSeconds: r.rec.metrics.secondsBefore + r.trainer.Seconds(), Run: r.saver.history(), Seed: r.config.Seed, Config: r.config,
 		PeakDeviceBytes: memory.PeakDeviceBytes, Allocations: memory.Allocations, LastGrowthStep: memory.LastGrowth, PeakRSSBytes: peakRSS(),
 		ProcessSeconds: time.Since(processStart).Seconds(),
 	}
