@@ -36,54 +36,80 @@ func TempOf(name string) (base string, cut bool) {
 // removed, and the error carries a hint where the cause is known. The folder
 // must exist.
 func WriteFile(path string, write func(w io.Writer) error) error {
-	if err := replaceFile(path, write); err != nil {
-		return writeError("write", path, err)
+	finish, err := startFile(path, write)
+	if err != nil {
+		return err
 	}
-	return nil
+	return finish()
 }
 
-func replaceFile(path string, write func(w io.Writer) error) error {
-	return replaceWhole(path, func(f *os.File) error {
+// startFile is WriteFile up to where the disk is waited for: finish does the rest, and must be called once.
+func startFile(path string, write func(w io.Writer) error) (finish func() error, err error) {
+	rest, err := startWhole(path, func(f *os.File) error {
 		b := bufio.NewWriterSize(f, writeBuffer)
 		if err := write(b); err != nil {
 			return err
 		}
 		return b.Flush()
 	})
+	if err != nil {
+		return nil, writeError("write", path, err)
+	}
+	return func() error {
+		if err := rest(); err != nil {
+			return writeError("write", path, err)
+		}
+		return nil
+	}, nil
 }
 
-// replaceWhole is replaceFile for writers that seek.
-func replaceWhole(path string, write func(f *os.File) error) (err error) {
+// replaceWhole is WriteFile for writers that seek.
+func replaceWhole(path string, write func(f *os.File) error) error {
+	finish, err := startWhole(path, write)
+	if err != nil {
+		return err
+	}
+	return finish()
+}
+
+// startWhole is startFile for writers that seek.
+func startWhole(path string, write func(f *os.File) error) (finish func() error, err error) {
 	dir := filepath.Dir(path)
 	base := filepath.Base(path)
 	f, err := os.CreateTemp(dir, "."+base[:min(len(base), maxTempBase)]+".tmp*")
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer func() {
+	step := func(err error) error {
 		if err != nil {
 			// The first error is the one to report; these are clean-up.
 			_ = f.Close()
 			_ = os.Remove(f.Name())
 		}
-	}()
-	if err = write(f); err != nil {
 		return err
 	}
+	if err := step(write(f)); err != nil {
+		return nil, err
+	}
+	return func() error { return step(completeFile(f, path)) }, nil
+}
+
+// completeFile brings a temporary file to the disk and to its place.
+func completeFile(f *os.File, path string) error {
 	// CreateTemp makes private files; a model is as readable as any other file.
-	if err = f.Chmod(0o644); err != nil {
+	if err := f.Chmod(0o644); err != nil {
 		return err
 	}
-	if err = f.Sync(); err != nil {
+	if err := f.Sync(); err != nil {
 		return err
 	}
-	if err = f.Close(); err != nil {
+	if err := f.Close(); err != nil {
 		return err
 	}
-	if err = os.Rename(f.Name(), path); err != nil {
+	if err := os.Rename(f.Name(), path); err != nil {
 		return err
 	}
-	return syncDir(dir)
+	return syncDir(filepath.Dir(path))
 }
 
 // writeError makes an Error of what went wrong while path was written. What the

@@ -22,7 +22,17 @@ func WritePLY(path string, s *Splats, meta PLYMeta) error {
 // WritePLYPieces is WritePLY of n splats that need not be in memory together:
 // pieces hands them to put, in order. What fails in pieces fails the writing.
 func WritePLYPieces(path string, n, degree int, meta PLYMeta, pieces func(put func(piece *Splats) error) error) error {
-	return WriteFile(path, func(w io.Writer) error {
+	finish, err := StartPLYPieces(path, n, degree, meta, pieces)
+	if err != nil {
+		return err
+	}
+	return finish()
+}
+
+// StartPLYPieces is WritePLYPieces up to where the disk is waited for: all pieces have been taken. finish, which must be called once, waits, and puts the file
+// in its place; it may be called from another goroutine.
+func StartPLYPieces(path string, n, degree int, meta PLYMeta, pieces func(put func(piece *Splats) error) error) (finish func() error, err error) {
+	return startFile(path, func(w io.Writer) error {
 		p, err := NewPLYWriter(w, n, degree, meta)
 		if err != nil {
 			return err

@@ -93,10 +93,19 @@ func (r *trainRun) modelFile(step int) string {
 
 // writeModel writes the model in the capture's frame, less the origin.
 func (r *trainRun) writeModel(step int) error {
+	finish, err := r.startModel(step)
+	if err != nil {
+		return err
+	}
+	return finish()
+}
+
+// startModel is writeModel as far as the device has to do with it. finish does the rest and must be called once.
+func (r *trainRun) startModel(step int) (finish func() error, err error) {
 	r.saver.startOver()
 	path := r.modelFile(step)
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
-		return err
+		return nil, err
 	}
 	meta := scene.PLYMeta{Generator: "vksplat " + programVersion(), Step: step, Seed: r.config.Seed, Antialiased: r.config.Antialiased}
 	if r.origin != [3]float64{} {
@@ -104,7 +113,7 @@ func (r *trainRun) writeModel(step int) error {
 	}
 	// Neither what the device fails in nor its remedies have to do with the file.
 	var lost error
-	err := scene.WritePLYPieces(path, r.trainer.NSplats(), r.config.SHDegree, meta, func(put func(*scene.Splats) error) error {
+	rest, err := scene.StartPLYPieces(path, r.trainer.NSplats(), r.config.SHDegree, meta, func(put func(*scene.Splats) error) error {
 		var refused error
 		failed := r.trainer.ReadSplats(func(piece *scene.Splats) error {
 			refused = put(piece.ToCapture(r.capture.Frame, r.origin))
@@ -116,12 +125,18 @@ func (r *trainRun) writeModel(step int) error {
 		return failed
 	})
 	if lost != nil {
-		return lost
+		return nil, lost
 	}
-	if err == nil {
+	if err != nil {
+		return nil, err
+	}
+	return func() error {
+		if err := rest(); err != nil {
+			return err
+		}
 		r.written = path
-	}
-	return err
+		return nil
+	}, nil
 }
 
 // fullHint adds to the error of a full disk what of the run is complete, and how to go on.
@@ -152,18 +167,24 @@ func (r *trainRun) fullHint(err error) error {
 // finish saves the model, measures the held-out photos and writes all results.
 func (r *trainRun) finish(interrupted bool, seen func(scene.Image, []float32)) (*stats, error) {
 	step, began := r.trainer.Step(), time.Now()
-	if err := r.writeModel(step); err != nil {
+	finish, err := r.startModel(step)
+	if err != nil {
 		return nil, err
 	}
-	if err := r.writeInputs(); err != nil {
-		return nil, err
-	}
+	files := make(chan error, 1)
+	go func() { // the disk works while the device and the cores measure
+		err := finish()
+		if err == nil {
+			err = r.writeInputs()
+		}
+		files <- err
+	}()
 	var views []scene.ViewScore
 	if len(r.test) > 0 {
-		var err error
-		if views, err = r.measure(step, seen); err != nil {
-			return nil, err
-		}
+		views, err = r.measure(step, seen)
+	}
+	if err := errors.Join(<-files, err); err != nil {
+		return nil, err
 	}
 	if old := filepath.Join(r.out, "results.json"); len(r.test) == 0 && isFile(old) {
 		r.app.warn(old + " and what belongs to it are left from an earlier run; this one measured nothing")
