@@ -81,6 +81,9 @@ func LimitHeap(o DeviceOptions) error {
 	return err
 }
 
+// LimitHeap is the function of that name once the driver is loaded, and has taken its part.
+func (d *Device) LimitHeap() { limitHeap(d.host - marginOf(d.host) - processBytes/2 - d.driver) }
+
 // goBytes returns the bytes that Go's memory, which limitHeap limits, takes.
 func goBytes() int64 {
 	m := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}

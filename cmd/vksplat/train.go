@@ -277,6 +277,7 @@ func (r *trainRun) open(ctx context.Context) error {
 	if r.device, err = pipeline.OpenDevice(r.trainOptions.device); err != nil {
 		return err
 	}
+	r.device.LimitHeap()
 	if note := r.device.Note(); note != "" {
 		r.noteLater(note)
 	}
