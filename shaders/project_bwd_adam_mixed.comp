@@ -86,13 +86,13 @@ float low(uint word) { return half_value(word & 0xFFFFu); }
 float high(uint word) { return half_value(word >> 16); }
 
 mat4x3 values(Four f) {
-    return mat4x3(low(f.a.x), high(f.a.x), low(f.a.y), high(f.a.y), low(f.a.z), high(f.a.z), low(f.b.x), high(f.b.x), low(f.b.y), high(f.b.y), low(f.b.z), high(f.b.z));
+    return mat4x3(low(f.a.x), high(f.a.x), low(f.a.y), high(f.a.y), low(f.a.z), high(f.a.z),
+                  low(f.b.x), high(f.b.x), low(f.b.y), high(f.b.y), low(f.b.z), high(f.b.z));
 }
 
-// Three coefficients from parameter r on, rounded.
-uvec3 halves(uint r, vec3 x) {
-    return uvec3(round_half(x.x, row_bits(rounding.y, r) >> 16), round_half(x.y, row_bits(rounding.y, r + 1u) >> 16), round_half(x.z, row_bits(rounding.y, r + 2u) >> 16));
-}
+uint rounded(uint r, float x) { return round_half(x, row_bits(rounding.y, r) >> 16); }
+// Three coefficients from parameter r on as halves.
+uvec3 halves(uint r, vec3 x) { return uvec3(rounded(r, x.x), rounded(r + 1u, x.y), rounded(r + 2u, x.z)); }
 
 #include "project_bwd.glsl"
 
@@ -124,7 +124,8 @@ struct Moments {
 
 Moments load_moments(uint i) {
     uint t = moment_row(pc.n_params);
-    return Moments(load_words(t + ROW_MEANS, i), load_words(t + ROW_QUATS, i), load_words(t + ROW_LOG_SCALES, i), load_word(t + ROW_QUATS + 3u, i), load_word(t + ROW_LOGIT_OPACITY, i));
+    return Moments(load_words(t + ROW_MEANS, i), load_words(t + ROW_QUATS, i), load_words(t + ROW_LOG_SCALES, i),
+                   load_word(t + ROW_QUATS + 3u, i), load_word(t + ROW_LOGIT_OPACITY, i));
 }
 
 Geometry step_moments(uint i, Moments m, Geometry g) {

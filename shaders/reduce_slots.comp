@@ -48,14 +48,7 @@ shared float s_row_abs[ABSGRAD ? REDUCE_RANKS * ABS_PARTS : 1u];
         for (; n >= 8u; n -= 8u, at += 8u * parts) { \
             float a = values[at], b = values[at + parts], c = values[at + 2u * parts], d = values[at + 3u * parts]; \
             float e = values[at + 4u * parts], f = values[at + 5u * parts], g = values[at + 6u * parts], h = values[at + 7u * parts]; \
-            sum = sum + a; \
-            sum = sum + b; \
-            sum = sum + c; \
-            sum = sum + d; \
-            sum = sum + e; \
-            sum = sum + f; \
-            sum = sum + g; \
-            sum = sum + h; \
+            sum = sum + a + b + c + d + e + f + g + h; \
         } \
         for (; n > 0u; n -= min(n, 4u), at += 4u * parts) { \
             float a = values[at], b = values[at + min(n - 1u, 1u) * parts]; \
