@@ -141,7 +141,7 @@ func runBackwardOf(t testing.TB, d *Device, p *ref.Params[float32], v *ref.View[
 	size := e.model.nParams * e.model.chunkSplats
 	for i, chunk := range e.model.chunks {
 		r.Dispatch(&shaders.ProjectBwd{
-			Params: f.params, Counters: e.counters, DepthKeys: w.depthKeys, VProjected: w.vProjected, Chunk: chunk, VParams: grads.At(i*size, size),
+			Params: f.params, Counters: e.counters, DepthKeys: w.depthKeys, VProjected: w.vProjected, Projected: w.projected, Chunk: chunk, VParams: grads.At(i*size, size),
 			Push: shaders.ProjectBwdPush{FirstId: uint32(i * e.model.chunkSplats), ChunkSplats: uint32(e.model.chunkSplats)},
 		}, vk.Items(e.model.chunkSplats, 256))
 	}

@@ -82,7 +82,7 @@ func (v *view) recordStep() {
 		v.verifySlots()
 	}
 	v.verifyGradients()
-	v.projectBwdAdam() // v_projected chunks -> chunks
+	v.projectBwdAdam() // v_projected projected chunks -> chunks
 	v.exposureAdam()   // v_affine exposures -> exposures
 	v.verifyModel("project_bwd_adam")
 	v.finish(true) // counters partials counted -> report

@@ -16,7 +16,7 @@ var projectBwdAdamSPIRV []byte
 var projectBwdAdamKernel = vk.Kernel{
 	Name:        "project_bwd_adam",
 	SPIRV:       projectBwdAdamSPIRV,
-	Local:       [3]uint32{256, 1, 1},
+	Local:       [3]uint32{128, 1, 1},
 	LocalSpecID: -1,
 	Bindings: []vk.Binding{
 		{Name: "params", Access: vk.Read},
@@ -25,6 +25,7 @@ var projectBwdAdamKernel = vk.Kernel{
 		{Name: "v_projected", Access: vk.Read},
 		{Name: "chunk", Access: vk.ReadWrite},
 		{Name: "v_abs_mean2d", Access: vk.Read},
+		{Name: "projected", Access: vk.Read},
 	},
 	PushSize: 12,
 	Specs: []vk.Spec{
@@ -38,7 +39,7 @@ var projectBwdAdamKernel = vk.Kernel{
 // project_bwd_adam takes the gradients of each splat's projection to its parameters, steps Adam on them in place (Kingma and Ba 2015) and adds to
 // the strategy's statistics. The regularisers' gradients come in here, for seen and unseen splats, and the noise of MCMC. A failed unit changes nothing.
 //
-//	reads params counters depth_keys v_projected v_abs_mean2d; reads and writes chunk
+//	reads params counters depth_keys v_projected v_abs_mean2d projected; reads and writes chunk
 //
 // One invocation a splat of one chunk.
 type ProjectBwdAdam struct {
@@ -48,6 +49,7 @@ type ProjectBwdAdam struct {
 	VProjected vk.Slice[layout.ProjectedGrad] // 3, read: [N]
 	Chunk      vk.Slice[float32]              // 4, read, write: [rows][chunk_splats]
 	VAbsMean2d vk.Slice[[2]float32]           // 5, read: [N] with ABSGRAD; else not read
+	Projected  vk.Slice[layout.Projected]     // 6, read: [N]
 	Push       ProjectBwdAdamPush
 	Spec       ProjectBwdAdamSpec
 }
@@ -78,7 +80,7 @@ func (p *ProjectBwdAdam) Kernel() *vk.Kernel { return &projectBwdAdamKernel }
 
 // Args appends the bound views to v and returns them with the push constants, which alias p, and the specialization constants.
 func (p *ProjectBwdAdam) Args(v []vk.View) ([]vk.View, []byte, []uint32) {
-	v = append(v, p.Params.View, p.Counters.View, p.DepthKeys.View, p.VProjected.View, p.Chunk.View, p.VAbsMean2d.View)
+	v = append(v, p.Params.View, p.Counters.View, p.DepthKeys.View, p.VProjected.View, p.Chunk.View, p.VAbsMean2d.View, p.Projected.View)
 	return v, unsafe.Slice((*byte)(unsafe.Pointer(&p.Push)), unsafe.Sizeof(p.Push)), []uint32{
 		specBool(p.Spec.Absgrad),
 		specBool(p.Spec.Noise),

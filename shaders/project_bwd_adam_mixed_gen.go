@@ -16,7 +16,7 @@ var projectBwdAdamMixedSPIRV []byte
 var projectBwdAdamMixedKernel = vk.Kernel{
 	Name:        "project_bwd_adam_mixed",
 	SPIRV:       projectBwdAdamMixedSPIRV,
-	Local:       [3]uint32{256, 1, 1},
+	Local:       [3]uint32{128, 1, 1},
 	LocalSpecID: -1,
 	Bindings: []vk.Binding{
 		{Name: "params", Access: vk.Read},
@@ -25,6 +25,7 @@ var projectBwdAdamMixedKernel = vk.Kernel{
 		{Name: "v_projected", Access: vk.Read},
 		{Name: "chunk", Access: vk.ReadWrite},
 		{Name: "v_abs_mean2d", Access: vk.Read},
+		{Name: "projected", Access: vk.Read},
 	},
 	PushSize: 12,
 	Specs: []vk.Spec{
@@ -38,7 +39,7 @@ var projectBwdAdamMixedKernel = vk.Kernel{
 // project_bwd_adam_mixed is project_bwd_adam for a chunk in mixed precision. Arithmetic is in float32; only what is stored is rounded, at random, so that
 // on average nothing is lost.
 //
-//	reads params counters depth_keys v_projected v_abs_mean2d; reads and writes chunk
+//	reads params counters depth_keys v_projected v_abs_mean2d projected; reads and writes chunk
 //
 // One invocation a splat of one chunk.
 type ProjectBwdAdamMixed struct {
@@ -48,6 +49,7 @@ type ProjectBwdAdamMixed struct {
 	VProjected vk.Slice[layout.ProjectedGrad] // 3, read: [N]
 	Chunk      vk.Slice[uint32]               // 4, read, write: [rows][chunk_splats]: mixed.glsl
 	VAbsMean2d vk.Slice[[2]float32]           // 5, read: [N] with ABSGRAD; else not read
+	Projected  vk.Slice[layout.Projected]     // 6, read: [N]
 	Push       ProjectBwdAdamMixedPush
 	Spec       ProjectBwdAdamMixedSpec
 }
@@ -78,7 +80,7 @@ func (p *ProjectBwdAdamMixed) Kernel() *vk.Kernel { return &projectBwdAdamMixedK
 
 // Args appends the bound views to v and returns them with the push constants, which alias p, and the specialization constants.
 func (p *ProjectBwdAdamMixed) Args(v []vk.View) ([]vk.View, []byte, []uint32) {
-	v = append(v, p.Params.View, p.Counters.View, p.DepthKeys.View, p.VProjected.View, p.Chunk.View, p.VAbsMean2d.View)
+	v = append(v, p.Params.View, p.Counters.View, p.DepthKeys.View, p.VProjected.View, p.Chunk.View, p.VAbsMean2d.View, p.Projected.View)
 	return v, unsafe.Slice((*byte)(unsafe.Pointer(&p.Push)), unsafe.Sizeof(p.Push)), []uint32{
 		specBool(p.Spec.Absgrad),
 		specBool(p.Spec.Noise),

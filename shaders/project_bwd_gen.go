@@ -25,6 +25,7 @@ var projectBwdKernel = vk.Kernel{
 		{Name: "v_projected", Access: vk.Read},
 		{Name: "chunk", Access: vk.Read},
 		{Name: "v_params", Access: vk.Write},
+		{Name: "projected", Access: vk.Read},
 	},
 	PushSize: 8,
 }
@@ -33,7 +34,7 @@ var projectBwdKernel = vk.Kernel{
 //
 // project_bwd takes the gradients of each splat's projection to its parameters and stores them: project_bwd_adam without the optimiser.
 //
-//	reads params counters depth_keys v_projected chunk; writes v_params
+//	reads params counters depth_keys v_projected projected chunk; writes v_params
 //
 // One invocation a splat of one chunk.
 type ProjectBwd struct {
@@ -43,6 +44,7 @@ type ProjectBwd struct {
 	VProjected vk.Slice[layout.ProjectedGrad] // 3, read: [N]
 	Chunk      vk.Slice[float32]              // 4, read: [rows][chunk_splats]
 	VParams    vk.Slice[float32]              // 5, write: [P][chunk_splats]; rows above the degree are not written
+	Projected  vk.Slice[layout.Projected]     // 6, read: [N]
 	Push       ProjectBwdPush
 }
 
@@ -64,6 +66,6 @@ func (p *ProjectBwd) Kernel() *vk.Kernel { return &projectBwdKernel }
 
 // Args appends the bound views to v and returns them with the push constants, which alias p, and the specialization constants.
 func (p *ProjectBwd) Args(v []vk.View) ([]vk.View, []byte, []uint32) {
-	v = append(v, p.Params.View, p.Counters.View, p.DepthKeys.View, p.VProjected.View, p.Chunk.View, p.VParams.View)
+	v = append(v, p.Params.View, p.Counters.View, p.DepthKeys.View, p.VProjected.View, p.Chunk.View, p.VParams.View, p.Projected.View)
 	return v, unsafe.Slice((*byte)(unsafe.Pointer(&p.Push)), unsafe.Sizeof(p.Push)), nil
 }

@@ -1,10 +1,13 @@
 #version 460
 #extension GL_EXT_scalar_block_layout : require
 #extension GL_GOOGLE_include_directive : require
-// reduce_slots sums the gradients of each visible splat over its tiles: along each row of tiles from left to right, then the rows from top to bottom.
-// The order knows nothing of bands, so a view in one band or in many gives the same sums.
+// reduce_slots sums the gradients of each visible splat over its tiles: in the order of its slots where it touches at most MANY_SLOTS tiles of the image,
+// else along each row of tiles from left to right, then the rows from top to bottom. Neither order knows of bands, which come one after the other and
+// continue the sums, so a view in one band or in many gives the same.
 //   reads params counters splat_from_rank first_isect projected extents v_slots v_abs_slots; reads and writes v_projected v_abs_mean2d
-// A workgroup takes 256 splats in depth order: one invocation a splat; a splat with many slots is then done by all, one row of tiles each.
+// A workgroup takes REDUCE_RANKS splats and an invocation one of the nine components of one of them, so that neighbours read neighbouring words. A splat with
+// many slots is then done by all, an invocation taking a component of a row. Near splats are large and come first in the order of depth: a workgroup's
+// splats are runs of four from all over it.
 #include "params.glsl"
 #include "blend.glsl"
 #include "tiles.glsl"
@@ -24,126 +27,136 @@ layout(binding = 2, scalar) readonly buffer Splats { uint splat_from_rank[]; }; 
 layout(binding = 3, scalar) readonly buffer First { uint first_isect[]; };              // [V]
 layout(binding = 4, scalar) readonly buffer ProjectedB { Projected projected[]; };      // [N]
 layout(binding = 5, scalar) readonly buffer Extents { vec3 extents[]; };                // [N] px
-layout(binding = 6, scalar) readonly buffer VSlots { ProjectedGrad v_slots[]; };        // [n_isects]
-layout(binding = 7, scalar) buffer VProjected { ProjectedGrad v_projected[]; };         // [N]
-layout(binding = 8, scalar) readonly buffer VAbsSlots { vec2 v_abs_slots[]; };          // [n_isects] with ABSGRAD; else not read
-layout(binding = 9, scalar) buffer VAbs { vec2 v_abs_mean2d[]; };                       // [N] with ABSGRAD; else not touched
+layout(binding = 6, scalar) readonly buffer VSlots { float v_slots[]; };                // [n_isects][9], a ProjectedGrad
+layout(binding = 7, scalar) buffer VProjected { float v_projected[]; };                 // [N][9]
+layout(binding = 8, scalar) readonly buffer VAbsSlots { float v_abs_slots[]; };         // [n_isects][2] with ABSGRAD; else not read
+layout(binding = 9, scalar) buffer VAbs { float v_abs_mean2d[]; };                      // [N][2] with ABSGRAD; else not touched
 
-// What is summed. What only ABSGRAD reads is read in branches: with conditional expressions AMD's compiler keeps 4 to 12 registers more without it.
-struct Sum {
-    ProjectedGrad g;
-    vec2 abs_mean2d;
-};
+const uint RUN = 4u;    // splats; REDUCE_RANKS is a multiple
+const uint PARTS = 9u;
+const uint ABS_PARTS = 2u;
+shared uint s_big;      // bit k: the group's splat k has many slots
+shared uint s_row_slots[REDUCE_RANKS];
+shared float s_row[REDUCE_RANKS * PARTS];
+shared float s_row_abs[ABSGRAD ? REDUCE_RANKS * ABS_PARTS : 1u];
 
-const uint MANY_SLOTS = 64u;
-const uint ROWS_AT_ONCE = 64u;
-const uint ABS_ROWS_AT_ONCE = ABSGRAD ? ROWS_AT_ONCE : 1u;
-shared uint s_first[257];
-shared uint s_any_big;
-shared ProjectedGrad s_row[ROWS_AT_ONCE];
-shared vec2 s_row_abs[ABS_ROWS_AT_ONCE];
-shared uint s_row_slots[ROWS_AT_ONCE];
-
-Sum zero() { return Sum(ProjectedGrad(vec2(0.0), vec3(0.0), 0.0, vec3(0.0)), vec2(0.0)); }
-
-Sum plus(Sum a, Sum b) {
-    ProjectedGrad g = ProjectedGrad(a.g.mean2d + b.g.mean2d, a.g.conic + b.g.conic, a.g.opacity + b.g.opacity, a.g.color + b.g.color);
-    return Sum(g, ABSGRAD ? a.abs_mean2d + b.abs_mean2d : vec2(0.0));
-}
+// sum + slots [slot, slot + n) one after the other, of one component. Several are on their way from memory at a time; the last ones' neighbours are loaded
+// again rather than asked for one by one.
+#define FOLD(name, values, parts) float name(float start, uint slot, uint part, uint n) { \
+        precise float sum = start; \
+        uint at = slot * parts + part; \
+        for (; n >= 8u; n -= 8u, at += 8u * parts) { \
+            float a = values[at], b = values[at + parts], c = values[at + 2u * parts], d = values[at + 3u * parts]; \
+            float e = values[at + 4u * parts], f = values[at + 5u * parts], g = values[at + 6u * parts], h = values[at + 7u * parts]; \
+            sum = sum + a + b + c + d + e + f + g + h; \
+        } \
+        for (; n > 0u; n -= min(n, 4u), at += 4u * parts) { \
+            float a = values[at], b = values[at + min(n - 1u, 1u) * parts]; \
+            float c = values[at + min(n - 1u, 2u) * parts], d = values[at + min(n - 1u, 3u) * parts]; \
+            sum = sum + a; \
+            if (n > 1u) sum = sum + b; \
+            if (n > 2u) sum = sum + c; \
+            if (n > 3u) sum = sum + d; \
+        } \
+        return sum; \
+    }
+FOLD(fold, v_slots, PARTS)
+FOLD(fold_abs, v_abs_slots, ABS_PARTS)
 
 // What the bands before have summed for a splat.
-Sum so_far(uint id) {
-    Sum sum = zero();
-    if (pc.band > 0u) {
-        sum.g = v_projected[id];
-        if (ABSGRAD) sum.abs_mean2d = v_abs_mean2d[id];
-    }
-    return sum;
-}
-
-void store(uint id, Sum sum) {
-    v_projected[id] = sum.g;
-    if (ABSGRAD) v_abs_mean2d[id] = sum.abs_mean2d;
-}
-
-Sum row_sum(uint slot, uint n) {
-    Sum sum = zero();
-    for (uint j = 0u; j < n; j++) {
-        Sum next = Sum(v_slots[slot + j], vec2(0.0));
-        if (ABSGRAD) next.abs_mean2d = v_abs_slots[slot + j];
-        sum = plus(sum, next);
-    }
-    return sum;
-}
+float so_far(uint id, uint part) { return pc.band > 0u ? v_projected[id * PARTS + part] : 0.0; }
+float abs_so_far(uint id, uint part) { return pc.band > 0u ? v_abs_mean2d[id * ABS_PARTS + part] : 0.0; }
 
 uint row_slots(uint id, int y) {
     ivec2 columns = tile_columns(projected[id].mean2d, projected[id].conic, extents[id], y, params[0].view.tile_width);
     return uint(columns.y - columns.x);
 }
 
-ivec2 splat_rows(uint id) {
-    uint tile_height = params[0].view.tile_height;
-    return clip_rows(tile_rows(projected[id].mean2d, extents[id], tile_height), band_rows(tile_height, pc.band, pc.n_bands));
+ivec2 splat_rows(uint id) { return tile_rows(projected[id].mean2d, extents[id], params[0].view.tile_height); }
+
+// Whether a splat, which has n slots in this band, has many in the image.
+bool has_many(uint id, uint n) {
+    if (pc.n_bands == 1u) return n > MANY_SLOTS;
+    ivec2 rows = splat_rows(id);
+    uint all = 0u;
+    for (int y = rows.x; y < rows.y && all <= MANY_SLOTS; y++) all += row_slots(id, y);
+    return all > MANY_SLOTS;
 }
 
-// All invocations: the rows of tiles of one big splat, ROWS_AT_ONCE at a time.
+// The rank of the group's splat k; those from n_visible on do not exist.
+uint rank_of(uint k, uint n_visible) {
+    uint n_groups = div_up(n_visible, REDUCE_RANKS);
+    return (k / RUN * n_groups + group_index()) * RUN + k % RUN;
+}
+
+// First slot of a rank and the number of slots. Without isects there are none, but the gradients of what is visible must still be set to zero.
+uvec2 slots_of(uint rank, uint n_visible) {
+    uint n_isects = counters[N_ISECTS];
+    if (n_isects == 0u) return uvec2(0u);
+    uint first = first_isect[rank];
+    return uvec2(first, (rank + 1u < n_visible ? first_isect[rank + 1u] : n_isects) - first);
+}
+
+// First slot of row r of those in s_row_slots, of which the first begins at `slot`.
+uint row_start(uint slot, uint r) {
+    for (uint q = 0u; q < REDUCE_RANKS; q++) slot += q < r ? s_row_slots[q] : 0u;
+    return slot;
+}
+
+// All invocations: a splat with many slots, REDUCE_RANKS rows of tiles at a time. What a round writes to shared memory was last read before the round
+// before passed its second barrier, or before this one passes its first.
 void reduce_big(uint id, uint slot) {
     uint lid = gl_LocalInvocationID.x;
-    ivec2 rows = splat_rows(id);
-    Sum sum = zero();
-    if (lid == 0u) sum = so_far(id);
-    for (int y0 = rows.x; y0 < rows.y; y0 += int(ROWS_AT_ONCE)) {
-        int y = y0 + int(lid);
-        bool mine = lid < ROWS_AT_ONCE && y < rows.y;
-        if (mine) s_row_slots[lid] = row_slots(id, y);
+    uint tile_height = params[0].view.tile_height;
+    ivec2 rows = clip_rows(splat_rows(id), band_rows(tile_height, pc.band, pc.n_bands));
+    precise float sum = lid < PARTS ? so_far(id, lid) : 0.0;
+    precise float abs_sum = ABSGRAD && lid < ABS_PARTS ? abs_so_far(id, lid) : 0.0;
+    for (int y0 = rows.x; y0 < rows.y; y0 += int(REDUCE_RANKS)) {
+        uint n_rows = min(REDUCE_RANKS, uint(rows.y - y0));
+        if (lid < REDUCE_RANKS) s_row_slots[lid] = lid < n_rows ? row_slots(id, y0 + int(lid)) : 0u;
         barrier();
-        uint n_rows = min(ROWS_AT_ONCE, uint(rows.y - y0));
-        uint start = slot;
-        for (uint r = 0u; r < n_rows; r++) {
-            if (r < lid) start += s_row_slots[r];
-            slot += s_row_slots[r];
-        }
-        if (mine) {
-            Sum row = row_sum(start, s_row_slots[lid]);
-            s_row[lid] = row.g;
-            if (ABSGRAD) s_row_abs[lid] = row.abs_mean2d;
-        }
+        uint r = lid / PARTS;
+        if (r < n_rows) s_row[lid] = fold(0.0, row_start(slot, r), lid % PARTS, s_row_slots[r]);
+        r = lid / ABS_PARTS;
+        if (ABSGRAD && r < n_rows) s_row_abs[lid] = fold_abs(0.0, row_start(slot, r), lid % ABS_PARTS, s_row_slots[r]);
+        slot = row_start(slot, REDUCE_RANKS);
         barrier();
-        if (lid == 0u)
-            for (uint r = 0u; r < n_rows; r++) sum = plus(sum, Sum(s_row[r], ABSGRAD ? s_row_abs[r] : vec2(0.0)));
-        barrier();
+        if (lid < PARTS)
+            for (uint q = 0u; q < n_rows; q++) sum = sum + s_row[q * PARTS + lid];
+        if (ABSGRAD && lid < ABS_PARTS)
+            for (uint q = 0u; q < n_rows; q++) abs_sum = abs_sum + s_row_abs[q * ABS_PARTS + lid];
     }
-    if (lid == 0u) store(id, sum);
+    if (lid < PARTS) v_projected[id * PARTS + lid] = sum;
+    if (ABSGRAD && lid < ABS_PARTS) v_abs_mean2d[id * ABS_PARTS + lid] = abs_sum;
 }
 
 void main() {
     uint n_visible = counters[N_VISIBLE];
-    uint n_isects = counters[N_ISECTS];
-    uint base = group_index() * 256u;
+    if (group_index() * REDUCE_RANKS >= n_visible) return;
     uint lid = gl_LocalInvocationID.x;
-    if (base >= n_visible) return;
-    // Without isects there are no slots, but the gradients of what is visible must still be set to zero.
-    if (lid == 0u) s_any_big = 0u;
-    for (uint j = lid; j < 257u; j += 256u) s_first[j] = n_isects == 0u ? 0u : base + j < n_visible ? first_isect[base + j] : n_isects;
+    if (lid == 0u) s_big = 0u;
     barrier();
-    uint slots = s_first[lid + 1u] - s_first[lid];
-    if (slots > MANY_SLOTS) s_any_big = 1u;
-    if (base + lid < n_visible && slots <= MANY_SLOTS) {
-        uint id = splat_from_rank[base + lid];
-        Sum sum = so_far(id);
-        ivec2 rows = slots == 0u ? ivec2(0) : splat_rows(id);
-        uint slot = s_first[lid];
-        for (int y = rows.x; y < rows.y; y++) {
-            uint n = row_slots(id, y);
-            sum = plus(sum, row_sum(slot, n));
-            slot += n;
+    uint k = lid / PARTS, part = lid % PARTS, rank = rank_of(k, n_visible);
+    if (k < REDUCE_RANKS && rank < n_visible) {
+        uint id = splat_from_rank[rank];
+        uvec2 slots = slots_of(rank, n_visible);
+        if (has_many(id, slots.y)) {
+            if (part == 0u) atomicOr(s_big, 1u << k);
+        } else {
+            v_projected[id * PARTS + part] = fold(so_far(id, part), slots.x, part, slots.y);
         }
-        store(id, sum);
+    }
+    k = lid / ABS_PARTS;
+    part = lid % ABS_PARTS;
+    rank = rank_of(k, n_visible);
+    if (ABSGRAD && k < REDUCE_RANKS && rank < n_visible) {
+        uint id = splat_from_rank[rank];
+        uvec2 slots = slots_of(rank, n_visible);
+        if (!has_many(id, slots.y)) v_abs_mean2d[id * ABS_PARTS + part] = fold_abs(abs_so_far(id, part), slots.x, part, slots.y);
     }
     barrier();
-    if (s_any_big == 0u) return;
-    for (uint j = 0u; j < 256u; j++) {
-        if (base + j >= n_visible) break;
-        if (s_first[j + 1u] - s_first[j] > MANY_SLOTS) reduce_big(splat_from_rank[base + j], s_first[j]);
+    for (uint big = s_big; big != 0u; big &= big - 1u) {
+        rank = rank_of(uint(findLSB(big)), n_visible);
+        reduce_big(splat_from_rank[rank], slots_of(rank, n_visible).x);
     }
 }

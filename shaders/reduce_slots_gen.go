@@ -38,23 +38,26 @@ var reduceSlotsKernel = vk.Kernel{
 
 // ReduceSlots binds the buffers of reduce_slots.comp.
 //
-// reduce_slots sums the gradients of each visible splat over its tiles: along each row of tiles from left to right, then the rows from top to bottom.
-// The order knows nothing of bands, so a view in one band or in many gives the same sums.
+// reduce_slots sums the gradients of each visible splat over its tiles: in the order of its slots where it touches at most MANY_SLOTS tiles of the image,
+// else along each row of tiles from left to right, then the rows from top to bottom. Neither order knows of bands, which come one after the other and
+// continue the sums, so a view in one band or in many gives the same.
 //
 //	reads params counters splat_from_rank first_isect projected extents v_slots v_abs_slots; reads and writes v_projected v_abs_mean2d
 //
-// A workgroup takes 256 splats in depth order: one invocation a splat; a splat with many slots is then done by all, one row of tiles each.
+// A workgroup takes REDUCE_RANKS splats and an invocation one of the nine components of one of them, so that neighbours read neighbouring words. A splat with
+// many slots is then done by all, an invocation taking a component of a row. Near splats are large and come first in the order of depth: a workgroup's
+// splats are runs of four from all over it.
 type ReduceSlots struct {
-	Params        vk.Slice[layout.StepParams]    // 0, read: [1]
-	Counters      vk.Slice[uint32]               // 1, read
-	SplatFromRank vk.Slice[uint32]               // 2, read: [V]
-	FirstIsect    vk.Slice[uint32]               // 3, read: [V]
-	Projected     vk.Slice[layout.Projected]     // 4, read: [N]
-	Extents       vk.Slice[[3]float32]           // 5, read: [N] px
-	VSlots        vk.Slice[layout.ProjectedGrad] // 6, read: [n_isects]
-	VProjected    vk.Slice[layout.ProjectedGrad] // 7, read, write: [N]
-	VAbsSlots     vk.Slice[[2]float32]           // 8, read: [n_isects] with ABSGRAD; else not read
-	VAbsMean2d    vk.Slice[[2]float32]           // 9, read, write: [N] with ABSGRAD; else not touched
+	Params        vk.Slice[layout.StepParams] // 0, read: [1]
+	Counters      vk.Slice[uint32]            // 1, read
+	SplatFromRank vk.Slice[uint32]            // 2, read: [V]
+	FirstIsect    vk.Slice[uint32]            // 3, read: [V]
+	Projected     vk.Slice[layout.Projected]  // 4, read: [N]
+	Extents       vk.Slice[[3]float32]        // 5, read: [N] px
+	VSlots        vk.Slice[float32]           // 6, read: [n_isects][9], a ProjectedGrad
+	VProjected    vk.Slice[float32]           // 7, read, write: [N][9]
+	VAbsSlots     vk.Slice[float32]           // 8, read: [n_isects][2] with ABSGRAD; else not read
+	VAbsMean2d    vk.Slice[float32]           // 9, read, write: [N][2] with ABSGRAD; else not touched
 	Push          ReduceSlotsPush
 	Spec          ReduceSlotsSpec
 }

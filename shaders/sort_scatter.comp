@@ -84,6 +84,7 @@ void main() {
         counters[N_VISIBLE] = remaining;
         dispatch_args[ARGS_SORT_VISIBLE] = fold_groups(div_up(remaining, SORT_BLOCK));
         dispatch_args[ARGS_VISIBLE] = fold_groups(div_up(remaining, GROUP));
+        dispatch_args[ARGS_REDUCE] = fold_groups(div_up(remaining, REDUCE_RANKS));
         dispatch_args[ARGS_SCAN_VISIBLE] = fold_groups(div_up(remaining, SCAN_BLOCK));
     }
     for (uint i = lid; i < RADIX * N_SUBGROUPS; i += gl_WorkGroupSize.x) s_rank[i] = 0u;

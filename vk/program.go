@@ -32,7 +32,8 @@ type Program struct {
 	closed                    bool
 
 	names []string // per op
-	start []int    // per op, the query that holds the time before it; the one after it is the next
+	start []int    // per op, the query that holds the time before it and what is timed with it; the one after them is the next
+	timed []int    // per op, how many are timed together
 	ticks []uint64 // queries as read last
 }
 
@@ -184,7 +185,7 @@ func (b *builder) where(v View) (buffer uint64, off, size int64) {
 // record fills the command buffers.
 func (b *builder) record() error {
 	d, p, first := b.r.dev, b.p, 0
-	p.start = make([]int, len(b.r.ops))
+	p.start, p.timed = make([]int, len(b.r.ops)), make([]int, len(b.r.ops))
 	query := 0
 	for part, cb := range p.cbs {
 		if err := d.check("vkBeginCommandBuffer", p.name, beginCommands(cb)); err != nil {
@@ -198,12 +199,16 @@ func (b *builder) record() error {
 			cmdTimestamp(cb, p.queries, query)
 			query++
 		}
-		for i := first; i < b.ends[part]; i++ {
+		for i := first; i < b.ends[part]; {
 			if b.plan.barriers[i] {
 				d.shim.cmdBarrier(cb)
 			}
-			b.emit(cb, i)
-			p.start[i] = query - 1
+			n := b.together(i, b.ends[part])
+			for range n {
+				b.emit(cb, i)
+				p.start[i], p.timed[i] = query-1, n
+				i++
+			}
 			if p.queries != 0 {
 				cmdTimestamp(cb, p.queries, query)
 				query++
@@ -218,7 +223,20 @@ func (b *builder) record() error {
 			return err
 		}
 	}
+	if p.queries != 0 {
+		p.ticks = p.ticks[:query]
+	}
 	return nil
+}
+
+// together returns how many ops from op i on, all before end, are timed together: those of one name without a barrier between them, such as a kernel's for
+// each chunk of a model. They may run at the same time, which a timestamp between them may prevent.
+func (b *builder) together(i, end int) int {
+	n := 1
+	for i+n < end && !b.plan.barriers[i+n] && b.r.ops[i+n].name == b.r.ops[i].name {
+		n++
+	}
+	return n
 }
 
 // open records what stands before the first op: the list is run again and again after others, so a full barrier.

@@ -32,6 +32,26 @@ func TestTimings(t *testing.T) {
 	}
 }
 
+// TestTimingsTogether has dispatches of one kernel that need not wait for each other, and one that must.
+func TestTimingsTogether(t *testing.T) {
+	d := testDevice(t)
+	const n = 1 << 16
+	x := must(Make[float32](d, Upload, n, "x"))(t)
+	r := NewRecorder(d)
+	var last Slice[float32]
+	for range 3 {
+		last = must(Make[float32](d, DeviceLocal, n, "y"))(t)
+		r.Dispatch(saxpy(x, last, 1, 0), Items(n, 64))
+	}
+	r.Dispatch(saxpy(x, last, 1, 0), Items(n, 64))
+	p := build(t, r, BuildOptions{})
+	run(t, d, p)
+	got := p.Timings(nil)
+	if len(got) != 4 || len(p.ticks) != 3 || got[0] != got[1] || got[1] != got[2] || got[3].Nanoseconds <= 0 {
+		t.Errorf("timings %v of %d timestamps", got, len(p.ticks))
+	}
+}
+
 func TestSplitPoints(t *testing.T) {
 	times := []PassTime{{"a", 50}, {"b", 60}, {"c", 300}, {"d", 40}, {"e", 40}}
 	if got := SplitPoints(times, 100); !slices.Equal(got, []int{0, 1, 2}) {

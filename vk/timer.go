@@ -7,7 +7,7 @@ type PassTime struct {
 }
 
 // Timings appends the device time of every op of the last submit to dst, in order, and returns it. Ops between which no barrier stands may overlap; the
-// time of each is then from the end of the one before it to its own. Nothing is appended when the program is not done, or has no timestamps.
+// time of each is then from the end of the one before it to its own, and those of one name have equal shares of the time that they take together. Nothing is appended when the program is not done, or has no timestamps.
 func (p *Program) Timings(dst []PassTime) []PassTime {
 	if p.last == 0 || p.queries == 0 || len(p.names) == 0 {
 		return dst
@@ -23,7 +23,7 @@ func (p *Program) Timings(dst []PassTime) []PassTime {
 	for i, name := range p.names {
 		q := p.start[i]
 		ticks := (p.ticks[q+1] - p.ticks[q]) & mask
-		dst = append(dst, PassTime{name, int64(float64(ticks) * l.TimestampPeriod)})
+		dst = append(dst, PassTime{name, int64(float64(ticks) * l.TimestampPeriod / float64(p.timed[i]))})
 	}
 	return dst
 }

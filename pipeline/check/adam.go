@@ -104,9 +104,10 @@ func checkAdamWith(t *trial, b *backward, step int, with adamVariant) error {
 	p.InvSqrtBias2 = float32(1 / math.Sqrt(1-math.Pow(layout.AdamBeta2, float64(step))))
 	params, counters := input(l, "params", []layout.StepParams{p}), input(l, "counters", b.counters(failed))
 	keys, grad := input(l, "depth_keys", b.proj.DepthKeys), input(l, "v_projected", gradientsOf(b.grad))
+	projected := input(l, "projected", b.projected())
 	for i, chunk := range m.chunks {
 		l.adam(m, shaders.ProjectBwdAdam{
-			Params: params, Counters: counters, DepthKeys: keys, VProjected: grad, Chunk: chunk.Slice,
+			Params: params, Counters: counters, DepthKeys: keys, VProjected: grad, Projected: projected, Chunk: chunk.Slice,
 			VAbsMean2d: input(l, "v_abs_mean2d", abs), Spec: shaders.ProjectBwdAdamSpec{Absgrad: with.absgrad, Noise: with.noise > 0},
 			Push: shaders.ProjectBwdAdamPush{FirstId: uint32(i * chunkSplats), ChunkSplats: chunkSplats, NParams: uint32(m.params)},
 		})
@@ -139,13 +140,13 @@ func checkAdamWith(t *trial, b *backward, step int, with adamVariant) error {
 // adam records the step of a chunk.
 func (l *list) adam(m *model, pass shaders.ProjectBwdAdam) {
 	if !m.mixed {
-		l.r.Dispatch(&pass, vk.Items(m.size, 256))
+		l.r.Dispatch(&pass, vk.Items(m.size, 128))
 		return
 	}
 	l.r.Dispatch(&shaders.ProjectBwdAdamMixed{
 		Params: pass.Params, Counters: pass.Counters, DepthKeys: pass.DepthKeys, VProjected: pass.VProjected, Chunk: vk.Cast[uint32](pass.Chunk.View),
-		VAbsMean2d: pass.VAbsMean2d, Push: shaders.ProjectBwdAdamMixedPush(pass.Push), Spec: shaders.ProjectBwdAdamMixedSpec(pass.Spec),
-	}, vk.Items(m.size, 256))
+		VAbsMean2d: pass.VAbsMean2d, Projected: pass.Projected, Push: shaders.ProjectBwdAdamMixedPush(pass.Push), Spec: shaders.ProjectBwdAdamMixedSpec(pass.Spec),
+	}, vk.Items(m.size, 128))
 }
 
 func model64(m *ref.Model[float32]) *ref.Model[float64] {

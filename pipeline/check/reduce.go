@@ -12,7 +12,7 @@ import (
 func reduceCases() []Case {
 	return []Case{
 		newCase("reduce_slots", "sizes", func(t *trial) error {
-			return each([]int{0, 1, 255, 256, 257, 513}, func(n int) error { return checkReduce(t, t.ellipses(n, 250, 130), t.camera(250, 130), 1) })
+			return each([]int{0, 1, 3, 4, 5, 27, 28, 29, 255, 256, 257, 513}, func(n int) error { return checkReduce(t, t.ellipses(n, 250, 130), t.camera(250, 130), 1) })
 		}),
 		newCase("reduce_slots", "64 slots and 65", func(t *trial) error {
 			p := &ref.Projection[float32]{}
@@ -21,7 +21,7 @@ func reduceCases() []Case {
 			}
 			return checkReduce(t, p, t.camera(200, 200), 1)
 		}),
-		newCase("reduce_slots", "more than 64 rows of tiles", func(t *trial) error {
+		newCase("reduce_slots", "more than 28 and 56 rows of tiles", func(t *trial) error {
 			p := t.ellipses(20, 60, 1100)
 			for range 3 {
 				t.addEllipse(p, [2]float64{30, 500}, 4000, 4000, 0.9)
@@ -87,14 +87,14 @@ func slotGrad(splat, tile uint32) (g ref.ProjectedGrad[float32]) {
 	return g
 }
 
-// checkReduce sums in every number of bands and requires the bytes of the sums along rows, then over rows, in float32: additions are exactly rounded on
+// checkReduce sums in every number of bands and requires the bytes of slotSums, in float32: additions are exactly rounded on
 // every device.
 func checkReduce(t *trial, p *ref.Projection[float32], v *ref.View[float32], bands ...int) error {
 	whole, err := runTiles(t, p, v, 0, 1, len(p.Splats)*v.Grid().Tiles())
 	if err != nil {
 		return err
 	}
-	want := rowSums(whole, len(p.Splats), v.Grid().Cols)
+	want := slotSums(whole, len(p.Splats), v.Grid().Cols)
 	plain := func(n int) error { return checkBands(t, p, v, whole, want, n, false) }
 	return first(each(bands, plain), each(bands, func(n int) error { return checkBands(t, p, v, whole, want, n, true) }))
 }
@@ -155,14 +155,16 @@ func (l *list) reduceAbs(
 		Params: input(l, "params", []layout.StepParams{paramsOf(v)}), Counters: input(l, "counters", s.counters),
 		SplatFromRank: input(l, "splat_from_rank", s.ranks), FirstIsect: input(l, "first_isect", s.first),
 		Projected: input(l, "projected", projectedOf(p.Splats)), Extents: input(l, "extents", p.Extents),
-		VSlots: input(l, "v_slots", gradientsOf(slots)), VProjected: out.Slice, VAbsSlots: input(l, "v_abs_slots", absOf(slots)), VAbsMean2d: abs.Slice,
+		VSlots: vk.Cast[float32](input(l, "v_slots", gradientsOf(slots)).View), VProjected: vk.Cast[float32](out.View),
+		VAbsSlots: vk.Cast[float32](input(l, "v_abs_slots", absOf(slots)).View), VAbsMean2d: vk.Cast[float32](abs.View),
 		Spec: shaders.ReduceSlotsSpec{Absgrad: absgrad},
 		Push: shaders.ReduceSlotsPush{Band: uint32(band), NBands: uint32(bands)},
-	}, vk.Items(len(s.ranks)+256, 256))
+	}, vk.Items(len(s.ranks)+256, layout.ReduceRanks))
 }
 
-// rowSums adds the gradients of each splat's tiles: along a row of tiles from left to right, then the rows from top to bottom.
-func rowSums(s *isects, n, cols int) []ref.ProjectedGrad[float32] {
+// slotSums adds the gradients of each splat's tiles: in the order of its slots, or where they are many along a row of tiles from left to right, then the rows
+// from top to bottom.
+func slotSums(s *isects, n, cols int) []ref.ProjectedGrad[float32] {
 	sums := make([]ref.ProjectedGrad[float32], n)
 	add := func(to *ref.ProjectedGrad[float32], g ref.ProjectedGrad[float32]) {
 		for k := range g {
@@ -172,6 +174,11 @@ func rowSums(s *isects, n, cols int) []ref.ProjectedGrad[float32] {
 	for rank, splat := range s.ranks {
 		a, b := s.slots(rank)
 		for slot := a; slot < b; {
+			if b-a <= layout.ManySlots {
+				add(&sums[splat], slotGrad(splat, s.tiles[slot]))
+				slot++
+				continue
+			}
 			var row ref.ProjectedGrad[float32]
 			for y := int(s.tiles[slot]) / cols; slot < b && int(s.tiles[slot])/cols == y; slot++ {
 				add(&row, slotGrad(splat, s.tiles[slot]))

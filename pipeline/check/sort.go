@@ -324,6 +324,7 @@ func checkDepthSort(t *trial, s sortShape, keys []uint32) error {
 		err, equal("values_out", got, want), equal("counters", counters.got, start),
 		checkGrid(layout.ArgsSortVisible, args.got[layout.ArgsSortVisible], groups(visible, layout.SortBlock)),
 		checkGrid(layout.ArgsVisible, args.got[layout.ArgsVisible], groups(visible, layout.Group)),
+		checkGrid(layout.ArgsReduce, args.got[layout.ArgsReduce], groups(visible, layout.ReduceRanks)),
 		checkGrid(layout.ArgsScanVisible, args.got[layout.ArgsScanVisible], groups(visible, layout.ScanBlock)),
 	)
 }

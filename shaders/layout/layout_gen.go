@@ -79,12 +79,17 @@ const (
 	ArgsTileOffsets = 9
 	ArgsDraws       = 10
 	ArgsCopies      = 11
-	NArgs           = 12
+	ArgsReduce      = 12
+	NArgs           = 13
 
 	// Work per workgroup of the prefix sum and of the sort, in elements. The sort's is fixed so that histograms have one size on every device.
 	Group     = 256
 	ScanBlock = 2048
 	SortBlock = 2048
+
+	// Splats of a workgroup of reduce_slots: 256 invocations, nine to a splat. A splat that touches more than MANY_SLOTS tiles of the image is summed row by row.
+	ReduceRanks = 28
+	ManySlots   = 64
 
 	// What refine_classify decides for a splat.
 	ActionKeep      = 0
@@ -148,7 +153,7 @@ type Exposure struct {
 	Bias2  float32     // 1 - beta2^t
 }
 
-// Projected is GLSL's Projected, 36 bytes; in count_tiles, emit_isects, project, project_mixed, rasterize, rasterize_bwd, reduce_slots.
+// Projected is GLSL's Projected, 36 bytes; in count_tiles, emit_isects, project, project_bwd, project_bwd_adam, project_bwd_adam_mixed, project_mixed, rasterize, rasterize_bwd, reduce_slots.
 //
 // A projected splat: what blending needs.
 type Projected struct {
@@ -158,7 +163,7 @@ type Projected struct {
 	Color   [3]float32 // max(SH + 0.5, 0)
 }
 
-// ProjectedGrad is GLSL's ProjectedGrad, 36 bytes; in project_bwd, project_bwd_adam, project_bwd_adam_mixed, rasterize_bwd, reduce_slots.
+// ProjectedGrad is GLSL's ProjectedGrad, 36 bytes; in project_bwd, project_bwd_adam, project_bwd_adam_mixed, rasterize_bwd.
 //
 // The gradient of one splat's projection, of one tile or of all.
 type ProjectedGrad struct {

@@ -74,12 +74,17 @@ const uint ARGS_TILES = 8u;
 const uint ARGS_TILE_OFFSETS = 9u;
 const uint ARGS_DRAWS = 10u;
 const uint ARGS_COPIES = 11u;
-const uint N_ARGS = 12u;
+const uint ARGS_REDUCE = 12u;
+const uint N_ARGS = 13u;
 
 // Work per workgroup of the prefix sum and of the sort, in elements. The sort's is fixed so that histograms have one size on every device.
 const uint GROUP = 256u;
 const uint SCAN_BLOCK = 2048u;
 const uint SORT_BLOCK = 2048u;
+
+// Splats of a workgroup of reduce_slots: 256 invocations, nine to a splat. A splat that touches more than MANY_SLOTS tiles of the image is summed row by row.
+const uint REDUCE_RANKS = 28u;
+const uint MANY_SLOTS = 64u;
 
 // What refine_classify decides for a splat.
 const uint ACTION_KEEP = 0u;

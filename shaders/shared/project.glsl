@@ -3,11 +3,19 @@
 #define PROJECT_GLSL
 
 vec3 sh_color(vec3 dir, uint degree, uint i) {
-    float basis[16];
-    sh_basis(dir, degree, basis);
     vec3 c = vec3(0.5);
     uint n = (degree + 1u) * (degree + 1u);
-    for (uint k = 0u; k < n; k++) c += basis[k] * row3(ROW_SH + 3u * k, i);
+    uint k = 0u;
+    for (; k + 4u <= n; k += 4u) {
+        vec4 basis = sh_basis4(dir, k);
+        uint r = ROW_SH + 3u * k;
+        vec3 c0 = row3(r, i), c1 = row3(r + 3u, i), c2 = row3(r + 6u, i), c3 = row3(r + 9u, i);
+        c += basis.x * c0;
+        c += basis.y * c1;
+        c += basis.z * c2;
+        c += basis.w * c3;
+    }
+    if (k < n) c += sh_basis4(dir, k).x * row3(ROW_SH + 3u * k, i);
     return c;
 }
 

@@ -1,10 +1,48 @@
-// The chain rule from one splat's projection to its parameters. The includer declares row(), row3(), and put(row, i, gradient, learning rate),
-// which receives every gradient once: project_bwd_adam steps the optimiser there, project_bwd stores the gradient.
+// The chain rule from one splat's projection to its parameters. The includer declares params, v_projected and projected, and before this file
+//   row(r, i), row3(r, i), put(r, i, x)     what row r of the chunk holds for splat i; sets it, or where the result belongs
+//   struct Four                             what it needs of four SH coefficients, or of one
+//   load_four(k, i, all), values(four)      those from coefficient k on, or that one alone; their values
+// and after it step_four() and step_geometry(), which receive the gradients. Rows are loaded many at a time, in front of what is stored: no compiler may move a
+// load over a store to the same buffer, and an invocation that waits for memory row by row leaves it idle.
 #ifndef PROJECT_BWD_GLSL
 #define PROJECT_BWD_GLSL
 #include "camera.glsl"
 #include "sh.glsl"
 #include "blend.glsl"
+
+// The parameters that are not SH coefficients, or as many gradients or moments.
+struct Geometry {
+    vec3 mean;
+    vec4 quat;
+    vec3 log_scales;
+    float logit_opacity;
+};
+
+// Rows r to r + ROW_SH - 1.
+Geometry load_geometry(uint r, uint i) {
+    vec4 quat = vec4(row3(r + ROW_QUATS, i), row(r + ROW_QUATS + 3u, i));
+    return Geometry(row3(r + ROW_MEANS, i), quat, row3(r + ROW_LOG_SCALES, i), row(r + ROW_LOGIT_OPACITY, i));
+}
+
+void put3(uint r, uint i, vec3 x) {
+    put(r, i, x.x);
+    put(r + 1u, i, x.y);
+    put(r + 2u, i, x.z);
+}
+
+void put_geometry(uint r, uint i, Geometry x) {
+    put3(r + ROW_MEANS, i, x.mean);
+    put3(r + ROW_QUATS, i, x.quat.xyz);
+    put(r + ROW_QUATS + 3u, i, x.quat.w);
+    put3(r + ROW_LOG_SCALES, i, x.log_scales);
+    put(r + ROW_LOGIT_OPACITY, i, x.logit_opacity);
+}
+
+// Receives the gradients of SH coefficients k to k + 3, or of k alone, and the learning rates of the first and the others.
+void step_four(uint k, uint i, bool all, Four four, mat4x3 g, float lr_first, float lr);
+
+// Receives the gradient g of splat i's geometry x.
+void step_geometry(uint i, Geometry x, Geometry g);
 
 // Gradient of the normalised quaternion's source q through R, given the columns of dL/dR.
 vec4 quat_rotation_vjp(vec4 unit, float norm, mat3 v_r) {
@@ -18,22 +56,42 @@ vec4 quat_rotation_vjp(vec4 unit, float norm, mat3 v_r) {
     return (v - dot(v, unit) * unit) / norm;
 }
 
-// Colour: SH rows get their gradients; returns dL/d(direction), not normalised away.
-vec3 color_bwd(StepParams p, uint i, vec3 dir, vec3 v_color) {
-    uint degree = p.view.sh_degree;
-    uint n = (degree + 1u) * (degree + 1u);
-    float basis[16];
-    sh_basis(dir, degree, basis);
-    vec3 v_dir = vec3(0.0);
-    for (uint k = 0u; k < n; k++) {
-        uint r = ROW_SH + 3u * k;
-        v_dir += sh_basis_grad(dir, k) * dot(row3(r, i), v_color);
-        float lr = k == 0u ? p.lr_sh0 : p.lr_shn;
-        vec3 g = basis[k] * v_color;
-        put(r, i, g.x, lr);
-        put(r + 1u, i, g.y, lr);
-        put(r + 2u, i, g.z, lr);
+// Where the camera sees a splat.
+struct Ray {
+    vec3 dir;       // from the camera centre, of length 1
+    float dist;
+};
+
+Ray ray_to(vec3 mean) {
+    View v = params[0].view;
+    vec3 offset = mean + v.trans * view_rotation(v);
+    float dist = length(offset);
+    return Ray(offset / dist, dist);
+}
+
+// SH coefficients k to k + 3, or k alone: hands on their gradients and adds to dL/d(direction).
+void coefficients_bwd(uint k, uint i, bool all, vec3 dir, vec3 v_color, inout vec3 v_dir, float lr_sh0, float lr_shn) {
+    Four four = load_four(k, i, all);
+    mat4x3 x = values(four);
+    mat4x3 slope = sh_basis_grad4(dir, k);
+    v_dir += slope[0] * dot(x[0], v_color);
+    if (all) {
+        v_dir += slope[1] * dot(x[1], v_color);
+        v_dir += slope[2] * dot(x[2], v_color);
+        v_dir += slope[3] * dot(x[3], v_color);
     }
+    step_four(k, i, all, four, outerProduct(v_color, sh_basis4(dir, k)), k == 0u ? lr_sh0 : lr_shn, lr_shn);
+}
+
+// All SH coefficients that are trained; returns dL/d(direction), not normalised away.
+vec3 color_bwd(uint i, vec3 dir, vec3 v_color) {
+    uint degree = params[0].view.sh_degree;
+    float lr_sh0 = params[0].lr_sh0, lr_shn = params[0].lr_shn;
+    uint n = (degree + 1u) * (degree + 1u);
+    vec3 v_dir = vec3(0.0);
+    uint k = 0u;
+    for (; k + 4u <= n; k += 4u) coefficients_bwd(k, i, true, dir, v_color, v_dir, lr_sh0, lr_shn);
+    if (k < n) coefficients_bwd(k, i, false, dir, v_color, v_dir, lr_sh0, lr_shn);
     return v_dir;
 }
 
@@ -57,80 +115,63 @@ vec3 covariance_vjp(View v, Footprint f, ProjectedGrad g, float opacity_raw, out
     return v_cov;
 }
 
+// Gradient of the geometry x of a splat that the view sees, before activation of opacity: logit_opacity is dL/d(opacity).
+Geometry geometry_bwd(Geometry x, ProjectedGrad g, Ray ray, vec3 v_dir) {
+    View v = params[0].view;
+    mat3 w = view_rotation(v);
+    vec3 point = w * x.mean + v.trans;
+    vec3 scales = exp(x.log_scales);
+    float norm = length(x.quat);
+    vec4 unit = x.quat / norm;
+    mat3 rotation = quat_rotation(unit);
+    mat3x2 jacobian = projection_jacobian(v, point);
+    mat3x2 jw = jacobian * w;
+    Footprint f = footprint(jw, rotation, scales);
+    Geometry out_g;
+    vec3 v_cov = covariance_vjp(v, f, g, sigmoid(x.logit_opacity), out_g.logit_opacity);
+    mat2 v_cov2 = mat2(v_cov.x, v_cov.y, v_cov.y, v_cov.z);
+    // cov = sum b_k b_k^T, b_k = s_k J W R_k.
+    vec2 v_b[3] = vec2[](2.0 * v_cov2 * f.b0, 2.0 * v_cov2 * f.b1, 2.0 * v_cov2 * f.b2);
+    mat3 v_rotation;
+    mat3x2 v_jacobian = mat3x2(0.0);
+    for (int k = 0; k < 3; k++) {
+        vec3 axis = w * rotation[k];
+        out_g.log_scales[k] = scales[k] * dot(v_b[k], jacobian * axis);
+        v_rotation[k] = scales[k] * (v_b[k] * jw);
+        v_jacobian += scales[k] * outerProduct(v_b[k], axis);
+    }
+    vec3 v_point = g.mean2d * jacobian_at_mean(v, point, jacobian) + jacobian_vjp(v, point, v_jacobian);
+    out_g.mean = (v_dir - ray.dir * dot(ray.dir, v_dir)) / ray.dist;
+    out_g.mean += v_point * w;
+    out_g.quat = quat_rotation_vjp(unit, norm, v_rotation);
+    return out_g;
+}
+
 // Weights of one splat's opacity and of each of its scales in the loss; 0 where the loss has no such term.
 struct Penalty {
     float opacity;
     float scale;
 };
 
-// All gradients of splat i, given those of its projection. Colour first: it reads rows that put() may change.
-void splat_bwd(StepParams p, uint i, ProjectedGrad g, Penalty penalty) {
-    View v = p.view;
-    mat3 w = view_rotation(v);
-    vec3 mean = row3(ROW_MEANS, i);
-    vec3 point = w * mean + v.trans;
-    vec4 quat = vec4(row3(ROW_QUATS, i), row(ROW_QUATS + 3u, i));
-    vec3 scales = exp(row3(ROW_LOG_SCALES, i));
-    float opacity = sigmoid(row(ROW_LOGIT_OPACITY, i));
-
-    vec3 offset = mean + v.trans * w;   // from the camera centre
-    float dist = length(offset);
-    vec3 dir = offset / dist;
-    // max(SH + 0.5, 0): where it clamps, colour does not move.
-    float basis[16];
-    sh_basis(dir, v.sh_degree, basis);
-    vec3 color = vec3(0.5);
-    for (uint k = 0u; k < (v.sh_degree + 1u) * (v.sh_degree + 1u); k++) color += basis[k] * row3(ROW_SH + 3u * k, i);
-    vec3 v_dir = color_bwd(p, i, dir, g.color * vec3(greaterThan(color, vec3(0.0))));
-    vec3 v_mean = (v_dir - dir * dot(dir, v_dir)) / dist;
-
-    float norm = length(quat);
-    vec4 unit = quat / norm;
-    mat3 rotation = quat_rotation(unit);
-    mat3x2 jacobian = projection_jacobian(v, point);
-    mat3x2 jw = jacobian * w;
-    Footprint f = footprint(jw, rotation, scales);
-    float v_opacity;
-    vec3 v_cov = covariance_vjp(v, f, g, opacity, v_opacity);
-    mat2 v_cov2 = mat2(v_cov.x, v_cov.y, v_cov.y, v_cov.z);
-    // cov = sum b_k b_k^T, b_k = s_k J W R_k.
-    vec2 v_b[3] = vec2[](2.0 * v_cov2 * f.b0, 2.0 * v_cov2 * f.b1, 2.0 * v_cov2 * f.b2);
-    mat3 v_rotation;
-    mat3x2 v_jacobian = mat3x2(0.0);
-    vec3 v_log_scales;
-    for (int k = 0; k < 3; k++) {
-        vec3 axis = w * rotation[k];
-        v_log_scales[k] = scales[k] * dot(v_b[k], jacobian * axis);
-        v_rotation[k] = scales[k] * (v_b[k] * jw);
-        v_jacobian += scales[k] * outerProduct(v_b[k], axis);
+// All gradients of splat i, whose id is given. A view that does not see it gives those of the penalties alone; zeros still decay the moments.
+// Seen and unseen splats go the same way wherever rows are touched.
+void splat_bwd(uint i, uint id, bool seen, Penalty penalty) {
+    Ray ray = Ray(vec3(0.0), 1.0);
+    vec3 v_color = vec3(0.0);
+    if (seen) {
+        ray = ray_to(row3(ROW_MEANS, i));
+        // max(SH + 0.5, 0): where it clamps, colour does not move.
+        v_color = v_projected[id].color * vec3(greaterThan(projected[id].color, vec3(0.0)));
     }
-    vec3 v_point = g.mean2d * jacobian_at_mean(v, point, jacobian) + jacobian_vjp(v, point, v_jacobian);
-    v_mean += v_point * w;
-    vec4 v_quat = quat_rotation_vjp(unit, norm, v_rotation);
-    if (penalty.opacity != 0.0) v_opacity += penalty.opacity;
-    if (penalty.scale != 0.0) v_log_scales += penalty.scale * scales;
-
-    for (uint k = 0u; k < 3u; k++) put(ROW_MEANS + k, i, v_mean[k], p.lr_means);
-    for (uint k = 0u; k < 4u; k++) put(ROW_QUATS + k, i, v_quat[k], p.lr_quats);
-    for (uint k = 0u; k < 3u; k++) put(ROW_LOG_SCALES + k, i, v_log_scales[k], p.lr_log_scales);
-    put(ROW_LOGIT_OPACITY, i, v_opacity * opacity * (1.0 - opacity), p.lr_logit_opacity);
-}
-
-// What a view that does not see the splat does to it: the gradients of the penalties alone; those that are zero still decay the moments.
-void splat_unseen(StepParams p, uint i, Penalty penalty) {
-    float v_logit = 0.0;
-    vec3 v_log_scales = vec3(0.0);
-    if (penalty.opacity != 0.0) {
-        float opacity = sigmoid(row(ROW_LOGIT_OPACITY, i));
-        v_logit = penalty.opacity * opacity * (1.0 - opacity);
-    }
-    if (penalty.scale != 0.0) v_log_scales = penalty.scale * exp(row3(ROW_LOG_SCALES, i));
-    for (uint k = 0u; k < 3u; k++) put(ROW_MEANS + k, i, 0.0, p.lr_means);
-    for (uint k = 0u; k < 4u; k++) put(ROW_QUATS + k, i, 0.0, p.lr_quats);
-    for (uint k = 0u; k < 3u; k++) put(ROW_LOG_SCALES + k, i, v_log_scales[k], p.lr_log_scales);
-    put(ROW_LOGIT_OPACITY, i, v_logit, p.lr_logit_opacity);
-    uint n = 3u * (p.view.sh_degree + 1u) * (p.view.sh_degree + 1u);
-    for (uint k = 0u; k < n; k++) put(ROW_SH + k, i, 0.0, k < 3u ? p.lr_sh0 : p.lr_shn);
+    vec3 v_dir = color_bwd(i, ray.dir, v_color);
+    Geometry x = load_geometry(0u, i);
+    Geometry g = Geometry(vec3(0.0), vec4(0.0), vec3(0.0), 0.0);
+    if (seen) g = geometry_bwd(x, v_projected[id], ray, v_dir);
+    if (penalty.opacity != 0.0) g.logit_opacity += penalty.opacity;
+    if (penalty.scale != 0.0) g.log_scales += penalty.scale * exp(x.log_scales);
+    float opacity = sigmoid(x.logit_opacity);
+    g.logit_opacity = g.logit_opacity * opacity * (1.0 - opacity);
+    step_geometry(i, x, g);
 }
 
 #endif
