@@ -261,14 +261,21 @@ func ListDevices() ([]DeviceSummary, error) {
 	defer in.Close()
 	var list []DeviceSummary
 	for _, i := range in.Devices() {
-		s := DeviceSummary{Index: i.Index, Name: i.Name, Type: i.Type.String(), Driver: i.Driver, API: fmt.Sprint(i.API), UUID: i.UUID,
-			Usable: len(i.Missing) == 0, Missing: i.Missing, Limits: i.Limits, Features: i.Features}
-		for _, h := range i.Heaps {
-			if h.DeviceLocal {
-				s.MemoryBytes = max(s.MemoryBytes, h.Size)
-			}
-		}
-		list = append(list, s)
+		list = append(list, summaryOf(i))
 	}
 	return list, nil
+}
+
+// Summary describes the device.
+func (d *Device) Summary() DeviceSummary { return summaryOf(d.dev.Info()) }
+
+func summaryOf(i vk.DeviceInfo) DeviceSummary {
+	s := DeviceSummary{Index: i.Index, Name: i.Name, Type: i.Type.String(), Driver: i.Driver, API: fmt.Sprint(i.API), UUID: i.UUID,
+		Usable: len(i.Missing) == 0, Missing: i.Missing, Limits: i.Limits, Features: i.Features}
+	for _, h := range i.Heaps {
+		if h.DeviceLocal {
+			s.MemoryBytes = max(s.MemoryBytes, h.Size)
+		}
+	}
+	return s
 }

@@ -23,9 +23,9 @@ func programVersion() string {
 	return "devel"
 }
 
-// commit returns the commit that the program was built from, "" where the
+// commitID returns the commit that the program was built from, "" where the
 // build did not record it.
-func commit() string {
+func commitID() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return ""
@@ -42,12 +42,16 @@ func commit() string {
 	if revision == "" {
 		return ""
 	}
-	return ", commit " + revision[:min(12, len(revision))] + dirty
+	return revision[:min(12, len(revision))] + dirty
 }
 
 // versionText is what the program says of itself.
 func versionText() string {
-	return fmt.Sprintf("vksplat %s (%s, %s/%s%s)", programVersion(), runtime.Version(), runtime.GOOS, runtime.GOARCH, commit())
+	commit := commitID()
+	if commit != "" {
+		commit = ", commit " + commit
+	}
+	return fmt.Sprintf("vksplat %s (%s, %s/%s%s)", programVersion(), runtime.Version(), runtime.GOOS, runtime.GOARCH, commit)
 }
 
 func (a *app) versionCommand() *cobra.Command {

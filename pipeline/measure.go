@@ -1,0 +1,178 @@
+package pipeline
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"vksplat/vk"
+)
+
+// MeasureOptions say how Trainer.Measure measures.
+type MeasureOptions struct {
+	Warm   int // steps before the first that counts
+	Steps  int // that count, in each round
+	Rounds int
+}
+
+// Total returns the steps of all rounds together, and those that keep the device as busy at the end of the last.
+func (o MeasureOptions) Total() int { return o.Warm + o.Steps*o.Rounds + inFlight }
+
+// Round is what some steps took, one after the other. Medians are over its steps.
+type Round struct {
+	WallSeconds float64      // from the end of the step before to the end of the last, as the host saw it
+	HostSeconds float64      // of these, when the host did not wait for the device
+	StepMS      float64      // median of the sum of a step's passes; 0 where the device has no timestamps
+	Passes      []PassSample // in the order of a step
+	Visible     int          // median of the splats that a view shows
+	Isects      int          // median of its (tile, splat) pairs
+}
+
+// PassSample is what one pass of a step took.
+type PassSample struct {
+	Name       string
+	MS         float64 // median
+	MeanMS     float64
+	Dispatches int // of a step
+}
+
+// Hold keeps the model as it is from here on: steps do all their work, at the full degree of spherical harmonics, but learning rates are zero and nothing
+// is refined. So every round of measured steps works on the same model, and kernels that round differently are timed on the same model, too.
+func (t *Trainer) Hold() {
+	c := &t.cfg
+	for _, rate := range []*float64{&c.LRMeans, &c.LRQuats, &c.LRLogScales, &c.LRLogitOpacity, &c.LRSH0, &c.LRSHN, &c.LRExposure} {
+		*rate = 0
+	}
+	c.RefineEvery, c.SHInterval = 0, 1
+}
+
+// Measure holds the model and times steps. The configured number of steps must leave room for them. tell, which may be nil, is called after every step.
+func (t *Trainer) Measure(ctx context.Context, o MeasureOptions, tell func(Progress)) ([]Round, error) {
+	t.Hold()
+	if again, err := t.drain(); err != nil || again { // the queue is empty after Run; a failed unit would have been replayed there
+		return nil, err
+	}
+	t.meter = &meter{first: t.progress.Step + o.Warm, steps: o.Steps, rounds: make([]Round, 0, o.Rounds), most: o.Rounds}
+	defer func() { t.meter = nil }()
+	err := t.RunTo(ctx, t.progress.Step+o.Total(), tell)
+	return t.meter.rounds, err
+}
+
+// meter takes the times of steps that are done.
+type meter struct {
+	first  int // step after which the first round begins
+	steps  int // of a round
+	most   int // rounds
+	rounds []Round
+
+	began   time.Time     // the round
+	waited  time.Duration // for the device, in the round
+	passes  []passSeries
+	sums    []float64 // of a step's passes, milliseconds
+	visible []int
+	isects  []int
+	times   []vk.PassTime
+}
+
+// passSeries is one pass in the steps of a round.
+type passSeries struct {
+	name       string
+	dispatches int
+	ms         []float64
+}
+
+// wait notes that the host waited for the device.
+func (m *meter) wait(d time.Duration) {
+	if m != nil {
+		m.waited += d
+	}
+}
+
+// observe takes in a finished step.
+func (m *meter) observe(prog *vk.Program, p Progress) {
+	if m == nil || p.Step < m.first || len(m.rounds) == m.most {
+		return
+	}
+	if p.Step > m.first {
+		m.take(prog, p)
+	}
+	if done := p.Step - m.first; done > 0 && done%m.steps == 0 {
+		m.rounds = append(m.rounds, m.round())
+	}
+	if (p.Step-m.first)%m.steps == 0 {
+		m.began, m.waited = time.Now(), 0
+		m.passes, m.sums, m.visible, m.isects = m.passes[:0], m.sums[:0], m.visible[:0], m.isects[:0]
+	}
+}
+
+// take adds a step to the round.
+func (m *meter) take(prog *vk.Program, p Progress) {
+	m.visible, m.isects = append(m.visible, p.Visible), append(m.isects, p.Isects)
+	m.times = prog.Timings(m.times[:0])
+	if len(m.times) == 0 {
+		return
+	}
+	step, sum := len(m.sums), 0.0
+	for i, label := range passLabels(m.times) {
+		ms := float64(m.times[i].Nanoseconds) / 1e6
+		sum += ms
+		at := slices.IndexFunc(m.passes, func(s passSeries) bool { return s.name == label })
+		if at < 0 {
+			at = len(m.passes)
+			m.passes = append(m.passes, passSeries{name: label, ms: make([]float64, 0, m.steps)})
+		}
+		s := &m.passes[at]
+		for len(s.ms) <= step { // zero in steps that did without it
+			s.ms, s.dispatches = append(s.ms, 0), 0
+		}
+		s.ms[step] += ms
+		s.dispatches++
+	}
+	m.sums = append(m.sums, sum)
+}
+
+// round sums the steps up.
+func (m *meter) round() Round {
+	wall := time.Since(m.began)
+	r := Round{WallSeconds: wall.Seconds(), HostSeconds: max(wall-m.waited, 0).Seconds(), StepMS: Median(m.sums), Visible: Median(m.visible), Isects: Median(m.isects)}
+	for _, s := range m.passes {
+		mean := 0.0
+		for _, ms := range s.ms {
+			mean += ms / float64(len(m.sums))
+		}
+		r.Passes = append(r.Passes, PassSample{Name: s.name, MS: Median(s.ms), MeanMS: mean, Dispatches: s.dispatches})
+	}
+	return r
+}
+
+// Median returns the middle one of the values, the lower of two, or zero of none. It leaves them in order.
+func Median[T int | float64](values []T) (m T) {
+	if len(values) == 0 {
+		return m
+	}
+	slices.Sort(values)
+	return values[(len(values)-1)/2]
+}
+
+// passLabels returns names that tell the two sorts of a step apart: kernels of one name before the first pass on isects sort by depth, those after it by tile.
+func passLabels(times []vk.PassTime) []string {
+	labels := make([]string, len(times))
+	sorts := sortsDepth
+	for i, t := range times {
+		if t.Name == "count_tiles" {
+			sorts = sortsTiles
+		}
+		labels[i] = t.Name
+		if strings.HasPrefix(t.Name, "sort_") {
+			labels[i] += sorts
+		}
+	}
+	return labels
+}
+
+// What follows the names of the kernels that sort.
+const (
+	sortsDepth = " (depth)"
+	sortsTiles = " (tiles)"
+)
