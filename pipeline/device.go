@@ -279,3 +279,21 @@ func summaryOf(i vk.DeviceInfo) DeviceSummary {
 	}
 	return s
 }
+
+// runOnce builds, runs and frees a list without scratch.
+func runOnce(dev *vk.Device, r *vk.Recorder, name string) error {
+	pool := dev.NewScratchPool()
+	defer pool.Close()
+	p, err := r.Build(name, pool, vk.BuildOptions{NoTimings: true})
+	if err != nil {
+		return err
+	}
+	defer p.Close()
+	s := dev.NewSubmission()
+	s.Add(p)
+	t, err := dev.Submit(s)
+	if err != nil {
+		return err
+	}
+	return dev.Wait(t)
+}

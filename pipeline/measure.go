@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -16,14 +17,22 @@ type MeasureOptions struct {
 	Rounds int
 }
 
-// Total returns the steps of all rounds together, and those that keep the device as busy at the end of the last.
-func (o MeasureOptions) Total() int { return o.Warm + o.Steps*o.Rounds + inFlight }
+// Total returns the steps of all rounds together, with those that keep the device as busy at the end of the last, and those that count pairs.
+func (o MeasureOptions) Total() int { return o.Warm + o.Steps*o.Rounds + inFlight + countedViews }
+
+// countedViews is how many views are looked at pair by pair.
+const countedViews = 8
+
+// Measurement is what Measure finds.
+type Measurement struct {
+	Rounds []Round
+	Counts Counts
+}
 
 // Round is what some steps took, one after the other. Medians are over its steps.
 type Round struct {
 	WallSeconds float64      // from the end of the step before to the end of the last, as the host saw it
 	HostSeconds float64      // of these, when the host did not wait for the device
-	StepMS      float64      // median of the sum of a step's passes; 0 where the device has no timestamps
 	Passes      []PassSample // in the order of a step
 	Visible     int          // median of the splats that a view shows
 	Isects      int          // median of its (tile, splat) pairs
@@ -37,6 +46,24 @@ type PassSample struct {
 	Dispatches int // of a step
 }
 
+// MeanMS returns the mean of the sum of a step's passes.
+func (r *Round) MeanMS() (sum float64) {
+	for _, p := range r.Passes {
+		sum += p.MeanMS
+	}
+	return sum
+}
+
+// Pass returns the pass of a name, all zero where there is none.
+func (r *Round) Pass(name string) PassSample {
+	for _, p := range r.Passes {
+		if p.Name == name {
+			return p
+		}
+	}
+	return PassSample{}
+}
+
 // Hold keeps the model as it is from here on: steps do all their work, at the full degree of spherical harmonics, but learning rates are zero and nothing
 // is refined. So every round of measured steps works on the same model, and kernels that round differently are timed on the same model, too.
 func (t *Trainer) Hold() {
@@ -47,16 +74,71 @@ func (t *Trainer) Hold() {
 	c.RefineEvery, c.SHInterval = 0, 1
 }
 
-// Measure holds the model and times steps. The configured number of steps must leave room for them. tell, which may be nil, is called after every step.
-func (t *Trainer) Measure(ctx context.Context, o MeasureOptions, tell func(Progress)) ([]Round, error) {
+// Measure holds the model and times steps. The configured number of steps must leave room for MeasureOptions.Total of them. tell, which may be nil, is
+// called after every step.
+func (t *Trainer) Measure(ctx context.Context, o MeasureOptions, tell func(Progress)) (Measurement, error) {
 	t.Hold()
-	if again, err := t.drain(); err != nil || again { // the queue is empty after Run; a failed unit would have been replayed there
-		return nil, err
+	t.meter = &meter{first: t.progress.Step + o.Warm, steps: o.Steps, most: o.Rounds}
+	err := t.RunTo(ctx, t.progress.Step+o.Total()-countedViews, tell)
+	m := Measurement{Rounds: t.meter.rounds}
+	t.meter = nil
+	if err != nil {
+		return m, err
 	}
-	t.meter = &meter{first: t.progress.Step + o.Warm, steps: o.Steps, rounds: make([]Round, 0, o.Rounds), most: o.Rounds}
-	defer func() { t.meter = nil }()
-	err := t.RunTo(ctx, t.progress.Step+o.Total(), tell)
-	return t.meter.rounds, err
+	m.Counts, err = t.count(ctx, m.Rounds, tell)
+	return m, err
+}
+
+// count takes the counts of the rounds, and those of pairs from a few more steps that look for them.
+func (t *Trainer) count(ctx context.Context, rounds []Round, tell func(Progress)) (Counts, error) {
+	c := Counts{
+		Splats: t.progress.Splats, SHDegree: t.cfg.SHDegree, Mixed: t.e.model.mixed, AbsGrad: t.e.strategy.absgrad, Bands: t.e.bands,
+		SortBits: t.e.sort.bits, DepthBits: depthBits, TileBits: t.e.tileBits(),
+	}
+	var pixels, nTiles, visible, isects []int
+	for i := range t.cams {
+		pixels = append(pixels, t.cams[i].Width*t.cams[i].Height)
+		nTiles = append(nTiles, tiles(t.cams[i].Width)*tiles(t.cams[i].Height))
+	}
+	for _, r := range rounds {
+		visible, isects = append(visible, r.Visible), append(isects, r.Isects)
+	}
+	c.Pixels, c.Tiles, c.Visible, c.Isects = Median(pixels), Median(nTiles), Median(visible), Median(isects)
+	sums, err := t.countPairs(ctx, tell)
+	if sums[3] > 0 { // as many for each isect as in the views that were looked at
+		each := float64(c.Isects) / sums[3]
+		c.SeenPairs, c.BlendedPairs, c.SeenIsects = int(sums[0]*each), int(sums[1]*each), int(sums[2]*each)
+	}
+	return c, err
+}
+
+// countPairs goes some steps that count pairs, one at a time, and returns the sums over them of pairs seen, of pairs blended, of isects seen, of isects.
+func (t *Trainer) countPairs(ctx context.Context, tell func(Progress)) (sums [4]float64, err error) {
+	e := t.e
+	if e.pairs, err = vk.Make[[3]uint32](e.dev, vk.Readback, e.maxTiles, "tile_pairs"); err != nil {
+		return sums, err
+	}
+	defer func() {
+		pairs := e.pairs
+		e.pairs = vk.Slice[[3]uint32]{}
+		err = errors.Join(err, e.buildToFit(), e.dev.Free(pairs.View))
+	}()
+	if err := e.buildToFit(); err != nil {
+		return sums, err
+	}
+	for range countedViews {
+		clear(vk.Host(e.pairs)) // views differ in size
+		if err := t.RunTo(ctx, t.progress.Step+1, tell); err != nil {
+			return sums, err
+		}
+		for _, tile := range vk.Host(e.pairs) {
+			for k, n := range tile {
+				sums[k] += float64(n)
+			}
+		}
+		sums[3] += float64(t.progress.Isects)
+	}
+	return sums, nil
 }
 
 // meter takes the times of steps that are done.
@@ -69,7 +151,7 @@ type meter struct {
 	began   time.Time     // the round
 	waited  time.Duration // for the device, in the round
 	passes  []passSeries
-	sums    []float64 // of a step's passes, milliseconds
+	timed   int // steps of the round whose passes were timed
 	visible []int
 	isects  []int
 	times   []vk.PassTime
@@ -102,7 +184,7 @@ func (m *meter) observe(prog *vk.Program, p Progress) {
 	}
 	if (p.Step-m.first)%m.steps == 0 {
 		m.began, m.waited = time.Now(), 0
-		m.passes, m.sums, m.visible, m.isects = m.passes[:0], m.sums[:0], m.visible[:0], m.isects[:0]
+		m.passes, m.timed, m.visible, m.isects = m.passes[:0], 0, m.visible[:0], m.isects[:0]
 	}
 }
 
@@ -113,33 +195,31 @@ func (m *meter) take(prog *vk.Program, p Progress) {
 	if len(m.times) == 0 {
 		return
 	}
-	step, sum := len(m.sums), 0.0
 	for i, label := range passLabels(m.times) {
 		ms := float64(m.times[i].Nanoseconds) / 1e6
-		sum += ms
 		at := slices.IndexFunc(m.passes, func(s passSeries) bool { return s.name == label })
 		if at < 0 {
 			at = len(m.passes)
 			m.passes = append(m.passes, passSeries{name: label, ms: make([]float64, 0, m.steps)})
 		}
 		s := &m.passes[at]
-		for len(s.ms) <= step { // zero in steps that did without it
+		for len(s.ms) <= m.timed { // zero in steps that did without it
 			s.ms, s.dispatches = append(s.ms, 0), 0
 		}
-		s.ms[step] += ms
+		s.ms[m.timed] += ms
 		s.dispatches++
 	}
-	m.sums = append(m.sums, sum)
+	m.timed++
 }
 
 // round sums the steps up.
 func (m *meter) round() Round {
 	wall := time.Since(m.began)
-	r := Round{WallSeconds: wall.Seconds(), HostSeconds: max(wall-m.waited, 0).Seconds(), StepMS: Median(m.sums), Visible: Median(m.visible), Isects: Median(m.isects)}
+	r := Round{WallSeconds: wall.Seconds(), HostSeconds: max(wall-m.waited, 0).Seconds(), Visible: Median(m.visible), Isects: Median(m.isects)}
 	for _, s := range m.passes {
 		mean := 0.0
 		for _, ms := range s.ms {
-			mean += ms / float64(len(m.sums))
+			mean += ms / float64(m.timed)
 		}
 		r.Passes = append(r.Passes, PassSample{Name: s.name, MS: Median(s.ms), MeanMS: mean, Dispatches: s.dispatches})
 	}

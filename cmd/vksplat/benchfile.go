@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"slices"
 
 	"vksplat/pipeline"
@@ -18,13 +17,13 @@ const benchFormat = 1
 
 // benchFile is what bench writes as JSON.
 type benchFile struct {
-	Format  int           `json:"format"`
-	Version string        `json:"version"`
-	Commit  string        `json:"commit,omitempty"`
-	Device  benchDevice   `json:"device"`
-	Steps   int           `json:"steps"`  // of a round
-	Rounds  int           `json:"rounds"` // measured one after the other
-	Scenes  []*benchScene `json:"scenes"`
+	Format  int            `json:"format"`
+	Version string         `json:"version"`
+	Commit  string         `json:"commit,omitempty"`
+	Device  benchDevice    `json:"device"`
+	Rates   pipeline.Rates `json:"rates"`  // that the device was measured to have
+	Rounds  int            `json:"rounds"` // measured one after the other
+	Scenes  []*benchScene  `json:"scenes"`
 }
 
 // benchDevice is what was measured on.
@@ -45,33 +44,40 @@ type spread struct {
 
 // benchScene is one model with its views. Times are of one step, in milliseconds.
 type benchScene struct {
-	Name        string      `json:"name"`
-	Strategy    string      `json:"strategy"`
-	Precision   string      `json:"precision"`
-	SHDegree    int         `json:"sh_degree"`
-	Trained     int         `json:"trained_steps"`
-	Photos      int         `json:"photos"`
-	Resolution  string      `json:"resolution"`
-	Splats      int         `json:"splats"`
-	Visible     int         `json:"visible"` // in the median view
-	Isects      int         `json:"isects"`  // likewise
-	StepsPerS   spread      `json:"steps_per_second"`
-	WallMS      spread      `json:"wall_ms"`      // by the host's clock
-	HostMS      spread      `json:"host_ms"`      // when the host did not wait for the device
-	PassesMS    spread      `json:"passes_ms"`    // sum of the passes by the device's clock
-	GapMS       spread      `json:"gap_ms"`       // wall less passes
-	PeakBytes   int64       `json:"peak_bytes"`   // of device memory: sum of vkAllocateMemory
-	DeviceBytes int64       `json:"device_bytes"` // of device memory while measuring
-	Passes      []benchPass `json:"passes"`
+	Name       string          `json:"name"`
+	Strategy   string          `json:"strategy"`
+	Precision  string          `json:"precision"`
+	Trained    int             `json:"trained_steps"` // before
+	Photos     int             `json:"photos"`
+	Resolution string          `json:"resolution"`
+	Steps      int             `json:"steps"` // of a round
+	Counts     pipeline.Counts `json:"counts"`
+
+	StepsPerS   spread  `json:"steps_per_second"`
+	WallMS      spread  `json:"wall_ms"`      // by the host's clock
+	HostMS      spread  `json:"host_ms"`      // of that, when the host did not wait for the device
+	PassesMS    spread  `json:"passes_ms"`    // sum of the passes by the device's clock
+	GapMS       spread  `json:"gap_ms"`       // wall less passes
+	FloorMS     float64 `json:"floor_ms"`     // sum of the passes' floors
+	PeakBytes   int64   `json:"peak_bytes"`   // of device memory: sum of vkAllocateMemory
+	DeviceBytes int64   `json:"device_bytes"` // likewise, while steps were measured
+
+	Passes []benchPass `json:"passes"`
 }
 
-// benchPass is one pass of a step.
+// benchPass is one pass of a step. What is counted (pipeline.Cost) is zero where nobody has counted it.
 type benchPass struct {
-	Name       string  `json:"name"`
-	MS         spread  `json:"ms"`      // medians over a round's steps
-	MeanMS     float64 `json:"mean_ms"` // over the steps of all rounds
-	Share      float64 `json:"share"`   // of the sum of all passes
-	Dispatches int     `json:"dispatches"`
+	Name         string  `json:"name"`
+	MS           spread  `json:"ms"`      // medians over a round's steps
+	MeanMS       float64 `json:"mean_ms"` // over the steps of the median round
+	Share        float64 `json:"share"`   // of the sum of all passes
+	Dispatches   int     `json:"dispatches"`
+	Bytes        float64 `json:"bytes,omitempty"`
+	Instructions float64 `json:"instructions,omitempty"`
+	BytesPerS    float64 `json:"bytes_per_second,omitempty"`
+	OfCopy       float64 `json:"share_of_copy_rate,omitempty"`
+	FloorMS      float64 `json:"floor_ms,omitempty"`
+	OverFloor    float64 `json:"times_floor,omitempty"`
 }
 
 // spreadOf sums the rounds up.
@@ -101,55 +107,49 @@ func (f *benchFile) name(name string) string {
 	return free
 }
 
-// scene sums up what was measured.
-func (b *benchRun) scene(rounds []pipeline.Round) *benchScene {
-	memory, n := b.trainer.MemoryStats(), float64(b.o.steps)
-	s := &benchScene{
-		Name: b.file.name(filepath.Base(absolute(b.trainRun.scene))), Strategy: b.config.Strategy, Precision: b.config.Precision, SHDegree: b.config.SHDegree, Trained: b.o.trainSteps,
-		Photos: len(b.train), Resolution: resolution(b.capture.Cameras), Splats: b.trainer.NSplats(),
-		PeakBytes: memory.PeakDeviceBytes, DeviceBytes: memory.DeviceBytes,
-		StepsPerS: each(rounds, func(r *pipeline.Round) float64 { return n / r.WallSeconds }),
-		WallMS:    each(rounds, func(r *pipeline.Round) float64 { return 1e3 * r.WallSeconds / n }),
-		HostMS:    each(rounds, func(r *pipeline.Round) float64 { return 1e3 * r.HostSeconds / n }),
+// newScene sums up what was measured in rounds of so many steps.
+func newScene(s subject, steps int, m pipeline.Measurement, rates pipeline.Rates) *benchScene {
+	memory, n := s.trainer.MemoryStats(), float64(steps)
+	out := &benchScene{
+		Name: s.name, Strategy: s.config.Strategy, Precision: s.config.Precision, Trained: s.trained, Photos: len(s.cameras), Resolution: resolution(s.cameras),
+		Steps: steps, Counts: m.Counts, PeakBytes: memory.PeakDeviceBytes, DeviceBytes: memory.DeviceBytes,
+		StepsPerS: each(m.Rounds, func(r *pipeline.Round) float64 { return n / r.WallSeconds }),
+		WallMS:    each(m.Rounds, func(r *pipeline.Round) float64 { return 1e3 * r.WallSeconds / n }),
+		HostMS:    each(m.Rounds, func(r *pipeline.Round) float64 { return 1e3 * r.HostSeconds / n }),
 	}
-	var visible, isects []int
-	for _, r := range rounds {
-		visible, isects = append(visible, r.Visible), append(isects, r.Isects)
+	if len(m.Rounds) > 0 && len(m.Rounds[0].Passes) > 0 { // the device has timestamps
+		out.addPasses(m.Rounds, n)
+		out.addFloors(rates)
 	}
-	s.Visible, s.Isects = pipeline.Median(visible), pipeline.Median(isects)
-	s.addPasses(rounds, n)
-	return s
+	return out
 }
 
-// addPasses sums up the passes, where the device has timestamps.
+// addPasses sums up the passes.
 func (s *benchScene) addPasses(rounds []pipeline.Round, steps float64) {
-	if len(rounds) == 0 || len(rounds[0].Passes) == 0 {
-		return
-	}
-	mean := func(r *pipeline.Round) (sum float64) {
-		for _, p := range r.Passes {
-			sum += p.MeanMS
-		}
-		return sum
-	}
-	s.PassesMS = each(rounds, mean)
-	s.GapMS = each(rounds, func(r *pipeline.Round) float64 { return 1e3*r.WallSeconds/steps - mean(r) })
+	s.PassesMS = each(rounds, (*pipeline.Round).MeanMS)
+	s.GapMS = each(rounds, func(r *pipeline.Round) float64 { return 1e3*r.WallSeconds/steps - r.MeanMS() })
 	for _, first := range rounds[0].Passes {
-		find := func(r *pipeline.Round) (p pipeline.PassSample) {
-			if i := slices.IndexFunc(r.Passes, func(p pipeline.PassSample) bool { return p.Name == first.Name }); i >= 0 {
-				p = r.Passes[i]
-			}
-			return p
-		}
-		all := each(rounds, func(r *pipeline.Round) float64 { return find(r).MeanMS })
-		s.Passes = append(s.Passes, benchPass{Name: first.Name, MS: each(rounds, func(r *pipeline.Round) float64 { return find(r).MS }),
-			MeanMS: all.Median, Share: all.Median / s.PassesMS.Median, Dispatches: first.Dispatches})
+		mean := each(rounds, func(r *pipeline.Round) float64 { return r.Pass(first.Name).MeanMS }).Median
+		s.Passes = append(s.Passes, benchPass{
+			Name: first.Name, MS: each(rounds, func(r *pipeline.Round) float64 { return r.Pass(first.Name).MS }),
+			MeanMS: mean, Share: mean / s.PassesMS.Median, Dispatches: first.Dispatches,
+		})
 	}
 }
 
-func benchDeviceOf(d *pipeline.Device) benchDevice {
-	s := d.Summary()
-	return benchDevice{Name: s.Name, Type: s.Type, Driver: s.Driver, API: s.API, SubgroupSize: s.Limits.SubgroupSize}
+// addFloors adds what is counted of each pass, and what that says.
+func (s *benchScene) addFloors(rates pipeline.Rates) {
+	for i := range s.Passes {
+		p := &s.Passes[i]
+		cost, known := s.Counts.Cost(p.Name)
+		if !known || p.MS.Median <= 0 {
+			continue
+		}
+		p.Bytes, p.Instructions, p.FloorMS = cost.Bytes, cost.Instructions, 1e3*cost.Seconds(rates)
+		p.BytesPerS = cost.Bytes / (p.MS.Median / 1e3)
+		p.OfCopy, p.OverFloor = p.BytesPerS/rates.CopyBytes, p.MS.Median/p.FloorMS
+		s.FloorMS += p.FloorMS
+	}
 }
 
 func writeBench(path string, f *benchFile) error {

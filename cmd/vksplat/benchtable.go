@@ -9,18 +9,31 @@ import (
 
 // printScene prints what was measured.
 func (a *app) printScene(s *benchScene) {
-	a.printf("\n%s: %s, %s of %s, %s visible, %d (tile, splat) pairs\n", s.Name, count(s.Splats, "splat"), count(s.Photos, "photo"), s.Resolution, count(s.Visible, "splat"), s.Isects)
+	c := &s.Counts
+	a.printf("\n%s: %s, %s of %s, SH degree %d, %d steps a round\n", s.Name, count(c.Splats, "splat"), count(s.Photos, "photo"), s.Resolution, c.SHDegree, s.Steps)
+	a.printf("a view: %s visible, %d (tile, splat) pairs of which %d are looked at; a pixel looks at %.0f splats and blends %.0f\n",
+		count(c.Visible, "splat"), c.Isects, c.SeenIsects, float64(c.SeenPairs)/float64(c.Pixels), float64(c.BlendedPairs)/float64(c.Pixels))
 	if len(s.Passes) > 0 {
-		w := tabwriter.NewWriter(a.stdout, 0, 8, 2, ' ', tabwriter.AlignRight)
-		_, _ = fmt.Fprintln(w, "pass\tms\tmin\tmax\tshare\tdispatches\t")
-		for _, p := range s.Passes {
-			_, _ = fmt.Fprintf(w, "%s\t%.4f\t%.4f\t%.4f\t%.1f%%\t%d\t\n", p.Name, p.MS.Median, p.MS.Min, p.MS.Max, 100*p.Share, p.Dispatches)
-		}
-		_ = w.Flush()
-		a.printf("passes %s, gap %s, ", milliseconds(s.PassesMS), milliseconds(s.GapMS))
+		a.printPasses(s)
+		a.printf("passes %s, their floors %.4f ms, gap %s\n", milliseconds(s.PassesMS), s.FloorMS, milliseconds(s.GapMS))
 	}
 	a.printf("step %s, host %s; %.1f steps/s (%.1f to %.1f); device memory %s at the peak\n",
 		milliseconds(s.WallMS), milliseconds(s.HostMS), s.StepsPerS.Median, s.StepsPerS.Min, s.StepsPerS.Max, bytesText(s.PeakBytes))
+}
+
+// printPasses prints the table of passes.
+func (a *app) printPasses(s *benchScene) {
+	w := tabwriter.NewWriter(a.stdout, 0, 8, 2, ' ', tabwriter.AlignRight)
+	_, _ = fmt.Fprintln(w, "pass\tms\tmin\tmax\tshare\tdispatches\tMB\tM instr.\tGB/s\tof copy\tfloor ms\tx floor\t")
+	for _, p := range s.Passes {
+		_, _ = fmt.Fprintf(w, "%s\t%.4f\t%.4f\t%.4f\t%.1f%%\t%d\t", p.Name, p.MS.Median, p.MS.Min, p.MS.Max, 100*p.Share, p.Dispatches)
+		if p.FloorMS == 0 {
+			_, _ = fmt.Fprintln(w, "\t\t\t\t\t\t")
+			continue
+		}
+		_, _ = fmt.Fprintf(w, "%.2f\t%.1f\t%.1f\t%.1f%%\t%.4f\t%.1f\t\n", p.Bytes/1e6, p.Instructions/1e6, p.BytesPerS/1e9, 100*p.OfCopy, p.FloorMS, p.OverFloor)
+	}
+	_ = w.Flush()
 }
 
 func milliseconds(s spread) string {
@@ -71,8 +84,8 @@ func (a *app) compareScene(before, now *benchScene) float64 {
 	row("passes", before.PassesMS.Median, now.PassesMS.Median)
 	row("step", before.WallMS.Median, now.WallMS.Median)
 	_ = w.Flush()
-	if before.Splats != now.Splats || before.Isects != now.Isects {
-		a.printf("before: %s, %d pairs\n", count(before.Splats, "splat"), before.Isects)
+	if before.Counts.Splats != now.Counts.Splats || before.Resolution != now.Resolution {
+		a.warn(fmt.Sprintf("%s: before, it was %s and photos of %s", now.Name, count(before.Counts.Splats, "splat"), before.Resolution))
 	}
 	return now.WallMS.Median / before.WallMS.Median
 }
