@@ -77,7 +77,8 @@ type work struct {
 	geometry, sh, moments             float64 // bytes of a splat's parameters, of those of its colours, and of both moments of all
 	abs                               float64 // bytes of an absolute gradient
 	depthPasses, tilePasses           float64 // of the sorts
-	digits                            float64 // 4-byte words of a block's histogram, by element
+	digits                            float64 // bytes of a block's histogram, by element
+	bands, passes                     float64 // of a view; times that its isects are made and drawn: with several bands, once more for the backward pass
 }
 
 func (c *Counts) floats() *work {
@@ -95,6 +96,10 @@ func (c *Counts) floats() *work {
 	if c.AbsGrad {
 		w.abs = 8
 	}
+	w.bands, w.passes = float64(max(c.Bands, 1)), 1
+	if c.Bands > 1 {
+		w.passes = 2
+	}
 	return w
 }
 
@@ -106,20 +111,25 @@ var passCosts = map[string]func(w *work) Cost{
 	"sort_scan (depth)":      func(w *work) Cost { return w.sortScan(w.n + w.visible*(w.depthPasses-1)) },
 	"sort_scatter (depth)":   costDepthScatter,
 	// Ids, projections and extents in order of depth; counts.
-	"count_tiles": func(w *work) Cost { return Cost{w.visible * (4 + projectedBytes + extentBytes + 4), 100 * w.visible} },
-	"scan_reduce": func(w *work) Cost { return Cost{4 * w.visible, w.visible} },
-	"scan_apply":  func(w *work) Cost { return Cost{8 * w.visible, 8 * w.visible} },
+	"count_tiles": func(w *work) Cost {
+		return w.eachBand(Cost{w.visible * (4 + projectedBytes + extentBytes + 4), 100 * w.visible})
+	},
+	"scan_reduce": func(w *work) Cost { return w.eachBand(Cost{4 * w.visible, w.visible}) },
+	"scan_apply":  func(w *work) Cost { return w.eachBand(Cost{8 * w.visible, 8 * w.visible}) },
 	// As count_tiles; of each isect tile, splat and slot. Instructions: a search among 256 splats, a walk over rows of tiles.
 	"emit_isects": func(w *work) Cost {
-		return Cost{w.visible*(8+projectedBytes+extentBytes) + 12*w.isects, 100 * w.isects}
+		c := w.eachBand(Cost{w.visible * (8 + projectedBytes + extentBytes), 0})
+		return Cost{c.Bytes + w.passes*12*w.isects, w.passes * 100 * w.isects}
 	},
 	"sort_histogram (tiles)": func(w *work) Cost {
-		return Cost{w.tilePasses * w.isects * (4 + w.digits), 6 * w.tilePasses * w.isects}
+		keys := w.passes * w.tilePasses * w.isects
+		return Cost{keys * (4 + w.digits), 6 * keys}
 	},
-	"sort_scan (tiles)": func(w *work) Cost { return w.sortScan(w.isects * w.tilePasses) },
+	"sort_scan (tiles)": func(w *work) Cost { return w.sortScan(w.passes * w.isects * w.tilePasses) },
 	// Keys and values in, keys and values out, a histogram a block; each bit of a digit is a ballot and a few masks, twice.
 	"sort_scatter (tiles)": func(w *work) Cost {
-		return Cost{w.tilePasses * w.isects * (16 + w.digits), 120 * w.tilePasses * w.isects}
+		keys := w.passes * w.tilePasses * w.isects
+		return Cost{keys * (16 + w.digits), 120 * keys}
 	},
 	"tile_offsets": func(w *work) Cost { return Cost{8 * w.tiles, 5 * w.tiles * math.Log2(w.isects+2)} },
 	"rasterize":    costRasterize,
@@ -135,6 +145,11 @@ var passCosts = map[string]func(w *work) Cost{
 	"reduce_slots":     costReduce,
 	"project_bwd_adam": costOptimise, "project_bwd_adam_mixed": costOptimise,
 	"finish": func(w *work) Cost { return Cost{12 * w.tiles, 3 * w.tiles} },
+}
+
+// eachBand is the cost of a pass that goes over all visible splats, for every band.
+func (w *work) eachBand(c Cost) Cost {
+	return Cost{c.Bytes * w.bands * w.passes, c.Instructions * w.bands * w.passes}
 }
 
 // costProject: the means of all splats, the other parameters of those in view; keys of all, projections and extents of those in view.
@@ -167,8 +182,9 @@ func (w *work) sortScan(keys float64) Cost { return Cost{2 * w.digits * keys, 2 
 // before each bucket but its first.
 func costRasterize(w *work) Cost {
 	return Cost{
-		Bytes:        8*w.seenIsects + projectedBytes*min(w.visible, w.seenIsects) + w.pixels*(pixelBytes+4) + w.states(),
-		Instructions: lookInstructions*w.seen + blendInstructions*w.blended,
+		Bytes: w.passes*(8*w.seenIsects+projectedBytes*min(w.visible, w.seenIsects)+pixelBytes*w.pixels) +
+			4*w.pixels + w.states(), // which the last of two times alone writes
+		Instructions: w.passes * (lookInstructions*w.seen + blendInstructions*w.blended),
 	}
 }
 
@@ -186,10 +202,11 @@ func costRasterizeBwd(w *work) Cost {
 	}
 }
 
-// costReduce: the gradients of all isects, and of each visible splat what says which they are; its sum.
+// costReduce: the gradients of all isects, and of each visible splat what says which they are; its sum, which goes in and out again for each further band.
 func costReduce(w *work) Cost {
+	sum := projectedBytes + w.abs
 	return Cost{
-		Bytes:        w.isects*(projectedBytes+w.abs) + w.visible*(8+projectedBytes+extentBytes+projectedBytes+w.abs),
+		Bytes:        w.isects*sum + w.visible*(w.bands*(8+projectedBytes+extentBytes)+(2*w.bands-1)*sum),
 		Instructions: 11*w.isects + 60*w.visible,
 	}
 }

@@ -84,7 +84,7 @@ type engine struct {
 	kinds    []unitKind
 	compare  comparison
 
-	pairs     vk.Slice[[3]uint32] // [maxTiles] where steps count the pairs of tiles; zero: they do not
+	pairs     vk.Slice[[4]uint32] // [maxTiles] where steps count the pairs of tiles; zero: they do not
 	exposures *exposures          // nil: photos are compared as rendered
 	strategy  strategy
 	verify    bool                       // VKSPLAT_VERIFY=1: every pass of a step is followed by checks of what it wrote

@@ -105,22 +105,23 @@ func (t *Trainer) count(ctx context.Context, rounds []Round, tell func(Progress)
 	}
 	c.Pixels, c.Tiles, c.Visible, c.Isects = Median(pixels), Median(nTiles), Median(visible), Median(isects)
 	sums, err := t.countPairs(ctx, tell)
-	if sums[3] > 0 { // as many for each isect as in the views that were looked at
-		each := float64(c.Isects) / sums[3]
-		c.SeenPairs, c.BlendedPairs, c.SeenIsects = int(sums[0]*each), int(sums[1]*each), int(sums[2]*each)
+	if reported := sums[4]; reported > 0 { // as many for each isect that was reported as in the views that were looked at; of bands, the largest is reported
+		each := float64(c.Isects) / reported
+		c.SeenPairs, c.BlendedPairs, c.SeenIsects, c.Isects = int(sums[0]*each), int(sums[1]*each), int(sums[2]*each), int(sums[3]*each)
 	}
 	return c, err
 }
 
-// countPairs goes some steps that count pairs, one at a time, and returns the sums over them of pairs seen, of pairs blended, of isects seen, of isects.
-func (t *Trainer) countPairs(ctx context.Context, tell func(Progress)) (sums [4]float64, err error) {
+// countPairs goes some steps that count pairs, one at a time, and returns the sums over them of pairs seen, of pairs blended, of isects seen, of isects, and
+// of isects as steps report them.
+func (t *Trainer) countPairs(ctx context.Context, tell func(Progress)) (sums [5]float64, err error) {
 	e := t.e
-	if e.pairs, err = vk.Make[[3]uint32](e.dev, vk.Readback, e.maxTiles, "tile_pairs"); err != nil {
+	if e.pairs, err = vk.Make[[4]uint32](e.dev, vk.Readback, e.maxTiles, "tile_pairs"); err != nil {
 		return sums, err
 	}
 	defer func() {
 		pairs := e.pairs
-		e.pairs = vk.Slice[[3]uint32]{}
+		e.pairs = vk.Slice[[4]uint32]{}
 		err = errors.Join(err, e.buildToFit(), e.dev.Free(pairs.View))
 	}()
 	if err := e.buildToFit(); err != nil {
@@ -136,7 +137,7 @@ func (t *Trainer) countPairs(ctx context.Context, tell func(Progress)) (sums [4]
 				sums[k] += float64(n)
 			}
 		}
-		sums[3] += float64(t.progress.Isects)
+		sums[4] += float64(t.progress.Isects)
 	}
 	return sums, nil
 }

@@ -32,7 +32,7 @@ var countPairsKernel = vk.Kernel{
 // CountPairs binds the buffers of count_pairs.comp.
 //
 // count_pairs counts the (pixel, splat) pairs of each tile of the current band: those that blending has to look at until the pixels are opaque, those of
-// them that change a pixel, and the isects that any pixel looks at. For `vksplat bench` alone.
+// them that change a pixel, the isects that any pixel looks at, and all isects. For `vksplat bench` alone.
 //
 //	reads params tile_offsets slot_from_isect splat_from_slot projected; writes tile_pairs
 //
@@ -43,7 +43,7 @@ type CountPairs struct {
 	SlotFromIsect vk.Slice[uint32]            // 2, read: [n_isects]
 	SplatFromSlot vk.Slice[uint32]            // 3, read: [n_isects]
 	Projected     vk.Slice[layout.Projected]  // 4, read: [N]
-	TilePairs     vk.Slice[[3]uint32]         // 5, write: [n_tiles] pairs looked at, blended; isects looked at
+	TilePairs     vk.Slice[[4]uint32]         // 5, write: [n_tiles] pairs looked at, blended; isects looked at, all
 	Push          CountPairsPush
 }
 

@@ -63,14 +63,14 @@ func checkBenchFMA(t *trial, n, rounds int, scale, shift float32) error {
 func checkCountPairs(t *trial, p *ref.Projection[float32], v *ref.View[float32], bands int) error {
 	l := t.list()
 	whole := v.Grid()
-	out := output[[3]uint32](l, "tile_pairs", whole.Tiles())
-	want := make([][3]uint32, whole.Tiles())
+	out := output[[4]uint32](l, "tile_pairs", whole.Tiles())
+	want := make([][4]uint32, whole.Tiles())
 	for band := range bands {
 		g := whole.Band(band, bands)
 		lists := ref.NewLists(p, g)
 		for tile, x := range ref.CountPairs(projection64(p).Splats, lists, ref.ConvertView[float64](v), g) {
 			if row := tile / g.Cols; row >= g.RowFirst && row < g.RowEnd {
-				want[tile] = [3]uint32{x.Seen, x.Blended, x.Isects}
+				want[tile] = [4]uint32{x.Seen, x.Blended, x.Isects, x.All}
 			}
 		}
 		l.r.Dispatch(&shaders.CountPairs{

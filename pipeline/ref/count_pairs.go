@@ -5,6 +5,7 @@ type TilePairs struct {
 	Seen    uint32 // (pixel, splat) pairs that are looked at, until the pixels are opaque
 	Blended uint32 // those of them that change the pixel
 	Isects  uint32 // isects that any pixel looks at
+	All     uint32 // isects
 }
 
 // CountPairs counts the pairs of the band's tiles.
@@ -25,7 +26,7 @@ func CountPairs[T Real](splats []Projected[T], l *Lists, v *View[T], g Grid) []T
 			pairs.Blended++
 		}
 		pairs.Seen += seen
-		pairs.Isects = max(pairs.Isects, seen)
+		pairs.Isects, pairs.All = max(pairs.Isects, seen), uint32(len(tile))
 	})
 	return tiles
 }
