@@ -78,7 +78,7 @@ func (t *Trainer) Hold() {
 // called after every step.
 func (t *Trainer) Measure(ctx context.Context, o MeasureOptions, tell func(Progress)) (Measurement, error) {
 	t.Hold()
-	t.meter = &meter{first: t.progress.Step + o.Warm, steps: o.Steps, most: o.Rounds}
+	t.meter = &meter{first: t.progress.Step + o.Warm, steps: o.Steps, most: o.Rounds, began: time.Now()}
 	err := t.RunTo(ctx, t.progress.Step+o.Total()-countedViews, tell)
 	m := Measurement{Rounds: t.meter.rounds}
 	t.meter = nil
@@ -149,7 +149,7 @@ type meter struct {
 	most   int // rounds
 	rounds []Round
 
-	began   time.Time     // the round
+	began   time.Time     // the round; at first, the measuring
 	waited  time.Duration // for the device, in the round
 	passes  []passSeries
 	timed   int // steps of the round whose passes were timed

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"testing"
+	"time"
 
 	"vksplat/shaders/layout"
 	"vksplat/vk"
@@ -105,6 +106,19 @@ func checkCosted(t *testing.T, m Measurement) {
 		case !(cost.Bytes > 0 && cost.Instructions > 0) || math.IsInf(cost.Bytes+cost.Instructions, 0):
 			t.Errorf("%s: %+v", p.Name, cost)
 		}
+	}
+}
+
+// TestMeasureAtOnce wants sensible times where no step comes before the first that counts.
+func TestMeasureAtOnce(t *testing.T) {
+	tr, _, _ := checkpointTrainer(t, testDevice(t), nil)
+	started := time.Now()
+	m, err := tr.Measure(context.Background(), MeasureOptions{Steps: 2, Rounds: 1}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := m.Rounds[0]; !(r.WallSeconds > 0) || r.WallSeconds > time.Since(started).Seconds() || r.HostSeconds > r.WallSeconds {
+		t.Errorf("%+v", r)
 	}
 }
 

@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -96,6 +98,8 @@ func (o *benchOptions) checkBench(captures []string) error {
 		return usagef("leave out one of the two", "flag --suite: these models are measured without SCENE, and %s is given", captures[0])
 	case len(captures) == 0 && (o.trainSteps > 0 || o.init.Kind != scene.InitAuto):
 		return usagef("name a capture, or leave the flag out", "flags --init and --warm-steps: without SCENE nothing is trained before")
+	case len(captures) > 0 && o.trained() > o.config.Iterations:
+		return usagef("give --iterations too", "flag --warm-steps: the recipe has %d steps, fewer than %d", o.config.Iterations, o.trained())
 	case o.steps == 0:
 		return usagef("give 1 or more, as in 200", "flag --steps: 0 is no number of steps to measure")
 	case o.rounds < 1 || o.rounds > 1000:
@@ -104,8 +108,24 @@ func (o *benchOptions) checkBench(captures []string) error {
 		return usagef("give a factor, as in 1.05", "flag --max-slowdown: %g is no factor", o.maxSlowdown)
 	case o.maxSlowdown > 0 && o.against == "":
 		return usagef("give --against FILE", "flag --max-slowdown: there is nothing to compare with")
+	case o.json != "" && (isFolder(o.json) || !isFolder(filepath.Dir(o.json))):
+		return usagef("name a file in a folder that exists", "flag --json: %s cannot be written", o.json)
+	}
+	for _, path := range captures { // found missing before anything is measured
+		if _, err := os.Stat(path); err != nil {
+			_, err = scene.Load(path, o.load.options())
+			return err
+		}
 	}
 	return nil
+}
+
+// trained returns how many steps are trained before.
+func (o *benchOptions) trained() int {
+	if o.init.Kind == scene.InitPLY {
+		return o.trainSteps.or(0)
+	}
+	return o.trainSteps.or(benchTrain)
 }
 
 // bench measures all captures, or the suite.

@@ -181,8 +181,8 @@ func readBench(path string) (*benchFile, error) {
 		return nil, usagef(hint, "read results %s: format %d, this program reads %d", path, f.Format, benchFormat)
 	}
 	for _, s := range f.Scenes {
-		if s == nil {
-			return nil, usagef(hint, "read results %s: a scene is empty", path)
+		if s == nil || s.Name == "" || !(s.WallMS.Median > 0) {
+			return nil, usagef(hint, "read results %s: a scene has no name or no time", path)
 		}
 	}
 	return f, nil

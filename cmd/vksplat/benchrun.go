@@ -45,16 +45,9 @@ func (b *bencher) captures(ctx context.Context, paths []string) error {
 func (b *bencher) capture(ctx context.Context, r *trainRun) (err error) {
 	defer func() { err = errors.Join(err, r.close()) }()
 	defer r.flushNotes()
-	trained := benchTrain
-	if r.init.Kind == scene.InitPLY {
-		trained = 0
-	}
-	trained = b.o.trainSteps.or(trained)
+	trained := b.o.trained()
 	if trained == 0 { // no room for more splats is planned
 		r.config.RefineEvery, r.config.Splats = 0, 0
-	}
-	if trained > r.config.Iterations {
-		return usagef("give --iterations too", "flag --warm-steps: the recipe has %d steps, fewer than %d", r.config.Iterations, trained)
 	}
 	r.config.Iterations = max(r.config.Iterations, trained+b.most())
 	if err := r.begin(ctx); err != nil {
