@@ -30,7 +30,7 @@ LONG := VKSPLAT_LONG=1
 PYTHON := $(OUT)/python
 WITH_PYTHON = PATH="$$(test -e $(PYTHON)/made-from.txt && echo "$(CURDIR)/$(PYTHON)/bin:")$$PATH" VKSPLAT_PACKAGES=$$(test -e $(PYTHON)/made-from.txt && echo 1)
 
-.PHONY: help demo build windows docs test test-long check static gen tests python-env second-binding widths fuzz same-bytes twice golden clean
+.PHONY: help demo bench build windows docs test test-long check static gen tests python-env second-binding widths fuzz same-bytes twice golden clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | awk -F '\t' '{printf "  %-15s %s\n", $$1, $$2}'
@@ -39,6 +39,12 @@ demo: ## train a made-up scene, on software Vulkan where there is no GPU (about 
 	@.ci/install demo
 	@$(MAKE) --no-print-directory build
 	$(BIN)/vksplat demo -m vksplat-demo --min-psnr 25
+
+bench: ## measure the training steps of made-up models; build/bench.json gets the results; BENCH=... for more flags
+	@.ci/install demo
+	@$(MAKE) --no-print-directory build
+	@mkdir -p $(OUT)
+	$(BIN)/vksplat bench --json $(OUT)/bench.json $(BENCH)
 
 build: ## build bin/vksplat
 	go build -o $(BIN)/vksplat ./cmd/vksplat
