@@ -22,6 +22,8 @@ SHORT := demo --images 12 --iterations 50
 REFINED := demo --images 12 --iterations 650
 FUZZ_TIME := 30s
 VALIDATE := VKSPLAT_VALIDATE=1
+# The commit, for what bench stores; Go records none in some checkouts.
+REVISION = $(shell git describe --always --dirty --abbrev=12 --exclude='*' 2>/dev/null)
 WINDOWS := GOOS=windows GOARCH=amd64 CGO_ENABLED=1 CC=x86_64-w64-mingw32-gcc
 # Full sizes in tests that are smaller otherwise.
 LONG := VKSPLAT_LONG=1
@@ -47,7 +49,7 @@ bench: ## measure the training steps of made-up models; build/bench.json gets th
 	$(BIN)/vksplat bench --json $(OUT)/bench.json $(BENCH)
 
 build: ## build bin/vksplat
-	go build -o $(BIN)/vksplat ./cmd/vksplat
+	go build -ldflags "-X main.revision=$(REVISION)" -o $(BIN)/vksplat ./cmd/vksplat
 
 windows: ## build bin/vksplat.exe for Windows on x86-64, with both bindings, by mingw-w64
 	@.ci/install windows

@@ -150,7 +150,7 @@ type meter struct {
 	rounds []Round
 
 	began   time.Time     // the round; at first, the measuring
-	waited  time.Duration // for the device, in the round
+	waited  time.Duration // for the device, and with taking times, in the round
 	passes  []passSeries
 	timed   int // steps of the round whose passes were timed
 	visible []int
@@ -178,7 +178,9 @@ func (m *meter) observe(prog *vk.Program, p Progress) {
 		return
 	}
 	if p.Step > m.first {
+		started := time.Now()
 		m.take(prog, p)
+		m.wait(time.Since(started))
 	}
 	if done := p.Step - m.first; done > 0 && done%m.steps == 0 {
 		m.rounds = append(m.rounds, m.round())

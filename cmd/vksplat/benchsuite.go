@@ -54,6 +54,9 @@ func (b *bencher) suite(ctx context.Context) error {
 			b.app.note(fmt.Sprintf("%s: left out on a CPU, where it takes minutes (--suite full measures it)", m.name()))
 			continue
 		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
 		err := b.madeUp(ctx, m)
 		if errors.Is(err, pipeline.ErrTooSmall) || errors.Is(err, pipeline.ErrLittleRAM) || errors.Is(err, pipeline.ErrOutOfMemory) {
 			b.app.warn(fmt.Sprintf("%s: left out: %v", m.name(), err))
@@ -75,7 +78,8 @@ const cpuType = "cpu"
 // madeUp makes a model and measures it.
 func (b *bencher) madeUp(ctx context.Context, m madeUp) (err error) {
 	cfg := b.o.config
-	cfg.RefineEvery, cfg.Splats, cfg.Iterations = 0, 0, max(cfg.Iterations, b.most()+benchProbe+1)
+	cfg.RefineEvery, cfg.Splats, cfg.MaxSplats = 0, 0, m.splats
+	cfg.Iterations = max(cfg.Iterations, b.most()+benchProbe+1)
 	synth, err := scene.NewSynth(scene.SynthOptions{Images: madeUpViews, Width: m.width, Height: m.height, Points: m.splats, Seed: suiteSeed})
 	if err != nil {
 		return err
