@@ -20,9 +20,10 @@ const (
 	leastCopied  = 1 << 20
 	copiedOfHeap = 16 // part of the budget that each of the two buffers takes at most
 	fmaLanes     = 1 << 20
-	longRun      = 5 * time.Millisecond // runs are long enough when they take that; the clock's grain is below 1 us
-	rateRuns     = 8                    // of which the fastest counts: the first find the device's clocks low
-	ratesTime    = time.Second          // in which all runs of one rate should be over, on a CPU
+	longRun      = 5 * time.Millisecond   // runs are long enough when they take that; the clock's grain is below 1 us
+	rateRuns     = 8                      // of which the fastest counts
+	clocksUp     = 200 * time.Millisecond // of work, after which a device that was idle runs at its full clock
+	ratesTime    = time.Second            // in which all runs of one rate should be over, on a CPU
 )
 
 // MeasureRates measures. The device should have nothing else to do, and memory is taken from it meanwhile.
@@ -56,7 +57,7 @@ func (d *Device) copyRate() (rate float64, err error) {
 	if err := runOnce(d.dev, r, "bench copy"); err != nil {
 		return 0, err
 	}
-	best, err := d.fastest(&shaders.BenchCopy{CopyFrom: from, CopyTo: to, Push: shaders.BenchCopyPush{N: uint32(from.N())}}, from.N())
+	best, err := d.fastest(&shaders.BenchCopy{CopyFrom: from, CopyTo: to, Push: shaders.BenchCopyPush{N: uint32(from.N())}}, from.N(), clocksUp)
 	return 2 * float64(size) / best.Seconds(), err
 }
 
@@ -67,17 +68,23 @@ func (d *Device) fmaRate() (rate float64, err error) {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, d.dev.Free(sums.View)) }()
-	for rounds := 1; ; rounds *= 4 {
+	const most = 1 << 20
+	run := func(rounds int, least time.Duration) (time.Duration, error) {
 		push := shaders.BenchFmaPush{N: fmaLanes, Rounds: uint32(rounds), Scale: 0.5, Shift: 1}
-		best, err := d.fastest(&shaders.BenchFma{FmaSums: sums, Push: push}, fmaLanes)
-		if err != nil || best >= longRun || rounds >= 1<<20 {
-			return fmaLanes * float64(rounds) * ref.FMARound / best.Seconds(), err
+		return d.fastest(&shaders.BenchFma{FmaSums: sums, Push: push}, fmaLanes, least)
+	}
+	rounds := 1
+	for took := time.Duration(0); took < longRun && rounds < most; rounds *= 4 {
+		if took, err = run(rounds, 0); err != nil {
+			return 0, err
 		}
 	}
+	best, err := run(rounds/4, clocksUp) // of those that took long enough
+	return fmaLanes * float64(rounds/4) * ref.FMARound / best.Seconds(), err
 }
 
-// fastest runs a pass of n invocations several times and returns the shortest time.
-func (d *Device) fastest(p vk.Pass, n int) (best time.Duration, err error) {
+// fastest runs a pass of n invocations several times, for at least so long, and returns the shortest time.
+func (d *Device) fastest(p vk.Pass, n int, least time.Duration) (best time.Duration, err error) {
 	r := vk.NewRecorder(d.dev)
 	r.Dispatch(p, vk.Items(n, 256))
 	pool := d.dev.NewScratchPool()
@@ -90,7 +97,7 @@ func (d *Device) fastest(p vk.Pass, n int) (best time.Duration, err error) {
 	s := d.dev.NewSubmission()
 	s.Add(prog)
 	started := time.Now()
-	for range rateRuns {
+	for run := 0; run < rateRuns || time.Since(started) < least; run++ {
 		begin := time.Now()
 		ticket, err := d.dev.Submit(s)
 		if err == nil {

@@ -47,6 +47,9 @@ func (b *bencher) capture(ctx context.Context, r *trainRun) (err error) {
 	defer r.flushNotes()
 	trained := b.o.trained()
 	if trained == 0 { // no room for more splats is planned
+		if r.config.Splats > 0 {
+			b.app.warn(noEffect("splats", "--warm-steps"))
+		}
 		r.config.RefineEvery, r.config.Splats = 0, 0
 	}
 	r.config.Iterations = max(r.config.Iterations, trained+b.most())

@@ -85,7 +85,9 @@ func (a *app) compareScene(before, now *benchScene) float64 {
 	}
 	row("passes", before.PassesMS.Median, now.PassesMS.Median)
 	row("step", before.WallMS.Median, now.WallMS.Median)
+	row("host", before.HostMS.Median, now.HostMS.Median)
 	_ = w.Flush()
+	a.printf("device memory at the peak: before %s, now %s\n", bytesText(before.PeakBytes), bytesText(now.PeakBytes))
 	if before.Counts.Splats != now.Counts.Splats || before.Resolution != now.Resolution {
 		a.warn(fmt.Sprintf("%s: before, it was %s and photos of %s", now.Name, count(before.Counts.Splats, "splat"), before.Resolution))
 	}
