@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"vksplat/pipeline"
@@ -37,7 +38,7 @@ var fullSuite = append(quickSuite[:len(quickSuite):len(quickSuite)],
 
 const (
 	madeUpViews  = 8
-	madeUpShrink = 8               // photos are drawn so many times smaller
+	madeUpShrink = 16              // photos are drawn so many times smaller
 	madeUpRound  = 4 * time.Second // a round has as many steps as fit, up to the usual number
 	cpuSplats    = 50_000          // quick leaves out what has more on a CPU, where a step of the largest takes tens of seconds
 	suiteSeed    = 1               // of cameras and splats
@@ -87,10 +88,12 @@ func (b *bencher) madeUp(ctx context.Context, m madeUp) (err error) {
 	capture := &scene.Capture{Cameras: synth.Cameras()}
 	capture.Normalise()
 	photos := make(pipeline.Images, madeUpViews)
+	var drawing sync.WaitGroup
 	for i := range photos {
-		photos[i] = synth.Rough(i, madeUpShrink)
+		drawing.Go(func() { photos[i] = synth.Rough(i, madeUpShrink) })
 	}
 	splats := synth.Splats(cfg.SHDegree).FromCapture(capture.Frame, [3]float64{})
+	drawing.Wait()
 	device, err := pipeline.OpenDevice(b.o.device)
 	if err != nil {
 		return err
