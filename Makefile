@@ -22,6 +22,8 @@ SHORT := demo --images 12 --iterations 50
 REFINED := demo --images 12 --iterations 650
 FUZZ_TIME := 30s
 VALIDATE := VKSPLAT_VALIDATE=1
+# The commit, for what bench stores; Go records none in some checkouts.
+REVISION = $(shell git describe --always --dirty --abbrev=12 --exclude='*' 2>/dev/null)
 WINDOWS := GOOS=windows GOARCH=amd64 CGO_ENABLED=1 CC=x86_64-w64-mingw32-gcc
 # Full sizes in tests that are smaller otherwise.
 LONG := VKSPLAT_LONG=1
@@ -30,7 +32,7 @@ LONG := VKSPLAT_LONG=1
 PYTHON := $(OUT)/python
 WITH_PYTHON = PATH="$$(test -e $(PYTHON)/made-from.txt && echo "$(CURDIR)/$(PYTHON)/bin:")$$PATH" VKSPLAT_PACKAGES=$$(test -e $(PYTHON)/made-from.txt && echo 1)
 
-.PHONY: help demo build windows docs test test-long check static gen tests python-env second-binding widths fuzz same-bytes twice golden clean
+.PHONY: help demo bench build windows docs test test-long check static gen tests python-env second-binding widths fuzz same-bytes twice golden clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | awk -F '\t' '{printf "  %-15s %s\n", $$1, $$2}'
@@ -40,8 +42,14 @@ demo: ## train a made-up scene, on software Vulkan where there is no GPU (about 
 	@$(MAKE) --no-print-directory build
 	$(BIN)/vksplat demo -m vksplat-demo --min-psnr 25
 
+bench: ## measure the training steps of made-up models; build/bench.json gets the results; BENCH=... for more flags
+	@.ci/install demo
+	@$(MAKE) --no-print-directory build
+	@mkdir -p $(OUT)
+	$(BIN)/vksplat bench --json $(OUT)/bench.json $(BENCH)
+
 build: ## build bin/vksplat
-	go build -o $(BIN)/vksplat ./cmd/vksplat
+	go build -ldflags "-X main.revision=$(REVISION)" -o $(BIN)/vksplat ./cmd/vksplat
 
 windows: ## build bin/vksplat.exe for Windows on x86-64, with both bindings, by mingw-w64
 	@.ci/install windows

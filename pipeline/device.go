@@ -261,14 +261,39 @@ func ListDevices() ([]DeviceSummary, error) {
 	defer in.Close()
 	var list []DeviceSummary
 	for _, i := range in.Devices() {
-		s := DeviceSummary{Index: i.Index, Name: i.Name, Type: i.Type.String(), Driver: i.Driver, API: fmt.Sprint(i.API), UUID: i.UUID,
-			Usable: len(i.Missing) == 0, Missing: i.Missing, Limits: i.Limits, Features: i.Features}
-		for _, h := range i.Heaps {
-			if h.DeviceLocal {
-				s.MemoryBytes = max(s.MemoryBytes, h.Size)
-			}
-		}
-		list = append(list, s)
+		list = append(list, summaryOf(i))
 	}
 	return list, nil
+}
+
+// Summary describes the device.
+func (d *Device) Summary() DeviceSummary { return summaryOf(d.dev.Info()) }
+
+func summaryOf(i vk.DeviceInfo) DeviceSummary {
+	s := DeviceSummary{Index: i.Index, Name: i.Name, Type: i.Type.String(), Driver: i.Driver, API: fmt.Sprint(i.API), UUID: i.UUID,
+		Usable: len(i.Missing) == 0, Missing: i.Missing, Limits: i.Limits, Features: i.Features}
+	for _, h := range i.Heaps {
+		if h.DeviceLocal {
+			s.MemoryBytes = max(s.MemoryBytes, h.Size)
+		}
+	}
+	return s
+}
+
+// runOnce builds, runs and frees a list without scratch.
+func runOnce(dev *vk.Device, r *vk.Recorder, name string) error {
+	pool := dev.NewScratchPool()
+	defer pool.Close()
+	p, err := r.Build(name, pool, vk.BuildOptions{NoTimings: true})
+	if err != nil {
+		return err
+	}
+	defer p.Close()
+	s := dev.NewSubmission()
+	s.Add(p)
+	t, err := dev.Submit(s)
+	if err != nil {
+		return err
+	}
+	return dev.Wait(t)
 }

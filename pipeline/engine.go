@@ -84,7 +84,8 @@ type engine struct {
 	kinds    []unitKind
 	compare  comparison
 
-	exposures *exposures // nil: photos are compared as rendered
+	pairs     vk.Slice[[4]uint32] // [maxTiles] where steps count the pairs of tiles; zero: they do not
+	exposures *exposures          // nil: photos are compared as rendered
 	strategy  strategy
 	verify    bool                       // VKSPLAT_VERIFY=1: every pass of a step is followed by checks of what it wrote
 	sabotage  func(v *view, what string) // tests: may break a buffer before it is verified
@@ -453,24 +454,6 @@ func (e *engine) buildToFit() error {
 		err = e.build()
 	}
 	return err
-}
-
-// runOnce builds, runs and frees a list without scratch.
-func runOnce(dev *vk.Device, r *vk.Recorder, name string) error {
-	pool := dev.NewScratchPool()
-	defer pool.Close()
-	p, err := r.Build(name, pool, vk.BuildOptions{NoTimings: true})
-	if err != nil {
-		return err
-	}
-	defer p.Close()
-	s := dev.NewSubmission()
-	s.Add(p)
-	t, err := dev.Submit(s)
-	if err != nil {
-		return err
-	}
-	return dev.Wait(t)
 }
 
 // close frees the engine. Device.Close frees what an error leaves.

@@ -22,4 +22,10 @@ func (v *view) rasterize(band int, keep bool) {
 		Push: shaders.RasterizePush{Band: uint32(band), NBands: uint32(v.bands)},
 		Spec: shaders.RasterizeSpec{KeepStates: keep},
 	}, v.indirect(layout.ArgsTiles))
+	if keep && !v.pairs.IsZero() {
+		v.r.Dispatch(&shaders.CountPairs{
+			Params: v.f.params, TileOffsets: v.tileOffsets, SlotFromIsect: v.slotFromIsect, SplatFromSlot: v.splatFromSlot, Projected: v.projected,
+			TilePairs: v.pairs, Push: shaders.CountPairsPush{Band: uint32(band), NBands: uint32(v.bands)},
+		}, v.indirect(layout.ArgsTiles))
+	}
 }

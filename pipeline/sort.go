@@ -89,11 +89,17 @@ func (v *view) radixSort(j sortJob) (keys, values vk.Slice[uint32]) {
 	return from[0], from[1]
 }
 
-// sortDepth puts the visible splats in order of depth. The sign bit of a depth is never set.
+// depthBits is how many bits depths are sorted by: the sign bit of a depth is never set.
+const depthBits = 31
+
+// tileBits is how many bits the tiles of a view differ in.
+func (s viewSize) tileBits() int { return max(1, bits.Len(uint(s.maxTiles-1))) }
+
+// sortDepth puts the visible splats in order of depth.
 func (v *view) sortDepth() {
 	n := v.model.capacity()
 	_, v.splatFromRank = v.radixSort(sortJob{
-		name: "depth sort", keys: v.depthKeys, depth: true, keyBits: 31, slot: layout.NVisible, args: layout.ArgsSortVisible,
+		name: "depth sort", keys: v.depthKeys, depth: true, keyBits: depthBits, slot: layout.NVisible, args: layout.ArgsSortVisible,
 		spare: [2]vk.Slice[uint32]{vk.ScratchOf[uint32](v.r, "depth sort keys", n), vk.ScratchOf[uint32](v.r, "depth sort values", n)},
 	})
 }
@@ -102,7 +108,7 @@ func (v *view) sortDepth() {
 func (v *view) sortTiles(ids, slots vk.Slice[uint32]) vk.Slice[uint32] {
 	n := v.isectCapacity
 	ids, v.slotFromIsect = v.radixSort(sortJob{
-		name: "tile sort", keys: ids, values: slots, keyBits: max(1, bits.Len(uint(v.maxTiles-1))), slot: layout.NIsects, args: layout.ArgsSortIsects,
+		name: "tile sort", keys: ids, values: slots, keyBits: v.tileBits(), slot: layout.NIsects, args: layout.ArgsSortIsects,
 		spare: [2]vk.Slice[uint32]{vk.ScratchOf[uint32](v.r, "tile sort keys", n), vk.ScratchOf[uint32](v.r, "tile sort values", n)},
 	})
 	return ids

@@ -47,6 +47,7 @@ type Trainer struct {
 	queued     int             // units ever submitted, for the choice of the frame
 	pace       pace
 	passes     passTimes
+	meter      *meter // of Measure's steps; nil outside it
 	progress   Progress
 	ceiling    int            // splats that wanted to grow and found the ceiling, ever
 	tell       func(Progress) // of RunTo's caller, nil outside it
@@ -224,9 +225,11 @@ func (t *Trainer) advance() error {
 // collect waits for f and takes in its report. again says that the unit, or one before it, did not fit: there is room now, and the queue starts anew
 // from the first unit that failed.
 func (t *Trainer) collect(f *frame) (again bool, err error) {
+	start := time.Now()
 	if err := t.e.wait(f); err != nil {
 		return false, err
 	}
+	t.meter.wait(time.Since(start))
 	r := f.hostReport
 	if r.Failed != 0 {
 		return true, t.replay(*r)
@@ -248,6 +251,7 @@ func (t *Trainer) collect(f *frame) (again bool, err error) {
 		t.progress.Alpha, t.progress.Counted = r.AlphaL1, int(r.NCounted)
 		t.progress.Visible, t.progress.Isects = int(r.NVisible), int(r.NIsects)
 		t.passes.observe(f.programs[unitStep])
+		t.meter.observe(f.programs[unitStep], t.progress)
 		if t.tell != nil && t.progress.Step > t.told {
 			t.told = t.progress.Step
 			t.tell(t.progress)

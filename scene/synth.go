@@ -63,6 +63,7 @@ func (o SynthOptions) withDefaults() (SynthOptions, error) {
 const (
 	streamSynthCamera uint32 = 0x10011
 	streamSynthPoint  uint32 = 0x10012
+	streamSynthSplat  uint32 = 0x10013 // and the next
 )
 
 // random returns four numbers of [0, 1) that depend on the seed, the stream and
@@ -263,24 +264,30 @@ func (w *synthWorld) grid(l *lens, x, y float64, n int) (mean vec, spread float6
 	return mean.mul(step * step), spread
 }
 
-// points returns what a camera sees through randomly chosen pixels: a cloud on
-// visible surfaces, denser where the photos look more closely. Points come from
+// points returns the cloud: what eachPoint finds.
+func (o *SynthOptions) points(w *synthWorld, views []Camera) []Point {
+	points := make([]Point, o.Points)
+	o.eachPoint(w, views, func(i int, s surface, _ *Camera) {
+		c := w.shade(s).mul(255)
+		points[i] = Point{Pos: o.move(s.point), Color: [3]uint8{toByte(c[0]), toByte(c[1]), toByte(c[2])}}
+	})
+	return points
+}
+
+// eachPoint calls f, on several goroutines, with what a camera sees through randomly chosen
+// pixels: a cloud on visible surfaces, denser where the photos look more closely. Points come from
 // the cameras in turn; within a camera they follow a two-dimensional sequence
 // with even gaps (the R2 sequence: multiples of the inverses of the plastic
 // number and of its square) from a random start.
-func (o *SynthOptions) points(w *synthWorld, views []Camera) []Point {
+func (o *SynthOptions) eachPoint(w *synthWorld, views []Camera, f func(i int, s surface, c *Camera)) {
 	const alpha, beta = 0.7548776662466927, 0.5698402909980532
-	points := make([]Point, o.Points)
 	parallel(len(views), func(id int) {
 		start, l := o.random(streamSynthPoint, id), newLens(&views[id])
-		for i := id; i < len(points); i += len(views) {
+		for i := id; i < o.Points; i += len(views) {
 			k := float64(i / len(views))
 			_, u := math.Modf(start[0] + k*alpha)
 			_, v := math.Modf(start[1] + k*beta)
-			s := w.trace(l.ray(u*float64(o.Width), v*float64(o.Height)))
-			c := w.shade(s).mul(255)
-			points[i] = Point{Pos: o.move(s.point), Color: [3]uint8{toByte(c[0]), toByte(c[1]), toByte(c[2])}}
+			f(i, w.trace(l.ray(u*float64(o.Width), v*float64(o.Height))), &views[id])
 		}
 	})
-	return points
 }

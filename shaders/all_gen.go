@@ -7,6 +7,9 @@ import "vksplat/vk"
 // All lists every kernel in name order.
 var All = []*vk.Kernel{
 	&beginKernel,
+	&benchCopyKernel,
+	&benchFmaKernel,
+	&countPairsKernel,
 	&countTilesKernel,
 	&emitIsectsKernel,
 	&exposeKernel,

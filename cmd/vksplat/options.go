@@ -153,6 +153,22 @@ func pickOptions(groups []optionGroup, names ...string) []optionGroup {
 	return []optionGroup{g}
 }
 
+// dropOptions returns a table without the options of some names.
+func dropOptions(groups []optionGroup, names ...string) (list []optionGroup) {
+	for _, g := range groups {
+		g.options = slices.DeleteFunc(slices.Clone(g.options), func(o option) bool { return slices.Contains(names, o.name) })
+		list = append(list, g)
+	}
+	return list
+}
+
+// hideOthers leaves the options of own and those of some names in the help of a command, and hides the rest.
+func hideOthers(fs *pflag.FlagSet, own []option, names ...string) {
+	fs.VisitAll(func(f *pflag.Flag) {
+		f.Hidden = !slices.Contains(names, f.Name) && !slices.ContainsFunc(own, func(o option) bool { return o.name == f.Name })
+	})
+}
+
 // aliasesOf maps the aliases in a table to the names that they stand for.
 func aliasesOf(groups []optionGroup) map[string]string {
 	names := map[string]string{}

@@ -11,6 +11,9 @@ import (
 // version is set by the linker for releases: -ldflags "-X main.version=1.2.3".
 var version = ""
 
+// revision is the commit, set likewise where Go records none: -ldflags "-X main.revision=$(git describe --always --dirty --exclude '*')".
+var revision = ""
+
 // programVersion returns the version that written files carry. It says nothing
 // of the commit or the build, so that rebuilding does not change a model's bytes.
 func programVersion() string {
@@ -23,31 +26,38 @@ func programVersion() string {
 	return "devel"
 }
 
-// commit returns the commit that the program was built from, "" where the
+// commitID returns the commit that the program was built from, "" where the
 // build did not record it.
-func commit() string {
+func commitID() string {
+	if revision != "" {
+		return revision
+	}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return ""
 	}
-	var revision, dirty string
+	var hash, dirty string
 	for _, s := range info.Settings {
 		switch {
 		case s.Key == "vcs.revision":
-			revision = s.Value
+			hash = s.Value
 		case s.Key == "vcs.modified" && s.Value == "true":
 			dirty = " with changes"
 		}
 	}
-	if revision == "" {
+	if hash == "" {
 		return ""
 	}
-	return ", commit " + revision[:min(12, len(revision))] + dirty
+	return hash[:min(12, len(hash))] + dirty
 }
 
 // versionText is what the program says of itself.
 func versionText() string {
-	return fmt.Sprintf("vksplat %s (%s, %s/%s%s)", programVersion(), runtime.Version(), runtime.GOOS, runtime.GOARCH, commit())
+	commit := commitID()
+	if commit != "" {
+		commit = ", commit " + commit
+	}
+	return fmt.Sprintf("vksplat %s (%s, %s/%s%s)", programVersion(), runtime.Version(), runtime.GOOS, runtime.GOARCH, commit)
 }
 
 func (a *app) versionCommand() *cobra.Command {

@@ -31,7 +31,7 @@ func Cases() []Case {
 	table := slices.Concat(
 		beginCases(), finishCases(), scanCases(), sortCases(), projectCases(), tileCases(), rasterizeCases(), lossCases(), maskCases(), exposureCases(),
 		rasterizeBwdCases(), reduceCases(), projectBwdCases(), adamCases(), refineCases(), rankedCases(), refineKernelCases(), resetCases(),
-		relocationCases(), mcmcCases(), verifyCases(),
+		relocationCases(), mcmcCases(), verifyCases(), benchCases(),
 	)
 	if os.Getenv(longVariable) == "1" {
 		table = slices.Concat(table, longCases())

@@ -24,16 +24,21 @@ type blended[T Real] struct {
 	transmittance T // before this splat
 }
 
+// at returns how a splat covers the pixel centre c: the way from there, exp(-sigma), alpha before its ceiling, and whether that is enough to be seen.
+func (s *Projected[T]) at(c [2]T) (d [2]T, falloff, raw T, reaches bool) {
+	d = [2]T{s.Mean2D[0] - c[0], s.Mean2D[1] - c[1]}
+	sigma := 0.5*(s.Conic[0]*d[0]*d[0]+s.Conic[2]*d[1]*d[1]) + s.Conic[1]*d[0]*d[1]
+	falloff = exp(-sigma)
+	raw = s.Opacity * falloff
+	return d, falloff, raw, sigma >= 0 && raw >= AlphaThreshold
+}
+
 // blendPixel appends the splats that reach the pixel centre c, front to back, and returns the transmittance behind them.
 func blendPixel[T Real](list []blended[T], splats []Projected[T], l *Lists, tile []uint32, c [2]T) ([]blended[T], T) {
 	t := T(1)
 	for j, slot := range tile {
-		s := &splats[l.SplatFromSlot[slot]]
-		d := [2]T{s.Mean2D[0] - c[0], s.Mean2D[1] - c[1]}
-		sigma := 0.5*(s.Conic[0]*d[0]*d[0]+s.Conic[2]*d[1]*d[1]) + s.Conic[1]*d[0]*d[1]
-		falloff := exp(-sigma)
-		raw := s.Opacity * falloff
-		if !(sigma >= 0) || !(raw >= AlphaThreshold) {
+		d, falloff, raw, reaches := splats[l.SplatFromSlot[slot]].at(c)
+		if !reaches {
 			continue
 		}
 		alpha := min(MaxAlpha, raw)

@@ -1,0 +1,136 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"path/filepath"
+	"time"
+
+	"vksplat/pipeline"
+	"vksplat/scene"
+)
+
+// bencher measures one thing after the other.
+type bencher struct {
+	app    *app
+	o      *benchOptions
+	events io.Writer // of progress
+	file   *benchFile
+}
+
+// subject is a model with its views that is measured.
+type subject struct {
+	name    string
+	config  *pipeline.Config
+	cameras []scene.Camera // that are trained on
+	trainer *pipeline.Trainer
+	trained int           // steps of training before
+	limit   time.Duration // of a round, which has fewer steps then; 0: none
+}
+
+// captures measures captures.
+func (b *bencher) captures(ctx context.Context, paths []string) error {
+	for _, path := range paths {
+		o := b.o.trainOptions
+		o.scene = path
+		if err := b.capture(ctx, &trainRun{trainOptions: &o, app: b.app}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// capture loads a capture, trains it as far as asked, and measures.
+func (b *bencher) capture(ctx context.Context, r *trainRun) (err error) {
+	defer func() { err = errors.Join(err, r.close()) }()
+	defer r.flushNotes()
+	trained := b.o.trained()
+	if trained == 0 { // no room for more splats is planned
+		if r.config.Splats > 0 {
+			b.app.warn(noEffect("splats", "--warm-steps"))
+		}
+		r.config.RefineEvery, r.config.Splats = 0, 0
+	}
+	r.config.Iterations = max(r.config.Iterations, trained+b.most())
+	if err := r.begin(ctx); err != nil {
+		return err
+	}
+	b.app.printf("%s\n", r.firstLine())
+	r.flushNotes()
+	return b.measure(ctx, subject{
+		name: b.file.name(filepath.Base(absolute(r.scene))), config: &r.config, cameras: pick(r.capture.Cameras, r.train), trainer: r.trainer, trained: trained,
+	})
+}
+
+// most is how many steps are gone after training at most.
+func (b *bencher) most() int {
+	m := pipeline.MeasureOptions{Warm: b.o.settle.or(benchEpoch), Steps: b.o.steps.or(benchSteps), Rounds: b.o.rounds}
+	return m.Total()
+}
+
+// measure trains as far as asked, settles, measures, and prints.
+func (b *bencher) measure(ctx context.Context, s subject) error {
+	m := pipeline.MeasureOptions{Steps: b.o.steps.or(benchSteps), Rounds: b.o.rounds}
+	settle := b.o.settle.or(min(max(benchSettle, len(s.cameras)), benchEpoch))
+	show := b.show(s.trainer, s.trained+settle+m.Total())
+	defer b.showing(nil)
+	if err := s.trainer.RunTo(ctx, s.trained, show.update); err != nil {
+		return err
+	}
+	s.trainer.Hold()
+	if s.limit > 0 { // the first steps say how long the others will take; they compile and load, too
+		var err error
+		if settle, m.Steps, err = b.fit(ctx, s, settle, show); err != nil {
+			return err
+		}
+	}
+	m.Warm = settle
+	show.total = s.trainer.Step() + m.Total()
+	measured, err := s.trainer.Measure(ctx, m, show.update)
+	show.interrupt()
+	if err != nil {
+		return err
+	}
+	result := newScene(s, m.Steps, measured, b.file.Rates)
+	b.file.Scenes = append(b.file.Scenes, result)
+	b.app.printScene(result)
+	return nil
+}
+
+// fit goes a few steps and returns how many to settle and to measure, so that neither takes longer than the subject's limit.
+func (b *bencher) fit(ctx context.Context, s subject, settle int, show *progress) (int, int, error) {
+	steps := b.o.steps.or(benchSteps)
+	if b.o.steps >= 0 && b.o.settle >= 0 {
+		return settle, steps, nil
+	}
+	if err := s.trainer.RunTo(ctx, s.trained+1, show.update); err != nil {
+		return 0, 0, err
+	}
+	started := time.Now()
+	if err := s.trainer.RunTo(ctx, s.trained+1+benchProbe, show.update); err != nil {
+		return 0, 0, err
+	}
+	fits := int(s.limit * benchProbe / max(time.Since(started), 1))
+	return b.o.settle.or(min(settle, fits)), b.o.steps.or(min(steps, max(fits, 2))), nil
+}
+
+// benchProbe is how many steps say how long steps take.
+const benchProbe = 3
+
+// show makes the progress of a trainer.
+func (b *bencher) show(t *pipeline.Trainer, total int) *progress {
+	p := newProgress(b.events, b.o.progress, 0, total)
+	p.text = b.app.text
+	p.bytes = func() int64 { return t.MemoryStats().DeviceBytes }
+	p.spent = t.Seconds
+	b.showing(p)
+	return p
+}
+
+// showing makes p the line that other output goes around.
+func (b *bencher) showing(p *progress) {
+	b.app.text.Lock()
+	defer b.app.text.Unlock()
+	b.app.show = p
+}

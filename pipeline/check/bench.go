@@ -1,0 +1,101 @@
+package check
+
+import (
+	"fmt"
+
+	"vksplat/pipeline/ref"
+	"vksplat/shaders"
+	"vksplat/shaders/layout"
+	"vksplat/vk"
+)
+
+// benchCases are those of the kernels that measure, and train nothing.
+func benchCases() []Case {
+	return []Case{
+		newCase("bench_copy", "sizes", func(t *trial) error {
+			return each([]int{1, 255, 256, 257, 5000}, func(n int) error { return checkBenchCopy(t, n) })
+		}),
+		newCase("bench_fma", "rounds", func(t *trial) error {
+			return each([]int{0, 1, 2, 7}, func(rounds int) error { return checkBenchFMA(t, 700, rounds, 0.99, 0.25) })
+		}),
+		newCase("bench_fma", "at its fixed point", func(t *trial) error { return checkBenchFMA(t, 257, 50, 0.5, 1) }),
+		newCase("count_pairs", "sizes of views", func(t *trial) error {
+			return each([][2]int{{1, 1}, {15, 16}, {17, 16}, {37, 90}}, func(s [2]int) error {
+				return checkCountPairs(t, t.ellipses(60, s[0], s[1]), t.camera(s[0], s[1]), 1)
+			})
+		}),
+		newCase("count_pairs", "no splats", func(t *trial) error { return checkCountPairs(t, t.ellipses(0, 40, 30), t.camera(40, 30), 1) }),
+		newCase("count_pairs", "opaque: pixels stop early", func(t *trial) error { return checkCountPairs(t, t.crowd(700, 40, 24, 0.9), t.camera(40, 24), 1) }),
+		newCase("count_pairs", "bands", func(t *trial) error { return checkCountPairs(t, t.crowd(300, 70, 90, 0.1), t.camera(70, 90), 3) }),
+	}
+}
+
+func checkBenchCopy(t *trial, n int) error {
+	l := t.list()
+	data := make([][4]uint32, n)
+	for i := range data {
+		data[i] = [4]uint32{t.Uint32(), t.Uint32(), t.Uint32(), t.Uint32()}
+	}
+	to := output[[4]uint32](l, "copy_to", n)
+	l.r.Dispatch(&shaders.BenchCopy{CopyFrom: input(l, "copy_from", data), CopyTo: to.Slice, Push: shaders.BenchCopyPush{N: uint32(n)}}, vk.Items(n+300, 256))
+	if err := l.run(); err != nil {
+		return err
+	}
+	return equal("copy_to", to.got, data)
+}
+
+func checkBenchFMA(t *trial, n, rounds int, scale, shift float32) error {
+	l := t.list()
+	sums := output[float32](l, "fma_sums", n)
+	l.r.Dispatch(&shaders.BenchFma{FmaSums: sums.Slice, Push: shaders.BenchFmaPush{N: uint32(n), Rounds: uint32(rounds), Scale: scale, Shift: shift}}, vk.Items(n, 256))
+	if err := l.run(); err != nil {
+		return err
+	}
+	want := make([]float32, n)
+	for i := range want {
+		want[i] = ref.BenchFMA(i, rounds, scale, shift)
+	}
+	// The sum of eight chains has an order of the device's, and fma may round twice: errors shrink with every step, since scale is below 1.
+	return closeTo("fma_sums", sums.got, want, 1e-4, 1e-5)
+}
+
+// checkCountPairs counts band after band into one buffer.
+func checkCountPairs(t *trial, p *ref.Projection[float32], v *ref.View[float32], bands int) error {
+	l := t.list()
+	whole := v.Grid()
+	out := output[[4]uint32](l, "tile_pairs", whole.Tiles())
+	want := make([][4]uint32, whole.Tiles())
+	for band := range bands {
+		g := whole.Band(band, bands)
+		lists := ref.NewLists(p, g)
+		for tile, x := range ref.CountPairs(projection64(p).Splats, lists, ref.ConvertView[float64](v), g) {
+			if row := tile / g.Cols; row >= g.RowFirst && row < g.RowEnd {
+				want[tile] = [4]uint32{x.Seen, x.Blended, x.Isects, x.All}
+			}
+		}
+		l.r.Dispatch(&shaders.CountPairs{
+			Params: input(l, "params", []layout.StepParams{paramsOf(v)}), TileOffsets: input(l, "tile_offsets", lists.TileOffsets),
+			SlotFromIsect: input(l, "slot_from_isect", lists.SlotFromIsect), SplatFromSlot: input(l, "splat_from_slot", lists.SplatFromSlot),
+			Projected: input(l, "projected", projectedOf(p.Splats)), TilePairs: out.Slice,
+			Push: shaders.CountPairsPush{Band: uint32(band), NBands: uint32(bands)},
+		}, vk.Groups(whole.Tiles()+3))
+	}
+	if err := l.run(); err != nil {
+		return err
+	}
+	differ := 0 // splats on the threshold of alpha, and pixels on that of transmittance, may go either way
+	for tile, got := range out.got {
+		for k := range got {
+			if got[k] != want[tile][k] {
+				differ++
+			}
+		}
+		if d := int64(got[1]) - int64(want[tile][1]); d > 4 || d < -4 {
+			return fmt.Errorf("binding tile_pairs: tile %d blends %d pairs, want %d", tile, got[1], want[tile][1])
+		}
+	}
+	if differ > 1+len(want)/10 {
+		return equal("tile_pairs", out.got, want)
+	}
+	return nil
+}

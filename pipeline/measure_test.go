@@ -1,0 +1,215 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"math"
+	"slices"
+	"testing"
+	"time"
+
+	"vksplat/shaders/layout"
+	"vksplat/vk"
+)
+
+// TestMeasure trains a little, measures, and wants the model as it was, counts that belong together, and a cost of every pass that moves anything.
+func TestMeasure(t *testing.T) {
+	d := testDevice(t)
+	for name, change := range map[string]func(*Config){
+		"default": func(*Config) {},
+		"mixed":   func(c *Config) { c.Precision = PrecisionMixed },
+		"absgrad": func(c *Config) { c.AbsGrad, c.GrowGrad2D = true, AbsGradThreshold },
+		"bands":   func(c *Config) { c.bands = 2 },
+		"mcmc": func(c *Config) {
+			c.Strategy, c.MaxSplats, c.ResetEvery, c.Exposure = StrategyMCMC, 4000, 0, true
+			c.OpacityReg, c.ScaleReg = 0.01, 0.01
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tr, _, cfg := checkpointTrainer(t, d, change)
+			if err := tr.RunTo(context.Background(), 8, nil); err != nil {
+				t.Fatal(err)
+			}
+			before, err := tr.Splats()
+			if err != nil {
+				t.Fatal(err)
+			}
+			told := 0
+			m, err := tr.Measure(context.Background(), MeasureOptions{Warm: 2, Steps: 4, Rounds: 2}, func(Progress) { told++ })
+			if err != nil {
+				t.Fatal(err)
+			}
+			if want := (MeasureOptions{Warm: 2, Steps: 4, Rounds: 2}).Total(); told != want || tr.Step() != 8+want {
+				t.Errorf("%d steps, told of %d, want %d", tr.Step()-8, told, want)
+			}
+			after, err := tr.Splats()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if modelHash(before) != modelHash(after) {
+				t.Error("measuring changed the model")
+			}
+			checkRounds(t, m.Rounds)
+			checkCounts(t, m.Counts, before.N, &cfg)
+			checkCosted(t, m)
+		})
+	}
+}
+
+func checkRounds(t *testing.T, rounds []Round) {
+	t.Helper()
+	if len(rounds) != 2 {
+		t.Fatalf("%d rounds", len(rounds))
+	}
+	for _, r := range rounds {
+		if !(r.WallSeconds > 0) || r.HostSeconds < 0 || r.HostSeconds > r.WallSeconds || r.Visible < 1 || r.Isects < r.Visible {
+			t.Errorf("%+v", r)
+		}
+		if sum := r.MeanMS(); !(sum > 0) || sum > 1e3*r.WallSeconds {
+			t.Errorf("passes of %g ms in four steps of %g ms", sum, 1e3*r.WallSeconds)
+		}
+		for _, name := range []string{"sort_scatter (depth)", "sort_scatter (tiles)", "rasterize", "finish"} {
+			if p := r.Pass(name); !(p.MS > 0) || p.Dispatches < 1 {
+				t.Errorf("%s: %+v", name, p)
+			}
+		}
+		if p := r.Pass("count_pairs"); p.Name != "" {
+			t.Errorf("a round has what only counts: %+v", p)
+		}
+	}
+}
+
+func checkCounts(t *testing.T, c Counts, splats int, cfg *Config) {
+	t.Helper()
+	if c.Splats != splats || c.SHDegree != cfg.SHDegree || c.Mixed != (cfg.Precision == PrecisionMixed) || c.AbsGrad != cfg.AbsGrad {
+		t.Errorf("%+v", c)
+	}
+	if c.SeenIsects < 1 || c.SeenIsects > c.Isects || c.BlendedPairs < 1 || c.BlendedPairs > c.SeenPairs || c.SeenPairs > layout.TilePixels*c.SeenIsects {
+		t.Errorf("counts that cannot be: %+v", c)
+	}
+	if c.Tiles*layout.TilePixels < c.Pixels || c.Bands < 1 || cfg.bands > 1 && c.Bands != cfg.bands {
+		t.Errorf("%+v", c)
+	}
+}
+
+// small are the passes whose cost is next to nothing.
+var small = []string{"begin", "scan_spine", "exposure_adam"}
+
+func checkCosted(t *testing.T, m Measurement) {
+	t.Helper()
+	for _, p := range m.Rounds[0].Passes {
+		cost, known := m.Counts.Cost(p.Name)
+		switch {
+		case slices.Contains(small, p.Name):
+		case !known:
+			t.Errorf("%s has no cost: add it to passCosts", p.Name)
+		case !(cost.Bytes > 0 && cost.Instructions > 0) || math.IsInf(cost.Bytes+cost.Instructions, 0):
+			t.Errorf("%s: %+v", p.Name, cost)
+		}
+	}
+}
+
+// TestMeasureAtOnce wants sensible times where no step comes before the first that counts.
+func TestMeasureAtOnce(t *testing.T) {
+	tr, _, _ := checkpointTrainer(t, testDevice(t), nil)
+	started := time.Now()
+	m, err := tr.Measure(context.Background(), MeasureOptions{Steps: 2, Rounds: 1}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := m.Rounds[0]; !(r.WallSeconds > 0) || r.WallSeconds > time.Since(started).Seconds() || r.HostSeconds > r.WallSeconds {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestMeasureStops(t *testing.T) {
+	tr, _, _ := checkpointTrainer(t, testDevice(t), nil)
+	ctx, cancel := context.WithCancel(context.Background())
+	_, err := tr.Measure(ctx, MeasureOptions{Steps: 5, Rounds: 2}, func(p Progress) {
+		if p.Step == 3 {
+			cancel()
+		}
+	})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v", err)
+	}
+}
+
+// TestCosts compares formulas with what was counted by hand, and with the rows of the model.
+func TestCosts(t *testing.T) {
+	c := Counts{Splats: 1000, SHDegree: 3, Pixels: 4096, Tiles: 16, Bands: 1, Visible: 600, Isects: 20480, SeenIsects: 10240, SeenPairs: 1_000_000,
+		BlendedPairs: 200_000, SortBits: 8, DepthBits: 31, TileBits: 4}
+	mixed, abs, banded := c, c, c
+	mixed.Mixed, abs.AbsGrad, banded.Bands = true, true, 3
+	stepped := func(c chunkRows) float64 { return 1000*(2*4*float64(c.rows()-layout.StatRows)+4) + 600*(36+16) }
+	for _, tt := range []struct {
+		c    Counts
+		pass string
+		want float64
+	}{
+		{c, "project_bwd_adam", stepped(rowsOf(3, PrecisionFull))},
+		{mixed, "project_bwd_adam_mixed", stepped(rowsOf(3, PrecisionMixed))},
+		{abs, "project_bwd_adam", stepped(rowsOf(3, PrecisionFull)) + 600*8},
+		{c, "project", 1000*(12+4) + 600*(4*56+36+12)}, // 59 parameters, three of which are the mean
+		{mixed, "project_mixed", 1000*(12+4) + 600*(4*8+2*48+36+12)},
+		// Four passes, of which the first reads a thousand keys and no values; half a byte of histogram a key.
+		{c, "sort_scatter (depth)", 1000*(4+0.5) + 600*8 + 3*600*(16+0.5)},
+		{c, "sort_histogram (depth)", (1000 + 3*600) * (4 + 0.5)},
+		{c, "sort_scatter (tiles)", 20480 * (16 + 0.5)},
+		{c, "emit_isects", 600*(8+36+12) + 20480*12},
+		// 10240 isects in 16 tiles are at least 40 buckets, 24 of which have a state of 4 kB.
+		{c, "rasterize", 10240*8 + 600*36 + 4096*20 + 24*4096},
+		{c, "rasterize_bwd", 10240*8 + 600*36 + 4096*36 + 24*4096 + 20480*40},
+		{abs, "rasterize_bwd", 10240*8 + 600*36 + 4096*36 + 24*4096 + 20480*48},
+		{c, "reduce_slots", 20480*36 + 600*(8+36+12+36)},
+		{c, "loss", 4096*(16+4+36) + 16*12},
+		// In three bands isects are made twice, and all visible splats looked at for each band.
+		{banded, "count_tiles", 6 * 600 * 56},
+		{banded, "sort_scatter (tiles)", 2 * 20480 * (16 + 0.5)},
+		{banded, "rasterize", 2*(10240*8+600*36+4096*16) + 4096*4 + 24*4096},
+		{banded, "reduce_slots", 20480*36 + 3*600*(8+36+12) + 600*(2*3-1)*36},
+	} {
+		if got, known := tt.c.Cost(tt.pass); !known || math.Abs(got.Bytes-tt.want) > 1e-6*tt.want {
+			t.Errorf("%s: %g bytes, want %g", tt.pass, got.Bytes, tt.want)
+		}
+	}
+	if _, known := c.Cost("begin"); known {
+		t.Error("begin moves next to nothing, and has a cost")
+	}
+	forward, _ := c.Cost("rasterize")
+	if want := 20.0*1_000_000 + 8*200_000; forward.Instructions != want {
+		t.Errorf("rasterize: %g instructions, want %g", forward.Instructions, want)
+	}
+	rates := Rates{CopyBytes: 1e9, Instructions: 1e9}
+	if got := (Cost{Bytes: 2e6, Instructions: 3e6}).Seconds(rates); got != 3e-3 {
+		t.Errorf("floor of %g s", got)
+	}
+	if got := (Cost{Bytes: 5e6, Instructions: 3e6}).Seconds(rates); got != 5e-3 {
+		t.Errorf("floor of %g s", got)
+	}
+}
+
+func TestPassLabels(t *testing.T) {
+	times := func(names ...string) (list []vk.PassTime) {
+		for _, n := range names {
+			list = append(list, vk.PassTime{Name: n})
+		}
+		return list
+	}
+	got := passLabels(times("begin", "sort_scan", "sort_scatter", "count_tiles", "sort_scan", "loss", "count_tiles", "sort_scan"))
+	want := []string{"begin", "sort_scan (depth)", "sort_scatter (depth)", "count_tiles", "sort_scan (tiles)", "loss", "count_tiles", "sort_scan (tiles)"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestMedian(t *testing.T) {
+	for _, tt := range []struct {
+		values []int
+		want   int
+	}{{nil, 0}, {[]int{7}, 7}, {[]int{9, 1}, 1}, {[]int{3, 1, 2}, 2}, {[]int{4, 4, 1, 9}, 4}} {
+		if got := Median(slices.Clone(tt.values)); got != tt.want {
+			t.Errorf("%v: %d, want %d", tt.values, got, tt.want)
+		}
+	}
+}

@@ -1,0 +1,20 @@
+package pipeline
+
+import "testing"
+
+// TestMeasureRates wants rates that any machine of this century has and none of the next decade, and all memory back.
+func TestMeasureRates(t *testing.T) {
+	d := testDevice(t)
+	before := d.dev.Stats().InUse
+	r, err := d.MeasureRates()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%.1f GB/s, %.1f G instructions/s", r.CopyBytes/1e9, r.Instructions/1e9)
+	if !(r.CopyBytes > 1e8 && r.CopyBytes < 1e15) || !(r.Instructions > 1e8 && r.Instructions < 1e17) {
+		t.Errorf("%+v", r)
+	}
+	if after := d.dev.Stats().InUse; after != before {
+		t.Errorf("%d bytes in use, %d before", after, before)
+	}
+}
