@@ -32,10 +32,11 @@ layout(binding = 7, scalar) writeonly buffer States { vec4 states[]; };         
 layout(binding = 8, scalar) writeonly buffer Buckets { uint tile_from_bucket[]; };      // [isects / BUCKET_SIZE + n_tiles]
 #include "raster.glsl"
 
+const uint AT_ONCE = 2u;    // splats whose alphas are computed together
+
 shared uint s_active[2];    // of this batch and the next: some pixel is not done
 
 struct Pixel {
-    vec2 centre;
     vec3 color;
     float transmittance;
     uint last;
@@ -49,10 +50,8 @@ void name_buckets(uint tile, uint begin, uint end) {
     for (uint b = begin / BUCKET_SIZE + tile + gl_LocalInvocationID.x; b < last; b += RASTER_LANES) tile_from_bucket[b] = tile;
 }
 
-// Blends splat s, number k of the tile, into a pixel.
-void blend(inout Pixel p, Projected s, uint k) {
-    float falloff;
-    float alpha = min(MAX_ALPHA, splat_alpha(s.mean2d - p.centre, s.conic, s.opacity, falloff));
+// Blends a splat, number k of the tile, into a pixel that it covers with this alpha.
+void blend(inout Pixel p, float alpha, vec3 color, uint k) {
     if (alpha == 0.0 || p.done) return;
     precise float next = p.transmittance * (1.0 - alpha);
     if (next <= TRANSMITTANCE_THRESHOLD) {
@@ -60,9 +59,33 @@ void blend(inout Pixel p, Projected s, uint k) {
         return;
     }
     // Written as fma, so that no compiler chooses: with and without KEEP_STATES, in one band or many, the same bytes.
-    p.color = fma(s.color, vec3(alpha * p.transmittance), p.color);
+    p.color = fma(color, vec3(alpha * p.transmittance), p.color);
     p.transmittance = next;
     p.last = k + 1u;
+}
+
+// Blends splats of the batch, the subgroup's share of them from number `first` on: AT_ONCE at a time, because one alone is a chain of dependent
+// operations. Splat 0 of the batch is number k of the tile.
+void blend_touching(inout Pixel pixels[LANE_PIXELS], vec2 centre, uint first, uvec2 todo, uint k) {
+    while ((todo.x | todo.y) != 0u) {
+        float alpha[AT_ONCE][LANE_PIXELS];
+        vec3 color[AT_ONCE];
+        uint j[AT_ONCE];
+        for (uint i = 0u; i < AT_ONCE; i++) {
+            bool more = (todo.x | todo.y) != 0u;
+            j[i] = first;
+            if (more) j[i] += take_lowest(todo);
+            Projected s = batch_splat(j[i]);
+            color[i] = s.color;
+            for (uint p = 0u; p < LANE_PIXELS; p++) {
+                float falloff;
+                float raw = splat_alpha(to_mean(s.mean2d, centre, p), s.conic, s.opacity, falloff);
+                alpha[i][p] = more ? min(MAX_ALPHA, raw) : 0.0;
+            }
+        }
+        for (uint i = 0u; i < AT_ONCE; i++)
+            for (uint p = 0u; p < LANE_PIXELS; p++) blend(pixels[p], alpha[i][p], color[i], k + j[i]);
+    }
 }
 
 void main() {
@@ -79,8 +102,9 @@ void main() {
     Pixel pixels[LANE_PIXELS];
     for (uint p = 0u; p < LANE_PIXELS; p++) {
         uvec2 at = corner + lane_pixel(lane, p);
-        pixels[p] = Pixel(vec2(at) + 0.5, vec3(0.0), 1.0, 0u, at.x >= v.width || at.y >= v.height);
+        pixels[p] = Pixel(vec3(0.0), 1.0, 0u, at.x >= v.width || at.y >= v.height);
     }
+    vec2 centre = vec2(corner + lane_pixel(lane, 0u)) + 0.5;
     uint quadrants = own_quadrants();
     if (lane < 2u) s_active[lane] = 0u;
     Projected next;
@@ -103,14 +127,8 @@ void main() {
                 states[state + at.y * TILE_SIZE + at.x] = vec4(pixels[p].color, pixels[p].transmittance);
             }
         }
-        for (uint g = 0u; g < n && !subgroupAll(pixels[0].done && pixels[1].done); g += SUBGROUP_SIZE) {
-            uvec2 todo = touching(g, n, quadrants);
-            while ((todo.x | todo.y) != 0u) {
-                uint j = g + take_lowest(todo);
-                Projected s = batch_splat(j);
-                for (uint p = 0u; p < LANE_PIXELS; p++) blend(pixels[p], s, first + j - begin);
-            }
-        }
+        for (uint g = 0u; g < n && !subgroupAll(pixels[0].done && pixels[1].done); g += SUBGROUP_SIZE)
+            blend_touching(pixels, centre, g, touching(g, n, quadrants), first - begin);
     }
     for (uint p = 0u; p < LANE_PIXELS; p++) {
         uvec2 pixel = corner + lane_pixel(lane, p);

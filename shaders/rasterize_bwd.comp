@@ -39,7 +39,6 @@ shared uint s_slot[RASTER_LANES];
 shared uint s_last;     // the tile's largest last_id
 
 struct Pixel {
-    vec2 centre;
     vec3 v;                 // dL/d(rgb)
     float transmittance;
     float behind;           // what lies behind, dotted with v
@@ -49,7 +48,7 @@ struct Pixel {
 // A pixel of the tile at the start of bucket b.
 Pixel load_pixel(View v, uvec2 corner, uvec2 place, uint b, uint begin) {
     uvec2 at = corner + place;
-    Pixel p = Pixel(vec2(at) + 0.5, vec3(0.0), 0.0, 0.0, 0u);
+    Pixel p = Pixel(vec3(0.0), 0.0, 0.0, 0u);
     if (at.x >= v.width || at.y >= v.height) return p;
     uint i = at.y * v.width + at.x;
     p.last = last_ids[i];
@@ -64,46 +63,47 @@ Pixel load_pixel(View v, uvec2 corner, uvec2 place, uint b, uint begin) {
     return p;
 }
 
-// Splat s, with this alpha before the ceiling, at one pixel: adds to the sums and moves the pixel's state past the splat. Alpha 0 adds zeros.
-void accumulate(inout Pixel p, Projected s, float raw, inout float g[9], inout vec2 abs_mean2d) {
+// Moves a pixel's state past a splat with this alpha before the ceiling. Returns dL/dsigma and the splat's weight in the pixel; 0 for alpha 0.
+vec2 pass_splat(inout Pixel p, vec3 color, float raw) {
     float alpha = min(MAX_ALPHA, raw);
     float weight = alpha * p.transmittance;
-    float cv = dot(s.color, p.v);
+    float cv = dot(color, p.v);
     p.behind -= weight * cv;
-    precise float pass = 1.0 - alpha;
+    precise float passes = 1.0 - alpha;
     // dC/dalpha = T c - (what lies behind) / (1 - alpha); none flows where the ceiling holds.
-    float q = raw > 0.0 && raw <= MAX_ALPHA ? -alpha * (p.transmittance * cv - p.behind / pass) : 0.0;
-    precise float next = p.transmittance * pass;
+    float q = raw > 0.0 && raw <= MAX_ALPHA ? -alpha * (p.transmittance * cv - p.behind / passes) : 0.0;
+    precise float next = p.transmittance * passes;
     p.transmittance = next;
-    vec2 d = s.mean2d - p.centre;
-    vec2 qd = q * d;
-    g[SUM_X] += qd.x;
-    g[SUM_Y] += qd.y;
-    g[SUM_XX] = fma(qd.x, d.x, g[SUM_XX]);
-    g[SUM_XY] = fma(qd.x, d.y, g[SUM_XY]);
-    g[SUM_YY] = fma(qd.y, d.y, g[SUM_YY]);
-    g[SUM_Q] += q;
-    for (uint c = 0u; c < 3u; c++) g[SUM_COLOR + c] = fma(weight, p.v[c], g[SUM_COLOR + c]);
-    if (ABSGRAD) abs_mean2d += abs(vec2(s.conic.x * qd.x + s.conic.y * qd.y, s.conic.y * qd.x + s.conic.z * qd.y));
+    return vec2(q, weight);
 }
 
 // The subgroup's part of the sums of the splats of a round; k is the first one's number in the tile.
-void sum_round(inout Pixel pixels[LANE_PIXELS], uint first, uint n, uint k, uint quadrants) {
+void sum_round(inout Pixel pixels[LANE_PIXELS], vec2 centre, uint first, uint n, uint k, uint quadrants) {
     uvec2 todo = touching(first, min(n, first + ROUND), quadrants);
     while ((todo.x | todo.y) != 0u) {
         uint j = take_lowest(todo);
         Projected s = batch_splat(first + j);
+        vec2 d[LANE_PIXELS];
         float raw[LANE_PIXELS];
         for (uint p = 0u; p < LANE_PIXELS; p++) {
             float falloff;
-            raw[p] = splat_alpha(s.mean2d - pixels[p].centre, s.conic, s.opacity, falloff);
+            d[p] = to_mean(s.mean2d, centre, p);
+            raw[p] = splat_alpha(d[p], s.conic, s.opacity, falloff);
             if (k + j >= pixels[p].last) raw[p] = 0.0;
         }
         if (!subgroupAny(raw[0] > 0.0 || raw[1] > 0.0)) continue;
-        float g[9] = float[](0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0);
+        ColumnSums sums = ColumnSums(0.0, 0.0, 0.0, vec3(0.0));
         vec2 abs_mean2d = vec2(0.0);
-        for (uint p = 0u; p < LANE_PIXELS; p++) accumulate(pixels[p], s, raw[p], g, abs_mean2d);
-        store_sums(g, j);
+        for (uint p = 0u; p < LANE_PIXELS; p++) {
+            vec2 qw = pass_splat(pixels[p], s.color, raw[p]);
+            vec2 qd = qw.x * d[p];
+            sums.q += qw.x;
+            sums.y += qd.y;
+            sums.yy = fma(qd.y, d[p].y, sums.yy);
+            sums.color = fma(vec3(qw.y), pixels[p].v, sums.color);
+            if (ABSGRAD) abs_mean2d += abs(vec2(s.conic.x * qd.x + s.conic.y * qd.y, s.conic.y * qd.x + s.conic.z * qd.y));
+        }
+        store_sums(sums, d[0].x, j);
         if (ABSGRAD) store_abs_sums(abs_mean2d, j);
     }
 }
@@ -119,15 +119,15 @@ void store_round(uint first, uint n) {
             // Zero stays zero, whatever the conic.
             vec2 d = vec2(take_sum(j, SUM_X), take_sum(j, SUM_Y));
             v_slots[slot].mean2d = d == vec2(0.0) ? d : vec2(conic.x * d.x + conic.y * d.y, conic.y * d.x + conic.z * d.y);
-            if (ABSGRAD) v_abs_slots[slot] = vec2(take_sum(j, N_SUMS), take_sum(j, N_SUMS + 1u));
+            if (ABSGRAD) v_abs_slots[slot] = vec2(take_sum(j, SUM_ABS), take_sum(j, SUM_ABS + 1u));
         } else if (task <= 3u) {
-            v_slots[slot].conic[task - 1u] = (task == 2u ? 1.0 : 0.5) * take_sum(j, SUM_XX + task - 1u);
+            v_slots[slot].conic[task - 1u] = (task == 2u ? 1.0 : 0.5) * take_sum(j, task == 1u ? SUM_XX : task == 2u ? SUM_XY : SUM_YY);
         } else if (task == 4u) {
             // q = -alpha dL/dalpha, and alpha is the opacity times what opacity's gradient is made of.
             float q = take_sum(j, SUM_Q);
             v_slots[slot].opacity = q == 0.0 ? 0.0 : -q / s_mean[at].z;
         } else {
-            v_slots[slot].color[task - 5u] = take_sum(j, SUM_COLOR + task - 5u);
+            v_slots[slot].color[task - 5u] = take_sum(j, task == 5u ? SUM_R : task == 6u ? SUM_G : SUM_B);
         }
     }
 }
@@ -158,6 +158,7 @@ void main() {
     for (uint p = 0u; p < LANE_PIXELS; p++) pixels[p] = load_pixel(v, corner, lane_pixel(lane, p), b, begin);
     uint last = subgroupMax(max(pixels[0].last, pixels[1].last));
     if (gl_SubgroupInvocationID == 0u) atomicMax(s_last, last);     // of integers: the order does not matter
+    vec2 centre = vec2(corner + lane_pixel(lane, 0u)) + 0.5;
     uint quadrants = own_quadrants();
     uint stop = min(end - begin, (b + 1u) * BUCKET_SIZE);
     for (uint batch = b * BUCKET_SIZE; batch < stop; batch += RASTER_LANES) {
@@ -173,7 +174,7 @@ void main() {
                 store_zeros(first, n);
                 continue;
             }
-            if (batch + first < last) sum_round(pixels, first, n, batch + first, quadrants);
+            if (batch + first < last) sum_round(pixels, centre, first, n, batch + first, quadrants);
             barrier();
             store_round(first, n);
             barrier();

@@ -1,27 +1,36 @@
 // Sums over the pixels of a tile in a fixed order that does not know the subgroup size: a lane's two pixels, then lanes in a binary tree of neighbours
 // (1, 2, 4, 8, 16 apart), then quadrants. Subgroups hand their part of the tree to the others through shared memory.
 //
-// Nine sums go up the tree at once: at each level a lane keeps half of them and hands the other half to its neighbour, so that 12 exchanges do what 45
-// would (a transposed reduction).
+// All sums go up the tree at once: at each level a lane keeps half of them and hands the other half to its neighbour, so that 9 exchanges do what 45
+// would (a transposed reduction). A column's pixels have one dx: up to there three moments in dy are enough, and dx comes in afterwards.
 #ifndef QUADRANT_SUM_GLSL
 #define QUADRANT_SUM_GLSL
-#include "const.glsl"
 
-// Sums of a splat over pixels, q being dL/dsigma and d = mean2d - pixel centre.
-const uint SUM_X = 0u;          // q dx
-const uint SUM_Y = 1u;
-const uint SUM_XX = 2u;         // q dx dx
-const uint SUM_XY = 3u;
-const uint SUM_YY = 4u;
-const uint SUM_Q = 5u;
-const uint SUM_COLOR = 6u;      // and the two after it
-const uint N_SUMS = 9u;
+// Sums of a splat over the pixels of a column, q being dL/dsigma and d = mean2d - pixel centre.
+struct ColumnSums {
+    float q;
+    float y;        // q dy
+    float yy;       // q dy dy
+    vec3 color;
+};
+
+// Places of a splat's sums. Lanes hold them in four groups of three; what has no name here is of no use.
+const uint SUM_Q = 0u;
+const uint SUM_X = 1u;          // q dx
+const uint SUM_XX = 2u;
+const uint SUM_YY = 3u;
+const uint SUM_Y = 6u;
+const uint SUM_XY = 7u;
+const uint SUM_R = 8u;
+const uint SUM_G = 9u;
+const uint SUM_B = 11u;
+const uint SUM_ABS = 12u;       // two sums with ABSGRAD
 
 // Parts of a tile's sum that go through shared memory.
 const uint N_PARTS = SUBGROUP_SIZE > 32u ? 4u : RASTER_LANES / SUBGROUP_SIZE;
 // Splats whose parts are there at once.
 const uint ROUND = SUBGROUP_SIZE > 32u ? 32u : SUBGROUP_SIZE;
-const uint PART_SUMS = ABSGRAD ? N_SUMS + 2u : N_SUMS;
+const uint PART_SUMS = ABSGRAD ? 14u : 12u;
 shared float s_parts[ROUND * N_PARTS * PART_SUMS];
 
 // A lane's half of a pair of sums, with its neighbour's share added.
@@ -29,45 +38,47 @@ float exchange(float low, float high, bool upper, uint distance) {
     return (upper ? high : low) + subgroupShuffleXor(upper ? low : high, distance);
 }
 
-// Stores the subgroup's part of the sums of splat j of the round. All lanes of the subgroup call it.
-void store_sums(float g[9], uint j) {
+// Where the subgroup's part of the sums of splat j of the round is.
+uint part_place(uint j) {
+    uint part = SUBGROUP_SIZE > 32u ? gl_SubgroupID * 2u + gl_SubgroupInvocationID / 32u : gl_SubgroupID;
+    return (j * N_PARTS + part) * PART_SUMS;
+}
+
+// Stores the subgroup's part of the sums of splat j of the round, dx being that of the lane's column. All lanes of the subgroup call it.
+void store_sums(ColumnSums s, float dx, uint j) {
     uint lane = gl_SubgroupInvocationID;
     bool b0 = (lane & 1u) != 0u, b1 = (lane & 2u) != 0u, b2 = (lane & 4u) != 0u, b3 = (lane & 8u) != 0u;
-    uint part = SUBGROUP_SIZE > 32u ? gl_SubgroupID * 2u + lane / 32u : gl_SubgroupID;
-    uint at = (j * N_PARTS + part) * PART_SUMS;
-    float a0 = exchange(g[0], g[5], b0, 1u), a1 = exchange(g[1], g[6], b0, 1u), a2 = exchange(g[2], g[7], b0, 1u), a3 = exchange(g[3], g[8], b0, 1u);
-    float a4 = exchange(g[4], 0.0, b0, 1u);
-    float c0 = exchange(a0, a3, b1, 2u), c1 = exchange(a1, a4, b1, 2u), c2 = exchange(a2, 0.0, b1, 2u);
-    uint k = (b0 ? 5u : 0u) + (b1 ? 3u : 0u);       // number of the sum in c0
-    uint n = b0 && b1 ? 1u : b1 ? 2u : 3u;          // of c0, c1, c2 that are sums
+    uint at = part_place(j) + (lane & 3u) * 3u;
+    // Rows of the column, 1 and 2 apart: groups 0 to 3 are left with q, yy, (y, red), (green, blue).
+    float a0 = exchange(s.q, s.yy, b0, 1u), a1 = exchange(s.y, s.color.g, b0, 1u), a2 = exchange(s.color.r, s.color.b, b0, 1u);
+    float c0 = exchange(a0, a1, b1, 2u), c1 = exchange(0.0, a2, b1, 2u);
+    float e1 = dx * c0;
+    float e2 = b1 ? c1 : dx * e1;
     if (SUBGROUP_SIZE < 8u) {
-        s_parts[at + k] = c0;
-        if (n > 1u) s_parts[at + k + 1u] = c1;
-        if (n > 2u) s_parts[at + k + 2u] = c2;
+        s_parts[at] = c0;
+        s_parts[at + 1u] = e1;
+        s_parts[at + 2u] = e2;
         return;
     }
-    float d0 = exchange(c0, c2, b2, 4u), d1 = exchange(c1, 0.0, b2, 4u);
-    k += b2 ? 2u : 0u;
-    n = b2 ? (n == 3u ? 1u : 0u) : min(n, 2u);
+    // Columns.
+    float f0 = exchange(c0, e2, b2, 4u), f1 = exchange(e1, 0.0, b2, 4u);
     if (SUBGROUP_SIZE < 16u) {
-        if (n > 0u) s_parts[at + k] = d0;
-        if (n > 1u) s_parts[at + k + 1u] = d1;
+        s_parts[at + (b2 ? 2u : 0u)] = f0;
+        if (!b2) s_parts[at + 1u] = f1;
         return;
     }
-    float e = exchange(d0, d1, b3, 8u);
-    if (SUBGROUP_SIZE > 16u) e += subgroupShuffleXor(e, 16u);
-    k += b3 ? 1u : 0u;
-    if (n > (b3 ? 1u : 0u) && (lane & 16u) == 0u) s_parts[at + k] = e;
+    float h = exchange(f0, f1, b3, 8u);
+    if (SUBGROUP_SIZE > 16u) h += subgroupShuffleXor(h, 16u);
+    if (!(b2 && b3) && (lane & 16u) == 0u) s_parts[at + (b2 ? 2u : b3 ? 1u : 0u)] = h;
 }
 
 // The same for the two sums of absolute values.
 void store_abs_sums(vec2 g, uint j) {
     uint lane = gl_SubgroupInvocationID;
     bool b0 = (lane & 1u) != 0u;
-    uint part = SUBGROUP_SIZE > 32u ? gl_SubgroupID * 2u + lane / 32u : gl_SubgroupID;
     float a = exchange(g.x, g.y, b0, 1u);
     for (uint distance = 2u; distance < min(SUBGROUP_SIZE, 32u); distance *= 2u) a += subgroupShuffleXor(a, distance);
-    if ((lane & 31u) < 2u) s_parts[(j * N_PARTS + part) * PART_SUMS + N_SUMS + lane % 2u] = a;
+    if ((lane & 31u) < 2u) s_parts[part_place(j) + SUM_ABS + lane % 2u] = a;
 }
 
 float part(uint at, uint i) { return s_parts[at + i * PART_SUMS]; }
@@ -76,7 +87,7 @@ float sum4(uint at, uint i) { return sum2(at, i) + sum2(at, i + 2u); }
 float sum8(uint at, uint i) { return sum4(at, i) + sum4(at, i + 4u); }
 float sum16(uint at, uint i) { return sum8(at, i) + sum8(at, i + 8u); }
 
-// Sum `sum` of splat j of the round over the whole tile. The parts are zero afterwards: what no subgroup stores must be.
+// Sum `sum` (SUM_*) of splat j of the round over the whole tile. The parts are zero afterwards: what no subgroup stores must be.
 float take_sum(uint j, uint sum) {
     uint at = j * N_PARTS * PART_SUMS + sum;
     float total = N_PARTS == 4u ? sum4(at, 0u) : N_PARTS == 8u ? sum8(at, 0u) : N_PARTS == 16u ? sum16(at, 0u) : sum16(at, 0u) + sum16(at, 16u);

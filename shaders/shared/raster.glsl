@@ -9,6 +9,7 @@
 
 const uint RASTER_LANES = 128u;     // = TILE_PIXELS / LANE_PIXELS; also the splats of a batch
 const uint LANE_PIXELS = 2u;
+const uint PIXEL_STEP = 4u;         // rows from a lane's first pixel to its second
 const uint QUADRANT_LANES = 32u;
 const float QUADRANT_SPAN = 7.0;    // px between the outer pixel centres of a quadrant
 
@@ -27,10 +28,16 @@ uint own_quadrants() {
     return SUBGROUP_SIZE > QUADRANT_LANES ? 3u << first : 1u << first;
 }
 
-// Place in the tile of pixel p of a lane, column and row.
+// Place in the tile of pixel p of a lane, column and row. Four lanes take a column of their quadrant.
 uvec2 lane_pixel(uint lane, uint p) {
     uint quadrant = lane / QUADRANT_LANES;
-    return uvec2(quadrant % 2u * 8u + lane % 8u, quadrant / 2u * 8u + lane / 8u % 4u + 4u * p);
+    return uvec2(quadrant % 2u * 8u + lane / 4u % 8u, quadrant / 2u * 8u + lane % 4u + PIXEL_STEP * p);
+}
+
+// From pixel p of a lane whose pixel 0 has this centre to the splat's mean, px.
+vec2 to_mean(vec2 mean2d, vec2 centre, uint p) {
+    precise vec2 d = vec2(mean2d.x - centre.x, mean2d.y - centre.y - float(PIXEL_STEP * p));
+    return d;
 }
 
 // Whether the ellipse at which alpha falls to the threshold comes into a square of pixel centres whose lowest one is at `low` relative to the mean.
