@@ -32,15 +32,15 @@ layout(binding = 7, scalar) writeonly buffer States { vec4 states[]; };         
 layout(binding = 8, scalar) writeonly buffer Buckets { uint tile_from_bucket[]; };      // [isects / BUCKET_SIZE + n_tiles]
 #include "raster.glsl"
 
-const uint AT_ONCE = 2u;    // splats whose alphas are computed together
+const uint AT_ONCE = 4u;    // splats whose alphas are computed together
 
 shared uint s_active[2];    // of this batch and the next: some pixel is not done
 
 struct Pixel {
     vec3 color;
     float transmittance;
+    float light;            // the transmittance while the pixel goes on, then 0
     uint last;
-    bool done;
 };
 
 // Buckets are numbered so that no prefix sum is needed: tile t has the numbers from offset[t] / BUCKET_SIZE + t up to the next tile's, at least as
@@ -50,19 +50,19 @@ void name_buckets(uint tile, uint begin, uint end) {
     for (uint b = begin / BUCKET_SIZE + tile + gl_LocalInvocationID.x; b < last; b += RASTER_LANES) tile_from_bucket[b] = tile;
 }
 
-// Blends a splat, number k of the tile, into a pixel that it covers with this alpha.
+// Blends a splat, number k of the tile, into a pixel that it covers with this alpha. Alpha 0 changes nothing. Without branches: subgroups rarely agree.
 void blend(inout Pixel p, float alpha, vec3 color, uint k) {
-    if (alpha == 0.0 || p.done) return;
-    precise float next = p.transmittance * (1.0 - alpha);
-    if (next <= TRANSMITTANCE_THRESHOLD) {
-        p.done = true;
-        return;
-    }
+    precise float next = p.light * (1.0 - alpha);
+    bool goes_on = next > TRANSMITTANCE_THRESHOLD;
+    float weight = goes_on ? alpha * p.light : 0.0;
     // Written as fma, so that no compiler chooses: with and without KEEP_STATES, in one band or many, the same bytes.
-    p.color = fma(color, vec3(alpha * p.transmittance), p.color);
-    p.transmittance = next;
-    p.last = k + 1u;
+    p.color = fma(color, vec3(weight), p.color);
+    p.transmittance = goes_on ? next : p.transmittance;
+    p.light = goes_on ? next : 0.0;
+    p.last = goes_on && alpha > 0.0 ? k + 1u : p.last;
 }
+
+bool all_done(Pixel pixels[LANE_PIXELS]) { return pixels[0].light == 0.0 && pixels[1].light == 0.0; }
 
 // Blends splats of the batch, the subgroup's share of them from number `first` on: AT_ONCE at a time, because one alone is a chain of dependent
 // operations. Splat 0 of the batch is number k of the tile.
@@ -102,7 +102,7 @@ void main() {
     Pixel pixels[LANE_PIXELS];
     for (uint p = 0u; p < LANE_PIXELS; p++) {
         uvec2 at = corner + lane_pixel(lane, p);
-        pixels[p] = Pixel(vec3(0.0), 1.0, 0u, at.x >= v.width || at.y >= v.height);
+        pixels[p] = Pixel(vec3(0.0), 1.0, at.x < v.width && at.y < v.height ? 1.0 : 0.0, 0u);
     }
     vec2 centre = vec2(corner + lane_pixel(lane, 0u)) + 0.5;
     uint quadrants = own_quadrants();
@@ -114,7 +114,7 @@ void main() {
         barrier();  // the batch before has been blended
         uint n = min(RASTER_LANES, end - first);
         if (lane < n) store_splat(lane, next, vec2(corner));
-        if (!pixels[0].done || !pixels[1].done) s_active[parity] = 1u;
+        if (!all_done(pixels)) s_active[parity] = 1u;
         barrier();
         if (s_active[parity] == 0u) break;
         parity ^= 1u;
@@ -127,7 +127,7 @@ void main() {
                 states[state + at.y * TILE_SIZE + at.x] = vec4(pixels[p].color, pixels[p].transmittance);
             }
         }
-        for (uint g = 0u; g < n && !subgroupAll(pixels[0].done && pixels[1].done); g += SUBGROUP_SIZE)
+        for (uint g = 0u; g < n && !subgroupAll(all_done(pixels)); g += SUBGROUP_SIZE)
             blend_touching(pixels, centre, g, touching(g, n, quadrants), first - begin);
     }
     for (uint p = 0u; p < LANE_PIXELS; p++) {
