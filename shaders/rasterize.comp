@@ -75,12 +75,12 @@ void blend_touching(inout Pixel pixels[LANE_PIXELS], vec2 centre, uint first, uv
             bool more = (todo.x | todo.y) != 0u;
             j[i] = first;
             if (more) j[i] += take_lowest(todo);
-            Projected s = batch_splat(j[i]);
+            Splat s = batch_splat(j[i]);
             color[i] = s.color;
             for (uint p = 0u; p < LANE_PIXELS; p++) {
-                float falloff;
-                float raw = splat_alpha(to_mean(s.mean2d, centre, p), s.conic, s.opacity, falloff);
-                alpha[i][p] = more ? min(MAX_ALPHA, raw) : 0.0;
+                float raw;
+                bool hit = covers(s, to_mean(s.mean2d, centre, p), raw) && more;
+                alpha[i][p] = hit ? min(MAX_ALPHA, raw) : 0.0;
             }
         }
         for (uint i = 0u; i < AT_ONCE; i++)

@@ -63,48 +63,52 @@ Pixel load_pixel(View v, uvec2 corner, uvec2 place, uint b, uint begin) {
     return p;
 }
 
-// Moves a pixel's state past a splat with this alpha before the ceiling. Returns dL/dsigma and the splat's weight in the pixel; 0 for alpha 0.
-vec2 pass_splat(inout Pixel p, vec3 color, float raw) {
-    float alpha = min(MAX_ALPHA, raw);
+// dL/dmean2d, given dL/dsigma times d.
+vec2 mean_gradient(vec3 form, vec2 qd) {
+    return 0.6931471805599453 * vec2(2.0 * form.x * qd.x + form.y * qd.y, form.y * qd.x + 2.0 * form.z * qd.y);    // ln 2
+}
+
+// Moves a pixel's state past a splat that may hit it with this alpha before the ceiling, and adds to the sums.
+void pass_splat(inout Pixel p, Splat s, bool hit, float raw, vec2 d, inout ColumnSums sums, inout vec2 abs_mean2d) {
+    float alpha = hit ? min(MAX_ALPHA, raw) : 0.0;
     float weight = alpha * p.transmittance;
-    float cv = dot(color, p.v);
+    float cv = dot(s.color, p.v);
     p.behind -= weight * cv;
     precise float passes = 1.0 - alpha;
     // dC/dalpha = T c - (what lies behind) / (1 - alpha); none flows where the ceiling holds.
-    float q = raw > 0.0 && raw <= MAX_ALPHA ? -alpha * (p.transmittance * cv - p.behind / passes) : 0.0;
+    float q = hit && raw <= MAX_ALPHA ? alpha * (p.behind / passes - p.transmittance * cv) : 0.0;
     precise float next = p.transmittance * passes;
     p.transmittance = next;
-    return vec2(q, weight);
+    vec2 qd = q * d;
+    sums.q += q;
+    sums.y += qd.y;
+    sums.yy = fma(qd.y, d.y, sums.yy);
+    sums.color = fma(vec3(weight), p.v, sums.color);
+    if (ABSGRAD) abs_mean2d += abs(mean_gradient(s.form, qd));
 }
 
 // The subgroup's part of the sums of the splats of a round; k is the first one's number in the tile.
-void sum_round(inout Pixel pixels[LANE_PIXELS], vec2 centre, uint first, uint n, uint k, uint quadrants) {
+void sum_round(inout Pixel pixels[LANE_PIXELS], vec2 centre, uint first, uint n, uint k, uint quadrants, SumPlace place) {
     uvec2 todo = touching(first, min(n, first + ROUND), quadrants);
     while ((todo.x | todo.y) != 0u) {
         uint j = take_lowest(todo);
-        Projected s = batch_splat(first + j);
+        Splat s = batch_splat(first + j);
         vec2 d[LANE_PIXELS];
         float raw[LANE_PIXELS];
+        bool hit[LANE_PIXELS];
         for (uint p = 0u; p < LANE_PIXELS; p++) {
-            float falloff;
             d[p] = to_mean(s.mean2d, centre, p);
-            raw[p] = splat_alpha(d[p], s.conic, s.opacity, falloff);
-            if (k + j >= pixels[p].last) raw[p] = 0.0;
+            hit[p] = covers(s, d[p], raw[p]) && k + j < pixels[p].last;
         }
-        if (!subgroupAny(raw[0] > 0.0 || raw[1] > 0.0)) continue;
+        // Halves of the quadrant that the splat misses cost little.
+        bool any0 = subgroupAny(hit[0]), any1 = subgroupAny(hit[1]);
+        if (!any0 && !any1) continue;
         ColumnSums sums = ColumnSums(0.0, 0.0, 0.0, vec3(0.0));
         vec2 abs_mean2d = vec2(0.0);
-        for (uint p = 0u; p < LANE_PIXELS; p++) {
-            vec2 qw = pass_splat(pixels[p], s.color, raw[p]);
-            vec2 qd = qw.x * d[p];
-            sums.q += qw.x;
-            sums.y += qd.y;
-            sums.yy = fma(qd.y, d[p].y, sums.yy);
-            sums.color = fma(vec3(qw.y), pixels[p].v, sums.color);
-            if (ABSGRAD) abs_mean2d += abs(vec2(s.conic.x * qd.x + s.conic.y * qd.y, s.conic.y * qd.x + s.conic.z * qd.y));
-        }
-        store_sums(sums, d[0].x, j);
-        if (ABSGRAD) store_abs_sums(abs_mean2d, j);
+        if (any0) pass_splat(pixels[0], s, hit[0], raw[0], d[0], sums, abs_mean2d);
+        if (any1) pass_splat(pixels[1], s, hit[1], raw[1], d[1], sums, abs_mean2d);
+        store_sums(sums, d[0].x, j, place);
+        if (ABSGRAD) store_abs_sums(abs_mean2d, j, place);
     }
 }
 
@@ -114,11 +118,10 @@ void store_round(uint first, uint n) {
         uint j = i / 8u, task = i % 8u, at = first + j;
         if (at >= n) break;
         uint slot = s_slot[at];
-        vec3 conic = s_conic[at].xyz;
         if (task == 0u) {
             // Zero stays zero, whatever the conic.
-            vec2 d = vec2(take_sum(j, SUM_X), take_sum(j, SUM_Y));
-            v_slots[slot].mean2d = d == vec2(0.0) ? d : vec2(conic.x * d.x + conic.y * d.y, conic.y * d.x + conic.z * d.y);
+            vec2 qd = vec2(take_sum(j, SUM_X), take_sum(j, SUM_Y));
+            v_slots[slot].mean2d = qd == vec2(0.0) ? qd : mean_gradient(s_form[at].xyz, qd);
             if (ABSGRAD) v_abs_slots[slot] = vec2(take_sum(j, SUM_ABS), take_sum(j, SUM_ABS + 1u));
         } else if (task <= 3u) {
             v_slots[slot].conic[task - 1u] = (task == 2u ? 1.0 : 0.5) * take_sum(j, task == 1u ? SUM_XX : task == 2u ? SUM_XY : SUM_YY);
@@ -160,6 +163,7 @@ void main() {
     if (gl_SubgroupInvocationID == 0u) atomicMax(s_last, last);     // of integers: the order does not matter
     vec2 centre = vec2(corner + lane_pixel(lane, 0u)) + 0.5;
     uint quadrants = own_quadrants();
+    SumPlace place = sum_place();
     uint stop = min(end - begin, (b + 1u) * BUCKET_SIZE);
     for (uint batch = b * BUCKET_SIZE; batch < stop; batch += RASTER_LANES) {
         uint n = min(RASTER_LANES, stop - batch);
@@ -174,7 +178,7 @@ void main() {
                 store_zeros(first, n);
                 continue;
             }
-            if (batch + first < last) sum_round(pixels, centre, first, n, batch + first, quadrants);
+            if (batch + first < last) sum_round(pixels, centre, first, n, batch + first, quadrants, place);
             barrier();
             store_round(first, n);
             barrier();

@@ -38,22 +38,36 @@ float exchange(float low, float high, bool upper, uint distance) {
     return (upper ? high : low) + subgroupShuffleXor(upper ? low : high, distance);
 }
 
-// Where the subgroup's part of the sums of splat j of the round is.
-uint part_place(uint j) {
-    uint part = SUBGROUP_SIZE > 32u ? gl_SubgroupID * 2u + gl_SubgroupInvocationID / 32u : gl_SubgroupID;
-    return (j * N_PARTS + part) * PART_SUMS;
+// What a lane stores where, found out once.
+struct SumPlace {
+    bvec4 upper;    // bits 0 to 3 of the lane's number: which half of a pair it keeps
+    bool stores;
+    uint at;        // of splat 0's sums
+    uint abs_at;
+};
+
+SumPlace sum_place() {
+    uint lane = gl_SubgroupInvocationID;
+    uint part = SUBGROUP_SIZE > 32u ? gl_SubgroupID * 2u + lane / 32u : gl_SubgroupID;
+    SumPlace p;
+    p.upper = notEqual(uvec4(lane) & uvec4(1u, 2u, 4u, 8u), uvec4(0u));
+    p.stores = SUBGROUP_SIZE < 16u || (lane & 16u) == 0u && (lane & 12u) != 12u;
+    p.at = part * PART_SUMS + (lane & 3u) * 3u;
+    if (SUBGROUP_SIZE >= 8u && p.upper.z) p.at += 2u;
+    if (SUBGROUP_SIZE >= 16u && p.upper.w && !p.upper.z) p.at += 1u;
+    p.abs_at = part * PART_SUMS + SUM_ABS + (lane & 1u);
+    return p;
 }
 
 // Stores the subgroup's part of the sums of splat j of the round, dx being that of the lane's column. All lanes of the subgroup call it.
-void store_sums(ColumnSums s, float dx, uint j) {
-    uint lane = gl_SubgroupInvocationID;
-    bool b0 = (lane & 1u) != 0u, b1 = (lane & 2u) != 0u, b2 = (lane & 4u) != 0u, b3 = (lane & 8u) != 0u;
-    uint at = part_place(j) + (lane & 3u) * 3u;
+void store_sums(ColumnSums s, float dx, uint j, SumPlace p) {
+    bvec4 upper = p.upper;
+    uint at = p.at + j * N_PARTS * PART_SUMS;
     // Rows of the column, 1 and 2 apart: groups 0 to 3 are left with q, yy, (y, red), (green, blue).
-    float a0 = exchange(s.q, s.yy, b0, 1u), a1 = exchange(s.y, s.color.g, b0, 1u), a2 = exchange(s.color.r, s.color.b, b0, 1u);
-    float c0 = exchange(a0, a1, b1, 2u), c1 = exchange(0.0, a2, b1, 2u);
+    float a0 = exchange(s.q, s.yy, upper.x, 1u), a1 = exchange(s.y, s.color.g, upper.x, 1u), a2 = exchange(s.color.r, s.color.b, upper.x, 1u);
+    float c0 = exchange(a0, a1, upper.y, 2u), c1 = exchange(0.0, a2, upper.y, 2u);
     float e1 = dx * c0;
-    float e2 = b1 ? c1 : dx * e1;
+    float e2 = upper.y ? c1 : dx * e1;
     if (SUBGROUP_SIZE < 8u) {
         s_parts[at] = c0;
         s_parts[at + 1u] = e1;
@@ -61,24 +75,22 @@ void store_sums(ColumnSums s, float dx, uint j) {
         return;
     }
     // Columns.
-    float f0 = exchange(c0, e2, b2, 4u), f1 = exchange(e1, 0.0, b2, 4u);
+    float f0 = exchange(c0, e2, upper.z, 4u), f1 = exchange(e1, 0.0, upper.z, 4u);
     if (SUBGROUP_SIZE < 16u) {
-        s_parts[at + (b2 ? 2u : 0u)] = f0;
-        if (!b2) s_parts[at + 1u] = f1;
+        s_parts[at] = f0;
+        if (!upper.z) s_parts[at + 1u] = f1;
         return;
     }
-    float h = exchange(f0, f1, b3, 8u);
+    float h = exchange(f0, f1, upper.w, 8u);
     if (SUBGROUP_SIZE > 16u) h += subgroupShuffleXor(h, 16u);
-    if (!(b2 && b3) && (lane & 16u) == 0u) s_parts[at + (b2 ? 2u : b3 ? 1u : 0u)] = h;
+    if (p.stores) s_parts[at] = h;
 }
 
 // The same for the two sums of absolute values.
-void store_abs_sums(vec2 g, uint j) {
-    uint lane = gl_SubgroupInvocationID;
-    bool b0 = (lane & 1u) != 0u;
-    float a = exchange(g.x, g.y, b0, 1u);
+void store_abs_sums(vec2 g, uint j, SumPlace p) {
+    float a = exchange(g.x, g.y, p.upper.x, 1u);
     for (uint distance = 2u; distance < min(SUBGROUP_SIZE, 32u); distance *= 2u) a += subgroupShuffleXor(a, distance);
-    if ((lane & 31u) < 2u) s_parts[part_place(j) + SUM_ABS + lane % 2u] = a;
+    if ((gl_SubgroupInvocationID & 31u) < 2u) s_parts[p.abs_at + j * N_PARTS * PART_SUMS] = a;
 }
 
 float part(uint at, uint i) { return s_parts[at + i * PART_SUMS]; }
