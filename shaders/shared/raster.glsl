@@ -13,15 +13,7 @@ const uint PIXEL_STEP = 4u;         // rows from a lane's first pixel to its sec
 const uint QUADRANT_LANES = 32u;
 const float QUADRANT_SPAN = 7.0;    // px between the outer pixel centres of a quadrant
 
-// A splat of the batch, as blending wants it.
-struct Splat {
-    vec2 mean2d;    // px
-    vec3 form;      // sigma / ln 2 = form.x dx^2 + form.y dx dy + form.z dy^2
-    float opacity;
-    vec3 color;
-};
-
-// 36 bytes a splat, in two aligned words of four numbers and one.
+// The batch: 36 bytes a splat, in two aligned words of four numbers and one.
 shared vec4 s_mean[RASTER_LANES];       // mean2d, opacity, red
 shared vec4 s_form[RASTER_LANES];       // form, green
 shared float s_blue[RASTER_LANES];
@@ -46,15 +38,6 @@ uvec2 lane_pixel(uint lane, uint p) {
 vec2 to_mean(vec2 mean2d, vec2 centre, uint p) {
     precise vec2 d = vec2(mean2d.x - centre.x, mean2d.y - centre.y - float(PIXEL_STEP * p));
     return d;
-}
-
-// Whether a splat covers a pixel, d = mean2d - pixel centre; alpha = opacity exp(-sigma), before the ceiling. rasterize and rasterize_bwd must take the
-// same decisions, so both call this, and nothing in it may be contracted.
-bool covers(Splat s, vec2 d, out float alpha) {
-    precise float power = fma(s.form.x * d.x, d.x, fma(s.form.z * d.y, d.y, s.form.y * d.x * d.y));
-    precise float a = s.opacity * exp2(-power);
-    alpha = a;
-    return power >= 0.0 && a >= ALPHA_THRESHOLD;
 }
 
 // Whether the ellipse at which alpha falls to the threshold comes into a square of pixel centres whose lowest one is at `low` relative to the mean.
@@ -84,11 +67,12 @@ uint touched_quadrants(Projected s, vec2 corner) {
 }
 
 // Puts a splat at a place of the batch.
-void store_splat(uint at, Projected s, vec2 corner) {
+void store_splat(uint at, Projected p, vec2 corner) {
+    Splat s = splat_of(p);
     s_mean[at] = vec4(s.mean2d, s.opacity, s.color.r);
-    s_form[at] = vec4(1.4426950408889634 * vec3(0.5 * s.conic.x, s.conic.y, 0.5 * s.conic.z), s.color.g);   // 1 / ln 2
+    s_form[at] = vec4(s.form, s.color.g);
     s_blue[at] = s.color.b;
-    s_quadrants[at] = touched_quadrants(s, corner);
+    s_quadrants[at] = touched_quadrants(p, corner);
 }
 
 Splat batch_splat(uint at) {
