@@ -20,7 +20,7 @@ func (v *view) rasterize(band int, keep bool) {
 		Params: v.f.params, TileOffsets: v.tileOffsets, SlotFromIsect: v.slotFromIsect, SplatFromSlot: v.splatFromSlot, Projected: v.projected,
 		Render: v.render, LastIds: v.lastIDs, States: v.states, TileFromBucket: v.buckets,
 		Push: shaders.RasterizePush{Band: uint32(band), NBands: uint32(v.bands)},
-		Spec: shaders.RasterizeSpec{KeepStates: keep},
+		Spec: shaders.RasterizeSpec{KeepStates: keep, SubgroupSize: v.sort.subgroup},
 	}, v.indirect(layout.ArgsTiles))
 	if keep && !v.pairs.IsZero() {
 		v.r.Dispatch(&shaders.CountPairs{

@@ -40,12 +40,11 @@ void main() {
     float transmittance = 1.0;
     uint seen = 0u, blended = 0u;
     while (seen < n) {
-        Projected s = projected[splat_from_slot[slot_from_isect[begin + seen]]];
+        Splat s = splat_of(projected[splat_from_slot[slot_from_isect[begin + seen]]]);
         seen++;
-        float falloff;
-        float alpha = min(MAX_ALPHA, splat_alpha(s.mean2d - (vec2(pixel) + 0.5), s.conic, s.opacity, falloff));
-        if (alpha == 0.0) continue;
-        precise float next = transmittance * (1.0 - alpha);
+        float alpha;
+        if (!covers(s, s.mean2d - (vec2(pixel) + 0.5), alpha)) continue;
+        precise float next = transmittance * (1.0 - min(MAX_ALPHA, alpha));
         if (next <= TRANSMITTANCE_THRESHOLD) break;
         transmittance = next;
         blended++;

@@ -3,17 +3,18 @@
 #extension GL_GOOGLE_include_directive : require
 #extension GL_KHR_shader_subgroup_basic : require
 #extension GL_KHR_shader_subgroup_arithmetic : require
+#extension GL_KHR_shader_subgroup_ballot : require
 #extension GL_KHR_shader_subgroup_shuffle : require
-// rasterize_bwd: gradients of each (tile, splat) pair, summed over the tile's pixels in row-major order (after the per-splat backward passes of
-// Mallick et al. 2024 and Durvasula et al. 2023, without atomics).
+#extension GL_KHR_shader_subgroup_vote : require
+// rasterize_bwd: gradients of each (tile, splat) pair, summed over the tile's pixels, without atomics (see quadrant_sum.glsl for the order).
 //   reads params counters tile_offsets slot_from_isect splat_from_slot projected render last_ids states v_render tile_from_bucket; writes v_slots v_abs_slots
-// One workgroup of one subgroup takes a bucket. Each lane owns one pair; the pixels' states pass from lane to lane like goods on a belt: at tick t
-// lane l handles pixel t - l, after the splats in front of it have. Narrower subgroups need more rounds and do the same sums.
+// One workgroup takes a bucket: two pixels a lane, which keep their state in registers and go through the splats from front to back, as in the forward
+// pass, past those that miss the subgroup's quadrant.
 #include "params.glsl"
 #include "blend.glsl"
 #include "dispatch.glsl"
 
-layout(local_size_x_id = 0, local_size_x = 32) in;
+layout(local_size_x = 128) in;
 layout(constant_id = 1) const uint SUBGROUP_SIZE = 32u;
 // Also sum the absolute values of the mean's gradient over pixels, each component by itself (Ye et al. 2024).
 layout(constant_id = 2) const bool ABSGRAD = false;
@@ -31,58 +32,115 @@ layout(binding = 9, scalar) readonly buffer VRender { vec4 v_render[]; };       
 layout(binding = 10, scalar) readonly buffer Buckets { uint tile_from_bucket[]; };
 layout(binding = 11, scalar) writeonly buffer VSlots { ProjectedGrad v_slots[]; };      // [n_isects]
 layout(binding = 12, scalar) writeonly buffer VAbs { vec2 v_abs_slots[]; };             // [n_isects] with ABSGRAD; else not written
+#include "raster.glsl"
+#include "quadrant_sum.glsl"
 
-shared vec3 s_v[TILE_PIXELS];           // dL/d(rgb)
-shared vec2 s_state[TILE_PIXELS];       // transmittance; what lies behind, dotted with dL/d(rgb)
-shared uint s_last[TILE_PIXELS];
+shared uint s_slot[RASTER_LANES];
+shared uint s_last;     // the tile's largest last_id
 
-// Loads the state of the tile's pixels at the start of bucket b and returns the largest last_id this lane saw.
-uint load_pixels(View v, uint tile, uint b, uint begin) {
-    uvec2 corner = uvec2(tile % v.tile_width, tile / v.tile_width) * TILE_SIZE;
-    uint last_max = 0u;
-    for (uint p = gl_SubgroupInvocationID; p < TILE_PIXELS; p += SUBGROUP_SIZE) {
-        uvec2 pixel = corner + uvec2(p % TILE_SIZE, p / TILE_SIZE);
-        uint last = 0u;
-        if (pixel.x < v.width && pixel.y < v.height) {
-            uint at = pixel.y * v.width + pixel.x;
-            last = last_ids[at];
-            vec4 out_color = render[at];
-            vec4 g = v_render[at];
-            // Before any splat: nothing blended, all light passes.
-            vec4 state = vec4(0.0, 0.0, 0.0, 1.0);
-            if (b > 0u && last > b * BUCKET_SIZE) state = states[(begin / BUCKET_SIZE + b - 1u) * TILE_PIXELS + p];
-            s_v[p] = g.rgb;
-            s_state[p] = vec2(state.w, dot(out_color.rgb - state.rgb, g.rgb) - out_color.w * g.a);
-        }
-        s_last[p] = last;
-        last_max = max(last_max, last);
-    }
-    return last_max;
+struct Pixel {
+    vec3 v;                 // dL/d(rgb)
+    float transmittance;
+    float behind;           // what lies behind, dotted with v
+    uint last;
+};
+
+// A pixel of the tile at the start of bucket b.
+Pixel load_pixel(View v, uvec2 corner, uvec2 place, uint b, uint begin) {
+    uvec2 at = corner + place;
+    Pixel p = Pixel(vec3(0.0), 0.0, 0.0, 0u);
+    if (at.x >= v.width || at.y >= v.height) return p;
+    uint i = at.y * v.width + at.x;
+    p.last = last_ids[i];
+    vec4 out_color = render[i];
+    vec4 g = v_render[i];
+    // Before any splat: nothing blended, all light passes.
+    vec4 state = vec4(0.0, 0.0, 0.0, 1.0);
+    if (b > 0u && p.last > b * BUCKET_SIZE) state = states[(begin / BUCKET_SIZE + b - 1u) * TILE_PIXELS + place.y * TILE_SIZE + place.x];
+    p.v = g.rgb;
+    p.transmittance = state.w;
+    p.behind = dot(out_color.rgb - state.rgb, g.rgb) - out_color.w * g.a;
+    return p;
 }
 
-// One splat at one pixel: adds to the gradient, moves the state past the splat.
-void accumulate(Projected s, vec2 d, uint p, inout vec2 state, inout ProjectedGrad g, inout vec2 abs_mean2d) {
-    float falloff;
-    float raw = splat_alpha(d, s.conic, s.opacity, falloff);
-    if (raw == 0.0) return;
-    float alpha = min(MAX_ALPHA, raw);
-    vec3 v = s_v[p];
-    float weight = alpha * state.x;
-    float cv = dot(s.color, v);
-    g.color += weight * v;
-    state.y -= weight * cv;
-    precise float next = state.x * (1.0 - alpha);
+// dL/dmean2d, given dL/dsigma times d.
+vec2 mean_gradient(vec3 form, vec2 qd) {
+    return 0.6931471805599453 * vec2(2.0 * form.x * qd.x + form.y * qd.y, form.y * qd.x + 2.0 * form.z * qd.y);    // ln 2
+}
+
+// Moves a pixel's state past a splat that may hit it with this alpha before the ceiling, and adds to the sums.
+void pass_splat(inout Pixel p, Splat s, bool hit, float raw, vec2 d, inout ColumnSums sums, inout vec2 abs_mean2d) {
+    float alpha = hit ? min(MAX_ALPHA, raw) : 0.0;
+    float weight = alpha * p.transmittance;
+    float cv = dot(s.color, p.v);
+    p.behind -= weight * cv;
+    precise float passes = 1.0 - alpha;
     // dC/dalpha = T c - (what lies behind) / (1 - alpha); none flows where the ceiling holds.
-    if (raw <= MAX_ALPHA) {
-        float v_alpha = state.x * cv - state.y / (1.0 - alpha);
-        float v_sigma = -alpha * v_alpha;
-        g.opacity += falloff * v_alpha;
-        g.conic += v_sigma * vec3(0.5 * d.x * d.x, d.x * d.y, 0.5 * d.y * d.y);
-        vec2 v_mean2d = v_sigma * vec2(s.conic.x * d.x + s.conic.y * d.y, s.conic.y * d.x + s.conic.z * d.y);
-        g.mean2d += v_mean2d;
-        if (ABSGRAD) abs_mean2d += abs(v_mean2d);
+    float q = hit && raw <= MAX_ALPHA ? alpha * (p.behind / passes - p.transmittance * cv) : 0.0;
+    precise float next = p.transmittance * passes;
+    p.transmittance = next;
+    vec2 qd = q * d;
+    sums.q += q;
+    sums.y += qd.y;
+    sums.yy = fma(qd.y, d.y, sums.yy);
+    sums.color = fma(vec3(weight), p.v, sums.color);
+    if (ABSGRAD) abs_mean2d += abs(mean_gradient(s.form, qd));
+}
+
+// The subgroup's part of the sums of the splats of a round; k is the first one's number in the tile.
+void sum_round(inout Pixel pixels[LANE_PIXELS], vec2 centre, uint first, uint n, uint k, uint quadrants, SumPlace place) {
+    uvec2 todo = touching(first, min(n, first + ROUND), quadrants);
+    while ((todo.x | todo.y) != 0u) {
+        uint j = take_lowest(todo);
+        Splat s = batch_splat(first + j);
+        vec2 d[LANE_PIXELS];
+        float raw[LANE_PIXELS];
+        bool hit[LANE_PIXELS];
+        for (uint p = 0u; p < LANE_PIXELS; p++) {
+            d[p] = to_mean(s.mean2d, centre, p);
+            hit[p] = covers(s, d[p], raw[p]) && k + j < pixels[p].last;
+        }
+        // Halves of the quadrant that the splat misses cost little.
+        bool any0 = subgroupAny(hit[0]), any1 = subgroupAny(hit[1]);
+        if (!any0 && !any1) continue;
+        ColumnSums sums = ColumnSums(0.0, 0.0, 0.0, vec3(0.0));
+        vec2 abs_mean2d = vec2(0.0);
+        if (any0) pass_splat(pixels[0], s, hit[0], raw[0], d[0], sums, abs_mean2d);
+        if (any1) pass_splat(pixels[1], s, hit[1], raw[1], d[1], sums, abs_mean2d);
+        store_sums(sums, d[0].x, j, place);
+        if (ABSGRAD) store_abs_sums(abs_mean2d, j, place);
     }
-    state.x = next;
+}
+
+// From the sums to the gradients of the splats of a round, eight lanes a splat.
+void store_round(uint first, uint n) {
+    for (uint i = raster_lane(); i < ROUND * 8u; i += RASTER_LANES) {
+        uint j = i / 8u, task = i % 8u, at = first + j;
+        if (at >= n) break;
+        uint slot = s_slot[at];
+        if (task == 0u) {
+            // Zero stays zero, whatever the conic.
+            vec2 qd = vec2(take_sum(j, SUM_X), take_sum(j, SUM_Y));
+            v_slots[slot].mean2d = qd == vec2(0.0) ? qd : mean_gradient(s_form[at].xyz, qd);
+            if (ABSGRAD) v_abs_slots[slot] = vec2(take_sum(j, SUM_ABS), take_sum(j, SUM_ABS + 1u));
+        } else if (task <= 3u) {
+            v_slots[slot].conic[task - 1u] = (task == 2u ? 1.0 : 0.5) * take_sum(j, task == 1u ? SUM_XX : task == 2u ? SUM_XY : SUM_YY);
+        } else if (task == 4u) {
+            // q = -alpha dL/dalpha, and alpha is the opacity times what opacity's gradient is made of.
+            float q = take_sum(j, SUM_Q);
+            v_slots[slot].opacity = q == 0.0 ? 0.0 : -q / s_mean[at].z;
+        } else {
+            v_slots[slot].color[task - 5u] = take_sum(j, task == 5u ? SUM_R : task == 6u ? SUM_G : SUM_B);
+        }
+    }
+}
+
+// Splats that no pixel of the tile reaches.
+void store_zeros(uint first, uint n) {
+    uint at = first + raster_lane();
+    if (raster_lane() >= ROUND || at >= n) return;
+    v_slots[s_slot[at]] = ProjectedGrad(vec2(0.0), vec3(0.0), 0.0, vec3(0.0));
+    if (ABSGRAD) v_abs_slots[s_slot[at]] = vec2(0.0);
 }
 
 void main() {
@@ -94,33 +152,37 @@ void main() {
     uint begin = tile_offsets[tile], end = tile_offsets[tile + 1u];
     uint b = bucket - (begin / BUCKET_SIZE + tile);
     if (b * BUCKET_SIZE >= end - begin) return;
-    uint lane = gl_SubgroupInvocationID;
-    uint last_max = subgroupMax(load_pixels(v, tile, b, begin));
-    uint stop = min(end - begin, (b + 1u) * BUCKET_SIZE);
-    vec2 corner = vec2(uvec2(tile % v.tile_width, tile / v.tile_width) * TILE_SIZE) + 0.5;
+    uint lane = raster_lane();
+    uvec2 corner = uvec2(tile % v.tile_width, tile / v.tile_width) * TILE_SIZE;
+    if (lane == 0u) s_last = 0u;
+    clear_parts();
     barrier();
-    for (uint first = b * BUCKET_SIZE; first < stop; first += SUBGROUP_SIZE) {
-        uint k = first + lane;      // index within the tile
-        bool owns = k < stop;
-        uint slot = owns ? slot_from_isect[begin + k] : 0u;
-        ProjectedGrad g = ProjectedGrad(vec2(0.0), vec3(0.0), 0.0, vec3(0.0));
-        vec2 abs_mean2d = vec2(0.0);
-        if (first < last_max) {
-            Projected s;
-            if (owns) s = projected[splat_from_slot[slot]];
-            vec2 state = vec2(0.0);
-            for (uint t = 0u; t < TILE_PIXELS + SUBGROUP_SIZE - 1u; t++) {
-                state = subgroupShuffle(state, max(lane, 1u) - 1u);
-                uint p = t - lane;
-                bool on_belt = p < TILE_PIXELS;     // p wraps to a huge number before the lane's first pixel
-                if (lane == 0u && on_belt) state = s_state[p];
-                if (on_belt && owns && k < s_last[p])
-                    accumulate(s, s.mean2d - (corner + vec2(p % TILE_SIZE, p / TILE_SIZE)), p, state, g, abs_mean2d);
-                if (lane == SUBGROUP_SIZE - 1u && on_belt) s_state[p] = state;
+    Pixel pixels[LANE_PIXELS];
+    for (uint p = 0u; p < LANE_PIXELS; p++) pixels[p] = load_pixel(v, corner, lane_pixel(lane, p), b, begin);
+    uint last = subgroupMax(max(pixels[0].last, pixels[1].last));
+    if (gl_SubgroupInvocationID == 0u) atomicMax(s_last, last);     // of integers: the order does not matter
+    vec2 centre = vec2(corner + lane_pixel(lane, 0u)) + 0.5;
+    uint quadrants = own_quadrants();
+    SumPlace place = sum_place();
+    uint stop = min(end - begin, (b + 1u) * BUCKET_SIZE);
+    for (uint batch = b * BUCKET_SIZE; batch < stop; batch += RASTER_LANES) {
+        uint n = min(RASTER_LANES, stop - batch);
+        if (lane < n) {
+            uint slot = slot_from_isect[begin + batch + lane];
+            s_slot[lane] = slot;
+            store_splat(lane, projected[splat_from_slot[slot]], vec2(corner));
+        }
+        barrier();
+        for (uint first = 0u; first < n; first += ROUND) {
+            if (batch + first >= s_last) {
+                store_zeros(first, n);
+                continue;
             }
+            if (batch + first < last) sum_round(pixels, centre, first, n, batch + first, quadrants, place);
+            barrier();
+            store_round(first, n);
             barrier();
         }
-        if (owns) v_slots[slot] = g;
-        if (ABSGRAD && owns) v_abs_slots[slot] = abs_mean2d;
+        barrier();
     }
 }

@@ -16,8 +16,8 @@ var rasterizeBwdSPIRV []byte
 var rasterizeBwdKernel = vk.Kernel{
 	Name:        "rasterize_bwd",
 	SPIRV:       rasterizeBwdSPIRV,
-	Local:       [3]uint32{32, 1, 1},
-	LocalSpecID: 0,
+	Local:       [3]uint32{128, 1, 1},
+	LocalSpecID: -1,
 	Bindings: []vk.Binding{
 		{Name: "params", Access: vk.Read},
 		{Name: "counters", Access: vk.Read},
@@ -34,7 +34,6 @@ var rasterizeBwdKernel = vk.Kernel{
 		{Name: "v_abs_slots", Access: vk.Write},
 	},
 	Specs: []vk.Spec{
-		{Name: "WorkgroupSize", ID: 0, Default: 32},
 		{Name: "SUBGROUP_SIZE", ID: 1, Default: 32},
 		{Name: "ABSGRAD", ID: 2, Default: 0},
 	},
@@ -42,13 +41,12 @@ var rasterizeBwdKernel = vk.Kernel{
 
 // RasterizeBwd binds the buffers of rasterize_bwd.comp.
 //
-// rasterize_bwd: gradients of each (tile, splat) pair, summed over the tile's pixels in row-major order (after the per-splat backward passes of
-// Mallick et al. 2024 and Durvasula et al. 2023, without atomics).
+// rasterize_bwd: gradients of each (tile, splat) pair, summed over the tile's pixels, without atomics (see quadrant_sum.glsl for the order).
 //
 //	reads params counters tile_offsets slot_from_isect splat_from_slot projected render last_ids states v_render tile_from_bucket; writes v_slots v_abs_slots
 //
-// One workgroup of one subgroup takes a bucket. Each lane owns one pair; the pixels' states pass from lane to lane like goods on a belt: at tick t
-// lane l handles pixel t - l, after the splats in front of it have. Narrower subgroups need more rounds and do the same sums.
+// One workgroup takes a bucket: two pixels a lane, which keep their state in registers and go through the splats from front to back, as in the forward
+// pass, past those that miss the subgroup's quadrant.
 type RasterizeBwd struct {
 	Params         vk.Slice[layout.StepParams]    // 0, read: [1]
 	Counters       vk.Slice[uint32]               // 1, read
@@ -68,9 +66,8 @@ type RasterizeBwd struct {
 
 // RasterizeBwdSpec holds the specialization constants of rasterize_bwd.comp; a number left 0 means the default.
 type RasterizeBwdSpec struct {
-	WorkgroupSize uint32 // constant_id 0, default 32
-	SubgroupSize  uint32 // constant_id 1, default 32
-	Absgrad       bool   // constant_id 2
+	SubgroupSize uint32 // constant_id 1, default 32
+	Absgrad      bool   // constant_id 2
 }
 
 // Kernel returns the compiled kernel.
@@ -80,7 +77,6 @@ func (p *RasterizeBwd) Kernel() *vk.Kernel { return &rasterizeBwdKernel }
 func (p *RasterizeBwd) Args(v []vk.View) ([]vk.View, []byte, []uint32) {
 	v = append(v, p.Params.View, p.Counters.View, p.TileOffsets.View, p.SlotFromIsect.View, p.SplatFromSlot.View, p.Projected.View, p.Render.View, p.LastIds.View, p.States.View, p.VRender.View, p.TileFromBucket.View, p.VSlots.View, p.VAbsSlots.View)
 	return v, nil, []uint32{
-		cmp.Or(p.Spec.WorkgroupSize, 32),
 		cmp.Or(p.Spec.SubgroupSize, 32),
 		specBool(p.Spec.Absgrad),
 	}

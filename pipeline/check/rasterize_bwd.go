@@ -51,7 +51,7 @@ func (l *list) rasterizeBwdAbs(out *raster, vRender [][4]float32, subgroup uint3
 		Params: out.in.Params, Counters: counters, TileOffsets: out.in.TileOffsets, SlotFromIsect: out.in.SlotFromIsect, SplatFromSlot: out.in.SplatFromSlot,
 		Projected: out.in.Projected, Render: out.render.Slice, LastIds: out.last.Slice, States: out.states.Slice,
 		VRender: input(l, "v_render", vRender), TileFromBucket: out.buckets.Slice, VSlots: vSlots.Slice, VAbsSlots: vAbs.Slice,
-		Spec: shaders.RasterizeBwdSpec{WorkgroupSize: subgroup, SubgroupSize: subgroup, Absgrad: absgrad},
+		Spec: shaders.RasterizeBwdSpec{SubgroupSize: subgroup, Absgrad: absgrad},
 	}, vk.Groups(len(out.buckets.got)+n/layout.BucketSize+len(out.lists.TileOffsets)+3))
 	return vSlots, vAbs
 }

@@ -1,4 +1,4 @@
-// One splat at one pixel. rasterize and rasterize_bwd must take the same decisions, so both call this, and nothing in it may be contracted.
+// Splats in the image and their gradients.
 #ifndef BLEND_GLSL
 #define BLEND_GLSL
 #include "const.glsl"
@@ -19,12 +19,25 @@ struct ProjectedGrad {
     vec3 color;
 };
 
-// d = mean2d - pixel centre. Returns the unclamped alpha opacity * exp(-sigma), or 0 where the splat is skipped; falloff = exp(-sigma).
-float splat_alpha(vec2 d, vec3 conic, float opacity, out float falloff) {
-    precise float sigma = fma(0.5 * conic.x * d.x, d.x, fma(0.5 * conic.z * d.y, d.y, conic.y * d.x * d.y));
-    falloff = exp(-sigma);
-    precise float alpha = opacity * falloff;
-    return sigma >= 0.0 && alpha >= ALPHA_THRESHOLD ? alpha : 0.0;
+// A projected splat as blending wants it.
+struct Splat {
+    vec2 mean2d;    // px
+    vec3 form;      // sigma / ln 2 = form.x dx^2 + form.y dx dy + form.z dy^2
+    float opacity;
+    vec3 color;
+};
+
+Splat splat_of(Projected p) {
+    return Splat(p.mean2d, 1.4426950408889634 * vec3(0.5 * p.conic.x, p.conic.y, 0.5 * p.conic.z), p.opacity, p.color);     // 1 / ln 2
+}
+
+// Whether a splat covers a pixel, d = mean2d - pixel centre; alpha = opacity exp(-sigma), before the ceiling. The forward and the backward pass must
+// take the same decisions, so both call this, and nothing in it may be contracted.
+bool covers(Splat s, vec2 d, out float alpha) {
+    precise float power = fma(s.form.x * d.x, d.x, fma(s.form.z * d.y, d.y, s.form.y * d.x * d.y));
+    precise float a = s.opacity * exp2(-power);
+    alpha = a;
+    return power >= 0.0 && a >= ALPHA_THRESHOLD;
 }
 
 #endif
