@@ -56,8 +56,10 @@ type frame struct {
 	copier     *vk.Copier
 	verifier   verifier
 	programs   [nUnitKinds]*vk.Program
+	timed      *vk.Program // a step with timestamps between its passes, which cost some microseconds each; the first frame's alone
 	unit       unit
-	ticket     vk.Ticket // 0: nothing in flight
+	ran        *vk.Program // what the unit was submitted as
+	ticket     vk.Ticket   // 0: nothing in flight
 }
 
 // engine is the device side that training and rendering share: the model, the buffers of a view, and the recorded programs.
@@ -339,84 +341,6 @@ func (e *engine) growModel(n, ceiling int) error {
 		return fmt.Errorf("pipeline: grow model: %w: %d splats leave nothing for their views", ErrTooSmall, n)
 	}
 	return nil
-}
-
-// closePrograms frees the recorded programs. The device must be idle.
-func (e *engine) closePrograms() error {
-	for _, f := range e.frames {
-		for k, p := range f.programs {
-			if p == nil {
-				continue
-			}
-			if err := p.Close(); err != nil {
-				return err
-			}
-			f.programs[k] = nil
-		}
-	}
-	return nil
-}
-
-// build records the programs of every frame. The device must be idle.
-func (e *engine) build() error {
-	if e.yield != nil {
-		e.yield()
-	}
-	if err := e.closePrograms(); err != nil {
-		return err
-	}
-	// Twice: a program that needs a larger pool makes those before it stale; with the pool at its full size none does.
-	for range 2 {
-		for _, f := range e.frames {
-			for _, k := range e.kinds {
-				if p := f.programs[k]; p != nil && !p.Stale() {
-					continue
-				} else if p != nil {
-					if err := p.Close(); err != nil {
-						return err
-					}
-				}
-				r := vk.NewRecorder(e.dev)
-				e.record(r, f, k)
-				p, err := r.Build(unitNames[k], e.pool, vk.BuildOptions{SplitAfter: e.split[k]})
-				if err != nil {
-					return err
-				}
-				f.programs[k] = p
-			}
-		}
-	}
-	return nil
-}
-
-var unitNames = [nUnitKinds]string{"step", "refine", "reset", "render"}
-
-// submit queues the program of u, whose params are set, on f. keep, unless it is nil, runs first; src is copied to the target unless it is zero.
-func (e *engine) submit(f *frame, u unit, src vk.View, keep *vk.Copier) (err error) {
-	f.unit = u
-	f.submission.Reset()
-	if keep != nil {
-		f.submission.Add(keep)
-	}
-	if !src.IsZero() {
-		if err := f.copier.Record(e.target.View.Slice(0, src.Size()), src); err != nil {
-			return err
-		}
-		f.submission.Add(f.copier)
-	}
-	f.submission.Add(f.programs[u.kind])
-	f.ticket, err = e.dev.Submit(f.submission)
-	return err
-}
-
-// wait waits for what is in flight on f.
-func (e *engine) wait(f *frame) error {
-	if f.ticket == 0 {
-		return nil
-	}
-	err := e.dev.Wait(f.ticket)
-	f.ticket = 0
-	return err
 }
 
 // recover grows what a failed unit needed, at most to ceiling splats, and clears the failure. Nothing may be in flight.

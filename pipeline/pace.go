@@ -19,19 +19,41 @@ var banded = map[string]bool{
 // decides changes no byte of the result.
 type pace struct {
 	off       bool // software Vulkan: nobody watches the CPU
-	steps     int
-	slow      int // slow steps measured one after the other
+	timed     int  // steps with timestamps
+	since     int  // chances to time a step since the last one
+	slow      int  // slow steps measured one after the other
 	times     []vk.PassTime
 	split     []int // ops after which a submit ends
 	moreBands bool  // split alone cannot keep submits short
 	undivided bool  // there was no memory for more bands
 }
 
-// observe takes in a finished step and reports whether the programs should be rebuilt. Every early step is measured, later ones now and then.
-// canBand says that the view can be cut into more bands.
+// How many of the first frame's steps have timestamps: one of so many, more while somebody measures. The first frame has every third step.
+const (
+	timedOneOf     = 21
+	measuredOneOf  = 4
+	timedFirstOnes = 6
+)
+
+// due reports whether the first frame's next step should have timestamps: the first ones, and then some.
+func (p *pace) due(measuring bool) bool {
+	p.since++
+	oneOf := timedOneOf
+	if measuring {
+		oneOf = measuredOneOf
+	}
+	if p.timed >= timedFirstOnes && p.since < oneOf {
+		return false
+	}
+	p.timed++
+	p.since = 0
+	return true
+}
+
+// observe takes in a finished step that had timestamps and reports whether the programs should be rebuilt. canBand says that the view can be cut into
+// more bands.
 func (p *pace) observe(prog *vk.Program, canBand bool) bool {
-	p.steps++
-	if p.off || p.steps > 16 && p.steps%64 != 0 {
+	if p.off {
 		return false
 	}
 	p.times = prog.Timings(p.times[:0])

@@ -18,7 +18,7 @@ func (e *engine) picturize(out []float32, c scene.Camera, degree int, near float
 	for {
 		viewParams(&f.hostParams.View, &c, near, degree, antialiased, background)
 		f.hostParams.Unit = 0 // never the number of a unit of training
-		if err := e.submit(f, unit{kind: unitRender}, vk.View{}, nil); err != nil {
+		if err := e.submit(f, unit{kind: unitRender}, false, vk.View{}, nil); err != nil {
 			return nil, err
 		}
 		if err := e.wait(f); err != nil {

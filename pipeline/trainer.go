@@ -214,7 +214,7 @@ func (t *Trainer) advance() error {
 		}
 	}
 	t.setParams(f.hostParams, u, view)
-	if err := t.e.submit(f, u, src, keep); err != nil {
+	if err := t.e.submit(f, u, u.kind == unitStep && slot == 0 && t.pace.due(t.meter != nil), src, keep); err != nil {
 		return err
 	}
 	t.queued++
@@ -250,13 +250,16 @@ func (t *Trainer) collect(f *frame) (again bool, err error) {
 		t.progress.Loss, t.progress.L1, t.progress.MSE, t.progress.SSIM = r.Loss, r.L1, r.Mse, r.Ssim
 		t.progress.Alpha, t.progress.Counted = r.AlphaL1, int(r.NCounted)
 		t.progress.Visible, t.progress.Isects = int(r.NVisible), int(r.NIsects)
-		t.passes.observe(f.programs[unitStep])
-		t.meter.observe(f.programs[unitStep], t.progress)
+		timed := f.ran == f.timed
+		if timed {
+			t.passes.observe(f.ran)
+		}
+		t.meter.observe(f.ran, t.progress)
 		if t.tell != nil && t.progress.Step > t.told {
 			t.told = t.progress.Step
 			t.tell(t.progress)
 		}
-		if t.pace.observe(f.programs[unitStep], t.e.bands < t.e.mostBands() && !t.pace.undivided) {
+		if timed && t.pace.observe(f.ran, t.e.bands < t.e.mostBands() && !t.pace.undivided) {
 			return true, t.repace()
 		}
 	}

@@ -1,0 +1,103 @@
+package pipeline
+
+import "vksplat/vk"
+
+// slot is where a frame keeps a program.
+type slot struct {
+	program **vk.Program
+	frame   *frame
+	kind    unitKind
+	timed   bool
+}
+
+// slots lists the places of all programs.
+func (e *engine) slots() (list []slot) {
+	for i, f := range e.frames {
+		for _, k := range e.kinds {
+			list = append(list, slot{&f.programs[k], f, k, false})
+		}
+		if i == 0 && e.has(unitStep) {
+			list = append(list, slot{&f.timed, f, unitStep, true})
+		}
+	}
+	return list
+}
+
+// closePrograms frees the programs of every frame.
+func (e *engine) closePrograms() error {
+	for _, s := range e.slots() {
+		if *s.program == nil {
+			continue
+		}
+		if err := (*s.program).Close(); err != nil {
+			return err
+		}
+		*s.program = nil
+	}
+	return nil
+}
+
+// build records the programs of every frame. The device must be idle.
+func (e *engine) build() error {
+	if e.yield != nil {
+		e.yield()
+	}
+	if err := e.closePrograms(); err != nil {
+		return err
+	}
+	// Twice: a program that needs a larger pool makes those before it stale; with the pool at its full size none does.
+	for range 2 {
+		for _, s := range e.slots() {
+			if p := *s.program; p != nil && !p.Stale() {
+				continue
+			} else if p != nil {
+				if err := p.Close(); err != nil {
+					return err
+				}
+			}
+			r := vk.NewRecorder(e.dev)
+			e.record(r, s.frame, s.kind)
+			p, err := r.Build(unitNames[s.kind], e.pool, vk.BuildOptions{SplitAfter: e.split[s.kind], NoTimings: !s.timed})
+			if err != nil {
+				return err
+			}
+			*s.program = p
+		}
+	}
+	return nil
+}
+
+var unitNames = [nUnitKinds]string{"step", "refine", "reset", "render"}
+
+// submit queues the program of u, whose params are set, on f, with timestamps if timed. keep, unless it is nil, runs first; src is copied to the target
+// unless it is zero.
+func (e *engine) submit(f *frame, u unit, timed bool, src vk.View, keep *vk.Copier) (err error) {
+	f.unit = u
+	f.submission.Reset()
+	if keep != nil {
+		f.submission.Add(keep)
+	}
+	if !src.IsZero() {
+		if err := f.copier.Record(e.target.View.Slice(0, src.Size()), src); err != nil {
+			return err
+		}
+		f.submission.Add(f.copier)
+	}
+	f.ran = f.programs[u.kind]
+	if timed {
+		f.ran = f.timed
+	}
+	f.submission.Add(f.ran)
+	f.ticket, err = e.dev.Submit(f.submission)
+	return err
+}
+
+// wait waits for what is in flight on f.
+func (e *engine) wait(f *frame) error {
+	if f.ticket == 0 {
+		return nil
+	}
+	err := e.dev.Wait(f.ticket)
+	f.ticket = 0
+	return err
+}
