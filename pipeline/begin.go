@@ -7,5 +7,6 @@ import (
 
 // begin sets the counts and dispatch arguments that a unit starts with.
 func (v *view) begin() {
+	v.clearTallies()
 	v.r.Dispatch(&shaders.Begin{Params: v.f.params, Counters: v.counters, DispatchArgs: v.args}, vk.Groups(1))
 }

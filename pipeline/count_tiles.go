@@ -7,7 +7,6 @@ import (
 
 // countTiles counts the tiles of a band that each visible splat touches, into what becomes first_isect.
 func (v *view) countTiles(band int) {
-	scratch(v.r, &v.firstIsect, "first_isect", v.model.capacity())
 	v.r.Dispatch(&shaders.CountTiles{
 		Params: v.f.params, Counters: v.counters, SplatFromRank: v.splatFromRank, Projected: v.projected, Extents: v.extents,
 		TileCounts: v.firstIsect,

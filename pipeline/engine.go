@@ -122,7 +122,7 @@ func sizeOf(cameras []scene.Camera) (s viewSize, err error) {
 
 // newShape makes an engine for views of the given cameras that runs units of the given kinds, without its buffers.
 func newShape(dev *vk.Device, degree int, cameras []scene.Camera, kinds []unitKind, targetFloats bool) (*engine, error) {
-	e := &engine{dev: dev, bands: 1, kinds: kinds, sort: chooseSort(dev.Info().Limits), compare: comparison{floats: targetFloats}, verify: os.Getenv(verifyVariable) == "1"}
+	e := &engine{dev: dev, bands: 1, kinds: kinds, sort: chooseSort(dev.Info()), compare: comparison{floats: targetFloats}, verify: os.Getenv(verifyVariable) == "1"}
 	var err error
 	if e.viewSize, err = sizeOf(cameras); err != nil {
 		return nil, err

@@ -13,6 +13,7 @@ import (
 
 	"vksplat/pipeline/ref"
 	"vksplat/scene"
+	"vksplat/vk"
 )
 
 // promiseScene is a small training set that refines, resets and fails for want of room within a hundred steps: views of the golden training run.
@@ -133,6 +134,28 @@ func testSameBytes(t *testing.T, precision string) {
 		t.Setenv("VKSPLAT_LIMITS", limits)
 		same("1 MiB bindings", testDevice(t), nothing)
 	})
+	t.Run("other sort and scan", func(t *testing.T) {
+		other := otherSort(t, d)
+		same("other sort and scan", other, nothing)
+		t.Setenv("VKSPLAT_SERIAL", "1")
+		same("other sort and scan, serial, a band for each row of tiles", other, func(c *Config) { c.bands = 99 })
+	})
+}
+
+// otherSort makes engines sort and scan by kernels that look back where they would not, and the other way round. Where those cannot run it skips the test.
+func otherSort(t *testing.T, d *Device) *Device {
+	t.Helper()
+	info := d.dev.Info()
+	if info.ForwardProgress() {
+		t.Setenv(lookbackVariable, "0")
+		return d
+	}
+	if info.Type != vk.CPU {
+		t.Skip("workgroups may not wait for each other here")
+	}
+	t.Setenv(lookbackVariable, "1")
+	t.Setenv("LP_NUM_THREADS", "1") // see vk.DeviceInfo.ForwardProgress
+	return testDevice(t)
 }
 
 // TestDifferentSeeds makes sure that the hash sees a difference.

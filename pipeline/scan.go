@@ -23,7 +23,13 @@ func (v *view) scan(name string, values vk.Slice[uint32], slot uint32, args int,
 	}, v.indirect(args))
 }
 
-// scanIsects turns tile counts into each splat's first isect, and finds out whether the isects fit.
-func (v *view) scanIsects() {
+// findIsects finds each visible splat's first isect in a band, and whether the isects fit.
+func (v *view) findIsects(band int) {
+	scratch(v.r, &v.firstIsect, "first_isect", v.model.capacity())
+	if v.sort.lookback {
+		v.scanTiles(band)
+		return
+	}
+	v.countTiles(band)
 	v.scan("isect scan", v.firstIsect, layout.NVisible, layout.ArgsScanVisible, layout.NIsects, true)
 }

@@ -10,6 +10,7 @@ import (
 
 // sortShape is how the radix sort runs on a device. The result does not depend on it.
 type sortShape struct {
+	lookback  bool   // by sort_count and sort_sweep, where workgroups may wait for each other
 	bits      int    // of a digit, at most
 	workgroup uint32 // invocations of sort_scatter
 	scan      uint32 // invocations of sort_scan
@@ -17,10 +18,15 @@ type sortShape struct {
 }
 
 // chooseSort takes wide digits where a workgroup's subgroups leave room for their tables in 16 KiB of shared memory.
-func chooseSort(l vk.Limits) sortShape {
-	s := sortShape{bits: 8, workgroup: 256, scan: 256, subgroup: l.SubgroupSize}
+func chooseSort(d vk.DeviceInfo) sortShape {
+	l := d.Limits
+	s := sortShape{lookback: looksBack(&d), bits: 8, workgroup: 256, scan: 256, subgroup: l.SubgroupSize}
 	if l.MinSubgroupSize <= 16 && s.subgroup > 16 && l.MaxComputeWorkgroupSubgroups >= 16 {
 		s.subgroup = 16 // Intel: at 32, rasterize_bwd spills registers
+	}
+	if s.lookback {
+		s.bits = sweepBits(s.subgroup)
+		return s
 	}
 	if s.subgroup < 32 {
 		s.workgroup = 128
@@ -29,6 +35,11 @@ func chooseSort(l vk.Limits) sortShape {
 		s.bits, s.scan = 6, 32 // software Vulkan: an idle invocation costs as much as a busy one
 	}
 	return s
+}
+
+// sweepBits returns the widest digits for which sort_sweep has a table for each subgroup: SORT_BLOCK words in all.
+func sweepBits(subgroup uint32) int {
+	return min(8, bits.Len32(layout.SortBlock*subgroup/layout.Group)-1)
 }
 
 // sortJob is a stable radix sort of keys with values.
@@ -40,45 +51,42 @@ type sortJob struct {
 	args         int                 // dispatch_args slot: workgroups for that number
 	keyBits      int                 // bits that keys differ in
 	depth        bool                // keys are depth_keys: drop the culled ones, values are the indices
+	tallies      vk.Slice[uint32]    // with kernels that look back
+}
+
+// sortPass is one pass of a sort: by one digit, from one pair of keys and values to another.
+type sortPass struct {
+	number   int
+	first    bool   // of a depth sort
+	slot     uint32 // as of the job, for this pass
+	args     int
+	from, to [2]vk.Slice[uint32]
+}
+
+// source returns what is counted and dispatched by: in the first pass of a depth sort all keys, not only those that are kept.
+func (j *sortJob) source(first bool) (slot uint32, args int) {
+	if first {
+		return layout.NActive, layout.ArgsSortSplats
+	}
+	return j.slot, j.args
 }
 
 // radixSort sorts by keyBits bits, the least significant digit first, and returns where the result is.
 func (v *view) radixSort(j sortJob) (keys, values vk.Slice[uint32]) {
 	n := j.keys.N()
-	maxBlocks := max(1, (n+layout.SortBlock-1)/layout.SortBlock)
 	passes := (j.keyBits + v.sort.bits - 1) / v.sort.bits
-	histogram := vk.ScratchOf[uint32](v.r, j.name+" histogram", maxBlocks<<v.sort.bits)
-	totals := vk.ScratchOf[uint32](v.r, j.name+" totals", 1<<v.sort.bits)
-	from := [2]vk.Slice[uint32]{j.keys, j.values}
-	to := j.spare
-	for pass := range passes {
-		shift := pass * v.sort.bits
-		width := min(v.sort.bits, j.keyBits-shift)
-		first := j.depth && pass == 0
-		slot, args := j.slot, j.args
+	move := v.scatterPasses(&j)
+	if v.sort.lookback {
+		move = v.sweepPasses(&j, passes)
+	}
+	from, to := [2]vk.Slice[uint32]{j.keys, j.values}, j.spare
+	for number := range passes {
+		first := j.depth && number == 0
 		if first {
-			slot, args = layout.NActive, layout.ArgsSortSplats
 			from[1] = from[0] // not read: the values are the indices
 		}
-		v.r.Dispatch(&shaders.SortHistogram{
-			Counters: v.counters, Keys: from[0], Histogram: histogram,
-			Push: shaders.SortHistogramPush{CountSlot: slot, Shift: uint32(shift), Bits: uint32(width), MaxBlocks: uint32(maxBlocks)},
-			Spec: shaders.SortHistogramSpec{SkipCulled: first},
-		}, v.indirect(args))
-		v.r.Dispatch(&shaders.SortScan{
-			Counters: v.counters, Histogram: histogram, Totals: totals,
-			Push: shaders.SortScanPush{CountSlot: slot, MaxBlocks: uint32(maxBlocks)},
-			Spec: shaders.SortScanSpec{WorkgroupSize: v.sort.scan},
-		}, vk.Groups(1<<width))
-		v.r.Dispatch(&shaders.SortScatter{
-			Counters: v.counters, Histogram: histogram, Totals: totals, DispatchArgs: v.args,
-			KeysIn: from[0], ValuesIn: from[1], KeysOut: to[0], ValuesOut: to[1],
-			Push: shaders.SortScatterPush{CountSlot: slot, Shift: uint32(shift), Bits: uint32(width), MaxBlocks: uint32(maxBlocks)},
-			Spec: shaders.SortScatterSpec{
-				WorkgroupSize: v.sort.workgroup, FirstDepthPass: first, Radix: 1 << v.sort.bits,
-				NSubgroups: v.sort.workgroup / v.sort.subgroup, SubgroupSize: v.sort.subgroup,
-			},
-		}, v.indirect(args))
+		slot, args := j.source(first)
+		move(&sortPass{number: number, first: first, slot: slot, args: args, from: from, to: to})
 		from, to = to, from
 		if first { // the depth keys themselves are needed later: go on between two spare pairs
 			to = [2]vk.Slice[uint32]{
@@ -87,6 +95,61 @@ func (v *view) radixSort(j sortJob) (keys, values vk.Slice[uint32]) {
 		}
 	}
 	return from[0], from[1]
+}
+
+// blocks returns the blocks of a workgroup each that the job's keys lie in.
+func (j *sortJob) blocks() int { return max(1, (j.keys.N()+layout.SortBlock-1)/layout.SortBlock) }
+
+// scatterPasses returns the recording of a pass in three kernels: count the digits of each block, sum the counts, move the keys.
+func (v *view) scatterPasses(j *sortJob) func(p *sortPass) {
+	var histogram, totals vk.Slice[uint32]
+	blocks := uint32(j.blocks())
+	return func(p *sortPass) {
+		scratch(v.r, &histogram, j.name+" histogram", int(blocks)<<v.sort.bits)
+		scratch(v.r, &totals, j.name+" totals", 1<<v.sort.bits)
+		shift := p.number * v.sort.bits
+		width := min(v.sort.bits, j.keyBits-shift)
+		v.r.Dispatch(&shaders.SortHistogram{
+			Counters: v.counters, Keys: p.from[0], Histogram: histogram,
+			Push: shaders.SortHistogramPush{CountSlot: p.slot, Shift: uint32(shift), Bits: uint32(width), MaxBlocks: blocks},
+			Spec: shaders.SortHistogramSpec{SkipCulled: p.first},
+		}, v.indirect(p.args))
+		v.r.Dispatch(&shaders.SortScan{
+			Counters: v.counters, Histogram: histogram, Totals: totals,
+			Push: shaders.SortScanPush{CountSlot: p.slot, MaxBlocks: blocks},
+			Spec: shaders.SortScanSpec{WorkgroupSize: v.sort.scan},
+		}, vk.Groups(1<<width))
+		v.r.Dispatch(&shaders.SortScatter{
+			Counters: v.counters, Histogram: histogram, Totals: totals, DispatchArgs: v.args,
+			KeysIn: p.from[0], ValuesIn: p.from[1], KeysOut: p.to[0], ValuesOut: p.to[1],
+			Push: shaders.SortScatterPush{CountSlot: p.slot, Shift: uint32(shift), Bits: uint32(width), MaxBlocks: blocks},
+			Spec: shaders.SortScatterSpec{
+				WorkgroupSize: v.sort.workgroup, FirstDepthPass: p.first, Radix: 1 << v.sort.bits,
+				NSubgroups: v.sort.workgroup / v.sort.subgroup, SubgroupSize: v.sort.subgroup,
+			},
+		}, v.indirect(p.args))
+	}
+}
+
+// sweepPasses counts the digits of all passes and returns the recording of a pass in one kernel, which looks back.
+func (v *view) sweepPasses(j *sortJob, passes int) func(p *sortPass) {
+	width := uint32((j.keyBits + passes - 1) / passes)
+	blocks := j.blocks()
+	published := vk.ScratchOf[uint32](v.r, j.name+" published", passes*blocks<<width)
+	slot, args := j.source(j.depth)
+	v.r.Dispatch(&shaders.SortCount{
+		Counters: v.counters, Keys: j.keys, Tallies: j.tallies, Published: published,
+		Push: shaders.SortCountPush{CountSlot: slot, NPasses: uint32(passes), MaxBlocks: uint32(blocks)},
+		Spec: shaders.SortCountSpec{SkipCulled: j.depth, Bits: width},
+	}, v.indirect(args))
+	return func(p *sortPass) {
+		v.r.Dispatch(&shaders.SortSweep{
+			Counters: v.counters, Tallies: j.tallies, Published: published, DispatchArgs: v.args,
+			KeysIn: p.from[0], ValuesIn: p.from[1], KeysOut: p.to[0], ValuesOut: p.to[1],
+			Push: shaders.SortSweepPush{CountSlot: p.slot, Pass: uint32(p.number), NPasses: uint32(passes), MaxBlocks: uint32(blocks)},
+			Spec: shaders.SortSweepSpec{FirstDepthPass: p.first, Bits: width, SubgroupSize: v.sort.subgroup},
+		}, v.indirect(p.args))
+	}
 }
 
 // depthBits is how many bits depths are sorted by: the sign bit of a depth is never set.
@@ -99,7 +162,7 @@ func (s viewSize) tileBits() int { return max(1, bits.Len(uint(s.maxTiles-1))) }
 func (v *view) sortDepth() {
 	n := v.model.capacity()
 	_, v.splatFromRank = v.radixSort(sortJob{
-		name: "depth sort", keys: v.depthKeys, depth: true, keyBits: depthBits, slot: layout.NVisible, args: layout.ArgsSortVisible,
+		name: "depth sort", keys: v.depthKeys, depth: true, keyBits: depthBits, slot: layout.NVisible, args: layout.ArgsSortVisible, tallies: v.tallies.depth,
 		spare: [2]vk.Slice[uint32]{vk.ScratchOf[uint32](v.r, "depth sort keys", n), vk.ScratchOf[uint32](v.r, "depth sort values", n)},
 	})
 }
@@ -108,7 +171,7 @@ func (v *view) sortDepth() {
 func (v *view) sortTiles(ids, slots vk.Slice[uint32]) vk.Slice[uint32] {
 	n := v.isectCapacity
 	ids, v.slotFromIsect = v.radixSort(sortJob{
-		name: "tile sort", keys: ids, values: slots, keyBits: v.tileBits(), slot: layout.NIsects, args: layout.ArgsSortIsects,
+		name: "tile sort", keys: ids, values: slots, keyBits: v.tileBits(), slot: layout.NIsects, args: layout.ArgsSortIsects, tallies: v.tallies.tiles,
 		spare: [2]vk.Slice[uint32]{vk.ScratchOf[uint32](v.r, "tile sort keys", n), vk.ScratchOf[uint32](v.r, "tile sort values", n)},
 	})
 	return ids

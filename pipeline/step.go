@@ -37,6 +37,8 @@ type view struct {
 	vAbsSlots     vk.Slice[[2]float32]           // [I] with absgrad
 	vAbsMean2D    vk.Slice[[2]float32]           // [N] with absgrad
 	tileIDs       vk.Slice[uint32]               // [I] sorted
+
+	tallies tallies // with kernels that look back
 }
 
 // record lists the passes of a unit. Barriers and the memory of scratch buffers follow from what each pass reads and writes.
@@ -103,8 +105,7 @@ func (v *view) recordRender() {
 
 // makeIsects lists the passes from the visible splats in depth order to each tile's splats in depth order, for one band of rows of tiles.
 func (v *view) makeIsects(band int) {
-	v.countTiles(band)               // splat_from_rank projected extents -> first_isect (counts)
-	v.scanIsects()                   // first_isect -> first_isect (exclusive sums), n_isects or failed
+	v.findIsects(band)               // splat_from_rank projected extents -> first_isect, n_isects or failed
 	ids, slots := v.emitIsects(band) // first_isect -> tile_ids splat_from_slot slots
 	ids = v.sortTiles(ids, slots)    // tile_ids slots -> tile_ids slot_from_isect, by tile, depth order kept
 	v.findTileOffsets(ids)           // tile_ids -> tile_offsets

@@ -44,9 +44,12 @@ var All = []*vk.Kernel{
 	&scanApplyKernel,
 	&scanReduceKernel,
 	&scanSpineKernel,
+	&scanTilesKernel,
+	&sortCountKernel,
 	&sortHistogramKernel,
 	&sortScanKernel,
 	&sortScatterKernel,
+	&sortSweepKernel,
 	&tileOffsetsKernel,
 	&verifyKernel,
 }

@@ -32,10 +32,5 @@ void main() {
     uint tile_width = params[0].view.tile_width;
     uint tile_height = params[0].view.tile_height;
     ivec2 rows = clip_rows(tile_rows(mean, e, tile_height), band_rows(tile_height, pc.band, pc.n_bands));
-    uint n = 0u;
-    for (int y = rows.x; y < rows.y; y++) {
-        ivec2 columns = tile_columns(mean, conic, e, y, tile_width);
-        n += uint(columns.y - columns.x);
-    }
-    tile_counts[rank] = n;
+    tile_counts[rank] = tiles_in_rows(mean, conic, e, rows, tile_width);
 }

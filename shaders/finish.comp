@@ -1,6 +1,7 @@
 #version 460
 #extension GL_EXT_scalar_block_layout : require
 #extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
 // finish ends a unit of work: it sums the loss in a fixed order and reports to the host.
 //   reads params partials counted; reads and writes counters; writes report
 // One workgroup.
@@ -43,6 +44,18 @@ void sum_counted(uint n_tiles) {
     }
 }
 
+// This invocation's share of the partials, tile after tile; several are loaded at once.
+vec3 sum_partials(uint n_tiles) {
+    const uint batch = 8u;
+    vec3 sum = vec3(0.0);
+    for (uint first = gl_LocalInvocationID.x; first < n_tiles; first += batch * 256u) {
+        vec3 p[batch];
+        [[unroll]] for (uint k = 0u; k < batch; k++) p[k] = first + k * 256u < n_tiles ? partials[first + k * 256u] : vec3(0.0);
+        [[unroll]] for (uint k = 0u; k < batch; k++) sum += p[k];
+    }
+    return sum;
+}
+
 // Means over what counts; in the loss each is weighed by the share that counts, so that a pixel weighs the same in every photo.
 void report_loss(View v, inout Report r) {
     float lambda = params[0].ssim_lambda;
@@ -68,9 +81,7 @@ void report_loss(View v, inout Report r) {
 void main() {
     uint lid = gl_LocalInvocationID.x;
     View v = params[0].view;
-    vec3 sum = vec3(0.0);
-    if (pc.has_loss != 0u)
-        for (uint t = lid; t < v.tile_width * v.tile_height; t += 256u) sum += partials[t];
+    vec3 sum = pc.has_loss != 0u ? sum_partials(v.tile_width * v.tile_height) : vec3(0.0);
     if (pc.has_counted != 0u) sum_counted(v.tile_width * v.tile_height);
     s_sum[lid] = sum;
     for (uint half_size = 128u; half_size > 0u; half_size >>= 1u) {

@@ -25,6 +25,8 @@ layout(binding = 1, scalar) buffer Counters { uint counters[]; };
 layout(binding = 2, scalar) buffer BlockSums { uint block_sums[]; };
 layout(binding = 3, scalar) writeonly buffer Args { uvec3 dispatch_args[]; };
 
+#include "isects.glsl"
+
 void main() {
     uint n_blocks = div_up(counters[pc.count_slot], SCAN_BLOCK);
     uint carry = 0u;
@@ -42,18 +44,6 @@ void main() {
     }
     if (gl_LocalInvocationID.x != 0u) return;
     if (overflow) carry = 0xFFFFFFFFu;
-    if (ISECTS) {
-        if (carry > pc.capacity) {
-            if (counters[FAILED] == 0u) counters[FAILED_UNIT] = params[0].unit;
-            counters[FAILED] |= FAILED_ISECTS;
-            counters[NEEDED] = max(counters[NEEDED], carry);
-            carry = 0u;
-        }
-        counters[N_ISECTS_MAX] = max(counters[N_ISECTS_MAX], carry);
-        dispatch_args[ARGS_SORT_ISECTS] = fold_groups(div_up(carry, SORT_BLOCK));
-        // rasterize numbers its buckets so that this many are enough: see name_buckets there.
-        dispatch_args[ARGS_BUCKETS] =
-            fold_groups(carry == 0u ? 0u : carry / BUCKET_SIZE + params[0].view.tile_width * params[0].view.tile_height);
-    }
+    if (ISECTS) carry = set_isects(carry, pc.capacity);
     counters[pc.total_slot] = carry;
 }

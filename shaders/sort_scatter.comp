@@ -9,7 +9,6 @@
 // then by item, by subgroup, by block.
 //   reads counters histogram totals keys_in values_in; writes keys_out values_out, and after the depth sort's first pass counters dispatch_args
 // One workgroup a block.
-#include "sort.glsl"
 #include "scan_group.glsl"
 
 layout(local_size_x_id = 0, local_size_x = 256) in;
@@ -38,6 +37,8 @@ layout(binding = 7, scalar) writeonly buffer Args { uvec3 dispatch_args[]; };
 shared uint s_rank[RADIX * N_SUBGROUPS];    // keys of each digit seen so far by each subgroup; later where the subgroup's first one goes
 shared uint s_base[RADIX];                  // where the block's first key of each digit goes
 
+#include "sort_pass.glsl"
+
 // First position of every digit: exclusive sum over the digits' totals, plus what earlier blocks hold. Returns the number of keys that remain.
 uint digit_bases(uint block) {
     uint lid = gl_LocalInvocationID.x;
@@ -53,40 +54,13 @@ uint digit_bases(uint block) {
     return carry;
 }
 
-// Rank of this lane's key among the keys of the same digit that the subgroup met so far, in key order.
-uint subgroup_rank(uint digit, bool valid) {
-    uvec4 same = subgroupBallot(valid);
-    for (uint b = 0u; b < pc.bits; b++) {
-        bool bit = ((digit >> b) & 1u) != 0u;
-        uvec4 ones = subgroupBallot(valid && bit);
-        same &= bit ? ones : ~ones;
-    }
-    uint leader = subgroupBallotFindLSB(same);
-    uint at = digit * N_SUBGROUPS + gl_SubgroupID;
-    uint before = 0u;
-    if (valid && gl_SubgroupInvocationID == leader) {
-        before = s_rank[at];
-        s_rank[at] = before + subgroupBallotBitCount(same);
-    }
-    subgroupMemoryBarrierShared();
-    subgroupBarrier();
-    before = subgroupShuffle(before, valid ? leader : 0u);
-    return before + subgroupBallotExclusiveBitCount(same);
-}
-
 void main() {
     uint block = group_index();
     uint n = counters[pc.count_slot];
     uint lid = gl_LocalInvocationID.x;
     if (block * SORT_BLOCK >= n) return;
     uint remaining = digit_bases(block);
-    if (FIRST_DEPTH_PASS && block == 0u && lid == 0u) {
-        counters[N_VISIBLE] = remaining;
-        dispatch_args[ARGS_SORT_VISIBLE] = fold_groups(div_up(remaining, SORT_BLOCK));
-        dispatch_args[ARGS_VISIBLE] = fold_groups(div_up(remaining, GROUP));
-        dispatch_args[ARGS_REDUCE] = fold_groups(div_up(remaining, REDUCE_RANKS));
-        dispatch_args[ARGS_SCAN_VISIBLE] = fold_groups(div_up(remaining, SCAN_BLOCK));
-    }
+    if (FIRST_DEPTH_PASS && block == 0u && lid == 0u) set_visible(remaining);
     for (uint i = lid; i < RADIX * N_SUBGROUPS; i += gl_WorkGroupSize.x) s_rank[i] = 0u;
     barrier();
 
@@ -96,14 +70,14 @@ void main() {
     for (uint j = 0u; j < run; j += SUBGROUP_SIZE) {
         uint i = first + j;
         uint key = i < n ? keys_in[i] : CULLED;
-        subgroup_rank(sort_digit(key, pc.shift, pc.bits), i < n && !(FIRST_DEPTH_PASS && key == CULLED));
+        subgroup_rank(sort_digit(key, pc.shift, pc.bits), pc.bits, i < n && !(FIRST_DEPTH_PASS && key == CULLED));
     }
     barrier();
     for (uint d = lid; d < (1u << pc.bits); d += gl_WorkGroupSize.x) {
         uint at = s_base[d];
         for (uint s = 0u; s < N_SUBGROUPS; s++) {
-            uint count = s_rank[d * N_SUBGROUPS + s];
-            s_rank[d * N_SUBGROUPS + s] = at;
+            uint count = s_rank[s * RADIX + d];
+            s_rank[s * RADIX + d] = at;
             at += count;
         }
     }
@@ -113,7 +87,7 @@ void main() {
         uint i = first + j;
         uint key = i < n ? keys_in[i] : CULLED;
         bool valid = i < n && !(FIRST_DEPTH_PASS && key == CULLED);
-        uint to = subgroup_rank(sort_digit(key, pc.shift, pc.bits), valid);
+        uint to = subgroup_rank(sort_digit(key, pc.shift, pc.bits), pc.bits, valid);
         if (valid) {
             keys_out[to] = key;
             values_out[to] = FIRST_DEPTH_PASS ? i : values_in[i];

@@ -24,6 +24,7 @@ type DeviceInfo struct {
 	Driver        string     `json:"driver"`         // name and version, as the driver words them
 	DriverVersion uint32     `json:"driver_version"` // in the vendor's own encoding
 	API           Version    `json:"api"`            // the Vulkan version
+	Vendor        uint32     `json:"vendor"`         // PCI id, or one of Khronos for who has none
 	Type          DeviceType `json:"type"`
 	UUID          string     `json:"uuid"`
 	Limits        Limits     `json:"limits"`
@@ -41,7 +42,7 @@ type DeviceInfo struct {
 // describe looks up everything about a device.
 func (in *Instance) describe(index int, handle uint64) (DeviceInfo, error) {
 	core := readProperties(handle)
-	d := DeviceInfo{Index: index, Name: core.name, DriverVersion: core.driver, API: Version(core.api), Type: core.kind, handle: handle, Limits: core.limits}
+	d := DeviceInfo{Index: index, Name: core.name, DriverVersion: core.driver, Vendor: core.vendor, API: Version(core.api), Type: core.kind, handle: handle, Limits: core.limits}
 	if !d.API.AtLeast(1, 2) {
 		d.Missing = missing(d.API, Limits{}, Features{})[:1]
 		return d, nil
@@ -94,6 +95,14 @@ func (d *DeviceInfo) refuse() error {
 
 // Unified reports whether the device's memory is the host's: on integrated devices and on the CPU.
 func (d *DeviceInfo) Unified() bool { return d.Type == Integrated || d.Type == CPU }
+
+// vendorNVIDIA is the PCI id of NVIDIA.
+const vendorNVIDIA = 0x10DE
+
+// ForwardProgress reports whether a workgroup that has begun goes on whatever the other workgroups of its dispatch do, so that they may wait for it. Vulkan
+// promises that nowhere; it holds for NVIDIA's discrete GPUs. Software Vulkan runs workgroups in order of their number on several threads, but its compiler
+// ends loops after 65535 turns, which is too few to wait for a thread that has no core.
+func (d *DeviceInfo) ForwardProgress() bool { return d.Type == Discrete && d.Vendor == vendorNVIDIA }
 
 // DefaultBudget returns the bytes of device memory that a process may take unless the user says otherwise: 80 % of the largest device-local heap, less
 // where the driver says that others use it, and on unified memory at most half of the RAM that is available.

@@ -70,6 +70,19 @@ func TestKernelsSmallBindings(t *testing.T) {
 	runAll(t, d)
 }
 
+// TestKernelsInTurn runs the cases of several workgroups that wait for each other where that is possible on software Vulkan only one after another.
+func TestKernelsInTurn(t *testing.T) {
+	t.Setenv(oneThread, "1")
+	d := testDevice(t)
+	for _, c := range Cases() {
+		if c.Kernel == "sort_sweep" || c.Kernel == "scan_tiles" {
+			if err := c.Run(d); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
 func runAll(t *testing.T, d *vk.Device) {
 	for _, c := range Cases() {
 		t.Run(c.Kernel+"/"+c.Name, func(t *testing.T) {

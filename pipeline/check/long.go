@@ -14,8 +14,13 @@ func longCases() []Case {
 	}
 	return []Case{
 		big("scan_apply", "long: millions", func(t *trial) error { return checkScan(t, t.uints(many, 1000)) }),
-		big("sort_scatter", "long: millions of keys", func(t *trial) error { return checkSort(t, sortShapes(t.d)[0], t.keys(many, 18), 18) }),
-		big("sort_scatter", "long: millions of depths", func(t *trial) error { return checkDepthSort(t, sortShapes(t.d)[0], t.depthKeys(many, 0.2)) }),
+		big("sort_scatter", "long: millions of keys", func(t *trial) error { return checkSort(t, sortShapes(t.d)[0].radixSort, t.keys(many, 18), 18) }),
+		big("sort_scatter", "long: millions of depths", func(t *trial) error { return checkDepthSort(t, sortShapes(t.d)[0].radixSort, t.depthKeys(many, 0.2)) }),
+		big("sort_sweep", "long: millions of keys", func(t *trial) error {
+			return each(oneBlock(t.d, []int{2000, many}, layout.SortBlock), func(n int) error {
+				return first(checkSweep(t, sweepShapes(t.d)[0], t.keys(n, 18), 18), checkDepthSort(t, sweepShapes(t.d)[0].sorter(), t.depthKeys(n, 0.2)))
+			})
+		}),
 		newCase("sort_scatter", "long: sizes around powers of two, all shapes", func(t *trial) error {
 			for n := 1; n <= 1<<16; n *= 2 {
 				if err := first(wholeSorts([]int{n - 1, n, n + 1}, []int{1 + t.IntN(32)})(t)); err != nil {

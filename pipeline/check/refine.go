@@ -226,7 +226,7 @@ func (l *list) chooseGrowth(d *model, n int, params vk.Slice[layout.StepParams],
 		}, each)
 	}
 	l.r.Dispatch(&shaders.RefineRank{Params: params, Counters: c, PruneKeys: out.prune.Slice, Keys: out.grow.Slice}, vk.Items(n, 256))
-	_, ranked := l.radixSort(sortShapes(l.d)[0], c, args, out.grow, out.grow, 31, true)
+	_, ranked := sortShapes(l.d)[0].radixSort(l, c, args, out.grow, out.grow, 31, true)
 	l.r.Dispatch(&shaders.RefinePlan{Params: params, Counters: c}, vk.Groups(1))
 	l.r.Dispatch(&shaders.RefineSelect{
 		Params: params, Counters: c, SplatFromRank: ranked.Slice, Actions: actions, NewOffset: fresh, HoleOffset: holes,

@@ -79,7 +79,9 @@ func sortCases() []Case {
 		}),
 		newCase("sort_scatter", "whole sort, sizes", wholeSorts(sortSizes, []int{13})),
 		newCase("sort_scatter", "whole sort, widths of keys", wholeSorts([]int{2500}, []int{1, 2, 5, 6, 7, 8, 9, 12, 13, 16, 17, 24, 31, 32})),
-		newCase("sort_scatter", "whole sort, equal, ascending and descending keys", checkPatterns),
+		newCase("sort_scatter", "whole sort, equal, ascending and descending keys", func(t *trial) error {
+			return each(sortShapes(t.d), func(s sortShape) error { return checkPatterns(t, s.radixSort, 2*layout.SortBlock+100) })
+		}),
 		newCase("sort_scatter", "depth sort", checkDepthSorts),
 	}
 }
@@ -217,9 +219,14 @@ func sorted(keys, values []uint32, by func(uint32) uint32) (k, v []uint32) {
 	return k, v
 }
 
-// radixSort records a whole sort by keyBits bits. A depth sort drops the culled keys, and its values are the indices.
-func (l *list) radixSort(
-	s sortShape, counters vk.Slice[uint32], args vk.Slice[[3]uint32], keys, values *buffer[uint32], keyBits int, depth bool,
+// sorter records a whole sort by keyBits bits. A depth sort drops the culled keys, and its values are the indices.
+type sorter func(
+	l *list, counters vk.Slice[uint32], args vk.Slice[[3]uint32], keys, values *buffer[uint32], keyBits int, depth bool,
+) (k, v *buffer[uint32])
+
+// radixSort is a sorter by sort_histogram, sort_scan and sort_scatter.
+func (s sortShape) radixSort(
+	l *list, counters vk.Slice[uint32], args vk.Slice[[3]uint32], keys, values *buffer[uint32], keyBits int, depth bool,
 ) (k, v *buffer[uint32]) {
 	n := len(keys.start)
 	maxBlocks := max(1, blocksOf(n, layout.SortBlock))
@@ -256,17 +263,17 @@ func wholeSorts(sizes, widths []int) func(t *trial) error {
 	return func(t *trial) error {
 		return each(sortShapes(t.d), func(s sortShape) error {
 			return each(sizes, func(n int) error {
-				return each(widths, func(bits int) error { return checkSort(t, s, t.keys(n, bits), bits) })
+				return each(widths, func(bits int) error { return checkSort(t, s.radixSort, t.keys(n, bits), bits) })
 			})
 		})
 	}
 }
 
-func checkSort(t *trial, s sortShape, keys []uint32, bits int) error {
+func checkSort(t *trial, s sorter, keys []uint32, bits int) error {
 	l := t.list()
 	values := t.uints(len(keys), math.MaxUint32)
 	counters, args := inout(l, "counters", countersWith(len(keys))), output[[3]uint32](l, "dispatch_args", layout.NArgs)
-	k, v := l.radixSort(s, counters.Slice, args.Slice, inout(l, "keys", keys), inout(l, "values", values), bits, false)
+	k, v := s(l, counters.Slice, args.Slice, inout(l, "keys", keys), inout(l, "values", values), bits, false)
 	if err := l.run(); err != nil {
 		return err
 	}
@@ -274,27 +281,24 @@ func checkSort(t *trial, s sortShape, keys []uint32, bits int) error {
 	return first(equal("keys_out", k.got, wantKeys), equal("values_out", v.got, wantValues))
 }
 
-func checkPatterns(t *trial) error {
-	const n = 2*layout.SortBlock + 100
+func checkPatterns(t *trial, s sorter, n int) error {
 	up, down, same, two := make([]uint32, n), make([]uint32, n), make([]uint32, n), make([]uint32, n)
 	for i := range up {
 		up[i], down[i], same[i], two[i] = uint32(i), uint32(n-i), 0x1234, uint32(i&1)*math.MaxUint16
 	}
-	return each(sortShapes(t.d), func(s sortShape) error {
-		for name, keys := range map[string][]uint32{"ascending": up, "descending": down, "equal": same, "two values": two, "zero": make([]uint32, n)} {
-			if err := checkSort(t, s, keys, 16); err != nil {
-				return fmt.Errorf("%s: %w", name, err)
-			}
+	for name, keys := range map[string][]uint32{"ascending": up, "descending": down, "equal": same, "two values": two, "zero": make([]uint32, n)} {
+		if err := checkSort(t, s, keys, 16); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
 		}
-		return nil
-	})
+	}
+	return nil
 }
 
 func checkDepthSorts(t *trial) error {
 	for _, s := range sortShapes(t.d) {
 		for _, n := range sortSizes {
 			for _, culled := range []float64{0, 0.3, 1} {
-				if err := checkDepthSort(t, s, t.depthKeys(n, culled)); err != nil {
+				if err := checkDepthSort(t, s.radixSort, t.depthKeys(n, culled)); err != nil {
 					return fmt.Errorf("%v: %d keys, %g culled: %w", s, n, culled, err)
 				}
 			}
@@ -303,13 +307,13 @@ func checkDepthSorts(t *trial) error {
 	return nil
 }
 
-func checkDepthSort(t *trial, s sortShape, keys []uint32) error {
+func checkDepthSort(t *trial, s sorter, keys []uint32) error {
 	l := t.list()
 	n := len(keys)
 	start := junkCounters(map[int]uint32{layout.NActive: uint32(n), layout.NVisible: 0})
 	counters, args := inout(l, "counters", start), output[[3]uint32](l, "dispatch_args", layout.NArgs)
 	in := inout(l, "keys", keys)
-	_, values := l.radixSort(s, counters.Slice, args.Slice, in, in, 31, true)
+	_, values := s(l, counters.Slice, args.Slice, in, in, 31, true)
 	if err := l.run(); err != nil {
 		return err
 	}

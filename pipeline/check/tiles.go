@@ -31,7 +31,7 @@ func tileCases() []Case {
 		}),
 		newCase("emit_isects", "all splats on all tiles", func(t *trial) error { return checkHuge(t, 20, 20) }),
 		newCase("emit_isects", "all splats on one tile", checkOneTile),
-		newCase("emit_isects", "capacity just enough and one short", checkIsectCapacity),
+		newCase("emit_isects", "capacity just enough and one short", func(t *trial) error { return checkIsectCapacity(t, 400) }),
 		newCase("emit_isects", "poison", checkTilesPoison),
 		newCase("tile_offsets", "isects", func(t *trial) error {
 			return each([]int{0, 1, 255, 256, 257, 5000}, func(n int) error { return checkTileOffsets(t, n, 20, 15, 0, 300) })
@@ -47,12 +47,107 @@ func tileCases() []Case {
 	}
 }
 
+// scanTilesCases are cases of scan_tiles, which must find what count_tiles and the scan find.
+func scanTilesCases() []Case {
+	looking := func(run func(t *trial) error) func(t *trial) error {
+		return func(t *trial) error {
+			t.lookback = true
+			return run(t)
+		}
+	}
+	return []Case{
+		newCase("scan_tiles", "sizes", looking(func(t *trial) error {
+			return each(oneBlock(t.d, []int{0, 1, 255, 256, 257, 513, 5000}, layout.Group), func(n int) error { return checkScanTiles(t, n, 1) })
+		})),
+		newCase("scan_tiles", "looking back", func(t *trial) error {
+			return each([]int{1, 2, 3, 7, 8, 9, 31, 32, 33, 64, 65, 300}, func(before int) error { return checkScanLookBack(t, before) })
+		}),
+		newCase("scan_tiles", "bands", looking(func(t *trial) error {
+			return each(oneBlock(t.d, []int{200, 300}, layout.Group), func(n int) error { return checkScanTiles(t, n, 1, 2, 3, 5, 9) })
+		})),
+		newCase("scan_tiles", "many blocks", looking(func(t *trial) error {
+			return each(oneBlock(t.d, []int{200, 100 * layout.Group, 300*layout.Group + 7}, layout.Group), func(n int) error { return checkSameScan(t, n) })
+		})),
+		newCase("scan_tiles", "all splats on all tiles", looking(func(t *trial) error { return checkHuge(t, 20, 20) })),
+		newCase("scan_tiles", "capacity just enough and one short", looking(func(t *trial) error {
+			return each(oneBlock(t.d, []int{200, 400}, layout.Group), func(n int) error { return checkIsectCapacity(t, n) })
+		})),
+		newCase("scan_tiles", "more isects than can be counted", looking(checkScanTilesOverflow)),
+		newCase("scan_tiles", "poison", looking(checkTilesPoison)),
+	}
+}
+
+func checkScanTiles(t *trial, n int, bands ...int) error {
+	return checkTiles(t, t.ellipses(n, 250, 130), t.camera(250, 130), bands...)
+}
+
+// checkScanLookBack runs the last block of several alone, after the others have published: it waits for nobody.
+func checkScanLookBack(t *trial, before int) error {
+	l := t.list()
+	sums, all := t.uints(before, 1000), uint32(0)
+	for _, sum := range sums {
+		all += sum
+	}
+	p := &ref.Projection[float32]{}
+	t.addEllipse(p, [2]float64{24, 24}, 0.1, 0.1, 0.9) // one tile
+	n, v := before*layout.Group+3, t.camera(250, 130)
+	counters, firsts := inout(l, "counters", countersWith(n)), output[uint32](l, "first_isect", n)
+	tallies := inout(l, "tallies", append(append([]uint32{uint32(before)}, t.publish(sums)...), 0))
+	l.r.Dispatch(&shaders.ScanTiles{
+		Params: input(l, "params", []layout.StepParams{paramsOf(v)}), Counters: counters.Slice, SplatFromRank: input(l, "splat_from_rank", make([]uint32, n)),
+		Projected: input(l, "projected", projectedOf(p.Splats)), Extents: input(l, "extents", p.Extents), FirstIsect: firsts.Slice,
+		Tallies: tallies.Slice, DispatchArgs: output[[3]uint32](l, "dispatch_args", layout.NArgs).Slice,
+		Push: shaders.ScanTilesPush{NBands: 1, Capacity: 1 << 20},
+	}, vk.Groups(1))
+	if err := l.run(); err != nil {
+		return err
+	}
+	return first(
+		equal("first_isect", firsts.got[n-3:], []uint32{all, all + 1, all + 2}),
+		equal("counters", counters.got[layout.NIsects:layout.NIsects+1], []uint32{all + 3}),
+		equal("tallies", tallies.got[before+1:], []uint32{all + 3 | 1<<31}),
+	)
+}
+
+// checkSameScan requires of scan_tiles what count_tiles and the scan write. There is room for nothing, so that the isects themselves take no time.
+func checkSameScan(t *trial, n int) error {
+	p, v := t.ellipses(n, 250, 130), t.camera(250, 130)
+	got, err := runTiles(t, p, v, 0, 1, 0)
+	if err != nil {
+		return err
+	}
+	t.lookback = false
+	want, err := runTiles(t, p, v, 0, 1, 0)
+	t.lookback = true
+	if err != nil {
+		return err
+	}
+	return first(equal("first_isect", got.first, want.first), equal("counters", got.counters, want.counters), equal("dispatch_args", got.args, want.args))
+}
+
+// checkScanTilesOverflow lets splats cover all 2^22 tiles of the largest image: 255 are counted exactly, from 256 on the sum stays at 2^30 - 1.
+func checkScanTilesOverflow(t *trial) error {
+	return each(oneBlock(t.d, []int{255, 256, 800}, layout.Group), func(n int) error {
+		p := &ref.Projection[float32]{}
+		for range n {
+			t.addEllipse(p, [2]float64{1 << 14, 1 << 14}, 1e6, 1e6, 0.9)
+		}
+		got, err := runTiles(t, p, t.camera(1<<15, 1<<15), 0, 1, 1000)
+		if err != nil {
+			return err
+		}
+		want := []uint32{layout.FailedIsects, 0, uint32(min(n<<22, 1<<30-1))} // unit 0
+		return first(equal("counters", got.counters[layout.Failed:layout.NActive], want), equal("tile_ids", got.tiles, []uint32{}))
+	})
+}
+
 // isects is what count_tiles, the scan and emit_isects write for one band.
 type isects struct {
 	ranks             []uint32 // splat_from_rank
 	first             []uint32
 	tiles, splats, id []uint32
 	counters          []uint32
+	args              [][3]uint32
 }
 
 // runTiles runs count_tiles, the scan and emit_isects for one band, with room for the given number of pairs.
@@ -62,14 +157,27 @@ func runTiles(t *trial, p *ref.Projection[float32], v *ref.View[float32], band, 
 	n := len(out.ranks)
 	params, projected := input(l, "params", []layout.StepParams{paramsOf(v)}), input(l, "projected", projectedOf(p.Splats))
 	ranks, extents := input(l, "splat_from_rank", out.ranks), input(l, "extents", p.Extents)
-	counters, counts := inout(l, "counters", countersWith(n)), output[uint32](l, "tile_counts", n)
+	start := countersWith(n)
+	if n == 0 {
+		start[layout.NIsects] = 0 // as begin sets it: scan_tiles does not run then
+	}
+	counters, counts := inout(l, "counters", start), output[uint32](l, "tile_counts", n)
 	args := output[[3]uint32](l, "dispatch_args", layout.NArgs)
 	ids, splats, slots := output[uint32](l, "tile_ids", capacity), output[uint32](l, "splat_from_slot", capacity), output[uint32](l, "slot_ids", capacity)
-	l.r.Dispatch(&shaders.CountTiles{
-		Params: params, Counters: counters.Slice, SplatFromRank: ranks, Projected: projected, Extents: extents, TileCounts: counts.Slice,
-		Push: shaders.CountTilesPush{Band: uint32(band), NBands: uint32(bands)},
-	}, vk.Items(n+256, 256))
-	l.scan(params, counters.Slice, counts.Slice, args.Slice, n, layout.NVisible, layout.NIsects, capacity)
+	if t.lookback {
+		tallies := inout(l, "tallies", make([]uint32, 1+blocksOf(n, layout.Group)))
+		l.r.Dispatch(&shaders.ScanTiles{
+			Params: params, Counters: counters.Slice, SplatFromRank: ranks, Projected: projected, Extents: extents, FirstIsect: counts.Slice,
+			Tallies: tallies.Slice, DispatchArgs: args.Slice,
+			Push: shaders.ScanTilesPush{Band: uint32(band), NBands: uint32(bands), Capacity: uint32(capacity)},
+		}, vk.Items(n+256, 256))
+	} else {
+		l.r.Dispatch(&shaders.CountTiles{
+			Params: params, Counters: counters.Slice, SplatFromRank: ranks, Projected: projected, Extents: extents, TileCounts: counts.Slice,
+			Push: shaders.CountTilesPush{Band: uint32(band), NBands: uint32(bands)},
+		}, vk.Items(n+256, 256))
+		l.scan(params, counters.Slice, counts.Slice, args.Slice, n, layout.NVisible, layout.NIsects, capacity)
+	}
 	l.r.Dispatch(&shaders.EmitIsects{
 		Params: params, Counters: counters.Slice, SplatFromRank: ranks, FirstIsect: counts.Slice, Projected: projected, Extents: extents,
 		TileIds: ids.Slice, SplatFromSlot: splats.Slice, SlotIds: slots.Slice,
@@ -78,7 +186,7 @@ func runTiles(t *trial, p *ref.Projection[float32], v *ref.View[float32], band, 
 	if err := l.run(); err != nil {
 		return nil, err
 	}
-	out.first, out.counters = counts.got, counters.got
+	out.first, out.counters, out.args = counts.got, counters.got, args.got
 	total := int(counters.got[layout.NIsects])
 	if total > capacity {
 		return nil, fmt.Errorf("binding counters: [%d]: %d isects in %d places", layout.NIsects, total, capacity)
@@ -258,22 +366,22 @@ func checkOneTile(t *trial) error {
 }
 
 // checkIsectCapacity gives exactly enough room, then one place too few: then nothing is emitted, and the counters tell what was needed.
-func checkIsectCapacity(t *trial) error {
-	p, v := t.ellipses(400, 250, 130), t.camera(250, 130)
+func checkIsectCapacity(t *trial, n int) error {
+	p, v := t.ellipses(n, 250, 130), t.camera(250, 130)
 	free, err := runTiles(t, p, v, 0, 1, len(p.Splats)*v.Grid().Tiles())
 	if err != nil {
 		return err
 	}
-	n := len(free.tiles)
-	full, err := runTiles(t, p, v, 0, 1, n)
+	fits := len(free.tiles)
+	full, err := runTiles(t, p, v, 0, 1, fits)
 	if err != nil {
 		return err
 	}
-	over, err := runTiles(t, p, v, 0, 1, n-1)
+	over, err := runTiles(t, p, v, 0, 1, fits-1)
 	if err != nil {
 		return err
 	}
-	want := []uint32{layout.FailedIsects, 0, uint32(n)} // unit 0
+	want := []uint32{layout.FailedIsects, 0, uint32(fits)} // unit 0
 	return first(
 		equal("tile_ids", full.tiles, free.tiles), equal("counters", full.counters[layout.Failed:layout.NActive], []uint32{0, 0, 0}),
 		equal("counters", over.counters[layout.Failed:layout.NActive], want), equal("tile_ids", over.tiles, []uint32{}),

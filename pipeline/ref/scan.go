@@ -1,6 +1,6 @@
 package ref
 
-// twin: scan_reduce scan_spine scan_apply
+// twin: scan_reduce scan_spine scan_apply scan_tiles
 
 // Scan returns the exclusive prefix sum of counts and their total.
 func Scan(counts []uint32) (offsets []uint32, total uint32) {

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// twin: sort_depth sort_histogram sort_scan sort_scatter
+// twin: sort_depth sort_histogram sort_scan sort_scatter sort_count sort_sweep
 
 // SortDepth returns the visible splats from near to far; equal depths keep the order of ids. [V]
 func SortDepth(depthKeys []uint32) (splatFromRank []uint32) {

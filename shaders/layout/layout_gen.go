@@ -86,6 +86,9 @@ const (
 	Group     = 256
 	ScanBlock = 2048
 	SortBlock = 2048
+	// Digits of all passes, and passes, of a sort that counts all digits at once.
+	SortDigits = 1024
+	SortPasses = 8
 
 	// Splats of a workgroup of reduce_slots: 256 invocations, nine to a splat. A splat that touches more than MANY_SLOTS tiles of the image is summed row by row.
 	ReduceRanks = 28
@@ -153,7 +156,7 @@ type Exposure struct {
 	Bias2  float32     // 1 - beta2^t
 }
 
-// Projected is GLSL's Projected, 36 bytes; in count_pairs, count_tiles, emit_isects, project, project_bwd, project_bwd_adam, project_bwd_adam_mixed, project_mixed, rasterize, rasterize_bwd, reduce_slots.
+// Projected is GLSL's Projected, 36 bytes; in count_pairs, count_tiles, emit_isects, project, project_bwd, project_bwd_adam, project_bwd_adam_mixed, project_mixed, rasterize, rasterize_bwd, reduce_slots, scan_tiles.
 //
 // A projected splat: what blending needs.
 type Projected struct {
@@ -195,7 +198,7 @@ type Report struct {
 	MaxSplatsHit uint32  // splats that wanted to grow and found the ceiling
 }
 
-// StepParams is GLSL's StepParams, 232 bytes; in begin, count_pairs, count_tiles, emit_isects, expose, expose_bwd, exposure_adam, finish, loss, loss_grad, mcmc_draw, mcmc_place, mcmc_plan, mcmc_update, mcmc_weigh, project, project_bwd, project_bwd_adam, project_bwd_adam_mixed, project_mixed, rasterize, rasterize_bwd, reduce_slots, refine_classify, refine_place, refine_plan, refine_rank, refine_select, refine_update, reset_opacity, scan_spine, tile_offsets, verify.
+// StepParams is GLSL's StepParams, 232 bytes; in begin, count_pairs, count_tiles, emit_isects, expose, expose_bwd, exposure_adam, finish, loss, loss_grad, mcmc_draw, mcmc_place, mcmc_plan, mcmc_update, mcmc_weigh, project, project_bwd, project_bwd_adam, project_bwd_adam_mixed, project_mixed, rasterize, rasterize_bwd, reduce_slots, refine_classify, refine_place, refine_plan, refine_rank, refine_select, refine_update, reset_opacity, scan_spine, scan_tiles, tile_offsets, verify.
 type StepParams struct {
 	View   View
 	Unit   uint32 // number of this unit of work, never reused
@@ -236,7 +239,7 @@ type StepParams struct {
 	RevisedOpacity uint32  // 1: what is split or duplicated gets 1 - sqrt(1 - opacity)
 }
 
-// View is GLSL's View, 108 bytes; in begin, count_pairs, count_tiles, emit_isects, expose, expose_bwd, exposure_adam, finish, loss, loss_grad, mcmc_draw, mcmc_place, mcmc_plan, mcmc_update, mcmc_weigh, project, project_bwd, project_bwd_adam, project_bwd_adam_mixed, project_mixed, rasterize, rasterize_bwd, reduce_slots, refine_classify, refine_place, refine_plan, refine_rank, refine_select, refine_update, reset_opacity, scan_spine, tile_offsets, verify.
+// View is GLSL's View, 108 bytes; in begin, count_pairs, count_tiles, emit_isects, expose, expose_bwd, exposure_adam, finish, loss, loss_grad, mcmc_draw, mcmc_place, mcmc_plan, mcmc_update, mcmc_weigh, project, project_bwd, project_bwd_adam, project_bwd_adam_mixed, project_mixed, rasterize, rasterize_bwd, reduce_slots, refine_classify, refine_place, refine_plan, refine_rank, refine_select, refine_update, reset_opacity, scan_spine, scan_tiles, tile_offsets, verify.
 //
 // A camera. x_camera = rot * x_world + trans, OpenCV axes (x right, y down, z forward).
 type View struct {

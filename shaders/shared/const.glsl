@@ -81,6 +81,9 @@ const uint N_ARGS = 13u;
 const uint GROUP = 256u;
 const uint SCAN_BLOCK = 2048u;
 const uint SORT_BLOCK = 2048u;
+// Digits of all passes, and passes, of a sort that counts all digits at once.
+const uint SORT_DIGITS = 1024u;
+const uint SORT_PASSES = 8u;
 
 // Splats of a workgroup of reduce_slots: 256 invocations, nine to a splat. A splat that touches more than MANY_SLOTS tiles of the image is summed row by row.
 const uint REDUCE_RANKS = 28u;

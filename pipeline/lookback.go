@@ -1,0 +1,57 @@
+package pipeline
+
+import (
+	"os"
+
+	"vksplat/shaders/layout"
+	"vksplat/vk"
+)
+
+// lookbackVariable chooses between kernels that look back, whose workgroups wait for each other, and those that do not: 1 and 0. Bytes do not depend on it.
+// Software Vulkan can run the former with LP_NUM_THREADS=1 only: see vk.DeviceInfo.ForwardProgress.
+const lookbackVariable = "VKSPLAT_LOOKBACK"
+
+// looksBack reports whether to take kernels that look back: where workgroups may wait for each other.
+func looksBack(d *vk.DeviceInfo) bool {
+	switch os.Getenv(lookbackVariable) {
+	case "0":
+		return false
+	case "1":
+		return true
+	}
+	return d.ForwardProgress()
+}
+
+// tallies is what kernels that look back count up from 0: digits of keys, tickets, sums of blocks.
+type tallies struct {
+	all   vk.Slice[uint32]
+	depth vk.Slice[uint32] // of the sort by depth, or by score
+	band  vk.Slice[uint32] // the next two
+	tiles vk.Slice[uint32] // of the sort by tile
+	scan  vk.Slice[uint32] // of scan_tiles
+	used  bool             // a band has used its share
+}
+
+// clearTallies makes the unit's tallies at its very beginning, where no pass has to wait for that.
+func (v *view) clearTallies() {
+	if !v.sort.lookback || v.kind == unitReset {
+		return
+	}
+	const align = 64 // words: a view begins at a multiple of 256 bytes, the most that a device may ask for
+	sort := (layout.SortDigits + layout.SortPasses + align - 1) / align * align
+	scan := 1 + (v.model.capacity()+layout.Group-1)/layout.Group
+	t := &v.tallies
+	t.all = vk.ScratchOf[uint32](v.r, "tallies", 2*sort+scan)
+	t.depth, t.band = t.all.At(0, sort), t.all.At(sort, sort+scan)
+	t.tiles, t.scan = t.band.At(0, sort), t.band.At(sort, scan)
+	v.r.Fill(t.all.View, 0)
+}
+
+// bandTallies returns the tallies for another band.
+func (v *view) bandTallies() *tallies {
+	if v.tallies.used {
+		v.r.Fill(v.tallies.band.View, 0)
+	}
+	v.tallies.used = true
+	return &v.tallies
+}

@@ -1,0 +1,93 @@
+#version 460
+#extension GL_EXT_scalar_block_layout : require
+#extension GL_GOOGLE_include_directive : require
+#extension GL_KHR_shader_subgroup_basic : require
+#extension GL_KHR_shader_subgroup_arithmetic : require
+// scan_tiles is count_tiles and the prefix sum of its counts at once: it finds each visible splat's first isect in the current band, in depth order, and
+// whether the isects fit. Workgroups wait for each other (see lookback.glsl).
+//   reads params splat_from_rank projected extents; reads and writes counters tallies; writes first_isect dispatch_args
+// One invocation a visible splat.
+#include "params.glsl"
+#include "blend.glsl"
+#include "tiles.glsl"
+#include "dispatch.glsl"
+#include "scan_group.glsl"
+#include "lookback.glsl"
+
+layout(local_size_x = 256) in;
+
+layout(push_constant, scalar) uniform Push {
+    uint band;
+    uint n_bands;
+    uint capacity;      // most isects that fit
+} pc;
+layout(binding = 0, scalar) readonly buffer Params { StepParams params[]; };            // [1]
+layout(binding = 1, scalar) buffer Counters { uint counters[]; };
+layout(binding = 2, scalar) readonly buffer Splats { uint splat_from_rank[]; };         // [V]
+layout(binding = 3, scalar) readonly buffer ProjectedB { Projected projected[]; };      // [N]
+layout(binding = 4, scalar) readonly buffer Extents { vec3 extents[]; };                // [N] px
+layout(binding = 5, scalar) coherent volatile buffer Tallies { uint tallies[]; };       // ticket, then a word a block; 0 before
+layout(binding = 6, scalar) writeonly buffer First { uint first_isect[]; };             // [V]
+layout(binding = 7, scalar) writeonly buffer Args { uvec3 dispatch_args[]; };
+
+shared uint s_block;
+shared uint s_before;
+
+#include "isects.glsl"
+
+// Sum over the subgroup of numbers up to LOOK_VALUE, or LOOK_VALUE if it is larger. The upper bits are summed apart to notice.
+uint subgroup_sum(uint v) {
+    uint high = subgroupAdd(v >> 8u);
+    uint sum = subgroupAdd(v);
+    return high > LOOK_VALUE >> 8u ? LOOK_VALUE : min(sum, LOOK_VALUE);
+}
+
+// Sum over all blocks before this one, at most LOOK_VALUE. Every lane of one subgroup must call it; each looks at one block.
+uint look_back(uint block) {
+    const uint none = 64u;
+    uint lane = gl_SubgroupInvocationID;
+    uint sum = 0u;
+    while (block > 0u) {    // sum lacks the blocks before `block`
+        uint word = lane < block ? tallies[block - lane] : LOOK_ALL;    // of block - 1 - lane
+        uint empty = subgroupMin(look_is_empty(word) ? lane : none);
+        uint all = subgroupMin(look_is_all(word) ? lane : none);
+        sum = min(sum + subgroup_sum(lane < empty && lane <= all ? word & LOOK_VALUE : 0u), LOOK_VALUE);
+        block = all < empty ? 0u : block - min(empty, gl_SubgroupSize);
+    }
+    return sum;
+}
+
+uint count_tiles(uint id) {
+    vec2 mean = projected[id].mean2d;
+    vec3 conic = projected[id].conic;
+    vec3 e = extents[id];
+    uint tile_width = params[0].view.tile_width;
+    uint tile_height = params[0].view.tile_height;
+    ivec2 rows = clip_rows(tile_rows(mean, e, tile_height), band_rows(tile_height, pc.band, pc.n_bands));
+    return tiles_in_rows(mean, conic, e, rows, tile_width);
+}
+
+void main() {
+    uint lid = gl_LocalInvocationID.x;
+    if (lid == 0u) s_block = atomicAdd(tallies[0], 1u);
+    uint n_visible = counters[N_VISIBLE];
+    barrier();
+    uint block = s_block;
+    if (block * GROUP >= n_visible) return;
+    uint rank = block * GROUP + lid;
+    uint total;
+    uint before = group_exclusive_sum(rank < n_visible ? count_tiles(splat_from_rank[rank]) : 0u, total);
+    total = min(total, LOOK_VALUE);     // 256 splats on the largest image have 2^30 tiles: nothing wrapped
+    if (gl_SubgroupID == 0u) {
+        if (lid == 0u && block > 0u) tallies[1u + block] = LOOK_OWN | total;
+        uint sum = look_back(block);
+        if (lid == 0u) {
+            uint end = min(sum + total, LOOK_VALUE);
+            tallies[1u + block] = LOOK_ALL | end;
+            s_before = sum;
+            if ((block + 1u) * GROUP >= n_visible) counters[N_ISECTS] = set_isects(end, pc.capacity);
+        }
+    }
+    barrier();
+    if (rank < n_visible) first_isect[rank] = s_before + before;
+}

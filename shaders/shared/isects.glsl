@@ -1,0 +1,22 @@
+// The number of isects of a band, once it is known. The includer declares params, counters and dispatch_args.
+#ifndef ISECTS_GLSL
+#define ISECTS_GLSL
+#include "params.glsl"
+#include "dispatch.glsl"
+
+// Sets the dispatch arguments for n isects and returns n. More than the capacity fail the unit, loudly, and leave it without isects.
+uint set_isects(uint n, uint capacity) {
+    if (n > capacity) {
+        if (counters[FAILED] == 0u) counters[FAILED_UNIT] = params[0].unit;
+        counters[FAILED] |= FAILED_ISECTS;
+        counters[NEEDED] = max(counters[NEEDED], n);
+        n = 0u;
+    }
+    counters[N_ISECTS_MAX] = max(counters[N_ISECTS_MAX], n);
+    dispatch_args[ARGS_SORT_ISECTS] = fold_groups(div_up(n, SORT_BLOCK));
+    // rasterize numbers its buckets so that this many are enough: see name_buckets there.
+    dispatch_args[ARGS_BUCKETS] = fold_groups(n == 0u ? 0u : n / BUCKET_SIZE + params[0].view.tile_width * params[0].view.tile_height);
+    return n;
+}
+
+#endif
