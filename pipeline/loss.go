@@ -11,7 +11,7 @@ import (
 
 // loss compares the picture with its photo: the parts of the loss, and its gradient by every pixel.
 func (v *view) loss() {
-	maps := vk.ScratchOf[[3]float32](v.r, "ssim_maps", 3*v.maxPixels)
+	maps := vk.ScratchOf[float32](v.r, "ssim_maps", 9*v.maxPixels)
 	v.partials = vk.ScratchOf[[3]float32](v.r, "partials", v.maxTiles)
 	counted := 0
 	if v.compare.counts() {

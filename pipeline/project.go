@@ -14,7 +14,7 @@ func (v *view) project() {
 	for i, chunk := range v.model.chunks {
 		pass := shaders.Project{
 			Params: v.f.params, Counters: v.counters, Chunk: chunk,
-			Projected: v.projected, Extents: v.extents, DepthKeys: v.depthKeys,
+			Projected: vk.Cast[float32](v.projected.View), Extents: vk.Cast[float32](v.extents.View), DepthKeys: v.depthKeys,
 			Push: shaders.ProjectPush{FirstId: uint32(i * v.model.chunkSplats), ChunkSplats: uint32(v.model.chunkSplats)},
 		}
 		if !v.model.mixed {

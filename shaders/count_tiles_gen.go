@@ -35,7 +35,7 @@ var countTilesKernel = vk.Kernel{
 //
 //	reads params counters splat_from_rank projected extents; writes tile_counts
 //
-// One invocation a visible splat.
+// A workgroup takes 256 visible splats and deals their rows of tiles to its invocations.
 type CountTiles struct {
 	Params        vk.Slice[layout.StepParams] // 0, read: [1]
 	Counters      vk.Slice[uint32]            // 1, read

@@ -1,12 +1,14 @@
 #version 460
 #extension GL_EXT_scalar_block_layout : require
 #extension GL_GOOGLE_include_directive : require
+#extension GL_KHR_shader_subgroup_basic : require
+#extension GL_KHR_shader_subgroup_arithmetic : require
 // emit_isects writes the (tile, splat) pairs of the current band: a splat's slots are contiguous, row by row of tiles.
 //   reads params counters splat_from_rank first_isect projected extents; writes tile_ids splat_from_slot slot_ids
-// A workgroup takes 256 splats in depth order and spreads their slots over its invocations, so that one huge splat does not hold up a lane.
+// A workgroup writes SORT_BLOCK slots, whichever splats they belong to: near splats are large and come first in the order of depth, so equal numbers of
+// splats would be most unequal work.
 #include "params.glsl"
 #include "blend.glsl"
-#include "tiles.glsl"
 #include "dispatch.glsl"
 
 layout(local_size_x = 256) in;
@@ -24,44 +26,60 @@ layout(binding = 5, scalar) readonly buffer Extents { vec3 extents[]; };        
 layout(binding = 6, scalar) writeonly buffer TileIds { uint tile_ids[]; };          // [n_isects]
 layout(binding = 7, scalar) writeonly buffer SlotSplats { uint splat_from_slot[]; };// [n_isects]
 layout(binding = 8, scalar) writeonly buffer Slots { uint slot_ids[]; };            // [n_isects] 0, 1, 2, ...: the values to sort
+#include "tile_rows.glsl"
 
-shared uint s_first[257];
+// The rows in hand, one an invocation.
+shared uint s_slots_before[GROUP];  // slots of the rows of lower invocations
+shared uint s_first_tile[GROUP];
+shared uint s_row_id[GROUP];        // the row's splat
+LAST_UP_TO(row_of_slot, s_slots_before)
 
-// Tile number k of splat id in this band, or the last tile if there are fewer (count_tiles and this never disagree).
-uint kth_tile(uint id, uint k) {
-    vec2 mean = projected[id].mean2d;
-    vec3 conic = projected[id].conic;
-    vec3 e = extents[id];
-    uint tile_width = params[0].view.tile_width;
-    uint tile_height = params[0].view.tile_height;
-    ivec2 rows = clip_rows(tile_rows(mean, e, tile_height), band_rows(tile_height, pc.band, pc.n_bands));
-    for (int y = rows.x; y < rows.y; y++) {
-        ivec2 columns = tile_columns(mean, conic, e, y, tile_width);
-        uint n = uint(columns.y - columns.x);
-        if (k < n) return uint(y) * tile_width + uint(columns.x) + k;
-        k -= n;
+// The last rank whose first slot is at or before `slot`, by all invocations: each round leaves one of GROUP parts.
+uint rank_of_slot(uint slot, uint n_visible) {
+    uint lo = 0u, hi = n_visible;
+    while (hi - lo > 1u) {
+        uint step = div_up(hi - lo, GROUP), at = lo + gl_LocalInvocationID.x * step, n;
+        group_exclusive_sum(at < hi && first_isect[min(at, n_visible - 1u)] <= slot ? 1u : 0u, n);
+        lo += (n - 1u) * step;
+        hi = min(hi, lo + step);
     }
-    return tile_width * tile_height - 1u;
+    return lo;
+}
+
+// Writes those of n slots from `slot` on, which belong to the rows in hand, that lie in [from, to).
+void write_slots(uint slot, uint n, uint from, uint to) {
+    for (uint s = max(slot, from) + gl_LocalInvocationID.x; s < min(slot + n, to); s += GROUP) {
+        uint j = row_of_slot(s - slot);
+        tile_ids[s] = s_first_tile[j] + (s - slot - s_slots_before[j]);
+        splat_from_slot[s] = s_row_id[j];
+        slot_ids[s] = s;
+    }
 }
 
 void main() {
     uint n_visible = counters[N_VISIBLE];
-    uint n_isects = counters[N_ISECTS];
-    if (n_isects == 0u) return;     // nothing to draw, or the unit failed
-    uint base = group_index() * 256u;
+    uint n_isects = counters[N_ISECTS];     // 0: nothing to draw, or the unit failed
+    uint from = group_index() * SORT_BLOCK;
+    if (from >= n_isects) return;
+    uint to = min(from + SORT_BLOCK, n_isects);
     uint lid = gl_LocalInvocationID.x;
-    for (uint j = lid; j < 257u; j += 256u) s_first[j] = base + j < n_visible ? first_isect[base + j] : n_isects;
-    barrier();
-    for (uint s = s_first[0] + lid; s < s_first[256]; s += 256u) {
-        // The last rank whose first slot is at or before s.
-        uint lo = 0u, hi = 256u;
-        while (hi - lo > 1u) {
-            uint mid = (lo + hi) >> 1u;
-            if (s_first[mid] <= s) lo = mid; else hi = mid;
+    uint rank = rank_of_slot(from, n_visible);
+    uint slot = first_isect[rank];
+    while (slot < to && rank < n_visible) {
+        uint n_rows = take_splat(rank + lid, rank + lid < n_visible);
+        for (uint j = 0u; j < n_rows && slot < to; j += GROUP) {
+            TileRow row = TileRow(0u, 0u, 0u);
+            if (j + lid < n_rows) row = tile_row(j + lid);
+            uint n;
+            s_slots_before[lid] = group_exclusive_sum(row.n_tiles, n);
+            s_first_tile[lid] = row.first_tile;
+            s_row_id[lid] = s_id[row.k];
+            barrier();
+            write_slots(slot, n, from, to);
+            slot += n;
         }
-        uint id = splat_from_rank[base + lo];
-        tile_ids[s] = kth_tile(id, s - s_first[lo]);
-        splat_from_slot[s] = id;
-        slot_ids[s] = s;
+        rank += GROUP;
+        // In a band long runs of splats may have no tiles: they are passed over.
+        if (n_rows == 0u) rank = max(rank, rank_of_slot(slot, n_visible));
     }
 }

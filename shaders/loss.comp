@@ -1,14 +1,15 @@
 #version 460
 #extension GL_EXT_scalar_block_layout : require
 #extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
 // loss compares the rendering with its photo: L1 and SSIM values, and for each SSIM window the derivatives by its statistics.
 // Pixels that a mask leaves out are 0 in both, windows around them do not count.
 //   reads params render target; writes ssim_maps partials counted
-// One workgroup a tile, one invocation a pixel. One channel at a time, so that 16 KiB of shared memory are enough.
+// One workgroup a tile, an invocation two pixels. One channel at a time, so that 16 KiB of shared memory are enough.
 #include "ssim.glsl"
 #include "dispatch.glsl"
 
-layout(local_size_x = 256) in;
+layout(local_size_x = 128) in;   // LANES
 // The photo is float32 RGB instead of RGBA8 (tests; photos are 8 bits).
 layout(constant_id = 1) const bool TARGET_FLOAT = false;
 // Photos may have masks.
@@ -19,74 +20,72 @@ layout(constant_id = 3) const bool ALPHA = false;
 layout(binding = 0, scalar) readonly buffer Params { StepParams params[]; };        // [1]
 layout(binding = 1, scalar) readonly buffer Render { vec4 render[]; };              // [P]
 layout(binding = 2, scalar) readonly buffer Target { uint target[]; };              // [P] RGBA8, or [3 P] bits of float32; then [P / 32] mask
-layout(binding = 3, scalar) writeonly buffer Maps { vec3 ssim_maps[]; };            // [3][P] d(mean SSIM)/d(mu_x, E[x^2], E[xy]) of each window
+layout(binding = 3, scalar) writeonly buffer Maps { float ssim_maps[]; };        // [3][3][P] for each channel: d(mean SSIM)/d(mu_x, E[x^2], E[xy]) of each window
 layout(binding = 4, scalar) writeonly buffer Partials { vec3 partials[]; };         // [n_tiles] sums of |x - y|, of (x - y)^2, of SSIM
 layout(binding = 5, scalar) writeonly buffer Counted { vec3 counted[]; };           // [n_tiles] pixels and windows that count, sums of |alpha - photo's|; MASKED or ALPHA
 #include "target.glsl"
 
-shared vec2 s_xy[HALO_AREA];            // render, photo
-shared vec2 s_mean[STRIP];              // blurred along x: x, y
-shared vec3 s_square[STRIP];            // x^2, y^2, xy
-
-// Fills s_xy for one channel; outside the image and where the mask says so both are 0.
-void load_channel(View v, ivec2 corner, uint channel) {
-    for (int j = int(gl_LocalInvocationID.x); j < HALO_AREA; j += 256) {
-        ivec2 p = corner + ivec2(j % HALO, j / HALO) - SSIM_RADIUS;
-        bool inside = p.x >= 0 && p.y >= 0 && p.x < int(v.width) && p.y < int(v.height);
-        uint at = uint(p.y) * v.width + uint(p.x);
-        if (MASKED) inside = inside && pixel_counts(at, v.width * v.height);
-        s_xy[j] = inside ? vec2(render[at][channel], target_channel(at, channel, v.background)) : vec2(0.0);
-    }
-}
+// With p = x + y and q = x - y of rendering x and photo y, four blurred planes are enough: SSIM needs E[x^2] and E[y^2] only as their sum.
+shared vec2 s_pq[HALO * HALO_PITCH];    // p, q
+shared vec4 s_blur[HALO * BLUR_PITCH];  // blurred along x: p, q, p^2, q^2
 
 void blur_rows() {
-    for (int j = int(gl_LocalInvocationID.x); j < STRIP; j += 256) {
-        int at = (j / int(TILE_SIZE)) * HALO + j % int(TILE_SIZE) + SSIM_RADIUS;
-        vec2 mean = vec2(0.0);
-        vec3 square = vec3(0.0);
-        for (int d = -SSIM_RADIUS; d <= SSIM_RADIUS; d++) {
-            vec2 s = s_xy[at + d];
-            float w = ssim_weight(d);
-            mean += w * s;
-            square += w * vec3(s.x * s.x, s.y * s.y, s.x * s.y);
-        }
-        s_mean[j] = mean;
-        s_square[j] = square;
+    int lid = int(gl_LocalInvocationID.x);
+    if (lid >= HALO * RUNS) return;
+    int row = lid / RUNS, run = lid % RUNS;
+    vec4 sum[RUN];
+    [[unroll]] for (int o = 0; o < RUN; o++) sum[o] = vec4(0.0);
+    [[unroll]] for (int k = 0; k < RUN + 2 * SSIM_RADIUS; k++) {
+        vec2 s = s_pq[row * HALO_PITCH + run * RUN + k];
+        vec4 m = vec4(s, s * s);
+        [[unroll]] for (int o = 0; o < RUN; o++)
+            if (k >= o && k < o + SSIM_TAPS) sum[o] += ssim_weight(k - o - SSIM_RADIUS) * m;
+    }
+    [[unroll]] for (int o = 0; o < RUN; o++) s_blur[row * BLUR_PITCH + o * RUNS + run] = sum[o];
+}
+
+// The windows of this invocation's pixels: means of p, q, p^2, q^2.
+void blur_columns(out vec4 sum[RISE]) {
+    int lid = int(gl_LocalInvocationID.x);
+    int at = lid / TILE * RISE * BLUR_PITCH + lid % TILE;
+    [[unroll]] for (int o = 0; o < RISE; o++) sum[o] = vec4(0.0);
+    [[unroll]] for (int k = 0; k < RISE + 2 * SSIM_RADIUS; k++) {
+        vec4 m = s_blur[at + k * BLUR_PITCH];
+        [[unroll]] for (int o = 0; o < RISE; o++)
+            if (k >= o && k < o + SSIM_TAPS) sum[o] += ssim_weight(k - o - SSIM_RADIUS) * m;
     }
 }
 
-// SSIM of this invocation's window and its derivatives by (mu_x, E[x^2], E[xy]).
-float window_ssim(out vec3 grad) {
-    int at = int(gl_LocalInvocationID.x);
-    vec2 mu = vec2(0.0);
-    vec3 square = vec3(0.0);
-    for (int d = 0; d <= 2 * SSIM_RADIUS; d++) {
-        float w = ssim_weight(d - SSIM_RADIUS);
-        mu += w * s_mean[at + d * int(TILE_SIZE)];
-        square += w * s_square[at + d * int(TILE_SIZE)];
-    }
-    float a1 = 2.0 * mu.x * mu.y + SSIM_C1;
-    float a2 = 2.0 * (square.z - mu.x * mu.y) + SSIM_C2;
-    float b1 = mu.x * mu.x + mu.y * mu.y + SSIM_C1;
-    float b2 = (square.x - mu.x * mu.x) + (square.y - mu.y * mu.y) + SSIM_C2;
-    float ssim = a1 * a2 / (b1 * b2);
-    float d_xx = -ssim / b2;
-    float d_xy = 2.0 * a1 / (b1 * b2);
-    float d_mu = 2.0 * mu.y * a2 / (b1 * b2) - 2.0 * mu.x * ssim / b1 - 2.0 * mu.x * d_xx - mu.y * d_xy;
-    grad = vec3(d_mu, d_xx, d_xy);
+// SSIM of a window and its derivatives by (mu_x, E[x^2], E[xy]). 2 mu_x mu_y = (mu_p^2 - mu_q^2) / 2, mu_x^2 + mu_y^2 = (mu_p^2 + mu_q^2) / 2, and so on.
+float window_ssim(vec4 m, out vec3 grad) {
+    vec2 square = m.xy * m.xy;
+    vec2 variance = m.zw - square;
+    float a1 = 0.5 * (square.x - square.y) + SSIM_C1, a2 = 0.5 * (variance.x - variance.y) + SSIM_C2;
+    float b1 = 0.5 * (square.x + square.y) + SSIM_C1, b2 = 0.5 * (variance.x + variance.y) + SSIM_C2;
+    float inverse = 1.0 / (b1 * b2);
+    float ssim = a1 * a2 * inverse;
+    float mu_x = 0.5 * (m.x + m.y), mu_y = 0.5 * (m.x - m.y);
+    grad.x = 2.0 * inverse * (mu_y * (a2 - a1) + mu_x * ssim * (b1 - b2));
+    grad.y = -ssim * b1 * inverse;
+    grad.z = 2.0 * a1 * inverse;
     return ssim;
 }
 
-// Sums v over the workgroup by a fixed tree; the result is right in invocation 0.
-// s_square is free by then and serves as its memory.
+// Sums v over the workgroup in a fixed order. s_blur serves as its memory.
 vec3 group_sum(vec3 v) {
-    uint lid = gl_LocalInvocationID.x;
-    s_square[lid] = v;
-    for (uint half_size = 128u; half_size > 0u; half_size >>= 1u) {
-        barrier();
-        if (lid < half_size) s_square[lid] += s_square[lid + half_size];
+    const int PARTS = 8;
+    int lid = int(gl_LocalInvocationID.x);
+    s_blur[lid] = vec4(v, 0.0);
+    barrier();
+    vec4 sum = vec4(0.0);
+    if (lid < PARTS) {
+        for (int i = lid; i < LANES; i += PARTS) sum += s_blur[i];
+        s_blur[LANES + lid] = sum;
     }
-    return s_square[0];
+    barrier();
+    sum = vec4(0.0);
+    for (int i = 0; i < PARTS; i++) sum += s_blur[LANES + i];
+    return sum.xyz;
 }
 
 void main() {
@@ -94,37 +93,69 @@ void main() {
     bool same = params[0].ssim_same != 0u;
     uint tile = group_index();
     if (tile >= v.tile_width * v.tile_height) return;
-    ivec2 corner = ivec2(tile % v.tile_width, tile / v.tile_width) * int(TILE_SIZE);
+    uint n_pixels = v.width * v.height;
+    ivec2 corner = ivec2(tile % v.tile_width, tile / v.tile_width) * TILE;
+    ivec2 last = ivec2(v.width, v.height) - 1;
     int lid = int(gl_LocalInvocationID.x);
-    ivec2 local = ivec2(lid % int(TILE_SIZE), lid / int(TILE_SIZE));
-    ivec2 p = corner + local;
-    bool inside = p.x < int(v.width) && p.y < int(v.height);
-    uint at = uint(p.y) * v.width + uint(p.x);
-    bool pixel = inside;
-    if (MASKED) pixel = inside && pixel_counts(at, v.width * v.height);
-    bool counts = window_counts(v, same, p) && pixel;
+
+    // All channels of the tile with its border, at once; outside the image and where the mask says so both pictures are 0. Red goes to shared memory.
+    vec4 later[LOADS];  // p and q of green, then blue
+    [[unroll]] for (int i = 0; i < LOADS; i++) {
+        int j = lid + i * LANES;
+        ivec2 p = corner + halo_pixel(j) - SSIM_RADIUS, q = clamp(p, ivec2(0), last);
+        uint at = uint(q.y) * v.width + uint(q.x);
+        bool counts = p == q;
+        if (MASKED) counts = counts && pixel_counts(at, n_pixels);
+        vec3 x = counts ? render[at].rgb : vec3(0.0), y = counts ? target_color(at, v.background) : vec3(0.0);
+        vec3 sum = x + y, d = x - y;
+        if (j < HALO_AREA) s_pq[halo_at(j)] = vec2(sum.x, d.x);
+        later[i] = vec4(sum.y, d.y, sum.z, d.z);
+    }
+    ivec2 local = ivec2(run_column(lid % TILE), lid / TILE * RISE);
+    bool inside[RISE], pixel[RISE], counts[RISE];
+    uint at[RISE];
+    [[unroll]] for (int o = 0; o < RISE; o++) {
+        ivec2 p = corner + local + ivec2(0, o);
+        inside[o] = p.x <= last.x && p.y <= last.y;
+        at[o] = uint(p.y) * v.width + uint(p.x);
+        pixel[o] = inside[o];
+        if (MASKED) pixel[o] = inside[o] && pixel_counts(at[o], n_pixels);
+        counts[o] = window_counts(v, same, p) && pixel[o];
+    }
     vec3 sums = vec3(0.0);
     for (uint channel = 0u; channel < 3u; channel++) {
-        load_channel(v, corner, channel);
         barrier();
+        float d[RISE];
+        [[unroll]] for (int o = 0; o < RISE; o++) d[o] = s_pq[(local.y + o + SSIM_RADIUS) * HALO_PITCH + local.x + SSIM_RADIUS].y;
         blur_rows();
         barrier();
-        vec3 grad;
-        float ssim = window_ssim(grad);
-        vec2 s = s_xy[(local.y + SSIM_RADIUS) * HALO + local.x + SSIM_RADIUS];
-        if (inside) {
-            float d = s.x - s.y;
-            sums += vec3(abs(d), d * d, counts ? ssim : 0.0);
-            ssim_maps[channel * v.width * v.height + at] = counts ? grad : vec3(0.0);
+        if (channel < 2u) {
+            [[unroll]] for (int i = 0; i < LOADS; i++) {
+                int j = lid + i * LANES;
+                if (j < HALO_AREA) s_pq[halo_at(j)] = later[i].xy;
+                later[i].xy = later[i].zw;
+            }
         }
-        barrier();  // shared arrays are about to be overwritten
+        vec4 window[RISE];
+        blur_columns(window);
+        [[unroll]] for (int o = 0; o < RISE; o++) {
+            vec3 grad;
+            float ssim = window_ssim(window[o], grad);
+            if (!inside[o]) continue;
+            sums += vec3(abs(d[o]), d[o] * d[o], counts[o] ? ssim : 0.0);
+            [[unroll]] for (int k = 0; k < 3; k++) ssim_maps[(3u * channel + uint(k)) * n_pixels + at[o]] = counts[o] ? grad[k] : 0.0;
+        }
     }
+    barrier();  // s_blur is about to be overwritten
     sums = group_sum(sums);
     if (lid == 0) partials[tile] = sums;
     if (!MASKED && !ALPHA) return;
+    vec3 count = vec3(0.0);
+    [[unroll]] for (int o = 0; o < RISE; o++) {
+        count.xy += vec2(float(pixel[o]), float(counts[o]));
+        if (ALPHA && pixel[o]) count.z += abs(1.0 - render[at[o]].w - target_alpha(at[o]));
+    }
     barrier();  // group_sum's memory is about to be overwritten
-    vec3 count = vec3(float(pixel), float(counts), 0.0);
-    if (ALPHA && pixel) count.z = abs(1.0 - render[at].w - target_alpha(at));
     count = group_sum(count);
     if (lid == 0) counted[tile] = count;
 }

@@ -15,7 +15,7 @@ var lossSPIRV []byte
 var lossKernel = vk.Kernel{
 	Name:        "loss",
 	SPIRV:       lossSPIRV,
-	Local:       [3]uint32{256, 1, 1},
+	Local:       [3]uint32{128, 1, 1},
 	LocalSpecID: -1,
 	Bindings: []vk.Binding{
 		{Name: "params", Access: vk.Read},
@@ -39,12 +39,12 @@ var lossKernel = vk.Kernel{
 //
 //	reads params render target; writes ssim_maps partials counted
 //
-// One workgroup a tile, one invocation a pixel. One channel at a time, so that 16 KiB of shared memory are enough.
+// One workgroup a tile, an invocation two pixels. One channel at a time, so that 16 KiB of shared memory are enough.
 type Loss struct {
 	Params   vk.Slice[layout.StepParams] // 0, read: [1]
 	Render   vk.Slice[[4]float32]        // 1, read: [P]
 	Target   vk.Slice[uint32]            // 2, read: [P] RGBA8, or [3 P] bits of float32; then [P / 32] mask
-	SsimMaps vk.Slice[[3]float32]        // 3, write: [3][P] d(mean SSIM)/d(mu_x, E[x^2], E[xy]) of each window
+	SsimMaps vk.Slice[float32]           // 3, write: [3][3][P] for each channel: d(mean SSIM)/d(mu_x, E[x^2], E[xy]) of each window
 	Partials vk.Slice[[3]float32]        // 4, write: [n_tiles] sums of |x - y|, of (x - y)^2, of SSIM
 	Counted  vk.Slice[[3]float32]        // 5, write: [n_tiles] pixels and windows that count, sums of |alpha - photo's|; MASKED or ALPHA
 	Spec     LossSpec

@@ -1,13 +1,14 @@
 #version 460
 #extension GL_EXT_scalar_block_layout : require
 #extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
 // loss_grad is the gradient of the loss by every pixel: each pixel gathers the derivatives of the windows that hold it.
 //   reads params render target ssim_maps; writes v_render
-// None flows to a pixel that a mask leaves out. One workgroup a tile, one invocation a pixel.
+// None flows to a pixel that a mask leaves out. One workgroup a tile, an invocation two pixels.
 #include "ssim.glsl"
 #include "dispatch.glsl"
 
-layout(local_size_x = 256) in;
+layout(local_size_x = 128) in;   // LANES
 layout(constant_id = 1) const bool TARGET_FLOAT = false;
 layout(constant_id = 2) const bool MASKED = false;
 layout(constant_id = 3) const bool ALPHA = false;
@@ -15,58 +16,107 @@ layout(constant_id = 3) const bool ALPHA = false;
 layout(binding = 0, scalar) readonly buffer Params { StepParams params[]; };    // [1]
 layout(binding = 1, scalar) readonly buffer Render { vec4 render[]; };          // [P]
 layout(binding = 2, scalar) readonly buffer Target { uint target[]; };          // [P] RGBA8, or [3 P] bits of float32; then [P / 32] mask
-layout(binding = 3, scalar) readonly buffer Maps { vec3 ssim_maps[]; };         // [3][P]
+layout(binding = 3, scalar) readonly buffer Maps { float ssim_maps[]; };        // [3][3][P]
 layout(binding = 4, scalar) writeonly buffer VRender { vec4 v_render[]; };      // [P] dL/d(rgb, alpha)
 #include "target.glsl"
 
-// Plain floats: a vec3 array may take 16 bytes an element.
-shared float s_map[3 * HALO_AREA];
-shared float s_blur[3 * STRIP];
+// The three maps of a channel, and the same blurred along x, in two parts each: a vec3 in an array may take 16 bytes.
+shared vec2 s_map2[HALO * HALO_PITCH];
+shared float s_map1[HALO * HALO_PITCH];
+shared vec2 s_blur2[HALO * BLUR_PITCH];
+shared float s_blur1[HALO * BLUR_PITCH];
 
-vec3 map_at(int j) { return vec3(s_map[3 * j], s_map[3 * j + 1], s_map[3 * j + 2]); }
-vec3 blur_at(int j) { return vec3(s_blur[3 * j], s_blur[3 * j + 1], s_blur[3 * j + 2]); }
+// A channel's maps of this invocation's pixels of the tile with its border; windows outside the image do not exist.
+void load_maps(View v, ivec2 corner, uint channel, out vec3 maps[LOADS]) {
+    uint n_pixels = v.width * v.height;
+    [[unroll]] for (int i = 0; i < LOADS; i++) {
+        ivec2 p = corner + halo_pixel(int(gl_LocalInvocationID.x) + i * LANES) - SSIM_RADIUS;
+        ivec2 q = clamp(p, ivec2(0), ivec2(v.width, v.height) - 1);
+        uint at = 3u * channel * n_pixels + uint(q.y) * v.width + uint(q.x);
+        vec3 m = vec3(ssim_maps[at], ssim_maps[at + n_pixels], ssim_maps[at + 2u * n_pixels]);
+        maps[i] = p == q ? m : vec3(0.0);
+    }
+}
+
+void blur_rows() {
+    int lid = int(gl_LocalInvocationID.x);
+    if (lid >= HALO * RUNS) return;
+    int row = lid / RUNS, run = lid % RUNS;
+    vec3 sum[RUN];
+    [[unroll]] for (int o = 0; o < RUN; o++) sum[o] = vec3(0.0);
+    [[unroll]] for (int k = 0; k < RUN + 2 * SSIM_RADIUS; k++) {
+        int at = row * HALO_PITCH + run * RUN + k;
+        vec3 m = vec3(s_map2[at], s_map1[at]);
+        [[unroll]] for (int o = 0; o < RUN; o++)
+            if (k >= o && k < o + SSIM_TAPS) sum[o] += ssim_weight(k - o - SSIM_RADIUS) * m;
+    }
+    [[unroll]] for (int o = 0; o < RUN; o++) {
+        int at = row * BLUR_PITCH + o * RUNS + run;
+        s_blur2[at] = sum[o].xy;
+        s_blur1[at] = sum[o].z;
+    }
+}
+
+void blur_columns(out vec3 sum[RISE]) {
+    int lid = int(gl_LocalInvocationID.x);
+    int at = lid / TILE * RISE * BLUR_PITCH + lid % TILE;
+    [[unroll]] for (int o = 0; o < RISE; o++) sum[o] = vec3(0.0);
+    [[unroll]] for (int k = 0; k < RISE + 2 * SSIM_RADIUS; k++) {
+        vec3 m = vec3(s_blur2[at + k * BLUR_PITCH], s_blur1[at + k * BLUR_PITCH]);
+        [[unroll]] for (int o = 0; o < RISE; o++)
+            if (k >= o && k < o + SSIM_TAPS) sum[o] += ssim_weight(k - o - SSIM_RADIUS) * m;
+    }
+}
 
 void main() {
     View v = params[0].view;
     bool same = params[0].ssim_same != 0u;
     uint tile = group_index();
     if (tile >= v.tile_width * v.tile_height) return;
-    ivec2 corner = ivec2(tile % v.tile_width, tile / v.tile_width) * int(TILE_SIZE);
-    int lid = int(gl_LocalInvocationID.x);
-    ivec2 p = corner + ivec2(lid % int(TILE_SIZE), lid / int(TILE_SIZE));
-    bool inside = p.x < int(v.width) && p.y < int(v.height);
     uint n_pixels = v.width * v.height;
-    uint at = uint(p.y) * v.width + uint(p.x);
-    bool pixel = inside;
-    if (MASKED) pixel = inside && pixel_counts(at, n_pixels);
+    ivec2 corner = ivec2(tile % v.tile_width, tile / v.tile_width) * TILE;
+    int lid = int(gl_LocalInvocationID.x);
+    vec3 maps[LOADS];
+    load_maps(v, corner, 0u, maps);
+    bool inside[RISE], pixel[RISE];
+    uint at[RISE];
+    vec3 x[RISE], y[RISE], g[RISE];     // rendering, photo, gradient
+    [[unroll]] for (int o = 0; o < RISE; o++) {
+        ivec2 p = corner + ivec2(run_column(lid % TILE), lid / TILE * RISE + o);
+        inside[o] = p.x < int(v.width) && p.y < int(v.height);
+        at[o] = inside[o] ? uint(p.y) * v.width + uint(p.x) : 0u;
+        pixel[o] = inside[o];
+        if (MASKED) pixel[o] = inside[o] && pixel_counts(at[o], n_pixels);
+        g[o] = vec3(0.0);
+        x[o] = render[at[o]].rgb;
+        y[o] = target_color(at[o], v.background);
+    }
     float lambda = params[0].ssim_lambda;
     float l1_scale = (1.0 - lambda) / (3.0 * float(n_pixels));
     float ssim_scale = -lambda / window_terms(v, same);
-    vec3 g = vec3(0.0);
     for (uint channel = 0u; channel < 3u; channel++) {
-        for (int j = lid; j < HALO_AREA; j += 256) {
-            ivec2 q = corner + ivec2(j % HALO, j / HALO) - SSIM_RADIUS;
-            bool in_image = q.x >= 0 && q.y >= 0 && q.x < int(v.width) && q.y < int(v.height);
-            vec3 m = in_image ? ssim_maps[channel * n_pixels + uint(q.y) * v.width + uint(q.x)] : vec3(0.0);
-            for (int k = 0; k < 3; k++) s_map[3 * j + k] = m[k];
+        [[unroll]] for (int i = 0; i < LOADS; i++) {
+            int j = lid + i * LANES;
+            if (j >= HALO_AREA) continue;
+            s_map2[halo_at(j)] = maps[i].xy;
+            s_map1[halo_at(j)] = maps[i].z;
         }
         barrier();
-        for (int j = lid; j < STRIP; j += 256) {
-            int from = (j / int(TILE_SIZE)) * HALO + j % int(TILE_SIZE) + SSIM_RADIUS;
-            vec3 sum = vec3(0.0);
-            for (int d = -SSIM_RADIUS; d <= SSIM_RADIUS; d++) sum += ssim_weight(d) * map_at(from + d);
-            for (int k = 0; k < 3; k++) s_blur[3 * j + k] = sum[k];
-        }
+        load_maps(v, corner, min(channel + 1u, 2u), maps);  // of the next channel, on its way during the blur
+        blur_rows();
         barrier();
-        vec3 sum = vec3(0.0);
-        for (int d = 0; d <= 2 * SSIM_RADIUS; d++) sum += ssim_weight(d - SSIM_RADIUS) * blur_at(lid + d * int(TILE_SIZE));
-        if (pixel) {
-            float x = render[at][channel], y = target_channel(at, channel, v.background);
-            g[channel] = l1_scale * sign(x - y) + ssim_scale * (sum.x + 2.0 * x * sum.y + y * sum.z);
+        vec3 sum[RISE];
+        blur_columns(sum);
+        // The channels take turns at .x.
+        [[unroll]] for (int o = 0; o < RISE; o++) {
+            g[o] = vec3(g[o].yz, l1_scale * sign(x[o].x - y[o].x) + ssim_scale * (sum[o].x + 2.0 * x[o].x * sum[o].y + y[o].x * sum[o].z));
+            x[o] = x[o].yzx;
+            y[o] = y[o].yzx;
         }
-        barrier();
     }
-    float g_alpha = 0.0;
-    if (ALPHA && pixel) g_alpha = params[0].alpha_loss / float(n_pixels) * sign(1.0 - render[at].w - target_alpha(at));
-    if (inside) v_render[at] = vec4(g, g_alpha);
+    [[unroll]] for (int o = 0; o < RISE; o++) {
+        float g_alpha = 0.0;
+        if (ALPHA) g_alpha = params[0].alpha_loss / float(n_pixels) * sign(1.0 - render[at[o]].w - target_alpha(at[o]));
+        if (inside[o]) v_render[at[o]] = pixel[o] ? vec4(g[o], g_alpha) : vec4(0.0);
+    }
 }

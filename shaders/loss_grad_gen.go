@@ -15,7 +15,7 @@ var lossGradSPIRV []byte
 var lossGradKernel = vk.Kernel{
 	Name:        "loss_grad",
 	SPIRV:       lossGradSPIRV,
-	Local:       [3]uint32{256, 1, 1},
+	Local:       [3]uint32{128, 1, 1},
 	LocalSpecID: -1,
 	Bindings: []vk.Binding{
 		{Name: "params", Access: vk.Read},
@@ -37,12 +37,12 @@ var lossGradKernel = vk.Kernel{
 //
 //	reads params render target ssim_maps; writes v_render
 //
-// None flows to a pixel that a mask leaves out. One workgroup a tile, one invocation a pixel.
+// None flows to a pixel that a mask leaves out. One workgroup a tile, an invocation two pixels.
 type LossGrad struct {
 	Params   vk.Slice[layout.StepParams] // 0, read: [1]
 	Render   vk.Slice[[4]float32]        // 1, read: [P]
 	Target   vk.Slice[uint32]            // 2, read: [P] RGBA8, or [3 P] bits of float32; then [P / 32] mask
-	SsimMaps vk.Slice[[3]float32]        // 3, read: [3][P]
+	SsimMaps vk.Slice[float32]           // 3, read: [3][3][P]
 	VRender  vk.Slice[[4]float32]        // 4, write: [P] dL/d(rgb, alpha)
 	Spec     LossGradSpec
 }

@@ -6,7 +6,6 @@
 // One invocation a splat.
 #include "camera.glsl"
 #include "sh.glsl"
-#include "blend.glsl"
 #include "tiles.glsl"
 #include "dispatch.glsl"
 
@@ -19,8 +18,8 @@ layout(push_constant, scalar) uniform Push {
 layout(binding = 0, scalar) readonly buffer Params { StepParams params[]; };        // [1]
 layout(binding = 1, scalar) readonly buffer Counters { uint counters[]; };
 layout(binding = 2, scalar) readonly buffer Chunk { float chunk[]; };               // [rows][chunk_splats]
-layout(binding = 3, scalar) writeonly buffer ProjectedB { Projected projected[]; }; // [N]
-layout(binding = 4, scalar) writeonly buffer Extents { vec3 extents[]; };           // [N] px
+layout(binding = 3, scalar) writeonly buffer ProjectedB { float projected[]; };     // [N][9], a Projected
+layout(binding = 4, scalar) writeonly buffer Extents { float extents[]; };          // [N][3] px
 layout(binding = 5, scalar) writeonly buffer DepthKeys { uint depth_keys[]; };      // [N]
 
 float row(uint r, uint i) { return chunk[r * pc.chunk_splats + i]; }

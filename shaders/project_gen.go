@@ -40,8 +40,8 @@ type Project struct {
 	Params    vk.Slice[layout.StepParams] // 0, read: [1]
 	Counters  vk.Slice[uint32]            // 1, read
 	Chunk     vk.Slice[float32]           // 2, read: [rows][chunk_splats]
-	Projected vk.Slice[layout.Projected]  // 3, write: [N]
-	Extents   vk.Slice[[3]float32]        // 4, write: [N] px
+	Projected vk.Slice[float32]           // 3, write: [N][9], a Projected
+	Extents   vk.Slice[float32]           // 4, write: [N][3] px
 	DepthKeys vk.Slice[uint32]            // 5, write: [N]
 	Push      ProjectPush
 }

@@ -40,8 +40,8 @@ type ProjectMixed struct {
 	Params    vk.Slice[layout.StepParams] // 0, read: [1]
 	Counters  vk.Slice[uint32]            // 1, read
 	Chunk     vk.Slice[uint32]            // 2, read: [rows][chunk_splats]: mixed.glsl
-	Projected vk.Slice[layout.Projected]  // 3, write: [N]
-	Extents   vk.Slice[[3]float32]        // 4, write: [N] px
+	Projected vk.Slice[float32]           // 3, write: [N][9], a Projected
+	Extents   vk.Slice[float32]           // 4, write: [N][3] px
 	DepthKeys vk.Slice[uint32]            // 5, write: [N]
 	Push      ProjectMixedPush
 }

@@ -6,12 +6,10 @@
 // scan_tiles is count_tiles and the prefix sum of its counts at once: it finds each visible splat's first isect in the current band, in depth order, and
 // whether the isects fit. Workgroups wait for each other (see lookback.glsl).
 //   reads params splat_from_rank projected extents; reads and writes counters tallies; writes first_isect dispatch_args
-// One invocation a visible splat.
+// A workgroup takes 256 visible splats and deals their rows of tiles to its invocations.
 #include "params.glsl"
 #include "blend.glsl"
-#include "tiles.glsl"
 #include "dispatch.glsl"
-#include "scan_group.glsl"
 #include "lookback.glsl"
 
 layout(local_size_x = 256) in;
@@ -34,6 +32,7 @@ shared uint s_block;
 shared uint s_before;
 
 #include "isects.glsl"
+#include "count_tiles.glsl"
 
 // Sum over the subgroup of numbers up to LOOK_VALUE, or LOOK_VALUE if it is larger. The upper bits are summed apart to notice.
 uint subgroup_sum(uint v) {
@@ -57,16 +56,6 @@ uint look_back(uint block) {
     return sum;
 }
 
-uint count_tiles(uint id) {
-    vec2 mean = projected[id].mean2d;
-    vec3 conic = projected[id].conic;
-    vec3 e = extents[id];
-    uint tile_width = params[0].view.tile_width;
-    uint tile_height = params[0].view.tile_height;
-    ivec2 rows = clip_rows(tile_rows(mean, e, tile_height), band_rows(tile_height, pc.band, pc.n_bands));
-    return tiles_in_rows(mean, conic, e, rows, tile_width);
-}
-
 void main() {
     uint lid = gl_LocalInvocationID.x;
     if (lid == 0u) s_block = atomicAdd(tallies[0], 1u);
@@ -76,7 +65,7 @@ void main() {
     if (block * GROUP >= n_visible) return;
     uint rank = block * GROUP + lid;
     uint total;
-    uint before = group_exclusive_sum(rank < n_visible ? count_tiles(splat_from_rank[rank]) : 0u, total);
+    uint before = group_exclusive_sum(count_tiles(rank, rank < n_visible), total);
     total = min(total, LOOK_VALUE);     // 256 splats on the largest image have 2^30 tiles: nothing wrapped
     if (gl_SubgroupID == 0u) {
         if (lid == 0u && block > 0u) tallies[1u + block] = LOOK_OWN | total;

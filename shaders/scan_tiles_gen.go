@@ -38,7 +38,7 @@ var scanTilesKernel = vk.Kernel{
 //
 //	reads params splat_from_rank projected extents; reads and writes counters tallies; writes first_isect dispatch_args
 //
-// One invocation a visible splat.
+// A workgroup takes 256 visible splats and deals their rows of tiles to its invocations.
 type ScanTiles struct {
 	Params        vk.Slice[layout.StepParams] // 0, read: [1]
 	Counters      vk.Slice[uint32]            // 1, read, write

@@ -107,7 +107,7 @@ func (p *photo) run() error {
 	}
 	n, tiles := p.width*p.height, int(params.View.TileWidth*params.View.TileHeight)
 	in, render, target := input(l, "params", []layout.StepParams{params}), input(l, "render", p.render), input(l, "target", words)
-	maps, partials := output[[3]float32](l, "ssim_maps", 3*n), output[[3]float32](l, "partials", tiles)
+	maps, partials := output[float32](l, "ssim_maps", 9*n), output[[3]float32](l, "partials", tiles)
 	counted, vRender := output[[3]float32](l, "counted", tiles), output[[4]float32](l, "v_render", n)
 	masked, alpha := p.mask != nil || p.maskable, p.alphaLoss > 0
 	l.r.Dispatch(&shaders.Loss{

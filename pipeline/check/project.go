@@ -63,7 +63,8 @@ func runProject(t *trial, p *ref.Params[float32], v *ref.View[float32], active i
 	m := l.upload(ref.NewModel(p), chunkSplats, n/chunkSplats)
 	for i, chunk := range m.chunks {
 		pass := shaders.Project{
-			Params: params, Counters: counters, Chunk: chunk.Slice, Projected: projected.Slice, Extents: extents.Slice, DepthKeys: keys.Slice,
+			Params: params, Counters: counters, Chunk: chunk.Slice, DepthKeys: keys.Slice,
+			Projected: vk.Cast[float32](projected.View), Extents: vk.Cast[float32](extents.View),
 			Push: shaders.ProjectPush{FirstId: uint32(i * chunkSplats), ChunkSplats: chunkSplats},
 		}
 		if !m.mixed {

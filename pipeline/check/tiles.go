@@ -31,6 +31,7 @@ func tileCases() []Case {
 		}),
 		newCase("emit_isects", "all splats on all tiles", func(t *trial) error { return checkHuge(t, 20, 20) }),
 		newCase("emit_isects", "all splats on one tile", checkOneTile),
+		newCase("emit_isects", "long runs of splats without tiles in the band", checkRuns),
 		newCase("emit_isects", "capacity just enough and one short", func(t *trial) error { return checkIsectCapacity(t, 400) }),
 		newCase("emit_isects", "poison", checkTilesPoison),
 		newCase("tile_offsets", "isects", func(t *trial) error {
@@ -182,7 +183,7 @@ func runTiles(t *trial, p *ref.Projection[float32], v *ref.View[float32], band, 
 		Params: params, Counters: counters.Slice, SplatFromRank: ranks, FirstIsect: counts.Slice, Projected: projected, Extents: extents,
 		TileIds: ids.Slice, SplatFromSlot: splats.Slice, SlotIds: slots.Slice,
 		Push: shaders.EmitIsectsPush{Band: uint32(band), NBands: uint32(bands)},
-	}, vk.Items(n+256, 256))
+	}, vk.Items(capacity+layout.SortBlock, layout.SortBlock))
 	if err := l.run(); err != nil {
 		return nil, err
 	}
@@ -363,6 +364,20 @@ func checkOneTile(t *trial) error {
 		want[i] = 2*20 + 3
 	}
 	return first(equal("tile_ids", got.tiles, want), got.consistent(v.Grid()))
+}
+
+// checkRuns lets splats in the order of depth take turns, 700 at a time, between the first and the last band, with one in between that is in all.
+func checkRuns(t *trial) error {
+	p := &ref.Projection[float32]{}
+	for i := range 2800 {
+		y, size := 8+224*float64(i/700%2), 2.0
+		if i == 1000 {
+			size = 5000
+		}
+		t.addEllipse(p, [2]float64{320 * t.Float64(), y}, size, size, 0.9)
+		p.DepthKeys[i] = math.Float32bits(1 + float32(i))
+	}
+	return checkTiles(t, p, t.camera(320, 240), 1, 5)
 }
 
 // checkIsectCapacity gives exactly enough room, then one place too few: then nothing is emitted, and the counters tell what was needed.

@@ -156,7 +156,7 @@ type Exposure struct {
 	Bias2  float32     // 1 - beta2^t
 }
 
-// Projected is GLSL's Projected, 36 bytes; in count_pairs, count_tiles, emit_isects, project, project_bwd, project_bwd_adam, project_bwd_adam_mixed, project_mixed, rasterize, rasterize_bwd, reduce_slots, scan_tiles.
+// Projected is GLSL's Projected, 36 bytes; in count_pairs, count_tiles, emit_isects, project_bwd, project_bwd_adam, project_bwd_adam_mixed, rasterize, rasterize_bwd, reduce_slots, scan_tiles.
 //
 // A projected splat: what blending needs.
 type Projected struct {

@@ -1,67 +1,102 @@
-// What an invocation of project does, whatever the storage of the model. The includer declares the kernel's interface, row() and row3().
+// What a workgroup of project does, whatever the storage of the model. The includer declares the kernel's interface, row() and row3().
 #ifndef PROJECT_GLSL
 #define PROJECT_GLSL
 
+// A splat's words lie side by side in `projected` and `extents`. They are gathered here, so that neighbours write neighbouring words: were each invocation to
+// write its own splat's, every word of a subgroup would go to another sector of memory.
+const uint PARTS = 9u;          // words of a Projected
+const uint COLOR_PART = 6u;
+const uint EXTENT_PARTS = 3u;
+shared float s_projected[GROUP * PARTS];
+shared float s_extents[GROUP * EXTENT_PARTS];
+shared bool s_seen[GROUP];
+
+// Sum of four coefficients from number k on, added to c one after the other.
+#define ADD_SH4(c, basis, c0, c1, c2, c3) c += basis.x * c0; c += basis.y * c1; c += basis.z * c2; c += basis.w * c3
+
+// As many coefficients as possible are on their way from memory at a time.
 vec3 sh_color(vec3 dir, uint degree, uint i) {
     vec3 c = vec3(0.5);
     uint n = (degree + 1u) * (degree + 1u);
     uint k = 0u;
-    for (; k + 4u <= n; k += 4u) {
-        vec4 basis = sh_basis4(dir, k);
+    for (; k + 8u <= n; k += 8u) {
         uint r = ROW_SH + 3u * k;
         vec3 c0 = row3(r, i), c1 = row3(r + 3u, i), c2 = row3(r + 6u, i), c3 = row3(r + 9u, i);
-        c += basis.x * c0;
-        c += basis.y * c1;
-        c += basis.z * c2;
-        c += basis.w * c3;
+        vec3 c4 = row3(r + 12u, i), c5 = row3(r + 15u, i), c6 = row3(r + 18u, i), c7 = row3(r + 21u, i);
+        vec4 basis = sh_basis4(dir, k);
+        ADD_SH4(c, basis, c0, c1, c2, c3);
+        basis = sh_basis4(dir, k + 4u);
+        ADD_SH4(c, basis, c4, c5, c6, c7);
+    }
+    if (k + 4u <= n) {
+        uint r = ROW_SH + 3u * k;
+        vec3 c0 = row3(r, i), c1 = row3(r + 3u, i), c2 = row3(r + 6u, i), c3 = row3(r + 9u, i);
+        vec4 basis = sh_basis4(dir, k);
+        ADD_SH4(c, basis, c0, c1, c2, c3);
+        k += 4u;
     }
     if (k < n) c += sh_basis4(dir, k).x * row3(ROW_SH + 3u * k, i);
     return c;
 }
 
-// Fills p and e and returns true where the view can see splat i. Every guard is phrased so that a NaN fails it.
-bool visible(View v, uint i, out Projected p, out vec3 e, out float depth) {
+// Returns true where the view can see splat i, and keeps what is to be written. Every guard is phrased so that a NaN fails it. All parameters but the mean
+// and the colour are loaded and judged together: one after the other, each would wait for memory.
+bool visible(View v, uint i, out float depth) {
     mat3 w = view_rotation(v);
     vec3 mean = row3(ROW_MEANS, i);
     vec3 point = w * mean + v.trans;
     depth = point.z;
     if (!(depth > v.near && depth < 3.4e38)) return false;
     vec4 q = vec4(row3(ROW_QUATS, i), row(ROW_QUATS + 3u, i));
+    vec3 log_scales = row3(ROW_LOG_SCALES, i);
+    float opacity = sigmoid(row(ROW_LOGIT_OPACITY, i));
     float norm = length(q);
-    if (!(norm > 0.0 && norm < 3.4e38)) return false;
-    Footprint f = footprint(projection_jacobian(v, point) * w, quat_rotation(q / norm), exp(row3(ROW_LOG_SCALES, i)));
-    if (!(f.det > 0.0 && f.det < 3.4e38)) return false;
-    p.conic = vec3(f.cov.z, -f.cov.y, f.cov.x) / f.det;
-    p.mean2d = project_point(v, point);
-    p.opacity = sigmoid(row(ROW_LOGIT_OPACITY, i));
-    if (v.antialiased != 0u) p.opacity *= sqrt(f.det_raw / f.det);
-    if (!(p.opacity >= ALPHA_THRESHOLD)) return false;
-    float t = 2.0 * log(255.0 * p.opacity) + EXTENT_SLACK;
-    e = vec3(sqrt(t * f.cov.x), sqrt(t * f.cov.z), sqrt(t * f.det / f.cov.z));
-    ivec2 rows = tile_rows(p.mean2d, e, v.tile_height);
-    ivec2 columns = tile_interval(p.mean2d.x - e.x, p.mean2d.x + e.x, v.tile_width);
-    if (rows.y <= rows.x || columns.y <= columns.x) return false;
+    bool turned = norm > 0.0 && norm < 3.4e38;
+    Footprint f = footprint(projection_jacobian(v, point) * w, quat_rotation(q / norm), exp(log_scales));
+    bool flat_enough = f.det > 0.0 && f.det < 3.4e38;
+    vec3 conic = vec3(f.cov.z, -f.cov.y, f.cov.x) / f.det;
+    vec2 mean2d = project_point(v, point);
+    if (v.antialiased != 0u) opacity *= sqrt(f.det_raw / f.det);
+    bool opaque = opacity >= ALPHA_THRESHOLD;
+    float t = 2.0 * log(255.0 * opacity) + EXTENT_SLACK;
+    vec3 e = vec3(sqrt(t * f.cov.x), sqrt(t * f.cov.z), sqrt(t * f.det / f.cov.z));
+    ivec2 rows = tile_rows(mean2d, e, v.tile_height);
+    ivec2 columns = tile_interval(mean2d.x - e.x, mean2d.x + e.x, v.tile_width);
+    bool on_image = rows.y > rows.x && columns.y > columns.x;
+    if (!(turned && flat_enough && opaque && on_image)) return false;
+    uint lid = gl_LocalInvocationID.x;
+    uint at = lid * PARTS;
+    s_projected[at] = mean2d.x;
+    s_projected[at + 1u] = mean2d.y;
+    s_projected[at + 2u] = conic.x;
+    s_projected[at + 3u] = conic.y;
+    s_projected[at + 4u] = conic.z;
+    s_projected[at + 5u] = opacity;
+    for (uint k = 0u; k < EXTENT_PARTS; k++) s_extents[lid * EXTENT_PARTS + k] = e[k];
     vec3 origin = -(v.trans * w);   // camera centre: -R^T t
     vec3 color = sh_color(normalize(mean - origin), v.sh_degree, i);
-    p.color = max(color, vec3(0.0));
+    for (uint k = 0u; k < 3u; k++) s_projected[at + COLOR_PART + k] = max(color[k], 0.0);
     // Judged before max(), which may swallow a NaN.
     return abs(color.x) < 3.4e38 && abs(color.y) < 3.4e38 && abs(color.z) < 3.4e38;
 }
 
 void main() {
+    uint lid = gl_LocalInvocationID.x;
     uint i = global_index();
     uint id = pc.first_id + i;
-    if (i >= pc.chunk_splats || id >= counters[N_ACTIVE]) return;
-    Projected p;
-    vec3 e;
-    float depth;
-    if (!visible(params[0].view, i, p, e, depth)) {
-        depth_keys[id] = CULLED;
-        return;
-    }
-    projected[id] = p;
-    extents[id] = e;
-    depth_keys[id] = floatBitsToUint(depth);   // depth > 0: the bits of positive floats order as the floats do
+    uint first = id - lid;      // the workgroup's first splat
+    if (i - lid >= pc.chunk_splats || first >= counters[N_ACTIVE]) return;
+    bool exists = i < pc.chunk_splats && id < counters[N_ACTIVE];
+    float depth = 0.0;
+    bool seen = false;
+    if (exists) seen = visible(params[0].view, i, depth);
+    if (exists) depth_keys[id] = seen ? floatBitsToUint(depth) : CULLED;   // depth > 0: the bits of positive floats order as the floats do
+    s_seen[lid] = seen;
+    barrier();
+    for (uint at = lid; at < GROUP * PARTS; at += GROUP)
+        if (s_seen[at / PARTS]) projected[first * PARTS + at] = s_projected[at];
+    for (uint at = lid; at < GROUP * EXTENT_PARTS; at += GROUP)
+        if (s_seen[at / EXTENT_PARTS]) extents[first * EXTENT_PARTS + at] = s_extents[at];
 }
 
 #endif

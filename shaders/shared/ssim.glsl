@@ -4,9 +4,28 @@
 #include "params.glsl"
 
 const int SSIM_RADIUS = 5;
-const int HALO = int(TILE_SIZE) + 2 * SSIM_RADIUS;   // side of a tile with its border
+const int SSIM_TAPS = 2 * SSIM_RADIUS + 1;
+const int TILE = int(TILE_SIZE);
+const int HALO = TILE + 2 * SSIM_RADIUS;    // side of a tile with its border
 const int HALO_AREA = HALO * HALO;
-const int STRIP = HALO * int(TILE_SIZE);             // rows of the border, columns of the tile
+// A workgroup of loss and loss_grad does one tile. An invocation loads up to LOADS pixels of the tile with its border, blurs a run of RUN neighbours along x,
+// so that what it reads from shared memory serves several of them, and then RISE pixels of a column along y: these are its own.
+const int LANES = 128;
+const int LOADS = (HALO_AREA + LANES - 1) / LANES;
+const int RUN = 4;
+const int RUNS = TILE / RUN;
+const int RISE = TILE * TILE / LANES;
+// Rows in shared memory are so far apart that the invocations of a subgroup seldom meet in a bank.
+const int HALO_PITCH = 29;
+const int BLUR_PITCH = 20;
+
+// Where the j-th pixel of the border's square lies, counted from the square's corner, and in shared memory.
+ivec2 halo_pixel(int j) { return ivec2(j % HALO, j / HALO); }
+int halo_at(int j) { return j / HALO * HALO_PITCH + j % HALO; }
+
+// Pixel k of run r of a row is kept at k RUNS + r, so that neighbouring runs write to neighbouring places. This gives the column that is kept at `place`,
+// and the other way round.
+int run_column(int place) { return place % RUNS * RUN + place / RUNS; }
 
 float ssim_weight(int d) {
     // exp(-d^2 / 4.5), normalised over d = -5..5

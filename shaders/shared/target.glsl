@@ -2,10 +2,10 @@
 // `target` holds the pixels and, with params.masked, the mask after them: bit i % 32 of word i / 32 says whether pixel i counts.
 
 // RGBA8: straight alpha over the background; an opaque photo is read exactly.
-float target_channel(uint pixel, uint channel, vec3 background) {
-    if (TARGET_FLOAT) return uintBitsToFloat(target[3u * pixel + channel]);
+vec3 target_color(uint pixel, vec3 background) {
+    if (TARGET_FLOAT) return vec3(uintBitsToFloat(target[3u * pixel]), uintBitsToFloat(target[3u * pixel + 1u]), uintBitsToFloat(target[3u * pixel + 2u]));
     vec4 c = unpackUnorm4x8(target[pixel]);
-    return c.a == 1.0 ? c[channel] : c[channel] * c.a + background[channel] * (1.0 - c.a);
+    return c.a == 1.0 ? c.rgb : c.rgb * c.a + background * (1.0 - c.a);
 }
 
 // The photo's alpha; a float32 photo is opaque.

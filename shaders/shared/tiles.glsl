@@ -44,14 +44,4 @@ ivec2 clip_rows(ivec2 rows, ivec2 to) {
     return ivec2(max(rows.x, to.x), min(rows.y, to.y));
 }
 
-// How many tiles of some rows of tiles the ellipse touches.
-uint tiles_in_rows(vec2 mean2d, vec3 conic, vec3 extents, ivec2 rows, uint tile_width) {
-    uint n = 0u;
-    for (int y = rows.x; y < rows.y; y++) {
-        ivec2 columns = tile_columns(mean2d, conic, extents, y, tile_width);
-        n += uint(columns.y - columns.x);
-    }
-    return n;
-}
-
 #endif
