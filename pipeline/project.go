@@ -5,25 +5,29 @@ import (
 	"vksplat/vk"
 )
 
-// project culls and projects the splats, chunk by chunk.
+// project culls and projects the splats, chunk by chunk. Each chunk's kernel is given its own part of what all write, so that no barrier keeps the next one
+// waiting.
 func (v *view) project() {
 	n := v.model.capacity()
 	scratch(v.r, &v.projected, "projected", n)
 	scratch(v.r, &v.extents, "extents", n)
 	scratch(v.r, &v.depthKeys, "depth_keys", n)
+	size := v.model.chunkSplats
 	for i, chunk := range v.model.chunks {
+		first := i * size
 		pass := shaders.Project{
 			Params: v.f.params, Counters: v.counters, Chunk: chunk,
-			Projected: vk.Cast[float32](v.projected.View), Extents: vk.Cast[float32](v.extents.View), DepthKeys: v.depthKeys,
-			Push: shaders.ProjectPush{FirstId: uint32(i * v.model.chunkSplats), ChunkSplats: uint32(v.model.chunkSplats)},
+			Projected: vk.Cast[float32](v.projected.At(first, size).View), Extents: vk.Cast[float32](v.extents.At(first, size).View),
+			DepthKeys: v.depthKeys.At(first, size),
+			Push:      shaders.ProjectPush{FirstId: uint32(first), ChunkSplats: uint32(size)},
 		}
 		if !v.model.mixed {
-			v.r.Dispatch(&pass, vk.Items(v.model.chunkSplats, 256))
+			v.r.Dispatch(&pass, vk.Items(size, 256))
 			continue
 		}
 		v.r.Dispatch(&shaders.ProjectMixed{
 			Params: pass.Params, Counters: pass.Counters, Chunk: vk.Cast[uint32](chunk.View),
 			Projected: pass.Projected, Extents: pass.Extents, DepthKeys: pass.DepthKeys, Push: shaders.ProjectMixedPush(pass.Push),
-		}, vk.Items(v.model.chunkSplats, 256))
+		}, vk.Items(size, 256))
 	}
 }

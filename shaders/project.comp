@@ -3,7 +3,7 @@
 #extension GL_GOOGLE_include_directive : require
 // project culls every splat of one chunk and projects the rest to the image (Kerbl et al. 2023, section 4; antialiasing: Yu et al. 2024).
 //   reads params counters chunk; writes projected extents depth_keys
-// One invocation a splat.
+// One invocation a splat. What is written is the chunk's part of larger buffers.
 #include "camera.glsl"
 #include "sh.glsl"
 #include "tiles.glsl"
@@ -18,9 +18,9 @@ layout(push_constant, scalar) uniform Push {
 layout(binding = 0, scalar) readonly buffer Params { StepParams params[]; };        // [1]
 layout(binding = 1, scalar) readonly buffer Counters { uint counters[]; };
 layout(binding = 2, scalar) readonly buffer Chunk { float chunk[]; };               // [rows][chunk_splats]
-layout(binding = 3, scalar) writeonly buffer ProjectedB { float projected[]; };     // [N][9], a Projected
-layout(binding = 4, scalar) writeonly buffer Extents { float extents[]; };          // [N][3] px
-layout(binding = 5, scalar) writeonly buffer DepthKeys { uint depth_keys[]; };      // [N]
+layout(binding = 3, scalar) writeonly buffer ProjectedB { float projected[]; };     // [chunk_splats][9], a Projected
+layout(binding = 4, scalar) writeonly buffer Extents { float extents[]; };          // [chunk_splats][3] px
+layout(binding = 5, scalar) writeonly buffer DepthKeys { uint depth_keys[]; };      // [chunk_splats]
 
 float row(uint r, uint i) { return chunk[r * pc.chunk_splats + i]; }
 vec3 row3(uint r, uint i) { return vec3(row(r, i), row(r + 1u, i), row(r + 2u, i)); }

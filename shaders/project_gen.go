@@ -35,14 +35,14 @@ var projectKernel = vk.Kernel{
 //
 //	reads params counters chunk; writes projected extents depth_keys
 //
-// One invocation a splat.
+// One invocation a splat. What is written is the chunk's part of larger buffers.
 type Project struct {
 	Params    vk.Slice[layout.StepParams] // 0, read: [1]
 	Counters  vk.Slice[uint32]            // 1, read
 	Chunk     vk.Slice[float32]           // 2, read: [rows][chunk_splats]
-	Projected vk.Slice[float32]           // 3, write: [N][9], a Projected
-	Extents   vk.Slice[float32]           // 4, write: [N][3] px
-	DepthKeys vk.Slice[uint32]            // 5, write: [N]
+	Projected vk.Slice[float32]           // 3, write: [chunk_splats][9], a Projected
+	Extents   vk.Slice[float32]           // 4, write: [chunk_splats][3] px
+	DepthKeys vk.Slice[uint32]            // 5, write: [chunk_splats]
 	Push      ProjectPush
 }
 

@@ -3,7 +3,7 @@
 #extension GL_GOOGLE_include_directive : require
 // project_mixed is project for a chunk in mixed precision.
 //   reads params counters chunk; writes projected extents depth_keys
-// One invocation a splat.
+// One invocation a splat. What is written is the chunk's part of larger buffers.
 #include "camera.glsl"
 #include "sh.glsl"
 #include "tiles.glsl"
@@ -19,8 +19,8 @@ layout(push_constant, scalar) uniform Push {
 layout(binding = 0, scalar) readonly buffer Params { StepParams params[]; };        // [1]
 layout(binding = 1, scalar) readonly buffer Counters { uint counters[]; };
 layout(binding = 2, scalar) readonly buffer Chunk { uint chunk[]; };                // [rows][chunk_splats]: mixed.glsl
-layout(binding = 3, scalar) writeonly buffer ProjectedB { float projected[]; };     // [N][9], a Projected
-layout(binding = 4, scalar) writeonly buffer Extents { float extents[]; };          // [N][3] px
-layout(binding = 5, scalar) writeonly buffer DepthKeys { uint depth_keys[]; };      // [N]
+layout(binding = 3, scalar) writeonly buffer ProjectedB { float projected[]; };     // [chunk_splats][9], a Projected
+layout(binding = 4, scalar) writeonly buffer Extents { float extents[]; };          // [chunk_splats][3] px
+layout(binding = 5, scalar) writeonly buffer DepthKeys { uint depth_keys[]; };      // [chunk_splats]
 #include "mixed_rows.glsl"
 #include "project.glsl"

@@ -12,7 +12,7 @@ import (
 )
 
 // chunkSplats is the size of chunks in cases: no multiple of a workgroup, and small enough that a few hundred splats fill several.
-const chunkSplats = 300
+const chunkSplats = 320
 
 func projectCases() []Case {
 	return slices.Concat(projectCasesOf("project", newCase), projectCasesOf("project_mixed", mixedCase))
@@ -62,10 +62,11 @@ func runProject(t *trial, p *ref.Params[float32], v *ref.View[float32], active i
 	counters := input(l, "counters", junkCounters(map[int]uint32{layout.NActive: uint32(active)}))
 	m := l.upload(ref.NewModel(p), chunkSplats, n/chunkSplats)
 	for i, chunk := range m.chunks {
+		first := i * chunkSplats
 		pass := shaders.Project{
-			Params: params, Counters: counters, Chunk: chunk.Slice, DepthKeys: keys.Slice,
-			Projected: vk.Cast[float32](projected.View), Extents: vk.Cast[float32](extents.View),
-			Push: shaders.ProjectPush{FirstId: uint32(i * chunkSplats), ChunkSplats: chunkSplats},
+			Params: params, Counters: counters, Chunk: chunk.Slice, DepthKeys: keys.At(first, chunkSplats),
+			Projected: vk.Cast[float32](projected.At(first, chunkSplats).View), Extents: vk.Cast[float32](extents.At(first, chunkSplats).View),
+			Push: shaders.ProjectPush{FirstId: uint32(first), ChunkSplats: chunkSplats},
 		}
 		if !m.mixed {
 			l.r.Dispatch(&pass, vk.Items(chunkSplats, 256))

@@ -83,14 +83,14 @@ bool visible(View v, uint i, out float depth) {
 void main() {
     uint lid = gl_LocalInvocationID.x;
     uint i = global_index();
-    uint id = pc.first_id + i;
-    uint first = id - lid;      // the workgroup's first splat
-    if (i - lid >= pc.chunk_splats || first >= counters[N_ACTIVE]) return;
-    bool exists = i < pc.chunk_splats && id < counters[N_ACTIVE];
+    uint first = i - lid;       // the workgroup's first splat
+    uint n = pc.first_id < counters[N_ACTIVE] ? min(counters[N_ACTIVE] - pc.first_id, pc.chunk_splats) : 0u;
+    if (first >= n) return;
+    bool exists = i < n;
     float depth = 0.0;
     bool seen = false;
     if (exists) seen = visible(params[0].view, i, depth);
-    if (exists) depth_keys[id] = seen ? floatBitsToUint(depth) : CULLED;   // depth > 0: the bits of positive floats order as the floats do
+    if (exists) depth_keys[i] = seen ? floatBitsToUint(depth) : CULLED;   // depth > 0: the bits of positive floats order as the floats do
     s_seen[lid] = seen;
     barrier();
     for (uint at = lid; at < GROUP * PARTS; at += GROUP)
