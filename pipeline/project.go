@@ -18,12 +18,12 @@ func (v *view) project() {
 			Push: shaders.ProjectPush{FirstId: uint32(i * v.model.chunkSplats), ChunkSplats: uint32(v.model.chunkSplats)},
 		}
 		if !v.model.mixed {
-			v.r.Dispatch(&pass, vk.Items(v.model.chunkSplats, 256))
+			v.r.Dispatch(&pass, vk.Items(v.model.chunkSplats, 128))
 			continue
 		}
 		v.r.Dispatch(&shaders.ProjectMixed{
 			Params: pass.Params, Counters: pass.Counters, Chunk: vk.Cast[uint32](chunk.View),
 			Projected: pass.Projected, Extents: pass.Extents, DepthKeys: pass.DepthKeys, Push: shaders.ProjectMixedPush(pass.Push),
-		}, vk.Items(v.model.chunkSplats, 256))
+		}, vk.Items(v.model.chunkSplats, 128))
 	}
 }
