@@ -22,12 +22,12 @@ func (v *view) project() {
 			Push:      shaders.ProjectPush{FirstId: uint32(first), ChunkSplats: uint32(size)},
 		}
 		if !v.model.mixed {
-			v.r.Dispatch(&pass, vk.Items(size, 256))
+			v.r.Dispatch(&pass, vk.Items(size, 128))
 			continue
 		}
 		v.r.Dispatch(&shaders.ProjectMixed{
 			Params: pass.Params, Counters: pass.Counters, Chunk: vk.Cast[uint32](chunk.View),
 			Projected: pass.Projected, Extents: pass.Extents, DepthKeys: pass.DepthKeys, Push: shaders.ProjectMixedPush(pass.Push),
-		}, vk.Items(size, 256))
+		}, vk.Items(size, 128))
 	}
 }

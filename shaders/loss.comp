@@ -98,17 +98,17 @@ void main() {
     ivec2 last = ivec2(v.width, v.height) - 1;
     int lid = int(gl_LocalInvocationID.x);
 
-    // All channels of the tile with its border, at once; outside the image and where the mask says so both pictures are 0. Red goes to shared memory.
-    vec4 later[LOADS];  // p and q of green, then blue
+    // All channels of the tile with its border are loaded at once; outside the image and where the mask says so both pictures are 0.
+    vec2 now[LOADS];    // p and q of red
+    vec4 later[LOADS];  // of green, then blue
     [[unroll]] for (int i = 0; i < LOADS; i++) {
-        int j = lid + i * LANES;
-        ivec2 p = corner + halo_pixel(j) - SSIM_RADIUS, q = clamp(p, ivec2(0), last);
+        ivec2 p = corner + halo_pixel(lid + i * LANES) - SSIM_RADIUS, q = clamp(p, ivec2(0), last);
         uint at = uint(q.y) * v.width + uint(q.x);
         bool counts = p == q;
         if (MASKED) counts = counts && pixel_counts(at, n_pixels);
-        vec3 x = counts ? render[at].rgb : vec3(0.0), y = counts ? target_color(at, v.background) : vec3(0.0);
+        vec3 x = mix(vec3(0.0), render[at].rgb, bvec3(counts)), y = mix(vec3(0.0), target_color(at, v.background), bvec3(counts));
         vec3 sum = x + y, d = x - y;
-        if (j < HALO_AREA) s_pq[halo_at(j)] = vec2(sum.x, d.x);
+        now[i] = vec2(sum.x, d.x);
         later[i] = vec4(sum.y, d.y, sum.z, d.z);
     }
     ivec2 local = ivec2(run_column(lid % TILE), lid / TILE * RISE);
@@ -124,18 +124,17 @@ void main() {
     }
     vec3 sums = vec3(0.0);
     for (uint channel = 0u; channel < 3u; channel++) {
+        [[unroll]] for (int i = 0; i < LOADS; i++) {
+            int j = lid + i * LANES;
+            if (j < HALO_AREA) s_pq[halo_at(j)] = now[i];
+            now[i] = later[i].xy;
+            later[i].xy = later[i].zw;
+        }
         barrier();
         float d[RISE];
         [[unroll]] for (int o = 0; o < RISE; o++) d[o] = s_pq[(local.y + o + SSIM_RADIUS) * HALO_PITCH + local.x + SSIM_RADIUS].y;
         blur_rows();
         barrier();
-        if (channel < 2u) {
-            [[unroll]] for (int i = 0; i < LOADS; i++) {
-                int j = lid + i * LANES;
-                if (j < HALO_AREA) s_pq[halo_at(j)] = later[i].xy;
-                later[i].xy = later[i].zw;
-            }
-        }
         vec4 window[RISE];
         blur_columns(window);
         [[unroll]] for (int o = 0; o < RISE; o++) {

@@ -34,7 +34,7 @@ void load_maps(View v, ivec2 corner, uint channel, out vec3 maps[LOADS]) {
         ivec2 q = clamp(p, ivec2(0), ivec2(v.width, v.height) - 1);
         uint at = 3u * channel * n_pixels + uint(q.y) * v.width + uint(q.x);
         vec3 m = vec3(ssim_maps[at], ssim_maps[at + n_pixels], ssim_maps[at + 2u * n_pixels]);
-        maps[i] = p == q ? m : vec3(0.0);
+        maps[i] = mix(vec3(0.0), m, bvec3(p == q));
     }
 }
 

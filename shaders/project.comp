@@ -9,7 +9,7 @@
 #include "tiles.glsl"
 #include "dispatch.glsl"
 
-layout(local_size_x = 256) in;
+layout(local_size_x = 128) in;  // SPLATS
 
 layout(push_constant, scalar) uniform Push {
     uint first_id;      // id of the chunk's first splat

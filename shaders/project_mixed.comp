@@ -10,7 +10,7 @@
 #include "dispatch.glsl"
 #include "mixed.glsl"
 
-layout(local_size_x = 256) in;
+layout(local_size_x = 128) in;  // SPLATS
 
 layout(push_constant, scalar) uniform Push {
     uint first_id;      // id of the chunk's first splat

@@ -16,7 +16,7 @@ var projectMixedSPIRV []byte
 var projectMixedKernel = vk.Kernel{
 	Name:        "project_mixed",
 	SPIRV:       projectMixedSPIRV,
-	Local:       [3]uint32{256, 1, 1},
+	Local:       [3]uint32{128, 1, 1},
 	LocalSpecID: -1,
 	Bindings: []vk.Binding{
 		{Name: "params", Access: vk.Read},

@@ -69,13 +69,13 @@ func runProject(t *trial, p *ref.Params[float32], v *ref.View[float32], active i
 			Push: shaders.ProjectPush{FirstId: uint32(first), ChunkSplats: chunkSplats},
 		}
 		if !m.mixed {
-			l.r.Dispatch(&pass, vk.Items(chunkSplats, 256))
+			l.r.Dispatch(&pass, vk.Items(chunkSplats, 128))
 			continue
 		}
 		l.r.Dispatch(&shaders.ProjectMixed{
 			Params: pass.Params, Counters: pass.Counters, Chunk: vk.Cast[uint32](chunk.View), Projected: pass.Projected, Extents: pass.Extents,
 			DepthKeys: pass.DepthKeys, Push: shaders.ProjectMixedPush(pass.Push),
-		}, vk.Items(chunkSplats, 256))
+		}, vk.Items(chunkSplats, 128))
 	}
 	if err := l.run(); err != nil {
 		return nil, err

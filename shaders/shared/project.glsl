@@ -7,9 +7,10 @@
 const uint PARTS = 9u;          // words of a Projected
 const uint COLOR_PART = 6u;
 const uint EXTENT_PARTS = 3u;
-shared float s_projected[GROUP * PARTS];
-shared float s_extents[GROUP * EXTENT_PARTS];
-shared bool s_seen[GROUP];
+const uint SPLATS = 128u;       // of a workgroup
+shared float s_projected[SPLATS * PARTS];
+shared float s_extents[SPLATS * EXTENT_PARTS];
+shared bool s_seen[SPLATS];
 
 // Sum of four coefficients from number k on, added to c one after the other.
 #define ADD_SH4(c, basis, c0, c1, c2, c3) c += basis.x * c0; c += basis.y * c1; c += basis.z * c2; c += basis.w * c3
@@ -93,9 +94,9 @@ void main() {
     if (exists) depth_keys[i] = seen ? floatBitsToUint(depth) : CULLED;   // depth > 0: the bits of positive floats order as the floats do
     s_seen[lid] = seen;
     barrier();
-    for (uint at = lid; at < GROUP * PARTS; at += GROUP)
+    for (uint at = lid; at < SPLATS * PARTS; at += SPLATS)
         if (s_seen[at / PARTS]) projected[first * PARTS + at] = s_projected[at];
-    for (uint at = lid; at < GROUP * EXTENT_PARTS; at += GROUP)
+    for (uint at = lid; at < SPLATS * EXTENT_PARTS; at += SPLATS)
         if (s_seen[at / EXTENT_PARTS]) extents[first * EXTENT_PARTS + at] = s_extents[at];
 }
 

@@ -5,7 +5,7 @@
 vec3 target_color(uint pixel, vec3 background) {
     if (TARGET_FLOAT) return vec3(uintBitsToFloat(target[3u * pixel]), uintBitsToFloat(target[3u * pixel + 1u]), uintBitsToFloat(target[3u * pixel + 2u]));
     vec4 c = unpackUnorm4x8(target[pixel]);
-    return c.a == 1.0 ? c.rgb : c.rgb * c.a + background * (1.0 - c.a);
+    return mix(c.rgb * c.a + background * (1.0 - c.a), c.rgb, bvec3(c.a == 1.0));
 }
 
 // The photo's alpha; a float32 photo is opaque.
