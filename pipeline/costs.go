@@ -110,12 +110,13 @@ var passCosts = map[string]func(w *work) Cost{
 	"sort_histogram (depth)": costDepthHistogram,
 	"sort_scan (depth)":      func(w *work) Cost { return w.sortScan(w.n + w.visible*(w.depthPasses-1)) },
 	"sort_scatter (depth)":   costDepthScatter,
-	// Ids, projections and extents in order of depth; counts.
-	"count_tiles": func(w *work) Cost {
-		return w.eachBand(Cost{w.visible * (4 + projectedBytes + extentBytes + 4), 100 * w.visible})
-	},
-	"scan_reduce": func(w *work) Cost { return w.eachBand(Cost{4 * w.visible, w.visible}) },
-	"scan_apply":  func(w *work) Cost { return w.eachBand(Cost{8 * w.visible, 8 * w.visible}) },
+	// Keys once for all passes.
+	"sort_count (depth)": func(w *work) Cost { return Cost{4 * w.n, 4 * w.depthPasses * w.n} },
+	"sort_sweep (depth)": costDepthSweep,
+	"count_tiles":        costCountTiles,
+	"scan_tiles":         costCountTiles,
+	"scan_reduce":        func(w *work) Cost { return w.eachBand(Cost{4 * w.visible, w.visible}) },
+	"scan_apply":         func(w *work) Cost { return w.eachBand(Cost{8 * w.visible, 8 * w.visible}) },
 	// As count_tiles; of each isect tile, splat and slot. Instructions: a search among 256 splats, a walk over rows of tiles.
 	"emit_isects": func(w *work) Cost {
 		c := w.eachBand(Cost{w.visible * (8 + projectedBytes + extentBytes), 0})
@@ -130,6 +131,14 @@ var passCosts = map[string]func(w *work) Cost{
 	"sort_scatter (tiles)": func(w *work) Cost {
 		keys := w.passes * w.tilePasses * w.isects
 		return Cost{keys * (16 + w.digits), 120 * keys}
+	},
+	"sort_count (tiles)": func(w *work) Cost {
+		return Cost{w.passes * 4 * w.isects, w.passes * 4 * w.tilePasses * w.isects}
+	},
+	// Keys and values in and out; each bit of a digit is a ballot and a few masks.
+	"sort_sweep (tiles)": func(w *work) Cost {
+		keys := w.passes * w.tilePasses * w.isects
+		return Cost{16 * keys, 80 * keys}
 	},
 	"tile_offsets": func(w *work) Cost { return Cost{8 * w.tiles, 5 * w.tiles * math.Log2(w.isects+2)} },
 	"rasterize":    costRasterize,
@@ -173,6 +182,17 @@ func costDepthScatter(w *work) Cost {
 		Bytes:        w.n*(4+w.digits) + 8*w.visible + others*w.visible*(16+w.digits),
 		Instructions: 120 * (w.n + w.visible*others),
 	}
+}
+
+// costDepthSweep: as costDepthScatter, without histograms.
+func costDepthSweep(w *work) Cost {
+	others := w.depthPasses - 1
+	return Cost{4*w.n + 8*w.visible + others*w.visible*16, 80 * (w.n + w.visible*others)}
+}
+
+// costCountTiles: ids, projections and extents in order of depth; counts.
+func costCountTiles(w *work) Cost {
+	return w.eachBand(Cost{w.visible * (4 + projectedBytes + extentBytes + 4), 100 * w.visible})
 }
 
 // sortScan: the histograms of so many keys in all passes, read and written.

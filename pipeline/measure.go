@@ -243,7 +243,7 @@ func passLabels(times []vk.PassTime) []string {
 	labels := make([]string, len(times))
 	sorts := sortsDepth
 	for i, t := range times {
-		if t.Name == "count_tiles" {
+		if t.Name == "count_tiles" || t.Name == "scan_tiles" {
 			sorts = sortsTiles
 		}
 		labels[i] = t.Name

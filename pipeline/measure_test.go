@@ -93,7 +93,7 @@ func checkCounts(t *testing.T, c Counts, splats int, cfg *Config) {
 }
 
 // small are the passes whose cost is next to nothing.
-var small = []string{"begin", "scan_spine", "exposure_adam"}
+var small = []string{"begin", "fill tallies", "scan_spine", "exposure_adam"}
 
 func checkCosted(t *testing.T, m Measurement) {
 	t.Helper()
@@ -156,6 +156,9 @@ func TestCosts(t *testing.T) {
 		{c, "sort_scatter (depth)", 1000*(4+0.5) + 600*8 + 3*600*(16+0.5)},
 		{c, "sort_histogram (depth)", (1000 + 3*600) * (4 + 0.5)},
 		{c, "sort_scatter (tiles)", 20480 * (16 + 0.5)},
+		{c, "sort_sweep (depth)", 1000*4 + 600*8 + 3*600*16},
+		{c, "sort_sweep (tiles)", 20480 * 16},
+		{c, "scan_tiles", 600 * 56},
 		{c, "emit_isects", 600*(8+36+12) + 20480*12},
 		// 10240 isects in 16 tiles are at least 40 buckets, 24 of which have a state of 4 kB.
 		{c, "rasterize", 10240*8 + 600*36 + 4096*20 + 24*4096},
@@ -196,8 +199,8 @@ func TestPassLabels(t *testing.T) {
 		}
 		return list
 	}
-	got := passLabels(times("begin", "sort_scan", "sort_scatter", "count_tiles", "sort_scan", "loss", "count_tiles", "sort_scan"))
-	want := []string{"begin", "sort_scan (depth)", "sort_scatter (depth)", "count_tiles", "sort_scan (tiles)", "loss", "count_tiles", "sort_scan (tiles)"}
+	got := passLabels(times("begin", "sort_scan", "sort_scatter", "count_tiles", "sort_scan", "loss", "scan_tiles", "sort_scan"))
+	want := []string{"begin", "sort_scan (depth)", "sort_scatter (depth)", "count_tiles", "sort_scan (tiles)", "loss", "scan_tiles", "sort_scan (tiles)"}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q", got)
 	}

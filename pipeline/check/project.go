@@ -11,7 +11,8 @@ import (
 	"vksplat/vk"
 )
 
-// chunkSplats is the size of chunks in cases: no multiple of a workgroup, and small enough that a few hundred splats fill several.
+// chunkSplats is the size of chunks in cases: no multiple of a workgroup, small enough that a few hundred splats fill several, and a multiple of 64 as all
+// chunks are, so that parts of buffers begin where devices can bind them.
 const chunkSplats = 320
 
 func projectCases() []Case {

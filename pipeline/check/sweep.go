@@ -60,7 +60,7 @@ func sweepCases() []Case {
 	}
 	return []Case{
 		newCase("sort_count", "sizes", func(t *trial) error {
-			return each(append(slices.Clone(sortSizes), 300*layout.SortBlock+5), func(n int) error {
+			return each(append(slices.Clone(sortSizes), 100*layout.SortBlock+5), func(n int) error {
 				return first(checkSortCount(t, t.keys(n, 32), 8, 4, false), checkSortCount(t, t.keys(n, 13), 7, 2, false))
 			})
 		}),
