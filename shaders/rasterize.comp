@@ -111,7 +111,7 @@ void blend_columns(inout Pixel pixels[LANE_PIXELS], vec2 centre, uint first, uin
 }
 
 // The lane's splats of the batch that begins at isect `first`.
-void fetch(out Projected next[LANE_SPLATS], uint first, uint end) {
+void fetch(inout Projected next[LANE_SPLATS], uint first, uint end) {
     for (uint i = 0u; i < LANE_SPLATS; i++) {
         uint at = first + raster_lane() + i * RASTER_LANES;
         if (at < end) next[i] = projected[splat_from_slot[slot_from_isect[at]]];

@@ -215,7 +215,9 @@ void main() {
     uint stop = min(end - begin, (b + 1u) * BUCKET_SIZE);
     for (uint batch = b * BUCKET_SIZE; batch < stop; batch += BATCH) {
         uint n = min(BATCH, stop - batch);
-        for (uint at = lane; at < n; at += RASTER_LANES) {
+        for (uint i = 0u; i < LANE_SPLATS; i++) {
+            uint at = lane + i * RASTER_LANES;
+            if (at >= n) break;
             uint slot = slot_from_isect[begin + batch + at];
             s_slot[at] = slot;
             store_splat(at, projected[splat_from_slot[slot]], vec2(corner));
