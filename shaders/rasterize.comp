@@ -99,7 +99,7 @@ void blend_columns(inout Pixel pixels[LANE_PIXELS], vec2 centre, uint first, uin
     if (todo == 0u) return;
     Splat own = own_splat(first);
     uvec2 left = uvec2(todo, 0u);
-    do {
+    for (;;) {
         uint j = take_lowest(left);
         Splat s = splat_of_lane(own, j);
         for (uint p = 0u; p < LANE_PIXELS; p++) {
@@ -107,7 +107,8 @@ void blend_columns(inout Pixel pixels[LANE_PIXELS], vec2 centre, uint first, uin
             bool hit = covers(s, to_mean(s.mean2d, centre, p), raw);
             blend(pixels[p], hit ? min(MAX_ALPHA, raw) : 0.0, s.color, k + first + j);
         }
-    } while (left.x != 0u);
+        if (left.x == 0u) break;
+    }
 }
 
 // The lane's splats of the batch that begins at isect `first`.

@@ -125,7 +125,7 @@ void sum_columns(inout Pixel pixels[LANE_PIXELS], vec2 centre, uint first, uint 
     TileSums kept = no_sums();
     Splat own = own_splat(first);
     if (todo.x != 0u) {
-        do {
+        for (;;) {
             uint j = take_lowest(todo);
             Splat s = splat_of_lane(own, j);
             ColumnSums sums = ColumnSums(0.0, 0.0, 0.0, vec3(0.0));
@@ -137,9 +137,19 @@ void sum_columns(inout Pixel pixels[LANE_PIXELS], vec2 centre, uint first, uint 
                 pass_splat(pixels[p], s, hit, raw, d, sums, abs_mean2d);
             }
             keep_sums(kept, sums, to_mean(s.mean2d, centre, 0u).x, abs_mean2d, j);
-        } while (todo.x != 0u);
+            if (todo.x == 0u) break;
+        }
     }
     store_kept(kept, first % ROUND);
+}
+
+// The same for the splats of a round.
+void sum_round_columns(inout Pixel pixels[LANE_PIXELS], vec2 centre, uint first, uint n, uint k, uint quadrants, uint last) {
+    for (uint i = 0u;;) {
+        sum_columns(pixels, centre, first + i, n, k + i, quadrants, last);
+        i += SUBGROUP_SIZE;
+        if (i == ROUND) break;
+    }
 }
 
 // From the sums to the gradients of the splats of a round, a lane a splat.
@@ -213,7 +223,7 @@ void main() {
     uint quadrants = own_quadrants();
     SumPlace place = sum_place();
     uint stop = min(end - begin, (b + 1u) * BUCKET_SIZE);
-    for (uint batch = b * BUCKET_SIZE; batch < stop; batch += BATCH) {
+    for (uint batch = b * BUCKET_SIZE;;) {
         uint n = min(BATCH, stop - batch);
         for (uint i = 0u; i < LANE_SPLATS; i++) {
             uint at = lane + i * RASTER_LANES;
@@ -223,23 +233,22 @@ void main() {
             store_splat(at, projected[splat_from_slot[slot]], vec2(corner));
         }
         barrier();
-        for (uint first = 0u; first < n; first += ROUND) {
+        for (uint first = 0u;;) {
             if (batch + first >= s_last) {
                 store_zeros(first, n);
-                continue;
+            } else {
+                if (WHOLE_COLUMNS) sum_round_columns(pixels, centre, first, n, batch + first, quadrants, last);
+                else if (batch + first < last) sum_round(pixels, centre, first, n, batch + first, quadrants, place);
+                barrier();
+                if (WHOLE_COLUMNS) store_columns(first, n);
+                else store_round(first, n);
+                barrier();
             }
-            if (WHOLE_COLUMNS) {
-                uint from = first;
-                do sum_columns(pixels, centre, from, n, batch + from, quadrants, last);
-                while ((from += SUBGROUP_SIZE) < first + ROUND);
-            } else if (batch + first < last) {
-                sum_round(pixels, centre, first, n, batch + first, quadrants, place);
-            }
-            barrier();
-            if (WHOLE_COLUMNS) store_columns(first, n);
-            else store_round(first, n);
-            barrier();
+            first += ROUND;
+            if (first >= n) break;
         }
         barrier();
+        batch += BATCH;
+        if (batch >= stop) break;
     }
 }

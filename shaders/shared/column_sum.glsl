@@ -49,9 +49,10 @@ void store_kept(TileSums s, uint first) {
         for (uint i = 0u; i < 2u; i++) s_parts[at + 9u + i] = s.abs_mean2d[i];
 }
 
-// Sum number i, in the order of store_kept, over the parts from `at` on.
+// The sum of the subgroups' parts, the first of which is at `at`. No zero is negative: what parts of zero sign depends on which subgroups the splat misses.
 float parts_sum(uint at) {
-    return N_PARTS == 1u ? part(at, 0u) : N_PARTS == 2u ? sum2(at, 0u) : N_PARTS == 4u ? sum4(at, 0u) : sum8(at, 0u);
+    precise float sum = N_PARTS == 1u ? part(at, 0u) : N_PARTS == 2u ? sum2(at, 0u) : N_PARTS == 4u ? sum4(at, 0u) : sum8(at, 0u);
+    return sum == 0.0 ? 0.0 : sum;
 }
 
 // The sums of splat j of the round over the whole tile.
