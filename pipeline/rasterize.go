@@ -6,8 +6,8 @@ import (
 	"vksplat/vk"
 )
 
-// rasterLanes returns the workgroup's size of rasterize and rasterize_bwd: two pixels a lane, on processors eight (shared/raster.glsl). Models of devices
-// of the one sort and the other differ in the last bits.
+// rasterLanes returns the workgroup's size of rasterize and rasterize_bwd: two pixels a lane, on processors eight (shared/raster.glsl). It changes the
+// order of sums, so it must follow from the device alone, not from what subgroup size is asked for.
 func rasterLanes(d vk.DeviceInfo) uint32 {
 	if d.Type == vk.CPU && d.Limits.SubgroupSize <= layout.TilePixels/8 {
 		return layout.TilePixels / 8

@@ -93,8 +93,7 @@ void blend_touching(inout Pixel pixels[LANE_PIXELS], vec2 centre, uint first, uv
     }
 }
 
-// The same for WHOLE_COLUMNS, one splat at a time: eight pixels are chains enough. The test is at the loop's end, because software Vulkan goes through a
-// loop once more than it is taken where the test is at its start.
+// The same for WHOLE_COLUMNS, one splat at a time: eight pixels are chains enough.
 void blend_columns(inout Pixel pixels[LANE_PIXELS], vec2 centre, uint first, uint todo, uint k) {
     if (todo == 0u) return;
     Splat own = own_splat(first);
@@ -141,7 +140,7 @@ void main() {
     Projected next[LANE_SPLATS];
     fetch(next, begin, end);
     uint parity = 0u;
-    for (uint first = begin; first < end; first += BATCH) {
+    for (uint first = begin; begin < end;) {
         barrier();  // the batch before has been blended
         uint n = min(BATCH, end - first);
         for (uint i = 0u; i < LANE_SPLATS; i++)
@@ -159,11 +158,15 @@ void main() {
                 states[state + at.y * TILE_SIZE + at.x] = vec4(pixels[p].color, pixels[p].transmittance);
             }
         }
-        for (uint g = 0u; g < n && !subgroupAll(all_done(pixels)); g += SUBGROUP_SIZE) {
+        for (uint g = 0u; !subgroupAll(all_done(pixels));) {
             uvec2 todo = touching(g, n, quadrants);
             if (WHOLE_COLUMNS) blend_columns(pixels, centre, g, todo.x, first - begin);
             else blend_touching(pixels, centre, g, todo, first - begin);
+            g += SUBGROUP_SIZE;
+            if (g >= n) break;
         }
+        first += BATCH;
+        if (first >= end) break;
     }
     for (uint p = 0u; p < LANE_PIXELS; p++) {
         uvec2 pixel = corner + lane_pixel(lane, p);

@@ -117,8 +117,8 @@ void sum_round(inout Pixel pixels[LANE_PIXELS], vec2 centre, uint first, uint n,
     }
 }
 
-// The same for WHOLE_COLUMNS: the lanes take a splat of the round each, and keep its sums. The test is at the loop's end, because software Vulkan goes
-// through a loop once more than it is taken where the test is at its start.
+// The same for WHOLE_COLUMNS and as many splats as the subgroup has lanes, `first` of the batch and k of the tile being the first one: each lane is left
+// with the sums of one of them. `last` is the largest last_id of the subgroup.
 void sum_columns(inout Pixel pixels[LANE_PIXELS], vec2 centre, uint first, uint n, uint k, uint quadrants, uint last) {
     uvec2 todo = touching(first, n, quadrants);
     if (k >= last) todo = uvec2(0u);
@@ -143,7 +143,7 @@ void sum_columns(inout Pixel pixels[LANE_PIXELS], vec2 centre, uint first, uint 
     store_kept(kept, first % ROUND);
 }
 
-// The same for the splats of a round.
+// The same for all splats of a round.
 void sum_round_columns(inout Pixel pixels[LANE_PIXELS], vec2 centre, uint first, uint n, uint k, uint quadrants, uint last) {
     for (uint i = 0u;;) {
         sum_columns(pixels, centre, first + i, n, k + i, quadrants, last);

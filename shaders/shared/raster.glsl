@@ -5,6 +5,9 @@
 // pixels, four rows apart. Processors have workgroups of 32: a lane takes a whole column of a quadrant, because what lanes tell each other costs
 // software Vulkan more than what they compute. A subgroup passes over splats that miss its quadrants: a lane finds out for one splat, a ballot tells
 // the others.
+//
+// Loops are left at their bottom where that can be: software Vulkan computes both sides of a branch, for no lane if need be, and so goes once more than
+// needed through a loop that is left at its top.
 #ifndef RASTER_GLSL
 #define RASTER_GLSL
 #include "params.glsl"
