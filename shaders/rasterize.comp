@@ -3,16 +3,17 @@
 #extension GL_GOOGLE_include_directive : require
 #extension GL_KHR_shader_subgroup_basic : require
 #extension GL_KHR_shader_subgroup_ballot : require
+#extension GL_KHR_shader_subgroup_shuffle : require
 #extension GL_KHR_shader_subgroup_vote : require
 // rasterize blends the splats of each tile of the current band front to back, over the background.
 //   reads params tile_offsets slot_from_isect splat_from_slot projected; writes render last_ids states tile_from_bucket
-// One workgroup a tile, two pixels a lane. The next batch of splats is fetched while one is blended.
+// One workgroup a tile (see raster.glsl). The next batch of splats is fetched while one is blended.
 #include "tiles.glsl"
 #include "dispatch.glsl"
 #include "params.glsl"
 #include "blend.glsl"
 
-layout(local_size_x = 128) in;
+layout(local_size_x_id = 0, local_size_x = 128) in;
 // False for pictures alone: nothing is kept for a backward pass.
 layout(constant_id = 1) const bool KEEP_STATES = false;
 layout(constant_id = 2) const uint SUBGROUP_SIZE = 32u;
@@ -62,7 +63,11 @@ void blend(inout Pixel p, float alpha, vec3 color, uint k) {
     p.last = goes_on && alpha > 0.0 ? k + 1u : p.last;
 }
 
-bool all_done(Pixel pixels[LANE_PIXELS]) { return pixels[0].light == 0.0 && pixels[1].light == 0.0; }
+bool all_done(Pixel pixels[LANE_PIXELS]) {
+    bool done = true;
+    for (uint p = 0u; p < LANE_PIXELS; p++) done = done && pixels[p].light == 0.0;
+    return done;
+}
 
 // Blends splats of the batch, the subgroup's share of them from number `first` on: AT_ONCE at a time, because one alone is a chain of dependent
 // operations. Splat 0 of the batch is number k of the tile.
@@ -88,6 +93,31 @@ void blend_touching(inout Pixel pixels[LANE_PIXELS], vec2 centre, uint first, uv
     }
 }
 
+// The same for WHOLE_COLUMNS, one splat at a time: eight pixels are chains enough.
+void blend_columns(inout Pixel pixels[LANE_PIXELS], vec2 centre, uint first, uint todo, uint k) {
+    if (todo == 0u) return;
+    Splat own = own_splat(first);
+    uvec2 left = uvec2(todo, 0u);
+    for (;;) {
+        uint j = take_lowest(left);
+        Splat s = splat_of_lane(own, j);
+        for (uint p = 0u; p < LANE_PIXELS; p++) {
+            float raw;
+            bool hit = covers(s, to_mean(s.mean2d, centre, p), raw);
+            blend(pixels[p], hit ? min(MAX_ALPHA, raw) : 0.0, s.color, k + first + j);
+        }
+        if (left.x == 0u) break;
+    }
+}
+
+// The lane's splats of the batch that begins at isect `first`.
+void fetch(inout Projected next[LANE_SPLATS], uint first, uint end) {
+    for (uint i = 0u; i < LANE_SPLATS; i++) {
+        uint at = first + raster_lane() + i * RASTER_LANES;
+        if (at < end) next[i] = projected[splat_from_slot[slot_from_isect[at]]];
+    }
+}
+
 void main() {
     View v = params[0].view;
     uint tile = group_index();
@@ -107,19 +137,20 @@ void main() {
     vec2 centre = vec2(corner + lane_pixel(lane, 0u)) + 0.5;
     uint quadrants = own_quadrants();
     if (lane < 2u) s_active[lane] = 0u;
-    Projected next;
-    if (begin + lane < end) next = projected[splat_from_slot[slot_from_isect[begin + lane]]];
+    Projected next[LANE_SPLATS];
+    fetch(next, begin, end);
     uint parity = 0u;
-    for (uint first = begin; first < end; first += RASTER_LANES) {
+    for (uint first = begin; begin < end;) {
         barrier();  // the batch before has been blended
-        uint n = min(RASTER_LANES, end - first);
-        if (lane < n) store_splat(lane, next, vec2(corner));
+        uint n = min(BATCH, end - first);
+        for (uint i = 0u; i < LANE_SPLATS; i++)
+            if (lane + i * RASTER_LANES < n) store_splat(lane + i * RASTER_LANES, next[i], vec2(corner));
         if (!all_done(pixels)) s_active[parity] = 1u;
         barrier();
         if (s_active[parity] == 0u) break;
         parity ^= 1u;
         if (lane == 0u) s_active[parity] = 0u;
-        if (first + RASTER_LANES + lane < end) next = projected[splat_from_slot[slot_from_isect[first + RASTER_LANES + lane]]];
+        fetch(next, first + BATCH, end);
         if (KEEP_STATES && first > begin && (first - begin) % BUCKET_SIZE == 0u) {
             uint state = (begin / BUCKET_SIZE + (first - begin) / BUCKET_SIZE - 1u) * TILE_PIXELS;
             for (uint p = 0u; p < LANE_PIXELS; p++) {
@@ -127,8 +158,15 @@ void main() {
                 states[state + at.y * TILE_SIZE + at.x] = vec4(pixels[p].color, pixels[p].transmittance);
             }
         }
-        for (uint g = 0u; g < n && !subgroupAll(all_done(pixels)); g += SUBGROUP_SIZE)
-            blend_touching(pixels, centre, g, touching(g, n, quadrants), first - begin);
+        for (uint g = 0u; !subgroupAll(all_done(pixels));) {
+            uvec2 todo = touching(g, n, quadrants);
+            if (WHOLE_COLUMNS) blend_columns(pixels, centre, g, todo.x, first - begin);
+            else blend_touching(pixels, centre, g, todo, first - begin);
+            g += SUBGROUP_SIZE;
+            if (g >= n) break;
+        }
+        first += BATCH;
+        if (first >= end) break;
     }
     for (uint p = 0u; p < LANE_PIXELS; p++) {
         uvec2 pixel = corner + lane_pixel(lane, p);

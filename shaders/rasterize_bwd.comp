@@ -8,13 +8,13 @@
 #extension GL_KHR_shader_subgroup_vote : require
 // rasterize_bwd: gradients of each (tile, splat) pair, summed over the tile's pixels, without atomics (see quadrant_sum.glsl for the order).
 //   reads params counters tile_offsets slot_from_isect splat_from_slot projected render last_ids states v_render tile_from_bucket; writes v_slots v_abs_slots
-// One workgroup takes a bucket: two pixels a lane, which keep their state in registers and go through the splats from front to back, as in the forward
-// pass, past those that miss the subgroup's quadrant.
+// One workgroup takes a bucket (see raster.glsl). Lanes keep their pixels' state in registers and go through the splats from front to back, as in the
+// forward pass, past those that miss the subgroup's quadrants.
 #include "params.glsl"
 #include "blend.glsl"
 #include "dispatch.glsl"
 
-layout(local_size_x = 128) in;
+layout(local_size_x_id = 0, local_size_x = 128) in;
 layout(constant_id = 1) const uint SUBGROUP_SIZE = 32u;
 // Also sum the absolute values of the mean's gradient over pixels, each component by itself (Ye et al. 2024).
 layout(constant_id = 2) const bool ABSGRAD = false;
@@ -34,8 +34,9 @@ layout(binding = 11, scalar) writeonly buffer VSlots { ProjectedGrad v_slots[]; 
 layout(binding = 12, scalar) writeonly buffer VAbs { vec2 v_abs_slots[]; };             // [n_isects] with ABSGRAD; else not written
 #include "raster.glsl"
 #include "quadrant_sum.glsl"
+#include "column_sum.glsl"
 
-shared uint s_slot[RASTER_LANES];
+shared uint s_slot[BATCH];
 shared uint s_last;     // the tile's largest last_id
 
 struct Pixel {
@@ -101,15 +102,70 @@ void sum_round(inout Pixel pixels[LANE_PIXELS], vec2 centre, uint first, uint n,
             hit[p] = covers(s, d[p], raw[p]) && k + j < pixels[p].last;
         }
         // Halves of the quadrant that the splat misses cost little.
-        bool any0 = subgroupAny(hit[0]), any1 = subgroupAny(hit[1]);
-        if (!any0 && !any1) continue;
+        bool half_hit[LANE_PIXELS], some = false;
+        for (uint p = 0u; p < LANE_PIXELS; p++) {
+            half_hit[p] = subgroupAny(hit[p]);
+            some = some || half_hit[p];
+        }
+        if (!some) continue;
         ColumnSums sums = ColumnSums(0.0, 0.0, 0.0, vec3(0.0));
         vec2 abs_mean2d = vec2(0.0);
-        if (any0) pass_splat(pixels[0], s, hit[0], raw[0], d[0], sums, abs_mean2d);
-        if (any1) pass_splat(pixels[1], s, hit[1], raw[1], d[1], sums, abs_mean2d);
+        for (uint p = 0u; p < LANE_PIXELS; p++)
+            if (half_hit[p]) pass_splat(pixels[p], s, hit[p], raw[p], d[p], sums, abs_mean2d);
         store_sums(sums, d[0].x, j, place);
         if (ABSGRAD) store_abs_sums(abs_mean2d, j, place);
     }
+}
+
+// The same for WHOLE_COLUMNS and as many splats as the subgroup has lanes, `first` of the batch and k of the tile being the first one: each lane is left
+// with the sums of one of them. `last` is the largest last_id of the subgroup.
+void sum_columns(inout Pixel pixels[LANE_PIXELS], vec2 centre, uint first, uint n, uint k, uint quadrants, uint last) {
+    uvec2 todo = touching(first, n, quadrants);
+    if (k >= last) todo = uvec2(0u);
+    TileSums kept = no_sums();
+    Splat own = own_splat(first);
+    if (todo.x != 0u) {
+        for (;;) {
+            uint j = take_lowest(todo);
+            Splat s = splat_of_lane(own, j);
+            ColumnSums sums = ColumnSums(0.0, 0.0, 0.0, vec3(0.0));
+            vec2 abs_mean2d = vec2(0.0);
+            for (uint p = 0u; p < LANE_PIXELS; p++) {
+                vec2 d = to_mean(s.mean2d, centre, p);
+                float raw;
+                bool hit = covers(s, d, raw) && k + j < pixels[p].last;
+                pass_splat(pixels[p], s, hit, raw, d, sums, abs_mean2d);
+            }
+            keep_sums(kept, sums, to_mean(s.mean2d, centre, 0u).x, abs_mean2d, j);
+            if (todo.x == 0u) break;
+        }
+    }
+    store_kept(kept, first % ROUND);
+}
+
+// The same for all splats of a round.
+void sum_round_columns(inout Pixel pixels[LANE_PIXELS], vec2 centre, uint first, uint n, uint k, uint quadrants, uint last) {
+    for (uint i = 0u;;) {
+        sum_columns(pixels, centre, first + i, n, k + i, quadrants, last);
+        i += SUBGROUP_SIZE;
+        if (i == ROUND) break;
+    }
+}
+
+// From the sums to the gradients of the splats of a round, a lane a splat.
+void store_columns(uint first, uint n) {
+    uint j = raster_lane(), at = first + j;
+    if (at >= n) return;
+    TileSums t = take_kept(j);
+    vec4 form = s_form[at];
+    // Zero stays zero, whatever the conic and the opacity.
+    ProjectedGrad g;
+    g.mean2d = t.qd == vec2(0.0) ? t.qd : mean_gradient(form.xyz, t.qd);
+    g.conic = vec3(0.5, 1.0, 0.5) * t.qdd;
+    g.opacity = t.q == 0.0 ? 0.0 : -t.q / s_mean[at].z;
+    g.color = t.color;
+    v_slots[s_slot[at]] = g;
+    if (ABSGRAD) v_abs_slots[s_slot[at]] = t.abs_mean2d;
 }
 
 // From the sums to the gradients of the splats of a round, eight lanes a splat.
@@ -155,34 +211,44 @@ void main() {
     uint lane = raster_lane();
     uvec2 corner = uvec2(tile % v.tile_width, tile / v.tile_width) * TILE_SIZE;
     if (lane == 0u) s_last = 0u;
-    clear_parts();
+    if (!WHOLE_COLUMNS) clear_parts();
     barrier();
     Pixel pixels[LANE_PIXELS];
     for (uint p = 0u; p < LANE_PIXELS; p++) pixels[p] = load_pixel(v, corner, lane_pixel(lane, p), b, begin);
-    uint last = subgroupMax(max(pixels[0].last, pixels[1].last));
+    uint last = 0u;
+    for (uint p = 0u; p < LANE_PIXELS; p++) last = max(last, pixels[p].last);
+    last = subgroupMax(last);
     if (gl_SubgroupInvocationID == 0u) atomicMax(s_last, last);     // of integers: the order does not matter
     vec2 centre = vec2(corner + lane_pixel(lane, 0u)) + 0.5;
     uint quadrants = own_quadrants();
     SumPlace place = sum_place();
     uint stop = min(end - begin, (b + 1u) * BUCKET_SIZE);
-    for (uint batch = b * BUCKET_SIZE; batch < stop; batch += RASTER_LANES) {
-        uint n = min(RASTER_LANES, stop - batch);
-        if (lane < n) {
-            uint slot = slot_from_isect[begin + batch + lane];
-            s_slot[lane] = slot;
-            store_splat(lane, projected[splat_from_slot[slot]], vec2(corner));
+    for (uint batch = b * BUCKET_SIZE;;) {
+        uint n = min(BATCH, stop - batch);
+        for (uint i = 0u; i < LANE_SPLATS; i++) {
+            uint at = lane + i * RASTER_LANES;
+            if (at >= n) break;
+            uint slot = slot_from_isect[begin + batch + at];
+            s_slot[at] = slot;
+            store_splat(at, projected[splat_from_slot[slot]], vec2(corner));
         }
         barrier();
-        for (uint first = 0u; first < n; first += ROUND) {
+        for (uint first = 0u;;) {
             if (batch + first >= s_last) {
                 store_zeros(first, n);
-                continue;
+            } else {
+                if (WHOLE_COLUMNS) sum_round_columns(pixels, centre, first, n, batch + first, quadrants, last);
+                else if (batch + first < last) sum_round(pixels, centre, first, n, batch + first, quadrants, place);
+                barrier();
+                if (WHOLE_COLUMNS) store_columns(first, n);
+                else store_round(first, n);
+                barrier();
             }
-            if (batch + first < last) sum_round(pixels, centre, first, n, batch + first, quadrants, place);
-            barrier();
-            store_round(first, n);
-            barrier();
+            first += ROUND;
+            if (first >= n) break;
         }
         barrier();
+        batch += BATCH;
+        if (batch >= stop) break;
     }
 }

@@ -17,7 +17,7 @@ var rasterizeBwdKernel = vk.Kernel{
 	Name:        "rasterize_bwd",
 	SPIRV:       rasterizeBwdSPIRV,
 	Local:       [3]uint32{128, 1, 1},
-	LocalSpecID: -1,
+	LocalSpecID: 0,
 	Bindings: []vk.Binding{
 		{Name: "params", Access: vk.Read},
 		{Name: "counters", Access: vk.Read},
@@ -34,6 +34,7 @@ var rasterizeBwdKernel = vk.Kernel{
 		{Name: "v_abs_slots", Access: vk.Write},
 	},
 	Specs: []vk.Spec{
+		{Name: "WorkgroupSize", ID: 0, Default: 128},
 		{Name: "SUBGROUP_SIZE", ID: 1, Default: 32},
 		{Name: "ABSGRAD", ID: 2, Default: 0},
 	},
@@ -45,8 +46,8 @@ var rasterizeBwdKernel = vk.Kernel{
 //
 //	reads params counters tile_offsets slot_from_isect splat_from_slot projected render last_ids states v_render tile_from_bucket; writes v_slots v_abs_slots
 //
-// One workgroup takes a bucket: two pixels a lane, which keep their state in registers and go through the splats from front to back, as in the forward
-// pass, past those that miss the subgroup's quadrant.
+// One workgroup takes a bucket (see raster.glsl). Lanes keep their pixels' state in registers and go through the splats from front to back, as in the
+// forward pass, past those that miss the subgroup's quadrants.
 type RasterizeBwd struct {
 	Params         vk.Slice[layout.StepParams]    // 0, read: [1]
 	Counters       vk.Slice[uint32]               // 1, read
@@ -66,8 +67,9 @@ type RasterizeBwd struct {
 
 // RasterizeBwdSpec holds the specialization constants of rasterize_bwd.comp; a number left 0 means the default.
 type RasterizeBwdSpec struct {
-	SubgroupSize uint32 // constant_id 1, default 32
-	Absgrad      bool   // constant_id 2
+	WorkgroupSize uint32 // constant_id 0, default 128
+	SubgroupSize  uint32 // constant_id 1, default 32
+	Absgrad       bool   // constant_id 2
 }
 
 // Kernel returns the compiled kernel.
@@ -77,6 +79,7 @@ func (p *RasterizeBwd) Kernel() *vk.Kernel { return &rasterizeBwdKernel }
 func (p *RasterizeBwd) Args(v []vk.View) ([]vk.View, []byte, []uint32) {
 	v = append(v, p.Params.View, p.Counters.View, p.TileOffsets.View, p.SlotFromIsect.View, p.SplatFromSlot.View, p.Projected.View, p.Render.View, p.LastIds.View, p.States.View, p.VRender.View, p.TileFromBucket.View, p.VSlots.View, p.VAbsSlots.View)
 	return v, nil, []uint32{
+		cmp.Or(p.Spec.WorkgroupSize, 128),
 		cmp.Or(p.Spec.SubgroupSize, 32),
 		specBool(p.Spec.Absgrad),
 	}

@@ -18,7 +18,7 @@ var rasterizeKernel = vk.Kernel{
 	Name:        "rasterize",
 	SPIRV:       rasterizeSPIRV,
 	Local:       [3]uint32{128, 1, 1},
-	LocalSpecID: -1,
+	LocalSpecID: 0,
 	Bindings: []vk.Binding{
 		{Name: "params", Access: vk.Read},
 		{Name: "tile_offsets", Access: vk.Read},
@@ -32,6 +32,7 @@ var rasterizeKernel = vk.Kernel{
 	},
 	PushSize: 8,
 	Specs: []vk.Spec{
+		{Name: "WorkgroupSize", ID: 0, Default: 128},
 		{Name: "KEEP_STATES", ID: 1, Default: 0},
 		{Name: "SUBGROUP_SIZE", ID: 2, Default: 32},
 	},
@@ -43,7 +44,7 @@ var rasterizeKernel = vk.Kernel{
 //
 //	reads params tile_offsets slot_from_isect splat_from_slot projected; writes render last_ids states tile_from_bucket
 //
-// One workgroup a tile, two pixels a lane. The next batch of splats is fetched while one is blended.
+// One workgroup a tile (see raster.glsl). The next batch of splats is fetched while one is blended.
 type Rasterize struct {
 	Params         vk.Slice[layout.StepParams] // 0, read: [1]
 	TileOffsets    vk.Slice[uint32]            // 1, read: [n_tiles + 1]
@@ -73,8 +74,9 @@ var (
 
 // RasterizeSpec holds the specialization constants of rasterize.comp; a number left 0 means the default.
 type RasterizeSpec struct {
-	KeepStates   bool   // constant_id 1
-	SubgroupSize uint32 // constant_id 2, default 32
+	WorkgroupSize uint32 // constant_id 0, default 128
+	KeepStates    bool   // constant_id 1
+	SubgroupSize  uint32 // constant_id 2, default 32
 }
 
 // Kernel returns the compiled kernel.
@@ -84,6 +86,7 @@ func (p *Rasterize) Kernel() *vk.Kernel { return &rasterizeKernel }
 func (p *Rasterize) Args(v []vk.View) ([]vk.View, []byte, []uint32) {
 	v = append(v, p.Params.View, p.TileOffsets.View, p.SlotFromIsect.View, p.SplatFromSlot.View, p.Projected.View, p.Render.View, p.LastIds.View, p.States.View, p.TileFromBucket.View)
 	return v, unsafe.Slice((*byte)(unsafe.Pointer(&p.Push)), unsafe.Sizeof(p.Push)), []uint32{
+		cmp.Or(p.Spec.WorkgroupSize, 128),
 		specBool(p.Spec.KeepStates),
 		cmp.Or(p.Spec.SubgroupSize, 32),
 	}

@@ -57,7 +57,8 @@ func (c Case) Fits(d *vk.Device) bool { return c.Bytes <= d.Info().Limits.MaxSto
 type trial struct {
 	*rand.Rand
 	d     *vk.Device
-	mixed bool // chunks are in mixed precision
+	mixed bool   // chunks are in mixed precision
+	lanes uint32 // workgroup size of rasterize and rasterize_bwd
 
 	lookback bool // isects are found by scan_tiles
 }

@@ -16,7 +16,8 @@ type list struct {
 	err   error
 	held  []vk.View
 	outs  []readback
-	mixed bool // chunks are in mixed precision
+	mixed bool   // chunks are in mixed precision
+	lanes uint32 // workgroup size of rasterize and rasterize_bwd
 }
 
 // readback is a written buffer and where the host sees it.
@@ -25,7 +26,9 @@ type readback struct {
 	take     func() error
 }
 
-func (t *trial) list() *list { return &list{d: t.d, r: vk.NewRecorder(t.d), mixed: t.mixed} }
+func (t *trial) list() *list {
+	return &list{d: t.d, r: vk.NewRecorder(t.d), mixed: t.mixed, lanes: t.lanes}
+}
 
 // guardWord fills outputs before the passes run, and guardBytes behind their end: what still holds it was not written.
 const (

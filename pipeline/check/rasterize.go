@@ -18,28 +18,42 @@ func rasterizeCases() []Case {
 		}
 	}
 	return []Case{
-		newCase("rasterize", "no splats", func(t *trial) error {
+		rasterCase("rasterize", "no splats", func(t *trial) error {
 			return first(image(40, 30, 0, true)(t), image(1, 1, 0, true)(t), image(16, 16, 0, false)(t))
 		}),
-		newCase("rasterize", "sizes of views", func(t *trial) error {
+		rasterCase("rasterize", "sizes of views", func(t *trial) error {
 			return each([][2]int{{1, 1}, {15, 15}, {16, 16}, {17, 16}, {16, 17}, {37, 90}}, func(s [2]int) error { return image(s[0], s[1], 60, true)(t) })
 		}),
-		newCase("rasterize", "nothing kept", image(70, 50, 100, false)),
-		newCase("rasterize", "numbers of splats around a bucket", func(t *trial) error {
+		rasterCase("rasterize", "nothing kept", image(70, 50, 100, false)),
+		rasterCase("rasterize", "numbers of splats around a bucket", func(t *trial) error {
 			return each([]int{1, 2, 255, 256, 257, 511, 512, 513}, func(n int) error { return checkImage(t, t.crowd(n, 16, 16, 0.03), t.camera(16, 16), true) })
 		}),
-		newCase("rasterize", "several buckets in several tiles", func(t *trial) error { return checkImage(t, t.crowd(900, 50, 40, 0.03), t.camera(50, 40), true) }),
-		newCase("rasterize", "opaque: pixels stop early", func(t *trial) error { return checkImage(t, t.crowd(700, 40, 24, 0.9), t.camera(40, 24), true) }),
-		newCase("rasterize", "all splats on one tile", func(t *trial) error {
+		rasterCase("rasterize", "several buckets in several tiles", func(t *trial) error { return checkImage(t, t.crowd(900, 50, 40, 0.03), t.camera(50, 40), true) }),
+		rasterCase("rasterize", "opaque: pixels stop early", func(t *trial) error { return checkImage(t, t.crowd(700, 40, 24, 0.9), t.camera(40, 24), true) }),
+		rasterCase("rasterize", "all splats on one tile", func(t *trial) error {
 			p := &ref.Projection[float32]{}
 			for range 600 {
 				t.addEllipse(p, [2]float64{50 + 12*t.Float64(), 34 + 12*t.Float64()}, 1.5, 1, 0.1)
 			}
 			return checkImage(t, p, t.camera(100, 60), true)
 		}),
-		newCase("rasterize", "bands give the same bytes", checkRasterBands),
-		newCase("rasterize", "poison", checkRasterPoison),
+		rasterCase("rasterize", "bands give the same bytes", checkRasterBands),
+		rasterCase("rasterize", "poison", checkRasterPoison),
 	}
+}
+
+// rasterCase makes a case that runs with two pixels a lane and with eight, where subgroups are no larger than the workgroup is then.
+func rasterCase(kernel, name string, run func(t *trial) error) Case {
+	return newCase(kernel, name, func(t *trial) error {
+		lanes := []uint32{layout.TilePixels / 2}
+		if eight := uint32(layout.TilePixels / 8); t.d.Info().Limits.SubgroupSize <= eight {
+			lanes = append(lanes, eight)
+		}
+		return each(lanes, func(n uint32) error {
+			t.lanes = n
+			return run(t)
+		})
+	})
 }
 
 // crowd returns n splats of about the given opacity that cover most of the image.
@@ -79,7 +93,7 @@ func (l *list) rasterize(p *ref.Projection[float32], v *ref.View[float32], band,
 		SlotFromIsect: input(l, "slot_from_isect", out.lists.SlotFromIsect), SplatFromSlot: input(l, "splat_from_slot", out.lists.SplatFromSlot),
 		Projected: input(l, "projected", projectedOf(p.Splats)),
 		Render:    out.render.Slice, LastIds: out.last.Slice, States: out.states.Slice, TileFromBucket: out.buckets.Slice,
-		Push: shaders.RasterizePush{Band: uint32(band), NBands: uint32(bands)}, Spec: shaders.RasterizeSpec{KeepStates: keep},
+		Push: shaders.RasterizePush{Band: uint32(band), NBands: uint32(bands)}, Spec: shaders.RasterizeSpec{WorkgroupSize: l.lanes, KeepStates: keep},
 	}
 	l.r.Dispatch(&out.in, vk.Groups(g.Tiles()+3))
 	return out

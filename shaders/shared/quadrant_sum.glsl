@@ -1,4 +1,4 @@
-// Sums over the pixels of a tile in a fixed order that does not know the subgroup size: a lane's two pixels, then lanes in a binary tree of neighbours
+// Sums over the pixels of a tile, where a lane has two of them (column_sum.glsl where it has eight), in a fixed order that does not know the subgroup size: a lane's two pixels, then lanes in a binary tree of neighbours
 // (1, 2, 4, 8, 16 apart), then quadrants. Subgroups hand their part of the tree to the others through shared memory.
 //
 // All sums go up the tree at once: at each level a lane keeps half of them and hands the other half to its neighbour, so that 9 exchanges do what 45
@@ -29,7 +29,7 @@ const uint SUM_ABS = 12u;       // two sums with ABSGRAD
 // Parts of a tile's sum that go through shared memory.
 const uint N_PARTS = SUBGROUP_SIZE > 32u ? 4u : RASTER_LANES / SUBGROUP_SIZE;
 // Splats whose parts are there at once.
-const uint ROUND = SUBGROUP_SIZE > 32u ? 32u : SUBGROUP_SIZE;
+const uint ROUND = SUBGROUP_SIZE > 32u ? 32u : WHOLE_COLUMNS ? 32u : SUBGROUP_SIZE;
 const uint PART_SUMS = ABSGRAD ? 14u : 12u;
 shared float s_parts[ROUND * N_PARTS * PART_SUMS];
 

@@ -1,23 +1,33 @@
-// What rasterize and rasterize_bwd share: which lane blends which pixels, and a batch of splats in shared memory. The includer declares SUBGROUP_SIZE.
+// What rasterize and rasterize_bwd share: which lane blends which pixels, and a batch of splats in shared memory. The includer declares SUBGROUP_SIZE
+// and the workgroup's size, which is chosen for the device.
 //
-// A workgroup of RASTER_LANES takes a tile. The tile has four quadrants of 8x8 pixels; 32 lanes take a quadrant and each lane two of its pixels, one
-// above the other. A subgroup passes over splats that miss its quadrant: a lane finds out for one splat, a ballot tells the others.
+// A workgroup takes a tile. The tile has four quadrants of 8x8 pixels. GPUs have workgroups of 128: 32 lanes take a quadrant and each lane two of its
+// pixels, four rows apart. Processors have workgroups of 32: a lane takes a whole column of a quadrant, because what lanes tell each other costs
+// software Vulkan more than what they compute. A subgroup passes over splats that miss its quadrants: a lane finds out for one splat, a ballot tells
+// the others.
+//
+// Loops are left at their bottom where that can be: software Vulkan computes both sides of a branch, for no lane if need be, and so goes once more than
+// needed through a loop that is left at its top.
 #ifndef RASTER_GLSL
 #define RASTER_GLSL
 #include "params.glsl"
 #include "blend.glsl"
 
-const uint RASTER_LANES = 128u;     // = TILE_PIXELS / LANE_PIXELS; also the splats of a batch
-const uint LANE_PIXELS = 2u;
-const uint PIXEL_STEP = 4u;         // rows from a lane's first pixel to its second
-const uint QUADRANT_LANES = 32u;
-const float QUADRANT_SPAN = 7.0;    // px between the outer pixel centres of a quadrant
+const uint RASTER_LANES = gl_WorkGroupSize.x;                   // 128 or 32
+const uint LANE_PIXELS = TILE_PIXELS / RASTER_LANES;            // 2 or 8
+const bool WHOLE_COLUMNS = LANE_PIXELS == 8u;                   // a lane takes a column of its quadrant
+const uint COLUMN_LANES = WHOLE_COLUMNS ? 1u : 4u;
+const uint PIXEL_STEP = WHOLE_COLUMNS ? 1u : 4u;                // rows from a lane's pixel to its next
+const uint QUADRANT_LANES = RASTER_LANES / 4u;
+const float QUADRANT_SPAN = 7.0;                                // px between the outer pixel centres of a quadrant
+const uint BATCH = 128u;                                        // splats
+const uint LANE_SPLATS = WHOLE_COLUMNS ? 4u : 1u;               // of a batch, that a lane fetches
 
 // The batch: 36 bytes a splat, in two aligned words of four numbers and one.
-shared vec4 s_mean[RASTER_LANES];       // mean2d, opacity, red
-shared vec4 s_form[RASTER_LANES];       // form, green
-shared float s_blue[RASTER_LANES];
-shared uint s_quadrants[RASTER_LANES];  // bit q: the splat may touch quadrant q
+shared vec4 s_mean[BATCH];      // mean2d, opacity, red
+shared vec4 s_form[BATCH];      // form, green
+shared float s_blue[BATCH];
+shared uint s_quadrants[BATCH]; // bit q: the splat may touch quadrant q
 
 // Number of this lane in its workgroup, counted along subgroups.
 uint raster_lane() { return gl_SubgroupID * SUBGROUP_SIZE + gl_SubgroupInvocationID; }
@@ -25,13 +35,14 @@ uint raster_lane() { return gl_SubgroupID * SUBGROUP_SIZE + gl_SubgroupInvocatio
 // Bits of the quadrants that this lane's subgroup blends.
 uint own_quadrants() {
     uint first = gl_SubgroupID * SUBGROUP_SIZE / QUADRANT_LANES;
-    return SUBGROUP_SIZE > QUADRANT_LANES ? 3u << first : 1u << first;
+    uint n = max(1u, SUBGROUP_SIZE / QUADRANT_LANES);
+    return ((1u << n) - 1u) << first;
 }
 
-// Place in the tile of pixel p of a lane, column and row. Four lanes take a column of their quadrant.
+// Place in the tile of pixel p of a lane, column and row.
 uvec2 lane_pixel(uint lane, uint p) {
     uint quadrant = lane / QUADRANT_LANES;
-    return uvec2(quadrant % 2u * 8u + lane / 4u % 8u, quadrant / 2u * 8u + lane % 4u + PIXEL_STEP * p);
+    return uvec2(quadrant % 2u * 8u + lane / COLUMN_LANES % 8u, quadrant / 2u * 8u + lane % COLUMN_LANES + PIXEL_STEP * p);
 }
 
 // From pixel p of a lane whose pixel 0 has this centre to the splat's mean, px.
@@ -78,6 +89,14 @@ void store_splat(uint at, Projected p, vec2 corner) {
 Splat batch_splat(uint at) {
     vec4 a = s_mean[at], b = s_form[at];
     return Splat(a.xy, b.xyz, a.z, vec3(a.w, b.w, s_blue[at]));
+}
+
+// For WHOLE_COLUMNS, where reading shared memory costs a step for every lane: each lane reads one splat of the batch, and they hand them round.
+Splat own_splat(uint first) { return batch_splat(min(first + gl_SubgroupInvocationID, BATCH - 1u)); }
+
+// The splat that lane j of the subgroup has.
+Splat splat_of_lane(Splat own, uint j) {
+    return Splat(subgroupShuffle(own.mean2d, j), subgroupShuffle(own.form, j), subgroupShuffle(own.opacity, j), subgroupShuffle(own.color, j));
 }
 
 // The splats of the batch from number `first` on, a lane each, that touch the subgroup's quadrants.
