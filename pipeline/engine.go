@@ -64,10 +64,11 @@ type frame struct {
 
 // engine is the device side that training and rendering share: the model, the buffers of a view, and the recorded programs.
 type engine struct {
-	dev   *vk.Device
-	model *model
-	pool  *vk.ScratchPool
-	sort  sortShape
+	dev    *vk.Device
+	model  *model
+	pool   *vk.ScratchPool
+	sort   sortShape
+	raster rasterShape
 
 	viewSize          // the largest view of a step
 	drawn    viewSize // the largest picture
@@ -122,7 +123,7 @@ func sizeOf(cameras []scene.Camera) (s viewSize, err error) {
 
 // newShape makes an engine for views of the given cameras that runs units of the given kinds, without its buffers.
 func newShape(dev *vk.Device, degree int, cameras []scene.Camera, kinds []unitKind, targetFloats bool) (*engine, error) {
-	e := &engine{dev: dev, bands: 1, kinds: kinds, sort: chooseSort(dev.Info()), compare: comparison{floats: targetFloats}, verify: os.Getenv(verifyVariable) == "1"}
+	e := &engine{dev: dev, bands: 1, kinds: kinds, sort: chooseSort(dev.Info()), raster: chooseRaster(dev.Info()), compare: comparison{floats: targetFloats}, verify: os.Getenv(verifyVariable) == "1"}
 	var err error
 	if e.viewSize, err = sizeOf(cameras); err != nil {
 		return nil, err

@@ -6,13 +6,24 @@ import (
 	"vksplat/vk"
 )
 
-// rasterLanes returns the workgroup's size of rasterize and rasterize_bwd: two pixels a lane, on processors eight (shared/raster.glsl). It changes the
-// order of sums, so it must follow from the device alone, not from what subgroup size is asked for.
-func rasterLanes(d vk.DeviceInfo) uint32 {
-	if d.Type == vk.CPU && d.Limits.SubgroupSize <= layout.TilePixels/8 {
-		return layout.TilePixels / 8
+// rasterShape is how rasterize and rasterize_bwd run on a device.
+type rasterShape struct {
+	lanes    uint32 // of a workgroup
+	subgroup uint32
+}
+
+// chooseRaster takes two pixels a lane, on processors eight (shared/raster.glsl). That changes the order of sums, so it follows from the kind of device,
+// not from the size of subgroups, which changes nothing.
+func chooseRaster(d vk.DeviceInfo) rasterShape {
+	l := d.Limits
+	s := rasterShape{layout.TilePixels / 2, l.SubgroupSize}
+	if d.Type == vk.CPU && l.SubgroupSize <= layout.TilePixels/8 {
+		s.lanes = layout.TilePixels / 8
 	}
-	return layout.TilePixels / 2
+	if l.MinSubgroupSize <= 8 && s.subgroup > 8 && l.MaxComputeWorkgroupSubgroups >= s.lanes/8 {
+		s.subgroup = 8 // Intel: wider, both spill registers
+	}
+	return s
 }
 
 // rasterize blends a band's tiles. Without keep nothing is saved for a backward pass.
@@ -29,7 +40,7 @@ func (v *view) rasterize(band int, keep bool) {
 		Params: v.f.params, TileOffsets: v.tileOffsets, SlotFromIsect: v.slotFromIsect, SplatFromSlot: v.splatFromSlot, Projected: v.projected,
 		Render: v.render, LastIds: v.lastIDs, States: v.states, TileFromBucket: v.buckets,
 		Push: shaders.RasterizePush{Band: uint32(band), NBands: uint32(v.bands)},
-		Spec: shaders.RasterizeSpec{WorkgroupSize: rasterLanes(v.dev.Info()), KeepStates: keep, SubgroupSize: v.sort.subgroup},
+		Spec: shaders.RasterizeSpec{WorkgroupSize: v.raster.lanes, KeepStates: keep, SubgroupSize: v.raster.subgroup},
 	}, v.indirect(layout.ArgsTiles))
 	if keep && !v.pairs.IsZero() {
 		v.r.Dispatch(&shaders.CountPairs{

@@ -17,6 +17,6 @@ func (v *view) rasterizeBwd() {
 		Params: v.f.params, Counters: v.counters, TileOffsets: v.tileOffsets, SlotFromIsect: v.slotFromIsect, SplatFromSlot: v.splatFromSlot,
 		Projected: v.projected, Render: v.render, LastIds: v.lastIDs, States: v.states, VRender: v.vRender, TileFromBucket: v.buckets,
 		VSlots: v.vSlots, VAbsSlots: v.vAbsSlots,
-		Spec: shaders.RasterizeBwdSpec{WorkgroupSize: rasterLanes(v.dev.Info()), SubgroupSize: v.sort.subgroup, Absgrad: v.strategy.absgrad},
+		Spec: shaders.RasterizeBwdSpec{WorkgroupSize: v.raster.lanes, SubgroupSize: v.raster.subgroup, Absgrad: v.strategy.absgrad},
 	}, v.indirect(layout.ArgsBuckets))
 }

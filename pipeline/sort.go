@@ -22,7 +22,7 @@ func chooseSort(d vk.DeviceInfo) sortShape {
 	l := d.Limits
 	s := sortShape{lookback: looksBack(&d), bits: 8, workgroup: 256, scan: 256, subgroup: l.SubgroupSize}
 	if l.MinSubgroupSize <= 16 && s.subgroup > 16 && l.MaxComputeWorkgroupSubgroups >= 16 {
-		s.subgroup = 16 // Intel: at 32, rasterize_bwd spills registers
+		s.subgroup = 16 // Intel: at 32 a lane has half the registers
 	}
 	if s.lookback {
 		s.bits = sweepBits(s.subgroup)
