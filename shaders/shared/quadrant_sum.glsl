@@ -104,7 +104,7 @@ float take_sum(uint j, uint sum) {
     uint at = j * N_PARTS * PART_SUMS + sum;
     float total = N_PARTS == 4u ? sum4(at, 0u) : N_PARTS == 8u ? sum8(at, 0u) : N_PARTS == 16u ? sum16(at, 0u) : sum16(at, 0u) + sum16(at, 16u);
     for (uint i = 0u; i < N_PARTS; i++) s_parts[at + i * PART_SUMS] = 0.0;
-    return total;
+    return total == 0.0 ? 0.0 : total;  // no zero is negative: whether parts are depends on which subgroups the splat misses
 }
 
 void clear_parts() {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -91,6 +92,9 @@ var findings = []string{"spilled vector", "spilled scalar", "scratch B"}
 func (r row) value(c column) (sum float64, known bool) {
 	for _, name := range c.names {
 		if v, ok := r.Stats[name]; ok {
+			if name == "Local Memory Size" { // NVIDIA's driver 580 has another number in the upper half
+				v = float64(uint64(v) & math.MaxUint32)
+			}
 			sum, known = sum+v, true
 		}
 	}
