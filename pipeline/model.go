@@ -40,16 +40,17 @@ func newModel(dev *vk.Device, degree int) (*model, error) {
 const (
 	fewChunks     = 24        // that a model at its ceiling is made of, where the bounds below allow: moving splats takes a dispatch for each pair of chunks
 	smallestChunk = 33 * 64   // splats: 1.5 MB at SH degree 3
-	largestChunk  = 256 << 20 // bytes, on devices with so much memory that it does not matter
+	largestChunk  = 256 << 20 // bytes
+	largeBudget   = 2048      // chunks in a budget that make it so large that what stands empty in one does not matter
 )
 
 // setChunk chooses the size of chunks for a model that may grow to ceiling splats (0: any number) in a budget of bytes. The model must be empty. Small
-// ceilings and budgets get small chunks, so that little stands empty. Chunks are larger than the default only where that is less than 1/256 of the budget:
+// ceilings and budgets get small chunks, so that little stands empty. Chunks are larger than the default only where that is less than 1/2048 of the budget:
 // a model that fills such a device has more chunks then, but each of them as much work.
 func (m *model) setChunk(ceiling int, budget int64) {
 	m.chunkSplats = defaultChunk
 	if ceiling > 0 {
-		most := max(defaultChunk, int(min(budget/256, largestChunk)/m.splatBytes()))
+		most := max(defaultChunk, int(min(budget/largeBudget, largestChunk)/m.splatBytes()))
 		m.chunkSplats = oddRows(min(max((ceiling+fewChunks-1)/fewChunks, smallestChunk), most))
 	}
 	for limit := maxBinding(m.dev); m.chunkSplats > 256 && m.chunkBytes() > limit; {
