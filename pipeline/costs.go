@@ -61,11 +61,11 @@ const (
 // Instructions, counted in the kernels' inner loops: a fused multiplication and addition is one, exp, log, sqrt and 1/x are four each, because the units for
 // these are a quarter as many on most GPUs. Loads and loop overhead are left out. All are within a third or so.
 const (
-	lookInstructions     = 20 // splat_alpha of a pair
-	blendInstructions    = 8  // transmittance, colour
-	blendBwdInstructions = 37 // accumulate of rasterize_bwd, after splat_alpha
-	adamInstructions     = 19 // put() of one parameter
-	ssimInstructions     = 714
+	lookInstructions     = 20  // covers() for a pair; pairs in quadrants that a splat misses are counted though rasterize passes over them
+	blendInstructions    = 8   // transmittance, colour
+	blendBwdInstructions = 37  // pass_splat of rasterize_bwd and a share of its sums
+	adamInstructions     = 19  // of one parameter
+	ssimInstructions     = 500 // four blurred planes, three channels
 	ssimGradInstructions = 290
 )
 

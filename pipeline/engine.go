@@ -12,7 +12,8 @@ import (
 	"vksplat/vk"
 )
 
-// bytesPerIsect returns what one isect costs: tile id and slot, both double-buffered for the sort, its splat, its gradient, its share of the saved states.
+// bytesPerIsect returns about what one isect costs: tile id and slot, both double-buffered for the sort, its splat, its gradient, its share of the saved
+// states. What sorts publish, a byte or so, is left out.
 func (e *engine) bytesPerIsect() int64 {
 	if e.strategy.absgrad {
 		return 4*4 + 4 + 36 + 16 + 8

@@ -41,11 +41,11 @@ const (
 	fewChunks     = 24        // that a model at its ceiling is made of, where the bounds below allow: moving splats takes a dispatch for each pair of chunks
 	smallestChunk = 33 * 64   // splats: 1.5 MB at SH degree 3
 	largestChunk  = 256 << 20 // bytes
-	largeBudget   = 2048      // chunks in a budget that make it so large that what stands empty in one does not matter
+	largeBudget   = 1024      // chunks in a budget that make it so large that what stands empty in one does not matter
 )
 
 // setChunk chooses the size of chunks for a model that may grow to ceiling splats (0: any number) in a budget of bytes. The model must be empty. Small
-// ceilings and budgets get small chunks, so that little stands empty. Chunks are larger than the default only where that is less than 1/2048 of the budget:
+// ceilings and budgets get small chunks, so that little stands empty. Chunks are larger than the default only where that is less than 1/1024 of the budget:
 // a model that fills such a device has more chunks then, but each of them as much work.
 func (m *model) setChunk(ceiling int, budget int64) {
 	m.chunkSplats = defaultChunk

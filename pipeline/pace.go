@@ -12,7 +12,7 @@ const longestSubmit = 200e6
 // banded are the passes that work on one band of a view at a time: more bands make them shorter. The others take their time from the number of splats or
 // pixels alone, and stay far below the limit on any GPU.
 var banded = map[string]bool{
-	"count_tiles": true, "emit_isects": true, "rasterize": true, "rasterize_bwd": true, "reduce_slots": true,
+	"count_tiles": true, "scan_tiles": true, "emit_isects": true, "rasterize": true, "rasterize_bwd": true, "reduce_slots": true,
 }
 
 // pace keeps submits short: it measures steps and says where to split them, and when a single pass is so long that the view needs more bands. What it

@@ -1,6 +1,8 @@
 package pipeline
 
 import (
+	"os"
+
 	"vksplat/shaders"
 	"vksplat/shaders/layout"
 	"vksplat/vk"
@@ -12,12 +14,15 @@ type rasterShape struct {
 	subgroup uint32
 }
 
+// lanesVariable asks for a workgroup of so many lanes on software Vulkan: 128 is what GPUs have.
+const lanesVariable = "VKSPLAT_LANES"
+
 // chooseRaster takes two pixels a lane, on processors eight (shared/raster.glsl). That changes the order of sums, so it follows from the kind of device,
 // not from the size of subgroups, which changes nothing.
 func chooseRaster(d vk.DeviceInfo) rasterShape {
 	l := d.Limits
 	s := rasterShape{layout.TilePixels / 2, l.SubgroupSize}
-	if d.Type == vk.CPU && l.SubgroupSize <= layout.TilePixels/8 {
+	if d.Type == vk.CPU && l.SubgroupSize <= layout.TilePixels/8 && os.Getenv(lanesVariable) != "128" {
 		s.lanes = layout.TilePixels / 8
 	}
 	if l.MinSubgroupSize <= 8 && s.subgroup > 8 && l.MaxComputeWorkgroupSubgroups >= s.lanes/8 {

@@ -17,6 +17,8 @@ layout(local_size_x_id = 0, local_size_x = 128) in;
 // False for pictures alone: nothing is kept for a backward pass.
 layout(constant_id = 1) const bool KEEP_STATES = false;
 layout(constant_id = 2) const uint SUBGROUP_SIZE = 32u;
+// Splats go to all quadrants, whether they touch them or not: for tests, since it must change no byte.
+layout(constant_id = 3) const bool ALL_QUADRANTS = false;
 
 layout(push_constant, scalar) uniform Push {
     uint band;

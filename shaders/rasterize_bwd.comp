@@ -18,6 +18,8 @@ layout(local_size_x_id = 0, local_size_x = 128) in;
 layout(constant_id = 1) const uint SUBGROUP_SIZE = 32u;
 // Also sum the absolute values of the mean's gradient over pixels, each component by itself (Ye et al. 2024).
 layout(constant_id = 2) const bool ABSGRAD = false;
+// Splats go to all quadrants, whether they touch them or not: for tests, since it must change no byte.
+layout(constant_id = 3) const bool ALL_QUADRANTS = false;
 
 layout(binding = 0, scalar) readonly buffer Params { StepParams params[]; };            // [1]
 layout(binding = 1, scalar) readonly buffer Counters { uint counters[]; };
@@ -72,15 +74,16 @@ vec2 mean_gradient(vec3 form, vec2 qd) {
 // Moves a pixel's state past a splat that may hit it with this alpha before the ceiling, and adds to the sums.
 void pass_splat(inout Pixel p, Splat s, bool hit, float raw, vec2 d, inout ColumnSums sums, inout vec2 abs_mean2d) {
     float alpha = hit ? min(MAX_ALPHA, raw) : 0.0;
-    float weight = alpha * p.transmittance;
-    float cv = dot(s.color, p.v);
-    p.behind -= weight * cv;
+    // Every sum of products is written as fma: variants are compiled apart, and no compiler shall choose.
+    precise float weight = alpha * p.transmittance;
+    precise float cv = fma(s.color.r, p.v.r, fma(s.color.g, p.v.g, s.color.b * p.v.b));
+    p.behind = fma(-weight, cv, p.behind);
     precise float passes = 1.0 - alpha;
     // dC/dalpha = T c - (what lies behind) / (1 - alpha); none flows where the ceiling holds.
-    float q = hit && raw <= MAX_ALPHA ? alpha * (p.behind / passes - p.transmittance * cv) : 0.0;
+    float q = hit && raw <= MAX_ALPHA ? alpha * fma(-p.transmittance, cv, p.behind / passes) : 0.0;
     precise float next = p.transmittance * passes;
     p.transmittance = next;
-    vec2 qd = q * d;
+    precise vec2 qd = q * d;
     sums.q += q;
     sums.y += qd.y;
     sums.yy = fma(qd.y, d.y, sums.yy);
@@ -155,7 +158,7 @@ void sum_round_columns(inout Pixel pixels[LANE_PIXELS], vec2 centre, uint first,
 // From the sums to the gradients of the splats of a round, a lane a splat.
 void store_columns(uint first, uint n) {
     uint j = raster_lane(), at = first + j;
-    if (at >= n) return;
+    if (j >= ROUND || at >= n) return;
     TileSums t = take_kept(j);
     vec4 form = s_form[at];
     // Zero stays zero, whatever the conic and the opacity.

@@ -37,6 +37,7 @@ var rasterizeBwdKernel = vk.Kernel{
 		{Name: "WorkgroupSize", ID: 0, Default: 128},
 		{Name: "SUBGROUP_SIZE", ID: 1, Default: 32},
 		{Name: "ABSGRAD", ID: 2, Default: 0},
+		{Name: "ALL_QUADRANTS", ID: 3, Default: 0},
 	},
 }
 
@@ -70,6 +71,7 @@ type RasterizeBwdSpec struct {
 	WorkgroupSize uint32 // constant_id 0, default 128
 	SubgroupSize  uint32 // constant_id 1, default 32
 	Absgrad       bool   // constant_id 2
+	AllQuadrants  bool   // constant_id 3
 }
 
 // Kernel returns the compiled kernel.
@@ -82,5 +84,6 @@ func (p *RasterizeBwd) Args(v []vk.View) ([]vk.View, []byte, []uint32) {
 		cmp.Or(p.Spec.WorkgroupSize, 128),
 		cmp.Or(p.Spec.SubgroupSize, 32),
 		specBool(p.Spec.Absgrad),
+		specBool(p.Spec.AllQuadrants),
 	}
 }

@@ -35,6 +35,7 @@ var rasterizeKernel = vk.Kernel{
 		{Name: "WorkgroupSize", ID: 0, Default: 128},
 		{Name: "KEEP_STATES", ID: 1, Default: 0},
 		{Name: "SUBGROUP_SIZE", ID: 2, Default: 32},
+		{Name: "ALL_QUADRANTS", ID: 3, Default: 0},
 	},
 }
 
@@ -77,6 +78,7 @@ type RasterizeSpec struct {
 	WorkgroupSize uint32 // constant_id 0, default 128
 	KeepStates    bool   // constant_id 1
 	SubgroupSize  uint32 // constant_id 2, default 32
+	AllQuadrants  bool   // constant_id 3
 }
 
 // Kernel returns the compiled kernel.
@@ -89,5 +91,6 @@ func (p *Rasterize) Args(v []vk.View) ([]vk.View, []byte, []uint32) {
 		cmp.Or(p.Spec.WorkgroupSize, 128),
 		specBool(p.Spec.KeepStates),
 		cmp.Or(p.Spec.SubgroupSize, 32),
+		specBool(p.Spec.AllQuadrants),
 	}
 }

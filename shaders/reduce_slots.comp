@@ -76,6 +76,7 @@ ivec2 splat_rows(uint id) { return tile_rows(projected[id].mean2d, extents[id], 
 
 // Whether a splat, which has n slots in this band, has many in the image.
 bool has_many(uint id, uint n) {
+    if (counters[N_ISECTS] == 0u) return false;     // the unit failed: there are no slots
     if (pc.n_bands == 1u) return n > MANY_SLOTS;
     ivec2 rows = splat_rows(id);
     uint all = 0u;

@@ -38,8 +38,29 @@ func rasterizeCases() []Case {
 			return checkImage(t, p, t.camera(100, 60), true)
 		}),
 		rasterCase("rasterize", "bands give the same bytes", checkRasterBands),
+		rasterCase("rasterize", "splats that are passed over change no byte", checkPassedOver),
 		rasterCase("rasterize", "poison", checkRasterPoison),
 	}
+}
+
+// checkPassedOver compares with a run in which no splat is passed over for missing a quadrant: shapes down to needles, opacities down to the least.
+func checkPassedOver(t *trial) error {
+	p, v := t.ellipses(700, 160, 120), t.camera(160, 120)
+	for i := 0; i < len(p.Splats); i += 3 {
+		p.Splats[i].Opacity = ref.AlphaThreshold * float32(1+math.Pow(10, -2-5*t.Float64()))
+	}
+	l := t.list()
+	out := l.rasterize(p, v, 0, 1, true, nil)
+	all, pixels, n := out.in, v.Width*v.Height, len(out.lists.TileIDs)
+	render, last := output[[4]float32](l, "render", pixels), output[uint32](l, "last_ids", pixels)
+	states, buckets := output[[4]float32](l, "states", n/layout.BucketSize*layout.TilePixels), output[uint32](l, "tile_from_bucket", n/layout.BucketSize+v.Grid().Tiles())
+	all.Render, all.LastIds, all.States, all.TileFromBucket = render.Slice, last.Slice, states.Slice, buckets.Slice
+	all.Spec.AllQuadrants = true
+	l.r.Dispatch(&all, vk.Groups(v.Grid().Tiles()))
+	if err := l.run(); err != nil {
+		return err
+	}
+	return first(sameBytes("render", out.render.got, render.got), equal("last_ids", out.last.got, last.got))
 }
 
 // rasterCase makes a case that runs with two pixels a lane and with eight, where subgroups are no larger than the workgroup is then.

@@ -1,5 +1,6 @@
-// Sums over the pixels of a tile, where a lane has two of them (column_sum.glsl where it has eight), in a fixed order that does not know the subgroup size: a lane's two pixels, then lanes in a binary tree of neighbours
-// (1, 2, 4, 8, 16 apart), then quadrants. Subgroups hand their part of the tree to the others through shared memory.
+// Sums over the pixels of a tile, where a lane has two of them (column_sum.glsl where it has eight), in a fixed order that does not know the subgroup
+// size: a lane's two pixels, then lanes in a binary tree of neighbours (1, 2, 4, 8, 16 apart), then quadrants. Subgroups hand their part of the tree to
+// the others through shared memory.
 //
 // All sums go up the tree at once: at each level a lane keeps half of them and hands the other half to its neighbour, so that 9 exchanges do what 45
 // would (a transposed reduction). A column's pixels have one dx: up to there three moments in dy are enough, and dx comes in afterwards.
@@ -29,8 +30,8 @@ const uint SUM_ABS = 12u;       // two sums with ABSGRAD
 // Parts of a tile's sum that go through shared memory.
 const uint N_PARTS = SUBGROUP_SIZE > 32u ? 4u : RASTER_LANES / SUBGROUP_SIZE;
 // Splats whose parts are there at once.
-const uint ROUND = SUBGROUP_SIZE > 32u ? 32u : WHOLE_COLUMNS ? 32u : SUBGROUP_SIZE;
-const uint PART_SUMS = ABSGRAD ? 14u : 12u;
+const uint ROUND = WHOLE_COLUMNS ? (SUBGROUP_SIZE > 4u ? 32u : 16u) : SUBGROUP_SIZE > 32u ? 32u : SUBGROUP_SIZE;
+const uint PART_SUMS = (WHOLE_COLUMNS ? 9u : 12u) + (ABSGRAD ? 2u : 0u);
 shared float s_parts[ROUND * N_PARTS * PART_SUMS];
 
 // A lane's half of a pair of sums, with its neighbour's share added.
@@ -66,8 +67,9 @@ void store_sums(ColumnSums s, float dx, uint j, SumPlace p) {
     // Rows of the column, 1 and 2 apart: groups 0 to 3 are left with q, yy, (y, red), (green, blue).
     float a0 = exchange(s.q, s.yy, upper.x, 1u), a1 = exchange(s.y, s.color.g, upper.x, 1u), a2 = exchange(s.color.r, s.color.b, upper.x, 1u);
     float c0 = exchange(a0, a1, upper.y, 2u), c1 = exchange(0.0, a2, upper.y, 2u);
-    float e1 = dx * c0;
-    float e2 = upper.y ? c1 : dx * e1;
+    precise float e1 = dx * c0;     // rounded, whatever it is added to: with subgroups of 4 it goes through memory
+    precise float x2 = dx * e1;
+    float e2 = upper.y ? c1 : x2;
     if (SUBGROUP_SIZE < 8u) {
         s_parts[at] = c0;
         s_parts[at + 1u] = e1;

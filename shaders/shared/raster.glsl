@@ -1,5 +1,5 @@
-// What rasterize and rasterize_bwd share: which lane blends which pixels, and a batch of splats in shared memory. The includer declares SUBGROUP_SIZE
-// and the workgroup's size, which is chosen for the device.
+// What rasterize and rasterize_bwd share: which lane blends which pixels, and a batch of splats in shared memory. The includer declares SUBGROUP_SIZE,
+// ALL_QUADRANTS and the workgroup's size, which is chosen for the device.
 //
 // A workgroup takes a tile. The tile has four quadrants of 8x8 pixels. GPUs have workgroups of 128: 32 lanes take a quadrant and each lane two of its
 // pixels, four rows apart. Processors have workgroups of 32: a lane takes a whole column of a quadrant, because what lanes tell each other costs
@@ -69,6 +69,7 @@ bool touches_quadrant(vec2 low, vec3 conic, float reach) {
 
 // Quadrants of the tile with this corner that a splat may touch.
 uint touched_quadrants(Projected s, vec2 corner) {
+    if (ALL_QUADRANTS) return 15u;
     vec2 low = corner + 0.5 - s.mean2d;
     float reach = log(s.opacity / ALPHA_THRESHOLD);
     uint bits = 0u;
