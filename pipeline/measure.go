@@ -17,8 +17,8 @@ type MeasureOptions struct {
 	Rounds int
 }
 
-// Total returns the steps of all rounds together, with those that keep the device as busy at the end of the last, and those that count pairs.
-func (o MeasureOptions) Total() int { return o.Warm + o.Steps*o.Rounds + inFlight + countedViews }
+// Total returns the steps of all rounds together, with those before, and those that count pairs.
+func (o MeasureOptions) Total() int { return o.Warm + o.Steps*o.Rounds + countedViews }
 
 // countedViews is how many views are looked at pair by pair.
 const countedViews = 8
@@ -31,7 +31,7 @@ type Measurement struct {
 
 // Round is what some steps took, one after the other. Medians are over its steps.
 type Round struct {
-	WallSeconds float64      // from the end of the step before to the end of the last, as the host saw it
+	WallSeconds float64      // from before the first is submitted to nothing that is in flight, as the host saw it
 	HostSeconds float64      // of these, when the host did not wait for the device
 	Passes      []PassSample // in the order of a step
 	Visible     int          // median of the splats that a view shows
@@ -78,15 +78,33 @@ func (t *Trainer) Hold() {
 // called after every step.
 func (t *Trainer) Measure(ctx context.Context, o MeasureOptions, tell func(Progress)) (Measurement, error) {
 	t.Hold()
-	t.meter = &meter{first: t.progress.Step + o.Warm, steps: o.Steps, most: o.Rounds, began: time.Now()}
-	err := t.RunTo(ctx, t.progress.Step+o.Total()-countedViews, tell)
-	m := Measurement{Rounds: t.meter.rounds}
-	t.meter = nil
+	var m Measurement
+	err := t.RunTo(ctx, t.progress.Step+o.Warm, tell)
+	for range o.Rounds {
+		if err != nil {
+			return m, err
+		}
+		var r Round
+		r, err = t.round(ctx, o.Steps, tell)
+		m.Rounds = append(m.Rounds, r)
+	}
 	if err != nil {
 		return m, err
 	}
 	m.Counts, err = t.count(ctx, m.Rounds, tell)
 	return m, err
+}
+
+// round times some steps. Nothing is in flight before them and after them. Some have timestamps, the first one in any case.
+func (t *Trainer) round(ctx context.Context, steps int, tell func(Progress)) (Round, error) {
+	t.queued = 0 // the first frame is the next: it has the program with timestamps
+	t.pace.since = measuredOneOf
+	t.meter = &meter{steps: steps, began: time.Now()}
+	defer func() { t.meter = nil }()
+	if err := t.RunTo(ctx, t.progress.Step+steps, tell); err != nil {
+		return Round{}, err
+	}
+	return t.meter.round(), nil
 }
 
 // count takes the counts of the rounds, and those of pairs from a few more steps that look for them.
@@ -142,17 +160,13 @@ func (t *Trainer) countPairs(ctx context.Context, tell func(Progress)) (sums [5]
 	return sums, nil
 }
 
-// meter takes the times of steps that are done.
+// meter takes the times of the steps of a round.
 type meter struct {
-	first  int // step after which the first round begins
-	steps  int // of a round
-	most   int // rounds
-	rounds []Round
-
-	began   time.Time     // the round; at first, the measuring
-	waited  time.Duration // for the device, and with taking times, in the round
+	steps   int
+	began   time.Time
+	waited  time.Duration // for the device, and with taking times
 	passes  []passSeries
-	timed   int // steps of the round whose passes were timed
+	timed   int // steps whose passes were timed
 	visible []int
 	isects  []int
 	times   []vk.PassTime
@@ -174,21 +188,12 @@ func (m *meter) wait(d time.Duration) {
 
 // observe takes in a finished step.
 func (m *meter) observe(prog *vk.Program, p Progress) {
-	if m == nil || p.Step < m.first || len(m.rounds) == m.most {
+	if m == nil {
 		return
 	}
-	if p.Step > m.first {
-		started := time.Now()
-		m.take(prog, p)
-		m.wait(time.Since(started))
-	}
-	if done := p.Step - m.first; done > 0 && done%m.steps == 0 {
-		m.rounds = append(m.rounds, m.round())
-	}
-	if (p.Step-m.first)%m.steps == 0 {
-		m.began, m.waited = time.Now(), 0
-		m.passes, m.timed, m.visible, m.isects = m.passes[:0], 0, m.visible[:0], m.isects[:0]
-	}
+	started := time.Now()
+	m.take(prog, p)
+	m.wait(time.Since(started))
 }
 
 // take adds a step to the round.

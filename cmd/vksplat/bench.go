@@ -117,6 +117,12 @@ func (o *benchOptions) checkBench(captures []string) error {
 			return err
 		}
 	}
+	if o.json != "" {
+		dir := filepath.Dir(o.json)
+		if err := probe(dir); err != nil {
+			return folderError(dir, err)
+		}
+	}
 	return nil
 }
 

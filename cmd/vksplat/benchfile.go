@@ -113,10 +113,10 @@ func newScene(s subject, steps int, m pipeline.Measurement, rates pipeline.Rates
 	out := &benchScene{
 		Name: s.name, Strategy: s.config.Strategy, Precision: s.config.Precision, Trained: s.trained, Photos: len(s.cameras), Resolution: resolution(s.cameras),
 		Steps: steps, Counts: m.Counts, PeakBytes: memory.PeakDeviceBytes, DeviceBytes: memory.DeviceBytes,
-		StepsPerS: each(m.Rounds, func(r *pipeline.Round) float64 { return n / r.WallSeconds }),
-		WallMS:    each(m.Rounds, func(r *pipeline.Round) float64 { return 1e3 * r.WallSeconds / n }),
-		HostMS:    each(m.Rounds, func(r *pipeline.Round) float64 { return 1e3 * r.HostSeconds / n }),
+		WallMS: each(m.Rounds, func(r *pipeline.Round) float64 { return 1e3 * r.WallSeconds / n }),
+		HostMS: each(m.Rounds, func(r *pipeline.Round) float64 { return 1e3 * r.HostSeconds / n }),
 	}
+	out.StepsPerS = spread{1e3 / out.WallMS.Median, 1e3 / out.WallMS.Max, 1e3 / out.WallMS.Min}
 	if len(m.Rounds) > 0 && len(m.Rounds[0].Passes) > 0 { // the device has timestamps
 		out.addPasses(m.Rounds, n)
 		out.addFloors(rates)

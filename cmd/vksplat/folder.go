@@ -104,6 +104,9 @@ func folderError(dir string, err error) error {
 	case errors.Is(err, syscall.ENOTDIR):
 		return &usageError{err: err, hint: "a file has that name, or that of a folder above: choose another folder"}
 	}
+	if errors.Is(err, syscall.EROFS) {
+		return &hintedError{err: err, hint: "nothing can be written there: choose another folder"}
+	}
 	return &hintedError{err: err, hint: "choose another folder, or make room and give write permission there"}
 }
 
