@@ -37,7 +37,7 @@ WITH_PYTHON = PATH="$$(test -e $(PYTHON)/made-from.txt && echo "$(CURDIR)/$(PYTH
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | awk -F '\t' '{printf "  %-15s %s\n", $$1, $$2}'
 
-demo: ## train a made-up scene, on software Vulkan where there is no GPU (about 3 minutes)
+demo: ## train a made-up scene, on software Vulkan where there is no GPU (about 2 minutes)
 	@.ci/install demo
 	@$(MAKE) --no-print-directory build
 	$(BIN)/vksplat demo -m vksplat-demo --min-psnr 25
