@@ -2,23 +2,28 @@ package pipeline
 
 import (
 	"context"
-	"os"
+	"fmt"
 	"path/filepath"
-	"strconv"
 	"testing"
-	"time"
 
 	"vksplat/scene"
 )
 
-// TestPause prints how long training stands still for a checkpoint of VKSPLAT_PAUSE splats, streamed and copied.
-func TestPause(t *testing.T) {
-	n, err := strconv.Atoi(os.Getenv("VKSPLAT_PAUSE"))
-	if err != nil {
-		t.Skip("VKSPLAT_PAUSE is not set")
+// BenchmarkPause measures how long training stands still for a checkpoint, streamed and copied, and how long until the file is whole.
+func BenchmarkPause(b *testing.B) {
+	for _, n := range []int{20_000, 200_000} {
+		for _, c := range []struct {
+			name string
+			mode copyMode
+		}{{"streamed", copyNever}, {"copied to mapped memory", copyMapped}, {"copied on the device", copyDevice}} {
+			b.Run(fmt.Sprintf("%d splats, %s", n, c.name), func(b *testing.B) { benchmarkPause(b, n, c.mode) })
+		}
 	}
-	views, small, scale, cfg, run := checkpointScene(t)
-	cfg.RefineEvery = 0
+}
+
+func benchmarkPause(b *testing.B, n int, mode copyMode) {
+	views, small, scale, cfg, run := checkpointScene(b)
+	cfg.RefineEvery, cfg.Iterations = 0, 1<<30
 	init := scene.NewSplats(n, small.Degree)
 	for i := range n { // those of the scene, again and again
 		for row := range paramRows(small.Degree) {
@@ -26,24 +31,29 @@ func TestPause(t *testing.T) {
 		}
 		init.LogitOpacities[i] = -8
 	}
-	tr, err := trainOn(testDevice(t), views[:1], init, scale, cfg)
+	tr, err := trainOn(testDevice(b), views[:1], init, scale, cfg)
 	if err != nil {
-		t.Fatal(err)
+		b.Fatal(err)
 	}
 	defer tr.Close()
 	tr.SetRun(run)
-	for step, mode := range []copyMode{copyNever, copyMapped, copyDevice} {
-		if err := tr.RunTo(context.Background(), step+1, nil); err != nil {
-			t.Fatal(err)
+	tr.copies = mode
+	path := filepath.Join(b.TempDir(), "x")
+	var pause, whole float64 // ms
+	for b.Loop() {
+		if err := tr.RunTo(context.Background(), tr.Step()+1, nil); err != nil {
+			b.Fatal(err)
 		}
-		tr.copies = mode
-		w, err := tr.SaveCheckpoint(filepath.Join(t.TempDir(), "x"), true)
+		w, err := tr.SaveCheckpoint(path, true)
 		if err != nil {
-			t.Fatal(err)
+			b.Fatal(err)
 		}
 		if err := w.Wait(); err != nil {
-			t.Fatal(err)
+			b.Fatal(err)
 		}
-		t.Logf("%d splats, %d MB: mode %d, pause %v, file whole after %v", n, w.Bytes/1e6, mode, w.Pause.Round(time.Microsecond), w.Took().Round(time.Millisecond))
+		pause, whole = pause+w.Pause.Seconds()*1e3, whole+w.Took().Seconds()*1e3
+		b.SetBytes(w.Bytes)
 	}
+	b.ReportMetric(pause/float64(b.N), "ms-pause/op")
+	b.ReportMetric(whole/float64(b.N), "ms-file/op")
 }

@@ -93,6 +93,11 @@ func meanSquare(a, b colours, pixels int, mask []uint32) (float64, error) {
 		}
 		sums[i], used[i] = sum, counted // once: neighbours share cache lines
 	})
+	return meanOf(sums, used)
+}
+
+// meanOf returns the mean over three channels of what sums hold, used being how many pixels or windows went into each.
+func meanOf(sums []float64, used []int) (float64, error) {
 	total := 0
 	for _, u := range used {
 		total += u

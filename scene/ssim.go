@@ -81,14 +81,7 @@ func meanSSIM(a, b colours, width, height int, padding Padding, mask []uint32) (
 			sums[i], used[i] = t.sum(x, y, min(tileWide, width-margin-x), min(tileHigh, height-margin-y))
 		}
 	})
-	windows := 0
-	for _, u := range used {
-		windows += u
-	}
-	if windows == 0 {
-		return 0, fmt.Errorf("scene: compare images: %w", errUncounted)
-	}
-	return sumOf(sums) / float64(3*windows), nil
+	return meanOf(sums, used)
 }
 
 // ssimWeights are the window's along one side, from its edge to its middle, normalised: it is symmetric.
