@@ -56,9 +56,9 @@ func (c Case) Fits(d *vk.Device) bool { return c.Bytes <= d.Info().Limits.MaxSto
 // trial is one run of a case: its device, and the random numbers of its seed.
 type trial struct {
 	*rand.Rand
-	d     *vk.Device
-	mixed bool   // chunks are in mixed precision
-	lanes uint32 // workgroup size of rasterize and rasterize_bwd
+	d         *vk.Device
+	mixed     bool // chunks are in mixed precision
+	handRound bool // in rasterize and rasterize_bwd
 
 	lookback bool // isects are found by scan_tiles
 }

@@ -13,6 +13,11 @@ const (
 	// A bucket is a run of this many isects of one tile: the forward pass saves the pixels' state before each, the backward pass starts from it.
 	// A constant, never the subgroup size, so that no byte depends on the device's subgroups.
 	BucketSize = 256
+	// A tile has this many patches (raster.glsl). The backward pass learns which of them an isect's splat touches from words of TOUCH_BITS isects.
+	Patches   = 8
+	TouchBits = 32
+	// Lanes that blend a tile.
+	RasterLanes = 64
 
 	// Blending (Kerbl et al. 2023, section 4 and the reference rasterizer): a splat is skipped below ALPHA_THRESHOLD = 1/255, is never more opaque
 	// than MAX_ALPHA, and a pixel stops before its transmittance would reach TRANSMITTANCE_THRESHOLD.
@@ -166,7 +171,7 @@ type Projected struct {
 	Color   [3]float32 // max(SH + 0.5, 0)
 }
 
-// ProjectedGrad is GLSL's ProjectedGrad, 36 bytes; in project_bwd, project_bwd_adam, project_bwd_adam_mixed, rasterize_bwd.
+// ProjectedGrad is GLSL's ProjectedGrad, 36 bytes; in project_bwd, project_bwd_adam, project_bwd_adam_mixed.
 //
 // The gradient of one splat's projection, of one tile or of all.
 type ProjectedGrad struct {
