@@ -134,6 +134,16 @@ func testSameBytes(t *testing.T, precision string) {
 		t.Setenv("VKSPLAT_LIMITS", limits)
 		same("1 MiB bindings", testDevice(t), nothing)
 	})
+	before := want
+	t.Run("blending as on GPUs", func(t *testing.T) { // in another order of sums: see chooseRaster
+		t.Setenv(lanesVariable, "gpu")
+		want, _ = trainHash(t, d, in(nothing))
+		same("again", d, nothing)
+		same("larger buffers and two bands", d, func(c *Config) { c.startCapacities, c.bands = 4, 2 })
+		t.Setenv("VKSPLAT_SERIAL", "1")
+		same("serial, a band for each row of tiles", d, func(c *Config) { c.bands = 99 })
+	})
+	want = before
 	t.Run("other sort and scan", func(t *testing.T) {
 		other := otherSort(t, d)
 		same("other sort and scan", other, nothing)

@@ -1,21 +1,32 @@
 package pipeline
 
 import (
+	"os"
+
 	"vksplat/shaders"
 	"vksplat/shaders/layout"
 	"vksplat/vk"
 )
 
-// rasterShape is how rasterize and rasterize_bwd run on a device. It changes no byte.
+// rasterShape is how rasterize and rasterize_bwd run on a device (shared/raster.glsl).
 type rasterShape struct {
-	subgroup  uint32
-	handRound bool // lanes tell each other of splats
+	forward, backward uint32 // lanes of a workgroup
+	subgroup          uint32
+	handRound         bool // lanes tell each other of splats
 }
 
+// lanesVariable asks for a GPU's shape on software Vulkan.
+const lanesVariable = "VKSPLAT_LANES"
+
+// chooseRaster takes one pixel a lane forward and two backward, on processors four. That changes the order in which gradients are summed, so it follows
+// from the kind of device, not from the size of subgroups, which changes nothing.
 func chooseRaster(d vk.DeviceInfo) rasterShape {
 	l := d.Limits
-	s := rasterShape{l.SubgroupSize, d.Type == vk.CPU}
-	if l.MinSubgroupSize <= 8 && s.subgroup > 8 && l.MaxComputeWorkgroupSubgroups >= layout.RasterLanes/8 {
+	s := rasterShape{layout.TilePixels, layout.TilePixels / 2, l.SubgroupSize, false}
+	if d.Type == vk.CPU && l.SubgroupSize <= layout.TilePixels/4 && os.Getenv(lanesVariable) != "gpu" {
+		s = rasterShape{layout.TilePixels / 4, layout.TilePixels / 4, l.SubgroupSize, true}
+	}
+	if l.MinSubgroupSize <= 8 && s.subgroup > 8 && l.MaxComputeWorkgroupSubgroups >= s.forward/8 {
 		s.subgroup = 8 // Intel: wider, both spill registers
 	}
 	return s
@@ -37,7 +48,7 @@ func (v *view) rasterize(band int, keep bool) {
 		Params: v.f.params, TileOffsets: v.tileOffsets, SlotFromIsect: v.slotFromIsect, SplatFromSlot: v.splatFromSlot, Projected: v.projected,
 		Render: v.render, LastIds: v.lastIDs, States: v.states, Touched: v.touched, TileFromBucket: v.buckets,
 		Push: shaders.RasterizePush{Band: uint32(band), NBands: uint32(v.bands)},
-		Spec: shaders.RasterizeSpec{KeepStates: keep, SubgroupSize: v.raster.subgroup, HandRound: v.raster.handRound},
+		Spec: shaders.RasterizeSpec{WorkgroupSize: v.raster.forward, KeepStates: keep, SubgroupSize: v.raster.subgroup, HandRound: v.raster.handRound},
 	}, v.indirect(layout.ArgsTiles))
 	if keep && !v.pairs.IsZero() {
 		v.r.Dispatch(&shaders.CountPairs{

@@ -11,7 +11,7 @@
 #include "tiles.glsl"
 #include "dispatch.glsl"
 
-layout(local_size_x = 64) in;
+layout(local_size_x_id = 0, local_size_x = 256) in;
 // False for pictures alone: nothing is kept for a backward pass.
 layout(constant_id = 1) const bool KEEP_STATES = false;
 layout(constant_id = 2) const uint SUBGROUP_SIZE = 32u;
@@ -23,6 +23,8 @@ layout(push_constant, scalar) uniform Push {
     uint band;
     uint n_bands;
 } pc;
+const uint BATCH = gl_WorkGroupSize.x;                          // a splat a lane
+const uint PIECE = SUBGROUP_SIZE < TOUCH_BITS ? SUBGROUP_SIZE : TOUCH_BITS;
 #include "raster.glsl"
 layout(binding = 0, scalar) readonly buffer Params { StepParams params[]; };            // [1]
 layout(binding = 1, scalar) readonly buffer Offsets { uint tile_offsets[]; };           // [n_tiles + 1]
@@ -51,7 +53,7 @@ struct Pixel {
 // many as it has buckets. Saved states skip each tile's first bucket, so theirs start at offset[t] / BUCKET_SIZE. Words of `touched` are numbered alike.
 void name_buckets(uint tile, uint begin, uint end) {
     uint last = end / BUCKET_SIZE + tile + 1u;
-    for (uint b = begin / BUCKET_SIZE + tile + raster_lane(); b < last; b += RASTER_LANES) tile_from_bucket[b] = tile;
+    for (uint b = begin / BUCKET_SIZE + tile + raster_lane(); b < last; b += LANES) tile_from_bucket[b] = tile;
 }
 
 // Blends a splat into a pixel that it covers with this alpha, `behind` being 1 + its number. Alpha 0 changes nothing. Without branches: subgroups rarely agree.
@@ -72,7 +74,7 @@ bool all_done(Pixel pixels[LANE_PIXELS]) {
     return done;
 }
 
-// Blends the splats of a list, AT_ONCE at a time, because one alone is a chain of dependent operations. Splat 0 of the piece is number k of the tile.
+// Blends the splats of a list, AT_ONCE at a time, because one alone is a chain of dependent operations; `behind` is 1 + the last one's number. Splat 0 of the piece is number k of the tile.
 void blend_piece(inout Pixel pixels[LANE_PIXELS], vec2 centre, uint first, uint todo, uint k, inout uint behind) {
     Walk walk = walk_of(first, todo);
     uint n = walk_length(walk);
@@ -139,7 +141,7 @@ void main() {
         pixels[p] = Pixel(vec3(0.0), at.x < v.width && at.y < v.height ? 1.0 : 0.0, 0u);
     }
     vec2 centre = vec2(corner + lane_pixel(lane, 0u)) + 0.5;
-    uint patch_id = lane / PATCH_WIDTH;
+    uint patch_id = lane / PATCH_LANES;
     if (lane < 2u) s_active[lane] = 0u;
     store_none();
     Projected next;

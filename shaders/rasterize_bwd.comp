@@ -13,12 +13,16 @@
 #include "params.glsl"
 #include "dispatch.glsl"
 
-layout(local_size_x = 64) in;
+layout(local_size_x_id = 0, local_size_x = 128) in;
 layout(constant_id = 1) const uint SUBGROUP_SIZE = 32u;
 // Also sum the absolute values of the mean's gradient over pixels, each component by itself (Ye et al. 2024).
 layout(constant_id = 2) const bool ABSGRAD = false;
 layout(constant_id = 3) const bool HAND_ROUND = false;
 const bool ALL_PATCHES = false;
+const uint BATCH = 64u;
+// Splats whose sums are in shared memory at once. The less memory, the more workgroups a GPU runs side by side; on processors barriers cost more.
+const uint ROUND = gl_WorkGroupSize.x == 64u ? 32u : 16u;
+const uint PIECE = SUBGROUP_SIZE < ROUND ? SUBGROUP_SIZE : ROUND;
 #include "raster.glsl"
 #include "patch_sum.glsl"
 
@@ -130,7 +134,7 @@ void sum_piece(inout Pixel pixels[LANE_PIXELS], vec2 centre, uint first, uint to
 
 // From the sums to the gradients of n splats of a batch, from number `first` on, a lane each.
 void store_round(uint first, uint n) {
-    for (uint i = raster_lane(); i < n * GRADS; i += RASTER_LANES) {
+    for (uint i = raster_lane(); i < n * GRADS; i += LANES) {
         uint j = i / GRADS, part = i % GRADS;
         float sum = tile_sum(j, part);
         // The conic's gradient has q dx dx / 2, q dx dy, q dy dy / 2. q = -alpha dL/dalpha, and alpha is the opacity times what opacity's gradient is made of.
@@ -138,13 +142,20 @@ void store_round(uint first, uint n) {
         v_slots[s_slot[first + j] * GRADS + part] = sum == 0.0 ? 0.0 : sum * scale;
     }
     if (!ABSGRAD) return;
-    for (uint j = raster_lane(); j < n; j += RASTER_LANES) v_abs_slots[s_slot[first + j]] = vec2(tile_sum(j, 9u), tile_sum(j, 10u));
+    for (uint j = raster_lane(); j < n; j += LANES) v_abs_slots[s_slot[first + j]] = vec2(tile_sum(j, 9u), tile_sum(j, 10u));
 }
 
 // Splats that no pixel of the tile reaches.
 void store_zeros(uint first, uint n) {
-    for (uint i = raster_lane(); i < n * GRADS; i += RASTER_LANES) v_slots[s_slot[first + i / GRADS] * GRADS + i % GRADS] = 0.0;
+    for (uint i = raster_lane(); i < n * GRADS; i += LANES) v_slots[s_slot[first + i / GRADS] * GRADS + i % GRADS] = 0.0;
     if (ABSGRAD && raster_lane() < n) v_abs_slots[s_slot[first + raster_lane()]] = vec2(0.0);
+}
+
+// An isect's slot and splat, if it is in front of `stop`.
+void fetch(uint isect, uint stop, inout uint slot, inout Projected splat) {
+    if (isect >= stop) return;
+    slot = slot_from_isect[isect];
+    splat = projected[splat_from_slot[slot]];
 }
 
 // The largest of the cluster's lanes.
@@ -162,7 +173,7 @@ void main() {
     uint begin = tile_offsets[tile], end = tile_offsets[tile + 1u];
     uint b = bucket - (begin / BUCKET_SIZE + tile);
     if (b * BUCKET_SIZE >= end - begin) return;
-    uint lane = raster_lane(), patch_id = lane / PATCH_WIDTH;
+    uint lane = raster_lane(), patch_id = lane / PATCH_LANES;
     uvec2 corner = uvec2(tile % v.tile_width, tile / v.tile_width) * TILE_SIZE;
     if (lane == 0u) s_last = 0u;
     store_none();
@@ -177,24 +188,28 @@ void main() {
     if (lane % CLUSTER == 0u) atomicMax(s_last, last);  // of integers: the order does not matter
     vec2 centre = vec2(corner + lane_pixel(lane, 0u)) + 0.5;
     uint stop = min(end - begin, (b + 1u) * BUCKET_SIZE);
+    uint slot;
+    Projected next;
+    if (lane < BATCH) fetch(begin + b * BUCKET_SIZE + lane, begin + stop, slot, next);
     for (uint batch = b * BUCKET_SIZE;;) {
         uint n = min(BATCH, stop - batch);
         if (lane < n) {
-            uint slot = slot_from_isect[begin + batch + lane];
             s_slot[lane] = slot;
-            store_splat(lane, projected[splat_from_slot[slot]]);
+            store_splat(lane, next);
         }
         barrier();
+        if (lane < BATCH) fetch(begin + batch + BATCH + lane, begin + stop, slot, next);
         for (uint first = 0u;;) {
             uint k = batch + first, n_round = min(ROUND, n - first);
             if (k >= s_last) {
                 store_zeros(first, n_round);
             } else {
-                uint todo = k < last ? touched[(begin / TOUCH_BITS + tile + k / TOUCH_BITS) * PATCHES + patch_id] : 0u;
-                if (last - k < TOUCH_BITS) todo &= (1u << (last - k)) - 1u;
+                uint todo = k < last ? touched[(begin / TOUCH_BITS + tile + k / TOUCH_BITS) * PATCHES + patch_id] >> k % TOUCH_BITS : 0u;
+                if (ROUND < 32u) todo &= (1u << ROUND % 32u) - 1u;
+                if (last - k < ROUND) todo &= (1u << (last - k)) - 1u;
                 if (lane % CLUSTER == 0u) s_summed[lane / CLUSTER] = todo;
                 for (uint g = 0u;;) {
-                    sum_piece(pixels, centre, first + g, PIECE < TOUCH_BITS ? todo >> g & (1u << PIECE) - 1u : todo, g, k + g);
+                    sum_piece(pixels, centre, first + g, PIECE < ROUND ? todo >> g & (1u << PIECE % 32u) - 1u : todo, g, k + g);
                     g += PIECE;
                     if (g >= n_round) break;
                 }

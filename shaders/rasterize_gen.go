@@ -17,8 +17,8 @@ var rasterizeSPIRV []byte
 var rasterizeKernel = vk.Kernel{
 	Name:        "rasterize",
 	SPIRV:       rasterizeSPIRV,
-	Local:       [3]uint32{64, 1, 1},
-	LocalSpecID: -1,
+	Local:       [3]uint32{256, 1, 1},
+	LocalSpecID: 0,
 	Bindings: []vk.Binding{
 		{Name: "params", Access: vk.Read},
 		{Name: "tile_offsets", Access: vk.Read},
@@ -33,6 +33,7 @@ var rasterizeKernel = vk.Kernel{
 	},
 	PushSize: 8,
 	Specs: []vk.Spec{
+		{Name: "WorkgroupSize", ID: 0, Default: 256},
 		{Name: "KEEP_STATES", ID: 1, Default: 0},
 		{Name: "SUBGROUP_SIZE", ID: 2, Default: 32},
 		{Name: "HAND_ROUND", ID: 3, Default: 0},
@@ -77,10 +78,11 @@ var (
 
 // RasterizeSpec holds the specialization constants of rasterize.comp; a number left 0 means the default.
 type RasterizeSpec struct {
-	KeepStates   bool   // constant_id 1
-	SubgroupSize uint32 // constant_id 2, default 32
-	HandRound    bool   // constant_id 3
-	AllPatches   bool   // constant_id 4
+	WorkgroupSize uint32 // constant_id 0, default 256
+	KeepStates    bool   // constant_id 1
+	SubgroupSize  uint32 // constant_id 2, default 32
+	HandRound     bool   // constant_id 3
+	AllPatches    bool   // constant_id 4
 }
 
 // Kernel returns the compiled kernel.
@@ -90,6 +92,7 @@ func (p *Rasterize) Kernel() *vk.Kernel { return &rasterizeKernel }
 func (p *Rasterize) Args(v []vk.View) ([]vk.View, []byte, []uint32) {
 	v = append(v, p.Params.View, p.TileOffsets.View, p.SlotFromIsect.View, p.SplatFromSlot.View, p.Projected.View, p.Render.View, p.LastIds.View, p.States.View, p.Touched.View, p.TileFromBucket.View)
 	return v, unsafe.Slice((*byte)(unsafe.Pointer(&p.Push)), unsafe.Sizeof(p.Push)), []uint32{
+		cmp.Or(p.Spec.WorkgroupSize, 256),
 		specBool(p.Spec.KeepStates),
 		cmp.Or(p.Spec.SubgroupSize, 32),
 		specBool(p.Spec.HandRound),

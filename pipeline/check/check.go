@@ -58,7 +58,7 @@ type trial struct {
 	*rand.Rand
 	d         *vk.Device
 	mixed     bool // chunks are in mixed precision
-	handRound bool // in rasterize and rasterize_bwd
+	cpuRaster bool // rasterize and rasterize_bwd run as on processors
 
 	lookback bool // isects are found by scan_tiles
 }

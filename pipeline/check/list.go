@@ -17,7 +17,7 @@ type list struct {
 	held      []vk.View
 	outs      []readback
 	mixed     bool // chunks are in mixed precision
-	handRound bool // in rasterize and rasterize_bwd
+	cpuRaster bool // rasterize and rasterize_bwd run as on processors
 }
 
 // readback is a written buffer and where the host sees it.
@@ -27,7 +27,7 @@ type readback struct {
 }
 
 func (t *trial) list() *list {
-	return &list{d: t.d, r: vk.NewRecorder(t.d), mixed: t.mixed, handRound: t.handRound}
+	return &list{d: t.d, r: vk.NewRecorder(t.d), mixed: t.mixed, cpuRaster: t.cpuRaster}
 }
 
 // guardWord fills outputs before the passes run, and guardBytes behind their end: what still holds it was not written.

@@ -65,18 +65,26 @@ func checkPassedOver(t *trial) error {
 	return first(closeTo("render", floatsOf(out.render.got), ref.ConvertSlice[float64](floatsOf(render.got)), 1e-6, 1e-6), compareLast(last.got, image64(p, v, out.lists)))
 }
 
-// rasterCase makes a case that runs with lanes that read what they need, and on processors with lanes that tell each other too, as they do.
+// rasterCase makes a case that runs as on GPUs, and on processors as on those too.
 func rasterCase(kernel, name string, run func(t *trial) error) Case {
 	return newCase(kernel, name, func(t *trial) error {
 		ways := []bool{false}
 		if t.d.Info().Type == vk.CPU {
 			ways = append(ways, true)
 		}
-		return each(ways, func(handRound bool) error {
-			t.handRound = handRound
+		return each(ways, func(cpu bool) error {
+			t.cpuRaster = cpu
 			return run(t)
 		})
 	})
+}
+
+// rasterLanes are the lanes of a workgroup of rasterize and of rasterize_bwd.
+func (l *list) rasterLanes() (forward, backward uint32) {
+	if l.cpuRaster {
+		return layout.TilePixels / 4, layout.TilePixels / 4
+	}
+	return layout.TilePixels, layout.TilePixels / 2
 }
 
 // crowd returns n splats of about the given opacity that cover most of the image.
@@ -113,12 +121,13 @@ func (l *list) rasterize(p *ref.Projection[float32], v *ref.View[float32], band,
 	out.states = output[[4]float32](l, "states", n/layout.BucketSize*layout.TilePixels)
 	out.touched = output[uint32](l, "touched", (n/layout.TouchBits+g.Tiles())*layout.Patches)
 	out.buckets = output[uint32](l, "tile_from_bucket", n/layout.BucketSize+g.Tiles())
+	lanes, _ := l.rasterLanes()
 	out.in = shaders.Rasterize{
 		Params: input(l, "params", []layout.StepParams{paramsOf(v)}), TileOffsets: input(l, "tile_offsets", out.lists.TileOffsets),
 		SlotFromIsect: input(l, "slot_from_isect", out.lists.SlotFromIsect), SplatFromSlot: input(l, "splat_from_slot", out.lists.SplatFromSlot),
 		Projected: input(l, "projected", projectedOf(p.Splats)),
 		Render:    out.render.Slice, LastIds: out.last.Slice, States: out.states.Slice, Touched: out.touched.Slice, TileFromBucket: out.buckets.Slice,
-		Push: shaders.RasterizePush{Band: uint32(band), NBands: uint32(bands)}, Spec: shaders.RasterizeSpec{KeepStates: keep, HandRound: l.handRound},
+		Push: shaders.RasterizePush{Band: uint32(band), NBands: uint32(bands)}, Spec: shaders.RasterizeSpec{WorkgroupSize: lanes, KeepStates: keep, HandRound: l.cpuRaster},
 	}
 	l.r.Dispatch(&out.in, vk.Groups(g.Tiles()+3))
 	return out

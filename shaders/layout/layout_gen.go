@@ -16,8 +16,6 @@ const (
 	// A tile has this many patches (raster.glsl). The backward pass learns which of them an isect's splat touches from words of TOUCH_BITS isects.
 	Patches   = 8
 	TouchBits = 32
-	// Lanes that blend a tile.
-	RasterLanes = 64
 
 	// Blending (Kerbl et al. 2023, section 4 and the reference rasterizer): a splat is skipped below ALPHA_THRESHOLD = 1/255, is never more opaque
 	// than MAX_ALPHA, and a pixel stops before its transmittance would reach TRANSMITTANCE_THRESHOLD.

@@ -11,8 +11,6 @@ const uint BUCKET_SIZE = 256u;
 // A tile has this many patches (raster.glsl). The backward pass learns which of them an isect's splat touches from words of TOUCH_BITS isects.
 const uint PATCHES = 8u;
 const uint TOUCH_BITS = 32u;
-// Lanes that blend a tile.
-const uint RASTER_LANES = 64u;
 
 // Blending (Kerbl et al. 2023, section 4 and the reference rasterizer): a splat is skipped below ALPHA_THRESHOLD = 1/255, is never more opaque
 // than MAX_ALPHA, and a pixel stops before its transmittance would reach TRANSMITTANCE_THRESHOLD.

@@ -1,19 +1,20 @@
 // What rasterize and rasterize_bwd share: which lane blends which pixels, and a batch of splats in shared memory. The includer declares SUBGROUP_SIZE,
-// HAND_ROUND and ALL_PATCHES.
+// HAND_ROUND, ALL_PATCHES, BATCH, the number of splats of a batch, PIECE, how many of them have their lists gone through together, and the workgroup's
+// size, which is chosen for the device.
 //
-// A workgroup of 64 lanes takes a tile. The tile has eight patches of 8x4 pixels, two in a row, and eight lanes take a patch, each a column of four pixels.
-// A patch blends only the splats whose ellipse touches it; the patches of a subgroup go through their own lists side by side.
+// A workgroup takes a tile. The tile has eight patches of 8x4 pixels, two in a row, and a patch blends only the splats whose ellipse touches it. Where a
+// lane has one pixel a patch is a subgroup of 32; where it has more, several patches share a subgroup and go through their own lists side by side.
 #ifndef RASTER_GLSL
 #define RASTER_GLSL
 #include "params.glsl"
 #include "blend.glsl"
 
-const uint LANE_PIXELS = 4u;
-const uint PATCH_WIDTH = 8u;                        // px, and lanes
-const uint PATCH_HEIGHT = 4u;                       // px
-const uint BATCH = 64u;                             // splats, one a lane
-const uint PIECE = SUBGROUP_SIZE < 32u ? SUBGROUP_SIZE : 32u;         // splats of a batch whose lists are made, and gone through, together
-const uint CLUSTER = SUBGROUP_SIZE < 8u ? SUBGROUP_SIZE : 8u;        // lanes of a patch that are in one subgroup
+const uint LANES = gl_WorkGroupSize.x;                                          // 64 to 256
+const uint LANE_PIXELS = TILE_PIXELS / LANES;                                   // below each other
+const uint PATCH_WIDTH = 8u;                                                    // px
+const uint PATCH_HEIGHT = 4u;                                                   // px
+const uint PATCH_LANES = LANES / PATCHES;
+const uint CLUSTER = SUBGROUP_SIZE < PATCH_LANES ? SUBGROUP_SIZE : PATCH_LANES; // lanes of a patch that are in one subgroup
 
 // The batch, and behind it a splat that covers nothing. 36 bytes a splat, in two aligned words of four numbers and one.
 shared vec4 s_mean[BATCH + 1u];                     // mean2d, log_opacity, red
@@ -25,8 +26,8 @@ uint raster_lane() { return gl_SubgroupID * SUBGROUP_SIZE + gl_SubgroupInvocatio
 
 // Place in the tile of pixel p of a lane, column and row.
 uvec2 lane_pixel(uint lane, uint p) {
-    uint patch_id = lane / PATCH_WIDTH;
-    return uvec2(patch_id % 2u * PATCH_WIDTH + lane % PATCH_WIDTH, patch_id / 2u * PATCH_HEIGHT + p);
+    uint patch_id = lane / PATCH_LANES;
+    return uvec2(patch_id % 2u * PATCH_WIDTH + lane % PATCH_WIDTH, patch_id / 2u * PATCH_HEIGHT + lane % PATCH_LANES / PATCH_WIDTH * LANE_PIXELS + p);
 }
 
 // From the lane's column to a mean, px.
@@ -100,7 +101,8 @@ struct Walk {
 Walk walk_of(uint first, uint todo) {
     Walk w;
     w.first = first;
-    w.todo = todo;
+    // A patch for all lanes: the compiler shall know that there is one list.
+    w.todo = PATCH_LANES >= SUBGROUP_SIZE ? subgroupBroadcastFirst(subgroupOr(todo)) : todo;
     if (HAND_ROUND) w.own = batch_splat(first + min(gl_SubgroupInvocationID, PIECE - 1u));
     return w;
 }
@@ -119,7 +121,7 @@ Splat walk_next(inout Walk w, out uint k, out bool more) {
         if (!more) s.log_opacity = LOG2_NOTHING;
         return s;
     }
-    k = min(next, BATCH - w.first);
+    k = more ? next : BATCH - w.first;
     return batch_splat(w.first + k);
 }
 
