@@ -44,7 +44,7 @@ func (c Config) Scaled(f float64) Config {
 		}
 		return max(1, int(x))
 	}
-	for _, n := range []*int{&c.Iterations, &c.SHInterval, &c.RefineStart, &c.RefineStop, &c.RefineEvery, &c.ResetEvery} {
+	for _, n := range []*int{&c.Iterations, &c.SHInterval, &c.RefineStart, &c.RefineStop, &c.RefineEvery, &c.ResetEvery, &c.ResolutionSchedule} {
 		*n = scale(*n)
 	}
 	return c

@@ -15,6 +15,7 @@ const (
 	fromAbsGS   = "AbsGS"
 	fromRevised = "Bulo"
 	fromBrush   = "Brush"
+	fromNerf    = "Splatfacto"
 )
 
 // sources says what the words of option.source stand for.
@@ -27,6 +28,7 @@ var sources = [][2]string{
 	{fromAbsGS, "Ye, Li, Liu, Qiao, Dou: AbsGS: Recovering Fine Details for 3D Gaussian Splatting, ACM MM 2024; the threshold is the one that gsplat advises"},
 	{fromRevised, "Rota Bulo, Porzi, Kontschieder: Revising Densification in Gaussian Splatting, ECCV 2024"},
 	{fromBrush, "ArthurBrussee/brush"},
+	{fromNerf, "Splatfacto of nerfstudio-project/nerfstudio, where num_downscales is 2"},
 }
 
 // trainOptions is everything that train is asked for. What is no part of
@@ -105,6 +107,8 @@ func (o *trainOptions) trainingOptions() []option {
 		whole(&c.Seed, "seed", "seed `N` of every random number; same seed, same bytes").from(fromGsplat).essential(),
 		integer(&c.SHDegree, "sh-degree", "degree `N` of the spherical harmonics, 0 to 3").from(from3DGS).essential(),
 		integer(&c.SHInterval, "sh-degree-interval", "train one more SH degree every `N` steps").from(from3DGS),
+		integer(&c.NumDownscales, "num-downscales", "begin with photos whose width and height are halved `N` times; 0: full size at once").from(fromNerf).essential(),
+		integer(&c.ResolutionSchedule, "resolution-schedule", "with --num-downscales, double width and height every `N` steps until they are full").from(fromNerf),
 		other((*colourFlag)(&c.Background), "background", "black, white or R,G,B from 0 to 1").from(from3DGS).essential().oneOf("black", "white"),
 		truth(&c.RandomBackground, "random-background", "another background colour every step, for training alone").from(fromINRIA).also("random-bkgd"),
 		truth(&c.Antialiased, "antialiased", "compensate opacity for the pixel filter").from(fromMip).essential().also("antialiasing"),

@@ -89,7 +89,7 @@ func trainPage() string {
 var keyTexts = map[string]string{
 	"event": "kind of line", "step": "steps done", "total": "steps to do", "loss": "of the training photos", "l1": "mean absolute difference, 0 to 1",
 	"ssim": "structural similarity, up to 1", "psnr": "dB", "splats": "in the model", "visible": "splats in the step's view",
-	"isects": "pairs of a tile and a splat in the step's view", "steps_per_s": "since the line before", "eta_s": "seconds to go; null while unknown",
+	"isects": "pairs of a tile and a splat in the step's view", "downscales": "times that the photos' width and height are halved for the step; left out at full size", "steps_per_s": "since the line before", "eta_s": "seconds to go; null while unknown",
 	"device_bytes": "device memory taken now", "peak_rss_bytes": "resident memory of the process at most; 0 where the system does not tell",
 	"seconds": "of training, without what is measured and saved; goes on when a run is resumed", "psnr_median": "dB, over the views", "ssim_median": "over the views",
 	"views": "a list with `name`, `psnr` and `ssim` of each held-out photo", "version": "of vksplat", "device": "its name", "scene": "the capture's folder", "out": "the folder that is written",
