@@ -159,7 +159,7 @@ func TestScaled(t *testing.T) {
 	c := DefaultConfig()
 	c.RefineStart = 0
 	half, tiny := c.Scaled(0.29), c.Scaled(1e-9)
-	if half.Iterations != 8700 || half.SHInterval != 290 || half.RefineStop != 4350 || half.RefineEvery != 29 || half.ResetEvery != 870 || half.RefineStart != 0 {
+	if half.Iterations != 8700 || half.SHInterval != 290 || half.RefineStop != 4350 || half.RefineEvery != 29 || half.ResetEvery != 870 || half.RefineStart != 0 || half.ResolutionSchedule != 870 {
 		t.Errorf("%+v", half)
 	}
 	if tiny.Iterations != 1 || tiny.RefineEvery != 1 || tiny.Validate() != nil || c.Scaled(1) != c {
