@@ -47,6 +47,8 @@ type trainOptions struct {
 	origin    originFlag
 	init      scene.InitOptions
 	config    pipeline.Config
+	// The number of splats to end with follows the capture, see followCapture; 0: it does not.
+	splatsFactor float64
 	// Whether the background was chosen: synthetic captures are white otherwise.
 	backgroundGiven bool
 	checkpoints     checkpointOptions
@@ -129,6 +131,7 @@ func (o *trainOptions) strategyOptions() []option {
 		chosen(&c.Strategy, "strategy", "`NAME`: default grows and prunes by gradients [3DGS]; mcmc relocates up to a fixed number [3DGS-MCMC] and brings its recipe's values where none are given",
 			pipeline.StrategyDefault, pipeline.StrategyMCMC).essential(),
 		integer(&c.Splats, "splats", "end with exactly `N` splats; 0: what the strategy makes of it").essential(),
+		float(&o.splatsFactor, "splats-factor", "splats to end with, over the root of (pixels of the training photos times points of the capture), unless --splats is given and up to --max-splats: `X` (0: off)").upTo(mostSplatsFactor),
 		integer(&c.MaxSplats, "max-splats", "stop growing at `N` splats; 0: what memory allows; mcmc: 1000000").from(fromMCMC).essential().also("cap-max", "max-cap", "max-gaussians"),
 		truth(&c.AbsGrad, "absgrad", "grow by absolute gradients: finer detail; --grow-grad2d is 8e-4 then unless given").from(fromAbsGS).essential(),
 		truth(&c.RevisedOpacity, "revised-opacity", "a split or duplicated splat gets 1 - sqrt(1 - opacity)").from(fromRevised),
@@ -230,11 +233,13 @@ func (o *trainOptions) check() error {
 		return usagef("add --dry-run", "--json prints a plan, and none was asked for")
 	case c.Splats > 0 && c.RefineEvery == 0:
 		return usagef("give --refine-every 100", "flags --splats and --refine-every: without refinement the number of splats stays what the capture has")
+	case o.splatsFactor > 0 && c.RefineEvery == 0 && o.given != nil && o.given("splats-factor"):
+		return usagef("give --refine-every 100", "flags --splats-factor and --refine-every: without refinement the number of splats stays what the capture has")
 	case c.Strategy == pipeline.StrategyMCMC && c.AbsGrad:
 		return usagef("leave out one of the two", "flags --strategy and --absgrad: mcmc does not grow by gradients")
 	case c.Strategy == pipeline.StrategyMCMC && c.ResetEvery > 0:
 		return usagef("give --reset-every 0", "flags --strategy and --reset-every: mcmc resets no opacities")
-	case c.Strategy == pipeline.StrategyMCMC && c.MaxSplats == 0 && c.Splats == 0:
+	case c.Strategy == pipeline.StrategyMCMC && c.MaxSplats == 0 && c.Splats == 0 && o.splatsFactor == 0:
 		return usagef("give --max-splats 1000000", "flags --strategy and --max-splats: mcmc grows to a fixed number, and 0 is none")
 	case len(o.evalAt) > 0 && !o.eval:
 		return usagef("give --eval, which holds photos out", "flag --eval-at: no photo is held out to measure on")

@@ -44,7 +44,8 @@ func trainPage() string {
 	say("The file is TOML without tables. An unknown key, a wrong type or a value out of range is an error that names the line. A few settings follow\n")
 	say("others unless they are given: `strategy = \"mcmc\"` without a preset brings the values of the preset `mcmc`, because those of one strategy make no\n")
 	say("sense with the other; `absgrad` brings `grow_grad2d = 0.0008`; `splats` above a preset's `max_splats` raises that. `steps_scaler` multiplies every\n")
-	say("number of steps, given or not, and `--print-config` shows the result.\n\n## Presets\n")
+	say("number of steps, given or not, and `--print-config` shows the result. Where a preset has `iterations` and others are given, its other numbers of\n")
+	say("steps are scaled by the same factor, unless they are given too.\n\n## Presets\n")
 	for _, name := range presetNames() {
 		data, err := presetFiles.ReadFile("presets/" + name + ".toml")
 		if err != nil {
