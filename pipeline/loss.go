@@ -21,11 +21,11 @@ func (v *view) loss() {
 	v.vExposed = vk.ScratchOf[[4]float32](v.r, "v_exposed", v.maxPixels)
 	v.r.Dispatch(&shaders.Loss{
 		Params: v.f.params, Render: v.exposed, Target: v.target, SsimMaps: maps, Partials: v.partials, Counted: v.counted,
-		Spec: shaders.LossSpec{TargetFloat: v.compare.floats, Masked: v.compare.masked, Alpha: v.compare.alpha},
+		Spec: shaders.LossSpec{TargetFloat: v.compare.floats, Masked: v.compare.masked, Alpha: v.compare.alpha, Shrunk: v.compare.shrunk},
 	}, v.indirect(layout.ArgsTiles))
 	v.r.Dispatch(&shaders.LossGrad{
 		Params: v.f.params, Render: v.exposed, Target: v.target, SsimMaps: maps, VRender: v.vExposed,
-		Spec: shaders.LossGradSpec{TargetFloat: v.compare.floats, Masked: v.compare.masked, Alpha: v.compare.alpha},
+		Spec: shaders.LossGradSpec{TargetFloat: v.compare.floats, Masked: v.compare.masked, Alpha: v.compare.alpha, Shrunk: v.compare.shrunk},
 	}, v.indirect(layout.ArgsTiles))
 }
 
@@ -34,12 +34,13 @@ type comparison struct {
 	floats bool // target holds float32 colours
 	masked bool // photos may have masks
 	alpha  bool // the photo's alpha is compared too
+	shrunk bool // views may be smaller than their photos; see atLevel
 }
 
 // comparisonOf returns what the photos and the configuration ask for. Which photos have masks is known where they are in memory; elsewhere those with a
 // mask's file, or with a lens that may leave pixels without a source, are taken to have one.
 func comparisonOf(cams []scene.Camera, photos Photos, cfg *Config) (c comparison) {
-	c.alpha = cfg.AlphaLoss > 0
+	c.alpha, c.shrunk = cfg.AlphaLoss > 0, cfg.level(0) > 0
 	for i := range cams {
 		c.masked = c.masked || cams[i].Mask != "" || cams[i].Lens != nil
 	}

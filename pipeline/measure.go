@@ -64,14 +64,14 @@ func (r *Round) Pass(name string) PassSample {
 	return PassSample{}
 }
 
-// Hold keeps the model as it is from here on: steps do all their work, at the full degree of spherical harmonics, but learning rates are zero and nothing
+// Hold keeps the model as it is from here on: steps do all their work, at the full degree of spherical harmonics and the full size of the photos, but learning rates are zero and nothing
 // is refined. So every round of measured steps works on the same model, and kernels that round differently are timed on the same model, too.
 func (t *Trainer) Hold() {
 	c := &t.cfg
 	for _, rate := range []*float64{&c.LRMeans, &c.LRQuats, &c.LRLogScales, &c.LRLogitOpacity, &c.LRSH0, &c.LRSHN, &c.LRExposure} {
 		*rate = 0
 	}
-	c.RefineEvery, c.SHInterval = 0, 1
+	c.RefineEvery, c.SHInterval, c.NumDownscales = 0, 1, 0
 }
 
 // Measure holds the model and times steps. The configured number of steps must leave room for MeasureOptions.Total of them. tell, which may be nil, is

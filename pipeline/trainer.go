@@ -28,6 +28,7 @@ type Progress struct {
 	Splats  int
 	Visible int // of Step's view
 	Isects  int // (tile, splat) pairs of Step's view
+	Level   int // times that width and height of the photos are halved for Step
 }
 
 // Trainer trains one scene on one device.
@@ -45,6 +46,7 @@ type Trainer struct {
 	ctx        context.Context // of the run at the moment
 	next       unit            // to submit
 	queued     int             // units ever submitted, for the choice of the frame
+	level      int             // that programs are made for, see atLevel
 	pace       pace
 	passes     passTimes
 	meter      *meter // of Measure's steps; nil outside it
@@ -105,7 +107,7 @@ func newTrainer(d *Device, cams []scene.Camera, photos Photos, sceneScale float6
 	if err := e.allocate(inFlight); err != nil {
 		return nil, err
 	}
-	t := &Trainer{start: s.first, cfg: cfg, sceneScale: sceneScale, cams: cams, e: e, o: o, plan: plan, odd: -1, ctx: context.Background()}
+	t := &Trainer{start: s.first, cfg: cfg, sceneScale: sceneScale, cams: cams, e: e, o: o, plan: plan, odd: -1, level: cfg.level(0), ctx: context.Background()}
 	t.next.number = 1
 	// A run that goes on keeps its ceiling even where less was planned: it may never get there.
 	t.maxSplats = max(plan.Ceiling, o.Ceiling)
@@ -181,6 +183,7 @@ func (t *Trainer) after(u unit) unit {
 func (t *Trainer) setParams(p *layout.StepParams, u unit, view int) {
 	degree := min(u.step/t.cfg.SHInterval, t.cfg.SHDegree)
 	viewParams(&p.View, &t.cams[view], t.cfg.Near, degree, t.cfg.Antialiased, t.cfg.backgroundOf(u.step))
+	t.cfg.levelParams(p, u.step)
 	p.Unit, p.Step = u.number, uint32(u.step)
 	p.SeedLo, p.SeedHi = uint32(t.cfg.Seed), uint32(t.cfg.Seed>>32)
 	t.cfg.optimiserParams(p, u.step, t.sceneScale)
@@ -195,6 +198,9 @@ func (t *Trainer) setParams(p *layout.StepParams, u unit, view int) {
 
 // advance submits the next unit, after taking in what its frame was busy with.
 func (t *Trainer) advance() error {
+	if again, err := t.atLevel(); err != nil || again {
+		return err
+	}
 	slot := t.queued % len(t.e.frames)
 	f := t.e.frames[slot]
 	if f.ticket != 0 {
@@ -249,7 +255,7 @@ func (t *Trainer) collect(f *frame) (again bool, err error) {
 		t.progress.Step = f.unit.step + 1
 		t.progress.Loss, t.progress.L1, t.progress.MSE, t.progress.SSIM = r.Loss, r.L1, r.Mse, r.Ssim
 		t.progress.Alpha, t.progress.Counted = r.AlphaL1, int(r.NCounted)
-		t.progress.Visible, t.progress.Isects = int(r.NVisible), int(r.NIsects)
+		t.progress.Visible, t.progress.Isects, t.progress.Level = int(r.NVisible), int(r.NIsects), t.cfg.level(f.unit.step)
 		timed := f.ran == f.timed
 		if timed {
 			t.passes.observe(f.ran)

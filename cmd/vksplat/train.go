@@ -242,6 +242,7 @@ func (r *trainRun) open(ctx context.Context) error {
 		return err
 	}
 	r.warnIdle()
+	r.followCapture()
 	if c.Synthetic && !r.backgroundGiven {
 		r.config.Background = [3]float32{1, 1, 1} // what is made for these captures is made for white
 	}
@@ -317,7 +318,7 @@ func (r *trainRun) firstLine() string {
 	if len(r.test) > 0 {
 		images += fmt.Sprintf(" (%d held out)", len(r.test))
 	}
-	return fmt.Sprintf("%s, %s of %s, %s, %s planned of %s", r.device.Name(), images, resolution(r.capture.Cameras),
+	return fmt.Sprintf("%s, %s of %s, %s, %s planned of %s", r.device.Name(), images, resolution(r.capture.Cameras)+firstSteps(&r.config),
 		count(r.nPoints, "point"), bytesText(r.trainer.PlannedBytes()), bytesText(r.device.Budget()))
 }
 
@@ -379,6 +380,14 @@ func resolution(cams []scene.Camera) string {
 		text = fmt.Sprintf("%dx%d to %s", small.Width, small.Height, text)
 	}
 	return text
+}
+
+// firstSteps says what follows the photos' size where the first steps train on smaller ones.
+func firstSteps(c *pipeline.Config) string {
+	if c.NumDownscales == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (1/%d of width and height at first)", 1<<c.NumDownscales)
 }
 
 // pick returns the elements of list with the given indices.

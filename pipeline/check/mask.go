@@ -29,14 +29,17 @@ func maskCases() []Case {
 	}
 }
 
-// masked gives p a random mask with share of its pixels, and an alpha loss. What does not count holds numbers that would show.
+// masked gives p a random mask with share of its texels, and an alpha loss. What does not count holds numbers that would show.
 func (p *photo) masked(share float64) *photo {
-	n := p.width * p.height
+	n := p.texelWidth * p.texelHeight
 	p.mask, p.alphaLoss = make([]uint32, (n+31)/32), 0.5
 	for i := range n {
 		if p.t.Float64() < share {
 			p.mask[i/32] |= 1 << (i % 32)
-		} else {
+		}
+	}
+	for i := range p.render {
+		if !p.counts(i) {
 			p.render[i] = [4]float32{1e3, -1e3, float32(math.Inf(1)), 7}
 		}
 	}
@@ -50,7 +53,17 @@ func (t *trial) alphaPhoto() *photo {
 	return p
 }
 
-func (p *photo) counts(i int) bool { return p.mask == nil || p.mask[i/32]>>(i%32)&1 == 1 }
+// counts reports whether pixel i counts: all of its texels do.
+func (p *photo) counts(i int) bool {
+	side := 1 << p.level
+	for k := range side * side {
+		texel := (i/p.width*side+k/side)*p.texelWidth + i%p.width*side + k%side
+		if p.mask != nil && p.mask[texel/32]>>(texel%32)&1 == 0 {
+			return false
+		}
+	}
+	return true
+}
 
 // checkMasked compares the sums, and the numbers of pixels and windows that count, which are exact.
 func (p *photo) checkMasked() error {
