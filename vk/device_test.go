@@ -17,7 +17,7 @@ func TestDevicesAreDescribed(t *testing.T) {
 			t.Errorf("incomplete description: %+v", d)
 		}
 		t.Logf("%d: %s, %s, Vulkan %v, %v, subgroups %d [%d, %d], budget %s", d.Index, d.Name, d.Driver, d.API, d.Type, d.Limits.SubgroupSize,
-			d.Limits.MinSubgroupSize, d.Limits.MaxSubgroupSize, byteCount(d.DefaultBudget()))
+			d.Limits.MinSubgroupSize, d.Limits.MaxSubgroupSize, BytesText(d.DefaultBudget()))
 	}
 }
 

@@ -151,7 +151,7 @@ func TestProgressOfPictures(t *testing.T) {
 // TestHalfPicture aborts in the middle of a picture: nothing of it is left, and what was there before is.
 func TestHalfPicture(t *testing.T) {
 	dir := t.TempDir()
-	var h halfPicture
+	var h halfPictures
 	for _, name := range []string{"a.png", "b.png"} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte("old"), 0o666); err != nil {
 			t.Fatal(err)
