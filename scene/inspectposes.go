@@ -31,7 +31,7 @@ func (r *Report) checkPoses(c *Capture) {
 		r.Cameras[i].Distance = distances[i]
 		r.Extent = max(r.Extent, distances[i])
 	}
-	r.MedianDistance = median(slices.Clone(distances))
+	r.MedianDistance = Median(slices.Clone(distances))
 	var far []string
 	for i, d := range distances {
 		if r.MedianDistance > 0 && d > farCamera*r.MedianDistance {

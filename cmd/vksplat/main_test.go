@@ -90,17 +90,6 @@ func TestReadOrigin(t *testing.T) {
 	}
 }
 
-func TestMedian(t *testing.T) {
-	for _, tt := range []struct {
-		x    []float64
-		want float64
-	}{{[]float64{3}, 3}, {[]float64{4, 1}, 2.5}, {[]float64{9, 1, 2}, 2}} {
-		if got := median(tt.x); got != tt.want {
-			t.Errorf("median of %v is %g, want %g", tt.x, got, tt.want)
-		}
-	}
-}
-
 func TestTexts(t *testing.T) {
 	for _, tt := range []struct{ got, want string }{
 		{durationText(41.7), "42s"}, {durationText(185), "3m05s"}, {durationText(7620), "2h07m"},

@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"syscall"
 	"time"
@@ -250,7 +249,7 @@ func summarise(views []scene.ViewScore) *Scores {
 	for i, v := range views {
 		psnr[i], ssim[i] = v.PSNR, v.SSIM
 	}
-	return &Scores{PSNR: mean(psnr), SSIM: mean(ssim), PSNRMedian: median(psnr), SSIMMedian: median(ssim)}
+	return &Scores{PSNR: mean(psnr), SSIM: mean(ssim), PSNRMedian: scene.Median(psnr), SSIMMedian: scene.Median(ssim)}
 }
 
 func mean(x []float64) float64 {
@@ -259,13 +258,6 @@ func mean(x []float64) float64 {
 		sum += v
 	}
 	return sum / float64(len(x))
-}
-
-// median returns the middle value, or the mean of the two middle ones.
-func median(x []float64) float64 {
-	s := slices.Sorted(slices.Values(x))
-	n := len(s)
-	return (s[(n-1)/2] + s[n/2]) / 2
 }
 
 // writeJSON writes v to path as one whole file.
