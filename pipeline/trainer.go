@@ -364,6 +364,9 @@ func (t *Trainer) RunTo(ctx context.Context, step int, progress func(Progress)) 
 // Step returns the number of steps done.
 func (t *Trainer) Step() int { return t.progress.Step }
 
+// Complete reports whether everything is done: all steps, and what belongs to the last of them.
+func (t *Trainer) Complete() bool { return t.next.step >= t.cfg.Iterations }
+
 // NSplats returns the number of splats after the last step.
 func (t *Trainer) NSplats() int { return t.progress.Splats }
 

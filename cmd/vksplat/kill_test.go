@@ -4,7 +4,10 @@ package main
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"fmt"
+	"io"
 	"math/rand"
 	"os"
 	"os/exec"
@@ -186,7 +189,7 @@ func TestAbort(t *testing.T) {
 			t.Fatal(err)
 		}
 		a.onAbort = release
-		ctx, _ := a.interruptible("stopping")
+		ctx, _ := a.interruptible(always("stopping"))
 		interrupt := func() {
 			if err := syscall.Kill(os.Getpid(), syscall.SIGINT); err != nil {
 				t.Error(err)
@@ -248,4 +251,97 @@ func TestKillInScores(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestInterruptedEvaluation stops runs while they measure held-out photos, at the end and on the way: that ends soon, what there is of the model is whole,
+// the user is told what is missing, and --resume makes it whole.
+func TestInterruptedEvaluation(t *testing.T) {
+	needDevice(t)
+	dir := filepath.Join(t.TempDir(), "scene")
+	if err := scene.WriteSynth(dir, scene.SynthOptions{Images: 12, Width: 320, Height: 240, Points: 1000}); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name, at, steps string
+		says            []string
+	}{
+		{"at the end", "4", "4", []string{"interrupted while the held-out photos were measured: the model is complete", "measure it with the same command and --resume"}},
+		{"on the way", "4", "6", []string{"interrupted after step 4 of 6, while the held-out photos were measured", "go on with the same command and --resume"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			out := filepath.Join(t.TempDir(), "out")
+			args := []string{dir, "-m", out, "--eval", "--test-every", "2", "--iterations", c.steps, "--eval-at", c.at, "--max-splats", "1000"}
+			cmd, said := startTrain(t, args...)
+			pictures := filepath.Join(out, pictureFolder+c.at)
+			began := time.Now()
+			for list := []os.DirEntry(nil); len(list) == 0 && time.Since(began) < 5*time.Minute; time.Sleep(2 * time.Millisecond) {
+				list, _ = os.ReadDir(pictures)
+			}
+			if err := cmd.Process.Signal(os.Interrupt); err != nil {
+				t.Fatal(err)
+			}
+			_ = cmd.Wait()
+			if code := cmd.ProcessState.ExitCode(); code != exitInterrupted {
+				t.Fatalf("exit code %d\n%s", code, said)
+			}
+			for _, text := range append(c.says, "stopping after this picture, then saving") {
+				if !strings.Contains(said.String(), text) {
+					t.Errorf("%q is not said in\n%s", text, said)
+				}
+			}
+			if list, _ := os.ReadDir(pictures); len(list) == 6 {
+				t.Errorf("all %d pictures were made", len(list))
+			}
+			ply := filepath.Join(out, modelFolder+c.at, modelName)
+			if _, _, err := scene.ReadPLY(ply); err != nil {
+				t.Error(err)
+			}
+			if scores := filepath.Join(out, "results.json"); isFile(scores) {
+				t.Error("there are scores")
+			}
+			vksplat(t, append([]string{"train", "--resume"}, args...)...)
+			if list, err := os.ReadDir(filepath.Join(out, pictureFolder+c.steps)); err != nil || len(list) != 6 || !isFile(filepath.Join(out, "results.json")) {
+				t.Errorf("%v: %d pictures when the run was gone on with", err, len(list))
+			}
+		})
+	}
+}
+
+// TestInterruptedAtTheEnd stops runs when nothing is left to train: they write and measure everything, and end as any other.
+func TestInterruptedAtTheEnd(t *testing.T) {
+	if interrupted, err := stopAtTheEnd(t, 3); interrupted || err != nil {
+		t.Errorf("a run whose steps are all done counts as interrupted: %v, %v", interrupted, err)
+	}
+	if interrupted, err := stopAtTheEnd(t, 2); !interrupted || err != nil {
+		t.Errorf("a run with a step to go counts as done: %v, %v", interrupted, err)
+	}
+}
+
+// stopAtTheEnd trains some of three steps and stops the run then.
+func stopAtTheEnd(t *testing.T, steps int) (interrupted bool, err error) {
+	t.Helper()
+	o := newTrainOptions()
+	o.scene, o.out, o.config.Iterations, o.progress = killScene(t, 300), filepath.Join(t.TempDir(), "out"), 3, progressNone
+	if err := os.MkdirAll(o.out, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	var said bytes.Buffer
+	r := &trainRun{trainOptions: o, app: newApp(nil, io.Discard, &said)}
+	defer func() { err = errors.Join(err, r.close()) }()
+	ctx, cancel := context.WithCancel(context.Background())
+	if err := r.begin(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if r.rec, err = openRecord(r, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.trainer.RunTo(ctx, steps, nil); err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	interrupted, err = r.stopped(ctx, r.run(ctx))
+	if told := strings.Contains(said.String(), "all steps were done"); told == interrupted {
+		t.Errorf("said: %s", said.String())
+	}
+	return interrupted, err
 }

@@ -179,7 +179,7 @@ func (a *app) views(o *renderOptions, origin [3]float64) (*scene.Capture, error)
 
 // renderAll writes one picture per camera. Both are in the training frame.
 func (a *app) renderAll(o *renderOptions, device *pipeline.Device, splats *scene.Splats, cams []scene.Camera) (err error) {
-	ctx, stop := a.interruptible("stopping after the pictures that are being written")
+	ctx, stop := a.interruptible(always("stopping after the pictures that are being written"))
 	defer stop()
 	renderer, err := pipeline.NewRenderer(device, splats, cams, o.config)
 	if err != nil {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -21,7 +22,7 @@ type stats struct {
 	Device      string `json:"device"`
 	Scene       string `json:"scene"`
 	Step        int    `json:"step"`        // steps done
-	Interrupted bool   `json:"interrupted"` // stopped by the user before the last step
+	Interrupted bool   `json:"interrupted"` // stopped by the user before the last step, or before all held-out photos were measured
 
 	TrainImages int    `json:"train_images"`
 	TestImages  int    `json:"test_images"`
@@ -164,7 +165,7 @@ func (r *trainRun) fullHint(err error) error {
 }
 
 // finish saves the model, measures the held-out photos and writes all results.
-func (r *trainRun) finish(interrupted bool, seen func(scene.Image, []float32)) (*stats, error) {
+func (r *trainRun) finish(ctx context.Context, interrupted bool, seen func(scene.Image, []float32)) (*stats, error) {
 	step, began := r.trainer.Step(), time.Now()
 	finish, err := r.startModel(step)
 	if err != nil {
@@ -179,8 +180,8 @@ func (r *trainRun) finish(interrupted bool, seen func(scene.Image, []float32)) (
 		files <- err
 	}()
 	var views []scene.ViewScore
-	if len(r.test) > 0 {
-		views, err = r.measure(step, seen)
+	if len(r.test) > 0 && !r.unmeasured {
+		views, err = r.measure(ctx, step, seen)
 	}
 	if err := errors.Join(<-files, err); err != nil {
 		return nil, err
@@ -188,7 +189,7 @@ func (r *trainRun) finish(interrupted bool, seen func(scene.Image, []float32)) (
 	if old := filepath.Join(r.out, "results.json"); len(r.test) == 0 && isFile(old) {
 		r.app.warn(old + " and what belongs to it are left from an earlier run; this one measured nothing")
 	}
-	st := r.stats(interrupted, views)
+	st := r.stats(interrupted || r.unmeasured, views)
 	if err := writeJSON(filepath.Join(r.out, "stats.json"), st); err != nil {
 		return nil, err
 	}
