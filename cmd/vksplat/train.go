@@ -247,7 +247,7 @@ func (r *trainRun) open(ctx context.Context) error {
 	if err := c.CheckInit(r.initOptions()); err != nil {
 		return err
 	}
-	report, err := scene.Inspect(ctx, c, scene.InspectOptions{})
+	report, err := scene.Inspect(ctx, c, scene.InspectOptions{Unused: r.init.Kind == scene.InitRandom || r.init.Kind == scene.InitPLY})
 	if err != nil {
 		return err
 	}
