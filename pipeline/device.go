@@ -234,6 +234,12 @@ func (d *Device) Note() string { return d.note }
 // Budget returns the hard ceiling of device memory, in bytes.
 func (d *Device) Budget() int64 { return d.dev.Budget() }
 
+// Pipelines says what compiling kernels took so far: how many, seconds of the host, and whether there were those of an earlier run to begin with.
+func (d *Device) Pipelines() (n int, seconds float64, cached bool) {
+	p := d.dev.Pipelines()
+	return p.N, p.Seconds, p.Cached
+}
+
 // ValidationMessages returns what the validation layer said, if VKSPLAT_VALIDATE=1 turned it on.
 func (d *Device) ValidationMessages() []string { return d.instance.Messages() }
 

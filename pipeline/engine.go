@@ -86,6 +86,7 @@ type engine struct {
 	picture  vk.Slice[[4]float32] // [drawn.maxPixels]; see makePicture
 	frames   []*frame
 	kinds    []unitKind
+	compiled bool // the kernels of all of them
 	compare  comparison
 
 	pairs     vk.Slice[[4]uint32] // [maxTiles] where steps count the pairs of tiles; zero: they do not

@@ -136,6 +136,9 @@ func (a *app) train(o *trainOptions, seen func(photo scene.Image, render []float
 		return nil, a.printPlan(r.plan, o.planJSON)
 	}
 	a.printf("%s\n", r.firstLine())
+	if text := compiledText(r.device.Pipelines()); text != "" {
+		a.printf("%s\n", text)
+	}
 	r.flushNotes()
 	if r.rec, err = openRecord(r, events); err != nil {
 		return nil, err
@@ -315,6 +318,20 @@ func (r *trainRun) firstLine() string {
 	}
 	return fmt.Sprintf("%s, %s of %s, %s, %s planned of %s", r.device.Name(), images, resolution(r.capture.Cameras),
 		count(r.nPoints, "point"), bytesText(r.trainer.PlannedBytes()), bytesText(r.device.Budget()))
+}
+
+// slowCompile is after how many seconds the user is told what they were spent on.
+const slowCompile = 1
+
+// compiledText says that compiling n kernels took long, and whether it will again; "" where it did not.
+func compiledText(n int, seconds float64, cached bool) string {
+	switch {
+	case seconds < slowCompile:
+		return ""
+	case cached:
+		return fmt.Sprintf("compiling %s took %.1f s", count(n, "kernel"), seconds)
+	}
+	return fmt.Sprintf("compiling %s took %.1f s; they are kept for the next run", count(n, "kernel"), seconds)
 }
 
 // warnLater and noteLater tell the user something below the first line.

@@ -35,6 +35,8 @@ type stats struct {
 	LoopSeconds     float64 `json:"loop_seconds"`      // the steps of this process alone
 	TrainSeconds    float64 `json:"train_seconds"`     // with those of the processes before, as far as metrics.jsonl has them
 	ProcessSeconds  float64 `json:"process_seconds"`   // from the process's start to this file
+	PipelineSeconds float64 `json:"pipelines_seconds"` // of ProcessSeconds, to compile kernels; some drivers do that with the first step
+	PipelinesCached bool    `json:"pipelines_cached"`  // those of an earlier run were there
 	PeakDeviceBytes int64   `json:"peak_device_bytes"` // device memory taken at most
 	Allocations     int     `json:"allocations"`       // vkAllocateMemory calls
 	LastGrowthStep  int     `json:"last_growth_step"`  // step at which the last of them happened
@@ -214,6 +216,7 @@ func (r *trainRun) stats(interrupted bool, views []scene.ViewScore) *stats {
 		PeakDeviceBytes: memory.PeakDeviceBytes, Allocations: memory.Allocations, LastGrowthStep: memory.LastGrowth, PeakRSSBytes: peakRSS(),
 		ProcessSeconds: time.Since(processStart).Seconds(),
 	}
+	_, st.PipelineSeconds, st.PipelinesCached = r.device.Pipelines()
 	for _, p := range r.trainer.PassTimes() {
 		st.Passes = append(st.Passes, passLine{p.Name, rounded(p.Milliseconds)})
 	}
