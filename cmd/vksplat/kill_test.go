@@ -5,7 +5,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"math/rand"
@@ -317,31 +316,76 @@ func TestInterruptedAtTheEnd(t *testing.T) {
 	}
 }
 
-// stopAtTheEnd trains some of three steps and stops the run then.
-func stopAtTheEnd(t *testing.T, steps int) (interrupted bool, err error) {
+// startedRun begins a run of three steps, which other tests train, and returns what it says.
+func startedRun(t *testing.T, eval bool) (r *trainRun, said *bytes.Buffer) {
 	t.Helper()
 	o := newTrainOptions()
-	o.scene, o.out, o.config.Iterations, o.progress = killScene(t, 300), filepath.Join(t.TempDir(), "out"), 3, progressNone
+	o.scene, o.out, o.config.Iterations, o.progress, o.eval = killScene(t, 300), filepath.Join(t.TempDir(), "out"), 3, progressNone, eval
 	if err := os.MkdirAll(o.out, 0o777); err != nil {
 		t.Fatal(err)
 	}
-	var said bytes.Buffer
-	r := &trainRun{trainOptions: o, app: newApp(nil, io.Discard, &said)}
-	defer func() { err = errors.Join(err, r.close()) }()
+	said = &bytes.Buffer{}
+	r = &trainRun{trainOptions: o, app: newApp(nil, io.Discard, said)}
+	t.Cleanup(func() {
+		if err := r.close(); err != nil {
+			t.Error(err)
+		}
+	})
+	err := r.begin(context.Background())
+	if err == nil {
+		r.rec, err = openRecord(r, io.Discard)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r, said
+}
+
+// stopAtTheEnd trains some of three steps and stops the run then.
+func stopAtTheEnd(t *testing.T, steps int) (interrupted bool, err error) {
+	t.Helper()
+	r, said := startedRun(t, false)
 	ctx, cancel := context.WithCancel(context.Background())
-	if err := r.begin(ctx); err != nil {
-		t.Fatal(err)
-	}
-	if r.rec, err = openRecord(r, io.Discard); err != nil {
-		t.Fatal(err)
-	}
 	if err := r.trainer.RunTo(ctx, steps, nil); err != nil {
 		t.Fatal(err)
 	}
 	cancel()
 	interrupted, err = r.stopped(ctx, r.run(ctx))
 	if told := strings.Contains(said.String(), "all steps were done"); told == interrupted {
-		t.Errorf("said: %s", said.String())
+		t.Errorf("said: %s", said)
 	}
 	return interrupted, err
+}
+
+// TestPictureFailsInTheMiddle measures held-out photos of which one picture cannot be written: nothing is recorded as measured, and once it can be, all is.
+func TestPictureFailsInTheMiddle(t *testing.T) {
+	r, _ := startedRun(t, true)
+	_, r.test = r.capture.Split(2)
+	ctx := context.Background()
+	if err := r.trainer.RunTo(ctx, 3, nil); err != nil {
+		t.Fatal(err)
+	}
+	stuck := filepath.Join(r.picturesFolder(3), pictureNames(pick(r.capture.Cameras, r.test))[1])
+	if err := os.MkdirAll(filepath.Join(stuck, "a folder"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	views, err := r.measure(ctx, 3, nil)
+	if err == nil || !strings.Contains(err.Error(), stuck) || views != nil || r.unmeasured || r.rec.metrics.evaluated(3) != nil || isFile(filepath.Join(r.out, "results.json")) {
+		t.Errorf("measured %v, recorded %v, stopped %v: %v", views, r.rec.metrics.evaluated(3), r.unmeasured, err)
+	}
+	if err := os.RemoveAll(stuck); err != nil {
+		t.Fatal(err)
+	}
+	seen := 0
+	views, err = r.measure(ctx, 3, func(scene.Image, []float32) { seen++ })
+	if err != nil || len(views) != len(r.test) || seen != len(r.test) || !isFile(filepath.Join(r.out, "results.json")) {
+		t.Errorf("measured %d of %d photos, told of %d: %v", len(views), len(r.test), seen, err)
+	}
+	// The user gives up in the middle.
+	stopped, cancel := context.WithCancel(ctx)
+	r.rec.metrics.evals = nil
+	views, err = r.measure(stopped, 3, func(scene.Image, []float32) { cancel() })
+	if cancel(); err != nil || views != nil || !r.unmeasured {
+		t.Errorf("given up after the first picture: measured %v, %v", views, err)
+	}
 }
