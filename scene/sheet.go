@@ -119,7 +119,7 @@ func paintSheet(row, photo []uint8, render []float32) {
 		for c := range 3 {
 			x, p := render[i+c], photo[k+c]
 			left[i+c], middle[i+c] = p, toByte(255*float64(x))
-			difference := float32(math.Abs(float64(min(max(x, 0), 1) - float32(p)/255)))
+			difference := float32(math.Abs(float64(min(max(x, 0), 1) - float32(byteValues[p]))))
 			right[i+c] = toByte(255 * float64(sheetGain*difference))
 		}
 	}
