@@ -62,8 +62,8 @@ func (p *planner) hostNeeds(plan *Plan) (n hostNeeds) {
 		cams = p.cams
 	}
 	n.total, n.largest = photoTotals(cams)
-	for _, c := range cams {
-		n.cost = max(n.cost, c.DecodeBytes())
+	for _, cost := range scene.DecodeCosts(cams) {
+		n.cost = max(n.cost, cost)
 	}
 	n.fixed = h.Process + h.Staging + h.Readback
 	n.least = withMargin(max(n.fixed+n.cost+min(n.total, 2*n.largest)+n.measuring, h.Process-p.o.HeldBytes+p.o.LoadBytes))
@@ -237,8 +237,8 @@ const mostPictures = 16
 func (h *HostPlan) Measuring(cams []scene.Camera) (o PhotoCacheOptions, atOnce int) {
 	total, largest := photoTotals(cams)
 	cost := int64(0)
-	for _, c := range cams {
-		cost = max(cost, c.DecodeBytes())
+	for _, c := range scene.DecodeCosts(cams) {
+		cost = max(cost, c)
 	}
 	o = h.PhotoCache(cams)
 	room := h.Cache + h.Decode
