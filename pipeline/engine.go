@@ -225,7 +225,7 @@ func (e *engine) loadWith(n int, fill func() error, startCapacities, bands int) 
 	e.bands = min(max(bands, 1), e.mostBands())
 	e.isectCapacity = min(e.firstIsects(n)*max(startCapacities, 1), e.isectLimit()) &^ (layout.BucketSize - 1)
 	if e.isectCapacity == 0 {
-		return fmt.Errorf("pipeline: load model: %w: %d bytes", ErrTooSmall, e.dev.Budget())
+		return fmt.Errorf("pipeline: load model: %w: %s", ErrTooSmall, vk.BytesText(e.dev.Budget()))
 	}
 	return e.setCounters(uint32(n))
 }
