@@ -176,7 +176,7 @@ func runBackwardOf(t testing.TB, d *Device, p *ref.Params[float32], v *ref.View[
 	rows := vk.Host(vk.Cast[float32](back["v_params"]))
 	for i := range p.N {
 		for row := range e.model.nParams {
-			*rowValue(g.params, row, i) = rows[(i/e.model.chunkSplats*e.model.nParams+row)*e.model.chunkSplats+i%e.model.chunkSplats]
+			*paramsOf(g.params).At(row, i) = rows[(i/e.model.chunkSplats*e.model.nParams+row)*e.model.chunkSplats+i%e.model.chunkSplats]
 		}
 	}
 	if g.report.Failed != 0 {

@@ -54,28 +54,36 @@ func newPhotos(dev *vk.Device, cams []scene.Camera, src Photos, cfg *Config, pla
 	for v := range p.slotOf {
 		p.slotOf[v] = -1
 	}
+	if err := p.allocate(plan.Device.PhotoFits); err != nil {
+		return nil, errors.Join(err, p.close())
+	}
+	return p, nil
+}
+
+// allocate makes what p has on the device, a cache of n photos among it. What an error leaves is close's to free.
+func (p *photos) allocate(n int) error {
 	for range inFlight {
-		c, err := dev.NewCopier()
+		c, err := p.dev.NewCopier()
 		if err != nil {
-			return nil, err
+			return err
 		}
 		p.keepers = append(p.keepers, c)
 	}
 	if err := p.makeRing(inFlight); err != nil {
-		return nil, err
+		return err
 	}
-	_, size := photoTotals(cams)
-	for i := range plan.Device.PhotoFits {
+	_, size := photoTotals(p.cams)
+	for i := range n {
 		if p.all {
-			size = photoBytes(&cams[i])
+			size = photoBytes(&p.cams[i])
 		}
-		s, err := vk.Make[uint32](dev, vk.DeviceLocal, int(size/4), "photo")
+		s, err := vk.Make[uint32](p.dev, vk.DeviceLocal, int(size/4), "photo")
 		if err != nil {
-			return nil, err
+			return err
 		}
 		p.slots = append(p.slots, photoSlot{s, -1})
 	}
-	return p, nil
+	return nil
 }
 
 // photoTotals returns the bytes of all photos and of the largest.

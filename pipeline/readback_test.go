@@ -75,7 +75,7 @@ func TestPictureApart(t *testing.T) {
 			t.Fatal(err)
 		}
 		r.e.picturesApart = apart
-		p, err := r.Render(large) // makes the buffer anew
+		p, err := r.RenderInto(nil, large) // makes the buffer anew
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"vksplat/pipeline/ref"
 	"vksplat/scene"
 )
 
@@ -113,10 +114,11 @@ func (c Config) thinned(s *scene.Splats) *scene.Splats {
 		return s
 	}
 	t := scene.NewSplats(c.Splats, s.Degree)
+	all, some := paramsOf(s), paramsOf(t)
 	for i := range t.N {
 		from := int(int64(i) * int64(s.N) / int64(t.N))
-		for r := range paramRows(s.Degree) {
-			*rowValue(t, r, i) = *rowValue(s, r, from)
+		for r := range ref.ParamRows(s.Degree) {
+			*some.At(r, i) = *all.At(r, from)
 		}
 	}
 	return t

@@ -104,32 +104,41 @@ func newTrainer(d *Device, cams []scene.Camera, photos Photos, sceneScale float6
 		return nil, err
 	}
 	e.pool, e.model.chunkSplats, e.isectPlan = d.dev.NewScratchPool(), plan.ChunkSplats, plan.Isects
-	if err := e.allocate(inFlight); err != nil {
-		return nil, err
-	}
 	t := &Trainer{start: s.first, cfg: cfg, sceneScale: sceneScale, cams: cams, e: e, o: o, plan: plan, odd: -1, level: cfg.level(0), ctx: context.Background()}
+	if err := t.begin(d, photos, s); err != nil {
+		return nil, errors.Join(err, t.Close())
+	}
+	return t, nil
+}
+
+// begin makes what t has on the device. What an error leaves is Close's to free.
+func (t *Trainer) begin(d *Device, photos Photos, s start) (err error) {
+	e, cfg := t.e, &t.cfg
+	if err := e.allocate(inFlight); err != nil {
+		return err
+	}
 	t.next.number = 1
 	// A run that goes on keeps its ceiling even where less was planned: it may never get there.
-	t.maxSplats = max(plan.Ceiling, o.Ceiling)
+	t.maxSplats = max(t.plan.Ceiling, t.o.Ceiling)
 	if cfg.Exposure {
-		if e.exposures, err = newExposures(d.dev, len(cams)); err != nil {
-			return nil, err
+		if e.exposures, err = newExposures(d.dev, len(t.cams)); err != nil {
+			return err
 		}
 		t.extra = append(t.extra, e.exposures.state())
 	}
 	t.progress.Splats = s.splats
 	t.pace.off = d.dev.Info().Type == vk.CPU
-	if t.photos, err = newPhotos(d.dev, cams, photos, &t.cfg, plan, o); err != nil {
-		return nil, err
+	if t.photos, err = newPhotos(d.dev, t.cams, photos, cfg, t.plan, t.o); err != nil {
+		return err
 	}
 	if err := cfg.checkCeiling(t.start, t.maxSplats); err != nil {
-		return nil, err
+		return err
 	}
 	if err := e.loadWith(s.splats, func() error { return s.fill(t) }, cfg.startCapacities, cfg.bands); err != nil {
-		return nil, err
+		return err
 	}
 	e.yield = t.FinishWrites
-	return t, e.buildToFit()
+	return e.buildToFit()
 }
 
 // trainingShape makes the engine of training without its buffers.
@@ -361,6 +370,9 @@ func (t *Trainer) RunTo(ctx context.Context, step int, progress func(Progress)) 
 // Step returns the number of steps done.
 func (t *Trainer) Step() int { return t.progress.Step }
 
+// Complete reports whether everything is done: all steps, and what belongs to the last of them.
+func (t *Trainer) Complete() bool { return t.next.step >= t.cfg.Iterations }
+
 // NSplats returns the number of splats after the last step.
 func (t *Trainer) NSplats() int { return t.progress.Splats }
 
@@ -414,5 +426,9 @@ func (t *Trainer) RenderInto(out []float32, c scene.Camera) ([]float32, error) {
 // Close frees the trainer's device memory, after a checkpoint that is being written has been.
 func (t *Trainer) Close() error {
 	t.FinishWrites()
-	return errors.Join(t.photos.close(), t.e.close())
+	var err error
+	if t.photos != nil { // not so where it could not be made
+		err = t.photos.close()
+	}
+	return errors.Join(err, t.e.close())
 }

@@ -74,7 +74,9 @@ func trainPage() string {
 	}
 	say("\n`--tensorboard` writes the same as curves to `OUT/tensorboard`, with photo, render and four times their difference of the first %d held-out\n", tensorboardViews)
 	say("photos. `OUT/report.html` shows curves, the %d worst and %d best held-out views in pictures, device times and settings, and needs no other file.\n", reportWorst, reportBest)
-	say("\n## Stopping and starting again\n\nThe first Ctrl-C (or SIGTERM, SIGHUP) ends the run after the step in hand: it saves, measures, and exits with code 130. A second Ctrl-C, at least\n")
+	say("\n## Stopping and starting again\n\nThe first Ctrl-C (or SIGTERM, SIGHUP) ends the run after the step in hand: it saves, measures, and exits with code 130. One that comes while\n")
+	say("held-out photos are measured gives that up after the picture in hand: the model is saved, its scores are not, and the code is 130, too. One that comes\n")
+	say("when all steps are done changes nothing: what is left is written, and the code is 0. A second Ctrl-C, at least\n")
 	say("%d ms after the first (sooner it is the same one, delivered twice), aborts at once: nothing more is saved, and the last checkpoint is what\n", abortAfter.Milliseconds())
 	say("`--resume` finds. `OUT/.lock` keeps a second run out while one is going; one that a killed process left behind keeps nobody out.\n\n")
 	say("A folder that holds checkpoints or models of an earlier run is refused. `--resume` goes on with that run; `--force` replaces it: its checkpoints,\n")
