@@ -154,7 +154,8 @@ void main() {
             store_splat(lane, next);
             bits = touched_patches(next, vec2(corner));
         }
-        make_lists(bits);
+        // Always true. NVIDIA's compiler makes the whole kernel an eighth faster with it (driver 580).
+        if (gl_SubgroupID * SUBGROUP_SIZE < BATCH) make_lists(bits);
         if (!all_done(pixels)) s_active[parity] = 1u;
         barrier();
         if (s_active[parity] == 0u) break;
