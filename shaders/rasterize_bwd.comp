@@ -88,16 +88,16 @@ struct ColumnSums {
 // Moves a pixel's state past a splat that may hit it with this alpha before the ceiling, and adds to the sums.
 void pass_splat(inout Pixel p, Splat s, bool hit, float raw, vec2 d, inout ColumnSums sums) {
     float alpha = hit ? min(MAX_ALPHA, raw) : 0.0;
-    // Every sum of products is written as fma: variants are compiled apart, and no compiler shall choose.
+    // As in the forward pass.
     precise float weight = alpha * p.transmittance;
     precise float next = p.transmittance - weight;
-    precise float cv = fma(s.color.r, p.v.r, fma(s.color.g, p.v.g, s.color.b * p.v.b));
+    float cv = fma(s.color.r, p.v.r, fma(s.color.g, p.v.g, s.color.b * p.v.b));
     p.behind = fma(-weight, cv, p.behind);
-    precise float passes = 1.0 - alpha;
+    float passes = 1.0 - alpha;
     // dC/dalpha = T c - (what lies behind) / (1 - alpha); none flows where the ceiling holds, and alpha is 0 where nothing is hit.
     float q = raw <= MAX_ALPHA ? alpha * fma(-p.transmittance, cv, p.behind / passes) : 0.0;
     p.transmittance = next;
-    precise float qy = q * d.y;
+    float qy = q * d.y;
     sums.q += q;
     sums.y += qy;
     sums.yy = fma(qy, d.y, sums.yy);
