@@ -29,7 +29,8 @@ type record struct {
 	unseen  int       // steps in a row in whose view no splat was visible
 	lost    bool      // that has been told
 	from    int       // step that the run began after
-	started time.Time // of the present stretch of training
+	first   time.Time // of the process's first stretch of training
+	started time.Time // of the present one
 	before  float64   // seconds of training in the stretches before
 }
 
@@ -99,6 +100,9 @@ func (rec *record) say(v any) {
 // begin and end enclose a stretch of training.
 func (rec *record) begin() {
 	rec.started = time.Now()
+	if rec.first.IsZero() {
+		rec.first = rec.started
+	}
 	rec.show.resume()
 }
 

@@ -34,6 +34,7 @@ type stats struct {
 
 	LoopSeconds     float64 `json:"loop_seconds"`      // the steps of this process alone
 	TrainSeconds    float64 `json:"train_seconds"`     // with those of the processes before, as far as metrics.jsonl has them
+	StartSeconds    float64 `json:"start_seconds"`     // from the process's start to the first step
 	ProcessSeconds  float64 `json:"process_seconds"`   // from the process's start to this file
 	PipelineSeconds float64 `json:"pipelines_seconds"` // of ProcessSeconds, to compile kernels; some drivers do that with the first step
 	PipelinesCached bool    `json:"pipelines_cached"`  // those of an earlier run were there
@@ -214,7 +215,7 @@ func (r *trainRun) stats(interrupted bool, views []scene.ViewScore) *stats {
 		TrainImages: len(r.train), TestImages: len(r.test), Resolution: resolution(r.capture.Cameras), Points: r.nPoints, Splats: r.trainer.NSplats(),
 		LoopSeconds: r.trainer.Seconds(), TrainSeconds: r.rec.metrics.secondsBefore + r.trainer.Seconds(), Run: r.saver.history(), Seed: r.config.Seed, Config: r.config,
 		PeakDeviceBytes: memory.PeakDeviceBytes, Allocations: memory.Allocations, LastGrowthStep: memory.LastGrowth, PeakRSSBytes: peakRSS(),
-		ProcessSeconds: time.Since(processStart).Seconds(),
+		ProcessSeconds: time.Since(processStart).Seconds(), StartSeconds: r.rec.first.Sub(processStart).Seconds(),
 	}
 	_, st.PipelineSeconds, st.PipelinesCached = r.device.Pipelines()
 	for _, p := range r.trainer.PassTimes() {
