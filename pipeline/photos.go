@@ -19,6 +19,7 @@ type photos struct {
 	last  int // steps to train: nothing is read ahead for those after them
 
 	slots   []photoSlot // device cache
+	shelves []vk.View   // that they lie in
 	slotOf  []int       // by view: where it is in the device cache, or -1
 	masked  []bool      // by view, once it was staged: it has a mask
 	all     bool        // the device cache has a slot for every view
@@ -64,18 +65,48 @@ func newPhotos(dev *vk.Device, cams []scene.Camera, src Photos, cfg *Config, pla
 	if err := p.makeRing(inFlight); err != nil {
 		return nil, err
 	}
-	_, size := photoTotals(cams)
-	for i := range plan.Device.PhotoFits {
+	return p, p.makeSlots(plan.Device.PhotoFits)
+}
+
+// shelfBytes is the most that the slots of one buffer take together, unless there is only one of them.
+const shelfBytes = 64 << 20
+
+// makeSlots makes the device cache: n slots, as many as fit side by side in one buffer.
+func (p *photos) makeSlots(n int) error {
+	_, most := photoTotals(p.cams)
+	size := func(i int) int64 {
 		if p.all {
-			size = photoBytes(&cams[i])
+			return photoBytes(&p.cams[i])
 		}
-		s, err := vk.Make[uint32](dev, vk.DeviceLocal, int(size/4), "photo")
-		if err != nil {
-			return nil, err
-		}
-		p.slots = append(p.slots, photoSlot{s, -1})
+		return most
 	}
-	return p, nil
+	l := p.dev.Info().Limits
+	room := min(shelfBytes, l.MaxMemoryAllocationSize, l.MaxBufferSize)
+	for first := 0; first < n; {
+		sum, end := size(first), first+1
+		for ; end < n && sum+size(end) <= room; end++ {
+			sum += size(end)
+		}
+		shelf, err := p.dev.Alloc(vk.DeviceLocal, sum, "photos")
+		if err != nil {
+			return err
+		}
+		p.shelves = append(p.shelves, shelf)
+		for off := int64(0); first < end; first++ {
+			p.slots = append(p.slots, photoSlot{vk.Cast[uint32](shelf.Slice(off, size(first))), -1})
+			off += size(first)
+		}
+	}
+	return nil
+}
+
+// freeSlots gives the device cache's memory back.
+func (p *photos) freeSlots() (err error) {
+	for _, s := range p.shelves {
+		err = errors.Join(err, p.dev.Free(s))
+	}
+	p.slots, p.shelves = nil, nil
+	return err
 }
 
 // photoTotals returns the bytes of all photos and of the largest.
@@ -278,14 +309,11 @@ func (p *photos) choose(step int) int32 {
 
 // dropCache gives the device cache's memory back. Nothing may be in flight.
 func (p *photos) dropCache() error {
-	var err error
-	for _, s := range p.slots {
-		err = errors.Join(err, p.dev.Free(s.words.View))
-	}
+	err := p.freeSlots()
 	for v := range p.slotOf {
 		p.slotOf[v] = -1
 	}
-	p.slots, p.all, p.filled = nil, false, 0
+	p.all, p.filled = false, 0
 	p.restart(p.done)
 	frames := len(p.ring)
 	for _, s := range p.ring {
@@ -303,9 +331,7 @@ func (p *photos) close() error {
 	for _, c := range p.keepers {
 		err = errors.Join(err, c.Close())
 	}
-	for _, s := range p.slots {
-		err = errors.Join(err, p.dev.Free(s.words.View))
-	}
+	err = errors.Join(err, p.freeSlots())
 	for _, s := range p.ring {
 		err = errors.Join(err, p.dev.Free(s.View))
 	}

@@ -88,10 +88,10 @@ func TestArenaBlockSizes(t *testing.T) {
 		{"small job", []int64{4, 100, 64 * kib}, []int64{4 * mib}},
 		{"exactly full", []int64{4 * mib}, []int64{4 * mib}},
 		{"one page over", []int64{4*mib + 1}, []int64{8 * mib}},
-		{"growing", []int64{4 * mib, 1, 4 * mib, 8 * mib, 16 * mib}, []int64{4 * mib, 4 * mib, 8 * mib, 16 * mib, 32 * mib}},
-		{"above half a block", []int64{33*mib + 5, 33*mib + 5}, []int64{33*mib + pageSize, 33*mib + pageSize}},
-		{"above a block", []int64{500*mib + 1}, []int64{500*mib + pageSize}},
-		{"above 1 GiB", []int64{gib, 30 * mib, 200 * mib}, []int64{gib, 256 * mib}},
+		{"growing", []int64{8 * mib, 8 * mib, 8 * mib, 8 * mib, 8 * mib, 1}, []int64{8 * mib, 8 * mib, 8 * mib, 8 * mib, 16 * mib}},
+		{"alone", []int64{9*mib + 5, 9*mib + 5, 1}, []int64{9*mib + pageSize, 9*mib + pageSize, 4 * mib}},
+		{"large", []int64{500*mib + 1}, []int64{500*mib + pageSize}},
+		{"in gigabytes", []int64{7 * gib, 100 * mib, 8 * mib, 60 * mib}, []int64{7 * gib, 100 * mib, 8 * mib, 60 * mib}},
 	}
 	for _, c := range tests {
 		t.Run(c.name, func(t *testing.T) {
@@ -125,19 +125,35 @@ func TestArenaKeepsOneEmptyBlock(t *testing.T) {
 	src := newFakeSource(gib)
 	a := newArena(src, gib)
 	for range 100 {
-		mustFree(t, a, mustAlloc(t, a, DeviceLocal, 50*mib))
+		mustFree(t, a, mustAlloc(t, a, DeviceLocal, 3*mib))
 	}
 	if n := a.stats().AllocCalls; n != 1 {
 		t.Errorf("a buffer that comes and goes took %d allocations, want 1", n)
 	}
-	s := []span{mustAlloc(t, a, DeviceLocal, 40*mib), mustAlloc(t, a, DeviceLocal, 60*mib), mustAlloc(t, a, DeviceLocal, 40*mib)}
+	s := []span{mustAlloc(t, a, DeviceLocal, 3*mib), mustAlloc(t, a, DeviceLocal, 7*mib), mustAlloc(t, a, DeviceLocal, 3*mib)}
 	mustFree(t, a, s...)
-	if st := a.stats(); st.Blocks != 1 || st.Allocated != 60*mib || st.InUse != 0 {
-		t.Errorf("after freeing everything: %+v, want the one block of 60 MiB", st)
+	if st := a.stats(); st.Blocks != 1 || st.Allocated != 8*mib || st.InUse != 0 {
+		t.Errorf("after freeing everything: %+v, want the one block of 8 MiB", st)
 	}
-	mustFree(t, a, mustAlloc(t, a, DeviceLocal, 300*mib))
-	if st := a.stats(); st.Blocks != 1 || st.Allocated != 60*mib {
-		t.Errorf("a large empty block was kept: %+v", st)
+	large := mustAlloc(t, a, DeviceLocal, 9*mib)
+	if st := a.stats(); st.Allocated != 17*mib {
+		t.Errorf("with a large buffer: %+v, want a block of its own beside the one of 8 MiB", st)
+	}
+	mustFree(t, a, large)
+	if st := a.stats(); st.Blocks != 1 || st.Allocated != 8*mib {
+		t.Errorf("a large buffer's block was kept: %+v", st)
+	}
+}
+
+// TestArenaTakesFewBlocks fills a large device with buffers just above the size from which they have blocks of their own: drivers give some thousand blocks.
+func TestArenaTakesFewBlocks(t *testing.T) {
+	a := newArena(newFakeSource(256*gib), 256*gib)
+	for a.stats().Allocated < 120*gib {
+		size := pageSize * (a.stats().Allocated/mostAlone/pageSize + 1)
+		mustAlloc(t, a, DeviceLocal, max(size, 8*mib+pageSize))
+	}
+	if n := a.stats().Blocks; n > 4000 {
+		t.Errorf("%d blocks", n)
 	}
 }
 
@@ -214,7 +230,7 @@ func TestArenaTakesTheLastPage(t *testing.T) {
 func TestArenaDeviceSmallerThanBudget(t *testing.T) {
 	src := newFakeSource(20 * mib)
 	a := newArena(src, gib)
-	mustAlloc(t, a, DeviceLocal, 12*mib) // a block of 16 MiB
+	mustAlloc(t, a, DeviceLocal, 16*mib) // a block of its own
 	mustAlloc(t, a, Upload, 3*mib)       // the first block, 4 MiB
 	if _, err := a.alloc(Readback, 1, 1, "x"); !errors.Is(err, ErrOutOfMemory) {
 		t.Errorf("error %v, want ErrOutOfMemory", err)

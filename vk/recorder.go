@@ -251,6 +251,14 @@ func (r *Recorder) lifetimes(serial bool) []lifetime {
 	return list
 }
 
+// Sizes of regions of scratch memory, in bytes: the budget may have holes, so that not all of it can be had at once. A buffer that is larger has a region of
+// its size.
+const (
+	smallRegion = 64 << 20  // largest region while all together take less than manyBytes
+	largeRegion = 256 << 20 // largest region afterwards
+	manyBytes   = 1 << 30
+)
+
 // plan places the scratch buffers and derives the barriers.
 func (r *Recorder) plan(serial bool) (plan, error) {
 	if r.err != nil {
@@ -260,9 +268,9 @@ func (r *Recorder) plan(serial bool) (plan, error) {
 		return plan{}, err
 	}
 	p := plan{barriers: make([]bool, len(r.ops))}
-	live, most := r.lifetimes(serial), int64(smallBlock)
+	live, most := r.lifetimes(serial), int64(smallRegion)
 	if concurrent(live) > manyBytes {
-		most = largeBlock
+		most = largeRegion
 	}
 	p.at, p.regions = place(live, min(most, r.dev.info.Limits.MaxMemoryAllocationSize, r.dev.info.Limits.MaxBufferSize))
 	var h hazards
