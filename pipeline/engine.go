@@ -219,7 +219,7 @@ func (e *engine) loadWith(n int, fill func() error, startCapacities, bands int) 
 		bands = b
 	}
 	e.bands = min(max(bands, 1), e.mostBands())
-	e.isectCapacity = min(e.firstIsects(n)*max(startCapacities, 1), e.isectLimit()) &^ (layout.BucketSize - 1)
+	e.isectCapacity = e.fewerIsects(e.firstIsects(n) * max(startCapacities, 1))
 	if e.isectCapacity == 0 {
 		return fmt.Errorf("pipeline: load model: %w: %d bytes", ErrTooSmall, e.dev.Budget())
 	}
@@ -229,9 +229,13 @@ func (e *engine) loadWith(n int, fill func() error, startCapacities, bands int) 
 // minIsects is the smallest number of (tile, splat) pairs that a band is made for.
 const minIsects = 1 << 14
 
-// firstIsects is the number of pairs to start with for n splats: no more than were planned, since most views need less.
+// moreIsects is the fewest pairs by which there is more room once there is too little: 8 MB, about. Growth stops the queue.
+const moreIsects = 1 << 17
+
+// firstIsects is the number of pairs to start with for n splats: no more than were planned, and not what few views need, since what is taken here is not given
+// back. Few splats are large ones.
 func (e *engine) firstIsects(n int) int {
-	first := max(minIsects, 4*e.maxTiles, 8*n)
+	first := max(minIsects, 4*e.maxTiles, min(8*n, n+moreIsects))
 	if e.isectPlan > 0 {
 		first = min(first, e.isectPlan)
 	}
@@ -252,20 +256,39 @@ func (e *engine) isectLimit() int { return e.isectLimitIn(e.bands) }
 
 // isectLimitIn is isectLimit for views in so many bands. A step in bands keeps gradients from band to band, so that fewer pairs fit than without.
 func (e *engine) isectLimitIn(bands int) int {
-	lo, hi := 0, int(min(maxBinding(e.dev)/36, 1<<31-1, e.dev.Budget()/40))/layout.BucketSize
-	if e.isectMost > 0 {
-		hi = min(hi, e.isectMost/layout.BucketSize)
-	}
+	lo, hi := 0, e.isectBound()/layout.BucketSize
 	for lo < hi {
 		mid := (lo + hi + 1) / 2
-		regions, err := e.scratchRegions(len(e.model.chunks), mid*layout.BucketSize, bands)
-		if err == nil && e.pool.Fits(regions) {
+		if e.isectsFit(mid*layout.BucketSize, bands) {
 			lo = mid
 		} else {
 			hi = mid - 1
 		}
 	}
 	return lo * layout.BucketSize
+}
+
+// isectBound returns how many pairs there is room for at the very most.
+func (e *engine) isectBound() int {
+	most := int(min(maxBinding(e.dev)/36, 1<<31-1, e.dev.Budget()/40))
+	if e.isectMost > 0 {
+		most = min(most, e.isectMost)
+	}
+	return most
+}
+
+// isectsFit reports whether the budget has room for n pairs, at most isectBound, once the pool is emptied.
+func (e *engine) isectsFit(n, bands int) bool {
+	regions, err := e.scratchRegions(len(e.model.chunks), n, bands)
+	return err == nil && e.pool.Fits(regions)
+}
+
+// fewerIsects returns n or, where these do not fit, as many whole buckets as do.
+func (e *engine) fewerIsects(n int) int {
+	if n <= e.isectBound() && e.isectsFit(n, e.bands) {
+		return n &^ (layout.BucketSize - 1)
+	}
+	return min(n, e.isectLimit()) &^ (layout.BucketSize - 1)
 }
 
 // setCounters sets the number of splats and clears everything else, failures included.
@@ -278,17 +301,17 @@ func (e *engine) setCounters(n uint32) error {
 
 // growIsects makes room for n pairs in a band, by larger buffers or, where those do not fit, by as many bands as it takes.
 func (e *engine) growIsects(n uint32) error {
-	limit := e.isectLimit() &^ (layout.BucketSize - 1)
-	want := (int(min(uint64(n)*5/4, 1<<31-1)) + layout.BucketSize) &^ (layout.BucketSize - 1)
+	want := min(int(n)+max(int(n)/16, moreIsects), 1<<31-1)
+	limit := e.fewerIsects(want)
 	if limit >= int(n) {
-		e.isectCapacity = max(min(want, limit), e.isectCapacity)
+		e.isectCapacity = max(limit, e.isectCapacity)
 		return e.startAfresh()
 	}
 	if e.bands >= e.mostBands() {
 		return fmt.Errorf("pipeline: grow isects: %w: one row of tiles needs %d (tile, splat) pairs, %d fit", ErrTooSmall, n, limit)
 	}
 	e.bands = min(max(e.bands+1, moreBands(e.bands, int(n), limit)), e.mostBands())
-	e.isectCapacity = min(limit, e.isectLimit()) &^ (layout.BucketSize - 1)
+	e.isectCapacity = e.fewerIsects(limit)
 	if e.isectCapacity == 0 {
 		return fmt.Errorf("pipeline: grow isects: %w: nothing is left for views", ErrTooSmall)
 	}
@@ -338,7 +361,7 @@ func (e *engine) growModel(n, ceiling int) error {
 	if err != nil {
 		return err
 	}
-	e.isectCapacity = min(e.isectCapacity, e.isectLimit()) &^ (layout.BucketSize - 1)
+	e.isectCapacity = e.fewerIsects(e.isectCapacity)
 	if e.isectCapacity == 0 {
 		return fmt.Errorf("pipeline: grow model: %w: %d splats leave nothing for their views", ErrTooSmall, n)
 	}

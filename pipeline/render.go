@@ -117,7 +117,7 @@ func (e *engine) enlarge(c scene.Camera) error {
 	before := e.drawn
 	e.picture, e.drawn = vk.Slice[[4]float32]{}, size
 	if e.picture, err = e.makePicture(size.maxPixels); err == nil {
-		e.isectCapacity = min(e.isectCapacity, e.isectLimit()) &^ (layout.BucketSize - 1)
+		e.isectCapacity = e.fewerIsects(e.isectCapacity)
 		if e.isectCapacity == 0 {
 			err = fmt.Errorf("pipeline: render %s: %w: a picture of %dx%d pixels", c.Name, ErrTooSmall, c.Width, c.Height)
 		}
