@@ -279,7 +279,7 @@ func (e *engine) isectBound() int {
 
 // isectsFit reports whether the budget has room for n pairs, at most isectBound, once the pool is emptied.
 func (e *engine) isectsFit(n, bands int) bool {
-	regions, err := e.scratchRegions(len(e.model.chunks), n, bands)
+	regions, err := e.scratchRegions(e.model.units(e.model.capacity()), n, bands)
 	return err == nil && e.pool.Fits(regions)
 }
 
@@ -354,7 +354,7 @@ func (e *engine) growModel(n, ceiling int) error {
 	if err := e.startAfresh(); err != nil {
 		return err
 	}
-	err := e.model.reserve(min(ceiling, n*5/4))
+	err := e.model.reserve(min(ceiling, e.model.ample(n)))
 	if errors.Is(err, vk.ErrOutOfMemory) {
 		err = e.model.reserve(n)
 	}

@@ -29,10 +29,11 @@ type TrainerOptions struct {
 type Plan struct {
 	Splats      int `json:"splats"`       // to start with
 	Ceiling     int `json:"ceiling"`      // most splats
-	ChunkSplats int `json:"chunk_splats"` // splats by which the model grows
-	SplatBytes  int `json:"splat_bytes"`  // of the model for a splat: parameters, moments, statistics
-	StepBytes   int `json:"step_bytes"`   // of scratch memory for a splat, about, beside its (tile, splat) pairs
-	Isects      int `json:"isects"`       // (tile, splat) pairs at once for which there is room with the model at its ceiling, too
+	ChunkSplats int `json:"chunk_splats"` // the model grows by whole multiples of so many splats
+	growth      int // and by as many splats at least
+	SplatBytes  int `json:"splat_bytes"` // of the model for a splat: parameters, moments, statistics
+	StepBytes   int `json:"step_bytes"`  // of scratch memory for a splat, about, beside its (tile, splat) pairs
+	Isects      int `json:"isects"`      // (tile, splat) pairs at once for which there is room with the model at its ceiling, too
 
 	Unified bool       `json:"unified"` // device memory is RAM: Device and Host are shares of one pool
 	Device  DevicePlan `json:"device"`
@@ -176,13 +177,14 @@ func (p *planner) fill(photos int64, perSplat, asked int) *Plan {
 	if asked > 0 {
 		rough = min(rough, int64(asked))
 	}
-	p.shape.model.setChunk(int(rough), p.budget)
-	// Buffers for all splats are bound whole: at that limit chunks must add up to what was asked with little over.
+	m := p.shape.model
+	m.setUnit(int(rough))
+	// Buffers for all splats are bound whole: at that limit units must add up to what was asked with little over.
 	span := int(maxBinding(p.shape.dev) / 36)
-	for m := p.shape.model; asked > 0 && m.chunkSplats > 2*smallestChunk && (asked+m.chunkSplats-1)/m.chunkSplats*m.chunkSplats > span; {
-		m.chunkSplats -= 128
+	for asked > 0 && m.unit > 2*smallestUnit && m.units(asked)*m.unit > span {
+		m.unit -= 128
 	}
-	plan.ChunkSplats = p.shape.model.chunkSplats
+	plan.ChunkSplats, plan.growth = m.unit, m.growth
 	plan.Device.Staging = p.staging(largest)
 	size := plan.ChunkSplats
 	most := min(1<<30, span) / size
@@ -206,15 +208,15 @@ func (p *planner) fill(photos int64, perSplat, asked int) *Plan {
 	return plan
 }
 
-// fits fills the plan for a model of so many chunks and reports whether the budget holds it.
-func (p *planner) fits(plan *Plan, chunks, perSplat int) bool {
+// fits fills the plan for a model of so many units and reports whether the budget holds it.
+func (p *planner) fits(plan *Plan, units, perSplat int) bool {
 	d := &plan.Device
-	plan.Isects = p.isectsFor(chunks*plan.ChunkSplats, perSplat)
-	scratch, err := p.shape.scratchBytes(chunks, plan.Isects, 2)
+	plan.Isects = p.isectsFor(units*plan.ChunkSplats, perSplat)
+	scratch, err := p.shape.scratchBytes(units, plan.Isects, 2)
 	if err != nil {
 		return false
 	}
-	d.Model, d.Scratch = int64(chunks)*p.shape.model.chunkBytes()+p.shape.exposures.bytes(), scratch
+	d.Model, d.Scratch = int64(units)*p.shape.model.unitBytes()+p.shape.exposures.bytes(), scratch
 	d.Total = d.Model + d.Scratch + d.Photos + d.Slack + fixedBytes
 	d.Total += p.deviceShare(d.Staging)
 	return d.Total <= d.Budget
@@ -223,12 +225,13 @@ func (p *planner) fits(plan *Plan, chunks, perSplat int) bool {
 // complete fills what follows from the ceiling.
 func (p *planner) complete(plan *Plan) *Plan {
 	d := &plan.Device
-	chunks := (p.splats + plan.ChunkSplats - 1) / plan.ChunkSplats
-	scratch, err := p.shape.scratchBytes(chunks, min(plan.Isects, p.shape.firstIsects(p.splats)), 1)
+	p.shape.model.unit, p.shape.model.growth = plan.ChunkSplats, plan.growth
+	units := p.shape.model.units(p.splats)
+	scratch, err := p.shape.scratchBytes(units, min(plan.Isects, p.shape.firstIsects(p.splats)), 1)
 	if err != nil {
 		scratch = d.Scratch
 	}
-	d.Start = d.Total - d.Model - d.Scratch - d.Slack + int64(chunks)*p.shape.model.chunkBytes() + p.shape.exposures.bytes() + scratch
+	d.Start = d.Total - d.Model - d.Scratch - d.Slack + int64(units)*p.shape.model.unitBytes() + p.shape.exposures.bytes() + scratch
 	d.Snapshot = d.Total+d.Model <= d.Budget
 	return plan
 }
@@ -271,24 +274,21 @@ func phantom[T any](dev *vk.Device, n int, bytes int64) vk.Slice[T] {
 }
 
 // scratchBytes returns the sum of scratchRegions, in whole pages.
-func (e *engine) scratchBytes(chunks, isects, bands int) (sum int64, err error) {
-	regions, err := e.scratchRegions(chunks, isects, bands)
+func (e *engine) scratchBytes(units, isects, bands int) (sum int64, err error) {
+	regions, err := e.scratchRegions(units, isects, bands)
 	for _, size := range regions {
 		sum += (size + 4095) &^ 4095
 	}
 	return sum, err
 }
 
-// scratchRegions returns the sizes in bytes of the scratch regions of e's units for a model of so many chunks and isects pairs in a band. A binding that is
+// scratchRegions returns the sizes in bytes of the scratch regions of e's units for a model of so many units and isects pairs in a band. A binding that is
 // too large for the device is an error.
-func (e *engine) scratchRegions(chunks, isects, bands int) (regions []int64, err error) {
+func (e *engine) scratchRegions(units, isects, bands int) (regions []int64, err error) {
 	c := *e
 	c.verify = false // checks are a tool of developers and not planned for
 	c.bands, c.isectCapacity = min(bands, 2), isects
-	c.model = &model{dev: e.dev, chunkRows: e.model.chunkRows, chunkSplats: e.model.chunkSplats}
-	for range chunks {
-		c.model.chunks = append(c.model.chunks, phantom[float32](e.dev, c.model.rows()*c.model.chunkSplats, 4))
-	}
+	c.model = e.model.planned(units)
 	c.counters, c.args = phantom[uint32](e.dev, layout.NCounters, 4), phantom[[3]uint32](e.dev, layout.NArgs, 12)
 	c.target, c.picture = phantom[uint32](e.dev, e.targetWords(), 4), phantom[[4]float32](e.dev, e.drawn.maxPixels, 16)
 	f := &frame{params: phantom[layout.StepParams](e.dev, 1, 1<<10), report: phantom[layout.Report](e.dev, 1, 1<<10)}

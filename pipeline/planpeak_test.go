@@ -134,11 +134,7 @@ func TestPlanCountsAll(t *testing.T) {
 				t.Fatal(err)
 			}
 			real := *e
-			m := *e.model
-			real.model, real.isectCapacity = &m, minIsects
-			for range chunks {
-				m.chunks = append(m.chunks, phantom[float32](d.dev, m.rows()*m.chunkSplats, 4))
-			}
+			real.model, real.isectCapacity = e.model.planned(chunks), minIsects
 			real.counters, real.args = phantom[uint32](d.dev, layout.NCounters, 4), phantom[[3]uint32](d.dev, layout.NArgs, 12)
 			r := vk.NewRecorder(d.dev)
 			real.record(r, f, unitRefine)

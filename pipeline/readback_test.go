@@ -21,7 +21,7 @@ func TestReadSplats(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m.chunkSplats = c.chunk
+		m.unit = c.chunk
 		want := scene.NewSplats(c.n, c.degree)
 		for _, x := range [][]float32{want.Means, want.Quats, want.LogScales, want.LogitOpacities, want.SH} {
 			for i := range x {

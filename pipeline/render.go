@@ -165,7 +165,7 @@ func NewRenderer(d *Device, s *scene.Splats, cameras []scene.Camera, cfg RenderC
 	if err != nil {
 		return nil, d.shortOfRender(s.N, err)
 	}
-	e.model.setChunk(s.N, d.dev.Budget())
+	e.model.setUnit(s.N)
 	if err := e.load(s, 1, 1); err != nil {
 		return nil, d.shortOfRender(s.N, err)
 	}

@@ -101,7 +101,8 @@ func newTrainer(d *Device, cams []scene.Camera, photos Photos, sceneScale float6
 	if err != nil {
 		return nil, err
 	}
-	e.pool, e.model.chunkSplats, e.isectPlan = d.dev.NewScratchPool(), plan.ChunkSplats, plan.Isects
+	e.pool, e.isectPlan = d.dev.NewScratchPool(), plan.Isects
+	e.model.unit, e.model.growth = plan.ChunkSplats, plan.growth
 	if err := e.allocate(inFlight); err != nil {
 		return nil, err
 	}
