@@ -55,6 +55,7 @@ type frame struct {
 	hostReport *layout.Report
 	submission *vk.Submission
 	copier     *vk.Copier
+	picture    vk.Slice[[4]float32] // scratch of unitRender's program, which keeps it
 	verifier   verifier
 	programs   [nUnitKinds]*vk.Program
 	timed      *vk.Program // a step with timestamps between its passes, which cost some microseconds each; the first frame's alone
@@ -80,10 +81,9 @@ type engine struct {
 	bands         int // bands that a view is processed in
 	split         [nUnitKinds][]int
 
-	counters vk.Slice[uint32]     // [N_COUNTERS]
-	args     vk.Slice[[3]uint32]  // [N_ARGS]
-	target   vk.Slice[uint32]     // [maxPixels] RGBA8 and then a mask, or [3 maxPixels] float32: the photo of the step
-	picture  vk.Slice[[4]float32] // [drawn.maxPixels]; see makePicture
+	counters vk.Slice[uint32]    // [N_COUNTERS]
+	args     vk.Slice[[3]uint32] // [N_ARGS]
+	target   vk.Slice[uint32]    // [maxPixels] RGBA8 and then a mask, or [3 maxPixels] float32: the photo of the step
 	frames   []*frame
 	kinds    []unitKind
 	compare  comparison
@@ -94,8 +94,6 @@ type engine struct {
 	verify    bool                       // VKSPLAT_VERIFY=1: every pass of a step is followed by checks of what it wrote
 	sabotage  func(v *view, what string) // tests: may break a buffer before it is verified
 	yield     func()                     // called before memory is taken anew; nil: nobody else holds any
-
-	picturesApart bool // tests: pictures are in device memory that the host cannot read, also where that is RAM
 }
 
 // viewSize is the size of the largest of several views, each number for itself.
@@ -156,9 +154,6 @@ func (e *engine) allocate(inFlight int) (err error) {
 	e.args = vk.Cast[[3]uint32](make32(3*layout.NArgs, "dispatch_args").View)
 	if e.has(unitStep) || len(e.kinds) == 0 {
 		e.target = make32(e.targetWords(), "target")
-	}
-	if err == nil && e.has(unitRender) {
-		e.picture, err = e.makePicture(e.drawn.maxPixels)
 	}
 	for i := 0; i < inFlight && err == nil; i++ {
 		var f *frame
@@ -419,7 +414,7 @@ func (e *engine) close() error {
 		e.dev.Free(f.report.View)
 		f.verifier.free(e)
 	}
-	for _, v := range []vk.View{e.counters.View, e.args.View, e.target.View, e.picture.View} {
+	for _, v := range []vk.View{e.counters.View, e.args.View, e.target.View} {
 		if !v.IsZero() {
 			e.dev.Free(v)
 		}

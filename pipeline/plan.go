@@ -218,7 +218,9 @@ func (p *planner) fits(plan *Plan, units, perSplat int) bool {
 	}
 	d.Model, d.Scratch = int64(units)*p.shape.model.unitBytes()+p.shape.exposures.bytes(), scratch
 	d.Total = d.Model + d.Scratch + d.Photos + d.Slack + fixedBytes
-	d.Total += p.deviceShare(d.Staging)
+	if p.unified {
+		d.Total += d.Staging
+	}
 	return d.Total <= d.Budget
 }
 
@@ -236,26 +238,10 @@ func (p *planner) complete(plan *Plan) *Plan {
 	return plan
 }
 
-// staging returns the mapped memory: the ring of photos, the picture, which is elsewhere where the device has memory of its own, the model's on its way up or
-// down.
+// staging returns the mapped memory: the ring of photos, and what is read or written at once of the model, of exposures or of a picture.
 func (p *planner) staging(photo int64) int64 {
-	n := inFlight*photo + max(2*p.shape.model.stagingBytes(), p.shape.exposures.bytes())
-	if p.unified {
-		n += p.pictureBytes()
-	}
-	return n
+	return inFlight*photo + max(2*p.shape.model.stagingBytes(), p.shape.exposures.bytes(), min(pictureStaging, 16*int64(p.shape.drawn.maxPixels)))
 }
-
-// deviceShare returns what of transfers is in the device's memory.
-func (p *planner) deviceShare(staging int64) int64 {
-	if p.unified {
-		return staging
-	}
-	return p.pictureBytes()
-}
-
-// pictureBytes is what the picture takes.
-func (p *planner) pictureBytes() int64 { return 16 * int64(p.shape.drawn.maxPixels) }
 
 // fixedBytes is what small buffers take: counters, dispatch arguments, parameters and reports of the units in flight.
 const fixedBytes = 256 << 10
@@ -290,7 +276,7 @@ func (e *engine) scratchRegions(units, isects, bands int) (regions []int64, err 
 	c.bands, c.isectCapacity = min(bands, 2), isects
 	c.model = e.model.planned(units)
 	c.counters, c.args = phantom[uint32](e.dev, layout.NCounters, 4), phantom[[3]uint32](e.dev, layout.NArgs, 12)
-	c.target, c.picture = phantom[uint32](e.dev, e.targetWords(), 4), phantom[[4]float32](e.dev, e.drawn.maxPixels, 16)
+	c.target = phantom[uint32](e.dev, e.targetWords(), 4)
 	f := &frame{params: phantom[layout.StepParams](e.dev, 1, 1<<10), report: phantom[layout.Report](e.dev, 1, 1<<10)}
 	for _, k := range e.kinds {
 		r := vk.NewRecorder(e.dev)

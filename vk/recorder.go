@@ -71,6 +71,15 @@ func ScratchOf[T any](r *Recorder, name string, n int) Slice[T] {
 	return Slice[T]{r.Scratch(name, int64(n)*sizeOf[T]())}
 }
 
+// Keep lets a scratch buffer live to the end of the list and beyond, until another program of its pool runs: see Program.Kept.
+func (r *Recorder) Keep(v View) {
+	if v.base == nil || v.base.scratch != r {
+		r.fail(invalid("record keep", v.Name(), "it is no scratch buffer of this list"))
+		return
+	}
+	v.base.kept = true
+}
+
 // Dispatch appends a pass. A grid of no workgroups is allowed and runs nothing.
 func (r *Recorder) Dispatch(p Pass, g Grid) {
 	k := p.Kernel()
@@ -247,6 +256,11 @@ func (r *Recorder) lifetimes(serial bool) []lifetime {
 				l.first, l.last = min(l.first, i), max(l.last, i)
 			}
 		})
+	}
+	for i, s := range r.scratch {
+		if s.kept {
+			list[i].last = len(r.ops)
+		}
 	}
 	return list
 }
