@@ -83,7 +83,7 @@ type engine struct {
 
 	counters vk.Slice[uint32]    // [N_COUNTERS]
 	args     vk.Slice[[3]uint32] // [N_ARGS]
-	target   vk.Slice[uint32]    // [maxPixels] RGBA8 and then a mask, or [3 maxPixels] float32: the photo of the step
+	target   vk.Slice[uint32]    // the photo of the step, as target.glsl reads it
 	frames   []*frame
 	kinds    []unitKind
 	compare  comparison
@@ -171,7 +171,7 @@ func (e *engine) targetWords() int {
 	if e.compare.floats {
 		words *= 3
 	}
-	return words + maskWords(e.maxPixels)
+	return words + maskWords(e.maxPixels) + 1 // see target.glsl
 }
 
 // mostBands is how many bands a view can be cut into.

@@ -21,11 +21,11 @@ func (v *view) loss() {
 	v.vExposed = vk.ScratchOf[[4]float32](v.r, "v_exposed", v.maxPixels)
 	v.r.Dispatch(&shaders.Loss{
 		Params: v.f.params, Render: v.exposed, Target: v.target, SsimMaps: maps, Partials: v.partials, Counted: v.counted,
-		Spec: shaders.LossSpec{TargetFloat: v.compare.floats, Masked: v.compare.masked, Alpha: v.compare.alpha},
+		Spec: shaders.LossSpec{TargetFloat: v.compare.floats, Masked: v.compare.masked, Alpha: v.compare.alpha, Packed: v.compare.packed},
 	}, v.indirect(layout.ArgsTiles))
 	v.r.Dispatch(&shaders.LossGrad{
 		Params: v.f.params, Render: v.exposed, Target: v.target, SsimMaps: maps, VRender: v.vExposed,
-		Spec: shaders.LossGradSpec{TargetFloat: v.compare.floats, Masked: v.compare.masked, Alpha: v.compare.alpha},
+		Spec: shaders.LossGradSpec{TargetFloat: v.compare.floats, Masked: v.compare.masked, Alpha: v.compare.alpha, Packed: v.compare.packed},
 	}, v.indirect(layout.ArgsTiles))
 }
 
@@ -34,15 +34,14 @@ type comparison struct {
 	floats bool // target holds float32 colours
 	masked bool // photos may have masks
 	alpha  bool // the photo's alpha is compared too
+	packed bool // photos may be packed
 }
 
-// comparisonOf returns what the photos and the configuration ask for. Which photos have masks is known where they are in memory; elsewhere those with a
-// mask's file, or with a lens that may leave pixels without a source, are taken to have one.
+// comparisonOf returns what the photos and the configuration ask for. Which photos have masks is known where they are in memory; elsewhere
+// layoutOf says.
 func comparisonOf(cams []scene.Camera, photos Photos, cfg *Config) (c comparison) {
-	c.alpha = cfg.AlphaLoss > 0
-	for i := range cams {
-		c.masked = c.masked || cams[i].Mask != "" || cams[i].Lens != nil
-	}
+	l := layoutOf(cams)
+	c.alpha, c.masked, c.packed = cfg.AlphaLoss > 0, l.masked, l.packed
 	if images, ok := photos.(Images); ok {
 		for i := range images {
 			c.masked = c.masked || images[i].Mask != nil
@@ -54,12 +53,9 @@ func comparisonOf(cams []scene.Camera, photos Photos, cfg *Config) (c comparison
 // counts reports whether the loss needs to say what counted.
 func (c comparison) counts() bool { return c.masked || c.alpha }
 
-// photoParams fills how training photo id is compared at a step counted from 0.
-func (c *Config) photoParams(p *layout.StepParams, step, id int, masked bool) {
-	p.Masked = 0
-	if masked {
-		p.Masked = 1
-	}
+// photoParams fills how training photo id, which has these PHOTO_* bits, is compared at a step counted from 0.
+func (c *Config) photoParams(p *layout.StepParams, step, id int, flags uint32) {
+	p.PhotoFlags = flags
 	p.AlphaLoss = float32(c.AlphaLoss)
 	p.ViewId = uint32(id)
 	p.LrExposure = float32(c.LRExposure * math.Pow(c.LRExposureFinal, min(1, float64(step)/float64(c.schedule()))))

@@ -35,6 +35,8 @@ type Plan struct {
 	StepBytes   int `json:"step_bytes"`  // of scratch memory for a splat, about, beside its (tile, splat) pairs
 	Isects      int `json:"isects"`      // (tile, splat) pairs at once for which there is room with the model at its ceiling, too
 
+	photos photoLayout // in the device cache
+
 	Unified bool       `json:"unified"` // device memory is RAM: Device and Host are shares of one pool
 	Device  DevicePlan `json:"device"`
 	Host    HostPlan   `json:"host"`
@@ -76,6 +78,7 @@ type planner struct {
 	cams    []scene.Camera
 	cfg     *Config
 	o       *TrainerOptions
+	photos  photoLayout
 	splats  int
 	budget  int64
 	unified bool
@@ -93,7 +96,7 @@ func (d *Device) Plan(cams []scene.Camera, splats int, cfg Config, o TrainerOpti
 	if cfg.Exposure {
 		shape.exposures = &exposures{dev: d.dev, table: phantom[layout.Exposure](d.dev, len(cams), exposureBytes)}
 	}
-	p := &planner{shape: shape, cams: cams, cfg: &cfg, o: &o, splats: splats, budget: d.dev.Budget(), unified: unified(d), driver: d.driver, vram: d.vram}
+	p := &planner{shape: shape, cams: cams, photos: layoutOf(cams), cfg: &cfg, o: &o, splats: splats, budget: d.dev.Budget(), unified: unified(d), driver: d.driver, vram: d.vram}
 	plan, err := p.device()
 	if err != nil {
 		if took := processBytes + p.driver; p.unified && d.host <= processBytes {
@@ -147,7 +150,7 @@ func (p *planner) device() (*Plan, error) {
 // photoChoices lists sizes of the device cache, in the order in which they are tried. Splats come first: a photo that is not cached costs a copy for each
 // of its steps, a splat that does not fit is lost.
 func (p *planner) photoChoices() []int64 {
-	total, _ := photoTotals(p.cams)
+	total, _ := p.photos.totals(p.cams)
 	switch {
 	case p.o.PhotoBytes < 0:
 		return []int64{0}
@@ -166,12 +169,11 @@ func (p *planner) isectsFor(n, perSplat int) int {
 
 // fill makes the plan with a device cache of that many bytes and with the largest ceiling up to asked (0: any). A ceiling of 0 says that nothing fits.
 func (p *planner) fill(photos int64, perSplat, asked int) *Plan {
-	n, all := photoSlots(p.cams, photos)
-	_, largest := photoTotals(p.cams)
-	if !all {
+	n, all := p.photos.slots(p.cams, photos)
+	if _, largest := p.photos.totals(p.cams); !all {
 		photos = int64(n) * largest
 	}
-	plan := &Plan{Splats: p.splats, Unified: p.unified, SplatBytes: int(p.shape.model.splatBytes()), StepBytes: int(p.shape.bytesPerSplat())}
+	plan := &Plan{Splats: p.splats, Unified: p.unified, photos: p.photos, SplatBytes: int(p.shape.model.splatBytes()), StepBytes: int(p.shape.bytesPerSplat())}
 	plan.Device = DevicePlan{Budget: p.budget, Photos: photos + 4*int64(p.shape.targetWords()), PhotoAll: all, PhotoFits: n, Slack: planSlack(p.budget)}
 	rough := max(0, p.budget-photos) / (p.shape.model.splatBytes() + p.shape.bytesPerSplat() + int64(perSplat)*p.shape.bytesPerIsect())
 	if asked > 0 {
@@ -185,6 +187,7 @@ func (p *planner) fill(photos int64, perSplat, asked int) *Plan {
 		m.unit -= 128
 	}
 	plan.ChunkSplats, plan.growth = m.unit, m.growth
+	_, largest := photoTotals(p.cams)
 	plan.Device.Staging = p.staging(largest)
 	size := plan.ChunkSplats
 	most := min(1<<30, span) / size

@@ -185,7 +185,7 @@ func (t *Trainer) setParams(p *layout.StepParams, u unit, view int) {
 	p.Unit, p.Step = u.number, uint32(u.step)
 	p.SeedLo, p.SeedHi = uint32(t.cfg.Seed), uint32(t.cfg.Seed>>32)
 	t.cfg.optimiserParams(p, u.step, t.sceneScale)
-	t.cfg.photoParams(p, u.step, view, t.photos.masked[view])
+	t.cfg.photoParams(p, u.step, view, t.photos.flags[view])
 	t.cfg.strategyParams(p, u.step, t.sceneScale)
 	p.TargetSplats = 0
 	if u.kind == unitRefine {

@@ -49,8 +49,10 @@ type photo struct {
 	mask          []uint32  // nil: all pixels count
 	maskable      bool      // the kernels' variant for photos that may have masks
 	alphaLoss     float32
-	// What the kernels wrote, with a float32 target if floats.
+	packable      bool // likewise, packed
+	// What the kernels wrote, with a float32 target if floats, or RGB8 if packed.
 	floats   bool
+	packed   bool
 	partials [][3]float32
 	counted  [][3]float32
 	vRender  [][4]float32
@@ -100,11 +102,15 @@ func (p *photo) run() error {
 			words = append(words, math.Float32bits(x))
 		}
 	}
+	if p.packed {
+		params.PhotoFlags, words = layout.PhotoPacked, packed(p.pix)
+	}
 	params.AlphaLoss = p.alphaLoss
 	if p.mask != nil {
-		params.Masked = 1
+		params.PhotoFlags |= layout.PhotoMasked
 		words = append(words, p.mask...)
 	}
+	words = append(words, 0) // see target.glsl
 	n, tiles := p.width*p.height, int(params.View.TileWidth*params.View.TileHeight)
 	in, render, target := input(l, "params", []layout.StepParams{params}), input(l, "render", p.render), input(l, "target", words)
 	maps, partials := output[float32](l, "ssim_maps", 9*n), output[[3]float32](l, "partials", tiles)
@@ -112,11 +118,11 @@ func (p *photo) run() error {
 	masked, alpha := p.mask != nil || p.maskable, p.alphaLoss > 0
 	l.r.Dispatch(&shaders.Loss{
 		Params: in, Render: render, Target: target, SsimMaps: maps.Slice, Partials: partials.Slice, Counted: counted.Slice,
-		Spec: shaders.LossSpec{TargetFloat: p.floats, Masked: masked, Alpha: alpha},
+		Spec: shaders.LossSpec{TargetFloat: p.floats, Masked: masked, Alpha: alpha, Packed: p.packed || p.packable},
 	}, vk.Groups(tiles+2))
 	l.r.Dispatch(&shaders.LossGrad{
 		Params: in, Render: render, Target: target, SsimMaps: maps.Slice, VRender: vRender.Slice,
-		Spec: shaders.LossGradSpec{TargetFloat: p.floats, Masked: masked, Alpha: alpha},
+		Spec: shaders.LossGradSpec{TargetFloat: p.floats, Masked: masked, Alpha: alpha, Packed: p.packed || p.packable},
 	}, vk.Groups(tiles+2))
 	if err := l.run(); err != nil {
 		return err

@@ -22,6 +22,7 @@ func maskCases() []Case {
 		newCase("loss", "masks, windows beyond the border", table(true, (*photo).checkMasked)),
 		newCase("loss", "a full mask, and none where photos may have one", func(t *trial) error { return checkFullMask(t, false) }),
 		newCase("loss", "alpha without a mask", func(t *trial) error { return t.alphaPhoto().then((*photo).checkMasked) }),
+		newCase("loss", "packed photos", func(t *trial) error { return each(sizes, func(s [2]int) error { return checkPacked(t, s) }) }),
 		newCase("loss_grad", "masks, windows inside", table(false, (*photo).checkMaskedGrad)),
 		newCase("loss_grad", "masks, windows beyond the border", table(true, (*photo).checkMaskedGrad)),
 		newCase("loss_grad", "a full mask, and none where photos may have one", func(t *trial) error { return checkFullMask(t, true) }),
@@ -106,4 +107,43 @@ func checkFullMask(t *trial, grad bool) error {
 		}
 		return closeTo("partials", floatsOf(p.partials), partials, 768*3e-7, 1e-6) // compilers may contract the variants in their own ways
 	})
+}
+
+// packed returns the words of RGB8 pixels.
+func packed(rgba []uint8) []uint32 {
+	words := make([]uint32, (3*len(rgba)/4+3)/4)
+	at := 0
+	for i, b := range rgba {
+		if i%4 < 3 {
+			words[at/4] |= uint32(b) << (8 * (at % 4))
+			at++
+		}
+	}
+	return words
+}
+
+// checkPacked requires that an opaque photo gives the same bytes in four bytes a pixel and in three, with a mask and without, with the alpha compared.
+func checkPacked(t *trial, size [2]int) error {
+	for _, share := range []float64{1, 0.4} {
+		p := t.photo(size[0], size[1], false)
+		for i := 3; i < len(p.pix); i += 4 {
+			p.pix[i] = 255
+		}
+		if p.alphaLoss = 0.5; share < 1 {
+			p = p.masked(share)
+		}
+		if err := p.run(); err != nil {
+			return err
+		}
+		want := *p
+		for _, p.packed = range []bool{true, false} {
+			p.packable = true
+			err := first(p.run(), sameBytes("partials", floatsOf(p.partials), floatsOf(want.partials)), sameBytes("counted", floatsOf(p.counted), floatsOf(want.counted)),
+				sameBytes("v_render", floatsOf(p.vRender), floatsOf(want.vRender)))
+			if err != nil {
+				return fmt.Errorf("packed %v, a share of %g: %w", p.packed, share, err)
+			}
+		}
+	}
+	return nil
 }
