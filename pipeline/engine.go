@@ -294,9 +294,9 @@ func (e *engine) setCounters(n uint32) error {
 	return runOnce(e.dev, r, "set counters")
 }
 
-// growIsects makes room for n pairs in a band, by larger buffers or, where those do not fit, by as many bands as it takes.
-func (e *engine) growIsects(n uint32) error {
-	want := min(int(n)+max(int(n)/16, moreIsects), 1<<31-1)
+// growIsects makes room for n pairs in a band, and for some more, by larger buffers or, where those do not fit, by as many bands as it takes.
+func (e *engine) growIsects(n uint32, more int) error {
+	want := min(int(n)+more, 1<<31-1)
 	limit := e.fewerIsects(want)
 	if limit >= int(n) {
 		e.isectCapacity = max(limit, e.isectCapacity)
@@ -374,7 +374,11 @@ func (e *engine) recover(r *layout.Report, ceiling int) error {
 		}
 	}
 	if r.Failed&layout.FailedIsects != 0 {
-		if err := e.growIsects(r.Needed); err != nil {
+		more := max(int(r.Needed)/16, moreIsects)
+		if int(r.NSplats) >= ceiling {
+			more /= 2 // the model grows no more, and views stay about as they are
+		}
+		if err := e.growIsects(r.Needed, more); err != nil {
 			return err
 		}
 	}

@@ -42,12 +42,12 @@ func newModel(dev *vk.Device, degree int) (*model, error) {
 
 // Bounds on units and chunks. Kernels that work on parameters run once for each chunk, and moving splats takes a dispatch for each pair of chunks.
 const (
-	manyUnits    = 64        // that a model at its ceiling is made of, where the bounds below allow
+	manyUnits    = 512       // that a model at its ceiling is made of, where the bounds below allow
 	smallestUnit = 33 * 64   // splats: 1.5 MB at SH degree 3
 	largestUnit  = 255 * 64  // 12 MB
 	fewChunks    = 24        // a model at its ceiling has about as many at most
 	largestChunk = 256 << 20 // bytes
-	growthParts  = 6         // a model grows by this part of it, at least
+	growthParts  = 6         // a model grows by this part of it at least, or by a chunk as large as they get
 )
 
 // setUnit chooses the size of units, and by how much to grow, for a model that may grow to ceiling splats (0: any number). The model must be empty. Small
@@ -86,8 +86,11 @@ func (m *model) capacity() int {
 	return last.first + last.splats
 }
 
-// ample returns the capacity to grow to where n splats do not fit.
-func (m *model) ample(n int) int { return max(n, m.capacity()+max(m.capacity()/growthParts, m.growth)) }
+// ample returns the capacity to grow to where n splats do not fit. The chunk has an odd number of units: see setUnit.
+func (m *model) ample(n int) int {
+	more := min(max(m.capacity()/growthParts, m.growth), m.mostUnits()*m.unit)
+	return m.capacity() + (m.units(max(n-m.capacity(), more))|1)*m.unit
+}
 
 // reserve appends chunks until n splats fit: few, or smaller ones where memory lies in pieces. New chunks are zero.
 func (m *model) reserve(n int) error {

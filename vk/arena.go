@@ -152,9 +152,13 @@ func (a *arena) find(kind MemoryKind, want, align int) (best *block, at int, ok 
 }
 
 // grow adds a block with room for size bytes, a multiple of pageSize. When the budget or the source has no room for a block of the size that it
-// would like, it gives back the empty blocks and then tries ever smaller ones down to size itself.
+// would like, it gives back the empty blocks and then tries ever smaller ones down to size itself. Empty blocks also go where a large buffer comes: that is
+// rare, and while memory grows nothing of it stands idle.
 func (a *arena) grow(kind MemoryKind, size int64) (*block, error) {
 	alone := a.alone(size)
+	if alone {
+		a.releaseEmpty()
+	}
 	b, err := a.add(kind, a.blockSize(kind, size), alone)
 	if !errors.Is(err, ErrOutOfMemory) {
 		return b, err
