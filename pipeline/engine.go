@@ -224,7 +224,8 @@ func (e *engine) loadWith(n int, fill func() error, startCapacities, bands int) 
 // minIsects is the smallest number of (tile, splat) pairs that a band is made for.
 const minIsects = 1 << 14
 
-// moreIsects is the fewest pairs by which there is more room once there is too little: 8 MB, about. Growth stops the queue.
+// moreIsects is how many pairs more there is room for once there was too little, 8 MB about, unless these are a great many beside those there are, or few.
+// Growth stops the queue.
 const moreIsects = 1 << 17
 
 // firstIsects is the number of pairs to start with for n splats: no more than were planned, and not what few views need, since what is taken here is not given
@@ -374,7 +375,8 @@ func (e *engine) recover(r *layout.Report, ceiling int) error {
 		}
 	}
 	if r.Failed&layout.FailedIsects != 0 {
-		more := max(int(r.Needed)/16, moreIsects)
+		n := int(r.Needed)
+		more := max(n/16, min(n/4, moreIsects))
 		if int(r.NSplats) >= ceiling {
 			more /= 2 // the model grows no more, and views stay about as they are
 		}

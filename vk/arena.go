@@ -38,8 +38,9 @@ func (k MemoryKind) String() string {
 const (
 	firstBlock = 4 << 20  // the first block of a kind that buffers share
 	smallBlock = 64 << 20 // largest one
-	aloneParts = 8        // a buffer above this part of the largest has its own
-	mostAlone  = 1024     // and above this part of what is allocated, so that a device of any size takes some thousand blocks
+	leastAlone = 64 << 10 // a buffer above this has its own,
+	aloneParts = 64       // if it is above this part of the largest,
+	mostAlone  = 512      // and above this part of what is allocated, so that a device of any size takes some thousand blocks
 )
 
 // blockSource is where an arena gets its blocks from. The arena calls it under its lock, one call at a time.
@@ -187,7 +188,7 @@ func (a *arena) blockSize(kind MemoryKind, size int64) int64 {
 
 // alone reports whether a buffer of size bytes gets a block to itself.
 func (a *arena) alone(size int64) bool {
-	return size > max(a.largestBlock()/aloneParts, min(a.count.Allocated/mostAlone, a.largestBlock()))
+	return size > max(leastAlone, a.largestBlock()/aloneParts, min(a.count.Allocated/mostAlone, a.largestBlock()))
 }
 
 // largestBlock returns the cap on the size of blocks that buffers share. A small budget loses little to what is left over in them.
