@@ -405,3 +405,24 @@ func bestFitOfBools(taken []bool, want, align int) (start, excess int, ok bool) 
 	}
 	return start, excess, ok
 }
+
+// TestArenaLeavesLittleOver allocates as training does: small buffers, a model that grows piece by piece, and scratch memory that is freed and comes again, larger,
+// after each piece. At no time is much more taken than is in use.
+func TestArenaLeavesLittleOver(t *testing.T) {
+	a := newArena(newFakeSource(100*gib), 100*gib)
+	for _, size := range []int64{64, 156, 2 * mib, 65 * mib, 24 * mib, 300 * kib, 10 * kib} {
+		mustAlloc(t, a, DeviceLocal, size)
+	}
+	var scratch []span
+	for grown := range int64(30) {
+		mustFree(t, a, scratch...)
+		scratch = scratch[:0]
+		mustAlloc(t, a, DeviceLocal, 12*mib+grown*mib*5/2)
+		for _, part := range []int64{40, 22, 21, 11, 1} {
+			scratch = append(scratch, mustAlloc(t, a, DeviceLocal, part*(grown+1)*100*kib))
+		}
+		if st := a.stats(); st.Allocated > st.InUse+8*mib || st.PeakAllocated > st.Allocated {
+			t.Fatalf("after %d pieces: %d MiB in use, %d taken, %d at the peak", grown+1, st.InUse/mib, st.Allocated/mib, st.PeakAllocated/mib)
+		}
+	}
+}
