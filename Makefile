@@ -120,7 +120,7 @@ same-bytes: build ## equal models: demo twice, VKSPLAT_SERIAL=1, every subgroup 
 	@for w in $(WIDTHS); do echo "LP_NATIVE_VECTOR_WIDTH=$$w"; \
 	  $(SOFTWARE) LP_NATIVE_VECTOR_WIDTH=$$w $(BIN)/vksplat $(REFINED) -m $(OUT)/same/width$$w; \
 	  .ci/same-model $(OUT)/same/width$(firstword $(WIDTHS)) $(OUT)/same/width$$w; \
-	  $(SOFTWARE) LP_NATIVE_VECTOR_WIDTH=$$w VKSPLAT_LANES=128 $(BIN)/vksplat $(REFINED) -m $(OUT)/same/lanes$$w; \
+	  $(SOFTWARE) LP_NATIVE_VECTOR_WIDTH=$$w VKSPLAT_LANES=gpu $(BIN)/vksplat $(REFINED) -m $(OUT)/same/lanes$$w; \
 	  .ci/same-model $(OUT)/same/lanes$(firstword $(WIDTHS)) $(OUT)/same/lanes$$w; done
 
 twice: build ## train SCENE=folder twice with --eval ARGS=..., compare the bytes, print stats.json

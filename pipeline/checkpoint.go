@@ -262,6 +262,7 @@ func (c *Checkpoint) Close() error { return c.file.Close() }
 // Splats reads the model, in the training frame.
 func (c *Checkpoint) Splats() (*scene.Splats, error) {
 	s := scene.NewSplats(c.Header.Splats, c.Header.SHDegree)
+	params := paramsOf(s)
 	buf := make([]byte, 0, 1<<20)
 	for _, f := range paramFields(c.Header.rows()) {
 		size := f.bytes() * f.width
@@ -274,7 +275,7 @@ func (c *Checkpoint) Splats() (*scene.Splats, error) {
 			}
 			for i := range count {
 				for k := range f.width {
-					*rowValue(s, f.param+k, first+i) = f.valueAt(buf, i*f.width+k)
+					*params.At(f.param+k, first+i) = f.valueAt(buf, i*f.width+k)
 				}
 			}
 			first += count

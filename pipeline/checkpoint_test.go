@@ -139,6 +139,11 @@ func TestResumeAnywhere(t *testing.T) {
 			c.Precision, c.Iterations, c.RefineEvery, c.ResetEvery = PrecisionMixed, 12, 3, 7
 		}, map[unitKind]int{unitStep: 9, unitRefine: 1, unitReset: 1})
 	})
+	t.Run("progressive resolution", func(t *testing.T) {
+		testResumeAnywhere(t, func(c *Config) {
+			c.Iterations, c.RefineEvery, c.ResetEvery, c.NumDownscales, c.ResolutionSchedule = 12, 3, 7, 1, 6
+		}, map[unitKind]int{unitStep: 9, unitRefine: 1, unitReset: 1})
+	})
 }
 
 // testResumeAnywhere wants at least so many units of each kind.

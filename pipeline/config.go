@@ -30,6 +30,9 @@ type Config struct {
 	Near             float64    `json:"near"`               // near plane
 	Clearance        float64    `json:"clearance"`          // share of the depth where a photo's points begin that is taken for empty space; 0: none
 
+	NumDownscales      int `json:"num_downscales"`      // times that width and height of the photos are halved in the first steps; 0: they are trained at full size
+	ResolutionSchedule int `json:"resolution_schedule"` // steps after which they are doubled, until they are full
+
 	SSIMSame    bool    `json:"ssim_same"`    // SSIM windows that leave the image count (INRIA); otherwise only those inside do (gsplat)
 	SSIMLambda  float64 `json:"ssim_lambda"`  // share of D-SSIM in the loss
 	AlphaLoss   float64 `json:"alpha_loss"`   // weight of the mean |alpha - photo's alpha|; 0: photos are composited over the background only
@@ -79,7 +82,7 @@ type Config struct {
 // DefaultConfig returns the default recipe for 30,000 steps.
 func DefaultConfig() Config {
 	return Config{
-		Iterations: 30000, Seed: 42, SHDegree: 3, Precision: PrecisionFull, Near: 0.01, Clearance: 0.5, SSIMLambda: 0.2, SHInterval: 1000,
+		Iterations: 30000, Seed: 42, SHDegree: 3, Precision: PrecisionFull, Near: 0.01, Clearance: 0.5, SSIMLambda: 0.2, SHInterval: 1000, ResolutionSchedule: 3000,
 		LRMeans: 1.6e-4, LRMeansFinal: 0.01, LRLogScales: 5e-3, LRQuats: 1e-3, LRLogitOpacity: 5e-2, LRSH0: 2.5e-3, LRSHN: 1.25e-4,
 		LRExposure: 0.01, LRExposureFinal: 0.1, ExposureReg: 0.01, InitOpacity: 0.1, InitScale: 1,
 		Strategy: StrategyDefault, RefineStart: 500, RefineStop: 15000, RefineEvery: 100, ResetEvery: 3000,
@@ -116,6 +119,8 @@ func (c Config) Validate() error {
 	check(c.InitScale > 0 && !math.IsInf(c.InitScale, 0), "scale %g to start with, it must be positive", c.InitScale)
 	check(c.GrowFactor >= 1 && !math.IsInf(c.GrowFactor, 0), "growth factor %g, at least 1 is needed", c.GrowFactor)
 	check(c.SHInterval >= 1, "SH interval of %d steps, at least 1 is needed", c.SHInterval)
+	check(c.NumDownscales >= 0 && c.NumDownscales <= maxDownscales, "%d downscales, 0 to %d are possible", c.NumDownscales, maxDownscales)
+	check(c.ResolutionSchedule >= 1, "resolution schedule of %d steps, at least 1 is needed", c.ResolutionSchedule)
 	check(c.MaxSplats >= 0, "a ceiling of %d splats, it must not be negative", c.MaxSplats)
 	check(c.RefineEvery >= 0 && c.ResetEvery >= 0, "refinement every %d and reset every %d steps, neither may be negative", c.RefineEvery, c.ResetEvery)
 	check(c.RefineStart >= 0 && c.RefineStop >= 0, "refinement from step %d to %d, neither may be negative", c.RefineStart, c.RefineStop)

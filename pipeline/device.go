@@ -154,18 +154,18 @@ func driverBytes(took int64) int64 {
 // memoryBudgets returns the ceilings of device and host memory. standard is what the device has by default. On unified memory they are shares of one
 // pool.
 func memoryBudgets(o DeviceOptions, standard int64, unified bool, m HostMemory) (device, host int64, err error) {
-	if host, err = hostBudget(o.MaxRAM, m); err != nil {
+	pool, err := hostBudget(o.MaxRAM, m)
+	if err != nil || !unified {
+		device, err2 := parseBudget(o.MaxVRAM, standard)
+		return device, pool, errors.Join(err, err2)
+	}
+	share, least := unifiedShares(pool, 0, false)
+	if device, err = parseBudget(o.MaxVRAM, min(standard, share)); err != nil {
 		return 0, 0, err
 	}
-	if unified {
-		share, _ := unifiedShares(host, 0, false)
-		standard = min(standard, share)
-	}
-	if device, err = parseBudget(o.MaxVRAM, standard); err != nil {
-		return 0, 0, err
-	}
-	if unified {
-		_, host = unifiedShares(host, device, true)
+	_, host = unifiedShares(pool, device, true)
+	if o.MaxRAM == "" { // nobody gave a ceiling that the device's memory, if that was given, may not leave too little of
+		host = max(host, least)
 	}
 	return device, host, nil
 }
@@ -219,6 +219,9 @@ func ParseBytes(s string) (int64, error) {
 	return parseBudget(s, 0)
 }
 
+// BytesText words a number of bytes, as in "1.5 MiB".
+func BytesText(n int64) string { return vk.BytesText(n) }
+
 // Name returns the device's name and driver.
 func (d *Device) Name() string { return d.dev.Info().Name }
 
@@ -230,6 +233,12 @@ func (d *Device) Note() string { return d.note }
 
 // Budget returns the hard ceiling of device memory, in bytes.
 func (d *Device) Budget() int64 { return d.dev.Budget() }
+
+// Pipelines says what compiling kernels took so far: how many, seconds of the host, and whether there were those of an earlier run to begin with.
+func (d *Device) Pipelines() (n int, seconds float64, cached bool) {
+	p := d.dev.Pipelines()
+	return p.N, p.Seconds, p.Cached
+}
 
 // ValidationMessages returns what the validation layer said, if VKSPLAT_VALIDATE=1 turned it on.
 func (d *Device) ValidationMessages() []string { return d.instance.Messages() }

@@ -86,6 +86,7 @@ type engine struct {
 	target   vk.Slice[uint32]    // the photo of the step, as target.glsl reads it
 	frames   []*frame
 	kinds    []unitKind
+	compiled bool // the kernels of all of them
 	compare  comparison
 
 	pairs     vk.Slice[[4]uint32] // [maxTiles] where steps count the pairs of tiles; zero: they do not
@@ -139,10 +140,13 @@ func newEngine(dev *vk.Device, degree int, cameras []scene.Camera, kinds []unitK
 		return nil, err
 	}
 	e.pool = dev.NewScratchPool()
-	return e, e.allocate(inFlight)
+	if err := e.allocate(inFlight); err != nil {
+		return nil, errors.Join(err, e.close())
+	}
+	return e, nil
 }
 
-// allocate makes the buffers that live as long as the engine.
+// allocate makes the buffers that live as long as the engine. What an error leaves is close's to free.
 func (e *engine) allocate(inFlight int) (err error) {
 	make32 := func(n int, name string) (s vk.Slice[uint32]) {
 		if err == nil {
@@ -156,10 +160,10 @@ func (e *engine) allocate(inFlight int) (err error) {
 		e.target = make32(e.targetWords(), "target")
 	}
 	for i := 0; i < inFlight && err == nil; i++ {
-		var f *frame
-		if f, err = newFrame(e.dev); err == nil {
+		f := &frame{submission: e.dev.NewSubmission()}
+		e.frames = append(e.frames, f)
+		if err = f.allocate(e.dev); err == nil {
 			err = f.verifier.allocate(e)
-			e.frames = append(e.frames, f)
 		}
 	}
 	return err
@@ -177,18 +181,18 @@ func (e *engine) targetWords() int {
 // mostBands is how many bands a view can be cut into.
 func (e *engine) mostBands() int { return max(e.maxRows, e.drawn.maxRows) }
 
-func newFrame(dev *vk.Device) (f *frame, err error) {
-	f = &frame{submission: dev.NewSubmission()}
+// allocate makes the frame's buffers.
+func (f *frame) allocate(dev *vk.Device) (err error) {
 	if f.params, err = vk.Make[layout.StepParams](dev, vk.Upload, 1, "params"); err != nil {
-		return nil, err
+		return err
 	}
 	if f.report, err = vk.Make[layout.Report](dev, vk.Readback, 1, "report"); err != nil {
-		return nil, err
+		return err
 	}
 	f.hostParams, f.hostReport = &vk.Host(f.params)[0], &vk.Host(f.report)[0]
 	*f.hostParams, *f.hostReport = layout.StepParams{}, layout.Report{}
 	f.copier, err = dev.NewCopier()
-	return f, err
+	return err
 }
 
 func (e *engine) has(k unitKind) bool {
@@ -216,7 +220,7 @@ func (e *engine) loadWith(n int, fill func() error, startCapacities, bands int) 
 	e.bands = min(max(bands, 1), e.mostBands())
 	e.isectCapacity = e.fewerIsects(e.firstIsects(n) * max(startCapacities, 1))
 	if e.isectCapacity == 0 {
-		return fmt.Errorf("pipeline: load model: %w: %d bytes", ErrTooSmall, e.dev.Budget())
+		return fmt.Errorf("pipeline: load model: %w: %s", ErrTooSmall, vk.BytesText(e.dev.Budget()))
 	}
 	return e.setCounters(uint32(n))
 }
@@ -406,7 +410,7 @@ func (e *engine) buildToFit() error {
 	return err
 }
 
-// close frees the engine. Device.Close frees what an error leaves.
+// close frees the engine, also one that an error left unfinished. Device.Close frees what an error leaves of that.
 func (e *engine) close() error {
 	if err := e.dev.WaitIdle(); err != nil {
 		return err
@@ -415,7 +419,9 @@ func (e *engine) close() error {
 		return err
 	}
 	for _, f := range e.frames {
-		f.copier.Close()
+		if f.copier != nil {
+			f.copier.Close()
+		}
 		e.dev.Free(f.params.View)
 		e.dev.Free(f.report.View)
 		f.verifier.free(e)

@@ -189,7 +189,7 @@ func exposureScene(t *testing.T, d *Device) (train, held []TrainView, init *scen
 	}
 	defer r.Close()
 	for i, c := range cams[:15] {
-		pic, err := r.Render(c)
+		pic, err := r.RenderInto(nil, c)
 		if err != nil {
 			t.Fatal(err)
 		}

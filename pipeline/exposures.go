@@ -38,7 +38,10 @@ func newExposures(dev *vk.Device, n int) (*exposures, error) {
 	if x.table, err = vk.Make[layout.Exposure](dev, vk.DeviceLocal, n, "exposures"); err != nil {
 		return nil, err
 	}
-	return x, x.upload(start)
+	if err := x.upload(start); err != nil {
+		return nil, errors.Join(err, x.close())
+	}
+	return x, nil
 }
 
 // exposuresTensor is the table's name in a checkpoint.

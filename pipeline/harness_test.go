@@ -176,7 +176,7 @@ func runBackwardOf(t testing.TB, d *Device, p *ref.Params[float32], v *ref.View[
 	for _, c := range e.model.chunks {
 		for i := c.first; i < min(c.first+c.splats, p.N); i++ {
 			for row := range e.model.nParams {
-				*rowValue(g.params, row, i) = rows[e.model.nParams*c.first+row*c.splats+i-c.first]
+				*paramsOf(g.params).At(row, i) = rows[e.model.nParams*c.first+row*c.splats+i-c.first]
 			}
 		}
 	}

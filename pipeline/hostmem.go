@@ -43,24 +43,31 @@ func hostBudget(s string, m HostMemory) (int64, error) {
 // garbage, and the driver's memory for compiled kernels.
 const processBytes = 96 << 20
 
-// hostMost is the most that the host has of a pool, beside what the process takes, where nobody said what the device has.
-const hostMost = 4 << 30
+// Shares of a pool, beside processBytes. Most of the first part is the host's: drivers take 50 to 100 MiB of it, whatever is trained, and without that nothing
+// is. How much a driver took in this process decides nothing here: the model's ceiling follows from the shares, and equal runs have equal ceilings.
+const (
+	firstPart = 160 << 20                                  // of the pool
+	firstHost = firstPart / 5 * 4                          // of it, the host's
+	hostMost  = 4 << 30                                    // the most that the host has of the rest, where nobody said what the device has
+	mostShare = int64(processBytes + firstHost + hostMost) // the most that the host has then
+)
 
-// unifiedShares divides one pool of memory between the device and the host. The host has what the process takes and a quarter of the rest. Where
-// --max-vram was given the device has that, and the host what is left, at least a share that decoding needs.
+// unifiedShares divides one pool of memory between the device and the host. The host has what the process takes, four fifths of the first part of the rest and
+// a quarter of what is left. Where --max-vram was given the device has that, and the host what is left.
 func unifiedShares(pool, vram int64, vramGiven bool) (device, host int64) {
-	host = min(pool, processBytes+min(max(pool-processBytes, 0)/4, hostMost))
+	rest := max(pool-processBytes, 0)
+	first := min(rest, firstPart)
+	host = min(pool, processBytes+first/5*4+min((rest-first)/4, hostMost))
 	device = max(pool-host, 1)
 	if vramGiven {
-		device = vram
-		host = max(host, pool-vram)
+		device, host = vram, max(pool-vram, 1)
 	}
 	return device, host
 }
 
 // smallestPool returns the smallest pool, rounded up to a MiB, whose shares are at least these.
 func smallestPool(device, host, vram int64, vramGiven bool) int64 {
-	lo, hi := int64(0), (4*(device+host)+processBytes)>>20+1 // MiB
+	lo, hi := int64(0), (5*(device+host)+processBytes)>>20+1 // MiB
 	for lo < hi {
 		pool := (lo + hi) / 2 << 20
 		if d, h := unifiedShares(pool, vram, vramGiven); d >= device && h >= host {

@@ -63,11 +63,14 @@ func TestMemoryBudgets(t *testing.T) {
 		{"discrete", "", "", false, 10 << 30, 4 << 30},
 		{"discrete, both given", "1GiB", "2GiB", false, 1 << 30, 2 << 30},
 		{"discrete, share of RAM", "", "50%", false, 10 << 30, 8 << 30},
-		{"unified", "", "", true, 3000 << 20, 1096 << 20},
-		{"unified, RAM given", "", "2GiB", true, 1464 << 20, 584 << 20},
-		{"unified, less than the process takes", "", "50MiB", true, 1, 50 << 20},
+		{"unified", "", "", true, 2912 << 20, 1184 << 20},
+		{"unified, RAM given", "", "2GiB", true, 1376 << 20, 672 << 20},
+		{"unified, little RAM given", "", "236MiB", true, 28 << 20, 208 << 20},
+		{"unified, less than the process takes", "", "50MiB", true, 1, 50<<20 - 1},
 		{"unified, VRAM given", "1GiB", "", true, 1 << 30, 3 << 30},
+		{"unified, more VRAM given than is half of what is available", "6GiB", "", true, 6 << 30, 1184 << 20},
 		{"unified, both given", "1GiB", "3GiB", true, 1 << 30, 2 << 30},
+		{"unified, both given and little left", "200MiB", "300MiB", true, 200 << 20, 100 << 20},
 	} {
 		device, host, err := memoryBudgets(DeviceOptions{MaxVRAM: c.vram, MaxRAM: c.ram}, 10<<30, c.unified, m)
 		if err != nil || device != c.device || host != c.host {

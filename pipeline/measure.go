@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"vksplat/scene"
 	"vksplat/vk"
 )
 
@@ -64,14 +65,14 @@ func (r *Round) Pass(name string) PassSample {
 	return PassSample{}
 }
 
-// Hold keeps the model as it is from here on: steps do all their work, at the full degree of spherical harmonics, but learning rates are zero and nothing
+// Hold keeps the model as it is from here on: steps do all their work, at the full degree of spherical harmonics and the full size of the photos, but learning rates are zero and nothing
 // is refined. So every round of measured steps works on the same model, and kernels that round differently are timed on the same model, too.
 func (t *Trainer) Hold() {
 	c := &t.cfg
 	for _, rate := range []*float64{&c.LRMeans, &c.LRQuats, &c.LRLogScales, &c.LRLogitOpacity, &c.LRSH0, &c.LRSHN, &c.LRExposure} {
 		*rate = 0
 	}
-	c.RefineEvery, c.SHInterval = 0, 1
+	c.RefineEvery, c.SHInterval, c.NumDownscales = 0, 1, 0
 }
 
 // Measure holds the model and times steps. The configured number of steps must leave room for MeasureOptions.Total of them. tell, which may be nil, is
@@ -121,7 +122,7 @@ func (t *Trainer) count(ctx context.Context, rounds []Round, tell func(Progress)
 	for _, r := range rounds {
 		visible, isects = append(visible, r.Visible), append(isects, r.Isects)
 	}
-	c.Pixels, c.Tiles, c.Visible, c.Isects = Median(pixels), Median(nTiles), Median(visible), Median(isects)
+	c.Pixels, c.Tiles, c.Visible, c.Isects = scene.Median(pixels), scene.Median(nTiles), scene.Median(visible), scene.Median(isects)
 	sums, err := t.countPairs(ctx, tell)
 	if reported := sums[4]; reported > 0 { // as many for each isect that was reported as in the views that were looked at; of bands, the largest is reported
 		each := float64(c.Isects) / reported
@@ -223,24 +224,15 @@ func (m *meter) take(prog *vk.Program, p Progress) {
 // round sums the steps up.
 func (m *meter) round() Round {
 	wall := time.Since(m.began)
-	r := Round{WallSeconds: wall.Seconds(), HostSeconds: max(wall-m.waited, 0).Seconds(), Visible: Median(m.visible), Isects: Median(m.isects)}
+	r := Round{WallSeconds: wall.Seconds(), HostSeconds: max(wall-m.waited, 0).Seconds(), Visible: scene.Median(m.visible), Isects: scene.Median(m.isects)}
 	for _, s := range m.passes {
 		mean := 0.0
 		for _, ms := range s.ms {
 			mean += ms / float64(m.timed)
 		}
-		r.Passes = append(r.Passes, PassSample{Name: s.name, MS: Median(s.ms), MeanMS: mean, Dispatches: s.dispatches})
+		r.Passes = append(r.Passes, PassSample{Name: s.name, MS: scene.Median(s.ms), MeanMS: mean, Dispatches: s.dispatches})
 	}
 	return r
-}
-
-// Median returns the middle one of the values, the lower of two, or zero of none. It leaves them in order.
-func Median[T int | float64](values []T) (m T) {
-	if len(values) == 0 {
-		return m
-	}
-	slices.Sort(values)
-	return values[(len(values)-1)/2]
 }
 
 // passLabels returns names that tell the two sorts of a step apart: kernels of one name before the first pass on isects sort by depth, those after it by tile.

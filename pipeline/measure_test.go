@@ -205,14 +205,3 @@ func TestPassLabels(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 }
-
-func TestMedian(t *testing.T) {
-	for _, tt := range []struct {
-		values []int
-		want   int
-	}{{nil, 0}, {[]int{7}, 7}, {[]int{9, 1}, 1}, {[]int{3, 1, 2}, 2}, {[]int{4, 4, 1, 9}, 4}} {
-		if got := Median(slices.Clone(tt.values)); got != tt.want {
-			t.Errorf("%v: %d, want %d", tt.values, got, tt.want)
-		}
-	}
-}

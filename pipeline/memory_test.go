@@ -262,3 +262,45 @@ func TestPaceInTightMemory(t *testing.T) {
 		}
 	}
 }
+
+// TestFailedStartsFreeAll starts training with arguments that fail late, when there are buffers already: the device is as it was.
+func TestFailedStartsFreeAll(t *testing.T) {
+	views, init, scale, base := promiseScene(t)
+	cams, photos := splitViews(views)
+	d := testDevice(t)
+	before := d.dev.Stats()
+	for name, change := range map[string]func(*Config){
+		"more splats than the ceiling": func(c *Config) { c.MaxSplats = init.N / 2 },
+		"with colour maps":             func(c *Config) { c.MaxSplats, c.Exposure = init.N/2, true },
+	} {
+		cfg := base
+		change(&cfg)
+		if _, err := NewTrainer(d, cams, photos, init, scale, cfg, TrainerOptions{Ceiling: init.N / 2}); !errors.Is(err, ErrTooMany) {
+			t.Errorf("%s: got %v", name, err)
+		}
+		if now := d.dev.Stats(); now.InUse != before.InUse || now.Buffers != before.Buffers {
+			t.Errorf("%s: %d bytes in %d buffers are left", name, now.InUse-before.InUse, now.Buffers-before.Buffers)
+		}
+	}
+	// Where the driver has no more, at any time of the start.
+	cfg := base
+	for _, budget := range []int64{1 << 16, 3 << 20, 5 << 20, 7 << 20} {
+		d.dev.SetBudget(budget)
+		plan := start{first: init.N, splats: init.N, fill: func(t *Trainer) error { return t.e.model.upload(init) }}
+		e, err := trainingShape(d.dev, cams, photos, &cfg, &TrainerOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.pool = d.dev.NewScratchPool()
+		tr := &Trainer{cfg: cfg, sceneScale: scale, cams: cams, e: e, plan: &Plan{Device: DevicePlan{PhotoFits: len(cams)}, Ceiling: init.N}, ctx: context.Background()}
+		if err := tr.begin(d, photos, plan); !IsShortage(err) {
+			t.Errorf("in %d bytes: got %v", budget, err)
+		}
+		if err := tr.Close(); err != nil {
+			t.Error(err)
+		}
+		if now := d.dev.Stats(); now.InUse != before.InUse || now.Buffers != before.Buffers {
+			t.Errorf("in %d bytes: %d bytes in %d buffers are left", budget, now.InUse-before.InUse, now.Buffers-before.Buffers)
+		}
+	}
+}

@@ -69,6 +69,9 @@ func (p *pace) observe(prog *vk.Program, canBand bool) bool {
 // reset forgets what was measured: the list of passes is another one now.
 func (p *pace) reset() { *p = pace{off: p.off, times: p.times[:0]} }
 
+// anew lets the next steps be measured: they take another time than those before.
+func (p *pace) anew() { p.timed, p.slow = 0, 0 }
+
 // plan decides where to split steps that take as long as those measured, and reports whether that is new.
 func (p *pace) plan(canBand bool) bool {
 	split := vk.SplitPoints(p.times, longestSubmit*3/4)

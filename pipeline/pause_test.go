@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"vksplat/pipeline/ref"
 	"vksplat/scene"
 )
 
@@ -26,8 +27,8 @@ func benchmarkPause(b *testing.B, n int, mode copyMode) {
 	cfg.RefineEvery, cfg.Iterations = 0, 1<<30
 	init := scene.NewSplats(n, small.Degree)
 	for i := range n { // those of the scene, again and again
-		for row := range paramRows(small.Degree) {
-			*rowValue(init, row, i) = *rowValue(small, row, i%small.N)
+		for row := range ref.ParamRows(small.Degree) {
+			*paramsOf(init).At(row, i) = *paramsOf(small).At(row, i%small.N)
 		}
 		init.LogitOpacities[i] = -8
 	}

@@ -30,6 +30,18 @@ func (o PhotoCacheOptions) LargestPhoto() int64 {
 	return largest
 }
 
+// costs returns what decoding each photo takes beside the result.
+func (o PhotoCacheOptions) costs() []int64 {
+	if o.DecodeBytes == nil {
+		return scene.DecodeCosts(o.Cameras)
+	}
+	costs := make([]int64, len(o.Cameras))
+	for i, c := range o.Cameras {
+		costs[i] = o.DecodeBytes(c)
+	}
+	return costs
+}
+
 // PhotoCache decodes photos ahead of those who ask, and keeps as many as its ceiling holds: those that are needed soonest. What is evicted goes to the
 // disk cache once and is read from there afterwards. The pixels never depend on what is cached.
 type PhotoCache struct {
@@ -99,14 +111,11 @@ func NewPhotoCache(o PhotoCacheOptions) (*PhotoCache, error) {
 	if o.Decode == nil {
 		o.Decode = scene.DecodeViews
 	}
-	if o.DecodeBytes == nil {
-		o.DecodeBytes = func(c scene.Camera) int64 { return c.DecodeBytes() }
-	}
 	if o.Workers <= 0 {
 		o.Workers = runtime.GOMAXPROCS(0)
 	}
 	n := len(o.Cameras)
-	c := &PhotoCache{o: o, sizes: make([]int64, n), costs: make([]int64, n), faces: facesOf(o.Cameras), entries: make([]photoEntry, n), queue: newPhotoQueue(n)}
+	c := &PhotoCache{o: o, sizes: make([]int64, n), costs: o.costs(), faces: facesOf(o.Cameras), entries: make([]photoEntry, n), queue: newPhotoQueue(n)}
 	c.changed = sync.NewCond(&c.mu)
 	var total int64
 	for i := range o.Cameras {
@@ -114,10 +123,10 @@ func NewPhotoCache(o PhotoCacheOptions) (*PhotoCache, error) {
 		if cam.Width < 1 || cam.Height < 1 {
 			return nil, fmt.Errorf("pipeline: open photo cache: photo %s of %dx%d pixels", cam.Name, cam.Width, cam.Height)
 		}
-		c.sizes[i], c.costs[i] = photoBytes(cam), o.DecodeBytes(*cam)
+		c.sizes[i] = photoBytes(cam)
 		total += c.sizes[i]
 		if c.sizes[i] > o.Bytes {
-			return nil, fmt.Errorf("pipeline: open photo cache: %w: photo %s takes %d bytes, the cache may hold %d", ErrTooSmall, cam.Name, c.sizes[i], o.Bytes)
+			return nil, fmt.Errorf("pipeline: open photo cache: %w: photo %s takes %s, the cache may hold %s", ErrTooSmall, cam.Name, BytesText(c.sizes[i]), BytesText(o.Bytes))
 		}
 	}
 	c.ahead = c.readAhead(total)

@@ -31,11 +31,12 @@ func TestPackColors(t *testing.T) {
 	}
 }
 
-// TestPackedPhotos trains on photos that lie packed on the device and on the same in four bytes a pixel: the same model. One that is transparent though its name
-// says otherwise is not kept on the device, and trained on all the same.
+// TestPackedPhotos trains on photos that lie packed on the device and on the same in four bytes a pixel, at full size and smaller: the same model. One that is
+// transparent though its name says otherwise is not kept on the device, and trained on all the same.
 func TestPackedPhotos(t *testing.T) {
 	views, init, scale, cfg := promiseScene(t)
 	cfg.Iterations, cfg.RefineEvery = len(views)+2, 0
+	cfg.NumDownscales, cfg.ResolutionSchedule = 2, len(views)/3
 	d := testDevice(t)
 	for _, transparent := range []bool{false, true} {
 		cams, photos := splitViews(views)

@@ -57,17 +57,25 @@ func newPhotos(dev *vk.Device, cams []scene.Camera, src Photos, cfg *Config, pla
 	for v := range p.slotOf {
 		p.slotOf[v] = -1
 	}
+	if err := p.allocate(plan.Device.PhotoFits); err != nil {
+		return nil, errors.Join(err, p.close())
+	}
+	return p, nil
+}
+
+// allocate makes what p has on the device, a cache of n photos among it. What an error leaves is close's to free.
+func (p *photos) allocate(n int) error {
 	for range inFlight {
-		c, err := dev.NewCopier()
+		c, err := p.dev.NewCopier()
 		if err != nil {
-			return nil, err
+			return err
 		}
 		p.keepers = append(p.keepers, c)
 	}
 	if err := p.makeRing(inFlight); err != nil {
-		return nil, err
+		return err
 	}
-	return p, p.makeSlots(plan.Device.PhotoFits)
+	return p.makeSlots(n)
 }
 
 // shelfBytes is the most that the slots of one buffer take together, unless there is only one of them.

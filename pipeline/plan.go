@@ -99,13 +99,10 @@ func (d *Device) Plan(cams []scene.Camera, splats int, cfg Config, o TrainerOpti
 	p := &planner{shape: shape, cams: cams, photos: layoutOf(cams), cfg: &cfg, o: &o, splats: splats, budget: d.dev.Budget(), unified: unified(d), driver: d.driver, vram: d.vram}
 	plan, err := p.device()
 	if err != nil {
-		if took := processBytes + p.driver; p.unified && d.host <= processBytes {
-			err = fmt.Errorf("pipeline: plan training: %w: %d bytes for everything, and program and driver alone take %d", ErrTooSmall, d.host, took)
-		}
-		return nil, p.shortOfDevice(err)
+		return nil, p.shortOfDevice(p.shortOfPool(d.host, err))
 	}
 	if most := cfg.Splats; o.Ceiling == 0 && most > plan.Ceiling {
-		return nil, p.shortOfDevice(fmt.Errorf("pipeline: plan training: %w: %d splats to end with, %d fit in %d bytes", ErrTooSmall, most, plan.Ceiling, p.budget))
+		return nil, p.shortOfDevice(fmt.Errorf("pipeline: plan training: %w: %d splats to end with, %d fit in %s", ErrTooSmall, most, plan.Ceiling, vk.BytesText(p.budget)))
 	}
 	return plan, p.host(plan, d.host)
 }
@@ -141,8 +138,8 @@ func (p *planner) device() (*Plan, error) {
 		return nil, fmt.Errorf("pipeline: plan training: %w: views of %d pixels: %w", ErrTooSmall, p.shape.maxPixels, err)
 	}
 	if best.Ceiling < p.splats {
-		return nil, fmt.Errorf("pipeline: plan training: %w: %d splats to start with, %d fit beside views of %d pixels in %d bytes",
-			ErrTooSmall, p.splats, best.Ceiling, p.shape.maxPixels, p.budget)
+		return nil, fmt.Errorf("pipeline: plan training: %w: %d splats to start with, %d fit beside views of %d pixels in %s",
+			ErrTooSmall, p.splats, best.Ceiling, p.shape.maxPixels, vk.BytesText(p.budget))
 	}
 	return p.complete(best), nil
 }

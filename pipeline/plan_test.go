@@ -7,6 +7,7 @@ import (
 	"os"
 	"reflect"
 	"regexp"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -227,5 +228,58 @@ func TestShortageOfACappedShare(t *testing.T) {
 	}
 	if _, err := plan(m[1], m[2]); err != nil {
 		t.Errorf("%s and %s are said to be enough: %v", m[1], m[2], err)
+	}
+}
+
+// TestRenderShortages draws in too little memory: the error says how much is enough, and it is.
+func TestRenderShortages(t *testing.T) {
+	cams, _, init, _, _ := peakScene(t)
+	draw := func(vram, ram string) error {
+		d, err := OpenDevice(DeviceOptions{Select: os.Getenv("VKSPLAT_DEVICE"), MaxVRAM: vram, MaxRAM: ram})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer d.Close()
+		before := d.dev.Stats().InUse
+		r, err := NewRenderer(d, init, cams, RenderConfig{})
+		if err != nil {
+			if left := d.dev.Stats().InUse - before; left != 0 {
+				t.Errorf("%d bytes of a renderer that was not made are left", left)
+			}
+			return err
+		}
+		_, err = r.RenderInto(nil, cams[0])
+		return errors.Join(err, r.Close())
+	}
+	for range 3 {
+		_ = draw("", "") // what drivers take grows with the first openings
+	}
+	for _, c := range [][2]string{{"1KB", ""}, {"4MB", ""}, {"", "30MB"}, {"", "150MB"}, {"50MB", "60MB"}} {
+		err := draw(c[0], c[1])
+		m := regexp.MustCompile(`Raise --max-(vram|ram) to (\d+MiB) or more`).FindStringSubmatch(Hint(err))
+		t.Logf("%q: %v; %s", c, err, Hint(err))
+		if !errors.Is(err, ErrTooSmall) && !errors.Is(err, ErrLittleRAM) || m == nil {
+			t.Errorf("%q: got %v; %s", c, err, Hint(err))
+			continue
+		}
+		if m[1] == "vram" {
+			c[0] = m[2]
+		} else {
+			c[1] = m[2]
+		}
+		if err := draw(c[0], c[1]); err != nil {
+			t.Errorf("%q is said to be enough: %v", c, err)
+		}
+	}
+	old := runtime.GOMAXPROCS(8)
+	defer runtime.GOMAXPROCS(old)
+	w := renderNeeds{fixed: 100 << 20, picture: 10 << 20}
+	for _, c := range []struct {
+		ram  int64
+		want int
+	}{{1, 1}, {withMargin(129 << 20), 2}, {1 << 30, 8}} {
+		if got := w.atOnce(c.ram); got != c.want {
+			t.Errorf("%d pictures at once in %d bytes, want %d", got, c.ram, c.want)
+		}
 	}
 }

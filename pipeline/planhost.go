@@ -6,6 +6,7 @@ import (
 	"runtime"
 
 	"vksplat/scene"
+	"vksplat/vk"
 )
 
 // host fills the host's share of plan.
@@ -14,8 +15,12 @@ func (p *planner) host(plan *Plan, budget int64) error {
 	h.Budget, h.Workers = budget, runtime.GOMAXPROCS(0)
 	n := p.hostNeeds(plan)
 	if budget < n.least {
-		return p.shortOfRAM(n.least, plan.Device.Total, fmt.Errorf("%w: %d bytes of RAM; program, driver and points take %d, transfers %d, decoding the largest photo %d, two decoded ones %d, comparing a picture %d, a margin %d",
-			ErrLittleRAM, budget, h.Process, h.Staging+h.Readback, n.cost, min(n.total, 2*n.largest), n.measuring, marginOf(n.least)))
+		text, shared := vk.BytesText, ""
+		if p.unified {
+			shared = " beside the device's " + text(p.budget)
+		}
+		return p.shortOfRAM(n.least, plan.Device.Total, fmt.Errorf("%w: %s of RAM%s; program, driver and points take %s, transfers %s, decoding the largest photo %s, two decoded ones %s, comparing a picture %s, a margin %s",
+			ErrLittleRAM, text(budget), shared, text(h.Process), text(h.Staging+h.Readback), text(n.cost), text(min(n.total, 2*n.largest)), text(n.measuring), text(marginOf(n.least))))
 	}
 	h.Margin = marginOf(budget)
 	free := budget - h.Margin - n.fixed
@@ -57,8 +62,8 @@ func (p *planner) hostNeeds(plan *Plan) (n hostNeeds) {
 		cams = p.cams
 	}
 	n.total, n.largest = photoTotals(cams)
-	for _, c := range cams {
-		n.cost = max(n.cost, c.DecodeBytes())
+	for _, cost := range scene.DecodeCosts(cams) {
+		n.cost = max(n.cost, cost)
 	}
 	n.fixed = h.Process + h.Staging + h.Readback
 	n.least = withMargin(max(n.fixed+n.cost+min(n.total, 2*n.largest)+n.measuring, h.Process-p.o.HeldBytes+p.o.LoadBytes))
@@ -95,7 +100,7 @@ func (p *planner) shortOfRAM(host, device int64, err error) error {
 	raise := "Raise --max-ram to " + mib(roundMiB(host))
 	switch {
 	case p.unified && p.capped(host):
-		raise = fmt.Sprintf("The device shares RAM, and beyond %s for the rest all of --max-ram goes to the device: give %s", mib(processBytes+hostMost), p.both(device, host))
+		raise = fmt.Sprintf("The device shares RAM, and beyond %s for the rest all of --max-ram goes to the device: give %s", mib(mostShare), p.both(device, host))
 	case p.unified:
 		raise = "Raise --max-ram to " + mib(p.enoughPool(0, host))
 	}
@@ -103,7 +108,7 @@ func (p *planner) shortOfRAM(host, device int64, err error) error {
 }
 
 // capped reports whether the host gets so much of a pool only when the device has all that it can have, unless --max-vram says what that is.
-func (p *planner) capped(host int64) bool { return !p.vram && host > processBytes+hostMost }
+func (p *planner) capped(host int64) bool { return !p.vram && host > mostShare }
 
 // both words the two flags that give the device and the host their shares of a pool.
 func (p *planner) both(device, host int64) string {
@@ -115,9 +120,18 @@ func (p *planner) both(device, host int64) string {
 	return fmt.Sprintf("--max-vram %s and --max-ram %s", mib(p.budget), mib(p.budget+roundMiB(host)))
 }
 
+// shortOfPool turns err, of a device's budget, into one of RAM where the pool that both have, host of it the host's, is less than what is there without them.
+func (p *planner) shortOfPool(host int64, err error) error {
+	took := processBytes + p.driver
+	if pool := host + p.budget; p.unified && !p.vram && pool < took {
+		return fmt.Errorf("pipeline: plan training: %w: %s for everything, and program and driver alone take %s", ErrLittleRAM, vk.BytesText(pool), vk.BytesText(took))
+	}
+	return err
+}
+
 // shortOfDevice adds to an error of a device's budget how much is enough.
 func (p *planner) shortOfDevice(err error) error {
-	if !errors.Is(err, ErrTooSmall) {
+	if !errors.Is(err, ErrTooSmall) && !errors.Is(err, ErrLittleRAM) {
 		return err
 	}
 	remedies := "use smaller photos (--downscale), start with fewer points (--init-grid) or allow fewer splats (--max-splats)."
@@ -223,8 +237,8 @@ const mostPictures = 16
 func (h *HostPlan) Measuring(cams []scene.Camera) (o PhotoCacheOptions, atOnce int) {
 	total, largest := photoTotals(cams)
 	cost := int64(0)
-	for _, c := range cams {
-		cost = max(cost, c.DecodeBytes())
+	for _, c := range scene.DecodeCosts(cams) {
+		cost = max(cost, c)
 	}
 	o = h.PhotoCache(cams)
 	room := h.Cache + h.Decode

@@ -20,8 +20,8 @@ func TestMixedUpload(t *testing.T) {
 	for degree := range scene.MaxSHDegree + 1 {
 		s := scene.NewSplats(init.N, degree)
 		for i := range s.N {
-			for r := range paramRows(degree) {
-				*rowValue(s, r, i) = *rowValue(init, min(r, layout.RowSh), i) * (1 + float32(r)/3)
+			for r := range ref.ParamRows(degree) {
+				*paramsOf(s).At(r, i) = *paramsOf(init).At(min(r, layout.RowSh), i) * (1 + float32(r)/3)
 			}
 		}
 		s.SH[0], s.SH[1], s.SH[2] = 1e6, 1e-9, -3e-5
@@ -41,13 +41,13 @@ func TestMixedUpload(t *testing.T) {
 		for i := range s.N {
 			for r := range m.nParams {
 				var want float32
-				if r < paramRows(degree) {
-					want = *rowValue(s, r, i)
+				if r < ref.ParamRows(degree) {
+					want = *paramsOf(s).At(r, i)
 				}
 				if r >= layout.RowSh {
 					want = ref.HalfValue(ref.NearestHalf(want))
 				}
-				if got := *rowValue(back, r, i); got != want {
+				if got := *paramsOf(back).At(r, i); got != want {
 					t.Fatalf("degree %d: row %d of splat %d: %g, want %g", degree, r, i, got, want)
 				}
 			}
@@ -103,11 +103,11 @@ func TestMixedTrains(t *testing.T) {
 	var along, length float64 // of the way in mixed precision on that in full
 	for i := range init.N {
 		for k := range 3 {
-			from := *rowValue(init, layout.RowSh+k, i)
+			from := *paramsOf(init).At(layout.RowSh+k, i)
 			if math.Abs(float64(from)) < 0.25 { // half a unit is 1.2e-4 and more beyond: twelve steps
 				continue
 			}
-			a, b := float64(*rowValue(full, layout.RowSh+k, i)-from), float64(*rowValue(mixed, layout.RowSh+k, i)-from)
+			a, b := float64(*paramsOf(full).At(layout.RowSh+k, i)-from), float64(*paramsOf(mixed).At(layout.RowSh+k, i)-from)
 			along, length = along+a*b, length+a*a
 		}
 	}

@@ -1,6 +1,10 @@
 package pipeline
 
-import "vksplat/vk"
+import (
+	"errors"
+
+	"vksplat/vk"
+)
 
 // slot is where a frame keeps a program.
 type slot struct {
@@ -42,7 +46,7 @@ func (e *engine) build() error {
 	if e.yield != nil {
 		e.yield()
 	}
-	if err := e.closePrograms(); err != nil {
+	if err := errors.Join(e.closePrograms(), e.compile()); err != nil {
 		return err
 	}
 	// Twice: a program that needs a larger pool makes those before it stale; with the pool at its full size none does.
@@ -65,6 +69,21 @@ func (e *engine) build() error {
 		}
 	}
 	return nil
+}
+
+// compile compiles the kernels of all units at once, the first time.
+func (e *engine) compile() error {
+	if e.compiled {
+		return nil
+	}
+	var lists []*vk.Recorder
+	for _, k := range e.kinds {
+		r := vk.NewRecorder(e.dev)
+		e.record(r, e.frames[0], k)
+		lists = append(lists, r)
+	}
+	e.compiled = true
+	return e.dev.Compile(lists...)
 }
 
 var unitNames = [nUnitKinds]string{"step", "refine", "reset", "render"}

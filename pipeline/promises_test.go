@@ -136,7 +136,7 @@ func testSameBytes(t *testing.T, precision string) {
 	})
 	before := want
 	t.Run("blending as on GPUs", func(t *testing.T) { // in another order of sums: see chooseRaster
-		t.Setenv(lanesVariable, "128")
+		t.Setenv(lanesVariable, "gpu")
 		want, _ = trainHash(t, d, in(nothing))
 		same("again", d, nothing)
 		same("larger buffers and two bands", d, func(c *Config) { c.startCapacities, c.bands = 4, 2 })

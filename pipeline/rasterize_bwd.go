@@ -15,8 +15,8 @@ func (v *view) rasterizeBwd() {
 	}
 	v.r.Dispatch(&shaders.RasterizeBwd{
 		Params: v.f.params, Counters: v.counters, TileOffsets: v.tileOffsets, SlotFromIsect: v.slotFromIsect, SplatFromSlot: v.splatFromSlot,
-		Projected: v.projected, Render: v.render, LastIds: v.lastIDs, States: v.states, VRender: v.vRender, TileFromBucket: v.buckets,
-		VSlots: v.vSlots, VAbsSlots: v.vAbsSlots,
-		Spec: shaders.RasterizeBwdSpec{WorkgroupSize: v.raster.lanes, SubgroupSize: v.raster.subgroup, Absgrad: v.strategy.absgrad},
+		Projected: v.projected, Render: v.render, LastIds: v.lastIDs, States: v.states, Touched: v.touched, VRender: v.vRender, TileFromBucket: v.buckets,
+		VSlots: vk.Cast[float32](v.vSlots.View), VAbsSlots: v.vAbsSlots,
+		Spec: shaders.RasterizeBwdSpec{WorkgroupSize: v.raster.backward, SubgroupSize: v.raster.subgroup, Absgrad: v.strategy.absgrad, HandRound: v.raster.handRound},
 	}, v.indirect(layout.ArgsBuckets))
 }

@@ -78,7 +78,7 @@ func TestPicturePieces(t *testing.T) {
 	defer r.Close()
 	var pictures [][]float32
 	for _, c := range []scene.Camera{large, low, large} { // the first makes room
-		p, err := r.Render(c)
+		p, err := r.RenderInto(nil, c)
 		if err != nil || len(p) != 3*c.Width*c.Height {
 			t.Fatalf("%d numbers for %dx%d pixels: %v", len(p), c.Width, c.Height, err)
 		}

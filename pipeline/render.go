@@ -120,13 +120,13 @@ type RenderConfig struct {
 
 // Renderer makes pictures of a finished model.
 type Renderer struct {
-	e   *engine
-	cfg RenderConfig
-	n   int
+	e      *engine
+	cfg    RenderConfig
+	atOnce int
 }
 
 // NewRenderer puts s on the device, for views of these cameras; room for larger ones is made when they come.
-func NewRenderer(d *Device, s *scene.Splats, cameras []scene.Camera, cfg RenderConfig) (*Renderer, error) {
+func NewRenderer(d *Device, s *scene.Splats, cameras []scene.Camera, cfg RenderConfig) (r *Renderer, err error) {
 	if cfg.Near == 0 {
 		cfg.Near = 0.01
 	}
@@ -136,29 +136,33 @@ func NewRenderer(d *Device, s *scene.Splats, cameras []scene.Camera, cfg RenderC
 	if len(cameras) == 0 {
 		return nil, errors.New("pipeline: create renderer: no camera")
 	}
+	w, err := d.renderNeeds(s.N, s.Degree, cameras)
+	if err == nil {
+		err = d.ramForRender(s.N, w)
+	}
+	if err != nil {
+		return nil, err
+	}
 	e, err := newEngine(d.dev, s.Degree, cameras, []unitKind{unitRender}, 1, false)
 	if err != nil {
-		return nil, d.shortOfRender(s.N, err)
+		return nil, d.shortOfRender(s.N, w, err)
 	}
 	e.model.setUnit(s.N)
-	if err := e.load(s, 1, 1); err != nil {
-		return nil, d.shortOfRender(s.N, err)
+	if err = e.load(s, 1, 1); err == nil {
+		err = e.buildToFit()
 	}
-	return &Renderer{e: e, cfg: cfg, n: s.N}, d.shortOfRender(s.N, e.buildToFit())
+	if err != nil {
+		return nil, errors.Join(d.shortOfRender(s.N, w, err), e.close())
+	}
+	return &Renderer{e: e, cfg: cfg, atOnce: w.atOnce(d.host)}, nil
 }
 
-// shortOfRender adds to an error of a budget that cannot hold n splats and their views the flag that sets it. Other errors stay as they are.
-func (d *Device) shortOfRender(n int, err error) error {
-	if !IsShortage(err) || vk.RefusedByDriver(err) {
-		return err
-	}
-	return &shortage{fmt.Errorf("pipeline: create renderer: %w: %d splats and their pictures in %d bytes: %v", ErrTooSmall, n, d.dev.Budget(), err),
-		fmt.Sprintf("Raise %s, or make smaller pictures (--downscale).", d.MemoryFlag())}
-}
+// AtOnce returns how many pictures may be in memory at once.
+func (r *Renderer) AtOnce() int { return r.atOnce }
 
-// Render makes a picture: [Height][Width][3], not clamped.
-func (r *Renderer) Render(c scene.Camera) ([]float32, error) {
-	return r.e.picturize(nil, c, r.e.model.degree, r.cfg.Near, r.cfg.Antialiased, r.cfg.Background)
+// RenderInto makes a picture: [Height][Width][3], not clamped, in memory that the caller has done with, if it is large enough.
+func (r *Renderer) RenderInto(out []float32, c scene.Camera) ([]float32, error) {
+	return r.e.picturize(out, c, r.e.model.degree, r.cfg.Near, r.cfg.Antialiased, r.cfg.Background)
 }
 
 // Close frees the renderer's device memory.

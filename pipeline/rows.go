@@ -27,16 +27,13 @@ type chunkRows struct {
 
 // rowsOf returns the rows of a precision.
 func rowsOf(degree int, precision string) chunkRows {
-	p := paramRows(degree)
+	p := ref.ParamRows(degree)
 	if precision == PrecisionMixed {
 		moments, stats := ref.MixedRows(degree)
 		return chunkRows{degree: degree, mixed: true, nParams: p, stored: moments, first: moments, second: moments, stats: stats}
 	}
 	return chunkRows{degree: degree, nParams: p, stored: p, first: p, second: 2 * p, stats: 3 * p}
 }
-
-// paramRows returns P for an SH degree.
-func paramRows(degree int) int { return layout.RowSh + 3*(degree+1)*(degree+1) }
 
 func (c chunkRows) rows() int { return c.stats + layout.StatRows }
 
@@ -45,11 +42,11 @@ func (c chunkRows) splatBytes() int64 { return 4 * int64(c.rows()) }
 
 // put fills row r < stored of a chunk, which is zero, with that of the splats of s from first on. The degree of s is at most the model's.
 func (c chunkRows) put(s *scene.Splats, r, first int, to []uint32) {
-	known := paramRows(s.Degree)
+	known, p := ref.ParamRows(s.Degree), paramsOf(s)
 	if !c.mixed || r < layout.RowSh {
-		for i := range to {
-			if r < known {
-				to[i] = math.Float32bits(*rowValue(s, r, first+i))
+		if r < known {
+			for i := range to {
+				to[i] = math.Float32bits(*p.At(r, first+i))
 			}
 		}
 		return
@@ -58,23 +55,13 @@ func (c chunkRows) put(s *scene.Splats, r, first int, to []uint32) {
 	for i := range to {
 		var w uint32
 		for k := range min(2, known-at) {
-			w |= uint32(ref.NearestHalf(*rowValue(s, at+k, first+i))) << (16 * k)
+			w |= uint32(ref.NearestHalf(*p.At(at+k, first+i))) << (16 * k)
 		}
 		to[i] = w
 	}
 }
 
-// rowValue returns parameter row r of splat i of s.
-func rowValue(s *scene.Splats, r, i int) *float32 {
-	switch {
-	case r < layout.RowQuats:
-		return &s.Means[3*i+r]
-	case r < layout.RowLogScales:
-		return &s.Quats[4*i+r-layout.RowQuats]
-	case r < layout.RowLogitOpacity:
-		return &s.LogScales[3*i+r-layout.RowLogScales]
-	case r < layout.RowSh:
-		return &s.LogitOpacities[i]
-	}
-	return &s.SH[i*(len(s.SH)/s.N)+r-layout.RowSh]
+// paramsOf returns the parameters of s, by rows: not a copy.
+func paramsOf(s *scene.Splats) *ref.Params[float32] {
+	return &ref.Params[float32]{N: s.N, Degree: s.Degree, Means: s.Means, Quats: s.Quats, LogScales: s.LogScales, LogitOpacities: s.LogitOpacities, SH: s.SH}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"vksplat/pipeline/ref"
 	"vksplat/scene"
 )
 
@@ -44,7 +45,7 @@ func (c Config) Scaled(f float64) Config {
 		}
 		return max(1, int(x))
 	}
-	for _, n := range []*int{&c.Iterations, &c.SHInterval, &c.RefineStart, &c.RefineStop, &c.RefineEvery, &c.ResetEvery} {
+	for _, n := range []*int{&c.Iterations, &c.SHInterval, &c.RefineStart, &c.RefineStop, &c.RefineEvery, &c.ResetEvery, &c.ResolutionSchedule} {
 		*n = scale(*n)
 	}
 	return c
@@ -84,16 +85,40 @@ func (c Config) targetSplats(start, ceiling, step int) int {
 	return n
 }
 
+// SplatsFor returns a number of splats that goes with a capture: factor times the root of (pixels of the photos times points). Pixels alone say how much
+// detail there could be: twice as many photos of one scene hold little that is new, and smooth things need few splats at any size. Points lie where
+// photos have texture, but how many there are is the choice of the program that made them. Therefore points that are no measure, because there are none
+// (0) or because they are far from one for about 2000 pixels, are taken for what is usual, or near to it.
+func SplatsFor(cams []scene.Camera, points int, factor float64) int {
+	pixels := 0.0
+	for i := range cams {
+		pixels += float64(cams[i].Width * cams[i].Height)
+	}
+	p := pixels / usualPixels
+	if points > 0 {
+		p = min(max(float64(points), pixels/sparsePixels), pixels/densePixels)
+	}
+	return max(1, int(math.Round(min(factor*math.Sqrt(pixels*p), math.MaxInt32))))
+}
+
+// Pixels of the photos for each point of a capture: as structure from motion has them, and the most and least that are believed.
+const (
+	usualPixels  = 2000
+	sparsePixels = 10000
+	densePixels  = 500
+)
+
 // thinned returns the splats to start with: all, or for MCMC, which removes none, as many as there are to be in the end, taken at even distances.
 func (c Config) thinned(s *scene.Splats) *scene.Splats {
 	if c.Strategy != StrategyMCMC || c.Splats == 0 || s.N <= c.Splats {
 		return s
 	}
 	t := scene.NewSplats(c.Splats, s.Degree)
+	all, some := paramsOf(s), paramsOf(t)
 	for i := range t.N {
 		from := int(int64(i) * int64(s.N) / int64(t.N))
-		for r := range paramRows(s.Degree) {
-			*rowValue(t, r, i) = *rowValue(s, r, from)
+		for r := range ref.ParamRows(s.Degree) {
+			*some.At(r, i) = *all.At(r, from)
 		}
 	}
 	return t

@@ -25,6 +25,7 @@ type view struct {
 	render        vk.Slice[[4]float32]           // [P]
 	lastIDs       vk.Slice[uint32]               // [P]
 	states        vk.Slice[[4]float32]           // [I / BUCKET_SIZE][TILE_PIXELS]
+	touched       vk.Slice[uint32]               // [I / TOUCH_BITS + tiles][PATCHES]
 	buckets       vk.Slice[uint32]               // [I / BUCKET_SIZE + tiles]
 	exposed       vk.Slice[[4]float32]           // [P], render itself without exposure
 	partials      vk.Slice[[3]float32]           // [tiles]

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"vksplat/pipeline/ref"
+	"vksplat/scene"
 	"vksplat/shaders/layout"
 	"vksplat/vk"
 )
@@ -159,7 +160,7 @@ func TestScaled(t *testing.T) {
 	c := DefaultConfig()
 	c.RefineStart = 0
 	half, tiny := c.Scaled(0.29), c.Scaled(1e-9)
-	if half.Iterations != 8700 || half.SHInterval != 290 || half.RefineStop != 4350 || half.RefineEvery != 29 || half.ResetEvery != 870 || half.RefineStart != 0 {
+	if half.Iterations != 8700 || half.SHInterval != 290 || half.RefineStop != 4350 || half.RefineEvery != 29 || half.ResetEvery != 870 || half.RefineStart != 0 || half.ResolutionSchedule != 870 {
 		t.Errorf("%+v", half)
 	}
 	if tiny.Iterations != 1 || tiny.RefineEvery != 1 || tiny.Validate() != nil || c.Scaled(1) != c {
@@ -168,6 +169,28 @@ func TestScaled(t *testing.T) {
 	for _, f := range []float64{0, -1, math.NaN(), math.Inf(1), 1e30} {
 		if c.Scaled(f).Validate() == nil {
 			t.Errorf("factor %g is accepted", f)
+		}
+	}
+}
+
+func TestSplatsFor(t *testing.T) {
+	cams := make([]scene.Camera, 100)
+	for i := range cams {
+		cams[i].Width, cams[i].Height = 1000, 800 // 80 million pixels
+	}
+	for _, x := range []struct {
+		points int
+		factor float64
+		want   int
+	}{
+		{20000, 0.25, 316228}, {20000, 0.5, 632456}, {80000, 0.25, 632456},
+		{0, 0.25, 447214},                             // one for 2000 pixels: 40000
+		{9000000, 0.25, 894427}, {160000, 1, 3577709}, // one for 500 pixels at most
+		{3, 0.25, 200000}, // one for 10000 at least
+		{20000, 1e-9, 1}, {20000, 1e30, math.MaxInt32},
+	} {
+		if got := SplatsFor(cams, x.points, x.factor); got != x.want {
+			t.Errorf("%d points, factor %g: %d splats, want %d", x.points, x.factor, got, x.want)
 		}
 	}
 }

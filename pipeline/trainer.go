@@ -28,6 +28,7 @@ type Progress struct {
 	Splats  int
 	Visible int // of Step's view
 	Isects  int // (tile, splat) pairs of Step's view
+	Level   int // times that width and height of the photos are halved for Step
 }
 
 // Trainer trains one scene on one device.
@@ -45,6 +46,7 @@ type Trainer struct {
 	ctx        context.Context // of the run at the moment
 	next       unit            // to submit
 	queued     int             // units ever submitted, for the choice of the frame
+	level      int             // that programs are made for, see atLevel
 	pace       pace
 	passes     passTimes
 	meter      *meter // of Measure's steps; nil outside it
@@ -103,32 +105,41 @@ func newTrainer(d *Device, cams []scene.Camera, photos Photos, sceneScale float6
 	}
 	e.pool, e.isectPlan = d.dev.NewScratchPool(), plan.Isects
 	e.model.unit, e.model.growth = plan.ChunkSplats, plan.growth
-	if err := e.allocate(inFlight); err != nil {
-		return nil, err
+	t := &Trainer{start: s.first, cfg: cfg, sceneScale: sceneScale, cams: cams, e: e, o: o, plan: plan, odd: -1, level: cfg.level(0), ctx: context.Background()}
+	if err := t.begin(d, photos, s); err != nil {
+		return nil, errors.Join(err, t.Close())
 	}
-	t := &Trainer{start: s.first, cfg: cfg, sceneScale: sceneScale, cams: cams, e: e, o: o, plan: plan, odd: -1, ctx: context.Background()}
+	return t, nil
+}
+
+// begin makes what t has on the device. What an error leaves is Close's to free.
+func (t *Trainer) begin(d *Device, photos Photos, s start) (err error) {
+	e, cfg := t.e, &t.cfg
+	if err := e.allocate(inFlight); err != nil {
+		return err
+	}
 	t.next.number = 1
 	// A run that goes on keeps its ceiling even where less was planned: it may never get there.
-	t.maxSplats = max(plan.Ceiling, o.Ceiling)
+	t.maxSplats = max(t.plan.Ceiling, t.o.Ceiling)
 	if cfg.Exposure {
-		if e.exposures, err = newExposures(d.dev, len(cams)); err != nil {
-			return nil, err
+		if e.exposures, err = newExposures(d.dev, len(t.cams)); err != nil {
+			return err
 		}
 		t.extra = append(t.extra, e.exposures.state())
 	}
 	t.progress.Splats = s.splats
 	t.pace.off = d.dev.Info().Type == vk.CPU
-	if t.photos, err = newPhotos(d.dev, cams, photos, &t.cfg, plan, o); err != nil {
-		return nil, err
+	if t.photos, err = newPhotos(d.dev, t.cams, photos, cfg, t.plan, t.o); err != nil {
+		return err
 	}
 	if err := cfg.checkCeiling(t.start, t.maxSplats); err != nil {
-		return nil, err
+		return err
 	}
 	if err := e.loadWith(s.splats, func() error { return s.fill(t) }, cfg.startCapacities, cfg.bands); err != nil {
-		return nil, err
+		return err
 	}
 	e.yield = t.FinishWrites
-	return t, e.buildToFit()
+	return e.buildToFit()
 }
 
 // trainingShape makes the engine of training without its buffers.
@@ -182,6 +193,7 @@ func (t *Trainer) after(u unit) unit {
 func (t *Trainer) setParams(p *layout.StepParams, u unit, view int) {
 	degree := min(u.step/t.cfg.SHInterval, t.cfg.SHDegree)
 	viewParams(&p.View, &t.cams[view], t.cfg.Near, degree, t.cfg.Antialiased, t.cfg.backgroundOf(u.step))
+	t.cfg.levelParams(p, u.step)
 	p.Unit, p.Step = u.number, uint32(u.step)
 	p.SeedLo, p.SeedHi = uint32(t.cfg.Seed), uint32(t.cfg.Seed>>32)
 	t.cfg.optimiserParams(p, u.step, t.sceneScale)
@@ -196,6 +208,9 @@ func (t *Trainer) setParams(p *layout.StepParams, u unit, view int) {
 
 // advance submits the next unit, after taking in what its frame was busy with.
 func (t *Trainer) advance() error {
+	if again, err := t.atLevel(); err != nil || again {
+		return err
+	}
 	slot := t.queued % len(t.e.frames)
 	f := t.e.frames[slot]
 	if f.ticket != 0 {
@@ -250,7 +265,7 @@ func (t *Trainer) collect(f *frame) (again bool, err error) {
 		t.progress.Step = f.unit.step + 1
 		t.progress.Loss, t.progress.L1, t.progress.MSE, t.progress.SSIM = r.Loss, r.L1, r.Mse, r.Ssim
 		t.progress.Alpha, t.progress.Counted = r.AlphaL1, int(r.NCounted)
-		t.progress.Visible, t.progress.Isects = int(r.NVisible), int(r.NIsects)
+		t.progress.Visible, t.progress.Isects, t.progress.Level = int(r.NVisible), int(r.NIsects), t.cfg.level(f.unit.step)
 		timed := f.ran == f.timed
 		if timed {
 			t.passes.observe(f.ran)
@@ -356,6 +371,9 @@ func (t *Trainer) RunTo(ctx context.Context, step int, progress func(Progress)) 
 // Step returns the number of steps done.
 func (t *Trainer) Step() int { return t.progress.Step }
 
+// Complete reports whether everything is done: all steps, and what belongs to the last of them.
+func (t *Trainer) Complete() bool { return t.next.step >= t.cfg.Iterations }
+
 // NSplats returns the number of splats after the last step.
 func (t *Trainer) NSplats() int { return t.progress.Splats }
 
@@ -409,5 +427,9 @@ func (t *Trainer) RenderInto(out []float32, c scene.Camera) ([]float32, error) {
 // Close frees the trainer's device memory, after a checkpoint that is being written has been.
 func (t *Trainer) Close() error {
 	t.FinishWrites()
-	return errors.Join(t.photos.close(), t.e.close())
+	var err error
+	if t.photos != nil { // not so where it could not be made
+		err = t.photos.close()
+	}
+	return errors.Join(err, t.e.close())
 }

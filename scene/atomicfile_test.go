@@ -119,7 +119,7 @@ func TestWriteFileDiskFull(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			return p.Append(s)
+			return errors.Join(p.Append(s), p.Close())
 		})
 		if !errors.Is(err, syscall.ENOSPC) || !errors.Is(err, ErrTryAgain) || !strings.Contains(Hint(err), "full") {
 			t.Errorf("room for %d bytes: %v, hint %q", room, err, Hint(err))

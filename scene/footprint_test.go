@@ -100,6 +100,29 @@ func peakHeap(f func()) int64 {
 	return most
 }
 
+// TestComparingFootprint measures what comparing and writing the widest of pictures takes in RAM beside it: nothing that grows with its height.
+func TestComparingFootprint(t *testing.T) {
+	const width, height = 1 << 15, 96
+	photo := Image{Width: width, Height: height, Pix: make([]uint8, 4*width*height)}
+	for i := range photo.Pix {
+		photo.Pix[i] = uint8(i * i / 97)
+	}
+	render, path := FloatRGB(photo), filepath.Join(t.TempDir(), "sheet.png")
+	var psnr float64
+	var errs [2]error
+	grown := [2]int64{
+		peakHeap(func() { psnr, _, errs[0] = Compare(photo, render, nil) }),
+		peakHeap(func() { errs[1] = WriteSheet(path, photo, render) }),
+	}
+	if errs != [2]error{} || !math.IsInf(psnr, 1) {
+		t.Fatal(psnr, errs)
+	}
+	t.Logf("comparing %d bytes, writing %d", grown[0], grown[1])
+	if most := CompareBytes(); max(grown[0], grown[1]) > most {
+		t.Errorf("comparing takes %d bytes and writing %d, of %d", grown[0], grown[1], most)
+	}
+}
+
 // TestLoadingFootprint measures what each stage of loading a large capture takes in RAM. Existing trainers took gigabytes for such captures before the
 // first step.
 func TestLoadingFootprint(t *testing.T) {

@@ -29,13 +29,11 @@ func (c *Capture) Normalise() {
 	for i, p := range centres {
 		distances[i] = math.Sqrt(square(p[0]-mean[0]) + square(p[1]-mean[1]) + square(p[2]-mean[2]))
 	}
-	slices.Sort(distances)
 	f := Frame{Center: mean, Scale: 1}
-	if n := len(distances); n > 0 {
-		median := (distances[(n-1)/2] + distances[n/2]) / 2
-		if median > 0 && !math.IsInf(1/median, 0) {
-			f.Scale = 1 / median
-		}
+	if middle := Median(distances); middle > 0 && !math.IsInf(1/middle, 0) {
+		f.Scale = 1 / middle
+	}
+	if n := len(distances); n > 0 { // in order now
 		c.SceneScale = 1.1 * distances[n-1] * f.Scale
 	}
 	if c.SceneScale == 0 {
@@ -116,11 +114,11 @@ func (c Camera) photoName() string {
 	return c.Name
 }
 
-// median gives the middle of the values, which it sorts; 0 if there are none.
-func median(values []float64) float64 {
+// Median returns the middle one of the values, which it sorts, or the mean of the two middle ones; 0 if there are none.
+func Median[T int | float64](values []T) (m T) {
 	slices.Sort(values)
 	if n := len(values); n > 0 {
-		return (values[(n-1)/2] + values[n/2]) / 2
+		m = (values[(n-1)/2] + values[n/2]) / 2
 	}
-	return 0
+	return m
 }

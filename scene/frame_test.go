@@ -174,3 +174,15 @@ func TestSplitKeepsPhotosTogether(t *testing.T) {
 		t.Error(test)
 	}
 }
+
+// TestMedian takes the mean of the two middle values of an even number: neither is more of a middle than the other.
+func TestMedian(t *testing.T) {
+	for _, tt := range []struct {
+		values []float64
+		want   float64
+	}{{nil, 0}, {[]float64{7}, 7}, {[]float64{9, 2}, 5.5}, {[]float64{3, 1, 2}, 2}, {[]float64{4, 5, 1, 9}, 4.5}} {
+		if got := Median(slices.Clone(tt.values)); got != tt.want {
+			t.Errorf("%v: %g, want %g", tt.values, got, tt.want)
+		}
+	}
+}

@@ -3,7 +3,6 @@ package scene
 import (
 	"bytes"
 	"cmp"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"image/png"
@@ -82,26 +81,12 @@ func (c *Camera) storedPhoto() (Image, error) {
 	img, err := decodePhoto(data)
 	if err != nil {
 		hint := cmp.Or(foreignHint(c.Path, err), hintDecode)
-		if errors.Is(err, errEndsEarly) || endsEarly(data) {
+		if errors.Is(err, errEndsEarly) || endsEarly(data, data, int64(len(data))) {
 			err, hint = errors.New("the file ends early"), "The copy is incomplete; copy the photo again."
 		}
 		return Image{}, &Error{Op: opDecode, Path: c.Path, Err: err, Hint: hint}
 	}
 	return img, nil
-}
-
-// endsEarly says whether data, which is not empty and could not be decoded, lacks the marker that every complete photo has at or near its end.
-func endsEarly(data []byte) bool {
-	tail := data[max(0, len(data)-4096):] // some cameras append bytes of their own
-	switch {
-	case bytes.HasPrefix(data, []byte("\xff\xd8")):
-		return !bytes.Contains(tail, []byte("\xff\xd9"))
-	case bytes.HasPrefix(data, []byte("\x89PNG")):
-		return !bytes.Contains(tail, []byte("IEND"))
-	case isWebP(data):
-		return int64(binary.LittleEndian.Uint32(data[4:])) > int64(len(data))-8
-	}
-	return false
 }
 
 // decodePhoto decodes what the first bytes say the data is, whatever its name.

@@ -91,7 +91,7 @@ func boxInView(cams []Camera, sceneScale float64) viewBox {
 		}
 		depths = append(depths, length(sub(p, cam.Center())))
 	}
-	half := median(depths)
+	half := Median(depths)
 	if 2*behind > len(cams) || !(half > 0) || !finite(p[:]...) {
 		return everywhere
 	}

@@ -94,6 +94,7 @@ type CameraReport struct {
 // InspectOptions say how much Inspect looks at, beyond what its warnings need.
 type InspectOptions struct {
 	Pixels   bool // decode every photo, at reduced size, to find black and blurred ones and masks that leave nothing
+	Unused   bool // the capture's points: training begins with other splats
 	Coverage bool // count the points of each camera and those that are seen; otherwise both stay 0 and counting ends as soon as nothing is to be warned of
 }
 
@@ -112,7 +113,9 @@ func Inspect(ctx context.Context, c *Capture, o InspectOptions) (*Report, error)
 	}
 	r.describe(c)
 	r.checkPoses(c)
-	r.checkPoints(c, o.Coverage)
+	if len(c.Points) > 0 || !o.Unused {
+		r.checkPoints(c, o.Coverage)
+	}
 	r.checkOrientation(c)
 	r.checkSizes(c)
 	r.checkLenses(c)
@@ -124,6 +127,8 @@ func Inspect(ctx context.Context, c *Capture, o InspectOptions) (*Report, error)
 		if err := r.checkPixels(ctx, c); err != nil {
 			return nil, err
 		}
+	} else { // or decoding has told
+		r.checkEnds(c)
 	}
 	rank := []Severity{SeverityFatal, SeverityWarning, SeverityNote}
 	slices.SortStableFunc(r.Problems, func(a, b Problem) int { return slices.Index(rank, a.Severity) - slices.Index(rank, b.Severity) })
@@ -171,6 +176,7 @@ var announcements = []string{"masks", "other-format", "unused-split", "reduced-p
 var remedies = map[string]string{
 	"missing-photos":       "copy the photos to where the model expects them, or name their folder with --images DIR",
 	"broken-photos":        "copy or export these photos again as JPEG or PNG",
+	"cut-photos":           "copy these photos again: the copies are incomplete; without, their steps train on the photos after them",
 	"undecodable-photos":   "copy or export these photos again as JPEG or PNG",
 	"unregistered-photos":  "nothing needs to be done; to use these photos too, add views that overlap with them and run COLMAP again",
 	"few-registered":       "the reconstruction lost most photos: match exhaustively, take more photos that overlap, or choose another model with --model N",

@@ -250,3 +250,60 @@ func TestInspectOrientation(t *testing.T) {
 		t.Errorf("%+v", r.Problems)
 	}
 }
+
+// TestCutPhotos finds files that were cut short by their ends alone, and no others, whatever cameras append.
+func TestCutPhotos(t *testing.T) {
+	photo, err := os.ReadFile("testdata/420.jpg")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file bytes.Buffer
+	if err := png.Encode(&file, image.NewGray(image.Rect(0, 0, 90, 90))); err != nil {
+		t.Fatal(err)
+	}
+	film := make([]byte, 3*endBytes)
+	// An APP1 segment of 10 bytes with the end of a thumbnail.
+	thumbnail := append([]byte("\xff\xd8\xff\xe1\x00\x0a\xff\xd8abcd\xff\xd9"), photo[2:]...)
+	for name, c := range map[string]struct {
+		data []byte
+		want bool
+	}{
+		"jpeg": {photo, false}, "jpeg cut": {photo[:len(photo)-2], true}, "jpeg head": {photo[:20], true}, "jpeg and a film": {append(bytes.Clone(photo), film...), false},
+		"jpeg cut, and zeros": {append(bytes.Clone(photo[:len(photo)-2]), film...), true},
+		"thumbnail":           {append(bytes.Clone(thumbnail), film...), false}, "thumbnail, cut": {append(bytes.Clone(thumbnail[:len(thumbnail)-2]), film...), true},
+		"png": {file.Bytes(), false}, "png cut": {file.Bytes()[:file.Len()-9], true}, "webp cut": {[]byte("RIFF\x00\x01\x00\x00WEBPVP8 "), true},
+		"empty": {nil, false}, "text": {[]byte("what is not a photo has no end"), false},
+	} {
+		if got := cutShort(photoFile(t, "photo", c.data)); got != c.want {
+			t.Errorf("%s: cut short %v", name, got)
+		}
+	}
+	if cutShort(t.TempDir()) || cutShort(filepath.Join(t.TempDir(), "gone")) {
+		t.Error("what is no file is cut short")
+	}
+	root := tinyCapture(t)
+	path := filepath.Join(root, "images", "p4.png")
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(t, path, data[:len(data)-30])
+	if p, ok := inspect(t, mustLoad(t, root, anyModel()), false).problem("cut-photos"); !ok || !slices.Equal(p.Names, []string{"p4.png"}) || p.Remedy == "" {
+		t.Errorf("%+v", p)
+	}
+}
+
+// TestUnusedPoints wants no warning of points that training does not begin with.
+func TestUnusedPoints(t *testing.T) {
+	c := mustLoad(t, tinyCapture(t), anyModel())
+	c.Points = nil
+	for _, unused := range []bool{false, true} {
+		r, err := Inspect(context.Background(), c, InspectOptions{Unused: unused})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, told := r.problem("no-points"); told == unused {
+			t.Errorf("points unused %v: %+v", unused, r.Problems)
+		}
+	}
+}

@@ -117,7 +117,7 @@ func (r *Report) judgePixels(looks []look, left int) {
 			}
 		}
 	}
-	middle := median(good)
+	middle := Median(good)
 	for i := range looks {
 		l, row := &looks[i], &r.Cameras[i]
 		if l.err != nil {

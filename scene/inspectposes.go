@@ -31,7 +31,7 @@ func (r *Report) checkPoses(c *Capture) {
 		r.Cameras[i].Distance = distances[i]
 		r.Extent = max(r.Extent, distances[i])
 	}
-	r.MedianDistance = median(slices.Clone(distances))
+	r.MedianDistance = Median(slices.Clone(distances))
 	var far []string
 	for i, d := range distances {
 		if r.MedianDistance > 0 && d > farCamera*r.MedianDistance {
@@ -188,15 +188,18 @@ func (r *Report) judgePoints(v *coverage, seen int) {
 
 // checkOrientation names photos whose tags ask to be turned.
 func (r *Report) checkOrientation(c *Capture) {
-	var turned []string
-	last := ""
-	for _, cam := range c.Cameras {
-		if cam.Path == "" || cam.Path == last {
-			continue
+	groups := photoGroups(c.Cameras)
+	tagged := make([]bool, len(groups))
+	parallel(len(groups), func(i int) {
+		if path := c.Cameras[groups[i].first].Path; path != "" {
+			o, err := PhotoOrientation(path)
+			tagged[i] = err == nil && o > 1 && o <= 8
 		}
-		last = cam.Path
-		if o, err := PhotoOrientation(cam.Path); err == nil && o > 1 && o <= 8 {
-			turned = append(turned, cam.photoName())
+	})
+	var turned []string
+	for i, g := range groups {
+		if tagged[i] {
+			turned = append(turned, c.Cameras[g.first].photoName())
 		}
 	}
 	r.about(SeverityNote, "orientation-tags", turned, "%d of %d photos carry an orientation tag; it is ignored, because their calibration is of the pixels as stored", len(turned), r.Photos)

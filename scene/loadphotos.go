@@ -61,6 +61,23 @@ func (c *Capture) findPhotos(records []record, o LoadOptions) (reduced string, e
 	return reduced, nil
 }
 
+// photoHeader is what photoSize returns.
+type photoHeader struct {
+	width, height int
+	err           error
+}
+
+// readHeaders reads the headers of the photos that there are, side by side.
+func readHeaders(records []record) []photoHeader {
+	headers := make([]photoHeader, len(records))
+	parallel(len(records), func(i int) {
+		if h := &headers[i]; records[i].cam.Path != "" {
+			h.width, h.height, h.err = photoSize(records[i].cam.Path)
+		}
+	})
+	return headers
+}
+
 // makeViews reads the photos' headers and makes Cameras of the records, for the
 // pixels to train on. Records without a usable photo are left out. Photos in the
 // folder reduced, if there is one, have been downscaled already.
@@ -70,14 +87,15 @@ func (c *Capture) makeViews(records []record, o LoadOptions, reduced string) err
 	maker := viewMaker{made: map[string]Camera{}}
 	wide, kept := 0, 0
 	c.Cameras = make([]Camera, 0, len(records))
-	for _, r := range records {
+	headers := readHeaders(records)
+	for i, r := range records {
 		if r.cam.Path == "" {
 			if lost.missing = append(lost.missing, r.cam.Name); lost.foreign == "" {
 				lost.foreign = finder.foreign(cmp.Or(r.file, filepath.Join(c.Images, filepath.FromSlash(r.cam.Name))))
 			}
 			continue
 		}
-		w, h, err := photoSize(r.cam.Path)
+		w, h, err := headers[i].width, headers[i].height, headers[i].err
 		if err != nil {
 			if lost.cause == nil {
 				lost.cause = &Error{Op: "read photo", Path: r.cam.Path, Err: err, Hint: foreignHint(r.cam.Path, err)}

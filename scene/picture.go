@@ -55,8 +55,8 @@ func (img Image) Fit(side int) Image {
 // PNG returns img as a PNG file.
 func (img Image) PNG() ([]byte, error) {
 	var b bytes.Buffer
-	if err := (&png.Encoder{CompressionLevel: png.BestSpeed}).Encode(&b, img.opaque()); err != nil {
-		return nil, fmt.Errorf("scene: encode png: %w", err)
+	if err := encodePNG(&b, img.opaque()); err != nil {
+		return nil, err
 	}
 	return b.Bytes(), nil
 }

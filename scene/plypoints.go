@@ -3,7 +3,6 @@ package scene
 import (
 	"fmt"
 	"io"
-	"math"
 )
 
 // missingColor is given to the points of a cloud without colours: mid grey.
@@ -113,8 +112,11 @@ func (c *pointCols) point(row []float64) Point {
 
 // toByte rounds to the nearest integer of 0..255; NaN gives 0.
 func toByte(v float64) uint8 {
-	if !(v > 0) {
+	switch {
+	case !(v > 0):
 		return 0
+	case v >= 254.5:
+		return 255
 	}
-	return uint8(math.Min(v+0.5, 255))
+	return uint8(v + 0.5)
 }

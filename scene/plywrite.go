@@ -38,6 +38,7 @@ func StartPLYPieces(path string, n, degree int, meta PLYMeta, pieces func(put fu
 			return err
 		}
 		if err := pieces(p.Append); err != nil {
+			_ = p.wait() // the first error is the one to report
 			return err
 		}
 		return p.Close()
@@ -45,19 +46,21 @@ func StartPLYPieces(path string, n, degree int, meta PLYMeta, pieces func(put fu
 }
 
 // PLYWriter writes a model piece by piece: the pieces of a large model need
-// not be in memory together.
+// not be in memory together. While splats are encoded, or come from a device,
+// those before are being written.
 type PLYWriter struct {
 	w       io.Writer
 	n, done int
 	degree  int
-	row     int    // bytes per splat
-	buf     []byte // rows of what is encoded between two writes
+	row     int        // bytes per splat
+	buf     [2][]byte  // rows of what is encoded, and of what is being written
+	writing chan error // gives the result of the write that goes on; nil: none does
 }
 
 // A core encodes plyBatch splats at a time, and plyGroup times as many are encoded between two writes: 2 MB at SH degree 3.
 const (
-	plyBatch = 1024
-	plyGroup = 8
+	plyBatch = 512
+	plyGroup = 16
 )
 
 // NewPLYWriter writes the header of a model of n splats. Line 3 is the element
@@ -74,8 +77,11 @@ func NewPLYWriter(w io.Writer, n, degree int, meta PLYMeta) (*PLYWriter, error) 
 	if err := writePLYHeader(w, n, comments, names, nil); err != nil {
 		return nil, err
 	}
-	row := 4 * len(names)
-	return &PLYWriter{w: w, n: n, degree: degree, row: row, buf: make([]byte, row*min(n, plyGroup*plyBatch))}, nil
+	p := &PLYWriter{w: w, n: n, degree: degree, row: 4 * len(names)}
+	for i := range p.buf {
+		p.buf[i] = make([]byte, p.row*min(n, plyGroup*plyBatch))
+	}
+	return p, nil
 }
 
 // writePLYHeader writes a header with one element "vertex": first the float
@@ -98,7 +104,8 @@ func writePLYHeader(w io.Writer, n int, comments, floats, bytes []string) error 
 	return err
 }
 
-// Append writes further splats. Their degree must be the header's.
+// Append writes further splats. Their degree must be the header's. It may return before they are written, and with the error of a write before: Close must be
+// called in any case.
 func (p *PLYWriter) Append(s *Splats) error {
 	if err := s.checkLengths(); err != nil {
 		return err
@@ -121,10 +128,11 @@ func (p *PLYWriter) Append(s *Splats) error {
 
 // appendPart writes splats that the buffer holds, encoded on several cores.
 func (p *PLYWriter) appendPart(s *Splats) error {
+	buf := p.buf[0]
 	errs := make([]error, (s.N+plyBatch-1)/plyBatch)
 	parallel(len(errs), func(batch int) {
 		for i := batch * plyBatch; i < min((batch+1)*plyBatch, s.N); i++ {
-			if err := p.encode(p.buf[p.row*i:p.row*(i+1)], s, i); err != nil {
+			if err := p.encode(buf[p.row*i:p.row*(i+1)], s, i); err != nil {
 				errs[batch] = fmt.Errorf("scene: write ply: splat %d: %w", p.done+i, err)
 				return
 			}
@@ -135,13 +143,34 @@ func (p *PLYWriter) appendPart(s *Splats) error {
 			return err
 		}
 	}
-	_, err := p.w.Write(p.buf[:p.row*s.N])
-	return err
+	if err := p.wait(); err != nil {
+		return err
+	}
+	p.buf[0], p.buf[1] = p.buf[1], buf
+	writing := make(chan error, 1)
+	p.writing = writing
+	go func() {
+		_, err := p.w.Write(buf[:p.row*s.N])
+		writing <- err
+	}()
+	return nil
 }
 
-// Close checks that as many splats came as the header says. It does not close
-// the underlying writer.
+// wait returns the result of the write that goes on, if one does.
+func (p *PLYWriter) wait() error {
+	if p.writing == nil {
+		return nil
+	}
+	defer func() { p.writing = nil }()
+	return <-p.writing
+}
+
+// Close waits until everything is written, and checks that as many splats came
+// as the header says. It does not close the underlying writer.
 func (p *PLYWriter) Close() error {
+	if err := p.wait(); err != nil {
+		return err
+	}
 	if p.done != p.n {
 		return fmt.Errorf("scene: write ply: %d splats announced, %d given", p.n, p.done)
 	}

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
+	"sync"
 )
 
 // MaxSHDegree is the highest degree of spherical harmonics a model can hold.
@@ -107,14 +109,30 @@ func (s *Splats) Validate() error {
 	return nil
 }
 
+// splatBlock is how many numbers a core works on at a time.
+const splatBlock = 1 << 15
+
+// inBlocks calls f for parts of n numbers on all cores.
+func inBlocks(n int, f func(lo, hi int)) {
+	parallel((n+splatBlock-1)/splatBlock, func(i int) { f(i*splatBlock, min((i+1)*splatBlock, n)) })
+}
+
 // firstNotFinite returns the index of the first NaN or infinity, or -1.
 func firstNotFinite(v []float32) int {
-	for i, x := range v {
-		if !finite32(x) {
-			return i
+	var mu sync.Mutex
+	first := -1
+	inBlocks(len(v), func(lo, hi int) {
+		i := slices.IndexFunc(v[lo:hi], func(x float32) bool { return !finite32(x) })
+		if i < 0 {
+			return
 		}
-	}
-	return -1
+		mu.Lock()
+		defer mu.Unlock()
+		if first < 0 || lo+i < first {
+			first = lo + i
+		}
+	})
+	return first
 }
 
 // finite32 tells whether x is neither NaN nor infinite: an exponent that is
@@ -147,12 +165,12 @@ func (s *Splats) reframe(frame Frame, move func(x float64, axis int) float64, si
 	out := *s
 	out.Means = make([]float32, len(s.Means))
 	out.LogScales = make([]float32, len(s.LogScales))
-	for i, x := range s.Means {
-		out.Means[i] = float32(move(float64(x), i%3))
-	}
 	shift := sign * math.Log(frame.Scale)
-	for i, x := range s.LogScales {
-		out.LogScales[i] = float32(float64(x) + shift)
-	}
+	inBlocks(len(s.Means), func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			out.Means[i] = float32(move(float64(s.Means[i]), i%3))
+			out.LogScales[i] = float32(float64(s.LogScales[i]) + shift)
+		}
+	})
 	return &out
 }

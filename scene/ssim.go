@@ -51,16 +51,19 @@ func SSIM(a, b []float32, width, height int, padding Padding, mask []uint32) (fl
 	return meanSSIM(colours{rgb: a}, colours{rgb: b}, width, height, padding, mask)
 }
 
-// comparingWorkers is how many cores one picture is compared and encoded on at most: where there are more of both, several pictures are worked on at once.
-// It bounds the memory that a picture takes.
+// comparingWorkers is how many cores one picture is compared on at most: where there are more, several pictures are worked on at once.
 const comparingWorkers = 8
 
-// CompareBytes returns about what Compare and WriteSheet take of memory beside a picture and its photo: a tile, or a stripe and its encoder, for each worker,
-// and the buffer of a file.
+// CompareBytes returns about what Compare takes of memory beside a picture and its photo, a tile for each worker, and then WriteSheet: the buffer of a
+// file and its encoder.
 func CompareBytes() int64 {
-	const worker = 2 << 20 // compress/flate keeps 1.2 MB, the rest is the stripe as pixels and as a chunk
-	return writeBuffer + worker*int64(min(comparingWorkers, runtime.GOMAXPROCS(0)))
+	const tile = 1 << 19 // see ssimTile
+	return max(writeBuffer+encodeMost, tile*int64(min(comparingWorkers, runtime.GOMAXPROCS(0))))
 }
+
+// encodeMost is the most that image/png takes of memory for a picture: compress/flate keeps 1.2 MB, and there are six filtered rows and two plain ones of
+// sheets, whose photos are up to 32768 pixels wide.
+const encodeMost = 4 << 20
 
 // meanSSIM is SSIM of images of the right sizes.
 func meanSSIM(a, b colours, width, height int, padding Padding, mask []uint32) (float64, error) {

@@ -97,11 +97,7 @@ func WriteSynth(dir string, o SynthOptions) error {
 	parallel(len(s.views), func(i int) {
 		photo := s.Photo(i, 1)
 		errs[i] = WriteFile(filepath.Join(images, s.views[i].Name), func(w io.Writer) error {
-			return writePNG(w, photo.Rect.Dx(), photo.Rect.Dy(), func(y int, row []uint8) {
-				for x, k := 0, y*photo.Stride; x < len(row); x, k = x+3, k+4 {
-					copy(row[x:x+3], photo.Pix[k:])
-				}
-			})
+			return encodePNG(w, photo)
 		})
 	})
 	for _, err := range errs {

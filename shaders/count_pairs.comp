@@ -43,8 +43,10 @@ void main() {
         Splat s = splat_of(projected[splat_from_slot[slot_from_isect[begin + seen]]]);
         seen++;
         float alpha;
-        if (!covers(s, s.mean2d - (vec2(pixel) + 0.5), alpha)) continue;
-        precise float next = transmittance * (1.0 - min(MAX_ALPHA, alpha));
+        vec2 d = s.mean2d - (vec2(pixel) + 0.5);
+        if (!covers(s, column_of(s, d.x), d.y, alpha)) continue;
+        precise float weight = min(MAX_ALPHA, alpha) * transmittance;
+        precise float next = transmittance - weight;
         if (next <= TRANSMITTANCE_THRESHOLD) break;
         transmittance = next;
         blended++;

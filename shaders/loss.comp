@@ -18,10 +18,12 @@ layout(constant_id = 2) const bool MASKED = false;
 layout(constant_id = 3) const bool ALPHA = false;
 // Photos may be packed.
 layout(constant_id = 4) const bool PACKED = false;
+// The view may be smaller than the photo.
+layout(constant_id = 5) const bool SHRUNK = false;
 
 layout(binding = 0, scalar) readonly buffer Params { StepParams params[]; };        // [1]
 layout(binding = 1, scalar) readonly buffer Render { vec4 render[]; };              // [P]
-layout(binding = 2, scalar) readonly buffer Target { uint target[]; };              // [P] RGBA8, [3 P / 4] RGB8, or [3 P] bits of float32; then [P / 32] mask
+layout(binding = 2, scalar) readonly buffer Target { uint target[]; };              // [T] RGBA8, [3 T / 4] RGB8, or [3 T] bits of float32; then [T / 32] mask; T is P unless SHRUNK
 layout(binding = 3, scalar) writeonly buffer Maps { float ssim_maps[]; };        // [3][3][P] for each channel: d(mean SSIM)/d(mu_x, E[x^2], E[xy]) of each window
 layout(binding = 4, scalar) writeonly buffer Partials { vec3 partials[]; };         // [n_tiles] sums of |x - y|, of (x - y)^2, of SSIM
 layout(binding = 5, scalar) writeonly buffer Counted { vec3 counted[]; };           // [n_tiles] pixels and windows that count, sums of |alpha - photo's|; MASKED or ALPHA
@@ -107,8 +109,8 @@ void main() {
         ivec2 p = corner + halo_pixel(lid + i * LANES) - SSIM_RADIUS, q = clamp(p, ivec2(0), last);
         uint at = uint(q.y) * v.width + uint(q.x);
         bool counts = p == q;
-        if (MASKED) counts = counts && pixel_counts(at, n_pixels);
-        vec3 x = mix(vec3(0.0), render[at].rgb, bvec3(counts)), y = mix(vec3(0.0), target_color(at, v.background), bvec3(counts));
+        if (MASKED) counts = counts && pixel_counts(q, at, n_pixels);
+        vec3 x = mix(vec3(0.0), render[at].rgb, bvec3(counts)), y = mix(vec3(0.0), target_color(q, at, v.background), bvec3(counts));
         vec3 sum = x + y, d = x - y;
         now[i] = vec2(sum.x, d.x);
         later[i] = vec4(sum.y, d.y, sum.z, d.z);
@@ -121,7 +123,7 @@ void main() {
         inside[o] = p.x <= last.x && p.y <= last.y;
         at[o] = uint(p.y) * v.width + uint(p.x);
         pixel[o] = inside[o];
-        if (MASKED) pixel[o] = inside[o] && pixel_counts(at[o], n_pixels);
+        if (MASKED) pixel[o] = inside[o] && pixel_counts(p, at[o], n_pixels);
         counts[o] = window_counts(v, same, p) && pixel[o];
     }
     vec3 sums = vec3(0.0);
@@ -154,7 +156,7 @@ void main() {
     vec3 count = vec3(0.0);
     [[unroll]] for (int o = 0; o < RISE; o++) {
         count.xy += vec2(float(pixel[o]), float(counts[o]));
-        if (ALPHA && pixel[o]) count.z += abs(1.0 - render[at[o]].w - target_alpha(at[o]));
+        if (ALPHA && pixel[o]) count.z += abs(1.0 - render[at[o]].w - target_alpha(corner + local + ivec2(0, o), at[o]));
     }
     barrier();  // group_sum's memory is about to be overwritten
     count = group_sum(count);

@@ -30,6 +30,7 @@ var lossKernel = vk.Kernel{
 		{Name: "MASKED", ID: 2, Default: 0},
 		{Name: "ALPHA", ID: 3, Default: 0},
 		{Name: "PACKED", ID: 4, Default: 0},
+		{Name: "SHRUNK", ID: 5, Default: 0},
 	},
 }
 
@@ -44,7 +45,7 @@ var lossKernel = vk.Kernel{
 type Loss struct {
 	Params   vk.Slice[layout.StepParams] // 0, read: [1]
 	Render   vk.Slice[[4]float32]        // 1, read: [P]
-	Target   vk.Slice[uint32]            // 2, read: [P] RGBA8, [3 P / 4] RGB8, or [3 P] bits of float32; then [P / 32] mask
+	Target   vk.Slice[uint32]            // 2, read: [T] RGBA8, [3 T / 4] RGB8, or [3 T] bits of float32; then [T / 32] mask; T is P unless SHRUNK
 	SsimMaps vk.Slice[float32]           // 3, write: [3][3][P] for each channel: d(mean SSIM)/d(mu_x, E[x^2], E[xy]) of each window
 	Partials vk.Slice[[3]float32]        // 4, write: [n_tiles] sums of |x - y|, of (x - y)^2, of SSIM
 	Counted  vk.Slice[[3]float32]        // 5, write: [n_tiles] pixels and windows that count, sums of |alpha - photo's|; MASKED or ALPHA
@@ -57,6 +58,7 @@ type LossSpec struct {
 	Masked      bool // constant_id 2
 	Alpha       bool // constant_id 3
 	Packed      bool // constant_id 4
+	Shrunk      bool // constant_id 5
 }
 
 // Kernel returns the compiled kernel.
@@ -70,5 +72,6 @@ func (p *Loss) Args(v []vk.View) ([]vk.View, []byte, []uint32) {
 		specBool(p.Spec.Masked),
 		specBool(p.Spec.Alpha),
 		specBool(p.Spec.Packed),
+		specBool(p.Spec.Shrunk),
 	}
 }

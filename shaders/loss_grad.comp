@@ -13,10 +13,11 @@ layout(constant_id = 1) const bool TARGET_FLOAT = false;
 layout(constant_id = 2) const bool MASKED = false;
 layout(constant_id = 3) const bool ALPHA = false;
 layout(constant_id = 4) const bool PACKED = false;
+layout(constant_id = 5) const bool SHRUNK = false;
 
 layout(binding = 0, scalar) readonly buffer Params { StepParams params[]; };    // [1]
 layout(binding = 1, scalar) readonly buffer Render { vec4 render[]; };          // [P]
-layout(binding = 2, scalar) readonly buffer Target { uint target[]; };          // [P] RGBA8, [3 P / 4] RGB8, or [3 P] bits of float32; then [P / 32] mask
+layout(binding = 2, scalar) readonly buffer Target { uint target[]; };          // [T] RGBA8, [3 T / 4] RGB8, or [3 T] bits of float32; then [T / 32] mask; T is P unless SHRUNK
 layout(binding = 3, scalar) readonly buffer Maps { float ssim_maps[]; };        // [3][3][P]
 layout(binding = 4, scalar) writeonly buffer VRender { vec4 v_render[]; };      // [P] dL/d(rgb, alpha)
 #include "target.glsl"
@@ -80,17 +81,19 @@ void main() {
     vec3 maps[LOADS];
     load_maps(v, corner, 0u, maps);
     bool inside[RISE], pixel[RISE];
+    ivec2 place[RISE];
     uint at[RISE];
     vec3 x[RISE], y[RISE], g[RISE];     // rendering, photo, gradient
     [[unroll]] for (int o = 0; o < RISE; o++) {
         ivec2 p = corner + ivec2(run_column(lid % TILE), lid / TILE * RISE + o);
         inside[o] = p.x < int(v.width) && p.y < int(v.height);
+        place[o] = inside[o] ? p : ivec2(0);
         at[o] = inside[o] ? uint(p.y) * v.width + uint(p.x) : 0u;
         pixel[o] = inside[o];
-        if (MASKED) pixel[o] = inside[o] && pixel_counts(at[o], n_pixels);
+        if (MASKED) pixel[o] = inside[o] && pixel_counts(place[o], at[o], n_pixels);
         g[o] = vec3(0.0);
         x[o] = render[at[o]].rgb;
-        y[o] = target_color(at[o], v.background);
+        y[o] = target_color(place[o], at[o], v.background);
     }
     float lambda = params[0].ssim_lambda;
     float l1_scale = (1.0 - lambda) / (3.0 * float(n_pixels));
@@ -117,7 +120,7 @@ void main() {
     }
     [[unroll]] for (int o = 0; o < RISE; o++) {
         float g_alpha = 0.0;
-        if (ALPHA) g_alpha = params[0].alpha_loss / float(n_pixels) * sign(1.0 - render[at[o]].w - target_alpha(at[o]));
+        if (ALPHA) g_alpha = params[0].alpha_loss / float(n_pixels) * sign(1.0 - render[at[o]].w - target_alpha(place[o], at[o]));
         if (inside[o]) v_render[at[o]] = pixel[o] ? vec4(g[o], g_alpha) : vec4(0.0);
     }
 }

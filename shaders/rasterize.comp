@@ -2,122 +2,126 @@
 #extension GL_EXT_scalar_block_layout : require
 #extension GL_GOOGLE_include_directive : require
 #extension GL_KHR_shader_subgroup_basic : require
+#extension GL_KHR_shader_subgroup_arithmetic : require
 #extension GL_KHR_shader_subgroup_ballot : require
 #extension GL_KHR_shader_subgroup_shuffle : require
-#extension GL_KHR_shader_subgroup_vote : require
 // rasterize blends the splats of each tile of the current band front to back, over the background.
-//   reads params tile_offsets slot_from_isect splat_from_slot projected; writes render last_ids states tile_from_bucket
+//   reads params tile_offsets slot_from_isect splat_from_slot projected; writes render last_ids states touched tile_from_bucket
 // One workgroup a tile (see raster.glsl). The next batch of splats is fetched while one is blended.
 #include "tiles.glsl"
 #include "dispatch.glsl"
-#include "params.glsl"
-#include "blend.glsl"
 
-layout(local_size_x_id = 0, local_size_x = 128) in;
+layout(local_size_x_id = 0, local_size_x = 256) in;
 // False for pictures alone: nothing is kept for a backward pass.
 layout(constant_id = 1) const bool KEEP_STATES = false;
 layout(constant_id = 2) const uint SUBGROUP_SIZE = 32u;
-// Splats go to all quadrants, whether they touch them or not: for tests, since it must change no byte.
-layout(constant_id = 3) const bool ALL_QUADRANTS = false;
+layout(constant_id = 3) const bool HAND_ROUND = false;
+// Splats go to all patches, whether they touch them or not: for tests, since it must change no byte.
+layout(constant_id = 4) const bool ALL_PATCHES = false;
 
 layout(push_constant, scalar) uniform Push {
     uint band;
     uint n_bands;
 } pc;
+const uint BATCH = gl_WorkGroupSize.x;                          // a splat a lane
+const uint PIECE = SUBGROUP_SIZE < TOUCH_BITS ? SUBGROUP_SIZE : TOUCH_BITS;
+#include "raster.glsl"
 layout(binding = 0, scalar) readonly buffer Params { StepParams params[]; };            // [1]
 layout(binding = 1, scalar) readonly buffer Offsets { uint tile_offsets[]; };           // [n_tiles + 1]
 layout(binding = 2, scalar) readonly buffer Isects { uint slot_from_isect[]; };         // [n_isects]
 layout(binding = 3, scalar) readonly buffer SlotSplats { uint splat_from_slot[]; };     // [n_isects]
 layout(binding = 4, scalar) readonly buffer ProjectedB { Projected projected[]; };      // [N]
 layout(binding = 5, scalar) writeonly buffer Render { vec4 render[]; };                 // [P] colour with background, final transmittance
-layout(binding = 6, scalar) writeonly buffer LastIds { uint last_ids[]; };              // [P] 1 + index in the tile of the last blended isect; 0: none
+// [P] a number of isects of the tile: those in front of it that cover the pixel are blended, those from it on are not
+layout(binding = 6, scalar) writeonly buffer LastIds { uint last_ids[]; };
 layout(binding = 7, scalar) writeonly buffer States { vec4 states[]; };                 // [isects / BUCKET_SIZE][TILE_PIXELS] colour so far, transmittance
-layout(binding = 8, scalar) writeonly buffer Buckets { uint tile_from_bucket[]; };      // [isects / BUCKET_SIZE + n_tiles]
-#include "raster.glsl"
+layout(binding = 8, scalar) writeonly buffer Touched { uint touched[]; };               // [isects / TOUCH_BITS + n_tiles][PATCHES] bit k: that patch is touched by isect k of 32
+layout(binding = 9, scalar) writeonly buffer Buckets { uint tile_from_bucket[]; };      // [isects / BUCKET_SIZE + n_tiles]
 
-const uint AT_ONCE = 4u;    // splats whose alphas are computed together
+const uint AT_ONCE = 2u;        // splats whose alphas are computed together
 
-shared uint s_active[2];    // of this batch and the next: some pixel is not done
+shared uint s_lists[BATCH / PIECE * PATCHES];   // a bit a splat of the piece: it may touch the patch
+shared uint s_active[2];        // of this batch and the next: some pixel is not done
 
 struct Pixel {
     vec3 color;
-    float transmittance;
-    float light;            // the transmittance while the pixel goes on, then 0
+    float light;    // transmittance; below zero once the pixel is done
     uint last;
 };
 
 // Buckets are numbered so that no prefix sum is needed: tile t has the numbers from offset[t] / BUCKET_SIZE + t up to the next tile's, at least as
-// many as it has buckets. Saved states skip each tile's first bucket, so theirs start at offset[t] / BUCKET_SIZE.
+// many as it has buckets. Saved states skip each tile's first bucket, so theirs start at offset[t] / BUCKET_SIZE. Words of `touched` are numbered alike.
 void name_buckets(uint tile, uint begin, uint end) {
     uint last = end / BUCKET_SIZE + tile + 1u;
-    for (uint b = begin / BUCKET_SIZE + tile + gl_LocalInvocationID.x; b < last; b += RASTER_LANES) tile_from_bucket[b] = tile;
+    for (uint b = begin / BUCKET_SIZE + tile + raster_lane(); b < last; b += LANES) tile_from_bucket[b] = tile;
 }
 
-// Blends a splat, number k of the tile, into a pixel that it covers with this alpha. Alpha 0 changes nothing. Without branches: subgroups rarely agree.
-void blend(inout Pixel p, float alpha, vec3 color, uint k) {
-    precise float next = p.light * (1.0 - alpha);
+// Blends a splat into a pixel that it covers with this alpha, `behind` being 1 + its number. Alpha 0 changes nothing. Without branches: subgroups rarely agree.
+void blend(inout Pixel p, float alpha, vec3 color, uint behind) {
+    precise float weight = alpha * p.light;
+    precise float next = p.light - weight;
     bool goes_on = next > TRANSMITTANCE_THRESHOLD;
-    float weight = goes_on ? alpha * p.light : 0.0;
+    float w = goes_on ? weight : 0.0;
     // Written as fma, so that no compiler chooses: with and without KEEP_STATES, in one band or many, the same bytes.
-    p.color = fma(color, vec3(weight), p.color);
-    p.transmittance = goes_on ? next : p.transmittance;
-    p.light = goes_on ? next : 0.0;
-    p.last = goes_on && alpha > 0.0 ? k + 1u : p.last;
+    p.color = fma(color, vec3(w), p.color);
+    p.light = goes_on ? next : -abs(p.light);
+    p.last = goes_on ? behind : p.last;
 }
 
 bool all_done(Pixel pixels[LANE_PIXELS]) {
     bool done = true;
-    for (uint p = 0u; p < LANE_PIXELS; p++) done = done && pixels[p].light == 0.0;
+    for (uint p = 0u; p < LANE_PIXELS; p++) done = done && !(pixels[p].light > 0.0);
     return done;
 }
 
-// Blends splats of the batch, the subgroup's share of them from number `first` on: AT_ONCE at a time, because one alone is a chain of dependent
-// operations. Splat 0 of the batch is number k of the tile.
-void blend_touching(inout Pixel pixels[LANE_PIXELS], vec2 centre, uint first, uvec2 todo, uint k) {
-    while ((todo.x | todo.y) != 0u) {
+// Blends the splats of a list, AT_ONCE at a time, because one alone is a chain of dependent operations; `behind` is 1 + the last one's number. Splat 0 of the piece is number k of the tile.
+void blend_piece(inout Pixel pixels[LANE_PIXELS], vec2 centre, uint first, uint todo, uint k, inout uint behind) {
+    Walk walk = walk_of(first, todo);
+    uint n = walk_length(walk);
+    if (n == 0u) return;
+    for (uint i = 0u;;) {
         float alpha[AT_ONCE][LANE_PIXELS];
         vec3 color[AT_ONCE];
-        uint j[AT_ONCE];
-        for (uint i = 0u; i < AT_ONCE; i++) {
-            bool more = (todo.x | todo.y) != 0u;
-            j[i] = first;
-            if (more) j[i] += take_lowest(todo);
-            Splat s = batch_splat(j[i]);
-            color[i] = s.color;
+        uint after[AT_ONCE];
+        for (uint a = 0u; a < AT_ONCE; a++) {
+            uint j;
+            bool more;
+            Splat s = walk_next(walk, j, more);
+            if (more) behind = k + j + 1u;
+            after[a] = behind;
+            color[a] = s.color;
+            Column c = column_of(s, to_mean_x(s.mean2d.x, centre));
             for (uint p = 0u; p < LANE_PIXELS; p++) {
                 float raw;
-                bool hit = covers(s, to_mean(s.mean2d, centre, p), raw) && more;
-                alpha[i][p] = hit ? min(MAX_ALPHA, raw) : 0.0;
+                bool hit = covers(s, c, to_mean_y(s.mean2d.y, centre, p), raw);
+                alpha[a][p] = hit ? min(MAX_ALPHA, raw) : 0.0;
             }
         }
-        for (uint i = 0u; i < AT_ONCE; i++)
-            for (uint p = 0u; p < LANE_PIXELS; p++) blend(pixels[p], alpha[i][p], color[i], k + j[i]);
+        for (uint a = 0u; a < AT_ONCE; a++)
+            for (uint p = 0u; p < LANE_PIXELS; p++) blend(pixels[p], alpha[a][p], color[a], after[a]);
+        i += AT_ONCE;
+        if (i >= n) break;
     }
 }
 
-// The same for WHOLE_COLUMNS, one splat at a time: eight pixels are chains enough.
-void blend_columns(inout Pixel pixels[LANE_PIXELS], vec2 centre, uint first, uint todo, uint k) {
-    if (todo == 0u) return;
-    Splat own = own_splat(first);
-    uvec2 left = uvec2(todo, 0u);
-    for (;;) {
-        uint j = take_lowest(left);
-        Splat s = splat_of_lane(own, j);
-        for (uint p = 0u; p < LANE_PIXELS; p++) {
-            float raw;
-            bool hit = covers(s, to_mean(s.mean2d, centre, p), raw);
-            blend(pixels[p], hit ? min(MAX_ALPHA, raw) : 0.0, s.color, k + first + j);
-        }
-        if (left.x == 0u) break;
+// Finds the patches that the lanes' splats of a batch touch, and makes the lists.
+void make_lists(uint bits) {
+    for (uint p = 0u; p < PATCHES; p++) {
+        uvec4 who = subgroupBallot((bits >> p & 1u) != 0u);
+        if (gl_SubgroupInvocationID != 0u) continue;
+        uint at = raster_lane() / PIECE * PATCHES + p;
+        s_lists[at] = who.x;
+        if (SUBGROUP_SIZE > 32u) s_lists[at + PATCHES] = who.y;
     }
 }
 
-// The lane's splats of the batch that begins at isect `first`.
-void fetch(inout Projected next[LANE_SPLATS], uint first, uint end) {
-    for (uint i = 0u; i < LANE_SPLATS; i++) {
-        uint at = first + raster_lane() + i * RASTER_LANES;
-        if (at < end) next[i] = projected[splat_from_slot[slot_from_isect[at]]];
-    }
+// Keeps a batch's lists for the backward pass, 32 splats a word. The batch's first isect is number k of the tile, which has n.
+void keep_lists(uint tile, uint begin, uint k, uint n) {
+    uint lane = raster_lane(), word = lane / PATCHES, patch_id = lane % PATCHES;
+    if (word >= BATCH / TOUCH_BITS || k + word * TOUCH_BITS >= n) return;
+    uint bits = 0u;
+    for (uint i = 0u; i < TOUCH_BITS / PIECE; i++) bits |= s_lists[(word * (TOUCH_BITS / PIECE) + i) * PATCHES + patch_id] << (i * PIECE);
+    touched[(begin / TOUCH_BITS + tile + k / TOUCH_BITS + word) * PATCHES + patch_id] = bits;
 }
 
 void main() {
@@ -134,38 +138,43 @@ void main() {
     Pixel pixels[LANE_PIXELS];
     for (uint p = 0u; p < LANE_PIXELS; p++) {
         uvec2 at = corner + lane_pixel(lane, p);
-        pixels[p] = Pixel(vec3(0.0), 1.0, at.x < v.width && at.y < v.height ? 1.0 : 0.0, 0u);
+        pixels[p] = Pixel(vec3(0.0), at.x < v.width && at.y < v.height ? 1.0 : 0.0, 0u);
     }
     vec2 centre = vec2(corner + lane_pixel(lane, 0u)) + 0.5;
-    uint quadrants = own_quadrants();
+    uint patch_id = lane / PATCH_LANES;
     if (lane < 2u) s_active[lane] = 0u;
-    Projected next[LANE_SPLATS];
-    fetch(next, begin, end);
-    uint parity = 0u;
+    store_none();
+    Projected next;
+    if (begin + lane < end) next = projected[splat_from_slot[slot_from_isect[begin + lane]]];
+    uint parity = 0u, behind = 0u;
     for (uint first = begin; begin < end;) {
         barrier();  // the batch before has been blended
-        uint n = min(BATCH, end - first);
-        for (uint i = 0u; i < LANE_SPLATS; i++)
-            if (lane + i * RASTER_LANES < n) store_splat(lane + i * RASTER_LANES, next[i], vec2(corner));
+        uint bits = 0u;
+        if (first + lane < end) {
+            store_splat(lane, next);
+            bits = touched_patches(next, vec2(corner));
+        }
+        make_lists(bits);
         if (!all_done(pixels)) s_active[parity] = 1u;
         barrier();
         if (s_active[parity] == 0u) break;
         parity ^= 1u;
         if (lane == 0u) s_active[parity] = 0u;
-        fetch(next, first + BATCH, end);
-        if (KEEP_STATES && first > begin && (first - begin) % BUCKET_SIZE == 0u) {
-            uint state = (begin / BUCKET_SIZE + (first - begin) / BUCKET_SIZE - 1u) * TILE_PIXELS;
+        if (first + BATCH + lane < end) next = projected[splat_from_slot[slot_from_isect[first + BATCH + lane]]];
+        uint k = first - begin;
+        if (KEEP_STATES) keep_lists(tile, begin, k, end - begin);
+        if (KEEP_STATES && k > 0u && k % BUCKET_SIZE == 0u) {
+            uint state = (begin / BUCKET_SIZE + k / BUCKET_SIZE - 1u) * TILE_PIXELS;
             for (uint p = 0u; p < LANE_PIXELS; p++) {
                 uvec2 at = lane_pixel(lane, p);
-                states[state + at.y * TILE_SIZE + at.x] = vec4(pixels[p].color, pixels[p].transmittance);
+                states[state + at.y * TILE_SIZE + at.x] = vec4(pixels[p].color, abs(pixels[p].light));
             }
         }
-        for (uint g = 0u; !subgroupAll(all_done(pixels));) {
-            uvec2 todo = touching(g, n, quadrants);
-            if (WHOLE_COLUMNS) blend_columns(pixels, centre, g, todo.x, first - begin);
-            else blend_touching(pixels, centre, g, todo, first - begin);
-            g += SUBGROUP_SIZE;
-            if (g >= n) break;
+        for (uint g = 0u;;) {
+            uint todo = all_done(pixels) ? 0u : s_lists[g / PIECE * PATCHES + patch_id];
+            blend_piece(pixels, centre, g, todo, k + g, behind);
+            g += PIECE;
+            if (g >= min(BATCH, end - first)) break;
         }
         first += BATCH;
         if (first >= end) break;
@@ -174,7 +183,8 @@ void main() {
         uvec2 pixel = corner + lane_pixel(lane, p);
         if (pixel.x >= v.width || pixel.y >= v.height) continue;
         uint at = pixel.y * v.width + pixel.x;
-        render[at] = vec4(pixels[p].color + pixels[p].transmittance * v.background, pixels[p].transmittance);
+        float transmittance = abs(pixels[p].light);
+        render[at] = vec4(pixels[p].color + transmittance * v.background, transmittance);
         if (KEEP_STATES) last_ids[at] = pixels[p].last;
     }
 }

@@ -28,6 +28,7 @@ var rasterizeBwdKernel = vk.Kernel{
 		{Name: "render", Access: vk.Read},
 		{Name: "last_ids", Access: vk.Read},
 		{Name: "states", Access: vk.Read},
+		{Name: "touched", Access: vk.Read},
 		{Name: "v_render", Access: vk.Read},
 		{Name: "tile_from_bucket", Access: vk.Read},
 		{Name: "v_slots", Access: vk.Write},
@@ -37,32 +38,34 @@ var rasterizeBwdKernel = vk.Kernel{
 		{Name: "WorkgroupSize", ID: 0, Default: 128},
 		{Name: "SUBGROUP_SIZE", ID: 1, Default: 32},
 		{Name: "ABSGRAD", ID: 2, Default: 0},
-		{Name: "ALL_QUADRANTS", ID: 3, Default: 0},
+		{Name: "HAND_ROUND", ID: 3, Default: 0},
 	},
 }
 
 // RasterizeBwd binds the buffers of rasterize_bwd.comp.
 //
-// rasterize_bwd: gradients of each (tile, splat) pair, summed over the tile's pixels, without atomics (see quadrant_sum.glsl for the order).
+// rasterize_bwd: gradients of each (tile, splat) pair, summed over the tile's pixels, without atomics (see patch_sum.glsl for the order).
 //
-//	reads params counters tile_offsets slot_from_isect splat_from_slot projected render last_ids states v_render tile_from_bucket; writes v_slots v_abs_slots
+//	reads params counters tile_offsets slot_from_isect splat_from_slot projected render last_ids states touched v_render tile_from_bucket
+//	writes v_slots v_abs_slots
 //
 // One workgroup takes a bucket (see raster.glsl). Lanes keep their pixels' state in registers and go through the splats from front to back, as in the
-// forward pass, past those that miss the subgroup's quadrants.
+// forward pass, past those that miss the patch.
 type RasterizeBwd struct {
-	Params         vk.Slice[layout.StepParams]    // 0, read: [1]
-	Counters       vk.Slice[uint32]               // 1, read
-	TileOffsets    vk.Slice[uint32]               // 2, read: [n_tiles + 1]
-	SlotFromIsect  vk.Slice[uint32]               // 3, read: [n_isects]
-	SplatFromSlot  vk.Slice[uint32]               // 4, read: [n_isects]
-	Projected      vk.Slice[layout.Projected]     // 5, read: [N]
-	Render         vk.Slice[[4]float32]           // 6, read: [P]
-	LastIds        vk.Slice[uint32]               // 7, read: [P]
-	States         vk.Slice[[4]float32]           // 8, read: [isects / BUCKET_SIZE][TILE_PIXELS]
-	VRender        vk.Slice[[4]float32]           // 9, read: [P] dL/d(rgb, alpha)
-	TileFromBucket vk.Slice[uint32]               // 10, read
-	VSlots         vk.Slice[layout.ProjectedGrad] // 11, write: [n_isects]
-	VAbsSlots      vk.Slice[[2]float32]           // 12, write: [n_isects] with ABSGRAD; else not written
+	Params         vk.Slice[layout.StepParams] // 0, read: [1]
+	Counters       vk.Slice[uint32]            // 1, read
+	TileOffsets    vk.Slice[uint32]            // 2, read: [n_tiles + 1]
+	SlotFromIsect  vk.Slice[uint32]            // 3, read: [n_isects]
+	SplatFromSlot  vk.Slice[uint32]            // 4, read: [n_isects]
+	Projected      vk.Slice[layout.Projected]  // 5, read: [N]
+	Render         vk.Slice[[4]float32]        // 6, read: [P]
+	LastIds        vk.Slice[uint32]            // 7, read: [P]
+	States         vk.Slice[[4]float32]        // 8, read: [isects / BUCKET_SIZE][TILE_PIXELS]
+	Touched        vk.Slice[uint32]            // 9, read: [isects / TOUCH_BITS + n_tiles][PATCHES]
+	VRender        vk.Slice[[4]float32]        // 10, read: [P] dL/d(rgb, alpha)
+	TileFromBucket vk.Slice[uint32]            // 11, read
+	VSlots         vk.Slice[float32]           // 12, write: [n_isects][9], a ProjectedGrad
+	VAbsSlots      vk.Slice[[2]float32]        // 13, write: [n_isects] with ABSGRAD; else not written
 	Spec           RasterizeBwdSpec
 }
 
@@ -71,7 +74,7 @@ type RasterizeBwdSpec struct {
 	WorkgroupSize uint32 // constant_id 0, default 128
 	SubgroupSize  uint32 // constant_id 1, default 32
 	Absgrad       bool   // constant_id 2
-	AllQuadrants  bool   // constant_id 3
+	HandRound     bool   // constant_id 3
 }
 
 // Kernel returns the compiled kernel.
@@ -79,11 +82,11 @@ func (p *RasterizeBwd) Kernel() *vk.Kernel { return &rasterizeBwdKernel }
 
 // Args appends the bound views to v and returns them with the push constants, which alias p, and the specialization constants.
 func (p *RasterizeBwd) Args(v []vk.View) ([]vk.View, []byte, []uint32) {
-	v = append(v, p.Params.View, p.Counters.View, p.TileOffsets.View, p.SlotFromIsect.View, p.SplatFromSlot.View, p.Projected.View, p.Render.View, p.LastIds.View, p.States.View, p.VRender.View, p.TileFromBucket.View, p.VSlots.View, p.VAbsSlots.View)
+	v = append(v, p.Params.View, p.Counters.View, p.TileOffsets.View, p.SlotFromIsect.View, p.SplatFromSlot.View, p.Projected.View, p.Render.View, p.LastIds.View, p.States.View, p.Touched.View, p.VRender.View, p.TileFromBucket.View, p.VSlots.View, p.VAbsSlots.View)
 	return v, nil, []uint32{
 		cmp.Or(p.Spec.WorkgroupSize, 128),
 		cmp.Or(p.Spec.SubgroupSize, 32),
 		specBool(p.Spec.Absgrad),
-		specBool(p.Spec.AllQuadrants),
+		specBool(p.Spec.HandRound),
 	}
 }

@@ -17,7 +17,7 @@ var rasterizeSPIRV []byte
 var rasterizeKernel = vk.Kernel{
 	Name:        "rasterize",
 	SPIRV:       rasterizeSPIRV,
-	Local:       [3]uint32{128, 1, 1},
+	Local:       [3]uint32{256, 1, 1},
 	LocalSpecID: 0,
 	Bindings: []vk.Binding{
 		{Name: "params", Access: vk.Read},
@@ -28,14 +28,16 @@ var rasterizeKernel = vk.Kernel{
 		{Name: "render", Access: vk.Write},
 		{Name: "last_ids", Access: vk.Write},
 		{Name: "states", Access: vk.Write},
+		{Name: "touched", Access: vk.Write},
 		{Name: "tile_from_bucket", Access: vk.Write},
 	},
 	PushSize: 8,
 	Specs: []vk.Spec{
-		{Name: "WorkgroupSize", ID: 0, Default: 128},
+		{Name: "WorkgroupSize", ID: 0, Default: 256},
 		{Name: "KEEP_STATES", ID: 1, Default: 0},
 		{Name: "SUBGROUP_SIZE", ID: 2, Default: 32},
-		{Name: "ALL_QUADRANTS", ID: 3, Default: 0},
+		{Name: "HAND_ROUND", ID: 3, Default: 0},
+		{Name: "ALL_PATCHES", ID: 4, Default: 0},
 	},
 }
 
@@ -43,7 +45,7 @@ var rasterizeKernel = vk.Kernel{
 //
 // rasterize blends the splats of each tile of the current band front to back, over the background.
 //
-//	reads params tile_offsets slot_from_isect splat_from_slot projected; writes render last_ids states tile_from_bucket
+//	reads params tile_offsets slot_from_isect splat_from_slot projected; writes render last_ids states touched tile_from_bucket
 //
 // One workgroup a tile (see raster.glsl). The next batch of splats is fetched while one is blended.
 type Rasterize struct {
@@ -53,9 +55,10 @@ type Rasterize struct {
 	SplatFromSlot  vk.Slice[uint32]            // 3, read: [n_isects]
 	Projected      vk.Slice[layout.Projected]  // 4, read: [N]
 	Render         vk.Slice[[4]float32]        // 5, write: [P] colour with background, final transmittance
-	LastIds        vk.Slice[uint32]            // 6, write: [P] 1 + index in the tile of the last blended isect; 0: none
+	LastIds        vk.Slice[uint32]            // 6, write
 	States         vk.Slice[[4]float32]        // 7, write: [isects / BUCKET_SIZE][TILE_PIXELS] colour so far, transmittance
-	TileFromBucket vk.Slice[uint32]            // 8, write: [isects / BUCKET_SIZE + n_tiles]
+	Touched        vk.Slice[uint32]            // 8, write: [isects / TOUCH_BITS + n_tiles][PATCHES] bit k: that patch is touched by isect k of 32
+	TileFromBucket vk.Slice[uint32]            // 9, write: [isects / BUCKET_SIZE + n_tiles]
 	Push           RasterizePush
 	Spec           RasterizeSpec
 }
@@ -75,10 +78,11 @@ var (
 
 // RasterizeSpec holds the specialization constants of rasterize.comp; a number left 0 means the default.
 type RasterizeSpec struct {
-	WorkgroupSize uint32 // constant_id 0, default 128
+	WorkgroupSize uint32 // constant_id 0, default 256
 	KeepStates    bool   // constant_id 1
 	SubgroupSize  uint32 // constant_id 2, default 32
-	AllQuadrants  bool   // constant_id 3
+	HandRound     bool   // constant_id 3
+	AllPatches    bool   // constant_id 4
 }
 
 // Kernel returns the compiled kernel.
@@ -86,11 +90,12 @@ func (p *Rasterize) Kernel() *vk.Kernel { return &rasterizeKernel }
 
 // Args appends the bound views to v and returns them with the push constants, which alias p, and the specialization constants.
 func (p *Rasterize) Args(v []vk.View) ([]vk.View, []byte, []uint32) {
-	v = append(v, p.Params.View, p.TileOffsets.View, p.SlotFromIsect.View, p.SplatFromSlot.View, p.Projected.View, p.Render.View, p.LastIds.View, p.States.View, p.TileFromBucket.View)
+	v = append(v, p.Params.View, p.TileOffsets.View, p.SlotFromIsect.View, p.SplatFromSlot.View, p.Projected.View, p.Render.View, p.LastIds.View, p.States.View, p.Touched.View, p.TileFromBucket.View)
 	return v, unsafe.Slice((*byte)(unsafe.Pointer(&p.Push)), unsafe.Sizeof(p.Push)), []uint32{
-		cmp.Or(p.Spec.WorkgroupSize, 128),
+		cmp.Or(p.Spec.WorkgroupSize, 256),
 		specBool(p.Spec.KeepStates),
 		cmp.Or(p.Spec.SubgroupSize, 32),
-		specBool(p.Spec.AllQuadrants),
+		specBool(p.Spec.HandRound),
+		specBool(p.Spec.AllPatches),
 	}
 }

@@ -138,7 +138,7 @@ func (a *arena) alloc(kind MemoryKind, size, align int64, name string) (span, er
 func (a *arena) refuse(kind MemoryKind, size int64, name string, err error) error {
 	s := &a.count
 	return fmt.Errorf("vk: allocate %s: %s of %v memory asked, %s in use in blocks of %s, budget %s: %w",
-		name, byteCount(size), kind, byteCount(s.InUse), byteCount(s.Allocated), byteCount(s.Budget), err)
+		name, BytesText(size), kind, BytesText(s.InUse), BytesText(s.Allocated), BytesText(s.Budget), err)
 }
 
 // find returns the place for want pages in the blocks at hand: the tightest run of free pages, the older block where two are as tight.
@@ -318,8 +318,8 @@ func (a *arena) close() (leaked []string) {
 	return leaked
 }
 
-// byteCount words a number of bytes with the largest binary unit that it reaches, as in "1.5 MiB".
-func byteCount(n int64) string {
+// BytesText words a number of bytes with the largest binary unit that it reaches, as in "1.5 MiB" or "512 MiB".
+func BytesText(n int64) string {
 	units := [...]string{"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"}
 	if n < 1024 {
 		return fmt.Sprintf("%d B", n)
@@ -327,6 +327,9 @@ func byteCount(n int64) string {
 	x, u := float64(n)/1024, 0
 	for x >= 1024 && u < len(units)-1 {
 		x, u = x/1024, u+1
+	}
+	if x >= 100 {
+		return fmt.Sprintf("%.0f %s", x, units[u])
 	}
 	return fmt.Sprintf("%.1f %s", x, units[u])
 }

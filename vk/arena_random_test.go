@@ -150,7 +150,7 @@ func TestArenaFragmentation(t *testing.T) {
 		ratio := float64(st.PeakAllocated) / float64(m.peak)
 		worst, mean = max(worst, ratio), mean+ratio/seeds
 		if float64(st.PeakAllocated) > peakBound*float64(m.peak)+slack*3 {
-			t.Errorf("seed %d: %s allocated for a peak of %s in use", seed, byteCount(st.PeakAllocated), byteCount(m.peak))
+			t.Errorf("seed %d: %s allocated for a peak of %s in use", seed, BytesText(st.PeakAllocated), BytesText(m.peak))
 		}
 		m.drain()
 

@@ -17,14 +17,17 @@ import (
 // File: 16 bytes of magic, the SHA-256 of what follows, the driver's data. Drivers check little of what they are given, hence the checksum.
 type pipelineCache struct {
 	handle uint64
-	path   string      // "" keeps nothing
-	dirty  atomic.Bool // pipelines were compiled since the file was read
+	path   string            // "" keeps nothing
+	dirty  atomic.Bool       // pipelines were compiled since the file was read
+	cached bool              // there were pipelines in the file
+	sum    [sha256.Size]byte // of what was in the file
 }
 
 const (
 	cacheMagic   = "vksplat-cache-1\n"
 	cacheHeader  = len(cacheMagic) + sha256.Size
 	maxCacheFile = 256 << 20 // bytes; a larger file is not ours
+	driverHeader = 32        // bytes that the driver's data begins with, whatever it holds
 )
 
 func openPipelineCache(d *Device, dir string) (*pipelineCache, error) {
@@ -37,8 +40,10 @@ func openPipelineCache(d *Device, dir string) (*pipelineCache, error) {
 	}
 	var r Result
 	if c.handle, r = createPipelineCache(d.h, data); r < 0 && len(data) > 0 {
+		data = nil
 		c.handle, r = createPipelineCache(d.h, nil)
 	}
+	c.cached, c.sum = len(data) > driverHeader, sha256.Sum256(data)
 	return c, d.check("vkCreatePipelineCache", d.info.Name, r)
 }
 
@@ -59,12 +64,12 @@ func readCacheFile(path string) []byte {
 	return data[cacheHeader:]
 }
 
-// close writes the file, if anything new was compiled, and ends the cache.
+// close writes the file, if there is anything new for it, and ends the cache.
 func (c *pipelineCache) close(d *Device) error {
 	var err error
 	if c.path != "" && c.dirty.Load() && !d.Lost() {
 		data, r := pipelineCacheData(d.h, c.handle)
-		if err = d.check("vkGetPipelineCacheData", "pipeline cache", r); err == nil && r == success {
+		if err = d.check("vkGetPipelineCacheData", "pipeline cache", r); err == nil && r == success && sha256.Sum256(data) != c.sum {
 			err = c.write(data)
 		}
 	}

@@ -29,10 +29,11 @@ type Device struct {
 	done      atomic.Uint64
 	lost      atomic.Bool
 
-	kernelMu sync.Mutex // guards the two maps
-	layouts  map[*Kernel]*layout
-	pipes    map[pipeKey]*pipeSlot
-	compiled atomic.Int32
+	kernelMu  sync.Mutex // guards the two maps
+	layouts   map[*Kernel]*layout
+	pipes     map[pipeKey]*pipeSlot
+	compiled  atomic.Int32
+	compiling atomic.Int64 // time.Duration
 
 	ownedMu sync.Mutex
 	owned   map[closer]bool // programs, copiers and pools not yet closed

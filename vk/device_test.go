@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestDevicesAreDescribed(t *testing.T) {
@@ -17,7 +18,7 @@ func TestDevicesAreDescribed(t *testing.T) {
 			t.Errorf("incomplete description: %+v", d)
 		}
 		t.Logf("%d: %s, %s, Vulkan %v, %v, subgroups %d [%d, %d], budget %s", d.Index, d.Name, d.Driver, d.API, d.Type, d.Limits.SubgroupSize,
-			d.Limits.MinSubgroupSize, d.Limits.MaxSubgroupSize, byteCount(d.DefaultBudget()))
+			d.Limits.MinSubgroupSize, d.Limits.MaxSubgroupSize, BytesText(d.DefaultBudget()))
 	}
 }
 
@@ -167,6 +168,14 @@ func TestPipelineCacheFile(t *testing.T) {
 	good := must(os.ReadFile(path))(t)
 	if readCacheFile(path) == nil {
 		t.Error("a good cache file is not read")
+	}
+	old := time.Unix(1e9, 0)
+	if err := os.Chtimes(path, old, old); err != nil {
+		t.Fatal(err)
+	}
+	compile()
+	if info, err := os.Stat(path); err != nil || !info.ModTime().Equal(old) {
+		t.Errorf("a file with nothing new is written again: %v", err)
 	}
 	damaged := [][]byte{nil, []byte("x"), good[:len(good)-1], append(slices.Clone(good), 0)}
 	for _, i := range []int{0, 20, len(good) - 1} {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 )
 
 // Binding is one storage buffer of a kernel; its binding number in set 0 is its index in Kernel.Bindings.
@@ -72,6 +73,14 @@ type pipeline struct {
 	subgroup uint32    // subgroup size, as far as it is known
 }
 
+func keyOf(k *Kernel, spec []uint32) pipeKey {
+	bytes := make([]byte, 0, 4*len(spec))
+	for _, s := range spec {
+		bytes = binary.LittleEndian.AppendUint32(bytes, s)
+	}
+	return pipeKey{k, string(bytes)}
+}
+
 // pipeline returns the compiled form of k for the given specialization constants, compiling it the first time.
 func (d *Device) pipeline(k *Kernel, spec []uint32) (*pipeline, error) {
 	if len(spec) != len(k.Specs) {
@@ -81,11 +90,7 @@ func (d *Device) pipeline(k *Kernel, spec []uint32) (*pipeline, error) {
 	if err != nil {
 		return nil, err
 	}
-	bytes := make([]byte, 0, 4*len(spec))
-	for _, s := range shape.spec {
-		bytes = binary.LittleEndian.AppendUint32(bytes, s)
-	}
-	key := pipeKey{k, string(bytes)}
+	key := keyOf(k, shape.spec)
 	d.kernelMu.Lock()
 	slot := d.pipes[key]
 	if slot == nil {
@@ -101,22 +106,48 @@ func (d *Device) pipeline(k *Kernel, spec []uint32) (*pipeline, error) {
 	return slot.pipe, err
 }
 
-// compileAll compiles what the ops need, several kernels at a time, because a driver may take a second for one.
+// Compile compiles what programs of these lists need, several kernels at a time, because a driver may take a second for one. Build does so as well; but where
+// several lists follow each other, all cores are busy only with all kernels at once.
+func (d *Device) Compile(lists ...*Recorder) error {
+	var ops []op
+	for _, r := range lists {
+		ops = append(ops, r.ops...)
+	}
+	_, err := d.compileAll(ops)
+	return err
+}
+
+// compileAll compiles what the ops need, and returns the pipeline of each that dispatches.
 func (d *Device) compileAll(ops []op) ([]*pipeline, error) {
+	start, before := time.Now(), d.compiled.Load()
 	pipes, errs := make([]*pipeline, len(ops)), make([]error, len(ops))
+	each := func(i int) { pipes[i], errs[i] = d.pipeline(ops[i].kernel, ops[i].spec) }
+	// First one op of each kernel's form: the others would wait for it, each in the place of a kernel that could be compiled meanwhile.
 	room := make(chan struct{}, runtime.GOMAXPROCS(0))
+	seen := map[pipeKey]bool{}
 	var wg sync.WaitGroup
+	needs := func(i int) bool { return ops[i].kind == opDispatch && !ops[i].skipped() }
 	for i := range ops {
-		if ops[i].kind != opDispatch || ops[i].skipped() {
+		key := keyOf(ops[i].kernel, ops[i].spec)
+		if seen[key] || !needs(i) {
 			continue
 		}
+		seen[key] = true
 		room <- struct{}{}
 		wg.Go(func() {
-			pipes[i], errs[i] = d.pipeline(ops[i].kernel, ops[i].spec)
+			each(i)
 			<-room
 		})
 	}
 	wg.Wait()
+	for i := range ops {
+		if needs(i) && pipes[i] == nil && errs[i] == nil {
+			each(i)
+		}
+	}
+	if d.compiled.Load() > before {
+		d.compiling.Add(int64(time.Since(start)))
+	}
 	for _, err := range errs {
 		if err != nil {
 			return nil, err
@@ -258,8 +289,17 @@ func (d *Device) closeKernels() {
 	clear(d.layouts)
 }
 
-// Pipelines returns the number of pipelines compiled so far.
-func (d *Device) Pipelines() int { return int(d.compiled.Load()) }
+// Pipelines says what compiling kernels took.
+type Pipelines struct {
+	N       int     // made so far
+	Seconds float64 // of the host
+	Cached  bool    // there was a file of those of an earlier run; the driver says itself what it takes from there, or from files of its own
+}
+
+// Pipelines returns what compiling kernels took so far.
+func (d *Device) Pipelines() Pipelines {
+	return Pipelines{N: int(d.compiled.Load()), Seconds: time.Duration(d.compiling.Load()).Seconds(), Cached: d.cache.cached}
+}
 
 // describeSpecs words the specialization constants of a pass, for Recorder.String.
 func describeSpecs(k *Kernel, spec []uint32) string {

@@ -101,9 +101,9 @@ func chooseType(t *deviceMemory, allowed uint32, kind MemoryKind) (best uint32, 
 // newBlock makes a block for an arena.
 func (m *memory) newBlock(kind MemoryKind, size int64) (int, error) {
 	d, l := m.dev, m.dev.info.Limits
-	object := fmt.Sprintf("block of %s of %v memory", byteCount(size), kind)
+	object := fmt.Sprintf("block of %s of %v memory", BytesText(size), kind)
 	if most := min(l.MaxMemoryAllocationSize, l.MaxBufferSize); size > most {
-		return 0, &Error{Call: "vkAllocateMemory", Object: object, Err: fmt.Errorf("%w: the device takes at most %s at once", ErrOutOfMemory, byteCount(most))}
+		return 0, &Error{Call: "vkAllocateMemory", Object: object, Err: fmt.Errorf("%w: the device takes at most %s at once", ErrOutOfMemory, BytesText(most))}
 	}
 	if m.full(size) {
 		return 0, &Error{Call: "vkAllocateMemory", Object: object, Result: outOfDevMemory}

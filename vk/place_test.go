@@ -142,7 +142,7 @@ func TestPlaceStep(t *testing.T) {
 	split := checkPlaces(t, l, 128*mib, at, regions)
 	bound := concurrent(l)
 	t.Logf("without sharing %s, lower bound %s, one region %s, %d regions of at most 128 MiB %s",
-		byteCount(all), byteCount(bound), byteCount(total), len(regions), byteCount(split))
+		BytesText(all), BytesText(bound), BytesText(total), len(regions), BytesText(split))
 	if float64(total) > 1.01*float64(bound) || float64(split) > 1.10*float64(bound) {
 		t.Errorf("%d and %d bytes, lower bound %d", total, split, bound)
 	}

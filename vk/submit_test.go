@@ -232,8 +232,38 @@ func TestPipelinesWhileAllocating(t *testing.T) {
 	}
 	close(stop)
 	wg.Wait()
-	if d.Pipelines() != n {
-		t.Errorf("%d pipelines, want %d", d.Pipelines(), n)
+	if d.Pipelines().N != n {
+		t.Errorf("%d pipelines, want %d", d.Pipelines().N, n)
+	}
+}
+
+// TestCompile compiles what two lists need, each form of a kernel once, and says that it took time; building them takes none.
+func TestCompile(t *testing.T) {
+	d := testDevice(t)
+	x, y := must(Make[float32](d, DeviceLocal, 64, "x"))(t), must(Make[float32](d, DeviceLocal, 64, "y"))(t)
+	var lists [2]*Recorder
+	for i := range lists {
+		lists[i] = NewRecorder(d)
+		lists[i].Fill(x.View, 0)
+		for _, bias := range []float32{float32(i), 2, float32(i), 2} {
+			lists[i].Dispatch(saxpy(x, y, 2, bias), Items(64, 64))
+		}
+	}
+	before := d.Pipelines()
+	if err := d.Compile(lists[:]...); err != nil {
+		t.Fatal(err)
+	}
+	after := d.Pipelines()
+	if after.N != before.N+3 || after.Seconds <= before.Seconds {
+		t.Errorf("%+v, before it was %+v", after, before)
+	}
+	pool := d.NewScratchPool()
+	defer pool.Close()
+	for _, r := range lists {
+		must(r.Build("x", pool, BuildOptions{}))(t).Close()
+	}
+	if now := d.Pipelines(); now != after {
+		t.Errorf("building makes %+v of %+v", now, after)
 	}
 }
 

@@ -149,7 +149,7 @@ func (a *app) bench(o *benchOptions, captures []string) error {
 			return err
 		}
 	}
-	ctx, stop := a.interruptible("stopping after this step")
+	ctx, stop := a.interruptible(always("stopping after this step"))
 	defer stop()
 	b := &bencher{app: a, o: o, events: events, file: &benchFile{Format: benchFormat, Version: programVersion(), Commit: commitID(), Rounds: o.rounds}}
 	err := b.openDevice()

@@ -36,19 +36,19 @@ func benchSample() *benchFile {
 
 func TestBenchSums(t *testing.T) {
 	s := benchSample().Scenes[0]
-	if s.PassesMS != (spread{8, 8, 10}) || s.GapMS != (spread{2, 2, 10}) {
+	if s.PassesMS != (spread{9, 8, 10}) || s.GapMS != (spread{6, 2, 10}) {
 		t.Errorf("passes %v, gap %v", s.PassesMS, s.GapMS)
 	}
 	begin, rasterize := s.Passes[0], s.Passes[1]
-	if begin.FloorMS != 0 || begin.Share != 0.5/8 || begin.MS != (spread{0.5, 0.5, 0.75}) {
+	if begin.FloorMS != 0 || begin.Share != 0.625/9 || begin.MS != (spread{0.625, 0.5, 0.75}) {
 		t.Errorf("%+v", begin)
 	}
 	// 20 instructions of each pair that is looked at and 8 of each that is blended, at 1e8 a second, take longer than the bytes.
 	floor := 1e3 * (20*20_000 + 8*5_000) / 1e8
-	if math.Abs(rasterize.FloorMS-floor) > 1e-9 || math.Abs(rasterize.OverFloor-6/floor) > 1e-9 || rasterize.Share != 7.5/8 || s.FloorMS != rasterize.FloorMS {
+	if math.Abs(rasterize.FloorMS-floor) > 1e-9 || math.Abs(rasterize.OverFloor-7/floor) > 1e-9 || rasterize.Share != 8.375/9 || s.FloorMS != rasterize.FloorMS {
 		t.Errorf("%+v, want a floor of %g ms", rasterize, floor)
 	}
-	if want := rasterize.Bytes / 6e-3; math.Abs(rasterize.BytesPerS-want) > 1e-6*want || math.Abs(rasterize.OfCopy-want/1e9) > 1e-9 {
+	if want := rasterize.Bytes / 7e-3; math.Abs(rasterize.BytesPerS-want) > 1e-6*want || math.Abs(rasterize.OfCopy-want/1e9) > 1e-9 {
 		t.Errorf("%+v", rasterize)
 	}
 }
@@ -97,7 +97,7 @@ func TestBenchCompare(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
-	for _, line := range []string{`rasterize +6\.0000 +3\.0000 +0\.500`, `begin +0\.0000 +0\.5000 +new`, `gone\S+ +0\.5000 +0\.0000 +gone`, `step +10\.0000 +15\.0000 +1\.500`} {
+	for _, line := range []string{`rasterize +7\.0000 +3\.0000 +0\.429`, `begin +0\.0000 +0\.6250 +new`, `gone\S+ +0\.6250 +0\.0000 +gone`, `step +10\.0000 +15\.0000 +1\.500`} {
 		if !regexp.MustCompile(`(?m)^ *` + line + ` *$`).MatchString(stdout) {
 			t.Errorf("no line %s in\n%s", line, stdout)
 		}

@@ -82,7 +82,7 @@ type benchPass struct {
 
 // spreadOf sums the rounds up.
 func spreadOf(values []float64) spread {
-	m := pipeline.Median(values) // which leaves them in order
+	m := scene.Median(values) // which leaves them in order
 	if len(values) == 0 {
 		return spread{}
 	}

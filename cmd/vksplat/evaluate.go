@@ -23,12 +23,19 @@ func (r *trainRun) picturesFolder(step int) string {
 }
 
 // measure evaluates the model after step, unless that has been done, and records the scores. Files of scores are written in any case: a run that was
-// killed may have left them behind what it recorded.
-func (r *trainRun) measure(step int, seen func(photo scene.Image, render []float32)) (views []scene.ViewScore, err error) {
+// killed may have left them behind what it recorded. Where ctx is cancelled meanwhile there are no scores, and r.unmeasured is set.
+func (r *trainRun) measure(ctx context.Context, step int, seen func(photo scene.Image, render []float32)) (views []scene.ViewScore, err error) {
 	r.saver.startOver()
+	if ctx.Err() != nil { // Ctrl-C has stopped the training; what was trained is measured all the same
+		ctx = context.Background()
+	} else {
+		defer r.during(stageMeasuring)()
+	}
 	if views = r.measured(step); views == nil {
-		// Ctrl-C has stopped the training; what was trained is measured all the same.
-		if views, err = r.evaluate(context.Background(), step, seen); err != nil {
+		if views, err = r.evaluate(ctx, step, seen); err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+			r.unmeasured, err = true, nil
+		}
+		if err != nil {
 			return nil, err
 		}
 		if len(views) == 0 {
@@ -73,11 +80,20 @@ func (r *trainRun) evaluate(ctx context.Context, step int, seen func(photo scene
 	photos.Expect(order)
 	e := &evaluation{run: r, step: step, photos: photos, seen: seen, files: pictureNames(cams), atOnce: atOnce, thumbs: &thumbnails{step: step}}
 	for i, cam := range cams {
-		if err = e.add(ctx, i, cam); err != nil {
+		if err = ctx.Err(); err == nil {
+			err = e.add(ctx, i, cam)
+		}
+		if err != nil {
 			break
 		}
 	}
-	if err = errors.Join(err, e.drain(0)); err != nil {
+	if failed := e.drain(0); failed != nil {
+		if ctx.Err() == nil {
+			failed = errors.Join(err, failed)
+		}
+		err = failed // worth more than that the user stopped
+	}
+	if err != nil {
 		return nil, err
 	}
 	if len(e.views) == 0 {

@@ -328,6 +328,9 @@ func (o *trainOptions) resolve(given func(name string) bool) error {
 			}
 		}
 	}
+	if err := o.scalePreset(preset, known); err != nil {
+		return err
+	}
 	return o.derive(table, known, has(preset, "grow-grad2d"))
 }
 
@@ -355,6 +358,28 @@ func (o *trainOptions) presetSettings(strategyGiven bool) (settings, error) {
 		return nil, usagef("leave out one of the two", "preset %s has the strategy %s, and %s is asked for", name, s, o.config.Strategy)
 	}
 	return preset, nil
+}
+
+// scalePreset multiplies the numbers of steps that come from a preset by what the number of iterations given is of the preset's own, where that has one:
+// its recipe is meant as a whole.
+func (o *trainOptions) scalePreset(preset settings, given func(string) bool) error {
+	if !has(preset, "iterations") || !given("iterations") {
+		return nil
+	}
+	own, err := strconv.Atoi(preset["iterations"])
+	if err != nil {
+		return err
+	}
+	scaled := &trainOptions{config: o.config.Scaled(float64(o.config.Iterations) / float64(own))}
+	from, to := scaled.table(), o.table()
+	for name := range preset {
+		if opt := find(to, name); opt.kind == kindInt && !given(name) {
+			if err := opt.value.Set(find(from, name).value.String()); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // derive sets what follows from other settings, unless it was given, and applies

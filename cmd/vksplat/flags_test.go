@@ -152,6 +152,11 @@ func TestPrecedence(t *testing.T) {
 		{[]string{"--absgrad", "--grow-grad2d", "2e-4"}, []string{"grow_grad2d = 0.0002"}},
 		{[]string{"--absgrad", "--config", gradFile}, []string{"grow_grad2d = 0.0003"}},
 		{[]string{"--preset", "mcmc", "--splats", "2000000"}, []string{"splats = 2000000", "max_splats = 2000000"}},
+		{[]string{"--preset", "fast"}, []string{"iterations = 10000", "refine_stop = 8333", "splats = 0", "splats_factor = 0.3"}},
+		{[]string{"--preset", "fast", "--iterations", "5000", "--refine-every", "20"},
+			[]string{"iterations = 5000", "refine_stop = 4166", "refine_every = 20", "resolution_schedule = 1250", "max_splats = 1000000", "num_downscales = 2"}},
+		{[]string{"--preset", "fast", "--config", file}, []string{"iterations = 900", "refine_stop = 749", "max_splats = 5000", "sh_degree_interval = 29"}},
+		{[]string{"--preset", "fast", "--steps-scaler", "0.1"}, []string{"iterations = 1000", "resolution_schedule = 250"}},
 		{[]string{"--steps-scaler", "0.25", "--eval", "--eval-at", "30000,7000"}, []string{"iterations = 7500", "refine_stop = 3750", "eval_at = [1750, 7500]", "steps_scaler = 1.0"}},
 		{[]string{"--max-gaussians", "9", "-r", "4", "--lambda_dssim", "0.5"}, []string{"max_splats = 9", `downscale = "4"`, "ssim_lambda = 0.5"}},
 	}
@@ -169,6 +174,7 @@ func TestPrecedence(t *testing.T) {
 func TestPrintConfigReadsBack(t *testing.T) {
 	for _, args := range [][]string{
 		nil,
+		{"--preset", "fast", "--iterations", "3000"},
 		{"--preset", "quality", "--steps-scaler", "0.1", "--eval", "--eval-at", "7000,12000"},
 		{"--strategy=mcmc", "--splats", "2000000", "--seed", "18446744073709551615", "--images", "a \"b\"\\c\n"},
 		{"--absgrad", "--background", "0.1,0.25,0.3333333", "--model", "3", "--max-vram", "1.5GiB", "--device", "00112233-4455", "--origin", "1,2.5,-3"},
@@ -271,7 +277,11 @@ func TestContradictions(t *testing.T) {
 		{[]string{"--steps-scaler", "0"}, "0 is no factor of steps"},
 		{[]string{"--steps-scaler", "NaN"}, "NaN is no factor of steps"},
 		{[]string{"--metrics-every", "0"}, "flag --metrics-every"},
-		{[]string{"--preset", "fast"}, "none of default, mcmc, quality"},
+		{[]string{"--preset", "slow"}, "none of default, fast, mcmc, quality"},
+		{[]string{"--splats-factor", "0.5", "--refine-every", "0"}, "without refinement"},
+		{[]string{"--splats-factor", "-1"}, "--splats-factor is -1, 0 to 100 are possible"},
+		{[]string{"--num-downscales", "11"}, "11 downscales, 0 to 10 are possible"},
+		{[]string{"--resolution-schedule", "0"}, "resolution schedule of 0 steps"},
 		{[]string{"--origin", "1e16,0,0"}, "is no origin"},
 		{[]string{"--iteratons", "5"}, "did you mean --iterations? see: vksplat train --help"},
 	} {

@@ -15,6 +15,7 @@ const (
 	fromAbsGS   = "AbsGS"
 	fromRevised = "Bulo"
 	fromBrush   = "Brush"
+	fromNerf    = "Splatfacto"
 )
 
 // sources says what the words of option.source stand for.
@@ -27,6 +28,7 @@ var sources = [][2]string{
 	{fromAbsGS, "Ye, Li, Liu, Qiao, Dou: AbsGS: Recovering Fine Details for 3D Gaussian Splatting, ACM MM 2024; the threshold is the one that gsplat advises"},
 	{fromRevised, "Rota Bulo, Porzi, Kontschieder: Revising Densification in Gaussian Splatting, ECCV 2024"},
 	{fromBrush, "ArthurBrussee/brush"},
+	{fromNerf, "Splatfacto of nerfstudio-project/nerfstudio, where num_downscales is 2"},
 }
 
 // trainOptions is everything that train is asked for. What is no part of
@@ -45,6 +47,8 @@ type trainOptions struct {
 	origin    originFlag
 	init      scene.InitOptions
 	config    pipeline.Config
+	// The number of splats to end with follows the capture, see followCapture; 0: it does not.
+	splatsFactor float64
 	// Whether the background was chosen: synthetic captures are white otherwise.
 	backgroundGiven bool
 	checkpoints     checkpointOptions
@@ -105,6 +109,8 @@ func (o *trainOptions) trainingOptions() []option {
 		whole(&c.Seed, "seed", "seed `N` of every random number; same seed, same bytes").from(fromGsplat).essential(),
 		integer(&c.SHDegree, "sh-degree", "degree `N` of the spherical harmonics, 0 to 3").from(from3DGS).essential(),
 		integer(&c.SHInterval, "sh-degree-interval", "train one more SH degree every `N` steps").from(from3DGS),
+		integer(&c.NumDownscales, "num-downscales", "begin with photos whose width and height are halved `N` times; 0: full size at once").from(fromNerf).essential(),
+		integer(&c.ResolutionSchedule, "resolution-schedule", "with --num-downscales, double width and height every `N` steps until they are full").from(fromNerf),
 		other((*colourFlag)(&c.Background), "background", "black, white or R,G,B from 0 to 1").from(from3DGS).essential().oneOf("black", "white"),
 		truth(&c.RandomBackground, "random-background", "another background colour every step, for training alone").from(fromINRIA).also("random-bkgd"),
 		truth(&c.Antialiased, "antialiased", "compensate opacity for the pixel filter").from(fromMip).essential().also("antialiasing"),
@@ -125,6 +131,7 @@ func (o *trainOptions) strategyOptions() []option {
 		chosen(&c.Strategy, "strategy", "`NAME`: default grows and prunes by gradients [3DGS]; mcmc relocates up to a fixed number [3DGS-MCMC] and brings its recipe's values where none are given",
 			pipeline.StrategyDefault, pipeline.StrategyMCMC).essential(),
 		integer(&c.Splats, "splats", "end with exactly `N` splats; 0: what the strategy makes of it").essential(),
+		float(&o.splatsFactor, "splats-factor", "splats to end with, over the root of (pixels of the training photos times points of the capture), unless --splats is given and up to --max-splats: `X` (0: off)").upTo(mostSplatsFactor),
 		integer(&c.MaxSplats, "max-splats", "stop growing at `N` splats; 0: what memory allows; mcmc: 1000000").from(fromMCMC).essential().also("cap-max", "max-cap", "max-gaussians"),
 		truth(&c.AbsGrad, "absgrad", "grow by absolute gradients: finer detail; --grow-grad2d is 8e-4 then unless given").from(fromAbsGS).essential(),
 		truth(&c.RevisedOpacity, "revised-opacity", "a split or duplicated splat gets 1 - sqrt(1 - opacity)").from(fromRevised),
@@ -226,11 +233,13 @@ func (o *trainOptions) check() error {
 		return usagef("add --dry-run", "--json prints a plan, and none was asked for")
 	case c.Splats > 0 && c.RefineEvery == 0:
 		return usagef("give --refine-every 100", "flags --splats and --refine-every: without refinement the number of splats stays what the capture has")
+	case o.splatsFactor > 0 && c.RefineEvery == 0 && o.given != nil && o.given("splats-factor"):
+		return usagef("give --refine-every 100", "flags --splats-factor and --refine-every: without refinement the number of splats stays what the capture has")
 	case c.Strategy == pipeline.StrategyMCMC && c.AbsGrad:
 		return usagef("leave out one of the two", "flags --strategy and --absgrad: mcmc does not grow by gradients")
 	case c.Strategy == pipeline.StrategyMCMC && c.ResetEvery > 0:
 		return usagef("give --reset-every 0", "flags --strategy and --reset-every: mcmc resets no opacities")
-	case c.Strategy == pipeline.StrategyMCMC && c.MaxSplats == 0 && c.Splats == 0:
+	case c.Strategy == pipeline.StrategyMCMC && c.MaxSplats == 0 && c.Splats == 0 && o.splatsFactor == 0:
 		return usagef("give --max-splats 1000000", "flags --strategy and --max-splats: mcmc grows to a fixed number, and 0 is none")
 	case len(o.evalAt) > 0 && !o.eval:
 		return usagef("give --eval, which holds photos out", "flag --eval-at: no photo is held out to measure on")

@@ -28,6 +28,8 @@ func (o *trainOptions) needs(c *scene.Capture) []need {
 		{"invert-masks", "masks, and none is found", masked},
 		{"undo-applied-transform", "an applied_transform in transforms.json", c.Applied != nil},
 		{"sh-degree-interval lr-shn", "--sh-degree above 0", o.config.SHDegree > 0},
+		{"resolution-schedule", "--num-downscales above 0", o.config.NumDownscales > 0},
+		{"splats-factor", "--splats 0", o.config.Splats == 0},
 		{"init-points", "--init random", o.init.Kind == scene.InitRandom || cube},
 		{"refine-start refine-stop absgrad grow-grad2d grow-scale grow-factor prune-opacity prune-scale revised-opacity reset-every reset-opacity", "--refine-every above 0", o.config.RefineEvery > 0},
 		{"grow-grad2d grow-scale prune-scale revised-opacity", "--strategy default", !mcmc},

@@ -50,7 +50,7 @@ func (a *app) inspectCommand() *cobra.Command {
 // inspect prints the report of a capture. A capture that cannot be trained on is an
 // error of kind scene.ErrData.
 func (a *app) inspect(o *inspectOptions) error {
-	ctx, stop := a.interruptible("stopping")
+	ctx, stop := a.interruptible(always("stopping"))
 	defer stop()
 	capture, err := scene.Load(o.scene, o.load.options())
 	if err != nil {

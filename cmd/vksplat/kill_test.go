@@ -4,7 +4,9 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"fmt"
+	"io"
 	"math/rand"
 	"os"
 	"os/exec"
@@ -186,7 +188,7 @@ func TestAbort(t *testing.T) {
 			t.Fatal(err)
 		}
 		a.onAbort = release
-		ctx, _ := a.interruptible("stopping")
+		ctx, _ := a.interruptible(always("stopping"))
 		interrupt := func() {
 			if err := syscall.Kill(os.Getpid(), syscall.SIGINT); err != nil {
 				t.Error(err)
@@ -247,5 +249,143 @@ func TestKillInScores(t *testing.T) {
 				sameFile(t, filepath.Join(whole, name), filepath.Join(out, name))
 			}
 		})
+	}
+}
+
+// TestInterruptedEvaluation stops runs while they measure held-out photos, at the end and on the way: that ends soon, what there is of the model is whole,
+// the user is told what is missing, and --resume makes it whole.
+func TestInterruptedEvaluation(t *testing.T) {
+	needDevice(t)
+	dir := filepath.Join(t.TempDir(), "scene")
+	if err := scene.WriteSynth(dir, scene.SynthOptions{Images: 12, Width: 320, Height: 240, Points: 1000}); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name, at, steps string
+		says            []string
+	}{
+		{"at the end", "4", "4", []string{"interrupted while the held-out photos were measured: the model is complete", "measure it with the same command and --resume"}},
+		{"on the way", "4", "6", []string{"interrupted after step 4 of 6, while the held-out photos were measured", "go on with the same command and --resume"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			out := filepath.Join(t.TempDir(), "out")
+			args := []string{dir, "-m", out, "--eval", "--test-every", "2", "--iterations", c.steps, "--eval-at", c.at, "--max-splats", "1000"}
+			cmd, said := startTrain(t, args...)
+			pictures := filepath.Join(out, pictureFolder+c.at)
+			began := time.Now()
+			for list := []os.DirEntry(nil); len(list) == 0 && time.Since(began) < 5*time.Minute; time.Sleep(2 * time.Millisecond) {
+				list, _ = os.ReadDir(pictures)
+			}
+			if err := cmd.Process.Signal(os.Interrupt); err != nil {
+				t.Fatal(err)
+			}
+			_ = cmd.Wait()
+			if code := cmd.ProcessState.ExitCode(); code != exitInterrupted {
+				t.Fatalf("exit code %d\n%s", code, said)
+			}
+			for _, text := range append(c.says, "stopping after this picture, then saving") {
+				if !strings.Contains(said.String(), text) {
+					t.Errorf("%q is not said in\n%s", text, said)
+				}
+			}
+			if list, _ := os.ReadDir(pictures); len(list) == 6 {
+				t.Errorf("all %d pictures were made", len(list))
+			}
+			ply := filepath.Join(out, modelFolder+c.at, modelName)
+			if _, _, err := scene.ReadPLY(ply); err != nil {
+				t.Error(err)
+			}
+			if scores := filepath.Join(out, "results.json"); isFile(scores) {
+				t.Error("there are scores")
+			}
+			vksplat(t, append([]string{"train", "--resume"}, args...)...)
+			if list, err := os.ReadDir(filepath.Join(out, pictureFolder+c.steps)); err != nil || len(list) != 6 || !isFile(filepath.Join(out, "results.json")) {
+				t.Errorf("%v: %d pictures when the run was gone on with", err, len(list))
+			}
+		})
+	}
+}
+
+// TestInterruptedAtTheEnd stops runs when nothing is left to train: they write and measure everything, and end as any other.
+func TestInterruptedAtTheEnd(t *testing.T) {
+	if interrupted, err := stopAtTheEnd(t, 3); interrupted || err != nil {
+		t.Errorf("a run whose steps are all done counts as interrupted: %v, %v", interrupted, err)
+	}
+	if interrupted, err := stopAtTheEnd(t, 2); !interrupted || err != nil {
+		t.Errorf("a run with a step to go counts as done: %v, %v", interrupted, err)
+	}
+}
+
+// startedRun begins a run of three steps, which other tests train, and returns what it says.
+func startedRun(t *testing.T, eval bool) (r *trainRun, said *bytes.Buffer) {
+	t.Helper()
+	o := newTrainOptions()
+	o.scene, o.out, o.config.Iterations, o.progress, o.eval = killScene(t, 300), filepath.Join(t.TempDir(), "out"), 3, progressNone, eval
+	if err := os.MkdirAll(o.out, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	said = &bytes.Buffer{}
+	r = &trainRun{trainOptions: o, app: newApp(nil, io.Discard, said)}
+	t.Cleanup(func() {
+		if err := r.close(); err != nil {
+			t.Error(err)
+		}
+	})
+	err := r.begin(context.Background())
+	if err == nil {
+		r.rec, err = openRecord(r, io.Discard)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r, said
+}
+
+// stopAtTheEnd trains some of three steps and stops the run then.
+func stopAtTheEnd(t *testing.T, steps int) (interrupted bool, err error) {
+	t.Helper()
+	r, said := startedRun(t, false)
+	ctx, cancel := context.WithCancel(context.Background())
+	if err := r.trainer.RunTo(ctx, steps, nil); err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	interrupted, err = r.stopped(ctx, r.run(ctx))
+	if told := strings.Contains(said.String(), "all steps were done"); told == interrupted {
+		t.Errorf("said: %s", said)
+	}
+	return interrupted, err
+}
+
+// TestPictureFailsInTheMiddle measures held-out photos of which one picture cannot be written: nothing is recorded as measured, and once it can be, all is.
+func TestPictureFailsInTheMiddle(t *testing.T) {
+	r, _ := startedRun(t, true)
+	_, r.test = r.capture.Split(2)
+	ctx := context.Background()
+	if err := r.trainer.RunTo(ctx, 3, nil); err != nil {
+		t.Fatal(err)
+	}
+	stuck := filepath.Join(r.picturesFolder(3), pictureNames(pick(r.capture.Cameras, r.test))[1])
+	if err := os.MkdirAll(filepath.Join(stuck, "a folder"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	views, err := r.measure(ctx, 3, nil)
+	if err == nil || !strings.Contains(err.Error(), stuck) || views != nil || r.unmeasured || r.rec.metrics.evaluated(3) != nil || isFile(filepath.Join(r.out, "results.json")) {
+		t.Errorf("measured %v, recorded %v, stopped %v: %v", views, r.rec.metrics.evaluated(3), r.unmeasured, err)
+	}
+	if err := os.RemoveAll(stuck); err != nil {
+		t.Fatal(err)
+	}
+	seen := 0
+	views, err = r.measure(ctx, 3, func(scene.Image, []float32) { seen++ })
+	if err != nil || len(views) != len(r.test) || seen != len(r.test) || !isFile(filepath.Join(r.out, "results.json")) {
+		t.Errorf("measured %d of %d photos, told of %d: %v", len(views), len(r.test), seen, err)
+	}
+	// The user gives up in the middle.
+	stopped, cancel := context.WithCancel(ctx)
+	r.rec.metrics.evals = nil
+	views, err = r.measure(stopped, 3, func(scene.Image, []float32) { cancel() })
+	if cancel(); err != nil || views != nil || !r.unmeasured {
+		t.Errorf("given up after the first picture: measured %v, %v", views, err)
 	}
 }

@@ -90,21 +90,11 @@ func TestReadOrigin(t *testing.T) {
 	}
 }
 
-func TestMedian(t *testing.T) {
-	for _, tt := range []struct {
-		x    []float64
-		want float64
-	}{{[]float64{3}, 3}, {[]float64{4, 1}, 2.5}, {[]float64{9, 1, 2}, 2}} {
-		if got := median(tt.x); got != tt.want {
-			t.Errorf("median of %v is %g, want %g", tt.x, got, tt.want)
-		}
-	}
-}
-
 func TestTexts(t *testing.T) {
 	for _, tt := range []struct{ got, want string }{
 		{durationText(41.7), "42s"}, {durationText(185), "3m05s"}, {durationText(7620), "2h07m"},
-		{bytesText(900), "900 B"}, {bytesText(1536), "1.5 KiB"}, {bytesText(512 << 20), "512 MiB"},
+		{compiledText(30, 0.9, false), ""}, {compiledText(30, 2.04, true), "compiling 30 kernels took 2.0 s"},
+		{compiledText(30, 2.04, false), "compiling 30 kernels took 2.0 s; they are kept for the next run"}, {bytesText(900), "900 B"}, {bytesText(1536), "1.5 KiB"}, {bytesText(512 << 20), "512 MiB"},
 		{rateText(4.2), "4.20 steps/s"}, {rateText(317.4), "317 steps/s"},
 	} {
 		if tt.got != tt.want {
@@ -151,7 +141,7 @@ func TestProgressOfPictures(t *testing.T) {
 // TestHalfPicture aborts in the middle of a picture: nothing of it is left, and what was there before is.
 func TestHalfPicture(t *testing.T) {
 	dir := t.TempDir()
-	var h halfPicture
+	var h halfPictures
 	for _, name := range []string{"a.png", "b.png"} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte("old"), 0o666); err != nil {
 			t.Fatal(err)

@@ -68,8 +68,9 @@ type stepLine struct {
 	SSIM        rounded `json:"ssim"`
 	PSNR        rounded `json:"psnr"` // dB, of the training photos
 	Splats      int     `json:"splats"`
-	Visible     int     `json:"visible"` // splats in the step's view
-	Isects      int     `json:"isects"`  // (tile, splat) pairs of the step's view
+	Visible     int     `json:"visible"`              // splats in the step's view
+	Isects      int     `json:"isects"`               // (tile, splat) pairs of the step's view
+	Downscales  int     `json:"downscales,omitempty"` // times that the photos' width and height are halved for the step
 	Rate        rounded `json:"steps_per_s"`
 	ETA         rounded `json:"eta_s"` // null while unknown
 	DeviceBytes int64   `json:"device_bytes"`
@@ -102,7 +103,7 @@ func psnrOf(mse float64) float64 { return min(maxPSNR, -10*math.Log10(mse)) }
 // line is the state of the last step for --progress json.
 func (p *progress) line() stepLine {
 	return stepLine{Event: eventStep, Step: p.last.Step, Total: p.total, Loss: rounded(p.last.Loss), L1: rounded(p.last.L1), SSIM: rounded(p.last.SSIM),
-		PSNR: rounded(psnrOf(float64(p.last.MSE))), Splats: p.last.Splats, Visible: p.last.Visible, Isects: p.last.Isects,
+		PSNR: rounded(psnrOf(float64(p.last.MSE))), Splats: p.last.Splats, Visible: p.last.Visible, Isects: p.last.Isects, Downscales: p.last.Level,
 		Rate: rounded(p.rate), ETA: rounded(p.etaSeconds()), DeviceBytes: p.bytes(), RSSBytes: peakRSS(), Seconds: rounded(p.spent())}
 }
 
@@ -236,7 +237,7 @@ func (m *metricsLog) step(p pipeline.Progress, total int, seconds float64, devic
 	v, n := m.since, float64(m.since.N)
 	rate := float64(p.Step-m.lastStep) / (seconds - m.lastSeconds)
 	l := &stepLine{Event: eventStep, Step: p.Step, Total: total, Loss: rounded(v.Loss / n), L1: rounded(v.L1 / n), SSIM: rounded(v.SSIM / n), PSNR: rounded(psnrOf(v.MSE / n)),
-		Splats: p.Splats, Visible: p.Visible, Isects: p.Isects, Rate: rounded(rate), ETA: rounded(float64(total-p.Step) / rate),
+		Splats: p.Splats, Visible: p.Visible, Isects: p.Isects, Downscales: p.Level, Rate: rounded(rate), ETA: rounded(float64(total-p.Step) / rate),
 		DeviceBytes: deviceBytes, RSSBytes: peakRSS(), Seconds: rounded(m.secondsBefore + seconds)}
 	m.since = interval{}
 	m.lastStep, m.lastSeconds = p.Step, seconds

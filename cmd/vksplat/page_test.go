@@ -44,7 +44,8 @@ func trainPage() string {
 	say("The file is TOML without tables. An unknown key, a wrong type or a value out of range is an error that names the line. A few settings follow\n")
 	say("others unless they are given: `strategy = \"mcmc\"` without a preset brings the values of the preset `mcmc`, because those of one strategy make no\n")
 	say("sense with the other; `absgrad` brings `grow_grad2d = 0.0008`; `splats` above a preset's `max_splats` raises that. `steps_scaler` multiplies every\n")
-	say("number of steps, given or not, and `--print-config` shows the result.\n\n## Presets\n")
+	say("number of steps, given or not, and `--print-config` shows the result. Where a preset has `iterations` and others are given, its other numbers of\n")
+	say("steps are scaled by the same factor, unless they are given too.\n\n## Presets\n")
 	for _, name := range presetNames() {
 		data, err := presetFiles.ReadFile("presets/" + name + ".toml")
 		if err != nil {
@@ -73,7 +74,9 @@ func trainPage() string {
 	}
 	say("\n`--tensorboard` writes the same as curves to `OUT/tensorboard`, with photo, render and four times their difference of the first %d held-out\n", tensorboardViews)
 	say("photos. `OUT/report.html` shows curves, the %d worst and %d best held-out views in pictures, device times and settings, and needs no other file.\n", reportWorst, reportBest)
-	say("\n## Stopping and starting again\n\nThe first Ctrl-C (or SIGTERM, SIGHUP) ends the run after the step in hand: it saves, measures, and exits with code 130. A second Ctrl-C, at least\n")
+	say("\n## Stopping and starting again\n\nThe first Ctrl-C (or SIGTERM, SIGHUP) ends the run after the step in hand: it saves, measures, and exits with code 130. One that comes while\n")
+	say("held-out photos are measured gives that up after the picture in hand: the model is saved, its scores are not, and the code is 130, too. One that comes\n")
+	say("when all steps are done changes nothing: what is left is written, and the code is 0. A second Ctrl-C, at least\n")
 	say("%d ms after the first (sooner it is the same one, delivered twice), aborts at once: nothing more is saved, and the last checkpoint is what\n", abortAfter.Milliseconds())
 	say("`--resume` finds. `OUT/.lock` keeps a second run out while one is going; one that a killed process left behind keeps nobody out.\n\n")
 	say("A folder that holds checkpoints or models of an earlier run is refused. `--resume` goes on with that run; `--force` replaces it: its checkpoints,\n")
@@ -89,7 +92,7 @@ func trainPage() string {
 var keyTexts = map[string]string{
 	"event": "kind of line", "step": "steps done", "total": "steps to do", "loss": "of the training photos", "l1": "mean absolute difference, 0 to 1",
 	"ssim": "structural similarity, up to 1", "psnr": "dB", "splats": "in the model", "visible": "splats in the step's view",
-	"isects": "pairs of a tile and a splat in the step's view", "steps_per_s": "since the line before", "eta_s": "seconds to go; null while unknown",
+	"isects": "pairs of a tile and a splat in the step's view", "downscales": "times that the photos' width and height are halved for the step; left out at full size", "steps_per_s": "since the line before", "eta_s": "seconds to go; null while unknown",
 	"device_bytes": "device memory taken now", "peak_rss_bytes": "resident memory of the process at most; 0 where the system does not tell",
 	"seconds": "of training, without what is measured and saved; goes on when a run is resumed", "psnr_median": "dB, over the views", "ssim_median": "over the views",
 	"views": "a list with `name`, `psnr` and `ssim` of each held-out photo", "version": "of vksplat", "device": "its name", "scene": "the capture's folder", "out": "the folder that is written",

@@ -221,14 +221,4 @@ func durationText(seconds float64) string {
 }
 
 // bytesText prints a number of bytes as people read it.
-func bytesText(n int64) string {
-	units := []string{"B", "KiB", "MiB", "GiB", "TiB"}
-	x, u := float64(n), 0
-	for x >= 1024 && u < len(units)-1 {
-		x, u = x/1024, u+1
-	}
-	if u == 0 || x >= 100 {
-		return fmt.Sprintf("%.0f %s", x, units[u])
-	}
-	return fmt.Sprintf("%.1f %s", x, units[u])
-}
+func bytesText(n int64) string { return pipeline.BytesText(n) }

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 
 	"github.com/spf13/cobra"
 
@@ -23,42 +22,7 @@ type renderOptions struct {
 	load               loadFlags
 	device             pipeline.DeviceOptions
 	config             pipeline.RenderConfig
-	drawing            halfPicture
-}
-
-// halfPicture is the picture that is being written, which a second Ctrl-C removes.
-type halfPicture struct {
-	mu   sync.Mutex
-	path string
-}
-
-// write has a picture written. After drop it waits for the end of the process, so that nothing is left behind.
-func (h *halfPicture) write(path string, write func(path string) error) error {
-	h.mu.Lock()
-	h.path = path
-	h.mu.Unlock()
-	err := writePicture(path, write)
-	h.mu.Lock()
-	h.path = ""
-	h.mu.Unlock()
-	return err
-}
-
-// drop removes what there is of the picture so far. Nothing is written any more.
-func (h *halfPicture) drop() {
-	h.mu.Lock() // for good
-	if h.path == "" {
-		return
-	}
-	entries, err := os.ReadDir(filepath.Dir(h.path))
-	if err != nil {
-		return // nothing has been begun there
-	}
-	for _, e := range entries {
-		if base, _ := scene.TempOf(e.Name()); base != "" && strings.HasPrefix(filepath.Base(h.path), base) {
-			_ = os.Remove(filepath.Join(filepath.Dir(h.path), e.Name()))
-		}
-	}
+	drawing            halfPictures
 }
 
 func (a *app) renderCommand() *cobra.Command {
@@ -120,6 +84,9 @@ func (a *app) render(o *renderOptions) (err error) {
 		return usagef("give a distance above 0, as in 0.01", "flag --near: %g is no distance", near)
 	}
 	defer func() { err = memoryHint(err) }()
+	if err := pipeline.LimitHeap(o.device); err != nil {
+		return err
+	}
 	// Not exclusive: renders of several models or cameras may share a folder.
 	release, err := claimFolder(o.out, false)
 	if err != nil {
@@ -152,6 +119,7 @@ func (a *app) render(o *renderOptions) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, closeDevice(device)) }()
+	device.LimitHeap()
 	if note := device.Note(); note != "" {
 		a.note(note)
 	}
@@ -211,7 +179,7 @@ func (a *app) views(o *renderOptions, origin [3]float64) (*scene.Capture, error)
 
 // renderAll writes one picture per camera. Both are in the training frame.
 func (a *app) renderAll(o *renderOptions, device *pipeline.Device, splats *scene.Splats, cams []scene.Camera) (err error) {
-	ctx, stop := a.interruptible("stopping after this picture")
+	ctx, stop := a.interruptible(always("stopping after the pictures that are being written"))
 	defer stop()
 	renderer, err := pipeline.NewRenderer(device, splats, cams, o.config)
 	if err != nil {
@@ -226,20 +194,20 @@ func (a *app) renderAll(o *renderOptions, device *pipeline.Device, splats *scene
 	a.show = show
 	a.text.Unlock()
 	defer show.interrupt()
+	writers := newPictureWriters(renderer.AtOnce(), show)
 	for i, cam := range cams {
-		if ctx.Err() != nil {
-			return errInterrupted
-		}
-		rgb, err := renderer.Render(cam)
-		if err != nil {
-			return err
-		}
-		if err := o.drawing.write(filepath.Join(o.out, files[i]), func(path string) error {
-			return scene.WritePNG(path, rgb, cam.Width, cam.Height)
+		if err = writers.add(ctx, func(memory []float32) ([]float32, error) {
+			return renderer.RenderInto(memory, cam)
+		}, func(rgb []float32) error {
+			return o.drawing.write(filepath.Join(o.out, files[i]), func(path string) error {
+				return scene.WritePNG(path, rgb, cam.Width, cam.Height)
+			})
 		}); err != nil {
-			return err
+			break
 		}
-		show.update(pipeline.Progress{Step: i + 1})
+	}
+	if err = errors.Join(writers.finish(), err); err != nil {
+		return err
 	}
 	show.interrupt()
 	a.printf("pictures: %s\n", o.out)

@@ -156,7 +156,7 @@ func reportFacts(st *stats) []reportFact {
 		reportFact{"Splats", grouped(st.Splats), "from " + grouped(st.Points) + " points"},
 		reportFact{"Training", durationText(seconds), rateText(rate) + note},
 		reportFact{"Device memory", bytesText(st.PeakDeviceBytes), "at most"},
-		reportFact{"Photos", grouped(st.TrainImages), st.Resolution + " pixels"})
+		reportFact{"Photos", grouped(st.TrainImages), st.Resolution + " pixels" + firstSteps(&st.Config)})
 }
 
 // grouped prints a number with thin spaces between thousands.

@@ -13,12 +13,12 @@ import (
 const abortAfter = 500 * time.Millisecond
 
 // interruptible returns a context that the first Ctrl-C, SIGTERM or SIGHUP
-// cancels, after printing then: what happens now. A later Ctrl-C ends the process
-// at once; other signals do not, because GNU timeout and service managers repeat
+// cancels, after printing what then says: what happens now. A later Ctrl-C ends
+// the process at once; other signals do not, because GNU timeout and service managers repeat
 // theirs. The function it returns must be called when the work is done. From then
 // on these signals do nothing: the process is about to end, with the exit code
 // that it has earned.
-func (a *app) interruptible(then string) (context.Context, func()) {
+func (a *app) interruptible(then func() string) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, stopSignals()...)
@@ -35,7 +35,7 @@ func (a *app) interruptible(then string) (context.Context, func()) {
 			switch {
 			case first.IsZero():
 				first = time.Now()
-				_, _ = fmt.Fprintf(a.stderr, "\nvksplat: %s; Ctrl-C once more aborts at once\n", then)
+				_, _ = fmt.Fprintf(a.stderr, "\nvksplat: %s; Ctrl-C once more aborts at once\n", then())
 				cancel()
 			case s == os.Interrupt && time.Since(first) >= abortAfter:
 				_, _ = fmt.Fprintln(a.stderr, "\nvksplat: aborted")
@@ -51,3 +51,6 @@ func (a *app) interruptible(then string) (context.Context, func()) {
 		cancel()
 	}
 }
+
+// always is a then of interruptible that is the same at any time.
+func always(text string) func() string { return func() string { return text } }

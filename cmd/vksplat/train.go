@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/spf13/cobra"
 
@@ -25,8 +26,8 @@ func (a *app) trainCommand() *cobra.Command {
 			"compatible program wrote. OUT gets the model as\n" +
 			"point_cloud/iteration_N/point_cloud.ply, which viewers read, and with --eval the\n" +
 			"scores and pictures of the held-out photos. Ctrl-C stops after the step, saves\n" +
-			"and evaluates; a second one, half a second later or more, aborts at once and\n" +
-			"saves nothing.",
+			"and evaluates; while it evaluates, it stops after the picture. A second one,\n" +
+			"half a second later or more, aborts at once and saves nothing.",
 		Example: "  vksplat train my_scene -m out --eval\n  vksplat train my_scene -m out --iterations 7000 --downscale 2",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if o.helpAll || o.printConfig && len(args) == 0 {
@@ -90,6 +91,9 @@ type trainRun struct {
 	thumbs  *thumbnails // of the last evaluation of this process
 	written string      // the model that this process wrote last, "" for none
 
+	stage      atomic.Int32 // a stage
+	unmeasured bool         // the user stopped while the held-out photos were measured
+
 	saver       *saver
 	hashing     *scene.Fingerprint // nil without checkpoints
 	fingerprint string             // of the capture, "" until a checkpoint needs it
@@ -123,7 +127,7 @@ func (a *app) train(o *trainOptions, seen func(photo scene.Image, render []float
 		}
 		err = r.divergedHint(memoryHint(err))
 	}()
-	ctx, stop := a.interruptible("stopping after this step, then saving")
+	ctx, stop := a.interruptible(r.stops)
 	defer stop()
 	if err := r.begin(ctx); err != nil {
 		return nil, err
@@ -132,28 +136,23 @@ func (a *app) train(o *trainOptions, seen func(photo scene.Image, render []float
 		return nil, a.printPlan(r.plan, o.planJSON)
 	}
 	a.printf("%s\n", r.firstLine())
+	if text := compiledText(r.device.Pipelines()); text != "" {
+		a.printf("%s\n", text)
+	}
 	r.flushNotes()
 	if r.rec, err = openRecord(r, events); err != nil {
 		return nil, err
 	}
-	runErr := r.run(ctx)
-	interrupted := runErr != nil && ctx.Err() != nil && errors.Is(runErr, ctx.Err())
-	if runErr != nil && !interrupted {
-		return nil, r.fullHint(r.saver.rescue(runErr))
-	}
-	if interrupted && r.trainer.Step() == 0 {
-		return nil, fmt.Errorf("%w before the first step; nothing is saved", errInterrupted)
+	interrupted, err := r.stopped(ctx, r.run(ctx))
+	if err != nil {
+		return nil, err
 	}
 	saveErr := r.saver.end(interrupted)
 	if errors.Is(saveErr, pipeline.ErrDiverged) {
 		return nil, saveErr // there is no model to write or measure
 	}
-	st, err = r.finish(interrupted, seen)
-	if err == nil && interrupted {
-		err = fmt.Errorf("%w after step %d of %d; the model so far is saved", errInterrupted, st.Step, o.config.Iterations)
-		if saveErr == nil && r.saver.newest() != "" {
-			err = &hintedError{err: err, hint: "go on with the same command and --resume"}
-		}
+	if st, err = r.finish(ctx, interrupted, seen); err == nil {
+		err = r.stoppedError(interrupted, saveErr == nil)
 	}
 	return st, r.fullHint(errors.Join(err, saveErr))
 }
@@ -193,7 +192,7 @@ func (r *trainRun) run(ctx context.Context) error {
 			return err
 		}
 		// A disk that is full is no reason to stop training: room may be made.
-		if err := r.measureAt(stop); errors.Is(err, scene.ErrTryAgain) {
+		if err := r.measureAt(ctx, stop); errors.Is(err, scene.ErrTryAgain) {
 			r.app.warn(fmt.Sprintf("step %d is not measured: %v", stop, err))
 		} else if err != nil {
 			return err
@@ -203,8 +202,8 @@ func (r *trainRun) run(ctx context.Context) error {
 }
 
 // measureAt measures on the way.
-func (r *trainRun) measureAt(step int) error {
-	views, err := r.measure(step, nil)
+func (r *trainRun) measureAt(ctx context.Context, step int) error {
+	views, err := r.measure(ctx, step, nil)
 	if err != nil {
 		return err
 	}
@@ -242,6 +241,7 @@ func (r *trainRun) open(ctx context.Context) error {
 		return err
 	}
 	r.warnIdle()
+	r.followCapture()
 	if c.Synthetic && !r.backgroundGiven {
 		r.config.Background = [3]float32{1, 1, 1} // what is made for these captures is made for white
 	}
@@ -251,7 +251,7 @@ func (r *trainRun) open(ctx context.Context) error {
 	if err := c.CheckInit(r.initOptions()); err != nil {
 		return err
 	}
-	report, err := scene.Inspect(ctx, c, scene.InspectOptions{})
+	report, err := scene.Inspect(ctx, c, scene.InspectOptions{Unused: r.init.Kind == scene.InitRandom || r.init.Kind == scene.InitPLY})
 	if err != nil {
 		return err
 	}
@@ -317,8 +317,22 @@ func (r *trainRun) firstLine() string {
 	if len(r.test) > 0 {
 		images += fmt.Sprintf(" (%d held out)", len(r.test))
 	}
-	return fmt.Sprintf("%s, %s of %s, %s, %s planned of %s", r.device.Name(), images, resolution(r.capture.Cameras),
+	return fmt.Sprintf("%s, %s of %s, %s, %s planned of %s", r.device.Name(), images, resolution(r.capture.Cameras)+firstSteps(&r.config),
 		count(r.nPoints, "point"), bytesText(r.trainer.PlannedBytes()), bytesText(r.device.Budget()))
+}
+
+// slowCompile is after how many seconds the user is told what they were spent on.
+const slowCompile = 1
+
+// compiledText says that compiling n kernels took long, and whether it will again; "" where it did not.
+func compiledText(n int, seconds float64, cached bool) string {
+	switch {
+	case seconds < slowCompile:
+		return ""
+	case cached:
+		return fmt.Sprintf("compiling %s took %.1f s", count(n, "kernel"), seconds)
+	}
+	return fmt.Sprintf("compiling %s took %.1f s; they are kept for the next run", count(n, "kernel"), seconds)
 }
 
 // warnLater and noteLater tell the user something below the first line.
@@ -379,6 +393,14 @@ func resolution(cams []scene.Camera) string {
 		text = fmt.Sprintf("%dx%d to %s", small.Width, small.Height, text)
 	}
 	return text
+}
+
+// firstSteps says what follows the photos' size where the first steps train on smaller ones.
+func firstSteps(c *pipeline.Config) string {
+	if c.NumDownscales == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (1/%d of width and height at first)", 1<<c.NumDownscales)
 }
 
 // pick returns the elements of list with the given indices.

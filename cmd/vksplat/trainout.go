@@ -1,13 +1,13 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"syscall"
 	"time"
@@ -22,7 +22,7 @@ type stats struct {
 	Device      string `json:"device"`
 	Scene       string `json:"scene"`
 	Step        int    `json:"step"`        // steps done
-	Interrupted bool   `json:"interrupted"` // stopped by the user before the last step
+	Interrupted bool   `json:"interrupted"` // stopped by the user before the last step, or before all held-out photos were measured
 
 	TrainImages int    `json:"train_images"`
 	TestImages  int    `json:"test_images"`
@@ -35,6 +35,8 @@ type stats struct {
 	LoopSeconds     float64 `json:"loop_seconds"`      // the steps of this process alone
 	TrainSeconds    float64 `json:"train_seconds"`     // with those of the processes before, as far as metrics.jsonl has them
 	ProcessSeconds  float64 `json:"process_seconds"`   // from the process's start to this file
+	PipelineSeconds float64 `json:"pipelines_seconds"` // of ProcessSeconds, to compile kernels; some drivers do that with the first step
+	PipelinesCached bool    `json:"pipelines_cached"`  // those of an earlier run were there
 	PeakDeviceBytes int64   `json:"peak_device_bytes"` // device memory taken at most
 	Allocations     int     `json:"allocations"`       // vkAllocateMemory calls
 	LastGrowthStep  int     `json:"last_growth_step"`  // step at which the last of them happened
@@ -165,7 +167,7 @@ func (r *trainRun) fullHint(err error) error {
 }
 
 // finish saves the model, measures the held-out photos and writes all results.
-func (r *trainRun) finish(interrupted bool, seen func(scene.Image, []float32)) (*stats, error) {
+func (r *trainRun) finish(ctx context.Context, interrupted bool, seen func(scene.Image, []float32)) (*stats, error) {
 	step, began := r.trainer.Step(), time.Now()
 	finish, err := r.startModel(step)
 	if err != nil {
@@ -180,8 +182,8 @@ func (r *trainRun) finish(interrupted bool, seen func(scene.Image, []float32)) (
 		files <- err
 	}()
 	var views []scene.ViewScore
-	if len(r.test) > 0 {
-		views, err = r.measure(step, seen)
+	if len(r.test) > 0 && !r.unmeasured {
+		views, err = r.measure(ctx, step, seen)
 	}
 	if err := errors.Join(<-files, err); err != nil {
 		return nil, err
@@ -189,7 +191,7 @@ func (r *trainRun) finish(interrupted bool, seen func(scene.Image, []float32)) (
 	if old := filepath.Join(r.out, "results.json"); len(r.test) == 0 && isFile(old) {
 		r.app.warn(old + " and what belongs to it are left from an earlier run; this one measured nothing")
 	}
-	st := r.stats(interrupted, views)
+	st := r.stats(interrupted || r.unmeasured, views)
 	if err := writeJSON(filepath.Join(r.out, "stats.json"), st); err != nil {
 		return nil, err
 	}
@@ -214,6 +216,7 @@ func (r *trainRun) stats(interrupted bool, views []scene.ViewScore) *stats {
 		PeakDeviceBytes: memory.PeakDeviceBytes, Allocations: memory.Allocations, LastGrowthStep: memory.LastGrowth, PeakRSSBytes: peakRSS(),
 		ProcessSeconds: time.Since(processStart).Seconds(),
 	}
+	_, st.PipelineSeconds, st.PipelinesCached = r.device.Pipelines()
 	for _, p := range r.trainer.PassTimes() {
 		st.Passes = append(st.Passes, passLine{p.Name, rounded(p.Milliseconds)})
 	}
@@ -250,7 +253,7 @@ func summarise(views []scene.ViewScore) *Scores {
 	for i, v := range views {
 		psnr[i], ssim[i] = v.PSNR, v.SSIM
 	}
-	return &Scores{PSNR: mean(psnr), SSIM: mean(ssim), PSNRMedian: median(psnr), SSIMMedian: median(ssim)}
+	return &Scores{PSNR: mean(psnr), SSIM: mean(ssim), PSNRMedian: scene.Median(psnr), SSIMMedian: scene.Median(ssim)}
 }
 
 func mean(x []float64) float64 {
@@ -259,13 +262,6 @@ func mean(x []float64) float64 {
 		sum += v
 	}
 	return sum / float64(len(x))
-}
-
-// median returns the middle value, or the mean of the two middle ones.
-func median(x []float64) float64 {
-	s := slices.Sorted(slices.Values(x))
-	n := len(s)
-	return (s[(n-1)/2] + s[n/2]) / 2
 }
 
 // writeJSON writes v to path as one whole file.

@@ -56,9 +56,9 @@ var rates = ref.Rates{Means: 0.01, Quats: 0.02, LogScales: 0.03, LogitOpacities:
 func (t *trial) trained(b *backward) *ref.Model[float32] {
 	m := ref.NewModel(b.p.Clone())
 	for i := range m.N {
-		for r := range paramRows(b.v.SHDegree) {
+		for r := range ref.ParamRows(b.v.SHDegree) {
 			// Second moments of at least 0.5 make the step a smooth function of the gradient.
-			*paramAt(&m.M, r, i), *paramAt(&m.V, r, i) = float32(t.NormFloat64()), float32(0.5+t.Float64())
+			*m.M.At(r, i), *m.V.At(r, i) = float32(t.NormFloat64()), float32(0.5+t.Float64())
 		}
 		m.Grad2D[i], m.Count[i] = t.Float32(), float32(t.IntN(50))
 	}
@@ -134,7 +134,7 @@ func checkAdamWith(t *trial, b *backward, step int, with adamVariant) error {
 	if m.mixed {
 		compare = compareMixedStep
 	}
-	return first(compare(m.download(b.p.N, b.p.Degree), want), m.restUntouched(b.p.N, paramRows(b.v.SHDegree)))
+	return first(compare(m.download(b.p.N, b.p.Degree), want), m.restUntouched(b.p.N, ref.ParamRows(b.v.SHDegree)))
 }
 
 // adam records the step of a chunk.

@@ -29,7 +29,7 @@ const longVariable = "VKSPLAT_LONG"
 // Cases returns the whole table, kernel by kernel. With VKSPLAT_LONG=1 it holds large sizes too.
 func Cases() []Case {
 	table := slices.Concat(
-		beginCases(), finishCases(), scanCases(), sortCases(), sweepCases(), projectCases(), tileCases(), scanTilesCases(), rasterizeCases(), lossCases(), maskCases(), exposureCases(),
+		beginCases(), finishCases(), scanCases(), sortCases(), sweepCases(), projectCases(), tileCases(), scanTilesCases(), rasterizeCases(), lossCases(), maskCases(), shrinkCases(), exposureCases(),
 		rasterizeBwdCases(), reduceCases(), projectBwdCases(), adamCases(), refineCases(), rankedCases(), refineKernelCases(), resetCases(),
 		relocationCases(), mcmcCases(), verifyCases(), benchCases(),
 	)
@@ -56,9 +56,9 @@ func (c Case) Fits(d *vk.Device) bool { return c.Bytes <= d.Info().Limits.MaxSto
 // trial is one run of a case: its device, and the random numbers of its seed.
 type trial struct {
 	*rand.Rand
-	d     *vk.Device
-	mixed bool   // chunks are in mixed precision
-	lanes uint32 // workgroup size of rasterize and rasterize_bwd
+	d         *vk.Device
+	mixed     bool // chunks are in mixed precision
+	cpuRaster bool // rasterize and rasterize_bwd run as on processors
 
 	lookback bool // isects are found by scan_tiles
 }

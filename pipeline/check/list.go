@@ -11,13 +11,13 @@ import (
 
 // list is a recorded list of passes with the buffers it reads and writes. Everything is freed when it has run.
 type list struct {
-	d     *vk.Device
-	r     *vk.Recorder
-	err   error
-	held  []vk.View
-	outs  []readback
-	mixed bool   // chunks are in mixed precision
-	lanes uint32 // workgroup size of rasterize and rasterize_bwd
+	d         *vk.Device
+	r         *vk.Recorder
+	err       error
+	held      []vk.View
+	outs      []readback
+	mixed     bool // chunks are in mixed precision
+	cpuRaster bool // rasterize and rasterize_bwd run as on processors
 }
 
 // readback is a written buffer and where the host sees it.
@@ -27,7 +27,7 @@ type readback struct {
 }
 
 func (t *trial) list() *list {
-	return &list{d: t.d, r: vk.NewRecorder(t.d), mixed: t.mixed, lanes: t.lanes}
+	return &list{d: t.d, r: vk.NewRecorder(t.d), mixed: t.mixed, cpuRaster: t.cpuRaster}
 }
 
 // guardWord fills outputs before the passes run, and guardBytes behind their end: what still holds it was not written.

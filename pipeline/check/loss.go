@@ -46,10 +46,15 @@ type photo struct {
 	render        [][4]float32
 	pix           []uint8   // RGBA8
 	target        []float32 // the same as floats, over the background
-	mask          []uint32  // nil: all pixels count
+	mask          []uint32  // nil: all texels count
 	maskable      bool      // the kernels' variant for photos that may have masks
 	alphaLoss     float32
 	packable      bool // likewise, packed
+	// The photo's own size, whose pixels are called texels, where the rendering is smaller: see shrunk.
+	texelWidth, texelHeight int
+	texels                  []float32 // target of that size
+	level                   int
+	shrinkable              bool // the kernels' variant for views that may be smaller than their photos
 	// What the kernels wrote, with a float32 target if floats, or RGB8 if packed.
 	floats   bool
 	packed   bool
@@ -60,7 +65,7 @@ type photo struct {
 
 // photo makes a smooth picture with noise, not clamped, and a photo of which a third is transparent.
 func (t *trial) photo(width, height int, same bool) *photo {
-	p := &photo{t: t, width: width, height: height, same: same, lambda: 0.2, background: [3]float32{0.1, 0.6, 0.3}}
+	p := &photo{t: t, width: width, height: height, texelWidth: width, texelHeight: height, same: same, lambda: 0.2, background: [3]float32{0.1, 0.6, 0.3}}
 	for i := range width * height {
 		x, y := float64(i%width), float64(i/width)
 		var c [4]float32
@@ -74,8 +79,22 @@ func (t *trial) photo(width, height int, same bool) *photo {
 		}
 		p.render = append(p.render, c)
 	}
-	p.target = ref.TargetFromRGBA8(p.pix, p.background)
+	p.decode()
 	return p
+}
+
+// decode makes texels and target of pix.
+func (p *photo) decode() {
+	p.texels = ref.TargetFromRGBA8(p.pix, p.background)
+	p.target = ref.Shrink(p.texels, p.texelWidth, p.texelHeight, 3, p.level)
+}
+
+// opaque makes the photo opaque.
+func (p *photo) opaque() {
+	for i := 3; i < len(p.pix); i += 4 {
+		p.pix[i] = 255
+	}
+	p.decode()
 }
 
 // then runs the kernels with both formats and checks the outputs of each.
@@ -98,12 +117,12 @@ func (p *photo) run() error {
 	words := wordsOf(p.pix)
 	if p.floats {
 		words = nil
-		for _, x := range p.target {
+		for _, x := range p.texels {
 			words = append(words, math.Float32bits(x))
 		}
 	}
 	if p.packed {
-		params.PhotoFlags, words = layout.PhotoPacked, packed(p.pix)
+		params.PhotoFlags, words = layout.PhotoPacked, packedWords(p.pix)
 	}
 	params.AlphaLoss = p.alphaLoss
 	if p.mask != nil {
@@ -111,18 +130,19 @@ func (p *photo) run() error {
 		words = append(words, p.mask...)
 	}
 	words = append(words, 0) // see target.glsl
+	params.Level, params.PhotoWidth, params.PhotoHeight = uint32(p.level), uint32(p.texelWidth), uint32(p.texelHeight)
 	n, tiles := p.width*p.height, int(params.View.TileWidth*params.View.TileHeight)
 	in, render, target := input(l, "params", []layout.StepParams{params}), input(l, "render", p.render), input(l, "target", words)
 	maps, partials := output[float32](l, "ssim_maps", 9*n), output[[3]float32](l, "partials", tiles)
 	counted, vRender := output[[3]float32](l, "counted", tiles), output[[4]float32](l, "v_render", n)
-	masked, alpha := p.mask != nil || p.maskable, p.alphaLoss > 0
+	masked, alpha, packed, shrunk := p.mask != nil || p.maskable, p.alphaLoss > 0, p.packed || p.packable, p.level > 0 || p.shrinkable
 	l.r.Dispatch(&shaders.Loss{
 		Params: in, Render: render, Target: target, SsimMaps: maps.Slice, Partials: partials.Slice, Counted: counted.Slice,
-		Spec: shaders.LossSpec{TargetFloat: p.floats, Masked: masked, Alpha: alpha, Packed: p.packed || p.packable},
+		Spec: shaders.LossSpec{TargetFloat: p.floats, Masked: masked, Alpha: alpha, Packed: packed, Shrunk: shrunk},
 	}, vk.Groups(tiles+2))
 	l.r.Dispatch(&shaders.LossGrad{
 		Params: in, Render: render, Target: target, SsimMaps: maps.Slice, VRender: vRender.Slice,
-		Spec: shaders.LossGradSpec{TargetFloat: p.floats, Masked: masked, Alpha: alpha, Packed: p.packed || p.packable},
+		Spec: shaders.LossGradSpec{TargetFloat: p.floats, Masked: masked, Alpha: alpha, Packed: packed, Shrunk: shrunk},
 	}, vk.Groups(tiles+2))
 	if err := l.run(); err != nil {
 		return err
@@ -141,11 +161,14 @@ func (p *photo) want() *ref.LossResult[float64] {
 	for i, c := range p.render {
 		copy(render[i][:], ref.ConvertSlice[float64](c[:]))
 	}
-	c := ref.LossConfig[float64]{Lambda: float64(p.lambda), Same: p.same, Mask: p.mask, AlphaLoss: float64(p.alphaLoss)}
+	c := ref.LossConfig[float64]{Lambda: float64(p.lambda), Same: p.same, AlphaLoss: float64(p.alphaLoss)}
+	c.Mask = ref.ShrinkMask(p.mask, p.texelWidth, p.texelHeight, p.level)
 	if !p.floats {
-		for i := range render {
-			c.Alpha = append(c.Alpha, float64(p.pix[4*i+3])/255)
+		var texels []float64
+		for i := 3; i < len(p.pix); i += 4 {
+			texels = append(texels, float64(p.pix[i])/255)
 		}
+		c.Alpha = ref.Shrink(texels, p.texelWidth, p.texelHeight, 1, p.level)
 	}
 	return ref.Loss(render, ref.ConvertSlice[float64](p.target), p.width, p.height, c)
 }
@@ -193,10 +216,7 @@ func (p *photo) checkGrad() error {
 
 // checkFormats requires that both formats of one 8-bit photo give the same values to 1e-6. The photo is opaque, as 8-bit targets are.
 func (p *photo) checkFormats(grad bool) error {
-	for i := 3; i < len(p.pix); i += 4 {
-		p.pix[i] = 255
-	}
-	p.target = ref.TargetFromRGBA8(p.pix, p.background)
+	p.opaque()
 	if err := p.run(); err != nil {
 		return err
 	}
@@ -215,10 +235,7 @@ func (p *photo) checkFormats(grad bool) error {
 // checkPerfect compares a picture with itself.
 func checkPerfect(t *trial, grad bool) error {
 	p := t.photo(40, 30, false)
-	for i := 3; i < len(p.pix); i += 4 {
-		p.pix[i] = 255
-	}
-	p.target = ref.TargetFromRGBA8(p.pix, p.background)
+	p.opaque()
 	for i := range p.render {
 		copy(p.render[i][:3], p.target[3*i:3*i+3])
 	}

@@ -23,14 +23,14 @@ func mcmcCases() []Case {
 			decide := layout.RowSh + 3
 			m := t.faint(decide * len(bad))
 			for i := range m.N {
-				*paramAt(&m.Params, i/len(bad), i) = bad[i%len(bad)]
+				*m.Params.At(i/len(bad), i) = bad[i%len(bad)]
 			}
 			return each(rounds, func(r uint32) error { return checkWeigh(t, m, r) })
 		}),
 		mixedCase("mcmc_weigh", "poison in mixed precision", func(t *trial) error {
 			m := t.faint((layout.RowSh + 3) * len(bad))
 			for i := range m.N {
-				*paramAt(&m.Params, i/len(bad), i) = bad[i%len(bad)]
+				*m.Params.At(i/len(bad), i) = bad[i%len(bad)]
 			}
 			return each(rounds, func(r uint32) error { return checkWeigh(t, m, r) })
 		}),
@@ -269,7 +269,7 @@ func checkCopies(t *trial, n int, round, failed uint32) error {
 func extended(m *ref.Model[float32], n int) *ref.Model[float32] {
 	out := ref.NewModel(ref.NewParams[float32](n, m.Degree))
 	for i := range m.N {
-		for r := range 3*paramRows(m.Degree) + layout.StatRows {
+		for r := range 3*ref.ParamRows(m.Degree) + layout.StatRows {
 			*modelAt(out, r, i) = *modelAt(m, r, i)
 		}
 	}
@@ -300,8 +300,8 @@ func (l *list) copySplats(d *model, p []layout.StepParams, start, homes, sources
 // worst; and the alternating sum behind the scale's factor has terms of up to 1e5 times its value where 51 copies share an opacity of 1.
 func compareCopies(got *ref.Model[float32], want *ref.Model[float64]) error {
 	for i := range got.N {
-		for r := range paramRows(got.Degree) {
-			g, w := float64(*paramAt(&got.Params, r, i)), *paramAt(&want.Params, r, i)
+		for r := range ref.ParamRows(got.Degree) {
+			g, w := float64(*got.Params.At(r, i)), *want.Params.At(r, i)
 			limit := 0.0
 			if r == layout.RowLogitOpacity {
 				limit = 1e-3 + 1e-3*math.Max(0, w)

@@ -28,7 +28,7 @@ type chunkRows struct {
 }
 
 func rowsOf(degree int, mixed bool) chunkRows {
-	p := paramRows(degree)
+	p := ref.ParamRows(degree)
 	if !mixed {
 		return chunkRows{params: p, stored: p, stats: 3 * p}
 	}
@@ -75,17 +75,17 @@ func representable(m *ref.Model[float32]) {
 func (c chunkRows) word(m *ref.Model[float32], r, i int) uint32 {
 	switch {
 	case r < layout.RowSh:
-		return math.Float32bits(*paramAt(&m.Params, r, i))
+		return math.Float32bits(*m.Params.At(r, i))
 	case r < c.stored:
 		at := layout.RowSh + 2*(r-layout.RowSh)
-		w := uint32(ref.NearestHalf(*paramAt(&m.Params, at, i)))
+		w := uint32(ref.NearestHalf(*m.Params.At(at, i)))
 		if at+1 < c.params {
-			w |= uint32(ref.NearestHalf(*paramAt(&m.Params, at+1, i))) << 16
+			w |= uint32(ref.NearestHalf(*m.Params.At(at+1, i))) << 16
 		}
 		return w
 	case r < c.stats:
 		r -= c.stored
-		return uint32(ref.RoundBFloat(*paramAt(&m.M, r, i), 0)) | uint32(ref.RoundBFloat(*paramAt(&m.V, r, i), 0))<<16
+		return uint32(ref.RoundBFloat(*m.M.At(r, i), 0)) | uint32(ref.RoundBFloat(*m.V.At(r, i), 0))<<16
 	}
 	return math.Float32bits(*modelAt(m, 3*c.params+r-c.stats, i))
 }
@@ -94,16 +94,16 @@ func (c chunkRows) word(m *ref.Model[float32], r, i int) uint32 {
 func (c chunkRows) setWord(m *ref.Model[float32], r, i int, w uint32) {
 	switch {
 	case r < layout.RowSh:
-		*paramAt(&m.Params, r, i) = math.Float32frombits(w)
+		*m.Params.At(r, i) = math.Float32frombits(w)
 	case r < c.stored:
 		at := layout.RowSh + 2*(r-layout.RowSh)
-		*paramAt(&m.Params, at, i) = ref.HalfValue(uint16(w))
+		*m.Params.At(at, i) = ref.HalfValue(uint16(w))
 		if at+1 < c.params {
-			*paramAt(&m.Params, at+1, i) = ref.HalfValue(uint16(w >> 16))
+			*m.Params.At(at+1, i) = ref.HalfValue(uint16(w >> 16))
 		}
 	case r < c.stats:
 		r -= c.stored
-		*paramAt(&m.M, r, i), *paramAt(&m.V, r, i) = ref.BFloatValue(uint16(w)), ref.BFloatValue(uint16(w>>16))
+		*m.M.At(r, i), *m.V.At(r, i) = ref.BFloatValue(uint16(w)), ref.BFloatValue(uint16(w>>16))
 	default:
 		*modelAt(m, 3*c.params+r-c.stats, i) = math.Float32frombits(w)
 	}
@@ -126,13 +126,13 @@ type limits struct {
 // compareMixed judges a step by what the reference computes before anything is rounded.
 func compareMixed(got *ref.Model[float32], want *ref.Model[float64], c ref.Rounding, by limits) error {
 	for i := range got.N {
-		for r := range paramRows(got.Degree) {
+		for r := range ref.ParamRows(got.Degree) {
 			a, b, bits := c.Bits(i, r)
 			err := first(
-				roundedWithin("chunk.first moments", i, r, *paramAt(&got.M, r, i), *paramAt(&want.M, r, i), by.first(r, i), a, ref.RoundBFloat, ref.BFloatValue),
-				roundedWithin("chunk.second moments", i, r, *paramAt(&got.V, r, i), *paramAt(&want.V, r, i), by.second(r, i), b, ref.RoundBFloat, ref.BFloatValue),
+				roundedWithin("chunk.first moments", i, r, *got.M.At(r, i), *want.M.At(r, i), by.first(r, i), a, ref.RoundBFloat, ref.BFloatValue),
+				roundedWithin("chunk.second moments", i, r, *got.V.At(r, i), *want.V.At(r, i), by.second(r, i), b, ref.RoundBFloat, ref.BFloatValue),
 			)
-			x, y := *paramAt(&got.Params, r, i), *paramAt(&want.Params, r, i)
+			x, y := *got.Params.At(r, i), *want.Params.At(r, i)
 			if r >= layout.RowSh {
 				err = first(err, roundedWithin("chunk.sh", i, r, x, y, by.value(r, i), bits, ref.RoundHalf, ref.HalfValue))
 			} else if !(math.Abs(float64(x)-y) <= by.value(r, i)) {
@@ -157,17 +157,17 @@ func compareMixedStep(got *ref.Model[float32], want *ref.Model[float64]) error {
 		}
 		x := 1.0
 		for k := first; k < rows; k++ {
-			x = max(x, math.Abs(*paramAt(&want.M, k, i)))
+			x = max(x, math.Abs(*want.M.At(k, i)))
 		}
 		return x
 	}
 	return compareMixed(got, want, ref.Rounding{Seed: adamSeed, Step: adamStep}, limits{
 		first: func(r, i int) float64 { return 1e-3 * largest(r, i) },
 		second: func(r, i int) float64 {
-			return 2e-3*math.Abs(*paramAt(&want.V, r, i)) + 1e-3*largest(r, i)*largest(r, i)
+			return 2e-3*math.Abs(*want.V.At(r, i)) + 1e-3*largest(r, i)*largest(r, i)
 		},
 		value: func(r, i int) float64 {
-			return 2e-6*math.Abs(*paramAt(&want.Params, r, i)) + 2e-4*largest(r, i)/math.Sqrt(*paramAt(&want.V, r, i)+0.5)
+			return 2e-6*math.Abs(*want.Params.At(r, i)) + 2e-4*largest(r, i)/math.Sqrt(*want.V.At(r, i)+0.5)
 		},
 	})
 }
@@ -211,8 +211,8 @@ func checkMixedMoments(t *trial) error {
 	second := []float32{0, 1, 1e-8, 1e-20, 3e-20, 1e-30, 2e-38, 1e10, 3.3e38, 1e-39}
 	m := ref.NewModel(t.splats(700, 2))
 	for i := range m.N {
-		for r := range paramRows(2) {
-			*paramAt(&m.M, r, i), *paramAt(&m.V, r, i) = first[t.IntN(len(first))], second[t.IntN(len(second))]
+		for r := range ref.ParamRows(2) {
+			*m.M.At(r, i), *m.V.At(r, i) = first[t.IntN(len(first))], second[t.IntN(len(second))]
 		}
 	}
 	got, err := t.unseen(m, layout.StepParams{InvBias1: 1, InvSqrtBias2: 1}) // rates of 0: parameters stay
@@ -220,22 +220,22 @@ func checkMixedMoments(t *trial) error {
 		return err
 	}
 	for i := range m.N {
-		for r := range paramRows(2) {
+		for r := range ref.ParamRows(2) {
 			a, b, _ := ref.Rounding{Seed: adamSeed, Step: adamStep}.Bits(i, r)
 			for _, x := range []struct {
 				name      string
 				got, want float32
 				random    uint16
 			}{
-				{"first moment", *paramAt(&got.M, r, i), float32(layout.AdamBeta1) * *paramAt(&m.M, r, i), a},
-				{"second moment", *paramAt(&got.V, r, i), float32(layout.AdamBeta2) * *paramAt(&m.V, r, i), b},
+				{"first moment", *got.M.At(r, i), float32(layout.AdamBeta1) * *m.M.At(r, i), a},
+				{"second moment", *got.V.At(r, i), float32(layout.AdamBeta2) * *m.V.At(r, i), b},
 			} {
 				want := ref.BFloatValue(ref.RoundBFloat(x.want, x.random))
 				if x.got != want && !(x.got == 0 && math.Abs(float64(x.want)) < least) {
 					return fmt.Errorf("binding chunk: %s of parameter %d of splat %d: got %g, want %g, which is %g rounded by %#x", x.name, r, i, x.got, want, x.want, x.random)
 				}
 			}
-			if x, y := *paramAt(&got.Params, r, i), *paramAt(&m.Params, r, i); x != y {
+			if x, y := *got.Params.At(r, i), *m.Params.At(r, i); x != y {
 				return fmt.Errorf("binding chunk: parameter %d of splat %d: got %g, want %g as before", r, i, x, y)
 			}
 		}
@@ -248,11 +248,11 @@ func checkMixedCoefficients(t *trial) error {
 	values := []float32{0, 1, -0.3, 65504, -65504, 60000, 6.1e-5, -6.2e-5, 3e-5, 6e-8, -1.2e-7, 1e-3}
 	m := ref.NewModel(t.splats(700, 3))
 	for i := range m.N {
-		for r := range paramRows(3) {
+		for r := range ref.ParamRows(3) {
 			size := math.Pow(10, -9+12*t.Float64())
-			*paramAt(&m.M, r, i), *paramAt(&m.V, r, i) = float32(size*t.NormFloat64()), 1
+			*m.M.At(r, i), *m.V.At(r, i) = float32(size*t.NormFloat64()), 1
 			if r >= layout.RowSh {
-				*paramAt(&m.Params, r, i) = values[t.IntN(len(values))]
+				*m.Params.At(r, i) = values[t.IntN(len(values))]
 			}
 		}
 	}
@@ -263,11 +263,11 @@ func checkMixedCoefficients(t *trial) error {
 	want := model64(m)
 	ref.AdamModel(want, ref.NewParams[float64](m.N, 3), ref.Rates{SH0: 1, SHN: 0.5}, ref.DefaultAdam, math.MaxInt32) // so late that there is no bias
 	return compareMixed(got, want, ref.Rounding{Seed: adamSeed, Step: adamStep}, limits{
-		first:  func(r, i int) float64 { return 2e-7 * math.Abs(*paramAt(&want.M, r, i)) },
+		first:  func(r, i int) float64 { return 2e-7 * math.Abs(*want.M.At(r, i)) },
 		second: func(r, i int) float64 { return 2e-7 },
 		// A quotient and a root are right to some units in the last place, the difference to half of one.
 		value: func(r, i int) float64 {
-			return 1e-6*math.Abs(*paramAt(&want.M, r, i)) + 1e-7*math.Abs(*paramAt(&want.Params, r, i))
+			return 1e-6*math.Abs(*want.M.At(r, i)) + 1e-7*math.Abs(*want.Params.At(r, i))
 		},
 	})
 }

@@ -135,8 +135,8 @@ func compareSplat(out *projectOut, want *ref.Projection[float64], i int) error {
 func onThreshold(p *ref.Params[float32], v *ref.View[float32], i int) bool {
 	one := func(change func(*ref.Params[float64], *ref.View[float64])) bool {
 		q := ref.NewParams[float64](1, p.Degree)
-		for r := range paramRows(p.Degree) {
-			*paramAt(q, r, 0) = float64(*paramAt(p, r, i))
+		for r := range ref.ParamRows(p.Degree) {
+			*q.At(r, 0) = float64(*p.At(r, i))
 		}
 		w := ref.ConvertView[float64](v)
 		change(q, w)
@@ -179,12 +179,12 @@ func checkProjectPlaces(t *trial) error {
 // checkProjectPoison puts each bad number into each parameter row: what is not a number is culled, and nothing visible is infinite or NaN.
 func checkProjectPoison(t *trial) error {
 	const degree = 1
-	rows := paramRows(degree)
+	rows := ref.ParamRows(degree)
 	p := t.splats(rows*len(bad), degree)
 	for i := range p.N {
 		p.LogitOpacities[i] = 2
 		copy(p.Means[3*i:3*i+3], []float32{0, 0, 0})
-		*paramAt(p, i/len(bad), i) = bad[i%len(bad)]
+		*p.At(i/len(bad), i) = bad[i%len(bad)]
 	}
 	return each([]int{0, 1, 2, 3}, func(mode int) error {
 		v := t.camera(123, 83)

@@ -86,7 +86,7 @@ func (b *backward) counters(failed uint32) []uint32 {
 
 func checkProjectBwd(t *trial, b *backward, failed uint32) error {
 	l := t.list()
-	chunks, rows := max(1, blocksOf(b.p.N, chunkSplats)), paramRows(b.p.Degree)
+	chunks, rows := max(1, blocksOf(b.p.N, chunkSplats)), ref.ParamRows(b.p.Degree)
 	m := l.upload(ref.NewModel(b.p), chunkSplats, chunks)
 	params, counters := input(l, "params", []layout.StepParams{paramsOf(b.v)}), input(l, "counters", b.counters(failed))
 	keys, grad := input(l, "depth_keys", b.proj.DepthKeys), input(l, "v_projected", gradientsOf(b.grad))
@@ -107,12 +107,12 @@ func checkProjectBwd(t *trial, b *backward, failed uint32) error {
 	for i, out := range outs {
 		for k, x := range out.got {
 			id, row := i*chunkSplats+k%chunkSplats, k/chunkSplats
-			none := failed != 0 || id >= b.p.N || row >= paramRows(b.v.SHDegree)
+			none := failed != 0 || id >= b.p.N || row >= ref.ParamRows(b.v.SHDegree)
 			if none != (math.Float32bits(x) == guardWord) {
 				return fmt.Errorf("binding v_params: chunk %d: [%d]: got %g: row %d of splat %d; written: %v", i, k, x, row, id, none)
 			}
 			if !none {
-				*paramAt(got, row, id) = x
+				*got.At(row, id) = x
 			}
 		}
 	}

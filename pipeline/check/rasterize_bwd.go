@@ -47,11 +47,12 @@ func (l *list) rasterizeBwdAbs(out *raster, vRender [][4]float32, subgroup uint3
 	n := len(out.lists.TileIDs)
 	counters := input(l, "counters", junkCounters(map[int]uint32{layout.NIsects: uint32(n)}))
 	vSlots, vAbs := output[layout.ProjectedGrad](l, "v_slots", n), output[[2]float32](l, "v_abs_slots", n)
+	_, lanes := l.rasterLanes()
 	l.r.Dispatch(&shaders.RasterizeBwd{
 		Params: out.in.Params, Counters: counters, TileOffsets: out.in.TileOffsets, SlotFromIsect: out.in.SlotFromIsect, SplatFromSlot: out.in.SplatFromSlot,
-		Projected: out.in.Projected, Render: out.render.Slice, LastIds: out.last.Slice, States: out.states.Slice,
-		VRender: input(l, "v_render", vRender), TileFromBucket: out.buckets.Slice, VSlots: vSlots.Slice, VAbsSlots: vAbs.Slice,
-		Spec: shaders.RasterizeBwdSpec{WorkgroupSize: l.lanes, SubgroupSize: subgroup, Absgrad: absgrad},
+		Projected: out.in.Projected, Render: out.render.Slice, LastIds: out.last.Slice, States: out.states.Slice, Touched: out.touched.Slice,
+		VRender: input(l, "v_render", vRender), TileFromBucket: out.buckets.Slice, VSlots: vk.Cast[float32](vSlots.View), VAbsSlots: vAbs.Slice,
+		Spec: shaders.RasterizeBwdSpec{WorkgroupSize: lanes, SubgroupSize: subgroup, Absgrad: absgrad, HandRound: l.cpuRaster},
 	}, vk.Groups(len(out.buckets.got)+n/layout.BucketSize+len(out.lists.TileOffsets)+3))
 	return vSlots, vAbs
 }
@@ -144,7 +145,7 @@ func checkSubgroups(t *trial) error {
 	vRender := t.pixelGrads(v.Width * v.Height)
 	var want []layout.ProjectedGrad
 	return each(subgroupSizes(t.d), func(size uint32) error {
-		if size > t.lanes {
+		if size > layout.TilePixels/4 {
 			return nil
 		}
 		l := t.list()

@@ -33,7 +33,7 @@ func refineCases() []Case {
 		newCase("refine_place", "all but one pruned", func(t *trial) error {
 			return each([]int{0, 150, 299}, func(kept int) error {
 				m := t.refinable(300, mix{prune: 1})
-				*paramAt(&m.Params, layout.RowLogitOpacity, kept), m.Grad2D[kept], m.LogScales[3*kept] = 3, 0, -6
+				*m.Params.At(layout.RowLogitOpacity, kept), m.Grad2D[kept], m.LogScales[3*kept] = 3, 0, -6
 				m.LogScales[3*kept+1], m.LogScales[3*kept+2] = -7, -7
 				return checkRefine(t, m, refinement{ceiling: 1000, chunks: 3})
 			})
@@ -110,8 +110,8 @@ const (
 func (t *trial) refinable(n int, m mix) *ref.Model[float32] {
 	model := ref.NewModel(t.splats(n, 1))
 	for i := range n {
-		for r := range paramRows(1) {
-			*paramAt(&model.M, r, i), *paramAt(&model.V, r, i) = float32(t.NormFloat64()), t.Float32()
+		for r := range ref.ParamRows(1) {
+			*model.M.At(r, i), *model.V.At(r, i) = float32(t.NormFloat64()), t.Float32()
 		}
 		grad, scale, logit := 0.5*growGrad2D, 0.3*growScale, t.Float64()*6-4
 		switch k := t.IntN(m.keep + m.duplicate + m.split + m.prune); {
@@ -296,7 +296,7 @@ func (r *refined) judge(plan ref.RefinePlan, target bool, start []uint32) error 
 // compareRefined requires the bytes of everything but revised opacities, and the children of splits, whose means go through exp, log, sin and cos: a sample is up to 6 standard
 // deviations away, and these are right to 2^-20 or so.
 func compareRefined(got, want *ref.Model[float32]) error {
-	rows := paramRows(want.Degree)
+	rows := ref.ParamRows(want.Degree)
 	for i := range want.N {
 		for r := range 3*rows + layout.StatRows {
 			g, w := *modelAt(got, r, i), *modelAt(want, r, i)

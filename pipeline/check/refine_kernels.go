@@ -88,7 +88,7 @@ func checkClassify(t *trial, m *ref.Model[float32], c ref.RefineConfig[float32],
 
 // checkClassifyPoison puts each bad number into every row that decides: what is not a number, or infinitely large, goes.
 func checkClassifyPoison(t *trial) error {
-	rows := paramRows(1)
+	rows := ref.ParamRows(1)
 	// Every parameter up to sh0, and the statistics.
 	decide := append(indices(layout.RowSh+3), 3*rows+layout.StatGrad2d, 3*rows+layout.StatCount)
 	return each([]bool{false, true}, func(anyScale bool) error {

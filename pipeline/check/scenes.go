@@ -58,34 +58,16 @@ func paramsOf(v *ref.View[float32]) layout.StepParams {
 	return p
 }
 
-// paramRows returns the number of parameter rows of a chunk.
-func paramRows(degree int) int { return layout.RowSh + 3*(degree+1)*(degree+1) }
-
-// paramAt returns row r of splat i.
-func paramAt[T ref.Real](p *ref.Params[T], r, i int) *T {
-	switch {
-	case r < layout.RowQuats:
-		return &p.Means[3*i+r]
-	case r < layout.RowLogScales:
-		return &p.Quats[4*i+r-layout.RowQuats]
-	case r < layout.RowLogitOpacity:
-		return &p.LogScales[3*i+r-layout.RowLogScales]
-	case r < layout.RowSh:
-		return &p.LogitOpacities[i]
-	}
-	return &p.SH[3*p.Coefficients()*i+r-layout.RowSh]
-}
-
 // modelAt returns row r of splat i of a chunk: parameters, first moments, second moments, statistics.
 func modelAt(m *ref.Model[float32], r, i int) *float32 {
-	rows := paramRows(m.Degree)
+	rows := ref.ParamRows(m.Degree)
 	switch {
 	case r < rows:
-		return paramAt(&m.Params, r, i)
+		return m.Params.At(r, i)
 	case r < 2*rows:
-		return paramAt(&m.M, r-rows, i)
+		return m.M.At(r-rows, i)
 	case r < 3*rows:
-		return paramAt(&m.V, r-2*rows, i)
+		return m.V.At(r-2*rows, i)
 	case r == 3*rows+layout.StatGrad2d:
 		return &m.Grad2D[i]
 	}

@@ -26,6 +26,14 @@ func ConvertView[To, From Real](v *View[From]) *View[To] {
 	return c
 }
 
+// Shrunk returns the view of 2^-level of its width and height, rounded down.
+func (v *View[T]) Shrunk(level int) *View[T] {
+	c, side := *v, T(int(1)<<level)
+	c.Width, c.Height = v.Width>>level, v.Height>>level
+	c.Fx, c.Fy, c.Cx, c.Cy = v.Fx/side, v.Fy/side, v.Cx/side, v.Cy/side
+	return &c
+}
+
 func (v *View[T]) rotation() mat3[T] {
 	return mat3[T]{[3]T(v.R[0:3]), [3]T(v.R[3:6]), [3]T(v.R[6:9])}
 }

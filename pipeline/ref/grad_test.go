@@ -85,7 +85,7 @@ func TestGradScene(t *testing.T) {
 	l := NewLists(proj, v.Grid())
 	ceiling, used := 0, make([]int, p.N)
 	eachPixel(v, l, v.Grid(), func(tile []uint32, at int, c [2]float64) {
-		list, rest := blendPixel(nil, proj.Splats, l, tile, c)
+		list, rest, _ := blendPixel(nil, proj.Splats, l, tile, c)
 		if rest < 2*TransmittanceThreshold {
 			t.Errorf("pixel %d: transmittance %g is near the stop", at, rest)
 		}

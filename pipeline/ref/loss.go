@@ -217,6 +217,40 @@ func (s *ssimPlane[T]) compare(x, y []T) (sum float64, grad []T) {
 	return sum, gMu
 }
 
+// Shrink returns a photo of so many numbers a pixel at 2^-level of its width and height, rounded down: the means of its texels.
+func Shrink[T Real](photo []T, width, height, channels, level int) []T {
+	w, h, side := width>>level, height>>level, 1<<level
+	small := make([]T, channels*w*h)
+	for i := range small {
+		x, y, sum := i/channels%w, i/channels/w, T(0)
+		for dy := range side {
+			for dx := range side {
+				sum += photo[channels*((y*side+dy)*width+x*side+dx)+i%channels]
+			}
+		}
+		small[i] = sum / T(side*side)
+	}
+	return small
+}
+
+// ShrinkMask returns the mask of a photo that Shrink makes of one of width x height: pixels count whose texels all do. The mask nil stays.
+func ShrinkMask(mask []uint32, width, height, level int) []uint32 {
+	if mask == nil {
+		return nil
+	}
+	bits := make([]float32, width*height)
+	for i := range bits {
+		bits[i] = float32(mask[i/32] >> (i % 32) & 1)
+	}
+	small := make([]uint32, ((width>>level)*(height>>level)+31)/32)
+	for i, share := range Shrink(bits, width, height, 1, level) {
+		if share == 1 {
+			small[i/32] |= 1 << (i % 32)
+		}
+	}
+	return small
+}
+
 // TargetFromRGBA8 decodes a photo, 4 bytes a pixel with straight alpha, over the background. [P*3]
 func TargetFromRGBA8[T Real](pix []uint8, background [3]T) []T {
 	target := make([]T, len(pix)/4*3)

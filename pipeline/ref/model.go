@@ -1,5 +1,7 @@
 package ref
 
+import "vksplat/shaders/layout"
+
 // Params holds one value per parameter of a model: the parameters themselves, a moment of each, or a gradient of each.
 type Params[T Real] struct {
 	N              int // splats
@@ -22,6 +24,24 @@ func NewParams[T Real](n, degree int) *Params[T] {
 
 // Coefficients returns K, the number of spherical harmonics coefficients per colour channel.
 func (p *Params[T]) Coefficients() int { return (p.Degree + 1) * (p.Degree + 1) }
+
+// ParamRows returns the number of parameters of a splat of an SH degree: the rows of layout.RowMeans and so on.
+func ParamRows(degree int) int { return layout.RowSh + 3*(degree+1)*(degree+1) }
+
+// At returns where row r of splat i is.
+func (p *Params[T]) At(r, i int) *T {
+	switch {
+	case r < layout.RowQuats:
+		return &p.Means[3*i+r]
+	case r < layout.RowLogScales:
+		return &p.Quats[4*i+r-layout.RowQuats]
+	case r < layout.RowLogitOpacity:
+		return &p.LogScales[3*i+r-layout.RowLogScales]
+	case r < layout.RowSh:
+		return &p.LogitOpacities[i]
+	}
+	return &p.SH[3*p.Coefficients()*i+r-layout.RowSh]
+}
 
 // Tensors returns the five arrays with their widths per splat, in storage order: means, quats, log_scales, logit_opacities, sh.
 func (p *Params[T]) Tensors() [5]Tensor[T] {

@@ -7,11 +7,12 @@ type Image[T Real] struct {
 	Width, Height int
 	Render        [][4]T   // [P] r, g, b with background, final transmittance
 	LastIDs       []uint32 // [P] 1 + index within the tile's list of the last blended splat; 0: none
+	Stops         []uint32 // [P] index of the splat at which the pixel stops, or the list's length
 }
 
 // NewImage returns an image of zeros.
 func NewImage[T Real](width, height int) *Image[T] {
-	return &Image[T]{Width: width, Height: height, Render: make([][4]T, width*height), LastIDs: make([]uint32, width*height)}
+	return &Image[T]{Width: width, Height: height, Render: make([][4]T, width*height), LastIDs: make([]uint32, width*height), Stops: make([]uint32, width*height)}
 }
 
 // blended is one splat's contribution to one pixel.
@@ -33,9 +34,10 @@ func (s *Projected[T]) at(c [2]T) (d [2]T, falloff, raw T, reaches bool) {
 	return d, falloff, raw, sigma >= 0 && raw >= AlphaThreshold
 }
 
-// blendPixel appends the splats that reach the pixel centre c, front to back, and returns the transmittance behind them.
-func blendPixel[T Real](list []blended[T], splats []Projected[T], l *Lists, tile []uint32, c [2]T) ([]blended[T], T) {
-	t := T(1)
+// blendPixel appends the splats that reach the pixel centre c, front to back, and returns the transmittance behind them and where in the tile's list the
+// pixel stops.
+func blendPixel[T Real](list []blended[T], splats []Projected[T], l *Lists, tile []uint32, c [2]T) (_ []blended[T], t T, stop int) {
+	t = 1
 	for j, slot := range tile {
 		d, falloff, raw, reaches := splats[l.SplatFromSlot[slot]].at(c)
 		if !reaches {
@@ -44,12 +46,12 @@ func blendPixel[T Real](list []blended[T], splats []Projected[T], l *Lists, tile
 		alpha := min(MaxAlpha, raw)
 		next := t * (1 - alpha)
 		if next <= TransmittanceThreshold {
-			break
+			return list, t, j
 		}
 		list = append(list, blended[T]{j, d, falloff, raw, alpha, t})
 		t = next
 	}
-	return list, t
+	return list, t, len(tile)
 }
 
 // eachPixel calls f for the pixels of the band, tile by tile, row-major within a tile, with the tile's slots and the pixel's index and centre.
@@ -69,7 +71,8 @@ func Rasterize[T Real](img *Image[T], splats []Projected[T], l *Lists, v *View[T
 	var list []blended[T]
 	eachPixel(v, l, g, func(tile []uint32, at int, c [2]T) {
 		var t T
-		list, t = blendPixel(list[:0], splats, l, tile, c)
+		var stop int
+		list, t, stop = blendPixel(list[:0], splats, l, tile, c)
 		out := [4]T{0, 0, 0, t}
 		last := uint32(0)
 		for _, b := range list {
@@ -82,6 +85,6 @@ func Rasterize[T Real](img *Image[T], splats []Projected[T], l *Lists, v *View[T
 		for ch := range v.Background {
 			out[ch] += t * v.Background[ch]
 		}
-		img.Render[at], img.LastIDs[at] = out, last
+		img.Render[at], img.LastIDs[at], img.Stops[at] = out, last, uint32(stop)
 	})
 }

@@ -24,7 +24,7 @@ func RasterizeBwdAbs[T Real](splats []Projected[T], l *Lists, v *View[T], g Grid
 	vSlots, vAbs := make([]ProjectedGrad[T], len(l.SplatFromSlot)), make([][2]T, len(l.SplatFromSlot))
 	var list []blended[T]
 	eachPixel(v, l, g, func(tile []uint32, at int, c [2]T) {
-		list, _ = blendPixel(list[:0], splats, l, tile, c)
+		list, _, _ = blendPixel(list[:0], splats, l, tile, c)
 		up := vRender[at]
 		// What lies behind, per unit of light that reaches it: at first the background, of alpha 0.
 		behind := [4]T{v.Background[0], v.Background[1], v.Background[2], 0}

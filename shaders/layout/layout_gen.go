@@ -13,6 +13,9 @@ const (
 	// A bucket is a run of this many isects of one tile: the forward pass saves the pixels' state before each, the backward pass starts from it.
 	// A constant, never the subgroup size, so that no byte depends on the device's subgroups.
 	BucketSize = 256
+	// A tile has this many patches (raster.glsl). The backward pass learns which of them an isect's splat touches from words of TOUCH_BITS isects.
+	Patches   = 8
+	TouchBits = 32
 
 	// Blending (Kerbl et al. 2023, section 4 and the reference rasterizer): a splat is skipped below ALPHA_THRESHOLD = 1/255, is never more opaque
 	// than MAX_ALPHA, and a pixel stops before its transmittance would reach TRANSMITTANCE_THRESHOLD.
@@ -170,7 +173,7 @@ type Projected struct {
 	Color   [3]float32 // max(SH + 0.5, 0)
 }
 
-// ProjectedGrad is GLSL's ProjectedGrad, 36 bytes; in project_bwd, project_bwd_adam, project_bwd_adam_mixed, rasterize_bwd.
+// ProjectedGrad is GLSL's ProjectedGrad, 36 bytes; in project_bwd, project_bwd_adam, project_bwd_adam_mixed.
 //
 // The gradient of one splat's projection, of one tile or of all.
 type ProjectedGrad struct {
@@ -202,7 +205,7 @@ type Report struct {
 	MaxSplatsHit uint32  // splats that wanted to grow and found the ceiling
 }
 
-// StepParams is GLSL's StepParams, 232 bytes; in begin, count_pairs, count_tiles, emit_isects, expose, expose_bwd, exposure_adam, finish, loss, loss_grad, mcmc_draw, mcmc_place, mcmc_plan, mcmc_update, mcmc_weigh, project, project_bwd, project_bwd_adam, project_bwd_adam_mixed, project_mixed, rasterize, rasterize_bwd, reduce_slots, refine_classify, refine_place, refine_plan, refine_rank, refine_select, refine_update, reset_opacity, scan_spine, scan_tiles, tile_offsets, verify.
+// StepParams is GLSL's StepParams, 244 bytes; in begin, count_pairs, count_tiles, emit_isects, expose, expose_bwd, exposure_adam, finish, loss, loss_grad, mcmc_draw, mcmc_place, mcmc_plan, mcmc_update, mcmc_weigh, project, project_bwd, project_bwd_adam, project_bwd_adam_mixed, project_mixed, rasterize, rasterize_bwd, reduce_slots, refine_classify, refine_place, refine_plan, refine_rank, refine_select, refine_update, reset_opacity, scan_spine, scan_tiles, tile_offsets, verify.
 type StepParams struct {
 	View   View
 	Unit   uint32 // number of this unit of work, never reused
@@ -241,6 +244,10 @@ type StepParams struct {
 	NoiseScale     float32 // MCMC: of the noise on means, learning rates included
 	TargetSplats   uint32  // splats after this refinement; 0: what the thresholds make of it
 	RevisedOpacity uint32  // 1: what is split or duplicated gets 1 - sqrt(1 - opacity)
+	// Progressive resolution.
+	Level       uint32 // the view's width and height are those of the photo, halved so many times and rounded down
+	PhotoWidth  uint32 // px
+	PhotoHeight uint32
 }
 
 // View is GLSL's View, 108 bytes; in begin, count_pairs, count_tiles, emit_isects, expose, expose_bwd, exposure_adam, finish, loss, loss_grad, mcmc_draw, mcmc_place, mcmc_plan, mcmc_update, mcmc_weigh, project, project_bwd, project_bwd_adam, project_bwd_adam_mixed, project_mixed, rasterize, rasterize_bwd, reduce_slots, refine_classify, refine_place, refine_plan, refine_rank, refine_select, refine_update, reset_opacity, scan_spine, scan_tiles, tile_offsets, verify.
@@ -296,7 +303,7 @@ var (
 	_ = [1]struct{}{}[unsafe.Offsetof(Report{}.AlphaL1)-48]
 	_ = [1]struct{}{}[unsafe.Offsetof(Report{}.NCounted)-52]
 	_ = [1]struct{}{}[unsafe.Offsetof(Report{}.MaxSplatsHit)-56]
-	_ = [1]struct{}{}[unsafe.Sizeof(StepParams{})-232]
+	_ = [1]struct{}{}[unsafe.Sizeof(StepParams{})-244]
 	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.View)-0]
 	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.Unit)-108]
 	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.Step)-112]
@@ -329,6 +336,9 @@ var (
 	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.NoiseScale)-220]
 	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.TargetSplats)-224]
 	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.RevisedOpacity)-228]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.Level)-232]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.PhotoWidth)-236]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.PhotoHeight)-240]
 	_ = [1]struct{}{}[unsafe.Sizeof(View{})-108]
 	_ = [1]struct{}{}[unsafe.Offsetof(View{}.Rot)-0]
 	_ = [1]struct{}{}[unsafe.Offsetof(View{}.Trans)-36]

@@ -21,23 +21,43 @@ struct ProjectedGrad {
 
 // A projected splat as blending wants it.
 struct Splat {
-    vec2 mean2d;    // px
-    vec3 form;      // sigma / ln 2 = form.x dx^2 + form.y dx dy + form.z dy^2
-    float opacity;
+    vec2 mean2d;        // px
+    vec3 form;          // sigma / ln 2 = form.x dx^2 + form.y dx dy + form.z dy^2
+    float log_opacity;  // to base 2
     vec3 color;
 };
 
+// What the pixels of a column have in common, d = mean2d - pixel centre: log2(alpha) = level - dy (slope + form.z dy).
+struct Column {
+    float level;
+    float slope;
+};
+
+const float LOG2_ALPHA_THRESHOLD = -7.994353436858858;
+
+const float LOG2_NOTHING = -1e30;   // log_opacity of what covers no pixel
+
+// What is no ellipse by more than rounding covers nothing: sigma would be below zero somewhere.
 Splat splat_of(Projected p) {
-    return Splat(p.mean2d, 1.4426950408889634 * vec3(0.5 * p.conic.x, p.conic.y, 0.5 * p.conic.z), p.opacity, p.color);     // 1 / ln 2
+    if (!(p.conic.x > 0.0 && p.conic.z > 0.0 && p.conic.x * p.conic.z * 1.00001 >= p.conic.y * p.conic.y && p.opacity > 0.0))
+        return Splat(p.mean2d, vec3(0.0), LOG2_NOTHING, p.color);
+    return Splat(p.mean2d, 1.4426950408889634 * vec3(0.5 * p.conic.x, p.conic.y, 0.5 * p.conic.z), log2(p.opacity), p.color);   // 1 / ln 2
 }
 
-// Whether a splat covers a pixel, d = mean2d - pixel centre; alpha = opacity exp(-sigma), before the ceiling. The forward and the backward pass must
-// take the same decisions, so both call this, and nothing in it may be contracted.
-bool covers(Splat s, vec2 d, out float alpha) {
-    precise float power = fma(s.form.x * d.x, d.x, fma(s.form.z * d.y, d.y, s.form.y * d.x * d.y));
-    precise float a = s.opacity * exp2(-power);
+// The forward and the backward pass must take the same decisions, so both call these two, and nothing in them may be contracted.
+Column column_of(Splat s, float dx) {
+    precise float along = s.form.x * dx;
+    precise Column c = Column(fma(-along, dx, s.log_opacity), s.form.y * dx);
+    return c;
+}
+
+// Whether a splat covers a pixel of the column; alpha = opacity exp(-sigma), before the ceiling. Sigma is below zero by rounding alone.
+bool covers(Splat s, Column c, float dy, out float alpha) {
+    precise float slope = fma(s.form.z, dy, c.slope);
+    precise float power = fma(-slope, dy, c.level);
+    precise float a = exp2(power);
     alpha = a;
-    return power >= 0.0 && a >= ALPHA_THRESHOLD;
+    return power >= LOG2_ALPHA_THRESHOLD;
 }
 
 #endif

@@ -67,6 +67,10 @@ struct StepParams {
     float noise_scale;      // MCMC: of the noise on means, learning rates included
     uint target_splats;     // splats after this refinement; 0: what the thresholds make of it
     uint revised_opacity;   // 1: what is split or duplicated gets 1 - sqrt(1 - opacity)
+    // Progressive resolution.
+    uint level;             // the view's width and height are those of the photo, halved so many times and rounded down
+    uint photo_width;       // px
+    uint photo_height;
 };
 
 // What the host learns of a unit, in a mapped ring.

@@ -1,61 +1,52 @@
 // What rasterize and rasterize_bwd share: which lane blends which pixels, and a batch of splats in shared memory. The includer declares SUBGROUP_SIZE,
-// ALL_QUADRANTS and the workgroup's size, which is chosen for the device.
+// HAND_ROUND, ALL_PATCHES, BATCH, the number of splats of a batch, PIECE, how many of them have their lists gone through together, and the workgroup's
+// size, which is chosen for the device.
 //
-// A workgroup takes a tile. The tile has four quadrants of 8x8 pixels. GPUs have workgroups of 128: 32 lanes take a quadrant and each lane two of its
-// pixels, four rows apart. Processors have workgroups of 32: a lane takes a whole column of a quadrant, because what lanes tell each other costs
-// software Vulkan more than what they compute. A subgroup passes over splats that miss its quadrants: a lane finds out for one splat, a ballot tells
-// the others.
-//
-// Loops are left at their bottom where that can be: software Vulkan computes both sides of a branch, for no lane if need be, and so goes once more than
-// needed through a loop that is left at its top.
+// A workgroup takes a tile. The tile has eight patches of 8x4 pixels, two in a row, and a patch blends only the splats whose ellipse touches it. Where a
+// lane has one pixel a patch is a subgroup of 32; where it has more, several patches share a subgroup and go through their own lists side by side.
 #ifndef RASTER_GLSL
 #define RASTER_GLSL
 #include "params.glsl"
 #include "blend.glsl"
 
-const uint RASTER_LANES = gl_WorkGroupSize.x;                   // 128 or 32
-const uint LANE_PIXELS = TILE_PIXELS / RASTER_LANES;            // 2 or 8
-const bool WHOLE_COLUMNS = LANE_PIXELS == 8u;                   // a lane takes a column of its quadrant
-const uint COLUMN_LANES = WHOLE_COLUMNS ? 1u : 4u;
-const uint PIXEL_STEP = WHOLE_COLUMNS ? 1u : 4u;                // rows from a lane's pixel to its next
-const uint QUADRANT_LANES = RASTER_LANES / 4u;
-const float QUADRANT_SPAN = 7.0;                                // px between the outer pixel centres of a quadrant
-const uint BATCH = 128u;                                        // splats
-const uint LANE_SPLATS = WHOLE_COLUMNS ? 4u : 1u;               // of a batch, that a lane fetches
+const uint LANES = gl_WorkGroupSize.x;                                          // 64 to 256
+const uint LANE_PIXELS = TILE_PIXELS / LANES;                                   // below each other
+const uint PATCH_WIDTH = 8u;                                                    // px
+const uint PATCH_HEIGHT = 4u;                                                   // px
+const uint PATCH_LANES = LANES / PATCHES;
+const uint CLUSTER = SUBGROUP_SIZE < PATCH_LANES ? SUBGROUP_SIZE : PATCH_LANES; // lanes of a patch that are in one subgroup
 
-// The batch: 36 bytes a splat, in two aligned words of four numbers and one.
-shared vec4 s_mean[BATCH];      // mean2d, opacity, red
-shared vec4 s_form[BATCH];      // form, green
-shared float s_blue[BATCH];
-shared uint s_quadrants[BATCH]; // bit q: the splat may touch quadrant q
+// The batch, and behind it a splat that covers nothing. 36 bytes a splat, in two aligned words of four numbers and one.
+shared vec4 s_mean[BATCH + 1u];                     // mean2d, log_opacity, red
+shared vec4 s_form[BATCH + 1u];                     // form, green
+shared float s_blue[BATCH + 1u];
 
 // Number of this lane in its workgroup, counted along subgroups.
 uint raster_lane() { return gl_SubgroupID * SUBGROUP_SIZE + gl_SubgroupInvocationID; }
 
-// Bits of the quadrants that this lane's subgroup blends.
-uint own_quadrants() {
-    uint first = gl_SubgroupID * SUBGROUP_SIZE / QUADRANT_LANES;
-    uint n = max(1u, SUBGROUP_SIZE / QUADRANT_LANES);
-    return ((1u << n) - 1u) << first;
-}
-
 // Place in the tile of pixel p of a lane, column and row.
 uvec2 lane_pixel(uint lane, uint p) {
-    uint quadrant = lane / QUADRANT_LANES;
-    return uvec2(quadrant % 2u * 8u + lane / COLUMN_LANES % 8u, quadrant / 2u * 8u + lane % COLUMN_LANES + PIXEL_STEP * p);
+    uint patch_id = lane / PATCH_LANES;
+    return uvec2(patch_id % 2u * PATCH_WIDTH + lane % PATCH_WIDTH, patch_id / 2u * PATCH_HEIGHT + lane % PATCH_LANES / PATCH_WIDTH * LANE_PIXELS + p);
 }
 
-// From pixel p of a lane whose pixel 0 has this centre to the splat's mean, px.
-vec2 to_mean(vec2 mean2d, vec2 centre, uint p) {
-    precise vec2 d = vec2(mean2d.x - centre.x, mean2d.y - centre.y - float(PIXEL_STEP * p));
+// From the lane's column to a mean, px.
+float to_mean_x(float x, vec2 centre) {
+    precise float d = x - centre.x;
     return d;
 }
 
-// Whether the ellipse at which alpha falls to the threshold comes into a square of pixel centres whose lowest one is at `low` relative to the mean.
+// From pixel p of a lane whose pixel 0 has this centre to a mean, px.
+float to_mean_y(float y, vec2 centre, uint p) {
+    precise float d = y - centre.y - float(p);
+    return d;
+}
+
+// Whether the ellipse at which alpha falls to the threshold comes into a rectangle of pixel centres whose lowest one is at `low` relative to the mean.
 // Never no where a pixel of it says yes: `slack` is more than sigma's rounding errors there, and what is no ellipse touches everything.
-bool touches_quadrant(vec2 low, vec3 conic, float reach) {
+bool touches(vec2 low, vec2 span, vec3 conic, float reach) {
     if (!(conic.x > 0.0 && conic.z > 0.0 && conic.x * conic.z > conic.y * conic.y)) return true;
-    vec2 high = low + QUADRANT_SPAN;
+    vec2 high = low + span;
     vec2 near = clamp(vec2(0.0), low, high);
     vec2 far = max(abs(low), abs(high));
     // Sigma is convex, so its least value is on one of the two sides nearest to the mean, unless the mean is inside.
@@ -67,24 +58,31 @@ bool touches_quadrant(vec2 low, vec3 conic, float reach) {
     return !(min(at_side, at_end) > reach + slack);
 }
 
-// Quadrants of the tile with this corner that a splat may touch.
-uint touched_quadrants(Projected s, vec2 corner) {
-    if (ALL_QUADRANTS) return 15u;
+// Patches of the tile with this corner that a splat may touch, a bit each.
+uint touched_patches(Projected s, vec2 corner) {
+    if (ALL_PATCHES) return (1u << PATCHES) - 1u;
     vec2 low = corner + 0.5 - s.mean2d;
     float reach = log(s.opacity / ALPHA_THRESHOLD);
     uint bits = 0u;
-    for (uint q = 0u; q < 4u; q++)
-        if (touches_quadrant(low + 8.0 * vec2(q % 2u, q / 2u), s.conic, reach)) bits |= 1u << q;
+    for (uint p = 0u; p < PATCHES; p++)
+        if (touches(low + vec2(p % 2u * PATCH_WIDTH, p / 2u * PATCH_HEIGHT), vec2(PATCH_WIDTH - 1u, PATCH_HEIGHT - 1u), s.conic, reach)) bits |= 1u << p;
     return bits;
 }
 
 // Puts a splat at a place of the batch.
-void store_splat(uint at, Projected p, vec2 corner) {
+void store_splat(uint at, Projected p) {
     Splat s = splat_of(p);
-    s_mean[at] = vec4(s.mean2d, s.opacity, s.color.r);
+    s_mean[at] = vec4(s.mean2d, s.log_opacity, s.color.r);
     s_form[at] = vec4(s.form, s.color.g);
     s_blue[at] = s.color.b;
-    s_quadrants[at] = touched_quadrants(p, corner);
+}
+
+// Once, before the first batch: the splat behind it.
+void store_none() {
+    if (raster_lane() > 0u) return;
+    s_mean[BATCH] = vec4(0.0, 0.0, LOG2_NOTHING, 0.0);
+    s_form[BATCH] = vec4(0.0);
+    s_blue[BATCH] = 0.0;
 }
 
 Splat batch_splat(uint at) {
@@ -92,30 +90,39 @@ Splat batch_splat(uint at) {
     return Splat(a.xy, b.xyz, a.z, vec3(a.w, b.w, s_blue[at]));
 }
 
-// For WHOLE_COLUMNS, where reading shared memory costs a step for every lane: each lane reads one splat of the batch, and they hand them round.
-Splat own_splat(uint first) { return batch_splat(min(first + gl_SubgroupInvocationID, BATCH - 1u)); }
+// A patch's list of splats of a piece that are still to be blended: bit k is splat `first` + k of the batch. With HAND_ROUND each lane of a subgroup has one
+// of them in registers and they hand them round: reading shared memory costs software Vulkan a step for every lane, even where all read one address.
+struct Walk {
+    uint first;
+    uint todo;
+    Splat own;
+};
 
-// The splat that lane j of the subgroup has.
-Splat splat_of_lane(Splat own, uint j) {
-    return Splat(subgroupShuffle(own.mean2d, j), subgroupShuffle(own.form, j), subgroupShuffle(own.opacity, j), subgroupShuffle(own.color, j));
+Walk walk_of(uint first, uint todo) {
+    Walk w;
+    w.first = first;
+    // A patch for all lanes: the compiler shall know that there is one list.
+    w.todo = PATCH_LANES >= SUBGROUP_SIZE ? subgroupBroadcastFirst(subgroupOr(todo)) : todo;
+    if (HAND_ROUND) w.own = batch_splat(first + min(gl_SubgroupInvocationID, PIECE - 1u));
+    return w;
 }
 
-// The splats of the batch from number `first` on, a lane each, that touch the subgroup's quadrants.
-uvec2 touching(uint first, uint n, uint quadrants) {
-    uint at = first + gl_SubgroupInvocationID;
-    return subgroupBallot(at < n && (s_quadrants[at] & quadrants) != 0u).xy;
-}
+// How many splats the longest list of the subgroup has.
+uint walk_length(Walk w) { return subgroupMax(uint(bitCount(w.todo))); }
 
-// Takes the lowest lane out of a ballot that is not empty.
-uint take_lowest(inout uvec2 todo) {
-    if (SUBGROUP_SIZE <= 32u || todo.x != 0u) {
-        uint lane = uint(findLSB(todo.x));
-        todo.x &= todo.x - 1u;
-        return lane;
+// The next splat of the list, k being its number from `first` on; if there are no more, one that covers nothing.
+Splat walk_next(inout Walk w, out uint k, out bool more) {
+    uint next = uint(findLSB(w.todo));      // -1 if there is none
+    more = w.todo != 0u;
+    w.todo &= w.todo - 1u;
+    if (HAND_ROUND) {
+        k = min(next, PIECE - 1u);
+        Splat s = Splat(subgroupShuffle(w.own.mean2d, k), subgroupShuffle(w.own.form, k), subgroupShuffle(w.own.log_opacity, k), subgroupShuffle(w.own.color, k));
+        if (!more) s.log_opacity = LOG2_NOTHING;
+        return s;
     }
-    uint lane = uint(findLSB(todo.y));
-    todo.y &= todo.y - 1u;
-    return 32u + lane;
+    k = more ? next : BATCH - w.first;
+    return batch_splat(w.first + k);
 }
 
 #endif

@@ -1,29 +1,75 @@
-// The photo, read in one place. The includer declares `params`, `target`, TARGET_FLOAT, PACKED and MASKED.
-// `target` holds the pixels and, with PHOTO_MASKED, the mask from the next word on: bit i % 32 of word i / 32 says whether pixel i counts.
+// The photo, read in one place. The includer declares `params`, `target`, TARGET_FLOAT, PACKED, MASKED and SHRUNK.
+// `target` holds the photo's own pixels, here called texels, and, with PHOTO_MASKED, the mask from the next word on: bit i % 32 of word i / 32 says whether
+// texel i counts. Without SHRUNK the view has a pixel for each texel. With it a pixel is the mean of 2^params.level x 2^params.level of them, colours as they
+// are stored; texels that are left over at the right and at the bottom are not looked at.
 
 bool is_packed() { return PACKED && (params[0].photo_flags & PHOTO_PACKED) != 0u; }
 
-// The three bytes of a pixel of a packed photo, which may lie in two words. There is a word more than photos take.
-vec3 packed_color(uint pixel) {
-    uint word = 3u * pixel / 4u, shift = 8u * (3u * pixel % 4u);
+// The three bytes of a texel of a packed photo, which may lie in two words. There is a word more than photos take.
+vec3 packed_color(uint texel) {
+    uint word = 3u * texel / 4u, shift = 8u * (3u * texel % 4u);
     return unpackUnorm4x8(target[word] >> shift | target[word + 1u] << 1u << (31u - shift)).rgb;
 }
 
 // RGBA8: straight alpha over the background; an opaque photo is read exactly.
-vec3 target_color(uint pixel, vec3 background) {
-    if (TARGET_FLOAT) return vec3(uintBitsToFloat(target[3u * pixel]), uintBitsToFloat(target[3u * pixel + 1u]), uintBitsToFloat(target[3u * pixel + 2u]));
-    if (is_packed()) return packed_color(pixel);
-    vec4 c = unpackUnorm4x8(target[pixel]);
+vec3 texel_color(uint texel, vec3 background) {
+    if (TARGET_FLOAT) return vec3(uintBitsToFloat(target[3u * texel]), uintBitsToFloat(target[3u * texel + 1u]), uintBitsToFloat(target[3u * texel + 2u]));
+    if (is_packed()) return packed_color(texel);
+    vec4 c = unpackUnorm4x8(target[texel]);
     return mix(c.rgb * c.a + background * (1.0 - c.a), c.rgb, bvec3(c.a == 1.0));
 }
 
 // The photo's alpha; float32 and packed photos are opaque.
-float target_alpha(uint pixel) {
-    return TARGET_FLOAT || is_packed() ? 1.0 : unpackUnorm4x8(target[pixel]).a;
+float texel_alpha(uint texel) {
+    return TARGET_FLOAT || is_packed() ? 1.0 : unpackUnorm4x8(target[texel]).a;
 }
 
-bool pixel_counts(uint pixel, uint n_pixels) {
+bool texel_counts(uint texel, uint n_texels) {
+    uint first = TARGET_FLOAT ? 3u * n_texels : is_packed() ? (3u * n_texels + 3u) / 4u : n_texels;
+    return ((target[first + (texel >> 5)] >> (texel & 31u)) & 1u) != 0u;
+}
+
+// Pixels are texels: always without SHRUNK, and in photos that are too small to be shrunk.
+bool full_size() { return !SHRUNK || params[0].level == 0u; }
+
+uint first_texel(ivec2 p) {
+    uvec2 corner = uvec2(p) << params[0].level;
+    return corner.y * params[0].photo_width + corner.x;
+}
+
+// What a pixel is compared with: p, which is number `pixel` of the view. Texels are read four at a time, so that their loads do not wait for each other,
+// and added in a fixed order.
+vec3 target_color(ivec2 p, uint pixel, vec3 background) {
+    if (full_size()) return texel_color(pixel, background);
+    uint first = first_texel(p), width = params[0].photo_width, side = 1u << params[0].level;
+    vec3 sum = vec3(0.0);
+    for (uint y = 0u; y < side; y += 2u)
+        for (uint x = 0u; x < side; x += 2u) {
+            uint at = first + y * width + x;
+            sum += (texel_color(at, background) + texel_color(at + 1u, background)) + (texel_color(at + width, background) + texel_color(at + width + 1u, background));
+        }
+    return sum * ldexp(1.0, -2 * int(params[0].level));
+}
+
+float target_alpha(ivec2 p, uint pixel) {
+    if (full_size()) return texel_alpha(pixel);
+    uint first = first_texel(p), width = params[0].photo_width, side = 1u << params[0].level;
+    float sum = 0.0;
+    for (uint y = 0u; y < side; y += 2u)
+        for (uint x = 0u; x < side; x += 2u) {
+            uint at = first + y * width + x;
+            sum += (texel_alpha(at) + texel_alpha(at + 1u)) + (texel_alpha(at + width) + texel_alpha(at + width + 1u));
+        }
+    return sum * ldexp(1.0, -2 * int(params[0].level));
+}
+
+// A pixel counts where all of its texels do: what a mask leaves out must not shine through, and the number of pixels that count stays whole.
+bool pixel_counts(ivec2 p, uint pixel, uint n_pixels) {
     if (!MASKED || (params[0].photo_flags & PHOTO_MASKED) == 0u) return true;
-    uint first = TARGET_FLOAT ? 3u * n_pixels : is_packed() ? (3u * n_pixels + 3u) / 4u : n_pixels;
-    return ((target[first + (pixel >> 5)] >> (pixel & 31u)) & 1u) != 0u;
+    if (full_size()) return texel_counts(pixel, n_pixels);
+    uint first = first_texel(p), width = params[0].photo_width, side = 1u << params[0].level;
+    bool all_count = true;
+    for (uint y = 0u; y < side; y++)
+        for (uint x = 0u; x < side; x++) all_count = all_count && texel_counts(first + y * width + x, width * params[0].photo_height);
+    return all_count;
 }

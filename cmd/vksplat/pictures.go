@@ -1,0 +1,116 @@
+package main
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"vksplat/pipeline"
+	"vksplat/scene"
+)
+
+// halfPictures are the pictures that are being written, which a second Ctrl-C removes.
+type halfPictures struct {
+	mu    sync.Mutex
+	paths map[string]bool
+}
+
+// write has a picture written. After drop it waits for the end of the process, so that nothing is left behind. It may be called from several goroutines.
+func (h *halfPictures) write(path string, write func(path string) error) error {
+	h.mu.Lock()
+	if h.paths == nil {
+		h.paths = map[string]bool{}
+	}
+	h.paths[path] = true
+	h.mu.Unlock()
+	err := writePicture(path, write)
+	h.mu.Lock()
+	delete(h.paths, path)
+	h.mu.Unlock()
+	return err
+}
+
+// drop removes what there is of the pictures so far. Nothing is written any more.
+func (h *halfPictures) drop() {
+	h.mu.Lock() // for good
+	for path := range h.paths {
+		entries, err := os.ReadDir(filepath.Dir(path))
+		if err != nil {
+			continue // nothing has been begun there
+		}
+		for _, e := range entries {
+			if base, _ := scene.TempOf(e.Name()); base != "" && strings.HasPrefix(filepath.Base(path), base) {
+				_ = os.Remove(filepath.Join(filepath.Dir(path), e.Name()))
+			}
+		}
+	}
+}
+
+// pictureWriters write pictures side by side, while the device draws others.
+type pictureWriters struct {
+	free chan []float32 // memory for pictures: as many as may be in memory at once, less those that are
+	wait sync.WaitGroup
+	show *progress
+
+	mu   sync.Mutex
+	done int
+	err  error // the first
+}
+
+// newPictureWriters makes writers of atOnce pictures at a time, who tell show of each.
+func newPictureWriters(atOnce int, show *progress) *pictureWriters {
+	w := &pictureWriters{free: make(chan []float32, atOnce), show: show}
+	for range atOnce {
+		w.free <- nil
+	}
+	return w
+}
+
+// add draws a picture, once there is memory for it, and has it written. An error may be that of a picture before.
+func (w *pictureWriters) add(ctx context.Context, draw func(memory []float32) ([]float32, error), write func(rgb []float32) error) error {
+	memory := <-w.free
+	if ctx.Err() != nil {
+		return errInterrupted
+	}
+	if err := w.failed(); err != nil {
+		return err
+	}
+	rgb, err := draw(memory)
+	if err != nil {
+		return err
+	}
+	w.wait.Go(func() {
+		err := write(rgb)
+		w.wrote(err)
+		w.free <- rgb
+	})
+	return nil
+}
+
+// wrote takes in that a picture has been written, or has not.
+func (w *pictureWriters) wrote(err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err != nil {
+		if w.err == nil {
+			w.err = err
+		}
+		return
+	}
+	w.done++
+	w.show.update(pipeline.Progress{Step: w.done})
+}
+
+func (w *pictureWriters) failed() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.err
+}
+
+// finish waits for the pictures that are being written.
+func (w *pictureWriters) finish() error {
+	w.wait.Wait()
+	return w.failed()
+}

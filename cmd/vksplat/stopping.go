@@ -1,0 +1,75 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// stage is what a run is at: what Ctrl-C does depends on it.
+type stage int32
+
+const (
+	stageTraining  stage = iota
+	stageMeasuring       // the held-out photos, which is given up
+	stageEnding          // the last step is done: what is left is done as well
+)
+
+// stops says what Ctrl-C does now.
+func (r *trainRun) stops() string {
+	switch stage(r.stage.Load()) {
+	case stageMeasuring:
+		return "stopping after this picture, then saving"
+	case stageEnding:
+		return "the last step is done: writing what is left"
+	}
+	return "stopping after this step, then saving"
+}
+
+// during makes s the run's stage until the function that it returns is called.
+func (r *trainRun) during(s stage) (after func()) {
+	before := r.stage.Swap(int32(s))
+	return func() { r.stage.Store(before) }
+}
+
+// stopped takes in how training ended, by the error of run: whether the user stopped it. Where that was in the last step, which is done all the same, the
+// run is as good as any.
+func (r *trainRun) stopped(ctx context.Context, runErr error) (interrupted bool, err error) {
+	if runErr != nil && (ctx.Err() == nil || !errors.Is(runErr, ctx.Err())) {
+		return false, r.fullHint(r.saver.rescue(runErr))
+	}
+	switch {
+	case runErr != nil && r.trainer.Complete() && !r.unmeasured:
+		r.app.note("all steps were done: the run goes to its end")
+	case runErr != nil && r.trainer.Step() == 0:
+		return false, fmt.Errorf("%w before the first step; nothing is saved", errInterrupted)
+	case runErr != nil:
+		return true, nil
+	}
+	r.stage.Store(int32(stageEnding))
+	return false, nil
+}
+
+// stoppedError says what a run that was stopped has written, and how to go on; nil where it was not. saved says that its checkpoint was, if it has one.
+func (r *trainRun) stoppedError(interrupted, saved bool) (err error) {
+	step, again := r.trainer.Step(), "go on with the same command and --resume"
+	switch {
+	case r.unmeasured && r.trainer.Complete():
+		err = fmt.Errorf("%w while the held-out photos were measured: the model is complete and written, its scores are not, nor all of its pictures", errInterrupted)
+		again = "measure it with the same command and --resume"
+	case r.unmeasured:
+		err = fmt.Errorf("%w after step %d of %d, while the held-out photos were measured: the model so far is saved, its scores are not, nor all of its pictures",
+			errInterrupted, step, r.config.Iterations)
+	case interrupted:
+		err = fmt.Errorf("%w after step %d of %d; the model so far is saved", errInterrupted, step, r.config.Iterations)
+	default:
+		return nil
+	}
+	switch {
+	case saved && r.saver.newest() != "":
+		return &hintedError{err: err, hint: again}
+	case r.unmeasured && r.trainer.Complete():
+		return &hintedError{err: err, hint: "no checkpoint is kept: the same command trains anew; vksplat render draws the model"}
+	}
+	return err
+}

@@ -1,0 +1,88 @@
+package pipeline
+
+import (
+	"fmt"
+	"runtime"
+
+	"vksplat/scene"
+	"vksplat/vk"
+)
+
+// renderNeeds says what making pictures of a model takes at least, in bytes.
+type renderNeeds struct {
+	device  int64 // about: views whose pairs are too many are cut into bands, but for a row of tiles
+	fixed   int64 // of RAM, for the program and the driver
+	loading int64 // of RAM beside that, for the splats on their way to the device
+	staging int64 // of RAM beside that, while they are taken there, or while pictures are read; on unified memory the device's
+	picture int64 // of RAM beside that, for one that is encoded
+}
+
+// renderNeeds fills the needs of n splats and the views of cameras.
+func (d *Device) renderNeeds(n, degree int, cameras []scene.Camera) (w renderNeeds, err error) {
+	e, err := newShape(d.dev, degree, cameras, []unitKind{unitRender}, false)
+	if err != nil {
+		return w, err
+	}
+	e.model.setUnit(n)
+	units := e.model.units(n)
+	scratch, err := e.scratchBytes(units, minIsects, 2)
+	if err != nil {
+		return w, err
+	}
+	w.staging = max(e.model.stagingBytes(), min(pictureStaging, 16*int64(e.drawn.maxPixels)))
+	bare := int64(units)*e.model.unitBytes() + scratch + fixedBytes
+	if unified(d) {
+		bare += w.staging
+	}
+	for need := roundMiB(bare); need > w.device; need = roundMiB(bare + planSlack(w.device)) {
+		w.device = need // more slack for more memory: by an eighth at most each time
+	}
+	if unified(d) {
+		w.staging = 0
+	}
+	w.fixed = processBytes + d.driver
+	w.loading = 2 * 4 * int64(n) * int64(11+3*scene.SHCoefficients(degree)) // as they are in the file and as they are drawn
+	w.picture = 12*int64(e.drawn.maxPixels) + scene.CompareBytes()
+	return w, nil
+}
+
+// host is what all that takes of RAM.
+func (w renderNeeds) host() int64 { return withMargin(w.fixed + w.staging + max(w.loading, w.picture)) }
+
+// atOnce is how many pictures may be in RAM of budget bytes at once: one or more.
+func (w renderNeeds) atOnce(budget int64) int {
+	room := budget - marginOf(budget) - w.fixed - w.staging
+	return int(max(1, min(room/w.picture, int64(runtime.GOMAXPROCS(0)), mostPictures)))
+}
+
+// shortOfRender adds to an error of a device's budget that cannot hold n splats and their views the flag that sets it, and how much is enough. Other errors
+// stay as they are.
+func (d *Device) shortOfRender(n int, w renderNeeds, err error) error {
+	if !IsShortage(err) || vk.RefusedByDriver(err) {
+		return err
+	}
+	need := max(w.device, roundMiB(d.dev.Budget()+1)) // what there is was too little
+	raise := "--max-vram to " + mib(need)
+	if unified(d) && !d.vram {
+		raise = "--max-ram to " + mib(smallestPool(need, w.host(), 0, false))
+	}
+	return &shortage{fmt.Errorf("pipeline: create renderer: %w: %d splats and their pictures take about %s of the device, there are %s: %v", ErrTooSmall, n,
+		vk.BytesText(w.device), vk.BytesText(d.dev.Budget()), err), fmt.Sprintf("Raise %s or more, or make smaller pictures (--downscale).", raise)}
+}
+
+// ramForRender returns an error where RAM is too small for n splats and their pictures.
+func (d *Device) ramForRender(n int, w renderNeeds) error {
+	least := w.host()
+	if d.host >= least {
+		return nil
+	}
+	enough := roundMiB(least)
+	switch {
+	case unified(d) && d.vram:
+		enough += roundMiB(d.dev.Budget())
+	case unified(d):
+		enough = smallestPool(w.device, least, 0, false)
+	}
+	return &shortage{fmt.Errorf("pipeline: create renderer: %w: %d splats and a picture take %s with program and driver, there are %s", ErrLittleRAM, n,
+		vk.BytesText(least), vk.BytesText(d.host)), fmt.Sprintf("Raise --max-ram to %s or more, or make smaller pictures (--downscale).", mib(enough))}
+}

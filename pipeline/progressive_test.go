@@ -1,0 +1,141 @@
+package pipeline
+
+import (
+	"math"
+	"testing"
+
+	"vksplat/pipeline/ref"
+	"vksplat/scene"
+)
+
+func TestLevels(t *testing.T) {
+	c := Config{NumDownscales: 2, ResolutionSchedule: 100}
+	for _, x := range []struct{ step, width, height, want int }{
+		{0, 64, 64, 2}, {99, 64, 64, 2}, {100, 64, 64, 1}, {199, 64, 64, 1}, {200, 64, 64, 0}, {1 << 30, 64, 64, 0},
+		{0, 63, 400, 1}, {0, 400, 32, 1}, {0, 31, 31, 0}, {0, 1, 1, 0}, {150, 31, 400, 0},
+	} {
+		if got := c.levelOf(x.step, x.width, x.height); got != x.want {
+			t.Errorf("step %d, %dx%d: level %d, want %d", x.step, x.width, x.height, got, x.want)
+		}
+	}
+	if got := (Config{}).levelOf(0, 64, 64); got != 0 {
+		t.Errorf("level %d without progressive resolution", got)
+	}
+}
+
+// shrunkScene is the promise scene with photos whose sides are no multiples, the first of them too small for the lowest level, the last masked.
+func shrunkScene(t testing.TB) ([]TrainView, *scene.Splats, float64, Config) {
+	t.Helper()
+	views, init, scale, cfg := promiseScene(t)
+	for i := range views {
+		v := &views[i]
+		width, height := v.Camera.Width-1, v.Camera.Height-3
+		if i == 0 {
+			width, height = 29, 25
+		}
+		pix := make([]byte, 0, 4*width*height)
+		for y := range height {
+			row := 4 * y * v.Camera.Width
+			pix = append(pix, v.Image.Pix[row:row+4*width]...)
+		}
+		v.Camera.Width, v.Camera.Height = width, height
+		v.Image = scene.Image{Width: width, Height: height, Pix: pix}
+	}
+	last := &views[len(views)-1].Image
+	last.Mask = make([]uint32, (last.Width*last.Height+31)/32)
+	for i := range last.Mask {
+		last.Mask[i] = 0xFFFF0FFF
+	}
+	cfg.NumDownscales, cfg.ResolutionSchedule = 2, 15
+	return views, init, scale, cfg
+}
+
+// TestProgressiveSteps compares what the first step of each level reports with the twins on a shrunk photo and view.
+func TestProgressiveSteps(t *testing.T) {
+	d := testDevice(t)
+	for _, fisheye := range []bool{false, true} {
+		views, init, scale, cfg := shrunkScene(t)
+		views = views[len(views)-1:]
+		if fisheye {
+			views[0].Camera.Model = scene.Fisheye
+		}
+		cfg.Iterations, cfg.RefineEvery, cfg.NumDownscales, cfg.ResolutionSchedule = 2, 0, 1, 1
+		for _, rate := range []*float64{&cfg.LRMeans, &cfg.LRQuats, &cfg.LRLogScales, &cfg.LRLogitOpacity, &cfg.LRSH0, &cfg.LRSHN} {
+			*rate = 0 // both steps see the same model
+		}
+		tr, err := trainOn(d, views, init, scale, cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var told []Progress
+		if err := tr.Run(t.Context(), func(p Progress) { told = append(told, p) }); err != nil {
+			t.Fatal(err)
+		}
+		if len(told) != 2 {
+			t.Fatalf("%d steps told, want 2", len(told))
+		}
+		for i, p := range told {
+			level := 1 - i
+			want := shrunkLoss(&views[0], init, &cfg, level)
+			if p.Level != level || p.Counted != want.Counted || math.Abs(float64(p.L1)/want.L1-1) > 1e-4 || math.Abs(float64(p.Loss)/want.Loss-1) > 1e-4 {
+				t.Errorf("fisheye %v: %+v, want level %d and %d pixels, L1 %g, loss %g", fisheye, p, level, want.Counted, want.L1, want.Loss)
+			}
+		}
+		if picture, err := tr.Render(views[0].Camera); err != nil || len(picture) != 3*views[0].Image.Width*views[0].Image.Height {
+			t.Errorf("a picture of %d numbers, %v", len(picture), err)
+		}
+		if err := tr.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// shrunkLoss is the loss of a photo at a level, by the twins.
+func shrunkLoss(v *TrainView, s *scene.Splats, cfg *Config, level int) *ref.LossResult[float64] {
+	c := &v.Camera
+	view := &ref.View[float64]{R: c.R, T: c.T, Fx: c.Fx, Fy: c.Fy, Cx: c.Cx, Cy: c.Cy, Width: c.Width, Height: c.Height, Near: cfg.Near, Fisheye: c.Model == scene.Fisheye}
+	model := ref.ConvertParams[float64](&ref.Params[float32]{N: s.N, Degree: s.Degree, Means: s.Means, Quats: s.Quats, LogScales: s.LogScales, LogitOpacities: s.LogitOpacities, SH: s.SH})
+	photo := ref.Shrink(ref.TargetFromRGBA8(v.Image.Pix, [3]float64{}), c.Width, c.Height, 3, level)
+	loss := ref.LossConfig[float64]{Lambda: cfg.SSIMLambda, Mask: ref.ShrinkMask(v.Image.Mask, c.Width, c.Height, level)}
+	return ref.LossGradients(model, view.Shrunk(level), photo, loss, 1).Loss
+}
+
+// TestProgressiveSameBytes trains across two changes of level.
+func TestProgressiveSameBytes(t *testing.T) {
+	d := testDevice(t)
+	hash := func(change func(*Config)) string {
+		t.Helper()
+		views, init, scale, cfg := shrunkScene(t)
+		change(&cfg)
+		tr, err := trainOn(d, views, init, scale, cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer tr.Close()
+		if err := tr.Run(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+		s, err := tr.Splats()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return modelHash(s)
+	}
+	want := hash(func(*Config) {})
+	same := func(name string, change func(*Config)) {
+		t.Helper()
+		if got := hash(change); got != want {
+			t.Errorf("%s: %s, want %s", name, got, want)
+		}
+	}
+	same("again", func(*Config) {})
+	same("larger buffers", func(c *Config) { c.startCapacities = 4 })
+	same("a band for each row of tiles", func(c *Config) { c.bands = 99 })
+	t.Run("serial", func(t *testing.T) {
+		t.Setenv("VKSPLAT_SERIAL", "1")
+		same("serial, two bands", func(c *Config) { c.bands = 2 })
+	})
+	if got := hash(func(c *Config) { c.NumDownscales = 0 }); got == want {
+		t.Error("photos of full size give the same model: the test proves nothing")
+	}
+}
