@@ -40,7 +40,7 @@ type state struct {
 	parts  []part
 	extra  []extraState
 	owned  []vk.View // what the copy holds
-	pieces int       // splats that staging holds at most; 0: a chunk
+	pieces int       // splats that staging holds at most; 0: mostPiece
 	strays int       // splats that may be no finite numbers in a checkpoint
 }
 
@@ -52,8 +52,10 @@ func (t *Trainer) liveState(n int) *state {
 
 // parts returns the first n splats where they are.
 func (m *model) parts(n int) (list []part) {
-	for first, c := 0, 0; first < n; first, c = first+m.chunkSplats, c+1 {
-		list = append(list, part{m.chunks[c], min(m.chunkSplats, n-first), m.chunkSplats})
+	for _, c := range m.chunks {
+		if c.first < n {
+			list = append(list, part{c.Slice, min(c.splats, n-c.first), c.splats})
+		}
 	}
 	return list
 }
@@ -129,8 +131,11 @@ type staging struct {
 	out  []byte
 }
 
-// newStaging makes a staging buffer for a chunk of the widest tensor, or a smaller one where memory is short. State that is mapped needs only the host's
-// side of it.
+// mostPiece is the most splats that a staging buffer is made for.
+const mostPiece = 1 << 16
+
+// newStaging makes a staging buffer for a chunk of the widest tensor, or a smaller one where that is large or memory is short. State that is mapped needs only
+// the host's side of it.
 func (s *state) newStaging(kind vk.MemoryKind) (*staging, error) {
 	widest, most := 1, minPiece
 	for _, f := range s.fields {
@@ -139,7 +144,7 @@ func (s *state) newStaging(kind vk.MemoryKind) (*staging, error) {
 	for _, p := range s.parts {
 		most = max(most, p.count)
 	}
-	if s.pieces > 0 {
+	if most = min(most, mostPiece); s.pieces > 0 {
 		most = min(most, s.pieces)
 	}
 	if s.mapped() {

@@ -55,6 +55,7 @@ type frame struct {
 	hostReport *layout.Report
 	submission *vk.Submission
 	copier     *vk.Copier
+	picture    vk.Slice[[4]float32] // scratch of unitRender's program, which keeps it
 	verifier   verifier
 	programs   [nUnitKinds]*vk.Program
 	timed      *vk.Program // a step with timestamps between its passes, which cost some microseconds each; the first frame's alone
@@ -80,10 +81,9 @@ type engine struct {
 	bands         int // bands that a view is processed in
 	split         [nUnitKinds][]int
 
-	counters vk.Slice[uint32]     // [N_COUNTERS]
-	args     vk.Slice[[3]uint32]  // [N_ARGS]
-	target   vk.Slice[uint32]     // [maxPixels] RGBA8 and then a mask, or [3 maxPixels] float32: the photo of the step
-	picture  vk.Slice[[4]float32] // [drawn.maxPixels]; see makePicture
+	counters vk.Slice[uint32]    // [N_COUNTERS]
+	args     vk.Slice[[3]uint32] // [N_ARGS]
+	target   vk.Slice[uint32]    // the photo of the step, as target.glsl reads it
 	frames   []*frame
 	kinds    []unitKind
 	compiled bool // the kernels of all of them
@@ -95,8 +95,6 @@ type engine struct {
 	verify    bool                       // VKSPLAT_VERIFY=1: every pass of a step is followed by checks of what it wrote
 	sabotage  func(v *view, what string) // tests: may break a buffer before it is verified
 	yield     func()                     // called before memory is taken anew; nil: nobody else holds any
-
-	picturesApart bool // tests: pictures are in device memory that the host cannot read, also where that is RAM
 }
 
 // viewSize is the size of the largest of several views, each number for itself.
@@ -161,9 +159,6 @@ func (e *engine) allocate(inFlight int) (err error) {
 	if e.has(unitStep) || len(e.kinds) == 0 {
 		e.target = make32(e.targetWords(), "target")
 	}
-	if err == nil && e.has(unitRender) {
-		e.picture, err = e.makePicture(e.drawn.maxPixels)
-	}
 	for i := 0; i < inFlight && err == nil; i++ {
 		f := &frame{submission: e.dev.NewSubmission()}
 		e.frames = append(e.frames, f)
@@ -180,7 +175,7 @@ func (e *engine) targetWords() int {
 	if e.compare.floats {
 		words *= 3
 	}
-	return words + maskWords(e.maxPixels)
+	return words + maskWords(e.maxPixels) + 1 // see target.glsl
 }
 
 // mostBands is how many bands a view can be cut into.
@@ -223,7 +218,7 @@ func (e *engine) loadWith(n int, fill func() error, startCapacities, bands int) 
 		bands = b
 	}
 	e.bands = min(max(bands, 1), e.mostBands())
-	e.isectCapacity = min(e.firstIsects(n)*max(startCapacities, 1), e.isectLimit()) &^ (layout.BucketSize - 1)
+	e.isectCapacity = e.fewerIsects(e.firstIsects(n) * max(startCapacities, 1))
 	if e.isectCapacity == 0 {
 		return fmt.Errorf("pipeline: load model: %w: %s", ErrTooSmall, vk.BytesText(e.dev.Budget()))
 	}
@@ -233,9 +228,14 @@ func (e *engine) loadWith(n int, fill func() error, startCapacities, bands int) 
 // minIsects is the smallest number of (tile, splat) pairs that a band is made for.
 const minIsects = 1 << 14
 
-// firstIsects is the number of pairs to start with for n splats: no more than were planned, since most views need less.
+// moreIsects is how many pairs more there is room for once there was too little, 8 MB about, unless these are a great many beside those there are, or few.
+// Growth stops the queue.
+const moreIsects = 1 << 17
+
+// firstIsects is the number of pairs to start with for n splats: no more than were planned, and not what few views need, since what is taken here is not given
+// back. Few splats are large ones.
 func (e *engine) firstIsects(n int) int {
-	first := max(minIsects, 4*e.maxTiles, 8*n)
+	first := max(minIsects, 4*e.maxTiles, min(8*n, n+moreIsects))
 	if e.isectPlan > 0 {
 		first = min(first, e.isectPlan)
 	}
@@ -256,20 +256,39 @@ func (e *engine) isectLimit() int { return e.isectLimitIn(e.bands) }
 
 // isectLimitIn is isectLimit for views in so many bands. A step in bands keeps gradients from band to band, so that fewer pairs fit than without.
 func (e *engine) isectLimitIn(bands int) int {
-	lo, hi := 0, int(min(maxBinding(e.dev)/36, 1<<31-1, e.dev.Budget()/40))/layout.BucketSize
-	if e.isectMost > 0 {
-		hi = min(hi, e.isectMost/layout.BucketSize)
-	}
+	lo, hi := 0, e.isectBound()/layout.BucketSize
 	for lo < hi {
 		mid := (lo + hi + 1) / 2
-		regions, err := e.scratchRegions(len(e.model.chunks), mid*layout.BucketSize, bands)
-		if err == nil && e.pool.Fits(regions) {
+		if e.isectsFit(mid*layout.BucketSize, bands) {
 			lo = mid
 		} else {
 			hi = mid - 1
 		}
 	}
 	return lo * layout.BucketSize
+}
+
+// isectBound returns how many pairs there is room for at the very most.
+func (e *engine) isectBound() int {
+	most := int(min(maxBinding(e.dev)/36, 1<<31-1, e.dev.Budget()/40))
+	if e.isectMost > 0 {
+		most = min(most, e.isectMost)
+	}
+	return most
+}
+
+// isectsFit reports whether the budget has room for n pairs, at most isectBound, once the pool is emptied.
+func (e *engine) isectsFit(n, bands int) bool {
+	regions, err := e.scratchRegions(e.model.units(e.model.capacity()), n, bands)
+	return err == nil && e.pool.Fits(regions)
+}
+
+// fewerIsects returns n or, where these do not fit, as many whole buckets as do.
+func (e *engine) fewerIsects(n int) int {
+	if n <= e.isectBound() && e.isectsFit(n, e.bands) {
+		return n &^ (layout.BucketSize - 1)
+	}
+	return min(n, e.isectLimit()) &^ (layout.BucketSize - 1)
 }
 
 // setCounters sets the number of splats and clears everything else, failures included.
@@ -280,19 +299,19 @@ func (e *engine) setCounters(n uint32) error {
 	return runOnce(e.dev, r, "set counters")
 }
 
-// growIsects makes room for n pairs in a band, by larger buffers or, where those do not fit, by as many bands as it takes.
-func (e *engine) growIsects(n uint32) error {
-	limit := e.isectLimit() &^ (layout.BucketSize - 1)
-	want := (int(min(uint64(n)*5/4, 1<<31-1)) + layout.BucketSize) &^ (layout.BucketSize - 1)
+// growIsects makes room for n pairs in a band, and for some more, by larger buffers or, where those do not fit, by as many bands as it takes.
+func (e *engine) growIsects(n uint32, more int) error {
+	want := min(int(n)+more, 1<<31-1)
+	limit := e.fewerIsects(want)
 	if limit >= int(n) {
-		e.isectCapacity = max(min(want, limit), e.isectCapacity)
+		e.isectCapacity = max(limit, e.isectCapacity)
 		return e.startAfresh()
 	}
 	if e.bands >= e.mostBands() {
 		return fmt.Errorf("pipeline: grow isects: %w: one row of tiles needs %d (tile, splat) pairs, %d fit", ErrTooSmall, n, limit)
 	}
 	e.bands = min(max(e.bands+1, moreBands(e.bands, int(n), limit)), e.mostBands())
-	e.isectCapacity = min(limit, e.isectLimit()) &^ (layout.BucketSize - 1)
+	e.isectCapacity = e.fewerIsects(limit)
 	if e.isectCapacity == 0 {
 		return fmt.Errorf("pipeline: grow isects: %w: nothing is left for views", ErrTooSmall)
 	}
@@ -335,14 +354,14 @@ func (e *engine) growModel(n, ceiling int) error {
 	if err := e.startAfresh(); err != nil {
 		return err
 	}
-	err := e.model.reserve(min(ceiling, n*5/4))
+	err := e.model.reserve(min(ceiling, e.model.ample(n)))
 	if errors.Is(err, vk.ErrOutOfMemory) {
 		err = e.model.reserve(n)
 	}
 	if err != nil {
 		return err
 	}
-	e.isectCapacity = min(e.isectCapacity, e.isectLimit()) &^ (layout.BucketSize - 1)
+	e.isectCapacity = e.fewerIsects(e.isectCapacity)
 	if e.isectCapacity == 0 {
 		return fmt.Errorf("pipeline: grow model: %w: %d splats leave nothing for their views", ErrTooSmall, n)
 	}
@@ -360,7 +379,12 @@ func (e *engine) recover(r *layout.Report, ceiling int) error {
 		}
 	}
 	if r.Failed&layout.FailedIsects != 0 {
-		if err := e.growIsects(r.Needed); err != nil {
+		n := int(r.Needed)
+		more := max(n/16, min(n/4, moreIsects))
+		if int(r.NSplats) >= ceiling {
+			more /= 2 // the model grows no more, and views stay about as they are
+		}
+		if err := e.growIsects(r.Needed, more); err != nil {
 			return err
 		}
 	}
@@ -402,7 +426,7 @@ func (e *engine) close() error {
 		e.dev.Free(f.report.View)
 		f.verifier.free(e)
 	}
-	for _, v := range []vk.View{e.counters.View, e.args.View, e.target.View, e.picture.View} {
+	for _, v := range []vk.View{e.counters.View, e.args.View, e.target.View} {
 		if !v.IsZero() {
 			e.dev.Free(v)
 		}

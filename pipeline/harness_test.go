@@ -136,14 +136,13 @@ func runBackwardOf(t testing.TB, d *Device, p *ref.Params[float32], v *ref.View[
 		w.rasterizeBwd()
 		w.reduceSlots(band)
 	}
-	grads := vk.ScratchOf[float32](r, "v_params", e.model.nParams*e.model.chunkSplats*len(e.model.chunks))
+	grads := vk.ScratchOf[float32](r, "v_params", e.model.nParams*e.model.capacity())
 	r.Fill(grads.View, 0)
-	size := e.model.nParams * e.model.chunkSplats
-	for i, chunk := range e.model.chunks {
+	for _, c := range e.model.chunks {
 		r.Dispatch(&shaders.ProjectBwd{
-			Params: f.params, Counters: e.counters, DepthKeys: w.depthKeys, VProjected: w.vProjected, Projected: w.projected, Chunk: chunk, VParams: grads.At(i*size, size),
-			Push: shaders.ProjectBwdPush{FirstId: uint32(i * e.model.chunkSplats), ChunkSplats: uint32(e.model.chunkSplats)},
-		}, vk.Items(e.model.chunkSplats, 256))
+			Params: f.params, Counters: e.counters, DepthKeys: w.depthKeys, VProjected: w.vProjected, Projected: w.projected, Chunk: c.Slice, VParams: grads.At(e.model.nParams*c.first, e.model.nParams*c.splats),
+			Push: shaders.ProjectBwdPush{FirstId: uint32(c.first), ChunkSplats: uint32(c.splats)},
+		}, vk.Items(c.splats, 256))
 	}
 	w.finish(false)
 	if how.absgrad {
@@ -174,9 +173,11 @@ func runBackwardOf(t testing.TB, d *Device, p *ref.Params[float32], v *ref.View[
 		g.vAbsMean2D = append(g.vAbsMean2D, vk.Host(vk.Cast[[2]float32](back["v_abs_mean2d"]))[:p.N]...)
 	}
 	rows := vk.Host(vk.Cast[float32](back["v_params"]))
-	for i := range p.N {
-		for row := range e.model.nParams {
-			*paramsOf(g.params).At(row, i) = rows[(i/e.model.chunkSplats*e.model.nParams+row)*e.model.chunkSplats+i%e.model.chunkSplats]
+	for _, c := range e.model.chunks {
+		for i := c.first; i < min(c.first+c.splats, p.N); i++ {
+			for row := range e.model.nParams {
+				*paramsOf(g.params).At(row, i) = rows[e.model.nParams*c.first+row*c.splats+i-c.first]
+			}
 		}
 	}
 	if g.report.Failed != 0 {

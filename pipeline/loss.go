@@ -13,19 +13,19 @@ import (
 func (v *view) loss() {
 	maps := vk.ScratchOf[float32](v.r, "ssim_maps", 9*v.maxPixels)
 	v.partials = vk.ScratchOf[[3]float32](v.r, "partials", v.maxTiles)
-	counted := 0
-	if v.compare.counts() {
+	c, counted := &v.compare, 0
+	if c.counts() {
 		counted = v.maxTiles
 	}
 	v.counted = vk.ScratchOf[[3]float32](v.r, "counted", counted)
 	v.vExposed = vk.ScratchOf[[4]float32](v.r, "v_exposed", v.maxPixels)
 	v.r.Dispatch(&shaders.Loss{
 		Params: v.f.params, Render: v.exposed, Target: v.target, SsimMaps: maps, Partials: v.partials, Counted: v.counted,
-		Spec: shaders.LossSpec{TargetFloat: v.compare.floats, Masked: v.compare.masked, Alpha: v.compare.alpha, Shrunk: v.compare.shrunk},
+		Spec: shaders.LossSpec{TargetFloat: c.floats, Masked: c.masked, Alpha: c.alpha, Packed: c.packed, Shrunk: c.shrunk},
 	}, v.indirect(layout.ArgsTiles))
 	v.r.Dispatch(&shaders.LossGrad{
 		Params: v.f.params, Render: v.exposed, Target: v.target, SsimMaps: maps, VRender: v.vExposed,
-		Spec: shaders.LossGradSpec{TargetFloat: v.compare.floats, Masked: v.compare.masked, Alpha: v.compare.alpha, Shrunk: v.compare.shrunk},
+		Spec: shaders.LossGradSpec{TargetFloat: c.floats, Masked: c.masked, Alpha: c.alpha, Packed: c.packed, Shrunk: c.shrunk},
 	}, v.indirect(layout.ArgsTiles))
 }
 
@@ -34,16 +34,15 @@ type comparison struct {
 	floats bool // target holds float32 colours
 	masked bool // photos may have masks
 	alpha  bool // the photo's alpha is compared too
+	packed bool // photos may be packed
 	shrunk bool // views may be smaller than their photos; see atLevel
 }
 
-// comparisonOf returns what the photos and the configuration ask for. Which photos have masks is known where they are in memory; elsewhere those with a
-// mask's file, or with a lens that may leave pixels without a source, are taken to have one.
+// comparisonOf returns what the photos and the configuration ask for. Which photos have masks is known where they are in memory; elsewhere
+// layoutOf says.
 func comparisonOf(cams []scene.Camera, photos Photos, cfg *Config) (c comparison) {
-	c.alpha, c.shrunk = cfg.AlphaLoss > 0, cfg.level(0) > 0
-	for i := range cams {
-		c.masked = c.masked || cams[i].Mask != "" || cams[i].Lens != nil
-	}
+	l := layoutOf(cams)
+	c.alpha, c.masked, c.packed, c.shrunk = cfg.AlphaLoss > 0, l.masked, l.packed, cfg.level(0) > 0
 	if images, ok := photos.(Images); ok {
 		for i := range images {
 			c.masked = c.masked || images[i].Mask != nil
@@ -55,12 +54,9 @@ func comparisonOf(cams []scene.Camera, photos Photos, cfg *Config) (c comparison
 // counts reports whether the loss needs to say what counted.
 func (c comparison) counts() bool { return c.masked || c.alpha }
 
-// photoParams fills how training photo id is compared at a step counted from 0.
-func (c *Config) photoParams(p *layout.StepParams, step, id int, masked bool) {
-	p.Masked = 0
-	if masked {
-		p.Masked = 1
-	}
+// photoParams fills how training photo id, which has these PHOTO_* bits, is compared at a step counted from 0.
+func (c *Config) photoParams(p *layout.StepParams, step, id int, flags uint32) {
+	p.PhotoFlags = flags
 	p.AlphaLoss = float32(c.AlphaLoss)
 	p.ViewId = uint32(id)
 	p.LrExposure = float32(c.LRExposure * math.Pow(c.LRExposureFinal, min(1, float64(step)/float64(c.schedule()))))

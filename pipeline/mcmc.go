@@ -30,13 +30,12 @@ func (v *view) refineMCMC() {
 
 // copySplats is one round: weigh, draw, copy, and change what was drawn.
 func (v *view) copySplats(c *copies, round uint32) {
-	size, params, state := uint32(v.model.chunkSplats), uint32(v.model.stored), uint32(v.model.stats)
-	perChunk := vk.Items(v.model.chunkSplats, 256)
-	for i, chunk := range v.model.chunks {
+	params, state := uint32(v.model.stored), uint32(v.model.stats)
+	for _, part := range v.model.chunks {
 		v.r.Dispatch(&shaders.McmcWeigh{
-			Params: v.f.params, Counters: v.counters, Chunk: chunk, Actions: c.actions, HoleOffset: c.holes, Weights: c.weights, Multiplicity: c.drawn,
-			Push: shaders.McmcWeighPush{FirstId: uint32(i) * size, ChunkSplats: size, Round: round}, Spec: shaders.McmcWeighSpec{Mixed: v.model.mixed},
-		}, perChunk)
+			Params: v.f.params, Counters: v.counters, Chunk: part.Slice, Actions: c.actions, HoleOffset: c.holes, Weights: c.weights, Multiplicity: c.drawn,
+			Push: shaders.McmcWeighPush{FirstId: uint32(part.first), ChunkSplats: uint32(part.splats), Round: round}, Spec: shaders.McmcWeighSpec{Mixed: v.model.mixed},
+		}, vk.Items(part.splats, 256))
 	}
 	v.scan("weight scan", c.weights, layout.NActive, layout.ArgsScanSplats, layout.NWeight, false)
 	if round == layout.RoundRelocate {
@@ -47,18 +46,21 @@ func (v *view) copySplats(c *copies, round uint32) {
 		Params: v.f.params, Counters: v.counters, Weights: c.weights, HoleList: c.list, Sources: c.sources, Multiplicity: c.drawn,
 		DispatchArgs: v.args, Push: shaders.McmcDrawPush{Round: round},
 	}, v.indirect(layout.ArgsDraws))
-	for i, source := range v.model.chunks {
-		for j, dest := range v.model.chunks {
+	for _, source := range v.model.chunks {
+		for _, dest := range v.model.chunks {
 			v.r.Dispatch(&shaders.McmcPlace{
 				Params: v.f.params, Counters: v.counters, Sources: c.sources, Multiplicity: c.drawn, HoleList: c.list, Source: vk.Cast[uint32](source.View), Dest: vk.Cast[uint32](dest.View),
-				Push: shaders.McmcPlacePush{FirstId: uint32(i) * size, ChunkSplats: size, NParams: params, NState: state, DestFirstId: uint32(j) * size, Round: round},
+				Push: shaders.McmcPlacePush{
+					FirstId: uint32(source.first), ChunkSplats: uint32(source.splats), NParams: params, NState: state,
+					DestFirstId: uint32(dest.first), DestSplats: uint32(dest.splats), Round: round,
+				},
 			}, v.indirect(layout.ArgsCopies))
 		}
 	}
-	for i, chunk := range v.model.chunks {
+	for _, part := range v.model.chunks {
 		v.r.Dispatch(&shaders.McmcUpdate{
-			Params: v.f.params, Counters: v.counters, Multiplicity: c.drawn, Chunk: chunk,
-			Push: shaders.McmcUpdatePush{FirstId: uint32(i) * size, ChunkSplats: size, NParams: params, NState: state, Round: round},
-		}, perChunk)
+			Params: v.f.params, Counters: v.counters, Multiplicity: c.drawn, Chunk: part.Slice,
+			Push: shaders.McmcUpdatePush{FirstId: uint32(part.first), ChunkSplats: uint32(part.splats), NParams: params, NState: state, Round: round},
+		}, vk.Items(part.splats, 256))
 	}
 }

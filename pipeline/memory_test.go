@@ -209,7 +209,7 @@ func TestNoRoomForPairs(t *testing.T) {
 	}
 	defer tr.Close()
 	tr.e.isectMost = 1
-	if err := tr.e.growIsects(100_000); !errors.Is(err, ErrTooSmall) {
+	if err := tr.e.growIsects(100_000, 0); !errors.Is(err, ErrTooSmall) {
 		t.Errorf("in %d bands of %d pairs: %v", tr.e.bands, tr.e.isectCapacity, err)
 	}
 }
@@ -231,7 +231,7 @@ func TestPaceInTightMemory(t *testing.T) {
 		}
 		before := tr.e.isectCapacity
 		if room == "tight" {
-			if err := tr.e.growIsects(uint32(tr.e.isectLimit())); err != nil {
+			if err := tr.e.growIsects(uint32(tr.e.isectLimit()), 0); err != nil {
 				t.Fatal(err)
 			}
 			before = tr.e.isectCapacity

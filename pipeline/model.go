@@ -8,16 +8,20 @@ import (
 	"vksplat/vk"
 )
 
-// defaultChunk is the number of splats of a chunk where limits allow: 45 MiB at SH degree 3. Not a power of two, so that the rows of a chunk, which a
-// kernel walks from end to end, do not all fall on the same few cache sets and memory channels.
-const defaultChunk = 65536 - 64
-
-// model is the scene on the device: a list of equal chunks. Growth appends chunks and copies nothing.
+// model is the scene on the device: a list of chunks, each of a whole number of units. Growth appends a chunk and copies nothing.
 type model struct {
 	dev *vk.Device
 	chunkRows
-	chunkSplats int                 // splats of a chunk
-	chunks      []vk.Slice[float32] // each [rows][chunkSplats]
+	unit   int // splats
+	growth int // splats by which the model grows at least
+	chunks []chunk
+}
+
+// chunk is a run of splats, [rows][splats].
+type chunk struct {
+	vk.Slice[float32]
+	first  int // splat
+	splats int
 }
 
 // maxBinding returns the largest buffer, in bytes, that the device can allocate at once and bind whole.
@@ -29,68 +33,114 @@ func maxBinding(dev *vk.Device) int64 {
 // newModel makes an empty model in full precision with chunks of the size that suits most devices.
 func newModel(dev *vk.Device, degree int) (*model, error) {
 	m := &model{dev: dev, chunkRows: rowsOf(degree, PrecisionFull)}
-	m.setChunk(0, 0)
-	if most := maxBinding(dev); m.chunkBytes() > most {
-		return nil, fmt.Errorf("pipeline: create model: a chunk of %d splats takes %d bytes, the device binds at most %d at once", m.chunkSplats, m.chunkBytes(), most)
+	m.setUnit(0)
+	if most := maxBinding(dev); m.unitBytes() > most {
+		return nil, fmt.Errorf("pipeline: create model: a chunk of %d splats takes %d bytes, the device binds at most %d at once", m.unit, m.unitBytes(), most)
 	}
 	return m, nil
 }
 
-// Bounds on chunks.
+// Bounds on units and chunks. Kernels that work on parameters run once for each chunk, and moving splats takes a dispatch for each pair of chunks.
 const (
-	fewChunks     = 24        // that a model at its ceiling is made of, where the bounds below allow: moving splats takes a dispatch for each pair of chunks
-	smallestChunk = 33 * 64   // splats: 1.5 MB at SH degree 3
-	largestChunk  = 256 << 20 // bytes
-	largeBudget   = 1024      // chunks in a budget that make it so large that what stands empty in one does not matter
+	manyUnits    = 512       // that a model at its ceiling is made of, where the bounds below allow
+	smallestUnit = 33 * 64   // splats: 1.5 MB at SH degree 3
+	largestUnit  = 255 * 64  // 12 MB
+	fewChunks    = 24        // a model at its ceiling has about as many at most
+	largestChunk = 256 << 20 // bytes
+	growthParts  = 6         // a model grows by this part of it at least, or by a chunk as large as they get
 )
 
-// setChunk chooses the size of chunks for a model that may grow to ceiling splats (0: any number) in a budget of bytes. The model must be empty. Small
-// ceilings and budgets get small chunks, so that little stands empty. Chunks are larger than the default only where that is less than 1/1024 of the budget:
-// a model that fills such a device has more chunks then, but each of them as much work.
-func (m *model) setChunk(ceiling int, budget int64) {
-	m.chunkSplats = defaultChunk
+// setUnit chooses the size of units, and by how much to grow, for a model that may grow to ceiling splats (0: any number). The model must be empty. Small
+// ceilings get small units, so that little stands empty. Units are no multiples of large powers of two, so that the rows of a chunk, which a kernel walks from
+// end to end, do not all fall on the same few cache sets and memory channels.
+func (m *model) setUnit(ceiling int) {
+	m.unit, m.growth = largestUnit, 2*largestUnit
 	if ceiling > 0 {
-		most := max(defaultChunk, int(min(budget/largeBudget, largestChunk)/m.splatBytes()))
-		m.chunkSplats = oddRows(min(max((ceiling+fewChunks-1)/fewChunks, smallestChunk), most))
+		m.unit = oddRows(min(max((ceiling+manyUnits-1)/manyUnits, smallestUnit), largestUnit))
+		m.growth = min(ceiling/fewChunks, m.growth)
 	}
-	for limit := maxBinding(m.dev); m.chunkSplats > 256 && m.chunkBytes() > limit; {
-		m.chunkSplats = m.chunkSplats / 2 &^ 63
+	for limit := maxBinding(m.dev); m.unit > 256 && m.unitBytes() > limit; {
+		m.unit = m.unit / 2 &^ 63
 	}
 }
 
-// oddRows rounds a number of splats up to an odd multiple of 64: see defaultChunk.
+// oddRows rounds a number of splats up to an odd multiple of 64: see setUnit.
 func oddRows(n int) int { return ((n+63)/64 | 1) * 64 }
 
-func (m *model) chunkBytes() int64 { return m.splatBytes() * int64(m.chunkSplats) }
-func (m *model) capacity() int     { return len(m.chunks) * m.chunkSplats }
+func (m *model) unitBytes() int64 { return m.splatBytes() * int64(m.unit) }
 
-// reserve appends chunks until n splats fit. New chunks are zero.
+// units returns how many units n splats take.
+func (m *model) units(n int) int { return (n + m.unit - 1) / m.unit }
+
+// mostUnits returns how many units a chunk has at most.
+func (m *model) mostUnits() int {
+	return int(max(1, min(largestChunk, maxBinding(m.dev))/m.unitBytes()))
+}
+
+// capacity returns how many splats the chunks hold.
+func (m *model) capacity() int {
+	if len(m.chunks) == 0 {
+		return 0
+	}
+	last := m.chunks[len(m.chunks)-1]
+	return last.first + last.splats
+}
+
+// ample returns the capacity to grow to where n splats do not fit. The chunk has an odd number of units: see setUnit.
+func (m *model) ample(n int) int {
+	more := min(max(m.capacity()/growthParts, m.growth), m.mostUnits()*m.unit)
+	return m.capacity() + (m.units(max(n-m.capacity(), more))|1)*m.unit
+}
+
+// reserve appends chunks until n splats fit: few, or smaller ones where memory lies in pieces. New chunks are zero.
 func (m *model) reserve(n int) error {
+	most := m.mostUnits()
 	for m.capacity() < n {
-		chunk, err := vk.Make[float32](m.dev, vk.DeviceLocal, m.rows()*m.chunkSplats, fmt.Sprintf("chunk %d", len(m.chunks)))
-		if err != nil {
+		units := min(m.units(n-m.capacity()), most)
+		c := chunk{first: m.capacity(), splats: units * m.unit}
+		var err error
+		if c.Slice, err = vk.Make[float32](m.dev, vk.DeviceLocal, m.rows()*c.splats, fmt.Sprintf("chunk %d", len(m.chunks))); err != nil {
+			if errors.Is(err, vk.ErrOutOfMemory) && units > 1 {
+				most = units / 2
+				continue
+			}
 			return err
 		}
 		r := vk.NewRecorder(m.dev)
-		r.Fill(chunk.View, 0)
+		r.Fill(c.View, 0)
 		if err := runOnce(m.dev, r, "zero chunk"); err != nil {
-			return errors.Join(err, m.dev.Free(chunk.View))
+			return errors.Join(err, m.dev.Free(c.View))
 		}
-		m.chunks = append(m.chunks, chunk)
+		m.chunks = append(m.chunks, c)
 	}
 	return nil
+}
+
+// planned returns a model of so many units that is not there, in as few chunks as can be.
+func (m *model) planned(units int) *model {
+	p := &model{dev: m.dev, chunkRows: m.chunkRows, unit: m.unit, growth: m.growth}
+	for units > 0 {
+		n := min(units, m.mostUnits())
+		p.chunks = append(p.chunks, chunk{phantom[float32](m.dev, m.rows()*n*m.unit, 4), p.capacity(), n * m.unit})
+		units -= n
+	}
+	return p
 }
 
 // asOneChunk returns a model of as many splats in a single chunk, which is not there: to measure the scratch memory of a refinement, whose list grows with
 // the square of the number of chunks while its scratch memory does not.
 func (m *model) asOneChunk() *model {
-	return &model{dev: m.dev, chunkRows: m.chunkRows, chunkSplats: m.capacity(), chunks: m.chunks[:min(1, len(m.chunks))]}
+	one := &model{dev: m.dev, chunkRows: m.chunkRows, unit: m.unit, growth: m.growth}
+	if len(m.chunks) > 0 {
+		one.chunks = []chunk{{m.chunks[0].Slice, 0, m.capacity()}}
+	}
+	return one
 }
 
 // dropEmpty frees the last chunk if none of the first n splats is in it.
 func (m *model) dropEmpty(n int) (dropped bool, err error) {
 	last := len(m.chunks) - 1
-	if last < 0 || last*m.chunkSplats < n {
+	if last < 0 || m.chunks[last].first < n {
 		return false, nil
 	}
 	c := m.chunks[last]
@@ -101,39 +151,48 @@ func (m *model) dropEmpty(n int) (dropped bool, err error) {
 // mostStaging is about how many bytes the staging memory of a model takes.
 const mostStaging = 4 << 20
 
-// stagingRows returns how many rows of a chunk are moved at once.
-func (m *model) stagingRows() int { return min(max(1, mostStaging/4/m.chunkSplats), m.stored) }
+// stagingRows returns how many rows of a unit are moved at once.
+func (m *model) stagingRows() int { return min(max(1, mostStaging/4/m.unit), m.stored) }
 
 // stagingBytes returns what moving the model up or down takes.
-func (m *model) stagingBytes() int64 { return 4 * int64(m.stagingRows()) * int64(m.chunkSplats) }
+func (m *model) stagingBytes() int64 { return 4 * int64(m.stagingRows()) * int64(m.unit) }
 
 // upload makes s, whose degree is at most the model's, the model's splats; moments and statistics become zero. It goes through staging memory, some rows of
-// a chunk at a time.
+// a unit at a time.
 func (m *model) upload(s *scene.Splats) error {
 	if err := m.reserve(s.N); err != nil {
 		return err
 	}
-	step := m.stagingRows()
-	staging, err := vk.Make[uint32](m.dev, vk.Upload, step*m.chunkSplats, "model staging")
+	staging, err := vk.Make[uint32](m.dev, vk.Upload, m.stagingRows()*m.unit, "model staging")
 	if err != nil {
 		return err
 	}
 	defer m.dev.Free(staging.View)
-	for c := 0; c*m.chunkSplats < s.N; c++ {
-		first := c * m.chunkSplats
-		count := min(m.chunkSplats, s.N-first)
-		for row := 0; row < m.stored; row += step {
-			some := min(step, m.stored-row)
-			words := vk.Host(staging)[:some*m.chunkSplats]
-			clear(words)
-			for r := range some {
-				m.put(s, row+r, first, words[r*m.chunkSplats:][:count])
-			}
-			rec := vk.NewRecorder(m.dev)
-			rec.Copy(m.chunks[c].At(row*m.chunkSplats, len(words)).View, staging.At(0, len(words)).View)
-			if err := runOnce(m.dev, rec, "write model"); err != nil {
+	for _, c := range m.chunks {
+		for at := 0; at < c.splats && c.first+at < s.N; at += m.unit {
+			if err := m.uploadUnit(s, c, at, staging); err != nil {
 				return err
 			}
+		}
+	}
+	return nil
+}
+
+// uploadUnit writes the unit of c that begins at its column at.
+func (m *model) uploadUnit(s *scene.Splats, c chunk, at int, staging vk.Slice[uint32]) error {
+	first, step := c.first+at, m.stagingRows()
+	count := min(m.unit, s.N-first)
+	words := vk.Host(staging)
+	for row := 0; row < m.stored; row += step {
+		some := min(step, m.stored-row)
+		clear(words[:some*m.unit])
+		r := vk.NewRecorder(m.dev)
+		for k := range some {
+			m.put(s, row+k, first, words[k*m.unit:][:count])
+			r.Copy(c.At((row+k)*c.splats+at, m.unit).View, staging.At(k*m.unit, m.unit).View)
+		}
+		if err := runOnce(m.dev, r, "write model"); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -19,10 +19,12 @@ type photos struct {
 	last  int // steps to train: nothing is read ahead for those after them
 
 	slots   []photoSlot // device cache
-	slotOf  []int       // by view: where it is in the device cache, or -1
-	masked  []bool      // by view, once it was staged: it has a mask
-	all     bool        // the device cache has a slot for every view
-	filled  int         // slots with a photo
+	shelves []vk.View   // that they lie in
+	layout  photoLayout
+	slotOf  []int    // by view: where it is in the device cache, or -1
+	flags   []uint32 // by view, once it was staged: PHOTO_* bits
+	all     bool     // the device cache has a slot for every view
+	filled  int      // slots with a photo
 	ring    []vk.Slice[uint32]
 	keepers []*vk.Copier // per frame in flight, from the ring to a slot
 
@@ -37,7 +39,8 @@ type photos struct {
 // photoSlot is a place in the device cache.
 type photoSlot struct {
 	words vk.Slice[uint32]
-	view  int // -1: none
+	view  int   // -1: none
+	bytes int64 // of its photo
 }
 
 // What to do with a step's photo, when it is not the number of the slot to keep it in.
@@ -49,8 +52,8 @@ const (
 // newPhotos makes the ring and the device cache that plan has.
 func newPhotos(dev *vk.Device, cams []scene.Camera, src Photos, cfg *Config, plan *Plan, o TrainerOptions) (*photos, error) {
 	n := len(cams)
-	p := &photos{dev: dev, cams: cams, src: src, order: newViewOrder(cfg.Seed, n), last: cfg.Iterations, slotOf: make([]int, n), masked: make([]bool, n),
-		all: plan.Device.PhotoAll, strict: o.Strict, warn: o.Warn}
+	p := &photos{dev: dev, cams: cams, src: src, order: newViewOrder(cfg.Seed, n), last: cfg.Iterations, slotOf: make([]int, n), flags: make([]uint32, n),
+		layout: plan.photos, all: plan.Device.PhotoAll, strict: o.Strict, warn: o.Warn}
 	for v := range p.slotOf {
 		p.slotOf[v] = -1
 	}
@@ -72,37 +75,57 @@ func (p *photos) allocate(n int) error {
 	if err := p.makeRing(inFlight); err != nil {
 		return err
 	}
-	_, size := photoTotals(p.cams)
-	for i := range n {
+	return p.makeSlots(n)
+}
+
+// shelfBytes is the most that the slots of one buffer take together, unless there is only one of them.
+const shelfBytes = 64 << 20
+
+// makeSlots makes the device cache: n slots, as many as fit side by side in one buffer.
+func (p *photos) makeSlots(n int) error {
+	_, most := p.layout.totals(p.cams)
+	size := func(i int) int64 {
 		if p.all {
-			size = photoBytes(&p.cams[i])
+			return p.layout.bytes(&p.cams[i])
 		}
-		s, err := vk.Make[uint32](p.dev, vk.DeviceLocal, int(size/4), "photo")
+		return most
+	}
+	l := p.dev.Info().Limits
+	room := min(shelfBytes, l.MaxMemoryAllocationSize, l.MaxBufferSize)
+	for first := 0; first < n; {
+		sum, end := size(first), first+1
+		for ; end < n && sum+size(end) <= room; end++ {
+			sum += size(end)
+		}
+		shelf, err := p.dev.Alloc(vk.DeviceLocal, sum, "photos")
 		if err != nil {
 			return err
 		}
-		p.slots = append(p.slots, photoSlot{s, -1})
+		p.shelves = append(p.shelves, shelf)
+		for off := int64(0); first < end; first++ {
+			p.slots = append(p.slots, photoSlot{words: vk.Cast[uint32](shelf.Slice(off, size(first))), view: -1})
+			off += size(first)
+		}
 	}
 	return nil
 }
 
-// photoTotals returns the bytes of all photos and of the largest.
+// freeSlots gives the device cache's memory back.
+func (p *photos) freeSlots() (err error) {
+	for _, s := range p.shelves {
+		err = errors.Join(err, p.dev.Free(s))
+	}
+	p.slots, p.shelves = nil, nil
+	return err
+}
+
+// photoTotals returns the bytes of all photos and of the largest, in RAM.
 func photoTotals(cams []scene.Camera) (total, most int64) {
 	for i := range cams {
 		b := photoBytes(&cams[i])
 		total, most = total+b, max(most, b)
 	}
 	return total, most
-}
-
-// photoSlots returns how many photos a device cache of that many bytes holds; all says that it holds all. A cache that does not hold all has slots for
-// the largest.
-func photoSlots(cams []scene.Camera, bytes int64) (n int, all bool) {
-	total, most := photoTotals(cams)
-	if total <= bytes {
-		return len(cams), true
-	}
-	return int(min(bytes/most, int64(len(cams)-1))), false
 }
 
 // makeRing makes the staging memory.
@@ -116,12 +139,6 @@ func (p *photos) makeRing(frames int) error {
 		p.ring = append(p.ring, s)
 	}
 	return nil
-}
-
-// stagePhoto writes a photo as the device reads it: RGBA8 words, then the words of the mask if it has one. It returns the words written.
-func stagePhoto(dst vk.Slice[uint32], m scene.Image) int {
-	n := copy(dst.View.Host(), m.Pix) / 4
-	return n + copy(vk.Host(dst)[n:], m.Mask)
 }
 
 // ready finds the photo of a step for a frame whose last unit is done: the view, where its pixels are, and what is to be submitted to keep them, or nil.
@@ -156,6 +173,9 @@ func (p *photos) ready(ctx context.Context, frame, step int) (view int, src vk.V
 	if p.all {
 		choice = int32(view) // each has a slot of its size, also one that took the place of a view without pixels
 	}
+	if choice >= 0 && src.Size() > p.slots[choice].words.Size() {
+		choice = photoPass // it is no photo as the layout has them
+	}
 	if choice < 0 {
 		return view, src, nil, nil
 	}
@@ -165,7 +185,7 @@ func (p *photos) ready(ctx context.Context, frame, step int) (view int, src vk.V
 	} else {
 		p.filled++
 	}
-	s.view, p.slotOf[view] = view, int(choice)
+	s.view, s.bytes, p.slotOf[view] = view, src.Size(), int(choice)
 	keep = p.keepers[frame]
 	return view, src, keep, keep.Record(s.words.View.Slice(0, src.Size()), src)
 }
@@ -175,23 +195,23 @@ func (p *photos) complete() bool { return p.all && p.filled == len(p.slots)-p.or
 
 // cached returns where the device cache has a view's photo.
 func (p *photos) cached(view int) vk.View {
-	return p.slots[p.slotOf[view]].words.View.Slice(0, photoBytes(&p.cams[view]))
+	s := &p.slots[p.slotOf[view]]
+	return s.words.View.Slice(0, s.bytes)
 }
 
 // stage copies a photo to the frame's part of the ring and returns its bytes.
-func (p *photos) stage(ctx context.Context, frame, view int) (int64, error) {
+func (p *photos) stage(ctx context.Context, frame, view int) (n int64, err error) {
 	m, err := p.src.Photo(ctx, view)
 	if err != nil {
 		return 0, err
 	}
 	if err = checkPhoto(&p.cams[view], m); err == nil {
-		stagePhoto(p.ring[frame], m)
-		p.masked[view] = m.Mask != nil
+		n, p.flags[view] = stagePhoto(p.ring[frame].View.Host(), m, p.layout.packed)
 	}
 	if r, ok := p.src.(photoReleaser); ok {
 		r.Release(view)
 	}
-	return photoBytes(&p.cams[view]), err
+	return n, err
 }
 
 // without notes that a view has no pixels because of err; the view after it in the order takes its place from now on. The error, if any, ends the run.
@@ -286,14 +306,11 @@ func (p *photos) choose(step int) int32 {
 
 // dropCache gives the device cache's memory back. Nothing may be in flight.
 func (p *photos) dropCache() error {
-	var err error
-	for _, s := range p.slots {
-		err = errors.Join(err, p.dev.Free(s.words.View))
-	}
+	err := p.freeSlots()
 	for v := range p.slotOf {
 		p.slotOf[v] = -1
 	}
-	p.slots, p.all, p.filled = nil, false, 0
+	p.all, p.filled = false, 0
 	p.restart(p.done)
 	frames := len(p.ring)
 	for _, s := range p.ring {
@@ -311,9 +328,7 @@ func (p *photos) close() error {
 	for _, c := range p.keepers {
 		err = errors.Join(err, c.Close())
 	}
-	for _, s := range p.slots {
-		err = errors.Join(err, p.dev.Free(s.words.View))
-	}
+	err = errors.Join(err, p.freeSlots())
 	for _, s := range p.ring {
 		err = errors.Join(err, p.dev.Free(s.View))
 	}

@@ -40,10 +40,10 @@ func (m Images) Photo(_ context.Context, view int) (scene.Image, error) {
 // maskWords returns the words of a mask: a bit for each pixel.
 func maskWords(pixels int) int { return (pixels + 31) / 32 }
 
-// photoWords returns the 32-bit words that a photo takes at most on the device: RGBA8, then its mask.
+// photoWords returns the 32-bit words that a photo takes at most in RAM, decoded or on its way to the device: RGBA8, then its mask.
 func photoWords(width, height int) int { return width*height + maskWords(width*height) }
 
-// photoBytes returns the bytes that the photo of a camera takes at most, on the device and decoded in RAM.
+// photoBytes returns the bytes that the photo of a camera takes at most in RAM. On the device it may take less: see photoLayout.
 func photoBytes(c *scene.Camera) int64 { return 4 * int64(photoWords(c.Width, c.Height)) }
 
 // checkPhoto compares a photo with its camera.

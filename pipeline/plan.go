@@ -29,10 +29,13 @@ type TrainerOptions struct {
 type Plan struct {
 	Splats      int `json:"splats"`       // to start with
 	Ceiling     int `json:"ceiling"`      // most splats
-	ChunkSplats int `json:"chunk_splats"` // splats by which the model grows
-	SplatBytes  int `json:"splat_bytes"`  // of the model for a splat: parameters, moments, statistics
-	StepBytes   int `json:"step_bytes"`   // of scratch memory for a splat, about, beside its (tile, splat) pairs
-	Isects      int `json:"isects"`       // (tile, splat) pairs at once for which there is room with the model at its ceiling, too
+	ChunkSplats int `json:"chunk_splats"` // the model grows by whole multiples of so many splats
+	growth      int // and by as many splats at least
+	SplatBytes  int `json:"splat_bytes"` // of the model for a splat: parameters, moments, statistics
+	StepBytes   int `json:"step_bytes"`  // of scratch memory for a splat, about, beside its (tile, splat) pairs
+	Isects      int `json:"isects"`      // (tile, splat) pairs at once for which there is room with the model at its ceiling, too
+
+	photos photoLayout // in the device cache
 
 	Unified bool       `json:"unified"` // device memory is RAM: Device and Host are shares of one pool
 	Device  DevicePlan `json:"device"`
@@ -75,6 +78,7 @@ type planner struct {
 	cams    []scene.Camera
 	cfg     *Config
 	o       *TrainerOptions
+	photos  photoLayout
 	splats  int
 	budget  int64
 	unified bool
@@ -92,7 +96,7 @@ func (d *Device) Plan(cams []scene.Camera, splats int, cfg Config, o TrainerOpti
 	if cfg.Exposure {
 		shape.exposures = &exposures{dev: d.dev, table: phantom[layout.Exposure](d.dev, len(cams), exposureBytes)}
 	}
-	p := &planner{shape: shape, cams: cams, cfg: &cfg, o: &o, splats: splats, budget: d.dev.Budget(), unified: unified(d), driver: d.driver, vram: d.vram}
+	p := &planner{shape: shape, cams: cams, photos: layoutOf(cams), cfg: &cfg, o: &o, splats: splats, budget: d.dev.Budget(), unified: unified(d), driver: d.driver, vram: d.vram}
 	plan, err := p.device()
 	if err != nil {
 		return nil, p.shortOfDevice(p.shortOfPool(d.host, err))
@@ -143,7 +147,7 @@ func (p *planner) device() (*Plan, error) {
 // photoChoices lists sizes of the device cache, in the order in which they are tried. Splats come first: a photo that is not cached costs a copy for each
 // of its steps, a splat that does not fit is lost.
 func (p *planner) photoChoices() []int64 {
-	total, _ := photoTotals(p.cams)
+	total, _ := p.photos.totals(p.cams)
 	switch {
 	case p.o.PhotoBytes < 0:
 		return []int64{0}
@@ -162,24 +166,25 @@ func (p *planner) isectsFor(n, perSplat int) int {
 
 // fill makes the plan with a device cache of that many bytes and with the largest ceiling up to asked (0: any). A ceiling of 0 says that nothing fits.
 func (p *planner) fill(photos int64, perSplat, asked int) *Plan {
-	n, all := photoSlots(p.cams, photos)
-	_, largest := photoTotals(p.cams)
-	if !all {
+	n, all := p.photos.slots(p.cams, photos)
+	if _, largest := p.photos.totals(p.cams); !all {
 		photos = int64(n) * largest
 	}
-	plan := &Plan{Splats: p.splats, Unified: p.unified, SplatBytes: int(p.shape.model.splatBytes()), StepBytes: int(p.shape.bytesPerSplat())}
+	plan := &Plan{Splats: p.splats, Unified: p.unified, photos: p.photos, SplatBytes: int(p.shape.model.splatBytes()), StepBytes: int(p.shape.bytesPerSplat())}
 	plan.Device = DevicePlan{Budget: p.budget, Photos: photos + 4*int64(p.shape.targetWords()), PhotoAll: all, PhotoFits: n, Slack: planSlack(p.budget)}
 	rough := max(0, p.budget-photos) / (p.shape.model.splatBytes() + p.shape.bytesPerSplat() + int64(perSplat)*p.shape.bytesPerIsect())
 	if asked > 0 {
 		rough = min(rough, int64(asked))
 	}
-	p.shape.model.setChunk(int(rough), p.budget)
-	// Buffers for all splats are bound whole: at that limit chunks must add up to what was asked with little over.
+	m := p.shape.model
+	m.setUnit(int(rough))
+	// Buffers for all splats are bound whole: at that limit units must add up to what was asked with little over.
 	span := int(maxBinding(p.shape.dev) / 36)
-	for m := p.shape.model; asked > 0 && m.chunkSplats > 2*smallestChunk && (asked+m.chunkSplats-1)/m.chunkSplats*m.chunkSplats > span; {
-		m.chunkSplats -= 128
+	for asked > 0 && m.unit > 2*smallestUnit && m.units(asked)*m.unit > span {
+		m.unit -= 128
 	}
-	plan.ChunkSplats = p.shape.model.chunkSplats
+	plan.ChunkSplats, plan.growth = m.unit, m.growth
+	_, largest := photoTotals(p.cams)
 	plan.Device.Staging = p.staging(largest)
 	size := plan.ChunkSplats
 	most := min(1<<30, span) / size
@@ -203,53 +208,40 @@ func (p *planner) fill(photos int64, perSplat, asked int) *Plan {
 	return plan
 }
 
-// fits fills the plan for a model of so many chunks and reports whether the budget holds it.
-func (p *planner) fits(plan *Plan, chunks, perSplat int) bool {
+// fits fills the plan for a model of so many units and reports whether the budget holds it.
+func (p *planner) fits(plan *Plan, units, perSplat int) bool {
 	d := &plan.Device
-	plan.Isects = p.isectsFor(chunks*plan.ChunkSplats, perSplat)
-	scratch, err := p.shape.scratchBytes(chunks, plan.Isects, 2)
+	plan.Isects = p.isectsFor(units*plan.ChunkSplats, perSplat)
+	scratch, err := p.shape.scratchBytes(units, plan.Isects, 2)
 	if err != nil {
 		return false
 	}
-	d.Model, d.Scratch = int64(chunks)*p.shape.model.chunkBytes()+p.shape.exposures.bytes(), scratch
+	d.Model, d.Scratch = int64(units)*p.shape.model.unitBytes()+p.shape.exposures.bytes(), scratch
 	d.Total = d.Model + d.Scratch + d.Photos + d.Slack + fixedBytes
-	d.Total += p.deviceShare(d.Staging)
+	if p.unified {
+		d.Total += d.Staging
+	}
 	return d.Total <= d.Budget
 }
 
 // complete fills what follows from the ceiling.
 func (p *planner) complete(plan *Plan) *Plan {
 	d := &plan.Device
-	chunks := (p.splats + plan.ChunkSplats - 1) / plan.ChunkSplats
-	scratch, err := p.shape.scratchBytes(chunks, min(plan.Isects, p.shape.firstIsects(p.splats)), 1)
+	p.shape.model.unit, p.shape.model.growth = plan.ChunkSplats, plan.growth
+	units := p.shape.model.units(p.splats)
+	scratch, err := p.shape.scratchBytes(units, min(plan.Isects, p.shape.firstIsects(p.splats)), 1)
 	if err != nil {
 		scratch = d.Scratch
 	}
-	d.Start = d.Total - d.Model - d.Scratch - d.Slack + int64(chunks)*p.shape.model.chunkBytes() + p.shape.exposures.bytes() + scratch
+	d.Start = d.Total - d.Model - d.Scratch - d.Slack + int64(units)*p.shape.model.unitBytes() + p.shape.exposures.bytes() + scratch
 	d.Snapshot = d.Total+d.Model <= d.Budget
 	return plan
 }
 
-// staging returns the mapped memory: the ring of photos, the picture, which is elsewhere where the device has memory of its own, the model's on its way up or
-// down.
+// staging returns the mapped memory: the ring of photos, and what is read or written at once of the model, of exposures or of a picture.
 func (p *planner) staging(photo int64) int64 {
-	n := inFlight*photo + max(2*p.shape.model.stagingBytes(), p.shape.exposures.bytes())
-	if p.unified {
-		n += p.pictureBytes()
-	}
-	return n
+	return inFlight*photo + max(2*p.shape.model.stagingBytes(), p.shape.exposures.bytes(), min(pictureStaging, 16*int64(p.shape.drawn.maxPixels)))
 }
-
-// deviceShare returns what of transfers is in the device's memory.
-func (p *planner) deviceShare(staging int64) int64 {
-	if p.unified {
-		return staging
-	}
-	return p.pictureBytes()
-}
-
-// pictureBytes is what the picture takes.
-func (p *planner) pictureBytes() int64 { return 16 * int64(p.shape.drawn.maxPixels) }
 
 // fixedBytes is what small buffers take: counters, dispatch arguments, parameters and reports of the units in flight.
 const fixedBytes = 256 << 10
@@ -268,26 +260,23 @@ func phantom[T any](dev *vk.Device, n int, bytes int64) vk.Slice[T] {
 }
 
 // scratchBytes returns the sum of scratchRegions, in whole pages.
-func (e *engine) scratchBytes(chunks, isects, bands int) (sum int64, err error) {
-	regions, err := e.scratchRegions(chunks, isects, bands)
+func (e *engine) scratchBytes(units, isects, bands int) (sum int64, err error) {
+	regions, err := e.scratchRegions(units, isects, bands)
 	for _, size := range regions {
 		sum += (size + 4095) &^ 4095
 	}
 	return sum, err
 }
 
-// scratchRegions returns the sizes in bytes of the scratch regions of e's units for a model of so many chunks and isects pairs in a band. A binding that is
+// scratchRegions returns the sizes in bytes of the scratch regions of e's units for a model of so many units and isects pairs in a band. A binding that is
 // too large for the device is an error.
-func (e *engine) scratchRegions(chunks, isects, bands int) (regions []int64, err error) {
+func (e *engine) scratchRegions(units, isects, bands int) (regions []int64, err error) {
 	c := *e
 	c.verify = false // checks are a tool of developers and not planned for
 	c.bands, c.isectCapacity = min(bands, 2), isects
-	c.model = &model{dev: e.dev, chunkRows: e.model.chunkRows, chunkSplats: e.model.chunkSplats}
-	for range chunks {
-		c.model.chunks = append(c.model.chunks, phantom[float32](e.dev, c.model.rows()*c.model.chunkSplats, 4))
-	}
+	c.model = e.model.planned(units)
 	c.counters, c.args = phantom[uint32](e.dev, layout.NCounters, 4), phantom[[3]uint32](e.dev, layout.NArgs, 12)
-	c.target, c.picture = phantom[uint32](e.dev, e.targetWords(), 4), phantom[[4]float32](e.dev, e.drawn.maxPixels, 16)
+	c.target = phantom[uint32](e.dev, e.targetWords(), 4)
 	f := &frame{params: phantom[layout.StepParams](e.dev, 1, 1<<10), report: phantom[layout.Report](e.dev, 1, 1<<10)}
 	for _, k := range e.kinds {
 		r := vk.NewRecorder(e.dev)

@@ -85,25 +85,44 @@ func budgetDeviceHost(t *testing.T, bytes int64) *Device {
 	return d
 }
 
-// TestChunkSizes makes few chunks of small and of large models, in sizes that kernels like.
+// TestChunkSizes grows small and large models as refinement does: few chunks, and little of the last one stands empty.
 func TestChunkSizes(t *testing.T) {
 	d := testDevice(t)
-	m, err := newModel(d.dev, 3)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range []struct {
-		ceiling int
-		budget  int64
-	}{{1, 1 << 20}, {5000, 1 << 30}, {200_000, 1 << 30}, {1_000_000, 1 << 30}, {5_000_000, 8 << 30}, {90_000_000, 112 << 30}} {
-		m.setChunk(c.ceiling, c.budget)
-		n := (c.ceiling + m.chunkSplats - 1) / m.chunkSplats
-		t.Logf("up to %d splats in %d bytes: %d chunks of %d bytes", c.ceiling, c.budget, n, m.chunkBytes())
-		if m.chunkSplats%64 != 0 || m.chunkBytes() > maxBinding(d.dev) || c.budget <= 1<<30 && m.chunkBytes() > 64<<20 {
-			t.Errorf("chunks of %d splats, %d bytes", m.chunkSplats, m.chunkBytes())
+	for _, c := range []struct{ ceiling, start, end int }{
+		{1, 1, 1}, {5000, 700, 5000}, {200_000, 8000, 200_000}, {1_000_000, 12_000, 1_000_000}, {150_000_000, 12_000, 220_000}, {0, 60_000, 1_500_000}, {150_000_000, 60_000, 40_000_000},
+	} {
+		m, err := newModel(d.dev, 3)
+		if err != nil {
+			t.Fatal(err)
 		}
-		if c.ceiling <= 1_000_000 && n > fewChunks {
-			t.Errorf("%d chunks for %d splats", n, c.ceiling)
+		m.setUnit(c.ceiling)
+		if m.unit%64 != 0 || m.unitBytes() > maxBinding(d.dev) || c.ceiling <= 1_000_000 && m.unitBytes() > 16<<20 {
+			t.Errorf("units of %d splats, %d bytes", m.unit, m.unitBytes())
+		}
+		chunks := 0
+		for n := c.start; ; n = min(c.end, n+n/20+1) {
+			if n > m.capacity() {
+				room := n
+				if c.ceiling > 0 && chunks > 0 {
+					room = min(c.ceiling, m.ample(n))
+				} else if chunks > 0 {
+					room = m.ample(n)
+				}
+				more := m.units(room - m.capacity())
+				chunks += (more + m.mostUnits() - 1) / m.mostUnits()
+				m.chunks = m.planned(m.units(m.capacity()) + more).chunks
+			}
+			if n == c.end {
+				break
+			}
+		}
+		over := m.capacity() - c.end
+		t.Logf("%d to %d splats of %d: %d chunks in units of %d, %d splats stand empty", c.start, c.end, c.ceiling, chunks, m.unit, over)
+		if most := c.end/growthParts + max(m.growth, m.unit); over < 0 || over > most || c.ceiling == c.end && over >= m.unit {
+			t.Errorf("room for %d splats more than there are", over)
+		}
+		if c.end <= 1_500_000 && chunks > fewChunks {
+			t.Errorf("%d chunks for %d splats", chunks, c.end)
 		}
 	}
 }

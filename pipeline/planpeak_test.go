@@ -134,11 +134,7 @@ func TestPlanCountsAll(t *testing.T) {
 				t.Fatal(err)
 			}
 			real := *e
-			m := *e.model
-			real.model, real.isectCapacity = &m, minIsects
-			for range chunks {
-				m.chunks = append(m.chunks, phantom[float32](d.dev, m.rows()*m.chunkSplats, 4))
-			}
+			real.model, real.isectCapacity = e.model.planned(chunks), minIsects
 			real.counters, real.args = phantom[uint32](d.dev, layout.NCounters, 4), phantom[[3]uint32](d.dev, layout.NArgs, 12)
 			r := vk.NewRecorder(d.dev)
 			real.record(r, f, unitRefine)
@@ -152,15 +148,19 @@ func TestPlanCountsAll(t *testing.T) {
 		}
 	}
 	many := planCameras(5000, 64, 48)
-	plain, err := d.Plan(many, init.N, base, TrainerOptions{})
+	var plans [2]*Plan
+	most, err := d.Plan(many, init.N, base, TrainerOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	base.Exposure, base.MaxSplats = true, plain.Ceiling
-	with, err := d.Plan(many, init.N, base, TrainerOptions{})
-	if err != nil {
-		t.Fatal(err)
+	base.MaxSplats = most.Ceiling / 2 // leaves room for the tables
+	for i, exposure := range []bool{false, true} {
+		base.Exposure = exposure
+		if plans[i], err = d.Plan(many, init.N, base, TrainerOptions{}); err != nil {
+			t.Fatal(err)
+		}
 	}
+	plain, with := plans[0], plans[1]
 	tables := int64(len(many)) * exposureBytes
 	if with.Ceiling != plain.Ceiling || with.Device.Model-plain.Device.Model != tables || with.Device.Start-plain.Device.Start < tables {
 		t.Errorf("colour maps of %d bytes: %+v, without %+v", tables, with.Device, plain.Device)

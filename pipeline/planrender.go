@@ -13,7 +13,7 @@ type renderNeeds struct {
 	device  int64 // about: views whose pairs are too many are cut into bands, but for a row of tiles
 	fixed   int64 // of RAM, for the program and the driver
 	loading int64 // of RAM beside that, for the splats on their way to the device
-	staging int64 // of RAM beside that, while they are taken there; on unified memory the device's
+	staging int64 // of RAM beside that, while they are taken there, or while pictures are read; on unified memory the device's
 	picture int64 // of RAM beside that, for one that is encoded
 }
 
@@ -23,21 +23,18 @@ func (d *Device) renderNeeds(n, degree int, cameras []scene.Camera) (w renderNee
 	if err != nil {
 		return w, err
 	}
-	for {
-		e.model.setChunk(n, w.device)
-		chunks := (n + e.model.chunkSplats - 1) / e.model.chunkSplats
-		scratch, err := e.scratchBytes(chunks, minIsects, 2)
-		if err != nil {
-			return w, err
-		}
-		w.staging = e.model.stagingBytes()
-		need := int64(chunks)*e.model.chunkBytes() + scratch + 16*int64(e.drawn.maxPixels) + fixedBytes + planSlack(w.device)
-		if unified(d) {
-			need += w.staging
-		}
-		if need = roundMiB(need); need <= w.device {
-			break
-		}
+	e.model.setUnit(n)
+	units := e.model.units(n)
+	scratch, err := e.scratchBytes(units, minIsects, 2)
+	if err != nil {
+		return w, err
+	}
+	w.staging = max(e.model.stagingBytes(), min(pictureStaging, 16*int64(e.drawn.maxPixels)))
+	bare := int64(units)*e.model.unitBytes() + scratch + fixedBytes
+	if unified(d) {
+		bare += w.staging
+	}
+	for need := roundMiB(bare); need > w.device; need = roundMiB(bare + planSlack(w.device)) {
 		w.device = need // more slack for more memory: by an eighth at most each time
 	}
 	if unified(d) {
@@ -50,11 +47,11 @@ func (d *Device) renderNeeds(n, degree int, cameras []scene.Camera) (w renderNee
 }
 
 // host is what all that takes of RAM.
-func (w renderNeeds) host() int64 { return withMargin(w.fixed + max(w.loading+w.staging, w.picture)) }
+func (w renderNeeds) host() int64 { return withMargin(w.fixed + w.staging + max(w.loading, w.picture)) }
 
 // atOnce is how many pictures may be in RAM of budget bytes at once: one or more.
 func (w renderNeeds) atOnce(budget int64) int {
-	room := budget - marginOf(budget) - w.fixed
+	room := budget - marginOf(budget) - w.fixed - w.staging
 	return int(max(1, min(room/w.picture, int64(runtime.GOMAXPROCS(0)), mostPictures)))
 }
 

@@ -30,7 +30,7 @@ func TestMixedUpload(t *testing.T) {
 			t.Fatal(err)
 		}
 		m.chunkRows = rowsOf(m.degree, PrecisionMixed)
-		m.setChunk(s.N/2, 1<<30)
+		m.unit = 256
 		if err := m.upload(s); err != nil {
 			t.Fatal(err)
 		}

@@ -12,11 +12,10 @@ func (v *view) project() {
 	scratch(v.r, &v.projected, "projected", n)
 	scratch(v.r, &v.extents, "extents", n)
 	scratch(v.r, &v.depthKeys, "depth_keys", n)
-	size := v.model.chunkSplats
-	for i, chunk := range v.model.chunks {
-		first := i * size
+	for _, c := range v.model.chunks {
+		first, size := c.first, c.splats
 		pass := shaders.Project{
-			Params: v.f.params, Counters: v.counters, Chunk: chunk,
+			Params: v.f.params, Counters: v.counters, Chunk: c.Slice,
 			Projected: vk.Cast[float32](v.projected.At(first, size).View), Extents: vk.Cast[float32](v.extents.At(first, size).View),
 			DepthKeys: v.depthKeys.At(first, size),
 			Push:      shaders.ProjectPush{FirstId: uint32(first), ChunkSplats: uint32(size)},
@@ -26,7 +25,7 @@ func (v *view) project() {
 			continue
 		}
 		v.r.Dispatch(&shaders.ProjectMixed{
-			Params: pass.Params, Counters: pass.Counters, Chunk: vk.Cast[uint32](chunk.View),
+			Params: pass.Params, Counters: pass.Counters, Chunk: vk.Cast[uint32](c.View),
 			Projected: pass.Projected, Extents: pass.Extents, DepthKeys: pass.DepthKeys, Push: shaders.ProjectMixedPush(pass.Push),
 		}, vk.Items(size, 128))
 	}

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"errors"
+	"math"
 	"math/rand/v2"
 	"reflect"
 	"slices"
@@ -21,7 +22,7 @@ func TestReadSplats(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m.chunkSplats = c.chunk
+		m.unit = c.chunk
 		want := scene.NewSplats(c.n, c.degree)
 		for _, x := range [][]float32{want.Means, want.Quats, want.LogScales, want.LogitOpacities, want.SH} {
 			for i := range x {
@@ -59,35 +60,38 @@ func TestReadSplats(t *testing.T) {
 	}
 }
 
-// TestPictureApart reads pictures from memory that the host cannot read, in pieces: the same pixels.
-func TestPictureApart(t *testing.T) {
+// TestPicturePieces reads a picture that is larger than a piece: its lower rows are those of a view of them alone, which is one piece.
+func TestPicturePieces(t *testing.T) {
 	views, init, _, _ := promiseScene(t)
-	d := testDevice(t)
 	small := views[0].Camera
 	large := small.Rescaled(small.Width*picturePiece/(small.Width*small.Height)+small.Width+1, small.Height+2)
-	if n := large.Width * large.Height; n <= picturePiece || n%picturePiece == 0 {
+	low := large
+	low.Height = (picturePiece - 1) / large.Width
+	low.Cy -= float64(large.Height - low.Height)
+	if n := large.Width * large.Height; n <= picturePiece || n%picturePiece == 0 || low.Height >= large.Height {
 		t.Fatalf("%d pixels are no more than a piece, or whole pieces", n)
 	}
+	r, err := NewRenderer(testDevice(t), init, []scene.Camera{small}, RenderConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
 	var pictures [][]float32
-	for _, apart := range []bool{false, true} {
-		r, err := NewRenderer(d, init, []scene.Camera{small}, RenderConfig{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.e.picturesApart = apart
-		p, err := r.RenderInto(nil, large) // makes the buffer anew
-		if err != nil {
-			t.Fatal(err)
-		}
-		if there := r.e.picture.View.Host() != nil; there == apart {
-			t.Fatalf("apart %v: the host reads the picture: %v", apart, there)
+	for _, c := range []scene.Camera{large, low, large} { // the first makes room
+		p, err := r.RenderInto(nil, c)
+		if err != nil || len(p) != 3*c.Width*c.Height {
+			t.Fatalf("%d numbers for %dx%d pixels: %v", len(p), c.Width, c.Height, err)
 		}
 		pictures = append(pictures, p)
-		if err := r.Close(); err != nil {
-			t.Fatal(err)
-		}
 	}
-	if slices.Max(pictures[0]) <= 0 || !slices.Equal(pictures[0], pictures[1]) {
+	if slices.Max(pictures[0]) <= 0 || !slices.Equal(pictures[0], pictures[2]) {
 		t.Error("the pictures differ, or are black")
+	}
+	rest, off := pictures[0][3*large.Width*(large.Height-low.Height):], 0.0
+	for i, x := range pictures[1] {
+		off += math.Abs(float64(x - rest[i]))
+	}
+	if off /= float64(len(rest)); !(off < 1e-3) {
+		t.Errorf("the lower rows are %g off, on average", off)
 	}
 }

@@ -13,26 +13,28 @@ func (v *view) refine() {
 	fresh := vk.ScratchOf[uint32](v.r, "new_offset", n)
 	holes := vk.ScratchOf[uint32](v.r, "hole_offset", n)
 	list := vk.ScratchOf[uint32](v.r, "hole_list", n)
-	size, params, state := uint32(v.model.chunkSplats), uint32(v.model.stored), uint32(v.model.stats)
-	perChunk := vk.Items(v.model.chunkSplats, 256)
+	params, state := uint32(v.model.stored), uint32(v.model.stats)
 	v.chooseGrowth(actions, fresh, holes)
 	v.scan("new scan", fresh, layout.NActive, layout.ArgsScanSplats, layout.NGrown, false)
 	v.scan("hole scan", holes, layout.NActive, layout.ArgsScanSplats, layout.NHoles, false)
 	v.r.Dispatch(&shaders.RefineHoles{Counters: v.counters, Actions: actions, HoleOffset: holes, HoleList: list}, v.indirect(layout.ArgsSplats))
-	for i, source := range v.model.chunks {
-		for j, dest := range v.model.chunks {
+	for _, source := range v.model.chunks {
+		for _, dest := range v.model.chunks {
 			v.r.Dispatch(&shaders.RefinePlace{
 				Params: v.f.params, Counters: v.counters, Actions: actions, NewOffset: fresh, HoleOffset: holes, HoleList: list,
 				Source: vk.Cast[uint32](source.View), Dest: vk.Cast[uint32](dest.View),
-				Push: shaders.RefinePlacePush{FirstId: uint32(i) * size, ChunkSplats: size, NParams: params, NState: state, DestFirstId: uint32(j) * size},
-			}, perChunk)
+				Push: shaders.RefinePlacePush{
+					FirstId: uint32(source.first), ChunkSplats: uint32(source.splats), NParams: params, NState: state,
+					DestFirstId: uint32(dest.first), DestSplats: uint32(dest.splats),
+				},
+			}, vk.Items(source.splats, 256))
 		}
 	}
-	for i, chunk := range v.model.chunks {
+	for _, c := range v.model.chunks {
 		v.r.Dispatch(&shaders.RefineUpdate{
-			Params: v.f.params, Counters: v.counters, Actions: actions, Chunk: chunk,
-			Push: shaders.RefineUpdatePush{FirstId: uint32(i) * size, ChunkSplats: size, NParams: params, NState: state},
-		}, perChunk)
+			Params: v.f.params, Counters: v.counters, Actions: actions, Chunk: c.Slice,
+			Push: shaders.RefineUpdatePush{FirstId: uint32(c.first), ChunkSplats: uint32(c.splats), NParams: params, NState: state},
+		}, vk.Items(c.splats, 256))
 	}
 	v.r.Dispatch(&shaders.RefineCommit{Counters: v.counters}, vk.Groups(1))
 }
@@ -43,13 +45,12 @@ func (v *view) chooseGrowth(actions, fresh, holes vk.Slice[uint32]) {
 	n := v.model.capacity()
 	keys := vk.ScratchOf[uint32](v.r, "grow_keys", n)
 	pruneKeys := vk.ScratchOf[uint32](v.r, "prune_keys", n)
-	size := uint32(v.model.chunkSplats)
-	for i, chunk := range v.model.chunks {
+	for _, c := range v.model.chunks {
 		v.r.Dispatch(&shaders.RefineClassify{
-			Params: v.f.params, Counters: v.counters, Chunk: chunk, Actions: actions, NewOffset: fresh, HoleOffset: holes, GrowKeys: keys, PruneKeys: pruneKeys,
-			Push: shaders.RefineClassifyPush{FirstId: uint32(i) * size, ChunkSplats: size, NState: uint32(v.model.stats)},
+			Params: v.f.params, Counters: v.counters, Chunk: c.Slice, Actions: actions, NewOffset: fresh, HoleOffset: holes, GrowKeys: keys, PruneKeys: pruneKeys,
+			Push: shaders.RefineClassifyPush{FirstId: uint32(c.first), ChunkSplats: uint32(c.splats), NState: uint32(v.model.stats)},
 			Spec: shaders.RefineClassifySpec{Mixed: v.model.mixed},
-		}, vk.Items(v.model.chunkSplats, 256))
+		}, vk.Items(c.splats, 256))
 	}
 	if v.strategy.exact {
 		v.r.Dispatch(&shaders.RefineRank{Params: v.f.params, Counters: v.counters, PruneKeys: pruneKeys, Keys: keys}, v.indirect(layout.ArgsSplats))
@@ -66,13 +67,13 @@ func (v *view) chooseGrowth(actions, fresh, holes vk.Slice[uint32]) {
 
 // resetOpacity lowers all opacities.
 func (v *view) resetOpacity() {
-	for i, chunk := range v.model.chunks {
+	for _, c := range v.model.chunks {
 		v.r.Dispatch(&shaders.ResetOpacity{
-			Params: v.f.params, Counters: v.counters, Chunk: chunk,
+			Params: v.f.params, Counters: v.counters, Chunk: c.Slice,
 			Push: shaders.ResetOpacityPush{
-				FirstId: uint32(i * v.model.chunkSplats), ChunkSplats: uint32(v.model.chunkSplats),
+				FirstId: uint32(c.first), ChunkSplats: uint32(c.splats),
 				FirstMoments: uint32(v.model.first + layout.RowLogitOpacity), SecondMoments: uint32(v.model.second + layout.RowLogitOpacity),
 			},
-		}, vk.Items(v.model.chunkSplats, 256))
+		}, vk.Items(c.splats, 256))
 	}
 }

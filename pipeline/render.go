@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"vksplat/scene"
-	"vksplat/shaders/layout"
 	"vksplat/vk"
 )
 
@@ -35,37 +34,23 @@ func (e *engine) picturize(out []float32, c scene.Camera, degree int, near float
 	if err := f.verifier.judge(f.unit); err != nil {
 		return nil, err
 	}
-	return e.readPicture(out, c.Width*c.Height)
+	return e.readPicture(out, f.programs[unitRender].Kept(f.picture.View), c.Width*c.Height)
 }
 
-// makePicture makes the buffer that pictures end in. Where the device has memory of its own it is there, so that pictures take no RAM while models are
-// trained; elsewhere the host reads it where it is.
-func (e *engine) makePicture(pixels int) (vk.Slice[[4]float32], error) {
-	kind := vk.DeviceLocal
-	if info := e.dev.Info(); info.Unified() && !e.picturesApart {
-		kind = vk.Readback
-	}
-	return vk.Make[[4]float32](e.dev, kind, pixels, "picture")
-}
-
-// picturePiece is how many pixels of a picture are read at once from device memory: 1 MB.
+// picturePiece is how many pixels of a picture are read at once: 1 MB.
 const picturePiece = 1 << 16
 
-// readPicture returns n pixels of the picture as [n][3], in the memory of out if it is large enough.
-func (e *engine) readPicture(out []float32, n int) (_ []float32, err error) {
+// pictureStaging is what reading pictures takes.
+const pictureStaging = 16 * picturePiece
+
+// readPicture returns n pixels of a picture as [n][3], in the memory of out if it is large enough. The picture is where it was drawn, in scratch memory, so that
+// it takes none of its own while models are trained.
+func (e *engine) readPicture(out []float32, drawn vk.View, n int) (_ []float32, err error) {
 	if cap(out) < 3*n {
 		out = make([]float32, 3*n)
 	}
 	out = out[:3*n]
-	take := func(first int, pixels [][4]float32) {
-		for i := range pixels {
-			copy(out[3*(first+i):], pixels[i][:3])
-		}
-	}
-	if e.picture.View.Host() != nil {
-		take(0, vk.Host(e.picture)[:n])
-		return out, nil
-	}
+	picture := vk.Cast[[4]float32](drawn)
 	staging, err := vk.Make[[4]float32](e.dev, vk.Readback, min(n, picturePiece), "picture staging")
 	if err != nil {
 		return nil, err
@@ -80,7 +65,7 @@ func (e *engine) readPicture(out []float32, n int) (_ []float32, err error) {
 	s.Add(copier)
 	for first := 0; first < n; first += picturePiece {
 		count := min(picturePiece, n-first)
-		if err := copier.Record(staging.At(0, count).View, e.picture.At(first, count).View); err != nil {
+		if err := copier.Record(staging.At(0, count).View, picture.At(first, count).View); err != nil {
 			return nil, err
 		}
 		t, err := e.dev.Submit(s)
@@ -90,7 +75,9 @@ func (e *engine) readPicture(out []float32, n int) (_ []float32, err error) {
 		if err != nil {
 			return nil, err
 		}
-		take(first, vk.Host(staging)[:count])
+		for i, pixel := range vk.Host(staging)[:count] {
+			copy(out[3*(first+i):], pixel[:3])
+		}
 	}
 	return out, nil
 }
@@ -107,33 +94,21 @@ func (e *engine) enlarge(c scene.Camera) error {
 	if e.yield != nil {
 		e.yield()
 	}
-	if err := errors.Join(e.closePrograms(), e.pool.Empty()); err != nil {
+	if err := e.startAfresh(); err != nil {
 		return err
 	}
-	old := e.picture
-	if err := e.dev.Free(old.View); err != nil {
-		return err
-	}
-	before := e.drawn
-	e.picture, e.drawn = vk.Slice[[4]float32]{}, size
-	if e.picture, err = e.makePicture(size.maxPixels); err == nil {
-		e.isectCapacity = min(e.isectCapacity, e.isectLimit()) &^ (layout.BucketSize - 1)
-		if e.isectCapacity == 0 {
-			err = fmt.Errorf("pipeline: render %s: %w: a picture of %dx%d pixels", c.Name, ErrTooSmall, c.Width, c.Height)
-		}
+	before, had := e.drawn, e.isectCapacity
+	e.drawn = size
+	e.isectCapacity = e.fewerIsects(e.isectCapacity)
+	if e.isectCapacity == 0 {
+		err = fmt.Errorf("pipeline: render %s: %w: a picture of %dx%d pixels", c.Name, ErrTooSmall, c.Width, c.Height)
 	}
 	if err == nil {
 		return e.buildToFit()
 	}
 	// Back to what there was, so that training can go on.
-	e.dev.Free(e.picture.View)
-	e.drawn = before
-	var again error
-	if e.picture, again = e.makePicture(before.maxPixels); again == nil {
-		e.isectCapacity = max(e.isectCapacity, layout.BucketSize)
-		again = e.buildToFit()
-	}
-	return errors.Join(err, again)
+	e.drawn, e.isectCapacity = before, had
+	return errors.Join(err, e.buildToFit())
 }
 
 // RenderConfig says how pictures are made.
@@ -172,7 +147,7 @@ func NewRenderer(d *Device, s *scene.Splats, cameras []scene.Camera, cfg RenderC
 	if err != nil {
 		return nil, d.shortOfRender(s.N, w, err)
 	}
-	e.model.setChunk(s.N, d.dev.Budget())
+	e.model.setUnit(s.N)
 	if err = e.load(s, 1, 1); err == nil {
 		err = e.buildToFit()
 	}

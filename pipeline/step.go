@@ -100,7 +100,8 @@ func (v *view) recordRender() {
 		v.makeIsects(band)
 		v.rasterize(band, false)
 	}
-	v.r.Copy(v.picture.View, v.render.View)
+	v.r.Keep(v.render.View) // for readPicture
+	v.f.picture = v.render
 	v.finish(false)
 }
 

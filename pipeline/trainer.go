@@ -103,7 +103,8 @@ func newTrainer(d *Device, cams []scene.Camera, photos Photos, sceneScale float6
 	if err != nil {
 		return nil, err
 	}
-	e.pool, e.model.chunkSplats, e.isectPlan = d.dev.NewScratchPool(), plan.ChunkSplats, plan.Isects
+	e.pool, e.isectPlan = d.dev.NewScratchPool(), plan.Isects
+	e.model.unit, e.model.growth = plan.ChunkSplats, plan.growth
 	t := &Trainer{start: s.first, cfg: cfg, sceneScale: sceneScale, cams: cams, e: e, o: o, plan: plan, odd: -1, level: cfg.level(0), ctx: context.Background()}
 	if err := t.begin(d, photos, s); err != nil {
 		return nil, errors.Join(err, t.Close())
@@ -196,7 +197,7 @@ func (t *Trainer) setParams(p *layout.StepParams, u unit, view int) {
 	p.Unit, p.Step = u.number, uint32(u.step)
 	p.SeedLo, p.SeedHi = uint32(t.cfg.Seed), uint32(t.cfg.Seed>>32)
 	t.cfg.optimiserParams(p, u.step, t.sceneScale)
-	t.cfg.photoParams(p, u.step, view, t.photos.masked[view])
+	t.cfg.photoParams(p, u.step, view, t.photos.flags[view])
 	t.cfg.strategyParams(p, u.step, t.sceneScale)
 	p.TargetSplats = 0
 	if u.kind == unitRefine {

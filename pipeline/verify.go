@@ -156,11 +156,11 @@ func (v *view) verifyGradients() {
 // verifyModel checks parameters, moments and statistics after pass.
 func (v *view) verifyModel(pass string) {
 	m := v.model
-	for i, chunk := range m.chunks {
+	for _, c := range m.chunks {
 		floats := func(row, end int, mode uint32) {
 			v.check(verifyTarget{
-				verifyCheck: verifyCheck{pass, "chunk", mode}, data: chunk.At(row*m.chunkSplats, (end-row)*m.chunkSplats).View, count: layout.NSplats,
-				stride: m.chunkSplats, bound: uint32(i * m.chunkSplats),
+				verifyCheck: verifyCheck{pass, "chunk", mode}, data: c.At(row*c.splats, (end-row)*c.splats).View, count: layout.NSplats,
+				stride: c.splats, bound: uint32(c.first),
 			})
 		}
 		if !m.mixed {

@@ -71,7 +71,7 @@ void report_loss(View v, inout Report r) {
     float pixels = max(1.0, float(s_count[0].x)), windows = max(1.0, 3.0 * float(s_count[0].y));
     r.alpha_l1 = s_alpha[0] / pixels;
     r.loss += params[0].alpha_loss * s_alpha[0] / n_pixels;
-    if (params[0].masked == 0u) return;
+    if ((params[0].photo_flags & PHOTO_MASKED) == 0u) return;
     r.loss = (1.0 - lambda) * r.l1 + lambda * (3.0 * float(s_count[0].y) - s_sum[0].z) / terms + params[0].alpha_loss * s_alpha[0] / n_pixels;
     r.l1 = s_sum[0].x / (3.0 * pixels);
     r.mse = s_sum[0].y / (3.0 * pixels);

@@ -16,12 +16,14 @@ layout(constant_id = 1) const bool TARGET_FLOAT = false;
 layout(constant_id = 2) const bool MASKED = false;
 // The photo's alpha is compared too.
 layout(constant_id = 3) const bool ALPHA = false;
+// Photos may be packed.
+layout(constant_id = 4) const bool PACKED = false;
 // The view may be smaller than the photo.
-layout(constant_id = 4) const bool SHRUNK = false;
+layout(constant_id = 5) const bool SHRUNK = false;
 
 layout(binding = 0, scalar) readonly buffer Params { StepParams params[]; };        // [1]
 layout(binding = 1, scalar) readonly buffer Render { vec4 render[]; };              // [P]
-layout(binding = 2, scalar) readonly buffer Target { uint target[]; };              // [T] RGBA8, or [3 T] bits of float32; then [T / 32] mask; T is P unless SHRUNK
+layout(binding = 2, scalar) readonly buffer Target { uint target[]; };              // [T] RGBA8, [3 T / 4] RGB8, or [3 T] bits of float32; then [T / 32] mask; T is P unless SHRUNK
 layout(binding = 3, scalar) writeonly buffer Maps { float ssim_maps[]; };        // [3][3][P] for each channel: d(mean SSIM)/d(mu_x, E[x^2], E[xy]) of each window
 layout(binding = 4, scalar) writeonly buffer Partials { vec3 partials[]; };         // [n_tiles] sums of |x - y|, of (x - y)^2, of SSIM
 layout(binding = 5, scalar) writeonly buffer Counted { vec3 counted[]; };           // [n_tiles] pixels and windows that count, sums of |alpha - photo's|; MASKED or ALPHA

@@ -29,7 +29,8 @@ var lossKernel = vk.Kernel{
 		{Name: "TARGET_FLOAT", ID: 1, Default: 0},
 		{Name: "MASKED", ID: 2, Default: 0},
 		{Name: "ALPHA", ID: 3, Default: 0},
-		{Name: "SHRUNK", ID: 4, Default: 0},
+		{Name: "PACKED", ID: 4, Default: 0},
+		{Name: "SHRUNK", ID: 5, Default: 0},
 	},
 }
 
@@ -44,7 +45,7 @@ var lossKernel = vk.Kernel{
 type Loss struct {
 	Params   vk.Slice[layout.StepParams] // 0, read: [1]
 	Render   vk.Slice[[4]float32]        // 1, read: [P]
-	Target   vk.Slice[uint32]            // 2, read: [T] RGBA8, or [3 T] bits of float32; then [T / 32] mask; T is P unless SHRUNK
+	Target   vk.Slice[uint32]            // 2, read: [T] RGBA8, [3 T / 4] RGB8, or [3 T] bits of float32; then [T / 32] mask; T is P unless SHRUNK
 	SsimMaps vk.Slice[float32]           // 3, write: [3][3][P] for each channel: d(mean SSIM)/d(mu_x, E[x^2], E[xy]) of each window
 	Partials vk.Slice[[3]float32]        // 4, write: [n_tiles] sums of |x - y|, of (x - y)^2, of SSIM
 	Counted  vk.Slice[[3]float32]        // 5, write: [n_tiles] pixels and windows that count, sums of |alpha - photo's|; MASKED or ALPHA
@@ -56,7 +57,8 @@ type LossSpec struct {
 	TargetFloat bool // constant_id 1
 	Masked      bool // constant_id 2
 	Alpha       bool // constant_id 3
-	Shrunk      bool // constant_id 4
+	Packed      bool // constant_id 4
+	Shrunk      bool // constant_id 5
 }
 
 // Kernel returns the compiled kernel.
@@ -69,6 +71,7 @@ func (p *Loss) Args(v []vk.View) ([]vk.View, []byte, []uint32) {
 		specBool(p.Spec.TargetFloat),
 		specBool(p.Spec.Masked),
 		specBool(p.Spec.Alpha),
+		specBool(p.Spec.Packed),
 		specBool(p.Spec.Shrunk),
 	}
 }

@@ -12,11 +12,12 @@ layout(local_size_x = 128) in;   // LANES
 layout(constant_id = 1) const bool TARGET_FLOAT = false;
 layout(constant_id = 2) const bool MASKED = false;
 layout(constant_id = 3) const bool ALPHA = false;
-layout(constant_id = 4) const bool SHRUNK = false;
+layout(constant_id = 4) const bool PACKED = false;
+layout(constant_id = 5) const bool SHRUNK = false;
 
 layout(binding = 0, scalar) readonly buffer Params { StepParams params[]; };    // [1]
 layout(binding = 1, scalar) readonly buffer Render { vec4 render[]; };          // [P]
-layout(binding = 2, scalar) readonly buffer Target { uint target[]; };          // [T] RGBA8, or [3 T] bits of float32; then [T / 32] mask; T is P unless SHRUNK
+layout(binding = 2, scalar) readonly buffer Target { uint target[]; };          // [T] RGBA8, [3 T / 4] RGB8, or [3 T] bits of float32; then [T / 32] mask; T is P unless SHRUNK
 layout(binding = 3, scalar) readonly buffer Maps { float ssim_maps[]; };        // [3][3][P]
 layout(binding = 4, scalar) writeonly buffer VRender { vec4 v_render[]; };      // [P] dL/d(rgb, alpha)
 #include "target.glsl"

@@ -28,7 +28,8 @@ var lossGradKernel = vk.Kernel{
 		{Name: "TARGET_FLOAT", ID: 1, Default: 0},
 		{Name: "MASKED", ID: 2, Default: 0},
 		{Name: "ALPHA", ID: 3, Default: 0},
-		{Name: "SHRUNK", ID: 4, Default: 0},
+		{Name: "PACKED", ID: 4, Default: 0},
+		{Name: "SHRUNK", ID: 5, Default: 0},
 	},
 }
 
@@ -42,7 +43,7 @@ var lossGradKernel = vk.Kernel{
 type LossGrad struct {
 	Params   vk.Slice[layout.StepParams] // 0, read: [1]
 	Render   vk.Slice[[4]float32]        // 1, read: [P]
-	Target   vk.Slice[uint32]            // 2, read: [T] RGBA8, or [3 T] bits of float32; then [T / 32] mask; T is P unless SHRUNK
+	Target   vk.Slice[uint32]            // 2, read: [T] RGBA8, [3 T / 4] RGB8, or [3 T] bits of float32; then [T / 32] mask; T is P unless SHRUNK
 	SsimMaps vk.Slice[float32]           // 3, read: [3][3][P]
 	VRender  vk.Slice[[4]float32]        // 4, write: [P] dL/d(rgb, alpha)
 	Spec     LossGradSpec
@@ -53,7 +54,8 @@ type LossGradSpec struct {
 	TargetFloat bool // constant_id 1
 	Masked      bool // constant_id 2
 	Alpha       bool // constant_id 3
-	Shrunk      bool // constant_id 4
+	Packed      bool // constant_id 4
+	Shrunk      bool // constant_id 5
 }
 
 // Kernel returns the compiled kernel.
@@ -66,6 +68,7 @@ func (p *LossGrad) Args(v []vk.View) ([]vk.View, []byte, []uint32) {
 		specBool(p.Spec.TargetFloat),
 		specBool(p.Spec.Masked),
 		specBool(p.Spec.Alpha),
+		specBool(p.Spec.Packed),
 		specBool(p.Spec.Shrunk),
 	}
 }

@@ -17,6 +17,7 @@ layout(push_constant, scalar) uniform Push {
     uint n_params;      // rows of parameters
     uint n_state;       // rows of parameters and moments
     uint dest_first_id; // of the destination chunk
+    uint dest_splats;
     uint round;         // ROUND_*
 } pc;
 layout(binding = 0, scalar) readonly buffer Params { StepParams params[]; };            // [1]
@@ -25,7 +26,7 @@ layout(binding = 2, scalar) readonly buffer Sources { uint sources[]; };        
 layout(binding = 3, scalar) readonly buffer Multiplicity { uint multiplicity[]; };      // [N]
 layout(binding = 4, scalar) readonly buffer HoleList { uint hole_list[]; };             // [n_holes]
 layout(binding = 5, scalar) readonly buffer Source { uint source[]; };                  // [rows][chunk_splats]
-layout(binding = 6, scalar) writeonly buffer Dest { uint dest[]; };                     // [rows][chunk_splats]
+layout(binding = 6, scalar) writeonly buffer Dest { uint dest[]; };                     // [rows][dest_splats]
 #include "chunk.glsl"
 #include "copies.glsl"
 
@@ -35,11 +36,11 @@ void main() {
     uint id = sources[k];
     uint i = id - pc.first_id;                                  // wraps to a huge number below the chunk, and for NO_SOURCE
     uint j = copy_home(pc.round, k) - pc.dest_first_id;         // likewise
-    if (i >= pc.chunk_splats || j >= pc.chunk_splats || id == NO_SOURCE) return;
-    for (uint r = 0u; r < n_rows(); r++) dest[r * pc.chunk_splats + j] = r < pc.n_params ? source[r * pc.chunk_splats + i] : 0u;
+    if (i >= pc.chunk_splats || j >= pc.dest_splats || id == NO_SOURCE) return;
+    for (uint r = 0u; r < n_rows(); r++) dest[r * pc.dest_splats + j] = r < pc.n_params ? source[r * pc.chunk_splats + i] : 0u;
     float log_factor;
     float logit = uintBitsToFloat(source[ROW_LOGIT_OPACITY * pc.chunk_splats + i]);
-    dest[ROW_LOGIT_OPACITY * pc.chunk_splats + j] = floatBitsToUint(relocate_stored(logit, multiplicity[id] + 1u, params[0].prune_opacity, log_factor));
+    dest[ROW_LOGIT_OPACITY * pc.dest_splats + j] = floatBitsToUint(relocate_stored(logit, multiplicity[id] + 1u, params[0].prune_opacity, log_factor));
     for (uint r = ROW_LOG_SCALES; r < ROW_LOG_SCALES + 3u; r++)
-        dest[r * pc.chunk_splats + j] = floatBitsToUint(uintBitsToFloat(source[r * pc.chunk_splats + i]) + log_factor);
+        dest[r * pc.dest_splats + j] = floatBitsToUint(uintBitsToFloat(source[r * pc.chunk_splats + i]) + log_factor);
 }

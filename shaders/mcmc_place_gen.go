@@ -27,7 +27,7 @@ var mcmcPlaceKernel = vk.Kernel{
 		{Name: "source", Access: vk.Read},
 		{Name: "dest", Access: vk.Write},
 	},
-	PushSize: 24,
+	PushSize: 28,
 }
 
 // McmcPlace binds the buffers of mcmc_place.comp.
@@ -45,29 +45,31 @@ type McmcPlace struct {
 	Multiplicity vk.Slice[uint32]            // 3, read: [N]
 	HoleList     vk.Slice[uint32]            // 4, read: [n_holes]
 	Source       vk.Slice[uint32]            // 5, read: [rows][chunk_splats]
-	Dest         vk.Slice[uint32]            // 6, write: [rows][chunk_splats]
+	Dest         vk.Slice[uint32]            // 6, write: [rows][dest_splats]
 	Push         McmcPlacePush
 }
 
-// McmcPlacePush is the push constant block of mcmc_place.comp, 24 bytes.
+// McmcPlacePush is the push constant block of mcmc_place.comp, 28 bytes.
 type McmcPlacePush struct {
 	FirstId     uint32 // of the source chunk
 	ChunkSplats uint32
 	NParams     uint32 // rows of parameters
 	NState      uint32 // rows of parameters and moments
 	DestFirstId uint32 // of the destination chunk
+	DestSplats  uint32
 	Round       uint32 // ROUND_*
 }
 
 // A size or offset that differs from the compiled kernels is an index out of range here.
 var (
-	_ = [1]struct{}{}[unsafe.Sizeof(McmcPlacePush{})-24]
+	_ = [1]struct{}{}[unsafe.Sizeof(McmcPlacePush{})-28]
 	_ = [1]struct{}{}[unsafe.Offsetof(McmcPlacePush{}.FirstId)-0]
 	_ = [1]struct{}{}[unsafe.Offsetof(McmcPlacePush{}.ChunkSplats)-4]
 	_ = [1]struct{}{}[unsafe.Offsetof(McmcPlacePush{}.NParams)-8]
 	_ = [1]struct{}{}[unsafe.Offsetof(McmcPlacePush{}.NState)-12]
 	_ = [1]struct{}{}[unsafe.Offsetof(McmcPlacePush{}.DestFirstId)-16]
-	_ = [1]struct{}{}[unsafe.Offsetof(McmcPlacePush{}.Round)-20]
+	_ = [1]struct{}{}[unsafe.Offsetof(McmcPlacePush{}.DestSplats)-20]
+	_ = [1]struct{}{}[unsafe.Offsetof(McmcPlacePush{}.Round)-24]
 )
 
 // Kernel returns the compiled kernel.

@@ -15,6 +15,7 @@ layout(push_constant, scalar) uniform Push {
     uint n_params;      // rows of parameters
     uint n_state;       // rows of parameters and moments
     uint dest_first_id; // of the destination chunk
+    uint dest_splats;
 } pc;
 layout(binding = 0, scalar) readonly buffer Params { StepParams params[]; };    // [1]
 layout(binding = 1, scalar) readonly buffer Counters { uint counters[]; };
@@ -23,7 +24,7 @@ layout(binding = 3, scalar) readonly buffer New { uint new_offset[]; };         
 layout(binding = 4, scalar) readonly buffer Holes { uint hole_offset[]; };      // [N] exclusive sums
 layout(binding = 5, scalar) readonly buffer HoleList { uint hole_list[]; };
 layout(binding = 6, scalar) readonly buffer Source { uint source[]; };          // [rows][chunk_splats]
-layout(binding = 7, scalar) writeonly buffer Dest { uint dest[]; };             // [rows][chunk_splats]
+layout(binding = 7, scalar) writeonly buffer Dest { uint dest[]; };             // [rows][dest_splats]
 #include "chunk.glsl"
 #include "refine.glsl"
 #include "grow.glsl"
@@ -31,28 +32,28 @@ layout(binding = 7, scalar) writeonly buffer Dest { uint dest[]; };             
 float row(uint r, uint i) { return uintBitsToFloat(source[r * pc.chunk_splats + i]); }
 #include "split.glsl"
 
-bool in_dest(uint id) { return id >= pc.dest_first_id && id - pc.dest_first_id < pc.chunk_splats; }
+bool in_dest(uint id) { return id >= pc.dest_first_id && id - pc.dest_first_id < pc.dest_splats; }
 
 // Copies local splat i to global id `to`: the parameters, and moments or zeros. Statistics start anew after a refinement.
 void copy_splat(uint i, uint to, bool keep_moments) {
     uint j = to - pc.dest_first_id;
     for (uint r = 0u; r < pc.n_state; r++)
-        dest[r * pc.chunk_splats + j] = r < pc.n_params || keep_moments ? source[r * pc.chunk_splats + i] : 0u;
-    for (uint r = 0u; r < STAT_ROWS; r++) dest[stat_row(r) * pc.chunk_splats + j] = 0u;
+        dest[r * pc.dest_splats + j] = r < pc.n_params || keep_moments ? source[r * pc.chunk_splats + i] : 0u;
+    for (uint r = 0u; r < STAT_ROWS; r++) dest[stat_row(r) * pc.dest_splats + j] = 0u;
 }
 
 void make_child(StepParams p, uint id, uint i, uint to, uint child) {
     uint j = to - pc.dest_first_id;
     vec3 mean = child_mean(p, id, i, child);
     for (uint k = 0u; k < 3u; k++) {
-        dest[(ROW_MEANS + k) * pc.chunk_splats + j] = floatBitsToUint(mean[k]);
-        dest[(ROW_LOG_SCALES + k) * pc.chunk_splats + j] = floatBitsToUint(row(ROW_LOG_SCALES + k, i) - SPLIT_SHRINK);
+        dest[(ROW_MEANS + k) * pc.dest_splats + j] = floatBitsToUint(mean[k]);
+        dest[(ROW_LOG_SCALES + k) * pc.dest_splats + j] = floatBitsToUint(row(ROW_LOG_SCALES + k, i) - SPLIT_SHRINK);
     }
 }
 
 // What is split or duplicated shares its opacity.
 void revise_opacity(StepParams p, uint i, uint to) {
-    if (p.revised_opacity != 0u) dest[ROW_LOGIT_OPACITY * pc.chunk_splats + (to - pc.dest_first_id)] = floatBitsToUint(revised_logit(row(ROW_LOGIT_OPACITY, i)));
+    if (p.revised_opacity != 0u) dest[ROW_LOGIT_OPACITY * pc.dest_splats + (to - pc.dest_first_id)] = floatBitsToUint(revised_logit(row(ROW_LOGIT_OPACITY, i)));
 }
 
 void main() {

@@ -28,7 +28,7 @@ var refinePlaceKernel = vk.Kernel{
 		{Name: "source", Access: vk.Read},
 		{Name: "dest", Access: vk.Write},
 	},
-	PushSize: 20,
+	PushSize: 24,
 }
 
 // RefinePlace binds the buffers of refine_place.comp.
@@ -46,27 +46,29 @@ type RefinePlace struct {
 	HoleOffset vk.Slice[uint32]            // 4, read: [N] exclusive sums
 	HoleList   vk.Slice[uint32]            // 5, read
 	Source     vk.Slice[uint32]            // 6, read: [rows][chunk_splats]
-	Dest       vk.Slice[uint32]            // 7, write: [rows][chunk_splats]
+	Dest       vk.Slice[uint32]            // 7, write: [rows][dest_splats]
 	Push       RefinePlacePush
 }
 
-// RefinePlacePush is the push constant block of refine_place.comp, 20 bytes.
+// RefinePlacePush is the push constant block of refine_place.comp, 24 bytes.
 type RefinePlacePush struct {
 	FirstId     uint32 // of the source chunk
 	ChunkSplats uint32
 	NParams     uint32 // rows of parameters
 	NState      uint32 // rows of parameters and moments
 	DestFirstId uint32 // of the destination chunk
+	DestSplats  uint32
 }
 
 // A size or offset that differs from the compiled kernels is an index out of range here.
 var (
-	_ = [1]struct{}{}[unsafe.Sizeof(RefinePlacePush{})-20]
+	_ = [1]struct{}{}[unsafe.Sizeof(RefinePlacePush{})-24]
 	_ = [1]struct{}{}[unsafe.Offsetof(RefinePlacePush{}.FirstId)-0]
 	_ = [1]struct{}{}[unsafe.Offsetof(RefinePlacePush{}.ChunkSplats)-4]
 	_ = [1]struct{}{}[unsafe.Offsetof(RefinePlacePush{}.NParams)-8]
 	_ = [1]struct{}{}[unsafe.Offsetof(RefinePlacePush{}.NState)-12]
 	_ = [1]struct{}{}[unsafe.Offsetof(RefinePlacePush{}.DestFirstId)-16]
+	_ = [1]struct{}{}[unsafe.Offsetof(RefinePlacePush{}.DestSplats)-20]
 )
 
 // Kernel returns the compiled kernel.

@@ -32,14 +32,15 @@ func (k MemoryKind) String() string {
 	return fmt.Sprintf("memory kind %d", int(k))
 }
 
-// Sizes of blocks, in bytes. Blocks start small so that a small job stays small, and grow to a size at which a device full of splats takes some dozens
-// of them. Drivers place memory best in blocks of this order, and the number of allocations is a limited resource (maxMemoryAllocationCount is 4096 on
-// many).
+// Sizes of blocks, in bytes. A large buffer has a block to itself, of exactly its size: then nothing is left over, and what it took is the driver's again
+// once it is freed. Small ones share blocks, because the number of allocations is a limited resource (maxMemoryAllocationCount is 4096 on many); these
+// start small, so that a small job stays small.
 const (
-	firstBlock = 4 << 20   // the first block of a kind
-	smallBlock = 64 << 20  // largest block while less than manyBytes are allocated
-	largeBlock = 256 << 20 // largest block afterwards
-	manyBytes  = 1 << 30
+	firstBlock = 4 << 20  // the first block of a kind that buffers share
+	smallBlock = 64 << 20 // largest one
+	leastAlone = 64 << 10 // a buffer above this has its own,
+	aloneParts = 64       // if it is above this part of the largest,
+	mostAlone  = 512      // and above this part of what is allocated, so that a device of any size takes some thousand blocks
 )
 
 // blockSource is where an arena gets its blocks from. The arena calls it under its lock, one call at a time.
@@ -74,7 +75,7 @@ type arena struct {
 
 	mu     sync.Mutex
 	blocks [memoryKinds][]*block // in the order in which they came, so that placement depends on the calls alone
-	bytes  [memoryKinds]int64    // sum of the blocks' sizes
+	shared [memoryKinds]int64    // sum of the sizes of blocks that buffers share
 	count  ArenaStats
 }
 
@@ -83,6 +84,7 @@ type block struct {
 	id    int
 	kind  MemoryKind
 	size  int64
+	alone bool // made for one large buffer
 	pages pageMap
 	live  map[int64]holding // by offset
 }
@@ -151,45 +153,51 @@ func (a *arena) find(kind MemoryKind, want, align int) (best *block, at int, ok 
 }
 
 // grow adds a block with room for size bytes, a multiple of pageSize. When the budget or the source has no room for a block of the size that it
-// would like, it gives back the empty blocks and then tries ever smaller ones down to size itself.
+// would like, it gives back the empty blocks and then tries ever smaller ones down to size itself. Empty blocks also go where a large buffer comes: that is
+// rare, and while memory grows nothing of it stands idle.
 func (a *arena) grow(kind MemoryKind, size int64) (*block, error) {
-	b, err := a.add(kind, a.blockSize(kind, size))
+	alone := a.alone(size)
+	if alone {
+		a.releaseEmpty()
+	}
+	b, err := a.add(kind, a.blockSize(kind, size), alone)
 	if !errors.Is(err, ErrOutOfMemory) {
 		return b, err
 	}
 	a.releaseEmpty()
 	for try := a.blockSize(kind, size); ; try = max(try/2/pageSize*pageSize, size) {
-		if b, err = a.add(kind, try); try == size || !errors.Is(err, ErrOutOfMemory) {
+		if b, err = a.add(kind, try, alone); try == size || !errors.Is(err, ErrOutOfMemory) {
 			return b, err
 		}
 	}
 }
 
-// blockSize returns the size of the next block for a request of size bytes: as much as the kind already has, so that the number of blocks grows with
-// the logarithm of the bytes, between firstBlock and the cap. A request above half the cap gets a block of exactly its size, because what it would
-// leave of a larger one is too small for a second of its kind: tensors are lists of equal chunks.
+// blockSize returns the size of the next block for a request of size bytes. Blocks to share have a quarter of what such blocks already have, so that their
+// number grows with the logarithm of the bytes and little of the last one stands empty.
 func (a *arena) blockSize(kind MemoryKind, size int64) int64 {
-	largest := a.largestBlock()
-	if size > largest/2 {
+	if a.alone(size) {
 		return size
 	}
+	largest := a.largestBlock()
 	n := min(firstBlock, largest)
-	for n < largest && (n < a.bytes[kind] || n < size) {
+	for n < largest && (4*n <= a.shared[kind] || n < size) {
 		n *= 2
 	}
 	return min(n, largest)
 }
 
-// largestBlock returns the cap on the size of blocks that hold several buffers.
+// alone reports whether a buffer of size bytes gets a block to itself.
+func (a *arena) alone(size int64) bool {
+	return size > max(leastAlone, a.largestBlock()/aloneParts, min(a.count.Allocated/mostAlone, a.largestBlock()))
+}
+
+// largestBlock returns the cap on the size of blocks that buffers share. A small budget loses little to what is left over in them.
 func (a *arena) largestBlock() int64 {
-	if a.count.Allocated < manyBytes {
-		return min(smallBlock, max(a.count.Budget/16/pageSize, 16)*pageSize) // a small budget loses little to what is left over in blocks
-	}
-	return largeBlock
+	return min(smallBlock, max(a.count.Budget/16/pageSize, 16)*pageSize)
 }
 
 // add takes one block of exactly size bytes from the source, if the budget allows it.
-func (a *arena) add(kind MemoryKind, size int64) (*block, error) {
+func (a *arena) add(kind MemoryKind, size int64, alone bool) (*block, error) {
 	if size > a.count.Budget-a.count.Allocated {
 		return nil, ErrOutOfMemory
 	}
@@ -198,9 +206,11 @@ func (a *arena) add(kind MemoryKind, size int64) (*block, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &block{id: id, kind: kind, size: size, pages: newPageMap(int(size / pageSize)), live: make(map[int64]holding)}
+	b := &block{id: id, kind: kind, size: size, alone: alone, pages: newPageMap(int(size / pageSize)), live: make(map[int64]holding)}
 	a.blocks[kind] = append(a.blocks[kind], b)
-	a.bytes[kind] += size
+	if !b.alone {
+		a.shared[kind] += size
+	}
 	a.count.Blocks++
 	a.count.Allocated += size
 	a.count.PeakAllocated = max(a.count.PeakAllocated, a.count.Allocated)
@@ -230,10 +240,10 @@ func (a *arena) free(s span) error {
 	return nil
 }
 
-// retire decides what becomes of b, which has just become empty. One empty block of a kind is kept, the larger of two, so that a buffer that comes and
-// goes does not make the driver allocate each time; one above the cap held a single large buffer and is not worth its keep.
+// retire decides what becomes of b, which has just become empty. One empty block to share is kept of each kind, the larger of two, so that a small buffer that
+// comes and goes does not make the driver allocate each time.
 func (a *arena) retire(b *block) {
-	if b.size > a.largestBlock() {
+	if b.alone {
 		a.drop(b)
 		return
 	}
@@ -264,7 +274,9 @@ func (a *arena) releaseEmpty() {
 func (a *arena) drop(b *block) {
 	list := a.blocks[b.kind]
 	a.blocks[b.kind] = slices.Delete(list, slices.Index(list, b), slices.Index(list, b)+1)
-	a.bytes[b.kind] -= b.size
+	if !b.alone {
+		a.shared[b.kind] -= b.size
+	}
 	a.count.Blocks--
 	a.count.Allocated -= b.size
 	a.src.freeBlock(b.id)

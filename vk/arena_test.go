@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -86,12 +87,12 @@ func TestArenaBlockSizes(t *testing.T) {
 		want  []int64 // sizes of the blocks, in order
 	}{
 		{"small job", []int64{4, 100, 64 * kib}, []int64{4 * mib}},
-		{"exactly full", []int64{4 * mib}, []int64{4 * mib}},
-		{"one page over", []int64{4*mib + 1}, []int64{8 * mib}},
-		{"growing", []int64{4 * mib, 1, 4 * mib, 8 * mib, 16 * mib}, []int64{4 * mib, 4 * mib, 8 * mib, 16 * mib, 32 * mib}},
-		{"above half a block", []int64{33*mib + 5, 33*mib + 5}, []int64{33*mib + pageSize, 33*mib + pageSize}},
-		{"above a block", []int64{500*mib + 1}, []int64{500*mib + pageSize}},
-		{"above 1 GiB", []int64{gib, 30 * mib, 200 * mib}, []int64{gib, 256 * mib}},
+		{"exactly full", []int64{mib, mib, mib, mib}, []int64{4 * mib}},
+		{"one page over", []int64{mib, mib, mib, mib, 1}, []int64{4 * mib, 4 * mib}},
+		{"growing", slices.Repeat([]int64{mib}, 17), []int64{4 * mib, 4 * mib, 4 * mib, 4 * mib, 8 * mib}},
+		{"alone", []int64{mib + 5, 9*mib + 5, 1}, []int64{mib + pageSize, 9*mib + pageSize, 4 * mib}},
+		{"large", []int64{500*mib + 1}, []int64{500*mib + pageSize}},
+		{"in gigabytes", []int64{7 * gib, 100 * mib, 14 * mib, 60 * mib}, []int64{7 * gib, 100 * mib, 16 * mib, 60 * mib}},
 	}
 	for _, c := range tests {
 		t.Run(c.name, func(t *testing.T) {
@@ -125,31 +126,50 @@ func TestArenaKeepsOneEmptyBlock(t *testing.T) {
 	src := newFakeSource(gib)
 	a := newArena(src, gib)
 	for range 100 {
-		mustFree(t, a, mustAlloc(t, a, DeviceLocal, 50*mib))
+		mustFree(t, a, mustAlloc(t, a, DeviceLocal, mib))
 	}
 	if n := a.stats().AllocCalls; n != 1 {
 		t.Errorf("a buffer that comes and goes took %d allocations, want 1", n)
 	}
-	s := []span{mustAlloc(t, a, DeviceLocal, 40*mib), mustAlloc(t, a, DeviceLocal, 60*mib), mustAlloc(t, a, DeviceLocal, 40*mib)}
-	mustFree(t, a, s...)
-	if st := a.stats(); st.Blocks != 1 || st.Allocated != 60*mib || st.InUse != 0 {
-		t.Errorf("after freeing everything: %+v, want the one block of 60 MiB", st)
+	var s []span
+	for range 17 {
+		s = append(s, mustAlloc(t, a, DeviceLocal, mib))
 	}
-	mustFree(t, a, mustAlloc(t, a, DeviceLocal, 300*mib))
-	if st := a.stats(); st.Blocks != 1 || st.Allocated != 60*mib {
-		t.Errorf("a large empty block was kept: %+v", st)
+	mustFree(t, a, s...)
+	if st := a.stats(); st.Blocks != 1 || st.Allocated != 8*mib || st.InUse != 0 {
+		t.Errorf("after freeing everything: %+v, want the one block of 8 MiB", st)
+	}
+	large := mustAlloc(t, a, DeviceLocal, 9*mib)
+	if st := a.stats(); st.Allocated != 9*mib {
+		t.Errorf("with a large buffer: %+v, want a block of its own and none that is empty", st)
+	}
+	mustFree(t, a, large)
+	if st := a.stats(); st.Blocks != 0 {
+		t.Errorf("a large buffer's block was kept: %+v", st)
+	}
+}
+
+// TestArenaTakesFewBlocks fills a large device with buffers just above the size from which they have blocks of their own: drivers give some thousand blocks.
+func TestArenaTakesFewBlocks(t *testing.T) {
+	a := newArena(newFakeSource(256*gib), 256*gib)
+	for a.stats().Allocated < 120*gib {
+		size := pageSize * (a.stats().Allocated/mostAlone/pageSize + 1)
+		mustAlloc(t, a, DeviceLocal, max(size, mib+pageSize))
+	}
+	if n := a.stats().Blocks; n > 4000 {
+		t.Errorf("%d blocks", n)
 	}
 }
 
 func TestArenaBudget(t *testing.T) {
 	src := newFakeSource(gib)
 	a := newArena(src, 100*mib)
-	mustFree(t, a, mustAlloc(t, a, Upload, 60*mib)) // stays as an empty block
-	s := mustAlloc(t, a, DeviceLocal, 90*mib)       // has to drive it out
+	mustFree(t, a, mustAlloc(t, a, Upload, 50*kib)) // stays as an empty block of 4 MiB
+	s := mustAlloc(t, a, DeviceLocal, 90*mib)       // drives it out
 	if st := a.stats(); st.Allocated != 90*mib {
 		t.Errorf("allocated %d, want 90 MiB", st.Allocated)
 	}
-	mustAlloc(t, a, Readback, 7*mib) // a block of 8 MiB fits beside it, one of 3 MiB does not
+	mustAlloc(t, a, Readback, 7*mib)
 	mustAlloc(t, a, DeviceLocal, 2*mib)
 	_, err := a.alloc(DeviceLocal, 3*mib, 256, "sort keys")
 	if !errors.Is(err, ErrOutOfMemory) {
@@ -170,7 +190,7 @@ func TestArenaBudget(t *testing.T) {
 // TestArenaHopelessRequest sees to it that what can never fit does not cost the empty blocks at hand.
 func TestArenaHopelessRequest(t *testing.T) {
 	a := newArena(newFakeSource(gib), 100*mib)
-	mustFree(t, a, mustAlloc(t, a, Upload, 60*mib))
+	mustFree(t, a, mustAlloc(t, a, Upload, 50*kib)) // leaves an empty block
 	before := a.stats()
 	if _, err := a.alloc(DeviceLocal, 100*mib+1, 1, "x"); !errors.Is(err, ErrOutOfMemory) {
 		t.Errorf("error %v, want ErrOutOfMemory", err)
@@ -183,10 +203,15 @@ func TestArenaHopelessRequest(t *testing.T) {
 // TestArenaPrefersTightThenOld fixes the choice between blocks: the tightest run of pages, the oldest block among equals.
 func TestArenaPrefersTightThenOld(t *testing.T) {
 	a := newArena(newFakeSource(gib), gib)
-	first, second := mustAlloc(t, a, DeviceLocal, 3*mib), mustAlloc(t, a, DeviceLocal, 3*mib)
-	if first.block == second.block {
-		t.Fatal("two buffers of 3 MiB in a block of 4 MiB")
+	var s []span
+	for range 8 {
+		s = append(s, mustAlloc(t, a, DeviceLocal, mib))
 	}
+	first, second := s[3], s[7]
+	if s[0].block != first.block || s[4].block != second.block || first.block == second.block {
+		t.Fatal("blocks of 4 MiB do not hold four buffers of 1 MiB each")
+	}
+	mustFree(t, a, second, first)
 	if got := mustAlloc(t, a, DeviceLocal, mib); got.block != first.block {
 		t.Errorf("1 MiB in block %d, want the older of two equal runs in %d", got.block, first.block)
 	}
@@ -214,8 +239,8 @@ func TestArenaTakesTheLastPage(t *testing.T) {
 func TestArenaDeviceSmallerThanBudget(t *testing.T) {
 	src := newFakeSource(20 * mib)
 	a := newArena(src, gib)
-	mustAlloc(t, a, DeviceLocal, 12*mib) // a block of 16 MiB
-	mustAlloc(t, a, Upload, 3*mib)       // the first block, 4 MiB
+	mustAlloc(t, a, DeviceLocal, 16*mib) // a block of its own
+	mustAlloc(t, a, Upload, 50*kib)      // the first block, 4 MiB
 	if _, err := a.alloc(Readback, 1, 1, "x"); !errors.Is(err, ErrOutOfMemory) {
 		t.Errorf("error %v, want ErrOutOfMemory", err)
 	}
@@ -379,4 +404,25 @@ func bestFitOfBools(taken []bool, want, align int) (start, excess int, ok bool) 
 		p = end + 1
 	}
 	return start, excess, ok
+}
+
+// TestArenaLeavesLittleOver allocates as training does: small buffers, a model that grows piece by piece, and scratch memory that is freed and comes again, larger,
+// after each piece. At no time is much more taken than is in use.
+func TestArenaLeavesLittleOver(t *testing.T) {
+	a := newArena(newFakeSource(100*gib), 100*gib)
+	for _, size := range []int64{64, 156, 2 * mib, 65 * mib, 24 * mib, 300 * kib, 10 * kib} {
+		mustAlloc(t, a, DeviceLocal, size)
+	}
+	var scratch []span
+	for grown := range int64(30) {
+		mustFree(t, a, scratch...)
+		scratch = scratch[:0]
+		mustAlloc(t, a, DeviceLocal, 12*mib+grown*mib*5/2)
+		for _, part := range []int64{40, 22, 21, 11, 1} {
+			scratch = append(scratch, mustAlloc(t, a, DeviceLocal, part*(grown+1)*100*kib))
+		}
+		if st := a.stats(); st.Allocated > st.InUse+8*mib || st.PeakAllocated > st.Allocated {
+			t.Fatalf("after %d pieces: %d MiB in use, %d taken, %d at the peak", grown+1, st.InUse/mib, st.Allocated/mib, st.PeakAllocated/mib)
+		}
+	}
 }

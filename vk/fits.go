@@ -42,7 +42,7 @@ func (a *arena) fits(freed []span, sizes []int64, largest int64) bool {
 func (a *arena) rehearsal(largest int64) *arena {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	c := &arena{src: &thinAir{largest: largest}, bytes: a.bytes, count: a.count}
+	c := &arena{src: &thinAir{largest: largest}, shared: a.shared, count: a.count}
 	for kind, list := range a.blocks {
 		for _, b := range list {
 			d := *b

@@ -58,14 +58,14 @@ func TestFitsKnowsHolesAndBlocks(t *testing.T) {
 	a := newArena(newFakeSource(8*gib), 8*gib)
 	var s []span
 	for range 8 {
-		s = append(s, mustAlloc(t, a, DeviceLocal, 2*mib))
+		s = append(s, mustAlloc(t, a, DeviceLocal, mib))
 	}
 	a.count.Budget = a.count.Allocated
 	if a.fits(nil, []int64{pageSize}, 1<<40) {
 		t.Error("a full arena has room")
 	}
-	if !a.fits([]span{s[0], s[2], s[4]}, []int64{2 * mib, 2 * mib}, 1<<40) || a.fits([]span{s[0], s[2], s[4]}, []int64{3 * mib}, 1<<40) {
-		t.Error("three holes of 2 MiB: two of those must fit, 3 MiB must not")
+	if !a.fits([]span{s[0], s[2], s[4]}, []int64{mib, mib}, 1<<40) || a.fits([]span{s[0], s[2], s[4]}, []int64{3 * mib / 2}, 1<<40) {
+		t.Error("three holes of 1 MiB: two of those must fit, 1.5 MiB must not")
 	}
 	b := newArena(newFakeSource(8*gib), 64*mib)
 	if b.fits(nil, []int64{33 * mib}, 32*mib) || !b.fits(nil, []int64{31 * mib}, 32*mib) {

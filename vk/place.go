@@ -20,8 +20,9 @@ type placement struct {
 }
 
 // place gives every buffer of l a place such that two buffers which are used at a common op share no byte, and returns the places, in the order of l,
-// with the size of each region. Every buffer lies in one region. A region is at most regionMax bytes (any size where regionMax is not positive) unless
-// it holds a buffer larger than that. The regions begin at an address that suits every alignment.
+// with the size of each region, the largest first, so that lists which share regions have large ones in common. Every buffer lies in one region. A region is
+// at most regionMax bytes (any size where regionMax is not positive) unless it holds a buffer larger than that. The regions begin at an address that suits
+// every alignment.
 //
 // Packing is NP-hard, so several greedy orders are tried and the one with the smallest sum of regions is taken, the earlier of equals. The result
 // depends on the arguments alone.
@@ -44,11 +45,28 @@ func place(l []lifetime, regionMax int64) (at []placement, regions []int64) {
 				at, regions, best = p.at, p.sizes, total
 			}
 			if best <= bound {
-				return at, regions
+				return largestFirst(at, regions)
 			}
 		}
 	}
-	return at, regions
+	return largestFirst(at, regions)
+}
+
+// largestFirst numbers regions by falling size.
+func largestFirst(at []placement, regions []int64) ([]placement, []int64) {
+	order := make([]int, len(regions))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(regions[j], regions[i]) })
+	sorted, number := make([]int64, len(regions)), make([]int, len(regions))
+	for to, from := range order {
+		sorted[to], number[from] = regions[from], to
+	}
+	for i := range at {
+		at[i].region = number[at[i].region]
+	}
+	return at, sorted
 }
 
 // concurrent returns the largest sum of the sizes of buffers that are used at one op: no placement needs less.

@@ -31,10 +31,11 @@ type Program struct {
 	last                      Ticket // of the last submit
 	closed                    bool
 
-	names []string // per op
-	start []int    // per op, the query that holds the time before it and what is timed with it; the one after them is the next
-	timed []int    // per op, how many are timed together
-	ticks []uint64 // queries as read last
+	kept  map[*allocation]View // where the scratch buffers lie that the list keeps
+	names []string             // per op
+	start []int                // per op, the query that holds the time before it and what is timed with it; the one after them is the next
+	timed []int                // per op, how many are timed together
+	ticks []uint64             // queries as read last
 }
 
 // Build plans, compiles and records the list. Scratch buffers get their place in pool; where that has to grow, the device is waited for and programs built
@@ -84,6 +85,7 @@ func (b *builder) prepare(o BuildOptions) (err error) {
 	if b.regions, b.p.generation, err = b.p.pool.reserve(b.plan.regions); err != nil {
 		return err
 	}
+	b.keep()
 	if err = b.split(o.SplitAfter); err != nil {
 		return err
 	}
@@ -107,6 +109,19 @@ func (b *builder) prepare(o BuildOptions) (err error) {
 	}
 	b.p.ticks = make([]uint64, n)
 	return nil
+}
+
+// keep notes where the scratch buffers lie that the list keeps.
+func (b *builder) keep() {
+	for i, s := range b.r.scratch {
+		if s.kept {
+			if b.p.kept == nil {
+				b.p.kept = map[*allocation]View{}
+			}
+			at := b.plan.at[i]
+			b.p.kept[s] = b.regions[at.region].Slice(at.off, s.size)
+		}
+	}
 }
 
 // split decides where command buffers end.
@@ -282,6 +297,15 @@ func (b *builder) emit(cb uint64, i int) {
 		d.shim.cmdCopy(cb, src, dst, srcOff, off, size)
 	}
 	d.shim.cmdEndLabel(cb)
+}
+
+// Kept returns where a scratch buffer, or a part of one, lies that the list keeps (Recorder.Keep): what the program wrote stays there until another program of
+// the pool runs. It is the zero View where the list does not keep it, and where the program is stale.
+func (p *Program) Kept(v View) View {
+	if p.Stale() {
+		return View{}
+	}
+	return p.kept[v.base].Slice(v.off, v.size)
 }
 
 // Name returns the name given to Build.

@@ -71,6 +71,15 @@ func ScratchOf[T any](r *Recorder, name string, n int) Slice[T] {
 	return Slice[T]{r.Scratch(name, int64(n)*sizeOf[T]())}
 }
 
+// Keep lets a scratch buffer live to the end of the list and beyond, until another program of its pool runs: see Program.Kept.
+func (r *Recorder) Keep(v View) {
+	if v.base == nil || v.base.scratch != r {
+		r.fail(invalid("record keep", v.Name(), "it is no scratch buffer of this list"))
+		return
+	}
+	v.base.kept = true
+}
+
 // Dispatch appends a pass. A grid of no workgroups is allowed and runs nothing.
 func (r *Recorder) Dispatch(p Pass, g Grid) {
 	k := p.Kernel()
@@ -248,8 +257,21 @@ func (r *Recorder) lifetimes(serial bool) []lifetime {
 			}
 		})
 	}
+	for i, s := range r.scratch {
+		if s.kept {
+			list[i].last = len(r.ops)
+		}
+	}
 	return list
 }
+
+// Sizes of regions of scratch memory, in bytes: the budget may have holes, so that not all of it can be had at once. A buffer that is larger has a region of
+// its size.
+const (
+	smallRegion = 64 << 20  // largest region while all together take less than manyBytes
+	largeRegion = 256 << 20 // largest region afterwards
+	manyBytes   = 1 << 30
+)
 
 // plan places the scratch buffers and derives the barriers.
 func (r *Recorder) plan(serial bool) (plan, error) {
@@ -260,9 +282,9 @@ func (r *Recorder) plan(serial bool) (plan, error) {
 		return plan{}, err
 	}
 	p := plan{barriers: make([]bool, len(r.ops))}
-	live, most := r.lifetimes(serial), int64(smallBlock)
+	live, most := r.lifetimes(serial), int64(smallRegion)
 	if concurrent(live) > manyBytes {
-		most = largeBlock
+		most = largeRegion
 	}
 	p.at, p.regions = place(live, min(most, r.dev.info.Limits.MaxMemoryAllocationSize, r.dev.info.Limits.MaxBufferSize))
 	var h hazards

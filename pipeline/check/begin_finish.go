@@ -135,7 +135,7 @@ func checkFinish(t *trial, width, height uint32, f finishing) error {
 		p.SsimSame = 1
 	}
 	if f.masked {
-		p.Masked = 1
+		p.PhotoFlags = layout.PhotoMasked
 	}
 	c := make([]uint32, layout.NCounters)
 	for i := range c {
@@ -187,7 +187,7 @@ func checkReport(got layout.Report, c []uint32, p *layout.StepParams, sum, tally
 	terms, pixels := max(1, 3*w*h), max(1, tally[0])
 	l1, mse, ssim, alpha := sum[0]/(3*pixels), sum[1]/(3*pixels), sum[2]/terms, tally[2]/pixels
 	loss := 0.8*l1 + 0.2*(1-ssim) + 0.3*tally[2]/all
-	if p.Masked != 0 {
+	if p.PhotoFlags != 0 {
 		ssim = sum[2] / max(1, 3*tally[1])
 		loss = 0.8*sum[0]/(3*all) + 0.2*(3*tally[1]-sum[2])/terms + 0.3*tally[2]/all
 	}

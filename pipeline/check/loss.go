@@ -49,13 +49,15 @@ type photo struct {
 	mask          []uint32  // nil: all texels count
 	maskable      bool      // the kernels' variant for photos that may have masks
 	alphaLoss     float32
+	packable      bool // likewise, packed
 	// The photo's own size, whose pixels are called texels, where the rendering is smaller: see shrunk.
 	texelWidth, texelHeight int
 	texels                  []float32 // target of that size
 	level                   int
 	shrinkable              bool // the kernels' variant for views that may be smaller than their photos
-	// What the kernels wrote, with a float32 target if floats.
+	// What the kernels wrote, with a float32 target if floats, or RGB8 if packed.
 	floats   bool
+	packed   bool
 	partials [][3]float32
 	counted  [][3]float32
 	vRender  [][4]float32
@@ -119,24 +121,28 @@ func (p *photo) run() error {
 			words = append(words, math.Float32bits(x))
 		}
 	}
+	if p.packed {
+		params.PhotoFlags, words = layout.PhotoPacked, packedWords(p.pix)
+	}
 	params.AlphaLoss = p.alphaLoss
 	if p.mask != nil {
-		params.Masked = 1
+		params.PhotoFlags |= layout.PhotoMasked
 		words = append(words, p.mask...)
 	}
+	words = append(words, 0) // see target.glsl
 	params.Level, params.PhotoWidth, params.PhotoHeight = uint32(p.level), uint32(p.texelWidth), uint32(p.texelHeight)
 	n, tiles := p.width*p.height, int(params.View.TileWidth*params.View.TileHeight)
 	in, render, target := input(l, "params", []layout.StepParams{params}), input(l, "render", p.render), input(l, "target", words)
 	maps, partials := output[float32](l, "ssim_maps", 9*n), output[[3]float32](l, "partials", tiles)
 	counted, vRender := output[[3]float32](l, "counted", tiles), output[[4]float32](l, "v_render", n)
-	masked, alpha, shrunk := p.mask != nil || p.maskable, p.alphaLoss > 0, p.level > 0 || p.shrinkable
+	masked, alpha, packed, shrunk := p.mask != nil || p.maskable, p.alphaLoss > 0, p.packed || p.packable, p.level > 0 || p.shrinkable
 	l.r.Dispatch(&shaders.Loss{
 		Params: in, Render: render, Target: target, SsimMaps: maps.Slice, Partials: partials.Slice, Counted: counted.Slice,
-		Spec: shaders.LossSpec{TargetFloat: p.floats, Masked: masked, Alpha: alpha, Shrunk: shrunk},
+		Spec: shaders.LossSpec{TargetFloat: p.floats, Masked: masked, Alpha: alpha, Packed: packed, Shrunk: shrunk},
 	}, vk.Groups(tiles+2))
 	l.r.Dispatch(&shaders.LossGrad{
 		Params: in, Render: render, Target: target, SsimMaps: maps.Slice, VRender: vRender.Slice,
-		Spec: shaders.LossGradSpec{TargetFloat: p.floats, Masked: masked, Alpha: alpha, Shrunk: shrunk},
+		Spec: shaders.LossGradSpec{TargetFloat: p.floats, Masked: masked, Alpha: alpha, Packed: packed, Shrunk: shrunk},
 	}, vk.Groups(tiles+2))
 	if err := l.run(); err != nil {
 		return err

@@ -22,6 +22,7 @@ func maskCases() []Case {
 		newCase("loss", "masks, windows beyond the border", table(true, (*photo).checkMasked)),
 		newCase("loss", "a full mask, and none where photos may have one", func(t *trial) error { return checkFullMask(t, false) }),
 		newCase("loss", "alpha without a mask", func(t *trial) error { return t.alphaPhoto().then((*photo).checkMasked) }),
+		newCase("loss", "packed photos", func(t *trial) error { return each(sizes, func(s [2]int) error { return checkPacked(t, s, 0) }) }),
 		newCase("loss_grad", "masks, windows inside", table(false, (*photo).checkMaskedGrad)),
 		newCase("loss_grad", "masks, windows beyond the border", table(true, (*photo).checkMaskedGrad)),
 		newCase("loss_grad", "a full mask, and none where photos may have one", func(t *trial) error { return checkFullMask(t, true) }),
@@ -119,4 +120,51 @@ func checkFullMask(t *trial, grad bool) error {
 		}
 		return closeTo("partials", floatsOf(p.partials), partials, 768*3e-7, 1e-6) // compilers may contract the variants in their own ways
 	})
+}
+
+// packedWords returns the words of RGB8 pixels.
+func packedWords(rgba []uint8) []uint32 {
+	words := make([]uint32, (3*len(rgba)/4+3)/4)
+	at := 0
+	for i, b := range rgba {
+		if i%4 < 3 {
+			words[at/4] |= uint32(b) << (8 * (at % 4))
+			at++
+		}
+	}
+	return words
+}
+
+// checkPacked requires that an opaque photo gives the same bytes in four bytes a texel and in three, with a mask and without, with the alpha compared; and what
+// the variant for photos in four bytes alone gives.
+func checkPacked(t *trial, size [2]int, level int) error {
+	for _, share := range []float64{1, 0.9} {
+		p := t.photo(size[0], size[1], false).shrunk(level)
+		p.opaque()
+		if p.alphaLoss = 0.5; share < 1 {
+			p = p.masked(share)
+		}
+		if err := p.run(); err != nil {
+			return err
+		}
+		plain := *p
+		p.packable = true
+		if err := p.run(); err != nil {
+			return err
+		}
+		wide := *p
+		p.packed = true
+		if err := p.run(); err != nil {
+			return err
+		}
+		// Compilers may contract the variants in their own ways.
+		err := first(sameBytes("partials", floatsOf(p.partials), floatsOf(wide.partials)), sameBytes("counted", floatsOf(p.counted), floatsOf(wide.counted)),
+			sameBytes("v_render", floatsOf(p.vRender), floatsOf(wide.vRender)),
+			closeTo("partials", floatsOf(p.partials), floatsOf(plain.partials), 768*3e-7, 1e-6), closeTo("counted", floatsOf(p.counted), floatsOf(plain.counted), 0, 1e-6),
+			closeTo("v_render", floatsOf(p.vRender), floatsOf(plain.vRender), 1e-6/float64(3*p.width*p.height), 1e-4))
+		if err != nil {
+			return fmt.Errorf("%dx%d, level %d, a share of %g: %w", size[0], size[1], level, share, err)
+		}
+	}
+	return nil
 }

@@ -284,7 +284,7 @@ func (l *list) copySplats(d *model, p []layout.StepParams, start, homes, sources
 		for j, dest := range d.chunks {
 			l.r.Dispatch(&shaders.McmcPlace{
 				Params: params, Counters: counters, Sources: from, Multiplicity: times, HoleList: list, Source: vk.Cast[uint32](source.View), Dest: vk.Cast[uint32](dest.View),
-				Push: shaders.McmcPlacePush{FirstId: uint32(i) * size, ChunkSplats: size, NParams: rows, NState: state, DestFirstId: uint32(j) * size, Round: round},
+				Push: shaders.McmcPlacePush{FirstId: uint32(i) * size, ChunkSplats: size, NParams: rows, NState: state, DestFirstId: uint32(j) * size, DestSplats: size, Round: round},
 			}, vk.Items(len(homes)+256, 256))
 		}
 	}

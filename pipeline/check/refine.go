@@ -200,7 +200,7 @@ func (l *list) refine(d *model, n int, params vk.Slice[layout.StepParams], start
 			l.r.Dispatch(&shaders.RefinePlace{
 				Params: params, Counters: c, Actions: actions, NewOffset: fresh, HoleOffset: holes, HoleList: out.list.Slice,
 				Source: vk.Cast[uint32](source.View), Dest: vk.Cast[uint32](dest.View),
-				Push: shaders.RefinePlacePush{FirstId: uint32(i) * size, ChunkSplats: size, NParams: rows, NState: state, DestFirstId: uint32(j) * size},
+				Push: shaders.RefinePlacePush{FirstId: uint32(i) * size, ChunkSplats: size, NParams: rows, NState: state, DestFirstId: uint32(j) * size, DestSplats: size},
 			}, each)
 		}
 	}

@@ -22,6 +22,9 @@ func shrinkCases() []Case {
 		newCase("loss", "smaller than the photo", table(plain, (*photo).checkLoss)),
 		newCase("loss", "smaller than the photo, alpha", table(alpha, (*photo).checkMasked)),
 		newCase("loss", "smaller than the photo, masks", table(masks, (*photo).checkMasked)),
+		newCase("loss", "smaller than the photo, packed", func(t *trial) error {
+			return each([]int{1, 2}, func(level int) error { return each(sizes, func(s [2]int) error { return checkPacked(t, s, level) }) })
+		}),
 		newCase("loss", "of the photo's size where others are smaller", func(t *trial) error { return checkUnshrunk(t, false) }),
 		newCase("loss_grad", "smaller than the photo", table(plain, (*photo).checkGrad)),
 		newCase("loss_grad", "smaller than the photo, alpha", table(alpha, (*photo).checkMaskedGrad)),

@@ -43,6 +43,10 @@ const (
 	StatCount       = 1
 	StatRows        = 2
 
+	// How the photo of a step lies in `target`: bits.
+	PhotoMasked = 1 // mask bits follow the pixels; pixels whose bit is 0 do not count
+	PhotoPacked = 2 // RGB8, three bytes a pixel: it is opaque
+
 	// Camera models.
 	CameraPinhole = 0
 	CameraFisheye = 1
@@ -221,7 +225,7 @@ type StepParams struct {
 	SsimLambda float32
 	SsimSame   uint32
 	// Masks, alpha loss and exposure.
-	Masked      uint32  // 1: mask bits follow the pixels of the photo; pixels whose bit is 0 do not count
+	PhotoFlags  uint32  // PHOTO_* bits
 	AlphaLoss   float32 // weight of the mean |alpha - photo's alpha|
 	ViewId      uint32  // which training photo this is
 	LrExposure  float32
@@ -315,7 +319,7 @@ var (
 	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.InvSqrtBias2)-152]
 	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.SsimLambda)-156]
 	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.SsimSame)-160]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.Masked)-164]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.PhotoFlags)-164]
 	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.AlphaLoss)-168]
 	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.ViewId)-172]
 	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.LrExposure)-176]

@@ -38,6 +38,10 @@ const uint STAT_GRAD2D = 0u;
 const uint STAT_COUNT = 1u;
 const uint STAT_ROWS = 2u;
 
+// How the photo of a step lies in `target`: bits.
+const uint PHOTO_MASKED = 1u;   // mask bits follow the pixels; pixels whose bit is 0 do not count
+const uint PHOTO_PACKED = 2u;   // RGB8, three bytes a pixel: it is opaque
+
 // Camera models.
 const uint CAMERA_PINHOLE = 0u;
 const uint CAMERA_FISHEYE = 1u;

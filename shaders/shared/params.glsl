@@ -48,7 +48,7 @@ struct StepParams {
     float ssim_lambda;
     uint ssim_same;
     // Masks, alpha loss and exposure.
-    uint masked;            // 1: mask bits follow the pixels of the photo; pixels whose bit is 0 do not count
+    uint photo_flags;       // PHOTO_* bits
     float alpha_loss;       // weight of the mean |alpha - photo's alpha|
     uint view_id;           // which training photo this is
     float lr_exposure;

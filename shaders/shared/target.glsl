@@ -1,22 +1,31 @@
-// The photo, read in one place. The includer declares `params`, `target`, TARGET_FLOAT, MASKED and SHRUNK.
-// `target` holds the photo's own pixels, here called texels, and, with params.masked, the mask after them: bit i % 32 of word i / 32 says whether texel i
-// counts. Without SHRUNK the view has a pixel for each texel. With it a pixel is the mean of 2^params.level x 2^params.level of them, colours as they are
-// stored; texels that are left over at the right and at the bottom are not looked at.
+// The photo, read in one place. The includer declares `params`, `target`, TARGET_FLOAT, PACKED, MASKED and SHRUNK.
+// `target` holds the photo's own pixels, here called texels, and, with PHOTO_MASKED, the mask from the next word on: bit i % 32 of word i / 32 says whether
+// texel i counts. Without SHRUNK the view has a pixel for each texel. With it a pixel is the mean of 2^params.level x 2^params.level of them, colours as they
+// are stored; texels that are left over at the right and at the bottom are not looked at.
+
+bool is_packed() { return PACKED && (params[0].photo_flags & PHOTO_PACKED) != 0u; }
+
+// The three bytes of a texel of a packed photo, which may lie in two words. There is a word more than photos take.
+vec3 packed_color(uint texel) {
+    uint word = 3u * texel / 4u, shift = 8u * (3u * texel % 4u);
+    return unpackUnorm4x8(target[word] >> shift | target[word + 1u] << 1u << (31u - shift)).rgb;
+}
 
 // RGBA8: straight alpha over the background; an opaque photo is read exactly.
 vec3 texel_color(uint texel, vec3 background) {
     if (TARGET_FLOAT) return vec3(uintBitsToFloat(target[3u * texel]), uintBitsToFloat(target[3u * texel + 1u]), uintBitsToFloat(target[3u * texel + 2u]));
+    if (is_packed()) return packed_color(texel);
     vec4 c = unpackUnorm4x8(target[texel]);
     return mix(c.rgb * c.a + background * (1.0 - c.a), c.rgb, bvec3(c.a == 1.0));
 }
 
-// The photo's alpha; a float32 photo is opaque.
+// The photo's alpha; float32 and packed photos are opaque.
 float texel_alpha(uint texel) {
-    return TARGET_FLOAT ? 1.0 : unpackUnorm4x8(target[texel]).a;
+    return TARGET_FLOAT || is_packed() ? 1.0 : unpackUnorm4x8(target[texel]).a;
 }
 
 bool texel_counts(uint texel, uint n_texels) {
-    uint first = TARGET_FLOAT ? 3u * n_texels : n_texels;
+    uint first = TARGET_FLOAT ? 3u * n_texels : is_packed() ? (3u * n_texels + 3u) / 4u : n_texels;
     return ((target[first + (texel >> 5)] >> (texel & 31u)) & 1u) != 0u;
 }
 
@@ -56,7 +65,7 @@ float target_alpha(ivec2 p, uint pixel) {
 
 // A pixel counts where all of its texels do: what a mask leaves out must not shine through, and the number of pixels that count stays whole.
 bool pixel_counts(ivec2 p, uint pixel, uint n_pixels) {
-    if (!MASKED || params[0].masked == 0u) return true;
+    if (!MASKED || (params[0].photo_flags & PHOTO_MASKED) == 0u) return true;
     if (full_size()) return texel_counts(pixel, n_pixels);
     uint first = first_texel(p), width = params[0].photo_width, side = 1u << params[0].level;
     bool all_count = true;
