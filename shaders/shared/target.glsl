@@ -5,24 +5,26 @@
 
 bool is_packed() { return PACKED && (params[0].photo_flags & PHOTO_PACKED) != 0u; }
 
-// The three bytes of a texel of a packed photo, which may lie in two words. There is a word more than photos take.
-vec3 packed_color(uint texel) {
-    uint word = 3u * texel / 4u, shift = 8u * (3u * texel % 4u);
-    return unpackUnorm4x8(target[word] >> shift | target[word + 1u] << 1u << (31u - shift)).rgb;
+// RGBA8, or the three bytes of a packed photo's texel, which is opaque and may lie in two words; there is a word more than photos take. Without branches, so
+// that an invocation's loads do not wait for each other.
+vec4 texel(uint i) {
+    if (!PACKED) return unpackUnorm4x8(target[i]);
+    bool whole = !is_packed();
+    uint word = whole ? i : 3u * i / 4u, shift = whole ? 0u : 8u * (3u * i % 4u);
+    uint low = target[word], high = target[word + (whole ? 0u : 1u)];
+    vec4 c = unpackUnorm4x8(low >> shift | high << 1u << (31u - shift));
+    return vec4(c.rgb, whole ? c.a : 1.0);
 }
 
-// RGBA8: straight alpha over the background; an opaque photo is read exactly.
-vec3 texel_color(uint texel, vec3 background) {
-    if (TARGET_FLOAT) return vec3(uintBitsToFloat(target[3u * texel]), uintBitsToFloat(target[3u * texel + 1u]), uintBitsToFloat(target[3u * texel + 2u]));
-    if (is_packed()) return packed_color(texel);
-    vec4 c = unpackUnorm4x8(target[texel]);
+// Straight alpha over the background; an opaque photo is read exactly.
+vec3 texel_color(uint i, vec3 background) {
+    if (TARGET_FLOAT) return vec3(uintBitsToFloat(target[3u * i]), uintBitsToFloat(target[3u * i + 1u]), uintBitsToFloat(target[3u * i + 2u]));
+    vec4 c = texel(i);
     return mix(c.rgb * c.a + background * (1.0 - c.a), c.rgb, bvec3(c.a == 1.0));
 }
 
-// The photo's alpha; float32 and packed photos are opaque.
-float texel_alpha(uint texel) {
-    return TARGET_FLOAT || is_packed() ? 1.0 : unpackUnorm4x8(target[texel]).a;
-}
+// The photo's alpha; a float32 photo is opaque.
+float texel_alpha(uint i) { return TARGET_FLOAT ? 1.0 : texel(i).a; }
 
 bool texel_counts(uint texel, uint n_texels) {
     uint first = TARGET_FLOAT ? 3u * n_texels : is_packed() ? (3u * n_texels + 3u) / 4u : n_texels;
