@@ -173,6 +173,7 @@ void main() {
         }
         for (uint g = 0u;;) {
             uint todo = all_done(pixels) ? 0u : s_lists[g / PIECE * PATCHES + patch_id];
+            if (ONE_LIST) todo = subgroupOr(todo);  // while any lane of the patch goes on
             blend_piece(pixels, centre, g, todo, k + g, behind);
             g += PIECE;
             if (g >= min(BATCH, end - first)) break;

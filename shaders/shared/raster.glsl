@@ -15,6 +15,7 @@ const uint PATCH_WIDTH = 8u;                                                    
 const uint PATCH_HEIGHT = 4u;                                                   // px
 const uint PATCH_LANES = LANES / PATCHES;
 const uint CLUSTER = SUBGROUP_SIZE < PATCH_LANES ? SUBGROUP_SIZE : PATCH_LANES; // lanes of a patch that are in one subgroup
+const bool ONE_LIST = PATCH_LANES >= SUBGROUP_SIZE;                             // the lanes of a subgroup are of one patch
 
 // The batch, and behind it a splat that covers nothing. 36 bytes a splat, in two aligned words of four numbers and one.
 shared vec4 s_mean[BATCH + 1u];                     // mean2d, log_opacity, red
@@ -101,14 +102,16 @@ struct Walk {
 Walk walk_of(uint first, uint todo) {
     Walk w;
     w.first = first;
-    // A patch for all lanes: the compiler shall know that there is one list.
-    w.todo = PATCH_LANES >= SUBGROUP_SIZE ? subgroupBroadcastFirst(subgroupOr(todo)) : todo;
+    w.todo = ONE_LIST ? subgroupBroadcastFirst(todo) : todo;    // the compiler shall know that it is the same
     if (HAND_ROUND) w.own = batch_splat(first + min(gl_SubgroupInvocationID, PIECE - 1u));
     return w;
 }
 
 // How many splats the longest list of the subgroup has.
-uint walk_length(Walk w) { return subgroupMax(uint(bitCount(w.todo))); }
+uint walk_length(Walk w) {
+    uint n = uint(bitCount(w.todo));
+    return ONE_LIST ? n : subgroupMax(n);
+}
 
 // The next splat of the list, k being its number from `first` on; if there are no more, one that covers nothing.
 Splat walk_next(inout Walk w, out uint k, out bool more) {
