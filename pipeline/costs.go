@@ -55,13 +55,14 @@ const (
 	projectedBytes = 36 // layout.Projected, layout.ProjectedGrad
 	extentBytes    = 12
 	pixelBytes     = 16 // of render, v_render and states: four floats
+	touchedBytes   = 1  // of an isect: a bit a patch
 	mapBytes       = 36 // of ssim_maps for a pixel: three floats a channel
 )
 
 // Instructions, counted in the kernels' inner loops: a fused multiplication and addition is one, exp, log, sqrt and 1/x are four each, because the units for
 // these are a quarter as many on most GPUs. Loads and loop overhead are left out. All are within a third or so.
 const (
-	lookInstructions     = 20  // covers() for a pair; pairs in quadrants that a splat misses are counted though rasterize passes over them
+	lookInstructions     = 20  // covers() for a pair; pairs in patches that a splat misses are counted though rasterize passes over them
 	blendInstructions    = 8   // transmittance, colour
 	blendBwdInstructions = 37  // pass_splat of rasterize_bwd and a share of its sums
 	adamInstructions     = 19  // of one parameter
@@ -203,7 +204,7 @@ func (w *work) sortScan(keys float64) Cost { return Cost{2 * w.digits * keys, 2 
 func costRasterize(w *work) Cost {
 	return Cost{
 		Bytes: w.passes*(8*w.seenIsects+projectedBytes*min(w.visible, w.seenIsects)+pixelBytes*w.pixels) +
-			4*w.pixels + w.states(), // which the last of two times alone writes
+			4*w.pixels + w.states() + w.seenIsects*touchedBytes, // which the last of two times alone writes
 		Instructions: w.passes * (lookInstructions*w.seen + blendInstructions*w.blended),
 	}
 }
@@ -216,7 +217,7 @@ func (w *work) states() float64 {
 // costRasterizeBwd: what rasterize reads and wrote, and the gradient of every pixel; the gradients of all isects, also of those that nobody looks at.
 func costRasterizeBwd(w *work) Cost {
 	return Cost{
-		Bytes: 8*w.seenIsects + projectedBytes*min(w.visible, w.seenIsects) + w.pixels*(2*pixelBytes+4) + w.states() +
+		Bytes: 8*w.seenIsects + projectedBytes*min(w.visible, w.seenIsects) + w.pixels*(2*pixelBytes+4) + w.states() + w.seenIsects*touchedBytes +
 			w.isects*(4+projectedBytes+w.abs),
 		Instructions: lookInstructions*w.seen + blendBwdInstructions*w.blended,
 	}

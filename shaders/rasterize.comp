@@ -108,10 +108,11 @@ void blend_piece(inout Pixel pixels[LANE_PIXELS], vec2 centre, uint first, uint 
 void make_lists(uint bits) {
     for (uint p = 0u; p < PATCHES; p++) {
         uvec4 who = subgroupBallot((bits >> p & 1u) != 0u);
-        if (gl_SubgroupInvocationID != 0u) continue;
-        uint at = raster_lane() / PIECE * PATCHES + p;
-        s_lists[at] = who.x;
-        if (SUBGROUP_SIZE > 32u) s_lists[at + PATCHES] = who.y;
+        if (gl_SubgroupInvocationID == 0u) {
+            uint at = raster_lane() / PIECE * PATCHES + p;
+            s_lists[at] = who.x;
+            if (SUBGROUP_SIZE > 32u) s_lists[at + PATCHES] = who.y;
+        }
     }
 }
 

@@ -21,7 +21,8 @@ layout(constant_id = 3) const bool HAND_ROUND = false;
 const bool ALL_PATCHES = false;
 const uint BATCH = 64u;
 // Splats whose sums are in shared memory at once. The less memory, the more workgroups a GPU runs side by side; on processors barriers cost more.
-const uint ROUND = gl_WorkGroupSize.x == 64u ? 32u : 16u;
+// Narrow subgroups leave more parts.
+const uint ROUND = (gl_WorkGroupSize.x == 64u ? 32u : 16u) / (SUBGROUP_SIZE < 8u ? 2u : 1u);
 const uint PIECE = SUBGROUP_SIZE < ROUND ? SUBGROUP_SIZE : ROUND;
 #include "raster.glsl"
 #include "patch_sum.glsl"

@@ -39,7 +39,7 @@ float to_mean_x(float x, vec2 centre) {
 
 // From pixel p of a lane whose pixel 0 has this centre to a mean, px.
 float to_mean_y(float y, vec2 centre, uint p) {
-    precise float d = y - centre.y - float(p);
+    precise float d = y - (centre.y + float(p));    // rounded once, however many pixels a lane has
     return d;
 }
 
@@ -121,7 +121,7 @@ Splat walk_next(inout Walk w, out uint k, out bool more) {
     if (HAND_ROUND) {
         k = min(next, PIECE - 1u);
         Splat s = Splat(subgroupShuffle(w.own.mean2d, k), subgroupShuffle(w.own.form, k), subgroupShuffle(w.own.log_opacity, k), subgroupShuffle(w.own.color, k));
-        if (!more) s.log_opacity = LOG2_NOTHING;
+        if (!more) s = Splat(vec2(0.0), vec3(0.0), LOG2_NOTHING, vec3(0.0));    // lane k's may be anything
         return s;
     }
     k = more ? next : BATCH - w.first;
