@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -43,26 +44,27 @@ func rasterizeCases() []Case {
 	}
 }
 
-// checkPassedOver compares with a run in which no splat is passed over for missing a patch: shapes down to needles, opacities down to the least.
-func checkPassedOver(t *trial) error {
-	p, v := t.ellipses(700, 160, 120), t.camera(160, 120)
+// passedOver returns splats of all shapes for a view of 160x120 pixels, of which some are all but transparent.
+func (t *trial) passedOver() *ref.Projection[float32] {
+	p := t.ellipses(700, 160, 120)
 	for i := 0; i < len(p.Splats); i += 3 {
 		p.Splats[i].Opacity = ref.AlphaThreshold * float32(1+math.Pow(10, -2-5*t.Float64()))
 	}
+	return p
+}
+
+// checkPassedOver compares with a run in which no splat is passed over for missing a patch: shapes down to needles, opacities down to the least.
+func checkPassedOver(t *trial) error {
+	p, v := t.passedOver(), t.camera(160, 120)
 	l := t.list()
 	out := l.rasterize(p, v, 0, 1, true, nil)
-	all, pixels, n := out.in, v.Width*v.Height, len(out.lists.TileIDs)
-	render, last := output[[4]float32](l, "render", pixels), output[uint32](l, "last_ids", pixels)
-	states, buckets := output[[4]float32](l, "states", n/layout.BucketSize*layout.TilePixels), output[uint32](l, "tile_from_bucket", n/layout.BucketSize+v.Grid().Tiles())
-	touched := output[uint32](l, "touched", (n/layout.TouchBits+v.Grid().Tiles())*layout.Patches)
-	all.Render, all.LastIds, all.States, all.Touched, all.TileFromBucket = render.Slice, last.Slice, states.Slice, touched.Slice, buckets.Slice
-	all.Spec.AllPatches = true
-	l.r.Dispatch(&all, vk.Groups(v.Grid().Tiles()))
+	l.everyone = true
+	all := l.rasterize(p, v, 0, 1, true, nil)
 	if err := l.run(); err != nil {
 		return err
 	}
 	// The variants are compiled apart: last bits may differ, as far as Vulkan promises. A splat that is wrongly passed over makes a thousand times more.
-	return first(closeTo("render", floatsOf(out.render.got), ref.ConvertSlice[float64](floatsOf(render.got)), 1e-6, 1e-6), compareLast(last.got, image64(p, v, out.lists)))
+	return first(closeTo("render", floatsOf(out.render.got), ref.ConvertSlice[float64](floatsOf(all.render.got)), 1e-6, 1e-6), compareLast(all.last.got, image64(p, v, out.lists)))
 }
 
 // rasterCase makes a case that runs as on GPUs, and on processors as on those too.
@@ -122,12 +124,13 @@ func (l *list) rasterize(p *ref.Projection[float32], v *ref.View[float32], band,
 	out.touched = output[uint32](l, "touched", (n/layout.TouchBits+g.Tiles())*layout.Patches)
 	out.buckets = output[uint32](l, "tile_from_bucket", n/layout.BucketSize+g.Tiles())
 	lanes, _ := l.rasterLanes()
+	subgroup := cmp.Or(l.subgroup, l.d.Info().Limits.SubgroupSize)
 	out.in = shaders.Rasterize{
 		Params: input(l, "params", []layout.StepParams{paramsOf(v)}), TileOffsets: input(l, "tile_offsets", out.lists.TileOffsets),
 		SlotFromIsect: input(l, "slot_from_isect", out.lists.SlotFromIsect), SplatFromSlot: input(l, "splat_from_slot", out.lists.SplatFromSlot),
 		Projected: input(l, "projected", projectedOf(p.Splats)),
 		Render:    out.render.Slice, LastIds: out.last.Slice, States: out.states.Slice, Touched: out.touched.Slice, TileFromBucket: out.buckets.Slice,
-		Push: shaders.RasterizePush{Band: uint32(band), NBands: uint32(bands)}, Spec: shaders.RasterizeSpec{WorkgroupSize: lanes, KeepStates: keep, HandRound: l.cpuRaster},
+		Push: shaders.RasterizePush{Band: uint32(band), NBands: uint32(bands)}, Spec: shaders.RasterizeSpec{WorkgroupSize: lanes, SubgroupSize: subgroup, KeepStates: keep, HandRound: l.cpuRaster, AllPatches: l.everyone},
 	}
 	l.r.Dispatch(&out.in, vk.Groups(g.Tiles()+3))
 	return out
@@ -148,7 +151,8 @@ func checkImage(t *trial, p *ref.Projection[float32], v *ref.View[float32], keep
 		_, err1 := out.last.written(0)
 		_, err2 := out.states.written(0)
 		_, err3 := out.buckets.written(0)
-		return first(err1, err2, err3)
+		_, err4 := out.touched.written(0)
+		return first(err1, err2, err3, err4)
 	}
 	return first(compareLast(out.last.got, want), compareBuckets(out), compareStates(out, p, v, want))
 }
