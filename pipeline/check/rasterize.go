@@ -41,6 +41,8 @@ func rasterizeCases() []Case {
 		rasterCase("rasterize", "bands give the same bytes", checkRasterBands),
 		rasterCase("rasterize", "splats that are passed over would change nothing", checkPassedOver),
 		rasterCase("rasterize", "poison", checkRasterPoison),
+		rasterCase("rasterize", "stale shared memory: of the dispatch before", checkStaleDispatch),
+		rasterCase("rasterize", "stale shared memory: of splats that miss the patch", checkStaleBatch),
 	}
 }
 
@@ -320,4 +322,49 @@ func checkRasterPoison(t *trial) error {
 	}
 	want := image64(p, v, out.lists)
 	return first(compareImage(out.render.got, want), compareLast(out.last.got, want))
+}
+
+// colorless returns splats on every tile of an image whose colours are no numbers: what they leave in shared memory spoils whoever reads it.
+func (t *trial) colorless(width, height int) *ref.Projection[float32] {
+	p := t.crowd(100, width, height, 0.1)
+	for i := range p.Splats {
+		p.Splats[i].Color = [3]float32{float32(math.NaN()), float32(math.NaN()), float32(math.NaN())}
+	}
+	return p
+}
+
+// checkStaleDispatch blends one splat a tile where colours that are no numbers were before: places of the batch that it does not fill are not read.
+func checkStaleDispatch(t *trial) error {
+	one, v := &ref.Projection[float32]{}, t.camera(160, 160)
+	t.addEllipse(one, [2]float64{80, 80}, 100, 90, 0.7)
+	l := t.list()
+	l.rasterize(t.colorless(160, 160), v, 0, 1, true, nil)
+	out := l.rasterize(one, v, 0, 1, true, nil)
+	if err := l.run(); err != nil {
+		return err
+	}
+	want := image64(one, v, out.lists)
+	return first(finite("render", floatsOf(out.render.got)), compareImage(out.render.got, want), compareLast(out.last.got, want))
+}
+
+// checkStaleBatch puts splats of infinite colour into a patch of a tile: those that miss them are as without.
+func checkStaleBatch(t *trial) error {
+	good, v := t.crowd(60, 16, 16, 0.05), t.camera(16, 16)
+	p := &ref.Projection[float32]{}
+	for i := range good.Splats {
+		t.addEllipse(p, [2]float64{3.5, 1.5}, 0.3, 0.2, 0.9) // the first patch is 8x4 pixels
+		p.Splats[len(p.Splats)-1].Color = [3]float32{float32(math.Inf(1)), float32(math.Inf(1)), float32(math.Inf(1))}
+		p.Splats, p.Extents, p.DepthKeys = append(p.Splats, good.Splats[i]), append(p.Extents, good.Extents[i]), append(p.DepthKeys, good.DepthKeys[i])
+	}
+	l := t.list()
+	out, without := l.rasterize(p, v, 0, 1, true, nil), l.rasterize(good, v, 0, 1, true, nil)
+	if err := l.run(); err != nil {
+		return err
+	}
+	for i := range out.render.got {
+		if i%16 < 8 && i/16 < 4 {
+			out.render.got[i] = without.render.got[i] // what infinity times 0 is there is a driver's own affair
+		}
+	}
+	return first(finite("render", floatsOf(out.render.got)), sameBytes("render", out.render.got, without.render.got))
 }

@@ -35,6 +35,7 @@ func rasterizeBwdCases() []Case {
 			return checkRasterBwdAbs(t, t.crowd(300, 40, 30, 0.1), t.camera(40, 30))
 		}),
 		rasterCase("rasterize_bwd", "splats that are passed over have no gradient", checkPassedOverBwd),
+		rasterCase("rasterize_bwd", "stale shared memory: of the dispatch before", checkStaleDispatchBwd),
 		rasterCase("rasterize_bwd", "subgroup sizes give the same bytes", checkSubgroups),
 	}
 }
@@ -160,6 +161,22 @@ func checkPassedOverBwd(t *trial) error {
 		return errors.New("binding touched: no splat is passed over")
 	}
 	return first(sameBytes("v_slots", vSlots.got, allSlots.got), sameBytes("v_abs_slots", vAbs.got, allAbs.got))
+}
+
+// checkStaleDispatchBwd is checkStaleDispatch of the backward pass.
+func checkStaleDispatchBwd(t *trial) error {
+	one, v := &ref.Projection[float32]{}, t.camera(160, 160)
+	t.addEllipse(one, [2]float64{80, 80}, 100, 90, 0.7)
+	vRender, size := t.pixelGrads(v.Width*v.Height), t.d.Info().Limits.SubgroupSize
+	l := t.list()
+	clean, spoilt := l.rasterize(one, v, 0, 1, true, nil), l.rasterize(t.colorless(160, 160), v, 0, 1, true, nil)
+	want := l.rasterizeBwd(clean, vRender, size)
+	l.rasterizeBwd(spoilt, vRender, size)
+	got := l.rasterizeBwd(clean, vRender, size)
+	if err := l.run(); err != nil {
+		return err
+	}
+	return first(finite("v_slots", floatsOf(got.got)), sameBytes("v_slots", got.got, want.got))
 }
 
 // checkSubgroups runs in every subgroup size that the device has.
