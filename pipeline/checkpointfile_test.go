@@ -88,6 +88,12 @@ func TestInterleave(t *testing.T) {
 // smallCheckpoint is a checkpoint of two splats of degree 0 with a changed header, made without a device.
 func smallCheckpoint(t testing.TB, change func(*CheckpointHeader), also ...scene.TensorInfo) string {
 	t.Helper()
+	return checkpointOf(t, change, func(json string) string { return json }, also...)
+}
+
+// checkpointOf is smallCheckpoint with a header whose text is changed as well.
+func checkpointOf(t testing.TB, change func(*CheckpointHeader), text func(json string) string, also ...scene.TensorInfo) string {
+	t.Helper()
 	cfg := DefaultConfig()
 	cfg.SHDegree = 0
 	h := CheckpointHeader{Format: checkpointFormat, Version: "test", Step: 601, Splats: 2, StartSplats: 2, SplatCeiling: 5, ScheduleIterations: 30000,
@@ -97,6 +103,7 @@ func smallCheckpoint(t testing.TB, change func(*CheckpointHeader), also ...scene
 	if err != nil {
 		t.Fatal(err)
 	}
+	metadata[headerKey] = text(metadata[headerKey])
 	var tensors []scene.TensorData
 	add := func(info scene.TensorInfo) {
 		n, err := info.Bytes()
@@ -169,6 +176,28 @@ func TestCheckpointRefusals(t *testing.T) {
 		if _, err := OpenCheckpoint(path); err == nil || errors.Is(err, ErrNotCheckpoint) != (metadata[headerKey] == "") {
 			t.Errorf("metadata %v: %v", metadata, err)
 		}
+	}
+}
+
+// TestChangesOfOldHeaders wants no change of a scaled run that was started before there was a resolution schedule.
+func TestChangesOfOldHeaders(t *testing.T) {
+	cfg := DefaultConfig().Scaled(0.5)
+	cfg.SHDegree = 0
+	without := func(json string) string { return strings.Replace(json, `"resolution_schedule":1500,`, "", 1) }
+	c, err := OpenCheckpoint(checkpointOf(t, func(h *CheckpointHeader) { h.Config = cfg }, without))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if c.Header.Config.ResolutionSchedule == cfg.ResolutionSchedule {
+		t.Fatal("the header has a resolution schedule: the test proves nothing")
+	}
+	if list := c.Changes(cfg, c.Header.Capture); len(list) != 0 {
+		t.Errorf("of nothing: %v", list)
+	}
+	cfg.NumDownscales = 1
+	if list := c.Changes(cfg, c.Header.Capture); len(list) != 2 {
+		t.Errorf("of progressive resolution: %v", list)
 	}
 }
 

@@ -25,6 +25,9 @@ func (c *Checkpoint) Changes(cfg Config, capture CaptureRecord) []Change {
 	h := &c.Header
 	old, now := jsonValues(h.Config), jsonValues(cfg)
 	var list []Change
+	if h.Config.NumDownscales == 0 && cfg.NumDownscales == 0 {
+		delete(now, "resolution_schedule") // it says nothing, and checkpoints of versions that did not know it have that of no --steps-scaler
+	}
 	for _, key := range slices.Sorted(maps.Keys(now)) {
 		if old[key] != now[key] && !(key == "iterations" && cfg.Iterations > h.Config.Iterations) {
 			list = append(list, Change{key, old[key], now[key]})
@@ -109,7 +112,7 @@ func NewTrainerFrom(d *Device, cams []scene.Camera, photos Photos, c *Checkpoint
 	}
 	cfg.scheduleIterations = h.ScheduleIterations
 	o.Ceiling = c.Ceiling(cfg)
-	t, err := newTrainer(d, cams, photos, h.Frame.SceneScale, cfg, o, start{first: h.StartSplats, splats: h.Splats, fill: func(t *Trainer) error {
+	t, err := newTrainer(d, cams, photos, h.Frame.SceneScale, cfg, o, start{first: h.StartSplats, step: h.Step, splats: h.Splats, fill: func(t *Trainer) error {
 		if err := t.e.model.reserve(h.Splats); err != nil {
 			return err
 		}

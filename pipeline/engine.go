@@ -301,7 +301,7 @@ func (e *engine) setCounters(n uint32) error {
 
 // growIsects makes room for n pairs in a band, and for some more, by larger buffers or, where those do not fit, by as many bands as it takes.
 func (e *engine) growIsects(n uint32, more int) error {
-	want := min(int(n)+more, 1<<31-1)
+	want := min(int(n)+more+layout.BucketSize-1, 1<<31-1) &^ (layout.BucketSize - 1)
 	limit := e.fewerIsects(want)
 	if limit >= int(n) {
 		e.isectCapacity = max(limit, e.isectCapacity)
@@ -354,7 +354,7 @@ func (e *engine) growModel(n, ceiling int) error {
 	if err := e.startAfresh(); err != nil {
 		return err
 	}
-	err := e.model.reserve(min(ceiling, e.model.ample(n)))
+	err := e.model.extend(min(ceiling, e.model.ample(n)), false)
 	if errors.Is(err, vk.ErrOutOfMemory) {
 		err = e.model.reserve(n)
 	}

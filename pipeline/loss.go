@@ -42,7 +42,7 @@ type comparison struct {
 // layoutOf says.
 func comparisonOf(cams []scene.Camera, photos Photos, cfg *Config) (c comparison) {
 	l := layoutOf(cams)
-	c.alpha, c.masked, c.packed, c.shrunk = cfg.AlphaLoss > 0, l.masked, l.packed, cfg.level(0) > 0
+	c.alpha, c.masked, c.packed = cfg.AlphaLoss > 0, l.masked, l.packed
 	if images, ok := photos.(Images); ok {
 		for i := range images {
 			c.masked = c.masked || images[i].Mask != nil

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"vksplat/scene"
+	"vksplat/shaders/layout"
 )
 
 // hungry changes a configuration so that every splat grows at every chance.
@@ -208,6 +209,10 @@ func TestNoRoomForPairs(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer tr.Close()
+	tr.e.isectMost = 2 * layout.BucketSize
+	if err := tr.e.growIsects(layout.BucketSize+44, 75); err != nil || tr.e.bands != 1 || tr.e.isectCapacity < layout.BucketSize+44 {
+		t.Errorf("in %d bands of %d pairs, where one has room: %v", tr.e.bands, tr.e.isectCapacity, err)
+	}
 	tr.e.isectMost = 1
 	if err := tr.e.growIsects(100_000, 0); !errors.Is(err, ErrTooSmall) {
 		t.Errorf("in %d bands of %d pairs: %v", tr.e.bands, tr.e.isectCapacity, err)

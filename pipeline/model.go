@@ -92,15 +92,18 @@ func (m *model) ample(n int) int {
 	return m.capacity() + (m.units(max(n-m.capacity(), more))|1)*m.unit
 }
 
-// reserve appends chunks until n splats fit: few, or smaller ones where memory lies in pieces. New chunks are zero.
-func (m *model) reserve(n int) error {
+// reserve appends chunks until n splats fit: few, or smaller ones where memory lies in pieces.
+func (m *model) reserve(n int) error { return m.extend(n, true) }
+
+// extend appends chunks until n splats fit, as few as can be, or in pieces smaller ones where these find no room. New chunks are zero.
+func (m *model) extend(n int, pieces bool) error {
 	most := m.mostUnits()
 	for m.capacity() < n {
 		units := min(m.units(n-m.capacity()), most)
 		c := chunk{first: m.capacity(), splats: units * m.unit}
 		var err error
 		if c.Slice, err = vk.Make[float32](m.dev, vk.DeviceLocal, m.rows()*c.splats, fmt.Sprintf("chunk %d", len(m.chunks))); err != nil {
-			if errors.Is(err, vk.ErrOutOfMemory) && units > 1 {
+			if pieces && errors.Is(err, vk.ErrOutOfMemory) && units > 1 {
 				most = units / 2
 				continue
 			}

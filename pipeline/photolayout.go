@@ -13,14 +13,14 @@ import (
 // photoLayout is what there is room for in the device cache of photos. A photo that needs more, a transparent one among opaque ones, is not kept there: it is
 // brought to the device for each of its steps.
 type photoLayout struct {
-	packed bool // three bytes a pixel, for opaque photos
+	packed bool // opaque photos have three bytes a pixel, and JPEG files no room for more
 	masked bool // masks
 }
 
-// layoutOf returns the layout for the photos of cams: JPEG files are opaque, and masks have files, or come with lenses that leave pixels without a source.
+// layoutOf returns the layout for the photos of cams: JPEG files are opaque, others may not be, and masks have files, or come with lenses that leave pixels without a source.
 func layoutOf(cams []scene.Camera) photoLayout {
 	return photoLayout{
-		packed: !slices.ContainsFunc(cams, func(c scene.Camera) bool { return !isJPEG(&c) }),
+		packed: slices.ContainsFunc(cams, func(c scene.Camera) bool { return isJPEG(&c) }),
 		masked: slices.ContainsFunc(cams, func(c scene.Camera) bool { return c.Mask != "" || c.Lens != nil }),
 	}
 }
@@ -45,7 +45,7 @@ func colorWords(pixels int, packed bool) int {
 
 // bytes returns what the photo of a camera takes.
 func (l photoLayout) bytes(c *scene.Camera) int64 {
-	words := colorWords(c.Width*c.Height, l.packed)
+	words := colorWords(c.Width*c.Height, l.packed && isJPEG(c))
 	if l.masked {
 		words += maskWords(c.Width * c.Height)
 	}

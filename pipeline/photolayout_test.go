@@ -45,10 +45,14 @@ func TestPackedPhotos(t *testing.T) {
 			photos[1].Pix[3] = 100
 		}
 		all := int64(0)
+		const mixed = ".png and "
 		run := func(ext string, bytes int64) (hash string, complete bool) {
 			named := slices.Clone(cams)
 			for i := range named {
 				named[i].Name = strconv.Itoa(i) + ext
+				if ext == mixed && i%2 == 0 {
+					named[i].Name += ".jpg"
+				}
 			}
 			tr, err := NewTrainer(d, named, photos, init, scale, cfg, TrainerOptions{PhotoBytes: bytes})
 			if err != nil {
@@ -70,6 +74,9 @@ func TestPackedPhotos(t *testing.T) {
 		if !complete {
 			t.Fatal("not all photos are on the device: the test proves too little")
 		}
+		if got, _ := run(mixed, 0); got != want || all >= plain {
+			t.Errorf("every other one a JPEG, %d of %d bytes: %s, want %s", all, plain, got, want)
+		}
 		for _, part := range []int64{1, 3} {
 			got, complete := run(".JPG", all/part)
 			if got != want || all >= plain*4/5 {
@@ -82,14 +89,15 @@ func TestPackedPhotos(t *testing.T) {
 	}
 }
 
-// TestPhotoLayout packs photos where all files are JPEGs, whatever they are called, and leaves room for masks where there may be any.
+// TestPhotoLayout packs photos where files are JPEGs, whatever they are called, and leaves room for masks where there may be any.
 func TestPhotoLayout(t *testing.T) {
 	for _, c := range []struct {
 		cams []scene.Camera
 		want photoLayout
 	}{
 		{[]scene.Camera{{Name: "a.jpg"}, {Name: "b/c.JPEG"}}, photoLayout{packed: true}},
-		{[]scene.Camera{{Name: "a.jpg"}, {Name: "b.png"}}, photoLayout{}},
+		{[]scene.Camera{{Name: "a.jpg"}, {Name: "b.png"}}, photoLayout{packed: true}},
+		{[]scene.Camera{{Name: "a.png"}, {Name: "b"}}, photoLayout{}},
 		{[]scene.Camera{{Name: "pano.jpg/front.png", Path: "/x/pano.jpg", Lens: &scene.Lens{}}}, photoLayout{packed: true, masked: true}},
 		{[]scene.Camera{{Name: "a.jpg", Mask: "a.png"}}, photoLayout{packed: true, masked: true}},
 	} {
@@ -97,7 +105,58 @@ func TestPhotoLayout(t *testing.T) {
 			t.Errorf("%v: %+v, want %+v", c.cams[0].Name, got, c.want)
 		}
 	}
-	if n := (photoLayout{packed: true, masked: true}).bytes(&scene.Camera{Width: 11, Height: 3}); n != 4*(25+2) {
-		t.Errorf("%d bytes for 33 pixels and their mask", n)
+	for name, want := range map[string]int64{"a.jpg": 4 * (25 + 2), "a.png": 4 * (33 + 2)} {
+		if n := (photoLayout{packed: true, masked: true}).bytes(&scene.Camera{Name: name, Width: 11, Height: 3}); n != want {
+			t.Errorf("%s: %d bytes for 33 pixels and their mask, want %d", name, n, want)
+		}
+	}
+}
+
+// expectedPhotos are photos that compare what is asked for with what was announced.
+type expectedPhotos struct {
+	Images
+	queue      []int
+	asked      int
+	unexpected int
+}
+
+func (p *expectedPhotos) Expect(views []int) { p.queue = append(p.queue, views...) }
+func (p *expectedPhotos) Forget()            { p.queue = nil }
+
+func (p *expectedPhotos) Photo(ctx context.Context, view int) (scene.Image, error) {
+	p.asked++
+	if len(p.queue) > 0 && p.queue[0] == view {
+		p.queue = p.queue[1:]
+	} else {
+		p.unexpected++
+	}
+	return p.Images.Photo(ctx, view)
+}
+
+// TestOutsizePhotosAreExpected trains on photos of which one is transparent though its name says otherwise: it is asked for anew each time, and announced.
+func TestOutsizePhotosAreExpected(t *testing.T) {
+	views, init, scale, cfg := promiseScene(t)
+	cams, images := splitViews(views)
+	n := len(cams)
+	for i := range cams {
+		cams[i].Name = strconv.Itoa(i) + ".jpg"
+	}
+	images[1].Pix = slices.Clone(images[1].Pix)
+	images[1].Pix[3] = 100
+	cfg.Iterations, cfg.RefineEvery, cfg.startCapacities = 4*n, 0, 16
+	all, _ := layoutOf(cams).totals(cams)
+	for _, part := range []int64{1, 2} {
+		photos := &expectedPhotos{Images: images}
+		tr, err := NewTrainer(testDevice(t), cams, photos, init, scale, cfg, TrainerOptions{PhotoBytes: all / part})
+		if err != nil {
+			t.Fatal(err)
+		}
+		train(t, tr)
+		if photos.unexpected != 0 || photos.asked < n+3 || part == 1 && photos.asked != n+3 {
+			t.Errorf("1/%d of the photos on the device: %d asked for in %d steps, %d of them not announced", part, photos.asked, cfg.Iterations, photos.unexpected)
+		}
+		if err := tr.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 }

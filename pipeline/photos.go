@@ -23,6 +23,7 @@ type photos struct {
 	layout  photoLayout
 	slotOf  []int    // by view: where it is in the device cache, or -1
 	flags   []uint32 // by view, once it was staged: PHOTO_* bits
+	outsize []bool   // by view: its photo was found to be larger than the layout has them, and is not kept
 	all     bool     // the device cache has a slot for every view
 	filled  int      // slots with a photo
 	ring    []vk.Slice[uint32]
@@ -52,7 +53,7 @@ const (
 // newPhotos makes the ring and the device cache that plan has.
 func newPhotos(dev *vk.Device, cams []scene.Camera, src Photos, cfg *Config, plan *Plan, o TrainerOptions) (*photos, error) {
 	n := len(cams)
-	p := &photos{dev: dev, cams: cams, src: src, order: newViewOrder(cfg.Seed, n), last: cfg.Iterations, slotOf: make([]int, n), flags: make([]uint32, n),
+	p := &photos{dev: dev, cams: cams, src: src, order: newViewOrder(cfg.Seed, n), last: cfg.Iterations, slotOf: make([]int, n), flags: make([]uint32, n), outsize: make([]bool, n),
 		layout: plan.photos, all: plan.Device.PhotoAll, strict: o.Strict, warn: o.Warn}
 	for v := range p.slotOf {
 		p.slotOf[v] = -1
@@ -174,7 +175,11 @@ func (p *photos) ready(ctx context.Context, frame, step int) (view int, src vk.V
 		choice = int32(view) // each has a slot of its size, also one that took the place of a view without pixels
 	}
 	if choice >= 0 && src.Size() > p.slots[choice].words.Size() {
-		choice = photoPass // it is no photo as the layout has them
+		choice = photoPass
+		if !p.outsize[view] {
+			p.outsize[view] = true
+			p.restart(step + 1) // the steps from here on were planned with it in its slot
+		}
 	}
 	if choice < 0 {
 		return view, src, nil, nil
@@ -278,6 +283,9 @@ func (p *photos) restart(step int) {
 // choose decides about the photo of one step, as the device cache will be then: of the photos there and this one, that which is needed last is not kept.
 func (p *photos) choose(step int) int32 {
 	view := p.order.at(step)
+	if p.outsize[view] {
+		return photoPass
+	}
 	if p.all {
 		if p.planned[view] == view {
 			return photoHit

@@ -283,3 +283,24 @@ func TestRenderShortages(t *testing.T) {
 		}
 	}
 }
+
+// TestGrowthWithoutRoom wants a growth that finds no room for all that would be ample to be one chunk of what is needed, not what is left in ever smaller ones.
+func TestGrowthWithoutRoom(t *testing.T) {
+	d := budgetDevice(t, 64<<20)
+	e := &engine{dev: d.dev, pool: d.dev.NewScratchPool()}
+	defer e.pool.Close()
+	var err error
+	if e.model, err = newModel(d.dev, 3); err != nil {
+		t.Fatal(err)
+	}
+	defer e.model.close()
+	e.model.setUnit(50_000)
+	if err := e.model.reserve(20_000); err != nil {
+		t.Fatal(err)
+	}
+	e.model.growth = 1 << 20
+	chunks, need := len(e.model.chunks), e.model.capacity()+1
+	if _ = e.growModel(need, 1<<30); e.model.capacity() < need || len(e.model.chunks) != chunks+1 {
+		t.Errorf("%d chunks of %d splats, before %d for one splat less", len(e.model.chunks), e.model.capacity(), chunks)
+	}
+}

@@ -71,16 +71,23 @@ func (e *engine) build() error {
 	return nil
 }
 
-// compile compiles the kernels of all units at once, the first time.
+// compile compiles the kernels of all units at once, the first time: also those of later steps, which would find the queue empty while they are compiled.
 func (e *engine) compile() error {
 	if e.compiled {
 		return nil
 	}
 	var lists []*vk.Recorder
+	whole := *e
+	whole.compare.shrunk = false // as it will be from some step on
 	for _, k := range e.kinds {
 		r := vk.NewRecorder(e.dev)
 		e.record(r, e.frames[0], k)
 		lists = append(lists, r)
+		if k == unitStep && e.compare.shrunk {
+			r := vk.NewRecorder(e.dev)
+			whole.record(r, e.frames[0], k)
+			lists = append(lists, r)
+		}
 	}
 	e.compiled = true
 	return e.dev.Compile(lists...)

@@ -139,3 +139,32 @@ func TestProgressiveSameBytes(t *testing.T) {
 		t.Error("photos of full size give the same model: the test proves nothing")
 	}
 }
+
+// TestProgressiveCompiles compiles every kernel before training, also those of later levels, and none for levels that a resumed run is past.
+func TestProgressiveCompiles(t *testing.T) {
+	t.Setenv(verifyVariable, "")
+	d := testDevice(t)
+	views, init, scale, cfg := shrunkScene(t)
+	cfg.Iterations, cfg.RefineEvery, cfg.NumDownscales, cfg.ResolutionSchedule = 3, 0, 1, 2
+	tr, err := trainOn(d, views, init, scale, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tr.Close()
+	before, _, _ := d.Pipelines()
+	if err := tr.Run(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	if after, _, _ := d.Pipelines(); tr.level != 0 || after != before {
+		t.Errorf("%d kernels compiled before training, %d after it at level %d", before, after, tr.level)
+	}
+	cams, photos := splitViews(views)
+	late, err := newTrainer(d, cams, photos, scale, cfg, TrainerOptions{}, start{first: init.N, step: 2, splats: init.N, fill: func(t *Trainer) error { return t.e.model.upload(init) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer late.Close()
+	if late.level != 0 || late.e.compare.shrunk {
+		t.Errorf("a run that goes on at full size begins with programs of level %d, for smaller views: %v", late.level, late.e.compare.shrunk)
+	}
+}

@@ -86,6 +86,7 @@ func NewTrainer(d *Device, cams []scene.Camera, photos Photos, init *scene.Splat
 // start is what a trainer begins with.
 type start struct {
 	first  int // splats before the run's first step
+	step   int // steps done
 	splats int
 	fill   func(t *Trainer) error // puts the splats into the model
 }
@@ -105,7 +106,8 @@ func newTrainer(d *Device, cams []scene.Camera, photos Photos, sceneScale float6
 	}
 	e.pool, e.isectPlan = d.dev.NewScratchPool(), plan.Isects
 	e.model.unit, e.model.growth = plan.ChunkSplats, plan.growth
-	t := &Trainer{start: s.first, cfg: cfg, sceneScale: sceneScale, cams: cams, e: e, o: o, plan: plan, odd: -1, level: cfg.level(0), ctx: context.Background()}
+	t := &Trainer{start: s.first, cfg: cfg, sceneScale: sceneScale, cams: cams, e: e, o: o, plan: plan, odd: -1, level: cfg.level(s.step), ctx: context.Background()}
+	e.compare.shrunk = t.level > 0
 	if err := t.begin(d, photos, s); err != nil {
 		return nil, errors.Join(err, t.Close())
 	}

@@ -36,7 +36,7 @@ func (r *trainRun) equip(ctx context.Context) error {
 		}
 	}
 	r.capture.Points = nil // they have done their work
-	if r.plan, err = r.device.Plan(cams, splats, r.config, options); err != nil {
+	if err = r.makePlan(cams, splats, options); err != nil {
 		return err
 	}
 	if r.saver.from == nil {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 
 	"vksplat/pipeline"
@@ -30,5 +31,30 @@ func (r *trainRun) followCapture() {
 	if c.MaxSplats > 0 {
 		c.Splats = min(c.Splats, c.MaxSplats)
 	}
+	if from := r.saver.from; from != nil { // which may have begun with less: see makePlan
+		if h := &from.Header; h.Config.Splats > 0 && h.Config.Splats == h.SplatCeiling {
+			c.Splats = min(c.Splats, h.SplatCeiling)
+		}
+	}
+	r.follows = true
 	r.noteLater(fmt.Sprintf("the model ends with %s: --splats-factor %g of this capture", count(c.Splats, "splat"), r.splatsFactor))
+}
+
+// makePlan plans what memory is used for. Where it has no room for the number of splats that the capture suggests, and that nobody asked for, the model ends
+// with as many as there is room for.
+func (r *trainRun) makePlan(cams []scene.Camera, splats int, o pipeline.TrainerOptions) (err error) {
+	r.plan, err = r.device.Plan(cams, splats, r.config, o)
+	if !r.follows || !errors.Is(err, pipeline.ErrTooSmall) {
+		return err
+	}
+	one := r.config
+	one.Splats = 1 // which never is too many, and takes what every other number does
+	plan, least := r.device.Plan(cams, splats, one, o)
+	if least != nil {
+		return err
+	}
+	r.config.Splats, r.plan = plan.Ceiling, plan
+	r.noteLater(fmt.Sprintf("memory has room for %s: the model ends with as many (raise %s, use smaller photos with --downscale, or --precision mixed)",
+		count(plan.Ceiling, "splat"), r.device.MemoryFlag()))
+	return nil
 }

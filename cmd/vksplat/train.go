@@ -87,6 +87,7 @@ type trainRun struct {
 	trainer *pipeline.Trainer
 	rec     *record
 	plan    *pipeline.Plan
+	follows bool        // config.Splats was chosen for the capture
 	notes   []notice    // that wait for the first line
 	thumbs  *thumbnails // of the last evaluation of this process
 	written string      // the model that this process wrote last, "" for none

@@ -16,8 +16,10 @@ type list struct {
 	err       error
 	held      []vk.View
 	outs      []readback
-	mixed     bool // chunks are in mixed precision
-	cpuRaster bool // rasterize and rasterize_bwd run as on processors
+	mixed     bool   // chunks are in mixed precision
+	cpuRaster bool   // rasterize and rasterize_bwd run as on processors
+	subgroup  uint32 // of rasterize; 0: the device's own
+	everyone  bool   // rasterize gives splats to all patches
 }
 
 // readback is a written buffer and where the host sees it.

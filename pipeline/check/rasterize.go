@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -40,29 +41,32 @@ func rasterizeCases() []Case {
 		rasterCase("rasterize", "bands give the same bytes", checkRasterBands),
 		rasterCase("rasterize", "splats that are passed over would change nothing", checkPassedOver),
 		rasterCase("rasterize", "poison", checkRasterPoison),
+		rasterCase("rasterize", "stale shared memory: of the dispatch before", checkStaleDispatch),
+		rasterCase("rasterize", "stale shared memory: of splats that miss the patch", checkStaleBatch),
 	}
+}
+
+// passedOver returns splats of all shapes for a view of 160x120 pixels, of which some are all but transparent.
+func (t *trial) passedOver() *ref.Projection[float32] {
+	p := t.ellipses(700, 160, 120)
+	for i := 0; i < len(p.Splats); i += 3 {
+		p.Splats[i].Opacity = ref.AlphaThreshold * float32(1+math.Pow(10, -2-5*t.Float64()))
+	}
+	return p
 }
 
 // checkPassedOver compares with a run in which no splat is passed over for missing a patch: shapes down to needles, opacities down to the least.
 func checkPassedOver(t *trial) error {
-	p, v := t.ellipses(700, 160, 120), t.camera(160, 120)
-	for i := 0; i < len(p.Splats); i += 3 {
-		p.Splats[i].Opacity = ref.AlphaThreshold * float32(1+math.Pow(10, -2-5*t.Float64()))
-	}
+	p, v := t.passedOver(), t.camera(160, 120)
 	l := t.list()
 	out := l.rasterize(p, v, 0, 1, true, nil)
-	all, pixels, n := out.in, v.Width*v.Height, len(out.lists.TileIDs)
-	render, last := output[[4]float32](l, "render", pixels), output[uint32](l, "last_ids", pixels)
-	states, buckets := output[[4]float32](l, "states", n/layout.BucketSize*layout.TilePixels), output[uint32](l, "tile_from_bucket", n/layout.BucketSize+v.Grid().Tiles())
-	touched := output[uint32](l, "touched", (n/layout.TouchBits+v.Grid().Tiles())*layout.Patches)
-	all.Render, all.LastIds, all.States, all.Touched, all.TileFromBucket = render.Slice, last.Slice, states.Slice, touched.Slice, buckets.Slice
-	all.Spec.AllPatches = true
-	l.r.Dispatch(&all, vk.Groups(v.Grid().Tiles()))
+	l.everyone = true
+	all := l.rasterize(p, v, 0, 1, true, nil)
 	if err := l.run(); err != nil {
 		return err
 	}
 	// The variants are compiled apart: last bits may differ, as far as Vulkan promises. A splat that is wrongly passed over makes a thousand times more.
-	return first(closeTo("render", floatsOf(out.render.got), ref.ConvertSlice[float64](floatsOf(render.got)), 1e-6, 1e-6), compareLast(last.got, image64(p, v, out.lists)))
+	return first(closeTo("render", floatsOf(out.render.got), ref.ConvertSlice[float64](floatsOf(all.render.got)), 1e-6, 1e-6), compareLast(all.last.got, image64(p, v, out.lists)))
 }
 
 // rasterCase makes a case that runs as on GPUs, and on processors as on those too.
@@ -122,12 +126,13 @@ func (l *list) rasterize(p *ref.Projection[float32], v *ref.View[float32], band,
 	out.touched = output[uint32](l, "touched", (n/layout.TouchBits+g.Tiles())*layout.Patches)
 	out.buckets = output[uint32](l, "tile_from_bucket", n/layout.BucketSize+g.Tiles())
 	lanes, _ := l.rasterLanes()
+	subgroup := cmp.Or(l.subgroup, l.d.Info().Limits.SubgroupSize)
 	out.in = shaders.Rasterize{
 		Params: input(l, "params", []layout.StepParams{paramsOf(v)}), TileOffsets: input(l, "tile_offsets", out.lists.TileOffsets),
 		SlotFromIsect: input(l, "slot_from_isect", out.lists.SlotFromIsect), SplatFromSlot: input(l, "splat_from_slot", out.lists.SplatFromSlot),
 		Projected: input(l, "projected", projectedOf(p.Splats)),
 		Render:    out.render.Slice, LastIds: out.last.Slice, States: out.states.Slice, Touched: out.touched.Slice, TileFromBucket: out.buckets.Slice,
-		Push: shaders.RasterizePush{Band: uint32(band), NBands: uint32(bands)}, Spec: shaders.RasterizeSpec{WorkgroupSize: lanes, KeepStates: keep, HandRound: l.cpuRaster},
+		Push: shaders.RasterizePush{Band: uint32(band), NBands: uint32(bands)}, Spec: shaders.RasterizeSpec{WorkgroupSize: lanes, SubgroupSize: subgroup, KeepStates: keep, HandRound: l.cpuRaster, AllPatches: l.everyone},
 	}
 	l.r.Dispatch(&out.in, vk.Groups(g.Tiles()+3))
 	return out
@@ -148,7 +153,8 @@ func checkImage(t *trial, p *ref.Projection[float32], v *ref.View[float32], keep
 		_, err1 := out.last.written(0)
 		_, err2 := out.states.written(0)
 		_, err3 := out.buckets.written(0)
-		return first(err1, err2, err3)
+		_, err4 := out.touched.written(0)
+		return first(err1, err2, err3, err4)
 	}
 	return first(compareLast(out.last.got, want), compareBuckets(out), compareStates(out, p, v, want))
 }
@@ -316,4 +322,49 @@ func checkRasterPoison(t *trial) error {
 	}
 	want := image64(p, v, out.lists)
 	return first(compareImage(out.render.got, want), compareLast(out.last.got, want))
+}
+
+// colorless returns splats on every tile of an image whose colours are no numbers: what they leave in shared memory spoils whoever reads it.
+func (t *trial) colorless(width, height int) *ref.Projection[float32] {
+	p := t.crowd(100, width, height, 0.1)
+	for i := range p.Splats {
+		p.Splats[i].Color = [3]float32{float32(math.NaN()), float32(math.NaN()), float32(math.NaN())}
+	}
+	return p
+}
+
+// checkStaleDispatch blends one splat a tile where colours that are no numbers were before: places of the batch that it does not fill are not read.
+func checkStaleDispatch(t *trial) error {
+	one, v := &ref.Projection[float32]{}, t.camera(160, 160)
+	t.addEllipse(one, [2]float64{80, 80}, 100, 90, 0.7)
+	l := t.list()
+	l.rasterize(t.colorless(160, 160), v, 0, 1, true, nil)
+	out := l.rasterize(one, v, 0, 1, true, nil)
+	if err := l.run(); err != nil {
+		return err
+	}
+	want := image64(one, v, out.lists)
+	return first(finite("render", floatsOf(out.render.got)), compareImage(out.render.got, want), compareLast(out.last.got, want))
+}
+
+// checkStaleBatch puts splats of infinite colour into a patch of a tile: those that miss them are as without.
+func checkStaleBatch(t *trial) error {
+	good, v := t.crowd(60, 16, 16, 0.05), t.camera(16, 16)
+	p := &ref.Projection[float32]{}
+	for i := range good.Splats {
+		t.addEllipse(p, [2]float64{3.5, 1.5}, 0.3, 0.2, 0.9) // the first patch is 8x4 pixels
+		p.Splats[len(p.Splats)-1].Color = [3]float32{float32(math.Inf(1)), float32(math.Inf(1)), float32(math.Inf(1))}
+		p.Splats, p.Extents, p.DepthKeys = append(p.Splats, good.Splats[i]), append(p.Extents, good.Extents[i]), append(p.DepthKeys, good.DepthKeys[i])
+	}
+	l := t.list()
+	out, without := l.rasterize(p, v, 0, 1, true, nil), l.rasterize(good, v, 0, 1, true, nil)
+	if err := l.run(); err != nil {
+		return err
+	}
+	for i := range out.render.got {
+		if i%16 < 8 && i/16 < 4 {
+			out.render.got[i] = without.render.got[i] // what infinity times 0 is there is a driver's own affair
+		}
+	}
+	return first(finite("render", floatsOf(out.render.got)), sameBytes("render", out.render.got, without.render.got))
 }

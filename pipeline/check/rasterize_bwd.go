@@ -1,8 +1,10 @@
 package check
 
 import (
+	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"vksplat/pipeline/ref"
 	"vksplat/shaders"
@@ -32,6 +34,8 @@ func rasterizeBwdCases() []Case {
 		rasterCase("rasterize_bwd", "absolute gradients", func(t *trial) error {
 			return checkRasterBwdAbs(t, t.crowd(300, 40, 30, 0.1), t.camera(40, 30))
 		}),
+		rasterCase("rasterize_bwd", "splats that are passed over have no gradient", checkPassedOverBwd),
+		rasterCase("rasterize_bwd", "stale shared memory: of the dispatch before", checkStaleDispatchBwd),
 		rasterCase("rasterize_bwd", "subgroup sizes give the same bytes", checkSubgroups),
 	}
 }
@@ -139,23 +143,65 @@ func compareGrads(binding string, got []layout.ProjectedGrad, want []ref.Project
 	return nil
 }
 
+// checkPassedOverBwd requires the same gradients, to the bit, where no splat is passed over for missing a patch.
+func checkPassedOverBwd(t *trial) error {
+	p, v := t.passedOver(), t.camera(160, 120)
+	vRender, size := t.pixelGrads(v.Width*v.Height), t.d.Info().Limits.SubgroupSize
+	l := t.list()
+	out := l.rasterize(p, v, 0, 1, true, nil)
+	l.everyone = true
+	all := *out
+	all.touched = l.rasterize(p, v, 0, 1, true, nil).touched
+	vSlots, vAbs := l.rasterizeBwdAbs(out, vRender, size, true)
+	allSlots, allAbs := l.rasterizeBwdAbs(&all, vRender, size, true)
+	if err := l.run(); err != nil {
+		return err
+	}
+	if slices.Equal(out.touched.got, all.touched.got) {
+		return errors.New("binding touched: no splat is passed over")
+	}
+	return first(sameBytes("v_slots", vSlots.got, allSlots.got), sameBytes("v_abs_slots", vAbs.got, allAbs.got))
+}
+
+// checkStaleDispatchBwd is checkStaleDispatch of the backward pass.
+func checkStaleDispatchBwd(t *trial) error {
+	one, v := &ref.Projection[float32]{}, t.camera(160, 160)
+	t.addEllipse(one, [2]float64{80, 80}, 100, 90, 0.7)
+	vRender, size := t.pixelGrads(v.Width*v.Height), t.d.Info().Limits.SubgroupSize
+	l := t.list()
+	clean, spoilt := l.rasterize(one, v, 0, 1, true, nil), l.rasterize(t.colorless(160, 160), v, 0, 1, true, nil)
+	want := l.rasterizeBwd(clean, vRender, size)
+	l.rasterizeBwd(spoilt, vRender, size)
+	got := l.rasterizeBwd(clean, vRender, size)
+	if err := l.run(); err != nil {
+		return err
+	}
+	return first(finite("v_slots", floatsOf(got.got)), sameBytes("v_slots", got.got, want.got))
+}
+
 // checkSubgroups runs in every subgroup size that the device has.
 func checkSubgroups(t *trial) error {
 	p, v := t.crowd(400, 33, 20, 0.05), t.camera(33, 20)
 	vRender := t.pixelGrads(v.Width * v.Height)
 	var want []layout.ProjectedGrad
+	var image *raster
 	return each(subgroupSizes(t.d), func(size uint32) error {
 		if size > layout.TilePixels/4 {
 			return nil
 		}
 		l := t.list()
-		vSlots := l.rasterizeBwd(l.rasterize(p, v, 0, 1, true, nil), vRender, size)
+		if lanes, _ := l.rasterLanes(); lanes <= size*t.d.Info().Limits.MaxComputeWorkgroupSubgroups {
+			l.subgroup = size
+		}
+		out := l.rasterize(p, v, 0, 1, true, nil)
+		vSlots := l.rasterizeBwd(out, vRender, size)
 		if err := l.run(); err != nil {
 			return err
 		}
 		if want == nil {
-			want = vSlots.got
+			want, image = vSlots.got, out
 		}
-		return sameBytes("v_slots", vSlots.got, want)
+		return first(sameBytes("render", out.render.got, image.render.got), equal("last_ids", out.last.got, image.last.got), equal("touched", out.touched.got, image.touched.got),
+			sameBytes("v_slots", vSlots.got, want))
 	})
 }
