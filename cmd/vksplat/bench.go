@@ -108,6 +108,8 @@ func (o *benchOptions) checkBench(captures []string) error {
 		return usagef("give a factor, as in 1.05", "flag --max-slowdown: %g is no factor", o.maxSlowdown)
 	case o.maxSlowdown > 0 && o.against == "":
 		return usagef("give --against FILE", "flag --max-slowdown: there is nothing to compare with")
+	case o.json != "" && isOther(o.json):
+		return usagef("name a file", "flag --json: %s is no regular file", o.json)
 	case o.json != "" && (isFolder(o.json) || !isFolder(filepath.Dir(o.json))):
 		return usagef("name a file in a folder that exists", "flag --json: %s cannot be written", o.json)
 	}

@@ -156,6 +156,12 @@ func writeBench(path string, f *benchFile) error {
 	return scene.WriteFile(path, func(w io.Writer) error { return printJSON(w, f) })
 }
 
+// isOther reports whether path is a device, a pipe or a link: writing would replace it by a file.
+func isOther(path string) bool {
+	st, err := os.Lstat(path)
+	return err == nil && !st.Mode().IsRegular() && !st.IsDir()
+}
+
 // maxBenchFile bounds the bytes of a file of results: a scene takes about 10 kB.
 const maxBenchFile = 64 << 20
 

@@ -146,8 +146,12 @@ func (s *saver) begin() error {
 	if known && free < need {
 		return folderError(s.r.out, noSpace("the first checkpoint", need, free))
 	}
-	if most := int64(s.o.keepRunning()+1) * t.CheckpointBytes(c.MaxSplats); known && c.MaxSplats > 0 && free < most {
-		s.r.app.warn(fmt.Sprintf("%s has %s free; checkpoints of %s take up to %s", s.r.out, bytesText(free), count(c.MaxSplats, "splat"), bytesText(most)))
+	last := c.MaxSplats
+	if c.Splats > 0 {
+		last = c.Splats
+	}
+	if most := int64(s.o.keepRunning()+1) * t.CheckpointBytes(last); known && last > 0 && free < most {
+		s.r.app.warn(fmt.Sprintf("%s has %s free; checkpoints of %s take up to %s", s.r.out, bytesText(free), count(last, "splat"), bytesText(most)))
 	}
 	return nil
 }

@@ -60,6 +60,15 @@ func noEffect(flag, without string) string {
 	return fmt.Sprintf("--%s has no effect without %s", flag, without)
 }
 
+// warnSmall warns of a run that ends before photos are trained at their own size.
+func (r *trainRun) warnSmall() {
+	c := &r.config
+	if full := int64(c.NumDownscales) * int64(c.ResolutionSchedule); full > 0 && full >= int64(c.Iterations) {
+		r.warnLater(fmt.Sprintf("training ends before it comes to photos of full size: step %d of %d (lower --resolution-schedule, it is %d, or --num-downscales)",
+			full+1, c.Iterations, c.ResolutionSchedule))
+	}
+}
+
 // warnBeyond warns of steps to do something at that never come.
 func (r *trainRun) warnBeyond(flag string, at steps) {
 	if i := slices.IndexFunc(at, func(s int) bool { return s > r.config.Iterations }); i >= 0 {

@@ -242,6 +242,7 @@ func (r *trainRun) open(ctx context.Context) error {
 		return err
 	}
 	r.warnIdle()
+	r.warnSmall()
 	r.followCapture()
 	if c.Synthetic && !r.backgroundGiven {
 		r.config.Background = [3]float32{1, 1, 1} // what is made for these captures is made for white
