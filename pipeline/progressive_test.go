@@ -112,14 +112,7 @@ func TestProgressiveSameBytes(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer tr.Close()
-		if err := tr.Run(t.Context(), nil); err != nil {
-			t.Fatal(err)
-		}
-		s, err := tr.Splats()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return modelHash(s)
+		return train(t, tr)
 	}
 	want := hash(func(*Config) {})
 	same := func(name string, change func(*Config)) {

@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"vksplat/pipeline"
-	"vksplat/scene"
 )
 
 func TestCheckpointFlags(t *testing.T) {
@@ -112,9 +111,7 @@ const ownProcess = "VKSPLAT_TEST_PROCESS"
 
 // TestRescue saves a run that found no memory. It trains in a process of its own: children inherit the peak of resident memory, which scripts measure.
 func TestRescue(t *testing.T) {
-	if devices, err := pipeline.ListDevices(); err != nil || len(devices) == 0 {
-		t.Skip("no Vulkan device on this machine")
-	}
+	needDevice(t)
 	if os.Getenv(ownProcess) == "" {
 		cmd := exec.Command(os.Args[0], "-test.run=^TestRescue$", "-test.v")
 		cmd.Env = append(os.Environ(), ownProcess+"=1")
@@ -124,10 +121,7 @@ func TestRescue(t *testing.T) {
 		return
 	}
 	o := newTrainOptions()
-	o.scene, o.out = filepath.Join(t.TempDir(), "scene"), t.TempDir()
-	if err := scene.WriteSynth(o.scene, scene.SynthOptions{Images: 8, Width: 64, Height: 48, Points: 300}); err != nil {
-		t.Fatal(err)
-	}
+	o.scene, o.out = smallScene(t, 300), t.TempDir()
 	var out bytes.Buffer
 	r := &trainRun{trainOptions: o, app: newApp(nil, &out, &out)}
 	defer r.close()

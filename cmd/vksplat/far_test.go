@@ -25,6 +25,17 @@ func vksplat(t *testing.T, args ...string) {
 	}
 }
 
+// smallScene makes a capture with so many points and returns its folder. It skips the test where no device can train it.
+func smallScene(t *testing.T, points int) string {
+	t.Helper()
+	needDevice(t)
+	dir := filepath.Join(t.TempDir(), "scene")
+	if err := scene.WriteSynth(dir, scene.SynthOptions{Images: 8, Width: 64, Height: 48, Points: points}); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
 // needDevice skips a test on machines without a Vulkan device.
 func needDevice(t *testing.T) {
 	t.Helper()

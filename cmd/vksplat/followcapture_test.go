@@ -5,19 +5,12 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"vksplat/scene"
 )
 
 // TestFollowCaptureInLittleMemory asks for more splats by the capture than memory has room for: the model ends with those that fit, and the run goes on with
 // the same arguments. Where a number is asked for, it is an error.
 func TestFollowCaptureInLittleMemory(t *testing.T) {
-	needDevice(t)
-	dir := t.TempDir()
-	capture := filepath.Join(dir, "scene")
-	if err := scene.WriteSynth(capture, scene.SynthOptions{Images: 8, Width: 64, Height: 48, Points: 300}); err != nil {
-		t.Fatal(err)
-	}
+	capture, dir := smallScene(t, 300), t.TempDir()
 	run := func(want string, fails bool, more ...string) {
 		t.Helper()
 		args := append([]string{"train", capture, "-m", filepath.Join(dir, "out"), "--max-vram", "24M", "--refine-start", "1", "--refine-every", "1", "--refine-stop", "17",

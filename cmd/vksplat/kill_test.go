@@ -17,22 +17,8 @@ import (
 	"testing"
 	"time"
 
-	"vksplat/pipeline"
 	"vksplat/scene"
 )
-
-// killScene makes a procedural capture and skips the test where no device can train it.
-func killScene(t *testing.T, points int) string {
-	t.Helper()
-	if devices, err := pipeline.ListDevices(); err != nil || len(devices) == 0 {
-		t.Skip("no Vulkan device on this machine")
-	}
-	dir := filepath.Join(t.TempDir(), "scene")
-	if err := scene.WriteSynth(dir, scene.SynthOptions{Images: 8, Width: 64, Height: 48, Points: points}); err != nil {
-		t.Fatal(err)
-	}
-	return dir
-}
 
 // startTrain starts the command in a process of its own.
 func startTrain(t *testing.T, args ...string) (*exec.Cmd, *bytes.Buffer) {
@@ -68,7 +54,7 @@ func TestKills(t *testing.T) {
 	if os.Getenv("VKSPLAT_LONG") == "1" {
 		kills, steps = 20, 2000
 	}
-	dir := killScene(t, 300)
+	dir := smallScene(t, 300)
 	whole, part := filepath.Join(t.TempDir(), "whole"), filepath.Join(t.TempDir(), "part")
 	args := []string{dir, "--iterations", strconv.Itoa(steps), "--checkpoint-every", "25", "--max-splats", "3000", "--resume", "-m"}
 	start := time.Now()
@@ -121,7 +107,7 @@ func lastStep(out string) string {
 
 // TestKillInWrite kills a run while it writes a checkpoint: the one before is whole, the run goes on from it, and the rest of the write is cleared away.
 func TestKillInWrite(t *testing.T) {
-	dir, out := killScene(t, 12000), filepath.Join(t.TempDir(), "out")
+	dir, out := smallScene(t, 12000), filepath.Join(t.TempDir(), "out")
 	args := []string{dir, "-m", out, "--checkpoint-every", "2", "--resume", "--iterations"}
 	folder := filepath.Join(out, checkpointFolder)
 	rest := func() string {
@@ -219,7 +205,7 @@ func TestAbort(t *testing.T) {
 
 // TestKillInScores kills a run between its measurement and the last file of it: --resume writes what is missing.
 func TestKillInScores(t *testing.T) {
-	dir := killScene(t, 300)
+	dir := smallScene(t, 300)
 	for _, c := range []struct{ name, missing string }{
 		{"after results.json", "per_view.json"},
 		{"before results.json", "results.json per_view.json"},
@@ -320,7 +306,7 @@ func TestInterruptedAtTheEnd(t *testing.T) {
 func startedRun(t *testing.T, eval bool) (r *trainRun, said *bytes.Buffer) {
 	t.Helper()
 	o := newTrainOptions()
-	o.scene, o.out, o.config.Iterations, o.progress, o.eval = killScene(t, 300), filepath.Join(t.TempDir(), "out"), 3, progressNone, eval
+	o.scene, o.out, o.config.Iterations, o.progress, o.eval = smallScene(t, 300), filepath.Join(t.TempDir(), "out"), 3, progressNone, eval
 	if err := os.MkdirAll(o.out, 0o777); err != nil {
 		t.Fatal(err)
 	}

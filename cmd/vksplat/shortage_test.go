@@ -10,19 +10,12 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"vksplat/scene"
 )
 
 // TestDriverShortage trains on a device whose driver has less memory than its budget. The run is saved before anything is given up, goes on to its end
 // with a smaller model, and says from which step on its bytes are not those of another run. What was saved leads to the undisturbed end elsewhere.
 func TestDriverShortage(t *testing.T) {
-	needDevice(t)
-	dir := t.TempDir()
-	capture := filepath.Join(dir, "scene")
-	if err := scene.WriteSynth(capture, scene.SynthOptions{Images: 8, Width: 64, Height: 48, Points: 300}); err != nil {
-		t.Fatal(err)
-	}
+	capture, dir := smallScene(t, 300), t.TempDir()
 	args := func(out string, more ...string) []string {
 		return append([]string{"train", capture, "-m", filepath.Join(dir, out), "--iterations", "18", "--max-splats", "12000", "--max-vram", "200M", "--refine-start", "1",
 			"--refine-stop", "17", "--refine-every", "3", "--grow-grad2d", "1e-9", "--prune-opacity", "0", "--reset-every", "0", "--keep-checkpoints", "9"}, more...)
