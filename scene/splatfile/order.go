@@ -1,0 +1,76 @@
+package splatfile
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"vksplat/scene"
+)
+
+// gatherable gives a model whose splats can be read in any order, and what frees it.
+func gatherable(model Source, tempDir string) (Gatherer, func() error, error) {
+	if g, ok := model.(Gatherer); ok {
+		return g, func() error { return nil }, nil
+	}
+	all, err := All(model)
+	if err != nil {
+		return nil, nil, err
+	}
+	return Memory(all, model.Info().Meta), func() error { return nil }, nil
+}
+
+// readMeans reads the positions of a model, [N*3].
+func readMeans(model Source) ([]float32, error) {
+	means := make([]float32, 0, 3*model.Info().N)
+	err := model.Read(func(piece *scene.Splats) error {
+		means = append(means, piece.Means...)
+		return nil
+	})
+	return means, err
+}
+
+// mortonOrder sorts the splats of a model along a Z-order curve over the cube of their positions, 21 bits an axis: splats that are near each other in
+// space mostly are in the file. Equal codes keep their order.
+func mortonOrder(model Source) ([]uint32, error) {
+	means, err := readMeans(model)
+	if err != nil {
+		return nil, err
+	}
+	low, high := bounds(means)
+	codes := make([]uint64, len(means)/3)
+	order := make([]uint32, len(codes))
+	for i := range codes {
+		order[i] = uint32(i)
+		for axis := range 3 {
+			if span := float64(high[axis]) - float64(low[axis]); span > 0 {
+				at := (float64(means[3*i+axis]) - float64(low[axis])) / span
+				codes[i] |= spread(uint64(min(max(at, 0), 1)*(1<<21-1))) << axis
+			}
+		}
+	}
+	slices.SortFunc(order, func(a, b uint32) int { return cmp.Or(cmp.Compare(codes[a], codes[b]), cmp.Compare(a, b)) })
+	return order, nil
+}
+
+// bounds gives the box of finite positions.
+func bounds(means []float32) (low, high [3]float32) {
+	inf := float32(math.Inf(1))
+	low, high = [3]float32{inf, inf, inf}, [3]float32{-inf, -inf, -inf}
+	for i, x := range means {
+		if !math.IsInf(float64(x), 0) {
+			low[i%3], high[i%3] = min(low[i%3], x), max(high[i%3], x)
+		}
+	}
+	return low, high
+}
+
+// spread puts bit k of a 21-bit number at bit 3k.
+func spread(x uint64) uint64 {
+	x &= 1<<21 - 1
+	x = (x | x<<32) & 0x1f00000000ffff
+	x = (x | x<<16) & 0x1f0000ff0000ff
+	x = (x | x<<8) & 0x100f00f00f00f00f
+	x = (x | x<<4) & 0x10c30c30c30c30c3
+	return (x | x<<2) & 0x1249249249249249
+}

@@ -1,0 +1,98 @@
+// Package splatfile reads and writes models of splats in the formats of the field. Every format goes through one canonical model: the values of
+// scene.Splats, raw, in the capture's own frame (the right-handed one of COLMAP, in which a camera that is not turned looks along +z with y down).
+//
+// Models may be larger than memory, so that they are read piece by piece: see Source.
+package splatfile
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"vksplat/scene"
+)
+
+// PieceSplats is how many splats a Source hands out at a time, at most.
+const PieceSplats = 1 << 14
+
+// Info is what is known of a model before its splats are read.
+type Info struct {
+	Format string        // name of the Format it was read from, "" for models in memory
+	N      int           // number of splats
+	Degree int           // of the spherical harmonics, 0 to scene.MaxSHDegree
+	Meta   scene.PLYMeta // what the file says of its making
+	Notes  []string      // what the file holds that a model of splats has no place for, a sentence each
+}
+
+// Source is a model that is read piece by piece, from its beginning and as often as asked.
+type Source interface {
+	Info() Info
+	// Read hands all splats to put, in the file's order, in pieces of 1 to PieceSplats. A piece belongs to put until it returns, also for changing.
+	// What put returns ends the reading and is returned as it is.
+	Read(put func(piece *scene.Splats) error) error
+	Close() error
+}
+
+// Gatherer is a Source that also reads splats in any order.
+type Gatherer interface {
+	Source
+	// Gather reads splats ids[i] into splat i of into, which holds len(ids) splats of the source's degree.
+	Gather(ids []uint32, into *scene.Splats) error
+}
+
+// WriteOptions are choices of formats; each takes what concerns it.
+type WriteOptions struct {
+	Version    int    // of the format; 0 is the one that most readers know
+	Iterations int    // of the search for a palette of spherical harmonics; 0 is the format's own
+	Generator  string // program and version, for formats that name it
+	TempDir    string // for what does not fit memory; "" is the folder of the file that is written
+}
+
+// Format is a kind of file.
+type Format struct {
+	Name       string   // as flags and messages call it
+	Extensions []string // lower case, the longest first: ".compressed.ply"
+	// Detect tells whether a file that begins with head is of this format; nil: by name only. head has at most headBytes bytes.
+	Detect func(head []byte) bool
+	// Open reads the header. Errors are *scene.Error of kind ErrData that name the file and what to do; nothing is allocated for a size that the file
+	// only claims.
+	Open func(path string) (Source, error)
+	// Write replaces the file as a whole (scene.WriteFile) and says what the format could not keep, a sentence each; nil: the format is only read.
+	Write func(path string, model Source, o WriteOptions) (lost []string, err error)
+}
+
+// headBytes is how much of a file Detect sees.
+const headBytes = 1 << 12
+
+// formats in the order in which names and contents are compared.
+var formats []*Format
+
+// Formats lists all formats.
+func Formats() []*Format { return slices.Clone(formats) }
+
+// ByName finds the format of a name as in --to, or of the name of a file that is to be written. It is nil if there is none.
+func ByName(name string) *Format {
+	lower := strings.ToLower(filepath.Base(name))
+	var best *Format
+	length := 0
+	for _, f := range formats {
+		if f.Name == lower {
+			return f
+		}
+		for _, ext := range f.Extensions {
+			if strings.HasSuffix(lower, ext) && len(ext) > length {
+				best, length = f, len(ext)
+			}
+		}
+	}
+	return best
+}
+
+// checkPiece says whether a model's piece can be written with the header that was announced.
+func checkPiece(done int, piece *scene.Splats, info Info) error {
+	if piece.Degree != info.Degree || done+piece.N > info.N {
+		return fmt.Errorf("splatfile: write model: piece of %d splats of degree %d after %d, announced are %d of degree %d", piece.N, piece.Degree, done, info.N, info.Degree)
+	}
+	return nil
+}
