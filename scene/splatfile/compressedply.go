@@ -8,7 +8,9 @@ import (
 	"io"
 	"math"
 	"os"
+	"slices"
 	"strconv"
+	"strings"
 
 	"vksplat/scene"
 )
@@ -31,7 +33,7 @@ const (
 	packedChunk       = 256 // splats
 )
 
-// packedBounds are the properties of element chunk: the least and the greatest of each. Files before 2024 lack the colours, which then go from 0 to 1.
+// packedBounds are the properties of element chunk: the least and the greatest of each. Older files lack the colours, which then go from 0 to 1.
 var packedBounds = [18]string{
 	"min_x", "min_y", "min_z", "max_x", "max_y", "max_z",
 	"min_scale_x", "min_scale_y", "min_scale_z", "max_scale_x", "max_scale_y", "max_scale_z",
@@ -66,7 +68,7 @@ func openCompressedPLY(path string) (Source, error) {
 	p := &packed{file: f}
 	info := Info{Format: compressedPLYName, Meta: meta}
 	if err == nil {
-		info.Notes = p.assign(tables)
+		p.assign(tables)
 		err = p.check()
 	}
 	if err == nil {
@@ -76,23 +78,40 @@ func openCompressedPLY(path string) (Source, error) {
 		_ = f.Close() // the first error is the one to report
 		return nil, fileError(op, path, err, "")
 	}
-	info.N, info.Degree = int(p.vertex.Rows), p.degree
+	info.N, info.Degree, info.Notes = int(p.vertex.Rows), p.degree, packedNotes(tables)
 	return &rowSource{info, op, f, p.load}, nil
 }
 
-// assign finds the elements, and notes what else there is.
-func (p *packed) assign(tables []scene.PLYTable) (notes []string) {
+// assign finds the elements.
+func (p *packed) assign(tables []scene.PLYTable) {
 	for i := range tables {
-		t := &tables[i]
-		switch t.Name {
+		switch t := &tables[i]; t.Name {
 		case "chunk":
 			p.chunk = t
 		case "vertex":
 			p.vertex = t
 		case "sh":
 			p.sh = t
-		default:
-			notes = append(notes, fmt.Sprintf("element %s of the file is not read", scene.Printable(t.Name)))
+		}
+	}
+}
+
+// packedNotes tells of properties that have no meaning here.
+func packedNotes(tables []scene.PLYTable) (notes []string) {
+	for i := range tables {
+		for _, name := range tables[i].Columns() {
+			known := false
+			switch tables[i].Name {
+			case "chunk":
+				known = slices.Contains(packedBounds[:], name)
+			case "vertex":
+				known = slices.Contains(packedWords[:], name)
+			case "sh":
+				known = strings.HasPrefix(name, "f_rest_")
+			}
+			if !known {
+				notes = append(notes, fmt.Sprintf("property %s of element %s is not read", scene.Printable(name), scene.Printable(tables[i].Name)))
+			}
 		}
 	}
 	return notes
@@ -174,7 +193,7 @@ func (p *packed) bound(row []byte) (b bound) {
 		if at >= 0 {
 			x = math.Float32frombits(binary.LittleEndian.Uint32(row[at:]))
 		}
-		if i/6 == 1 && x < -scene.InfiniteLog { // scale zero, as SuperSplat wrote it once
+		if i/6 == 1 && math.IsInf(float64(x), -1) { // a scale of zero
 			x = -scene.InfiniteLog
 		}
 		if to := i/6*3 + i%3; i/3%2 == 0 {

@@ -258,3 +258,46 @@ func TestNotWritable(t *testing.T) {
 		}
 	}
 }
+
+// TestShrunk reads files that were cut short after their headers were read.
+func TestShrunk(t *testing.T) {
+	data, _ := madeKsplat(1, madeModel(40, 1, "spread"))
+	path := filepath.Join(t.TempDir(), "model")
+	for _, f := range []*Format{compressedPLY, dotSplat, ksplat} {
+		if f.Write == nil {
+			if err := os.WriteFile(path, data, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		} else if _, err := f.Write(path, Memory(madeModel(40, 1, "spread"), scene.PLYMeta{}), WriteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		source, err := f.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		info, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Truncate(path, info.Size()-1); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := All(source); !errors.Is(err, scene.ErrData) || !strings.Contains(err.Error(), path) {
+			t.Errorf("%s: read: %v", f.Name, err)
+		}
+		if err := source.(Gatherer).Gather([]uint32{39}, scene.NewSplats(1, source.Info().Degree)); !errors.Is(err, scene.ErrData) {
+			t.Errorf("%s: gathered: %v", f.Name, err)
+		}
+		if err := source.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestPackedNames(t *testing.T) {
+	for name, want := range map[string]*Format{"splat": dotSplat, "dir.splat/A.KSPLAT": ksplat, "a.splat": dotSplat, "a.b.compressed.ply": compressedPLY, "compressed-ply": compressedPLY} {
+		if got := ByName(name); got != want {
+			t.Errorf("%s is %v, want %s", name, got, want.Name)
+		}
+	}
+}
