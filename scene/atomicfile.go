@@ -63,6 +63,14 @@ func startFile(path string, write func(w io.Writer) error) (finish func() error,
 	}, nil
 }
 
+// WriteFileAt is WriteFile for what is not written from beginning to end. Nothing is buffered.
+func WriteFileAt(path string, write func(w io.WriterAt) error) error {
+	if err := replaceWhole(path, func(f *os.File) error { return write(f) }); err != nil {
+		return writeError("write", path, err)
+	}
+	return nil
+}
+
 // replaceWhole is WriteFile for writers that seek.
 func replaceWhole(path string, write func(f *os.File) error) error {
 	finish, err := startWhole(path, write)

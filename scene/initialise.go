@@ -4,7 +4,6 @@ import "math"
 
 // Values of a new splat.
 const (
-	sh0 = 0.28209479177387814 // the constant spherical harmonic, 1 / (2 sqrt(pi))
 	// minSpacing is the floor of the mean neighbour distance, in units of the training frame: the root of the 1e-7 that INRIA's trainer puts under the
 	// squared distance. About a third of a pixel at distance 1, so that splats of coinciding points can still be seen and grow.
 	minSpacing = 3.1622776601683794e-4
@@ -30,7 +29,7 @@ func Initialise(points []Point, seed uint64, degree int, opacity, scale float64)
 			for c := range 3 {
 				s.Means[3*i+c] = float32(points[i].Pos[c])
 				s.LogScales[3*i+c] = logScales[i]
-				s.SH[width*i+c] = float32((float64(points[i].Color[c])/255 - 0.5) / sh0)
+				s.SH[width*i+c] = float32((float64(points[i].Color[c])/255 - 0.5) / SH0)
 			}
 		}
 	})

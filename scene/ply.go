@@ -26,8 +26,8 @@ const (
 	commentMip       = "SplatRenderMode: mip"
 )
 
-// lines returns the comments in the order in which they are written.
-func (m PLYMeta) lines(degree int) ([]string, error) {
+// Lines returns the comments in the order in which they are written.
+func (m PLYMeta) Lines(degree int) ([]string, error) {
 	var out []string
 	if m.Generator != "" {
 		out = append(out, commentGenerator+m.Generator)

@@ -69,7 +69,7 @@ func NewPLYWriter(w io.Writer, n, degree int, meta PLYMeta) (*PLYWriter, error) 
 	if n < 0 || degree < 0 || degree > MaxSHDegree {
 		return nil, fmt.Errorf("scene: write ply: %d splats of sh degree %d", n, degree)
 	}
-	comments, err := meta.lines(degree)
+	comments, err := meta.Lines(degree)
 	if err != nil {
 		return nil, err
 	}

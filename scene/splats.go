@@ -24,6 +24,9 @@ type Splats struct {
 	SH             []float32 // [N*K*3] coefficient-major: coefficient k of channel c of splat i is SH[(i*K+k)*3+c]
 }
 
+// SH0 is the constant spherical harmonic, 1 / (2 sqrt(pi)): a splat's colour from 0 to 1, seen from anywhere, is 0.5 + SH0 times coefficient 0.
+const SH0 = 0.28209479177387814
+
 // SHCoefficients returns the number K of coefficients per colour channel at a
 // degree: (degree+1)^2.
 func SHCoefficients(degree int) int { return (degree + 1) * (degree + 1) }

@@ -56,7 +56,7 @@ func (s *Synth) splat(out *Splats, i int, at surface, size float64) {
 	for k := range coefficients {
 		coefficients[k] = float32(synthTint * (2*fraction(b[3]*float64(k+1)) - 1))
 		if k < 3 {
-			coefficients[k] = float32((color[k] - 0.5) / sh0)
+			coefficients[k] = float32((color[k] - 0.5) / SH0)
 		}
 	}
 }

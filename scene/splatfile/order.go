@@ -53,6 +53,44 @@ func mortonOrder(model Source) ([]uint32, error) {
 	return order, nil
 }
 
+// importanceOrder sorts the splats of a model by opacity times volume, the greatest first. Equal ones keep their order.
+func importanceOrder(model Source) ([]uint32, error) {
+	keys := make([]uint64, 0, model.Info().N) // the importance, turned round, in the upper half; the splat in the lower
+	err := model.Read(func(piece *scene.Splats) error {
+		for i := range piece.N {
+			keys = append(keys, uint64(^ascending(importance(piece, i)))<<32|uint64(len(keys)))
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	slices.Sort(keys)
+	order := make([]uint32, len(keys))
+	for i, key := range keys {
+		order[i] = uint32(key)
+	}
+	return order, nil
+}
+
+// importance is the logarithm of the opacity of splat i times the product of its axes.
+func importance(s *scene.Splats, i int) float32 {
+	logit := float64(s.LogitOpacities[i])
+	// log(1 / (1 + exp(-x))), for which exp must not overflow.
+	opacity := min(logit, 0) - math.Log1p(math.Exp(-math.Abs(logit)))
+	scale := s.LogScales[3*i : 3*i+3]
+	return float32(opacity + float64(scale[0]) + float64(scale[1]) + float64(scale[2]))
+}
+
+// ascending gives the bits of a number such that they sort as numbers do.
+func ascending(x float32) uint32 {
+	bits := math.Float32bits(x)
+	if bits>>31 == 1 {
+		return ^bits
+	}
+	return bits | 1<<31
+}
+
 // bounds gives the box of finite positions.
 func bounds(means []float32) (low, high [3]float32) {
 	inf := float32(math.Inf(1))

@@ -1,0 +1,220 @@
+package splatfile
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+
+	"vksplat/scene"
+)
+
+// packedLog bounds the logarithms of scales, as in SuperSplat: one axis of no length would cost the others of its chunk their precision.
+const packedLog = 20
+
+// packer writes a compressed PLY.
+type packer struct {
+	info               Info
+	chunks, words, sh  *bufio.Writer // the file's three elements
+	row                []byte
+	cutScales, cutRest int // values beyond what the format holds
+}
+
+func writeCompressedPLY(path string, model Source, o WriteOptions) (lost []string, err error) {
+	g, free, err := gatherable(model, o.tempDir(path))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, free()) }()
+	order, err := mortonOrder(g)
+	if err != nil {
+		return nil, err
+	}
+	p := &packer{info: g.Info()}
+	if len(order) != p.info.N {
+		return nil, fmt.Errorf("splatfile: write compressed ply: %d splats announced, %d given", p.info.N, len(order))
+	}
+	if o.Generator != "" {
+		p.info.Meta.Generator = o.Generator
+	}
+	header, err := packedHeader(p.info)
+	if err != nil {
+		return nil, err
+	}
+	err = scene.WriteFileAt(path, func(w io.WriterAt) error {
+		if _, err := w.WriteAt([]byte(header), 0); err != nil {
+			return err
+		}
+		return p.write(w, int64(len(header)), g, order)
+	})
+	if err != nil {
+		return nil, err
+	}
+	if p.cutScales > 0 {
+		lost = append(lost, fmt.Sprintf("%d scales outside e^-%d to e^%d became that", p.cutScales, packedLog, packedLog))
+	}
+	if p.cutRest > 0 {
+		lost = append(lost, fmt.Sprintf("%d coefficients of the spherical harmonics outside -4 to 4 became that", p.cutRest))
+	}
+	return lost, nil
+}
+
+// packedHeader is everything up to and including end_header.
+func packedHeader(info Info) (string, error) {
+	comments, err := info.Meta.Lines(info.Degree)
+	if err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	b.WriteString("ply\nformat binary_little_endian 1.0\n")
+	for _, c := range comments {
+		b.WriteString("comment " + c + "\n")
+	}
+	fmt.Fprintf(&b, "element chunk %d\n", (info.N+packedChunk-1)/packedChunk)
+	for _, name := range packedBounds {
+		b.WriteString("property float " + name + "\n")
+	}
+	fmt.Fprintf(&b, "element vertex %d\n", info.N)
+	for _, name := range packedWords {
+		b.WriteString("property uint " + name + "\n")
+	}
+	if info.Degree > 0 {
+		fmt.Fprintf(&b, "element sh %d\n", info.N)
+	}
+	for i := range packedRest(info.Degree) {
+		b.WriteString("property uchar f_rest_" + strconv.Itoa(i) + "\n")
+	}
+	b.WriteString("end_header\n")
+	return b.String(), nil
+}
+
+// write writes the elements, which begin at a place in the file, chunk by chunk.
+func (p *packer) write(w io.WriterAt, start int64, g Gatherer, order []uint32) error {
+	const buffer = 1 << 20
+	chunks := int64((p.info.N + packedChunk - 1) / packedChunk)
+	words := start + 4*int64(len(packedBounds))*chunks
+	sh := words + 4*int64(len(packedWords))*int64(p.info.N)
+	p.chunks = bufio.NewWriterSize(io.NewOffsetWriter(w, start), buffer)
+	p.words = bufio.NewWriterSize(io.NewOffsetWriter(w, words), buffer)
+	p.sh = bufio.NewWriterSize(io.NewOffsetWriter(w, sh), buffer)
+	room := scene.NewSplats(min(p.info.N, packedChunk), p.info.Degree)
+	for lo := 0; lo < len(order); lo += packedChunk {
+		ids := order[lo:min(lo+packedChunk, len(order))]
+		s := room.Slice(0, len(ids))
+		if err := g.Gather(ids, s); err != nil {
+			return err
+		}
+		if err := checkSplats(s, ids); err != nil {
+			return err
+		}
+		if err := p.chunk(s); err != nil {
+			return err
+		}
+	}
+	return errors.Join(p.chunks.Flush(), p.words.Flush(), p.sh.Flush())
+}
+
+// chunk writes up to 256 splats.
+func (p *packer) chunk(s *scene.Splats) error {
+	k := 3 * s.K()
+	values := make([][9]float32, s.N) // in the order of bound
+	b := bound{}
+	for i := range s.N {
+		v := &values[i]
+		copy(v[:3], s.Means[3*i:])
+		for axis := range 3 {
+			scale, color := s.LogScales[3*i+axis], float64(s.SH[k*i+axis])
+			v[3+axis] = min(max(scale, -packedLog), packedLog)
+			if v[3+axis] != scale {
+				p.cutScales++
+			}
+			v[6+axis] = float32(float64(color*scene.SH0) + 0.5)
+		}
+		for j, x := range v {
+			if i == 0 {
+				b.low[j], b.high[j] = x, x
+			}
+			b.low[j], b.high[j] = min(b.low[j], x), max(b.high[j], x)
+		}
+	}
+	if err := p.bound(&b); err != nil {
+		return err
+	}
+	for i := range s.N {
+		if err := p.splat(s, i, &values[i], &b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// bound writes a row of element chunk.
+func (p *packer) bound(b *bound) error {
+	p.row = p.row[:0]
+	for part := 0; part < 9; part += 3 {
+		for _, values := range [2][9]float32{b.low, b.high} {
+			for _, x := range values[part : part+3] {
+				p.row = binary.LittleEndian.AppendUint32(p.row, math.Float32bits(x))
+			}
+		}
+	}
+	_, err := p.chunks.Write(p.row)
+	return err
+}
+
+// splat writes a row of element vertex and of sh.
+func (p *packer) splat(s *scene.Splats, i int, v *[9]float32, b *bound) error {
+	part := func(j int, top uint32) uint32 {
+		low, high := float64(b.low[j]), float64(b.high[j])
+		if high == low {
+			return 0
+		}
+		return unit((float64(v[j])-low)/(high-low), top)
+	}
+	p.row = binary.LittleEndian.AppendUint32(p.row[:0], part(0, 2047)<<21|part(1, 1023)<<11|part(2, 2047))
+	p.row = binary.LittleEndian.AppendUint32(p.row, packQuat(unitQuat(s.Quats[4*i:4*i+4])))
+	p.row = binary.LittleEndian.AppendUint32(p.row, part(3, 2047)<<21|part(4, 1023)<<11|part(5, 2047))
+	p.row = binary.LittleEndian.AppendUint32(p.row, part(6, 255)<<24|part(7, 255)<<16|part(8, 255)<<8|uint32(opacityByte(s.LogitOpacities[i])))
+	if _, err := p.words.Write(p.row); err != nil {
+		return err
+	}
+	k := s.K()
+	sh := s.SH[3*k*i : 3*k*(i+1)]
+	p.row = p.row[:0]
+	for c := range 3 {
+		for j := 1; j < k; j++ {
+			p.row = append(p.row, p.rest(sh[3*j+c]))
+		}
+	}
+	_, err := p.sh.Write(p.row)
+	return err
+}
+
+// rest gives the byte of a higher coefficient, see packedSH.
+func (p *packer) rest(x float32) uint8 {
+	if x < -4 || x > 4 {
+		p.cutRest++
+	}
+	return uint8(min(max(math.Floor(float64(float64(x)*32)+128), 0), 255))
+}
+
+// packQuat packs a rotation of length 1: the three smallest of its components, the largest made positive.
+func packQuat(q [4]float64) uint32 {
+	largest := 0
+	for i, x := range q {
+		if math.Abs(x) > math.Abs(q[largest]) {
+			largest = i
+		}
+	}
+	word := uint32(largest)
+	for i, x := range q {
+		if i != largest {
+			word = word<<10 | unit(float64(math.Copysign(1, q[largest])*x*math.Sqrt2/2)+0.5, 1023)
+		}
+	}
+	return word
+}
