@@ -29,6 +29,22 @@ func openBinary(op, path string) (*os.File, int64, error) {
 	return file, info.Size(), nil
 }
 
+// writeFailed names the file that was to be written in an error. Errors that say it all, such as those of reading the model, stay as they are.
+func writeFailed(op, path string, err error, hint string) error {
+	var known *scene.Error
+	if errors.As(err, &known) {
+		return err
+	}
+	var file *fs.PathError
+	if errors.As(err, &file) {
+		return &scene.Error{Op: op, Path: path, Err: err, Hint: "free some space for temporary files, or name another folder for them", Kind: scene.ErrTryAgain}
+	}
+	return &scene.Error{Op: op, Path: path, Err: err, Hint: hint}
+}
+
+// pruneHint is the remedy for splats that eachPiece refuses.
+const pruneHint = "leave out the splats whose numbers are not finite or whose rotation is zero"
+
 // cause drops the path from an error of package os: scene.Error names it.
 func cause(err error) error {
 	var at *fs.PathError

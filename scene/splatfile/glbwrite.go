@@ -41,9 +41,7 @@ func glbAttributes(degree int) []glbAttribute {
 }
 
 func writeGLB(path string, model Source, o WriteOptions) ([]string, error) {
-	refuse := func(err error, hint string) error {
-		return &scene.Error{Op: "write glb", Path: path, Err: err, Hint: hint}
-	}
+	refuse := func(err error, hint string) error { return writeFailed("write glb", path, err, hint) }
 	info := model.Info()
 	attributes := glbAttributes(info.Degree)
 	widths := make([]int, len(attributes))
@@ -66,7 +64,7 @@ func writeGLB(path string, model Source, o WriteOptions) ([]string, error) {
 	defer func() { _ = p.close() }() // what it held is written, or has failed
 	low, high, err := glbPlanes(model, p)
 	if err != nil {
-		return nil, refuse(err, "")
+		return nil, refuse(err, pruneHint)
 	}
 	text, err := json.Marshal(glbJSON(info, attributes, p, low, high))
 	if err != nil {

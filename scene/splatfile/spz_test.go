@@ -67,6 +67,16 @@ func TestSPZRoundTrip(t *testing.T) {
 	}
 }
 
+// Planes larger than any window of a small frame.
+func TestSPZLarge(t *testing.T) {
+	want := madeModel(300_000, 0)
+	for _, version := range []int{3, 4} {
+		path, _ := writeTemp(t, spz, "a.spz", want, scene.PLYMeta{}, WriteOptions{Version: version})
+		got, _ := mustRead(t, spz.Open, path)
+		compareModels(t, got, cut(want), spzTolerance(12))
+	}
+}
+
 // Writing must give the same bytes through memory and through temporary files.
 func TestPlanesInFile(t *testing.T) {
 	want := madeModel(1000, 3)
@@ -114,7 +124,7 @@ func TestSPZPositions(t *testing.T) {
 		farthest float32
 		bits     int
 		lost     bool
-	}{{0, 12, false}, {1e-4, 23, false}, {0.5, 16, false}, {1, 15, false}, {15, 12, false}, {2047.9, 12, false}, {2048, 11, true},
+	}{{0, 12, false}, {1e-4, 23, false}, {0.5, 14, false}, {1, 13, false}, {15, 12, false}, {2047.9, 12, false}, {2048, 11, true},
 		{2047.9999, 11, true}, {500000, 4, true}} {
 		s := madeModel(3, 0)
 		copy(s.Means, []float32{c.farthest, -c.farthest, 0, 0, 0, 0, c.farthest / 3, 0, 0})
@@ -139,18 +149,19 @@ func TestSPZWriteRefuses(t *testing.T) {
 	far.Means[7] = 600000
 	copy(still.Quats[8:], []float32{0, 0, 0, 0})
 	for want, s := range map[string]*scene.Splats{"splat 3": nan, "splat 4": inf, "600000": far, "splat 2": still} {
-		for _, f := range []*Format{spz} {
-			_, err := f.Write(path, Memory(s, scene.PLYMeta{}), WriteOptions{})
-			if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), path) {
-				t.Errorf("%s: error %v, want %s", f.Name, err, want)
-			}
-			if _, err := os.Stat(path); err == nil {
-				t.Error("a file was left")
-			}
+		_, err := spz.Write(path, Memory(s, scene.PLYMeta{}), WriteOptions{})
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), path) || scene.Hint(err) == "" {
+			t.Errorf("error %v, want %s", err, want)
+		}
+		if left, err := os.ReadDir(filepath.Dir(path)); err != nil || len(left) > 0 {
+			t.Errorf("left behind: %v, %v", left, err)
 		}
 	}
 	if _, err := spz.Write(path, Memory(madeModel(1, 0), scene.PLYMeta{}), WriteOptions{Version: 2}); !errors.Is(err, scene.ErrUsage) {
 		t.Errorf("version 2: %v", err)
+	}
+	if _, err := createTemp(filepath.Join(t.TempDir(), "none")); !errors.Is(writeFailed("write spz", path, err, ""), scene.ErrTryAgain) {
+		t.Errorf("no folder for temporary files: %v", err)
 	}
 	origin := [3]float64{1, 2, 3}
 	wild := madeModel(9, 1)

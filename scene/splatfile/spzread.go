@@ -185,10 +185,10 @@ func (s *spzSource) loadZstd(p *planes) error {
 	}
 	readers := make([]io.Reader, len(streams))
 	for i, at := range streams {
-		// A frame's window is room that a header claims. One larger than the plane is of no use; below 8 MiB every decoder takes it.
-		window := uint64(min(max(at.full, 8<<20), 128<<20))
+		// A frame's window is room that a header claims. One larger than the plane is of no use, but some writers have a fixed one.
+		window := uint64(min(max(at.full, 32<<20), 128<<20))
 		d, err := zstd.NewReader(io.NewSectionReader(s.r, at.at, at.size), zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
-			zstd.WithDecoderMaxWindow(window), zstd.WithDecoderMaxMemory(uint64(max(at.full, 1<<20))))
+			zstd.WithDecoderMaxWindow(window))
 		if err != nil {
 			return err
 		}

@@ -22,14 +22,14 @@ const (
 	spzBits = 12
 	// spzMinBits is the least it takes: steps of 1/16, up to 524288.
 	spzMinBits = 4
+	// spzGzipLevel packs a little better than zlib at its default, and as fast.
+	spzGzipLevel = 8
 	// spzFineBits is how many bits the largest coordinate of a small scene is given.
-	spzFineBits = 16
+	spzFineBits = 14
 )
 
 func writeSPZ(path string, model Source, o WriteOptions) ([]string, error) {
-	refuse := func(err error, hint string) error {
-		return &scene.Error{Op: "write spz", Path: path, Err: err, Hint: hint}
-	}
+	refuse := func(err error, hint string) error { return writeFailed("write spz", path, err, hint) }
 	info := model.Info()
 	head := spzHeader{version: spzDefaultVersion, n: info.N, degree: info.Degree}
 	if o.Version != 0 {
@@ -49,7 +49,7 @@ func writeSPZ(path string, model Source, o WriteOptions) ([]string, error) {
 	}
 	farthest, err := farthestCoordinate(model)
 	if err != nil {
-		return nil, refuse(err, "leave out the splats that are not finite")
+		return nil, refuse(err, pruneHint)
 	}
 	if head.bits, err = spzBitsFor(farthest); err != nil {
 		return nil, refuse(err, "move the model nearer to the origin of its coordinates, or leave out far splats")
@@ -58,7 +58,7 @@ func writeSPZ(path string, model Source, o WriteOptions) ([]string, error) {
 	defer func() { _ = p.close() }() // what it held is written, or has failed
 	cut, err := packModel(model, head.bits, p)
 	if err != nil {
-		return nil, refuse(err, "")
+		return nil, refuse(err, pruneHint)
 	}
 	if err := scene.WriteFile(path, func(w io.Writer) error { return writePlanes(w, head, p, o.TempDir) }); err != nil {
 		return nil, err
@@ -120,7 +120,10 @@ func writePlanes(w io.Writer, head spzHeader, p *planes, tempDir string) error {
 	if head.version >= spzZstdVersion {
 		return writeZstdPlanes(w, head, p, tempDir)
 	}
-	z := gzip.NewWriter(w)
+	z, err := gzip.NewWriterLevel(w, spzGzipLevel)
+	if err != nil {
+		return err
+	}
 	if _, err := z.Write(head.encode()); err != nil {
 		return err
 	}
