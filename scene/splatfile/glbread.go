@@ -111,7 +111,7 @@ func (f *glbFile) splats() (mesh int, found *gltfPrimitive, err error) {
 	return mesh, found, nil
 }
 
-// openSPZ reads a model that is packed in a buffer view. Its numbers are those of glTF's attributes, as viewers take them, whatever SPZ's own axes are.
+// openSPZ reads a model that is packed in a buffer view. Its axes are SPZ's own: the draft of the extension has readers turn them to glTF's.
 func (f *glbFile) openSPZ(path string, view int, closer io.Closer, info Info, place glbPlace) (Source, error) {
 	at, v, err := f.view(view)
 	if err != nil {
@@ -120,7 +120,7 @@ func (f *glbFile) openSPZ(path string, view int, closer io.Closer, info Info, pl
 	if place != unmoved {
 		return nil, glbError(path, &scene.Error{Op: "read glb", Err: errors.New("a node moves or turns splats that are packed as SPZ"), Hint: "export it without"})
 	}
-	s, err := newSPZSource(path, io.NewSectionReader(f.r, at, v.ByteLength), v.ByteLength, closer, glbFrame)
+	s, err := newSPZSource(path, io.NewSectionReader(f.r, at, v.ByteLength), v.ByteLength, closer)
 	if err != nil {
 		return nil, err
 	}

@@ -110,6 +110,10 @@ func TestPlanesInFile(t *testing.T) {
 		if err := p.fill(bytes.NewReader(raw)); err != nil {
 			t.Fatal(err)
 		}
+		var room []byte
+		if part, err := p.get(0, 10, 5, &room); err != nil || !bytes.Equal(part, raw[640:960]) {
+			t.Errorf("splats read from a file differ: %v", err)
+		}
 		if back, err := io.ReadAll(p.all()); err != nil || p.file == nil || !bytes.Equal(back, raw[:64*want.N]) {
 			t.Errorf("planes read through a file differ: %v", err)
 		}
@@ -196,7 +200,7 @@ func gzipped(t testing.TB, b []byte) []byte {
 }
 
 func openBytes(data []byte) (*spzSource, error) {
-	return newSPZSource("a.spz", bytes.NewReader(data), int64(len(data)), io.NopCloser(nil), spzFrame)
+	return newSPZSource("a.spz", bytes.NewReader(data), int64(len(data)), io.NopCloser(nil))
 }
 
 // One splat of every version that is one gzip stream, its bytes written out.

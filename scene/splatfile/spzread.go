@@ -37,7 +37,7 @@ func openSPZ(path string) (Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := newSPZSource(path, file, size, file, spzFrame)
+	s, err := newSPZSource(path, file, size, file)
 	if err != nil {
 		_ = file.Close() // the first error is the one to report
 		return nil, err
@@ -45,9 +45,9 @@ func openSPZ(path string) (Source, error) {
 	return s, nil
 }
 
-// newSPZSource reads size bytes of r. frame are the axes of a file that does not name its own.
-func newSPZSource(path string, r io.ReaderAt, size int64, closer io.Closer, frame [3]float32) (*spzSource, error) {
-	s := &spzSource{path: path, r: r, size: size, closer: closer, sign: frame}
+// newSPZSource reads size bytes of r.
+func newSPZSource(path string, r io.ReaderAt, size int64, closer io.Closer) (*spzSource, error) {
+	s := &spzSource{path: path, r: r, size: size, closer: closer, sign: spzFrame}
 	err := s.readHeader()
 	if err == nil {
 		// The planes are unpacked at once: until then the number of splats is only what the header claims.
