@@ -1,7 +1,6 @@
 package splatfile
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +11,9 @@ import (
 // planesInMemory is how many bytes of planes are kept in memory while a file is written; more go to a temporary file.
 const planesInMemory = 64 << 20
 
+// planeChunk is how many bytes of planes are in one piece of memory.
+const planeChunk = 4 << 20
+
 // planes are arrays that stand one after another, each with a fixed number of bytes for every splat: the order of formats that keep all positions
 // together, then all colours and so on, while models come splat by splat. They are in memory, or in a temporary file where they are large.
 type planes struct {
@@ -19,7 +21,7 @@ type planes struct {
 	starts []int64 // where each plane begins; one more: where the last one ends
 	limit  int64   // up to this size they are in memory
 	dir    string  // of the temporary file, "" for the system's
-	memory []byte
+	chunks [][]byte
 	file   *os.File
 }
 
@@ -35,11 +37,13 @@ func (p *planes) size() int64 { return p.starts[len(p.widths)] }
 
 // make takes the room for planes that are written in any order. The number of splats must be known to be true.
 func (p *planes) make() error {
-	if p.size() <= p.limit {
-		p.memory = make([]byte, p.size())
-		return nil
+	if p.size() > p.limit {
+		return p.create()
 	}
-	return p.create()
+	for at := int64(0); at < p.size(); at += planeChunk {
+		p.chunks = append(p.chunks, make([]byte, min(planeChunk, p.size()-at)))
+	}
+	return nil
 }
 
 func (p *planes) create() (err error) {
@@ -49,28 +53,29 @@ func (p *planes) create() (err error) {
 
 // fill reads the planes from their beginning to their end. Memory grows with what comes, never with what a header claims.
 func (p *planes) fill(r io.Reader) error {
-	end := min(p.size(), p.limit)
-	for int64(len(p.memory)) < end {
-		at := len(p.memory)
-		next := min(int64(at)+max(1<<20, int64(at)/4), end)
-		p.memory = append(p.memory, make([]byte, next-int64(at))...)
-		if _, err := io.ReadFull(r, p.memory[at:]); err != nil {
+	at, end := int64(0), min(p.size(), p.limit)
+	for at < end {
+		chunk := make([]byte, min(planeChunk, end-at))
+		if _, err := io.ReadFull(r, chunk); err != nil {
 			return err
 		}
+		p.chunks = append(p.chunks, chunk)
+		at += int64(len(chunk))
 	}
-	if int64(len(p.memory)) == p.size() {
+	if at == p.size() {
 		return nil
 	}
 	if err := p.create(); err != nil {
 		return err
 	}
-	if _, err := p.file.Write(p.memory); err != nil {
-		return err
+	for _, chunk := range p.chunks {
+		if _, err := p.file.Write(chunk); err != nil {
+			return err
+		}
 	}
-	rest := p.size() - int64(len(p.memory))
-	p.memory = nil
-	n, err := io.Copy(p.file, io.LimitReader(r, rest))
-	if err == nil && n < rest {
+	p.chunks = nil
+	n, err := io.Copy(p.file, io.LimitReader(r, p.size()-at))
+	if err == nil && n < p.size()-at {
 		err = io.ErrUnexpectedEOF
 	}
 	return err
@@ -83,7 +88,10 @@ func (p *planes) put(plane, first int, values []byte) error {
 		_, err := p.file.WriteAt(values, at)
 		return err
 	}
-	copy(p.memory[at:], values)
+	for len(values) > 0 {
+		n := copy(p.chunks[at/planeChunk][at%planeChunk:], values)
+		values, at = values[n:], at+int64(n)
+	}
 	return nil
 }
 
@@ -91,32 +99,46 @@ func (p *planes) put(plane, first int, values []byte) error {
 func (p *planes) get(plane, first, n int, room *[]byte) ([]byte, error) {
 	at := p.starts[plane] + int64(first)*int64(p.widths[plane])
 	size := n * p.widths[plane]
-	if p.file == nil {
-		return p.memory[at : at+int64(size)], nil
+	if size == 0 {
+		return nil, nil
+	}
+	if p.file == nil && at%planeChunk+int64(size) <= planeChunk {
+		return p.chunks[at/planeChunk][at%planeChunk:][:size], nil
 	}
 	if len(*room) < size {
 		*room = make([]byte, size)
 	}
-	_, err := p.file.ReadAt((*room)[:size], at)
+	_, err := p.ReadAt((*room)[:size], at)
 	return (*room)[:size], err
 }
 
+// ReadAt reads planes as if they were a file.
+func (p *planes) ReadAt(b []byte, at int64) (int, error) {
+	if p.file != nil {
+		return p.file.ReadAt(b, at)
+	}
+	done := 0
+	for done < len(b) && at < p.size() {
+		n := copy(b[done:], p.chunks[at/planeChunk][at%planeChunk:])
+		done, at = done+n, at+int64(n)
+	}
+	if done < len(b) {
+		return done, io.EOF
+	}
+	return done, nil
+}
+
 // reader reads a plane from its first to its last splat.
-func (p *planes) reader(plane int) io.Reader { return p.section(p.starts[plane], p.starts[plane+1]) }
+func (p *planes) reader(plane int) io.Reader {
+	return io.NewSectionReader(p, p.starts[plane], p.starts[plane+1]-p.starts[plane])
+}
 
 // all reads the planes one after another.
-func (p *planes) all() io.Reader { return p.section(0, p.size()) }
-
-func (p *planes) section(from, to int64) io.Reader {
-	if p.file != nil {
-		return io.NewSectionReader(p.file, from, to-from)
-	}
-	return bytes.NewReader(p.memory[from:to])
-}
+func (p *planes) all() io.Reader { return io.NewSectionReader(p, 0, p.size()) }
 
 // close frees the memory or the temporary file.
 func (p *planes) close() error {
-	p.memory = nil
+	p.chunks = nil
 	if p.file == nil {
 		return nil
 	}
