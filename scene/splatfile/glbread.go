@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 
 	"vksplat/scene"
 )
@@ -91,8 +92,16 @@ func (e *gltfSplats) notes() []string {
 	return notes
 }
 
+// glbKnown are the extensions that a file may require: with another one its bytes may mean something else.
+var glbKnown = []string{glbSplats, glbSplatsSPZ, "KHR_mesh_quantization", "KHR_materials_unlit"}
+
 // splats finds the one primitive with the extension.
 func (f *glbFile) splats() (mesh int, found *gltfPrimitive, err error) {
+	for _, name := range f.root.ExtensionsRequired {
+		if !slices.Contains(glbKnown, name) {
+			return 0, nil, &scene.Error{Op: "read glb", Err: fmt.Errorf("it requires the extension %s, which is not read", scene.Printable(name)), Hint: "export it without"}
+		}
+	}
 	for m := range f.root.Meshes {
 		for p := range f.root.Meshes[m].Primitives {
 			primitive := &f.root.Meshes[m].Primitives[p]

@@ -241,6 +241,28 @@ func TestSPZGolden(t *testing.T) {
 	}
 }
 
+// Degree 4 has 24 coefficients a channel; models take the first 15 and say so. Records that are not known are told of too.
+func TestSPZDegree4(t *testing.T) {
+	const n = 2
+	sh := make([]byte, n*72)
+	for i := range sh {
+		sh[i] = byte(i)
+	}
+	orbit := append([]byte{2, 0, 0xbe, 0xad, 12, 0, 0, 0}, make([]byte, 12)...)
+	m, err := openBytes(gzipped(t, spzFile(3, n, 4, 12, 2, make([]byte, n*20), sh, orbit)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := All(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The second splat's coefficients 1 (y, whose sign changes) and 15 (x, whose sign does not).
+	if s.Degree != 3 || s.SH[48+3] != -(72.0-128)/128 || s.SH[48+45] != (72.0+42-128)/128 || len(m.Info().Notes) != 2 {
+		t.Errorf("degree %d, %v, %v, notes %q", s.Degree, s.SH[51], s.SH[93], m.Info().Notes)
+	}
+}
+
 // csvModel reads a table that an independent converter made.
 func csvModel(t *testing.T, path string) *scene.Splats {
 	t.Helper()

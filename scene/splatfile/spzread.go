@@ -252,6 +252,7 @@ func (s *spzSource) readExtensions(r io.Reader) error {
 			if _, err := io.CopyN(io.Discard, r, int64(length)); err != nil {
 				return fmt.Errorf("extension %#x: %v", kind, err)
 			}
+			s.info.Notes = append(s.info.Notes, fmt.Sprintf("The file has a record of kind %#x, which is left out.", kind))
 			continue
 		}
 		var value [4]byte
