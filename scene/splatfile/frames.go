@@ -12,7 +12,7 @@ var flipSign = [15][3]int{
 }
 
 // Flip turns two axes of a model's frame round, in place: diag(x, y, z) with entries +-1 and determinant 1, as between COLMAP's frame (right, down,
-// forward) and SPZ's or glTF's (right, up, back): Flip(s, 1, -1, -1). It is its own inverse and exact.
+// forward) and SPZ's (right, up, back): Flip(s, 1, -1, -1), or glTF's (left, up, forward): Flip(s, -1, -1, 1). It is its own inverse and exact.
 func Flip(s *scene.Splats, x, y, z float32) {
 	sign := [3]float32{x, y, z}
 	var sh [15]float32

@@ -70,6 +70,8 @@ var formats = []*Format{
 	compressedPLY,
 	dotSplat,
 	ksplat,
+	spz,
+	glb,
 }
 
 // Formats lists all formats.

@@ -1,0 +1,356 @@
+package splatfile
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+
+	"vksplat/scene"
+)
+
+// glbSource reads the splats of a file's attributes.
+type glbSource struct {
+	path    string
+	r       io.ReaderAt
+	closer  io.Closer
+	info    Info
+	place   glbPlace
+	columns struct{ mean, quat, scale, opacity glbColumn }
+	sh      []glbColumn // by coefficient
+	packed  []byte      // rows of a column
+	values  []float32   // their numbers
+}
+
+// glbColumn is where an attribute lies.
+type glbColumn struct {
+	name       string
+	at, stride int64 // of the first row in the file, and from row to row
+	width      int   // numbers a row
+	kind       int   // glTF's component type
+	normalized bool
+}
+
+func openGLB(path string) (Source, error) {
+	file, size, err := openBinary("read glb", path)
+	if err != nil {
+		return nil, err
+	}
+	source, err := newGLBSource(path, file, size, file)
+	if err != nil {
+		_ = file.Close() // the first error is the one to report
+		return nil, err
+	}
+	return source, nil
+}
+
+// glbError names a file in an error, and what to do about it.
+func glbError(path string, err error) error {
+	var known *scene.Error
+	if errors.As(err, &known) {
+		known.Path = path
+		return known
+	}
+	return &scene.Error{Op: "read glb", Path: path, Err: err, Hint: "the file may be cut short or damaged: copy or export it again"}
+}
+
+func newGLBSource(path string, r io.ReaderAt, size int64, closer io.Closer) (Source, error) {
+	f, err := readGLB(r, size)
+	if err != nil {
+		return nil, glbError(path, err)
+	}
+	mesh, primitive, err := f.splats()
+	if err != nil {
+		return nil, glbError(path, err)
+	}
+	place, err := f.place(mesh)
+	if err != nil {
+		return nil, glbError(path, err)
+	}
+	info := Info{Format: glbName, Meta: scene.PLYMeta{Generator: f.root.Asset.Generator}, Notes: primitive.Extensions.Splats.notes()}
+	if packed := primitive.Extensions.Splats.Extensions; packed != nil && packed.SPZ != nil {
+		return f.openSPZ(path, packed.SPZ.BufferView, closer, info, place)
+	}
+	s := &glbSource{path: path, r: r, closer: closer, info: info, place: place}
+	if err := s.findColumns(f, primitive); err != nil {
+		return nil, glbError(path, err)
+	}
+	return s, nil
+}
+
+// notes says what of the extension's properties a model has no place for.
+func (e *gltfSplats) notes() []string {
+	var notes []string
+	if e.Kernel != "" && e.Kernel != glbKernel {
+		notes = append(notes, fmt.Sprintf("The kernel is %s; the splats are taken as ellipsoids.", scene.Printable(e.Kernel)))
+	}
+	if e.ColorSpace != "" && e.ColorSpace != glbColorSpace {
+		notes = append(notes, fmt.Sprintf("The colour space is %s; colours are taken as they are.", scene.Printable(e.ColorSpace)))
+	}
+	return notes
+}
+
+// glbKnown are the extensions that a file may require: with another one its bytes may mean something else.
+var glbKnown = []string{glbSplats, glbSplatsSPZ, "KHR_mesh_quantization", "KHR_materials_unlit"}
+
+// splats finds the one primitive with the extension.
+func (f *glbFile) splats() (mesh int, found *gltfPrimitive, err error) {
+	for _, name := range f.root.ExtensionsRequired {
+		if !slices.Contains(glbKnown, name) {
+			return 0, nil, &scene.Error{Op: "read glb", Err: fmt.Errorf("it requires the extension %s, which is not read", scene.Printable(name)), Hint: "export it without"}
+		}
+	}
+	for m := range f.root.Meshes {
+		for p := range f.root.Meshes[m].Primitives {
+			primitive := &f.root.Meshes[m].Primitives[p]
+			if primitive.Extensions.Splats == nil {
+				continue
+			}
+			if found != nil {
+				return 0, nil, &scene.Error{Op: "read glb", Err: errors.New("it holds more than one model of splats"), Hint: "export each to a file of its own"}
+			}
+			mesh, found = m, primitive
+		}
+	}
+	if found == nil {
+		return 0, nil, &scene.Error{Op: "read glb", Err: fmt.Errorf("no mesh has the extension %s", glbSplats), Hint: "it is a mesh or a point cloud, not a model of splats"}
+	}
+	return mesh, found, nil
+}
+
+// openSPZ reads a model that is packed in a buffer view. Its axes are SPZ's own: the draft of the extension has readers turn them to glTF's.
+func (f *glbFile) openSPZ(path string, view int, closer io.Closer, info Info, place glbPlace) (Source, error) {
+	at, v, err := f.view(view)
+	if err != nil {
+		return nil, glbError(path, err)
+	}
+	if place != unmoved {
+		return nil, glbError(path, &scene.Error{Op: "read glb", Err: errors.New("a node moves or turns splats that are packed as SPZ"), Hint: "export it without"})
+	}
+	s, err := newSPZSource(path, io.NewSectionReader(f.r, at, v.ByteLength), v.ByteLength, closer)
+	if err != nil {
+		return nil, err
+	}
+	info.N, info.Degree, info.Meta.Antialiased = s.info.N, s.info.Degree, s.info.Meta.Antialiased
+	info.Notes = append(info.Notes, s.info.Notes...)
+	s.info = info
+	return s, nil
+}
+
+// findColumns finds the attributes, and by them the number of splats and the degree.
+func (s *glbSource) findColumns(f *glbFile, p *gltfPrimitive) error {
+	n := int64(-1)
+	column := func(name string, width int) (glbColumn, error) {
+		id, ok := p.Attributes[name]
+		if !ok {
+			return glbColumn{}, &scene.Error{Op: "read glb", Err: fmt.Errorf("there is no attribute %s", name),
+				Hint: "it may follow a draft of the extension: export it again with a newer program"}
+		}
+		c, count, err := f.column(id, name, width)
+		if err == nil && n >= 0 && count != n {
+			err = fmt.Errorf("attribute %s has %d rows, %s has %d", name, count, glbPosition, n)
+		}
+		n = count
+		return c, err
+	}
+	for _, want := range []struct {
+		name  string
+		width int
+		to    *glbColumn
+	}{
+		{glbPosition, 3, &s.columns.mean}, {glbRotation, 4, &s.columns.quat}, {glbScale, 3, &s.columns.scale}, {glbOpacity, 1, &s.columns.opacity},
+	} {
+		var err error
+		if *want.to, err = column(want.name, want.width); err != nil {
+			return err
+		}
+	}
+	degree := 0
+	for k := range scene.SHCoefficients(scene.MaxSHDegree) {
+		if _, ok := p.Attributes[glbSH(k)]; ok && k > 0 {
+			degree = int(math.Sqrt(float64(k)))
+		}
+	}
+	for k := range scene.SHCoefficients(degree) {
+		c, err := column(glbSH(k), 3)
+		if err != nil {
+			return err
+		}
+		s.sh = append(s.sh, c)
+	}
+	if n > math.MaxInt32 {
+		return fmt.Errorf("%d splats are more than can be read", n)
+	}
+	s.info.N, s.info.Degree = int(n), degree
+	return nil
+}
+
+var glbTypes = map[string]int{"SCALAR": 1, "VEC2": 2, "VEC3": 3, "VEC4": 4}
+
+// componentBytes is the size of a component of a type, 0 for types that splats do not have.
+func componentBytes(kind int) int {
+	switch kind {
+	case 5120, 5121: // byte, unsigned byte
+		return 1
+	case 5122, 5123: // short, unsigned short
+		return 2
+	case glbFloat:
+		return 4
+	}
+	return 0
+}
+
+// column finds an accessor and checks that all its rows are in the file.
+func (f *glbFile) column(id int, name string, width int) (c glbColumn, rows int64, err error) {
+	refuse := func(format string, args ...any) (glbColumn, int64, error) {
+		return c, 0, fmt.Errorf("attribute %s: %w", name, fmt.Errorf(format, args...))
+	}
+	if id < 0 || id >= len(f.root.Accessors) {
+		return refuse("there is no accessor %d", id)
+	}
+	a := f.root.Accessors[id]
+	size := int64(componentBytes(a.ComponentType) * width)
+	switch {
+	case glbTypes[a.Type] != width || size == 0:
+		return refuse("it is %s of component type %d", scene.Printable(a.Type), a.ComponentType)
+	case len(a.Sparse) > 0 || a.BufferView == nil:
+		return refuse("sparse accessors are not read")
+	}
+	at, v, err := f.view(*a.BufferView)
+	if err != nil {
+		return refuse("%w", err)
+	}
+	stride := size
+	if v.ByteStride != 0 {
+		stride = v.ByteStride
+	}
+	room := v.ByteLength - a.ByteOffset
+	switch {
+	case stride < size || stride > 252:
+		return refuse("rows of %d bytes follow each other after %d", size, stride)
+	case a.ByteOffset < 0 || a.Count < 0 || a.Count > 0 && (room < size || (room-size)/stride < a.Count-1):
+		return refuse("it claims %d rows in %d bytes", a.Count, max(room, 0))
+	}
+	return glbColumn{name, at + a.ByteOffset, stride, width, a.ComponentType, a.Normalized}, a.Count, nil
+}
+
+func (s *glbSource) Info() Info   { return s.info }
+func (s *glbSource) Close() error { return s.closer.Close() }
+
+func (s *glbSource) Read(put func(piece *scene.Splats) error) error {
+	room := scene.NewSplats(min(s.info.N, PieceSplats), s.info.Degree)
+	for first := 0; first < s.info.N; first += PieceSplats {
+		piece := room.Slice(0, min(PieceSplats, s.info.N-first))
+		if err := s.decode(first, piece); err != nil {
+			return glbError(s.path, err)
+		}
+		if err := put(piece); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *glbSource) Gather(ids []uint32, into *scene.Splats) error {
+	for i, id := range ids {
+		if int64(id) >= int64(s.info.N) {
+			return fmt.Errorf("splatfile: gather splats: splat %d of %d", id, s.info.N)
+		}
+		if err := s.decode(int(id), into.Slice(i, i+1)); err != nil {
+			return glbError(s.path, err)
+		}
+	}
+	return nil
+}
+
+// decode reads splats from first on. Numbers that are not finite are handed on as they are, but for infinite logarithms and logits, which have a meaning.
+func (s *glbSource) decode(first int, piece *scene.Splats) error {
+	quats, scales, opacities := piece.Quats, piece.LogScales, piece.LogitOpacities
+	if err := s.rows(s.columns.mean, first, piece.N, func(i int, v []float32) error { copy(piece.Means[3*i:], v); return nil }); err != nil {
+		return err
+	}
+	if err := s.rows(s.columns.quat, first, piece.N, func(i int, v []float32) error {
+		quats[4*i], quats[4*i+1], quats[4*i+2], quats[4*i+3] = v[3], v[0], v[1], v[2]
+		return nil
+	}); err != nil {
+		return err
+	}
+	if err := s.rows(s.columns.scale, first, piece.N, func(i int, v []float32) error {
+		for axis, x := range v {
+			if x < 0 {
+				return fmt.Errorf("splat %d: a scale is %g: lengths are expected, drafts of the extension had logarithms", first+i, x)
+			}
+			scales[3*i+axis] = max(float32(math.Log(float64(x))), -infiniteLog)
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	if err := s.rows(s.columns.opacity, first, piece.N, func(i int, v []float32) error {
+		if v[0] < 0 || v[0] > 1 {
+			return fmt.Errorf("splat %d: the opacity is %g", first+i, v[0])
+		}
+		opacities[i] = min(max(float32(logit(float64(v[0]))), -infiniteLog), infiniteLog)
+		return nil
+	}); err != nil {
+		return err
+	}
+	for k, c := range s.sh {
+		err := s.rows(c, first, piece.N, func(i int, v []float32) error { copy(piece.SH[3*(len(s.sh)*i+k):], v); return nil })
+		if err != nil {
+			return err
+		}
+	}
+	s.place.apply(piece)
+	Flip(piece, glbFrame[0], glbFrame[1], glbFrame[2])
+	return nil
+}
+
+// rows hands n rows of a column to put.
+func (s *glbSource) rows(c glbColumn, first, n int, put func(i int, v []float32) error) error {
+	size := componentBytes(c.kind)
+	need := int(c.stride)*(n-1) + size*c.width
+	if len(s.packed) < need {
+		s.packed = make([]byte, need)
+	}
+	if _, err := s.r.ReadAt(s.packed[:need], c.at+int64(first)*c.stride); err != nil {
+		return fmt.Errorf("attribute %s: %w", c.name, cause(err))
+	}
+	if s.values == nil {
+		s.values = make([]float32, 4)
+	}
+	v := s.values[:c.width]
+	for i := range n {
+		row := s.packed[i*int(c.stride):]
+		for j := range v {
+			v[j] = c.number(row[j*size:])
+		}
+		if err := put(i, v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// number reads a component; integers that are normalised stand for -1 to 1, or 0 to 1 without a sign.
+func (c glbColumn) number(b []byte) float32 {
+	var x, most float32
+	switch c.kind {
+	case 5120:
+		x, most = float32(int8(b[0])), math.MaxInt8
+	case 5121:
+		x, most = float32(b[0]), math.MaxUint8
+	case 5122:
+		x, most = float32(int16(binary.LittleEndian.Uint16(b))), math.MaxInt16
+	case 5123:
+		x, most = float32(binary.LittleEndian.Uint16(b)), math.MaxUint16
+	default:
+		return math.Float32frombits(binary.LittleEndian.Uint32(b))
+	}
+	if c.normalized {
+		return max(x/most, -1)
+	}
+	return x
+}

@@ -1,0 +1,204 @@
+package splatfile
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"path/filepath"
+
+	"vksplat/scene"
+)
+
+// glbC0 is the spherical harmonic of degree 0, which turns a coefficient into a colour around 1/2.
+const glbC0 = 0.28209479177387814
+
+// glbAttribute is a plane of a file that is written.
+type glbAttribute struct {
+	name  string
+	kind  string // SCALAR, VEC3 or VEC4
+	bytes bool   // of normalised unsigned bytes instead of float32
+}
+
+func (a glbAttribute) width() int {
+	if a.bytes {
+		return glbTypes[a.kind]
+	}
+	return 4 * glbTypes[a.kind]
+}
+
+// glbAttributes are the planes of a degree in their order. COLOR_0 is for viewers that know points only.
+func glbAttributes(degree int) []glbAttribute {
+	all := []glbAttribute{
+		{glbPosition, "VEC3", false}, {glbRotation, "VEC4", false}, {glbScale, "VEC3", false}, {glbOpacity, "SCALAR", false}, {glbColor, "VEC4", true},
+	}
+	for k := range scene.SHCoefficients(degree) {
+		all = append(all, glbAttribute{glbSH(k), "VEC3", false})
+	}
+	return all
+}
+
+func writeGLB(path string, model Source, o WriteOptions) ([]string, error) {
+	refuse := func(err error, hint string) error { return writeFailed("write glb", path, err, hint) }
+	info := model.Info()
+	attributes := glbAttributes(info.Degree)
+	widths := make([]int, len(attributes))
+	for i, a := range attributes {
+		widths[i] = a.width()
+	}
+	if o.TempDir == "" {
+		o.TempDir = filepath.Dir(path)
+	}
+	p := newPlanes(info.N, widths, planesInMemory, o.TempDir)
+	switch {
+	case o.Version != 0 && o.Version != glbVersion:
+		return nil, &scene.Error{Op: "write glb", Path: path, Err: fmt.Errorf("version %d is not written", o.Version), Hint: "the only version is 2", Kind: scene.ErrUsage}
+	case info.N == 0:
+		return nil, refuse(errors.New("glTF cannot hold a model without splats"), "write another format")
+	case p.size() > math.MaxUint32-(1<<20): // what is left is more than the JSON takes
+		return nil, refuse(fmt.Errorf("%d splats of degree %d take %d bytes, and binary glTF ends at 4 GiB", info.N, info.Degree, p.size()),
+			"lower the degree of the spherical harmonics, write fewer splats, or another format")
+	}
+	defer func() { _ = p.close() }() // what it held is written, or has failed
+	low, high, err := glbPlanes(model, p)
+	if err != nil {
+		return nil, refuse(err, pruneHint)
+	}
+	text, err := json.Marshal(glbJSON(info, attributes, p, low, high))
+	if err != nil {
+		return nil, refuse(err, "")
+	}
+	for len(text)%4 != 0 {
+		text = append(text, ' ')
+	}
+	err = scene.WriteFile(path, func(w io.Writer) error {
+		if _, err := w.Write(glbHead(text, p.size())); err != nil {
+			return err
+		}
+		_, err := io.Copy(w, p.all())
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return glbLost(info), nil
+}
+
+// glbHead gives the bytes before the binary data. The planes' widths are multiples of 4 bytes, so that nothing needs padding.
+func glbHead(text []byte, data int64) []byte {
+	head := binary.LittleEndian.AppendUint32([]byte(glbMagic), glbVersion)
+	head = binary.LittleEndian.AppendUint32(head, uint32(glbHeader+2*glbChunk+int64(len(text))+data))
+	head = binary.LittleEndian.AppendUint32(head, uint32(len(text)))
+	head = binary.LittleEndian.AppendUint32(head, glbChunkJSON)
+	head = append(head, text...)
+	head = binary.LittleEndian.AppendUint32(head, uint32(data))
+	return binary.LittleEndian.AppendUint32(head, glbChunkBIN)
+}
+
+// glbPlanes fills the planes and gives the box of the positions.
+func glbPlanes(model Source, p *planes) (low, high [3]float32, err error) {
+	if err := p.make(); err != nil {
+		return low, high, err
+	}
+	low, high = bounds(nil)
+	packed := make([][]byte, len(p.widths))
+	err = eachPiece(model, func(first int, piece *scene.Splats) error {
+		Flip(piece, glbFrame[0], glbFrame[1], glbFrame[2])
+		l, h := bounds(piece.Means)
+		for axis := range 3 {
+			low[axis], high[axis] = min(low[axis], l[axis]), max(high[axis], h[axis])
+		}
+		if err := packGLB(first, piece, packed); err != nil {
+			return err
+		}
+		for plane, b := range packed {
+			if err := p.put(plane, first, b); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return low, high, err
+}
+
+// packGLB writes the planes of a piece whose rotations are normalised and whose axes are glTF's. Its first splat is number first of the model.
+func packGLB(first int, piece *scene.Splats, packed [][]byte) error {
+	for plane := range packed {
+		packed[plane] = packed[plane][:0]
+	}
+	k := piece.K()
+	float := func(plane int, values ...float32) {
+		for _, x := range values {
+			packed[plane] = binary.LittleEndian.AppendUint32(packed[plane], math.Float32bits(x))
+		}
+	}
+	for i := range piece.N {
+		q, sh := piece.Quats[4*i:4*i+4], piece.SH[3*k*i:3*k*(i+1)]
+		opacity := sigmoid(float64(piece.LogitOpacities[i]))
+		float(0, piece.Means[3*i:3*i+3]...)
+		float(1, q[1], q[2], q[3], q[0])
+		for _, x := range piece.LogScales[3*i : 3*i+3] {
+			length := float32(math.Exp(float64(x)))
+			if math.IsInf(float64(length), 0) {
+				return fmt.Errorf("splat %d: a scale of exp(%g) is not a finite number", first+i, x)
+			}
+			float(2, length)
+		}
+		float(3, float32(opacity))
+		for _, x := range sh[:3] {
+			b, _ := byteOf(255 * (glbC0*float64(x) + 0.5))
+			packed[4] = append(packed[4], b)
+		}
+		alpha, _ := byteOf(255 * opacity)
+		packed[4] = append(packed[4], alpha)
+		for j := range k {
+			float(5+j, sh[3*j:3*j+3]...)
+		}
+	}
+	return nil
+}
+
+// glbJSON describes a file: one node, one mesh of points, a buffer view and an accessor for each attribute.
+func glbJSON(info Info, attributes []glbAttribute, p *planes, low, high [3]float32) gltfRoot {
+	first, mode := 0, glbPoints
+	splats := gltfPrimitive{Attributes: map[string]int{}, Mode: &mode}
+	splats.Extensions.Splats = &gltfSplats{Kernel: glbKernel, ColorSpace: glbColorSpace, SortingMethod: "cameraDistance", Projection: "perspective"}
+	root := gltfRoot{
+		Asset:          gltfAsset{Version: "2.0", Generator: info.Meta.Generator},
+		ExtensionsUsed: []string{glbSplats},
+		Scene:          &first,
+		Scenes:         []gltfScene{{Nodes: []int{0}}},
+		Nodes:          []gltfNode{{Mesh: &first}},
+		Meshes:         []gltfMesh{{Primitives: []gltfPrimitive{splats}}},
+		Buffers:        []gltfBuffer{{ByteLength: p.size()}},
+	}
+	for i, a := range attributes {
+		accessor := gltfAccessor{BufferView: &i, ComponentType: glbFloat, Count: int64(info.N), Type: a.kind}
+		if a.bytes {
+			accessor.ComponentType, accessor.Normalized = 5121, true
+		}
+		if a.name == glbPosition {
+			for axis := range 3 {
+				accessor.Min, accessor.Max = append(accessor.Min, float64(low[axis])), append(accessor.Max, float64(high[axis]))
+			}
+		}
+		splats.Attributes[a.name] = i
+		root.Accessors = append(root.Accessors, accessor)
+		root.BufferViews = append(root.BufferViews, gltfBufferView{ByteOffset: p.starts[i], ByteLength: p.starts[i+1] - p.starts[i], Target: glbArrayKind})
+	}
+	return root
+}
+
+// glbLost says what the file does not hold.
+func glbLost(info Info) []string {
+	var lost []string
+	if info.Meta.Origin != nil {
+		lost = append(lost, fmt.Sprintf("glTF has no place for the origin that was subtracted from the coordinates: %v.", *info.Meta.Origin))
+	}
+	if info.Meta.Antialiased {
+		lost = append(lost, "glTF cannot say that the model was trained antialiased: viewers may show it too thin or too bold.")
+	}
+	return lost
+}

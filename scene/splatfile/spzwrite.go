@@ -1,0 +1,239 @@
+package splatfile
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"path/filepath"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+
+	"vksplat/scene"
+)
+
+const (
+	// spzDefaultVersion is what viewers read that were made before 2026, and those that have not followed since; version 4 is smaller.
+	spzDefaultVersion = 3
+	// spzBits is the fractional bits of positions that the reference implementation writes: steps of 1/4096 unit, up to 2048 units from the origin.
+	spzBits = 12
+	// spzMinBits is the least it takes: steps of 1/16, up to 524288.
+	spzMinBits = 4
+	// spzGzipLevel packs a little better than zlib at its default, and as fast.
+	spzGzipLevel = 8
+	// spzFineBits is how many bits the largest coordinate of a small scene is given.
+	spzFineBits = 14
+)
+
+func writeSPZ(path string, model Source, o WriteOptions) ([]string, error) {
+	refuse := func(err error, hint string) error { return writeFailed("write spz", path, err, hint) }
+	info := model.Info()
+	head := spzHeader{version: spzDefaultVersion, n: info.N, degree: info.Degree}
+	if o.Version != 0 {
+		head.version = o.Version
+	}
+	switch {
+	case head.version != 3 && head.version != spzZstdVersion:
+		return nil, &scene.Error{Op: "write spz", Path: path, Err: fmt.Errorf("version %d is not written", o.Version), Hint: "give version 3 or 4", Kind: scene.ErrUsage}
+	case info.N > math.MaxInt32:
+		return nil, refuse(fmt.Errorf("%d splats are more than the format counts", info.N), "write a part of the model")
+	}
+	if info.Meta.Antialiased {
+		head.flags |= spzAntialiased
+	}
+	if o.TempDir == "" {
+		o.TempDir = filepath.Dir(path)
+	}
+	farthest, err := farthestCoordinate(model)
+	if err != nil {
+		return nil, refuse(err, pruneHint)
+	}
+	if head.bits, err = spzBitsFor(farthest); err != nil {
+		return nil, refuse(err, "move the model nearer to the origin of its coordinates, or leave out far splats")
+	}
+	p := newPlanes(head.n, head.widths(), planesInMemory, o.TempDir)
+	defer func() { _ = p.close() }() // what it held is written, or has failed
+	cut, err := packModel(model, head.bits, p)
+	if err != nil {
+		return nil, refuse(err, pruneHint)
+	}
+	if err := scene.WriteFile(path, func(w io.Writer) error { return writePlanes(w, head, p, o.TempDir) }); err != nil {
+		return nil, err
+	}
+	return spzLost(info, head, farthest, cut), nil
+}
+
+// farthestCoordinate is the largest absolute value of a coordinate.
+func farthestCoordinate(model Source) (float64, error) {
+	farthest := 0.0
+	err := eachPiece(model, func(_ int, piece *scene.Splats) error {
+		for _, x := range piece.Means {
+			farthest = max(farthest, math.Abs(float64(x)))
+		}
+		return nil
+	})
+	return farthest, err
+}
+
+// spzBitsFor chooses the fractional bits of positions: 12, fewer where a coordinate would not fit 24 bits, more where a scene is so small that its steps
+// could be seen.
+func spzBitsFor(farthest float64) (int, error) {
+	if farthest == 0 {
+		return spzBits, nil
+	}
+	_, above := math.Frexp(farthest) // farthest < 2^above
+	bits := min(max(spzBits, spzFineBits-above), spzMaxBits-1)
+	// Rounding must not reach 2^23.
+	for bits >= spzMinBits && math.Round(math.Ldexp(farthest, bits)) > 1<<23-1 {
+		bits--
+	}
+	if bits < spzMinBits {
+		return 0, fmt.Errorf("a coordinate of %g does not fit 24 bits", farthest)
+	}
+	return bits, nil
+}
+
+// packModel fills the planes.
+func packModel(model Source, bits int, p *planes) (cut spzCut, err error) {
+	if err := p.make(); err != nil {
+		return cut, err
+	}
+	var packed [spzPlanes][]byte
+	err = eachPiece(model, func(first int, piece *scene.Splats) error {
+		Flip(piece, spzFrame[0], spzFrame[1], spzFrame[2])
+		packSPZ(bits, piece, &packed, &cut)
+		for plane, b := range packed {
+			if err := p.put(plane, first, b); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return cut, err
+}
+
+// writePlanes packs the planes into a file.
+func writePlanes(w io.Writer, head spzHeader, p *planes, tempDir string) error {
+	if head.version >= spzZstdVersion {
+		return writeZstdPlanes(w, head, p, tempDir)
+	}
+	z, err := gzip.NewWriterLevel(w, spzGzipLevel)
+	if err != nil {
+		return err
+	}
+	if _, err := z.Write(head.encode()); err != nil {
+		return err
+	}
+	if _, err := io.Copy(z, p.all()); err != nil {
+		return err
+	}
+	return z.Close()
+}
+
+// writeZstdPlanes packs the streams aside first, because the table of their sizes stands before them.
+func writeZstdPlanes(w io.Writer, head spzHeader, p *planes, tempDir string) error {
+	if p.file == nil {
+		var aside bytes.Buffer
+		sizes, err := zstdStreams(&aside, p)
+		if err != nil {
+			return err
+		}
+		return assembleZstd(w, head, sizes, &aside)
+	}
+	aside, err := createTemp(tempDir)
+	if err != nil {
+		return err
+	}
+	sizes, err := zstdStreams(aside, p)
+	if err == nil {
+		_, err = aside.Seek(0, io.SeekStart)
+	}
+	if err == nil {
+		err = assembleZstd(w, head, sizes, aside)
+	}
+	return errors.Join(err, dropTemp(aside))
+}
+
+// zstdSize is a row of the table: bytes packed and unpacked.
+type zstdSize struct{ packed, full int64 }
+
+// zstdStreams packs every plane that has bytes to a stream of its own.
+func zstdStreams(w io.Writer, p *planes) ([]zstdSize, error) {
+	// One core: how a stream is cut into blocks must not depend on the machine.
+	z, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedBetterCompression), zstd.WithEncoderCRC(false))
+	if err != nil {
+		return nil, err
+	}
+	var sizes []zstdSize
+	for plane := range p.widths {
+		full := p.starts[plane+1] - p.starts[plane]
+		if full == 0 {
+			continue
+		}
+		count := &countWriter{w: w}
+		// Readers that make room before they unpack look for the size in the frame.
+		z.ResetContentSize(count, full)
+		if _, err := io.Copy(z, p.reader(plane)); err != nil {
+			return nil, err
+		}
+		if err := z.Close(); err != nil {
+			return nil, err
+		}
+		sizes = append(sizes, zstdSize{count.n, full})
+	}
+	return sizes, nil
+}
+
+func assembleZstd(w io.Writer, head spzHeader, sizes []zstdSize, streams io.Reader) error {
+	head.streams = len(sizes)
+	begin := head.encode()
+	for _, size := range sizes {
+		begin = binary.LittleEndian.AppendUint64(begin, uint64(size.packed))
+		begin = binary.LittleEndian.AppendUint64(begin, uint64(size.full))
+	}
+	if _, err := w.Write(begin); err != nil {
+		return err
+	}
+	_, err := io.Copy(w, streams)
+	return err
+}
+
+// countWriter counts what goes through it.
+type countWriter struct {
+	w io.Writer
+	n int64
+}
+
+func (c *countWriter) Write(b []byte) (int, error) {
+	n, err := c.w.Write(b)
+	c.n += int64(n)
+	return n, err
+}
+
+// spzLost says what the file does not hold.
+func spzLost(info Info, head spzHeader, farthest float64, cut spzCut) []string {
+	var lost []string
+	add := func(format string, args ...any) { lost = append(lost, fmt.Sprintf(format, args...)) }
+	if info.Meta.Origin != nil {
+		add("SPZ has no place for the origin that was subtracted from the coordinates: %v.", *info.Meta.Origin)
+	}
+	if head.bits < spzBits {
+		add("Coordinates up to %.6g fit SPZ only in steps of %g.", farthest, math.Ldexp(1, -head.bits))
+	}
+	for _, c := range []struct {
+		n    int
+		what string
+	}{
+		{cut.scales, "scales outside exp(-10) to exp(5.94) units"},
+		{cut.colors, "colours outside -0.44 to 1.44"},
+		{cut.sh, "spherical harmonics outside -1 to 1"},
+	} {
+		if c.n > 0 {
+			add("%d splats have %s, which SPZ cuts.", c.n, c.what)
+		}
+	}
+	return lost
+}
