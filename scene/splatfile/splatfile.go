@@ -66,7 +66,7 @@ type Format struct {
 const headBytes = 1 << 12
 
 // formats in the order in which names and contents are compared.
-var formats []*Format
+var formats = []*Format{sogFormat}
 
 // Formats lists all formats.
 func Formats() []*Format { return slices.Clone(formats) }
