@@ -48,14 +48,14 @@ func trainPalette(rows []float32, width, k, iterations int) *palette {
 	labels := make([]int32, n)
 	inPaletteBlocks(n, func(lo, hi int) {
 		for i := lo; i < hi; i++ {
-			labels[i] = p.tree.leaf(points[i*stride : (i+1)*stride])
+			labels[i] = p.tree.leaf(0, points[i*stride:(i+1)*stride], nil)
 		}
 	})
 	p.graph.move(points, labels)
 	p.graph.connect()
 	p.graph.settle()
 	for range iterations {
-		p.graph.assign(points, labels)
+		p.assign(points, labels)
 		p.graph.move(points, labels)
 		p.graph.round()
 	}
@@ -111,17 +111,21 @@ func (p *palette) labels(to []uint16, rows []float32, pitch int) {
 		point := make([]float32, p.stride())
 		for i := lo; i < hi; i++ {
 			p.turn(point, rows[i*pitch:][:p.width])
-			best, _ := p.graph.nearest(point, p.tree.leaf(point))
+			starts := p.tree.cells(point)
+			best, _ := p.graph.nearest(point, starts[:]...)
 			to[i] = uint16(best)
 		}
 	})
 }
 
-// assign lets every point walk from its entry to the nearest around.
-func (g *paletteGraph) assign(points []float32, labels []int32) {
+// assign lets every point walk from its entry, and those of the cells around, to the nearest.
+func (p *palette) assign(points []float32, labels []int32) {
+	stride := p.stride()
 	inPaletteBlocks(len(labels), func(lo, hi int) {
 		for i := lo; i < hi; i++ {
-			labels[i], _ = g.nearest(points[i*g.stride:(i+1)*g.stride], labels[i])
+			point := points[i*stride : (i+1)*stride]
+			starts := p.tree.cells(point)
+			labels[i], _ = p.graph.nearest(point, labels[i], starts[0], starts[1], starts[2], starts[3])
 		}
 	})
 }

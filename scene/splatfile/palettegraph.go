@@ -1,6 +1,7 @@
 package splatfile
 
 import (
+	"slices"
 	"sync/atomic"
 
 	"vksplat/scene"
@@ -169,20 +170,55 @@ func (g *paletteGraph) offer(l *nearList, seen *marks, i, j int32) {
 	l.ids[at], l.distances[at] = j, d
 }
 
-// nearest walks from an entry to the nearest of a point that it finds: from neighbour to neighbour as long as they get nearer.
-func (g *paletteGraph) nearest(point []float32, start int32) (int32, float32) {
-	best, least := start, squaredDistance(point, g.entry(start), inf32)
-	for {
-		from := best
-		for _, j := range g.near[int(from)*g.degree : (int(from)+1)*g.degree] {
-			if d := squaredDistance(point, g.entry(j), least); d < least {
-				best, least = j, d
+// beamEntries is how many entries a walk keeps in sight.
+const beamEntries = 2
+
+// beam holds the nearest entries of a point that are known, nearest first.
+type beam struct {
+	ids       [beamEntries]int32
+	distances [beamEntries]float32
+	done      [beamEntries]bool // its neighbours have been looked at
+	n         int
+}
+
+// offer puts entry j in if it is near enough, and tells where.
+func (b *beam) offer(g *paletteGraph, point []float32, j int32) (at int, in bool) {
+	limit := inf32
+	if b.n == beamEntries {
+		limit = b.distances[beamEntries-1]
+	}
+	d := squaredDistance(point, g.entry(j), limit)
+	if !(d < limit) || slices.Contains(b.ids[:b.n], j) { // a NaN, of numbers whose squares are too large, is no distance
+		return 0, false
+	}
+	at = min(b.n, beamEntries-1)
+	b.n = at + 1
+	for ; at > 0 && b.distances[at-1] > d; at-- {
+		b.ids[at], b.distances[at], b.done[at] = b.ids[at-1], b.distances[at-1], b.done[at-1]
+	}
+	b.ids[at], b.distances[at], b.done[at] = j, d, false
+	return at, true
+}
+
+// nearest walks from some entries to the nearest of a point that it finds: to the neighbours of the nearest seen so far, as long as they get nearer.
+func (g *paletteGraph) nearest(point []float32, starts ...int32) (int32, float32) {
+	var b beam
+	for _, j := range starts {
+		b.offer(g, point, j)
+	}
+	for at := 0; at < b.n; {
+		if b.done[at] {
+			at++
+			continue
+		}
+		b.done[at] = true
+		for _, j := range g.near[int(b.ids[at])*g.degree : (int(b.ids[at])+1)*g.degree] {
+			if to, in := b.offer(g, point, j); in {
+				at = min(at, to)
 			}
 		}
-		if best == from {
-			return best, least
-		}
 	}
+	return b.ids[0], b.distances[0]
 }
 
 // marks is a set of entries that is emptied at once.

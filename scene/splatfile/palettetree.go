@@ -15,17 +15,47 @@ type treeNode struct {
 	left, right int32
 }
 
-// leaf gives the cell of a point.
-func (t *paletteTree) leaf(point []float32) int32 {
-	node := &t.nodes[0]
-	for node.left >= 0 {
-		if point[node.axis] < node.split {
-			node = &t.nodes[node.left]
-		} else {
-			node = &t.nodes[node.right]
+// treeStarts is how many cells a search for the nearest entry starts from.
+const treeStarts = 4
+
+// leaf gives the cell of a point below a node, and into beside, if it is not nil, the planes on the way that are nearest to it.
+func (t *paletteTree) leaf(node int32, point []float32, beside *[treeStarts - 1]planeBeside) int32 {
+	for t.nodes[node].left >= 0 {
+		at := &t.nodes[node]
+		near, far := at.left, at.right
+		if point[at.axis] >= at.split {
+			near, far = far, near
 		}
+		if beside != nil {
+			plane := planeBeside{max(at.split-point[at.axis], point[at.axis]-at.split), far}
+			for i, other := range beside {
+				if plane.distance < other.distance {
+					beside[i], plane = plane, other
+				}
+			}
+		}
+		node = near
 	}
-	return node.right
+	return t.nodes[node].right
+}
+
+// planeBeside is a plane near a point, and the node on its other side.
+type planeBeside struct {
+	distance float32
+	node     int32
+}
+
+// cells gives the cell of a point and those beyond the nearest planes: where the way down was least sure.
+func (t *paletteTree) cells(point []float32) (out [treeStarts]int32) {
+	var beside [treeStarts - 1]planeBeside
+	for i := range beside {
+		beside[i].distance = inf32
+	}
+	out[0] = t.leaf(0, point, &beside)
+	for i, plane := range beside {
+		out[1+i] = t.leaf(plane.node, point, nil)
+	}
+	return out
 }
 
 // treeCell is a cell while the tree grows: points ids[lo:hi].

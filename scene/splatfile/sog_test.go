@@ -3,6 +3,7 @@ package splatfile
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -206,7 +207,7 @@ func TestSOGEdges(t *testing.T) {
 	for i := range huge.Means {
 		huge.Means[i] *= float32(math.Pow(10, float64(i%60-30)))
 	}
-	huge.SH[0], huge.LogScales[4], huge.LogitOpacities[9], huge.LogitOpacities[10] = 1e6, -1e6, 1e30, -1e30
+	huge.SH[0], huge.LogScales[4], huge.LogitOpacities[9], huge.LogitOpacities[10], huge.SH[5], huge.SH[18] = 1e6, -1e6, 1e30, -1e30, 3e38, -3e38
 	got, _ = writeModel(t, path, huge, scene.PLYMeta{})
 	checkMeans(t, got, huge)
 	checkRest(t, got, huge)
@@ -260,5 +261,34 @@ func TestSOGSameBytes(t *testing.T) {
 		if !bytes.Equal(first, data) {
 			t.Errorf("%d cores make another file", cores)
 		}
+	}
+}
+
+// BenchmarkSOG writes and reads models of degree 3 with a full palette, and compares spherical harmonics with what was written.
+func BenchmarkSOG(b *testing.B) {
+	for _, n := range []int{200_000, 1_000_000} {
+		s := shinySplats(n, 3)
+		path := filepath.Join(b.TempDir(), "a.sog")
+		b.Run(fmt.Sprintf("write/%d", n), func(b *testing.B) {
+			for b.Loop() {
+				if _, err := writeSOG(path, Memory(s, scene.PLYMeta{}), WriteOptions{}); err != nil {
+					b.Fatal(err)
+				}
+			}
+			if info, err := os.Stat(path); err == nil {
+				b.ReportMetric(float64(info.Size())/float64(n), "B/splat")
+			}
+		})
+		b.Run(fmt.Sprintf("read/%d", n), func(b *testing.B) {
+			for b.Loop() {
+				model, err := openSOG(path)
+				if err == nil {
+					_, err = All(model)
+				}
+				if err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }
