@@ -165,6 +165,9 @@ func parallel(n int, f func(i int)) {
 	parallelWorkers(n, runtime.GOMAXPROCS(0), func() func(i int) { return f })
 }
 
+// Parallel is parallel for the packages that read and write models.
+func Parallel(n int, f func(i int)) { parallel(n, f) }
+
 // parallelWorkers is parallel with so many workers at most, each with an f of its own, which may keep memory from call to call.
 func parallelWorkers(n, most int, worker func() func(i int)) {
 	workers := min(n, most, runtime.GOMAXPROCS(0))

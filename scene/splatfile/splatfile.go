@@ -72,6 +72,7 @@ var formats = []*Format{
 	ksplat,
 	spz,
 	glb,
+	sogFormat,
 }
 
 // Formats lists all formats.

@@ -1,0 +1,384 @@
+package splatfile
+
+import (
+	"archive/zip"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"vksplat/scene"
+)
+
+// sogFormat is version 2 of SOG of PlayCanvas, and version 1 for reading (developer.playcanvas.com, user manual, "The SOG format"): images of bytes, a pixel
+// for each splat, with a meta.json that says what the bytes stand for; in a folder or in one archive.
+var sogFormat = &Format{Name: sogName, Extensions: []string{"meta.json", ".sog"}, Detect: detectSOG, Open: openSOG, Write: writeSOG}
+
+// detectSOG knows archives by the name of their first file, and meta.json by its first words.
+func detectSOG(head []byte) bool {
+	if rest, ok := strings.CutPrefix(string(head), "PK\x03\x04"); ok && len(rest) >= 26 {
+		length := int(rest[22]) | int(rest[23])<<8
+		name := rest[26:min(26+length, len(rest))]
+		return name == sogMetaName || strings.HasSuffix(name, ".webp")
+	}
+	text := strings.TrimSpace(string(head))
+	return strings.HasPrefix(text, "{") && strings.Contains(text, `"means"`) && strings.Contains(text, ".webp")
+}
+
+const (
+	sogName     = "sog"
+	sogMetaName = "meta.json"
+)
+
+// sogSource is a SOG whose images are decoded when the first splat is asked for. They stay in memory: 20 bytes a splat.
+type sogSource struct {
+	path   string
+	info   Info
+	meta   *sogMeta
+	files  fs.FS
+	closer io.Closer
+	sizes  map[string][2]int // width and height of the images
+	data   *sogData          // nil before the first splat is asked for
+}
+
+const (
+	opReadSOG   = "read sog"
+	hintSOG     = "the model may be cut short: copy or export it again"
+	hintSOGFile = "all images that meta.json names must lie beside it, or in the archive: copy or export the model again"
+)
+
+func (s *sogSource) bad(err error) error {
+	var known *scene.Error
+	if errors.As(err, &known) {
+		return err
+	}
+	out := &scene.Error{Op: opReadSOG, Path: s.path, Err: err, Hint: hintSOG}
+	switch {
+	case errors.Is(err, errSogStreamed):
+		out.Hint = "name the meta.json of one of the folders that it lists"
+	case errors.Is(err, fs.ErrNotExist):
+		out.Hint = hintSOGFile
+	case errors.Is(err, fs.ErrPermission):
+		out.Hint, out.Kind = "make the file readable for this user", scene.ErrTryAgain
+	}
+	return out
+}
+
+// openSOG opens an archive, a meta.json, or the folder of one.
+func openSOG(path string) (Source, error) {
+	s := &sogSource{path: path, sizes: map[string][2]int{}}
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, &scene.Error{Op: opReadSOG, Path: path, Err: pathless(err), Hint: "check the spelling of the path"}
+	}
+	name, limit := sogMetaName, int64(-1)
+	switch {
+	case info.IsDir():
+		err = s.openFolder(path)
+	case !info.Mode().IsRegular():
+		err = errors.New("it is no regular file")
+	case isZip(path):
+		limit = info.Size()
+		err = s.openZip(path)
+	default:
+		name = filepath.Base(path)
+		err = s.openFolder(filepath.Dir(path))
+	}
+	if err == nil {
+		err = s.readMeta(name, limit)
+	}
+	if err != nil {
+		_ = s.Close() // the first error is the one to report
+		return nil, s.bad(err)
+	}
+	return s, nil
+}
+
+// isZip tells whether a file begins as archives do.
+func isZip(path string) bool {
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	var head [2]byte
+	_, err = io.ReadFull(f, head[:])
+	return err == nil && string(head[:]) == "PK"
+}
+
+// openFolder opens a folder that no name, and no link in it, leads out of.
+func (s *sogSource) openFolder(dir string) error {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return pathless(err)
+	}
+	s.files, s.closer = root.FS(), root
+	return nil
+}
+
+func (s *sogSource) openZip(path string) error {
+	archive, err := zip.OpenReader(path)
+	if err != nil {
+		return pathless(err)
+	}
+	s.files, s.closer = archive, archive
+	return nil
+}
+
+func (s *sogSource) Info() Info { return s.info }
+
+func (s *sogSource) Close() error {
+	s.data = nil
+	if s.closer == nil {
+		return nil
+	}
+	return s.closer.Close()
+}
+
+// readFile reads a file of at most limit bytes, whatever its header claims.
+func (s *sogSource) readFile(name string, limit int64) ([]byte, error) {
+	f, err := s.files.Open(name)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", scene.Printable(name), pathless(err))
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if err == nil && int64(len(data)) > limit {
+		err = fmt.Errorf("it is larger than %d bytes", limit)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", scene.Printable(name), pathless(err))
+	}
+	return data, nil
+}
+
+// pathless drops the path from an error of package os or archive/zip: messages name the file.
+func pathless(err error) error {
+	var at *fs.PathError
+	if errors.As(err, &at) {
+		return at.Err
+	}
+	return err
+}
+
+// readMeta reads meta.json and the sizes of the images. total is the size in bytes of the archive, or -1 for a folder.
+func (s *sogSource) readMeta(name string, total int64) error {
+	text, err := s.readFile(name, maxSogMeta)
+	if err != nil {
+		return err
+	}
+	if strings.Contains(string(text), `"lodLevels"`) && strings.Contains(string(text), `"filenames"`) {
+		return errSogStreamed
+	}
+	if s.meta, err = parseSogMeta(text); err != nil {
+		return err
+	}
+	sum := int64(0)
+	for _, file := range s.images() {
+		size, err := s.readSize(file)
+		if err != nil {
+			return err
+		}
+		sum += size
+	}
+	if total >= 0 {
+		sum = min(sum, total)
+	}
+	if int64(s.meta.Count) > sogFreeSplats+sogSplatsPerByte*sum {
+		return fmt.Errorf("meta.json: count is %d, but all images together have %d bytes", s.meta.Count, sum)
+	}
+	degree, err := s.degree()
+	if err != nil {
+		return err
+	}
+	s.info = s.meta.info(degree)
+	return nil
+}
+
+// images lists the images that have a pixel for each splat, and the palette last.
+func (s *sogSource) images() []string {
+	m := s.meta
+	out := append(append([]string{}, m.Means.Files...), m.Scales.Files[0], m.Quats.Files[0], m.SH0.Files[0])
+	if m.SHN != nil {
+		out = append(out, m.SHN.Files[1], m.SHN.Files[0])
+	}
+	return out
+}
+
+// readSize reads the size of an image, checks it, and gives its bytes.
+func (s *sogSource) readSize(name string) (int64, error) {
+	info, err := fs.Stat(s.files, name)
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", scene.Printable(name), pathless(err))
+	}
+	f, err := s.files.Open(name)
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", scene.Printable(name), pathless(err))
+	}
+	defer f.Close()
+	head := make([]byte, headBytes)
+	n, err := io.ReadFull(f, head)
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return 0, fmt.Errorf("%s: %w", scene.Printable(name), pathless(err))
+	}
+	_, width, height, err := losslessPart(head[:n])
+	if palette := s.meta.SHN != nil && name == s.meta.SHN.Files[0]; err == nil && !palette {
+		err = checkSogSize(width, height, s.meta.Count)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", scene.Printable(name), err)
+	}
+	s.sizes[name] = [2]int{width, height}
+	return info.Size(), nil
+}
+
+// sogRow is how many entries of the palette lie beside each other.
+const sogRow = 64
+
+// maxPalette is how many entries 16 bits can number.
+const maxPalette = 1 << 16
+
+// degree gives the degree of the spherical harmonics, which version 1 tells by the width of the palette's image alone, and checks that image's size.
+func (s *sogSource) degree() (int, error) {
+	p := s.meta.SHN
+	if p == nil || s.meta.Version == 2 && p.Bands == 0 {
+		s.meta.SHN = nil
+		return 0, nil
+	}
+	size := s.sizes[p.Files[0]]
+	for degree := 1; degree <= scene.MaxSHDegree; degree++ {
+		if size[0] != sogRow*(scene.SHCoefficients(degree)-1) || s.meta.Version == 2 && p.Bands != degree {
+			continue
+		}
+		if s.meta.Version == 1 {
+			p.Count = sogRow * size[1]
+		}
+		p.Count = min(p.Count, maxPalette)
+		if size[1] > maxPalette/sogRow || p.Count < 0 || p.Count > sogRow*size[1] {
+			return 0, fmt.Errorf("%s: it has %d x %d pixels for %d entries", scene.Printable(p.Files[0]), size[0], size[1], p.Count)
+		}
+		return degree, nil
+	}
+	return 0, fmt.Errorf("%s: it is %d pixels wide, which is no width for a palette of degree %d", scene.Printable(p.Files[0]), size[0], p.Bands)
+}
+
+// sogData is what the images hold.
+type sogData struct {
+	low, high      []uint8 // [N*3] bytes of the means
+	scales         []uint8 // [N*3]
+	quats, sh0     []uint8 // [N*4]
+	labels         []uint8 // [N*2] nil at degree 0
+	palette        []float32
+	scaleTable     []sogTable // [3]
+	colour         []sogTable // [4] the last: logits of opacities
+	start, perStep [3]float64 // of the means' logarithms
+}
+
+// load decodes the images, once.
+func (s *sogSource) load() error {
+	if s.data != nil {
+		return nil
+	}
+	d, m := &sogData{}, s.meta
+	if err := s.tables(d); err != nil {
+		return fmt.Errorf("meta.json: %w", err)
+	}
+	for _, part := range []struct {
+		to       *[]uint8
+		name     string
+		channels int
+		tables   []sogTable
+	}{
+		{&d.low, m.Means.Files[0], 3, nil}, {&d.high, m.Means.Files[1], 3, nil}, {&d.scales, m.Scales.Files[0], 3, d.scaleTable},
+		{&d.quats, m.Quats.Files[0], 4, nil}, {&d.sh0, m.SH0.Files[0], 4, d.colour},
+	} {
+		if err := s.decode(part.to, part.name, m.Count, part.channels, part.tables); err != nil {
+			return fmt.Errorf("%s: %w", scene.Printable(part.name), err)
+		}
+	}
+	if m.SHN != nil {
+		if err := s.loadPalette(d); err != nil {
+			return err
+		}
+	}
+	s.data = d
+	return nil
+}
+
+// decode decodes n pixels of an image, and checks that its bytes stand for something.
+func (s *sogSource) decode(to *[]uint8, name string, n, channels int, tables []sogTable) error {
+	size := s.sizes[name]
+	data, err := s.readFile(name, 8*int64(size[0])*int64(size[1])+1<<16)
+	if err != nil {
+		return err
+	}
+	if *to, err = decodeLossless(data, size[0], size[1], n, channels); err != nil {
+		return err
+	}
+	for c, t := range tables {
+		for i := c; t.known < 256 && i < len(*to); i += channels {
+			if int((*to)[i]) >= t.known {
+				return fmt.Errorf("pixel %d is %d, but the codebook has %d entries", i/channels, (*to)[i], t.known)
+			}
+		}
+	}
+	return nil
+}
+
+// sogMinOpacity is what splat-transform takes opacities of 0 for, and one less for 1: their logits are finite.
+const sogMinOpacity = 1e-6
+
+// tables fills in what bytes stand for.
+func (s *sogSource) tables(d *sogData) (err error) {
+	m := s.meta
+	for axis := range 3 {
+		d.start[axis] = float64(m.Means.Mins[axis])
+		d.perStep[axis] = float64(m.Means.Maxs[axis]) - d.start[axis]
+		if d.perStep[axis] == 0 {
+			d.perStep[axis] = 1
+		}
+	}
+	if d.scaleTable, err = m.tables(m.Scales, 3); err != nil {
+		return fmt.Errorf("scales: %w", err)
+	}
+	if d.colour, err = m.tables(m.SH0, 4); err != nil {
+		return fmt.Errorf("sh0: %w", err)
+	}
+	if m.Version == 2 {
+		for i := range 256 {
+			opacity := min(max(float64(i)/255, sogMinOpacity), 1-sogMinOpacity)
+			d.colour[3].value[i] = float32(math.Log(opacity / (1 - opacity)))
+		}
+		d.colour[3].known = 256
+	}
+	return nil
+}
+
+// loadPalette decodes the palette of spherical harmonics and the number of each splat's entry.
+func (s *sogSource) loadPalette(d *sogData) error {
+	p := s.meta.SHN
+	table, err := rangeTable(p.Min, p.Max)
+	if s.meta.Version == 2 {
+		table, err = codebookTable(p.Codebook)
+	}
+	if err != nil {
+		return fmt.Errorf("meta.json: shN: %w", err)
+	}
+	if err := s.decode(&d.labels, p.Files[1], s.meta.Count, 2, nil); err != nil {
+		return fmt.Errorf("%s: %w", scene.Printable(p.Files[1]), err)
+	}
+	var codes []uint8
+	coefficients := scene.SHCoefficients(s.info.Degree) - 1
+	if err := s.decode(&codes, p.Files[0], p.Count*coefficients, 3, []sogTable{table, table, table}); err != nil {
+		return fmt.Errorf("%s: %w", scene.Printable(p.Files[0]), err)
+	}
+	d.palette = make([]float32, len(codes))
+	for i, code := range codes {
+		d.palette[i] = table.value[code]
+	}
+	return nil
+}

@@ -1,0 +1,420 @@
+package splatfile
+
+import (
+	"archive/zip"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"vksplat/scene"
+)
+
+// The images of a SOG, in the order in which they are written.
+const (
+	sogMeansLow = iota
+	sogMeansHigh
+	sogScales
+	sogQuats
+	sogSH0
+	sogLabels
+	sogCentroids
+	sogImages
+)
+
+var (
+	sogNames    = [sogImages]string{"means_l.webp", "means_u.webp", "scales.webp", "quats.webp", "sh0.webp", "shN_labels.webp", "shN_centroids.webp"}
+	sogChannels = [sogImages]int{3, 3, 3, 4, 4, 2, 3}
+)
+
+// sogWriter holds a model as bytes: about 20 a splat.
+type sogWriter struct {
+	info       Info
+	place      []uint32 // which pixel a splat has
+	low, high  [3]float64
+	scales     []float32 // codebooks
+	colours    []float32
+	harmonics  []float32
+	palette    *palette
+	images     [sogImages][]uint8
+	scaleCode  *coder
+	colourCode *coder
+	labels     []uint16 // of a piece
+}
+
+// writeSOG writes version 2: into one archive, or, if path is a folder or its name ends in meta.json, into files of that folder.
+func writeSOG(path string, model Source, o WriteOptions) (lost []string, err error) {
+	if o.Version != 0 && o.Version != 2 {
+		return nil, &scene.Error{Op: "write sog", Path: path, Err: fmt.Errorf("version %d is not written", o.Version), Hint: "leave the version out or ask for 2", Kind: scene.ErrUsage}
+	}
+	info := model.Info()
+	if info.N > maxSogSplats {
+		return nil, fmt.Errorf("splatfile: write sog: %d splats, but images of %d pixels a side hold %d", info.N, maxWebPSide, maxSogSplats)
+	}
+	w := &sogWriter{info: info}
+	if err := w.survey(model, o); err != nil {
+		return nil, err
+	}
+	if err := w.quantise(model); err != nil {
+		return nil, err
+	}
+	meta, err := w.meta(o)
+	if err != nil {
+		return nil, err
+	}
+	if len(info.Meta.Comments) > 0 {
+		lost = append(lost, "SOG has no place for comments.")
+	}
+	if dir, ok := sogFolder(path); ok {
+		return lost, w.writeFolder(dir, meta)
+	}
+	return lost, scene.WriteFile(path, func(to io.Writer) error { return w.writeZip(to, meta) })
+}
+
+// sogFolder gives the folder that files go to, if they do not go into an archive.
+func sogFolder(path string) (dir string, ok bool) {
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return path, true
+	}
+	if strings.EqualFold(filepath.Base(path), sogMetaName) {
+		return filepath.Dir(path), true
+	}
+	return "", false
+}
+
+// pieces hands all splats to put with the number of the first of each piece, after checking them.
+func (w *sogWriter) pieces(model Source, put func(first int, piece *scene.Splats) error) error {
+	done := 0
+	err := model.Read(func(piece *scene.Splats) error {
+		if err := checkPiece(done, piece, w.info); err != nil {
+			return err
+		}
+		if err := put(done, piece); err != nil {
+			return err
+		}
+		done += piece.N
+		return nil
+	})
+	if err == nil && done != w.info.N {
+		err = fmt.Errorf("splatfile: write sog: %d splats of %d came", done, w.info.N)
+	}
+	return err
+}
+
+// survey finds the order of the splats, the codebooks and the palette.
+func (w *sogWriter) survey(model Source, o WriteOptions) error {
+	order, err := mortonOrder(model)
+	if err != nil {
+		return err
+	}
+	if len(order) != w.info.N {
+		return fmt.Errorf("splatfile: write sog: %d splats of %d came", len(order), w.info.N)
+	}
+	w.place = make([]uint32, len(order))
+	for pixel, id := range order {
+		w.place[id] = uint32(pixel)
+	}
+	w.low, w.high = [3]float64{inf64, inf64, inf64}, [3]float64{-inf64, -inf64, -inf64}
+	scales, colours := newHistogram(), newHistogram()
+	sample := newSample(w.info)
+	err = w.pieces(model, func(first int, piece *scene.Splats) error {
+		if err := finitePiece(piece, first); err != nil {
+			return err
+		}
+		for i, x := range piece.Means {
+			w.low[i%3], w.high[i%3] = min(w.low[i%3], float64(x)), max(w.high[i%3], float64(x))
+		}
+		scales.add(piece.LogScales...)
+		for i, width := 0, 3*piece.K(); i < len(piece.SH); i += width {
+			colours.add(piece.SH[i : i+3]...)
+		}
+		sample.take(piece, first)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for axis := range 3 {
+		w.low[axis], w.high[axis] = sogLog(w.low[axis]), sogLog(w.high[axis])
+		if w.info.N == 0 {
+			w.low[axis], w.high[axis] = 0, 0
+		}
+	}
+	w.scales, w.colours = scales.codebook(), colours.codebook()
+	w.scaleCode, w.colourCode = newCoder(w.scales), newCoder(w.colours)
+	if w.info.Degree > 0 && w.info.N > 0 {
+		iterations := o.Iterations
+		if iterations <= 0 {
+			iterations = paletteIterations
+		}
+		w.palette = trainPalette(sample.rows, sample.width, sogPaletteSize(w.info.N), iterations)
+		w.quantisePalette()
+	}
+	return nil
+}
+
+var inf64 = math.Inf(1)
+
+// finitePiece names the first splat with a number that is not finite. The piece begins with splat first of the model.
+func finitePiece(piece *scene.Splats, first int) error {
+	if piece.Validate() == nil {
+		return nil
+	}
+	for i := range piece.N {
+		if err := piece.Slice(i, i+1).Validate(); err != nil {
+			return fmt.Errorf("splatfile: write sog: splat %d: %w", first+i, err)
+		}
+	}
+	return nil
+}
+
+// sogSample is how many splats, at most, the palette is made for; the others choose from it.
+const sogSample = 1 << 20
+
+// paletteSample collects the spherical harmonics beyond degree 0 of some splats: of one in each of equal stretches of the model.
+type paletteSample struct {
+	rows       []float32
+	width      int
+	n, of      int
+	taken, due int
+}
+
+func newSample(info Info) *paletteSample {
+	s := &paletteSample{width: 3 * (scene.SHCoefficients(info.Degree) - 1), n: min(info.N, sogSample), of: info.N}
+	if s.width == 0 {
+		s.n = 0
+	}
+	s.rows = make([]float32, 0, s.n*s.width)
+	s.next()
+	return s
+}
+
+// next draws which splat is taken next.
+func (s *paletteSample) next() {
+	if s.taken == s.n {
+		s.due = -1
+		return
+	}
+	lo, hi := int64(s.taken)*int64(s.of)/int64(s.n), int64(s.taken+1)*int64(s.of)/int64(s.n)
+	random := scene.Philox4x32([4]uint32{uint32(s.taken), 1, streamPalette, 0}, scene.PhiloxKey(0))
+	s.due = int(lo + int64(scene.Uniform(random[0])*float64(hi-lo)))
+}
+
+func (s *paletteSample) take(piece *scene.Splats, first int) {
+	for s.due >= 0 && s.due < first+piece.N {
+		at := (s.due - first) * (s.width + 3)
+		s.rows = append(s.rows, piece.SH[at+3:at+3+s.width]...)
+		s.taken++
+		s.next()
+	}
+}
+
+// sogPaletteSize is how many entries splat-transform's palettes have: the largest power of 2 up to the number of splats, 65,536 at most. Small models get
+// an entry a splat.
+func sogPaletteSize(n int) int {
+	k := 1
+	for 2*k <= min(n, maxPalette) {
+		k *= 2
+	}
+	return max(k, min(n, 1<<10))
+}
+
+// quantisePalette finds the palette's codebook, makes its image, and goes on with what the image holds.
+func (w *sogWriter) quantisePalette() {
+	rows := w.palette.rows()
+	h := newHistogram()
+	h.add(rows...)
+	w.harmonics = h.codebook()
+	code := newCoder(w.harmonics)
+	codes := make([]uint8, len(rows))
+	for i, x := range rows {
+		codes[i] = code.code(x)
+		rows[i] = w.harmonics[codes[i]]
+	}
+	w.palette.replace(rows)
+	w.images[sogCentroids] = codes
+}
+
+// quantise fills the images.
+func (w *sogWriter) quantise(model Source) error {
+	for i := range sogCentroids {
+		if i != sogLabels || w.palette != nil {
+			w.images[i] = make([]uint8, sogChannels[i]*w.info.N)
+		}
+	}
+	return w.pieces(model, func(first int, piece *scene.Splats) error {
+		if w.palette != nil {
+			w.labels = append(w.labels[:0], make([]uint16, piece.N)...)
+			w.palette.labels(w.labels, piece.SH[3:], 3*piece.K())
+		}
+		for i := range piece.N {
+			if !w.splat(int(w.place[first+i]), piece, i) {
+				return fmt.Errorf("splatfile: write sog: splat %d: rotation %v has no direction", first+i, piece.Quats[4*i:4*i+4])
+			}
+		}
+		return nil
+	})
+}
+
+// splat stores splat i of a piece in a pixel.
+func (w *sogWriter) splat(pixel int, piece *scene.Splats, i int) bool {
+	sh := piece.SH[3*piece.K()*i:]
+	for axis := range 3 {
+		v := uint16(0)
+		if span := w.high[axis] - w.low[axis]; span > 0 {
+			at := (sogLog(float64(piece.Means[3*i+axis])) - w.low[axis]) / span
+			v = uint16(math.Round(65535 * min(max(at, 0), 1)))
+		}
+		w.images[sogMeansLow][3*pixel+axis], w.images[sogMeansHigh][3*pixel+axis] = uint8(v), uint8(v>>8)
+		w.images[sogScales][3*pixel+axis] = w.scaleCode.code(piece.LogScales[3*i+axis])
+		w.images[sogSH0][4*pixel+axis] = w.colourCode.code(sh[axis])
+	}
+	w.images[sogSH0][4*pixel+3] = uint8(math.Round(255 * sogOpacity(piece.LogitOpacities[i])))
+	quat, ok := sogPackQuat(piece.Quats[4*i : 4*i+4])
+	copy(w.images[sogQuats][4*pixel:], quat[:])
+	if w.palette != nil {
+		w.images[sogLabels][2*pixel], w.images[sogLabels][2*pixel+1] = uint8(w.labels[i]), uint8(w.labels[i]>>8)
+	}
+	return ok
+}
+
+// sogFile is meta.json as it is written.
+type sogFile struct {
+	Version   int            `json:"version"`
+	Asset     map[string]any `json:"asset,omitempty"`
+	Count     int            `json:"count"`
+	Antialias bool           `json:"antialias,omitempty"`
+	Model     string         `json:"model,omitempty"`
+	Means     any            `json:"means"`
+	Scales    any            `json:"scales"`
+	Quats     any            `json:"quats"`
+	SH0       any            `json:"sh0"`
+	SHN       any            `json:"shN,omitempty"`
+	Extras    map[string]any `json:"extras,omitempty"`
+}
+
+// sogPart is one of the parts of meta.json.
+type sogPart struct {
+	Mins     []float64 `json:"mins,omitempty"`
+	Maxs     []float64 `json:"maxs,omitempty"`
+	Count    int       `json:"count,omitempty"`
+	Bands    int       `json:"bands,omitempty"`
+	Codebook []float32 `json:"codebook,omitempty"`
+	Files    []string  `json:"files"`
+}
+
+// meta makes meta.json.
+func (w *sogWriter) meta(o WriteOptions) ([]byte, error) {
+	m := sogFile{
+		Version: 2, Count: w.info.N,
+		Means:  sogPart{Mins: w.low[:], Maxs: w.high[:], Files: sogNames[sogMeansLow : sogMeansHigh+1]},
+		Scales: sogPart{Codebook: w.scales, Files: sogNames[sogScales : sogScales+1]},
+		Quats:  sogPart{Files: sogNames[sogQuats : sogQuats+1]},
+		SH0:    sogPart{Codebook: w.colours, Files: sogNames[sogSH0 : sogSH0+1]},
+	}
+	if generator := o.Generator; generator != "" {
+		m.Asset = map[string]any{"generator": generator}
+	}
+	if w.info.Meta.Antialiased {
+		m.Antialias, m.Model = true, sogAntialiased
+	}
+	if w.palette != nil {
+		m.SHN = sogPart{Count: w.palette.graph.k(), Bands: w.info.Degree, Codebook: w.harmonics, Files: []string{sogNames[sogCentroids], sogNames[sogLabels]}}
+	}
+	if own := (sogExtras{w.info.Meta.Origin, w.info.Meta.Step, w.info.Meta.Seed}); own != (sogExtras{}) {
+		m.Extras = map[string]any{"vksplat": own}
+	}
+	text, err := json.Marshal(m)
+	if err != nil {
+		return nil, fmt.Errorf("splatfile: write sog: meta.json: %w", err)
+	}
+	return text, nil
+}
+
+// encode compresses an image and lets go of its pixels.
+func (w *sogWriter) encode(image int) ([]byte, error) {
+	pixels := w.images[image]
+	w.images[image] = nil
+	width, height := sogSize(w.info.N)
+	if image == sogCentroids {
+		width = sogRow * (scene.SHCoefficients(w.info.Degree) - 1)
+		height = (len(pixels)/3 + width - 1) / width
+	}
+	m := losslessImage{pixels, sogChannels[image], width, height}
+	return m.encode()
+}
+
+// sogSize gives the size of the images of n splats: almost square, in multiples of 4 as splat-transform's are.
+func sogSize(n int) (width, height int) {
+	width = max(4*int(math.Ceil(math.Sqrt(float64(n))/4)), 4)
+	return width, max((n+4*width-1)/(4*width), 1) * 4
+}
+
+// writeZip writes the archive. Nothing in it is compressed again, and no time is in it: same model, same bytes.
+func (w *sogWriter) writeZip(to io.Writer, meta []byte) error {
+	archive := zip.NewWriter(to)
+	add := func(name string, data []byte) error {
+		header := &zip.FileHeader{Name: name, Method: zip.Store, CRC32: crc32.ChecksumIEEE(data), CompressedSize64: uint64(len(data)), UncompressedSize64: uint64(len(data))}
+		file, err := archive.CreateRaw(header)
+		if err == nil {
+			_, err = file.Write(data)
+		}
+		return err
+	}
+	if err := add(sogMetaName, meta); err != nil {
+		return err
+	}
+	for i, name := range sogNames {
+		if w.images[i] == nil && i >= sogLabels {
+			continue
+		}
+		data, err := w.encode(i)
+		if err == nil {
+			err = add(name, data)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return archive.Close()
+}
+
+// writeFolder writes the files of a folder. An earlier meta.json goes before the first image comes, and the new one comes last: none is ever beside images
+// that are not its own.
+func (w *sogWriter) writeFolder(dir string, meta []byte) error {
+	var files [sogImages][]byte
+	for i := range files {
+		if w.images[i] == nil && i >= sogLabels {
+			continue
+		}
+		var err error
+		if files[i], err = w.encode(i); err != nil {
+			return err
+		}
+	}
+	main := filepath.Join(dir, sogMetaName)
+	if err := os.Remove(main); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return &scene.Error{Op: "replace", Path: main, Err: pathless(err), Hint: "choose another output folder or change its permissions", Kind: scene.ErrTryAgain}
+	}
+	write := func(path string, data []byte) error {
+		return scene.WriteFile(path, func(to io.Writer) error {
+			_, err := io.Copy(to, bytes.NewReader(data))
+			return err
+		})
+	}
+	for i, data := range files {
+		if data == nil {
+			continue
+		}
+		if err := write(filepath.Join(dir, sogNames[i]), data); err != nil {
+			return err
+		}
+	}
+	return write(main, meta)
+}
