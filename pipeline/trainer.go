@@ -355,6 +355,9 @@ func (t *Trainer) RunTo(ctx context.Context, step int, progress func(Progress)) 
 		for t.next.step < min(step, t.cfg.Iterations) && ctx.Err() == nil {
 			err := t.checkAstray()
 			if err == nil {
+				err = t.interlude()
+			}
+			if err == nil && ctx.Err() == nil { // an interlude may end the run
 				err = t.advance()
 			}
 			if err != nil && (ctx.Err() == nil || !errors.Is(err, context.Cause(ctx)) && !errors.Is(err, ctx.Err())) {
@@ -428,6 +431,9 @@ func (t *Trainer) RenderInto(out []float32, c scene.Camera) ([]float32, error) {
 
 // Close frees the trainer's device memory, after a checkpoint that is being written has been.
 func (t *Trainer) Close() error {
+	if t.o.Interludes != nil {
+		t.o.Interludes.end()
+	}
 	t.FinishWrites()
 	var err error
 	if t.photos != nil { // not so where it could not be made
