@@ -7,21 +7,25 @@ import (
 	"time"
 )
 
+// ErrNotTraining says that a trainer was closed before it came to an interlude.
+var ErrNotTraining = errors.New("pipeline: nothing is trained any more")
+
+// Interludes hands a trainer what others want done between its steps: pictures of the model as it is, for instance. The bytes of training do not change,
+// its time does.
+type Interludes struct {
+	calls chan interlude
+
+	mu      sync.Mutex
+	release chan struct{} // closed when training may go on; nil: it is not held
+
+	closed chan struct{}
+	once   sync.Once // for closed
+}
+
 // interlude is what somebody wants done between two units of training.
 type interlude struct {
 	do   func() error
 	done chan error // one value
-}
-
-// ErrNotTraining says that a trainer was closed before it came to an interlude.
-var ErrNotTraining = errors.New("pipeline: nothing is trained any more")
-
-// Interludes hands a trainer what is to be done between its steps, from other goroutines: pictures of the model as it is, for instance. The bytes of training
-// do not change, its time does.
-type Interludes struct {
-	calls  chan interlude
-	closed chan struct{}
-	once   sync.Once // for closed
 }
 
 // NewInterludes makes the way in. It serves one trainer, see TrainerOptions.
@@ -43,29 +47,86 @@ func (i *Interludes) Do(ctx context.Context, f func() error) error {
 	}
 }
 
+// Hold stops training after the step, until Release. What Do is given is done meanwhile; the time is not training's.
+func (i *Interludes) Hold() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.release == nil {
+		i.release = make(chan struct{})
+	}
+}
+
+// Release lets training go on after Hold.
+func (i *Interludes) Release() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.release != nil {
+		close(i.release)
+		i.release = nil
+	}
+}
+
+// Held reports whether training is held.
+func (i *Interludes) Held() bool { return i.held() != nil }
+
+func (i *Interludes) held() chan struct{} {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.release
+}
+
 // end lets go of everybody who waits.
 func (i *Interludes) end() { i.once.Do(func() { close(i.closed) }) }
 
-// interlude does what is waited for, if anything is.
+// interlude does what is waited for, if anything is, and waits while training is held.
 func (t *Trainer) interlude() error {
-	if t.o.Interludes == nil {
+	i := t.o.Interludes
+	if i == nil {
 		return nil
 	}
-	select {
-	case call := <-t.o.Interludes.calls:
-		// What does not fit is grown for first: then nothing is in flight.
-		for again := true; again; {
-			var err error
-			if again, err = t.drain(); err != nil {
-				call.done <- err
+	release := i.held()
+	if release == nil {
+		select {
+		case call := <-i.calls:
+			return t.serve(call)
+		default:
+			return nil
+		}
+	}
+	if err := t.takeIn(); err != nil {
+		return err
+	}
+	start := time.Now()
+	defer func() { t.elapsed -= time.Since(start) }()
+	for {
+		select {
+		case call := <-i.calls:
+			if err := t.serve(call); err != nil {
 				return err
 			}
+		case <-release:
+			return nil
+		case <-t.ctx.Done():
+			return nil
 		}
-		call.done <- call.do()
-	default:
 	}
+}
+
+// serve does what is waited for. Its error is the trainer's own.
+func (t *Trainer) serve(call interlude) error {
+	if err := t.takeIn(); err != nil {
+		call.done <- err
+		return err
+	}
+	call.done <- call.do()
 	return nil
 }
 
-// Idle takes time that an interlude only waited, as while the user pauses, off what training took.
-func (t *Trainer) Idle(d time.Duration) { t.elapsed -= d }
+// takeIn waits until nothing is in flight. What did not fit is grown for first, and what followed is to be done anew.
+func (t *Trainer) takeIn() error {
+	for {
+		if again, err := t.drain(); err != nil || !again {
+			return err
+		}
+	}
+}

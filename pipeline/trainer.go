@@ -156,6 +156,7 @@ func trainingShape(dev *vk.Device, cams []scene.Camera, photos Photos, cfg *Conf
 		return nil, err
 	}
 	e.drawn = e.drawn.union(pictures)
+	e.looks = o.Interludes != nil
 	e.compare = comparisonOf(cams, photos, cfg)
 	e.strategy = strategy{
 		mcmc: cfg.Strategy == StrategyMCMC, noise: cfg.Strategy == StrategyMCMC && cfg.NoiseLR > 0, absgrad: cfg.AbsGrad,
@@ -422,11 +423,23 @@ func (t *Trainer) Render(c scene.Camera) ([]float32, error) { return t.RenderInt
 
 // RenderInto is Render into memory that the caller has done with, if it is large enough.
 func (t *Trainer) RenderInto(out []float32, c scene.Camera) ([]float32, error) {
-	if _, err := t.drain(); err != nil {
+	return t.Show(out, c, LookColor)
+}
+
+// Show is RenderInto of something else than the model's colours, which takes TrainerOptions.Interludes.
+func (t *Trainer) Show(out []float32, c scene.Camera, look Look) ([]float32, error) {
+	if look != LookColor && !t.e.looks {
+		return nil, errors.New("pipeline: show model: pictures of this training show its colours alone")
+	}
+	if err := t.takeIn(); err != nil {
 		return nil, err
 	}
+	background := t.cfg.Background
+	if look == LookDepth {
+		background = [3]float32{}
+	}
 	degree := min(t.progress.Step/t.cfg.SHInterval, t.cfg.SHDegree)
-	return t.e.picturize(out, c, degree, t.cfg.Near, t.cfg.Antialiased, t.cfg.Background)
+	return t.e.picturize(out, c, degree, t.cfg.Near, t.cfg.Antialiased, background, look)
 }
 
 // Close frees the trainer's device memory, after a checkpoint that is being written has been.
