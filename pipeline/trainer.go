@@ -28,6 +28,7 @@ type Progress struct {
 	Splats  int
 	Visible int // of Step's view
 	Isects  int // (tile, splat) pairs of Step's view
+	View    int // the photo of Step, among those trained on
 	Level   int // times that width and height of the photos are halved for Step
 }
 
@@ -268,6 +269,7 @@ func (t *Trainer) collect(f *frame) (again bool, err error) {
 		t.progress.Step = f.unit.step + 1
 		t.progress.Loss, t.progress.L1, t.progress.MSE, t.progress.SSIM = r.Loss, r.L1, r.Mse, r.Ssim
 		t.progress.Alpha, t.progress.Counted = r.AlphaL1, int(r.NCounted)
+		t.progress.View = t.photos.order.at(f.unit.step)
 		t.progress.Visible, t.progress.Isects, t.progress.Level = int(r.NVisible), int(r.NIsects), t.cfg.level(f.unit.step)
 		timed := f.ran == f.timed
 		if timed {

@@ -134,7 +134,7 @@ func (s *Server) enter(w http.ResponseWriter) {
 	http.SetCookie(w, &http.Cookie{Name: cookieName, Value: s.session, Path: s.prefix, HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: s.Encrypted()})
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	// What cannot be written, nobody waits for.
-	_, _ = fmt.Fprintf(w, "<!doctype html><meta charset=\"utf-8\"><title>vksplat</title><meta http-equiv=\"refresh\" content=\"0;url=%s\">\n", html.EscapeString(s.prefix))
+	_, _ = fmt.Fprintf(w, "<!doctype html><meta charset=\"utf-8\"><title>vksplat</title><link rel=\"icon\" href=\"data:,\"><meta http-equiv=\"refresh\" content=\"0;url=%s\">\n", html.EscapeString(s.prefix))
 }
 
 // steady gives an answer as long as it takes, as long as some of it is taken all the time.

@@ -159,6 +159,7 @@ func (s *Server) Serve(ctx context.Context) error {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true) // a connection is a request at a time, so that the bound on connections is one on requests
 	server := &http.Server{Handler: s.guarded(), ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, IdleTimeout: idleTimeout,
+		BaseContext:    func(net.Listener) context.Context { return ctx }, // also of connections that were taken over
 		MaxHeaderBytes: maxHeaderBytes, Protocols: protocols, ErrorLog: log.New(io.Discard, "", 0)}
 	done := make(chan error, 1)
 	go func() { done <- server.Serve(s.listener) }()

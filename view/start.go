@@ -72,6 +72,14 @@ func meanUp(cameras []scene.Camera) (up vector, found bool) {
 	return unit(up), true
 }
 
+// Up is the mean of the cameras' up vectors, a unit vector in their frame; where they agree on none it is the frame's own, -y.
+func Up(cameras []scene.Camera) [3]float64 {
+	if up, found := meanUp(cameras); found {
+		return up
+	}
+	return verticalAxis(nil)
+}
+
 // verticalAxis is the up vector that a comment "Vertical axis: z" names, in any case and with a sign if it has one. Without a sign y means -y, because
 // files whose vertical axis is y hold COLMAP's frame, as all do that say nothing.
 func verticalAxis(comments []string) vector {
