@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -148,10 +149,7 @@ func (a *app) train(o *trainOptions, seen func(photo scene.Image, render []float
 		a.printf("%s\n", text)
 	}
 	r.flushNotes()
-	if r.rec, err = openRecord(r, events); err != nil {
-		return nil, err
-	}
-	if err := r.live.serve(); err != nil {
+	if err := r.show(events); err != nil {
 		return nil, err
 	}
 	interrupted, err := r.stopped(ctx, r.run(ctx))
@@ -166,6 +164,14 @@ func (a *app) train(o *trainOptions, seen func(photo scene.Image, render []float
 		err = r.stoppedError(interrupted, saveErr == nil)
 	}
 	return st, r.fullHint(errors.Join(err, saveErr))
+}
+
+// show begins to tell how the run goes.
+func (r *trainRun) show(events io.Writer) (err error) {
+	if r.rec, err = openRecord(r, events); err != nil {
+		return err
+	}
+	return r.live.serve()
 }
 
 // divergedHint adds to the error of a run that went astray the last checkpoint from before.
