@@ -5,6 +5,8 @@ go 1.26
 require (
 	// Configuration files. It knows the line of every value, also of one that our own checks refuse.
 	github.com/BurntSushi/toml v1.6.0
+	// WebSockets for the viewer of a training.
+	github.com/coder/websocket v1.8.15
 	// The Vulkan binding. Only package vk names it; what it lacks or gets wrong goes through vk's own shim.
 	github.com/goki/vulkan v1.0.8
 	// Sets of pages of device memory in the arena of package vk.

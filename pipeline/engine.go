@@ -94,6 +94,7 @@ type engine struct {
 	strategy  strategy
 	verify    bool                       // VKSPLAT_VERIFY=1: every pass of a step is followed by checks of what it wrote
 	sabotage  func(v *view, what string) // tests: may break a buffer before it is verified
+	looks     bool                       // pictures show what params say
 	yield     func()                     // called before memory is taken anew; nil: nobody else holds any
 }
 

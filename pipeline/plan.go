@@ -20,6 +20,7 @@ type TrainerOptions struct {
 	Warn       func(string)   // told what the user should know; may be nil
 	OnPressure func(step int) // called when the device has less memory than its budget, before anything is given up for that; may be nil
 	Decode     []scene.Camera // cameras whose photos are decoded lazily; nil: those trained on
+	Interludes *Interludes    // what others want done between steps; may be nil
 }
 
 // Plan says what training takes, before anything is taken: never more than the budgets, and no more than the totals, with one exception. Where a view has

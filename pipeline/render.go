@@ -9,13 +9,14 @@ import (
 )
 
 // picturize renders a camera into host memory: [Height][Width][3], not clamped; out's, if it is large enough. Nothing may be in flight.
-func (e *engine) picturize(out []float32, c scene.Camera, degree int, near float64, antialiased bool, background [3]float32) ([]float32, error) {
+func (e *engine) picturize(out []float32, c scene.Camera, degree int, near float64, antialiased bool, background [3]float32, look Look) ([]float32, error) {
 	if err := e.enlarge(c); err != nil {
 		return nil, err
 	}
 	f := e.frames[0]
 	for {
 		viewParams(&f.hostParams.View, &c, near, degree, antialiased, background)
+		f.hostParams.Look = uint32(look)
 		f.hostParams.Unit = 0 // never the number of a unit of training
 		if err := e.submit(f, unit{kind: unitRender}, false, vk.View{}, nil); err != nil {
 			return nil, err
@@ -162,7 +163,7 @@ func (r *Renderer) AtOnce() int { return r.atOnce }
 
 // RenderInto makes a picture: [Height][Width][3], not clamped, in memory that the caller has done with, if it is large enough.
 func (r *Renderer) RenderInto(out []float32, c scene.Camera) ([]float32, error) {
-	return r.e.picturize(out, c, r.e.model.degree, r.cfg.Near, r.cfg.Antialiased, r.cfg.Background)
+	return r.e.picturize(out, c, r.e.model.degree, r.cfg.Near, r.cfg.Antialiased, r.cfg.Background, LookColor)
 }
 
 // Close frees the renderer's device memory.

@@ -95,6 +95,9 @@ func (v *view) recordStep() {
 func (v *view) recordRender() {
 	v.begin()
 	v.project()
+	if v.looks {
+		v.look() // projected -> projected extents
+	}
 	v.sortDepth()
 	for band := range v.bands {
 		v.makeIsects(band)

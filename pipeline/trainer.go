@@ -28,6 +28,7 @@ type Progress struct {
 	Splats  int
 	Visible int // of Step's view
 	Isects  int // (tile, splat) pairs of Step's view
+	View    int // the photo of Step, among those trained on
 	Level   int // times that width and height of the photos are halved for Step
 }
 
@@ -156,6 +157,7 @@ func trainingShape(dev *vk.Device, cams []scene.Camera, photos Photos, cfg *Conf
 		return nil, err
 	}
 	e.drawn = e.drawn.union(pictures)
+	e.looks = o.Interludes != nil
 	e.compare = comparisonOf(cams, photos, cfg)
 	e.strategy = strategy{
 		mcmc: cfg.Strategy == StrategyMCMC, noise: cfg.Strategy == StrategyMCMC && cfg.NoiseLR > 0, absgrad: cfg.AbsGrad,
@@ -267,6 +269,7 @@ func (t *Trainer) collect(f *frame) (again bool, err error) {
 		t.progress.Step = f.unit.step + 1
 		t.progress.Loss, t.progress.L1, t.progress.MSE, t.progress.SSIM = r.Loss, r.L1, r.Mse, r.Ssim
 		t.progress.Alpha, t.progress.Counted = r.AlphaL1, int(r.NCounted)
+		t.progress.View = t.photos.order.at(f.unit.step)
 		t.progress.Visible, t.progress.Isects, t.progress.Level = int(r.NVisible), int(r.NIsects), t.cfg.level(f.unit.step)
 		timed := f.ran == f.timed
 		if timed {
@@ -355,6 +358,9 @@ func (t *Trainer) RunTo(ctx context.Context, step int, progress func(Progress)) 
 		for t.next.step < min(step, t.cfg.Iterations) && ctx.Err() == nil {
 			err := t.checkAstray()
 			if err == nil {
+				err = t.interlude()
+			}
+			if err == nil && ctx.Err() == nil { // an interlude may end the run
 				err = t.advance()
 			}
 			if err != nil && (ctx.Err() == nil || !errors.Is(err, context.Cause(ctx)) && !errors.Is(err, ctx.Err())) {
@@ -419,15 +425,30 @@ func (t *Trainer) Render(c scene.Camera) ([]float32, error) { return t.RenderInt
 
 // RenderInto is Render into memory that the caller has done with, if it is large enough.
 func (t *Trainer) RenderInto(out []float32, c scene.Camera) ([]float32, error) {
-	if _, err := t.drain(); err != nil {
+	return t.Show(out, c, LookColor)
+}
+
+// Show is RenderInto of something else than the model's colours, which takes TrainerOptions.Interludes.
+func (t *Trainer) Show(out []float32, c scene.Camera, look Look) ([]float32, error) {
+	if look != LookColor && !t.e.looks {
+		return nil, errors.New("pipeline: show model: pictures of this training show its colours alone")
+	}
+	if err := t.takeIn(); err != nil {
 		return nil, err
 	}
+	background := t.cfg.Background
+	if look == LookDepth {
+		background = [3]float32{}
+	}
 	degree := min(t.progress.Step/t.cfg.SHInterval, t.cfg.SHDegree)
-	return t.e.picturize(out, c, degree, t.cfg.Near, t.cfg.Antialiased, t.cfg.Background)
+	return t.e.picturize(out, c, degree, t.cfg.Near, t.cfg.Antialiased, background, look)
 }
 
 // Close frees the trainer's device memory, after a checkpoint that is being written has been.
 func (t *Trainer) Close() error {
+	if t.o.Interludes != nil {
+		t.o.Interludes.end()
+	}
 	t.FinishWrites()
 	var err error
 	if t.photos != nil { // not so where it could not be made

@@ -16,6 +16,7 @@ var All = []*vk.Kernel{
 	&exposeBwdKernel,
 	&exposureAdamKernel,
 	&finishKernel,
+	&lookKernel,
 	&lossKernel,
 	&lossGradKernel,
 	&mcmcDrawKernel,

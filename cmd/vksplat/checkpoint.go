@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -32,12 +33,13 @@ type saver struct {
 	left       []string             // likewise what else an earlier run left in OUT, to be removed before the first write
 	kept       []checkpointFile     // those that are, by step
 	pending    *pipeline.CheckpointWrite
-	wanted     bool      // pending was asked for
-	asked      []int     // steps of --save-at, of this and of earlier calls: their checkpoints stay
-	remembered bool      // asked is on disk
-	last       time.Time // end of the last write, or the start
-	full       bool      // the last periodic write failed
-	failed     error     // the first failure of a write that was asked for
+	wanted     bool                               // pending was asked for
+	asked      []int                              // steps of --save-at, of this and of earlier calls: their checkpoints stay
+	remembered bool                               // asked is on disk
+	last       time.Time                          // end of the last write, or the start
+	full       bool                               // the last periodic write failed
+	failed     error                              // the first failure of a write that was asked for
+	stretch    atomic.Pointer[context.CancelFunc] // ends the present stretch of training; nil before the first
 	log        []checkpointLog
 }
 
@@ -106,6 +108,7 @@ func (s *saver) run(ctx context.Context, to int) error {
 	for {
 		stop := min(s.nextStop(done), to)
 		part, cancel := context.WithCancel(ctx)
+		s.stretch.Store(&cancel)
 		err := s.r.runTo(part, stop, func() {
 			if s.pending != nil && s.pending.Done() {
 				s.settle()
@@ -128,6 +131,13 @@ func (s *saver) run(ctx context.Context, to int) error {
 			return nil
 		}
 		done = stop
+	}
+}
+
+// saveNow has a checkpoint written after the step, or at once while training is held. It may be called from any goroutine.
+func (s *saver) saveNow() {
+	if end := s.stretch.Load(); end != nil {
+		(*end)()
 	}
 }
 
@@ -278,6 +288,7 @@ func (s *saver) collect() error {
 	s.kept = slices.DeleteFunc(s.kept, func(f checkpointFile) bool { return f.path == w.Path })
 	s.kept = append(s.kept, checkpointFile{w.Path, w.Step})
 	s.prune(s.o.keepRunning())
+	s.r.live.saved(w.Step)
 	return nil
 }
 

@@ -61,6 +61,7 @@ type trainOptions struct {
 	help        bool
 	helpAll     bool
 
+	viewer       viewerOptions
 	progress     string
 	metricsEvery int // steps between lines of metrics.jsonl
 	tensorboard  bool
@@ -199,6 +200,10 @@ func (o *trainOptions) showOptions() []option {
 			progressAuto, progressBar, progressPlain, progressJSON, progressNone).essential(),
 		integer(&o.metricsEvery, "metrics-every", "a line of metrics.jsonl, and of TensorBoard's curves, every `N` steps").also("tb-every"),
 		truth(&o.tensorboard, "tensorboard", "write curves and held-out pictures to OUT/tensorboard").essential(),
+		text(&o.viewer.address, "viewer", "show the training in the browser, at port `PORT` of this machine, any that is free without one").orAlone("0").essential().flagOnly(),
+		text(&o.viewer.server.Host, "host", "with --viewer, listen at `ADDR` of this machine, for others to see it (default: 127.0.0.1, for this machine alone)").flagOnly(),
+		text(&o.viewer.server.CertFile, "tls-cert", "with --viewer, encrypt with the certificate in `FILE`, PEM").flagOnly(),
+		text(&o.viewer.server.KeyFile, "tls-key", "with --viewer, the certificate's private key, `FILE`, PEM").flagOnly(),
 		truth(&o.report, "report", "write OUT/report.html at the end: curves, held-out photos, settings"),
 	}
 }

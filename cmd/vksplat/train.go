@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -99,6 +100,8 @@ type trainRun struct {
 	hashing     *scene.Fingerprint // nil without checkpoints
 	fingerprint string             // of the capture, "" until a checkpoint needs it
 	altered     bool               // photos were changed under the run, which has been told
+
+	live *liveTraining // nil without --viewer
 }
 
 // train trains, saves and evaluates. The error of an interrupted run is
@@ -130,6 +133,11 @@ func (a *app) train(o *trainOptions, seen func(photo scene.Image, render []float
 	}()
 	ctx, stop := a.interruptible(r.stops)
 	defer stop()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if r.live, err = newLiveTraining(r, cancel); err != nil {
+		return nil, err
+	}
 	if err := r.begin(ctx); err != nil {
 		return nil, err
 	}
@@ -141,7 +149,7 @@ func (a *app) train(o *trainOptions, seen func(photo scene.Image, render []float
 		a.printf("%s\n", text)
 	}
 	r.flushNotes()
-	if r.rec, err = openRecord(r, events); err != nil {
+	if err := r.show(events); err != nil {
 		return nil, err
 	}
 	interrupted, err := r.stopped(ctx, r.run(ctx))
@@ -156,6 +164,14 @@ func (a *app) train(o *trainOptions, seen func(photo scene.Image, render []float
 		err = r.stoppedError(interrupted, saveErr == nil)
 	}
 	return st, r.fullHint(errors.Join(err, saveErr))
+}
+
+// show begins to tell how the run goes.
+func (r *trainRun) show(events io.Writer) (err error) {
+	if r.rec, err = openRecord(r, events); err != nil {
+		return err
+	}
+	return r.live.serve()
 }
 
 // divergedHint adds to the error of a run that went astray the last checkpoint from before.
@@ -212,6 +228,7 @@ func (r *trainRun) measureAt(ctx context.Context, step int) error {
 		return nil
 	}
 	s := summarise(views)
+	r.live.measured(step, s.PSNR)
 	r.app.printf("step %d: held-out photos: PSNR %.2f dB, SSIM %.4f (mean of %d)\n", step, s.PSNR, s.SSIM, len(views))
 	return r.writeReport(r.stats(false, views))
 }
@@ -222,6 +239,7 @@ func (r *trainRun) runTo(ctx context.Context, step int, after func()) error {
 	err := r.trainer.RunTo(ctx, step, func(p pipeline.Progress) {
 		r.saver.startOver()
 		r.rec.step(p)
+		r.live.step(p)
 		after()
 	})
 	r.rec.end()
@@ -352,7 +370,7 @@ func (r *trainRun) flushNotes() {
 }
 
 func (r *trainRun) close() error {
-	var errs []error
+	errs := []error{r.live.close()}
 	if r.rec != nil {
 		errs = append(errs, r.rec.close())
 	}

@@ -29,7 +29,7 @@ const longVariable = "VKSPLAT_LONG"
 // Cases returns the whole table, kernel by kernel. With VKSPLAT_LONG=1 it holds large sizes too.
 func Cases() []Case {
 	table := slices.Concat(
-		beginCases(), finishCases(), scanCases(), sortCases(), sweepCases(), projectCases(), tileCases(), scanTilesCases(), rasterizeCases(), lossCases(), maskCases(), shrinkCases(), exposureCases(),
+		beginCases(), finishCases(), scanCases(), sortCases(), sweepCases(), projectCases(), tileCases(), scanTilesCases(), rasterizeCases(), lookCases(), lossCases(), maskCases(), shrinkCases(), exposureCases(),
 		rasterizeBwdCases(), reduceCases(), projectBwdCases(), adamCases(), refineCases(), rankedCases(), refineKernelCases(), resetCases(),
 		relocationCases(), mcmcCases(), verifyCases(), benchCases(),
 	)

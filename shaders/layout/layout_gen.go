@@ -150,6 +150,14 @@ const (
 	// What an element count of verify means; smaller numbers are slots of `counters`.
 	CountPixels = 0x40000000
 	CountTiles  = 0x40000001
+
+	// What pictures of a model show.
+	LookColor       = 0
+	LookDepth       = 1   // red: the sum of weight times camera z, green: the sum of weights
+	LookCenters     = 2   // a dot for each splat
+	LookEllipsoids  = 3   // opaque up to so many standard deviations
+	DotSigma        = 0.7 // px
+	EllipsoidSigmas = 1.5
 )
 
 // Exposure is GLSL's Exposure, 152 bytes; in expose, expose_bwd, exposure_adam.
@@ -163,7 +171,7 @@ type Exposure struct {
 	Bias2  float32     // 1 - beta2^t
 }
 
-// Projected is GLSL's Projected, 36 bytes; in count_pairs, count_tiles, emit_isects, project_bwd, project_bwd_adam, project_bwd_adam_mixed, rasterize, rasterize_bwd, reduce_slots, scan_tiles.
+// Projected is GLSL's Projected, 36 bytes; in count_pairs, count_tiles, emit_isects, look, project_bwd, project_bwd_adam, project_bwd_adam_mixed, rasterize, rasterize_bwd, reduce_slots, scan_tiles.
 //
 // A projected splat: what blending needs.
 type Projected struct {
@@ -205,7 +213,7 @@ type Report struct {
 	MaxSplatsHit uint32  // splats that wanted to grow and found the ceiling
 }
 
-// StepParams is GLSL's StepParams, 244 bytes; in begin, count_pairs, count_tiles, emit_isects, expose, expose_bwd, exposure_adam, finish, loss, loss_grad, mcmc_draw, mcmc_place, mcmc_plan, mcmc_update, mcmc_weigh, project, project_bwd, project_bwd_adam, project_bwd_adam_mixed, project_mixed, rasterize, rasterize_bwd, reduce_slots, refine_classify, refine_place, refine_plan, refine_rank, refine_select, refine_update, reset_opacity, scan_spine, scan_tiles, tile_offsets, verify.
+// StepParams is GLSL's StepParams, 248 bytes; in begin, count_pairs, count_tiles, emit_isects, expose, expose_bwd, exposure_adam, finish, look, loss, loss_grad, mcmc_draw, mcmc_place, mcmc_plan, mcmc_update, mcmc_weigh, project, project_bwd, project_bwd_adam, project_bwd_adam_mixed, project_mixed, rasterize, rasterize_bwd, reduce_slots, refine_classify, refine_place, refine_plan, refine_rank, refine_select, refine_update, reset_opacity, scan_spine, scan_tiles, tile_offsets, verify.
 type StepParams struct {
 	View   View
 	Unit   uint32 // number of this unit of work, never reused
@@ -248,9 +256,11 @@ type StepParams struct {
 	Level       uint32 // the view's width and height are those of the photo, halved so many times and rounded down
 	PhotoWidth  uint32 // px
 	PhotoHeight uint32
+	// Pictures.
+	Look uint32 // LOOK_*
 }
 
-// View is GLSL's View, 108 bytes; in begin, count_pairs, count_tiles, emit_isects, expose, expose_bwd, exposure_adam, finish, loss, loss_grad, mcmc_draw, mcmc_place, mcmc_plan, mcmc_update, mcmc_weigh, project, project_bwd, project_bwd_adam, project_bwd_adam_mixed, project_mixed, rasterize, rasterize_bwd, reduce_slots, refine_classify, refine_place, refine_plan, refine_rank, refine_select, refine_update, reset_opacity, scan_spine, scan_tiles, tile_offsets, verify.
+// View is GLSL's View, 108 bytes; in begin, count_pairs, count_tiles, emit_isects, expose, expose_bwd, exposure_adam, finish, look, loss, loss_grad, mcmc_draw, mcmc_place, mcmc_plan, mcmc_update, mcmc_weigh, project, project_bwd, project_bwd_adam, project_bwd_adam_mixed, project_mixed, rasterize, rasterize_bwd, reduce_slots, refine_classify, refine_place, refine_plan, refine_rank, refine_select, refine_update, reset_opacity, scan_spine, scan_tiles, tile_offsets, verify.
 //
 // A camera. x_camera = rot * x_world + trans, OpenCV axes (x right, y down, z forward).
 type View struct {
@@ -303,7 +313,7 @@ var (
 	_ = [1]struct{}{}[unsafe.Offsetof(Report{}.AlphaL1)-48]
 	_ = [1]struct{}{}[unsafe.Offsetof(Report{}.NCounted)-52]
 	_ = [1]struct{}{}[unsafe.Offsetof(Report{}.MaxSplatsHit)-56]
-	_ = [1]struct{}{}[unsafe.Sizeof(StepParams{})-244]
+	_ = [1]struct{}{}[unsafe.Sizeof(StepParams{})-248]
 	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.View)-0]
 	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.Unit)-108]
 	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.Step)-112]
@@ -339,6 +349,7 @@ var (
 	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.Level)-232]
 	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.PhotoWidth)-236]
 	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.PhotoHeight)-240]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.Look)-244]
 	_ = [1]struct{}{}[unsafe.Sizeof(View{})-108]
 	_ = [1]struct{}{}[unsafe.Offsetof(View{}.Rot)-0]
 	_ = [1]struct{}{}[unsafe.Offsetof(View{}.Trans)-36]

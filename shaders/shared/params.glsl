@@ -71,6 +71,8 @@ struct StepParams {
     uint level;             // the view's width and height are those of the photo, halved so many times and rounded down
     uint photo_width;       // px
     uint photo_height;
+    // Pictures.
+    uint look;              // LOOK_*
 };
 
 // What the host learns of a unit, in a mapped ring.

@@ -1,0 +1,206 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"vksplat/scene"
+	"vksplat/view"
+)
+
+// viewOptions is everything that view is asked for.
+type viewOptions struct {
+	path       string // a model, or the folder of a run
+	page       string // write this page and serve nothing
+	noOpen     bool
+	server     view.ServerOptions
+	background [3]float32
+}
+
+// table lists the options of view. Those of the server come first.
+func (o *viewOptions) table() []optionGroup {
+	return []optionGroup{{options: []option{
+		text(&o.server.Host, "host", "listen at `ADDR` of this machine, for others to see the scene (default: 127.0.0.1, for this machine alone)"),
+		integer(&o.server.Port, "port", "listen at port `N` (default: any that is free)"),
+		text(&o.server.CertFile, "tls-cert", "encrypt with the certificate in `FILE`, PEM"),
+		text(&o.server.KeyFile, "tls-key", "the certificate's private key, `FILE`, PEM"),
+		truth(&o.noOpen, "no-open", "print the address and open no browser"),
+	}}, {options: []option{
+		other((*colourFlag)(&o.background), "background", "black, white or R,G,B from 0 to 1").oneOf("black", "white"),
+		text(&o.page, "html", "write the page `FILE`, which holds viewer and scene and works offline, and serve nothing"),
+	}}}
+}
+
+func (a *app) viewCommand() *cobra.Command {
+	o := &viewOptions{}
+	cmd := &cobra.Command{
+		Use:   "view FILE|OUT",
+		Short: "Show a model in the browser",
+		Long: "Show a model, or the newest one of a run's folder, in the browser. The viewer is part\n" +
+			"of vksplat and makes no request to any other machine. It starts at a training photo\n" +
+			"where cameras.json is beside the model. Ctrl-C ends it.",
+		Example: "  vksplat view out\n  vksplat view model.ply --html model.html",
+		Args:    one("FILE or folder"),
+	}
+	table := o.table()
+	fs := cmd.Flags()
+	register(fs, table)
+	a.completes(cmd, table)
+	cmd.RunE = a.runs(func(args []string) error {
+		o.path = args[0]
+		if o.page == "" {
+			return a.view(o)
+		}
+		for _, opt := range table[0].options {
+			if fs.Changed(opt.name) {
+				a.warn("--" + opt.name + " has no effect with --html")
+			}
+		}
+		return a.writePage(o)
+	})
+	return cmd
+}
+
+// check refuses options that make no sense.
+func (o *viewOptions) check() error {
+	if o.server.Port < 0 || o.server.Port > 65535 {
+		return usagef("give a number from 1 to 65535, or leave the flag out", "flag --port: there is no port %d", o.server.Port)
+	}
+	if (o.server.CertFile == "") != (o.server.KeyFile == "") {
+		return usagef("give both, or neither", "--tls-cert and --tls-key belong together")
+	}
+	return nil
+}
+
+// view serves a model until it is interrupted, which is its end and no error.
+func (a *app) view(o *viewOptions) (err error) {
+	if err := o.check(); err != nil {
+		return err
+	}
+	if o.path, err = viewedFile(o.path); err != nil {
+		return err
+	}
+	server, err := view.Listen(o.server) // before the model is read: a port that is taken is soon told
+	if err != nil {
+		return err
+	}
+	dir, remove, err := a.conversionFolder()
+	if err != nil {
+		return errors.Join(err, server.Close())
+	}
+	defer func() { err = errors.Join(err, remove()) }()
+	model, what, err := a.viewed(o, dir, false)
+	if err == nil {
+		err = view.Show(server, what, model)
+	}
+	if err != nil {
+		return errors.Join(err, server.Close())
+	}
+	if server.Public() && !server.Encrypted() {
+		a.warn("everyone on the way can read what is sent, the token in the address, too; encrypt it with --tls-cert and --tls-key, or leave out --host and use: ssh -L")
+	}
+	ctx, stop := a.interruptible(always("stopping"))
+	defer stop()
+	a.printf("%s: %s\nopen in a browser: %s\nCtrl-C ends it\n", o.path, count(model.Splats, "splat"), server.URL())
+	if !o.noOpen {
+		if err := view.OpenBrowser(server.URLOnce()); err != nil {
+			a.note("no browser could be started; open the address yourself")
+		}
+	}
+	return server.Serve(ctx)
+}
+
+// writePage writes the page that needs no server.
+func (a *app) writePage(o *viewOptions) (err error) {
+	if o.path, err = viewedFile(o.path); err != nil {
+		return err
+	}
+	if err := refuseTaken([]string{o.page}); err != nil {
+		return err
+	}
+	dir, remove, err := a.conversionFolder()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, remove()) }()
+	model, what, err := a.viewed(o, dir, true)
+	if err != nil {
+		return err
+	}
+	if err := scene.WriteFile(o.page, func(w io.Writer) error { return view.WritePage(w, what, model) }); err != nil {
+		return err
+	}
+	a.printf("page: %s\n", o.page)
+	return nil
+}
+
+// conversionFolder makes the folder of converted models. It is removed at the end, also at an abrupt one.
+func (a *app) conversionFolder() (dir string, remove func() error, err error) {
+	dir, err = os.MkdirTemp("", "vksplat-view-")
+	if err != nil {
+		return "", nil, folderError(os.TempDir(), err)
+	}
+	remove = func() error { return os.RemoveAll(dir) }
+	a.onAbort = func() { _ = remove() }
+	return dir, remove, nil
+}
+
+// viewed is the model and how it is shown.
+func (a *app) viewed(o *viewOptions, dir string, small bool) (*view.Model, view.Scene, error) {
+	model, err := view.Prepare(o.path, dir, small)
+	if err != nil {
+		return nil, view.Scene{}, err
+	}
+	for _, lost := range model.Lost {
+		a.warn(lost)
+	}
+	cameras, err := a.viewCameras(o.path)
+	if err != nil {
+		return nil, view.Scene{}, err
+	}
+	return model, view.Scene{Title: filepath.Base(absolute(o.path)), Start: view.StartAt(cameras, model.Meta.Comments, model.Positions),
+		Background: o.background, Antialiased: model.Meta.Antialiased}, nil
+}
+
+// viewedFile is the model that a path means: the newest of a run's folder, or the path itself.
+func viewedFile(path string) (string, error) {
+	if _, err := os.Stat(path); err != nil {
+		return "", &scene.Error{Op: "view", Path: path, Err: pathless(err), Hint: "check the spelling of the path"}
+	}
+	newest, last := "", -1
+	for _, dir := range formerModels(path) {
+		_, number, _ := strings.Cut(filepath.Base(dir), "_")
+		if step, err := strconv.Atoi(number); err == nil && step > last {
+			newest, last = filepath.Join(dir, modelName), step
+		}
+	}
+	if newest != "" {
+		return newest, nil
+	}
+	if isFolder(path) && !isFile(filepath.Join(path, "meta.json")) { // which SOG has, a model that is a folder
+		return "", &scene.Error{Op: "view", Path: path, Err: fmt.Errorf("there is no model in %s", filepath.Join(path, filepath.Dir(modelFolder))),
+			Hint: "name a model, or the folder of a run that has written one; vksplat info says what a folder is"}
+	}
+	return path, nil
+}
+
+// viewCameras reads the cameras.json that belongs to a model: beside it, or where training puts it. There may be none.
+func (a *app) viewCameras(model string) ([]scene.Camera, error) {
+	dir := filepath.Dir(model)
+	for _, at := range []string{dir, filepath.Dir(filepath.Dir(dir))} {
+		path := filepath.Join(at, "cameras.json")
+		if !isFile(path) || at != dir && filepath.Base(filepath.Dir(dir)) != filepath.Dir(modelFolder) {
+			continue
+		}
+		cameras, _, err := scene.ReadCameras(path)
+		return cameras, err
+	}
+	return nil, nil
+}

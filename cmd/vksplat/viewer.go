@@ -1,0 +1,263 @@
+package main
+
+import (
+	"context"
+	"math"
+	"net"
+	"strconv"
+	"sync"
+	"time"
+
+	"vksplat/pipeline"
+	"vksplat/scene"
+	"vksplat/view"
+)
+
+// viewerOptions is what train --viewer is asked for.
+type viewerOptions struct {
+	address string // as given, "" without the flag
+	server  view.ServerOptions
+}
+
+const (
+	// frameShare is how many times as long as a frame took training goes on before the next: with what a frame costs before and after it, less than a
+	// tenth of the time is the viewer's.
+	frameShare = 11
+	// photoSide and photoQuality are of the photos that browsers get, px and percent.
+	photoSide    = 1600
+	photoQuality = 85
+	frameQuality = 85
+	// photosKept are the photos in memory, some 300 KB each.
+	photosKept = 16
+	// lossOver is over how many steps, about, the loss that is shown is a mean.
+	lossOver = 100
+)
+
+// resolve takes the address apart.
+func (o *viewerOptions) resolve() error {
+	if (o.server.CertFile == "") != (o.server.KeyFile == "") {
+		return usagef("give both, or neither", "--tls-cert and --tls-key belong together")
+	}
+	port := o.address
+	if host, p, err := net.SplitHostPort(o.address); err == nil {
+		ip := net.ParseIP(host)
+		switch {
+		case host == "" || host == "localhost" || ip != nil && ip.IsLoopback():
+		case o.server.Host == "":
+			return usagef("add --host "+host+", if others shall see it", "flag --viewer: %s is not this machine alone", host)
+		}
+		port = p
+	}
+	n, err := strconv.Atoi(port)
+	if err != nil || n < 0 || n > 65535 {
+		return usagef("give a number from 1 to 65535, or none", "flag --viewer: there is no port %q", port)
+	}
+	o.server.Port = n
+	return nil
+}
+
+// liveTraining shows a run in the browser. Its methods do nothing where it is nil.
+type liveTraining struct {
+	r       *trainRun
+	server  *view.Server
+	between *pipeline.Interludes
+	stop    context.CancelFunc // of the run, as Ctrl-C does
+	ended   chan error         // of the server, one value; nil: it does not serve yet
+	end     context.CancelFunc // of the server
+
+	turn   chan struct{} // a value: somebody's frame may be drawn
+	memory []float32     // of frames, for who has the turn
+	next   time.Time     // when the next frame may be drawn while training goes on, likewise
+	pace   framePace     // likewise
+	photos photoShelf
+
+	mu      sync.Mutex
+	status  view.Status
+	history history
+	losses  []view.ViewLoss // by camera
+	rate    rate
+}
+
+// newLiveTraining takes the port, if the run is to be watched.
+func newLiveTraining(r *trainRun, stop context.CancelFunc) (*liveTraining, error) {
+	o := &r.viewer
+	if o.address == "" || r.dryRun {
+		return nil, nil
+	}
+	if err := o.resolve(); err != nil {
+		return nil, err
+	}
+	server, err := view.Listen(o.server)
+	if err != nil {
+		return nil, err
+	}
+	l := &liveTraining{r: r, server: server, between: pipeline.NewInterludes(), stop: stop, turn: make(chan struct{}, 1)}
+	l.turn <- struct{}{}
+	return l, nil
+}
+
+// interludes is the trainer's.
+func (l *liveTraining) interludes() *pipeline.Interludes {
+	if l == nil {
+		return nil
+	}
+	return l.between
+}
+
+// pictures are the largest frames, for the plan of memory.
+func (l *liveTraining) pictures() []scene.Camera {
+	if l == nil {
+		return nil
+	}
+	return []scene.Camera{{Name: "viewer", Width: photoSide, Height: photoSide * 9 / 16, Fx: 1, Fy: 1}}
+}
+
+// bytes is what the viewer keeps in RAM at most, for the plan.
+func (l *liveTraining) bytes() int64 {
+	if l == nil {
+		return 0
+	}
+	var photo int64
+	for _, c := range l.r.capture.Cameras {
+		photo = max(photo, c.DecodeBytes())
+	}
+	const fixed = photosKept<<20 + 3*4*photoSide*photoSide // files; a frame as floats and as bytes, the last photo
+	return fixed + photo
+}
+
+// serve begins to answer: the run is about to train.
+func (l *liveTraining) serve() error {
+	if l == nil {
+		return nil
+	}
+	r := l.r
+	l.status = view.Status{Step: r.trainer.Step(), Steps: r.config.Iterations, Splats: r.trainer.NSplats()}
+	l.losses = make([]view.ViewLoss, len(r.capture.Cameras))
+	for i := range l.losses {
+		l.losses[i].Camera = i
+	}
+	if err := view.ShowTraining(l.server, r.capture.Root, view.Up(r.capture.Cameras), l); err != nil {
+		return err
+	}
+	if l.server.Public() && !l.server.Encrypted() {
+		r.app.warn("everyone on the way can read what is sent, the token in the address, too; encrypt it with --tls-cert and --tls-key, or leave out --host and use: ssh -L")
+	}
+	r.app.printf("watch it in a browser: %s\n", l.server.URL())
+	ctx, cancel := context.WithCancel(context.Background())
+	l.ended, l.end = make(chan error, 1), cancel
+	go func() { l.ended <- l.server.Serve(ctx) }()
+	return nil
+}
+
+// close ends the server.
+func (l *liveTraining) close() error {
+	if l == nil {
+		return nil
+	}
+	l.between.Release()
+	if l.ended == nil {
+		return l.server.Close()
+	}
+	l.end()
+	return <-l.ended
+}
+
+// step is called after every step.
+func (l *liveTraining) step(p pipeline.Progress) {
+	if l == nil {
+		return
+	}
+	now := time.Now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s := &l.status
+	if s.Step == 0 || s.Loss == 0 {
+		s.Loss = float64(p.Loss)
+	}
+	s.Loss += (float64(p.Loss) - s.Loss) / lossOver
+	s.Step, s.Splats = p.Step, p.Splats
+	s.Rate = l.rate.at(p.Step, now)
+	l.losses[l.r.train[p.View]] = view.ViewLoss{Camera: l.r.train[p.View], Step: p.Step, Loss: float64(p.Loss)}
+	l.history.add(p)
+}
+
+// measured is called when the held-out photos have been measured.
+func (l *liveTraining) measured(step int, psnr float64) {
+	if l == nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.status.HeldStep, l.status.HeldPSNR = step, psnr
+}
+
+// saved is called when a checkpoint is whole.
+func (l *liveTraining) saved(step int) {
+	if l == nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.status.Checkpoint = step
+}
+
+// Status implements view.Training, as the methods below do.
+func (l *liveTraining) Status() view.Status {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s := l.status
+	s.Paused = l.between.Held()
+	switch stage(l.r.stage.Load()) {
+	case stageTraining:
+		s.Doing = "training"
+	case stageMeasuring:
+		s.Doing = "measuring the held-out photos"
+	case stageEnding:
+		s.Doing = "writing the model"
+	}
+	return s
+}
+
+func (l *liveTraining) History() []view.Moment {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.history.moments()
+}
+
+func (l *liveTraining) Losses() []view.ViewLoss {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return append([]view.ViewLoss(nil), l.losses...)
+}
+
+func (l *liveTraining) Cameras() []view.LiveCamera {
+	held := make(map[int]bool, len(l.r.test))
+	for _, i := range l.r.test {
+		held[i] = true
+	}
+	list := make([]view.LiveCamera, len(l.r.capture.Cameras))
+	for i, c := range l.r.capture.Cameras {
+		tangent := math.Tan(min(math.Atan(float64(c.Height)/(2*c.Fy)), 1.2)) // a fisheye's is an angle rather
+		list[i] = view.LiveCamera{Name: c.Name, Held: held[i], Rotation: c.R, Position: c.Center(), Tangent: tangent, Width: c.Width, Height: c.Height}
+	}
+	return list
+}
+
+func (l *liveTraining) Do(_ context.Context, c view.Command) error {
+	switch c {
+	case view.CommandPause:
+		l.between.Hold()
+	case view.CommandResume:
+		l.between.Release()
+	case view.CommandSave:
+		l.r.saver.saveNow()
+	case view.CommandStop:
+		l.r.app.note("stopped from the viewer")
+		l.stop()
+	}
+	return nil
+}
+
+func (l *liveTraining) Photo(ctx context.Context, camera int) ([]byte, error) {
+	return l.photos.jpeg(ctx, &l.r.capture.Cameras[camera], camera)
+}

@@ -1,0 +1,409 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"image/jpeg"
+	"io"
+	"math"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"vksplat/pipeline"
+	"vksplat/scene"
+	"vksplat/view"
+)
+
+// viewed is a run that is watched, in a process of its own.
+type viewed struct {
+	cmd     *exec.Cmd
+	address string // as printed
+	rest    chan string
+}
+
+// startViewed starts a run with --viewer.
+func startViewed(t testing.TB, args ...string) *viewed {
+	t.Helper()
+	v := &viewed{cmd: exec.Command("vksplat", append([]string{"train"}, args...)...), rest: make(chan string, 1)}
+	out, err := v.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var errors bytes.Buffer
+	v.cmd.Stderr = &errors
+	if err := v.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = v.cmd.Process.Kill() })
+	lines := bufio.NewScanner(out)
+	for lines.Scan() {
+		if _, address, ok := strings.Cut(lines.Text(), "watch it in a browser: "); ok {
+			v.address = address
+			break
+		}
+	}
+	if v.address == "" {
+		t.Fatalf("no address was printed\n%s", errors.String())
+	}
+	go func() {
+		var rest strings.Builder
+		for lines.Scan() {
+			rest.WriteString(lines.Text() + "\n")
+		}
+		v.rest <- rest.String()
+	}()
+	return v
+}
+
+// wait waits for the end of the run.
+func (v *viewed) wait(t testing.TB) string {
+	t.Helper()
+	rest := <-v.rest
+	if err := v.cmd.Wait(); err != nil {
+		t.Fatalf("%v\n%s", err, rest)
+	}
+	return rest
+}
+
+// enter opens the page as a browser does, and then its WebSocket.
+func (v *viewed) enter(ctx context.Context) (*websocket.Conn, error) {
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		return nil, err
+	}
+	client := &http.Client{Jar: jar}
+	answer, err := client.Get(v.address)
+	if err != nil {
+		return nil, err
+	}
+	body, err := io.ReadAll(answer.Body)
+	answer.Body.Close()
+	place := regexp.MustCompile(`url=([^"]+)"`).FindSubmatch(body)
+	if err != nil || place == nil {
+		return nil, fmt.Errorf("%s: %s, %v", answer.Status, body, err)
+	}
+	at, err := url.Parse(v.address)
+	if err != nil {
+		return nil, err
+	}
+	at = at.ResolveReference(&url.URL{Path: string(place[1]) + "watch"})
+	c, _, err := websocket.Dial(ctx, at.String(), &websocket.DialOptions{HTTPClient: client})
+	if err == nil {
+		c.SetReadLimit(1 << 24)
+	}
+	return c, err
+}
+
+// watch moves a camera about as fast as browsers do, and counts the frames, until ctx or the run ends.
+func (v *viewed) watch(ctx context.Context, width, height int, frames *atomic.Int64) error {
+	c, err := v.enter(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.CloseNow()
+	go func() {
+		for i := 0; ctx.Err() == nil; i++ {
+			half := float64(i) / 100
+			mode := []view.Mode{view.ModePicture, view.ModeDepth, view.ModeCentres, view.ModeEllipsoids}[i/40%4]
+			text := fmt.Sprintf(`{"view":{"camera":-1,"quaternion":[0,%g,0,%g],"position":[0,0,0],"tangent":0.6,"width":%d,"height":%d,"mode":%q}}`,
+				math.Sin(half), math.Cos(half), width, height, mode)
+			if c.Write(ctx, websocket.MessageText, []byte(text)) != nil {
+				return
+			}
+			time.Sleep(33 * time.Millisecond)
+		}
+	}()
+	for {
+		kind, data, err := c.Read(ctx)
+		if err != nil {
+			return nil // the run has ended, or the watching
+		}
+		if kind != websocket.MessageBinary {
+			continue
+		}
+		if _, err := jpeg.DecodeConfig(bytes.NewReader(data)); err != nil {
+			return err
+		}
+		frames.Add(1)
+		if c.Write(ctx, websocket.MessageText, []byte(`{"shown":1}`)) != nil {
+			return nil
+		}
+	}
+}
+
+// TestViewerBytes has five browsers watch a run: the model has the bytes of a run that nobody watches.
+func TestViewerBytes(t *testing.T) {
+	capture, dir := smallScene(t, 300), t.TempDir()
+	args := []string{capture, "--iterations", "60", "--refine-start", "5", "--refine-every", "10", "--progress", "none"}
+	alone, watched := filepath.Join(dir, "alone"), filepath.Join(dir, "watched")
+	vksplat(t, append([]string{"train", "-m", alone}, args...)...)
+	v := startViewed(t, append([]string{"-m", watched, "--viewer"}, args...)...)
+	var frames atomic.Int64
+	var all sync.WaitGroup
+	for range 5 {
+		all.Go(func() {
+			if err := v.watch(t.Context(), 200, 150, &frames); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	v.wait(t)
+	all.Wait()
+	if frames.Load() == 0 {
+		t.Error("no frame came")
+	}
+	const model = "point_cloud/iteration_60/point_cloud.ply"
+	sameFile(t, filepath.Join(alone, model), filepath.Join(watched, model))
+}
+
+// TestViewerCommands pauses a run, saves it meanwhile, lets it go on, and stops it.
+func TestViewerCommands(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "out")
+	v := startViewed(t, smallScene(t, 300), "-m", out, "--viewer=127.0.0.1:0", "--iterations", "1000000", "--checkpoint-every", "0", "--progress", "none")
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	c, err := v.enter(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.CloseNow()
+	order := func(what string) {
+		t.Helper()
+		if err := c.Write(ctx, websocket.MessageText, []byte(`{"command":"`+what+`"}`)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	until := func(what string, reached func(s view.Status) bool) (s view.Status) {
+		t.Helper()
+		for {
+			_, data, err := c.Read(ctx)
+			if err != nil {
+				t.Fatalf("%s: %v", what, err)
+			}
+			var m struct{ Status *view.Status }
+			if json.Unmarshal(data, &m) == nil && m.Status != nil && reached(*m.Status) {
+				return *m.Status
+			}
+		}
+	}
+	until("first steps", func(s view.Status) bool { return s.Step > 3 && s.Doing == "training" })
+	order("pause")
+	at := until("pause", func(s view.Status) bool { return s.Paused }).Step
+	until("still", func(s view.Status) bool { // one status late the step stands
+		still := s.Step == at
+		at = s.Step
+		return still
+	})
+	order("save")
+	saved := filepath.Join(out, checkpointFolder, fmt.Sprintf("%s%d%s", checkpointPrefix, at, checkpointSuffix))
+	for !isFile(saved) {
+		if ctx.Err() != nil {
+			t.Fatalf("no %s", saved)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	order("resume")
+	until("resume", func(s view.Status) bool { return !s.Paused && s.Step > at })
+	order("stop")
+	<-v.rest
+	if err := v.cmd.Wait(); err == nil || v.cmd.ProcessState.ExitCode() != exitInterrupted {
+		t.Errorf("stopped: %v", err)
+	}
+	if list, err := listCheckpoints(filepath.Join(out, checkpointFolder)); err != nil || len(list) == 0 || list[len(list)-1].step <= at {
+		t.Errorf("after the stop there are %v, %v", list, err)
+	}
+}
+
+// TestViewerFrame compares a frame with the picture of the same camera, and looks at the others.
+func TestViewerFrame(t *testing.T) {
+	o := newTrainOptions()
+	o.scene, o.out, o.config.Iterations, o.progress, o.viewer.address = smallScene(t, 300), filepath.Join(t.TempDir(), "out"), 40, progressNone, "0"
+	if err := os.MkdirAll(o.out, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	r := &trainRun{trainOptions: o, app: newApp(nil, io.Discard, io.Discard)}
+	ctx, cancel := context.WithCancel(t.Context())
+	var err error
+	if r.live, err = newLiveTraining(r, cancel); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := r.close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	if err := r.begin(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.live.serve(); err != nil {
+		t.Fatal(err)
+	}
+	l := r.live
+	trained := make(chan error, 1)
+	go func() { trained <- r.trainer.RunTo(ctx, 40, l.step) }()
+	for l.Status().Step < 30 {
+		time.Sleep(10 * time.Millisecond)
+	}
+	l.between.Hold()
+	cam := r.capture.Cameras[1]
+	var want []float32
+	if err := l.between.Do(ctx, func() (err error) { want, err = r.trainer.Render(cam); return err }); err != nil {
+		t.Fatal(err)
+	}
+	frame := func(q view.FrameQuery) scene.Image {
+		t.Helper()
+		data, err := l.Frame(ctx, q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		img, err := jpeg.Decode(bytes.NewReader(data))
+		if err != nil {
+			t.Fatal(err)
+		}
+		out := scene.Image{Width: img.Bounds().Dx(), Height: img.Bounds().Dy()}
+		for y := range out.Height {
+			for x := range out.Width {
+				red, green, blue, _ := img.At(x, y).RGBA()
+				out.Pix = append(out.Pix, uint8(red>>8), uint8(green>>8), uint8(blue>>8), 255)
+			}
+		}
+		return out
+	}
+	q := view.FrameQuery{Camera: 1, Width: cam.Width, Height: cam.Height, Mode: view.ModePicture}
+	through := frame(q)
+	if p := apart(t, through, scene.FromFloats(want, cam.Width, cam.Height)); p < 32 { // a JPEG
+		t.Errorf("a frame through a photo's camera is %.1f dB from its picture", p)
+	}
+	q.Camera, q.Rotation, q.Position, q.Tangent = -1, cam.R, cam.Center(), float64(cam.Height)/2/cam.Fy
+	if p := apart(t, frame(q), through); p < 30 { // its principal point is the middle
+		t.Errorf("a frame of the same pose is %.1f dB from it", p)
+	}
+	pictures := []scene.Image{through}
+	for _, mode := range []view.Mode{view.ModeDepth, view.ModeCentres, view.ModeEllipsoids, view.ModeError} {
+		q := view.FrameQuery{Camera: 1, Width: cam.Width, Height: cam.Height, Mode: mode}
+		img := frame(q)
+		for _, other := range pictures {
+			if p := apart(t, img, other); p > 30 {
+				t.Errorf("%s looks like another mode: %.1f dB", mode, p)
+			}
+		}
+		pictures = append(pictures, img)
+	}
+	l.between.Release()
+	if err := <-trained; err != nil {
+		t.Fatal(err)
+	}
+	if h := l.History(); len(h) != 40 || h[39].Step != 40 || !(h[39].Loss < h[0].Loss) || !(h[39].PSNR > h[0].PSNR) {
+		t.Errorf("the course of the run: %v", h)
+	}
+	for i, loss := range l.Losses() {
+		if loss.Camera != i || loss.Step < 33 || !(loss.Loss > 0) {
+			t.Errorf("photo %d: %+v", i, loss)
+		}
+	}
+}
+
+// apart is the PSNR of two pictures, dB.
+func apart(t *testing.T, a, b scene.Image) float64 {
+	t.Helper()
+	if a.Width != b.Width || a.Height != b.Height {
+		t.Fatalf("%dx%d and %dx%d", a.Width, a.Height, b.Width, b.Height)
+	}
+	var sum float64
+	for i := range a.Pix {
+		d := float64(a.Pix[i]) - float64(b.Pix[i])
+		sum += d * d
+	}
+	return 10 * math.Log10(255*255*float64(len(a.Pix))*3/4/max(sum, 1))
+}
+
+func TestViewerFlags(t *testing.T) {
+	for address, want := range map[string]string{
+		"x": "no port", "70000": "no port", "-1": "no port", "10.0.0.1:80": "not this machine alone", "0": "", "127.0.0.1:8080": "", "[::1]:8080": "", "localhost:80": "", ":80": "",
+	} {
+		o := viewerOptions{address: address}
+		if err := o.resolve(); err == nil != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", address, err, want)
+		}
+	}
+	if err := (&viewerOptions{address: "0", server: view.ServerOptions{CertFile: "x"}}).resolve(); err == nil {
+		t.Error("a certificate without a key passes")
+	}
+}
+
+func TestViewerHistory(t *testing.T) {
+	var h history
+	for step := 1; step <= 10000; step++ {
+		h.add(pipeline.Progress{Step: step, Loss: float32(step), MSE: 0.01, Splats: step})
+	}
+	list := h.moments()
+	if len(list) < mostMoments/2 || len(list) >= mostMoments {
+		t.Errorf("%d moments", len(list))
+	}
+	last := 0
+	for _, m := range list {
+		if mean := float64(last+1+m.Step) / 2; math.Abs(m.Loss-mean) > 1e-9 || math.Abs(m.PSNR-20) > 1e-4 {
+			t.Fatalf("steps %d to %d: %+v, want %v", last+1, m.Step, m, mean)
+		}
+		last = m.Step
+	}
+}
+
+// BenchmarkViewer trains the capture in VKSPLAT_BENCH_CAPTURE alone and with a browser that always asks for frames of 1280x720, and reports how many times
+// as long the training loop takes.
+func BenchmarkViewer(b *testing.B) {
+	capture := os.Getenv("VKSPLAT_BENCH_CAPTURE")
+	if capture == "" {
+		b.Skip("VKSPLAT_BENCH_CAPTURE names no capture")
+	}
+	steps := os.Getenv("VKSPLAT_BENCH_STEPS")
+	if steps == "" {
+		steps = "3000"
+	}
+	seconds := func(out string) float64 {
+		data, err := os.ReadFile(filepath.Join(out, "stats.json"))
+		var st struct {
+			Loop float64 `json:"loop_seconds"`
+		}
+		if err == nil {
+			err = json.Unmarshal(data, &st)
+		}
+		if err != nil {
+			b.Fatal(err)
+		}
+		return st.Loop
+	}
+	for b.Loop() {
+		dir := b.TempDir()
+		args := []string{capture, "--iterations", steps, "--progress", "none", "--checkpoint-every", "0", "--report=false"}
+		alone, watched := filepath.Join(dir, "alone"), filepath.Join(dir, "watched")
+		if out, err := exec.Command("vksplat", append([]string{"train", "-m", alone}, args...)...).CombinedOutput(); err != nil {
+			b.Fatalf("%v\n%s", err, out)
+		}
+		v := startViewed(b, append([]string{"-m", watched, "--viewer"}, args...)...)
+		var frames atomic.Int64
+		done := make(chan error, 1)
+		go func() { done <- v.watch(b.Context(), 1280, 720, &frames) }()
+		v.wait(b)
+		if err := <-done; err != nil {
+			b.Fatal(err)
+		}
+		b.ReportMetric(seconds(watched)/seconds(alone), "times")
+		b.ReportMetric(float64(frames.Load())/seconds(watched), "frames/s")
+	}
+}

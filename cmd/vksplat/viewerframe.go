@@ -1,0 +1,303 @@
+package main
+
+import (
+	"context"
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	"vksplat/pipeline"
+	"vksplat/scene"
+	"vksplat/view"
+)
+
+// Frame draws what a browser asks for.
+func (l *liveTraining) Frame(ctx context.Context, q view.FrameQuery) ([]byte, error) {
+	var photo scene.Image
+	if q.Mode == view.ModeError {
+		var err error
+		if photo, err = l.photos.image(ctx, &l.r.capture.Cameras[q.Camera], q.Camera); err != nil {
+			return nil, err
+		}
+	}
+	select {
+	case <-l.turn:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	img, err := l.draw(ctx, &q, photo)
+	l.turn <- struct{}{}
+	if err != nil {
+		return nil, err
+	}
+	return img.JPEG(frameQuality)
+}
+
+// draw draws a frame between two steps of training, when its time has come.
+func (l *liveTraining) draw(ctx context.Context, q *view.FrameQuery, photo scene.Image) (img scene.Image, err error) {
+	for wait := time.Until(l.next); wait > 0 && !l.between.Held(); wait = time.Until(l.next) {
+		select {
+		case <-time.After(min(wait, 50*time.Millisecond)): // it may be paused meanwhile
+		case <-ctx.Done():
+			return img, ctx.Err()
+		}
+	}
+	l.pace.fit(q, l.between.Held())
+	c, look := l.camera(q), looks[q.Mode]
+	err = l.between.Do(ctx, func() error {
+		begin := time.Now()
+		l.memory, err = l.r.trainer.Show(l.memory, c, look)
+		took := time.Since(begin)
+		l.next = time.Now().Add(frameShare * took)
+		l.pace.observe(c.Width*c.Height, took)
+		return err
+	})
+	if err != nil {
+		return img, err
+	}
+	switch q.Mode {
+	case view.ModeDepth:
+		return depthPicture(l.memory, c.Width, c.Height), nil
+	case view.ModeError:
+		return errorPicture(l.memory, c.Width, c.Height, photo), nil
+	}
+	return scene.FromFloats(l.memory, c.Width, c.Height), nil
+}
+
+// framePace makes frames small enough for the device.
+type framePace struct {
+	pixel time.Duration // what a pixel takes, times a thousand; 0: not known
+}
+
+const (
+	frameTime     = 50 * time.Millisecond  // of a frame while training goes on: with frameShare, two a second
+	frameTimeHeld = 300 * time.Millisecond // of one while it is paused
+	leastPixels   = 240 * 180
+)
+
+// fit reduces a query's size to what can be drawn in time.
+func (p *framePace) fit(q *view.FrameQuery, held bool) {
+	limit := frameTime
+	if held {
+		limit = frameTimeHeld
+	}
+	if p.pixel == 0 {
+		return
+	}
+	most := max(leastPixels, int(1000*limit/p.pixel))
+	if n := q.Width * q.Height; n > most {
+		f := math.Sqrt(float64(most) / float64(n))
+		q.Width, q.Height = max(1, int(f*float64(q.Width))), max(1, int(f*float64(q.Height)))
+	}
+}
+
+// observe takes in what a frame took.
+func (p *framePace) observe(pixels int, took time.Duration) {
+	pixel := 1000 * took / time.Duration(pixels)
+	if p.pixel == 0 {
+		p.pixel = pixel
+	}
+	p.pixel += (pixel - p.pixel) / 4
+}
+
+var looks = map[view.Mode]pipeline.Look{view.ModeDepth: pipeline.LookDepth, view.ModeCentres: pipeline.LookCenters, view.ModeEllipsoids: pipeline.LookEllipsoids}
+
+// camera is what a frame is drawn by: a photo's camera, as large as the frame at most, or the one that the query describes.
+func (l *liveTraining) camera(q *view.FrameQuery) scene.Camera {
+	if q.Camera >= 0 {
+		c := l.r.capture.Cameras[q.Camera]
+		f := min(1, float64(q.Width)/float64(c.Width), float64(q.Height)/float64(c.Height))
+		return c.Rescaled(max(1, int(math.Round(f*float64(c.Width)))), max(1, int(math.Round(f*float64(c.Height)))))
+	}
+	focal := float64(q.Height) / 2 / q.Tangent
+	c := scene.Camera{Name: "viewer", Width: q.Width, Height: q.Height, Fx: focal, Fy: focal, Cx: float64(q.Width) / 2, Cy: float64(q.Height) / 2, R: q.Rotation}
+	for i := range 3 {
+		for k := range 3 {
+			c.T[i] -= c.R[3*i+k] * q.Position[k]
+		}
+	}
+	return c
+}
+
+// ramp is a scale of colours from dark to bright, which also those who see no red or green can read (after matplotlib's viridis).
+var ramp = [][3]float32{{0.267, 0.005, 0.329}, {0.231, 0.318, 0.545}, {0.129, 0.569, 0.549}, {0.369, 0.788, 0.384}, {0.993, 0.906, 0.144}}
+
+// rampColor is the colour of x from 0 to 1; what lies outside has the ends'.
+func rampColor(x float32) (c [3]float32) {
+	x = min(max(x, 0), 1) * float32(len(ramp)-1)
+	i := min(int(x), len(ramp)-2)
+	t := x - float32(i)
+	for k := range c {
+		c[k] = ramp[i][k]*(1-t) + ramp[i+1][k]*t
+	}
+	return c
+}
+
+// leastCover is the sum of weights below which a pixel has no depth.
+const leastCover = 0.05
+
+// depthPicture draws mean depths, near ones bright, between those of the nearest and the farthest hundredth of the pixels; what covers nothing is black.
+func depthPicture(sums []float32, width, height int) scene.Image {
+	logs := make([]float32, width*height)
+	var known []float32
+	for i := range logs {
+		depth, weight := sums[3*i], sums[3*i+1]
+		if !(weight > leastCover && depth > 0) {
+			logs[i] = float32(math.NaN())
+			continue
+		}
+		logs[i] = float32(math.Log(float64(depth / weight)))
+		if i%16 == 0 {
+			known = append(known, logs[i])
+		}
+	}
+	var low, high float32
+	if len(known) > 0 {
+		slices.Sort(known)
+		low, high = known[len(known)/100], known[len(known)-1-len(known)/100]
+	}
+	for i, x := range logs {
+		var c [3]float32
+		if x == x {
+			c = rampColor(1 - (x-low)/max(high-low, 1e-6))
+		}
+		copy(sums[3*i:], c[:])
+	}
+	return scene.FromFloats(sums, width, height)
+}
+
+// errorCeiling is the difference that has the brightest colour, of 0 to 1.
+const errorCeiling = 0.25
+
+// errorPicture draws how far a picture is from its photo: the mean over the channels.
+func errorPicture(rgb []float32, width, height int, photo scene.Image) scene.Image {
+	photo = photo.Fit(max(width, height))
+	for y := range height {
+		for x := range width {
+			i := 3 * (y*width + x)
+			at := 4 * (min(y, photo.Height-1)*photo.Width + min(x, photo.Width-1))
+			var sum float32
+			for k := range 3 {
+				d := min(max(rgb[i+k], 0), 1) - float32(photo.Pix[at+k])/255
+				sum += max(d, -d)
+			}
+			c := rampColor(sum / 3 / errorCeiling)
+			copy(rgb[i:], c[:])
+		}
+	}
+	return scene.FromFloats(rgb, width, height)
+}
+
+// photoShelf keeps the photos that browsers looked at last, as they are sent, and the last of them as pixels.
+type photoShelf struct {
+	mu   sync.Mutex // held while one is decoded: one at a time, for the memory
+	kept []shelved  // the latest last
+	last scene.Image
+	of   int // camera of last, if it has pixels
+}
+
+type shelved struct {
+	camera int
+	file   []byte
+}
+
+// jpeg returns a photo as a file.
+func (s *photoShelf) jpeg(ctx context.Context, c *scene.Camera, id int) ([]byte, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if i := slices.IndexFunc(s.kept, func(p shelved) bool { return p.camera == id }); i >= 0 {
+		p := s.kept[i]
+		s.kept = append(slices.Delete(s.kept, i, i+1), p)
+		return p.file, nil
+	}
+	img, err := s.decoded(ctx, c, id)
+	if err != nil {
+		return nil, err
+	}
+	file, err := img.JPEG(photoQuality)
+	if err != nil {
+		return nil, err
+	}
+	if len(s.kept) == photosKept {
+		s.kept = slices.Delete(s.kept, 0, 1)
+	}
+	s.kept = append(s.kept, shelved{id, file})
+	return file, nil
+}
+
+// image returns a photo, reduced to photoSide.
+func (s *photoShelf) image(ctx context.Context, c *scene.Camera, id int) (scene.Image, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.decoded(ctx, c, id)
+}
+
+func (s *photoShelf) decoded(ctx context.Context, c *scene.Camera, id int) (scene.Image, error) {
+	if s.last.Pix != nil && s.of == id {
+		return s.last, nil
+	}
+	if err := ctx.Err(); err != nil {
+		return scene.Image{}, err
+	}
+	img, err := c.Decode()
+	if err != nil {
+		return scene.Image{}, err
+	}
+	s.last, s.of = img.Over([3]float32{}).Fit(photoSide), id
+	return s.last, nil
+}
+
+// history is the course of a run in at most mostMoments places, which get farther apart as it goes on.
+type history struct {
+	every int // steps between two
+	list  []view.Moment
+	sums  struct{ loss, mse float64 }
+	n     int // steps in sums
+}
+
+const mostMoments = 400
+
+func (h *history) add(p pipeline.Progress) {
+	h.every = max(h.every, 1)
+	h.sums.loss += float64(p.Loss)
+	h.sums.mse += float64(p.MSE)
+	if h.n++; h.n < h.every {
+		return
+	}
+	n := float64(h.n)
+	h.list = append(h.list, view.Moment{Step: p.Step, Loss: h.sums.loss / n, Splats: p.Splats, PSNR: -10 * math.Log10(max(h.sums.mse/n, 1e-10))})
+	h.sums.loss, h.sums.mse, h.n = 0, 0, 0
+	if len(h.list) < mostMoments {
+		return
+	}
+	for i := range mostMoments / 2 {
+		a, b := h.list[2*i], h.list[2*i+1]
+		b.Loss, b.PSNR = (a.Loss+b.Loss)/2, (a.PSNR+b.PSNR)/2
+		h.list[i] = b
+	}
+	h.list = h.list[:mostMoments/2]
+	h.every *= 2
+}
+
+func (h *history) moments() []view.Moment { return slices.Clone(h.list) }
+
+// rate is how many steps are done a second, measured over some seconds.
+type rate struct {
+	step  int
+	since time.Time
+	last  float64
+}
+
+const rateOver = 2 * time.Second
+
+func (r *rate) at(step int, now time.Time) float64 {
+	if r.since.IsZero() {
+		r.step, r.since = step, now
+	}
+	if d := now.Sub(r.since); d >= rateOver || r.last == 0 && d > rateOver/8 {
+		r.last = float64(step-r.step) / d.Seconds()
+		r.step, r.since = step, now
+	}
+	return r.last
+}

@@ -1,0 +1,132 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+)
+
+// ErrNotTraining says that a trainer was closed before it came to an interlude.
+var ErrNotTraining = errors.New("pipeline: nothing is trained any more")
+
+// Interludes hands a trainer what others want done between its steps: pictures of the model as it is, for instance. The bytes of training do not change,
+// its time does.
+type Interludes struct {
+	calls chan interlude
+
+	mu      sync.Mutex
+	release chan struct{} // closed when training may go on; nil: it is not held
+
+	closed chan struct{}
+	once   sync.Once // for closed
+}
+
+// interlude is what somebody wants done between two units of training.
+type interlude struct {
+	do   func() error
+	done chan error // one value
+}
+
+// NewInterludes makes the way in. It serves one trainer, see TrainerOptions.
+func NewInterludes() *Interludes {
+	return &Interludes{calls: make(chan interlude), closed: make(chan struct{})}
+}
+
+// Do runs f on the goroutine that trains, as soon as it is between two units and the device is idle, and returns f's error, which does not disturb the
+// training. It waits while nothing is trained (between RunTo and RunTo), until ctx ends or the trainer is closed.
+func (i *Interludes) Do(ctx context.Context, f func() error) error {
+	call := interlude{f, make(chan error, 1)}
+	select {
+	case i.calls <- call:
+		return <-call.done
+	case <-i.closed:
+		return ErrNotTraining
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Hold stops training after the step, until Release. What Do is given is done meanwhile; the time is not training's.
+func (i *Interludes) Hold() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.release == nil {
+		i.release = make(chan struct{})
+	}
+}
+
+// Release lets training go on after Hold.
+func (i *Interludes) Release() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.release != nil {
+		close(i.release)
+		i.release = nil
+	}
+}
+
+// Held reports whether training is held.
+func (i *Interludes) Held() bool { return i.held() != nil }
+
+func (i *Interludes) held() chan struct{} {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.release
+}
+
+// end lets go of everybody who waits.
+func (i *Interludes) end() { i.once.Do(func() { close(i.closed) }) }
+
+// interlude does what is waited for, if anything is, and waits while training is held.
+func (t *Trainer) interlude() error {
+	i := t.o.Interludes
+	if i == nil {
+		return nil
+	}
+	release := i.held()
+	if release == nil {
+		select {
+		case call := <-i.calls:
+			return t.serve(call)
+		default:
+			return nil
+		}
+	}
+	if err := t.takeIn(); err != nil {
+		return err
+	}
+	start := time.Now()
+	defer func() { t.elapsed -= time.Since(start) }()
+	for {
+		select {
+		case call := <-i.calls:
+			if err := t.serve(call); err != nil {
+				return err
+			}
+		case <-release:
+			return nil
+		case <-t.ctx.Done():
+			return nil
+		}
+	}
+}
+
+// serve does what is waited for. Its error is the trainer's own.
+func (t *Trainer) serve(call interlude) error {
+	if err := t.takeIn(); err != nil {
+		call.done <- err
+		return err
+	}
+	call.done <- call.do()
+	return nil
+}
+
+// takeIn waits until nothing is in flight. What did not fit is grown for first, and what followed is to be done anew.
+func (t *Trainer) takeIn() error {
+	for {
+		if again, err := t.drain(); err != nil || !again {
+			return err
+		}
+	}
+}

@@ -1,0 +1,132 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+)
+
+// Pictures between steps, larger than those that were planned for, change no byte, and errors of those who ask disturb no training.
+func TestInterludes(t *testing.T) {
+	d := testDevice(t)
+	want, _ := trainHash(t, d, nil)
+	views, init, scale, cfg := promiseScene(t)
+	cams, photos := splitViews(views)
+	between := NewInterludes()
+	tr, err := NewTrainer(d, cams, photos, init, scale, cfg, TrainerOptions{Interludes: between})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tr.Close()
+	large := cams[0]
+	large.Width, large.Height = 2*large.Width+1, 2*large.Height+3
+	pictures, asked := 0, errors.New("asked for")
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		for {
+			err := between.Do(context.Background(), func() error {
+				picture, err := tr.Render(large)
+				if err != nil || len(picture) != 3*large.Width*large.Height {
+					t.Errorf("%d numbers, %v", len(picture), err)
+				}
+				pictures++
+				return asked
+			})
+			if errors.Is(err, ErrNotTraining) {
+				return
+			}
+			if err != asked {
+				t.Errorf("got %v", err)
+				return
+			}
+		}
+	}()
+	if err := tr.Run(context.Background(), nil); err != nil {
+		t.Fatal(err)
+	}
+	s, err := tr.Splats()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := modelHash(s); got != want {
+		t.Errorf("with pictures between the steps: %s, without: %s", got, want)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if err := between.Do(ctx, func() error { return nil }); !errors.Is(err, context.Canceled) && !errors.Is(err, asked) {
+		t.Errorf("nothing is trained: %v", err)
+	}
+	if err := tr.Close(); err != nil {
+		t.Fatal(err)
+	}
+	<-over
+	if pictures == 0 {
+		t.Error("no picture was made")
+	}
+}
+
+// A held training goes on where it was, what is asked for meanwhile is done, the time does not count, and who stops it need not release it.
+func TestInterludesHold(t *testing.T) {
+	d := testDevice(t)
+	want, _ := trainHash(t, d, nil)
+	views, init, scale, cfg := promiseScene(t)
+	cams, photos := splitViews(views)
+	between := NewInterludes()
+	tr, err := NewTrainer(d, cams, photos, init, scale, cfg, TrainerOptions{Interludes: between})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tr.Close()
+	const held = 3 * time.Second
+	begin := time.Now()
+	go func() {
+		between.Hold()
+		between.Hold() // twice is once
+		for range 3 {
+			at := -1
+			if err := between.Do(context.Background(), func() error { at = tr.Step(); return nil }); err != nil || !between.Held() {
+				t.Errorf("while it is held: step %d, %v", at, err)
+			}
+		}
+		time.Sleep(held)
+		between.Release()
+		between.Release()
+	}()
+	if err := tr.Run(context.Background(), nil); err != nil {
+		t.Fatal(err)
+	}
+	s, err := tr.Splats()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := modelHash(s); got != want {
+		t.Errorf("held once: %s, never: %s", got, want)
+	}
+	if whole := time.Since(begin); tr.Seconds() > (whole - held + time.Second).Seconds() {
+		t.Errorf("%.1f s of training in %v, %v of them held", tr.Seconds(), whole, held)
+	}
+}
+
+func TestInterludesHoldIsStopped(t *testing.T) {
+	views, init, scale, cfg := promiseScene(t)
+	cams, photos := splitViews(views)
+	between := NewInterludes()
+	tr, err := NewTrainer(testDevice(t), cams, photos, init, scale, cfg, TrainerOptions{Interludes: between})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tr.Close()
+	between.Hold()
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() {
+		if err := between.Do(ctx, func() error { return nil }); err != nil {
+			t.Error(err)
+		}
+		cancel()
+	}()
+	if err := tr.Run(ctx, nil); !errors.Is(err, context.Canceled) || tr.Step() != 0 {
+		t.Errorf("step %d, %v", tr.Step(), err)
+	}
+}

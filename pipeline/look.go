@@ -1,0 +1,24 @@
+package pipeline
+
+import (
+	"vksplat/shaders"
+	"vksplat/shaders/layout"
+	"vksplat/vk"
+)
+
+// Look is what a picture shows.
+type Look uint32
+
+// The looks.
+const (
+	LookColor      Look = layout.LookColor      // the model's colours
+	LookDepth      Look = layout.LookDepth      // red is the sum of weight times camera z in the training frame, green the sum of weights; no background
+	LookCenters    Look = layout.LookCenters    // a dot where each splat is
+	LookEllipsoids Look = layout.LookEllipsoids // splats are opaque up to 1.5 standard deviations and end there
+)
+
+// look changes what pictures show, by params.
+func (v *view) look() {
+	v.r.Dispatch(&shaders.Look{Params: v.f.params, Counters: v.counters, DepthKeys: v.depthKeys, Projected: v.projected, Extents: v.extents},
+		vk.Items(v.model.capacity(), 256))
+}

@@ -1,0 +1,155 @@
+package view
+
+import (
+	"crypto/subtle"
+	"fmt"
+	"html"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"strings"
+	"time"
+)
+
+const (
+	tokenKey   = "token"   // in the address
+	cookieName = "vksplat" // of the session's secret
+)
+
+// refusal is why a request is not answered.
+type refusal struct {
+	status int
+	text   string
+}
+
+// guarded is the handler of all requests. It answers those that come from a page of this server or from no page at all, under a name that can be this
+// machine's, and that show the token or the cookie that the token brought.
+func (s *Server) guarded() http.Handler {
+	return http.HandlerFunc(func(plain http.ResponseWriter, r *http.Request) {
+		w := &steady{plain, http.NewResponseController(plain)}
+		w.wait() // also for answers without a body, after a request whose time is over
+		h := w.Header()
+		h.Set("Content-Security-Policy", pagePolicy)
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("X-Frame-Options", "DENY")
+		h.Set("Referrer-Policy", "no-referrer")
+		h.Set("Cross-Origin-Opener-Policy", "same-origin")
+		h.Set("Cross-Origin-Resource-Policy", "same-origin")
+		h.Set("Cache-Control", "no-store")
+		if no := s.refuses(r); no != nil {
+			if no.status == http.StatusMethodNotAllowed {
+				h.Set("Allow", "GET, HEAD")
+			}
+			h.Set("Connection", "close")
+			http.Error(w, no.text, no.status)
+			return
+		}
+		if name, below := strings.CutPrefix(r.URL.Path, s.prefix); below {
+			s.handlers[name].ServeHTTP(w, r)
+			return
+		}
+		s.enter(w)
+	})
+}
+
+// refuses says why a request is not answered, nil if it is. One that shows no secret learns nothing about what there is.
+func (s *Server) refuses(r *http.Request) *refusal {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		return &refusal{http.StatusMethodNotAllowed, "only GET and HEAD are known here"}
+	}
+	if !s.knows(r.Host) {
+		return &refusal{http.StatusForbidden, "this server does not have that name"}
+	}
+	entry := r.URL.Path == "/"
+	if !s.ownOrigin(r, entry) {
+		return &refusal{http.StatusForbidden, "pages of other servers are not answered"}
+	}
+	if entry {
+		if !s.admits(r.URL.Query().Get(tokenKey)) {
+			return &refusal{http.StatusForbidden, "open the address that vksplat printed: it holds the token that is needed"}
+		}
+		return nil
+	}
+	if !s.hasCookie(r) {
+		return &refusal{http.StatusForbidden, "open the address that vksplat printed: it holds the token that is needed"}
+	}
+	name, below := strings.CutPrefix(r.URL.Path, s.prefix)
+	if _, known := s.handlers[name]; !below || !known {
+		return &refusal{http.StatusNotFound, "there is nothing here"}
+	}
+	return nil
+}
+
+// admits looks at both tokens, and takes the one that works once.
+func (s *Server) admits(token string) bool {
+	lasting, once := same(token, s.token), same(token, s.once)
+	return lasting || once && s.used.CompareAndSwap(false, true)
+}
+
+// same compares secrets in a time that does not depend on where they differ.
+func same(got, want string) bool { return subtle.ConstantTimeCompare([]byte(got), []byte(want)) == 1 }
+
+// hasCookie looks through all cookies of our name: a browser may also hold another server's.
+func (s *Server) hasCookie(r *http.Request) bool {
+	found := false
+	for _, c := range r.CookiesNamed(cookieName) {
+		found = same(c.Value, s.session) || found
+	}
+	return found
+}
+
+// knows reports whether a Host header can be this server's. A page whose name was made to lead here (DNS rebinding) shows that name, so that names are
+// refused but those that this machine surely has; the port is not looked at, because a tunnel's end has another.
+func (s *Server) knows(host string) bool {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	if ip, err := netip.ParseAddr(strings.Trim(host, "[]")); err == nil {
+		return ip.IsLoopback() || !s.loopback
+	}
+	if strings.EqualFold(host, "localhost") || s.host != "" && strings.EqualFold(host, s.host) {
+		return true
+	}
+	own, err := os.Hostname()
+	return !s.loopback && err == nil && own != "" && strings.EqualFold(host, own)
+}
+
+// ownOrigin reports whether a request comes from a page of this server, or from the user. A link that the user follows from elsewhere may only lead to
+// the entry, where the token counts.
+func (s *Server) ownOrigin(r *http.Request, entry bool) bool {
+	if origin := r.Header.Get("Origin"); origin != "" && origin != s.scheme+"://"+r.Host {
+		return false
+	}
+	switch r.Header.Get("Sec-Fetch-Site") {
+	case "", "none", "same-origin":
+		return true
+	}
+	return entry && r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Sec-Fetch-Dest") == "document"
+}
+
+// enter gives the cookie and leads to the page. It is a page itself and no redirection: after a link from elsewhere, browsers keep a strict cookie back
+// along the whole chain of redirections.
+func (s *Server) enter(w http.ResponseWriter) {
+	http.SetCookie(w, &http.Cookie{Name: cookieName, Value: s.session, Path: s.prefix, HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: s.Encrypted()})
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	// What cannot be written, nobody waits for.
+	_, _ = fmt.Fprintf(w, "<!doctype html><meta charset=\"utf-8\"><title>vksplat</title><link rel=\"icon\" href=\"data:,\"><meta http-equiv=\"refresh\" content=\"0;url=%s\">\n", html.EscapeString(s.prefix))
+}
+
+// steady gives an answer as long as it takes, as long as some of it is taken all the time.
+type steady struct {
+	http.ResponseWriter
+	control *http.ResponseController
+}
+
+// Unwrap lets http.ResponseController find what is below, as for taking over the connection.
+func (s *steady) Unwrap() http.ResponseWriter { return s.ResponseWriter }
+
+// wait begins the time in which something must be taken. A connection that knows none is a test's.
+func (s *steady) wait() { _ = s.control.SetWriteDeadline(time.Now().Add(writeTimeout)) }
+
+func (s *steady) Write(p []byte) (int, error) {
+	s.wait()
+	return s.ResponseWriter.Write(p)
+}

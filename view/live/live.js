@@ -1,0 +1,341 @@
+import { Camera } from './camera.js';
+import { draw } from './curves.js';
+
+// The page of a training. It asks for pictures of what its camera sees, and gets how the training goes, over one WebSocket (view/watch.go).
+
+const scene = JSON.parse(document.getElementById('scene').textContent);
+const element = (id) => document.getElementById(id);
+const stage = element('stage'), picture = element('picture'), photo = element('photo'), share = element('share');
+
+const camera = new Camera(scene.up);
+let chosen = scene.cameras.length ? 0 : -1; // photo whose camera is looked through; -1: the free camera
+let mode = 'picture';
+let moving = 0;         // until when the camera counts as moving, ms
+let shownSize = [16, 16];
+let status = { paused: false };
+let socket = null;
+
+if (chosen >= 0) {
+    camera.pose(scene.cameras[chosen]);
+}
+
+// ---- the connection
+
+const ask = (what) => {
+    if (socket && socket.readyState === WebSocket.OPEN) {
+        socket.send(JSON.stringify(what));
+    }
+};
+
+let connected = 0; // times
+const connect = () => {
+    const url = new URL('watch', location.href);
+    url.protocol = url.protocol.replace('http', 'ws');
+    url.search = '';
+    socket = new WebSocket(url);
+    socket.binaryType = 'blob';
+    socket.onopen = () => {
+        connected++;
+        note('');
+        look();
+    };
+    socket.onmessage = ({ data }) => (typeof data === 'string' ? told(JSON.parse(data)) : drawn(data));
+    socket.onclose = ({ reason }) => {
+        document.body.dataset.connected = 'false';
+        element('doing').textContent = 'not connected';
+        note(reason || (connected ? 'The connection to vksplat is lost: it may have ended.' : 'vksplat does not answer.'));
+        setTimeout(connect, 2000);
+    };
+};
+
+const note = (text) => {
+    element('note').textContent = text;
+    element('note').hidden = !text;
+};
+
+// ---- pictures
+
+// The largest rectangle of a shape in the part of the window that the panel leaves free.
+const place = (aspect) => {
+    const top = 48, open = document.body.classList.contains('open'), narrow = window.innerWidth <= 700;
+    const width = window.innerWidth - (open && !narrow ? 330 : 0);
+    const height = window.innerHeight - top - (open && narrow ? 0.45 * window.innerHeight : 0);
+    const w = aspect ? Math.min(width, height * aspect) : width, h = aspect ? w / aspect : height;
+    return { left: (width - w) / 2, top: top + (height - h) / 2, width: w, height: h };
+};
+
+const spread = (e, r) => Object.assign(e.style, { left: `${r.left}px`, top: `${r.top}px`, width: `${r.width}px`, height: `${r.height}px` });
+
+const layout = () => {
+    const c = scene.cameras[chosen];
+    const r = place(c ? c.width / c.height : 0);
+    spread(picture, r);
+    spread(photo, r);
+    return r;
+};
+
+let asked = 0; // animation frame, or 0
+const look = () => {
+    asked = asked || requestAnimationFrame(() => {
+        asked = 0;
+        send();
+    });
+};
+
+let still = 0;
+const send = () => {
+    const r = layout();
+    const busy = performance.now() < moving;
+    const scale = Math.min(window.devicePixelRatio || 1, 1.5) * (busy ? 0.5 : 1);
+    const most = busy ? 960 : 1600;
+    const fit = Math.min(1, most / (scale * Math.max(r.width, r.height)));
+    const side = (n) => Math.min(Math.max(Math.round(n * scale * fit), 16), 2560);
+    const view = { camera: chosen, width: side(r.width), height: side(r.height), mode };
+    if (chosen < 0) {
+        Object.assign(view, { quaternion: camera.quaternion, position: camera.position, tangent: camera.tangent });
+    }
+    ask({ view });
+    clearTimeout(still);
+    if (busy) {
+        still = setTimeout(look, 250); // once more, sharp
+    }
+};
+
+const drawn = async (blob) => {
+    try {
+        const bitmap = await createImageBitmap(blob);
+        if (shownSize[0] !== bitmap.width || shownSize[1] !== bitmap.height) {
+            shownSize = [picture.width, picture.height] = [bitmap.width, bitmap.height];
+        }
+        picture.getContext('2d').drawImage(bitmap, 0, 0);
+        bitmap.close();
+        document.body.dataset.frames = String(Number(document.body.dataset.frames || 0) + 1);
+    } finally {
+        ask({ shown: 1 });
+    }
+};
+
+// ---- what is shown
+
+const choose = (id) => {
+    chosen = id;
+    const c = scene.cameras[id];
+    if (c) {
+        camera.pose(c);
+        photo.src = `photo?camera=${id}`;
+        element('caption').textContent = c.name + (c.held ? ' (held out)' : '');
+    } else if (mode === 'error') {
+        setMode('picture');
+    }
+    photo.hidden = element('slider').hidden = element('caption').hidden = !c;
+    for (const row of element('views').rows) {
+        row.classList.toggle('chosen', Number(row.dataset.camera) === id);
+    }
+    element('modes').querySelector('[data-mode=error]').disabled = !c;
+    slide();
+    look();
+};
+
+const slide = () => { photo.style.clipPath = `inset(0 ${100 - share.value}% 0 0)`; };
+
+const setMode = (name) => {
+    mode = name;
+    for (const b of element('modes').children) {
+        b.setAttribute('role', 'radio');
+        b.setAttribute('aria-checked', String(b.dataset.mode === name));
+    }
+    look();
+};
+
+const freed = () => {
+    moving = performance.now() + 200;
+    if (chosen >= 0) {
+        choose(-1);
+    }
+    look();
+};
+
+const step = (by) => {
+    const n = scene.cameras.length;
+    if (n) {
+        choose(chosen < 0 ? 0 : (chosen + by + n) % n);
+    }
+};
+
+// ---- how it goes
+
+const hms = (s) => (s >= 3600 ? `${Math.floor(s / 3600)} h ${Math.floor(s / 60) % 60} min` : s >= 60 ? `${Math.floor(s / 60)} min ${Math.round(s) % 60} s` : `${Math.round(s)} s`);
+
+const told = (m) => {
+    document.body.dataset.connected = 'true';
+    if (m.error) {
+        note(m.error);
+        setTimeout(() => note(''), 6000);
+    }
+    if (m.status) {
+        showStatus(m.status);
+    }
+    if (m.history) {
+        const points = (key) => m.history.map((h) => [h.step, h[key]]);
+        draw(element('losses'), points('loss'), true);
+        draw(element('psnrs'), points('psnr'), false);
+        draw(element('splats'), points('splats'), false);
+        const last = m.history[m.history.length - 1];
+        if (last) {
+            element('psnr').textContent = `${last.psnr.toFixed(2)} dB`;
+        }
+    }
+    if (m.losses) {
+        showLosses(m.losses);
+    }
+};
+
+const showStatus = (s) => {
+    status = s;
+    element('doing').textContent = s.paused ? 'paused' : s.doing;
+    element('progress').value = s.steps ? s.step / s.steps : 0;
+    const left = s.rate > 0 ? `, ${hms((s.steps - s.step) / s.rate)} left` : '';
+    const held = s.heldStep ? `, held-out photos ${s.heldPsnr.toFixed(2)} dB at step ${s.heldStep}` : '';
+    element('numbers').textContent = `step ${s.step.toLocaleString('en')} of ${s.steps.toLocaleString('en')}, ${s.rate.toFixed(1)} steps/s${left}${held}`;
+    element('loss').textContent = s.loss.toPrecision(4);
+    element('count').textContent = s.splats.toLocaleString('en');
+    element('pause').textContent = s.paused ? 'Resume' : 'Pause';
+    const over = s.doing !== 'training';
+    for (const id of ['pause', 'save', 'stop']) {
+        element(id).disabled = over && !s.paused;
+    }
+    if (s.checkpoint) {
+        element('save').title = `the last checkpoint is of step ${s.checkpoint}`;
+    }
+};
+
+const showLosses = (list) => {
+    const worst = list.filter((l) => l.step).sort((a, b) => b.loss - a.loss).slice(0, 200);
+    element('views').replaceChildren(...worst.map((l) => {
+        const row = document.createElement('tr');
+        row.dataset.camera = String(l.camera);
+        row.classList.toggle('chosen', l.camera === chosen);
+        row.tabIndex = 0;
+        for (const text of [scene.cameras[l.camera].name, l.loss.toFixed(4), l.step.toLocaleString('en')]) {
+            row.insertCell().textContent = text;
+        }
+        row.title = scene.cameras[l.camera].name;
+        return row;
+    }));
+};
+
+// ---- hands
+
+const pointers = new Map();
+stage.addEventListener('pointerdown', (e) => {
+    if (e.target.closest('#slider')) {
+        return;
+    }
+    stage.setPointerCapture(e.pointerId);
+    pointers.set(e.pointerId, e);
+    stage.focus();
+});
+stage.addEventListener('pointermove', (e) => {
+    const before = pointers.get(e.pointerId);
+    if (!before) {
+        return;
+    }
+    const h = window.innerHeight, dx = (e.clientX - before.clientX) / h, dy = (e.clientY - before.clientY) / h;
+    if (!dx && !dy) {
+        return;
+    }
+    if (pointers.size >= 2) {
+        const other = [...pointers.values()].find((p) => p.pointerId !== e.pointerId);
+        const apart = (p) => Math.hypot(p.clientX - other.clientX, p.clientY - other.clientY) || 1;
+        camera.zoom(apart(e) / apart(before));
+        camera.pan(dx / 2, dy / 2);
+    } else if (e.buttons & 6 || e.shiftKey) {
+        camera.pan(dx, dy);
+    } else {
+        camera.orbit(3 * dx, 3 * dy);
+    }
+    pointers.set(e.pointerId, e);
+    freed();
+});
+for (const name of ['pointerup', 'pointercancel']) {
+    stage.addEventListener(name, (e) => pointers.delete(e.pointerId));
+}
+stage.addEventListener('contextmenu', (e) => e.preventDefault());
+stage.addEventListener('wheel', (e) => {
+    e.preventDefault();
+    camera.zoom(Math.exp(-Math.max(-100, Math.min(100, e.deltaY)) / 400));
+    freed();
+}, { passive: false });
+
+const held = new Set();
+let flying = 0;
+const fly = (now) => {
+    const axis = (plus, minus) => (held.has(plus) ? 1 : 0) - (held.has(minus) ? 1 : 0);
+    if (!held.size) {
+        flying = 0;
+        return;
+    }
+    const speed = (flying ? Math.min(now - flying, 100) : 16) / 1000;
+    camera.fly(axis('KeyD', 'KeyA') * speed, axis('KeyE', 'KeyQ') * speed, axis('KeyW', 'KeyS') * speed);
+    flying = now;
+    freed();
+    requestAnimationFrame(fly);
+};
+const flyKeys = ['KeyW', 'KeyA', 'KeyS', 'KeyD', 'KeyQ', 'KeyE'];
+const modes = ['picture', 'depth', 'centres', 'ellipsoids', 'error'];
+window.addEventListener('keydown', (e) => {
+    if (e.ctrlKey || e.metaKey || e.altKey || e.target.tagName === 'INPUT') {
+        return;
+    }
+    if (flyKeys.includes(e.code)) {
+        held.add(e.code);
+        if (!flying) {
+            requestAnimationFrame(fly);
+        }
+        return;
+    }
+    const number = Number(e.key) - 1;
+    if (modes[number] && (modes[number] !== 'error' || chosen >= 0)) {
+        setMode(modes[number]);
+    } else if (e.key === '[') {
+        step(-1);
+    } else if (e.key === ']') {
+        step(1);
+    } else if (e.key === 'f') {
+        choose(-1);
+    } else if (e.key === 'p') {
+        element('pause').click();
+    } else if (e.key === 'Enter' && e.target.dataset.camera) {
+        choose(Number(e.target.dataset.camera));
+    }
+});
+window.addEventListener('keyup', (e) => held.delete(e.code));
+window.addEventListener('blur', () => held.clear());
+
+// ---- buttons
+
+element('pause').onclick = () => ask({ command: status.paused ? 'resume' : 'pause' });
+element('save').onclick = () => ask({ command: 'save' });
+element('stop').onclick = () => {
+    if (window.confirm('Stop the training after this step? It is saved and evaluated.')) {
+        ask({ command: 'stop' });
+    }
+};
+element('before').onclick = () => step(-1);
+element('next').onclick = () => step(1);
+element('free').onclick = () => choose(-1);
+element('modes').onclick = (e) => { if (e.target.dataset.mode) { setMode(e.target.dataset.mode); } };
+element('views').onclick = (e) => { const row = e.target.closest('tr'); if (row) { choose(Number(row.dataset.camera)); } };
+share.oninput = slide;
+element('toggle').onclick = () => {
+    const open = document.body.classList.toggle('open');
+    element('toggle').setAttribute('aria-expanded', String(open));
+    look();
+};
+window.addEventListener('resize', look);
+if (window.innerWidth > 700) {
+    document.body.classList.add('open');
+}
+setMode('picture');
+choose(chosen);
+connect();

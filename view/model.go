@@ -1,0 +1,198 @@
+package view
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"vksplat/scene"
+	"vksplat/scene/splatfile"
+)
+
+const (
+	// maxPlain is the largest PLY file, in bytes, that the browser gets as it is: the page loads it whole. Larger ones go compressed, at about a tenth.
+	maxPlain = 256 << 20
+	// maxPage is the most that a page of its own may hold, in bytes: browsers bound a text's length, and as base64 it is a third longer.
+	maxPage = 320 << 20
+	// maxPositions is how many splats are looked at for the first view.
+	maxPositions = 200_000
+	// plyHead is where a PLY file's header is looked for.
+	plyHead = 1 << 14
+)
+
+// compact is the format that models are converted to where their size matters.
+const compact = "compressed.ply"
+
+// Names that the viewer knows formats by.
+const (
+	plainName   = "scene.ply"
+	compactName = "scene.compressed.ply"
+	sogName     = "scene.sog"
+)
+
+// Model is a file that the viewer reads.
+type Model struct {
+	Splats    int
+	Meta      scene.PLYMeta
+	Positions [][3]float64 // of some of the splats, in the file's frame
+	Lost      []string     // what the conversion could not keep, a sentence each
+	Converted bool         // the file is a temporary one
+
+	path, name string
+}
+
+// open opens a model of any format.
+func open(path string) (splatfile.Source, error) {
+	splats, info, err := scene.ReadPLY(path)
+	if err != nil {
+		return nil, err
+	}
+	return splatfile.Memory(splats, info.Meta), nil
+}
+
+// Prepare makes a model ready for the viewer: the file itself where the viewer reads it well, otherwise a conversion in the folder tempDir. Small asks
+// for the smallest file.
+func Prepare(path, tempDir string, small bool) (*Model, error) {
+	source, err := open(path)
+	if err != nil {
+		return nil, err
+	}
+	m, err := prepare(path, tempDir, source, small)
+	return m, errors.Join(err, source.Close())
+}
+
+func prepare(path, tempDir string, source splatfile.Source, small bool) (*Model, error) {
+	info := source.Info()
+	m := &Model{Splats: info.N, Meta: info.Meta, path: path}
+	if info.N == 0 {
+		return nil, &scene.Error{Op: "view model", Path: path, Err: errors.New("it holds no splats"), Hint: "name a file of splats, or the folder of a training run"}
+	}
+	var err error
+	if m.Positions, err = somePositions(source); err != nil {
+		return nil, err
+	}
+	size, err := fileSize(path)
+	if err != nil {
+		return nil, err
+	}
+	shrinkable := canWrite(compact)
+	kind := readable(path)
+	switch {
+	case kind == compactName, kind == sogName:
+		m.name = kind
+		return m, nil
+	case kind == plainName && !(small && shrinkable) && (size <= maxPlain || !shrinkable):
+		m.name = kind
+		return m, nil
+	}
+	m.Converted = true
+	if shrinkable && (small || int64(info.N)*splatBytes(info.Degree) > maxPlain) {
+		m.path, m.name = filepath.Join(tempDir, compactName), compactName
+		m.Lost, err = splatfile.ByName(compact).Write(m.path, source, splatfile.WriteOptions{TempDir: tempDir})
+		return m, err
+	}
+	m.path, m.name = filepath.Join(tempDir, plainName), plainName
+	return m, scene.WritePLYPieces(m.path, info.N, info.Degree, info.Meta, source.Read)
+}
+
+// splatBytes is what a splat takes in a PLY file: positions, normals, opacity, scales, rotation and spherical harmonics as floats.
+func splatBytes(degree int) int64 { return 4 * int64(14+3*scene.SHCoefficients(degree)) }
+
+// canWrite reports whether a format can be written.
+func canWrite(format string) bool {
+	f := splatfile.ByName(format)
+	return f != nil && f.Write != nil
+}
+
+// fileSize is the size of a file, 0 for a folder.
+func fileSize(path string) (int64, error) {
+	st, err := os.Stat(path)
+	if err != nil || st.IsDir() {
+		return 0, err
+	}
+	return st.Size(), nil
+}
+
+// readable says by which of our names the viewer reads a file as it is, "" if it does not. Of PLY files it reads binary ones of this machine's byte
+// order, in which every property of a splat is a float, and the compressed kind.
+func readable(path string) string {
+	f, err := os.Open(path)
+	if err != nil {
+		return ""
+	}
+	defer f.Close() // only read
+	head := make([]byte, plyHead)
+	n, err := io.ReadFull(f, head)
+	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return ""
+	}
+	head = head[:n]
+	if bytes.HasPrefix(head, []byte("PK\x03\x04")) && strings.EqualFold(filepath.Ext(path), ".sog") {
+		return sogName
+	}
+	header, _, ended := bytes.Cut(head, []byte("\nend_header\n"))
+	text := string(header)
+	switch {
+	case !ended || !strings.HasPrefix(text, "ply\n") || !strings.Contains(text, "\nformat binary_little_endian 1.0"):
+		return ""
+	case strings.Contains(text, "\nproperty uint packed_position"):
+		return compactName
+	}
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(line, "property ") && !strings.HasPrefix(line, "property float ") || strings.HasPrefix(line, "element ") && !strings.HasPrefix(line, "element vertex ") {
+			return ""
+		}
+	}
+	return plainName
+}
+
+// somePositions reads the positions of up to maxPositions splats, evenly over the file. Those that are not finite are left out.
+func somePositions(source splatfile.Source) (list [][3]float64, err error) {
+	each := 1 + (source.Info().N-1)/maxPositions
+	at := 0
+	err = source.Read(func(piece *scene.Splats) error {
+		for i := range piece.N {
+			p := [3]float64{float64(piece.Means[3*i]), float64(piece.Means[3*i+1]), float64(piece.Means[3*i+2])}
+			if sum := p[0] + p[1] + p[2]; at%each == 0 && !math.IsNaN(sum) && !math.IsInf(sum, 0) {
+				list = append(list, p)
+			}
+			at++
+		}
+		return nil
+	})
+	return list, err
+}
+
+// serve answers with the file, or the part that is asked for.
+func (m *Model) serve(w http.ResponseWriter, r *http.Request) {
+	f, err := os.Open(m.path)
+	if err != nil {
+		http.Error(w, "the model is gone", http.StatusGone)
+		return
+	}
+	defer f.Close() // only read
+	st, err := f.Stat()
+	if err != nil || !st.Mode().IsRegular() {
+		http.Error(w, "the model is gone", http.StatusGone)
+		return
+	}
+	w.Header().Set("Content-Type", "application/octet-stream")
+	revalidated(w, fmt.Sprintf(`"%x-%x"`, st.Size(), st.ModTime().UnixNano()))
+	http.ServeContent(w, r, "", st.ModTime(), f)
+}
+
+// checkPage refuses a model that is too large for a page of its own.
+func (m *Model) checkPage() error {
+	size, err := fileSize(m.path)
+	if err == nil && size > maxPage {
+		err = &scene.Error{Op: "write page", Path: m.path, Err: fmt.Errorf("a page of its own holds %d MiB at most, the model takes %d", maxPage>>20, size>>20),
+			Hint: "make the model smaller, or serve it: vksplat view FILE"}
+	}
+	return err
+}

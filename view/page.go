@@ -1,0 +1,149 @@
+package view
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"html"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"text/template"
+)
+
+// handlerHash is the hash of the one text, event.stopPropagation(), that the viewer has as event handlers in its markup.
+const handlerHash = "'unsafe-hashes' 'sha256-jHF5hTIlMDyGZRAsNK0HO/WFYrwPvI2I1q0o1xKKB6I='"
+
+// pagePolicy lets pages use this server and what they make themselves, and nothing else: workers come from the viewer's own text.
+const pagePolicy = "default-src 'none'; script-src 'self' " + handlerHash + "; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; worker-src blob:; " +
+	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+// Scene is what a page shows.
+type Scene struct {
+	Title       string
+	Start       Start
+	Background  [3]float32 // 0..1
+	Antialiased bool       // drawn with the compensation of Mip-Splatting
+}
+
+// sceneJSON is what boot.js reads.
+type sceneJSON struct {
+	Content     string         `json:"content"`  // the model's address; its end tells the format
+	Rotation    [4]float64     `json:"rotation"` // x, y, z, w: from the model's frame to the viewer's, whose up is y
+	Picture     [2]float64     `json:"picture"`  // width and height of the photo at distance 1
+	Antialiased bool           `json:"antialiased"`
+	Settings    viewerSettings `json:"settings"`
+}
+
+// viewerSettings are the viewer's, version 2 of its own format.
+type viewerSettings struct {
+	Version     int              `json:"version"`
+	Tonemapping string           `json:"tonemapping"`
+	Precise     bool             `json:"highPrecisionRendering"`
+	Background  viewerBackground `json:"background"`
+	Effects     viewerEffects    `json:"postEffectSettings"`
+	Tracks      []struct{}       `json:"animTracks"`
+	Cameras     []viewerCamera   `json:"cameras"`
+	Annotations []struct{}       `json:"annotations"`
+	StartMode   string           `json:"startMode"`
+}
+
+type viewerBackground struct {
+	Color [3]float32 `json:"color"`
+}
+
+// viewerEffects are all off.
+type viewerEffects struct {
+	Sharpness viewerEffect `json:"sharpness"`
+	Bloom     viewerEffect `json:"bloom"`
+	Grading   viewerEffect `json:"grading"`
+	Vignette  viewerEffect `json:"vignette"`
+	Fringing  viewerEffect `json:"fringing"`
+}
+
+type viewerEffect struct {
+	Enabled bool `json:"enabled"`
+}
+
+type viewerCamera struct {
+	Initial viewerPose `json:"initial"`
+}
+
+type viewerPose struct {
+	Position [3]float64 `json:"position"`
+	Target   [3]float64 `json:"target"`
+	FOV      float64    `json:"fov"` // degrees; boot.js knows the window and puts another
+}
+
+// encode is the scene for boot.js. JSON escapes what could end the element that it stands in.
+func (s *Scene) encode(content string) ([]byte, error) {
+	return json.Marshal(sceneJSON{
+		Content: content, Rotation: s.Start.Rotation, Picture: s.Start.Picture, Antialiased: s.Antialiased,
+		Settings: viewerSettings{Version: 2, Tonemapping: "linear", Background: viewerBackground{s.Background}, Tracks: []struct{}{}, Annotations: []struct{}{},
+			Cameras: []viewerCamera{{viewerPose{s.Start.Position, s.Start.Target, 60}}}, StartMode: "default"},
+	})
+}
+
+// pageParts fill in index.html. All are ready to stand there.
+type pageParts struct{ Title, Policy, Style, Scene, Model, Script string }
+
+var pageTemplate = template.Must(template.New("page").Parse(string(mustAsset("page/index.html"))))
+
+// Show serves a page with the scene and its model.
+func Show(s *Server, what Scene, model *Model) error {
+	data, err := what.encode(model.name)
+	if err != nil {
+		return err
+	}
+	page := new(bytes.Buffer)
+	if err := pageTemplate.Execute(page, pageParts{Title: html.EscapeString(what.Title), Scene: string(data)}); err != nil {
+		return err
+	}
+	s.Handle("", bytesHandler("index.html", page.Bytes()))
+	s.Handle("page.css", bytesHandler("page.css", mustAsset("page/page.css")))
+	s.Handle("boot.js", bytesHandler("boot.js", mustAsset("page/boot.js")))
+	s.Handle("index.css", packedHandler("index.css", "supersplat/index.css.gz"))
+	s.Handle("index.js", packedHandler("index.js", "supersplat/index.js.gz"))
+	s.Handle(model.name, http.HandlerFunc(model.serve))
+	return nil
+}
+
+// importLine is the first line of boot.js, which has no place where the viewer stands before it in the same script.
+const importLine = "import { createViewer } from './index.js';\n"
+
+// WritePage writes a page that holds the viewer, the scene and the model, and needs nothing else.
+func WritePage(w io.Writer, what Scene, model *Model) error {
+	if err := model.checkPage(); err != nil {
+		return err
+	}
+	content, err := os.ReadFile(model.path)
+	if err != nil {
+		return err
+	}
+	data, err := what.encode(model.name)
+	if err != nil {
+		return err
+	}
+	boot, found := strings.CutPrefix(string(mustAsset("page/boot.js")), importLine)
+	if !found {
+		return fmt.Errorf("view: write page: boot.js does not begin with %q", importLine)
+	}
+	script := string(viewerScript()) + "\n" + boot
+	style := string(viewerStyle()) + "\n" + string(mustAsset("page/page.css"))
+	if strings.Contains(script, "</script") || strings.Contains(style, "</style") {
+		return fmt.Errorf("view: write page: the viewer %s holds what would end the element that it stands in", ViewerVersion())
+	}
+	policy := fmt.Sprintf("default-src 'none'; script-src '%s' %s; style-src '%s'; img-src data: blob:; worker-src blob:; base-uri 'none'; form-action 'none'",
+		sourceHash(script), handlerHash, sourceHash(style))
+	return pageTemplate.Execute(w, pageParts{Title: html.EscapeString(what.Title), Policy: policy, Style: style, Scene: string(data), Script: script,
+		Model: base64.StdEncoding.EncodeToString(content)})
+}
+
+// sourceHash names an element's text in a policy.
+func sourceHash(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
+}

@@ -1,0 +1,71 @@
+import { createViewer } from './index.js';
+
+// Starts the viewer on the scene that the page describes: settings for the viewer, and what settings have no words for. It relies on these, beyond the
+// viewer's documented interface: the model is the only entity with a component "gsplat" and is put below the root when it is loaded, before the viewer
+// looks at its bounds; a field of view is that along the longer side of the canvas.
+
+const scene = JSON.parse(document.getElementById('scene').textContent);
+
+const tell = (text) => {
+    const p = document.createElement('p');
+    p.className = 'message';
+    p.setAttribute('role', 'alert');
+    p.textContent = text;
+    document.body.append(p);
+};
+
+// The model: in this page, as base64, or beside it.
+const load = async () => {
+    const element = document.getElementById('model');
+    if (!element) {
+        const response = await fetch(scene.content);
+        if (!response.ok) {
+            throw new Error(`the server does not give the model any more (${response.status})`);
+        }
+        return response;
+    }
+    const text = atob(element.textContent);
+    element.remove();
+    const bytes = new Uint8Array(text.length);
+    for (let i = 0; i < text.length; i++) {
+        bytes[i] = text.charCodeAt(i);
+    }
+    return new Response(bytes, { headers: { 'content-length': String(bytes.length) } });
+};
+
+// Degrees along the longer side of the window such that the photo's whole picture, wide and high at distance 1, is in it.
+const fieldOfView = ([wide, high]) => {
+    const { innerWidth: width, innerHeight: height } = window;
+    const half = Math.max(wide / width, high / height) / 2 * Math.max(width, height);
+    return 2 * Math.atan(half) * 180 / Math.PI;
+};
+
+const start = async () => {
+    const query = new URLSearchParams(location.search);
+    scene.settings.cameras[0].initial.fov = fieldOfView(scene.picture);
+    const contents = load();
+    contents.catch((err) => tell(`The model could not be loaded: ${err.message}.`));
+    const viewer = await createViewer({
+        container: document.body,
+        settings: scene.settings,
+        contentUrl: scene.content,
+        contentFilename: scene.content,
+        contents,
+        renderer: query.has('webgl') ? 'webgl' : 'webgpu',
+        ui: !query.has('noui'),
+        aa: scene.antialiased,
+        noanim: true
+    });
+    // The viewer turns models upside down, which is right for those whose up is -y.
+    viewer.app.root.on('childinsert', (node) => {
+        if (node.gsplat) {
+            node.setLocalRotation(...scene.rotation);
+        }
+    });
+    viewer.events.once('loaded:changed', () => {
+        viewer.state.cameraMode = 'orbit';
+        document.body.dataset.loaded = 'true';
+    });
+};
+
+start().catch((err) => tell(`The viewer could not start: ${err.message}. It needs a browser with WebGL 2.`));

@@ -1,0 +1,201 @@
+package view
+
+import (
+	"math"
+	"slices"
+	"strings"
+
+	"vksplat/scene"
+)
+
+// Start is the first view of a scene, in the viewer's frame: right-handed, y up.
+type Start struct {
+	Rotation [4]float64 // unit quaternion x, y, z, w: from the model's frame to the viewer's
+	Position [3]float64
+	Target   [3]float64 // what is looked at, and turned about
+	Picture  [2]float64 // width and height of what must be seen, at distance 1
+}
+
+const (
+	// maxRoll is the sine of how far a photo's horizon may be tilted, 5 degrees, for its camera to be started at: the viewer's is always level.
+	maxRoll = 0.087
+	// minAgreement is the least length of the mean of the photos' up vectors: below it they point anywhere.
+	minAgreement = 0.2
+	// frameTangent is half the width and height of the first view where there are no photos, at distance 1: 60 degrees.
+	frameTangent = 0.577
+	// maxTangent bounds the same for lenses that see all around: 120 degrees.
+	maxTangent = 1.73
+)
+
+type vector = [3]float64
+
+func plus(a, b vector) vector          { return vector{a[0] + b[0], a[1] + b[1], a[2] + b[2]} }
+func times(a vector, s float64) vector { return vector{a[0] * s, a[1] * s, a[2] * s} }
+func dot(a, b vector) float64          { return a[0]*b[0] + a[1]*b[1] + a[2]*b[2] }
+func length(a vector) float64          { return math.Sqrt(dot(a, a)) }
+func unit(a vector) vector             { return times(a, 1/length(a)) }
+func cross(a, b vector) vector {
+	return vector{a[1]*b[2] - a[2]*b[1], a[2]*b[0] - a[0]*b[2], a[0]*b[1] - a[1]*b[0]}
+}
+func turned(m [9]float64, a vector) vector {
+	return vector{dot(row(m, 0), a), dot(row(m, 1), a), dot(row(m, 2), a)}
+}
+func row(m [9]float64, i int) vector            { return vector{m[3*i], m[3*i+1], m[3*i+2]} }
+func inCamera(c *scene.Camera, p vector) vector { return plus(turned(c.R, p), c.T) }
+
+// StartAt chooses the first view: a training camera where there are any, the whole scene otherwise. Cameras, comments and positions (some of the model's
+// splats are enough) are in the model's frame.
+func StartAt(cameras []scene.Camera, comments []string, positions [][3]float64) Start {
+	up, fromPhotos := meanUp(cameras)
+	if !fromPhotos {
+		up = verticalAxis(comments)
+	}
+	if len(cameras) == 0 {
+		return frameAll(up, positions)
+	}
+	c := &cameras[levelCamera(cameras, up)]
+	forward, at := row(c.R, 2), c.Center()
+	r := levelFrame(up, forward)
+	s := Start{Rotation: quaternion(r), Position: turned(r, at), Picture: pictureOf(c)}
+	s.Target = turned(r, plus(at, times(forward, medianDepth(c, s.Picture, positions))))
+	return s
+}
+
+// meanUp is the mean of the cameras' up vectors, if they agree on one.
+func meanUp(cameras []scene.Camera) (up vector, found bool) {
+	for i := range cameras {
+		up = plus(up, times(row(cameras[i].R, 1), -1/float64(len(cameras)))) // OpenCV's y is down
+	}
+	if length(up) < minAgreement {
+		return up, false
+	}
+	return unit(up), true
+}
+
+// Up is the mean of the cameras' up vectors, a unit vector in their frame; where they agree on none it is the frame's own, -y.
+func Up(cameras []scene.Camera) [3]float64 {
+	if up, found := meanUp(cameras); found {
+		return up
+	}
+	return verticalAxis(nil)
+}
+
+// verticalAxis is the up vector that a comment "Vertical axis: z" names, in any case and with a sign if it has one. Without a sign y means -y, because
+// files whose vertical axis is y hold COLMAP's frame, as all do that say nothing.
+func verticalAxis(comments []string) vector {
+	const key = "vertical axis:"
+	for _, c := range comments {
+		value, found := strings.CutPrefix(strings.ToLower(strings.TrimSpace(c)), key)
+		if !found {
+			continue
+		}
+		switch strings.TrimSpace(value) {
+		case "x", "+x":
+			return vector{1, 0, 0}
+		case "-x":
+			return vector{-1, 0, 0}
+		case "+y":
+			return vector{0, 1, 0}
+		case "z", "+z":
+			return vector{0, 0, 1}
+		case "-z":
+			return vector{0, 0, -1}
+		}
+	}
+	return vector{0, -1, 0}
+}
+
+// levelCamera is the first camera whose horizon is level, or the one where it is most.
+func levelCamera(cameras []scene.Camera, up vector) int {
+	best, least := 0, math.Inf(1)
+	for i := range cameras {
+		roll := math.Abs(dot(row(cameras[i].R, 0), up))
+		if roll < maxRoll {
+			return i
+		}
+		if roll < least {
+			best, least = i, roll
+		}
+	}
+	return best
+}
+
+// levelFrame is the rotation into a frame whose y is up and in which forward, but for its slope, is -z.
+func levelFrame(up, forward vector) [9]float64 {
+	back := plus(times(up, dot(forward, up)), times(forward, -1))
+	for axis := 2; length(back) < 1e-3; axis-- { // forward is vertical: any direction will do
+		var e vector
+		e[axis] = -1
+		back = plus(e, times(up, -dot(e, up)))
+	}
+	back = unit(back)
+	right := cross(up, back)
+	return [9]float64{right[0], right[1], right[2], up[0], up[1], up[2], back[0], back[1], back[2]}
+}
+
+// quaternion gives x, y, z, w of a rotation.
+func quaternion(r [9]float64) [4]float64 {
+	q := scene.Camera{R: r}.Quat()
+	return [4]float64{q[1], q[2], q[3], q[0]}
+}
+
+// pictureOf is the size of a camera's photo at distance 1.
+func pictureOf(c *scene.Camera) [2]float64 {
+	half := [2]float64{float64(c.Width) / (2 * c.Fx), float64(c.Height) / (2 * c.Fy)}
+	for i, t := range half {
+		if c.Model == scene.Fisheye { // t is an angle
+			t = math.Tan(min(t, math.Atan(maxTangent)))
+		}
+		half[i] = 2 * min(t, maxTangent)
+	}
+	return half
+}
+
+// medianDepth is how far away the splats are that stand in the middle of a camera's picture.
+func medianDepth(c *scene.Camera, picture [2]float64, positions [][3]float64) float64 {
+	var depths []float64
+	for _, p := range positions {
+		at := inCamera(c, p)
+		if at[2] > 0 && math.Abs(at[0]) < picture[0]/4*at[2] && math.Abs(at[1]) < picture[1]/4*at[2] {
+			depths = append(depths, at[2])
+		}
+	}
+	if len(depths) == 0 {
+		return 1
+	}
+	return median(depths)
+}
+
+// frameAll looks at the bulk of the splats from a little above, along z of the model's frame as far as that is level.
+func frameAll(up vector, positions [][3]float64) Start {
+	var centre vector
+	for axis := range 3 {
+		list := make([]float64, len(positions))
+		for i, p := range positions {
+			list[i] = p[axis]
+		}
+		centre[axis] = median(list)
+	}
+	distances := make([]float64, len(positions))
+	for i, p := range positions {
+		distances[i] = length(plus(p, times(centre, -1)))
+	}
+	slices.Sort(distances)
+	radius := 1.0
+	if n := len(distances); n > 0 && distances[n*8/10] > 0 { // some are far away in most scenes
+		radius = distances[n*8/10]
+	}
+	r := levelFrame(up, vector{0, 0, 1})
+	middle := turned(r, centre)
+	away := times(unit(vector{0, 0.3, 1}), radius/math.Sin(math.Atan(frameTangent)))
+	return Start{Rotation: quaternion(r), Position: plus(middle, away), Target: middle, Picture: [2]float64{2 * frameTangent, 2 * frameTangent}}
+}
+
+// median of a list, which it sorts; 0 of none.
+func median(list []float64) float64 {
+	if len(list) == 0 {
+		return 0
+	}
+	slices.Sort(list)
+	return list[len(list)/2]
+}
