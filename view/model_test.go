@@ -44,13 +44,13 @@ func asciiModel(t *testing.T, path string) {
 
 // TestPrepareAsIs serves a binary PLY file as it is.
 func TestPrepareAsIs(t *testing.T) {
-	path := testModel(t, 3, "Vertical axis: z")
+	path := testModel(t, 3, "step one", "Vertical Axis: Z")
 	m, err := Prepare(path, t.TempDir(), false)
 	if err != nil || m.path != path || m.name != plainName || m.Converted || m.Splats != 3 || len(m.Positions) != 3 || m.Positions[2] != [3]float64{2, 0, 0} {
 		t.Errorf("%+v, %v", m, err)
 	}
-	if m.Meta.Comments[0] != "Vertical axis: z" {
-		t.Errorf("comments %q", m.Meta.Comments)
+	if m.Vertical != "z" {
+		t.Errorf("vertical axis %q", m.Vertical)
 	}
 }
 
@@ -148,7 +148,7 @@ func TestPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	out := new(bytes.Buffer)
-	if err := WritePage(out, Scene{Title: "<b>&", Start: StartAt(nil, nil, m.Positions)}, m); err != nil {
+	if err := WritePage(out, Scene{Title: "<b>&", Start: StartAt(nil, "", m.Positions)}, m); err != nil {
 		t.Fatal(err)
 	}
 	page := out.String()
@@ -160,7 +160,7 @@ func TestPage(t *testing.T) {
 		t.Errorf("%d elements of scripts end, want 3: scene, model, viewer", n)
 	}
 	again := new(bytes.Buffer)
-	if err := WritePage(again, Scene{Title: "<b>&", Start: StartAt(nil, nil, m.Positions)}, m); err != nil || again.String() != page {
+	if err := WritePage(again, Scene{Title: "<b>&", Start: StartAt(nil, "", m.Positions)}, m); err != nil || again.String() != page {
 		t.Errorf("the same page has other bytes, %v", err)
 	}
 	huge := filepath.Join(t.TempDir(), "huge.ply")

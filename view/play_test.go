@@ -117,7 +117,7 @@ func markedScene(t *testing.T, path string) (Scene, *Model) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Scene{Title: "marks", Start: StartAt(cameras, nil, m.Positions)}, m
+	return Scene{Title: "marks", Start: StartAt(cameras, "", m.Positions)}, m
 }
 
 // checkPicture wants the colours of the marks where a photo has them, and others once the camera has moved.

@@ -32,7 +32,7 @@ func testServer(t *testing.T, o ServerOptions) *Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return serve(t, o, Scene{Title: "</title><script>", Start: StartAt(nil, nil, m.Positions)}, m)
+	return serve(t, o, Scene{Title: "</title><script>", Start: StartAt(nil, "", m.Positions)}, m)
 }
 
 // serve serves a scene until the test ends, by an end like Ctrl-C's.

@@ -43,12 +43,12 @@ func turned(m [9]float64, a vector) vector {
 func row(m [9]float64, i int) vector            { return vector{m[3*i], m[3*i+1], m[3*i+2]} }
 func inCamera(c *scene.Camera, p vector) vector { return plus(turned(c.R, p), c.T) }
 
-// StartAt chooses the first view: a training camera where there are any, the whole scene otherwise. Cameras, comments and positions (some of the model's
-// splats are enough) are in the model's frame.
-func StartAt(cameras []scene.Camera, comments []string, positions [][3]float64) Start {
+// StartAt chooses the first view: a training camera where there are any, the whole scene otherwise. Vertical is what the model's file says of its vertical
+// axis, "" for nothing. Cameras and positions (some of the model's splats are enough) are in the model's frame.
+func StartAt(cameras []scene.Camera, vertical string, positions [][3]float64) Start {
 	up, fromPhotos := meanUp(cameras)
 	if !fromPhotos {
-		up = verticalAxis(comments)
+		up = upAlong(vertical)
 	}
 	if len(cameras) == 0 {
 		return frameAll(up, positions)
@@ -72,27 +72,20 @@ func meanUp(cameras []scene.Camera) (up vector, found bool) {
 	return unit(up), true
 }
 
-// verticalAxis is the up vector that a comment "Vertical axis: z" names, in any case and with a sign if it has one. Without a sign y means -y, because
-// files whose vertical axis is y hold COLMAP's frame, as all do that say nothing.
-func verticalAxis(comments []string) vector {
-	const key = "vertical axis:"
-	for _, c := range comments {
-		value, found := strings.CutPrefix(strings.ToLower(strings.TrimSpace(c)), key)
-		if !found {
-			continue
-		}
-		switch strings.TrimSpace(value) {
-		case "x", "+x":
-			return vector{1, 0, 0}
-		case "-x":
-			return vector{-1, 0, 0}
-		case "+y":
-			return vector{0, 1, 0}
-		case "z", "+z":
-			return vector{0, 0, 1}
-		case "-z":
-			return vector{0, 0, -1}
-		}
+// upAlong is the up vector that "z" as a vertical axis names, with a sign if it has one. Without a sign y means -y, because files whose vertical axis is y
+// hold COLMAP's frame, as all do that say nothing.
+func upAlong(axis string) vector {
+	switch strings.ToLower(strings.TrimSpace(axis)) {
+	case "x", "+x":
+		return vector{1, 0, 0}
+	case "-x":
+		return vector{-1, 0, 0}
+	case "+y":
+		return vector{0, 1, 0}
+	case "z", "+z":
+		return vector{0, 0, 1}
+	case "-z":
+		return vector{0, 0, -1}
 	}
 	return vector{0, -1, 0}
 }

@@ -56,7 +56,7 @@ func TestStartAtCamera(t *testing.T) {
 		cams := []scene.Camera{lookAt(opposite, target, up, 0.3), lookAt(opposite, target, up, -0.3), lookAt(at, target, up, 0.3), lookAt(at, target, up, -0.3)}
 		cams = append(cams, lookAt(at, target, up, 0), lookAt(opposite, target, up, 0))
 		positions := [][3]float64{target, plus(target, vector{0.01, 0, 0}), plus(target, vector{0, 0.01, 0}), plus(at, times(side, 50))}
-		s := StartAt(cams, []string{"Vertical axis: x"}, positions)
+		s := StartAt(cams, "x", positions)
 		checkStart(t, "camera", s, up)
 		if want := turnBy(s.Rotation, at); !near(s.Position, want) {
 			t.Errorf("up %v: position %v, want %v", up, s.Position, want)
@@ -67,23 +67,22 @@ func TestStartAtCamera(t *testing.T) {
 		if s.Picture != [2]float64{2, 1.5} {
 			t.Errorf("picture %v", s.Picture)
 		}
-		if all := StartAt(cams[:1], nil, positions); !near(all.Position, turnBy(all.Rotation, cams[0].Center())) {
+		if all := StartAt(cams[:1], "", positions); !near(all.Position, turnBy(all.Rotation, cams[0].Center())) {
 			t.Errorf("where no photo is level, the start is not at the first one: %+v", all)
 		}
 	}
 }
 
-// TestStartWithoutCameras takes up from the file's comment.
+// TestStartWithoutCameras takes up from what the file says.
 func TestStartWithoutCameras(t *testing.T) {
 	positions := [][3]float64{{0, 0, 0}, {1, 0, 0}, {0, 1, 0}, {0, 0, 1}, {1, 1, 1}, {0.4, 0.4, 0.4}, {5000, 0, 0}}
-	for comment, up := range map[string]vector{
-		"": {0, -1, 0}, "Vertical Axis: z": {0, 0, 1}, "vertical axis: -Z": {0, 0, -1}, "Vertical axis: y": {0, -1, 0}, "Vertical axis: +y": {0, 1, 0},
-		"Vertical axis: x": {1, 0, 0}, "Vertical axis: -x ": {-1, 0, 0}, "Vertical axis: up": {0, -1, 0},
+	for axis, up := range map[string]vector{
+		"": {0, -1, 0}, "z": {0, 0, 1}, "-Z": {0, 0, -1}, "y": {0, -1, 0}, "+y": {0, 1, 0}, "x": {1, 0, 0}, " -x ": {-1, 0, 0}, "up": {0, -1, 0},
 	} {
-		s := StartAt(nil, []string{"step 7", comment}, positions)
-		checkStart(t, comment, s, up)
+		s := StartAt(nil, axis, positions)
+		checkStart(t, axis, s, up)
 		if away := length(plus(s.Position, times(s.Target, -1))); away < 1 || away > 10 {
-			t.Errorf("%q: %g away from a scene of size 1", comment, away)
+			t.Errorf("%q: %g away from a scene of size 1", axis, away)
 		}
 	}
 }
@@ -92,9 +91,9 @@ func TestStartWithoutCameras(t *testing.T) {
 func TestStartOddly(t *testing.T) {
 	up := vector{0, -1, 0}
 	down := scene.Camera{Width: 10, Height: 10, Fx: 5, Fy: 5, R: [9]float64{1, 0, 0, 0, 0, -1, 0, 1, 0}} // looks along +y, down
-	checkStart(t, "empty", StartAt(nil, nil, nil), up)
-	checkStart(t, "one splat", StartAt(nil, nil, [][3]float64{{1, 1, 1}}), up)
-	checkStart(t, "photos upside down and not", StartAt([]scene.Camera{lookAt(vector{0, 0, -3}, vector{}, up, 0), lookAt(vector{0, 0, -3}, vector{}, up, math.Pi)}, nil, nil), up)
+	checkStart(t, "empty", StartAt(nil, "", nil), up)
+	checkStart(t, "one splat", StartAt(nil, "", [][3]float64{{1, 1, 1}}), up)
+	checkStart(t, "photos upside down and not", StartAt([]scene.Camera{lookAt(vector{0, 0, -3}, vector{}, up, 0), lookAt(vector{0, 0, -3}, vector{}, up, math.Pi)}, "", nil), up)
 	checkStart(t, "straight down", Start{Rotation: quaternion(levelFrame(up, row(down.R, 2))), Picture: pictureOf(&down)}, up)
 	wide := scene.Camera{Width: 1000, Height: 1000, Fx: 300, Fy: 300, Model: scene.Fisheye}
 	if p := pictureOf(&wide); math.Abs(p[0]-2*maxTangent) > 1e-9 {

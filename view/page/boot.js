@@ -56,6 +56,7 @@ const makeRoom = () => {
 
 const start = async () => {
     makeRoom();
+    document.documentElement.style.background = `rgb(${scene.settings.background.color.map((c) => 255 * c)})`; // also where the canvas ends between two pixels
     const query = new URLSearchParams(location.search);
     scene.settings.cameras[0].initial.fov = fieldOfView(scene.picture);
     const contents = load();
