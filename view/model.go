@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"vksplat/scene"
@@ -26,13 +27,13 @@ const (
 	plyHead = 1 << 14
 )
 
-// compact is the format that models are converted to where their size matters.
-const compact = "compressed.ply"
+// compactExtension is what names of compressed PLY files end with.
+const compactExtension = ".compressed.ply"
 
 // Names that the viewer knows formats by.
 const (
 	plainName   = "scene.ply"
-	compactName = "scene.compressed.ply"
+	compactName = "scene" + compactExtension
 	sogName     = "scene.sog"
 )
 
@@ -92,7 +93,8 @@ func prepare(path, tempDir string, source splatfile.Source, small bool) (*Model,
 	if err != nil {
 		return nil, err
 	}
-	shrinkable := canWrite(compact)
+	compact := compactFormat()
+	shrinkable := compact != nil
 	kind := readable(path)
 	switch {
 	case kind == compactName, kind == sogName:
@@ -105,7 +107,7 @@ func prepare(path, tempDir string, source splatfile.Source, small bool) (*Model,
 	m.Converted = true
 	if shrinkable && (small || int64(info.N)*splatBytes(info.Degree) > maxPlain) {
 		m.path, m.name = filepath.Join(tempDir, compactName), compactName
-		m.Lost, err = splatfile.ByName(compact).Write(m.path, source, splatfile.WriteOptions{TempDir: tempDir})
+		m.Lost, err = compact.Write(m.path, source, splatfile.WriteOptions{TempDir: tempDir})
 		return m, err
 	}
 	m.path, m.name = filepath.Join(tempDir, plainName), plainName
@@ -115,10 +117,13 @@ func prepare(path, tempDir string, source splatfile.Source, small bool) (*Model,
 // splatBytes is what a splat takes in a PLY file: positions, normals, opacity, scales, rotation and spherical harmonics as floats.
 func splatBytes(degree int) int64 { return 4 * int64(14+3*scene.SHCoefficients(degree)) }
 
-// canWrite reports whether a format can be written.
-func canWrite(format string) bool {
-	f := splatfile.ByName(format)
-	return f != nil && f.Write != nil
+// compactFormat is the format that models are converted to where their size matters, nil where it cannot be written.
+func compactFormat() *splatfile.Format {
+	f := splatfile.ByName(compactName)
+	if f == nil || f.Write == nil || !slices.Contains(f.Extensions, compactExtension) { // plain PLY files end likewise
+		return nil
+	}
+	return f
 }
 
 // fileSize is the size of a file, 0 for a folder.

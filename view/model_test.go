@@ -71,13 +71,13 @@ func TestPrepareConverts(t *testing.T) {
 
 // TestPrepareCompact asks for the smallest file.
 func TestPrepareCompact(t *testing.T) {
-	if !canWrite(compact) {
+	if compactFormat() == nil {
 		t.Skip("this build writes no compressed PLY files")
 	}
 	dir := t.TempDir()
 	m, err := Prepare(testModel(t, 300), dir, true)
 	if err != nil || !m.Converted || m.name != compactName || readable(m.path) != compactName {
-		t.Errorf("%+v, %v", m, err)
+		t.Errorf("%s at %s, %v", m.name, m.path, err)
 	}
 }
 

@@ -167,8 +167,8 @@ func frameAll(up vector, positions [][3]float64) Start {
 	}
 	slices.Sort(distances)
 	radius := 1.0
-	if n := len(distances); n > 0 && distances[n*8/10] > 0 { // some are far away in most scenes
-		radius = distances[n*8/10]
+	if n := len(distances); n > 0 && distances[n*9/10] > 0 { // some are far away in most scenes
+		radius = distances[n*9/10]
 	}
 	r := levelFrame(up, vector{0, 0, 1})
 	middle := turned(r, centre)

@@ -75,7 +75,7 @@ func TestStartAtCamera(t *testing.T) {
 
 // TestStartWithoutCameras takes up from what the file says.
 func TestStartWithoutCameras(t *testing.T) {
-	positions := [][3]float64{{0, 0, 0}, {1, 0, 0}, {0, 1, 0}, {0, 0, 1}, {1, 1, 1}, {0.4, 0.4, 0.4}, {5000, 0, 0}}
+	positions := [][3]float64{{0, 0, 0}, {1, 0, 0}, {0, 1, 0}, {0, 0, 1}, {1, 1, 1}, {0.4, 0.4, 0.4}, {1, 1, 0}, {1, 0, 1}, {0, 1, 1}, {0.5, 0.5, 0}, {5000, 0, 0}}
 	for axis, up := range map[string]vector{
 		"": {0, -1, 0}, "z": {0, 0, 1}, "-Z": {0, 0, -1}, "y": {0, -1, 0}, "+y": {0, 1, 0}, "x": {1, 0, 0}, " -x ": {-1, 0, 0}, "up": {0, -1, 0},
 	} {
