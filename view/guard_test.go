@@ -2,12 +2,15 @@ package view
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -196,6 +199,44 @@ func TestConnections(t *testing.T) {
 		time.Sleep(20 * time.Millisecond)
 	}
 	t.Error("no place is given back")
+}
+
+// TestDawdlers wants those cut off who send no whole request, and those who take nothing of a long answer.
+func TestDawdlers(t *testing.T) {
+	if os.Getenv("VKSPLAT_LONG") != "1" {
+		t.Skip("waits for half a minute; VKSPLAT_LONG=1 runs it")
+	}
+	path := filepath.Join(t.TempDir(), "large.ply")
+	if err := errors.Join(os.WriteFile(path, nil, 0o666), os.Truncate(path, 1<<30)); err != nil { // takes no room
+		t.Fatal(err)
+	}
+	s := serve(t, ServerOptions{}, Scene{Start: StartAt(nil, "", nil)}, &Model{path: path, name: plainName})
+	u, err := url.Parse(s.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{"half a request": "GET / HTTP/1.1\r\nHost: localhost\r\nX: ", "an answer not taken": request(s, s.prefix+plainName)} {
+		t.Run(name, func(t *testing.T) {
+			c, err := net.Dial("tcp", u.Host)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close() // nothing is left to send
+			if _, err := io.WriteString(c, text); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(max(headerTimeout, writeTimeout) + 2*time.Second)
+			if err := c.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
+				t.Fatal(err)
+			}
+			// What was under way arrives; then it is over, long before the end of the file.
+			n, err := io.Copy(io.Discard, c)
+			var late net.Error
+			if n > 1<<28 || errors.As(err, &late) && late.Timeout() {
+				t.Errorf("%d bytes came, %v", n, err)
+			}
+		})
+	}
 }
 
 // FuzzRefuses wants no request answered that shows no secret, whatever it says.

@@ -156,6 +156,9 @@ func TestPage(t *testing.T) {
 	if !strings.Contains(page, "<title>&lt;b&gt;&amp;</title>") || strings.Contains(outside, `src="`) || strings.Contains(outside, "stylesheet") || strings.Contains(page, importLine) {
 		t.Error("the page is not of its own")
 	}
+	if !strings.Contains(outside, "Copyright (c)") || !strings.Contains(outside, "-->") {
+		t.Error("the viewer's licence is not in its copy")
+	}
 	if n := strings.Count(page, "</script>"); n != 3 {
 		t.Errorf("%d elements of scripts end, want 3: scene, model, viewer", n)
 	}
