@@ -23,6 +23,8 @@ const (
 	minAgreement = 0.2
 	// frameTangent is half the width and height of the first view where there are no photos, at distance 1: 60 degrees.
 	frameTangent = 0.577
+	// frameMargin is how much farther away that view is than nine tenths of the splats need, for what stands out of them.
+	frameMargin = 1.25
 	// maxTangent bounds the same for lenses that see all around: 120 degrees.
 	maxTangent = 1.73
 )
@@ -172,7 +174,7 @@ func frameAll(up vector, positions [][3]float64) Start {
 	}
 	r := levelFrame(up, vector{0, 0, 1})
 	middle := turned(r, centre)
-	away := times(unit(vector{0, 0.3, 1}), radius/math.Sin(math.Atan(frameTangent)))
+	away := times(unit(vector{0, 0.3, 1}), frameMargin*radius/math.Sin(math.Atan(frameTangent)))
 	return Start{Rotation: quaternion(r), Position: plus(middle, away), Target: middle, Picture: [2]float64{2 * frameTangent, 2 * frameTangent}}
 }
 
