@@ -55,7 +55,7 @@ windows: ## build bin/vksplat.exe for Windows on x86-64, with both bindings, by 
 	@.ci/install windows
 	$(WINDOWS) go build -tags $(SECOND) -o $(BIN)/vksplat.exe ./cmd/vksplat
 	$(WINDOWS) go build -o $(BIN)/vksplat.exe ./cmd/vksplat
-	$(WINDOWS) go vet ./vk/... ./pipeline/... ./scene/... ./cmd/...
+	$(WINDOWS) go vet ./vk/... ./pipeline/... ./scene/... ./view/... ./cmd/...
 
 docs: ## write docs/train.md anew from the table of flags
 	go test -count=1 ./cmd/vksplat -run TestTrainPage -update

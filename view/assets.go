@@ -44,8 +44,8 @@ func mustUnpacked(path string) []byte {
 func viewerScript() []byte { return mustUnpacked("supersplat/index.js.gz") }
 func viewerStyle() []byte  { return mustUnpacked("supersplat/index.css.gz") }
 
-// ViewerVersion is the embedded viewer's.
-func ViewerVersion() string { return strings.TrimSpace(string(mustAsset("supersplat/VERSION"))) }
+// viewerVersion is the embedded viewer's.
+func viewerVersion() string { return strings.TrimSpace(string(mustAsset("supersplat/VERSION"))) }
 
 // bytesHandler serves content of a kind that the end of its name tells.
 func bytesHandler(name string, data []byte) http.Handler {

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"vksplat/scene"
@@ -26,13 +27,13 @@ const (
 	plyHead = 1 << 14
 )
 
-// compact is the format that models are converted to where their size matters.
-const compact = "compressed.ply"
+// compactExtension is what names of compressed PLY files end with.
+const compactExtension = ".compressed.ply"
 
 // Names that the viewer knows formats by.
 const (
 	plainName   = "scene.ply"
-	compactName = "scene.compressed.ply"
+	compactName = "scene" + compactExtension
 	sogName     = "scene.sog"
 )
 
@@ -40,6 +41,7 @@ const (
 type Model struct {
 	Splats    int
 	Meta      scene.PLYMeta
+	Vertical  string       // what the file says of its vertical axis, "" for nothing
 	Positions [][3]float64 // of some of the splats, in the file's frame
 	Lost      []string     // what the conversion could not keep, a sentence each
 	Converted bool         // the file is a temporary one
@@ -56,6 +58,16 @@ func open(path string) (splatfile.Source, error) {
 	return splatfile.Memory(splats, info.Meta), nil
 }
 
+// verticalOf finds the comment "Vertical axis: z" that some programs write, in any case.
+func verticalOf(meta scene.PLYMeta) string {
+	for _, c := range meta.Comments {
+		if value, found := strings.CutPrefix(strings.ToLower(strings.TrimSpace(c)), "vertical axis:"); found {
+			return strings.TrimSpace(value)
+		}
+	}
+	return ""
+}
+
 // Prepare makes a model ready for the viewer: the file itself where the viewer reads it well, otherwise a conversion in the folder tempDir. Small asks
 // for the smallest file.
 func Prepare(path, tempDir string, small bool) (*Model, error) {
@@ -69,7 +81,7 @@ func Prepare(path, tempDir string, small bool) (*Model, error) {
 
 func prepare(path, tempDir string, source splatfile.Source, small bool) (*Model, error) {
 	info := source.Info()
-	m := &Model{Splats: info.N, Meta: info.Meta, path: path}
+	m := &Model{Splats: info.N, Meta: info.Meta, Vertical: verticalOf(info.Meta), path: path}
 	if info.N == 0 {
 		return nil, &scene.Error{Op: "view model", Path: path, Err: errors.New("it holds no splats"), Hint: "name a file of splats, or the folder of a training run"}
 	}
@@ -81,7 +93,8 @@ func prepare(path, tempDir string, source splatfile.Source, small bool) (*Model,
 	if err != nil {
 		return nil, err
 	}
-	shrinkable := canWrite(compact)
+	compact := compactFormat()
+	shrinkable := compact != nil
 	kind := readable(path)
 	switch {
 	case kind == compactName, kind == sogName:
@@ -94,7 +107,7 @@ func prepare(path, tempDir string, source splatfile.Source, small bool) (*Model,
 	m.Converted = true
 	if shrinkable && (small || int64(info.N)*splatBytes(info.Degree) > maxPlain) {
 		m.path, m.name = filepath.Join(tempDir, compactName), compactName
-		m.Lost, err = splatfile.ByName(compact).Write(m.path, source, splatfile.WriteOptions{TempDir: tempDir})
+		m.Lost, err = compact.Write(m.path, source, splatfile.WriteOptions{TempDir: tempDir})
 		return m, err
 	}
 	m.path, m.name = filepath.Join(tempDir, plainName), plainName
@@ -104,10 +117,13 @@ func prepare(path, tempDir string, source splatfile.Source, small bool) (*Model,
 // splatBytes is what a splat takes in a PLY file: positions, normals, opacity, scales, rotation and spherical harmonics as floats.
 func splatBytes(degree int) int64 { return 4 * int64(14+3*scene.SHCoefficients(degree)) }
 
-// canWrite reports whether a format can be written.
-func canWrite(format string) bool {
-	f := splatfile.ByName(format)
-	return f != nil && f.Write != nil
+// compactFormat is the format that models are converted to where their size matters, nil where it cannot be written.
+func compactFormat() *splatfile.Format {
+	f := splatfile.ByName(compactName)
+	if f == nil || f.Write == nil || !slices.Contains(f.Extensions, compactExtension) { // plain PLY files end likewise
+		return nil
+	}
+	return f
 }
 
 // fileSize is the size of a file, 0 for a folder.

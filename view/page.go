@@ -88,9 +88,18 @@ func (s *Scene) encode(content string) ([]byte, error) {
 }
 
 // pageParts fill in index.html. All are ready to stand there.
-type pageParts struct{ Title, Policy, Style, Scene, Model, Script string }
+type pageParts struct {
+	Title, Policy, Style, Scene, Model, Script string
+	License, Version                           string // of the viewer, whose copies come with it
+}
 
 var pageTemplate = template.Must(template.New("page").Parse(string(mustAsset("page/index.html"))))
+
+// execute writes a page of these parts, with the licence.
+func (p pageParts) execute(w io.Writer) error {
+	p.License, p.Version = string(mustAsset("supersplat/LICENSE")), viewerVersion()
+	return pageTemplate.Execute(w, p)
+}
 
 // Show serves a page with the scene and its model.
 func Show(s *Server, what Scene, model *Model) error {
@@ -99,7 +108,7 @@ func Show(s *Server, what Scene, model *Model) error {
 		return err
 	}
 	page := new(bytes.Buffer)
-	if err := pageTemplate.Execute(page, pageParts{Title: html.EscapeString(what.Title), Scene: string(data)}); err != nil {
+	if err := (pageParts{Title: html.EscapeString(what.Title), Scene: string(data)}).execute(page); err != nil {
 		return err
 	}
 	s.Handle("", bytesHandler("index.html", page.Bytes()))
@@ -134,12 +143,13 @@ func WritePage(w io.Writer, what Scene, model *Model) error {
 	script := string(viewerScript()) + "\n" + boot
 	style := string(viewerStyle()) + "\n" + string(mustAsset("page/page.css"))
 	if strings.Contains(script, "</script") || strings.Contains(style, "</style") {
-		return fmt.Errorf("view: write page: the viewer %s holds what would end the element that it stands in", ViewerVersion())
+		return fmt.Errorf("view: write page: the viewer %s holds what would end the element that it stands in", viewerVersion())
 	}
 	policy := fmt.Sprintf("default-src 'none'; script-src '%s' %s; style-src '%s'; img-src data: blob:; worker-src blob:; base-uri 'none'; form-action 'none'",
 		sourceHash(script), handlerHash, sourceHash(style))
-	return pageTemplate.Execute(w, pageParts{Title: html.EscapeString(what.Title), Policy: policy, Style: style, Scene: string(data), Script: script,
-		Model: base64.StdEncoding.EncodeToString(content)})
+	parts := pageParts{Title: html.EscapeString(what.Title), Policy: policy, Style: style, Scene: string(data), Script: script,
+		Model: base64.StdEncoding.EncodeToString(content)}
+	return parts.execute(w)
 }
 
 // sourceHash names an element's text in a policy.

@@ -133,9 +133,9 @@ func (s *Server) address(token string) string {
 	if tcp, ok := s.listener.Addr().(*net.TCPAddr); ok {
 		port = strconv.Itoa(tcp.Port)
 		switch {
-		case host == "" || !tcp.IP.IsUnspecified():
+		case host == "":
 			host = tcp.IP.String()
-		default:
+		case tcp.IP.IsUnspecified():
 			host = ownAddress()
 		}
 	}

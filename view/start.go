@@ -23,6 +23,8 @@ const (
 	minAgreement = 0.2
 	// frameTangent is half the width and height of the first view where there are no photos, at distance 1: 60 degrees.
 	frameTangent = 0.577
+	// frameMargin is how much farther away that view is than nine tenths of the splats need, for what stands out of them.
+	frameMargin = 1.25
 	// maxTangent bounds the same for lenses that see all around: 120 degrees.
 	maxTangent = 1.73
 )
@@ -43,12 +45,12 @@ func turned(m [9]float64, a vector) vector {
 func row(m [9]float64, i int) vector            { return vector{m[3*i], m[3*i+1], m[3*i+2]} }
 func inCamera(c *scene.Camera, p vector) vector { return plus(turned(c.R, p), c.T) }
 
-// StartAt chooses the first view: a training camera where there are any, the whole scene otherwise. Cameras, comments and positions (some of the model's
-// splats are enough) are in the model's frame.
-func StartAt(cameras []scene.Camera, comments []string, positions [][3]float64) Start {
+// StartAt chooses the first view: a training camera where there are any, the whole scene otherwise. Vertical is what the model's file says of its vertical
+// axis, "" for nothing. Cameras and positions (some of the model's splats are enough) are in the model's frame.
+func StartAt(cameras []scene.Camera, vertical string, positions [][3]float64) Start {
 	up, fromPhotos := meanUp(cameras)
 	if !fromPhotos {
-		up = verticalAxis(comments)
+		up = upAlong(vertical)
 	}
 	if len(cameras) == 0 {
 		return frameAll(up, positions)
@@ -77,30 +79,23 @@ func Up(cameras []scene.Camera) [3]float64 {
 	if up, found := meanUp(cameras); found {
 		return up
 	}
-	return verticalAxis(nil)
+	return upAlong("")
 }
 
-// verticalAxis is the up vector that a comment "Vertical axis: z" names, in any case and with a sign if it has one. Without a sign y means -y, because
-// files whose vertical axis is y hold COLMAP's frame, as all do that say nothing.
-func verticalAxis(comments []string) vector {
-	const key = "vertical axis:"
-	for _, c := range comments {
-		value, found := strings.CutPrefix(strings.ToLower(strings.TrimSpace(c)), key)
-		if !found {
-			continue
-		}
-		switch strings.TrimSpace(value) {
-		case "x", "+x":
-			return vector{1, 0, 0}
-		case "-x":
-			return vector{-1, 0, 0}
-		case "+y":
-			return vector{0, 1, 0}
-		case "z", "+z":
-			return vector{0, 0, 1}
-		case "-z":
-			return vector{0, 0, -1}
-		}
+// upAlong is the up vector that "z" as a vertical axis names, with a sign if it has one. Without a sign y means -y, because files whose vertical axis is y
+// hold COLMAP's frame, as all do that say nothing.
+func upAlong(axis string) vector {
+	switch strings.ToLower(strings.TrimSpace(axis)) {
+	case "x", "+x":
+		return vector{1, 0, 0}
+	case "-x":
+		return vector{-1, 0, 0}
+	case "+y":
+		return vector{0, 1, 0}
+	case "z", "+z":
+		return vector{0, 0, 1}
+	case "-z":
+		return vector{0, 0, -1}
 	}
 	return vector{0, -1, 0}
 }
@@ -182,12 +177,12 @@ func frameAll(up vector, positions [][3]float64) Start {
 	}
 	slices.Sort(distances)
 	radius := 1.0
-	if n := len(distances); n > 0 && distances[n*8/10] > 0 { // some are far away in most scenes
-		radius = distances[n*8/10]
+	if n := len(distances); n > 0 && distances[n*9/10] > 0 { // some are far away in most scenes
+		radius = distances[n*9/10]
 	}
 	r := levelFrame(up, vector{0, 0, 1})
 	middle := turned(r, centre)
-	away := times(unit(vector{0, 0.3, 1}), radius/math.Sin(math.Atan(frameTangent)))
+	away := times(unit(vector{0, 0.3, 1}), frameMargin*radius/math.Sin(math.Atan(frameTangent)))
 	return Start{Rotation: quaternion(r), Position: plus(middle, away), Target: middle, Picture: [2]float64{2 * frameTangent, 2 * frameTangent}}
 }
 

@@ -158,6 +158,9 @@ func (a *app) viewed(o *viewOptions, dir string, small bool) (*view.Model, view.
 	if err != nil {
 		return nil, view.Scene{}, err
 	}
+	if model.Converted {
+		a.note("the browser gets a converted copy of " + o.path)
+	}
 	for _, lost := range model.Lost {
 		a.warn(lost)
 	}
@@ -165,7 +168,7 @@ func (a *app) viewed(o *viewOptions, dir string, small bool) (*view.Model, view.
 	if err != nil {
 		return nil, view.Scene{}, err
 	}
-	return model, view.Scene{Title: filepath.Base(absolute(o.path)), Start: view.StartAt(cameras, model.Meta.Comments, model.Positions),
+	return model, view.Scene{Title: filepath.Base(absolute(o.path)), Start: view.StartAt(cameras, model.Vertical, model.Positions),
 		Background: o.background, Antialiased: model.Meta.Antialiased}, nil
 }
 

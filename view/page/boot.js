@@ -33,14 +33,30 @@ const load = async () => {
     return new Response(bytes, { headers: { 'content-length': String(bytes.length) } });
 };
 
-// Degrees along the longer side of the window such that the photo's whole picture, wide and high at distance 1, is in it.
+// Degrees along the longer side of the window such that the photo's picture, wide and high at distance 1, is in it: all of it, unless the window has
+// quite another shape, as a phone's has. Then its sides are cut off rather than that it becomes a strip.
 const fieldOfView = ([wide, high]) => {
     const { innerWidth: width, innerHeight: height } = window;
-    const half = Math.max(wide / width, high / height) / 2 * Math.max(width, height);
+    const scales = [wide / width, high / height];
+    const half = Math.min(Math.max(...scales), 1.6 * Math.min(...scales)) / 2 * Math.max(width, height);
     return 2 * Math.atan(half) * 180 / Math.PI;
 };
 
+// Lets the viewer's list of controls begin closed where it would hide the scene. The viewer remembers what the user chooses, where it may.
+const makeRoom = () => {
+    const key = 'controlsPanelOpen';
+    try {
+        if (window.innerWidth < 700 && localStorage.getItem(key) === null) {
+            localStorage.setItem(key, 'false');
+        }
+    } catch {
+        // The browser keeps nothing for this page.
+    }
+};
+
 const start = async () => {
+    makeRoom();
+    document.documentElement.style.background = `rgb(${scene.settings.background.color.map((c) => 255 * c)})`; // also where the canvas ends between two pixels
     const query = new URLSearchParams(location.search);
     scene.settings.cameras[0].initial.fov = fieldOfView(scene.picture);
     const contents = load();
