@@ -39,8 +39,8 @@ type message struct {
 	Error   string     `json:"error,omitempty"`
 }
 
-// request is what browsers send, one field at a time.
-type request struct {
+// wanted is what browsers send, one field at a time.
+type wanted struct {
 	View    *wireQuery `json:"view"`
 	Shown   int        `json:"shown"`
 	Command Command    `json:"command"`
@@ -107,7 +107,7 @@ func (v *watcher) read(ctx context.Context) error {
 		if messages++; messages > messagesSecond {
 			return errTooFast
 		}
-		var r request
+		var r wanted
 		if kind != websocket.MessageText || json.Unmarshal(data, &r) != nil {
 			return errors.New("not understood")
 		}
@@ -118,7 +118,7 @@ func (v *watcher) read(ctx context.Context) error {
 }
 
 // take carries out a request.
-func (v *watcher) take(ctx context.Context, r *request) error {
+func (v *watcher) take(ctx context.Context, r *wanted) error {
 	switch {
 	case r.View != nil:
 		q, err := r.View.query(len(v.training.Cameras()))
