@@ -23,6 +23,9 @@ type Info struct {
 	Degree int           // of the spherical harmonics, 0 to scene.MaxSHDegree
 	Meta   scene.PLYMeta // what the file says of its making
 	Notes  []string      // what the file holds that a model of splats has no place for, a sentence each
+
+	Encoding string   // of a format that has several: version, or ascii; "" otherwise
+	Comments []string // as the file has them, of formats that have comments
 }
 
 // Source is a model that is read piece by piece, from its beginning and as often as asked.
@@ -66,7 +69,10 @@ type Format struct {
 const headBytes = 1 << 12
 
 // formats in the order in which names and contents are compared.
-var formats []*Format
+var formats = []*Format{
+	ply,
+	checkpoint,
+}
 
 // Formats lists all formats.
 func Formats() []*Format { return slices.Clone(formats) }
