@@ -13,6 +13,9 @@ import (
 	"vksplat/scene"
 )
 
+// ErrUnknown says that a file is of none of the formats.
+var ErrUnknown = errors.New("it is none of the formats that are known")
+
 // Open opens a model of any format, by what the file holds or, where that says nothing, by its name. A folder is one of SOG, with meta.json in it, or the
 // OUT of a run of train, whose latest model or checkpoint is opened. Errors are of kind scene.ErrData or ErrTryAgain and say what to do.
 func Open(path string) (Source, error) {
@@ -110,7 +113,7 @@ func readHead(path string) ([]byte, error) {
 // Open can say what is wrong. It is nil for none.
 func choose(path string, head []byte) *Format {
 	byName := ByName(filepath.Base(path))
-	if byName != nil && (byName.Detect == nil || byName.Detect(head)) && kindOf(head) == "" {
+	if byName != nil && byName.Detect != nil && byName.Detect(head) {
 		return byName
 	}
 	for _, f := range formats {
@@ -149,11 +152,11 @@ func unknown(path string, head []byte) error {
 	hint := "name a file of splats: " + strings.Join(names, ", ")
 	switch kind := kindOf(head); kind {
 	case "":
-		return openFail(path, hint, "it is none of the formats that are known")
+		return openFail(path, hint, "%w", ErrUnknown)
 	case "a photo":
-		return openFail(path, "name a file of splats; photos are what vksplat train reads, in the folder of a capture", "it is %s", kind)
+		return openFail(path, "name a file of splats; photos are what vksplat train reads, in the folder of a capture", "%w: it is %s", ErrUnknown, kind)
 	default:
-		return openFail(path, hint+"; a download that failed may have left a page in its place", "it is %s", kind)
+		return openFail(path, hint+"; a download that failed may have left a page in its place", "%w: it is %s", ErrUnknown, kind)
 	}
 }
 
