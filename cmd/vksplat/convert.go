@@ -121,6 +121,9 @@ func (o *convertOptions) format() (*splatfile.Format, error) {
 
 // writableFormat returns the format that a file's name says.
 func writableFormat(path string) (*splatfile.Format, error) {
+	if err := refuseFolder(path); err != nil {
+		return nil, err
+	}
 	f := splatfile.ByName(filepath.Base(path))
 	known := "formats that can be written: " + formatNames(true)
 	if f == nil {
@@ -130,6 +133,14 @@ func writableFormat(path string) (*splatfile.Format, error) {
 		return nil, usagef(known, "%s: %s is read and not written", path, f.Name)
 	}
 	return f, nil
+}
+
+// refuseFolder is the error of a folder where a file is to be written.
+func refuseFolder(path string) error {
+	if isFolder(path) {
+		return usagef("name the file in it, as in "+filepath.Join(path, "model.ply"), "%s is a folder", path)
+	}
+	return nil
 }
 
 // check reports what makes no sense before anything is read.
@@ -173,8 +184,8 @@ func pickBad(a, b int) int {
 
 // checkOut refuses to write over what is read, or where no file can be.
 func (o *convertOptions) checkOut() error {
-	if isFolder(o.out) {
-		return usagef("name the file in it, as in "+filepath.Join(o.out, "model.ply"), "%s is a folder", o.out)
+	if err := refuseFolder(o.out); err != nil {
+		return err
 	}
 	out, err := os.Stat(o.out)
 	if err != nil {

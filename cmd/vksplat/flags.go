@@ -335,11 +335,11 @@ func (f *initFlag) String() string {
 	return f.o.Kind
 }
 
-// Set parses points, random or ply:FILE.
+// Set parses points, random, FILE or ply:FILE.
 func (f *initFlag) Set(s string) error {
 	kind, file, err := scene.ParseInit(s)
 	if err != nil {
-		return usagef("give points, random or ply:FILE", "%q is no way to begin", s)
+		return usagef("give points, random or a file, as in ply:FILE", "%q is no way to begin", s)
 	}
 	f.o.Kind, f.o.File = kind, file
 	return nil

@@ -134,9 +134,13 @@ func (a *app) render(o *renderOptions) (err error) {
 
 // model reads a file of splats of any format, or the latest model of a run's folder. What it holds and cannot be drawn is warned of or refused.
 func (a *app) model(file string) (*scene.Splats, splatfile.Info, error) {
-	splats, info, err := wholeModel(file)
+	splats, info, err := readModel(file)
 	if err != nil {
 		return nil, info, err
+	}
+	if bad := splats.NonFinite(); bad > 0 {
+		return nil, info, &hintedError{err: fmt.Errorf("%s: %w: %d of %d splats hold NaN or infinite numbers", file, scene.ErrData, bad, splats.N),
+			hint: "the training that made this file diverged, or the file is damaged: make or copy it again, or leave them out: vksplat convert " + file + " OUT.ply"}
 	}
 	for _, n := range info.Notes {
 		a.warn(file + ": " + n)
@@ -144,21 +148,14 @@ func (a *app) model(file string) (*scene.Splats, splatfile.Info, error) {
 	return splats, info, nil
 }
 
-// wholeModel reads a model into memory and refuses one with numbers that nothing can be done with.
-func wholeModel(file string) (*scene.Splats, splatfile.Info, error) {
+// readModel reads a model into memory.
+func readModel(file string) (*scene.Splats, splatfile.Info, error) {
 	model, err := splatfile.Open(file)
 	if err != nil {
 		return nil, splatfile.Info{}, err
 	}
 	splats, err := splatfile.All(model)
-	if err = errors.Join(err, model.Close()); err != nil {
-		return nil, splatfile.Info{}, err
-	}
-	if bad := splats.NonFinite(); bad > 0 {
-		return nil, splatfile.Info{}, &hintedError{err: fmt.Errorf("%s: %w: %d of %d splats hold NaN or infinite numbers", file, scene.ErrData, bad, splats.N),
-			hint: "the training that made this file diverged, or the file is damaged: make or copy it again, or leave them out: vksplat convert " + file + " OUT.ply"}
-	}
-	return splats, model.Info(), nil
+	return splats, model.Info(), errors.Join(err, model.Close())
 }
 
 // modelExtensions lists how names of models end, without a dot, for completion.
