@@ -13,19 +13,24 @@ type watch struct {
 	a     *app
 	ctx   context.Context
 	shown time.Time // when the last line was due
-	read  int       // splats, in all passes over the files
+	pass  int       // how often a file has been read
+	read  int       // splats of this pass
+	of    int       // so many
 }
 
 func newWatch(a *app) *watch { return &watch{a: a, ctx: context.Background(), shown: time.Now()} }
 
 func (w *watch) end() { w.ctx = context.Background() }
 
+// begin starts to count anew.
+func (w *watch) begin(n int) { w.pass, w.read, w.of = w.pass+1, 0, n }
+
 // saw counts splats and returns an error once the user wants to stop.
 func (w *watch) saw(n int) error {
 	w.read += n
 	if t := time.Now(); t.Sub(w.shown) >= linesEvery {
 		w.shown = t
-		w.a.printf("read %s so far, in all passes over the model\n", count(w.read, "splat"))
+		w.a.printf("pass %d: %s of %d\n", w.pass, count(w.read, "splat"), w.of)
 	}
 	return w.ctx.Err()
 }
@@ -45,6 +50,7 @@ type watched struct {
 }
 
 func (m *watched) Read(put func(piece *scene.Splats) error) error {
+	m.w.begin(m.Info().N)
 	return m.Source.Read(func(piece *scene.Splats) error {
 		if err := m.w.saw(piece.N); err != nil {
 			return err
@@ -59,6 +65,9 @@ type watchedRows struct {
 }
 
 func (m *watchedRows) Gather(ids []uint32, into *scene.Splats) error {
+	if m.w.read == m.w.of {
+		m.w.begin(m.Info().N)
+	}
 	if err := m.w.saw(len(ids)); err != nil {
 		return err
 	}
