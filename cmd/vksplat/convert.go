@@ -302,7 +302,7 @@ func (a *app) change(o *convertOptions, f *splatfile.Format, model splatfile.Sou
 		return err
 	}
 	for _, text := range lost {
-		a.warn(f.Name + ": " + text)
+		a.warn(o.out + " does not keep everything: " + text)
 	}
 	info, size := model.Info(), ""
 	if st, err := os.Stat(o.out); err == nil {

@@ -74,7 +74,7 @@ func (r *trainRun) export(from, to string) (err error) {
 		return err
 	}
 	for _, text := range lost {
-		r.app.warn(to + ": " + text)
+		r.app.warn(to + " does not keep everything: " + text)
 	}
 	size := ""
 	if st, err := os.Stat(to); err == nil {

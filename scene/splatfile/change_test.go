@@ -41,7 +41,7 @@ func TestMove(t *testing.T) {
 					t.Fatalf("splat %d: rotation %v, want %v", i, a, b)
 				}
 			}
-			d := direction(r)
+			d := unitVector(r)
 			c1, c2 := colour(want, i, d), colour(got, i, turned(s.R, d))
 			for c := range 3 {
 				if math.Abs(c1[c]-c2[c]) > 1e-5 {
@@ -73,7 +73,7 @@ func product(a, b [9]float64) [9]float64 {
 	return Similarity{Scale: 1, R: a}.After(Similarity{Scale: 1, R: b}).R
 }
 
-func direction(r *rand.Rand) [3]float64 {
+func unitVector(r *rand.Rand) [3]float64 {
 	x := [3]float64{r.NormFloat64(), r.NormFloat64(), r.NormFloat64()}
 	length := math.Sqrt(x[0]*x[0] + x[1]*x[1] + x[2]*x[2])
 	return [3]float64{x[0] / length, x[1] / length, x[2] / length}
@@ -81,7 +81,7 @@ func direction(r *rand.Rand) [3]float64 {
 
 // colour evaluates the spherical harmonics of splat i.
 func colour(s *scene.Splats, i int, d [3]float64) (c [3]float64) {
-	basis := shBasis(d)
+	basis := harmonics(d)
 	for k := range s.K() {
 		for ch := range c {
 			c[ch] += basis[k] * float64(s.SH[3*(s.K()*i+k)+ch])
@@ -90,8 +90,8 @@ func colour(s *scene.Splats, i int, d [3]float64) (c [3]float64) {
 	return c
 }
 
-// TestFlip compares Flip, which changes signs, with the half turns that it stands for.
-func TestFlip(t *testing.T) {
+// TestFlipTurns compares Flip, which changes signs, with the half turns that it stands for.
+func TestFlipTurns(t *testing.T) {
 	for _, c := range []struct {
 		text string
 		sign [3]float32
@@ -160,7 +160,7 @@ func TestParseTransform(t *testing.T) {
 func TestUpright(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	for i := range 100 {
-		up := direction(r)
+		up := unitVector(r)
 		switch i {
 		case 0:
 			up = [3]float64{0, 3, 0}

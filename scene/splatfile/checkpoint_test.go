@@ -68,7 +68,7 @@ func TestCheckpoint(t *testing.T) {
 			t.Fatalf("splat %d differs", i)
 		}
 	}
-	checkGather(t, "checkpoint", m.(Gatherer), got)
+	sameGathered(t, "checkpoint", m.(Gatherer), got)
 }
 
 func TestHalfValue(t *testing.T) {

@@ -33,14 +33,14 @@ func Open(path string) (Source, error) {
 	return nil, unknown(path, head)
 }
 
-// sogMeta is the file that makes a folder one of SOG.
-const sogMeta = "meta.json"
+// sogMetaFile is the file that makes a folder one of SOG.
+const sogMetaFile = "meta.json"
 
 // Find returns the file that Open opens: path itself, unless it is a folder. A file is not looked at.
 func Find(path string) (string, error) {
 	st, err := os.Stat(path)
 	if err != nil {
-		return "", openError(path, pathless(err))
+		return "", openError(path, withoutPath(err))
 	}
 	if !st.IsDir() {
 		if !st.Mode().IsRegular() {
@@ -48,7 +48,7 @@ func Find(path string) (string, error) {
 		}
 		return path, nil
 	}
-	if file := filepath.Join(path, sogMeta); isFile(file) {
+	if file := filepath.Join(path, sogMetaFile); isFile(file) {
 		return file, nil
 	}
 	file, step := latest(filepath.Join(path, "point_cloud"), "iteration_", filepath.FromSlash("/point_cloud.ply"))
@@ -95,13 +95,13 @@ func isFile(path string) bool {
 func readHead(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, openError(path, pathless(err))
+		return nil, openError(path, withoutPath(err))
 	}
 	defer f.Close() // only read
 	head := make([]byte, headBytes)
 	n, err := io.ReadFull(f, head)
 	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
-		return nil, openError(path, pathless(err))
+		return nil, openError(path, withoutPath(err))
 	}
 	if n == 0 {
 		return nil, openFail(path, "copy or export it again", "the file is empty")
@@ -174,8 +174,8 @@ func openError(path string, err error) error {
 	return out
 }
 
-// pathless drops the path, which the error around it names.
-func pathless(err error) error {
+// withoutPath drops the path, which the error around it names.
+func withoutPath(err error) error {
 	var p *os.PathError
 	if errors.As(err, &p) {
 		return p.Err

@@ -298,7 +298,7 @@ func rotateBands(r [9]float64) (bands [scene.MaxSHDegree + 1][][]float64) {
 				back[k] = r[k]*d[0] + r[3+k]*d[1] + r[6+k]*d[2]
 			}
 			weight := node[1] * 2 * math.Pi / angles
-			y, turned := shBasis(d), shBasis(back)
+			y, turned := harmonics(d), harmonics(back)
 			for l := range bands {
 				for k := range bands[l] {
 					for m := range bands[l][k] {
@@ -311,8 +311,8 @@ func rotateBands(r [9]float64) (bands [scene.MaxSHDegree + 1][][]float64) {
 	return bands
 }
 
-// shBasis evaluates the real spherical harmonics of splat files (Kerbl et al. 2023) for a unit direction, in the order of scene.Splats.
-func shBasis(d [3]float64) [16]float64 {
+// harmonics evaluates the real spherical harmonics of splat files (Kerbl et al. 2023) for a unit direction, in the order of scene.Splats.
+func harmonics(d [3]float64) [16]float64 {
 	x, y, z := d[0], d[1], d[2]
 	xx, yy, zz := x*x, y*y, z*z
 	return [16]float64{

@@ -60,13 +60,13 @@ func again(t *testing.T, f *Format, m Source, o WriteOptions) (*scene.Splats, In
 		t.Fatalf("%s: %v", f.Name, err)
 	}
 	if g, ok := read.(Gatherer); ok {
-		checkGather(t, f.Name, g, s)
+		sameGathered(t, f.Name, g, s)
 	}
 	return s, read.Info()
 }
 
-// checkGather compares splats that are gathered with those that were read.
-func checkGather(t *testing.T, name string, g Gatherer, all *scene.Splats) {
+// sameGathered compares splats that are gathered with those that were read.
+func sameGathered(t *testing.T, name string, g Gatherer, all *scene.Splats) {
 	t.Helper()
 	if all.N == 0 {
 		return
@@ -89,15 +89,15 @@ func checkGather(t *testing.T, name string, g Gatherer, all *scene.Splats) {
 	}
 }
 
-// quantised is how far what a format gives back may be from what was written.
-type quantised struct {
+// exactness is how far what a format gives back may be from what was written.
+type exactness struct {
 	position, scale, opacity, angle, dc, sh float64 // scale: of its logarithm; opacity: of 0 to 1; angle: in radians
 	degree                                  int     // the highest that is kept
 	antialiased                             bool    // the flag is kept
 }
 
 // quantisation of the formats that can be written. A format without a line fails TestFormats: its writer says there what it loses.
-var quantisation = map[string]quantised{
+var quantisation = map[string]exactness{
 	"ply": {0, 0, 1e-7, 1e-3, 0, 0, 3, true},
 }
 
@@ -127,7 +127,7 @@ func TestFormats(t *testing.T) {
 }
 
 // compare wants each splat of got near one of want.
-func compare(t *testing.T, name string, got, want *scene.Splats, q quantised) {
+func compare(t *testing.T, name string, got, want *scene.Splats, q exactness) {
 	t.Helper()
 	used := make([]bool, want.N)
 	for i := range got.N {
@@ -279,7 +279,7 @@ func TestSpool(t *testing.T) {
 	if !slices.Equal(got.Means, want.Means) || !slices.Equal(got.SH, want.SH) || !slices.Equal(got.Quats, want.Quats) || !s.Info().Meta.Antialiased {
 		t.Error("the spool is not the model")
 	}
-	checkGather(t, "spool", s, want)
+	sameGathered(t, "spool", s, want)
 	if err := s.Close(); err != nil {
 		t.Error(err)
 	}
@@ -339,7 +339,7 @@ func TestPLYEncodings(t *testing.T) {
 		if g, ok := m.(Gatherer); ok != (format != "ascii") {
 			t.Errorf("%s: any order is %v", format, ok)
 		} else if ok {
-			checkGather(t, format, g, s)
+			sameGathered(t, format, g, s)
 		}
 		if err := m.Close(); err != nil {
 			t.Error(err)

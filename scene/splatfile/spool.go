@@ -65,7 +65,7 @@ func newSpool(model Source, dir string) (*spool, error) {
 }
 
 func spoolError(dir string, err error) error {
-	return &scene.Error{Op: "keep splats in a temporary file", Path: dir, Err: pathless(err), Kind: scene.ErrTryAgain,
+	return &scene.Error{Op: "keep splats in a temporary file", Path: dir, Err: withoutPath(err), Kind: scene.ErrTryAgain,
 		Hint: "make room there, or name another folder for temporary files"}
 }
 
