@@ -258,9 +258,9 @@ type columns struct {
 	degree          int
 }
 
-// infiniteLog stands for infinity in the logit of an opacity and the logarithm of
+// InfiniteLog stands for infinity in the logit of an opacity and the logarithm of
 // a scale: 1/(1+exp(-30)) is 1 in float32, exp(-30) is far below any pixel.
-const infiniteLog = 30
+const InfiniteLog = 30
 
 // clampInfinite makes +-Inf finite where it has a meaning, and tells whether
 // it did: converters write an opacity of 255/255 as the logit +Inf and a
@@ -268,12 +268,12 @@ const infiniteLog = 30
 func (c *columns) clampInfinite(row []float64) bool {
 	clamped := false
 	if math.IsInf(row[c.opacity], 0) {
-		row[c.opacity] = math.Copysign(infiniteLog, row[c.opacity])
+		row[c.opacity] = math.Copysign(InfiniteLog, row[c.opacity])
 		clamped = true
 	}
 	for _, column := range c.scale {
 		if math.IsInf(row[column], -1) {
-			row[column] = -infiniteLog
+			row[column] = -InfiniteLog
 			clamped = true
 		}
 	}
@@ -305,7 +305,7 @@ func (c *columns) store(s *Splats, i int, row []float64) bool {
 // splatColumns finds the columns of a splat; ignored are the names left over.
 func splatColumns(e *plyElement) (c columns, ignored []string, err error) {
 	if e.index("packed_position") >= 0 {
-		return c, nil, &hinted{errors.New("it is a compressed PLY (packed_position), which is not read"),
+		return c, nil, &hinted{errors.New("it is a compressed PLY (packed_position), which is not read here"),
 			"convert it first: vksplat convert in.compressed.ply out.ply"}
 	}
 	if c.degree, err = degreeOf(e); err != nil {
