@@ -98,7 +98,12 @@ type exactness struct {
 
 // quantisation of the formats that can be written. A format without a line fails TestFormats: its writer says there what it loses.
 var quantisation = map[string]exactness{
-	"ply": {0, 0, 1e-7, 1e-3, 0, 0, 3, true},
+	"ply":            {0, 0, 1e-7, 1e-3, 0, 0, 3, true},
+	"compressed-ply": {0.004, 0.005, 0.002, 0.005, 0.004, 0.017, 3, true}, // 11 bits within 256 splats, bytes of colour
+	"splat":          {0, 1e-6, 0.002, 0.02, 0.008, 0, 0, false},
+	"spz":            {2e-4, 0.032, 0.002, 0.005, 0.014, 0.07, 3, true}, // steps of 1/16 in log scales, 1/32 in spherical harmonics above degree 1
+	"glb":            {0, 1e-6, 1e-6, 1e-3, 0, 0, 3, false},
+	"sog":            {2e-4, 0.03, 0.002, 0.015, 0.007, 0.7, 3, true}, // spherical harmonics from a palette, and those of this model are noise
 }
 
 // TestFormats writes one model in every format and compares what is read. Formats may put splats into another order: each is compared with the nearest.
@@ -137,10 +142,12 @@ func compare(t *testing.T, name string, got, want *scene.Splats, q exactness) {
 		}
 		used[j] = true
 		a, b := splatParts(got, i), splatParts(want, j)
-		dot := 0.0
+		dot, length := 0.0, 0.0 // some formats leave rotations of other lengths
 		for k := range 4 {
 			dot += float64(a[1][k]) * float64(b[1][k])
+			length += float64(a[1][k]) * float64(a[1][k])
 		}
+		dot /= math.Sqrt(length)
 		angle := 2 * math.Sqrt(max(0, 2-2*math.Abs(dot))) // of a small one; |dot| is near 1
 		n := min(len(a[4]), len(b[4]))
 		for _, c := range []struct {
