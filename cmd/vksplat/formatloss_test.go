@@ -3,6 +3,7 @@
 package main
 
 import (
+	"flag"
 	"fmt"
 	"math"
 	"os"
@@ -19,6 +20,8 @@ import (
 // is turned, or spherical harmonics in another order, give less.
 const leastPSNR = 22
 
+var lossRun = flag.String("loss-model", "", "folder of a run whose model TestFormatLoss writes in all formats")
+
 // lossCase is a row of the table.
 type lossCase struct {
 	name string
@@ -27,9 +30,10 @@ type lossCase struct {
 
 // TestFormatLoss renders a model before and after it went through each format that can be written, at 256x256, and prints a table in Markdown:
 //
-//	VKSPLAT_LONG=1 go test -count=1 -v ./cmd/vksplat -run TestFormatLoss
+//	VKSPLAT_LONG=1 go test -count=1 -timeout 60m -v ./cmd/vksplat -run TestFormatLoss
 //
-// trains the demo's scene for that; without VKSPLAT_LONG the model is made up. Every format must keep enough to be the same scene.
+// trains the demo's scene for that, and -args -loss-model=OUT after it takes the model of a run; without either the model is made up. Every format must keep
+// enough to be the same scene.
 func TestFormatLoss(t *testing.T) {
 	needDevice(t)
 	model, cams, name := lossModel(t)
@@ -108,7 +112,8 @@ func throughFormat(f *splatfile.Format) func(*testing.T, splatfile.Source, strin
 // lossModel returns the model to lose from, and 256x256 views of it.
 func lossModel(t *testing.T) (*scene.Splats, []scene.Camera, string) {
 	t.Helper()
-	if os.Getenv(longVariable) == "" {
+	dir := *lossRun
+	if os.Getenv(longVariable) == "" && dir == "" {
 		o := scene.SynthOptions{Images: 4, Width: 256, Height: 256, Points: 8000}
 		synth, err := scene.NewSynth(o)
 		if err != nil {
@@ -116,8 +121,11 @@ func lossModel(t *testing.T) (*scene.Splats, []scene.Camera, string) {
 		}
 		return synth.Splats(3), synth.Cameras(), "Made-up model"
 	}
-	dir := t.TempDir()
-	vksplat(t, "demo", "-m", dir, "--progress", "none")
+	name := "Model of " + dir
+	if dir == "" {
+		dir, name = t.TempDir(), "Trained demo scene"
+		vksplat(t, "demo", "-m", dir, "--progress", "none")
+	}
 	file, err := splatfile.Find(dir)
 	if err != nil {
 		t.Fatal(err)
@@ -138,7 +146,7 @@ func lossModel(t *testing.T) (*scene.Splats, []scene.Camera, string) {
 		c.Width, c.Height = 256, 256
 		views = append(views, c)
 	}
-	return s, views, "Trained demo scene"
+	return s, views, name
 }
 
 // render draws a model.
