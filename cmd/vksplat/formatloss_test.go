@@ -24,8 +24,9 @@ var lossRun = flag.String("loss-model", "", "folder of a run whose model TestFor
 
 // lossCase is a row of the table.
 type lossCase struct {
-	name string
-	make func(t *testing.T, model splatfile.Source, path string) splatfile.Source // what is rendered
+	name   string
+	format bool
+	make   func(t *testing.T, model splatfile.Source, path string) splatfile.Source // what is rendered
 }
 
 // TestFormatLoss renders a model before and after it went through each format that can be written, at 256x256, and prints a table in Markdown:
@@ -63,7 +64,7 @@ func TestFormatLoss(t *testing.T) {
 			size = fmt.Sprintf("%.1f", float64(st.Size())/float64(s.N))
 		}
 		fmt.Fprintf(&b, "| %s | %s | %.1f dB | %.1f dB |\n", c.name, size, mean, worst)
-		if !(mean >= leastPSNR) {
+		if c.format && !(mean >= leastPSNR) {
 			t.Errorf("%s: %.1f dB is no picture of the same scene", c.name, mean)
 		}
 	}
@@ -74,16 +75,16 @@ func TestFormatLoss(t *testing.T) {
 func lossCases(n int) (list []lossCase) {
 	for _, f := range splatfile.Formats() {
 		if f.Write != nil {
-			list = append(list, lossCase{f.Name, throughFormat(f)})
+			list = append(list, lossCase{f.Name, true, throughFormat(f)})
 		}
 	}
 	for degree := range scene.MaxSHDegree {
-		list = append(list, lossCase{fmt.Sprintf("--sh-degree %d", degree), func(_ *testing.T, m splatfile.Source, _ string) splatfile.Source {
+		list = append(list, lossCase{fmt.Sprintf("--sh-degree %d", degree), false, func(_ *testing.T, m splatfile.Source, _ string) splatfile.Source {
 			return splatfile.WithDegree(m, degree)
 		}})
 	}
 	for _, share := range []int{90, 75, 50} {
-		list = append(list, lossCase{fmt.Sprintf("--max-splats, %d %% of them", share), func(t *testing.T, m splatfile.Source, _ string) splatfile.Source {
+		list = append(list, lossCase{fmt.Sprintf("--max-splats, %d %% of them", share), false, func(t *testing.T, m splatfile.Source, _ string) splatfile.Source {
 			s, _, err := splatfile.Select(m, splatfile.Selection{MaxSplats: n * share / 100})
 			if err != nil {
 				t.Fatal(err)
@@ -123,8 +124,13 @@ func lossModel(t *testing.T) (*scene.Splats, []scene.Camera, string) {
 	}
 	name := "Model of " + dir
 	if dir == "" {
-		dir, name = t.TempDir(), "Trained demo scene"
-		vksplat(t, "demo", "-m", dir, "--progress", "none")
+		capture := t.TempDir()
+		if err := scene.WriteSynth(capture, scene.SynthOptions{Images: demoPhotos, Width: demoWidth, Height: demoHeight, Points: demoPoints}); err != nil {
+			t.Fatal(err)
+		}
+		// Degrees of spherical harmonics come every 1000 steps otherwise.
+		dir, name = filepath.Join(t.TempDir(), "out"), "Trained demo scene"
+		vksplat(t, "train", capture, "-m", dir, "--iterations", "1200", "--sh-degree-interval", "200", "--max-splats", "5000", "--progress", "none")
 	}
 	file, err := splatfile.Find(dir)
 	if err != nil {

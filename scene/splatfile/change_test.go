@@ -149,7 +149,7 @@ func TestParseTransform(t *testing.T) {
 			}
 		}
 	}
-	for _, text := range []string{"", "scale", "scale 0", "scale -1", "scale 1,2,3", "turn 1,2,3", "rotate 1,2", "rotate a,b,c", "translate 1e300,0,0", "NaN", "1 2 3",
+	for _, text := range []string{"", "scale", "scale 0", "scale -1", "scale 1,2,3", "turn 1,2,3", "rotate 1,2", "rotate a,b,c", "translate 1e300,0,0", "scale 1e10 scale 1e10", "scale 1e-9 scale 1e-9", "NaN", "1 2 3",
 		"1 0 0 0 0 1 0 0 0 0 2 0", "1 1 0 0 0 1 0 0 0 0 1 0", "-1 0 0 0 0 1 0 0 0 0 1 0", "1 0 0 0 0 1 0 0 0 0 1 0 0 0 1 1", "0 0 0 0 0 0 0 0 0 0 0 0"} {
 		if _, err := ParseTransform(text); err == nil {
 			t.Errorf("%q was taken", text)

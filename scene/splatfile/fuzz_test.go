@@ -2,6 +2,7 @@ package splatfile
 
 import (
 	"errors"
+	"math"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -85,4 +86,27 @@ func readAny(t *testing.T, path string, size int) {
 			t.Errorf("the last splat: %v", e)
 		}
 	}
+}
+
+// FuzzTransform wants what is taken to be a similarity: a scale above 0 and a rotation, all finite.
+func FuzzTransform(f *testing.F) {
+	for _, text := range []string{"scale 2 rotate 10,20,30 translate 1,2,3", "0 -2 0 1 2 0 0 0 0 0 2 0", "1e-200 0 0 0 0 1e-200 0 0 0 0 1e-200 0"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		s, err := ParseTransform(text)
+		if err != nil {
+			return
+		}
+		back := s.R
+		back[1], back[3], back[2], back[6], back[5], back[7] = s.R[3], s.R[1], s.R[6], s.R[2], s.R[7], s.R[5]
+		for k, x := range product(s.R, back) {
+			if want := Unmoved().R[k]; !(math.Abs(x-want) < 1e-9) {
+				t.Fatalf("%q: %+v is no rotation", text, s)
+			}
+		}
+		if !(s.Scale > 0) || math.IsInf(s.Scale, 0) || math.IsNaN(s.T[0]+s.T[1]+s.T[2]) || math.IsInf(s.T[0]+s.T[1]+s.T[2], 0) {
+			t.Fatalf("%q: %+v", text, s)
+		}
+	})
 }

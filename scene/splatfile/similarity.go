@@ -76,7 +76,20 @@ func ParseTransform(text string) (Similarity, error) {
 	if len(words) == 0 {
 		return out, errors.New("it is empty")
 	}
-	return out, nil
+	return out, out.check()
+}
+
+// check refuses what leads out of the numbers that float32 holds.
+func (s Similarity) check() error {
+	for _, x := range [4]float64{s.Scale, s.T[0], s.T[1], s.T[2]} {
+		if !(math.Abs(x) <= maxTransform) {
+			return fmt.Errorf("a scale of %g and a translation of %g together", s.Scale, s.T)
+		}
+	}
+	if s.Scale < 1/maxTransform {
+		return fmt.Errorf("a scale of %g", s.Scale)
+	}
+	return nil
 }
 
 // numbers parses so many finite numbers between commas.
@@ -153,7 +166,7 @@ func parseMatrix(text string) (Similarity, error) {
 		}
 	}
 	s.R = rotationOf(quatOf(s.R))
-	return s, nil
+	return s, s.check()
 }
 
 // Upright turns a scene so that up, a direction of any length, becomes -y: up in the frame of COLMAP, which most viewers of PLY files assume.
