@@ -302,6 +302,32 @@ func TestSpool(t *testing.T) {
 	}
 }
 
+// TestGatherable wants a model itself where it can be read in any order, a small one in memory, and a large one in a file.
+func TestGatherable(t *testing.T) {
+	small := Memory(model(100, 1), scene.PLYMeta{Antialiased: true})
+	if g, free, err := gatherable(small, "none"); err != nil || g != small || free() != nil {
+		t.Errorf("%v, %v", g, err)
+	}
+	g, free, err := gatherable(WithDegree(small, 2), "none")
+	if err != nil || g.Info().Degree != 2 || !g.Info().Meta.Antialiased || free() != nil {
+		t.Fatalf("%v, %v", g, err)
+	}
+	sameGathered(t, "copy in memory", g, allOfDegree(t, small, 2))
+	if _, _, err := gatherable(&counted{N: memoryBytes/56 + 1}, filepath.Join(t.TempDir(), "none")); !errors.Is(err, scene.ErrTryAgain) {
+		t.Errorf("a large model went elsewhere than to a file: %v", err)
+	}
+}
+
+// allOfDegree reads a model of another degree.
+func allOfDegree(t *testing.T, m Source, degree int) *scene.Splats {
+	t.Helper()
+	s, err := All(WithDegree(m, degree))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
 // failing is a model whose reading fails after the first piece.
 type failing struct {
 	Source
