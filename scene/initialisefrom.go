@@ -14,7 +14,7 @@ const (
 	InitAuto   = ""       // the capture's points; random ones in a synthetic capture without any
 	InitPoints = "points" // the capture's points
 	InitRandom = "random" // random points where most cameras look
-	InitPLY    = "ply"    // a PLY file: a point cloud, or splats, which are used as they are
+	InitPLY    = "ply"    // a file: a PLY file of points, or a model of splats, which are used as they are
 )
 
 // defaultRandomPoints is how many points InitRandom makes unless told.
@@ -36,9 +36,14 @@ type InitOptions struct {
 	Scale   float64 `json:"-"`           // of splats made from points: times the mean distance to the three nearest ones
 	Seed    uint64  `json:"-"`
 	Degree  int     `json:"-"` // of the spherical harmonics
+
+	Model ModelOpener `json:"-"` // of InitPLY, for formats that this package does not know; nil: PLY alone
 }
 
-// ParseInit splits the value of a flag, points, random or ply:FILE, into kind and file. Errors are of kind ErrUsage.
+// ModelOpener checks that a file is a model of splats. read gives the model, in the frame of the file.
+type ModelOpener func(file string) (read func() (*Splats, PLYMeta, error), err error)
+
+// ParseInit splits the value of a flag, points, random, FILE or ply:FILE, into kind and file. Errors are of kind ErrUsage.
 func ParseInit(s string) (kind, file string, err error) {
 	switch {
 	case s == InitPoints || s == InitRandom:
@@ -47,8 +52,10 @@ func ParseInit(s string) (kind, file string, err error) {
 		return InitAuto, "", nil
 	case strings.HasPrefix(s, InitPLY+":") && len(s) > len(InitPLY)+1:
 		return InitPLY, s[len(InitPLY)+1:], nil
+	case strings.ContainsAny(s, `./\`):
+		return InitPLY, s, nil
 	}
-	return "", "", initError("", "give points, random or ply:FILE", "%q is no way to begin", s)
+	return "", "", initError("", "give points, random or a file, as in ply:FILE", "%q is no way to begin", s)
 }
 
 func initError(path, hint, format string, args ...any) error {
@@ -63,7 +70,7 @@ func (o InitOptions) check() error {
 			return initError("", "as in ply:points.ply", "no file is named")
 		}
 	default:
-		return initError("", "give points, random or ply:FILE", "%q is no way to begin", o.Kind)
+		return initError("", "give points, random or a file, as in ply:FILE", "%q is no way to begin", o.Kind)
 	}
 	switch {
 	case o.Points < 0 || o.Points > maxInitPoints:
@@ -85,7 +92,7 @@ func (c *Capture) CheckInit(o InitOptions) error {
 	}
 	switch {
 	case o.Kind == InitPLY:
-		_, err := plyHasSplats(o.File)
+		_, err := o.open()
 		return err
 	case o.Kind == InitRandom || len(c.Points) > 0 || o.Kind == InitAuto && c.Synthetic:
 		return nil
@@ -100,7 +107,7 @@ func (c *Capture) InitialSplats(o InitOptions) (*Splats, error) {
 	}
 	switch {
 	case o.Kind == InitPLY:
-		return c.splatsFromPLY(o)
+		return c.splatsFromFile(o)
 	case o.Kind == InitRandom:
 		return c.splatsFromPoints(c.randomPoints(o), o)
 	case len(c.Points) == 0:
@@ -133,13 +140,13 @@ func (c *Capture) splatsFromPoints(points []Point, o InitOptions) (*Splats, erro
 	return s, nil
 }
 
-// splatsFromPLY reads splats or points from a file.
-func (c *Capture) splatsFromPLY(o InitOptions) (*Splats, error) {
-	isModel, err := plyHasSplats(o.File)
+// splatsFromFile reads splats or points from a file.
+func (c *Capture) splatsFromFile(o InitOptions) (*Splats, error) {
+	read, err := o.open()
 	if err != nil {
 		return nil, err
 	}
-	if !isModel {
+	if read == nil {
 		points, err := ReadPoints(o.File)
 		if err != nil {
 			return nil, err
@@ -157,21 +164,39 @@ func (c *Capture) splatsFromPLY(o InitOptions) (*Splats, error) {
 	if o.Grid > 0 {
 		return nil, initError(o.File, "leave out --init-grid, or begin with a point cloud", "a grid samples points, and this is a model of splats")
 	}
-	s, info, err := ReadPLY(o.File)
-	switch {
-	case err != nil:
+	s, meta, err := read()
+	if err != nil {
 		return nil, err
-	case info.NonFinite > 0:
+	}
+	if bad := s.NonFinite(); bad > 0 {
 		return nil, badData("initialise splats", o.File, "the training that made this file diverged, or the file is damaged: make or copy it again",
-			"%d of %d splats hold NaN or infinite numbers", info.NonFinite, s.N)
-	case s.N == 0:
+			"%d of %d splats hold NaN or infinite numbers", bad, s.N)
+	}
+	if s.N == 0 {
 		return nil, badData("initialise splats", o.File, "begin with another file, or with --init random", "the file has no splats")
 	}
 	var origin [3]float64
-	if info.Meta.Origin != nil {
-		origin = *info.Meta.Origin
+	if meta.Origin != nil {
+		origin = *meta.Origin
 	}
 	return s.FromCapture(c.Frame, origin).WithDegree(o.Degree), nil
+}
+
+// open checks the file and returns what reads its splats, nil where it holds points.
+func (o InitOptions) open() (read func() (*Splats, PLYMeta, error), err error) {
+	splats, err := plyHasSplats(o.File)
+	switch {
+	case o.Model != nil && (errors.Is(err, errNotPLY) || isDir(o.File)):
+	case err != nil || !splats:
+		return nil, err
+	}
+	if o.Model != nil {
+		return o.Model(o.File)
+	}
+	return func() (*Splats, PLYMeta, error) {
+		s, info, err := ReadPLY(o.File)
+		return s, info.Meta, err
+	}, nil
 }
 
 // plyHasSplats says whether a PLY file holds splats rather than points.

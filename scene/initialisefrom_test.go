@@ -215,12 +215,12 @@ func TestGrid(t *testing.T) {
 }
 
 func TestInitOptions(t *testing.T) {
-	for in, want := range map[string][2]string{"points": {"points", ""}, "random": {"random", ""}, "auto": {"", ""}, "ply:a b.ply": {"ply", "a b.ply"}} {
+	for in, want := range map[string][2]string{"points": {"points", ""}, "random": {"random", ""}, "auto": {"", ""}, "ply:a b.ply": {"ply", "a b.ply"}, "x.spz": {"ply", "x.spz"}, "out/model": {"ply", "out/model"}} {
 		if kind, file, err := ParseInit(in); err != nil || kind != want[0] || file != want[1] {
 			t.Errorf("%q: %q, %q, %v", in, kind, file, err)
 		}
 	}
-	for _, in := range []string{"ply:", "ply", "x.ply", "Random"} {
+	for _, in := range []string{"ply:", "ply", "Random"} {
 		if _, _, err := ParseInit(in); !errors.Is(err, ErrUsage) {
 			t.Errorf("%q: %v", in, err)
 		}

@@ -24,12 +24,32 @@ type split struct {
 }
 
 func newPointTree(points []Point) *pointTree {
-	t := &pointTree{make([][3]float64, len(points)), make([]int32, len(points)), make([]split, splitRanges(len(points)))}
-	for i, p := range points {
-		t.pos[i], t.index[i] = p.Pos, int32(i)
+	return buildTree(len(points), func(i int) [3]float64 { return points[i].Pos })
+}
+
+// buildTree makes the tree of n points.
+func buildTree(n int, pos func(i int) [3]float64) *pointTree {
+	t := &pointTree{make([][3]float64, n), make([]int32, n), make([]split, splitRanges(n))}
+	for i := range n {
+		t.pos[i], t.index[i] = pos(i), int32(i)
 	}
-	t.build(0, 0, len(points), runtime.GOMAXPROCS(0))
+	t.build(0, 0, n, runtime.GOMAXPROCS(0))
 	return t
+}
+
+// Spacing returns for each position, [N*3] and finite, the mean distance to its three nearest others, or to as many as there are.
+func Spacing(means []float32) []float32 {
+	n := len(means) / 3
+	t := buildTree(n, func(i int) [3]float64 {
+		return [3]float64{float64(means[3*i]), float64(means[3*i+1]), float64(means[3*i+2])}
+	})
+	out := make([]float32, n)
+	inBlocks(n, func(lo, hi int) {
+		for at := lo; at < hi; at++ {
+			out[t.index[at]] = float32(t.spacing(at))
+		}
+	})
+	return out
 }
 
 // splitRanges returns how many ranges a tree of n points splits at most: halving a range leaves the larger half rounded up.

@@ -13,6 +13,7 @@ type PLYMeta struct {
 	Seed        uint64      // seed of the run; written when Step is
 	Origin      *[3]float64 // what was subtracted from the coordinates, nil for nothing
 	Antialiased bool        // trained with the screen-space compensation of Mip-Splatting
+	Vertical    string      // vertical axis of the scene, as in "y"; empty leaves the comment out
 	Comments    []string    // further comments, one line each
 }
 
@@ -23,7 +24,8 @@ const (
 	commentSeed      = "seed "
 	commentDegree    = "sh_degree "
 	commentOrigin    = "origin "
-	commentMip       = "SplatRenderMode: mip"
+	commentMip       = "SplatRenderMode: mip" // Brush's
+	commentVertical  = "Vertical axis: "      // likewise
 )
 
 // Lines returns the comments in the order in which they are written.
@@ -41,6 +43,9 @@ func (m PLYMeta) Lines(degree int) ([]string, error) {
 	}
 	if m.Antialiased {
 		out = append(out, commentMip)
+	}
+	if m.Vertical != "" {
+		out = append(out, commentVertical+m.Vertical)
 	}
 	out = append(out, m.Comments...)
 	for _, line := range out {
@@ -74,8 +79,7 @@ func parseMeta(comments []string) PLYMeta {
 
 // parseComment reads one comment and tells whether it was one of ours.
 func (m *PLYMeta) parseComment(line string) bool {
-	if strings.EqualFold(line, commentMip) {
-		m.Antialiased = true
+	if m.parseForeign(line) {
 		return true
 	}
 	if v, ok := strings.CutPrefix(line, commentGenerator); ok {
@@ -109,6 +113,23 @@ func (m *PLYMeta) parseComment(line string) bool {
 		return ok
 	}
 	return false
+}
+
+// parseForeign reads the comments of other programs that say something about a model, in any case.
+func (m *PLYMeta) parseForeign(line string) bool {
+	lower := strings.ToLower(strings.TrimSpace(line))
+	switch lower {
+	case strings.ToLower(commentMip), "antialiased 1": // the second is Postshot's
+		m.Antialiased = true
+		return true
+	case "splatrendermode: default", "antialiased 0": // would be wrong once they are copied to another model
+		return true
+	}
+	if v, ok := strings.CutPrefix(lower, strings.ToLower(commentVertical)); ok {
+		m.Vertical = v
+		return true
+	}
+	return strings.HasPrefix(lower, "sh degree: ") // Brush's; the number of f_rest properties decides
 }
 
 func parseOrigin(text string) (origin [3]float64, ok bool) {

@@ -312,3 +312,27 @@ func checkForeign(t *testing.T, path string) {
 		}
 	}
 }
+
+// TestPLYForeignComments reads what other programs say of a model, and drops what would be wrong of a copy.
+func TestPLYForeignComments(t *testing.T) {
+	for comment, want := range map[string]PLYMeta{
+		"SplatRenderMode: mip":     {Antialiased: true},
+		"splatrendermode: MIP":     {Antialiased: true},
+		"antialiased 1":            {Antialiased: true}, // Postshot
+		"antialiased 0":            {},
+		"SplatRenderMode: default": {},
+		"Vertical axis: y":         {Vertical: "y"},
+		"vertical axis: 0 -1 0":    {Vertical: "0 -1 0"},
+		"SH degree: 3":             {},
+		"Exported from Brush":      {Comments: []string{"Exported from Brush"}},
+	} {
+		if got := parseMeta([]string{comment}); fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("%q: %+v, want %+v", comment, got, want)
+		}
+	}
+	s := NewSplats(1, 0)
+	s.Quats[0] = 1
+	if _, info, err := decodeBytes(encodeSplats(t, s, PLYMeta{Vertical: "y"})); err != nil || info.Meta.Vertical != "y" {
+		t.Errorf("%+v, %v", info, err)
+	}
+}

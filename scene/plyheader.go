@@ -3,6 +3,7 @@ package scene
 import (
 	"bufio"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -130,12 +131,15 @@ const (
 	plyMaxHeader = 1 << 20
 )
 
+// errNotPLY says that a file is of another kind.
+var errNotPLY = errors.New("the first line is not \"ply\"")
+
 // readPLYHeader parses everything up to and including end_header.
 func readPLYHeader(r *bufio.Reader) (*plyHeader, error) {
 	h := &plyHeader{}
 	line, err := h.line(r)
 	if err != nil || line != "ply" {
-		return nil, fmt.Errorf("the first line is not \"ply\"")
+		return nil, errNotPLY
 	}
 	for {
 		line, err := h.line(r)

@@ -144,6 +144,23 @@ func finite32(x float32) bool { return math.Float32bits(x)&0x7f800000 != 0x7f800
 
 func finite64(x float64) bool { return math.Float64bits(x)&(0x7ff<<52) != 0x7ff<<52 }
 
+// NonFinite counts the splats with a NaN or infinite number, which renderers skip.
+func (s *Splats) NonFinite() int {
+	bad := make(map[int]bool)
+	for _, t := range s.tensors() {
+		for at := 0; ; {
+			i := firstNotFinite(t.data[at:])
+			if i < 0 {
+				break
+			}
+			splat := (at + i) / t.width
+			bad[splat] = true
+			at = (splat + 1) * t.width
+		}
+	}
+	return len(bad)
+}
+
 // ToCapture returns the model in the capture's own frame less origin, for
 // writing: mean/scale + centre - origin, computed in float64, and
 // log_scale - ln(scale). Rotations, opacities and SH do not change and share

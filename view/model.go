@@ -41,7 +41,6 @@ const (
 type Model struct {
 	Splats    int
 	Meta      scene.PLYMeta
-	Vertical  string       // what the file says of its vertical axis, "" for nothing
 	Positions [][3]float64 // of some of the splats, in the file's frame
 	Lost      []string     // what the conversion could not keep, a sentence each
 	Converted bool         // the file is a temporary one
@@ -49,29 +48,10 @@ type Model struct {
 	path, name string
 }
 
-// open opens a model of any format.
-func open(path string) (splatfile.Source, error) {
-	splats, info, err := scene.ReadPLY(path)
-	if err != nil {
-		return nil, err
-	}
-	return splatfile.Memory(splats, info.Meta), nil
-}
-
-// verticalOf finds the comment "Vertical axis: z" that some programs write, in any case.
-func verticalOf(meta scene.PLYMeta) string {
-	for _, c := range meta.Comments {
-		if value, found := strings.CutPrefix(strings.ToLower(strings.TrimSpace(c)), "vertical axis:"); found {
-			return strings.TrimSpace(value)
-		}
-	}
-	return ""
-}
-
 // Prepare makes a model ready for the viewer: the file itself where the viewer reads it well, otherwise a conversion in the folder tempDir. Small asks
 // for the smallest file.
 func Prepare(path, tempDir string, small bool) (*Model, error) {
-	source, err := open(path)
+	source, err := splatfile.Open(path)
 	if err != nil {
 		return nil, err
 	}
@@ -81,7 +61,7 @@ func Prepare(path, tempDir string, small bool) (*Model, error) {
 
 func prepare(path, tempDir string, source splatfile.Source, small bool) (*Model, error) {
 	info := source.Info()
-	m := &Model{Splats: info.N, Meta: info.Meta, Vertical: verticalOf(info.Meta), path: path}
+	m := &Model{Splats: info.N, Meta: info.Meta, path: path}
 	if info.N == 0 {
 		return nil, &scene.Error{Op: "view model", Path: path, Err: errors.New("it holds no splats"), Hint: "name a file of splats, or the folder of a training run"}
 	}

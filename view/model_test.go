@@ -49,8 +49,8 @@ func TestPrepareAsIs(t *testing.T) {
 	if err != nil || m.path != path || m.name != plainName || m.Converted || m.Splats != 3 || len(m.Positions) != 3 || m.Positions[2] != [3]float64{2, 0, 0} {
 		t.Errorf("%+v, %v", m, err)
 	}
-	if m.Vertical != "z" {
-		t.Errorf("vertical axis %q", m.Vertical)
+	if m.Meta.Vertical != "z" {
+		t.Errorf("vertical axis %q", m.Meta.Vertical)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"vksplat/pipeline"
 	"vksplat/scene"
+	"vksplat/scene/splatfile"
 )
 
 // equip plans what memory is used for, opens the cache of photos and makes the
@@ -111,11 +112,24 @@ func (r *trainRun) warnPlan() {
 // initOptions says what the first splats are made from.
 func (r *trainRun) initOptions() scene.InitOptions {
 	o := r.init
+	o.Model = openInit
 	o.Opacity, o.Scale, o.Seed = r.config.InitOpacity, r.config.InitScale, r.config.Seed
 	if o.Kind == scene.InitPLY { // else degree 0: the rest of the colours is zero, and the model makes room for it
 		o.Degree = r.config.SHDegree
 	}
 	return o
+}
+
+// openInit reads a model to begin with, of any format.
+func openInit(file string) (func() (*scene.Splats, scene.PLYMeta, error), error) {
+	model, err := splatfile.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	return func() (*scene.Splats, scene.PLYMeta, error) {
+		splats, info, err := readModel(file)
+		return splats, info.Meta, err
+	}, model.Close()
 }
 
 // decodable decodes every photo once, so that --strict finds out before the

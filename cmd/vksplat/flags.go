@@ -274,16 +274,25 @@ func (f *originFlag) Set(s string) error {
 
 // threeNumbers parses "a,b,c". Only finite numbers pass.
 func threeNumbers(s string) (v [3]float64, err error) {
+	list, err := someNumbers(s, len(v))
+	copy(v[:], list)
+	return v, err
+}
+
+// someNumbers parses n finite numbers between commas.
+func someNumbers(s string, n int) ([]float64, error) {
 	parts := strings.Split(s, ",")
-	if len(parts) != 3 {
-		return v, errors.New("three numbers are needed")
+	if len(parts) != n {
+		return nil, fmt.Errorf("%d numbers are needed", n)
 	}
+	v := make([]float64, n)
+	var err error
 	for i, p := range parts {
 		if v[i], err = strconv.ParseFloat(strings.TrimSpace(p), 64); err != nil {
-			return v, err
+			return nil, err
 		}
 		if math.IsNaN(v[i]) || math.IsInf(v[i], 0) {
-			return v, errors.New("not a finite number")
+			return nil, errors.New("not a finite number")
 		}
 	}
 	return v, nil
@@ -326,11 +335,11 @@ func (f *initFlag) String() string {
 	return f.o.Kind
 }
 
-// Set parses points, random or ply:FILE.
+// Set parses points, random, FILE or ply:FILE.
 func (f *initFlag) Set(s string) error {
 	kind, file, err := scene.ParseInit(s)
 	if err != nil {
-		return usagef("give points, random or ply:FILE", "%q is no way to begin", s)
+		return usagef("give points, random or a file, as in ply:FILE", "%q is no way to begin", s)
 	}
 	f.o.Kind, f.o.File = kind, file
 	return nil

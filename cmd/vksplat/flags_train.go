@@ -42,6 +42,7 @@ type trainOptions struct {
 	eval      bool
 	testEvery int   // spacing of held-out photos
 	evalAt    steps // evaluate after these steps too
+	exports   exportsFlag
 	load      loadFlags
 	device    pipeline.DeviceOptions
 	origin    originFlag
@@ -99,6 +100,7 @@ func (o *trainOptions) fileOptions() []option {
 	}
 	list = append(list, o.load.table()...)
 	return append(list,
+		other(&o.exports, "export", "at the end, convert the model to `FILE` too, in the format that its name says, as in model.spz; may be given again, see docs/convert.md").essential().flagOnly(),
 		other(&o.origin, "origin", "what to subtract from written coordinates: auto (only above 1e4), keep (nothing) or x,y,z").oneOf("auto", "keep"))
 }
 
@@ -117,7 +119,7 @@ func (o *trainOptions) trainingOptions() []option {
 		truth(&c.Antialiased, "antialiased", "compensate opacity for the pixel filter").from(fromMip).essential().also("antialiasing"),
 		float(&c.Near, "near", "near plane at `DISTANCE`; the median camera distance is 1").from(fromGsplat).also("near-plane"),
 		float(&c.Clearance, "clearance", "share `X` of the depth where a photo's points begin that is taken for empty space: no floaters there; 0: none"),
-		other(&initFlag{&o.init}, "init", "begin with points (the capture's), random ones, or ply:FILE (a cloud or splats)").from(fromGsplat).essential().oneOf("points", "random", "ply:").also("init-type"),
+		other(&initFlag{&o.init}, "init", "begin with points (the capture's), random ones, or ply:FILE (a PLY file of points, or a model of any format that convert reads)").from(fromGsplat).essential().oneOf("points", "random", "ply:").also("init-type"),
 		integer(&o.init.Points, "init-points", "with --init random, so many: `N`").from(fromGsplat).also("init-num-pts"),
 		float(&o.init.Grid, "init-grid", "make one point of those in each cell of edge `X`, in the capture's units; 0: keep all").essential(),
 		float(&c.InitOpacity, "init-opacity", "opacity `X` of the first splats; mcmc: 0.5").from(from3DGS).also("init-opa"),

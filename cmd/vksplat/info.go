@@ -15,6 +15,7 @@ import (
 
 	"vksplat/pipeline"
 	"vksplat/scene"
+	"vksplat/scene/splatfile"
 )
 
 func (a *app) infoCommand() *cobra.Command {
@@ -22,8 +23,9 @@ func (a *app) infoCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "info FILE|DIR [--json]",
 		Short: "Say what a checkpoint, a splat file, a capture or a run holds",
-		Long: "Say what is in a file or folder: a checkpoint or any safetensors file, a PLY\n" +
-			"file of splats or points, the folder of a capture, or the folder of a training\nrun.",
+		Long: "Say what is in a file or folder: a checkpoint or any safetensors file, a file of\n" +
+			"splats of any format that convert reads, a PLY file of points, the folder of a\n" +
+			"capture, or the folder of a training run.",
 		Args: one("FILE or folder"),
 		RunE: a.runs(func(args []string) error {
 			value, text, err := describe(args[0])
@@ -78,24 +80,43 @@ func describe(path string) (value any, text facts, err error) {
 		if isFolder(filepath.Join(path, checkpointFolder)) || isFolder(filepath.Join(path, "point_cloud")) || isFile(filepath.Join(path, metricsFile)) || isFile(filepath.Join(path, lockName)) {
 			return describeRun(path)
 		}
+		if model, err := splatfile.Find(path); err == nil { // of SOG
+			return describe(model)
+		}
 		return describeCapture(path)
 	}
 	st, err := os.Stat(path)
 	if err != nil {
 		return nil, nil, &scene.Error{Op: "read", Path: path, Err: pathless(err), Hint: "check the spelling of the path"}
 	}
-	if st.Mode().IsRegular() && beginsWith(path, "ply") {
-		return describePLY(path, st.Size())
-	}
-	if strings.EqualFold(filepath.Ext(path), ".json") {
+	model, err := splatfile.Open(path)
+	switch {
+	case err == nil && model.Info().Format != "checkpoint":
+		value, text, err = describeModel(path, st.Size(), model)
+		return value, text, errors.Join(err, model.Close())
+	case err == nil:
+		if err := model.Close(); err != nil {
+			return nil, nil, err
+		}
+	case st.Mode().IsRegular() && beginsWith(path, "ply"):
+		return describePoints(path, st.Size(), err)
+	case strings.EqualFold(filepath.Ext(path), ".json"):
 		return describeCapture(path)
 	}
-	value, text, err = describeTensors(path)
-	if errors.Is(err, scene.ErrNotSafetensors) && !strings.EqualFold(filepath.Ext(path), ".safetensors") {
-		return nil, nil, &scene.Error{Op: "describe", Path: path, Err: errors.New("it is none of the files that info knows"),
-			Hint: "name a checkpoint or another safetensors file, a PLY file of splats or points, the folder or the JSON file of a capture, or the folder of a run"}
+	value, text, tensors := describeTensors(path)
+	if errors.Is(tensors, scene.ErrNotSafetensors) && err != nil {
+		return nil, nil, unknownFile(path, err)
 	}
-	return value, text, err
+	return value, text, tensors
+}
+
+// unknownFile is the error of a file that is no model for the reason why, and nothing else that info knows.
+func unknownFile(path string, why error) error {
+	if !errors.Is(why, splatfile.ErrUnknown) {
+		return why
+	}
+	return &scene.Error{Op: "describe", Path: path, Err: errors.New("it is none of the files that info knows"),
+		Hint: "name a file of splats or points, a checkpoint or another safetensors file, the folder or the JSON file of a capture, or the folder of a run"}
 }
 
 // beginsWith reports whether a file begins with the bytes of prefix.
@@ -184,71 +205,99 @@ func describeForeign(path string) (any, facts, error) {
 	return info, f, s.Close()
 }
 
-// plyInfo is what --json prints of a PLY file.
-type plyInfo struct {
+// modelInfo is what --json prints of a file of splats or points.
+type modelInfo struct {
 	Kind        string      `json:"kind"` // splats or points
 	Path        string      `json:"path"`
 	Bytes       int64       `json:"bytes"`
 	Count       int         `json:"count"`
 	SHDegree    *int        `json:"sh_degree,omitempty"`
-	Format      string      `json:"format,omitempty"`
+	File        string      `json:"file_format,omitempty"` // as convert's --to calls it
+	Format      string      `json:"format,omitempty"`      // encoding of the numbers, or version
 	Comments    []string    `json:"comments,omitempty"`
-	Ignored     []string    `json:"ignored_properties,omitempty"`
+	Notes       []string    `json:"notes,omitempty"`      // what the file holds that splats have no place for
 	NonFinite   int         `json:"non_finite,omitempty"` // splats with a NaN or an infinite number
 	Antialiased bool        `json:"antialiased,omitempty"`
+	Vertical    string      `json:"vertical_axis,omitempty"`
 	Origin      *[3]float64 `json:"origin,omitempty"`
 	Min         [3]float64  `json:"min"` // of the finite positions
 	Max         [3]float64  `json:"max"`
 }
 
-func describePLY(path string, size int64) (any, facts, error) {
-	info := plyInfo{Kind: "splats", Path: path, Bytes: size}
-	var f facts
-	splats, ply, err := scene.ReadPLY(path)
+// describeModel describes a file of splats, reading it piece by piece.
+func describeModel(path string, size int64, model splatfile.Source) (any, facts, error) {
+	from := model.Info()
+	info := modelInfo{Kind: "splats", Path: path, Bytes: size, Count: from.N, SHDegree: &from.Degree, File: from.Format, Format: from.Encoding, Comments: from.Comments, Notes: from.Notes,
+		Antialiased: from.Meta.Antialiased, Vertical: from.Meta.Vertical, Origin: from.Meta.Origin}
+	var box box
+	err := model.Read(func(piece *scene.Splats) error {
+		info.NonFinite += piece.NonFinite()
+		for i := range piece.N {
+			box.add([3]float64{float64(piece.Means[3*i]), float64(piece.Means[3*i+1]), float64(piece.Means[3*i+2])})
+		}
+		return nil
+	})
 	if err != nil {
-		points, err2 := scene.ReadPoints(path)
-		if err2 != nil {
-			return nil, nil, err
-		}
-		info.Kind, info.Count = "points", len(points)
-		info.Min, info.Max = bounds(len(points), func(i, k int) float64 { return points[i].Pos[k] })
-		f.add("points", "%s, %s: %s", path, bytesText(size), count(len(points), "point"))
-	} else {
-		info.Count, info.SHDegree, info.Format, info.Comments = splats.N, &splats.Degree, ply.Format, ply.Comments
-		info.Ignored, info.NonFinite, info.Antialiased, info.Origin = ply.Ignored, ply.NonFinite, ply.Meta.Antialiased, ply.Meta.Origin
-		info.Min, info.Max = bounds(splats.N, func(i, k int) float64 { return float64(splats.Means[3*i+k]) })
-		f.add("splats", "%s, %s: %s of SH degree %d", path, bytesText(size), count(splats.N, "splat"), splats.Degree)
-		f.add("format", "%s", ply.Format)
-		for _, c := range ply.Comments {
-			f.add("comment", "%.200q", c)
-		}
-		if len(ply.Ignored) > 0 {
-			f.add("ignored", "%.200q", strings.Join(ply.Ignored, " "))
-		}
-		if ply.NonFinite > 0 {
-			f.add("DAMAGED", "%s with NaN or infinite numbers", count(ply.NonFinite, "splat"))
-		}
+		return nil, nil, err
 	}
-	f.add("bounds", "%.6g %.6g %.6g to %.6g %.6g %.6g", info.Min[0], info.Min[1], info.Min[2], info.Max[0], info.Max[1], info.Max[2])
+	info.Min, info.Max = box.lo, box.hi
+	var f facts
+	f.add("splats", "%s, %s: %s of SH degree %d", path, bytesText(size), count(from.N, "splat"), from.Degree)
+	f.add("format", "%s", strings.TrimSpace(from.Format+" "+from.Encoding))
+	f.add("antialiased", "%s", map[bool]string{true: "yes", false: "no, or the file does not say"}[from.Meta.Antialiased])
+	for _, c := range from.Comments {
+		f.add("comment", "%.200q", c)
+	}
+	for _, n := range from.Notes {
+		f.add("note", "%.200s", n)
+	}
+	if info.NonFinite > 0 {
+		f.add("DAMAGED", "%s with NaN or infinite numbers", count(info.NonFinite, "splat"))
+	}
+	box.tell(&f)
 	return info, f, nil
 }
 
-// bounds returns the box of n positions; those that are not finite are left out.
-func bounds(n int, at func(i, axis int) float64) (lo, hi [3]float64) {
-	first := true
-	for i := range n {
-		p := [3]float64{at(i, 0), at(i, 1), at(i, 2)}
-		if sum := p[0] + p[1] + p[2]; math.IsNaN(sum) || math.IsInf(sum, 0) {
-			continue
-		}
-		if first {
-			lo, hi, first = p, p, false
-		}
-		for k := range p {
-			lo[k], hi[k] = min(lo[k], p[k]), max(hi[k], p[k])
+// describePoints describes a PLY file that holds points where its splats cannot be read for the reason why.
+func describePoints(path string, size int64, why error) (any, facts, error) {
+	points, err := scene.ReadPoints(path)
+	if err != nil {
+		return nil, nil, why
+	}
+	info := modelInfo{Kind: "points", Path: path, Bytes: size, Count: len(points)}
+	var box box
+	for _, p := range points {
+		box.add(p.Pos)
+	}
+	info.Min, info.Max = box.lo, box.hi
+	var f facts
+	f.add("points", "%s, %s: %s", path, bytesText(size), count(len(points), "point"))
+	box.tell(&f)
+	return info, f, nil
+}
+
+// box holds all finite positions that were added.
+type box struct {
+	lo, hi [3]float64
+	some   bool
+}
+
+func (b *box) add(p [3]float64) {
+	for _, x := range p {
+		if math.IsNaN(x) || math.IsInf(x, 0) {
+			return
 		}
 	}
-	return lo, hi
+	if !b.some {
+		b.lo, b.hi, b.some = p, p, true
+	}
+	for k, x := range p {
+		b.lo[k], b.hi[k] = min(b.lo[k], x), max(b.hi[k], x)
+	}
+}
+
+func (b *box) tell(f *facts) {
+	f.add("bounds", "%.6g %.6g %.6g to %.6g %.6g %.6g", b.lo[0], b.lo[1], b.lo[2], b.hi[0], b.hi[1], b.hi[2])
 }
 
 // captureInfo is what --json prints of a capture.

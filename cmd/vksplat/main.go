@@ -69,7 +69,7 @@ func (a *app) root() *cobra.Command {
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
 	root.SetGlobalNormalizationFunc(spelling())
-	root.AddCommand(a.trainCommand(), a.renderCommand(), a.inspectCommand(), a.infoCommand(), a.viewCommand(), a.demoCommand(), a.benchCommand(), a.devicesCommand(), a.doctorCommand(),
+	root.AddCommand(a.trainCommand(), a.renderCommand(), a.convertCommand(), a.viewCommand(), a.inspectCommand(), a.infoCommand(), a.demoCommand(), a.benchCommand(), a.devicesCommand(), a.doctorCommand(),
 		a.completionCommand(), a.versionCommand())
 	root.InitDefaultHelpCmd()
 	a.wrapHelp(root)
@@ -77,10 +77,13 @@ func (a *app) root() *cobra.Command {
 }
 
 // spelling makes the underscores and the names of flags that other trainers have
-// mean the same as ours.
+// mean the same as ours. Those are about training: in convert they may mean something else.
 func spelling() func(*pflag.FlagSet, string) pflag.NormalizedName {
 	aliases := aliasesOf(newTrainOptions().table())
-	return func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+	return func(fs *pflag.FlagSet, name string) pflag.NormalizedName {
+		if fs.Name() == convertName {
+			return pflag.NormalizedName(canonical(name, nil))
+		}
 		return pflag.NormalizedName(canonical(name, aliases))
 	}
 }

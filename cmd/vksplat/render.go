@@ -12,6 +12,7 @@ import (
 
 	"vksplat/pipeline"
 	"vksplat/scene"
+	"vksplat/scene/splatfile"
 )
 
 // renderOptions is everything that render is asked for.
@@ -28,17 +29,18 @@ type renderOptions struct {
 func (a *app) renderCommand() *cobra.Command {
 	o := &renderOptions{load: loadFlags{model: scene.AnyModel}, config: pipeline.RenderConfig{Near: pipeline.DefaultConfig().Near}}
 	cmd := &cobra.Command{
-		Use:   "render FILE.ply --cameras SCENE|cameras.json -o DIR",
+		Use:   "render FILE|OUT --cameras SCENE|cameras.json -o DIR",
 		Short: "Render a model from the views of photographs",
 		Long: "Render a model from the views of a capture, or of the cameras.json that train\n" +
-			"writes. The pictures are PNGs, named after the photos and of their size.",
+			"writes. The model is a file of any format that convert reads, or the folder of a\n" +
+			"training run. The pictures are PNGs, named after the photos and of their size.",
 		Example: "  vksplat render out/point_cloud/iteration_30000/point_cloud.ply --cameras out/cameras.json -o frames",
-		Args:    one("FILE.ply"),
+		Args:    one("FILE of splats"),
 		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 			if len(args) > 0 {
 				return nil, cobra.ShellCompDirectiveNoFileComp
 			}
-			return []string{"ply"}, cobra.ShellCompDirectiveFilterFileExt
+			return modelExtensions(), cobra.ShellCompDirectiveFilterFileExt
 		},
 	}
 	fs := cmd.Flags()
@@ -130,20 +132,40 @@ func (a *app) render(o *renderOptions) (err error) {
 	return a.renderAll(o, device, splats, capture.Cameras)
 }
 
-// model reads a splat file. What it holds and cannot be drawn is warned of or refused.
-func (a *app) model(file string) (*scene.Splats, scene.PLYInfo, error) {
-	splats, info, err := scene.ReadPLY(file)
+// model reads a file of splats of any format, or the latest model of a run's folder. What it holds and cannot be drawn is warned of or refused.
+func (a *app) model(file string) (*scene.Splats, splatfile.Info, error) {
+	splats, info, err := readModel(file)
 	if err != nil {
 		return nil, info, err
 	}
-	if info.NonFinite > 0 {
-		return nil, info, &hintedError{err: fmt.Errorf("%s: %w: %d of %d splats hold NaN or infinite numbers", file, scene.ErrData, info.NonFinite, splats.N),
-			hint: "the training that made this file diverged, or the file is damaged: make or copy it again"}
+	if bad := splats.NonFinite(); bad > 0 {
+		return nil, info, &hintedError{err: fmt.Errorf("%s: %w: %d of %d splats hold NaN or infinite numbers", file, scene.ErrData, bad, splats.N),
+			hint: "the training that made this file diverged, or the file is damaged: make or copy it again, or leave them out: vksplat convert " + file + " OUT.ply"}
 	}
-	if len(info.Ignored) > 0 {
-		a.warn(fmt.Sprintf("%s: these properties mean nothing to a splat: %s", file, strings.Join(info.Ignored, ", ")))
+	for _, n := range info.Notes {
+		a.warn(file + ": " + n)
 	}
 	return splats, info, nil
+}
+
+// readModel reads a model into memory.
+func readModel(file string) (*scene.Splats, splatfile.Info, error) {
+	model, err := splatfile.Open(file)
+	if err != nil {
+		return nil, splatfile.Info{}, err
+	}
+	splats, err := splatfile.All(model)
+	return splats, model.Info(), errors.Join(err, model.Close())
+}
+
+// modelExtensions lists how names of models end, without a dot, for completion.
+func modelExtensions() (list []string) {
+	for _, f := range splatfile.Formats() {
+		for _, ext := range f.Extensions {
+			list = append(list, ext[strings.LastIndex(ext, ".")+1:])
+		}
+	}
+	return list
 }
 
 // views reads the cameras, in the capture's own frame. Those of a cameras.json

@@ -123,6 +123,13 @@ func (a *app) train(o *trainOptions, seen func(photo scene.Image, render []float
 		a.onAbort = release
 	}
 	r := &trainRun{trainOptions: o, app: a}
+	if !o.dryRun {
+		release, err := r.claimExports()
+		if err != nil {
+			return nil, err
+		}
+		defer release()
+	}
 	defer func() { err = errors.Join(err, r.close()) }()
 	defer r.flushNotes()
 	defer func() {

@@ -204,7 +204,7 @@ func (r *trainRun) finish(ctx context.Context, interrupted bool, seen func(scene
 	}
 	r.app.printSummary(r, st, time.Since(began).Seconds())
 	r.rec.done(st)
-	return st, nil
+	return st, r.writeExports(step)
 }
 
 // stats says how the run stands. views are the scores of the held-out photos.

@@ -168,7 +168,7 @@ func (a *app) viewed(o *viewOptions, dir string, small bool) (*view.Model, view.
 	if err != nil {
 		return nil, view.Scene{}, err
 	}
-	return model, view.Scene{Title: filepath.Base(absolute(o.path)), Start: view.StartAt(cameras, model.Vertical, model.Positions),
+	return model, view.Scene{Title: filepath.Base(absolute(o.path)), Start: view.StartAt(cameras, model.Meta.Vertical, model.Positions),
 		Background: o.background, Antialiased: model.Meta.Antialiased}, nil
 }
 

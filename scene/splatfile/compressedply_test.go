@@ -87,7 +87,7 @@ func checkChunk(t *testing.T, got, want *scene.Splats, worst worstErrors) {
 
 func TestCompressedPLY(t *testing.T) {
 	worst := worstErrors{}
-	meta := scene.PLYMeta{Generator: "something 1", Step: 7, Seed: 3, Origin: &[3]float64{1, 2, 3}, Antialiased: true, Comments: []string{"Vertical axis: y", "more"}}
+	meta := scene.PLYMeta{Generator: "something 1", Step: 7, Seed: 3, Origin: &[3]float64{1, 2, 3}, Antialiased: true, Vertical: "y", Comments: []string{"more"}}
 	for _, kind := range []string{"spread", "point", "huge"} {
 		for _, n := range []int{0, 1, 255, 256, 257, 2500} {
 			for degree := range scene.MaxSHDegree + 1 {

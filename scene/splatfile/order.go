@@ -8,18 +8,6 @@ import (
 	"vksplat/scene"
 )
 
-// gatherable gives a model whose splats can be read in any order, and what frees it.
-func gatherable(model Source, tempDir string) (Gatherer, func() error, error) {
-	if g, ok := model.(Gatherer); ok {
-		return g, func() error { return nil }, nil
-	}
-	all, err := All(model)
-	if err != nil {
-		return nil, nil, err
-	}
-	return Memory(all, model.Info().Meta), func() error { return nil }, nil
-}
-
 // readMeans reads the positions of a model, [N*3].
 func readMeans(model Source) ([]float32, error) {
 	means := make([]float32, 0, 3*model.Info().N)

@@ -23,6 +23,9 @@ type Info struct {
 	Degree int           // of the spherical harmonics, 0 to scene.MaxSHDegree
 	Meta   scene.PLYMeta // what the file says of its making
 	Notes  []string      // what the file holds that a model of splats has no place for, a sentence each
+
+	Encoding string   // of a format that has several: version, or ascii; "" otherwise
+	Comments []string // as the file has them, of formats that have comments
 }
 
 // Source is a model that is read piece by piece, from its beginning and as often as asked.
@@ -68,11 +71,13 @@ const headBytes = 1 << 12
 // formats in the order in which names and contents are compared.
 var formats = []*Format{
 	compressedPLY,
+	ply,
 	dotSplat,
 	ksplat,
 	spz,
 	glb,
 	sogFormat,
+	checkpoint,
 }
 
 // Formats lists all formats.

@@ -1,0 +1,94 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"vksplat/scene"
+	"vksplat/scene/splatfile"
+)
+
+// TestConvertCancelled stops a conversion, in whatever format, after some pieces: nothing is left, and the exit code is that of Ctrl-C.
+func TestConvertCancelled(t *testing.T) {
+	for _, f := range splatfile.Formats() {
+		if f.Write == nil {
+			continue
+		}
+		dir := t.TempDir()
+		s := scene.NewSplats(3*splatfile.PieceSplats, 0)
+		for i := range s.N {
+			s.Quats[4*i] = 1
+		}
+		w := newWatch(newApp(nil, &bytes.Buffer{}, &bytes.Buffer{}))
+		ctx, cancel := context.WithCancel(context.Background())
+		w.ctx = ctx
+		model := w.over(splatfile.Memory(s, scene.PLYMeta{}))
+		if _, ok := model.(splatfile.Gatherer); !ok {
+			t.Error("a model whose splats can be read in any order is one no more")
+		}
+		pieces := 0
+		stopped := &stopping{model, func() {
+			if pieces++; pieces == 2 {
+				cancel()
+			}
+		}}
+		_, err := f.Write(filepath.Join(dir, "model"+f.Extensions[0]), stopped, splatfile.WriteOptions{})
+		if !errors.Is(err, context.Canceled) || exitCode(err) != exitInterrupted {
+			t.Errorf("%s: %v", f.Name, err)
+		}
+		if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+			t.Errorf("%s: left: %v, %v", f.Name, left, err)
+		}
+	}
+}
+
+// stopping calls seen after every piece.
+type stopping struct {
+	splatfile.Source
+	seen func()
+}
+
+func (s *stopping) Read(put func(*scene.Splats) error) error {
+	return s.Source.Read(func(piece *scene.Splats) error {
+		err := put(piece)
+		s.seen()
+		return err
+	})
+}
+
+// TestDropTemporary removes what an aborted write leaves, and nothing else.
+func TestDropTemporary(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"model.ply", ".model.ply.tmp123", ".other.ply.tmp123", ".model.ply.tmpx"} {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	dropTemporary(filepath.Join(dir, "model.ply"))
+	left, err := os.ReadDir(dir)
+	if err != nil || len(left) != 3 {
+		t.Errorf("left: %v, %v", left, err)
+	}
+	if isFile(filepath.Join(dir, ".model.ply.tmp123")) {
+		t.Error("what was written of model.ply is still there")
+	}
+}
+
+// TestMeanUp takes the mean of what is up in the cameras' pictures, and refuses one that means nothing.
+func TestMeanUp(t *testing.T) {
+	level := scene.Camera{R: [9]float64{1, 0, 0, 0, 1, 0, 0, 0, 1}}
+	tilted := scene.Camera{R: [9]float64{1, 0, 0, 0, 0, 1, 0, -1, 0}} // its y axis is the world's z
+	head := scene.Camera{R: [9]float64{-1, 0, 0, 0, -1, 0, 0, 0, 1}}  // upside down
+	if up, err := meanUp([]scene.Camera{level, tilted}); err != nil || up != [3]float64{0, -0.5, -0.5} {
+		t.Errorf("%v, %v", up, err)
+	}
+	for _, cams := range [][]scene.Camera{nil, {level, head}} {
+		if up, err := meanUp(cams); err == nil {
+			t.Errorf("%v of %d cameras", up, len(cams))
+		}
+	}
+}

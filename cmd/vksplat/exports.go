@@ -1,0 +1,85 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"vksplat/scene/splatfile"
+)
+
+// exportsFlag lists the files that train writes at the end beside its model. Each flag adds one.
+type exportsFlag []string
+
+func (f *exportsFlag) Type() string   { return "FILE" }
+func (f *exportsFlag) String() string { return strings.Join(*f, " ") }
+
+// Set adds a file whose name says a format.
+func (f *exportsFlag) Set(s string) error {
+	if _, err := writableFormat(s); err != nil {
+		return err
+	}
+	if slices.ContainsFunc(*f, func(other string) bool { return filepath.Clean(other) == filepath.Clean(s) }) {
+		return usagef("name each file once", "%s is named twice", s)
+	}
+	*f = append(*f, s)
+	return nil
+}
+
+// claimExports proves before the training that the files can be written after it.
+func (r *trainRun) claimExports() (release func(), err error) {
+	var all []func()
+	release = func() {
+		for _, f := range slices.Backward(all) {
+			f()
+		}
+	}
+	for _, path := range r.exports {
+		free, err := claimFolder(filepath.Dir(path), false)
+		if err != nil {
+			release()
+			return nil, err
+		}
+		all = append(all, free)
+	}
+	return release, nil
+}
+
+// writeExports converts the model of a step, which is on disk.
+func (r *trainRun) writeExports(step int) error {
+	var errs []error
+	for _, path := range r.exports {
+		if err := r.export(r.modelFile(step), path); err != nil {
+			errs = append(errs, fmt.Errorf("export %s: %w", path, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (r *trainRun) export(from, to string) (err error) {
+	f, err := writableFormat(to)
+	if err != nil {
+		return err
+	}
+	model, err := splatfile.Open(from)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, model.Close()) }()
+	lost, err := f.Write(to, model, splatfile.WriteOptions{Generator: "vksplat " + programVersion()})
+	if err != nil {
+		return err
+	}
+	for _, text := range lost {
+		r.app.warn(to + " does not keep everything: " + text)
+	}
+	size := ""
+	if st, err := os.Stat(to); err == nil {
+		size = ", " + bytesText(st.Size())
+	}
+	r.app.printf("export: %s: %s%s\n", to, f.Name, size)
+	return nil
+}

@@ -1,0 +1,216 @@
+package splatfile
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+
+	"vksplat/scene"
+)
+
+const checkpointName = "checkpoint"
+
+// checkpoint is a checkpoint of train, package pipeline: a safetensors file whose tensors are splat-major and in the frame of training, float32 or, of a run
+// in mixed precision, spherical harmonics as halves. Moments and statistics, which are there too, are training's and have no place in a model; so there is
+// nothing to write a checkpoint from.
+var checkpoint = &Format{
+	Name:       checkpointName,
+	Extensions: []string{".safetensors"},
+	Detect:     isSafetensors,
+	Open:       openCheckpoint,
+}
+
+// isSafetensors reports whether a file begins with the length of a JSON header and a brace.
+func isSafetensors(head []byte) bool {
+	return len(head) > 9 && head[5] == 0 && head[6] == 0 && head[7] == 0 && head[8] == '{' && bytes.ContainsAny(head[9:10], "\" \t\r\n}")
+}
+
+// checkpointHead is what a model needs of a checkpoint's header.
+type checkpointHead struct {
+	Version  string `json:"vksplat_version"`
+	Step     int    `json:"step"`
+	Seed     uint64 `json:"seed"`
+	Splats   int    `json:"splats"`
+	SHDegree int    `json:"sh_degree"`
+	Config   struct {
+		Antialiased bool `json:"antialiased"`
+	} `json:"config"`
+	Frame struct {
+		Center [3]float64 `json:"center"`
+		Scale  float64    `json:"scale"`
+		Origin [3]float64 `json:"origin"`
+	} `json:"frame"`
+}
+
+// checkpointTensor is a tensor of the file and where in a splat it goes.
+type checkpointTensor struct {
+	file   *io.SectionReader
+	half   bool // IEEE halves, otherwise float32
+	width  int  // numbers of a splat
+	target func(s *scene.Splats, i int) []float32
+}
+
+type checkpointSource struct {
+	file    *scene.Safetensors
+	path    string
+	info    Info
+	frame   scene.Frame
+	origin  [3]float64
+	tensors []checkpointTensor
+}
+
+func openCheckpoint(path string) (Source, error) {
+	file, err := scene.OpenSafetensors(path)
+	if err != nil {
+		return nil, err
+	}
+	c := &checkpointSource{file: file, path: path}
+	if err := c.parse(); err != nil {
+		return nil, errors.Join(c.fail(err), file.Close())
+	}
+	return c, nil
+}
+
+func (c *checkpointSource) fail(err error) error {
+	return &scene.Error{Op: "read checkpoint", Path: c.path, Err: err, Hint: "name a file of OUT/checkpoints as vksplat train writes them, or copy it again if it is one"}
+}
+
+func (c *checkpointSource) parse() error {
+	if c.file.Metadata["format"] != "vksplat checkpoint" {
+		return errors.New("the file holds no checkpoint of vksplat")
+	}
+	var h checkpointHead
+	if err := json.Unmarshal([]byte(c.file.Metadata["vksplat"]), &h); err != nil {
+		return fmt.Errorf("header: %w", scene.JSONError(err))
+	}
+	if h.Splats < 1 || h.Splats > math.MaxInt32 || h.SHDegree < 0 || h.SHDegree > scene.MaxSHDegree {
+		return fmt.Errorf("%d splats of SH degree %d", h.Splats, h.SHDegree)
+	}
+	if !(h.Frame.Scale > 0) || math.IsInf(h.Frame.Scale, 0) {
+		return fmt.Errorf("a frame of scale %g", h.Frame.Scale)
+	}
+	c.frame, c.origin = scene.Frame{Center: h.Frame.Center, Scale: h.Frame.Scale}, h.Frame.Origin
+	c.info = Info{Format: checkpointName, N: h.Splats, Degree: h.SHDegree,
+		Meta: scene.PLYMeta{Generator: "vksplat " + h.Version, Step: h.Step, Seed: h.Seed, Antialiased: h.Config.Antialiased}}
+	if h.Frame.Origin != [3]float64{} {
+		c.info.Meta.Origin = &h.Frame.Origin
+	}
+	return c.find()
+}
+
+// find looks the tensors of the model up and compares them with the header.
+func (c *checkpointSource) find() error {
+	rest := scene.SHCoefficients(c.info.Degree) - 1
+	part := func(of func(s *scene.Splats) []float32, width, from, to int) func(s *scene.Splats, i int) []float32 {
+		return func(s *scene.Splats, i int) []float32 { return of(s)[i*width+from : i*width+to] }
+	}
+	all := 3 * (rest + 1)
+	sh := func(s *scene.Splats) []float32 { return s.SH }
+	for _, t := range []struct {
+		name   string
+		shape  []int // of one splat
+		target func(s *scene.Splats, i int) []float32
+	}{
+		{"means", []int{3}, part(func(s *scene.Splats) []float32 { return s.Means }, 3, 0, 3)},
+		{"quats", []int{4}, part(func(s *scene.Splats) []float32 { return s.Quats }, 4, 0, 4)},
+		{"log_scales", []int{3}, part(func(s *scene.Splats) []float32 { return s.LogScales }, 3, 0, 3)},
+		{"logit_opacities", nil, part(func(s *scene.Splats) []float32 { return s.LogitOpacities }, 1, 0, 1)},
+		{"sh0", []int{1, 3}, part(sh, all, 0, 3)},
+		{"shN", []int{rest, 3}, part(sh, all, 3, all)},
+	} {
+		if t.name == "shN" && rest == 0 {
+			continue
+		}
+		have, ok := c.file.Lookup(t.name)
+		if !ok {
+			return fmt.Errorf("tensor %s is missing", t.name)
+		}
+		half := have.DType == "F16"
+		if !half && have.DType != "F32" || fmt.Sprint(have.Shape) != fmt.Sprint(append([]int{c.info.N}, t.shape...)) {
+			return fmt.Errorf("tensor %s is %s %v, which does not fit %d splats of SH degree %d", t.name, have.DType, have.Shape, c.info.N, c.info.Degree)
+		}
+		width := 1
+		for _, side := range t.shape {
+			width *= side
+		}
+		c.tensors = append(c.tensors, checkpointTensor{c.file.Reader(t.name), half, width, t.target})
+	}
+	return nil
+}
+
+func (c *checkpointSource) Info() Info   { return c.info }
+func (c *checkpointSource) Close() error { return c.file.Close() }
+
+func (c *checkpointSource) Read(put func(piece *scene.Splats) error) error {
+	room := scene.NewSplats(min(c.info.N, PieceSplats), c.info.Degree)
+	buf := make([]byte, 0, 4*3*scene.SHCoefficients(scene.MaxSHDegree)*room.N)
+	for lo := 0; lo < c.info.N; lo += room.N {
+		piece := room.Slice(0, min(room.N, c.info.N-lo))
+		for _, t := range c.tensors {
+			if err := t.read(piece, 0, piece.N, lo, buf); err != nil {
+				return c.fail(err)
+			}
+		}
+		if err := put(piece.ToCapture(c.frame, c.origin)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *checkpointSource) Gather(ids []uint32, into *scene.Splats) error {
+	buf := make([]byte, 0, 4*3*scene.SHCoefficients(scene.MaxSHDegree))
+	for i, id := range ids {
+		if int(id) >= c.info.N {
+			return fmt.Errorf("splatfile: gather splats: splat %d of %d", id, c.info.N)
+		}
+		for _, t := range c.tensors {
+			if err := t.read(into, i, 1, int(id), buf); err != nil {
+				return c.fail(err)
+			}
+		}
+	}
+	moved := into.ToCapture(c.frame, c.origin)
+	copy(into.Means, moved.Means)
+	copy(into.LogScales, moved.LogScales)
+	return nil
+}
+
+// read copies n splats of the tensor, from first on, into splats at and so on of s. buf has room for them.
+func (t *checkpointTensor) read(s *scene.Splats, at, n, first int, buf []byte) error {
+	size := 4
+	if t.half {
+		size = 2
+	}
+	row := size * t.width
+	buf = buf[:row*n]
+	if _, err := t.file.ReadAt(buf, int64(row)*int64(first)); err != nil {
+		return err
+	}
+	for i := range n {
+		for k, to := 0, t.target(s, at+i); k < t.width; k++ {
+			if t.half {
+				to[k] = halfValue(binary.LittleEndian.Uint16(buf[i*row+2*k:]))
+			} else {
+				to[k] = math.Float32frombits(binary.LittleEndian.Uint32(buf[i*row+4*k:]))
+			}
+		}
+	}
+	return nil
+}
+
+// halfValue is the value of an IEEE half.
+func halfValue(h uint16) float32 {
+	sign, exponent, fraction := uint32(h&0x8000)<<16, uint32(h>>10&31), uint32(h&0x3ff)
+	switch exponent {
+	case 0:
+		return math.Float32frombits(sign | math.Float32bits(float32(fraction)/(1<<24)))
+	case 31:
+		return math.Float32frombits(sign | 0x7f800000 | fraction<<13)
+	}
+	return math.Float32frombits(sign | (exponent+112)<<23 | fraction<<13)
+}

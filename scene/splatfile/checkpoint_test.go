@@ -1,0 +1,83 @@
+package splatfile
+
+import (
+	"encoding/binary"
+	"io"
+	"math"
+	"path/filepath"
+	"testing"
+
+	"vksplat/scene"
+)
+
+// writeTensors writes a model of degree 1 in the layout of a checkpoint, with a header of any content.
+func writeTensors(t *testing.T, path, header string, s *scene.Splats) {
+	t.Helper()
+	tensor := func(name string, shape []int, at func(i int) []float32) scene.TensorData {
+		return scene.TensorData{TensorInfo: scene.TensorInfo{Name: name, DType: "F32", Shape: append([]int{s.N}, shape...)}, Write: func(w io.Writer) error {
+			for i := range s.N {
+				if err := binary.Write(w, binary.LittleEndian, at(i)); err != nil {
+					return err
+				}
+			}
+			return nil
+		}}
+	}
+	part := func(k int) func(i int) []float32 { return func(i int) []float32 { return splatParts(s, i)[k] } }
+	halves := scene.TensorData{TensorInfo: scene.TensorInfo{Name: "shN", DType: "F16", Shape: []int{s.N, 3, 3}}, Write: func(w io.Writer) error {
+		return binary.Write(w, binary.LittleEndian, make([]uint16, 9*s.N))
+	}}
+	err := scene.WriteSafetensors(path, map[string]string{"format": "vksplat checkpoint", "vksplat": header}, []scene.TensorData{
+		tensor("means", []int{3}, part(0)), tensor("quats", []int{4}, part(1)), tensor("log_scales", []int{3}, part(2)), tensor("logit_opacities", nil, part(3)),
+		tensor("sh0", []int{1, 3}, func(i int) []float32 { return splatParts(s, i)[4][:3] }), halves,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestCheckpoint reads one back in the capture's frame: x / scale + centre - origin. That the files of train are read as train writes their models is tested
+// by the command's scripts.
+func TestCheckpoint(t *testing.T) {
+	want := model(50, 1)
+	path := filepath.Join(t.TempDir(), "step_5.safetensors")
+	writeTensors(t, path, `{"vksplat_version":"7","step":5,"splats":50,"sh_degree":1,"frame":{"center":[1,2,3],"scale":2,"origin":[10,0,0]},"config":{"antialiased":true}}`, want)
+	m, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close() // only read
+	got, err := All(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	info := m.Info()
+	if info.Format != "checkpoint" || !info.Meta.Antialiased || info.Meta.Step != 5 || *info.Meta.Origin != [3]float64{10, 0, 0} || info.Meta.Generator != "vksplat 7" {
+		t.Errorf("%+v", info)
+	}
+	for i := range got.N {
+		for k, shift := range []float64{1 - 10, 2, 3} {
+			if x := float64(want.Means[3*i+k])/2 + shift; math.Abs(x-float64(got.Means[3*i+k])) > 1e-5 {
+				t.Fatalf("splat %d: %g, want %g", i, got.Means[3*i+k], x)
+			}
+			if l := float64(want.LogScales[3*i+k]) - math.Ln2; math.Abs(l-float64(got.LogScales[3*i+k])) > 1e-6 {
+				t.Fatalf("splat %d: log scale %g, want %g", i, got.LogScales[3*i+k], l)
+			}
+		}
+		if got.SH[12*i] != want.SH[12*i] || got.SH[12*i+3] != 0 || got.Quats[4*i] != want.Quats[4*i] {
+			t.Fatalf("splat %d differs", i)
+		}
+	}
+	sameGathered(t, "checkpoint", m.(Gatherer), got)
+}
+
+func TestHalfValue(t *testing.T) {
+	for h, want := range map[uint16]float32{0: 0, 0x3c00: 1, 0xc000: -2, 0x7bff: 65504, 0x0001: 1.0 / (1 << 24), 0x0400: 1.0 / (1 << 14), 0x3555: 0.333251953125} {
+		if got := halfValue(h); got != want {
+			t.Errorf("%#x is %g, want %g", h, got, want)
+		}
+	}
+	if got := halfValue(0x7c00); !math.IsInf(float64(got), 1) {
+		t.Errorf("infinity is %g", got)
+	}
+}

@@ -1,0 +1,184 @@
+package splatfile
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"vksplat/scene"
+)
+
+// ErrUnknown says that a file is of none of the formats.
+var ErrUnknown = errors.New("it is none of the formats that are known")
+
+// Open opens a model of any format, by what the file holds or, where that says nothing, by its name. A folder is one of SOG, with meta.json in it, or the
+// OUT of a run of train, whose latest model or checkpoint is opened. Errors are of kind scene.ErrData or ErrTryAgain and say what to do.
+func Open(path string) (Source, error) {
+	path, err := Find(path)
+	if err != nil {
+		return nil, err
+	}
+	head, err := readHead(path)
+	if err != nil {
+		return nil, err
+	}
+	if f := choose(path, head); f != nil {
+		return f.Open(path)
+	}
+	return nil, unknown(path, head)
+}
+
+// sogMetaFile is the file that makes a folder one of SOG.
+const sogMetaFile = "meta.json"
+
+// Find returns the file that Open opens: path itself, unless it is a folder. A file is not looked at.
+func Find(path string) (string, error) {
+	st, err := os.Stat(path)
+	if err != nil {
+		return "", openError(path, withoutPath(err))
+	}
+	if !st.IsDir() {
+		if !st.Mode().IsRegular() {
+			return "", openFail(path, "name a file", "it is no regular file")
+		}
+		return path, nil
+	}
+	if file := filepath.Join(path, sogMetaFile); isFile(file) {
+		return file, nil
+	}
+	file, step := latest(filepath.Join(path, "point_cloud"), "iteration_", filepath.FromSlash("/point_cloud.ply"))
+	if saved, at := latest(filepath.Join(path, "checkpoints"), "step_", ".safetensors"); at > step {
+		file = saved
+	}
+	if file == "" {
+		return "", openFail(path, "name a file of splats, or the folder OUT of vksplat train once it has written a model or a checkpoint", "the folder holds no model")
+	}
+	return file, nil
+}
+
+// latest returns the file in dir whose name is prefix, a step and suffix, with the highest step; -1 for none.
+func latest(dir, prefix, suffix string) (file string, step int) {
+	step = -1
+	inside := strings.HasPrefix(suffix, string(filepath.Separator))
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return "", step // there is none, and what follows says so
+	}
+	for _, e := range entries {
+		number, ok := strings.CutPrefix(e.Name(), prefix)
+		name := filepath.Join(dir, e.Name())
+		if inside {
+			name += suffix
+		} else {
+			var cut bool
+			number, cut = strings.CutSuffix(number, suffix)
+			ok = ok && cut
+		}
+		if n, err := strconv.Atoi(number); ok && err == nil && n > step && isFile(name) {
+			file, step = name, n
+		}
+	}
+	return file, step
+}
+
+func isFile(path string) bool {
+	st, err := os.Stat(path)
+	return err == nil && st.Mode().IsRegular()
+}
+
+// readHead returns the first bytes of a file, which is not empty.
+func readHead(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, openError(path, withoutPath(err))
+	}
+	defer f.Close() // only read
+	head := make([]byte, headBytes)
+	n, err := io.ReadFull(f, head)
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return nil, openError(path, withoutPath(err))
+	}
+	if n == 0 {
+		return nil, openFail(path, "copy or export it again", "the file is empty")
+	}
+	return head[:n], nil
+}
+
+// choose returns the format of a file: one that recognises the content, rather one whose name the file has; else one that goes by the name alone, or whose
+// Open can say what is wrong. It is nil for none.
+func choose(path string, head []byte) *Format {
+	byName := ByName(filepath.Base(path))
+	if byName != nil && byName.Detect != nil && byName.Detect(head) {
+		return byName
+	}
+	for _, f := range formats {
+		if f.Detect != nil && f.Detect(head) {
+			return f
+		}
+	}
+	if kindOf(head) != "" {
+		return nil
+	}
+	return byName
+}
+
+// kindOf names what is known and no model, "" for anything else.
+func kindOf(head []byte) string {
+	for _, k := range []struct{ kind, magic string }{
+		{"a photo", "\xff\xd8\xff"}, {"a photo", "\x89PNG\r\n"}, {"a photo", "II*\x00"}, {"a photo", "MM\x00*"},
+		{"a PDF file", "%PDF-"}, {"a web page", "<!DOCTYPE"}, {"a web page", "<!doctype"}, {"a web page", "<html"}, {"an XML file", "<?xml"},
+	} {
+		if bytes.HasPrefix(head, []byte(k.magic)) {
+			return k.kind
+		}
+	}
+	if bytes.HasPrefix(head, []byte("RIFF")) && len(head) > 12 && string(head[8:12]) == "WEBP" {
+		return "a photo"
+	}
+	return ""
+}
+
+// unknown is the error of a file that nothing here reads.
+func unknown(path string, head []byte) error {
+	var names []string
+	for _, f := range formats {
+		names = append(names, f.Name)
+	}
+	hint := "name a file of splats: " + strings.Join(names, ", ")
+	switch kind := kindOf(head); kind {
+	case "":
+		return openFail(path, hint, "%w", ErrUnknown)
+	case "a photo":
+		return openFail(path, "name a file of splats; photos are what vksplat train reads, in the folder of a capture", "%w: it is %s", ErrUnknown, kind)
+	default:
+		return openFail(path, hint+"; a download that failed may have left a page in its place", "%w: it is %s", ErrUnknown, kind)
+	}
+}
+
+// openFail is an error of kind ErrData.
+func openFail(path, hint, format string, args ...any) error {
+	return &scene.Error{Op: "open model", Path: path, Err: fmt.Errorf(format, args...), Hint: hint}
+}
+
+// openError says what is to be done about an error of the operating system.
+func openError(path string, err error) error {
+	out := &scene.Error{Op: "open model", Path: path, Err: err, Hint: "check the spelling of the path"}
+	if errors.Is(err, os.ErrPermission) {
+		out.Hint, out.Kind = "make the file readable for this user", scene.ErrTryAgain
+	}
+	return out
+}
+
+// withoutPath drops the path, which the error around it names.
+func withoutPath(err error) error {
+	var p *os.PathError
+	if errors.As(err, &p) {
+		return p.Err
+	}
+	return err
+}
