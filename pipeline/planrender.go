@@ -17,19 +17,24 @@ type renderNeeds struct {
 	picture int64 // of RAM beside that, for one that is encoded
 }
 
-// renderNeeds fills the needs of n splats and the views of cameras.
-func (d *Device) renderNeeds(n, degree int, cameras []scene.Camera) (w renderNeeds, err error) {
+// encodeBytes is about what encoding a pixel takes, on the average of formats.
+const encodeBytes = 4
+
+// renderNeeds fills the needs of n splats and the views of cameras, drawn in as many bands as can be.
+func (d *Device) renderNeeds(n, degree int, cameras []scene.Camera, p *parts) (w renderNeeds, err error) {
 	e, err := newShape(d.dev, degree, cameras, []unitKind{unitRender}, false)
 	if err != nil {
 		return w, err
 	}
 	e.model.setUnit(n)
+	e.parts, e.bands = p, e.mostBands()
 	units := e.model.units(n)
-	scratch, err := e.scratchBytes(units, minIsects, 2)
+	scratch, err := e.scratchBytes(units, minIsects, e.bands)
 	if err != nil {
 		return w, err
 	}
-	w.staging = max(e.model.stagingBytes(), min(pictureStaging, 16*int64(e.drawn.maxPixels)))
+	parts := rendersInFlight * p.bytes() * int64(e.drawn.partPixels(e.bands))
+	w.staging = e.model.stagingBytes() + parts
 	bare := int64(units)*e.model.unitBytes() + scratch + fixedBytes
 	if unified(d) {
 		bare += w.staging
@@ -42,7 +47,7 @@ func (d *Device) renderNeeds(n, degree int, cameras []scene.Camera) (w renderNee
 	}
 	w.fixed = processBytes + d.driver
 	w.loading = 2 * 4 * int64(n) * int64(11+3*scene.SHCoefficients(degree)) // as they are in the file and as they are drawn
-	w.picture = 12*int64(e.drawn.maxPixels) + scene.CompareBytes()
+	w.picture = (p.bytes()+encodeBytes)*int64(e.drawn.maxPixels) + scene.CompareBytes()
 	return w, nil
 }
 
