@@ -14,18 +14,8 @@ type RenderConfig struct {
 	Background  [3]float32 // 0..1
 	Antialiased bool       // the model was trained so
 	Near        float64    // near plane, in the frame of splats and cameras; 0: 0.01
-	Packed      bool       // pictures are bytes: Picture.Pix; otherwise they are floats: Picture.Color
-	Depth       bool       // Picture.Depth is filled
-}
-
-// Picture is what was drawn of a camera. What was not asked for is empty.
-type Picture struct {
-	Width, Height int
-	Pix           []uint8   // [Height][Width] RGBA: colour over the background, rounded to nearest and clamped, and coverage
-	Color         []float32 // [Height][Width] RGB over the background, not clamped, and the share of the background that is seen
-	// Expected depth, [Height][Width]: the mean of camera z over the splats that the pixel shows, each weighed by its share of the pixel's colour, in units of
-	// the frame of splats and cameras; 0 where there is none.
-	Depth []float32
+	Packed      bool       // pictures are bytes: scene.Picture.Pix; otherwise they are floats: scene.Picture.Color
+	Depth       bool       // scene.Picture.Depth is filled
 }
 
 // rendersInFlight is how many parts of pictures are on the device at a time, so that it never waits for the host.
@@ -43,7 +33,7 @@ type Renderer struct {
 // drawing is a picture that is being drawn.
 type drawing struct {
 	camera scene.Camera
-	into   *Picture
+	into   *scene.Picture
 	done   func()
 	left   int // parts that are not read back
 }
@@ -109,7 +99,7 @@ func (r *Renderer) RenderInto(out []float32, c scene.Camera) ([]float32, error) 
 	if r.cfg.Packed {
 		return nil, errors.New("pipeline: render: pictures are bytes")
 	}
-	var p Picture
+	var p scene.Picture
 	err := r.Add(c, &p, func() {})
 	if err == nil {
 		err = r.Drain()
@@ -130,7 +120,7 @@ func (r *Renderer) RenderInto(out []float32, c scene.Camera) ([]float32, error) 
 
 // Add has the view of a camera drawn into a picture, whose memory is used again where it is large enough. done is called by Add or Drain once the picture is
 // complete, picture by picture in the order in which they were added.
-func (r *Renderer) Add(c scene.Camera, into *Picture, done func()) error {
+func (r *Renderer) Add(c scene.Camera, into *scene.Picture, done func()) error {
 	if err := r.makeRoom(c); err != nil {
 		return err
 	}
@@ -160,15 +150,21 @@ func sized[T any](s []T, n int) []T {
 
 // Drain completes all pictures.
 func (r *Renderer) Drain() error {
-	for i := range r.e.frames {
-		if err := r.collect(r.e.frames[(r.queued+i)%len(r.e.frames)]); err != nil { // oldest first
+	for {
+		if none, err := r.Next(); none || err != nil {
 			return err
 		}
 	}
-	if len(r.flying) > 0 { // those of a unit that had to be repeated
-		return r.Drain()
+}
+
+// Next completes the oldest part that is in flight; none says that there was none.
+func (r *Renderer) Next() (none bool, err error) {
+	for i := range r.e.frames {
+		if f := r.e.frames[(r.queued+i)%len(r.e.frames)]; f.ticket != 0 {
+			return false, r.collect(f)
+		}
 	}
-	return nil
+	return true, nil
 }
 
 // makeRoom makes room for pictures of camera c.

@@ -11,7 +11,7 @@ import (
 )
 
 // drawAll makes pictures of the cameras with a renderer of its own, and says in how many bands.
-func drawAll(t *testing.T, o DeviceOptions, s *scene.Splats, cams []scene.Camera, cfg RenderConfig) ([]*Picture, int) {
+func drawAll(t *testing.T, o DeviceOptions, s *scene.Splats, cams []scene.Camera, cfg RenderConfig) ([]*scene.Picture, int) {
 	t.Helper()
 	o.Select = os.Getenv("VKSPLAT_DEVICE")
 	d, err := OpenDevice(o)
@@ -24,10 +24,10 @@ func drawAll(t *testing.T, o DeviceOptions, s *scene.Splats, cams []scene.Camera
 		t.Fatal(err, Hint(err))
 	}
 	defer r.Close()
-	pictures := make([]*Picture, len(cams))
+	pictures := make([]*scene.Picture, len(cams))
 	next := 0
 	for i, c := range cams {
-		pictures[i] = &Picture{}
+		pictures[i] = &scene.Picture{}
 		err := r.Add(c, pictures[i], func() {
 			if i != next {
 				t.Errorf("picture %d is complete, picture %d is not", i, next)
@@ -58,7 +58,7 @@ func renderViews(t *testing.T) (*scene.Splats, []scene.Camera) {
 	return init, cams
 }
 
-func samePictures(t *testing.T, what string, got, want []*Picture) {
+func samePictures(t *testing.T, what string, got, want []*scene.Picture) {
 	t.Helper()
 	for i := range want {
 		if got[i].Width != want[i].Width || !slices.Equal(got[i].Pix, want[i].Pix) || !slices.Equal(got[i].Color, want[i].Color) || !slices.Equal(got[i].Depth, want[i].Depth) {
