@@ -206,3 +206,22 @@ func writeNPYHeader(w io.Writer, shape ...int) {
 	_, _ = w.Write(head)
 	_, _ = fmt.Fprintf(w, "%s%*s\n", text, pad, "")
 }
+
+// RGBA returns the picture's bytes, four a pixel, of which the last means nothing: over a background, if it was drawn over black with its coverage.
+func (p *Picture) RGBA(background [3]float32, alpha bool) []uint8 {
+	if len(p.Pix) > 0 {
+		return p.Pix
+	}
+	pix := make([]uint8, len(p.Color))
+	for i := 0; i < len(pix); i += 4 {
+		for k := range 3 {
+			x := p.Color[i+k]
+			if alpha {
+				x += p.Color[i+3] * background[k]
+			}
+			pix[i+k] = toByte(255 * float64(x))
+		}
+		pix[i+3] = 0xff
+	}
+	return pix
+}
