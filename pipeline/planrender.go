@@ -57,7 +57,7 @@ func (w renderNeeds) host() int64 { return withMargin(w.fixed + w.staging + max(
 // atOnce is how many pictures may be in RAM of budget bytes at once: one or more.
 func (w renderNeeds) atOnce(budget int64) int {
 	room := budget - marginOf(budget) - w.fixed - w.staging
-	return int(max(1, min(room/w.picture, int64(runtime.GOMAXPROCS(0)), mostPictures)))
+	return int(max(1, min(room/w.picture, int64(runtime.GOMAXPROCS(0)+rendersInFlight), mostPictures)))
 }
 
 // shortOfRender adds to an error of a device's budget that cannot hold n splats and their views the flag that sets it, and how much is enough. Other errors
@@ -72,7 +72,7 @@ func (d *Device) shortOfRender(n int, w renderNeeds, err error) error {
 		raise = "--max-ram to " + mib(smallestPool(need, w.host(), 0, false))
 	}
 	return &shortage{fmt.Errorf("pipeline: create renderer: %w: %d splats and their pictures take about %s of the device, there are %s: %v", ErrTooSmall, n,
-		vk.BytesText(w.device), vk.BytesText(d.dev.Budget()), err), fmt.Sprintf("Raise %s or more, or make smaller pictures (--downscale).", raise)}
+		vk.BytesText(w.device), vk.BytesText(d.dev.Budget()), err), fmt.Sprintf("Raise %s or more, or make smaller pictures (--size).", raise)}
 }
 
 // ramForRender returns an error where RAM is too small for n splats and their pictures.
@@ -89,5 +89,5 @@ func (d *Device) ramForRender(n int, w renderNeeds) error {
 		enough = smallestPool(w.device, least, 0, false)
 	}
 	return &shortage{fmt.Errorf("pipeline: create renderer: %w: %d splats and a picture take %s with program and driver, there are %s", ErrLittleRAM, n,
-		vk.BytesText(least), vk.BytesText(d.host)), fmt.Sprintf("Raise --max-ram to %s or more, or make smaller pictures (--downscale).", mib(enough))}
+		vk.BytesText(least), vk.BytesText(d.host)), fmt.Sprintf("Raise --max-ram to %s or more, or make smaller pictures (--size).", mib(enough))}
 }

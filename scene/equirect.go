@@ -5,7 +5,7 @@ import "math"
 const (
 	// panoramaMargin is how far the faces of a panorama that is drawn reach beyond the cube's edges, in tangents. On either side of an edge one face fades into
 	// the other, because the same splat has not quite the same shape in both.
-	panoramaMargin = 0.05
+	panoramaMargin = 0.25
 	// panoramaDetail is the faces' resolution in their middle, relative to the panorama's at its equator; it is lowest there.
 	panoramaDetail = 1.1
 )
