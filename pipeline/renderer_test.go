@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -8,6 +9,7 @@ import (
 	"testing"
 
 	"vksplat/scene"
+	"vksplat/shaders/layout"
 )
 
 // drawAll makes pictures of the cameras with a renderer of its own, and says in how many bands.
@@ -139,4 +141,33 @@ func TestRenderDepth(t *testing.T) {
 			t.Errorf("pixel %d, %d: depth %g, want %g", want.x, want.y, z, want.z)
 		}
 	}
+}
+
+// TestRenderRecovers starts with room for too few pairs: pictures that were in flight are drawn again, with the same bytes.
+func TestRenderRecovers(t *testing.T) {
+	s, cams := renderViews(t)
+	want, _ := drawAll(t, DeviceOptions{}, s, cams, RenderConfig{Packed: true})
+	r, err := NewRenderer(testDevice(t), s, cams, RenderConfig{Packed: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	r.e.isectCapacity = layout.BucketSize
+	if err := errors.Join(r.e.startAfresh(), r.e.build()); err != nil {
+		t.Fatal(err)
+	}
+	got, done := make([]*scene.Picture, len(cams)), 0
+	for i, c := range cams {
+		got[i] = &scene.Picture{}
+		if err := r.Add(c, got[i], func() { done++ }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := r.Drain(); err != nil {
+		t.Fatal(err)
+	}
+	if done != len(cams) || r.e.isectCapacity == layout.BucketSize {
+		t.Errorf("%d of %d pictures, room for %d pairs", done, len(cams), r.e.isectCapacity)
+	}
+	samePictures(t, "after growth", got, want)
 }

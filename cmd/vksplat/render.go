@@ -61,7 +61,7 @@ func (a *app) warnIdleViews(o *renderOptions) {
 		has     bool
 	}{
 		{"seconds", "--trajectory", o.trajectory != ""}, {"fps", "--trajectory or --video", o.trajectory != "" || o.video != ""}, {"crf", "--video", o.video != ""},
-		{"dataparser-transforms", "a --trajectory from a file", o.trajectory != "" && !slices.Contains(scene.Trajectories(), o.trajectory)},
+		{"dataparser-transforms", "a --trajectory from a file", o.fromFile()},
 		{"start-frame", "--name or --trajectory", o.name != "" || o.trajectory != ""},
 	} {
 		if o.given(idle.flag) && !idle.has {
@@ -111,11 +111,9 @@ func (a *app) render(o *renderOptions) (err error) {
 	if err != nil {
 		return err
 	}
-	var flown []scene.Camera
-	if o.trajectory != "" && !slices.Contains(scene.Trajectories(), o.trajectory) {
-		if flown, err = o.flight(capture, origin); err != nil {
-			return err
-		}
+	flown, err := o.flight(capture, origin)
+	if err != nil {
+		return err
 	}
 	flown = normalise(capture, flown)
 	device, err := pipeline.OpenDevice(o.device)

@@ -46,7 +46,7 @@ var defaultCamera = scene.Camera{Name: "camera", Width: 1280, Height: 720, R: [9
 // capture reads the cameras, in the capture's own frame; origin is the model's. With a trajectory from a file alone there may be none.
 func (a *app) capture(o *renderOptions, origin [3]float64) (*scene.Capture, error) {
 	if o.cameras == "" {
-		if slices.Contains(scene.Trajectories(), o.trajectory) || o.trajectory == "" {
+		if !o.fromFile() {
 			return nil, usagef("give --cameras SCENE or cameras.json, or train's folder in place of the model", "there are no cameras to render from")
 		}
 		return &scene.Capture{Frame: scene.Identity()}, nil
@@ -54,8 +54,16 @@ func (a *app) capture(o *renderOptions, origin [3]float64) (*scene.Capture, erro
 	return a.views(o, origin)
 }
 
-// flight reads the way of --trajectory FILE, in the capture's own frame.
+// fromFile says whether the way is in a file.
+func (o *renderOptions) fromFile() bool {
+	return o.trajectory != "" && !slices.Contains(scene.Trajectories(), o.trajectory)
+}
+
+// flight reads the way of --trajectory FILE, if that is asked for, in the capture's own frame.
 func (o *renderOptions) flight(c *scene.Capture, origin [3]float64) ([]scene.Camera, error) {
+	if !o.fromFile() {
+		return nil, nil
+	}
 	like := defaultCamera
 	if len(c.Cameras) > 0 {
 		like = c.Cameras[0]
@@ -99,7 +107,7 @@ func (o *renderOptions) shots(c *scene.Capture, flown []scene.Camera, splats *sc
 		if len(cams) == 0 {
 			return nil, &hintedError{err: fmt.Errorf("%s: %w: no photo is of the split %s", o.cameras, scene.ErrData, o.split), hint: "photos are held out by train --eval"}
 		}
-	case flown != nil:
+	case o.fromFile():
 		cams, named = flown, false
 	default:
 		low, high := depthRange(c.Cameras, splats)
