@@ -183,7 +183,7 @@ func TestTrajectoryFiles(t *testing.T) {
 	if c.Width != 128 || math.Abs(c.Fy-48) > 1e-9 || at.Keys[1].Camera.Fx != 96 {
 		t.Errorf("lenses: %+v", at.Keys)
 	}
-	path, err := parseTrajectory([]byte(`{"camera_type": "perspective", "render_height": 96, "render_width": 128, "fps": 30, "seconds": 1,
+	path, err := parseTrajectory([]byte(`{"camera_type": "perspective", "render_height": 96, "render_width": 128, "fps": 30, "seconds": 1, "keyframes": [{"matrix": "[1,0,0]", "fov": 50}],
 		"camera_path": [{"camera_to_world": [1,0,0,4, 0,1,0,5, 0,0,1,6, 0,0,0,1], "fov": 90, "aspect": 1.3}]}`), like)
 	if err != nil || len(path.Frames) != 1 || path.OfModel {
 		t.Fatalf("camera path: %+v, %v", path, err)

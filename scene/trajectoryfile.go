@@ -127,10 +127,10 @@ func parseTrajectory(data []byte, like Camera) (*TrajectoryFile, error) {
 		return nil, err
 	}
 	switch {
+	case top.has("camera_path"): // nerfstudio's have keyframes, too, of another form
+		return parseCameraPath(top, like)
 	case top.has("keyframes"):
 		return parseKeyframes(top, like)
-	case top.has("camera_path"):
-		return parseCameraPath(top, like)
 	case top.has("frames"):
 		return transformsTrajectory(data, like)
 	}

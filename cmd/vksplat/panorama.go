@@ -49,3 +49,6 @@ func (p *panorama) draw(r *pipeline.Renderer, c scene.Camera, out *scene.Picture
 	scene.Panorama(out, cams, p.faces)
 	return nil
 }
+
+// atOnce is how many panoramas may be in memory at once, where so many pictures of faces may: one takes less than three of these, beside the six it is made of.
+func (p *panorama) atOnce(faces int) int { return max(1, (faces-6)/3) }

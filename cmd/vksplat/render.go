@@ -62,11 +62,15 @@ func (a *app) warnIdleViews(o *renderOptions) {
 	}{
 		{"seconds", "--trajectory", o.trajectory != ""}, {"fps", "--trajectory or --video", o.trajectory != "" || o.video != ""}, {"crf", "--video", o.video != ""},
 		{"dataparser-transforms", "a --trajectory from a file", o.fromFile()},
+		{"depth", "-o", o.out != "" || o.format == formatNone}, {"alpha", "-o", o.out != "" || o.format == formatNone},
 		{"start-frame", "--name or --trajectory", o.name != "" || o.trajectory != ""},
 	} {
 		if o.given(idle.flag) && !idle.has {
 			a.warn(noEffect(idle.flag, idle.without))
 		}
+	}
+	if o.given("background") && o.picture().Alpha && o.video == "" {
+		a.warn("--background has no effect with --alpha")
 	}
 }
 
@@ -205,11 +209,15 @@ func (a *app) views(o *renderOptions, origin [3]float64) (*scene.Capture, error)
 	if info.Centred > 0 {
 		a.warn(fmt.Sprintf("%s: no principal point for %s; the picture's centre is taken", o.cameras, count(info.Centred, "camera")))
 	}
+	heldOut := info.HeldOut
+	if heldOut == nil && o.split != "" {
+		heldOut = measuredViews(filepath.Dir(o.cameras))
+	}
 	at, err := readOrigin(filepath.Dir(o.cameras), origin)
 	if err != nil {
 		return nil, err
 	}
-	return &scene.Capture{Cameras: shifted(cams, [3]float64{-at[0], -at[1], -at[2]}), HeldOut: info.HeldOut}, nil
+	return &scene.Capture{Cameras: shifted(cams, [3]float64{-at[0], -at[1], -at[2]}), HeldOut: heldOut}, nil
 }
 
 func isFile(path string) bool {

@@ -27,8 +27,6 @@ type rendering struct {
 
 // renderAll draws and writes the shots, which are in the training frame with the splats; unit is its scale.
 func (a *app) renderAll(o *renderOptions, device *pipeline.Device, splats *scene.Splats, shots []shot, unit float64) (err error) {
-	ctx, stop := a.interruptible(always("stopping after the pictures that are being written"))
-	defer stop()
 	r := &rendering{o: o, shots: shots, kind: o.picture(), unit: unit, turn: make(chan struct{})}
 	close(r.turn)
 	cams := camerasOf(shots)
@@ -40,6 +38,8 @@ func (a *app) renderAll(o *renderOptions, device *pipeline.Device, splats *scene
 		return err
 	}
 	defer func() { err = errors.Join(err, r.video.abandon()) }()
+	ctx, stop := a.interruptible(always("stopping after the pictures that are being written"))
+	defer stop()
 	if err := a.keepFormer(r, splats); err != nil {
 		return err
 	}
@@ -64,7 +64,11 @@ func (a *app) renderAll(o *renderOptions, device *pipeline.Device, splats *scene
 	a.show = show
 	a.text.Unlock()
 	defer show.interrupt()
-	r.writers = newPictureWriters(r.renderer.AtOnce(), show)
+	atOnce := r.renderer.AtOnce()
+	if r.panorama != nil {
+		atOnce = r.panorama.atOnce(atOnce)
+	}
+	r.writers = newPictureWriters(atOnce, show)
 	if err := errors.Join(r.draw(ctx, todo), r.writers.finish()); err != nil {
 		return firstOf(r.writers.failed(), err)
 	}

@@ -86,7 +86,7 @@ Files that are understood, told apart by what is in them:
   degrees; ` + "`focal`" + ` gives it as a focal length in pixels of a picture ` + "`height`" + ` high. ` + "`fps`, `width`, `height`, `fov` and `focal`" + ` may be left out.
 - A **cameras.json**: each entry is a picture.
 - nerfstudio's **camera_path.json**, whose poses are in nerfstudio's own frame: ` + "`--dataparser-transforms dataparser_transforms.json`" + ` of the run that the
-  path was made with brings them back to the capture's.
+  path was made with brings them back to the capture's: to the frame of the transforms.json that nerfstudio read.
 - A **transforms.json**: each frame is a picture.
 - COLMAP's **images.bin** or images.txt, with the cameras beside it: each image is a picture, in the order of the names.
 

@@ -2,8 +2,10 @@ package main
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"math"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -155,6 +157,26 @@ func (o *renderOptions) splitViews(c *scene.Capture) []scene.Camera {
 		return pick(c.Cameras, test)
 	}
 	return pick(c.Cameras, train)
+}
+
+// measuredViews returns the photos that per_view.json beside a cameras.json has scores of, which are those that were held out: INRIA's cameras.json does not say,
+// nor did ours once. It is nil where there is no such file.
+func measuredViews(dir string) map[string]bool {
+	data, err := os.ReadFile(filepath.Join(dir, "per_view.json"))
+	if err != nil {
+		return nil
+	}
+	var steps map[string]struct{ PSNR map[string]float64 }
+	if json.Unmarshal(data, &steps) != nil {
+		return nil
+	}
+	held := map[string]bool{}
+	for _, views := range steps {
+		for name := range views.PSNR {
+			held[name] = true
+		}
+	}
+	return held
 }
 
 // framed gives the camera the size and the field of view that are asked for.
