@@ -53,7 +53,7 @@ func drawAll(t *testing.T, o DeviceOptions, s *scene.Splats, cams []scene.Camera
 func renderViews(t *testing.T) (*scene.Splats, []scene.Camera) {
 	views, init, _, _ := promiseScene(t)
 	var cams []scene.Camera
-	for i, v := range views {
+	for i, v := range views[:5] {
 		c := v.Camera
 		cams = append(cams, c.Rescaled(c.Width*(3+i%3), c.Height*(3+i%3)+i))
 	}
@@ -77,7 +77,7 @@ func TestRenderParts(t *testing.T) {
 	if bands != 1 {
 		t.Fatalf("%d bands with all memory", bands)
 	}
-	for _, n := range []int{2, 3, 5, 100} {
+	for _, n := range []int{2, 5, 100} {
 		t.Setenv("VKSPLAT_BANDS", fmt.Sprint(n))
 		got, bands := drawAll(t, DeviceOptions{}, s, cams, cfg)
 		if bands < 2 {

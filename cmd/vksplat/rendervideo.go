@@ -115,15 +115,18 @@ func checkVideoFolder(file string) error {
 // fpsText prints a rate without an exponent.
 func fpsText(fps float64) string { return strconv.FormatFloat(fps, 'f', -1, 64) }
 
-// errFFmpeg is the error of a program that is missing, or that failed.
-var errFFmpeg = errors.New("ffmpeg makes videos")
+// Errors of the program that makes videos.
+var (
+	errNoFFmpeg = errors.New("ffmpeg is not installed")
+	errFFmpeg   = errors.New("ffmpeg failed")
+)
 
 // picturesInstead has pictures written for a video that cannot be made, and says with which command it can once they are there.
 func (a *app) picturesInstead(r *rendering) error {
 	o := r.o
 	r.missing = true
 	if r.kind.Format == scene.FormatEXR || r.kind.Format == scene.FormatNPY || r.kind.Alpha || o.format == formatNone {
-		return &hintedError{err: fmt.Errorf("write video %s: %w, and is not installed", o.video, errFFmpeg), hint: "install ffmpeg, or leave --video out"}
+		return &hintedError{err: fmt.Errorf("write video %s: %w", o.video, errNoFFmpeg), hint: "install ffmpeg, or leave --video out"}
 	}
 	if o.out == "" {
 		o.out = strings.TrimSuffix(o.video, filepath.Ext(o.video)) + "_frames"
@@ -150,7 +153,7 @@ func (r *rendering) errorWithoutFFmpeg() error {
 	for i := range args {
 		args[i] = shellWord(args[i])
 	}
-	return &hintedError{err: fmt.Errorf("write video %s: %w, and is not installed; the pictures are written", o.video, errFFmpeg), hint: "install ffmpeg and run: " + strings.Join(args, " ")}
+	return &hintedError{err: fmt.Errorf("write video %s: %w; the pictures are written", o.video, errNoFFmpeg), hint: "install ffmpeg and run: " + strings.Join(args, " ")}
 }
 
 // shellWord quotes an argument for a shell, where it has to be.
@@ -188,7 +191,7 @@ func (v *videoPipe) wrong(err error) error {
 	if text == "" {
 		text = err.Error()
 	}
-	return &hintedError{err: fmt.Errorf("write video %s: %w, and says: %s", v.file, errFFmpeg, strings.ReplaceAll(text, "\n", "; ")),
+	return &hintedError{err: fmt.Errorf("write video %s: %w: %s", v.file, errFFmpeg, strings.ReplaceAll(text, "\n", "; ")),
 		hint: "look at what ffmpeg says; it must have been built with libx264 (libvpx-vp9 for .webm), and the disk must have room"}
 }
 
