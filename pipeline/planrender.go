@@ -17,8 +17,13 @@ type renderNeeds struct {
 	picture int64 // of RAM beside that, for one that is encoded
 }
 
-// encodeBytes is about what encoding a pixel takes, on the average of formats.
-const encodeBytes = 4
+// encodeBytes is about what encoding a pixel takes, of bytes and of floats.
+func (p *parts) encodeBytes() int64 {
+	if p.packed {
+		return 4
+	}
+	return 12
+}
 
 // renderNeeds fills the needs of n splats and the views of cameras, drawn in as many bands as can be.
 func (d *Device) renderNeeds(n, degree int, cameras []scene.Camera, p *parts) (w renderNeeds, err error) {
@@ -47,7 +52,7 @@ func (d *Device) renderNeeds(n, degree int, cameras []scene.Camera, p *parts) (w
 	}
 	w.fixed = processBytes + d.driver
 	w.loading = 2 * 4 * int64(n) * int64(11+3*scene.SHCoefficients(degree)) // as they are in the file and as they are drawn
-	w.picture = (p.bytes()+encodeBytes)*int64(e.drawn.maxPixels) + scene.CompareBytes()
+	w.picture = (p.bytes()+p.encodeBytes())*int64(e.drawn.maxPixels) + scene.CompareBytes()
 	return w, nil
 }
 

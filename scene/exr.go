@@ -16,31 +16,49 @@ const exrLines = 16
 type exrChannel struct {
 	name  string
 	float bool
-	at    func(i int) float32 // value of pixel i
+	row   []float32 // of the row of pixels in hand
 }
 
 // exrChannels gives a picture's channels in the order in which files hold them, that of their names: colours premultiplied with coverage, A where it is asked
 // for, Z where there are depths.
 func exrChannels(p *Picture, o PictureOptions) (list []exrChannel) {
+	names := []string{"B", "G", "R"}
 	if o.Alpha {
-		list = append(list, exrChannel{name: "A", at: func(i int) float32 { return 1 - p.Color[4*i+3] }})
+		names = []string{"A", "B", "G", "R"}
 	}
-	for _, c := range []struct {
-		name string
-		k    int
-	}{{"B", 2}, {"G", 1}, {"R", 0}} {
-		list = append(list, exrChannel{name: c.name, at: func(i int) float32 {
-			rgb, alpha := o.straight(p, i)
-			if alpha > 0 && alpha < 1 {
-				return float32(rgb[c.k] * alpha)
-			}
-			return float32(rgb[c.k])
-		}})
+	for _, name := range names {
+		list = append(list, exrChannel{name: name, row: make([]float32, p.Width)})
 	}
 	if len(p.Depth) > 0 {
-		list = append(list, exrChannel{name: "Z", float: true, at: func(i int) float32 { return p.Depth[i] }})
+		list = append(list, exrChannel{name: "Z", float: true, row: make([]float32, p.Width)})
 	}
 	return list
+}
+
+// exrRow fills the channels with row y.
+func exrRow(channels []exrChannel, p *Picture, o PictureOptions, y int) {
+	for x := range p.Width {
+		i := y*p.Width + x
+		rgb, alpha := o.straight(p, i)
+		part := 1.0
+		if alpha > 0 && alpha < 1 {
+			part = alpha
+		}
+		for _, c := range channels {
+			switch c.name {
+			case "A":
+				c.row[x] = float32(alpha)
+			case "Z":
+				c.row[x] = p.Depth[i]
+			case "R":
+				c.row[x] = float32(rgb[0] * part)
+			case "G":
+				c.row[x] = float32(rgb[1] * part)
+			case "B":
+				c.row[x] = float32(rgb[2] * part)
+			}
+		}
+	}
 }
 
 // encodeEXR writes an OpenEXR file, version 2: one part of scan lines, compressed with ZIP.
@@ -52,7 +70,7 @@ func encodeEXR(w io.Writer, p *Picture, o PictureOptions) error {
 	blocks := make([][]byte, (p.Height+exrLines-1)/exrLines)
 	for k := range blocks {
 		var err error
-		if blocks[k], err = exrBlock(p, channels, k*exrLines, min(exrLines, p.Height-k*exrLines)); err != nil {
+		if blocks[k], err = exrBlock(p, channels, o, k*exrLines, min(exrLines, p.Height-k*exrLines)); err != nil {
 			return fmt.Errorf("scene: write exr: %w", err)
 		}
 	}
@@ -107,12 +125,12 @@ func exrHeader(b *bytes.Buffer, p *Picture, channels []exrChannel) {
 }
 
 // exrBlock gives some rows of pixels as a file holds them: row by row and, within a row, channel by channel.
-func exrBlock(p *Picture, channels []exrChannel, first, lines int) ([]byte, error) {
+func exrBlock(p *Picture, channels []exrChannel, o PictureOptions, first, lines int) ([]byte, error) {
 	var raw []byte
 	for y := first; y < first+lines; y++ {
+		exrRow(channels, p, o, y)
 		for _, c := range channels {
-			for x := range p.Width {
-				v := c.at(y*p.Width + x)
+			for _, v := range c.row {
 				if c.float {
 					raw = binary.LittleEndian.AppendUint32(raw, math.Float32bits(v))
 				} else {

@@ -2,11 +2,13 @@ package scene
 
 import (
 	"bytes"
+	"compress/zlib"
 	"encoding/binary"
 	"image"
 	"image/color"
 	"image/jpeg"
 	"image/png"
+	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -153,5 +155,76 @@ func TestWritePictureRefuses(t *testing.T) {
 	p.Color = p.Color[4:]
 	if err := WritePicture(filepath.Join(t.TempDir(), "a"), p, PictureOptions{Format: FormatEXR}); err == nil {
 		t.Error("a picture without its last pixel is taken")
+	}
+}
+
+// readEXR undoes encodeEXR for a picture of that size and channels of so many bytes a pixel: the rows of each channel, in the file's order.
+func readEXR(t *testing.T, data []byte, width, height int, bytesOf []int) [][]byte {
+	t.Helper()
+	at := bytes.Index(data, []byte("screenWindowWidth\x00float\x00")) + 24 + 4 + 4 + 1
+	channels := make([][]byte, len(bytesOf))
+	for first := 0; first < height; first += exrLines {
+		block := int(binary.LittleEndian.Uint64(data[at:]))
+		at += 8
+		if y, n := int(binary.LittleEndian.Uint32(data[block:])), int(binary.LittleEndian.Uint32(data[block+4:])); y != first || block+8+n > len(data) {
+			t.Fatalf("block of row %d says row %d and %d bytes", first, y, n)
+		}
+		packed := data[block+8:][:binary.LittleEndian.Uint32(data[block+4:])]
+		lines := min(exrLines, height-first)
+		size := 0
+		for _, n := range bytesOf {
+			size += n * width * lines
+		}
+		raw := packed
+		if len(packed) < size {
+			z, err := zlib.NewReader(bytes.NewReader(packed))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if packed, err = io.ReadAll(z); err != nil || len(packed) != size {
+				t.Fatalf("%d bytes of %d: %v", len(packed), size, err)
+			}
+			for i := 1; i < size; i++ {
+				packed[i] += packed[i-1] - 128
+			}
+			raw = make([]byte, size)
+			for i := range raw {
+				raw[i] = packed[i/2+i%2*((size+1)/2)]
+			}
+		}
+		for range lines {
+			for c, n := range bytesOf {
+				channels[c], raw = append(channels[c], raw[:n*width]...), raw[n*width:]
+			}
+		}
+	}
+	return channels
+}
+
+func TestPictureEXR(t *testing.T) {
+	p := drawnPicture(37, 41)
+	data := writeAndRead(t, p, PictureOptions{Format: FormatEXR, Alpha: true, Linear: true})
+	channels := readEXR(t, data, 37, 41, []int{2, 2, 2, 2, 4}) // A, B, G, R, Z
+	half := func(c, i int) uint16 { return binary.LittleEndian.Uint16(channels[c][2*i:]) }
+	for i := range 37 * 41 {
+		alpha := 1 - float64(p.Color[4*i+3])
+		want := [4]float64{alpha}
+		for k := range 3 {
+			if alpha > 0 {
+				want[3-k] = linearOf(float64(p.Color[4*i+k])/alpha) * alpha
+			}
+		}
+		for c, x := range want {
+			if got := half(c, i); got != halfOf(float32(x)) {
+				t.Fatalf("pixel %d: channel %d is %#x, want %#x", i, c, got, halfOf(float32(x)))
+			}
+		}
+		if z := math.Float32frombits(binary.LittleEndian.Uint32(channels[4][4*i:])); z != p.Depth[i] {
+			t.Fatalf("pixel %d: depth %g, want %g", i, z, p.Depth[i])
+		}
+	}
+	p.Depth = nil
+	if data := writeAndRead(t, p, PictureOptions{Format: FormatEXR}); bytes.Contains(data, []byte("A\x00\x01\x00")) || !bytes.Contains(data, []byte("channels\x00chlist\x00\x37\x00\x00\x00B\x00")) {
+		t.Error("a picture without alpha and depth has other channels than B, G, R")
 	}
 }

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+
 	"vksplat/pipeline"
 	"vksplat/scene"
 )
@@ -52,3 +54,15 @@ func (p *panorama) draw(r *pipeline.Renderer, c scene.Camera, out *scene.Picture
 
 // atOnce is how many panoramas may be in memory at once, where so many pictures of faces may: one takes less than three of these, beside the six it is made of.
 func (p *panorama) atOnce(faces int) int { return max(1, (faces-6)/3) }
+
+// check refuses panoramas that RAM has no room for: the faces and the panorama in single precision, and what encoding takes.
+func (p *panorama) check(cams []scene.Camera, ram int64) error {
+	const perPixel = 4*4 + 4 // colour, coverage and depth
+	side := int64(cams[0].Width)
+	need := perPixel*6*side*side + (perPixel+12)*int64(p.width)*int64(p.height)
+	if need <= ram {
+		return nil
+	}
+	return &hintedError{err: fmt.Errorf("render panorama: %w: %dx%d pixels take %s, there are %s", pipeline.ErrLittleRAM, p.width, p.height, bytesText(need), bytesText(ram)),
+		hint: "raise --max-ram, or make smaller ones with --size"}
+}

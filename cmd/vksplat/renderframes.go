@@ -33,6 +33,9 @@ func (a *app) renderAll(o *renderOptions, device *pipeline.Device, splats *scene
 	if o.projection == projectEquirect {
 		r.panorama = newPanorama(o.size, cams)
 		cams = r.panorama.cameras(cams)
+		if err := r.panorama.check(cams, device.RAM()); err != nil {
+			return err
+		}
 	}
 	if err := a.startVideo(r, cams); err != nil {
 		return err
