@@ -110,7 +110,7 @@ A panorama (` + "`--projection equirect`" + `) looks along the camera in its mid
 other, because splats are drawn a little differently in each.
 
 A render that was interrupted goes on with the same command: pictures that are there are kept. ` + "`DIR/render.json`" + ` says what each was asked to be; a picture of another
-render of that name is an error, and ` + "`--overwrite`" + ` replaces it.
+render of that name is an error, and ` + "`--overwrite`" + ` replaces it. Videos are always made whole.
 
 ## Videos
 
