@@ -44,7 +44,7 @@ const (
 // WriteCameras writes cameras.json in INRIA's form. The cameras must be in the
 // frame of the files (see Frame.ToCapture); ids count from 0 in the order given.
 // test are the indices of those that are held out.
-func WriteCameras(path string, cameras []Camera, test []int) error {
+func WriteCameras(path string, cameras []Camera, test ...int) error {
 	entries := make([]inriaCamera, len(cameras))
 	for i := range cameras {
 		entries[i] = toINRIA(i, &cameras[i])

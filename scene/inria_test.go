@@ -24,7 +24,7 @@ func testCameras() []Camera {
 func TestCamerasRoundTrip(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "cameras.json")
 	want := testCameras()
-	if err := WriteCameras(path, want, []int{1}); err != nil {
+	if err := WriteCameras(path, want, 1); err != nil {
 		t.Fatal(err)
 	}
 	got, info, err := ReadCameras(path)
@@ -56,7 +56,7 @@ func TestCamerasGolden(t *testing.T) {
 	// The camera stands at (1, 2, 3) and looks along the world's x axis.
 	c := Camera{Name: "p.jpg", Width: 4, Height: 2, Fx: 3, Fy: 5, Cx: 2, Cy: 1,
 		R: [9]float64{0, -1, 0, 0, 0, -1, 1, 0, 0}, T: [3]float64{2, 3, -1}}
-	if err := WriteCameras(path, []Camera{c}, nil); err != nil {
+	if err := WriteCameras(path, []Camera{c}); err != nil {
 		t.Fatal(err)
 	}
 	got, err := os.ReadFile(path)
