@@ -57,8 +57,8 @@ windows: ## build bin/vksplat.exe for Windows on x86-64, with both bindings, by 
 	$(WINDOWS) go build -o $(BIN)/vksplat.exe ./cmd/vksplat
 	$(WINDOWS) go vet ./vk/... ./pipeline/... ./scene/... ./view/... ./cmd/...
 
-docs: ## write docs/train.md anew from the table of flags
-	go test -count=1 ./cmd/vksplat -run TestTrainPage -update
+docs: ## write docs/train.md and docs/render.md anew from the tables of flags
+	go test -count=1 ./cmd/vksplat -run 'TestTrainPage|TestRenderPage' -update
 
 test: ## everything that CI runs
 	@.ci/install test

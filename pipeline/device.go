@@ -234,6 +234,9 @@ func (d *Device) Note() string { return d.note }
 // Budget returns the hard ceiling of device memory, in bytes.
 func (d *Device) Budget() int64 { return d.dev.Budget() }
 
+// RAM returns the ceiling of host memory, in bytes, beside what the device takes of it.
+func (d *Device) RAM() int64 { return d.host }
+
 // Pipelines says what compiling kernels took so far: how many, seconds of the host, and whether there were those of an earlier run to begin with.
 func (d *Device) Pipelines() (n int, seconds float64, cached bool) {
 	p := d.dev.Pipelines()

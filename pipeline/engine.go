@@ -56,12 +56,13 @@ type frame struct {
 	submission *vk.Submission
 	copier     *vk.Copier
 	picture    vk.Slice[[4]float32] // scratch of unitRender's program, which keeps it
-	verifier   verifier
-	programs   [nUnitKinds]*vk.Program
-	timed      *vk.Program // a step with timestamps between its passes, which cost some microseconds each; the first frame's alone
-	unit       unit
-	ran        *vk.Program // what the unit was submitted as
-	ticket     vk.Ticket   // 0: nothing in flight
+	partOfFrame
+	verifier verifier
+	programs [nUnitKinds]*vk.Program
+	timed    *vk.Program // a step with timestamps between its passes, which cost some microseconds each; the first frame's alone
+	unit     unit
+	ran      *vk.Program // what the unit was submitted as
+	ticket   vk.Ticket   // 0: nothing in flight
 }
 
 // engine is the device side that training and rendering share: the model, the buffers of a view, and the recorded programs.
@@ -88,6 +89,7 @@ type engine struct {
 	kinds    []unitKind
 	compiled bool // the kernels of all of them
 	compare  comparison
+	parts    *parts // how pictures are drawn band by band; nil: whole, as training wants them
 
 	pairs     vk.Slice[[4]uint32] // [maxTiles] where steps count the pairs of tiles; zero: they do not
 	exposures *exposures          // nil: photos are compared as rendered
@@ -103,11 +105,12 @@ type viewSize struct {
 	maxPixels int
 	maxTiles  int
 	maxRows   int // rows of tiles
+	maxWidth  int // px
 }
 
 // with returns the size with a camera taken in.
 func (s viewSize) with(c *scene.Camera) viewSize {
-	return viewSize{max(s.maxPixels, c.Width*c.Height), max(s.maxTiles, tiles(c.Width)*tiles(c.Height)), max(s.maxRows, tiles(c.Height))}
+	return viewSize{max(s.maxPixels, c.Width*c.Height), max(s.maxTiles, tiles(c.Width)*tiles(c.Height)), max(s.maxRows, tiles(c.Height)), max(s.maxWidth, c.Width)}
 }
 
 // sizeOf returns the size of views; each side is 1 to 32768 pixels.
@@ -215,15 +218,20 @@ func (e *engine) loadWith(n int, fill func() error, startCapacities, bands int) 
 	if err := fill(); err != nil {
 		return err
 	}
-	if b, err := strconv.Atoi(os.Getenv("VKSPLAT_BANDS")); err == nil {
-		bands = b
-	}
-	e.bands = min(max(bands, 1), e.mostBands())
+	e.bands = e.startBands(bands)
 	e.isectCapacity = e.fewerIsects(e.firstIsects(n) * max(startCapacities, 1))
 	if e.isectCapacity == 0 {
 		return fmt.Errorf("pipeline: load model: %w: %s", ErrTooSmall, vk.BytesText(e.dev.Budget()))
 	}
 	return e.setCounters(uint32(n))
+}
+
+// startBands returns how many bands to start with where so many are asked for.
+func (e *engine) startBands(bands int) int {
+	if b, err := strconv.Atoi(os.Getenv("VKSPLAT_BANDS")); err == nil {
+		bands = b
+	}
+	return min(max(bands, 1), e.mostBands())
 }
 
 // minIsects is the smallest number of (tile, splat) pairs that a band is made for.
@@ -426,6 +434,7 @@ func (e *engine) close() error {
 		e.dev.Free(f.params.View)
 		e.dev.Free(f.report.View)
 		f.verifier.free(e)
+		f.freePart(e.dev)
 	}
 	for _, v := range []vk.View{e.counters.View, e.args.View, e.target.View} {
 		if !v.IsZero() {

@@ -252,7 +252,7 @@ func planSlack(budget int64) int64 { return min(budget/8, 8<<20+budget/64) }
 
 // union returns the larger of two sizes, each number for itself.
 func (s viewSize) union(o viewSize) viewSize {
-	return viewSize{max(s.maxPixels, o.maxPixels), max(s.maxTiles, o.maxTiles), max(s.maxRows, o.maxRows)}
+	return viewSize{max(s.maxPixels, o.maxPixels), max(s.maxTiles, o.maxTiles), max(s.maxRows, o.maxRows), max(s.maxWidth, o.maxWidth)}
 }
 
 // phantom returns a buffer of n elements that is not there.
@@ -274,11 +274,17 @@ func (e *engine) scratchBytes(units, isects, bands int) (sum int64, err error) {
 func (e *engine) scratchRegions(units, isects, bands int) (regions []int64, err error) {
 	c := *e
 	c.verify = false // checks are a tool of developers and not planned for
-	c.bands, c.isectCapacity = min(bands, 2), isects
+	c.bands, c.isectCapacity = bands, isects
+	if c.parts == nil {
+		c.bands = min(bands, 2) // more are alike
+	}
 	c.model = e.model.planned(units)
 	c.counters, c.args = phantom[uint32](e.dev, layout.NCounters, 4), phantom[[3]uint32](e.dev, layout.NArgs, 12)
 	c.target = phantom[uint32](e.dev, e.targetWords(), 4)
 	f := &frame{params: phantom[layout.StepParams](e.dev, 1, 1<<10), report: phantom[layout.Report](e.dev, 1, 1<<10)}
+	if c.parts != nil {
+		f.partOfFrame = c.phantomPart()
+	}
 	for _, k := range e.kinds {
 		r := vk.NewRecorder(e.dev)
 		u := c

@@ -277,7 +277,7 @@ func TestRenderShortages(t *testing.T) {
 	for _, c := range []struct {
 		ram  int64
 		want int
-	}{{1, 1}, {withMargin(129 << 20), 2}, {1 << 30, 8}} {
+	}{{1, 1}, {withMargin(129 << 20), 2}, {1 << 30, 8 + rendersInFlight}} {
 		if got := w.atOnce(c.ram); got != c.want {
 			t.Errorf("%d pictures at once in %d bytes, want %d", got, c.ram, c.want)
 		}

@@ -17,19 +17,29 @@ type renderNeeds struct {
 	picture int64 // of RAM beside that, for one that is encoded
 }
 
-// renderNeeds fills the needs of n splats and the views of cameras.
-func (d *Device) renderNeeds(n, degree int, cameras []scene.Camera) (w renderNeeds, err error) {
+// encodeBytes is about what encoding a pixel takes, of bytes and of floats.
+func (p *parts) encodeBytes() int64 {
+	if p.packed {
+		return 4
+	}
+	return 12
+}
+
+// renderNeeds fills the needs of n splats and the views of cameras, drawn in as many bands as can be.
+func (d *Device) renderNeeds(n, degree int, cameras []scene.Camera, p *parts) (w renderNeeds, err error) {
 	e, err := newShape(d.dev, degree, cameras, []unitKind{unitRender}, false)
 	if err != nil {
 		return w, err
 	}
 	e.model.setUnit(n)
+	e.parts, e.bands = p, e.mostBands()
 	units := e.model.units(n)
-	scratch, err := e.scratchBytes(units, minIsects, 2)
+	scratch, err := e.scratchBytes(units, minIsects, e.bands)
 	if err != nil {
 		return w, err
 	}
-	w.staging = max(e.model.stagingBytes(), min(pictureStaging, 16*int64(e.drawn.maxPixels)))
+	parts := rendersInFlight * p.bytes() * int64(e.drawn.partPixels(e.bands))
+	w.staging = e.model.stagingBytes() + parts
 	bare := int64(units)*e.model.unitBytes() + scratch + fixedBytes
 	if unified(d) {
 		bare += w.staging
@@ -42,7 +52,7 @@ func (d *Device) renderNeeds(n, degree int, cameras []scene.Camera) (w renderNee
 	}
 	w.fixed = processBytes + d.driver
 	w.loading = 2 * 4 * int64(n) * int64(11+3*scene.SHCoefficients(degree)) // as they are in the file and as they are drawn
-	w.picture = 12*int64(e.drawn.maxPixels) + scene.CompareBytes()
+	w.picture = (p.bytes()+p.encodeBytes())*int64(e.drawn.maxPixels) + scene.CompareBytes()
 	return w, nil
 }
 
@@ -52,7 +62,7 @@ func (w renderNeeds) host() int64 { return withMargin(w.fixed + w.staging + max(
 // atOnce is how many pictures may be in RAM of budget bytes at once: one or more.
 func (w renderNeeds) atOnce(budget int64) int {
 	room := budget - marginOf(budget) - w.fixed - w.staging
-	return int(max(1, min(room/w.picture, int64(runtime.GOMAXPROCS(0)), mostPictures)))
+	return int(max(1, min(room/w.picture, int64(runtime.GOMAXPROCS(0)+rendersInFlight), mostPictures)))
 }
 
 // shortOfRender adds to an error of a device's budget that cannot hold n splats and their views the flag that sets it, and how much is enough. Other errors
@@ -67,7 +77,7 @@ func (d *Device) shortOfRender(n int, w renderNeeds, err error) error {
 		raise = "--max-ram to " + mib(smallestPool(need, w.host(), 0, false))
 	}
 	return &shortage{fmt.Errorf("pipeline: create renderer: %w: %d splats and their pictures take about %s of the device, there are %s: %v", ErrTooSmall, n,
-		vk.BytesText(w.device), vk.BytesText(d.dev.Budget()), err), fmt.Sprintf("Raise %s or more, or make smaller pictures (--downscale).", raise)}
+		vk.BytesText(w.device), vk.BytesText(d.dev.Budget()), err), fmt.Sprintf("Raise %s or more, or make smaller pictures (--size).", raise)}
 }
 
 // ramForRender returns an error where RAM is too small for n splats and their pictures.
@@ -84,5 +94,5 @@ func (d *Device) ramForRender(n int, w renderNeeds) error {
 		enough = smallestPool(w.device, least, 0, false)
 	}
 	return &shortage{fmt.Errorf("pipeline: create renderer: %w: %d splats and a picture take %s with program and driver, there are %s", ErrLittleRAM, n,
-		vk.BytesText(least), vk.BytesText(d.host)), fmt.Sprintf("Raise --max-ram to %s or more, or make smaller pictures (--downscale).", mib(enough))}
+		vk.BytesText(least), vk.BytesText(d.host)), fmt.Sprintf("Raise --max-ram to %s or more, or make smaller pictures (--size).", mib(enough))}
 }

@@ -35,6 +35,11 @@ func chooseRaster(d vk.DeviceInfo) rasterShape {
 // rasterize blends a band's tiles. Without keep nothing is saved for a backward pass.
 func (v *view) rasterize(band int, keep bool) {
 	scratch(v.r, &v.render, "render", v.maxPixels)
+	v.blendTiles(v.f.params, v.render, band, keep)
+}
+
+// blendTiles blends a band's tiles into render, over the background that params holds.
+func (v *view) blendTiles(params vk.Slice[layout.StepParams], render vk.Slice[[4]float32], band int, keep bool) {
 	lastIDs, states, touched, buckets := 0, 0, 0, 0
 	if keep {
 		lastIDs, states = v.maxPixels, v.isectCapacity/layout.BucketSize*layout.TilePixels
@@ -45,10 +50,10 @@ func (v *view) rasterize(band int, keep bool) {
 	v.touched = vk.ScratchOf[uint32](v.r, "touched", touched)
 	v.buckets = vk.ScratchOf[uint32](v.r, "tile_from_bucket", buckets)
 	v.r.Dispatch(&shaders.Rasterize{
-		Params: v.f.params, TileOffsets: v.tileOffsets, SlotFromIsect: v.slotFromIsect, SplatFromSlot: v.splatFromSlot, Projected: v.projected,
-		Render: v.render, LastIds: v.lastIDs, States: v.states, Touched: v.touched, TileFromBucket: v.buckets,
+		Params: params, TileOffsets: v.tileOffsets, SlotFromIsect: v.slotFromIsect, SplatFromSlot: v.splatFromSlot, Projected: v.projected,
+		Render: render, LastIds: v.lastIDs, States: v.states, Touched: v.touched, TileFromBucket: v.buckets,
 		Push: shaders.RasterizePush{Band: uint32(band), NBands: uint32(v.bands)},
-		Spec: shaders.RasterizeSpec{WorkgroupSize: v.raster.forward, KeepStates: keep, SubgroupSize: v.raster.subgroup, HandRound: v.raster.handRound},
+		Spec: shaders.RasterizeSpec{WorkgroupSize: v.raster.forward, KeepStates: keep, SubgroupSize: v.raster.subgroup, HandRound: v.raster.handRound, BandAlone: v.parts != nil},
 	}, v.indirect(layout.ArgsTiles))
 	if keep && !v.pairs.IsZero() {
 		v.r.Dispatch(&shaders.CountPairs{

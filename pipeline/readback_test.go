@@ -62,7 +62,7 @@ func TestReadSplats(t *testing.T) {
 
 // TestPicturePieces reads a picture that is larger than a piece: its lower rows are those of a view of them alone, which is one piece.
 func TestPicturePieces(t *testing.T) {
-	views, init, _, _ := promiseScene(t)
+	views, init, scale, cfg := promiseScene(t)
 	small := views[0].Camera
 	large := small.Rescaled(small.Width*picturePiece/(small.Width*small.Height)+small.Width+1, small.Height+2)
 	low := large
@@ -71,7 +71,7 @@ func TestPicturePieces(t *testing.T) {
 	if n := large.Width * large.Height; n <= picturePiece || n%picturePiece == 0 || low.Height >= large.Height {
 		t.Fatalf("%d pixels are no more than a piece, or whole pieces", n)
 	}
-	r, err := NewRenderer(testDevice(t), init, []scene.Camera{small}, RenderConfig{})
+	r, err := trainOn(testDevice(t), views, init, scale, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -48,6 +48,9 @@ func (e *engine) record(r *vk.Recorder, f *frame, k unitKind) {
 	if k == unitRender {
 		v.viewSize = e.drawn
 	}
+	if e.parts != nil {
+		v.maxPixels = e.drawn.partPixels(e.bands)
+	}
 	v.startVerify(k)
 	switch k {
 	case unitStep:
@@ -99,6 +102,11 @@ func (v *view) recordRender() {
 		v.look() // projected -> projected extents
 	}
 	v.sortDepth()
+	if v.parts != nil {
+		v.recordPart(v.f.band)
+		v.finish(false)
+		return
+	}
 	for band := range v.bands {
 		v.makeIsects(band)
 		v.rasterize(band, false)

@@ -29,13 +29,7 @@ func (k Calibration) faces(cam Camera, width, downscale int) []Camera {
 		c := cam.Rescaled(trainedSize(side, side, downscale))
 		c.Name = cam.Name + "/" + face.name + ".png"
 		c.Lens = &Lens{Calibration: k, R: face.r}
-		back := transposed(face.r)
-		for col := range 3 {
-			v := rotate(back, [3]float64{cam.R[col], cam.R[3+col], cam.R[6+col]})
-			c.R[col], c.R[3+col], c.R[6+col] = v[0], v[1], v[2]
-		}
-		c.T = rotate(back, cam.T)
-		out[i] = c
+		out[i] = c.turned(face.r)
 	}
 	return out
 }

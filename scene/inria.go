@@ -32,14 +32,28 @@ type inriaCamera struct {
 	Cx       *float64      `json:"cx,omitempty"`
 	Cy       *float64      `json:"cy,omitempty"`
 	Model    string        `json:"camera_model,omitempty"`
+	Split    string        `json:"split,omitempty"`
 }
+
+// What cameras.json says of photos where some were held out.
+const (
+	SplitTrain = "train"
+	SplitTest  = "test"
+)
 
 // WriteCameras writes cameras.json in INRIA's form. The cameras must be in the
 // frame of the files (see Frame.ToCapture); ids count from 0 in the order given.
-func WriteCameras(path string, cameras []Camera) error {
+// test are the indices of those that are held out.
+func WriteCameras(path string, cameras []Camera, test ...int) error {
 	entries := make([]inriaCamera, len(cameras))
 	for i := range cameras {
 		entries[i] = toINRIA(i, &cameras[i])
+		if len(test) > 0 {
+			entries[i].Split = SplitTrain
+		}
+	}
+	for _, i := range test {
+		entries[i].Split = SplitTest
 	}
 	return writeJSON(path, entries, "")
 }
@@ -70,7 +84,8 @@ func writeJSON(path string, v any, indent string) error {
 
 // CamerasInfo says what ReadCameras had to assume.
 type CamerasInfo struct {
-	Centred int // cameras without cx, cy: the principal point was put in the middle of the image
+	Centred int             // cameras without cx, cy: the principal point was put in the middle of the image
+	HeldOut map[string]bool // names of those that were held out; nil where the file does not say
 }
 
 // maxImageSide bounds the sizes a cameras.json may ask for, in pixels.
@@ -127,6 +142,12 @@ func parseCameras(data []byte, info *CamerasInfo) ([]Camera, error) {
 			return nil, fmt.Errorf("entries %d and %d are both named %q", j, i, e.Name)
 		}
 		seen[e.Name] = i
+		if e.Split != "" && info.HeldOut == nil {
+			info.HeldOut = map[string]bool{}
+		}
+		if e.Split == SplitTest {
+			info.HeldOut[e.Name] = true
+		}
 		if e.Cx == nil {
 			info.Centred++
 		}
@@ -142,7 +163,7 @@ func parseINRIA(f fields) (e inriaCamera, err error) {
 		want string
 	}{
 		{"img_name", &e.Name, "a text"}, {"width", &e.Width, "a whole number"}, {"height", &e.Height, "a whole number"}, {"fx", &e.Fx, "a number"},
-		{"fy", &e.Fy, "a number"}, {"cx", &e.Cx, "a number"}, {"cy", &e.Cy, "a number"}, {"camera_model", &e.Model, "a text"},
+		{"fy", &e.Fy, "a number"}, {"cx", &e.Cx, "a number"}, {"cy", &e.Cy, "a number"}, {"camera_model", &e.Model, "a text"}, {"split", &e.Split, "a text"},
 	} {
 		if err := f.into(m.name, m.dst, m.want); err != nil {
 			return e, err

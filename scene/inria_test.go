@@ -24,11 +24,11 @@ func testCameras() []Camera {
 func TestCamerasRoundTrip(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "cameras.json")
 	want := testCameras()
-	if err := WriteCameras(path, want); err != nil {
+	if err := WriteCameras(path, want, 1); err != nil {
 		t.Fatal(err)
 	}
 	got, info, err := ReadCameras(path)
-	if err != nil || len(got) != len(want) || info.Centred != 0 {
+	if err != nil || len(got) != len(want) || info.Centred != 0 || len(info.HeldOut) != 1 || !info.HeldOut[want[1].Name] {
 		t.Fatalf("%d cameras, %+v, %v", len(got), info, err)
 	}
 	for i := range got {

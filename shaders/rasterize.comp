@@ -18,6 +18,8 @@ layout(constant_id = 2) const uint SUBGROUP_SIZE = 32u;
 layout(constant_id = 3) const bool HAND_ROUND = false;
 // Splats go to all patches, whether they touch them or not: for tests, since it must change no byte.
 layout(constant_id = 4) const bool ALL_PATCHES = false;
+// Of pictures that are larger than memory: `render` holds the band's rows alone.
+layout(constant_id = 5) const bool BAND_ALONE = false;
 
 layout(push_constant, scalar) uniform Push {
     uint band;
@@ -185,7 +187,7 @@ void main() {
     for (uint p = 0u; p < LANE_PIXELS; p++) {
         uvec2 pixel = corner + lane_pixel(lane, p);
         if (pixel.x >= v.width || pixel.y >= v.height) continue;
-        uint at = pixel.y * v.width + pixel.x;
+        uint at = (BAND_ALONE ? pixel.y - uint(rows.x) * TILE_SIZE : pixel.y) * v.width + pixel.x;
         float transmittance = abs(pixels[p].light);
         render[at] = vec4(pixels[p].color + transmittance * v.background, transmittance);
         if (KEEP_STATES) last_ids[at] = pixels[p].last;

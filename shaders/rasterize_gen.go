@@ -38,6 +38,7 @@ var rasterizeKernel = vk.Kernel{
 		{Name: "SUBGROUP_SIZE", ID: 2, Default: 32},
 		{Name: "HAND_ROUND", ID: 3, Default: 0},
 		{Name: "ALL_PATCHES", ID: 4, Default: 0},
+		{Name: "BAND_ALONE", ID: 5, Default: 0},
 	},
 }
 
@@ -83,6 +84,7 @@ type RasterizeSpec struct {
 	SubgroupSize  uint32 // constant_id 2, default 32
 	HandRound     bool   // constant_id 3
 	AllPatches    bool   // constant_id 4
+	BandAlone     bool   // constant_id 5
 }
 
 // Kernel returns the compiled kernel.
@@ -97,5 +99,6 @@ func (p *Rasterize) Args(v []vk.View) ([]vk.View, []byte, []uint32) {
 		cmp.Or(p.Spec.SubgroupSize, 32),
 		specBool(p.Spec.HandRound),
 		specBool(p.Spec.AllPatches),
+		specBool(p.Spec.BandAlone),
 	}
 }

@@ -30,7 +30,7 @@ var errInterrupted = errors.New("interrupted")
 
 // retryCauses are the errors that are the machine's and not the command's.
 var retryCauses = []error{
-	errBusy, scene.ErrTryAgain, pipeline.ErrNoDevice, pipeline.ErrDeviceLost, pipeline.ErrOutOfMemory, pipeline.ErrTooSmall, pipeline.ErrLittleRAM, pipeline.ErrNoLoader, pipeline.ErrMissingFeature,
+	errBusy, errNoFFmpeg, errFFmpeg, scene.ErrTryAgain, pipeline.ErrNoDevice, pipeline.ErrDeviceLost, pipeline.ErrOutOfMemory, pipeline.ErrTooSmall, pipeline.ErrLittleRAM, pipeline.ErrNoLoader, pipeline.ErrMissingFeature,
 	syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS, syscall.EACCES, syscall.EPERM, syscall.EIO, syscall.ENOMEM,
 }
 

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "write docs/train.md anew")
+var update = flag.Bool("update", false, "write the pages of docs anew")
 
 // trainPageFile is the page about every flag of train.
 const trainPageFile = "../../docs/train.md"

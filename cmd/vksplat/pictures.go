@@ -50,7 +50,7 @@ func (h *halfPictures) drop() {
 
 // pictureWriters write pictures side by side, while the device draws others.
 type pictureWriters struct {
-	free chan []float32 // memory for pictures: as many as may be in memory at once, less those that are
+	free chan *scene.Picture // memory for pictures: as many as may be in memory at once, less those that are
 	wait sync.WaitGroup
 	show *progress
 
@@ -61,32 +61,44 @@ type pictureWriters struct {
 
 // newPictureWriters makes writers of atOnce pictures at a time, who tell show of each.
 func newPictureWriters(atOnce int, show *progress) *pictureWriters {
-	w := &pictureWriters{free: make(chan []float32, atOnce), show: show}
+	w := &pictureWriters{free: make(chan *scene.Picture, atOnce), show: show}
 	for range atOnce {
-		w.free <- nil
+		w.free <- &scene.Picture{}
 	}
 	return w
 }
 
-// add draws a picture, once there is memory for it, and has it written. An error may be that of a picture before.
-func (w *pictureWriters) add(ctx context.Context, draw func(memory []float32) ([]float32, error), write func(rgb []float32) error) error {
-	memory := <-w.free
-	if ctx.Err() != nil {
-		return errInterrupted
+// take returns memory for a picture, once there is some. Meanwhile next completes pictures that are being drawn, as long as there are any. An error may be that
+// of a picture before.
+func (w *pictureWriters) take(ctx context.Context, next func() (none bool, err error)) (*scene.Picture, error) {
+	for none := false; ; {
+		if ctx.Err() != nil {
+			return nil, errInterrupted
+		}
+		if err := w.failed(); err != nil {
+			return nil, err
+		}
+		if none {
+			return <-w.free, nil // those that are written give it back
+		}
+		select {
+		case p := <-w.free:
+			return p, nil
+		default:
+		}
+		var err error
+		if none, err = next(); err != nil {
+			return nil, err
+		}
 	}
-	if err := w.failed(); err != nil {
-		return err
-	}
-	rgb, err := draw(memory)
-	if err != nil {
-		return err
-	}
+}
+
+// write has a picture written, whose memory is free again then.
+func (w *pictureWriters) write(p *scene.Picture, write func(p *scene.Picture) error) {
 	w.wait.Go(func() {
-		err := write(rgb)
-		w.wrote(err)
-		w.free <- rgb
+		w.wrote(write(p))
+		w.free <- p
 	})
-	return nil
 }
 
 // wrote takes in that a picture has been written, or has not.

@@ -4,62 +4,75 @@ import (
 	"context"
 	"errors"
 	"io"
-	"sync"
 	"testing"
+
+	"vksplat/scene"
 )
 
 // TestPictureWriters writes pictures side by side, no more than may be in memory at once, in memory that is used again. What fails is told, and ends it.
 func TestPictureWriters(t *testing.T) {
-	const atOnce, total = 3, 20
+	const atOnce, total, inFlight = 3, 20, 2
 	full := errors.New("the disk is full")
 	for _, failing := range []int{-1, 7} {
-		var mu sync.Mutex
-		held, most, made, drawn := 0, 0, 0, 0
+		made := map[*scene.Picture]bool{}
+		drawn := 0
 		w := newPictureWriters(atOnce, newProgress(io.Discard, progressNone, 0, total))
+		var flying []func() // pictures that are on the device
+		next := func() (bool, error) {
+			if len(flying) == 0 {
+				return true, nil
+			}
+			flying[0]()
+			flying = flying[1:]
+			return false, nil
+		}
 		var err error
-		for i := 0; i < total && err == nil; i++ {
-			err = w.add(context.Background(), func(memory []float32) ([]float32, error) {
-				mu.Lock()
-				defer mu.Unlock()
-				held, drawn = held+1, drawn+1
-				most = max(most, held)
-				if memory == nil {
-					memory, made = make([]float32, 1), made+1
-				}
-				memory[0] = float32(i)
-				return memory, nil
-			}, func(rgb []float32) error {
-				mu.Lock()
-				defer mu.Unlock()
-				held--
-				if rgb[0] != float32(i) {
-					t.Errorf("picture %d holds %g when it is written", i, rgb[0])
-				}
-				if i == failing {
-					return full
-				}
-				return nil
+		for i := range total {
+			var p *scene.Picture
+			if p, err = w.take(context.Background(), next); err != nil {
+				break
+			}
+			made[p] = true
+			drawn++
+			p.Width = i
+			flying = append(flying, func() {
+				w.write(p, func(p *scene.Picture) error {
+					if p.Width != i {
+						t.Errorf("picture %d holds %d when it is written", i, p.Width)
+					}
+					if i == failing {
+						return full
+					}
+					return nil
+				})
 			})
+			if len(flying) > inFlight {
+				_, _ = next()
+			}
+		}
+		for len(flying) > 0 {
+			_, _ = next()
 		}
 		err = errors.Join(w.finish(), err)
-		if most > atOnce || made > atOnce {
-			t.Errorf("%d pictures in memory at once, memory for %d was made, want %d at most", most, made, atOnce)
+		if len(made) > atOnce {
+			t.Errorf("memory for %d pictures was made, want %d at most", len(made), atOnce)
 		}
 		if failing < 0 && (err != nil || drawn != total || w.done != total) {
 			t.Errorf("%d drawn and %d written of %d: %v", drawn, w.done, total, err)
 		}
-		if failing >= 0 && !errors.Is(err, full) {
+		if failing < 0 {
+			continue
+		}
+		if !errors.Is(err, full) {
 			t.Errorf("picture %d failed: %v", failing, err)
 		}
-		if failing >= 0 {
-			if err := w.add(context.Background(), nil, nil); !errors.Is(err, full) { // nothing is drawn any more
-				t.Errorf("after that: %v", err)
-			}
+		if _, err := w.take(context.Background(), nil); !errors.Is(err, full) { // nothing is drawn any more
+			t.Errorf("after that: %v", err)
 		}
 	}
 	stopped, cancel := context.WithCancel(context.Background())
 	cancel()
-	if err := newPictureWriters(1, nil).add(stopped, nil, nil); !errors.Is(err, errInterrupted) {
+	if _, err := newPictureWriters(1, nil).take(stopped, nil); !errors.Is(err, errInterrupted) {
 		t.Errorf("stopped: %v", err)
 	}
 }

@@ -3,9 +3,9 @@ package main
 import (
 	"errors"
 	"fmt"
-	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -15,60 +15,63 @@ import (
 	"vksplat/scene/splatfile"
 )
 
-// renderOptions is everything that render is asked for.
-type renderOptions struct {
-	file, cameras, out string
-	antialiased        bool
-	antialiasedSet     bool // the flag was given: the file's comment does not count
-	load               loadFlags
-	device             pipeline.DeviceOptions
-	config             pipeline.RenderConfig
-	drawing            halfPictures
-}
-
 func (a *app) renderCommand() *cobra.Command {
-	o := &renderOptions{load: loadFlags{model: scene.AnyModel}, config: pipeline.RenderConfig{Near: pipeline.DefaultConfig().Near}}
+	o := newRenderOptions()
 	cmd := &cobra.Command{
-		Use:   "render FILE|OUT --cameras SCENE|cameras.json -o DIR",
-		Short: "Render a model from the views of photographs",
-		Long: "Render a model from the views of a capture, or of the cameras.json that train\n" +
-			"writes. The model is a file of any format that convert reads, or the folder of a\n" +
-			"training run. The pictures are PNGs, named after the photos and of their size.",
-		Example: "  vksplat render out/point_cloud/iteration_30000/point_cloud.ply --cameras out/cameras.json -o frames",
-		Args:    one("FILE of splats"),
+		Use:   "render FILE|OUT -o DIR",
+		Short: "Render a model: from the views of photographs, or on a flight through the scene",
+		Long: "Render a model of any format that convert reads, or the newest one in the folder that\n" +
+			"train wrote, from the views of a capture or on a trajectory, to pictures or a video. docs/render.md says more.",
+		Example: "  vksplat render out -o frames --split test\n" +
+			"  vksplat render out --trajectory ellipse --size 1920x1080 --video flight.mp4\n" +
+			"  vksplat render model.ply --cameras my_scene -o frames --format exr --depth",
+		Args: one("FILE or OUT"),
 		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 			if len(args) > 0 {
 				return nil, cobra.ShellCompDirectiveNoFileComp
 			}
-			return modelExtensions(), cobra.ShellCompDirectiveFilterFileExt
+			return nil, cobra.ShellCompDirectiveDefault
 		},
 	}
-	fs := cmd.Flags()
-	fs.SortFlags = false
-	fs.StringVar(&o.cameras, "cameras", "", "a capture's folder or a cameras.json: `SCENE|FILE` (required)")
-	fs.StringVarP(&o.out, "output", "o", "", "write to the folder `DIR` (required)")
-	table := []optionGroup{{options: lookOptions(&o.config.Background, &o.config.Near)}, {options: o.load.table()}, {options: deviceOptions(&o.device)}}
-	fs.BoolVar(&o.antialiased, "antialiased", false, "compensate opacity for the pixel filter (default: as the file says)")
-	register(fs, table)
+	table := o.table()
+	register(cmd.Flags(), table)
 	a.completes(cmd, table)
+	o.given = cmd.Flags().Changed
 	cmd.RunE = a.runs(func(args []string) error {
-		o.file, o.antialiasedSet = args[0], fs.Changed("antialiased")
-		a.warnIdleViews(o, fs.Changed)
+		o.file = args[0]
+		a.warnIdleViews(o)
 		return a.render(o)
 	})
 	return cmd
 }
 
 // warnIdleViews warns of flags that change nothing.
-func (a *app) warnIdleViews(o *renderOptions, given func(string) bool) {
-	for _, opt := range o.load.table() {
+func (a *app) warnIdleViews(o *renderOptions) {
+	for _, opt := range o.captureOptions() {
 		switch {
-		case !given(opt.name):
+		case !o.given(opt.name):
 		case opt.name == "masks" || opt.name == "invert-masks":
 			a.warn("--" + opt.name + " has no effect on pictures")
-		case o.fromJSON():
+		case o.fromJSON() || o.cameras == "":
 			a.warn(noEffect(opt.name, "a capture as --cameras"))
 		}
+	}
+	for _, idle := range []struct {
+		flag    string
+		without string
+		has     bool
+	}{
+		{"seconds", "--trajectory", o.trajectory != ""}, {"fps", "--trajectory or --video", o.trajectory != "" || o.video != ""}, {"crf", "--video", o.video != ""},
+		{"dataparser-transforms", "a --trajectory from a file", o.fromFile()},
+		{"depth", "-o", o.out != "" || o.format == formatNone}, {"alpha", "-o", o.out != "" || o.format == formatNone},
+		{"start-frame", "--name or --trajectory", o.name != "" || o.trajectory != ""},
+	} {
+		if o.given(idle.flag) && !idle.has {
+			a.warn(noEffect(idle.flag, idle.without))
+		}
+	}
+	if o.given("background") && o.picture().Alpha && o.video == "" {
+		a.warn("--background has no effect with --alpha")
 	}
 }
 
@@ -77,20 +80,19 @@ func (o *renderOptions) fromJSON() bool {
 	return strings.EqualFold(filepath.Ext(o.cameras), ".json") && !isFolder(o.cameras)
 }
 
-// render draws a model from every camera.
+// render draws what is asked for.
 func (a *app) render(o *renderOptions) (err error) {
-	if o.cameras == "" || o.out == "" {
-		return usagef("as in: vksplat render model.ply --cameras SCENE -o DIR", "--cameras and -o are required")
+	if err := o.findFiles(); err != nil {
+		return err
 	}
-	if near := o.config.Near; !(near > 0) || math.IsInf(near, 0) {
-		return usagef("give a distance above 0, as in 0.01", "flag --near: %g is no distance", near)
+	if err := o.check(); err != nil {
+		return err
 	}
 	defer func() { err = memoryHint(err) }()
 	if err := pipeline.LimitHeap(o.device); err != nil {
 		return err
 	}
-	// Not exclusive: renders of several models or cameras may share a folder.
-	release, err := claimFolder(o.out, false)
+	release, err := o.claim()
 	if err != nil {
 		return err
 	}
@@ -103,19 +105,22 @@ func (a *app) render(o *renderOptions) (err error) {
 	if err != nil {
 		return err
 	}
-	if o.config.Antialiased = info.Meta.Antialiased; o.antialiasedSet {
+	if o.config.Antialiased = info.Meta.Antialiased; o.given("antialiased") {
 		o.config.Antialiased = o.antialiased
 	}
 	var origin [3]float64
 	if info.Meta.Origin != nil {
 		origin = *info.Meta.Origin
 	}
-	capture, err := a.views(o, origin)
+	capture, err := a.capture(o, origin)
 	if err != nil {
 		return err
 	}
-	capture.Points = nil
-	capture.Normalise()
+	flown, err := o.flight(capture, origin)
+	if err != nil {
+		return err
+	}
+	flown = normalise(capture, flown)
 	device, err := pipeline.OpenDevice(o.device)
 	if err != nil {
 		return err
@@ -126,10 +131,43 @@ func (a *app) render(o *renderOptions) (err error) {
 		a.note(note)
 	}
 	splats = splats.FromCapture(capture.Frame, origin)
-	if err := checkNear(o.config.Near, splats, capture.Cameras); err != nil {
+	shots, err := o.shots(capture, flown, splats)
+	if err != nil {
 		return err
 	}
-	return a.renderAll(o, device, splats, capture.Cameras)
+	if err := checkNear(o.config.Near, splats, camerasOf(shots)); err != nil {
+		return err
+	}
+	return a.renderAll(o, device, splats, shots, capture.Frame.Scale)
+}
+
+// claim claims the folder of the pictures, if there are any. It is not locked: renders of several models or cameras may share a folder.
+func (o *renderOptions) claim() (release func(), err error) {
+	if o.out == "" {
+		return func() {}, nil
+	}
+	return claimFolder(o.out, false)
+}
+
+// normalise moves the capture into the training frame, and with it the cameras of a flight. Where the capture has no cameras, the flight's are its.
+func normalise(c *scene.Capture, flown []scene.Camera) []scene.Camera {
+	c.Points = nil
+	if len(c.Cameras) == 0 {
+		c.Cameras = flown
+	}
+	flight := &scene.Capture{Cameras: slices.Clone(flown)}
+	c.Cameras = slices.Clone(c.Cameras)
+	c.Normalise()
+	flight.NormaliseTo(c.Frame, c.SceneScale)
+	return flight.Cameras
+}
+
+func camerasOf(shots []shot) []scene.Camera {
+	cams := make([]scene.Camera, len(shots))
+	for i, s := range shots {
+		cams[i] = s.camera
+	}
+	return cams
 }
 
 // model reads a file of splats of any format, or the latest model of a run's folder. What it holds and cannot be drawn is warned of or refused.
@@ -192,48 +230,15 @@ func (a *app) views(o *renderOptions, origin [3]float64) (*scene.Capture, error)
 	if info.Centred > 0 {
 		a.warn(fmt.Sprintf("%s: no principal point for %s; the picture's centre is taken", o.cameras, count(info.Centred, "camera")))
 	}
+	heldOut := info.HeldOut
+	if heldOut == nil && o.split != "" {
+		heldOut = measuredViews(filepath.Dir(o.cameras))
+	}
 	at, err := readOrigin(filepath.Dir(o.cameras), origin)
 	if err != nil {
 		return nil, err
 	}
-	return &scene.Capture{Cameras: shifted(cams, [3]float64{-at[0], -at[1], -at[2]})}, nil
-}
-
-// renderAll writes one picture per camera. Both are in the training frame.
-func (a *app) renderAll(o *renderOptions, device *pipeline.Device, splats *scene.Splats, cams []scene.Camera) (err error) {
-	ctx, stop := a.interruptible(always("stopping after the pictures that are being written"))
-	defer stop()
-	renderer, err := pipeline.NewRenderer(device, splats, cams, o.config)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, renderer.Close()) }()
-	files := pictureNames(cams)
-	a.printf("%s, %s, %s of %s\n", device.Name(), count(splats.N, "splat"), count(len(cams), "picture"), resolution(cams))
-	show := newProgress(a.stdout, progressAuto, 0, len(cams))
-	show.draws, show.text = true, a.text
-	a.text.Lock()
-	a.show = show
-	a.text.Unlock()
-	defer show.interrupt()
-	writers := newPictureWriters(renderer.AtOnce(), show)
-	for i, cam := range cams {
-		if err = writers.add(ctx, func(memory []float32) ([]float32, error) {
-			return renderer.RenderInto(memory, cam)
-		}, func(rgb []float32) error {
-			return o.drawing.write(filepath.Join(o.out, files[i]), func(path string) error {
-				return scene.WritePNG(path, rgb, cam.Width, cam.Height)
-			})
-		}); err != nil {
-			break
-		}
-	}
-	if err = errors.Join(writers.finish(), err); err != nil {
-		return err
-	}
-	show.interrupt()
-	a.printf("pictures: %s\n", o.out)
-	return nil
+	return &scene.Capture{Cameras: shifted(cams, [3]float64{-at[0], -at[1], -at[2]}), HeldOut: heldOut}, nil
 }
 
 func isFile(path string) bool {

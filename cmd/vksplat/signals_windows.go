@@ -2,9 +2,15 @@ package main
 
 import (
 	"os"
+	"os/exec"
 	"syscall"
 )
 
 // stopSignals lists what stops a run: Ctrl-C, Ctrl-Break and, as SIGTERM, a
 // console that is closed or a user who logs off.
 func stopSignals() []os.Signal { return []os.Signal{os.Interrupt, syscall.SIGTERM} }
+
+// detach keeps the terminal's signals from a program that is started: it is ended through its input.
+func detach(cmd *exec.Cmd) {
+	cmd.SysProcAttr = &syscall.SysProcAttr{CreationFlags: syscall.CREATE_NEW_PROCESS_GROUP}
+}

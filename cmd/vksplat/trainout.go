@@ -72,7 +72,7 @@ func (r *trainRun) writeInputs() error {
 	if err := scene.WritePoints(filepath.Join(r.out, "input.ply"), r.points); err != nil {
 		return err
 	}
-	if err := scene.WriteCameras(filepath.Join(r.out, "cameras.json"), r.cameras); err != nil {
+	if err := scene.WriteCameras(filepath.Join(r.out, "cameras.json"), r.cameras, r.test...); err != nil {
 		return err
 	}
 	if err := scene.WriteCfgArgs(filepath.Join(r.out, "cfg_args"), r.cfgArgs()); err != nil {

@@ -20,6 +20,7 @@ type list struct {
 	cpuRaster bool   // rasterize and rasterize_bwd run as on processors
 	subgroup  uint32 // of rasterize; 0: the device's own
 	everyone  bool   // rasterize gives splats to all patches
+	alone     bool   // rasterize draws into memory of the band's rows
 }
 
 // readback is a written buffer and where the host sees it.

@@ -132,7 +132,7 @@ func (l *list) rasterize(p *ref.Projection[float32], v *ref.View[float32], band,
 		SlotFromIsect: input(l, "slot_from_isect", out.lists.SlotFromIsect), SplatFromSlot: input(l, "splat_from_slot", out.lists.SplatFromSlot),
 		Projected: input(l, "projected", projectedOf(p.Splats)),
 		Render:    out.render.Slice, LastIds: out.last.Slice, States: out.states.Slice, Touched: out.touched.Slice, TileFromBucket: out.buckets.Slice,
-		Push: shaders.RasterizePush{Band: uint32(band), NBands: uint32(bands)}, Spec: shaders.RasterizeSpec{WorkgroupSize: lanes, SubgroupSize: subgroup, KeepStates: keep, HandRound: l.cpuRaster, AllPatches: l.everyone},
+		Push: shaders.RasterizePush{Band: uint32(band), NBands: uint32(bands)}, Spec: shaders.RasterizeSpec{WorkgroupSize: lanes, SubgroupSize: subgroup, KeepStates: keep, HandRound: l.cpuRaster, AllPatches: l.everyone, BandAlone: l.alone},
 	}
 	l.r.Dispatch(&out.in, vk.Groups(g.Tiles()+3))
 	return out

@@ -1,0 +1,259 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"vksplat/pipeline"
+	"vksplat/scene"
+)
+
+// Projections of render.
+const (
+	projectPerspective = "perspective"
+	projectEquirect    = "equirect"
+)
+
+// formatNone draws, reads back and writes nothing.
+const formatNone = "none"
+
+// Colour spaces of pictures.
+const (
+	colourAuto   = "auto"
+	colourSRGB   = "srgb"
+	colourLinear = "linear"
+)
+
+// renderOptions is everything that render is asked for.
+type renderOptions struct {
+	file, cameras, out string
+	antialiased        bool
+	given              func(flag string) bool
+	load               loadFlags
+	device             pipeline.DeviceOptions
+	config             pipeline.RenderConfig
+	drawing            halfPictures
+
+	split, trajectory, dataparser string
+	frames                        frameRange
+	fps, seconds, fov             float64
+	size                          pixelsFlag
+	projection                    string
+
+	format, colours, name string
+	start                 int
+	depth, alpha          bool
+	overwrite             bool
+
+	video string
+	crf   int
+}
+
+func newRenderOptions() *renderOptions {
+	return &renderOptions{load: loadFlags{model: scene.AnyModel}, config: pipeline.RenderConfig{Near: pipeline.DefaultConfig().Near},
+		fps: 30, seconds: 10, projection: projectPerspective, format: scene.FormatPNG, colours: colourAuto, crf: 18}
+}
+
+// table lists the options of render by chapter.
+func (o *renderOptions) table() []optionGroup {
+	return []optionGroup{
+		{"Cameras", []option{
+			text(&o.cameras, "cameras", "a capture's folder or a cameras.json: `SCENE|FILE` (default: the cameras.json of OUT)"),
+			chosen(&o.split, "split", "only the views of one `SPLIT`: train, the photos that were trained on, or test, those that were held out", scene.SplitTrain, scene.SplitTest),
+			text(&o.trajectory, "trajectory", "fly instead: interp, ellipse, spiral, orbit, or a `FILE` of cameras (see docs/render.md)").oneOf(scene.Trajectories()...),
+			text(&o.dataparser, "dataparser-transforms", "`FILE` dataparser_transforms.json of the nerfstudio run that a camera_path.json was made with"),
+			float(&o.fps, "fps", "`N` pictures a second of a trajectory and of a video"),
+			float(&o.seconds, "seconds", "`S` seconds that a trajectory takes; a file of keyframes says it itself"),
+			other(&o.frames, "frames", "only pictures `A-B` of all, counted from 0, or every Nth of them: A-BxN"),
+			other(&o.size, "size", "pictures of `WxH` pixels, which show the same from top to bottom (default: the photos')"),
+			float(&o.fov, "fov", "vertical field of view in `DEGREES` (default: the photos')"),
+			chosen(&o.projection, "projection", "projection `KIND`: perspective as the cameras', or equirect: 360 degrees around each", projectPerspective, projectEquirect),
+		}},
+		{"Pictures", append(append([]option{
+			text(&o.out, "output", "write to the folder `DIR`").letter("o").isFolder(),
+			chosen(&o.format, "format", "pictures of this `KIND`: png, png16, jpg, exr or npy; none writes nothing, to measure drawing alone",
+				scene.FormatPNG, scene.FormatPNG16, scene.FormatJPEG, scene.FormatEXR, scene.FormatNPY, formatNone),
+			chosen(&o.colours, "colorspace", "colour `SPACE`: srgb as the photos, or linear; auto is linear for exr", colourAuto, colourSRGB, colourLinear),
+			truth(&o.alpha, "alpha", "write coverage and leave the background out; exr always has it, unless --background is given"),
+			truth(&o.depth, "depth", "write the expected depth along the camera's axis as well: NAME.depth.npy, or channel Z of exr"),
+			text(&o.name, "name", "names by number, by a `PATTERN` as in shot_%04d (default: the photos' names, or frame_%05d)"),
+			integer(&o.start, "start-frame", "number `N` of the first picture"),
+			truth(&o.overwrite, "overwrite", "draw pictures again that are there already"),
+		}, lookOptions(&o.config.Background, &o.config.Near)...),
+			truth(&o.antialiased, "antialiased", "compensate opacity for the pixel filter (default: as the file says)"))},
+		{"Video", []option{
+			text(&o.video, "video", "write the video `FILE`.mp4, .mov, .mkv or .webm, through the program ffmpeg"),
+			integer(&o.crf, "crf", "quality `N` of the video: 0 is best, 51 worst"),
+		}},
+		{"Capture", o.captureOptions()},
+		{"Device", deviceOptions(&o.device)},
+	}
+}
+
+// captureOptions are those of reading a capture; --format is what pictures are.
+func (o *renderOptions) captureOptions() []option {
+	list := o.load.table()
+	for i := range list {
+		if list[i].name == "format" {
+			list[i].name = "capture-format"
+		}
+	}
+	return list
+}
+
+// check refuses what makes no sense, before anything is read.
+func (o *renderOptions) check() error {
+	switch {
+	case o.out == "" && o.video == "" && o.format != formatNone:
+		return usagef("as in: vksplat render OUT -o DIR, or --video flight.mp4", "-o or --video is required")
+	case o.cameras == "" && !isFolder(o.file) && isFile(o.file) && o.trajectory == "":
+		return usagef("give --cameras SCENE or cameras.json, or train's folder in place of the model", "--cameras is required for the views of a file")
+	case o.split != "" && o.trajectory != "":
+		return usagef("leave one of them out", "--split and --trajectory say different things")
+	case !(o.config.Near > 0) || math.IsInf(o.config.Near, 0):
+		return usagef("give a distance above 0, as in 0.01", "flag --near: %g is no distance", o.config.Near)
+	case !(o.fps > 0 && o.fps <= 1000):
+		return usagef("give a number above 0, as in 30", "flag --fps: %g pictures a second", o.fps)
+	case !(o.seconds > 0 && o.seconds*o.fps <= 1e6):
+		return usagef("up to a million pictures are possible", "flag --seconds: %g", o.seconds)
+	case o.given("fov") && !(o.fov >= scene.MinFOV && o.fov <= scene.MaxFOV):
+		return usagef(fmt.Sprintf("give %g to %g degrees", scene.MinFOV, scene.MaxFOV), "flag --fov: %g", o.fov)
+	case o.crf < 0 || o.crf > 51:
+		return usagef("give 0 to 51, as in 18", "flag --crf: %d", o.crf)
+	case o.start < 0 || o.start > math.MaxInt32:
+		return usagef("give a number from 0 up, as in 1001", "flag --start-frame: %d", o.start)
+	case o.alpha && o.format == scene.FormatJPEG:
+		return usagef("take png, png16, exr or npy", "jpg holds no alpha")
+	case o.projection == projectEquirect && o.size != (pixelsFlag{}) && o.size.width != 2*o.size.height:
+		return usagef("give twice the height as the width, as in 4096x2048", "flag --size: a panorama is not %dx%d", o.size.width, o.size.height)
+	case o.projection == projectEquirect && o.given("fov"):
+		return usagef("leave --fov out", "a panorama shows everything, --fov says nothing")
+	}
+	if o.video != "" && videoKinds[videoSuffix(o.video)] == nil {
+		return usagef("give FILE.mp4, .mov, .mkv or .webm", "flag --video: %s is no kind of video that is known", o.video)
+	}
+	return checkPattern(o.name)
+}
+
+// picture says how pictures are written.
+func (o *renderOptions) picture() scene.PictureOptions {
+	p := scene.PictureOptions{Format: o.format, Alpha: o.alpha, Linear: o.colours == colourLinear}
+	if o.format == scene.FormatEXR {
+		p.Alpha = p.Alpha || !o.given("background")
+		p.Linear = o.colours != colourSRGB
+	}
+	if o.format == formatNone {
+		p = scene.PictureOptions{Format: scene.FormatPNG}
+	}
+	return p
+}
+
+var patternForm = regexp.MustCompile(`^[^%]*%(0?[1-9])?d[^%]*$`)
+
+// checkPattern refuses names of pictures without one place for the number, or that lead out of the folder.
+func checkPattern(pattern string) error {
+	if pattern == "" {
+		return nil
+	}
+	if !patternForm.MatchString(pattern) || !localName(pattern) {
+		return usagef("give a name with one %d or %04d, as in shot_%04d, without folders", "flag --name: %q names no pictures by number", pattern)
+	}
+	return nil
+}
+
+// localName says whether a name is one of a file, on all systems.
+func localName(name string) bool {
+	return !strings.ContainsAny(name, "/\\:*?\"<>|\x00") && len(name) < 200 && !strings.HasPrefix(name, ".")
+}
+
+// frameRange is a choice of pictures: every step-th from first to last.
+type frameRange struct {
+	first, last, step int
+	some              bool // not all
+}
+
+func (f *frameRange) Type() string { return "A-B" }
+
+func (f *frameRange) String() string {
+	switch {
+	case !f.some:
+		return ""
+	case f.step == 1:
+		return fmt.Sprintf("%d-%d", f.first, f.last)
+	}
+	return fmt.Sprintf("%d-%dx%d", f.first, f.last, f.step)
+}
+
+var rangeForm = regexp.MustCompile(`^(\d{1,9})(?:-(\d{1,9})(?:x(\d{1,9}))?)?$`)
+
+// Set parses A, A-B or A-BxN.
+func (f *frameRange) Set(s string) error {
+	m := rangeForm.FindStringSubmatch(s)
+	bad := usagef("give pictures as in 0-99, or 0-99x2 for every second", "%q is no range of pictures", s)
+	if m == nil {
+		return bad
+	}
+	r := frameRange{step: 1, some: true}
+	r.first, _ = strconv.Atoi(m[1]) // digits alone, few of them
+	r.last = r.first
+	if m[2] != "" {
+		r.last, _ = strconv.Atoi(m[2])
+	}
+	if m[3] != "" {
+		r.step, _ = strconv.Atoi(m[3])
+	}
+	if r.last < r.first || r.step < 1 {
+		return bad
+	}
+	*f = r
+	return nil
+}
+
+// pick returns which of n pictures are chosen.
+func (f *frameRange) pick(n int) (list []int, err error) {
+	if !f.some {
+		f.first, f.last, f.step = 0, n-1, 1
+	}
+	if f.some && f.last >= n {
+		return nil, usagef(fmt.Sprintf("pictures count from 0 to %d", n-1), "flag --frames: there are %s, %s goes beyond", count(n, "picture"), f)
+	}
+	for i := f.first; i <= f.last; i += f.step {
+		list = append(list, i)
+	}
+	return list, nil
+}
+
+// pixelsFlag is a size in pixels, zero unless it is given.
+type pixelsFlag struct{ width, height int }
+
+func (f *pixelsFlag) Type() string { return "WxH" }
+
+func (f *pixelsFlag) String() string {
+	if *f == (pixelsFlag{}) {
+		return ""
+	}
+	return fmt.Sprintf("%dx%d", f.width, f.height)
+}
+
+// maxPictureSide bounds a side of a picture, in pixels.
+const maxPictureSide = 1 << 15
+
+var pixelsForm = regexp.MustCompile(`^(\d{1,5})x(\d{1,5})$`)
+
+// Set parses WxH.
+func (f *pixelsFlag) Set(s string) error {
+	m := pixelsForm.FindStringSubmatch(s)
+	var p pixelsFlag
+	if m != nil {
+		p.width, _ = strconv.Atoi(m[1]) // digits alone, few of them
+		p.height, _ = strconv.Atoi(m[2])
+	}
+	if min(p.width, p.height) < 1 || max(p.width, p.height) > maxPictureSide {
+		return usagef(fmt.Sprintf("give width and height from 1 to %d pixels, as in 1920x1080", maxPictureSide), "%q is no size of a picture", s)
+	}
+	*f = p
+	return nil
+}

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"fmt"
+
+	"vksplat/pipeline"
+	"vksplat/scene"
+)
+
+// panorama is how pictures of 360 degrees are made: the six faces of a cube are drawn, and resampled.
+type panorama struct {
+	width, height int
+	faces         []*scene.Picture
+}
+
+// panoramaSides is how many times a photo's height a panorama is wide, unless a size is given: at a field of view of 60 degrees it shows as much detail.
+const panoramaSides = 6
+
+// newPanorama makes panoramas of a size or, without one, of about the detail that the largest camera's pictures have.
+func newPanorama(size pixelsFlag, cams []scene.Camera) *panorama {
+	p := &panorama{width: size.width, height: size.height}
+	if size == (pixelsFlag{}) {
+		for _, c := range cams {
+			p.height = max(p.height, min(panoramaSides*c.Height, maxPictureSide)/2)
+		}
+		p.width = 2 * p.height
+	}
+	return p
+}
+
+// cameras returns the cameras of the faces of one panorama.
+func (p *panorama) cameras(cams []scene.Camera) []scene.Camera {
+	return scene.PanoramaFaces(cams[0], p.width)
+}
+
+// draw makes the panorama around a camera.
+func (p *panorama) draw(r *pipeline.Renderer, c scene.Camera, out *scene.Picture) error {
+	cams := scene.PanoramaFaces(c, p.width)
+	for len(p.faces) < len(cams) {
+		p.faces = append(p.faces, &scene.Picture{})
+	}
+	for i, face := range cams {
+		if err := r.Add(face, p.faces[i], func() {}); err != nil {
+			return err
+		}
+	}
+	if err := r.Drain(); err != nil {
+		return err
+	}
+	out.Width, out.Height = p.width, p.height
+	scene.Panorama(out, cams, p.faces)
+	return nil
+}
+
+// atOnce is how many panoramas may be in memory at once, where so many pictures of faces may: one takes less than three of these, beside the six it is made of.
+func (p *panorama) atOnce(faces int) int { return max(1, (faces-6)/3) }
+
+// check refuses panoramas that RAM has no room for: the faces and the panorama in single precision, and what encoding takes.
+func (p *panorama) check(cams []scene.Camera, ram int64) error {
+	const perPixel = 4*4 + 4 // colour, coverage and depth
+	side := int64(cams[0].Width)
+	need := perPixel*6*side*side + (perPixel+12)*int64(p.width)*int64(p.height)
+	if need <= ram {
+		return nil
+	}
+	return &hintedError{err: fmt.Errorf("render panorama: %w: %dx%d pixels take %s, there are %s", pipeline.ErrLittleRAM, p.width, p.height, bytesText(need), bytesText(ram)),
+		hint: "raise --max-ram, or make smaller ones with --size"}
+}

@@ -1,0 +1,204 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"time"
+
+	"vksplat/pipeline"
+	"vksplat/scene"
+)
+
+// rendering is the drawing and writing of all pictures.
+type rendering struct {
+	o        *renderOptions
+	shots    []shot
+	kept     []bool // the file is there already
+	kind     scene.PictureOptions
+	unit     float64 // of depths: 1 in the capture's frame is so much in that of training
+	renderer *pipeline.Renderer
+	writers  *pictureWriters
+	video    *videoPipe // nil: none
+	missing  bool       // the program that makes the video
+	turn     chan struct{}
+	panorama *panorama // nil: pictures are drawn as they are
+}
+
+// renderAll draws and writes the shots, which are in the training frame with the splats; unit is its scale.
+func (a *app) renderAll(o *renderOptions, device *pipeline.Device, splats *scene.Splats, shots []shot, unit float64) (err error) {
+	r := &rendering{o: o, shots: shots, kind: o.picture(), unit: unit, turn: make(chan struct{})}
+	close(r.turn)
+	cams := camerasOf(shots)
+	if o.projection == projectEquirect {
+		r.panorama = newPanorama(o.size, cams)
+		cams = r.panorama.cameras(cams)
+		if err := r.panorama.check(cams, device.RAM()); err != nil {
+			return err
+		}
+	}
+	if err := a.startVideo(r, cams); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, r.video.abandon()) }()
+	ctx, stop := a.interruptible(always("stopping after the pictures that are being written"))
+	defer stop()
+	if err := a.keepFormer(r, splats); err != nil {
+		return err
+	}
+	todo := r.todo()
+	if len(todo) == 0 {
+		return a.sayResults(r)
+	}
+	config := o.config
+	config.Packed, config.Depth = r.kind.Bytes() && r.panorama == nil, o.depth
+	if r.kind.Alpha {
+		config.Background = [3]float32{}
+	}
+	if r.renderer, err = pipeline.NewRenderer(device, splats, cams, config); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, r.renderer.Close()) }()
+	a.printf("%s, %s, %s of %s\n", device.Name(), count(splats.N, "splat"), count(len(todo), "picture"), r.resolution())
+	began := time.Now()
+	show := newProgress(a.stdout, progressAuto, 0, len(todo))
+	show.draws, show.text = true, a.text
+	a.text.Lock()
+	a.show = show
+	a.text.Unlock()
+	defer show.interrupt()
+	atOnce := r.renderer.AtOnce()
+	if r.panorama != nil {
+		atOnce = r.panorama.atOnce(atOnce)
+	}
+	r.writers = newPictureWriters(atOnce, show)
+	if err := errors.Join(r.draw(ctx, todo), r.writers.finish()); err != nil {
+		return firstOf(r.writers.failed(), err)
+	}
+	show.interrupt()
+	seconds := time.Since(began).Seconds()
+	if err := r.video.finish(); err != nil {
+		return err
+	}
+	a.printf("%s in %.1f s: %.1f a second%s\n", count(len(todo), "picture"), seconds, float64(len(todo))/seconds, r.bandsText())
+	return a.sayResults(r)
+}
+
+// sayResults prints where the results are.
+func (a *app) sayResults(r *rendering) error {
+	if r.o.out != "" && r.o.format != formatNone {
+		a.printf("pictures: %s\n", r.o.out)
+	}
+	if r.missing {
+		return r.errorWithoutFFmpeg()
+	}
+	if r.video != nil {
+		a.printf("video: %s\n", r.o.video)
+	}
+	return nil
+}
+
+// firstOf returns the error that came first, where it is known, in place of all that followed from it.
+func firstOf(first, all error) error {
+	if first != nil {
+		return first
+	}
+	return all
+}
+
+// bandsText says that pictures did not fit memory.
+func (r *rendering) bandsText() string {
+	if n := r.renderer.Bands(); n > 1 {
+		return ", in " + count(n, "band")
+	}
+	return ""
+}
+
+// resolution is that of the pictures.
+func (r *rendering) resolution() string {
+	if r.panorama != nil {
+		return resolution([]scene.Camera{{Width: r.panorama.width, Height: r.panorama.height}})
+	}
+	return resolution(camerasOf(r.shots))
+}
+
+// todo lists the shots that must be drawn: those that are not kept and, for a video, all.
+func (r *rendering) todo() (list []int) {
+	for i := range r.shots {
+		if r.video != nil || !r.kept[i] {
+			list = append(list, i)
+		}
+	}
+	return list
+}
+
+// draw draws the shots and has them written as they come.
+func (r *rendering) draw(ctx context.Context, todo []int) error {
+	for _, i := range todo {
+		p, err := r.writers.take(ctx, r.renderer.Next)
+		if err != nil {
+			return err
+		}
+		if r.panorama != nil {
+			if err := r.panorama.draw(r.renderer, r.shots[i].camera, p); err != nil {
+				return err
+			}
+			if r.kind.Bytes() {
+				p.Pix = p.RGBA(r.o.config.Background, false)
+			}
+			r.write(i, p)
+			continue
+		}
+		if err := r.renderer.Add(r.shots[i].camera, p, func() { r.write(i, p) }); err != nil {
+			return err
+		}
+	}
+	return r.renderer.Drain()
+}
+
+// write has shot i written as files and to the video, which takes its pictures in their order.
+func (r *rendering) write(i int, p *scene.Picture) {
+	before, after := r.turn, make(chan struct{})
+	r.turn = after
+	r.writers.write(p, func(p *scene.Picture) error {
+		defer func() {
+			<-before
+			close(after)
+		}()
+		var err error
+		if r.o.out != "" && r.o.format != formatNone && !r.kept[i] {
+			err = r.writeFiles(&r.shots[i], p)
+		}
+		if r.video == nil || err != nil {
+			return err
+		}
+		rgba := p.RGBA(r.o.config.Background, r.kind.Alpha)
+		<-before
+		return r.video.write(rgba)
+	})
+}
+
+// writeFiles writes a picture, and before it what goes with it: where the picture is, all is.
+func (r *rendering) writeFiles(s *shot, p *scene.Picture) error {
+	for i, z := range p.Depth {
+		p.Depth[i] = float32(float64(z) / r.unit)
+	}
+	path := filepath.Join(r.o.out, s.name)
+	if r.o.depth && r.kind.Format != scene.FormatEXR {
+		if err := r.o.drawing.write(path+depthSuffix, func(path string) error { return scene.WriteDepth(path, p.Depth, p.Width, p.Height) }); err != nil {
+			return err
+		}
+	}
+	return r.o.drawing.write(path+r.suffix(), func(path string) error { return scene.WritePicture(path, p, r.kind) })
+}
+
+// depthSuffix ends the names of files of depths.
+const depthSuffix = ".depth.npy"
+
+// suffix ends the names of the pictures.
+func (r *rendering) suffix() string {
+	if r.kind.Format == scene.FormatPNG16 {
+		return pictureSuffix
+	}
+	return "." + r.kind.Format
+}

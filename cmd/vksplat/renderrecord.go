@@ -1,0 +1,133 @@
+package main
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"math"
+	"os"
+	"path/filepath"
+
+	"vksplat/scene"
+)
+
+// recordFile says in the folder of pictures what each was asked to be, so that a render that was interrupted goes on, and never mixes with another.
+const recordFile = "render.json"
+
+// renderRecord is the content of recordFile.
+type renderRecord struct {
+	Pictures map[string]string `json:"pictures"` // by file, a hash of all that decides what is in it
+}
+
+// keepFormer finds which pictures an interrupted render of the same has left, and records what is going to be there. What is of another render is refused or,
+// with --overwrite, removed.
+func (a *app) keepFormer(r *rendering, splats *scene.Splats) error {
+	r.kept = make([]bool, len(r.shots))
+	if r.o.out == "" || r.o.format == formatNone {
+		return nil
+	}
+	path := filepath.Join(r.o.out, recordFile)
+	record, err := readRecord(path)
+	if err != nil {
+		return err
+	}
+	settings := r.settingsHash(splats)
+	seen := map[string]bool{}
+	var stale []string
+	kept := 0
+	for i := range r.shots {
+		file := r.shots[i].name + r.suffix()
+		if seen[file] {
+			return usagef("give a --name with a number", "two pictures would be named %s", file)
+		}
+		seen[file] = true
+		want := shotHash(settings, &r.shots[i].camera)
+		full := filepath.Join(r.o.out, file)
+		if isFile(full) {
+			was, known := record.Pictures[filepath.ToSlash(file)]
+			switch {
+			case known && was == want && !r.o.overwrite:
+				r.kept[i], kept = true, kept+1
+			case known && was != want && !r.o.overwrite:
+				return usagef("choose another folder, or replace its pictures with --overwrite", "%s is of another render", full)
+			default:
+				stale = append(stale, full)
+			}
+		}
+		record.Pictures[filepath.ToSlash(file)] = want
+	}
+	for _, full := range stale { // else they would be taken for this render's when it has been interrupted
+		if err := os.Remove(full); err != nil {
+			return err
+		}
+	}
+	if kept > 0 {
+		a.note(fmt.Sprintf("%s of this render in %s already; --overwrite draws them again", are(kept, "picture"), r.o.out))
+	}
+	return writeJSON(path, record)
+}
+
+// are says that so many things are.
+func are(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing + " is"
+	}
+	return count(n, thing) + " are"
+}
+
+// readRecord reads recordFile; without one nothing is recorded.
+func readRecord(path string) (*renderRecord, error) {
+	record := &renderRecord{}
+	data, err := os.ReadFile(path)
+	if err == nil {
+		err = scene.JSONError(json.Unmarshal(data, record))
+	}
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, &hintedError{err: fmt.Errorf("read %s: %w: %w", path, scene.ErrData, pathless(err)), hint: "render writes this file; remove it to draw all pictures again"}
+	}
+	if record.Pictures == nil {
+		record.Pictures = map[string]string{}
+	}
+	return record, nil
+}
+
+// settingsHash is a hash of what decides about all pictures: the model, and how it is drawn and written.
+func (r *rendering) settingsHash(s *scene.Splats) []byte {
+	h := sha256.New()
+	o := r.o
+	fmt.Fprintln(h, "vksplat render 1", s.N, s.Degree, o.config.Background, o.config.Near, o.config.Antialiased, o.depth, r.kind, r.unit, o.projection)
+	if r.panorama != nil {
+		fmt.Fprintln(h, r.panorama.width, r.panorama.height)
+	}
+	for _, tensor := range [][]float32{s.Means, s.Quats, s.LogScales, s.LogitOpacities, s.SH} {
+		hashFloats(h, tensor)
+	}
+	return h.Sum(nil)
+}
+
+// hashFloats adds numbers to a hash.
+func hashFloats(h hash.Hash, x []float32) {
+	const piece = 1 << 14
+	b := make([]byte, 0, 4*piece)
+	for lo := 0; lo < len(x); lo += piece {
+		b = b[:0]
+		for _, v := range x[lo:min(lo+piece, len(x))] {
+			b = binary.LittleEndian.AppendUint32(b, math.Float32bits(v))
+		}
+		_, _ = h.Write(b) // a hash takes everything
+	}
+}
+
+// shotHash is a hash of what decides about a picture.
+func shotHash(settings []byte, c *scene.Camera) string {
+	h := sha256.New()
+	_, _ = h.Write(settings) // a hash takes everything
+	fmt.Fprintln(h, c.Width, c.Height, c.Model, c.Clearance)
+	for _, x := range append([]float64{c.Fx, c.Fy, c.Cx, c.Cy}, append(c.R[:], c.T[:]...)...) {
+		_ = binary.Write(h, binary.LittleEndian, x)
+	}
+	return fmt.Sprintf("%x", h.Sum(nil)[:12])
+}

@@ -1,0 +1,213 @@
+package main
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"vksplat/scene"
+)
+
+// shot is a picture that is to be drawn.
+type shot struct {
+	camera scene.Camera
+	name   string // of its file, relative, without the suffix of its format
+	number int    // among all pictures
+}
+
+// findFiles makes of train's folder the newest model in it and, unless others are asked for, its cameras.
+func (o *renderOptions) findFiles() error {
+	if !isFolder(o.file) || !isFolder(filepath.Join(o.file, filepath.Dir(modelFolder))) {
+		return nil
+	}
+	out := o.file
+	models := formerModels(out)
+	if len(models) == 0 {
+		return &hintedError{err: fmt.Errorf("%s: %w: there is no model in it", out, scene.ErrData), hint: "wait for the run's first model, or give the file of one"}
+	}
+	step := func(dir string) (n int) {
+		_, _ = fmt.Sscanf(strings.TrimPrefix(filepath.Base(dir), filepath.Base(modelFolder)), "%d", &n) // formerModels saw digits
+		return n
+	}
+	newest := slices.MaxFunc(models, func(a, b string) int { return cmp.Compare(step(a), step(b)) })
+	o.file = filepath.Join(newest, modelName)
+	if cameras := filepath.Join(out, "cameras.json"); o.cameras == "" && isFile(cameras) {
+		o.cameras = cameras
+	}
+	return nil
+}
+
+// defaultCamera is what trajectory files without a lens are flown with where there is no photo.
+var defaultCamera = scene.Camera{Name: "camera", Width: 1280, Height: 720, R: [9]float64{1, 0, 0, 0, 1, 0, 0, 0, 1}}.WithFOV(math.Pi / 3)
+
+// capture reads the cameras, in the capture's own frame; origin is the model's. With a trajectory from a file alone there may be none.
+func (a *app) capture(o *renderOptions, origin [3]float64) (*scene.Capture, error) {
+	if o.cameras == "" {
+		if !o.fromFile() {
+			return nil, usagef("give --cameras SCENE or cameras.json, or train's folder in place of the model", "there are no cameras to render from")
+		}
+		return &scene.Capture{Frame: scene.Identity()}, nil
+	}
+	return a.views(o, origin)
+}
+
+// fromFile says whether the way is in a file.
+func (o *renderOptions) fromFile() bool {
+	return o.trajectory != "" && !slices.Contains(scene.Trajectories(), o.trajectory)
+}
+
+// flight reads the way of --trajectory FILE, if that is asked for, in the capture's own frame.
+func (o *renderOptions) flight(c *scene.Capture, origin [3]float64) ([]scene.Camera, error) {
+	if !o.fromFile() {
+		return nil, nil
+	}
+	like := defaultCamera
+	if len(c.Cameras) > 0 {
+		like = c.Cameras[0]
+	}
+	t, err := scene.ReadTrajectory(o.trajectory, like, o.dataparser)
+	if err != nil {
+		return nil, err
+	}
+	if t.FPS > 0 && !o.given("fps") {
+		o.fps = t.FPS
+	}
+	cams := t.Frames
+	if t.Keys != nil {
+		first, last := t.Keys[0].Time, t.Keys[len(t.Keys)-1].Time
+		if o.given("seconds") {
+			last = min(last, first+o.seconds)
+		}
+		if (last-first)*o.fps > 1e6 {
+			return nil, usagef("up to a million pictures are possible", "%s: %g seconds at %g pictures a second", o.trajectory, last-first, o.fps)
+		}
+		times := make([]float64, 1+int(math.Floor((last-first)*o.fps+1e-6)))
+		for i := range times {
+			times[i] = first + float64(i)/o.fps
+		}
+		cams = scene.Fly(t.Keys, times)
+	}
+	if t.OfModel {
+		cams = shifted(cams, [3]float64{-origin[0], -origin[1], -origin[2]})
+	}
+	return cams, nil
+}
+
+// shots lists the pictures that are asked for, in the training frame, into which c has been moved, with the splats. flown are those of --trajectory FILE.
+func (o *renderOptions) shots(c *scene.Capture, flown []scene.Camera, splats *scene.Splats) ([]shot, error) {
+	cams, named := c.Cameras, true
+	switch {
+	case o.trajectory == "":
+		if o.split != "" {
+			cams = o.splitViews(c)
+		}
+		if len(cams) == 0 {
+			return nil, &hintedError{err: fmt.Errorf("%s: %w: no photo is of the split %s", o.cameras, scene.ErrData, o.split), hint: "photos are held out by train --eval"}
+		}
+	case o.fromFile():
+		cams, named = flown, false
+	default:
+		low, high := depthRange(c.Cameras, splats)
+		way, err := scene.Trajectory(o.trajectory, c.Cameras, max(1, int(math.Round(o.seconds*o.fps))), low, high)
+		if err != nil {
+			return nil, err
+		}
+		cams, named = way, false
+	}
+	names := pictureNames(cams)
+	chosen, err := o.frames.pick(len(cams))
+	if err != nil {
+		return nil, err
+	}
+	list := make([]shot, 0, len(chosen))
+	for _, i := range chosen {
+		s := shot{camera: o.framed(cams[i]), number: o.start + i}
+		switch {
+		case o.name != "":
+			s.name = fmt.Sprintf(o.name, s.number)
+		case named:
+			s.name = strings.TrimSuffix(names[i], pictureSuffix)
+		default:
+			s.name = fmt.Sprintf(framePattern, s.number)
+		}
+		if s.camera.Name == "" || !named {
+			s.camera.Name = s.name
+		}
+		list = append(list, s)
+	}
+	return list, nil
+}
+
+// framePattern names the pictures of trajectories.
+const framePattern = "frame_%05d"
+
+// splitViews returns the cameras of the split that is asked for.
+func (o *renderOptions) splitViews(c *scene.Capture) []scene.Camera {
+	every := heldOutEvery
+	if o.fromJSON() {
+		every = 0 // what the file says
+	}
+	train, test := c.Split(every)
+	if o.split == scene.SplitTest {
+		return pick(c.Cameras, test)
+	}
+	return pick(c.Cameras, train)
+}
+
+// measuredViews returns the photos that per_view.json beside a cameras.json has scores of, which are those that were held out: INRIA's cameras.json does not say,
+// nor did ours once. It is nil where there is no such file.
+func measuredViews(dir string) map[string]bool {
+	data, err := os.ReadFile(filepath.Join(dir, "per_view.json"))
+	if err != nil {
+		return nil
+	}
+	var steps map[string]struct{ PSNR map[string]float64 }
+	if json.Unmarshal(data, &steps) != nil {
+		return nil
+	}
+	held := map[string]bool{}
+	for _, views := range steps {
+		for name := range views.PSNR {
+			held[name] = true
+		}
+	}
+	return held
+}
+
+// framed gives the camera the size and the field of view that are asked for.
+func (o *renderOptions) framed(c scene.Camera) scene.Camera {
+	if o.size != (pixelsFlag{}) && o.projection == projectPerspective {
+		c = c.Framed(o.size.width, o.size.height)
+	}
+	if o.given("fov") {
+		c = c.WithFOV(o.fov * math.Pi / 180)
+	}
+	return c
+}
+
+// depthShare is the share of splats that are nearer than the range of depths, and of those that are farther.
+const depthShare = 0.05
+
+// depthRange returns depths between which most splats lie that the middle camera sees.
+func depthRange(cams []scene.Camera, s *scene.Splats) (low, high float64) {
+	c := cams[len(cams)/2]
+	var depths []float64
+	for i := range s.N {
+		p := c.ToCamera([3]float64{float64(s.Means[3*i]), float64(s.Means[3*i+1]), float64(s.Means[3*i+2])})
+		x, y := p[0]/p[2]*c.Fx+c.Cx, p[1]/p[2]*c.Fy+c.Cy
+		if p[2] > 0 && x > 0 && y > 0 && x < float64(c.Width) && y < float64(c.Height) {
+			depths = append(depths, p[2])
+		}
+	}
+	if len(depths) == 0 {
+		return 1, 2 // about the distance of the cameras from each other
+	}
+	slices.Sort(depths)
+	at := func(share float64) float64 { return depths[int(share*float64(len(depths)-1))] }
+	return at(depthShare), at(1 - depthShare)
+}

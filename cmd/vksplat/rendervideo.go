@@ -1,0 +1,249 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+
+	"vksplat/scene"
+)
+
+// videoKinds are the encoders of ffmpeg for each kind of file, with what else they need.
+var videoKinds = map[string][]string{
+	".mp4": {"-c:v", "libx264", "-movflags", "+faststart"}, ".m4v": {"-c:v", "libx264", "-movflags", "+faststart"}, ".mov": {"-c:v", "libx264", "-movflags", "+faststart"},
+	".mkv": {"-c:v", "libx264"}, ".webm": {"-c:v", "libvpx-vp9", "-b:v", "0", "-row-mt", "1"},
+}
+
+// videoFormats are ffmpeg's names of these kinds, since the name of a temporary file tells nothing.
+var videoFormats = map[string]string{".mp4": "mp4", ".m4v": "mp4", ".mov": "mov", ".mkv": "matroska", ".webm": "webm"}
+
+func videoSuffix(file string) string { return strings.ToLower(filepath.Ext(file)) }
+
+// ffmpegName is the program that makes videos.
+const ffmpegName = "ffmpeg"
+
+// videoFilter pads odd sizes to even ones, as 4:2:0 wants them, and converts sRGB's primaries, which are those of BT.709, with that standard's matrix.
+const videoFilter = "pad=ceil(iw/2)*2:ceil(ih/2)*2,scale=out_color_matrix=bt709:out_range=tv:flags=accurate_rnd+full_chroma_int,format=yuv420p"
+
+// encodeArgs are ffmpeg's arguments behind those of the input.
+func encodeArgs(o *renderOptions, to string) []string {
+	args := []string{"-an", "-vf", videoFilter}
+	args = append(args, videoKinds[videoSuffix(o.video)]...)
+	return append(args, "-crf", strconv.Itoa(o.crf), "-colorspace", "bt709", "-color_primaries", "bt709", "-color_trc", "bt709", "-color_range", "tv",
+		"-f", videoFormats[videoSuffix(o.video)], "-y", to)
+}
+
+// videoPipe is a video that is being written. Its methods may be called of nil.
+type videoPipe struct {
+	file, temp string
+	cmd        *exec.Cmd
+	in         io.WriteCloser
+	said       *tail
+	ended      bool
+}
+
+// startVideo starts ffmpeg, if there is to be a video. Where the program is missing, pictures are written in place of the video.
+func (a *app) startVideo(r *rendering, cams []scene.Camera) error {
+	o := r.o
+	if o.video == "" {
+		return nil
+	}
+	width, height := cams[0].Width, cams[0].Height
+	for _, c := range cams {
+		if c.Width != width || c.Height != height {
+			return usagef("give one with --size WxH", "the pictures of a video have one size, these have %dx%d and %dx%d", width, height, c.Width, c.Height)
+		}
+	}
+	if r.panorama != nil {
+		width, height = r.panorama.width, r.panorama.height
+	}
+	program, err := exec.LookPath(ffmpegName)
+	if err != nil {
+		return a.picturesInstead(r)
+	}
+	if err := checkVideoFolder(o.video); err != nil {
+		return err
+	}
+	temp, err := os.CreateTemp(filepath.Dir(o.video), "."+filepath.Base(o.video)+".tmp*")
+	if err != nil {
+		return folderError(filepath.Dir(o.video), err)
+	}
+	v := &videoPipe{file: o.video, temp: temp.Name(), said: &tail{}}
+	r.video = v
+	if err := temp.Close(); err != nil {
+		return err
+	}
+	args := append([]string{"-hide_banner", "-loglevel", "error", "-protocol_whitelist", "file,pipe", "-f", "rawvideo", "-pix_fmt", "rgb0",
+		"-s", fmt.Sprintf("%dx%d", width, height), "-r", fpsText(o.fps), "-i", "pipe:0"}, encodeArgs(o, "file:"+v.temp)...)
+	v.cmd = exec.Command(program, args...)
+	detach(v.cmd)
+	v.cmd.Stderr = v.said
+	if v.in, err = v.cmd.StdinPipe(); err != nil {
+		return err
+	}
+	if err := v.cmd.Start(); err != nil {
+		v.cmd = nil
+		return errors.Join(v.wrong(err), v.abandon())
+	}
+	a.onAbort = and(a.onAbort, func() { _ = v.abandon() })
+	return nil
+}
+
+// and calls two functions one after the other, the second first.
+func and(f, g func()) func() {
+	return func() {
+		g()
+		f()
+	}
+}
+
+// checkVideoFolder refuses a folder that is not there.
+func checkVideoFolder(file string) error {
+	if dir := filepath.Dir(file); !isFolder(dir) {
+		return usagef("make the folder first, or choose another", "flag --video: there is no folder %s", dir)
+	}
+	return nil
+}
+
+// fpsText prints a rate without an exponent.
+func fpsText(fps float64) string { return strconv.FormatFloat(fps, 'f', -1, 64) }
+
+// Errors of the program that makes videos.
+var (
+	errNoFFmpeg = errors.New("ffmpeg is not installed")
+	errFFmpeg   = errors.New("ffmpeg failed")
+)
+
+// picturesInstead has pictures written for a video that cannot be made, and says with which command it can once they are there.
+func (a *app) picturesInstead(r *rendering) error {
+	o := r.o
+	r.missing = true
+	if r.kind.Format == scene.FormatEXR || r.kind.Format == scene.FormatNPY || r.kind.Alpha || o.format == formatNone {
+		return &hintedError{err: fmt.Errorf("write video %s: %w", o.video, errNoFFmpeg), hint: "install ffmpeg, or leave --video out"}
+	}
+	if o.out == "" {
+		o.out = strings.TrimSuffix(o.video, filepath.Ext(o.video)) + "_frames"
+		if err := os.MkdirAll(o.out, 0o777); err != nil {
+			return folderError(o.out, err)
+		}
+	}
+	if o.name == "" {
+		o.name = framePattern
+	}
+	for i := range r.shots { // one after the other, as ffmpeg reads them
+		r.shots[i].number = o.start + i
+		r.shots[i].name = fmt.Sprintf(o.name, r.shots[i].number)
+	}
+	a.warn("there is no program ffmpeg: pictures are written to " + o.out + " in place of the video")
+	return nil
+}
+
+// errorWithoutFFmpeg is the error that ends a render whose video could not be made.
+func (r *rendering) errorWithoutFFmpeg() error {
+	o := r.o
+	args := append([]string{ffmpegName, "-framerate", fpsText(o.fps), "-start_number", strconv.Itoa(r.shots[0].number), "-i",
+		filepath.Join(o.out, o.name+r.suffix())}, encodeArgs(o, o.video)...)
+	for i := range args {
+		args[i] = shellWord(args[i])
+	}
+	return &hintedError{err: fmt.Errorf("write video %s: %w; the pictures are written", o.video, errNoFFmpeg), hint: "install ffmpeg and run: " + strings.Join(args, " ")}
+}
+
+// shellWord quotes an argument for a shell, where it has to be.
+func shellWord(s string) string {
+	plain := func(c rune) bool {
+		return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.ContainsRune("-_./:+=%,", c)
+	}
+	if s != "" && strings.IndexFunc(s, func(c rune) bool { return !plain(c) }) < 0 {
+		return s
+	}
+	if runtime.GOOS == "windows" {
+		return `"` + s + `"`
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
+// write adds a picture to the video.
+func (v *videoPipe) write(rgba []uint8) error {
+	if _, err := v.in.Write(rgba); err != nil {
+		return v.wrong(err)
+	}
+	return nil
+}
+
+// wrong makes an error with what ffmpeg said of it.
+func (v *videoPipe) wrong(err error) error {
+	if v.cmd != nil && !v.ended {
+		_ = v.in.Close() // it ends, and says why
+		if waited := v.cmd.Wait(); waited != nil {
+			err = waited
+		}
+		v.ended = true
+	}
+	text := strings.TrimSpace(v.said.String())
+	if text == "" {
+		text = err.Error()
+	}
+	return &hintedError{err: fmt.Errorf("write video %s: %w: %s", v.file, errFFmpeg, strings.ReplaceAll(text, "\n", "; ")),
+		hint: "look at what ffmpeg says; it must have been built with libx264 (libvpx-vp9 for .webm), and the disk must have room"}
+}
+
+// finish ends the video and puts it in its place.
+func (v *videoPipe) finish() error {
+	if v == nil {
+		return nil
+	}
+	err := errors.Join(v.in.Close(), v.cmd.Wait())
+	v.ended = true
+	if err != nil {
+		return v.wrong(err)
+	}
+	if err := os.Chmod(v.temp, 0o644); err != nil {
+		return err
+	}
+	if err := os.Rename(v.temp, v.file); err != nil {
+		return err
+	}
+	v.temp = ""
+	return nil
+}
+
+// abandon removes what there is of a video that is not finished.
+func (v *videoPipe) abandon() error {
+	if v == nil || v.temp == "" {
+		return nil
+	}
+	if v.cmd != nil && !v.ended {
+		_ = v.cmd.Process.Kill() // it may have ended
+		_ = v.in.Close()
+		_ = v.cmd.Wait() // says that it was killed
+		v.ended = true
+	}
+	temp := v.temp
+	v.temp = ""
+	return os.Remove(temp)
+}
+
+// tail keeps the end of what a program says.
+type tail struct{ b []byte }
+
+// maxTail is how much of it is kept, in bytes.
+const maxTail = 2000
+
+// Write implements io.Writer.
+func (t *tail) Write(p []byte) (int, error) {
+	t.b = append(t.b, p...)
+	if len(t.b) > maxTail {
+		t.b = bytes.Clone(t.b[len(t.b)-maxTail:])
+	}
+	return len(p), nil
+}
+
+func (t *tail) String() string { return string(t.b) }

@@ -1,0 +1,167 @@
+package pipeline
+
+import (
+	"errors"
+
+	"vksplat/shaders"
+	"vksplat/shaders/layout"
+	"vksplat/vk"
+)
+
+// parts is how a Renderer's engine draws pictures: a band of rows of tiles at a time, each by a program of its own, which copies it to mapped memory. So
+// neither device memory nor a binding needs room for a whole picture, and several pictures are in flight. Bands do not change bytes: each is drawn by the
+// picture's own camera.
+type parts struct {
+	packed bool // bytes are read back, not floats
+	depth  bool // depths are drawn too
+}
+
+// partOfFrame is what a frame has for the part that is in flight on it.
+type partOfFrame struct {
+	band   int                         // that its program draws
+	color  vk.Slice[uint32]            // [pixels] packed or [pixels][4] floats, mapped
+	depth  vk.Slice[[4]float32]        // [pixels] sum of weight times depth thrice, final transmittance; mapped
+	bare   vk.Slice[layout.StepParams] // [1] params without background, mapped
+	drawn  *drawing                    // what the part is of
+	first  int                         // the part's first row of pixels
+	height int                         // and its rows
+}
+
+// words is how many words of a pixel are read back as its colour.
+func (p *parts) words() int {
+	if p.packed {
+		return 1
+	}
+	return 4
+}
+
+// bytes is what reading a pixel back takes.
+func (p *parts) bytes() int64 {
+	if p.depth {
+		return 4*int64(p.words()) + 16
+	}
+	return 4 * int64(p.words())
+}
+
+// partPixels is how many pixels a picture's largest band has, of so many.
+func (s viewSize) partPixels(bands int) int {
+	return min(s.maxPixels, s.maxWidth*layout.TileSize*((s.maxRows+bands-1)/bands))
+}
+
+// partRows returns the rows of pixels [first, first + height) of a band of a picture.
+func partRows(height, band, bands int) (first, rows int) {
+	n := tiles(height)
+	first = n * band / bands * layout.TileSize
+	return first, min(height, n*(band+1)/bands*layout.TileSize) - first
+}
+
+// recordPart lists the drawing of a band and its copies to mapped memory.
+func (v *view) recordPart(band int) {
+	v.makeIsects(band)
+	v.rasterize(band, false)
+	if v.parts.packed {
+		packed := vk.ScratchOf[uint32](v.r, "packed_pixels", v.maxPixels)
+		v.pack(v.render, packed)
+		v.r.Copy(v.f.color.View, packed.View)
+	} else {
+		v.r.Copy(v.f.color.View, v.render.View)
+	}
+	if !v.parts.depth {
+		return
+	}
+	v.colorDepth() // depth_keys -> projected
+	depths := vk.ScratchOf[[4]float32](v.r, "render_depth", v.maxPixels)
+	v.blendTiles(v.f.bare, depths, band, false)
+	v.r.Copy(v.f.depth.View, depths.View)
+}
+
+// pack makes bytes of a picture.
+func (v *view) pack(render vk.Slice[[4]float32], packed vk.Slice[uint32]) {
+	n := v.maxPixels
+	v.r.Dispatch(&shaders.Pack{Render: render, PackedPixels: packed, Push: shaders.PackPush{N: uint32(n)}}, vk.Items(n, 256))
+}
+
+// colorDepth makes the depths of the splats that the view sees their colours.
+func (v *view) colorDepth() {
+	n := v.model.capacity()
+	v.r.Dispatch(&shaders.ColorDepth{Counters: v.counters, DepthKeys: v.depthKeys, Projected: vk.Cast[float32](v.projected.View)}, vk.Items(n, 256))
+}
+
+// phantomPart returns the mapped buffers of a frame that are not there.
+func (e *engine) phantomPart() partOfFrame {
+	n := e.drawn.partPixels(e.bands)
+	p := partOfFrame{color: phantom[uint32](e.dev, n*e.parts.words(), 4)}
+	if e.parts.depth {
+		p.depth, p.bare = phantom[[4]float32](e.dev, n, 16), phantom[layout.StepParams](e.dev, 1, 1<<10)
+	}
+	return p
+}
+
+// fitParts makes as few bands as there is room for beside the model, and the mapped memory for what is read back of them. There are no programs.
+func (e *engine) fitParts(bands int) error {
+	for ; ; bands = min(2*bands, e.mostBands()) {
+		e.bands = bands
+		err := e.allocateParts()
+		if err == nil && (e.isectLimit() >= minIsects || bands == e.mostBands()) {
+			return nil
+		}
+		if err != nil && (!errors.Is(err, vk.ErrOutOfMemory) || bands == e.mostBands()) {
+			return err
+		}
+	}
+}
+
+// allocateParts makes the mapped memory of all frames for the bands there are.
+func (e *engine) allocateParts() error {
+	n := e.drawn.partPixels(e.bands)
+	for _, f := range e.frames {
+		f.freePart(e.dev)
+	}
+	for _, f := range e.frames {
+		var err error
+		f.band = 0
+		if f.color, err = vk.Make[uint32](e.dev, vk.Readback, n*e.parts.words(), "picture staging"); err != nil {
+			return err
+		}
+		if !e.parts.depth {
+			continue
+		}
+		if f.depth, err = vk.Make[[4]float32](e.dev, vk.Readback, n, "depth staging"); err != nil {
+			return err
+		}
+		if f.bare, err = vk.Make[layout.StepParams](e.dev, vk.Upload, 1, "params without background"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// freePart frees the frame's mapped memory for parts.
+func (f *frame) freePart(dev *vk.Device) {
+	for _, v := range []*vk.View{&f.color.View, &f.depth.View, &f.bare.View} {
+		if !v.IsZero() {
+			dev.Free(*v)
+			*v = vk.View{}
+		}
+	}
+}
+
+// recordBand makes f's program that of a band, if it is another's.
+func (e *engine) recordBand(f *frame, band int) error {
+	p := f.programs[unitRender]
+	if p != nil && !p.Stale() && f.band == band {
+		return nil
+	}
+	if p != nil {
+		if err := p.Close(); err != nil {
+			return err
+		}
+		f.programs[unitRender] = nil
+	}
+	f.band = band
+	r := vk.NewRecorder(e.dev)
+	e.record(r, f, unitRender)
+	p, err := r.Build(unitNames[unitRender], e.pool, vk.BuildOptions{NoTimings: true})
+	f.programs[unitRender] = p
+	return err
+}

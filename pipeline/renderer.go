@@ -1,0 +1,334 @@
+package pipeline
+
+import (
+	"errors"
+	"fmt"
+
+	"vksplat/scene"
+	"vksplat/shaders/layout"
+	"vksplat/vk"
+)
+
+// RenderConfig says how pictures are made.
+type RenderConfig struct {
+	Background  [3]float32 // 0..1
+	Antialiased bool       // the model was trained so
+	Near        float64    // near plane, in the frame of splats and cameras; 0: 0.01
+	Packed      bool       // pictures are bytes: scene.Picture.Pix; otherwise they are floats: scene.Picture.Color
+	Depth       bool       // scene.Picture.Depth is filled
+}
+
+// rendersInFlight is how many parts of pictures are on the device at a time, so that it never waits for the host.
+const rendersInFlight = 3
+
+// Renderer makes pictures of a finished model, several at a time. It serves one goroutine.
+type Renderer struct {
+	e      *engine
+	cfg    RenderConfig
+	atOnce int
+	queued int        // parts ever submitted
+	flying []*drawing // pictures in the order in which they came, those that are not complete
+}
+
+// drawing is a picture that is being drawn.
+type drawing struct {
+	camera scene.Camera
+	into   *scene.Picture
+	done   func()
+	left   int // parts that are not read back
+}
+
+// NewRenderer puts s on the device, for views of these cameras; room for larger ones is made when they come.
+func NewRenderer(d *Device, s *scene.Splats, cameras []scene.Camera, cfg RenderConfig) (r *Renderer, err error) {
+	if cfg.Near == 0 {
+		cfg.Near = 0.01
+	}
+	if err := s.Validate(); err != nil {
+		return nil, err
+	}
+	if len(cameras) == 0 {
+		return nil, errors.New("pipeline: create renderer: no camera")
+	}
+	p := &parts{packed: cfg.Packed, depth: cfg.Depth}
+	w, err := d.renderNeeds(s.N, s.Degree, cameras, p)
+	if err == nil {
+		err = d.ramForRender(s.N, w)
+	}
+	if err != nil {
+		return nil, err
+	}
+	e, err := newEngine(d.dev, s.Degree, cameras, []unitKind{unitRender}, rendersInFlight, false)
+	if err != nil {
+		return nil, d.shortOfRender(s.N, w, err)
+	}
+	e.model.setUnit(s.N)
+	r = &Renderer{e: e, cfg: cfg, atOnce: w.atOnce(d.host)}
+	if err = e.loadParts(s, p); err == nil {
+		err = e.buildToFit()
+	}
+	if err != nil {
+		return nil, errors.Join(d.shortOfRender(s.N, w, err), e.close())
+	}
+	return r, nil
+}
+
+// loadParts makes s the model and chooses bands and the first capacity for drawing in parts.
+func (e *engine) loadParts(s *scene.Splats, p *parts) error {
+	if err := e.model.upload(s); err != nil {
+		return err
+	}
+	e.parts = p
+	if err := e.fitParts(e.startBands(1)); err != nil {
+		return err
+	}
+	e.isectCapacity = e.fewerIsects(e.firstIsects(s.N))
+	if e.isectCapacity == 0 {
+		return fmt.Errorf("pipeline: load model: %w: %s", ErrTooSmall, vk.BytesText(e.dev.Budget()))
+	}
+	return e.setCounters(uint32(s.N))
+}
+
+// AtOnce returns how many pictures may be in memory at once.
+func (r *Renderer) AtOnce() int { return r.atOnce }
+
+// Bands returns how many bands a picture is drawn in now.
+func (r *Renderer) Bands() int { return r.e.bands }
+
+// RenderInto makes a picture: [Height][Width][3], not clamped, in memory that the caller has done with, if it is large enough.
+func (r *Renderer) RenderInto(out []float32, c scene.Camera) ([]float32, error) {
+	if r.cfg.Packed {
+		return nil, errors.New("pipeline: render: pictures are bytes")
+	}
+	var p scene.Picture
+	err := r.Add(c, &p, func() {})
+	if err == nil {
+		err = r.Drain()
+	}
+	if err != nil {
+		return nil, err
+	}
+	n := c.Width * c.Height
+	if cap(out) < 3*n {
+		out = make([]float32, 3*n)
+	}
+	out = out[:3*n]
+	for i := range n {
+		copy(out[3*i:3*i+3], p.Color[4*i:])
+	}
+	return out, nil
+}
+
+// Add has the view of a camera drawn into a picture, whose memory is used again where it is large enough. done is called by Add or Drain once the picture is
+// complete, picture by picture in the order in which they were added.
+func (r *Renderer) Add(c scene.Camera, into *scene.Picture, done func()) error {
+	if err := r.makeRoom(c); err != nil {
+		return err
+	}
+	n := c.Width * c.Height
+	into.Width, into.Height = c.Width, c.Height
+	into.Pix, into.Color, into.Depth = into.Pix[:0], into.Color[:0], into.Depth[:0]
+	if r.cfg.Packed {
+		into.Pix = sized(into.Pix, 4*n)
+	} else {
+		into.Color = sized(into.Color, 4*n)
+	}
+	if r.cfg.Depth {
+		into.Depth = sized(into.Depth, n)
+	}
+	d := &drawing{camera: c, into: into, done: done}
+	r.flying = append(r.flying, d)
+	return r.submit(d)
+}
+
+// sized returns a slice of n elements, in the memory of s where it is large enough.
+func sized[T any](s []T, n int) []T {
+	if cap(s) < n {
+		return make([]T, n)
+	}
+	return s[:n]
+}
+
+// Drain completes all pictures.
+func (r *Renderer) Drain() error {
+	for {
+		if none, err := r.Next(); none || err != nil {
+			return err
+		}
+	}
+}
+
+// Next completes the oldest part that is in flight; none says that there was none.
+func (r *Renderer) Next() (none bool, err error) {
+	for i := range r.e.frames {
+		if f := r.e.frames[(r.queued+i)%len(r.e.frames)]; f.ticket != 0 {
+			return false, r.collect(f)
+		}
+	}
+	return true, nil
+}
+
+// makeRoom makes room for pictures of camera c.
+func (r *Renderer) makeRoom(c scene.Camera) error {
+	e := r.e
+	size, err := sizeOf([]scene.Camera{c})
+	if err != nil {
+		return err
+	}
+	if size = e.drawn.union(size); size == e.drawn {
+		return nil
+	}
+	if err := r.Drain(); err != nil {
+		return err
+	}
+	e.drawn = size
+	return r.refit(e.startBands(1))
+}
+
+// refit makes room for the pictures there are, in so many bands at least. Nothing is in flight.
+func (r *Renderer) refit(bands int) error {
+	e := r.e
+	if err := e.startAfresh(); err != nil {
+		return err
+	}
+	if err := e.fitParts(bands); err != nil {
+		return err
+	}
+	capacity := e.fewerIsects(max(e.isectCapacity, e.firstIsects(e.model.capacity())))
+	if capacity == 0 {
+		return fmt.Errorf("pipeline: render: %w: a picture of %d pixels", ErrTooSmall, e.drawn.maxPixels)
+	}
+	e.isectCapacity = capacity
+	return e.buildToFit()
+}
+
+// submit queues all parts of a picture. Where a part before them did not fit, it has been queued already when there is room.
+func (r *Renderer) submit(d *drawing) error {
+	bands := r.e.bands
+	d.left = bands
+	for band := range bands {
+		f := r.e.frames[r.queued%len(r.e.frames)]
+		again, err := r.collectPart(f)
+		if err != nil {
+			return err
+		}
+		if again {
+			return nil // with all that were flying
+		}
+		if err := r.submitPart(f, d, band); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// submitPart queues a part of a picture on a frame that has nothing in flight.
+func (r *Renderer) submitPart(f *frame, d *drawing, band int) error {
+	e := r.e
+	f.drawn = d
+	if f.first, f.height = partRows(d.camera.Height, band, e.bands); f.height == 0 {
+		d.left-- // a small picture among large ones
+		f.drawn = nil
+		return r.complete()
+	}
+	if err := e.recordBand(f, band); err != nil {
+		return err
+	}
+	viewParams(&f.hostParams.View, &d.camera, r.cfg.Near, e.model.degree, r.cfg.Antialiased, r.cfg.Background)
+	f.hostParams.Unit = uint32(r.queued)
+	if r.cfg.Depth {
+		bare := &vk.Host(f.bare)[0]
+		*bare = *f.hostParams
+		bare.View.Background = [3]float32{}
+	}
+	if err := e.submit(f, unit{kind: unitRender}, false, vk.View{}, nil); err != nil {
+		return err
+	}
+	r.queued++
+	return nil
+}
+
+// collect is collectPart for those who do not mind what is queued again.
+func (r *Renderer) collect(f *frame) error {
+	_, err := r.collectPart(f)
+	return err
+}
+
+// collectPart waits for the part on f and reads it back. again says that it did not fit, and that all pictures that were flying are queued anew.
+func (r *Renderer) collectPart(f *frame) (again bool, err error) {
+	if f.ticket == 0 {
+		return false, nil
+	}
+	if err := r.e.wait(f); err != nil {
+		return false, err
+	}
+	if f.hostReport.Failed != 0 {
+		return true, r.recover(*f.hostReport)
+	}
+	if err := f.verifier.judge(f.unit); err != nil {
+		return false, err
+	}
+	r.readPart(f)
+	f.drawn.left--
+	return false, r.complete()
+}
+
+// complete hands over the pictures of which no part is missing.
+func (r *Renderer) complete() error {
+	for len(r.flying) > 0 && r.flying[0].left == 0 {
+		d := r.flying[0]
+		r.flying = r.flying[1:]
+		d.done()
+	}
+	return nil
+}
+
+// recover makes room for what did not fit and queues all flying pictures anew, those that were read back in part too: bands may be others now.
+func (r *Renderer) recover(report layout.Report) error {
+	e := r.e
+	for _, f := range e.frames {
+		if err := e.wait(f); err != nil {
+			return err
+		}
+	}
+	bands := e.bands
+	if err := e.recover(&report, e.model.capacity()); err != nil {
+		return err
+	}
+	if e.bands != bands {
+		if err := r.refit(e.bands); err != nil {
+			return err
+		}
+	}
+	again := r.flying
+	r.flying = nil
+	for _, d := range again {
+		r.flying = append(r.flying, d)
+		if err := r.submit(d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readPart copies a part to its place in the picture.
+func (r *Renderer) readPart(f *frame) {
+	p := f.drawn.into
+	from, n := f.first*p.Width, f.height*p.Width
+	if r.cfg.Packed {
+		copy(p.Pix[4*from:4*(from+n)], f.color.Host())
+	} else {
+		copy(p.Color[4*from:4*(from+n)], vk.Host(vk.Cast[float32](f.color.View)))
+	}
+	if !r.cfg.Depth {
+		return
+	}
+	for i, x := range vk.Host(f.depth)[:n] {
+		p.Depth[from+i] = 0
+		if share := 1 - x[3]; share > 0 {
+			p.Depth[from+i] = x[0] / share
+		}
+	}
+}
+
+// Close frees the renderer's device memory.
+func (r *Renderer) Close() error { return r.e.close() }

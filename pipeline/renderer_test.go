@@ -1,0 +1,173 @@
+package pipeline
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"slices"
+	"testing"
+
+	"vksplat/scene"
+	"vksplat/shaders/layout"
+)
+
+// drawAll makes pictures of the cameras with a renderer of its own, and says in how many bands.
+func drawAll(t *testing.T, o DeviceOptions, s *scene.Splats, cams []scene.Camera, cfg RenderConfig) ([]*scene.Picture, int) {
+	t.Helper()
+	o.Select = os.Getenv("VKSPLAT_DEVICE")
+	d, err := OpenDevice(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	r, err := NewRenderer(d, s, cams[:1], cfg)
+	if err != nil {
+		t.Fatal(err, Hint(err))
+	}
+	defer r.Close()
+	pictures := make([]*scene.Picture, len(cams))
+	next := 0
+	for i, c := range cams {
+		pictures[i] = &scene.Picture{}
+		err := r.Add(c, pictures[i], func() {
+			if i != next {
+				t.Errorf("picture %d is complete, picture %d is not", i, next)
+			}
+			next++
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := r.Drain(); err != nil {
+		t.Fatal(err)
+	}
+	if next != len(cams) {
+		t.Errorf("%d of %d pictures are complete", next, len(cams))
+	}
+	return pictures, r.Bands()
+}
+
+// renderViews are views of the promise scene, of several sizes.
+func renderViews(t *testing.T) (*scene.Splats, []scene.Camera) {
+	views, init, _, _ := promiseScene(t)
+	var cams []scene.Camera
+	for i, v := range views[:5] {
+		c := v.Camera
+		cams = append(cams, c.Rescaled(c.Width*(3+i%3), c.Height*(3+i%3)+i))
+	}
+	return init, cams
+}
+
+func samePictures(t *testing.T, what string, got, want []*scene.Picture) {
+	t.Helper()
+	for i := range want {
+		if got[i].Width != want[i].Width || !slices.Equal(got[i].Pix, want[i].Pix) || !slices.Equal(got[i].Color, want[i].Color) || !slices.Equal(got[i].Depth, want[i].Depth) {
+			t.Errorf("%s: picture %d has other bytes", what, i)
+		}
+	}
+}
+
+// TestRenderParts draws in one piece, in bands, with little memory, bytes and floats: the same pictures.
+func TestRenderParts(t *testing.T) {
+	s, cams := renderViews(t)
+	cfg := RenderConfig{Background: [3]float32{0.2, 0.4, 0.6}, Depth: true}
+	whole, bands := drawAll(t, DeviceOptions{}, s, cams, cfg)
+	if bands != 1 {
+		t.Fatalf("%d bands with all memory", bands)
+	}
+	for _, n := range []int{2, 5, 100} {
+		t.Setenv("VKSPLAT_BANDS", fmt.Sprint(n))
+		got, bands := drawAll(t, DeviceOptions{}, s, cams, cfg)
+		if bands < 2 {
+			t.Errorf("%d bands, asked for %d", bands, n)
+		}
+		samePictures(t, fmt.Sprintf("%d bands", n), got, whole)
+	}
+	os.Unsetenv("VKSPLAT_BANDS")
+	cfg.Packed = true
+	packed, _ := drawAll(t, DeviceOptions{}, s, cams, cfg)
+	for i, p := range packed {
+		for k, b := range p.Pix {
+			x := float64(whole[i].Color[k])
+			if k%4 == 3 {
+				x = 1 - x
+			}
+			if math.Abs(255*min(max(x, 0), 1)-float64(b)) > 0.501 {
+				t.Fatalf("picture %d: byte %d is %d of %g", i, k, b, x)
+			}
+		}
+		if !slices.Equal(p.Depth, whole[i].Depth) {
+			t.Errorf("picture %d: the depth is another", i)
+		}
+	}
+}
+
+// TestRenderLarge draws a picture that is larger than its memory: in bands, with the bytes of one piece.
+func TestRenderLarge(t *testing.T) {
+	s, cams := renderViews(t)
+	c := cams[0].Rescaled(1600, 1200)
+	whole, _ := drawAll(t, DeviceOptions{}, s, []scene.Camera{c}, RenderConfig{Packed: true})
+	got, bands := drawAll(t, DeviceOptions{MaxVRAM: "24MiB"}, s, []scene.Camera{c}, RenderConfig{Packed: true})
+	if bands < 2 {
+		t.Errorf("%d bands of 30 MB in 24 MiB", bands)
+	}
+	samePictures(t, "little memory", got, whole)
+	if n := len(whole[0].Pix); n != 4*1600*1200 || slices.Max(whole[0].Pix) < 100 {
+		t.Errorf("%d bytes, or black", n)
+	}
+}
+
+// TestRenderDepth draws opaque splats in front of each other: the depth is that of the nearer.
+func TestRenderDepth(t *testing.T) {
+	s := scene.NewSplats(2, 0)
+	for i, z := range []float32{3, 5} {
+		s.Means[3*i+2], s.Quats[4*i], s.LogitOpacities[i] = z, 1, 20
+		for k := range 3 {
+			s.LogScales[3*i+k] = -2
+		}
+		s.Means[3*i] = 1.2 * float32(i)
+	}
+	c := scene.Camera{Width: 64, Height: 64, Fx: 64, Fy: 64, Cx: 32, Cy: 32, R: [9]float64{1, 0, 0, 0, 1, 0, 0, 0, 1}}
+	got, _ := drawAll(t, DeviceOptions{}, s, []scene.Camera{c}, RenderConfig{Depth: true, Background: [3]float32{1, 1, 1}})
+	depth := func(x, y int) float32 { return got[0].Depth[64*y+x] }
+	// The first hides all but a hundredth of what is behind it: alpha is 0.999 at most, and the second is beside it.
+	for _, want := range []struct {
+		x, y int
+		z    float64
+	}{{32, 32, 3}, {47, 32, 5}, {0, 0, 0}} {
+		if z := float64(depth(want.x, want.y)); math.Abs(z-want.z) > 0.03 {
+			t.Errorf("pixel %d, %d: depth %g, want %g", want.x, want.y, z, want.z)
+		}
+	}
+}
+
+// TestRenderRecovers starts with room for too few pairs: pictures that were in flight are drawn again, with the same bytes.
+func TestRenderRecovers(t *testing.T) {
+	s, cams := renderViews(t)
+	want, _ := drawAll(t, DeviceOptions{}, s, cams, RenderConfig{Packed: true})
+	r, err := NewRenderer(testDevice(t), s, cams, RenderConfig{Packed: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	r.e.isectCapacity = layout.BucketSize
+	if err := errors.Join(r.e.startAfresh(), r.e.build()); err != nil {
+		t.Fatal(err)
+	}
+	got, done := make([]*scene.Picture, len(cams)), 0
+	for i, c := range cams {
+		got[i] = &scene.Picture{}
+		if err := r.Add(c, got[i], func() { done++ }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := r.Drain(); err != nil {
+		t.Fatal(err)
+	}
+	if done != len(cams) || r.e.isectCapacity == layout.BucketSize {
+		t.Errorf("%d of %d pictures, room for %d pairs", done, len(cams), r.e.isectCapacity)
+	}
+	samePictures(t, "after growth", got, want)
+}
