@@ -18,7 +18,7 @@ const (
 )
 
 // look changes what pictures show, by params.
-func (v *view) look() {
-	v.r.Dispatch(&shaders.Look{Params: v.f.params, Counters: v.counters, DepthKeys: v.depthKeys, Projected: v.projected, Extents: v.extents},
+func (v *view) look(params vk.Slice[layout.StepParams]) {
+	v.r.Dispatch(&shaders.Look{Params: params, Counters: v.counters, DepthKeys: v.depthKeys, Projected: v.projected, Extents: v.extents},
 		vk.Items(v.model.capacity(), 256))
 }

@@ -20,7 +20,7 @@ type parts struct {
 type partOfFrame struct {
 	band   int                         // that its program draws
 	color  vk.Slice[uint32]            // [pixels] packed or [pixels][4] floats, mapped
-	depth  vk.Slice[[4]float32]        // [pixels] sum of weight times depth thrice, final transmittance; mapped
+	depth  vk.Slice[[4]float32]        // [pixels] sum of weight times depth, of weights, 0, final transmittance; mapped
 	bare   vk.Slice[layout.StepParams] // [1] params without background, mapped
 	drawn  *drawing                    // what the part is of
 	first  int                         // the part's first row of pixels
@@ -69,7 +69,7 @@ func (v *view) recordPart(band int) {
 	if !v.parts.depth {
 		return
 	}
-	v.colorDepth() // depth_keys -> projected
+	v.look(v.f.bare) // depth_keys -> projected
 	depths := vk.ScratchOf[[4]float32](v.r, "render_depth", v.maxPixels)
 	v.blendTiles(v.f.bare, depths, band, false)
 	v.r.Copy(v.f.depth.View, depths.View)
@@ -79,12 +79,6 @@ func (v *view) recordPart(band int) {
 func (v *view) pack(render vk.Slice[[4]float32], packed vk.Slice[uint32]) {
 	n := v.maxPixels
 	v.r.Dispatch(&shaders.Pack{Render: render, PackedPixels: packed, Push: shaders.PackPush{N: uint32(n)}}, vk.Items(n, 256))
-}
-
-// colorDepth makes the depths of the splats that the view sees their colours.
-func (v *view) colorDepth() {
-	n := v.model.capacity()
-	v.r.Dispatch(&shaders.ColorDepth{Counters: v.counters, DepthKeys: v.depthKeys, Projected: vk.Cast[float32](v.projected.View)}, vk.Items(n, 256))
 }
 
 // phantomPart returns the mapped buffers of a frame that are not there.

@@ -238,7 +238,7 @@ func (r *Renderer) submitPart(f *frame, d *drawing, band int) error {
 	if r.cfg.Depth {
 		bare := &vk.Host(f.bare)[0]
 		*bare = *f.hostParams
-		bare.View.Background = [3]float32{}
+		bare.View.Background, bare.Look = [3]float32{}, layout.LookDepth
 	}
 	if err := e.submit(f, unit{kind: unitRender}, false, vk.View{}, nil); err != nil {
 		return err

@@ -99,7 +99,7 @@ func (v *view) recordRender() {
 	v.begin()
 	v.project()
 	if v.looks {
-		v.look() // projected -> projected extents
+		v.look(v.f.params) // projected -> projected extents
 	}
 	v.sortDepth()
 	if v.parts != nil {

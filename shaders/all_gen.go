@@ -9,7 +9,6 @@ var All = []*vk.Kernel{
 	&beginKernel,
 	&benchCopyKernel,
 	&benchFmaKernel,
-	&colorDepthKernel,
 	&countPairsKernel,
 	&countTilesKernel,
 	&emitIsectsKernel,

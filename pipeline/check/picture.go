@@ -34,10 +34,6 @@ func pictureCases() []Case {
 			}
 			return checkPack(t, pixels)
 		}),
-		newCase("color_depth", "sizes", func(t *trial) error {
-			return each([]int{0, 1, 255, 256, 257, 3000}, func(n int) error { return checkColorDepth(t, n, n) })
-		}),
-		newCase("color_depth", "fewer splats than there is room for", func(t *trial) error { return checkColorDepth(t, 700, 300) }),
 		rasterCase("rasterize", "a band alone gives the same bytes", checkRasterAlone),
 	}
 }
@@ -65,28 +61,6 @@ func checkPack(t *trial, pixels [][4]float32) error {
 		}
 	}
 	return nil
-}
-
-// checkColorDepth has room for n splats, of which some are there.
-func checkColorDepth(t *trial, n, active int) error {
-	l := t.list()
-	p := t.ellipses(n, 40, 30)
-	keys, depths, seen := make([]uint32, n), make([]float32, n), make([]bool, n)
-	for i := range keys {
-		keys[i], depths[i] = layout.Culled, float32(math.Exp(20*t.Float64()-10))
-		if t.IntN(3) > 0 {
-			keys[i], seen[i] = math.Float32bits(depths[i]), i < active
-		}
-	}
-	counters := make([]uint32, layout.NCounters)
-	counters[layout.NActive] = uint32(active)
-	out := inout(l, "projected", projectedOf(p.Splats))
-	l.r.Dispatch(&shaders.ColorDepth{Counters: input(l, "counters", counters), DepthKeys: input(l, "depth_keys", keys), Projected: vk.Cast[float32](out.View)}, vk.Items(n, 256))
-	if err := l.run(); err != nil {
-		return err
-	}
-	ref.ColorDepth(p.Splats, depths, seen)
-	return equal("projected", out.got, projectedOf(p.Splats))
 }
 
 // checkRasterAlone compares bands that are drawn each into memory of its own with the same variant of the kernel in one band.
