@@ -55,16 +55,16 @@ func partRows(height, band, bands int) (first, rows int) {
 	return first, min(height, n*(band+1)/bands*layout.TileSize) - first
 }
 
-// recordPart lists the drawing of a band and its copies to mapped memory.
+// recordPart lists the drawing of a band and its copies to mapped memory, which may be larger: programs are built for more bands before it is made anew.
 func (v *view) recordPart(band int) {
 	v.makeIsects(band)
 	v.rasterize(band, false)
 	if v.parts.packed {
 		packed := vk.ScratchOf[uint32](v.r, "packed_pixels", v.maxPixels)
 		v.pack(v.render, packed)
-		v.r.Copy(v.f.color.View, packed.View)
+		v.r.Copy(v.f.color.At(0, v.maxPixels).View, packed.View)
 	} else {
-		v.r.Copy(v.f.color.View, v.render.View)
+		v.r.Copy(v.f.color.At(0, 4*v.maxPixels).View, v.render.View)
 	}
 	if !v.parts.depth {
 		return
@@ -72,7 +72,7 @@ func (v *view) recordPart(band int) {
 	v.look(v.f.bare) // depth_keys -> projected
 	depths := vk.ScratchOf[[4]float32](v.r, "render_depth", v.maxPixels)
 	v.blendTiles(v.f.bare, depths, band, false)
-	v.r.Copy(v.f.depth.View, depths.View)
+	v.r.Copy(v.f.depth.At(0, v.maxPixels).View, depths.View)
 }
 
 // pack makes bytes of a picture.

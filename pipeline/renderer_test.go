@@ -143,31 +143,36 @@ func TestRenderDepth(t *testing.T) {
 	}
 }
 
-// TestRenderRecovers starts with room for too few pairs: pictures that were in flight are drawn again, with the same bytes.
+// TestRenderRecovers starts with room for too few pairs: pictures that were in flight are drawn again, with the same bytes, after growth and, where there is
+// no room for that, in more bands.
 func TestRenderRecovers(t *testing.T) {
 	s, cams := renderViews(t)
-	want, _ := drawAll(t, DeviceOptions{}, s, cams, RenderConfig{Packed: true})
-	r, err := NewRenderer(testDevice(t), s, cams, RenderConfig{Packed: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	r.e.isectCapacity = layout.BucketSize
-	if err := errors.Join(r.e.startAfresh(), r.e.build()); err != nil {
-		t.Fatal(err)
-	}
-	got, done := make([]*scene.Picture, len(cams)), 0
-	for i, c := range cams {
-		got[i] = &scene.Picture{}
-		if err := r.Add(c, got[i], func() { done++ }); err != nil {
-			t.Fatal(err)
+	for _, cfg := range []RenderConfig{{Packed: true}, {Depth: true}} {
+		want, _ := drawAll(t, DeviceOptions{}, s, cams, cfg)
+		for name, most := range map[string]int{"growth": 0, "bands": 8 * layout.BucketSize} {
+			r, err := NewRenderer(testDevice(t), s, cams, cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer r.Close()
+			r.e.isectCapacity, r.e.isectMost = layout.BucketSize, most
+			if err := errors.Join(r.e.startAfresh(), r.e.build()); err != nil {
+				t.Fatal(err)
+			}
+			got, done := make([]*scene.Picture, len(cams)), 0
+			for i, c := range cams {
+				got[i] = &scene.Picture{}
+				if err := r.Add(c, got[i], func() { done++ }); err != nil {
+					t.Fatalf("%s: %v", name, err)
+				}
+			}
+			if err := r.Drain(); err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			if done != len(cams) || r.e.isectCapacity == layout.BucketSize || (r.Bands() > 1) != (most > 0) {
+				t.Errorf("%s: %d of %d pictures, room for %d pairs, %d bands", name, done, len(cams), r.e.isectCapacity, r.Bands())
+			}
+			samePictures(t, name, got, want)
 		}
 	}
-	if err := r.Drain(); err != nil {
-		t.Fatal(err)
-	}
-	if done != len(cams) || r.e.isectCapacity == layout.BucketSize {
-		t.Errorf("%d of %d pictures, room for %d pairs", done, len(cams), r.e.isectCapacity)
-	}
-	samePictures(t, "after growth", got, want)
 }

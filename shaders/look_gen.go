@@ -22,7 +22,7 @@ var lookKernel = vk.Kernel{
 		{Name: "counters", Access: vk.Read},
 		{Name: "depth_keys", Access: vk.Read},
 		{Name: "projected", Access: vk.ReadWrite},
-		{Name: "extents", Access: vk.Write},
+		{Name: "extents", Access: vk.ReadWrite},
 	},
 }
 
@@ -30,7 +30,7 @@ var lookKernel = vk.Kernel{
 //
 // look changes the projected splats of pictures that show something else than the model's colours (LOOK_*), for people who watch or judge a training.
 //
-//	reads params counters depth_keys projected; writes projected extents
+//	reads params counters depth_keys projected extents; writes projected extents
 //
 // One invocation a splat.
 type Look struct {
@@ -38,7 +38,7 @@ type Look struct {
 	Counters  vk.Slice[uint32]            // 1, read
 	DepthKeys vk.Slice[uint32]            // 2, read: [N] bits of camera z, CULLED
 	Projected vk.Slice[layout.Projected]  // 3, read, write: [N]
-	Extents   vk.Slice[[3]float32]        // 4, write: [N] px
+	Extents   vk.Slice[[3]float32]        // 4, read, write: [N] px
 }
 
 // Kernel returns the compiled kernel.

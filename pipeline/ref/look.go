@@ -19,6 +19,9 @@ const (
 	opaque          = 1e30
 )
 
+// reach is how far from the mean alpha falls to the threshold, in standard deviations.
+func reach[T Real](opacity T) T { return sqrt(2*log(255*opacity) + ExtentSlack) }
+
 // Look changes what project wrote for a picture that shows something else than colours.
 func (p *Projection[T]) Look(look Look, depths []T) {
 	for i := range p.Splats {
@@ -30,15 +33,16 @@ func (p *Projection[T]) Look(look Look, depths []T) {
 		case LookDepth:
 			s.Color = [3]T{depths[i], 1, 0}
 		case LookCenters:
-			reach := sqrt(2*log(255*T(1)) + ExtentSlack)
 			s.Opacity, s.Conic = 1, [3]T{1 / (dotSigma * dotSigma), 0, 1 / (dotSigma * dotSigma)}
-			p.Extents[i] = [3]T{reach * dotSigma, reach * dotSigma, reach * dotSigma}
+			e := reach(T(1)) * dotSigma
+			p.Extents[i] = [3]T{e, e, e}
 		case LookEllipsoids:
-			c := s.Conic
-			det := c[0]*c[2] - c[1]*c[1]
-			scale := (2*log(255*T(opaque)) + ExtentSlack) / (ellipsoidSigmas * ellipsoidSigmas)
-			s.Opacity, s.Conic = opaque, [3]T{scale * c[0], scale * c[1], scale * c[2]}
-			p.Extents[i] = [3]T{ellipsoidSigmas * sqrt(c[2]/det), ellipsoidSigmas * sqrt(c[0]/det), ellipsoidSigmas * sqrt(1/c[0])}
+			shrink, scale := ellipsoidSigmas/reach(s.Opacity), reach(T(opaque))/ellipsoidSigmas
+			for k := range 3 {
+				p.Extents[i][k] *= shrink
+				s.Conic[k] *= scale * scale
+			}
+			s.Opacity = opaque
 		}
 	}
 }
