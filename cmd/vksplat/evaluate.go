@@ -225,7 +225,7 @@ func (r *trainRun) comparable(cam scene.Camera, photo scene.Image, render []floa
 
 // score compares a render, clamped to 0..1, with its photo where mask says so.
 func score(cam scene.Camera, photo scene.Image, render []float32, mask []uint32) (scene.ViewScore, error) {
-	psnr, ssim, err := scene.Compare(photo, render, mask)
+	psnr, ssim, err := scene.Compare(photo, render, scene.PaddingValid, mask)
 	if err != nil {
 		return scene.ViewScore{}, fmt.Errorf("measure %q: %w", cam.Name, err)
 	}
