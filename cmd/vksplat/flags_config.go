@@ -387,6 +387,7 @@ func (o *trainOptions) scalePreset(preset settings, given func(string) bool) err
 func (o *trainOptions) derive(table []optionGroup, given func(string) bool, presetGrad bool) error {
 	c := &o.config
 	o.backgroundGiven = given("background")
+	o.eval = o.eval || o.testList != ""
 	if c.AbsGrad && !presetGrad && !given("grow-grad2d") {
 		c.GrowGrad2D = pipeline.AbsGradThreshold
 	}
