@@ -80,12 +80,12 @@ func (a *app) evalCommand() *cobra.Command {
 // table lists the options that are eval's own.
 func (o *evalOptions) table() []option {
 	return []option{
-		text(&o.capture, "capture", "compare with the photos of `SCENE` (default: the capture that OUT was trained on)").isFolder(),
+		text(&o.capture, "capture", "compare with the photos of `SCENE` (default: where the capture was that OUT was trained on)").isFolder(),
 		chosen(&o.split, "split", "photos that are compared: those held out, or those trained on", splitTest, splitTrain),
 		chosen(&o.protocol, "protocol", "gsplat: single precision, SSIM inside the photo; inria: 8 bits, SSIM with zeros around it", protocolNames()...),
 		chosen(&o.correct, "color-correct", "colour map that is fitted before the cc_ scores are taken; none: no such scores", scene.ColorAffine, scene.ColorQuadratic, colorNone),
 		integer(&o.iteration, "iteration", "measure OUT's model of step `N`; 0: the last"),
-		integer(&o.testEvery, "test-every", "with --capture, every `N`th photo is held out, unless the capture says which"),
+		integer(&o.testEvery, "test-every", "every `N`th photo is held out, unless the capture says which (default for OUT: as it was trained)"),
 		text(&o.testList, "test-list", "the photos that `FILE` names, one a line, are held out"),
 		truth(&o.exposure, "exposure", "fit each photo's exposure on its left half, measure on the right (default: as OUT was trained)"),
 		truth(&o.antialiased, "antialiased", "compensate opacity for the pixel filter (default: as the file says)"),
@@ -227,7 +227,7 @@ func (o *evalOptions) heldOutViews(c *scene.Capture, names []string) ([]scene.Ca
 		}
 		if lost := len(held) - len(test); lost > 0 {
 			return nil, &hintedError{err: fmt.Errorf("%s: %w: %d of the %d photos that were held out are not there", c.Root, scene.ErrData, lost, len(held)),
-				hint: "name the capture that the model was trained on with --capture, or other photos with --test-list"}
+				hint: "name the capture that the model was trained on with --capture, or other photos with --test-list or --test-every"}
 		}
 	}
 	views := test

@@ -38,7 +38,7 @@ func (a *app) modelJob(o evalOptions, path string) (*evalJob, error) {
 		return nil, err
 	}
 	var rec *captureRecord
-	if out != "" && o.capture == "" {
+	if out != "" {
 		if rec, err = readCaptureRecord(out); err != nil {
 			return nil, err
 		}
@@ -55,7 +55,7 @@ func (a *app) modelJob(o evalOptions, path string) (*evalJob, error) {
 
 // take makes the options what a run recorded, where no flag says otherwise.
 func (o *evalOptions) take(rec *captureRecord) {
-	o.capture, o.clearance = rec.Scene, rec.Clearance
+	o.capture, o.clearance = cmp.Or(o.capture, rec.Scene), rec.Clearance
 	rec.options(&o.load, o.given)
 	if !o.given("background") {
 		o.config.Background = rec.Background
