@@ -29,7 +29,7 @@ func CorrectColors(how string, photo Image, render []float32, mask []uint32) ([]
 		return nil, err
 	}
 	if countPixels(mask, 0, n) == 0 {
-		return nil, fmt.Errorf("scene: correct colours: %w", errUncounted)
+		return nil, fmt.Errorf("scene: correct colours: %w", ErrUncounted)
 	}
 	switch how {
 	case ColorAffine:

@@ -12,8 +12,8 @@ import (
 // errShape says that images and the sizes given for them do not agree.
 var errShape = errors.New("sizes do not agree")
 
-// errUncounted refuses images of which no pixel counts.
-var errUncounted = errors.New("the mask leaves no pixel to compare")
+// ErrUncounted is the cause of an error about images of which no pixel counts.
+var ErrUncounted = errors.New("the mask leaves no pixel to compare")
 
 // checkMask says whether a mask is one for so many pixels.
 func checkMask(mask []uint32, pixels int) error {
@@ -103,7 +103,7 @@ func meanOf(sums []float64, used []int) (float64, error) {
 		total += u
 	}
 	if total == 0 {
-		return 0, fmt.Errorf("scene: compare images: %w", errUncounted)
+		return 0, fmt.Errorf("scene: compare images: %w", ErrUncounted)
 	}
 	return sumOf(sums) / float64(3*total), nil
 }

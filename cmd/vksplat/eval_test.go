@@ -143,3 +143,36 @@ func TestSuiteTables(t *testing.T) {
 		t.Error(text)
 	}
 }
+
+func FuzzSuiteFile(f *testing.F) {
+	f.Add("out = \"runs\"\npreset = \"mipnerf360\"\ndata = \"d\"\nonly = [\"garden\"]\n")
+	f.Add("out = \"runs\"\n[capture.a]\npath = \"a\"\ndownscale = 2\n[recipe.r]\niterations = 7\n[mean]\nm = [\"a\"]\n")
+	f.Add("settings = 3\n[sources]\nx = { seed = 1 }\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		file := filepath.Join(t.TempDir(), "suite.toml")
+		if err := os.WriteFile(file, []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		plan, err := readSuite(file)
+		if err == nil {
+			_, err = plan.runs(&suiteOptions{given: func(string) bool { return false }})
+		}
+		if u := (*usageError)(nil); err != nil && !errors.As(err, &u) {
+			t.Errorf("no usage error: %v", err)
+		}
+	})
+}
+
+func FuzzCaptureRecord(f *testing.F) {
+	f.Add([]byte(`{"scene": "/a", "downscale": 2, "held_out": ["a"], "background": [0, 0, 0]}`))
+	f.Add([]byte(`{"scene": 3}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, captureFile), data, 0o666); err != nil {
+			t.Fatal(err)
+		}
+		if rec, err := readCaptureRecord(dir); err != nil && !errors.Is(err, scene.ErrData) || err == nil && rec.Scene == "" {
+			t.Errorf("%+v, %v", rec, err)
+		}
+	})
+}

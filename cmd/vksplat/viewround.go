@@ -107,11 +107,15 @@ func (e *viewRound) drain(left int) (err error) {
 		c := e.flying[0]
 		e.flying = e.flying[1:]
 		<-c.done
-		if c.err != nil {
+		switch {
+		case errors.Is(c.err, scene.ErrUncounted) && !e.strict:
+			e.warn(fmt.Sprintf("photo %s is not measured: its mask leaves no pixel to compare", c.cam.Name))
+		case c.err != nil:
 			err = errors.Join(err, c.err)
 			continue
+		default:
+			c.take()
 		}
-		c.take()
 		e.spare = append(e.spare, c.render)
 		e.photos.Release(c.index)
 	}
