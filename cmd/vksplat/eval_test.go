@@ -176,3 +176,30 @@ func FuzzCaptureRecord(f *testing.F) {
 		}
 	})
 }
+
+// TestSuiteOfThePage wants the suite that docs/eval.md shows to be one that is understood.
+func TestSuiteOfThePage(t *testing.T) {
+	page, err := os.ReadFile("../../docs/eval.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, _ := strings.Cut(string(page), "```toml\n")
+	text, _, found := strings.Cut(text, "```")
+	file := filepath.Join(t.TempDir(), "suite.toml")
+	if err := os.WriteFile(file, []byte(text), 0o666); err != nil || !found {
+		t.Fatalf("%v; an example is there: %v", err, found)
+	}
+	plan, err := readSuite(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	runs, err := plan.runs(&suiteOptions{given: func(string) bool { return false }})
+	if err != nil || len(runs) != 3*3*3 || len(plan.means) != 1 {
+		t.Errorf("%d runs, means %v, %v", len(runs), plan.means, err)
+	}
+	for _, name := range suitePresetNames() {
+		if !strings.Contains(string(page), "`"+name+"`") {
+			t.Errorf("the page does not name the preset %s", name)
+		}
+	}
+}

@@ -89,6 +89,11 @@ func (r *suiteRun) numbers() suiteNumbers {
 	return append(n, r.scores...)
 }
 
+// resumed reports whether the process that ended the run went on with a checkpoint of another.
+func (r *suiteRun) resumed() bool {
+	return r.stats != nil && r.stats.Run != nil && r.stats.Run.ResumedFrom > 0
+}
+
 // meanNumbers returns the means of numbers that have the same names; what one of them does not know is not known.
 func meanNumbers(list []suiteNumbers) suiteNumbers {
 	r := &scene.Result{}
@@ -104,7 +109,7 @@ func (p *suitePlan) results(runs []*suiteRun) *suiteResults {
 		Runs: []suiteLine{}, Means: []suiteLine{}, Groups: []suiteGroup{}}
 	done := map[*suiteLine][]suiteNumbers{}
 	for _, r := range runs {
-		line := suiteLine{Capture: r.capture, Recipe: r.recipe, Seeds: []uint64{r.seed}, Of: 1, Out: r.out, Error: r.failure, Resumed: r.record.Attempts > 1, Numbers: r.numbers()}
+		line := suiteLine{Capture: r.capture, Recipe: r.recipe, Seeds: []uint64{r.seed}, Of: 1, Out: r.out, Error: r.failure, Resumed: r.resumed(), Numbers: r.numbers()}
 		if r.stats != nil {
 			line.Device = r.stats.Device
 		} else if line.Error == "" {
@@ -123,7 +128,7 @@ func (p *suitePlan) results(runs []*suiteRun) *suiteResults {
 			if r.capture == m.Capture && r.recipe == m.Recipe && r.stats != nil {
 				done[m] = append(done[m], r.numbers())
 				m.Seeds = append(m.Seeds, r.seed)
-				m.Resumed = m.Resumed || r.record.Attempts > 1
+				m.Resumed = m.Resumed || r.resumed()
 			}
 		}
 		m.Numbers = meanNumbers(done[m])
@@ -199,7 +204,7 @@ func (p *suitePlan) tables(runs []*suiteRun) string {
 	}
 	text := fmt.Sprintf("## %s\n\nMeans over seeds:\n\n%s\nEvery run:\n\n%s\n", title, means, each)
 	text += (&scorer{protocol: protocolOf(p.protocol), correct: p.correct}).legend() + " Loop: the training steps alone; wall: processes of train from start to end.\n"
-	if slices.ContainsFunc(runs, func(r *suiteRun) bool { return r.record.Attempts > 1 }) {
+	if slices.ContainsFunc(runs, (*suiteRun).resumed) {
 		text += "\\* was stopped and went on: seconds and peak lack what processes took that did not come to their end.\n"
 	}
 	for _, r := range results.Runs {

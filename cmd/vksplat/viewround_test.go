@@ -35,7 +35,9 @@ func TestViewRound(t *testing.T) {
 		later := make(chan struct{}) // the first comparison ends after the second
 		r.strict = strict
 		r.warn = func(string) { warned++ }
-		r.draw = func(memory []float32, _ int) ([]float32, error) { return append(memory[:0], make([]float32, 3*side*side)...), nil }
+		r.draw = func(memory []float32, _ int) ([]float32, error) {
+			return append(memory[:0], make([]float32, 3*side*side)...), nil
+		}
 		r.compare = func(c *comparison) (func(), error) {
 			switch {
 			case c.index == 0 && r.atOnce > 1:
