@@ -49,6 +49,9 @@ func (a *app) modelJob(o evalOptions, path string) (*evalJob, error) {
 	case o.capture == "":
 		return nil, usagef("name the folder of the photos with --capture SCENE", "%s: nothing says which capture it was trained on", path)
 	}
+	if rec == nil && !isFolder(path) {
+		out = "" // the folder may be another program's, with scores of its own
+	}
 	j := &evalJob{app: a, o: o, name: path, file: file, folder: cmp.Or(o.out, out)}
 	return j, j.openCapture(rec)
 }

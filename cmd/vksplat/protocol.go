@@ -46,7 +46,7 @@ type scorer struct {
 	protocol
 	correct  string // way of correcting colours, or colorNone
 	unmasked bool   // there are masks: scores of all pixels, too
-	// lpips is a perceptual distance of pictures with values in 0..1; nil: nobody measures one, which is told as such.
+	// lpips is a perceptual distance of pictures with values in 0..1, called from several goroutines; nil: nobody measures one, which is told as such.
 	lpips func(photo scene.Image, render []float32, mask []uint32) (float64, error)
 }
 
