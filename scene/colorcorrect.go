@@ -149,7 +149,7 @@ func correctQuadratic(photo Image, render []float32, mask []uint32) []float32 {
 				t := terms(now[3*i : 3*i+3])
 				for c := range 3 {
 					if s[c].used { // else every pixel is saturated, and there is nothing to go by
-						now[3*i+c] = float32(min(max(dot(&warp[c], &t), 0), 1))
+						now[3*i+c] = float32(min(max(warpedColour(&warp[c], &t), 0), 1))
 					}
 				}
 			}
@@ -181,9 +181,10 @@ func (s *quadraticSums) join(part *quadraticSums) {
 	}
 }
 
-func dot(a, b *[nQuadratic]float64) (sum float64) {
-	for i := range a {
-		sum += a[i] * b[i]
+// warpedColour is the value of a polynomial at a colour that has these terms.
+func warpedColour(coefficients, t *[nQuadratic]float64) (sum float64) {
+	for i := range t {
+		sum += coefficients[i] * t[i]
 	}
 	return sum
 }

@@ -17,6 +17,3 @@ func stopSignals() []os.Signal {
 	}
 	return []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP}
 }
-
-// stopChild asks a process of this program to save and stop.
-func stopChild(p *os.Process) error { return p.Signal(syscall.SIGTERM) }
