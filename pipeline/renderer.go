@@ -26,8 +26,9 @@ type Renderer struct {
 	e      *engine
 	cfg    RenderConfig
 	atOnce int
-	queued int        // parts ever submitted
-	flying []*drawing // pictures in the order in which they came, those that are not complete
+	queued int           // parts ever submitted
+	flying []*drawing    // pictures in the order in which they came, those that are not complete
+	whole  scene.Picture // RenderInto's
 }
 
 // drawing is a picture that is being drawn.
@@ -99,8 +100,8 @@ func (r *Renderer) RenderInto(out []float32, c scene.Camera) ([]float32, error) 
 	if r.cfg.Packed {
 		return nil, errors.New("pipeline: render: pictures are bytes")
 	}
-	var p scene.Picture
-	err := r.Add(c, &p, func() {})
+	p := &r.whole
+	err := r.Add(c, p, func() {})
 	if err == nil {
 		err = r.Drain()
 	}

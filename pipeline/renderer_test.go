@@ -149,7 +149,7 @@ func TestRenderRecovers(t *testing.T) {
 	s, cams := renderViews(t)
 	for _, cfg := range []RenderConfig{{Packed: true}, {Depth: true}} {
 		want, _ := drawAll(t, DeviceOptions{}, s, cams, cfg)
-		for name, most := range map[string]int{"growth": 0, "bands": 8 * layout.BucketSize} {
+		for name, most := range map[string]int{"growth": 0, "bands": 32 * layout.BucketSize} {
 			r, err := NewRenderer(testDevice(t), s, cams, cfg)
 			if err != nil {
 				t.Fatal(err)

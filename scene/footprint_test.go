@@ -111,7 +111,7 @@ func TestComparingFootprint(t *testing.T) {
 	var psnr float64
 	var errs [2]error
 	grown := [2]int64{
-		peakHeap(func() { psnr, _, errs[0] = Compare(photo, render, nil) }),
+		peakHeap(func() { psnr, _, errs[0] = Compare(photo, render, PaddingValid, nil) }),
 		peakHeap(func() { errs[1] = WriteSheet(path, photo, render) }),
 	}
 	if errs != [2]error{} || !math.IsInf(psnr, 1) {

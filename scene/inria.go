@@ -379,15 +379,17 @@ type StepScores struct {
 const maxPSNR = 100
 
 // inriaMean and inriaViews are the values of results.json and per_view.json.
-// LPIPS, INRIA's third key, is absent because it is not measured.
+// LPIPS, INRIA's third key, is absent because it is not measured. The protocol is added.
 type inriaMean struct {
-	SSIM float64
-	PSNR float64
+	SSIM     float64
+	PSNR     float64
+	Protocol string `json:"protocol"`
 }
 
 type inriaViews struct {
-	SSIM map[string]float64
-	PSNR map[string]float64
+	SSIM     map[string]float64
+	PSNR     map[string]float64
+	Protocol string `json:"protocol"`
 }
 
 // Mean returns the mean PSNR and SSIM over the views, each PSNR capped at 100 dB.
@@ -401,16 +403,16 @@ func (s StepScores) Mean() (psnr, ssim float64) {
 }
 
 // WriteResults writes results.json and per_view.json into dir with INRIA's
-// keys: ours_<step> -> SSIM, PSNR. All steps that the files shall show are given
-// together. A view whose score is NaN is an error.
-func WriteResults(dir string, steps []StepScores) error {
+// keys: ours_<step> -> SSIM, PSNR, of a protocol. All steps that the files shall show
+// are given together. A view whose score is NaN is an error.
+func WriteResults(dir, protocol string, steps []StepScores) error {
 	means := make(map[string]inriaMean, len(steps))
 	perView := make(map[string]inriaViews, len(steps))
 	for _, s := range steps {
 		if len(s.Views) == 0 {
 			return fmt.Errorf("scene: write results: step %d: no view was measured", s.Step)
 		}
-		views := inriaViews{make(map[string]float64), make(map[string]float64)}
+		views := inriaViews{make(map[string]float64), make(map[string]float64), protocol}
 		for _, v := range s.Views {
 			if math.IsNaN(v.PSNR) || math.IsNaN(v.SSIM) {
 				return fmt.Errorf("scene: write results: step %d: %q: PSNR %v, SSIM %v: %w", s.Step, v.Name, v.PSNR, v.SSIM, errNotFinite)
@@ -418,12 +420,9 @@ func WriteResults(dir string, steps []StepScores) error {
 			views.PSNR[v.Name] = math.Min(v.PSNR, maxPSNR)
 			views.SSIM[v.Name] = v.SSIM
 		}
-		key := "ours_" + strconv.Itoa(s.Step)
+		key := MethodName(s.Step)
 		psnr, ssim := s.Mean()
-		means[key], perView[key] = inriaMean{SSIM: ssim, PSNR: psnr}, views
+		means[key], perView[key] = inriaMean{SSIM: ssim, PSNR: psnr, Protocol: protocol}, views
 	}
-	if err := writeJSON(filepath.Join(dir, "results.json"), means, " "); err != nil {
-		return err
-	}
-	return writeJSON(filepath.Join(dir, "per_view.json"), perView, " ")
+	return writeResults(dir, means, perView)
 }

@@ -147,31 +147,35 @@ func TestResults(t *testing.T) {
 		{Step: 7000, Views: []ViewScore{{"b.png", 20, 0.5}, {"a.png", 30, 0.75}}},
 		{Step: 30000, Views: []ViewScore{{"a.png", math.Inf(1), 1}}},
 	}
-	if err := WriteResults(dir, steps); err != nil {
+	if err := WriteResults(dir, "gsplat", steps); err != nil {
 		t.Fatal(err)
 	}
 	got, err := os.ReadFile(filepath.Join(dir, "results.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := "{\n \"ours_30000\": {\n  \"SSIM\": 1,\n  \"PSNR\": 100\n },\n \"ours_7000\": {\n  \"SSIM\": 0.625,\n  \"PSNR\": 25\n }\n}\n"
+	want := "{\n \"ours_30000\": {\n  \"SSIM\": 1,\n  \"PSNR\": 100,\n  \"protocol\": \"gsplat\"\n },\n \"ours_7000\": {\n  \"SSIM\": 0.625,\n  \"PSNR\": 25,\n  \"protocol\": \"gsplat\"\n }\n}\n"
 	if string(got) != want {
 		t.Errorf("got %s\nwant %s", got, want)
 	}
 	if got, err = os.ReadFile(filepath.Join(dir, "per_view.json")); err != nil {
 		t.Fatal(err)
 	}
-	var views map[string]map[string]map[string]float64
+	var views map[string]map[string]any
 	if err := json.Unmarshal(got, &views); err != nil {
 		t.Fatal(err)
 	}
-	if v := views["ours_7000"]["PSNR"]["a.png"]; v != 30 || views["ours_7000"]["SSIM"]["b.png"] != 0.5 {
+	score := func(key, view string) any {
+		values, _ := views["ours_7000"][key].(map[string]any)
+		return values[view]
+	}
+	if score("PSNR", "a.png") != 30. || score("SSIM", "b.png") != 0.5 || views["ours_30000"]["protocol"] != "gsplat" {
 		t.Errorf("per_view.json holds %s", got)
 	}
-	if err := WriteResults(dir, []StepScores{{Step: 1}}); err == nil {
+	if err := WriteResults(dir, "gsplat", []StepScores{{Step: 1}}); err == nil {
 		t.Error("a step without views passes")
 	}
-	if err := WriteResults(dir, []StepScores{{1, []ViewScore{{"a", math.NaN(), 0}}}}); !errors.Is(err, errNotFinite) {
+	if err := WriteResults(dir, "gsplat", []StepScores{{1, []ViewScore{{"a", math.NaN(), 0}}}}); !errors.Is(err, errNotFinite) {
 		t.Errorf("NaN: %v", err)
 	}
 }

@@ -17,7 +17,9 @@ type LoadOptions struct {
 	Images    string // folder of the photos, below the capture's or absolute; "" means images or input, or what the JSON file says
 	Model     int    // as in sparse/N, or AnyModel
 	Downscale int    // 1, 2, 4 or 8, or 0 to bring widths above 1600 pixels to 1600
-	Strict    bool   // a photo that is missing or has a broken header is an error
+	// With Downscale, a folder of reduced photos beside Images is left alone.
+	FullPhotos bool
+	Strict     bool // a photo that is missing or has a broken header is an error
 
 	Masks       string // folder of masks, below the capture's or absolute; "" means masks beside the photos, if it is there
 	InvertMasks bool   // black counts and white does not

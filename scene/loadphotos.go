@@ -10,7 +10,8 @@ import (
 )
 
 // findPhotos sets Images and the Path of the records. With a downscale of N > 1 a
-// folder beside Images whose name ends in _N goes first; it is returned, or "".
+// folder beside Images whose name ends in _N goes first, unless o says otherwise; it is
+// returned, or "".
 func (c *Capture) findPhotos(records []record, o LoadOptions) (reduced string, err error) {
 	switch {
 	case c.Format == FormatColmap || o.Images != "":
@@ -27,7 +28,7 @@ func (c *Capture) findPhotos(records []record, o LoadOptions) (reduced string, e
 	}
 	folders := []string{c.Images}
 	dir := fmt.Sprintf("%s_%d", filepath.Clean(c.Images), o.Downscale)
-	if o.Downscale > 1 && filepath.Clean(c.Images) != filepath.Clean(c.Root) && isDir(dir) {
+	if o.Downscale > 1 && !o.FullPhotos && filepath.Clean(c.Images) != filepath.Clean(c.Root) && isDir(dir) {
 		reduced = dir
 		folders = []string{dir, c.Images}
 		c.Images = dir

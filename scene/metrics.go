@@ -12,8 +12,8 @@ import (
 // errShape says that images and the sizes given for them do not agree.
 var errShape = errors.New("sizes do not agree")
 
-// errUncounted refuses images of which no pixel counts.
-var errUncounted = errors.New("the mask leaves no pixel to compare")
+// ErrUncounted is the cause of an error about images of which no pixel counts.
+var ErrUncounted = errors.New("the mask leaves no pixel to compare")
 
 // checkMask says whether a mask is one for so many pixels.
 func checkMask(mask []uint32, pixels int) error {
@@ -103,7 +103,7 @@ func meanOf(sums []float64, used []int) (float64, error) {
 		total += u
 	}
 	if total == 0 {
-		return 0, fmt.Errorf("scene: compare images: %w", errUncounted)
+		return 0, fmt.Errorf("scene: compare images: %w", ErrUncounted)
 	}
 	return sumOf(sums) / float64(3*total), nil
 }
@@ -121,9 +121,9 @@ func countPixels(mask []uint32, first, n int) (counted int) {
 	return counted
 }
 
-// Compare returns PSNR and SSIM, over valid windows, of a photo and a render [H*W*3] with values in 0..1, where mask says so. It takes the same values from
+// Compare returns PSNR and SSIM of a photo and a render [H*W*3] with values in 0..1, where mask says so. It takes the same values from
 // the photo's bytes as FloatRGB gives, without a copy of it.
-func Compare(photo Image, render []float32, mask []uint32) (psnr, ssim float64, err error) {
+func Compare(photo Image, render []float32, padding Padding, mask []uint32) (psnr, ssim float64, err error) {
 	n := photo.Width * photo.Height
 	if n <= 0 || len(photo.Pix) != 4*n || len(render) != 3*n {
 		return 0, 0, fmt.Errorf("scene: compare images: photo of %dx%d with %d bytes, render with %d values: %w", photo.Width, photo.Height, len(photo.Pix), len(render), errShape)
@@ -136,8 +136,15 @@ func Compare(photo Image, render []float32, mask []uint32) (psnr, ssim float64, 
 	if err != nil {
 		return 0, 0, err
 	}
-	ssim, err = meanSSIM(a, b, photo.Width, photo.Height, PaddingValid, mask)
+	ssim, err = meanSSIM(a, b, photo.Width, photo.Height, padding, mask)
 	return -10 * math.Log10(mse), ssim, err
+}
+
+// Quantise rounds a render with values in 0..1 to 255ths in place, as if it had been written to an 8-bit PNG and read again.
+func Quantise(render []float32) {
+	for i, v := range render {
+		render[i] = float32(byteValues[toByte(255*float64(v))])
+	}
 }
 
 // PSNR returns 10*log10(1/MSE) in decibels of two RGB images with values in 0..1 over the pixels that count.

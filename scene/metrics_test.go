@@ -137,20 +137,20 @@ func TestCompare(t *testing.T) {
 		mask[i] = 0x7fff3c01 * uint32(i+1)
 	}
 	for _, m := range [][]uint32{nil, mask} {
-		psnr, ssim, err := Compare(photo, render, m)
+		psnr, ssim, err := Compare(photo, render, PaddingValid, m)
 		wantPSNR, err1 := PSNR(render, FloatRGB(photo), m)
 		wantSSIM, err2 := SSIM(render, FloatRGB(photo), w, h, PaddingValid, m)
 		if err != nil || err1 != nil || err2 != nil || psnr != wantPSNR || ssim != wantSSIM {
 			t.Errorf("%v and %v, %v; want %v and %v", psnr, ssim, err, wantPSNR, wantSSIM)
 		}
 	}
-	if _, _, err := Compare(photo, render[3:], nil); err == nil {
+	if _, _, err := Compare(photo, render[3:], PaddingValid, nil); err == nil {
 		t.Error("a render of another size was taken")
 	}
-	if _, _, err := Compare(photo, render, mask[1:]); err == nil {
+	if _, _, err := Compare(photo, render, PaddingValid, mask[1:]); err == nil {
 		t.Error("a mask of another size was taken")
 	}
-	if _, _, err := Compare(photo, render, make([]uint32, len(mask))); err == nil || !strings.Contains(err.Error(), "no pixel") {
+	if _, _, err := Compare(photo, render, PaddingValid, make([]uint32, len(mask))); err == nil || !strings.Contains(err.Error(), "no pixel") {
 		t.Errorf("no pixel: %v", err)
 	}
 }

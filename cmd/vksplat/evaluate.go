@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 
-	"vksplat/pipeline"
 	"vksplat/scene"
 )
 
@@ -43,7 +42,7 @@ func (r *trainRun) measure(ctx context.Context, step int, seen func(photo scene.
 		}
 		r.rec.eval(step, views)
 	}
-	return views, scene.WriteResults(r.out, r.rec.metrics.scores())
+	return views, scene.WriteResults(r.out, protocolGsplat, r.rec.metrics.scores())
 }
 
 // measured returns the scores of an evaluation of step that an earlier process recorded, nil where one of its pictures is not there.
@@ -59,41 +58,22 @@ func (r *trainRun) measured(step int) []scene.ViewScore {
 }
 
 // evaluate renders every held-out photo's view, measures it against the photo
-// and writes both side by side. The device draws while the cores compare and
-// write the pictures before, and decode the photos that come next.
-func (r *trainRun) evaluate(ctx context.Context, step int, seen func(photo scene.Image, render []float32)) (views []scene.ViewScore, err error) {
+// and writes both side by side.
+func (r *trainRun) evaluate(ctx context.Context, step int, seen func(photo scene.Image, render []float32)) ([]scene.ViewScore, error) {
 	cams := pick(r.capture.Cameras, r.test)
 	if r.photos != nil {
 		r.photos.Empty() // its memory is lent to the photos of this evaluation
 	}
 	r.plan.Limit()
-	cache, atOnce := r.plan.Host.Measuring(cams)
-	photos, err := pipeline.NewPhotoCache(cache)
+	round, err := newViewRound(cams, &r.plan.Host)
 	if err != nil {
 		return nil, err
 	}
-	defer photos.Close()
-	order := make([]int, len(cams))
-	for i := range order {
-		order[i] = i
-	}
-	photos.Expect(order)
-	e := &evaluation{run: r, step: step, photos: photos, seen: seen, files: pictureNames(cams), atOnce: atOnce, thumbs: &thumbnails{step: step}}
-	for i, cam := range cams {
-		if err = ctx.Err(); err == nil {
-			err = e.add(ctx, i, cam)
-		}
-		if err != nil {
-			break
-		}
-	}
-	if failed := e.drain(0); failed != nil {
-		if ctx.Err() == nil {
-			failed = errors.Join(err, failed)
-		}
-		err = failed // worth more than that the user stopped
-	}
-	if err != nil {
+	defer round.photos.Close()
+	e := &evaluation{run: r, step: step, seen: seen, files: pictureNames(cams), thumbs: &thumbnails{step: step}}
+	round.strict, round.warn, round.compare = r.load.strict, r.app.warn, e.compare
+	round.draw = func(memory []float32, i int) ([]float32, error) { return r.trainer.RenderInto(memory, cams[i]) }
+	if err := round.run(ctx); err != nil {
 		return nil, err
 	}
 	if len(e.views) == 0 {
@@ -103,129 +83,57 @@ func (r *trainRun) evaluate(ctx context.Context, step int, seen func(photo scene
 	return e.views, nil
 }
 
-// evaluation is one round over the held-out photos.
+// evaluation is what a run makes of one round over its held-out photos.
 type evaluation struct {
 	run    *trainRun
 	step   int
-	photos *pipeline.PhotoCache
 	seen   func(photo scene.Image, render []float32)
 	files  []string // of the pictures, by camera
-	atOnce int      // pictures in memory
-	flying []*comparison
-	spare  [][]float32 // memory of renders that are done with
 	views  []scene.ViewScore
 	thumbs *thumbnails
 }
 
-// comparison is a picture that is compared with its photo and written.
-type comparison struct {
-	index  int
-	cam    scene.Camera
-	photo  scene.Image
-	render []float32
-	done   chan struct{} // closed once the rest is set
-
-	view  scene.ViewScore
-	thumb *reportPicture
-	sheet *boardPicture
-	err   error
-}
-
-// add draws the view of camera i and has it compared. What there is of earlier pictures makes room first.
-func (e *evaluation) add(ctx context.Context, i int, cam scene.Camera) error {
-	if err := e.drain(e.atOnce - 1); err != nil {
-		return err
-	}
-	r := e.run
-	photo, err := e.photos.Photo(ctx, i)
-	if errors.Is(err, scene.ErrData) && !r.load.strict {
-		r.app.warn(fmt.Sprintf("held-out photo %s is not measured: %v", cam.Name, err))
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	var memory []float32
-	if n := len(e.spare); n > 0 {
-		memory, e.spare = e.spare[n-1], e.spare[:n-1]
-	}
-	render, err := r.trainer.RenderInto(memory, cam)
-	if err != nil {
-		return err
-	}
-	c := &comparison{index: i, cam: cam, photo: photo, render: render, done: make(chan struct{})}
-	e.flying = append(e.flying, c)
-	go func() {
-		defer close(c.done)
-		c.err = e.compare(c)
-	}()
-	return nil
-}
-
 // compare scores a picture, writes it, and makes what else is shown of it.
-func (e *evaluation) compare(c *comparison) (err error) {
+func (e *evaluation) compare(c *comparison) (take func(), err error) {
 	r := e.run
 	c.photo = c.photo.Over(r.config.Background)
 	var mask []uint32
-	c.render, mask = r.comparable(c.cam, c.photo, c.render)
-	if c.view, err = score(c.cam, c.photo, c.render, mask); err != nil {
-		return err
+	c.render, mask = c.comparable(r.config.Exposure)
+	view, err := score(c.cam, c.photo, c.render, mask)
+	if err != nil {
+		return nil, err
 	}
 	if err := writePicture(filepath.Join(r.picturesFolder(e.step), e.files[c.index]), func(path string) error {
 		return scene.WriteSheet(path, c.photo, c.render)
 	}); err != nil {
-		return err
+		return nil, err
 	}
+	var sheet *boardPicture
 	if r.rec.boards(c.index) {
-		if c.sheet, err = newBoardPicture(c.photo, c.render); err != nil {
-			return err
+		if sheet, err = newBoardPicture(c.photo, c.render); err != nil {
+			return nil, err
 		}
 	}
+	var thumb *reportPicture
 	if r.report {
 		made := scene.FromFloats(c.render, c.photo.Width, c.photo.Height)
-		c.thumb, err = newReportPicture(c.cam.Name, c.photo.Fit(reportSide), made.Fit(reportSide))
-	}
-	return err
-}
-
-// drain takes in pictures, in the order of the photos, until at most so many are left.
-func (e *evaluation) drain(left int) (err error) {
-	for len(e.flying) > left {
-		c := e.flying[0]
-		e.flying = e.flying[1:]
-		<-c.done
-		if c.err != nil {
-			err = errors.Join(err, c.err)
-			continue
+		if thumb, err = newReportPicture(c.cam.Name, c.photo.Fit(reportSide), made.Fit(reportSide)); err != nil {
+			return nil, err
 		}
-		e.views = append(e.views, c.view)
-		e.run.rec.view(e.step, c.cam.Name, c.sheet)
+	}
+	return func() {
+		e.views = append(e.views, view)
+		r.rec.view(e.step, c.cam.Name, sheet)
 		if e.seen != nil {
 			e.seen(c.photo, c.render)
 		}
-		e.thumbs.add(c.thumb, c.view)
-		e.spare = append(e.spare, c.render)
-		e.photos.Release(c.index)
-	}
-	return err
-}
-
-// comparable returns a render as it is compared with its photo, clamped to 0..1, and the pixels that count.
-func (r *trainRun) comparable(cam scene.Camera, photo scene.Image, render []float32) ([]float32, []uint32) {
-	mask := photo.Mask
-	if r.config.Exposure {
-		// Nobody learnt this photo's exposure: it is fitted on the left half and the right half is measured, the halves of NeRF in the Wild
-		// (Martin-Brualla et al. 2021) and of INRIA's train_test_exp.
-		render = scene.ApplyExposure(scene.FitExposure(render, scene.FloatRGB(photo), cam.Width, cam.Height, mask), render)
-		mask = scene.RightHalf(mask, cam.Width, cam.Height)
-	}
-	clamp01(render)
-	return render, mask
+		e.thumbs.add(thumb, view)
+	}, nil
 }
 
 // score compares a render, clamped to 0..1, with its photo where mask says so.
 func score(cam scene.Camera, photo scene.Image, render []float32, mask []uint32) (scene.ViewScore, error) {
-	psnr, ssim, err := scene.Compare(photo, render, mask)
+	psnr, ssim, err := scene.Compare(photo, render, scene.PaddingValid, mask)
 	if err != nil {
 		return scene.ViewScore{}, fmt.Errorf("measure %q: %w", cam.Name, err)
 	}

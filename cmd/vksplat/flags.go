@@ -61,6 +61,7 @@ func (f *sizeFlag) Set(s string) error {
 type loadFlags struct {
 	images    string
 	downscale downscaleFlag
+	full      bool // reduced copies of the photos are not looked for
 	model     modelFlag
 	strict    bool
 	format    string
@@ -70,7 +71,7 @@ type loadFlags struct {
 }
 
 func (f loadFlags) options() scene.LoadOptions {
-	return scene.LoadOptions{Images: f.images, Downscale: int(f.downscale), Model: int(f.model), Strict: f.strict,
+	return scene.LoadOptions{Images: f.images, Downscale: int(f.downscale), FullPhotos: f.full, Model: int(f.model), Strict: f.strict,
 		Format: f.format, Masks: f.masks, InvertMasks: f.inverted, UndoAppliedTransform: f.undo}
 }
 
@@ -80,6 +81,7 @@ func (f *loadFlags) table() []option {
 		text(&f.images, "images", "folder of the photos, `DIR` below SCENE or absolute (default: found)").letter("i").from(fromINRIA).essential().isFolder(),
 		other(&f.downscale, "downscale", "size of the photos: auto, 1, 2, 4 or 8; auto brings widths above 1600 to 1600").letter("r").from(fromINRIA).essential().
 			oneOf("auto", "1", "2", "4", "8").also("data-factor", "resolution", "resize-factor"),
+		truth(&f.full, "full-photos", "with --downscale N, reduce the photos of full size, even where a folder images_N has reduced ones"),
 		other(&f.model, "model", "take COLMAP model `N`, when there are several (default: the one with most images)"),
 		truth(&f.strict, "strict", "a photo that is missing or cannot be decoded is an error"),
 		chosen(&f.format, "format", "what SCENE is, `KIND`: auto takes COLMAP's model, else transforms.json, else transforms_train.json",

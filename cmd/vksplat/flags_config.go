@@ -51,6 +51,15 @@ const maxConfigFile = 1 << 20
 
 // readConfig returns the settings of a configuration file.
 func readConfig(file string) (settings, error) {
+	data, err := readConfigText(file, "name a TOML file, as vksplat train --print-config prints one")
+	if err != nil {
+		return nil, err
+	}
+	return parseSettings(file, data)
+}
+
+// readConfigText returns the text of a TOML file. hint says which is meant.
+func readConfigText(file, hint string) (string, error) {
 	info, err := os.Stat(file)
 	if err == nil && !info.Mode().IsRegular() {
 		err = errors.New("this is no file")
@@ -66,9 +75,9 @@ func readConfig(file string) (settings, error) {
 		err = checkText(data)
 	}
 	if err != nil {
-		return nil, usagef("name a TOML file, as vksplat train --print-config prints one", "read configuration %s: %w", file, pathless(err))
+		return "", usagef(hint, "read configuration %s: %w", file, pathless(err))
 	}
-	return parseSettings(file, string(data))
+	return string(data), nil
 }
 
 // checkText refuses bytes that are no UTF-8, and a mark of it with nothing after it: package toml takes both for an empty file. A mark before text is fine.
@@ -387,6 +396,7 @@ func (o *trainOptions) scalePreset(preset settings, given func(string) bool) err
 func (o *trainOptions) derive(table []optionGroup, given func(string) bool, presetGrad bool) error {
 	c := &o.config
 	o.backgroundGiven = given("background")
+	o.eval = o.eval || o.testList != ""
 	if c.AbsGrad && !presetGrad && !given("grow-grad2d") {
 		c.GrowGrad2D = pipeline.AbsGradThreshold
 	}

@@ -40,8 +40,9 @@ type trainOptions struct {
 	given   func(flag string) bool // whether a flag is on the command line; nil: none is
 
 	eval      bool
-	testEvery int   // spacing of held-out photos
-	evalAt    steps // evaluate after these steps too
+	testEvery int    // spacing of held-out photos
+	testList  string // file with the names of those
+	evalAt    steps  // evaluate after these steps too
 	exports   exportsFlag
 	load      loadFlags
 	device    pipeline.DeviceOptions
@@ -97,6 +98,7 @@ func (o *trainOptions) fileOptions() []option {
 		truth(&o.eval, "eval", "hold every 8th photo out and measure on those").from(from3DGS).essential(),
 		stepList(&o.evalAt, "eval-at", "with --eval, measure after the steps `N,N,...` too").essential().also("eval-steps", "test-iterations"),
 		integer(&o.testEvery, "test-every", "with --eval, hold every `N`th photo out").from(from3DGS),
+		text(&o.testList, "test-list", "hold out the photos that `FILE` names, one a line, and measure on those"),
 	}
 	list = append(list, o.load.table()...)
 	return append(list,

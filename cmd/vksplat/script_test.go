@@ -68,7 +68,7 @@ func TestScripts(t *testing.T) {
 			return false, fmt.Errorf("unknown condition %q", cond)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"capture": cmdCapture, "photo": cmdPhoto, "patch": cmdPatch, "cut": cmdCut, "fails": cmdFails, "interrupts": cmdInterrupts,
+			"capture": cmdCapture, "photo": cmdPhoto, "patch": cmdPatch, "cut": cmdCut, "fails": cmdFails, "interrupts": cmdInterrupts, "killed": cmdKilled,
 		},
 	})
 }
@@ -149,6 +149,28 @@ func cmdFails(ts *testscript.TestScript, _ bool, args []string) {
 	// A command begins as a copy of this process, whose peak counts as its own.
 	if u, ok := exit.SysUsage().(*syscall.Rusage); ok && u.Maxrss<<10 > max(failBytes, peakRSS()) {
 		ts.Fatalf("took %d MiB of memory", u.Maxrss>>10)
+	}
+}
+
+// cmdKilled is "killed FILE COMMAND...": starts the command and kills it, as kill -9 does, once FILE exists.
+func cmdKilled(ts *testscript.TestScript, _ bool, args []string) {
+	cmd := exec.Command(args[1], args[2:]...)
+	cmd.Dir = ts.MkAbs(".")
+	cmd.Env = append(os.Environ(), "XDG_CACHE_HOME="+ts.Getenv("XDG_CACHE_HOME"))
+	ts.Check(cmd.Start())
+	done := make(chan error, 1)
+	go func() { done <- cmd.Wait() }()
+	for {
+		select {
+		case err := <-done:
+			ts.Fatalf("the command ended before there was %s: %v", args[0], err)
+		case <-time.After(5 * time.Millisecond):
+		}
+		if _, err := os.Stat(ts.MkAbs(args[0])); err == nil {
+			ts.Check(cmd.Process.Kill())
+			<-done
+			return
+		}
 	}
 }
 

@@ -263,6 +263,9 @@ func (r *trainRun) open(ctx context.Context) error {
 		return err
 	}
 	r.capture = c
+	if err := holdOut(c, r.testList); err != nil {
+		return err
+	}
 	if err := r.apart(); err != nil {
 		return err
 	}
@@ -309,6 +312,18 @@ func (r *trainRun) open(ctx context.Context) error {
 		r.noteLater(note)
 	}
 	return nil
+}
+
+// holdOut holds out the photos that a file names, unless that is "".
+func holdOut(c *scene.Capture, list string) error {
+	if list == "" {
+		return nil
+	}
+	names, err := scene.ReadTestList(list)
+	if err != nil {
+		return err
+	}
+	return c.HoldOut(list, names)
 }
 
 // prepare keeps what is to be written of the capture, moves it to the training

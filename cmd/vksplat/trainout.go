@@ -78,6 +78,9 @@ func (r *trainRun) writeInputs() error {
 	if err := scene.WriteCfgArgs(filepath.Join(r.out, "cfg_args"), r.cfgArgs()); err != nil {
 		return err
 	}
+	if err := writeJSON(filepath.Join(r.out, captureFile), r.captureRecord()); err != nil {
+		return err
+	}
 	path := filepath.Join(r.out, originFile)
 	if r.origin != [3]float64{} {
 		return writeJSON(path, originRecord{Origin: r.origin})

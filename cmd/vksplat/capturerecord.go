@@ -1,0 +1,88 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"vksplat/scene"
+)
+
+// captureFile in OUT says how a run read its capture and which photos it held out, so that its model can be measured on the same later.
+const captureFile = "capture.json"
+
+// captureRecord is the content of captureFile.
+type captureRecord struct {
+	Scene       string `json:"scene"` // absolute
+	Format      string `json:"format"`
+	Images      string `json:"images"`
+	Downscale   int    `json:"downscale"` // 0: auto
+	FullPhotos  bool   `json:"full_photos"`
+	Model       int    `json:"model"` // of COLMAP's; -1: any
+	Masks       string `json:"masks"`
+	InvertMasks bool   `json:"invert_masks"`
+	UndoApplied bool   `json:"undo_applied_transform"`
+
+	HeldOut []string `json:"held_out"` // names of cameras
+
+	Background [3]float32 `json:"background"`
+	Near       float64    `json:"near"`      // in the training frame
+	Clearance  float64    `json:"clearance"` // as a share, see scene.Capture.Clear
+	Exposure   bool       `json:"exposure"`  // colour maps were learnt
+}
+
+// captureRecord returns what is recorded of this run's capture.
+func (r *trainRun) captureRecord() captureRecord {
+	l, c := &r.load, &r.config
+	rec := captureRecord{Scene: absolute(r.scene), Format: l.format, Images: l.images, Downscale: int(l.downscale), FullPhotos: l.full, Model: int(l.model), Masks: l.masks,
+		InvertMasks: l.inverted, UndoApplied: l.undo, HeldOut: []string{}, Background: c.Background, Near: c.Near, Clearance: c.Clearance, Exposure: c.Exposure}
+	for _, i := range r.test {
+		rec.HeldOut = append(rec.HeldOut, r.capture.Cameras[i].Name)
+	}
+	return rec
+}
+
+// maxCaptureRecord bounds the bytes of a record: names of a million photos.
+const maxCaptureRecord = 64 << 20
+
+// readCaptureRecord returns the record in the folder of a run, nil where there is none.
+func readCaptureRecord(out string) (*captureRecord, error) {
+	path := filepath.Join(out, captureFile)
+	st, err := os.Stat(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err == nil && (!st.Mode().IsRegular() || st.Size() > maxCaptureRecord) {
+		err = errors.New("this is no record of a capture")
+	}
+	var data []byte
+	if err == nil {
+		data, err = os.ReadFile(path)
+	}
+	rec := &captureRecord{}
+	if err == nil {
+		err = scene.JSONError(json.Unmarshal(data, rec))
+	}
+	if err == nil && rec.Scene == "" {
+		err = errors.New("it names no capture")
+	}
+	if err != nil {
+		return nil, &hintedError{err: fmt.Errorf("read %s: %w: %w", path, scene.ErrData, pathless(err)), hint: "train writes this file; without it, name the capture with --capture SCENE"}
+	}
+	return rec, nil
+}
+
+// options brings load to what is recorded, where no flag says otherwise.
+func (rec *captureRecord) options(load *loadFlags, given func(flag string) bool) {
+	for flag, take := range map[string]func(){
+		"format": func() { load.format = rec.Format }, "images": func() { load.images = rec.Images }, "downscale": func() { load.downscale = downscaleFlag(rec.Downscale) },
+		"full-photos": func() { load.full = rec.FullPhotos }, "model": func() { load.model = modelFlag(rec.Model) }, "masks": func() { load.masks = rec.Masks },
+		"invert-masks": func() { load.inverted = rec.InvertMasks }, "undo-applied-transform": func() { load.undo = rec.UndoApplied },
+	} {
+		if !given(flag) {
+			take()
+		}
+	}
+}

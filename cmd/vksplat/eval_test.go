@@ -1,0 +1,205 @@
+package main
+
+import (
+	"errors"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"vksplat/scene"
+)
+
+// halfRight is a photo and a rendering that differs from it in the left half alone, and the mask of the right one.
+func halfRight() (photo scene.Image, render []float32, mask []uint32) {
+	const w, h = 32, 24
+	photo = scene.Image{Width: w, Height: h, Pix: make([]uint8, 4*w*h)}
+	for i := range photo.Pix {
+		photo.Pix[i] = uint8(40 + i*37%170)
+	}
+	render = scene.FloatRGB(photo)
+	for i := range render {
+		if i/3%w < w/2 {
+			render[i] = float32(math.Mod(float64(render[i])+0.35, 1))
+		}
+	}
+	return photo, render, scene.RightHalf(nil, w, h)
+}
+
+func TestScores(t *testing.T) {
+	photo, render, mask := halfRight()
+	s := &scorer{protocol: protocolOf(protocolINRIA), correct: scene.ColorAffine, unmasked: true}
+	list, err := s.scores(photo, render, mask, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	value := func(name string) float64 {
+		t.Helper()
+		if s := named(list, name); s.Known {
+			return s.Value
+		}
+		t.Fatalf("%s is not known", name)
+		return 0
+	}
+	if value("PSNR") != maxPSNR || value("cc_psnr") != maxPSNR || !(value("unmasked_psnr") < 20) || !(value("unmasked_ssim") < value("SSIM")) {
+		t.Errorf("masked and not: %v", list)
+	}
+	for _, name := range []string{"LPIPS", "cc_lpips", "unmasked_lpips"} {
+		if got := scoreText(named(list, name)); got != "n/a" {
+			t.Errorf("%s, which nobody measured: %s", name, got)
+		}
+	}
+	s = &scorer{protocol: protocolOf(protocolGsplat), correct: colorNone, lpips: func(scene.Image, []float32, []uint32) (float64, error) { return 0.125, nil }}
+	if list, err = s.scores(photo, render, nil, nil); err != nil || len(list) != 3 || value("LPIPS") != 0.125 {
+		t.Errorf("%v, %v", list, err)
+	}
+	failed := errors.New("no")
+	s.lpips = func(scene.Image, []float32, []uint32) (float64, error) { return 0, failed }
+	if _, err = s.scores(photo, render, nil, nil); !errors.Is(err, failed) {
+		t.Errorf("the error of a metric: %v", err)
+	}
+}
+
+func TestBestInBold(t *testing.T) {
+	known := func(name string, v float64) scene.Score { return scene.Score{Name: name, Value: v, Known: true} }
+	for _, c := range []struct {
+		row  []scene.Score
+		want string
+	}{
+		{[]scene.Score{known("PSNR", 20), known("PSNR", 21), known("PSNR", 21)}, "20.000 **21.000** 21.000"},
+		{[]scene.Score{known("LPIPS", 0.2), {Name: "LPIPS"}, known("LPIPS", 0.1)}, "0.2000 n/a **0.1000**"},
+		{[]scene.Score{{Name: "SSIM"}, {Name: "SSIM"}}, "n/a n/a"},
+	} {
+		if got := strings.Join(bestInBold(c.row), " "); got != c.want {
+			t.Errorf("%q, want %q", got, c.want)
+		}
+	}
+}
+
+func TestMarkdownTable(t *testing.T) {
+	table := &markdownTable{}
+	table.add("view", "PSNR")
+	table.add("a|b.jpg", "20.5")
+	const want = "| view     | PSNR |\n|----------|-----:|\n| a\\|b.jpg | 20.5 |\n"
+	if got := table.String(); got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+}
+
+// TestSuitePresets wants every preset to be one that can be run, with the captures and means that papers have.
+func TestSuitePresets(t *testing.T) {
+	for name, captures := range map[string]int{"mipnerf360": 9, "tanks-and-temples": 2, "deep-blending": 2, "nerf-synthetic": 8} {
+		file := filepath.Join(t.TempDir(), "suite.toml")
+		if err := os.WriteFile(file, []byte("out = \"runs\"\ndata = \"data\"\npreset = \""+name+"\"\nsettings = { iterations = 7000 }\n[recipe.default]\n[recipe.fast]\npreset = \"fast\"\n"), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		plan, err := readSuite(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		runs, err := plan.runs(&suiteOptions{given: func(string) bool { return false }})
+		if err != nil || len(plan.captures) != captures || len(runs) != 2*3*captures {
+			t.Errorf("%s: %d captures, %d runs, %v", name, len(plan.captures), len(runs), err)
+		}
+		if last := plan.means[len(plan.means)-1]; len(last.captures) != captures {
+			t.Errorf("%s: the mean %q is of %d captures", name, last.name, len(last.captures))
+		}
+		if text := strings.Join(runs[len(runs)-1].train(), " "); !strings.Contains(text, "--seed=44 ") || !strings.Contains(text, "--preset=fast") || !strings.Contains(text, "--iterations=7000") {
+			t.Errorf("%s: %s", name, text)
+		}
+	}
+	if got := len(suitePresetNames()); got != 4 {
+		t.Errorf("%d presets, this test knows 4", got)
+	}
+}
+
+// Groups of captures have a mean once all of them have; what a run does not know is no number in any table.
+func TestSuiteTables(t *testing.T) {
+	plan := &suitePlan{file: "x.toml", protocol: protocolINRIA, correct: colorNone, seeds: []uint64{1, 2}, captures: []suiteCapture{{name: "a"}, {name: "b"}},
+		recipes: []suiteRecipe{{name: "r"}}, means: []suiteMean{{"both", []string{"a", "b"}}, {"first", []string{"a"}}}}
+	run := func(capture string, seed uint64, psnr float64) *suiteRun {
+		r := &suiteRun{plan: plan, capture: capture, recipe: "r", seed: seed}
+		if psnr > 0 {
+			r.stats = &stats{Splats: 10, TrainSeconds: 4}
+			r.scores = []scene.Score{{Name: "PSNR", Value: psnr, Known: true}, {Name: "SSIM", Value: 0.5, Known: true}, {Name: "LPIPS"}}
+		}
+		return r
+	}
+	runs := []*suiteRun{run("a", 1, 20), run("a", 2, 22), run("b", 1, 0), run("b", 2, 0)}
+	res := plan.results(runs)
+	if psnr := named(res.Means[0].Numbers, "PSNR"); psnr.Value != 21 || len(res.Means[1].Seeds) != 0 {
+		t.Errorf("means %+v", res.Means)
+	}
+	if g := res.Groups[0]; len(g.Missing) != 1 || g.Missing[0] != "b" || g.Numbers != nil {
+		t.Errorf("group with a capture missing: %+v", g)
+	}
+	if g := res.Groups[1]; named(g.Numbers, "PSNR").Value != 21 || named(g.Numbers, "LPIPS").Known {
+		t.Errorf("group: %+v", g)
+	}
+	runs[2], runs[3] = run("b", 1, 30), run("b", 2, 30)
+	text := plan.tables(runs)
+	if !strings.Contains(text, "| **both** ") || !strings.Contains(text, "25.500 ") || strings.Contains(text, "0.0000") {
+		t.Error(text)
+	}
+}
+
+func FuzzSuiteFile(f *testing.F) {
+	f.Add("out = \"runs\"\npreset = \"mipnerf360\"\ndata = \"d\"\nonly = [\"garden\"]\n")
+	f.Add("out = \"runs\"\n[capture.a]\npath = \"a\"\ndownscale = 2\n[recipe.r]\niterations = 7\n[mean]\nm = [\"a\"]\n")
+	f.Add("settings = 3\n[sources]\nx = { seed = 1 }\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		file := filepath.Join(t.TempDir(), "suite.toml")
+		if err := os.WriteFile(file, []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		plan, err := readSuite(file)
+		if err == nil {
+			_, err = plan.runs(&suiteOptions{given: func(string) bool { return false }})
+		}
+		if u := (*usageError)(nil); err != nil && !errors.As(err, &u) {
+			t.Errorf("no usage error: %v", err)
+		}
+	})
+}
+
+func FuzzCaptureRecord(f *testing.F) {
+	f.Add([]byte(`{"scene": "/a", "downscale": 2, "held_out": ["a"], "background": [0, 0, 0]}`))
+	f.Add([]byte(`{"scene": 3}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, captureFile), data, 0o666); err != nil {
+			t.Fatal(err)
+		}
+		if rec, err := readCaptureRecord(dir); err != nil && !errors.Is(err, scene.ErrData) || err == nil && rec.Scene == "" {
+			t.Errorf("%+v, %v", rec, err)
+		}
+	})
+}
+
+// TestSuiteOfThePage wants the suite that docs/eval.md shows to be one that is understood.
+func TestSuiteOfThePage(t *testing.T) {
+	page, err := os.ReadFile("../../docs/eval.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, _ := strings.Cut(string(page), "```toml\n")
+	text, _, found := strings.Cut(text, "```")
+	file := filepath.Join(t.TempDir(), "suite.toml")
+	if err := os.WriteFile(file, []byte(text), 0o666); err != nil || !found {
+		t.Fatalf("%v; an example is there: %v", err, found)
+	}
+	plan, err := readSuite(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	runs, err := plan.runs(&suiteOptions{given: func(string) bool { return false }})
+	if err != nil || len(runs) != 3*3*3 || len(plan.means) != 1 {
+		t.Errorf("%d runs, means %v, %v", len(runs), plan.means, err)
+	}
+	for _, name := range suitePresetNames() {
+		if !strings.Contains(string(page), "`"+name+"`") {
+			t.Errorf("the page does not name the preset %s", name)
+		}
+	}
+}

@@ -1,0 +1,286 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/term"
+
+	"vksplat/pipeline"
+	"vksplat/scene"
+)
+
+// evalJob is one thing that eval measures: a model, or a folder of pictures.
+type evalJob struct {
+	app     *app
+	o       evalOptions // with what the run recorded
+	name    string      // in tables
+	file    string      // of the model
+	capture *scene.Capture
+	cams    []scene.Camera // to be compared with; of a model in the training frame
+	renders []scene.Camera // pictures of --renders
+	folder  string         // for the files of scores, "" for none
+	scorer  *scorer
+	result  scene.Result
+}
+
+// modelJob finds out what a model is to be compared with.
+func (a *app) modelJob(o evalOptions, path string) (*evalJob, error) {
+	file, out, err := o.findModel(path)
+	if err != nil {
+		return nil, err
+	}
+	var rec *captureRecord
+	if out != "" {
+		if rec, err = readCaptureRecord(out); err != nil {
+			return nil, err
+		}
+	}
+	switch {
+	case rec != nil:
+		o.take(rec)
+	case o.capture == "":
+		return nil, usagef("name the folder of the photos with --capture SCENE", "%s: nothing says which capture it was trained on", path)
+	}
+	if rec == nil && !isFolder(path) {
+		out = "" // the folder may be another program's, with scores of its own
+	}
+	j := &evalJob{app: a, o: o, name: path, file: file, folder: cmp.Or(o.out, out)}
+	return j, j.openCapture(rec)
+}
+
+// take makes the options what a run recorded, where no flag says otherwise.
+func (o *evalOptions) take(rec *captureRecord) {
+	o.capture, o.clearance = cmp.Or(o.capture, rec.Scene), rec.Clearance
+	rec.options(&o.load, o.given)
+	if !o.given("background") {
+		o.config.Background = rec.Background
+	}
+	if !o.given("near") && rec.Near > 0 {
+		o.config.Near = rec.Near
+	}
+	if !o.given("exposure") {
+		o.exposure = rec.Exposure
+	}
+}
+
+// findModel returns the file of a model and the folder of the run that it is from, "" for none.
+func (o *evalOptions) findModel(path string) (file, out string, err error) {
+	st, err := os.Stat(path)
+	if err != nil {
+		return "", "", &scene.Error{Op: "find model", Path: path, Err: pathless(err), Hint: "name the folder of a training run, or a splat file"}
+	}
+	if !st.IsDir() {
+		if o.iteration > 0 {
+			return "", "", usagef("name the run's folder, or leave the flag out", "flag --iteration: %s is a file", path)
+		}
+		return path, folderOf(path), nil
+	}
+	best := -1
+	for _, dir := range formerModels(path) {
+		step, err := strconv.Atoi(strings.TrimPrefix(filepath.Base(dir), filepath.Base(modelFolder)))
+		if err == nil && step > best && (o.iteration == 0 || step == o.iteration) {
+			best, file = step, filepath.Join(dir, modelName)
+		}
+	}
+	switch {
+	case file != "":
+		return file, path, nil
+	case o.iteration > 0:
+		return "", "", &hintedError{err: fmt.Errorf("find model: %s: %w: it has no model of step %d", path, scene.ErrData, o.iteration), hint: "vksplat info " + path + " lists the models"}
+	}
+	return "", "", &hintedError{err: fmt.Errorf("find model: %s: %w: there is no model in the folder", path, scene.ErrData), hint: "name the folder that vksplat train -m was given, or a splat file with --capture SCENE"}
+}
+
+// openCapture reads the capture and chooses the views. rec is nil where no run recorded them.
+func (j *evalJob) openCapture(rec *captureRecord) error {
+	o := &j.o
+	c, err := scene.Load(o.capture, o.load.options())
+	if err != nil {
+		return err
+	}
+	for _, w := range c.Warnings {
+		if w.Code != "masks" && w.Note() {
+			j.app.note(w.String())
+		} else if !w.Note() {
+			j.app.warn(w.String())
+		}
+	}
+	if c.Synthetic && rec == nil && !o.given("background") {
+		o.config.Background = [3]float32{1, 1, 1} // as train has it
+	}
+	if err := holdOut(c, o.testList); err != nil {
+		return err
+	}
+	var names []string
+	if rec != nil && o.testList == "" && !o.given("test-every") {
+		names = append([]string{}, rec.HeldOut...)
+	}
+	c.Normalise()
+	c.Clear(o.clearance)
+	c.Points = nil
+	j.capture = c
+	j.cams, err = o.heldOutViews(c, names)
+	j.setScorer()
+	return err
+}
+
+func (j *evalJob) setScorer() {
+	masked := slices.ContainsFunc(j.cams, func(c scene.Camera) bool { return c.Mask != "" })
+	j.scorer = &scorer{protocol: protocolOf(j.o.protocol), correct: j.o.correct, unmasked: masked}
+	j.result.Protocol = j.o.protocol
+}
+
+// pictureJob pairs the pictures of two folders.
+func (a *app) pictureJob(o *evalOptions) (*evalJob, error) {
+	pairs, err := scene.FindPairs(o.renders, o.gt, o.load.masks, o.load.inverted)
+	if err != nil {
+		return nil, err
+	}
+	if n := len(pairs.Unpaired); n > 0 {
+		a.warn(scene.Warning{Count: n, Names: pairs.Unpaired[:min(n, 5)], Text: fmt.Sprintf("%s in %s have no rendering and are not measured", count(n, "photo"), o.gt)}.String())
+	}
+	j := &evalJob{app: a, o: *o, name: o.renders, folder: o.out, renders: pairs.Renders, cams: pairs.Photos}
+	// INRIA's layout is test/ours_30000/renders.
+	j.result.Method = filepath.Base(absolute(o.renders))
+	if parent := filepath.Base(filepath.Dir(absolute(o.renders))); j.result.Method == "renders" && strings.HasPrefix(parent, "ours_") {
+		j.result.Method = parent
+	}
+	j.setScorer()
+	return j, nil
+}
+
+// What comparing takes of RAM for each pixel, beside the photo: the render, its colour-corrected copy, the photo over the background; with exposures also the
+// photo and the render as it was, in single precision; a rendering from a file is bytes first.
+const (
+	comparedBytes = 12 + 12 + 4
+	exposedBytes  = 2 * 12
+	fileBytes     = 2 * 4
+)
+
+// perPixel is what comparing a picture takes.
+func (j *evalJob) perPixel() int64 {
+	n := int64(comparedBytes)
+	if j.o.exposure {
+		n += exposedBytes
+	}
+	if j.renders != nil {
+		n += fileBytes
+	}
+	return n
+}
+
+// measure renders and compares all views. device is nil for pictures.
+func (j *evalJob) measure(ctx context.Context, device *pipeline.Device) (err error) {
+	if j.renders != nil {
+		plan, err := pipeline.PlanMeasuringFiles(j.o.device, j.renders, j.cams, j.perPixel())
+		if err != nil {
+			return err
+		}
+		return j.round(ctx, plan, j.readRender)
+	}
+	splats, info, err := j.app.model(j.file)
+	if err != nil {
+		return err
+	}
+	j.nameMethod(info.Meta.Step)
+	if j.o.config.Antialiased = info.Meta.Antialiased; j.o.given("antialiased") {
+		j.o.config.Antialiased = j.o.antialiased
+	}
+	var origin [3]float64
+	if info.Meta.Origin != nil {
+		origin = *info.Meta.Origin
+	}
+	splats = splats.FromCapture(j.capture.Frame, origin)
+	if err := checkNear(j.o.config.Near, splats, j.capture.Cameras); err != nil {
+		return err
+	}
+	plan, err := device.PlanMeasuring(splats.N, splats.Degree, j.cams, j.perPixel())
+	if err != nil {
+		return err
+	}
+	renderer, err := pipeline.NewRenderer(device, splats, j.cams, j.o.config)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, renderer.Close()) }()
+	return j.round(ctx, plan, func(memory []float32, i int) ([]float32, error) { return renderer.RenderInto(memory, j.cams[i]) })
+}
+
+// nameMethod names the model as INRIA's files do: by the step that its file or its folder tells.
+func (j *evalJob) nameMethod(step int) {
+	if folderOf(j.file) != "" {
+		j.result.Method = "ours_" + strings.TrimPrefix(filepath.Base(filepath.Dir(j.file)), filepath.Base(modelFolder))
+	} else if j.result.Method = scene.MethodName(step); step == 0 {
+		j.result.Method = strings.TrimSuffix(filepath.Base(j.file), filepath.Ext(j.file))
+	}
+	if j.o.split == splitTrain {
+		j.result.Method += "_" + splitTrain
+	}
+}
+
+// readRender reads a picture in place of a render.
+func (j *evalJob) readRender(_ []float32, i int) ([]float32, error) {
+	img, err := j.renders[i].Decode()
+	if err != nil {
+		return nil, err
+	}
+	return scene.FloatRGB(img.Over(j.o.config.Background)), nil
+}
+
+// round compares all views.
+func (j *evalJob) round(ctx context.Context, plan *pipeline.HostPlan, draw func(memory []float32, i int) ([]float32, error)) error {
+	round, err := newViewRound(j.cams, plan)
+	if err != nil {
+		return err
+	}
+	defer round.photos.Close()
+	show := j.app.showPictures(len(j.cams))
+	defer show.interrupt()
+	round.strict, round.warn, round.draw = j.o.load.strict, j.app.warn, draw
+	round.compare = func(c *comparison) (func(), error) {
+		c.photo = c.photo.Over(j.o.config.Background)
+		all := []uint32(nil)
+		if j.o.exposure {
+			all = scene.RightHalf(nil, c.cam.Width, c.cam.Height)
+		}
+		render, mask := c.comparable(j.o.exposure)
+		c.render = render
+		scores, err := j.scorer.scores(c.photo, c.render, mask, all)
+		if err != nil {
+			return nil, fmt.Errorf("measure %q: %w", c.cam.Name, err)
+		}
+		return func() {
+			j.result.Views = append(j.result.Views, scene.ViewScores{Name: c.cam.Name, Scores: scores})
+			show.update(pipeline.Progress{Step: len(j.result.Views)})
+		}, nil
+	}
+	if err := round.run(ctx); err != nil {
+		return err
+	}
+	if len(j.result.Views) == 0 {
+		return &hintedError{err: fmt.Errorf("%s: %w: no photo could be measured", j.name, scene.ErrData), hint: "the warnings above say why; name another capture with --capture"}
+	}
+	return nil
+}
+
+// showPictures shows how many of n pictures are done, where there is somebody to look at that: standard output is for the tables.
+func (a *app) showPictures(n int) *progress {
+	how := progressNone
+	if f, isFile := fileOf(a.stderr); isFile && term.IsTerminal(int(f.Fd())) {
+		how = progressBar
+	}
+	show := newProgress(a.stderr, how, 0, n)
+	show.draws, show.text = true, a.text
+	a.text.Lock()
+	a.show = show
+	a.text.Unlock()
+	return show
+}

@@ -1,0 +1,187 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"vksplat/scene"
+)
+
+// Tables are Markdown: they read well as they are, and papers' and repositories' pages take them.
+
+// markdownTable collects rows and prints them with columns that line up. The first column is text, the others are numbers.
+type markdownTable struct {
+	rows [][]string // the first is the head
+}
+
+func (t *markdownTable) add(cells ...string) {
+	for i, c := range cells {
+		cells[i] = strings.ReplaceAll(strings.ReplaceAll(scene.Printable(c), "\\", "\\\\"), "|", "\\|")
+	}
+	t.rows = append(t.rows, cells)
+}
+
+// String prints the table.
+func (t *markdownTable) String() string {
+	width := make([]int, len(t.rows[0]))
+	for _, row := range t.rows {
+		for i, c := range row {
+			width[i] = max(width[i], len([]rune(c)), 4)
+		}
+	}
+	var b strings.Builder
+	line := func(row []string) {
+		for i, c := range row {
+			pad := strings.Repeat(" ", width[i]-len([]rune(c)))
+			if i == 0 {
+				b.WriteString("| " + c + pad)
+			} else {
+				b.WriteString(" | " + pad + c)
+			}
+		}
+		b.WriteString(" |\n")
+	}
+	line(t.rows[0])
+	for i, w := range width {
+		if i == 0 {
+			b.WriteString("|" + strings.Repeat("-", w+2))
+		} else {
+			b.WriteString("|" + strings.Repeat("-", w+1) + ":")
+		}
+	}
+	b.WriteString("|\n")
+	for _, row := range t.rows[1:] {
+		line(row)
+	}
+	return b.String()
+}
+
+// scoreText prints a score: what was not measured is n/a, never a number.
+func scoreText(s scene.Score) string {
+	switch {
+	case !s.Known:
+		return "n/a"
+	case strings.Contains(strings.ToUpper(s.Name), "PSNR"):
+		return fmt.Sprintf("%.3f", s.Value)
+	}
+	return fmt.Sprintf("%.4f", s.Value)
+}
+
+// lessIsBetter says of which scores the smallest is the best.
+func lessIsBetter(name string) bool { return strings.Contains(strings.ToUpper(name), "LPIPS") }
+
+// printResult prints the table of one model.
+func (a *app) printResult(j *evalJob) {
+	r := &j.result
+	means := r.Means()
+	head := []string{"view"}
+	last := []string{fmt.Sprintf("**mean of %d**", len(r.Views))}
+	for _, m := range means {
+		head = append(head, fmt.Sprintf("%s (%s)", m.Name, r.Protocol))
+		last = append(last, "**"+scoreText(m)+"**")
+	}
+	t := &markdownTable{}
+	t.add(head...)
+	for _, v := range r.Views {
+		row := []string{v.Name}
+		for _, s := range v.Scores {
+			row = append(row, scoreText(s))
+		}
+		t.add(row...)
+	}
+	t.add(last...)
+	a.printf("### %s, %s: %s of %s\n\n%s\n%s\n", j.name, r.Method, count(len(r.Views), "photo"), resolution(j.cams), t, j.scorer.legend())
+	if j.folder != "" {
+		a.printf("\nscores: %s\n", j.folder)
+	}
+	a.printf("\n")
+}
+
+// printComparison prints the means of several models side by side, the best of each in bold, and then every view's PSNR.
+func (a *app) printComparison(jobs []*evalJob) {
+	head := []string{"mean"}
+	for _, j := range jobs {
+		head = append(head, fmt.Sprintf("%s, %s", j.name, j.result.Method))
+	}
+	t := &markdownTable{}
+	t.add(head...)
+	for _, name := range scoreNames(jobs) {
+		row := make([]scene.Score, len(jobs))
+		for i, j := range jobs {
+			row[i] = named(j.result.Means(), name)
+		}
+		t.add(append([]string{fmt.Sprintf("%s (%s)", name, jobs[0].result.Protocol)}, bestInBold(row)...)...)
+	}
+	a.printf("%s\n", t)
+	views, same := sharedViews(jobs)
+	if !same {
+		a.warn("the models were not all measured on the same photos: their means are not of the same")
+	}
+	if len(views) > 0 {
+		t = &markdownTable{}
+		head[0] = fmt.Sprintf("%s (%s) of view", plainNames[0], jobs[0].result.Protocol)
+		t.add(head...)
+		for _, view := range views {
+			row := make([]scene.Score, len(jobs))
+			for i, j := range jobs {
+				at := slices.IndexFunc(j.result.Views, func(v scene.ViewScores) bool { return v.Name == view })
+				row[i] = named(j.result.Views[at].Scores, plainNames[0])
+			}
+			t.add(append([]string{view}, bestInBold(row)...)...)
+		}
+		a.printf("%s\n", t)
+	}
+	a.printf("%s\n", jobs[0].scorer.legend())
+}
+
+// scoreNames lists the scores of all jobs in order.
+func scoreNames(jobs []*evalJob) (names []string) {
+	for _, j := range jobs {
+		for _, s := range j.result.Means() {
+			if !slices.Contains(names, s.Name) {
+				names = append(names, s.Name)
+			}
+		}
+	}
+	return names
+}
+
+// named returns the score of a name, which is not known where there is none.
+func named(list []scene.Score, name string) scene.Score {
+	if i := slices.IndexFunc(list, func(s scene.Score) bool { return s.Name == name }); i >= 0 {
+		return list[i]
+	}
+	return scene.Score{Name: name}
+}
+
+// bestInBold prints the scores of a row.
+func bestInBold(row []scene.Score) []string {
+	cells, best := make([]string, len(row)), -1
+	for i, s := range row {
+		cells[i] = scoreText(s)
+		if s.Known && (best < 0 || s.Value != row[best].Value && s.Value < row[best].Value == lessIsBetter(s.Name)) {
+			best = i
+		}
+	}
+	if best >= 0 {
+		cells[best] = "**" + cells[best] + "**"
+	}
+	return cells
+}
+
+// sharedViews returns the views that all jobs have, and whether none has others.
+func sharedViews(jobs []*evalJob) (views []string, same bool) {
+	times := map[string]int{}
+	for _, j := range jobs {
+		for _, v := range j.result.Views {
+			times[v.Name]++
+		}
+	}
+	for _, v := range jobs[0].result.Views {
+		if times[v.Name] == len(jobs) {
+			views = append(views, v.Name)
+		}
+	}
+	return views, len(views) == len(times)
+}

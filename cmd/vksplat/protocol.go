@@ -1,0 +1,105 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+
+	"vksplat/scene"
+)
+
+// Protocols by which renderings are compared with photos. Their numbers are not to be compared with each other.
+const (
+	protocolGsplat = "gsplat" // that of train, too
+	protocolINRIA  = "inria"
+)
+
+// colorNone as a way of correcting colours leaves the cc_ scores out.
+const colorNone = "none"
+
+// protocol says what renderings are compared by.
+type protocol struct {
+	name    string
+	bytes   bool          // the rendering has 8 bits a channel, as if it had been written to a PNG; photos have in any case
+	padding scene.Padding // of SSIM
+	about   string
+}
+
+var protocols = []protocol{
+	{protocolGsplat, false, scene.PaddingValid, "renderings in single precision, SSIM over the pixels whose window is inside the photo"},
+	{protocolINRIA, true, scene.PaddingSame, "renderings rounded to 8 bits, SSIM over all pixels with zeros around the photo"},
+}
+
+// protocolOf returns the protocol of a name that a flag has let through.
+func protocolOf(name string) protocol {
+	return protocols[slices.IndexFunc(protocols, func(p protocol) bool { return p.name == name })]
+}
+
+func protocolNames() (names []string) {
+	for _, p := range protocols {
+		names = append(names, p.name)
+	}
+	return names
+}
+
+// scorer takes the scores of a rendering.
+type scorer struct {
+	protocol
+	correct  string // way of correcting colours, or colorNone
+	unmasked bool   // there are masks: scores of all pixels, too
+	// lpips is a perceptual distance of pictures with values in 0..1, called from several goroutines; nil: nobody measures one, which is told as such.
+	lpips func(photo scene.Image, render []float32, mask []uint32) (float64, error)
+}
+
+// Names of scores: first INRIA's, then gsplat's for what INRIA does not have.
+var (
+	plainNames    = [3]string{"PSNR", "SSIM", "LPIPS"}
+	correctNames  = [3]string{"cc_psnr", "cc_ssim", "cc_lpips"}
+	unmaskedNames = [3]string{"unmasked_psnr", "unmasked_ssim", "unmasked_lpips"}
+)
+
+// scores compares a rendering, clamped to 0..1, with its photo where mask says so; all is the mask without those of the capture. The rendering may be
+// rounded meanwhile.
+func (s *scorer) scores(photo scene.Image, render []float32, mask, all []uint32) ([]scene.Score, error) {
+	if s.bytes {
+		scene.Quantise(render)
+	}
+	list, err := s.three(nil, plainNames, photo, render, mask)
+	if err == nil && s.correct != colorNone {
+		var corrected []float32
+		if corrected, err = scene.CorrectColors(s.correct, photo, render, mask); err == nil {
+			list, err = s.three(list, correctNames, photo, corrected, mask)
+		}
+	}
+	if err == nil && s.unmasked {
+		list, err = s.three(list, unmaskedNames, photo, render, all)
+	}
+	return list, err
+}
+
+// three appends the scores of one variant.
+func (s *scorer) three(list []scene.Score, names [3]string, photo scene.Image, render []float32, mask []uint32) ([]scene.Score, error) {
+	psnr, ssim, err := scene.Compare(photo, render, s.padding, mask)
+	if err != nil {
+		return nil, err
+	}
+	lpips := scene.Score{Name: names[2]}
+	if s.lpips != nil {
+		lpips.Known = true
+		if lpips.Value, err = s.lpips(photo, render, mask); err != nil {
+			return nil, err
+		}
+	}
+	return append(list, scene.Score{Name: names[0], Value: min(psnr, maxPSNR), Known: true}, scene.Score{Name: names[1], Value: ssim, Known: true}, lpips), nil
+}
+
+// legend says what the numbers of a table are.
+func (s *scorer) legend() string {
+	text := fmt.Sprintf("%s: %s. PSNR in dB.", s.name, s.about)
+	if s.correct != colorNone {
+		text += fmt.Sprintf(" cc_: after the %s colour map that fits the photo best.", s.correct)
+	}
+	if s.unmasked {
+		text += " Pixels that masks leave out do not count, but in unmasked_."
+	}
+	return text + " n/a: not measured."
+}

@@ -1,0 +1,220 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"vksplat/pipeline"
+	"vksplat/scene"
+)
+
+// suiteOptions is everything that suite is asked for.
+type suiteOptions struct {
+	file   string
+	dryRun bool
+	device pipeline.DeviceOptions
+	given  func(flag string) bool
+}
+
+func (a *app) suiteCommand() *cobra.Command {
+	o := &suiteOptions{}
+	cmd := &cobra.Command{
+		Use:   "suite FILE.toml",
+		Short: "Train and measure many captures, and make the table",
+		Long: "Train every capture of FILE.toml by every recipe with every seed, measure the models,\n" +
+			"and write the tables of a paper: quality, seconds, memory, number of splats. Each run\n" +
+			"is a process of its own. Runs that are done are kept; the same command goes on with\n" +
+			"one that was stopped or killed. A run that fails is told of, and the others go on.\n" +
+			"suite.md and suite.json are written anew after each run.\n\n" +
+			"Presets name the captures of benchmarks whose data you have: " + strings.Join(suitePresetNames(), ",\n") + ".\n" +
+			"docs/eval.md shows such files.",
+		Example: "  vksplat suite mipnerf360.toml --dry-run\n  vksplat suite mipnerf360.toml",
+		Args:    one("FILE.toml"),
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			return []string{"toml"}, cobra.ShellCompDirectiveFilterFileExt
+		},
+	}
+	table := []optionGroup{{options: append([]option{truth(&o.dryRun, "dry-run", "print the command of every run, and stop")}, deviceOptions(&o.device)...)}}
+	fs := cmd.Flags()
+	register(fs, table)
+	a.completes(cmd, table)
+	o.given = fs.Changed
+	cmd.RunE = a.runs(func(args []string) error {
+		o.file = args[0]
+		return a.suite(o)
+	})
+	return cmd
+}
+
+// suite does all runs of a file.
+func (a *app) suite(o *suiteOptions) error {
+	plan, err := readSuite(o.file)
+	if err != nil {
+		return err
+	}
+	runs, err := plan.runs(o)
+	if err != nil {
+		return err
+	}
+	if o.dryRun {
+		for _, r := range runs {
+			a.printf("vksplat %s\n", strings.Join(quotedAll(r.train()), " "))
+		}
+		return nil
+	}
+	program, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("find this program: %w", err)
+	}
+	release, err := claimFolder(plan.out, true)
+	if err != nil {
+		return err
+	}
+	defer release()
+	ctx, stop := a.interruptible(always("stopping this run once it has saved"))
+	defer stop()
+	failed := 0
+	for i, r := range runs {
+		if err := a.suiteRun(ctx, program, fmt.Sprintf("[%d/%d] ", i+1, len(runs)), r); err != nil {
+			if ctx.Err() != nil {
+				err = &hintedError{err: fmt.Errorf("%w in run %d of %d", errInterrupted, i+1, len(runs)), hint: "go on with the same command"}
+				return errors.Join(err, plan.writeTables(runs))
+			}
+			failed++
+			r.failure = err.Error()
+			a.warn(r.name() + ": " + r.failure)
+		}
+		if err := plan.writeTables(runs); err != nil {
+			return err
+		}
+	}
+	a.printf("\n%s\ntables: %s and %s\n", plan.tables(runs), filepath.Join(plan.out, suiteMarkdown), filepath.Join(plan.out, suiteJSON))
+	if failed > 0 {
+		return &hintedError{err: fmt.Errorf("%d of %d runs failed", failed, len(runs)), hint: "the warnings above say why; put that right, and the same command does what is left"}
+	}
+	return nil
+}
+
+// quotedAll quotes the words of a command line.
+func quotedAll(words []string) []string {
+	out := make([]string, len(words))
+	for i, w := range words {
+		out[i] = quoted(w)
+	}
+	return out
+}
+
+// suiteRun is one training of a suite, with what came of it.
+type suiteRun struct {
+	plan     *suitePlan
+	capture  string
+	recipe   string
+	seed     uint64
+	scene    string
+	out      string
+	settings []string // flags of train that make the model what it is
+	device   []string // flags that train and eval share
+	needs    string   // folder of reduced photos that there must be, "" for none
+
+	record  suiteRecord
+	stats   *stats // nil until the run is done
+	scores  []scene.Score
+	failure string // why it is not done
+}
+
+// train is the run's command line.
+func (r *suiteRun) train() []string {
+	return append([]string{"train", r.scene, "-m", r.out}, r.settings...)
+}
+
+// name is what messages call the run.
+func (r *suiteRun) name() string { return fmt.Sprintf("%s, %s, seed %d", r.capture, r.recipe, r.seed) }
+
+// runs lists the runs in order. All command lines are understood by then.
+func (p *suitePlan) runs(o *suiteOptions) (list []*suiteRun, _ error) {
+	var device []string
+	for _, opt := range deviceOptions(&o.device) {
+		if o.given(opt.name) {
+			device = append(device, "--"+opt.name+"="+opt.value.String())
+		}
+	}
+	for _, c := range p.captures {
+		for _, recipe := range p.recipes {
+			merged := settings{}
+			for _, s := range []settings{p.settings, c.settings, p.sources[p.source], recipe.settings} {
+				maps.Copy(merged, s)
+			}
+			for _, seed := range p.seeds {
+				r := &suiteRun{plan: p, capture: c.name, recipe: recipe.name, seed: seed, scene: c.path, device: device,
+					out: filepath.Join(p.out, c.name, recipe.name, "seed_"+strconv.FormatUint(seed, 10))}
+				if err := r.command(merged); err != nil {
+					return nil, err
+				}
+				if n := merged["downscale"]; p.source == sourceReleased && n != "" && n != "1" && n != "auto" {
+					r.needs = filepath.Join(c.path, "images_"+n)
+				}
+				list = append(list, r)
+			}
+		}
+	}
+	return list, nil
+}
+
+// command makes the flags of train of settings, and checks them as train does.
+func (r *suiteRun) command(merged settings) error {
+	r.settings = []string{"--eval", "--seed=" + strconv.FormatUint(r.seed, 10)}
+	o := newTrainOptions()
+	for _, g := range o.table() { // in their order, whatever the file's
+		for _, opt := range g.options {
+			if text, found := merged[opt.name]; found {
+				r.settings = append(r.settings, "--"+opt.name+"="+text)
+			}
+		}
+	}
+	fs := pflag.NewFlagSet("train", pflag.ContinueOnError)
+	register(fs, o.table())
+	err := fs.Parse(r.settings)
+	if err == nil {
+		err = o.resolve(fs.Changed)
+	}
+	if err != nil {
+		return r.plan.wrong(hint(err), "%s: %w", r.name(), err)
+	}
+	return nil
+}
+
+// suiteRun does a run, or takes in what it made before.
+func (a *app) suiteRun(ctx context.Context, program, prefix string, r *suiteRun) error {
+	done, err := r.former()
+	if err != nil {
+		return err
+	}
+	if done {
+		a.printf("%s%s: done before, %s\n", prefix, r.name(), r.summary())
+		return nil
+	}
+	switch {
+	case r.record.Attempts > 0:
+		prefix += "going on with "
+	case !isFolder(r.scene) && !isFile(r.scene):
+		return fmt.Errorf("there is no capture %s", r.scene)
+	}
+	if r.needs != "" && !isFolder(r.needs) {
+		return fmt.Errorf("there are no reduced photos in %s: copy them there, or take another source, as in source = \"resized\"", r.needs)
+	}
+	a.printf("%s%s: its output is in %s\n", prefix, r.name(), r.logFile())
+	if err := r.do(ctx, program); err != nil {
+		return err
+	}
+	a.printf("%s%s: %s\n", strings.Repeat(" ", len(prefix)), r.name(), r.summary())
+	return nil
+}

@@ -1,0 +1,333 @@
+package main
+
+import (
+	"cmp"
+	"embed"
+	"fmt"
+	"maps"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/BurntSushi/toml"
+
+	"vksplat/scene"
+)
+
+// A suite is a TOML file: which captures are trained by which recipes with which seeds. Its presets are such files, too, and part of the program.
+
+//go:embed suites/*.toml
+var suitePresets embed.FS
+
+// suiteTOML is the file as it is written.
+type suiteTOML struct {
+	Out      string   `toml:"out"`      // folder of the runs
+	Preset   string   `toml:"preset"`   // captures to begin with
+	Data     string   `toml:"data"`     // folder that captures without a path of their own lie in
+	Source   string   `toml:"source"`   // of the photos: one of Sources
+	Only     []string `toml:"only"`     // captures; empty: all
+	Seeds    []uint64 `toml:"seeds"`    //
+	Protocol string   `toml:"protocol"` // of eval
+	Correct  string   `toml:"color_correct"`
+
+	Settings map[string]toml.Primitive            `toml:"settings"` // of every run
+	Recipe   map[string]map[string]toml.Primitive `toml:"recipe"`
+	Capture  map[string]map[string]toml.Primitive `toml:"capture"`
+	Mean     map[string][]string                  `toml:"mean"` // groups of captures that belong together in tables
+	Sources  map[string]map[string]toml.Primitive `toml:"sources"`
+}
+
+// suitePlan is what a suite asks for, checked.
+type suitePlan struct {
+	file     string
+	out      string
+	preset   string
+	source   string // of the photos; "" where there is but one
+	protocol string
+	correct  string
+	seeds    []uint64
+	captures []suiteCapture
+	recipes  []suiteRecipe
+	means    []suiteMean
+	settings settings            // of every run
+	sources  map[string]settings // by name
+}
+
+type suiteCapture struct {
+	name, path string
+	settings   settings
+}
+
+type suiteRecipe struct {
+	name     string
+	settings settings
+}
+
+// suiteMean is a group of captures over which results are averaged.
+type suiteMean struct {
+	name     string
+	captures []string
+}
+
+// pathKey is the key of a capture's table that is no setting.
+const pathKey = "path"
+
+// sourceReleased is the source of photos that somebody has reduced: they must be there.
+const sourceReleased = "released"
+
+// suiteLeavesOut are settings that the suite decides.
+var suiteLeavesOut = map[string]string{"eval": "every run is measured", "seed": "give seeds = [...]"}
+
+// suiteSeeds are those of a suite that names none.
+var suiteSeeds = []uint64{42, 43, 44}
+
+// pathName are names that folders can have everywhere.
+var pathName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.+-]{0,99}$`)
+
+// readSuite reads and checks a file.
+func readSuite(file string) (*suitePlan, error) {
+	text, err := readConfigText(file, "name the TOML file of a suite; docs/eval.md shows one")
+	if err != nil {
+		return nil, err
+	}
+	p := &suitePlan{file: file, protocol: protocolGsplat, correct: scene.ColorAffine, settings: settings{}, sources: map[string]settings{}}
+	var own suiteTOML
+	md, err := toml.Decode(text, &own)
+	if err != nil {
+		return nil, configError(file, err, nil)
+	}
+	data := ""
+	if own.Data != "" {
+		data = besideFile(file, own.Data)
+	}
+	if own.Preset != "" {
+		if err := p.addPreset(own.Preset, data); err != nil {
+			return nil, err
+		}
+	}
+	if err := p.take(&own, md, data); err != nil {
+		return nil, err
+	}
+	return p, p.finish(&own)
+}
+
+// besideFile returns a path that stands in a file: it is relative to the file's folder.
+func besideFile(file, path string) string {
+	if filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(filepath.Dir(file), path)
+}
+
+// wrong is an error in the file.
+func (p *suitePlan) wrong(hint, format string, args ...any) error {
+	return usagef(hint, "check %s: %w", p.file, fmt.Errorf(format, args...))
+}
+
+// suitePresetNames lists the presets.
+func suitePresetNames() (names []string) {
+	entries, err := suitePresets.ReadDir("suites")
+	if err != nil {
+		panic(err) // the folder is part of the program
+	}
+	for _, e := range entries {
+		names = append(names, strings.TrimSuffix(e.Name(), ".toml"))
+	}
+	return names
+}
+
+// addPreset begins with what a preset says of the captures in the folder data.
+func (p *suitePlan) addPreset(name, data string) error {
+	names := suitePresetNames()
+	switch {
+	case !slices.Contains(names, name):
+		return p.wrong(didYouMean(name, names, "give "+orList(names)), "there is no preset %q of a suite", name)
+	case data == "":
+		return p.wrong("add: data = \"/path\"", "preset %s: data does not say which folder the captures are in", name)
+	}
+	text, err := suitePresets.ReadFile(path.Join("suites", name+".toml"))
+	if err != nil {
+		return err
+	}
+	var base suiteTOML
+	md, err := toml.Decode(string(text), &base)
+	if err != nil {
+		return err
+	}
+	p.preset = name
+	return p.take(&base, md, data)
+}
+
+// take adds what a file or a preset says. Captures without a path are in the folder data.
+func (p *suitePlan) take(t *suiteTOML, md toml.MetaData, data string) error {
+	more, err := p.settingsOf(md, "settings", t.Settings)
+	if err != nil {
+		return err
+	}
+	maps.Copy(p.settings, more)
+	for _, name := range inOrder(md, "capture", t.Capture) {
+		if err := p.takeCapture(md, name, t.Capture[name], data); err != nil {
+			return err
+		}
+	}
+	for _, name := range inOrder(md, "recipe", t.Recipe) {
+		values, err := p.settingsOf(md, "recipe."+name, t.Recipe[name])
+		if err == nil {
+			err = p.checkName("recipe", name)
+		}
+		if err != nil {
+			return err
+		}
+		p.recipes = append(p.recipes, suiteRecipe{name, values})
+	}
+	for _, name := range inOrder(md, "mean", t.Mean) {
+		p.means = append(p.means, suiteMean{name, t.Mean[name]})
+	}
+	for _, name := range inOrder(md, "sources", t.Sources) {
+		if p.sources[name], err = p.settingsOf(md, "sources."+name, t.Sources[name]); err != nil {
+			return err
+		}
+	}
+	p.source, p.protocol, p.correct = cmp.Or(t.Source, p.source), cmp.Or(t.Protocol, p.protocol), cmp.Or(t.Correct, p.correct)
+	if unknown := md.Undecoded(); len(unknown) > 0 {
+		return p.wrong("docs/eval.md lists all keys", "unknown key %s", unknown[0])
+	}
+	return nil
+}
+
+// takeCapture adds a capture, or changes one of the preset.
+func (p *suitePlan) takeCapture(md toml.MetaData, name string, table map[string]toml.Primitive, data string) error {
+	if err := p.checkName("capture", name); err != nil {
+		return err
+	}
+	at := slices.IndexFunc(p.captures, func(c suiteCapture) bool { return c.name == name })
+	if at < 0 {
+		at = len(p.captures)
+		p.captures = append(p.captures, suiteCapture{name: name, settings: settings{}})
+	}
+	c := &p.captures[at]
+	if value, found := table[pathKey]; found {
+		var dir string
+		if err := md.PrimitiveDecode(value, &dir); err != nil || dir == "" {
+			return p.wrong("as in: path = \"/data/garden\"", "capture.%s: path is no text", name)
+		}
+		c.path = besideFile(p.file, dir)
+		delete(table, pathKey)
+	}
+	if c.path == "" && data != "" {
+		c.path = filepath.Join(data, name)
+	}
+	if c.path == "" {
+		return p.wrong("add: path = \"/data/"+name+"\", or data = \"/data\" for all captures", "capture.%s: path does not say where it is", name)
+	}
+	values, err := p.settingsOf(md, "capture."+name, table)
+	maps.Copy(c.settings, values)
+	return err
+}
+
+// checkName refuses names that are no names of folders.
+func (p *suitePlan) checkName(what, name string) error {
+	if pathName.MatchString(name) {
+		return nil
+	}
+	return p.wrong("use letters, digits and the signs _ . + -", "%s %q: folders are named after it", what, name)
+}
+
+// inOrder returns the keys of a table as the file has them.
+func inOrder[T any](md toml.MetaData, table string, values map[string]T) (names []string) {
+	for _, key := range md.Keys() {
+		if len(key) >= 2 && key[0] == table && !slices.Contains(names, key[1]) {
+			if _, found := values[key[1]]; found {
+				names = append(names, key[1])
+			}
+		}
+	}
+	return names
+}
+
+// settingsOf checks a table of train's settings.
+func (p *suitePlan) settingsOf(md toml.MetaData, where string, values map[string]toml.Primitive) (settings, error) {
+	table := newTrainOptions().table()
+	aliases := aliasesOf(table)
+	out := settings{}
+	for _, key := range slices.Sorted(maps.Keys(values)) {
+		var data any
+		if err := md.PrimitiveDecode(values[key], &data); err != nil {
+			return nil, p.wrong("TOML has lines like: iterations = 30000", "%s: key %s: %w", where, key, err)
+		}
+		v := &settingValue{key: key, option: find(table, canonical(key, aliases)), table: table}
+		if v.option != nil {
+			_, v.twice = out[v.option.name]
+			if why, decided := suiteLeavesOut[v.option.name]; decided {
+				return nil, p.wrong("leave it out: "+why, "%s: key %s is the suite's", where, key)
+			}
+		}
+		if err := v.take(data); err != nil {
+			return nil, p.wrong(hint(err), "%s: %w", where, err)
+		}
+		out[v.option.name] = v.text
+	}
+	return out, nil
+}
+
+// finish takes what the file chooses, and checks the whole.
+func (p *suitePlan) finish(own *suiteTOML) error {
+	if own.Out == "" {
+		return p.wrong("add: out = \"runs\"", "out does not say which folder the runs go to")
+	}
+	p.out, p.seeds = besideFile(p.file, own.Out), own.Seeds
+	if len(p.seeds) == 0 {
+		p.seeds = suiteSeeds
+	}
+	for i, seed := range p.seeds {
+		if slices.Contains(p.seeds[:i], seed) {
+			return p.wrong("give each seed once", "seeds: %d is there twice", seed)
+		}
+	}
+	if !slices.Contains(protocolNames(), p.protocol) {
+		return p.wrong("give "+orList(protocolNames()), "protocol: there is no %q", p.protocol)
+	}
+	if ways := []string{scene.ColorAffine, scene.ColorQuadratic, colorNone}; !slices.Contains(ways, p.correct) {
+		return p.wrong("give "+orList(ways), "color_correct: there is no %q", p.correct)
+	}
+	if names := slices.Sorted(maps.Keys(p.sources)); p.source != "" && !slices.Contains(names, p.source) {
+		return p.wrong("give "+orList(names), "source: there is no %q", p.source)
+	}
+	if len(p.captures) == 0 {
+		return p.wrong("add [capture.NAME] with a path, or preset and data", "there is no capture")
+	}
+	if len(p.recipes) == 0 {
+		p.recipes = []suiteRecipe{{"default", settings{}}}
+	}
+	for _, m := range p.means {
+		for _, name := range m.captures {
+			if !p.has(name) {
+				return p.wrong("name captures of the suite", "mean %q: there is no capture %s", m.name, name)
+			}
+		}
+	}
+	return p.choose(own.Only)
+}
+
+// choose leaves the captures of the given names, unless none is given.
+func (p *suitePlan) choose(only []string) error {
+	for _, name := range only {
+		if !p.has(name) {
+			return p.wrong("name captures of the suite", "only: there is no capture %s", name)
+		}
+	}
+	if len(only) == 0 {
+		return nil
+	}
+	p.captures = slices.DeleteFunc(p.captures, func(c suiteCapture) bool { return !slices.Contains(only, c.name) })
+	p.means = slices.DeleteFunc(p.means, func(m suiteMean) bool {
+		return slices.ContainsFunc(m.captures, func(name string) bool { return !slices.Contains(only, name) })
+	})
+	return nil
+}
+
+func (p *suitePlan) has(capture string) bool {
+	return slices.ContainsFunc(p.captures, func(c suiteCapture) bool { return c.name == capture })
+}

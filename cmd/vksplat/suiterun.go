@@ -1,0 +1,186 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"vksplat/scene"
+)
+
+// Files of a suite's run, in its OUT.
+const (
+	suiteRecordFile = "suite_run.json"
+	suiteLogFile    = "suite.log"
+)
+
+// suiteRecord is the content of suiteRecordFile: how far a run is, across calls of suite.
+type suiteRecord struct {
+	Scene       string   `json:"scene"`    // absolute
+	Settings    []string `json:"settings"` // flags of train; those of a suite that was changed differ
+	Attempts    int      `json:"attempts"`
+	WallSeconds float64  `json:"wall_seconds"` // of the processes that trained, as far as they ended before the suite did
+	Trained     bool     `json:"trained"`
+	Protocol    string   `json:"protocol,omitempty"` // it was measured by, "" before that
+	Correct     string   `json:"color_correct,omitempty"`
+}
+
+func (r *suiteRun) logFile() string { return filepath.Join(r.out, suiteLogFile) }
+
+// former reads what earlier calls made of the run, and reports whether nothing is left to do.
+func (r *suiteRun) former() (done bool, err error) {
+	path := filepath.Join(r.out, suiteRecordFile)
+	data, err := os.ReadFile(path)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return false, nil
+	case err != nil:
+		return false, err
+	}
+	if err := json.Unmarshal(data, &r.record); err != nil {
+		return false, fmt.Errorf("read %s: %w; remove the folder to do the run anew", path, scene.JSONError(err))
+	}
+	if r.record.Scene != absolute(r.scene) || !slices.Equal(r.record.Settings, r.settings) {
+		return false, fmt.Errorf("%s holds a run by other settings (vksplat train %s %s): remove it, or choose another out", r.out, quoted(r.record.Scene),
+			strings.Join(quotedAll(r.record.Settings), " "))
+	}
+	if !r.record.Trained || r.record.Protocol != r.plan.protocol || r.record.Correct != r.plan.correct {
+		return false, nil
+	}
+	return true, r.read()
+}
+
+// read takes in the results of a run.
+func (r *suiteRun) read() error {
+	path := filepath.Join(r.out, "stats.json")
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	st := &stats{}
+	if err := json.Unmarshal(data, st); err != nil {
+		return fmt.Errorf("read %s: %w", path, scene.JSONError(err))
+	}
+	means, protocol, err := scene.ReadMeans(r.out, scene.MethodName(st.Step))
+	if err != nil {
+		return err
+	}
+	if protocol != r.plan.protocol {
+		return fmt.Errorf("%s: the scores of step %d are of the protocol %q: somebody measured the model anew; remove %s to have it measured again",
+			r.out, st.Step, protocol, filepath.Join(r.out, suiteRecordFile))
+	}
+	for _, name := range slices.Concat(plainNames[:], correctNames[:], unmaskedNames[:]) {
+		value, known := means[name]
+		r.scores = append(r.scores, scene.Score{Name: name, Value: value, Known: known})
+	}
+	r.stats = st
+	return nil
+}
+
+// do trains and measures. The record says at any time how far that is.
+func (r *suiteRun) do(ctx context.Context, program string) error {
+	if err := os.MkdirAll(r.out, 0o777); err != nil {
+		return err
+	}
+	r.record.Scene, r.record.Settings = absolute(r.scene), r.settings
+	r.record.Attempts++
+	if err := r.save(); err != nil {
+		return err
+	}
+	if !r.record.Trained {
+		began := time.Now()
+		err := r.child(ctx, program, slices.Concat(r.train(), r.device, []string{"--resume", "--progress=plain"}))
+		r.record.WallSeconds += time.Since(began).Seconds()
+		r.record.Trained = err == nil
+		if err := errors.Join(err, r.save()); err != nil {
+			return err
+		}
+	}
+	measure := []string{"eval", r.out, "--protocol=" + r.plan.protocol, "--color-correct=" + r.plan.correct}
+	if err := r.child(ctx, program, slices.Concat(measure, r.device)); err != nil {
+		return err
+	}
+	r.record.Protocol, r.record.Correct = r.plan.protocol, r.plan.correct
+	if err := r.save(); err != nil {
+		return err
+	}
+	return r.read()
+}
+
+func (r *suiteRun) save() error {
+	return writeJSON(filepath.Join(r.out, suiteRecordFile), &r.record)
+}
+
+// child runs this program with arguments until it ends. Its output goes to the run's log. When ctx is cancelled, it is asked to save and stop, and waited for.
+func (r *suiteRun) child(ctx context.Context, program string, args []string) error {
+	log, err := os.OpenFile(r.logFile(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o666)
+	if err != nil {
+		return err
+	}
+	defer log.Close() // the child writes to it
+	if _, err := fmt.Fprintf(log, "\n$ vksplat %s\n", strings.Join(quotedAll(args), " ")); err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = childAttributes()
+	cmd.Cancel = func() error { return stopChild(cmd.Process) }
+	// On Linux a child ends with the thread that started it, which therefore must not end before.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if err := cmd.Run(); err != nil {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		return errors.New(r.lastWords(args[0], err))
+	}
+	return nil
+}
+
+// lastWordsBytes is how much of a log's end is looked at.
+const lastWordsBytes = 1 << 14
+
+// lastWords says why a child failed: with the last error in the log, or, where it had no time to say one, how it ended.
+func (r *suiteRun) lastWords(command string, ended error) string {
+	f, err := os.Open(r.logFile())
+	if err == nil {
+		defer f.Close() // only read
+		if _, err = f.Seek(-lastWordsBytes, io.SeekEnd); err != nil {
+			_, err = f.Seek(0, io.SeekStart) // it is shorter
+		}
+	}
+	var data []byte
+	if err == nil {
+		data, err = io.ReadAll(f)
+	}
+	if err == nil {
+		text := string(data)
+		text = text[strings.LastIndex(text, "\n$ vksplat ")+1:]
+		for line := range strings.SplitSeq(text, "\n") {
+			if said, ok := strings.CutPrefix(line, "vksplat: error: "); ok {
+				return said
+			}
+		}
+	}
+	return fmt.Sprintf("%s ended with %v; its output is in %s", command, ended, r.logFile())
+}
+
+// summary says what came of a run in a few words.
+func (r *suiteRun) summary() string {
+	words := []string{}
+	for _, s := range r.scores {
+		if s.Known && slices.Contains(plainNames[:], s.Name) {
+			words = append(words, fmt.Sprintf("%s %s", s.Name, scoreText(s)))
+		}
+	}
+	return fmt.Sprintf("%s (%s), %s in %s", strings.Join(words, ", "), r.plan.protocol, count(r.stats.Splats, "splat"), durationText(r.record.WallSeconds))
+}

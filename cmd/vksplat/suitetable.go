@@ -1,0 +1,273 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"vksplat/scene"
+)
+
+// Files of a suite in its out.
+const (
+	suiteMarkdown = "suite.md"
+	suiteJSON     = "suite.json"
+)
+
+// suiteFormat is the form of suite.json.
+const suiteFormat = 1
+
+// suiteResults is suite.json.
+type suiteResults struct {
+	Format   int          `json:"format"`
+	Version  string       `json:"version"`
+	Preset   string       `json:"preset,omitempty"`
+	Source   string       `json:"source,omitempty"` // of the photos
+	Protocol string       `json:"protocol"`
+	Correct  string       `json:"color_correct"`
+	Runs     []suiteLine  `json:"runs"`
+	Means    []suiteLine  `json:"means"`  // over the seeds that are done
+	Groups   []suiteGroup `json:"groups"` // over captures, of those means
+}
+
+// suiteLine is one run, or the mean of those that differ in the seed alone.
+type suiteLine struct {
+	Capture string       `json:"capture"`
+	Recipe  string       `json:"recipe"`
+	Seeds   []uint64     `json:"seeds"`
+	Of      int          `json:"seeds_asked"`
+	Out     string       `json:"out,omitempty"`
+	Device  string       `json:"device,omitempty"`
+	Error   string       `json:"error,omitempty"`   // why there are no numbers
+	Resumed bool         `json:"resumed,omitempty"` // seconds and peak lack what processes took that did not come to their end
+	Numbers suiteNumbers `json:"numbers"`
+}
+
+// suiteGroup is the mean over captures of one recipe.
+type suiteGroup struct {
+	Name    string       `json:"name"`
+	Recipe  string       `json:"recipe"`
+	Missing []string     `json:"missing,omitempty"` // captures without numbers: there is no mean then
+	Numbers suiteNumbers `json:"numbers"`
+}
+
+// suiteNumbers are what is measured of a run, by name and in the order of tables. What is not known is no number.
+type suiteNumbers []scene.Score
+
+// MarshalJSON implements json.Marshaler: an object of what is known.
+func (n suiteNumbers) MarshalJSON() ([]byte, error) {
+	known := map[string]float64{}
+	for _, s := range n {
+		if s.Known {
+			known[s.Name] = s.Value
+		}
+	}
+	return json.Marshal(known)
+}
+
+// Names of the numbers beside scores.
+const (
+	numberLoop   = "loop_seconds"
+	numberWall   = "wall_seconds"
+	numberPeak   = "peak_device_bytes"
+	numberSplats = "splats"
+)
+
+// numbers returns what is known of a run.
+func (r *suiteRun) numbers() suiteNumbers {
+	if r.stats == nil {
+		return nil
+	}
+	known := func(name string, value float64) scene.Score {
+		return scene.Score{Name: name, Value: value, Known: true}
+	}
+	n := suiteNumbers{known(numberLoop, r.stats.TrainSeconds), known(numberWall, r.record.WallSeconds), known(numberPeak, float64(r.stats.PeakDeviceBytes)),
+		known(numberSplats, float64(r.stats.Splats))}
+	return append(n, r.scores...)
+}
+
+// resumed reports whether the process that ended the run went on with a checkpoint of another.
+func (r *suiteRun) resumed() bool {
+	return r.stats != nil && r.stats.Run != nil && r.stats.Run.ResumedFrom > 0
+}
+
+// meanNumbers returns the means of numbers that have the same names; what one of them does not know is not known.
+func meanNumbers(list []suiteNumbers) suiteNumbers {
+	r := &scene.Result{}
+	for _, n := range list {
+		r.Views = append(r.Views, scene.ViewScores{Scores: n})
+	}
+	return r.Means()
+}
+
+// results sums up the runs so far.
+func (p *suitePlan) results(runs []*suiteRun) *suiteResults {
+	out := &suiteResults{Format: suiteFormat, Version: programVersion(), Preset: p.preset, Source: p.source, Protocol: p.protocol, Correct: p.correct,
+		Runs: []suiteLine{}, Means: []suiteLine{}, Groups: []suiteGroup{}}
+	done := map[*suiteLine][]suiteNumbers{}
+	for _, r := range runs {
+		line := suiteLine{Capture: r.capture, Recipe: r.recipe, Seeds: []uint64{r.seed}, Of: 1, Out: r.out, Error: r.failure, Resumed: r.resumed(), Numbers: r.numbers()}
+		if r.stats != nil {
+			line.Device = r.stats.Device
+		} else if line.Error == "" {
+			line.Error = "not done yet"
+		}
+		out.Runs = append(out.Runs, line)
+	}
+	for _, c := range p.captures {
+		for _, recipe := range p.recipes {
+			out.Means = append(out.Means, suiteLine{Capture: c.name, Recipe: recipe.name, Seeds: []uint64{}, Of: len(p.seeds)})
+		}
+	}
+	for i := range out.Means {
+		m := &out.Means[i]
+		for _, r := range runs {
+			if r.capture == m.Capture && r.recipe == m.Recipe && r.stats != nil {
+				done[m] = append(done[m], r.numbers())
+				m.Seeds = append(m.Seeds, r.seed)
+				m.Resumed = m.Resumed || r.resumed()
+			}
+		}
+		m.Numbers = meanNumbers(done[m])
+	}
+	for _, g := range p.means {
+		for _, recipe := range p.recipes {
+			out.Groups = append(out.Groups, groupOf(g, recipe.name, out.Means))
+		}
+	}
+	return out
+}
+
+// groupOf takes the mean over a group's captures.
+func groupOf(g suiteMean, recipe string, means []suiteLine) suiteGroup {
+	group := suiteGroup{Name: g.name, Recipe: recipe}
+	var list []suiteNumbers
+	for _, m := range means {
+		switch {
+		case m.Recipe != recipe || !slices.Contains(g.captures, m.Capture):
+		case len(m.Seeds) == 0:
+			group.Missing = append(group.Missing, m.Capture)
+		default:
+			list = append(list, m.Numbers)
+		}
+	}
+	if len(group.Missing) == 0 {
+		group.Numbers = meanNumbers(list)
+	}
+	return group
+}
+
+// writeTables writes both files.
+func (p *suitePlan) writeTables(runs []*suiteRun) error {
+	if err := writeJSON(filepath.Join(p.out, suiteJSON), p.results(runs)); err != nil {
+		return err
+	}
+	return scene.WriteFile(filepath.Join(p.out, suiteMarkdown), func(w io.Writer) error {
+		_, err := io.WriteString(w, p.tables(runs))
+		return err
+	})
+}
+
+// tables prints the results: the means over the seeds with those of the groups, and every run.
+func (p *suitePlan) tables(runs []*suiteRun) string {
+	results := p.results(runs)
+	names := results.columns()
+	means, each := &markdownTable{}, &markdownTable{}
+	head := make([]string, len(names))
+	for i, name := range names {
+		head[i] = columnHead(name, p.protocol)
+	}
+	means.add(append([]string{"capture", "recipe", "seeds"}, head...)...)
+	each.add(append([]string{"capture", "recipe", "seed"}, head...)...)
+	for _, m := range results.Means {
+		means.add(append([]string{m.Capture, m.Recipe, fmt.Sprintf("%d of %d%s", len(m.Seeds), m.Of, starOf(m.Resumed))}, cells(names, m.Numbers)...)...)
+	}
+	for _, g := range results.Groups {
+		label := "**" + g.Name + "**"
+		if len(g.Missing) > 0 {
+			label += " without " + strings.Join(g.Missing, ", ")
+		}
+		means.add(append([]string{label, g.Recipe, ""}, cells(names, g.Numbers)...)...)
+	}
+	for _, r := range results.Runs {
+		each.add(append([]string{r.Capture, r.Recipe, fmt.Sprintf("%d%s", r.Seeds[0], starOf(r.Resumed))}, cells(names, r.Numbers)...)...)
+	}
+	title := strings.TrimSuffix(filepath.Base(p.file), filepath.Ext(p.file))
+	if p.preset != "" {
+		title += ", preset " + p.preset
+	}
+	if p.source != "" {
+		title += ", photos " + p.source
+	}
+	text := fmt.Sprintf("## %s\n\nMeans over seeds:\n\n%s\nEvery run:\n\n%s\n", title, means, each)
+	text += (&scorer{protocol: protocolOf(p.protocol), correct: p.correct}).legend() + " Loop: the training steps alone; wall: processes of train from start to end.\n"
+	if slices.ContainsFunc(runs, (*suiteRun).resumed) {
+		text += "\\* was stopped and went on: seconds and peak lack what processes took that did not come to their end.\n"
+	}
+	for _, r := range results.Runs {
+		if r.Error != "" {
+			text += fmt.Sprintf("\n%s, %s, seed %d: %s\n", r.Capture, r.Recipe, r.Seeds[0], scene.Printable(r.Error))
+		}
+	}
+	return text
+}
+
+func starOf(resumed bool) string {
+	if resumed {
+		return "*"
+	}
+	return ""
+}
+
+// columns lists the numbers that tables show: INRIA's always, others where a run has them.
+func (s *suiteResults) columns() []string {
+	names := []string{numberLoop, numberWall, numberPeak, numberSplats}
+	names = append(names, plainNames[:]...)
+	for _, r := range s.Runs {
+		for _, n := range r.Numbers {
+			if n.Known && !slices.Contains(names, n.Name) {
+				names = append(names, n.Name)
+			}
+		}
+	}
+	return names
+}
+
+// columnHead words the head of a column, with the protocol beside scores.
+func columnHead(name, protocol string) string {
+	switch name {
+	case numberLoop:
+		return "loop s"
+	case numberWall:
+		return "wall s"
+	case numberPeak:
+		return "peak MiB"
+	case numberSplats:
+		return "splats"
+	}
+	return fmt.Sprintf("%s (%s)", name, protocol)
+}
+
+// cells prints the numbers of columns.
+func cells(names []string, numbers suiteNumbers) []string {
+	out := make([]string, len(names))
+	for i, name := range names {
+		s := named(numbers, name)
+		switch {
+		case !s.Known:
+			out[i] = "n/a"
+		case name == numberLoop || name == numberWall:
+			out[i] = fmt.Sprintf("%.1f", s.Value)
+		case name == numberPeak:
+			out[i] = fmt.Sprintf("%.0f", s.Value/(1<<20))
+		case name == numberSplats:
+			out[i] = fmt.Sprintf("%.0f", s.Value)
+		default:
+			out[i] = scoreText(s)
+		}
+	}
+	return out
+}

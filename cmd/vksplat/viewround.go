@@ -1,0 +1,136 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"vksplat/pipeline"
+	"vksplat/scene"
+)
+
+// viewRound goes through views once: each is drawn and compared with its photo. While the cores compare, the next are drawn and their photos decoded.
+type viewRound struct {
+	cams   []scene.Camera
+	photos *pipeline.PhotoCache // of cams, all of which it expects
+	atOnce int                  // pictures in memory
+	strict bool                 // a photo that cannot be decoded is an error
+	warn   func(text string)
+	draw   func(memory []float32, i int) ([]float32, error) // the render of view i, in memory if that is large enough
+	// compare may be called from any goroutine. What it returns is called picture by picture, in the order of the views.
+	compare func(c *comparison) (take func(), err error)
+
+	flying []*comparison
+	spare  [][]float32 // memory of renders that are done with
+}
+
+// comparison is a picture that is compared with its photo.
+type comparison struct {
+	index  int
+	cam    scene.Camera
+	photo  scene.Image
+	render []float32
+
+	done chan struct{} // closed once the rest is set
+	take func()
+	err  error
+}
+
+// newViewRound makes a round whose photos are decoded in the memory of a plan. The caller sets the functions, and closes the photos.
+func newViewRound(cams []scene.Camera, plan *pipeline.HostPlan) (*viewRound, error) {
+	cache, atOnce := plan.Measuring(cams)
+	photos, err := pipeline.NewPhotoCache(cache)
+	if err != nil {
+		return nil, err
+	}
+	order := make([]int, len(cams))
+	for i := range order {
+		order[i] = i
+	}
+	photos.Expect(order)
+	return &viewRound{cams: cams, photos: photos, atOnce: atOnce}, nil
+}
+
+// run does the round.
+func (e *viewRound) run(ctx context.Context) (err error) {
+	for i := range e.cams {
+		if err = ctx.Err(); err == nil {
+			err = e.add(ctx, i)
+		}
+		if err != nil {
+			break
+		}
+	}
+	if failed := e.drain(0); failed != nil {
+		if ctx.Err() == nil {
+			failed = errors.Join(err, failed)
+		}
+		err = failed // worth more than that the user stopped
+	}
+	return err
+}
+
+// add draws view i and has it compared. What there is of earlier pictures makes room first.
+func (e *viewRound) add(ctx context.Context, i int) error {
+	if err := e.drain(e.atOnce - 1); err != nil {
+		return err
+	}
+	cam := e.cams[i]
+	photo, err := e.photos.Photo(ctx, i)
+	if errors.Is(err, scene.ErrData) && !e.strict {
+		e.warn(fmt.Sprintf("photo %s is not measured: %v", cam.Name, err))
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	var memory []float32
+	if n := len(e.spare); n > 0 {
+		memory, e.spare = e.spare[n-1], e.spare[:n-1]
+	}
+	render, err := e.draw(memory, i)
+	if err != nil {
+		return err
+	}
+	c := &comparison{index: i, cam: cam, photo: photo, render: render, done: make(chan struct{})}
+	e.flying = append(e.flying, c)
+	go func() {
+		defer close(c.done)
+		c.take, c.err = e.compare(c)
+	}()
+	return nil
+}
+
+// drain takes in pictures until at most so many are left.
+func (e *viewRound) drain(left int) (err error) {
+	for len(e.flying) > left {
+		c := e.flying[0]
+		e.flying = e.flying[1:]
+		<-c.done
+		switch {
+		case errors.Is(c.err, scene.ErrUncounted) && !e.strict:
+			e.warn(fmt.Sprintf("photo %s is not measured: its mask leaves no pixel to compare", c.cam.Name))
+		case c.err != nil:
+			err = errors.Join(err, c.err)
+			continue
+		default:
+			c.take()
+		}
+		e.spare = append(e.spare, c.render)
+		e.photos.Release(c.index)
+	}
+	return err
+}
+
+// comparable returns a render as it is compared with its photo, clamped to 0..1, and the pixels that count.
+func (c *comparison) comparable(exposure bool) ([]float32, []uint32) {
+	render, mask := c.render, c.photo.Mask
+	if exposure {
+		// Nobody learnt this photo's exposure: it is fitted on the left half and the right half is measured, the halves of NeRF in the Wild
+		// (Martin-Brualla et al. 2021) and of INRIA's train_test_exp.
+		render = scene.ApplyExposure(scene.FitExposure(render, scene.FloatRGB(c.photo), c.cam.Width, c.cam.Height, mask), render)
+		mask = scene.RightHalf(mask, c.cam.Width, c.cam.Height)
+	}
+	clamp01(render)
+	return render, mask
+}

@@ -1,0 +1,98 @@
+package scene
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+const opPairs = "pair pictures"
+
+// Pairs are pictures of one folder and what they are to be compared with, without poses.
+type Pairs struct {
+	Renders  []Camera // sorted by name; Decode gives the pictures
+	Photos   []Camera // those of the same index, with the same names and sizes
+	Unpaired []string // photos of which there is no rendering
+}
+
+// FindPairs finds for each picture below the folder renders the one below photos that has the same name, or the same but for the extension. masks, unless it
+// is "", is a folder of masks of the photos, as in LoadOptions.
+func FindPairs(renders, photos, masks string, inverted bool) (*Pairs, error) {
+	made, err := indexFolder(renders)
+	if err != nil {
+		return nil, err
+	}
+	taken, err := indexFolder(photos)
+	if err != nil {
+		return nil, err
+	}
+	slices.Sort(made.names)
+	p := &Pairs{Renders: make([]Camera, len(made.names)), Photos: make([]Camera, len(made.names))}
+	for i, name := range made.names {
+		p.Renders[i] = Camera{Name: name, Path: filepath.Join(renders, filepath.FromSlash(name))}
+		p.Photos[i] = Camera{Name: name}
+	}
+	taken.find(p.Photos)
+	if err := p.check(renders, photos); err != nil {
+		return nil, err
+	}
+	p.Unpaired = taken.unused()
+	c := &Capture{Root: ".", Images: photos, Cameras: p.Photos}
+	if masks == "" {
+		return p, nil
+	}
+	if masks, err = filepath.Abs(masks); err != nil {
+		return nil, &Error{Op: opPairs, Path: masks, Err: err}
+	}
+	return p, c.attachMasks(masks, inverted)
+}
+
+// indexFolder lists the pictures of a folder, of which there must be one.
+func indexFolder(dir string) (*photoIndex, error) {
+	if !isDir(dir) {
+		return nil, &Error{Op: opPairs, Path: dir, Err: errors.New("no such folder"), Hint: "check the spelling of the path"}
+	}
+	x, err := indexPhotos(dir)
+	if err == nil && len(x.names) == 0 {
+		err = &Error{Op: opPairs, Path: dir, Err: errors.New("there is no picture in the folder"), Hint: "name a folder with PNG, JPEG or WebP files"}
+	}
+	return x, err
+}
+
+// check wants a photo of the same size for each rendering, and takes in the sizes.
+func (p *Pairs) check(renders, photos string) error {
+	var missing []string
+	for i := range p.Renders {
+		if p.Photos[i].Path == "" {
+			missing = append(missing, p.Renders[i].Name)
+		}
+	}
+	if len(missing) > 0 {
+		return badData(opPairs, photos, fmt.Sprintf("pictures of both folders have the same names, as in %s and %s", path.Base(missing[0]), strings.TrimSuffix(path.Base(missing[0]), path.Ext(missing[0]))+".jpg"), "%s",
+			Warning{Count: len(missing), Names: firstNames(missing), Text: fmt.Sprintf("%d of %d pictures of %s are not there", len(missing), len(p.Renders), Printable(renders))})
+	}
+	sizes := make([][4]int, len(p.Renders))
+	errs := make([]error, len(p.Renders))
+	parallel(len(p.Renders), func(i int) {
+		for k, cam := range []*Camera{&p.Renders[i], &p.Photos[i]} {
+			w, h, err := photoSize(cam.Path)
+			if err != nil && errs[i] == nil {
+				errs[i] = &Error{Op: opPairs, Path: cam.Path, Err: err, Hint: "export or copy it again as PNG, JPEG or WebP"}
+			}
+			cam.Width, cam.Height = w, h
+			sizes[i][2*k], sizes[i][2*k+1] = w, h
+		}
+	})
+	for i, err := range errs {
+		if err != nil {
+			return err
+		}
+		if s := sizes[i]; s[0] != s[2] || s[1] != s[3] {
+			return badData(opPairs, p.Renders[i].Path, "compare pictures of one size: scale the photos as they were for the renderings", "it has %d x %d pixels, and %s has %d x %d", s[0], s[1], Printable(p.Photos[i].Path), s[2], s[3])
+		}
+	}
+	return nil
+}

@@ -1,0 +1,151 @@
+package scene
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+)
+
+// Files of scores, in INRIA's layout and with its names: method -> metric -> mean, and method -> metric -> view -> value.
+const (
+	resultsFile = "results.json"
+	perViewFile = "per_view.json"
+	protocolKey = "protocol" // that a method's numbers were taken by
+)
+
+// MethodName is what INRIA's files call the model of a step.
+func MethodName(step int) string { return "ours_" + strconv.Itoa(step) }
+
+// Score is a named number. What could not be measured has none, and is in no file.
+type Score struct {
+	Name  string // as files and tables call it
+	Value float64
+	Known bool
+}
+
+// ViewScores are the scores of one view.
+type ViewScores struct {
+	Name   string // of the photo
+	Scores []Score
+}
+
+// Result is what a model scored. Its views have the same scores in the same order.
+type Result struct {
+	Method   string // as in MethodName
+	Protocol string
+	Views    []ViewScores
+}
+
+// Means returns the unweighted means over the views of the scores that all of them have. The others are not known.
+func (r *Result) Means() []Score {
+	if len(r.Views) == 0 {
+		return nil
+	}
+	means := make([]Score, len(r.Views[0].Scores))
+	for k, s := range r.Views[0].Scores {
+		m := Score{Name: s.Name, Known: true}
+		for _, v := range r.Views {
+			m.Value += v.Scores[k].Value
+			m.Known = m.Known && v.Scores[k].Known
+		}
+		if m.Value /= float64(len(r.Views)); !m.Known {
+			m.Value = 0
+		}
+		means[k] = m
+	}
+	return means
+}
+
+// MergeResults puts a result into results.json and per_view.json in dir. What these say of other methods stays.
+func MergeResults(dir string, r *Result) error {
+	means, perView := map[string]any{protocolKey: r.Protocol}, map[string]any{protocolKey: r.Protocol}
+	for k, m := range r.Means() {
+		if !m.Known {
+			continue
+		}
+		views := make(map[string]float64, len(r.Views))
+		for _, v := range r.Views {
+			if x := v.Scores[k].Value; math.IsNaN(x) || math.IsInf(x, 0) {
+				return fmt.Errorf("scene: write results: %s of %q is %v: %w", m.Name, v.Name, x, errNotFinite)
+			}
+			views[v.Name] = v.Scores[k].Value
+		}
+		means[m.Name], perView[m.Name] = m.Value, views
+	}
+	allMeans, err := readResults(filepath.Join(dir, resultsFile))
+	if err != nil {
+		return err
+	}
+	allViews, err := readResults(filepath.Join(dir, perViewFile))
+	if err != nil {
+		return err
+	}
+	allMeans[r.Method], allViews[r.Method] = means, perView
+	return writeResults(dir, allMeans, allViews)
+}
+
+// maxResults bounds the bytes of a file of scores.
+const maxResults = 256 << 20
+
+// readResults reads a file of scores as far as the methods' names; without the file there are none.
+func readResults(path string) (map[string]any, error) {
+	var raw map[string]json.RawMessage
+	info, err := os.Stat(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return map[string]any{}, nil
+	}
+	if err == nil && (!info.Mode().IsRegular() || info.Size() > maxResults) {
+		err = errors.New("this is no file of scores")
+	}
+	var data []byte
+	if err == nil {
+		data, err = os.ReadFile(path)
+	}
+	if err == nil {
+		err = JSONError(json.Unmarshal(data, &raw))
+	}
+	if err != nil {
+		return nil, &Error{Op: "read scores", Path: path, Err: trimPath(err), Hint: "move it away: scores are added to what it holds"}
+	}
+	all := make(map[string]any, len(raw)+1)
+	for name, entry := range raw {
+		all[name] = entry
+	}
+	return all, nil
+}
+
+// ReadMeans returns what results.json in dir says of a method: its numbers by name, and the protocol.
+func ReadMeans(dir, method string) (means map[string]float64, protocol string, err error) {
+	path := filepath.Join(dir, resultsFile)
+	all, err := readResults(path)
+	if err != nil {
+		return nil, "", err
+	}
+	raw, ok := all[method].(json.RawMessage)
+	if !ok {
+		return nil, "", badData("read scores", path, "measure the model with vksplat eval", "it has no scores of %s", method)
+	}
+	var entry map[string]any
+	if err := json.Unmarshal(raw, &entry); err != nil {
+		return nil, "", badData("read scores", path, "measure the model again with vksplat eval", "%s: %w", method, JSONError(err))
+	}
+	means = map[string]float64{}
+	for name, v := range entry {
+		if x, isNumber := v.(float64); isNumber {
+			means[name] = x
+		}
+	}
+	protocol, _ = entry[protocolKey].(string)
+	return means, protocol, nil
+}
+
+func writeResults(dir string, means, perView any) error {
+	if err := writeJSON(filepath.Join(dir, resultsFile), means, " "); err != nil {
+		return err
+	}
+	return writeJSON(filepath.Join(dir, perViewFile), perView, " ")
+}

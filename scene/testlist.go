@@ -1,0 +1,75 @@
+package scene
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+)
+
+// maxTestList bounds the bytes of a list of photos: names of a million of them.
+const maxTestList = 64 << 20
+
+const opTestList = "read list of photos"
+
+// ReadTestList reads a list of photos that are to be held out: a name a line, as the capture has it. Empty lines mean nothing.
+func ReadTestList(path string) ([]string, error) {
+	info, err := os.Stat(path)
+	switch {
+	case err == nil && !info.Mode().IsRegular():
+		err = errors.New("this is no file")
+	case err == nil && info.Size() > maxTestList:
+		err = fmt.Errorf("%d bytes are more than a list takes", info.Size())
+	}
+	var data []byte
+	if err == nil {
+		data, err = os.ReadFile(path)
+	}
+	if err != nil {
+		return nil, &Error{Op: opTestList, Path: path, Err: trimPath(err), Kind: readKind(err), Hint: "name a text file with the name of a photo on each line"}
+	}
+	var names []string
+	for _, line := range strings.Split(string(bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))), "\n") {
+		if line = strings.TrimSpace(line); line != "" {
+			names = append(names, line)
+		}
+	}
+	if len(names) == 0 {
+		return nil, &Error{Op: opTestList, Path: path, Err: errors.New("it names no photo"), Hint: "write the name of a photo to be held out on each line"}
+	}
+	return names, nil
+}
+
+// HoldOut holds out the photos with these names, whatever the capture's own files say. list is where the names are from. Names that the capture does not have
+// are an error, and so is a list of all photos.
+func (c *Capture) HoldOut(list string, names []string) error {
+	held := map[string]bool{}
+	for _, name := range names {
+		held[name] = false
+	}
+	kept := 0
+	for _, cam := range c.Cameras {
+		if _, listed := held[cam.photoName()]; listed {
+			held[cam.photoName()] = true
+		} else {
+			kept++
+		}
+	}
+	var unknown []string
+	for _, name := range names {
+		if !held[name] {
+			unknown = append(unknown, name)
+			held[name] = true // once
+		}
+	}
+	if len(unknown) > 0 {
+		return badData(opTestList, list, fmt.Sprintf("names are those below the folder of the photos, as in %q", c.Cameras[0].photoName()), "%s",
+			Warning{Count: len(unknown), Names: firstNames(unknown), Text: fmt.Sprintf("%d of %d photos are not in the capture", len(unknown), len(names))})
+	}
+	if kept == 0 {
+		return badData(opTestList, list, "leave photos to train on", "all %d photos are held out", len(c.Cameras))
+	}
+	c.HeldOut = held
+	return nil
+}
