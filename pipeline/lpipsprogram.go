@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"errors"
+	"os"
 
 	"vksplat/scene"
 	"vksplat/shaders"
@@ -118,7 +119,7 @@ func (p *lpipsProgram) convolve(r *vk.Recorder, w lpipsWeights, i, k int) {
 			Layer: uint32(i + 1), Width: uint32(in.width), Height: uint32(in.height), Channels: uint32(in.channels), Ring: uint32(in.ring),
 			OutWidth: uint32(out.width), OutChannels: uint32(out.channels), OutRing: uint32(out.ring),
 		},
-		Spec: shaders.LpipsConvSpec{Side: uint32(l.Side), Stride: uint32(l.Stride), Pad: uint32(l.Pad)},
+		Spec: shaders.LpipsConvSpec{WorkgroupSize: convolveLanes(p.dev.Info()), Side: uint32(l.Side), Stride: uint32(l.Stride), Pad: uint32(l.Pad)},
 	}, vk.Groups3((out.most*out.width+tilePixels-1)/tilePixels, (out.channels+tileChannels-1)/tileChannels, 1))
 }
 
@@ -196,4 +197,12 @@ func (p *lpipsProgram) close() (err error) {
 		err = errors.Join(err, p.dev.Free(v))
 	}
 	return err
+}
+
+// convolveLanes returns the workgroup size of lpips_conv, on which no byte depends.
+func convolveLanes(d vk.DeviceInfo) uint32 {
+	if d.Type == vk.CPU && os.Getenv(lanesVariable) != "gpu" {
+		return 32
+	}
+	return 256
 }

@@ -102,13 +102,17 @@ const (
 // features.0.bias and so on, lin0.model.1.weight to lin4.model.1.weight. The net "" is whichever the file holds. Tensors of other names are passed over.
 // Errors say which tensor is at fault, and name the script that makes such files.
 func ReadLPIPSWeights(path, net string) (*LPIPSWeights, error) {
-	w, err := readLPIPSWeights(path, net)
+	file, err := OpenSafetensors(path)
+	var w *LPIPSWeights
+	if err == nil {
+		w, err = readLPIPSWeights(file, net)
+		err = errors.Join(err, file.Close())
+	}
 	if err == nil {
 		return w, nil
 	}
 	out := &Error{Op: readLPIPS, Path: path, Err: trimPath(err), Hint: lpipsHint}
-	var inner *Error
-	if errors.As(err, &inner) {
+	if inner, ok := err.(*Error); ok { // of OpenSafetensors
 		out.Err, out.Kind = inner.Err, inner.Kind
 		if errors.Is(err, os.ErrPermission) {
 			out.Hint = inner.Hint
@@ -117,12 +121,7 @@ func ReadLPIPSWeights(path, net string) (*LPIPSWeights, error) {
 	return nil, out
 }
 
-func readLPIPSWeights(path, net string) (w *LPIPSWeights, err error) {
-	file, err := OpenSafetensors(path)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, file.Close()) }()
+func readLPIPSWeights(file *Safetensors, net string) (w *LPIPSWeights, err error) {
 	if net, err = lpipsNet(file, net); err != nil {
 		return nil, err
 	}
@@ -161,7 +160,7 @@ func readLPIPSWeights(path, net string) (w *LPIPSWeights, err error) {
 // lpipsNet returns the network whose first convolution a file holds, which must be net unless that is "".
 func lpipsNet(file *Safetensors, net string) (string, error) {
 	if net != "" && LPIPSLayers(net) == nil {
-		return "", &Error{Err: fmt.Errorf("there is no network %q: %s or %s", net, LPIPSAlex, LPIPSVGG), Kind: ErrUsage}
+		return "", fmt.Errorf("there is no network %q: %s or %s", net, LPIPSAlex, LPIPSVGG)
 	}
 	const name = "features.0.weight"
 	t, ok := file.Lookup(name)

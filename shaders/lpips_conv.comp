@@ -5,11 +5,11 @@
 // lpips_conv convolves feature maps, adds the bias and cuts off below 0 (ReLU); beyond the border maps are 0.
 //   reads map_rows features weights biases; writes convolved
 // The convolution is a matrix product, pixels x (channels, kernel rows, kernel columns) times these x channels, whose left matrix exists in shared memory alone,
-// a tile at a time. One workgroup makes TILE_OUT channels of TILE_PIX pixels, an invocation 4 channels of 8. Each output is one sum in the order of the
-// weights, wherever in a tile or a band it lies.
+// a tile at a time. One workgroup makes TILE_OUT channels of TILE_PIX pixels; an invocation of 256 makes 4 channels of 8, one of 32, on processors, 16 of 16.
+// Each output is one sum in the order of the weights, wherever in a tile or a band it lies.
 #include "bands.glsl"
 
-layout(local_size_x = 256) in;
+layout(local_size_x_id = 0, local_size_x = 256) in;     // 256 or 32
 
 layout(constant_id = 1) const uint SIDE = 3u;       // of the kernel
 layout(constant_id = 2) const uint STRIDE = 1u;
@@ -33,6 +33,10 @@ layout(binding = 4, scalar) writeonly buffer Convolved { float convolved[]; };  
 
 const uint TILE_PIX = 128u, TILE_OUT = 64u, TILE_TERMS = 16u;
 const uint PIX4 = TILE_PIX / 4u, OUT4 = TILE_OUT / 4u;
+// An invocation's own share of them. Loads from shared memory are what software Vulkan takes time for.
+const uint LANES = gl_WorkGroupSize.x;
+const uint OWN_PIX4 = LANES == 32u ? 4u : 2u, OWN_OUT4 = LANES == 32u ? 4u : 1u;
+const uint STEP_PIX4 = PIX4 / OWN_PIX4, STEP_OUT4 = OUT4 / OWN_OUT4;
 
 shared vec4 s_features[TILE_TERMS * PIX4];  // 8 KiB
 shared vec4 s_weights[TILE_TERMS * OUT4];   // 4 KiB
@@ -80,30 +84,33 @@ void main() {
     if (first_pixel >= n_pixels) return;
     find_pixels(first_pixel, n_pixels, rows.first);
     uint terms = pc.channels * SIDE * SIDE;
-    uint pix4 = lid % 16u, out4 = lid / 16u;
-    vec4 sum[4][2];     // [channel][pixels 4 pix4 to + 3, and those 64 further on]
-    [[unroll]] for (uint o = 0u; o < 4u; o++) sum[o][0] = sum[o][1] = vec4(0.0);
+    uint pix4 = lid % STEP_PIX4, out4 = lid / STEP_PIX4;
+    vec4 sum[4u * OWN_OUT4][OWN_PIX4];
+    [[unroll]] for (uint o = 0u; o < 4u * OWN_OUT4; o++)
+        [[unroll]] for (uint p = 0u; p < OWN_PIX4; p++) sum[o][p] = vec4(0.0);
     for (uint k0 = 0u; k0 < terms; k0 += TILE_TERMS) {
         barrier();
-        s_features[lid] = load_features(k0 + lid / PIX4);
-        s_features[lid + 256u] = load_features(k0 + 8u + lid / PIX4);
-        s_weights[lid] = load_weights(k0 + lid / OUT4, terms, gl_WorkGroupID.y * OUT4 + lid % OUT4);
+        for (uint i = lid; i < TILE_TERMS * PIX4; i += LANES) s_features[i] = load_features(k0 + i / PIX4);
+        for (uint i = lid; i < TILE_TERMS * OUT4; i += LANES) s_weights[i] = load_weights(k0 + i / OUT4, terms, gl_WorkGroupID.y * OUT4 + i % OUT4);
         barrier();
-        [[unroll]] for (uint k = 0u; k < TILE_TERMS; k++) {
-            vec4 a = s_features[k * PIX4 + pix4], b = s_features[k * PIX4 + 16u + pix4], w = s_weights[k * OUT4 + out4];
-            [[unroll]] for (uint o = 0u; o < 4u; o++) {
-                sum[o][0] = fma(vec4(w[o]), a, sum[o][0]);
-                sum[o][1] = fma(vec4(w[o]), b, sum[o][1]);
+        [[dont_unroll]] for (uint k = 0u; k < TILE_TERMS; k++) {
+            vec4 v[OWN_PIX4];
+            [[unroll]] for (uint p = 0u; p < OWN_PIX4; p++) v[p] = s_features[k * PIX4 + p * STEP_PIX4 + pix4];
+            [[unroll]] for (uint q = 0u; q < OWN_OUT4; q++) {
+                vec4 w = s_weights[k * OUT4 + q * STEP_OUT4 + out4];
+                [[unroll]] for (uint o = 0u; o < 4u; o++)
+                    [[unroll]] for (uint p = 0u; p < OWN_PIX4; p++) sum[4u * q + o][p] = fma(vec4(w[o]), v[p], sum[4u * q + o][p]);
             }
         }
     }
-    [[unroll]] for (uint j = 0u; j < 8u; j++) {
-        uint p = first_pixel + j / 4u * 64u + 4u * pix4 + j % 4u;
-        if (p >= n_pixels) continue;
-        uint slot = (rows.first + p / pc.out_width) % pc.out_ring, x = p % pc.out_width;
-        [[unroll]] for (uint o = 0u; o < 4u; o++) {
-            uint c = gl_WorkGroupID.y * TILE_OUT + 4u * out4 + o;
-            if (c < pc.out_channels) convolved[(slot * pc.out_channels + c) * pc.out_width + x] = max(sum[o][j / 4u][j % 4u] + biases[c], 0.0);
+    [[unroll]] for (uint p = 0u; p < OWN_PIX4; p++)
+        [[unroll]] for (uint j = 0u; j < 4u; j++) {
+            uint at = first_pixel + 4u * (p * STEP_PIX4 + pix4) + j;
+            if (at >= n_pixels) continue;
+            uint slot = (rows.first + at / pc.out_width) % pc.out_ring, x = at % pc.out_width;
+            [[unroll]] for (uint o = 0u; o < 4u * OWN_OUT4; o++) {
+                uint c = gl_WorkGroupID.y * TILE_OUT + 4u * (o / 4u * STEP_OUT4 + out4) + o % 4u;
+                if (c < pc.out_channels) convolved[(slot * pc.out_channels + c) * pc.out_width + x] = max(sum[o][p][j] + biases[c], 0.0);
+            }
         }
-    }
 }

@@ -18,7 +18,7 @@ var lpipsConvKernel = vk.Kernel{
 	Name:        "lpips_conv",
 	SPIRV:       lpipsConvSPIRV,
 	Local:       [3]uint32{256, 1, 1},
-	LocalSpecID: -1,
+	LocalSpecID: 0,
 	Bindings: []vk.Binding{
 		{Name: "map_rows", Access: vk.Read},
 		{Name: "features", Access: vk.Read},
@@ -28,6 +28,7 @@ var lpipsConvKernel = vk.Kernel{
 	},
 	PushSize: 32,
 	Specs: []vk.Spec{
+		{Name: "WorkgroupSize", ID: 0, Default: 256},
 		{Name: "SIDE", ID: 1, Default: 3},
 		{Name: "STRIDE", ID: 2, Default: 1},
 		{Name: "PAD", ID: 3, Default: 0},
@@ -41,8 +42,8 @@ var lpipsConvKernel = vk.Kernel{
 //	reads map_rows features weights biases; writes convolved
 //
 // The convolution is a matrix product, pixels x (channels, kernel rows, kernel columns) times these x channels, whose left matrix exists in shared memory alone,
-// a tile at a time. One workgroup makes TILE_OUT channels of TILE_PIX pixels, an invocation 4 channels of 8. Each output is one sum in the order of the
-// weights, wherever in a tile or a band it lies.
+// a tile at a time. One workgroup makes TILE_OUT channels of TILE_PIX pixels; an invocation of 256 makes 4 channels of 8, one of 32, on processors, 16 of 16.
+// Each output is one sum in the order of the weights, wherever in a tile or a band it lies.
 type LpipsConv struct {
 	MapRows   vk.Slice[layout.MapRows] // 0, read: [layers]
 	Features  vk.Slice[float32]        // 1, read: [ring][channels][width]
@@ -80,9 +81,10 @@ var (
 
 // LpipsConvSpec holds the specialization constants of lpips_conv.comp; a number left 0 means the default.
 type LpipsConvSpec struct {
-	Side   uint32 // constant_id 1, default 3
-	Stride uint32 // constant_id 2, default 1
-	Pad    uint32 // constant_id 3, default 0
+	WorkgroupSize uint32 // constant_id 0, default 256
+	Side          uint32 // constant_id 1, default 3
+	Stride        uint32 // constant_id 2, default 1
+	Pad           uint32 // constant_id 3, default 0
 }
 
 // Kernel returns the compiled kernel.
@@ -92,6 +94,7 @@ func (p *LpipsConv) Kernel() *vk.Kernel { return &lpipsConvKernel }
 func (p *LpipsConv) Args(v []vk.View) ([]vk.View, []byte, []uint32) {
 	v = append(v, p.MapRows.View, p.Features.View, p.Weights.View, p.Biases.View, p.Convolved.View)
 	return v, unsafe.Slice((*byte)(unsafe.Pointer(&p.Push)), unsafe.Sizeof(p.Push)), []uint32{
+		cmp.Or(p.Spec.WorkgroupSize, 256),
 		cmp.Or(p.Spec.Side, 3),
 		cmp.Or(p.Spec.Stride, 1),
 		p.Spec.Pad,

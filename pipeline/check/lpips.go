@@ -34,6 +34,16 @@ func lpipsCases() []Case {
 			})
 		}),
 		newCase("lpips_conv", "bands give the same bytes", checkConvBands),
+		newCase("lpips_conv", "workgroups of either size give the same bytes", func(t *trial) error {
+			c := (&conv{side: 3, stride: 1, pad: 1, width: 29, height: 9}).fill(t, 7, 70)
+			large, err := c.run(t, 0, 9, 0, 9, 9, 9)
+			if err != nil {
+				return err
+			}
+			c.lanes = 32
+			small, err := c.run(t, 0, 9, 0, 9, 9, 9)
+			return first(err, sameBytes("convolved", small, large), c.check(t))
+		}),
 		newCase("lpips_pool", "windows", func(t *trial) error {
 			return each([][4]int{{2, 2, 8, 6}, {2, 2, 9, 7}, {3, 2, 8, 7}, {3, 2, 9, 8}, {3, 2, 3, 3}, {2, 2, 2, 2}, {2, 2, 520, 2}}, func(s [4]int) error {
 				return checkPool(t, s[0], s[1], s[2], s[3], 5)
@@ -125,6 +135,7 @@ type conv struct {
 	side, stride, pad, width, height int
 	in                               ref.Maps[float32]
 	kernels, biases                  []float32
+	lanes                            uint32 // of a workgroup; 0: 256
 }
 
 func (c conv) String() string {
@@ -153,7 +164,7 @@ func (c *conv) run(t *trial, first, count, from, to, ring, outRing int) ([]float
 		Weights: input(l, "weights", turned), Biases: input(l, "biases", c.biases), Convolved: out.Slice,
 		Push: shaders.LpipsConvPush{Layer: 1, Width: uint32(c.width), Height: uint32(c.height), Channels: uint32(c.in.C), Ring: uint32(ring),
 			OutWidth: uint32(width), OutChannels: uint32(n), OutRing: uint32(outRing)},
-		Spec: shaders.LpipsConvSpec{Side: uint32(c.side), Stride: uint32(c.stride), Pad: uint32(c.pad)},
+		Spec: shaders.LpipsConvSpec{WorkgroupSize: c.lanes, Side: uint32(c.side), Stride: uint32(c.stride), Pad: uint32(c.pad)},
 	}, vk.Groups3((count*width+127)/128+1, (n+63)/64, 1))
 	if err := l.run(); err != nil {
 		return nil, err
