@@ -93,7 +93,7 @@ void main() {
         for (uint i = lid; i < TILE_TERMS * PIX4; i += LANES) s_features[i] = load_features(k0 + i / PIX4);
         for (uint i = lid; i < TILE_TERMS * OUT4; i += LANES) s_weights[i] = load_weights(k0 + i / OUT4, terms, gl_WorkGroupID.y * OUT4 + i % OUT4);
         barrier();
-        [[dont_unroll]] for (uint k = 0u; k < TILE_TERMS; k++) {
+        for (uint k = 0u; k < TILE_TERMS; k++) {
             vec4 v[OWN_PIX4];
             [[unroll]] for (uint p = 0u; p < OWN_PIX4; p++) v[p] = s_features[k * PIX4 + p * STEP_PIX4 + pix4];
             [[unroll]] for (uint q = 0u; q < OWN_OUT4; q++) {
