@@ -12,7 +12,8 @@ import (
 
 // LPIPSOptions say how pictures are compared.
 type LPIPSOptions struct {
-	// Normalize takes colours of 0..1 to -1..1, which the networks expect: gsplat's protocol. INRIA's gives them colours of 0..1 as they are.
+	// Normalize takes colours of 0..1 to -1..1, which the networks expect. gsplat does so with AlexNet; with VGG it gives colours of 0..1 as they are, as INRIA's
+	// evaluation does.
 	Normalize bool
 	// MaxBytes is the ceiling of the device memory that a comparison takes, weights included; 0: half of what the device's own budget leaves. Scores do not
 	// depend on it.
@@ -151,8 +152,8 @@ func (l *LPIPS) prepare(width, height int) error {
 		}
 	}
 	need := LPIPSBytes(l.net, width, height)
-	return &shortage{fmt.Errorf("pipeline: compare pictures by LPIPS: %w: there are %s beside the weights for pictures of %dx%d pixels and %s, %s in all are comfortable",
-		ErrTooSmall, vk.BytesText(max(budget, 0)), width, height, l.net, vk.BytesText(need)), "Raise --max-vram (--max-ram where the device uses RAM), or compare smaller pictures (--downscale)."}
+	return &shortage{fmt.Errorf("pipeline: compare pictures by LPIPS: %w: features that %s finds in pictures of %dx%d pixels do not fit the %s that they may take; %s are enough, weights included",
+		ErrTooSmall, l.net, width, height, vk.BytesText(max(budget, 0)), vk.BytesText(need)), "Raise --max-vram (--max-ram where the device uses RAM), or compare smaller pictures (--downscale)."}
 }
 
 // forget ends the program.

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -195,6 +196,28 @@ func TestLPIPSMemory(t *testing.T) {
 	if _, err := l.Score(x, y, 200, 120); err == nil {
 		t.Error("a closed LPIPS compares")
 	}
+}
+
+// TestLPIPSAtOnce compares pictures of different sizes from several goroutines.
+func TestLPIPSAtOnce(t *testing.T) {
+	l := newTestLPIPS(t, testDevice(t), madeLPIPS(scene.LPIPSAlex), LPIPSOptions{})
+	sizes := [][2]int{{31, 31}, {64, 40}, {45, 50}}
+	var want []float64
+	for _, s := range sizes {
+		x, y := madePair(s[0], s[1])
+		want = append(want, score(t, l, x, y, s[0], s[1]))
+	}
+	var wg sync.WaitGroup
+	for i := range 4 * len(sizes) {
+		wg.Go(func() {
+			s := sizes[i%len(sizes)]
+			x, y := madePair(s[0], s[1])
+			if got, err := l.Score(x, y, s[0], s[1]); err != nil || got != want[i%len(sizes)] {
+				t.Errorf("%v: score %v and %v, alone %v", s, got, err, want[i%len(sizes)])
+			}
+		})
+	}
+	wg.Wait()
 }
 
 // TestLPIPSInputs refuses what is no pair of pictures.
