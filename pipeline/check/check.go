@@ -31,7 +31,7 @@ func Cases() []Case {
 	table := slices.Concat(
 		beginCases(), finishCases(), scanCases(), sortCases(), sweepCases(), projectCases(), tileCases(), scanTilesCases(), rasterizeCases(), lookCases(), lossCases(), maskCases(), shrinkCases(), exposureCases(),
 		rasterizeBwdCases(), reduceCases(), projectBwdCases(), adamCases(), refineCases(), rankedCases(), refineKernelCases(), resetCases(),
-		relocationCases(), mcmcCases(), verifyCases(), benchCases(), pictureCases(),
+		relocationCases(), mcmcCases(), verifyCases(), benchCases(), pictureCases(), lpipsCases(),
 	)
 	if os.Getenv(longVariable) == "1" {
 		table = slices.Concat(table, longCases())

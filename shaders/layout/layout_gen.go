@@ -171,6 +171,12 @@ type Exposure struct {
 	Bias2  float32     // 1 - beta2^t
 }
 
+// MapRows is GLSL's MapRows, 8 bytes; in lpips_conv, lpips_distance, lpips_input, lpips_pool.
+type MapRows struct {
+	First uint32 // row of the whole map that the band makes first
+	Count uint32 // rows that it makes
+}
+
 // Projected is GLSL's Projected, 36 bytes; in count_pairs, count_tiles, emit_isects, look, project_bwd, project_bwd_adam, project_bwd_adam_mixed, rasterize, rasterize_bwd, reduce_slots, scan_tiles.
 //
 // A projected splat: what blending needs.
@@ -287,6 +293,9 @@ var (
 	_ = [1]struct{}{}[unsafe.Offsetof(Exposure{}.V)-96]
 	_ = [1]struct{}{}[unsafe.Offsetof(Exposure{}.Bias1)-144]
 	_ = [1]struct{}{}[unsafe.Offsetof(Exposure{}.Bias2)-148]
+	_ = [1]struct{}{}[unsafe.Sizeof(MapRows{})-8]
+	_ = [1]struct{}{}[unsafe.Offsetof(MapRows{}.First)-0]
+	_ = [1]struct{}{}[unsafe.Offsetof(MapRows{}.Count)-4]
 	_ = [1]struct{}{}[unsafe.Sizeof(Projected{})-36]
 	_ = [1]struct{}{}[unsafe.Offsetof(Projected{}.Mean2d)-0]
 	_ = [1]struct{}{}[unsafe.Offsetof(Projected{}.Conic)-8]

@@ -1,0 +1,181 @@
+package pipeline
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+
+	"vksplat/scene"
+	"vksplat/vk"
+)
+
+// LPIPSOptions say how pictures are compared.
+type LPIPSOptions struct {
+	// Normalize takes colours of 0..1 to -1..1, which the networks expect. gsplat does so with AlexNet; with VGG it gives colours of 0..1 as they are, as INRIA's
+	// evaluation does.
+	Normalize bool
+	// MaxBytes is the ceiling of the device memory that a comparison takes, weights included; 0: half of what the device's own budget leaves. Scores do not
+	// depend on it.
+	MaxBytes int64
+}
+
+// LPIPS compares pictures by the features that an image network finds in them (Zhang et al. 2018). Its methods may be called from several goroutines; pictures
+// are compared one after the other.
+type LPIPS struct {
+	dev     *vk.Device
+	options LPIPSOptions
+	net     string
+	layers  []scene.LPIPSLayer
+	least   int // smallest side of a picture
+
+	mu       sync.Mutex
+	weights  []lpipsWeights // by layer
+	bytes    int64          // that they take
+	prepared *lpipsProgram  // for pictures of the last one's size; nil: none
+}
+
+// lpipsWeights are what a layer has on the device.
+type lpipsWeights struct {
+	kernels, biases, channels vk.Slice[float32] // kernels [In][Side][Side][Out]
+}
+
+// NewLPIPS takes the weights of a network to the device.
+func NewLPIPS(d *Device, w *scene.LPIPSWeights, o LPIPSOptions) (*LPIPS, error) {
+	l := &LPIPS{dev: d.dev, options: o, net: w.Net, layers: scene.LPIPSLayers(w.Net)}
+	if len(l.layers) == 0 || len(w.Kernels) != len(l.layers) || len(w.Biases) != len(l.layers) || len(w.Channels) != len(l.layers) {
+		return nil, fmt.Errorf("pipeline: create LPIPS: no weights of a network called %q", w.Net)
+	}
+	l.least = lpipsLeast(l.layers)
+	for i := range l.layers {
+		if err := l.upload(w, i); err != nil {
+			return nil, errors.Join(fmt.Errorf("pipeline: create LPIPS: weights of layer %d: %w", i, err), l.Close())
+		}
+	}
+	return l, nil
+}
+
+// upload takes the weights of layer i to the device. Kernels turn, so that the weights of neighbouring channels of the output lie side by side.
+func (l *LPIPS) upload(w *scene.LPIPSWeights, i int) error {
+	l.weights = append(l.weights, lpipsWeights{})
+	to, n := &l.weights[i], len(w.Biases[i])
+	if len(w.Kernels[i])+n != l.layers[i].Numbers()-len(w.Channels[i]) {
+		return fmt.Errorf("%d numbers, not %d", len(w.Kernels[i])+n+len(w.Channels[i]), l.layers[i].Numbers())
+	}
+	turned := make([]float32, len(w.Kernels[i]))
+	for at, v := range w.Kernels[i] {
+		terms := len(turned) / n
+		turned[at%terms*n+at/terms] = v
+	}
+	return errors.Join(l.put(&to.kernels, turned, "kernels"), l.put(&to.biases, w.Biases[i], "biases"), l.put(&to.channels, w.Channels[i], "channel weights"))
+}
+
+// put makes a buffer of numbers on the device; of none it makes nothing.
+func (l *LPIPS) put(to *vk.Slice[float32], numbers []float32, name string) (err error) {
+	if len(numbers) == 0 {
+		return nil
+	}
+	if *to, err = vk.Make[float32](l.dev, vk.DeviceLocal, len(numbers), name); err != nil {
+		return err
+	}
+	l.bytes += to.Size()
+	staging, err := vk.Make[float32](l.dev, vk.Upload, len(numbers), name+" staging")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, l.dev.Free(staging.View)) }()
+	copy(vk.Host(staging), numbers)
+	r := vk.NewRecorder(l.dev)
+	r.Copy(to.View, staging.View)
+	return runOnce(l.dev, r, "load "+name)
+}
+
+// Score returns the distance of two pictures [height][width][3], which are 0 apart where they are equal. Equal pictures give equal scores, bit for bit, on one
+// device and driver.
+func (l *LPIPS) Score(x, y []float32, width, height int) (float64, error) {
+	if width < l.least || height < l.least {
+		return 0, fmt.Errorf("pipeline: compare pictures by LPIPS: %dx%d pixels are too few for %s, which needs %d a side", width, height, l.net, l.least)
+	}
+	for _, p := range [][]float32{x, y} {
+		if len(p) != 3*width*height {
+			return 0, fmt.Errorf("pipeline: compare pictures by LPIPS: %d numbers are no %dx%d pixels", len(p), width, height)
+		}
+		for i, v := range p {
+			if !(math.Abs(float64(v)) <= math.MaxFloat32) {
+				return 0, fmt.Errorf("pipeline: compare pictures by LPIPS: %w: a pixel at (%d, %d) is %g", ErrDiverged, i/3%width, i/3/width, v)
+			}
+		}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := l.prepare(width, height); err != nil {
+		return 0, err
+	}
+	if err := l.prepared.run(x, y); err != nil {
+		return 0, fmt.Errorf("pipeline: compare pictures by LPIPS: %w", err)
+	}
+	score := l.prepared.score()
+	if math.IsNaN(score) || math.IsInf(score, 0) {
+		return 0, errors.New("pipeline: compare pictures by LPIPS: the network's numbers overflow: are these its weights?")
+	}
+	return score, nil
+}
+
+// prepare makes the program for pictures of a size, in bands as large as memory allows.
+func (l *LPIPS) prepare(width, height int) error {
+	if l.weights == nil {
+		return errors.New("pipeline: compare pictures by LPIPS: it is closed")
+	}
+	if p := l.prepared; p != nil && p.bands.maps[0].width == width && p.bands.maps[0].height == height {
+		return nil
+	}
+	if err := l.forget(); err != nil {
+		return err
+	}
+	budget := (l.dev.Budget() - l.dev.Stats().InUse) / 2
+	if l.options.MaxBytes > 0 {
+		budget = l.options.MaxBytes - l.bytes
+	}
+	most := l.dev.Info().Limits.MaxStorageBufferRange
+	for rows := max(1, min(height, lpipsPixels/width)); rows > 0; rows /= 2 {
+		b := newLPIPSBands(l.layers, width, height, rows)
+		if b.bytes() > budget || b.largest() > most {
+			continue
+		}
+		p, err := l.newProgram(b)
+		if err == nil {
+			l.prepared = p
+			return nil
+		}
+		if !IsShortage(err) {
+			return err
+		}
+	}
+	need := LPIPSBytes(l.net, width, height)
+	return &shortage{fmt.Errorf("pipeline: compare pictures by LPIPS: %w: features that %s finds in pictures of %dx%d pixels do not fit the %s that they may take; %s are enough, weights included",
+		ErrTooSmall, l.net, width, height, vk.BytesText(max(budget, 0)), vk.BytesText(need)), "Raise --max-vram (--max-ram where the device uses RAM), or compare smaller pictures (--downscale)."}
+}
+
+// forget ends the program.
+func (l *LPIPS) forget() error {
+	p := l.prepared
+	l.prepared = nil
+	if p == nil {
+		return nil
+	}
+	return p.close()
+}
+
+// Close frees the device memory.
+func (l *LPIPS) Close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	err := l.forget()
+	for _, w := range l.weights {
+		for _, s := range []vk.Slice[float32]{w.kernels, w.biases, w.channels} {
+			err = errors.Join(err, l.dev.Free(s.View))
+		}
+	}
+	l.weights = nil
+	return err
+}

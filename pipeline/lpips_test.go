@@ -1,0 +1,358 @@
+package pipeline
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"vksplat/pipeline/ref"
+	"vksplat/scene"
+)
+
+// madeNumbers returns numbers that follow from seed and id alone, uniform in [low, low+span).
+func madeNumbers(seed uint64, id uint32, n int, low, span float64) []float32 {
+	x := make([]float32, n)
+	for i := range x {
+		bits := scene.Philox4x32([4]uint32{uint32(i / 4), id, 0, 0}, scene.PhiloxKey(seed))
+		x[i] = float32(low + span*scene.Uniform(bits[i%4]))
+	}
+	return x
+}
+
+// madeLPIPS makes up weights of a network. Kernels are of the size that keeps features at theirs (He et al. 2015, Delving Deep into Rectifiers).
+func madeLPIPS(net string) *scene.LPIPSWeights {
+	w := &scene.LPIPSWeights{Net: net}
+	for i, l := range scene.LPIPSLayers(net) {
+		var kernels, biases, channels []float32
+		if !l.Pool {
+			bound := math.Sqrt(6 / float64(l.In*l.Side*l.Side))
+			kernels = madeNumbers(1, uint32(i), l.Out*l.In*l.Side*l.Side, -bound, 2*bound)
+			biases = madeNumbers(2, uint32(i), l.Out, -0.1, 0.2)
+		}
+		if l.Compared {
+			channels = madeNumbers(3, uint32(i), l.Out, 0, 2)
+		}
+		w.Kernels, w.Biases, w.Channels = append(w.Kernels, kernels), append(w.Biases, biases), append(w.Channels, channels)
+	}
+	return w
+}
+
+// madePair makes up two pictures of 0..1: noise, and the same with other noise over its left half.
+func madePair(width, height int) (x, y []float32) {
+	x, y = madeNumbers(4, uint32(width), 3*width*height, 0, 1), madeNumbers(5, uint32(height), 3*width*height, 0, 1)
+	for i := range y {
+		if i/3%width >= width/2 {
+			y[i] = x[i]
+		}
+	}
+	return x, y
+}
+
+// refLPIPS returns the layers of the reference.
+func refLPIPS(w *scene.LPIPSWeights) (layers []ref.LPIPSLayer[float64]) {
+	for i, l := range scene.LPIPSLayers(w.Net) {
+		r := ref.LPIPSLayer[float64]{Side: l.Side, Stride: l.Stride, Pad: l.Pad}
+		if !l.Pool {
+			r.Kernels, r.Biases = ref.ConvertSlice[float64](w.Kernels[i]), ref.ConvertSlice[float64](w.Biases[i])
+		}
+		if l.Compared {
+			r.Channels = ref.ConvertSlice[float64](w.Channels[i])
+		}
+		layers = append(layers, r)
+	}
+	return layers
+}
+
+func newTestLPIPS(t testing.TB, d *Device, w *scene.LPIPSWeights, o LPIPSOptions) *LPIPS {
+	t.Helper()
+	l, err := NewLPIPS(d, w, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return l
+}
+
+func score(t testing.TB, l *LPIPS, x, y []float32, width, height int) float64 {
+	t.Helper()
+	s, err := l.Score(x, y, width, height)
+	if err != nil {
+		t.Fatal(err, Hint(err))
+	}
+	return s
+}
+
+// lpipsFixtures are scores of madeLPIPS and madePair by PyTorch 2.15.0 on a CPU: testdata/lpips_torch.py, an implementation of the published architecture that
+// shares no line with ours, in float64. TestLPIPSTorch makes them again where there is PyTorch.
+var lpipsFixtures = []struct {
+	net           string
+	width, height int
+	normalize     bool
+	want          float64
+}{
+	{"alex", 31, 31, true, 1.044607937204},
+	{"alex", 75, 64, true, 0.968559160598},
+	{"alex", 75, 64, false, 0.192818278699},
+	{"vgg", 16, 16, false, 0.232153347241},
+	{"vgg", 37, 41, false, 0.218166091597},
+	{"vgg", 37, 41, true, 0.733895576912},
+}
+
+// TestLPIPS compares scores with PyTorch's, and those of small pictures with the reference's.
+func TestLPIPS(t *testing.T) {
+	d := testDevice(t)
+	weights := map[string]*scene.LPIPSWeights{scene.LPIPSAlex: madeLPIPS(scene.LPIPSAlex), scene.LPIPSVGG: madeLPIPS(scene.LPIPSVGG)}
+	for _, f := range lpipsFixtures {
+		t.Run(fmt.Sprintf("%s %dx%d %v", f.net, f.width, f.height, f.normalize), func(t *testing.T) {
+			w := weights[f.net]
+			l := newTestLPIPS(t, d, w, LPIPSOptions{Normalize: f.normalize})
+			x, y := madePair(f.width, f.height)
+			got := score(t, l, x, y, f.width, f.height)
+			t.Logf("device %.9f, PyTorch is off by %.2g", got, f.want/got-1)
+			if !(math.Abs(got-f.want) <= 1e-4*f.want) {
+				t.Errorf("score %.9f, PyTorch has %.9f", got, f.want)
+			}
+			if f.net == scene.LPIPSAlex || f.width == 16 {
+				want := ref.LPIPS(refLPIPS(w), ref.ConvertSlice[float64](x), ref.ConvertSlice[float64](y), f.width, f.height, f.normalize)
+				if t.Logf("the reference is off by %.2g", want/got-1); !(math.Abs(got-want) <= 1e-4*want) {
+					t.Errorf("score %.9f, the reference has %.9f", got, want)
+				}
+			}
+			if same := score(t, l, x, x, f.width, f.height); same != 0 {
+				t.Errorf("a picture is %g apart from itself", same)
+			}
+		})
+	}
+}
+
+// TestLPIPSBands requires the same bits for any number of bands.
+func TestLPIPSBands(t *testing.T) {
+	d := testDevice(t)
+	for _, c := range []struct {
+		net           string
+		width, height int
+		rows          []int // of a band
+	}{{"alex", 50, 150, []int{1, 5, 40}}, {"vgg", 17, 40, []int{3, 16}}} {
+		w := madeLPIPS(c.net)
+		x, y := madePair(c.width, c.height)
+		whole := newTestLPIPS(t, d, w, LPIPSOptions{})
+		want := score(t, whole, x, y, c.width, c.height)
+		if n := len(whole.prepared.bands.rows); n != 1 {
+			t.Fatalf("%s: %d bands, want one", c.net, n)
+		}
+		for _, rows := range c.rows {
+			b := newLPIPSBands(whole.layers, c.width, c.height, rows)
+			l := newTestLPIPS(t, d, w, LPIPSOptions{MaxBytes: whole.bytes + b.bytes()})
+			if got := score(t, l, x, y, c.width, c.height); math.Float64bits(got) != math.Float64bits(want) {
+				t.Errorf("%s with %d rows a band: score %.17g, whole %.17g", c.net, rows, got, want)
+			}
+			n := len(l.prepared.bands.rows)
+			if n < 2 || l.bytes+l.prepared.bands.bytes() > l.options.MaxBytes {
+				t.Errorf("%s with %d rows a band: %d bands, %d bytes of %d", c.net, rows, n, l.bytes+l.prepared.bands.bytes(), l.options.MaxBytes)
+			}
+		}
+	}
+}
+
+// TestLPIPSMemory requires that what a comparison takes is what was said, that it is given back, and errors that say what is missing.
+func TestLPIPSMemory(t *testing.T) {
+	d := testDevice(t)
+	before := d.dev.Stats().InUse
+	w := madeLPIPS(scene.LPIPSAlex)
+	l, err := NewLPIPS(d, w, LPIPSOptions{MaxBytes: LPIPSBytes(scene.LPIPSAlex, 200, 120)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, y := madePair(200, 120)
+	score(t, l, x, y, 200, 120)
+	const small = 64 << 10 // row sums, and buffers rounded up to pages
+	if used := d.dev.Stats().InUse - before; used > l.options.MaxBytes+small {
+		t.Errorf("%d bytes are in use, %d allowed", used, l.options.MaxBytes)
+	}
+	x, y = madePair(31, 40) // another size in between
+	score(t, l, x, y, 31, 40)
+	l.options.MaxBytes = l.bytes + 10000
+	x, y = madePair(200, 120)
+	if _, err := l.Score(x, y, 200, 120); !IsShortage(err) || !strings.Contains(Hint(err), "--max-vram") {
+		t.Errorf("got %v, hint %q", err, Hint(err))
+	}
+	if err := l.Close(); err != nil {
+		t.Error(err)
+	}
+	if after := d.dev.Stats().InUse; after != before {
+		t.Errorf("%d bytes in use after Close, %d before", after, before)
+	}
+	if _, err := l.Score(x, y, 200, 120); err == nil {
+		t.Error("a closed LPIPS compares")
+	}
+}
+
+// TestLPIPSAtOnce compares pictures of different sizes from several goroutines.
+func TestLPIPSAtOnce(t *testing.T) {
+	l := newTestLPIPS(t, testDevice(t), madeLPIPS(scene.LPIPSAlex), LPIPSOptions{})
+	sizes := [][2]int{{31, 31}, {64, 40}, {45, 50}}
+	var want []float64
+	for _, s := range sizes {
+		x, y := madePair(s[0], s[1])
+		want = append(want, score(t, l, x, y, s[0], s[1]))
+	}
+	var wg sync.WaitGroup
+	for i := range 4 * len(sizes) {
+		wg.Go(func() {
+			s := sizes[i%len(sizes)]
+			x, y := madePair(s[0], s[1])
+			if got, err := l.Score(x, y, s[0], s[1]); err != nil || got != want[i%len(sizes)] {
+				t.Errorf("%v: score %v and %v, alone %v", s, got, err, want[i%len(sizes)])
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// TestLPIPSInputs refuses what is no pair of pictures.
+func TestLPIPSInputs(t *testing.T) {
+	d := testDevice(t)
+	l := newTestLPIPS(t, d, madeLPIPS(scene.LPIPSAlex), LPIPSOptions{})
+	x, y := madePair(40, 31)
+	if _, err := l.Score(x, y, 31, 40); err != nil {
+		t.Error(err)
+	}
+	for name, try := range map[string]func() error{
+		"too narrow": func() error { _, err := l.Score(x[:3*30*40], y[:3*30*40], 30, 40); return err },
+		"too low":    func() error { _, err := l.Score(x[:3*30*40], y[:3*30*40], 40, 30); return err },
+		"too short":  func() error { _, err := l.Score(x, y[:300], 40, 31); return err },
+		"NaN": func() error {
+			bad := append([]float32(nil), x...)
+			bad[3*(40*2+5)] = float32(math.NaN())
+			_, err := l.Score(x, bad, 40, 31)
+			return err
+		},
+	} {
+		err := try()
+		if err == nil {
+			t.Errorf("%s: no error", name)
+			continue
+		}
+		want := map[string]string{"too narrow": "needs 31", "too low": "needs 31", "too short": "300 numbers", "NaN": "(5, 2)"}[name]
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for _, net := range []string{"squeeze", scene.LPIPSVGG} {
+		w := madeLPIPS(scene.LPIPSAlex)
+		w.Net = net
+		if _, err := NewLPIPS(d, w, LPIPSOptions{}); err == nil {
+			t.Errorf("weights of alex called %s are taken", net)
+		}
+	}
+	if got := lpipsLeast(scene.LPIPSLayers(scene.LPIPSVGG)); got != 16 {
+		t.Errorf("vgg needs %d pixels a side, want 16", got)
+	}
+}
+
+// TestLPIPSSchedule requires of every band plan that each row is made once, after the rows it needs and before they are overwritten.
+func TestLPIPSSchedule(t *testing.T) {
+	for _, net := range []string{scene.LPIPSAlex, scene.LPIPSVGG} {
+		layers := scene.LPIPSLayers(net)
+		for height := lpipsLeast(layers); height < 150; height += 3 {
+			for _, rows := range []int{1, 2, 7, 16, 33, height} {
+				b := newLPIPSBands(layers, 40, height, rows)
+				made := make([]int, len(b.maps))
+				for _, band := range b.rows {
+					for i, r := range band {
+						if int(r.First) != made[i] || int(r.Count) > b.maps[i].most {
+							t.Fatalf("%s, height %d, %d rows: map %d: %+v after %d rows", net, height, rows, i, r, made[i])
+						}
+						made[i] += int(r.Count)
+					}
+					for i, l := range layers {
+						out := band[i+1]
+						if out.Count == 0 {
+							continue
+						}
+						first, last := int(out.First)*l.Stride-l.Pad, int(out.First+out.Count-1)*l.Stride-l.Pad+l.Side-1
+						if min(last, b.maps[i].height-1) >= made[i] || max(first, 0) < made[i]-b.maps[i].ring {
+							t.Fatalf("%s, height %d, %d rows: map %d needs rows %d to %d, there are %d and the last %d of them in memory", net, height, rows, i+1, first, last, made[i], b.maps[i].ring)
+						}
+					}
+				}
+				for i, m := range b.maps {
+					if made[i] != m.height {
+						t.Fatalf("%s, height %d, %d rows: map %d has %d rows of %d", net, height, rows, i, made[i], m.height)
+					}
+				}
+			}
+		}
+	}
+}
+
+// writeFloats writes float32 numbers as they are in memory.
+func writeFloats(t *testing.T, path string, x []float32) {
+	t.Helper()
+	var raw []byte
+	for _, v := range x {
+		raw = binary.LittleEndian.AppendUint32(raw, math.Float32bits(v))
+	}
+	if err := os.WriteFile(path, raw, 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestLPIPSTorch makes lpipsFixtures again where PyTorch is installed.
+func TestLPIPSTorch(t *testing.T) {
+	if err := exec.Command("python3", "-c", "import torch").Run(); err != nil {
+		t.Skip("python3 has no torch: the stored scores stand alone")
+	}
+	for _, f := range lpipsFixtures {
+		dir := t.TempDir()
+		w := madeLPIPS(f.net)
+		for i := range w.Kernels {
+			writeFloats(t, filepath.Join(dir, fmt.Sprintf("kernels%d", i)), w.Kernels[i])
+			writeFloats(t, filepath.Join(dir, fmt.Sprintf("biases%d", i)), w.Biases[i])
+			writeFloats(t, filepath.Join(dir, fmt.Sprintf("channels%d", i)), w.Channels[i])
+		}
+		x, y := madePair(f.width, f.height)
+		writeFloats(t, filepath.Join(dir, "x"), x)
+		writeFloats(t, filepath.Join(dir, "y"), y)
+		cmd := exec.Command("python3", "testdata/lpips_torch.py", dir, f.net, fmt.Sprint(f.width), fmt.Sprint(f.height), fmt.Sprint(f.normalize))
+		cmd.Stderr = os.Stderr
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got float64
+		if _, err := fmt.Sscan(string(out), &got); err != nil || !(math.Abs(got-f.want) <= 1e-9*got) {
+			t.Errorf("%s %dx%d %v: PyTorch has %s, stored is %.12f", f.net, f.width, f.height, f.normalize, strings.TrimSpace(string(out)), f.want)
+		}
+	}
+}
+
+// BenchmarkLPIPS compares pictures of 256x256 pixels.
+func BenchmarkLPIPS(b *testing.B) {
+	d := testDevice(b)
+	for _, net := range []string{scene.LPIPSAlex, scene.LPIPSVGG} {
+		b.Run(net, func(b *testing.B) {
+			l := newTestLPIPS(b, d, madeLPIPS(net), LPIPSOptions{})
+			x, y := madePair(256, 256)
+			score(b, l, x, y, 256, 256)
+			start := time.Now()
+			n := 0
+			for b.Loop() {
+				score(b, l, x, y, 256, 256)
+				n++
+			}
+			b.ReportMetric(time.Since(start).Seconds()/float64(n), "s/pair")
+		})
+	}
+}
