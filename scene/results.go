@@ -15,6 +15,7 @@ const (
 	resultsFile = "results.json"
 	perViewFile = "per_view.json"
 	protocolKey = "protocol" // that a method's numbers were taken by
+	weightsKey  = "lpips_weights_sha256"
 )
 
 // MethodName is what INRIA's files call the model of a step.
@@ -37,6 +38,7 @@ type ViewScores struct {
 type Result struct {
 	Method   string // as in MethodName
 	Protocol string
+	Weights  string // SHA-256 of the file that LPIPS was measured with, "" where it was not
 	Views    []ViewScores
 }
 
@@ -63,6 +65,9 @@ func (r *Result) Means() []Score {
 // MergeResults puts a result into results.json and per_view.json in dir. What these say of other methods stays.
 func MergeResults(dir string, r *Result) error {
 	means, perView := map[string]any{protocolKey: r.Protocol}, map[string]any{protocolKey: r.Protocol}
+	if r.Weights != "" {
+		means[weightsKey], perView[weightsKey] = r.Weights, r.Weights
+	}
 	for k, m := range r.Means() {
 		if !m.Known {
 			continue

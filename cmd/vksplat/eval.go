@@ -34,6 +34,7 @@ type evalOptions struct {
 	compare   bool
 	renders   string // folders of pictures, in place of a model
 	gt        string
+	weights   string // file of LPIPS's; "": it is not measured
 
 	exposure    bool
 	clearance   float64 // as train's; only what a run recorded
@@ -90,6 +91,7 @@ func (o *evalOptions) table() []option {
 		truth(&o.exposure, "exposure", "fit each photo's exposure on its left half, measure on the right (default: as OUT was trained)"),
 		truth(&o.antialiased, "antialiased", "compensate opacity for the pixel filter (default: as the file says)"),
 		text(&o.out, "output", "write results.json and per_view.json to the folder `DIR` (default: OUT; none for a FILE)").letter("o").isFolder(),
+		text(&o.weights, "lpips-weights", "measure LPIPS too, with the networks' weights in `FILE`, which tools/lpips_weights.py makes"),
 		truth(&o.compare, "compare", "print one table with the models side by side"),
 		text(&o.renders, "renders", "compare the pictures in `DIR` with those of --gt").isFolder(),
 		text(&o.gt, "gt", "folder of the photos that --renders are compared with, `DIR`; names and sizes agree").isFolder(),
@@ -119,7 +121,7 @@ func (o *evalOptions) check() error {
 	}
 	if pictures {
 		for _, name := range []string{"capture", "split", "iteration", "test-every", "test-list", "near", "images", "downscale", "full-photos", "model", "format", "undo-applied-transform", "antialiased", "device", "max-vram"} {
-			if o.given(name) {
+			if o.given(name) && !(o.weights != "" && (name == "device" || name == "max-vram")) {
 				return usagef("leave it out", "flag --%s has no meaning for folders of pictures", name)
 			}
 		}
@@ -183,7 +185,7 @@ func (a *app) eval(o *evalOptions) (err error) {
 // measureAll does the jobs, on one device, and writes their scores.
 func (a *app) measureAll(ctx context.Context, o *evalOptions, jobs []*evalJob) (err error) {
 	var device *pipeline.Device
-	if o.renders == "" {
+	if o.renders == "" || o.weights != "" {
 		if device, err = pipeline.OpenDevice(o.device); err != nil {
 			return err
 		}
@@ -193,7 +195,13 @@ func (a *app) measureAll(ctx context.Context, o *evalOptions, jobs []*evalJob) (
 			a.note(note)
 		}
 	}
+	lpips, err := o.openPerceptual(device)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, lpips.close()) }()
 	for _, job := range jobs {
+		lpips.use(job)
 		if err := job.measure(ctx, device); err != nil {
 			return err
 		}

@@ -3,11 +3,13 @@ package main
 import (
 	"errors"
 	"math"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"vksplat/pipeline"
 	"vksplat/scene"
 )
 
@@ -201,5 +203,76 @@ func TestSuiteOfThePage(t *testing.T) {
 		if !strings.Contains(string(page), "`"+name+"`") {
 			t.Errorf("the page does not name the preset %s", name)
 		}
+	}
+}
+
+// TestPerceptual measures LPIPS with made-up weights: what a mask leaves out does not count, and the file's hash goes into the result.
+func TestPerceptual(t *testing.T) {
+	needDevice(t)
+	device, err := pipeline.OpenDevice(pipeline.DeviceOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closeDevice(device)
+	w := &scene.LPIPSWeights{Net: "alex"}
+	random := rand.New(rand.NewPCG(1, 2))
+	numbers := func(n int, scale float32) []float32 {
+		list := make([]float32, n)
+		for i := range list {
+			list[i] = scale * (random.Float32() - 0.4)
+		}
+		return list
+	}
+	for _, l := range scene.LPIPSLayers("alex") {
+		var kernel, bias, channels []float32
+		if !l.Pool {
+			kernel, bias = numbers(l.In*l.Side*l.Side*l.Out, 0.1), numbers(l.Out, 0.1)
+		}
+		if l.Compared {
+			channels = make([]float32, l.Out)
+			for i := range channels {
+				channels[i] = random.Float32()
+			}
+		}
+		w.Kernels, w.Biases, w.Channels = append(w.Kernels, kernel), append(w.Biases, bias), append(w.Channels, channels)
+	}
+	net, err := pipeline.NewLPIPS(device, w, pipeline.LPIPSOptions{Normalize: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &perceptual{net, "hash"}
+	defer p.close()
+	j := &evalJob{scorer: &scorer{}}
+	p.use(j)
+	const width, height = 64, 48
+	photo := scene.Image{Width: width, Height: height, Pix: make([]uint8, 4*width*height)}
+	for i := range photo.Pix {
+		photo.Pix[i] = uint8(random.Uint32())
+	}
+	render := scene.FloatRGB(photo)
+	score := func(mask []uint32) float64 {
+		t.Helper()
+		x, err := j.scorer.lpips(photo, render, mask)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return x
+	}
+	if x := score(nil); x != 0 || j.result.Weights != "hash" {
+		t.Errorf("a photo and itself: %v, hash %q", x, j.result.Weights)
+	}
+	for i := range 3 * width * height / 2 { // the upper half is wrong
+		render[i] = 1 - render[i]
+	}
+	upper, lower := make([]uint32, width*height/32), make([]uint32, width*height/32)
+	for i := range upper {
+		if i < len(upper)/2 {
+			upper[i] = math.MaxUint32
+		} else {
+			lower[i] = math.MaxUint32
+		}
+	}
+	if all, top, bottom := score(nil), score(upper), score(lower); !(all > 0) || all != top || bottom != 0 {
+		t.Errorf("all %v, the half that is wrong %v, the other %v", all, top, bottom)
 	}
 }

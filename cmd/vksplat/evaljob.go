@@ -174,6 +174,9 @@ func (j *evalJob) perPixel() int64 {
 	if j.renders != nil {
 		n += fileBytes
 	}
+	if j.o.weights != "" {
+		n += lpipsBytes
+	}
 	return n
 }
 

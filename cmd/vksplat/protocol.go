@@ -21,12 +21,15 @@ type protocol struct {
 	name    string
 	bytes   bool          // the rendering has 8 bits a channel, as if it had been written to a PNG; photos have in any case
 	padding scene.Padding // of SSIM
-	about   string
+	// LPIPS: the network, and whether it gets -1..1, as it was made for, or 0..1.
+	net       string
+	normalize bool
+	about     string
 }
 
 var protocols = []protocol{
-	{protocolGsplat, false, scene.PaddingValid, "renderings in single precision, SSIM over the pixels whose window is inside the photo"},
-	{protocolINRIA, true, scene.PaddingSame, "renderings rounded to 8 bits, SSIM over all pixels with zeros around the photo"},
+	{protocolGsplat, false, scene.PaddingValid, "alex", true, "renderings in single precision, SSIM over the pixels whose window is inside the photo, LPIPS by AlexNet"},
+	{protocolINRIA, true, scene.PaddingSame, "vgg", false, "renderings rounded to 8 bits, SSIM over all pixels with zeros around the photo, LPIPS by VGG16 on 0..1"},
 }
 
 // protocolOf returns the protocol of a name that a flag has let through.

@@ -31,6 +31,7 @@ type suiteTOML struct {
 	Seeds    []uint64 `toml:"seeds"`    //
 	Protocol string   `toml:"protocol"` // of eval
 	Correct  string   `toml:"color_correct"`
+	Weights  string   `toml:"lpips_weights"` // file
 
 	Settings map[string]toml.Primitive            `toml:"settings"` // of every run
 	Recipe   map[string]map[string]toml.Primitive `toml:"recipe"`
@@ -47,6 +48,7 @@ type suitePlan struct {
 	source   string // of the photos; "" where there is but one
 	protocol string
 	correct  string
+	weights  string // file of LPIPS's, "" for none
 	seeds    []uint64
 	captures []suiteCapture
 	recipes  []suiteRecipe
@@ -189,6 +191,9 @@ func (p *suitePlan) take(t *suiteTOML, md toml.MetaData, data string) error {
 		if p.sources[name], err = p.settingsOf(md, "sources."+name, t.Sources[name]); err != nil {
 			return err
 		}
+	}
+	if t.Weights != "" {
+		p.weights = besideFile(p.file, t.Weights)
 	}
 	p.source, p.protocol, p.correct = cmp.Or(t.Source, p.source), cmp.Or(t.Protocol, p.protocol), cmp.Or(t.Correct, p.correct)
 	if unknown := md.Undecoded(); len(unknown) > 0 {

@@ -32,6 +32,7 @@ type suiteRecord struct {
 	Trained     bool     `json:"trained"`
 	Protocol    string   `json:"protocol,omitempty"` // it was measured by, "" before that
 	Correct     string   `json:"color_correct,omitempty"`
+	Weights     string   `json:"lpips_weights,omitempty"`
 }
 
 func (r *suiteRun) logFile() string { return filepath.Join(r.out, suiteLogFile) }
@@ -53,7 +54,7 @@ func (r *suiteRun) former() (done bool, err error) {
 		return false, fmt.Errorf("%s holds a run by other settings (vksplat train %s %s): remove it, or choose another out", r.out, quoted(r.record.Scene),
 			strings.Join(quotedAll(r.record.Settings), " "))
 	}
-	if !r.record.Trained || r.record.Protocol != r.plan.protocol || r.record.Correct != r.plan.correct {
+	if !r.record.Trained || r.record.Protocol != r.plan.protocol || r.record.Correct != r.plan.correct || r.record.Weights != r.plan.weights {
 		return false, nil
 	}
 	return true, r.read()
@@ -106,10 +107,13 @@ func (r *suiteRun) do(ctx context.Context, program string) error {
 		}
 	}
 	measure := []string{"eval", r.out, "--protocol=" + r.plan.protocol, "--color-correct=" + r.plan.correct}
+	if r.plan.weights != "" {
+		measure = append(measure, "--lpips-weights="+r.plan.weights)
+	}
 	if err := r.child(ctx, program, slices.Concat(measure, r.device)); err != nil {
 		return err
 	}
-	r.record.Protocol, r.record.Correct = r.plan.protocol, r.plan.correct
+	r.record.Protocol, r.record.Correct, r.record.Weights = r.plan.protocol, r.plan.correct, r.plan.weights
 	if err := r.save(); err != nil {
 		return err
 	}

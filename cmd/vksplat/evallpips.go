@@ -1,0 +1,66 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"vksplat/pipeline"
+	"vksplat/scene"
+)
+
+// lpipsBytes is what a picture's pixel takes of RAM for LPIPS: the photo and the render as they are compared.
+const lpipsBytes = 2 * 12
+
+// perceptual measures LPIPS.
+type perceptual struct {
+	net    *pipeline.LPIPS
+	sha256 string // of the file of weights
+}
+
+// openPerceptual takes the weights of the protocol's network to the device; nil where none are given.
+func (o *evalOptions) openPerceptual(device *pipeline.Device) (*perceptual, error) {
+	if o.weights == "" {
+		return nil, nil
+	}
+	p := protocolOf(o.protocol)
+	w, err := scene.ReadLPIPSWeights(o.weights, p.net)
+	if err != nil {
+		return nil, err
+	}
+	net, err := pipeline.NewLPIPS(device, w, pipeline.LPIPSOptions{Normalize: p.normalize})
+	if err != nil {
+		return nil, err
+	}
+	return &perceptual{net, w.SHA256}, nil
+}
+
+func (p *perceptual) close() error {
+	if p == nil {
+		return nil
+	}
+	return p.net.Close()
+}
+
+// use has a job's pictures measured by p as well. What a mask leaves out is the photo in both.
+func (p *perceptual) use(j *evalJob) {
+	if p == nil {
+		return
+	}
+	j.result.Weights = p.sha256
+	j.scorer.lpips = func(photo scene.Image, render []float32, mask []uint32) (float64, error) {
+		want, got := scene.FloatRGB(photo), render
+		if mask != nil {
+			got = append([]float32(nil), render...)
+			for i := range photo.Width * photo.Height {
+				if mask[i/32]>>(i%32)&1 == 0 {
+					copy(got[3*i:3*i+3], want[3*i:3*i+3])
+				}
+			}
+		}
+		score, err := p.net.Score(want, got, photo.Width, photo.Height)
+		if errors.Is(err, pipeline.ErrDiverged) {
+			return 0, fmt.Errorf("the rendering is no picture: %w", err)
+		}
+		return score, err
+	}
+}
