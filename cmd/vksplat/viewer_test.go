@@ -16,6 +16,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -405,5 +406,60 @@ func BenchmarkViewer(b *testing.B) {
 		}
 		b.ReportMetric(seconds(watched)/seconds(alone), "times")
 		b.ReportMetric(float64(frames.Load())/seconds(watched), "frames/s")
+	}
+}
+
+// TestViewerSoak has five browsers watch for an hour, VKSPLAT_SOAK_MINUTES or so: the run's memory does not grow. Browsers leave and come back.
+func TestViewerSoak(t *testing.T) {
+	minutes, err := strconv.Atoi(os.Getenv("VKSPLAT_SOAK_MINUTES"))
+	if err != nil {
+		if minutes = 60; os.Getenv("VKSPLAT_LONG") != "1" {
+			t.Skip("VKSPLAT_LONG=1 watches for an hour")
+		}
+	}
+	v := startViewed(t, smallScene(t, 300), "-m", filepath.Join(t.TempDir(), "out"), "--viewer", "--iterations", "1000000000", "--checkpoint-every", "0", "--progress", "none")
+	ctx, cancel := context.WithTimeout(t.Context(), time.Duration(minutes)*time.Minute)
+	defer cancel()
+	var frames atomic.Int64
+	var all sync.WaitGroup
+	for i := range 5 {
+		all.Go(func() {
+			for stay := time.Duration(20+7*i) * time.Second; ctx.Err() == nil; {
+				visit, leave := context.WithTimeout(ctx, stay)
+				if err := v.watch(visit, 160+40*i, 120, &frames); err != nil && ctx.Err() == nil {
+					t.Error(err)
+				}
+				leave()
+			}
+		})
+	}
+	var resident []float64 // MB, every five seconds
+	for ctx.Err() == nil {
+		time.Sleep(5 * time.Second)
+		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", v.cmd.Process.Pid))
+		if err != nil {
+			t.Skip("this system does not tell the memory of a process as a file")
+		}
+		var kb float64
+		if _, text, ok := strings.Cut(string(status), "VmRSS:"); ok {
+			_, err = fmt.Sscan(text, &kb)
+		}
+		if err != nil || kb == 0 {
+			t.Fatalf("no memory in %s", status)
+		}
+		resident = append(resident, kb/1024)
+	}
+	all.Wait()
+	mean := func(list []float64) (sum float64) {
+		for _, x := range list {
+			sum += x / float64(len(list))
+		}
+		return sum
+	}
+	third := len(resident) / 3
+	before, after := mean(resident[third:2*third]), mean(resident[2*third:])
+	t.Logf("%d frames; resident %.1f MB, then %.1f", frames.Load(), before, after)
+	if frames.Load() == 0 || after > 1.05*before+4 {
+		t.Errorf("%d frames; resident memory went from %.1f to %.1f MB", frames.Load(), before, after)
 	}
 }
