@@ -147,14 +147,21 @@ func foreignSplats(t *testing.T, name string) string {
 	return path
 }
 
-// written writes a model and reads it again.
-func written(t *testing.T, f *Format, s *scene.Splats, meta scene.PLYMeta, o WriteOptions) (got *scene.Splats, info Info, lost []string) {
+// writeTemp writes a model to a file of a folder of its own.
+func writeTemp(t *testing.T, f *Format, name string, s *scene.Splats, meta scene.PLYMeta, o WriteOptions) (path string, lost []string) {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "model"+f.Extensions[0])
+	path = filepath.Join(t.TempDir(), name)
 	lost, err := f.Write(path, Memory(s, meta), o)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return path, lost
+}
+
+// written writes a model and reads it again.
+func written(t *testing.T, f *Format, s *scene.Splats, meta scene.PLYMeta, o WriteOptions) (got *scene.Splats, info Info, lost []string) {
+	t.Helper()
+	path, lost := writeTemp(t, f, "model"+f.Extensions[0], s, meta, o)
 	got, info = readModel(t, f, path)
 	return got, info, lost
 }
@@ -205,15 +212,30 @@ func checkGather(t *testing.T, g Gatherer, want *scene.Splats) {
 // sameModel wants equal bits, NaN included.
 func sameModel(t *testing.T, got, want *scene.Splats) {
 	t.Helper()
-	pairs := [][2][]float32{{got.Means, want.Means}, {got.Quats, want.Quats}, {got.LogScales, want.LogScales},
-		{got.LogitOpacities, want.LogitOpacities}, {got.SH, want.SH}}
-	for k, pair := range pairs {
-		if len(pair[0]) != len(pair[1]) {
-			t.Fatalf("tensor %d has %d numbers, want %d", k, len(pair[0]), len(pair[1]))
-		}
-		for i, x := range pair[0] {
-			if math.Float32bits(x) != math.Float32bits(pair[1][i]) {
-				t.Fatalf("tensor %d: number %d is %v, want %v", k, i, x, pair[1][i])
+	alike(t, got, want, func(a, b float32) bool { return math.Float32bits(a) == math.Float32bits(b) })
+}
+
+// closeModel compares two readings of the same file: equal but for the last digits of logarithms and exponentials.
+func closeModel(t *testing.T, got, want *scene.Splats) {
+	t.Helper()
+	alike(t, got, want, func(a, b float32) bool {
+		return math.Abs(float64(a)-float64(b)) <= 1e-6*max(1, math.Abs(float64(b)))
+	})
+}
+
+// alike compares all numbers of models.
+func alike(t *testing.T, got, want *scene.Splats, same func(a, b float32) bool) {
+	t.Helper()
+	if got.N != want.N || got.Degree != want.Degree {
+		t.Fatalf("%d splats of degree %d, want %d of %d", got.N, got.Degree, want.N, want.Degree)
+	}
+	for i := range want.N {
+		a, b := splatParts(got, i), splatParts(want, i)
+		for k := range a {
+			for j, x := range a[k] {
+				if !same(x, b[k][j]) {
+					t.Fatalf("splat %d: number %d of %s is %v, want %v", i, j, partNames[k], x, b[k][j])
+				}
 			}
 		}
 	}

@@ -88,6 +88,9 @@ func splatParts(s *scene.Splats, i int) [5][]float32 {
 	return [5][]float32{s.Means[3*i : 3*i+3], s.Quats[4*i : 4*i+4], s.LogScales[3*i : 3*i+3], s.LogitOpacities[i : i+1], s.SH[c*i : c*(i+1)]}
 }
 
+// partNames are the names of splatParts for messages.
+var partNames = [5]string{"position", "rotation", "scale", "opacity", "sh"}
+
 func (s *spool) Close() error { return s.file.close() }
 
 func (s *spool) load(first int, into *scene.Splats) error {

@@ -26,16 +26,6 @@ func spzTolerance(bits int) tolerance {
 		sh1: 4.501 / 128, sh: 8.501 / 128}
 }
 
-func writeTemp(t *testing.T, f *Format, name string, s *scene.Splats, meta scene.PLYMeta, o WriteOptions) (string, []string) {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), name)
-	lost, err := f.Write(path, Memory(s, meta), o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return path, lost
-}
-
 func TestSPZRoundTrip(t *testing.T) {
 	for _, version := range []int{0, 3, 4} {
 		for degree := range 4 {

@@ -120,7 +120,7 @@ func broken(s *scene.Splats, i int) error {
 	for k, part := range parts {
 		for j, x := range part {
 			if !isFinite(x) {
-				return fmt.Errorf("%s[%d] is %v: not a finite number", [...]string{"position", "rotation", "scale", "opacity", "sh"}[k], j, x)
+				return fmt.Errorf("%s[%d] is %v: not a finite number", partNames[k], j, x)
 			}
 		}
 	}
