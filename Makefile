@@ -21,6 +21,8 @@ SHORT := demo --images 12 --iterations 50
 # One that reaches refinement, which begins after step 500.
 REFINED := demo --images 12 --iterations 650
 FUZZ_TIME := 30s
+# Without this bound, fuzzing spends its time on making inputs smaller: up to a minute each.
+FUZZ_SMALLER := 10x
 VALIDATE := VKSPLAT_VALIDATE=1
 # The commit, for what bench stores; Go records none in some checkouts.
 REVISION = $(shell git describe --always --dirty --abbrev=12 --exclude='*' 2>/dev/null)
@@ -107,7 +109,7 @@ widths: ## kernel tests with subgroups of 4, 8 and 16 on software Vulkan
 
 fuzz: ## every fuzz target for FUZZ_TIME
 	@go list ./... | while read -r p; do go test -list '^Fuzz' "$$p" | { grep '^Fuzz' || true; } | while read -r f; do \
-	  echo "$$p $$f"; go test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZ_TIME) "$$p"; done; done
+	  echo "$$p $$f"; go test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZ_TIME) -fuzzminimizetime $(FUZZ_SMALLER) "$$p"; done; done
 
 same-bytes: build ## equal models: demo twice, VKSPLAT_SERIAL=1, every subgroup size
 	@rm -rf $(OUT)/same && mkdir -p $(OUT)/same

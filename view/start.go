@@ -19,8 +19,6 @@ type Start struct {
 const (
 	// maxRoll is the sine of how far a photo's horizon may be tilted, 5 degrees, for its camera to be started at: the viewer's is always level.
 	maxRoll = 0.087
-	// minAgreement is the least length of the mean of the photos' up vectors: below it they point anywhere.
-	minAgreement = 0.2
 	// frameTangent is half the width and height of the first view where there are no photos, at distance 1: 60 degrees.
 	frameTangent = 0.577
 	// frameMargin is how much farther away that view is than nine tenths of the splats need, for what stands out of them.
@@ -48,8 +46,8 @@ func inCamera(c *scene.Camera, p vector) vector { return plus(turned(c.R, p), c.
 // StartAt chooses the first view: a training camera where there are any, the whole scene otherwise. Vertical is what the model's file says of its vertical
 // axis, "" for nothing. Cameras and positions (some of the model's splats are enough) are in the model's frame.
 func StartAt(cameras []scene.Camera, vertical string, positions [][3]float64) Start {
-	up, fromPhotos := meanUp(cameras)
-	if !fromPhotos {
+	up, err := scene.MeanUp(cameras)
+	if err != nil {
 		up = upAlong(vertical)
 	}
 	if len(cameras) == 0 {
@@ -63,20 +61,9 @@ func StartAt(cameras []scene.Camera, vertical string, positions [][3]float64) St
 	return s
 }
 
-// meanUp is the mean of the cameras' up vectors, if they agree on one.
-func meanUp(cameras []scene.Camera) (up vector, found bool) {
-	for i := range cameras {
-		up = plus(up, times(row(cameras[i].R, 1), -1/float64(len(cameras)))) // OpenCV's y is down
-	}
-	if length(up) < minAgreement {
-		return up, false
-	}
-	return unit(up), true
-}
-
 // Up is the mean of the cameras' up vectors, a unit vector in their frame; where they agree on none it is the frame's own, -y.
 func Up(cameras []scene.Camera) [3]float64 {
-	if up, found := meanUp(cameras); found {
+	if up, err := scene.MeanUp(cameras); err == nil {
 		return up
 	}
 	return upAlong("")

@@ -77,18 +77,3 @@ func TestDropTemporary(t *testing.T) {
 		t.Error("what was written of model.ply is still there")
 	}
 }
-
-// TestMeanUp takes the mean of what is up in the cameras' pictures, and refuses one that means nothing.
-func TestMeanUp(t *testing.T) {
-	level := scene.Camera{R: [9]float64{1, 0, 0, 0, 1, 0, 0, 0, 1}}
-	tilted := scene.Camera{R: [9]float64{1, 0, 0, 0, 0, 1, 0, -1, 0}} // its y axis is the world's z
-	head := scene.Camera{R: [9]float64{-1, 0, 0, 0, -1, 0, 0, 0, 1}}  // upside down
-	if up, err := meanUp([]scene.Camera{level, tilted}); err != nil || up != [3]float64{0, -0.5, -0.5} {
-		t.Errorf("%v, %v", up, err)
-	}
-	for _, cams := range [][]scene.Camera{nil, {level, head}} {
-		if up, err := meanUp(cams); err == nil {
-			t.Errorf("%v of %d cameras", up, len(cams))
-		}
-	}
-}

@@ -29,13 +29,24 @@ func (f *exportsFlag) Set(s string) error {
 	return nil
 }
 
-// claimExports proves before the training that the files can be written after it.
-func (r *trainRun) claimExports() (release func(), err error) {
+// claim proves before the training that its files can be written after it, and keeps others out of its folder.
+func (r *trainRun) claim() (release func(), err error) {
 	var all []func()
 	release = func() {
 		for _, f := range slices.Backward(all) {
 			f()
 		}
+	}
+	if r.dryRun {
+		return release, nil
+	}
+	if !r.claimed {
+		free, err := claimFolder(r.out, true)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, free)
+		r.app.onAbort = free
 	}
 	for _, path := range r.exports {
 		free, err := claimFolder(filepath.Dir(path), false)

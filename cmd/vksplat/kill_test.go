@@ -33,21 +33,6 @@ func startTrain(t *testing.T, args ...string) (*exec.Cmd, *bytes.Buffer) {
 	return cmd, &out
 }
 
-func sameFile(t *testing.T, a, b string) {
-	t.Helper()
-	x, err := os.ReadFile(a)
-	if err != nil {
-		t.Fatal(err)
-	}
-	y, err := os.ReadFile(b)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(x, y) {
-		t.Errorf("%s and %s differ", a, b)
-	}
-}
-
 // TestKills kills a run at random moments and resumes it each time: the model and the checkpoint at the end are those of the undisturbed run.
 func TestKills(t *testing.T) {
 	kills, steps := 3, 620 // one refinement, at 600

@@ -1,9 +1,6 @@
 package main
 
 import (
-	"errors"
-	"fmt"
-	"math"
 	"path/filepath"
 	"strings"
 
@@ -20,7 +17,7 @@ const foldersUp = 2
 func (a *app) upright(o *convertOptions) (splatfile.Similarity, error) {
 	file := o.cameras
 	if file == "" {
-		if file = findCameras(o.in[0]); file == "" {
+		if file = findCameras(o.in[0], camerasBeside, true); file == "" {
 			return splatfile.Unmoved(), usagef("name them: --cameras SCENE or --cameras OUT/cameras.json", "flag --orient: there are no cameras near %s", o.in[0])
 		}
 		a.note("up is taken from the cameras in " + file)
@@ -29,23 +26,27 @@ func (a *app) upright(o *convertOptions) (splatfile.Similarity, error) {
 	if err != nil {
 		return splatfile.Unmoved(), err
 	}
-	up, err := meanUp(cams)
+	up, err := scene.MeanUp(cams)
 	if err != nil {
 		return splatfile.Unmoved(), &scene.Error{Op: "find up", Path: file, Err: err, Hint: "turn the model yourself: --transform \"rotate X,Y,Z\""}
 	}
 	return splatfile.Upright(up)
 }
 
-// findCameras returns the file of cameras that is nearest to a model, "" for none.
-func findCameras(in string) string {
+// findCameras returns the file of cameras that is nearest to a model, of some names, "" for none. It looks beside the model and in the OUT of a run's; to guess,
+// in all folders up to where OUT would be.
+func findCameras(in string, names []string, guess bool) string {
 	dir := in
 	if !isFolder(in) {
 		dir = filepath.Dir(in)
 	}
-	for range foldersUp + 1 {
-		for _, name := range camerasBeside {
-			if file := filepath.Join(dir, name); isFile(file) {
-				return file
+	ofRun := filepath.Base(filepath.Dir(dir)) == filepath.Dir(modelFolder)
+	for up := range foldersUp + 1 {
+		if guess || up == 0 || up == foldersUp && ofRun {
+			for _, name := range names {
+				if file := filepath.Join(dir, name); isFile(file) {
+					return file
+				}
 			}
 		}
 		dir = filepath.Dir(dir)
@@ -64,23 +65,4 @@ func (a *app) camerasOf(file string) ([]scene.Camera, error) {
 		return nil, err
 	}
 	return c.Cameras, nil
-}
-
-// leastUp is how long the mean of the cameras' unit vectors up must be, for it to mean anything.
-const leastUp = 0.1
-
-// meanUp returns the mean direction up of cameras: against their y axis, which is the second row of R.
-func meanUp(cams []scene.Camera) (up [3]float64, err error) {
-	if len(cams) == 0 {
-		return up, errors.New("there are no cameras")
-	}
-	for _, c := range cams {
-		for k := range up {
-			up[k] -= c.R[3+k] / float64(len(cams))
-		}
-	}
-	if length := math.Sqrt(up[0]*up[0] + up[1]*up[1] + up[2]*up[2]); length < leastUp {
-		return up, fmt.Errorf("the cameras look every way up: their mean is %.2g long", length)
-	}
-	return up, nil
 }

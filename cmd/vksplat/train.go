@@ -114,22 +114,12 @@ func (a *app) train(o *trainOptions, seen func(photo scene.Image, render []float
 		text.stdout = a.stderr
 		a = &text
 	}
-	if !o.claimed && !o.dryRun {
-		release, err := claimFolder(o.out, true)
-		if err != nil {
-			return nil, err
-		}
-		defer release()
-		a.onAbort = release
-	}
 	r := &trainRun{trainOptions: o, app: a}
-	if !o.dryRun {
-		release, err := r.claimExports()
-		if err != nil {
-			return nil, err
-		}
-		defer release()
+	release, err := r.claim()
+	if err != nil {
+		return nil, err
 	}
+	defer release()
 	defer func() { err = errors.Join(err, r.close()) }()
 	defer r.flushNotes()
 	defer func() {

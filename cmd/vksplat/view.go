@@ -2,22 +2,21 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"vksplat/scene"
+	"vksplat/scene/splatfile"
 	"vksplat/view"
 )
 
 // viewOptions is everything that view is asked for.
 type viewOptions struct {
-	path       string // a model, or the folder of a run
+	path       string // a model, or the folder of a run; then its newest model
+	title      string
 	page       string // write this page and serve nothing
 	noOpen     bool
 	server     view.ServerOptions
@@ -54,7 +53,7 @@ func (a *app) viewCommand() *cobra.Command {
 	register(fs, table)
 	a.completes(cmd, table)
 	cmd.RunE = a.runs(func(args []string) error {
-		o.path = args[0]
+		o.path, o.title = args[0], filepath.Base(absolute(args[0]))
 		if o.page == "" {
 			return a.view(o)
 		}
@@ -84,7 +83,7 @@ func (a *app) view(o *viewOptions) (err error) {
 	if err := o.check(); err != nil {
 		return err
 	}
-	if o.path, err = viewedFile(o.path); err != nil {
+	if o.path, err = splatfile.Find(o.path); err != nil {
 		return err
 	}
 	server, err := view.Listen(o.server) // before the model is read: a port that is taken is soon told
@@ -119,7 +118,7 @@ func (a *app) view(o *viewOptions) (err error) {
 
 // writePage writes the page that needs no server.
 func (a *app) writePage(o *viewOptions) (err error) {
-	if o.path, err = viewedFile(o.path); err != nil {
+	if o.path, err = splatfile.Find(o.path); err != nil {
 		return err
 	}
 	if err := refuseTaken([]string{o.page}); err != nil {
@@ -164,46 +163,12 @@ func (a *app) viewed(o *viewOptions, dir string, small bool) (*view.Model, view.
 	for _, lost := range model.Lost {
 		a.warn(lost)
 	}
-	cameras, err := a.viewCameras(o.path)
-	if err != nil {
-		return nil, view.Scene{}, err
+	var cameras []scene.Camera
+	if file := findCameras(o.path, camerasBeside[:1], false); file != "" {
+		if cameras, err = a.camerasOf(file); err != nil {
+			return nil, view.Scene{}, err
+		}
 	}
-	return model, view.Scene{Title: filepath.Base(absolute(o.path)), Start: view.StartAt(cameras, model.Meta.Vertical, model.Positions),
+	return model, view.Scene{Title: o.title, Start: view.StartAt(cameras, model.Meta.Vertical, model.Positions),
 		Background: o.background, Antialiased: model.Meta.Antialiased}, nil
-}
-
-// viewedFile is the model that a path means: the newest of a run's folder, or the path itself.
-func viewedFile(path string) (string, error) {
-	if _, err := os.Stat(path); err != nil {
-		return "", &scene.Error{Op: "view", Path: path, Err: pathless(err), Hint: "check the spelling of the path"}
-	}
-	newest, last := "", -1
-	for _, dir := range formerModels(path) {
-		_, number, _ := strings.Cut(filepath.Base(dir), "_")
-		if step, err := strconv.Atoi(number); err == nil && step > last {
-			newest, last = filepath.Join(dir, modelName), step
-		}
-	}
-	if newest != "" {
-		return newest, nil
-	}
-	if isFolder(path) && !isFile(filepath.Join(path, "meta.json")) { // which SOG has, a model that is a folder
-		return "", &scene.Error{Op: "view", Path: path, Err: fmt.Errorf("there is no model in %s", filepath.Join(path, filepath.Dir(modelFolder))),
-			Hint: "name a model, or the folder of a run that has written one; vksplat info says what a folder is"}
-	}
-	return path, nil
-}
-
-// viewCameras reads the cameras.json that belongs to a model: beside it, or where training puts it. There may be none.
-func (a *app) viewCameras(model string) ([]scene.Camera, error) {
-	dir := filepath.Dir(model)
-	for _, at := range []string{dir, filepath.Dir(filepath.Dir(dir))} {
-		path := filepath.Join(at, "cameras.json")
-		if !isFile(path) || at != dir && filepath.Base(filepath.Dir(dir)) != filepath.Dir(modelFolder) {
-			continue
-		}
-		cameras, _, err := scene.ReadCameras(path)
-		return cameras, err
-	}
-	return nil, nil
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"net"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -32,18 +33,20 @@ func TestViewPortInUse(t *testing.T) {
 	}
 }
 
-// TestViewCameras finds cameras.json beside a model and where training puts it, and no other.
-func TestViewCameras(t *testing.T) {
+// TestFindCameras finds cameras.json beside a model and where training puts it, and no other unless it guesses.
+func TestFindCameras(t *testing.T) {
 	dir := t.TempDir()
-	a := &app{}
-	cam := scene.Camera{Name: "a.png", Width: 4, Height: 3, Fx: 4, Fy: 4, Cx: 2, Cy: 1.5, R: [9]float64{1, 0, 0, 0, 1, 0, 0, 0, 1}}
-	if err := scene.WriteCameras(filepath.Join(dir, "cameras.json"), []scene.Camera{cam}); err != nil {
+	file := filepath.Join(dir, "cameras.json")
+	if err := os.WriteFile(file, nil, 0o666); err != nil {
 		t.Fatal(err)
 	}
-	for name, want := range map[string]int{"model.ply": 1, "point_cloud/iteration_7/point_cloud.ply": 1, "a/b/model.ply": 0, "a/model.ply": 0} {
-		got, err := a.viewCameras(filepath.Join(dir, filepath.FromSlash(name)))
-		if err != nil || len(got) != want {
-			t.Errorf("%s: %d cameras, %v; want %d", name, len(got), err, want)
+	for name, want := range map[string]bool{"model.ply": true, "point_cloud/iteration_7/point_cloud.ply": true, "a/b/model.ply": false, "a/model.ply": false} {
+		model := filepath.Join(dir, filepath.FromSlash(name))
+		if got := findCameras(model, camerasBeside[:1], false); (got == file) != want {
+			t.Errorf("%s: %q", name, got)
+		}
+		if got := findCameras(model, camerasBeside, true); got != file {
+			t.Errorf("%s: %q, want %s", name, got, file)
 		}
 	}
 }

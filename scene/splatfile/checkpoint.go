@@ -55,12 +55,13 @@ type checkpointTensor struct {
 }
 
 type checkpointSource struct {
+	indexed
 	file    *scene.Safetensors
 	path    string
-	info    Info
 	frame   scene.Frame
 	origin  [3]float64
 	tensors []checkpointTensor
+	room    []byte
 }
 
 func openCheckpoint(path string) (Source, error) {
@@ -69,6 +70,7 @@ func openCheckpoint(path string) (Source, error) {
 		return nil, err
 	}
 	c := &checkpointSource{file: file, path: path}
+	c.decode = c.load
 	if err := c.parse(); err != nil {
 		return nil, errors.Join(c.fail(err), file.Close())
 	}
@@ -76,7 +78,7 @@ func openCheckpoint(path string) (Source, error) {
 }
 
 func (c *checkpointSource) fail(err error) error {
-	return &scene.Error{Op: "read checkpoint", Path: c.path, Err: err, Hint: "name a file of OUT/checkpoints as vksplat train writes them, or copy it again if it is one"}
+	return readError("read checkpoint", c.path, err, "name a file of OUT/checkpoints as vksplat train writes them, or copy it again if it is one")
 }
 
 func (c *checkpointSource) parse() error {
@@ -142,37 +144,15 @@ func (c *checkpointSource) find() error {
 	return nil
 }
 
-func (c *checkpointSource) Info() Info   { return c.info }
 func (c *checkpointSource) Close() error { return c.file.Close() }
 
 func (c *checkpointSource) Read(put func(piece *scene.Splats) error) error {
-	room := scene.NewSplats(min(c.info.N, PieceSplats), c.info.Degree)
-	buf := make([]byte, 0, 4*3*scene.SHCoefficients(scene.MaxSHDegree)*room.N)
-	for lo := 0; lo < c.info.N; lo += room.N {
-		piece := room.Slice(0, min(room.N, c.info.N-lo))
-		for _, t := range c.tensors {
-			if err := t.read(piece, 0, piece.N, lo, buf); err != nil {
-				return c.fail(err)
-			}
-		}
-		if err := put(piece.ToCapture(c.frame, c.origin)); err != nil {
-			return err
-		}
-	}
-	return nil
+	return c.indexed.Read(func(piece *scene.Splats) error { return put(piece.ToCapture(c.frame, c.origin)) })
 }
 
 func (c *checkpointSource) Gather(ids []uint32, into *scene.Splats) error {
-	buf := make([]byte, 0, 4*3*scene.SHCoefficients(scene.MaxSHDegree))
-	for i, id := range ids {
-		if int(id) >= c.info.N {
-			return fmt.Errorf("splatfile: gather splats: splat %d of %d", id, c.info.N)
-		}
-		for _, t := range c.tensors {
-			if err := t.read(into, i, 1, int(id), buf); err != nil {
-				return c.fail(err)
-			}
-		}
+	if err := c.indexed.Gather(ids, into); err != nil {
+		return err
 	}
 	moved := into.ToCapture(c.frame, c.origin)
 	copy(into.Means, moved.Means)
@@ -180,37 +160,35 @@ func (c *checkpointSource) Gather(ids []uint32, into *scene.Splats) error {
 	return nil
 }
 
-// read copies n splats of the tensor, from first on, into splats at and so on of s. buf has room for them.
-func (t *checkpointTensor) read(s *scene.Splats, at, n, first int, buf []byte) error {
-	size := 4
-	if t.half {
-		size = 2
-	}
-	row := size * t.width
-	buf = buf[:row*n]
-	if _, err := t.file.ReadAt(buf, int64(row)*int64(first)); err != nil {
-		return err
-	}
-	for i := range n {
-		for k, to := 0, t.target(s, at+i); k < t.width; k++ {
-			if t.half {
-				to[k] = halfValue(binary.LittleEndian.Uint16(buf[i*row+2*k:]))
-			} else {
-				to[k] = math.Float32frombits(binary.LittleEndian.Uint32(buf[i*row+4*k:]))
-			}
+// load reads splats in the frame of training.
+func (c *checkpointSource) load(first int, into *scene.Splats) error {
+	for _, t := range c.tensors {
+		if err := t.read(first, into, &c.room); err != nil {
+			return c.fail(err)
 		}
 	}
 	return nil
 }
 
-// halfValue is the value of an IEEE half.
-func halfValue(h uint16) float32 {
-	sign, exponent, fraction := uint32(h&0x8000)<<16, uint32(h>>10&31), uint32(h&0x3ff)
-	switch exponent {
-	case 0:
-		return math.Float32frombits(sign | math.Float32bits(float32(fraction)/(1<<24)))
-	case 31:
-		return math.Float32frombits(sign | 0x7f800000 | fraction<<13)
+// read copies the tensor of splats from first on.
+func (t *checkpointTensor) read(first int, into *scene.Splats, room *[]byte) error {
+	size := 4
+	if t.half {
+		size = 2
 	}
-	return math.Float32frombits(sign | (exponent+112)<<23 | fraction<<13)
+	row := size * t.width
+	rows, err := readRows(t.file, 0, row, first, into.N, room)
+	if err != nil {
+		return err
+	}
+	for i := range into.N {
+		for k, to := 0, t.target(into, i); k < t.width; k++ {
+			if at := rows[i*row+size*k:]; t.half {
+				to[k] = halfValue(binary.LittleEndian.Uint16(at))
+			} else {
+				to[k] = floatAt(at, 0)
+			}
+		}
+	}
+	return nil
 }

@@ -25,13 +25,7 @@ func newHistogram() *histogram {
 // add counts finite numbers.
 func (h *histogram) add(values ...float32) {
 	for _, x := range values {
-		bits := math.Float32bits(x)
-		if bits>>31 == 1 {
-			bits = ^bits
-		} else {
-			bits |= 1 << 31
-		}
-		bin := bits >> (32 - histogramBits)
+		bin := ascending(x) >> (32 - histogramBits)
 		h.count[bin]++
 		h.sum[bin] += float64(x)
 	}

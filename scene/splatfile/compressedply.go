@@ -53,6 +53,7 @@ type packed struct {
 	restAt             []int   // in a row of sh, in the order of scene.Splats.SH behind coefficient 0
 	bounds             []bound // of chunks
 	degree, chunkCount int
+	room               []byte
 }
 
 // bound is how far the values of a chunk go.
@@ -60,7 +61,7 @@ type bound struct{ low, high [9]float32 }
 
 func openCompressedPLY(path string) (Source, error) {
 	const op = "read compressed ply"
-	f, size, err := openRows(op, path)
+	f, size, err := openFile(op, path)
 	if err != nil {
 		return nil, err
 	}
@@ -76,10 +77,10 @@ func openCompressedPLY(path string) (Source, error) {
 	}
 	if err != nil {
 		_ = f.Close() // the first error is the one to report
-		return nil, fileError(op, path, err, "")
+		return nil, readError(op, path, err, "")
 	}
 	info.N, info.Degree, info.Notes = int(p.vertex.Rows), p.degree, packedNotes(tables)
-	return &rowSource{info, op, f, p.load}, nil
+	return newRows(info, op, f, p.load), nil
 }
 
 // assign finds the elements.
@@ -154,10 +155,10 @@ func (p *packed) checkSH() error {
 	for p.sh.Column("uchar", "f_rest_"+strconv.Itoa(rest)) >= 0 {
 		rest++
 	}
-	for p.degree < scene.MaxSHDegree && packedRest(p.degree) < rest {
+	for p.degree < scene.MaxSHDegree && restNumbers(p.degree) < rest {
 		p.degree++
 	}
-	if packedRest(p.degree) != rest {
+	if restNumbers(p.degree) != rest {
 		return fmt.Errorf("element sh has %d properties uchar f_rest, not 9, 24 or 45", rest)
 	}
 	p.restAt = make([]int, rest)
@@ -167,16 +168,12 @@ func (p *packed) checkSH() error {
 	return nil
 }
 
-// packedRest is the number of higher coefficients of a degree, all channels together.
-func packedRest(degree int) int { return 3 * (scene.SHCoefficients(degree) - 1) }
-
 // readBounds reads element chunk, whose rows the file was found to hold.
 func (p *packed) readBounds() error {
 	p.bounds = make([]bound, p.chunkCount)
-	var room []byte
 	for lo := 0; lo < p.chunkCount; lo += packedChunk {
 		n := min(packedChunk, p.chunkCount-lo)
-		rows, err := readRows(p.file, p.chunk.Offset, int(p.chunk.RowBytes), lo, n, &room)
+		rows, err := readRows(p.file, p.chunk.Offset, int(p.chunk.RowBytes), lo, n, &p.room)
 		if err != nil {
 			return err
 		}
@@ -191,7 +188,7 @@ func (p *packed) bound(row []byte) (b bound) {
 	for i, at := range p.boundsAt {
 		x := float32(i / 3 % 2) // of a colour that the file does not have
 		if at >= 0 {
-			x = math.Float32frombits(binary.LittleEndian.Uint32(row[at:]))
+			x = floatAt(row[at:], 0)
 		}
 		if i/6 == 1 && math.IsInf(float64(x), -1) { // a scale of zero
 			x = -scene.InfiniteLog
@@ -205,10 +202,10 @@ func (p *packed) bound(row []byte) (b bound) {
 	return b
 }
 
-// load is for rowSource.
-func (p *packed) load(first, n int, into *scene.Splats, at int, room *[]byte) error {
-	row := int(p.vertex.RowBytes)
-	rows, err := readRows(p.file, p.vertex.Offset, row, first, n, room)
+// load is for newRows.
+func (p *packed) load(first int, into *scene.Splats) error {
+	n, row := into.N, int(p.vertex.RowBytes)
+	rows, err := readRows(p.file, p.vertex.Offset, row, first, n, &p.room)
 	if err != nil {
 		return err
 	}
@@ -218,17 +215,17 @@ func (p *packed) load(first, n int, into *scene.Splats, at int, room *[]byte) er
 		for j, from := range p.wordAt {
 			words[j] = binary.LittleEndian.Uint32(rows[row*i+from:])
 		}
-		unpackSplat(words, &p.bounds[(first+i)/packedChunk], into.Slice(at+i, at+i+1))
+		unpackSplat(words, &p.bounds[(first+i)/packedChunk], into, i)
 	}
 	if p.degree == 0 {
 		return nil
 	}
 	row = int(p.sh.RowBytes)
-	if rows, err = readRows(p.file, p.sh.Offset, row, first, n, room); err != nil {
+	if rows, err = readRows(p.file, p.sh.Offset, row, first, n, &p.room); err != nil {
 		return err
 	}
 	for i := range n {
-		sh := into.SH[k*(at+i)+3 : k*(at+i+1)]
+		sh := into.SH[k*i+3 : k*(i+1)]
 		for j, from := range p.restAt {
 			sh[j] = packedSH[rows[row*i+from]]
 		}
@@ -245,26 +242,21 @@ var packedSH = func() (out [256]float32) {
 	return out
 }()
 
-// unpackSplat decodes all but the higher coefficients of one splat.
-func unpackSplat(words [4]uint32, b *bound, s *scene.Splats) {
-	unpack3(words[0], b.low[:3], b.high[:3], s.Means)
-	unpack3(words[2], b.low[3:6], b.high[3:6], s.LogScales)
-	largest, squares := words[1]>>30, 0.0
-	for i, shift := 0, 20; i < 4; i++ {
-		if i == int(largest) {
-			continue
-		}
-		x := (float64(words[1]>>shift&1023)/1023 - 0.5) * math.Sqrt2
-		squares += float64(x * x)
-		s.Quats[i] = float32(x)
-		shift -= 10
+// unpackSplat decodes all but the higher coefficients of splat i.
+func unpackSplat(words [4]uint32, b *bound, s *scene.Splats, i int) {
+	unpack3(words[0], b.low[:3], b.high[:3], s.Means[3*i:])
+	unpack3(words[2], b.low[3:6], b.high[3:6], s.LogScales[3*i:])
+	var others [3]float64
+	for j := range others {
+		others[j] = (float64(words[1]>>(20-10*j)&1023)/1023 - 0.5) * math.Sqrt2
 	}
-	s.Quats[largest] = float32(math.Sqrt(max(0, 1-squares)))
+	q := fourOf(int(words[1]>>30), others)
+	setQuat(s.Quats[4*i:], q[0], q[1], q[2], q[3])
 	for c := range 3 {
 		color := between(b.low[6+c], b.high[6+c], float64(words[3]>>(24-8*c)&255)/255)
-		s.SH[c] = float32((color - 0.5) / scene.SH0)
+		s.SH[3*s.K()*i+c] = float32((color - 0.5) / scene.SH0)
 	}
-	s.LogitOpacities[0] = byteLogits[words[3]&255]
+	s.LogitOpacities[i] = byteLogits[words[3]&255]
 }
 
 // unpack3 decodes a word of 11, 10 and 11 bits.

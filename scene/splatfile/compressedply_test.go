@@ -66,10 +66,10 @@ func checkChunk(t *testing.T, got, want *scene.Splats, worst worstErrors) {
 		part("colour", axis, 255, k, got.SH, want.SH, colorOf)
 	}
 	for i := range want.N {
-		opacity := math.Abs(opacityOf(got.LogitOpacities[i]) - opacityOf(want.LogitOpacities[i]))
+		opacity := math.Abs(sigmoid(got.LogitOpacities[i]) - sigmoid(want.LogitOpacities[i]))
 		near(t, "opacity", i, opacity, 0, 0.5/255+1e-6)
 		// The three smallest are half a step of sqrt(2)/1023 off at most, the largest, which is 0.5 or more, as much as they together.
-		quat := quatError(unitQuat(got.Quats[4*i:4*i+4]), unitQuat(want.Quats[4*i:4*i+4]))
+		quat := quatError(got.Quats[4*i:4*i+4], want.Quats[4*i:4*i+4])
 		near(t, "rotation", i, quat, 0, 3*math.Sqrt2/2/1023+1e-6)
 		worst.add("opacity", opacity)
 		worst.add("rotation", quat)
@@ -146,7 +146,7 @@ func TestCompressedPLYBytes(t *testing.T) {
 		t.Fatal(order)
 	}
 	for i, want := range []float32{0, 0, 0, 1, 2, 3, -1, -2, -3, 0, 0, 0, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5} {
-		if got := float32At(body, i); got != want {
+		if got := floatAt(body, i); got != want {
 			t.Errorf("bound %d is %v, want %v", i, got, want)
 		}
 	}
@@ -234,9 +234,8 @@ func TestCompressedPLYRefused(t *testing.T) {
 
 // TestCompressedPLYForeign compares a file of another program with the model that it was made of, which is in another order.
 func TestCompressedPLYForeign(t *testing.T) {
-	root := sharedSplats(t)
-	got, info := readModel(t, compressedPLY, filepath.Join(root, "converted_by_splat-transform/playbot6.compressed.ply"))
-	want, _, err := scene.ReadPLY(filepath.Join(root, "converted_by_splat-transform/playbot6.ply"))
+	got, info := readModel(t, compressedPLY, foreignSplats(t, "converted_by_splat-transform/playbot6.compressed.ply"))
+	want, _, err := scene.ReadPLY(foreignSplats(t, "converted_by_splat-transform/playbot6.ply"))
 	if err != nil || got.Degree != 2 || got.N != want.N || !strings.HasPrefix(info.Meta.Generator, "splat-transform") {
 		t.Fatalf("%+v, %v", info, err)
 	}
@@ -258,7 +257,7 @@ func TestCompressedPLYForeign(t *testing.T) {
 	checkPacked(t, got, want, order, worst)
 	t.Logf("greatest errors: %v", worst)
 	for _, name := range []string{"biker", "guitar"} {
-		s, _ := readModel(t, compressedPLY, filepath.Join(root, "playcanvas-engine", name+".compressed.ply"))
+		s, _ := readModel(t, compressedPLY, foreignSplats(t, "playcanvas-engine/"+name+".compressed.ply"))
 		if err := s.Validate(); err != nil || s.N < 90000 {
 			t.Errorf("%s: %d splats, %v", name, s.N, err)
 		}

@@ -25,42 +25,33 @@ type packer struct {
 }
 
 func writeCompressedPLY(path string, model Source, o WriteOptions) (lost []string, err error) {
-	g, free, err := gatherable(model, o.tempDir(path))
-	if err != nil {
+	const op = "write compressed ply"
+	if err := checkVersion(op, path, o.Version); err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, free()) }()
-	order, err := mortonOrder(g)
+	m, err := arrange(model, o.tempDir(path), mortonOrder)
 	if err != nil {
-		return nil, err
+		return nil, writeError(op, path, err, "")
 	}
-	p := &packer{info: g.Info()}
-	if len(order) != p.info.N {
-		return nil, fmt.Errorf("splatfile: write compressed ply: %d splats announced, %d given", p.info.N, len(order))
-	}
+	defer func() { err = errors.Join(err, m.free()) }()
+	p := &packer{info: m.Info()}
 	if o.Generator != "" {
 		p.info.Meta.Generator = o.Generator
 	}
 	header, err := packedHeader(p.info)
+	if err == nil {
+		err = scene.WriteFileAt(path, func(w io.WriterAt) error {
+			if _, err := w.WriteAt([]byte(header), 0); err != nil {
+				return err
+			}
+			return p.write(w, int64(len(header)), m)
+		})
+	}
 	if err != nil {
-		return nil, err
+		return nil, writeError(op, path, err, "")
 	}
-	err = scene.WriteFileAt(path, func(w io.WriterAt) error {
-		if _, err := w.WriteAt([]byte(header), 0); err != nil {
-			return err
-		}
-		return p.write(w, int64(len(header)), g, order)
-	})
-	if err != nil {
-		return nil, err
-	}
-	if p.cutScales > 0 {
-		lost = append(lost, fmt.Sprintf("%d scales outside e^-%d to e^%d became that", p.cutScales, packedLog, packedLog))
-	}
-	if p.cutRest > 0 {
-		lost = append(lost, fmt.Sprintf("%d coefficients of the spherical harmonics outside -4 to 4 became that", p.cutRest))
-	}
-	return lost, nil
+	lost = lostSome(nil, p.cutScales, fmt.Sprintf("scales outside e^-%d to e^%d became that", packedLog, packedLog))
+	return lostSome(lost, p.cutRest, "coefficients of the spherical harmonics outside -4 to 4 became that"), nil
 }
 
 // packedHeader is everything up to and including end_header.
@@ -85,7 +76,7 @@ func packedHeader(info Info) (string, error) {
 	if info.Degree > 0 {
 		fmt.Fprintf(&b, "element sh %d\n", info.N)
 	}
-	for i := range packedRest(info.Degree) {
+	for i := range restNumbers(info.Degree) {
 		b.WriteString("property uchar f_rest_" + strconv.Itoa(i) + "\n")
 	}
 	b.WriteString("end_header\n")
@@ -93,7 +84,7 @@ func packedHeader(info Info) (string, error) {
 }
 
 // write writes the elements, which begin at a place in the file, chunk by chunk.
-func (p *packer) write(w io.WriterAt, start int64, g Gatherer, order []uint32) error {
+func (p *packer) write(w io.WriterAt, start int64, m *arranged) error {
 	const buffer = 1 << 20
 	chunks := int64((p.info.N + packedChunk - 1) / packedChunk)
 	words := start + 4*int64(len(packedBounds))*chunks
@@ -101,19 +92,8 @@ func (p *packer) write(w io.WriterAt, start int64, g Gatherer, order []uint32) e
 	p.chunks = bufio.NewWriterSize(io.NewOffsetWriter(w, start), buffer)
 	p.words = bufio.NewWriterSize(io.NewOffsetWriter(w, words), buffer)
 	p.sh = bufio.NewWriterSize(io.NewOffsetWriter(w, sh), buffer)
-	room := scene.NewSplats(min(p.info.N, packedChunk), p.info.Degree)
-	for lo := 0; lo < len(order); lo += packedChunk {
-		ids := order[lo:min(lo+packedChunk, len(order))]
-		s := room.Slice(0, len(ids))
-		if err := g.Gather(ids, s); err != nil {
-			return err
-		}
-		if err := checkSplats(s, ids); err != nil {
-			return err
-		}
-		if err := p.chunk(s); err != nil {
-			return err
-		}
+	if err := m.each(packedChunk, p.chunk); err != nil {
+		return err
 	}
 	return errors.Join(p.chunks.Flush(), p.words.Flush(), p.sh.Flush())
 }
@@ -127,12 +107,12 @@ func (p *packer) chunk(s *scene.Splats) error {
 		v := &values[i]
 		copy(v[:3], s.Means[3*i:])
 		for axis := range 3 {
-			scale, color := s.LogScales[3*i+axis], float64(s.SH[k*i+axis])
+			scale := s.LogScales[3*i+axis]
 			v[3+axis] = min(max(scale, -packedLog), packedLog)
 			if v[3+axis] != scale {
 				p.cutScales++
 			}
-			v[6+axis] = float32(float64(color*scene.SH0) + 0.5)
+			v[6+axis] = float32(colorOf(s.SH[k*i+axis]))
 		}
 		for j, x := range v {
 			if i == 0 {
@@ -157,9 +137,7 @@ func (p *packer) bound(b *bound) error {
 	p.row = p.row[:0]
 	for part := 0; part < 9; part += 3 {
 		for _, values := range [2][9]float32{b.low, b.high} {
-			for _, x := range values[part : part+3] {
-				p.row = binary.LittleEndian.AppendUint32(p.row, math.Float32bits(x))
-			}
+			p.row = appendFloats(p.row, values[part:part+3]...)
 		}
 	}
 	_, err := p.chunks.Write(p.row)
@@ -176,7 +154,7 @@ func (p *packer) splat(s *scene.Splats, i int, v *[9]float32, b *bound) error {
 		return unit((float64(v[j])-low)/(high-low), top)
 	}
 	p.row = binary.LittleEndian.AppendUint32(p.row[:0], part(0, 2047)<<21|part(1, 1023)<<11|part(2, 2047))
-	p.row = binary.LittleEndian.AppendUint32(p.row, packQuat(unitQuat(s.Quats[4*i:4*i+4])))
+	p.row = binary.LittleEndian.AppendUint32(p.row, packQuat(doubles(s.Quats[4*i:4*i+4])))
 	p.row = binary.LittleEndian.AppendUint32(p.row, part(3, 2047)<<21|part(4, 1023)<<11|part(5, 2047))
 	p.row = binary.LittleEndian.AppendUint32(p.row, part(6, 255)<<24|part(7, 255)<<16|part(8, 255)<<8|uint32(opacityByte(s.LogitOpacities[i])))
 	if _, err := p.words.Write(p.row); err != nil {
@@ -202,19 +180,12 @@ func (p *packer) rest(x float32) uint8 {
 	return uint8(min(max(math.Floor(float64(float64(x)*32)+128), 0), 255))
 }
 
-// packQuat packs a rotation of length 1: the three smallest of its components, the largest made positive.
+// packQuat packs a rotation of length 1, see packedWords.
 func packQuat(q [4]float64) uint32 {
-	largest := 0
-	for i, x := range q {
-		if math.Abs(x) > math.Abs(q[largest]) {
-			largest = i
-		}
-	}
+	largest, others := threeOf(q)
 	word := uint32(largest)
-	for i, x := range q {
-		if i != largest {
-			word = word<<10 | unit(float64(math.Copysign(1, q[largest])*x*math.Sqrt2/2)+0.5, 1023)
-		}
+	for _, x := range others {
+		word = word<<10 | unit(float64(x*math.Sqrt2/2)+0.5, 1023)
 	}
 	return word
 }

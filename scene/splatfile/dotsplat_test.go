@@ -31,10 +31,10 @@ func checkDotSplat(t *testing.T, got, want *scene.Splats, worst worstErrors) {
 			near(t, "colour", from, colorOf(got.SH[3*i+axis]), color, 0.5/255+1e-6)
 			worst.add("colour", math.Abs(colorOf(got.SH[3*i+axis])-color))
 		}
-		near(t, "opacity", from, opacityOf(got.LogitOpacities[i]), opacityOf(want.LogitOpacities[from]), 0.5/255+1e-6)
-		worst.add("opacity", math.Abs(opacityOf(got.LogitOpacities[i])-opacityOf(want.LogitOpacities[from])))
+		near(t, "opacity", from, sigmoid(got.LogitOpacities[i]), sigmoid(want.LogitOpacities[from]), 0.5/255+1e-6)
+		worst.add("opacity", math.Abs(sigmoid(got.LogitOpacities[i])-sigmoid(want.LogitOpacities[from])))
 		// Half a step of 1/128, a whole one for 1 itself; the length that differs from 1 adds as much again at most.
-		e := quatError(unitQuat(got.Quats[4*i:4*i+4]), unitQuat(want.Quats[4*from:4*from+4]))
+		e := quatError(got.Quats[4*i:4*i+4], want.Quats[4*from:4*from+4])
 		near(t, "rotation", from, e, 0, 1.5/128)
 		worst.add("rotation", e)
 	}
@@ -94,9 +94,8 @@ func TestDotSplatBytes(t *testing.T) {
 }
 
 func TestDotSplatForeign(t *testing.T) {
-	root := sharedSplats(t)
-	got, _ := readModel(t, dotSplat, filepath.Join(root, "splat-transform/minimal.splat"))
-	want, _, err := scene.ReadPLY(filepath.Join(root, "converted_by_splat-transform/minimal.splat.ply"))
+	got, _ := readModel(t, dotSplat, foreignSplats(t, "splat-transform/minimal.splat"))
+	want, _, err := scene.ReadPLY(foreignSplats(t, "converted_by_splat-transform/minimal.splat.ply"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,8 +115,8 @@ func checkBytesModel(t *testing.T, got, want *scene.Splats, quat float64) {
 			near(t, "scale", i, float64(got.LogScales[3*i+axis]), float64(want.LogScales[3*i+axis]), 1e-6)
 			near(t, "colour", i, float64(got.SH[3*i+axis]), float64(want.SH[3*i+axis]), 1e-6)
 		}
-		near(t, "opacity", i, opacityOf(got.LogitOpacities[i]), opacityOf(want.LogitOpacities[i]), 1e-6)
-		near(t, "rotation", i, quatError(unitQuat(got.Quats[4*i:4*i+4]), unitQuat(want.Quats[4*i:4*i+4])), 0, quat)
+		near(t, "opacity", i, sigmoid(got.LogitOpacities[i]), sigmoid(want.LogitOpacities[i]), 1e-6)
+		near(t, "rotation", i, quatError(got.Quats[4*i:4*i+4], want.Quats[4*i:4*i+4]), 0, quat)
 	}
 }
 

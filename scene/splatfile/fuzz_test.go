@@ -69,16 +69,14 @@ func readAny(t *testing.T, path string, size int) {
 		return
 	}
 	defer m.Close() // only read
-	seen := 0
-	err = m.Read(func(piece *scene.Splats) error {
-		seen += piece.N
+	err = eachPiece(m, func(_ int, piece *scene.Splats) error {
 		if piece.N < 1 || piece.N > PieceSplats {
 			t.Errorf("a piece of %d splats", piece.N)
 		}
-		return checkPiece(seen-piece.N, piece, m.Info())
+		return nil
 	})
-	if err == nil && seen != m.Info().N {
-		t.Errorf("%d splats came, %d were announced", seen, m.Info().N)
+	if err != nil && !errors.Is(err, scene.ErrData) { // such as too few splats
+		t.Errorf("%v is not of kind ErrData", err)
 	}
 	if g, ok := m.(Gatherer); ok && m.Info().N > 0 {
 		into := scene.NewSplats(1, m.Info().Degree)

@@ -23,6 +23,7 @@ var glb = &Format{
 
 const (
 	glbName       = "glb"
+	opReadGLB     = "read glb"
 	glbMagic      = "glTF"
 	glbVersion    = 2
 	glbChunkJSON  = 0x4e4f534a
@@ -42,8 +43,6 @@ const (
 	glbArrayKind  = 34962 // the target of a view of vertex attributes
 	glbKernel     = "ellipse"
 	glbColorSpace = "srgb_rec709_display"
-	// infiniteLog stands for infinity in the logit of an opacity and the logarithm of a scale, as in PLY files.
-	infiniteLog = 30
 )
 
 // glbFrame are the factors from glTF's axes (left, up, forward) to ours.
@@ -193,7 +192,7 @@ func (f *glbFile) view(id int) (at int64, v gltfBufferView, err error) {
 		return 0, v, fmt.Errorf("buffer view %d: there is no buffer %d", id, v.Buffer)
 	}
 	if v.Buffer != 0 || f.root.Buffers[0].URI != "" {
-		return 0, v, &scene.Error{Op: "read glb", Err: fmt.Errorf("buffer %d is not in the file", v.Buffer), Hint: "export it with all buffers inside"}
+		return 0, v, &scene.Error{Op: opReadGLB, Err: fmt.Errorf("buffer %d is not in the file", v.Buffer), Hint: "export it with all buffers inside"}
 	}
 	if v.ByteOffset < 0 || v.ByteLength < 0 || v.ByteOffset > f.binSize || v.ByteLength > f.binSize-v.ByteOffset {
 		return 0, v, fmt.Errorf("buffer view %d claims %d bytes from %d on, of %d", id, v.ByteLength, v.ByteOffset, f.binSize)

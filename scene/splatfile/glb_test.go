@@ -22,13 +22,13 @@ var glbTolerance = tolerance{quat: 1e-3, scale: 2e-6, opacity: 1e-7}
 func TestGLBRoundTrip(t *testing.T) {
 	for degree := range 4 {
 		for _, n := range []int{1, 17, PieceSplats + 3} {
-			want := binaryMadeModel(n, degree)
+			want := madeModel(n, degree, "edges")
 			meta := scene.PLYMeta{Generator: "vksplat test"}
 			path, lost := writeTemp(t, glb, "a.glb", want, meta, WriteOptions{})
 			if len(lost) != 0 {
 				t.Errorf("lost: %v", lost)
 			}
-			got, info := mustRead(t, glb.Open, path)
+			got, info := readModel(t, glb, path)
 			if info.Meta.Generator != meta.Generator || info.Format != "glb" || len(info.Notes) > 0 {
 				t.Errorf("info: %+v", info)
 			}
@@ -43,7 +43,7 @@ func TestGLBRoundTrip(t *testing.T) {
 		t.Error("the formats are not found by name")
 	}
 	origin := [3]float64{1, 2, 3}
-	if _, lost := writeTemp(t, glb, "a.glb", binaryMadeModel(2, 0), scene.PLYMeta{Origin: &origin, Antialiased: true}, WriteOptions{}); len(lost) != 2 {
+	if _, lost := writeTemp(t, glb, "a.glb", madeModel(2, 0, "edges"), scene.PLYMeta{Origin: &origin, Antialiased: true}, WriteOptions{}); len(lost) != 2 {
 		t.Errorf("lost %q, want 2 sentences", lost)
 	}
 }
@@ -142,9 +142,9 @@ func TestGLBQuantised(t *testing.T) {
 		t.Fatal(err)
 	}
 	// 1, 2, 3 turned about x, twice as large and moved is 12, 16, 24 in glTF's axes.
-	if s.N != 2 || [3]float32(s.Means[3:]) != [3]float32{-12, -16, 24} || s.Quats[5] != 1 && s.Quats[5] != -1 || s.SH[3] != 2 ||
-		math.Abs(float64(s.LogScales[0])-math.Log(2*float64(0x8000)/65535)) > 1e-6 || math.Abs(float64(s.LogScales[1])+infiniteLog-math.Ln2) > 1e-6 ||
-		math.Abs(sigmoid(float64(s.LogitOpacities[1]))-0.2) > 1e-6 {
+	if s.N != 2 || [3]float32(s.Means[3:]) != [3]float32{-12, -16, 24} || s.Quats[4] != 1 && s.Quats[4] != -1 || s.SH[3] != 2 ||
+		math.Abs(float64(s.LogScales[0])-math.Log(2*float64(0x8000)/65535)) > 1e-6 || math.Abs(float64(s.LogScales[1])+scene.InfiniteLog-math.Ln2) > 1e-6 ||
+		math.Abs(sigmoid(s.LogitOpacities[1])-0.2) > 1e-6 {
 		t.Errorf("%+v", s)
 	}
 	if len(m.Info().Notes) != 1 || !strings.Contains(m.Info().Notes[0], "lin_rec709_display") {
@@ -152,9 +152,27 @@ func TestGLBQuantised(t *testing.T) {
 	}
 }
 
+// Nodes may turn splats by any angle.
+func TestGLBTurned(t *testing.T) {
+	m, err := openGLBBytes(glbFrom(strings.Replace(quantised, `"rotation":[1,0,0,0]`, `"rotation":[0.6,0,0,0.8]`, 1), quantisedData()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := All(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// 1, 2, 3 turned about x with cosine 0.28 and sine 0.96, twice as large and moved; the rotation's -x becomes (0.8 + 0.6 x) times it. glTF's x is -x here.
+	for i, want := range []float64{-12, -15.36, 35.52, 0.6, 0.8, 0, 0} {
+		if got := append(s.Means[:3:3], s.Quats[:4]...)[i]; math.Abs(float64(got)-want) > 1e-6 {
+			t.Errorf("number %d of mean and rotation is %v, want %v", i, got, want)
+		}
+	}
+}
+
 // SPZ within GLB has SPZ's axes.
 func TestGLBWithSPZ(t *testing.T) {
-	want := cut(binaryMadeModel(30, 2))
+	want := cut(madeModel(30, 2, "edges"))
 	path, _ := writeTemp(t, spz, "a.spz", want, scene.PLYMeta{Antialiased: true}, WriteOptions{})
 	packed, err := os.ReadFile(path)
 	if err != nil {
@@ -186,12 +204,12 @@ func TestGLBWithSPZ(t *testing.T) {
 
 func TestGLBWriteRefuses(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.glb")
-	nan, big := binaryMadeModel(5, 1), binaryMadeModel(5, 1)
+	nan, big := madeModel(5, 1, "edges"), madeModel(5, 1, "edges")
 	nan.Means[10] = float32(math.NaN())
 	big.LogScales[7] = 100
 	for want, model := range map[string]Source{
 		"splat 3": Memory(nan, scene.PLYMeta{}), "splat 2": Memory(big, scene.PLYMeta{}), "without splats": Memory(scene.NewSplats(0, 0), scene.PLYMeta{}),
-		"4 GiB": claimed{Memory(binaryMadeModel(1, 3), scene.PLYMeta{})},
+		"4 GiB": claimed{Memory(madeModel(1, 3, "edges"), scene.PLYMeta{})},
 	} {
 		_, err := glb.Write(path, model, WriteOptions{})
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), path) {
@@ -248,9 +266,9 @@ func badGLBs() map[string][]byte {
 		"bytes from -4":                        change(`"byteOffset":4`, `"byteOffset":-4`),
 		"follow each other after 253":          change(`"byteStride":40`, `"byteStride":253`),
 		"follow each other after 8":            change(`"byteStride":40`, `"byteStride":8`),
-		"half turns":                           change(`"rotation":[1,0,0,0]`, `"rotation":[0.6,0,0,0.8]`),
-		"half turns, mirror":                   change(`"scale":[2,2,2]`, `"scale":[-2,2,2]`),
-		"or stretch":                           change(`"scale":[2,2,2]`, `"scale":[2,2,1]`),
+		"its rotation is":                      change(`"rotation":[1,0,0,0]`, `"rotation":[0,0,0,0]`),
+		"mirrors or flattens":                  change(`"scale":[2,2,2]`, `"scale":[-2,2,2]`),
+		"stretches one direction":              change(`"scale":[2,2,2]`, `"scale":[2,2,1]`),
 		"matrix has 1":                         change(`"scale":[2,2,2]`, `"matrix":[2]`),
 		"3 numbers instead of 4":               change(`"rotation":[1,0,0,0]`, `"rotation":[1,0,0]`),
 		"placed more than once":                change(`"nodes":[`, `"nodes":[{"mesh":1},`),

@@ -13,11 +13,11 @@ import (
 
 // glbSource reads the splats of a file's attributes.
 type glbSource struct {
+	indexed
 	path    string
 	r       io.ReaderAt
 	closer  io.Closer
-	info    Info
-	place   glbPlace
+	place   *mover // from glTF's axes, where the nodes put the splats
 	columns struct{ mean, quat, scale, opacity glbColumn }
 	sh      []glbColumn // by coefficient
 	packed  []byte      // rows of a column
@@ -34,7 +34,7 @@ type glbColumn struct {
 }
 
 func openGLB(path string) (Source, error) {
-	file, size, err := openBinary("read glb", path)
+	file, size, err := openFile(opReadGLB, path)
 	if err != nil {
 		return nil, err
 	}
@@ -46,36 +46,29 @@ func openGLB(path string) (Source, error) {
 	return source, nil
 }
 
-// glbError names a file in an error, and what to do about it.
-func glbError(path string, err error) error {
-	var known *scene.Error
-	if errors.As(err, &known) {
-		known.Path = path
-		return known
-	}
-	return &scene.Error{Op: "read glb", Path: path, Err: err, Hint: "the file may be cut short or damaged: copy or export it again"}
-}
-
 func newGLBSource(path string, r io.ReaderAt, size int64, closer io.Closer) (Source, error) {
 	f, err := readGLB(r, size)
 	if err != nil {
-		return nil, glbError(path, err)
+		return nil, readError(opReadGLB, path, err, "")
 	}
 	mesh, primitive, err := f.splats()
 	if err != nil {
-		return nil, glbError(path, err)
+		return nil, readError(opReadGLB, path, err, "")
 	}
 	place, err := f.place(mesh)
 	if err != nil {
-		return nil, glbError(path, err)
+		return nil, readError(opReadGLB, path, err, "")
 	}
 	info := Info{Format: glbName, Meta: scene.PLYMeta{Generator: f.root.Asset.Generator}, Notes: primitive.Extensions.Splats.notes()}
 	if packed := primitive.Extensions.Splats.Extensions; packed != nil && packed.SPZ != nil {
 		return f.openSPZ(path, packed.SPZ.BufferView, closer, info, place)
 	}
-	s := &glbSource{path: path, r: r, closer: closer, info: info, place: place}
+	s := &glbSource{path: path, r: r, closer: closer, place: newMover(place)}
+	s.indexed = indexed{info, func(first int, piece *scene.Splats) error {
+		return readError(opReadGLB, path, s.unpack(first, piece), "")
+	}}
 	if err := s.findColumns(f, primitive); err != nil {
-		return nil, glbError(path, err)
+		return nil, readError(opReadGLB, path, err, "")
 	}
 	return s, nil
 }
@@ -99,7 +92,7 @@ var glbKnown = []string{glbSplats, glbSplatsSPZ, "KHR_mesh_quantization", "KHR_m
 func (f *glbFile) splats() (mesh int, found *gltfPrimitive, err error) {
 	for _, name := range f.root.ExtensionsRequired {
 		if !slices.Contains(glbKnown, name) {
-			return 0, nil, &scene.Error{Op: "read glb", Err: fmt.Errorf("it requires the extension %s, which is not read", scene.Printable(name)), Hint: "export it without"}
+			return 0, nil, &scene.Error{Op: opReadGLB, Err: fmt.Errorf("it requires the extension %s, which is not read", scene.Printable(name)), Hint: "export it without"}
 		}
 	}
 	for m := range f.root.Meshes {
@@ -109,25 +102,25 @@ func (f *glbFile) splats() (mesh int, found *gltfPrimitive, err error) {
 				continue
 			}
 			if found != nil {
-				return 0, nil, &scene.Error{Op: "read glb", Err: errors.New("it holds more than one model of splats"), Hint: "export each to a file of its own"}
+				return 0, nil, &scene.Error{Op: opReadGLB, Err: errors.New("it holds more than one model of splats"), Hint: "export each to a file of its own"}
 			}
 			mesh, found = m, primitive
 		}
 	}
 	if found == nil {
-		return 0, nil, &scene.Error{Op: "read glb", Err: fmt.Errorf("no mesh has the extension %s", glbSplats), Hint: "it is a mesh or a point cloud, not a model of splats"}
+		return 0, nil, &scene.Error{Op: opReadGLB, Err: fmt.Errorf("no mesh has the extension %s", glbSplats), Hint: "it is a mesh or a point cloud, not a model of splats"}
 	}
 	return mesh, found, nil
 }
 
 // openSPZ reads a model that is packed in a buffer view. Its axes are SPZ's own: the draft of the extension has readers turn them to glTF's.
-func (f *glbFile) openSPZ(path string, view int, closer io.Closer, info Info, place glbPlace) (Source, error) {
+func (f *glbFile) openSPZ(path string, view int, closer io.Closer, info Info, place Similarity) (Source, error) {
 	at, v, err := f.view(view)
 	if err != nil {
-		return nil, glbError(path, err)
+		return nil, readError(opReadGLB, path, err, "")
 	}
-	if place != unmoved {
-		return nil, glbError(path, &scene.Error{Op: "read glb", Err: errors.New("a node moves or turns splats that are packed as SPZ"), Hint: "export it without"})
+	if place != Unmoved() {
+		return nil, &scene.Error{Op: opReadGLB, Path: path, Err: errors.New("a node moves or turns splats that are packed as SPZ"), Hint: "export it without"}
 	}
 	s, err := newSPZSource(path, io.NewSectionReader(f.r, at, v.ByteLength), v.ByteLength, closer)
 	if err != nil {
@@ -145,7 +138,7 @@ func (s *glbSource) findColumns(f *glbFile, p *gltfPrimitive) error {
 	column := func(name string, width int) (glbColumn, error) {
 		id, ok := p.Attributes[name]
 		if !ok {
-			return glbColumn{}, &scene.Error{Op: "read glb", Err: fmt.Errorf("there is no attribute %s", name),
+			return glbColumn{}, &scene.Error{Op: opReadGLB, Err: fmt.Errorf("there is no attribute %s", name),
 				Hint: "it may follow a draft of the extension: export it again with a newer program"}
 		}
 		c, count, err := f.column(id, name, width)
@@ -236,37 +229,10 @@ func (f *glbFile) column(id int, name string, width int) (c glbColumn, rows int6
 	return glbColumn{name, at + a.ByteOffset, stride, width, a.ComponentType, a.Normalized}, a.Count, nil
 }
 
-func (s *glbSource) Info() Info   { return s.info }
 func (s *glbSource) Close() error { return s.closer.Close() }
 
-func (s *glbSource) Read(put func(piece *scene.Splats) error) error {
-	room := scene.NewSplats(min(s.info.N, PieceSplats), s.info.Degree)
-	for first := 0; first < s.info.N; first += PieceSplats {
-		piece := room.Slice(0, min(PieceSplats, s.info.N-first))
-		if err := s.decode(first, piece); err != nil {
-			return glbError(s.path, err)
-		}
-		if err := put(piece); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (s *glbSource) Gather(ids []uint32, into *scene.Splats) error {
-	for i, id := range ids {
-		if int64(id) >= int64(s.info.N) {
-			return fmt.Errorf("splatfile: gather splats: splat %d of %d", id, s.info.N)
-		}
-		if err := s.decode(int(id), into.Slice(i, i+1)); err != nil {
-			return glbError(s.path, err)
-		}
-	}
-	return nil
-}
-
-// decode reads splats from first on. Numbers that are not finite are handed on as they are, but for infinite logarithms and logits, which have a meaning.
-func (s *glbSource) decode(first int, piece *scene.Splats) error {
+// unpack reads splats from first on. Numbers that are not finite are handed on as they are, but for infinite logarithms and logits, which have a meaning.
+func (s *glbSource) unpack(first int, piece *scene.Splats) error {
 	quats, scales, opacities := piece.Quats, piece.LogScales, piece.LogitOpacities
 	if err := s.rows(s.columns.mean, first, piece.N, func(i int, v []float32) error { copy(piece.Means[3*i:], v); return nil }); err != nil {
 		return err
@@ -282,7 +248,7 @@ func (s *glbSource) decode(first int, piece *scene.Splats) error {
 			if x < 0 {
 				return fmt.Errorf("splat %d: a scale is %g: lengths are expected, drafts of the extension had logarithms", first+i, x)
 			}
-			scales[3*i+axis] = max(float32(math.Log(float64(x))), -infiniteLog)
+			scales[3*i+axis] = lengthLog(float64(x))
 		}
 		return nil
 	}); err != nil {
@@ -292,7 +258,7 @@ func (s *glbSource) decode(first int, piece *scene.Splats) error {
 		if v[0] < 0 || v[0] > 1 {
 			return fmt.Errorf("splat %d: the opacity is %g", first+i, v[0])
 		}
-		opacities[i] = min(max(float32(logit(float64(v[0]))), -infiniteLog), infiniteLog)
+		opacities[i] = logit(float64(v[0]))
 		return nil
 	}); err != nil {
 		return err
@@ -303,7 +269,9 @@ func (s *glbSource) decode(first int, piece *scene.Splats) error {
 			return err
 		}
 	}
-	s.place.apply(piece)
+	if s.place.Similarity != Unmoved() {
+		s.place.apply(piece)
+	}
 	Flip(piece, glbFrame[0], glbFrame[1], glbFrame[2])
 	return nil
 }
@@ -312,18 +280,16 @@ func (s *glbSource) decode(first int, piece *scene.Splats) error {
 func (s *glbSource) rows(c glbColumn, first, n int, put func(i int, v []float32) error) error {
 	size := componentBytes(c.kind)
 	need := int(c.stride)*(n-1) + size*c.width
-	if len(s.packed) < need {
-		s.packed = make([]byte, need)
-	}
-	if _, err := s.r.ReadAt(s.packed[:need], c.at+int64(first)*c.stride); err != nil {
-		return fmt.Errorf("attribute %s: %w", c.name, cause(err))
+	packed, err := readRows(s.r, c.at+int64(first)*c.stride, need, 0, 1, &s.packed)
+	if err != nil {
+		return fmt.Errorf("attribute %s: %w", c.name, withoutPath(err))
 	}
 	if s.values == nil {
 		s.values = make([]float32, 4)
 	}
 	v := s.values[:c.width]
 	for i := range n {
-		row := s.packed[i*int(c.stride):]
+		row := packed[i*int(c.stride):]
 		for j := range v {
 			v[j] = c.number(row[j*size:])
 		}
@@ -347,7 +313,7 @@ func (c glbColumn) number(b []byte) float32 {
 	case 5123:
 		x, most = float32(binary.LittleEndian.Uint16(b)), math.MaxUint16
 	default:
-		return math.Float32frombits(binary.LittleEndian.Uint32(b))
+		return floatAt(b, 0)
 	}
 	if c.normalized {
 		return max(x/most, -1)

@@ -7,13 +7,9 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"path/filepath"
 
 	"vksplat/scene"
 )
-
-// glbC0 is the spherical harmonic of degree 0, which turns a coefficient into a colour around 1/2.
-const glbC0 = 0.28209479177387814
 
 // glbAttribute is a plane of a file that is written.
 type glbAttribute struct {
@@ -41,20 +37,19 @@ func glbAttributes(degree int) []glbAttribute {
 }
 
 func writeGLB(path string, model Source, o WriteOptions) ([]string, error) {
-	refuse := func(err error, hint string) error { return writeFailed("write glb", path, err, hint) }
+	const op = "write glb"
+	if err := checkVersion(op, path, o.Version, glbVersion); err != nil {
+		return nil, err
+	}
+	refuse := func(err error, hint string) error { return writeError(op, path, err, hint) }
 	info := model.Info()
 	attributes := glbAttributes(info.Degree)
 	widths := make([]int, len(attributes))
 	for i, a := range attributes {
 		widths[i] = a.width()
 	}
-	if o.TempDir == "" {
-		o.TempDir = filepath.Dir(path)
-	}
-	p := newPlanes(info.N, widths, planesInMemory, o.TempDir)
+	p := newPlanes(info.N, widths, planesInMemory, o.tempDir(path))
 	switch {
-	case o.Version != 0 && o.Version != glbVersion:
-		return nil, &scene.Error{Op: "write glb", Path: path, Err: fmt.Errorf("version %d is not written", o.Version), Hint: "the only version is 2", Kind: scene.ErrUsage}
 	case info.N == 0:
 		return nil, refuse(errors.New("glTF cannot hold a model without splats"), "write another format")
 	case p.size() > math.MaxUint32-(1<<20): // what is left is more than the JSON takes
@@ -62,11 +57,11 @@ func writeGLB(path string, model Source, o WriteOptions) ([]string, error) {
 			"lower the degree of the spherical harmonics, write fewer splats, or another format")
 	}
 	defer func() { _ = p.close() }() // what it held is written, or has failed
-	low, high, err := glbPlanes(model, p)
+	positions, err := glbPlanes(model, p)
 	if err != nil {
-		return nil, refuse(err, pruneHint)
+		return nil, refuse(err, "")
 	}
-	text, err := json.Marshal(glbJSON(info, attributes, p, low, high))
+	text, err := json.Marshal(glbJSON(info, attributes, p, positions))
 	if err != nil {
 		return nil, refuse(err, "")
 	}
@@ -81,9 +76,9 @@ func writeGLB(path string, model Source, o WriteOptions) ([]string, error) {
 		return err
 	})
 	if err != nil {
-		return nil, err
+		return nil, refuse(err, "")
 	}
-	return glbLost(info), nil
+	return lostOf(info, "glTF", false, false), nil
 }
 
 // glbHead gives the bytes before the binary data. The planes' widths are multiples of 4 bytes, so that nothing needs padding.
@@ -98,18 +93,15 @@ func glbHead(text []byte, data int64) []byte {
 }
 
 // glbPlanes fills the planes and gives the box of the positions.
-func glbPlanes(model Source, p *planes) (low, high [3]float32, err error) {
+func glbPlanes(model Source, p *planes) (positions box, err error) {
 	if err := p.make(); err != nil {
-		return low, high, err
+		return positions, err
 	}
-	low, high = bounds(nil)
+	positions = emptyBox()
 	packed := make([][]byte, len(p.widths))
-	err = eachPiece(model, func(first int, piece *scene.Splats) error {
+	err = eachWritable(model, func(first int, piece *scene.Splats) error {
 		Flip(piece, glbFrame[0], glbFrame[1], glbFrame[2])
-		l, h := bounds(piece.Means)
-		for axis := range 3 {
-			low[axis], high[axis] = min(low[axis], l[axis]), max(high[axis], h[axis])
-		}
+		positions.add(piece.Means)
 		if err := packGLB(first, piece, packed); err != nil {
 			return err
 		}
@@ -120,7 +112,7 @@ func glbPlanes(model Source, p *planes) (low, high [3]float32, err error) {
 		}
 		return nil
 	})
-	return low, high, err
+	return positions, err
 }
 
 // packGLB writes the planes of a piece whose rotations are normalised and whose axes are glTF's. Its first splat is number first of the model.
@@ -130,29 +122,24 @@ func packGLB(first int, piece *scene.Splats, packed [][]byte) error {
 	}
 	k := piece.K()
 	float := func(plane int, values ...float32) {
-		for _, x := range values {
-			packed[plane] = binary.LittleEndian.AppendUint32(packed[plane], math.Float32bits(x))
-		}
+		packed[plane] = appendFloats(packed[plane], values...)
 	}
 	for i := range piece.N {
 		q, sh := piece.Quats[4*i:4*i+4], piece.SH[3*k*i:3*k*(i+1)]
-		opacity := sigmoid(float64(piece.LogitOpacities[i]))
 		float(0, piece.Means[3*i:3*i+3]...)
 		float(1, q[1], q[2], q[3], q[0])
 		for _, x := range piece.LogScales[3*i : 3*i+3] {
 			length := float32(math.Exp(float64(x)))
 			if math.IsInf(float64(length), 0) {
-				return fmt.Errorf("splat %d: a scale of exp(%g) is not a finite number", first+i, x)
+				return unwritable(first+i, fmt.Errorf("a scale of exp(%g) is not a finite number", x))
 			}
 			float(2, length)
 		}
-		float(3, float32(opacity))
+		float(3, float32(sigmoid(piece.LogitOpacities[i])))
 		for _, x := range sh[:3] {
-			b, _ := byteOf(255 * (glbC0*float64(x) + 0.5))
-			packed[4] = append(packed[4], b)
+			packed[4] = append(packed[4], uint8(unit(colorOf(x), 255)))
 		}
-		alpha, _ := byteOf(255 * opacity)
-		packed[4] = append(packed[4], alpha)
+		packed[4] = append(packed[4], opacityByte(piece.LogitOpacities[i]))
 		for j := range k {
 			float(5+j, sh[3*j:3*j+3]...)
 		}
@@ -161,7 +148,7 @@ func packGLB(first int, piece *scene.Splats, packed [][]byte) error {
 }
 
 // glbJSON describes a file: one node, one mesh of points, a buffer view and an accessor for each attribute.
-func glbJSON(info Info, attributes []glbAttribute, p *planes, low, high [3]float32) gltfRoot {
+func glbJSON(info Info, attributes []glbAttribute, p *planes, positions box) gltfRoot {
 	first, mode := 0, glbPoints
 	splats := gltfPrimitive{Attributes: map[string]int{}, Mode: &mode}
 	splats.Extensions.Splats = &gltfSplats{Kernel: glbKernel, ColorSpace: glbColorSpace, SortingMethod: "cameraDistance", Projection: "perspective"}
@@ -181,7 +168,7 @@ func glbJSON(info Info, attributes []glbAttribute, p *planes, low, high [3]float
 		}
 		if a.name == glbPosition {
 			for axis := range 3 {
-				accessor.Min, accessor.Max = append(accessor.Min, float64(low[axis])), append(accessor.Max, float64(high[axis]))
+				accessor.Min, accessor.Max = append(accessor.Min, float64(positions.low[axis])), append(accessor.Max, float64(positions.high[axis]))
 			}
 		}
 		splats.Attributes[a.name] = i
@@ -189,16 +176,4 @@ func glbJSON(info Info, attributes []glbAttribute, p *planes, low, high [3]float
 		root.BufferViews = append(root.BufferViews, gltfBufferView{ByteOffset: p.starts[i], ByteLength: p.starts[i+1] - p.starts[i], Target: glbArrayKind})
 	}
 	return root
-}
-
-// glbLost says what the file does not hold.
-func glbLost(info Info) []string {
-	var lost []string
-	if info.Meta.Origin != nil {
-		lost = append(lost, fmt.Sprintf("glTF has no place for the origin that was subtracted from the coordinates: %v.", *info.Meta.Origin))
-	}
-	if info.Meta.Antialiased {
-		lost = append(lost, "glTF cannot say that the model was trained antialiased: viewers may show it too thin or too bold.")
-	}
-	return lost
 }

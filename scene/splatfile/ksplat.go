@@ -65,11 +65,12 @@ type ksplatFile struct {
 	level     int
 	low, high float64 // of the coefficients in bytes
 	parts     []ksplatPart
+	room      []byte
 }
 
 func openKsplat(path string) (Source, error) {
 	const op = "read ksplat"
-	f, size, err := openRows(op, path)
+	f, size, err := openFile(op, path)
 	if err != nil {
 		return nil, err
 	}
@@ -77,12 +78,12 @@ func openKsplat(path string) (Source, error) {
 	info := Info{Format: ksplatName}
 	if info.N, err = k.readHeaders(); err != nil {
 		_ = f.Close() // the first error is the one to report
-		return nil, fileError(op, path, err, "")
+		return nil, readError(op, path, err, "")
 	}
 	for i := range k.parts {
 		info.Degree = max(info.Degree, k.parts[i].degree)
 	}
-	return &rowSource{info, op, f, k.load}, nil
+	return newRows(info, op, f, k.load), nil
 }
 
 // readHeaders reads all but the splats, and gives their number.
@@ -100,7 +101,7 @@ func (k *ksplatFile) readHeaders() (int, error) {
 		return 0, fmt.Errorf("level of compression %d is not known", k.level)
 	}
 	// Zero stands for what the format had before it kept this range.
-	if k.low, k.high = float64(float32At(h, 9)), float64(float32At(h, 10)); !(math.Abs(k.low) > 0) {
+	if k.low, k.high = float64(floatAt(h, 9)), float64(floatAt(h, 10)); !(math.Abs(k.low) > 0) {
 		k.low = -1.5
 	}
 	if !(math.Abs(k.high) > 0) {
@@ -143,7 +144,7 @@ func (k *ksplatFile) readSection(p *ksplatPart, h []byte, at int64) (end int64, 
 	if p.degree > ksplatDegree {
 		return 0, fmt.Errorf("spherical harmonics of degree %d, the format has %d at most", p.degree, ksplatDegree)
 	}
-	p.row = level.sh + level.rest*packedRest(p.degree)
+	p.row = level.sh + level.rest*restNumbers(p.degree)
 	p.start = at + 4*partly + storage*buckets
 	// None of these products comes near 2^63.
 	if end = p.start + int64(p.row)*room; n > room || end > k.size {
@@ -160,7 +161,7 @@ func (k *ksplatFile) readSection(p *ksplatPart, h []byte, at int64) (end int64, 
 	if steps == 0 {
 		steps = level.steps
 	}
-	p.middle, p.step = float64(steps), float64(float32At(h, 4))/2/float64(steps)
+	p.middle, p.step = float64(steps), float64(floatAt(h, 4))/2/float64(steps)
 	return end, k.readBuckets(p, at, word(2), word(8), partly, buckets)
 }
 
@@ -192,7 +193,7 @@ func (k *ksplatFile) readBuckets(p *ksplatPart, at, size, full, partly, buckets 
 	p.centres = make([][3]float32, buckets)
 	for i := range p.centres {
 		for axis := range 3 {
-			p.centres[i][axis] = float32At(centres, 3*i+axis)
+			p.centres[i][axis] = floatAt(centres, 3*i+axis)
 		}
 	}
 	return nil
@@ -206,23 +207,23 @@ func (p *ksplatPart) centre(i int) [3]float32 {
 	return p.centres[p.full+sort.Search(len(p.ends), func(j int) bool { return p.ends[j] > i })]
 }
 
-// load is for rowSource.
-func (k *ksplatFile) load(first, n int, into *scene.Splats, at int, room *[]byte) error {
-	for n > 0 {
+// load is for newRows.
+func (k *ksplatFile) load(first int, into *scene.Splats) error {
+	for at := 0; at < into.N; {
 		s := sort.Search(len(k.parts), func(j int) bool { return k.parts[j].first+k.parts[j].n > first })
 		if s == len(k.parts) {
 			return errors.New("a splat is in no section")
 		}
 		p := &k.parts[s]
-		count := min(n, p.first+p.n-first)
-		rows, err := readRows(k.file, p.start, p.row, first-p.first, count, room)
+		count := min(into.N-at, p.first+p.n-first)
+		rows, err := readRows(k.file, p.start, p.row, first-p.first, count, &k.room)
 		if err != nil {
 			return err
 		}
 		for i := range count {
 			k.splat(p, first-p.first+i, rows[p.row*i:p.row*(i+1)], into.Slice(at+i, at+i+1))
 		}
-		first, n, at = first+count, n-count, at+count
+		first, at = first+count, at+count
 	}
 	return nil
 }
@@ -232,9 +233,9 @@ func (k *ksplatFile) splat(p *ksplatPart, i int, row []byte, s *scene.Splats) {
 	level := &ksplatLevels[k.level]
 	number := func(from, j int) float64 {
 		if level.number == 4 {
-			return float64(float32At(row[from:], j))
+			return float64(floatAt(row[from:], j))
 		}
-		return halfFloat(binary.LittleEndian.Uint16(row[from+2*j:]))
+		return float64(halfValue(binary.LittleEndian.Uint16(row[from+2*j:])))
 	}
 	if k.level > 0 {
 		centre := p.centre(i)
@@ -245,7 +246,7 @@ func (k *ksplatFile) splat(p *ksplatPart, i int, row []byte, s *scene.Splats) {
 	}
 	for axis := range 3 {
 		if k.level == 0 {
-			s.Means[axis] = float32At(row, axis)
+			s.Means[axis] = floatAt(row, axis)
 		}
 		s.LogScales[axis] = lengthLog(number(level.scale, axis))
 		s.SH[axis] = byteColors[row[level.color+axis]]
@@ -267,9 +268,9 @@ func (k *ksplatFile) splat(p *ksplatPart, i int, row []byte, s *scene.Splats) {
 func (k *ksplatFile) rest(b []byte) float32 {
 	switch ksplatLevels[k.level].rest {
 	case 4:
-		return float32At(b, 0)
+		return floatAt(b, 0)
 	case 2:
-		return float32(halfFloat(binary.LittleEndian.Uint16(b)))
+		return halfValue(binary.LittleEndian.Uint16(b))
 	}
 	return float32(float64(float64(b[0])/255*(k.high-k.low)) + k.low)
 }

@@ -117,7 +117,7 @@ func appendKsplat(to []byte, level int, s *scene.Splats, i int) []byte {
 	for _, x := range s.LogScales[3*i : 3*i+3] {
 		number(math.Exp(float64(x)))
 	}
-	for _, x := range unitQuat(s.Quats[4*i : 4*i+4]) {
+	for _, x := range direction(s.Quats[4*i : 4*i+4]) {
 		number(x)
 	}
 	k := s.K()
@@ -142,8 +142,8 @@ func appendKsplat(to []byte, level int, s *scene.Splats, i int) []byte {
 
 // nearestHalf is the half float nearest to a number that is small enough.
 func nearestHalf(x float64) uint16 {
-	bits := uint16(sort.Search(0x7bff, func(h int) bool { return halfFloat(uint16(h)) >= math.Abs(x) }))
-	if bits > 0 && math.Abs(x)-halfFloat(bits-1) < halfFloat(bits)-math.Abs(x) {
+	bits := uint16(sort.Search(0x7bff, func(h int) bool { return float64(halfValue(uint16(h))) >= math.Abs(x) }))
+	if bits > 0 && math.Abs(x)-float64(halfValue(bits-1)) < float64(halfValue(bits))-math.Abs(x) {
 		bits--
 	}
 	if x < 0 {
@@ -206,8 +206,8 @@ func checkKsplat(t *testing.T, level int, got *scene.Splats, models []*scene.Spl
 			near(t, "scale", i, math.Exp(float64(got.LogScales[3*i+axis])), scale, scale*(relative+1e-6)+1e-13+float64(min(level, 1))*3.1e-8)
 			near(t, "colour", i, colorOf(got.SH[3*got.K()*i+axis]), min(max(colorOf(s.SH[3*s.K()*id+axis]), 0), 1), 0.5/255+1e-6)
 		}
-		near(t, "rotation", i, quatError(unitQuat(got.Quats[4*i:4*i+4]), unitQuat(s.Quats[4*id:4*id+4])), 0, 2*relative)
-		near(t, "opacity", i, opacityOf(got.LogitOpacities[i]), opacityOf(s.LogitOpacities[id]), 0.5/255+1e-6)
+		near(t, "rotation", i, quatError(got.Quats[4*i:4*i+4], s.Quats[4*id:4*id+4]), 0, 2*relative)
+		near(t, "opacity", i, sigmoid(got.LogitOpacities[i]), sigmoid(s.LogitOpacities[id]), 0.5/255+1e-6)
 		for j := 3; j < 3*got.K(); j++ {
 			want := 0.0
 			if j < 3*s.K() {
@@ -223,9 +223,8 @@ func checkKsplat(t *testing.T, level int, got *scene.Splats, models []*scene.Spl
 }
 
 func TestKsplatForeign(t *testing.T) {
-	root := sharedSplats(t)
-	got, _ := readModel(t, ksplat, filepath.Join(root, "splat-transform/minimal.ksplat"))
-	want, _, err := scene.ReadPLY(filepath.Join(root, "converted_by_splat-transform/minimal.ksplat.ply"))
+	got, _ := readModel(t, ksplat, foreignSplats(t, "splat-transform/minimal.ksplat"))
+	want, _, err := scene.ReadPLY(foreignSplats(t, "converted_by_splat-transform/minimal.ksplat.ply"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,45 +1,70 @@
 package splatfile
 
 import (
+	"errors"
 	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
 	"testing"
 
 	"vksplat/scene"
 )
 
-// binaryMadeModel is a model of n splats whose first ones hold edge values: opacities 0 and 1, tiny and huge scales, rotations that are not normalised, have
-// equal or negative components.
-func binaryMadeModel(n, degree int) *scene.Splats {
+// madeModel makes splats up: kind "spread", "edges" (opacities 0 and 1, tiny and huge scales, rotations that have equal or negative components), "point" (all at
+// one place) or "huge" (as far apart as numbers go, and the ends of all other ranges).
+func madeModel(n, degree int, kind string) *scene.Splats {
 	r := rand.New(rand.NewPCG(uint64(n), uint64(degree)))
 	s := scene.NewSplats(n, degree)
-	fill := func(values []float32, size float64) {
-		for i := range values {
-			values[i] = float32(size * r.NormFloat64())
+	fill := func(to []float32, width float64) {
+		for i := range to {
+			to[i] = float32(width * r.NormFloat64())
 		}
 	}
-	fill(s.Means, 5)
+	fill(s.Means, 3)
 	fill(s.Quats, 1)
-	fill(s.LogScales, 1)
-	fill(s.LogitOpacities, 3)
-	fill(s.SH, 0.3)
-	edges := []struct {
+	fill(s.LogScales, 2)
+	fill(s.LogitOpacities, 4)
+	fill(s.SH, 0.4)
+	switch kind {
+	case "edges":
+		setEdges(s)
+	case "point":
+		for i := range s.Means {
+			s.Means[i] = []float32{1.5, -2.25, 1e6}[i%3]
+		}
+	case "huge":
+		for i := range s.Means {
+			s.Means[i] = float32(math.Copysign(math.MaxFloat32*r.Float64(), r.NormFloat64()))
+			s.LogScales[i] = float32(60*r.Float64() - 30)
+		}
+		for i := range s.LogitOpacities {
+			s.LogitOpacities[i] = []float32{-scene.InfiniteLog, scene.InfiniteLog, 1000, -1000}[i%4]
+			copy(s.Quats[4*i:], [][]float32{{1, 0, 0, 0}, {-1e20, 1e20, 0, 0}, {0, 0, -1e-30, 0}, {0.5, 0.5, -0.5, -0.5}}[i%4])
+		}
+		fill(s.SH, 3)
+	}
+	return s
+}
+
+// setEdges gives the first splats edge values, and all splats scales that SPZ can hold.
+func setEdges(s *scene.Splats) {
+	for i, edge := range []struct {
 		quat         [4]float32
 		scale, logit float32
 	}{
 		{[4]float32{1, 0, 0, 0}, -9.9, 40}, {[4]float32{0, -7, 0, 0}, 5.9, -40}, {[4]float32{-1, -1, -1, -1}, 0, 0},
 		{[4]float32{1e-3, 1e-3, 0, -1e-3}, -1e-9, 30}, {[4]float32{0, 0, 0, 1e3}, -4, -30}, {[4]float32{-0.7071068, 0.7071068, 0, 0}, -2, 5},
-	}
-	for i := range min(n, len(edges)) {
-		copy(s.Quats[4*i:], edges[i].quat[:])
-		s.LogScales[3*i], s.LogitOpacities[i] = edges[i].scale, edges[i].logit
+	} {
+		if i < s.N {
+			copy(s.Quats[4*i:], edge.quat[:])
+			s.LogScales[3*i], s.LogitOpacities[i] = edge.scale, edge.logit
+		}
 	}
 	for i := range s.LogScales {
 		s.LogScales[i] = min(max(s.LogScales[i], -9.95), 5.9)
 	}
-	return s
 }
 
 // tolerance is how far values may be after a round trip; opacity is compared between 0 and 1, rotations up to their sign.
@@ -67,7 +92,7 @@ func compareModels(t *testing.T, got, want *scene.Splats, tol tolerance) (worst 
 		near("scale", i, float64(got.LogScales[i]), float64(want.LogScales[i]), tol.scale, &worst.scale)
 	}
 	for i := range want.N {
-		near("opacity", i, sigmoid(float64(got.LogitOpacities[i])), sigmoid(float64(want.LogitOpacities[i])), tol.opacity, &worst.opacity)
+		near("opacity", i, sigmoid(got.LogitOpacities[i]), sigmoid(want.LogitOpacities[i]), tol.opacity, &worst.opacity)
 		a, b := direction(got.Quats[4*i:4*i+4]), direction(want.Quats[4*i:4*i+4])
 		dot := math.Abs(a[0]*b[0] + a[1]*b[1] + a[2]*b[2] + a[3]*b[3])
 		if tol.halfTurns {
@@ -122,38 +147,164 @@ func foreignSplats(t *testing.T, name string) string {
 	return path
 }
 
-func mustRead(t *testing.T, open func(string) (Source, error), path string) (*scene.Splats, Info) {
+// writeTemp writes a model to a file of a folder of its own.
+func writeTemp(t *testing.T, f *Format, name string, s *scene.Splats, meta scene.PLYMeta, o WriteOptions) (path string, lost []string) {
 	t.Helper()
-	model, err := open(path)
+	path = filepath.Join(t.TempDir(), name)
+	lost, err := f.Write(path, Memory(s, meta), o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := All(model)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if g, ok := model.(Gatherer); ok && s.N > 0 {
-		binaryCheckGather(t, g, s)
-	}
-	if err := model.Close(); err != nil {
-		t.Error(err)
-	}
-	return s, model.Info()
+	return path, lost
 }
 
-// binaryCheckGather compares splats read one by one with those read in order.
-func binaryCheckGather(t *testing.T, g Gatherer, s *scene.Splats) {
+// written writes a model and reads it again.
+func written(t *testing.T, f *Format, s *scene.Splats, meta scene.PLYMeta, o WriteOptions) (got *scene.Splats, info Info, lost []string) {
 	t.Helper()
-	ids := []uint32{uint32(s.N - 1), 0, uint32(s.N / 2)}
-	into, want := scene.NewSplats(len(ids), s.Degree), scene.NewSplats(len(ids), s.Degree)
-	if err := g.Gather(ids, into); err != nil {
+	path, lost := writeTemp(t, f, "model"+f.Extensions[0], s, meta, o)
+	got, info = readModel(t, f, path)
+	return got, info, lost
+}
+
+// readModel reads a file, in order and out of it.
+func readModel(t *testing.T, f *Format, path string) (*scene.Splats, Info) {
+	t.Helper()
+	source, err := f.Open(path)
+	if err != nil {
 		t.Fatal(err)
 	}
-	for i, id := range ids {
-		copySplats(want, i, s, int(id), 1)
+	defer source.Close()
+	s, err := All(source)
+	if err != nil {
+		t.Fatal(err)
 	}
-	compareModels(t, into, want, tolerance{quat: 1e-7})
-	if err := g.Gather([]uint32{uint32(s.N)}, into.Slice(0, 1)); err == nil {
-		t.Error("a splat behind the last one was read")
+	info := source.Info()
+	if info.N != s.N || info.Degree != s.Degree || info.Format != f.Name {
+		t.Fatalf("%+v for %d splats of degree %d", info, s.N, s.Degree)
 	}
+	if g, ok := source.(Gatherer); ok {
+		checkGather(t, g, s)
+	}
+	return s, info
+}
+
+// checkGather reads backwards by threes, of large models the beginning.
+func checkGather(t *testing.T, g Gatherer, want *scene.Splats) {
+	t.Helper()
+	ids := []uint32{uint32(max(want.N-1, 0))}[:min(want.N, 1)]
+	for i := min(want.N, 3000) - 1; i >= 0; i-- {
+		ids = append(ids, min(uint32(i-i%3+2-i%3), uint32(want.N-1)))
+	}
+	got := scene.NewSplats(len(ids), want.Degree)
+	if err := g.Gather(ids, got); err != nil {
+		t.Fatal(err)
+	}
+	expected := scene.NewSplats(len(ids), want.Degree)
+	if err := Memory(want, scene.PLYMeta{}).Gather(ids, expected); err != nil {
+		t.Fatal(err)
+	}
+	sameModel(t, got, expected)
+	if err := g.Gather([]uint32{uint32(want.N)}, scene.NewSplats(1, want.Degree)); err == nil {
+		t.Error("a splat behind the last is gathered")
+	}
+}
+
+// sameModel wants equal bits, NaN included.
+func sameModel(t *testing.T, got, want *scene.Splats) {
+	t.Helper()
+	alike(t, got, want, func(a, b float32) bool { return math.Float32bits(a) == math.Float32bits(b) })
+}
+
+// closeModel compares two readings of the same file: equal but for the last digits of logarithms and exponentials.
+func closeModel(t *testing.T, got, want *scene.Splats) {
+	t.Helper()
+	alike(t, got, want, func(a, b float32) bool {
+		return math.Abs(float64(a)-float64(b)) <= 1e-6*max(1, math.Abs(float64(b)))
+	})
+}
+
+// alike compares all numbers of models.
+func alike(t *testing.T, got, want *scene.Splats, same func(a, b float32) bool) {
+	t.Helper()
+	if got.N != want.N || got.Degree != want.Degree {
+		t.Fatalf("%d splats of degree %d, want %d of %d", got.N, got.Degree, want.N, want.Degree)
+	}
+	for i := range want.N {
+		a, b := splatParts(got, i), splatParts(want, i)
+		for k := range a {
+			for j, x := range a[k] {
+				if !same(x, b[k][j]) {
+					t.Fatalf("splat %d: number %d of %s is %v, want %v", i, j, partNames[k], x, b[k][j])
+				}
+			}
+		}
+	}
+}
+
+// near wants numbers that differ by at most a bound.
+func near(t *testing.T, what string, i int, got, want, bound float64) {
+	t.Helper()
+	if !(math.Abs(got-want) <= bound) {
+		t.Fatalf("splat %d: %s is %v, want %v within %v", i, what, got, want, bound)
+	}
+}
+
+// quatError is the largest difference between two rotations at length 1, of which the second may be turned round.
+func quatError(p, q []float32) float64 {
+	a, b := direction(p), direction(q)
+	plus, minus := 0.0, 0.0
+	for i := range a {
+		plus, minus = max(plus, math.Abs(a[i]-b[i])), max(minus, math.Abs(a[i]+b[i]))
+	}
+	return min(plus, minus)
+}
+
+// refused wants an error that names the file, before much is allocated.
+func refused(t *testing.T, f *Format, what string, data []byte) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "bad"+f.Extensions[0])
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	source, err := f.Open(path)
+	runtime.ReadMemStats(&after)
+	if err == nil {
+		source.Close()
+		t.Fatalf("%s: accepted, %+v", what, source.Info())
+	}
+	var e *scene.Error
+	if !errors.As(err, &e) || !errors.Is(err, scene.ErrData) || e.Path != path || e.Hint == "" {
+		t.Errorf("%s: %v lacks kind, path or hint", what, err)
+	}
+	if n := after.TotalAlloc - before.TotalAlloc; n > uint64(4*len(data)+1<<20) {
+		t.Errorf("%s: %d bytes were allocated for a file of %d", what, n, len(data))
+	}
+}
+
+// fuzzReader feeds a reader with anything: it may refuse, but not crash, and what it takes must fit the file and be read twice alike.
+func fuzzReader(f *testing.F, format *Format) {
+	path := filepath.Join(f.TempDir(), "model")
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if err := os.WriteFile(path, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		source, err := format.Open(path)
+		if err != nil {
+			if !errors.Is(err, scene.ErrData) {
+				t.Fatalf("%v is not of kind ErrData", err)
+			}
+			return
+		}
+		defer source.Close()
+		if n := source.Info().N; n > len(data)/16 {
+			t.Fatalf("%d splats in %d bytes", n, len(data))
+		}
+		s, err := All(source)
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkGather(t, source.(Gatherer), s)
+	})
 }

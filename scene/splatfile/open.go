@@ -33,22 +33,21 @@ func Open(path string) (Source, error) {
 	return nil, unknown(path, head)
 }
 
-// sogMetaFile is the file that makes a folder one of SOG.
-const sogMetaFile = "meta.json"
+const opOpen = "open model"
 
 // Find returns the file that Open opens: path itself, unless it is a folder. A file is not looked at.
 func Find(path string) (string, error) {
 	st, err := os.Stat(path)
 	if err != nil {
-		return "", openError(path, withoutPath(err))
+		return "", readError(opOpen, path, err, "")
 	}
 	if !st.IsDir() {
 		if !st.Mode().IsRegular() {
-			return "", openFail(path, "name a file", "it is no regular file")
+			return "", readError(opOpen, path, errNoFile, "")
 		}
 		return path, nil
 	}
-	if file := filepath.Join(path, sogMetaFile); isFile(file) {
+	if file := filepath.Join(path, sogMetaName); isFile(file) {
 		return file, nil
 	}
 	file, step := latest(filepath.Join(path, "point_cloud"), "iteration_", filepath.FromSlash("/point_cloud.ply"))
@@ -95,13 +94,13 @@ func isFile(path string) bool {
 func readHead(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, openError(path, withoutPath(err))
+		return nil, readError(opOpen, path, err, "")
 	}
 	defer f.Close() // only read
 	head := make([]byte, headBytes)
 	n, err := io.ReadFull(f, head)
 	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
-		return nil, openError(path, withoutPath(err))
+		return nil, readError(opOpen, path, err, "")
 	}
 	if n == 0 {
 		return nil, openFail(path, "copy or export it again", "the file is empty")
@@ -162,23 +161,5 @@ func unknown(path string, head []byte) error {
 
 // openFail is an error of kind ErrData.
 func openFail(path, hint, format string, args ...any) error {
-	return &scene.Error{Op: "open model", Path: path, Err: fmt.Errorf(format, args...), Hint: hint}
-}
-
-// openError says what is to be done about an error of the operating system.
-func openError(path string, err error) error {
-	out := &scene.Error{Op: "open model", Path: path, Err: err, Hint: "check the spelling of the path"}
-	if errors.Is(err, os.ErrPermission) {
-		out.Hint, out.Kind = "make the file readable for this user", scene.ErrTryAgain
-	}
-	return out
-}
-
-// withoutPath drops the path, which the error around it names.
-func withoutPath(err error) error {
-	var p *os.PathError
-	if errors.As(err, &p) {
-		return p.Err
-	}
-	return err
+	return &scene.Error{Op: opOpen, Path: path, Err: fmt.Errorf(format, args...), Hint: hint}
 }

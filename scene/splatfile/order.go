@@ -11,7 +11,7 @@ import (
 // readMeans reads the positions of a model, [N*3].
 func readMeans(model Source) ([]float32, error) {
 	means := make([]float32, 0, 3*model.Info().N)
-	err := model.Read(func(piece *scene.Splats) error {
+	err := eachPiece(model, func(_ int, piece *scene.Splats) error {
 		means = append(means, piece.Means...)
 		return nil
 	})
@@ -25,14 +25,15 @@ func mortonOrder(model Source) ([]uint32, error) {
 	if err != nil {
 		return nil, err
 	}
-	low, high := bounds(means)
+	b := emptyBox()
+	b.add(means)
 	codes := make([]uint64, len(means)/3)
 	order := make([]uint32, len(codes))
 	for i := range codes {
 		order[i] = uint32(i)
 		for axis := range 3 {
-			if span := float64(high[axis]) - float64(low[axis]); span > 0 {
-				at := (float64(means[3*i+axis]) - float64(low[axis])) / span
+			if span := float64(b.high[axis]) - float64(b.low[axis]); span > 0 {
+				at := (float64(means[3*i+axis]) - float64(b.low[axis])) / span
 				codes[i] |= spread(uint64(min(max(at, 0), 1)*(1<<21-1))) << axis
 			}
 		}
@@ -44,7 +45,7 @@ func mortonOrder(model Source) ([]uint32, error) {
 // importanceOrder sorts the splats of a model by opacity times volume, the greatest first. Equal ones keep their order.
 func importanceOrder(model Source) ([]uint32, error) {
 	keys := make([]uint64, 0, model.Info().N) // the importance, turned round, in the upper half; the splat in the lower
-	err := model.Read(func(piece *scene.Splats) error {
+	err := eachPiece(model, func(_ int, piece *scene.Splats) error {
 		for i := range piece.N {
 			keys = append(keys, uint64(^ascending(importance(piece, i)))<<32|uint64(len(keys)))
 		}
@@ -79,16 +80,20 @@ func ascending(x float32) uint32 {
 	return bits | 1<<31
 }
 
-// bounds gives the box of finite positions.
-func bounds(means []float32) (low, high [3]float32) {
-	inf := float32(math.Inf(1))
-	low, high = [3]float32{inf, inf, inf}, [3]float32{-inf, -inf, -inf}
+// box holds finite positions.
+type box struct{ low, high [3]float32 }
+
+func emptyBox() box {
+	return box{[3]float32{inf32, inf32, inf32}, [3]float32{-inf32, -inf32, -inf32}}
+}
+
+// add widens the box to positions, [N*3].
+func (b *box) add(means []float32) {
 	for i, x := range means {
-		if !math.IsInf(float64(x), 0) {
-			low[i%3], high[i%3] = min(low[i%3], x), max(high[i%3], x)
+		if isFinite(x) {
+			b.low[i%3], b.high[i%3] = min(b.low[i%3], x), max(b.high[i%3], x)
 		}
 	}
-	return low, high
 }
 
 // spread puts bit k of a 21-bit number at bit 3k.

@@ -1,12 +1,6 @@
 package splatfile
 
-import (
-	"errors"
-	"fmt"
-	"io"
-	"io/fs"
-	"os"
-)
+import "io"
 
 // planesInMemory is how many bytes of planes are kept in memory while a file is written; more go to a temporary file.
 const planesInMemory = 64 << 20
@@ -22,7 +16,7 @@ type planes struct {
 	limit  int64   // up to this size they are in memory
 	dir    string  // of the temporary file, "" for the system's
 	chunks [][]byte
-	file   *os.File
+	file   *tempFile
 }
 
 func newPlanes(n int, widths []int, limit int64, dir string) *planes {
@@ -144,24 +138,5 @@ func (p *planes) close() error {
 	}
 	file := p.file
 	p.file = nil
-	return dropTemp(file)
-}
-
-// createTemp opens a file for what memory does not hold.
-func createTemp(dir string) (*os.File, error) {
-	file, err := os.CreateTemp(dir, ".splats.tmp*")
-	if err != nil {
-		return nil, fmt.Errorf("make temporary file: %w", err)
-	}
-	// Where the system lets an open file lose its name, nothing is left behind by a killed process. Elsewhere dropTemp removes it.
-	_ = os.Remove(file.Name())
-	return file, nil
-}
-
-func dropTemp(file *os.File) error {
-	err := file.Close()
-	if gone := os.Remove(file.Name()); gone != nil && !errors.Is(gone, fs.ErrNotExist) {
-		err = errors.Join(err, gone)
-	}
-	return err
+	return file.close()
 }

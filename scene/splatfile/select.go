@@ -81,11 +81,11 @@ func (w *selector) look(piece *scene.Splats) error {
 	for i := range piece.N {
 		id := w.at + i
 		switch {
-		case broken(piece, i):
+		case broken(piece, i) != nil:
 			w.d.Broken++
 		case w.outside(piece.Means[3*i : 3*i+3]):
 			w.d.Outside++
-		case w.s.MinOpacity > 0 && opacity(piece.LogitOpacities[i]) < w.s.MinOpacity:
+		case w.s.MinOpacity > 0 && sigmoid(piece.LogitOpacities[i]) < w.s.MinOpacity:
 			w.d.Faint++
 		default:
 			w.keep.Set(uint32(id))
@@ -108,22 +108,8 @@ func (w *selector) note(piece *scene.Splats, i, id int) {
 		w.extent = append(w.extent, float32(3*math.Exp(float64(slices.Max(axes)))))
 	}
 	if w.s.MaxSplats > 0 {
-		w.weight = append(w.weight, float32(opacity(piece.LogitOpacities[i])*meanArea(axes)))
+		w.weight = append(w.weight, float32(sigmoid(piece.LogitOpacities[i])*meanArea(axes)))
 	}
-}
-
-// broken reports whether a splat cannot be drawn.
-func broken(s *scene.Splats, i int) bool {
-	parts := splatParts(s, i)
-	for _, part := range parts {
-		for _, x := range part {
-			if math.Float32bits(x)&0x7f800000 == 0x7f800000 { // NaN and infinity
-				return true
-			}
-		}
-	}
-	q := parts[1]
-	return q[0] == 0 && q[1] == 0 && q[2] == 0 && q[3] == 0
 }
 
 func (w *selector) outside(mean []float32) bool {
@@ -144,9 +130,6 @@ func (w *selector) outside(mean []float32) bool {
 	}
 	return false
 }
-
-// opacity of a logit, 0 to 1.
-func opacity(logit float32) float64 { return 1 / (1 + math.Exp(-float64(logit))) }
 
 // meanArea is the area that an ellipsoid of these log axes covers, on average over all directions: a quarter of its surface (Cauchy), by Thomsen's
 // approximation, which is within 1.1 %. The volume would not do: the splats of a wall are flat.

@@ -127,18 +127,23 @@ func eulerRotation(degrees [3]float64) [9]float64 {
 
 // parseMatrix reads a matrix and splits it into scale, rotation and translation.
 func parseMatrix(text string) (Similarity, error) {
-	s := Unmoved()
 	v, err := numbers(text, 16)
 	if err != nil {
 		var short error
 		if v, short = numbers(text, 12); short != nil {
-			return s, fmt.Errorf("%w; nor are they 12", err)
+			return Unmoved(), fmt.Errorf("%w; nor are they 12", err)
 		}
 		v = append(v, 0, 0, 0, 1)
 	}
 	if v[12] != 0 || v[13] != 0 || v[14] != 0 || v[15] != 1 {
-		return s, errors.New("the last row of the matrix is not 0 0 0 1; rows are written one after the other")
+		return Unmoved(), errors.New("the last row of the matrix is not 0 0 0 1; rows are written one after the other")
 	}
+	return similarityOf([12]float64(v[:12]))
+}
+
+// similarityOf splits the rows of a matrix [s R | t].
+func similarityOf(v [12]float64) (Similarity, error) {
+	s := Unmoved()
 	det := 0.0
 	for i := range 3 {
 		s.T[i] = v[4*i+3]
@@ -263,7 +268,7 @@ func (m *mover) apply(s *scene.Splats) {
 // turn rotates the axes and the colours of splat i.
 func (m *mover) turn(s *scene.Splats, i int) {
 	q := s.Quats[4*i : 4*i+4]
-	a, b := m.quat, [4]float64{float64(q[0]), float64(q[1]), float64(q[2]), float64(q[3])}
+	a, b := m.quat, doubles(q)
 	q[0] = float32(a[0]*b[0] - a[1]*b[1] - a[2]*b[2] - a[3]*b[3])
 	q[1] = float32(a[0]*b[1] + a[1]*b[0] + a[2]*b[3] - a[3]*b[2])
 	q[2] = float32(a[0]*b[2] - a[1]*b[3] + a[2]*b[0] + a[3]*b[1])
@@ -329,7 +334,7 @@ func harmonics(d [3]float64) [16]float64 {
 	x, y, z := d[0], d[1], d[2]
 	xx, yy, zz := x*x, y*y, z*z
 	return [16]float64{
-		0.28209479177387814,
+		scene.SH0,
 		-0.4886025119029199 * y, 0.4886025119029199 * z, -0.4886025119029199 * x,
 		1.0925484305920792 * x * y, -1.0925484305920792 * y * z, 0.31539156525252005 * (2*zz - xx - yy), -1.0925484305920792 * x * z, 0.5462742152960396 * (xx - yy),
 		-0.5900435899266435 * y * (3*xx - yy), 2.890611442640554 * x * y * z, -0.4570457994644658 * y * (4*zz - xx - yy),

@@ -75,28 +75,13 @@ func shError(a, b []float32, k int) float64 {
 	return math.Sqrt(sum / float64(max(n, 1)))
 }
 
-// sogReadModel reads a SOG whole.
-func sogReadModel(t *testing.T, path string) (*scene.Splats, Info) {
-	t.Helper()
-	model, err := openSOG(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer model.Close()
-	all, err := All(model)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return all, model.Info()
-}
-
-// writeModel writes a SOG and reads it again, with the splats in the order of what was written.
-func writeModel(t *testing.T, path string, s *scene.Splats, meta scene.PLYMeta) (*scene.Splats, Info) {
+// writeSOGModel writes a SOG and reads it again, with the splats in the order of what was written.
+func writeSOGModel(t *testing.T, path string, s *scene.Splats, meta scene.PLYMeta) (*scene.Splats, Info) {
 	t.Helper()
 	if _, err := writeSOG(path, Memory(s, meta), WriteOptions{Generator: "test 1"}); err != nil {
 		t.Fatal(err)
 	}
-	read, info := sogReadModel(t, path)
+	read, info := readModel(t, sogFormat, path)
 	if read.N != s.N {
 		t.Fatalf("%d splats, want %d", read.N, s.N)
 	}
@@ -114,9 +99,10 @@ func writeModel(t *testing.T, path string, s *scene.Splats, meta scene.PLYMeta) 
 // checkMeans compares means with what half a step of 16 bits changes.
 func checkMeans(t *testing.T, got, want *scene.Splats) {
 	t.Helper()
-	low, high := bounds(want.Means)
+	b := emptyBox()
+	b.add(want.Means)
 	for i := range want.Means {
-		step := (sogLog(float64(high[i%3])) - sogLog(float64(low[i%3]))) / 65535
+		step := (sogLog(float64(b.high[i%3])) - sogLog(float64(b.low[i%3]))) / 65535
 		d := math.Abs(sogLog(float64(got.Means[i])) - sogLog(float64(want.Means[i])))
 		if !(d <= 0.5001*step+1e-6) {
 			t.Fatalf("splat %d: mean %v, want %v within %v on a logarithmic scale", i/3, got.Means[i], want.Means[i], step/2)
@@ -137,7 +123,7 @@ func checkRest(t *testing.T, got, want *scene.Splats) {
 		if angle := 2 * math.Acos(min(math.Abs(dot)/math.Sqrt(length), 1)); !(angle < 0.014) {
 			t.Fatalf("splat %d: rotation %v, want %v: %v radians between", i, got.Quats[4*i:4*i+4], want.Quats[4*i:4*i+4], angle)
 		}
-		a, b := sogOpacity(got.LogitOpacities[i]), sogOpacity(want.LogitOpacities[i])
+		a, b := sigmoid(got.LogitOpacities[i]), sigmoid(want.LogitOpacities[i])
 		if !(math.Abs(a-b) <= 0.501/255) {
 			t.Fatalf("splat %d: opacity %v, want %v", i, a, b)
 		}
@@ -157,7 +143,7 @@ func TestSOGRoundTrip(t *testing.T) {
 					continue
 				}
 				s := shinySplats(n, degree)
-				got, info := writeModel(t, filepath.Join(dir, name), s, meta)
+				got, info := writeSOGModel(t, filepath.Join(dir, name), s, meta)
 				want := meta
 				want.Generator = "test 1"
 				if info.Format != "sog" || info.Degree != degree || len(info.Notes) > 0 || !reflect.DeepEqual(info.Meta, want) {
@@ -187,7 +173,7 @@ func rms(a, b []float32) float64 {
 
 func TestSOGEdges(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.sog")
-	got, info := writeModel(t, path, scene.NewSplats(0, 2), scene.PLYMeta{})
+	got, info := writeSOGModel(t, path, scene.NewSplats(0, 2), scene.PLYMeta{})
 	if got.N != 0 || info.Meta.Antialiased || info.Meta.Origin != nil {
 		t.Errorf("no splats: %+v", info)
 	}
@@ -195,7 +181,7 @@ func TestSOGEdges(t *testing.T) {
 	for i := range same.N {
 		copySplats(same, i, shinySplats(1, 3), 0, 1)
 	}
-	got, _ = writeModel(t, path, same, scene.PLYMeta{})
+	got, _ = writeSOGModel(t, path, same, scene.PLYMeta{})
 	checkRest(t, got, same)
 	for i := range got.SH {
 		if got.SH[i] != same.SH[i] || i < len(got.LogScales) && got.LogScales[i] != same.LogScales[i] {
@@ -208,7 +194,7 @@ func TestSOGEdges(t *testing.T) {
 		huge.Means[i] *= float32(math.Pow(10, float64(i%60-30)))
 	}
 	huge.SH[0], huge.LogScales[4], huge.LogitOpacities[9], huge.LogitOpacities[10], huge.SH[5], huge.SH[18] = 1e6, -1e6, 1e30, -1e30, 3e38, -3e38
-	got, _ = writeModel(t, path, huge, scene.PLYMeta{})
+	got, _ = writeSOGModel(t, path, huge, scene.PLYMeta{})
 	checkMeans(t, got, huge)
 	checkRest(t, got, huge)
 	huge.LogScales[4], huge.SH[0], got.LogScales[4], got.SH[0] = 0, 0, 0, 0

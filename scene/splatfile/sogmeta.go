@@ -237,5 +237,3 @@ func (m *sogMeta) tables(part sogCoded, channels int) ([]sogTable, error) {
 	}
 	return out, nil
 }
-
-func isFinite(x float32) bool { return x-x == 0 }

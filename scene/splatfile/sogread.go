@@ -2,11 +2,11 @@ package splatfile
 
 import (
 	"archive/zip"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,7 +16,7 @@ import (
 
 // sogFormat is version 2 of SOG of PlayCanvas, and version 1 for reading (developer.playcanvas.com, user manual, "The SOG format"): images of bytes, a pixel
 // for each splat, with a meta.json that says what the bytes stand for; in a folder or in one archive.
-var sogFormat = &Format{Name: sogName, Extensions: []string{"meta.json", ".sog"}, Detect: detectSOG, Open: openSOG, Write: writeSOG}
+var sogFormat = &Format{Name: sogName, Extensions: []string{sogMetaName, ".sog"}, Detect: detectSOG, Open: openSOG, Write: writeSOG}
 
 // detectSOG knows archives by the name of their first file, and meta.json by its first words.
 func detectSOG(head []byte) bool {
@@ -31,13 +31,13 @@ func detectSOG(head []byte) bool {
 
 const (
 	sogName     = "sog"
-	sogMetaName = "meta.json"
+	sogMetaName = "meta.json" // the file that makes a folder one of SOG
 )
 
 // sogSource is a SOG whose images are decoded when the first splat is asked for. They stay in memory: 20 bytes a splat.
 type sogSource struct {
+	indexed
 	path   string
-	info   Info
 	meta   *sogMeta
 	files  fs.FS
 	closer io.Closer
@@ -51,36 +51,31 @@ const (
 	hintSOGFile = "all images that meta.json names must lie beside it, or in the archive: copy or export the model again"
 )
 
-func (s *sogSource) bad(err error) error {
-	var known *scene.Error
-	if errors.As(err, &known) {
-		return err
-	}
-	out := &scene.Error{Op: opReadSOG, Path: s.path, Err: err, Hint: hintSOG}
+func (s *sogSource) fail(err error) error {
+	hint := hintSOG
 	switch {
 	case errors.Is(err, errSogStreamed):
-		out.Hint = "name the meta.json of one of the folders that it lists"
+		hint = "name the meta.json of one of the folders that it lists"
 	case errors.Is(err, fs.ErrNotExist):
-		out.Hint = hintSOGFile
-	case errors.Is(err, fs.ErrPermission):
-		out.Hint, out.Kind = "make the file readable for this user", scene.ErrTryAgain
+		hint = hintSOGFile
 	}
-	return out
+	return readError(opReadSOG, s.path, err, hint)
 }
 
 // openSOG opens an archive, a meta.json, or the folder of one.
 func openSOG(path string) (Source, error) {
 	s := &sogSource{path: path, sizes: map[string][2]int{}}
+	s.decode = s.unpack
 	info, err := os.Stat(path)
 	if err != nil {
-		return nil, &scene.Error{Op: opReadSOG, Path: path, Err: pathless(err), Hint: "check the spelling of the path"}
+		return nil, readError(opReadSOG, path, err, "")
 	}
 	name, limit := sogMetaName, int64(-1)
 	switch {
 	case info.IsDir():
 		err = s.openFolder(path)
 	case !info.Mode().IsRegular():
-		err = errors.New("it is no regular file")
+		err = errNoFile
 	case isZip(path):
 		limit = info.Size()
 		err = s.openZip(path)
@@ -93,28 +88,22 @@ func openSOG(path string) (Source, error) {
 	}
 	if err != nil {
 		_ = s.Close() // the first error is the one to report
-		return nil, s.bad(err)
+		return nil, s.fail(err)
 	}
 	return s, nil
 }
 
 // isZip tells whether a file begins as archives do.
 func isZip(path string) bool {
-	f, err := os.Open(path)
-	if err != nil {
-		return false
-	}
-	defer f.Close()
-	var head [2]byte
-	_, err = io.ReadFull(f, head[:])
-	return err == nil && string(head[:]) == "PK"
+	head, err := readHead(path)
+	return err == nil && bytes.HasPrefix(head, []byte("PK"))
 }
 
 // openFolder opens a folder that no name, and no link in it, leads out of.
 func (s *sogSource) openFolder(dir string) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
-		return pathless(err)
+		return err
 	}
 	s.files, s.closer = root.FS(), root
 	return nil
@@ -123,13 +112,11 @@ func (s *sogSource) openFolder(dir string) error {
 func (s *sogSource) openZip(path string) error {
 	archive, err := zip.OpenReader(path)
 	if err != nil {
-		return pathless(err)
+		return err
 	}
 	s.files, s.closer = archive, archive
 	return nil
 }
-
-func (s *sogSource) Info() Info { return s.info }
 
 func (s *sogSource) Close() error {
 	s.data = nil
@@ -143,7 +130,7 @@ func (s *sogSource) Close() error {
 func (s *sogSource) readFile(name string, limit int64) ([]byte, error) {
 	f, err := s.files.Open(name)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", scene.Printable(name), pathless(err))
+		return nil, fmt.Errorf("%s: %w", scene.Printable(name), withoutPath(err))
 	}
 	defer f.Close()
 	data, err := io.ReadAll(io.LimitReader(f, limit+1))
@@ -151,18 +138,9 @@ func (s *sogSource) readFile(name string, limit int64) ([]byte, error) {
 		err = fmt.Errorf("it is larger than %d bytes", limit)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", scene.Printable(name), pathless(err))
+		return nil, fmt.Errorf("%s: %w", scene.Printable(name), withoutPath(err))
 	}
 	return data, nil
-}
-
-// pathless drops the path from an error of package os or archive/zip: messages name the file.
-func pathless(err error) error {
-	var at *fs.PathError
-	if errors.As(err, &at) {
-		return at.Err
-	}
-	return err
 }
 
 // readMeta reads meta.json and the sizes of the images. total is the size in bytes of the archive, or -1 for a folder.
@@ -213,17 +191,17 @@ func (s *sogSource) images() []string {
 func (s *sogSource) readSize(name string) (int64, error) {
 	info, err := fs.Stat(s.files, name)
 	if err != nil {
-		return 0, fmt.Errorf("%s: %w", scene.Printable(name), pathless(err))
+		return 0, fmt.Errorf("%s: %w", scene.Printable(name), withoutPath(err))
 	}
 	f, err := s.files.Open(name)
 	if err != nil {
-		return 0, fmt.Errorf("%s: %w", scene.Printable(name), pathless(err))
+		return 0, fmt.Errorf("%s: %w", scene.Printable(name), withoutPath(err))
 	}
 	defer f.Close()
 	head := make([]byte, headBytes)
 	n, err := io.ReadFull(f, head)
 	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
-		return 0, fmt.Errorf("%s: %w", scene.Printable(name), pathless(err))
+		return 0, fmt.Errorf("%s: %w", scene.Printable(name), withoutPath(err))
 	}
 	_, width, height, err := losslessPart(head[:n])
 	if palette := s.meta.SHN != nil && name == s.meta.SHN.Files[0]; err == nil && !palette {
@@ -296,7 +274,7 @@ func (s *sogSource) load() error {
 		{&d.low, m.Means.Files[0], 3, nil}, {&d.high, m.Means.Files[1], 3, nil}, {&d.scales, m.Scales.Files[0], 3, d.scaleTable},
 		{&d.quats, m.Quats.Files[0], 4, nil}, {&d.sh0, m.SH0.Files[0], 4, d.colour},
 	} {
-		if err := s.decode(part.to, part.name, m.Count, part.channels, part.tables); err != nil {
+		if err := s.decodeImage(part.to, part.name, m.Count, part.channels, part.tables); err != nil {
 			return fmt.Errorf("%s: %w", scene.Printable(part.name), err)
 		}
 	}
@@ -309,8 +287,8 @@ func (s *sogSource) load() error {
 	return nil
 }
 
-// decode decodes n pixels of an image, and checks that its bytes stand for something.
-func (s *sogSource) decode(to *[]uint8, name string, n, channels int, tables []sogTable) error {
+// decodeImage decodes n pixels of an image, and checks that its bytes stand for something.
+func (s *sogSource) decodeImage(to *[]uint8, name string, n, channels int, tables []sogTable) error {
 	size := s.sizes[name]
 	data, err := s.readFile(name, 8*int64(size[0])*int64(size[1])+1<<16)
 	if err != nil {
@@ -351,7 +329,7 @@ func (s *sogSource) tables(d *sogData) (err error) {
 	if m.Version == 2 {
 		for i := range 256 {
 			opacity := min(max(float64(i)/255, sogMinOpacity), 1-sogMinOpacity)
-			d.colour[3].value[i] = float32(math.Log(opacity / (1 - opacity)))
+			d.colour[3].value[i] = logit(opacity)
 		}
 		d.colour[3].known = 256
 	}
@@ -368,12 +346,12 @@ func (s *sogSource) loadPalette(d *sogData) error {
 	if err != nil {
 		return fmt.Errorf("meta.json: shN: %w", err)
 	}
-	if err := s.decode(&d.labels, p.Files[1], s.meta.Count, 2, nil); err != nil {
+	if err := s.decodeImage(&d.labels, p.Files[1], s.meta.Count, 2, nil); err != nil {
 		return fmt.Errorf("%s: %w", scene.Printable(p.Files[1]), err)
 	}
 	var codes []uint8
 	coefficients := scene.SHCoefficients(s.info.Degree) - 1
-	if err := s.decode(&codes, p.Files[0], p.Count*coefficients, 3, []sogTable{table, table, table}); err != nil {
+	if err := s.decodeImage(&codes, p.Files[0], p.Count*coefficients, 3, []sogTable{table, table, table}); err != nil {
 		return fmt.Errorf("%s: %w", scene.Printable(p.Files[0]), err)
 	}
 	d.palette = make([]float32, len(codes))

@@ -1,40 +1,18 @@
 package splatfile
 
 import (
-	"fmt"
 	"math"
 
 	"vksplat/scene"
 )
 
-// Read hands out all splats.
-func (s *sogSource) Read(put func(piece *scene.Splats) error) error {
+// unpack decodes splats from first on.
+func (s *sogSource) unpack(first int, into *scene.Splats) error {
 	if err := s.load(); err != nil {
-		return s.bad(err)
+		return s.fail(err)
 	}
-	room := scene.NewSplats(min(s.info.N, PieceSplats), s.info.Degree)
-	for lo := 0; lo < s.info.N; lo += PieceSplats {
-		piece := room.Slice(0, min(PieceSplats, s.info.N-lo))
-		for i := range piece.N {
-			s.data.splat(piece, i, lo+i)
-		}
-		if err := put(piece); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// Gather reads splats in any order.
-func (s *sogSource) Gather(ids []uint32, into *scene.Splats) error {
-	if err := s.load(); err != nil {
-		return s.bad(err)
-	}
-	for i, id := range ids {
-		if int64(id) >= int64(s.info.N) {
-			return fmt.Errorf("splatfile: gather splats: splat %d of %d", id, s.info.N)
-		}
-		s.data.splat(into, i, int(id))
+	for i := range into.N {
+		s.data.splat(into, i, first+i)
 	}
 	return nil
 }
@@ -47,7 +25,7 @@ func (d *sogData) splat(into *scene.Splats, i, id int) {
 		into.LogScales[3*i+axis] = d.scaleTable[axis].value[d.scales[3*id+axis]]
 	}
 	quat := sogUnpackQuat([4]uint8(d.quats[4*id:]))
-	copy(into.Quats[4*i:4*i+4], quat[:])
+	setQuat(into.Quats[4*i:], quat[0], quat[1], quat[2], quat[3])
 	into.LogitOpacities[i] = d.colour[3].value[d.sh0[4*id+3]]
 	width := 3 * into.K()
 	sh := into.SH[width*i : width*(i+1)]
@@ -72,52 +50,27 @@ func sogLog(x float64) float64 { return math.Copysign(math.Log1p(math.Abs(x)), x
 // sogUnlog is the inverse of sogLog.
 func sogUnlog(x float64) float64 { return math.Copysign(math.Expm1(math.Abs(x)), x) }
 
-// sogOpacity gives the opacity of a logit.
-func sogOpacity(logit float32) float64 { return 1 / (1 + math.Exp(-float64(logit))) }
-
 // sogLargest is what the alpha of an image of rotations counts from: the number of the largest component, which is left out.
 const sogLargest = 252
 
-// sogPackQuat stores three components of a rotation in 8 bits each, sqrt(2) times as large because those that are not the largest are at most 1/sqrt(2). The
-// sign of the largest is positive: q and -q are the same rotation.
-func sogPackQuat(q []float32) (out [4]uint8, ok bool) {
-	length, largest := 0.0, 0
-	for j, x := range q {
-		length += float64(x) * float64(x)
-		if math.Abs(float64(x)) > math.Abs(float64(q[largest])) {
-			largest = j
-		}
-	}
-	if length == 0 || math.IsInf(length, 0) || math.IsNaN(length) {
-		return out, false
-	}
-	scale := math.Copysign(math.Sqrt2/math.Sqrt(length), float64(q[largest]))
-	at := 0
-	for j, x := range q {
-		if j != largest {
-			out[at] = uint8(math.Round(255 * min(max(float64(x)*scale*0.5+0.5, 0), 1)))
-			at++
-		}
+// sogPackQuat stores three components of a rotation of length 1 in 8 bits each.
+func sogPackQuat(q [4]float64) (out [4]uint8) {
+	largest, others := threeOf(q)
+	for i, x := range others {
+		out[i] = uint8(unit(x*math.Sqrt2*0.5+0.5, 255))
 	}
 	out[3] = uint8(sogLargest + largest)
-	return out, true
+	return out
 }
 
 // sogUnpackQuat is the inverse of sogPackQuat; what is no rotation turns nothing.
-func sogUnpackQuat(packed [4]uint8) [4]float32 {
+func sogUnpackQuat(packed [4]uint8) [4]float64 {
 	if packed[3] < sogLargest {
-		return [4]float32{1, 0, 0, 0}
+		return [4]float64{1, 0, 0, 0}
 	}
-	var q [4]float32
-	largest, at, rest := int(packed[3])-sogLargest, 0, 1.0
-	for j := range q {
-		if j != largest {
-			x := (float64(packed[at])/255*2 - 1) / math.Sqrt2
-			q[j] = float32(x)
-			rest -= x * x
-			at++
-		}
+	var others [3]float64
+	for i := range others {
+		others[i] = (float64(packed[i])/255*2 - 1) / math.Sqrt2
 	}
-	q[largest] = float32(math.Sqrt(max(rest, 0)))
-	return q
+	return fourOf(int(packed[3])-sogLargest, others)
 }

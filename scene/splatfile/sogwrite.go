@@ -50,31 +50,37 @@ type sogWriter struct {
 
 // writeSOG writes version 2: into one archive, or, if path is a folder or its name ends in meta.json, into files of that folder.
 func writeSOG(path string, model Source, o WriteOptions) (lost []string, err error) {
-	if o.Version != 0 && o.Version != 2 {
-		return nil, &scene.Error{Op: "write sog", Path: path, Err: fmt.Errorf("version %d is not written", o.Version), Hint: "leave the version out or ask for 2", Kind: scene.ErrUsage}
+	const op = "write sog"
+	if err := checkVersion(op, path, o.Version, 2); err != nil {
+		return nil, err
 	}
 	info := model.Info()
 	if info.N > maxSogSplats {
-		return nil, fmt.Errorf("splatfile: write sog: %d splats, but images of %d pixels a side hold %d", info.N, maxWebPSide, maxSogSplats)
+		return nil, writeError(op, path, fmt.Errorf("%d splats, but images of %d pixels a side hold %d", info.N, maxWebPSide, maxSogSplats), "write a part of the model")
 	}
 	w := &sogWriter{info: info}
 	if err := w.survey(model, o); err != nil {
-		return nil, err
+		return nil, writeError(op, path, err, "")
 	}
 	if err := w.quantise(model); err != nil {
-		return nil, err
+		return nil, writeError(op, path, err, "")
 	}
 	meta, err := w.meta(o)
+	if err != nil {
+		return nil, err
+	}
+	if dir, ok := sogFolder(path); ok {
+		err = w.writeFolder(dir, meta)
+	} else {
+		err = scene.WriteFile(path, func(to io.Writer) error { return w.writeZip(to, meta) })
+	}
 	if err != nil {
 		return nil, err
 	}
 	if len(info.Meta.Comments) > 0 {
 		lost = append(lost, "SOG has no place for comments.")
 	}
-	if dir, ok := sogFolder(path); ok {
-		return lost, w.writeFolder(dir, meta)
-	}
-	return lost, scene.WriteFile(path, func(to io.Writer) error { return w.writeZip(to, meta) })
+	return lost, nil
 }
 
 // sogFolder gives the folder that files go to, if they do not go into an archive.
@@ -88,48 +94,21 @@ func sogFolder(path string) (dir string, ok bool) {
 	return "", false
 }
 
-// pieces hands all splats to put with the number of the first of each piece, after checking them.
-func (w *sogWriter) pieces(model Source, put func(first int, piece *scene.Splats) error) error {
-	done := 0
-	err := model.Read(func(piece *scene.Splats) error {
-		if err := checkPiece(done, piece, w.info); err != nil {
-			return err
-		}
-		if err := put(done, piece); err != nil {
-			return err
-		}
-		done += piece.N
-		return nil
-	})
-	if err == nil && done != w.info.N {
-		err = fmt.Errorf("splatfile: write sog: %d splats of %d came", done, w.info.N)
-	}
-	return err
-}
-
 // survey finds the order of the splats, the codebooks and the palette.
 func (w *sogWriter) survey(model Source, o WriteOptions) error {
 	order, err := mortonOrder(model)
 	if err != nil {
 		return err
 	}
-	if len(order) != w.info.N {
-		return fmt.Errorf("splatfile: write sog: %d splats of %d came", len(order), w.info.N)
-	}
 	w.place = make([]uint32, len(order))
 	for pixel, id := range order {
 		w.place[id] = uint32(pixel)
 	}
-	w.low, w.high = [3]float64{inf64, inf64, inf64}, [3]float64{-inf64, -inf64, -inf64}
+	means := emptyBox()
 	scales, colours := newHistogram(), newHistogram()
 	sample := newSample(w.info)
-	err = w.pieces(model, func(first int, piece *scene.Splats) error {
-		if err := finitePiece(piece, first); err != nil {
-			return err
-		}
-		for i, x := range piece.Means {
-			w.low[i%3], w.high[i%3] = min(w.low[i%3], float64(x)), max(w.high[i%3], float64(x))
-		}
+	err = eachWritable(model, func(first int, piece *scene.Splats) error {
+		means.add(piece.Means)
 		scales.add(piece.LogScales...)
 		for i, width := 0, 3*piece.K(); i < len(piece.SH); i += width {
 			colours.add(piece.SH[i : i+3]...)
@@ -140,11 +119,8 @@ func (w *sogWriter) survey(model Source, o WriteOptions) error {
 	if err != nil {
 		return err
 	}
-	for axis := range 3 {
-		w.low[axis], w.high[axis] = sogLog(w.low[axis]), sogLog(w.high[axis])
-		if w.info.N == 0 {
-			w.low[axis], w.high[axis] = 0, 0
-		}
+	for axis := 0; axis < 3 && w.info.N > 0; axis++ {
+		w.low[axis], w.high[axis] = sogLog(float64(means.low[axis])), sogLog(float64(means.high[axis]))
 	}
 	w.scales, w.colours = scales.codebook(), colours.codebook()
 	w.scaleCode, w.colourCode = newCoder(w.scales), newCoder(w.colours)
@@ -155,21 +131,6 @@ func (w *sogWriter) survey(model Source, o WriteOptions) error {
 		}
 		w.palette = trainPalette(sample.rows, sample.width, sogPaletteSize(w.info.N), iterations)
 		w.quantisePalette()
-	}
-	return nil
-}
-
-var inf64 = math.Inf(1)
-
-// finitePiece names the first splat with a number that is not finite. The piece begins with splat first of the model.
-func finitePiece(piece *scene.Splats, first int) error {
-	if piece.Validate() == nil {
-		return nil
-	}
-	for i := range piece.N {
-		if err := piece.Slice(i, i+1).Validate(); err != nil {
-			return fmt.Errorf("splatfile: write sog: splat %d: %w", first+i, err)
-		}
 	}
 	return nil
 }
@@ -248,22 +209,20 @@ func (w *sogWriter) quantise(model Source) error {
 			w.images[i] = make([]uint8, sogChannels[i]*w.info.N)
 		}
 	}
-	return w.pieces(model, func(first int, piece *scene.Splats) error {
+	return eachWritable(model, func(first int, piece *scene.Splats) error {
 		if w.palette != nil {
 			w.labels = append(w.labels[:0], make([]uint16, piece.N)...)
 			w.palette.labels(w.labels, piece.SH[3:], 3*piece.K())
 		}
 		for i := range piece.N {
-			if !w.splat(int(w.place[first+i]), piece, i) {
-				return fmt.Errorf("splatfile: write sog: splat %d: rotation %v has no direction", first+i, piece.Quats[4*i:4*i+4])
-			}
+			w.splat(int(w.place[first+i]), piece, i)
 		}
 		return nil
 	})
 }
 
 // splat stores splat i of a piece in a pixel.
-func (w *sogWriter) splat(pixel int, piece *scene.Splats, i int) bool {
+func (w *sogWriter) splat(pixel int, piece *scene.Splats, i int) {
 	sh := piece.SH[3*piece.K()*i:]
 	for axis := range 3 {
 		v := uint16(0)
@@ -275,13 +234,12 @@ func (w *sogWriter) splat(pixel int, piece *scene.Splats, i int) bool {
 		w.images[sogScales][3*pixel+axis] = w.scaleCode.code(piece.LogScales[3*i+axis])
 		w.images[sogSH0][4*pixel+axis] = w.colourCode.code(sh[axis])
 	}
-	w.images[sogSH0][4*pixel+3] = uint8(math.Round(255 * sogOpacity(piece.LogitOpacities[i])))
-	quat, ok := sogPackQuat(piece.Quats[4*i : 4*i+4])
+	w.images[sogSH0][4*pixel+3] = opacityByte(piece.LogitOpacities[i])
+	quat := sogPackQuat(doubles(piece.Quats[4*i : 4*i+4]))
 	copy(w.images[sogQuats][4*pixel:], quat[:])
 	if w.palette != nil {
 		w.images[sogLabels][2*pixel], w.images[sogLabels][2*pixel+1] = uint8(w.labels[i]), uint8(w.labels[i]>>8)
 	}
-	return ok
 }
 
 // sogFile is meta.json as it is written.
@@ -400,7 +358,7 @@ func (w *sogWriter) writeFolder(dir string, meta []byte) error {
 	}
 	main := filepath.Join(dir, sogMetaName)
 	if err := os.Remove(main); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return &scene.Error{Op: "replace", Path: main, Err: pathless(err), Hint: "choose another output folder or change its permissions", Kind: scene.ErrTryAgain}
+		return &scene.Error{Op: "replace", Path: main, Err: withoutPath(err), Hint: "choose another output folder or change its permissions", Kind: scene.ErrTryAgain}
 	}
 	write := func(path string, data []byte) error {
 		return scene.WriteFile(path, func(to io.Writer) error {

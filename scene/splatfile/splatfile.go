@@ -5,7 +5,6 @@
 package splatfile
 
 import (
-	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -99,12 +98,4 @@ func ByName(name string) *Format {
 		}
 	}
 	return best
-}
-
-// checkPiece says whether a model's piece can be written with the header that was announced.
-func checkPiece(done int, piece *scene.Splats, info Info) error {
-	if piece.Degree != info.Degree || done+piece.N > info.N {
-		return fmt.Errorf("splatfile: write model: piece of %d splats of degree %d after %d, announced are %d of degree %d", piece.N, piece.Degree, done, info.N, info.Degree)
-	}
-	return nil
 }

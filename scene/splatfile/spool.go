@@ -4,9 +4,7 @@ import (
 	"bufio"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"math"
-	"os"
 
 	"vksplat/scene"
 )
@@ -35,71 +33,53 @@ func gatherable(model Source, tempDir string) (Gatherer, func() error, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return &memory{info, all}, func() error { return nil }, nil
+	return inMemory(all, info), func() error { return nil }, nil
 }
 
 // rowNumbers is how many numbers a splat has.
-func rowNumbers(degree int) int { return 11 + 3*scene.SHCoefficients(degree) }
+func rowNumbers(degree int) int { return 14 + restNumbers(degree) }
 
-// spool is a model in a temporary file: rows of float32, little endian, in the order mean, quat, log scale, logit opacity, SH.
+// spool is a model in a temporary file: rows of float32, little endian, in the order of splatParts.
 type spool struct {
-	info Info
-	file *os.File
+	indexed
+	file *tempFile
 	row  int // bytes
-	gone bool
+	room []byte
 }
 
-// newSpool copies a model to a file in dir. Where the system allows it the file has no name from the start on, so that nothing is left behind whatever
-// happens; on Windows Close removes it.
+// newSpool copies a model to a file in dir.
 func newSpool(model Source, dir string) (*spool, error) {
-	f, err := os.CreateTemp(dir, ".vksplat-spool*")
+	file, err := createTemp(dir)
 	if err != nil {
-		return nil, spoolError(dir, err)
+		return nil, err
 	}
-	s := &spool{info: model.Info(), file: f, row: 4 * rowNumbers(model.Info().Degree)}
-	s.gone = os.Remove(f.Name()) == nil
-	if err := s.fill(model, dir); err != nil {
+	s := &spool{file: file, row: 4 * rowNumbers(model.Info().Degree)}
+	s.indexed = indexed{model.Info(), s.load}
+	if err := s.fill(model); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
 }
 
-func spoolError(dir string, err error) error {
-	return &scene.Error{Op: "keep splats in a temporary file", Path: dir, Err: withoutPath(err), Kind: scene.ErrTryAgain,
-		Hint: "make room there, or name another folder for temporary files"}
-}
-
-func (s *spool) fill(model Source, dir string) error {
+func (s *spool) fill(model Source) error {
 	w := bufio.NewWriterSize(s.file, spoolBytes)
 	row := make([]byte, 0, s.row)
-	done := 0
-	err := model.Read(func(piece *scene.Splats) error {
-		if err := checkPiece(done, piece, s.info); err != nil {
-			return err
-		}
+	err := eachPiece(model, func(_ int, piece *scene.Splats) error {
 		for i := range piece.N {
 			row = row[:0]
 			for _, part := range splatParts(piece, i) {
-				for _, x := range part {
-					row = binary.LittleEndian.AppendUint32(row, math.Float32bits(x))
-				}
+				row = appendFloats(row, part...)
 			}
 			if _, err := w.Write(row); err != nil {
-				return spoolError(dir, err)
+				return err
 			}
 		}
-		done += piece.N
 		return nil
 	})
-	if err == nil && done < s.info.N {
-		err = fmt.Errorf("splatfile: read model: %d splats of %d came", done, s.info.N)
+	if err != nil {
+		return err
 	}
-	if err == nil {
-		if flush := w.Flush(); flush != nil {
-			err = spoolError(dir, flush)
-		}
-	}
-	return err
+	return w.Flush()
 }
 
 // splatParts returns the tensors of splat i, sharing memory with s.
@@ -108,57 +88,20 @@ func splatParts(s *scene.Splats, i int) [5][]float32 {
 	return [5][]float32{s.Means[3*i : 3*i+3], s.Quats[4*i : 4*i+4], s.LogScales[3*i : 3*i+3], s.LogitOpacities[i : i+1], s.SH[c*i : c*(i+1)]}
 }
 
-func (s *spool) Info() Info { return s.info }
+// partNames are the names of splatParts for messages.
+var partNames = [5]string{"position", "rotation", "scale", "opacity", "sh"}
 
-// Close gives the file's bytes back.
-func (s *spool) Close() error {
-	err := s.file.Close()
-	if !s.gone {
-		err = errors.Join(err, os.Remove(s.file.Name()))
+func (s *spool) Close() error { return s.file.close() }
+
+func (s *spool) load(first int, into *scene.Splats) error {
+	rows, err := readRows(s.file, 0, s.row, first, into.N, &s.room)
+	for i := 0; len(rows) > 0; i++ {
+		for _, part := range splatParts(into, i) {
+			for k := range part {
+				part[k] = math.Float32frombits(binary.LittleEndian.Uint32(rows[4*k:]))
+			}
+			rows = rows[4*len(part):]
+		}
 	}
 	return err
-}
-
-func (s *spool) Read(put func(piece *scene.Splats) error) error {
-	room := scene.NewSplats(min(s.info.N, PieceSplats), s.info.Degree)
-	buf := make([]byte, s.row*room.N)
-	for lo := 0; lo < s.info.N; lo += room.N {
-		piece := room.Slice(0, min(room.N, s.info.N-lo))
-		if err := s.rows(buf[:s.row*piece.N], lo, piece, 0); err != nil {
-			return err
-		}
-		if err := put(piece); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (s *spool) Gather(ids []uint32, into *scene.Splats) error {
-	buf := make([]byte, s.row)
-	for i, id := range ids {
-		if int(id) >= s.info.N {
-			return fmt.Errorf("splatfile: gather splats: splat %d of %d", id, s.info.N)
-		}
-		if err := s.rows(buf, int(id), into, i); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// rows fills buf with rows from first on and takes them apart into splats at and so on.
-func (s *spool) rows(buf []byte, first int, into *scene.Splats, at int) error {
-	if _, err := s.file.ReadAt(buf, int64(s.row)*int64(first)); err != nil {
-		return spoolError(s.file.Name(), err)
-	}
-	for i := 0; len(buf) > 0; i++ {
-		for _, part := range splatParts(into, at+i) {
-			for k := range part {
-				part[k] = math.Float32frombits(binary.LittleEndian.Uint32(buf[4*k:]))
-			}
-			buf = buf[4*len(part):]
-		}
-	}
-	return nil
 }

@@ -25,6 +25,7 @@ var spz = &Format{
 
 const (
 	spzName        = "spz"
+	opReadSPZ      = "read spz"
 	spzMagic       = "NGSP"
 	spzHeaderBytes = 16
 	spzZstdVersion = 4  // the first with zstd streams
@@ -87,16 +88,6 @@ func isSPZ(head []byte) bool {
 
 func isGzip(head []byte) bool { return len(head) > 2 && head[0] == 0x1f && head[1] == 0x8b }
 
-// spzError names a file in an error, and what to do about it.
-func spzError(path string, err error) error {
-	var known *scene.Error
-	if errors.As(err, &known) {
-		known.Path = path
-		return known
-	}
-	return &scene.Error{Op: "read spz", Path: path, Err: err, Hint: "the file may be cut short or damaged: copy or export it again"}
-}
-
 // parseSPZHeader reads the first 16 bytes, and the other 16 of version 4.
 func parseSPZHeader(b []byte) (h spzHeader, err error) {
 	if len(b) < spzHeaderBytes || string(b[:4]) != spzMagic {
@@ -106,7 +97,7 @@ func parseSPZHeader(b []byte) (h spzHeader, err error) {
 	h = spzHeader{n: int(n), degree: int(b[12]), bits: int(b[13]), flags: b[14]}
 	switch {
 	case version < 1 || version > spzZstdVersion:
-		return h, &scene.Error{Op: "read spz", Err: fmt.Errorf("it is of version %d, known are 1 to %d", version, spzZstdVersion),
+		return h, &scene.Error{Op: opReadSPZ, Err: fmt.Errorf("it is of version %d, known are 1 to %d", version, spzZstdVersion),
 			Hint: "export it again as version 3 or 4"}
 	case n > math.MaxInt32:
 		return h, fmt.Errorf("the header claims %d splats", n)
@@ -131,7 +122,7 @@ func parseSPZHeader(b []byte) (h spzHeader, err error) {
 
 // widths gives the bytes a splat of each plane.
 func (h spzHeader) widths() []int {
-	widths := []int{9, 1, 3, 3, 4, 3 * (scene.SHCoefficients(h.degree) - 1)}
+	widths := []int{9, 1, 3, 3, 4, restNumbers(h.degree)}
 	if h.version == 1 {
 		widths[spzPositions] = 6
 	}

@@ -16,12 +16,12 @@ import (
 
 // spzSource reads a file. The planes stay packed, as they are in the file: 19 to 64 bytes a splat.
 type spzSource struct {
+	indexed
 	path   string
 	r      io.ReaderAt
 	size   int64
 	closer io.Closer
 	head   spzHeader
-	info   Info
 	planes *planes
 	// sign are the factors from the file's axes to ours, as Flip takes them.
 	sign [3]float32
@@ -33,7 +33,7 @@ type spzSource struct {
 var spzFrame = [3]float32{1, -1, -1}
 
 func openSPZ(path string) (Source, error) {
-	file, size, err := openBinary("read spz", path)
+	file, size, err := openFile(opReadSPZ, path)
 	if err != nil {
 		return nil, err
 	}
@@ -48,13 +48,14 @@ func openSPZ(path string) (Source, error) {
 // newSPZSource reads size bytes of r.
 func newSPZSource(path string, r io.ReaderAt, size int64, closer io.Closer) (*spzSource, error) {
 	s := &spzSource{path: path, r: r, size: size, closer: closer, sign: spzFrame}
+	s.decode = s.unpack
 	err := s.readHeader()
 	if err == nil {
 		// The planes are unpacked at once: until then the number of splats is only what the header claims.
 		err = s.load()
 	}
 	if err != nil {
-		return nil, spzError(path, err)
+		return nil, readError(opReadSPZ, path, err, "")
 	}
 	return s, nil
 }
@@ -261,52 +262,24 @@ func (s *spzSource) readExtensions(r io.Reader) error {
 		}
 		frame := binary.LittleEndian.Uint32(value[:])
 		if frame >= uint32(len(spzFrames)) || spzFrames[frame] == [3]float32{} {
-			return &scene.Error{Op: "read spz", Path: s.path, Err: fmt.Errorf("its axes are of kind %d, which is not known or is left-handed", frame),
+			return &scene.Error{Op: opReadSPZ, Err: fmt.Errorf("its axes are of kind %d, which is not known or is left-handed", frame),
 				Hint: "export it again with the axes of SPZ: right, up, back"}
 		}
 		s.sign = spzFrames[frame]
 	}
 }
 
-func (s *spzSource) Info() Info { return s.info }
-
 func (s *spzSource) Close() error {
 	return errors.Join(s.planes.close(), s.closer.Close())
 }
 
-func (s *spzSource) Read(put func(piece *scene.Splats) error) error {
-	room := scene.NewSplats(min(s.info.N, PieceSplats), s.info.Degree)
-	for first := 0; first < s.info.N; first += PieceSplats {
-		piece := room.Slice(0, min(PieceSplats, s.info.N-first))
-		if err := s.decode(first, piece); err != nil {
-			return err
-		}
-		if err := put(piece); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (s *spzSource) Gather(ids []uint32, into *scene.Splats) error {
-	for i, id := range ids {
-		if int64(id) >= int64(s.info.N) {
-			return fmt.Errorf("splatfile: gather splats: splat %d of %d", id, s.info.N)
-		}
-		if err := s.decode(int(id), into.Slice(i, i+1)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// decode unpacks splats from first on.
-func (s *spzSource) decode(first int, piece *scene.Splats) error {
+// unpack unpacks splats from first on.
+func (s *spzSource) unpack(first int, piece *scene.Splats) error {
 	var packed [spzPlanes][]byte
 	for plane := range packed {
 		var err error
 		if packed[plane], err = s.planes.get(plane, first, piece.N, &s.room[plane]); err != nil {
-			return spzError(s.path, err)
+			return readError(opReadSPZ, s.path, err, "")
 		}
 	}
 	unpackSPZ(s.head, packed, piece)

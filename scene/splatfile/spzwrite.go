@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"path/filepath"
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
@@ -29,39 +28,36 @@ const (
 )
 
 func writeSPZ(path string, model Source, o WriteOptions) ([]string, error) {
-	refuse := func(err error, hint string) error { return writeFailed("write spz", path, err, hint) }
+	const op = "write spz"
 	info := model.Info()
 	head := spzHeader{version: spzDefaultVersion, n: info.N, degree: info.Degree}
+	if err := checkVersion(op, path, o.Version, spzDefaultVersion, spzZstdVersion); err != nil {
+		return nil, err
+	}
 	if o.Version != 0 {
 		head.version = o.Version
 	}
-	switch {
-	case head.version != 3 && head.version != spzZstdVersion:
-		return nil, &scene.Error{Op: "write spz", Path: path, Err: fmt.Errorf("version %d is not written", o.Version), Hint: "give version 3 or 4", Kind: scene.ErrUsage}
-	case info.N > math.MaxInt32:
-		return nil, refuse(fmt.Errorf("%d splats are more than the format counts", info.N), "write a part of the model")
+	if info.N > math.MaxInt32 {
+		return nil, writeError(op, path, fmt.Errorf("%d splats are more than the format counts", info.N), "write a part of the model")
 	}
 	if info.Meta.Antialiased {
 		head.flags |= spzAntialiased
 	}
-	if o.TempDir == "" {
-		o.TempDir = filepath.Dir(path)
-	}
 	farthest, err := farthestCoordinate(model)
 	if err != nil {
-		return nil, refuse(err, pruneHint)
+		return nil, writeError(op, path, err, "")
 	}
 	if head.bits, err = spzBitsFor(farthest); err != nil {
-		return nil, refuse(err, "move the model nearer to the origin of its coordinates, or leave out far splats")
+		return nil, writeError(op, path, err, "move the model nearer to the origin of its coordinates, or leave out far splats")
 	}
-	p := newPlanes(head.n, head.widths(), planesInMemory, o.TempDir)
+	p := newPlanes(head.n, head.widths(), planesInMemory, o.tempDir(path))
 	defer func() { _ = p.close() }() // what it held is written, or has failed
 	cut, err := packModel(model, head.bits, p)
-	if err != nil {
-		return nil, refuse(err, pruneHint)
+	if err == nil {
+		err = scene.WriteFile(path, func(w io.Writer) error { return writePlanes(w, head, p) })
 	}
-	if err := scene.WriteFile(path, func(w io.Writer) error { return writePlanes(w, head, p, o.TempDir) }); err != nil {
-		return nil, err
+	if err != nil {
+		return nil, writeError(op, path, err, "")
 	}
 	return spzLost(info, head, farthest, cut), nil
 }
@@ -69,7 +65,7 @@ func writeSPZ(path string, model Source, o WriteOptions) ([]string, error) {
 // farthestCoordinate is the largest absolute value of a coordinate.
 func farthestCoordinate(model Source) (float64, error) {
 	farthest := 0.0
-	err := eachPiece(model, func(_ int, piece *scene.Splats) error {
+	err := eachWritable(model, func(_ int, piece *scene.Splats) error {
 		for _, x := range piece.Means {
 			farthest = max(farthest, math.Abs(float64(x)))
 		}
@@ -102,7 +98,7 @@ func packModel(model Source, bits int, p *planes) (cut spzCut, err error) {
 		return cut, err
 	}
 	var packed [spzPlanes][]byte
-	err = eachPiece(model, func(first int, piece *scene.Splats) error {
+	err = eachWritable(model, func(first int, piece *scene.Splats) error {
 		Flip(piece, spzFrame[0], spzFrame[1], spzFrame[2])
 		packSPZ(bits, piece, &packed, &cut)
 		for plane, b := range packed {
@@ -116,9 +112,9 @@ func packModel(model Source, bits int, p *planes) (cut spzCut, err error) {
 }
 
 // writePlanes packs the planes into a file.
-func writePlanes(w io.Writer, head spzHeader, p *planes, tempDir string) error {
+func writePlanes(w io.Writer, head spzHeader, p *planes) error {
 	if head.version >= spzZstdVersion {
-		return writeZstdPlanes(w, head, p, tempDir)
+		return writeZstdPlanes(w, head, p)
 	}
 	z, err := gzip.NewWriterLevel(w, spzGzipLevel)
 	if err != nil {
@@ -134,7 +130,7 @@ func writePlanes(w io.Writer, head spzHeader, p *planes, tempDir string) error {
 }
 
 // writeZstdPlanes packs the streams aside first, because the table of their sizes stands before them.
-func writeZstdPlanes(w io.Writer, head spzHeader, p *planes, tempDir string) error {
+func writeZstdPlanes(w io.Writer, head spzHeader, p *planes) error {
 	if p.file == nil {
 		var aside bytes.Buffer
 		sizes, err := zstdStreams(&aside, p)
@@ -143,18 +139,15 @@ func writeZstdPlanes(w io.Writer, head spzHeader, p *planes, tempDir string) err
 		}
 		return assembleZstd(w, head, sizes, &aside)
 	}
-	aside, err := createTemp(tempDir)
+	aside, err := createTemp(p.dir)
 	if err != nil {
 		return err
 	}
 	sizes, err := zstdStreams(aside, p)
 	if err == nil {
-		_, err = aside.Seek(0, io.SeekStart)
+		err = assembleZstd(w, head, sizes, io.NewSectionReader(aside, 0, math.MaxInt64))
 	}
-	if err == nil {
-		err = assembleZstd(w, head, sizes, aside)
-	}
-	return errors.Join(err, dropTemp(aside))
+	return errors.Join(err, aside.close())
 }
 
 // zstdSize is a row of the table: bytes packed and unpacked.
@@ -215,25 +208,11 @@ func (c *countWriter) Write(b []byte) (int, error) {
 
 // spzLost says what the file does not hold.
 func spzLost(info Info, head spzHeader, farthest float64, cut spzCut) []string {
-	var lost []string
-	add := func(format string, args ...any) { lost = append(lost, fmt.Sprintf(format, args...)) }
-	if info.Meta.Origin != nil {
-		add("SPZ has no place for the origin that was subtracted from the coordinates: %v.", *info.Meta.Origin)
-	}
+	lost := lostOf(info, "SPZ", true, false)
 	if head.bits < spzBits {
-		add("Coordinates up to %.6g fit SPZ only in steps of %g.", farthest, math.Ldexp(1, -head.bits))
+		lost = append(lost, fmt.Sprintf("Coordinates up to %.6g fit SPZ only in steps of %g.", farthest, math.Ldexp(1, -head.bits)))
 	}
-	for _, c := range []struct {
-		n    int
-		what string
-	}{
-		{cut.scales, "scales outside exp(-10) to exp(5.94) units"},
-		{cut.colors, "colours outside -0.44 to 1.44"},
-		{cut.sh, "spherical harmonics outside -1 to 1"},
-	} {
-		if c.n > 0 {
-			add("%d splats have %s, which SPZ cuts.", c.n, c.what)
-		}
-	}
-	return lost
+	lost = lostSome(lost, cut.scales, "splats have scales outside exp(-10) to exp(5.94) units, which SPZ cuts")
+	lost = lostSome(lost, cut.colors, "splats have colours outside -0.44 to 1.44, which SPZ cuts")
+	return lostSome(lost, cut.sh, "splats have spherical harmonics outside -1 to 1, which SPZ cuts")
 }

@@ -52,7 +52,7 @@ func TestFlip(t *testing.T) {
 	directions := [][3]float64{{1, 0, 0}, {0, -1, 0}, {0, 0, 1}, {0.6, 0.8, 0}, {0.48, -0.6, 0.64}, {-2.0 / 3, 1.0 / 3, -2.0 / 3}}
 	for _, sign := range [][3]float32{{1, -1, -1}, {-1, 1, -1}, {-1, -1, 1}, {1, 1, 1}} {
 		for degree := range 4 {
-			before, after := binaryMadeModel(9, degree), binaryMadeModel(9, degree)
+			before, after := madeModel(9, degree, "edges"), madeModel(9, degree, "edges")
 			Flip(after, sign[0], sign[1], sign[2])
 			turn := func(v [3]float64) [3]float64 {
 				return [3]float64{v[0] * float64(sign[0]), v[1] * float64(sign[1]), v[2] * float64(sign[2])}

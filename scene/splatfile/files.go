@@ -1,0 +1,79 @@
+package splatfile
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+
+	"vksplat/scene"
+)
+
+// openFile opens a file for reading anywhere, and gives its size.
+func openFile(op, path string) (*os.File, int64, error) {
+	info, err := os.Stat(path)
+	if err == nil && !info.Mode().IsRegular() {
+		err = errNoFile
+	}
+	var f *os.File
+	if err == nil {
+		f, err = os.Open(path)
+	}
+	if err != nil {
+		return nil, 0, readError(op, path, err, "")
+	}
+	return f, info.Size(), nil
+}
+
+var errNoFile = errors.New("it is no regular file")
+
+// readError names the file that was to be read in an error, and says what to do about it: hint, unless the error itself tells. Nil stays nil.
+func readError(op, path string, err error, hint string) error {
+	if err == nil {
+		return nil
+	}
+	var known *scene.Error
+	if errors.As(err, &known) {
+		if known.Path == "" {
+			known.Path = path
+		}
+		return known
+	}
+	out := &scene.Error{Op: op, Path: path, Err: withoutPath(err), Hint: hint}
+	switch {
+	case errors.Is(err, errNoFile):
+		out.Hint = "name a file on a disk"
+	case errors.Is(err, fs.ErrPermission):
+		out.Hint, out.Kind = "make the file readable for this user", scene.ErrTryAgain
+	case hint != "":
+	case errors.Is(err, fs.ErrNotExist):
+		out.Hint = "check the spelling of the path"
+	default:
+		out.Hint = "the file may be cut short, damaged or of another format: copy or export it again"
+	}
+	return out
+}
+
+// withoutPath drops the path from an error of the operating system: scene.Error names it.
+func withoutPath(err error) error {
+	var at *fs.PathError
+	if errors.As(err, &at) {
+		return at.Err
+	}
+	return err
+}
+
+// readRows reads n rows of a length in bytes from row first on, of those that begin at a place in a file, into room, which grows to what it takes.
+func readRows(f io.ReaderAt, start int64, row, first, n int, room *[]byte) ([]byte, error) {
+	if cap(*room) < row*n {
+		*room = make([]byte, row*n)
+	}
+	b := (*room)[:row*n]
+	if got, err := f.ReadAt(b, start+int64(row)*int64(first)); got < len(b) {
+		if err == io.EOF {
+			err = io.ErrUnexpectedEOF
+		}
+		return nil, err
+	}
+	return b, nil
+}
