@@ -25,7 +25,7 @@ func openFile(op, path string) (*os.File, int64, error) {
 	return f, info.Size(), nil
 }
 
-var errNoFile = errors.New("it is no regular file")
+var errNoFile = errors.New("this is no file")
 
 // readError names the file that was to be read in an error, and says what to do about it: hint, unless the error itself tells. Nil stays nil.
 func readError(op, path string, err error, hint string) error {
