@@ -3,8 +3,11 @@ package pipeline
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"time"
+
+	"vksplat/shaders/layout"
 )
 
 // Pictures between steps, larger than those that were planned for, change no byte, and errors of those who ask disturb no training.
@@ -128,5 +131,64 @@ func TestInterludesHoldIsStopped(t *testing.T) {
 	}()
 	if err := tr.Run(ctx, nil); !errors.Is(err, context.Canceled) || tr.Step() != 0 {
 		t.Errorf("step %d, %v", tr.Step(), err)
+	}
+}
+
+// A frame that is watched takes nothing of training's: it is no larger than the photos, what does not fit is told and leaves bands and buffers alone, and
+// the bytes are those of a run that nobody watches.
+func TestShow(t *testing.T) {
+	d := testDevice(t)
+	want, _ := trainHash(t, d, nil)
+	views, init, scale, cfg := promiseScene(t)
+	cams, photos := splitViews(views)
+	between := NewInterludes()
+	tr, err := NewTrainer(d, cams, photos, init, scale, cfg, TrainerOptions{Interludes: between})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tr.Close()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		err := between.Do(context.Background(), func() error {
+			large := cams[0].Rescaled(5*cams[0].Width, 4*cams[0].Height)
+			for _, look := range []Look{LookColor, LookDepth, LookCenters, LookEllipsoids} {
+				rgb, drawn, err := tr.Show(nil, large, look)
+				if err != nil || len(rgb) != 3*drawn.Width*drawn.Height || drawn.Width*drawn.Height > cams[0].Width*cams[0].Height {
+					t.Errorf("look %d: %d numbers of %dx%d, %v", look, len(rgb), drawn.Width, drawn.Height, err)
+				}
+			}
+			rgb, _, err := tr.Show(nil, cams[0], LookColor)
+			whole, err2 := tr.Render(cams[0])
+			if err != nil || err2 != nil || !slices.Equal(rgb, whole) {
+				t.Errorf("a frame is not the picture of its camera: %v, %v", err, err2)
+			}
+			bands, drawn := tr.e.bands, tr.e.drawn
+			tr.e.isectCapacity = layout.BucketSize
+			if err := errors.Join(tr.e.startAfresh(), tr.e.build()); err != nil {
+				return err
+			}
+			if _, _, err := tr.Show(nil, cams[0], LookColor); !errors.Is(err, ErrFrameTooFull) {
+				t.Errorf("a frame that does not fit: %v", err)
+			}
+			if tr.e.bands != bands || tr.e.drawn != drawn || tr.e.isectCapacity != layout.BucketSize {
+				t.Errorf("after a frame that does not fit there are %d bands, room for %d pairs and %+v", tr.e.bands, tr.e.isectCapacity, tr.e.drawn)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	}()
+	if err := tr.Run(context.Background(), nil); err != nil {
+		t.Fatal(err)
+	}
+	<-done
+	s, err := tr.Splats()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := modelHash(s); got != want {
+		t.Errorf("watched: %s, alone: %s", got, want)
 	}
 }

@@ -5,33 +5,48 @@ import (
 	"fmt"
 
 	"vksplat/scene"
+	"vksplat/shaders/layout"
 	"vksplat/vk"
 )
 
 // picturize renders a camera into host memory: [Height][Width][3], not clamped; out's, if it is large enough. Nothing may be in flight.
-func (e *engine) picturize(out []float32, c scene.Camera, degree int, near float64, antialiased bool, background [3]float32, look Look) ([]float32, error) {
+func (e *engine) picturize(out []float32, c scene.Camera, degree int, near float64, antialiased bool, background [3]float32) ([]float32, error) {
 	if err := e.enlarge(c); err != nil {
 		return nil, err
 	}
-	f := e.frames[0]
 	for {
-		viewParams(&f.hostParams.View, &c, near, degree, antialiased, background)
-		f.hostParams.Look = uint32(look)
-		f.hostParams.Unit = 0 // never the number of a unit of training
-		if err := e.submit(f, unit{kind: unitRender}, false, vk.View{}, nil); err != nil {
+		r, err := e.draw(c, degree, near, antialiased, background, LookColor)
+		if err != nil {
 			return nil, err
 		}
-		if err := e.wait(f); err != nil {
-			return nil, err
+		if r.Failed == 0 {
+			return e.drawnPicture(out, c)
 		}
-		if f.hostReport.Failed == 0 {
-			break
-		}
-		r := *f.hostReport
-		if err := e.recover(&r, e.model.capacity()); err != nil {
+		if err := e.recover(r, e.model.capacity()); err != nil {
 			return nil, err
 		}
 	}
+}
+
+// draw has a camera's picture drawn, and returns the report: it may not have fit.
+func (e *engine) draw(c scene.Camera, degree int, near float64, antialiased bool, background [3]float32, look Look) (*layout.Report, error) {
+	f := e.frames[0]
+	viewParams(&f.hostParams.View, &c, near, degree, antialiased, background)
+	f.hostParams.Look = uint32(look)
+	f.hostParams.Unit = 0 // never the number of a unit of training
+	if err := e.submit(f, unit{kind: unitRender}, false, vk.View{}, nil); err != nil {
+		return nil, err
+	}
+	if err := e.wait(f); err != nil {
+		return nil, err
+	}
+	r := *f.hostReport
+	return &r, nil
+}
+
+// drawnPicture reads what draw drew.
+func (e *engine) drawnPicture(out []float32, c scene.Camera) ([]float32, error) {
+	f := e.frames[0]
 	if err := f.verifier.judge(f.unit); err != nil {
 		return nil, err
 	}

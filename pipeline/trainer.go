@@ -425,24 +425,14 @@ func (t *Trainer) Render(c scene.Camera) ([]float32, error) { return t.RenderInt
 
 // RenderInto is Render into memory that the caller has done with, if it is large enough.
 func (t *Trainer) RenderInto(out []float32, c scene.Camera) ([]float32, error) {
-	return t.Show(out, c, LookColor)
-}
-
-// Show is RenderInto of something else than the model's colours, which takes TrainerOptions.Interludes.
-func (t *Trainer) Show(out []float32, c scene.Camera, look Look) ([]float32, error) {
-	if look != LookColor && !t.e.looks {
-		return nil, errors.New("pipeline: show model: pictures of this training show its colours alone")
-	}
 	if err := t.takeIn(); err != nil {
 		return nil, err
 	}
-	background := t.cfg.Background
-	if look == LookDepth {
-		background = [3]float32{}
-	}
-	degree := min(t.progress.Step/t.cfg.SHInterval, t.cfg.SHDegree)
-	return t.e.picturize(out, c, degree, t.cfg.Near, t.cfg.Antialiased, background, look)
+	return t.e.picturize(out, c, t.degree(), t.cfg.Near, t.cfg.Antialiased, t.cfg.Background)
 }
+
+// degree is that of the spherical harmonics by now.
+func (t *Trainer) degree() int { return min(t.progress.Step/t.cfg.SHInterval, t.cfg.SHDegree) }
 
 // Close frees the trainer's device memory, after a checkpoint that is being written has been.
 func (t *Trainer) Close() error {

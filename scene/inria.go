@@ -404,10 +404,12 @@ func (s StepScores) Mean() (psnr, ssim float64) {
 
 // WriteResults writes results.json and per_view.json into dir with INRIA's
 // keys: ours_<step> -> SSIM, PSNR, of a protocol. All steps that the files shall show
-// are given together. A view whose score is NaN is an error.
-func WriteResults(dir, protocol string, steps []StepScores) error {
-	means := make(map[string]inriaMean, len(steps))
-	perView := make(map[string]inriaViews, len(steps))
+// are given together. With goesOn what the files hold of other protocols and of other methods than steps stays. A view whose score is NaN is an error.
+func WriteResults(dir, protocol string, steps []StepScores, goesOn bool) error {
+	means, perView := map[string]any{}, map[string]any{}
+	if goesOn {
+		means, perView = foreignResults(filepath.Join(dir, resultsFile), protocol), foreignResults(filepath.Join(dir, perViewFile), protocol)
+	}
 	for _, s := range steps {
 		if len(s.Views) == 0 {
 			return fmt.Errorf("scene: write results: step %d: no view was measured", s.Step)
@@ -421,6 +423,9 @@ func WriteResults(dir, protocol string, steps []StepScores) error {
 			views.SSIM[v.Name] = v.SSIM
 		}
 		key := MethodName(s.Step)
+		if means[key] != nil {
+			continue // measured since, by another protocol
+		}
 		psnr, ssim := s.Mean()
 		means[key], perView[key] = inriaMean{SSIM: ssim, PSNR: psnr, Protocol: protocol}, views
 	}

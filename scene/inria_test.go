@@ -147,7 +147,7 @@ func TestResults(t *testing.T) {
 		{Step: 7000, Views: []ViewScore{{"b.png", 20, 0.5}, {"a.png", 30, 0.75}}},
 		{Step: 30000, Views: []ViewScore{{"a.png", math.Inf(1), 1}}},
 	}
-	if err := WriteResults(dir, "gsplat", steps); err != nil {
+	if err := WriteResults(dir, "gsplat", steps, false); err != nil {
 		t.Fatal(err)
 	}
 	got, err := os.ReadFile(filepath.Join(dir, "results.json"))
@@ -172,10 +172,10 @@ func TestResults(t *testing.T) {
 	if score("PSNR", "a.png") != 30. || score("SSIM", "b.png") != 0.5 || views["ours_30000"]["protocol"] != "gsplat" {
 		t.Errorf("per_view.json holds %s", got)
 	}
-	if err := WriteResults(dir, "gsplat", []StepScores{{Step: 1}}); err == nil {
+	if err := WriteResults(dir, "gsplat", []StepScores{{Step: 1}}, false); err == nil {
 		t.Error("a step without views passes")
 	}
-	if err := WriteResults(dir, "gsplat", []StepScores{{1, []ViewScore{{"a", math.NaN(), 0}}}}); !errors.Is(err, errNotFinite) {
+	if err := WriteResults(dir, "gsplat", []StepScores{{1, []ViewScore{{"a", math.NaN(), 0}}}}, false); !errors.Is(err, errNotFinite) {
 		t.Errorf("NaN: %v", err)
 	}
 }

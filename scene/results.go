@@ -154,3 +154,23 @@ func writeResults(dir string, means, perView any) error {
 	}
 	return writeJSON(filepath.Join(dir, perViewFile), perView, " ")
 }
+
+// foreignResults reads a file of scores without those of training steps by this protocol. A damaged one has none: training does not end for that.
+func foreignResults(path, protocol string) map[string]any {
+	all, err := readResults(path)
+	if err != nil {
+		return map[string]any{}
+	}
+	for method, raw := range all {
+		var entry struct {
+			Protocol string `json:"protocol"`
+		}
+		var step int
+		_, err := fmt.Sscanf(method, "ours_%d", &step)
+		text, _ := raw.(json.RawMessage)
+		if err == nil && method == MethodName(step) && (json.Unmarshal(text, &entry) != nil || entry.Protocol == "" || entry.Protocol == protocol) {
+			delete(all, method)
+		}
+	}
+	return all
+}

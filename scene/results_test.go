@@ -12,7 +12,7 @@ import (
 
 func TestMergeResults(t *testing.T) {
 	dir := t.TempDir()
-	if err := WriteResults(dir, "gsplat", []StepScores{{Step: 7000, Views: []ViewScore{{"a.png", 20, 0.5}}}}); err != nil {
+	if err := WriteResults(dir, "gsplat", []StepScores{{Step: 7000, Views: []ViewScore{{"a.png", 20, 0.5}}}}, false); err != nil {
 		t.Fatal(err)
 	}
 	r := &Result{Method: MethodName(30000), Protocol: "inria", Views: []ViewScores{
@@ -39,6 +39,14 @@ func TestMergeResults(t *testing.T) {
 	}
 	if psnr, _ := views["ours_30000"]["PSNR"].(map[string]any); psnr["b.png"] != 30. || views["ours_30000"]["LPIPS"] != nil || views["ours_7000"]["SSIM"] == nil {
 		t.Errorf("per_view.json holds %s", data)
+	}
+	if err := WriteResults(dir, "gsplat", []StepScores{{8000, []ViewScore{{"a.png", 21, 0.5}}}, {30000, []ViewScore{{"a.png", 22, 0.5}}}}, true); err != nil {
+		t.Fatal(err)
+	}
+	for method, want := range map[string]float64{"ours_7000": 0, "ours_8000": 21, "ours_30000": 25} { // the first is no more of the run, the last was measured by hand
+		if means, _, err := ReadMeans(dir, method); (err == nil) != (want > 0) || means["PSNR"] != want {
+			t.Errorf("after training went on: %s is %v, %v", method, means, err)
+		}
 	}
 	if _, _, err := ReadMeans(dir, "ours_1"); !errors.Is(err, ErrData) {
 		t.Errorf("a method that is not there: %v", err)

@@ -83,7 +83,6 @@ type Status struct {
 	Splats     int     `json:"splats"`
 	Loss       float64 `json:"loss"` // running mean
 	Rate       float64 `json:"rate"` // steps a second, lately
-	Seconds    float64 `json:"seconds"`
 	Paused     bool    `json:"paused"`
 	Doing      string  `json:"doing"` // "training", "measuring", "done", ...
 	HeldPSNR   float64 `json:"heldPsnr"`

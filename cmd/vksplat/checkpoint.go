@@ -40,6 +40,7 @@ type saver struct {
 	full       bool                               // the last periodic write failed
 	failed     error                              // the first failure of a write that was asked for
 	stretch    atomic.Pointer[context.CancelFunc] // ends the present stretch of training; nil before the first
+	now        atomic.Bool                        // somebody wants a checkpoint now
 	log        []checkpointLog
 }
 
@@ -109,6 +110,9 @@ func (s *saver) run(ctx context.Context, to int) error {
 		stop := min(s.nextStop(done), to)
 		part, cancel := context.WithCancel(ctx)
 		s.stretch.Store(&cancel)
+		if s.now.Load() { // since before this stretch, which would not have heard
+			cancel()
+		}
 		err := s.r.runTo(part, stop, func() {
 			if s.pending != nil && s.pending.Done() {
 				s.settle()
@@ -122,6 +126,7 @@ func (s *saver) run(ctx context.Context, to int) error {
 		case ctx.Err() != nil || err != nil && !errors.Is(err, context.Canceled):
 			return err
 		case err != nil: // the stop may be reached already, but for a refinement: runTo sees to it
+			s.now.Store(false)
 			s.periodic()
 			continue
 		case stop < s.r.config.Iterations && s.nextStop(stop-1) == stop:
@@ -136,6 +141,7 @@ func (s *saver) run(ctx context.Context, to int) error {
 
 // saveNow has a checkpoint written after the step, or at once while training is held. It may be called from any goroutine.
 func (s *saver) saveNow() {
+	s.now.Store(true)
 	if end := s.stretch.Load(); end != nil {
 		(*end)()
 	}

@@ -17,8 +17,8 @@ func (r *trainRun) equip(ctx context.Context) error {
 	cams := pick(r.capture.Cameras, r.train)
 	options := pipeline.TrainerOptions{
 		Interludes: r.live.interludes(),
-		Pictures:   append(pick(r.capture.Cameras, r.test), r.live.pictures()...), Decode: r.capture.Cameras, PhotoBytes: r.photoVRAM, Strict: r.load.strict, Warn: r.app.warn,
-		HeldBytes: int64(len(r.points))*filePointBytes + r.live.bytes(), LoadBytes: int64(len(r.points)) * loadedPointBytes, OnPressure: r.saver.pressed,
+		Pictures:   pick(r.capture.Cameras, r.test), Decode: r.capture.Cameras, PhotoBytes: r.photoVRAM, Strict: r.load.strict, Warn: r.app.warn,
+		HeldBytes: int64(len(r.points))*filePointBytes + r.viewerBytes(), LoadBytes: int64(len(r.points)) * loadedPointBytes, OnPressure: r.saver.pressed,
 	}
 	var init *scene.Splats
 	var splats int

@@ -42,7 +42,7 @@ func (r *trainRun) measure(ctx context.Context, step int, seen func(photo scene.
 		}
 		r.rec.eval(step, views)
 	}
-	return views, scene.WriteResults(r.out, protocolGsplat, r.rec.metrics.scores())
+	return views, scene.WriteResults(r.out, protocolGsplat, r.rec.metrics.scores(), r.saver.from != nil)
 }
 
 // measured returns the scores of an evaluation of step that an earlier process recorded, nil where one of its pictures is not there.

@@ -10,6 +10,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"vksplat/scene"
 )
@@ -51,8 +52,12 @@ func (a *app) keepFormer(r *rendering, splats *scene.Splats) error {
 			switch {
 			case known && was == want && !r.o.overwrite:
 				r.kept[i], kept = true, kept+1
-			case known && was != want && !r.o.overwrite:
+			case r.isPhoto(full):
+				return usagef("choose another folder", "%s is a photo of the capture", full)
+			case known && !r.o.overwrite:
 				return usagef("choose another folder, or replace its pictures with --overwrite", "%s is of another render", full)
+			case !r.o.overwrite:
+				return usagef("choose another folder, or replace its pictures with --overwrite", "%s is there already, and no render wrote it", full)
 			default:
 				stale = append(stale, full)
 			}
@@ -68,6 +73,15 @@ func (a *app) keepFormer(r *rendering, splats *scene.Splats) error {
 		a.note(fmt.Sprintf("%s of this render in %s already; --overwrite draws them again", are(kept, "picture"), r.o.out))
 	}
 	return writeJSON(path, record)
+}
+
+// isPhoto tells whether a file is one that a camera's picture was taken from.
+func (r *rendering) isPhoto(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && slices.ContainsFunc(r.shots, func(s shot) bool {
+		photo, err := os.Stat(s.camera.Path)
+		return err == nil && os.SameFile(info, photo)
+	})
 }
 
 // are says that so many things are.

@@ -171,7 +171,10 @@ func measuredViews(dir string) map[string]bool {
 		return nil
 	}
 	held := map[string]bool{}
-	for _, views := range steps {
+	for method, views := range steps {
+		if strings.HasSuffix(method, "_"+splitTrain) { // of eval --split train
+			continue
+		}
 		for name := range views.PSNR {
 			held[name] = true
 		}

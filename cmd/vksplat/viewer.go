@@ -67,6 +67,7 @@ type liveTraining struct {
 
 	turn   chan struct{} // a value: somebody's frame may be drawn
 	memory []float32     // of frames, for who has the turn
+	drawn  scene.Camera  // of the last, likewise
 	next   time.Time     // when the next frame may be drawn while training goes on, likewise
 	pace   framePace     // likewise
 	photos photoShelf
@@ -104,25 +105,17 @@ func (l *liveTraining) interludes() *pipeline.Interludes {
 	return l.between
 }
 
-// pictures are the largest frames, for the plan of memory.
-func (l *liveTraining) pictures() []scene.Camera {
-	if l == nil {
-		return nil
-	}
-	return []scene.Camera{{Name: "viewer", Width: photoSide, Height: photoSide * 9 / 16, Fx: 1, Fy: 1}}
-}
-
-// bytes is what the viewer keeps in RAM at most, for the plan.
-func (l *liveTraining) bytes() int64 {
-	if l == nil {
+// viewerBytes is what a viewer keeps in RAM at most, for the plan: files of photos, one photo while it is decoded and reduced, one frame as floats and bytes.
+func (r *trainRun) viewerBytes() int64 {
+	if r.viewer.address == "" {
 		return 0
 	}
-	var photo int64
-	for _, c := range l.r.capture.Cameras {
-		photo = max(photo, c.DecodeBytes())
+	var photo, pixels int64
+	for _, c := range r.capture.Cameras {
+		n := int64(c.Width) * int64(c.Height)
+		photo, pixels = max(photo, c.DecodeBytes()+2*4*n), max(pixels, n)
 	}
-	const fixed = photosKept<<20 + 3*4*photoSide*photoSide // files; a frame as floats and as bytes, the last photo
-	return fixed + photo
+	return photosKept<<20 + 2*4*photoSide*photoSide + photo + (12+2*4)*pixels
 }
 
 // serve begins to answer: the run is about to train.
@@ -131,6 +124,7 @@ func (l *liveTraining) serve() error {
 		return nil
 	}
 	r := l.r
+	l.photos.background = r.config.Background
 	l.status = view.Status{Step: r.trainer.Step(), Steps: r.config.Iterations, Splats: r.trainer.NSplats()}
 	l.losses = make([]view.ViewLoss, len(r.capture.Cameras))
 	for i := range l.losses {
@@ -171,14 +165,16 @@ func (l *liveTraining) step(p pipeline.Progress) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s := &l.status
-	if s.Step == 0 || s.Loss == 0 {
-		s.Loss = float64(p.Loss)
+	if loss := float64(p.Loss); loss-loss == 0 { // the trainer says what else there is to say
+		if s.Loss == 0 {
+			s.Loss = loss
+		}
+		s.Loss += (loss - s.Loss) / lossOver
+		l.losses[l.r.train[p.View]] = view.ViewLoss{Camera: l.r.train[p.View], Step: p.Step, Loss: loss}
+		l.history.add(p)
 	}
-	s.Loss += (float64(p.Loss) - s.Loss) / lossOver
 	s.Step, s.Splats = p.Step, p.Splats
 	s.Rate = l.rate.at(p.Step, now)
-	l.losses[l.r.train[p.View]] = view.ViewLoss{Camera: l.r.train[p.View], Step: p.Step, Loss: float64(p.Loss)}
-	l.history.add(p)
 }
 
 // measured is called when the held-out photos have been measured.
@@ -246,8 +242,14 @@ func (l *liveTraining) Cameras() []view.LiveCamera {
 func (l *liveTraining) Do(_ context.Context, c view.Command) error {
 	switch c {
 	case view.CommandPause:
+		if !l.between.Held() {
+			l.r.app.note("paused from the viewer; it goes on from there, and Ctrl-C stops it")
+		}
 		l.between.Hold()
 	case view.CommandResume:
+		if l.between.Held() {
+			l.r.app.note("going on")
+		}
 		l.between.Release()
 	case view.CommandSave:
 		l.r.saver.saveNow()

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"math"
 	"slices"
 	"sync"
@@ -26,8 +27,8 @@ func (l *liveTraining) Frame(ctx context.Context, q view.FrameQuery) ([]byte, er
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
+	defer func() { l.turn <- struct{}{} }()
 	img, err := l.draw(ctx, &q, photo)
-	l.turn <- struct{}{}
 	if err != nil {
 		return nil, err
 	}
@@ -44,25 +45,48 @@ func (l *liveTraining) draw(ctx context.Context, q *view.FrameQuery, photo scene
 		}
 	}
 	l.pace.fit(q, l.between.Held())
-	c, look := l.camera(q), looks[q.Mode]
+	c := l.camera(q)
 	err = l.between.Do(ctx, func() error {
 		begin := time.Now()
-		l.memory, err = l.r.trainer.Show(l.memory, c, look)
+		c, err := l.show(c, looks[q.Mode])
 		took := time.Since(begin)
 		l.next = time.Now().Add(frameShare * took)
 		l.pace.observe(c.Width*c.Height, took)
+		l.drawn = c
 		return err
 	})
-	if err != nil {
+	switch {
+	case errors.Is(err, pipeline.ErrFrameTooFull):
+		return img, errors.New("too many splats are in view for the memory that training has: go farther away")
+	case err != nil:
 		return img, err
 	}
+	width, height := l.drawn.Width, l.drawn.Height
 	switch q.Mode {
 	case view.ModeDepth:
-		return depthPicture(l.memory, c.Width, c.Height), nil
+		return depthPicture(l.memory, width, height), nil
 	case view.ModeError:
-		return errorPicture(l.memory, c.Width, c.Height, photo), nil
+		return errorPicture(l.memory, width, height, photo), nil
 	}
-	return scene.FromFloats(l.memory, c.Width, c.Height), nil
+	return scene.FromFloats(l.memory, width, height), nil
+}
+
+// smallerTries is how many times a frame that does not fit is tried at half the width and height.
+const smallerTries = 3
+
+// show draws a frame into l.memory, and returns the camera that it was drawn by.
+func (l *liveTraining) show(c scene.Camera, look pipeline.Look) (drawn scene.Camera, err error) {
+	for try := 0; ; try++ {
+		var rgb []float32
+		rgb, drawn, err = l.r.trainer.Show(l.memory, c, look)
+		if err == nil {
+			l.memory = rgb
+		}
+		if !errors.Is(err, pipeline.ErrFrameTooFull) || try == smallerTries {
+			return drawn, err
+		}
+		c = drawn.Rescaled(max(1, drawn.Width/2), max(1, drawn.Height/2))
+	}
 }
 
 // framePace makes frames small enough for the device.
@@ -176,7 +200,7 @@ func errorPicture(rgb []float32, width, height int, photo scene.Image) scene.Ima
 	for y := range height {
 		for x := range width {
 			i := 3 * (y*width + x)
-			at := 4 * (min(y, photo.Height-1)*photo.Width + min(x, photo.Width-1))
+			at := 4 * (y*photo.Height/height*photo.Width + x*photo.Width/width)
 			var sum float32
 			for k := range 3 {
 				d := min(max(rgb[i+k], 0), 1) - float32(photo.Pix[at+k])/255
@@ -195,6 +219,8 @@ type photoShelf struct {
 	kept []shelved  // the latest last
 	last scene.Image
 	of   int // camera of last, if it has pixels
+	// What photos that are not opaque stand on, 0..1.
+	background [3]float32
 }
 
 type shelved struct {
@@ -244,7 +270,7 @@ func (s *photoShelf) decoded(ctx context.Context, c *scene.Camera, id int) (scen
 	if err != nil {
 		return scene.Image{}, err
 	}
-	s.last, s.of = img.Over([3]float32{}).Fit(photoSide), id
+	s.last, s.of = img.Over(s.background).Fit(photoSide), id
 	return s.last, nil
 }
 
