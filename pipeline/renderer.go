@@ -11,11 +11,12 @@ import (
 
 // RenderConfig says how pictures are made.
 type RenderConfig struct {
-	Background  [3]float32 // 0..1
-	Antialiased bool       // the model was trained so
-	Near        float64    // near plane, in the frame of splats and cameras; 0: 0.01
-	Packed      bool       // pictures are bytes: scene.Picture.Pix; otherwise they are floats: scene.Picture.Color
-	Depth       bool       // scene.Picture.Depth is filled
+	Background  [3]float32   // 0..1
+	Antialiased bool         // the model was trained so
+	Near        float64      // near plane, in the frame of splats and cameras; 0: 0.01
+	Packed      bool         // pictures are bytes: scene.Picture.Pix; otherwise they are floats: scene.Picture.Color
+	Depth       bool         // scene.Picture.Depth is filled
+	Stop        func() error // asked before each part of a picture; its error ends Add; may be nil
 }
 
 // rendersInFlight is how many parts of pictures are on the device at a time, so that it never waits for the host.
@@ -207,6 +208,11 @@ func (r *Renderer) submit(d *drawing) error {
 	bands := r.e.bands
 	d.left = bands
 	for band := range bands {
+		if r.cfg.Stop != nil {
+			if err := r.cfg.Stop(); err != nil {
+				return err
+			}
+		}
 		f := r.e.frames[r.queued%len(r.e.frames)]
 		again, err := r.collectPart(f)
 		if err != nil {

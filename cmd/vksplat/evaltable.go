@@ -104,6 +104,11 @@ func (a *app) printComparison(jobs []*evalJob) {
 	for _, j := range jobs {
 		head = append(head, fmt.Sprintf("%s, %s", j.name, j.result.Method))
 	}
+	views, same := sharedViews(jobs)
+	best := bestInBold
+	if !same { // none is: means of other photos are no measure of each other
+		best = scoreTexts
+	}
 	t := &markdownTable{}
 	t.add(head...)
 	for _, name := range scoreNames(jobs) {
@@ -111,10 +116,9 @@ func (a *app) printComparison(jobs []*evalJob) {
 		for i, j := range jobs {
 			row[i] = named(j.result.Means(), name)
 		}
-		t.add(append([]string{fmt.Sprintf("%s (%s)", name, jobs[0].result.Protocol)}, bestInBold(row)...)...)
+		t.add(append([]string{fmt.Sprintf("%s (%s)", name, jobs[0].result.Protocol)}, best(row)...)...)
 	}
 	a.printf("%s\n", t)
-	views, same := sharedViews(jobs)
 	if !same {
 		a.warn("the models were not all measured on the same photos: their means are not of the same")
 	}
@@ -157,15 +161,23 @@ func named(list []scene.Score, name string) scene.Score {
 
 // bestInBold prints the scores of a row.
 func bestInBold(row []scene.Score) []string {
-	cells, best := make([]string, len(row)), -1
+	cells, best := scoreTexts(row), -1
 	for i, s := range row {
-		cells[i] = scoreText(s)
 		if s.Known && (best < 0 || s.Value != row[best].Value && s.Value < row[best].Value == lessIsBetter(s.Name)) {
 			best = i
 		}
 	}
 	if best >= 0 {
 		cells[best] = "**" + cells[best] + "**"
+	}
+	return cells
+}
+
+// scoreTexts are the cells of a row without a best one.
+func scoreTexts(row []scene.Score) []string {
+	cells := make([]string, len(row))
+	for i, s := range row {
+		cells[i] = scoreText(s)
 	}
 	return cells
 }

@@ -49,6 +49,10 @@ func (r *trainRun) claim() (release func(), err error) {
 		r.app.onAbort = free
 	}
 	for _, path := range r.exports {
+		if isFile(path) && r.checkpoints.resume == "" && !r.checkpoints.force {
+			release()
+			return nil, usagef("choose another name, or replace it with --force", "flag --export: %s is there already", path)
+		}
 		free, err := claimFolder(filepath.Dir(path), false)
 		if err != nil {
 			release()

@@ -52,6 +52,12 @@ func (a *app) renderAll(o *renderOptions, device *pipeline.Device, splats *scene
 	}
 	config := o.config
 	config.Packed, config.Depth = r.kind.Bytes() && r.panorama == nil, o.depth
+	config.Stop = func() error { // large pictures take long
+		if ctx.Err() != nil {
+			return errInterrupted
+		}
+		return nil
+	}
 	if r.kind.Alpha {
 		config.Background = [3]float32{}
 	}

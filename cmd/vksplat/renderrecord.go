@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"vksplat/scene"
 )
@@ -51,7 +52,9 @@ func (a *app) keepFormer(r *rendering, splats *scene.Splats) error {
 			was, known := record.Pictures[filepath.ToSlash(file)]
 			switch {
 			case known && was == want && !r.o.overwrite:
-				r.kept[i], kept = true, kept+1
+				if r.complete(full) {
+					r.kept[i], kept = true, kept+1
+				}
 			case r.isPhoto(full):
 				return usagef("choose another folder", "%s is a photo of the capture", full)
 			case known && !r.o.overwrite:
@@ -73,6 +76,18 @@ func (a *app) keepFormer(r *rendering, splats *scene.Splats) error {
 		a.note(fmt.Sprintf("%s of this render in %s already; --overwrite draws them again", are(kept, "picture"), r.o.out))
 	}
 	return writeJSON(path, record)
+}
+
+// complete tells whether what belongs to a picture that is there is there too, and none of it empty.
+func (r *rendering) complete(full string) bool {
+	files := []string{full}
+	if r.o.depth && r.kind.Format != scene.FormatEXR {
+		files = append(files, strings.TrimSuffix(full, r.suffix())+depthSuffix)
+	}
+	return !slices.ContainsFunc(files, func(path string) bool {
+		info, err := os.Stat(path)
+		return err != nil || info.Size() == 0
+	})
 }
 
 // isPhoto tells whether a file is one that a camera's picture was taken from.

@@ -283,8 +283,11 @@ func (p *suitePlan) finish(own *suiteTOML) error {
 		return p.wrong("add: out = \"runs\"", "out does not say which folder the runs go to")
 	}
 	p.out, p.seeds = besideFile(p.file, own.Out), own.Seeds
-	if len(p.seeds) == 0 {
+	switch {
+	case own.Seeds == nil:
 		p.seeds = suiteSeeds
+	case len(own.Seeds) == 0:
+		return p.wrong("give one or more, as in seeds = [42]", "seeds: the list is empty")
 	}
 	for i, seed := range p.seeds {
 		if slices.Contains(p.seeds[:i], seed) {
