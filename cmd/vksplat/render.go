@@ -196,16 +196,6 @@ func readModel(file string) (*scene.Splats, splatfile.Info, error) {
 	return splats, model.Info(), errors.Join(err, model.Close())
 }
 
-// modelExtensions lists how names of models end, without a dot, for completion.
-func modelExtensions() (list []string) {
-	for _, f := range splatfile.Formats() {
-		for _, ext := range f.Extensions {
-			list = append(list, ext[strings.LastIndex(ext, ".")+1:])
-		}
-	}
-	return list
-}
-
 // views reads the cameras, in the capture's own frame. Those of a cameras.json
 // without a recorded origin stand where the model does: origin is the model's.
 func (a *app) views(o *renderOptions, origin [3]float64) (*scene.Capture, error) {
