@@ -52,12 +52,7 @@ func (a *app) renderAll(o *renderOptions, device *pipeline.Device, splats *scene
 	}
 	config := o.config
 	config.Packed, config.Depth = r.kind.Bytes() && r.panorama == nil, o.depth
-	config.Stop = func() error { // large pictures take long
-		if ctx.Err() != nil {
-			return errInterrupted
-		}
-		return nil
-	}
+	config.Stop = func() error { return stopped(ctx) } // large pictures take long
 	if r.kind.Alpha {
 		config.Background = [3]float32{}
 	}
@@ -136,6 +131,14 @@ func (r *rendering) todo() (list []int) {
 		}
 	}
 	return list
+}
+
+// stopped returns the error of a user's stop, nil without one.
+func stopped(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return errInterrupted
+	}
+	return nil
 }
 
 // draw draws the shots and has them written as they come.
