@@ -53,6 +53,10 @@ func (r *trainRun) claim() (release func(), err error) {
 			release()
 			return nil, usagef("choose another name, or replace it with --force", "flag --export: %s is there already", path)
 		}
+		if err := r.foreignTo(path); err != nil {
+			release()
+			return nil, err
+		}
 		free, err := claimFolder(filepath.Dir(path), false)
 		if err != nil {
 			release()
@@ -61,6 +65,17 @@ func (r *trainRun) claim() (release func(), err error) {
 		all = append(all, free)
 	}
 	return release, nil
+}
+
+// foreignTo refuses to export onto what the run reads or writes itself.
+func (r *trainRun) foreignTo(path string) error {
+	inside, err := filepath.Rel(absolute(r.out), absolute(path))
+	first, _, _ := strings.Cut(filepath.ToSlash(inside), "/")
+	own := err == nil && slices.Contains([]string{"input.ply", "point_cloud", checkpointFolder}, first)
+	if own || r.init.File != "" && absolute(r.init.File) == absolute(path) {
+		return usagef("choose another name", "flag --export: %s is the run's own", path)
+	}
+	return nil
 }
 
 // writeExports converts the model of a step, which is on disk.

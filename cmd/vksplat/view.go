@@ -5,6 +5,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -123,6 +125,9 @@ func (a *app) writePage(o *viewOptions) (err error) {
 	}
 	if err := refuseTaken([]string{o.page}); err != nil {
 		return err
+	}
+	if isFile(o.page) && !slices.Contains([]string{".html", ".htm"}, strings.ToLower(filepath.Ext(o.page))) {
+		return usagef("choose another name, as in scene.html", "flag --html: %s is there already, and is no page", o.page)
 	}
 	dir, remove, err := a.conversionFolder()
 	if err != nil {

@@ -71,7 +71,7 @@ func (n *sogNumber) UnmarshalJSON(text []byte) error {
 // Limits of meta.json: its size in bytes, and the logarithm of the largest coordinate, which float32 must hold.
 const (
 	maxSogMeta = 4 << 20
-	maxSogLog  = 88
+	maxSogLog  = 88.73 // ln(1 + the largest float32) is 88.723
 )
 
 // parseSogMeta reads a meta.json and checks all but the images.
