@@ -7,13 +7,13 @@ import (
 	"testing"
 	"time"
 
+	"vksplat/scene"
 	"vksplat/shaders/layout"
 )
 
-// Pictures between steps, larger than those that were planned for, change no byte, and errors of those who ask disturb no training.
-func TestInterludes(t *testing.T) {
-	d := testDevice(t)
-	want, _ := trainHash(t, d, nil)
+// watchedTrainer is the promise scene's, with a way in between its steps.
+func watchedTrainer(t *testing.T, d *Device) (*Trainer, []scene.Camera, *Interludes) {
+	t.Helper()
 	views, init, scale, cfg := promiseScene(t)
 	cams, photos := splitViews(views)
 	between := NewInterludes()
@@ -21,7 +21,25 @@ func TestInterludes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer tr.Close()
+	t.Cleanup(func() { _ = tr.Close() }) // one that a test closes is closed once
+	return tr, cams, between
+}
+
+// trainedHash is modelHash of what a trainer has by now.
+func trainedHash(t *testing.T, tr *Trainer) string {
+	t.Helper()
+	s, err := tr.Splats()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return modelHash(s)
+}
+
+// Pictures between steps, larger than those that were planned for, change no byte, and errors of those who ask disturb no training.
+func TestInterludes(t *testing.T) {
+	d := testDevice(t)
+	want, _ := trainHash(t, d, nil)
+	tr, cams, between := watchedTrainer(t, d)
 	large := cams[0]
 	large.Width, large.Height = 2*large.Width+1, 2*large.Height+3
 	pictures, asked := 0, errors.New("asked for")
@@ -49,11 +67,7 @@ func TestInterludes(t *testing.T) {
 	if err := tr.Run(context.Background(), nil); err != nil {
 		t.Fatal(err)
 	}
-	s, err := tr.Splats()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := modelHash(s); got != want {
+	if got := trainedHash(t, tr); got != want {
 		t.Errorf("with pictures between the steps: %s, without: %s", got, want)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -74,14 +88,7 @@ func TestInterludes(t *testing.T) {
 func TestInterludesHold(t *testing.T) {
 	d := testDevice(t)
 	want, _ := trainHash(t, d, nil)
-	views, init, scale, cfg := promiseScene(t)
-	cams, photos := splitViews(views)
-	between := NewInterludes()
-	tr, err := NewTrainer(d, cams, photos, init, scale, cfg, TrainerOptions{Interludes: between})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer tr.Close()
+	tr, _, between := watchedTrainer(t, d)
 	const held = 3 * time.Second
 	begin := time.Now()
 	go func() {
@@ -100,11 +107,7 @@ func TestInterludesHold(t *testing.T) {
 	if err := tr.Run(context.Background(), nil); err != nil {
 		t.Fatal(err)
 	}
-	s, err := tr.Splats()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := modelHash(s); got != want {
+	if got := trainedHash(t, tr); got != want {
 		t.Errorf("held once: %s, never: %s", got, want)
 	}
 	if whole := time.Since(begin); tr.Seconds() > (whole - held + time.Second).Seconds() {
@@ -113,14 +116,7 @@ func TestInterludesHold(t *testing.T) {
 }
 
 func TestInterludesHoldIsStopped(t *testing.T) {
-	views, init, scale, cfg := promiseScene(t)
-	cams, photos := splitViews(views)
-	between := NewInterludes()
-	tr, err := NewTrainer(testDevice(t), cams, photos, init, scale, cfg, TrainerOptions{Interludes: between})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer tr.Close()
+	tr, _, between := watchedTrainer(t, testDevice(t))
 	between.Hold()
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {
@@ -139,14 +135,7 @@ func TestInterludesHoldIsStopped(t *testing.T) {
 func TestShow(t *testing.T) {
 	d := testDevice(t)
 	want, _ := trainHash(t, d, nil)
-	views, init, scale, cfg := promiseScene(t)
-	cams, photos := splitViews(views)
-	between := NewInterludes()
-	tr, err := NewTrainer(d, cams, photos, init, scale, cfg, TrainerOptions{Interludes: between})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer tr.Close()
+	tr, cams, between := watchedTrainer(t, d)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -184,11 +173,7 @@ func TestShow(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-done
-	s, err := tr.Splats()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := modelHash(s); got != want {
+	if got := trainedHash(t, tr); got != want {
 		t.Errorf("watched: %s, alone: %s", got, want)
 	}
 }

@@ -70,7 +70,7 @@ func TestUnusedCamera(t *testing.T) {
 
 func TestShellWord(t *testing.T) {
 	for in, want := range map[string]string{"/a/b-c_d.e": "/a/b-c_d.e", "/a b/c": "'/a b/c'", "/a$b": "'/a$b'", "it's": `'it'\''s'`, "/ä": "/ä", "": "''"} {
-		if got := shellWord(in); got != want {
+		if got := ShellWord(in); got != want {
 			t.Errorf("%s, want %s", got, want)
 		}
 	}

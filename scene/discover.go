@@ -249,7 +249,7 @@ func noModel(root, format string) error {
 		err.Hint = commands
 	}
 	if around := filepath.Join(root, ".."); describesCapture(around) {
-		err.Hint = fmt.Sprintf("this folder is part of a capture: name that, %s", shellWord(around))
+		err.Hint = fmt.Sprintf("this folder is part of a capture: name that, %s", ShellWord(around))
 	}
 	return err
 }
@@ -278,11 +278,11 @@ func calibrateCommands(root string) string {
 			return ""
 		}
 		photos = filepath.Join(root, photoFolders[0])
-		steps = append(steps, fmt.Sprintf("mkdir -p %s", shellWord(photos)),
-			fmt.Sprintf("ffmpeg -i %s -vf fps=2 -q:v 2 %s", shellWord(video), shellWord(filepath.Join(photos, "frame_%05d.jpg"))))
+		steps = append(steps, fmt.Sprintf("mkdir -p %s", ShellWord(photos)),
+			fmt.Sprintf("ffmpeg -i %s -vf fps=2 -q:v 2 %s", ShellWord(video), ShellWord(filepath.Join(photos, "frame_%05d.jpg"))))
 	}
-	database, sparse := shellWord(filepath.Join(root, "database.db")), shellWord(filepath.Join(root, "sparse"))
-	at := shellWord(photos)
+	database, sparse := ShellWord(filepath.Join(root, "database.db")), ShellWord(filepath.Join(root, "sparse"))
+	at := ShellWord(photos)
 	steps = append(steps,
 		fmt.Sprintf("colmap feature_extractor --database_path %s --image_path %s --ImageReader.single_camera 1 --ImageReader.camera_model OPENCV", database, at),
 		fmt.Sprintf("colmap exhaustive_matcher --database_path %s", database),

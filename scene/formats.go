@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"unicode"
@@ -94,22 +95,25 @@ func isForeignPhoto(name string) bool {
 // hint tells how to convert the file at path, which is of kind k.
 func (k *foreignKind) hint(path string) string {
 	if k.video {
-		return "take pictures from it: " + fmt.Sprintf(k.command, shellWord(path))
+		return "take pictures from it: " + fmt.Sprintf(k.command, ShellWord(path))
 	}
 	folder, name := filepath.Split(path)
 	if folder != "" {
-		folder = shellWord(folder)
+		folder = ShellWord(folder)
 	}
-	return "convert the photos before their poses are computed: " + fmt.Sprintf(k.command, folder, shellWord(filepath.Ext(name)))
+	return "convert the photos before their poses are computed: " + fmt.Sprintf(k.command, folder, ShellWord(filepath.Ext(name)))
 }
 
-// shellWord gives a path as a word of a shell's command, in quotes if the shell would take it apart.
-func shellWord(path string) string {
+// ShellWord gives a path as a word of a shell's command, in quotes if the shell would take it apart.
+func ShellWord(path string) string {
 	special := func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("/._-+:,@%", r) || r == utf8.RuneError
 	}
 	if path != "" && !strings.ContainsFunc(path, special) {
 		return path
+	}
+	if runtime.GOOS == "windows" {
+		return `"` + path + `"`
 	}
 	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
 }

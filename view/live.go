@@ -170,7 +170,8 @@ type liveJSON struct {
 
 // ShowTraining serves a page with a training. up is the photos', a unit vector in the cameras' frame.
 func ShowTraining(s *Server, title string, up [3]float64, t Training) error {
-	data, err := json.Marshal(liveJSON{Title: title, Cameras: t.Cameras(), Up: up})
+	cameras := t.Cameras()
+	data, err := json.Marshal(liveJSON{Title: title, Cameras: cameras, Up: up})
 	if err != nil {
 		return err
 	}
@@ -182,14 +183,13 @@ func ShowTraining(s *Server, title string, up [3]float64, t Training) error {
 	for _, name := range []string{"live.css", "live.js", "camera.js", "curves.js"} {
 		s.Handle(name, bytesHandler(name, mustAsset("live/"+name)))
 	}
-	s.Handle("photo", photoHandler(t))
-	s.Handle("watch", &watch{training: t, places: make(chan struct{}, maxWatchers)})
+	s.Handle("photo", photoHandler(t, len(cameras)))
+	s.Handle("watch", &watch{training: t, cameras: len(cameras), places: make(chan struct{}, maxWatchers)})
 	return nil
 }
 
 // photoHandler serves photos by number.
-func photoHandler(t Training) http.Handler {
-	cameras := len(t.Cameras())
+func photoHandler(t Training, cameras int) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		id, err := strconv.Atoi(r.URL.Query().Get("camera"))
 		if err != nil || id < 0 || id >= cameras {

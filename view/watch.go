@@ -28,6 +28,7 @@ const (
 // one of the fields of message, and pictures as binary messages.
 type watch struct {
 	training Training
+	cameras  int // how many there are
 	places   chan struct{}
 }
 
@@ -121,7 +122,7 @@ func (v *watcher) read(ctx context.Context) error {
 func (v *watcher) take(ctx context.Context, r *wanted) error {
 	switch {
 	case r.View != nil:
-		q, err := r.View.query(len(v.training.Cameras()))
+		q, err := r.View.query(v.cameras)
 		if err != nil {
 			return err
 		}

@@ -72,7 +72,7 @@ func (f *fakeTraining) Do(_ context.Context, c Command) error {
 // watched serves f without a guard: that has its own tests.
 func watched(t *testing.T, f *fakeTraining) string {
 	t.Helper()
-	s := httptest.NewServer(&watch{training: f, places: make(chan struct{}, maxWatchers)})
+	s := httptest.NewServer(&watch{training: f, cameras: len(f.Cameras()), places: make(chan struct{}, maxWatchers)})
 	t.Cleanup(s.Close)
 	return "ws" + strings.TrimPrefix(s.URL, "http")
 }
@@ -286,7 +286,7 @@ func TestWatchForeignOrigin(t *testing.T) {
 }
 
 func TestPhotos(t *testing.T) {
-	h := photoHandler(&fakeTraining{})
+	h := photoHandler(&fakeTraining{}, 2)
 	for query, want := range map[string]int{"camera=0": 200, "camera=1": 500, "camera=2": 404, "camera=-1": 404, "camera=": 404, "": 404, "camera=../etc": 404} {
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/photo?"+query, nil))

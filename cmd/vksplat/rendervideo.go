@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 
@@ -151,23 +150,9 @@ func (r *rendering) errorWithoutFFmpeg() error {
 	args := append([]string{ffmpegName, "-framerate", fpsText(o.fps), "-start_number", strconv.Itoa(r.shots[0].number), "-i",
 		filepath.Join(o.out, o.name+r.suffix())}, encodeArgs(o, o.video)...)
 	for i := range args {
-		args[i] = shellWord(args[i])
+		args[i] = scene.ShellWord(args[i])
 	}
 	return &hintedError{err: fmt.Errorf("write video %s: %w; the pictures are written", o.video, errNoFFmpeg), hint: "install ffmpeg and run: " + strings.Join(args, " ")}
-}
-
-// shellWord quotes an argument for a shell, where it has to be.
-func shellWord(s string) string {
-	plain := func(c rune) bool {
-		return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.ContainsRune("-_./:+=%,", c)
-	}
-	if s != "" && strings.IndexFunc(s, func(c rune) bool { return !plain(c) }) < 0 {
-		return s
-	}
-	if runtime.GOOS == "windows" {
-		return `"` + s + `"`
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
 // write adds a picture to the video.

@@ -16,6 +16,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -417,6 +418,9 @@ func TestViewerSoak(t *testing.T) {
 			t.Skip("VKSPLAT_LONG=1 watches for an hour")
 		}
 	}
+	if runtime.GOOS != "linux" {
+		t.Skip("this system does not tell the memory of a process as a file")
+	}
 	v := startViewed(t, smallScene(t, 300), "-m", filepath.Join(t.TempDir(), "out"), "--viewer", "--iterations", "1000000000", "--checkpoint-every", "0", "--progress", "none")
 	ctx, cancel := context.WithTimeout(t.Context(), time.Duration(minutes)*time.Minute)
 	defer cancel()
@@ -438,7 +442,7 @@ func TestViewerSoak(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", v.cmd.Process.Pid))
 		if err != nil {
-			t.Skip("this system does not tell the memory of a process as a file")
+			t.Fatal(err)
 		}
 		var kb float64
 		if _, text, ok := strings.Cut(string(status), "VmRSS:"); ok {
