@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -153,20 +152,5 @@ func TestRescue(t *testing.T) {
 	defer c.Close()
 	if c.Header.Step != 3 || c.Header.Frame.Frame() != r.capture.Frame {
 		t.Errorf("saved: %+v", c.Header)
-	}
-}
-
-func TestFreeSpace(t *testing.T) {
-	dir := t.TempDir()
-	have, known := freeSpace(dir)
-	if !known {
-		if runtime.GOOS == "linux" || runtime.GOOS == "windows" {
-			t.Fatal("the free space is not known")
-		}
-		t.Skip("this system does not tell")
-	}
-	below, known := freeSpace(filepath.Join(dir, "not", "there", "yet"))
-	if !known || have <= 0 || below <= 0 {
-		t.Errorf("%d bytes free, %d below", have, below)
 	}
 }

@@ -305,8 +305,8 @@ func (a *app) change(o *convertOptions, f *splatfile.Format, model splatfile.Sou
 		a.warn(o.out + " does not keep everything: " + text)
 	}
 	info, size := model.Info(), ""
-	if st, err := os.Stat(o.out); err == nil {
-		size = ", " + bytesText(st.Size())
+	if bytes, err := splatfile.Size(o.out); err == nil {
+		size = ", " + bytesText(bytes)
 	}
 	a.printf("model: %s: %s, %s of SH degree %d%s\n", o.out, f.Name, count(info.N, "splat"), info.Degree, size)
 	return nil

@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -107,8 +106,8 @@ func (r *trainRun) export(from, to string) (err error) {
 		r.app.warn(to + " does not keep everything: " + text)
 	}
 	size := ""
-	if st, err := os.Stat(to); err == nil {
-		size = ", " + bytesText(st.Size())
+	if bytes, err := splatfile.Size(to); err == nil {
+		size = ", " + bytesText(bytes)
 	}
 	r.app.printf("export: %s: %s%s\n", to, f.Name, size)
 	return nil

@@ -19,16 +19,17 @@ import (
 )
 
 func (a *app) infoCommand() *cobra.Command {
-	asJSON := false
+	asJSON, bounds := false, false
 	cmd := &cobra.Command{
-		Use:   "info FILE|DIR [--json]",
+		Use:   "info FILE|DIR [--json] [--bounds]",
 		Short: "Say what a checkpoint, a splat file, a capture or a run holds",
 		Long: "Say what is in a file or folder: a checkpoint or any safetensors file, a file of\n" +
 			"splats of any format that convert reads, a PLY file of points, the folder of a\n" +
-			"capture, or the folder of a training run.",
+			"capture, or the folder of a training run. Of packed models (SPZ, SOG) only the header\n" +
+			"is read, unless --bounds is given.",
 		Args: one("FILE or folder"),
 		RunE: a.runs(func(args []string) error {
-			value, text, err := describe(args[0])
+			value, text, err := describe(args[0], bounds)
 			if err != nil {
 				return err
 			}
@@ -43,6 +44,7 @@ func (a *app) infoCommand() *cobra.Command {
 		}),
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "everything, as JSON")
+	cmd.Flags().BoolVar(&bounds, "bounds", false, "unpack the splats of a packed model to check them, and for the box of their positions")
 	return cmd
 }
 
@@ -74,14 +76,14 @@ func (a *app) printFacts(list facts) error {
 	return nil
 }
 
-// describe looks at what is there, whatever its name is.
-func describe(path string) (value any, text facts, err error) {
+// describe looks at what is there, whatever its name is. Unpack wants the splats of packed models, too.
+func describe(path string, unpack bool) (value any, text facts, err error) {
 	if isFolder(path) {
 		if isFolder(filepath.Join(path, checkpointFolder)) || isFolder(filepath.Join(path, "point_cloud")) || isFile(filepath.Join(path, metricsFile)) || isFile(filepath.Join(path, lockName)) {
 			return describeRun(path)
 		}
 		if model, err := splatfile.Find(path); err == nil { // of SOG
-			return describe(model)
+			return describe(model, unpack)
 		}
 		return describeCapture(path)
 	}
@@ -92,7 +94,7 @@ func describe(path string) (value any, text facts, err error) {
 	model, err := splatfile.Open(path)
 	switch {
 	case err == nil && model.Info().Format != "checkpoint":
-		value, text, err = describeModel(path, st.Size(), model)
+		value, text, err = describeModel(path, model, unpack)
 		return value, text, errors.Join(err, model.Close())
 	case err == nil:
 		if err := model.Close(); err != nil {
@@ -220,27 +222,19 @@ type modelInfo struct {
 	Antialiased bool        `json:"antialiased,omitempty"`
 	Vertical    string      `json:"vertical_axis,omitempty"`
 	Origin      *[3]float64 `json:"origin,omitempty"`
-	Min         [3]float64  `json:"min"` // of the finite positions
-	Max         [3]float64  `json:"max"`
+	Min         *[3]float64 `json:"min,omitempty"` // of the finite positions, where they were read
+	Max         *[3]float64 `json:"max,omitempty"`
 }
 
-// describeModel describes a file of splats, reading it piece by piece.
-func describeModel(path string, size int64, model splatfile.Source) (any, facts, error) {
-	from := model.Info()
-	info := modelInfo{Kind: "splats", Path: path, Bytes: size, Count: from.N, SHDegree: &from.Degree, File: from.Format, Format: from.Encoding, Comments: from.Comments, Notes: from.Notes,
-		Antialiased: from.Meta.Antialiased, Vertical: from.Meta.Vertical, Origin: from.Meta.Origin}
-	var box box
-	err := model.Read(func(piece *scene.Splats) error {
-		info.NonFinite += piece.NonFinite()
-		for i := range piece.N {
-			box.add([3]float64{float64(piece.Means[3*i]), float64(piece.Means[3*i+1]), float64(piece.Means[3*i+2])})
-		}
-		return nil
-	})
+// describeModel describes a file of splats, reading it piece by piece. The splats of packed models are read where unpack says so.
+func describeModel(path string, model splatfile.Source, unpack bool) (any, facts, error) {
+	size, err := splatfile.Size(path)
 	if err != nil {
 		return nil, nil, err
 	}
-	info.Min, info.Max = box.lo, box.hi
+	from := model.Info()
+	info := modelInfo{Kind: "splats", Path: path, Bytes: size, Count: from.N, SHDegree: &from.Degree, File: from.Format, Format: from.Encoding, Comments: from.Comments, Notes: from.Notes,
+		Antialiased: from.Meta.Antialiased, Vertical: from.Meta.Vertical, Origin: from.Meta.Origin}
 	var f facts
 	f.add("splats", "%s, %s: %s of SH degree %d", path, bytesText(size), count(from.N, "splat"), from.Degree)
 	f.add("format", "%s", strings.TrimSpace(from.Format+" "+from.Encoding))
@@ -251,6 +245,22 @@ func describeModel(path string, size int64, model splatfile.Source) (any, facts,
 	for _, n := range from.Notes {
 		f.add("note", "%.200s", n)
 	}
+	if from.Packed && !unpack {
+		f.add("bounds", "not looked at, because the splats are packed: add --bounds")
+		return info, f, nil
+	}
+	var box box
+	err = model.Read(func(piece *scene.Splats) error {
+		info.NonFinite += piece.NonFinite()
+		for i := range piece.N {
+			box.add([3]float64{float64(piece.Means[3*i]), float64(piece.Means[3*i+1]), float64(piece.Means[3*i+2])})
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	info.Min, info.Max = &box.lo, &box.hi
 	if info.NonFinite > 0 {
 		f.add("DAMAGED", "%s with NaN or infinite numbers", count(info.NonFinite, "splat"))
 	}
@@ -269,7 +279,7 @@ func describePoints(path string, size int64, why error) (any, facts, error) {
 	for _, p := range points {
 		box.add(p.Pos)
 	}
-	info.Min, info.Max = box.lo, box.hi
+	info.Min, info.Max = &box.lo, &box.hi
 	var f facts
 	f.add("points", "%s, %s: %s", path, bytesText(size), count(len(points), "point"))
 	box.tell(&f)
@@ -292,7 +302,7 @@ func (b *box) add(p [3]float64) {
 		b.lo, b.hi, b.some = p, p, true
 	}
 	for k, x := range p {
-		b.lo[k], b.hi[k] = min(b.lo[k], x), max(b.hi[k], x)
+		b.lo[k], b.hi[k] = min(b.lo[k], x)+0, max(b.hi[k], x)+0 // which makes 0 of -0
 	}
 }
 

@@ -126,7 +126,7 @@ func (f *glbFile) openSPZ(path string, view int, closer io.Closer, info Info, pl
 	if err != nil {
 		return nil, err
 	}
-	info.N, info.Degree, info.Meta.Antialiased = s.info.N, s.info.Degree, s.info.Meta.Antialiased
+	info.N, info.Degree, info.Packed, info.Meta.Antialiased = s.info.N, s.info.Degree, true, s.info.Meta.Antialiased
 	info.Notes = append(info.Notes, s.info.Notes...)
 	s.info = info
 	return s, nil

@@ -32,13 +32,19 @@ func copySplats(to *scene.Splats, at int, from *scene.Splats, first, n int) {
 // All reads a whole model into memory.
 func All(model Source) (*scene.Splats, error) {
 	info := model.Info()
-	all := scene.NewSplats(info.N, info.Degree)
+	var all *scene.Splats
 	err := eachPiece(model, func(first int, piece *scene.Splats) error {
+		if all == nil { // not before: a packed file shows with its first splats that there is more to it than a header's claim
+			all = scene.NewSplats(info.N, info.Degree)
+		}
 		copySplats(all, first, piece, 0, piece.N)
 		return nil
 	})
 	if err != nil {
 		return nil, err
+	}
+	if all == nil {
+		all = scene.NewSplats(0, info.Degree)
 	}
 	return all, nil
 }

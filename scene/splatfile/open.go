@@ -60,6 +60,30 @@ func Find(path string) (string, error) {
 	return file, nil
 }
 
+// Size is how many bytes a model takes: its file or, of SOG in a folder, meta.json and the images that it names.
+func Size(path string) (int64, error) {
+	path, err := Find(path)
+	if err != nil {
+		return 0, err
+	}
+	head, err := readHead(path)
+	if err != nil {
+		return 0, err
+	}
+	if choose(path, head) == sogFormat {
+		s, err := newSOG(path)
+		if err != nil {
+			return 0, err
+		}
+		return s.bytes, s.Close()
+	}
+	st, err := os.Stat(path)
+	if err != nil {
+		return 0, readError(opOpen, path, err, "")
+	}
+	return st.Size(), nil
+}
+
 // latest returns the file in dir whose name is prefix, a step and suffix, with the highest step; -1 for none.
 func latest(dir, prefix, suffix string) (file string, step int) {
 	step = -1

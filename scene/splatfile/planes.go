@@ -14,7 +14,7 @@ type planes struct {
 	widths []int
 	starts []int64 // where each plane begins; one more: where the last one ends
 	limit  int64   // up to this size they are in memory
-	dir    string  // of the temporary file, "" for the system's
+	dir    string  // of the temporary file
 	chunks [][]byte
 	file   *tempFile
 }
@@ -30,49 +30,15 @@ func newPlanes(n int, widths []int, limit int64, dir string) *planes {
 func (p *planes) size() int64 { return p.starts[len(p.widths)] }
 
 // make takes the room for planes that are written in any order. The number of splats must be known to be true.
-func (p *planes) make() error {
+func (p *planes) make() (err error) {
 	if p.size() > p.limit {
-		return p.create()
+		p.file, err = createTemp(p.dir, p.size())
+		return err
 	}
 	for at := int64(0); at < p.size(); at += planeChunk {
 		p.chunks = append(p.chunks, make([]byte, min(planeChunk, p.size()-at)))
 	}
 	return nil
-}
-
-func (p *planes) create() (err error) {
-	p.file, err = createTemp(p.dir)
-	return err
-}
-
-// fill reads the planes from their beginning to their end. Memory grows with what comes, never with what a header claims.
-func (p *planes) fill(r io.Reader) error {
-	at, end := int64(0), min(p.size(), p.limit)
-	for at < end {
-		chunk := make([]byte, min(planeChunk, end-at))
-		if _, err := io.ReadFull(r, chunk); err != nil {
-			return err
-		}
-		p.chunks = append(p.chunks, chunk)
-		at += int64(len(chunk))
-	}
-	if at == p.size() {
-		return nil
-	}
-	if err := p.create(); err != nil {
-		return err
-	}
-	for _, chunk := range p.chunks {
-		if _, err := p.file.Write(chunk); err != nil {
-			return err
-		}
-	}
-	p.chunks = nil
-	n, err := io.Copy(p.file, io.LimitReader(r, p.size()-at))
-	if err == nil && n < p.size()-at {
-		err = io.ErrUnexpectedEOF
-	}
-	return err
 }
 
 // put writes the values of a plane from splat first on.
@@ -87,23 +53,6 @@ func (p *planes) put(plane, first int, values []byte) error {
 		values, at = values[n:], at+int64(n)
 	}
 	return nil
-}
-
-// get gives the values of n splats of a plane. They are valid until the next call with the same room, which grows as needed.
-func (p *planes) get(plane, first, n int, room *[]byte) ([]byte, error) {
-	at := p.starts[plane] + int64(first)*int64(p.widths[plane])
-	size := n * p.widths[plane]
-	if size == 0 {
-		return nil, nil
-	}
-	if p.file == nil && at%planeChunk+int64(size) <= planeChunk {
-		return p.chunks[at/planeChunk][at%planeChunk:][:size], nil
-	}
-	if len(*room) < size {
-		*room = make([]byte, size)
-	}
-	_, err := p.ReadAt((*room)[:size], at)
-	return (*room)[:size], err
 }
 
 // ReadAt reads planes as if they were a file.

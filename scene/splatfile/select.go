@@ -31,7 +31,8 @@ type Dropped struct {
 type selector struct {
 	s    Selection
 	keep bitmap.Bitmap
-	at   int // splats seen
+	n    int // splats of the model
+	at   int // of them seen
 	d    Dropped
 
 	means  []float32 // [N*3] of those that stay, where outliers are looked for or importance is asked for
@@ -44,8 +45,7 @@ type selector struct {
 // model itself.
 func Select(model Source, s Selection) (Source, Dropped, error) {
 	n := model.Info().N
-	w := &selector{s: s, keep: make(bitmap.Bitmap, (n+63)/64)}
-	w.reserve(n)
+	w := &selector{s: s, n: n, keep: make(bitmap.Bitmap, (n+63)/64)}
 	if err := model.Read(w.look); err != nil {
 		return nil, Dropped{}, err
 	}
@@ -78,6 +78,9 @@ func (w *selector) reserve(n int) {
 
 // look marks the splats of a piece.
 func (w *selector) look(piece *scene.Splats) error {
+	if w.at == 0 {
+		w.reserve(w.n)
+	}
 	for i := range piece.N {
 		id := w.at + i
 		switch {

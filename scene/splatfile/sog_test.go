@@ -1,6 +1,7 @@
 package splatfile
 
 import (
+	"archive/zip"
 	"bytes"
 	"errors"
 	"fmt"
@@ -276,5 +277,34 @@ func BenchmarkSOG(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// A folder's size is that of all its files, and no other file's.
+func TestSOGSize(t *testing.T) {
+	dir := t.TempDir()
+	want := int64(0)
+	for name, data := range sogFiles(t, 9) {
+		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		want += int64(len(data))
+	}
+	if err := os.WriteFile(filepath.Join(dir, "index.html"), make([]byte, 99), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{dir, filepath.Join(dir, sogMetaName)} {
+		if got, err := Size(path); err != nil || got != want {
+			t.Errorf("%s: %d bytes, want %d, %v", path, got, want, err)
+		}
+	}
+	archive := filepath.Join(dir, "a.sog")
+	if err := os.WriteFile(archive, zipOf(t, sogFiles(t, 9), zip.Deflate), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if st, err := os.Stat(archive); err != nil {
+		t.Error(err)
+	} else if got, err := Size(archive); err != nil || got != st.Size() {
+		t.Errorf("%d bytes, want %d, %v", got, st.Size(), err)
 	}
 }

@@ -156,7 +156,7 @@ func checkSogFiles(files []string, want int) error {
 
 // info gives what is known before images are read. degree is that of the palette's image.
 func (m *sogMeta) info(degree int) Info {
-	out := Info{Format: sogName, N: m.Count, Degree: degree}
+	out := Info{Format: sogName, N: m.Count, Degree: degree, Packed: true}
 	out.Meta = scene.PLYMeta{Antialiased: m.Antialias, Origin: m.Extras.Own.Origin, Step: m.Extras.Own.Step, Seed: m.Extras.Own.Seed}
 	if !strings.ContainsAny(m.Asset.Generator, "\r\n") {
 		out.Meta.Generator = m.Asset.Generator

@@ -41,6 +41,7 @@ type sogSource struct {
 	meta   *sogMeta
 	files  fs.FS
 	closer io.Closer
+	bytes  int64             // of all files
 	sizes  map[string][2]int // width and height of the images
 	data   *sogData          // nil before the first splat is asked for
 }
@@ -62,8 +63,16 @@ func (s *sogSource) fail(err error) error {
 	return readError(opReadSOG, s.path, err, hint)
 }
 
-// openSOG opens an archive, a meta.json, or the folder of one.
 func openSOG(path string) (Source, error) {
+	s, err := newSOG(path)
+	if err != nil {
+		return nil, err // and no Source
+	}
+	return s, nil
+}
+
+// newSOG opens an archive, a meta.json, or the folder of one.
+func newSOG(path string) (*sogSource, error) {
 	s := &sogSource{path: path, sizes: map[string][2]int{}}
 	s.decode = s.unpack
 	info, err := os.Stat(path)
@@ -163,8 +172,9 @@ func (s *sogSource) readMeta(name string, total int64) error {
 		}
 		sum += size
 	}
+	s.bytes = sum + int64(len(text))
 	if total >= 0 {
-		sum = min(sum, total)
+		s.bytes, sum = total, min(sum, total)
 	}
 	if int64(s.meta.Count) > sogFreeSplats+sogSplatsPerByte*sum {
 		return fmt.Errorf("meta.json: count is %d, but all images together have %d bytes", s.meta.Count, sum)

@@ -23,6 +23,7 @@ type Info struct {
 	Meta   scene.PLYMeta // what the file says of its making
 	Notes  []string      // what the file holds that a model of splats has no place for, a sentence each
 
+	Packed   bool     // reading the splats unpacks them, which takes time and, of some formats, memory
 	Encoding string   // of a format that has several: version, or ascii; "" otherwise
 	Comments []string // as the file has them, of formats that have comments
 }

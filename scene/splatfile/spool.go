@@ -49,12 +49,13 @@ type spool struct {
 
 // newSpool copies a model to a file in dir.
 func newSpool(model Source, dir string) (*spool, error) {
-	file, err := createTemp(dir)
-	if err != nil {
+	info := model.Info()
+	s := &spool{row: 4 * rowNumbers(info.Degree)}
+	s.indexed = indexed{info, s.load}
+	var err error
+	if s.file, err = createTemp(dir, int64(info.N)*int64(s.row)); err != nil {
 		return nil, err
 	}
-	s := &spool{file: file, row: 4 * rowNumbers(model.Info().Degree)}
-	s.indexed = indexed{model.Info(), s.load}
 	if err := s.fill(model); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}

@@ -33,8 +33,6 @@ const (
 	spzAntialiased = 0x1
 	spzExtended    = 0x2 // records of other programs follow: see spzExtensionFrame
 
-	// spzInMemory is up to how many bytes of planes a reader keeps in memory: 64 a splat at degree 3.
-	spzInMemory = 512 << 20
 	// Planes up to spzSmall bytes are read however well they are packed. Beyond it they may be at most spzMaxRatio times as large as the file: deflate
 	// cannot do better, and the reference implementation refuses more.
 	spzSmall    = 64 << 20
@@ -132,9 +130,17 @@ func (h spzHeader) widths() []int {
 	return widths
 }
 
+// planesBytes is the size of the first planes: where the next one begins.
+func (h spzHeader) planesBytes(planes int) (size int64) {
+	for _, width := range h.widths()[:planes] {
+		size += int64(h.n) * int64(width)
+	}
+	return size
+}
+
 // info is what Source.Info tells of the file.
 func (h spzHeader) info() Info {
-	info := Info{Format: spzName, N: h.n, Degree: min(h.degree, scene.MaxSHDegree)}
+	info := Info{Format: spzName, N: h.n, Degree: min(h.degree, scene.MaxSHDegree), Packed: true}
 	info.Meta.Antialiased = h.flags&spzAntialiased != 0
 	if h.degree > scene.MaxSHDegree {
 		info.Notes = append(info.Notes, fmt.Sprintf("The file holds spherical harmonics of degree %d; those above %d are left out.", h.degree, scene.MaxSHDegree))

@@ -13,6 +13,8 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync/atomic"
+	"syscall"
 	"testing"
 
 	"github.com/klauspost/compress/gzip"
@@ -98,23 +100,87 @@ func TestPlanesInFile(t *testing.T) {
 		if !bytes.Equal(files[0], files[1]) {
 			t.Errorf("version %d: the bytes depend on where the planes are", version)
 		}
-		p := newPlanes(want.N, []int{64}, 1<<15, t.TempDir())
-		raw := bytes.Repeat([]byte("splats"), 64*want.N/6+1)
-		if err := p.fill(bytes.NewReader(raw)); err != nil {
-			t.Fatal(err)
-		}
-		var room []byte
-		if part, err := p.get(0, 10, 5, &room); err != nil || !bytes.Equal(part, raw[640:960]) {
-			t.Errorf("splats read from a file differ: %v", err)
-		}
-		if back, err := io.ReadAll(p.all()); err != nil || p.file == nil || !bytes.Equal(back, raw[:64*want.N]) {
-			t.Errorf("planes read through a file differ: %v", err)
-		}
-		if err := p.close(); err != nil {
-			t.Error(err)
-		}
 	}
 }
+
+// countedReader counts the bytes that are read.
+type countedReader struct {
+	io.ReaderAt
+	read atomic.Int64
+}
+
+func (c *countedReader) ReadAt(b []byte, at int64) (int, error) {
+	n, err := c.ReaderAt.ReadAt(b, at)
+	c.read.Add(int64(n))
+	return n, err
+}
+
+// A file of a few hundred kilobytes may hold millions of splats that are all the same. Its header is read without them, and they take neither memory nor disk.
+func TestSPZUnpacksNothing(t *testing.T) {
+	const n = 3_000_000
+	t.Setenv("TMPDIR", t.TempDir())
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	if _, err := z.Write(spzFile(3, n, 3, 12, 0)); err != nil {
+		t.Fatal(err)
+	}
+	for zeros, left := make([]byte, 65*1000), n/1000; left > 0; left-- {
+		if _, err := z.Write(zeros); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	file := &countedReader{ReaderAt: bytes.NewReader(packed.Bytes())}
+	m, err := newSPZSource("a.spz", file, int64(packed.Len()), io.NopCloser(nil))
+	if err != nil || m.Info().N != n || !m.Info().Packed {
+		t.Fatalf("%+v, %v", m, err)
+	}
+	if read := file.read.Load(); read > 1<<16 {
+		t.Errorf("%d bytes of %d were read for the header", read, packed.Len())
+	}
+	seen := 0
+	err = m.Read(func(piece *scene.Splats) error {
+		seen += piece.N
+		return nil
+	})
+	runtime.ReadMemStats(&after)
+	if used := after.TotalAlloc - before.TotalAlloc; err != nil || seen != n || used > 16<<20 {
+		t.Errorf("%d splats of %d with %d bytes of memory, %v", seen, n, used, err)
+	}
+	if left, err := os.ReadDir(os.TempDir()); err != nil || len(left) > 0 {
+		t.Errorf("temporary files: %v, %v", left, err)
+	}
+}
+
+// What does not fit the disk is not begun.
+func TestTemporaryFileFits(t *testing.T) {
+	dir := t.TempDir()
+	if _, known := scene.FreeSpace(dir); !known {
+		t.Skip("this system does not tell how much is free")
+	}
+	_, err := createTemp(dir, 1<<60)
+	if !errors.Is(err, scene.ErrTryAgain) || !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), dir) || scene.Hint(err) == "" {
+		t.Errorf("%v, hint %q", err, scene.Hint(err))
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+	if _, _, err := gatherable(claimed{Memory(madeModel(1, 3, "edges"), scene.PLYMeta{})}, dir); err != nil {
+		t.Errorf("a model that can be read in any order: %v", err)
+	}
+	if _, _, err := gatherable(endless{}, dir); !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("a copy of 10^17 bytes: %v", err)
+	}
+}
+
+// endless is a model that fits no disk. Nothing of it can be read.
+type endless struct{ Source }
+
+func (endless) Info() Info { return Info{N: 1 << 50, Degree: 3} }
 
 func TestSPZPositions(t *testing.T) {
 	for _, c := range []struct {
@@ -157,7 +223,7 @@ func TestSPZWriteRefuses(t *testing.T) {
 	if _, err := spz.Write(path, Memory(madeModel(1, 0, "edges"), scene.PLYMeta{}), WriteOptions{Version: 2}); !errors.Is(err, scene.ErrUsage) {
 		t.Errorf("version 2: %v", err)
 	}
-	if _, err := createTemp(filepath.Join(t.TempDir(), "none")); !errors.Is(writeError("write spz", path, err, ""), scene.ErrTryAgain) {
+	if _, err := createTemp(filepath.Join(t.TempDir(), "none"), 0); !errors.Is(writeError("write spz", path, err, ""), scene.ErrTryAgain) {
 		t.Errorf("no folder for temporary files: %v", err)
 	}
 	origin := [3]float64{1, 2, 3}

@@ -7,26 +7,24 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/klauspost/compress/gzip"
-	"github.com/klauspost/compress/zstd"
 
 	"vksplat/scene"
 )
 
-// spzSource reads a file. The planes stay packed, as they are in the file: 19 to 64 bytes a splat.
+// spzSource reads a file from its beginning to its end, without keeping any of it: a decoder for each plane (see spzCursor) gives the bytes of a piece.
 type spzSource struct {
-	indexed
 	path   string
 	r      io.ReaderAt
 	size   int64
 	closer io.Closer
+	info   Info
 	head   spzHeader
-	planes *planes
+	table  []spzStream // of version 4
 	// sign are the factors from the file's axes to ours, as Flip takes them.
 	sign [3]float32
-	// room is for planes that are in a temporary file.
-	room [spzPlanes][]byte
 }
 
 // spzFrame are the axes of SPZ: right, up, back.
@@ -48,20 +46,22 @@ func openSPZ(path string) (Source, error) {
 // newSPZSource reads size bytes of r.
 func newSPZSource(path string, r io.ReaderAt, size int64, closer io.Closer) (*spzSource, error) {
 	s := &spzSource{path: path, r: r, size: size, closer: closer, sign: spzFrame}
-	s.decode = s.unpack
-	err := s.readHeader()
-	if err == nil {
-		// The planes are unpacked at once: until then the number of splats is only what the header claims.
-		err = s.load()
-	}
-	if err != nil {
-		return nil, readError(opReadSPZ, path, err, "")
+	if err := s.readHeader(); err != nil {
+		return nil, s.fail(err)
 	}
 	return s, nil
 }
 
+// fail is the error of the file.
+func (s *spzSource) fail(err error) error {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		err = fmt.Errorf("the file ends before its %d splats do", s.head.n)
+	}
+	return readError(opReadSPZ, s.path, err, "")
+}
+
 func (s *spzSource) readHeader() error {
-	stream, err := s.stream()
+	stream, err := s.stream(0)
 	if err != nil {
 		return err
 	}
@@ -74,27 +74,52 @@ func (s *spzSource) readHeader() error {
 		return err
 	}
 	s.info = s.head.info()
-	total := newPlanes(s.head.n, s.head.widths(), 0, "").size()
+	total := s.head.planesBytes(spzPlanes)
 	if total > spzSmall && total/spzMaxRatio > s.size {
 		return fmt.Errorf("the header claims %d splats, %d bytes, in a file of %d", s.head.n, total, s.size)
 	}
-	if s.head.version >= spzZstdVersion {
-		if _, err := s.streams(); err != nil {
-			return err
+	extended := s.head.flags&spzExtended != 0
+	switch {
+	case s.head.version >= spzZstdVersion:
+		if s.table, err = s.streams(); err == nil && extended {
+			err = s.readExtensions(io.NewSectionReader(s.r, spzZstdHeader, s.head.table-spzZstdHeader))
 		}
-		return s.readExtensions(io.NewSectionReader(s.r, spzZstdHeader, s.head.table-spzZstdHeader))
+	case extended: // they follow the last plane, and may say what its numbers mean
+		if stream, err = s.stream(spzHeaderBytes + total); err == nil {
+			var tail []byte
+			if tail, err = readTail(stream); err == nil {
+				err = s.readExtensions(bytes.NewReader(tail))
+			}
+		}
 	}
-	return nil
+	return err
 }
 
-// stream gives the bytes of the file, unpacked if it is a gzip stream.
-func (s *spzSource) stream() (io.Reader, error) {
+// stream gives the bytes of the file from a place on, unpacked if it is a gzip stream.
+func (s *spzSource) stream(at int64) (io.Reader, error) {
 	buffered := bufio.NewReaderSize(io.NewSectionReader(s.r, 0, s.size), 1<<16)
 	head, err := buffered.Peek(3)
 	if err != nil || !isGzip(head) {
+		if at > s.size {
+			return nil, io.ErrUnexpectedEOF
+		}
+		buffered.Reset(io.NewSectionReader(s.r, at, s.size-at))
 		return buffered, nil
 	}
-	return gzip.NewReader(buffered)
+	unpacked, err := gzip.NewReader(buffered)
+	if err == nil {
+		_, err = io.CopyN(io.Discard, unpacked, at)
+	}
+	return unpacked, err
+}
+
+// readTail reads what follows the last plane of versions 1 to 3. At the end of a gzip stream that compares its check sum, too.
+func readTail(stream io.Reader) ([]byte, error) {
+	tail, err := io.ReadAll(io.LimitReader(stream, spzMaxTail+1))
+	if err == nil && len(tail) > spzMaxTail {
+		err = errors.New("the file goes on after its last splat")
+	}
+	return tail, err
 }
 
 // spzStream is where the file has a plane of version 4.
@@ -138,108 +163,14 @@ func (s *spzSource) streams() ([]spzStream, error) {
 	return out, nil
 }
 
-// load unpacks the planes.
-func (s *spzSource) load() error {
-	s.planes = newPlanes(s.head.n, s.head.widths(), spzInMemory, "")
-	load := s.loadGzip
-	if s.head.version >= spzZstdVersion {
-		load = s.loadZstd
-	}
-	err := load(s.planes)
-	if err != nil {
-		_ = s.planes.close() // the first error is the one to report
-	}
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return fmt.Errorf("the file ends before its %d splats do", s.head.n)
-	}
-	return err
-}
-
-func (s *spzSource) loadGzip(p *planes) error {
-	stream, err := s.stream()
-	if err != nil {
-		return err
-	}
-	if _, err := io.CopyN(io.Discard, stream, spzHeaderBytes); err != nil {
-		return err
-	}
-	if err := p.fill(stream); err != nil {
-		return err
-	}
-	// Reading on to the end also compares the check sum of gzip.
-	tail, err := io.ReadAll(io.LimitReader(stream, spzMaxTail+1))
-	switch {
-	case err != nil:
-		return err
-	case len(tail) > spzMaxTail:
-		return errors.New("the file goes on after its last splat")
-	case s.head.flags&spzExtended != 0:
-		return s.readExtensions(bytes.NewReader(tail))
-	}
-	return nil
-}
-
-func (s *spzSource) loadZstd(p *planes) error {
-	streams, err := s.streams()
-	if err != nil {
-		return err
-	}
-	readers := make([]io.Reader, len(streams))
-	for i, at := range streams {
-		// A frame's window is room that a header claims. One larger than the plane is of no use, but some writers have a fixed one.
-		window := uint64(min(max(at.full, 32<<20), 128<<20))
-		d, err := zstd.NewReader(io.NewSectionReader(s.r, at.at, at.size), zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
-			zstd.WithDecoderMaxWindow(window))
-		if err != nil {
-			return err
-		}
-		defer d.Close()
-		readers[i] = &exactReader{d, at.full, spzPlaneNames[at.plane]}
-	}
-	return p.fill(io.MultiReader(readers...))
-}
-
-// exactReader reads a stream that must have a length.
-type exactReader struct {
-	r    io.Reader
-	rest int64
-	name string
-}
-
-func (e *exactReader) Read(b []byte) (int, error) {
-	if e.rest == 0 {
-		var one [1]byte
-		n, err := io.ReadFull(e.r, one[:])
-		if n > 0 {
-			return 0, fmt.Errorf("%s: the stream is longer than the table says", e.name)
-		}
-		return 0, err
-	}
-	n, err := e.r.Read(b[:min(int64(len(b)), e.rest)])
-	e.rest -= int64(n)
-	switch {
-	case err == io.EOF && e.rest > 0:
-		err = fmt.Errorf("%s: the stream is shorter than the table says", e.name)
-	case err == io.EOF:
-		err = nil // the next call tells the end, after comparing the length
-	case err != nil:
-		err = fmt.Errorf("%s: %w", e.name, err)
-	}
-	return n, err
-}
-
 // spzExtensionFrame is Adobe's record of the axes of the positions, when they are not right, up, back.
 const spzExtensionFrame = 0xadbe0003
 
 // spzFrames are the values of that record from 0 on, as signs from the file's axes to ours. Left-handed ones are refused: zero.
 var spzFrames = [...][3]float32{spzFrame, {-1, 1, -1}, {}, {}, spzFrame, {}, {1, 1, 1}, {-1, -1, 1}, {}}
 
-// readExtensions reads records of type, length and content up to the end of r, when the flag says that there are any. The only one that changes what the
-// numbers mean is that of the axes.
+// readExtensions reads records of type, length and content up to the end of r. The only one that changes what the numbers mean is that of the axes.
 func (s *spzSource) readExtensions(r io.Reader) error {
-	if s.head.flags&spzExtended == 0 {
-		return nil
-	}
 	var record [8]byte
 	for {
 		if _, err := io.ReadFull(r, record[:]); err != nil {
@@ -269,20 +200,41 @@ func (s *spzSource) readExtensions(r io.Reader) error {
 	}
 }
 
-func (s *spzSource) Close() error {
-	return errors.Join(s.planes.close(), s.closer.Close())
-}
+func (s *spzSource) Info() Info { return s.info }
 
-// unpack unpacks splats from first on.
-func (s *spzSource) unpack(first int, piece *scene.Splats) error {
+func (s *spzSource) Close() error { return s.closer.Close() }
+
+// Read decodes the planes side by side.
+func (s *spzSource) Read(put func(piece *scene.Splats) error) error {
+	cursors, err := s.cursors()
+	if err != nil {
+		return s.fail(err)
+	}
+	defer func() {
+		for _, c := range cursors {
+			c.close()
+		}
+	}()
+	room := scene.NewSplats(min(s.head.n, PieceSplats), s.info.Degree)
 	var packed [spzPlanes][]byte
-	for plane := range packed {
-		var err error
-		if packed[plane], err = s.planes.get(plane, first, piece.N, &s.room[plane]); err != nil {
-			return readError(opReadSPZ, s.path, err, "")
+	for first := 0; first < s.head.n; first += PieceSplats {
+		piece := room.Slice(0, min(PieceSplats, s.head.n-first))
+		for plane, width := range s.head.widths() {
+			packed[plane] = slices.Grow(packed[plane][:0], piece.N*width)[:piece.N*width]
+			if _, err := io.ReadFull(cursors[plane], packed[plane]); err != nil {
+				return s.fail(err)
+			}
+		}
+		unpackSPZ(s.head, packed, piece)
+		Flip(piece, s.sign[0], s.sign[1], s.sign[2])
+		if err := put(piece); err != nil {
+			return err
 		}
 	}
-	unpackSPZ(s.head, packed, piece)
-	Flip(piece, s.sign[0], s.sign[1], s.sign[2])
+	for _, c := range cursors {
+		if err := c.finish(); err != nil {
+			return s.fail(err)
+		}
+	}
 	return nil
 }

@@ -139,7 +139,7 @@ func writeZstdPlanes(w io.Writer, head spzHeader, p *planes) error {
 		}
 		return assembleZstd(w, head, sizes, &aside)
 	}
-	aside, err := createTemp(p.dir)
+	aside, err := createTemp(p.dir, 0) // how well they pack is not known
 	if err != nil {
 		return err
 	}

@@ -2,9 +2,11 @@ package splatfile
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
+	"syscall"
 
 	"vksplat/scene"
 )
@@ -15,12 +17,12 @@ type tempFile struct {
 	dir  string
 }
 
-// createTemp makes a file in dir, "" for the system's folder.
-func createTemp(dir string) (*tempFile, error) {
-	if dir == "" {
-		dir = os.TempDir()
-	}
+// createTemp makes a file in dir, where there must be room for need bytes.
+func createTemp(dir string, need int64) (*tempFile, error) {
 	t := &tempFile{dir: dir}
+	if free, known := scene.FreeSpace(dir); known && free < need {
+		return nil, t.fail(fmt.Errorf("%w: %d MB are needed, %d are free", syscall.ENOSPC, need/1e6, max(free, 0)/1e6))
+	}
 	file, err := os.CreateTemp(dir, ".splats.tmp*")
 	if err != nil {
 		return nil, t.fail(err)

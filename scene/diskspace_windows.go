@@ -1,4 +1,4 @@
-package main
+package scene
 
 import (
 	"math"
@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// freeSpace returns the bytes that may be written to the disk of path, which need not exist yet. known is false where the system does not tell.
-func freeSpace(path string) (bytes int64, known bool) {
+// FreeSpace returns the bytes that may be written to the disk of path, which need not exist yet. known is false where the system does not tell.
+func FreeSpace(path string) (bytes int64, known bool) {
 	for {
 		if _, err := os.Stat(path); err == nil {
 			break

@@ -1,6 +1,6 @@
 //go:build linux || darwin || freebsd
 
-package main
+package scene
 
 import (
 	"math"
@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// freeSpace returns the bytes that may be written to the disk of path, which need not exist yet. known is false where the system does not tell.
-func freeSpace(path string) (bytes int64, known bool) {
+// FreeSpace returns the bytes that may be written to the disk of path, which need not exist yet. known is false where the system does not tell.
+func FreeSpace(path string) (bytes int64, known bool) {
 	for {
 		var st syscall.Statfs_t
 		err := syscall.Statfs(path, &st)
