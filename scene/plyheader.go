@@ -122,13 +122,20 @@ type plyHeader struct {
 	comments []string
 	elements []plyElement
 	bytes    int64 // length of the header in the file
+	lines    int   // of it
+
+	properties int // of all elements
 }
 
-// Headers of real files have a few kilobytes; these bounds keep a file that is
-// not PLY at all from being read as one endless line.
+// Headers of real files have a few kilobytes and up to some hundred properties; these
+// bounds keep a file that is not PLY at all from being read as one endless line, and
+// names from being compared by the million.
 const (
-	plyMaxLine   = 4096
-	plyMaxHeader = 1 << 20
+	plyMaxLine       = 4096
+	plyMaxHeader     = 1 << 20
+	plyMaxLines      = 1 << 14
+	plyMaxElements   = 1 << 8
+	plyMaxProperties = 1 << 12 // of all elements together
 )
 
 // errNotPLY says that a file is of another kind.
@@ -172,6 +179,9 @@ func (h *plyHeader) line(r *bufio.Reader) (string, error) {
 		}
 		h.bytes++
 		if c == '\n' {
+			if h.lines++; h.lines > plyMaxLines {
+				return "", fmt.Errorf("the header has more than %d lines", plyMaxLines)
+			}
 			return strings.TrimRight(string(line), " \t\r"), nil
 		}
 		line = append(line, c)
@@ -226,6 +236,9 @@ func (h *plyHeader) parseElement(fields []string) error {
 			return fmt.Errorf("element %s appears twice", e.name)
 		}
 	}
+	if len(h.elements) == plyMaxElements {
+		return fmt.Errorf("the header has more than %d elements", plyMaxElements)
+	}
 	h.elements = append(h.elements, plyElement{name: fields[0], count: count})
 	return nil
 }
@@ -255,6 +268,9 @@ func (h *plyHeader) parseProperty(fields []string) error {
 	p.name = fields[1]
 	if e.index(p.name) >= 0 {
 		return fmt.Errorf("element %s: property %s appears twice", e.name, p.name)
+	}
+	if h.properties++; h.properties > plyMaxProperties {
+		return fmt.Errorf("the header has more than %d properties", plyMaxProperties)
 	}
 	e.properties = append(e.properties, p)
 	return nil

@@ -224,6 +224,35 @@ func TestPLYReadRefuses(t *testing.T) {
 	}
 }
 
+// Headers of a megabyte must not take seconds, in which names are compared with each other.
+func TestPLYHeaderBounds(t *testing.T) {
+	many := func(n int, line string) string {
+		var b strings.Builder
+		b.WriteString("ply\nformat binary_little_endian 1.0\nelement vertex 0\n")
+		for i := range n {
+			fmt.Fprintf(&b, line+"\n", i)
+		}
+		return b.String() + "end_header\n"
+	}
+	for text, want := range map[string]string{
+		many(4097, "property float p%d"):   "more than 4096 properties",
+		many(4096, "property float p%d"):   "lacks",
+		many(256, "element e%d 0"):         "more than 256 elements",
+		many(255, "element e%d 0"):         "lacks",
+		many(60000, "comment %d"):          "more than 16384 lines",
+		many(16000, "comment %d"):          "lacks",
+		many(60000, "element vertex%d 99"): "elements",
+		many(300, "comment %03999d"):       "more than 1048576 bytes",
+	} {
+		if _, _, err := decodeBytes([]byte(text)); err == nil || !strings.Contains(err.Error(), want) || !errors.Is(err, ErrData) || Hint(err) == "" {
+			t.Errorf("%.80q: error %.300v, want %q", text, err, want)
+		}
+		if _, _, err := ReadPLYTables(strings.NewReader(text), int64(len(text))); want != "lacks" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("tables of %.80q: error %.300v, want %q", text, err, want)
+		}
+	}
+}
+
 // A header that claims a tera of vertices must not cost memory.
 func TestPLYReadAllocatesLittle(t *testing.T) {
 	var before, after runtime.MemStats
