@@ -146,11 +146,21 @@ func JSONError(err error) error {
 	case reflect.Slice, reflect.Array:
 		want = "a list"
 	case reflect.Float32, reflect.Float64:
-		want = "a number"
+		want = "a smaller number" // others are numbers, too
+		if !strings.HasPrefix(kind.Value, "number ") {
+			want = "a number"
+		}
 	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64, reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
 		want = "a whole number"
 		if kind.Type.Kind() >= reflect.Uint {
 			want += " from 0"
+		}
+		text, _ := strings.CutPrefix(kind.Value, "number ")
+		switch x, _ := strconv.ParseFloat(text, 64); {
+		case x >= 1<<63:
+			want = "a smaller whole number"
+		case x > 0 && x == math.Trunc(x):
+			want += " in digits alone"
 		}
 	}
 	where := ""

@@ -109,7 +109,7 @@ func (o *convertOptions) table() []optionGroup {
 // format returns what is to be written.
 func (o *convertOptions) format() (*splatfile.Format, error) {
 	if o.to == "" {
-		return writableFormat(o.out)
+		return writableFormat(o.out, ", or add --to FORMAT")
 	}
 	for _, f := range splatfile.Formats() {
 		if f.Name == o.to && f.Write != nil {
@@ -119,15 +119,15 @@ func (o *convertOptions) format() (*splatfile.Format, error) {
 	return nil, usagef("formats that can be written: "+formatNames(true), "flag --to: %q is no format that can be written", o.to)
 }
 
-// writableFormat returns the format that a file's name says.
-func writableFormat(path string) (*splatfile.Format, error) {
+// writableFormat returns the format that a file's name says. Remedy is what can be done besides giving it another name.
+func writableFormat(path, remedy string) (*splatfile.Format, error) {
 	if err := refuseFolder(path); err != nil {
 		return nil, err
 	}
 	f := splatfile.ByName(filepath.Base(path))
 	known := "formats that can be written: " + formatNames(true)
 	if f == nil {
-		return nil, usagef("name the file as in model.ply, or add --to FORMAT; "+known, "the name %s says no format", path)
+		return nil, usagef("name the file as in model.ply"+remedy+"; "+known, "the name %s says no format", path)
 	}
 	if f.Write == nil {
 		return nil, usagef(known, "%s: %s is read and not written", path, f.Name)

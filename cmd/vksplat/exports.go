@@ -18,7 +18,7 @@ func (f *exportsFlag) String() string { return strings.Join(*f, " ") }
 
 // Set adds a file whose name says a format.
 func (f *exportsFlag) Set(s string) error {
-	if _, err := writableFormat(s); err != nil {
+	if _, err := writableFormat(s, ""); err != nil {
 		return err
 	}
 	if slices.ContainsFunc(*f, func(other string) bool { return filepath.Clean(other) == filepath.Clean(s) }) {
@@ -89,7 +89,7 @@ func (r *trainRun) writeExports(step int) error {
 }
 
 func (r *trainRun) export(from, to string) (err error) {
-	f, err := writableFormat(to)
+	f, err := writableFormat(to, "")
 	if err != nil {
 		return err
 	}

@@ -325,7 +325,7 @@ type captureInfo struct {
 func describeCapture(path string) (any, facts, error) {
 	c, err := scene.Load(path, scene.LoadOptions{Model: scene.AnyModel})
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, ofCapture(path, err)
 	}
 	info := captureInfo{Kind: "capture", Path: path, Model: c.Model, Images: c.Images, Photos: len(c.Cameras), Resolution: resolution(c.Cameras), Points: len(c.Points)}
 	var f facts
@@ -339,7 +339,7 @@ func describeCapture(path string) (any, facts, error) {
 		if w.Note() {
 			kind = kindNote
 		}
-		f.add(kind, "%s", w)
+		f.add(kind+" of train", "%s", w) // which has the flags that it may name
 	}
 	return info, f, nil
 }

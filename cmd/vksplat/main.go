@@ -72,6 +72,7 @@ func (a *app) root() *cobra.Command {
 	root.AddCommand(a.trainCommand(), a.renderCommand(), a.evalCommand(), a.suiteCommand(), a.convertCommand(), a.viewCommand(), a.inspectCommand(), a.infoCommand(),
 		a.demoCommand(), a.benchCommand(), a.devicesCommand(), a.doctorCommand(),
 		a.completionCommand(), a.versionCommand())
+	a.refuseSpaced(root)
 	root.InitDefaultHelpCmd()
 	a.wrapHelp(root)
 	return root

@@ -2,6 +2,7 @@ package main
 
 import (
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	"vksplat/scene"
@@ -62,7 +63,20 @@ func (a *app) camerasOf(file string) ([]scene.Camera, error) {
 	}
 	c, err := scene.Load(file, scene.LoadOptions{Model: scene.AnyModel})
 	if err != nil {
-		return nil, err
+		return nil, ofCapture(file, err)
 	}
 	return c.Cameras, nil
+}
+
+var longFlag = regexp.MustCompile(`--[\w-]+`)
+
+// ofCapture is the error of a capture in a command that has no flags about how it is read: a hint that names some sends to one that has.
+func ofCapture(path string, err error) error {
+	table := newTrainOptions().table()
+	for _, word := range longFlag.FindAllString(hint(err), -1) {
+		if find(table, word[2:]) != nil {
+			return &hintedError{err: err, hint: "vksplat inspect " + scene.ShellWord(path) + " says more about it, and what can be done"}
+		}
+	}
+	return err
 }

@@ -31,7 +31,7 @@ func (r *trainRun) refuseForeign() error {
 	if err != nil {
 		return err
 	}
-	return refuseTaken(append(paths, old...))
+	return refuseTaken(append(paths, old...), "choose another folder with -m")
 }
 
 // refuseForeignPictures is refuseForeign for pictures, whose names the capture gives.
@@ -46,18 +46,18 @@ func (r *trainRun) refuseForeignPictures() error {
 			paths = append(paths, filepath.Join(r.picturesFolder(step), name))
 		}
 	}
-	return refuseTaken(paths)
+	return refuseTaken(paths, "choose another folder with -m")
 }
 
-// refuseTaken refuses places of files that are folders, or that are below a file.
-func refuseTaken(paths []string) error {
+// refuseTaken refuses places of files that are folders, or that are below a file. Remedy is what can be done besides moving those away.
+func refuseTaken(paths []string, remedy string) error {
 	for _, path := range paths {
 		st, err := os.Lstat(path)
 		switch {
 		case err == nil && st.IsDir():
-			return usagef("move it away, or choose another folder with -m", "%s is a folder, a file of that name is to be written", path)
+			return usagef("move it away, or "+remedy, "%s is a folder, a file of that name is to be written", path)
 		case errors.Is(err, syscall.ENOTDIR):
-			return usagef("move it away, or choose another folder with -m", "%s cannot be written: one of the folders above is a file", path)
+			return usagef("move it away, or "+remedy, "%s cannot be written: one of the folders above is a file", path)
 		}
 	}
 	return nil

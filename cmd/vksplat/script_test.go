@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"image"
 	"image/png"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -128,7 +129,8 @@ const (
 )
 
 // cmdFails is "fails CODE COMMAND...": the command must end with that exit code,
-// print exactly one error and one hint in whole lines, and cost little.
+// print exactly one error and one hint in whole lines, name only flags that it
+// has, and cost little.
 func cmdFails(ts *testscript.TestScript, _ bool, args []string) {
 	err := ts.Exec(args[1], args[2:]...)
 	var exit *exec.ExitError
@@ -142,6 +144,11 @@ func cmdFails(ts *testscript.TestScript, _ bool, args []string) {
 	n := len(lines)
 	if n < 2 || !strings.HasPrefix(lines[n-2], "vksplat: error: ") || !strings.HasPrefix(lines[n-1], "hint: ") {
 		ts.Fatalf("the last two lines are no error with a hint:\n%s", strings.Join(lines, "\n"))
+	}
+	if args[1] == "vksplat" {
+		if strange := strangeFlags(newApp(nil, io.Discard, io.Discard).root(), args[2:], lines[n-1]); len(strange) > 0 {
+			ts.Fatalf("the hint names flags that the command does not have: %q", strange)
+		}
 	}
 	if s := (exit.UserTime() + exit.SystemTime()).Seconds(); s > failSeconds {
 		ts.Fatalf("took %.2f s of processor time", s)

@@ -123,7 +123,7 @@ func (a *app) writePage(o *viewOptions) (err error) {
 	if o.path, err = splatfile.Find(o.path); err != nil {
 		return err
 	}
-	if err := refuseTaken([]string{o.page}); err != nil {
+	if err := refuseTaken([]string{o.page}, "choose another name"); err != nil {
 		return err
 	}
 	if isFile(o.page) && !slices.Contains([]string{".html", ".htm"}, strings.ToLower(filepath.Ext(o.page))) {

@@ -78,7 +78,7 @@ const (
 func parseSogMeta(text []byte) (*sogMeta, error) {
 	m := &sogMeta{Version: 1}
 	if err := json.Unmarshal(bytes.TrimPrefix(text, []byte("\xef\xbb\xbf")), m); err != nil {
-		return nil, fmt.Errorf("meta.json: %w", err)
+		return nil, fmt.Errorf("meta.json: %w", scene.JSONError(err))
 	}
 	if err := m.checkCount(); err != nil {
 		return nil, fmt.Errorf("meta.json: %w", err)

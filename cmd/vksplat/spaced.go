@@ -1,0 +1,65 @@
+package main
+
+import (
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// refuseSpaced lets the arguments of all commands be checked for values of flags that need none: behind a space they are taken for files.
+func (a *app) refuseSpaced(root *cobra.Command) {
+	for _, c := range root.Commands() {
+		check := c.Args
+		if check == nil {
+			continue
+		}
+		c.Args = func(cmd *cobra.Command, args []string) error {
+			wrong := check(cmd, args)
+			if err := a.spaced(cmd, args, wrong != nil); err != nil {
+				return err
+			}
+			return wrong
+		}
+	}
+}
+
+// spaced is the error of a value behind a space that its flag would take behind =. A number or a truth value is surely one, unless it is a file's name; other
+// words are where the arguments are wrong with them.
+func (a *app) spaced(cmd *cobra.Command, args []string, wrong bool) error {
+	at := 0 // the next argument in the command line
+	for i, word := range a.args[:max(len(a.args)-1, 0)] {
+		if word == "--" {
+			return nil
+		}
+		if at < len(args) && word == args[at] {
+			at++
+		}
+		name, isFlag := strings.CutPrefix(word, "--")
+		f, value := cmd.Flags().Lookup(name), a.args[i+1]
+		if !isFlag || f == nil || f.NoOptDefVal == "" || at == len(args) || args[at] != value {
+			continue
+		}
+		if fits, sure := suits(f.Value, value); fits && (wrong || sure) {
+			return usagef("write --"+f.Name+"="+value, "flag --%s: %s behind a space is taken for a file", f.Name, value)
+		}
+	}
+	return nil
+}
+
+// suits says whether a word can be a flag's value, and whether it can hardly be anything else.
+func suits(v pflag.Value, word string) (fits, sure bool) {
+	switch v.(type) {
+	case *boolValue:
+		fits = word == "true" || word == "false"
+	case *floatValue:
+		_, err := strconv.ParseFloat(word, 64)
+		fits = err == nil
+	default:
+		return true, false
+	}
+	_, err := os.Lstat(word)
+	return fits, err != nil
+}
