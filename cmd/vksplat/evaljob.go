@@ -5,16 +5,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"golang.org/x/term"
 
 	"vksplat/pipeline"
 	"vksplat/scene"
+	"vksplat/scene/splatfile"
 )
 
 // evalJob is one thing that eval measures: a model, or a folder of pictures.
@@ -73,30 +72,16 @@ func (o *evalOptions) take(rec *captureRecord) {
 
 // findModel returns the file of a model and the folder of the run that it is from, "" for none.
 func (o *evalOptions) findModel(path string) (file, out string, err error) {
-	st, err := os.Stat(path)
-	if err != nil {
-		return "", "", &scene.Error{Op: "find model", Path: path, Err: pathless(err), Hint: "name the folder of a training run, or a splat file"}
-	}
-	if !st.IsDir() {
-		if o.iteration > 0 {
-			return "", "", usagef("name the run's folder, or leave the flag out", "flag --iteration: %s is a file", path)
-		}
-		return path, folderOf(path), nil
-	}
-	best := -1
-	for _, dir := range formerModels(path) {
-		step, err := strconv.Atoi(strings.TrimPrefix(filepath.Base(dir), filepath.Base(modelFolder)))
-		if err == nil && step > best && (o.iteration == 0 || step == o.iteration) {
-			best, file = step, filepath.Join(dir, modelName)
-		}
+	if file, err = splatfile.FindStep(path, o.iteration); err != nil {
+		return "", "", err
 	}
 	switch {
-	case file != "":
+	case file != path:
 		return file, path, nil
 	case o.iteration > 0:
-		return "", "", &hintedError{err: fmt.Errorf("find model: %s: %w: it has no model of step %d", path, scene.ErrData, o.iteration), hint: "vksplat info " + path + " lists the models"}
+		return "", "", usagef("name the run's folder, or leave the flag out", "flag --iteration: %s is a file", path)
 	}
-	return "", "", &hintedError{err: fmt.Errorf("find model: %s: %w: there is no model in the folder", path, scene.ErrData), hint: "name the folder that vksplat train -m was given, or a splat file with --capture SCENE"}
+	return file, folderOf(file), nil
 }
 
 // openCapture reads the capture and chooses the views. rec is nil where no run recorded them.

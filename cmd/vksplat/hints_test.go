@@ -20,7 +20,7 @@ var (
 var otherPrograms = []string{"colmap", "ffmpeg", "heif-convert", "mkdir", "ssh", "sudo", "apt-get", "pip", "python3", "mount"}
 
 // strangeFlags returns the flags that a hint of a command names and the command does not have. A flag behind the name of another command or program
-// ("train --eval") is that one's.
+// ("train --eval", "train with --eval") is that one's.
 func strangeFlags(root *cobra.Command, args []string, hint string) (strange []string) {
 	own, _, err := root.Find(args)
 	if err != nil || own == root {
@@ -30,7 +30,8 @@ func strangeFlags(root *cobra.Command, args []string, hint string) (strange []st
 	words := strings.Fields(hint)
 	for i, word := range words {
 		bare := strings.Trim(word, `"'(),;:.?`)
-		if found, _, err := root.Find([]string{bare}); err == nil && found != root && (i > 0 && words[i-1] == "vksplat" || i+1 < len(words) && flagWord.MatchString(words[i+1])) {
+		next := strings.TrimPrefix(strings.Join(words[i+1:min(i+3, len(words))], " "), "with ")
+		if found, _, err := root.Find([]string{bare}); err == nil && found != root && (i > 0 && words[i-1] == "vksplat" || flagWord.MatchString(next)) {
 			of = found
 		} else if slices.Contains(otherPrograms, bare) {
 			of = nil
@@ -64,6 +65,8 @@ func TestStrangeFlags(t *testing.T) {
 		{"eval", "name the folder that vksplat train -m was given, or give --capture SCENE", ""},
 		{"view", "name the folder that vksplat train -m was given, or give --capture SCENE", "--capture"},
 		{"render", "photos are held out by train --eval", ""},
+		{"eval", "train with --eval, or measure all with --split train", ""},
+		{"eval", "train on, with --eval", "--eval"},
 		{"view", "leave out --host and use: ssh -L", ""},
 		{"inspect", "mkdir -p a && ffmpeg -i b", ""},
 		{"info", "see: vksplat info --help", ""},

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -11,6 +10,7 @@ import (
 	"strings"
 
 	"vksplat/scene"
+	"vksplat/scene/splatfile"
 )
 
 // shot is a picture that is to be drawn.
@@ -21,22 +21,12 @@ type shot struct {
 }
 
 // findFiles makes of train's folder the newest model in it and, unless others are asked for, its cameras.
-func (o *renderOptions) findFiles() error {
-	if !isFolder(o.file) || !isFolder(filepath.Join(o.file, filepath.Dir(modelFolder))) {
-		return nil
-	}
+func (o *renderOptions) findFiles() (err error) {
 	out := o.file
-	models := formerModels(out)
-	if len(models) == 0 {
-		return &hintedError{err: fmt.Errorf("%s: %w: there is no model in it", out, scene.ErrData), hint: "wait for the run's first model, or give the file of one"}
+	if o.file, err = splatfile.Find(out); err != nil {
+		return err
 	}
-	step := func(dir string) (n int) {
-		_, _ = fmt.Sscanf(strings.TrimPrefix(filepath.Base(dir), filepath.Base(modelFolder)), "%d", &n) // formerModels saw digits
-		return n
-	}
-	newest := slices.MaxFunc(models, func(a, b string) int { return cmp.Compare(step(a), step(b)) })
-	o.file = filepath.Join(newest, modelName)
-	if cameras := filepath.Join(out, "cameras.json"); o.cameras == "" && isFile(cameras) {
+	if cameras := filepath.Join(out, "cameras.json"); o.cameras == "" && o.file != out && isFile(cameras) {
 		o.cameras = cameras
 	}
 	return nil

@@ -36,7 +36,10 @@ func Open(path string) (Source, error) {
 const opOpen = "open model"
 
 // Find returns the file that Open opens: path itself, unless it is a folder. A file is not looked at.
-func Find(path string) (string, error) {
+func Find(path string) (string, error) { return FindStep(path, 0) }
+
+// FindStep is Find for what a run wrote at a step, its model rather than its checkpoint; 0 stands for the latest.
+func FindStep(path string, step int) (string, error) {
 	st, err := os.Stat(path)
 	if err != nil {
 		return "", readError(opOpen, path, err, "")
@@ -50,14 +53,17 @@ func Find(path string) (string, error) {
 	if file := filepath.Join(path, sogMetaName); isFile(file) {
 		return file, nil
 	}
-	file, step := latest(filepath.Join(path, "point_cloud"), "iteration_", filepath.FromSlash("/point_cloud.ply"))
-	if saved, at := latest(filepath.Join(path, "checkpoints"), "step_", ".safetensors"); at > step {
+	file, at := latest(filepath.Join(path, "point_cloud"), "iteration_", filepath.FromSlash("/point_cloud.ply"), step)
+	if saved, later := latest(filepath.Join(path, "checkpoints"), "step_", ".safetensors", step); later > at {
 		file = saved
 	}
-	if file == "" {
-		return "", openFail(path, "name a file of splats, or the folder OUT of vksplat train once it has written a model or a checkpoint", "the folder holds no model")
+	switch {
+	case file != "":
+		return file, nil
+	case step > 0:
+		return "", openFail(path, "vksplat info "+scene.ShellWord(path)+" lists the models", "the folder holds no model of step %d", step)
 	}
-	return file, nil
+	return "", openFail(path, "name a file of splats, or the folder OUT of vksplat train once it has written a model or a checkpoint", "the folder holds no model")
 }
 
 // Size is how many bytes a model takes: its file or, of SOG in a folder, meta.json and the images that it names.
@@ -84,8 +90,8 @@ func Size(path string) (int64, error) {
 	return st.Size(), nil
 }
 
-// latest returns the file in dir whose name is prefix, a step and suffix, with the highest step; -1 for none.
-func latest(dir, prefix, suffix string) (file string, step int) {
+// latest returns the file in dir whose name is prefix, a step and suffix, with the highest step, or with only that step where it is above 0; -1 for none.
+func latest(dir, prefix, suffix string, only int) (file string, step int) {
 	step = -1
 	inside := strings.HasPrefix(suffix, string(filepath.Separator))
 	entries, err := os.ReadDir(dir)
@@ -102,7 +108,7 @@ func latest(dir, prefix, suffix string) (file string, step int) {
 			number, cut = strings.CutSuffix(number, suffix)
 			ok = ok && cut
 		}
-		if n, err := strconv.Atoi(number); ok && err == nil && n > step && isFile(name) {
+		if n, err := strconv.Atoi(number); ok && err == nil && n > step && (only == 0 || n == only) && isFile(name) {
 			file, step = name, n
 		}
 	}

@@ -219,6 +219,18 @@ func TestOpenFolder(t *testing.T) {
 	if got, err := Find(dir); err != nil || got != at("checkpoints", "step_31.safetensors") {
 		t.Errorf("%s, %v", got, err)
 	}
+	if err := os.WriteFile(at("checkpoints", "step_30.safetensors"), nil, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for step, want := range map[int]string{7: at("point_cloud", "iteration_7", "point_cloud.ply"), 30: at("point_cloud", "iteration_30", "point_cloud.ply"), 9: at("checkpoints", "step_9.safetensors"), 8: ""} {
+		got, err := FindStep(dir, step)
+		if got != want || (err != nil) != (want == "") {
+			t.Errorf("step %d: %s, %v, want %s", step, got, err, want)
+		}
+		if err != nil && (!errors.Is(err, scene.ErrData) || !strings.Contains(scene.Hint(err), "vksplat info") || !strings.Contains(err.Error(), "no model of step 8")) {
+			t.Errorf("%v, hint %q", err, scene.Hint(err))
+		}
+	}
 	if err := os.WriteFile(at("meta.json"), nil, 0o666); err != nil {
 		t.Fatal(err)
 	}
