@@ -286,7 +286,7 @@ func (a *app) change(o *convertOptions, f *splatfile.Format, model splatfile.Sou
 	}
 	a.tellDropped(dropped)
 	if model.Info().N == 0 {
-		return &scene.Error{Op: "convert", Path: o.in[0], Err: errors.New("no splat is left to write"), Hint: "the file may be empty, or the flags leave nothing: see what vksplat info says of its bounds"}
+		return &scene.Error{Op: "convert", Path: o.in[0], Err: errors.New("no splat is left to write"), Hint: "the file may be empty, or the flags leave nothing: see what vksplat info --bounds says of the positions"}
 	}
 	if o.orient != "" {
 		model = splatfile.Move(model, up, "y")

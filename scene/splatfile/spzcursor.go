@@ -11,8 +11,8 @@ import (
 )
 
 // spzCursor reads a plane of a file from its first splat to its last. Splats come one after the other, while files hold all positions, then all opacities and
-// so on in a stream that can only be read from its beginning: so there is a decoder for each plane, which skips what lies before it. Of versions 1 to 3 that
-// makes about twice the work of unpacking the file once, and takes neither memory nor a temporary file.
+// so on in a stream that can only be read from its beginning: so there is a decoder for each plane, which skips what lies before it. For versions 1 to 3 that is up
+// to twice the work of unpacking the file once, and it takes neither memory nor a temporary file.
 type spzCursor struct {
 	io.Reader
 	end func() error // checks what follows the plane, nil for nothing
