@@ -217,8 +217,8 @@ func (a *app) measureAll(ctx context.Context, o *evalOptions, jobs []*evalJob) (
 	return nil
 }
 
-// heldOutViews returns the cameras of a split. names are those that a run recorded as held out; nil: the capture or every says.
-func (o *evalOptions) heldOutViews(c *scene.Capture, names []string) ([]scene.Camera, error) {
+// heldOutViews returns the numbers of the cameras of a split. names are those that a run recorded as held out; nil: the capture or every says.
+func (o *evalOptions) heldOutViews(c *scene.Capture, names []string) ([]int, error) {
 	train, test := c.Split(o.testEvery)
 	if names != nil {
 		held := map[string]bool{}
@@ -246,7 +246,7 @@ func (o *evalOptions) heldOutViews(c *scene.Capture, names []string) ([]scene.Ca
 		return nil, &hintedError{err: fmt.Errorf("%s: %w: no photo was held out", c.Root, scene.ErrData),
 			hint: "train with --eval, choose photos with --test-list or --capture, or measure those trained on with --split train"}
 	}
-	return pick(c.Cameras, views), nil
+	return views, nil
 }
 
 // folderOf returns the folder of the run that a model lies in, "" for none.

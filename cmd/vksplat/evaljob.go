@@ -60,12 +60,6 @@ func (a *app) modelJob(o evalOptions, path string) (*evalJob, error) {
 func (o *evalOptions) take(rec *captureRecord) {
 	o.capture, o.clearance = cmp.Or(o.capture, rec.Scene), rec.Clearance
 	rec.options(&o.load, o.given)
-	if !o.given("background") {
-		o.config.Background = rec.Background
-	}
-	if !o.given("near") && rec.Near > 0 {
-		o.config.Near = rec.Near
-	}
 	if !o.given("exposure") {
 		o.exposure = rec.Exposure
 	}
@@ -113,9 +107,11 @@ func (j *evalJob) openCapture(rec *captureRecord) error {
 			j.app.warn(w.String())
 		}
 	}
-	if c.Synthetic && rec == nil && !o.given("background") {
-		o.config.Background = [3]float32{1, 1, 1} // as train has it
+	look, err := trainedLookOf(j.file)
+	if err != nil {
+		return err
 	}
+	look.take(&o.config, o.given, c.Synthetic)
 	if err := holdOut(c, o.testList); err != nil {
 		return err
 	}
@@ -127,9 +123,16 @@ func (j *evalJob) openCapture(rec *captureRecord) error {
 	c.Clear(o.clearance)
 	c.Points = nil
 	j.capture = c
-	j.cams, err = o.heldOutViews(c, names)
+	views, err := o.heldOutViews(c, names)
+	if err != nil {
+		return err
+	}
+	j.cams = pick(c.Cameras, views)
 	j.setScorer()
-	return err
+	on := j.countTrainedOn(rec, views)
+	j.result.TrainedOn = &on
+	j.warnTrainedOn()
+	return nil
 }
 
 func (j *evalJob) setScorer() {

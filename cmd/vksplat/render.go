@@ -108,6 +108,10 @@ func (a *app) render(o *renderOptions) (err error) {
 	if o.config.Antialiased = info.Meta.Antialiased; o.given("antialiased") {
 		o.config.Antialiased = o.antialiased
 	}
+	look, err := trainedLookOf(o.file)
+	if err != nil {
+		return err
+	}
 	var origin [3]float64
 	if info.Meta.Origin != nil {
 		origin = *info.Meta.Origin
@@ -116,6 +120,7 @@ func (a *app) render(o *renderOptions) (err error) {
 	if err != nil {
 		return err
 	}
+	look.take(&o.config, o.given, capture.Synthetic)
 	flown, err := o.flight(capture, origin)
 	if err != nil {
 		return err
