@@ -101,7 +101,7 @@ func (j *evalJob) openCapture(rec *captureRecord) error {
 		return err
 	}
 	for _, w := range c.Warnings {
-		if w.Code != "masks" && w.Note() {
+		if (w.Code != "masks" || w.Count > 0) && w.Note() { // photos without a mask are told of, that all have one is not
 			j.app.note(w.String())
 		} else if !w.Note() {
 			j.app.warn(w.String())
@@ -149,6 +149,9 @@ func (a *app) pictureJob(o *evalOptions) (*evalJob, error) {
 	}
 	if n := len(pairs.Unpaired); n > 0 {
 		a.warn(scene.Warning{Count: n, Names: pairs.Unpaired[:min(n, 5)], Text: fmt.Sprintf("%s in %s have no rendering and are not measured", count(n, "photo"), o.gt)}.String())
+	}
+	for _, w := range pairs.Warnings {
+		a.warn(w.String())
 	}
 	j := &evalJob{app: a, o: *o, name: o.renders, folder: o.out, renders: pairs.Renders, cams: pairs.Photos}
 	// INRIA's layout is test/ours_30000/renders.
