@@ -49,12 +49,14 @@ type suitePlan struct {
 	protocol string
 	correct  string
 	weights  string // file of LPIPS's, "" for none
-	seeds    []uint64
-	captures []suiteCapture
-	recipes  []suiteRecipe
-	means    []suiteMean
-	settings settings            // of every run
-	sources  map[string]settings // by name
+	// SHA-256 of that file, "" for none; survey finds it.
+	weightsHash string
+	seeds       []uint64
+	captures    []suiteCapture
+	recipes     []suiteRecipe
+	means       []suiteMean
+	settings    settings            // of every run
+	sources     map[string]settings // by name
 }
 
 type suiteCapture struct {
