@@ -203,11 +203,7 @@ func (j *evalJob) measure(ctx context.Context, device *pipeline.Device) (err err
 	if j.o.config.Antialiased = info.Meta.Antialiased; j.o.given("antialiased") {
 		j.o.config.Antialiased = j.o.antialiased
 	}
-	var origin [3]float64
-	if info.Meta.Origin != nil {
-		origin = *info.Meta.Origin
-	}
-	splats = splats.FromCapture(j.capture.Frame, origin)
+	splats = splats.FromCapture(j.capture.Frame, originOf(&info))
 	if err := checkNear(j.o.config.Near, splats, j.capture.Cameras); err != nil {
 		return err
 	}

@@ -105,22 +105,14 @@ func (a *app) render(o *renderOptions) (err error) {
 	if err != nil {
 		return err
 	}
-	if o.config.Antialiased = info.Meta.Antialiased; o.given("antialiased") {
-		o.config.Antialiased = o.antialiased
-	}
-	look, err := trainedLookOf(o.file)
-	if err != nil {
-		return err
-	}
-	var origin [3]float64
-	if info.Meta.Origin != nil {
-		origin = *info.Meta.Origin
-	}
+	origin := originOf(&info)
 	capture, err := a.capture(o, origin)
 	if err != nil {
 		return err
 	}
-	look.take(&o.config, o.given, capture.Synthetic)
+	if err := o.look(&info, capture.Synthetic); err != nil {
+		return err
+	}
 	flown, err := o.flight(capture, origin)
 	if err != nil {
 		return err
@@ -143,7 +135,28 @@ func (a *app) render(o *renderOptions) (err error) {
 	if err := checkNear(o.config.Near, splats, camerasOf(shots)); err != nil {
 		return err
 	}
+	a.warnUncovered(o, capture, shots)
 	return a.renderAll(o, device, splats, shots, capture.Frame.Scale)
+}
+
+// look takes in how the model is to be drawn: as the flags say, else as it was trained.
+func (o *renderOptions) look(info *splatfile.Info, synthetic bool) error {
+	if o.config.Antialiased = info.Meta.Antialiased; o.given("antialiased") {
+		o.config.Antialiased = o.antialiased
+	}
+	trained, err := trainedLookOf(o.file)
+	if err == nil {
+		trained.take(&o.config, o.given, synthetic)
+	}
+	return err
+}
+
+// originOf returns what was subtracted from a model's coordinates.
+func originOf(info *splatfile.Info) (origin [3]float64) {
+	if info.Meta.Origin != nil {
+		origin = *info.Meta.Origin
+	}
+	return origin
 }
 
 // claim claims the folder of the pictures, if there are any. It is not locked: renders of several models or cameras may share a folder.

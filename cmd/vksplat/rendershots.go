@@ -143,6 +143,20 @@ func (o *renderOptions) shots(c *scene.Capture, flown []scene.Camera, splats *sc
 	return list, nil
 }
 
+// uncoveredShare is how much of a way around a scene may be where no photo was taken.
+const uncoveredShare = 0.25
+
+// warnUncovered warns of a way around a scene that was photographed from one side: it flies where the model was never looked at from.
+func (a *app) warnUncovered(o *renderOptions, c *scene.Capture, shots []shot) {
+	if o.trajectory != scene.TrajectoryEllipse && o.trajectory != scene.TrajectoryOrbit {
+		return
+	}
+	if n := scene.Uncovered(camerasOf(shots), c.Cameras); float64(n) > uncoveredShare*float64(len(shots)) {
+		a.warn(fmt.Sprintf("--trajectory %s: %d of %s are seen from where no photo was taken; %s and %s stay near the photos", o.trajectory, n, count(len(shots), "picture"),
+			scene.TrajectoryInterp, scene.TrajectorySpiral))
+	}
+}
+
 // framePattern names the pictures of trajectories.
 const framePattern = "frame_%05d"
 
