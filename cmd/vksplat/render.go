@@ -39,6 +39,7 @@ func (a *app) renderCommand() *cobra.Command {
 	o.given = cmd.Flags().Changed
 	cmd.RunE = a.runs(func(args []string) error {
 		o.file = args[0]
+		o.camerasOfRun()
 		a.warnIdleViews(o)
 		return a.render(o)
 	})
@@ -72,6 +73,13 @@ func (a *app) warnIdleViews(o *renderOptions) {
 	}
 	if o.given("background") && o.picture().Alpha && o.video == "" {
 		a.warn("--background has no effect with --alpha")
+	}
+}
+
+// camerasOfRun makes of a run's folder as --cameras the cameras.json in it: such a folder is no capture.
+func (o *renderOptions) camerasOfRun() {
+	if file := filepath.Join(o.cameras, "cameras.json"); o.cameras != "" && isFile(file) && isFile(filepath.Join(o.cameras, "cfg_args")) {
+		o.cameras = file
 	}
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -71,6 +72,9 @@ func (o *renderOptions) flight(c *scene.Capture, origin [3]float64) ([]scene.Cam
 		like = c.Cameras[0]
 	}
 	t, err := scene.ReadTrajectory(o.trajectory, like, o.dataparser)
+	if meant := didYouMean(o.trajectory, scene.Trajectories(), ""); meant != "" && errors.Is(err, os.ErrNotExist) {
+		err = &hintedError{err: err, hint: meant + " Other names are those of files, see docs/render.md"}
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -92,7 +92,7 @@ var pathName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.+-]{0,99}$`)
 
 // readSuite reads and checks a file.
 func readSuite(file string) (*suitePlan, error) {
-	text, err := readConfigText(file, "name the TOML file of a suite; docs/eval.md shows one")
+	text, err := readConfigText(file, suiteHint(file))
 	if err != nil {
 		return nil, err
 	}
@@ -115,6 +115,17 @@ func readSuite(file string) (*suitePlan, error) {
 		return nil, err
 	}
 	return p, p.finish(&own)
+}
+
+// suiteHint says what should be given in the place of what is no file of a suite.
+func suiteHint(given string) string {
+	switch {
+	case slices.Contains(suitePresetNames(), given):
+		return fmt.Sprintf("%s is a preset: write a file with preset = \"%s\", data = \"/path\" and out = \"runs\"; docs/eval.md shows one", given, given)
+	case isFolder(given):
+		return "name a TOML file that says where captures are and how they are trained; docs/eval.md shows one; one capture is trained by vksplat train"
+	}
+	return "name the TOML file of a suite; docs/eval.md shows one"
 }
 
 // besideFile returns a path that stands in a file: it is relative to the file's folder.
