@@ -195,13 +195,20 @@ func (a *app) measureAll(ctx context.Context, o *evalOptions, jobs []*evalJob) (
 			a.note(note)
 		}
 	}
+	for _, job := range jobs { // what has no room in the device is told before the first is measured
+		if err := job.planPerceptual(device); err != nil {
+			return err
+		}
+	}
 	lpips, err := o.openPerceptual(device)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, lpips.close()) }()
 	for _, job := range jobs {
-		lpips.use(job)
+		if err := lpips.use(job); err != nil {
+			return err
+		}
 		if err := job.measure(ctx, device); err != nil {
 			return err
 		}

@@ -29,6 +29,7 @@ type evalJob struct {
 	folder  string         // for the files of scores, "" for none
 	scorer  *scorer
 	result  scene.Result
+	beside  int64 // bytes of the device that LPIPS leaves for drawing
 }
 
 // modelJob finds out what a model is to be compared with.
