@@ -140,15 +140,14 @@ func (a *app) eval(o *evalOptions) (err error) {
 	if err := pipeline.LimitHeap(o.device); err != nil {
 		return err
 	}
-	ctx, stop := a.interruptible(always("stopping after this picture; no scores are written"))
-	defer stop()
 	var jobs []*evalJob
 	claimed := map[string]func(){} // folders that files of scores go to
-	defer func() {
+	unclaim := func() {
 		for _, release := range claimed {
 			release()
 		}
-	}()
+	}
+	defer unclaim()
 	if o.renders != "" {
 		job, err := a.pictureJob(o)
 		if err != nil {
@@ -173,6 +172,9 @@ func (a *app) eval(o *evalOptions) (err error) {
 		}
 		claimed[absolute(job.folder)] = release
 	}
+	a.onAbort = unclaim
+	ctx, stop := a.stoppable(always("stopping after this picture; no scores are written"))
+	defer stop()
 	if err := a.measureAll(ctx, o, jobs); err != nil {
 		return err
 	}

@@ -30,6 +30,7 @@ type evalJob struct {
 	scorer  *scorer
 	result  scene.Result
 	beside  int64 // bytes of the device that LPIPS leaves for drawing
+	show    *progress
 }
 
 // modelJob finds out what a model is to be compared with.
@@ -212,6 +213,7 @@ func (j *evalJob) measure(ctx context.Context, device *pipeline.Device) (err err
 	if err != nil {
 		return err
 	}
+	j.o.config.Part = func(done, of int) { j.show.part(done, of) }
 	renderer, err := pipeline.NewRenderer(device, splats, j.cams, j.o.config)
 	if err != nil {
 		return err
@@ -249,6 +251,7 @@ func (j *evalJob) round(ctx context.Context, plan *pipeline.HostPlan, draw func(
 	}
 	defer round.photos.Close()
 	show := j.app.showPictures(len(j.cams))
+	j.show = show
 	defer show.interrupt()
 	round.strict, round.warn, round.draw = j.o.load.strict, j.app.warn, draw
 	round.compare = func(c *comparison) (func(), error) {

@@ -83,7 +83,8 @@ func (a *app) suite(o *suiteOptions) error {
 	if err := plan.survey(runs); err != nil {
 		return err
 	}
-	ctx, stop := a.interruptible(always("stopping this run once it has saved"))
+	a.onAbort = and(release, plan.killChild)
+	ctx, stop := a.stoppable(always("stopping this run once it has saved"))
 	defer stop()
 	failed := 0
 	for i, r := range runs {

@@ -5,11 +5,13 @@ import (
 	"embed"
 	"fmt"
 	"maps"
+	"os"
 	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/BurntSushi/toml"
 
@@ -51,12 +53,14 @@ type suitePlan struct {
 	weights  string // file of LPIPS's, "" for none
 	// SHA-256 of that file, "" for none; survey finds it.
 	weightsHash string
-	seeds       []uint64
-	captures    []suiteCapture
-	recipes     []suiteRecipe
-	means       []suiteMean
-	settings    settings            // of every run
-	sources     map[string]settings // by name
+
+	running  atomic.Pointer[os.Process] // the run's, nil between two
+	seeds    []uint64
+	captures []suiteCapture
+	recipes  []suiteRecipe
+	means    []suiteMean
+	settings settings            // of every run
+	sources  map[string]settings // by name
 }
 
 type suiteCapture struct {

@@ -146,13 +146,26 @@ func (r *suiteRun) child(ctx context.Context, program string, args []string) err
 	// On Linux a child ends with the thread that started it, which therefore must not end before.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	if err := cmd.Run(); err != nil {
+	err = cmd.Start()
+	if err == nil {
+		r.plan.running.Store(cmd.Process)
+		err = cmd.Wait()
+		r.plan.running.Store(nil)
+	}
+	if err != nil {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
 		return errors.New(r.lastWords(args[0], err))
 	}
 	return nil
+}
+
+// killChild ends the process of the run that is going on: nobody would wait for it. Its checkpoints are whole.
+func (p *suitePlan) killChild() {
+	if child := p.running.Load(); child != nil {
+		_ = child.Kill() // it may have ended
+	}
 }
 
 // lastWordsBytes is how much of a log's end is looked at.
