@@ -32,6 +32,7 @@ type LPIPS struct {
 	mu       sync.Mutex
 	weights  []lpipsWeights // by layer
 	bytes    int64          // that they take
+	buffers  *lpipsBuffers  // that pictures are compared in; nil: none are taken yet
 	prepared *lpipsProgram  // for pictures of the last one's size; nil: none
 }
 
@@ -121,7 +122,7 @@ func (l *LPIPS) Score(x, y []float32, width, height int) (float64, error) {
 	return score, nil
 }
 
-// prepare makes the program for pictures of a size, in bands as large as memory allows.
+// prepare makes the program for pictures of a size, in bands as large as the memory that was reserved or, where that does not hold them, as there is.
 func (l *LPIPS) prepare(width, height int) error {
 	if l.weights == nil {
 		return errors.New("pipeline: compare pictures by LPIPS: it is closed")
@@ -129,41 +130,47 @@ func (l *LPIPS) prepare(width, height int) error {
 	if p := l.prepared; p != nil && p.bands.maps[0].width == width && p.bands.maps[0].height == height {
 		return nil
 	}
-	if err := l.forget(); err != nil {
+	if err := l.endProgram(); err != nil {
 		return err
 	}
-	budget := (l.dev.Budget() - l.dev.Stats().InUse) / 2
-	if l.options.MaxBytes > 0 {
-		budget = l.options.MaxBytes - l.bytes
-	}
-	most := l.dev.Info().Limits.MaxStorageBufferRange
-	for rows := max(1, min(height, lpipsPixels/width)); rows > 0; rows /= 2 {
-		b := newLPIPSBands(l.layers, width, height, rows)
-		if b.bytes() > budget || b.largest() > most {
-			continue
+	size := [2]int{width, height}
+	if b := l.buffers; b == nil || !b.counts.hold(lpipsBandsOf(l.layers, size, b.pixels).counts(l.layers)) {
+		if err := l.forget(); err != nil {
+			return err
 		}
-		p, err := l.newProgram(b)
-		if err == nil {
-			l.prepared = p
-			return nil
-		}
-		if !IsShortage(err) {
+		if err := l.take([][2]int{size}, l.budget()); err != nil {
 			return err
 		}
 	}
-	need := LPIPSBytes(l.net, width, height)
-	return &shortage{fmt.Errorf("pipeline: compare pictures by LPIPS: %w: features that %s finds in pictures of %dx%d pixels do not fit the %s that they may take; %s are enough, weights included",
-		ErrTooSmall, l.net, width, height, vk.BytesText(max(budget, 0)), vk.BytesText(need)), "Raise --max-vram (--max-ram where the device uses RAM), or compare smaller pictures (--downscale)."}
+	p, err := l.newProgram(lpipsBandsOf(l.layers, size, l.buffers.pixels))
+	l.prepared = p
+	return err
 }
 
-// forget ends the program.
-func (l *LPIPS) forget() error {
+// budget is the ceiling of what pictures take, weights aside.
+func (l *LPIPS) budget() int64 {
+	if l.options.MaxBytes > 0 {
+		return l.options.MaxBytes - l.bytes
+	}
+	return (l.dev.Budget() - l.dev.Stats().InUse) / 2
+}
+
+// endProgram ends the program, and leaves the memory.
+func (l *LPIPS) endProgram() error {
 	p := l.prepared
 	l.prepared = nil
 	if p == nil {
 		return nil
 	}
 	return p.close()
+}
+
+// forget ends the program and frees the memory.
+func (l *LPIPS) forget() error {
+	err := l.endProgram()
+	b := l.buffers
+	l.buffers = nil
+	return errors.Join(err, b.close())
 }
 
 // Close frees the device memory.

@@ -153,13 +153,13 @@ func TestLPIPSBands(t *testing.T) {
 		}
 		for _, rows := range c.rows {
 			b := newLPIPSBands(whole.layers, c.width, c.height, rows)
-			l := newTestLPIPS(t, d, w, LPIPSOptions{MaxBytes: whole.bytes + b.bytes()})
+			l := newTestLPIPS(t, d, w, LPIPSOptions{MaxBytes: whole.bytes + b.counts(whole.layers).bytes()})
 			if got := score(t, l, x, y, c.width, c.height); math.Float64bits(got) != math.Float64bits(want) {
 				t.Errorf("%s with %d rows a band: score %.17g, whole %.17g", c.net, rows, got, want)
 			}
 			n := len(l.prepared.bands.rows)
-			if n < 2 || l.bytes+l.prepared.bands.bytes() > l.options.MaxBytes {
-				t.Errorf("%s with %d rows a band: %d bands, %d bytes of %d", c.net, rows, n, l.bytes+l.prepared.bands.bytes(), l.options.MaxBytes)
+			if n < 2 || l.bytes+l.buffers.counts.bytes() > l.options.MaxBytes {
+				t.Errorf("%s with %d rows a band: %d bands, %d bytes of %d", c.net, rows, n, l.bytes+l.buffers.counts.bytes(), l.options.MaxBytes)
 			}
 		}
 	}
@@ -183,8 +183,8 @@ func TestLPIPSMemory(t *testing.T) {
 	x, y = madePair(31, 40) // another size in between
 	score(t, l, x, y, 31, 40)
 	l.options.MaxBytes = l.bytes + 10000
-	x, y = madePair(200, 120)
-	if _, err := l.Score(x, y, 200, 120); !IsShortage(err) || !strings.Contains(Hint(err), "--max-vram") {
+	x, y = madePair(220, 130) // for which more must be taken
+	if _, err := l.Score(x, y, 220, 130); !IsShortage(err) || !strings.Contains(Hint(err), "--max-vram") {
 		t.Errorf("got %v, hint %q", err, Hint(err))
 	}
 	if err := l.Close(); err != nil {

@@ -73,24 +73,6 @@ func (b *lpipsBands) hold(layers []scene.LPIPSLayer, rows []layout.MapRows) {
 // staged returns the pixels of a picture that a band takes at most.
 func (b *lpipsBands) staged() int { return b.maps[0].most * b.maps[0].width }
 
-// bytes returns the device memory of both pictures' maps and of the pixels on their way there.
-func (b *lpipsBands) bytes() int64 {
-	n := 3 * b.staged()
-	for i := range b.maps {
-		n += b.maps[i].values()
-	}
-	return 2 * 4 * int64(n)
-}
-
-// largest returns the bytes of the largest buffer.
-func (b *lpipsBands) largest() int64 {
-	n := 3 * b.staged()
-	for i := range b.maps {
-		n = max(n, b.maps[i].values())
-	}
-	return 4 * int64(n)
-}
-
 // lpipsLeast returns the smallest side of a picture that every layer makes something of.
 func lpipsLeast(layers []scene.LPIPSLayer) int {
 	for side := 1; ; side++ {
@@ -122,5 +104,5 @@ func LPIPSBytes(net string, width, height int) int64 {
 	for _, l := range layers {
 		weights += 4 * int64(l.Numbers())
 	}
-	return weights + newLPIPSBands(layers, width, height, lpipsRows).bytes()
+	return weights + newLPIPSBands(layers, width, height, lpipsRows).counts(layers).bytes()
 }

@@ -21,57 +21,26 @@ type lpipsProgram struct {
 	maps    [2][]vk.Slice[float32]   // [maps] of each picture
 	sums    vk.Slice[float32]        // [rows of all compared maps]
 	result  vk.Slice[float32]        // the same on the host
-	held    []vk.View                // all of these
 	pool    *vk.ScratchPool
 	program *vk.Program
 }
 
-// newProgram takes memory and records the passes.
+// newProgram records the passes, over as much of the buffers as bands need.
 func (l *LPIPS) newProgram(b *lpipsBands) (p *lpipsProgram, err error) {
-	p = &lpipsProgram{dev: l.dev, layers: l.layers, bands: b, pool: l.dev.NewScratchPool()}
-	defer func() {
-		if err != nil {
-			err, p = errors.Join(err, p.close()), nil
+	from, n := l.buffers, b.counts(l.layers)
+	p = &lpipsProgram{dev: l.dev, layers: l.layers, bands: b, rows: from.rows, sums: from.sums.At(0, n.sums), result: from.result.At(0, n.sums), pool: l.dev.NewScratchPool()}
+	for k := range p.maps {
+		p.picture[k] = from.picture[k].At(0, n.staged)
+		for i, values := range n.maps {
+			p.maps[k] = append(p.maps[k], from.maps[k][i].At(0, values))
 		}
-	}()
-	if err = p.allocate(); err != nil {
-		return p, err
 	}
 	r := vk.NewRecorder(p.dev)
 	ends := p.record(r, l.weights, l.options.Normalize)
-	p.program, err = r.Build("LPIPS", p.pool, vk.BuildOptions{SplitAfter: ends, NoTimings: true})
-	return p, err
-}
-
-// makeLPIPS makes a buffer that the program frees.
-func makeLPIPS[T any](p *lpipsProgram, to *vk.Slice[T], kind vk.MemoryKind, n int, name string) (err error) {
-	if *to, err = vk.Make[T](p.dev, kind, n, name); err == nil {
-		p.held = append(p.held, to.View)
+	if p.program, err = r.Build("LPIPS", p.pool, vk.BuildOptions{SplitAfter: ends, NoTimings: true}); err != nil {
+		return nil, errors.Join(err, p.close())
 	}
-	return err
-}
-
-func (p *lpipsProgram) allocate() error {
-	total := 0
-	for i, l := range p.layers {
-		if l.Compared {
-			total += p.bands.maps[i+1].height
-		}
-	}
-	err := errors.Join(
-		makeLPIPS(p, &p.rows, vk.Upload, len(p.bands.maps), "map rows"), makeLPIPS(p, &p.sums, vk.DeviceLocal, total, "row sums"),
-		makeLPIPS(p, &p.result, vk.Readback, total, "row sums read back"))
-	for k := range p.maps {
-		err = errors.Join(err, makeLPIPS(p, &p.picture[k], vk.Upload, p.bands.staged(), "picture"))
-		p.maps[k] = make([]vk.Slice[float32], len(p.bands.maps))
-		for i := range p.maps[k] {
-			if err != nil {
-				return err // there is no use in asking for more
-			}
-			err = makeLPIPS(p, &p.maps[k][i], vk.DeviceLocal, p.bands.maps[i].values(), "feature maps")
-		}
-	}
-	return err
+	return p, nil
 }
 
 // record lists the passes of a band: input, layers, and what is compared. It returns after which the list may be split into several submissions.
@@ -192,11 +161,7 @@ func (p *lpipsProgram) close() (err error) {
 	if p.program != nil {
 		err = p.program.Close()
 	}
-	err = errors.Join(err, p.pool.Close())
-	for _, v := range p.held {
-		err = errors.Join(err, p.dev.Free(v))
-	}
-	return err
+	return errors.Join(err, p.pool.Close())
 }
 
 // convolveLanes returns the workgroup size of lpips_conv, on which no byte depends.

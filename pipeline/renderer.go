@@ -17,6 +17,8 @@ type RenderConfig struct {
 	Packed      bool         // pictures are bytes: scene.Picture.Pix; otherwise they are floats: scene.Picture.Color
 	Depth       bool         // scene.Picture.Depth is filled
 	Stop        func() error // asked before each part of a picture; its error ends Add; may be nil
+	// Part is called after each part of a picture, with how many of its parts there are now; it may be nil.
+	Part func(done, of int)
 }
 
 // rendersInFlight is how many parts of pictures are on the device at a time, so that it never waits for the host.
@@ -276,6 +278,9 @@ func (r *Renderer) collectPart(f *frame) (again bool, err error) {
 	}
 	r.readPart(f)
 	f.drawn.left--
+	if r.cfg.Part != nil {
+		r.cfg.Part(r.e.bands-f.drawn.left, r.e.bands)
+	}
 	return false, r.complete()
 }
 

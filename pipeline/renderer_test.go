@@ -79,7 +79,17 @@ func TestRenderParts(t *testing.T) {
 	}
 	for _, n := range []int{2, 5, 100} {
 		t.Setenv("VKSPLAT_BANDS", fmt.Sprint(n))
+		parts, ended := 0, 0
+		cfg.Part = func(done, of int) {
+			parts++
+			if done == of {
+				ended++
+			}
+		}
 		got, bands := drawAll(t, DeviceOptions{}, s, cams, cfg)
+		if parts < 2*len(cams) || ended < len(cams) {
+			t.Errorf("%d parts of %d pictures are told of, %d the last", parts, len(cams), ended)
+		}
 		if bands < 2 {
 			t.Errorf("%d bands, asked for %d", bands, n)
 		}

@@ -16,6 +16,7 @@ type Pairs struct {
 	Renders  []Camera // sorted by name; Decode gives the pictures
 	Photos   []Camera // those of the same index, with the same names and sizes
 	Unpaired []string // photos of which there is no rendering
+	Warnings []Warning
 }
 
 // FindPairs finds for each picture below the folder renders the one below photos that has the same name, or the same but for the extension. masks, unless it
@@ -47,7 +48,42 @@ func FindPairs(renders, photos, masks string, inverted bool) (*Pairs, error) {
 	if masks, err = filepath.Abs(masks); err != nil {
 		return nil, &Error{Op: opPairs, Path: masks, Err: err}
 	}
-	return p, c.attachMasks(masks, inverted)
+	if err := c.attachMasks(masks, inverted); err != nil {
+		return nil, err
+	}
+	for _, w := range c.Warnings {
+		if w.Count > 0 { // photos without a mask
+			p.Warnings = append(p.Warnings, w)
+		}
+	}
+	return p, p.checkMasks(masks)
+}
+
+// checkMasks wants masks of the photos' shape, and tells of those of another size: they are scaled.
+func (p *Pairs) checkMasks(dir string) error {
+	var f maskFindings
+	var scaled []string
+	for i := range p.Photos {
+		cam := &p.Photos[i]
+		if cam.Mask == "" || !f.compare(cam) {
+			continue
+		}
+		if w, h, err := photoSize(cam.Mask); err == nil && (w != cam.Width || h != cam.Height) {
+			scaled = append(scaled, cam.Name)
+		}
+	}
+	if len(f.broken) > 0 {
+		return f.cause
+	}
+	if wrong := slices.Concat(f.stretched, f.turned); len(wrong) > 0 {
+		return badData(opPairs, dir, "make masks of the photos' size", "%s", Warning{Count: len(wrong), Names: firstNames(wrong),
+			Text: fmt.Sprintf("%d of %d masks have another shape than their photos (%s)", len(wrong), f.photos, f.example)})
+	}
+	if len(scaled) > 0 {
+		p.Warnings = append(p.Warnings, Warning{Code: "scaled-masks", Count: len(scaled), Names: firstNames(scaled),
+			Text: fmt.Sprintf("%d of %d masks have another size than their photos and are scaled to it", len(scaled), f.photos)})
+	}
+	return nil
 }
 
 // indexFolder lists the pictures of a folder, of which there must be one.

@@ -148,12 +148,8 @@ func (o PictureOptions) encodePNG16(w io.Writer, p *Picture) error {
 
 // encodeNPY writes NumPy's array file, version 1.0.
 func (o PictureOptions) encodeNPY(w io.Writer, p *Picture) error {
-	channels := 3
-	if o.Alpha {
-		channels = 4
-	}
 	b := bufio.NewWriter(w)
-	writeNPYHeader(b, p.Height, p.Width, channels)
+	writeNPYHeader(b, p.Height, p.Width, o.channels())
 	var word [4]byte
 	put := func(x float64) {
 		binary.LittleEndian.PutUint32(word[:], math.Float32bits(float32(x)))
@@ -169,6 +165,14 @@ func (o PictureOptions) encodeNPY(w io.Writer, p *Picture) error {
 		}
 	}
 	return b.Flush()
+}
+
+// channels is how many numbers a pixel has in an array.
+func (o PictureOptions) channels() int {
+	if o.Alpha {
+		return 4
+	}
+	return 3
 }
 
 // WriteDepth writes depths as NumPy's array file: [height][width] in single precision.

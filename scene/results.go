@@ -16,6 +16,7 @@ const (
 	perViewFile = "per_view.json"
 	protocolKey = "protocol" // that a method's numbers were taken by
 	weightsKey  = "lpips_weights_sha256"
+	trainedKey  = "views_trained_on" // how many of the views the model was trained on; null: nobody knows
 )
 
 // MethodName is what INRIA's files call the model of a step.
@@ -40,6 +41,14 @@ type Result struct {
 	Protocol string
 	Weights  string // SHA-256 of the file that LPIPS was measured with, "" where it was not
 	Views    []ViewScores
+
+	TrainedOn *TrainedOn // nil where no model is measured
+}
+
+// TrainedOn says how many of the views that a model is measured on it was trained on.
+type TrainedOn struct {
+	Views int
+	Known bool
 }
 
 // Means returns the unweighted means over the views of the scores that all of them have. The others are not known.
@@ -67,6 +76,12 @@ func MergeResults(dir string, r *Result) error {
 	means, perView := map[string]any{protocolKey: r.Protocol}, map[string]any{protocolKey: r.Protocol}
 	if r.Weights != "" {
 		means[weightsKey], perView[weightsKey] = r.Weights, r.Weights
+	}
+	if t := r.TrainedOn; t != nil {
+		means[trainedKey] = nil
+		if t.Known {
+			means[trainedKey] = t.Views
+		}
 	}
 	for k, m := range r.Means() {
 		if !m.Known {

@@ -68,6 +68,24 @@ func TestOrbitAndEllipse(t *testing.T) {
 }
 
 // TestEllipseAxes wants the ellipse to be as long and wide as the cameras are spread, wherever they point.
+// TestUncovered counts what of a circle nobody has photographed.
+func TestUncovered(t *testing.T) {
+	at := [3]float64{3, -2, 5}
+	whole := circle(36, 4, 1, at)
+	way := circle(360, 3, 0.5, at)
+	for name, test := range map[string]struct {
+		cams []Camera
+		want int // of 360, those farther than 30 degrees
+	}{
+		"all around": {whole, 0}, "few": {circle(6, 4, 1, at), 0}, "three": {circle(3, 4, 1, at), 177}, "a quarter": {whole[:10], 209}, "across the beginning": {append(whole[34:36:36], whole[:8]...), 209},
+		"all one way": {[]Camera{whole[0], whole[0]}, 0},
+	} {
+		if n := Uncovered(way, test.cams); n < test.want-2 || n > test.want+2 {
+			t.Errorf("%s: %d of 360 are uncovered, want %d", name, n, test.want)
+		}
+	}
+}
+
 func TestEllipseAxes(t *testing.T) {
 	cams := circle(64, 1, 0, [3]float64{})
 	sin, cos := math.Sincos(0.4)

@@ -58,7 +58,7 @@ func (f fields) side(name string) (int, error) {
 
 // numbers decodes a list of exactly len(dst) numbers.
 func (f fields) numbers(name string, dst []float64) error {
-	var list []float64
+	var list []*float64
 	want := fmt.Sprintf("a list of %d numbers", len(dst))
 	if err := f.into(name, &list, want); err != nil {
 		return err
@@ -66,13 +66,23 @@ func (f fields) numbers(name string, dst []float64) error {
 	if len(list) != len(dst) {
 		return f.errorf("field %s has %d numbers, %d are expected", name, len(list), len(dst))
 	}
-	copy(dst, list)
+	return f.fill(dst, list, name)
+}
+
+// fill copies decoded numbers. What programs write that have no number is null, which is not 0.
+func (f fields) fill(dst []float64, list []*float64, name string) error {
+	for i, v := range list {
+		if v == nil {
+			return f.errorf("field %s is null at %d, a number is expected", name, i)
+		}
+		dst[i] = *v
+	}
 	return nil
 }
 
 // matrix gives the upper 3x4 part of a 3x4 or 4x4 matrix, row-major.
 func (f fields) matrix(name string) (m [12]float64, err error) {
-	var rows [][]float64
+	var rows [][]*float64
 	if err := f.into(name, &rows, "a matrix of numbers"); err != nil {
 		return m, err
 	}
@@ -83,10 +93,16 @@ func (f fields) matrix(name string) (m [12]float64, err error) {
 		if len(row) != 4 {
 			return m, f.errorf("row %d of field %s has %d numbers, 4 are expected", r, name, len(row))
 		}
+		var last [4]float64
+		to := last[:]
 		if r < 3 {
-			copy(m[4*r:], row)
-		} else if row[0] != 0 || row[1] != 0 || row[2] != 0 || row[3] != 1 {
-			return m, f.errorf("the last row of field %s is %v, 0 0 0 1 is expected", name, row)
+			to = m[4*r : 4*r+4]
+		}
+		if err := (fields{where: fmt.Sprintf("%srow %d of ", f.where, r)}).fill(to, row, name); err != nil {
+			return m, err
+		}
+		if r == 3 && last != [4]float64{3: 1} {
+			return m, f.errorf("the last row of field %s is %v, 0 0 0 1 is expected", name, last)
 		}
 	}
 	return m, nil
@@ -110,10 +126,24 @@ func decodeObject(data []byte) (f fields, err error) {
 	return f, err
 }
 
-// decodeList splits a JSON text into the elements of its array.
+// decodeList splits a JSON text into the elements of its array. Errors name the element: many such files are one line.
 func decodeList(data []byte) (list []json.RawMessage, err error) {
-	err = decodeJSON(data, &list, "list")
-	return list, err
+	if err = decodeJSON(data, &list, "list"); err == nil {
+		return list, nil
+	}
+	d := json.NewDecoder(bytes.NewReader(data))
+	if first, wrong := d.Token(); wrong != nil || first != json.Delim('[') {
+		return nil, err
+	}
+	n := 0
+	for d.More() {
+		var skipped json.RawMessage
+		if d.Decode(&skipped) != nil {
+			break
+		}
+		n++
+	}
+	return nil, fmt.Errorf("entry %d, %w", n, err)
 }
 
 // decodeJSON decodes a whole file that should hold an object or a list, as want says.

@@ -175,6 +175,7 @@ func TestBadTransforms(t *testing.T) {
 		{"short pose", frame(jsonObject{"transform_matrix": [][]float64{{1, 0, 0, 0}}}), "has 1 rows"},
 		{"narrow pose", frame(jsonObject{"transform_matrix": [][]float64{{1, 0, 0}, {1, 0, 0}, {1, 0, 0}}}), "row 0 of field transform_matrix has 3 numbers"},
 		{"last row", frame(jsonObject{"transform_matrix": append(openGL(tinyCameras()[0])[:3:3], []float64{0, 0, 1, 1})}), "the last row"},
+		{"pose with null", frame(jsonObject{"transform_matrix": [][]any{{1, 0, 0, nil}, {0, 1, 0, 0}, {0, 0, 1, 0}}}), "frame 2: row 0 of field transform_matrix is null at 3"},
 		{"mirror", frame(jsonObject{"transform_matrix": mirrored}), "frame 2: field transform_matrix: it mirrors"},
 		{"shear", frame(jsonObject{"transform_matrix": sheared}), "off a rotation by"},
 		{"zero", frame(jsonObject{"transform_matrix": make([][4]float64, 3)}), "no rotation"},

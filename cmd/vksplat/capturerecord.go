@@ -69,7 +69,7 @@ func readCaptureRecord(out string) (*captureRecord, error) {
 		err = errors.New("it names no capture")
 	}
 	if err != nil {
-		return nil, &hintedError{err: fmt.Errorf("read %s: %w: %w", path, scene.ErrData, pathless(err)), hint: "train writes this file; without it, name the capture with --capture SCENE"}
+		return nil, &hintedError{err: fmt.Errorf("read %s: %w: %w", path, scene.ErrData, pathless(err)), hint: "train writes this file; remove it, and say by flags what it said: eval needs --capture SCENE, and all --background unless that was black"}
 	}
 	return rec, nil
 }

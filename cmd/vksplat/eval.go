@@ -140,15 +140,14 @@ func (a *app) eval(o *evalOptions) (err error) {
 	if err := pipeline.LimitHeap(o.device); err != nil {
 		return err
 	}
-	ctx, stop := a.interruptible(always("stopping after this picture; no scores are written"))
-	defer stop()
 	var jobs []*evalJob
 	claimed := map[string]func(){} // folders that files of scores go to
-	defer func() {
+	unclaim := func() {
 		for _, release := range claimed {
 			release()
 		}
-	}()
+	}
+	defer unclaim()
 	if o.renders != "" {
 		job, err := a.pictureJob(o)
 		if err != nil {
@@ -173,6 +172,9 @@ func (a *app) eval(o *evalOptions) (err error) {
 		}
 		claimed[absolute(job.folder)] = release
 	}
+	a.onAbort = unclaim
+	ctx, stop := a.stoppable(always("stopping after this picture; no scores are written"))
+	defer stop()
 	if err := a.measureAll(ctx, o, jobs); err != nil {
 		return err
 	}
@@ -195,13 +197,20 @@ func (a *app) measureAll(ctx context.Context, o *evalOptions, jobs []*evalJob) (
 			a.note(note)
 		}
 	}
+	for _, job := range jobs { // what has no room in the device is told before the first is measured
+		if err := job.planPerceptual(device); err != nil {
+			return err
+		}
+	}
 	lpips, err := o.openPerceptual(device)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, lpips.close()) }()
 	for _, job := range jobs {
-		lpips.use(job)
+		if err := lpips.use(job); err != nil {
+			return err
+		}
 		if err := job.measure(ctx, device); err != nil {
 			return err
 		}
@@ -217,8 +226,8 @@ func (a *app) measureAll(ctx context.Context, o *evalOptions, jobs []*evalJob) (
 	return nil
 }
 
-// heldOutViews returns the cameras of a split. names are those that a run recorded as held out; nil: the capture or every says.
-func (o *evalOptions) heldOutViews(c *scene.Capture, names []string) ([]scene.Camera, error) {
+// heldOutViews returns the numbers of the cameras of a split. names are those that a run recorded as held out; nil: the capture or every says.
+func (o *evalOptions) heldOutViews(c *scene.Capture, names []string) ([]int, error) {
 	train, test := c.Split(o.testEvery)
 	if names != nil {
 		held := map[string]bool{}
@@ -246,7 +255,7 @@ func (o *evalOptions) heldOutViews(c *scene.Capture, names []string) ([]scene.Ca
 		return nil, &hintedError{err: fmt.Errorf("%s: %w: no photo was held out", c.Root, scene.ErrData),
 			hint: "train with --eval, choose photos with --test-list or --capture, or measure those trained on with --split train"}
 	}
-	return pick(c.Cameras, views), nil
+	return views, nil
 }
 
 // folderOf returns the folder of the run that a model lies in, "" for none.

@@ -243,7 +243,9 @@ func TestPerceptual(t *testing.T) {
 	p := &perceptual{net, "hash"}
 	defer p.close()
 	j := &evalJob{scorer: &scorer{}}
-	p.use(j)
+	if err := p.use(j); err != nil {
+		t.Fatal(err)
+	}
 	const width, height = 64, 48
 	photo := scene.Image{Width: width, Height: height, Pix: make([]uint8, 4*width*height)}
 	for i := range photo.Pix {
@@ -274,5 +276,31 @@ func TestPerceptual(t *testing.T) {
 	}
 	if all, top, bottom := score(nil), score(upper), score(lower); !(all > 0) || all != top || bottom != 0 {
 		t.Errorf("all %v, the half that is wrong %v, the other %v", all, top, bottom)
+	}
+}
+
+// TestPlanPerceptual refuses before anything is measured where the device has no room for LPIPS, with what is enough.
+func TestPlanPerceptual(t *testing.T) {
+	needDevice(t)
+	device, err := pipeline.OpenDevice(pipeline.DeviceOptions{MaxVRAM: "4M"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closeDevice(device)
+	file := filepath.Join(t.TempDir(), "a.ply")
+	s := scene.NewSplats(10, 0)
+	for i := range s.N {
+		s.Quats[4*i] = 1
+	}
+	if err := scene.WritePLY(file, s, scene.PLYMeta{}); err != nil {
+		t.Fatal(err)
+	}
+	j := &evalJob{name: "out", file: file, cams: []scene.Camera{{Width: 64, Height: 48}}, o: evalOptions{protocol: protocolGsplat}}
+	if err := j.planPerceptual(device); err != nil {
+		t.Errorf("without LPIPS: %v", err)
+	}
+	j.o.weights = "alex.safetensors"
+	if err := j.planPerceptual(device); exitCode(err) != exitRetry || !strings.Contains(err.Error(), "measure out: ") || !strings.Contains(hint(err), "aise --max-vram to ") {
+		t.Errorf("%v, hint %q", err, hint(err))
 	}
 }

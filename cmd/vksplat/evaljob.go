@@ -28,6 +28,8 @@ type evalJob struct {
 	folder  string         // for the files of scores, "" for none
 	scorer  *scorer
 	result  scene.Result
+	beside  int64 // bytes of the device that LPIPS leaves for drawing
+	show    *progress
 }
 
 // modelJob finds out what a model is to be compared with.
@@ -59,12 +61,6 @@ func (a *app) modelJob(o evalOptions, path string) (*evalJob, error) {
 func (o *evalOptions) take(rec *captureRecord) {
 	o.capture, o.clearance = cmp.Or(o.capture, rec.Scene), rec.Clearance
 	rec.options(&o.load, o.given)
-	if !o.given("background") {
-		o.config.Background = rec.Background
-	}
-	if !o.given("near") && rec.Near > 0 {
-		o.config.Near = rec.Near
-	}
 	if !o.given("exposure") {
 		o.exposure = rec.Exposure
 	}
@@ -92,15 +88,17 @@ func (j *evalJob) openCapture(rec *captureRecord) error {
 		return err
 	}
 	for _, w := range c.Warnings {
-		if w.Code != "masks" && w.Note() {
+		if (w.Code != "masks" || w.Count > 0) && w.Note() { // photos without a mask are told of, that all have one is not
 			j.app.note(w.String())
 		} else if !w.Note() {
 			j.app.warn(w.String())
 		}
 	}
-	if c.Synthetic && rec == nil && !o.given("background") {
-		o.config.Background = [3]float32{1, 1, 1} // as train has it
+	look, err := trainedLookOf(j.file)
+	if err != nil {
+		return err
 	}
+	look.take(&o.config, o.given, c.Synthetic)
 	if err := holdOut(c, o.testList); err != nil {
 		return err
 	}
@@ -112,9 +110,16 @@ func (j *evalJob) openCapture(rec *captureRecord) error {
 	c.Clear(o.clearance)
 	c.Points = nil
 	j.capture = c
-	j.cams, err = o.heldOutViews(c, names)
+	views, err := o.heldOutViews(c, names)
+	if err != nil {
+		return err
+	}
+	j.cams = pick(c.Cameras, views)
 	j.setScorer()
-	return err
+	on := j.countTrainedOn(rec, views)
+	j.result.TrainedOn = &on
+	j.warnTrainedOn()
+	return nil
 }
 
 func (j *evalJob) setScorer() {
@@ -131,6 +136,9 @@ func (a *app) pictureJob(o *evalOptions) (*evalJob, error) {
 	}
 	if n := len(pairs.Unpaired); n > 0 {
 		a.warn(scene.Warning{Count: n, Names: pairs.Unpaired[:min(n, 5)], Text: fmt.Sprintf("%s in %s have no rendering and are not measured", count(n, "photo"), o.gt)}.String())
+	}
+	for _, w := range pairs.Warnings {
+		a.warn(w.String())
 	}
 	j := &evalJob{app: a, o: *o, name: o.renders, folder: o.out, renders: pairs.Renders, cams: pairs.Photos}
 	// INRIA's layout is test/ours_30000/renders.
@@ -182,11 +190,7 @@ func (j *evalJob) measure(ctx context.Context, device *pipeline.Device) (err err
 	if j.o.config.Antialiased = info.Meta.Antialiased; j.o.given("antialiased") {
 		j.o.config.Antialiased = j.o.antialiased
 	}
-	var origin [3]float64
-	if info.Meta.Origin != nil {
-		origin = *info.Meta.Origin
-	}
-	splats = splats.FromCapture(j.capture.Frame, origin)
+	splats = splats.FromCapture(j.capture.Frame, originOf(&info))
 	if err := checkNear(j.o.config.Near, splats, j.capture.Cameras); err != nil {
 		return err
 	}
@@ -194,6 +198,7 @@ func (j *evalJob) measure(ctx context.Context, device *pipeline.Device) (err err
 	if err != nil {
 		return err
 	}
+	j.o.config.Part = func(done, of int) { j.show.part(done, of) }
 	renderer, err := pipeline.NewRenderer(device, splats, j.cams, j.o.config)
 	if err != nil {
 		return err
@@ -231,6 +236,7 @@ func (j *evalJob) round(ctx context.Context, plan *pipeline.HostPlan, draw func(
 	}
 	defer round.photos.Close()
 	show := j.app.showPictures(len(j.cams))
+	j.show = show
 	defer show.interrupt()
 	round.strict, round.warn, round.draw = j.o.load.strict, j.app.warn, draw
 	round.compare = func(c *comparison) (func(), error) {

@@ -6,6 +6,7 @@ import (
 
 	"vksplat/pipeline"
 	"vksplat/scene"
+	"vksplat/scene/splatfile"
 )
 
 // lpipsBytes is what a picture's pixel takes of RAM for LPIPS: the photo and the render as they are compared.
@@ -41,10 +42,36 @@ func (p *perceptual) close() error {
 	return p.net.Close()
 }
 
-// use has a job's pictures measured by p as well. What a mask leaves out is the photo in both.
-func (p *perceptual) use(j *evalJob) {
+// planPerceptual finds what drawing a job's model takes of the device, which LPIPS must leave, and refuses models that it would leave too little.
+func (j *evalJob) planPerceptual(device *pipeline.Device) error {
+	if j.o.weights == "" {
+		return nil
+	}
+	var info splatfile.Info // of no splats: the pictures are there
+	if j.renders == nil {
+		model, err := splatfile.Open(j.file)
+		if err != nil {
+			return err
+		}
+		info = model.Info()
+		if err := model.Close(); err != nil {
+			return err
+		}
+	}
+	var err error
+	if j.beside, err = device.PlanLPIPS(protocolOf(j.o.protocol).net, info.N, info.Degree, j.cams); err != nil {
+		err = fmt.Errorf("measure %s: %w", j.name, err)
+	}
+	return err
+}
+
+// use has a job's pictures measured by p as well, in memory that is taken before the job takes its own. What a mask leaves out is the photo in both.
+func (p *perceptual) use(j *evalJob) error {
 	if p == nil {
-		return
+		return nil
+	}
+	if err := p.net.Reserve(j.cams, j.beside); err != nil {
+		return err
 	}
 	j.result.Weights = p.sha256
 	j.scorer.lpips = func(photo scene.Image, render []float32, mask []uint32) (float64, error) {
@@ -63,4 +90,5 @@ func (p *perceptual) use(j *evalJob) {
 		}
 		return score, err
 	}
+	return nil
 }

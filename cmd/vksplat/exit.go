@@ -144,6 +144,9 @@ func usageErrorOf(err error, cmd *cobra.Command) error {
 		if meant := didYouMean(flag, names, ""); meant != "" {
 			help = strings.Replace(meant, "did you mean ", "did you mean --", 1) + " " + help
 		}
+		if elsewhere := flagElsewhere(cmd.Name(), flag); elsewhere != "" {
+			help = elsewhere
+		}
 	}
 	if words := strings.Fields(suggestions); found && len(words) > 0 {
 		help = "did you mean " + strings.Join(words, " or ") + "? see: " + cmd.Root().Name() + " --help"

@@ -104,8 +104,8 @@ func deviceOptions(o *pipeline.DeviceOptions) []option {
 // lookOptions are those that training and rendering must agree on.
 func lookOptions(background *[3]float32, near *float64) []option {
 	return []option{
-		other((*colourFlag)(background), "background", "black, white or R,G,B from 0 to 1").oneOf("black", "white"),
-		float(near, "near", "near plane at `DISTANCE`; the median camera distance is 1"),
+		other((*colourFlag)(background), "background", "black, white or R,G,B from 0 to 1; without the flag as in training, where that is recorded").oneOf("black", "white"),
+		float(near, "near", "near plane at `DISTANCE`, likewise; the median camera distance is 1"),
 	}
 }
 

@@ -61,7 +61,7 @@ func newRenderOptions() *renderOptions {
 func (o *renderOptions) table() []optionGroup {
 	return []optionGroup{
 		{"Cameras", []option{
-			text(&o.cameras, "cameras", "a capture's folder or a cameras.json: `SCENE|FILE` (default: the cameras.json of OUT)"),
+			text(&o.cameras, "cameras", "a capture's folder, a cameras.json or the folder of a run with one: `SCENE|FILE` (default: the cameras.json of OUT)"),
 			chosen(&o.split, "split", "only the views of one `SPLIT`: train, the photos that were trained on, or test, those that were held out", scene.SplitTrain, scene.SplitTest),
 			text(&o.trajectory, "trajectory", "fly instead: interp, ellipse, spiral, orbit, or a `FILE` of cameras (see docs/render.md)").oneOf(scene.Trajectories()...),
 			text(&o.dataparser, "dataparser-transforms", "`FILE` dataparser_transforms.json of the nerfstudio run that a camera_path.json was made with"),
@@ -241,7 +241,7 @@ func (f *pixelsFlag) String() string {
 // maxPictureSide bounds a side of a picture, in pixels.
 const maxPictureSide = 1 << 15
 
-var pixelsForm = regexp.MustCompile(`^(\d{1,5})x(\d{1,5})$`)
+var pixelsForm = regexp.MustCompile(`^(\d{1,5})[xX×](\d{1,5})$`)
 
 // Set parses WxH.
 func (f *pixelsFlag) Set(s string) error {

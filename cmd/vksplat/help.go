@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -135,4 +136,29 @@ func (a *app) completionCommand() *cobra.Command {
 			return usagef(didYouMean(args[0], shells, "give "+orList(shells)), "%q is no shell that is known", args[0])
 		},
 	}
+}
+
+// suiteKeys are keys of a suite's file that are looked for as flags.
+var suiteKeys = []string{"out", "preset", "data", "source", "only", "seeds", "protocol", "color_correct", "lpips_weights"}
+
+// flagElsewhere says where what a flag is looked for in a command that does not have it, "" where nothing is known of that.
+func flagElsewhere(command, flag string) string {
+	if command == "eval" && flag == "size" {
+		return "pictures have the size of the photos that they are compared with, which --downscale N reduces"
+	}
+	if command != "suite" {
+		return ""
+	}
+	table := newTrainOptions().table()
+	name := canonical(flag, aliasesOf(table))
+	key, o := strings.ReplaceAll(name, "-", "_"), find(table, name)
+	switch why, decided := suiteLeavesOut[name]; {
+	case decided:
+		return "write it into FILE.toml: " + why
+	case slices.Contains(suiteKeys, key):
+		return "write it into FILE.toml, as " + key + " = ...; docs/eval.md shows one"
+	case o != nil && !o.flag:
+		return "write it into FILE.toml, as settings = { " + key + " = ... } or into a recipe; docs/eval.md shows one"
+	}
+	return ""
 }

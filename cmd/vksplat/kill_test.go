@@ -150,8 +150,10 @@ func TestKillInWrite(t *testing.T) {
 	}
 }
 
-// TestAbort presses Ctrl-C twice in a process of its own: what the second one, half a second later, leaves behind is no lock.
+// TestAbort presses Ctrl-C twice in a process of its own: what the second one, half a second later, leaves behind is no lock. Where there is little to lose,
+// SIGTERM does the same.
 func TestAbort(t *testing.T) {
+	const by = "VKSPLAT_TEST_ABORT_BY"
 	if dir := os.Getenv(ownProcess); dir != "" {
 		a := newApp(nil, os.Stdout, os.Stderr)
 		release, err := claimFolder(dir, true)
@@ -159,9 +161,13 @@ func TestAbort(t *testing.T) {
 			t.Fatal(err)
 		}
 		a.onAbort = release
-		ctx, _ := a.interruptible(always("stopping"))
+		wait, s := a.interruptible, syscall.SIGINT
+		if os.Getenv(by) == "SIGTERM" {
+			wait, s = a.stoppable, syscall.SIGTERM
+		}
+		ctx, _ := wait(always("stopping"))
 		interrupt := func() {
-			if err := syscall.Kill(os.Getpid(), syscall.SIGINT); err != nil {
+			if err := syscall.Kill(os.Getpid(), s); err != nil {
 				t.Error(err)
 			}
 		}
@@ -176,15 +182,17 @@ func TestAbort(t *testing.T) {
 		time.Sleep(time.Minute)
 		return
 	}
-	dir := t.TempDir()
-	cmd := exec.Command(os.Args[0], "-test.run=^TestAbort$")
-	cmd.Env = append(os.Environ(), ownProcess+"="+dir)
-	out, err := cmd.CombinedOutput()
-	if cmd.ProcessState.ExitCode() != exitInterrupted || !bytes.Contains(out, []byte("vksplat: aborted")) {
-		t.Errorf("%v\n%s", err, out)
-	}
-	if isFile(filepath.Join(dir, lockName)) {
-		t.Error("the lock is left behind")
+	for _, s := range []string{"SIGINT", "SIGTERM"} {
+		dir := t.TempDir()
+		cmd := exec.Command(os.Args[0], "-test.run=^TestAbort$")
+		cmd.Env = append(os.Environ(), ownProcess+"="+dir, by+"="+s)
+		out, err := cmd.CombinedOutput()
+		if cmd.ProcessState.ExitCode() != exitInterrupted || !bytes.Contains(out, []byte("vksplat: aborted")) {
+			t.Errorf("%s: %v\n%s", s, err, out)
+		}
+		if isFile(filepath.Join(dir, lockName)) {
+			t.Errorf("%s: the lock is left behind", s)
+		}
 	}
 }
 

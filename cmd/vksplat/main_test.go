@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"vksplat/pipeline"
 	"vksplat/scene"
@@ -134,6 +135,33 @@ func TestProgressOfPictures(t *testing.T) {
 		want := map[string]string{progressPlain: "picture 3/3  ETA 0s\n", progressBar: "] 100%  3/3  ETA 0s\x1b[K\n"}[how]
 		if text := out.String(); !strings.HasSuffix(text, want) || strings.Contains(text, "loss") || strings.Contains(text, "splat") {
 			t.Errorf("%s: printed %q", how, text)
+		}
+	}
+}
+
+// TestProgressOfParts wants to see how far a large picture is, of which nothing is done before a minute has gone.
+func TestProgressOfParts(t *testing.T) {
+	for _, how := range []string{progressPlain, progressBar} {
+		var out bytes.Buffer
+		p := newProgress(&out, how, 0, 2)
+		p.draws = true
+		p.part(1, 4)
+		if out.Len() > 0 {
+			t.Errorf("%s: printed %q at once", how, &out)
+		}
+		p.shown = p.shown.Add(-20 * time.Second)
+		p.mark = p.shown
+		p.part(2, 4)
+		if want := "0/2 and 2/4 of the next  ETA 1m00s"; !strings.Contains(out.String(), want) {
+			t.Errorf("%s: printed %q, want %q", how, &out, want)
+		}
+		out.Reset()
+		p.shown = p.shown.Add(-20 * time.Second)
+		p.part(1, 1) // a picture that is drawn at once
+		p.part(4, 4)
+		p.update(pipeline.Progress{Step: 1})
+		if text := out.String(); strings.Contains(text, "next") || !strings.Contains(text, "1/2  ETA ") {
+			t.Errorf("%s: printed %q of a whole picture", how, text)
 		}
 	}
 }

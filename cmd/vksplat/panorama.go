@@ -11,6 +11,7 @@ import (
 type panorama struct {
 	width, height int
 	faces         []*scene.Picture
+	parts         int // of faces that have been drawn
 }
 
 // panoramaSides is how many times a photo's height a panorama is wide, unless a size is given: at a field of view of 60 degrees it shows as much detail.
@@ -36,6 +37,7 @@ func (p *panorama) cameras(cams []scene.Camera) []scene.Camera {
 // draw makes the panorama around a camera.
 func (p *panorama) draw(r *pipeline.Renderer, c scene.Camera, out *scene.Picture) error {
 	cams := scene.PanoramaFaces(c, p.width)
+	p.parts = 0
 	for len(p.faces) < len(cams) {
 		p.faces = append(p.faces, &scene.Picture{})
 	}
@@ -50,6 +52,12 @@ func (p *panorama) draw(r *pipeline.Renderer, c scene.Camera, out *scene.Picture
 	out.Width, out.Height = p.width, p.height
 	scene.Panorama(out, cams, p.faces)
 	return nil
+}
+
+// part counts a part of a face, which has so many, among those of all faces.
+func (p *panorama) part(of int) (int, int) {
+	p.parts++
+	return min(p.parts, len(p.faces)*of), len(p.faces) * of
 }
 
 // atOnce is how many panoramas may be in memory at once, where so many pictures of faces may: one takes less than three of these, beside the six it is made of.

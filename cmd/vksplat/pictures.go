@@ -115,6 +115,13 @@ func (w *pictureWriters) wrote(err error) {
 	w.show.update(pipeline.Progress{Step: w.done})
 }
 
+// part takes in that a part of a picture has been drawn.
+func (w *pictureWriters) part(done, of int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.show.part(done, of)
+}
+
 func (w *pictureWriters) failed() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -52,7 +52,9 @@ type progress struct {
 	loss        float64 // smoothed
 	last        pipeline.Progress
 	drawn       int  // step of the last output, 0 for none
+	said        bool // there was an output
 	open        bool // a bar's line has no end yet
+	done, of    int  // parts of the picture in hand, where it has several
 }
 
 // newProgress shows the steps from on, up to total, on w.
@@ -90,6 +92,30 @@ func (p *progress) update(now pipeline.Progress) {
 	}
 }
 
+// part is called after every part of the picture in hand, which has so many: one that is drawn in bands may take minutes.
+func (p *progress) part(done, of int) {
+	p.done, p.of = done, of
+	if done == of || of < 2 {
+		p.done, p.of = 0, 0 // update follows
+		return
+	}
+	if t := time.Now(); t.Sub(p.shown) >= p.every() {
+		p.shown = t
+		p.draw()
+	}
+}
+
+// partText says how far the picture in hand is, "" where it is drawn at once.
+func (p *progress) partText() string {
+	if p.of == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" and %d/%d of the next", p.done, p.of)
+}
+
+// partShare is how much of the picture in hand is done.
+func (p *progress) partShare() float64 { return float64(p.done) / float64(max(p.of, 1)) }
+
 // observe takes in the rate of a window.
 func (p *progress) observe(rate float64) {
 	if p.rate > 0 {
@@ -107,7 +133,7 @@ func (p *progress) every() time.Duration {
 		return jsonEvery
 	case p.how == progressNone:
 		return math.MaxInt64
-	case p.drawn == 0:
+	case !p.said:
 		return firstLine
 	}
 	return linesEvery
@@ -117,7 +143,7 @@ func (p *progress) every() time.Duration {
 func (p *progress) draw() {
 	p.text.Lock()
 	defer p.text.Unlock()
-	p.drawn = p.last.Step
+	p.drawn, p.said = p.last.Step, true
 	switch p.how {
 	case progressBar:
 		// Return to the line's start and erase what is right of the text.
@@ -125,7 +151,7 @@ func (p *progress) draw() {
 		p.open = true
 	case progressPlain:
 		if p.draws {
-			_, _ = fmt.Fprintf(p.w, "picture %d/%d  ETA %s\n", p.last.Step, p.total, p.eta())
+			_, _ = fmt.Fprintf(p.w, "picture %d/%d%s  ETA %s\n", p.last.Step, p.total, p.partText(), p.eta())
 			return
 		}
 		_, _ = fmt.Fprintf(p.w, "step %d/%d  loss %.5f  %s  %s  ETA %s\n", p.last.Step, p.total, p.loss, count(p.last.Splats, "splat"), rateText(p.rate), p.eta())
@@ -136,8 +162,8 @@ func (p *progress) draw() {
 
 // bar draws as much of the state as the terminal is wide.
 func (p *progress) bar() string {
-	share := float64(p.last.Step) / float64(max(p.total, 1))
-	parts := []string{fmt.Sprintf("%3.0f%%", math.Floor(100*share)), fmt.Sprintf("%d/%d", p.last.Step, p.total), "ETA " + p.eta()}
+	share := (float64(p.last.Step) + p.partShare()) / float64(max(p.total, 1))
+	parts := []string{fmt.Sprintf("%3.0f%%", math.Floor(100*share)), fmt.Sprintf("%d/%d", p.last.Step, p.total) + p.partText(), "ETA " + p.eta()}
 	if !p.draws {
 		parts = append(parts, rateText(p.rate), fmt.Sprintf("loss %.4f", p.loss), count(p.last.Splats, "splat"))
 	}
@@ -180,10 +206,14 @@ func (p *progress) resume() { p.mark, p.markStep = time.Now(), max(p.markStep, p
 
 // etaSeconds returns the time that is left at the present rate, NaN while that is unknown.
 func (p *progress) etaSeconds() float64 {
-	if p.rate <= 0 {
-		return math.NaN()
+	left := max(0, float64(p.total-p.last.Step)-p.partShare())
+	switch share := p.partShare(); {
+	case p.rate > 0:
+		return left / p.rate
+	case share > 0: // of the first picture
+		return left / share * time.Since(p.mark).Seconds()
 	}
-	return float64(p.total-p.last.Step) / p.rate
+	return math.NaN()
 }
 
 func (p *progress) eta() string {

@@ -39,6 +39,7 @@ func (a *app) renderCommand() *cobra.Command {
 	o.given = cmd.Flags().Changed
 	cmd.RunE = a.runs(func(args []string) error {
 		o.file = args[0]
+		o.camerasOfRun()
 		a.warnIdleViews(o)
 		return a.render(o)
 	})
@@ -75,6 +76,13 @@ func (a *app) warnIdleViews(o *renderOptions) {
 	}
 }
 
+// camerasOfRun makes of a run's folder as --cameras the cameras.json in it: such a folder is no capture.
+func (o *renderOptions) camerasOfRun() {
+	if file := filepath.Join(o.cameras, "cameras.json"); o.cameras != "" && isFile(file) && isFile(filepath.Join(o.cameras, "cfg_args")) {
+		o.cameras = file
+	}
+}
+
 // fromJSON reports whether the cameras are those of a file that train wrote.
 func (o *renderOptions) fromJSON() bool {
 	return strings.EqualFold(filepath.Ext(o.cameras), ".json") && !isFolder(o.cameras)
@@ -105,15 +113,12 @@ func (a *app) render(o *renderOptions) (err error) {
 	if err != nil {
 		return err
 	}
-	if o.config.Antialiased = info.Meta.Antialiased; o.given("antialiased") {
-		o.config.Antialiased = o.antialiased
-	}
-	var origin [3]float64
-	if info.Meta.Origin != nil {
-		origin = *info.Meta.Origin
-	}
+	origin := originOf(&info)
 	capture, err := a.capture(o, origin)
 	if err != nil {
+		return err
+	}
+	if err := o.look(&info, capture.Synthetic); err != nil {
 		return err
 	}
 	flown, err := o.flight(capture, origin)
@@ -138,7 +143,28 @@ func (a *app) render(o *renderOptions) (err error) {
 	if err := checkNear(o.config.Near, splats, camerasOf(shots)); err != nil {
 		return err
 	}
+	a.warnUncovered(o, capture, shots)
 	return a.renderAll(o, device, splats, shots, capture.Frame.Scale)
+}
+
+// look takes in how the model is to be drawn: as the flags say, else as it was trained.
+func (o *renderOptions) look(info *splatfile.Info, synthetic bool) error {
+	if o.config.Antialiased = info.Meta.Antialiased; o.given("antialiased") {
+		o.config.Antialiased = o.antialiased
+	}
+	trained, err := trainedLookOf(o.file)
+	if err == nil {
+		trained.take(&o.config, o.given, synthetic)
+	}
+	return err
+}
+
+// originOf returns what was subtracted from a model's coordinates.
+func originOf(info *splatfile.Info) (origin [3]float64) {
+	if info.Meta.Origin != nil {
+		origin = *info.Meta.Origin
+	}
+	return origin
 }
 
 // claim claims the folder of the pictures, if there are any. It is not locked: renders of several models or cameras may share a folder.

@@ -41,7 +41,7 @@ func (a *app) renderAll(o *renderOptions, device *pipeline.Device, splats *scene
 		return err
 	}
 	defer func() { err = errors.Join(err, r.video.abandon()) }()
-	ctx, stop := a.interruptible(always("stopping after the pictures that are being written"))
+	ctx, stop := a.stoppable(always("stopping after the pictures that are being written"))
 	defer stop()
 	if err := a.keepFormer(r, splats); err != nil {
 		return err
@@ -52,7 +52,7 @@ func (a *app) renderAll(o *renderOptions, device *pipeline.Device, splats *scene
 	}
 	config := o.config
 	config.Packed, config.Depth = r.kind.Bytes() && r.panorama == nil, o.depth
-	config.Stop = func() error { return stopped(ctx) } // large pictures take long
+	config.Stop, config.Part = func() error { return stopped(ctx) }, r.part // large pictures take long
 	if r.kind.Alpha {
 		config.Background = [3]float32{}
 	}
@@ -139,6 +139,14 @@ func stopped(ctx context.Context) error {
 		return errInterrupted
 	}
 	return nil
+}
+
+// part shows that a part of a picture has been drawn.
+func (r *rendering) part(done, of int) {
+	if r.panorama != nil {
+		done, of = r.panorama.part(of)
+	}
+	r.writers.part(done, of)
 }
 
 // draw draws the shots and has them written as they come.

@@ -48,6 +48,8 @@ The tables are made from the program's own by ` + "`make docs`" + `; a test comp
     vksplat render out -o frames                                   # the newest model of train's folder, from the views of its photos
     vksplat render out -o held_out --split test                    # only photos that --eval held out
     vksplat render model.ply --cameras my_scene -o frames          # any model, from the views of a capture
+    vksplat render model.ply --cameras my_scene --downscale 2 --full-photos -o frames   # at half of the photos' size, whatever reduced copies there are
+    vksplat render model.ply --cameras out -o frames               # from the views that another run was trained on
     vksplat render out --trajectory ellipse --size 1920x1080 --video flight.mp4
     vksplat render out --trajectory path.json -o shot --format exr --depth --name 'shot_%04d' --start-frame 1001
     vksplat render out --trajectory orbit --frames 0-0 --projection equirect --size 8192x4096 -o panorama
@@ -61,6 +63,9 @@ The tables are made from the program's own by ` + "`make docs`" + `; a test comp
 | ` + "`orbit`" + ` | a circle around that point, at the cameras' middle distance and mean height, beginning at the first photo |
 | ` + "`spiral`" + ` | two turns near the mean camera, looking ahead, for captures whose photos all look one way (as LLFF does) |
 | a file | see below |
+
+` + "`ellipse`" + ` and ` + "`orbit`" + ` go all around. Where more than a quarter of the pictures would be seen from where no photo was taken (30 degrees or more around the axis
+from the nearest), as in captures from one side, a warning says so: ` + "`interp`" + ` and ` + "`spiral`" + ` stay near the photos.
 
 Up is the mean of the photos' up. Size and lens are those of the first photo, unless ` + "`--size`" + `, ` + "`--fov`" + ` or the file say otherwise; another aspect keeps what is
 seen from top to bottom. ` + "`ellipse`" + `, ` + "`orbit`" + ` and ` + "`spiral`" + ` end a picture before their beginning, so that a video loops. A flight has ` + "`--seconds`" + ` times
@@ -104,12 +109,18 @@ Models hold colours as photos do, in sRGB; ` + "`--colorspace linear`" + ` undoe
 camera's axis (z) over the splats that a pixel shows, each weighed by its share of the pixel, divided by the sum of the shares; in the units of the capture; 0
 where there is nothing. In panoramas it is the distance from the camera. Beside pictures but EXR it is NAME.depth.npy: [height, width], single precision.
 
+The background is ` + "`--background`" + `, or what the model was trained with, which the checkpoint or the run's ` + "`capture.json`" + ` says (models of unknown origin: white
+with the cameras of a synthetic capture), or black; so it is for ` + "`eval`, `view`" + `, and so is ` + "`--near`" + `.
+
 Pictures larger than the device's memory, or than ` + "`--max-vram`" + ` allows, are drawn in bands; the bytes are the same.
 
 A panorama (` + "`--projection equirect`" + `) looks along the camera in its middle, and up as the camera at its top. It is made of six pictures that fade into each
-other, because splats are drawn a little differently in each.
+other, because splats are drawn a little differently in each: a splat is projected as a flat ellipse about its own centre. For one that is larger than about half
+its distance from the camera the ellipse is a poor likeness, which may fill one picture and hardly touch its neighbour. Photos that look there train such splats away;
+where none did, the six pictures show: of a model of 12476 splats, trained on photos of one wall, two such splats made all of the edges.
 
-A render that was interrupted goes on with the same command: pictures that are there are kept. ` + "`DIR/render.json`" + ` says what each was asked to be; a picture of another
+A render that was interrupted goes on with the same command: pictures that are there are kept, and those that are not whole, by their head, their end and
+their size, are drawn again. ` + "`DIR/render.json`" + ` says what each was asked to be; a picture of another
 render of that name is an error, and ` + "`--overwrite`" + ` replaces it. Videos are always made whole.
 
 ## Videos

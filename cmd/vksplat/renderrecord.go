@@ -39,7 +39,7 @@ func (a *app) keepFormer(r *rendering, splats *scene.Splats) error {
 	settings := r.settingsHash(splats)
 	seen := map[string]bool{}
 	var stale []string
-	kept := 0
+	kept, cut := 0, 0
 	for i := range r.shots {
 		file := r.shots[i].name + r.suffix()
 		if seen[file] {
@@ -52,8 +52,10 @@ func (a *app) keepFormer(r *rendering, splats *scene.Splats) error {
 			was, known := record.Pictures[filepath.ToSlash(file)]
 			switch {
 			case known && was == want && !r.o.overwrite:
-				if r.complete(full) {
-					r.kept[i], kept = true, kept+1
+				if r.kept[i] = r.complete(i, full); r.kept[i] {
+					kept++
+				} else {
+					cut++
 				}
 			case r.isPhoto(full):
 				return usagef("choose another folder", "%s is a photo of the capture", full)
@@ -72,22 +74,26 @@ func (a *app) keepFormer(r *rendering, splats *scene.Splats) error {
 			return err
 		}
 	}
+	if cut > 0 {
+		a.warn(fmt.Sprintf("%s of this render in %s, but not whole: drawn again", are(cut, "picture"), r.o.out))
+	}
 	if kept > 0 {
 		a.note(fmt.Sprintf("%s of this render in %s already; --overwrite draws them again", are(kept, "picture"), r.o.out))
 	}
 	return writeJSON(path, record)
 }
 
-// complete tells whether what belongs to a picture that is there is there too, and none of it empty.
-func (r *rendering) complete(full string) bool {
-	files := []string{full}
-	if r.o.depth && r.kind.Format != scene.FormatEXR {
-		files = append(files, strings.TrimSuffix(full, r.suffix())+depthSuffix)
+// complete tells whether what belongs to a picture that is there is there too, and all of it whole: pictures come to their names whole, but a full disk or a
+// copy to another may have cut them.
+func (r *rendering) complete(i int, full string) bool {
+	width, height := r.shots[i].camera.Width, r.shots[i].camera.Height
+	if r.panorama != nil {
+		width, height = r.panorama.width, r.panorama.height
 	}
-	return !slices.ContainsFunc(files, func(path string) bool {
-		info, err := os.Stat(path)
-		return err != nil || info.Size() == 0
-	})
+	if r.o.depth && r.kind.Format != scene.FormatEXR && !scene.WholeDepth(strings.TrimSuffix(full, r.suffix())+depthSuffix, width, height) {
+		return false
+	}
+	return scene.WholePicture(full, width, height, r.kind)
 }
 
 // isPhoto tells whether a file is one that a camera's picture was taken from.

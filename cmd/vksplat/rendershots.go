@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -61,6 +62,9 @@ func (o *renderOptions) flight(c *scene.Capture, origin [3]float64) ([]scene.Cam
 		like = c.Cameras[0]
 	}
 	t, err := scene.ReadTrajectory(o.trajectory, like, o.dataparser)
+	if meant := didYouMean(o.trajectory, scene.Trajectories(), ""); meant != "" && errors.Is(err, os.ErrNotExist) {
+		err = &hintedError{err: err, hint: meant + " Other names are those of files, see docs/render.md"}
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -131,6 +135,20 @@ func (o *renderOptions) shots(c *scene.Capture, flown []scene.Camera, splats *sc
 		list = append(list, s)
 	}
 	return list, nil
+}
+
+// uncoveredShare is how much of a way around a scene may be where no photo was taken.
+const uncoveredShare = 0.25
+
+// warnUncovered warns of a way around a scene that was photographed from one side: it flies where the model was never looked at from.
+func (a *app) warnUncovered(o *renderOptions, c *scene.Capture, shots []shot) {
+	if o.trajectory != scene.TrajectoryEllipse && o.trajectory != scene.TrajectoryOrbit {
+		return
+	}
+	if n := scene.Uncovered(camerasOf(shots), c.Cameras); float64(n) > uncoveredShare*float64(len(shots)) {
+		a.warn(fmt.Sprintf("--trajectory %s: %d of %s are seen from where no photo was taken; %s and %s stay near the photos", o.trajectory, n, count(len(shots), "picture"),
+			scene.TrajectoryInterp, scene.TrajectorySpiral))
+	}
 }
 
 // framePattern names the pictures of trajectories.

@@ -80,7 +80,11 @@ func (a *app) suite(o *suiteOptions) error {
 		return err
 	}
 	defer release()
-	ctx, stop := a.interruptible(always("stopping this run once it has saved"))
+	if err := plan.survey(runs); err != nil {
+		return err
+	}
+	a.onAbort = and(release, plan.killChild)
+	ctx, stop := a.stoppable(always("stopping this run once it has saved"))
 	defer stop()
 	failed := 0
 	for i, r := range runs {
@@ -137,7 +141,16 @@ func (r *suiteRun) train() []string {
 }
 
 // name is what messages call the run.
-func (r *suiteRun) name() string { return fmt.Sprintf("%s, %s, seed %d", r.capture, r.recipe, r.seed) }
+func (r *suiteRun) name() string { return runName(r.capture, r.recipe, r.seed) }
+
+func runName(capture, recipe string, seed uint64) string {
+	return fmt.Sprintf("%s, %s, seed %d", capture, recipe, seed)
+}
+
+// runFolder is where a run's output goes.
+func (p *suitePlan) runFolder(capture, recipe string, seed uint64) string {
+	return filepath.Join(p.out, capture, recipe, "seed_"+strconv.FormatUint(seed, 10))
+}
 
 // runs lists the runs in order. All command lines are understood by then.
 func (p *suitePlan) runs(o *suiteOptions) (list []*suiteRun, _ error) {
@@ -155,7 +168,7 @@ func (p *suitePlan) runs(o *suiteOptions) (list []*suiteRun, _ error) {
 			}
 			for _, seed := range p.seeds {
 				r := &suiteRun{plan: p, capture: c.name, recipe: recipe.name, seed: seed, scene: c.path, device: device,
-					out: filepath.Join(p.out, c.name, recipe.name, "seed_"+strconv.FormatUint(seed, 10))}
+					out: p.runFolder(c.name, recipe.name, seed)}
 				if err := r.command(merged); err != nil {
 					return nil, err
 				}
@@ -194,22 +207,15 @@ func (r *suiteRun) command(merged settings) error {
 
 // suiteRun does a run, or takes in what it made before.
 func (a *app) suiteRun(ctx context.Context, program, prefix string, r *suiteRun) error {
-	done, err := r.former()
-	if err != nil {
-		return err
-	}
-	if done {
+	if r.done() {
+		if err := r.read(); err != nil {
+			return err
+		}
 		a.printf("%s%s: done before, %s\n", prefix, r.name(), r.summary())
 		return nil
 	}
-	switch {
-	case r.record.Attempts > 0:
+	if r.record.Attempts > 0 {
 		prefix += "going on with "
-	case !isFolder(r.scene) && !isFile(r.scene):
-		return fmt.Errorf("there is no capture %s", r.scene)
-	}
-	if r.needs != "" && !isFolder(r.needs) {
-		return fmt.Errorf("there are no reduced photos in %s: copy them there, or take another source, as in source = \"resized\"", r.needs)
 	}
 	a.printf("%s%s: its output is in %s\n", prefix, r.name(), r.logFile())
 	if err := r.do(ctx, program); err != nil {

@@ -5,11 +5,13 @@ import (
 	"embed"
 	"fmt"
 	"maps"
+	"os"
 	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/BurntSushi/toml"
 
@@ -49,6 +51,10 @@ type suitePlan struct {
 	protocol string
 	correct  string
 	weights  string // file of LPIPS's, "" for none
+	// SHA-256 of that file, "" for none; survey finds it.
+	weightsHash string
+
+	running  atomic.Pointer[os.Process] // the run's, nil between two
 	seeds    []uint64
 	captures []suiteCapture
 	recipes  []suiteRecipe
@@ -90,7 +96,7 @@ var pathName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.+-]{0,99}$`)
 
 // readSuite reads and checks a file.
 func readSuite(file string) (*suitePlan, error) {
-	text, err := readConfigText(file, "name the TOML file of a suite; docs/eval.md shows one")
+	text, err := readConfigText(file, suiteHint(file))
 	if err != nil {
 		return nil, err
 	}
@@ -113,6 +119,17 @@ func readSuite(file string) (*suitePlan, error) {
 		return nil, err
 	}
 	return p, p.finish(&own)
+}
+
+// suiteHint says what should be given in the place of what is no file of a suite.
+func suiteHint(given string) string {
+	switch {
+	case slices.Contains(suitePresetNames(), given):
+		return fmt.Sprintf("%s is a preset: write a file with preset = \"%s\", data = \"/path\" and out = \"runs\"; docs/eval.md shows one", given, given)
+	case isFolder(given):
+		return "name a TOML file that says where captures are and how they are trained; docs/eval.md shows one; one capture is trained by vksplat train"
+	}
+	return "name the TOML file of a suite; docs/eval.md shows one"
 }
 
 // besideFile returns a path that stands in a file: it is relative to the file's folder.

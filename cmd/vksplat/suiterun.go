@@ -32,32 +32,37 @@ type suiteRecord struct {
 	Trained     bool     `json:"trained"`
 	Protocol    string   `json:"protocol,omitempty"` // it was measured by, "" before that
 	Correct     string   `json:"color_correct,omitempty"`
-	Weights     string   `json:"lpips_weights,omitempty"`
+	Weights     string   `json:"lpips_weights_sha256,omitempty"`
 }
 
 func (r *suiteRun) logFile() string { return filepath.Join(r.out, suiteLogFile) }
 
-// former reads what earlier calls made of the run, and reports whether nothing is left to do.
-func (r *suiteRun) former() (done bool, err error) {
+// recall reads what earlier calls made of the run. One by other settings is told by errOtherSettings.
+func (r *suiteRun) recall() error {
 	path := filepath.Join(r.out, suiteRecordFile)
 	data, err := os.ReadFile(path)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
-		return false, nil
+		return nil
 	case err != nil:
-		return false, err
+		return err
 	}
-	if err := json.Unmarshal(data, &r.record); err != nil {
-		return false, fmt.Errorf("read %s: %w; remove the folder to do the run anew", path, scene.JSONError(err))
+	if err := scene.JSONError(json.Unmarshal(data, &r.record)); err != nil {
+		return &hintedError{err: fmt.Errorf("read %s: %w: %w", path, scene.ErrData, err), hint: "remove the folder to do the run anew"}
 	}
 	if r.record.Scene != absolute(r.scene) || !slices.Equal(r.record.Settings, r.settings) {
-		return false, fmt.Errorf("%s holds a run by other settings (vksplat train %s %s): remove it, or choose another out", r.out, quoted(r.record.Scene),
-			strings.Join(quotedAll(r.record.Settings), " "))
+		return fmt.Errorf("%s %w (vksplat train %s %s)", r.out, errOtherSettings, quoted(r.record.Scene), strings.Join(quotedAll(r.record.Settings), " "))
 	}
-	if !r.record.Trained || r.record.Protocol != r.plan.protocol || r.record.Correct != r.plan.correct || r.record.Weights != r.plan.weights {
-		return false, nil
-	}
-	return true, r.read()
+	return nil
+}
+
+// errOtherSettings is the error of a run's folder that another run has written.
+var errOtherSettings = errors.New("holds a run by other settings")
+
+// done reports whether earlier calls have left nothing to do.
+func (r *suiteRun) done() bool {
+	rec, p := &r.record, r.plan
+	return rec.Trained && rec.Protocol == p.protocol && rec.Correct == p.correct && rec.Weights == p.weightsHash
 }
 
 // read takes in the results of a run.
@@ -113,7 +118,7 @@ func (r *suiteRun) do(ctx context.Context, program string) error {
 	if err := r.child(ctx, program, slices.Concat(measure, r.device)); err != nil {
 		return err
 	}
-	r.record.Protocol, r.record.Correct, r.record.Weights = r.plan.protocol, r.plan.correct, r.plan.weights
+	r.record.Protocol, r.record.Correct, r.record.Weights = r.plan.protocol, r.plan.correct, r.plan.weightsHash
 	if err := r.save(); err != nil {
 		return err
 	}
@@ -141,13 +146,26 @@ func (r *suiteRun) child(ctx context.Context, program string, args []string) err
 	// On Linux a child ends with the thread that started it, which therefore must not end before.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	if err := cmd.Run(); err != nil {
+	err = cmd.Start()
+	if err == nil {
+		r.plan.running.Store(cmd.Process)
+		err = cmd.Wait()
+		r.plan.running.Store(nil)
+	}
+	if err != nil {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
 		return errors.New(r.lastWords(args[0], err))
 	}
 	return nil
+}
+
+// killChild ends the process of the run that is going on: nobody would wait for it. Its checkpoints are whole.
+func (p *suitePlan) killChild() {
+	if child := p.running.Load(); child != nil {
+		_ = child.Kill() // it may have ended
+	}
 }
 
 // lastWordsBytes is how much of a log's end is looked at.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"vksplat/pipeline"
 	"vksplat/scene"
 	"vksplat/scene/splatfile"
 	"vksplat/view"
@@ -23,6 +24,7 @@ type viewOptions struct {
 	noOpen     bool
 	server     view.ServerOptions
 	background [3]float32
+	given      func(flag string) bool
 }
 
 // table lists the options of view. Those of the server come first.
@@ -34,7 +36,7 @@ func (o *viewOptions) table() []optionGroup {
 		text(&o.server.KeyFile, "tls-key", "the certificate's private key, `FILE`, PEM"),
 		truth(&o.noOpen, "no-open", "print the address and open no browser"),
 	}}, {options: []option{
-		other((*colourFlag)(&o.background), "background", "black, white or R,G,B from 0 to 1").oneOf("black", "white"),
+		other((*colourFlag)(&o.background), "background", "black, white or R,G,B from 0 to 1; without the flag as in training, where that is recorded").oneOf("black", "white"),
 		text(&o.page, "html", "write the page `FILE`, which holds viewer and scene and works offline, and serve nothing"),
 	}}}
 }
@@ -54,6 +56,7 @@ func (a *app) viewCommand() *cobra.Command {
 	fs := cmd.Flags()
 	register(fs, table)
 	a.completes(cmd, table)
+	o.given = fs.Changed
 	cmd.RunE = a.runs(func(args []string) error {
 		o.path, o.title = args[0], filepath.Base(absolute(args[0]))
 		if o.page == "" {
@@ -168,6 +171,12 @@ func (a *app) viewed(o *viewOptions, dir string, small bool) (*view.Model, view.
 	for _, lost := range model.Lost {
 		a.warn(lost)
 	}
+	look, err := trainedLookOf(o.path)
+	if err != nil {
+		return nil, view.Scene{}, err
+	}
+	config := pipeline.RenderConfig{Background: o.background}
+	look.take(&config, o.given, false)
 	var cameras []scene.Camera
 	if file := findCameras(o.path, camerasBeside[:1], false); file != "" {
 		if cameras, err = a.camerasOf(file); err != nil {
@@ -175,5 +184,5 @@ func (a *app) viewed(o *viewOptions, dir string, small bool) (*view.Model, view.
 		}
 	}
 	return model, view.Scene{Title: o.title, Start: view.StartAt(cameras, model.Meta.Vertical, model.Positions),
-		Background: o.background, Antialiased: model.Meta.Antialiased}, nil
+		Background: config.Background, Antialiased: model.Meta.Antialiased}, nil
 }

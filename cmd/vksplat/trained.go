@@ -1,0 +1,138 @@
+package main
+
+import (
+	"fmt"
+
+	"vksplat/pipeline"
+	"vksplat/scene"
+)
+
+// trainedLook is how a model was drawn while it was trained, of what pictures depend on and its file does not say.
+type trainedLook struct {
+	background [3]float32
+	near       float64 // in the training frame; 0: not known
+}
+
+// trainedLookOf finds it: a checkpoint says it itself, of another file the record of its run does. It is nil where nobody knows.
+func trainedLookOf(file string) (*trainedLook, error) {
+	if c, err := pipeline.OpenCheckpoint(file); err == nil { // anything else is none
+		return &trainedLook{c.Header.Config.Background, c.Header.Config.Near}, c.Close()
+	}
+	out := folderOf(file)
+	if out == "" {
+		return nil, nil
+	}
+	rec, err := readCaptureRecord(out)
+	if err != nil || rec == nil {
+		return nil, err
+	}
+	return &trainedLook{rec.Background, rec.Near}, nil
+}
+
+// take makes the settings of drawing those of training, where no flag says otherwise. Where nobody knows them, models of synthetic captures are taken to have
+// been trained on white, as train does it.
+func (l *trainedLook) take(config *pipeline.RenderConfig, given func(flag string) bool, synthetic bool) {
+	if l == nil {
+		l = &trainedLook{}
+		if synthetic {
+			l.background = [3]float32{1, 1, 1}
+		}
+	}
+	if !given("background") {
+		config.Background = l.background
+	}
+	if !given("near") && l.near > 0 {
+		config.Near = l.near
+	}
+}
+
+// countTrainedOn counts the photos that are measured, of which views are the numbers, and that the model was trained on. rec is the record of its run, nil
+// where there is none.
+func (j *evalJob) countTrainedOn(rec *captureRecord, views []int) scene.TrainedOn {
+	c := j.capture
+	if rec != nil && rec.describes(c, j.o.capture) {
+		held := map[string]bool{}
+		for _, name := range rec.HeldOut {
+			held[name] = true
+		}
+		n := 0
+		for _, i := range views {
+			if !held[c.Cameras[i].Name] {
+				n++
+			}
+		}
+		return scene.TrainedOn{Views: n, Known: true}
+	}
+	saved, err := pipeline.OpenCheckpoint(j.file)
+	if err != nil {
+		return scene.TrainedOn{}
+	}
+	h := saved.Header.Capture
+	_ = saved.Close() // only read
+	switch rest := others(len(c.Cameras), views); {
+	case h.HeldOut == 0 && h.Photos == len(c.Cameras):
+		return scene.TrainedOn{Views: len(views), Known: true}
+	case h.Photos == len(rest) && h.HeldOut == len(views) && h.Split == splitHash(rest):
+		return scene.TrainedOn{Known: true}
+	}
+	return scene.TrainedOn{}
+}
+
+// others returns the numbers below n that are not in list, which is ascending.
+func others(n int, list []int) (rest []int) {
+	for i := range n {
+		if len(list) > 0 && list[0] == i {
+			list = list[1:]
+			continue
+		}
+		rest = append(rest, i)
+	}
+	return rest
+}
+
+// describes tells whether a run was trained on the photos of c, which was read at a path: that of the record, or another to which they have moved.
+func (rec *captureRecord) describes(c *scene.Capture, path string) bool {
+	if rec.Scene == absolute(path) {
+		return true
+	}
+	names := map[string]bool{}
+	for i := range c.Cameras {
+		names[c.Cameras[i].Name] = true
+	}
+	for _, name := range rec.HeldOut {
+		if !names[name] {
+			return false
+		}
+	}
+	return len(rec.HeldOut) > 0
+}
+
+// warnTrainedOn says how much the scores are worth, before anything is measured: those of photos that a model was trained on are no measure of new views.
+func (j *evalJob) warnTrainedOn() {
+	switch text := j.trainedOnText(); {
+	case text == "":
+	case j.result.TrainedOn.Known:
+		j.app.warn(j.name + ": " + text)
+	default:
+		j.app.note(j.name + ": " + text)
+	}
+}
+
+// printTrainedOn says the same below a table.
+func (j *evalJob) printTrainedOn() {
+	if text := j.trainedOnText(); text != "" {
+		j.app.printf("\n**%s: %s.**\n", j.name, text)
+	}
+}
+
+// trainedOnText is "" where all is well, or was asked for.
+func (j *evalJob) trainedOnText() string {
+	switch t := j.result.TrainedOn; {
+	case t == nil || j.o.split == splitTrain || t.Known && t.Views == 0:
+		return ""
+	case !t.Known:
+		return "nothing says which photos it was trained on; if it was on these, the scores say nothing of new views"
+	default:
+		return fmt.Sprintf("it was trained on %d of the %s that it is measured on, whose scores say nothing of new views", t.Views, count(len(j.cams), "photo"))
+	}
+}
