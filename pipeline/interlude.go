@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -17,6 +18,8 @@ type Interludes struct {
 
 	mu      sync.Mutex
 	release chan struct{} // closed when training may go on; nil: it is not held
+
+	lost atomic.Int64 // see Lost, ns
 
 	closed chan struct{}
 	once   sync.Once // for closed
@@ -75,6 +78,11 @@ func (i *Interludes) held() chan struct{} {
 	return i.release
 }
 
+// Lost is how long the device did nothing for the training because of Do, so far: each time from when what was in flight was done until the first unit
+// after is submitted. What was in flight is training's own work, and the wait for it no loss: the device is as busy as ever. That it gets nothing new
+// meanwhile shows at the end, when it stands idle until the first submit, as it does not where units are queued ahead: so that time counts as well.
+func (i *Interludes) Lost() time.Duration { return time.Duration(i.lost.Load()) }
+
 // end lets go of everybody who waits.
 func (i *Interludes) end() { i.once.Do(func() { close(i.closed) }) }
 
@@ -105,6 +113,7 @@ func (t *Trainer) interlude() error {
 				return err
 			}
 		case <-release:
+			t.idle = time.Time{} // that it was held is no loss
 			return nil
 		case <-t.ctx.Done():
 			return nil
@@ -118,8 +127,19 @@ func (t *Trainer) serve(call interlude) error {
 		call.done <- err
 		return err
 	}
-	call.done <- call.do()
+	t.idle = time.Now()
+	err := call.do()
+	t.countIdle()
+	call.done <- err
 	return nil
+}
+
+// countIdle adds to what is lost how long the device has been idle because of an interlude, if it is, since that was last counted.
+func (t *Trainer) countIdle() {
+	if now := time.Now(); !t.idle.IsZero() {
+		t.o.Interludes.lost.Add(int64(now.Sub(t.idle)))
+		t.idle = now
+	}
 }
 
 // takeIn waits until nothing is in flight. What did not fit is grown for first, and what followed is to be done anew.

@@ -163,7 +163,7 @@ func TestPlayServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	base := "http://" + u.Host + "/"
-	log := play(t, map[string]any{"url": s.URL(), "width": width, "height": height, "pixels": pixels, "elsewhere": elsewhere.URL, "visits": map[string]string{
+	log := play(t, map[string]any{"url": s.URL() + "&webgl&noui", "width": width, "height": height, "pixels": pixels, "elsewhere": elsewhere.URL, "visits": map[string]string{
 		"wrong token": base + "?token=" + secret(), "no token": base, "path out": "PAGE/%2e%2e%2f%2e%2e%2fetc%2fpasswd", "nothing": "PAGE/nothing",
 		"rebound": strings.Replace(s.URL(), "127.0.0.1", "rebound.test", 1), "again": "PAGE/",
 	}})

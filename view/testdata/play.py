@@ -41,9 +41,7 @@ def open_viewer(context, url, log):
     page.on("pageerror", lambda e: log["errors"].append(str(e)))
     page.add_init_script("window.violations = []; addEventListener('securitypolicyviolation', (e) => violations.push(e.violatedDirective + ' ' + e.blockedURI));")
     page.goto(url)
-    if "token=" in url:
-        page.wait_for_url(lambda u: "token=" not in u)
-        page.goto(page.url + "?webgl&noui")
+    page.wait_for_url(lambda u: "token=" not in u)
     page.wait_for_selector("body[data-loaded]", state="attached", timeout=120_000)
     page.wait_for_timeout(1000)
     return page
