@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -18,8 +17,8 @@ type Interludes struct {
 
 	mu      sync.Mutex
 	release chan struct{} // closed when training may go on; nil: it is not held
-
-	lost atomic.Int64 // see Lost, ns
+	lost    time.Duration // see Lost
+	idle    time.Time     // since when the device has done nothing else; zero: it trains
 
 	closed chan struct{}
 	once   sync.Once // for closed
@@ -81,7 +80,34 @@ func (i *Interludes) held() chan struct{} {
 // Lost is how long the device did nothing for the training because of Do, so far: each time from when what was in flight was done until the first unit
 // after is submitted. What was in flight is training's own work, and the wait for it no loss: the device is as busy as ever. That it gets nothing new
 // meanwhile shows at the end, when it stands idle until the first submit, as it does not where units are queued ahead: so that time counts as well.
-func (i *Interludes) Lost() time.Duration { return time.Duration(i.lost.Load()) }
+func (i *Interludes) Lost() time.Duration {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.idle.IsZero() {
+		return i.lost
+	}
+	return i.lost + time.Since(i.idle)
+}
+
+// stands says that the device does nothing but an interlude from now on.
+func (i *Interludes) stands() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.idle = time.Now()
+}
+
+// moves says that it trains again, and whether the time that it stood is lost. It does nothing where the device did not stand, or there are no interludes.
+func (i *Interludes) moves(lost bool) {
+	if i == nil {
+		return
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if lost && !i.idle.IsZero() {
+		i.lost += time.Since(i.idle)
+	}
+	i.idle = time.Time{}
+}
 
 // end lets go of everybody who waits.
 func (i *Interludes) end() { i.once.Do(func() { close(i.closed) }) }
@@ -113,7 +139,7 @@ func (t *Trainer) interlude() error {
 				return err
 			}
 		case <-release:
-			t.idle = time.Time{} // that it was held is no loss
+			i.moves(false)
 			return nil
 		case <-t.ctx.Done():
 			return nil
@@ -127,19 +153,9 @@ func (t *Trainer) serve(call interlude) error {
 		call.done <- err
 		return err
 	}
-	t.idle = time.Now()
-	err := call.do()
-	t.countIdle()
-	call.done <- err
+	t.o.Interludes.stands()
+	call.done <- call.do()
 	return nil
-}
-
-// countIdle adds to what is lost how long the device has been idle because of an interlude, if it is, since that was last counted.
-func (t *Trainer) countIdle() {
-	if now := time.Now(); !t.idle.IsZero() {
-		t.o.Interludes.lost.Add(int64(now.Sub(t.idle)))
-		t.idle = now
-	}
 }
 
 // takeIn waits until nothing is in flight. What did not fit is grown for first, and what followed is to be done anew.

@@ -58,9 +58,8 @@ type Trainer struct {
 	lastGrowth int            // step at which device memory was last taken
 	odd        int            // step from which on memory decided the bytes; -1: none
 	elapsed    time.Duration
-	idle       time.Time // since when the device has done nothing but an interlude, see Interludes.Lost; zero: it trains
-	err        error     // sticks
-	astray     error     // a checkpoint found that the model diverged; sticks
+	err        error // sticks
+	astray     error // a checkpoint found that the model diverged; sticks
 
 	extra      []extraState     // state beside the splats, for checkpoints
 	run        RunRecord        // for checkpoints
@@ -238,8 +237,7 @@ func (t *Trainer) advance() error {
 	if err := t.e.submit(f, u, u.kind == unitStep && slot == 0 && t.pace.due(t.meter != nil), src, keep); err != nil {
 		return err
 	}
-	t.countIdle()
-	t.idle = time.Time{}
+	t.o.Interludes.moves(true)
 	t.queued++
 	t.next = t.after(u)
 	return nil
@@ -357,7 +355,8 @@ func (t *Trainer) RunTo(ctx context.Context, step int, progress func(Progress)) 
 	start := time.Now()
 	t.ctx, t.tell = ctx, progress
 	defer func() {
-		t.ctx, t.tell, t.elapsed, t.idle = context.Background(), nil, t.elapsed+time.Since(start), time.Time{}
+		t.ctx, t.tell, t.elapsed = context.Background(), nil, t.elapsed+time.Since(start)
+		t.o.Interludes.moves(true)
 	}()
 	for again := true; again; {
 		for t.next.step < min(step, t.cfg.Iterations) && ctx.Err() == nil {
