@@ -2,6 +2,8 @@ package view
 
 import (
 	"bufio"
+	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -220,6 +222,34 @@ func TestConnections(t *testing.T) {
 		time.Sleep(20 * time.Millisecond)
 	}
 	t.Error("no place is given back")
+}
+
+// TestConnectionsEncrypted wants a connection that has shown a secret to keep its place under TLS, too.
+func TestConnectionsEncrypted(t *testing.T) {
+	cert, key, pool := writeCertificate(t)
+	s := testServer(t, ServerOptions{CertFile: cert, KeyFile: key})
+	u, err := url.Parse(s.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, dials := browser(t), 0
+	transport := c.Transport.(*http.Transport)
+	transport.TLSClientConfig = &tls.Config{RootCAs: pool}
+	transport.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+		dials++
+		return new(net.Dialer).DialContext(ctx, network, address)
+	}
+	page := enterBy(t, c, s, s.URL())
+	for range 2 * maxConnections {
+		silent, err := net.Dial("tcp", u.Host)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = silent.Close() })
+	}
+	if status, _, _ := get(t, c, page); status != 200 || dials != 1 {
+		t.Errorf("after silent connections: %d, %d connections of the browser's", status, dials)
+	}
 }
 
 // TestHeaderLimit wants headers of up to maxHeaderBytes taken and longer ones refused, whatever part is long.
