@@ -17,6 +17,7 @@ type Interludes struct {
 
 	mu      sync.Mutex
 	release chan struct{} // closed when training may go on; nil: it is not held
+	still   bool          // it is held, and nothing is in flight
 	lost    time.Duration // see Lost
 	idle    time.Time     // since when the device has done nothing else; zero: it trains
 
@@ -70,6 +71,19 @@ func (i *Interludes) Release() {
 
 // Held reports whether training is held.
 func (i *Interludes) Held() bool { return i.held() != nil }
+
+// Still reports whether training has come to a stand because it is held: no step follows.
+func (i *Interludes) Still() bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.still
+}
+
+func (i *Interludes) setStill(still bool) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.still = still
+}
 
 func (i *Interludes) held() chan struct{} {
 	i.mu.Lock()
@@ -131,7 +145,11 @@ func (t *Trainer) interlude() error {
 		return err
 	}
 	start := time.Now()
-	defer func() { t.elapsed -= time.Since(start) }()
+	i.setStill(true)
+	defer func() {
+		i.setStill(false)
+		t.elapsed -= time.Since(start)
+	}()
 	for {
 		select {
 		case call := <-i.calls:

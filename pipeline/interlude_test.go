@@ -94,9 +94,12 @@ func TestInterludesHold(t *testing.T) {
 	go func() {
 		between.Hold()
 		between.Hold() // twice is once
+		for !between.Still() {
+			time.Sleep(time.Millisecond)
+		}
 		for range 3 {
 			at := -1
-			if err := between.Do(context.Background(), func() error { at = tr.Step(); return nil }); err != nil || !between.Held() {
+			if err := between.Do(context.Background(), func() error { at = tr.Step(); return nil }); err != nil || !between.Held() || !between.Still() {
 				t.Errorf("while it is held: step %d, %v", at, err)
 			}
 		}
@@ -107,7 +110,7 @@ func TestInterludesHold(t *testing.T) {
 	if err := tr.Run(context.Background(), nil); err != nil {
 		t.Fatal(err)
 	}
-	if got := trainedHash(t, tr); got != want {
+	if got := trainedHash(t, tr); got != want || between.Still() {
 		t.Errorf("held once: %s, never: %s", got, want)
 	}
 	if whole := time.Since(begin); tr.Seconds() > (whole - held + time.Second).Seconds() {

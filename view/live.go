@@ -85,10 +85,10 @@ type Status struct {
 	Step     int     `json:"step"`
 	Steps    int     `json:"steps"` // in all
 	Splats   int     `json:"splats"`
-	Loss     float64 `json:"loss"` // running mean
-	Rate     float64 `json:"rate"` // steps a second, lately
-	Paused   bool    `json:"paused"`
-	Doing    string  `json:"doing"` // "training", "measuring", "done", ...
+	Loss     float64 `json:"loss"`   // running mean
+	Rate     float64 `json:"rate"`   // steps a second, lately
+	Paused   bool    `json:"paused"` // or about to be
+	Doing    string  `json:"doing"`  // "training", "paused", "measuring the held-out photos", ...
 	HeldPSNR float64 `json:"heldPsnr"`
 	HeldStep int     `json:"heldStep"` // of HeldPSNR; 0: not measured yet
 	Save     Save    `json:"save"`

@@ -207,6 +207,11 @@ func (l *liveTraining) Status() view.Status {
 	switch stage(l.r.stage.Load()) {
 	case stageTraining:
 		s.Doing = "training"
+		if l.between.Still() {
+			s.Doing = "paused"
+		} else if s.Paused {
+			s.Doing = "pausing"
+		}
 	case stageMeasuring:
 		s.Doing = "measuring the held-out photos"
 	case stageEnding:

@@ -81,12 +81,12 @@ func TestViewerCommands(t *testing.T) {
 		t.Errorf("nothing was asked for: %+v", s)
 	}
 	o.order("pause")
-	at := o.until("pause", func(s view.Status) bool { return s.Paused }).Step
-	o.until("still", func(s view.Status) bool { // one status late the step stands
-		still := s.Step == at
-		at = s.Step
-		return still
-	})
+	at := o.until("pause", func(s view.Status) bool { return s.Paused && s.Doing == "paused" }).Step
+	for range 3 {
+		if s := o.until("still", func(view.Status) bool { return true }); s.Step != at || s.Doing != "paused" {
+			t.Errorf("paused at step %d: %+v", at, s)
+		}
+	}
 	folder := filepath.Join(out, checkpointFolder)
 	if err := os.WriteFile(folder, nil, 0o666); err != nil { // in the folder's place
 		t.Fatal(err)
@@ -156,7 +156,6 @@ func TestViewerAlone(t *testing.T) {
 	l.Watched(1)
 	time.Sleep(2 * patience)
 	l.Watched(0)
-	time.Sleep(patience / 3)
 	l.Watched(1)
 	time.Sleep(2 * patience)
 	if !l.between.Held() {

@@ -230,7 +230,7 @@ const showEnd = (end) => {
 
 const showStatus = (s) => {
     status = s;
-    element('doing').textContent = s.paused ? 'paused' : s.doing;
+    element('doing').textContent = s.doing;
     element('progress').value = s.steps ? s.step / s.steps : 0;
     const left = s.rate > 0 && !s.end ? `, ${hms((s.steps - s.step) / s.rate)} left` : '';
     const held = s.heldStep ? `, held-out photos ${s.heldPsnr.toFixed(2)} dB at step ${s.heldStep}` : '';

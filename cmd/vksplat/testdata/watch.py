@@ -159,8 +159,7 @@ def watch(browser, task, log):
     log["training"] = {"doing": viewer.text("#doing"), "frames": viewer.frames()}
     shot(page, "training")
     page.click("#pause")
-    viewer.until("pause", lambda: viewer.text("#doing") == "paused")
-    page.wait_for_timeout(1000)
+    viewer.until("pause", lambda: viewer.status["doing"] == "paused" == viewer.text("#doing"))
     log["paused"] = [viewer.status["step"]]
     pictures(viewer, shot, log)
     page.click("#save")
