@@ -17,6 +17,9 @@ type Interludes struct {
 
 	mu      sync.Mutex
 	release chan struct{} // closed when training may go on; nil: it is not held
+	still   bool          // it is held, and nothing is in flight
+	lost    time.Duration // see Lost
+	idle    time.Time     // since when the device has done nothing else; zero: it trains
 
 	closed chan struct{}
 	once   sync.Once // for closed
@@ -69,10 +72,55 @@ func (i *Interludes) Release() {
 // Held reports whether training is held.
 func (i *Interludes) Held() bool { return i.held() != nil }
 
+// Still reports whether training has come to a stand because it is held: no step follows.
+func (i *Interludes) Still() bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.still
+}
+
+func (i *Interludes) setStill(still bool) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.still = still
+}
+
 func (i *Interludes) held() chan struct{} {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.release
+}
+
+// Lost is how long the device did nothing for the training because of Do, so far: each time from when what was in flight was done until the first unit
+// after is submitted. What was in flight is training's own work, and the wait for it no loss: the device is as busy as ever. That it gets nothing new
+// meanwhile shows at the end, when it stands idle until the first submit, as it does not where units are queued ahead: so that time counts as well.
+func (i *Interludes) Lost() time.Duration {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.idle.IsZero() {
+		return i.lost
+	}
+	return i.lost + time.Since(i.idle)
+}
+
+// stands says that the device does nothing but an interlude from now on.
+func (i *Interludes) stands() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.idle = time.Now()
+}
+
+// moves says that it trains again, and whether the time that it stood is lost. It does nothing where the device did not stand, or there are no interludes.
+func (i *Interludes) moves(lost bool) {
+	if i == nil {
+		return
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if lost && !i.idle.IsZero() {
+		i.lost += time.Since(i.idle)
+	}
+	i.idle = time.Time{}
 }
 
 // end lets go of everybody who waits.
@@ -97,7 +145,11 @@ func (t *Trainer) interlude() error {
 		return err
 	}
 	start := time.Now()
-	defer func() { t.elapsed -= time.Since(start) }()
+	i.setStill(true)
+	defer func() {
+		i.setStill(false)
+		t.elapsed -= time.Since(start)
+	}()
 	for {
 		select {
 		case call := <-i.calls:
@@ -105,6 +157,7 @@ func (t *Trainer) interlude() error {
 				return err
 			}
 		case <-release:
+			i.moves(false)
 			return nil
 		case <-t.ctx.Done():
 			return nil
@@ -118,6 +171,7 @@ func (t *Trainer) serve(call interlude) error {
 		call.done <- err
 		return err
 	}
+	t.o.Interludes.stands()
 	call.done <- call.do()
 	return nil
 }

@@ -94,9 +94,12 @@ func TestInterludesHold(t *testing.T) {
 	go func() {
 		between.Hold()
 		between.Hold() // twice is once
+		for !between.Still() {
+			time.Sleep(time.Millisecond)
+		}
 		for range 3 {
 			at := -1
-			if err := between.Do(context.Background(), func() error { at = tr.Step(); return nil }); err != nil || !between.Held() {
+			if err := between.Do(context.Background(), func() error { at = tr.Step(); return nil }); err != nil || !between.Held() || !between.Still() {
 				t.Errorf("while it is held: step %d, %v", at, err)
 			}
 		}
@@ -107,11 +110,59 @@ func TestInterludesHold(t *testing.T) {
 	if err := tr.Run(context.Background(), nil); err != nil {
 		t.Fatal(err)
 	}
-	if got := trainedHash(t, tr); got != want {
+	if got := trainedHash(t, tr); got != want || between.Still() {
 		t.Errorf("held once: %s, never: %s", got, want)
 	}
 	if whole := time.Since(begin); tr.Seconds() > (whole - held + time.Second).Seconds() {
 		t.Errorf("%.1f s of training in %v, %v of them held", tr.Seconds(), whole, held)
+	}
+}
+
+// What is lost to interludes is their own time and that until a unit is submitted again; neither what was in flight before nor a hold.
+func TestInterludesLost(t *testing.T) {
+	tr, _, between := watchedTrainer(t, testDevice(t))
+	const each, times = 40 * time.Millisecond, 5
+	var before, took []time.Duration // of each: what was lost before it, and its own time
+	done := make(chan struct{})
+	do := func(f func()) {
+		if err := between.Do(context.Background(), func() error { f(); return nil }); err != nil {
+			t.Error(err)
+		}
+	}
+	go func() {
+		defer close(done)
+		for range times {
+			do(func() {
+				before = append(before, between.Lost())
+				begin := time.Now()
+				time.Sleep(each)
+				took = append(took, time.Since(begin))
+			})
+		}
+		between.Hold()
+		do(func() {})
+		held := between.Lost()
+		time.Sleep(time.Second)
+		between.Release()
+		do(func() {})
+		if after := between.Lost(); after > held+500*time.Millisecond {
+			t.Errorf("a hold of a second: %v lost", after-held)
+		}
+	}()
+	if err := tr.Run(context.Background(), nil); err != nil {
+		t.Fatal(err)
+	}
+	<-done
+	least := time.Hour
+	for i := range times - 1 {
+		lost := before[i+1] - before[i]
+		if lost <= took[i] {
+			t.Errorf("interlude %d took %v, %v are lost: nothing between its end and the next unit's submit", i, took[i], lost)
+		}
+		least = min(least, lost-took[i])
+	}
+	if least > 20*time.Millisecond { // what is in flight takes longer
+		t.Errorf("at least %v are lost beside the interludes' own time", least)
 	}
 }
 

@@ -237,6 +237,7 @@ func (t *Trainer) advance() error {
 	if err := t.e.submit(f, u, u.kind == unitStep && slot == 0 && t.pace.due(t.meter != nil), src, keep); err != nil {
 		return err
 	}
+	t.o.Interludes.moves(true)
 	t.queued++
 	t.next = t.after(u)
 	return nil
@@ -353,7 +354,10 @@ func (t *Trainer) RunTo(ctx context.Context, step int, progress func(Progress)) 
 	}
 	start := time.Now()
 	t.ctx, t.tell = ctx, progress
-	defer func() { t.ctx, t.tell, t.elapsed = context.Background(), nil, t.elapsed+time.Since(start) }()
+	defer func() {
+		t.ctx, t.tell, t.elapsed = context.Background(), nil, t.elapsed+time.Since(start)
+		t.o.Interludes.moves(true)
+	}()
 	for again := true; again; {
 		for t.next.step < min(step, t.cfg.Iterations) && ctx.Err() == nil {
 			err := t.checkAstray()

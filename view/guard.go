@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"os"
 	"strings"
 	"time"
@@ -45,11 +46,12 @@ func (s *Server) guarded() http.Handler {
 			http.Error(w, no.text, no.status)
 			return
 		}
+		secretShown(r.Context())
 		if name, below := strings.CutPrefix(r.URL.Path, s.prefix); below {
 			s.handlers[name].ServeHTTP(w, r)
 			return
 		}
-		s.enter(w)
+		s.enter(w, r.URL.Query())
 	})
 }
 
@@ -129,12 +131,14 @@ func (s *Server) ownOrigin(r *http.Request, entry bool) bool {
 }
 
 // enter gives the cookie and leads to the page. It is a page itself and no redirection: after a link from elsewhere, browsers keep a strict cookie back
-// along the whole chain of redirections.
-func (s *Server) enter(w http.ResponseWriter) {
+// along the whole chain of redirections. What the address holds beside the token is the page's, as "webgl".
+func (s *Server) enter(w http.ResponseWriter, query url.Values) {
+	query.Del(tokenKey)
+	page := url.URL{Path: s.prefix, RawQuery: query.Encode()}
 	http.SetCookie(w, &http.Cookie{Name: cookieName, Value: s.session, Path: s.prefix, HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: s.Encrypted()})
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	// What cannot be written, nobody waits for.
-	_, _ = fmt.Fprintf(w, "<!doctype html><meta charset=\"utf-8\"><title>vksplat</title><link rel=\"icon\" href=\"data:,\"><meta http-equiv=\"refresh\" content=\"0;url=%s\">\n", html.EscapeString(s.prefix))
+	_, _ = fmt.Fprintf(w, "<!doctype html><meta charset=\"utf-8\"><title>vksplat</title><link rel=\"icon\" href=\"data:,\"><meta http-equiv=\"refresh\" content=\"0;url=%s\">\n", html.EscapeString(page.String()))
 }
 
 // steady gives an answer as long as it takes, as long as some of it is taken all the time.

@@ -2,6 +2,8 @@ package view
 
 import (
 	"bufio"
+	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -169,25 +171,46 @@ func TestPublicNames(t *testing.T) {
 	}
 }
 
-// TestConnections wants connections beyond the bound hung up on, and places to be given back.
+// TestConnections fills all places with connections that say nothing, or half of a request: who shows a secret gets in all the same, and keeps the place.
+// Where all have shown one, one more is hung up on, and places are given back.
 func TestConnections(t *testing.T) {
 	s := testServer(t, ServerOptions{})
 	u, err := url.Parse(s.URL())
 	if err != nil {
 		t.Fatal(err)
 	}
-	var open []net.Conn
-	for range maxConnections {
+	connect := func(text string) net.Conn {
+		t.Helper()
 		c, err := net.Dial("tcp", u.Host)
+		if err == nil {
+			_, err = io.WriteString(c, text)
+		}
 		if err != nil {
 			t.Fatal(err)
 		}
-		open = append(open, c)
+		t.Cleanup(func() { _ = c.Close() })
+		return c
+	}
+	for i := range 3 * maxConnections {
+		connect("GET / HTTP/1.1\r\nHost: local"[:9*(i%3)])
+		if i%50 == 0 {
+			if status, _ := raw(t, s, request(s, s.prefix)); status != 200 {
+				t.Fatalf("after %d connections that say nothing: %d", i+1, status)
+			}
+		}
+	}
+	var known []net.Conn
+	for range maxConnections {
+		c := connect(request(s, s.prefix+"boot.js"))
+		if answer, err := http.ReadResponse(bufio.NewReader(c), nil); err != nil || answer.StatusCode != 200 {
+			t.Fatalf("connection %d that shows a secret: %v", len(known), err)
+		}
+		known = append(known, c)
 	}
 	if status, _ := raw(t, s, request(s, s.prefix)); status != 0 {
 		t.Errorf("one connection too many: %d", status)
 	}
-	for _, c := range open {
+	for _, c := range known {
 		if err := c.Close(); err != nil {
 			t.Fatal(err)
 		}
@@ -199,6 +222,67 @@ func TestConnections(t *testing.T) {
 		time.Sleep(20 * time.Millisecond)
 	}
 	t.Error("no place is given back")
+}
+
+// TestConnectionsEncrypted wants a connection that has shown a secret to keep its place under TLS, too.
+func TestConnectionsEncrypted(t *testing.T) {
+	cert, key, pool := writeCertificate(t)
+	s := testServer(t, ServerOptions{CertFile: cert, KeyFile: key})
+	u, err := url.Parse(s.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, dials := browser(t), 0
+	transport := c.Transport.(*http.Transport)
+	transport.TLSClientConfig = &tls.Config{RootCAs: pool}
+	transport.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+		dials++
+		return new(net.Dialer).DialContext(ctx, network, address)
+	}
+	page := enterBy(t, c, s, s.URL())
+	for range 2 * maxConnections {
+		silent, err := net.Dial("tcp", u.Host)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = silent.Close() })
+	}
+	if status, _, _ := get(t, c, page); status != 200 || dials != 1 {
+		t.Errorf("after silent connections: %d, %d connections of the browser's", status, dials)
+	}
+}
+
+// TestHeaderLimit wants headers of up to maxHeaderBytes taken and longer ones refused, whatever part is long.
+func TestHeaderLimit(t *testing.T) {
+	s := testServer(t, ServerOptions{})
+	page, plain := s.prefix, len(request(s, s.prefix))
+	for name, text := range map[string]func(fill string) string{
+		"one line":  func(fill string) string { return request(s, page, "X: "+fill) }, // 5 bytes are not fill
+		"the query": func(fill string) string { return request(s, page+"?1234"+fill) },
+	} {
+		fill := strings.Repeat("a", maxHeaderBytes-plain-5)
+		if n := len(text(fill)); n != maxHeaderBytes {
+			t.Fatalf("%s: %d bytes", name, n)
+		}
+		if status, _ := raw(t, s, text(fill)); status != 200 {
+			t.Errorf("%s, the longest: %d", name, status)
+		}
+		if status, _ := raw(t, s, text(fill+"a")); status != http.StatusRequestHeaderFieldsTooLarge {
+			t.Errorf("%s, a byte more: %d", name, status)
+		}
+	}
+}
+
+// TestEntryKeepsQuery wants what the address holds beside the token to reach the page, without the token, and as a part of the page's text.
+func TestEntryKeepsQuery(t *testing.T) {
+	s := testServer(t, ServerOptions{})
+	for query, want := range map[string]string{"": `url=` + s.prefix + `">`, "&webgl": `url=` + s.prefix + `?webgl=">`, "&webgl&noui=1": `?noui=1&amp;webgl=">`,
+		"&a=%22%3E%3Cscript%3E": `?a=%22%3E%3Cscript%3E">`} {
+		status, _, body := get(t, browser(t), s.URL()+query)
+		if status != 200 || !strings.Contains(body, want) || strings.Contains(body, s.token) {
+			t.Errorf("%q: %d %s, want %s", query, status, body, want)
+		}
+	}
 }
 
 // TestDawdlers wants those cut off who send no whole request, and those who take nothing of a long answer.

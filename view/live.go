@@ -29,6 +29,10 @@ type Training interface {
 	Losses() []ViewLoss
 	// Do carries out what the user wants.
 	Do(ctx context.Context, c Command) error
+	// Watched is told how many watch, whenever that changes.
+	Watched(n int)
+	// Ended is closed when the training is over. Status says by then how it ended.
+	Ended() <-chan struct{}
 }
 
 // Command is what a watching user may want of a training.
@@ -78,17 +82,52 @@ type FrameQuery struct {
 
 // Status says how far a training is.
 type Status struct {
-	Step       int     `json:"step"`
-	Steps      int     `json:"steps"` // in all
-	Splats     int     `json:"splats"`
-	Loss       float64 `json:"loss"` // running mean
-	Rate       float64 `json:"rate"` // steps a second, lately
-	Paused     bool    `json:"paused"`
-	Doing      string  `json:"doing"` // "training", "measuring", "done", ...
-	HeldPSNR   float64 `json:"heldPsnr"`
-	HeldStep   int     `json:"heldStep"` // of HeldPSNR; 0: not measured yet
-	Checkpoint int     `json:"checkpoint"`
+	Step     int     `json:"step"`
+	Steps    int     `json:"steps"` // in all
+	Splats   int     `json:"splats"`
+	Loss     float64 `json:"loss"`   // running mean
+	Rate     float64 `json:"rate"`   // steps a second, lately
+	Paused   bool    `json:"paused"` // or about to be
+	Doing    string  `json:"doing"`  // "training", "paused", "measuring the held-out photos", ...
+	HeldPSNR float64 `json:"heldPsnr"`
+	HeldStep int     `json:"heldStep"` // of HeldPSNR; 0: not measured yet
+	Save     Save    `json:"save"`
+	End      *End    `json:"end,omitempty"` // nil while it goes on
 }
+
+// Save is what became of the last CommandSave.
+type Save struct {
+	State SaveState `json:"state"` // "": none was given
+	Step  int       `json:"step"`  // of the checkpoint, when it is saved
+	Text  string    `json:"text"`  // its file, or why there is none
+}
+
+// SaveState is how far a Save is.
+type SaveState string
+
+// The states.
+const (
+	SaveWriting SaveState = "writing"
+	SaveDone    SaveState = "saved"
+	SaveFailed  SaveState = "failed"
+)
+
+// End is how a training ended.
+type End struct {
+	State EndState `json:"state"`
+	Model string   `json:"model"` // file of the model, "" if none was written
+	Text  string   `json:"text"`  // how to go on, or what went wrong
+}
+
+// EndState is how well a training ended.
+type EndState string
+
+// The states.
+const (
+	EndFinished EndState = "finished"
+	EndStopped  EndState = "stopped" // by the user
+	EndFailed   EndState = "failed"
+)
 
 // Moment is a place of the curves.
 type Moment struct {
@@ -184,7 +223,7 @@ func ShowTraining(s *Server, title string, up [3]float64, t Training) error {
 		s.Handle(name, bytesHandler(name, mustAsset("live/"+name)))
 	}
 	s.Handle("photo", photoHandler(t, len(cameras)))
-	s.Handle("watch", &watch{training: t, cameras: len(cameras), places: make(chan struct{}, maxWatchers)})
+	s.Handle("watch", newWatch(t, len(cameras)))
 	return nil
 }
 

@@ -1,21 +1,18 @@
 package view
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"io"
 	"math"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"vksplat/scene"
+	"vksplat/view/playtest"
 )
 
 // played is what testdata/play.py tells.
@@ -28,41 +25,10 @@ type played struct {
 	Attacks                                       map[string]bool
 }
 
-// play drives a headless browser, or skips the test where there is none.
+// play opens a page as testdata/play.py does.
 func play(t *testing.T, task map[string]any) (log played) {
 	t.Helper()
-	for _, name := range []string{os.Getenv("VKSPLAT_CHROMIUM"), "chromium", "chromium-browser", "google-chrome"} {
-		if path, err := exec.LookPath(name); err == nil && task["chromium"] == nil {
-			task["chromium"] = path
-		}
-	}
-	if task["chromium"] == nil {
-		t.Skip("no chromium; VKSPLAT_CHROMIUM names one")
-	}
-	python := os.Getenv("VKSPLAT_PYTHON")
-	if python == "" {
-		python = "python3"
-	}
-	if err := exec.Command(python, "-c", "from playwright.sync_api import sync_playwright").Run(); err != nil {
-		if os.Getenv("VKSPLAT_PACKAGES") == "1" {
-			t.Fatal("the packages were installed and cannot be used")
-		}
-		t.Skip("no Python with the package playwright; VKSPLAT_PYTHON names one")
-	}
-	text, err := json.Marshal(task)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(python, filepath.Join("testdata", "play.py"))
-	cmd.Stdin = bytes.NewReader(text)
-	out, err := cmd.Output()
-	var exit *exec.ExitError
-	if errors.As(err, &exit) {
-		t.Fatalf("%v\n%s", err, exit.Stderr)
-	}
-	if err := errors.Join(err, json.Unmarshal(out, &log)); err != nil {
-		t.Fatal(err)
-	}
+	playtest.Run(t, filepath.Join("testdata", "play.py"), task, &log)
 	return log
 }
 
@@ -163,7 +129,7 @@ func TestPlayServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	base := "http://" + u.Host + "/"
-	log := play(t, map[string]any{"url": s.URL(), "width": width, "height": height, "pixels": pixels, "elsewhere": elsewhere.URL, "visits": map[string]string{
+	log := play(t, map[string]any{"url": s.URL() + "&webgl&noui", "width": width, "height": height, "pixels": pixels, "elsewhere": elsewhere.URL, "visits": map[string]string{
 		"wrong token": base + "?token=" + secret(), "no token": base, "path out": "PAGE/%2e%2e%2f%2e%2e%2fetc%2fpasswd", "nothing": "PAGE/nothing",
 		"rebound": strings.Replace(s.URL(), "127.0.0.1", "rebound.test", 1), "again": "PAGE/",
 	}})

@@ -23,8 +23,9 @@ import (
 // Limits of a server. What is served has no size of its own that these could be derived from.
 const (
 	maxConnections = 64               // at a time; a browser opens six
-	maxHeaderBytes = 16 << 10         // of a request, about
-	headerTimeout  = 10 * time.Second // to send a request's header
+	maxHeaderBytes = 16 << 10         // of a request, its first line included
+	headerSlack    = 4 << 10          // that net/http reads beyond its limit
+	headerTimeout  = 5 * time.Second  // to send a request's header
 	readTimeout    = 30 * time.Second // to send all of a request
 	writeTimeout   = 30 * time.Second // in which some of an answer must be taken
 	idleTimeout    = 2 * time.Minute  // between requests of a connection
@@ -159,8 +160,8 @@ func (s *Server) Serve(ctx context.Context) error {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true) // a connection is a request at a time, so that the bound on connections is one on requests
 	server := &http.Server{Handler: s.guarded(), ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, IdleTimeout: idleTimeout,
-		BaseContext:    func(net.Listener) context.Context { return ctx }, // also of connections that were taken over
-		MaxHeaderBytes: maxHeaderBytes, Protocols: protocols, ErrorLog: log.New(io.Discard, "", 0)}
+		BaseContext: func(net.Listener) context.Context { return ctx }, // also of connections that were taken over
+		ConnContext: withConnection, MaxHeaderBytes: maxHeaderBytes - headerSlack, Protocols: protocols, ErrorLog: log.New(io.Discard, "", 0)}
 	done := make(chan error, 1)
 	go func() { done <- server.Serve(s.listener) }()
 	select {

@@ -30,6 +30,21 @@ type watch struct {
 	training Training
 	cameras  int // how many there are
 	places   chan struct{}
+
+	changes  sync.Mutex // one at a time, of watchers
+	watchers int
+}
+
+func newWatch(t Training, cameras int) *watch {
+	return &watch{training: t, cameras: cameras, places: make(chan struct{}, maxWatchers)}
+}
+
+// count adds to those who watch.
+func (h *watch) count(more int) {
+	h.changes.Lock()
+	defer h.changes.Unlock()
+	h.watchers += more
+	h.training.Watched(h.watchers)
 }
 
 // message is what browsers get.
@@ -61,6 +76,8 @@ func (h *watch) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return // it has answered
 	}
 	defer c.CloseNow()
+	h.count(1)
+	defer h.count(-1)
 	c.SetReadLimit(maxMessage)
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
@@ -195,7 +212,7 @@ func (v *watcher) frames(ctx context.Context) error {
 	}
 }
 
-// tell sends how the training goes.
+// tell sends how the training goes, and at last how it ended.
 func (v *watcher) tell(ctx context.Context) error {
 	status, losses, ping := time.NewTicker(statusEvery), time.NewTicker(lossesEvery), time.NewTicker(pingEvery)
 	defer status.Stop()
@@ -208,10 +225,16 @@ func (v *watcher) tell(ctx context.Context) error {
 		if err := v.send(ctx, m); err != nil {
 			return nil
 		}
+		if s.End != nil {
+			_ = v.c.Close(websocket.StatusNormalClosure, "the training is over") // or it has gone
+			return nil
+		}
 		m = message{}
 		select {
 		case <-ctx.Done():
 			return nil
+		case <-v.training.Ended():
+			m.History, m.Losses = v.training.History(), v.training.Losses()
 		case <-status.C:
 		case <-losses.C:
 			m.History, m.Losses = v.training.History(), v.training.Losses()

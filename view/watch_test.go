@@ -24,6 +24,8 @@ type fakeTraining struct {
 	drawing  atomic.Int32  // frames that are being drawn
 	slow     chan struct{} // frames wait for a value, if it is not nil
 	paused   atomic.Bool
+	watchers atomic.Int32
+	ended    chan struct{} // nil: it goes on for ever
 }
 
 func (f *fakeTraining) Cameras() []LiveCamera {
@@ -56,7 +58,17 @@ func (f *fakeTraining) Photo(_ context.Context, camera int) ([]byte, error) {
 	return []byte("photo"), nil
 }
 
-func (f *fakeTraining) Status() Status     { return Status{Step: 7, Steps: 10, Paused: f.paused.Load()} }
+func (f *fakeTraining) Watched(n int)          { f.watchers.Store(int32(n)) }
+func (f *fakeTraining) Ended() <-chan struct{} { return f.ended }
+func (f *fakeTraining) Status() Status {
+	s := Status{Step: 7, Steps: 10, Paused: f.paused.Load()}
+	select {
+	case <-f.ended:
+		s.End = &End{State: EndFinished, Model: "out/model.ply"}
+	default:
+	}
+	return s
+}
 func (f *fakeTraining) History() []Moment  { return []Moment{{Step: 7, Loss: 0.5}} }
 func (f *fakeTraining) Losses() []ViewLoss { return []ViewLoss{{Camera: 0, Step: 7, Loss: 0.5}} }
 func (f *fakeTraining) Do(_ context.Context, c Command) error {
@@ -72,7 +84,7 @@ func (f *fakeTraining) Do(_ context.Context, c Command) error {
 // watched serves f without a guard: that has its own tests.
 func watched(t *testing.T, f *fakeTraining) string {
 	t.Helper()
-	s := httptest.NewServer(&watch{training: f, cameras: len(f.Cameras()), places: make(chan struct{}, maxWatchers)})
+	s := httptest.NewServer(newWatch(f, len(f.Cameras())))
 	t.Cleanup(s.Close)
 	return "ws" + strings.TrimPrefix(s.URL, "http")
 }
@@ -192,6 +204,37 @@ func TestWatchDropsFrames(t *testing.T) {
 		}
 		return seen == framesWaiting+1
 	})
+}
+
+// Who watches hears how the training ended, and then nothing more; who comes late, as well.
+func TestWatchEnd(t *testing.T) {
+	f := &fakeTraining{ended: make(chan struct{})}
+	url := watched(t, f)
+	early := dial(t, url)
+	say(t, early, freeView)
+	hear(t, early, isFrame)
+	if n := f.watchers.Load(); n != 1 {
+		t.Errorf("%d watch, not 1", n)
+	}
+	close(f.ended)
+	for _, c := range []*websocket.Conn{early, dial(t, url)} {
+		hear(t, c, func(_ websocket.MessageType, _ []byte, m *message) bool {
+			return m.Status != nil && m.Status.End != nil && m.Status.End.Model == "out/model.ply" && len(m.History) == 1
+		})
+		for {
+			if _, _, err := c.Read(t.Context()); err != nil {
+				if websocket.CloseStatus(err) != websocket.StatusNormalClosure {
+					t.Errorf("after the end: %v", err)
+				}
+				break
+			}
+		}
+	}
+	for begin := time.Now(); f.watchers.Load() > 0; time.Sleep(time.Millisecond) {
+		if time.Since(begin) > 10*time.Second {
+			t.Fatalf("%d watch", f.watchers.Load())
+		}
+	}
 }
 
 // A browser that has gone leaves no frame that is waited for, and its place.

@@ -127,8 +127,7 @@ func (s *saver) run(ctx context.Context, to int) error {
 		case ctx.Err() != nil || err != nil && !errors.Is(err, context.Canceled):
 			return err
 		case err != nil: // the stop may be reached already, but for a refinement: runTo sees to it
-			s.now.Store(false)
-			s.periodic()
+			s.early()
 			continue
 		case stop < s.r.config.Iterations && s.nextStop(stop-1) == stop:
 			s.atStop(stop)
@@ -145,6 +144,17 @@ func (s *saver) saveNow() {
 	s.now.Store(true)
 	if end := s.stretch.Load(); end != nil {
 		(*end)()
+	}
+}
+
+// early writes a checkpoint between two stops: it is due, or a viewer wants it and is told of it.
+func (s *saver) early() {
+	asked, err := s.now.Swap(false), s.save(true)
+	if err != nil {
+		s.missed(err)
+	}
+	if asked {
+		s.r.live.saving(s.pending, s.newest(), s.r.trainer.Step(), err)
 	}
 }
 
@@ -295,7 +305,6 @@ func (s *saver) collect() error {
 	s.kept = slices.DeleteFunc(s.kept, func(f checkpointFile) bool { return f.path == w.Path })
 	s.kept = append(s.kept, checkpointFile{w.Path, w.Step})
 	s.prune(s.o.keepRunning())
-	s.r.live.saved(w.Step)
 	return nil
 }
 

@@ -204,7 +204,7 @@ func (o *trainOptions) showOptions() []option {
 			progressAuto, progressBar, progressPlain, progressJSON, progressNone).essential(),
 		integer(&o.metricsEvery, "metrics-every", "a line of metrics.jsonl, and of TensorBoard's curves, every `N` steps").also("tb-every"),
 		truth(&o.tensorboard, "tensorboard", "write curves and held-out pictures to OUT/tensorboard").essential(),
-		text(&o.viewer.address, "viewer", "show the training in the browser, at port `PORT` of this machine, any that is free without one").orAlone("0").essential().flagOnly(),
+		text(&o.viewer.address, "viewer", "show the training in the browser: --viewer alone at any free port of this machine, --viewer=`PORT` at that one (see docs/view.md)").orAlone("0").essential().flagOnly(),
 		text(&o.viewer.server.Host, "host", "with --viewer, listen at `ADDR` of this machine, for others to see it (default: 127.0.0.1, for this machine alone)").flagOnly(),
 		text(&o.viewer.server.CertFile, "tls-cert", "with --viewer, encrypt with the certificate in `FILE`, PEM").flagOnly(),
 		text(&o.viewer.server.KeyFile, "tls-key", "with --viewer, the certificate's private key, `FILE`, PEM").flagOnly(),

@@ -130,7 +130,11 @@ func pageRow(o *option) string {
 	} else if o.kind != kindBool {
 		arg = " " + o.value.Type()
 	}
-	flag += arg + "`"
+	if o.bare != "" && o.kind != kindBool { // its value stands after an equals sign
+		flag += "[=" + arg[1:] + "]`"
+	} else {
+		flag += arg + "`"
+	}
 	if o.short != "" {
 		flag = "`-" + o.short + "`, " + flag
 	}

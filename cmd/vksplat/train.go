@@ -120,7 +120,10 @@ func (a *app) train(o *trainOptions, seen func(photo scene.Image, render []float
 		return nil, err
 	}
 	defer release()
-	defer func() { err = errors.Join(err, r.close()) }()
+	defer func() {
+		r.live.over(err)
+		err = errors.Join(err, r.close())
+	}()
 	defer r.flushNotes()
 	defer func() {
 		if errors.Is(err, context.Canceled) {

@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"math"
 	"net"
+	"path/filepath"
 	"strconv"
 	"sync"
 	"time"
@@ -20,8 +22,8 @@ type viewerOptions struct {
 }
 
 const (
-	// frameShare is how many times as long as a frame took training goes on before the next: with what a frame costs before and after it, less than a
-	// tenth of the time is the viewer's.
+	// frameShare is how many times as long as the device did nothing for the training because of a frame, pipeline.Interludes.Lost, training goes on before
+	// the next: a twelfth of the time is the viewer's, and what Lost does not see, as that a wait's end is noticed late, has room below a tenth.
 	frameShare = 11
 	// photoSide and photoQuality are of the photos that browsers get, px and percent.
 	photoSide    = 1600
@@ -35,6 +37,14 @@ const (
 
 // resolve takes the address apart.
 func (o *viewerOptions) resolve() error {
+	if o.address == "" {
+		for _, f := range [][2]string{{"host", o.server.Host}, {"tls-cert", o.server.CertFile}, {"tls-key", o.server.KeyFile}} {
+			if f[1] != "" {
+				return usagef("add --viewer, or leave it out", "%s", noEffect(f[0], "--viewer"))
+			}
+		}
+		return nil
+	}
 	if (o.server.CertFile == "") != (o.server.KeyFile == "") {
 		return usagef("give both, or neither", "--tls-cert and --tls-key belong together")
 	}
@@ -68,31 +78,32 @@ type liveTraining struct {
 	turn   chan struct{} // a value: somebody's frame may be drawn
 	memory []float32     // of frames, for who has the turn
 	drawn  scene.Camera  // of the last, likewise
-	next   time.Time     // when the next frame may be drawn while training goes on, likewise
 	pace   framePace     // likewise
 	photos photoShelf
+
+	told     chan struct{} // closed when status says how the run ended
+	patience time.Duration // aloneFor, but in tests
 
 	mu      sync.Mutex
 	status  view.Status
 	history history
 	losses  []view.ViewLoss // by camera
 	rate    rate
+	here    attendance
 }
 
 // newLiveTraining takes the port, if the run is to be watched.
 func newLiveTraining(r *trainRun, stop context.CancelFunc) (*liveTraining, error) {
 	o := &r.viewer
-	if o.address == "" || r.dryRun {
-		return nil, nil
-	}
-	if err := o.resolve(); err != nil {
+	if err := o.resolve(); err != nil || o.address == "" || r.dryRun {
 		return nil, err
 	}
 	server, err := view.Listen(o.server)
 	if err != nil {
 		return nil, err
 	}
-	l := &liveTraining{r: r, server: server, between: pipeline.NewInterludes(), stop: stop, turn: make(chan struct{}, 1)}
+	l := &liveTraining{r: r, server: server, between: pipeline.NewInterludes(), stop: stop, turn: make(chan struct{}, 1), told: make(chan struct{}), patience: aloneFor}
+	l.here.none = make(chan struct{}, 1)
 	l.turn <- struct{}{}
 	return l, nil
 }
@@ -130,7 +141,7 @@ func (l *liveTraining) serve() error {
 	for i := range l.losses {
 		l.losses[i].Camera = i
 	}
-	if err := view.ShowTraining(l.server, r.capture.Root, view.Up(r.capture.Cameras), l); err != nil {
+	if err := view.ShowTraining(l.server, filepath.Base(absolute(r.capture.Root)), view.Up(r.capture.Cameras), l); err != nil {
 		return err
 	}
 	if l.server.Public() && !l.server.Encrypted() {
@@ -187,16 +198,6 @@ func (l *liveTraining) measured(step int, psnr float64) {
 	l.status.HeldStep, l.status.HeldPSNR = step, psnr
 }
 
-// saved is called when a checkpoint is whole.
-func (l *liveTraining) saved(step int) {
-	if l == nil {
-		return
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.status.Checkpoint = step
-}
-
 // Status implements view.Training, as the methods below do.
 func (l *liveTraining) Status() view.Status {
 	l.mu.Lock()
@@ -206,6 +207,11 @@ func (l *liveTraining) Status() view.Status {
 	switch stage(l.r.stage.Load()) {
 	case stageTraining:
 		s.Doing = "training"
+		if l.between.Still() {
+			s.Doing = "paused"
+		} else if s.Paused {
+			s.Doing = "pausing"
+		}
 	case stageMeasuring:
 		s.Doing = "measuring the held-out photos"
 	case stageEnding:
@@ -213,6 +219,8 @@ func (l *liveTraining) Status() view.Status {
 	}
 	return s
 }
+
+func (l *liveTraining) Ended() <-chan struct{} { return l.told }
 
 func (l *liveTraining) History() []view.Moment {
 	l.mu.Lock()
@@ -243,7 +251,7 @@ func (l *liveTraining) Do(_ context.Context, c view.Command) error {
 	switch c {
 	case view.CommandPause:
 		if !l.between.Held() {
-			l.r.app.note("paused from the viewer; it goes on from there, and Ctrl-C stops it")
+			l.r.app.note("paused from the viewer; it goes on from there, or when nobody has watched for " + durationText(l.patience.Seconds()) + "; Ctrl-C stops it")
 		}
 		l.between.Hold()
 	case view.CommandResume:
@@ -252,6 +260,12 @@ func (l *liveTraining) Do(_ context.Context, c view.Command) error {
 		}
 		l.between.Release()
 	case view.CommandSave:
+		if stage(l.r.stage.Load()) == stageEnding {
+			return errors.New("the last step is done: the model is being written")
+		}
+		l.mu.Lock()
+		l.status.Save = view.Save{State: view.SaveWriting}
+		l.mu.Unlock()
 		l.r.saver.saveNow()
 	case view.CommandStop:
 		l.r.app.note("stopped from the viewer")

@@ -37,7 +37,7 @@ func (l *liveTraining) Frame(ctx context.Context, q view.FrameQuery) ([]byte, er
 
 // draw draws a frame between two steps of training, when its time has come.
 func (l *liveTraining) draw(ctx context.Context, q *view.FrameQuery, photo scene.Image) (img scene.Image, err error) {
-	for wait := time.Until(l.next); wait > 0 && !l.between.Held(); wait = time.Until(l.next) {
+	for wait := l.pace.wait(l.between.Lost()); wait > 0 && !l.between.Held(); wait = l.pace.wait(l.between.Lost()) {
 		select {
 		case <-time.After(min(wait, 50*time.Millisecond)): // it may be paused meanwhile
 		case <-ctx.Done():
@@ -47,11 +47,9 @@ func (l *liveTraining) draw(ctx context.Context, q *view.FrameQuery, photo scene
 	l.pace.fit(q, l.between.Held())
 	c := l.camera(q)
 	err = l.between.Do(ctx, func() error {
-		begin := time.Now()
+		begin, lost := time.Now(), l.between.Lost()
 		c, err := l.show(c, looks[q.Mode])
-		took := time.Since(begin)
-		l.next = time.Now().Add(frameShare * took)
-		l.pace.observe(c.Width*c.Height, took)
+		l.pace.observe(c.Width*c.Height, begin, lost)
 		l.drawn = c
 		return err
 	})
@@ -89,9 +87,19 @@ func (l *liveTraining) show(c scene.Camera, look pipeline.Look) (drawn scene.Cam
 	}
 }
 
-// framePace makes frames small enough for the device.
+// framePace makes frames small enough for the device, and says when the next may be drawn while training goes on.
 type framePace struct {
 	pixel time.Duration // what a pixel takes, times a thousand; 0: not known
+	ended time.Time     // when the last frame was drawn
+	lost  time.Duration // what was lost to frames, and what else was done, before it
+}
+
+// wait is how long to wait for the next frame, when lost is what was lost by now.
+func (p *framePace) wait(lost time.Duration) time.Duration {
+	if p.ended.IsZero() {
+		return 0
+	}
+	return time.Until(p.ended.Add(frameShare * (lost - p.lost)))
 }
 
 const (
@@ -116,9 +124,10 @@ func (p *framePace) fit(q *view.FrameQuery, held bool) {
 	}
 }
 
-// observe takes in what a frame took.
-func (p *framePace) observe(pixels int, took time.Duration) {
-	pixel := 1000 * took / time.Duration(pixels)
+// observe takes in a frame that has just been drawn, since begin, before which so much had been lost.
+func (p *framePace) observe(pixels int, begin time.Time, lost time.Duration) {
+	p.ended, p.lost = time.Now(), lost
+	pixel := 1000 * p.ended.Sub(begin) / time.Duration(pixels)
 	if p.pixel == 0 {
 		p.pixel = pixel
 	}

@@ -27,11 +27,11 @@ type layer struct {
 }
 
 var layers = []layer{
-	{"cmd", []string{"cmd/...", "pipeline", "pipeline/check", "scene/...", "view"}, "the command parses flags and prints; the pipeline opens the device", false},
+	{"cmd", []string{"cmd/...", "pipeline", "pipeline/check", "scene/...", "view/..."}, "the command parses flags and prints; the pipeline opens the device", false},
 	{"pipeline/ref", []string{"pipeline/ref/...", "shaders/layout"}, "the twins judge the GPU and must run without one", true},
 	{"pipeline", []string{"pipeline/...", "shaders", "shaders/layout", "vk", "scene/..."}, "dependencies point one way: cmd -> pipeline -> shaders -> vk", false},
 	{"scene", []string{"scene/..."}, "captures and models are host data that any tool can use without a GPU", true},
-	{"view", []string{"scene/..."}, "a browser draws models, or gets pictures from whoever has a device: the server must run without one", true},
+	{"view", []string{"scene/...", "view/..."}, "a browser draws models, or gets pictures from whoever has a device: the server must run without one", true},
 	{"shaders/layout", nil, "the shared structs are plain Go, so that the twins can use them", true},
 	{"shaders", []string{"shaders/layout", "vk"}, "kernels know their bindings and nothing of who runs them", false},
 	{"vk", []string{"vk/..."}, "vk is Vulkan and knows nothing of splats", false},

@@ -14,6 +14,7 @@ let moving = 0;         // until when the camera counts as moving, ms
 let shownSize = [16, 16];
 let status = { paused: false };
 let socket = null;
+let over = false;       // the training has ended
 
 if (chosen >= 0) {
     camera.pose(scene.cameras[chosen]);
@@ -42,6 +43,9 @@ const connect = () => {
     socket.onmessage = ({ data }) => (typeof data === 'string' ? told(JSON.parse(data)) : drawn(data));
     socket.onclose = ({ reason }) => {
         document.body.dataset.connected = 'false';
+        if (over) {
+            return; // showEnd has said it
+        }
         element('doing').textContent = 'not connected';
         note(reason || (connected ? 'The connection to vksplat is lost: it may have ended.' : 'vksplat does not answer.'));
         setTimeout(connect, 2000);
@@ -118,6 +122,9 @@ const drawn = async (blob) => {
 // ---- what is shown
 
 const choose = (id) => {
+    if (over) {
+        return; // nobody draws
+    }
     chosen = id;
     const c = scene.cameras[id];
     if (c) {
@@ -176,36 +183,68 @@ const told = (m) => {
         showStatus(m.status);
     }
     if (m.history) {
-        const points = (key) => m.history.map((h) => [h.step, h[key]]);
-        draw(element('losses'), points('loss'), true);
-        draw(element('psnrs'), points('psnr'), false);
-        draw(element('splats'), points('splats'), false);
-        const last = m.history[m.history.length - 1];
-        if (last) {
-            element('psnr').textContent = `${last.psnr.toFixed(2)} dB`;
-        }
+        moments = m.history;
+        drawCurves();
     }
     if (m.losses) {
         showLosses(m.losses);
     }
 };
 
+let moments = [];
+
+// A panel that is closed has no room: the curves are drawn when it opens, too.
+const drawCurves = () => {
+    const points = (key) => moments.map((h) => [h.step, h[key]]);
+    draw(element('losses'), points('loss'), true);
+    draw(element('psnrs'), points('psnr'), false);
+    draw(element('splats'), points('splats'), false);
+    const last = moments[moments.length - 1];
+    if (last) {
+        element('psnr').textContent = `${last.psnr.toFixed(2)} dB`;
+    }
+};
+
+const showSave = (s) => {
+    const texts = { writing: 'A checkpoint is being written.', saved: `Step ${s.step.toLocaleString('en')} is saved: ${s.text}`, failed: `Not saved: ${s.text}` };
+    const e = element('saved');
+    e.textContent = texts[s.state] || '';
+    e.hidden = !e.textContent;
+    e.classList.toggle('bad', s.state === 'failed');
+};
+
+const endings = { finished: 'Training finished.', stopped: 'Training was stopped.', failed: 'Training failed.' };
+
+const showEnd = (end) => {
+    over = true;
+    element('doing').textContent = end.state;
+    const e = element('end');
+    const line = (text) => { const p = document.createElement('p'); p.textContent = text; return p; };
+    e.replaceChildren(...[endings[end.state], end.model && `Model: ${end.model}`, end.text].filter(Boolean).map(line));
+    e.hidden = false;
+    note('');
+    for (const b of element('panel').querySelectorAll('button')) {
+        b.disabled = true;
+    }
+};
+
 const showStatus = (s) => {
     status = s;
-    element('doing').textContent = s.paused ? 'paused' : s.doing;
+    element('doing').textContent = s.doing;
     element('progress').value = s.steps ? s.step / s.steps : 0;
-    const left = s.rate > 0 ? `, ${hms((s.steps - s.step) / s.rate)} left` : '';
+    const left = s.rate > 0 && !s.end ? `, ${hms((s.steps - s.step) / s.rate)} left` : '';
     const held = s.heldStep ? `, held-out photos ${s.heldPsnr.toFixed(2)} dB at step ${s.heldStep}` : '';
     element('numbers').textContent = `step ${s.step.toLocaleString('en')} of ${s.steps.toLocaleString('en')}, ${s.rate.toFixed(1)} steps/s${left}${held}`;
     element('loss').textContent = s.loss.toPrecision(4);
     element('count').textContent = s.splats.toLocaleString('en');
     element('pause').textContent = s.paused ? 'Resume' : 'Pause';
-    const over = s.doing !== 'training';
-    for (const id of ['pause', 'save', 'stop']) {
-        element(id).disabled = over && !s.paused;
+    showSave(s.save);
+    if (s.end) {
+        showEnd(s.end);
+        return;
     }
-    if (s.checkpoint) {
-        element('save').title = `the last checkpoint is of step ${s.checkpoint}`;
+    for (const id of ['pause', 'save', 'stop']) {
+        element(id).disabled = s.doing !== 'training' && !s.paused;
     }
 };
 
@@ -327,14 +366,20 @@ element('free').onclick = () => choose(-1);
 element('modes').onclick = (e) => { if (e.target.dataset.mode) { setMode(e.target.dataset.mode); } };
 element('views').onclick = (e) => { const row = e.target.closest('tr'); if (row) { choose(Number(row.dataset.camera)); } };
 share.oninput = slide;
+const again = () => {
+    drawCurves();
+    look();
+};
 element('toggle').onclick = () => {
     const open = document.body.classList.toggle('open');
     element('toggle').setAttribute('aria-expanded', String(open));
-    look();
+    again();
 };
-window.addEventListener('resize', look);
+window.addEventListener('resize', again);
+window.matchMedia('(prefers-color-scheme: light)').addEventListener('change', drawCurves);
 if (window.innerWidth > 700) {
     document.body.classList.add('open');
+    element('toggle').setAttribute('aria-expanded', 'true');
 }
 setMode('picture');
 choose(chosen);

@@ -1,13 +1,7 @@
 # Drives the viewer in headless Chromium. Reads what to do as JSON from standard input, prints what happened as JSON.
 import base64
-import json
-import sys
 
-from playwright.sync_api import Error, sync_playwright
-
-SWIFTSHADER = ["--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--no-sandbox"]
-# No name leads anywhere, but one that a page of DNS rebinding would have.
-OFFLINE = ["--host-resolver-rules=MAP rebound.test 127.0.0.1, MAP * ~NOTFOUND, EXCLUDE 127.0.0.1", "--disable-background-networking"]
+from browser import new_page, run
 
 # Colours of a screenshot's pixels, by the browser itself: [x, y] -> [r, g, b].
 PIXELS = """async ([png, at]) => {
@@ -35,15 +29,9 @@ ATTACKS = """async (url) => {
 
 
 def open_viewer(context, url, log):
-    page = context.new_page()
-    page.on("request", lambda r: log["requests"].append(r.url))
-    page.on("console", lambda m: log["console"].append(f"{m.type}: {m.text}"))
-    page.on("pageerror", lambda e: log["errors"].append(str(e)))
-    page.add_init_script("window.violations = []; addEventListener('securitypolicyviolation', (e) => violations.push(e.violatedDirective + ' ' + e.blockedURI));")
+    page = new_page(context, log)
     page.goto(url)
-    if "token=" in url:
-        page.wait_for_url(lambda u: "token=" not in u)
-        page.goto(page.url + "?webgl&noui")
+    page.wait_for_url(lambda u: "token=" not in u)
     page.wait_for_selector("body[data-loaded]", state="attached", timeout=120_000)
     page.wait_for_timeout(1000)
     return page
@@ -53,46 +41,36 @@ def shot(page):
     return base64.b64encode(page.screenshot()).decode()
 
 
-def main():
-    task = json.load(sys.stdin)
-    log = {"requests": [], "console": [], "errors": []}
-    with sync_playwright() as p:
-        browser = p.chromium.launch(executable_path=task["chromium"], args=SWIFTSHADER + OFFLINE)
-        context = browser.new_context(viewport={"width": task["width"], "height": task["height"]})
-        page = open_viewer(context, task["url"], log)
-        blank = context.new_page()
-        log["colours"] = blank.evaluate(PIXELS, [shot(page), task["pixels"]])
-        log["violations"] = page.evaluate("violations")
+def play(browser, task, log):
+    context = browser.new_context(viewport={"width": task["width"], "height": task["height"]})
+    page = open_viewer(context, task["url"], log)
+    blank = context.new_page()
+    log["colours"] = blank.evaluate(PIXELS, [shot(page), task["pixels"]])
+    log["violations"] = page.evaluate("violations")
 
-        page.mouse.move(task["width"] / 2, task["height"] / 2)
-        page.mouse.down()
-        page.mouse.move(task["width"] / 2 + 80, task["height"] / 2, steps=5)
-        page.mouse.up()
-        page.wait_for_timeout(1500)
-        log["moved"] = blank.evaluate(PIXELS, [shot(page), task["pixels"]])
+    page.mouse.move(task["width"] / 2, task["height"] / 2)
+    page.mouse.down()
+    page.mouse.move(task["width"] / 2 + 80, task["height"] / 2, steps=5)
+    page.mouse.up()
+    page.wait_for_timeout(1500)
+    log["moved"] = blank.evaluate(PIXELS, [shot(page), task["pixels"]])
 
-        # The policy itself: what the page's own scripts cannot do.
-        log["leaves"] = page.evaluate("fetch('https://192.0.2.1/').then(() => true, () => false)")
-        log["policy"] = page.evaluate("violations")
-        log["cookie"] = page.evaluate("document.cookie")
-        own = page.url.split("?")[0]
-        if task.get("elsewhere"):
-            log["statuses"] = {}
-            for name, url in task["visits"].items():
-                answer = context.new_page().goto(url.replace("PAGE/", own))
-                log["statuses"][name] = answer.status
-            evil = context.new_page()
-            evil.goto(task["elsewhere"])
-            log["attacks"] = evil.evaluate(ATTACKS, own)
-            evil.set_content(f"<iframe src='{own}'></iframe>")
-            evil.wait_for_timeout(500)
-            log["frame"] = evil.frames[1].url if len(evil.frames) > 1 else ""
-        browser.close()
-    json.dump(log, sys.stdout)
+    # The policy itself: what the page's own scripts cannot do.
+    log["leaves"] = page.evaluate("fetch('https://192.0.2.1/').then(() => true, () => false)")
+    log["policy"] = page.evaluate("violations")
+    log["cookie"] = page.evaluate("document.cookie")
+    own = page.url.split("?")[0]
+    if task.get("elsewhere"):
+        log["statuses"] = {}
+        for name, url in task["visits"].items():
+            answer = context.new_page().goto(url.replace("PAGE/", own))
+            log["statuses"][name] = answer.status
+        evil = context.new_page()
+        evil.goto(task["elsewhere"])
+        log["attacks"] = evil.evaluate(ATTACKS, own)
+        evil.set_content(f"<iframe src='{own}'></iframe>")
+        evil.wait_for_timeout(500)
+        log["frame"] = evil.frames[1].url if len(evil.frames) > 1 else ""
 
 
-if __name__ == "__main__":
-    try:
-        main()
-    except Error as e:
-        sys.exit(f"play: {e}")
+run(play)

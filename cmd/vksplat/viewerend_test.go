@@ -1,0 +1,190 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"vksplat/pipeline"
+	"vksplat/view"
+)
+
+// commander is somebody who watches a run and gives orders.
+type commander struct {
+	t   *testing.T
+	ctx context.Context
+	c   *websocket.Conn
+}
+
+func (v *viewed) commander(t *testing.T) *commander {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	t.Cleanup(cancel)
+	c, err := v.enter(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.CloseNow() })
+	return &commander{t, ctx, c}
+}
+
+func (o *commander) order(what string) {
+	o.t.Helper()
+	if err := o.c.Write(o.ctx, websocket.MessageText, []byte(`{"command":"`+what+`"}`)); err != nil {
+		o.t.Fatal(err)
+	}
+}
+
+// until reads until a status passes.
+func (o *commander) until(what string, reached func(s view.Status) bool) view.Status {
+	o.t.Helper()
+	for {
+		_, data, err := o.c.Read(o.ctx)
+		if err != nil {
+			o.t.Fatalf("%s: %v", what, err)
+		}
+		var m struct{ Status *view.Status }
+		if json.Unmarshal(data, &m) == nil && m.Status != nil && reached(*m.Status) {
+			return *m.Status
+		}
+	}
+}
+
+// over reads until the connection is closed, in good order.
+func (o *commander) over() {
+	o.t.Helper()
+	for {
+		if _, _, err := o.c.Read(o.ctx); err != nil {
+			if websocket.CloseStatus(err) != websocket.StatusNormalClosure {
+				o.t.Errorf("after the end: %v", err)
+			}
+			return
+		}
+	}
+}
+
+// TestViewerCommands pauses a run, saves it meanwhile, lets it go on, and stops it. The page is told what became of each.
+func TestViewerCommands(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "out")
+	v := startViewed(t, smallScene(t, 300), "-m", out, "--viewer=127.0.0.1:0", "--iterations", "1000000", "--checkpoint-every", "0", "--progress", "none")
+	o := v.commander(t)
+	if s := o.until("first steps", func(s view.Status) bool { return s.Step > 3 && s.Doing == "training" }); s.Save != (view.Save{}) || s.End != nil {
+		t.Errorf("nothing was asked for: %+v", s)
+	}
+	o.order("pause")
+	at := o.until("pause", func(s view.Status) bool { return s.Paused && s.Doing == "paused" }).Step
+	for range 3 {
+		if s := o.until("still", func(view.Status) bool { return true }); s.Step != at || s.Doing != "paused" {
+			t.Errorf("paused at step %d: %+v", at, s)
+		}
+	}
+	folder := filepath.Join(out, checkpointFolder)
+	if err := os.WriteFile(folder, nil, 0o666); err != nil { // in the folder's place
+		t.Fatal(err)
+	}
+	o.order("save")
+	if s := o.until("no save", func(s view.Status) bool { return s.Save.State == view.SaveFailed }); !strings.Contains(s.Save.Text, folder) {
+		t.Errorf("a save that failed: %+v", s.Save)
+	}
+	if err := os.Remove(folder); err != nil {
+		t.Fatal(err)
+	}
+	o.order("save")
+	saved := filepath.Join(folder, fmt.Sprintf("%s%d%s", checkpointPrefix, at, checkpointSuffix))
+	if s := o.until("save", func(s view.Status) bool { return s.Save.State == view.SaveDone }); s.Save.Text != saved || s.Save.Step != at || !isFile(saved) || !s.Paused {
+		t.Errorf("saved is %+v, wanted %s", s, saved)
+	}
+	o.order("resume")
+	o.until("resume", func(s view.Status) bool { return !s.Paused && s.Step > at })
+	o.order("stop")
+	end := o.until("the end", func(s view.Status) bool { return s.End != nil }).End
+	if end.State != view.EndStopped || !isFile(end.Model) || !strings.HasPrefix(end.Model, out) || !strings.Contains(end.Text, "--resume") {
+		t.Errorf("stopped: %+v", end)
+	}
+	o.over()
+	<-v.rest
+	if err := v.cmd.Wait(); err == nil || v.cmd.ProcessState.ExitCode() != exitInterrupted {
+		t.Errorf("stopped: %v", err)
+	}
+	if list, err := listCheckpoints(folder); err != nil || len(list) == 0 || list[len(list)-1].step <= at {
+		t.Errorf("after the stop there are %v, %v", list, err)
+	}
+}
+
+// TestViewerEnd lets a run come to its end, and another fail: who watches is told.
+func TestViewerEnd(t *testing.T) {
+	scene, out := smallScene(t, 300), filepath.Join(t.TempDir(), "out")
+	o := startViewed(t, scene, "-m", out, "--viewer", "--iterations", "400", "--progress", "none").commander(t)
+	end := o.until("the end", func(s view.Status) bool { return s.End != nil })
+	if end.End.State != view.EndFinished || end.End.Model != filepath.Join(out, "point_cloud", "iteration_400", "point_cloud.ply") || !isFile(end.End.Model) ||
+		!strings.Contains(end.End.Text, "vksplat view "+quoted(out)) || end.Step != 400 {
+		t.Errorf("finished: %+v, %+v", end, end.End)
+	}
+	o.over()
+	out = filepath.Join(t.TempDir(), "out")
+	o = startViewed(t, scene, "-m", out, "--viewer", "--iterations", "1000000", "--progress", "none").commander(t)
+	o.until("first steps", func(s view.Status) bool { return s.Step > 0 })
+	if err := os.WriteFile(filepath.Join(out, "point_cloud"), nil, 0o666); err != nil { // in the folder's place
+		t.Fatal(err)
+	}
+	o.order("stop")
+	end = o.until("the failure", func(s view.Status) bool { return s.End != nil })
+	if end.End.State != view.EndFailed || end.End.Model != "" || !strings.Contains(end.End.Text, "point_cloud") {
+		t.Errorf("failed: %+v", end.End)
+	}
+}
+
+// TestViewerAlone wants a pause that nobody watches to end after a while, and one that somebody comes back to, to go on.
+func TestViewerAlone(t *testing.T) {
+	const patience = 300 * time.Millisecond
+	var said bytes.Buffer
+	l := &liveTraining{r: &trainRun{app: newApp(nil, io.Discard, &said)}, between: pipeline.NewInterludes(), patience: patience}
+	l.Watched(1)
+	l.Watched(2)
+	if err := l.Do(t.Context(), view.CommandPause); err != nil {
+		t.Fatal(err)
+	}
+	l.Watched(1)
+	time.Sleep(2 * patience)
+	l.Watched(0)
+	l.Watched(1)
+	time.Sleep(2 * patience)
+	if !l.between.Held() {
+		t.Error("it goes on although somebody watches")
+	}
+	l.Watched(0)
+	for begin := time.Now(); l.between.Held(); time.Sleep(time.Millisecond) {
+		if time.Since(begin) > 20*time.Second {
+			t.Fatal("it is held for nobody")
+		}
+	}
+	l.mu.Lock() // what is said is said by then
+	defer l.mu.Unlock()
+	if text := said.String(); !strings.Contains(text, "paused from the viewer") || strings.Count(text, "nobody has watched for") != 2 {
+		t.Errorf("said is %s", text)
+	}
+}
+
+// TestFramePace wants training to go on for frameShare times what a frame cost, what the first unit after it waited for included.
+func TestFramePace(t *testing.T) {
+	var p framePace
+	if w := p.wait(time.Hour); w != 0 {
+		t.Errorf("before the first frame: %v", w)
+	}
+	begin := time.Now()
+	p.observe(1000, begin.Add(-20*time.Millisecond), 3*time.Second)
+	for cost, want := range map[time.Duration]time.Duration{20 * time.Millisecond: 220 * time.Millisecond, 50 * time.Millisecond: 550 * time.Millisecond} {
+		if w := p.wait(3*time.Second + cost); w > want || w < want-time.Since(begin) {
+			t.Errorf("a cost of %v: a wait of %v, want %v", cost, w, want)
+		}
+	}
+}
