@@ -113,8 +113,10 @@ func (e *engine) submit(f *frame, u unit, timed bool, src vk.View, keep *vk.Copi
 	if timed {
 		f.ran = f.timed
 	}
-	f.submission.Add(f.ran)
-	f.ticket, err = e.dev.Submit(f.submission)
+	f.submission.AddGated(f.ran, e.team.until(e, u.kind)...)
+	if f.ticket, err = e.dev.Submit(f.submission); err == nil {
+		e.team.post(e, f, u.kind)
+	}
 	return err
 }
 

@@ -46,6 +46,7 @@ type trainOptions struct {
 	exports   exportsFlag
 	load      loadFlags
 	device    pipeline.DeviceOptions
+	devices   string // that train together; "": one does
 	origin    originFlag
 	init      scene.InitOptions
 	config    pipeline.Config
@@ -192,7 +193,9 @@ func (o *trainOptions) rateOptions() []option {
 }
 
 func (o *trainOptions) deviceOptions() []option {
-	list := append(deviceOptions(&o.device), o.memoryFlags.table()...)
+	list := append(deviceOptions(&o.device), text(&o.devices, "devices",
+		"`LIST` of devices that train the scene together, each with a share of its splats and a view of its own in every step: all, or indices and UUIDs separated by commas").essential().flagOnly())
+	list = append(list, o.memoryFlags.table()...)
 	return append(list, chosen(&o.config.Precision, "precision",
 		"`HOW`: full stores float32; mixed stores spherical harmonics and the optimiser's moments in half the bytes, so that more splats fit",
 		pipeline.PrecisionFull, pipeline.PrecisionMixed).essential())
