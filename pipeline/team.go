@@ -267,29 +267,29 @@ func (t *team) relay(e *engine) {
 			t.fail(err)
 			continue
 		}
-		t.carry(e.links.self, l.exchange)
-		if err := t.arrive(l.exchange, l.round); err != nil {
+		if err := errors.Join(t.carry(e.links.self, l.exchange), t.arrive(l.exchange, l.round)); err != nil {
 			t.fail(err)
 		}
 	}
 }
 
 // carry copies what device self has written to where the others read it, where no memory is common to both.
-func (t *team) carry(self, exchange int) {
+func (t *team) carry(self, exchange int) (err error) {
 	from := t.engines[self]
 	n := len(t.engines)
 	for j, to := range t.engines {
 		if j == self {
 			continue
 		}
-		t.headers.Carry(from.dev, to.dev, int64(exchange*n+j)*headerBytes(n)+int64(self)*packetHeaderBytes, packetHeaderBytes)
+		err = errors.Join(err, t.headers.Carry(from.dev, to.dev, int64(exchange*n+j)*headerBytes(n)+int64(self)*packetHeaderBytes, packetHeaderBytes))
+		there := 4 * visibleWords * int64(t.records)
 		if exchange == exchangeVisible {
-			t.rooms[self][j].Carry(from.dev, to.dev, 0, 4*visibleWords*int64(t.records))
-			continue
+			err = errors.Join(err, t.rooms[self][j].Carry(from.dev, to.dev, 0, there))
+		} else {
+			err = errors.Join(err, t.rooms[j][self].Carry(from.dev, to.dev, there, packetBytes(t.records, t.absgrad)-there))
 		}
-		room := t.rooms[j][self]
-		room.Carry(from.dev, to.dev, 4*visibleWords*int64(t.records), packetBytes(t.records, t.absgrad)-4*visibleWords*int64(t.records))
 	}
+	return err
 }
 
 // arrive notes that one more device has written its packets of a round, and lets all go on once they have.
