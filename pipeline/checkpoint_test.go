@@ -334,7 +334,7 @@ func testStagingPieces(t *testing.T, precision string) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	if err := live.read(c); err != nil {
+	if err := live.read(c, live.runs()); err != nil {
 		t.Fatal(err)
 	}
 	tr.goOn(&c.Header)

@@ -245,7 +245,7 @@ func TestPaceInTightMemory(t *testing.T) {
 			tr.e.isectMost = minIsects - 1
 		}
 		tr.pace.moreBands = true
-		if err := tr.repace(); err != nil {
+		if err := tr.repace(tr.member); err != nil {
 			t.Fatalf("%s: %v", room, err)
 		}
 		bands, fewer := 2, room == "tight"
@@ -297,8 +297,9 @@ func TestFailedStartsFreeAll(t *testing.T) {
 			t.Fatal(err)
 		}
 		e.pool = d.dev.NewScratchPool()
-		tr := &Trainer{cfg: cfg, sceneScale: scale, cams: cams, e: e, plan: &Plan{Device: DevicePlan{PhotoFits: len(cams)}, Ceiling: init.N}, ctx: context.Background()}
-		if err := tr.begin(d, photos, plan); !IsShortage(err) {
+		m := &member{e: e, plan: &Plan{Device: DevicePlan{PhotoFits: len(cams)}, Ceiling: init.N}, maxSplats: init.N, splats: init.N}
+		tr := &Trainer{cfg: cfg, sceneScale: scale, cams: cams, member: m, members: []*member{m}, ctx: context.Background()}
+		if err := tr.begin(photos, plan); !IsShortage(err) {
 			t.Errorf("in %d bytes: got %v", budget, err)
 		}
 		if err := tr.Close(); err != nil {

@@ -65,16 +65,16 @@ func (v *view) packetTo(w int) packet {
 	if w != l.self {
 		return l.out[w]
 	}
-	if v.own.projected.IsZero() {
-		v.own.projected = vk.ScratchOf[float32](v.r, "own projected", projectedWords*l.records)
-		v.own.extents = vk.ScratchOf[float32](v.r, "own extents", extentWords*l.records)
-		v.own.keys = vk.ScratchOf[uint32](v.r, "own keys", l.records)
-		v.own.grads = vk.ScratchOf[float32](v.r, "own grads", projectedWords*l.records)
-		if v.own.absGrads = v.own.grads; v.strategy.absgrad {
-			v.own.absGrads = vk.ScratchOf[float32](v.r, "own abs grads", absWords*l.records)
+	if v.shared.own.projected.IsZero() {
+		v.shared.own.projected = vk.ScratchOf[float32](v.r, "own projected", projectedWords*l.records)
+		v.shared.own.extents = vk.ScratchOf[float32](v.r, "own extents", extentWords*l.records)
+		v.shared.own.keys = vk.ScratchOf[uint32](v.r, "own keys", l.records)
+		v.shared.own.grads = vk.ScratchOf[float32](v.r, "own grads", projectedWords*l.records)
+		if v.shared.own.absGrads = v.shared.own.grads; v.strategy.absgrad {
+			v.shared.own.absGrads = vk.ScratchOf[float32](v.r, "own abs grads", absWords*l.records)
 		}
 	}
-	return v.own
+	return v.shared.own
 }
 
 // packetFrom returns the packet of a device to this one.
@@ -99,7 +99,7 @@ func (v *view) sendView(w int) {
 		Params: v.f.params, Counters: v.counters, DepthKeys: v.depthKeys, Projected: vk.Cast[float32](v.projected.View), Extents: vk.Cast[float32](v.extents.View),
 		IndexOf: marks, Headers: l.sent[exchangeVisible][w], OutProjected: p.projected, OutExtents: p.extents, OutKeys: p.keys,
 		Push: shaders.SendVisiblePush{Capacity: uint32(l.records), HeaderId: uint32(l.self)},
-	}, vk.Items(n, 128))
+	}, vk.Items(n, layout.SendBlock))
 }
 
 // joinPackets puts what all devices have of the view side by side.
@@ -127,7 +127,7 @@ func (v *view) fetch(i int, firstOf vk.Slice[uint32], words int, from, to vk.Sli
 	if place {
 		push.AtOffset = 1
 	}
-	v.r.Dispatch(&shaders.Fetch{FirstOf: firstOf, Source: from, Destination: to, Push: push}, vk.Items(v.links.records*words, 256*fetchWords))
+	v.r.Dispatch(&shaders.Fetch{FirstOf: firstOf, Source: from, Destination: to, Push: push}, vk.Items(v.links.records*words, layout.CopyBlock))
 }
 
 // sendGrads puts the gradients of device o's projections into the packet back to it.
@@ -139,7 +139,7 @@ func (v *view) sendGrads(o int) {
 		Headers: l.sent[exchangeGrads][o], OutGrads: p.grads, OutAbs: p.absGrads,
 		Push: shaders.SendGradsPush{Index: uint32(o), HeaderId: uint32(l.self)},
 		Spec: shaders.SendGradsSpec{Absgrad: v.strategy.absgrad},
-	}, vk.Items(l.records, 256))
+	}, vk.Items(l.records*projectedWords, layout.CopyBlock))
 }
 
 // settle takes in the gradients of all views.

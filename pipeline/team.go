@@ -75,7 +75,7 @@ func headerBytes(n int) int64 {
 	return (int64(n)*packetHeaderBytes + bindStep - 1) / bindStep * bindStep
 }
 
-const packetHeaderBytes = 20
+const packetHeaderBytes = 16
 
 // packetBytes returns the size of a packet with the way back.
 func packetBytes(records int, absgrad bool) int64 {

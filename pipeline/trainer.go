@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"time"
 
 	"vksplat/scene"
-	"vksplat/shaders/layout"
 	"vksplat/vk"
 )
 
