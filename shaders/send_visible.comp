@@ -52,7 +52,7 @@ void number_splats(uint first, uint n) {
         uint i = first + k * GROUP + lid;
         if (seen[k]) s_ids[numbers[k] - s_first] = i;
         if (i < n) index_of[i] = seen[k] ? numbers[k] : CULLED;
-        if (i + 1u == n || i + 1u == first + SEND_BLOCK) s_end = numbers[k] + (seen[k] ? 1u : 0u);
+        if (i + 1u == min(n, first + SEND_BLOCK)) s_end = numbers[k] + (seen[k] ? 1u : 0u);
     }
     barrier();
 }
