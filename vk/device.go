@@ -29,6 +29,7 @@ type Device struct {
 	queueMu   sync.Mutex    // guards the queue and changes of submitted
 	submitted atomic.Uint64 // last ticket given out
 	done      atomic.Uint64
+	layerMu   sync.RWMutex // with the validation layer only: see signal
 	lost      atomic.Bool
 
 	kernelMu  sync.Mutex // guards the two maps
