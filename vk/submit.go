@@ -190,11 +190,12 @@ func (d *Device) Wait(t Ticket) error {
 	return nil
 }
 
-// readTimeline returns the timeline's value.
+// readTimeline returns the timeline's value. Who asks a closed device asks for work that a lost one has not done.
 func (d *Device) readTimeline() (uint64, Result) {
-	if d.in.validate {
-		d.layerMu.RLock()
-		defer d.layerMu.RUnlock()
+	d.waitMu.RLock()
+	defer d.waitMu.RUnlock()
+	if d.timeline == 0 {
+		return 0, deviceLost
 	}
 	return d.shim.counter(d.timeline)
 }
@@ -203,25 +204,31 @@ func (d *Device) readTimeline() (uint64, Result) {
 // not returned: it waits for the end of that call with the lock that the call needs, for 10 seconds.
 func (d *Device) signal(semaphore, n uint64) Result {
 	if d.in.validate {
-		d.layerMu.Lock()
-		defer d.layerMu.Unlock()
+		d.waitMu.Lock()
+		defer d.waitMu.Unlock()
 	}
 	return d.shim.signal(semaphore, n)
 }
 
 // waitTimeline waits until the timeline has reached n. With the validation layer it lets signals in between.
 func (d *Device) waitTimeline(n uint64) Result {
-	if !d.in.validate {
-		return d.shim.wait(d.timeline, n, ^uint64(0))
-	}
 	for {
-		d.layerMu.RLock()
-		r := d.shim.wait(d.timeline, n, uint64(time.Millisecond))
-		d.layerMu.RUnlock()
-		if r != timeout {
+		if r := d.waitOnce(n); r != timeout {
 			return r
 		}
 	}
+}
+
+func (d *Device) waitOnce(n uint64) Result {
+	d.waitMu.RLock()
+	defer d.waitMu.RUnlock()
+	switch {
+	case d.timeline == 0:
+		return deviceLost // as in readTimeline
+	case d.in.validate:
+		return d.shim.wait(d.timeline, n, uint64(time.Millisecond))
+	}
+	return d.shim.wait(d.timeline, n, ^uint64(0))
 }
 
 // WaitIdle waits until the device has done all that was submitted. Nothing can be submitted meanwhile, so the gates that this work waits at must have been
