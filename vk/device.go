@@ -29,6 +29,7 @@ type Device struct {
 	queueMu   sync.Mutex    // guards the queue and changes of submitted
 	submitted atomic.Uint64 // last ticket given out
 	done      atomic.Uint64
+	waitMu    sync.RWMutex // held shared by those who look at the timeline or wait for it, alone while the timeline is ended, and by signal
 	lost      atomic.Bool
 
 	kernelMu  sync.Mutex // guards the two maps
@@ -109,11 +110,13 @@ func (d *Device) Close() error {
 	}
 	d.closeKernels()
 	d.memory.close()
+	d.waitMu.Lock() // others may not have returned from Wait yet
+	defer d.waitMu.Unlock()
 	if d.timeline != 0 {
 		destroySemaphore(d.h, d.timeline)
 	}
 	d.shim.free()
-	d.h = 0
+	d.h, d.timeline = 0, 0
 	d.in.open.Add(-1)
 	return err
 }

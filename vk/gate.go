@@ -53,7 +53,7 @@ func (g *Gate) open(n uint64) error {
 	if n-g.opened > farthest {
 		return invalid("open gate", g.dev.info.Name, "from %d to %d is too far, at most %d is possible", g.opened, n, farthest)
 	}
-	if r := g.dev.shim.signal(g.semaphore, n); r < 0 {
+	if r := g.dev.signal(g.semaphore, n); r < 0 {
 		return g.dev.check("vkSignalSemaphore", "gate", r)
 	}
 	g.opened = n

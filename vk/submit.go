@@ -1,5 +1,7 @@
 package vk
 
+import "time"
+
 // Ticket stands for submitted work and all that was submitted before it on the device. Tickets grow; 0 stands for no work and is always done.
 type Ticket uint64
 
@@ -152,7 +154,7 @@ func (d *Device) Done(t Ticket) (bool, error) {
 	if uint64(t) <= d.done.Load() {
 		return true, nil
 	}
-	now, r := d.shim.counter(d.timeline)
+	now, r := d.readTimeline()
 	if r < 0 {
 		return false, d.check("vkGetSemaphoreCounterValue", "timeline", r)
 	}
@@ -181,11 +183,52 @@ func (d *Device) Wait(t Ticket) error {
 	if last := Ticket(d.submitted.Load()); t > last {
 		return invalid("wait", d.info.Name, "ticket %d was never given out, the last one is %d", t, last)
 	}
-	if r := d.shim.wait(d.timeline, uint64(t), ^uint64(0)); r < 0 {
+	if r := d.waitTimeline(uint64(t)); r < 0 {
 		return d.check("vkWaitSemaphores", "timeline", r)
 	}
 	d.reached(uint64(t))
 	return nil
+}
+
+// readTimeline returns the timeline's value. Who asks a closed device asks for work that a lost one has not done.
+func (d *Device) readTimeline() (uint64, Result) {
+	d.waitMu.RLock()
+	defer d.waitMu.RUnlock()
+	if d.timeline == 0 {
+		return 0, deviceLost
+	}
+	return d.shim.counter(d.timeline)
+}
+
+// signal sets the semaphore of a gate to n. The validation layer (1.3.239) must not see a value on the timeline that a signal brought about whose call has
+// not returned: it waits for the end of that call with the lock that the call needs, for 10 seconds.
+func (d *Device) signal(semaphore, n uint64) Result {
+	if d.in.validate {
+		d.waitMu.Lock()
+		defer d.waitMu.Unlock()
+	}
+	return d.shim.signal(semaphore, n)
+}
+
+// waitTimeline waits until the timeline has reached n. With the validation layer it lets signals in between.
+func (d *Device) waitTimeline(n uint64) Result {
+	for {
+		if r := d.waitOnce(n); r != timeout {
+			return r
+		}
+	}
+}
+
+func (d *Device) waitOnce(n uint64) Result {
+	d.waitMu.RLock()
+	defer d.waitMu.RUnlock()
+	switch {
+	case d.timeline == 0:
+		return deviceLost // as in readTimeline
+	case d.in.validate:
+		return d.shim.wait(d.timeline, n, uint64(time.Millisecond))
+	}
+	return d.shim.wait(d.timeline, n, ^uint64(0))
 }
 
 // WaitIdle waits until the device has done all that was submitted. Nothing can be submitted meanwhile, so the gates that this work waits at must have been
@@ -193,6 +236,9 @@ func (d *Device) Wait(t Ticket) error {
 func (d *Device) WaitIdle() error {
 	d.queueMu.Lock()
 	defer d.queueMu.Unlock()
+	if d.in.validate {
+		d.waitTimeline(d.submitted.Load())
+	}
 	if err := d.check("vkDeviceWaitIdle", "device", waitDeviceIdle(d.h)); err != nil {
 		return err
 	}
