@@ -309,9 +309,6 @@ func (t *team) arrive(exchange int, round uint64) (err error) {
 	return err
 }
 
-// everyRound opens a gate for good.
-const everyRound = 1 << 40
-
 // fail ends the team because of err: whatever waits goes on, finds packets that are not of its unit, and changes nothing.
 func (t *team) fail(err error) {
 	t.mu.Lock()
@@ -322,17 +319,18 @@ func (t *team) fail(err error) {
 	t.err = fmt.Errorf("pipeline: exchange between devices: %w", err)
 	for _, e := range t.engines {
 		for _, g := range e.links.gates {
-			_ = g.Open(everyRound) // of a device that is lost: nothing waits there any more
+			_ = g.Close() // lets everything through; on a device that is lost nothing waits any more
 		}
 	}
 }
 
-// broken is fail for a team that may be none: of a device that waits for one that was given nothing. It returns err.
+// broken is fail for a team that may be none: of a device that waits for one that was given nothing. It returns what ended the team first.
 func (t *team) broken(err error) error {
-	if t != nil {
-		t.fail(err)
+	if t == nil {
+		return err
 	}
-	return err
+	t.fail(err)
+	return t.failure()
 }
 
 // grow makes packets as large as the reports of a failed unit, by device, ask for. Nothing may be in flight.

@@ -36,6 +36,8 @@ func teamTrainer(t testing.TB, devices []*Device, views []TrainView, init *scene
 			t.Error(err)
 		}
 	})
+	_, _, _, _, run := checkpointScene(t)
+	tr.SetRun(run)
 	return tr
 }
 
