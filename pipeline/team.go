@@ -75,10 +75,10 @@ func headerBytes(n int) int64 {
 	return (int64(n)*packetHeaderBytes + bindStep - 1) / bindStep * bindStep
 }
 
-const packetHeaderBytes = 16
+const packetHeaderBytes = 20
 
-// packetBytes returns the size of a packet with the way back.
-func packetBytes(records int, absgrad bool) int64 {
+// roomBytes returns the size of a packet with the way back.
+func roomBytes(records int, absgrad bool) int64 {
 	words := visibleWords + projectedWords
 	if absgrad {
 		words += absWords
@@ -111,7 +111,7 @@ func phantomLinks(dev *vk.Device, self, n, records int, absgrad bool) *links {
 		return vk.Cast[layout.PacketHeader](dev.Phantom(int64(n)*packetHeaderBytes, "planned"))
 	}
 	for range n {
-		l.out = append(l.out, packetIn(dev.Phantom(packetBytes(records, absgrad), "planned"), records, absgrad))
+		l.out = append(l.out, packetIn(dev.Phantom(roomBytes(records, absgrad), "planned"), records, absgrad))
 		for k := range nExchanges {
 			l.sent[k] = append(l.sent[k], header())
 		}
@@ -180,7 +180,7 @@ func (t *team) makeRooms(records int) error {
 			if i == j {
 				continue
 			}
-			room, err := vk.NewShared([]*vk.Device{from.dev, to.dev}, packetBytes(records, t.absgrad), fmt.Sprintf("packet %d to %d", i, j))
+			room, err := vk.NewShared([]*vk.Device{from.dev, to.dev}, roomBytes(records, t.absgrad), fmt.Sprintf("packet %d to %d", i, j))
 			if err != nil {
 				return err
 			}
@@ -286,7 +286,7 @@ func (t *team) carry(self, exchange int) (err error) {
 		if exchange == exchangeVisible {
 			err = errors.Join(err, t.rooms[self][j].Carry(from.dev, to.dev, 0, there))
 		} else {
-			err = errors.Join(err, t.rooms[j][self].Carry(from.dev, to.dev, there, packetBytes(t.records, t.absgrad)-there))
+			err = errors.Join(err, t.rooms[j][self].Carry(from.dev, to.dev, there, roomBytes(t.records, t.absgrad)-there))
 		}
 	}
 	return err

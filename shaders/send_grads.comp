@@ -57,7 +57,7 @@ void copy_abs(uint first, uint n) {
 void main() {
     bool failed = counters[FAILED] != 0u;
     uint first = first_of[pc.index], n = failed ? 0u : first_of[pc.index + 1u] - first;
-    if (group_index() == 0u && gl_LocalInvocationID.x == 0u) headers[pc.header_id] = PacketHeader(n, failed ? 1u : 0u, 0u, params[0].unit);
+    if (group_index() == 0u && gl_LocalInvocationID.x == 0u) headers[pc.header_id] = PacketHeader(n, failed ? 1u : 0u, 0u, params[0].unit, counters[N_SPLATS]);
     copy_grads(first, n);
     if (ABSGRAD) copy_abs(first, n);
 }

@@ -74,7 +74,7 @@ void main() {
     if (group_index() == 0u && gl_LocalInvocationID.x == 0u) {
         bool failed = !fits || counters[FAILED] != 0u;
         if (!fits) fail(FAILED_PACKET, n_sent);
-        headers[pc.header_id] = PacketHeader(failed ? 0u : n_sent, failed ? 1u : 0u, fits ? 0u : n_sent, params[0].unit);
+        headers[pc.header_id] = PacketHeader(failed ? 0u : n_sent, failed ? 1u : 0u, fits ? 0u : n_sent, params[0].unit, counters[N_SPLATS]);
     }
     uint first = group_index() * SEND_BLOCK, n = counters[N_ACTIVE];
     if (first >= n) return;

@@ -1,7 +1,7 @@
 #version 460
 #extension GL_EXT_scalar_block_layout : require
 #extension GL_GOOGLE_include_directive : require
-// settle returns from a view's splats to this device's: it says where the gradients of each view's packet lie, and sets the number of splats. Packets of
+// settle returns from a view's splats to this device's: it says where the gradients of each view's packet lie, and sets the numbers of its splats and of all. Packets of
 // devices that failed fail the unit.
 //   reads params headers; reads and writes counters; writes first_of
 // One invocation.
@@ -21,5 +21,8 @@ layout(binding = 3, scalar) writeonly buffer FirstOf { uint first_of[]; };      
 void main() {
     check_headers(pc.n_devices);
     set_first_of(pc.n_devices);
+    uint total = 0u;
+    for (uint i = 0u; i < pc.n_devices; i++) total += headers[i].splats;
+    counters[N_TOTAL] = total;
     counters[N_ACTIVE] = counters[FAILED] == 0u ? counters[N_SPLATS] : 0u;
 }

@@ -124,7 +124,7 @@ func checkBatch(t *trial, b []*backward, step int, with adamVariant) error {
 	}
 	from := pack(b, abs)
 	pass := shaders.ProjectBwdAdamViews{
-		Params: input(l, "params", params), Counters: input(l, "counters", b[0].counters(with.failed)), IndexOf: input(l, "index_of", from.indexOf),
+		Params: input(l, "params", params), Counters: input(l, "counters", b[0].countersOf(with)), IndexOf: input(l, "index_of", from.indexOf),
 		VViews: input(l, "v_views", from.grads), VAbsViews: input(l, "v_abs_views", from.abs),
 		Spec: shaders.ProjectBwdAdamViewsSpec{Absgrad: with.absgrad, Noise: with.noise > 0, NViews: uint32(len(b))},
 	}
@@ -175,4 +175,13 @@ func (l *list) batchAdam(m *model, pass shaders.ProjectBwdAdamViews) {
 		Params: pass.Params, Counters: pass.Counters, IndexOf: pass.IndexOf, VViews: pass.VViews, Chunk: vk.Cast[uint32](pass.Chunk.View), VAbsViews: pass.VAbsViews,
 		Push: shaders.ProjectBwdAdamViewsMixedPush(pass.Push), Spec: shaders.ProjectBwdAdamViewsMixedSpec(pass.Spec),
 	}, vk.Items(m.size, 128))
+}
+
+// countersOf are those of a step of several devices; the scene has the splats that the penalties are of, or those of this device alone.
+func (b *backward) countersOf(with adamVariant) []uint32 {
+	c := b.counters(with.failed)
+	if c[layout.NTotal] = uint32(b.p.N); with.penalties.Splats > 0 {
+		c[layout.NTotal] = uint32(with.penalties.Splats)
+	}
+	return c
 }

@@ -126,7 +126,7 @@ func checkSend(t *trial, p *ref.Projection[float32], room int, failed uint32) er
 		return err
 	}
 	packet, index := ref.SendVisible(p)
-	want := fail.SplatsHeader(sum, uint32(capacity), unitOfPackets)
+	want := fail.SplatsHeader(sum, uint32(capacity), unitOfPackets, start[layout.NSplats])
 	if int(sum) > capacity {
 		packet = &ref.Projection[float32]{}
 	}
@@ -158,7 +158,7 @@ func onlyWritten[T any](b *buffer[T], a, z int) error {
 func headersOf(n ...uint32) []layout.PacketHeader {
 	var h []layout.PacketHeader
 	for _, k := range n {
-		h = append(h, layout.PacketHeader{N: k, Unit: unitOfPackets})
+		h = append(h, layout.PacketHeader{N: k, Unit: unitOfPackets, Splats: 10 * k})
 	}
 	return h
 }
@@ -250,7 +250,10 @@ func checkSettle(t *trial, j joining) error {
 	}
 	want := fail.FirstOf(j.headers, math.MaxUint32, unitOfPackets)
 	after := withFailure(start, fail)
-	after[layout.NActive] = 1234
+	after[layout.NActive], after[layout.NTotal] = 1234, 0
+	for _, h := range j.headers {
+		after[layout.NTotal] += h.Splats
+	}
 	if fail.Failed != 0 {
 		after[layout.NActive] = 0
 	}
@@ -334,7 +337,7 @@ func checkSendGrads(t *trial, n int, absgrad bool, failed uint32) error {
 	if err := l.run(); err != nil {
 		return err
 	}
-	want := fail.GradsHeader(uint32(n), unitOfPackets)
+	want := fail.GradsHeader(uint32(n), unitOfPackets, start[layout.NSplats])
 	sent := int(want.N)
 	gotGrads, errG := out.written(9 * sent)
 	gotAbs, errA := outAbs.written(0)

@@ -21,9 +21,9 @@ func (f *Failure) fail(reason, unit, needed uint32) {
 	f.Needed = max(f.Needed, needed)
 }
 
-// SplatsHeader returns the header of a packet of n splats, for which there is room for capacity.
-func (f *Failure) SplatsHeader(n, capacity, unit uint32) layout.PacketHeader {
-	h := layout.PacketHeader{N: n, Unit: unit}
+// SplatsHeader returns the header of a packet of n splats, for which there is room for capacity, from a device that has so many splats in all.
+func (f *Failure) SplatsHeader(n, capacity, unit, splats uint32) layout.PacketHeader {
+	h := layout.PacketHeader{N: n, Unit: unit, Splats: splats}
 	if n > capacity {
 		f.fail(layout.FailedPacket, unit, n)
 		h.Needed = n
@@ -34,12 +34,12 @@ func (f *Failure) SplatsHeader(n, capacity, unit uint32) layout.PacketHeader {
 	return h
 }
 
-// GradsHeader returns the header of a packet of n gradients.
-func (f *Failure) GradsHeader(n, unit uint32) layout.PacketHeader {
+// GradsHeader returns the header of a packet of n gradients, likewise.
+func (f *Failure) GradsHeader(n, unit, splats uint32) layout.PacketHeader {
 	if f.Failed != 0 {
-		return layout.PacketHeader{Failed: 1, Unit: unit}
+		return layout.PacketHeader{Failed: 1, Unit: unit, Splats: splats}
 	}
-	return layout.PacketHeader{N: n, Unit: unit}
+	return layout.PacketHeader{N: n, Unit: unit, Splats: splats}
 }
 
 // FirstOf returns where the records of each packet go and, at the end, how many there are; all 0 after a failure.

@@ -69,7 +69,9 @@ const (
 	NWeight     = 13
 	NGrown      = 14
 	NSent       = 15 // splats of this device that a view sees
-	NCounters   = 16
+	// Splats of all devices that share a scene.
+	NTotal    = 16
+	NCounters = 17
 
 	FailedIsects = 1
 	FailedSplats = 2
@@ -185,7 +187,7 @@ type MapRows struct {
 	Count uint32 // rows that it makes
 }
 
-// PacketHeader is GLSL's PacketHeader, 16 bytes; in join_packets, send_grads, send_visible, settle.
+// PacketHeader is GLSL's PacketHeader, 20 bytes; in join_packets, send_grads, send_visible, settle.
 //
 // What precedes a packet from one device to another, in memory of both.
 type PacketHeader struct {
@@ -193,6 +195,7 @@ type PacketHeader struct {
 	Failed uint32 // 1: the sender failed, and nothing follows
 	Needed uint32 // records that there was no room for; 0: there was
 	Unit   uint32 // that the packet belongs to
+	Splats uint32 // of the sender's share of the scene
 }
 
 // Projected is GLSL's Projected, 36 bytes; in count_pairs, count_tiles, emit_isects, look, project_bwd, project_bwd_adam, project_bwd_adam_mixed, rasterize, rasterize_bwd, reduce_slots, scan_tiles.
@@ -237,7 +240,7 @@ type Report struct {
 	MaxSplatsHit uint32  // splats that wanted to grow and found the ceiling
 }
 
-// StepParams is GLSL's StepParams, 272 bytes; in begin, count_pairs, count_tiles, emit_isects, expose, expose_bwd, exposure_adam, finish, join_packets, look, loss, loss_grad, mcmc_draw, mcmc_place, mcmc_plan, mcmc_update, mcmc_weigh, project, project_bwd, project_bwd_adam, project_bwd_adam_mixed, project_bwd_adam_views, project_bwd_adam_views_mixed, project_mixed, rasterize, rasterize_bwd, reduce_slots, refine_classify, refine_place, refine_plan, refine_rank, refine_select, refine_update, reset_opacity, scan_spine, scan_tiles, send_grads, send_visible, settle, tile_offsets, verify.
+// StepParams is GLSL's StepParams, 268 bytes; in begin, count_pairs, count_tiles, emit_isects, expose, expose_bwd, exposure_adam, finish, join_packets, look, loss, loss_grad, mcmc_draw, mcmc_place, mcmc_plan, mcmc_update, mcmc_weigh, project, project_bwd, project_bwd_adam, project_bwd_adam_mixed, project_bwd_adam_views, project_bwd_adam_views_mixed, project_mixed, rasterize, rasterize_bwd, reduce_slots, refine_classify, refine_place, refine_plan, refine_rank, refine_select, refine_update, reset_opacity, scan_spine, scan_tiles, send_grads, send_visible, settle, tile_offsets, verify.
 type StepParams struct {
 	View   View
 	Unit   uint32 // number of this unit of work, never reused
@@ -283,12 +286,11 @@ type StepParams struct {
 	// Pictures.
 	Look uint32 // LOOK_*
 	// Batches of views: Adam's constants for them, with 1 - beta as the host rounds it.
-	BatchBeta1  float32
-	BatchRest1  float32 // 1 - batch_beta1
-	BatchBeta2  float32
-	BatchRest2  float32
-	BatchEps    float32
-	TotalSplats uint32 // of the whole scene, where several devices share it; 0: those of this device
+	BatchBeta1 float32
+	BatchRest1 float32 // 1 - batch_beta1
+	BatchBeta2 float32
+	BatchRest2 float32
+	BatchEps   float32
 }
 
 // View is GLSL's View, 108 bytes; in begin, count_pairs, count_tiles, emit_isects, expose, expose_bwd, exposure_adam, finish, join_packets, look, loss, loss_grad, mcmc_draw, mcmc_place, mcmc_plan, mcmc_update, mcmc_weigh, project, project_bwd, project_bwd_adam, project_bwd_adam_mixed, project_bwd_adam_views, project_bwd_adam_views_mixed, project_mixed, rasterize, rasterize_bwd, reduce_slots, refine_classify, refine_place, refine_plan, refine_rank, refine_select, refine_update, reset_opacity, scan_spine, scan_tiles, send_grads, send_visible, settle, tile_offsets, verify.
@@ -321,11 +323,12 @@ var (
 	_ = [1]struct{}{}[unsafe.Sizeof(MapRows{})-8]
 	_ = [1]struct{}{}[unsafe.Offsetof(MapRows{}.First)-0]
 	_ = [1]struct{}{}[unsafe.Offsetof(MapRows{}.Count)-4]
-	_ = [1]struct{}{}[unsafe.Sizeof(PacketHeader{})-16]
+	_ = [1]struct{}{}[unsafe.Sizeof(PacketHeader{})-20]
 	_ = [1]struct{}{}[unsafe.Offsetof(PacketHeader{}.N)-0]
 	_ = [1]struct{}{}[unsafe.Offsetof(PacketHeader{}.Failed)-4]
 	_ = [1]struct{}{}[unsafe.Offsetof(PacketHeader{}.Needed)-8]
 	_ = [1]struct{}{}[unsafe.Offsetof(PacketHeader{}.Unit)-12]
+	_ = [1]struct{}{}[unsafe.Offsetof(PacketHeader{}.Splats)-16]
 	_ = [1]struct{}{}[unsafe.Sizeof(Projected{})-36]
 	_ = [1]struct{}{}[unsafe.Offsetof(Projected{}.Mean2d)-0]
 	_ = [1]struct{}{}[unsafe.Offsetof(Projected{}.Conic)-8]
@@ -352,7 +355,7 @@ var (
 	_ = [1]struct{}{}[unsafe.Offsetof(Report{}.AlphaL1)-48]
 	_ = [1]struct{}{}[unsafe.Offsetof(Report{}.NCounted)-52]
 	_ = [1]struct{}{}[unsafe.Offsetof(Report{}.MaxSplatsHit)-56]
-	_ = [1]struct{}{}[unsafe.Sizeof(StepParams{})-272]
+	_ = [1]struct{}{}[unsafe.Sizeof(StepParams{})-268]
 	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.View)-0]
 	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.Unit)-108]
 	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.Step)-112]
@@ -394,7 +397,6 @@ var (
 	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.BatchBeta2)-256]
 	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.BatchRest2)-260]
 	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.BatchEps)-264]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.TotalSplats)-268]
 	_ = [1]struct{}{}[unsafe.Sizeof(View{})-108]
 	_ = [1]struct{}{}[unsafe.Offsetof(View{}.Rot)-0]
 	_ = [1]struct{}{}[unsafe.Offsetof(View{}.Trans)-36]

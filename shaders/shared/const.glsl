@@ -64,7 +64,9 @@ const uint N_ISECTS_MAX = 12u;
 const uint N_WEIGHT = 13u;
 const uint N_GROWN = 14u;
 const uint N_SENT = 15u;     // splats of this device that a view sees
-const uint N_COUNTERS = 16u;
+// Splats of all devices that share a scene.
+const uint N_TOTAL = 16u;
+const uint N_COUNTERS = 17u;
 
 const uint FAILED_ISECTS = 1u;
 const uint FAILED_SPLATS = 2u;

@@ -70,7 +70,7 @@ void main() {
     uint n = counters[N_ACTIVE], failed = counters[FAILED];
     if (i >= pc.chunk_splats || id >= n || failed != 0u) return;
     begin_step(id);
-    Penalty penalty = penalty_of(params[0].total_splats == 0u ? n : params[0].total_splats);
+    Penalty penalty = penalty_of(counters[N_TOTAL]);
     splat_id = id;
     splat_mean = row3(ROW_MEANS, i);
     v_mean = vec3(0.0);

@@ -79,7 +79,6 @@ struct StepParams {
     float batch_beta2;
     float batch_rest2;
     float batch_eps;
-    uint total_splats;      // of the whole scene, where several devices share it; 0: those of this device
 };
 
 // What precedes a packet from one device to another, in memory of both.
@@ -88,6 +87,7 @@ struct PacketHeader {
     uint failed;    // 1: the sender failed, and nothing follows
     uint needed;    // records that there was no room for; 0: there was
     uint unit;      // that the packet belongs to
+    uint splats;    // of the sender's share of the scene
 };
 
 // What the host learns of a unit, in a mapped ring.
