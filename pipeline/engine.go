@@ -65,6 +65,7 @@ type frame struct {
 	ran      *vk.Program // what the unit was submitted as
 	skipped  bool        // the unit was not submitted: its device has done it
 	ticket   vk.Ticket   // 0: nothing in flight
+	done     chan error  // of a team: what waiting for the unit came to
 }
 
 // engine is the device side that training and rendering share: the model, the buffers of a view, and the recorded programs.
@@ -168,7 +169,7 @@ func (e *engine) allocate(inFlight int) (err error) {
 		e.target = make32(e.targetWords(), "target")
 	}
 	for i := 0; i < inFlight && err == nil; i++ {
-		f := &frame{submission: e.dev.NewSubmission()}
+		f := &frame{submission: e.dev.NewSubmission(), done: make(chan error, 1)}
 		e.frames = append(e.frames, f)
 		if err = f.allocate(e.dev); err == nil {
 			err = f.verifier.allocate(e)

@@ -52,7 +52,7 @@ func (t *Trainer) addMembers(devices []*Device, photos Photos, s start) error {
 
 // beginMember makes what a member has on its device beside the splats.
 func (t *Trainer) beginMember(m *member, photos Photos) (err error) {
-	if err := m.e.allocate(inFlight); err != nil {
+	if err := m.e.allocate(m.e.place.inFlight()); err != nil {
 		return err
 	}
 	if t.cfg.Exposure {
@@ -166,7 +166,7 @@ func (t *Trainer) advance() error {
 	if again, err := t.atLevel(); err != nil || again {
 		return err
 	}
-	slot := t.queued % inFlight
+	slot := t.queued % len(t.e.frames)
 	if again, err := t.collect(slot); err != nil || again {
 		return err
 	}
@@ -320,8 +320,9 @@ func (t *Trainer) takeStep(m *member, f *frame) error {
 
 // drain takes in everything in flight. again says that some of it did not fit and that the queue went back to it.
 func (t *Trainer) drain() (again bool, err error) {
-	for i := range inFlight { // oldest first
-		if again, err := t.collect((t.queued + i) % inFlight); err != nil || again {
+	n := len(t.e.frames)
+	for i := range n { // oldest first
+		if again, err := t.collect((t.queued + i) % n); err != nil || again {
 			return again, err
 		}
 	}

@@ -125,7 +125,12 @@ func (e *engine) wait(f *frame) error {
 	if f.ticket == 0 {
 		return nil
 	}
-	err := e.dev.Wait(f.ticket)
+	var err error
+	if e.team != nil {
+		err = <-f.done
+	} else {
+		err = e.dev.Wait(f.ticket)
+	}
 	f.ticket = 0
 	return err
 }

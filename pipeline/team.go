@@ -24,8 +24,9 @@ type team struct {
 	relays sync.WaitGroup
 
 	mu      sync.Mutex
-	arrived [nExchanges]int
-	err     error // that ended it; sticks
+	arrival *sync.Cond
+	arrived [nExchanges]int // devices that have written their packets, over all rounds
+	err     error           // that ended it; sticks
 }
 
 // The two exchanges of a step.
@@ -126,6 +127,7 @@ func phantomLinks(dev *vk.Device, self, n, records int, absgrad bool) *links {
 // newTeam joins engines, whose models are there, with packets of so many records.
 func newTeam(engines []*engine, records int) (t *team, err error) {
 	t = &team{engines: engines, absgrad: engines[0].strategy.absgrad}
+	t.arrival = sync.NewCond(&t.mu)
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, t.close())
@@ -151,7 +153,7 @@ func newTeam(engines []*engine, records int) (t *team, err error) {
 		return t, err
 	}
 	for _, e := range engines {
-		e.letters = make(chan letter, 2*nExchanges*inFlight)
+		e.letters = make(chan letter, inFlight)
 		t.relays.Add(1)
 		go t.relay(e)
 	}
@@ -252,24 +254,35 @@ func (t *team) close() (err error) {
 	return err
 }
 
-// letter is what an engine's relay waits for: packets that its device writes.
+// letter tells an engine's relay what its device was given.
 type letter struct {
-	ticket   vk.Ticket
-	exchange int
-	round    uint64
+	frame   *frame
+	written [nExchanges]vk.Ticket // when its packets are, 0 where there are none
+	round   uint64
+	end     vk.Ticket
 }
 
-// relay waits for what e's device writes, and opens the gates of an exchange when the last device has.
+// relay waits for what e's device was given, one phase after the other, and opens the device's gates when all have come as far. Nobody else waits for a
+// device of a team: on NVIDIA a gate opens milliseconds late while another thread waits for the same device.
 func (t *team) relay(e *engine) {
 	defer t.relays.Done()
 	for l := range e.letters {
-		if err := e.dev.Wait(l.ticket); err != nil {
-			t.fail(err)
-			continue
+		for exchange, written := range l.written {
+			if written == 0 {
+				continue
+			}
+			err := e.dev.Wait(written)
+			if err == nil {
+				err = t.carry(e.links.self, exchange)
+			}
+			if err == nil && t.meet(e, exchange) {
+				err = e.links.gates[exchange].Open(l.round)
+			}
+			if err != nil {
+				t.fail(err)
+			}
 		}
-		if err := errors.Join(t.carry(e.links.self, l.exchange), t.arrive(l.exchange, l.round)); err != nil {
-			t.fail(err)
-		}
+		l.frame.done <- e.dev.Wait(l.end)
 	}
 }
 
@@ -292,21 +305,18 @@ func (t *team) carry(self, exchange int) (err error) {
 	return err
 }
 
-// arrive notes that one more device has written its packets of a round, and lets all go on once they have.
-func (t *team) arrive(exchange int, round uint64) (err error) {
+// meet waits until all devices have written their packets of an exchange; false says that the team has ended, and that all gates are open.
+func (t *team) meet(e *engine, exchange int) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.err != nil {
-		return nil // the gates are open
+	e.met[exchange]++
+	if t.arrived[exchange]++; t.arrived[exchange] == e.met[exchange]*len(t.engines) {
+		t.arrival.Broadcast()
 	}
-	if t.arrived[exchange]++; t.arrived[exchange] < len(t.engines) {
-		return nil
+	for t.err == nil && t.arrived[exchange] < e.met[exchange]*len(t.engines) {
+		t.arrival.Wait()
 	}
-	t.arrived[exchange] = 0
-	for _, e := range t.engines {
-		err = errors.Join(err, e.links.gates[exchange].Open(round))
-	}
-	return err
+	return t.err == nil
 }
 
 // fail ends the team because of err: whatever waits goes on, finds packets that are not of its unit, and changes nothing.
@@ -317,6 +327,7 @@ func (t *team) fail(err error) {
 		return
 	}
 	t.err = fmt.Errorf("pipeline: exchange between devices: %w", err)
+	t.arrival.Broadcast()
 	for _, e := range t.engines {
 		for _, g := range e.links.gates {
 			_ = g.Close() // lets everything through; on a device that is lost nothing waits any more
@@ -370,18 +381,19 @@ func (t *team) begin() {
 	}
 }
 
-// post has e's relay wait for the packets of the program that f was submitted with.
+// post has e's relay wait for the program that f was submitted with.
 func (t *team) post(e *engine, f *frame, k unitKind) {
 	if t == nil {
 		return
 	}
+	l := letter{frame: f, round: t.round, end: f.ticket}
 	switch k {
 	case unitStep:
-		e.letters <- letter{f.ran.PhaseTicket(phaseVisible), exchangeVisible, t.round}
-		e.letters <- letter{f.ran.PhaseTicket(phaseGrads), exchangeGrads, t.round}
+		l.written = [nExchanges]vk.Ticket{f.ran.PhaseTicket(phaseVisible), f.ran.PhaseTicket(phaseGrads)}
 	case unitRender:
-		e.letters <- letter{f.ran.PhaseTicket(0), exchangeVisible, t.round}
+		l.written[exchangeVisible] = f.ran.PhaseTicket(0)
 	}
+	e.letters <- l
 }
 
 // Phases of a step's program: what the others wait for is written before these Awaits.
