@@ -46,6 +46,7 @@ type CheckpointHeader struct {
 	Device             DeviceRecord      `json:"device"`
 	Activations        map[string]string `json:"activations"`          // by tensor: what turns its numbers, which are raw, into values
 	Deviations         []Deviation       `json:"deviations,omitempty"` // why an undisturbed run may have other bytes
+	Team               []ShareRecord     `json:"team,omitempty"`       // of several devices that share the splats; none where one has all
 }
 
 // UnitRecord is the piece of work that comes next: a training step, a refinement or an opacity reset after one.
@@ -200,6 +201,9 @@ func (c *Checkpoint) check() error {
 	kind, known := kindNamed(h.Next.Kind)
 	if done := stepsBefore(unit{kind: kind, step: h.Next.Step}); !known || done != h.Step {
 		return fmt.Errorf("%d steps done, next is %q of step %d", h.Step, h.Next.Kind, h.Next.Step)
+	}
+	if err := h.checkTeam(); err != nil {
+		return err
 	}
 	for _, f := range splatFields(h.rows()) {
 		if err := c.expect(f.tensorOf(h.Splats)); err != nil {

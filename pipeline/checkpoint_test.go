@@ -316,14 +316,14 @@ func testStagingPieces(t *testing.T, precision string) {
 		t.Fatal(err)
 	}
 	want := saved(t, tr, filepath.Join(dir, "late"))
-	live := tr.liveState(tr.progress.Splats)
-	live.pieces = minPiece
+	live := tr.liveState()
+	live[0].pieces = minPiece
 	metadata, err := tr.header().metadata()
 	if err != nil {
 		t.Fatal(err)
 	}
 	path := filepath.Join(dir, "pieces")
-	if err := live.save(path, metadata); err != nil {
+	if err := live.save(path, metadata, 0); err != nil {
 		t.Fatal(err)
 	}
 	if got, err := os.ReadFile(path); err != nil || !bytes.Equal(got, want) {
@@ -334,7 +334,7 @@ func testStagingPieces(t *testing.T, precision string) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	if err := live.read(c); err != nil {
+	if err := live.read(c, live.runs()); err != nil {
 		t.Fatal(err)
 	}
 	tr.goOn(&c.Header)

@@ -328,7 +328,7 @@ func TestOtherDevice(t *testing.T) {
 		t.Fatal(err)
 	}
 	path := filepath.Join(t.TempDir(), "x")
-	if err := tr.liveState(tr.NSplats()).save(path, metadata); err != nil {
+	if err := tr.liveState().save(path, metadata, 0); err != nil {
 		t.Fatal(err)
 	}
 	other := resumed(t, d, path, cfg)
@@ -398,9 +398,9 @@ func TestExtraState(t *testing.T) {
 		t.Errorf("without the table: %v", err)
 	}
 	clear(vk.Host(table))
-	live := tr.liveState(tr.NSplats())
-	live.pieces = minPiece
-	if err := live.read(c); err != nil {
+	live := tr.liveState()
+	live[0].pieces = minPiece
+	if err := live.read(c, live.runs()); err != nil {
 		t.Fatal(err)
 	}
 	if got := saved(t, tr, path); !bytes.Equal(got, want) {

@@ -112,12 +112,8 @@ func NewTrainerFrom(d *Device, cams []scene.Camera, photos Photos, c *Checkpoint
 	}
 	cfg.scheduleIterations = h.ScheduleIterations
 	o.Ceiling = c.Ceiling(cfg)
-	t, err := newTrainer(d, cams, photos, h.Frame.SceneScale, cfg, o, start{first: h.StartSplats, step: h.Step, splats: h.Splats, fill: func(t *Trainer) error {
-		if err := t.e.model.reserve(h.Splats); err != nil {
-			return err
-		}
-		return t.liveState(h.Splats).read(c)
-	}})
+	s := start{first: h.StartSplats, step: h.Step, splats: h.Splats, shares: h.shares(1 + len(o.Others)), fill: func(t *Trainer) error { return t.readState(c) }}
+	t, err := newTrainer(d, cams, photos, h.Frame.SceneScale, cfg, o, s)
 	if err != nil {
 		return nil, err
 	}
@@ -147,9 +143,24 @@ func (t *Trainer) goOn(h *CheckpointHeader) {
 	t.ceiling = h.CeilingHits
 	t.deviations = slices.Clone(h.Deviations)
 	t.run = RunRecord{Version: h.Version, Capture: h.Capture, Frame: h.Frame}
-	if now := deviceRecord(t.e.dev); !now.Same(h.Device) {
-		t.Deviate(fmt.Sprintf("device changed: %s -> %s", h.Device, now))
+	if before, same := t.DevicesBefore(h); !same {
+		t.Deviate(fmt.Sprintf("device changed: %s -> %s", before, deviceList(t.devices())))
 	}
+}
+
+// DevicesBefore words the devices that ran the steps before a checkpoint; same says that they give the same bytes as those that go on.
+func (t *Trainer) DevicesBefore(h *CheckpointHeader) (text string, same bool) {
+	before, now := h.devices(), t.devices()
+	return deviceList(before), slices.EqualFunc(before, now, DeviceRecord.Same)
+}
+
+// deviceList words devices.
+func deviceList(list []DeviceRecord) string {
+	var texts []string
+	for _, d := range list {
+		texts = append(texts, d.String())
+	}
+	return strings.Join(texts, " + ")
 }
 
 // Deviations returns why the bytes may be others than those of an undisturbed run; none where they are the same.
@@ -161,8 +172,12 @@ func (t *Trainer) StartStep() int { return t.startStep }
 // Changed reports whether anything was trained since the trainer was made.
 func (t *Trainer) Changed() bool { return t.queued > 0 }
 
-// Ceiling returns the most splats that the model may grow to. fits is false where the memory of this device is too small for that many: the run may end
+// Ceiling returns the most splats that the model may grow to. fits is false where the memory of the devices is too small for that many: the run may end
 // for want of memory.
 func (t *Trainer) Ceiling() (splats int, fits bool) {
-	return t.maxSplats, t.maxSplats <= t.plan.Ceiling
+	fits = true
+	for _, m := range t.members {
+		fits = fits && m.maxSplats <= m.plan.Ceiling
+	}
+	return t.ceilingOfAll(), fits
 }

@@ -2,7 +2,6 @@ package pipeline
 
 import (
 	"errors"
-	"fmt"
 	"io"
 
 	"vksplat/scene"
@@ -30,7 +29,7 @@ type part struct {
 	count, stride int
 }
 
-// state is all of a trainer's state on the device: where it lives, or a copy.
+// state is all of a trainer's state on one device: where it lives, or a copy.
 type state struct {
 	dev    *vk.Device
 	fields []field
@@ -42,12 +41,6 @@ type state struct {
 	owned  []vk.View // what the copy holds
 	pieces int       // splats that staging holds at most; 0: mostPiece
 	strays int       // splats that may be no finite numbers in a checkpoint
-}
-
-// liveState returns the state of n splats where training has it.
-func (t *Trainer) liveState(n int) *state {
-	m := t.e.model
-	return &state{dev: m.dev, fields: splatFields(m.chunkRows), rows: m.rows(), mixed: m.mixed, n: n, parts: m.parts(n), extra: t.extra}
 }
 
 // parts returns the first n splats where they are.
@@ -71,7 +64,7 @@ func (s *state) bytes() int64 {
 
 // copied returns a copy of s in memory of the given kind. The error wraps vk.ErrOutOfMemory where there is no room; nothing is held then.
 func (s *state) copied(kind vk.MemoryKind) (c *state, err error) {
-	c = &state{dev: s.dev, fields: s.fields, rows: s.rows, mixed: s.mixed, n: s.n, pieces: s.pieces, strays: s.strays}
+	c = &state{dev: s.dev, fields: s.fields, rows: s.rows, mixed: s.mixed, n: s.n, pieces: s.pieces}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, c.free())
@@ -219,65 +212,29 @@ func (s *state) writeExtra(w io.Writer, x extraState, g *staging) error {
 	return nil
 }
 
-// read fills the state, which is where training has it, from a checkpoint.
-func (s *state) read(c *Checkpoint) (err error) {
-	known := map[string]bool{}
-	kind := vk.Upload
-	if s.mixed {
-		kind = vk.Readback // what shares words with it is read, too
-	}
-	g, err := s.newStaging(kind)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, g.free()) }()
-	for _, f := range s.fields {
-		known[f.name] = true
-		if err := s.readField(c.file.Reader(f.name), f, g); err != nil {
-			return checkpointError(c.path, fmt.Errorf("tensor %s: %w", f.name, err))
-		}
-	}
-	for _, x := range s.extra {
-		known[x.name] = true
-		if err := c.expect(x.tensor()); err != nil {
-			return checkpointError(c.path, err)
-		}
-		if err := s.readExtra(c.file.Reader(x.name), x, g); err != nil {
-			return checkpointError(c.path, fmt.Errorf("tensor %s: %w", x.name, err))
-		}
-	}
-	for _, t := range c.file.Tensors {
-		if !known[t.Name] {
-			return checkpointError(c.path, fmt.Errorf("it holds the tensor %s, which this run does not train", t.Name))
-		}
-	}
-	return nil
-}
-
-func (s *state) readField(r io.Reader, f field, g *staging) error {
+// readPart fills a part of the state, which is where training has it, from a tensor.
+func (s *state) readPart(r io.Reader, f field, g *staging, p part) error {
 	atOnce := len(g.out) / (4 * f.width)
-	for _, p := range s.parts {
-		for first := 0; first < p.count; first += atOnce {
-			count := min(atOnce, p.count-first)
-			in := g.out[:f.bytes()*f.width*count]
-			if _, err := io.ReadFull(r, in); err != nil {
-				return err
-			}
-			if f.dtype != "F32" { // it shares words with other fields
-				rec := vk.NewRecorder(s.dev)
-				copyRows(rec, g.data, p, f.row, f.rows, first, count)
-				if err := runOnce(s.dev, rec, "read state"); err != nil {
-					return err
-				}
-			}
-			f.scatter(g.data.View.Host(), in, count, count)
+	for first := 0; first < p.count; first += atOnce {
+		count := min(atOnce, p.count-first)
+		in := g.out[:f.bytes()*f.width*count]
+		if _, err := io.ReadFull(r, in); err != nil {
+			return err
+		}
+		if f.dtype != "F32" { // it shares words with other fields
 			rec := vk.NewRecorder(s.dev)
-			for i := range f.rows {
-				rec.Copy(p.rows.At((f.row+i)*p.stride+first, count).View, g.data.At(i*count, count).View)
-			}
-			if err := runOnce(s.dev, rec, "write state"); err != nil {
+			copyRows(rec, g.data, p, f.row, f.rows, first, count)
+			if err := runOnce(s.dev, rec, "read state"); err != nil {
 				return err
 			}
+		}
+		f.scatter(g.data.View.Host(), in, count, count)
+		rec := vk.NewRecorder(s.dev)
+		for i := range f.rows {
+			rec.Copy(p.rows.At((f.row+i)*p.stride+first, count).View, g.data.At(i*count, count).View)
+		}
+		if err := runOnce(s.dev, rec, "write state"); err != nil {
+			return err
 		}
 	}
 	return nil

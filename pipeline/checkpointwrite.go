@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"time"
 
 	"vksplat/scene"
@@ -73,11 +72,11 @@ func (t *Trainer) header() CheckpointHeader {
 	n := len(t.cams)
 	return CheckpointHeader{
 		Format: checkpointFormat, Version: t.run.Version, Step: stepsBefore(t.next), Seed: t.cfg.Seed, Splats: t.progress.Splats, StartSplats: t.start, SHDegree: t.cfg.SHDegree,
-		SplatCeiling: t.maxSplats, CeilingHits: t.ceiling, ScheduleIterations: t.cfg.schedule(),
+		SplatCeiling: t.ceilingOfAll(), CeilingHits: t.ceiling, ScheduleIterations: t.cfg.schedule(),
 		Next:      UnitRecord{Kind: unitNames[t.next.kind], Number: t.next.number, Step: t.next.step},
-		Order:     OrderRecord{Epoch: t.next.step / n, Position: t.next.step % n},
+		Order:     OrderRecord{Epoch: t.photos.order.turn(t.next.step) / n, Position: t.photos.order.turn(t.next.step) % n},
 		Generator: generatorName, Config: t.cfg, Capture: t.run.Capture, Frame: t.run.Frame, Device: deviceRecord(t.e.dev),
-		Activations: activations, Deviations: t.deviations,
+		Activations: activations, Deviations: t.deviations, Team: t.record(),
 	}
 }
 
@@ -124,8 +123,7 @@ func (t *Trainer) CheckpointBytes(n int) int64 {
 	if n == 0 {
 		n = t.progress.Splats
 	}
-	s := state{rows: rowsOf(t.cfg.SHDegree, t.cfg.Precision).rows(), n: n, extra: t.extra}
-	return s.bytes()
+	return t.liveState().bytesOf(n)
 }
 
 // SaveCheckpoint replaces path by a checkpoint of the trainer as it is after the units in flight: bounded host memory, written aside, whole or not at
@@ -149,14 +147,14 @@ func (t *Trainer) SaveCheckpoint(path string, background bool) (*CheckpointWrite
 			metadata[asideKey] = text
 		}
 	}
-	live := t.liveState(t.progress.Splats)
-	live.strays = t.strays()
+	live := t.liveState()
 	w := &CheckpointWrite{Path: path, Step: stepsBefore(t.next), done: make(chan struct{})}
-	if w.Bytes, err = scene.SafetensorsSize(metadata, live.infos()); err != nil {
+	if w.Bytes, err = scene.SafetensorsSize(metadata, live.infos(0)); err != nil {
 		return nil, err
 	}
-	finish := func(s *state) {
-		w.err = errors.Join(s.save(path, metadata), s.free())
+	strays := t.strays()
+	finish := func(s wholeState) {
+		w.err = errors.Join(s.save(path, metadata, strays), s.free())
 		w.took = time.Since(start)
 		close(w.done)
 	}
@@ -187,67 +185,30 @@ func (t *Trainer) FinishWrites() {
 	}
 }
 
-// copyOf returns a copy of s, or nil where there is no room for one.
-func (t *Trainer) copyOf(s *state) (*state, error) {
-	kind := vk.DeviceLocal
-	if info := t.e.dev.Info(); info.Unified() {
-		kind = vk.Readback // device memory is host memory: no need to stage it
+// copyOf returns a copy of s, each part on its device, or nil where there is no room for one.
+func (t *Trainer) copyOf(s wholeState) (c wholeState, err error) {
+	for _, share := range s {
+		kind := vk.DeviceLocal
+		if info := share.dev.Info(); info.Unified() && t.copies != copyDevice || t.copies == copyMapped {
+			kind = vk.Readback // device memory is host memory: no need to stage it
+		}
+		if !t.roomForCopy(share) {
+			return nil, c.free()
+		}
+		one, err := share.copied(kind)
+		if errors.Is(err, vk.ErrOutOfMemory) {
+			return nil, c.free()
+		}
+		if err != nil {
+			return nil, errors.Join(err, c.free())
+		}
+		c = append(c, one)
 	}
-	switch t.copies {
-	case copyNever:
-		return nil, nil
-	case copyDevice:
-		kind = vk.DeviceLocal
-	case copyMapped:
-		kind = vk.Readback
-	}
-	if !t.roomForCopy(s.bytes()) {
-		return nil, nil
-	}
-	c, err := s.copied(kind)
-	if errors.Is(err, vk.ErrOutOfMemory) {
-		return nil, nil
-	}
-	return c, err
+	return c, nil
 }
 
-// roomForCopy reports whether the budget has room for a copy of that size. A part stays free for what may come meanwhile.
-func (t *Trainer) roomForCopy(size int64) bool {
-	use := t.e.dev.Stats()
-	return t.copies != copyNever && size <= (use.Budget-use.InUse)/4*3
-}
-
-// infos lists the tensors of a file.
-func (s *state) infos() []scene.TensorInfo {
-	var list []scene.TensorInfo
-	for _, x := range s.tensors(nil) {
-		list = append(list, x.TensorInfo)
-	}
-	return list
-}
-
-// save writes a file.
-func (s *state) save(path string, metadata map[string]string) error {
-	g, err := s.newStaging(vk.Readback)
-	if err != nil {
-		return err
-	}
-	return errors.Join(scene.WriteSafetensors(path, metadata, s.tensors(g)), g.free())
-}
-
-// tensors lists the tensors for a file; their bytes pass through g. Nothing may change the state meanwhile.
-func (s *state) tensors(g *staging) []scene.TensorData {
-	var list []scene.TensorData
-	for _, f := range s.fields {
-		list = append(list, scene.TensorData{TensorInfo: f.tensorOf(s.n), Write: func(w io.Writer) error {
-			if _, parameter := activations[f.name]; parameter {
-				w = &finiteWriter{w, f, s.strays}
-			}
-			return s.writeField(w, f, g)
-		}})
-	}
-	for _, x := range s.extra {
-		list = append(list, scene.TensorData{TensorInfo: x.tensor(), Write: func(w io.Writer) error { return s.writeExtra(w, x, g) }})
-	}
-	return list
+// roomForCopy reports whether a device's budget has room for a copy of its state. A part stays free for what may come meanwhile.
+func (t *Trainer) roomForCopy(s *state) bool {
+	use := s.dev.Stats()
+	return t.copies != copyNever && s.bytes() <= (use.Budget-use.InUse)/4*3
 }

@@ -12,6 +12,7 @@ type Counts struct {
 	SHDegree int  `json:"sh_degree"` // that views evaluate
 	Mixed    bool `json:"mixed"`     // of the model's precisions
 	AbsGrad  bool `json:"absgrad"`
+	Views    int  `json:"views,omitempty"` // of a step, where devices share a scene, each with Splats of it; 0: one
 
 	Pixels  int `json:"pixels"`
 	Tiles   int `json:"tiles"`
@@ -57,6 +58,7 @@ const (
 	pixelBytes     = 16 // of render, v_render and states: four floats
 	touchedBytes   = 1  // of an isect: a bit a patch
 	mapBytes       = 36 // of ssim_maps for a pixel: three floats a channel
+	packetBytes    = projectedBytes + extentBytes + 4
 )
 
 // Instructions, counted in the kernels' inner loops: a fused multiplication and addition is one, exp, log, sqrt and 1/x are four each, because the units for
@@ -77,6 +79,7 @@ type work struct {
 	coefficients                      float64 // of a channel
 	geometry, sh, moments             float64 // bytes of a splat's parameters, of those of its colours, and of both moments of all
 	abs                               float64 // bytes of an absolute gradient
+	views                             float64 // of a step
 	depthPasses, tilePasses           float64 // of the sorts
 	digits                            float64 // bytes of a block's histogram, by element
 	bands, passes                     float64 // of a view; times that its isects are made and drawn: with several bands, once more for the backward pass
@@ -97,6 +100,7 @@ func (c *Counts) floats() *work {
 	if c.AbsGrad {
 		w.abs = 8
 	}
+	w.views = float64(max(c.Views, 1))
 	w.bands, w.passes = float64(max(c.Bands, 1)), 1
 	if c.Bands > 1 {
 		w.passes = 2
@@ -155,6 +159,19 @@ var passCosts = map[string]func(w *work) Cost{
 	"reduce_slots":     costReduce,
 	"project_bwd_adam": costOptimise, "project_bwd_adam_mixed": costOptimise,
 	"finish": func(w *work) Cost { return Cost{12 * w.tiles, 3 * w.tiles} },
+	// Several devices. Of all views together a device sends and gets about as many splats as one view shows: of each its own share.
+	"mark_visible": func(w *work) Cost { return Cost{8 * w.n * w.views, 4 * w.n * w.views} },
+	"send_visible": func(w *work) Cost {
+		return Cost{12*w.n*w.views + 2*packetBytes*w.visible, 10*w.n*w.views + 10*packetBytes/4*w.visible}
+	},
+	// Splats of the view, then gradients of all views.
+	"fetch": func(w *work) Cost {
+		return Cost{2 * (packetBytes + projectedBytes + w.abs) * w.visible, 2 * packetBytes * w.visible}
+	},
+	"send_grads": func(w *work) Cost {
+		return Cost{(3*projectedBytes - 24 + 2*w.abs) * w.visible, 4 * projectedBytes * w.visible}
+	},
+	"project_bwd_adam_views": costOptimiseViews, "project_bwd_adam_views_mixed": costOptimiseViews,
 }
 
 // eachBand is the cost of a pass that goes over all visible splats, for every band.
@@ -239,4 +256,10 @@ func costOptimise(w *work) Cost {
 		Bytes:        w.n*(2*(w.geometry+w.sh+w.moments)+4) + w.visible*(projectedBytes+w.abs+16),
 		Instructions: w.n*parameters*adamInstructions + w.visible*(400+12*w.coefficients),
 	}
+}
+
+// costOptimiseViews: as costOptimise, with the number that each view gives a splat instead of its key, and gradients of as many splats as one view shows.
+func costOptimiseViews(w *work) Cost {
+	c := costOptimise(w)
+	return Cost{c.Bytes + 4*w.n*(w.views-1), c.Instructions}
 }

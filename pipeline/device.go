@@ -29,6 +29,8 @@ var (
 	ErrTooMany = errors.New("too many splats")
 	// ErrUnreachable says that no refinement makes the number of splats that was asked for.
 	ErrUnreachable = errors.New("number of splats out of reach")
+	// ErrSharedExposure says that colour maps of photos cannot be learnt on several devices.
+	ErrSharedExposure = errors.New("pipeline: start training: colour maps of photos are learnt on one device only")
 	// ErrBadLimits says that the file of VKSPLAT_LIMITS makes no sense.
 	ErrBadLimits = vk.ErrBadLimits
 	// ErrTooSmall says that the memory budget cannot hold what was asked for.
@@ -54,6 +56,9 @@ func Hint(err error) string {
 	}
 	if errors.Is(err, ErrDiverged) {
 		return "Lower the learning rates; earlier checkpoints are as they were, --resume=FILE goes on with one."
+	}
+	if errors.Is(err, ErrSharedExposure) {
+		return "Leave out --exposure or --devices."
 	}
 	if errors.Is(err, ErrTooMany) {
 		return "Raise --max-splats, or start with fewer points."

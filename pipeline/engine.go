@@ -50,7 +50,8 @@ type unit struct {
 // frame is what a unit in flight needs of its own. Several are in flight, so that the device never waits for the host.
 type frame struct {
 	params     vk.Slice[layout.StepParams] // [1], mapped
-	report     vk.Slice[layout.Report]     // [1], mapped
+	mates      framesOfTeam
+	report     vk.Slice[layout.Report] // [1], mapped
 	hostParams *layout.StepParams
 	hostReport *layout.Report
 	submission *vk.Submission
@@ -62,7 +63,9 @@ type frame struct {
 	timed    *vk.Program // a step with timestamps between its passes, which cost some microseconds each; the first frame's alone
 	unit     unit
 	ran      *vk.Program // what the unit was submitted as
+	skipped  bool        // the unit was not submitted: its device has done it
 	ticket   vk.Ticket   // 0: nothing in flight
+	done     chan error  // of a team: what waiting for the unit came to
 }
 
 // engine is the device side that training and rendering share: the model, the buffers of a view, and the recorded programs.
@@ -98,6 +101,8 @@ type engine struct {
 	sabotage  func(v *view, what string) // tests: may break a buffer before it is verified
 	looks     bool                       // pictures show what params say
 	yield     func()                     // called before memory is taken anew; nil: nobody else holds any
+
+	membership
 }
 
 // viewSize is the size of the largest of several views, each number for itself.
@@ -164,10 +169,13 @@ func (e *engine) allocate(inFlight int) (err error) {
 		e.target = make32(e.targetWords(), "target")
 	}
 	for i := 0; i < inFlight && err == nil; i++ {
-		f := &frame{submission: e.dev.NewSubmission()}
+		f := &frame{submission: e.dev.NewSubmission(), done: make(chan error, 1)}
 		e.frames = append(e.frames, f)
 		if err = f.allocate(e.dev); err == nil {
 			err = f.verifier.allocate(e)
+		}
+		if err == nil {
+			err = f.mates.allocate(e, f.params)
 		}
 	}
 	return err
@@ -218,6 +226,11 @@ func (e *engine) loadWith(n int, fill func() error, startCapacities, bands int) 
 	if err := fill(); err != nil {
 		return err
 	}
+	return e.ready(n, startCapacities, bands)
+}
+
+// ready chooses the first capacities for a model of n splats, which is there.
+func (e *engine) ready(n, startCapacities, bands int) error {
 	e.bands = e.startBands(bands)
 	e.isectCapacity = e.fewerIsects(e.firstIsects(n) * max(startCapacities, 1))
 	if e.isectCapacity == 0 {
@@ -387,6 +400,11 @@ func (e *engine) recover(r *layout.Report, ceiling int) error {
 			return err
 		}
 	}
+	if r.Failed&layout.FailedView != 0 {
+		if err := e.growView(int(r.Needed)); err != nil {
+			return err
+		}
+	}
 	if r.Failed&layout.FailedIsects != 0 {
 		n := int(r.Needed)
 		more := max(n/16, min(n/4, moreIsects))
@@ -433,6 +451,7 @@ func (e *engine) close() error {
 		}
 		e.dev.Free(f.params.View)
 		e.dev.Free(f.report.View)
+		f.mates.free(e)
 		f.verifier.free(e)
 		f.freePart(e.dev)
 	}

@@ -218,7 +218,7 @@ func goldenAdam(t *testing.T, c *ref.AdamCase) {
 	}
 	for step, grads := range c.Grads {
 		cfg := DefaultConfig()
-		cfg.optimiserParams(f.hostParams, step, 1)
+		cfg.optimiserParams(f.hostParams, step, 1, 1)
 		f.hostParams.LrSh0 = float32(c.LR)
 		v := make([]layout.ProjectedGrad, n)
 		for i := range v {

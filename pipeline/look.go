@@ -20,5 +20,5 @@ const (
 // look changes what pictures show, by params.
 func (v *view) look(params vk.Slice[layout.StepParams]) {
 	v.r.Dispatch(&shaders.Look{Params: params, Counters: v.counters, DepthKeys: v.depthKeys, Projected: v.projected, Extents: v.extents},
-		vk.Items(v.model.capacity(), 256))
+		vk.Items(v.projections(), 256))
 }

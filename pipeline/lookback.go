@@ -39,7 +39,7 @@ func (v *view) clearTallies() {
 	}
 	const align = 64 // words: a view begins at a multiple of 256 bytes, the most that a device may ask for
 	sort := (layout.SortDigits + layout.SortPasses + align - 1) / align * align
-	scan := 1 + (v.model.capacity()+layout.Group-1)/layout.Group
+	scan := 1 + (max(v.model.capacity(), v.projections())+layout.Group-1)/layout.Group
 	t := &v.tallies
 	t.all = vk.ScratchOf[uint32](v.r, "tallies", 2*sort+scan)
 	t.depth, t.band = t.all.At(0, sort), t.all.At(sort, sort+scan)

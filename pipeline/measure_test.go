@@ -139,8 +139,10 @@ func TestMeasureStops(t *testing.T) {
 func TestCosts(t *testing.T) {
 	c := Counts{Splats: 1000, SHDegree: 3, Pixels: 4096, Tiles: 16, Bands: 1, Visible: 600, Isects: 20480, SeenIsects: 10240, SeenPairs: 1_000_000,
 		BlendedPairs: 200_000, SortBits: 8, DepthBits: 31, TileBits: 4}
-	mixed, abs, banded := c, c, c
-	mixed.Mixed, abs.AbsGrad, banded.Bands = true, true, 3
+	mixed, abs, banded, shared := c, c, c, c
+	mixed.Mixed, abs.AbsGrad, banded.Bands, shared.Views = true, true, 3, 4
+	sharedMixed := shared
+	sharedMixed.Mixed = true
 	stepped := func(c chunkRows) float64 { return 1000*(2*4*float64(c.rows()-layout.StatRows)+4) + 600*(36+16) }
 	for _, tt := range []struct {
 		c    Counts
@@ -171,6 +173,13 @@ func TestCosts(t *testing.T) {
 		{banded, "sort_scatter (tiles)", 2 * 20480 * (16 + 0.5)},
 		{banded, "rasterize", 2*(10240*8+600*36+4096*16) + 4096*4 + 24*4096 + 10240},
 		{banded, "reduce_slots", 20480*36 + 3*600*(8+36+12) + 600*(2*3-1)*36},
+		// Four views: keys and numbers of each, but no more splats in packets than one view shows.
+		{shared, "mark_visible", 4 * 1000 * 8},
+		{shared, "send_visible", 4*1000*12 + 600*2*52},
+		{shared, "fetch", 600 * 2 * (52 + 36)},
+		{shared, "send_grads", 600 * (36 + 12 + 36)},
+		{shared, "project_bwd_adam_views", stepped(rowsOf(3, PrecisionFull)) + 1000*3*4},
+		{sharedMixed, "project_bwd_adam_views_mixed", stepped(rowsOf(3, PrecisionMixed)) + 1000*3*4},
 	} {
 		if got, known := tt.c.Cost(tt.pass); !known || math.Abs(got.Bytes-tt.want) > 1e-6*tt.want {
 			t.Errorf("%s: %g bytes, want %g", tt.pass, got.Bytes, tt.want)

@@ -245,7 +245,7 @@ func TestPaceInTightMemory(t *testing.T) {
 			tr.e.isectMost = minIsects - 1
 		}
 		tr.pace.moreBands = true
-		if err := tr.repace(); err != nil {
+		if err := tr.repace(tr.member); err != nil {
 			t.Fatalf("%s: %v", room, err)
 		}
 		bands, fewer := 2, room == "tight"
@@ -292,13 +292,14 @@ func TestFailedStartsFreeAll(t *testing.T) {
 	for _, budget := range []int64{1 << 16, 3 << 20, 5 << 20, 7 << 20} {
 		d.dev.SetBudget(budget)
 		plan := start{first: init.N, splats: init.N, fill: func(t *Trainer) error { return t.e.model.upload(init) }}
-		e, err := trainingShape(d.dev, cams, photos, &cfg, &TrainerOptions{})
+		e, err := trainingShape(d.dev, place{}, cams, photos, &cfg, &TrainerOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		e.pool = d.dev.NewScratchPool()
-		tr := &Trainer{cfg: cfg, sceneScale: scale, cams: cams, e: e, plan: &Plan{Device: DevicePlan{PhotoFits: len(cams)}, Ceiling: init.N}, ctx: context.Background()}
-		if err := tr.begin(d, photos, plan); !IsShortage(err) {
+		m := &member{e: e, plan: &Plan{Device: DevicePlan{PhotoFits: len(cams)}, Ceiling: init.N}, maxSplats: init.N, splats: init.N}
+		tr := &Trainer{cfg: cfg, sceneScale: scale, cams: cams, member: m, members: []*member{m}, ctx: context.Background()}
+		if err := tr.begin(photos, plan); !IsShortage(err) {
 			t.Errorf("in %d bytes: got %v", budget, err)
 		}
 		if err := tr.Close(); err != nil {

@@ -35,17 +35,23 @@ func viewParams(v *layout.View, c *scene.Camera, near float64, degree int, antia
 	v.Background = background
 }
 
-// optimiserParams fills the learning rates and Adam's bias corrections of a step counted from 0.
-func (c *Config) optimiserParams(p *layout.StepParams, step int, sceneScale float64) {
-	p.LrMeans = float32(c.lrMeans(step, sceneScale))
-	p.LrQuats = float32(c.LRQuats)
-	p.LrLogScales = float32(c.LRLogScales)
-	p.LrLogitOpacity = float32(c.LRLogitOpacity)
-	p.LrSh0 = float32(c.LRSH0)
-	p.LrShn = float32(c.LRSHN)
+// optimiserParams fills the learning rates and Adam's bias corrections of a step counted from 0 that trains on so many views. More than one are a batch,
+// for which learning rates grow by the root of their number, and Adam's averages go back over as many views as for one (Malladi et al. 2022; gsplat, Grendel).
+func (c *Config) optimiserParams(p *layout.StepParams, step int, sceneScale float64, views int) {
+	root := math.Sqrt(float64(views))
+	p.LrMeans = float32(root * c.lrMeans(step, sceneScale))
+	p.LrQuats = float32(root * c.LRQuats)
+	p.LrLogScales = float32(root * c.LRLogScales)
+	p.LrLogitOpacity = float32(root * c.LRLogitOpacity)
+	p.LrSh0 = float32(root * c.LRSH0)
+	p.LrShn = float32(root * c.LRSHN)
+	gain1, gain2 := batchGain(layout.AdamBeta1, views), batchGain(layout.AdamBeta2, views)
+	p.BatchBeta1, p.BatchRest1 = float32(1-gain1), float32(gain1)
+	p.BatchBeta2, p.BatchRest2 = float32(1-gain2), float32(gain2)
+	p.BatchEps = float32(layout.AdamEps / root)
 	t := float64(step + 1)
-	p.InvBias1 = float32(1 / (1 - math.Pow(layout.AdamBeta1, t)))
-	p.InvSqrtBias2 = float32(1 / math.Sqrt(1-math.Pow(layout.AdamBeta2, t)))
+	p.InvBias1 = float32(1 / (1 - math.Pow(1-gain1, t)))
+	p.InvSqrtBias2 = float32(1 / math.Sqrt(1-math.Pow(1-gain2, t)))
 	p.SsimLambda = float32(c.SSIMLambda)
 	p.SsimSame = 0
 	if c.SSIMSame {
@@ -53,8 +59,11 @@ func (c *Config) optimiserParams(p *layout.StepParams, step int, sceneScale floa
 	}
 }
 
-// strategyParams fills what the strategy needs after a step counted from 0.
-func (c *Config) strategyParams(p *layout.StepParams, step int, sceneScale float64) {
+// batchGain is 1 - beta of a batch of views.
+func batchGain(beta float64, views int) float64 { return min(float64(views)*(1-beta), 1) }
+
+// strategyParams fills what the strategy needs after a step counted from 0 that trained on so many views.
+func (c *Config) strategyParams(p *layout.StepParams, step int, sceneScale float64, views int) {
 	p.GrowGrad2d = float32(c.GrowGrad2D)
 	p.GrowScale = float32(c.GrowScale * sceneScale)
 	p.PruneOpacity = float32(c.PruneOpacity)
@@ -66,7 +75,7 @@ func (c *Config) strategyParams(p *layout.StepParams, step int, sceneScale float
 	p.OpacityReg, p.ScaleReg = float32(c.OpacityReg), float32(c.ScaleReg)
 	p.NoiseScale = 0
 	if c.Strategy == StrategyMCMC {
-		p.NoiseScale = float32(c.lrMeans(step, sceneScale) * c.NoiseLR)
+		p.NoiseScale = float32(math.Sqrt(float64(views)) * c.lrMeans(step, sceneScale) * c.NoiseLR)
 	}
 	p.RevisedOpacity = 0
 	if c.RevisedOpacity {

@@ -51,9 +51,9 @@ const (
 )
 
 // newPhotos makes the ring and the device cache that plan has.
-func newPhotos(dev *vk.Device, cams []scene.Camera, src Photos, cfg *Config, plan *Plan, o TrainerOptions) (*photos, error) {
+func newPhotos(dev *vk.Device, at place, cams []scene.Camera, src Photos, cfg *Config, plan *Plan, o TrainerOptions) (*photos, error) {
 	n := len(cams)
-	p := &photos{dev: dev, cams: cams, src: src, order: newViewOrder(cfg.Seed, n), last: cfg.Iterations, slotOf: make([]int, n), flags: make([]uint32, n), outsize: make([]bool, n),
+	p := &photos{dev: dev, cams: cams, src: src, order: newViewOrder(cfg.Seed, n, at), last: cfg.Iterations, slotOf: make([]int, n), flags: make([]uint32, n), outsize: make([]bool, n),
 		layout: plan.photos, all: plan.Device.PhotoAll, strict: o.Strict, warn: o.Warn}
 	for v := range p.slotOf {
 		p.slotOf[v] = -1
@@ -247,7 +247,7 @@ func (p *photos) freeRing(frame int) {
 
 // planTo decides what the device cache keeps, up to the end of the epoch after that of step, and tells the source which photos will be asked for.
 func (p *photos) planTo(step int) {
-	n, end := p.order.n, p.done+len(p.choices)
+	n, end := p.order.epochSteps(), p.done+len(p.choices)
 	if step < p.done || step < end && step%n != 0 {
 		return
 	}

@@ -21,6 +21,7 @@ type TrainerOptions struct {
 	OnPressure func(step int) // called when the device has less memory than its budget, before anything is given up for that; may be nil
 	Decode     []scene.Camera // cameras whose photos are decoded lazily; nil: those trained on
 	Interludes *Interludes    // what others want done between steps; may be nil
+	Others     []*Device      // devices that train the same scene together with the first one, see team
 }
 
 // Plan says what training takes, before anything is taken: never more than the budgets, and no more than the totals, with one exception. Where a view has
@@ -88,9 +89,27 @@ type planner struct {
 	vram   bool  // the device's budget was asked for
 }
 
-// Plan computes what training with these arguments takes; they are those of NewTrainer, of init only its number of splats.
+// Plan computes what training with these arguments takes; they are those of NewTrainer, of init only its number of splats. Of several devices it is the plan
+// of the first, with the splats of all.
 func (d *Device) Plan(cams []scene.Camera, splats int, cfg Config, o TrainerOptions) (*Plan, error) {
-	shape, err := trainingShape(d.dev, cams, nil, &cfg, &o)
+	plan, err := d.planShare(place{n: 1 + len(o.Others)}, cams, splats, cfg, o)
+	if err != nil {
+		return nil, err
+	}
+	for i, other := range o.Others {
+		share, err := other.planShare(place{i + 1, 1 + len(o.Others)}, cams, splats, cfg, o)
+		if err != nil {
+			return nil, err
+		}
+		plan.Splats, plan.Ceiling = plan.Splats+share.Splats, plan.Ceiling+share.Ceiling
+	}
+	return plan, nil
+}
+
+// planShare is Plan for a device in its place, of splats and configuration for all of them.
+func (d *Device) planShare(at place, cams []scene.Camera, splats int, cfg Config, o TrainerOptions) (*Plan, error) {
+	splats, cfg.Splats, cfg.MaxSplats, o.Ceiling = at.share(splats), at.share(cfg.Splats), at.share(cfg.MaxSplats), at.share(o.Ceiling)
+	shape, err := trainingShape(d.dev, at, cams, nil, &cfg, &o)
 	if err != nil {
 		return nil, err
 	}
@@ -279,9 +298,10 @@ func (e *engine) scratchRegions(units, isects, bands int) (regions []int64, err 
 		c.bands = min(bands, 2) // more are alike
 	}
 	c.model = e.model.planned(units)
+	f := &frame{params: phantom[layout.StepParams](e.dev, 1, 1<<10), report: phantom[layout.Report](e.dev, 1, 1<<10)}
+	c.planLinks(f)
 	c.counters, c.args = phantom[uint32](e.dev, layout.NCounters, 4), phantom[[3]uint32](e.dev, layout.NArgs, 12)
 	c.target = phantom[uint32](e.dev, e.targetWords(), 4)
-	f := &frame{params: phantom[layout.StepParams](e.dev, 1, 1<<10), report: phantom[layout.Report](e.dev, 1, 1<<10)}
 	if c.parts != nil {
 		f.partOfFrame = c.phantomPart()
 	}

@@ -113,8 +113,10 @@ func (e *engine) submit(f *frame, u unit, timed bool, src vk.View, keep *vk.Copi
 	if timed {
 		f.ran = f.timed
 	}
-	f.submission.Add(f.ran)
-	f.ticket, err = e.dev.Submit(f.submission)
+	f.submission.AddGated(f.ran, e.team.until(e, u.kind)...)
+	if f.ticket, err = e.dev.Submit(f.submission); err == nil {
+		e.team.post(e, f, u.kind)
+	}
 	return err
 }
 
@@ -123,7 +125,12 @@ func (e *engine) wait(f *frame) error {
 	if f.ticket == 0 {
 		return nil
 	}
-	err := e.dev.Wait(f.ticket)
+	var err error
+	if e.team != nil {
+		err = <-f.done
+	} else {
+		err = e.dev.Wait(f.ticket)
+	}
 	f.ticket = 0
 	return err
 }

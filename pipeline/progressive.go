@@ -55,11 +55,12 @@ func (t *Trainer) atLevel() (again bool, err error) {
 		return again, err
 	}
 	t.level = level
-	t.pace.anew()
-	shrunk := level > 0
-	if t.e.compare.shrunk == shrunk {
-		return false, nil
-	}
-	t.e.compare.shrunk = shrunk
-	return false, t.e.buildToFit()
+	return false, t.eachMember(func(m *member) error {
+		m.pace.anew()
+		if shrunk := level > 0; m.e.compare.shrunk != shrunk {
+			m.e.compare.shrunk = shrunk
+			return m.e.buildToFit()
+		}
+		return nil
+	})
 }

@@ -2,12 +2,16 @@ package pipeline
 
 import (
 	"vksplat/shaders"
+	"vksplat/shaders/layout"
 	"vksplat/vk"
 )
 
-// project culls and projects the splats, chunk by chunk. Each chunk's kernel is given its own part of what all write, so that no barrier keeps the next one
-// waiting.
-func (v *view) project() {
+// project culls and projects the splats for the unit's view.
+func (v *view) project() { v.projectFor(v.f.params) }
+
+// projectFor culls and projects the splats for the view of params, chunk by chunk. Each chunk's kernel is given its own part of what all write, so that no
+// barrier keeps the next one waiting.
+func (v *view) projectFor(params vk.Slice[layout.StepParams]) {
 	n := v.model.capacity()
 	scratch(v.r, &v.projected, "projected", n)
 	scratch(v.r, &v.extents, "extents", n)
@@ -15,7 +19,7 @@ func (v *view) project() {
 	for _, c := range v.model.chunks {
 		first, size := c.first, c.splats
 		pass := shaders.Project{
-			Params: v.f.params, Counters: v.counters, Chunk: c.Slice,
+			Params: params, Counters: v.counters, Chunk: c.Slice,
 			Projected: vk.Cast[float32](v.projected.At(first, size).View), Extents: vk.Cast[float32](v.extents.At(first, size).View),
 			DepthKeys: v.depthKeys.At(first, size),
 			Push:      shaders.ProjectPush{FirstId: uint32(first), ChunkSplats: uint32(size)},

@@ -8,9 +8,9 @@ import (
 
 // reduceSlots adds the gradients of a band's pairs to their splats.
 func (v *view) reduceSlots(band int) {
-	scratch(v.r, &v.vProjected, "v_projected", v.model.capacity())
+	scratch(v.r, &v.vProjected, "v_projected", v.projections())
 	if v.strategy.absgrad {
-		scratch(v.r, &v.vAbsMean2D, "v_abs_mean2d", v.model.capacity())
+		scratch(v.r, &v.vAbsMean2D, "v_abs_mean2d", v.projections())
 	} else {
 		v.vAbsMean2D = vk.Cast[[2]float32](v.vProjected.View) // not touched
 	}

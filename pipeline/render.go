@@ -22,7 +22,7 @@ func (e *engine) picturize(out []float32, c scene.Camera, degree int, near float
 		if r.Failed == 0 {
 			return e.drawnPicture(out, c)
 		}
-		if err := e.recover(r, e.model.capacity()); err != nil {
+		if err := e.recoverPicture(r); err != nil {
 			return nil, err
 		}
 	}
@@ -30,18 +30,48 @@ func (e *engine) picturize(out []float32, c scene.Camera, degree int, near float
 
 // draw has a camera's picture drawn, and returns the report: it may not have fit.
 func (e *engine) draw(c scene.Camera, degree int, near float64, antialiased bool, background [3]float32, look Look) (*layout.Report, error) {
-	f := e.frames[0]
-	viewParams(&f.hostParams.View, &c, near, degree, antialiased, background)
-	f.hostParams.Look = uint32(look)
-	f.hostParams.Unit = 0 // never the number of a unit of training
-	if err := e.submit(f, unit{kind: unitRender}, false, vk.View{}, nil); err != nil {
-		return nil, err
+	e.team.begin()
+	mates := e.mates()
+	for _, m := range mates {
+		f := m.frames[0]
+		viewParams(&f.hostParams.View, &c, near, degree, antialiased, background)
+		f.hostParams.Look = uint32(look)
+		f.hostParams.Unit = 0 // never the number of a unit of training
+		f.mates.setPicture(f.hostParams)
+		if err := m.submit(f, unit{kind: unitRender}, false, vk.View{}, nil); err != nil {
+			return nil, e.team.broken(err)
+		}
 	}
-	if err := e.wait(f); err != nil {
-		return nil, err
+	var r layout.Report
+	for i, m := range mates {
+		f := m.frames[0]
+		if err := m.wait(f); err != nil {
+			return nil, e.team.broken(err)
+		}
+		if r.Failed |= f.hostReport.Failed; i == 0 {
+			r = *f.hostReport
+		}
 	}
-	r := *f.hostReport
-	return &r, nil
+	return &r, e.team.failure()
+}
+
+// recoverPicture grows what a picture, in which r is e's report, needed on all devices, and clears the failure.
+func (e *engine) recoverPicture(r *layout.Report) error {
+	if e.team == nil {
+		return e.recover(r, e.model.capacity())
+	}
+	mates := e.mates()
+	reports := make([]*layout.Report, len(mates))
+	for i, m := range mates {
+		reports[i] = m.frames[0].hostReport
+	}
+	err := e.team.grow(reports)
+	for i, m := range mates {
+		if err == nil {
+			err = m.recover(reports[i], m.model.capacity())
+		}
+	}
+	return err
 }
 
 // drawnPicture reads what draw drew.

@@ -25,7 +25,7 @@ func (v *view) scan(name string, values vk.Slice[uint32], slot uint32, args int,
 
 // findIsects finds each visible splat's first isect in a band, and whether the isects fit.
 func (v *view) findIsects(band int) {
-	scratch(v.r, &v.firstIsect, "first_isect", v.model.capacity())
+	scratch(v.r, &v.firstIsect, "first_isect", v.projections())
 	if v.sort.lookback {
 		v.scanTiles(band)
 		return

@@ -30,7 +30,7 @@ func (t *Trainer) Show(out []float32, c scene.Camera, look Look) ([]float32, sce
 		return nil, c, err
 	}
 	if r.Failed != 0 {
-		return nil, c, errors.Join(ErrFrameTooFull, t.e.setCounters(r.NSplats))
+		return nil, c, errors.Join(ErrFrameTooFull, t.e.clearFailures())
 	}
 	out, err = t.e.drawnPicture(out, c)
 	return out, c, err

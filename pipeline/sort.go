@@ -160,7 +160,7 @@ func (s viewSize) tileBits() int { return max(1, bits.Len(uint(s.maxTiles-1))) }
 
 // sortDepth puts the visible splats in order of depth.
 func (v *view) sortDepth() {
-	n := v.model.capacity()
+	n := v.projections()
 	_, v.splatFromRank = v.radixSort(sortJob{
 		name: "depth sort", keys: v.depthKeys, depth: true, keyBits: depthBits, slot: layout.NVisible, args: layout.ArgsSortVisible, tallies: v.tallies.depth,
 		spare: [2]vk.Slice[uint32]{vk.ScratchOf[uint32](v.r, "depth sort keys", n), vk.ScratchOf[uint32](v.r, "depth sort values", n)},

@@ -40,6 +40,7 @@ type view struct {
 	tileIDs       vk.Slice[uint32]               // [I] sorted
 
 	tallies tallies // with kernels that look back
+	shared  shared  // with several devices
 }
 
 // record lists the passes of a unit. Barriers and the memory of scratch buffers follow from what each pass reads and writes.
@@ -54,20 +55,37 @@ func (e *engine) record(r *vk.Recorder, f *frame, k unitKind) {
 	v.startVerify(k)
 	switch k {
 	case unitStep:
-		v.recordStep()
+		if v.links != nil {
+			v.recordTeamStep()
+		} else {
+			v.recordStep()
+		}
 	case unitRefine:
 		v.recordRefine()
 	case unitReset:
 		v.recordReset()
 	case unitRender:
-		v.recordRender()
+		if v.links != nil {
+			v.recordTeamRender()
+		} else {
+			v.recordRender()
+		}
 	}
 }
 
 // recordStep lists one training step. Each comment: reads -> writes.
 func (v *view) recordStep() {
-	v.begin()     // counters -> counts and dispatch arguments of this unit
-	v.project()   // chunks -> projected extents depth_keys
+	v.begin()   // counters -> counts and dispatch arguments of this unit
+	v.project() // chunks -> projected extents depth_keys
+	v.forwardAndBack()
+	v.projectBwdAdam() // v_projected projected chunks -> chunks
+	v.exposureAdam()   // v_affine exposures -> exposures
+	v.verifyModel("project_bwd_adam")
+	v.finish(true) // counters partials counted -> report
+}
+
+// forwardAndBack lists the passes from the projections of a view to their gradients.
+func (v *view) forwardAndBack() {
 	v.sortDepth() // depth_keys -> splat_from_rank, n_visible
 	v.verifyProjection()
 	for band := range v.bands {
@@ -88,16 +106,17 @@ func (v *view) recordStep() {
 		v.verifySlots()
 	}
 	v.verifyGradients()
-	v.projectBwdAdam() // v_projected projected chunks -> chunks
-	v.exposureAdam()   // v_affine exposures -> exposures
-	v.verifyModel("project_bwd_adam")
-	v.finish(true) // counters partials counted -> report
 }
 
 // recordRender lists the making of a picture.
 func (v *view) recordRender() {
 	v.begin()
 	v.project()
+	v.drawPicture()
+}
+
+// drawPicture lists the passes from the projections of a view to its picture.
+func (v *view) drawPicture() {
 	if v.looks {
 		v.look(v.f.params) // projected -> projected extents
 	}

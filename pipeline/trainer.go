@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"time"
 
 	"vksplat/scene"
-	"vksplat/shaders/layout"
 	"vksplat/vk"
 )
 
@@ -26,29 +24,31 @@ type Progress struct {
 	Alpha   float32 // mean |alpha - photo's alpha| with alpha loss, else 0
 	Counted int     // pixels of the photo that count: what its mask leaves of it
 	Splats  int
-	Visible int // of Step's view
-	Isects  int // (tile, splat) pairs of Step's view
-	View    int // the photo of Step, among those trained on
-	Level   int // times that width and height of the photos are halved for Step
+	Visible int  // of Step's view
+	Isects  int  // (tile, splat) pairs of Step's view
+	View    int  // the photo of Step, among those trained on
+	More    bool // other views of Step follow: several devices have one each
+	Level   int  // times that width and height of the photos are halved for Step
 }
 
-// Trainer trains one scene on one device.
+// Trainer trains one scene on one device, or on several that share its splats.
 type Trainer struct {
+	*member           // the first, whose device makes pictures
+	members []*member // all, the first among them
+
 	cfg        Config
 	sceneScale float64
 	cams       []scene.Camera
-	photos     *photos
-	e          *engine
 	o          TrainerOptions
-	plan       *Plan
-	maxSplats  int
 	start      int // splats that training starts with: what the schedule of their number begins at
 
 	ctx        context.Context // of the run at the moment
 	next       unit            // to submit
 	queued     int             // units ever submitted, for the choice of the frame
+	views      []int           // of the unit that is submitted, by member
+	staged     []stagedPhoto   // likewise
+	evened     uint32          // number of the unit before which shares were made equal last, if they had to be
 	level      int             // that programs are made for, see atLevel
-	pace       pace
 	passes     passTimes
 	meter      *meter // of Measure's steps; nil outside it
 	progress   Progress
@@ -81,7 +81,10 @@ func NewTrainer(d *Device, cams []scene.Camera, photos Photos, init *scene.Splat
 		return nil, err
 	}
 	init = cfg.thinned(init)
-	return newTrainer(d, cams, photos, sceneScale, cfg, o, start{first: init.N, splats: init.N, fill: func(t *Trainer) error { return t.e.model.upload(init) }})
+	fill := func(t *Trainer) error {
+		return t.eachMember(func(m *member) error { return m.e.model.upload(m.e.place.portion(init)) })
+	}
+	return newTrainer(d, cams, photos, sceneScale, cfg, o, start{first: init.N, splats: init.N, fill: fill})
 }
 
 // start is what a trainer begins with.
@@ -89,6 +92,7 @@ type start struct {
 	first  int // splats before the run's first step
 	step   int // steps done
 	splats int
+	shares []int                  // of the devices; nil: as equal as can be
 	fill   func(t *Trainer) error // puts the splats into the model
 }
 
@@ -97,60 +101,50 @@ func newTrainer(d *Device, cams []scene.Camera, photos Photos, sceneScale float6
 	if err := checkTraining(cams, sceneScale, cfg); err != nil {
 		return nil, err
 	}
-	plan, err := d.Plan(cams, s.splats, cfg, o)
-	if err != nil {
+	t := &Trainer{start: s.first, cfg: cfg, sceneScale: sceneScale, cams: cams, o: o, odd: -1, level: cfg.level(s.step), ctx: context.Background()}
+	if err := t.addMembers(append([]*Device{d}, o.Others...), photos, s); err != nil {
 		return nil, err
 	}
-	e, err := trainingShape(d.dev, cams, photos, &cfg, &o)
-	if err != nil {
-		return nil, err
-	}
-	e.pool, e.isectPlan = d.dev.NewScratchPool(), plan.Isects
-	e.model.unit, e.model.growth = plan.ChunkSplats, plan.growth
-	t := &Trainer{start: s.first, cfg: cfg, sceneScale: sceneScale, cams: cams, e: e, o: o, plan: plan, odd: -1, level: cfg.level(s.step), ctx: context.Background()}
-	e.compare.shrunk = t.level > 0
-	if err := t.begin(d, photos, s); err != nil {
+	if err := t.begin(photos, s); err != nil {
 		return nil, errors.Join(err, t.Close())
 	}
 	return t, nil
 }
 
-// begin makes what t has on the device. What an error leaves is Close's to free.
-func (t *Trainer) begin(d *Device, photos Photos, s start) (err error) {
-	e, cfg := t.e, &t.cfg
-	if err := e.allocate(inFlight); err != nil {
-		return err
-	}
+// begin makes what t has on its devices. What an error leaves is Close's to free.
+func (t *Trainer) begin(photos Photos, s start) (err error) {
+	cfg := &t.cfg
 	t.next.number = 1
-	// A run that goes on keeps its ceiling even where less was planned: it may never get there.
-	t.maxSplats = max(t.plan.Ceiling, t.o.Ceiling)
-	if cfg.Exposure {
-		if e.exposures, err = newExposures(d.dev, len(t.cams)); err != nil {
-			return err
-		}
-		t.extra = append(t.extra, e.exposures.state())
-	}
 	t.progress.Splats = s.splats
-	t.pace.off = d.dev.Info().Type == vk.CPU
-	if t.photos, err = newPhotos(d.dev, t.cams, photos, cfg, t.plan, t.o); err != nil {
+	sources := shareSource(photos, len(t.members))
+	if err := t.eachMember(func(m *member) error { return t.beginMember(m, sources[m.e.place.self]) }); err != nil {
 		return err
 	}
-	if err := cfg.checkCeiling(t.start, t.maxSplats); err != nil {
+	if err := cfg.checkCeiling(t.start, t.ceilingOfAll()); err != nil {
 		return err
 	}
-	if err := e.loadWith(s.splats, func() error { return s.fill(t) }, cfg.startCapacities, cfg.bands); err != nil {
+	if err := s.fill(t); err != nil {
 		return err
 	}
-	e.yield = t.FinishWrites
-	return e.buildToFit()
+	if err := t.join(); err != nil {
+		return err
+	}
+	if err := t.eachMember(func(m *member) error { return m.e.ready(m.splats, cfg.startCapacities, cfg.bands) }); err != nil {
+		return err
+	}
+	return t.eachMember(func(m *member) error {
+		m.e.yield = t.FinishWrites
+		return m.e.buildToFit()
+	})
 }
 
 // trainingShape makes the engine of training without its buffers.
-func trainingShape(dev *vk.Device, cams []scene.Camera, photos Photos, cfg *Config, o *TrainerOptions) (*engine, error) {
+func trainingShape(dev *vk.Device, at place, cams []scene.Camera, photos Photos, cfg *Config, o *TrainerOptions) (*engine, error) {
 	e, err := newShape(dev, cfg.SHDegree, cams, trainKinds(cfg), false)
 	if err != nil {
 		return nil, err
 	}
+	e.place = at
 	e.model.chunkRows = rowsOf(cfg.SHDegree, cfg.Precision)
 	pictures, err := sizeOf(o.Pictures)
 	if err != nil {
@@ -177,167 +171,6 @@ func checkTraining(cams []scene.Camera, sceneScale float64, cfg Config) error {
 		return fmt.Errorf("pipeline: start training: scene scale %g, it must be positive", sceneScale)
 	}
 	return nil
-}
-
-// after returns the unit that follows u.
-func (t *Trainer) after(u unit) unit {
-	u.number++
-	switch {
-	case u.kind == unitStep && t.cfg.refines(u.step):
-		u.kind = unitRefine
-	case u.kind != unitReset && t.cfg.resets(u.step):
-		u.kind = unitReset
-	default:
-		u.kind, u.step = unitStep, u.step+1
-	}
-	return u
-}
-
-// setParams fills what the kernels of u, which is about view, read.
-func (t *Trainer) setParams(p *layout.StepParams, u unit, view int) {
-	degree := min(u.step/t.cfg.SHInterval, t.cfg.SHDegree)
-	viewParams(&p.View, &t.cams[view], t.cfg.Near, degree, t.cfg.Antialiased, t.cfg.backgroundOf(u.step))
-	t.cfg.levelParams(p, u.step)
-	p.Unit, p.Step = u.number, uint32(u.step)
-	p.SeedLo, p.SeedHi = uint32(t.cfg.Seed), uint32(t.cfg.Seed>>32)
-	t.cfg.optimiserParams(p, u.step, t.sceneScale)
-	t.cfg.photoParams(p, u.step, view, t.photos.flags[view])
-	t.cfg.strategyParams(p, u.step, t.sceneScale)
-	p.TargetSplats = 0
-	if u.kind == unitRefine {
-		p.TargetSplats = uint32(t.cfg.targetSplats(t.start, t.maxSplats, u.step))
-	}
-	p.MaxSplats, p.SplatCapacity = uint32(t.maxSplats), uint32(t.e.model.capacity())
-}
-
-// advance submits the next unit, after taking in what its frame was busy with.
-func (t *Trainer) advance() error {
-	if again, err := t.atLevel(); err != nil || again {
-		return err
-	}
-	slot := t.queued % len(t.e.frames)
-	f := t.e.frames[slot]
-	if f.ticket != 0 {
-		again, err := t.collect(f)
-		if err != nil || again {
-			return err
-		}
-	}
-	u := t.next
-	var src vk.View
-	var keep *vk.Copier
-	view := t.photos.order.at(u.step)
-	if u.kind == unitStep {
-		var err error
-		if view, src, keep, err = t.photos.ready(t.ctx, slot, u.step); err != nil {
-			return err
-		}
-	}
-	t.setParams(f.hostParams, u, view)
-	if err := t.e.submit(f, u, u.kind == unitStep && slot == 0 && t.pace.due(t.meter != nil), src, keep); err != nil {
-		return err
-	}
-	t.o.Interludes.moves(true)
-	t.queued++
-	t.next = t.after(u)
-	return nil
-}
-
-// collect waits for f and takes in its report. again says that the unit, or one before it, did not fit: there is room now, and the queue starts anew
-// from the first unit that failed.
-func (t *Trainer) collect(f *frame) (again bool, err error) {
-	start := time.Now()
-	if err := t.e.wait(f); err != nil {
-		return false, err
-	}
-	t.meter.wait(time.Since(start))
-	r := f.hostReport
-	if r.Failed != 0 {
-		return true, t.replay(*r)
-	}
-	if err := f.verifier.judge(f.unit); err != nil {
-		return false, err
-	}
-	t.progress.Splats = int(r.NSplats)
-	if r.NSplats == 0 {
-		return false, fmt.Errorf("pipeline: train step %d: %w", f.unit.step+1, ErrNoSplats)
-	}
-	t.ceiling += int(r.MaxSplatsHit)
-	if f.unit.kind == unitStep {
-		if x := float64(r.Loss); math.IsNaN(x) || math.IsInf(x, 0) {
-			return false, fmt.Errorf("pipeline: train step %d: %w: the loss is no finite number", f.unit.step+1, ErrDiverged)
-		}
-		t.progress.Step = f.unit.step + 1
-		t.progress.Loss, t.progress.L1, t.progress.MSE, t.progress.SSIM = r.Loss, r.L1, r.Mse, r.Ssim
-		t.progress.Alpha, t.progress.Counted = r.AlphaL1, int(r.NCounted)
-		t.progress.View = t.photos.order.at(f.unit.step)
-		t.progress.Visible, t.progress.Isects, t.progress.Level = int(r.NVisible), int(r.NIsects), t.cfg.level(f.unit.step)
-		timed := f.ran == f.timed
-		if timed {
-			t.passes.observe(f.ran)
-		}
-		t.meter.observe(f.ran, t.progress)
-		if t.tell != nil && t.progress.Step > t.told {
-			t.told = t.progress.Step
-			t.tell(t.progress)
-		}
-		if timed && t.pace.observe(f.ran, t.e.bands < t.e.mostBands() && !t.pace.undivided) {
-			return true, t.repace()
-		}
-	}
-	return false, nil
-}
-
-// drain takes in everything in flight. again says that some of it did not fit and that the queue went back to it.
-func (t *Trainer) drain() (again bool, err error) {
-	for i := range t.e.frames {
-		f := t.e.frames[(t.queued+i)%len(t.e.frames)] // oldest first
-		if f.ticket == 0 {
-			continue
-		}
-		if again, err := t.collect(f); err != nil || again {
-			return again, err
-		}
-	}
-	return false, nil
-}
-
-// replay grows what r says is too small and goes back to the unit that failed. It and everything queued after it have changed nothing.
-func (t *Trainer) replay(r layout.Report) error {
-	var failed *unit
-	for _, f := range t.e.frames {
-		if f.unit.number == r.FailedUnit {
-			failed = &f.unit
-		}
-		if err := t.e.wait(f); err != nil {
-			return err
-		}
-	}
-	if failed == nil {
-		return fmt.Errorf("pipeline: internal error: unit %d failed and is not in flight", r.FailedUnit)
-	}
-	t.next = *failed
-	t.lastGrowth = failed.step
-	t.pace.reset()
-	return t.makeRoom(&r, failed.step)
-}
-
-// repace rebuilds the programs for submits of the right length. Nothing may be lost: everything in flight is taken in first.
-func (t *Trainer) repace() error {
-	if again, err := t.drain(); err != nil || again {
-		return err // programs are built anew then, and measured again
-	}
-	t.e.split[unitStep] = t.pace.split
-	if t.pace.moreBands {
-		divided, err := t.e.divide()
-		if err != nil {
-			return err
-		}
-		t.pace.reset()
-		t.pace.undivided = !divided
-		t.e.split[unitStep] = nil
-	}
-	return t.e.buildToFit()
 }
 
 // Run trains to the configured number of steps. progress, which may be nil, is called after every step that the host has taken in. When ctx is
@@ -395,13 +228,17 @@ func (t *Trainer) Seconds() float64 { return t.elapsed.Seconds() }
 // CeilingHits returns how many times a splat wanted to grow and found the model at its ceiling.
 func (t *Trainer) CeilingHits() int { return t.ceiling }
 
-// PlannedBytes returns the memory that training takes of the device's budget before it grows.
+// PlannedBytes returns the memory that training takes of the devices' budgets before it grows.
 func (t *Trainer) PlannedBytes() int64 {
-	s := t.e.dev.Stats()
-	if info := t.e.dev.Info(); !info.Unified() {
-		return s.Allocated
+	sum := int64(0)
+	for _, m := range t.members {
+		s := m.e.dev.Stats()
+		if info := m.e.dev.Info(); info.Unified() {
+			s.Allocated = min(s.Allocated+2*m.e.model.stagingBytes(), s.Budget)
+		}
+		sum += s.Allocated
 	}
-	return min(s.Allocated+2*t.e.model.stagingBytes(), s.Budget)
+	return sum
 }
 
 // Plan returns what was planned before anything was taken.
@@ -410,7 +247,7 @@ func (t *Trainer) Plan() Plan { return *t.plan }
 // NotReproducibleFrom returns the step from which on bytes depend on what memory the device had, because the model's ceiling had to come down; -1: none.
 func (t *Trainer) NotReproducibleFrom() int { return t.odd }
 
-// MemoryStats says what a run took of the device.
+// MemoryStats says what a run took of a device.
 type MemoryStats struct {
 	DeviceBytes     int64 // sum of all vkAllocateMemory now
 	PeakDeviceBytes int64 // likewise at the peak
@@ -418,10 +255,14 @@ type MemoryStats struct {
 	LastGrowth      int   // step at which the last of them happened; 0: before training
 }
 
-// MemoryStats returns what the device has given so far.
-func (t *Trainer) MemoryStats() MemoryStats {
-	s := t.e.dev.Stats()
-	return MemoryStats{DeviceBytes: s.Allocated, PeakDeviceBytes: s.PeakAllocated, Allocations: s.AllocCalls, LastGrowth: t.lastGrowth}
+// MemoryStats returns what the device has given so far, that of several which gave most.
+func (t *Trainer) MemoryStats() (most MemoryStats) {
+	for _, m := range t.members {
+		if s := m.e.dev.Stats(); s.PeakAllocated > most.PeakDeviceBytes {
+			most = MemoryStats{DeviceBytes: s.Allocated, PeakDeviceBytes: s.PeakAllocated, Allocations: s.AllocCalls, LastGrowth: t.lastGrowth}
+		}
+	}
+	return most
 }
 
 // Render makes a picture of the model: [Height][Width][3], not clamped.
@@ -444,9 +285,5 @@ func (t *Trainer) Close() error {
 		t.o.Interludes.end()
 	}
 	t.FinishWrites()
-	var err error
-	if t.photos != nil { // not so where it could not be made
-		err = t.photos.close()
-	}
-	return errors.Join(err, t.e.close())
+	return t.closeMembers()
 }

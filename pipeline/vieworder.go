@@ -7,6 +7,7 @@ import "vksplat/scene"
 type viewOrder struct {
 	seed   uint64
 	n      int
+	place  place // in a team a step has a view for each device: those of an epoch are dealt out one after the other
 	fixed  []int // tests: the views of the steps; views past its end repeat the last
 	bad    []bool
 	nBad   int
@@ -21,9 +22,15 @@ type epochOrder struct {
 	position []int // of each view in order
 }
 
-func newViewOrder(seed uint64, n int) viewOrder {
-	return viewOrder{seed: seed, n: n, bad: make([]bool, n)}
+func newViewOrder(seed uint64, n int, at place) viewOrder {
+	return viewOrder{seed: seed, n: n, place: at, bad: make([]bool, n)}
 }
+
+// turn is the number of a step's view among all that were ever dealt out.
+func (o *viewOrder) turn(step int) int { return step*o.place.size() + o.place.self }
+
+// epochSteps is how many steps an epoch has, about.
+func (o *viewOrder) epochSteps() int { return max(1, o.n/o.place.size()) }
 
 // of returns the order of an epoch.
 func (o *viewOrder) of(epoch int) *epochOrder {
@@ -45,7 +52,8 @@ func (o *viewOrder) at(step int) int {
 	if o.fixed != nil {
 		return o.fixed[min(step, len(o.fixed)-1)]
 	}
-	e, p := o.of(step/o.n), step%o.n
+	turn := o.turn(step)
+	e, p := o.of(turn/o.n), turn%o.n
 	for range o.n {
 		if v := e.order[p]; !o.bad[v] {
 			return v
@@ -54,10 +62,11 @@ func (o *viewOrder) at(step int) int {
 			p = 0
 		}
 	}
-	return e.order[step%o.n]
+	return e.order[turn%o.n]
 }
 
-// nextUse returns the first step after step that trains on view, as far as the epoch of step and the one after it tell.
+// nextUse returns the first step after step that trains on view, as far as the epoch of step and the one after it tell. In a team it may be that of another
+// device: photos are kept the longer.
 func (o *viewOrder) nextUse(view, step int) int {
 	if o.fixed != nil {
 		for s := step + 1; s < len(o.fixed); s++ {
@@ -67,11 +76,14 @@ func (o *viewOrder) nextUse(view, step int) int {
 		}
 		return never
 	}
-	epoch := step / o.n
-	if p := o.of(epoch).position[view]; p > step%o.n {
-		return epoch*o.n + p
+	turn := o.turn(step)
+	epoch := turn / o.n
+	p := o.of(epoch).position[view]
+	if p <= turn%o.n {
+		epoch++
+		p = o.of(epoch).position[view]
 	}
-	return (epoch+1)*o.n + o.of(epoch + 1).position[view]
+	return (epoch*o.n + p) / o.place.size()
 }
 
 // never is a step that does not come.

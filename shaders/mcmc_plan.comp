@@ -12,15 +12,14 @@ layout(local_size_x = 1) in;
 layout(binding = 0, scalar) readonly buffer Params { StepParams params[]; };    // [1]
 layout(binding = 1, scalar) buffer Counters { uint counters[]; };
 layout(binding = 2, scalar) writeonly buffer Args { uvec3 dispatch_args[]; };
+#include "fail.glsl"
 
 void main() {
     uint n = counters[N_ACTIVE];
     uint target = min(params[0].target_splats, params[0].max_splats);
     uint added = n > 0u && target > n ? target - n : 0u;
     if (n + added > params[0].splat_capacity) {
-        if (counters[FAILED] == 0u) counters[FAILED_UNIT] = params[0].unit;
-        counters[FAILED] |= FAILED_SPLATS;
-        counters[NEEDED] = max(counters[NEEDED], n + added);
+        fail(FAILED_SPLATS, n + added);
         return;
     }
     counters[N_NEW] = added;

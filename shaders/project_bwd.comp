@@ -39,7 +39,7 @@ Four load_four(uint k, uint i, bool all) {
 
 mat4x3 values(Four four) { return four.x; }
 
-#include "project_bwd.glsl"
+#include "splat_bwd.glsl"
 
 void step_four(uint k, uint i, bool all, Four four, mat4x3 g, float lr_first, float lr) {
     uint r = ROW_SH + 3u * k;

@@ -8,7 +8,6 @@
 #include "dispatch.glsl"
 #include "params.glsl"
 #include "blend.glsl"
-#include "philox.glsl"
 
 layout(local_size_x = 128) in;
 // The statistic is of absolute gradients (Ye et al. 2024).
@@ -28,121 +27,6 @@ layout(binding = 3, scalar) readonly buffer VProjected { ProjectedGrad v_project
 layout(binding = 4, scalar) buffer Chunk { uint chunk[]; };                                 // [rows][chunk_splats]: mixed.glsl
 layout(binding = 5, scalar) readonly buffer VAbs { vec2 v_abs_mean2d[]; };                  // [N] with ABSGRAD; else not read
 layout(binding = 6, scalar) readonly buffer ProjectedB { Projected projected[]; };          // [N]
-#include "mixed_rows.glsl"
-
 #include "adam.glsl"
-
-void put(uint r, uint i, float x) { chunk[r * pc.chunk_splats + i] = floatBitsToUint(x); }
-
-uvec2 rounding;     // random words of the splat and the step: for moments and for SH coefficients
-
-void begin_splat(uint id) {
-    rounding = philox(uvec4(id, params[0].step, DRAW_ROUNDING, 0u), uvec2(params[0].seed_lo, params[0].seed_hi)).xy;
-}
-
-// Steps the moments of parameter r, a word, and returns what to subtract from the parameter.
-float adam(inout uint word, uint r, float g, float lr) {
-    float m = first_moment(word), v = second_moment(word);
-    float d = adam(m, v, g, lr);
-    uint random = row_bits(rounding.x, r);
-    word = round_bfloat(m, random & 0xFFFFu) | round_bfloat(v, random >> 16) << 16;
-    return d;
-}
-
-// Likewise for parameters r, r + 1 and r + 2.
-vec3 adam(inout uvec3 words, uint r, vec3 g, float lr) {
-    vec3 d;
-    d.x = adam(words.x, r, g.x, lr);
-    d.y = adam(words.y, r + 1u, g.y, lr);
-    d.z = adam(words.z, r + 2u, g.z, lr);
-    return d;
-}
-
-uint load_word(uint r, uint i) { return chunk[r * pc.chunk_splats + i]; }
-uvec3 load_words(uint r, uint i) { return uvec3(load_word(r, i), load_word(r + 1u, i), load_word(r + 2u, i)); }
-
-void put_words(uint r, uint i, uvec3 w) {
-    chunk[r * pc.chunk_splats + i] = w.x;
-    chunk[(r + 1u) * pc.chunk_splats + i] = w.y;
-    chunk[(r + 2u) * pc.chunk_splats + i] = w.z;
-}
-
-// SH coefficients: twelve halves in six words, and the moments' words. One alone fills a word and the lower half of the next; both begin a word, because
-// k is even.
-struct Four {
-    uvec3 a, b;
-    uvec3 moments[4];
-};
-
-Four load_four(uint k, uint i, bool all) {
-    uint r = half_row(3u * k), t = moment_row(pc.n_params) + ROW_SH + 3u * k;
-    uvec3 none = uvec3(0u);
-    if (!all) return Four(uvec3(load_word(r, i), load_word(r + 1u, i), 0u), none, uvec3[](load_words(t, i), none, none, none));
-    return Four(load_words(r, i), load_words(r + 3u, i),
-                uvec3[](load_words(t, i), load_words(t + 3u, i), load_words(t + 6u, i), load_words(t + 9u, i)));
-}
-
-float low(uint word) { return half_value(word & 0xFFFFu); }
-float high(uint word) { return half_value(word >> 16); }
-
-mat4x3 values(Four f) {
-    return mat4x3(low(f.a.x), high(f.a.x), low(f.a.y), high(f.a.y), low(f.a.z), high(f.a.z),
-                  low(f.b.x), high(f.b.x), low(f.b.y), high(f.b.y), low(f.b.z), high(f.b.z));
-}
-
-uint rounded(uint r, float x) { return round_half(x, row_bits(rounding.y, r) >> 16); }
-// Three coefficients from parameter r on as halves.
-uvec3 halves(uint r, vec3 x) { return uvec3(rounded(r, x.x), rounded(r + 1u, x.y), rounded(r + 2u, x.z)); }
-
-#include "project_bwd.glsl"
-
-void step_four(uint k, uint i, bool all, Four f, mat4x3 g, float lr_first, float lr) {
-    uint r = ROW_SH + 3u * k, w = half_row(3u * k), t = moment_row(pc.n_params) + r;
-    mat4x3 x = values(f);
-    uvec3 c0 = halves(r, x[0] - adam(f.moments[0], r, g[0], lr_first));
-    put_words(t, i, f.moments[0]);
-    chunk[w * pc.chunk_splats + i] = c0.x | c0.y << 16;
-    if (!all) {
-        chunk[(w + 1u) * pc.chunk_splats + i] = bitfieldInsert(f.a.y, c0.z, 0, 16);
-        return;
-    }
-    uvec3 c1 = halves(r + 3u, x[1] - adam(f.moments[1], r + 3u, g[1], lr));
-    put_words(t + 3u, i, f.moments[1]);
-    chunk[(w + 1u) * pc.chunk_splats + i] = c0.z | c1.x << 16;
-    chunk[(w + 2u) * pc.chunk_splats + i] = c1.y | c1.z << 16;
-    uvec3 c2 = halves(r + 6u, x[2] - adam(f.moments[2], r + 6u, g[2], lr));
-    put_words(t + 6u, i, f.moments[2]);
-    uvec3 c3 = halves(r + 9u, x[3] - adam(f.moments[3], r + 9u, g[3], lr));
-    put_words(t + 9u, i, f.moments[3]);
-    put_words(w + 3u, i, uvec3(c2.x | c2.y << 16, c2.z | c3.x << 16, c3.y | c3.z << 16));
-}
-
-struct Moments {
-    uvec3 mean, quat, log_scales;
-    uint quat_w, logit_opacity;
-};
-
-Moments load_moments(uint i) {
-    uint t = moment_row(pc.n_params);
-    return Moments(load_words(t + ROW_MEANS, i), load_words(t + ROW_QUATS, i), load_words(t + ROW_LOG_SCALES, i),
-                   load_word(t + ROW_QUATS + 3u, i), load_word(t + ROW_LOGIT_OPACITY, i));
-}
-
-Geometry step_moments(uint i, Moments m, Geometry g) {
-    uint t = moment_row(pc.n_params);
-    Geometry d;
-    d.mean = adam(m.mean, ROW_MEANS, g.mean, params[0].lr_means);
-    d.quat.xyz = adam(m.quat, ROW_QUATS, g.quat.xyz, params[0].lr_quats);
-    d.quat.w = adam(m.quat_w, ROW_QUATS + 3u, g.quat.w, params[0].lr_quats);
-    d.log_scales = adam(m.log_scales, ROW_LOG_SCALES, g.log_scales, params[0].lr_log_scales);
-    d.logit_opacity = adam(m.logit_opacity, ROW_LOGIT_OPACITY, g.logit_opacity, params[0].lr_logit_opacity);
-    put_words(t + ROW_MEANS, i, m.mean);
-    put_words(t + ROW_QUATS, i, m.quat);
-    chunk[(t + ROW_QUATS + 3u) * pc.chunk_splats + i] = m.quat_w;
-    put_words(t + ROW_LOG_SCALES, i, m.log_scales);
-    chunk[(t + ROW_LOGIT_OPACITY) * pc.chunk_splats + i] = m.logit_opacity;
-    return d;
-}
-
-uint stat_row(uint stat) { return moment_row(pc.n_params) + pc.n_params + stat; }
-#include "optimise.glsl"
+#include "state_mixed.glsl"
+#include "optimise_view.glsl"

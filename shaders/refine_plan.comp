@@ -10,6 +10,7 @@ layout(local_size_x = 1) in;
 
 layout(binding = 0, scalar) readonly buffer Params { StepParams params[]; };    // [1]
 layout(binding = 1, scalar) buffer Counters { uint counters[]; };
+#include "fail.glsl"
 
 void main() {
     uint target = params[0].target_splats;
@@ -23,9 +24,7 @@ void main() {
     uint added = min(wanted, room);
     uint after = alive + added - excess;
     if (after > params[0].splat_capacity) {
-        if (counters[FAILED] == 0u) counters[FAILED_UNIT] = params[0].unit;
-        counters[FAILED] |= FAILED_SPLATS;
-        counters[NEEDED] = max(counters[NEEDED], after);
+        fail(FAILED_SPLATS, after);
         return;
     }
     counters[N_NEW] = target != 0u ? added : wanted;

@@ -100,9 +100,11 @@ func getQueue(dev uint64, family uint32) uint64 {
 
 func waitDeviceIdle(dev uint64) Result { return Result(callDeviceWaitIdle(as[apiDevice](dev))) }
 
+// bufferUsage is what every buffer may be used for.
+const bufferUsage = apiBufferUsageStorageBufferBit | apiBufferUsageTransferSrcBit | apiBufferUsageTransferDstBit | apiBufferUsageIndirectBufferBit
+
 func createBuffer(dev uint64, size int64) (uint64, Result) {
-	info := apiBufferCreateInfo{SType: apiStructureTypeBufferCreateInfo, Size: apiDeviceSize(size),
-		Usage: apiBufferUsageFlags(apiBufferUsageStorageBufferBit | apiBufferUsageTransferSrcBit | apiBufferUsageTransferDstBit | apiBufferUsageIndirectBufferBit)}
+	info := apiBufferCreateInfo{SType: apiStructureTypeBufferCreateInfo, Size: apiDeviceSize(size), Usage: apiBufferUsageFlags(bufferUsage)}
 	var b apiBuffer
 	r := Result(callCreateBuffer(as[apiDevice](dev), &info, nil, &b))
 	info.Free()

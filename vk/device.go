@@ -3,6 +3,8 @@ package vk
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 )
@@ -24,9 +26,10 @@ type Device struct {
 	memory   memory
 	cache    *pipelineCache
 
-	queueMu   sync.Mutex // guards the queue and submitted
-	submitted uint64     // last ticket given out
+	queueMu   sync.Mutex    // guards the queue and changes of submitted
+	submitted atomic.Uint64 // last ticket given out
 	done      atomic.Uint64
+	waitMu    sync.RWMutex // held shared by those who look at the timeline or wait for it, alone while the timeline is ended, and by signal
 	lost      atomic.Bool
 
 	kernelMu  sync.Mutex // guards the two maps
@@ -36,7 +39,7 @@ type Device struct {
 	compiling atomic.Int64 // time.Duration
 
 	ownedMu sync.Mutex
-	owned   map[closer]bool // programs, copiers and pools not yet closed
+	owned   map[closer]bool // programs, copiers, pools, gates and parts of shared memory not yet closed
 }
 
 // closer is what a device must end before itself.
@@ -86,20 +89,20 @@ func (d *Device) begin(o DeviceOptions) error {
 // Info returns the description of the device.
 func (d *Device) Info() DeviceInfo { return d.info }
 
-// Close waits until the device is idle, writes the pipeline cache, and ends everything that was made from the device. The error, if any, is about the
-// last work or the cache; the device is closed nevertheless.
+// Close opens all gates for whatever waits there, waits until the device is idle, writes the pipeline cache, and ends everything that was made from the
+// device. The error, if any, is about the last work or the cache; the device is closed nevertheless.
 func (d *Device) Close() error {
 	if d.h == 0 {
 		return nil
 	}
-	err := d.WaitIdle()
-	d.ownedMu.Lock()
-	owned := make([]closer, 0, len(d.owned))
-	for c := range d.owned {
-		owned = append(owned, c)
+	var err error
+	for _, c := range d.listOwned() {
+		if g, ok := c.(*Gate); ok {
+			err = errors.Join(err, g.end())
+		}
 	}
-	d.ownedMu.Unlock()
-	for _, c := range owned {
+	err = errors.Join(err, d.WaitIdle())
+	for _, c := range d.listOwned() {
 		err = errors.Join(err, c.Close())
 	}
 	if d.cache != nil {
@@ -107,13 +110,21 @@ func (d *Device) Close() error {
 	}
 	d.closeKernels()
 	d.memory.close()
+	d.waitMu.Lock() // others may not have returned from Wait yet
+	defer d.waitMu.Unlock()
 	if d.timeline != 0 {
 		destroySemaphore(d.h, d.timeline)
 	}
 	d.shim.free()
-	d.h = 0
+	d.h, d.timeline = 0, 0
 	d.in.open.Add(-1)
 	return err
+}
+
+func (d *Device) listOwned() []closer {
+	d.ownedMu.Lock()
+	defer d.ownedMu.Unlock()
+	return slices.Collect(maps.Keys(d.owned))
 }
 
 // own has Close end c, disown no more.

@@ -55,6 +55,7 @@ func (in *Instance) describe(index int, handle uint64) (DeviceInfo, error) {
 		subgroup_control: cbool(have["VK_EXT_subgroup_size_control"]), atomic_float: cbool(have["VK_EXT_shader_atomic_float"]),
 		memory_budget: cbool(have["VK_EXT_memory_budget"]), maintenance4: cbool(have["VK_KHR_maintenance4"]),
 		executable_info: cbool(have["VK_KHR_pipeline_executable_properties"]),
+		memory_host:     cbool(have["VK_EXT_external_memory_host"] && in.shim.canImport(handle)),
 	}
 	caps := in.shim.caps(handle, exts)
 	family, bits, hasQueue := in.shim.computeFamily(handle)

@@ -24,6 +24,7 @@ type Limits struct {
 	SubgroupSize                        uint32    `json:"subgroupSize"`                        // invocations of a subgroup, unless a kernel asks for another size
 	MinSubgroupSize                     uint32    `json:"minSubgroupSize"`                     // smallest subgroup size that a kernel may ask for
 	MaxSubgroupSize                     uint32    `json:"maxSubgroupSize"`                     // largest one
+	MinImportedHostPointerAlignment     int64     `json:"minImportedHostPointerAlignment"`     // bytes; host memory to import begins and ends at a multiple of it; 0 if none can be
 	TimestampPeriod                     float64   `json:"timestampPeriod"`                     // nanoseconds per tick
 	TimestampBits                       uint32    `json:"timestampValidBits"`                  // bits of a timestamp that count; 0: the queue has no timestamps
 }
@@ -55,6 +56,7 @@ type Features struct {
 	SharedFloat32Add     bool `json:"shaderSharedFloat32AtomicAdd"` // float addition in shared memory
 	MemoryBudget         bool `json:"memoryBudget"`                 // the driver tells how much of each heap is free
 	ExecutableInfo       bool `json:"pipelineExecutableInfo"`       // the driver tells registers and spills of a compiled kernel
+	ExternalMemoryHost   bool `json:"externalMemoryHost"`           // buffers can lie in memory of the host that other devices use too
 }
 
 // The floor of limits.
@@ -76,6 +78,7 @@ func limitsOf(core coreProperties, c deviceCaps, timestampBits uint32) Limits {
 	}
 	l.MaxPerStageDescriptorStorageBuffers = min(l.MaxPerStageDescriptorStorageBuffers, core.maxSetStorageBuffers)
 	l.TimestampBits = timestampBits
+	l.MinImportedHostPointerAlignment = clampInt64(uint64(c.host_align))
 	if !(l.TimestampPeriod > 0 && l.TimestampPeriod < 1e9) {
 		l.TimestampPeriod, l.TimestampBits = 0, 0
 	}
@@ -112,7 +115,7 @@ func featuresOf(c deviceCaps, e deviceExts) Features {
 		Float16:              c.float16 != 0, Int8: c.int8 != 0, Int16: c.int16 != 0, Int64: c.int64 != 0,
 		Storage8: c.storage8 != 0, Storage16: c.storage16 != 0, Int64Atomics: c.int64_atomics != 0,
 		Float32Atomics: c.f32_buffer_atomics != 0, Float32Add: c.f32_buffer_add != 0, SharedFloat32Add: c.f32_shared_add != 0,
-		MemoryBudget: e.memory_budget != 0, ExecutableInfo: c.executable_info != 0,
+		MemoryBudget: e.memory_budget != 0, ExecutableInfo: c.executable_info != 0, ExternalMemoryHost: e.memory_host != 0,
 	}
 }
 
@@ -126,7 +129,7 @@ func (f Features) enable() (c deviceCaps, e deviceExts) {
 	c.executable_info = cbool(f.ExecutableInfo)
 	e.subgroup_control = cbool(f.SubgroupSizeControl || f.ComputeFullSubgroups)
 	e.atomic_float = cbool(f.Float32Atomics || f.Float32Add || f.SharedFloat32Add)
-	e.memory_budget, e.executable_info = cbool(f.MemoryBudget), cbool(f.ExecutableInfo)
+	e.memory_budget, e.executable_info, e.memory_host = cbool(f.MemoryBudget), cbool(f.ExecutableInfo), cbool(f.ExternalMemoryHost)
 	return c, e
 }
 
@@ -183,6 +186,7 @@ func lower(l *Limits, f *Features) (heap int64, err error) {
 	atMost(reflect.ValueOf(l).Elem(), reflect.ValueOf(want.Limits).Elem())
 	atMost(reflect.ValueOf(f).Elem(), reflect.ValueOf(want.Features).Elem())
 	l.MinStorageBufferOffsetAlignment = max(l.MinStorageBufferOffsetAlignment, want.MinStorageBufferOffsetAlignment)
+	l.MinImportedHostPointerAlignment = max(l.MinImportedHostPointerAlignment, want.MinImportedHostPointerAlignment)
 	l.MinSubgroupSize = max(l.MinSubgroupSize, want.MinSubgroupSize)
 	l.SubgroupSize = min(max(size, l.MinSubgroupSize), l.MaxSubgroupSize)
 	return want.HeapBytes, nil

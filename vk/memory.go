@@ -20,6 +20,7 @@ type memory struct {
 	nextID      int
 	heap        int64 // bytes that the driver has for all blocks together; 0: what it has
 	taken       int64 // bytes of all blocks
+	shared      int64 // bytes of imported memory of the host
 }
 
 // memoryBlock is one allocation of the driver with a buffer over all of it.
@@ -219,6 +220,8 @@ func (d *Device) Free(v View) error {
 		return nil
 	case v.base.dev != d || v.base.scratch != nil:
 		return invalid("free", v.Name(), "it is not a buffer of this device")
+	case v.base.shared != nil:
+		return invalid("free", v.Name(), "it is shared memory, which Shared.Close ends")
 	case v.base.freed:
 		return invalid("free", v.Name(), "it was freed before")
 	}
@@ -234,6 +237,7 @@ type Stats struct {
 	Budget        int64 // the ceiling of Allocated
 	HostAllocated int64 // mapped host memory taken from the driver; 0 where that is device memory and counted above
 	HostPeak      int64 // the most so far
+	SharedBytes   int64 // memory of the host that Shared imported; RAM, on unified memory too, and beside all other counts and the budget
 	Buffers       int   // living buffers
 	Blocks        int   // living allocations of the driver
 	AllocCalls    int   // calls of vkAllocateMemory so far
@@ -248,6 +252,9 @@ func (d *Device) Stats() Stats {
 		s.HostAllocated, s.HostPeak = h.Allocated, h.PeakAllocated
 		s.Buffers, s.Blocks, s.AllocCalls = s.Buffers+h.Buffers, s.Blocks+h.Blocks, s.AllocCalls+h.AllocCalls
 	}
+	d.memory.mu.Lock()
+	defer d.memory.mu.Unlock()
+	s.SharedBytes = d.memory.shared
 	return s
 }
 

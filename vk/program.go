@@ -28,7 +28,8 @@ type Program struct {
 
 	cmdPool, setPool, queries uint64
 	cbs                       []uint64
-	last                      Ticket // of the last submit
+	waits                     []await
+	first, last               Ticket // of the first and the last command buffer, as submitted last
 	closed                    bool
 
 	kept  map[*allocation]View // where the scratch buffers lie that the list keeps
@@ -73,7 +74,13 @@ type builder struct {
 	regions []View
 	pipes   []*pipeline // per op, nil where nothing is dispatched
 	sets    []uint64    // likewise
-	ends    []int       // index after the last op of each command buffer
+	parts   []part      // per command buffer
+}
+
+// part is the ops [first, end), which one command buffer holds.
+type part struct {
+	first, end int
+	gate       *Gate // that it waits at, or nil
 }
 
 // prepare makes everything that recording refers to.
@@ -94,7 +101,7 @@ func (b *builder) prepare(o BuildOptions) (err error) {
 	}
 	var call string
 	var res Result
-	if b.p.cmdPool, b.p.cbs, call, res = createCommandBuffers(d.h, d.info.family, len(b.ends)); res < 0 {
+	if b.p.cmdPool, b.p.cbs, call, res = createCommandBuffers(d.h, d.info.family, len(b.parts)); res < 0 {
 		return d.check(call, b.p.name, res)
 	}
 	for i := range ops {
@@ -103,7 +110,7 @@ func (b *builder) prepare(o BuildOptions) (err error) {
 	if o.NoTimings || d.info.Limits.TimestampBits == 0 {
 		return nil
 	}
-	n := len(ops) + len(b.ends)
+	n := len(ops) + len(b.parts)
 	if b.p.queries, res = createQueryPool(d.h, n); res < 0 {
 		return d.check("vkCreateQueryPool", b.p.name, res)
 	}
@@ -124,22 +131,31 @@ func (b *builder) keep() {
 	}
 }
 
-// split decides where command buffers end.
+// split decides where command buffers end: after the given ops, and at each await, which is in neither of the two beside it.
 func (b *builder) split(after []int) error {
-	n := len(b.r.ops)
-	list := slices.Clone(after)
-	slices.Sort(list)
-	for _, i := range slices.Compact(list) {
+	ops, n := b.r.ops, len(b.r.ops)
+	for _, i := range after {
 		if i < 0 || i >= n {
 			return invalid("split", b.p.name, "after op %d of %d", i, n)
 		}
-		if i+1 < n {
-			b.ends = append(b.ends, i+1)
+	}
+	var next part
+	for i := range ops {
+		switch {
+		case ops[i].kind == opAwait:
+			next.end = i
+			b.parts = append(b.parts, next)
+			b.p.waits = append(b.p.waits, await{part: len(b.parts), gate: ops[i].gate})
+			next = part{first: i + 1, gate: ops[i].gate}
+		case i > next.first && slices.Contains(after, i-1):
+			next.end = i
+			b.parts = append(b.parts, next)
+			next = part{first: i}
 		}
 	}
-	b.ends = append(b.ends, n)
-	if len(b.ends) > maxBatches {
-		return invalid("split", b.p.name, "%d command buffers, at most %d are possible", len(b.ends), maxBatches)
+	next.end = n
+	if b.parts = append(b.parts, next); len(b.parts) > maxBatches {
+		return invalid("split", b.p.name, "%d command buffers, at most %d are possible", len(b.parts), maxBatches)
 	}
 	return nil
 }
@@ -199,26 +215,31 @@ func (b *builder) where(v View) (buffer uint64, off, size int64) {
 
 // record fills the command buffers.
 func (b *builder) record() error {
-	d, p, first := b.r.dev, b.p, 0
+	d, p := b.r.dev, b.p
 	p.start, p.timed = make([]int, len(b.r.ops)), make([]int, len(b.r.ops))
 	query := 0
-	for part, cb := range p.cbs {
+	for k, cb := range p.cbs {
+		part := b.parts[k]
 		if err := d.check("vkBeginCommandBuffer", p.name, beginCommands(cb)); err != nil {
 			return err
 		}
 		d.shim.cmdLabel(cb, p.name)
-		if part == 0 {
+		if k == 0 {
 			b.open(cb)
+		}
+		if part.gate != nil {
+			d.shim.cmdGateBarrier(cb)
+			p.start[part.first-1], p.timed[part.first-1] = query-1, 1 // the await: from the end of the part before to the beginning of this one
 		}
 		if p.queries != 0 {
 			cmdTimestamp(cb, p.queries, query)
 			query++
 		}
-		for i := first; i < b.ends[part]; {
+		for i := part.first; i < part.end; {
 			if b.plan.barriers[i] {
 				d.shim.cmdBarrier(cb)
 			}
-			n := b.together(i, b.ends[part])
+			n := b.together(i, part.end)
 			for range n {
 				b.emit(cb, i)
 				p.start[i], p.timed[i] = query-1, n
@@ -229,8 +250,7 @@ func (b *builder) record() error {
 				query++
 			}
 		}
-		first = b.ends[part]
-		if part == len(p.cbs)-1 {
+		if k == len(p.cbs)-1 || b.parts[k+1].gate != nil {
 			d.shim.cmdHostBarrier(cb)
 		}
 		d.shim.cmdEndLabel(cb)

@@ -15,6 +15,7 @@ const (
 	opDispatch opKind = iota
 	opFill
 	opCopy
+	opAwait
 )
 
 // op is one entry of a recorded list.
@@ -27,6 +28,7 @@ type op struct {
 	spec   []uint32
 	grid   Grid
 	value  uint32 // of a fill
+	gate   *Gate  // of an await
 }
 
 // Recorder collects passes, fills and copies in the order in which they are to seem to run. The first error sticks; Err and Build return it. A Recorder
@@ -222,8 +224,11 @@ func (o *op) each(f func(v View, a Access)) {
 
 // skipped reports whether o runs nothing.
 func (o *op) skipped() bool {
-	if o.kind == opDispatch {
+	switch o.kind {
+	case opDispatch:
 		return o.grid.empty()
+	case opAwait:
+		return true
 	}
 	return o.views[0].size == 0
 }
@@ -290,6 +295,10 @@ func (r *Recorder) plan(serial bool) (plan, error) {
 	var h hazards
 	var t []touch
 	for i := range r.ops {
+		if r.ops[i].kind == opAwait { // the command buffer after it begins with a barrier
+			h.reset()
+			continue
+		}
 		t = t[:0]
 		if !r.ops[i].skipped() {
 			r.ops[i].each(func(v View, a Access) { t = append(t, p.touch(v, a)) })

@@ -241,6 +241,8 @@ func TestRecorderRefuses(t *testing.T) {
 		{func(r *Recorder) { r.Copy(x.Slice(0, 8), x.Slice(4, 8)) }, "overlap"},
 		{func(r *Recorder) { r.Copy(x.Slice(0, 8), y.Slice(0, 4)) }, "4 bytes into 8"},
 		{func(r *Recorder) { r.Scratch("tmp", -1) }, "negative"},
+		{func(r *Recorder) { r.Await(nil) }, "the gate is of another device"},
+		{func(r *Recorder) { r.Await(must(other.NewGate())(t)) }, "the gate is of another device"},
 	}
 	for _, c := range cases {
 		r := NewRecorder(d)
@@ -260,7 +262,9 @@ func TestPlanIsPrinted(t *testing.T) {
 	r := NewRecorder(d)
 	r.Fill(y.View, 0)
 	r.Dispatch(saxpy(x, y, 1, 1), Items(100, 64))
-	want := "   0 fill y\n     ---- barrier\n   1 saxpy {BIAS=1065353216} [2 1 1] x=x(read 400) y=y(read+write 400)\n"
+	r.Await(must(d.NewGate())(t))
+	r.Fill(y.View, 0)
+	want := "   0 fill y\n     ---- barrier\n   1 saxpy {BIAS=1065353216} [2 1 1] x=x(read 400) y=y(read+write 400)\n   2 await\n   3 fill y\n"
 	if got := r.String(); got != want {
 		t.Errorf("plan:\n%swant:\n%s", got, want)
 	}

@@ -26,6 +26,7 @@ struct vkx_inst {
     void (*properties2)(void *, void *);
     void (*memory2)(void *, void *);
     void (*families)(void *, uint32_t *, void *);
+    void (*external_buffer)(void *, const void *, void *);
     int32_t (*extensions)(void *, const char *, uint32_t *, void *);
     int32_t (*create_device)(void *, const void *, const void *, void **);
     void (*destroy_messenger)(void *, uint64_t, const void *);
@@ -126,6 +127,7 @@ static void load_instance(vkx_inst *in) {
     in->properties2 = in->gipa(h, "vkGetPhysicalDeviceProperties2");
     in->memory2 = in->gipa(h, "vkGetPhysicalDeviceMemoryProperties2");
     in->families = in->gipa(h, "vkGetPhysicalDeviceQueueFamilyProperties");
+    in->external_buffer = in->gipa(h, "vkGetPhysicalDeviceExternalBufferProperties");
     in->extensions = in->gipa(h, "vkEnumerateDeviceExtensionProperties");
     in->create_device = in->gipa(h, "vkCreateDevice");
     in->destroy_messenger = in->gipa(h, "vkDestroyDebugUtilsMessengerEXT");
@@ -212,12 +214,14 @@ int32_t vkx_device_extensions(vkx_inst *in, void *pd, char (**names)[256], uint3
 void vkx_query(vkx_inst *in, void *pd, const vkx_exts *have, vkx_caps *out) {
     memset(out, 0, sizeof *out);
     Maintenance4Properties m4 = {.sType = ST_M4_PROPERTIES};
+    MemoryHostProperties mh = {.sType = ST_MEMORY_HOST_PROPERTIES};
     SubgroupControlProperties sp = {.sType = ST_SUBGROUP_CONTROL_PROPERTIES};
     Vulkan12Properties p12 = {.sType = ST_V12_PROPERTIES};
     Vulkan11Properties p11 = {.sType = ST_V11_PROPERTIES, .pNext = &p12};
     Properties2 p2 = {.sType = ST_PROPERTIES2, .pNext = &p11};
     if (have->subgroup_control) { sp.pNext = p2.pNext; p2.pNext = &sp; }
     if (have->maintenance4) { m4.pNext = p2.pNext; p2.pNext = &m4; }
+    if (have->memory_host) { mh.pNext = p2.pNext; p2.pNext = &mh; }
     in->properties2(pd, &p2);
 
     AtomicFloatFeatures af = {.sType = ST_ATOMIC_FLOAT};
@@ -260,6 +264,7 @@ void vkx_query(vkx_inst *in, void *pd, const vkx_exts *have, vkx_caps *out) {
     out->f32_buffer_add = af.buffer_f32_add;
     out->f32_shared_add = af.shared_f32_add;
     out->executable_info = ef.info;
+    out->host_align = mh.min_align;
 }
 
 void vkx_query_memory(vkx_inst *in, void *pd, int32_t budget, vkx_memory *out) {
@@ -291,6 +296,19 @@ uint32_t vkx_families(vkx_inst *in, void *pd, vkx_family *out, uint32_t max) {
         out[i] = (vkx_family){i, p[i].flags, p[i].count, p[i].timestamp_bits};
     return n;
 }
+
+// vkx_can_import reports whether buffers of that usage can lie in memory of the host that is imported.
+int32_t vkx_can_import(vkx_inst *in, void *pd, uint32_t usage) {
+    enum { DEDICATED_ONLY = 1, IMPORTABLE = 4 };
+    ExternalBufferInfo info = {.sType = ST_EXTERNAL_BUFFER_INFO, .usage = usage, .handle_type = HOST_ALLOCATION};
+    ExternalBufferProperties p = {.sType = ST_EXTERNAL_BUFFER_PROPERTIES};
+    if (!in->external_buffer) return 0;
+    in->external_buffer(pd, &info, &p);
+    return (p.features & (DEDICATED_ONLY | IMPORTABLE)) == IMPORTABLE;
+}
+
+void *vkx_take_host(size_t size, size_t align) { return host_take(size, align); }
+void vkx_give_host(void *p, size_t size) { host_give(p, size); }
 
 // for shim_device.c
 int32_t vkx_new_device(vkx_inst *in, void *pd, const void *ci, void **out) {

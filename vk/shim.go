@@ -213,6 +213,9 @@ func (d shimDevice) name(objectType uint32, handle uint64, name string) {
 func (d shimDevice) cmdBarrier(cb uint64)     { C.vkx_cmd_barrier(d.p, ptr(cb)) }
 func (d shimDevice) cmdHostBarrier(cb uint64) { C.vkx_cmd_host_barrier(d.p, ptr(cb)) }
 
+// cmdGateBarrier is cmdBarrier, and makes visible what the host wrote before it opened the gate that the batch waited at.
+func (d shimDevice) cmdGateBarrier(cb uint64) { C.vkx_cmd_gate_barrier(d.p, ptr(cb)) }
+
 func (d shimDevice) cmdCopy(cb, src, dst uint64, srcOff, dstOff, size int64) {
 	C.vkx_cmd_copy(d.p, ptr(cb), C.uint64_t(src), C.uint64_t(dst), C.uint64_t(srcOff), C.uint64_t(dstOff), C.uint64_t(size))
 }
@@ -233,11 +236,17 @@ func (d shimDevice) recordCopy(cb, src, dst uint64, srcOff, dstOff, size int64) 
 // maxBatches is the most submissions that one submit call takes.
 const maxBatches = 64
 
-// submit makes one submission per element of counts, of so many of cbs each, in one call; they set the timeline to first, first+1 and so on. It
+// submit makes one submission per element of b.counts, of so many of b.cbs each, in one call; they set the timeline to first, first+1 and so on. It
 // returns the last of these values. No Go allocation.
-func (d shimDevice) submit(queue uint64, cbs []uint64, counts []uint32, timeline, first uint64) (uint64, Result) {
-	return pair(C.vkx_submit(d.p, ptr(queue), (*C.uint64_t)(unsafe.Pointer(unsafe.SliceData(cbs))), (*C.uint32_t)(unsafe.Pointer(unsafe.SliceData(counts))),
-		C.uint32_t(len(counts)), C.uint64_t(timeline), C.uint64_t(first)))
+func (d shimDevice) submit(queue uint64, b *batches, timeline, first uint64) (uint64, Result) {
+	return pair(C.vkx_submit(d.p, ptr(queue), (*C.uint64_t)(unsafe.Pointer(unsafe.SliceData(b.cbs))), (*C.uint32_t)(unsafe.Pointer(unsafe.SliceData(b.counts))),
+		(*C.uint64_t)(unsafe.Pointer(unsafe.SliceData(b.gates))), (*C.uint64_t)(unsafe.Pointer(unsafe.SliceData(b.until))), C.uint32_t(len(b.counts)),
+		C.uint64_t(timeline), C.uint64_t(first)))
+}
+
+// signal sets a timeline to value.
+func (d shimDevice) signal(timeline, value uint64) Result {
+	return Result(C.vkx_signal(d.p, C.uint64_t(timeline), C.uint64_t(value)))
 }
 
 // wait waits until the timeline has reached value.
@@ -252,4 +261,31 @@ func (d shimDevice) counter(timeline uint64) (uint64, Result) {
 // timestamps reads the first len(out) queries of a pool.
 func (d shimDevice) timestamps(pool uint64, out []uint64) Result {
 	return Result(C.vkx_timestamps(d.p, C.uint64_t(pool), C.uint32_t(len(out)), (*C.uint64_t)(unsafe.Pointer(unsafe.SliceData(out)))))
+}
+
+// canImport reports whether buffers of this package can lie in imported memory of the host.
+func (s shimInstance) canImport(pd uint64) bool {
+	return C.vkx_can_import(s.p, ptr(pd), C.uint32_t(bufferUsage)) != 0
+}
+
+// takeHost returns size bytes of zeros of the host, in whole pages that begin at a multiple of align, or nil.
+func takeHost(size, align int64) unsafe.Pointer {
+	return C.vkx_take_host(C.size_t(size), C.size_t(align))
+}
+
+func giveHost(p unsafe.Pointer, size int64) { C.vkx_give_host(p, C.size_t(size)) }
+
+// hostTypes returns the memory types as which the memory at p can be imported.
+func (d shimDevice) hostTypes(p unsafe.Pointer) (uint32, Result) {
+	n, r := pair(C.vkx_host_types(d.p, p))
+	return uint32(n), r
+}
+
+// createHostBuffer makes a buffer for imported memory.
+func (d shimDevice) createHostBuffer(size int64) (uint64, Result) {
+	return pair(C.vkx_create_host_buffer(d.p, C.uint64_t(size), C.uint32_t(bufferUsage)))
+}
+
+func (d shimDevice) importHost(p unsafe.Pointer, size int64, memoryType uint32) (uint64, Result) {
+	return pair(C.vkx_import_host(d.p, p, C.uint64_t(size), C.uint32_t(memoryType)))
 }

@@ -20,11 +20,13 @@ typedef struct {
     uint32_t timeline, scalar_layout, host_query_reset, subgroup_control, full_subgroups;
     uint32_t float16, int8, int16, int64, storage16, storage8, int64_atomics;
     uint32_t f32_buffer_atomics, f32_buffer_add, f32_shared_add, executable_info;
+    uint64_t host_align; // of host memory to import
 } vkx_caps;
 
 // Which optional extensions a device lists; the caller looked them up.
 typedef struct {
     uint32_t subgroup_control, atomic_float, memory_budget, maintenance4, executable_info;
+    uint32_t memory_host;
 } vkx_exts;
 
 typedef struct {
@@ -62,6 +64,7 @@ int32_t vkx_device_extensions(vkx_inst *in, void *pd, char (**names)[256], uint3
 void vkx_query(vkx_inst *in, void *pd, const vkx_exts *have, vkx_caps *out);
 void vkx_query_memory(vkx_inst *in, void *pd, int32_t budget, vkx_memory *out);
 uint32_t vkx_families(vkx_inst *in, void *pd, vkx_family *out, uint32_t max);
+int32_t vkx_can_import(vkx_inst *in, void *pd, uint32_t usage);
 
 vkx_dev *vkx_create_device(vkx_inst *in, void *pd, uint32_t family, const vkx_caps *want,
                            const vkx_exts *exts, int32_t *result);
@@ -78,6 +81,7 @@ void vkx_name(vkx_dev *d, uint32_t type, uint64_t handle, const char *name);
 
 void vkx_cmd_barrier(vkx_dev *d, void *cb);
 void vkx_cmd_host_barrier(vkx_dev *d, void *cb);
+void vkx_cmd_gate_barrier(vkx_dev *d, void *cb);
 void vkx_cmd_copy(vkx_dev *d, void *cb, uint64_t src, uint64_t dst, uint64_t src_off,
                   uint64_t dst_off, uint64_t size);
 void vkx_cmd_label(vkx_dev *d, void *cb, const char *name);
@@ -86,8 +90,16 @@ int32_t vkx_record_copy(vkx_dev *d, void *cb, uint64_t src, uint64_t dst, uint64
                         uint64_t dst_off, uint64_t size);
 
 vkx_u64 vkx_submit(vkx_dev *d, void *queue, const uint64_t *cbs, const uint32_t *counts,
-                   uint32_t n, uint64_t timeline, uint64_t first);
+                   const uint64_t *gates, const uint64_t *until, uint32_t n,
+                   uint64_t timeline, uint64_t first);
+int32_t vkx_signal(vkx_dev *d, uint64_t timeline, uint64_t value);
 int32_t vkx_wait(vkx_dev *d, uint64_t timeline, uint64_t value, uint64_t timeout_ns);
 vkx_u64 vkx_counter(vkx_dev *d, uint64_t timeline);
 int32_t vkx_timestamps(vkx_dev *d, uint64_t pool, uint32_t n, uint64_t *out);
+
+void *vkx_take_host(size_t size, size_t align);
+void vkx_give_host(void *p, size_t size);
+vkx_u64 vkx_host_types(vkx_dev *d, void *p);
+vkx_u64 vkx_create_host_buffer(vkx_dev *d, uint64_t size, uint32_t usage);
+vkx_u64 vkx_import_host(vkx_dev *d, void *p, uint64_t size, uint32_t type);
 #endif

@@ -12,7 +12,11 @@ enum {
     ST_MEMORY_BUDGET = 1000237000, ST_EXECUTABLE_FEATURES = 1000269000, ST_M4_PROPERTIES = 1000413001,
     ST_SEMAPHORE_TYPE = 1000207002, ST_TIMELINE_SUBMIT = 1000207003, ST_SEMAPHORE_WAIT = 1000207004,
     ST_OBJECT_NAME = 1000128000, ST_LABEL = 1000128002, ST_MESSENGER = 1000128004,
-    ST_VALIDATION_FEATURES = 1000247000,
+    ST_VALIDATION_FEATURES = 1000247000, ST_SEMAPHORE_SIGNAL = 1000207005,
+    ST_EXTERNAL_BUFFER_INFO = 1000071002, ST_EXTERNAL_BUFFER_PROPERTIES = 1000071003,
+    ST_EXTERNAL_BUFFER = 1000072000, ST_IMPORT_HOST = 1000178000, ST_HOST_POINTER = 1000178001,
+    ST_MEMORY_HOST_PROPERTIES = 1000178002,
+    HOST_ALLOCATION = 0x80, // of VkExternalMemoryHandleTypeFlagBits
     FEATURE_INT64 = 40, FEATURE_INT16 = 41, // index within VkPhysicalDeviceFeatures
 };
 
@@ -49,6 +53,10 @@ typedef struct { int32_t sType; void *pNext; uint32_t buffer_f32, buffer_f32_add
 typedef struct { int32_t sType; void *pNext; uint32_t info; } ExecutableFeatures;
 typedef struct { int32_t sType; void *pNext; uint64_t max_buffer; } Maintenance4Properties;
 typedef struct { int32_t sType; void *pNext; uint64_t budget[16], usage[16]; } MemoryBudget;
+typedef struct { int32_t sType; void *pNext; uint64_t min_align; } MemoryHostProperties;
+typedef struct { int32_t sType; const void *pNext; uint32_t flags, usage, handle_type; } ExternalBufferInfo;
+typedef struct { int32_t sType; void *pNext; uint32_t features, from_imported, compatible; } ExternalBufferProperties;
+typedef struct { int32_t sType; void *pNext; uint32_t types; } HostPointerProperties;
 typedef struct { int32_t sType; void *pNext; uint32_t n_types; struct { uint32_t flags, heap; } types[32]; uint32_t n_heaps; struct { uint64_t size; uint32_t flags; } heaps[16]; } MemoryProperties2;
 typedef struct { uint32_t flags, count, timestamp_bits, granularity[3]; } FamilyProperties;
 
@@ -57,7 +65,12 @@ typedef struct { int32_t sType; const void *pNext; uint32_t flags, n_queues; con
 typedef struct { int32_t sType; const void *pNext; int32_t type; uint64_t initial; } SemaphoreType;
 typedef struct { int32_t sType; const void *pNext; uint32_t flags; } SemaphoreCreateInfo;
 typedef struct { int32_t sType; const void *pNext; uint32_t flags, n; const uint64_t *semaphores, *values; } SemaphoreWait;
+typedef struct { int32_t sType; const void *pNext; uint64_t semaphore, value; } SemaphoreSignal;
 typedef struct { int32_t sType; const void *pNext; uint32_t n_wait; const uint64_t *wait; uint32_t n_signal; const uint64_t *signal; } TimelineSubmit;
+typedef struct { int32_t sType; const void *pNext; uint32_t handle_types; } ExternalBuffer;
+typedef struct { int32_t sType; const void *pNext; uint32_t flags; uint64_t size; uint32_t usage; int32_t sharing; uint32_t n_families; const uint32_t *families; } BufferCreateInfo;
+typedef struct { int32_t sType; const void *pNext; int32_t handle_type; void *p; } ImportHost;
+typedef struct { int32_t sType; const void *pNext; uint64_t size; uint32_t type; } MemoryAllocateInfo;
 typedef struct { int32_t sType; const void *pNext; uint32_t n_wait; const uint64_t *wait; const uint32_t *wait_stages; uint32_t n_cbs; const uint64_t *cbs; uint32_t n_signal; const uint64_t *signal; } SubmitInfo;
 typedef struct { uint32_t binding, type, count, stages; const void *samplers; } SetLayoutBinding;
 typedef struct { int32_t sType; const void *pNext; uint32_t flags, n; const SetLayoutBinding *bindings; } SetLayoutCreateInfo;

@@ -26,6 +26,10 @@ struct vkx_dev {
     int32_t (*submit)(void *, uint32_t, const void *, uint64_t);
     int32_t (*wait)(void *, const void *, uint64_t);
     int32_t (*counter)(void *, uint64_t, uint64_t *);
+    int32_t (*signal)(void *, const void *);
+    int32_t (*create_buffer)(void *, const void *, const void *, uint64_t *);
+    int32_t (*allocate)(void *, const void *, const void *, uint64_t *);
+    int32_t (*host_pointer)(void *, int32_t, const void *, void *); // NULL where memory of the host cannot be imported
     int32_t (*query_results)(void *, uint64_t, uint32_t, uint32_t, size_t, void *, uint64_t, uint32_t);
     int32_t (*name)(void *, const void *);       // debug utils, may be NULL
     void (*begin_label)(void *, const void *);   // likewise
@@ -33,9 +37,9 @@ struct vkx_dev {
 };
 
 enum {
-    STAGE_INDIRECT = 0x2, STAGE_COMPUTE = 0x800, STAGE_TRANSFER = 0x1000, STAGE_HOST = 0x4000,
+    STAGE_INDIRECT = 0x2, STAGE_COMPUTE = 0x800, STAGE_TRANSFER = 0x1000, STAGE_HOST = 0x4000, STAGE_ALL = 0x10000,
     ACCESS_INDIRECT = 0x1, ACCESS_SHADER_READ = 0x20, ACCESS_SHADER_WRITE = 0x40,
-    ACCESS_TRANSFER_READ = 0x800, ACCESS_TRANSFER_WRITE = 0x1000, ACCESS_HOST_READ = 0x2000,
+    ACCESS_TRANSFER_READ = 0x800, ACCESS_TRANSFER_WRITE = 0x1000, ACCESS_HOST_READ = 0x2000, ACCESS_HOST_WRITE = 0x4000,
     SHADER_COMPUTE = 0x20, STORAGE_BUFFER = 7,
 };
 
@@ -55,6 +59,10 @@ static int load_device(vkx_dev *d, vkx_inst *in) {
     GET(submit, "vkQueueSubmit");
     GET(wait, "vkWaitSemaphores");
     GET(counter, "vkGetSemaphoreCounterValue");
+    GET(signal, "vkSignalSemaphore");
+    GET(create_buffer, "vkCreateBuffer");
+    GET(allocate, "vkAllocateMemory");
+    GET(host_pointer, "vkGetMemoryHostPointerPropertiesEXT");
     GET(query_results, "vkGetQueryPoolResults");
     GET(name, "vkSetDebugUtilsObjectNameEXT");
     GET(begin_label, "vkCmdBeginDebugUtilsLabelEXT");
@@ -67,7 +75,7 @@ static int load_device(vkx_dev *d, vkx_inst *in) {
         d->begin_label = NULL;
         d->end_label = NULL;
     }
-    return d->wait && d->counter && d->submit && d->create_pipelines;
+    return d->wait && d->counter && d->signal && d->submit && d->create_pipelines;
 }
 
 vkx_dev *vkx_create_device(vkx_inst *in, void *pd, uint32_t family, const vkx_caps *want,
@@ -106,6 +114,7 @@ vkx_dev *vkx_create_device(vkx_inst *in, void *pd, uint32_t family, const vkx_ca
         f2.pNext = &ef;
     }
     if (exts->memory_budget) names[n++] = "VK_EXT_memory_budget";
+    if (exts->memory_host) names[n++] = "VK_EXT_external_memory_host";
     DeviceCreateInfo ci = {.sType = 3, .pNext = &f2, .n_queues = 1, .queues = &q, .n_exts = n, .exts = names};
     vkx_dev *d = calloc(1, sizeof *d);
     *result = d ? vkx_new_device(in, pd, &ci, &d->handle) : -1;
@@ -210,16 +219,26 @@ void vkx_name(vkx_dev *d, uint32_t type, uint64_t handle, const char *name) {
     if (d->name) d->name(d->handle, &n);
 }
 
+enum {
+    STAGES = STAGE_COMPUTE | STAGE_TRANSFER | STAGE_INDIRECT, // all that programs use
+    WRITES = ACCESS_SHADER_WRITE | ACCESS_TRANSFER_WRITE,
+    ACCESSES = WRITES | ACCESS_SHADER_READ | ACCESS_TRANSFER_READ | ACCESS_INDIRECT,
+};
+
 void vkx_cmd_barrier(vkx_dev *d, void *cb) {
-    MemoryBarrier m = {.sType = 46, .src = ACCESS_SHADER_WRITE | ACCESS_TRANSFER_WRITE,
-                       .dst = ACCESS_SHADER_READ | ACCESS_SHADER_WRITE | ACCESS_TRANSFER_READ |
-                              ACCESS_TRANSFER_WRITE | ACCESS_INDIRECT};
-    uint32_t src = STAGE_COMPUTE | STAGE_TRANSFER | STAGE_INDIRECT;
-    d->barrier(cb, src, src, 0, 1, &m, 0, NULL, 0, NULL);
+    MemoryBarrier m = {.sType = 46, .src = WRITES, .dst = ACCESSES};
+    d->barrier(cb, STAGES, STAGES, 0, 1, &m, 0, NULL, 0, NULL);
+}
+
+// vkx_cmd_gate_barrier also makes visible what the host wrote before it signalled
+// the semaphore that the batch waited for.
+void vkx_cmd_gate_barrier(vkx_dev *d, void *cb) {
+    MemoryBarrier m = {.sType = 46, .src = WRITES | ACCESS_HOST_WRITE, .dst = ACCESSES};
+    d->barrier(cb, STAGES | STAGE_HOST, STAGES, 0, 1, &m, 0, NULL, 0, NULL);
 }
 
 void vkx_cmd_host_barrier(vkx_dev *d, void *cb) {
-    MemoryBarrier m = {.sType = 46, .src = ACCESS_SHADER_WRITE | ACCESS_TRANSFER_WRITE, .dst = ACCESS_HOST_READ};
+    MemoryBarrier m = {.sType = 46, .src = WRITES, .dst = ACCESS_HOST_READ};
     d->barrier(cb, STAGE_COMPUTE | STAGE_TRANSFER, STAGE_HOST, 0, 1, &m, 0, NULL, 0, NULL);
 }
 
@@ -251,11 +270,14 @@ int32_t vkx_record_copy(vkx_dev *d, void *cb, uint64_t src, uint64_t dst, uint64
     return d->end(cb);
 }
 
-// vkx_submit makes n submissions in one vkQueueSubmit; submission i takes the
-// next counts[i] command buffers and sets the timeline to first + i.
+// vkx_submit makes n submissions in one vkQueueSubmit; submission i waits until
+// the semaphore gates[i], unless that is 0, has reached until[i], takes the next
+// counts[i] command buffers and sets the timeline to first + i.
 vkx_u64 vkx_submit(vkx_dev *d, void *queue, const uint64_t *cbs, const uint32_t *counts,
-                   uint32_t n, uint64_t timeline, uint64_t first) {
+                   const uint64_t *gates, const uint64_t *until, uint32_t n,
+                   uint64_t timeline, uint64_t first) {
     enum { MAX = 64 };
+    static const uint32_t all = STAGE_ALL;
     TimelineSubmit t[MAX];
     SubmitInfo s[MAX];
     uint64_t values[MAX];
@@ -266,9 +288,11 @@ vkx_u64 vkx_submit(vkx_dev *d, void *queue, const uint64_t *cbs, const uint32_t 
     }
     for (uint32_t i = 0; i < n; i++) {
         values[i] = first + i;
-        t[i] = (TimelineSubmit){.sType = ST_TIMELINE_SUBMIT, .n_signal = 1, .signal = &values[i]};
-        s[i] = (SubmitInfo){.sType = 4, .pNext = &t[i], .n_cbs = counts[i], .cbs = cbs,
-                            .n_signal = 1, .signal = &timeline};
+        uint32_t waits = gates[i] != 0;
+        t[i] = (TimelineSubmit){.sType = ST_TIMELINE_SUBMIT, .n_wait = waits, .wait = &until[i],
+                                .n_signal = 1, .signal = &values[i]};
+        s[i] = (SubmitInfo){.sType = 4, .pNext = &t[i], .n_wait = waits, .wait = &gates[i], .wait_stages = &all,
+                            .n_cbs = counts[i], .cbs = cbs, .n_signal = 1, .signal = &timeline};
         cbs += counts[i];
     }
     r.result = d->submit(queue, n, s, 0);
@@ -281,6 +305,11 @@ int32_t vkx_wait(vkx_dev *d, uint64_t timeline, uint64_t value, uint64_t timeout
     return d->wait(d->handle, &w, timeout_ns);
 }
 
+int32_t vkx_signal(vkx_dev *d, uint64_t timeline, uint64_t value) {
+    SemaphoreSignal s = {.sType = ST_SEMAPHORE_SIGNAL, .semaphore = timeline, .value = value};
+    return d->signal(d->handle, &s);
+}
+
 vkx_u64 vkx_counter(vkx_dev *d, uint64_t timeline) {
     vkx_u64 r = {0, 0};
     r.result = d->counter(d->handle, timeline, &r.value);
@@ -289,4 +318,31 @@ vkx_u64 vkx_counter(vkx_dev *d, uint64_t timeline) {
 
 int32_t vkx_timestamps(vkx_dev *d, uint64_t pool, uint32_t n, uint64_t *out) {
     return d->query_results(d->handle, pool, 0, n, 8 * (size_t)n, out, 8, 1); // 64-bit values
+}
+
+// vkx_host_types returns the memory types that memory of the host at p can be
+// imported as.
+vkx_u64 vkx_host_types(vkx_dev *d, void *p) {
+    vkx_u64 r = {-7, 0}; // VK_ERROR_EXTENSION_NOT_PRESENT
+    HostPointerProperties h = {.sType = ST_HOST_POINTER};
+    if (d->host_pointer) r.result = d->host_pointer(d->handle, HOST_ALLOCATION, p, &h);
+    r.value = h.types;
+    return r;
+}
+
+// vkx_create_host_buffer creates a buffer that can lie in imported memory.
+vkx_u64 vkx_create_host_buffer(vkx_dev *d, uint64_t size, uint32_t usage) {
+    vkx_u64 r = {0, 0};
+    ExternalBuffer e = {.sType = ST_EXTERNAL_BUFFER, .handle_types = HOST_ALLOCATION};
+    BufferCreateInfo ci = {.sType = 12, .pNext = &e, .size = size, .usage = usage};
+    r.result = d->create_buffer(d->handle, &ci, NULL, &r.value);
+    return r;
+}
+
+vkx_u64 vkx_import_host(vkx_dev *d, void *p, uint64_t size, uint32_t type) {
+    vkx_u64 r = {0, 0};
+    ImportHost h = {.sType = ST_IMPORT_HOST, .handle_type = HOST_ALLOCATION, .p = p};
+    MemoryAllocateInfo ai = {.sType = 5, .pNext = &h, .size = size, .type = type};
+    r.result = d->allocate(d->handle, &ai, NULL, &r.value);
+    return r;
 }

@@ -1,4 +1,4 @@
-// What differs between operating systems: how a library is opened, and a lock.
+// What differs between operating systems: how a library is opened, a lock, whole pages of memory.
 #ifndef VKSPLAT_VKX_OS_H
 #define VKSPLAT_VKX_OS_H
 #include <stddef.h>
@@ -30,9 +30,21 @@ static inline void *library_symbol(const char *path, const char *name, char *why
     }
     return u.p;
 }
+
+// host_take returns size bytes of zeros in whole pages, or NULL. What VirtualAlloc gives begins at a multiple of 64 KiB, the most that align can be.
+static inline void *host_take(size_t size, size_t align) {
+    (void)align;
+    return VirtualAlloc(NULL, size, MEM_RESERVE | MEM_COMMIT, PAGE_READWRITE);
+}
+static inline void host_give(void *p, size_t size) {
+    (void)size;
+    VirtualFree(p, 0, MEM_RELEASE);
+}
 #else
 #include <dlfcn.h>
 #include <pthread.h>
+#include <stdint.h>
+#include <sys/mman.h>
 
 typedef pthread_mutex_t vkx_lock;
 static inline void lock_make(vkx_lock *l) { pthread_mutex_init(l, NULL); }
@@ -50,5 +62,17 @@ static inline void *library_symbol(const char *path, const char *name, char *why
     }
     return p;
 }
+
+// host_take returns size bytes of zeros in whole pages that begin at a multiple of align, or NULL. Both are multiples of the size of a page.
+static inline void *host_take(size_t size, size_t align) {
+    if (size > SIZE_MAX - align) return NULL;
+    char *p = mmap(NULL, size + align, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (p == MAP_FAILED) return NULL;
+    size_t before = (align - (uintptr_t)p % align) % align;
+    if (before > 0) munmap(p, before);
+    munmap(p + before + size, align - before);
+    return p + before;
+}
+static inline void host_give(void *p, size_t size) { munmap(p, size); }
 #endif
 #endif

@@ -1,5 +1,7 @@
 package vk
 
+import "time"
+
 // Ticket stands for submitted work and all that was submitted before it on the device. Tickets grow; 0 stands for no work and is always done.
 type Ticket uint64
 
@@ -7,52 +9,120 @@ type Ticket uint64
 type Submittable interface {
 	// ready returns why the command buffers cannot be submitted now, or nil.
 	ready() error
-	// commands returns the command buffers; each but the last ends a submission.
+	// commands returns the command buffers; each but the last ends a batch.
 	commands() []uint64
-	// submitted tells the ticket.
-	submitted(t Ticket)
+	// awaits returns which of them wait at which gates, in order. The first never does.
+	awaits() []await
+	// submitted tells the ticket of the first command buffer's batch; each other one has the ticket after.
+	submitted(first Ticket)
+}
+
+// await says that a command buffer waits at a gate.
+type await struct {
+	part int // index of the command buffer
+	gate *Gate
 }
 
 // Submission is a list of programs and copies that are queued together. It can be used again after Reset.
 type Submission struct {
-	items  []Submittable
-	cbs    []uint64
-	counts []uint32 // command buffers per batch
+	items   []entry
+	values  []uint64 // of the gates of all items, one after the other
+	batches batches
+}
+
+// entry is one item of a submission.
+type entry struct {
+	x        Submittable
+	n, batch int // how many of the values are its own, and in which batch it begins
+}
+
+// batches are the command buffers of a submission as vkQueueSubmit takes them.
+type batches struct {
+	cbs          []uint64
+	counts       []uint32 // command buffers per batch
+	gates, until []uint64 // the semaphore that a batch waits for, or 0, and up to which value
 }
 
 // NewSubmission returns an empty submission.
 func (d *Device) NewSubmission() *Submission {
 	const room = 16
-	return &Submission{items: make([]Submittable, 0, room), cbs: make([]uint64, 0, maxBatches), counts: make([]uint32, 0, maxBatches)}
+	return &Submission{items: make([]entry, 0, room), values: make([]uint64, 0, maxBatches), batches: batches{cbs: make([]uint64, 0, maxBatches),
+		counts: make([]uint32, 0, maxBatches), gates: make([]uint64, 0, maxBatches), until: make([]uint64, 0, maxBatches)}}
 }
 
 // Reset empties s.
 func (s *Submission) Reset() {
 	clear(s.items)
-	s.items = s.items[:0]
+	s.items, s.values = s.items[:0], s.values[:0]
 }
 
-// Add appends x, which runs after all that was added before.
-func (s *Submission) Add(x Submittable) { s.items = append(s.items, x) }
+// Add appends x, which runs after all that was added before. Submit refuses a program with awaits: AddGated takes those.
+func (s *Submission) Add(x Submittable) { s.items = append(s.items, entry{x: x}) }
 
-// batch sorts the command buffers into batches.
-func (s *Submission) batch() {
-	s.cbs, s.counts = s.cbs[:0], s.counts[:0]
-	open := uint32(0)
-	for _, x := range s.items {
-		list := x.commands()
-		for i, cb := range list {
-			s.cbs = append(s.cbs, cb)
-			open++
-			if i < len(list)-1 {
-				s.counts = append(s.counts, open)
-				open = 0
+// AddGated appends p, which runs after all that was added before. What follows its k-th Await runs once that gate was opened to until[k] or further. Submit
+// refuses a number of values that is not that of the awaits.
+func (s *Submission) AddGated(p *Program, until ...uint64) {
+	s.items = append(s.items, entry{x: p, n: len(until)})
+	s.values = append(s.values, until...)
+}
+
+// check returns why s cannot be submitted, or nil.
+func (s *Submission) check(d *Device) error {
+	values, batches := s.values, 1
+	for i, e := range s.items {
+		if err := e.x.ready(); err != nil {
+			return err
+		}
+		for _, y := range s.items[:i] {
+			if e.x == y.x {
+				return invalid("submit", d.info.Name, "item %d is in the submission twice", i)
 			}
 		}
+		waits := e.x.awaits()
+		if len(waits) != e.n {
+			return invalid("submit", d.info.Name, "item %d waits at gates %d times, %d values were given", i, len(waits), e.n)
+		}
+		for j, w := range waits {
+			if err := w.gate.admits(values[j]); err != nil {
+				return err
+			}
+		}
+		values = values[e.n:]
+		batches += len(e.x.commands()) - 1
 	}
-	if open > 0 || len(s.counts) == 0 {
-		s.counts = append(s.counts, open)
+	if batches > maxBatches {
+		return invalid("submit", d.info.Name, "%d batches, at most %d are possible", batches, maxBatches)
 	}
+	return nil
+}
+
+// sort sorts the command buffers into batches, of which the first gets the ticket first, and tells the gates who will wait at them.
+func (s *Submission) sort(first uint64) {
+	b, values := &s.batches, s.values
+	b.cbs, b.counts, b.gates, b.until = b.cbs[:0], b.counts[:0], b.gates[:0], b.until[:0]
+	b.begin(0, 0)
+	for i := range s.items {
+		e := &s.items[i]
+		e.batch = len(b.counts) - 1
+		waits := e.x.awaits()
+		for part, cb := range e.x.commands() {
+			switch {
+			case len(waits) > 0 && waits[0].part == part:
+				b.begin(waits[0].gate.semaphore, values[0])
+				waits[0].gate.expect(values[0], Ticket(first)+Ticket(len(b.counts)-1))
+				waits, values = waits[1:], values[1:]
+			case part > 0:
+				b.begin(0, 0)
+			}
+			b.cbs = append(b.cbs, cb)
+			b.counts[len(b.counts)-1]++
+		}
+	}
+}
+
+// begin begins a batch that waits for a semaphore, or for none.
+func (b *batches) begin(gate, until uint64) {
+	b.counts, b.gates, b.until = append(b.counts, 0), append(b.gates, gate), append(b.until, until)
 }
 
 // Submit queues s in one call and returns its ticket. It fails without effect when a program is stale or still in flight. It does not wait, and does not
@@ -63,27 +133,18 @@ func (d *Device) Submit(s *Submission) (Ticket, error) {
 	if d.lost.Load() {
 		return 0, &Error{Call: "vkQueueSubmit", Object: d.info.Name, Result: deviceLost}
 	}
-	for i, x := range s.items {
-		if err := x.ready(); err != nil {
-			return 0, err
-		}
-		for _, y := range s.items[:i] {
-			if x == y {
-				return 0, invalid("submit", d.info.Name, "item %d is in the submission twice", i)
-			}
-		}
+	if err := s.check(d); err != nil {
+		return 0, err
 	}
-	s.batch()
-	if len(s.counts) > maxBatches {
-		return 0, invalid("submit", d.info.Name, "%d batches, at most %d are possible", len(s.counts), maxBatches)
-	}
-	last, r := d.shim.submit(d.queue, s.cbs, s.counts, d.timeline, d.submitted+1)
+	first := d.submitted.Load() + 1
+	s.sort(first)
+	last, r := d.shim.submit(d.queue, &s.batches, d.timeline, first)
 	if r < 0 {
 		return 0, d.check("vkQueueSubmit", "submission", r)
 	}
-	d.submitted = last
-	for _, x := range s.items {
-		x.submitted(Ticket(last))
+	d.submitted.Store(last)
+	for _, e := range s.items {
+		e.x.submitted(Ticket(first) + Ticket(e.batch))
 	}
 	return Ticket(last), nil
 }
@@ -93,7 +154,7 @@ func (d *Device) Done(t Ticket) (bool, error) {
 	if uint64(t) <= d.done.Load() {
 		return true, nil
 	}
-	now, r := d.shim.counter(d.timeline)
+	now, r := d.readTimeline()
 	if r < 0 {
 		return false, d.check("vkGetSemaphoreCounterValue", "timeline", r)
 	}
@@ -111,7 +172,7 @@ func (d *Device) reached(n uint64) {
 	}
 }
 
-// Wait waits until the work of t has completed.
+// Wait waits until the work of t has completed. Meanwhile others may submit.
 func (d *Device) Wait(t Ticket) error {
 	if uint64(t) <= d.done.Load() {
 		return nil
@@ -119,30 +180,69 @@ func (d *Device) Wait(t Ticket) error {
 	if d.lost.Load() {
 		return &Error{Call: "vkWaitSemaphores", Object: d.info.Name, Result: deviceLost}
 	}
-	if last := d.lastSubmitted(); t > last {
+	if last := Ticket(d.submitted.Load()); t > last {
 		return invalid("wait", d.info.Name, "ticket %d was never given out, the last one is %d", t, last)
 	}
-	if r := d.shim.wait(d.timeline, uint64(t), ^uint64(0)); r < 0 {
+	if r := d.waitTimeline(uint64(t)); r < 0 {
 		return d.check("vkWaitSemaphores", "timeline", r)
 	}
 	d.reached(uint64(t))
 	return nil
 }
 
-func (d *Device) lastSubmitted() Ticket {
-	d.queueMu.Lock()
-	defer d.queueMu.Unlock()
-	return Ticket(d.submitted)
+// readTimeline returns the timeline's value. Who asks a closed device asks for work that a lost one has not done.
+func (d *Device) readTimeline() (uint64, Result) {
+	d.waitMu.RLock()
+	defer d.waitMu.RUnlock()
+	if d.timeline == 0 {
+		return 0, deviceLost
+	}
+	return d.shim.counter(d.timeline)
 }
 
-// WaitIdle waits until the device has done all that was submitted.
+// signal sets the semaphore of a gate to n. The validation layer (1.3.239) must not see a value on the timeline that a signal brought about whose call has
+// not returned: it waits for the end of that call with the lock that the call needs, for 10 seconds.
+func (d *Device) signal(semaphore, n uint64) Result {
+	if d.in.validate {
+		d.waitMu.Lock()
+		defer d.waitMu.Unlock()
+	}
+	return d.shim.signal(semaphore, n)
+}
+
+// waitTimeline waits until the timeline has reached n. With the validation layer it lets signals in between.
+func (d *Device) waitTimeline(n uint64) Result {
+	for {
+		if r := d.waitOnce(n); r != timeout {
+			return r
+		}
+	}
+}
+
+func (d *Device) waitOnce(n uint64) Result {
+	d.waitMu.RLock()
+	defer d.waitMu.RUnlock()
+	switch {
+	case d.timeline == 0:
+		return deviceLost // as in readTimeline
+	case d.in.validate:
+		return d.shim.wait(d.timeline, n, uint64(time.Millisecond))
+	}
+	return d.shim.wait(d.timeline, n, ^uint64(0))
+}
+
+// WaitIdle waits until the device has done all that was submitted. Nothing can be submitted meanwhile, so the gates that this work waits at must have been
+// opened before, or be opened by another goroutine. What closes a program or grows a scratch pool waits in this way too.
 func (d *Device) WaitIdle() error {
 	d.queueMu.Lock()
 	defer d.queueMu.Unlock()
+	if d.in.validate {
+		d.waitTimeline(d.submitted.Load())
+	}
 	if err := d.check("vkDeviceWaitIdle", "device", waitDeviceIdle(d.h)); err != nil {
 		return err
 	}
-	d.reached(d.submitted)
+	d.reached(d.submitted.Load())
 	return nil
 }
 
@@ -155,7 +255,9 @@ func (p *Program) ready() error {
 
 func (p *Program) commands() []uint64 { return p.cbs }
 
-func (p *Program) submitted(t Ticket) { p.last = t }
+func (p *Program) awaits() []await { return p.waits }
+
+func (p *Program) submitted(first Ticket) { p.first, p.last = first, first+Ticket(len(p.cbs)-1) }
 
 // inFlight returns an error when t is not done.
 func (d *Device) inFlight(name string, t Ticket) error {
@@ -222,7 +324,9 @@ func (c *Copier) ready() error {
 
 func (c *Copier) commands() []uint64 { return c.cbs }
 
-func (c *Copier) submitted(t Ticket) { c.last = t }
+func (c *Copier) awaits() []await { return nil }
+
+func (c *Copier) submitted(first Ticket) { c.last = first }
 
 // Close ends the copier, after the device is idle if it may still be running.
 func (c *Copier) Close() error {

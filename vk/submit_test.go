@@ -72,6 +72,15 @@ func TestSubmitDoesNotAllocate(t *testing.T) {
 		programs = append(programs, build(t, r, BuildOptions{SplitAfter: []int{0}}))
 		copiers = append(copiers, must(d.NewCopier())(t))
 	}
+	gate := must(d.NewGate())(t)
+	var gated []*Program
+	for range 3 {
+		r := NewRecorder(d)
+		r.Await(gate)
+		r.Fill(y.View, 1)
+		r.Await(gate)
+		gated = append(gated, build(t, r, BuildOptions{}))
+	}
 	tickets := make([]Ticket, 3)
 	times := make([]PassTime, 0, 8)
 	s := d.NewSubmission()
@@ -92,8 +101,12 @@ func TestSubmitDoesNotAllocate(t *testing.T) {
 		s.Reset()
 		s.Add(copiers[slot])
 		s.Add(programs[slot])
+		s.AddGated(gated[slot], uint64(2*step), uint64(2*step+1))
 		tickets[slot], err = d.Submit(s)
 		fail(err)
+		fail(gate.Open(uint64(2 * step)))
+		fail(d.Wait(gated[slot].PhaseTicket(1)))
+		fail(gate.Open(uint64(2*step + 1)))
 	})
 	if allocs != 0 {
 		t.Errorf("%v Go heap allocations per step, want 0", allocs)

@@ -21,6 +21,7 @@ type allocation struct {
 	freed   bool
 	scratch *Recorder // nil unless scratch
 	index   int       // among the recorder's scratch buffers
+	shared  *Shared   // nil unless it is a device's part of one
 	kept    bool      // scratch that lives to the end of the list
 	phantom bool      // there is no memory behind it
 }

@@ -59,9 +59,9 @@ func openRecord(r *trainRun, events io.Writer) (*record, error) {
 	}
 	if r.progress == progressJSON {
 		rec.events = events
-		rec.say(startLine{Event: eventStart, Version: programVersion(), Device: r.device.Name(), Scene: r.scene, Out: r.out, Step: rec.from, Total: r.config.Iterations,
+		rec.say(startLine{Event: eventStart, Version: programVersion(), Device: r.deviceNames(), Scene: r.scene, Out: r.out, Step: rec.from, Total: r.config.Iterations,
 			TrainImages: len(r.train), TestImages: len(r.test), Resolution: resolution(r.capture.Cameras), Points: r.nPoints,
-			PlannedBytes: r.trainer.PlannedBytes(), BudgetBytes: r.device.Budget()})
+			PlannedBytes: r.trainer.PlannedBytes(), BudgetBytes: r.deviceBudget()})
 	}
 	return rec, nil
 }
@@ -126,7 +126,7 @@ func (rec *record) step(p pipeline.Progress) {
 	total := rec.run.config.Iterations
 	rec.metrics.add(p)
 	rec.watch(p)
-	if rec.metrics.due(p.Step, total) {
+	if !p.More && rec.metrics.due(p.Step, total) {
 		l, err := rec.metrics.step(p, total, rec.seconds(), rec.run.trainer.MemoryStats().DeviceBytes)
 		rec.check(err)
 		if rec.board != nil {

@@ -175,7 +175,7 @@ func (r *trainRun) reportCurves(page *reportPage) error {
 		return err
 	}
 	defer f.Close() // only read from
-	page.Curves = reportCurves{Steps: readSteps(f, reportPoints), Total: r.config.Iterations, Budget: r.device.Budget(), Evals: []reportEval{}}
+	page.Curves = reportCurves{Steps: readSteps(f, reportPoints), Total: r.config.Iterations, Budget: r.deviceBudget(), Evals: []reportEval{}}
 	for _, e := range r.rec.metrics.evals {
 		page.Curves.Evals = append(page.Curves.Evals, reportEval{e.Step, e.PSNR, e.SSIM})
 	}
@@ -344,7 +344,7 @@ func (r *trainRun) reportAbout(st *stats) []reportRow {
 		{Key: "version", Value: versionText()},
 		{Key: "device", Value: st.Device},
 		{Key: "driver", Value: r.device.Driver()},
-		{Key: "memory budget", Value: bytesText(r.device.Budget())},
+		{Key: "memory budget", Value: bytesText(r.deviceBudget())},
 		{Key: "peak device memory", Value: fmt.Sprintf("%s in %s", bytesText(st.PeakDeviceBytes), count(st.Allocations, "allocation"))},
 		{Key: "peak memory of the process", Value: bytesText(st.PeakRSSBytes)},
 		{Key: "capture", Value: absolute(r.scene)},

@@ -177,15 +177,15 @@ func (s *saver) resume(cams []scene.Camera, o pipeline.TrainerOptions) (*pipelin
 		t.Deviate("changed: " + c.String())
 	}
 	s.r.app.printf("going on with %s: step %d of %d, %s\n", s.from.Path(), h.Step, s.r.config.Iterations, count(h.Splats, "splat"))
-	if now := s.r.device.Record(); !now.Same(h.Device) {
-		s.r.warnLater(fmt.Sprintf("the steps so far were done by another device or driver (%s): the bytes may differ from those of an undisturbed run", h.Device))
+	if before, same := t.DevicesBefore(h); !same {
+		s.r.warnLater(fmt.Sprintf("the steps so far were done by other devices or drivers (%s): the bytes may differ from those of an undisturbed run", before))
 	}
 	if now := programVersion(); now != h.Version {
 		t.Deviate(fmt.Sprintf("version changed: %s -> %s", h.Version, now))
 		s.r.warnLater(fmt.Sprintf("the steps so far were done by version %s: the bytes may differ from those of an undisturbed run", h.Version))
 	}
 	if n, fits := t.Ceiling(); !fits {
-		s.r.warnLater(fmt.Sprintf("the run may grow to %s, for which this device's memory is too small: it may stop for want of memory", count(n, "splat")))
+		s.r.warnLater(fmt.Sprintf("the run may grow to %s, for which there is too little device memory: it may stop for want of memory", count(n, "splat")))
 	}
 	return t, nil
 }

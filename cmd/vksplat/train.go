@@ -85,6 +85,7 @@ type trainRun struct {
 	train   []int                // cameras of capture that are trained on
 	test    []int                // held-out ones
 	device  *pipeline.Device
+	others  []*pipeline.Device // that train with it
 	trainer *pipeline.Trainer
 	rec     *record
 	plan    *pipeline.Plan
@@ -297,7 +298,20 @@ func (r *trainRun) open(ctx context.Context) error {
 	}
 	r.warnBeyond("eval-at", r.evalAt)
 	r.warnBeyond("save-at", r.checkpoints.saveAt)
-	if r.device, err = pipeline.OpenDevice(r.trainOptions.device); err != nil {
+	return r.openDevices()
+}
+
+// openDevices opens what is trained on.
+func (r *trainRun) openDevices() (err error) {
+	if r.devices == "" {
+		r.device, err = pipeline.OpenDevice(r.trainOptions.device)
+	} else {
+		var list []*pipeline.Device
+		if list, err = pipeline.OpenDevices(r.trainOptions.device, r.devices); err == nil {
+			r.device, r.others = list[0], list[1:]
+		}
+	}
+	if err != nil {
 		return err
 	}
 	r.device.LimitHeap()
@@ -305,6 +319,28 @@ func (r *trainRun) open(ctx context.Context) error {
 		r.noteLater(note)
 	}
 	return nil
+}
+
+// deviceNames words what is trained on.
+func (r *trainRun) deviceNames() string {
+	names := []string{r.device.Name()}
+	alike := true
+	for _, d := range r.others {
+		names, alike = append(names, d.Name()), alike && d.Name() == names[0]
+	}
+	if alike && len(names) > 1 {
+		return fmt.Sprintf("%d x %s", len(names), names[0])
+	}
+	return strings.Join(names, " + ")
+}
+
+// deviceBudget is the ceiling of the memory of all devices.
+func (r *trainRun) deviceBudget() int64 {
+	sum := r.device.Budget()
+	for _, d := range r.others {
+		sum += d.Budget()
+	}
+	return sum
 }
 
 // holdOut holds out the photos that a file names, unless that is "".
@@ -352,8 +388,8 @@ func (r *trainRun) firstLine() string {
 	if len(r.test) > 0 {
 		images += fmt.Sprintf(" (%d held out)", len(r.test))
 	}
-	return fmt.Sprintf("%s, %s of %s, %s, %s planned of %s", r.device.Name(), images, resolution(r.capture.Cameras)+firstSteps(&r.config),
-		count(r.nPoints, "point"), bytesText(r.trainer.PlannedBytes()), bytesText(r.device.Budget()))
+	return fmt.Sprintf("%s, %s of %s, %s, %s planned of %s", r.deviceNames(), images, resolution(r.capture.Cameras)+firstSteps(&r.config),
+		count(r.nPoints, "point"), bytesText(r.trainer.PlannedBytes()), bytesText(r.deviceBudget()))
 }
 
 // slowCompile is after how many seconds the user is told what they were spent on.
@@ -403,6 +439,9 @@ func (r *trainRun) close() error {
 	}
 	if r.device != nil {
 		errs = append(errs, closeDevice(r.device))
+	}
+	for _, d := range r.others {
+		errs = append(errs, closeDevice(d))
 	}
 	return errors.Join(errs...)
 }

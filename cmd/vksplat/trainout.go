@@ -214,7 +214,7 @@ func (r *trainRun) finish(ctx context.Context, interrupted bool, seen func(scene
 func (r *trainRun) stats(interrupted bool, views []scene.ViewScore) *stats {
 	memory := r.trainer.MemoryStats()
 	st := &stats{
-		Version: programVersion(), Device: r.device.Name(), Scene: r.scene, Step: r.trainer.Step(), Interrupted: interrupted,
+		Version: programVersion(), Device: r.deviceNames(), Scene: r.scene, Step: r.trainer.Step(), Interrupted: interrupted,
 		TrainImages: len(r.train), TestImages: len(r.test), Resolution: resolution(r.capture.Cameras), Points: r.nPoints, Splats: r.trainer.NSplats(),
 		LoopSeconds: r.trainer.Seconds(), TrainSeconds: r.rec.metrics.secondsBefore + r.trainer.Seconds(), Run: r.saver.history(), Seed: r.config.Seed, Config: r.config,
 		PeakDeviceBytes: memory.PeakDeviceBytes, Allocations: memory.Allocations, LastGrowthStep: memory.LastGrowth, PeakRSSBytes: peakRSS(),

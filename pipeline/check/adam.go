@@ -80,29 +80,11 @@ func checkAdam(t *trial, b *backward, step int, failed uint32) error {
 
 func checkAdamWith(t *trial, b *backward, step int, with adamVariant) error {
 	l := t.list()
-	failed := with.failed
-	start := t.trained(b)
-	if with.noise > 0 {
-		for i := range start.N { // the gate is open
-			start.LogitOpacities[i] -= 5
-		}
-		b.p.LogitOpacities = slices.Clone(start.LogitOpacities)
-		b.proj = ref.Project(ref.ConvertParams[float64](b.p), ref.ConvertView[float64](b.v))
-	}
-	abs := make([][2]float32, max(1, b.p.N))
-	for i := range abs {
-		abs[i] = [2]float32{t.Float32(), 3 * t.Float32()}
-	}
+	start := t.started(b, with)
+	abs := t.absolute(b.p.N)
 	m := l.upload(start, chunkSplats, max(1, blocksOf(b.p.N, chunkSplats)))
 	b.p.SH = slices.Clone(start.SH) // as it was uploaded
-	p := paramsOf(b.v)
-	p.LrMeans, p.LrQuats, p.LrLogScales = float32(rates.Means), float32(rates.Quats), float32(rates.LogScales)
-	p.LrLogitOpacity, p.LrSh0, p.LrShn = float32(rates.LogitOpacities), float32(rates.SH0), float32(rates.SHN)
-	p.OpacityReg, p.ScaleReg, p.NoiseScale = float32(with.penalties.Opacity), float32(with.penalties.Scale), float32(with.noise)
-	p.Step, p.SeedLo, p.SeedHi = adamStep, adamSeed&0xFFFFFFFF, adamSeed>>32
-	p.InvBias1 = float32(1 / (1 - math.Pow(layout.AdamBeta1, float64(step))))
-	p.InvSqrtBias2 = float32(1 / math.Sqrt(1-math.Pow(layout.AdamBeta2, float64(step))))
-	params, counters := input(l, "params", []layout.StepParams{p}), input(l, "counters", b.counters(failed))
+	params, counters := input(l, "params", []layout.StepParams{adamParams(b.v, step, with, ref.DefaultAdam)}), input(l, "counters", b.counters(with.failed))
 	keys, grad := input(l, "depth_keys", b.proj.DepthKeys), input(l, "v_projected", gradientsOf(b.grad))
 	projected := input(l, "projected", b.projected())
 	for i, chunk := range m.chunks {
@@ -115,26 +97,77 @@ func checkAdamWith(t *trial, b *backward, step int, with adamVariant) error {
 	if err := l.run(); err != nil {
 		return err
 	}
-	if failed != 0 {
+	if with.failed != 0 {
 		return m.untouched()
 	}
-	want, wantGrad, stat := model64(start), b.want(), b.grad64()
-	ref.Penalise(wantGrad, &want.Params, with.penalties)
-	ref.AdamModel(want, wantGrad, rates, ref.DefaultAdam, step)
+	want := wantStep(start, b.want(), step, with, ref.DefaultAdam)
+	ref.Statistics(want, ref.ConvertView[float64](b.v), b.proj, b.statistic(abs, with))
+	return m.compareAfter(want, b.v.SHDegree)
+}
+
+// started makes the model that a step begins with, and b agree with it.
+func (t *trial) started(b *backward, with adamVariant) *ref.Model[float32] {
+	start := t.trained(b)
+	if with.noise > 0 {
+		for i := range start.N { // the gate is open
+			start.LogitOpacities[i] -= 5
+		}
+		b.p.LogitOpacities = slices.Clone(start.LogitOpacities)
+		b.proj = ref.Project(ref.ConvertParams[float64](b.p), ref.ConvertView[float64](b.v))
+	}
+	return start
+}
+
+// absolute makes absolute gradients of n projections.
+func (t *trial) absolute(n int) [][2]float32 {
+	abs := make([][2]float32, max(1, n))
+	for i := range abs {
+		abs[i] = [2]float32{t.Float32(), 3 * t.Float32()}
+	}
+	return abs
+}
+
+// adamParams are the kernels' parameters of a step on a view.
+func adamParams(v *ref.View[float32], step int, with adamVariant, c ref.AdamConfig) layout.StepParams {
+	p := paramsOf(v)
+	p.LrMeans, p.LrQuats, p.LrLogScales = float32(rates.Means), float32(rates.Quats), float32(rates.LogScales)
+	p.LrLogitOpacity, p.LrSh0, p.LrShn = float32(rates.LogitOpacities), float32(rates.SH0), float32(rates.SHN)
+	p.OpacityReg, p.ScaleReg, p.NoiseScale = float32(with.penalties.Opacity), float32(with.penalties.Scale), float32(with.noise)
+	p.Step, p.SeedLo, p.SeedHi = adamStep, adamSeed&0xFFFFFFFF, adamSeed>>32
+	p.InvBias1 = float32(1 / (1 - math.Pow(c.Beta1, float64(step))))
+	p.InvSqrtBias2 = float32(1 / math.Sqrt(1-math.Pow(c.Beta2, float64(step))))
+	return p
+}
+
+// wantStep is the reference's step from start with gradients g, without statistics.
+func wantStep(start *ref.Model[float32], g *ref.Params[float64], step int, with adamVariant, c ref.AdamConfig) *ref.Model[float64] {
+	want := model64(start)
+	ref.Penalise(g, &want.Params, with.penalties)
+	ref.AdamModel(want, g, rates, c, step)
 	if with.noise > 0 {
 		ref.Explore(&want.Params, with.noise, adamSeed, adamStep)
 	}
+	return want
+}
+
+// statistic returns the gradients that statistics are made of.
+func (b *backward) statistic(abs [][2]float32, with adamVariant) []ref.ProjectedGrad[float64] {
+	stat := b.grad64()
 	for i := range stat {
 		if with.absgrad {
 			stat[i][0], stat[i][1] = float64(abs[i][0]), float64(abs[i][1])
 		}
 	}
-	ref.Statistics(want, ref.ConvertView[float64](b.v), b.proj, stat)
+	return stat
+}
+
+// compareAfter compares the model with the reference's after a step that trained up to an SH degree.
+func (d *model) compareAfter(want *ref.Model[float64], degree int) error {
 	compare := compareStep
-	if m.mixed {
+	if d.mixed {
 		compare = compareMixedStep
 	}
-	return first(compare(m.download(b.p.N, b.p.Degree), want), m.restUntouched(b.p.N, ref.ParamRows(b.v.SHDegree)))
+	return first(compare(d.download(want.N, want.Degree), want), d.restUntouched(want.N, ref.ParamRows(degree)))
 }
 
 // adam records the step of a chunk.

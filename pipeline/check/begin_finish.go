@@ -59,6 +59,11 @@ func checkBegin(t *trial, n, failed, tileWidth, tileHeight uint32) error {
 	if err := equal("counters", counters.got, want); err != nil {
 		return err
 	}
+	return checkArgs(args.got, n, tiles)
+}
+
+// checkArgs requires the dispatch arguments of a unit of n splats and so many tiles.
+func checkArgs(got [][3]uint32, n, tiles uint32) error {
 	offsets := uint32(0)
 	if tiles > 0 {
 		offsets = groups(tiles+1, layout.Group)
@@ -67,7 +72,7 @@ func checkBegin(t *trial, n, failed, tileWidth, tileHeight uint32) error {
 		layout.ArgsSortSplats: groups(n, layout.SortBlock), layout.ArgsScanSplats: groups(n, layout.ScanBlock), layout.ArgsSplats: groups(n, layout.Group),
 		layout.ArgsTiles: tiles, layout.ArgsTileOffsets: offsets,
 	}
-	for slot, a := range args.got {
+	for slot, a := range got {
 		if err := checkGrid(slot, a, need[slot]); err != nil {
 			return err
 		}

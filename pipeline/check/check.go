@@ -30,8 +30,8 @@ const longVariable = "VKSPLAT_LONG"
 func Cases() []Case {
 	table := slices.Concat(
 		beginCases(), finishCases(), scanCases(), sortCases(), sweepCases(), projectCases(), tileCases(), scanTilesCases(), rasterizeCases(), lookCases(), lossCases(), maskCases(), shrinkCases(), exposureCases(),
-		rasterizeBwdCases(), reduceCases(), projectBwdCases(), adamCases(), refineCases(), rankedCases(), refineKernelCases(), resetCases(),
-		relocationCases(), mcmcCases(), verifyCases(), benchCases(), pictureCases(), lpipsCases(),
+		rasterizeBwdCases(), reduceCases(), projectBwdCases(), adamCases(), batchCases(), refineCases(), rankedCases(), refineKernelCases(), resetCases(),
+		relocationCases(), mcmcCases(), packetCases(), verifyCases(), benchCases(), pictureCases(), lpipsCases(),
 	)
 	if os.Getenv(longVariable) == "1" {
 		table = slices.Concat(table, longCases())

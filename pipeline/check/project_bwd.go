@@ -20,9 +20,14 @@ type backward struct {
 
 // backward makes random splats and gradients. The reference decides which splats are visible.
 func (t *trial) backward(n, degree int, v *ref.View[float32]) *backward {
-	b := &backward{p: t.splats(n, degree), v: v}
+	return t.backwardOf(t.splats(n, degree), v)
+}
+
+// backwardOf does so for given splats.
+func (t *trial) backwardOf(p *ref.Params[float32], v *ref.View[float32]) *backward {
+	b := &backward{p: p, v: v}
 	b.proj = ref.Project(ref.ConvertParams[float64](b.p), ref.ConvertView[float64](v))
-	for range n {
+	for range p.N {
 		var g ref.ProjectedGrad[float32]
 		for k := range g {
 			g[k] = float32(t.NormFloat64())

@@ -14,6 +14,13 @@ type AdamConfig struct {
 // DefaultAdam is what every published 3DGS recipe uses.
 var DefaultAdam = AdamConfig{Beta1: 0.9, Beta2: 0.999, Eps: 1e-15}
 
+// Batch returns the constants for steps on the mean gradient of some views, each of which stands for so many steps on one view: 1 - beta grows with their
+// number, epsilon falls with its root, and so should learning rates grow (Malladi et al. 2022; gsplat's and Grendel's rule). No beta is below 0.
+func (c AdamConfig) Batch(views int) AdamConfig {
+	n := float64(views)
+	return AdamConfig{Beta1: max(0, 1-n*(1-c.Beta1)), Beta2: max(0, 1-n*(1-c.Beta2)), Eps: c.Eps / math.Sqrt(n)}
+}
+
 // Rates are the learning rates of one step.
 type Rates struct {
 	Means, Quats, LogScales, LogitOpacities, SH0, SHN float64
@@ -48,16 +55,21 @@ func AdamModel[T Real](model *Model[T], g *Params[T], r Rates, c AdamConfig, ste
 // Penalties are the weights of the mean opacity and of the mean scale, over all splats and components, in the loss.
 type Penalties struct {
 	Opacity, Scale float64
+	Splats         int // of the whole scene, if others hold some of it; 0: none do
 }
 
 // Penalise adds the gradients of the penalties to g.
 func Penalise[T Real](g, p *Params[T], w Penalties) {
+	n := w.Splats
+	if n == 0 {
+		n = p.N
+	}
 	for i, x := range p.LogitOpacities {
 		o := Sigmoid(x)
-		g.LogitOpacities[i] += T(w.Opacity/float64(p.N)) * o * (1 - o)
+		g.LogitOpacities[i] += T(w.Opacity/float64(n)) * o * (1 - o)
 	}
 	for i, x := range p.LogScales {
-		g.LogScales[i] += T(w.Scale/float64(3*p.N)) * exp(x)
+		g.LogScales[i] += T(w.Scale/float64(3*n)) * exp(x)
 	}
 }
 

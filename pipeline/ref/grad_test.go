@@ -71,6 +71,36 @@ func TestGradients(t *testing.T) {
 	}
 }
 
+// TestBatchGradients does the same for the mean loss of several views, which see the scene from different places; the last one sees none of it.
+func TestBatchGradients(t *testing.T) {
+	for _, n := range []int{2, 3} {
+		p := gradScene(3, 5)
+		var views []*View[float64]
+		for w := range n {
+			v := gradView(w == 1, w == 0, 3)
+			v.T[0], v.T[2] = v.T[0]+0.3*float64(w), v.T[2]+0.2*float64(w)
+			if w == 2 {
+				v.T[2] = -100
+			}
+			views = append(views, v)
+		}
+		target, c := gradTarget(views[0]), LossConfig[float64]{Lambda: 0.2}
+		var proj []*Projection[float64]
+		var grads [][]ProjectedGrad[float64]
+		for _, v := range views {
+			g := LossGradients(p, v, target, c, 1)
+			proj, grads = append(proj, g.Projection), append(grads, g.VProjected)
+		}
+		checkGradients(t, p, ProjectBwdViews(p, views, proj, grads), func() (sum float64) {
+			for _, v := range views {
+				_, img := Render(p, v, 1)
+				sum += Loss(img.Render, target, v.Width, v.Height, c).Loss / float64(n)
+			}
+			return sum
+		})
+	}
+}
+
 // TestGradScene checks that the scene holds the cases it is meant to hold.
 func TestGradScene(t *testing.T) {
 	p, v := gradScene(3, 0), gradView(false, false, 3)

@@ -1,6 +1,6 @@
 package ref
 
-// twin: project_bwd project_bwd_adam
+// twin: project_bwd project_bwd_adam project_bwd_adam_views
 
 // ProjectBwd carries the gradients of the projections on to the parameters (the v_* variant of the kernel). Culled splats get zero.
 func ProjectBwd[T Real](p *Params[T], v *View[T], proj *Projection[T], vProjected []ProjectedGrad[T]) *Params[T] {
@@ -11,6 +11,25 @@ func ProjectBwd[T Real](p *Params[T], v *View[T], proj *Projection[T], vProjecte
 		}
 	}
 	return g
+}
+
+// ProjectBwdViews returns the mean over the views of a batch of what ProjectBwd returns of each.
+func ProjectBwdViews[T Real](p *Params[T], views []*View[T], proj []*Projection[T], vProjected [][]ProjectedGrad[T]) *Params[T] {
+	sum := NewParams[T](p.N, p.Degree)
+	to := sum.Tensors()
+	for w, v := range views {
+		for k, t := range ProjectBwd(p, v, proj[w], vProjected[w]).Tensors() {
+			for i, x := range t.Data {
+				to[k].Data[i] += x
+			}
+		}
+	}
+	for _, t := range to {
+		for i := range t.Data {
+			t.Data[i] *= 1 / T(len(views))
+		}
+	}
+	return sum
 }
 
 func projectSplatBwd[T Real](g, p *Params[T], v *View[T], i int, up *ProjectedGrad[T]) {

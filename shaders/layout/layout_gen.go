@@ -68,10 +68,17 @@ const (
 	NIsectsMax  = 12
 	NWeight     = 13
 	NGrown      = 14
-	NCounters   = 16
+	NSent       = 15 // splats of this device that a view sees
+	// Splats of all devices that share a scene.
+	NTotal    = 16
+	NCounters = 17
 
 	FailedIsects = 1
 	FailedSplats = 2
+	// Several devices: a packet holds more splats than there is room for; the packets of a view together do; another device failed.
+	FailedPacket = 4
+	FailedView   = 8
+	FailedPeer   = 16
 
 	// Slots of `dispatch_args`, three uint each (x, y, z groups).
 	ArgsSortSplats  = 0
@@ -93,6 +100,9 @@ const (
 	Group     = 256
 	ScanBlock = 2048
 	SortBlock = 2048
+	// Splats of a workgroup that fills a packet for another device, and words of one that copies a packet.
+	SendBlock = 1024
+	CopyBlock = 2048
 	// Digits of all passes, and passes, of a sort that counts all digits at once.
 	SortDigits = 1024
 	SortPasses = 8
@@ -177,6 +187,17 @@ type MapRows struct {
 	Count uint32 // rows that it makes
 }
 
+// PacketHeader is GLSL's PacketHeader, 20 bytes; in join_packets, send_grads, send_visible, settle.
+//
+// What precedes a packet from one device to another, in memory of both.
+type PacketHeader struct {
+	N      uint32 // records that follow
+	Failed uint32 // 1: the sender failed, and nothing follows
+	Needed uint32 // records that there was no room for; 0: there was
+	Unit   uint32 // that the packet belongs to
+	Splats uint32 // of the sender's share of the scene
+}
+
 // Projected is GLSL's Projected, 36 bytes; in count_pairs, count_tiles, emit_isects, look, project_bwd, project_bwd_adam, project_bwd_adam_mixed, rasterize, rasterize_bwd, reduce_slots, scan_tiles.
 //
 // A projected splat: what blending needs.
@@ -187,7 +208,7 @@ type Projected struct {
 	Color   [3]float32 // max(SH + 0.5, 0)
 }
 
-// ProjectedGrad is GLSL's ProjectedGrad, 36 bytes; in project_bwd, project_bwd_adam, project_bwd_adam_mixed.
+// ProjectedGrad is GLSL's ProjectedGrad, 36 bytes; in project_bwd, project_bwd_adam, project_bwd_adam_mixed, project_bwd_adam_views, project_bwd_adam_views_mixed.
 //
 // The gradient of one splat's projection, of one tile or of all.
 type ProjectedGrad struct {
@@ -219,7 +240,7 @@ type Report struct {
 	MaxSplatsHit uint32  // splats that wanted to grow and found the ceiling
 }
 
-// StepParams is GLSL's StepParams, 248 bytes; in begin, count_pairs, count_tiles, emit_isects, expose, expose_bwd, exposure_adam, finish, look, loss, loss_grad, mcmc_draw, mcmc_place, mcmc_plan, mcmc_update, mcmc_weigh, project, project_bwd, project_bwd_adam, project_bwd_adam_mixed, project_mixed, rasterize, rasterize_bwd, reduce_slots, refine_classify, refine_place, refine_plan, refine_rank, refine_select, refine_update, reset_opacity, scan_spine, scan_tiles, tile_offsets, verify.
+// StepParams is GLSL's StepParams, 268 bytes; in begin, count_pairs, count_tiles, emit_isects, expose, expose_bwd, exposure_adam, finish, join_packets, look, loss, loss_grad, mcmc_draw, mcmc_place, mcmc_plan, mcmc_update, mcmc_weigh, project, project_bwd, project_bwd_adam, project_bwd_adam_mixed, project_bwd_adam_views, project_bwd_adam_views_mixed, project_mixed, rasterize, rasterize_bwd, reduce_slots, refine_classify, refine_place, refine_plan, refine_rank, refine_select, refine_update, reset_opacity, scan_spine, scan_tiles, send_grads, send_visible, settle, tile_offsets, verify.
 type StepParams struct {
 	View   View
 	Unit   uint32 // number of this unit of work, never reused
@@ -264,9 +285,15 @@ type StepParams struct {
 	PhotoHeight uint32
 	// Pictures.
 	Look uint32 // LOOK_*
+	// Batches of views: Adam's constants for them, with 1 - beta as the host rounds it.
+	BatchBeta1 float32
+	BatchRest1 float32 // 1 - batch_beta1
+	BatchBeta2 float32
+	BatchRest2 float32
+	BatchEps   float32
 }
 
-// View is GLSL's View, 108 bytes; in begin, count_pairs, count_tiles, emit_isects, expose, expose_bwd, exposure_adam, finish, look, loss, loss_grad, mcmc_draw, mcmc_place, mcmc_plan, mcmc_update, mcmc_weigh, project, project_bwd, project_bwd_adam, project_bwd_adam_mixed, project_mixed, rasterize, rasterize_bwd, reduce_slots, refine_classify, refine_place, refine_plan, refine_rank, refine_select, refine_update, reset_opacity, scan_spine, scan_tiles, tile_offsets, verify.
+// View is GLSL's View, 108 bytes; in begin, count_pairs, count_tiles, emit_isects, expose, expose_bwd, exposure_adam, finish, join_packets, look, loss, loss_grad, mcmc_draw, mcmc_place, mcmc_plan, mcmc_update, mcmc_weigh, project, project_bwd, project_bwd_adam, project_bwd_adam_mixed, project_bwd_adam_views, project_bwd_adam_views_mixed, project_mixed, rasterize, rasterize_bwd, reduce_slots, refine_classify, refine_place, refine_plan, refine_rank, refine_select, refine_update, reset_opacity, scan_spine, scan_tiles, send_grads, send_visible, settle, tile_offsets, verify.
 //
 // A camera. x_camera = rot * x_world + trans, OpenCV axes (x right, y down, z forward).
 type View struct {
@@ -296,6 +323,12 @@ var (
 	_ = [1]struct{}{}[unsafe.Sizeof(MapRows{})-8]
 	_ = [1]struct{}{}[unsafe.Offsetof(MapRows{}.First)-0]
 	_ = [1]struct{}{}[unsafe.Offsetof(MapRows{}.Count)-4]
+	_ = [1]struct{}{}[unsafe.Sizeof(PacketHeader{})-20]
+	_ = [1]struct{}{}[unsafe.Offsetof(PacketHeader{}.N)-0]
+	_ = [1]struct{}{}[unsafe.Offsetof(PacketHeader{}.Failed)-4]
+	_ = [1]struct{}{}[unsafe.Offsetof(PacketHeader{}.Needed)-8]
+	_ = [1]struct{}{}[unsafe.Offsetof(PacketHeader{}.Unit)-12]
+	_ = [1]struct{}{}[unsafe.Offsetof(PacketHeader{}.Splats)-16]
 	_ = [1]struct{}{}[unsafe.Sizeof(Projected{})-36]
 	_ = [1]struct{}{}[unsafe.Offsetof(Projected{}.Mean2d)-0]
 	_ = [1]struct{}{}[unsafe.Offsetof(Projected{}.Conic)-8]
@@ -322,7 +355,7 @@ var (
 	_ = [1]struct{}{}[unsafe.Offsetof(Report{}.AlphaL1)-48]
 	_ = [1]struct{}{}[unsafe.Offsetof(Report{}.NCounted)-52]
 	_ = [1]struct{}{}[unsafe.Offsetof(Report{}.MaxSplatsHit)-56]
-	_ = [1]struct{}{}[unsafe.Sizeof(StepParams{})-248]
+	_ = [1]struct{}{}[unsafe.Sizeof(StepParams{})-268]
 	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.View)-0]
 	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.Unit)-108]
 	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.Step)-112]
@@ -359,6 +392,11 @@ var (
 	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.PhotoWidth)-236]
 	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.PhotoHeight)-240]
 	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.Look)-244]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.BatchBeta1)-248]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.BatchRest1)-252]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.BatchBeta2)-256]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.BatchRest2)-260]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.BatchEps)-264]
 	_ = [1]struct{}{}[unsafe.Sizeof(View{})-108]
 	_ = [1]struct{}{}[unsafe.Offsetof(View{}.Rot)-0]
 	_ = [1]struct{}{}[unsafe.Offsetof(View{}.Trans)-36]

@@ -63,10 +63,17 @@ const uint N_NEW_ALLOWED = 11u;
 const uint N_ISECTS_MAX = 12u;
 const uint N_WEIGHT = 13u;
 const uint N_GROWN = 14u;
-const uint N_COUNTERS = 16u;
+const uint N_SENT = 15u;     // splats of this device that a view sees
+// Splats of all devices that share a scene.
+const uint N_TOTAL = 16u;
+const uint N_COUNTERS = 17u;
 
 const uint FAILED_ISECTS = 1u;
 const uint FAILED_SPLATS = 2u;
+// Several devices: a packet holds more splats than there is room for; the packets of a view together do; another device failed.
+const uint FAILED_PACKET = 4u;
+const uint FAILED_VIEW = 8u;
+const uint FAILED_PEER = 16u;
 
 // Slots of `dispatch_args`, three uint each (x, y, z groups).
 const uint ARGS_SORT_SPLATS = 0u;
@@ -88,6 +95,9 @@ const uint N_ARGS = 13u;
 const uint GROUP = 256u;
 const uint SCAN_BLOCK = 2048u;
 const uint SORT_BLOCK = 2048u;
+// Splats of a workgroup that fills a packet for another device, and words of one that copies a packet.
+const uint SEND_BLOCK = 1024u;
+const uint COPY_BLOCK = 2048u;
 // Digits of all passes, and passes, of a sort that counts all digits at once.
 const uint SORT_DIGITS = 1024u;
 const uint SORT_PASSES = 8u;

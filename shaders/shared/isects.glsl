@@ -2,14 +2,13 @@
 #ifndef ISECTS_GLSL
 #define ISECTS_GLSL
 #include "params.glsl"
+#include "fail.glsl"
 #include "dispatch.glsl"
 
 // Sets the dispatch arguments for n isects and returns n. More than the capacity fail the unit, loudly, and leave it without isects.
 uint set_isects(uint n, uint capacity) {
     if (n > capacity) {
-        if (counters[FAILED] == 0u) counters[FAILED_UNIT] = params[0].unit;
-        counters[FAILED] |= FAILED_ISECTS;
-        counters[NEEDED] = max(counters[NEEDED], n);
+        fail(FAILED_ISECTS, n);
         n = 0u;
     }
     counters[N_ISECTS_MAX] = max(counters[N_ISECTS_MAX], n);

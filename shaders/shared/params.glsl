@@ -73,6 +73,21 @@ struct StepParams {
     uint photo_height;
     // Pictures.
     uint look;              // LOOK_*
+    // Batches of views: Adam's constants for them, with 1 - beta as the host rounds it.
+    float batch_beta1;
+    float batch_rest1;      // 1 - batch_beta1
+    float batch_beta2;
+    float batch_rest2;
+    float batch_eps;
+};
+
+// What precedes a packet from one device to another, in memory of both.
+struct PacketHeader {
+    uint n;         // records that follow
+    uint failed;    // 1: the sender failed, and nothing follows
+    uint needed;    // records that there was no room for; 0: there was
+    uint unit;      // that the packet belongs to
+    uint splats;    // of the sender's share of the scene
 };
 
 // What the host learns of a unit, in a mapped ring.

@@ -1,8 +1,8 @@
-// The chain rule from one splat's projection to its parameters. The includer declares params, v_projected and projected, and before this file
+// The chain rule from the projections of a splat to its parameters, for one view or several. The includer declares params, and before this file
 //   row(r, i), row3(r, i), put(r, i, x)     what row r of the chunk holds for splat i; sets it, or where the result belongs
 //   struct Four                             what it needs of four SH coefficients, or of one
 //   load_four(k, i, all), values(four)      those from coefficient k on, or that one alone; their values
-// and after it step_four() and step_geometry(), which receive the gradients. Rows are loaded many at a time, in front of what is stored: no compiler may move a
+// and after it step_four() and step_geometry(), which receive the gradients, and coefficients_bwd(). Rows are loaded many at a time, in front of what is stored: no compiler may move a
 // load over a store to the same buffer, and an invocation that waits for memory row by row leaves it idle.
 #ifndef PROJECT_BWD_GLSL
 #define PROJECT_BWD_GLSL
@@ -62,37 +62,37 @@ struct Ray {
     float dist;
 };
 
-Ray ray_to(vec3 mean) {
-    View v = params[0].view;
+Ray ray_to(uint view_id, vec3 mean) {
+    View v = params[view_id].view;
     vec3 offset = mean + v.trans * view_rotation(v);
     float dist = length(offset);
     return Ray(offset / dist, dist);
 }
 
-// SH coefficients k to k + 3, or k alone: hands on their gradients and adds to dL/d(direction).
-void coefficients_bwd(uint k, uint i, bool all, vec3 dir, vec3 v_color, inout vec3 v_dir, float lr_sh0, float lr_shn) {
-    Four four = load_four(k, i, all);
-    mat4x3 x = values(four);
+// Gradient of the mean through the ray's direction, given that of the direction, not normalised away.
+vec3 direction_vjp(Ray ray, vec3 v_dir) { return (v_dir - ray.dir * dot(ray.dir, v_dir)) / ray.dist; }
+
+// Adds to dL/d(direction) what SH coefficients x, k to k + 3 or k alone, have in it.
+void add_v_dir(inout vec3 v_dir, mat4x3 x, uint k, bool all, vec3 dir, vec3 v_color) {
     mat4x3 slope = sh_basis_grad4(dir, k);
     v_dir += slope[0] * dot(x[0], v_color);
-    if (all) {
-        v_dir += slope[1] * dot(x[1], v_color);
-        v_dir += slope[2] * dot(x[2], v_color);
-        v_dir += slope[3] * dot(x[3], v_color);
-    }
-    step_four(k, i, all, four, outerProduct(v_color, sh_basis4(dir, k)), k == 0u ? lr_sh0 : lr_shn, lr_shn);
+    if (!all) return;
+    v_dir += slope[1] * dot(x[1], v_color);
+    v_dir += slope[2] * dot(x[2], v_color);
+    v_dir += slope[3] * dot(x[3], v_color);
 }
 
-// All SH coefficients that are trained; returns dL/d(direction), not normalised away.
-vec3 color_bwd(uint i, vec3 dir, vec3 v_color) {
+// Hands the gradients of SH coefficients k to k + 3, or of k alone, to step_four() with the learning rates of the first and the others.
+void coefficients_bwd(uint k, uint i, bool all, float lr_first, float lr);
+
+// All SH coefficients that are trained.
+void color_bwd(uint i) {
     uint degree = params[0].view.sh_degree;
     float lr_sh0 = params[0].lr_sh0, lr_shn = params[0].lr_shn;
     uint n = (degree + 1u) * (degree + 1u);
-    vec3 v_dir = vec3(0.0);
     uint k = 0u;
-    for (; k + 4u <= n; k += 4u) coefficients_bwd(k, i, true, dir, v_color, v_dir, lr_sh0, lr_shn);
-    if (k < n) coefficients_bwd(k, i, false, dir, v_color, v_dir, lr_sh0, lr_shn);
-    return v_dir;
+    for (; k + 4u <= n; k += 4u) coefficients_bwd(k, i, true, k == 0u ? lr_sh0 : lr_shn, lr_shn);
+    if (k < n) coefficients_bwd(k, i, false, k == 0u ? lr_sh0 : lr_shn, lr_shn);
 }
 
 // dL/d(2D covariance) as a symmetric matrix (xx, xy, yy), xy counted once per triangle, from dL/d(conic) and dL/d(opacity).
@@ -115,9 +115,10 @@ vec3 covariance_vjp(View v, Footprint f, ProjectedGrad g, float opacity_raw, out
     return v_cov;
 }
 
-// Gradient of the geometry x of a splat that the view sees, before activation of opacity: logit_opacity is dL/d(opacity).
-Geometry geometry_bwd(Geometry x, ProjectedGrad g, Ray ray, vec3 v_dir) {
-    View v = params[0].view;
+// Gradient of the geometry x of a splat that the view sees, before activation of opacity: logit_opacity is dL/d(opacity). v_mean is what the mean has
+// through colour.
+Geometry geometry_bwd(uint view_id, Geometry x, ProjectedGrad g, vec3 v_mean) {
+    View v = params[view_id].view;
     mat3 w = view_rotation(v);
     vec3 point = w * x.mean + v.trans;
     vec3 scales = exp(x.log_scales);
@@ -141,7 +142,7 @@ Geometry geometry_bwd(Geometry x, ProjectedGrad g, Ray ray, vec3 v_dir) {
         v_jacobian += scales[k] * outerProduct(v_b[k], axis);
     }
     vec3 v_point = g.mean2d * jacobian_at_mean(v, point, jacobian) + jacobian_vjp(v, point, v_jacobian);
-    out_g.mean = (v_dir - ray.dir * dot(ray.dir, v_dir)) / ray.dist;
+    out_g.mean = v_mean;
     out_g.mean += v_point * w;
     out_g.quat = quat_rotation_vjp(unit, norm, v_rotation);
     return out_g;
@@ -153,20 +154,8 @@ struct Penalty {
     float scale;
 };
 
-// All gradients of splat i, whose id is given. A view that does not see it gives those of the penalties alone; zeros still decay the moments.
-// Seen and unseen splats go the same way wherever rows are touched.
-void splat_bwd(uint i, uint id, bool seen, Penalty penalty) {
-    Ray ray = Ray(vec3(0.0), 1.0);
-    vec3 v_color = vec3(0.0);
-    if (seen) {
-        ray = ray_to(row3(ROW_MEANS, i));
-        // max(SH + 0.5, 0): where it clamps, colour does not move.
-        v_color = v_projected[id].color * vec3(greaterThan(projected[id].color, vec3(0.0)));
-    }
-    vec3 v_dir = color_bwd(i, ray.dir, v_color);
-    Geometry x = load_geometry(0u, i);
-    Geometry g = Geometry(vec3(0.0), vec4(0.0), vec3(0.0), 0.0);
-    if (seen) g = geometry_bwd(x, v_projected[id], ray, v_dir);
+// Adds the penalties' gradients to g, that of the geometry x, takes it through the activation of opacity and hands it on.
+void penalised_bwd(uint i, Geometry x, Geometry g, Penalty penalty) {
     if (penalty.opacity != 0.0) g.logit_opacity += penalty.opacity;
     if (penalty.scale != 0.0) g.log_scales += penalty.scale * exp(x.log_scales);
     float opacity = sigmoid(x.logit_opacity);

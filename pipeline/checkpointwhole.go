@@ -1,0 +1,265 @@
+package pipeline
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"vksplat/scene"
+	"vksplat/vk"
+)
+
+// wholeState is all of a trainer's state: that of its devices, one after the other. Files know of no devices but in their header.
+type wholeState []*state
+
+// ShareRecord is what a checkpoint says of one of several devices.
+type ShareRecord struct {
+	Device DeviceRecord `json:"device"`
+	Splats int          `json:"splats"` // its own; those of the first device come first in the tensors, and so on
+}
+
+// liveState returns the state where training has it.
+func (t *Trainer) liveState() (list wholeState) {
+	for i, m := range t.members {
+		x := m.e.model
+		s := &state{dev: x.dev, fields: splatFields(x.chunkRows), rows: x.rows(), mixed: x.mixed, n: m.splats, parts: x.parts(m.splats)}
+		if i == 0 {
+			s.extra = t.extra
+		}
+		list = append(list, s)
+	}
+	return list
+}
+
+// splats is how many there are in all.
+func (s wholeState) splats() (n int) {
+	for _, share := range s {
+		n += share.n
+	}
+	return n
+}
+
+// bytesOf returns the size of the state with n splats.
+func (s wholeState) bytesOf(n int) int64 {
+	one := *s[0]
+	one.n = n
+	return one.bytes()
+}
+
+// free gives a copy's memory back.
+func (s wholeState) free() (err error) {
+	for _, share := range s {
+		err = errors.Join(err, share.free())
+	}
+	return err
+}
+
+// stage makes staging memory on every device.
+func (s wholeState) stage(kind vk.MemoryKind) (list []*staging, err error) {
+	for _, share := range s {
+		g, err := share.newStaging(kind)
+		if err != nil {
+			return nil, errors.Join(err, freeStaging(list))
+		}
+		list = append(list, g)
+	}
+	return list, nil
+}
+
+func freeStaging(list []*staging) (err error) {
+	for _, g := range list {
+		err = errors.Join(err, g.free())
+	}
+	return err
+}
+
+// infos lists the tensors of a file.
+func (s wholeState) infos(strays int) (list []scene.TensorInfo) {
+	for _, x := range s.tensors(nil, strays) {
+		list = append(list, x.TensorInfo)
+	}
+	return list
+}
+
+// save writes a file; so many of its splats may be no finite numbers.
+func (s wholeState) save(path string, metadata map[string]string, strays int) error {
+	g, err := s.stage(vk.Readback)
+	if err != nil {
+		return err
+	}
+	return errors.Join(scene.WriteSafetensors(path, metadata, s.tensors(g, strays)), freeStaging(g))
+}
+
+// tensors lists the tensors for a file; their bytes pass through g. Nothing may change the state meanwhile.
+func (s wholeState) tensors(g []*staging, strays int) (list []scene.TensorData) {
+	for _, f := range s[0].fields {
+		list = append(list, scene.TensorData{TensorInfo: f.tensorOf(s.splats()), Write: func(w io.Writer) error {
+			if _, parameter := activations[f.name]; parameter {
+				w = &finiteWriter{w, f, strays}
+			}
+			for i, share := range s {
+				if err := share.writeField(w, f, g[i]); err != nil {
+					return err
+				}
+			}
+			return nil
+		}})
+	}
+	for _, x := range s[0].extra {
+		list = append(list, scene.TensorData{TensorInfo: x.tensor(), Write: func(w io.Writer) error { return s[0].writeExtra(w, x, g[0]) }})
+	}
+	return list
+}
+
+// readState fills the models from a checkpoint.
+func (t *Trainer) readState(c *Checkpoint) error {
+	if err := t.eachMember(func(m *member) error { return m.e.model.reserve(m.splats) }); err != nil {
+		return err
+	}
+	live := t.liveState()
+	runs := live.runs()
+	if len(t.members) > 1 && c.Header.shares(len(t.members)) == nil {
+		runs = live.dealtRuns()
+	}
+	return live.read(c, runs)
+}
+
+// run is a part of the state on one of the devices.
+type run struct {
+	share int
+	part
+}
+
+// runs lists all parts, one device's after the other's.
+func (s wholeState) runs() (list []run) {
+	for i, share := range s {
+		for _, p := range share.parts {
+			list = append(list, run{i, p})
+		}
+	}
+	return list
+}
+
+// Splats of a run, of which each device gets one in turn where the devices are others than those that wrote a file. Neighbours in a file have much in common:
+// the more runs there are, the more alike are the shares.
+const (
+	longestRun  = 4096
+	shortestRun = 64
+)
+
+// dealtRuns lists the parts in runs, one of each device in turn.
+func (s wholeState) dealtRuns() (list []run) {
+	size := min(max(s.splats()/(64*len(s)), shortestRun), longestRun)
+	at := make([]int, len(s))   // part of a share
+	done := make([]int, len(s)) // columns of it
+	for left := true; left; {
+		left = false
+		for i, share := range s {
+			if at[i] == len(share.parts) {
+				continue
+			}
+			p := share.parts[at[i]]
+			n := min(size, p.count-done[i])
+			list = append(list, run{i, part{p.rows.At(done[i], p.rows.N()-done[i]), n, p.stride}})
+			if done[i] += n; done[i] == p.count {
+				at[i], done[i] = at[i]+1, 0
+			}
+			left = true
+		}
+	}
+	return list
+}
+
+// read fills the state, which is where training has it, from a checkpoint, run by run.
+func (s wholeState) read(c *Checkpoint, runs []run) (err error) {
+	kind := vk.Upload
+	if s[0].mixed {
+		kind = vk.Readback // what shares words with it is read, too
+	}
+	g, err := s.stage(kind)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, freeStaging(g)) }()
+	known := map[string]bool{}
+	for _, f := range s[0].fields {
+		known[f.name] = true
+		r := c.file.Reader(f.name)
+		for _, x := range runs {
+			if err := s[x.share].readPart(r, f, g[x.share], x.part); err != nil {
+				return checkpointError(c.path, fmt.Errorf("tensor %s: %w", f.name, err))
+			}
+		}
+	}
+	for _, x := range s[0].extra {
+		known[x.name] = true
+		if err := c.expect(x.tensor()); err != nil {
+			return checkpointError(c.path, err)
+		}
+		if err := s[0].readExtra(c.file.Reader(x.name), x, g[0]); err != nil {
+			return checkpointError(c.path, fmt.Errorf("tensor %s: %w", x.name, err))
+		}
+	}
+	for _, t := range c.file.Tensors {
+		if !known[t.Name] {
+			return checkpointError(c.path, fmt.Errorf("it holds the tensor %s, which this run does not train", t.Name))
+		}
+	}
+	return nil
+}
+
+// shares returns what each of n devices had of the splats when the checkpoint was written; nil where they were not so many, or one.
+func (h *CheckpointHeader) shares(n int) (list []int) {
+	if len(h.Team) != n {
+		return nil
+	}
+	for _, s := range h.Team {
+		list = append(list, s.Splats)
+	}
+	return list
+}
+
+// devices returns those that ran the steps before the checkpoint.
+func (h *CheckpointHeader) devices() (list []DeviceRecord) {
+	for _, s := range h.Team {
+		list = append(list, s.Device)
+	}
+	if list == nil {
+		list = []DeviceRecord{h.Device}
+	}
+	return list
+}
+
+// checkTeam compares the shares with the number of splats.
+func (h *CheckpointHeader) checkTeam() error {
+	sum := 0
+	for _, s := range h.Team {
+		if s.Splats < 0 || s.Splats > h.Splats {
+			return fmt.Errorf("a device has %d of %d splats", s.Splats, h.Splats)
+		}
+		sum += s.Splats
+	}
+	if h.Team != nil && sum != h.Splats {
+		return fmt.Errorf("%d devices have %d splats together, there are %d", len(h.Team), sum, h.Splats)
+	}
+	return nil
+}
+
+// devices returns what checkpoints say of the devices.
+func (t *Trainer) devices() (list []DeviceRecord) {
+	for _, m := range t.members {
+		list = append(list, deviceRecord(m.e.dev))
+	}
+	return list
+}
+
+// record returns what checkpoints say of a team.
+func (t *Trainer) record() (list []ShareRecord) {
+	if len(t.members) == 1 {
+		return nil
+	}
+	for i, d := range t.devices() {
+		list = append(list, ShareRecord{d, t.members[i].splats})
+	}
+	return list
+}

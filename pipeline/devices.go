@@ -1,0 +1,86 @@
+package pipeline
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"vksplat/vk"
+)
+
+// OpenDevices opens the devices that a list names: "all" for every one that can be used, without processors where there is a GPU, or indices and UUIDs of
+// ListDevices, separated by commas. One may be named twice: it then works as two, which shares its memory and gains nothing but a test. The ceilings of o are
+// of each device.
+func OpenDevices(o DeviceOptions, list string) (devices []*Device, err error) {
+	names := strings.Split(list, ",")
+	if list == "all" {
+		if names, err = usableDevices(); err != nil {
+			return nil, err
+		}
+	}
+	if len(names) > mostDevices {
+		return nil, fmt.Errorf("pipeline: open devices: %d are named, %d can train one scene", len(names), mostDevices)
+	}
+	for _, name := range names {
+		one := o
+		one.Select = strings.TrimSpace(name)
+		d, err := OpenDevice(one)
+		if err != nil {
+			return nil, errors.Join(err, CloseDevices(devices))
+		}
+		devices = append(devices, d)
+	}
+	shareRAM(devices)
+	return devices, nil
+}
+
+// shareRAM divides what devices that use RAM may take of it, unless their ceilings were given.
+func shareRAM(devices []*Device) {
+	n := int64(0)
+	for _, d := range devices {
+		if unified(d) {
+			n++
+		}
+	}
+	for _, d := range devices {
+		if unified(d) && !d.vram {
+			d.dev.SetBudget(d.dev.Budget() / n)
+		}
+	}
+}
+
+// mostDevices is the most that project_bwd_adam_views has views for.
+const mostDevices = 16
+
+// CloseDevices closes devices.
+func CloseDevices(devices []*Device) (err error) {
+	for _, d := range devices {
+		err = errors.Join(err, d.Close())
+	}
+	return err
+}
+
+// usableDevices lists the UUIDs of GPUs, or of processors where there is none.
+func usableDevices() (gpus []string, err error) {
+	list, err := ListDevices()
+	if err != nil {
+		return nil, err
+	}
+	var others []string
+	for _, d := range list {
+		switch {
+		case !d.Usable:
+		case d.Type == vk.CPU.String():
+			others = append(others, d.UUID)
+		default:
+			gpus = append(gpus, d.UUID)
+		}
+	}
+	if len(gpus) == 0 {
+		gpus = others
+	}
+	if len(gpus) == 0 {
+		return nil, fmt.Errorf("pipeline: open devices: %w", ErrNoDevice)
+	}
+	return gpus, nil
+}

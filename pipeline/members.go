@@ -1,0 +1,426 @@
+package pipeline
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"vksplat/scene"
+	"vksplat/shaders/layout"
+	"vksplat/vk"
+)
+
+// member is a device that trains: its share of the model, and the photos of its views.
+type member struct {
+	e         *engine
+	photos    *photos
+	plan      *Plan
+	maxSplats int // ceiling of its share
+	splats    int // of its share, by the last unit that the host has taken in
+	pace      pace
+	from      uint32 // number of the first unit that it has not done; what is before is not given to it again
+}
+
+// addMembers makes a member of each device, without what it has there.
+func (t *Trainer) addMembers(devices []*Device, photos Photos, s start) error {
+	if t.cfg.Exposure && len(devices) > 1 {
+		return ErrSharedExposure
+	}
+	for i, d := range devices {
+		at := place{self: i, n: len(devices)}
+		plan, err := d.planShare(at, t.cams, s.splats, t.cfg, t.o)
+		if err != nil {
+			return err
+		}
+		e, err := trainingShape(d.dev, at, t.cams, photos, &t.cfg, &t.o)
+		if err != nil {
+			return err
+		}
+		e.pool, e.isectPlan = d.dev.NewScratchPool(), plan.Isects
+		e.model.unit, e.model.growth = plan.ChunkSplats, plan.growth
+		e.compare.shrunk = t.level > 0
+		m := &member{e: e, plan: plan, splats: at.share(s.splats)}
+		if s.shares != nil {
+			m.splats = s.shares[i]
+		}
+		// A run that goes on keeps its ceiling even where less was planned: it may never get there.
+		m.maxSplats = max(plan.Ceiling, at.share(t.o.Ceiling))
+		m.pace.off = d.dev.Info().Type == vk.CPU
+		t.members = append(t.members, m)
+	}
+	t.member = t.members[0]
+	return nil
+}
+
+// beginMember makes what a member has on its device beside the splats.
+func (t *Trainer) beginMember(m *member, photos Photos) (err error) {
+	if err := m.e.allocate(m.e.place.inFlight()); err != nil {
+		return err
+	}
+	if t.cfg.Exposure {
+		if m.e.exposures, err = newExposures(m.e.dev, len(t.cams)); err != nil {
+			return err
+		}
+		t.extra = append(t.extra, m.e.exposures.state())
+	}
+	m.photos, err = newPhotos(m.e.dev, m.e.place, t.cams, photos, &t.cfg, m.plan, t.o)
+	return err
+}
+
+// join makes a team of the members, once they have their splats.
+func (t *Trainer) join() error {
+	if len(t.members) == 1 {
+		return nil
+	}
+	var engines []*engine
+	records := 0
+	for _, m := range t.members {
+		engines = append(engines, m.e)
+		records = max(records, m.splats)
+	}
+	team, err := newTeam(engines, records)
+	if err != nil {
+		return err
+	}
+	for _, e := range engines {
+		e.viewSplats = team.records * len(engines)
+	}
+	return nil
+}
+
+// eachMember calls f for one member after the other, until an error.
+func (t *Trainer) eachMember(f func(m *member) error) error {
+	for _, m := range t.members {
+		if err := f(m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ceilingOfAll is the ceiling of the whole model.
+func (t *Trainer) ceilingOfAll() (n int) {
+	for _, m := range t.members {
+		n += m.maxSplats
+	}
+	return n
+}
+
+// portion returns the splats of s that a device starts with: every n-th, so that each device has splats from everywhere in the scene, and views are as much
+// work for one as for the other.
+func (p place) portion(s *scene.Splats) *scene.Splats {
+	if p.alone() {
+		return s
+	}
+	return s.Every(p.self, p.n)
+}
+
+// after returns the unit that follows u.
+func (t *Trainer) after(u unit) unit {
+	u.number++
+	switch {
+	case u.kind == unitStep && t.cfg.refines(u.step):
+		u.kind = unitRefine
+	case u.kind != unitReset && t.cfg.resets(u.step):
+		u.kind = unitReset
+	default:
+		u.kind, u.step = unitStep, u.step+1
+	}
+	return u
+}
+
+// setParams fills what the kernels of member m read in u, whose views are those of the members.
+func (t *Trainer) setParams(m *member, f *frame, u unit, views []int) {
+	if m.e.place.alone() {
+		t.viewOfUnit(f.hostParams, m, u, views[0])
+		return
+	}
+	for w, view := range views {
+		var p layout.StepParams
+		t.viewOfUnit(&p, m, u, view)
+		f.mates.set(w, &p)
+	}
+}
+
+// viewOfUnit fills what the kernels of member m read of one view of u.
+func (t *Trainer) viewOfUnit(p *layout.StepParams, m *member, u unit, view int) {
+	at := m.e.place
+	degree := min(u.step/t.cfg.SHInterval, t.cfg.SHDegree)
+	viewParams(&p.View, &t.cams[view], t.cfg.Near, degree, t.cfg.Antialiased, t.cfg.backgroundOf(u.step))
+	t.cfg.levelParams(p, u.step)
+	p.Unit, p.Step = u.number, uint32(u.step)
+	p.SeedLo, p.SeedHi = uint32(t.cfg.Seed), uint32(t.cfg.Seed>>32)^at.salt()
+	t.cfg.optimiserParams(p, u.step, t.sceneScale, at.size())
+	t.cfg.photoParams(p, u.step, view, m.photos.flags[view])
+	t.cfg.strategyParams(p, u.step, t.sceneScale, at.size())
+	p.TargetSplats = 0
+	if u.kind == unitRefine {
+		p.TargetSplats = uint32(at.share(t.cfg.targetSplats(t.start, t.ceilingOfAll(), u.step)))
+	}
+	p.MaxSplats, p.SplatCapacity = uint32(m.maxSplats), uint32(m.e.model.capacity())
+}
+
+// salt makes the random numbers of a device's splats others than those of the others', which have the same numbers.
+func (p place) salt() uint32 { return uint32(p.self) * 0x9E3779B9 }
+
+// advance submits the next unit, after taking in what its frames were busy with.
+func (t *Trainer) advance() error {
+	if again, err := t.atLevel(); err != nil || again {
+		return err
+	}
+	slot := t.queued % len(t.e.frames)
+	if again, err := t.collect(slot); err != nil || again {
+		return err
+	}
+	if again, err := t.rebalance(); err != nil || again {
+		return err
+	}
+	u := t.next
+	photos, err := t.photosOf(slot, u)
+	if err != nil {
+		return err
+	}
+	t.e.team.begin()
+	for i, m := range t.members {
+		f := m.e.frames[slot]
+		if u.number < m.from {
+			f.unit, f.skipped = u, true
+			continue
+		}
+		t.setParams(m, f, u, t.views)
+		timed := u.kind == unitStep && slot == 0 && m.pace.due(t.meter != nil)
+		if err := m.e.submit(f, u, timed, photos[i].src, photos[i].keep); err != nil {
+			return t.e.team.broken(err)
+		}
+	}
+	t.o.Interludes.moves(true)
+	t.queued++
+	t.next = t.after(u)
+	return nil
+}
+
+// stagedPhoto is where a member finds the photo of its view, and what is to be submitted to keep it.
+type stagedPhoto struct {
+	src  vk.View
+	keep *vk.Copier
+}
+
+// photosOf finds the photos of a unit, by member, and notes in t.views what the views are.
+func (t *Trainer) photosOf(slot int, u unit) ([]stagedPhoto, error) {
+	t.views, t.staged = t.views[:0], t.staged[:0]
+	for _, m := range t.members {
+		var p stagedPhoto
+		view := m.photos.order.at(u.step)
+		if u.kind == unitStep {
+			var err error
+			if view, p.src, p.keep, err = m.photos.ready(t.ctx, slot, u.step); err != nil {
+				return nil, err
+			}
+		}
+		t.views, t.staged = append(t.views, view), append(t.staged, p)
+	}
+	return t.staged, nil
+}
+
+// collect waits for a frame and takes in its report. again says that the unit, or one before it, did not fit: there is room now, and the queue starts anew
+// from the first unit that failed.
+func (t *Trainer) collect(slot int) (again bool, err error) {
+	if !t.busy(slot) {
+		return false, nil
+	}
+	start := time.Now()
+	failed := false
+	for _, m := range t.members {
+		f := m.e.frames[slot]
+		if err := m.e.wait(f); err != nil {
+			return false, t.e.team.broken(err)
+		}
+		failed = failed || !f.skipped && f.hostReport.Failed != 0
+	}
+	t.meter.wait(time.Since(start))
+	if err := t.e.team.failure(); err != nil {
+		return false, err
+	}
+	if failed {
+		return true, t.replay()
+	}
+	return t.takeReports(slot)
+}
+
+// busy reports whether a frame is in flight.
+func (t *Trainer) busy(slot int) bool {
+	for _, m := range t.members {
+		if f := m.e.frames[slot]; f.ticket != 0 || f.skipped {
+			return true
+		}
+	}
+	return false
+}
+
+// takeReports takes in what the members say of a unit that all have done.
+func (t *Trainer) takeReports(slot int) (again bool, err error) {
+	t.progress.Splats = 0
+	for _, m := range t.members {
+		f := m.e.frames[slot]
+		if f.skipped {
+			f.skipped = false
+			t.progress.Splats += m.splats
+			continue
+		}
+		if err := f.verifier.judge(f.unit); err != nil {
+			return false, err
+		}
+		m.splats = int(f.hostReport.NSplats)
+		t.progress.Splats += m.splats
+		t.ceiling += int(f.hostReport.MaxSplatsHit)
+	}
+	f := t.e.frames[slot]
+	if t.progress.Splats == 0 {
+		return false, fmt.Errorf("pipeline: train step %d: %w", f.unit.step+1, ErrNoSplats)
+	}
+	if f.unit.kind != unitStep {
+		return false, nil
+	}
+	for _, m := range t.members {
+		if err := t.takeStep(m, m.e.frames[slot]); err != nil {
+			return false, err
+		}
+	}
+	for _, m := range t.members {
+		f := m.e.frames[slot]
+		if f.ran == f.timed && m.pace.observe(f.ran, m.e.bands < m.e.mostBands() && !m.pace.undivided) {
+			return true, t.repace(m)
+		}
+	}
+	return false, nil
+}
+
+// takeStep takes in a member's view of a step.
+func (t *Trainer) takeStep(m *member, f *frame) error {
+	r := f.hostReport
+	if x := float64(r.Loss); math.IsNaN(x) || math.IsInf(x, 0) {
+		return fmt.Errorf("pipeline: train step %d: %w: the loss is no finite number", f.unit.step+1, ErrDiverged)
+	}
+	t.progress.Step = f.unit.step + 1
+	t.progress.Loss, t.progress.L1, t.progress.MSE, t.progress.SSIM = r.Loss, r.L1, r.Mse, r.Ssim
+	t.progress.Alpha, t.progress.Counted = r.AlphaL1, int(r.NCounted)
+	t.progress.View = m.photos.order.at(f.unit.step)
+	t.progress.Visible, t.progress.Isects, t.progress.Level = int(r.NVisible), int(r.NIsects), t.cfg.level(f.unit.step)
+	if f.ran == f.timed && m == t.member {
+		t.passes.observe(f.ran)
+	}
+	if m == t.member {
+		t.meter.observe(f.ran, t.progress)
+	}
+	if t.progress.More = m != t.members[len(t.members)-1]; t.tell != nil && t.progress.Step > t.told {
+		if !t.progress.More {
+			t.told = t.progress.Step
+		}
+		t.tell(t.progress)
+	}
+	return nil
+}
+
+// drain takes in everything in flight. again says that some of it did not fit and that the queue went back to it.
+func (t *Trainer) drain() (again bool, err error) {
+	n := len(t.e.frames)
+	for i := range n { // oldest first
+		if again, err := t.collect((t.queued + i) % n); err != nil || again {
+			return again, err
+		}
+	}
+	return false, nil
+}
+
+// replay grows what members say is too small and goes back to the unit that failed. Nobody has changed anything in it and in what was queued after it.
+func (t *Trainer) replay() error {
+	reports := make([]*layout.Report, len(t.members))
+	back := t.next
+	for i, m := range t.members {
+		r, failed, err := t.lastReport(m)
+		if err != nil {
+			return err
+		}
+		m.from = t.next.number
+		m.pace.reset()
+		if r != nil {
+			m.splats = int(r.NSplats)
+		}
+		if r == nil || r.Failed == 0 {
+			continue
+		}
+		if failed == nil {
+			return fmt.Errorf("pipeline: internal error: unit %d failed and is not in flight", r.FailedUnit)
+		}
+		reports[i], m.from = r, r.FailedUnit
+		if failed.number < back.number {
+			back = *failed
+		}
+	}
+	if err := t.e.team.failure(); err != nil {
+		return err
+	}
+	t.next = back
+	t.lastGrowth = back.step
+	return t.makeRoomFor(reports, back.step)
+}
+
+// lastReport waits for a member, and returns what it said last of the units in flight, nil for nothing, and the unit that failed, if one did.
+func (t *Trainer) lastReport(m *member) (last *layout.Report, failed *unit, err error) {
+	var newest uint32
+	for _, f := range m.e.frames {
+		if err := m.e.wait(f); err != nil {
+			return nil, nil, t.e.team.broken(err)
+		}
+		if skipped := f.skipped; skipped || f.ran == nil {
+			f.skipped = false
+			continue
+		}
+		if r := f.hostReport; last == nil || r.Unit > newest {
+			last, newest = r, r.Unit
+		}
+	}
+	if last == nil {
+		return nil, nil, nil
+	}
+	r := *last
+	for _, f := range m.e.frames {
+		if f.ran != nil && f.unit.number == r.FailedUnit {
+			failed = &f.unit
+		}
+	}
+	return &r, failed, nil
+}
+
+// repace rebuilds a member's programs for submits of the right length. Nothing may be lost: everything in flight is taken in first.
+func (t *Trainer) repace(m *member) error {
+	if again, err := t.drain(); err != nil || again {
+		return err // programs are built anew then, and measured again
+	}
+	m.e.split[unitStep] = m.pace.split
+	if m.pace.moreBands {
+		divided, err := m.e.divide()
+		if err != nil {
+			return err
+		}
+		m.pace.reset()
+		m.pace.undivided = !divided
+		m.e.split[unitStep] = nil
+	}
+	return m.e.buildToFit()
+}
+
+// closeMembers frees what the members have.
+func (t *Trainer) closeMembers() (err error) {
+	if t.member != nil && t.e.team != nil {
+		err = t.e.team.close()
+	}
+	for _, m := range t.members {
+		if m.photos != nil { // not so where it could not be made
+			err = errors.Join(err, m.photos.close())
+		}
+		err = errors.Join(err, m.e.close())
+	}
+	return err
+}

@@ -1,0 +1,149 @@
+package pipeline
+
+import (
+	"fmt"
+
+	"vksplat/shaders/layout"
+	"vksplat/vk"
+)
+
+// membership is what an engine knows of the team that it belongs to. Its zero value is that of a device that trains alone.
+type membership struct {
+	place      place
+	team       *team  // nil before there is one
+	links      *links // likewise
+	viewSplats int    // projections that a view has room for
+	letters    chan letter
+	met        [nExchanges]int // exchanges so far
+	awaited    [nPhases]uint64
+}
+
+// nPhases is how many Awaits a step has.
+const nPhases = 3
+
+// place is a device's place in a team: number self of n. The zero value is that of a device that is alone.
+type place struct{ self, n int }
+
+// alone reports whether there are no others.
+func (p place) alone() bool { return p.n < 2 }
+
+// size is how many devices there are.
+func (p place) size() int { return max(p.n, 1) }
+
+// inFlight is how many units a device has queued at most. One of a team has one, so that nothing is submitted to a device while its relay waits for it.
+func (p place) inFlight() int {
+	if p.alone() {
+		return inFlight
+	}
+	return 1
+}
+
+// share returns how many of total things are this device's: all devices have as many, or one more.
+func (p place) share(total int) int {
+	n := int64(p.size())
+	return int(int64(total)*int64(p.self+1)/n - int64(total)*int64(p.self)/n)
+}
+
+// projections is how many projections a view has room for: those of all splats, or in a team those that the view's packets have together.
+func (e *engine) projections() int {
+	if e.links != nil {
+		return e.viewSplats
+	}
+	return e.model.capacity()
+}
+
+// framesOfTeam are the parameters of all views of a step, for a device of a team.
+type framesOfTeam struct {
+	ofView  []vk.Slice[layout.StepParams] // [1] each, mapped; that of the device's own view is the frame's params
+	ofViews vk.Slice[layout.StepParams]   // [views], mapped
+}
+
+// allocate makes what frames of a device of a team have beside the others.
+func (m *framesOfTeam) allocate(e *engine, own vk.Slice[layout.StepParams]) (err error) {
+	if e.place.alone() {
+		return nil
+	}
+	for w := range e.place.n {
+		p := own
+		if w != e.place.self {
+			if p, err = vk.Make[layout.StepParams](e.dev, vk.Upload, 1, "params of view"); err != nil {
+				return err
+			}
+		}
+		m.ofView = append(m.ofView, p)
+	}
+	m.ofViews, err = vk.Make[layout.StepParams](e.dev, vk.Upload, e.place.n, "params of views")
+	return err
+}
+
+// free gives the memory back.
+func (m *framesOfTeam) free(e *engine) {
+	for w, p := range m.ofView {
+		if w != e.place.self {
+			e.dev.Free(p.View)
+		}
+	}
+	if !m.ofViews.IsZero() {
+		e.dev.Free(m.ofViews.View)
+	}
+}
+
+// set fills the parameters of view w.
+func (m *framesOfTeam) set(w int, p *layout.StepParams) {
+	vk.Host(m.ofView[w])[0] = *p
+	vk.Host(m.ofViews)[w] = *p
+}
+
+// planLinks gives an engine that has no team yet, but is to have one, links and a frame that are not there, for as much as there can be.
+func (e *engine) planLinks(f *frame) {
+	if e.place.alone() {
+		return
+	}
+	if e.links == nil {
+		records := (max(e.model.capacity(), 1) + packetUnit - 1) / packetUnit * packetUnit
+		e.links = phantomLinks(e.dev, e.place.self, e.place.n, records, e.strategy.absgrad)
+		e.viewSplats = e.place.n * records
+	}
+	for range e.place.n {
+		f.mates.ofView = append(f.mates.ofView, f.params)
+	}
+	f.mates.ofViews = phantom[layout.StepParams](e.dev, e.place.n, 1<<10)
+}
+
+// setPicture fills the parameters of a picture, which is the first device's.
+func (m *framesOfTeam) setPicture(p *layout.StepParams) {
+	if len(m.ofView) > 0 {
+		m.set(0, p)
+	}
+}
+
+// mates returns the engines of the team, e alone without one.
+func (e *engine) mates() []*engine {
+	if e.team == nil {
+		return []*engine{e}
+	}
+	return e.team.engines
+}
+
+// clearFailures makes all devices ready after a picture that failed and is not to be drawn again.
+func (e *engine) clearFailures() error {
+	for _, m := range e.mates() {
+		if err := m.setCounters(m.frames[0].hostReport.NSplats); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// growView makes room for n projections, and for some more.
+func (e *engine) growView(n int) error {
+	if err := e.startAfresh(); err != nil {
+		return err
+	}
+	e.viewSplats = (n + n/4 + packetUnit - 1) / packetUnit * packetUnit
+	e.isectCapacity = e.fewerIsects(e.isectCapacity)
+	if e.isectCapacity == 0 {
+		return fmt.Errorf("pipeline: grow view: %w: %d visible splats leave nothing for their pairs", ErrTooSmall, n)
+	}
+	return nil
+}

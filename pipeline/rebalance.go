@@ -1,0 +1,138 @@
+package pipeline
+
+import (
+	"errors"
+
+	"vksplat/vk"
+)
+
+// drift is the part of a mean share by which a share may be larger before splats move: refinement makes and removes them where they are.
+const drift = 0.1
+
+// rebalance makes the shares of a team equal again, before a refinement, where they have drifted apart. again says that something in flight did not fit, and
+// that the queue went back to it. What it does follows from the numbers after the last refinement alone, so that it happens at the same step in every run.
+func (t *Trainer) rebalance() (again bool, err error) {
+	if len(t.members) == 1 || t.next.kind != unitRefine || t.evened == t.next.number {
+		return false, nil
+	}
+	if again, err := t.drain(); err != nil || again {
+		return again, err
+	}
+	t.evened = t.next.number // not once more where the refinement has to be done again
+	moves := evenOut(t.shares())
+	for _, m := range moves {
+		if err := t.move(t.members[m.from], t.members[m.to], m.n); err != nil {
+			return false, err
+		}
+	}
+	return false, nil
+}
+
+// shares returns the splats of each member.
+func (t *Trainer) shares() (list []int) {
+	for _, m := range t.members {
+		list = append(list, m.splats)
+	}
+	return list
+}
+
+// shift is that n splats go from one device to another.
+type shift struct{ from, to, n int }
+
+// evenOut returns what has to move so that shares are equal, nothing where none is larger than the mean by more than the drift that is let pass.
+func evenOut(shares []int) (moves []shift) {
+	total, most := 0, 0
+	for _, n := range shares {
+		total, most = total+n, max(most, n)
+	}
+	if float64(most)*float64(len(shares)) <= (1+drift)*float64(total) {
+		return nil
+	}
+	over := make([]int, len(shares)) // what each has beyond its due
+	for i, n := range shares {
+		over[i] = n - place{i, len(shares)}.share(total)
+	}
+	for from := range over {
+		for to := range over {
+			if n := min(over[from], -over[to]); n > 0 {
+				over[from], over[to] = over[from]-n, over[to]+n
+				moves = append(moves, shift{from, to, n})
+			}
+		}
+	}
+	return moves
+}
+
+// move takes the last n splats of one member to the end of another, with all of their state. Nothing may be in flight.
+func (t *Trainer) move(from, to *member, n int) (err error) {
+	if err := t.roomFor(to, to.splats+n); err != nil {
+		return err
+	}
+	rows := from.e.model.rows()
+	piece := max(1, mostStaging/4/rows)
+	down, err := vk.Make[float32](from.e.dev, vk.Readback, rows*piece, "splats that move")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, from.e.dev.Free(down.View)) }()
+	up, err := vk.Make[float32](to.e.dev, vk.Upload, rows*piece, "splats that move")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, to.e.dev.Free(up.View)) }()
+	for n > 0 {
+		source, first := from.e.model.chunkOf(from.splats - 1)
+		some := min(n, piece, first+1)
+		dest, at := to.e.model.chunkOf(to.splats)
+		some = min(some, dest.splats-at)
+		r := vk.NewRecorder(from.e.dev)
+		copyColumns(r, down, source, first+1-some, rows, some, false)
+		if err := runOnce(from.e.dev, r, "read splats that move"); err != nil {
+			return err
+		}
+		copy(up.View.Host(), down.View.Host())
+		r = vk.NewRecorder(to.e.dev)
+		copyColumns(r, up, dest, at, rows, some, true)
+		if err := runOnce(to.e.dev, r, "write splats that move"); err != nil {
+			return err
+		}
+		from.splats, to.splats, n = from.splats-some, to.splats+some, n-some
+	}
+	return errors.Join(from.e.setCounters(uint32(from.splats)), to.e.setCounters(uint32(to.splats)))
+}
+
+// roomFor makes room for n splats on a member's device.
+func (t *Trainer) roomFor(m *member, n int) error {
+	if n <= m.e.model.capacity() {
+		return nil
+	}
+	if m.e.yield != nil {
+		m.e.yield()
+	}
+	if err := m.e.growModel(n, max(n, m.maxSplats)); err != nil {
+		return err
+	}
+	return m.e.buildToFit()
+}
+
+// chunkOf returns the chunk that splat i is in, or would be, and its column there.
+func (m *model) chunkOf(i int) (c chunk, column int) {
+	for _, c := range m.chunks {
+		if i < c.first+c.splats {
+			return c, i - c.first
+		}
+	}
+	return chunk{}, 0
+}
+
+// copyColumns records the copy of some columns of a chunk, from first on, from or to a packed buffer.
+func copyColumns(r *vk.Recorder, packed vk.Slice[float32], c chunk, first, rows, some int, up bool) {
+	for row := range rows {
+		here, there := packed.At(row*some, some).View, c.At(row*c.splats+first, some).View
+		if up {
+			r.Copy(there, here)
+		} else {
+			r.Copy(here, there)
+		}
+	}
+}

@@ -1,0 +1,343 @@
+package pipeline
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"vksplat/scene"
+)
+
+// testTeam opens n devices: the same one n times, each with memory and queues of its own.
+func testTeam(t testing.TB, n int) (list []*Device) {
+	t.Helper()
+	for range n {
+		list = append(list, testDevice(t))
+	}
+	return list
+}
+
+// teamTrainer makes a trainer of a scene on several devices.
+func teamTrainer(t testing.TB, devices []*Device, views []TrainView, init *scene.Splats, scale float64, cfg Config) *Trainer {
+	t.Helper()
+	cams, photos := splitViews(views)
+	tr, err := NewTrainer(devices[0], cams, photos, init, scale, cfg, TrainerOptions{Others: devices[1:]})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := tr.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	_, _, _, _, run := checkpointScene(t)
+	tr.SetRun(run)
+	return tr
+}
+
+// splatsAfter trains to the end and returns the model.
+func splatsAfter(t testing.TB, tr *Trainer, step int) *scene.Splats {
+	t.Helper()
+	if err := tr.RunTo(context.Background(), step, nil); err != nil {
+		t.Fatal(err)
+	}
+	s, err := tr.Splats()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Validate(); err != nil {
+		t.Error(err)
+	}
+	return s
+}
+
+// firstMoments reads the first moments of a model of one step, [splat][row], from a checkpoint: they are the gradient times 1 - beta1.
+func firstMoments(t testing.TB, tr *Trainer) map[string][]float32 {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "moments")
+	saved(t, tr, path)
+	c, err := OpenCheckpoint(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	list := map[string][]float32{}
+	for _, f := range splatFields(c.Header.rows()) {
+		if !strings.HasPrefix(f.name, "adam_m_") {
+			continue
+		}
+		data := make([]byte, 4*f.width*c.Header.Splats)
+		if _, err := io.ReadFull(c.file.Reader(f.name), data); err != nil {
+			t.Fatal(err)
+		}
+		for i := range len(data) / 4 {
+			list[f.name] = append(list[f.name], floatAt(data, i))
+		}
+	}
+	return list
+}
+
+// TestTeamGradient compares the gradient of a batch of views, one on each of several devices, with the mean of the gradients that one device has of them.
+func TestTeamGradient(t *testing.T) {
+	for n := 2; n <= 4; n++ {
+		for _, absgrad := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%d devices, absgrad %v", n, absgrad), func(t *testing.T) { testTeamGradient(t, n, absgrad) })
+		}
+	}
+}
+
+func testTeamGradient(t *testing.T, n int, absgrad bool) {
+	views, init, scale, cfg := promiseScene(t)
+	cfg.Iterations, cfg.AbsGrad = 1, absgrad
+	team := teamTrainer(t, testTeam(t, n), views, init, scale, cfg)
+	batch := make([]int, n)
+	for w, m := range team.members {
+		batch[w] = m.photos.order.at(0)
+	}
+	splatsAfter(t, team, 1)
+	got := firstMoments(t, team)
+	want := map[string][]float64{}
+	for _, view := range batch {
+		one := teamTrainer(t, testTeam(t, 1), views, init, scale, cfg)
+		one.photos.order.fixed = []int{view}
+		splatsAfter(t, one, 1)
+		for name, list := range firstMoments(t, one) {
+			if want[name] == nil {
+				want[name] = make([]float64, len(list))
+			}
+			for i, x := range list {
+				want[name][i] += float64(x) / batchGain(0.9, 1) / float64(n)
+			}
+		}
+	}
+	if len(want) == 0 {
+		t.Fatal("no moments")
+	}
+	for name, list := range want {
+		width := len(list) / init.N
+		most, off := 0.0, 0.0
+		for i, x := range list {
+			// Device d has splats d, d + n, ..., one device after the other in the file.
+			splat, at := i/width, 0
+			for d := range splat % n {
+				at += (init.N - d + n - 1) / n
+			}
+			at += splat / n
+			y := float64(got[name][at*width+i%width]) / batchGain(0.9, n)
+			most, off = max(most, math.Abs(x)), max(off, math.Abs(x-y))
+		}
+		t.Logf("%s: largest %.3g, off by %.3g", name, most, off)
+		if !(off <= 1e-5*most) || most == 0 && name != "adam_m_shN" {
+			t.Errorf("%s: off by %g of %g", name, off, most)
+		}
+	}
+}
+
+// TestTeamSameBytes trains on several devices in every way that must not matter.
+func TestTeamSameBytes(t *testing.T) {
+	mcmc := func(c *Config) { c.Strategy, c.MaxSplats = StrategyMCMC, 3300 }
+	for _, c := range []struct {
+		name   string
+		n      int
+		change func(*Config)
+	}{
+		{"default on 2", 2, func(*Config) {}}, {"default on 4", 4, func(*Config) {}}, {"mcmc on 3", 3, mcmc},
+		{"mixed on 2", 2, func(c *Config) { c.Precision = PrecisionMixed }},
+	} {
+		t.Run(c.name, func(t *testing.T) { testTeamSameBytes(t, c.n, c.change) })
+	}
+}
+
+func testTeamSameBytes(t *testing.T, n int, change func(*Config)) {
+	views, init, scale, cfg := promiseScene(t)
+	cfg.Iterations = 28 // two refinements and a reset
+	change(&cfg)
+	run := func(alter func(tr *Trainer)) (string, *Trainer) {
+		tr := teamTrainer(t, testTeam(t, n), views, init, scale, cfg)
+		if alter != nil {
+			alter(tr)
+		}
+		s := splatsAfter(t, tr, cfg.Iterations)
+		return modelHash(s), tr
+	}
+	want, first := run(nil)
+	t.Logf("%s, %d splats from %d, shares %v", want, first.NSplats(), init.N, first.shares())
+	if first.NSplats() == init.N {
+		t.Error("no splat was added or removed: the test proves too little")
+	}
+	again, _ := run(nil)
+	if again != want {
+		t.Errorf("again: %s, want %s", again, want)
+	}
+	grown := 0
+	small, tr := run(func(tr *Trainer) {
+		if err := tr.e.team.makeRooms(1); err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range tr.members {
+			m.e.viewSplats = packetUnit
+			if err := errors.Join(m.e.startAfresh(), m.e.buildToFit()); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+	if grown = tr.e.team.records; grown <= packetUnit || small != want {
+		t.Errorf("small packets: %s, want %s; they have grown to %d records", small, want, grown)
+	}
+	cfg.bands = 2
+	if bands, _ := run(nil); bands != want {
+		t.Errorf("two bands: %s, want %s", bands, want)
+	}
+}
+
+// TestTeamResume saves a team's run at every unit around a refinement, and goes on with as many devices, with fewer and with more.
+func TestTeamResume(t *testing.T) {
+	views, init, scale, cfg := promiseScene(t)
+	cfg.Iterations = 24
+	cams, photos := splitViews(views)
+	devices := testTeam(t, 3)
+	tr := teamTrainer(t, devices[:2], views, init, scale, cfg)
+	dir := t.TempDir()
+	for _, step := range []int{7, 10, 11, 17} {
+		splatsAfter(t, tr, step)
+		saved(t, tr, filepath.Join(dir, fmt.Sprint(step)))
+	}
+	want := modelHash(splatsAfter(t, tr, cfg.Iterations))
+	end := saved(t, tr, filepath.Join(dir, "end"))
+	resume := func(path string, n int) *Trainer {
+		c, err := OpenCheckpoint(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		next, err := NewTrainerFrom(devices[0], cams, photos, c, cfg, TrainerOptions{Others: devices[1:n]})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return next
+	}
+	for _, step := range []int{7, 10, 11, 17} {
+		next := resume(filepath.Join(dir, fmt.Sprint(step)), 2)
+		got := modelHash(splatsAfter(t, next, cfg.Iterations))
+		late := saved(t, next, filepath.Join(dir, "late"))
+		if got != want || !bytes.Equal(late, end) {
+			t.Errorf("from step %d: %s, want %s; equal checkpoints: %v", step, got, want, bytes.Equal(late, end))
+		}
+		if err := next.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, n := range []int{1, 3} {
+		next := resume(filepath.Join(dir, "11"), n)
+		at := next.NSplats()
+		if s := splatsAfter(t, next, 12); s.N != at || len(next.Deviations()) != 1 {
+			t.Errorf("on %d devices: %d splats of %d, deviations %v", n, s.N, at, next.Deviations())
+		}
+		splatsAfter(t, next, cfg.Iterations)
+		if err := next.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestTeamPicture compares pictures of a team with those that one device makes of the whole scene in its checkpoint.
+func TestTeamPicture(t *testing.T) {
+	views, init, scale, cfg := promiseScene(t)
+	cfg.Iterations = 24
+	devices := testTeam(t, 4)
+	for _, n := range []int{2, 4} {
+		tr := teamTrainer(t, devices[:n], views, init, scale, cfg)
+		splatsAfter(t, tr, cfg.Iterations)
+		path := filepath.Join(t.TempDir(), "checkpoint")
+		saved(t, tr, path)
+		whole := resumed(t, devices[0], path, cfg)
+		for _, v := range views[:3] {
+			got, err := tr.Render(v.Camera)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want, err := whole.Render(v.Camera)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range want {
+				if got[i] != want[i] {
+					t.Fatalf("%d devices, view %s: number %d is %g, of the whole scene %g", n, v.Camera.Name, i, got[i], want[i])
+				}
+			}
+		}
+		if err := whole.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestTeamBreaks ends a team in the middle of a run, as a device that is lost does: nothing hangs.
+func TestTeamBreaks(t *testing.T) {
+	views, init, scale, cfg := promiseScene(t)
+	tr := teamTrainer(t, testTeam(t, 3), views, init, scale, cfg)
+	gone := errors.New("a device is gone")
+	err := tr.Run(context.Background(), func(p Progress) {
+		if p.Step == 7 {
+			tr.e.team.fail(gone)
+		}
+	})
+	if !errors.Is(err, gone) {
+		t.Errorf("error %v", err)
+	}
+	if _, err := tr.SaveCheckpoint(filepath.Join(t.TempDir(), "checkpoint"), false); !errors.Is(err, gone) {
+		t.Errorf("a checkpoint of it: %v", err)
+	}
+}
+
+// TestEvenOut looks at what moves between devices.
+func TestEvenOut(t *testing.T) {
+	for _, c := range []struct {
+		shares []int
+		want   string
+	}{
+		{[]int{100}, "[]"}, {[]int{0, 0}, "[]"}, {[]int{105, 95}, "[]"}, {[]int{110, 90}, "[]"}, {[]int{111, 89}, "[{0 1 11}]"}, {[]int{0, 200}, "[{1 0 100}]"},
+		{[]int{10, 0, 20}, "[{2 1 10}]"}, {[]int{7, 0, 0}, "[{0 1 2} {0 2 3}]"}, {[]int{0, 9, 3, 0}, "[{1 0 3} {1 3 3}]"},
+	} {
+		if got := fmt.Sprint(evenOut(c.shares)); got != c.want {
+			t.Errorf("%v: %s, want %s", c.shares, got, c.want)
+		}
+	}
+}
+
+// TestTeamMoves moves splats between devices, over borders of chunks, and looks for each of them afterwards.
+func TestTeamMoves(t *testing.T) {
+	views, init, scale, cfg := promiseScene(t)
+	tr := teamTrainer(t, testTeam(t, 2), views, init, scale, cfg)
+	before := splatsAfter(t, tr, 4)
+	n := tr.members[0].splats
+	if err := tr.move(tr.member, tr.members[1], n-10); err != nil {
+		t.Fatal(err)
+	}
+	after, err := tr.Splats()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := tr.shares(); got[0] != 10 || got[1] != before.N-10 || after.N != before.N {
+		t.Fatalf("shares %v of %d", got, before.N)
+	}
+	seen := map[[3]float32]bool{}
+	for i := range after.N {
+		seen[[3]float32(after.Means[3*i:3*i+3])] = true
+	}
+	for i := range before.N {
+		if !seen[[3]float32(before.Means[3*i:3*i+3])] {
+			t.Fatalf("splat %d is gone", i)
+		}
+	}
+	splatsAfter(t, tr, cfg.Iterations)
+	if got := tr.shares(); got[0] < 100 {
+		t.Errorf("shares %v at the end: they were not made equal", got)
+	}
+}

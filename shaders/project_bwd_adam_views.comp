@@ -1,0 +1,36 @@
+#version 460
+#extension GL_EXT_scalar_block_layout : require
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
+// project_bwd_adam_views is project_bwd_adam for a batch of views: it steps Adam on the mean of their gradients. Several devices that share a scene train on
+// one view each, and each device steps its own splats.
+//   reads params counters index_of v_views v_abs_views; reads and writes chunk
+// One invocation a splat of one chunk.
+#include "dispatch.glsl"
+#include "params.glsl"
+#include "blend.glsl"
+
+layout(local_size_x = 128) in;
+// The statistic is of absolute gradients (Ye et al. 2024).
+layout(constant_id = 1) const bool ABSGRAD = false;
+// Means are moved at random after the step (Kheradmand et al. 2024, equation 8).
+layout(constant_id = 2) const bool NOISE = false;
+// Views of the batch, 1 to 16.
+layout(constant_id = 3) const uint N_VIEWS = 2u;
+
+layout(push_constant, scalar) uniform Push {
+    uint first_id;
+    uint chunk_splats;
+    uint n_params;      // parameter rows P
+    uint index_stride;  // elements of index_of for a view
+    uint grad_stride;   // elements of v_views and v_abs_views for a view
+} pc;
+layout(binding = 0, scalar) readonly buffer Params { StepParams params[]; };            // [N_VIEWS]; but for their views all like the first
+layout(binding = 1, scalar) readonly buffer Counters { uint counters[]; };
+layout(binding = 2, scalar) readonly buffer IndexOf { uint index_of[]; };               // [N_VIEWS][index_stride]: the splat's number among those of its view, or CULLED
+layout(binding = 3, scalar) readonly buffer VViews { ProjectedGrad v_views[]; };        // [N_VIEWS][grad_stride]; no colour where its clamp holds
+layout(binding = 4, scalar) buffer Chunk { float chunk[]; };                             // [rows][chunk_splats]
+layout(binding = 5, scalar) readonly buffer VAbs { vec2 v_abs_views[]; };               // [N_VIEWS][grad_stride] with ABSGRAD; else not read
+#include "adam_batch.glsl"
+#include "state.glsl"
+#include "optimise_views.glsl"
