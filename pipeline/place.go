@@ -38,10 +38,13 @@ func (p place) inFlight() int {
 	return 1
 }
 
-// share returns how many of total things are this device's: all devices have as many, or one more.
+// share returns how many of total things are this device's, if they are dealt out one by one.
 func (p place) share(total int) int {
-	n := int64(p.size())
-	return int(int64(total)*int64(p.self+1)/n - int64(total)*int64(p.self)/n)
+	n := total / p.size()
+	if p.self < total%p.size() {
+		n++
+	}
+	return n
 }
 
 // projections is how many projections a view has room for: those of all splats, or in a team those that the view's packets have together.
