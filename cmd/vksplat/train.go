@@ -28,7 +28,9 @@ func (a *app) trainCommand() *cobra.Command {
 			"point_cloud/iteration_N/point_cloud.ply, which viewers read, and with --eval the\n" +
 			"scores and pictures of the held-out photos. Ctrl-C stops after the step, saves\n" +
 			"and evaluates; while it evaluates, it stops after the picture. A second one,\n" +
-			"half a second later or more, aborts at once and saves nothing.",
+			"half a second later or more, aborts at once and saves nothing. SCENE may also be\n" +
+			"the folder of a plan that vksplat partition wrote: its blocks are trained one\n" +
+			"after the other and merged.",
 		Example: "  vksplat train my_scene -m out --eval\n  vksplat train my_scene -m out --iterations 7000 --downscale 2",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if o.helpAll || o.printConfig && len(args) == 0 {
@@ -60,6 +62,12 @@ func (a *app) trainCommand() *cobra.Command {
 		if o.printConfig {
 			a.printSettings(o)
 			return nil
+		}
+		if isPlan(args[0]) {
+			return a.trainPlan(o, fs, args[0])
+		}
+		if o.block != noBlock {
+			return usagef("make one with vksplat partition, and name its folder", "flag --block: %s is no plan", args[0])
 		}
 		if o.out == "" && !o.dryRun {
 			return usagef("name the folder to write, as in: vksplat train SCENE -m OUT", "no output folder: -m is required")
@@ -248,7 +256,7 @@ func (r *trainRun) open(ctx context.Context) error {
 	if err := pipeline.LimitHeap(r.trainOptions.device); err != nil {
 		return err
 	}
-	c, err := scene.Load(r.scene, r.load.options())
+	c, err := r.loadCapture()
 	if err != nil {
 		return err
 	}
