@@ -120,6 +120,9 @@ func (p *planFile) check(path string) error {
 	case p.Capture.Scene == "":
 		return planError(path, planHint, "it names no capture")
 	}
+	if err := p.Ground.Check(); err != nil {
+		return planError(path, planHint, "%w", err)
+	}
 	for k := range p.Blocks {
 		if b := &p.Blocks[k]; b.Block != k || len(b.Cameras) == 0 {
 			return planError(path, planHint, "block %d is not what it should be", k)

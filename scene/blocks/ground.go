@@ -20,8 +20,8 @@ type Ground struct {
 // At returns where on the ground a point stands, in the capture's units.
 func (g *Ground) At(p [3]float64) [2]float64 { return [2]float64{dot(g.X, p), dot(g.Y, p)} }
 
-// check refuses axes that do not span a plane.
-func (g *Ground) check() error {
+// Check refuses axes that do not span a plane.
+func (g *Ground) Check() error {
 	const tolerance = 1e-6
 	for _, pair := range [][2][3]float64{{g.X, g.Y}, {g.Y, g.Up}, {g.Up, g.X}} {
 		if !(math.Abs(dot(pair[0], pair[1])) < tolerance) || !(math.Abs(dot(pair[0], pair[0])-1) < tolerance) {
