@@ -72,7 +72,7 @@ type mergeReport struct {
 	Splats  int           `json:"splats"`
 	Degree  int           `json:"sh_degree"`
 	Blocks  []mergedBlock `json:"blocks"`
-	*seamReport
+	*SeamReport
 }
 
 // mergedBlock says what of a block is in the merged scene.

@@ -14,8 +14,8 @@ import (
 // worseBy is how many dB a view may lose by the merging before it is named.
 const worseBy = 0.3
 
-// seamReport says how the merged scene does on held-out photos.
-type seamReport struct {
+// SeamReport says how the merged scene does on held-out photos. The name is exported for encoding/json, which otherwise cannot fill it.
+type SeamReport struct {
 	Protocol   string     `json:"protocol"`
 	PSNR       float64    `json:"psnr"` // means over all views
 	SSIM       float64    `json:"ssim"`
@@ -48,7 +48,7 @@ func (m *merger) checkSeams(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r := &seamReport{Protocol: protocolGsplat, Worse: []string{}}
+	r := &SeamReport{Protocol: protocolGsplat, Worse: []string{}}
 	blocks := m.inBlocks()
 	best := m.blockScores()
 	borders, compared := 0, 0
@@ -71,7 +71,7 @@ func (m *merger) checkSeams(ctx context.Context) error {
 	}
 	r.BorderPSNR /= math.Max(1, float64(borders))
 	r.BorderLoss /= math.Max(1, float64(compared))
-	m.report.seamReport = r
+	m.report.SeamReport = r
 	m.printSeams(r)
 	return nil
 }
@@ -122,7 +122,7 @@ func (m *merger) blockScores() map[string]float64 {
 }
 
 // printSeams prints the views near borders, and those that came out worse.
-func (m *merger) printSeams(r *seamReport) {
+func (m *merger) printSeams(r *SeamReport) {
 	var table markdownTable
 	table.add("view", "blocks", "PSNR", "in its block")
 	for _, v := range r.Views {
