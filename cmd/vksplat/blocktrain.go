@@ -16,6 +16,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"vksplat/pipeline"
 	"vksplat/scene"
 )
 
@@ -138,6 +139,9 @@ func (a *app) trainBlocks(o *trainOptions, fs *pflag.FlagSet, plan *planFile) er
 	for k := range plan.Blocks {
 		name := fmt.Sprintf("[%d/%d] block %d: ", k+1, len(plan.Blocks), k)
 		if st := plan.trained(k); st != nil && st.Step >= o.config.Iterations && !o.checkpoints.force && !o.dryRun {
+			if err := o.asTrained(k, st); err != nil {
+				return err
+			}
 			a.printf("%sdone before, %s\n", name, st.summary())
 			continue
 		}
@@ -153,6 +157,26 @@ func (a *app) trainBlocks(o *trainOptions, fs *pflag.FlagSet, plan *planFile) er
 		return nil
 	}
 	return a.merge(ctx, &mergeOptions{plan: plan.dir, exports: o.exports, check: true, device: o.device, claimed: true})
+}
+
+// asTrained refuses to join a block, which is done, with others that are trained otherwise. What a run chooses by its photos does not count.
+func (o *trainOptions) asTrained(k int, st *stats) error {
+	chosen := []string{"iterations"}
+	if o.splatsFactor > 0 {
+		chosen = append(chosen, "splats")
+	}
+	if !o.backgroundGiven {
+		chosen = append(chosen, "background")
+	}
+	changes := slices.DeleteFunc(st.Config.Changes(o.config), func(c pipeline.Change) bool { return slices.Contains(chosen, c.Key) })
+	if len(changes) == 0 {
+		return nil
+	}
+	words := make([]string, len(changes))
+	for i, c := range changes {
+		words[i] = c.String()
+	}
+	return usagef("give the flags that the blocks were begun with, or --force to train all of them anew", "block %d was trained otherwise: %s", k, strings.Join(words, "; "))
 }
 
 // passedOnFlags are the flags that were given, for the training of a block.

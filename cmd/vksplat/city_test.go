@@ -34,14 +34,14 @@ func command(t *testing.T, args ...string) string {
 }
 
 // TestCity trains a city as a whole, and in four blocks with memory that the whole does not fit: as good within 0.3 dB on photos that no block trained on.
-// VKSPLAT_LONG=1 does it with 400 photos, for hours on two cores.
+// VKSPLAT_LONG=1 does it with 400 photos, half an hour on two cores.
 func TestCity(t *testing.T) {
 	if list, err := pipeline.ListDevices(); err != nil || len(list) == 0 {
 		t.Skip("no Vulkan device on this machine")
 	}
 	size := citySize{scene.SynthOptions{City: true, Images: 40, Width: 64, Height: 48, Points: 3000}, 300, 9000, 4000, "10M"}
 	if os.Getenv("VKSPLAT_LONG") != "" {
-		size = citySize{scene.SynthOptions{City: true, Images: 400, Width: 160, Height: 120, Points: 40000}, 6000, 60000, 26000, "55M"}
+		size = citySize{scene.SynthOptions{City: true, Images: 400, Width: 128, Height: 96, Points: 30000}, 2000, 40000, 18000, "34M"}
 	}
 	dir := t.TempDir()
 	in := func(names ...string) string { return filepath.Join(append([]string{dir}, names...)...) }

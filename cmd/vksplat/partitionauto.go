@@ -29,7 +29,7 @@ func (a *app) divide(o *partitionOptions, c *scene.Capture, p *planFile, train [
 	}
 	p.Ground, p.Columns, p.Rows = sight.Ground, o.shape.columns, o.shape.rows
 	if p.Columns == 0 {
-		list, err := a.divideAuto(o, c, p, sight)
+		list, err := a.divideAuto(o, c, p, sight, len(train))
 		return list, sight, err
 	}
 	list, err := sight.Divide(p.Columns, p.Rows, o.overlap)
@@ -40,7 +40,7 @@ func (a *app) divide(o *partitionOptions, c *scene.Capture, p *planFile, train [
 }
 
 // divideAuto takes the least number of blocks of which each fits the device, and has no more photos than are trained on often enough.
-func (a *app) divideAuto(o *partitionOptions, c *scene.Capture, p *planFile, sight *blocks.Sight) (_ []blocks.Block, err error) {
+func (a *app) divideAuto(o *partitionOptions, c *scene.Capture, p *planFile, sight *blocks.Sight, photos int) (_ []blocks.Block, err error) {
 	if err := pipeline.LimitHeap(o.device); err != nil {
 		return nil, err
 	}
@@ -49,7 +49,7 @@ func (a *app) divideAuto(o *partitionOptions, c *scene.Capture, p *planFile, sig
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, closeDevice(device)) }()
-	for n, tried := 1, 0; n <= blocks.MostBlocks; n++ {
+	for n, tried := (photos+mostPhotos-1)/mostPhotos, 0; n <= blocks.MostBlocks; n++ {
 		p.Columns, p.Rows = sight.Shape(n)
 		if p.Columns*p.Rows == tried {
 			continue
@@ -66,7 +66,7 @@ func (a *app) divideAuto(o *partitionOptions, c *scene.Capture, p *planFile, sig
 		if worst == "" {
 			return list, nil
 		}
-		if n == 1 {
+		if tried == 1 {
 			a.note("the whole does not go at once: " + worst)
 		}
 	}
