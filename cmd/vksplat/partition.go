@@ -235,6 +235,9 @@ func (p *planFile) describe(c *scene.Capture, list []blocks.Block) error {
 	return nil
 }
 
+// mostlySeen is the share of the cameras that a block has, on average, above which it saves little.
+const mostlySeen = 0.75
+
 // leastCameras is how many photos of a block say something about depth.
 const leastCameras = 3
 
@@ -247,6 +250,13 @@ func (a *app) printPartition(p *planFile) error {
 	}
 	if err := w.Flush(); err != nil {
 		return fmt.Errorf("print plan: %w", err)
+	}
+	seen := 0
+	for _, b := range p.Blocks {
+		seen += len(b.Cameras)
+	}
+	if n := len(p.Blocks); n > 1 && float64(seen) > mostlySeen*float64(n*p.Photos) {
+		a.warn("most cameras see most of the blocks, as where all look at one thing: blocks save little there, and each costs nearly what the whole does")
 	}
 	if len(p.Blocks) == 1 {
 		a.note("one block is the whole capture: vksplat train " + p.Capture.Scene + " does the same")

@@ -84,10 +84,11 @@ func cut(area Rect, list []weighed, axis, parts int) ([]Rect, error) {
 }
 
 // margin is a core with as much around it as overlap times its length, on the sides where there are neighbours. The length of a core that reaches to infinity
-// is that within the bounds of the cameras.
+// is that within the bounds of the cameras, or a tenth of these where little of it is.
 func margin(core, bounds Rect, overlap float64) Rect {
-	size := core.within(bounds).size()
+	size, least := core.within(bounds).size(), bounds.size()
 	for k := range 2 {
+		size[k] = max(size[k], least[k]/10)
 		core.Min[k] -= overlap * size[k] // which leaves infinity where it is
 		core.Max[k] += overlap * size[k]
 	}
