@@ -136,7 +136,7 @@ func (f *shapeFlag) Set(s string) error {
 
 // partition divides a capture and writes the plan.
 func (a *app) partition(o *partitionOptions) error {
-	if isPlan(o.out) {
+	if isFile(filepath.Join(o.out, planName)) {
 		return usagef("choose another folder, or remove this one with the blocks in it", "%s holds a plan already", o.out)
 	}
 	c, err := scene.Load(o.scene, o.load.options())

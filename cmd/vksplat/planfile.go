@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -73,8 +74,21 @@ func (p *planFile) blockFolder(k int) string {
 	return filepath.Join(p.dir, blockPrefix+strconv.Itoa(k))
 }
 
-// isPlan reports whether a folder holds a plan.
-func isPlan(dir string) bool { return isFolder(dir) && isFile(filepath.Join(dir, planName)) }
+// isPlan reports whether a folder holds a plan, and not a capture with a plan.json of somebody else's.
+func isPlan(dir string) bool {
+	path := filepath.Join(dir, planName)
+	if !isFile(path) {
+		return false
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()          // only read from
+	head := make([]byte, 64) // the format is the first thing in it
+	n, _ := io.ReadFull(f, head)
+	return bytes.Contains(head[:n], []byte(planFormat))
+}
 
 // planError is the error of a plan that cannot be used.
 func planError(path, hint, format string, args ...any) error {
