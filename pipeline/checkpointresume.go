@@ -19,20 +19,25 @@ type Change struct {
 // String words the change.
 func (c Change) String() string { return fmt.Sprintf("%s: %s -> %s", c.Key, c.Old, c.New) }
 
+// Changes lists what differs between a configuration and a later one. More iterations are no change.
+func (c Config) Changes(now Config) (list []Change) {
+	before, after := jsonValues(c), jsonValues(now)
+	if c.NumDownscales == 0 && now.NumDownscales == 0 {
+		delete(after, "resolution_schedule") // it says nothing, and checkpoints of versions that did not know it have that of no --steps-scaler
+	}
+	for _, key := range slices.Sorted(maps.Keys(after)) {
+		if before[key] != after[key] && !(key == "iterations" && now.Iterations > c.Iterations) {
+			list = append(list, Change{key, before[key], after[key]})
+		}
+	}
+	return list
+}
+
 // Changes lists what differs between the run that wrote the checkpoint and one of cfg on capture: each of them would lead to other bytes. More iterations
 // are no change: the schedule stays that of the first start.
 func (c *Checkpoint) Changes(cfg Config, capture CaptureRecord) []Change {
 	h := &c.Header
-	old, now := jsonValues(h.Config), jsonValues(cfg)
-	var list []Change
-	if h.Config.NumDownscales == 0 && cfg.NumDownscales == 0 {
-		delete(now, "resolution_schedule") // it says nothing, and checkpoints of versions that did not know it have that of no --steps-scaler
-	}
-	for _, key := range slices.Sorted(maps.Keys(now)) {
-		if old[key] != now[key] && !(key == "iterations" && cfg.Iterations > h.Config.Iterations) {
-			list = append(list, Change{key, old[key], now[key]})
-		}
-	}
+	list := h.Config.Changes(cfg)
 	n := len(list)
 	for _, x := range []struct{ key, old, now string }{
 		{"photos", strconv.Itoa(h.Capture.Photos), strconv.Itoa(capture.Photos)}, {"held-out photos", strconv.Itoa(h.Capture.HeldOut), strconv.Itoa(capture.HeldOut)},

@@ -31,6 +31,7 @@ type Renderer struct {
 	atOnce int
 	queued int           // parts ever submitted
 	flying []*drawing    // pictures in the order in which they came, those that are not complete
+	share  *share        // nil where the device holds the whole model
 	whole  scene.Picture // RenderInto's
 }
 
@@ -42,7 +43,8 @@ type drawing struct {
 	left   int // parts that are not read back
 }
 
-// NewRenderer puts s on the device, for views of these cameras; room for larger ones is made when they come.
+// NewRenderer puts s on the device, for views of these cameras; room for larger ones is made when they come. What the device has no room for is taken there
+// picture by picture: s must not change until Close.
 func NewRenderer(d *Device, s *scene.Splats, cameras []scene.Camera, cfg RenderConfig) (r *Renderer, err error) {
 	if cfg.Near == 0 {
 		cfg.Near = 0.01
@@ -61,12 +63,26 @@ func NewRenderer(d *Device, s *scene.Splats, cameras []scene.Camera, cfg RenderC
 	if err != nil {
 		return nil, err
 	}
+	r, err = d.newWholeRenderer(s, cameras, cfg, w, p)
+	if !IsShortage(err) || vk.RefusedByDriver(err) {
+		return r, err
+	}
+	if shared, failed := d.newSharedRenderer(s, cameras, cfg, w, p); failed == nil {
+		return shared, nil
+	} else if !IsShortage(failed) {
+		err = failed
+	}
+	return nil, err
+}
+
+// newWholeRenderer is NewRenderer for a model that the device holds.
+func (d *Device) newWholeRenderer(s *scene.Splats, cameras []scene.Camera, cfg RenderConfig, w renderNeeds, p *parts) (*Renderer, error) {
 	e, err := newEngine(d.dev, s.Degree, cameras, []unitKind{unitRender}, rendersInFlight, false)
 	if err != nil {
 		return nil, d.shortOfRender(s.N, w, err)
 	}
 	e.model.setUnit(s.N)
-	r = &Renderer{e: e, cfg: cfg, atOnce: w.atOnce(d.host)}
+	r := &Renderer{e: e, cfg: cfg, atOnce: w.atOnce(d.host)}
 	if err = e.loadParts(s, p); err == nil {
 		err = e.buildToFit()
 	}
@@ -81,15 +97,23 @@ func (e *engine) loadParts(s *scene.Splats, p *parts) error {
 	if err := e.model.upload(s); err != nil {
 		return err
 	}
+	if err := e.fitPictures(p, s.N); err != nil {
+		return err
+	}
+	return e.setCounters(uint32(s.N))
+}
+
+// fitPictures chooses bands and the first capacity for drawing n splats in parts, beside a model.
+func (e *engine) fitPictures(p *parts, n int) error {
 	e.parts = p
 	if err := e.fitParts(e.startBands(1)); err != nil {
 		return err
 	}
-	e.isectCapacity = e.fewerIsects(e.firstIsects(s.N))
+	e.isectCapacity = e.fewerIsects(e.firstIsects(n))
 	if e.isectCapacity == 0 {
 		return fmt.Errorf("pipeline: load model: %w: %s", ErrTooSmall, vk.BytesText(e.dev.Budget()))
 	}
-	return e.setCounters(uint32(s.N))
+	return nil
 }
 
 // AtOnce returns how many pictures may be in memory at once.
@@ -209,9 +233,22 @@ func (r *Renderer) refit(bands int) error {
 func (r *Renderer) submit(d *drawing) error {
 	bands := r.e.bands
 	d.left = bands
+	whole := true // one load does for all bands
+	if r.share != nil {
+		fits, again, err := r.loadVisible(&d.camera, 0, d.camera.Height)
+		if again || err != nil {
+			return err
+		}
+		whole = fits
+	}
 	for band := range bands {
 		if r.cfg.Stop != nil {
 			if err := r.cfg.Stop(); err != nil {
+				return err
+			}
+		}
+		if !whole {
+			if queued, err := r.loadBand(d, band); queued || err != nil {
 				return err
 			}
 		}
@@ -311,6 +348,11 @@ func (r *Renderer) recover(report layout.Report) error {
 			return err
 		}
 	}
+	return r.requeue()
+}
+
+// requeue queues all flying pictures from their first parts on. Nothing is in flight.
+func (r *Renderer) requeue() error {
 	again := r.flying
 	r.flying = nil
 	for _, d := range again {
@@ -343,4 +385,4 @@ func (r *Renderer) readPart(f *frame) {
 }
 
 // Close frees the renderer's device memory.
-func (r *Renderer) Close() error { return r.e.close() }
+func (r *Renderer) Close() error { return errors.Join(r.e.close(), r.share.free(r.e.dev)) }

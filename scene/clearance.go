@@ -71,6 +71,12 @@ func (c *Capture) markInFront(drop []uint64, first int) {
 	}
 }
 
+// Sees reports whether a point, in the frame that the camera is in, lies in its picture.
+func (c *Camera) Sees(point [3]float64) bool {
+	_, in := c.sees(point, 0, math.Inf(1))
+	return in
+}
+
 // sees returns the depth of a point, and whether it lies in the picture, between near and far.
 func (c *Camera) sees(point [3]float64, near, far float64) (depth float64, in bool) {
 	r, t := &c.R, &c.T // ToCamera would copy the camera

@@ -226,25 +226,42 @@ func parseColmapImages(c *cursor) ([]colmapImage, error) {
 // parseColmapPoints reads points3D.bin in the order of the file. Points that are
 // not finite, or absurdly far away, are left out and counted.
 func parseColmapPoints(c *cursor) (points []Point, bad int, err error) {
+	bad, err = eachColmapPoint(c, func(n int) { points = make([]Point, 0, n) }, func(p Point, _ []uint32) { points = append(points, p) }, false)
+	return points, bad, err
+}
+
+// eachColmapPoint hands the points of points3D.bin to put, and before that their number at most to begin; with tracks, each with the ids of the images that it
+// was matched in.
+func eachColmapPoint(c *cursor, begin func(n int), put func(p Point, images []uint32), tracks bool) (bad int, err error) {
 	// Id, position, colour, error and the length of the track.
 	n := c.count(8+3*8+3+8+8, "points")
-	points = make([]Point, 0, n)
+	begin(n)
+	var images []uint32
 	for i := 0; i < n && c.err == nil; i++ {
 		var p Point
 		c.u64()
 		c.floats(p.Pos[:])
 		copy(p.Color[:], c.take(3))
 		c.u64()
-		c.skip(8, "track elements") // an image id and an index
+		const element = 8 // an image id and an index
+		if !tracks {
+			c.skip(element, "track elements")
+		} else {
+			images = images[:0]
+			for k := c.count(element, "track elements"); k > 0 && c.err == nil; k-- {
+				images = append(images, c.u32())
+				c.u32()
+			}
+		}
 		switch {
 		case c.err != nil:
 		case inRange(p.Pos):
-			points = append(points, p)
+			put(p, images)
 		default:
 			bad++
 		}
 	}
-	return points, bad, c.end()
+	return bad, c.end()
 }
 
 // errNoFile is the error of a folder, pipe, socket or device in a file's place.

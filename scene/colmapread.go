@@ -21,6 +21,7 @@ type colmapFiles struct {
 	cameras func(r io.Reader) (map[uint32]colmapCamera, error)
 	images  func(r io.Reader) ([]colmapImage, error)
 	points  func(r io.Reader) (points []Point, bad int, err error)
+	tracks  func(r io.Reader, put func(p Point, images []uint32)) error // the same points, with the images they were matched in
 }
 
 var binaryModel = colmapFiles{".bin",
@@ -45,6 +46,13 @@ var binaryModel = colmapFiles{".bin",
 		}
 		return parseColmapPoints(c)
 	},
+	func(r io.Reader, put func(p Point, images []uint32)) error {
+		c, err := fileCursor(r)
+		if err == nil {
+			_, err = eachColmapPoint(c, func(int) {}, put, true)
+		}
+		return err
+	},
 }
 
 // fileCursor returns a cursor over a file, whose size bounds what its records can claim.
@@ -60,7 +68,12 @@ func fileCursor(r io.Reader) (*cursor, error) {
 	return newCursor(f, info.Size()), nil
 }
 
-var textModel = colmapFiles{".txt", parseTextCameras, parseTextImages, parseTextPoints}
+var textModel = colmapFiles{".txt", parseTextCameras, parseTextImages, parseTextPoints,
+	func(r io.Reader, put func(p Point, images []uint32)) error {
+		_, err := eachTextPoint(r, put, true)
+		return err
+	},
+}
 
 // formOf gives the form in which a folder holds a model: binary, unless only the
 // text is complete or only text is there.
@@ -201,10 +214,13 @@ func colmapRecords(file string, cameras map[uint32]colmapCamera, views []colmapI
 	return records, nil
 }
 
+// photoNameOf is the name that a capture has for an image of a model: with slashes.
+func photoNameOf(name string) string { return path.Clean(strings.ReplaceAll(name, `\`, "/")) }
+
 // makeCamera checks a record and gives its name and pose.
 func makeCamera(k colmapCamera, v colmapImage) (Camera, error) {
 	quoted := strconv.Quote(v.name)
-	name := path.Clean(strings.ReplaceAll(v.name, `\`, "/"))
+	name := photoNameOf(v.name)
 	if v.name == "" || name == "." || !filepath.IsLocal(filepath.FromSlash(name)) {
 		return Camera{}, fmt.Errorf("image %s does not name a file below the folder of photos", quoted)
 	}

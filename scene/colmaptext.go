@@ -245,6 +245,13 @@ func countTextImages(r io.Reader) (n uint64) {
 // parseTextPoints reads points3D.txt: lines of POINT3D_ID X Y Z R G B ERROR
 // TRACK[]. Points that are not finite, or absurdly far away, are left out and counted.
 func parseTextPoints(r io.Reader) (points []Point, bad int, err error) {
+	bad, err = eachTextPoint(r, func(p Point, _ []uint32) { points = append(points, p) }, false)
+	return points, bad, err
+}
+
+// eachTextPoint hands the points of points3D.txt to put; with tracks, each with the ids of the images that it was matched in.
+func eachTextPoint(r io.Reader, put func(p Point, images []uint32), tracks bool) (bad int, err error) {
+	var images []uint32
 	err = newTextLines(r).each(func(line []byte) error {
 		var p Point
 		var e [1]float64
@@ -255,15 +262,23 @@ func parseTextPoints(r io.Reader) (points []Point, bad int, err error) {
 			p.Color[k] = uint8(w.integer("colour from 0 to 255", 8))
 		}
 		w.floats(e[:], "reprojection error")
+		images = images[:0]
+		for t := (&words{rest: w.rest}); tracks; { // an image id and an index, up to where a line that is too long was cut
+			id := t.integer("image id", 32)
+			if t.integer("index", 32); t.err != nil {
+				break
+			}
+			images = append(images, uint32(id))
+		}
 		switch {
 		case w.err != nil:
 			return w.err
 		case inRange(p.Pos):
-			points = append(points, p)
+			put(p, images)
 		default:
 			bad++
 		}
 		return nil
 	})
-	return points, bad, err
+	return bad, err
 }

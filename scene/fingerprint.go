@@ -100,6 +100,15 @@ func (f *Fingerprint) Close() {
 	<-f.done
 }
 
+// Shape is the SHA-256 of everything of a fingerprint but the content of photos and masks: cameras, which of them are held out, and points. It takes a moment.
+// The capture must be in its own frame.
+func (c *Capture) Shape() ([sha256.Size]byte, error) {
+	if c.Frame != Identity() {
+		return [sha256.Size]byte{}, errors.New("scene: fingerprint capture: it has been moved to the training frame")
+	}
+	return c.hashShape()
+}
+
 // hashShape hashes all but the files.
 func (c *Capture) hashShape() ([sha256.Size]byte, error) {
 	w := &hashWriter{sum: sha256.New()}
@@ -107,7 +116,7 @@ func (c *Capture) hashShape() ([sha256.Size]byte, error) {
 	w.number(uint64(len(c.Cameras)))
 	for _, cam := range c.Cameras {
 		w.camera(cam)
-		w.flag(c.HeldOut != nil && c.HeldOut[cam.photoName()])
+		w.flag(c.HeldOut != nil && c.HeldOut[cam.PhotoName()])
 	}
 	w.flag(c.HeldOut != nil)
 	w.flag(c.Synthetic)

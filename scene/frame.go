@@ -95,7 +95,7 @@ func (c *Capture) Split(n int) (train, test []int) {
 		}
 		held := n > 0 && photo%n == 0
 		if c.HeldOut != nil {
-			held = c.HeldOut[cam.photoName()]
+			held = c.HeldOut[cam.PhotoName()]
 		}
 		if held {
 			test = append(test, i)
@@ -106,8 +106,8 @@ func (c *Capture) Split(n int) (train, test []int) {
 	return train, test
 }
 
-// photoName gives the name of the photo that the camera is of.
-func (c Camera) photoName() string {
+// PhotoName gives the name of the photo that the camera is of.
+func (c Camera) PhotoName() string {
 	if c.Photo != "" {
 		return c.Photo
 	}

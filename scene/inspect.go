@@ -228,8 +228,8 @@ func (r *Report) about(severity Severity, code string, names []string, format st
 func (r *Report) describe(c *Capture) {
 	photos, lenses, sizes := map[string]bool{}, map[string]int{}, map[[2]int]int{}
 	for _, cam := range c.Cameras {
-		row := CameraReport{Name: cam.Name, Width: cam.Width, Height: cam.Height, Lens: photoLens(cam), Fx: cam.Fx, Fy: cam.Fy, Mask: cam.Mask != "", HeldOut: c.HeldOut[cam.photoName()]}
-		if name := cam.photoName(); !photos[name] {
+		row := CameraReport{Name: cam.Name, Width: cam.Width, Height: cam.Height, Lens: photoLens(cam), Fx: cam.Fx, Fy: cam.Fy, Mask: cam.Mask != "", HeldOut: c.HeldOut[cam.PhotoName()]}
+		if name := cam.PhotoName(); !photos[name] {
 			photos[name] = true
 			if row.HeldOut {
 				r.HeldOut++

@@ -16,7 +16,7 @@ func (r *Report) checkEnds(c *Capture) {
 	var names []string
 	for i, g := range groups {
 		if cut[i] {
-			names = append(names, c.Cameras[g.first].photoName())
+			names = append(names, c.Cameras[g.first].PhotoName())
 		}
 	}
 	r.about(SeverityWarning, "cut-photos", names, "%d of %d photos end early and cannot be decoded", len(names), len(groups))

@@ -97,7 +97,7 @@ func (r *Report) checkPanoramas(c *Capture) {
 		if math.Abs(float64(k.Width)/float64(2*k.Height)-1) <= panoramaStretch {
 			continue
 		}
-		if odd = append(odd, cam.photoName()); len(odd) == 1 {
+		if odd = append(odd, cam.PhotoName()); len(odd) == 1 {
 			width, height = k.Width, k.Height
 		}
 	}

@@ -41,7 +41,7 @@ func (r *Report) photoCameras(c *Capture) []*Camera {
 	seen := make(map[string]bool, r.Photos)
 	out := make([]*Camera, 0, r.Photos)
 	for i := range c.Cameras {
-		if name := c.Cameras[i].photoName(); !seen[name] {
+		if name := c.Cameras[i].PhotoName(); !seen[name] {
 			seen[name] = true
 			out = append(out, &c.Cameras[i])
 		}
@@ -65,13 +65,13 @@ func (f *maskFindings) compare(cam *Camera) bool {
 		f.example = fmt.Sprintf("%s has %d x %d pixels, its photo %d x %d", Printable(cam.Mask), w, h, pw, ph)
 	}
 	if !sameAspect(h, w, pw, ph) {
-		f.stretched = append(f.stretched, cam.photoName())
+		f.stretched = append(f.stretched, cam.PhotoName())
 		return true
 	}
 	if len(f.turned) == 0 {
 		_, f.tagged = sidewaysTag(cam.Path)
 	}
-	f.turned = append(f.turned, cam.photoName())
+	f.turned = append(f.turned, cam.PhotoName())
 	return true
 }
 
@@ -83,14 +83,14 @@ func (f *maskFindings) leaves(cam *Camera) bool {
 		f.breaks(cam, err)
 		return false
 	case blank(m.words):
-		f.blackens(cam.photoName(), cam.MaskInverted)
+		f.blackens(cam.PhotoName(), cam.MaskInverted)
 		return false
 	}
 	return true
 }
 
 func (f *maskFindings) breaks(cam *Camera, err error) {
-	if f.broken = append(f.broken, cam.photoName()); f.cause == nil {
+	if f.broken = append(f.broken, cam.PhotoName()); f.cause == nil {
 		f.cause = err
 	}
 }

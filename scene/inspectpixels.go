@@ -86,7 +86,7 @@ func (r *Report) judgeMasked(c *Capture, looks []look) (left int) {
 			}
 		}
 		if len(black) == g.end-g.first {
-			f.blackens(c.Cameras[g.first].photoName(), c.Cameras[g.first].MaskInverted)
+			f.blackens(c.Cameras[g.first].PhotoName(), c.Cameras[g.first].MaskInverted)
 		} else {
 			faces = append(faces, black...)
 		}

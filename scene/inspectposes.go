@@ -49,10 +49,10 @@ func (r *Report) checkSamePoses(cams []Camera, centres [][3]float64) {
 	photos := map[string]bool{}
 	var same []string
 	for i, cam := range cams {
-		if photos[cam.photoName()] {
+		if photos[cam.PhotoName()] {
 			continue // another face of the same photo
 		}
-		photos[cam.photoName()] = true
+		photos[cam.PhotoName()] = true
 		var key [12]float64
 		for k, x := range cam.R {
 			key[k] = math.Round(x / samePose)
@@ -199,7 +199,7 @@ func (r *Report) checkOrientation(c *Capture) {
 	var turned []string
 	for i, g := range groups {
 		if tagged[i] {
-			turned = append(turned, c.Cameras[g.first].photoName())
+			turned = append(turned, c.Cameras[g.first].PhotoName())
 		}
 	}
 	r.about(SeverityNote, "orientation-tags", turned, "%d of %d photos carry an orientation tag; it is ignored, because their calibration is of the pixels as stored", len(turned), r.Photos)

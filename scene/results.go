@@ -140,7 +140,25 @@ func readResults(path string) (map[string]any, error) {
 
 // ReadMeans returns what results.json in dir says of a method: its numbers by name, and the protocol.
 func ReadMeans(dir, method string) (means map[string]float64, protocol string, err error) {
-	path := filepath.Join(dir, resultsFile)
+	entry, protocol, err := readMethod(filepath.Join(dir, resultsFile), method)
+	if err != nil {
+		return nil, "", err
+	}
+	return numbersOf(entry), protocol, nil
+}
+
+// ReadViews returns what per_view.json in dir says of a method: one of its scores by view, and the protocol.
+func ReadViews(dir, method, score string) (views map[string]float64, protocol string, err error) {
+	entry, protocol, err := readMethod(filepath.Join(dir, perViewFile), method)
+	if err != nil {
+		return nil, "", err
+	}
+	list, _ := entry[score].(map[string]any)
+	return numbersOf(list), protocol, nil
+}
+
+// readMethod returns what a file of scores says of a method.
+func readMethod(path, method string) (entry map[string]any, protocol string, err error) {
 	all, err := readResults(path)
 	if err != nil {
 		return nil, "", err
@@ -149,18 +167,22 @@ func ReadMeans(dir, method string) (means map[string]float64, protocol string, e
 	if !ok {
 		return nil, "", badData("read scores", path, "measure the model with vksplat eval", "it has no scores of %s", method)
 	}
-	var entry map[string]any
 	if err := json.Unmarshal(raw, &entry); err != nil {
 		return nil, "", badData("read scores", path, "measure the model again with vksplat eval", "%s: %w", method, JSONError(err))
 	}
-	means = map[string]float64{}
+	protocol, _ = entry[protocolKey].(string)
+	return entry, protocol, nil
+}
+
+// numbersOf returns those values that are numbers.
+func numbersOf(entry map[string]any) map[string]float64 {
+	numbers := map[string]float64{}
 	for name, v := range entry {
 		if x, isNumber := v.(float64); isNumber {
-			means[name] = x
+			numbers[name] = x
 		}
 	}
-	protocol, _ = entry[protocolKey].(string)
-	return means, protocol, nil
+	return numbers
 }
 
 func writeResults(dir string, means, perView any) error {

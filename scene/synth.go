@@ -18,6 +18,7 @@ type SynthOptions struct {
 	Seed          uint64     // moves cameras a little and chooses the points
 	Scale         float64    // length of a scene unit in the capture's frame, default 1
 	Offset        [3]float64 // where the middle of the scene lies in the capture's frame
+	City          bool       // a city that is flown over, in place of things on a table that are walked around
 }
 
 // Bounds on what WriteSynth makes: far above any use, below what would fill a
@@ -120,6 +121,9 @@ func NewSynth(o SynthOptions) (*Synth, error) {
 	o, err := o.withDefaults()
 	if err != nil {
 		return nil, err
+	}
+	if o.City {
+		return &Synth{o, o.newCityWorld(), o.cityViews()}, nil
 	}
 	return &Synth{o, newSynthWorld(), o.views()}, nil
 }

@@ -67,28 +67,28 @@ type surface struct {
 
 // synthWorld is the scene.
 type synthWorld struct {
-	objects []object
-	floor   texture
-	sky     texture
+	objects    []object
+	floor      texture
+	sky        texture
+	dome       float64 // radius of the dome around the origin
+	shadowless bool    // nothing darkens what lies behind it
+	squares    [][]int // of a city: the objects on each square, by row; nil: there are none
 }
 
 // trace returns the first surface along a ray that starts inside the dome.
 func (w *synthWorld) trace(r ray) surface {
 	best := surface{t: math.Inf(1), owner: -1}
 	var at vec
-	for i := range w.objects {
-		o := &w.objects[i]
-		toCenter := o.center.sub(r.origin)
-		along := toCenter.dot(r.direction)
-		if toCenter.dot(toCenter)-along*along > o.bound*o.bound || along < -o.bound || along-o.bound > best.t {
-			continue
-		}
-		lr := ray{o.local(toCenter.mul(-1)), o.local(r.direction)}
-		if t, n := o.solid.hit(lr); t < best.t {
-			best.t, best.normal, best.owner = t, o.world(n), i
-			at = lr.at(t)
+	if w.squares == nil {
+		for i := range w.objects {
+			w.meet(i, r, &best, &at)
 		}
 	}
+	w.eachSquare(r, func(ids []int) {
+		for _, i := range ids {
+			w.meet(i, r, &best, &at)
+		}
+	})
 	if best.owner >= 0 {
 		best.point = r.at(best.t)
 		best.color = w.objects[best.owner].look(at)
@@ -97,18 +97,33 @@ func (w *synthWorld) trace(r ray) surface {
 	return w.background(r)
 }
 
+// meet makes object i the first surface, met at the point at of its own frame, where it is nearer than the one before.
+func (w *synthWorld) meet(i int, r ray, best *surface, at *vec) {
+	o := &w.objects[i]
+	toCenter := o.center.sub(r.origin)
+	along := toCenter.dot(r.direction)
+	if toCenter.dot(toCenter)-along*along > o.bound*o.bound || along < -o.bound || along-o.bound > best.t {
+		return
+	}
+	lr := ray{o.local(toCenter.mul(-1)), o.local(r.direction)}
+	if t, n := o.solid.hit(lr); t < best.t {
+		best.t, best.normal, best.owner = t, o.world(n), i
+		*at = lr.at(t)
+	}
+}
+
 // background returns the floor or the dome.
 func (w *synthWorld) background(r ray) surface {
 	if r.direction[2] < 0 {
 		t := -r.origin[2] / r.direction[2]
-		if p := r.at(t); p[0]*p[0]+p[1]*p[1] < synthDome*synthDome {
+		if p := r.at(t); p[0]*p[0]+p[1]*p[1] < w.dome*w.dome {
 			return surface{t: t, point: p, normal: vec{0, 0, 1}, color: w.floor(p), owner: -1}
 		}
 	}
 	b := r.origin.dot(r.direction)
-	t := -b + math.Sqrt(b*b-r.origin.dot(r.origin)+synthDome*synthDome)
+	t := -b + math.Sqrt(b*b-r.origin.dot(r.origin)+w.dome*w.dome)
 	p := r.at(t)
-	return surface{t: t, point: p, normal: p.mul(-1 / synthDome), color: w.sky(p), sky: true, owner: -1}
+	return surface{t: t, point: p, normal: p.mul(-1 / w.dome), color: w.sky(p), sky: true, owner: -1}
 }
 
 // shade returns the colour with light: Lambert, a soft shadow of every object's
@@ -121,7 +136,7 @@ func (w *synthWorld) shade(s surface) vec {
 	sun := max(s.normal.dot(sunDirection), 0)
 	ambient := synthAmbient + 0.1*s.normal[2]
 	for i := range w.objects {
-		if i == s.owner {
+		if i == s.owner || w.shadowless {
 			continue
 		}
 		o := &w.objects[i]
@@ -144,7 +159,7 @@ func (w *synthWorld) color(r ray) vec { return w.shade(w.trace(r)) }
 // newSynthWorld sets the table.
 func newSynthWorld() *synthWorld {
 	white, ink := rgb(0xf2ead8), rgb(0x34495e)
-	return &synthWorld{floor: floorTexture(), sky: skyTexture(), objects: []object{
+	return &synthWorld{floor: floorTexture(), sky: skyTexture(), dome: synthDome, objects: []object{
 		// The middle: a plinth with a ball in a ring.
 		place(cylinder{0.95, 0.2}, vec{0, 0, 0.2}, 0, 0, segments(rgb(0x9c6b4e), rgb(0xd1a67d), 9, 0)),
 		place(sphere{0.42}, vec{0, 0, 0.82}, 0, 0, marble(rgb(0x1f7a78), rgb(0x8fd3c1), 0.35)),

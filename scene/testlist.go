@@ -50,8 +50,8 @@ func (c *Capture) HoldOut(list string, names []string) error {
 	}
 	kept := 0
 	for _, cam := range c.Cameras {
-		if _, listed := held[cam.photoName()]; listed {
-			held[cam.photoName()] = true
+		if _, listed := held[cam.PhotoName()]; listed {
+			held[cam.PhotoName()] = true
 		} else {
 			kept++
 		}
@@ -64,7 +64,7 @@ func (c *Capture) HoldOut(list string, names []string) error {
 		}
 	}
 	if len(unknown) > 0 {
-		return badData(opTestList, list, fmt.Sprintf("names are those below the folder of the photos, as in %q", c.Cameras[0].photoName()), "%s",
+		return badData(opTestList, list, fmt.Sprintf("names are those below the folder of the photos, as in %q", c.Cameras[0].PhotoName()), "%s",
 			Warning{Count: len(unknown), Names: firstNames(unknown), Text: fmt.Sprintf("%d of %d photos are not in the capture", len(unknown), len(names))})
 	}
 	if kept == 0 {

@@ -13,8 +13,8 @@ import (
 // captureFile in OUT says how a run read its capture and which photos it held out, so that its model can be measured on the same later.
 const captureFile = "capture.json"
 
-// captureRecord is the content of captureFile.
-type captureRecord struct {
+// captureSource says where a capture is and how it is read.
+type captureSource struct {
 	Scene       string `json:"scene"` // absolute
 	Format      string `json:"format"`
 	Images      string `json:"images"`
@@ -24,6 +24,17 @@ type captureRecord struct {
 	Masks       string `json:"masks"`
 	InvertMasks bool   `json:"invert_masks"`
 	UndoApplied bool   `json:"undo_applied_transform"`
+}
+
+// sourceOf records how a capture is read.
+func sourceOf(path string, l *loadFlags) captureSource {
+	return captureSource{Scene: absolute(path), Format: l.format, Images: l.images, Downscale: int(l.downscale), FullPhotos: l.full, Model: int(l.model), Masks: l.masks,
+		InvertMasks: l.inverted, UndoApplied: l.undo}
+}
+
+// captureRecord is the content of captureFile.
+type captureRecord struct {
+	captureSource
 
 	HeldOut []string `json:"held_out"` // names of cameras
 
@@ -35,9 +46,8 @@ type captureRecord struct {
 
 // captureRecord returns what is recorded of this run's capture.
 func (r *trainRun) captureRecord() captureRecord {
-	l, c := &r.load, &r.config
-	rec := captureRecord{Scene: absolute(r.scene), Format: l.format, Images: l.images, Downscale: int(l.downscale), FullPhotos: l.full, Model: int(l.model), Masks: l.masks,
-		InvertMasks: l.inverted, UndoApplied: l.undo, HeldOut: []string{}, Background: c.Background, Near: c.Near, Clearance: c.Clearance, Exposure: c.Exposure}
+	c := &r.config
+	rec := captureRecord{captureSource: sourceOf(r.scene, &r.load), HeldOut: []string{}, Background: c.Background, Near: c.Near, Clearance: c.Clearance, Exposure: c.Exposure}
 	for _, i := range r.test {
 		rec.HeldOut = append(rec.HeldOut, r.capture.Cameras[i].Name)
 	}
@@ -75,7 +85,7 @@ func readCaptureRecord(out string) (*captureRecord, error) {
 }
 
 // options brings load to what is recorded, where no flag says otherwise.
-func (rec *captureRecord) options(load *loadFlags, given func(flag string) bool) {
+func (rec *captureSource) options(load *loadFlags, given func(flag string) bool) {
 	for flag, take := range map[string]func(){
 		"format": func() { load.format = rec.Format }, "images": func() { load.images = rec.Images }, "downscale": func() { load.downscale = downscaleFlag(rec.Downscale) },
 		"full-photos": func() { load.full = rec.FullPhotos }, "model": func() { load.model = modelFlag(rec.Model) }, "masks": func() { load.masks = rec.Masks },
@@ -85,4 +95,22 @@ func (rec *captureRecord) options(load *loadFlags, given func(flag string) bool)
 			take()
 		}
 	}
+}
+
+// flags are those of train that read the capture so.
+func (rec *captureSource) flags() []string {
+	var load loadFlags
+	plain := newTrainOptions().load
+	rec.options(&load, func(string) bool { return false })
+	defaults := map[string]string{}
+	for _, opt := range plain.table() {
+		defaults[opt.name] = opt.value.String()
+	}
+	var list []string
+	for _, opt := range load.table() {
+		if text := opt.value.String(); text != defaults[opt.name] {
+			list = append(list, "--"+opt.name+"="+text)
+		}
+	}
+	return list
 }

@@ -204,6 +204,7 @@ func (j *evalJob) measure(ctx context.Context, device *pipeline.Device) (err err
 		return err
 	}
 	defer func() { err = errors.Join(err, renderer.Close()) }()
+	j.app.tellShared(renderer)
 	return j.round(ctx, plan, func(memory []float32, i int) ([]float32, error) { return renderer.RenderInto(memory, j.cams[i]) })
 }
 

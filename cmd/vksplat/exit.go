@@ -42,6 +42,10 @@ func exitCode(err error) int {
 	if errors.Is(err, errInterrupted) || errors.Is(err, context.Canceled) {
 		return exitInterrupted
 	}
+	var child *childError
+	if errors.As(err, &child) {
+		return child.code
+	}
 	var u *usageError
 	if errors.As(err, &u) || errors.Is(err, scene.ErrUsage) || errors.Is(err, pipeline.ErrTooMany) || errors.Is(err, pipeline.ErrUnreachable) || errors.Is(err, pipeline.ErrBadLimits) {
 		return exitUsage

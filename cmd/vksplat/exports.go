@@ -81,14 +81,15 @@ func (r *trainRun) foreignTo(path string) error {
 func (r *trainRun) writeExports(step int) error {
 	var errs []error
 	for _, path := range r.exports {
-		if err := r.export(r.modelFile(step), path); err != nil {
+		if err := r.app.export(r.modelFile(step), path); err != nil {
 			errs = append(errs, fmt.Errorf("export %s: %w", path, err))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-func (r *trainRun) export(from, to string) (err error) {
+// export converts a model to the format that the name of the file to write says.
+func (a *app) export(from, to string) (err error) {
 	f, err := writableFormat(to, "")
 	if err != nil {
 		return err
@@ -103,12 +104,12 @@ func (r *trainRun) export(from, to string) (err error) {
 		return err
 	}
 	for _, text := range lost {
-		r.app.warn(to + " does not keep everything: " + text)
+		a.warn(to + " does not keep everything: " + text)
 	}
 	size := ""
 	if bytes, err := splatfile.Size(to); err == nil {
 		size = ", " + bytesText(bytes)
 	}
-	r.app.printf("export: %s: %s%s\n", to, f.Name, size)
+	a.printf("export: %s: %s%s\n", to, f.Name, size)
 	return nil
 }

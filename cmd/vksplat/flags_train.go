@@ -35,6 +35,8 @@ var sources = [][2]string{
 // pipeline.Config changes no byte of the model, but for the choice of photos.
 type trainOptions struct {
 	scene   string                 // the capture's folder
+	block   blockFlag              // of a plan
+	divided *planFile              // that block belongs to; nil without
 	out     string                 // the folder that is written
 	claimed bool                   // the caller has claimed out already
 	given   func(flag string) bool // whether a flag is on the command line; nil: none is
@@ -73,7 +75,7 @@ type trainOptions struct {
 
 // newTrainOptions returns the defaults.
 func newTrainOptions() *trainOptions {
-	return &trainOptions{load: loadFlags{model: scene.AnyModel}, origin: "auto", config: pipeline.DefaultConfig(), testEvery: heldOutEvery, stepsScaler: 1, checkpoints: newCheckpointOptions(),
+	return &trainOptions{load: loadFlags{model: scene.AnyModel}, origin: "auto", block: noBlock, config: pipeline.DefaultConfig(), testEvery: heldOutEvery, stepsScaler: 1, checkpoints: newCheckpointOptions(),
 		progress: progressAuto, metricsEvery: 100, report: true}
 }
 
@@ -96,6 +98,7 @@ func (o *trainOptions) table() []optionGroup {
 func (o *trainOptions) fileOptions() []option {
 	list := []option{
 		text(&o.out, "model-path", "write to the folder `OUT` (required)").letter("m").essential().flagOnly().isFolder().also("result-dir"),
+		other(&o.block, "block", "train block `K` alone, of the plan that SCENE is; see vksplat partition").flagOnly(),
 		truth(&o.eval, "eval", "hold every 8th photo out and measure on those").from(from3DGS).essential(),
 		stepList(&o.evalAt, "eval-at", "with --eval, measure after the steps `N,N,...` too").essential().also("eval-steps", "test-iterations"),
 		integer(&o.testEvery, "test-every", "with --eval, hold every `N`th photo out").from(from3DGS),

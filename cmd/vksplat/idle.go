@@ -81,11 +81,15 @@ func (r *trainRun) apart() error {
 	if r.out == "" {
 		return nil
 	}
+	return refuseInside(r.out, "--model-path", r.capture)
+}
+
+// refuseInside refuses a folder to write, which a flag names, that is one of the capture's.
+func refuseInside(folder, flag string, c *scene.Capture) error {
 	const hint = "choose a folder of its own, as in -m out"
-	c, out := r.capture, resolved(r.out)
-	root := resolved(c.Root)
+	out, root := resolved(folder), resolved(c.Root)
 	if out == root {
-		return usagef(hint, "flag --model-path: %s is the capture itself", r.out)
+		return usagef(hint, "flag %s: %s is the capture itself", flag, folder)
 	}
 	dirs := []string{c.Images, c.Model}
 	for i := range c.Cameras {
@@ -97,10 +101,10 @@ func (r *trainRun) apart() error {
 	for _, dir := range dirs {
 		// A model of JSON is a file. Photos may be in the capture's own folder, and in several whose common one holds the capture as well.
 		if dir = resolved(dir); isFolder(dir) && within(out, dir) && !within(root, dir) {
-			return usagef(hint, "flag --model-path: %s is in %s, which belongs to the capture", r.out, dir)
+			return usagef(hint, "flag %s: %s is in %s, which belongs to the capture", flag, folder, dir)
 		}
 		if within(dir, out) && within(out, root) {
-			return usagef(hint, "flag --model-path: %s holds %s, which belongs to the capture", r.out, dir)
+			return usagef(hint, "flag %s: %s holds %s, which belongs to the capture", flag, folder, dir)
 		}
 	}
 	return nil

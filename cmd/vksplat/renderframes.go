@@ -60,6 +60,7 @@ func (a *app) renderAll(o *renderOptions, device *pipeline.Device, splats *scene
 		return err
 	}
 	defer func() { err = errors.Join(err, r.renderer.Close()) }()
+	a.tellShared(r.renderer)
 	a.printf("%s, %s, %s of %s\n", device.Name(), count(splats.N, "splat"), count(len(todo), "picture"), r.resolution())
 	began := time.Now()
 	show := newProgress(a.stdout, progressAuto, 0, len(todo))
@@ -105,6 +106,13 @@ func firstOf(first, all error) error {
 		return first
 	}
 	return all
+}
+
+// tellShared says that pictures take long because the model is larger than the device.
+func (a *app) tellShared(r *pipeline.Renderer) {
+	if r.Shared() {
+		a.note("the model is larger than device memory: what each picture shows of it is taken there anew, which takes longer")
+	}
 }
 
 // bandsText says that pictures did not fit memory.

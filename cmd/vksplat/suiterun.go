@@ -7,9 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -129,7 +127,7 @@ func (r *suiteRun) save() error {
 	return writeJSON(filepath.Join(r.out, suiteRecordFile), &r.record)
 }
 
-// child runs this program with arguments until it ends. Its output goes to the run's log. When ctx is cancelled, it is asked to save and stop, and waited for.
+// child runs this program with arguments until it ends. Its output goes to the run's log. See runChild.
 func (r *suiteRun) child(ctx context.Context, program string, args []string) error {
 	log, err := os.OpenFile(r.logFile(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o666)
 	if err != nil {
@@ -139,20 +137,7 @@ func (r *suiteRun) child(ctx context.Context, program string, args []string) err
 	if _, err := fmt.Fprintf(log, "\n$ vksplat %s\n", strings.Join(quotedAll(args), " ")); err != nil {
 		return err
 	}
-	cmd := exec.CommandContext(ctx, program, args...)
-	cmd.Stdout, cmd.Stderr = log, log
-	cmd.SysProcAttr = childAttributes()
-	cmd.Cancel = func() error { return stopChild(cmd.Process) }
-	// On Linux a child ends with the thread that started it, which therefore must not end before.
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	err = cmd.Start()
-	if err == nil {
-		r.plan.running.Store(cmd.Process)
-		err = cmd.Wait()
-		r.plan.running.Store(nil)
-	}
-	if err != nil {
+	if err := runChild(ctx, program, args, log, log, &r.plan.running); err != nil {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}

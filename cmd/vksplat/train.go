@@ -28,7 +28,9 @@ func (a *app) trainCommand() *cobra.Command {
 			"point_cloud/iteration_N/point_cloud.ply, which viewers read, and with --eval the\n" +
 			"scores and pictures of the held-out photos. Ctrl-C stops after the step, saves\n" +
 			"and evaluates; while it evaluates, it stops after the picture. A second one,\n" +
-			"half a second later or more, aborts at once and saves nothing.",
+			"half a second later or more, aborts at once and saves nothing. SCENE may also be\n" +
+			"the folder of a plan that vksplat partition wrote: its blocks are trained one\n" +
+			"after the other and merged.",
 		Example: "  vksplat train my_scene -m out --eval\n  vksplat train my_scene -m out --iterations 7000 --downscale 2",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if o.helpAll || o.printConfig && len(args) == 0 {
@@ -61,15 +63,26 @@ func (a *app) trainCommand() *cobra.Command {
 			a.printSettings(o)
 			return nil
 		}
-		if o.out == "" && !o.dryRun {
-			return usagef("name the folder to write, as in: vksplat train SCENE -m OUT", "no output folder: -m is required")
+		if isPlan(args[0]) {
+			return a.trainPlan(o, fs, args[0])
 		}
-		o.scene = args[0]
-		o.checkpoints.off = o.dryRun
-		_, err := a.train(o, nil)
-		return err
+		return a.trainScene(o, args[0])
 	})
 	return cmd
+}
+
+// trainScene trains a capture.
+func (a *app) trainScene(o *trainOptions, scene string) error {
+	if o.block != noBlock {
+		return usagef("make one with vksplat partition, and name its folder", "flag --block: %s is no plan", scene)
+	}
+	if o.out == "" && !o.dryRun {
+		return usagef("name the folder to write, as in: vksplat train SCENE -m OUT", "no output folder: -m is required")
+	}
+	o.scene = scene
+	o.checkpoints.off = o.dryRun
+	_, err := a.train(o, nil)
+	return err
 }
 
 // trainRun is one run of train: what was asked for and what has been read and opened.
@@ -252,7 +265,7 @@ func (r *trainRun) open(ctx context.Context) error {
 	if err := pipeline.LimitHeap(r.trainOptions.device); err != nil {
 		return err
 	}
-	c, err := scene.Load(r.scene, r.load.options())
+	c, err := r.loadCapture()
 	if err != nil {
 		return err
 	}

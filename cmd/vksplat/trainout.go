@@ -65,25 +65,39 @@ type Scores struct {
 	SSIMMedian float64 `json:"ssim_median"`
 }
 
-// writeInputs writes what was trained on: the points, the cameras, INRIA's
-// arguments and the origin. They are written with the model, so that a run that
-// ends without one leaves those of an earlier run alone.
+// writeInputs writes what was trained on. That is written with the model, so that a run that ends without one leaves what an earlier run wrote alone.
 func (r *trainRun) writeInputs() error {
-	if err := scene.WritePoints(filepath.Join(r.out, "input.ply"), r.points); err != nil {
+	w := runInputs{points: r.points, cameras: r.cameras, test: r.test, cfg: r.cfgArgs(), record: r.captureRecord(), origin: r.origin}
+	return w.write(r.out)
+}
+
+// runInputs are the files in OUT about what a model was trained on: the points, the cameras, INRIA's arguments, the capture and the origin.
+type runInputs struct {
+	points  []scene.FilePoint // less the origin
+	cameras []scene.Camera    // likewise
+	test    []int             // of these, held-out ones
+	cfg     scene.CfgArgs
+	record  captureRecord
+	origin  [3]float64
+}
+
+// write writes the files.
+func (w *runInputs) write(out string) error {
+	if err := scene.WritePoints(filepath.Join(out, "input.ply"), w.points); err != nil {
 		return err
 	}
-	if err := scene.WriteCameras(filepath.Join(r.out, "cameras.json"), r.cameras, r.test...); err != nil {
+	if err := scene.WriteCameras(filepath.Join(out, "cameras.json"), w.cameras, w.test...); err != nil {
 		return err
 	}
-	if err := scene.WriteCfgArgs(filepath.Join(r.out, "cfg_args"), r.cfgArgs()); err != nil {
+	if err := scene.WriteCfgArgs(filepath.Join(out, "cfg_args"), w.cfg); err != nil {
 		return err
 	}
-	if err := writeJSON(filepath.Join(r.out, captureFile), r.captureRecord()); err != nil {
+	if err := writeJSON(filepath.Join(out, captureFile), &w.record); err != nil {
 		return err
 	}
-	path := filepath.Join(r.out, originFile)
-	if r.origin != [3]float64{} {
-		return writeJSON(path, originRecord{Origin: r.origin})
+	path := filepath.Join(out, originFile)
+	if w.origin != [3]float64{} {
+		return writeJSON(path, originRecord{Origin: w.origin})
 	}
 	// One of an earlier run would move this run's model.
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {

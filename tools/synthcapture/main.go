@@ -31,6 +31,7 @@ type options struct {
 	noise                 int
 	quality               int
 	seed                  uint64
+	city                  bool
 	out                   string
 }
 
@@ -44,6 +45,7 @@ func main() {
 	flag.IntVar(&o.noise, "noise", 20, "largest noise of a pixel, of 255: it makes files as large as those of cameras")
 	flag.IntVar(&o.quality, "quality", 90, "quality of the JPEG files")
 	flag.Uint64Var(&o.seed, "seed", 1, "seed of the cameras, the points and the noise")
+	flag.BoolVar(&o.city, "city", false, "a city that is flown over, in place of the scene of the demo; its model has no tracks")
 	flag.StringVar(&o.out, "out", "", "folder to write to")
 	flag.Parse()
 	if err := o.write(); err != nil {
@@ -70,7 +72,7 @@ func (o *options) write() error {
 	if err := o.check(); err != nil {
 		return err
 	}
-	s, err := scene.NewSynth(scene.SynthOptions{Images: o.photos, Width: o.width, Height: o.height, Points: o.points, Seed: o.seed})
+	s, err := scene.NewSynth(scene.SynthOptions{Images: o.photos, Width: o.width, Height: o.height, Points: o.points, Seed: o.seed, City: o.city})
 	if err != nil {
 		return err
 	}
@@ -91,6 +93,9 @@ func (o *options) write() error {
 	})
 	if err != nil {
 		return err
+	}
+	if o.city { // the tracks of writeModel are not what the cameras see, and blocks of a city go by that
+		return scene.WriteColmap(model, cams, s.Points())
 	}
 	return writeModel(model, cams, s.Points(), o.seed)
 }

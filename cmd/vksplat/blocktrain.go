@@ -1,0 +1,259 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+
+	"github.com/spf13/pflag"
+
+	"vksplat/pipeline"
+	"vksplat/scene"
+)
+
+// noBlock as blockFlag means all blocks.
+const noBlock blockFlag = -1
+
+// blockFlag is the number of a block, or noBlock.
+type blockFlag int
+
+func (f *blockFlag) Type() string { return "K" }
+
+func (f *blockFlag) String() string {
+	if *f == noBlock {
+		return ""
+	}
+	return strconv.Itoa(int(*f))
+}
+
+// Set parses a number from 0 up.
+func (f *blockFlag) Set(s string) error {
+	n, err := strconv.Atoi(s)
+	if err != nil || n < 0 {
+		return usagef("blocks count from 0", "%q is no number of a block", s)
+	}
+	*f = blockFlag(n)
+	return nil
+}
+
+// decidedByPlan are the flags of train that partition has decided, beside those that say how the capture is read.
+var decidedByPlan = []string{"test-every", "test-list"}
+
+// trainPlan trains one block of a plan, or all of them and merges.
+func (a *app) trainPlan(o *trainOptions, fs *pflag.FlagSet, dir string) error {
+	plan, err := readPlan(dir)
+	if err != nil {
+		return err
+	}
+	names := slices.Clone(decidedByPlan)
+	for _, opt := range o.load.table() {
+		if opt.name != "strict" {
+			names = append(names, opt.name)
+		}
+	}
+	for _, name := range names {
+		if fs.Changed(name) {
+			return usagef("give it to vksplat partition, which decides it for all blocks", "flag --%s: %s is a plan", name, dir)
+		}
+	}
+	if o.eval && len(plan.HeldOut) == 0 {
+		return usagef("make a plan with vksplat partition --eval, or leave --eval out", "flag --eval: the plan %s holds no photo out", dir)
+	}
+	if o.block == noBlock {
+		return a.trainBlocks(o, fs, plan)
+	}
+	if int(o.block) >= len(plan.Blocks) {
+		return usagef(fmt.Sprintf("give 0 to %d", len(plan.Blocks)-1), "flag --block: %s has %s, and none of number %d", dir, count(len(plan.Blocks), "block"), o.block)
+	}
+	o.takeBlock(plan)
+	_, err = a.train(o, nil)
+	return err
+}
+
+// takeBlock makes the options those of a block of the plan.
+func (o *trainOptions) takeBlock(plan *planFile) {
+	o.divided, o.scene = plan, plan.Capture.Scene
+	plan.Capture.options(&o.load, func(string) bool { return false })
+	if o.out == "" {
+		o.out = plan.blockFolder(int(o.block))
+	}
+	if at := plan.Origin; o.origin == "auto" { // the same for all blocks
+		o.origin = originFlag(fmt.Sprintf("%g,%g,%g", at[0], at[1], at[2]))
+	}
+	o.checkpoints.off = o.dryRun
+}
+
+// loadCapture reads the capture, or what a block sees of it. A block is trained in a frame of its own, like any capture of its size: learning rates, thresholds of
+// refinement and the noise of MCMC go by the distances of its cameras, and a city's would be far too coarse for a street. Files are in the capture's frame.
+func (r *trainRun) loadCapture() (*scene.Capture, error) {
+	if r.divided == nil {
+		return scene.Load(r.scene, r.load.options())
+	}
+	c, err := r.divided.load(r.load.options())
+	if err != nil {
+		return nil, err
+	}
+	return c, r.divided.restrict(c, int(r.block))
+}
+
+// trainBlocks trains what is left of the blocks one after the other, each in a process of its own, and merges them.
+func (a *app) trainBlocks(o *trainOptions, fs *pflag.FlagSet, plan *planFile) error {
+	switch {
+	case o.out != "":
+		return usagef("leave it out: blocks go to "+plan.blockFolder(0)+" and so on; or train one with --block", "flag --model-path: %s is a plan of several blocks", plan.dir)
+	case o.checkpoints.resume != "" && o.checkpoints.resume != resumeAuto:
+		return usagef("leave it out: blocks that were begun are gone on with; or train one with --block", "flag --resume: %s is a plan of several blocks", plan.dir)
+	}
+	program, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("find this program: %w", err)
+	}
+	children := a
+	if o.progress == progressJSON { // which is alone on standard output
+		text := *a
+		text.stdout = a.stderr
+		a = &text
+	}
+	if !o.dryRun {
+		release, err := claimFolder(plan.dir, true)
+		if err != nil {
+			return err
+		}
+		defer release()
+	}
+	ctx, stop := a.interruptible(always("stopping this block once it has saved"))
+	defer stop()
+	flags := passedOnFlags(fs)
+	if !o.dryRun && !o.checkpoints.force {
+		flags = append(flags, "--resume")
+	}
+	for k := range plan.Blocks {
+		name := fmt.Sprintf("[%d/%d] block %d: ", k+1, len(plan.Blocks), k)
+		if st := plan.trained(k); st != nil && st.Step >= o.config.Iterations && !o.checkpoints.force && !o.dryRun {
+			if err := o.asTrained(k, st); err != nil {
+				return err
+			}
+			a.printf("%sdone before, %s\n", name, st.summary())
+			continue
+		}
+		a.printf("%s%s, %s\n", name, count(len(plan.Blocks[k].Cameras), "camera"), count(plan.Blocks[k].Points, "point"))
+		if err := children.runHere(ctx, program, append([]string{"train", plan.dir, "--block=" + strconv.Itoa(k)}, flags...)); err != nil {
+			if ctx.Err() != nil {
+				return &hintedError{err: fmt.Errorf("%w in block %d of %d", errInterrupted, k, len(plan.Blocks)), hint: "go on with the same command"}
+			}
+			return &hintedError{err: fmt.Errorf("train block %d of %s: %w", k, plan.dir, err), hint: "what went wrong is said above; put it right, and the same command goes on there"}
+		}
+	}
+	if o.dryRun {
+		return nil
+	}
+	return a.merge(ctx, &mergeOptions{plan: plan.dir, exports: o.exports, check: true, device: o.device, claimed: true})
+}
+
+// asTrained refuses to join a block, which is done, with others that are trained otherwise. What a run chooses by its photos does not count.
+func (o *trainOptions) asTrained(k int, st *stats) error {
+	chosen := []string{"iterations"}
+	if o.splatsFactor > 0 {
+		chosen = append(chosen, "splats")
+	}
+	if !o.backgroundGiven {
+		chosen = append(chosen, "background")
+	}
+	changes := slices.DeleteFunc(st.Config.Changes(o.config), func(c pipeline.Change) bool { return slices.Contains(chosen, c.Key) })
+	if len(changes) == 0 {
+		return nil
+	}
+	words := make([]string, len(changes))
+	for i, c := range changes {
+		words[i] = c.String()
+	}
+	return usagef("give the flags that the blocks were begun with, or --force to train all of them anew", "block %d was trained otherwise: %s", k, strings.Join(words, "; "))
+}
+
+// passedOnFlags are the flags that were given, for the training of a block.
+func passedOnFlags(fs *pflag.FlagSet) (flags []string) {
+	fs.Visit(func(f *pflag.Flag) {
+		if !slices.Contains([]string{"block", "model-path", "resume", "export"}, f.Name) {
+			flags = append(flags, "--"+f.Name+"="+f.Value.String())
+		}
+	})
+	return flags
+}
+
+// childError is a process of this program that failed and said why.
+type childError struct{ code int }
+
+func (e *childError) Error() string { return fmt.Sprintf("it ended with exit code %d", e.code) }
+
+// runHere runs this program with arguments, see runChild. It prints where this process does.
+func (a *app) runHere(ctx context.Context, program string, args []string) error {
+	var running atomic.Pointer[os.Process] // which ends with this process
+	err := runChild(ctx, program, args, outside(a.stdout), outside(a.stderr), &running)
+	var ended *exec.ExitError
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return ctx.Err()
+	case errors.As(err, &ended) && ended.ExitCode() > 0:
+		return &childError{ended.ExitCode()}
+	}
+	return err
+}
+
+// runChild runs this program with arguments until it ends; meanwhile running has it. When ctx is cancelled, it is asked to save and stop, and waited for.
+func runChild(ctx context.Context, program string, args []string, stdout, stderr io.Writer, running *atomic.Pointer[os.Process]) error {
+	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.Stdout, cmd.Stderr = stdout, stderr
+	cmd.SysProcAttr = childAttributes()
+	cmd.Cancel = func() error { return stopChild(cmd.Process) }
+	// On Linux a child ends with the thread that started it, which therefore must not end before.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	running.Store(cmd.Process)
+	defer running.Store(nil)
+	return cmd.Wait()
+}
+
+// outside is the file behind what is printed to, so that a terminal stays one for a child, or else the writer itself.
+func outside(w io.Writer) io.Writer {
+	if f, isFile := fileOf(w); isFile {
+		return f
+	}
+	return w
+}
+
+// trained returns what the last complete training of a block says, nil where there is none or its model is not there.
+func (p *planFile) trained(k int) *stats {
+	data, err := os.ReadFile(filepath.Join(p.blockFolder(k), "stats.json"))
+	st := &stats{}
+	if err != nil || json.Unmarshal(data, st) != nil || st.Interrupted || !isFile(p.blockModel(k, st.Step)) {
+		return nil
+	}
+	return st
+}
+
+// blockModel is the model of a block after a step.
+func (p *planFile) blockModel(k, step int) string {
+	return filepath.Join(p.blockFolder(k), modelFolder+strconv.Itoa(step), modelName)
+}
+
+// summary says what came of a training in a few words.
+func (s *stats) summary() string {
+	words := []string{count(s.Step, "step"), count(s.Splats, "splat")}
+	if s.Scores != nil {
+		words = append(words, fmt.Sprintf("PSNR %.2f dB", s.PSNR))
+	}
+	return strings.Join(words, ", ")
+}

@@ -1,0 +1,334 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"vksplat/pipeline"
+	"vksplat/scene"
+	"vksplat/scene/splatfile"
+)
+
+// mergeOptions is everything that merge is asked for.
+type mergeOptions struct {
+	plan     string
+	exports  exportsFlag
+	finetune int
+	check    bool
+	device   pipeline.DeviceOptions
+	claimed  bool // the caller has claimed the plan's folder
+}
+
+func (a *app) mergeCommand() *cobra.Command {
+	o := &mergeOptions{check: true}
+	cmd := &cobra.Command{
+		Use:   "merge PLAN",
+		Short: "Join the trained blocks of a plan into one scene",
+		Long: "Join the blocks of the plan that vksplat partition wrote to PLAN, once all are trained:\n" +
+			"of each, what stands on its core. PLAN/out gets the whole scene in the capture's frame,\n" +
+			"for render, eval, view and convert. The held-out photos are measured on it, and those\n" +
+			"that came out better in a block are named, as PLAN/merge.json does. Models may be\n" +
+			"larger than memory.",
+		Example: "  vksplat merge city_plan\n  vksplat merge city_plan -o city.ply -o city.sog\n  vksplat merge city_plan --finetune 2000",
+		Args:    one("PLAN folder"),
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			return nil, cobra.ShellCompDirectiveFilterDirs
+		},
+	}
+	table := []optionGroup{{options: append([]option{
+		other(&o.exports, "output", "convert the merged scene to `FILE` too, in the format that its name says; may be given again").letter("o"),
+		integer(&o.finetune, "finetune", "train the merged scene for `N` more steps on all photos, without new splats, where it fits the device: PLAN/finetuned"),
+		truth(&o.check, "check", "measure the held-out photos on the merged scene"),
+	}, deviceOptions(&o.device)...)}}
+	register(cmd.Flags(), table)
+	a.completes(cmd, table)
+	cmd.RunE = a.runs(func(args []string) error {
+		if o.finetune < 0 {
+			return usagef("give a number of steps from 1 up", "flag --finetune: %d", o.finetune)
+		}
+		o.plan = args[0]
+		ctx, stop := a.interruptible(always("stopping"))
+		defer stop()
+		return a.merge(ctx, o)
+	})
+	return cmd
+}
+
+// mergeReport is the content of mergeFile.
+type mergeReport struct {
+	Version int           `json:"version"`
+	Model   string        `json:"model"` // relative to PLAN
+	Step    int           `json:"step"`
+	Splats  int           `json:"splats"`
+	Degree  int           `json:"sh_degree"`
+	Blocks  []mergedBlock `json:"blocks"`
+	*SeamReport
+}
+
+// mergedBlock says what of a block is in the merged scene.
+type mergedBlock struct {
+	Block  int `json:"block"`
+	Step   int `json:"step"`
+	Splats int `json:"splats"` // of its own model
+	Kept   int `json:"kept"`   // on its core
+}
+
+// merger joins the blocks of a plan.
+type merger struct {
+	*mergeOptions
+	app     *app
+	plan    *planFile
+	capture *scene.Capture
+	models  openedModels
+	report  mergeReport
+	record  captureRecord // of the blocks' training
+	out     string
+}
+
+// merge joins the blocks and measures what came of it.
+func (a *app) merge(ctx context.Context, o *mergeOptions) (err error) {
+	defer func() {
+		if errors.Is(err, context.Canceled) {
+			err = errInterrupted
+		}
+		err = memoryHint(err)
+	}()
+	plan, err := readPlan(o.plan)
+	if err != nil {
+		return err
+	}
+	if err := plan.allTrained(); err != nil {
+		return err
+	}
+	if !o.claimed {
+		release, err := claimFolder(plan.dir, true)
+		if err != nil {
+			return err
+		}
+		defer release()
+	}
+	m := &merger{mergeOptions: o, app: a, plan: plan, out: filepath.Join(plan.dir, mergedFolder)}
+	if err := m.join(ctx); err != nil {
+		return err
+	}
+	if o.check {
+		if err := m.checkSeams(ctx); err != nil {
+			return err
+		}
+	}
+	if err := writeJSON(filepath.Join(plan.dir, mergeFile), &m.report); err != nil {
+		return err
+	}
+	a.printf("merged: %s\nmodel: %s\n", filepath.Join(plan.dir, mergeFile), m.model())
+	for _, path := range o.exports {
+		if err := a.export(m.model(), path); err != nil {
+			return fmt.Errorf("export %s: %w", path, err)
+		}
+	}
+	if o.finetune > 0 {
+		return m.finetuned(ctx)
+	}
+	return nil
+}
+
+// allTrained refuses a plan with blocks that are not trained to their end.
+func (p *planFile) allTrained() error {
+	var missing []string
+	for k := range p.Blocks {
+		if p.trained(k) == nil {
+			missing = append(missing, strconv.Itoa(k))
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	which := "block " + missing[0] + " is"
+	if n := len(missing); n > 1 {
+		which = "blocks " + strings.Join(missing[:min(n, 8)], ", ") + " are"
+		if n > 8 {
+			which = fmt.Sprintf("%d blocks are", n)
+		}
+	}
+	return &hintedError{err: fmt.Errorf("merge %s: %w: %s not trained to the end", p.dir, scene.ErrData, which), hint: "vksplat train " + quoted(p.dir) + " trains what is left and merges"}
+}
+
+// model is the file of the merged scene.
+func (m *merger) model() string { return filepath.Join(m.plan.dir, filepath.FromSlash(m.report.Model)) }
+
+// join writes the merged scene and what an OUT has beside a model.
+func (m *merger) join(ctx context.Context) (err error) {
+	debug.SetMemoryLimit(convertHeap)
+	load := loadFlags{model: scene.AnyModel}
+	m.plan.Capture.options(&load, func(string) bool { return false })
+	if m.capture, err = m.plan.load(load.options()); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, m.models.Close()) }()
+	merged, err := m.open(ctx)
+	if err != nil {
+		return err
+	}
+	m.report.Version, m.report.Degree, m.report.Splats = planVersion, merged.Info().Degree, merged.Info().N
+	m.report.Model = filepath.ToSlash(filepath.Join(mergedFolder, modelFolder+strconv.Itoa(m.report.Step), modelName))
+	if m.report.Splats == 0 {
+		return planError(m.plan.dir, "look at the blocks' models: vksplat view", "no splat of any block is on its core")
+	}
+	if err := m.clear(); err != nil {
+		return err
+	}
+	m.app.printf("writing %s of %s\n", count(m.report.Splats, "splat"), count(len(m.plan.Blocks), "block"))
+	lost, err := splatfile.ByName(modelName).Write(m.model(), merged, splatfile.WriteOptions{Generator: "vksplat " + programVersion()})
+	if err != nil {
+		return err
+	}
+	for _, text := range lost {
+		m.app.warn(text)
+	}
+	return m.writeInputs()
+}
+
+// clear makes the folder of the merged scene, without the model and the scores of an earlier one.
+func (m *merger) clear() error {
+	for _, dir := range formerModels(m.out) {
+		if err := os.Remove(filepath.Join(dir, modelName)); err != nil {
+			return folderError(m.out, err)
+		}
+		_ = os.Remove(dir) // refused unless empty
+	}
+	for _, name := range []string{"results.json", "per_view.json"} {
+		if err := os.Remove(filepath.Join(m.out, name)); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return folderError(m.out, err)
+		}
+	}
+	if err := os.MkdirAll(filepath.Dir(m.model()), 0o777); err != nil {
+		return folderError(m.out, err)
+	}
+	return nil
+}
+
+// open makes one model of the blocks' cores.
+func (m *merger) open(ctx context.Context) (splatfile.Source, error) {
+	var cores []splatfile.Source
+	antialiased, steps := []bool{}, []int{}
+	for k := range m.plan.Blocks {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		st := m.plan.trained(k)
+		if st == nil {
+			return nil, planError(m.plan.dir, planHint, "block %d has lost its model", k)
+		}
+		model, err := splatfile.Open(m.plan.blockModel(k, st.Step))
+		if err != nil {
+			return nil, err
+		}
+		m.models.parts = append(m.models.parts, model)
+		rect := m.plan.Blocks[k].Core
+		core, err := splatfile.Keep(model, func(at [3]float64) bool { return rect.Holds(m.plan.Ground.At(at)) })
+		if err != nil {
+			return nil, err
+		}
+		cores = append(cores, core)
+		antialiased, steps = append(antialiased, model.Info().Meta.Antialiased), append(steps, st.Step)
+		m.report.Blocks = append(m.report.Blocks, mergedBlock{Block: k, Step: st.Step, Splats: model.Info().N, Kept: core.Info().N})
+	}
+	if len(slices.Compact(antialiased)) > 1 {
+		return nil, planError(m.plan.dir, "train all blocks with the same flags", "some blocks were trained with --antialiased and some were not: no picture of them together is right")
+	}
+	m.report.Step = slices.Max(steps)
+	if slices.Min(steps) != m.report.Step {
+		m.app.warn(fmt.Sprintf("some blocks were trained for %s, others for %d", count(slices.Min(steps), "step"), m.report.Step))
+	}
+	return splatfile.Merge(cores)
+}
+
+// writeInputs writes what render, eval and other programs want beside a model.
+func (m *merger) writeInputs() error {
+	rec, err := readCaptureRecord(m.plan.blockFolder(0))
+	if err != nil {
+		return err
+	}
+	if rec == nil {
+		return planError(m.plan.blockFolder(0), "train the block again with --force", "there is no %s", captureFile)
+	}
+	m.record = *rec
+	m.record.captureSource, m.record.HeldOut = m.plan.Capture, m.plan.HeldOut
+	_, test := m.capture.Split(0)
+	w := runInputs{test: test, record: m.record, origin: m.plan.Origin}
+	w.cameras, w.points = moved(m.capture, m.plan.Origin)
+	load := loadFlags{model: scene.AnyModel}
+	m.plan.Capture.options(&load, func(string) bool { return false })
+	o := &trainOptions{scene: m.plan.Capture.Scene, out: m.out, load: load, eval: len(test) > 0}
+	o.config.SHDegree, o.config.Background = m.report.Degree, rec.Background
+	w.cfg = o.cfgArgs()
+	return w.write(m.out)
+}
+
+// finetunedFolder of a plan is the OUT of the merged scene's further training.
+const finetunedFolder = "finetuned"
+
+// heldOutList of a plan names the photos that are held out.
+const heldOutList = "held_out.txt"
+
+// finetuned trains the merged scene for some steps on the whole capture, in a process of its own: seams close, and no splat is added or removed.
+func (m *merger) finetuned(ctx context.Context) error {
+	program, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("find this program: %w", err)
+	}
+	config := pipeline.DefaultConfig()
+	rate := strconv.FormatFloat(config.LRMeans*config.LRMeansFinal, 'g', -1, 64) // as at the end of the blocks' training
+	out := filepath.Join(m.plan.dir, finetunedFolder)
+	args := []string{"train", m.plan.Capture.Scene, "-m", out, "--force", "--init=ply:" + m.model(), "--iterations=" + strconv.Itoa(m.mergeOptions.finetune),
+		"--sh-degree=" + strconv.Itoa(m.report.Degree), "--sh-degree-interval=1", "--refine-every=0", "--reset-every=0", "--lr-means=" + rate, "--lr-means-final=1", "--clearance=" +
+			strconv.FormatFloat(m.record.Clearance, 'g', -1, 64), fmt.Sprintf("--background=%g,%g,%g", m.record.Background[0], m.record.Background[1], m.record.Background[2])}
+	args = append(args, m.plan.Capture.flags()...)
+	if at := m.plan.Origin; at != [3]float64{} {
+		args = append(args, fmt.Sprintf("--origin=%g,%g,%g", at[0], at[1], at[2]))
+	}
+	if len(m.plan.HeldOut) > 0 {
+		list := filepath.Join(m.plan.dir, heldOutList)
+		if err := m.writeHeldOut(list); err != nil {
+			return err
+		}
+		args = append(args, "--test-list="+list)
+	}
+	for _, opt := range deviceOptions(&m.device) {
+		if text := opt.value.String(); text != "" && text != "auto" {
+			args = append(args, "--"+opt.name+"="+text)
+		}
+	}
+	m.app.printf("going on with the merged scene: vksplat %s\n", strings.Join(quotedAll(args), " "))
+	if err := m.app.runHere(ctx, program, args); err != nil {
+		if ctx.Err() != nil {
+			return errInterrupted
+		}
+		return &hintedError{err: fmt.Errorf("finetune %s: %w", m.plan.dir, err), hint: "the merged scene is complete without it: " + m.out}
+	}
+	return nil
+}
+
+// writeHeldOut writes the list of held-out photos as --test-list reads it.
+func (m *merger) writeHeldOut(path string) error {
+	var names []string
+	for _, cam := range m.capture.Cameras {
+		if name := cam.PhotoName(); m.capture.HeldOut[name] {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return scene.WriteFile(path, func(w io.Writer) error {
+		_, err := io.WriteString(w, strings.Join(slices.Compact(names), "\n")+"\n")
+		return err
+	})
+}

@@ -1,0 +1,271 @@
+package main
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"math"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"vksplat/pipeline"
+	"vksplat/scene"
+	"vksplat/scene/blocks"
+)
+
+// partitionOptions is everything that partition is asked for.
+type partitionOptions struct {
+	scene     string
+	out       string
+	shape     shapeFlag
+	overlap   float64
+	up        string
+	eval      bool
+	testEvery int
+	testList  string
+	load      loadFlags
+	device    pipeline.DeviceOptions
+	given     func(flag string) bool
+}
+
+func (a *app) partitionCommand() *cobra.Command {
+	o := &partitionOptions{overlap: 0.2, testEvery: heldOutEvery, load: loadFlags{model: scene.AnyModel}}
+	cmd := &cobra.Command{
+		Use:   "partition SCENE -o PLAN",
+		Short: "Divide a capture that fits no device into blocks that do",
+		Long: "Divide the capture SCENE on the ground plane into blocks of about as many cameras and\n" +
+			"points each, and write to the folder PLAN which cameras see each block and which points\n" +
+			"it begins from. vksplat train PLAN trains the blocks one after the other and merges\n" +
+			"them into one scene, PLAN/out. plan.png shows the blocks from above. docs/blocks.md\n" +
+			"says more.",
+		Example: "  vksplat partition city -o city_plan --eval\n  vksplat partition city -o city_plan --blocks 3x2\n  vksplat train city_plan",
+		Args:    one("SCENE folder"),
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			return nil, cobra.ShellCompDirectiveFilterDirs
+		},
+	}
+	table := []optionGroup{{options: o.table()}, {options: o.load.table()}, {options: deviceOptions(&o.device)}}
+	fs := cmd.Flags()
+	register(fs, table)
+	a.completes(cmd, table)
+	o.given = fs.Changed
+	cmd.RunE = a.runs(func(args []string) error {
+		o.scene = args[0]
+		if err := o.check(); err != nil {
+			return err
+		}
+		return a.partition(o)
+	})
+	return cmd
+}
+
+// table lists the options that are partition's own.
+func (o *partitionOptions) table() []option {
+	return []option{
+		text(&o.out, "output", "write to the folder `PLAN` (required)").letter("o").isFolder(),
+		other(&o.shape, "blocks", "`AxB`: A columns along the longer side, of B blocks each; auto: as many as this device's memory and the number of photos ask for").oneOf("auto"),
+		float(&o.overlap, "overlap", "blocks reach over their edges by `X` times their length, 0 to 1"),
+		text(&o.up, "up", "the direction up in the capture's frame is `X,Y,Z` (default: found from the cameras)"),
+		truth(&o.eval, "eval", "hold every 8th photo out of all blocks, to measure on"),
+		integer(&o.testEvery, "test-every", "with --eval, hold every `N`th photo out"),
+		text(&o.testList, "test-list", "hold out the photos that `FILE` names, one a line"),
+	}
+}
+
+// check reports what makes no sense, before any work.
+func (o *partitionOptions) check() error {
+	switch {
+	case o.out == "":
+		return usagef("name the folder to write, as in: vksplat partition SCENE -o PLAN", "no output folder: -o is required")
+	case !(o.overlap >= 0 && o.overlap <= 1):
+		return usagef("give a share from 0 to 1, as in 0.2", "flag --overlap: %g is no share of a block's length", o.overlap)
+	case o.testEvery < 2:
+		return usagef("give 2 or more", "flag --test-every: %d leaves no photo to train on", o.testEvery)
+	}
+	_, err := o.upward()
+	return err
+}
+
+// upward reads --up; nil leaves it to the cameras.
+func (o *partitionOptions) upward() (*[3]float64, error) {
+	if o.up == "" {
+		return nil, nil
+	}
+	v, err := threeNumbers(o.up)
+	if length := math.Hypot(math.Hypot(v[0], v[1]), v[2]); err != nil || !(length > 1e-9 && length < 1e9) {
+		return nil, usagef("give three numbers, as in 0,0,1", "flag --up: %q is no direction", o.up)
+	}
+	return &v, nil
+}
+
+// shapeFlag is a number of columns and rows, 0 for auto.
+type shapeFlag struct{ columns, rows int }
+
+func (f *shapeFlag) Type() string { return "AxB" }
+
+func (f *shapeFlag) String() string {
+	if f.columns == 0 {
+		return "auto"
+	}
+	return fmt.Sprintf("%dx%d", f.columns, f.rows)
+}
+
+// Set parses auto or AxB.
+func (f *shapeFlag) Set(s string) error {
+	if s == "auto" {
+		*f = shapeFlag{}
+		return nil
+	}
+	first, second, _ := strings.Cut(s, "x")
+	a, err1 := strconv.Atoi(first)
+	b, err2 := strconv.Atoi(second)
+	err := errors.Join(err1, err2)
+	if err == nil {
+		err = blocks.CheckShape(a, b)
+	}
+	if err != nil {
+		return usagef(fmt.Sprintf("give auto or columns and rows as in 3x2, %d blocks at most", blocks.MostBlocks), "%q is no number of blocks", s)
+	}
+	*f = shapeFlag{a, b}
+	return nil
+}
+
+// partition divides a capture and writes the plan.
+func (a *app) partition(o *partitionOptions) error {
+	if isFile(filepath.Join(o.out, planName)) {
+		return usagef("choose another folder, or remove this one with the blocks in it", "%s holds a plan already", o.out)
+	}
+	c, err := scene.Load(o.scene, o.load.options())
+	if err != nil {
+		return err
+	}
+	p := &planFile{Format: planFormat, Version: planVersion, Program: programVersion(), Capture: sourceOf(o.scene, &o.load), Overlap: o.overlap,
+		Photos: len(c.Cameras), Points: len(c.Points), dir: o.out, HeldOut: []string{}}
+	if err := refuseInside(o.out, "--output", c); err != nil {
+		return err
+	}
+	sum, err := c.Shape()
+	if err != nil {
+		return err
+	}
+	p.Fingerprint = hex.EncodeToString(sum[:])
+	if p.Origin, err = c.Origin("auto"); err != nil {
+		return err
+	}
+	train, err := o.split(c, p)
+	if err != nil {
+		return err
+	}
+	list, sight, err := a.divide(o, c, p, train)
+	if err != nil {
+		return err
+	}
+	release, err := claimFolder(o.out, true)
+	if err != nil {
+		return err
+	}
+	defer release()
+	if err := p.describe(c, list); err != nil {
+		return err
+	}
+	held := map[int]bool{}
+	for i := range c.Cameras {
+		held[i] = true
+	}
+	for _, i := range train {
+		delete(held, i)
+	}
+	if err := sight.WritePicture(filepath.Join(o.out, planPicture), list, func(i int) bool { return held[i] }); err != nil {
+		return err
+	}
+	if err := p.write(list); err != nil {
+		return err
+	}
+	return a.printPartition(p)
+}
+
+// split holds photos out and returns the cameras to train on.
+func (o *partitionOptions) split(c *scene.Capture, p *planFile) (train []int, err error) {
+	if err := holdOut(c, o.testList); err != nil {
+		return nil, err
+	}
+	every := 0
+	if o.eval {
+		every = o.testEvery
+	}
+	train, test := c.Split(every)
+	for _, i := range test {
+		p.HeldOut = append(p.HeldOut, c.Cameras[i].Name)
+	}
+	p.holdOut(c)
+	switch {
+	case len(train) == 0:
+		return nil, planError(c.Model, "hold out fewer photos", "no photo is left to train on")
+	case len(c.Points) == 0:
+		return nil, planError(c.Model, "give the capture points, as COLMAP's point_triangulator makes them", "it has no points, which tell which camera sees what")
+	}
+	return train, nil
+}
+
+// describe fills in the blocks.
+func (p *planFile) describe(c *scene.Capture, list []blocks.Block) error {
+	held := map[string]bool{}
+	for _, name := range p.HeldOut {
+		held[name] = true
+	}
+	for k := range list {
+		b := &list[k]
+		out := planBlock{Block: k, Core: b.Core, Margin: b.Margin, Points: b.Points.Count(), Inside: b.Inside}
+		train := 0
+		b.Cameras.Range(func(i uint32) {
+			out.Cameras = append(out.Cameras, c.Cameras[i].Name)
+			if !held[c.Cameras[i].Name] {
+				train++
+			}
+		})
+		if train < leastCameras || out.Inside == 0 {
+			return planError(c.Model, "ask for fewer blocks, or for more --overlap", "block %d would have %s to train on and %s", k, count(train, "camera"), count(out.Inside, "point"))
+		}
+		p.Blocks = append(p.Blocks, out)
+	}
+	return nil
+}
+
+// mostlySeen is the share of the cameras that a block has, on average, above which it saves little.
+const mostlySeen = 0.75
+
+// leastCameras is how many photos of a block say something about depth.
+const leastCameras = 3
+
+// printPartition says what the blocks are.
+func (a *app) printPartition(p *planFile) error {
+	a.printf("%s, %s: %d x %d blocks\n", count(p.Photos, "camera"), count(p.Points, "point"), p.Columns, p.Rows)
+	w := tabwriter.NewWriter(a.stdout, 0, 8, 2, ' ', 0)
+	for _, b := range p.Blocks {
+		_, _ = fmt.Fprintf(w, "  block %d\t%s\t%s, %d of them within its margin\n", b.Block, count(len(b.Cameras), "camera"), count(b.Points, "point"), b.Inside)
+	}
+	if err := w.Flush(); err != nil {
+		return fmt.Errorf("print plan: %w", err)
+	}
+	seen := 0
+	for _, b := range p.Blocks {
+		seen += len(b.Cameras)
+	}
+	if n := len(p.Blocks); n > 1 && float64(seen) > mostlySeen*float64(n*p.Photos) {
+		a.warn("most cameras see most of the blocks, as where all look at one thing: blocks save little there, and each costs nearly what the whole does")
+	}
+	if len(p.Blocks) == 1 {
+		a.note("one block is the whole capture: vksplat train " + p.Capture.Scene + " does the same")
+	}
+	if len(p.HeldOut) > 0 {
+		a.printf("held out of all blocks: %s\n", count(len(p.HeldOut), "photo"))
+	} else {
+		a.note("no photo is held out, so that merging cannot check the seams: --eval holds every 8th out")
+	}
+	a.printf("from above: %s\ntrain and merge: vksplat train %s\n", filepath.Join(p.dir, planPicture), quoted(p.dir))
+	return nil
+}

@@ -1,0 +1,244 @@
+package main
+
+import (
+	"bytes"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+
+	"github.com/kelindar/bitmap"
+
+	"vksplat/scene"
+	"vksplat/scene/blocks"
+)
+
+// Files of a plan, in PLAN.
+const (
+	planName      = "plan.json"
+	planPicture   = "plan.png"
+	planFormat    = "vksplat plan"
+	planVersion   = 1
+	blockPrefix   = "block_" // OUT of a block's training, and with blockPoints the points that it begins from
+	pointsFolder  = "points"
+	pointsSuffix  = ".bits"
+	mergedFolder  = "out" // of the merged scene
+	mergeFile     = "merge.json"
+	maxPlanBytes  = 1 << 30
+	planHint      = "make the plan anew, in another folder: vksplat partition"
+	planReadError = "read plan"
+)
+
+// planFile is the content of plan.json: how a capture is divided into blocks. Coordinates are those of the capture.
+type planFile struct {
+	Format      string        `json:"format"` // planFormat
+	Version     int           `json:"version"`
+	Program     string        `json:"program"` // version of the program that made it
+	Capture     captureSource `json:"capture"`
+	Fingerprint string        `json:"fingerprint"` // SHA-256 of the capture without the photos' content, see scene.Capture.Shape
+	Origin      [3]float64    `json:"origin"`      // is subtracted from written coordinates
+	Photos      int           `json:"photos"`      // cameras of the capture
+	Points      int           `json:"points"`      // of the capture
+	HeldOut     []string      `json:"held_out"`    // names of cameras that no block trains on
+	Ground      blocks.Ground `json:"ground"`
+	Columns     int           `json:"columns"`
+	Rows        int           `json:"rows"`
+	Overlap     float64       `json:"overlap"`
+	Blocks      []planBlock   `json:"blocks"`
+
+	dir string
+}
+
+// planBlock is a block of a plan.
+type planBlock struct {
+	Block   int         `json:"block"`  // its number
+	Core    blocks.Rect `json:"core"`   // on the ground; null is infinity
+	Margin  blocks.Rect `json:"margin"` //
+	Points  int         `json:"points"` // that it begins from
+	Inside  int         `json:"points_in_margin"`
+	Cameras []string    `json:"cameras"` // that see it, held-out ones among them
+}
+
+// pointsFile holds the set of points of block k: bit i%64 of the little-endian 64-bit word i/64 for point i of the capture.
+func pointsFile(dir string, k int) string {
+	return filepath.Join(dir, pointsFolder, blockPrefix+strconv.Itoa(k)+pointsSuffix)
+}
+
+// blockFolder is where block k is trained, unless another folder is named.
+func (p *planFile) blockFolder(k int) string {
+	return filepath.Join(p.dir, blockPrefix+strconv.Itoa(k))
+}
+
+// isPlan reports whether a folder holds a plan, and not a capture with a plan.json of somebody else's.
+func isPlan(dir string) bool {
+	path := filepath.Join(dir, planName)
+	if !isFile(path) {
+		return false
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()          // only read from
+	head := make([]byte, 64) // the format is the first thing in it
+	n, _ := io.ReadFull(f, head)
+	return bytes.Contains(head[:n], []byte(planFormat))
+}
+
+// planError is the error of a plan that cannot be used.
+func planError(path, hint, format string, args ...any) error {
+	return &scene.Error{Op: planReadError, Path: path, Err: fmt.Errorf(format, args...), Hint: hint}
+}
+
+// readPlan reads and checks the plan in a folder.
+func readPlan(dir string) (*planFile, error) {
+	path := filepath.Join(dir, planName)
+	if !isFolder(dir) {
+		return nil, planError(dir, "name the folder that vksplat partition wrote", "there is no such folder")
+	}
+	st, err := os.Stat(path)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return nil, planError(dir, "name the folder that vksplat partition wrote", "there is no %s in it", planName)
+	case err == nil && (!st.Mode().IsRegular() || st.Size() > maxPlanBytes):
+		err = errors.New("this is no plan")
+	}
+	var data []byte
+	if err == nil {
+		data, err = os.ReadFile(path)
+	}
+	p := &planFile{dir: dir}
+	if err == nil {
+		err = scene.JSONError(json.Unmarshal(data, p))
+	}
+	if err != nil {
+		return nil, planError(path, planHint, "%w", pathless(err))
+	}
+	return p, p.check(path)
+}
+
+// check refuses a plan that this program did not make.
+func (p *planFile) check(path string) error {
+	switch {
+	case p.Format != planFormat:
+		return planError(path, planHint, "its format is %q, not %q", p.Format, planFormat)
+	case p.Version != planVersion:
+		return planError(path, planHint, "it is of version %d, this program reads %d", p.Version, planVersion)
+	case len(p.Blocks) == 0 || len(p.Blocks) != p.Columns*p.Rows:
+		return planError(path, planHint, "it has %d blocks, and %d columns of %d rows", len(p.Blocks), p.Columns, p.Rows)
+	case p.Capture.Scene == "":
+		return planError(path, planHint, "it names no capture")
+	}
+	if err := p.Ground.Check(); err != nil {
+		return planError(path, planHint, "%w", err)
+	}
+	for k := range p.Blocks {
+		if b := &p.Blocks[k]; b.Block != k || len(b.Cameras) == 0 {
+			return planError(path, planHint, "block %d is not what it should be", k)
+		}
+	}
+	return nil
+}
+
+// load reads the plan's capture and refuses one that is not what was divided.
+func (p *planFile) load(o scene.LoadOptions) (*scene.Capture, error) {
+	c, err := scene.Load(p.Capture.Scene, o)
+	if err != nil {
+		return nil, err
+	}
+	sum, err := c.Shape()
+	if err != nil {
+		return nil, err
+	}
+	if hex.EncodeToString(sum[:]) != p.Fingerprint {
+		return nil, planError(filepath.Join(p.dir, planName), "put the capture back as it was, or divide it anew into another folder: vksplat partition",
+			"the capture %s has changed since: it has %s and %s, and had %d and %d", p.Capture.Scene, count(len(c.Cameras), "camera"), count(len(c.Points), "point"), p.Photos, p.Points)
+	}
+	p.holdOut(c)
+	return c, nil
+}
+
+// holdOut holds out what the plan does. Names of cameras stand for their photos.
+func (p *planFile) holdOut(c *scene.Capture) {
+	names := map[string]bool{}
+	for _, name := range p.HeldOut {
+		names[name] = true
+	}
+	c.HeldOut = map[string]bool{}
+	for _, cam := range c.Cameras {
+		if names[cam.Name] {
+			c.HeldOut[cam.PhotoName()] = true
+		}
+	}
+}
+
+// restrict leaves of the capture what block k is trained on.
+func (p *planFile) restrict(c *scene.Capture, k int) error {
+	b := &p.Blocks[k]
+	names := map[string]bool{}
+	for _, name := range b.Cameras {
+		names[name] = true
+	}
+	c.Cameras = slices.DeleteFunc(c.Cameras, func(cam scene.Camera) bool { return !names[cam.Name] })
+	set, err := readPoints(pointsFile(p.dir, k), len(c.Points))
+	if err != nil {
+		return err
+	}
+	if n := set.Count(); n != b.Points || len(c.Cameras) != len(b.Cameras) {
+		return planError(filepath.Join(p.dir, planName), planHint, "block %d has %d points and %d cameras in it, and %d and %d in the capture", k, b.Points, len(b.Cameras), n, len(c.Cameras))
+	}
+	kept := make([]scene.Point, 0, b.Points)
+	set.Range(func(i uint32) { kept = append(kept, c.Points[i]) })
+	c.Points = kept
+	return nil
+}
+
+// readPoints reads a set of n points.
+func readPoints(path string, n int) (bitmap.Bitmap, error) {
+	st, err := os.Stat(path)
+	want := int64((n + 63) / 64 * 8)
+	if err == nil && (!st.Mode().IsRegular() || st.Size() != want) {
+		err = fmt.Errorf("a set of %d points has %d bytes", n, want)
+	}
+	var data []byte
+	if err == nil {
+		data, err = os.ReadFile(path)
+	}
+	if err != nil {
+		return nil, planError(path, planHint, "%w", pathless(err))
+	}
+	set := make(bitmap.Bitmap, len(data)/8)
+	for i, b := range data {
+		set[i/8] |= uint64(b) << (i % 8 * 8)
+	}
+	if last, some := set.Max(); some && int(last) >= n {
+		return nil, planError(path, planHint, "it has the point %d of %d", last, n)
+	}
+	return set, nil
+}
+
+// writePoints writes a set of points.
+func writePoints(path string, set bitmap.Bitmap) error {
+	return scene.WriteFile(path, func(w io.Writer) error {
+		_, err := w.Write(set.ToBytes())
+		return err
+	})
+}
+
+// writePlan writes a divided capture into the plan's folder. What says that there is a plan comes last.
+func (p *planFile) write(list []blocks.Block) error {
+	if err := os.MkdirAll(filepath.Join(p.dir, pointsFolder), 0o777); err != nil {
+		return folderError(p.dir, err)
+	}
+	for k := range list {
+		if err := writePoints(pointsFile(p.dir, k), list[k].Points); err != nil {
+			return err
+		}
+	}
+	return writeJSON(filepath.Join(p.dir, planName), p)
+}
