@@ -40,7 +40,6 @@ type state struct {
 	extra  []extraState
 	owned  []vk.View // what the copy holds
 	pieces int       // splats that staging holds at most; 0: mostPiece
-	strays int       // splats that may be no finite numbers in a checkpoint
 }
 
 // parts returns the first n splats where they are.
