@@ -147,24 +147,22 @@ const (
 	shortestRun = 64
 )
 
-// dealtRuns lists the parts in runs, one of each device in turn.
+// dealtRuns lists the parts in runs, one of each device in turn, wherever their chunks end.
 func (s wholeState) dealtRuns() (list []run) {
 	size := min(max(s.splats()/(64*len(s)), shortestRun), longestRun)
 	at := make([]int, len(s))   // part of a share
 	done := make([]int, len(s)) // columns of it
-	for left := true; left; {
-		left = false
+	for left := s.splats(); left > 0; {
 		for i, share := range s {
-			if at[i] == len(share.parts) {
-				continue
+			for turn := size; turn > 0 && at[i] < len(share.parts); {
+				p := share.parts[at[i]]
+				n := min(turn, p.count-done[i])
+				list = append(list, run{i, part{p.rows.At(done[i], p.rows.N()-done[i]), n, p.stride}})
+				if done[i] += n; done[i] == p.count {
+					at[i], done[i] = at[i]+1, 0
+				}
+				turn, left = turn-n, left-n
 			}
-			p := share.parts[at[i]]
-			n := min(size, p.count-done[i])
-			list = append(list, run{i, part{p.rows.At(done[i], p.rows.N()-done[i]), n, p.stride}})
-			if done[i] += n; done[i] == p.count {
-				at[i], done[i] = at[i]+1, 0
-			}
-			left = true
 		}
 	}
 	return list

@@ -99,6 +99,17 @@ func (t *Trainer) settle() error {
 		return t.err
 	}
 	_, err := t.drain()
+	for err == nil && t.partly() { // a state between two units is the same on all devices
+		if err = t.advance(); err == nil {
+			_, err = t.drain()
+		}
+	}
+	if failure := t.e.team.failure(); failure != nil {
+		return failure
+	}
+	if t.partly() {
+		return errors.Join(err, errPartly)
+	}
 	if err == nil || t.err == nil {
 		t.err = err
 	}
@@ -107,6 +118,9 @@ func (t *Trainer) settle() error {
 	}
 	return nil
 }
+
+// errPartly says that there is no whole state to save.
+var errPartly = errors.New("pipeline: write checkpoint: a refinement is done on some of the devices only")
 
 // IsShortage reports whether err is of want of memory. A trainer whose run ended with such an error can still write a checkpoint.
 func IsShortage(err error) bool {

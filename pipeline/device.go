@@ -29,6 +29,8 @@ var (
 	ErrTooMany = errors.New("too many splats")
 	// ErrUnreachable says that no refinement makes the number of splats that was asked for.
 	ErrUnreachable = errors.New("number of splats out of reach")
+	// ErrFewSplats says that there are more devices than splats to deal out.
+	ErrFewSplats = errors.New("a device would have none")
 	// ErrSharedExposure says that colour maps of photos cannot be learnt on several devices.
 	ErrSharedExposure = errors.New("pipeline: start training: colour maps of photos are learnt on one device only")
 	// ErrBadLimits says that the file of VKSPLAT_LIMITS makes no sense.
@@ -56,6 +58,9 @@ func Hint(err error) string {
 	}
 	if errors.Is(err, ErrDiverged) {
 		return "Lower the learning rates; earlier checkpoints are as they were, --resume=FILE goes on with one."
+	}
+	if errors.Is(err, ErrFewSplats) {
+		return "Name fewer devices with --devices."
 	}
 	if errors.Is(err, ErrSharedExposure) {
 		return "Leave out --exposure or --devices."

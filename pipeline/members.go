@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"vksplat/scene"
@@ -26,6 +27,9 @@ type member struct {
 func (t *Trainer) addMembers(devices []*Device, photos Photos, s start) error {
 	if t.cfg.Exposure && len(devices) > 1 {
 		return ErrSharedExposure
+	}
+	if s.splats < len(devices) || slices.Contains(s.shares, 0) {
+		return fmt.Errorf("pipeline: start training: %w: %d splats for %d devices", ErrFewSplats, s.splats, len(devices))
 	}
 	for i, d := range devices {
 		at := place{self: i, n: len(devices)}
@@ -215,6 +219,9 @@ func (t *Trainer) photosOf(slot int, u unit) ([]stagedPhoto, error) {
 		if u.kind == unitStep {
 			var err error
 			if view, p.src, p.keep, err = m.photos.ready(t.ctx, slot, u.step); err != nil {
+				for i := range t.staged { // nothing of them is submitted
+					t.members[i].photos.undo(t.views[i], u.step, t.staged[i].keep)
+				}
 				return nil, err
 			}
 		}
@@ -243,7 +250,7 @@ func (t *Trainer) collect(slot int) (again bool, err error) {
 		return false, err
 	}
 	if failed {
-		return true, t.replay()
+		return true, t.replay(slot)
 	}
 	return t.takeReports(slot)
 }
@@ -333,64 +340,87 @@ func (t *Trainer) drain() (again bool, err error) {
 	return false, nil
 }
 
-// replay grows what members say is too small and goes back to the unit that failed. Nobody has changed anything in it and in what was queued after it.
-func (t *Trainer) replay() error {
+// replay grows what members, in the frame that failed first, say is too small, and goes back to the unit that failed. Nobody has changed anything in it and
+// in what was queued after it. A refinement may have failed on some devices and be done on others, which do not get it again.
+func (t *Trainer) replay(slot int) error {
 	reports := make([]*layout.Report, len(t.members))
-	back := t.next
+	back, reasons := t.next, uint32(0)
 	for i, m := range t.members {
-		r, failed, err := t.lastReport(m)
-		if err != nil {
-			return err
+		if err := m.waitForAll(); err != nil {
+			return t.e.team.broken(err)
 		}
-		m.from = t.next.number
 		m.pace.reset()
-		if r != nil {
-			m.splats = int(r.NSplats)
-		}
-		if r == nil || r.Failed == 0 {
+		m.from = t.next.number
+		f := m.e.frames[slot]
+		if f.skipped {
+			f.skipped = false
 			continue
 		}
+		r := *f.hostReport
+		m.splats = int(r.NSplats)
+		if r.Failed == 0 {
+			t.ceiling += int(r.MaxSplatsHit)
+			if err := f.verifier.judge(f.unit); err != nil {
+				return err
+			}
+			continue
+		}
+		failed := m.unitInFlight(r.FailedUnit)
 		if failed == nil {
 			return fmt.Errorf("pipeline: internal error: unit %d failed and is not in flight", r.FailedUnit)
 		}
-		reports[i], m.from = r, r.FailedUnit
-		if failed.number < back.number {
+		reports[i], m.from = &r, r.FailedUnit
+		if reasons |= r.Failed; failed.number < back.number {
 			back = *failed
 		}
 	}
 	if err := t.e.team.failure(); err != nil {
 		return err
 	}
+	if reasons == layout.FailedPeer {
+		return fmt.Errorf("pipeline: internal error: unit %d failed on all devices because of the others", back.number)
+	}
+	t.progress.Splats = sum(t.shares())
 	t.next = back
 	t.lastGrowth = back.step
 	return t.makeRoomFor(reports, back.step)
 }
 
-// lastReport waits for a member, and returns what it said last of the units in flight, nil for nothing, and the unit that failed, if one did.
-func (t *Trainer) lastReport(m *member) (last *layout.Report, failed *unit, err error) {
-	var newest uint32
+// waitForAll waits for the units that the member has in flight.
+func (m *member) waitForAll() error {
 	for _, f := range m.e.frames {
 		if err := m.e.wait(f); err != nil {
-			return nil, nil, t.e.team.broken(err)
-		}
-		if skipped := f.skipped; skipped || f.ran == nil {
-			f.skipped = false
-			continue
-		}
-		if r := f.hostReport; last == nil || r.Unit > newest {
-			last, newest = r, r.Unit
+			return err
 		}
 	}
-	if last == nil {
-		return nil, nil, nil
-	}
-	r := *last
+	return nil
+}
+
+// unitInFlight returns the unit with a number, nil where it is in no frame.
+func (m *member) unitInFlight(number uint32) *unit {
 	for _, f := range m.e.frames {
-		if f.ran != nil && f.unit.number == r.FailedUnit {
-			failed = &f.unit
+		if f.ran != nil && f.unit.number == number {
+			return &f.unit
 		}
 	}
-	return &r, failed, nil
+	return nil
+}
+
+// partly reports whether some devices have done the next unit already: a refinement for which another's memory had to grow.
+func (t *Trainer) partly() bool {
+	for _, m := range t.members {
+		if m.from > t.next.number {
+			return true
+		}
+	}
+	return false
+}
+
+func sum(list []int) (n int) {
+	for _, x := range list {
+		n += x
+	}
+	return n
 }
 
 // repace rebuilds a member's programs for submits of the right length. Nothing may be lost: everything in flight is taken in first.

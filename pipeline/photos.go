@@ -58,14 +58,14 @@ func newPhotos(dev *vk.Device, at place, cams []scene.Camera, src Photos, cfg *C
 	for v := range p.slotOf {
 		p.slotOf[v] = -1
 	}
-	if err := p.allocate(plan.Device.PhotoFits); err != nil {
+	if err := p.allocate(plan.Device.PhotoFits, at.inFlight()); err != nil {
 		return nil, errors.Join(err, p.close())
 	}
 	return p, nil
 }
 
-// allocate makes what p has on the device, a cache of n photos among it. What an error leaves is close's to free.
-func (p *photos) allocate(n int) error {
+// allocate makes what p has on the device for so many units in flight, a cache of n photos among it. What an error leaves is close's to free.
+func (p *photos) allocate(n, inFlight int) error {
 	for range inFlight {
 		c, err := p.dev.NewCopier()
 		if err != nil {
@@ -193,6 +193,15 @@ func (p *photos) ready(ctx context.Context, frame, step int) (view int, src vk.V
 	s.view, s.bytes, p.slotOf[view] = view, src.Size(), int(choice)
 	keep = p.keepers[frame]
 	return view, src, keep, keep.Record(s.words.View.Slice(0, src.Size()), src)
+}
+
+// undo takes back what ready decided for a step whose photo, of a view, was not submitted; keep is what ready returned.
+func (p *photos) undo(view, step int, keep *vk.Copier) {
+	if slot := p.slotOf[view]; keep != nil && slot >= 0 {
+		p.slots[slot].view, p.slotOf[view] = -1, -1
+		p.filled--
+	}
+	p.restart(step)
 }
 
 // complete reports whether the device cache has every photo.

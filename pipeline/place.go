@@ -143,7 +143,11 @@ func (e *engine) growView(n int) error {
 	if err := e.startAfresh(); err != nil {
 		return err
 	}
-	e.viewSplats = (n + n/4 + packetUnit - 1) / packetUnit * packetUnit
+	most := n
+	for _, m := range e.mates() {
+		most += m.model.capacity()
+	}
+	e.viewSplats = (min(n+n/4, most-n) + packetUnit - 1) / packetUnit * packetUnit
 	e.isectCapacity = e.fewerIsects(e.isectCapacity)
 	if e.isectCapacity == 0 {
 		return fmt.Errorf("pipeline: grow view: %w: %d visible splats leave nothing for their pairs", ErrTooSmall, n)

@@ -17,12 +17,18 @@ func (t *Trainer) makeRoomFor(reports []*layout.Report, step int) error {
 		return err
 	}
 	for i, m := range t.members {
-		if r := reports[i]; r != nil {
-			if err := t.makeRoom(m, r, step); err != nil {
-				return err
-			}
-		} else if err := m.e.buildToFit(); err != nil { // where packets are larger now
-			return err
+		r, err := reports[i], error(nil)
+		switch {
+		case r != nil && r.Failed&^layout.FailedPeer != 0:
+			err = t.makeRoom(m, r, step)
+		case !m.e.built(): // packets are larger now
+			err = m.e.buildToFit()
+		}
+		if r != nil && err == nil {
+			err = m.e.setCounters(r.NSplats)
+		}
+		if err != nil {
+			return t.e.team.broken(err)
 		}
 	}
 	return nil
@@ -46,7 +52,7 @@ func (t *Trainer) relieve(m *member, r *layout.Report, step int, had int64, caus
 	if err := m.e.startAfresh(); err != nil {
 		return errors.Join(cause, err)
 	}
-	if t.o.OnPressure != nil {
+	if t.o.OnPressure != nil && !t.partly() {
 		t.o.OnPressure(step)
 	}
 	if byDriver {

@@ -41,6 +41,9 @@ func (e *engine) closePrograms() error {
 	return nil
 }
 
+// built reports whether there are programs.
+func (e *engine) built() bool { return *e.slots()[0].program != nil }
+
 // build records the programs of every frame. The device must be idle.
 func (e *engine) build() error {
 	if e.yield != nil {

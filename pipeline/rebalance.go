@@ -19,7 +19,7 @@ func (t *Trainer) rebalance() (again bool, err error) {
 		return again, err
 	}
 	t.evened = t.next.number // not once more where the refinement has to be done again
-	moves := evenOut(t.shares())
+	moves := evenOut(t.shares(), t.ceilings())
 	for _, m := range moves {
 		if err := t.move(t.members[m.from], t.members[m.to], m.n); err != nil {
 			return false, err
@@ -39,18 +39,40 @@ func (t *Trainer) shares() (list []int) {
 // shift is that n splats go from one device to another.
 type shift struct{ from, to, n int }
 
-// evenOut returns what has to move so that shares are equal, nothing where none is larger than the mean by more than the drift that is let pass.
-func evenOut(shares []int) (moves []shift) {
-	total, most := 0, 0
-	for _, n := range shares {
-		total, most = total+n, max(most, n)
+// dues deals total splats out to devices as equally as their ceilings let.
+func dues(total int, ceilings []int) []int {
+	due := make([]int, len(ceilings))
+	for left := total; left > 0; {
+		var open []int
+		for i, c := range ceilings {
+			if due[i] < c {
+				open = append(open, i)
+			}
+		}
+		if len(open) == 0 {
+			break
+		}
+		given := 0
+		for k, i := range open {
+			n := min(place{k, len(open)}.share(left), ceilings[i]-due[i])
+			due[i], given = due[i]+n, given+n
+		}
+		left -= given
 	}
-	if float64(most)*float64(len(shares)) <= (1+drift)*float64(total) {
-		return nil
-	}
+	return due
+}
+
+// evenOut returns what has to move so that shares are as they are due, nothing where none is larger by more than the drift that is let pass.
+func evenOut(shares, ceilings []int) (moves []shift) {
+	due := dues(sum(shares), ceilings)
 	over := make([]int, len(shares)) // what each has beyond its due
+	far := false
 	for i, n := range shares {
-		over[i] = n - place{i, len(shares)}.share(total)
+		over[i] = n - due[i]
+		far = far || float64(n) > (1+drift)*float64(due[i])
+	}
+	if !far {
+		return nil
 	}
 	for from := range over {
 		for to := range over {
@@ -63,7 +85,15 @@ func evenOut(shares []int) (moves []shift) {
 	return moves
 }
 
-// move takes the last n splats of one member to the end of another, with all of their state. Nothing may be in flight.
+// ceilings returns the most splats of each member.
+func (t *Trainer) ceilings() (list []int) {
+	for _, m := range t.members {
+		list = append(list, m.maxSplats)
+	}
+	return list
+}
+
+// move takes the last n splats of one member, in their order, to the end of another, with all of their state. Nothing may be in flight.
 func (t *Trainer) move(from, to *member, n int) (err error) {
 	if err := t.roomFor(to, to.splats+n); err != nil {
 		return err
@@ -80,13 +110,12 @@ func (t *Trainer) move(from, to *member, n int) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, to.e.dev.Free(up.View)) }()
-	for n > 0 {
-		source, first := from.e.model.chunkOf(from.splats - 1)
-		some := min(n, piece, first+1)
-		dest, at := to.e.model.chunkOf(to.splats)
-		some = min(some, dest.splats-at)
+	for done := 0; done < n; {
+		source, first := from.e.model.chunkOf(from.splats - n + done)
+		dest, at := to.e.model.chunkOf(to.splats + done)
+		some := min(n-done, piece, source.splats-first, dest.splats-at)
 		r := vk.NewRecorder(from.e.dev)
-		copyColumns(r, down, source, first+1-some, rows, some, false)
+		copyColumns(r, down, source, first, rows, some, false)
 		if err := runOnce(from.e.dev, r, "read splats that move"); err != nil {
 			return err
 		}
@@ -96,8 +125,9 @@ func (t *Trainer) move(from, to *member, n int) (err error) {
 		if err := runOnce(to.e.dev, r, "write splats that move"); err != nil {
 			return err
 		}
-		from.splats, to.splats, n = from.splats-some, to.splats+some, n-some
+		done += some
 	}
+	from.splats, to.splats = from.splats-n, to.splats+n
 	return errors.Join(from.e.setCounters(uint32(from.splats)), to.e.setCounters(uint32(to.splats)))
 }
 

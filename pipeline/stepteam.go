@@ -99,7 +99,7 @@ func (v *view) sendView(w int) {
 		Params: v.f.params, Counters: v.counters, DepthKeys: v.depthKeys, Projected: vk.Cast[float32](v.projected.View), Extents: vk.Cast[float32](v.extents.View),
 		IndexOf: marks, Headers: l.sent[exchangeVisible][w], OutProjected: p.projected, OutExtents: p.extents, OutKeys: p.keys,
 		Push: shaders.SendVisiblePush{Capacity: uint32(l.records), HeaderId: uint32(l.self)},
-	}, vk.Items(n, layout.SendBlock))
+	}, vk.Items(max(n, 1), layout.SendBlock)) // the first workgroup writes the header
 }
 
 // joinPackets puts what all devices have of the view side by side.

@@ -11,8 +11,8 @@ import (
 
 // A team is several devices that train one scene. Each has a share of the splats and, in a step, a view of its own. What a view sees of the others' splats
 // comes to its device in packets, one from each of them; the gradients of those projections go back the same way. Packets lie in host memory that both devices
-// reach. Where one device has written and another is to read, the reader's queue waits at a gate, which the host opens: the programs of several steps are
-// queued on all devices all the while, and no order of arrival decides a byte.
+// reach. Where one device has written and another is to read, the reader's program waits at a gate, which the host opens. A step is whole on all devices before
+// the next is submitted, and no order of arrival decides a byte.
 type team struct {
 	engines []*engine
 	absgrad bool
@@ -358,10 +358,15 @@ func (t *team) grow(reports []*layout.Report) (err error) {
 	if need <= t.records {
 		return nil
 	}
+	most := need
 	for _, e := range t.engines {
+		most = max(most, e.model.capacity())
 		err = errors.Join(err, e.startAfresh())
 	}
-	return errors.Join(err, t.makeRooms(need+need/4))
+	if err = errors.Join(err, t.makeRooms(min(need+need/4, most))); err != nil {
+		return t.broken(err)
+	}
+	return nil
 }
 
 // failure returns what ended the team, or nil.
@@ -402,13 +407,16 @@ const (
 	phaseGrads   = 2
 )
 
+// noWait is what an Await waits for that only ends a phase.
+const noWait = 0
+
 // until returns what the Awaits of a program of kind k wait for.
 func (t *team) until(e *engine, k unitKind) []uint64 {
 	switch {
 	case t == nil:
 		return nil
 	case k == unitStep:
-		return append(e.awaited[:0], 0, t.round, t.round)
+		return append(e.awaited[:0], noWait, t.round, t.round)
 	case k == unitRender && e.links.self == 0:
 		return append(e.awaited[:0], t.round)
 	}

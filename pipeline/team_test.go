@@ -8,6 +8,7 @@ import (
 	"io"
 	"math"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -305,9 +306,12 @@ func TestEvenOut(t *testing.T) {
 		{[]int{100}, "[]"}, {[]int{0, 0}, "[]"}, {[]int{105, 95}, "[]"}, {[]int{110, 90}, "[]"}, {[]int{111, 89}, "[{0 1 11}]"}, {[]int{0, 200}, "[{1 0 100}]"},
 		{[]int{10, 0, 20}, "[{2 1 10}]"}, {[]int{7, 0, 0}, "[{0 1 2} {0 2 2}]"}, {[]int{0, 9, 3, 0}, "[{1 0 3} {1 3 3}]"},
 	} {
-		if got := fmt.Sprint(evenOut(c.shares)); got != c.want {
+		if got := fmt.Sprint(evenOut(c.shares, slices.Repeat([]int{1000}, len(c.shares)))); got != c.want {
 			t.Errorf("%v: %s, want %s", c.shares, got, c.want)
 		}
+	}
+	if got := fmt.Sprint(dues(1000, []int{100, 5000, 300}), dues(10, []int{2, 3}), evenOut([]int{300, 100}, []int{5000, 100})); got != "[100 600 300] [2 3] []" {
+		t.Errorf("with ceilings: %s", got)
 	}
 }
 

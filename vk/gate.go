@@ -73,11 +73,15 @@ func (g *Gate) admits(n uint64) error {
 	return nil
 }
 
-// expect notes that the batch of ticket t waits for n.
-func (g *Gate) expect(n uint64, t Ticket) {
+// expect notes that the batch of ticket t waits for n, and returns the semaphore; 0 where the gate was closed meanwhile, which lets everything through.
+func (g *Gate) expect(n uint64, t Ticket) uint64 {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if g.closed {
+		return 0
+	}
 	g.awaited, g.last = max(g.awaited, n), t
+	return g.semaphore
 }
 
 // end opens the gate for all that waits at it. Nothing can wait there any more.

@@ -108,8 +108,7 @@ func (s *Submission) sort(first uint64) {
 		for part, cb := range e.x.commands() {
 			switch {
 			case len(waits) > 0 && waits[0].part == part:
-				b.begin(waits[0].gate.semaphore, values[0])
-				waits[0].gate.expect(values[0], Ticket(first)+Ticket(len(b.counts)-1))
+				b.begin(waits[0].gate.expect(values[0], Ticket(first)+Ticket(len(b.counts))), values[0])
 				waits, values = waits[1:], values[1:]
 			case part > 0:
 				b.begin(0, 0)
