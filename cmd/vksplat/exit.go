@@ -164,17 +164,6 @@ func one(what string) cobra.PositionalArgs {
 		if len(args) == 1 {
 			return nil
 		}
-		return usagef("as in: vksplat "+cmd.Use+valueApart(cmd), "%s needs one %s, %d are given", cmd.Name(), what, len(args))
+		return usagef("as in: vksplat "+cmd.Use, "%s needs one %s, %d are given", cmd.Name(), what, len(args))
 	}
-}
-
-// valueApart is a hint at values that stand apart from their flags: one that may stand alone takes the next word for none of its own.
-func valueApart(cmd *cobra.Command) (hint string) {
-	cmd.Flags().Visit(func(f *pflag.Flag) {
-		if _, truth := f.Value.(*boolValue); !truth && f.NoOptDefVal != "" && f.Value.String() == f.NoOptDefVal {
-			value, _ := pflag.UnquoteUsage(f)
-			hint += fmt.Sprintf("; a value of --%s follows an equals sign: --%s=%s", f.Name, f.Name, value)
-		}
-	})
-	return hint
 }

@@ -86,7 +86,7 @@ func (r *trainRun) apart() error {
 
 // refuseInside refuses a folder to write, which a flag names, that is one of the capture's.
 func refuseInside(folder, flag string, c *scene.Capture) error {
-	const hint = "choose a folder of its own, as in -m out"
+	const hint = "choose a folder of its own, outside of the capture"
 	out, root := resolved(folder), resolved(c.Root)
 	if out == root {
 		return usagef(hint, "flag %s: %s is the capture itself", flag, folder)

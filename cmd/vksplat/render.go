@@ -90,11 +90,12 @@ func (o *renderOptions) fromJSON() bool {
 
 // render draws what is asked for.
 func (a *app) render(o *renderOptions) (err error) {
-	if err := o.findFiles(); err != nil {
-		return err
-	}
+	missing := o.findFiles()
 	if err := o.check(); err != nil {
 		return err
+	}
+	if missing != nil {
+		return missing
 	}
 	defer func() { err = memoryHint(err) }()
 	if err := pipeline.LimitHeap(o.device); err != nil {
