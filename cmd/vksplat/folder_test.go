@@ -19,7 +19,7 @@ func TestClaimFolder(t *testing.T) {
 	}
 	shared, err := claimFolder(dir, false)
 	if err != nil {
-		t.Fatalf("renders may share a folder: %v", err)
+		t.Fatalf("exports may share a folder: %v", err)
 	}
 	shared()
 	release()
@@ -43,5 +43,19 @@ func TestClaimFolder(t *testing.T) {
 func TestPeakRSS(t *testing.T) {
 	if got := peakRSS(); got < 1<<20 || got > 1<<40 {
 		t.Errorf("%d bytes", got)
+	}
+}
+
+// TestRenderClaims wants the pictures of a folder to be one render's at a time.
+func TestRenderClaims(t *testing.T) {
+	t.Parallel() // it waits
+	o := &renderOptions{out: filepath.Join(t.TempDir(), "frames")}
+	release, err := o.claim()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer release()
+	if _, err := o.claim(); !errors.Is(err, errBusy) || exitCode(err) != exitRetry || hint(err) == "" {
+		t.Errorf("a second render: %v", err)
 	}
 }
