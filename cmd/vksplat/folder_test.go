@@ -59,3 +59,32 @@ func TestRenderClaims(t *testing.T) {
 		t.Errorf("a second render: %v", err)
 	}
 }
+
+// TestVideoClaims wants a video to be one render's at a time, and what killed ones left of it to go.
+func TestVideoClaims(t *testing.T) {
+	t.Parallel() // it waits
+	dir := t.TempDir()
+	file := filepath.Join(dir, "v.mp4")
+	for _, name := range []string{".v.mp4.tmp12", ".v.mp4.tmpx", ".w.mp4.tmp12", "v.mp4"} {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	v, err := newVideoPipe(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if isFile(filepath.Join(dir, ".v.mp4.tmp12")) || !isFile(filepath.Join(dir, ".v.mp4.tmpx")) || !isFile(filepath.Join(dir, ".w.mp4.tmp12")) {
+		t.Error("the wrong files were removed")
+	}
+	if _, err := newVideoPipe(file); !errors.Is(err, errBusy) || !isFile(v.temp) {
+		t.Errorf("a second render: %v", err)
+	}
+	if err := v.abandon(); err != nil {
+		t.Fatal(err)
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil || len(entries) != 3 {
+		t.Errorf("left: %v, %v", entries, err)
+	}
+}
