@@ -18,6 +18,8 @@ type LPIPSOptions struct {
 	// MaxBytes is the ceiling of the device memory that a comparison takes, weights included; 0: half of what the device's own budget leaves. Scores do not
 	// depend on it.
 	MaxBytes int64
+	// Smaller is RenderConfig's.
+	Smaller string
 }
 
 // LPIPS compares pictures by the features that an image network finds in them (Zhang et al. 2018). Its methods may be called from several goroutines; pictures

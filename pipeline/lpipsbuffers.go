@@ -172,7 +172,7 @@ func (l *LPIPS) take(sizes [][2]int, budget int64) error {
 		need, width, height = max(need, LPIPSBytes(l.net, size[0], size[1])), max(width, size[0]), max(height, size[1])
 	}
 	return &shortage{fmt.Errorf("pipeline: compare pictures by LPIPS: %w: features that %s finds in pictures of up to %dx%d pixels do not fit the %s that they may take; %s are enough, weights included",
-		ErrTooSmall, l.net, width, height, vk.BytesText(max(budget, 0)), vk.BytesText(need)), "Raise --max-vram (--max-ram where the device uses RAM), or compare smaller pictures (--downscale)."}
+		ErrTooSmall, l.net, width, height, vk.BytesText(max(budget, 0)), vk.BytesText(need)), anyOf("Raise --max-vram (--max-ram where the device uses RAM)", l.options.Smaller)}
 }
 
 // Reserve takes the memory for comparing pictures of the sizes of cams before others take it, and leaves them beside bytes of the device's. Pictures of other
@@ -193,8 +193,8 @@ func (l *LPIPS) Reserve(cams []scene.Camera, beside int64) error {
 }
 
 // PlanLPIPS says what drawing n splats takes of the device at least, and refuses, before anything is taken, what leaves no room to compare the pictures
-// of cams by a network beside that. Without splats the pictures are there already.
-func (d *Device) PlanLPIPS(net string, n, degree int, cams []scene.Camera) (beside int64, err error) {
+// of cams by a network beside that. Without splats the pictures are there already. smaller is RenderConfig's.
+func (d *Device) PlanLPIPS(net string, n, degree int, cams []scene.Camera, smaller string) (beside int64, err error) {
 	layers := scene.LPIPSLayers(net)
 	sizes := lpipsSizes(layers, cams)
 	if len(sizes) == 0 {
@@ -222,5 +222,5 @@ func (d *Device) PlanLPIPS(net string, n, degree int, cams []scene.Camera) (besi
 		raise = "--max-ram to " + mib(smallestPool(need, w.host(), 0, false))
 	}
 	return 0, &shortage{fmt.Errorf("pipeline: plan LPIPS: %w: the features that %s finds take %s of the device beside the %s of drawing, there are %s", ErrTooSmall, net,
-		vk.BytesText(need-w.device), vk.BytesText(w.device), vk.BytesText(d.dev.Budget())), fmt.Sprintf("Raise %s or more, compare smaller pictures (--downscale), or leave LPIPS out.", raise)}
+		vk.BytesText(need-w.device), vk.BytesText(w.device), vk.BytesText(d.dev.Budget())), anyOf("Raise "+raise+" or more", smaller, "leave LPIPS out")}
 }

@@ -13,7 +13,7 @@ func TestLPIPSPlan(t *testing.T) {
 	s, cams := renderViews(t)
 	cams = []scene.Camera{cams[0].Rescaled(160, 120), cams[1].Rescaled(90, 120), cams[0].Rescaled(20, 20)}
 	net := scene.LPIPSAlex
-	_, err := budgetDevice(t, 1<<20).PlanLPIPS(net, s.N, s.Degree, cams)
+	_, err := budgetDevice(t, 1<<20).PlanLPIPS(net, s.N, s.Degree, cams, "")
 	if !IsShortage(err) || !strings.Contains(err.Error(), "there are 1.0 MiB") {
 		t.Fatalf("in 1 MiB: %v", err)
 	}
@@ -21,11 +21,21 @@ func TestLPIPSPlan(t *testing.T) {
 	if _, err := fmt.Sscanf(Hint(err), "Raise --max-vram to %dMiB or more", &enough); err != nil {
 		t.Fatalf("hint %q: %v", Hint(err), err)
 	}
-	if _, err := budgetDevice(t, enough<<20-1).PlanLPIPS(net, s.N, s.Degree, cams); !IsShortage(err) {
+	for _, smaller := range []string{"", "make smaller pictures (--size)"} { // what a command lacks is not hinted at
+		_, err := budgetDevice(t, 1<<20).PlanLPIPS(net, 0, 0, cams, smaller)
+		if got := strings.Count(Hint(err), "("); got != len(strings.Fields(smaller))/4 {
+			t.Errorf("hint %q with %q", Hint(err), smaller)
+		}
+		_, err = NewRenderer(budgetDevice(t, 1<<20), s, cams, RenderConfig{Smaller: smaller})
+		if got := strings.Count(Hint(err), "("); got != len(strings.Fields(smaller))/4 {
+			t.Errorf("hint %q with %q", Hint(err), smaller)
+		}
+	}
+	if _, err := budgetDevice(t, enough<<20-1).PlanLPIPS(net, s.N, s.Degree, cams, ""); !IsShortage(err) {
 		t.Errorf("with less than %d MiB: %v", enough, err)
 	}
 	d := budgetDevice(t, enough<<20)
-	beside, err := d.PlanLPIPS(net, s.N, s.Degree, cams)
+	beside, err := d.PlanLPIPS(net, s.N, s.Degree, cams, "")
 	if err != nil || beside == 0 {
 		t.Fatalf("in %d MiB: %d bytes beside, %v", enough, beside, err)
 	}
@@ -55,7 +65,7 @@ func TestLPIPSPlan(t *testing.T) {
 	if l.buffers != held {
 		t.Error("what was reserved is not what pictures were compared in")
 	}
-	if beside, err := d.PlanLPIPS(net, 0, 0, cams); err != nil || beside != 0 {
+	if beside, err := d.PlanLPIPS(net, 0, 0, cams, ""); err != nil || beside != 0 {
 		t.Errorf("pictures that are there: %d bytes beside, %v", beside, err)
 	}
 }

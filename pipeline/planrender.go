@@ -3,6 +3,8 @@ package pipeline
 import (
 	"fmt"
 	"runtime"
+	"slices"
+	"strings"
 
 	"vksplat/scene"
 	"vksplat/vk"
@@ -65,9 +67,22 @@ func (w renderNeeds) atOnce(budget int64) int {
 	return int(max(1, min(room/w.picture, int64(runtime.GOMAXPROCS(0)+rendersInFlight), mostPictures)))
 }
 
-// shortOfRender adds to an error of a device's budget that cannot hold n splats and their views the flag that sets it, and how much is enough. Other errors
-// stay as they are.
-func (d *Device) shortOfRender(n int, w renderNeeds, err error) error {
+// anyOf makes a hint of what helps; "" is left out.
+func anyOf(ways ...string) string {
+	ways = slices.DeleteFunc(ways, func(way string) bool { return way == "" })
+	last := len(ways) - 1
+	switch last {
+	case 0:
+		return ways[0] + "."
+	case 1:
+		return ways[0] + ", or " + ways[1] + "."
+	}
+	return strings.Join(ways[:last], ", ") + ", or " + ways[last] + "."
+}
+
+// shortOfRender adds to an error of a device's budget that cannot hold n splats and their views the flag that sets it, and how much is enough; smaller is
+// RenderConfig's. Other errors stay as they are.
+func (d *Device) shortOfRender(n int, w renderNeeds, smaller string, err error) error {
 	if !IsShortage(err) || vk.RefusedByDriver(err) {
 		return err
 	}
@@ -77,11 +92,11 @@ func (d *Device) shortOfRender(n int, w renderNeeds, err error) error {
 		raise = "--max-ram to " + mib(smallestPool(need, w.host(), 0, false))
 	}
 	return &shortage{fmt.Errorf("pipeline: create renderer: %w: %d splats and their pictures take about %s of the device, there are %s: %v", ErrTooSmall, n,
-		vk.BytesText(w.device), vk.BytesText(d.dev.Budget()), err), fmt.Sprintf("Raise %s or more, or make smaller pictures (--size).", raise)}
+		vk.BytesText(w.device), vk.BytesText(d.dev.Budget()), err), anyOf("Raise "+raise+" or more", smaller)}
 }
 
-// ramForRender returns an error where RAM is too small for n splats and their pictures.
-func (d *Device) ramForRender(n int, w renderNeeds) error {
+// ramForRender returns an error where RAM is too small for n splats and their pictures; smaller is RenderConfig's.
+func (d *Device) ramForRender(n int, w renderNeeds, smaller string) error {
 	least := w.host()
 	if d.host >= least {
 		return nil
@@ -94,5 +109,5 @@ func (d *Device) ramForRender(n int, w renderNeeds) error {
 		enough = smallestPool(w.device, least, 0, false)
 	}
 	return &shortage{fmt.Errorf("pipeline: create renderer: %w: %d splats and a picture take %s with program and driver, there are %s", ErrLittleRAM, n,
-		vk.BytesText(least), vk.BytesText(d.host)), fmt.Sprintf("Raise --max-ram to %s or more, or make smaller pictures (--size).", mib(enough))}
+		vk.BytesText(least), vk.BytesText(d.host)), anyOf("Raise --max-ram to "+mib(enough)+" or more", smaller)}
 }

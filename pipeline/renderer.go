@@ -19,6 +19,8 @@ type RenderConfig struct {
 	Stop        func() error // asked before each part of a picture; its error ends Add; may be nil
 	// Part is called after each part of a picture, with how many of its parts there are now; it may be nil.
 	Part func(done, of int)
+	// Smaller says in hints how this command gets smaller pictures, as in "make smaller pictures (--size)"; "" where there is no way.
+	Smaller string
 }
 
 // rendersInFlight is how many parts of pictures are on the device at a time, so that it never waits for the host.
@@ -58,7 +60,7 @@ func NewRenderer(d *Device, s *scene.Splats, cameras []scene.Camera, cfg RenderC
 	p := &parts{packed: cfg.Packed, depth: cfg.Depth}
 	w, err := d.renderNeeds(s.N, s.Degree, cameras, p)
 	if err == nil {
-		err = d.ramForRender(s.N, w)
+		err = d.ramForRender(s.N, w, cfg.Smaller)
 	}
 	if err != nil {
 		return nil, err
@@ -79,7 +81,7 @@ func NewRenderer(d *Device, s *scene.Splats, cameras []scene.Camera, cfg RenderC
 func (d *Device) newWholeRenderer(s *scene.Splats, cameras []scene.Camera, cfg RenderConfig, w renderNeeds, p *parts) (*Renderer, error) {
 	e, err := newEngine(d.dev, s.Degree, cameras, []unitKind{unitRender}, rendersInFlight, false)
 	if err != nil {
-		return nil, d.shortOfRender(s.N, w, err)
+		return nil, d.shortOfRender(s.N, w, cfg.Smaller, err)
 	}
 	e.model.setUnit(s.N)
 	r := &Renderer{e: e, cfg: cfg, atOnce: w.atOnce(d.host)}
@@ -87,7 +89,7 @@ func (d *Device) newWholeRenderer(s *scene.Splats, cameras []scene.Camera, cfg R
 		err = e.buildToFit()
 	}
 	if err != nil {
-		return nil, errors.Join(d.shortOfRender(s.N, w, err), e.close())
+		return nil, errors.Join(d.shortOfRender(s.N, w, cfg.Smaller, err), e.close())
 	}
 	return r, nil
 }

@@ -1,6 +1,7 @@
 package scene
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -59,6 +60,9 @@ type foundModel struct {
 	images uint64 // that it claims to have registered
 }
 
+// formatFlag names the flag of Format.
+func (o LoadOptions) formatFlag() string { return cmp.Or(o.FlagOf, "format") }
+
 // discover finds what describes the capture: of the formats that are asked for the
 // first that is there. root may also name a JSON file.
 func discover(root string, o LoadOptions) (found, []Warning, error) {
@@ -94,11 +98,11 @@ func discover(root string, o LoadOptions) (found, []Warning, error) {
 			out, warnings = this, more
 		default:
 			warnings = append(warnings, Warning{Code: "other-format",
-				Text: fmt.Sprintf("took the cameras of %s; --format %s takes those of %s", Printable(filepath.ToSlash(out.model)), this.format, Printable(filepath.ToSlash(this.model)))})
+				Text: fmt.Sprintf("took the cameras of %s; --%s %s takes those of %s", Printable(filepath.ToSlash(out.model)), o.formatFlag(), this.format, Printable(filepath.ToSlash(this.model)))})
 		}
 	}
 	if out.format == "" {
-		return found{}, nil, noModel(root, o.Format)
+		return found{}, nil, noModel(root, o)
 	}
 	return out, warnings, nil
 }
@@ -218,7 +222,7 @@ func largestModel(models []foundModel) (foundModel, []Warning) {
 }
 
 // noModel says what was searched, and how to make it.
-func noModel(root, format string) error {
+func noModel(root string, o LoadOptions) error {
 	places := make([]string, 0, len(modelPlaces))
 	for _, p := range modelPlaces {
 		if p.numbered {
@@ -228,13 +232,13 @@ func noModel(root, format string) error {
 	}
 	searched := strings.Join(places, ", ")
 	err := &Error{Op: "find model", Path: root}
-	switch format {
+	switch o.Format {
 	case FormatTransforms, FormatBlender:
 		name := transformsFile
-		if format == FormatBlender {
+		if o.Format == FormatBlender {
 			name = trainFile
 		}
-		err.Err, err.Hint = fmt.Errorf("there is no %s", name), "leave out --format, or name the folder that has the file"
+		err.Err, err.Hint = fmt.Errorf("there is no %s", name), "leave out --"+o.formatFlag()+", or name the folder that has the file"
 		return err
 	case FormatColmap:
 		err.Err = fmt.Errorf("no COLMAP model: there is no cameras, images or points3D, as .bin or .txt, in any of %s", searched)

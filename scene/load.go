@@ -14,6 +14,7 @@ const AnyModel = -1
 // LoadOptions says how a capture is read.
 type LoadOptions struct {
 	Format    string // FormatAuto, also as "", or one of the formats
+	FlagOf    string // name of the flag that sets Format, for hints; "" means format
 	Images    string // folder of the photos, below the capture's or absolute; "" means images or input, or what the JSON file says
 	Model     int    // as in sparse/N, or AnyModel
 	Downscale int    // 1, 2, 4 or 8, or 0 to bring widths above 1600 pixels to 1600

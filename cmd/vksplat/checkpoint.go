@@ -35,7 +35,7 @@ type saver struct {
 	kept       []checkpointFile     // those that are, by step
 	pending    *pipeline.CheckpointWrite
 	wanted     bool                               // pending was asked for
-	asked      []int                              // steps of --save-at, of this and of earlier calls: their checkpoints stay
+	asked      []int                              // steps of --save-at and of the viewer, of this and of earlier calls: their checkpoints stay
 	remembered bool                               // asked is on disk
 	last       time.Time                          // end of the last write, or the start
 	full       bool                               // the last periodic write failed
@@ -149,12 +149,23 @@ func (s *saver) saveNow() {
 
 // early writes a checkpoint between two stops: it is due, or a viewer wants it and is told of it.
 func (s *saver) early() {
-	asked, err := s.now.Swap(false), s.save(true)
+	asked := s.now.Swap(false)
+	if asked {
+		s.keep(s.r.trainer.Step())
+	}
+	err := s.save(true)
 	if err != nil {
 		s.missed(err)
 	}
 	if asked {
 		s.r.live.saving(s.pending, s.newest(), s.r.trainer.Step(), err)
+	}
+}
+
+// keep has the checkpoint of a step stay, as those of --save-at do.
+func (s *saver) keep(step int) {
+	if !slices.Contains(s.asked, step) {
+		s.asked, s.remembered = append(s.asked, step), false
 	}
 }
 

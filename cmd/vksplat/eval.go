@@ -101,6 +101,9 @@ func (o *evalOptions) table() []option {
 // check reports what makes no sense, before any work.
 func (o *evalOptions) check() error {
 	pictures := o.renders != "" || o.gt != ""
+	if !pictures {
+		o.config.Smaller = "compare smaller pictures (--downscale)"
+	}
 	switch {
 	case pictures && (o.renders == "" || o.gt == ""):
 		return usagef("as in: vksplat eval --renders DIR --gt DIR", "--renders and --gt belong together")

@@ -261,9 +261,20 @@ func (j *evalJob) round(ctx context.Context, plan *pipeline.HostPlan, draw func(
 		return err
 	}
 	if len(j.result.Views) == 0 {
-		return &hintedError{err: fmt.Errorf("%s: %w: no photo could be measured", j.name, scene.ErrData), hint: "the warnings above say why; name another capture with --capture"}
+		return &hintedError{err: fmt.Errorf("%s: %w: no photo could be measured", j.name, scene.ErrData), hint: "the warnings above say why; " + j.otherPhotos()}
 	}
 	return nil
+}
+
+// otherPhotos says how to measure on other photos than those of which none could be taken.
+func (j *evalJob) otherPhotos() string {
+	switch {
+	case j.renders == nil:
+		return "name another capture with --capture"
+	case j.o.load.masks != "":
+		return "name other masks with --masks, or leave them out"
+	}
+	return "name other folders with --renders and --gt"
 }
 
 // showPictures shows how many of n pictures are done, where there is somebody to look at that: standard output is for the tables.

@@ -28,7 +28,7 @@ func (o *evalOptions) openPerceptual(device *pipeline.Device) (*perceptual, erro
 	if err != nil {
 		return nil, err
 	}
-	net, err := pipeline.NewLPIPS(device, w, pipeline.LPIPSOptions{Normalize: p.normalize})
+	net, err := pipeline.NewLPIPS(device, w, pipeline.LPIPSOptions{Normalize: p.normalize, Smaller: o.config.Smaller})
 	if err != nil {
 		return nil, err
 	}
@@ -59,7 +59,7 @@ func (j *evalJob) planPerceptual(device *pipeline.Device) error {
 		}
 	}
 	var err error
-	if j.beside, err = device.PlanLPIPS(protocolOf(j.o.protocol).net, info.N, info.Degree, j.cams); err != nil {
+	if j.beside, err = device.PlanLPIPS(protocolOf(j.o.protocol).net, info.N, info.Degree, j.cams, j.o.config.Smaller); err != nil {
 		err = fmt.Errorf("measure %s: %w", j.name, err)
 	}
 	return err

@@ -30,6 +30,7 @@ const (
 // renderOptions is everything that render is asked for.
 type renderOptions struct {
 	file, cameras, out string
+	run                string // the folder that file was found in, "" where the file itself was named
 	antialiased        bool
 	given              func(flag string) bool
 	load               loadFlags
@@ -53,7 +54,7 @@ type renderOptions struct {
 }
 
 func newRenderOptions() *renderOptions {
-	return &renderOptions{load: loadFlags{model: scene.AnyModel}, config: pipeline.RenderConfig{Near: pipeline.DefaultConfig().Near},
+	return &renderOptions{load: loadFlags{model: scene.AnyModel}, config: pipeline.RenderConfig{Near: pipeline.DefaultConfig().Near, Smaller: "make smaller pictures (--size)"},
 		fps: 30, seconds: 10, projection: projectPerspective, format: scene.FormatPNG, colours: colourAuto, crf: 18}
 }
 
@@ -93,12 +94,15 @@ func (o *renderOptions) table() []optionGroup {
 	}
 }
 
+// captureFormat is the flag that other commands call --format.
+const captureFormat = "capture-format"
+
 // captureOptions are those of reading a capture; --format is what pictures are.
 func (o *renderOptions) captureOptions() []option {
 	list := o.load.table()
 	for i := range list {
 		if list[i].name == "format" {
-			list[i].name = "capture-format"
+			list[i].name = captureFormat
 		}
 	}
 	return list
@@ -110,7 +114,9 @@ func (o *renderOptions) check() error {
 	case o.out == "" && o.video == "" && o.format != formatNone:
 		return usagef("as in: vksplat render OUT -o DIR, or --video flight.mp4", "-o or --video is required")
 	case o.cameras == "" && !isFolder(o.file) && isFile(o.file) && o.trajectory == "":
-		return usagef("give --cameras SCENE or cameras.json, or train's folder in place of the model", "--cameras is required for the views of a file")
+		return o.noCameras()
+	case o.given("model") && (o.fromJSON() || o.cameras == ""):
+		return usagef("leave it out, or give the capture that has the model: --cameras SCENE", "flag --model: the cameras are of no capture, there is no model %s", &o.load.model)
 	case o.split != "" && o.trajectory != "":
 		return usagef("leave one of them out", "--split and --trajectory say different things")
 	case !(o.config.Near > 0) || math.IsInf(o.config.Near, 0):

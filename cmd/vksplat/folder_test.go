@@ -19,7 +19,7 @@ func TestClaimFolder(t *testing.T) {
 	}
 	shared, err := claimFolder(dir, false)
 	if err != nil {
-		t.Fatalf("renders may share a folder: %v", err)
+		t.Fatalf("exports may share a folder: %v", err)
 	}
 	shared()
 	release()
@@ -43,5 +43,48 @@ func TestClaimFolder(t *testing.T) {
 func TestPeakRSS(t *testing.T) {
 	if got := peakRSS(); got < 1<<20 || got > 1<<40 {
 		t.Errorf("%d bytes", got)
+	}
+}
+
+// TestRenderClaims wants the pictures of a folder to be one render's at a time.
+func TestRenderClaims(t *testing.T) {
+	t.Parallel() // it waits
+	o := &renderOptions{out: filepath.Join(t.TempDir(), "frames")}
+	release, err := o.claim()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer release()
+	if _, err := o.claim(); !errors.Is(err, errBusy) || exitCode(err) != exitRetry || hint(err) == "" {
+		t.Errorf("a second render: %v", err)
+	}
+}
+
+// TestVideoClaims wants a video to be one render's at a time, and what killed ones left of it to go.
+func TestVideoClaims(t *testing.T) {
+	t.Parallel() // it waits
+	dir := t.TempDir()
+	file := filepath.Join(dir, "v.mp4")
+	for _, name := range []string{".v.mp4.tmp12", ".v.mp4.tmpx", ".w.mp4.tmp12", "v.mp4"} {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	v, err := newVideoPipe(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if isFile(filepath.Join(dir, ".v.mp4.tmp12")) || !isFile(filepath.Join(dir, ".v.mp4.tmpx")) || !isFile(filepath.Join(dir, ".w.mp4.tmp12")) {
+		t.Error("the wrong files were removed")
+	}
+	if _, err := newVideoPipe(file); !errors.Is(err, errBusy) || !isFile(v.temp) {
+		t.Errorf("a second render: %v", err)
+	}
+	if err := v.abandon(); err != nil {
+		t.Fatal(err)
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil || len(entries) != 3 {
+		t.Errorf("left: %v, %v", entries, err)
 	}
 }

@@ -168,12 +168,13 @@ func originOf(info *splatfile.Info) (origin [3]float64) {
 	return origin
 }
 
-// claim claims the folder of the pictures, if there are any. It is not locked: renders of several models or cameras may share a folder.
+// claim claims the folder of the pictures, if there are any: two renders at once would replace each other's pictures and render.json. One after the other,
+// renders of several models or cameras may share a folder.
 func (o *renderOptions) claim() (release func(), err error) {
 	if o.out == "" {
 		return func() {}, nil
 	}
-	return claimFolder(o.out, false)
+	return claimFolder(o.out, true)
 }
 
 // normalise moves the capture into the training frame, and with it the cameras of a flight. Where the capture has no cameras, the flight's are its.
@@ -227,7 +228,9 @@ func readModel(file string) (*scene.Splats, splatfile.Info, error) {
 // without a recorded origin stand where the model does: origin is the model's.
 func (a *app) views(o *renderOptions, origin [3]float64) (*scene.Capture, error) {
 	if !o.fromJSON() {
-		capture, err := scene.Load(o.cameras, o.load.options())
+		load := o.load.options()
+		load.FlagOf = captureFormat
+		capture, err := scene.Load(o.cameras, load)
 		if err != nil {
 			return nil, err
 		}

@@ -23,12 +23,14 @@ type rendering struct {
 	missing  bool       // the program that makes the video
 	turn     chan struct{}
 	panorama *panorama // nil: pictures are drawn as they are
+	release  func()    // of the folder of pictures that are written in place of a video
 }
 
 // renderAll draws and writes the shots, which are in the training frame with the splats; unit is its scale.
 func (a *app) renderAll(o *renderOptions, device *pipeline.Device, splats *scene.Splats, shots []shot, unit float64) (err error) {
-	r := &rendering{o: o, shots: shots, kind: o.picture(), unit: unit, turn: make(chan struct{})}
+	r := &rendering{o: o, shots: shots, kind: o.picture(), unit: unit, turn: make(chan struct{}), release: func() {}}
 	close(r.turn)
+	defer func() { r.release() }()
 	cams := camerasOf(shots)
 	if o.projection == projectEquirect {
 		r.panorama = newPanorama(o.size, cams)

@@ -109,8 +109,8 @@ Models hold colours as photos do, in sRGB; ` + "`--colorspace linear`" + ` undoe
 camera's axis (z) over the splats that a pixel shows, each weighed by its share of the pixel, divided by the sum of the shares; in the units of the capture; 0
 where there is nothing. In panoramas it is the distance from the camera. Beside pictures but EXR it is NAME.depth.npy: [height, width], single precision.
 
-The background is ` + "`--background`" + `, or what the model was trained with, which the checkpoint or the run's ` + "`capture.json`" + ` says (models of unknown origin: white
-with the cameras of a synthetic capture), or black; so it is for ` + "`eval`, `view`" + `, and so is ` + "`--near`" + `.
+The background is ` + "`--background`" + `, or what the model was trained with, which the checkpoint, the run's ` + "`capture.json`" + ` or, where that is
+lost, the run's newest checkpoint says (models of unknown origin: white with the cameras of a synthetic capture), or black; so it is for ` + "`eval`, `view`" + `, and so is ` + "`--near`" + `.
 
 Pictures larger than the device's memory, or than ` + "`--max-vram`" + ` allows, are drawn in bands; the bytes are the same.
 
@@ -119,7 +119,7 @@ other, because splats are drawn a little differently in each: a splat is project
 its distance from the camera the ellipse is a poor likeness, which may fill one picture and hardly touch its neighbour. Photos that look there train such splats away;
 where none did, the six pictures show: of a model of 12476 splats, trained on photos of one wall, two such splats made all of the edges.
 
-A render that was interrupted goes on with the same command: pictures that are there are kept, and those that are not whole, by their head, their end and
+A folder of pictures, and a video, are one render's at a time; a second one waits some seconds and is refused. A render that was interrupted goes on with the same command: pictures that are there are kept, and those that are not whole, by their head, their end and
 their size, are drawn again. ` + "`DIR/render.json`" + ` says what each was asked to be; a picture of another
 render of that name is an error, and ` + "`--overwrite`" + ` replaces it. Videos are always made whole.
 

@@ -121,7 +121,7 @@ func readRecord(path string) (*renderRecord, error) {
 		err = scene.JSONError(json.Unmarshal(data, record))
 	}
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, &hintedError{err: fmt.Errorf("read %s: %w: %w", path, scene.ErrData, pathless(err)), hint: "render writes this file; remove it to draw all pictures again"}
+		return nil, &hintedError{err: fmt.Errorf("read %s: %w: %w", path, scene.ErrData, pathless(err)), hint: "render writes this file; remove it and draw all pictures again with --overwrite, or choose another folder"}
 	}
 	if record.Pictures == nil {
 		record.Pictures = map[string]string{}

@@ -27,10 +27,22 @@ func (o *renderOptions) findFiles() (err error) {
 	if o.file, err = splatfile.Find(out); err != nil {
 		return err
 	}
-	if cameras := filepath.Join(out, "cameras.json"); o.cameras == "" && o.file != out && isFile(cameras) {
+	if o.file == out {
+		return nil
+	}
+	o.run = out
+	if cameras := filepath.Join(out, "cameras.json"); o.cameras == "" && isFile(cameras) {
 		o.cameras = cameras
 	}
 	return nil
+}
+
+// noCameras is the error of a render that nothing says the views of.
+func (o *renderOptions) noCameras() error {
+	if o.run != "" {
+		return usagef("give the capture that it was trained on: --cameras SCENE", "%s has no cameras.json to render from", o.run)
+	}
+	return usagef("give --cameras SCENE or cameras.json, or train's folder in place of the model", "--cameras is required for the views of a file")
 }
 
 // defaultCamera is what trajectory files without a lens are flown with where there is no photo.
@@ -40,7 +52,7 @@ var defaultCamera = scene.Camera{Name: "camera", Width: 1280, Height: 720, R: [9
 func (a *app) capture(o *renderOptions, origin [3]float64) (*scene.Capture, error) {
 	if o.cameras == "" {
 		if !o.fromFile() {
-			return nil, usagef("give --cameras SCENE or cameras.json, or train's folder in place of the model", "there are no cameras to render from")
+			return nil, o.noCameras()
 		}
 		return &scene.Capture{Frame: scene.Identity()}, nil
 	}

@@ -42,6 +42,7 @@ func encodeArgs(o *renderOptions, to string) []string {
 // videoPipe is a video that is being written. Its methods may be called of nil.
 type videoPipe struct {
 	file, temp string
+	unlock     func() // no other render makes this file until then
 	cmd        *exec.Cmd
 	in         io.WriteCloser
 	said       *tail
@@ -70,15 +71,11 @@ func (a *app) startVideo(r *rendering, cams []scene.Camera) error {
 	if err := checkVideoFolder(o.video); err != nil {
 		return err
 	}
-	temp, err := os.CreateTemp(filepath.Dir(o.video), "."+filepath.Base(o.video)+".tmp*")
+	v, err := newVideoPipe(o.video)
 	if err != nil {
 		return folderError(filepath.Dir(o.video), err)
 	}
-	v := &videoPipe{file: o.video, temp: temp.Name(), said: &tail{}}
 	r.video = v
-	if err := temp.Close(); err != nil {
-		return err
-	}
 	args := append([]string{"-hide_banner", "-loglevel", "error", "-protocol_whitelist", "file,pipe", "-f", "rawvideo", "-pix_fmt", "rgb0",
 		"-s", fmt.Sprintf("%dx%d", width, height), "-r", fpsText(o.fps), "-i", "pipe:0"}, encodeArgs(o, "file:"+v.temp)...)
 	v.cmd = exec.Command(program, args...)
@@ -93,6 +90,33 @@ func (a *app) startVideo(r *rendering, cams []scene.Camera) error {
 	}
 	a.onAbort = and(a.onAbort, func() { _ = v.abandon() })
 	return nil
+}
+
+// newVideoPipe makes the temporary file of a video, and removes those of renders that were killed: with the lock nobody else writes one.
+func newVideoPipe(file string) (*videoPipe, error) {
+	dir, hidden := filepath.Dir(file), "."+filepath.Base(file)
+	unlock, err := waitForLock(filepath.Join(dir, hidden+lockName))
+	if err != nil {
+		return nil, err
+	}
+	entries, err := os.ReadDir(dir)
+	var temp *os.File
+	if err == nil {
+		for _, e := range entries {
+			if number, ok := strings.CutPrefix(e.Name(), hidden+".tmp"); ok && digits.MatchString(number) && e.Type().IsRegular() {
+				_ = os.Remove(filepath.Join(dir, e.Name())) // it takes room and harms nobody
+			}
+		}
+		temp, err = os.CreateTemp(dir, hidden+".tmp*")
+	}
+	if err == nil {
+		err = temp.Close()
+	}
+	if err != nil {
+		unlock()
+		return nil, err
+	}
+	return &videoPipe{file: file, temp: temp.Name(), unlock: unlock, said: &tail{}}, nil
 }
 
 // and calls two functions one after the other, the second first.
@@ -129,9 +153,12 @@ func (a *app) picturesInstead(r *rendering) error {
 	}
 	if o.out == "" {
 		o.out = strings.TrimSuffix(o.video, filepath.Ext(o.video)) + "_frames"
-		if err := os.MkdirAll(o.out, 0o777); err != nil {
-			return folderError(o.out, err)
+		release, err := claimFolder(o.out, true)
+		if err != nil {
+			return err
 		}
+		r.release = release
+		a.onAbort = and(a.onAbort, release)
 	}
 	if o.name == "" {
 		o.name = framePattern
@@ -200,9 +227,14 @@ func (v *videoPipe) finish() error {
 	return nil
 }
 
-// abandon removes what there is of a video that is not finished.
+// abandon removes what there is of a video that is not finished, and lets others make that file.
 func (v *videoPipe) abandon() error {
-	if v == nil || v.temp == "" {
+	if v == nil || v.unlock == nil {
+		return nil
+	}
+	defer v.unlock()
+	v.unlock = nil
+	if v.temp == "" {
 		return nil
 	}
 	if v.cmd != nil && !v.ended {

@@ -69,7 +69,7 @@ func (s *saver) readAsked() (steps []int) {
 	return steps
 }
 
-// rememberAsked writes the steps down for calls to come, once.
+// rememberAsked writes the steps down for calls to come, unless they are already.
 func (s *saver) rememberAsked() error {
 	slices.Sort(s.asked)
 	s.asked = slices.Compact(s.asked)

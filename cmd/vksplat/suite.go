@@ -207,6 +207,10 @@ func (r *suiteRun) command(merged settings) error {
 
 // suiteRun does a run, or takes in what it made before.
 func (a *app) suiteRun(ctx context.Context, program, prefix string, r *suiteRun) error {
+	if r.missesModel() {
+		a.warn(r.name() + ": its model is gone from " + r.out + ": training it again")
+		r.record.Trained, r.record.Protocol = false, ""
+	}
 	if r.done() {
 		if err := r.read(); err != nil {
 			return err

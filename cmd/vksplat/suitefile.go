@@ -30,7 +30,7 @@ type suiteTOML struct {
 	Data     string   `toml:"data"`     // folder that captures without a path of their own lie in
 	Source   string   `toml:"source"`   // of the photos: one of Sources
 	Only     []string `toml:"only"`     // captures; empty: all
-	Seeds    []uint64 `toml:"seeds"`    //
+	Seeds    []int64  `toml:"seeds"`    // from 0 up; a decoder to uint64 takes -1 for 2^64 - 1
 	Protocol string   `toml:"protocol"` // of eval
 	Correct  string   `toml:"color_correct"`
 	Weights  string   `toml:"lpips_weights"` // file
@@ -294,22 +294,34 @@ func (p *suitePlan) settingsOf(md toml.MetaData, where string, values map[string
 	return out, nil
 }
 
+// takeSeeds takes the list of seeds; nil is the usual one.
+func (p *suitePlan) takeSeeds(list []int64) error {
+	switch {
+	case list == nil:
+		p.seeds = suiteSeeds
+	case len(list) == 0:
+		return p.wrong("give one or more, as in seeds = [42]", "seeds: the list is empty")
+	}
+	for _, seed := range list {
+		switch {
+		case seed < 0:
+			return p.wrong("give numbers from 0 up, as in seeds = [42]", "seeds: %d is below 0", seed)
+		case slices.Contains(p.seeds, uint64(seed)):
+			return p.wrong("give each seed once", "seeds: %d is there twice", seed)
+		}
+		p.seeds = append(p.seeds, uint64(seed))
+	}
+	return nil
+}
+
 // finish takes what the file chooses, and checks the whole.
 func (p *suitePlan) finish(own *suiteTOML) error {
 	if own.Out == "" {
 		return p.wrong("add: out = \"runs\"", "out does not say which folder the runs go to")
 	}
-	p.out, p.seeds = besideFile(p.file, own.Out), own.Seeds
-	switch {
-	case own.Seeds == nil:
-		p.seeds = suiteSeeds
-	case len(own.Seeds) == 0:
-		return p.wrong("give one or more, as in seeds = [42]", "seeds: the list is empty")
-	}
-	for i, seed := range p.seeds {
-		if slices.Contains(p.seeds[:i], seed) {
-			return p.wrong("give each seed once", "seeds: %d is there twice", seed)
-		}
+	p.out = besideFile(p.file, own.Out)
+	if err := p.takeSeeds(own.Seeds); err != nil {
+		return err
 	}
 	if !slices.Contains(protocolNames(), p.protocol) {
 		return p.wrong("give "+orList(protocolNames()), "protocol: there is no %q", p.protocol)

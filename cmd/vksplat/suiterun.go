@@ -57,6 +57,9 @@ func (r *suiteRun) recall() error {
 // errOtherSettings is the error of a run's folder that another run has written.
 var errOtherSettings = errors.New("holds a run by other settings")
 
+// missesModel reports whether the run was trained and nothing of its models is left.
+func (r *suiteRun) missesModel() bool { return r.record.Trained && len(formerModels(r.out)) == 0 }
+
 // done reports whether earlier calls have left nothing to do.
 func (r *suiteRun) done() bool {
 	rec, p := &r.record, r.plan

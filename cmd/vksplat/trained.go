@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"path/filepath"
+	"slices"
 
 	"vksplat/pipeline"
 	"vksplat/scene"
@@ -13,20 +15,40 @@ type trainedLook struct {
 	near       float64 // in the training frame; 0: not known
 }
 
-// trainedLookOf finds it: a checkpoint says it itself, of another file the record of its run does. It is nil where nobody knows.
+// trainedLookOf finds it: a checkpoint says it itself, of another file the record of its run does or, where that is lost, the run's newest checkpoint. It is nil
+// where nobody knows.
 func trainedLookOf(file string) (*trainedLook, error) {
-	if c, err := pipeline.OpenCheckpoint(file); err == nil { // anything else is none
-		return &trainedLook{c.Header.Config.Background, c.Header.Config.Near}, c.Close()
+	if look := lookOfCheckpoint(file); look != nil {
+		return look, nil
 	}
 	out := folderOf(file)
 	if out == "" {
 		return nil, nil
 	}
 	rec, err := readCaptureRecord(out)
-	if err != nil || rec == nil {
+	switch {
+	case err != nil:
 		return nil, err
+	case rec != nil:
+		return &trainedLook{rec.Background, rec.Near}, nil
 	}
-	return &trainedLook{rec.Background, rec.Near}, nil
+	list, err := listCheckpoints(filepath.Join(out, checkpointFolder))
+	for _, saved := range slices.Backward(list) {
+		if look := lookOfCheckpoint(saved.path); look != nil {
+			return look, nil
+		}
+	}
+	return nil, err
+}
+
+// lookOfCheckpoint is nil of what is no checkpoint that can be read.
+func lookOfCheckpoint(file string) *trainedLook {
+	c, err := pipeline.OpenCheckpoint(file)
+	if err != nil {
+		return nil
+	}
+	_ = c.Close() // only read
+	return &trainedLook{c.Header.Config.Background, c.Header.Config.Near}
 }
 
 // take makes the settings of drawing those of training, where no flag says otherwise. Where nobody knows them, models of synthetic captures are taken to have

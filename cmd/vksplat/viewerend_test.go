@@ -105,6 +105,14 @@ func TestViewerCommands(t *testing.T) {
 	}
 	o.order("resume")
 	o.until("resume", func(s view.Status) bool { return !s.Paused && s.Step > at })
+	last := at
+	for range 2 { // with the first, more than are kept unasked
+		o.order("save")
+		last = o.until("save", func(s view.Status) bool { return s.Save.State == view.SaveDone && s.Save.Step > last }).Save.Step
+		if !isFile(saved) {
+			t.Errorf("%s is gone after that of step %d", saved, last)
+		}
+	}
 	o.order("stop")
 	end := o.until("the end", func(s view.Status) bool { return s.End != nil }).End
 	if end.State != view.EndStopped || !isFile(end.Model) || !strings.HasPrefix(end.Model, out) || !strings.Contains(end.Text, "--resume") {

@@ -101,6 +101,8 @@ func TestSOGHostile(t *testing.T) {
 		{"version 3", edit(`"version":2`, `"version":3`), "version 3"},
 		{"count too large", edit(`"count":9`, `"count":2000000000`), "count is 2000000000"},
 		{"count beyond the bytes", edit(`"count":9`, `"count":5000000`), "means_l.webp: it has 4 x 4 pixels for 5000000 splats"},
+		{"no count", edit(`"count":9,`, ``), "field count is missing"},
+		{"null count", edit(`"count":9`, `"count":null`), "field count is missing"},
 		{"negative count", edit(`"count":9`, `"count":-1`), "count is -1"},
 		{"count no integer", edit(`"count":9`, `"count":9.5`), "meta.json: field count: number 9.5 is there, a whole number is expected"},
 		{"count beyond counting", edit(`"count":9`, `"count":1e300`), "meta.json: field count: number 1e300 is there, a smaller whole number is expected"},

@@ -17,7 +17,8 @@ type sogMeta struct {
 	Asset   struct {
 		Generator string `json:"generator"`
 	} `json:"asset"`
-	Count     int    `json:"count"`
+	Splats    *int   `json:"count"` // of version 2; nil: it does not say
+	Count     int    `json:"-"`     // of splats
 	Antialias bool   `json:"antialias"`
 	Model     string `json:"model"` // how the splats are to be drawn; splat-transform from 3.2 on
 	Means     struct {
@@ -105,7 +106,12 @@ func (m *sogMeta) checkCount() error {
 	if m.Version != 1 && m.Version != 2 {
 		return fmt.Errorf("version %d is not known, versions 1 and 2 are", m.Version)
 	}
-	if m.Version == 1 {
+	switch {
+	case m.Version == 2 && m.Splats == nil:
+		return errors.New("field count is missing: it says how many splats there are")
+	case m.Version == 2:
+		m.Count = *m.Splats
+	default:
 		if len(m.Means.Shape) != 2 || m.Means.Shape[1] != 3 {
 			return fmt.Errorf("means: shape is %v, want splats and 3", m.Means.Shape)
 		}

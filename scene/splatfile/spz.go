@@ -37,7 +37,7 @@ const (
 	// cannot do better, and the reference implementation refuses more.
 	spzSmall    = 64 << 20
 	spzMaxRatio = 1032
-	// spzMaxTail bounds what may follow the last plane of versions 1 to 3.
+	// spzMaxTail bounds the extensions, which follow the last plane of versions 1 to 3. Without their flag nothing may follow.
 	spzMaxTail = 64 << 10
 	// spzMaxBits is the most fractional bits that a position of 24 bits can have and mean something.
 	spzMaxBits = 24

@@ -65,7 +65,7 @@ func (s *spzSource) gzipCursors(cursors *[spzPlanes]spzCursor) error {
 		last = &cursors[spzRotations]
 	}
 	last.end = func() error {
-		_, err := readTail(last.Reader)
+		_, err := s.readTail(last.Reader)
 		return err
 	}
 	return cmp.Or(errs[:]...)

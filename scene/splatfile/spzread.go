@@ -87,7 +87,7 @@ func (s *spzSource) readHeader() error {
 	case extended: // they follow the last plane, and may say what its numbers mean
 		if stream, err = s.stream(spzHeaderBytes + total); err == nil {
 			var tail []byte
-			if tail, err = readTail(stream); err == nil {
+			if tail, err = s.readTail(stream); err == nil {
 				err = s.readExtensions(bytes.NewReader(tail))
 			}
 		}
@@ -114,12 +114,21 @@ func (s *spzSource) stream(at int64) (io.Reader, error) {
 }
 
 // readTail reads what follows the last plane of versions 1 to 3. At the end of a gzip stream that compares its check sum, too.
-func readTail(stream io.Reader) ([]byte, error) {
-	tail, err := io.ReadAll(io.LimitReader(stream, spzMaxTail+1))
-	if err == nil && len(tail) > spzMaxTail {
-		err = errors.New("the file goes on after its last splat")
+func (s *spzSource) readTail(stream io.Reader) ([]byte, error) {
+	most := 0
+	if s.head.flags&spzExtended != 0 {
+		most = spzMaxTail
+	}
+	tail, err := io.ReadAll(io.LimitReader(stream, int64(most)+1))
+	if err == nil && len(tail) > most {
+		err = s.longer()
 	}
 	return tail, err
+}
+
+// longer is the error of a file that has more bytes than its header says. A wrong number of splats there shifts every plane but the first.
+func (s *spzSource) longer() error {
+	return fmt.Errorf("the file goes on after the last of its %d splats", s.head.n)
 }
 
 // spzStream is where the file has a plane of version 4.
@@ -153,12 +162,18 @@ func (s *spzSource) streams() ([]spzStream, error) {
 			continue
 		}
 		packed, claimed := binary.LittleEndian.Uint64(table), binary.LittleEndian.Uint64(table[8:])
-		if claimed != uint64(full) || packed > uint64(s.size-data) {
-			return nil, fmt.Errorf("%s: the table claims %d bytes packed to %d, and %d splats need %d", spzPlaneNames[plane], claimed, packed, h.n, full)
+		switch {
+		case claimed != uint64(full):
+			return nil, fmt.Errorf("%s: the table claims %d bytes, and %d splats need %d", spzPlaneNames[plane], claimed, h.n, full)
+		case packed > uint64(s.size-data):
+			return nil, fmt.Errorf("%s: the file ends early: the table claims %d packed bytes, and %d are left", spzPlaneNames[plane], packed, s.size-data)
 		}
 		out = append(out, spzStream{plane, data, int64(packed), full})
 		data += int64(packed)
 		table = table[16:]
+	}
+	if data != s.size && len(table) == 0 { // streams of a file without splats have sizes that nobody needs
+		return nil, s.longer()
 	}
 	return out, nil
 }
