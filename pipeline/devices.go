@@ -3,6 +3,7 @@ package pipeline
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"vksplat/vk"
@@ -70,6 +71,7 @@ func usableDevices() (gpus []string, err error) {
 	for _, d := range list {
 		switch {
 		case !d.Usable:
+		case slices.Contains(gpus, d.UUID) || slices.Contains(others, d.UUID): // by another driver
 		case d.Type == vk.CPU.String():
 			others = append(others, d.UUID)
 		default:

@@ -2,12 +2,14 @@ package pipeline
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"testing"
 
 	"vksplat/pipeline/ref"
 	"vksplat/scene"
+	"vksplat/shaders/layout"
 )
 
 // BenchmarkPause measures how long training stands still for a checkpoint, streamed and copied, and how long until the file is whole.
@@ -57,4 +59,37 @@ func benchmarkPause(b *testing.B, n int, mode copyMode) {
 	}
 	b.ReportMetric(pause/float64(b.N), "ms-pause/op")
 	b.ReportMetric(whole/float64(b.N), "ms-file/op")
+}
+
+// TestStretchesWhileGrowing trains in short stretches, so that nothing is in flight between them, with buffers that are too small again and again: what a
+// frame said of an earlier attempt must not be taken for what it says now.
+func TestStretchesWhileGrowing(t *testing.T) {
+	d := testDevice(t)
+	short := func(c *Config) { c.Iterations = 40 }
+	want, _ := trainHash(t, d, short)
+	views, init, scale, cfg := promiseScene(t)
+	short(&cfg)
+	tr, err := trainOn(d, views, init, scale, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tr.Close()
+	for step := 1; !tr.Complete(); step += 1 + step%4 {
+		if step%3 == 0 {
+			tr.e.isectCapacity = layout.BucketSize
+			if err := errors.Join(tr.e.startAfresh(), tr.e.buildToFit()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := tr.RunTo(context.Background(), step, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s, err := tr.Splats()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := modelHash(s); got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
 }
