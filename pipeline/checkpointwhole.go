@@ -74,8 +74,8 @@ func freeStaging(list []*staging) (err error) {
 }
 
 // infos lists the tensors of a file.
-func (s wholeState) infos(strays int) (list []scene.TensorInfo) {
-	for _, x := range s.tensors(nil, strays) {
+func (s wholeState) infos() (list []scene.TensorInfo) {
+	for _, x := range s.tensors(nil, 0) {
 		list = append(list, x.TensorInfo)
 	}
 	return list

@@ -163,7 +163,7 @@ func (t *Trainer) SaveCheckpoint(path string, background bool) (*CheckpointWrite
 	}
 	live := t.liveState()
 	w := &CheckpointWrite{Path: path, Step: stepsBefore(t.next), done: make(chan struct{})}
-	if w.Bytes, err = scene.SafetensorsSize(metadata, live.infos(0)); err != nil {
+	if w.Bytes, err = scene.SafetensorsSize(metadata, live.infos()); err != nil {
 		return nil, err
 	}
 	strays := t.strays()

@@ -69,11 +69,7 @@ func TestStretchesWhileGrowing(t *testing.T) {
 	want, _ := trainHash(t, d, short)
 	views, init, scale, cfg := promiseScene(t)
 	short(&cfg)
-	tr, err := trainOn(d, views, init, scale, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer tr.Close()
+	tr := teamTrainer(t, []*Device{d}, views, init, scale, cfg)
 	for step := 1; !tr.Complete(); step += 1 + step%4 {
 		if step%3 == 0 {
 			tr.e.isectCapacity = layout.BucketSize

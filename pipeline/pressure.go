@@ -21,11 +21,11 @@ func (t *Trainer) makeRoomFor(reports []*layout.Report, step int) error {
 		switch {
 		case r != nil && r.Failed&^layout.FailedPeer != 0:
 			err = t.makeRoom(m, r, step)
-		case !m.e.built(): // packets are larger now
-			err = m.e.buildToFit()
-		}
-		if r != nil && err == nil {
+		case r != nil:
 			err = m.e.setCounters(r.NSplats)
+		}
+		if err == nil && !m.e.built() { // packets are larger now
+			err = m.e.buildToFit()
 		}
 		if err != nil {
 			return t.e.team.broken(err)
