@@ -38,6 +38,11 @@ func (r *trainRun) equip(ctx context.Context) error {
 		}
 	}
 	r.capture.Points = nil // they have done their work
+	if r.devices == devicesAuto {
+		if err = r.chooseDevices(cams, splats, &options); err != nil {
+			return err
+		}
+	}
 	if err = r.makePlan(cams, splats, options); err != nil {
 		return err
 	}

@@ -98,6 +98,7 @@ type trainRun struct {
 	test    []int                // held-out ones
 	device  *pipeline.Device
 	others  []*pipeline.Device // that train with it
+	chosen  string             // why these, with --devices auto
 	trainer *pipeline.Trainer
 	rec     *record
 	plan    *pipeline.Plan
@@ -157,7 +158,7 @@ func (a *app) train(o *trainOptions, seen func(photo scene.Image, render []float
 		return nil, err
 	}
 	if o.dryRun {
-		return nil, a.printPlan(r.plan, o.planJSON)
+		return nil, r.showPlan()
 	}
 	a.printf("%s\n", r.firstLine())
 	if text := compiledText(r.device.Pipelines()); text != "" {

@@ -6,11 +6,15 @@ import (
 	"strings"
 
 	"vksplat/pipeline"
+	"vksplat/scene"
 )
 
-// openDevices opens what is trained on.
+// devicesAuto as --devices leaves the choice to the program, see chooseDevices.
+const devicesAuto = "auto"
+
+// openDevices opens what is trained on, or the first of what will be.
 func (r *trainRun) openDevices() (err error) {
-	if r.devices == "" {
+	if r.devices == "" || r.devices == devicesAuto {
 		r.device, err = pipeline.OpenDevice(r.trainOptions.device)
 	} else {
 		var list []*pipeline.Device
@@ -28,8 +32,55 @@ func (r *trainRun) openDevices() (err error) {
 	return nil
 }
 
-// deviceNames words what is trained on.
+// chooseDevices opens others of the first device's kind where the run is large enough for several: for their memory, or for their speed. What was begun goes on
+// with as many as before, so that the bytes stay those of one run.
+func (r *trainRun) chooseDevices(cams []scene.Camera, splats int, o *pipeline.TrainerOptions) error {
+	there, err := r.device.Alike()
+	if err != nil {
+		return err
+	}
+	want := 1
+	if want, r.chosen = r.devicesFor(cams, splats, there, *o); want > 1 {
+		r.others, err = r.device.OpenAlike(r.trainOptions.device, want-1)
+		o.Others = r.others
+	}
+	return err
+}
+
+// devicesFor returns how many devices a run of so many splats at the start takes, of a first one and others like it, and why.
+func (r *trainRun) devicesFor(cams []scene.Camera, splats, others int, o pipeline.TrainerOptions) (n int, why string) {
+	asked := r.config.Splats
+	if asked == 0 {
+		asked = r.config.MaxSplats
+	}
+	all := 1 + others
+	if from := r.saver.from; from != nil {
+		n = max(1, len(from.Header.Team))
+		return min(n, all), fmt.Sprintf("as the steps so far, of %d", all)
+	}
+	if all == 1 {
+		return 1, "no other GPU is like it"
+	}
+	if most := max(splats, asked); most >= pipeline.TeamPays {
+		return all, fmt.Sprintf("%s, and from %s on several are faster", count(most, "splat"), count(pipeline.TeamPays, "splat"))
+	}
+	plan, err := r.device.Plan(cams, splats, r.config, o)
+	if errors.Is(err, pipeline.ErrTooSmall) || err == nil && plan.Ceiling < asked {
+		return all, "one has too little memory"
+	}
+	return 1, fmt.Sprintf("of %d: up to %s one is as fast", all, count(pipeline.TeamPays, "splat"))
+}
+
+// deviceNames words what is trained on, and why where the program chose.
 func (r *trainRun) deviceNames() string {
+	if r.chosen != "" {
+		return fmt.Sprintf("%s (auto: %s)", r.allNames(), r.chosen)
+	}
+	return r.allNames()
+}
+
+// allNames words what is trained on.
+func (r *trainRun) allNames() string {
 	names := []string{r.device.Name()}
 	alike := true
 	for _, d := range r.others {
