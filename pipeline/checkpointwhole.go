@@ -121,7 +121,10 @@ func (t *Trainer) readState(c *Checkpoint) error {
 	if len(t.members) > 1 && c.Header.shares(len(t.members)) == nil {
 		runs = live.dealtRuns()
 	}
-	return live.read(c, runs)
+	if err := live.read(c, runs); err != nil {
+		return err
+	}
+	return t.carryExposures(t.member, 0, len(t.cams))
 }
 
 // run is a part of the state on one of the devices.

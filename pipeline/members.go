@@ -25,9 +25,6 @@ type member struct {
 
 // addMembers makes a member of each device, without what it has there.
 func (t *Trainer) addMembers(devices []*Device, photos Photos, s start) error {
-	if t.cfg.Exposure && len(devices) > 1 {
-		return ErrSharedExposure
-	}
 	if s.splats < len(devices) || slices.Contains(s.shares, 0) {
 		return fmt.Errorf("pipeline: start training: %w: %d splats for %d devices", ErrFewSplats, s.splats, len(devices))
 	}
@@ -61,12 +58,6 @@ func (t *Trainer) addMembers(devices []*Device, photos Photos, s start) error {
 func (t *Trainer) beginMember(m *member, photos Photos) (err error) {
 	if err := m.e.allocate(m.e.place.inFlight()); err != nil {
 		return err
-	}
-	if t.cfg.Exposure {
-		if m.e.exposures, err = newExposures(m.e.dev, len(t.cams)); err != nil {
-			return err
-		}
-		t.extra = append(t.extra, m.e.exposures.state())
 	}
 	m.photos, err = newPhotos(m.e.dev, m.e.place, t.cams, photos, &t.cfg, m.plan, t.o)
 	return err
@@ -143,6 +134,9 @@ func (t *Trainer) setParams(m *member, f *frame, u unit, views []int) {
 	for w, view := range views {
 		var p layout.StepParams
 		t.viewOfUnit(&p, m, u, view)
+		if slices.Contains(views[:w], view) {
+			p.LrExposure = notStepped
+		}
 		f.mates.set(w, &p)
 	}
 }
@@ -290,7 +284,8 @@ func (t *Trainer) takeReports(slot int) (again bool, err error) {
 		return false, nil
 	}
 	for _, m := range t.members {
-		if err := t.takeStep(m, m.e.frames[slot]); err != nil {
+		f := m.e.frames[slot]
+		if err := errors.Join(t.carrySteppedExposure(m, f), t.takeStep(m, f)); err != nil {
 			return false, err
 		}
 	}
@@ -451,6 +446,9 @@ func (t *Trainer) closeMembers() (err error) {
 			err = errors.Join(err, m.photos.close())
 		}
 		err = errors.Join(err, m.e.close())
+	}
+	if t.maps != nil {
+		err = errors.Join(err, t.maps.Close())
 	}
 	return err
 }

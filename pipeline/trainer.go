@@ -61,6 +61,7 @@ type Trainer struct {
 	err        error // sticks
 	astray     error // a checkpoint found that the model diverged; sticks
 
+	maps       *vk.Shared       // colour maps of the photos that a team learns; nil otherwise
 	extra      []extraState     // state beside the splats, for checkpoints
 	run        RunRecord        // for checkpoints
 	writing    *CheckpointWrite // in the background; nil: none
@@ -117,6 +118,9 @@ func (t *Trainer) begin(photos Photos, s start) (err error) {
 	t.next.number = 1
 	t.progress.Splats = s.splats
 	sources := shareSource(photos, len(t.members))
+	if err := t.addExposures(); err != nil {
+		return err
+	}
 	if err := t.eachMember(func(m *member) error { return t.beginMember(m, sources[m.e.place.self]) }); err != nil {
 		return err
 	}

@@ -263,8 +263,6 @@ func (o *trainOptions) check() error {
 		return usagef("give all, auto, or indices and UUIDs as vksplat devices lists them, as in 0,1", "flag --devices: %q names no device in one place", o.devices)
 	case o.devices != "" && o.device.Select != "":
 		return usagef("leave out --device", "flags --device and --devices: one names all devices")
-	case o.devices != "" && c.Exposure:
-		return usagef("leave out --exposure or --devices", "flags --exposure and --devices: colour maps of photos are learnt on one device only")
 	case len(o.evalAt) > 0 && !o.eval:
 		return usagef("give --eval, which holds photos out", "flag --eval-at: no photo is held out to measure on")
 	case o.testEvery < 2:
