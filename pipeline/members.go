@@ -194,6 +194,11 @@ type stagedPhoto struct {
 // photosOf finds the photos of a unit, by member, and notes in t.views what the views are.
 func (t *Trainer) photosOf(slot int, u unit) ([]stagedPhoto, error) {
 	t.views, t.staged = t.views[:0], t.staged[:0]
+	if len(t.members) > 1 && u.kind == unitStep { // the source can be told once all know what they want
+		for _, m := range t.members {
+			m.photos.look(u.step)
+		}
+	}
 	for _, m := range t.members {
 		var p stagedPhoto
 		view := m.photos.order.at(u.step)
