@@ -152,6 +152,8 @@ func TestTeamSameBytes(t *testing.T) {
 	}{
 		{"default on 2", 2, func(*Config) {}, teamRun.smallPackets}, {"default on 4", 4, func(*Config) {}, teamRun.again}, {"mcmc on 3", 3, mcmc, teamRun.again},
 		{"mixed on 2", 2, func(c *Config) { c.Precision = PrecisionMixed }, teamRun.inBands},
+		{"absgrad on 2", 2, func(c *Config) { c.AbsGrad = true }, teamRun.smallPackets},
+		{"levels on 3", 3, func(c *Config) { c.NumDownscales, c.ResolutionSchedule = 2, 7 }, teamRun.inBands},
 	} {
 		t.Run(c.name, func(t *testing.T) { testTeamSameBytes(t, c.n, c.change, c.way) })
 	}
