@@ -117,7 +117,7 @@ func NewTrainerFrom(d *Device, cams []scene.Camera, photos Photos, c *Checkpoint
 	}
 	cfg.scheduleIterations = h.ScheduleIterations
 	o.Ceiling = c.Ceiling(cfg)
-	s := start{first: h.StartSplats, step: h.Step, splats: h.Splats, shares: h.shares(1 + len(o.Others)), fill: func(t *Trainer) error { return t.readState(c) }}
+	s := start{first: h.StartSplats, step: h.Step, splats: h.Splats, deal: h.deal(1 + len(o.Others)), fill: func(t *Trainer) error { return t.readState(c) }}
 	t, err := newTrainer(d, cams, photos, h.Frame.SceneScale, cfg, o, s)
 	if err != nil {
 		return nil, err

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"vksplat/scene"
 	"vksplat/vk"
@@ -16,6 +17,7 @@ type wholeState []*state
 type ShareRecord struct {
 	Device DeviceRecord `json:"device"`
 	Splats int          `json:"splats"` // its own; those of the first device come first in the tensors, and so on
+	Most   int          `json:"most"`   // its part of the ceiling; 0 in files of versions that divided that equally
 }
 
 // liveState returns the state where training has it.
@@ -118,10 +120,13 @@ func (t *Trainer) readState(c *Checkpoint) error {
 	}
 	live := t.liveState()
 	runs := live.runs()
-	if len(t.members) > 1 && c.Header.shares(len(t.members)) == nil {
+	if len(t.members) > 1 && c.Header.deal(len(t.members)).splats == nil {
 		runs = live.dealtRuns()
 	}
-	return live.read(c, runs)
+	if err := live.read(c, runs); err != nil {
+		return err
+	}
+	return t.carryExposures(t.member, 0, len(t.cams))
 }
 
 // run is a part of the state on one of the devices.
@@ -147,14 +152,15 @@ const (
 	shortestRun = 64
 )
 
-// dealtRuns lists the parts in runs, one of each device in turn, wherever their chunks end.
+// dealtRuns lists the parts in runs, one of each device in turn and as long as its share goes with, wherever their chunks end.
 func (s wholeState) dealtRuns() (list []run) {
-	size := min(max(s.splats()/(64*len(s)), shortestRun), longestRun)
+	all := s.splats()
+	size := min(max(all/(64*len(s)), shortestRun), longestRun)
 	at := make([]int, len(s))   // part of a share
 	done := make([]int, len(s)) // columns of it
-	for left := s.splats(); left > 0; {
+	for left := all; left > 0; {
 		for i, share := range s {
-			for turn := size; turn > 0 && at[i] < len(share.parts); {
+			for turn := max(1, size*len(s)*share.n/all); turn > 0 && at[i] < len(share.parts); {
 				p := share.parts[at[i]]
 				n := min(turn, p.count-done[i])
 				list = append(list, run{i, part{p.rows.At(done[i], p.rows.N()-done[i]), n, p.stride}})
@@ -206,15 +212,18 @@ func (s wholeState) read(c *Checkpoint, runs []run) (err error) {
 	return nil
 }
 
-// shares returns what each of n devices had of the splats when the checkpoint was written; nil where they were not so many, or one.
-func (h *CheckpointHeader) shares(n int) (list []int) {
+// deal returns what each of n devices had of the splats when the checkpoint was written, if they were so many, and not one.
+func (h *CheckpointHeader) deal(n int) (d deal) {
 	if len(h.Team) != n {
-		return nil
+		return d
 	}
 	for _, s := range h.Team {
-		list = append(list, s.Splats)
+		d.splats, d.ceilings = append(d.splats, s.Splats), append(d.ceilings, s.Most)
 	}
-	return list
+	if slices.Contains(d.ceilings, 0) {
+		d.ceilings = nil
+	}
+	return d
 }
 
 // devices returns those that ran the steps before the checkpoint.
@@ -230,12 +239,15 @@ func (h *CheckpointHeader) devices() (list []DeviceRecord) {
 
 // checkTeam compares the shares with the number of splats.
 func (h *CheckpointHeader) checkTeam() error {
-	sum := 0
+	sum, most := 0, 0
 	for _, s := range h.Team {
-		if s.Splats < 0 || s.Splats > h.Splats {
-			return fmt.Errorf("a device has %d of %d splats", s.Splats, h.Splats)
+		if s.Splats < 0 || s.Splats > h.Splats || s.Most < 0 || s.Most > h.SplatCeiling || s.Most > 0 && s.Most < s.Splats {
+			return fmt.Errorf("a device has %d of %d splats under %d of a ceiling of %d", s.Splats, h.Splats, s.Most, h.SplatCeiling)
 		}
-		sum += s.Splats
+		sum, most = sum+s.Splats, most+s.Most
+	}
+	if most != 0 && most != h.SplatCeiling {
+		return fmt.Errorf("%d devices have %d of a ceiling of %d together", len(h.Team), most, h.SplatCeiling)
 	}
 	if h.Team != nil && sum != h.Splats {
 		return fmt.Errorf("%d devices have %d splats together, there are %d", len(h.Team), sum, h.Splats)
@@ -257,7 +269,7 @@ func (t *Trainer) record() (list []ShareRecord) {
 		return nil
 	}
 	for i, d := range t.devices() {
-		list = append(list, ShareRecord{d, t.members[i].splats})
+		list = append(list, ShareRecord{d, t.members[i].splats, t.members[i].maxSplats})
 	}
 	return list
 }

@@ -31,8 +31,6 @@ var (
 	ErrUnreachable = errors.New("number of splats out of reach")
 	// ErrFewSplats says that there are more devices than splats to deal out.
 	ErrFewSplats = errors.New("a device would have none")
-	// ErrSharedExposure says that colour maps of photos cannot be learnt on several devices.
-	ErrSharedExposure = errors.New("pipeline: start training: colour maps of photos are learnt on one device only")
 	// ErrBadLimits says that the file of VKSPLAT_LIMITS makes no sense.
 	ErrBadLimits = vk.ErrBadLimits
 	// ErrTooSmall says that the memory budget cannot hold what was asked for.
@@ -61,9 +59,6 @@ func Hint(err error) string {
 	}
 	if errors.Is(err, ErrFewSplats) {
 		return "Name fewer devices with --devices."
-	}
-	if errors.Is(err, ErrSharedExposure) {
-		return "Leave out --exposure or --devices."
 	}
 	if errors.Is(err, ErrTooMany) {
 		return "Raise --max-splats, or start with fewer points."

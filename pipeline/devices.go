@@ -35,6 +35,48 @@ func OpenDevices(o DeviceOptions, list string) (devices []*Device, err error) {
 	return devices, nil
 }
 
+// TeamPays is how many splats a model has to end with for several devices to train it faster than one, at as many views: with fewer, the exchange between
+// devices takes what the shares save. Measured on two NVIDIA H200 (docs/devices.md).
+const TeamPays = 2_000_000
+
+// OpenAlike opens up to n devices like d, for a team with it.
+func (d *Device) OpenAlike(o DeviceOptions, n int) (devices []*Device, err error) {
+	list, err := ListDevices()
+	if err != nil {
+		return nil, err
+	}
+	names := alike(list, d.Summary())
+	for _, name := range names[:min(n, len(names), mostDevices-1)] {
+		o.Select = name
+		one, err := OpenDevice(o)
+		if err != nil {
+			return nil, errors.Join(err, CloseDevices(devices))
+		}
+		devices = append(devices, one)
+	}
+	return devices, nil
+}
+
+// Alike returns how many other devices of the machine are like d.
+func (d *Device) Alike() (int, error) {
+	list, err := ListDevices()
+	return len(alike(list, d.Summary())), err
+}
+
+// alike lists the UUIDs of the devices of a list that are of the kind of one of them: GPUs of one name and driver with memory of their own. A team is as fast as
+// its slowest device, and those that share RAM gain none by being several.
+func alike(list []DeviceSummary, one DeviceSummary) (uuids []string) {
+	if one.Type == vk.CPU.String() || one.Type == vk.Integrated.String() {
+		return nil
+	}
+	for _, d := range list {
+		if d.Usable && d.Name == one.Name && d.Type == one.Type && d.Driver == one.Driver && d.UUID != one.UUID && !slices.Contains(uuids, d.UUID) {
+			uuids = append(uuids, d.UUID)
+		}
+	}
+	return uuids
+}
+
 // shareRAM divides what devices that use RAM may take of it, unless their ceilings were given.
 func shareRAM(devices []*Device) {
 	n := int64(0)

@@ -14,6 +14,6 @@ func (v *view) expose() {
 	}
 	v.exposed = vk.ScratchOf[[4]float32](v.r, "exposed", v.maxPixels)
 	v.r.Dispatch(&shaders.Expose{
-		Params: v.f.params, Exposures: v.exposures.table, Render: v.render, Exposed: v.exposed,
+		Params: v.f.params, Exposures: v.exposureRows(), Render: v.render, Exposed: v.exposed,
 	}, v.indirect(layout.ArgsTiles)) // a workgroup has as many invocations as a tile pixels
 }

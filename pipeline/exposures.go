@@ -8,10 +8,12 @@ import (
 	"vksplat/vk"
 )
 
-// exposures are the colour maps of the training photos with their optimiser's state, on the device: a part of what training is made of, as the model is.
+// exposures are the colour maps of the training photos with their optimiser's state, on the device: a part of what training is made of, as the model is. Those
+// of a team lie in host memory that all devices reach: a step changes a row or two, each is one photo's.
 type exposures struct {
-	dev   *vk.Device
-	table vk.Slice[layout.Exposure] // [n_views]
+	dev    *vk.Device
+	table  vk.Slice[layout.Exposure] // [n_views]
+	common *vk.Shared                // that the table lies in; nil with one device
 }
 
 // exposureBytes is the size of a row of the table.
@@ -28,20 +30,25 @@ func (x *exposures) bytes() int64 {
 // newExposures makes an identity for each of n photos.
 func newExposures(dev *vk.Device, n int) (*exposures, error) {
 	x := &exposures{dev: dev}
+	var err error
+	if x.table, err = vk.Make[layout.Exposure](dev, vk.DeviceLocal, n, "exposures"); err != nil {
+		return nil, err
+	}
+	if err := x.upload(identities(n)); err != nil {
+		return nil, errors.Join(err, x.close())
+	}
+	return x, nil
+}
+
+// identities are the maps of n photos before the first step.
+func identities(n int) []layout.Exposure {
 	start := make([]layout.Exposure, n)
 	for i := range start {
 		for k := 0; k < len(start[i].Affine); k += 5 {
 			start[i].Affine[k] = 1
 		}
 	}
-	var err error
-	if x.table, err = vk.Make[layout.Exposure](dev, vk.DeviceLocal, n, "exposures"); err != nil {
-		return nil, err
-	}
-	if err := x.upload(start); err != nil {
-		return nil, errors.Join(err, x.close())
-	}
-	return x, nil
+	return start
 }
 
 // exposuresTensor is the table's name in a checkpoint.
@@ -69,4 +76,78 @@ func (x *exposures) upload(table []layout.Exposure) (err error) {
 	return runOnce(x.dev, r, "load exposures")
 }
 
-func (x *exposures) close() error { return x.dev.Free(x.table.View) }
+// close frees the table, but for what is common to several devices.
+func (x *exposures) close() error {
+	if x.common != nil {
+		return nil
+	}
+	return x.dev.Free(x.table.View)
+}
+
+// addExposures makes the colour maps of a trainer whose configuration has them learnt.
+func (t *Trainer) addExposures() (err error) {
+	if !t.cfg.Exposure {
+		return nil
+	}
+	if len(t.members) == 1 {
+		t.e.exposures, err = newExposures(t.e.dev, len(t.cams))
+	} else {
+		err = t.addCommonExposures()
+	}
+	if err == nil {
+		t.extra = append(t.extra, t.e.exposures.state())
+	}
+	return err
+}
+
+// addCommonExposures makes those of a team, an identity for each photo.
+func (t *Trainer) addCommonExposures() (err error) {
+	var devices []*vk.Device
+	for _, m := range t.members {
+		devices = append(devices, m.e.dev)
+	}
+	if t.maps, err = vk.NewShared(devices, int64(len(t.cams))*exposureBytes, "exposures"); err != nil {
+		return err
+	}
+	for _, m := range t.members {
+		x := &exposures{dev: m.e.dev, table: vk.Cast[layout.Exposure](t.maps.View(m.e.dev)), common: t.maps}
+		copy(vk.Host(x.table), identities(x.table.N()))
+		m.e.exposures = x
+	}
+	return nil
+}
+
+// carryExposures makes all devices see rows of the colour maps as one has them, where they do not anyway. Nothing may be in flight.
+func (t *Trainer) carryExposures(from *member, first, n int) (err error) {
+	if t.maps == nil {
+		return nil
+	}
+	for _, to := range t.members {
+		err = errors.Join(err, t.maps.Carry(from.e.dev, to.e.dev, int64(first)*exposureBytes, int64(n)*exposureBytes))
+	}
+	return err
+}
+
+// carrySteppedExposure is carryExposures of the map that a member's last step has stepped, if it has one.
+func (t *Trainer) carrySteppedExposure(m *member, f *frame) error {
+	if f.hostParams.LrExposure < 0 {
+		return nil
+	}
+	return t.carryExposures(m, int(f.hostParams.ViewId), 1)
+}
+
+// notStepped is the learning rate of a colour map that another device steps: that of a photo which two devices have in one step, at the end of an epoch or in
+// place of one that cannot be decoded.
+const notStepped = -1
+
+// exposureRows are the colour maps as the passes before the optimiser read them. A team's cross from host memory once a step, and not for each pixel.
+func (v *view) exposureRows() vk.Slice[layout.Exposure] {
+	if v.links == nil {
+		return v.exposures.table
+	}
+	if v.shared.maps.IsZero() {
+		scratch(v.r, &v.shared.maps, "exposures of the step", v.exposures.table.N())
+		v.r.Copy(v.shared.maps.View, v.exposures.table.View)
+	}
+	return v.shared.maps
+}

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"vksplat/scene"
 	"vksplat/shaders/layout"
 	"vksplat/vk"
 )
@@ -25,18 +24,15 @@ type member struct {
 
 // addMembers makes a member of each device, without what it has there.
 func (t *Trainer) addMembers(devices []*Device, photos Photos, s start) error {
-	if t.cfg.Exposure && len(devices) > 1 {
-		return ErrSharedExposure
-	}
-	if s.splats < len(devices) || slices.Contains(s.shares, 0) {
+	if s.splats < len(devices) || slices.Contains(s.deal.splats, 0) {
 		return fmt.Errorf("pipeline: start training: %w: %d splats for %d devices", ErrFewSplats, s.splats, len(devices))
 	}
+	plans, portions, err := planTeam(devices, t.cams, s.splats, s.deal, t.cfg, t.o)
+	if err != nil {
+		return err
+	}
 	for i, d := range devices {
-		at := place{self: i, n: len(devices)}
-		plan, err := d.planShare(at, t.cams, s.splats, t.cfg, t.o)
-		if err != nil {
-			return err
-		}
+		at, plan := place{self: i, n: len(devices)}, plans[i]
 		e, err := trainingShape(d.dev, at, t.cams, photos, &t.cfg, &t.o)
 		if err != nil {
 			return err
@@ -44,12 +40,9 @@ func (t *Trainer) addMembers(devices []*Device, photos Photos, s start) error {
 		e.pool, e.isectPlan = d.dev.NewScratchPool(), plan.Isects
 		e.model.unit, e.model.growth = plan.ChunkSplats, plan.growth
 		e.compare.shrunk = t.level > 0
-		m := &member{e: e, plan: plan, splats: at.share(s.splats)}
-		if s.shares != nil {
-			m.splats = s.shares[i]
-		}
+		m := &member{e: e, plan: plan, splats: portions[i].splats}
 		// A run that goes on keeps its ceiling even where less was planned: it may never get there.
-		m.maxSplats = max(plan.Ceiling, at.share(t.o.Ceiling))
+		m.maxSplats = max(plan.Ceiling, portions[i].ceiling)
 		m.pace.off = d.dev.Info().Type == vk.CPU
 		t.members = append(t.members, m)
 	}
@@ -61,12 +54,6 @@ func (t *Trainer) addMembers(devices []*Device, photos Photos, s start) error {
 func (t *Trainer) beginMember(m *member, photos Photos) (err error) {
 	if err := m.e.allocate(m.e.place.inFlight()); err != nil {
 		return err
-	}
-	if t.cfg.Exposure {
-		if m.e.exposures, err = newExposures(m.e.dev, len(t.cams)); err != nil {
-			return err
-		}
-		t.extra = append(t.extra, m.e.exposures.state())
 	}
 	m.photos, err = newPhotos(m.e.dev, m.e.place, t.cams, photos, &t.cfg, m.plan, t.o)
 	return err
@@ -111,15 +98,6 @@ func (t *Trainer) ceilingOfAll() (n int) {
 	return n
 }
 
-// portion returns the splats of s that a device starts with: every n-th, so that each device has splats from everywhere in the scene, and views are as much
-// work for one as for the other.
-func (p place) portion(s *scene.Splats) *scene.Splats {
-	if p.alone() {
-		return s
-	}
-	return s.Every(p.self, p.n)
-}
-
 // after returns the unit that follows u.
 func (t *Trainer) after(u unit) unit {
 	u.number++
@@ -143,6 +121,9 @@ func (t *Trainer) setParams(m *member, f *frame, u unit, views []int) {
 	for w, view := range views {
 		var p layout.StepParams
 		t.viewOfUnit(&p, m, u, view)
+		if slices.Contains(views[:w], view) {
+			p.LrExposure = notStepped
+		}
 		f.mates.set(w, &p)
 	}
 }
@@ -160,7 +141,7 @@ func (t *Trainer) viewOfUnit(p *layout.StepParams, m *member, u unit, view int) 
 	t.cfg.strategyParams(p, u.step, t.sceneScale, at.size())
 	p.TargetSplats = 0
 	if u.kind == unitRefine {
-		p.TargetSplats = uint32(at.share(t.cfg.targetSplats(t.start, t.ceilingOfAll(), u.step)))
+		p.TargetSplats = uint32(t.due(m, t.cfg.targetSplats(t.start, t.ceilingOfAll(), u.step)))
 	}
 	p.MaxSplats, p.SplatCapacity = uint32(m.maxSplats), uint32(m.e.model.capacity())
 }
@@ -213,6 +194,11 @@ type stagedPhoto struct {
 // photosOf finds the photos of a unit, by member, and notes in t.views what the views are.
 func (t *Trainer) photosOf(slot int, u unit) ([]stagedPhoto, error) {
 	t.views, t.staged = t.views[:0], t.staged[:0]
+	if len(t.members) > 1 && u.kind == unitStep { // the source can be told once all know what they want
+		for _, m := range t.members {
+			m.photos.look(u.step)
+		}
+	}
 	for _, m := range t.members {
 		var p stagedPhoto
 		view := m.photos.order.at(u.step)
@@ -290,7 +276,8 @@ func (t *Trainer) takeReports(slot int) (again bool, err error) {
 		return false, nil
 	}
 	for _, m := range t.members {
-		if err := t.takeStep(m, m.e.frames[slot]); err != nil {
+		f := m.e.frames[slot]
+		if err := errors.Join(t.carrySteppedExposure(m, f), t.takeStep(m, f)); err != nil {
 			return false, err
 		}
 	}
@@ -451,6 +438,9 @@ func (t *Trainer) closeMembers() (err error) {
 			err = errors.Join(err, m.photos.close())
 		}
 		err = errors.Join(err, m.e.close())
+	}
+	if t.maps != nil {
+		err = errors.Join(err, t.maps.Close())
 	}
 	return err
 }

@@ -32,7 +32,8 @@ type photos struct {
 	choices  []int32 // what to do with the photos of the steps from done on
 	done     int     // steps before it are under way
 	planned  []int   // scratch: slots as they will be after the last planned step
-	expected []int   // scratch: views to be asked for
+	expected []ask   // scratch: what the source will be asked for
+	views    []int   // scratch: its views
 	strict   bool
 	warn     func(string)
 }
@@ -147,6 +148,7 @@ func (p *photos) ready(ctx context.Context, frame, step int) (view int, src vk.V
 	if p.complete() {
 		view = p.order.at(step)
 		p.done, p.choices = step+1, nil
+		p.expect(step, nil, never)
 		p.freeRing(frame)
 		return view, p.cached(view), nil, nil
 	}
@@ -254,6 +256,13 @@ func (p *photos) freeRing(frame int) {
 	}
 }
 
+// look tells the source what is ahead of a step, unless it is told already.
+func (p *photos) look(step int) {
+	if !p.complete() {
+		p.planTo(step)
+	}
+}
+
 // planTo decides what the device cache keeps, up to the end of the epoch after that of step, and tells the source which photos will be asked for.
 func (p *photos) planTo(step int) {
 	n, end := p.order.epochSteps(), p.done+len(p.choices)
@@ -270,11 +279,35 @@ func (p *photos) planTo(step int) {
 		c := p.choose(end)
 		p.choices = append(p.choices, c)
 		if c != photoHit {
-			p.expected = append(p.expected, p.order.at(end))
+			p.expected = append(p.expected, ask{end, p.order.at(end)})
 		}
 	}
-	if e, ok := p.src.(photoPlanner); ok && len(p.expected) > 0 {
-		e.Expect(p.expected)
+	p.expect(step, p.expected, end)
+}
+
+// expect tells the source what it will be asked for from a step on up to end.
+func (p *photos) expect(step int, list []ask, end int) {
+	switch e := p.src.(type) {
+	case *photoShare:
+		e.expect(step, list, end)
+	case photoPlanner:
+		p.views = p.views[:0]
+		for _, a := range list {
+			p.views = append(p.views, a.view)
+		}
+		if len(list) > 0 {
+			e.Expect(p.views)
+		}
+	}
+}
+
+// forget takes back what the source was told.
+func (p *photos) forget() {
+	switch e := p.src.(type) {
+	case *photoShare:
+		e.forget()
+	case photoPlanner:
+		e.Forget()
 	}
 }
 
@@ -284,9 +317,7 @@ func (p *photos) restart(step int) {
 	for _, s := range p.slots {
 		p.planned = append(p.planned, s.view)
 	}
-	if e, ok := p.src.(photoPlanner); ok {
-		e.Forget()
-	}
+	p.forget()
 }
 
 // choose decides about the photo of one step, as the device cache will be then: of the photos there and this one, that which is needed last is not kept.

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"fmt"
+	"slices"
 
 	"vksplat/scene"
 	"vksplat/shaders/layout"
@@ -29,13 +30,14 @@ type TrainerOptions struct {
 // fit then is worked on in bands, which are slower. The device's share is a function of budget, cameras, configuration and device limits alone, and so is
 // the ceiling; the host's counts what the driver was seen to take, too.
 type Plan struct {
-	Splats      int `json:"splats"`       // to start with
-	Ceiling     int `json:"ceiling"`      // most splats
-	ChunkSplats int `json:"chunk_splats"` // the model grows by whole multiples of so many splats
-	growth      int // and by as many splats at least
-	SplatBytes  int `json:"splat_bytes"` // of the model for a splat: parameters, moments, statistics
-	StepBytes   int `json:"step_bytes"`  // of scratch memory for a splat, about, beside its (tile, splat) pairs
-	Isects      int `json:"isects"`      // (tile, splat) pairs at once for which there is room with the model at its ceiling, too
+	Splats      int   `json:"splats"`       // to start with
+	Ceiling     int   `json:"ceiling"`      // most splats
+	ChunkSplats int   `json:"chunk_splats"` // the model grows by whole multiples of so many splats
+	growth      int   // and by as many splats at least
+	SplatBytes  int   `json:"splat_bytes"`      // of the model for a splat: parameters, moments, statistics
+	StepBytes   int   `json:"step_bytes"`       // of scratch memory for a splat, about, beside its (tile, splat) pairs
+	Shares      []int `json:"shares,omitempty"` // of the ceiling, where it is not divided equally: one device has less memory than others
+	Isects      int   `json:"isects"`           // (tile, splat) pairs at once for which there is room with the model at its ceiling, too
 
 	photos photoLayout // in the device cache
 
@@ -92,23 +94,26 @@ type planner struct {
 // Plan computes what training with these arguments takes; they are those of NewTrainer, of init only its number of splats. Of several devices it is the plan
 // of the first, with the splats of all.
 func (d *Device) Plan(cams []scene.Camera, splats int, cfg Config, o TrainerOptions) (*Plan, error) {
-	plan, err := d.planShare(place{n: 1 + len(o.Others)}, cams, splats, cfg, o)
+	plans, _, err := planTeam(append([]*Device{d}, o.Others...), cams, splats, deal{}, cfg, o)
 	if err != nil {
 		return nil, err
 	}
-	for i, other := range o.Others {
-		share, err := other.planShare(place{i + 1, 1 + len(o.Others)}, cams, splats, cfg, o)
-		if err != nil {
-			return nil, err
-		}
-		plan.Splats, plan.Ceiling = plan.Splats+share.Splats, plan.Ceiling+share.Ceiling
+	whole := *plans[0]
+	whole.Splats, whole.Ceiling = splats, 0
+	for _, p := range plans {
+		whole.Ceiling += p.Ceiling
+		whole.Shares = append(whole.Shares, p.Ceiling)
 	}
-	return plan, nil
+	if slices.Max(whole.Shares)-slices.Min(whole.Shares) <= 1 {
+		whole.Shares = nil
+	}
+	return &whole, nil
 }
 
-// planShare is Plan for a device in its place, of splats and configuration for all of them.
-func (d *Device) planShare(at place, cams []scene.Camera, splats int, cfg Config, o TrainerOptions) (*Plan, error) {
-	splats, cfg.Splats, cfg.MaxSplats, o.Ceiling = at.share(splats), at.share(cfg.Splats), at.share(cfg.MaxSplats), at.share(o.Ceiling)
+// planShare is Plan for a device in its place, of its portion of the splats.
+func (d *Device) planShare(at place, cams []scene.Camera, part portion, cfg Config, o TrainerOptions) (*Plan, error) {
+	splats := part.splats
+	cfg.Splats, cfg.MaxSplats, o.Ceiling = part.ends, part.most, part.ceiling
 	shape, err := trainingShape(d.dev, at, cams, nil, &cfg, &o)
 	if err != nil {
 		return nil, err

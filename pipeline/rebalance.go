@@ -62,6 +62,14 @@ func dues(total int, ceilings []int) []int {
 	return due
 }
 
+// due is what a member is to have of so many splats.
+func (t *Trainer) due(m *member, total int) int {
+	if len(t.members) == 1 {
+		return total
+	}
+	return dues(total, t.ceilings())[m.e.place.self]
+}
+
 // evenOut returns what has to move so that shares are as they are due, nothing where none is larger by more than the drift that is let pass.
 func evenOut(shares, ceilings []int) (moves []shift) {
 	due := dues(sum(shares), ceilings)

@@ -7,20 +7,31 @@ import (
 	"vksplat/scene"
 )
 
-// sharedPhotos hands one source of photos to several devices. What they say that they will ask for comes to the source in the order in which steps will.
+// sharedPhotos hands one source of photos to several devices. What they say that they will ask for comes to the source in the order in which steps will ask.
 type sharedPhotos struct {
 	src Photos
 
-	mu      sync.Mutex
-	waiting [][]int // by device, what it will ask for and the source does not know yet
+	mu   sync.Mutex
+	asks []asks // by device
+	list []int  // scratch
 }
+
+// asks are what one device will ask for, as far as it has said so: of each of the steps before end that needs the source, the view.
+type asks struct {
+	coming []ask
+	told   int // so many of them the source knows of
+	end    int // never where the device has all photos
+}
+
+// ask is the photo that a device gets from the source for a step.
+type ask struct{ step, view int }
 
 // shareSource returns a source for each of n devices.
 func shareSource(src Photos, n int) []Photos {
 	if n == 1 {
 		return []Photos{src}
 	}
-	s := &sharedPhotos{src: src, waiting: make([][]int, n)}
+	s := &sharedPhotos{src: src, asks: make([]asks, n)}
 	list := make([]Photos, n)
 	for i := range list {
 		list[i] = &photoShare{s, i}
@@ -36,7 +47,17 @@ type photoShare struct {
 
 // Photo returns the photo of a view.
 func (p *photoShare) Photo(ctx context.Context, view int) (scene.Image, error) {
+	p.took(view)
 	return p.src.Photo(ctx, view)
+}
+
+// took notes that the device asks for a view. Out of turn, because steps are repeated, it is no ask that was announced.
+func (p *photoShare) took(view int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if a := &p.asks[p.self]; len(a.coming) > 0 && a.coming[0].view == view {
+		a.coming, a.told = a.coming[1:], max(a.told-1, 0)
+	}
 }
 
 // Release gives a photo's pixels back.
@@ -46,38 +67,56 @@ func (p *photoShare) Release(view int) {
 	}
 }
 
-// Expect says that the device will ask for these views. The source is told as far as all devices have said so.
-func (p *photoShare) Expect(views []int) {
+// expect says that the device, which is at step from, will ask for these photos, and for no others before step end. The source is told as far as all devices
+// have said so.
+func (p *photoShare) expect(from int, list []ask, end int) {
 	e, ok := p.src.(photoPlanner)
 	if !ok {
 		return
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.waiting[p.self] = append(p.waiting[p.self], views...)
-	n := len(p.waiting[0])
-	for _, w := range p.waiting {
-		n = min(n, len(w))
+	own := &p.asks[p.self]
+	for len(own.coming) > 0 && own.coming[0].step < from {
+		own.coming, own.told = own.coming[1:], max(own.told-1, 0)
 	}
-	var list []int
-	for k := range n {
-		for _, w := range p.waiting {
-			list = append(list, w[k])
-		}
-	}
-	for i, w := range p.waiting {
-		p.waiting[i] = w[n:]
-	}
-	if len(list) > 0 {
-		e.Expect(list)
+	own.coming, own.end = append(own.coming, list...), end
+	if p.list = p.merge(p.list[:0]); len(p.list) > 0 {
+		e.Expect(p.list)
 	}
 }
 
-// Forget takes back what this device expected; what the others did is read when they ask.
-func (p *photoShare) Forget() {
+// merge appends what the source can be told now, by step and device, and notes that it is.
+func (p *sharedPhotos) merge(list []int) []int {
+	end := never
+	for _, a := range p.asks {
+		end = min(end, a.end)
+	}
+	for {
+		first := -1
+		next := end
+		for i, a := range p.asks {
+			if a.told < len(a.coming) && a.coming[a.told].step < next {
+				first, next = i, a.coming[a.told].step
+			}
+		}
+		if first < 0 {
+			return list
+		}
+		a := &p.asks[first]
+		list = append(list, a.coming[a.told].view)
+		a.told++
+	}
+}
+
+// forget takes back what this device expected. The source, which forgets everything, is told the others' again with what the device expects next.
+func (p *photoShare) forget() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.waiting[p.self] = nil
+	p.asks[p.self] = asks{}
+	for i := range p.asks {
+		p.asks[i].told = 0
+	}
 	if e, ok := p.src.(photoPlanner); ok {
 		e.Forget()
 	}

@@ -9,12 +9,13 @@ import (
 // shared are the scratch buffers of a step of a team, beside those of any step. S is the capacity of the device's share of the model, R the records of a
 // packet.
 type shared struct {
-	indexOf  vk.Slice[uint32]  // [views][S] number of a splat in the packet of a view, CULLED
-	firstOf  vk.Slice[uint32]  // [devices + 1] first of a device's splats among those that the view sees
-	backOf   vk.Slice[uint32]  // [views + 1] likewise, of the gradients that come back; only differences are used
-	own      packet            // of the device's own view
-	vViews   vk.Slice[float32] // [views][R][9] gradients of the device's own splats
-	vAbsView vk.Slice[float32] // [views][R][2] with absgrad
+	indexOf  vk.Slice[uint32]          // [views][S] number of a splat in the packet of a view, CULLED
+	firstOf  vk.Slice[uint32]          // [devices + 1] first of a device's splats among those that the view sees
+	backOf   vk.Slice[uint32]          // [views + 1] likewise, of the gradients that come back; only differences are used
+	own      packet                    // of the device's own view
+	vViews   vk.Slice[float32]         // [views][R][9] gradients of the device's own splats
+	vAbsView vk.Slice[float32]         // [views][R][2] with absgrad
+	maps     vk.Slice[layout.Exposure] // [photos] with exposure
 }
 
 // recordTeamStep lists one training step of a device of a team. Each comment: reads -> writes.
@@ -33,8 +34,9 @@ func (v *view) recordTeamStep() {
 		v.sendGrads((l.self + 1 + k) % l.n) // v_projected projected -> packets
 	}
 	v.await(exchangeGrads)
-	v.settle()      // packets -> v_views, counts of the share, or failed
-	v.stepOfViews() // v_views index_of chunks -> chunks
+	v.settle()       // packets -> v_views, counts of the share, or failed
+	v.stepOfViews()  // v_views index_of chunks -> chunks
+	v.exposureAdam() // v_affine exposures -> exposures, unless the step failed anywhere
 	v.verifyModel("project_bwd_adam_views")
 	v.finish(true)
 }

@@ -152,6 +152,8 @@ func TestTeamSameBytes(t *testing.T) {
 	}{
 		{"default on 2", 2, func(*Config) {}, teamRun.smallPackets}, {"default on 4", 4, func(*Config) {}, teamRun.again}, {"mcmc on 3", 3, mcmc, teamRun.again},
 		{"mixed on 2", 2, func(c *Config) { c.Precision = PrecisionMixed }, teamRun.inBands},
+		{"absgrad on 2", 2, func(c *Config) { c.AbsGrad = true }, teamRun.smallPackets},
+		{"levels on 3", 3, func(c *Config) { c.NumDownscales, c.ResolutionSchedule = 2, 7 }, teamRun.inBands},
 	} {
 		t.Run(c.name, func(t *testing.T) { testTeamSameBytes(t, c.n, c.change, c.way) })
 	}
@@ -363,5 +365,22 @@ func TestTeamMoves(t *testing.T) {
 	splatsAfter(t, tr, cfg.Iterations)
 	if got := tr.shares(); got[0] < 100 {
 		t.Errorf("shares %v at the end: they were not made equal", got)
+	}
+}
+
+// TestAlike looks for devices that can make a team with one of a machine.
+func TestAlike(t *testing.T) {
+	gpu := func(uuid, name, kind string) DeviceSummary {
+		return DeviceSummary{UUID: uuid, Name: name, Type: kind, Driver: "driver 1", Usable: true}
+	}
+	old, weak := gpu("old", "H200", "discrete"), gpu("weak", "H200", "discrete")
+	old.Driver, weak.Usable = "driver 0", false
+	list := []DeviceSummary{gpu("a", "H200", "discrete"), gpu("b", "H200", "discrete"), gpu("b", "H200", "discrete"), gpu("c", "A100", "discrete"), gpu("i", "Iris", "integrated"),
+		gpu("j", "Iris", "integrated"), gpu("k", "llvmpipe", "cpu"), gpu("l", "llvmpipe", "cpu"), old, weak}
+	want := map[string]string{"a": "[b]", "b": "[a]", "c": "[]", "i": "[]", "k": "[]"}
+	for _, d := range list {
+		if w := want[d.UUID]; w != "" && fmt.Sprint(alike(list, d)) != w {
+			t.Errorf("like %s: %v, want %s", d.UUID, alike(list, d), w)
+		}
 	}
 }

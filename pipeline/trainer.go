@@ -61,6 +61,7 @@ type Trainer struct {
 	err        error // sticks
 	astray     error // a checkpoint found that the model diverged; sticks
 
+	maps       *vk.Shared       // colour maps of the photos that a team learns; nil otherwise
 	extra      []extraState     // state beside the splats, for checkpoints
 	run        RunRecord        // for checkpoints
 	writing    *CheckpointWrite // in the background; nil: none
@@ -82,7 +83,12 @@ func NewTrainer(d *Device, cams []scene.Camera, photos Photos, init *scene.Splat
 	}
 	init = cfg.thinned(init)
 	fill := func(t *Trainer) error {
-		return t.eachMember(func(m *member) error { return m.e.model.upload(m.e.place.portion(init)) })
+		return t.eachMember(func(m *member) error {
+			if m.e.place.alone() {
+				return m.e.model.upload(init)
+			}
+			return m.e.model.upload(init.Take(dealt(t.shares(), m.e.place.self)))
+		})
 	}
 	return newTrainer(d, cams, photos, sceneScale, cfg, o, start{first: init.N, splats: init.N, fill: fill})
 }
@@ -92,7 +98,7 @@ type start struct {
 	first  int // splats before the run's first step
 	step   int // steps done
 	splats int
-	shares []int                  // of the devices; nil: as equal as can be
+	deal   deal                   // of the splats to the devices
 	fill   func(t *Trainer) error // puts the splats into the model
 }
 
@@ -117,6 +123,9 @@ func (t *Trainer) begin(photos Photos, s start) (err error) {
 	t.next.number = 1
 	t.progress.Splats = s.splats
 	sources := shareSource(photos, len(t.members))
+	if err := t.addExposures(); err != nil {
+		return err
+	}
 	if err := t.eachMember(func(m *member) error { return t.beginMember(m, sources[m.e.place.self]) }); err != nil {
 		return err
 	}

@@ -65,8 +65,8 @@ func (o *viewOrder) at(step int) int {
 	return e.order[turn%o.n]
 }
 
-// nextUse returns the first step after step that trains on view, as far as the epoch of step and the one after it tell. In a team it may be that of another
-// device: photos are kept the longer.
+// nextUse returns the first step after step in which the device trains on view, as far as the epoch of step and the two after it tell; else never. With one
+// device it is always within the next epoch.
 func (o *viewOrder) nextUse(view, step int) int {
 	if o.fixed != nil {
 		for s := step + 1; s < len(o.fixed); s++ {
@@ -76,14 +76,13 @@ func (o *viewOrder) nextUse(view, step int) int {
 		}
 		return never
 	}
-	turn := o.turn(step)
-	epoch := turn / o.n
-	p := o.of(epoch).position[view]
-	if p <= turn%o.n {
-		epoch++
-		p = o.of(epoch).position[view]
+	now, n := o.turn(step), o.place.size()
+	for epoch := now / o.n; epoch <= now/o.n+2; epoch++ {
+		if turn := epoch*o.n + o.of(epoch).position[view]; turn > now && turn%n == o.place.self {
+			return turn / n
+		}
 	}
-	return (epoch*o.n + p) / o.place.size()
+	return never
 }
 
 // never is a step that does not come.

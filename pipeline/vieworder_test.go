@@ -43,6 +43,40 @@ func TestViewOrder(t *testing.T) {
 	}
 }
 
+// TestViewOrderOfTeams wants every view once an epoch from the devices together, and next uses by the device that asks.
+func TestViewOrderOfTeams(t *testing.T) {
+	const n, seed, devices, steps = 7, 5, 3, 70
+	var plain, dealt []int
+	for e := range devices*steps/n + 4 {
+		plain = append(plain, scene.ViewOrder(seed, e, n)...)
+	}
+	orders := make([]viewOrder, devices)
+	for d := range orders {
+		orders[d] = newViewOrder(seed, n, place{d, devices})
+	}
+	for s := range steps {
+		for d := range orders {
+			o := &orders[d]
+			dealt = append(dealt, o.at(s))
+			for v := range n {
+				want := never
+				for turn := devices*(s+1) + d; turn/n <= (devices*s+d)/n+2; turn += devices {
+					if plain[turn] == v {
+						want = turn / devices
+						break
+					}
+				}
+				if got := o.nextUse(v, s); got != want {
+					t.Fatalf("after step %d device %d needs view %d at %d, want %d", s, d, v, got, want)
+				}
+			}
+		}
+	}
+	if !slices.Equal(dealt, plain[:len(dealt)]) {
+		t.Errorf("views %v, want %v", dealt, plain[:len(dealt)])
+	}
+}
+
 // TestPhotoQueue follows next uses through takes and additions.
 func TestPhotoQueue(t *testing.T) {
 	q := newPhotoQueue(4)

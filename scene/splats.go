@@ -64,17 +64,14 @@ func (s *Splats) Slice(lo, hi int) *Splats {
 // errNotFinite says that a number is NaN or infinite.
 var errNotFinite = errors.New("not a finite number")
 
-// Every returns splats first, first + n, first + 2 n and so on: a copy.
-func (s *Splats) Every(first, n int) *Splats {
-	if first >= s.N {
-		return NewSplats(0, s.Degree)
-	}
-	out := NewSplats((s.N-first+n-1)/n, s.Degree)
+// Take returns the splats of some numbers: a copy.
+func (s *Splats) Take(ids []int) *Splats {
+	out := NewSplats(len(ids), s.Degree)
 	from, to := s.tensors(), out.tensors()
 	for k := range from {
 		width := from[k].width
-		for i := range out.N {
-			copy(to[k].data[i*width:(i+1)*width], from[k].data[(first+i*n)*width:])
+		for i, id := range ids {
+			copy(to[k].data[i*width:(i+1)*width], from[k].data[id*width:])
 		}
 	}
 	return out

@@ -2,7 +2,7 @@
 #extension GL_EXT_scalar_block_layout : require
 #extension GL_GOOGLE_include_directive : require
 // exposure_adam sums the gradient of the photo's colour map over the tiles in a fixed order, adds the pull towards the identity, and steps Adam. A photo
-// is trained on once an epoch, so each map counts its own steps.
+// is trained on once an epoch, so each map counts its own steps. A learning rate below 0 says that another device steps the map.
 //   reads params counters v_affine; reads and writes exposures
 // One workgroup.
 #include "params.glsl"
@@ -18,7 +18,7 @@ shared vec4 s_sum[3 * 256];     // [256][3]
 shared float s_bias[2];         // Adam's bias corrections
 
 void main() {
-    if (counters[FAILED] != 0u) return;
+    if (counters[FAILED] != 0u || params[0].lr_exposure < 0.0) return;
     uint lid = gl_LocalInvocationID.x;
     uint n_tiles = params[0].view.tile_width * params[0].view.tile_height;
     vec4 sum[3] = vec4[](vec4(0.0), vec4(0.0), vec4(0.0));

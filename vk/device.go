@@ -26,7 +26,8 @@ type Device struct {
 	memory   memory
 	cache    *pipelineCache
 
-	queueMu   sync.Mutex    // guards the queue and changes of submitted
+	queueMu   sync.Mutex    // guards the queue, changes of submitted, and submits
+	submits   uint64        // submissions so far
 	submitted atomic.Uint64 // last ticket given out
 	done      atomic.Uint64
 	waitMu    sync.RWMutex // held shared by those who look at the timeline or wait for it, alone while the timeline is ended, and by signal
@@ -148,7 +149,7 @@ func (d *Device) check(call, object string, r Result) error {
 	if r == deviceLost {
 		d.lost.Store(true)
 	}
-	return &Error{Call: call, Object: fmt.Sprintf("%s on %s", object, d.info.Name), Result: r}
+	return &Error{Call: call, Object: fmt.Sprintf("%s on %s", object, d.info.called()), Result: r}
 }
 
 // Lost reports whether the driver gave the device up.

@@ -36,7 +36,7 @@ type DeviceInfo struct {
 	family   uint32 // queue family
 	identity string // of device, driver and driver version, for the pipeline cache
 
-	heapBytes int64 // what the driver seems to have, for tests; 0: what it has
+	faults faults
 }
 
 // describe looks up everything about a device.
@@ -66,11 +66,10 @@ func (in *Instance) describe(index int, handle uint64) (DeviceInfo, error) {
 	d.UUID = uuidText(uuid)
 	d.identity = fmt.Sprintf("%x %x %x %x %s", uuid, driver, core.driver, core.cacheUUID, d.Driver)
 	d.Limits, d.Features = limitsOf(core, caps, bits), featuresOf(caps, exts)
-	heap, err := lower(&d.Limits, &d.Features)
-	if err != nil {
+	var err error
+	if d.faults, err = lower(&d.Limits, &d.Features); err != nil {
 		return d, err
 	}
-	d.heapBytes = heap
 	d.Heaps = in.heaps(handle, d.Features.MemoryBudget)
 	d.Missing = missing(d.API, d.Limits, d.Features)
 	if !hasQueue {
@@ -87,6 +86,9 @@ func (in *Instance) heaps(handle uint64, budget bool) (list []Heap) {
 	}
 	return list
 }
+
+// called names the device in messages: several of a machine may have one name.
+func (d *DeviceInfo) called() string { return fmt.Sprintf("device %d, %s", d.Index, d.Name) }
 
 // refuse returns the error of a device that does not reach the floor.
 func (d *DeviceInfo) refuse() error {

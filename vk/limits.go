@@ -157,30 +157,35 @@ func missing(api Version, l Limits, f Features) (list []string) {
 	return list
 }
 
-// limitsVariable names a JSON file with lower limits and with features set to false, so that a strong device can stand in for a weak one in tests. Its key
-// heapBytes is what LimitHeap takes.
+// limitsVariable names a JSON file with lower limits, with features set to false and with faults, so that a strong device can stand in for a weak one in tests.
 const limitsVariable = "VKSPLAT_LIMITS"
 
-// lower applies the file of limitsVariable to l and f, if there is one, and returns its heapBytes, 0 for none.
-func lower(l *Limits, f *Features) (heap int64, err error) {
+// faults are what a driver seems to do wrong, for tests.
+type faults struct {
+	HeapBytes int64  `json:"heapBytes"` // what LimitHeap takes
+	LostAfter uint64 `json:"lostAfter"` // submissions after which the device is lost; 0: it is not
+}
+
+// lower applies the file of limitsVariable to l and f, if there is one, and returns its faults.
+func lower(l *Limits, f *Features) (faults, error) {
 	path := os.Getenv(limitsVariable)
 	if path == "" {
-		return 0, nil
+		return faults{}, nil
 	}
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return 0, &Error{Call: "read limits", Object: path, Err: fmt.Errorf("%w: %w", ErrBadLimits, err), Hint: "unset " + limitsVariable + " or let it name a JSON file of limits"}
+		return faults{}, &Error{Call: "read limits", Object: path, Err: fmt.Errorf("%w: %w", ErrBadLimits, err), Hint: "unset " + limitsVariable + " or let it name a JSON file of limits"}
 	}
 	want := struct {
 		*Limits
 		*Features
-		HeapBytes int64 `json:"heapBytes"`
+		faults
 	}{Limits: &Limits{}, Features: &Features{}}
 	*want.Limits, *want.Features = *l, *f
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&want); err != nil {
-		return 0, &Error{Call: "read limits", Object: path, Err: fmt.Errorf("%w: %w", ErrBadLimits, err), Hint: "the keys are Vulkan's names, as in {\"maxStorageBufferRange\": 1048576}"}
+		return faults{}, &Error{Call: "read limits", Object: path, Err: fmt.Errorf("%w: %w", ErrBadLimits, err), Hint: "the keys are Vulkan's names, as in {\"maxStorageBufferRange\": 1048576}"}
 	}
 	size := want.SubgroupSize
 	atMost(reflect.ValueOf(l).Elem(), reflect.ValueOf(want.Limits).Elem())
@@ -189,7 +194,7 @@ func lower(l *Limits, f *Features) (heap int64, err error) {
 	l.MinImportedHostPointerAlignment = max(l.MinImportedHostPointerAlignment, want.MinImportedHostPointerAlignment)
 	l.MinSubgroupSize = max(l.MinSubgroupSize, want.MinSubgroupSize)
 	l.SubgroupSize = min(max(size, l.MinSubgroupSize), l.MaxSubgroupSize)
-	return want.HeapBytes, nil
+	return want.faults, nil
 }
 
 // atMost lowers the fields of have to those of want: numbers to the smaller one, abilities to those that both have. Fields named Min are left alone.

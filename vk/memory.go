@@ -42,7 +42,7 @@ const (
 
 // begin chooses the memory types and opens the arenas.
 func (m *memory) begin(d *Device, budget int64) error {
-	m.dev, m.blocks, m.heap = d, map[int]*memoryBlock{}, d.info.heapBytes
+	m.dev, m.blocks, m.heap = d, map[int]*memoryBlock{}, d.info.faults.HeapBytes
 	probe, r := createBuffer(d.h, 1<<16)
 	if err := failed("vkCreateBuffer", "probe on "+d.info.Name, r); err != nil {
 		return err

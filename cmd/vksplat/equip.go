@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"sync"
 
 	"vksplat/pipeline"
@@ -38,6 +39,11 @@ func (r *trainRun) equip(ctx context.Context) error {
 		}
 	}
 	r.capture.Points = nil // they have done their work
+	if r.devices == devicesAuto {
+		if err = r.chooseDevices(cams, splats, &options); err != nil {
+			return err
+		}
+	}
 	if err = r.makePlan(cams, splats, options); err != nil {
 		return err
 	}
@@ -101,12 +107,30 @@ func (r *trainRun) warnPlan() {
 	if r.photoVRAM > 0 && r.plan.Device.PhotoFits == 0 {
 		r.warnLater(fmt.Sprintf("--photo-vram %s holds no photo: each is copied to the device for its step", bytesText(r.photoVRAM)))
 	}
+	if r.plan.Shares != nil {
+		r.noteLater("the devices have unequal memory: the model may grow to " + sharesText(r.plan.Shares) + " splats on them")
+	}
 	asked, most := r.config.MaxSplats, r.plan.Ceiling
 	if r.saver.from != nil || r.config.Splats > 0 || most >= asked {
 		return
 	}
 	r.warnLater(fmt.Sprintf("memory has room for %s, fewer than --max-splats %d: the model stops growing there (raise %s, use smaller photos with --downscale, or --precision mixed)",
 		count(most, "splat"), asked, r.device.MemoryFlag()))
+}
+
+// sharesText words numbers: 3, 4 and 5.
+func sharesText(list []int) string {
+	text := ""
+	for i, n := range list {
+		switch {
+		case i > 0 && i == len(list)-1:
+			text += " and "
+		case i > 0:
+			text += ", "
+		}
+		text += strconv.Itoa(n)
+	}
+	return text
 }
 
 // initOptions says what the first splats are made from.

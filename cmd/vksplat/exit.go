@@ -30,7 +30,7 @@ var errInterrupted = errors.New("interrupted")
 
 // retryCauses are the errors that are the machine's and not the command's.
 var retryCauses = []error{
-	errBusy, errNoFFmpeg, errFFmpeg, scene.ErrTryAgain, pipeline.ErrNoDevice, pipeline.ErrDeviceLost, pipeline.ErrOutOfMemory, pipeline.ErrTooSmall, pipeline.ErrLittleRAM, pipeline.ErrNoLoader, pipeline.ErrMissingFeature,
+	errBusy, errNoFFmpeg, errFFmpeg, scene.ErrTryAgain, pipeline.ErrNoDevice, pipeline.ErrOutOfMemory, pipeline.ErrTooSmall, pipeline.ErrLittleRAM, pipeline.ErrNoLoader, pipeline.ErrMissingFeature,
 	syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS, syscall.EACCES, syscall.EPERM, syscall.EIO, syscall.ENOMEM,
 }
 
@@ -49,6 +49,9 @@ func exitCode(err error) int {
 	var u *usageError
 	if errors.As(err, &u) || errors.Is(err, scene.ErrUsage) || errors.Is(err, pipeline.ErrTooMany) || errors.Is(err, pipeline.ErrUnreachable) || errors.Is(err, pipeline.ErrBadLimits) {
 		return exitUsage
+	}
+	if errors.Is(err, pipeline.ErrDeviceLost) { // even while a file was read or written
+		return exitRetry
 	}
 	// Without splats, the photos and the poses do not belong together.
 	if errors.Is(err, scene.ErrData) || errors.Is(err, pipeline.ErrNoSplats) || errors.Is(err, pipeline.ErrDiverged) {

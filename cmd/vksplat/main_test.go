@@ -30,6 +30,7 @@ func TestExitCode(t *testing.T) {
 		{&scene.Error{Op: "write", Err: syscall.ENOSPC, Kind: scene.ErrTryAgain}, exitRetry},
 		{&os.PathError{Op: "write", Err: syscall.EROFS}, exitRetry},
 		{fmt.Errorf("pipeline: step: %w", pipeline.ErrDeviceLost), exitRetry},
+		{&scene.Error{Op: "write", Path: "x", Err: pipeline.ErrDeviceLost}, exitRetry},
 		{pipeline.ErrOutOfMemory, exitRetry},
 		{fmt.Errorf("pipeline: train step 7: %w", pipeline.ErrNoSplats), exitData},
 		{fmt.Errorf("vk: read limits: %w", pipeline.ErrBadLimits), exitUsage},

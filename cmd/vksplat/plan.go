@@ -7,6 +7,14 @@ import (
 	"vksplat/pipeline"
 )
 
+// showPlan prints the plan, for people below what it is of where the program chose that.
+func (r *trainRun) showPlan() error {
+	if r.chosen != "" && !r.planJSON {
+		r.app.printf("%s\n", r.deviceNames())
+	}
+	return r.app.printPlan(r.plan, r.planJSON)
+}
+
 // printPlan prints what training would use memory for.
 func (a *app) printPlan(p *pipeline.Plan, asJSON bool) error {
 	if asJSON {

@@ -4,6 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
+
+	"vksplat/pipeline"
+	"vksplat/scene"
 )
 
 // stage is what a run is at: what Ctrl-C does depends on it.
@@ -72,4 +77,42 @@ func (r *trainRun) stoppedError(interrupted, saved bool) (err error) {
 		return &hintedError{err: err, hint: "no checkpoint is kept: the same command trains anew; vksplat render draws the model"}
 	}
 	return err
+}
+
+// lostHint adds to the error of a device that the driver gave up what of the run is saved, and the command that goes on from there. The state of a device is
+// gone with it, and with that the model, whatever the others have.
+func (r *trainRun) lostHint(err error) error {
+	if !errors.Is(err, pipeline.ErrDeviceLost) || r.saver == nil || r.saver.o.off {
+		return err
+	}
+	unfinished := r.saver.collect() // of a copy that was taken before: the checkpoint before it stays where that is gone, too
+	state, again := "no checkpoint had been written", "start anew with: "+r.app.commandAgain("")
+	if path := r.saver.newest(); path != "" {
+		state, again = "the last checkpoint, "+path+", is whole", "go on with it: "+r.app.commandAgain("--resume")
+		if unfinished != nil {
+			state = "the checkpoint that was being written is lost; the one before it, " + path + ", is whole"
+		}
+	}
+	about := hint(err)
+	if len(r.others) > 0 {
+		about += "; leave the device out of --devices if it does not come back"
+	}
+	return &hintedError{err: fmt.Errorf("%w; %s", err, state), hint: about + "; " + again}
+}
+
+// commandAgain returns the command line of this process with another flag in place of --resume, or with none.
+func (a *app) commandAgain(flag string) string {
+	words, rest := a.args, []string(nil)
+	if i := slices.Index(words, "--"); i >= 0 {
+		words, rest = words[:i], words[i:]
+	}
+	words = slices.DeleteFunc(slices.Clone(words), func(w string) bool { return w == "--resume" || strings.HasPrefix(w, "--resume=") })
+	if flag != "" {
+		words = append(words, flag)
+	}
+	text := "vksplat"
+	for _, w := range append(words, rest...) {
+		text += " " + scene.ShellWord(w)
+	}
+	return text
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 	"sync/atomic"
 
 	"github.com/spf13/cobra"
@@ -99,6 +98,7 @@ type trainRun struct {
 	test    []int                // held-out ones
 	device  *pipeline.Device
 	others  []*pipeline.Device // that train with it
+	chosen  string             // why these, with --devices auto
 	trainer *pipeline.Trainer
 	rec     *record
 	plan    *pipeline.Plan
@@ -136,14 +136,16 @@ func (a *app) train(o *trainOptions, seen func(photo scene.Image, render []float
 	defer release()
 	defer func() {
 		r.live.over(err)
-		err = errors.Join(err, r.close())
+		if closing := r.close(); !errors.Is(err, pipeline.ErrDeviceLost) { // on a device that is lost nothing ends in order
+			err = errors.Join(err, closing)
+		}
 	}()
 	defer r.flushNotes()
 	defer func() {
 		if errors.Is(err, context.Canceled) {
 			err = errInterrupted
 		}
-		err = r.divergedHint(memoryHint(err))
+		err = r.lostHint(r.divergedHint(memoryHint(err)))
 	}()
 	ctx, stop := a.interruptible(r.stops)
 	defer stop()
@@ -156,7 +158,7 @@ func (a *app) train(o *trainOptions, seen func(photo scene.Image, render []float
 		return nil, err
 	}
 	if o.dryRun {
-		return nil, a.printPlan(r.plan, o.planJSON)
+		return nil, r.showPlan()
 	}
 	a.printf("%s\n", r.firstLine())
 	if text := compiledText(r.device.Pipelines()); text != "" {
@@ -314,48 +316,6 @@ func (r *trainRun) open(ctx context.Context) error {
 	return r.openDevices()
 }
 
-// openDevices opens what is trained on.
-func (r *trainRun) openDevices() (err error) {
-	if r.devices == "" {
-		r.device, err = pipeline.OpenDevice(r.trainOptions.device)
-	} else {
-		var list []*pipeline.Device
-		if list, err = pipeline.OpenDevices(r.trainOptions.device, r.devices); err == nil {
-			r.device, r.others = list[0], list[1:]
-		}
-	}
-	if err != nil {
-		return err
-	}
-	r.device.LimitHeap()
-	if note := r.device.Note(); note != "" {
-		r.noteLater(note)
-	}
-	return nil
-}
-
-// deviceNames words what is trained on.
-func (r *trainRun) deviceNames() string {
-	names := []string{r.device.Name()}
-	alike := true
-	for _, d := range r.others {
-		names, alike = append(names, d.Name()), alike && d.Name() == names[0]
-	}
-	if alike && len(names) > 1 {
-		return fmt.Sprintf("%d x %s", len(names), names[0])
-	}
-	return strings.Join(names, " + ")
-}
-
-// deviceBudget is the ceiling of the memory of all devices.
-func (r *trainRun) deviceBudget() int64 {
-	sum := r.device.Budget()
-	for _, d := range r.others {
-		sum += d.Budget()
-	}
-	return sum
-}
-
 // holdOut holds out the photos that a file names, unless that is "".
 func holdOut(c *scene.Capture, list string) error {
 	if list == "" {
@@ -457,15 +417,6 @@ func (r *trainRun) close() error {
 		errs = append(errs, closeDevice(d))
 	}
 	return errors.Join(errs...)
-}
-
-// closeDevice closes d. What the validation layer said, if VKSPLAT_VALIDATE=1 turned it on, is an error.
-func closeDevice(d *pipeline.Device) error {
-	err := d.Close()
-	if said := d.ValidationMessages(); len(said) > 0 {
-		err = errors.Join(err, fmt.Errorf("the validation layer said: %s", strings.Join(said, "\n")))
-	}
-	return err
 }
 
 // resolution prints the size of the photos, or the range of sizes.

@@ -35,6 +35,13 @@ func exposureCases() []Case {
 		newCase("exposure_adam", "a failed unit changes nothing", func(t *trial) error {
 			return each([]uint32{layout.FailedIsects, layout.FailedSplats}, func(f uint32) error { return t.exposed(50, 40).checkAdam(7, f) })
 		}),
+		newCase("exposure_adam", "another device steps the map", func(t *trial) error {
+			e := t.exposed(50, 40)
+			if err := e.run(true, &layout.StepParams{LrExposure: -1, ExposureReg: 0.3}, 0); err != nil {
+				return err
+			}
+			return sameBytes("exposures", e.after, e.table)
+		}),
 		newCase("exposure_adam", "a gradient of zeros at the identity moves nothing", checkStill),
 	}
 }

@@ -263,7 +263,7 @@ type StepParams struct {
 	PhotoFlags  uint32  // PHOTO_* bits
 	AlphaLoss   float32 // weight of the mean |alpha - photo's alpha|
 	ViewId      uint32  // which training photo this is
-	LrExposure  float32
+	LrExposure  float32 // below 0: the photo's colour map is not stepped
 	ExposureReg float32 // weight of the mean squared distance of the photo's colour map from the identity
 	// Default strategy.
 	GrowGrad2d    float32 // mean 2D gradient above which a splat grows

@@ -51,7 +51,7 @@ struct StepParams {
     uint photo_flags;       // PHOTO_* bits
     float alpha_loss;       // weight of the mean |alpha - photo's alpha|
     uint view_id;           // which training photo this is
-    float lr_exposure;
+    float lr_exposure;      // below 0: the photo's colour map is not stepped
     float exposure_reg;     // weight of the mean squared distance of the photo's colour map from the identity
     // Default strategy.
     float grow_grad2d;      // mean 2D gradient above which a splat grows

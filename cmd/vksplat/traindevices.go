@@ -1,0 +1,111 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"vksplat/pipeline"
+	"vksplat/scene"
+)
+
+// devicesAuto as --devices leaves the choice to the program, see chooseDevices.
+const devicesAuto = "auto"
+
+// openDevices opens what is trained on, or the first of what will be.
+func (r *trainRun) openDevices() (err error) {
+	if r.devices == "" || r.devices == devicesAuto {
+		r.device, err = pipeline.OpenDevice(r.trainOptions.device)
+	} else {
+		var list []*pipeline.Device
+		if list, err = pipeline.OpenDevices(r.trainOptions.device, r.devices); err == nil {
+			r.device, r.others = list[0], list[1:]
+		}
+	}
+	if err != nil {
+		return err
+	}
+	r.device.LimitHeap()
+	if note := r.device.Note(); note != "" {
+		r.noteLater(note)
+	}
+	return nil
+}
+
+// chooseDevices opens others of the first device's kind where the run is large enough for several: for their memory, or for their speed. What was begun goes on
+// with as many as before, so that the bytes stay those of one run.
+func (r *trainRun) chooseDevices(cams []scene.Camera, splats int, o *pipeline.TrainerOptions) error {
+	there, err := r.device.Alike()
+	if err != nil {
+		return err
+	}
+	want := 1
+	if want, r.chosen = r.devicesFor(cams, splats, there, *o); want > 1 {
+		r.others, err = r.device.OpenAlike(r.trainOptions.device, want-1)
+		o.Others = r.others
+	}
+	return err
+}
+
+// devicesFor returns how many devices a run of so many splats at the start takes, of a first one and others like it, and why.
+func (r *trainRun) devicesFor(cams []scene.Camera, splats, others int, o pipeline.TrainerOptions) (n int, why string) {
+	asked := r.config.Splats
+	if asked == 0 {
+		asked = r.config.MaxSplats
+	}
+	all := 1 + others
+	if from := r.saver.from; from != nil {
+		n = max(1, len(from.Header.Team))
+		return min(n, all), fmt.Sprintf("as the steps so far, of %d", all)
+	}
+	if all == 1 {
+		return 1, "no other GPU is like it"
+	}
+	if most := max(splats, asked); most >= pipeline.TeamPays {
+		return all, fmt.Sprintf("%s, and from %s on several are faster", count(most, "splat"), count(pipeline.TeamPays, "splat"))
+	}
+	plan, err := r.device.Plan(cams, splats, r.config, o)
+	if errors.Is(err, pipeline.ErrTooSmall) || err == nil && plan.Ceiling < asked {
+		return all, "one has too little memory"
+	}
+	return 1, fmt.Sprintf("of %d: up to %s one is as fast", all, count(pipeline.TeamPays, "splat"))
+}
+
+// deviceNames words what is trained on, and why where the program chose.
+func (r *trainRun) deviceNames() string {
+	if r.chosen != "" {
+		return fmt.Sprintf("%s (auto: %s)", r.allNames(), r.chosen)
+	}
+	return r.allNames()
+}
+
+// allNames words what is trained on.
+func (r *trainRun) allNames() string {
+	names := []string{r.device.Name()}
+	alike := true
+	for _, d := range r.others {
+		names, alike = append(names, d.Name()), alike && d.Name() == names[0]
+	}
+	if alike && len(names) > 1 {
+		return fmt.Sprintf("%d x %s", len(names), names[0])
+	}
+	return strings.Join(names, " + ")
+}
+
+// deviceBudget is the ceiling of the memory of all devices.
+func (r *trainRun) deviceBudget() int64 {
+	sum := r.device.Budget()
+	for _, d := range r.others {
+		sum += d.Budget()
+	}
+	return sum
+}
+
+// closeDevice closes d. What the validation layer said, if VKSPLAT_VALIDATE=1 turned it on, is an error.
+func closeDevice(d *pipeline.Device) error {
+	err := d.Close()
+	if said := d.ValidationMessages(); len(said) > 0 {
+		err = errors.Join(err, fmt.Errorf("the validation layer said: %s", strings.Join(said, "\n")))
+	}
+	return err
+}

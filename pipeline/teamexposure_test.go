@@ -1,0 +1,164 @@
+package pipeline
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"vksplat/scene"
+	"vksplat/shaders/layout"
+)
+
+// exposureTable reads a trainer's colour maps, from each of its devices alike.
+func exposureTable(t testing.TB, tr *Trainer) (table []layout.Exposure) {
+	t.Helper()
+	for i, m := range tr.members {
+		got, err := m.e.exposures.download()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if table = got; i > 0 {
+			first, err := tr.e.exposures.download()
+			if err != nil {
+				t.Fatal(err)
+			}
+			for v := range first {
+				if first[v] != got[v] {
+					t.Errorf("the map of photo %d is %v on device %d, %v on the first", v, got[v], i, first[v])
+				}
+			}
+		}
+	}
+	return table
+}
+
+// TestTeamExposure compares the colour maps that several devices learn with those that one does. In the first step each device has a photo of its own, whose map
+// must be bit for bit what one device makes of it.
+func TestTeamExposure(t *testing.T) {
+	views, init, scale, cfg := partialScene(t)
+	cfg.Iterations = 1
+	team := teamTrainer(t, testTeam(t, 3), views, init, scale, cfg)
+	splatsAfter(t, team, 1)
+	table := exposureTable(t, team)
+	known := map[int]bool{}
+	for _, m := range team.members {
+		view := m.photos.order.at(0)
+		one := teamTrainer(t, testTeam(t, 1), views, init, scale, cfg)
+		one.photos.order.fixed = []int{view}
+		splatsAfter(t, one, 1)
+		if want := exposureTable(t, one)[view]; table[view] != want || want == identities(1)[0] {
+			t.Errorf("the map of photo %d is %v, of one device %v", view, table[view], want)
+		}
+		known[view] = true
+	}
+	for v, x := range table {
+		if !known[v] && x != identities(1)[0] {
+			t.Errorf("photo %d was not trained on, its map is %v", v, x)
+		}
+	}
+}
+
+// TestTeamExposureBytes learns colour maps on three devices in every way that must not matter. There are eight photos, one of which cannot be decoded, so that
+// two devices have the same one now and then.
+func TestTeamExposureBytes(t *testing.T) {
+	views, init, scale, cfg := partialScene(t)
+	cams, photos := splitViews(views)
+	bad := withoutPhoto{photos, 2}
+	dir := t.TempDir()
+	trainer := func(devices []*Device, from string) *Trainer {
+		t.Helper()
+		o := TrainerOptions{Others: devices[1:]}
+		var tr *Trainer
+		var err error
+		if from == "" {
+			tr, err = NewTrainer(devices[0], cams, bad, init, scale, cfg, o)
+		} else {
+			c, e := OpenCheckpoint(from)
+			if e != nil {
+				t.Fatal(e)
+			}
+			defer c.Close()
+			tr, err = NewTrainerFrom(devices[0], cams, bad, c, cfg, o)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := tr.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		_, _, _, _, run := checkpointScene(t)
+		tr.SetRun(run)
+		return tr
+	}
+	devices := testTeam(t, 4)
+	tr := trainer(devices[:3], "")
+	twice := false
+	for step := range cfg.Iterations {
+		if tr.advanceTo(t, step+1); tr.views[0] == tr.views[1] || tr.views[1] == tr.views[2] {
+			twice = true
+		}
+		if step == 12 {
+			saved(t, tr, filepath.Join(dir, "middle"))
+		}
+	}
+	if !twice {
+		t.Error("no two devices had the same photo: the test proves too little")
+	}
+	exposureTable(t, tr)
+	want := saved(t, tr, filepath.Join(dir, "whole"))
+	same := func(name string, tr *Trainer) {
+		t.Helper()
+		splatsAfter(t, tr, cfg.Iterations)
+		exposureTable(t, tr)
+		if got := saved(t, tr, filepath.Join(dir, "other")); !bytes.Equal(got, want) {
+			t.Errorf("%s: another checkpoint at the end", name)
+		}
+	}
+	small := trainer(devices[:3], "")
+	if err := small.e.team.makeRooms(1); err != nil { // units fail on all devices because of one
+		t.Fatal(err)
+	}
+	for _, m := range small.members {
+		if err := errors.Join(m.e.startAfresh(), m.e.buildToFit()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	same("small packets", small)
+	same("resumed", trainer(devices[:3], filepath.Join(dir, "middle")))
+	for _, n := range []int{1, 4} {
+		splatsAfter(t, trainer(devices[:n], filepath.Join(dir, "middle")), 16)
+	}
+	limits := filepath.Join(dir, "limits")
+	if err := os.WriteFile(limits, []byte(`{"externalMemoryHost": false}`), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("VKSPLAT_LIMITS", limits)
+	same("without common memory", trainer(testTeam(t, 3), ""))
+}
+
+// withoutPhoto are photos of which one cannot be decoded.
+type withoutPhoto struct {
+	Images
+	bad int
+}
+
+func (p withoutPhoto) Photo(ctx context.Context, view int) (scene.Image, error) {
+	if view == p.bad {
+		return scene.Image{}, fmt.Errorf("no pixels: %w", scene.ErrData)
+	}
+	return p.Images.Photo(ctx, view)
+}
+
+// advanceTo trains up to a step.
+func (tr *Trainer) advanceTo(t testing.TB, step int) {
+	t.Helper()
+	if err := tr.RunTo(t.Context(), step, nil); err != nil {
+		t.Fatal(err)
+	}
+}
