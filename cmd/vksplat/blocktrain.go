@@ -70,7 +70,7 @@ func (a *app) trainPlan(o *trainOptions, fs *pflag.FlagSet, dir string) error {
 		return usagef("make a plan with vksplat partition --eval, or leave --eval out", "flag --eval: the plan %s holds no photo out", dir)
 	}
 	if o.block == noBlock {
-		return a.trainBlocks(o, fs, plan)
+		return a.trainBlocks(o, plan)
 	}
 	if int(o.block) >= len(plan.Blocks) {
 		return usagef(fmt.Sprintf("give 0 to %d", len(plan.Blocks)-1), "flag --block: %s has %s, and none of number %d", dir, count(len(plan.Blocks), "block"), o.block)
@@ -107,7 +107,7 @@ func (r *trainRun) loadCapture() (*scene.Capture, error) {
 }
 
 // trainBlocks trains what is left of the blocks one after the other, each in a process of its own, and merges them.
-func (a *app) trainBlocks(o *trainOptions, fs *pflag.FlagSet, plan *planFile) error {
+func (a *app) trainBlocks(o *trainOptions, plan *planFile) error {
 	switch {
 	case o.out != "":
 		return usagef("leave it out: blocks go to "+plan.blockFolder(0)+" and so on; or train one with --block", "flag --model-path: %s is a plan of several blocks", plan.dir)
@@ -133,7 +133,7 @@ func (a *app) trainBlocks(o *trainOptions, fs *pflag.FlagSet, plan *planFile) er
 	}
 	ctx, stop := a.interruptible(always("stopping this block once it has saved"))
 	defer stop()
-	flags := passedOnFlags(fs)
+	flags := o.passedOn
 	if !o.dryRun && !o.checkpoints.force {
 		flags = append(flags, "--resume")
 	}

@@ -65,6 +65,7 @@ type trainOptions struct {
 	preset      string
 	configFile  string
 	stepsScaler float64
+	passedOn    []string // flags for the training of a plan's block
 	printConfig bool
 	help        bool
 	helpAll     bool

@@ -45,8 +45,7 @@ func (a *app) trainCommand() *cobra.Command {
 			return nil, cobra.ShellCompDirectiveFilterDirs
 		},
 	}
-	table := o.table()
-	fs := cmd.Flags()
+	table, fs := o.table(), cmd.Flags()
 	register(fs, table)
 	o.given = fs.Changed
 	a.completes(cmd, table)
@@ -56,6 +55,7 @@ func (a *app) trainCommand() *cobra.Command {
 			a.trainHelp(cmd, true)
 			return nil
 		}
+		o.passedOn = passedOnFlags(fs) // before --steps-scaler changes them
 		if err := o.resolve(fs.Changed); err != nil {
 			return err
 		}
