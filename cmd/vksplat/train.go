@@ -71,20 +71,6 @@ func (a *app) trainCommand() *cobra.Command {
 	return cmd
 }
 
-// trainScene trains a capture.
-func (a *app) trainScene(o *trainOptions, scene string) error {
-	if o.block != noBlock {
-		return usagef("make one with vksplat partition, and name its folder", "flag --block: %s is no plan", scene)
-	}
-	if o.out == "" && !o.dryRun {
-		return usagef("name the folder to write, as in: vksplat train SCENE -m OUT", "no output folder: -m is required")
-	}
-	o.scene = scene
-	o.checkpoints.off = o.dryRun
-	_, err := a.train(o, nil)
-	return err
-}
-
 // trainRun is one run of train: what was asked for and what has been read and opened.
 type trainRun struct {
 	*trainOptions

@@ -93,7 +93,7 @@ func (a *app) view(o *viewOptions) (err error) {
 	if err := o.check(); err != nil {
 		return err
 	}
-	if o.path, err = splatfile.Find(o.path); err != nil {
+	if o.path, err = findModel(o.path); err != nil {
 		return err
 	}
 	server, err := view.Listen(o.server) // before the model is read: a port that is taken is soon told
@@ -174,7 +174,7 @@ func (a *app) showFile(o *viewOptions, server *view.Server) (splats int, end fun
 
 // writePage writes the page that needs no server.
 func (a *app) writePage(o *viewOptions) (err error) {
-	if o.path, err = splatfile.Find(o.path); err != nil {
+	if o.path, err = findModel(o.path); err != nil {
 		return err
 	}
 	if err := refuseTaken([]string{o.page}, "choose another name"); err != nil {
