@@ -16,6 +16,7 @@ type RenderConfig struct {
 	Near        float64      // near plane, in the frame of splats and cameras; 0: 0.01
 	Packed      bool         // pictures are bytes: scene.Picture.Pix; otherwise they are floats: scene.Picture.Color
 	Depth       bool         // scene.Picture.Depth is filled
+	Looks       bool         // Show is asked for
 	Stop        func() error // asked before each part of a picture; its error ends Add; may be nil
 	// Part is called after each part of a picture, with how many of its parts there are now; it may be nil.
 	Part func(done, of int)
@@ -40,6 +41,7 @@ type Renderer struct {
 // drawing is a picture that is being drawn.
 type drawing struct {
 	camera scene.Camera
+	look   Look
 	into   *scene.Picture
 	done   func()
 	left   int // parts that are not read back
@@ -84,6 +86,7 @@ func (d *Device) newWholeRenderer(s *scene.Splats, cameras []scene.Camera, cfg R
 		return nil, d.shortOfRender(s.N, w, cfg.Smaller, err)
 	}
 	e.model.setUnit(s.N)
+	e.looks = cfg.Looks
 	r := &Renderer{e: e, cfg: cfg, atOnce: w.atOnce(d.host)}
 	if err = e.loadParts(s, p); err == nil {
 		err = e.buildToFit()
@@ -126,11 +129,42 @@ func (r *Renderer) Bands() int { return r.e.bands }
 
 // RenderInto makes a picture: [Height][Width][3], not clamped, in memory that the caller has done with, if it is large enough.
 func (r *Renderer) RenderInto(out []float32, c scene.Camera) ([]float32, error) {
+	return r.drawInto(out, c, LookColor)
+}
+
+// Show is RenderInto of what look says, which wants RenderConfig.Looks. Where a view does not fit the device, and the error is a shortage, others can be drawn
+// afterwards.
+func (r *Renderer) Show(out []float32, c scene.Camera, look Look) ([]float32, error) {
+	if !r.cfg.Looks {
+		return nil, errors.New("pipeline: show model: it was to be drawn in its colours alone")
+	}
+	out, err := r.drawInto(out, c, look)
+	if IsShortage(err) {
+		if failed := r.forget(); failed != nil {
+			err = errors.Join(failed, err)
+		}
+	}
+	return out, err
+}
+
+// forget drops the pictures that are not complete, and chooses the number of bands anew: for a view that did not fit there are as many as can be.
+func (r *Renderer) forget() error {
+	r.flying = nil
+	for _, f := range r.e.frames {
+		if err := r.e.wait(f); err != nil {
+			return err
+		}
+	}
+	return r.refit(r.e.startBands(1))
+}
+
+// drawInto draws a picture and waits for it.
+func (r *Renderer) drawInto(out []float32, c scene.Camera, look Look) ([]float32, error) {
 	if r.cfg.Packed {
 		return nil, errors.New("pipeline: render: pictures are bytes")
 	}
 	p := &r.whole
-	err := r.Add(c, p, func() {})
+	err := r.add(c, look, p, func() {})
 	if err == nil {
 		err = r.Drain()
 	}
@@ -151,6 +185,10 @@ func (r *Renderer) RenderInto(out []float32, c scene.Camera) ([]float32, error) 
 // Add has the view of a camera drawn into a picture, whose memory is used again where it is large enough. done is called by Add or Drain once the picture is
 // complete, picture by picture in the order in which they were added.
 func (r *Renderer) Add(c scene.Camera, into *scene.Picture, done func()) error {
+	return r.add(c, LookColor, into, done)
+}
+
+func (r *Renderer) add(c scene.Camera, look Look, into *scene.Picture, done func()) error {
 	if err := r.makeRoom(c); err != nil {
 		return err
 	}
@@ -165,7 +203,7 @@ func (r *Renderer) Add(c scene.Camera, into *scene.Picture, done func()) error {
 	if r.cfg.Depth {
 		into.Depth = sized(into.Depth, n)
 	}
-	d := &drawing{camera: c, into: into, done: done}
+	d := &drawing{camera: c, look: look, into: into, done: done}
 	r.flying = append(r.flying, d)
 	return r.submit(d)
 }
@@ -282,7 +320,10 @@ func (r *Renderer) submitPart(f *frame, d *drawing, band int) error {
 		return err
 	}
 	viewParams(&f.hostParams.View, &d.camera, r.cfg.Near, e.model.degree, r.cfg.Antialiased, r.cfg.Background)
-	f.hostParams.Unit = uint32(r.queued)
+	f.hostParams.Unit, f.hostParams.Look = uint32(r.queued), uint32(d.look)
+	if d.look == LookDepth {
+		f.hostParams.View.Background = [3]float32{}
+	}
 	if r.cfg.Depth {
 		bare := &vk.Host(f.bare)[0]
 		*bare = *f.hostParams

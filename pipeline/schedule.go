@@ -51,6 +51,18 @@ func (c Config) Scaled(f float64) Config {
 	return c
 }
 
+// ForShare returns the configuration for a part of a capture that has a share of its photos, such that the part comes out about as it would in a training of the
+// whole by c. A photo is trained on as often, in share times as many steps. A splat of the part is seen in 1/share times as many of these, and Adam makes less
+// of that: where a gradient g comes with probability p in each of N steps, its two moments are about p g and p g², and all steps together go as N rate sqrt(p), which
+// is sqrt(share) times that of the whole. So rates are larger by 1/sqrt(share).
+func (c Config) ForShare(share float64) Config {
+	c = c.Scaled(share)
+	for _, rate := range []*float64{&c.LRMeans, &c.LRLogScales, &c.LRQuats, &c.LRLogitOpacity, &c.LRSH0, &c.LRSHN} {
+		*rate /= math.Sqrt(share)
+	}
+	return c
+}
+
 // targetSplats returns the number of splats that the refinement after step is to end with, 0 where the thresholds of the default strategy decide. It is a
 // function of the numbers of splats at the start and at most, so that it needs no count from the device.
 //

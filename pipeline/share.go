@@ -230,6 +230,7 @@ func (d *Device) newSharedRenderer(s *scene.Splats, cameras []scene.Camera, cfg 
 			return nil, err
 		}
 		e.model.setUnit(most)
+		e.looks = cfg.Looks
 		r := &Renderer{e: e, cfg: cfg, atOnce: w.atOnce(d.host)}
 		if r.share, err = e.loadShare(s, p, most); err == nil {
 			err = e.buildToFit()

@@ -166,6 +166,11 @@ func TestScaled(t *testing.T) {
 	if tiny.Iterations != 1 || tiny.RefineEvery != 1 || tiny.Validate() != nil || c.Scaled(1) != c {
 		t.Errorf("%+v", tiny)
 	}
+	quarter := c.ForShare(0.25)
+	if quarter.Iterations != 7500 || quarter.LRMeans != 2*c.LRMeans || quarter.LRLogScales != 2*c.LRLogScales || quarter.LRQuats != 2*c.LRQuats || quarter.LRLogitOpacity != 2*c.LRLogitOpacity ||
+		quarter.LRSH0 != 2*c.LRSH0 || quarter.LRSHN != 2*c.LRSHN || quarter.LRMeansFinal != c.LRMeansFinal || c.ForShare(1) != c {
+		t.Errorf("%+v", quarter)
+	}
 	for _, f := range []float64{0, -1, math.NaN(), math.Inf(1), 1e30} {
 		if c.Scaled(f).Validate() == nil {
 			t.Errorf("factor %g is accepted", f)

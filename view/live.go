@@ -13,12 +13,17 @@ import (
 	"time"
 )
 
-// Training is a training that is watched. Its methods are called by several goroutines.
-type Training interface {
+// Streamed is a scene of which this machine draws what browsers want to see. Its methods are called by several goroutines.
+type Streamed interface {
 	// Cameras are those of the photos, in the frame in which FrameQuery gives poses. They do not change.
 	Cameras() []LiveCamera
 	// Frame is a picture of the model as it is, a JPEG. It waits for its turn.
 	Frame(ctx context.Context, q FrameQuery) ([]byte, error)
+}
+
+// Training is a training that is watched.
+type Training interface {
+	Streamed
 	// Photo is what a camera's picture is compared with, a JPEG.
 	Photo(ctx context.Context, camera int) ([]byte, error)
 	// Status says how far the training is.
@@ -205,25 +210,45 @@ type liveJSON struct {
 	Title   string       `json:"title"`
 	Cameras []LiveCamera `json:"cameras"`
 	Up      [3]float64   `json:"up"` // of the photos
+	// Of a finished model; of a training they are not there.
+	Splats int         `json:"splats,omitempty"`
+	Start  *LiveCamera `json:"start,omitempty"` // where the free camera stands first
 }
 
 // ShowTraining serves a page with a training. up is the photos', a unit vector in the cameras' frame.
 func ShowTraining(s *Server, title string, up [3]float64, t Training) error {
 	cameras := t.Cameras()
-	data, err := json.Marshal(liveJSON{Title: title, Cameras: cameras, Up: up})
+	if err := showLive(s, liveJSON{Title: title, Cameras: cameras, Up: up}); err != nil {
+		return err
+	}
+	s.Handle("photo", photoHandler(t, len(cameras)))
+	s.Handle("watch", newWatch(t, t))
+	return nil
+}
+
+// ShowStreamed serves a page with a finished model of so many splats. up is a unit vector in the cameras' frame; start is where the free camera stands first.
+func ShowStreamed(s *Server, title string, splats int, up [3]float64, start LiveCamera, m Streamed) error {
+	if err := showLive(s, liveJSON{Title: title, Cameras: m.Cameras(), Up: up, Splats: splats, Start: &start}); err != nil {
+		return err
+	}
+	s.Handle("watch", newWatch(m, nil))
+	return nil
+}
+
+// showLive serves the page of what is drawn here.
+func showLive(s *Server, what liveJSON) error {
+	data, err := json.Marshal(what)
 	if err != nil {
 		return err
 	}
 	page := new(bytes.Buffer)
-	if err := liveTemplate.Execute(page, pageParts{Title: html.EscapeString(title), Scene: string(data)}); err != nil {
+	if err := liveTemplate.Execute(page, pageParts{Title: html.EscapeString(what.Title), Scene: string(data)}); err != nil {
 		return err
 	}
 	s.Handle("", bytesHandler("index.html", page.Bytes()))
 	for _, name := range []string{"live.css", "live.js", "camera.js", "curves.js"} {
 		s.Handle(name, bytesHandler(name, mustAsset("live/"+name)))
 	}
-	s.Handle("photo", photoHandler(t, len(cameras)))
-	s.Handle("watch", newWatch(t, len(cameras)))
 	return nil
 }
 

@@ -148,9 +148,31 @@ func medianDepth(c *scene.Camera, picture [2]float64, positions [][3]float64) fl
 	return median(depths)
 }
 
-// frameAll looks at the bulk of the splats from a little above, along z of the model's frame as far as that is level.
+// frameAll looks at the bulk of the splats.
 func frameAll(up vector, positions [][3]float64) Start {
-	var centre vector
+	r, centre, away := overview(up, positions)
+	middle := turned(r, centre)
+	return Start{Rotation: quaternion(r), Position: plus(middle, away), Target: middle, Picture: [2]float64{2 * frameTangent, 2 * frameTangent}}
+}
+
+// Overview is a camera that sees the bulk of a model's splats, of which positions are some, the frame in which these are at the origin and at distance 1 from the
+// camera, and up. Vertical is what the model's file says of its vertical axis.
+func Overview(vertical string, positions [][3]float64) (c scene.Camera, f scene.Frame, up [3]float64) {
+	up = upAlong(vertical)
+	r, centre, away := overview(up, positions)
+	back := plus(plus(times(row(r, 0), away[0]), times(row(r, 1), away[1])), times(row(r, 2), away[2]))
+	forward := times(unit(back), -1)
+	right := unit(cross(forward, up))
+	down := cross(forward, right)
+	eye := plus(centre, back)
+	c = scene.Camera{R: [9]float64{right[0], right[1], right[2], down[0], down[1], down[2], forward[0], forward[1], forward[2]},
+		T: vector{-dot(right, eye), -dot(down, eye), -dot(forward, eye)}}
+	return c, scene.Frame{Center: centre, Scale: 1 / length(back)}, up
+}
+
+// overview is where the bulk of the splats is, and where one sees it from a little above, along z of the model's frame as far as that is level: away from there
+// in the viewer's axes, into which r turns.
+func overview(up vector, positions [][3]float64) (r [9]float64, centre, away vector) {
 	for axis := range 3 {
 		list := make([]float64, len(positions))
 		for i, p := range positions {
@@ -167,10 +189,8 @@ func frameAll(up vector, positions [][3]float64) Start {
 	if n := len(distances); n > 0 && distances[n*9/10] > 0 { // some are far away in most scenes
 		radius = distances[n*9/10]
 	}
-	r := levelFrame(up, vector{0, 0, 1})
-	middle := turned(r, centre)
-	away := times(unit(vector{0, 0.3, 1}), frameMargin*radius/math.Sin(math.Atan(frameTangent)))
-	return Start{Rotation: quaternion(r), Position: plus(middle, away), Target: middle, Picture: [2]float64{2 * frameTangent, 2 * frameTangent}}
+	away = times(unit(vector{0, 0.3, 1}), frameMargin*radius/math.Sin(math.Atan(frameTangent)))
+	return levelFrame(up, vector{0, 0, 1}), centre, away
 }
 
 // median of a list, which it sorts; 0 of none.

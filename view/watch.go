@@ -24,19 +24,20 @@ const (
 	framesWaiting  = 2                      // that were sent and are not yet shown: the network's memory is not filled with old ones
 )
 
-// watch is the WebSocket of a training. What comes from browsers is JSON: {"view": wireQuery}, {"shown": 1}, {"command": "pause"}. They get JSON with
+// watch is the WebSocket of a training, or of a finished model. What comes from browsers is JSON: {"view": wireQuery}, {"shown": 1}, {"command": "pause"}. They get JSON with
 // one of the fields of message, and pictures as binary messages.
 type watch struct {
-	training Training
-	cameras  int // how many there are
+	scene    Streamed
+	training Training // nil of a finished model
+	cameras  int      // how many there are
 	places   chan struct{}
 
 	changes  sync.Mutex // one at a time, of watchers
 	watchers int
 }
 
-func newWatch(t Training, cameras int) *watch {
-	return &watch{training: t, cameras: cameras, places: make(chan struct{}, maxWatchers)}
+func newWatch(scene Streamed, t Training) *watch {
+	return &watch{scene: scene, training: t, cameras: len(scene.Cameras()), places: make(chan struct{}, maxWatchers)}
 }
 
 // count adds to those who watch.
@@ -44,7 +45,9 @@ func (h *watch) count(more int) {
 	h.changes.Lock()
 	defer h.changes.Unlock()
 	h.watchers += more
-	h.training.Watched(h.watchers)
+	if h.training != nil {
+		h.training.Watched(h.watchers)
+	}
 }
 
 // message is what browsers get.
@@ -150,16 +153,25 @@ func (v *watcher) take(ctx context.Context, r *wanted) error {
 	case r.Shown != 0:
 		signal(v.shown)
 	case r.Command != "":
-		switch r.Command {
-		case CommandPause, CommandResume, CommandSave, CommandStop:
-			if err := v.training.Do(ctx, r.Command); err != nil {
-				return v.send(ctx, message{Error: err.Error()})
-			}
-		default:
-			return errors.New("no such command")
-		}
+		return v.command(ctx, r.Command)
 	default:
 		return errors.New("nothing asked")
+	}
+	return nil
+}
+
+// command has the training do something.
+func (v *watcher) command(ctx context.Context, c Command) error {
+	switch c {
+	case CommandPause, CommandResume, CommandSave, CommandStop:
+	default:
+		return errors.New("no such command")
+	}
+	if v.training == nil {
+		return errors.New("nothing is trained")
+	}
+	if err := v.training.Do(ctx, c); err != nil {
+		return v.send(ctx, message{Error: err.Error()})
 	}
 	return nil
 }
@@ -182,7 +194,7 @@ func (v *watcher) frames(ctx context.Context) error {
 			return nil
 		case <-v.turned:
 		case <-refresh.C:
-			if v.training.Status().Paused {
+			if v.training == nil || v.training.Status().Paused {
 				continue
 			}
 		}
@@ -197,7 +209,7 @@ func (v *watcher) frames(ctx context.Context) error {
 			return nil
 		case <-v.shown:
 		}
-		data, err := v.training.Frame(ctx, *q)
+		data, err := v.scene.Frame(ctx, *q)
 		if err != nil {
 			signal(v.shown)
 			if ctx.Err() == nil {
@@ -218,6 +230,9 @@ func (v *watcher) tell(ctx context.Context) error {
 	defer status.Stop()
 	defer losses.Stop()
 	defer ping.Stop()
+	if v.training == nil {
+		return v.keep(ctx, ping.C)
+	}
 	m := message{History: v.training.History(), Losses: v.training.Losses()}
 	for {
 		s := v.training.Status()
@@ -239,14 +254,31 @@ func (v *watcher) tell(ctx context.Context) error {
 		case <-losses.C:
 			m.History, m.Losses = v.training.History(), v.training.Losses()
 		case <-ping.C:
-			gone, cancel := context.WithTimeout(ctx, sendTimeout)
-			err := v.c.Ping(gone)
-			cancel()
-			if err != nil {
+			if v.ping(ctx) != nil {
 				return nil
 			}
 		}
 	}
+}
+
+// keep looks now and then whether the browser is still there.
+func (v *watcher) keep(ctx context.Context, now <-chan time.Time) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-now:
+			if v.ping(ctx) != nil {
+				return nil
+			}
+		}
+	}
+}
+
+func (v *watcher) ping(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, sendTimeout)
+	defer cancel()
+	return v.c.Ping(ctx)
 }
 
 func (v *watcher) send(ctx context.Context, m message) error {

@@ -84,7 +84,7 @@ func (f *fakeTraining) Do(_ context.Context, c Command) error {
 // watched serves f without a guard: that has its own tests.
 func watched(t *testing.T, f *fakeTraining) string {
 	t.Helper()
-	s := httptest.NewServer(newWatch(f, len(f.Cameras())))
+	s := httptest.NewServer(newWatch(f, f))
 	t.Cleanup(s.Close)
 	return "ws" + strings.TrimPrefix(s.URL, "http")
 }

@@ -70,7 +70,7 @@ func (a *app) trainPlan(o *trainOptions, fs *pflag.FlagSet, dir string) error {
 		return usagef("make a plan with vksplat partition --eval, or leave --eval out", "flag --eval: the plan %s holds no photo out", dir)
 	}
 	if o.block == noBlock {
-		return a.trainBlocks(o, fs, plan)
+		return a.trainBlocks(o, plan)
 	}
 	if int(o.block) >= len(plan.Blocks) {
 		return usagef(fmt.Sprintf("give 0 to %d", len(plan.Blocks)-1), "flag --block: %s has %s, and none of number %d", dir, count(len(plan.Blocks), "block"), o.block)
@@ -80,10 +80,37 @@ func (a *app) trainPlan(o *trainOptions, fs *pflag.FlagSet, dir string) error {
 	return err
 }
 
+// ofPlan is the flag that wants a plan, "" without one.
+func (o *trainOptions) ofPlan() string {
+	switch {
+	case o.block != noBlock:
+		return "--block"
+	case o.shareSteps:
+		return "--share-steps"
+	}
+	return ""
+}
+
+// configOf is the configuration of a block's training.
+func (o *trainOptions) configOf(plan *planFile, k int) pipeline.Config {
+	if !o.shareSteps {
+		return o.config
+	}
+	return o.config.ForShare(plan.share(k))
+}
+
 // takeBlock makes the options those of a block of the plan.
 func (o *trainOptions) takeBlock(plan *planFile) {
 	o.divided, o.scene = plan, plan.Capture.Scene
 	plan.Capture.options(&o.load, func(string) bool { return false })
+	o.config = o.configOf(plan, int(o.block))
+	for _, g := range o.table() {
+		for _, opt := range g.options {
+			if opt.steps != nil && o.shareSteps {
+				opt.steps.scale(plan.share(int(o.block)))
+			}
+		}
+	}
 	if o.out == "" {
 		o.out = plan.blockFolder(int(o.block))
 	}
@@ -107,7 +134,7 @@ func (r *trainRun) loadCapture() (*scene.Capture, error) {
 }
 
 // trainBlocks trains what is left of the blocks one after the other, each in a process of its own, and merges them.
-func (a *app) trainBlocks(o *trainOptions, fs *pflag.FlagSet, plan *planFile) error {
+func (a *app) trainBlocks(o *trainOptions, plan *planFile) error {
 	switch {
 	case o.out != "":
 		return usagef("leave it out: blocks go to "+plan.blockFolder(0)+" and so on; or train one with --block", "flag --model-path: %s is a plan of several blocks", plan.dir)
@@ -133,20 +160,21 @@ func (a *app) trainBlocks(o *trainOptions, fs *pflag.FlagSet, plan *planFile) er
 	}
 	ctx, stop := a.interruptible(always("stopping this block once it has saved"))
 	defer stop()
-	flags := passedOnFlags(fs)
+	flags := o.passedOn
 	if !o.dryRun && !o.checkpoints.force {
 		flags = append(flags, "--resume")
 	}
 	for k := range plan.Blocks {
 		name := fmt.Sprintf("[%d/%d] block %d: ", k+1, len(plan.Blocks), k)
-		if st := plan.trained(k); st != nil && st.Step >= o.config.Iterations && !o.checkpoints.force && !o.dryRun {
-			if err := o.asTrained(k, st); err != nil {
+		config := o.configOf(plan, k)
+		if st := plan.trained(k); st != nil && st.Step >= config.Iterations && !o.checkpoints.force && !o.dryRun {
+			if err := o.asTrained(k, st, config); err != nil {
 				return err
 			}
 			a.printf("%sdone before, %s\n", name, st.summary())
 			continue
 		}
-		a.printf("%s%s, %s\n", name, count(len(plan.Blocks[k].Cameras), "camera"), count(plan.Blocks[k].Points, "point"))
+		a.printf("%s%s, %s, %s\n", name, count(len(plan.Blocks[k].Cameras), "camera"), count(plan.Blocks[k].Points, "point"), count(config.Iterations, "step"))
 		if err := children.runHere(ctx, program, append([]string{"train", plan.dir, "--block=" + strconv.Itoa(k)}, flags...)); err != nil {
 			if ctx.Err() != nil {
 				return &hintedError{err: fmt.Errorf("%w in block %d of %d", errInterrupted, k, len(plan.Blocks)), hint: "go on with the same command"}
@@ -161,7 +189,7 @@ func (a *app) trainBlocks(o *trainOptions, fs *pflag.FlagSet, plan *planFile) er
 }
 
 // asTrained refuses to join a block, which is done, with others that are trained otherwise. What a run chooses by its photos does not count.
-func (o *trainOptions) asTrained(k int, st *stats) error {
+func (o *trainOptions) asTrained(k int, st *stats, config pipeline.Config) error {
 	chosen := []string{"iterations"}
 	if o.splatsFactor > 0 {
 		chosen = append(chosen, "splats")
@@ -169,7 +197,7 @@ func (o *trainOptions) asTrained(k int, st *stats) error {
 	if !o.backgroundGiven {
 		chosen = append(chosen, "background")
 	}
-	changes := slices.DeleteFunc(st.Config.Changes(o.config), func(c pipeline.Change) bool { return slices.Contains(chosen, c.Key) })
+	changes := slices.DeleteFunc(st.Config.Changes(config), func(c pipeline.Change) bool { return slices.Contains(chosen, c.Key) })
 	if len(changes) == 0 {
 		return nil
 	}

@@ -69,7 +69,7 @@ func (o *evalOptions) take(rec *captureRecord) {
 // findModel returns the file of a model and the folder of the run that it is from, "" for none.
 func (o *evalOptions) findModel(path string) (file, out string, err error) {
 	if file, err = splatfile.FindStep(path, o.iteration); err != nil {
-		return "", "", err
+		return "", "", ofPlan(path, err)
 	}
 	switch {
 	case file != path:

@@ -37,12 +37,14 @@ var sources = [][2]string{
 // trainOptions is everything that train is asked for. What is no part of
 // pipeline.Config changes no byte of the model, but for the choice of photos.
 type trainOptions struct {
-	scene   string                 // the capture's folder
-	block   blockFlag              // of a plan
-	divided *planFile              // that block belongs to; nil without
-	out     string                 // the folder that is written
-	claimed bool                   // the caller has claimed out already
-	given   func(flag string) bool // whether a flag is on the command line; nil: none is
+	scene   string    // the capture's folder
+	block   blockFlag // of a plan
+	divided *planFile // that block belongs to; nil without
+	// Whether a block is trained as often on each photo as the whole would be, see planFile.configOf.
+	shareSteps bool
+	out        string                 // the folder that is written
+	claimed    bool                   // the caller has claimed out already
+	given      func(flag string) bool // whether a flag is on the command line; nil: none is
 
 	eval      bool
 	testEvery int    // spacing of held-out photos
@@ -65,6 +67,7 @@ type trainOptions struct {
 	preset      string
 	configFile  string
 	stepsScaler float64
+	passedOn    []string // flags for the training of a plan's block
 	printConfig bool
 	help        bool
 	helpAll     bool
@@ -102,6 +105,7 @@ func (o *trainOptions) fileOptions() []option {
 	list := []option{
 		text(&o.out, "model-path", "write to the folder `OUT` (required)").letter("m").essential().flagOnly().isFolder().also("result-dir"),
 		other(&o.block, "block", "train block `K` alone, of the plan that SCENE is; see vksplat partition").flagOnly(),
+		truth(&o.shareSteps, "share-steps", "train each block of a plan for its photos' share of the steps, with higher rates to match, and not for all of them").flagOnly(),
 		truth(&o.eval, "eval", "hold every 8th photo out and measure on those").from(from3DGS).essential(),
 		stepList(&o.evalAt, "eval-at", "with --eval, measure after the steps `N,N,...` too").essential().also("eval-steps", "test-iterations"),
 		integer(&o.testEvery, "test-every", "with --eval, hold every `N`th photo out").from(from3DGS),

@@ -85,7 +85,8 @@ func describe(path string, unpack bool) (value any, text facts, err error) {
 		if model, err := splatfile.Find(path); err == nil { // of SOG
 			return describe(model, unpack)
 		}
-		return describeCapture(path)
+		value, text, err := describeCapture(path)
+		return value, text, ofPlan(path, err)
 	}
 	st, err := os.Stat(path)
 	if err != nil {

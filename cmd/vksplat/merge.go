@@ -246,7 +246,7 @@ func (m *merger) open(ctx context.Context) (splatfile.Source, error) {
 		return nil, planError(m.plan.dir, "train all blocks with the same flags", "some blocks were trained with --antialiased and some were not: no picture of them together is right")
 	}
 	m.report.Step = slices.Max(steps)
-	if slices.Min(steps) != m.report.Step {
+	if slices.Min(steps) != m.report.Step && !m.plan.shared(steps) {
 		m.app.warn(fmt.Sprintf("some blocks were trained for %s, others for %d", count(slices.Min(steps), "step"), m.report.Step))
 	}
 	return splatfile.Merge(cores)

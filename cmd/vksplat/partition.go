@@ -136,6 +136,11 @@ func (f *shapeFlag) Set(s string) error {
 
 // partition divides a capture and writes the plan.
 func (a *app) partition(o *partitionOptions) error {
+	for _, opt := range deviceOptions(&o.device) {
+		if o.shape.columns > 0 && o.given(opt.name) {
+			a.warn("--" + opt.name + " has no effect with --blocks " + o.shape.String())
+		}
+	}
 	if isFile(filepath.Join(o.out, planName)) {
 		return usagef("choose another folder, or remove this one with the blocks in it", "%s holds a plan already", o.out)
 	}
@@ -204,11 +209,16 @@ func (o *partitionOptions) split(c *scene.Capture, p *planFile) (train []int, er
 	p.holdOut(c)
 	switch {
 	case len(train) == 0:
-		return nil, planError(c.Model, "hold out fewer photos", "no photo is left to train on")
+		return nil, divideError(c, "hold out fewer photos", "no photo is left to train on")
 	case len(c.Points) == 0:
-		return nil, planError(c.Model, "give the capture points, as COLMAP's point_triangulator makes them", "it has no points, which tell which camera sees what")
+		return nil, divideError(c, "give the capture points, as COLMAP's point_triangulator makes them", "it has no points, which tell which camera sees what")
 	}
 	return train, nil
+}
+
+// divideError is the error of a capture that cannot be divided so.
+func divideError(c *scene.Capture, hint, format string, args ...any) error {
+	return &scene.Error{Op: "divide capture", Path: c.Model, Err: fmt.Errorf(format, args...), Hint: hint}
 }
 
 // describe fills in the blocks.
@@ -220,15 +230,14 @@ func (p *planFile) describe(c *scene.Capture, list []blocks.Block) error {
 	for k := range list {
 		b := &list[k]
 		out := planBlock{Block: k, Core: b.Core, Margin: b.Margin, Points: b.Points.Count(), Inside: b.Inside}
-		train := 0
 		b.Cameras.Range(func(i uint32) {
 			out.Cameras = append(out.Cameras, c.Cameras[i].Name)
 			if !held[c.Cameras[i].Name] {
-				train++
+				out.Trained++
 			}
 		})
-		if train < leastCameras || out.Inside == 0 {
-			return planError(c.Model, "ask for fewer blocks, or for more --overlap", "block %d would have %s to train on and %s", k, count(train, "camera"), count(out.Inside, "point"))
+		if out.Trained < leastCameras || out.Inside == 0 {
+			return divideError(c, "ask for fewer blocks, or for more --overlap", "block %d would have %s to train on and %s", k, count(out.Trained, "camera"), count(out.Inside, "point"))
 		}
 		p.Blocks = append(p.Blocks, out)
 	}
@@ -259,7 +268,7 @@ func (a *app) printPartition(p *planFile) error {
 		a.warn("most cameras see most of the blocks, as where all look at one thing: blocks save little there, and each costs nearly what the whole does")
 	}
 	if len(p.Blocks) == 1 {
-		a.note("one block is the whole capture: vksplat train " + p.Capture.Scene + " does the same")
+		a.note("one block is the whole capture: vksplat train " + quoted(p.Capture.Scene) + " does the same")
 	}
 	if len(p.HeldOut) > 0 {
 		a.printf("held out of all blocks: %s\n", count(len(p.HeldOut), "photo"))

@@ -34,7 +34,7 @@ func (a *app) divide(o *partitionOptions, c *scene.Capture, p *planFile, train [
 	}
 	list, err := sight.Divide(p.Columns, p.Rows, o.overlap)
 	if err != nil {
-		err = planError(c.Model, "ask for fewer blocks", "%w", err)
+		err = divideError(c, "ask for fewer blocks", "%w", err)
 	}
 	return list, sight, err
 }
@@ -57,7 +57,7 @@ func (a *app) divideAuto(o *partitionOptions, c *scene.Capture, p *planFile, sig
 		tried = p.Columns * p.Rows
 		list, err := sight.Divide(p.Columns, p.Rows, o.overlap)
 		if err != nil {
-			return nil, planError(c.Model, "raise --max-vram, use smaller photos with --downscale, or say how many blocks: --blocks AxB", "no number of blocks fits the device: %w", err)
+			return nil, divideError(c, "raise --max-vram, use smaller photos with --downscale, or say how many blocks: --blocks AxB", "no number of blocks fits the device: %w", err)
 		}
 		worst, err := fitting(device, c, list)
 		if err != nil {
@@ -70,7 +70,7 @@ func (a *app) divideAuto(o *partitionOptions, c *scene.Capture, p *planFile, sig
 			a.note("the whole does not go at once: " + worst)
 		}
 	}
-	return nil, planError(c.Model, "say how many blocks: --blocks AxB", "more than %d blocks would be needed", blocks.MostBlocks)
+	return nil, divideError(c, "say how many blocks: --blocks AxB", "more than %d blocks would be needed", blocks.MostBlocks)
 }
 
 // fitting says why a block is too large, "" if none is.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,6 +17,7 @@ import (
 
 	"vksplat/scene"
 	"vksplat/scene/blocks"
+	"vksplat/scene/splatfile"
 )
 
 // Files of a plan, in PLAN.
@@ -61,7 +63,13 @@ type planBlock struct {
 	Margin  blocks.Rect `json:"margin"` //
 	Points  int         `json:"points"` // that it begins from
 	Inside  int         `json:"points_in_margin"`
+	Trained int         `json:"trained"` // cameras that are not held out
 	Cameras []string    `json:"cameras"` // that see it, held-out ones among them
+}
+
+// share is how many of the photos that are trained on block k has, of 1.
+func (p *planFile) share(k int) float64 {
+	return float64(p.Blocks[k].Trained) / float64(p.Photos-len(p.HeldOut))
 }
 
 // pointsFile holds the set of points of block k: bit i%64 of the little-endian 64-bit word i/64 for point i of the capture.
@@ -72,6 +80,15 @@ func pointsFile(dir string, k int) string {
 // blockFolder is where block k is trained, unless another folder is named.
 func (p *planFile) blockFolder(k int) string {
 	return filepath.Join(p.dir, blockPrefix+strconv.Itoa(k))
+}
+
+// shared reports whether the blocks had as many steps as are their shares of some number of them.
+func (p *planFile) shared(steps []int) bool {
+	least, most := 0.0, math.Inf(1)
+	for k, n := range steps {
+		least, most = max(least, float64(n)/p.share(k)), min(most, float64(n+1)/p.share(k))
+	}
+	return least < most
 }
 
 // isPlan reports whether a folder holds a plan, and not a capture with a plan.json of somebody else's.
@@ -88,6 +105,23 @@ func isPlan(dir string) bool {
 	head := make([]byte, 64) // the format is the first thing in it
 	n, _ := io.ReadFull(f, head)
 	return bytes.Contains(head[:n], []byte(planFormat))
+}
+
+// findModel is splatfile.Find, which knows of no plans.
+func findModel(path string) (string, error) {
+	file, err := splatfile.Find(path)
+	return file, ofPlan(path, err)
+}
+
+// ofPlan is the error of a folder in which no model is found: of a plan's, a model is in a folder below.
+func ofPlan(path string, err error) error {
+	if err == nil || !isPlan(path) {
+		return err
+	}
+	if merged := filepath.Join(path, mergedFolder); isFolder(merged) {
+		return &hintedError{err: err, hint: "this is a plan; name its merged scene: " + quoted(merged)}
+	}
+	return &hintedError{err: err, hint: "this is a plan; make its model first: vksplat train " + quoted(path)}
 }
 
 // planError is the error of a plan that cannot be used.
@@ -138,7 +172,7 @@ func (p *planFile) check(path string) error {
 		return planError(path, planHint, "%w", err)
 	}
 	for k := range p.Blocks {
-		if b := &p.Blocks[k]; b.Block != k || len(b.Cameras) == 0 {
+		if b := &p.Blocks[k]; b.Block != k || len(b.Cameras) == 0 || !(p.share(k) > 0 && p.share(k) <= 1) {
 			return planError(path, planHint, "block %d is not what it should be", k)
 		}
 	}
@@ -148,6 +182,9 @@ func (p *planFile) check(path string) error {
 // load reads the plan's capture and refuses one that is not what was divided.
 func (p *planFile) load(o scene.LoadOptions) (*scene.Capture, error) {
 	c, err := scene.Load(p.Capture.Scene, o)
+	if err != nil && !isFolder(p.Capture.Scene) {
+		return nil, &hintedError{err: err, hint: "put the capture back there, or write its new place into " + quoted(filepath.Join(p.dir, planName)) + ` as "scene"`}
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -185,6 +222,8 @@ func (p *planFile) restrict(c *scene.Capture, k int) error {
 		names[name] = true
 	}
 	c.Cameras = slices.DeleteFunc(c.Cameras, func(cam scene.Camera) bool { return !names[cam.Name] })
+	// Beside a block's photos those that the whole model lacks would be many.
+	c.Warnings = slices.DeleteFunc(c.Warnings, func(w scene.Warning) bool { return w.Code == "unregistered-photos" })
 	set, err := readPoints(pointsFile(p.dir, k), len(c.Points))
 	if err != nil {
 		return err

@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"vksplat/scene"
-	"vksplat/scene/splatfile"
 )
 
 // shot is a picture that is to be drawn.
@@ -24,7 +23,7 @@ type shot struct {
 // findFiles makes of train's folder the newest model in it and, unless others are asked for, its cameras.
 func (o *renderOptions) findFiles() (err error) {
 	out := o.file
-	if o.file, err = splatfile.Find(out); err != nil {
+	if o.file, err = findModel(out); err != nil {
 		return err
 	}
 	if o.file == out {

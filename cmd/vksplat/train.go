@@ -44,8 +44,7 @@ func (a *app) trainCommand() *cobra.Command {
 			return nil, cobra.ShellCompDirectiveFilterDirs
 		},
 	}
-	table := o.table()
-	fs := cmd.Flags()
+	table, fs := o.table(), cmd.Flags()
 	register(fs, table)
 	o.given = fs.Changed
 	a.completes(cmd, table)
@@ -55,6 +54,7 @@ func (a *app) trainCommand() *cobra.Command {
 			a.trainHelp(cmd, true)
 			return nil
 		}
+		o.passedOn = passedOnFlags(fs) // before --steps-scaler changes them
 		if err := o.resolve(fs.Changed); err != nil {
 			return err
 		}
@@ -68,20 +68,6 @@ func (a *app) trainCommand() *cobra.Command {
 		return a.trainScene(o, args[0])
 	})
 	return cmd
-}
-
-// trainScene trains a capture.
-func (a *app) trainScene(o *trainOptions, scene string) error {
-	if o.block != noBlock {
-		return usagef("make one with vksplat partition, and name its folder", "flag --block: %s is no plan", scene)
-	}
-	if o.out == "" && !o.dryRun {
-		return usagef("name the folder to write, as in: vksplat train SCENE -m OUT", "no output folder: -m is required")
-	}
-	o.scene = scene
-	o.checkpoints.off = o.dryRun
-	_, err := a.train(o, nil)
-	return err
 }
 
 // trainRun is one run of train: what was asked for and what has been read and opened.

@@ -290,3 +290,20 @@ func writeJSON(path string, v any) error {
 		return enc.Encode(v)
 	})
 }
+
+// trainScene trains a capture.
+func (a *app) trainScene(o *trainOptions, scene string) error {
+	if flag := o.ofPlan(); flag != "" {
+		return usagef("make one with vksplat partition, and name its folder", "flag %s: %s is no plan", flag, scene)
+	}
+	if o.out == "" && !o.dryRun {
+		if !isFolder(scene) { // perhaps a plan, which needs none
+			return usagef("check the spelling of "+scene, "no output folder: -m is required; and there is no folder %s", scene)
+		}
+		return usagef("name the folder to write, as in: vksplat train SCENE -m OUT", "no output folder: -m is required")
+	}
+	o.scene = scene
+	o.checkpoints.off = o.dryRun
+	_, err := a.train(o, nil)
+	return err
+}

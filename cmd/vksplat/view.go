@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -22,8 +23,10 @@ type viewOptions struct {
 	title      string
 	page       string // write this page and serve nothing
 	noOpen     bool
+	stream     bool // this machine draws
 	server     view.ServerOptions
 	background [3]float32
+	device     pipeline.DeviceOptions // that draws
 	given      func(flag string) bool
 }
 
@@ -35,7 +38,8 @@ func (o *viewOptions) table() []optionGroup {
 		text(&o.server.CertFile, "tls-cert", "encrypt with the certificate in `FILE`, PEM"),
 		text(&o.server.KeyFile, "tls-key", "the certificate's private key, `FILE`, PEM"),
 		truth(&o.noOpen, "no-open", "print the address and open no browser"),
-	}}, {options: []option{
+		truth(&o.stream, "stream", "draw on this machine and send pictures, for models that no browser takes; --stream=false sends the model, however large (default: from 10 million splats on)"),
+	}}, {options: deviceOptions(&o.device)}, {options: []option{
 		other((*colourFlag)(&o.background), "background", "black, white or R,G,B from 0 to 1; without the flag as in training, where that is recorded").oneOf("black", "white"),
 		text(&o.page, "html", "write the page `FILE`, which holds viewer and scene and works offline, and serve nothing"),
 	}}}
@@ -48,8 +52,9 @@ func (a *app) viewCommand() *cobra.Command {
 		Short: "Show a model in the browser",
 		Long: "Show a model, or the newest one of a run's folder, in the browser. The viewer is part\n" +
 			"of vksplat and makes no request to any other machine. It starts at a training photo\n" +
-			"where cameras.json is beside the model. Ctrl-C ends it.",
-		Example: "  vksplat view out\n  vksplat view model.ply --html model.html",
+			"where cameras.json is beside the model. Models that are too large for browsers are\n" +
+			"drawn by this machine (--stream). Ctrl-C ends it.",
+		Example: "  vksplat view out\n  vksplat view city_plan/out --stream\n  vksplat view model.ply --html model.html",
 		Args:    one("FILE or folder"),
 	}
 	table := o.table()
@@ -62,7 +67,7 @@ func (a *app) viewCommand() *cobra.Command {
 		if o.page == "" {
 			return a.view(o)
 		}
-		for _, opt := range table[0].options {
+		for _, opt := range slices.Concat(table[0].options, table[1].options) {
 			if fs.Changed(opt.name) {
 				a.warn("--" + opt.name + " has no effect with --html")
 			}
@@ -88,31 +93,28 @@ func (a *app) view(o *viewOptions) (err error) {
 	if err := o.check(); err != nil {
 		return err
 	}
-	if o.path, err = splatfile.Find(o.path); err != nil {
+	if o.path, err = findModel(o.path); err != nil {
 		return err
 	}
 	server, err := view.Listen(o.server) // before the model is read: a port that is taken is soon told
 	if err != nil {
 		return err
 	}
-	dir, remove, err := a.conversionFolder()
+	show := a.showFile
+	if stream, err := a.streams(o); err != nil {
+		return errors.Join(err, server.Close())
+	} else if stream {
+		show = a.showStreamed
+	}
+	splats, end, err := show(o, server)
 	if err != nil {
 		return errors.Join(err, server.Close())
 	}
-	defer func() { err = errors.Join(err, remove()) }()
-	model, what, err := a.viewed(o, dir, false)
-	if err == nil {
-		err = view.Show(server, what, model)
-	}
-	if err != nil {
-		return errors.Join(err, server.Close())
-	}
-	if server.Public() && !server.Encrypted() {
-		a.warn("everyone on the way can read what is sent, the token in the address, too; encrypt it with --tls-cert and --tls-key, or leave out --host and use: ssh -L")
-	}
+	defer func() { err = errors.Join(err, end()) }()
+	a.warnReadable(server)
 	ctx, stop := a.interruptible(always("stopping"))
 	defer stop()
-	a.printf("%s: %s\nopen in a browser: %s\nCtrl-C ends it\n", o.path, count(model.Splats, "splat"), server.URL())
+	a.printf("%s: %s\nopen in a browser: %s\nCtrl-C ends it\n", o.path, count(splats, "splat"), server.URL())
 	if !o.noOpen {
 		if err := view.OpenBrowser(server.URLOnce()); err != nil {
 			a.note("no browser could be started; open the address yourself")
@@ -121,9 +123,58 @@ func (a *app) view(o *viewOptions) (err error) {
 	return server.Serve(ctx)
 }
 
+// mostInBrowser is how many splats most browsers can take.
+const mostInBrowser = 10_000_000
+
+// streams says whether this machine draws the model.
+func (a *app) streams(o *viewOptions) (bool, error) {
+	if !o.given("stream") {
+		model, err := splatfile.Open(o.path)
+		if err != nil {
+			return false, err
+		}
+		n := model.Info().N
+		if err := model.Close(); err != nil {
+			return false, err
+		}
+		if o.stream = n > mostInBrowser; o.stream {
+			a.note(fmt.Sprintf("%s are more than most browsers can take: this machine draws them and sends pictures; --stream=false sends the model all the same", count(n, "splat")))
+		}
+	}
+	for _, opt := range deviceOptions(&o.device) {
+		if !o.stream && o.given(opt.name) {
+			a.warn(noEffect(opt.name, "--stream"))
+		}
+	}
+	return o.stream, nil
+}
+
+// warnReadable warns of a server whose answers others can read.
+func (a *app) warnReadable(s *view.Server) {
+	if s.Public() && !s.Encrypted() {
+		a.warn("everyone on the way can read what is sent, the token in the address, too; encrypt it with --tls-cert and --tls-key, or leave out --host and use: ssh -L")
+	}
+}
+
+// showFile has the browser get the model, and returns how many splats it has.
+func (a *app) showFile(o *viewOptions, server *view.Server) (splats int, end func() error, err error) {
+	dir, remove, err := a.conversionFolder()
+	if err != nil {
+		return 0, nil, err
+	}
+	model, what, err := a.viewed(o, dir, false)
+	if err == nil {
+		err = view.Show(server, what, model)
+	}
+	if err != nil {
+		return 0, nil, errors.Join(err, remove())
+	}
+	return model.Splats, remove, nil
+}
+
 // writePage writes the page that needs no server.
 func (a *app) writePage(o *viewOptions) (err error) {
-	if o.path, err = splatfile.Find(o.path); err != nil {
+	if o.path, err = findModel(o.path); err != nil {
 		return err
 	}
 	if err := refuseTaken([]string{o.page}, "choose another name"); err != nil {

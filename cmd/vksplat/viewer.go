@@ -144,9 +144,7 @@ func (l *liveTraining) serve() error {
 	if err := view.ShowTraining(l.server, filepath.Base(absolute(r.capture.Root)), view.Up(r.capture.Cameras), l); err != nil {
 		return err
 	}
-	if l.server.Public() && !l.server.Encrypted() {
-		r.app.warn("everyone on the way can read what is sent, the token in the address, too; encrypt it with --tls-cert and --tls-key, or leave out --host and use: ssh -L")
-	}
+	r.app.warnReadable(l.server)
 	r.app.printf("watch it in a browser: %s\n", l.server.URL())
 	ctx, cancel := context.WithCancel(context.Background())
 	l.ended, l.end = make(chan error, 1), cancel
@@ -240,11 +238,15 @@ func (l *liveTraining) Cameras() []view.LiveCamera {
 		held[i] = true
 	}
 	list := make([]view.LiveCamera, len(l.r.capture.Cameras))
-	for i, c := range l.r.capture.Cameras {
-		tangent := math.Tan(min(math.Atan(float64(c.Height)/(2*c.Fy)), 1.2)) // a fisheye's is an angle rather
-		list[i] = view.LiveCamera{Name: c.Name, Held: held[i], Rotation: c.R, Position: c.Center(), Tangent: tangent, Width: c.Width, Height: c.Height}
+	for i := range list {
+		list[i] = liveCamera(&l.r.capture.Cameras[i], held[i])
 	}
 	return list
+}
+
+func liveCamera(c *scene.Camera, held bool) view.LiveCamera {
+	tangent := math.Tan(min(math.Atan(float64(c.Height)/(2*c.Fy)), 1.2)) // a fisheye's is an angle rather
+	return view.LiveCamera{Name: c.Name, Held: held, Rotation: c.R, Position: c.Center(), Tangent: tangent, Width: c.Width, Height: c.Height}
 }
 
 func (l *liveTraining) Do(_ context.Context, c view.Command) error {

@@ -31,7 +31,7 @@ import (
 	"vksplat/view"
 )
 
-// viewed is a run that is watched, in a process of its own.
+// viewed is a run that is watched, or a model that is shown, in a process of its own.
 type viewed struct {
 	cmd     *exec.Cmd
 	address string // as printed
@@ -41,7 +41,13 @@ type viewed struct {
 // startViewed starts a run with --viewer.
 func startViewed(t testing.TB, args ...string) *viewed {
 	t.Helper()
-	v := &viewed{cmd: exec.Command("vksplat", append([]string{"train"}, args...)...), rest: make(chan string, 1)}
+	return startShown(t, "watch it in a browser: ", append([]string{"train"}, args...)...)
+}
+
+// startShown starts a command that says before its address what to do with that.
+func startShown(t testing.TB, says string, args ...string) *viewed {
+	t.Helper()
+	v := &viewed{cmd: exec.Command("vksplat", args...), rest: make(chan string, 1)}
 	out, err := v.cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -54,7 +60,7 @@ func startViewed(t testing.TB, args ...string) *viewed {
 	t.Cleanup(func() { _ = v.cmd.Process.Kill() })
 	lines := bufio.NewScanner(out)
 	for lines.Scan() {
-		if _, address, ok := strings.Cut(lines.Text(), "watch it in a browser: "); ok {
+		if _, address, ok := strings.Cut(lines.Text(), says); ok {
 			v.address = address
 			break
 		}

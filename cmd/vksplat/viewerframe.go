@@ -45,7 +45,7 @@ func (l *liveTraining) draw(ctx context.Context, q *view.FrameQuery, photo scene
 		}
 	}
 	l.pace.fit(q, l.between.Held())
-	c := l.camera(q)
+	c := frameCamera(l.r.capture.Cameras, q)
 	err = l.between.Do(ctx, func() error {
 		begin, lost := time.Now(), l.between.Lost()
 		c, err := l.show(c, looks[q.Mode])
@@ -59,14 +59,18 @@ func (l *liveTraining) draw(ctx context.Context, q *view.FrameQuery, photo scene
 	case err != nil:
 		return img, err
 	}
-	width, height := l.drawn.Width, l.drawn.Height
-	switch q.Mode {
+	return framePicture(q.Mode, l.memory, &l.drawn, photo), nil
+}
+
+// framePicture is what browsers get of a camera's frame, which it may change; photo is that of ModeError.
+func framePicture(mode view.Mode, rgb []float32, c *scene.Camera, photo scene.Image) scene.Image {
+	switch mode {
 	case view.ModeDepth:
-		return depthPicture(l.memory, width, height), nil
+		return depthPicture(rgb, c.Width, c.Height)
 	case view.ModeError:
-		return errorPicture(l.memory, width, height, photo), nil
+		return errorPicture(rgb, c.Width, c.Height, photo)
 	}
-	return scene.FromFloats(l.memory, width, height), nil
+	return scene.FromFloats(rgb, c.Width, c.Height)
 }
 
 // smallerTries is how many times a frame that does not fit is tried at half the width and height.
@@ -136,10 +140,10 @@ func (p *framePace) observe(pixels int, begin time.Time, lost time.Duration) {
 
 var looks = map[view.Mode]pipeline.Look{view.ModeDepth: pipeline.LookDepth, view.ModeCentres: pipeline.LookCenters, view.ModeEllipsoids: pipeline.LookEllipsoids}
 
-// camera is what a frame is drawn by: a photo's camera, as large as the frame at most, or the one that the query describes.
-func (l *liveTraining) camera(q *view.FrameQuery) scene.Camera {
+// frameCamera is what a frame is drawn by: the camera of one of these photos, as large as the frame at most, or the one that the query describes.
+func frameCamera(cameras []scene.Camera, q *view.FrameQuery) scene.Camera {
 	if q.Camera >= 0 {
-		c := l.r.capture.Cameras[q.Camera]
+		c := cameras[q.Camera]
 		f := min(1, float64(q.Width)/float64(c.Width), float64(q.Height)/float64(c.Height))
 		return c.Rescaled(max(1, int(math.Round(f*float64(c.Width)))), max(1, int(math.Round(f*float64(c.Height)))))
 	}

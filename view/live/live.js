@@ -1,7 +1,7 @@
 import { Camera } from './camera.js';
 import { draw } from './curves.js';
 
-// The page of a training. It asks for pictures of what its camera sees, and gets how the training goes, over one WebSocket (view/watch.go).
+// The page of a training, or of a finished model. It asks for pictures of what its camera sees, and gets how the training goes, over one WebSocket (view/watch.go).
 
 const scene = JSON.parse(document.getElementById('scene').textContent);
 const element = (id) => document.getElementById(id);
@@ -15,9 +15,10 @@ let shownSize = [16, 16];
 let status = { paused: false };
 let socket = null;
 let over = false;       // the training has ended
+const finished = Boolean(scene.splats); // a model: nothing is trained
 
-if (chosen >= 0) {
-    camera.pose(scene.cameras[chosen]);
+if (chosen >= 0 || finished) {
+    camera.pose(scene.cameras[chosen] || scene.start);
 }
 
 // ---- the connection
@@ -38,6 +39,10 @@ const connect = () => {
     socket.onopen = () => {
         connected++;
         note('');
+        if (finished) {
+            document.body.dataset.connected = 'true';
+            element('doing').textContent = `${scene.splats.toLocaleString('en')} splats`;
+        }
         look();
     };
     socket.onmessage = ({ data }) => (typeof data === 'string' ? told(JSON.parse(data)) : drawn(data));
@@ -129,12 +134,15 @@ const choose = (id) => {
     const c = scene.cameras[id];
     if (c) {
         camera.pose(c);
-        photo.src = `photo?camera=${id}`;
+        if (!finished) {
+            photo.src = `photo?camera=${id}`;
+        }
         element('caption').textContent = c.name + (c.held ? ' (held out)' : '');
     } else if (mode === 'error') {
         setMode('picture');
     }
-    photo.hidden = element('slider').hidden = element('caption').hidden = !c;
+    photo.hidden = element('slider').hidden = !c || finished;
+    element('caption').hidden = !c;
     for (const row of element('views').rows) {
         row.classList.toggle('chosen', Number(row.dataset.camera) === id);
     }
@@ -250,17 +258,20 @@ const showStatus = (s) => {
 
 const showLosses = (list) => {
     const worst = list.filter((l) => l.step).sort((a, b) => b.loss - a.loss).slice(0, 200);
-    element('views').replaceChildren(...worst.map((l) => {
-        const row = document.createElement('tr');
-        row.dataset.camera = String(l.camera);
-        row.classList.toggle('chosen', l.camera === chosen);
-        row.tabIndex = 0;
-        for (const text of [scene.cameras[l.camera].name, l.loss.toFixed(4), l.step.toLocaleString('en')]) {
-            row.insertCell().textContent = text;
-        }
-        row.title = scene.cameras[l.camera].name;
-        return row;
-    }));
+    element('views').replaceChildren(...worst.map((l) => rowOf(l.camera, l.loss.toFixed(4), l.step.toLocaleString('en'))));
+};
+
+// A photo's row of the table.
+const rowOf = (id, ...cells) => {
+    const row = document.createElement('tr');
+    row.dataset.camera = String(id);
+    row.classList.toggle('chosen', id === chosen);
+    row.tabIndex = 0;
+    for (const text of [scene.cameras[id].name, ...cells]) {
+        row.insertCell().textContent = text;
+    }
+    row.title = scene.cameras[id].name;
+    return row;
 };
 
 // ---- hands
@@ -334,7 +345,7 @@ window.addEventListener('keydown', (e) => {
         return;
     }
     const number = Number(e.key) - 1;
-    if (modes[number] && (modes[number] !== 'error' || chosen >= 0)) {
+    if (modes[number] && (modes[number] !== 'error' || chosen >= 0 && !finished)) {
         setMode(modes[number]);
     } else if (e.key === '[') {
         step(-1);
@@ -380,6 +391,11 @@ window.matchMedia('(prefers-color-scheme: light)').addEventListener('change', dr
 if (window.innerWidth > 700) {
     document.body.classList.add('open');
     element('toggle').setAttribute('aria-expanded', 'true');
+}
+if (finished) {
+    document.body.classList.add('finished');
+    element('pause').disabled = true;
+    element('views').replaceChildren(...scene.cameras.map((_, id) => rowOf(id)));
 }
 setMode('picture');
 choose(chosen);

@@ -1,0 +1,158 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"vksplat/pipeline"
+	"vksplat/scene"
+	"vksplat/scene/splatfile"
+	"vksplat/view"
+)
+
+// streamed is a finished model that this machine draws for browsers, a frame at a time.
+type streamed struct {
+	cameras []scene.Camera // of the photos, in the frame of drawing, which is that of render
+	list    []view.LiveCamera
+	turn    chan struct{} // a value: somebody's frame may be drawn
+	closed  chan struct{}
+
+	// For who has the turn.
+	device   *pipeline.Device
+	renderer *pipeline.Renderer
+	memory   []float32
+	pace     framePace
+}
+
+// firstFrame is about what browsers ask for, px: room for larger frames is made when they come.
+var firstFrame = scene.Camera{Width: 1280, Height: 720, R: [9]float64{1, 0, 0, 0, 1, 0, 0, 0, 1}}.WithFOV(startFOV)
+
+// startFOV is of the free camera where there is no photo, in radians.
+const startFOV = 1.05
+
+// showStreamed has this machine draw the model, and returns how many splats it has.
+func (a *app) showStreamed(o *viewOptions, server *view.Server) (n int, end func() error, err error) {
+	defer func() { err = memoryHint(err) }()
+	if err := pipeline.LimitHeap(o.device); err != nil {
+		return 0, nil, err
+	}
+	r := newRenderOptions()
+	r.file, r.config.Background, r.given = o.path, o.background, o.given
+	r.cameras = findCameras(o.path, camerasBeside[:1], false)
+	splats, info, err := a.model(r.file)
+	if err != nil {
+		return 0, nil, err
+	}
+	if err := r.look(&info, false); err != nil {
+		return 0, nil, err
+	}
+	capture := &scene.Capture{}
+	if r.cameras != "" {
+		if capture, err = a.views(r, originOf(&info)); err != nil {
+			return 0, nil, err
+		}
+	}
+	device, err := pipeline.OpenDevice(o.device)
+	if err != nil {
+		return 0, nil, err
+	}
+	device.LimitHeap()
+	if note := device.Note(); note != "" {
+		a.note(note)
+	}
+	s := &streamed{device: device, turn: make(chan struct{}, 1), closed: make(chan struct{})}
+	start, up, splats := s.place(capture, splats, &info)
+	r.config.Looks, r.config.Smaller = true, ""
+	if s.renderer, err = pipeline.NewRenderer(device, splats, []scene.Camera{firstFrame}, r.config); err != nil {
+		return 0, nil, errors.Join(err, closeDevice(device))
+	}
+	a.tellShared(s.renderer)
+	s.turn <- struct{}{}
+	if err := view.ShowStreamed(server, o.title, splats.N, up, start, s); err != nil {
+		return 0, nil, errors.Join(err, s.close())
+	}
+	return splats.N, s.close, nil
+}
+
+// place brings model and cameras, which are in the capture's frame, into that of drawing, and says where the free camera stands first, and up.
+func (s *streamed) place(capture *scene.Capture, splats *scene.Splats, info *splatfile.Info) (start view.LiveCamera, up [3]float64, _ *scene.Splats) {
+	origin := originOf(info)
+	if len(capture.Cameras) > 0 {
+		normalise(capture, nil)
+		s.cameras = capture.Cameras
+		s.list = make([]view.LiveCamera, len(s.cameras))
+		for i := range s.list {
+			s.list[i] = liveCamera(&s.cameras[i], capture.HeldOut[s.cameras[i].PhotoName()])
+		}
+		return s.list[0], view.Up(s.cameras), splats.FromCapture(capture.Frame, origin)
+	}
+	s.list = []view.LiveCamera{}
+	c, frame, up := view.Overview(info.Meta.Vertical, somePlaces(splats))
+	c.Width, c.Height = firstFrame.Width, firstFrame.Height
+	alone := &scene.Capture{Cameras: []scene.Camera{c.WithFOV(startFOV)}}
+	alone.NormaliseTo(frame, 1)
+	for k := range origin {
+		frame.Center[k] += origin[k] // the cameras of others stand where the model does
+	}
+	return liveCamera(&alone.Cameras[0], false), up, splats.FromCapture(frame, origin)
+}
+
+// somePlaces are the positions of some of the splats, evenly over the model.
+func somePlaces(s *scene.Splats) [][3]float64 {
+	const most = 200_000
+	list := make([][3]float64, 0, min(s.N, most))
+	for i := 0; i < s.N; i += 1 + (s.N-1)/most {
+		list = append(list, [3]float64{float64(s.Means[3*i]), float64(s.Means[3*i+1]), float64(s.Means[3*i+2])})
+	}
+	return list
+}
+
+// Cameras implements view.Streamed, as Frame does.
+func (s *streamed) Cameras() []view.LiveCamera { return s.list }
+
+// errOver is the error of a frame that is asked for when the server is ending.
+var errOver = errors.New("vksplat is ending")
+
+// Frame draws what a browser asks for.
+func (s *streamed) Frame(ctx context.Context, q view.FrameQuery) ([]byte, error) {
+	if q.Mode == view.ModeError {
+		return nil, errors.New("there are no photos to compare with")
+	}
+	select {
+	case <-s.turn:
+	case <-s.closed:
+		return nil, errOver
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	defer func() { s.turn <- struct{}{} }()
+	img, err := s.draw(&q)
+	if err != nil {
+		return nil, err
+	}
+	return img.JPEG(frameQuality)
+}
+
+// draw draws a frame.
+func (s *streamed) draw(q *view.FrameQuery) (scene.Image, error) {
+	s.pace.fit(q, true)
+	c, begin := frameCamera(s.cameras, q), time.Now()
+	rgb, err := s.renderer.Show(s.memory, c, looks[q.Mode])
+	switch {
+	case pipeline.IsShortage(err):
+		return scene.Image{}, errors.New("more splats are in view than device memory has room for: go nearer, or give view more of it (--max-vram)")
+	case err != nil:
+		return scene.Image{}, err
+	}
+	s.memory = rgb
+	s.pace.observe(c.Width*c.Height, begin, 0)
+	return framePicture(q.Mode, rgb, &c, scene.Image{}), nil
+}
+
+// close waits for the frame that is being drawn, the last, and gives the device back.
+func (s *streamed) close() error {
+	close(s.closed)
+	<-s.turn
+	return errors.Join(s.renderer.Close(), closeDevice(s.device))
+}

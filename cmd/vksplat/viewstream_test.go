@@ -1,0 +1,195 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"image/jpeg"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"vksplat/scene"
+	"vksplat/view"
+	"vksplat/view/playtest"
+)
+
+// cityModel writes the splats of a made-up city and a few of its cameras, and returns the model's file and the cameras.
+func cityModel(t *testing.T, splats int) (string, []scene.Camera) {
+	t.Helper()
+	s, err := scene.NewSynth(scene.SynthOptions{City: true, Images: 100, Width: 112, Height: 80, Points: splats})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	var cams []scene.Camera
+	for i, c := range s.Cameras() {
+		if i%25 == 7 {
+			c.Name = fmt.Sprintf("view_%d.png", i)
+			cams = append(cams, c)
+		}
+	}
+	model := filepath.Join(dir, "model.ply")
+	if err := scene.WritePLY(model, s.Splats(1), scene.PLYMeta{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := scene.WriteCameras(filepath.Join(dir, camerasBeside[0]), cams); err != nil {
+		t.Fatal(err)
+	}
+	return model, cams
+}
+
+// asks sends a query and returns what comes: a picture, or the text of an error.
+func asks(t *testing.T, c *websocket.Conn, query string) (picture []byte, text string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := c.Write(ctx, websocket.MessageText, []byte(query)); err != nil {
+		t.Fatal(err)
+	}
+	kind, data, err := c.Read(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if kind == websocket.MessageText {
+		return nil, string(data)
+	}
+	if err := c.Write(ctx, websocket.MessageText, []byte(`{"shown":1}`)); err != nil {
+		t.Fatal(err)
+	}
+	return data, ""
+}
+
+// TestViewStream has a model drawn that is larger than the device: the pictures are those of render, and what does not fit is an error, after which others do.
+func TestViewStream(t *testing.T) {
+	needDevice(t)
+	const memory = "8M"
+	model, cams := cityModel(t, 120_000)
+	frames := filepath.Join(t.TempDir(), "frames")
+	vksplat(t, "render", model, "--cameras", filepath.Join(filepath.Dir(model), camerasBeside[0]), "-o", frames)
+	v := startShown(t, "open in a browser: ", "view", model, "--stream", "--no-open", "--max-vram", memory)
+	c, err := v.enter(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	far := `{"view":{"camera":-1,"quaternion":[1,0,0,0],"position":[0,0,200],"tangent":0.2,"width":240,"height":180,"mode":"picture"}}`
+	for i, cam := range cams {
+		through := fmt.Sprintf(`{"view":{"camera":%d,"width":%d,"height":%d,"mode":"picture"}}`, i, cam.Width, cam.Height)
+		got, text := asks(t, c, through)
+		file, err := os.ReadFile(filepath.Join(frames, cam.Name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := pngPixels(t, cam.Name, file).JPEG(frameQuality)
+		if err != nil || !bytes.Equal(got, want) {
+			t.Errorf("%s: %d bytes %s, the JPEG file of render's picture has %d: %v", cam.Name, len(got), text, len(want), err)
+		}
+		if _, text := asks(t, c, far); !strings.Contains(text, "more splats are in view") {
+			t.Errorf("all of the city at once: %q", text)
+		}
+		for _, mode := range []view.Mode{view.ModeDepth, view.ModeCentres, view.ModeEllipsoids} {
+			other, text := asks(t, c, strings.Replace(through, "picture", string(mode), 1))
+			if _, err := jpeg.DecodeConfig(bytes.NewReader(other)); err != nil || bytes.Equal(other, got) {
+				t.Errorf("%s of %s: %d bytes, %s %v", mode, cam.Name, len(other), text, err)
+			}
+		}
+	}
+	if _, text := asks(t, c, `{"view":{"camera":0,"width":100,"height":100,"mode":"error"}}`); !strings.Contains(text, "no photos") {
+		t.Errorf("the difference from a photo: %q", text)
+	}
+	if err := c.Write(t.Context(), websocket.MessageText, []byte(`{"command":"stop"}`)); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := c.Read(t.Context()); websocket.CloseStatus(err) != websocket.StatusPolicyViolation {
+		t.Errorf("a command for a training: %v", err)
+	}
+	if err := v.cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	v.wait(t)
+}
+
+// TestViewStreamAlone wants a view of the whole where nothing says how it was photographed.
+func TestViewStreamAlone(t *testing.T) {
+	needDevice(t)
+	model, _ := cityModel(t, 5_000)
+	if err := os.Remove(filepath.Join(filepath.Dir(model), camerasBeside[0])); err != nil {
+		t.Fatal(err)
+	}
+	v := startShown(t, "open in a browser: ", "view", model, "--stream", "--no-open")
+	c, err := v.enter(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	picture, text := asks(t, c, `{"view":{"camera":-1,"quaternion":[0,0,0,1],"position":[0,0,-1],"tangent":0.58,"width":240,"height":180,"mode":"picture"}}`)
+	img, err := jpeg.Decode(bytes.NewReader(picture))
+	if err != nil {
+		t.Fatal(text, err)
+	}
+	lit := 0
+	for y := range img.Bounds().Dy() {
+		for x := range img.Bounds().Dx() {
+			if r, g, b, _ := img.At(x, y).RGBA(); r+g+b > 0x3000 {
+				lit++
+			}
+		}
+	}
+	if lit < 240*180/20 {
+		t.Errorf("%d pixels of the city, a unit away, are lit", lit)
+	}
+	if err := v.cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	v.wait(t)
+}
+
+// TestPlayStream looks at a model that this machine draws in a browser that no name leads out of.
+func TestPlayStream(t *testing.T) {
+	needDevice(t)
+	model, cams := cityModel(t, 20_000)
+	v := startShown(t, "open in a browser: ", "view", model, "--stream", "--no-open")
+	var log struct {
+		Requests, Errors, Violations, Hidden, Modes []string
+
+		Views []struct {
+			Camera int
+			Mode   view.Mode
+		}
+		Says string
+		Note bool
+	}
+	playtest.Run(t, filepath.Join("testdata", "stream.py"), map[string]any{"url": v.address, "shots": os.Getenv("VKSPLAT_SHOTS")}, &log)
+	if err := v.cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	v.wait(t)
+	if log.Says != "20,000 splats" || len(log.Hidden) != 9 || !slices.Equal(log.Modes, []string{"Picture", "Depth", "Centres", "Ellipsoids"}) {
+		t.Errorf("the page says %q, hides %q and offers %q", log.Says, log.Hidden, log.Modes)
+	}
+	asked := map[string]bool{}
+	for _, q := range log.Views {
+		asked[fmt.Sprint(q.Camera, " ", q.Mode)] = true
+		if q.Camera >= len(cams) || q.Mode == view.ModeError {
+			t.Errorf("the page asks for %+v", q)
+		}
+	}
+	for _, want := range []string{"0 picture", "1 picture", "1 depth", "-1 picture"} {
+		if !asked[want] {
+			t.Errorf("nobody asked for %s: %v", want, asked)
+		}
+	}
+	at, _, _ := strings.Cut(v.address, "?")
+	for _, r := range log.Requests {
+		if !strings.HasPrefix(r, at) && !strings.HasPrefix(r, "data:") || strings.Contains(r, "photo") {
+			t.Errorf("the page asks for %s", r)
+		}
+	}
+	if len(log.Errors) > 0 || len(log.Violations) > 0 || log.Note {
+		t.Errorf("errors %q, against the policy %q, a note: %v", log.Errors, log.Violations, log.Note)
+	}
+}
