@@ -151,6 +151,18 @@ func (t *Trainer) goOn(h *CheckpointHeader) {
 	if before, same := t.DevicesBefore(h); !same {
 		t.Deviate(fmt.Sprintf("device changed: %s -> %s", before, deviceList(t.devices())))
 	}
+	if t.dealtAnew(h) {
+		t.Deviate("the splats were dealt out to the devices anew")
+		if t.o.Warn != nil {
+			t.o.Warn("the devices have no room for the shares that they had: splats are dealt out anew, and the bytes may differ from those of an undisturbed run")
+		}
+	}
+}
+
+// dealtAnew reports whether as many devices as wrote a checkpoint have other shares than those had, because their memory does not allow them.
+func (t *Trainer) dealtAnew(h *CheckpointHeader) bool {
+	d := h.deal(len(t.members))
+	return d.splats != nil && !slices.Equal(d.splats, t.shares()) || d.ceilings != nil && t.o.Ceiling > 0 && !slices.Equal(d.ceilings, t.ceilings())
 }
 
 // DevicesBefore words the devices that ran the steps before a checkpoint; same says that they give the same bytes as those that go on.

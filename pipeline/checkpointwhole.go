@@ -120,7 +120,7 @@ func (t *Trainer) readState(c *Checkpoint) error {
 	}
 	live := t.liveState()
 	runs := live.runs()
-	if len(t.members) > 1 && c.Header.deal(len(t.members)).splats == nil {
+	if len(t.members) > 1 && !slices.Equal(c.Header.deal(len(t.members)).splats, t.shares()) {
 		runs = live.dealtRuns()
 	}
 	if err := live.read(c, runs); err != nil {

@@ -99,9 +99,8 @@ func (d *Device) Plan(cams []scene.Camera, splats int, cfg Config, o TrainerOpti
 		return nil, err
 	}
 	whole := *plans[0]
-	whole.Splats, whole.Ceiling = splats, 0
+	whole.Splats, whole.Ceiling = splats, ceilingOf(plans)
 	for _, p := range plans {
-		whole.Ceiling += p.Ceiling
 		whole.Shares = append(whole.Shares, p.Ceiling)
 	}
 	if slices.Max(whole.Shares)-slices.Min(whole.Shares) <= 1 {

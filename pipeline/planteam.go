@@ -56,6 +56,13 @@ func planTeam(devices []*Device, cams []scene.Camera, splats int, known deal, cf
 	if n == 1 || !short {
 		return plans, list, err
 	}
+	if known.splats != nil { // of other devices, or of these in another order
+		better, anew, betterErr := planTeam(devices, cams, splats, deal{}, cfg, o)
+		if betterErr == nil && (err != nil || ceilingOf(better) >= whole.asked()) {
+			return better, anew, nil
+		}
+		return plans, list, err
+	}
 	// The most that each device has room for, at the cost of cached photos.
 	room := make([]int, n)
 	for i, d := range devices {
@@ -74,6 +81,14 @@ func planTeam(devices []*Device, cams []scene.Camera, splats int, known deal, cf
 		return plans, list, err
 	}
 	return better, unequal, nil
+}
+
+// ceilingOf is how many splats devices may have together.
+func ceilingOf(plans []*Plan) (n int) {
+	for _, p := range plans {
+		n += p.Ceiling
+	}
+	return n
 }
 
 // planPortions plans devices by their portions; short says that one has too little memory for its own.

@@ -66,7 +66,7 @@ func TestTeamUnequal(t *testing.T) {
 	}
 	want := saved(t, tr, filepath.Join(dir, "end"))
 	devices = []*Device{budgetDevice(t, 12<<20), testDevice(t), testDevice(t)} // free ones
-	for _, list := range [][]*Device{devices[:2], devices[1:2], devices} {
+	for _, list := range [][]*Device{devices[:2], devices[1:2], devices, {devices[1], devices[0]}} {
 		c, err := OpenCheckpoint(filepath.Join(dir, "middle"))
 		if err != nil {
 			t.Fatal(err)
@@ -76,8 +76,11 @@ func TestTeamUnequal(t *testing.T) {
 			t.Fatal(err)
 		}
 		splatsAfter(t, next, cfg.Iterations)
-		if got := saved(t, next, filepath.Join(dir, "again")); len(list) == 2 && !bytes.Equal(got, want) {
+		if got := saved(t, next, filepath.Join(dir, "again")); len(list) == 2 && list[0] == devices[0] && !bytes.Equal(got, want) {
 			t.Error("resumed on the same devices: another checkpoint at the end")
+		}
+		if swapped := len(list) == 2 && list[0] != devices[0]; swapped != (len(list) == 2 && len(next.Deviations()) == 1) {
+			t.Errorf("on %d devices, others first %v: deviations %v", len(list), swapped, next.Deviations())
 		}
 		if next.NSplats() != cfg.MaxSplats {
 			t.Errorf("on %d devices: %d splats at the end, shares %v", len(list), next.NSplats(), next.shares())
