@@ -59,7 +59,9 @@ func (d *Device) renderNeeds(n, degree int, cameras []scene.Camera, p *parts) (w
 }
 
 // loadingBytes is what splats take in RAM as they are in the file and as they are drawn.
-func loadingBytes(n, degree int) int64 { return 2 * 4 * int64(n) * int64(11+3*scene.SHCoefficients(degree)) }
+func loadingBytes(n, degree int) int64 {
+	return 2 * 4 * int64(n) * int64(11+3*scene.SHCoefficients(degree))
+}
 
 // host is what all that takes of RAM.
 func (w renderNeeds) host() int64 { return withMargin(w.fixed + w.staging + max(w.loading, w.picture)) }

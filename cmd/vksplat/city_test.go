@@ -77,8 +77,8 @@ func (size *citySize) train(t *testing.T, dir string) {
 	if err := scene.WriteSynth(in("city"), size.SynthOptions); err != nil {
 		t.Fatal(err)
 	}
-	steps := strconv.FormatFloat(float64(size.steps)/float64(pipeline.DefaultConfig().Iterations), 'g', -1, 64)
-	flags := []string{"--steps-scaler=" + steps, "--reset-every=0", "--report=false", "--progress=none"}
+	scaler := float64(size.steps) / float64(pipeline.DefaultConfig().Iterations)
+	flags := []string{fmt.Sprintf("--steps-scaler=%g", scaler), fmt.Sprintf("--refine-every=%.0f", 10/scaler), "--reset-every=0", "--report=false", "--progress=none"}
 	whole := append([]string{"train", in("city"), "-m", in("whole"), "--eval", "--splats=" + strconv.Itoa(size.splats)}, flags...)
 	if code := run(append(whole, "--max-vram="+size.memory), io.Discard, io.Discard); code != exitRetry {
 		t.Fatalf("the whole does fit %s, or fails otherwise: exit code %d", size.memory, code)
@@ -131,7 +131,7 @@ func checkBorders(t *testing.T, whole string, st *stats, views []seamView) {
 	}
 	inside, border := lost[0]/float64(n[0]), lost[1]/float64(n[1])
 	t.Logf("lost against the whole: %.2f dB in %d photos of one block, %.2f dB in %d of several", inside, n[0], border, n[1])
-	if !(border <= inside+0.3) {
+	if min(n[0], n[1]) >= 5 && !(border <= inside+0.3) { // a mean of fewer says little
 		t.Errorf("photos near borders lost %.2f dB, others %.2f dB", border, inside)
 	}
 }
