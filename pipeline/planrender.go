@@ -53,9 +53,14 @@ func (d *Device) renderNeeds(n, degree int, cameras []scene.Camera, p *parts) (w
 		w.staging = 0
 	}
 	w.fixed = processBytes + d.driver
-	w.loading = 2 * 4 * int64(n) * int64(11+3*scene.SHCoefficients(degree)) // as they are in the file and as they are drawn
+	w.loading = loadingBytes(n, degree)
 	w.picture = (p.bytes()+p.encodeBytes())*int64(e.drawn.maxPixels) + scene.CompareBytes()
 	return w, nil
+}
+
+// loadingBytes is what splats take in RAM as they are in the file and as they are drawn.
+func loadingBytes(n, degree int) int64 {
+	return 2 * 4 * int64(n) * int64(11+3*scene.SHCoefficients(degree))
 }
 
 // host is what all that takes of RAM.

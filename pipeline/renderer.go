@@ -60,16 +60,21 @@ func NewRenderer(d *Device, s *scene.Splats, cameras []scene.Camera, cfg RenderC
 		return nil, errors.New("pipeline: create renderer: no camera")
 	}
 	p := &parts{packed: cfg.Packed, depth: cfg.Depth}
-	w, err := d.renderNeeds(s.N, s.Degree, cameras, p)
-	if err == nil {
-		err = d.ramForRender(s.N, w, cfg.Smaller)
+	w, tooMany := d.renderNeeds(s.N, s.Degree, cameras, p)
+	if tooMany != nil { // for a binding
+		if w, err = d.renderNeeds(d.mostToRender(s.N, s.Degree, cameras, p), s.Degree, cameras, p); err != nil {
+			return nil, tooMany
+		}
+		w.loading = loadingBytes(s.N, s.Degree)
 	}
-	if err != nil {
+	if err := d.ramForRender(s.N, w, cfg.Smaller); err != nil {
 		return nil, err
 	}
-	r, err = d.newWholeRenderer(s, cameras, cfg, w, p)
-	if !IsShortage(err) || vk.RefusedByDriver(err) {
-		return r, err
+	if err = tooMany; err == nil {
+		r, err = d.newWholeRenderer(s, cameras, cfg, w, p)
+		if !IsShortage(err) || vk.RefusedByDriver(err) {
+			return r, err
+		}
 	}
 	if shared, failed := d.newSharedRenderer(s, cameras, cfg, w, p); failed == nil {
 		return shared, nil

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 
@@ -74,6 +75,42 @@ func TestShare(t *testing.T) {
 	}
 	if !banded {
 		t.Error("no picture was drawn in bands for want of room for splats")
+	}
+}
+
+// TestShareRange draws a model of which the device has room for all, but what it keeps of each splat is more than a binding may span: the same bytes.
+func TestShareRange(t *testing.T) {
+	s, cams := cityModel(t, 60_000)
+	want, _ := drawAll(t, DeviceOptions{}, s, cams, RenderConfig{})
+	limits := filepath.Join(t.TempDir(), "limits.json")
+	if err := os.WriteFile(limits, []byte(`{"maxStorageBufferRange": 1048576}`), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("VKSPLAT_LIMITS", limits)
+	d, err := OpenDevice(DeviceOptions{Select: os.Getenv("VKSPLAT_DEVICE")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := NewRenderer(d, s, cams[:1], RenderConfig{})
+	if err != nil {
+		t.Fatal(errors.Join(err, d.Close()))
+	}
+	if !r.Shared() {
+		t.Error("all splats are on the device at once")
+	}
+	got := make([]*scene.Picture, len(cams))
+	for i, c := range cams {
+		got[i] = &scene.Picture{}
+		if err := r.Add(c, got[i], func() {}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := r.Drain(); err != nil {
+		t.Fatal(err)
+	}
+	samePictures(t, "a range of 1 MiB", got, want)
+	if err := errors.Join(r.Close(), d.Close()); err != nil {
+		t.Fatal(err)
 	}
 }
 
