@@ -30,14 +30,6 @@ func (p place) alone() bool { return p.n < 2 }
 // size is how many devices there are.
 func (p place) size() int { return max(p.n, 1) }
 
-// inFlight is how many units a device has queued at most. One of a team has one, so that nothing is submitted to a device while its relay waits for it.
-func (p place) inFlight() int {
-	if p.alone() {
-		return inFlight
-	}
-	return 1
-}
-
 // share returns how many of total things are this device's, if they are dealt out one by one.
 func (p place) share(total int) int {
 	n := total / p.size()

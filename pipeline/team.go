@@ -3,7 +3,10 @@ package pipeline
 import (
 	"errors"
 	"fmt"
+	"runtime"
+	"slices"
 	"sync"
+	"time"
 
 	"vksplat/shaders/layout"
 	"vksplat/vk"
@@ -11,8 +14,9 @@ import (
 
 // A team is several devices that train one scene. Each has a share of the splats and, in a step, a view of its own. What a view sees of the others' splats
 // comes to its device in packets, one from each of them; the gradients of those projections go back the same way. Packets lie in host memory that both devices
-// reach. Where one device has written and another is to read, the reader's program waits at a gate, which the host opens. A step is whole on all devices before
-// the next is submitted, and no order of arrival decides a byte.
+// reach. Where one device has written and another is to read, the reader's program waits at a gate, which the host opens. No order of arrival decides a byte.
+// Several units are queued, and packets are there once: a device comes to the next step only when it has all gradients of this one, and whoever sent those had
+// read what this device sent before.
 type team struct {
 	engines []*engine
 	absgrad bool
@@ -20,7 +24,8 @@ type team struct {
 	rooms   [][]*vk.Shared // packets from device i to device j, and gradients from j to i; nil for i = j
 	headers *vk.Shared     // of all packets
 
-	round  uint64 // exchanges so far
+	round  uint64        // exchanges so far
+	awake  time.Duration // that relays wait without sleeping
 	relays sync.WaitGroup
 
 	mu      sync.Mutex
@@ -138,6 +143,7 @@ func newTeam(engines []*engine, records int) (t *team, err error) {
 		devices = append(devices, e.dev)
 	}
 	n := len(engines)
+	t.awake = awake(engines)
 	if t.headers, err = vk.NewShared(devices, int64(nExchanges*n)*headerBytes(n), "packet headers"); err != nil {
 		return t, err
 	}
@@ -158,6 +164,18 @@ func newTeam(engines []*engine, records int) (t *team, err error) {
 		go t.relay(e)
 	}
 	return t, nil
+}
+
+// mostAwake is how long a relay waits without sleeping: longer than a phase of most steps.
+const mostAwake = 20 * time.Millisecond
+
+// awake returns how long relays wait without sleeping: not at all where each taking a core would leave others, or drivers that compute on them, too few.
+func awake(engines []*engine) time.Duration {
+	software := slices.ContainsFunc(engines, func(e *engine) bool { return e.dev.Info().Type == vk.CPU })
+	if software || runtime.GOMAXPROCS(0) < 2*len(engines)+2 {
+		return 0
+	}
+	return mostAwake
 }
 
 // header returns where device e sees the headers of all packets to a receiver in an exchange.
@@ -271,7 +289,7 @@ func (t *team) relay(e *engine) {
 			if written == 0 {
 				continue
 			}
-			err := e.dev.Wait(written)
+			err := e.dev.WaitAwake(written, t.awake)
 			if err == nil {
 				err = t.carry(e.links.self, exchange)
 			}
@@ -282,7 +300,7 @@ func (t *team) relay(e *engine) {
 				t.fail(err)
 			}
 		}
-		l.frame.done <- e.dev.Wait(l.end)
+		l.frame.done <- e.dev.WaitAwake(l.end, t.awake)
 	}
 }
 
