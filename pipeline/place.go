@@ -14,12 +14,12 @@ type membership struct {
 	links      *links // likewise
 	viewSplats int    // projections that a view has room for
 	letters    chan letter
-	met        [nExchanges]int // exchanges so far
-	awaited    [nPhases]uint64
+	met        [nExchanges]int // pieces so far
+	awaited    [mostAwaits]uint64
 }
 
-// nPhases is how many Awaits a step has.
-const nPhases = 3
+// mostAwaits is how many Awaits a step has at most.
+const mostAwaits = 1 + nExchanges*mostPieces
 
 // place is a device's place in a team: number self of n. The zero value is that of a device that is alone.
 type place struct{ self, n int }
