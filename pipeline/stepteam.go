@@ -18,28 +18,32 @@ type shared struct {
 	vAbsView vk.Slice[float32]   // [views][R][2] with absgrad
 }
 
-// piece is number k of n equal ones of a packet.
-type piece struct{ k, n int }
+// piece is number k of n equal ones of a packet. inParts has it copied by several dispatches, each about as long as the passes that it may run beside.
+type piece struct {
+	k, n    int
+	inParts bool
+}
 
 // whole is a packet in one piece.
-var whole = piece{0, 1}
+var whole = piece{n: 1}
 
 // recordTeamStep lists one training step of a device of a team. Each comment: reads -> writes.
 func (v *view) recordTeamStep() {
 	l := v.links
 	v.begin() // counters -> counts and dispatch arguments of the share
-	for k := 1; k < l.n; k++ {
-		v.sendView((l.self + k) % l.n) // chunks -> packets, index_of
-	}
-	v.putVisible(piece{0, l.pieces})
-	v.await(exchangeVisible) // the others can take the first piece while this device's own packet is made
-	v.sendView(l.self)
+	l.others(func(w int) {
+		v.projectView(w) // chunks -> projected extents depth_keys
+		v.packView(w)    // projected extents depth_keys -> packets, index_of
+	})
+	v.putVisible(piece{n: l.pieces})
+	v.projectView(l.self)    // while the first piece is written
+	v.await(exchangeVisible) // the others can take it while this device's own packet is made
+	v.packView(l.self)
 	v.exchange(exchangeVisible, l.pieces, v.joinPackets, v.takeVisible, v.putVisible) // packets -> projected extents depth_keys, counts and dispatch arguments of the view
 	v.forwardAndBack()
-	for k := range l.n {
-		v.sendGrads((l.self + 1 + k) % l.n) // v_projected projected -> packets, v_views
-	}
-	v.putGrads(piece{0, l.pieces})
+	l.others(v.sendGrads) // v_projected projected -> packets
+	v.putGrads(piece{n: l.pieces})
+	v.sendGrads(l.self)                                                    // v_projected projected -> v_views
 	v.exchange(exchangeGrads, l.pieces, v.settle, v.takeGrads, v.putGrads) // packets -> v_views, counts of the share, or failed
 	v.stepOfViews()                                                        // v_views index_of chunks -> chunks
 	v.verifyModel("project_bwd_adam_views")
@@ -54,9 +58,9 @@ func (v *view) exchange(exchange, n int, first func(), take, put func(p piece)) 
 		if k == 0 {
 			first()
 		}
-		take(piece{k, n})
+		take(piece{k: k, n: n})
 		if k+1 < n {
-			put(piece{k + 1, n})
+			put(piece{k: k + 1, n: n})
 		}
 	}
 }
@@ -71,7 +75,8 @@ func (v *view) await(exchange int) {
 // recordTeamRender lists the making of a picture, which is the first device's; the others say what of it they have.
 func (v *view) recordTeamRender() {
 	v.begin()
-	v.sendView(0)
+	v.projectView(0)
+	v.packView(0)
 	if v.links.self != 0 {
 		v.putVisibleTo(0, whole)
 		v.finish(false)
@@ -96,11 +101,15 @@ func (v *view) packed(i int) *packet {
 	return &v.shared.packs[i]
 }
 
-// sendView projects the device's splats for view w, and makes a packet of those that it sees.
-func (v *view) sendView(w int) {
-	l, n, p := v.links, v.model.capacity(), v.packed(w)
+// projectView projects the device's splats for view w.
+func (v *view) projectView(w int) {
 	v.projected, v.extents, v.depthKeys = vk.Slice[layout.Projected]{}, vk.Slice[[3]float32]{}, vk.Slice[uint32]{}
 	v.projectFor(v.f.mates.ofView[w])
+}
+
+// packView makes a packet of those that view w sees.
+func (v *view) packView(w int) {
+	l, n, p := v.links, v.model.capacity(), v.packed(w)
 	scratch(v.r, &v.shared.indexOf, "index_of", l.n*n)
 	scratch(v.r, &v.shared.sentOf, "sent_of", l.n)
 	marks := v.shared.indexOf.At(w*n, n)
@@ -123,9 +132,17 @@ func (v *view) putVisibleTo(w int, p piece) {
 	v.copyVisible(p, v.shared.packs[w], v.links.out[w], vk.Cast[uint32](v.shared.sentOf.View), 2*w, false)
 }
 
-// takeVisible takes in a piece of the packets from the others.
+// takeVisible takes in a piece of the packets from the others, of the last one depths first: the rest comes beside the passes that sort by them.
 func (v *view) takeVisible(p piece) {
-	v.links.others(func(o int) { v.copyVisible(p, v.links.in[o], v.joined(), v.shared.firstOf, o, true) })
+	v.links.others(func(o int) {
+		if p.k+1 < p.n {
+			v.copyVisible(p, v.links.in[o], v.joined(), v.shared.firstOf, o, true)
+			return
+		}
+		v.copyKeys(p, v.links.in[o], v.joined(), v.shared.firstOf, o, true)
+		p.inParts = true
+		v.r.Later(func() { v.copyShapes(p, v.links.in[o], v.joined(), v.shared.firstOf, o, true) })
+	})
 }
 
 // joined are the packets of the view side by side.
@@ -149,22 +166,43 @@ func (v *view) joinPackets() {
 
 // copyVisible copies a piece of packet number i: to its place among the others, or to the start.
 func (v *view) copyVisible(p piece, from, to packet, firstOf vk.Slice[uint32], i int, place bool) {
-	v.copyRecords(p, firstOf, i, projectedWords, vk.Cast[uint32](from.projected.View), vk.Cast[uint32](to.projected.View), place)
-	v.copyRecords(p, firstOf, i, extentWords, vk.Cast[uint32](from.extents.View), vk.Cast[uint32](to.extents.View), place)
+	v.copyShapes(p, from, to, firstOf, i, place)
+	v.copyKeys(p, from, to, firstOf, i, place)
+}
+
+// copyKeys is copyVisible for the depths.
+func (v *view) copyKeys(p piece, from, to packet, firstOf vk.Slice[uint32], i int, place bool) {
 	v.copyRecords(p, firstOf, i, keyWords, from.keys, to.keys, place)
 }
 
-// mostCopying is the most workgroups of a copy: enough for any bus, few enough that a GPU has room for the copies of both directions at once.
-const mostCopying = 128
+// copyShapes is copyVisible for the rest.
+func (v *view) copyShapes(p piece, from, to packet, firstOf vk.Slice[uint32], i int, place bool) {
+	v.copyRecords(p, firstOf, i, projectedWords, vk.Cast[uint32](from.projected.View), vk.Cast[uint32](to.projected.View), place)
+	v.copyRecords(p, firstOf, i, extentWords, vk.Cast[uint32](from.extents.View), vk.Cast[uint32](to.extents.View), place)
+}
+
+// mostCopying is the most workgroups of a copy: enough for any bus, few enough that a GPU has room for the copies of both directions, and for what runs beside
+// them. wordsInPart are the words of a record in a part.
+const (
+	mostCopying = 128
+	wordsInPart = 3
+)
 
 // copyRecords copies a piece of packet number i, of so many words a record.
 func (v *view) copyRecords(p piece, firstOf vk.Slice[uint32], i, words int, from, to vk.Slice[uint32], place bool) {
-	push := shaders.CopyRecordsPush{Index: uint32(i), Words: uint32(words), Piece: uint32(p.k), NPieces: uint32(p.n)}
+	parts := 1
+	if p.inParts {
+		parts = (words + wordsInPart - 1) / wordsInPart
+	}
+	push := shaders.CopyRecordsPush{Index: uint32(i), Words: uint32(words), Piece: uint32(p.k), NPieces: uint32(p.n), NParts: uint32(parts)}
 	if place {
 		push.AtOffset = 1
 	}
 	blocks := (v.links.records*words + layout.CopyBlock - 1) / layout.CopyBlock
-	v.r.Dispatch(&shaders.CopyRecords{FirstOf: firstOf, Source: from, Destination: to, Push: push}, vk.Groups(min(blocks/p.n+1, mostCopying)))
+	for part := range parts {
+		push.Part = uint32(part)
+		v.r.Dispatch(&shaders.CopyRecords{FirstOf: firstOf, Source: from, Destination: to, Push: push}, vk.Groups(min(blocks/p.n/parts+1, mostCopying)))
+	}
 }
 
 // sendGrads makes a packet of the gradients of device o's projections; the device's own go where those of all views come together.

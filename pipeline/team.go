@@ -39,7 +39,7 @@ type team struct {
 // Packets go in pieces, so that a device takes in one while it writes the next: the bus carries both directions at once. Each costs as much as waiting for all
 // devices does, about as long as the bus takes for mostInPiece records.
 const (
-	mostPieces  = 4
+	mostPieces  = 2 // with more, the bus of an H200 carries no more both ways together
 	mostInPiece = 1 << 18
 )
 

@@ -22,12 +22,12 @@ var copyRecordsKernel = vk.Kernel{
 		{Name: "source", Access: vk.Read},
 		{Name: "destination", Access: vk.Write},
 	},
-	PushSize: 20,
+	PushSize: 28,
 }
 
 // CopyRecords binds the buffers of copy_records.comp.
 //
-// copy_records copies a piece of a packet's records to or from memory of the host, which answers late: each invocation has several words on their way. There
+// copy_records copies a part of a piece of a packet's records to or from memory of the host, which answers late: each invocation has several words on their way. There
 // are few workgroups, so that copies both ways run at the same time, and the bus carries both.
 //
 //	reads first_of source; writes destination
@@ -40,23 +40,27 @@ type CopyRecords struct {
 	Push        CopyRecordsPush
 }
 
-// CopyRecordsPush is the push constant block of copy_records.comp, 20 bytes.
+// CopyRecordsPush is the push constant block of copy_records.comp, 28 bytes.
 type CopyRecordsPush struct {
 	Index    uint32 // of the packet in first_of
 	Words    uint32 // of a record
 	AtOffset uint32 // 1: they go to record first_of[index] of destination; 0: to the first
 	Piece    uint32 // of n_pieces as equal as blocks let
 	NPieces  uint32
+	Part     uint32 // of n_parts of the piece, likewise
+	NParts   uint32
 }
 
 // A size or offset that differs from the compiled kernels is an index out of range here.
 var (
-	_ = [1]struct{}{}[unsafe.Sizeof(CopyRecordsPush{})-20]
+	_ = [1]struct{}{}[unsafe.Sizeof(CopyRecordsPush{})-28]
 	_ = [1]struct{}{}[unsafe.Offsetof(CopyRecordsPush{}.Index)-0]
 	_ = [1]struct{}{}[unsafe.Offsetof(CopyRecordsPush{}.Words)-4]
 	_ = [1]struct{}{}[unsafe.Offsetof(CopyRecordsPush{}.AtOffset)-8]
 	_ = [1]struct{}{}[unsafe.Offsetof(CopyRecordsPush{}.Piece)-12]
 	_ = [1]struct{}{}[unsafe.Offsetof(CopyRecordsPush{}.NPieces)-16]
+	_ = [1]struct{}{}[unsafe.Offsetof(CopyRecordsPush{}.Part)-20]
+	_ = [1]struct{}{}[unsafe.Offsetof(CopyRecordsPush{}.NParts)-24]
 )
 
 // Kernel returns the compiled kernel.

@@ -278,21 +278,22 @@ func copyCases() []Case {
 	}
 }
 
-// checkCopy copies the second of three packets, to its place among them or the beginning, piece after piece in any order.
+// checkCopy copies the second of three packets, to its place among them or the beginning, part after part in any order.
 func checkCopy(t *trial, n, words, pieces, groups int, at bool) error {
 	l := t.list()
 	const before = 13
 	offsets := []uint32{0, before, uint32(before + n), uint32(before + n + 5)}
 	source := t.uints(n*words+7, math.MaxUint32)
-	push := shaders.CopyRecordsPush{Index: 1, Words: uint32(words), NPieces: uint32(pieces)}
+	parts := 1 + n%3
+	push := shaders.CopyRecordsPush{Index: 1, Words: uint32(words), NPieces: uint32(pieces), NParts: uint32(parts)}
 	to := 0
 	if at {
 		push.AtOffset, to = 1, before*words
 	}
 	from, firstOf := input(l, "source", source), input(l, "first_of", offsets)
 	out := output[uint32](l, "destination", (before+n)*words+11)
-	for _, piece := range t.Perm(pieces) {
-		push.Piece = uint32(piece)
+	for _, k := range t.Perm(pieces * parts) {
+		push.Piece, push.Part = uint32(k%pieces), uint32(k/pieces)
 		l.r.Dispatch(&shaders.CopyRecords{FirstOf: firstOf, Source: from, Destination: out.Slice, Push: push}, vk.Groups(groups))
 	}
 	if err := l.run(); err != nil {
