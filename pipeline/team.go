@@ -409,8 +409,11 @@ func (t *team) grow(reports []*layout.Report) (err error) {
 		most = max(most, e.model.capacity())
 		err = errors.Join(err, e.startAfresh())
 	}
-	if err = errors.Join(err, t.makeRooms(min(need+need/4, most))); err != nil {
+	if err = errors.Join(err, t.makeRooms(min(need+need/2, most))); err != nil {
 		return t.broken(err)
+	}
+	for _, e := range t.engines { // now, rather than in a stop of its own: what sees more splats of one device sees more of all
+		e.viewSplats = max(e.viewSplats, t.records*len(t.engines))
 	}
 	return nil
 }
