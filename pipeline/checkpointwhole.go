@@ -126,7 +126,7 @@ func (t *Trainer) readState(c *Checkpoint) error {
 	if err := live.read(c, runs); err != nil {
 		return err
 	}
-	return t.carryExposures(t.member, 0, len(t.cams))
+	return t.carryExposures()
 }
 
 // run is a part of the state on one of the devices.

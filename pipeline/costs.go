@@ -164,9 +164,10 @@ var passCosts = map[string]func(w *work) Cost{
 	"send_visible": func(w *work) Cost {
 		return Cost{12*w.n*w.views + 2*packetBytes*w.visible, 10*w.n*w.views + 10*packetBytes/4*w.visible}
 	},
-	// Splats of the view, then gradients of all views.
-	"fetch": func(w *work) Cost {
-		return Cost{2 * (packetBytes + projectedBytes + w.abs) * w.visible, 2 * packetBytes * w.visible}
+	// Splats out and in, and those of the device's own, then gradients out and in; a device's own stay.
+	"copy_records": func(w *work) Cost {
+		others := 1 - 1/w.views
+		return Cost{2 * (packetBytes + others*packetBytes + 2*others*(projectedBytes+w.abs)) * w.visible, 2 * (1 + others) * packetBytes * w.visible}
 	},
 	"send_grads": func(w *work) Cost {
 		return Cost{(3*projectedBytes - 24 + 2*w.abs) * w.visible, 4 * projectedBytes * w.visible}

@@ -117,23 +117,27 @@ func (t *Trainer) addCommonExposures() (err error) {
 	return nil
 }
 
-// carryExposures makes all devices see rows of the colour maps as one has them, where they do not anyway. Nothing may be in flight.
-func (t *Trainer) carryExposures(from *member, first, n int) (err error) {
+// carryExposures makes all devices see the colour maps as the first has them, where they do not anyway. Nothing may be in flight.
+func (t *Trainer) carryExposures() (err error) {
 	if t.maps == nil {
 		return nil
 	}
-	for _, to := range t.members {
-		err = errors.Join(err, t.maps.Carry(from.e.dev, to.e.dev, int64(first)*exposureBytes, int64(n)*exposureBytes))
+	for _, m := range t.members {
+		err = errors.Join(err, t.maps.Carry(t.e.dev, m.e.dev, 0, int64(len(t.cams))*exposureBytes))
 	}
 	return err
 }
 
-// carrySteppedExposure is carryExposures of the map that a member's last step has stepped, if it has one.
-func (t *Trainer) carrySteppedExposure(m *member, f *frame) error {
-	if f.hostParams.LrExposure < 0 {
+// carryStepped makes all devices see the colour map that e has stepped in f's unit, if it has one, where they do not anyway. It must be done before the others
+// begin with the rows of the next unit: they do not until e's relay has come as far as that.
+func (t *team) carryStepped(e *engine, f *frame) (err error) {
+	if e.exposures == nil || f.unit.kind != unitStep || f.hostParams.LrExposure < 0 {
 		return nil
 	}
-	return t.carryExposures(m, int(f.hostParams.ViewId), 1)
+	for _, to := range t.engines {
+		err = errors.Join(err, e.exposures.common.Carry(e.dev, to.dev, int64(f.hostParams.ViewId)*exposureBytes, exposureBytes))
+	}
+	return err
 }
 
 // notStepped is the learning rate of a colour map that another device steps: that of a photo which two devices have in one step, at the end of an epoch or in

@@ -176,7 +176,7 @@ func TestCosts(t *testing.T) {
 		// Four views: keys and numbers of each, but no more splats in packets than one view shows.
 		{shared, "mark_visible", 4 * 1000 * 8},
 		{shared, "send_visible", 4*1000*12 + 600*2*52},
-		{shared, "fetch", 600 * 2 * (52 + 36)},
+		{shared, "copy_records", 600 * 2 * (52 + 0.75*52 + 1.5*36)},
 		{shared, "send_grads", 600 * (36 + 12 + 36)},
 		{shared, "project_bwd_adam_views", stepped(rowsOf(3, PrecisionFull)) + 1000*3*4},
 		{sharedMixed, "project_bwd_adam_views_mixed", stepped(rowsOf(3, PrecisionMixed)) + 1000*3*4},

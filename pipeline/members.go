@@ -52,7 +52,7 @@ func (t *Trainer) addMembers(devices []*Device, photos Photos, s start) error {
 
 // beginMember makes what a member has on its device beside the splats.
 func (t *Trainer) beginMember(m *member, photos Photos) (err error) {
-	if err := m.e.allocate(m.e.place.inFlight()); err != nil {
+	if err := m.e.allocate(inFlight); err != nil {
 		return err
 	}
 	m.photos, err = newPhotos(m.e.dev, m.e.place, t.cams, photos, &t.cfg, m.plan, t.o)
@@ -276,8 +276,7 @@ func (t *Trainer) takeReports(slot int) (again bool, err error) {
 		return false, nil
 	}
 	for _, m := range t.members {
-		f := m.e.frames[slot]
-		if err := errors.Join(t.carrySteppedExposure(m, f), t.takeStep(m, f)); err != nil {
+		if err := t.takeStep(m, m.e.frames[slot]); err != nil {
 			return false, err
 		}
 	}
@@ -328,7 +327,8 @@ func (t *Trainer) drain() (again bool, err error) {
 }
 
 // replay grows what members, in the frame that failed first, say is too small, and goes back to the unit that failed. Nobody has changed anything in it and
-// in what was queued after it. A refinement may have failed on some devices and be done on others, which do not get it again.
+// in what was queued after it, with one exception: a refinement, and what follows it up to the next step, may have failed on some devices and be done on
+// others, which do not get it again.
 func (t *Trainer) replay(slot int) error {
 	reports := make([]*layout.Report, len(t.members))
 	back, reasons := t.next, uint32(0)
@@ -337,28 +337,21 @@ func (t *Trainer) replay(slot int) error {
 			return t.e.team.broken(err)
 		}
 		m.pace.reset()
-		m.from = t.next.number
-		f := m.e.frames[slot]
-		if f.skipped {
-			f.skipped = false
-			continue
+		failed, err := t.firstFailure(m, slot)
+		if err != nil {
+			return err
 		}
-		r := *f.hostReport
-		m.splats = int(r.NSplats)
-		if r.Failed == 0 {
-			t.ceiling += int(r.MaxSplatsHit)
-			if err := f.verifier.judge(f.unit); err != nil {
-				return err
-			}
-			continue
-		}
-		failed := m.unitInFlight(r.FailedUnit)
 		if failed == nil {
-			return fmt.Errorf("pipeline: internal error: unit %d failed and is not in flight", r.FailedUnit)
+			m.from = t.next.number
+			continue
 		}
-		reports[i], m.from = &r, r.FailedUnit
-		if reasons |= r.Failed; failed.number < back.number {
-			back = *failed
+		u := m.unitInFlight(failed.FailedUnit)
+		if u == nil {
+			return fmt.Errorf("pipeline: internal error: unit %d failed and is not in flight", failed.FailedUnit)
+		}
+		reports[i], m.from = failed, u.number
+		if reasons |= failed.Failed; u.number < back.number {
+			back = *u
 		}
 	}
 	if err := t.e.team.failure(); err != nil {
@@ -371,6 +364,30 @@ func (t *Trainer) replay(slot int) error {
 	t.next = back
 	t.lastGrowth = back.step
 	return t.makeRoomFor(reports, back.step)
+}
+
+// firstFailure returns a copy of m's first report of a failure among the units in flight, of which slot has the oldest, or nil, and takes in what m has done
+// before that. All are waited for.
+func (t *Trainer) firstFailure(m *member, slot int) (*layout.Report, error) {
+	frames := m.e.frames
+	oldest := frames[slot].unit.number
+	for u := oldest; u < t.next.number; u++ {
+		f := frames[(slot+int(u-oldest))%len(frames)]
+		if f.skipped {
+			f.skipped = false
+			continue
+		}
+		r := *f.hostReport
+		m.splats = int(r.NSplats)
+		if r.Failed != 0 {
+			return &r, nil
+		}
+		t.ceiling += int(r.MaxSplatsHit)
+		if err := f.verifier.judge(f.unit); err != nil {
+			return nil, err
+		}
+	}
+	return nil, nil
 }
 
 // waitForAll waits for the units that the member has in flight.

@@ -59,7 +59,7 @@ func newPhotos(dev *vk.Device, at place, cams []scene.Camera, src Photos, cfg *C
 	for v := range p.slotOf {
 		p.slotOf[v] = -1
 	}
-	if err := p.allocate(plan.Device.PhotoFits, at.inFlight()); err != nil {
+	if err := p.allocate(plan.Device.PhotoFits, inFlight); err != nil {
 		return nil, errors.Join(err, p.close())
 	}
 	return p, nil

@@ -14,12 +14,12 @@ type membership struct {
 	links      *links // likewise
 	viewSplats int    // projections that a view has room for
 	letters    chan letter
-	met        [nExchanges]int // exchanges so far
-	awaited    [nPhases]uint64
+	met        [nExchanges]int // pieces so far
+	awaited    [mostAwaits]uint64
 }
 
-// nPhases is how many Awaits a step has.
-const nPhases = 3
+// mostAwaits is how many Awaits a step has at most.
+const mostAwaits = 1 + nExchanges*mostPieces
 
 // place is a device's place in a team: number self of n. The zero value is that of a device that is alone.
 type place struct{ self, n int }
@@ -29,14 +29,6 @@ func (p place) alone() bool { return p.n < 2 }
 
 // size is how many devices there are.
 func (p place) size() int { return max(p.n, 1) }
-
-// inFlight is how many units a device has queued at most. One of a team has one, so that nothing is submitted to a device while its relay waits for it.
-func (p place) inFlight() int {
-	if p.alone() {
-		return inFlight
-	}
-	return 1
-}
 
 // share returns how many of total things are this device's, if they are dealt out one by one.
 func (p place) share(total int) int {

@@ -264,7 +264,7 @@ func (p *planner) complete(plan *Plan) *Plan {
 
 // staging returns the mapped memory: the ring of photos, and what is read or written at once of the model, of exposures or of a picture.
 func (p *planner) staging(photo int64) int64 {
-	return int64(p.shape.place.inFlight())*photo + max(2*p.shape.model.stagingBytes(), p.shape.exposures.bytes(), min(pictureStaging, 16*int64(p.shape.drawn.maxPixels)))
+	return inFlight*photo + max(2*p.shape.model.stagingBytes(), p.shape.exposures.bytes(), min(pictureStaging, 16*int64(p.shape.drawn.maxPixels)))
 }
 
 // fixedBytes is what small buffers take: counters, dispatch arguments, parameters and reports of the units in flight.

@@ -10,35 +10,61 @@ import (
 // packet.
 type shared struct {
 	indexOf  vk.Slice[uint32]          // [views][S] number of a splat in the packet of a view, CULLED
+	sentOf   vk.Slice[[2]uint32]       // [views] 0 and the number of the device's splats that a view sees
 	firstOf  vk.Slice[uint32]          // [devices + 1] first of a device's splats among those that the view sees
 	backOf   vk.Slice[uint32]          // [views + 1] likewise, of the gradients that come back; only differences are used
-	own      packet                    // of the device's own view
+	packs    []packet                  // packets as they are made, by view, and the gradients that go back, by device
 	vViews   vk.Slice[float32]         // [views][R][9] gradients of the device's own splats
 	vAbsView vk.Slice[float32]         // [views][R][2] with absgrad
 	maps     vk.Slice[layout.Exposure] // [photos] with exposure
 }
 
+// piece is number k of n equal ones of a packet. inParts has it copied by several dispatches, each about as long as the passes that it may run beside.
+type piece struct {
+	k, n    int
+	inParts bool
+}
+
+// whole is a packet in one piece.
+var whole = piece{n: 1}
+
 // recordTeamStep lists one training step of a device of a team. Each comment: reads -> writes.
 func (v *view) recordTeamStep() {
 	l := v.links
 	v.begin() // counters -> counts and dispatch arguments of the share
-	for k := 1; k < l.n; k++ {
-		v.sendView((l.self + k) % l.n) // chunks -> packets, index_of
-	}
-	v.await(exchangeVisible) // the others can read theirs while this device's own is made
-	v.sendView(l.self)
-	v.await(exchangeVisible)
-	v.joinPackets() // packets -> projected extents depth_keys, counts and dispatch arguments of the view
+	l.others(func(w int) {
+		v.projectView(w) // chunks -> projected extents depth_keys
+		v.packView(w)    // projected extents depth_keys -> packets, index_of
+	})
+	v.putVisible(piece{n: l.pieces})
+	v.projectView(l.self)    // while the first piece is written
+	v.await(exchangeVisible) // the others can take it while this device's own packet is made
+	v.packView(l.self)
+	v.exchange(exchangeVisible, l.pieces, v.joinPackets, v.takeVisible, v.putVisible) // packets -> projected extents depth_keys, counts and dispatch arguments of the view
 	v.forwardAndBack()
-	for k := range l.n {
-		v.sendGrads((l.self + 1 + k) % l.n) // v_projected projected -> packets
-	}
-	v.await(exchangeGrads)
-	v.settle()       // packets -> v_views, counts of the share, or failed
-	v.stepOfViews()  // v_views index_of chunks -> chunks
-	v.exposureAdam() // v_affine exposures -> exposures, unless the step failed anywhere
+	l.others(v.sendGrads) // v_projected projected -> packets
+	v.putGrads(piece{n: l.pieces})
+	v.sendGrads(l.self)                                                    // v_projected projected -> v_views
+	v.exchange(exchangeGrads, l.pieces, v.settle, v.takeGrads, v.putGrads) // packets -> v_views, counts of the share, or failed
+	v.stepOfViews()                                                        // v_views index_of chunks -> chunks
+	v.exposureAdam()                                                       // v_affine exposures -> exposures, unless the step failed anywhere
 	v.verifyModel("project_bwd_adam_views")
 	v.finish(true)
+}
+
+// exchange lists what devices give each other in n pieces, once the first is written: when all have written a piece it is taken in, and the next one is
+// written at the same time. first comes before what is taken in, with which its barriers are done.
+func (v *view) exchange(exchange, n int, first func(), take, put func(p piece)) {
+	for k := range n {
+		v.await(exchange)
+		if k == 0 {
+			first()
+		}
+		take(piece{k: k, n: n})
+		if k+1 < n {
+			put(piece{k: k + 1, n: n})
+		}
+	}
 }
 
 // await ends a phase: what comes next waits for an exchange.
@@ -51,60 +77,82 @@ func (v *view) await(exchange int) {
 // recordTeamRender lists the making of a picture, which is the first device's; the others say what of it they have.
 func (v *view) recordTeamRender() {
 	v.begin()
-	v.sendView(0)
+	v.projectView(0)
+	v.packView(0)
 	if v.links.self != 0 {
+		v.putVisibleTo(0, whole)
 		v.finish(false)
 		return
 	}
-	v.await(exchangeVisible)
-	v.joinPackets()
+	v.exchange(exchangeVisible, 1, v.joinPackets, v.takeVisible, nil)
 	v.drawPicture()
 }
 
-// packetTo returns the packet to the device of a view. That to itself is scratch memory.
-func (v *view) packetTo(w int) packet {
-	l := v.links
-	if w != l.self {
-		return l.out[w]
+// others calls f for each device but this one.
+func (l *links) others(f func(o int)) {
+	for k := 1; k < l.n; k++ {
+		f((l.self + k) % l.n)
 	}
-	if v.shared.own.projected.IsZero() {
-		v.shared.own.projected = vk.ScratchOf[float32](v.r, "own projected", projectedWords*l.records)
-		v.shared.own.extents = vk.ScratchOf[float32](v.r, "own extents", extentWords*l.records)
-		v.shared.own.keys = vk.ScratchOf[uint32](v.r, "own keys", l.records)
-		v.shared.own.grads = vk.ScratchOf[float32](v.r, "own grads", projectedWords*l.records)
-		if v.shared.own.absGrads = v.shared.own.grads; v.strategy.absgrad {
-			v.shared.own.absGrads = vk.ScratchOf[float32](v.r, "own abs grads", absWords*l.records)
-		}
-	}
-	return v.shared.own
 }
 
-// packetFrom returns the packet of a device to this one.
-func (v *view) packetFrom(o int) packet {
-	if o != v.links.self {
-		return v.links.in[o]
+// packed returns packet number i in the device's own memory.
+func (v *view) packed(i int) *packet {
+	if v.shared.packs == nil {
+		v.shared.packs = make([]packet, v.links.n)
 	}
-	return v.packetTo(o)
+	return &v.shared.packs[i]
 }
 
-// sendView projects the device's splats for view w, and puts those that it sees into the packet to its device.
-func (v *view) sendView(w int) {
-	l, n := v.links, v.model.capacity()
+// projectView projects the device's splats for view w.
+func (v *view) projectView(w int) {
 	v.projected, v.extents, v.depthKeys = vk.Slice[layout.Projected]{}, vk.Slice[[3]float32]{}, vk.Slice[uint32]{}
 	v.projectFor(v.f.mates.ofView[w])
+}
+
+// packView makes a packet of those that view w sees.
+func (v *view) packView(w int) {
+	l, n, p := v.links, v.model.capacity(), v.packed(w)
 	scratch(v.r, &v.shared.indexOf, "index_of", l.n*n)
+	scratch(v.r, &v.shared.sentOf, "sent_of", l.n)
 	marks := v.shared.indexOf.At(w*n, n)
 	v.r.Dispatch(&shaders.MarkVisible{Counters: v.counters, DepthKeys: v.depthKeys, Marks: marks}, v.indirect(layout.ArgsSplats))
 	v.scan("seen scan", marks, layout.NActive, layout.ArgsScanSplats, layout.NSent, false)
-	p := v.packetTo(w)
+	p.projected = vk.ScratchOf[float32](v.r, "packed projected", projectedWords*l.records)
+	p.extents = vk.ScratchOf[float32](v.r, "packed extents", extentWords*l.records)
+	p.keys = vk.ScratchOf[uint32](v.r, "packed keys", l.records)
 	v.r.Dispatch(&shaders.SendVisible{
 		Params: v.f.params, Counters: v.counters, DepthKeys: v.depthKeys, Projected: vk.Cast[float32](v.projected.View), Extents: vk.Cast[float32](v.extents.View),
-		IndexOf: marks, Headers: l.sent[exchangeVisible][w], OutProjected: p.projected, OutExtents: p.extents, OutKeys: p.keys,
-		Push: shaders.SendVisiblePush{Capacity: uint32(l.records), HeaderId: uint32(l.self)},
+		IndexOf: marks, Headers: l.sent[exchangeVisible][w], OutProjected: p.projected, OutExtents: p.extents, OutKeys: p.keys, SentOf: v.shared.sentOf,
+		Push: shaders.SendVisiblePush{Capacity: uint32(l.records), HeaderId: uint32(l.self), View: uint32(w)},
 	}, vk.Items(max(n, 1), layout.SendBlock)) // the first workgroup writes the header
 }
 
-// joinPackets puts what all devices have of the view side by side.
+// putVisible writes a piece of the packets to the others.
+func (v *view) putVisible(p piece) { v.links.others(func(w int) { v.putVisibleTo(w, p) }) }
+
+func (v *view) putVisibleTo(w int, p piece) {
+	v.copyVisible(p, v.shared.packs[w], v.links.out[w], vk.Cast[uint32](v.shared.sentOf.View), 2*w, false)
+}
+
+// takeVisible takes in a piece of the packets from the others, of the last one depths first: the rest comes beside the passes that sort by them.
+func (v *view) takeVisible(p piece) {
+	v.links.others(func(o int) {
+		if p.k+1 < p.n {
+			v.copyVisible(p, v.links.in[o], v.joined(), v.shared.firstOf, o, true)
+			return
+		}
+		v.copyKeys(p, v.links.in[o], v.joined(), v.shared.firstOf, o, true)
+		p.inParts = true
+		v.r.Later(func() { v.copyShapes(p, v.links.in[o], v.joined(), v.shared.firstOf, o, true) })
+	})
+}
+
+// joined are the packets of the view side by side.
+func (v *view) joined() packet {
+	return packet{projected: vk.Cast[float32](v.projected.View), extents: vk.Cast[float32](v.extents.View), keys: v.depthKeys}
+}
+
+// joinPackets finds the places of all devices' packets side by side, and puts the device's own there.
 func (v *view) joinPackets() {
 	l, n := v.links, v.viewSplats
 	scratch(v.r, &v.shared.firstOf, "first_of", l.n+1)
@@ -115,26 +163,62 @@ func (v *view) joinPackets() {
 	v.projected = vk.ScratchOf[layout.Projected](v.r, "joined projected", n)
 	v.extents = vk.ScratchOf[[3]float32](v.r, "joined extents", n)
 	v.depthKeys = vk.ScratchOf[uint32](v.r, "joined depth_keys", n)
-	for o := range l.n {
-		p := v.packetFrom(o)
-		v.fetch(o, v.shared.firstOf, projectedWords, vk.Cast[uint32](p.projected.View), vk.Cast[uint32](v.projected.View), true)
-		v.fetch(o, v.shared.firstOf, extentWords, vk.Cast[uint32](p.extents.View), vk.Cast[uint32](v.extents.View), true)
-		v.fetch(o, v.shared.firstOf, keyWords, p.keys, v.depthKeys, true)
-	}
+	v.copyVisible(whole, v.shared.packs[l.self], v.joined(), v.shared.firstOf, l.self, true)
 }
 
-// fetch copies packet number i, of so many words a record, to the place of its device among the others, or to the start of to.
-func (v *view) fetch(i int, firstOf vk.Slice[uint32], words int, from, to vk.Slice[uint32], place bool) {
-	push := shaders.FetchPush{Index: uint32(i), Words: uint32(words)}
+// copyVisible copies a piece of packet number i: to its place among the others, or to the start.
+func (v *view) copyVisible(p piece, from, to packet, firstOf vk.Slice[uint32], i int, place bool) {
+	v.copyShapes(p, from, to, firstOf, i, place)
+	v.copyKeys(p, from, to, firstOf, i, place)
+}
+
+// copyKeys is copyVisible for the depths.
+func (v *view) copyKeys(p piece, from, to packet, firstOf vk.Slice[uint32], i int, place bool) {
+	v.copyRecords(p, firstOf, i, keyWords, from.keys, to.keys, place)
+}
+
+// copyShapes is copyVisible for the rest.
+func (v *view) copyShapes(p piece, from, to packet, firstOf vk.Slice[uint32], i int, place bool) {
+	v.copyRecords(p, firstOf, i, projectedWords, vk.Cast[uint32](from.projected.View), vk.Cast[uint32](to.projected.View), place)
+	v.copyRecords(p, firstOf, i, extentWords, vk.Cast[uint32](from.extents.View), vk.Cast[uint32](to.extents.View), place)
+}
+
+// mostCopying is the most workgroups of a copy: enough for any bus, few enough that a GPU has room for the copies of both directions, and for what runs beside
+// them. wordsInPart are the words of a record in a part.
+const (
+	mostCopying = 128
+	wordsInPart = 3
+)
+
+// copyRecords copies a piece of packet number i, of so many words a record.
+func (v *view) copyRecords(p piece, firstOf vk.Slice[uint32], i, words int, from, to vk.Slice[uint32], place bool) {
+	parts := 1
+	if p.inParts {
+		parts = (words + wordsInPart - 1) / wordsInPart
+	}
+	push := shaders.CopyRecordsPush{Index: uint32(i), Words: uint32(words), Piece: uint32(p.k), NPieces: uint32(p.n), NParts: uint32(parts)}
 	if place {
 		push.AtOffset = 1
 	}
-	v.r.Dispatch(&shaders.Fetch{FirstOf: firstOf, Source: from, Destination: to, Push: push}, vk.Items(v.links.records*words, layout.CopyBlock))
+	blocks := (v.links.records*words + layout.CopyBlock - 1) / layout.CopyBlock
+	for part := range parts {
+		push.Part = uint32(part)
+		v.r.Dispatch(&shaders.CopyRecords{FirstOf: firstOf, Source: from, Destination: to, Push: push}, vk.Groups(min(blocks/p.n/parts+1, mostCopying)))
+	}
 }
 
-// sendGrads puts the gradients of device o's projections into the packet back to it.
+// sendGrads makes a packet of the gradients of device o's projections; the device's own go where those of all views come together.
 func (v *view) sendGrads(o int) {
-	l, p := v.links, v.packetFrom(o)
+	l, p := v.links, v.packed(o)
+	v.allocateViews()
+	if o == l.self {
+		p.grads, p.absGrads = v.gradsOf(o)
+	} else {
+		p.grads = vk.ScratchOf[float32](v.r, "packed grads", projectedWords*l.records)
+		if p.absGrads = p.grads; v.strategy.absgrad {
+			p.absGrads = vk.ScratchOf[float32](v.r, "packed abs grads", absWords*l.records)
+		}
+	}
 	v.r.Dispatch(&shaders.SendGrads{
 		Params: v.f.params, Counters: v.counters, FirstOf: v.shared.firstOf, Projected: vk.Cast[float32](v.projected.View),
 		VProjected: vk.Cast[float32](v.vProjected.View), VAbsMean2d: vk.Cast[float32](v.vAbsMean2D.View),
@@ -144,28 +228,60 @@ func (v *view) sendGrads(o int) {
 	}, vk.Items(l.records*projectedWords, layout.CopyBlock))
 }
 
-// settle takes in the gradients of all views.
+// allocateViews declares where the gradients of all views come together.
+func (v *view) allocateViews() {
+	n := v.links.n * v.links.records
+	scratch(v.r, &v.shared.vViews, "v_views", projectedWords*n)
+	if v.strategy.absgrad {
+		scratch(v.r, &v.shared.vAbsView, "v_abs_views", absWords*n)
+	} else {
+		v.shared.vAbsView = v.shared.vViews // not read
+	}
+}
+
+// gradsOf returns where the gradients of view w come to.
+func (v *view) gradsOf(w int) (grads, absGrads vk.Slice[float32]) {
+	size := projectedWords * v.links.records
+	grads = v.shared.vViews.At(w*size, size)
+	if absGrads = grads; v.strategy.absgrad {
+		size = absWords * v.links.records
+		absGrads = v.shared.vAbsView.At(w*size, size)
+	}
+	return grads, absGrads
+}
+
+// putGrads writes a piece of the gradients to the others.
+func (v *view) putGrads(p piece) {
+	v.links.others(func(o int) {
+		from, to := v.shared.packs[o], v.links.in[o]
+		v.copyGrads(p, from.grads, from.absGrads, to.grads, to.absGrads, v.shared.firstOf, o)
+	})
+}
+
+// takeGrads takes in a piece of the gradients from the others.
+func (v *view) takeGrads(p piece) {
+	v.links.others(func(w int) {
+		from := v.links.out[w]
+		grads, absGrads := v.gradsOf(w)
+		v.copyGrads(p, from.grads, from.absGrads, grads, absGrads, v.shared.backOf, w)
+	})
+}
+
+// copyGrads copies a piece of the gradients in packet number i.
+func (v *view) copyGrads(p piece, grads, absGrads, to, absTo vk.Slice[float32], firstOf vk.Slice[uint32], i int) {
+	v.copyRecords(p, firstOf, i, projectedWords, vk.Cast[uint32](grads.View), vk.Cast[uint32](to.View), false)
+	if v.strategy.absgrad {
+		v.copyRecords(p, firstOf, i, absWords, vk.Cast[uint32](absGrads.View), vk.Cast[uint32](absTo.View), false)
+	}
+}
+
+// settle turns back to the device's share: it says how many gradients come from each view.
 func (v *view) settle() {
 	l := v.links
 	scratch(v.r, &v.shared.backOf, "back_of", l.n+1)
 	v.r.Dispatch(&shaders.Settle{
 		Params: v.f.params, Counters: v.counters, Headers: l.headers[exchangeGrads], FirstOf: v.shared.backOf, Push: shaders.SettlePush{NDevices: uint32(l.n)},
 	}, vk.Groups(1))
-	scratch(v.r, &v.shared.vViews, "v_views", projectedWords*l.n*l.records)
-	if v.strategy.absgrad {
-		scratch(v.r, &v.shared.vAbsView, "v_abs_views", absWords*l.n*l.records)
-	} else {
-		v.shared.vAbsView = v.shared.vViews // not read
-	}
-	for w := range l.n {
-		p := v.packetTo(w)
-		size := projectedWords * l.records
-		v.fetch(w, v.shared.backOf, projectedWords, vk.Cast[uint32](p.grads.View), vk.Cast[uint32](v.shared.vViews.At(w*size, size).View), false)
-		if v.strategy.absgrad {
-			size = absWords * l.records
-			v.fetch(w, v.shared.backOf, absWords, vk.Cast[uint32](p.absGrads.View), vk.Cast[uint32](v.shared.vAbsView.At(w*size, size).View), false)
-		}
-	}
 }
 
 // stepOfViews takes the mean of the views' gradients to the parameters and steps the optimiser, chunk by chunk.

@@ -3,7 +3,10 @@ package pipeline
 import (
 	"errors"
 	"fmt"
+	"runtime"
+	"slices"
 	"sync"
+	"time"
 
 	"vksplat/shaders/layout"
 	"vksplat/vk"
@@ -11,23 +14,37 @@ import (
 
 // A team is several devices that train one scene. Each has a share of the splats and, in a step, a view of its own. What a view sees of the others' splats
 // comes to its device in packets, one from each of them; the gradients of those projections go back the same way. Packets lie in host memory that both devices
-// reach. Where one device has written and another is to read, the reader's program waits at a gate, which the host opens. A step is whole on all devices before
-// the next is submitted, and no order of arrival decides a byte.
+// reach. Where one device has written and another is to read, the reader's program waits at a gate, which the host opens. No order of arrival decides a byte.
+// Several units are queued, and packets are there once: a device comes to the next step only when it has all gradients of this one, and whoever sent those had
+// read what this device sent before.
 type team struct {
 	engines []*engine
 	absgrad bool
 	records int            // splats that a packet has room for, a multiple of packetUnit
+	pieces  int            // in which packets go
+	inPiece int            // records of a packet that is worth a piece more
 	rooms   [][]*vk.Shared // packets from device i to device j, and gradients from j to i; nil for i = j
 	headers *vk.Shared     // of all packets
 
-	round  uint64 // exchanges so far
+	round  uint64        // exchanges so far
+	awake  time.Duration // that relays wait without sleeping
 	relays sync.WaitGroup
 
 	mu      sync.Mutex
 	arrival *sync.Cond
-	arrived [nExchanges]int // devices that have written their packets, over all rounds
+	arrived [nExchanges]int // devices that have written a piece of their packets, over all pieces and rounds
 	err     error           // that ended it; sticks
 }
+
+// Packets go in pieces, so that a device takes in one while it writes the next: the bus carries both directions at once. Each costs as much as waiting for all
+// devices does, about as long as the bus takes for mostInPiece records.
+const (
+	mostPieces  = 2 // with more, the bus of an H200 carries no more both ways together
+	mostInPiece = 1 << 18
+)
+
+// piecesOf returns in how many pieces packets of so many records go.
+func piecesOf(records, inPiece int) int { return min((records+inPiece-1)/inPiece, mostPieces) }
 
 // The two exchanges of a step.
 const (
@@ -64,6 +81,7 @@ type packet struct {
 type links struct {
 	self, n int
 	records int
+	pieces  int
 	out     []packet                                    // by device whose view it is; none for its own
 	in      []packet                                    // by device whose splats they are
 	headers [nExchanges]vk.Slice[layout.PacketHeader]   // [n] of what it gets
@@ -107,7 +125,7 @@ func packetIn(room vk.View, records int, absgrad bool) (p packet) {
 
 // phantomLinks are links of device self of n for plans.
 func phantomLinks(dev *vk.Device, self, n, records int, absgrad bool) *links {
-	l := &links{self: self, n: n, records: records}
+	l := &links{self: self, n: n, records: records, pieces: piecesOf(records, mostInPiece)}
 	header := func() vk.Slice[layout.PacketHeader] {
 		return vk.Cast[layout.PacketHeader](dev.Phantom(int64(n)*packetHeaderBytes, "planned"))
 	}
@@ -126,7 +144,7 @@ func phantomLinks(dev *vk.Device, self, n, records int, absgrad bool) *links {
 
 // newTeam joins engines, whose models are there, with packets of so many records.
 func newTeam(engines []*engine, records int) (t *team, err error) {
-	t = &team{engines: engines, absgrad: engines[0].strategy.absgrad}
+	t = &team{engines: engines, absgrad: engines[0].strategy.absgrad, inPiece: mostInPiece}
 	t.arrival = sync.NewCond(&t.mu)
 	defer func() {
 		if err != nil {
@@ -138,6 +156,7 @@ func newTeam(engines []*engine, records int) (t *team, err error) {
 		devices = append(devices, e.dev)
 	}
 	n := len(engines)
+	t.awake = awake(engines)
 	if t.headers, err = vk.NewShared(devices, int64(nExchanges*n)*headerBytes(n), "packet headers"); err != nil {
 		return t, err
 	}
@@ -160,6 +179,18 @@ func newTeam(engines []*engine, records int) (t *team, err error) {
 	return t, nil
 }
 
+// mostAwake is how long a relay waits without sleeping: longer than a phase of most steps.
+const mostAwake = 20 * time.Millisecond
+
+// awake returns how long relays wait without sleeping: not at all where each taking a core would leave others, or drivers that compute on them, too few.
+func awake(engines []*engine) time.Duration {
+	software := slices.ContainsFunc(engines, func(e *engine) bool { return e.dev.Info().Type == vk.CPU })
+	if software || runtime.GOMAXPROCS(0) < 2*len(engines)+2 {
+		return 0
+	}
+	return mostAwake
+}
+
 // header returns where device e sees the headers of all packets to a receiver in an exchange.
 func (t *team) header(e *engine, exchange, receiver int) vk.Slice[layout.PacketHeader] {
 	n := len(t.engines)
@@ -174,7 +205,7 @@ func (t *team) makeRooms(records int) error {
 		return err
 	}
 	n := len(t.engines)
-	t.records = records
+	t.records, t.pieces = records, piecesOf(records, t.inPiece)
 	t.rooms = make([][]*vk.Shared, n)
 	for i, from := range t.engines {
 		t.rooms[i] = make([]*vk.Shared, n)
@@ -187,6 +218,9 @@ func (t *team) makeRooms(records int) error {
 				return err
 			}
 			t.rooms[i][j] = room
+			if !room.Imported() {
+				t.pieces = 1 // the host copies packets whole
+			}
 		}
 	}
 	for i, e := range t.engines {
@@ -198,7 +232,7 @@ func (t *team) makeRooms(records int) error {
 // link tells engine i where its packets are.
 func (t *team) link(e *engine, i int) {
 	l := e.links
-	l.records, l.out, l.in = t.records, nil, nil
+	l.records, l.pieces, l.out, l.in = t.records, t.pieces, nil, nil
 	for k := range nExchanges {
 		l.headers[k], l.sent[k] = t.header(e, k, i), nil
 		for j := range t.engines {
@@ -257,33 +291,49 @@ func (t *team) close() (err error) {
 // letter tells an engine's relay what its device was given.
 type letter struct {
 	frame   *frame
-	written [nExchanges]vk.Ticket // when its packets are, 0 where there are none
+	written [nExchanges][mostPieces]vk.Ticket // when pieces of its packets are, 0 where there are none
 	round   uint64
 	end     vk.Ticket
 }
+
+// step returns how far a gate is opened for a piece of the packets of a round.
+func step(round uint64, piece int) uint64 { return round*mostPieces + uint64(piece) }
 
 // relay waits for what e's device was given, one phase after the other, and opens the device's gates when all have come as far. Nobody else waits for a
 // device of a team: on NVIDIA a gate opens milliseconds late while another thread waits for the same device.
 func (t *team) relay(e *engine) {
 	defer t.relays.Done()
 	for l := range e.letters {
-		for exchange, written := range l.written {
-			if written == 0 {
-				continue
-			}
-			err := e.dev.Wait(written)
-			if err == nil {
-				err = t.carry(e.links.self, exchange)
-			}
-			if err == nil && t.meet(e, exchange) {
-				err = e.links.gates[exchange].Open(l.round)
-			}
-			if err != nil {
-				t.fail(err)
+		for exchange, pieces := range l.written {
+			for piece, written := range pieces {
+				if written == 0 {
+					break
+				}
+				if err := t.pass(e, exchange, written, step(l.round, piece)); err != nil {
+					t.fail(err)
+				}
 			}
 		}
-		l.frame.done <- e.dev.Wait(l.end)
+		err := e.dev.WaitAwake(l.end, t.awake)
+		if err == nil {
+			err = t.carryStepped(e, l.frame)
+		}
+		l.frame.done <- err
 	}
+}
+
+// pass waits for a piece that e's device is to have written, and for those of the others, and lets it go on.
+func (t *team) pass(e *engine, exchange int, written vk.Ticket, step uint64) error {
+	if err := e.dev.WaitAwake(written, t.awake); err != nil {
+		return err
+	}
+	if err := t.carry(e.links.self, exchange); err != nil {
+		return err
+	}
+	if !t.meet(e, exchange) {
+		return nil
+	}
+	return e.links.gates[exchange].Open(step)
 }
 
 // carry copies what device self has written to where the others read it, where no memory is common to both.
@@ -305,7 +355,7 @@ func (t *team) carry(self, exchange int) (err error) {
 	return err
 }
 
-// meet waits until all devices have written their packets of an exchange; false says that the team has ended, and that all gates are open.
+// meet waits until all devices have written their pieces of an exchange; false says that the team has ended, and that all gates are open.
 func (t *team) meet(e *engine, exchange int) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -363,8 +413,11 @@ func (t *team) grow(reports []*layout.Report) (err error) {
 		most = max(most, e.model.capacity())
 		err = errors.Join(err, e.startAfresh())
 	}
-	if err = errors.Join(err, t.makeRooms(min(need+need/4, most))); err != nil {
+	if err = errors.Join(err, t.makeRooms(min(need+need/2, most))); err != nil {
 		return t.broken(err)
+	}
+	for _, e := range t.engines { // now, rather than in a stop of its own: what sees more splats of one device sees more of all
+		e.viewSplats = max(e.viewSplats, t.records*len(t.engines))
 	}
 	return nil
 }
@@ -394,18 +447,24 @@ func (t *team) post(e *engine, f *frame, k unitKind) {
 	l := letter{frame: f, round: t.round, end: f.ticket}
 	switch k {
 	case unitStep:
-		l.written = [nExchanges]vk.Ticket{f.ran.PhaseTicket(phaseVisible), f.ran.PhaseTicket(phaseGrads)}
+		for piece := range t.pieces {
+			l.written[exchangeVisible][piece] = f.ran.PhaseTicket(phaseVisible(piece))
+			l.written[exchangeGrads][piece] = f.ran.PhaseTicket(t.pieces + 1 + piece)
+		}
 	case unitRender:
-		l.written[exchangeVisible] = f.ran.PhaseTicket(0)
+		l.written[exchangeVisible][0] = f.ran.PhaseTicket(0)
 	}
 	e.letters <- l
 }
 
-// Phases of a step's program: what the others wait for is written before these Awaits.
-const (
-	phaseVisible = 0
-	phaseGrads   = 2
-)
+// phaseVisible is the phase of a step's program in which a piece of packets is written. The first is alone in its phase, the others come after the Await for the
+// one before; gradients follow them.
+func phaseVisible(piece int) int {
+	if piece == 0 {
+		return 0
+	}
+	return piece + 1
+}
 
 // noWait is what an Await waits for that only ends a phase.
 const noWait = 0
@@ -416,9 +475,15 @@ func (t *team) until(e *engine, k unitKind) []uint64 {
 	case t == nil:
 		return nil
 	case k == unitStep:
-		return append(e.awaited[:0], noWait, t.round, t.round)
+		list := append(e.awaited[:0], noWait)
+		for range nExchanges {
+			for piece := range t.pieces {
+				list = append(list, step(t.round, piece))
+			}
+		}
+		return list
 	case k == unitRender && e.links.self == 0:
-		return append(e.awaited[:0], t.round)
+		return append(e.awaited[:0], step(t.round, 0))
 	}
 	return nil
 }

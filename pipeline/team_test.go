@@ -150,7 +150,7 @@ func TestTeamSameBytes(t *testing.T) {
 		change func(*Config)
 		way    func(r teamRun, t *testing.T)
 	}{
-		{"default on 2", 2, func(*Config) {}, teamRun.smallPackets}, {"default on 4", 4, func(*Config) {}, teamRun.again}, {"mcmc on 3", 3, mcmc, teamRun.again},
+		{"default on 2", 2, func(*Config) {}, teamRun.smallPackets}, {"absgrad on 4", 4, func(c *Config) { c.AbsGrad = true }, teamRun.inPieces}, {"mcmc on 3", 3, mcmc, teamRun.inPieces},
 		{"mixed on 2", 2, func(c *Config) { c.Precision = PrecisionMixed }, teamRun.inBands},
 		{"absgrad on 2", 2, func(c *Config) { c.AbsGrad = true }, teamRun.smallPackets},
 		{"levels on 3", 3, func(c *Config) { c.NumDownscales, c.ResolutionSchedule = 2, 7 }, teamRun.inBands},
@@ -211,6 +211,24 @@ func (r teamRun) smallPackets(t *testing.T) {
 	})
 	if records := tr.e.team.records; records <= packetUnit || got != r.want {
 		t.Errorf("%s, want %s; packets have grown to %d records", got, r.want, records)
+	}
+}
+
+// inPieces has packets go in as many pieces as there can be.
+func (r teamRun) inPieces(t *testing.T) {
+	got, tr := r.train(t, func(tr *Trainer) {
+		team := tr.e.team
+		team.inPiece = 100
+		err := team.makeRooms(team.records)
+		for _, m := range tr.members {
+			err = errors.Join(err, m.e.startAfresh(), m.e.buildToFit())
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	})
+	if pieces := tr.e.team.pieces; got != r.want || pieces != mostPieces && tr.e.team.rooms[0][1].Imported() {
+		t.Errorf("in %d pieces: %s, want %s", pieces, got, r.want)
 	}
 }
 

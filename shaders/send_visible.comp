@@ -4,7 +4,7 @@
 #extension GL_EXT_control_flow_attributes : require
 // send_visible fills a packet with the splats that a view sees, in the order of their ids, for the device of that view. More than the packet holds fail the
 // unit, loudly, and nothing is sent.
-//   reads params depth_keys projected extents; reads and writes counters index_of; writes headers out_projected out_extents out_keys
+//   reads params depth_keys projected extents; reads and writes counters index_of; writes headers out_projected out_extents out_keys sent_of
 // One workgroup SEND_BLOCK splats. There is always a first workgroup, which writes the header.
 #include "params.glsl"
 #include "dispatch.glsl"
@@ -14,6 +14,7 @@ layout(local_size_x = 256) in;
 layout(push_constant, scalar) uniform Push {
     uint capacity;      // splats that the packet has room for
     uint header_id;     // element of headers that is this packet's
+    uint view;          // element of sent_of
 } pc;
 layout(binding = 0, scalar) readonly buffer Params { StepParams params[]; };            // [1]
 layout(binding = 1, scalar) buffer Counters { uint counters[]; };
@@ -25,11 +26,12 @@ layout(binding = 6, scalar) writeonly buffer Headers { PacketHeader headers[]; }
 layout(binding = 7, scalar) writeonly buffer OutProjected { float out_projected[]; };   // [capacity][9]
 layout(binding = 8, scalar) writeonly buffer OutExtents { float out_extents[]; };       // [capacity][3] px
 layout(binding = 9, scalar) writeonly buffer OutKeys { uint out_keys[]; };              // [capacity]
+layout(binding = 10, scalar) writeonly buffer SentOf { uvec2 sent_of[]; };              // [views] 0 and the number of splats in the packet, as copy_records wants it
 #include "fail.glsl"
 
 const uint PARTS = 9u;          // words of a Projected
 const uint EXTENT_PARTS = 3u;
-const uint LINE = 32u;          // words: stores of a subgroup that begin at a multiple fill whole lines of the packet's memory, which lies behind a bus
+const uint LINE = 32u;          // words: stores of a subgroup that begin at a multiple fill whole lines of memory
 
 shared uint s_ids[SEND_BLOCK];  // of the splats seen
 shared uint s_first;            // the first one's number in the packet
@@ -75,6 +77,7 @@ void main() {
         bool failed = !fits || counters[FAILED] != 0u;
         if (!fits) fail(FAILED_PACKET, n_sent);
         headers[pc.header_id] = PacketHeader(failed ? 0u : n_sent, failed ? 1u : 0u, fits ? 0u : n_sent, params[0].unit, counters[N_SPLATS]);
+        sent_of[pc.view] = uvec2(0u, failed ? 0u : n_sent);
     }
     uint first = group_index() * SEND_BLOCK, n = counters[N_ACTIVE];
     if (first >= n) return;

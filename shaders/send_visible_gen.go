@@ -29,8 +29,9 @@ var sendVisibleKernel = vk.Kernel{
 		{Name: "out_projected", Access: vk.Write},
 		{Name: "out_extents", Access: vk.Write},
 		{Name: "out_keys", Access: vk.Write},
+		{Name: "sent_of", Access: vk.Write},
 	},
-	PushSize: 8,
+	PushSize: 12,
 }
 
 // SendVisible binds the buffers of send_visible.comp.
@@ -38,7 +39,7 @@ var sendVisibleKernel = vk.Kernel{
 // send_visible fills a packet with the splats that a view sees, in the order of their ids, for the device of that view. More than the packet holds fail the
 // unit, loudly, and nothing is sent.
 //
-//	reads params depth_keys projected extents; reads and writes counters index_of; writes headers out_projected out_extents out_keys
+//	reads params depth_keys projected extents; reads and writes counters index_of; writes headers out_projected out_extents out_keys sent_of
 //
 // One workgroup SEND_BLOCK splats. There is always a first workgroup, which writes the header.
 type SendVisible struct {
@@ -52,20 +53,23 @@ type SendVisible struct {
 	OutProjected vk.Slice[float32]             // 7, write: [capacity][9]
 	OutExtents   vk.Slice[float32]             // 8, write: [capacity][3] px
 	OutKeys      vk.Slice[uint32]              // 9, write: [capacity]
+	SentOf       vk.Slice[[2]uint32]           // 10, write: [views] 0 and the number of splats in the packet, as copy_records wants it
 	Push         SendVisiblePush
 }
 
-// SendVisiblePush is the push constant block of send_visible.comp, 8 bytes.
+// SendVisiblePush is the push constant block of send_visible.comp, 12 bytes.
 type SendVisiblePush struct {
 	Capacity uint32 // splats that the packet has room for
 	HeaderId uint32 // element of headers that is this packet's
+	View     uint32 // element of sent_of
 }
 
 // A size or offset that differs from the compiled kernels is an index out of range here.
 var (
-	_ = [1]struct{}{}[unsafe.Sizeof(SendVisiblePush{})-8]
+	_ = [1]struct{}{}[unsafe.Sizeof(SendVisiblePush{})-12]
 	_ = [1]struct{}{}[unsafe.Offsetof(SendVisiblePush{}.Capacity)-0]
 	_ = [1]struct{}{}[unsafe.Offsetof(SendVisiblePush{}.HeaderId)-4]
+	_ = [1]struct{}{}[unsafe.Offsetof(SendVisiblePush{}.View)-8]
 )
 
 // Kernel returns the compiled kernel.
@@ -73,6 +77,6 @@ func (p *SendVisible) Kernel() *vk.Kernel { return &sendVisibleKernel }
 
 // Args appends the bound views to v and returns them with the push constants, which alias p, and the specialization constants.
 func (p *SendVisible) Args(v []vk.View) ([]vk.View, []byte, []uint32) {
-	v = append(v, p.Params.View, p.Counters.View, p.DepthKeys.View, p.Projected.View, p.Extents.View, p.IndexOf.View, p.Headers.View, p.OutProjected.View, p.OutExtents.View, p.OutKeys.View)
+	v = append(v, p.Params.View, p.Counters.View, p.DepthKeys.View, p.Projected.View, p.Extents.View, p.IndexOf.View, p.Headers.View, p.OutProjected.View, p.OutExtents.View, p.OutKeys.View, p.SentOf.View)
 	return v, unsafe.Slice((*byte)(unsafe.Pointer(&p.Push)), unsafe.Sizeof(p.Push)), nil
 }

@@ -123,7 +123,7 @@ func (r *Recorder) Await(g *Gate) {
 		r.fail(invalid("record", "await", "the gate is of another device"))
 		return
 	}
-	r.ops = append(r.ops, op{kind: opAwait, name: "await", gate: g})
+	r.add(op{kind: opAwait, name: "await", gate: g})
 }
 
 // PhaseTicket returns the ticket, after a Submit, that is reached when everything before the k-th Await, counted from 0, is done; for the number of awaits

@@ -220,3 +220,34 @@ func TestAwaitsChangeNothing(t *testing.T) {
 		}
 	}
 }
+
+// TestWaitAwake waits without sleeping for work that is done, for work that is let through meanwhile, before and after it falls asleep, and for none.
+func TestWaitAwake(t *testing.T) {
+	d := openDevice(t, testInstance(t), DeviceOptions{Budget: 64 << 20})
+	gate := must(d.NewGate())(t)
+	y := must(Make[float32](d, Readback, 64, "y"))(t)
+	r := NewRecorder(d)
+	r.Await(gate)
+	r.Fill(y.View, math.Float32bits(3))
+	p, s := build(t, r, BuildOptions{}), d.NewSubmission()
+	for round, most := range []time.Duration{0, time.Millisecond, time.Minute} {
+		clear(Host(y))
+		s.Reset()
+		s.AddGated(p, uint64(round+1))
+		ticket := must(d.Submit(s))(t)
+		go func() {
+			time.Sleep(20 * time.Millisecond)
+			if err := gate.Open(uint64(round + 1)); err != nil {
+				t.Error(err)
+			}
+		}()
+		for range 2 {
+			if err := d.WaitAwake(ticket, most); err != nil || Host(y)[63] != 3 {
+				t.Errorf("awake for %v: %v, %v", most, Host(y)[63], err)
+			}
+		}
+	}
+	if err := d.WaitAwake(1000, time.Millisecond); err == nil {
+		t.Error("a ticket that was never given out was waited for")
+	}
+}

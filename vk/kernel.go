@@ -111,6 +111,7 @@ func (d *Device) pipeline(k *Kernel, spec []uint32) (*pipeline, error) {
 func (d *Device) Compile(lists ...*Recorder) error {
 	var ops []op
 	for _, r := range lists {
+		r.flush()
 		ops = append(ops, r.ops...)
 	}
 	_, err := d.compileAll(ops)

@@ -48,6 +48,7 @@ func (r *Recorder) Build(name string, pool *ScratchPool, o BuildOptions) (*Progr
 	if pool == nil || pool.dev != r.dev {
 		return nil, invalid("build", name, "the scratch pool is of another device")
 	}
+	r.flush()
 	if v := r.phantom(); !v.IsZero() {
 		return nil, invalid("build", name, "%s is a phantom, it has no memory", v.Name())
 	}

@@ -37,6 +37,8 @@ type Recorder struct {
 	dev     *Device
 	err     error
 	ops     []op
+	later   []op // that have not found their places among them yet
+	putOff  bool // ops go there
 	scratch []*allocation
 	views   []View // for Args
 }
@@ -48,7 +50,58 @@ func NewRecorder(d *Device) *Recorder { return &Recorder{dev: d} }
 func (r *Recorder) Err() error { return r.err }
 
 // Len returns the number of ops so far, the index of the next one.
-func (r *Recorder) Len() int { return len(r.ops) }
+func (r *Recorder) Len() int {
+	r.flush()
+	return len(r.ops)
+}
+
+// Later has what f records run beside what is recorded afterwards, as far as nobody can tell: one op after each of those that come, and before the first that
+// touches the same bytes; all of it before an Await and at the end of the list. Copies over a bus, which takes its time, fit beside passes that compute.
+func (r *Recorder) Later(f func()) {
+	before := r.putOff
+	r.putOff = true
+	f()
+	r.putOff = before
+}
+
+// add appends an op.
+func (r *Recorder) add(o op) {
+	if r.putOff {
+		r.later = append(r.later, o)
+		return
+	}
+	r.flushBefore(&o)
+	r.ops = append(r.ops, o)
+	if len(r.later) > 0 {
+		r.ops, r.later = append(r.ops, r.later[0]), r.later[1:]
+	}
+}
+
+// flush appends all that was put off.
+func (r *Recorder) flush() { r.ops, r.later = append(r.ops, r.later...), nil }
+
+// flushBefore appends what of that must come before o.
+func (r *Recorder) flushBefore(o *op) {
+	n := len(r.later)
+	for n > 0 && !o.collides(&r.later[n-1]) {
+		n--
+	}
+	r.ops, r.later = append(r.ops, r.later[:n]...), r.later[n:]
+}
+
+// collides reports whether the order of two ops matters.
+func (o *op) collides(p *op) (found bool) {
+	if o.kind == opAwait {
+		return true
+	}
+	o.each(func(v View, a Access) {
+		p.each(func(w View, b Access) {
+			overlap := v.base == w.base && v.off < w.off+w.size && w.off < v.off+v.size
+			found = found || overlap && (a|b)&Write != 0
+		})
+	})
+	return found
+}
 
 func (r *Recorder) fail(err error) {
 	if r.err == nil {
@@ -106,7 +159,7 @@ func (r *Recorder) Dispatch(p Pass, g Grid) {
 		r.fail(invalid("record", k.Name, "grid of %v workgroups, maxComputeWorkGroupCount is %v", g, l))
 		return
 	}
-	r.ops = append(r.ops, op{kind: opDispatch, name: k.Name, kernel: k, views: slices.Clone(used), push: slices.Clone(push), spec: slices.Clone(spec), grid: g})
+	r.add(op{kind: opDispatch, name: k.Name, kernel: k, views: slices.Clone(used), push: slices.Clone(push), spec: slices.Clone(spec), grid: g})
 }
 
 // checkPass checks a pass against its kernel and the device.
@@ -161,7 +214,7 @@ func (r *Recorder) Fill(v View, value uint32) {
 		r.fail(err)
 		return
 	}
-	r.ops = append(r.ops, op{kind: opFill, name: where, views: []View{v}, value: value})
+	r.add(op{kind: opFill, name: where, views: []View{v}, value: value})
 }
 
 // Copy appends copying the bytes of src to dst, which must be of one size and not overlap.
@@ -175,7 +228,7 @@ func (r *Recorder) Copy(dst, src View) {
 		r.fail(err)
 		return
 	}
-	r.ops = append(r.ops, op{kind: opCopy, name: where, views: []View{dst, src}})
+	r.add(op{kind: opCopy, name: where, views: []View{dst, src}})
 }
 
 // checkCopy checks that the bytes of src can be copied to dst.
@@ -280,6 +333,7 @@ const (
 
 // plan places the scratch buffers and derives the barriers.
 func (r *Recorder) plan(serial bool) (plan, error) {
+	r.flush()
 	if r.err != nil {
 		return plan{}, r.err
 	}

@@ -361,3 +361,66 @@ func TestSubgroupSizeIsRequested(t *testing.T) {
 		t.Errorf("a workgroup of too many subgroups: error %v", err)
 	}
 }
+
+// TestLater looks at where ops that were put off come: one after each of those that follow, before the first that touches the same bytes, before an Await
+// and at the end; and at what they compute.
+func TestLater(t *testing.T) {
+	d := openDevice(t, testInstance(t), DeviceOptions{Budget: 64 << 20})
+	gate := must(d.NewGate())(t)
+	var y [6]Slice[float32]
+	for i := range y {
+		y[i] = must(Make[float32](d, Readback, 64, fmt.Sprint(i)))(t)
+	}
+	add := func(r *Recorder, from, to int) { r.Dispatch(saxpy(y[from], y[to], 1, 0), Items(64, 64)) }
+	order := func(record func(r *Recorder)) (list []string) {
+		r := NewRecorder(d)
+		record(r)
+		r.Len()
+		for _, o := range r.ops {
+			if list = append(list, "await"); o.kind != opAwait {
+				list[len(list)-1] = o.views[0].Name() + o.views[len(o.views)-1].Name()
+			}
+		}
+		return list
+	}
+	three := func(r *Recorder) {
+		r.Later(func() {
+			add(r, 0, 1)
+			r.Later(func() { add(r, 0, 2) })
+			add(r, 0, 3)
+		})
+	}
+	for _, c := range []struct {
+		name   string
+		record func(r *Recorder)
+		want   string
+	}{
+		{"spread", func(r *Recorder) { three(r); add(r, 0, 4); add(r, 0, 5) }, "[04 01 05 02 03]"},
+		{"reads what the second writes", func(r *Recorder) { three(r); add(r, 2, 4); add(r, 0, 5) }, "[01 02 24 03 05]"},
+		{"writes what they read", func(r *Recorder) { three(r); add(r, 5, 4); add(r, 5, 0) }, "[54 01 02 03 50]"},
+		{"a fill of other bytes", func(r *Recorder) { three(r); r.Fill(y[5].View, 0) }, "[55 01 02 03]"},
+		{"an await", func(r *Recorder) { three(r); r.Await(gate); add(r, 0, 5) }, "[01 02 03 await 05]"},
+		{"nothing", func(r *Recorder) { three(r) }, "[01 02 03]"},
+	} {
+		if got := fmt.Sprint(order(c.record)); got != c.want {
+			t.Errorf("%s: %s, want %s", c.name, got, c.want)
+		}
+	}
+	r := NewRecorder(d)
+	for i := range y {
+		r.Fill(y[i].View, math.Float32bits(float32(i+1)))
+	}
+	r.Later(func() { add(r, 1, 0); add(r, 0, 2) })
+	add(r, 4, 5)
+	add(r, 2, 3)
+	p, s := build(t, r, BuildOptions{}), d.NewSubmission()
+	s.Add(p)
+	if err := d.Wait(must(d.Submit(s))(t)); err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []float32{3, 2, 6, 10, 5, 11} {
+		if got := Host(y[i])[63]; got != want {
+			t.Errorf("buffer %d: %v, want %v", i, got, want)
+		}
+	}
+}

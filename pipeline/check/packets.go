@@ -18,7 +18,7 @@ const unitOfPackets = 41
 var packetSizes = []int{0, 1, 255, 256, 257, layout.SendBlock - 1, layout.SendBlock, layout.SendBlock + 1, 5000}
 
 func packetCases() []Case {
-	return slices.Concat(sendCases(), joinCases(), fetchCases(), gradCases())
+	return slices.Concat(sendCases(), joinCases(), copyCases(), gradCases())
 }
 
 // anyFloats are floats of any kind, of which copies must keep every bit.
@@ -115,12 +115,12 @@ func checkSend(t *trial, p *ref.Projection[float32], room int, failed uint32) er
 	counters, indexOf := inout(l, "counters", start), inout(l, "index_of", append(marks, guardWord, guardWord))
 	headers := output[layout.PacketHeader](l, "headers", 4)
 	projected, extents := output[float32](l, "out_projected", 9*(capacity+1)), output[float32](l, "out_extents", 3*(capacity+1))
-	keys := output[uint32](l, "out_keys", capacity+1)
+	keys, sentOf := output[uint32](l, "out_keys", capacity+1), output[[2]uint32](l, "sent_of", 3)
 	l.r.Dispatch(&shaders.SendVisible{
 		Params: input(l, "params", []layout.StepParams{{Unit: unitOfPackets}}), Counters: counters.Slice, DepthKeys: input(l, "depth_keys", p.DepthKeys),
 		Projected: input(l, "projected", floatsOf(projectedOf(p.Splats))), Extents: input(l, "extents", floatsOf(p.Extents)),
-		IndexOf: indexOf.Slice, Headers: headers.Slice, OutProjected: projected.Slice, OutExtents: extents.Slice, OutKeys: keys.Slice,
-		Push: shaders.SendVisiblePush{Capacity: uint32(capacity), HeaderId: 2},
+		IndexOf: indexOf.Slice, Headers: headers.Slice, OutProjected: projected.Slice, OutExtents: extents.Slice, OutKeys: keys.Slice, SentOf: sentOf.Slice,
+		Push: shaders.SendVisiblePush{Capacity: uint32(capacity), HeaderId: 2, View: 1},
 	}, vk.Items(n+2*layout.SendBlock, layout.SendBlock)) // of no splats, and of many too many, the header is written once
 	if err := l.run(); err != nil {
 		return err
@@ -136,6 +136,7 @@ func checkSend(t *trial, p *ref.Projection[float32], room int, failed uint32) er
 	gotKeys, errK := keys.written(sent)
 	return first(
 		equal("headers", headers.got[2:3], []layout.PacketHeader{want}), onlyWritten(headers, 2, 3),
+		equal("sent_of", sentOf.got[1:2], [][2]uint32{{0, want.N}}), onlyWritten(sentOf, 1, 2),
 		equal("counters", counters.got, withFailure(start, fail)), equal("index_of", indexOf.got, append(index, guardWord, guardWord)),
 		errP, errE, errK, sameBytes("out_projected", gotProjected, floatsOf(projectedOf(packet.Splats))),
 		sameBytes("out_extents", gotExtents, floatsOf(packet.Extents)), sameBytes("out_keys", gotKeys, packet.DepthKeys),
@@ -261,40 +262,44 @@ func checkSettle(t *trial, j joining) error {
 	return first(err, equal("first_of", got, want), equal("counters", counters.got, after))
 }
 
-func fetchCases() []Case {
+func copyCases() []Case {
 	words := func(words int) func(t *trial) error {
 		return func(t *trial) error {
 			return each(packetSizes, func(n int) error {
-				return each([][2]bool{{}, {true, false}, {false, true}, {true, true}}, func(at [2]bool) error { return checkFetch(t, n, words, at[0], at[1]) })
+				return each([]int{1, 2, 3, 4}, func(pieces int) error {
+					return each([]int{1, 3, 1000}, func(groups int) error { return checkCopy(t, n, words, pieces, groups, (n+pieces+groups)%2 == 0) })
+				})
 			})
 		}
 	}
 	return []Case{
-		newCase("fetch", "keys", words(1)), newCase("fetch", "absolute gradients", words(2)), newCase("fetch", "extents", words(3)), newCase("fetch", "projections", words(9)),
+		newCase("copy_records", "keys", words(1)), newCase("copy_records", "absolute gradients", words(2)), newCase("copy_records", "extents", words(3)),
+		newCase("copy_records", "projections", words(9)),
 	}
 }
 
-// checkFetch copies the second of three packets, from and to its place among them or the beginning.
-func checkFetch(t *trial, n, words int, sourceAt, at bool) error {
+// checkCopy copies the second of three packets, to its place among them or the beginning, part after part in any order.
+func checkCopy(t *trial, n, words, pieces, groups int, at bool) error {
 	l := t.list()
 	const before = 13
 	offsets := []uint32{0, before, uint32(before + n), uint32(before + n + 5)}
-	source := t.uints((before+n+5)*words, math.MaxUint32)
-	push := shaders.FetchPush{Index: 1, Words: uint32(words)}
-	from, to := 0, 0
-	if sourceAt {
-		push.SourceAtOffset, from = 1, before*words
-	}
+	source := t.uints(n*words+7, math.MaxUint32)
+	parts := 1 + n%3
+	push := shaders.CopyRecordsPush{Index: 1, Words: uint32(words), NPieces: uint32(pieces), NParts: uint32(parts)}
+	to := 0
 	if at {
 		push.AtOffset, to = 1, before*words
 	}
+	from, firstOf := input(l, "source", source), input(l, "first_of", offsets)
 	out := output[uint32](l, "destination", (before+n)*words+11)
-	l.r.Dispatch(&shaders.Fetch{FirstOf: input(l, "first_of", offsets), Source: input(l, "source", source), Destination: out.Slice, Push: push},
-		vk.Items((n+500)*words, layout.CopyBlock))
+	for _, k := range t.Perm(pieces * parts) {
+		push.Piece, push.Part = uint32(k%pieces), uint32(k/pieces)
+		l.r.Dispatch(&shaders.CopyRecords{FirstOf: firstOf, Source: from, Destination: out.Slice, Push: push}, vk.Groups(groups))
+	}
 	if err := l.run(); err != nil {
 		return err
 	}
-	return first(equal("destination", out.got[to:to+n*words], source[from:from+n*words]), onlyWritten(out, to, to+n*words))
+	return first(equal("destination", out.got[to:to+n*words], source[:n*words]), onlyWritten(out, to, to+n*words))
 }
 
 func gradCases() []Case {
