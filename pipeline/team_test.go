@@ -150,7 +150,7 @@ func TestTeamSameBytes(t *testing.T) {
 		change func(*Config)
 		way    func(r teamRun, t *testing.T)
 	}{
-		{"default on 2", 2, func(*Config) {}, teamRun.smallPackets}, {"absgrad on 4", 4, func(c *Config) { c.AbsGrad = true }, teamRun.inPieces}, {"mcmc on 3", 3, mcmc, teamRun.inPieces},
+		{"default on 2", 2, func(*Config) {}, teamRun.smallPackets}, {"in a hurry on 2", 2, func(c *Config) { c.GrowGrad2D /= 8 }, teamRun.roomOnOne}, {"absgrad on 4", 4, func(c *Config) { c.AbsGrad = true }, teamRun.inPieces}, {"mcmc on 3", 3, mcmc, teamRun.inPieces},
 		{"mixed on 2", 2, func(c *Config) { c.Precision = PrecisionMixed }, teamRun.inBands},
 		{"absgrad on 2", 2, func(c *Config) { c.AbsGrad = true }, teamRun.smallPackets},
 		{"levels on 3", 3, func(c *Config) { c.NumDownscales, c.ResolutionSchedule = 2, 7 }, teamRun.inBands},
@@ -229,6 +229,20 @@ func (r teamRun) inPieces(t *testing.T) {
 	})
 	if pieces := tr.e.team.pieces; got != r.want || pieces != mostPieces && tr.e.team.rooms[0][1].Imported() {
 		t.Errorf("in %d pieces: %s, want %s", pieces, got, r.want)
+	}
+}
+
+// roomOnOne gives the second device room for all splats at once: refinements that do not fit fail on the first alone, while the second goes on to the next step.
+func (r teamRun) roomOnOne(t *testing.T) {
+	before := 0
+	got, tr := r.train(t, func(tr *Trainer) {
+		before = tr.e.model.capacity()
+		if err := tr.roomFor(tr.members[1], 4*before); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if after := tr.e.model.capacity(); got != r.want || after <= before {
+		t.Errorf("%s, want %s; the first device's room was %d, is %d", got, r.want, before, after)
 	}
 }
 
