@@ -35,9 +35,9 @@ func OpenDevices(o DeviceOptions, list string) (devices []*Device, err error) {
 	return devices, nil
 }
 
-// TeamPays is how many splats a model has to end with for several devices to train it faster than one, at as many views: with fewer, the exchange between
-// devices takes what the shares save. Measured on two NVIDIA H200 (docs/devices.md).
-const TeamPays = 2_000_000
+// TeamPays is how many splats a model has to end with for --devices auto to take several devices. On two NVIDIA H200 two are 1.3 times as fast at as many
+// views from there on, and with a tenth of it 1.2 times (docs/devices.md); but runs as small as that take seconds, and one device needs no larger batches.
+const TeamPays = 500_000
 
 // OpenAlike opens up to n devices like d, for a team with it.
 func (d *Device) OpenAlike(o DeviceOptions, n int) (devices []*Device, err error) {

@@ -68,7 +68,7 @@ func (r *trainRun) devicesFor(cams []scene.Camera, splats, others int, o pipelin
 	if errors.Is(err, pipeline.ErrTooSmall) || err == nil && plan.Ceiling < asked {
 		return all, "one has too little memory"
 	}
-	return 1, fmt.Sprintf("of %d: up to %s one is as fast", all, count(pipeline.TeamPays, "splat"))
+	return 1, fmt.Sprintf("of %d: up to %s one is about as fast", all, count(pipeline.TeamPays, "splat"))
 }
 
 // deviceNames words what is trained on, and why where the program chose.
