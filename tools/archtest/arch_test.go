@@ -32,6 +32,8 @@ var layers = []layer{
 	{"pipeline", []string{"pipeline/...", "shaders", "shaders/layout", "vk", "scene/..."}, "dependencies point one way: cmd -> pipeline -> shaders -> vk", false},
 	{"scene", []string{"scene/..."}, "captures and models are host data that any tool can use without a GPU", true},
 	{"view", []string{"scene/...", "view/..."}, "a browser draws models, or gets pictures from whoever has a device: the server must run without one", true},
+	{"farm/queue", []string{"scene"}, "the queue keeps tasks that are opaque to it, beside any store and any kind of work", true},
+	{"farm/server", []string{"farm/queue", "scene"}, "the server runs where no work is done", true},
 	{"shaders/layout", nil, "the shared structs are plain Go, so that the twins can use them", true},
 	{"shaders", []string{"shaders/layout", "vk"}, "kernels know their bindings and nothing of who runs them", false},
 	{"vk", []string{"vk/..."}, "vk is Vulkan and knows nothing of splats", false},
