@@ -15,6 +15,8 @@ require (
 	github.com/klauspost/compress v1.20.3
 	// Tests of the command as scripts: what is typed, printed and written, in files that read like a session.
 	github.com/rogpeppe/go-internal v1.14.1
+	// Tests check job documents of the farm against their JSON Schema with it: a judge that is not our parser.
+	github.com/santhosh-tekuri/jsonschema/v6 v6.0.3
 	// Subcommands, their help and "did you mean".
 	github.com/spf13/cobra v1.10.1
 	// The flags under cobra, with underscores accepted for dashes.
@@ -35,5 +37,6 @@ require (
 	github.com/inconshreveable/mousetrap v1.1.0 // indirect
 	github.com/kelindar/simd v1.1.2 // indirect
 	github.com/klauspost/cpuid/v2 v2.2.4 // indirect
-	golang.org/x/tools v0.26.0 // indirect
+	golang.org/x/text v0.41.0 // indirect
+	golang.org/x/tools v0.48.0 // indirect
 )
