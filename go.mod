@@ -19,6 +19,8 @@ require (
 	github.com/nats-io/nkeys v0.4.17
 	// Tests of the command as scripts: what is typed, printed and written, in files that read like a session.
 	github.com/rogpeppe/go-internal v1.14.1
+	// Tests check job documents of the farm against their JSON Schema with it: a judge that is not our parser.
+	github.com/santhosh-tekuri/jsonschema/v6 v6.0.3
 	// Subcommands, their help and "did you mean".
 	github.com/spf13/cobra v1.10.1
 	// The flags under cobra, with underscores accepted for dashes.
@@ -41,5 +43,6 @@ require (
 	github.com/klauspost/cpuid/v2 v2.2.4 // indirect
 	github.com/nats-io/nuid v1.0.1 // indirect
 	golang.org/x/crypto v0.58.0 // indirect
-	golang.org/x/tools v0.42.0 // indirect
+	golang.org/x/text v0.43.0 // indirect
+	golang.org/x/tools v0.51.0 // indirect
 )
