@@ -2,6 +2,7 @@ package queue
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"context"
 	"crypto/sha256"
@@ -193,24 +194,16 @@ func (t *Task) pool() string {
 	return t.Pool
 }
 
-func (t *Task) maxAttempts() int { return orElse(t.MaxAttempts, 4) }
+func (t *Task) maxAttempts() int { return cmp.Or(t.MaxAttempts, 4) }
 
 // backoff is the wait after the failed attempt of that number in its generation.
 func (t *Task) backoff(used int) time.Duration {
-	limit := orElse(t.BackoffMax, 10*time.Minute)
-	wait := orElse(t.Backoff, 10*time.Second)
+	limit := cmp.Or(t.BackoffMax, 10*time.Minute)
+	wait := cmp.Or(t.Backoff, 10*time.Second)
 	for ; used > 1 && wait < limit; used-- {
 		wait *= 2
 	}
 	return min(wait, limit)
-}
-
-func orElse[T comparable](value, other T) T {
-	var zero T
-	if value == zero {
-		return other
-	}
-	return value
 }
 
 func hashOf(data []byte) string {
