@@ -120,7 +120,11 @@ func (p *JobPlan) check() error {
 		return fmt.Errorf("a job has 1 to %d tasks, this one %d", MaxTasks, len(p.Tasks))
 	}
 	names := make(map[string]bool, len(p.Tasks))
+	needs := 0
 	for i, task := range p.Tasks {
+		if needs += len(task.Needs); needs > maxNeeds {
+			return fmt.Errorf("its tasks need others more than %d times", maxNeeds)
+		}
 		if err := task.check(i, len(p.Tasks)); err != nil {
 			return fmt.Errorf("task %d: %w", i, err)
 		}
