@@ -218,7 +218,7 @@ func (q *Queue) needsDone(ctx context.Context, job string, task *Task) (bool, er
 	if len(task.Needs) > fewer {
 		done := map[string]bool{}
 		_, err := q.tasks.scan(ctx, tokenOf(job)+".*", 0, func(r record) {
-			if e, err := parseEntry(r.value); err == nil {
+			if e, err := parseEntry(r); err == nil {
 				done[r.key] = e.State == Succeeded
 			}
 		})

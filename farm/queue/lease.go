@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -296,7 +297,7 @@ func (l *Lease) keep(ctx context.Context) {
 		l.lock.Lock()
 		moved := l.moved
 		l.lock.Unlock()
-		if now.Sub(moved) > orElse(l.Task.Stall, 10*time.Minute) {
+		if now.Sub(moved) > cmp.Or(l.Task.Stall, 10*time.Minute) {
 			l.end(ErrStalled)
 			return
 		}

@@ -264,7 +264,7 @@ func (b *board) take(r record) (changed []int, err error) {
 	if err != nil || i < 0 || i >= len(b.cells) {
 		return nil, fmt.Errorf("entry %s is of no task of job %s", r.key, b.head.Name)
 	}
-	entry, err := parseEntry(r.value)
+	entry, err := parseEntry(r)
 	if err != nil {
 		return nil, fmt.Errorf("entry %s: %w", r.key, err)
 	}
@@ -272,13 +272,16 @@ func (b *board) take(r record) (changed []int, err error) {
 	return append(changed, i), nil
 }
 
-func parseEntry(raw []byte) (*Entry, error) {
+func parseEntry(r record) (*Entry, error) {
 	entry := new(Entry)
-	if err := json.Unmarshal(raw, entry); err != nil {
+	if err := json.Unmarshal(r.value, entry); err != nil {
 		return nil, err
 	}
 	if entry.Format != Format {
 		return nil, fmt.Errorf("%w: %d, this program knows %d", ErrFormat, entry.Format, Format)
+	}
+	if entry.Key != r.key {
+		return nil, fmt.Errorf("it is the entry of %q", entry.Key)
 	}
 	return entry, nil
 }
