@@ -74,7 +74,7 @@ func ExitOf(err error) int {
 		return ExitDone
 	case errors.Is(err, ErrCanceled):
 		return ExitCanceled
-	case errors.Is(err, ErrStopped), errors.Is(err, errStalled), errors.Is(err, errTimeout), errors.Is(err, context.Canceled), errors.Is(err, scene.ErrTryAgain):
+	case errors.Is(err, scene.ErrTryAgain), errors.Is(err, context.Canceled):
 		return ExitRetry
 	case errors.Is(err, spec.ErrSpec), errors.Is(err, store.ErrSetup):
 		return ExitSetup
