@@ -41,7 +41,7 @@ func checkpointKey(task string, step, attempt int) string {
 
 func contentKey(task, sum string) string { return path.Join(task, ckptFolder, "files", sum) }
 
-// Save uploads files as the checkpoint of a step. Older ones than the newest two are removed.
+// Save uploads files as the checkpoint of a step. Where one is there no more, nothing is saved, and the error is fs.ErrNotExist. Older ones than the newest two are removed.
 func (u *Uploads) Save(ctx context.Context, names []string, made Made) error {
 	if u.sent == nil {
 		u.sent = map[string]sent{}
@@ -49,9 +49,6 @@ func (u *Uploads) Save(ctx context.Context, names []string, made Made) error {
 	m := &Manifest{Version: manifestVersion, Made: made, Files: []File{}}
 	for _, name := range names {
 		file, err := u.send(ctx, name)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue // the child has replaced it by a newer one
-		}
 		if err != nil {
 			return err
 		}

@@ -230,7 +230,10 @@ func TestCheckpoints(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	save(10, "frames/1.png", "state", "is gone")
+	save(10, "frames/1.png", "state")
+	if err := u.Save(ctx, []string{"state", "is gone"}, made(15)); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("saved what is not there: %v", err)
+	}
 	puts := 0
 	r.fault = func(op, key string) error {
 		if op == "put" && strings.Contains(key, "/files/") {

@@ -112,6 +112,9 @@ func (r *run) do(ctx, end context.Context) (lost bool) {
 	if err == nil && r.lease.Generation > 0 {
 		err = r.clearOld(outputs)
 	}
+	if err == nil && r.Mirror {
+		err = r.job.mirror(outputs)
+	}
 	if err != nil {
 		r.finish(end, store.Explain("open store", r.job.Store.Outputs, err), judgeError(err))
 		return false

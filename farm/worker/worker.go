@@ -36,6 +36,7 @@ type Options struct {
 	Work    string                  // folder on the local disk for what is in the making
 	Locks   string                  // folder of the locks of devices, which all workers of the machine share
 	Command []string                // program and first arguments of run-task
+	Mirror  bool                    // keep the documents of jobs in the store, for fsck
 	Lost    string                  // what a child says that has lost its device
 	Log     *slog.Logger
 	Kill    <-chan struct{} // closed to end children at once, where they do not stop by themselves; nil for never
