@@ -216,7 +216,7 @@ func TestHangs(t *testing.T) {
 	for how, test := range map[string]struct {
 		limits string
 		want   error
-	}{"hangs": {`stall_timeout = "300ms"`, errStalled}, "stalls": {"stall_timeout = \"700ms\"\ncheckpoint_every = \"200ms\"", errStalled}, "": {`task_timeout = "500ms"`, errTimeout}} {
+	}{"hangs": {`stall_timeout = "300ms"`, errStalled}, "stalls": {"stall_timeout = \"3s\"\ncheckpoint_every = \"200ms\"", errStalled}, "": {`task_timeout = "500ms"`, errTimeout}} {
 		t.Setenv(fakeVariable, how)
 		f := newFarm(t, test.limits)
 		_, err := Run(context.Background(), f.options(0, 1, "a"))
