@@ -60,7 +60,7 @@ func (e *ChildError) Error() string {
 	case e.Code >= 128:
 		return fmt.Sprintf("vksplat %s was ended by signal %d", e.Command, e.Code-128)
 	}
-	return fmt.Sprintf("vksplat %s ended with exit code %d and no message", e.Command, e.Code)
+	return fmt.Sprintf("vksplat %s ended without a message: it crashed, its log has more", e.Command)
 }
 
 // Hint is what the child said can be done.

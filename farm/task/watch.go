@@ -146,6 +146,9 @@ func (r *runner) childError(command string, ended error, errs *ear) error {
 	if status, known := exit.Sys().(syscall.WaitStatus); known && status.Signaled() {
 		e.Code = 128 + int(status.Signal())
 	}
+	if e.Code == ExitUsage && e.Said == "" { // what a crash in a driver, or of this program, ends with too
+		e.Code = ExitFailure
+	}
 	return e
 }
 
