@@ -57,6 +57,7 @@ func (r *localRun) prepare(roots store.Roots) error {
 
 // forget removes what is kept of a run that has succeeded.
 func (r *localRun) forget() error {
+	// The lock, which is held, stays until it is given back.
 	return errors.Join(os.RemoveAll(r.server()), os.RemoveAll(r.work()), os.Remove(r.roots()), os.Remove(filepath.Join(r.dir, runFile)))
 }
 

@@ -83,34 +83,39 @@ func (a *app) submit(o *submitOptions) error {
 	if o.local {
 		return a.submitHere(o, job)
 	}
+	done, err := a.submitThere(o, job)
+	if err != nil || done {
+		return err
+	}
+	return a.submitHere(o, job)
+}
+
+// submitThere submits a job to the farm that is configured, and reports whether there is one.
+func (a *app) submitThere(o *submitOptions, job *spec.Job) (done bool, err error) {
 	ctx, stop := a.stoppable(always("stopping; the job goes on"))
 	defer stop()
 	q, err := o.farm.configured(ctx, commandOptions())
-	if err != nil {
-		return err
-	}
-	if q == nil {
-		stop()
-		return a.submitHere(o, job)
+	if err != nil || q == nil {
+		return false, err
 	}
 	defer q.close()
 	if o.out != "" || o.inputs != "" {
-		return usagef("the farm's workers know its roots; add --local to do the job here", "--output and --inputs are for jobs that are done here")
+		return false, usagef("the farm's workers know its roots; add --local to do the job here", "--output and --inputs are for jobs that are done here")
 	}
 	p, err := worker.JobPlan(job, userName())
 	if err != nil {
-		return err
+		return false, err
 	}
 	if err := q.Submit(ctx, p); err != nil {
-		return err
+		return false, err
 	}
 	if !o.asJSON {
 		a.printf("job %s: %s\n", job.Name, count(len(p.Tasks), "task"))
 	}
 	if o.wait {
-		return a.follow(ctx, q.Queue, job.Name, o.asJSON)
+		return true, a.follow(ctx, q.Queue, job.Name, o.asJSON)
 	}
-	return nil
+	return true, nil
 }
 
 // printTasks lists what a job would do.
@@ -166,7 +171,10 @@ func (a *app) submitHere(o *submitOptions, job *spec.Job) error {
 	} else if err != nil {
 		return folderError(run.dir, err)
 	}
-	defer free()
+	defer func() {
+		free()
+		_ = os.Remove(run.dir) // refused unless nothing is left to be done
+	}()
 	release, err := claimFolder(run.out, false)
 	if err != nil {
 		return err
@@ -250,6 +258,9 @@ func (h *here) do() error {
 	ended := make(chan error, 1)
 	go func() { ended <- h.work(working, s) }()
 	err = a.follow(ctx, s.Queue(), h.job.Name, h.options.asJSON)
+	if ctx.Err() == nil && !h.options.asJSON {
+		a.printf("results: %s\n", filepath.Join(h.run.out, h.job.Name))
+	}
 	rest()
 	workErr := <-ended
 	if ctx.Err() != nil {
