@@ -73,7 +73,7 @@ func (w *Worker) take(ctx context.Context, msg *nats.Msg, slot Slot) (*Lease, er
 		w.reply(msg, answer)
 		return nil, err
 	}
-	lease.reply = msg.Reply
+	lease.reply, lease.kept = msg.Reply, true
 	w.lock.Lock()
 	w.leases[entryKey(c.Job, c.Index)] = lease
 	w.lock.Unlock()
@@ -94,8 +94,12 @@ func (w *Worker) refresh(c call, msg *nats.Msg) bool {
 		return false
 	}
 	lease.lock.Lock()
+	kept := lease.kept
 	lease.reply = msg.Reply
 	lease.lock.Unlock()
+	if !kept {
+		return false
+	}
 	w.reply(msg, "+WPI")
 	return true
 }

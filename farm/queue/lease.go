@@ -57,6 +57,7 @@ type Lease struct {
 
 	lock     sync.Mutex
 	reply    string // where the message is acknowledged
+	kept     bool   // in the background
 	progress Progress
 	moved    time.Time // when the step last changed
 	sent     time.Time // when progress was last published
@@ -275,6 +276,11 @@ func (l *Lease) examine(ctx context.Context) error {
 
 // keep holds the lease until the work ends, stops making progress or is told to stop.
 func (l *Lease) keep(ctx context.Context) {
+	defer func() {
+		l.lock.Lock()
+		l.kept = false
+		l.lock.Unlock()
+	}()
 	told := make(chan struct{}, 1)
 	sub, err := l.w.q.nc.Subscribe("ev.task."+entryKey(l.Job, l.Index), func(m *nats.Msg) { l.hear(m, told) })
 	if err == nil {

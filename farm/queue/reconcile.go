@@ -230,7 +230,7 @@ func (r *reconciler) takeHead(ctx context.Context, token string, found record) e
 		return nil
 	}
 	b := r.boards[token]
-	if err == nil && b != nil {
+	if err == nil && b != nil && b.head.Generation == head.Generation { // else entries may have gone
 		b.setHead(head, found.revision)
 		if head.Canceled {
 			return r.q.purge(ctx, jobStream, "jobs.*.*."+token+".*")
