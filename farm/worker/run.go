@@ -46,8 +46,9 @@ const (
 	dropped            // it is another worker's
 )
 
-// judge says what follows where the child was stopped because of cause, nil for not at all, and ended with a code.
-func judge(cause error, code int) outcome {
+// judge says what follows where the child was stopped because of cause, nil for not at all, and ended with a code. A child that crashed, as in its driver, ends
+// with a code of wrong usage too, but without a word.
+func judge(cause error, code int, spoke bool) outcome {
 	switch {
 	case errors.Is(cause, queue.ErrLost):
 		return dropped
@@ -57,7 +58,7 @@ func judge(cause error, code int) outcome {
 		return again
 	case cause != nil:
 		return handedBack
-	case task.Judge(code) == task.Failed:
+	case task.Judge(code) == task.Failed && spoke:
 		return failed
 	}
 	return again
@@ -122,7 +123,7 @@ func (r *run) do(ctx, end context.Context) (lost bool) {
 	r.log.Info("task begins")
 	cause, ended, ear := r.child(ctx)
 	code := codeOf(ended)
-	what := judge(cause, code)
+	what := judge(cause, code, ear.said != "")
 	if what == succeeded {
 		if err := r.commit(end, outputs); err != nil {
 			r.finish(end, err, again)

@@ -17,6 +17,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
+
 	"vksplat/farm/queue"
 	"vksplat/farm/server"
 	"vksplat/farm/spec"
@@ -61,10 +63,14 @@ func partServer(dir, listen string) {
 func partWorker(token, dir, name string) {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
-	t, err := queue.ReadToken(token)
-	must(err)
-	nc, err := queue.Dial(t, name)
-	must(err)
+	var nc *nats.Conn
+	for nc == nil { // as systemd starts it again
+		t, err := queue.ReadToken(token)
+		must(err)
+		if nc, err = queue.Dial(t, name); err != nil {
+			time.Sleep(100 * time.Millisecond)
+		}
+	}
 	q, err := queue.Connect(ctx, nc, queue.Options{Version: "test"})
 	must(err)
 	must(os.Setenv(partVariable, "task"))
