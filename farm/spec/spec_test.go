@@ -371,6 +371,42 @@ func TestExamples(t *testing.T) {
 	}
 }
 
+// TestPage wants docs/farm.md to name every key, and its examples to be jobs.
+func TestPage(t *testing.T) {
+	data, err := os.ReadFile("../../docs/farm.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := string(data)
+	names := slices.Clone(commonFields)
+	for _, k := range kinds {
+		names = append(names, k.fields...)
+		if !strings.Contains(page, "\n**"+string(k.kind)+"** ") {
+			t.Errorf("the page has no section for %s", k.kind)
+		}
+	}
+	for _, f := range append(names, jobFields...) {
+		if f.kind != typeTable && f.kind != typeList && !strings.Contains(page, "`"+f.key+"`") {
+			t.Errorf("the page does not name %s", f.key)
+		}
+		for _, sub := range f.fields {
+			if !strings.Contains(page, "`"+f.key+"."+sub.key+"`") {
+				t.Errorf("the page does not name %s.%s", f.key, sub.key)
+			}
+		}
+	}
+	examples := strings.Split(page, "```toml\n")[1:]
+	for _, text := range examples {
+		doc, _, _ := strings.Cut(text, "```")
+		if _, _, err := planOf(doc); err != nil {
+			t.Errorf("%s\n%v", doc, err)
+		}
+	}
+	if len(examples) < len(kinds) {
+		t.Errorf("%d examples", len(examples))
+	}
+}
+
 func TestDefaultsAndInheritance(t *testing.T) {
 	_, p, err := planOf(head + "pool = \"a\"\n[retry]\nmax_attempts = 7\n[limits]\nlease = \"5s\"\n[[task]]\nkind = \"demo\"\n[[task]]\nkind = \"demo\"\npool = \"b\"\npriority = \"low\"\n[task.limits]\ntask_timeout = \"2h\"\n")
 	if err != nil {
