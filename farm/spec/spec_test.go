@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -344,30 +342,6 @@ func TestLargeSweep(t *testing.T) {
 	}
 	if last := p.Tasks[79_999]; len(p.Tasks) != 80_000 || !slices.Equal(last.Needs, []int{19_999, 39_999}) || last.Name != "eval/seed=19999" {
 		t.Errorf("%d tasks, the last is %+v", len(p.Tasks), last)
-	}
-}
-
-// TestExamples plans the examples of the repository.
-func TestExamples(t *testing.T) {
-	schema := compiled(t)
-	files, err := filepath.Glob("../../examples/*.toml")
-	if err != nil || len(files) == 0 {
-		t.Fatal(files, err)
-	}
-	for _, file := range files {
-		data, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		j, p, err := planOf(string(data))
-		if err != nil {
-			t.Errorf("%s: %v", file, err)
-			continue
-		}
-		if err := validate(schema, j); err != nil {
-			t.Errorf("%s: %v", file, err)
-		}
-		checkPlan(t, file, j, p)
 	}
 }
 
