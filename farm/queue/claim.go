@@ -45,11 +45,12 @@ func (w *Worker) sweep(ctx context.Context, slot Slot) (*Lease, error) {
 }
 
 // next gets a message, or nil where there is none or the server is away.
-func (w *Worker) next(ctx context.Context, consumer string) *nats.Msg {
-	ctx, cancel := context.WithTimeout(ctx, tryFor)
-	defer cancel()
-	msg, err := w.q.nc.RequestWithContext(ctx, "$JS.API.CONSUMER.MSG.NEXT."+jobStream+"."+consumer, []byte(`{"batch":1,"no_wait":true}`))
-	if err != nil || msg.Reply == "" || msg.Header.Get("Status") != "" {
+func (w *Worker) next(ctx context.Context, consumer string) (msg *nats.Msg) {
+	_ = w.q.try(ctx, func(ctx context.Context) (err error) {
+		msg, err = w.q.nc.RequestWithContext(ctx, "$JS.API.CONSUMER.MSG.NEXT."+jobStream+"."+consumer, []byte(`{"batch":1,"no_wait":true}`))
+		return err
+	})
+	if msg == nil || msg.Reply == "" || msg.Header.Get("Status") != "" {
 		return nil
 	}
 	return msg

@@ -2,12 +2,14 @@ package server
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"path/filepath"
 	"testing"
 	"time"
 
 	"vksplat/farm/queue"
+	"vksplat/scene"
 )
 
 const testLease = 2 * time.Second
@@ -72,6 +74,8 @@ func work(ctx context.Context, w *queue.Worker, slot queue.Slot, run func(*queue
 			err = lease.Handback(ctx) // says ErrLost and frees what the lease holds
 		case cause == queue.ErrCanceled, cause == queue.ErrDrained, cause == queue.ErrAway:
 			err = lease.Handback(ctx)
+		case errors.Is(err, scene.ErrData):
+			err = lease.Fail(ctx, err)
 		case err != nil:
 			err = lease.Retry(ctx, err, 0)
 		default:
