@@ -33,6 +33,7 @@ type submitOptions struct {
 	asJSON  bool
 	wait    bool
 	verbose bool
+	schema  bool
 }
 
 func (a *app) farmSubmitCommand() *cobra.Command {
@@ -45,7 +46,12 @@ func (a *app) farmSubmitCommand() *cobra.Command {
 			"are below the folder of JOB.toml, results go to a folder of the job's name. Ctrl-C saves\n" +
 			"and stops; the same command goes on, also after a crash, and tries again what failed.",
 		Example: "  vksplat farm submit job.toml\n  vksplat farm submit job.toml --dry-run\n  vksplat farm submit job.toml -o /data/results --devices 0,1\n  vksplat farm submit job.toml --token lab.token --wait",
-		Args:    one("JOB.toml"),
+		Args: func(cmd *cobra.Command, args []string) error {
+			if o.schema && len(args) == 0 {
+				return nil
+			}
+			return one("JOB.toml")(cmd, args)
+		},
 		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 			return []string{"toml", "json"}, cobra.ShellCompDirectiveFilterFileExt
 		},
@@ -54,6 +60,10 @@ func (a *app) farmSubmitCommand() *cobra.Command {
 	register(cmd.Flags(), table)
 	a.completes(cmd, table)
 	cmd.RunE = a.runs(func(args []string) error {
+		if o.schema {
+			a.printf("%s", spec.Schema())
+			return nil
+		}
 		o.file = args[0]
 		return a.submit(o)
 	})
@@ -69,6 +79,7 @@ func (o *submitOptions) table() []option {
 		truth(&o.dryRun, "dry-run", "print the tasks, and stop"),
 		truth(&o.asJSON, "json", "print the tasks, or at the end the job, as JSON"),
 		truth(&o.verbose, "verbose", "print what server and worker do"),
+		truth(&o.schema, "schema", "print the JSON Schema of job documents, and stop"),
 	}
 }
 
