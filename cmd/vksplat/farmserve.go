@@ -12,6 +12,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/spf13/cobra"
 
 	"vksplat/farm/queue"
@@ -211,8 +212,22 @@ func (a *app) token(o *tokenOptions) error {
 	if err := errors.Join(f.Close(), writeJSON(o.out, token), os.Chmod(o.out, 0o600)); err != nil {
 		return err
 	}
+	untilKnown(dir, token)
 	a.printf("%s: role %s, for %s\n", o.out, token.Role, token.URL)
 	return nil
+}
+
+// untilKnown waits until a server that runs has noticed a new token: it looks once a second.
+func untilKnown(dir string, token queue.Token) {
+	for began := time.Now(); time.Since(began) < 3*time.Second && isHeld(filepath.Join(dir, lockName)); time.Sleep(100 * time.Millisecond) {
+		nc, err := queue.Dial(token, "vksplat token")
+		if err == nil {
+			nc.Close()
+		}
+		if !errors.Is(err, nats.ErrAuthorization) {
+			return
+		}
+	}
 }
 
 func (a *app) listTokens(dir string, asJSON bool) error {

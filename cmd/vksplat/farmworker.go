@@ -142,6 +142,9 @@ func (a *app) work(f *farmFlags, w *workFlags, r *rootsFlags) error {
 			o.Pools = append(o.Pools, pool)
 		}
 	}
+	if err := w.folders(&o, r); err != nil {
+		return err
+	}
 	kill := make(chan struct{})
 	a.onAbort = func() { close(kill) }
 	ctx, stop := a.interruptible(always("stopping once the tasks have saved"))
@@ -164,9 +167,6 @@ func (a *app) work(f *farmFlags, w *workFlags, r *rootsFlags) error {
 		return err
 	}
 	if o.Command, err = runTaskCommand(); err != nil {
-		return err
-	}
-	if err := w.folders(&o, r); err != nil {
 		return err
 	}
 	for _, d := range o.Devices {
