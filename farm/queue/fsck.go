@@ -206,7 +206,7 @@ func (c *checker) checkBoards() error {
 				return err
 			}
 		}
-		if b.head.Ended == "" || !c.repair || len(c.findings) == mended {
+		if !c.repair || len(c.findings) == mended {
 			continue
 		}
 		if err := c.reopen(b); err != nil {

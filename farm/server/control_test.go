@@ -53,7 +53,7 @@ func (f *farm) submit(plan queue.JobPlan) {
 // claim takes the next task, which must be of that name.
 func (f *farm) claim(name string) *queue.Lease {
 	f.t.Helper()
-	ctx, cancel := context.WithTimeout(f.t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(f.t.Context(), patience)
 	defer cancel()
 	lease, err := f.worker.Claim(ctx, queue.Slot{Device: "cpu", Driver: "none"})
 	f.must(err)
@@ -82,7 +82,7 @@ func (f *farm) succeed(name string) {
 func (f *farm) states(job string, want ...queue.State) []queue.TaskStatus {
 	f.t.Helper()
 	var tasks []queue.TaskStatus
-	for end := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
 		var err error
 		_, tasks, err = f.user.Show(f.t.Context(), job)
 		f.must(err)
@@ -101,7 +101,7 @@ func (f *farm) states(job string, want ...queue.State) []queue.TaskStatus {
 
 func (f *farm) ends(job string, want queue.JobState) {
 	f.t.Helper()
-	ctx, cancel := context.WithTimeout(f.t.Context(), 15*time.Second)
+	ctx, cancel := context.WithTimeout(f.t.Context(), 10*patience)
 	defer cancel()
 	status, err := f.user.Wait(ctx, job)
 	if err != nil || status.State != want {
@@ -113,7 +113,7 @@ func cause(t *testing.T, l *queue.Lease, want error) {
 	t.Helper()
 	select {
 	case <-l.Context().Done():
-	case <-time.After(10 * time.Second):
+	case <-time.After(patience):
 	}
 	if got := context.Cause(l.Context()); got != want {
 		t.Fatalf("lease ended by %v, want %v", got, want)
@@ -251,7 +251,7 @@ func TestOrder(t *testing.T) {
 	ctx := t.Context()
 	f.must(f.admin.Drain(ctx, "one", false))
 	if _, err := f.worker.Claim(ctx, queue.Slot{}); !errors.Is(err, queue.ErrDrained) {
-		for end := time.Now().Add(5 * time.Second); !errors.Is(err, queue.ErrDrained) && time.Now().Before(end); {
+		for end := time.Now().Add(patience); !errors.Is(err, queue.ErrDrained) && time.Now().Before(end); {
 			_, err = f.worker.Claim(ctx, queue.Slot{})
 		}
 	}
@@ -323,7 +323,7 @@ func TestQuarantine(t *testing.T) {
 		f.must(f.claim(name).Retry(ctx, errors.New("no device"), time.Hour))
 	}
 	var err error
-	for end := time.Now().Add(10 * time.Second); !errors.Is(err, queue.ErrQuarantined) && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(patience); !errors.Is(err, queue.ErrQuarantined) && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		short, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
 		_, err = f.worker.Claim(short, queue.Slot{})
 		cancel()
