@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"vksplat/farm/queue"
+	"vksplat/scene"
 )
 
 // farm is a server with a submitter, a worker and an administrator, for tests that do step by step what those do.
@@ -379,11 +380,34 @@ func TestSubmitTwice(t *testing.T) {
 	f.ends("j", queue.JobSucceeded)
 }
 
-func TestLogs(t *testing.T) {
+func TestLogsAndProgress(t *testing.T) {
 	f := newFarm(t)
 	ctx := t.Context()
 	f.submit(queue.JobPlan{Name: "j", Tasks: []queue.Task{{Name: "a"}}})
 	lease := f.claim("a")
+	if err := f.user.Logs(ctx, "j", 7, false, func(queue.LogLine) error { return errors.New("a line") }); err != nil {
+		t.Error(err)
+	}
+	heard := make(chan queue.Progress, 1)
+	watching, stop := context.WithTimeout(ctx, patience)
+	go func() {
+		for watching.Err() == nil { // the first ones may be said before anybody listens
+			time.Sleep(10 * time.Millisecond)
+			lease.Progress(time.Now().UnixNano(), 100, "lossy")
+		}
+	}()
+	go func() {
+		_ = f.user.Progress(watching, "j", func(p queue.Progress) {
+			select {
+			case heard <- p:
+			default:
+			}
+		})
+	}()
+	if p := <-heard; p.Job != "j" || p.Attempt != 1 || p.Message != "lossy" {
+		t.Errorf("%+v", p)
+	}
+	stop()
 	lease.Log("one")
 	lease.Log("two")
 	var got []string
@@ -401,4 +425,29 @@ func TestLogs(t *testing.T) {
 		t.Error(got, err)
 	}
 	_ = lease.Handback(ctx)
+}
+
+// TestOtherFormat has a newer program write into the farm.
+func TestOtherFormat(t *testing.T) {
+	f := newFarm(t)
+	ctx := t.Context()
+	f.submit(queue.JobPlan{Name: "j", Tasks: []queue.Task{{Name: "a"}}})
+	nc, err := f.server.Connect("newer")
+	f.must(err)
+	defer nc.Close()
+	for stored := false; !stored; time.Sleep(10 * time.Millisecond) {
+		info, err := nc.Request("$JS.API.STREAM.INFO.JOBS", nil, patience)
+		f.must(err)
+		stored = strings.Contains(string(info.Data), `"messages":1`)
+	}
+	_, err = nc.Request("$KV.job.j", []byte(`{"format":2,"name":"j"}`), patience)
+	f.must(err)
+	if lease, err := f.worker.Claim(ctx, queue.Slot{}); !errors.Is(err, queue.ErrFormat) {
+		t.Error(lease, err)
+	}
+	_, err = nc.Request("$KV.ctl.farm", []byte(`{"format":2}`), patience)
+	f.must(err)
+	if _, err := queue.Connect(ctx, nc, queue.Options{}); !errors.Is(err, queue.ErrFormat) || scene.Hint(err) == "" {
+		t.Error(err)
+	}
 }
