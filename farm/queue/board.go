@@ -58,6 +58,9 @@ func (b *board) setEntry(i int, entry *Entry, revision uint64, at time.Time) []i
 	}
 	failed := b.counts[Failed]
 	c.entry, c.revision, c.at, c.seen = entry, revision, at, time.Now()
+	if entry != nil && entry.State.Ended() {
+		c.called = false // whoever ended it answers the message
+	}
 	changed := b.derive([]int{i})
 	if b.head.FailFast && (failed == 0) != (b.counts[Failed] == 0) {
 		changed = append(changed, b.deriveAll()...)

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strconv"
 	"strings"
 	"time"
@@ -190,7 +191,11 @@ func (q *Queue) retry(ctx context.Context, what string, fn func(context.Context)
 		if err == nil || !isTransient(err) {
 			return err
 		}
-		q.log.Debug("try again", "what", what, "cause", err)
+		level := slog.LevelDebug
+		if wait < lastWait && 2*wait >= lastWait { // once, when it takes long
+			level = slog.LevelWarn
+		}
+		q.log.Log(ctx, level, "try again", "what", what, "cause", err)
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("%s: %w (last: %w)", what, context.Cause(ctx), err)

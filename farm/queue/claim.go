@@ -22,21 +22,49 @@ func callSubject(head Head, task *Task, i int) string {
 	return "jobs." + string(head.Priority) + "." + task.pool() + "." + entryKey(head.Name, i)
 }
 
+// puller gets messages. They come under their own subjects, so that the connection could not tell which of several requests they answer: each puller has a
+// subscription of its own.
+type puller struct {
+	w     *Worker
+	inbox string
+	sub   *nats.Subscription
+}
+
+func (w *Worker) newPuller() (*puller, error) {
+	inbox := w.q.nc.NewInbox()
+	sub, err := w.q.nc.SubscribeSync(inbox)
+	return &puller{w, inbox, sub}, err
+}
+
+// close hands back what came too late.
+func (p *puller) close() {
+	defer func() { _ = p.sub.Unsubscribe() }()
+	for {
+		msg, err := p.sub.NextMsg(time.Nanosecond)
+		if err != nil {
+			return
+		}
+		if msg.Reply != "" && msg.Header.Get("Status") == "" {
+			p.w.reply(msg, nak(0))
+		}
+	}
+}
+
 // sweep asks every consumer once, the highest priority first, until a task could be claimed.
-func (w *Worker) sweep(ctx context.Context, slot Slot) (*Lease, error) {
+func (p *puller) sweep(ctx context.Context, slot Slot) (*Lease, error) {
 	for _, priority := range Priorities {
-		for _, pool := range w.info.Pools {
+		for _, pool := range p.w.info.Pools {
 			for ctx.Err() == nil && (slot.Pools == nil || slices.Contains(slot.Pools, pool)) {
-				msg := w.next(ctx, consumerOf(priority, pool))
+				msg := p.next(ctx, consumerOf(priority, pool))
 				if msg == nil {
 					break
 				}
-				lease, err := w.take(ctx, msg, slot)
+				lease, err := p.w.take(ctx, msg, slot)
 				if lease != nil || errors.Is(err, ErrFormat) {
 					return lease, err
 				}
 				if err != nil {
-					w.q.log.Warn("task not claimed", "cause", err)
+					p.w.q.log.Warn("task not claimed", "cause", err)
 				}
 			}
 		}
@@ -45,9 +73,13 @@ func (w *Worker) sweep(ctx context.Context, slot Slot) (*Lease, error) {
 }
 
 // next gets a message, or nil where there is none or the server is away.
-func (w *Worker) next(ctx context.Context, consumer string) (msg *nats.Msg) {
-	_ = w.q.try(ctx, func(ctx context.Context) (err error) {
-		msg, err = w.q.nc.RequestWithContext(ctx, "$JS.API.CONSUMER.MSG.NEXT."+jobStream+"."+consumer, []byte(`{"batch":1,"no_wait":true}`))
+func (p *puller) next(ctx context.Context, consumer string) (msg *nats.Msg) {
+	_ = p.w.q.try(ctx, func(ctx context.Context) error {
+		subject := "$JS.API.CONSUMER.MSG.NEXT." + jobStream + "." + consumer
+		err := p.w.q.nc.PublishRequest(subject, p.inbox, []byte(`{"batch":1,"no_wait":true}`))
+		if err == nil {
+			msg, err = p.sub.NextMsgWithContext(ctx)
+		}
 		return err
 	})
 	if msg == nil || msg.Reply == "" || msg.Header.Get("Status") != "" {

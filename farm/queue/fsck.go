@@ -3,6 +3,7 @@ package queue
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 
@@ -31,7 +32,7 @@ type Finding struct {
 // Fsck compares the queue with a store, nil for none, and with itself. With repair it mends what it finds: an empty queue is rebuilt from the store.
 // Workers may go on meanwhile.
 func (q *Queue) Fsck(ctx context.Context, store Inventory, repair bool) ([]Finding, error) {
-	c := &checker{q: q, ctx: ctx, repair: repair, known: map[string]bool{}, stored: map[string]JobPlan{}}
+	c := &checker{q: q, ctx: ctx, repair: repair, known: map[string]bool{}, stored: map[string]JobPlan{}, boards: map[string]*board{}}
 	steps := []func() error{c.checkHeads, c.checkEntries, c.checkBoards, c.checkMessages, c.checkReconciler}
 	if store != nil {
 		c.store = store
@@ -52,7 +53,7 @@ type checker struct {
 	repair   bool
 	stored   map[string]JobPlan // by token of the job
 	known    map[string]bool    // tokens of jobs of the queue
-	boards   []*board
+	boards   map[string]*board  // by token, of jobs that can be read
 	findings []Finding
 }
 
@@ -98,7 +99,8 @@ func (c *checker) checkHeads() error {
 			return err
 		}
 	}
-	for token, plan := range c.stored {
+	for _, token := range slices.Sorted(maps.Keys(c.stored)) {
+		plan := c.stored[token]
 		if c.known[token] {
 			continue
 		}
@@ -121,7 +123,7 @@ func (c *checker) openBoard(r record) error {
 	}
 	tasks, err := c.q.plan(c.ctx, head)
 	if err == nil {
-		c.boards = append(c.boards, newBoard(head, r.revision, tasks))
+		c.boards[r.key] = newBoard(head, r.revision, tasks)
 	}
 	return err
 }
@@ -149,11 +151,10 @@ func (c *checker) checkEntries() error {
 	var list []bad
 	_, err := c.q.tasks.scan(c.ctx, "*.*", 0, func(r record) {
 		token, _, _ := strings.Cut(r.key, ".")
-		at := slices.IndexFunc(c.boards, func(b *board) bool { return tokenOf(b.head.Name) == token })
 		if !c.known[token] {
 			list = append(list, bad{r.key, "an entry of no job"})
-		} else if at >= 0 {
-			if _, err := c.boards[at].take(r); err != nil {
+		} else if b := c.boards[token]; b != nil {
+			if _, err := b.take(r); err != nil {
 				list = append(list, bad{r.key, err.Error()})
 			}
 		}
@@ -176,11 +177,9 @@ func (c *checker) dropEntry(key string) error {
 		return err
 	}
 	token, _, _ := strings.Cut(key, ".")
-	for _, b := range c.boards {
-		if tokenOf(b.head.Name) == token {
-			b.drop(key)
-			return c.reopen(b)
-		}
+	if b := c.boards[token]; b != nil {
+		b.drop(key)
+		return c.reopen(b)
 	}
 	return nil
 }
@@ -196,8 +195,9 @@ func (c *checker) reopen(b *board) error {
 
 // checkBoards compares what succeeded with the manifests of the store.
 func (c *checker) checkBoards() error {
-	for _, b := range c.boards {
-		if _, ok := c.stored[tokenOf(b.head.Name)]; !ok {
+	for _, token := range slices.Sorted(maps.Keys(c.boards)) {
+		b := c.boards[token]
+		if _, ok := c.stored[token]; !ok {
 			continue
 		}
 		mended := len(c.findings)
@@ -206,7 +206,7 @@ func (c *checker) checkBoards() error {
 				return err
 			}
 		}
-		if b.head.Ended == "" || !c.repair || len(c.findings) == mended {
+		if !c.repair || len(c.findings) == mended {
 			continue
 		}
 		if err := c.reopen(b); err != nil {

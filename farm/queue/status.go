@@ -162,6 +162,26 @@ func (q *Queue) Wait(ctx context.Context, job string) (JobStatus, error) {
 	return last, err
 }
 
+// Progress calls fn with what running tasks of a job say, of all jobs if job is "", until the context ends. It may miss some; entries hold what was said at
+// the last heartbeat.
+func (q *Queue) Progress(ctx context.Context, job string, fn func(Progress)) error {
+	subject := "prog.>"
+	if job != "" {
+		subject = "prog." + tokenOf(job) + ".*"
+	}
+	sub, err := q.nc.Subscribe(subject, func(m *nats.Msg) {
+		var p Progress
+		if json.Unmarshal(m.Data, &p) == nil {
+			fn(p)
+		}
+	})
+	if err != nil {
+		return failure("watch progress", job, err, "", scene.ErrTryAgain)
+	}
+	<-ctx.Done()
+	return sub.Unsubscribe()
+}
+
 // tell makes told receive whenever one of the subjects does, and after a lost connection.
 func (q *Queue) tell(told chan<- struct{}, subjects ...string) (stop func(), err error) {
 	var subs []*nats.Subscription

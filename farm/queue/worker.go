@@ -181,6 +181,11 @@ func (w *Worker) wakeAll() {
 
 // Claim waits for a task and takes its lease. It gives ErrDrained or ErrQuarantined at once where the node may take none; Await waits for the end of that.
 func (w *Worker) Claim(ctx context.Context, slot Slot) (*Lease, error) {
+	p, err := w.newPuller()
+	if err != nil {
+		return nil, failure("claim task", "", err, "", scene.ErrTryAgain)
+	}
+	defer p.close()
 	for {
 		w.lock.Lock()
 		order, wake := w.order, w.wake
@@ -188,7 +193,7 @@ func (w *Worker) Claim(ctx context.Context, slot Slot) (*Lease, error) {
 		if err := order.err(); err != nil {
 			return nil, err
 		}
-		lease, err := w.sweep(ctx, slot)
+		lease, err := p.sweep(ctx, slot)
 		if lease != nil || err != nil {
 			return lease, err
 		}

@@ -31,7 +31,6 @@ import (
 )
 
 const (
-	longVariable  = "VKSPLAT_LONG"
 	childVariable = "VKSPLAT_FARM_TEST_CHILD" // makes the test binary a server or a worker: "server DIR LISTEN", "worker NODE TOKEN URL STORE", "cluster DIR LISTEN ROUTE ROUTES..."
 	chaosLease    = 1500 * time.Millisecond
 )
@@ -422,15 +421,6 @@ func judgeChaos(t *testing.T, q *queue.Queue, plan queue.JobPlan, store string) 
 	if found, err := q.Fsck(t.Context(), nil, false); err != nil || len(found) > 0 {
 		t.Error(found, err)
 	}
-}
-
-func freeAddress(t *testing.T) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 // waitForToken waits until a server has started in the folder.

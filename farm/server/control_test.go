@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"vksplat/farm/queue"
+	"vksplat/scene"
 )
 
 // farm is a server with a submitter, a worker and an administrator, for tests that do step by step what those do.
@@ -53,7 +54,7 @@ func (f *farm) submit(plan queue.JobPlan) {
 // claim takes the next task, which must be of that name.
 func (f *farm) claim(name string) *queue.Lease {
 	f.t.Helper()
-	ctx, cancel := context.WithTimeout(f.t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(f.t.Context(), patience)
 	defer cancel()
 	lease, err := f.worker.Claim(ctx, queue.Slot{Device: "cpu", Driver: "none"})
 	f.must(err)
@@ -82,7 +83,7 @@ func (f *farm) succeed(name string) {
 func (f *farm) states(job string, want ...queue.State) []queue.TaskStatus {
 	f.t.Helper()
 	var tasks []queue.TaskStatus
-	for end := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
 		var err error
 		_, tasks, err = f.user.Show(f.t.Context(), job)
 		f.must(err)
@@ -101,7 +102,7 @@ func (f *farm) states(job string, want ...queue.State) []queue.TaskStatus {
 
 func (f *farm) ends(job string, want queue.JobState) {
 	f.t.Helper()
-	ctx, cancel := context.WithTimeout(f.t.Context(), 15*time.Second)
+	ctx, cancel := context.WithTimeout(f.t.Context(), 10*patience)
 	defer cancel()
 	status, err := f.user.Wait(ctx, job)
 	if err != nil || status.State != want {
@@ -113,7 +114,7 @@ func cause(t *testing.T, l *queue.Lease, want error) {
 	t.Helper()
 	select {
 	case <-l.Context().Done():
-	case <-time.After(10 * time.Second):
+	case <-time.After(patience):
 	}
 	if got := context.Cause(l.Context()); got != want {
 		t.Fatalf("lease ended by %v, want %v", got, want)
@@ -251,7 +252,7 @@ func TestOrder(t *testing.T) {
 	ctx := t.Context()
 	f.must(f.admin.Drain(ctx, "one", false))
 	if _, err := f.worker.Claim(ctx, queue.Slot{}); !errors.Is(err, queue.ErrDrained) {
-		for end := time.Now().Add(5 * time.Second); !errors.Is(err, queue.ErrDrained) && time.Now().Before(end); {
+		for end := time.Now().Add(patience); !errors.Is(err, queue.ErrDrained) && time.Now().Before(end); {
 			_, err = f.worker.Claim(ctx, queue.Slot{})
 		}
 	}
@@ -323,7 +324,7 @@ func TestQuarantine(t *testing.T) {
 		f.must(f.claim(name).Retry(ctx, errors.New("no device"), time.Hour))
 	}
 	var err error
-	for end := time.Now().Add(10 * time.Second); !errors.Is(err, queue.ErrQuarantined) && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(patience); !errors.Is(err, queue.ErrQuarantined) && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		short, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
 		_, err = f.worker.Claim(short, queue.Slot{})
 		cancel()
@@ -379,11 +380,34 @@ func TestSubmitTwice(t *testing.T) {
 	f.ends("j", queue.JobSucceeded)
 }
 
-func TestLogs(t *testing.T) {
+func TestLogsAndProgress(t *testing.T) {
 	f := newFarm(t)
 	ctx := t.Context()
 	f.submit(queue.JobPlan{Name: "j", Tasks: []queue.Task{{Name: "a"}}})
 	lease := f.claim("a")
+	if err := f.user.Logs(ctx, "j", 7, false, func(queue.LogLine) error { return errors.New("a line") }); err != nil {
+		t.Error(err)
+	}
+	heard := make(chan queue.Progress, 1)
+	watching, stop := context.WithTimeout(ctx, patience)
+	go func() {
+		for watching.Err() == nil { // the first ones may be said before anybody listens
+			time.Sleep(10 * time.Millisecond)
+			lease.Progress(time.Now().UnixNano(), 100, "lossy")
+		}
+	}()
+	go func() {
+		_ = f.user.Progress(watching, "j", func(p queue.Progress) {
+			select {
+			case heard <- p:
+			default:
+			}
+		})
+	}()
+	if p := <-heard; p.Job != "j" || p.Attempt != 1 || p.Message != "lossy" {
+		t.Errorf("%+v", p)
+	}
+	stop()
 	lease.Log("one")
 	lease.Log("two")
 	var got []string
@@ -401,4 +425,29 @@ func TestLogs(t *testing.T) {
 		t.Error(got, err)
 	}
 	_ = lease.Handback(ctx)
+}
+
+// TestOtherFormat has a newer program write into the farm.
+func TestOtherFormat(t *testing.T) {
+	f := newFarm(t)
+	ctx := t.Context()
+	f.submit(queue.JobPlan{Name: "j", Tasks: []queue.Task{{Name: "a"}}})
+	nc, err := f.server.Connect("newer")
+	f.must(err)
+	defer nc.Close()
+	for stored := false; !stored; time.Sleep(10 * time.Millisecond) {
+		info, err := nc.Request("$JS.API.STREAM.INFO.JOBS", nil, patience)
+		f.must(err)
+		stored = strings.Contains(string(info.Data), `"messages":1`)
+	}
+	_, err = nc.Request("$KV.job.j", []byte(`{"format":2,"name":"j"}`), patience)
+	f.must(err)
+	if lease, err := f.worker.Claim(ctx, queue.Slot{}); !errors.Is(err, queue.ErrFormat) {
+		t.Error(lease, err)
+	}
+	_, err = nc.Request("$KV.ctl.farm", []byte(`{"format":2}`), patience)
+	f.must(err)
+	if _, err := queue.Connect(ctx, nc, queue.Options{}); !errors.Is(err, queue.ErrFormat) || scene.Hint(err) == "" {
+		t.Error(err)
+	}
 }

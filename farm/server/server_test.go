@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net"
 	"path/filepath"
 	"testing"
 	"time"
@@ -12,7 +13,11 @@ import (
 	"vksplat/scene"
 )
 
-const testLease = 2 * time.Second
+const (
+	testLease    = 2 * time.Second
+	patience     = time.Minute // for machines that do much else
+	longVariable = "VKSPLAT_LONG"
+)
 
 // testing servers have a short lease, and a log that only failed tests show.
 func testOptions(t *testing.T, dir string) Options {
@@ -125,4 +130,13 @@ func TestOneJob(t *testing.T) {
 	}
 	cancel()
 	<-done
+}
+
+func freeAddress(t *testing.T) string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
 }
