@@ -223,7 +223,7 @@ func TestCheckpoints(t *testing.T) {
 	ctx := context.Background()
 	dir := work(t, map[string]string{"frames/1.png": "one", "state": "10"})
 	u := &Uploads{Root: r, Task: "j/t", Dir: dir}
-	made := func(step int) Made { return Made{JobHash: "h", Step: step, Attempt: 1} }
+	made := func(step int) Made { return Made{Hash: "h", Step: step, Attempt: 1} }
 	save := func(step int, names ...string) {
 		t.Helper()
 		if err := u.Save(ctx, names, made(step)); err != nil {

@@ -26,6 +26,11 @@ func (r *runner) work(ctx context.Context, dir *os.Root) error {
 	if err != nil {
 		return r.reason(ctx, err)
 	}
+	if !r.trains() && r.task.Kind != spec.KindRender { // the others do not go on with what an attempt left
+		if err := emptied(r.out); err != nil {
+			return err
+		}
+	}
 	return run(ctx, dir)
 }
 
@@ -40,8 +45,6 @@ func (r *runner) command(ctx context.Context) (func(context.Context, *os.Root) e
 	case spec.KindPartition:
 		source, err := r.stage(ctx, r.task.Source)
 		grid := r.task.Blocks
-		// What another attempt left is no plan that partition takes.
-		err = errors.Join(err, emptied(r.out))
 		return r.one("partition", r.onDevice(append(r.flags(), fmt.Sprintf("--blocks=%dx%d", grid[0], grid[1]), "--output="+r.out, "--", source))), err
 	case spec.KindBlock:
 		plan, err := r.stagePlan(ctx)
