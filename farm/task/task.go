@@ -83,6 +83,7 @@ type runner struct {
 	out     string // in it: what becomes the results
 	state   state
 	release []func()
+	staged  []string // local copies of inputs, each with what it is of behind it
 	log     *os.File
 
 	mutex sync.Mutex // guards what follows
