@@ -49,8 +49,14 @@ func (a *app) demoCommand() *cobra.Command {
 			if err := o.check(); err != nil {
 				return err
 			}
-			if o.photos < 4 || o.photos > 10000 {
-				return usagef("at least 4 are needed to train and to measure", "flag --images: %d photos", o.photos)
+			if o.photos < 4 && !o.captureOnly || o.photos < 3 || o.photos > 10000 {
+				return usagef("at least 4 are needed to train and to measure, 3 for a capture alone", "flag --images: %d photos", o.photos)
+			}
+			if min(o.size.width, o.size.height) < 16 || max(o.size.width, o.size.height) > 8192 {
+				return usagef("give sides of 16 to 8192 pixels, as in 256x192", "flag --size: %s", &o.size)
+			}
+			if o.points < 4 || o.points > 10_000_000 {
+				return usagef("give 4 to 10000000", "flag --points: %d", o.points)
 			}
 			if !(o.minPSNR >= 0) || math.IsInf(o.minPSNR, 0) {
 				return usagef("give decibels from 0 up, as in 20", "flag --min-psnr: %g is no quality", o.minPSNR)

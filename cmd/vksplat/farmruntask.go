@@ -132,6 +132,11 @@ func (a *app) runTask(o *runTaskOptions) error {
 	if err != nil {
 		return err
 	}
+	if o.index >= 0 && o.index < len(plan.Tasks) { // task.Run says what is wrong with others
+		if err := checkTasks(plan.Tasks[o.index : o.index+1]); err != nil {
+			return err
+		}
+	}
 	roots, err := o.readRoots(job)
 	if err != nil {
 		return err

@@ -33,7 +33,7 @@ func TestFarmSettings(t *testing.T) {
 		t.Fatal(err)
 	}
 	if string(got) != string(want) {
-		t.Errorf("%s is not what the table of flags says; write it anew: make docs, then go test ./farm/spec -update", farmSettingsFile)
+		t.Errorf("%s is not what the table of flags says; write it anew: make docs", farmSettingsFile)
 	}
 }
 

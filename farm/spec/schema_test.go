@@ -36,7 +36,7 @@ func TestSchemaIsMade(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(got, want) {
-		t.Errorf("%s is not what the tables say; write it anew: go test ./farm/spec -update", schemaPath)
+		t.Errorf("%s is not what the tables say; write it anew: make docs", schemaPath)
 	}
 }
 

@@ -390,6 +390,35 @@ depth = true
 	}
 }
 
+// TestHashes wants the identity of results to follow what a task does, through the tasks that it takes inputs of, and nothing else.
+func TestHashes(t *testing.T) {
+	doc := "[[task]]\nkind = \"demo\"\nseed = 1\n[[task]]\nkind = \"train\"\nsource = \"@demo\"\nset.iterations = 5\n[[task]]\nkind = \"eval\"\nmodels = [\"@train\"]\n"
+	hashes := func(doc string, skip int) (list []string) {
+		_, p, err := planOf(doc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range p.Tasks[skip:] {
+			list = append(list, p.Hash(skip+i))
+		}
+		return list
+	}
+	was := hashes(head+doc, 0)
+	if was[0] == was[1] || !slices.Equal(hashes(head+"priority = \"low\"\n[limits]\nlease = \"1m\"\n[[task]]\nkind = \"convert\"\nmodel = \"m\"\nto = \"spz\"\n"+doc, 1), was) {
+		t.Error("other tasks or limits have a part in it")
+	}
+	for change, same := range map[string]int{"seed = 2": 0, "iterations = 6": 1} {
+		key, _, _ := strings.Cut(change, " ")
+		at := strings.Index(doc, key)
+		now := hashes(head+doc[:at]+change+doc[at+len(change):], 0)
+		for i := range now {
+			if (now[i] == was[i]) != (i < same) {
+				t.Errorf("%s: task %d has the hash that it had: %v", change, i, now[i] == was[i])
+			}
+		}
+	}
+}
+
 func TestKeysAndNames(t *testing.T) {
 	for key, ok := range map[string]bool{
 		"a": true, "a/b c/Ü大.ply": true, "a..b/c": true, "": false, "/a": false, "a/": false, "a//b": false, "..": false, "a/../b": false, "a/.hidden": false, "C:/x": false, "C:": false,

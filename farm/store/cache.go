@@ -101,7 +101,7 @@ func (c *Cache) Output(ctx context.Context, r Root, task string) (local string, 
 	if err != nil {
 		return "", nil, fmt.Errorf("results of %s: %w", task, err)
 	}
-	return c.use(ctx, m.Hash(), r, OutOf(task), m.Files)
+	return c.use(ctx, m.Contents(), r, OutOf(task), m.Files)
 }
 
 // use returns the folder of an input, after filling it where it is not there.

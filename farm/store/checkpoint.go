@@ -155,16 +155,16 @@ func checkpoints(r Root, task string) (keys []string, err error) {
 	return keys, err
 }
 
-// Fetch brings the newest checkpoint that verifies and is of a step above after into the local folder dir, and returns its manifest; nil where there is none.
-func Fetch(ctx context.Context, r Root, task string, dir *os.Root, jobHash string, after int) (*Manifest, error) {
+// Fetch brings the newest checkpoint of the task with a hash that verifies and is of a step above after into the local folder dir, and returns its manifest; nil where there is none.
+func Fetch(ctx context.Context, r Root, task string, dir *os.Root, hash string, after int) (*Manifest, error) {
 	keys, err := checkpoints(r, task)
 	if err != nil {
 		return nil, err
 	}
 	for _, key := range slices.Backward(keys) {
 		m, err := readManifest(r, key)
-		if err != nil || m.JobHash != jobHash {
-			continue // of another job of this name, or damaged: an older one may do
+		if err != nil || m.Hash != hash {
+			continue // of another task of this name, or damaged: an older one may do
 		}
 		if m.Step <= after {
 			return nil, nil

@@ -148,7 +148,10 @@ func (f *folder) makeFolders(dir string) error {
 	if err != nil {
 		return err
 	}
-	return f.own(dir, 0o777)
+	if err := f.own(dir, 0o777); err != nil {
+		return err
+	}
+	return f.sync(path.Dir(dir))
 }
 
 // own gives a new file or folder the permissions and the group of the root's options.

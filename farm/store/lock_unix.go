@@ -21,9 +21,9 @@ func lock(path string, shared bool) (unlock func(), err error) {
 	}
 	if err := syscall.Flock(int(f.Fd()), how|syscall.LOCK_NB); err != nil {
 		if errors.Is(err, syscall.EWOULDBLOCK) {
-			err = errLocked
+			return nil, errors.Join(errLocked, f.Close())
 		}
-		return nil, errors.Join(err, f.Close())
+		// Any other refusal is of a file system without locks: go on without.
 	}
 	return func() { _ = f.Close() }, nil
 }

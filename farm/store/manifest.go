@@ -27,6 +27,7 @@ type Made struct {
 	Job     string   `json:"job"`
 	JobHash string   `json:"job_sha256"`
 	Task    string   `json:"task"`
+	Hash    string   `json:"task_sha256"` // of what the task does, with what
 	Index   int      `json:"index"`
 	Kind    string   `json:"kind"`
 	Attempt int      `json:"attempt"`
@@ -60,8 +61,8 @@ func (m *Manifest) Bytes() (n int64) {
 	return n
 }
 
-// Hash is a hash of names and contents.
-func (m *Manifest) Hash() string {
+// Contents is a hash of names and contents.
+func (m *Manifest) Contents() string {
 	h := sha256.New()
 	for _, f := range m.Files {
 		fmt.Fprintf(h, "%q %d %s\n", f.Name, f.Size, f.SHA256)

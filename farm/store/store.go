@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"os/user"
 	"runtime"
 	"strconv"
@@ -56,20 +57,27 @@ var (
 
 // Options say how files of a root are made.
 type Options struct {
-	URL   string `toml:"url"`   // file:///folder, or a folder
+	URL   string `toml:"url"`   // file:///folder, where %20 is a space, or a folder
 	Umask string `toml:"umask"` // octal, as in 0002; "": the process's
 	Group string `toml:"group"` // name or number; "": the process's
 }
 
 // Open opens a root.
 func Open(o Options) (Root, error) {
-	dir, isFile := strings.CutPrefix(o.URL, "file://")
-	if !isFile && strings.Contains(o.URL, "://") {
-		scheme, _, _ := strings.Cut(o.URL, "://")
-		return nil, setupError(o.URL, "give a folder that all workers see, as in file:///srv/farm", "roots of the kind %s:// are not known", scheme)
-	}
-	if runtime.GOOS == "windows" && isFile { // file:///C:/farm
-		dir = strings.TrimPrefix(dir, "/")
+	dir := o.URL
+	if scheme, _, isURL := strings.Cut(o.URL, "://"); isURL {
+		u, err := url.Parse(o.URL)
+		switch {
+		case err != nil:
+			return nil, setupError(o.URL, "give a folder that all workers see, as in file:///srv/farm", "%w", err)
+		case scheme != "file":
+			return nil, setupError(o.URL, "give a folder that all workers see, as in file:///srv/farm", "roots of the kind %s:// are not known", scheme)
+		case u.Host != "" && u.Host != "localhost" || u.RawQuery != "" || u.Fragment != "":
+			return nil, setupError(o.URL, "three slashes follow file:, as in file:///srv/farm", "it names no folder of this machine")
+		}
+		if dir = u.Path; runtime.GOOS == "windows" { // file:///C:/farm
+			dir = strings.TrimPrefix(dir, "/")
+		}
 	}
 	if dir == "" {
 		return nil, setupError(o.URL, "give a folder, as in file:///srv/farm", "no folder is named")

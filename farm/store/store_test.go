@@ -117,7 +117,13 @@ func TestPermissions(t *testing.T) {
 			t.Errorf("%s: %v, %v; want %v", name, info.Mode(), err, want)
 		}
 	}
-	for _, o := range []Options{{URL: "s3://bucket/x"}, {URL: ""}, {URL: r.dir, Umask: "9"}, {URL: r.dir, Group: "no such group"}, {URL: filepath.Join(r.dir, "missing")}} {
+	if err := os.Mkdir(filepath.Join(r.dir, "a b"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if spaced, err := Open(Options{URL: "file://" + filepath.ToSlash(r.dir) + "/a%20b"}); err != nil || spaced.String() != filepath.Join(r.dir, "a b") {
+		t.Errorf("%v, %v", spaced, err)
+	}
+	for _, o := range []Options{{URL: "s3://bucket/x"}, {URL: "file://server/x"}, {URL: "file:///x?y"}, {URL: "file://%zz"}, {URL: ""}, {URL: r.dir, Umask: "9"}, {URL: r.dir, Group: "no such group"}, {URL: filepath.Join(r.dir, "missing")}} {
 		if _, err := Open(o); !errors.Is(err, ErrSetup) || scene.Hint(err) == "" {
 			t.Errorf("%+v: %v", o, err)
 		}
@@ -223,7 +229,7 @@ func TestCheckpoints(t *testing.T) {
 	ctx := context.Background()
 	dir := work(t, map[string]string{"frames/1.png": "one", "state": "10"})
 	u := &Uploads{Root: r, Task: "j/t", Dir: dir}
-	made := func(step int) Made { return Made{JobHash: "h", Step: step, Attempt: 1} }
+	made := func(step int) Made { return Made{Hash: "h", Step: step, Attempt: 1} }
 	save := func(step int, names ...string) {
 		t.Helper()
 		if err := u.Save(ctx, names, made(step)); err != nil {

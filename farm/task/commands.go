@@ -26,6 +26,11 @@ func (r *runner) work(ctx context.Context, dir *os.Root) error {
 	if err != nil {
 		return r.reason(ctx, err)
 	}
+	if !r.trains() && r.task.Kind != spec.KindRender { // the others do not go on with what an attempt left
+		if err := emptied(r.out); err != nil {
+			return err
+		}
+	}
 	return run(ctx, dir)
 }
 
@@ -40,8 +45,6 @@ func (r *runner) command(ctx context.Context) (func(context.Context, *os.Root) e
 	case spec.KindPartition:
 		source, err := r.stage(ctx, r.task.Source)
 		grid := r.task.Blocks
-		// What another attempt left is no plan that partition takes.
-		err = errors.Join(err, emptied(r.out))
 		return r.one("partition", r.onDevice(append(r.flags(), fmt.Sprintf("--blocks=%dx%d", grid[0], grid[1]), "--output="+r.out, "--", source))), err
 	case spec.KindBlock:
 		plan, err := r.stagePlan(ctx)
@@ -107,16 +110,17 @@ func (r *runner) training() []string {
 // stage brings an input to the local disk.
 func (r *runner) stage(ctx context.Context, in spec.Input) (local string, err error) {
 	var release func()
-	where := in.Key
+	where, of := in.Key, r.inputs.String()+"/"+in.Key
 	if in.Key != "" {
 		local, release, err = r.cache.Input(ctx, r.inputs, in.Key)
 	} else {
 		where = KeyOf(r.Job, &r.Plan.Tasks[in.Tasks[0]])
+		of = r.outputs.String() + "/" + store.OutOf(where)
 		local, release, err = r.cache.Output(ctx, r.outputs, where)
 	}
 	switch {
 	case err == nil:
-		r.release = append(r.release, release)
+		r.release, r.staged = append(r.release, release), append(r.staged, local, of)
 		return local, nil
 	case errors.Is(err, fs.ErrNotExist) && in.Key != "":
 		return "", &scene.Error{Op: "fetch input", Path: where, Err: fmt.Errorf("it is not below the root %s, %s", r.Job.Store.Inputs, r.inputs), Hint: "put it there, or correct the key in the job"}

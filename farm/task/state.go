@@ -17,7 +17,7 @@ import (
 	"vksplat/scene"
 )
 
-// state is the content of stateFile: who has worked in a task's folder so far.
+// state is the content of stateFile: who has worked on what is in the folder of the results so far.
 type state struct {
 	Device string   `json:"device"`
 	Driver string   `json:"driver"`
@@ -26,7 +26,7 @@ type state struct {
 }
 
 const (
-	stateFile = "state.json"
+	stateFile = ".farm.json" // hidden: it is none of the results
 	logFile   = "child.log"
 	outName   = "out"
 )
@@ -69,69 +69,63 @@ func (r *runner) openWork(ctx context.Context) (unlock func(), err error) {
 	return unlock, nil
 }
 
-// resume brings the newest checkpoint into dir, unless this machine has a newer one, and notes whether other devices made it.
-func (r *runner) resume(ctx context.Context, dir *os.Root) error {
+// resume brings the newest checkpoint into the folder of the results, unless this machine has a newer one, and notes whether other devices made it.
+func (r *runner) resume(ctx context.Context) error {
 	r.say("looking for a checkpoint", true)
 	local := r.newest()
-	data, err := os.ReadFile(filepath.Join(r.dir, stateFile))
+	data, err := os.ReadFile(filepath.Join(r.out, stateFile))
 	if err != nil || json.Unmarshal(data, &r.state) != nil {
 		r.state = state{}
 	}
-	// What is there of an older state must not mix with a newer one: it comes whole into a folder of its own.
-	fresh := filepath.Join(r.dir, "fetched")
-	if err := errors.Join(os.RemoveAll(fresh), os.MkdirAll(fresh, 0o777)); err != nil {
-		return err
-	}
-	defer os.RemoveAll(fresh) // nobody looks at it later
-	to, err := os.OpenRoot(fresh)
+	step, err := r.fetch(ctx, local)
 	if err != nil {
-		return err
-	}
-	m, err := store.Fetch(ctx, r.outputs, r.key, to, r.Job.Hash(), local)
-	if m != nil {
-		r.state = state{m.Device, m.Driver, m.Mixed, m.Notes}
-		local = m.Step
-		err = errors.Join(err, moveInto(to, dir))
-	}
-	if err := errors.Join(err, to.Close()); err != nil {
 		return err
 	}
 	now := r.Selected
-	if local > 0 && (now.Name != r.state.Device || now.Driver != r.state.Driver) {
+	if step > 0 && (now.Name != r.state.Device || now.Driver != r.state.Driver) {
 		r.state.Mixed = true
-		r.state.Notes = append(r.state.Notes, fmt.Sprintf("from step %d on %s (%s), before on %s (%s)", local, now.Name, now.Driver, r.state.Device, r.state.Driver))
+		r.state.Notes = append(r.state.Notes, fmt.Sprintf("from step %d on %s (%s), before on %s (%s)", step, now.Name, now.Driver, r.state.Device, r.state.Driver))
 	}
 	r.state.Device, r.state.Driver = now.Name, now.Driver
-	if local > 0 {
-		r.step(local, 0)
-		r.say(fmt.Sprintf("going on from step %d", local), true)
+	if step > 0 {
+		r.step(step, 0)
+		r.say(fmt.Sprintf("going on from step %d", step), true)
 	}
-	return r.saveState()
+	return r.state.save(r.out)
 }
 
-func (r *runner) saveState() error {
-	data, err := json.Marshal(&r.state)
+// fetch replaces the folder of the results by a checkpoint from the store, if that is newer than what it has, and returns the step from which the work goes on.
+// The folder changes as a whole, with what is known of who made it: a process that is killed here leaves no mixture.
+func (r *runner) fetch(ctx context.Context, local int) (step int, err error) {
+	fresh, old := filepath.Join(r.dir, "fetched"), filepath.Join(r.dir, "old")
+	if err := errors.Join(os.RemoveAll(fresh), os.RemoveAll(old), os.MkdirAll(fresh, 0o777)); err != nil {
+		return 0, err
+	}
+	to, err := os.OpenRoot(fresh)
+	if err != nil {
+		return 0, err
+	}
+	m, err := store.Fetch(ctx, r.outputs, r.key, to, r.hash, local)
+	if err := errors.Join(err, to.Close()); err != nil {
+		return 0, err
+	}
+	if m == nil {
+		return local, os.RemoveAll(fresh)
+	}
+	r.state = state{m.Device, m.Driver, m.Mixed, m.Notes}
+	if err := errors.Join(r.state.save(fresh), os.Rename(r.out, old), os.Rename(fresh, r.out)); err != nil {
+		return 0, err
+	}
+	return m.Step, os.RemoveAll(old)
+}
+
+// save writes the state into a folder.
+func (s *state) save(dir string) error {
+	data, err := json.Marshal(s)
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(r.dir, stateFile), data, 0o666)
-}
-
-// moveInto replaces what is in a folder by what is in another.
-func moveInto(from, to *os.Root) error {
-	if err := emptied(to.Name()); err != nil {
-		return err
-	}
-	entries, err := os.ReadDir(from.Name())
-	if err != nil {
-		return err
-	}
-	for _, e := range entries {
-		if err := os.Rename(filepath.Join(from.Name(), e.Name()), filepath.Join(to.Name(), e.Name())); err != nil {
-			return err
-		}
-	}
-	return nil
+	return os.WriteFile(filepath.Join(dir, stateFile), data, 0o666)
 }
 
 // Names of train's checkpoints in its folder.

@@ -78,10 +78,12 @@ type runner struct {
 	outputs store.Root
 	cache   *store.Cache
 	key     string // of the task below outputs
+	hash    string // of what it does
 	dir     string // of this task below Work
 	out     string // in it: what becomes the results
 	state   state
 	release []func()
+	staged  []string // local copies of inputs, each with what it is of behind it
 	log     *os.File
 
 	mutex sync.Mutex // guards what follows
@@ -99,7 +101,7 @@ func Run(ctx context.Context, o Options) (m *store.Manifest, err error) {
 		return nil, &scene.Error{Op: "run task", Err: fmt.Errorf("there is no task %d, the job has %d", o.Index, len(o.Plan.Tasks)), Hint: "tasks count from 0", Kind: scene.ErrUsage}
 	}
 	r := &runner{Options: &o, task: &o.Plan.Tasks[o.Index], moved: time.Now()}
-	r.key = KeyOf(o.Job, r.task)
+	r.key, r.hash = KeyOf(o.Job, r.task), o.Plan.Hash(o.Index)
 	r.now.Task = r.task.Name
 	if r.inputs, err = o.Roots.Open(o.Job.Store.Inputs); err != nil {
 		return nil, err
@@ -111,12 +113,12 @@ func Run(ctx context.Context, o Options) (m *store.Manifest, err error) {
 	if m, err = store.Result(ctx, r.outputs, r.key); err != nil {
 		return nil, store.Explain("read results", r.key, r.reason(ctx, err))
 	}
-	if m != nil && m.JobHash == o.Job.Hash() {
+	if m != nil && m.Hash == r.hash {
 		r.say("done before", true)
 		return m, nil
 	}
 	if m != nil {
-		return nil, &scene.Error{Op: "run task", Path: r.key, Err: errors.New("results of another job of this name are there"), Hint: "give the job another name, or remove that folder", Kind: scene.ErrUsage}
+		return nil, &scene.Error{Op: "run task", Path: r.key, Err: errors.New("results of another task of this name are there"), Hint: "give the job or the task another name, or remove that folder", Kind: scene.ErrUsage}
 	}
 	if err := r.fits(); err != nil {
 		return nil, err
@@ -168,14 +170,14 @@ func (r *runner) run(ctx context.Context) (*store.Manifest, error) {
 
 // perform resumes, works and commits.
 func (r *runner) perform(ctx context.Context) (*store.Manifest, error) {
+	if err := r.resume(ctx); err != nil {
+		return nil, store.Explain("fetch checkpoint", r.key, r.reason(ctx, err))
+	}
 	dir, err := os.OpenRoot(r.out)
 	if err != nil {
 		return nil, err
 	}
 	defer dir.Close() // its files are closed
-	if err := r.resume(ctx, dir); err != nil {
-		return nil, store.Explain("fetch checkpoint", r.key, r.reason(ctx, err))
-	}
 	if err := r.work(ctx, dir); err != nil {
 		return nil, err
 	}
@@ -199,7 +201,7 @@ func (r *runner) perform(ctx context.Context) (*store.Manifest, error) {
 
 // made says who makes what.
 func (r *runner) made(step int) store.Made {
-	return store.Made{Job: r.Job.Name, JobHash: r.Job.Hash(), Task: r.task.Name, Index: r.task.Index, Kind: string(r.task.Kind), Attempt: r.Attempt, Step: step,
+	return store.Made{Job: r.Job.Name, JobHash: r.Job.Hash(), Task: r.task.Name, Hash: r.hash, Index: r.task.Index, Kind: string(r.task.Kind), Attempt: r.Attempt, Step: step,
 		Program: r.Version, Device: r.state.Device, Driver: r.state.Driver, Mixed: r.state.Mixed, Notes: r.state.Notes}
 }
 
@@ -262,7 +264,7 @@ func (r *runner) uploadLog() {
 
 // workName is the name of a task's folder below Work.
 func (r *runner) workName() string {
-	return fmt.Sprintf("%.12s-%d", r.Job.Hash(), r.task.Index)
+	return r.hash[:24]
 }
 
 // cacheDir is the folder of inputs that all tasks below Work share.

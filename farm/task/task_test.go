@@ -283,7 +283,7 @@ func TestZombies(t *testing.T) {
 	}
 	// A second process on one machine waits, and does it again only if need be.
 	o := f.options(1, 1, "machine 0")
-	unlock, err := store.Lock(context.Background(), filepath.Join(f.top, "machine 0", "locks", fmt.Sprintf("%.12s-1", f.job.Hash())))
+	unlock, err := store.Lock(context.Background(), filepath.Join(f.top, "machine 0", "locks", o.Plan.Hash(1)[:24]))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -130,7 +130,8 @@ func (r *runner) upload(ctx context.Context, dir *os.Root, u *store.Uploads) err
 
 // childError makes an error of how a child ended.
 func (r *runner) childError(command string, ended error, errs *ear) error {
-	e := &ChildError{Command: command, Said: errs.said, Remedy: errs.hint}
+	names := strings.NewReplacer(r.staged...) // the user knows no cache
+	e := &ChildError{Command: command, Said: names.Replace(errs.said), Remedy: names.Replace(errs.hint)}
 	var exit *exec.ExitError
 	if !errors.As(ended, &exit) {
 		return ended // it could not be started
