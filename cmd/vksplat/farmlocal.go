@@ -21,6 +21,7 @@ type localRun struct {
 	dir string
 	job string
 	out string // where results go
+	sum string // of the job document
 }
 
 // runFile says in the folder of a localRun which it is.
@@ -29,13 +30,14 @@ const runFile = "run.json"
 type runRecord struct {
 	Job string `json:"job"`
 	Out string `json:"out"`
+	Sum string `json:"job_sha256"`
 }
 
 // newLocalRun is that of a job whose results go to out. The same job and folder give the same run.
-func newLocalRun(job, out string) (*localRun, error) {
+func newLocalRun(job, out, sum string) (*localRun, error) {
 	sum := sha256.Sum256([]byte(job + "\x00" + out))
 	dir, err := stateFolder(localFolder, spec.Escape(job)+"-"+hex.EncodeToString(sum[:4]))
-	return &localRun{dir, job, out}, err
+	return &localRun{dir, job, out, sum}, err
 }
 
 func (r *localRun) lock() string   { return filepath.Join(r.dir, lockName) }
@@ -44,12 +46,19 @@ func (r *localRun) token() string  { return filepath.Join(r.server(), adminToken
 func (r *localRun) work() string   { return filepath.Join(r.dir, "work") }
 func (r *localRun) roots() string  { return filepath.Join(r.dir, "roots.toml") }
 
-// prepare makes the folder.
+// prepare makes the folder. What it holds of another document of this job is forgotten: what has results is not done again all the same.
 func (r *localRun) prepare(roots store.Roots) error {
 	if err := os.MkdirAll(r.dir, 0o700); err != nil {
 		return folderError(r.dir, err)
 	}
-	if err := writeJSON(filepath.Join(r.dir, runFile), runRecord{r.job, r.out}); err != nil {
+	var before runRecord
+	data, err := os.ReadFile(filepath.Join(r.dir, runFile))
+	if err == nil && json.Unmarshal(data, &before) == nil && before.Sum != r.sum {
+		if err := os.RemoveAll(r.server()); err != nil {
+			return folderError(r.server(), err)
+		}
+	}
+	if err := writeJSON(filepath.Join(r.dir, runFile), runRecord{r.job, r.out, r.sum}); err != nil {
 		return err
 	}
 	return writeRoots(r.roots(), roots)

@@ -52,7 +52,7 @@ func artifacts(ctx context.Context, q *farm, roots store.Roots, name, pattern st
 		t := &plan.Tasks[i]
 		out := store.OutOf(task.KeyOf(job, t))
 		m, err := store.ReadManifest(root, out)
-		if errors.Is(err, fs.ErrNotExist) || err == nil && m.JobHash != job.Hash() {
+		if errors.Is(err, fs.ErrNotExist) || err == nil && m.Hash != plan.Hash(i) {
 			continue
 		}
 		if err != nil {

@@ -165,7 +165,7 @@ const localLease = 6 * time.Second
 func (a *app) submitHere(o *submitOptions, job *spec.Job) error {
 	out := cmp.Or(o.out, ".")
 	inputs := cmp.Or(o.inputs, filepath.Dir(o.file))
-	run, err := newLocalRun(job.Name, absolute(out))
+	run, err := newLocalRun(job.Name, absolute(out), job.Hash())
 	if err != nil {
 		return err
 	}
@@ -291,9 +291,6 @@ func (h *here) submit(ctx context.Context, q *queue.Queue) error {
 		return err
 	}
 	err = q.Submit(ctx, plan)
-	if errors.Is(err, queue.ErrExists) {
-		return usagef("give the job another name or another -o, or remove "+h.run.dir+" and what is in "+h.run.out, "an earlier job %s with other tasks has results in %s", h.job.Name, h.run.out)
-	}
 	if err != nil {
 		return err
 	}

@@ -207,7 +207,7 @@ func (l *lab) check(job *spec.Job, tasks []queue.TaskStatus, failed map[string]s
 			continue
 		}
 		m, err := store.Result(l.t.Context(), root, task.KeyOf(job, &plan.Tasks[i]))
-		if err != nil || m == nil || m.Hash() != t.Entry.Manifest {
+		if err != nil || m == nil || m.Contents() != t.Entry.Manifest {
 			l.t.Errorf("%s: its manifest is %v, %v, not %s", t.Name, m, err, t.Entry.Manifest)
 			continue
 		}

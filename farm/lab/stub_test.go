@@ -125,7 +125,7 @@ func partTask() int {
 	must(os.WriteFile(filepath.Join(dir, "result"), stubResult(t), 0o666))
 	root, err := os.OpenRoot(dir)
 	must(err)
-	_, _, err = store.Commit(context.Background(), outputs, key, root, []string{"result"}, store.Made{Job: job.Name, JobHash: job.Hash(), Task: t.Name, Index: t.Index, Attempt: *attempt})
+	_, _, err = store.Commit(context.Background(), outputs, key, root, []string{"result"}, store.Made{Job: job.Name, JobHash: job.Hash(), Hash: plan.Hash(*index), Task: t.Name, Index: t.Index, Attempt: *attempt})
 	must(err)
 	return 0
 }

@@ -115,12 +115,12 @@ func (v *Inventory) Manifest(ctx context.Context, name string, index int, _ queu
 		err = store.Verify(ctx, root, out, m)
 	}
 	switch {
-	case errors.Is(err, fs.ErrNotExist), errors.Is(err, store.ErrDamaged), err == nil && m.JobHash != j.Hash():
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, store.ErrDamaged), err == nil && m.Hash != j.plan.Hash(index):
 		return "", nil
 	case err != nil:
 		return "", err
 	}
-	return m.Hash(), nil
+	return m.Contents(), nil
 }
 
 // Sweep removes what attempts of a job that has ended left beside results: half commits, outdated results, checkpoints of what is done.

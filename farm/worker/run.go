@@ -168,14 +168,14 @@ func (r *run) commit(end context.Context, outputs store.Root) error {
 		return err
 	}
 	m, err := store.ReadManifest(outputs, store.OutOf(task.KeyOf(r.job.Job, r.task)))
-	if err == nil && m.JobHash != r.job.Hash() {
-		err = errors.New("its results are of another job")
+	if err == nil && m.Hash != r.job.plan.Hash(r.task.Index) {
+		err = errors.New("its results are of another task of this name")
 	}
 	if err != nil {
 		return fmt.Errorf("the child said that it is done, but its results cannot be read: %w", err)
 	}
 	r.log.Info("task done", "files", len(m.Files))
-	r.note(r.lease.Succeed(end, m.Hash()))
+	r.note(r.lease.Succeed(end, m.Contents()))
 	return nil
 }
 
