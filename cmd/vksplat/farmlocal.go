@@ -34,10 +34,10 @@ type runRecord struct {
 }
 
 // newLocalRun is that of a job whose results go to out. The same job and folder give the same run.
-func newLocalRun(job, out, sum string) (*localRun, error) {
+func newLocalRun(job, out, document string) (*localRun, error) {
 	sum := sha256.Sum256([]byte(job + "\x00" + out))
 	dir, err := stateFolder(localFolder, spec.Escape(job)+"-"+hex.EncodeToString(sum[:4]))
-	return &localRun{dir, job, out, sum}, err
+	return &localRun{dir, job, out, document}, err
 }
 
 func (r *localRun) lock() string   { return filepath.Join(r.dir, lockName) }
