@@ -132,7 +132,7 @@ func (a *app) farmWorkerCommand() *cobra.Command {
 }
 
 // errHandedBack is how a worker ends that was stopped.
-var errHandedBack = fmt.Errorf("%w: the worker has ended, its tasks are handed back", scene.ErrTryAgain)
+var errHandedBack = fmt.Errorf("the worker was stopped and its tasks are handed back: %w", scene.ErrTryAgain)
 
 // work runs a worker until it is stopped.
 func (a *app) work(f *farmFlags, w *workFlags, r *rootsFlags) error {
