@@ -209,3 +209,44 @@ func TestTokensOfNames(t *testing.T) {
 		seen[token] = name
 	}
 }
+
+// TestJudge is the table of who may take a task, with clocks that jump.
+func TestJudge(t *testing.T) {
+	const lease = 30 * time.Second
+	wait := func(d time.Duration) string { return nak(d) }
+	for _, test := range []struct {
+		state  State
+		age    time.Duration
+		task   Task
+		used   int
+		answer string
+		after  State
+	}{
+		{Queued, time.Hour, Task{}, 0, "", Queued},
+		{Succeeded, time.Hour, Task{}, 1, "+ACK", Succeeded},
+		{Failed, 0, Task{}, 1, "+ACK", Failed},
+		{Canceled, 0, Task{}, 1, "+ACK", Canceled},
+		{Running, 10 * time.Second, Task{}, 1, wait(20 * time.Second), Running},
+		{Verifying, 10 * time.Second, Task{}, 1, wait(20 * time.Second), Verifying},
+		{Running, lease, Task{}, 1, "", Queued},
+		{Running, lease, Task{Lease: time.Minute}, 1, wait(30 * time.Second), Running},
+		{Running, lease, Task{Lease: time.Second}, 1, "", Queued},
+		{Running, lease, Task{MaxAttempts: 2}, 2, "", Failed},
+		{Canceling, lease, Task{}, 1, "", Canceled},
+		{RetryWait, time.Second, Task{}, 1, wait(9 * time.Second), RetryWait},
+		{RetryWait, 10 * time.Second, Task{}, 1, "", Queued},
+		// The server's clock went back by an hour, then on by one.
+		{Running, -time.Hour, Task{}, 1, wait(lease), Running},
+		{RetryWait, -time.Hour, Task{}, 1, wait(10 * time.Second), RetryWait},
+		{Running, time.Hour, Task{}, 1, "", Queued},
+	} {
+		e := Entry{State: test.state, Used: test.used, Delay: Duration(10 * time.Second)}
+		answer := e.judge(test.age, lease, &test.task)
+		if answer != test.answer || e.State != test.after {
+			t.Errorf("%s, %v old: %q, %s; want %q, %s", test.state, test.age, answer, e.State, test.answer, test.after)
+		}
+		if lost := test.state.owned() && e.State != test.state; lost != (len(e.Failures) == 1 && e.Failures[0].Lost) {
+			t.Errorf("%s, %v old: failures %+v", test.state, test.age, e.Failures)
+		}
+	}
+}

@@ -159,9 +159,16 @@ func (w *Worker) decide(ctx context.Context, c call, slot Slot) (lease *Lease, a
 			return nil, "", err
 		}
 		before := e.State
-		answer, err := w.judge(ctx, e, r, &tasks[c.Index])
-		if err != nil || answer != "" {
-			return nil, answer, err
+		var age time.Duration // of the entry, where that matters
+		if before == RetryWait || before.owned() {
+			now, err := w.q.serverTime(ctx)
+			if err != nil {
+				return nil, "", err
+			}
+			age = now.Sub(r.at)
+		}
+		if answer := e.judge(age, time.Duration(w.q.farm.Lease), &tasks[c.Index]); answer != "" {
+			return nil, answer, nil
 		}
 		if before == Queued {
 			if ready, err := w.q.needsDone(ctx, c.Job, &tasks[c.Index]); err != nil || !ready {
@@ -186,33 +193,28 @@ func (w *Worker) decide(ctx context.Context, c call, slot Slot) (lease *Lease, a
 	}
 }
 
-// judge says how to answer the message of a task that may not be claimed, "" where it may be. It changes an entry to what it must become first.
-func (w *Worker) judge(ctx context.Context, e *Entry, r record, task *Task) (answer string, err error) {
-	if e.State.Ended() {
-		return "+ACK", nil
-	}
-	if e.State == Queued {
-		return "", nil
-	}
-	now, err := w.q.serverTime(ctx)
-	if err != nil {
-		return "", err
-	}
-	age := now.Sub(r.at)
-	if e.State == RetryWait {
-		if left := time.Duration(e.Delay) - age; left > time.Second && left <= time.Duration(e.Delay) {
-			return nak(left), nil
+// judge says how to answer the message of a task that may not be claimed, "" where it may be. It changes an entry to what it must become first. A clock
+// that went back makes an entry younger than nothing: then a wait is as long as it can be, and the reconciler's own clock decides.
+func (e *Entry) judge(age, lease time.Duration, task *Task) (answer string) {
+	switch {
+	case e.State.Ended():
+		return "+ACK"
+	case e.State == Queued:
+		return ""
+	case e.State == RetryWait:
+		if left := time.Duration(e.Delay) - max(age, 0); left > time.Second {
+			return nak(left)
 		}
 		e.State = Queued
-		return "", nil
+		return ""
 	}
 	// Steal from a silent owner only.
-	silence := max(time.Duration(w.q.farm.Lease), task.Lease)
+	silence := max(lease, task.Lease)
 	if age < silence {
-		return nak(min(silence-age, silence)), nil
+		return nak(silence - max(age, 0))
 	}
 	e.giveUp(task)
-	return "", nil
+	return ""
 }
 
 // giveUp takes the task away from a silent owner.

@@ -66,6 +66,7 @@ func (r *reconciler) settleTask(ctx context.Context, b *board, i int) error {
 		return nil
 	}
 	known := *c.entry
+	c.called = false // or not any more, as it seems
 	return r.q.updateEntry(ctx, b.head.Name, i, func(e *Entry) bool {
 		silent := e.Claim == known.Claim && e.Beat == known.Beat && e.State.owned()
 		if silent {

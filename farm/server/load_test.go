@@ -18,7 +18,7 @@ import (
 
 // TestLoad submits, lists, runs and cancels a job of many tasks, and prints what each took. VKSPLAT_LONG=1 takes 10,000.
 func TestLoad(t *testing.T) {
-	n := 300
+	n := 100
 	if os.Getenv(longVariable) == "1" {
 		n = 10_000
 	}

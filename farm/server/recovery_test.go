@@ -252,6 +252,24 @@ func TestDamage(t *testing.T) {
 	f.ends("j", queue.JobSucceeded)
 }
 
+// TestLostMessage loses the message of a task whose worker falls silent. Only the reconciler's clock can tell then.
+func TestLostMessage(t *testing.T) {
+	f := newFarm(t)
+	f.submit(queue.JobPlan{Name: "j", Tasks: []queue.Task{{Name: "a", Stall: time.Millisecond}}})
+	cause(t, f.claim("a"), queue.ErrStalled)
+	nc, err := f.server.Connect("damage")
+	f.must(err)
+	defer nc.Close()
+	_, err = nc.Request("$JS.API.STREAM.PURGE.JOBS", nil, patience)
+	f.must(err)
+	if lease := f.claim("a"); lease.Attempt != 2 {
+		t.Errorf("%+v", lease)
+	}
+	if tasks := f.states("j", queue.Running); len(tasks[0].Entry.Failures) != 1 || !tasks[0].Entry.Failures[0].Lost {
+		t.Errorf("%+v", tasks[0].Entry)
+	}
+}
+
 // TestTakeover measures how long after its worker's death a task begins elsewhere.
 func TestTakeover(t *testing.T) {
 	leases := []time.Duration{time.Second}
