@@ -6,14 +6,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/exec"
 	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
-
-	"log/slog"
 
 	"vksplat/farm/child"
 	"vksplat/farm/queue"
@@ -121,7 +120,7 @@ func (r *run) do(ctx, end context.Context) (lost bool) {
 		return false
 	}
 	r.log.Info("task begins")
-	cause, ended, ear := r.child(ctx)
+	ear, cause, ended := r.child(ctx)
 	code := codeOf(ended)
 	what := judge(cause, code, ear.said != "")
 	if what == succeeded {
@@ -193,15 +192,15 @@ func (r *run) outputs() (store.Root, error) {
 	return roots.Open(r.job.Store.Outputs)
 }
 
-// child runs run-task until it ends, and returns why it was stopped, nil where it was not, and how it ended.
-func (r *run) child(ctx context.Context) (cause, ended error, said *ear) {
+// child runs run-task until it ends, and returns what it said, why it was stopped, nil where it was not, and how it ended.
+func (r *run) child(ctx context.Context) (errs *ear, cause, ended error) {
 	args := append(r.Command[1:len(r.Command):len(r.Command)], "--spec="+r.job.file, "--index="+strconv.Itoa(r.lease.Index), "--attempt="+strconv.Itoa(r.lease.Attempt),
 		"--roots="+r.Roots(r.job.Name), "--work="+r.Work, "--progress=json")
 	if r.device != nil {
 		args = append(args, "--device="+r.device.ID)
 	}
-	said = &ear{r: r}
-	errs := &ear{r: r, errors: true}
+	said := &ear{r: r}
+	errs = &ear{r: r, errors: true}
 	soft, stop := context.WithCancelCause(r.lease.Context())
 	defer stop(nil)
 	defer context.AfterFunc(ctx, func() { stop(task.ErrStopped) })()
@@ -237,7 +236,7 @@ func (r *run) child(ctx context.Context) (cause, ended error, said *ear) {
 		cause = context.Cause(soft)
 	}
 	close(done)
-	return cause, ended, errs
+	return errs, cause, ended
 }
 
 // codeOf is the exit code of a child: 128 and the signal's number where one ended it, -1 where it could not be started.
