@@ -57,10 +57,11 @@ windows: ## build bin/vksplat.exe for Windows on x86-64, with both bindings, by 
 	@.ci/install windows
 	$(WINDOWS) go build -tags $(SECOND) -o $(BIN)/vksplat.exe ./cmd/vksplat
 	$(WINDOWS) go build -o $(BIN)/vksplat.exe ./cmd/vksplat
-	$(WINDOWS) go vet ./vk/... ./pipeline/... ./scene/... ./view/... ./cmd/...
+	$(WINDOWS) go vet ./vk/... ./pipeline/... ./scene/... ./view/... ./farm/... ./cmd/...
 
-docs: ## write docs/train.md and docs/render.md anew from the tables of flags
-	go test -count=1 ./cmd/vksplat -run 'TestTrainPage|TestRenderPage' -update
+docs: ## write docs/train.md, docs/render.md, docs/farm-commands.md and the schema of their jobs anew from the tables of flags
+	go test -count=1 ./cmd/vksplat -run 'TestTrainPage|TestRenderPage|TestFarmSettings|TestFarmPage' -update
+	go test -count=1 ./farm/spec -run TestSchemaIsMade -update
 
 test: ## everything that CI runs
 	@.ci/install test

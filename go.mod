@@ -1,6 +1,6 @@
 module vksplat
 
-go 1.26
+go 1.26.0
 
 require (
 	// Configuration files. It knows the line of every value, also of one that our own checks refuse.
@@ -13,8 +13,16 @@ require (
 	github.com/kelindar/bitmap v1.5.3
 	// Zstandard for SPZ version 4, which the standard library lacks, and gzip at twice its speed for the earlier versions.
 	github.com/klauspost/compress v1.20.3
+	// The farm's server inside our own process: NATS with JetStream.
+	github.com/nats-io/nats-server/v2 v2.15.2
+	// The farm's queue: the client of NATS JetStream.
+	github.com/nats-io/nats.go v1.55.0
+	// The keys by which the farm's server knows its clients.
+	github.com/nats-io/nkeys v0.4.17
 	// Tests of the command as scripts: what is typed, printed and written, in files that read like a session.
 	github.com/rogpeppe/go-internal v1.14.1
+	// Tests check job documents of the farm against their JSON Schema with it: a judge that is not our parser.
+	github.com/santhosh-tekuri/jsonschema/v6 v6.0.3
 	// Subcommands, their help and "did you mean".
 	github.com/spf13/cobra v1.10.1
 	// The flags under cobra, with underscores accepted for dashes.
@@ -24,16 +32,24 @@ require (
 	// WebP photos; the first version that bounds what a small lossless file can make it allocate.
 	golang.org/x/image v0.45.0
 	// How much room the disk has, on Windows.
-	golang.org/x/sys v0.47.0
+	golang.org/x/sys v0.49.0
 	// Whether standard output is a terminal, on every system.
-	golang.org/x/term v0.37.0
+	golang.org/x/term v0.47.0
 	// The wire format of TensorBoard's events; package protowire alone, without reflection or generated code.
 	google.golang.org/protobuf v1.36.12
 )
 
 require (
+	github.com/antithesishq/antithesis-sdk-go v0.8.0-default-no-op // indirect
+	github.com/google/go-tpm v0.9.8 // indirect
 	github.com/inconshreveable/mousetrap v1.1.0 // indirect
 	github.com/kelindar/simd v1.1.2 // indirect
 	github.com/klauspost/cpuid/v2 v2.2.4 // indirect
-	golang.org/x/tools v0.26.0 // indirect
+	github.com/minio/highwayhash v1.0.4 // indirect
+	github.com/nats-io/jwt/v2 v2.8.2 // indirect
+	github.com/nats-io/nuid v1.0.1 // indirect
+	golang.org/x/crypto v0.58.0 // indirect
+	golang.org/x/text v0.43.0 // indirect
+	golang.org/x/time v0.16.0 // indirect
+	golang.org/x/tools v0.51.0 // indirect
 )

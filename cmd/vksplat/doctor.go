@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"os"
 
 	"github.com/spf13/cobra"
 
@@ -18,6 +19,9 @@ func (a *app) doctorCommand() *cobra.Command {
 			"then run every kernel on the device against the same kernel on the CPU.",
 		Args: cobra.NoArgs,
 		RunE: a.runs(func([]string) error {
+			for _, note := range nvidiaNotes(os.DirFS("/"), os.Getenv) {
+				a.printf("machine  %s\n", note)
+			}
 			err := check.Doctor(a.stdout, (*deviceFlag)(&o.Select).String())
 			if errors.Is(err, check.ErrKernels) {
 				return &hintedError{err: err, hint: "models from this device are not to be trusted: try a newer driver, and report the lines marked FAIL"}

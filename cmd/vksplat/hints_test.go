@@ -33,6 +33,8 @@ func strangeFlags(root *cobra.Command, args []string, hint string) (strange []st
 		next := strings.TrimPrefix(strings.Join(words[i+1:min(i+3, len(words))], " "), "with ")
 		if found, _, err := root.Find([]string{bare}); err == nil && found != root && (i > 0 && words[i-1] == "vksplat" || flagWord.MatchString(next)) {
 			of = found
+		} else if sub := subcommand(of, bare); sub != nil {
+			of = sub
 		} else if slices.Contains(otherPrograms, bare) {
 			of = nil
 		}
@@ -44,6 +46,19 @@ func strangeFlags(root *cobra.Command, args []string, hint string) (strange []st
 		}
 	}
 	return strange
+}
+
+// subcommand is that of a command with the name, nil where it has none.
+func subcommand(of *cobra.Command, name string) *cobra.Command {
+	if of == nil || !of.HasSubCommands() {
+		return nil
+	}
+	for _, c := range of.Commands() {
+		if c.Name() == name {
+			return c
+		}
+	}
+	return nil
 }
 
 // hasFlag says whether a command has "--long" or "-s".

@@ -46,6 +46,7 @@ func TestScripts(t *testing.T) {
 		RequireUniqueNames:  true,
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("XDG_CACHE_HOME", cache)
+			env.Setenv("XDG_STATE_HOME", filepath.Join(env.WorkDir, "state"))
 			env.Setenv("CAPTURES", shared)
 			for _, name := range passedOn {
 				if v, ok := os.LookupEnv(name); ok {
@@ -69,7 +70,7 @@ func TestScripts(t *testing.T) {
 			return false, fmt.Errorf("unknown condition %q", cond)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"capture": cmdCapture, "photo": cmdPhoto, "patch": cmdPatch, "cut": cmdCut, "fails": cmdFails, "interrupts": cmdInterrupts, "killed": cmdKilled,
+			"capture": cmdCapture, "photo": cmdPhoto, "patch": cmdPatch, "cut": cmdCut, "fails": cmdFails, "interrupts": cmdInterrupts, "killed": cmdKilled, "stopped": cmdStopped,
 		},
 	})
 }
@@ -159,11 +160,16 @@ func cmdFails(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// cmdKilled is "killed FILE COMMAND...": starts the command and kills it, as kill -9 does, once FILE exists.
+// environment is that of commands which are not run by exec.
+func environment(ts *testscript.TestScript) []string {
+	return append(os.Environ(), "XDG_CACHE_HOME="+ts.Getenv("XDG_CACHE_HOME"), "XDG_STATE_HOME="+ts.Getenv("XDG_STATE_HOME"))
+}
+
+// cmdKilled is "killed FILE COMMAND...": starts the command and kills it, as kill -9 does, once FILE, or one of that pattern, exists.
 func cmdKilled(ts *testscript.TestScript, _ bool, args []string) {
 	cmd := exec.Command(args[1], args[2:]...)
 	cmd.Dir = ts.MkAbs(".")
-	cmd.Env = append(os.Environ(), "XDG_CACHE_HOME="+ts.Getenv("XDG_CACHE_HOME"))
+	cmd.Env = environment(ts)
 	ts.Check(cmd.Start())
 	done := make(chan error, 1)
 	go func() { done <- cmd.Wait() }()
@@ -173,7 +179,9 @@ func cmdKilled(ts *testscript.TestScript, _ bool, args []string) {
 			ts.Fatalf("the command ended before there was %s: %v", args[0], err)
 		case <-time.After(5 * time.Millisecond):
 		}
-		if _, err := os.Stat(ts.MkAbs(args[0])); err == nil {
+		there, err := filepath.Glob(ts.MkAbs(args[0]))
+		ts.Check(err)
+		if len(there) > 0 {
 			ts.Check(cmd.Process.Kill())
 			<-done
 			return
@@ -187,7 +195,7 @@ func cmdKilled(ts *testscript.TestScript, _ bool, args []string) {
 func cmdInterrupts(ts *testscript.TestScript, _ bool, args []string) {
 	cmd := exec.Command(args[2], args[3:]...)
 	cmd.Dir = ts.MkAbs(".")
-	cmd.Env = append(os.Environ(), "XDG_CACHE_HOME="+ts.Getenv("XDG_CACHE_HOME"))
+	cmd.Env = environment(ts)
 	stdout, err := os.Create(ts.MkAbs("stdout.txt"))
 	ts.Check(err)
 	defer stdout.Close() // only written to by the command

@@ -27,11 +27,20 @@ type layer struct {
 }
 
 var layers = []layer{
-	{"cmd", []string{"cmd/...", "pipeline", "pipeline/check", "scene/...", "view/..."}, "the command parses flags and prints; the pipeline opens the device", false},
+	{"cmd", []string{"cmd/...", "pipeline", "pipeline/check", "scene/...", "view/...", "farm/..."}, "the command parses flags and prints; the pipeline opens the device", false},
 	{"pipeline/ref", []string{"pipeline/ref/...", "shaders/layout"}, "the twins judge the GPU and must run without one", true},
 	{"pipeline", []string{"pipeline/...", "shaders", "shaders/layout", "vk", "scene/..."}, "dependencies point one way: cmd -> pipeline -> shaders -> vk", false},
 	{"scene", []string{"scene/..."}, "captures and models are host data that any tool can use without a GPU", true},
 	{"view", []string{"scene/...", "view/..."}, "a browser draws models, or gets pictures from whoever has a device: the server must run without one", true},
+	{"farm/queue", []string{"scene"}, "the queue keeps tasks that are opaque to it, beside any store and any kind of work", true},
+	{"farm/spec", nil, "a job document means the same on every machine: reading and planning need nothing but the document", true},
+	{"farm/store", []string{"scene"}, "the store knows files and manifests, not what makes them", true},
+	{"farm/child", nil, "it runs processes and knows nothing of what they do", true},
+	{"farm/task", []string{"farm/child", "farm/spec", "farm/store", "scene"}, "a task runs a child of this program: it must do so without a device, and without a queue", true},
+	{"farm/server", []string{"farm/queue", "farm/spec", "scene"}, "the server keeps the queue and shows it; workers alone run tasks and open stores", true},
+	{"farm/worker", []string{"farm/child", "farm/queue", "farm/task", "farm/store", "farm/spec", "scene"}, "a worker joins queue, store and children of this program; the device is the child's", true},
+	{"farm/lab", []string{"farm/...", "scene"}, "tests of server, workers and tasks together", true},
+	{"farm/export", []string{"farm/spec", "scene"}, "an export is a text made from a job's tasks", true},
 	{"shaders/layout", nil, "the shared structs are plain Go, so that the twins can use them", true},
 	{"shaders", []string{"shaders/layout", "vk"}, "kernels know their bindings and nothing of who runs them", false},
 	{"vk", []string{"vk/..."}, "vk is Vulkan and knows nothing of splats", false},

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// farmPageFile is the page about every command of the farm.
+const farmPageFile = "../../docs/farm-commands.md"
+
+// TestFarmPage wants docs/farm-commands.md to say what the commands' help says.
+func TestFarmPage(t *testing.T) {
+	want := farmPage()
+	if *update {
+		if err := os.WriteFile(farmPageFile, []byte(want), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(farmPageFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(got) != want {
+		t.Errorf("%s is not what the commands say; write it anew: make docs", farmPageFile)
+	}
+}
+
+// farmPage prints the help of all commands of the farm.
+func farmPage() string {
+	var b strings.Builder
+	b.WriteString("# Commands of the farm\n\nMade from the program's own help by `make docs`; a test compares them. [farm.md](farm.md) says how they belong together.\n")
+	farm, _, err := newApp(nil, io.Discard, io.Discard).root().Find([]string{"farm"})
+	if err != nil {
+		panic(err) // the command is there
+	}
+	describeCommands(&b, farm)
+	return b.String()
+}
+
+// describeCommands prints a command and those below it.
+func describeCommands(b *strings.Builder, c *cobra.Command) {
+	for _, sub := range c.Commands() {
+		if sub.HasSubCommands() {
+			describeCommands(b, sub)
+			continue
+		}
+		text := sub.Long
+		if text == "" {
+			text = sub.Short + "."
+		}
+		fmt.Fprintf(b, "\n## %s\n\n    %s\n\n%s\n", strings.TrimPrefix(sub.CommandPath(), "vksplat farm "), strings.TrimSuffix(sub.UseLine(), " [flags]"), text)
+		if sub.Example != "" {
+			fmt.Fprintf(b, "\n```\n%s\n```\n", strings.TrimRight(trimIndent(sub.Example), "\n"))
+		}
+		b.WriteString("\n| flag | default | what |\n|---|---|---|\n")
+		sub.LocalFlags().VisitAll(func(f *pflag.Flag) {
+			if f.Name == "help" {
+				return
+			}
+			name, what := pflag.UnquoteUsage(f)
+			flag := "`--" + f.Name + "`"
+			if f.NoOptDefVal == "" {
+				flag = "`--" + f.Name + " " + name + "`"
+			}
+			if f.Shorthand != "" {
+				flag = "`-" + f.Shorthand + "`, " + flag
+			}
+			standard := f.DefValue
+			if standard == "false" {
+				standard = ""
+			}
+			fmt.Fprintf(b, "| %s | %s | %s |\n", flag, standard, strings.ReplaceAll(what, "|", "\\|"))
+		})
+	}
+}
+
+func trimIndent(s string) string {
+	lines := strings.Split(s, "\n")
+	for i := range lines {
+		lines[i] = strings.TrimPrefix(lines[i], "  ")
+	}
+	return strings.Join(lines, "\n")
+}

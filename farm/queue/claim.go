@@ -1,0 +1,315 @@
+package queue
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/nats-io/nats.go"
+)
+
+// call is a message of stream JOBS: a task that may be claimed. Whether it may, its entry says.
+type call struct {
+	Job   string `json:"job"`
+	Index int    `json:"index"`
+}
+
+func callSubject(head Head, task *Task, i int) string {
+	return "jobs." + string(head.Priority) + "." + task.pool() + "." + entryKey(head.Name, i)
+}
+
+// puller gets messages. They come under their own subjects, so that the connection could not tell which of several requests they answer: each puller has a
+// subscription of its own.
+type puller struct {
+	w     *Worker
+	inbox string
+	sub   *nats.Subscription
+}
+
+func (w *Worker) newPuller() (*puller, error) {
+	inbox := w.q.nc.NewInbox()
+	sub, err := w.q.nc.SubscribeSync(inbox)
+	return &puller{w, inbox, sub}, err
+}
+
+// close hands back what came too late.
+func (p *puller) close() {
+	defer func() { _ = p.sub.Unsubscribe() }()
+	for {
+		msg, err := p.sub.NextMsg(time.Nanosecond)
+		if err != nil {
+			return
+		}
+		if msg.Reply != "" && msg.Header.Get("Status") == "" {
+			p.w.reply(msg, nak(0))
+		}
+	}
+}
+
+// sweep asks every consumer once, the highest priority first, until a task could be claimed.
+func (p *puller) sweep(ctx context.Context, slot Slot) (*Lease, error) {
+	for _, priority := range Priorities {
+		for _, pool := range p.w.info.Pools {
+			for ctx.Err() == nil && (slot.Pools == nil || slices.Contains(slot.Pools, pool)) {
+				msg := p.next(ctx, consumerOf(priority, pool))
+				if msg == nil {
+					break
+				}
+				lease, err := p.w.take(ctx, msg, slot)
+				if lease != nil || errors.Is(err, ErrFormat) {
+					return lease, err
+				}
+				if err != nil {
+					p.w.q.log.Warn("task not claimed", "cause", err)
+				}
+			}
+		}
+	}
+	return nil, context.Cause(ctx)
+}
+
+// next gets a message, or nil where there is none or the server is away.
+func (p *puller) next(ctx context.Context, consumer string) (msg *nats.Msg) {
+	_ = p.w.q.try(ctx, func(ctx context.Context) error {
+		subject := "$JS.API.CONSUMER.MSG.NEXT." + jobStream + "." + consumer
+		err := p.w.q.nc.PublishRequest(subject, p.inbox, []byte(`{"batch":1,"no_wait":true}`))
+		if err == nil {
+			msg, err = p.sub.NextMsgWithContext(ctx)
+		}
+		return err
+	})
+	if msg == nil || msg.Reply == "" || msg.Header.Get("Status") != "" {
+		return nil
+	}
+	return msg
+}
+
+// take decides about a message: claim its task, or answer the message so that it comes again when it should.
+func (w *Worker) take(ctx context.Context, msg *nats.Msg, slot Slot) (*Lease, error) {
+	var c call
+	if err := json.Unmarshal(msg.Data, &c); err != nil {
+		w.reply(msg, "+TERM")
+		return nil, fmt.Errorf("a message of stream %s: %w", jobStream, err)
+	}
+	if w.refresh(c, msg) {
+		return nil, nil
+	}
+	lease, answer, err := w.decide(ctx, c, slot)
+	if err != nil {
+		answer = nak(2 * time.Second)
+	}
+	if lease == nil {
+		w.reply(msg, answer)
+		return nil, err
+	}
+	lease.reply, lease.kept = msg.Reply, true
+	w.lock.Lock()
+	w.leases[entryKey(c.Job, c.Index)] = lease
+	w.lock.Unlock()
+	living, stop := context.WithCancel(context.WithoutCancel(ctx))
+	lease.stop = stop
+	lease.ended.Go(func() { lease.keep(living) })
+	return lease, nil
+}
+
+func (w *Worker) reply(msg *nats.Msg, text string) { _ = w.q.nc.Publish(msg.Reply, []byte(text)) }
+
+// refresh keeps the newer message where it is of a task whose lease this worker holds: a server that restarted gave it out again.
+func (w *Worker) refresh(c call, msg *nats.Msg) bool {
+	w.lock.Lock()
+	lease := w.leases[entryKey(c.Job, c.Index)]
+	w.lock.Unlock()
+	if lease == nil {
+		return false
+	}
+	lease.lock.Lock()
+	kept := lease.kept
+	lease.reply = msg.Reply
+	lease.lock.Unlock()
+	if !kept {
+		return false
+	}
+	w.reply(msg, "+WPI")
+	return true
+}
+
+// decide claims the task where it may be, and says how to answer the message otherwise.
+func (w *Worker) decide(ctx context.Context, c call, slot Slot) (lease *Lease, answer string, err error) {
+	head, _, err := w.q.head(ctx, c.Job)
+	if err != nil {
+		return nil, "", err // a job that is not there may be on its way to the replica that was asked
+	}
+	if head.Canceled || head.Paused || head.Ended != "" {
+		return nil, "+ACK", nil // the reconciler calls again when that changes
+	}
+	tasks, err := w.plan(ctx, head)
+	if err != nil {
+		return nil, "", err
+	}
+	if c.Index < 0 || c.Index >= len(tasks) {
+		return nil, "+TERM", nil
+	}
+	for {
+		e, r, err := w.q.entry(ctx, c.Job, c.Index)
+		if err != nil {
+			return nil, "", err
+		}
+		before := e.State
+		var age time.Duration // of the entry, where that matters
+		if before == RetryWait || before.owned() {
+			now, err := w.q.serverTime(ctx)
+			if err != nil {
+				return nil, "", err
+			}
+			age = now.Sub(r.at)
+		}
+		if answer := e.judge(age, time.Duration(w.q.farm.Lease), &tasks[c.Index]); answer != "" {
+			return nil, answer, nil
+		}
+		if before == Queued {
+			if ready, err := w.q.needsDone(ctx, c.Job, &tasks[c.Index]); err != nil || !ready {
+				return nil, "+ACK", err
+			}
+		}
+		if e.State == Queued {
+			e.claim(w, slot)
+		}
+		revision, err := w.q.writeEntry(ctx, c.Job, c.Index, e, r.revision)
+		if errors.Is(err, errConflict) {
+			continue
+		}
+		if err != nil {
+			return nil, "", err
+		}
+		w.q.logEdge(c.Job, c.Index, before, e)
+		if e.State != Running {
+			return nil, "+ACK", nil
+		}
+		return w.newLease(c, tasks[c.Index], *e, revision), "", nil
+	}
+}
+
+// judge says how to answer the message of a task that may not be claimed, "" where it may be. It changes an entry to what it must become first. A clock
+// that went back makes an entry younger than nothing: then a wait is as long as it can be, and the reconciler's own clock decides.
+func (e *Entry) judge(age, lease time.Duration, task *Task) (answer string) {
+	switch {
+	case e.State.Ended():
+		return "+ACK"
+	case e.State == Queued:
+		return ""
+	case e.State == RetryWait:
+		if left := time.Duration(e.Delay) - max(age, 0); left > time.Second {
+			return nak(left)
+		}
+		e.State = Queued
+		return ""
+	}
+	// Steal from a silent owner only.
+	silence := max(lease, task.Lease)
+	if age < silence {
+		return nak(silence - max(age, 0))
+	}
+	e.giveUp(task)
+	return ""
+}
+
+// giveUp takes the task away from a silent owner.
+func (e *Entry) giveUp(task *Task) {
+	canceling := e.State == Canceling
+	e.addFailure("its worker fell silent", func(f *Failure) { f.Lost = true })
+	switch {
+	case canceling:
+		e.State = Canceled
+	case e.Used >= task.maxAttempts():
+		e.State = Failed
+	default:
+		e.State = Queued
+	}
+}
+
+// claim makes the entry this worker's.
+func (e *Entry) claim(w *Worker, slot Slot) {
+	e.State, e.Claim, e.Delay = Running, rand.Text(), 0
+	e.Node, e.Device, e.Driver, e.Version = w.info.Node, slot.Device, slot.Driver, w.q.options.Version
+	e.Step, e.Of, e.Message = 0, 0, ""
+	e.Attempt++
+	e.Used++
+	e.Beat++
+}
+
+func (w *Worker) newLease(c call, task Task, e Entry, revision uint64) *Lease {
+	// The work outlives the call of Claim: only the lease's end stops it.
+	ctx, cancel := context.WithCancelCause(context.Background())
+	return &Lease{
+		Job: c.Job, Index: c.Index, Task: task, Attempt: e.Attempt, Generation: e.Generation, Checkpoint: e.Checkpoint, KeptStep: e.KeptStep,
+		w: w, used: e.Used, ctx: ctx, cancel: cancel, entry: e, revision: revision,
+		progress: Progress{Job: c.Job, Index: c.Index, Attempt: e.Attempt}, moved: time.Now(),
+	}
+}
+
+// needsDone says whether all that the task needs has succeeded. The message says so too, but what is needed may be made anew since.
+func (q *Queue) needsDone(ctx context.Context, job string, task *Task) (bool, error) {
+	const fewer = 16 // questions than one about all
+	if len(task.Needs) > fewer {
+		done := map[string]bool{}
+		_, err := q.tasks.scan(ctx, tokenOf(job)+".*", 0, func(r record) {
+			if e, err := parseEntry(r); err == nil {
+				done[r.key] = e.State == Succeeded
+			}
+		})
+		return err == nil && !slices.ContainsFunc(task.Needs, func(need int) bool { return !done[entryKey(job, need)] }), err
+	}
+	for _, need := range task.Needs {
+		if e, _, err := q.entry(ctx, job, need); err != nil || e.State != Succeeded {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// plan reads the tasks of a job, or remembers them: they never change.
+func (w *Worker) plan(ctx context.Context, head Head) ([]Task, error) {
+	w.lock.Lock()
+	tasks, ok := w.plans[head.Plan]
+	w.lock.Unlock()
+	if ok {
+		return tasks, nil
+	}
+	tasks, err := w.q.plan(ctx, head)
+	if err != nil {
+		return nil, err
+	}
+	w.lock.Lock()
+	defer w.lock.Unlock()
+	if len(w.plans) >= keptPlans {
+		clear(w.plans)
+	}
+	w.plans[head.Plan] = tasks
+	return tasks, nil
+}
+
+// serverTime asks the clock that stamps entries.
+func (q *Queue) serverTime(ctx context.Context) (now time.Time, err error) {
+	err = q.retry(ctx, "ask for the time", func(ctx context.Context) error {
+		msg, err := q.nc.RequestWithContext(ctx, "$JS.API.STREAM.INFO."+q.tasks.stream, nil)
+		if err != nil {
+			return err
+		}
+		var info struct {
+			Time time.Time `json:"ts"`
+		}
+		if err := json.Unmarshal(msg.Data, &info); err != nil {
+			return err
+		}
+		if info.Time.IsZero() {
+			return nats.ErrNoResponders
+		}
+		now = info.Time
+		return nil
+	})
+	return now, err
+}

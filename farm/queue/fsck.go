@@ -1,0 +1,299 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"vksplat/scene"
+)
+
+// Inventory is what a store says of the jobs that ran on it. Fsck judges the queue by it, and rebuilds the queue from it.
+type Inventory interface {
+	// Jobs calls fn for every job of the store, as it was submitted.
+	Jobs(ctx context.Context, fn func(JobPlan) error) error
+	// Manifest returns the SHA-256 of the valid manifest of a task, "" if there is none.
+	Manifest(ctx context.Context, job string, index int, task Task) (string, error)
+}
+
+// Finding is something that is wrong with the queue.
+type Finding struct {
+	Job      string `json:"job"` // for what belongs to no job, its key
+	Task     string `json:"task,omitempty"`
+	Index    int    `json:"index"` // -1 where it is about no task
+	What     string `json:"what"`
+	Repaired bool   `json:"repaired"`
+}
+
+// Fsck compares the queue with a store, nil for none, and with itself. With repair it mends what it finds: an empty queue is rebuilt from the store.
+// Workers may go on meanwhile.
+func (q *Queue) Fsck(ctx context.Context, store Inventory, repair bool) ([]Finding, error) {
+	c := &checker{q: q, ctx: ctx, repair: repair, known: map[string]bool{}, stored: map[string]JobPlan{}, boards: map[string]*board{}}
+	steps := []func() error{c.checkHeads, c.checkEntries, c.checkBoards, c.checkMessages, c.checkReconciler}
+	if store != nil {
+		c.store = store
+		steps = slices.Insert(steps, 0, c.readStore)
+	}
+	for _, step := range steps {
+		if err := step(); err != nil {
+			return c.findings, failure("check queue", "", err, "", scene.ErrTryAgain)
+		}
+	}
+	return c.findings, nil
+}
+
+type checker struct {
+	q        *Queue
+	ctx      context.Context
+	store    Inventory
+	repair   bool
+	stored   map[string]JobPlan // by token of the job
+	known    map[string]bool    // tokens of jobs of the queue
+	boards   map[string]*board  // by token, of jobs that can be read
+	findings []Finding
+}
+
+// find notes a finding, and mends it where that is wanted.
+func (c *checker) find(job, task string, index int, what string, mend func() error) error {
+	f := Finding{Job: job, Task: task, Index: index, What: what}
+	var err error
+	if c.repair && mend != nil {
+		err = mend()
+		f.Repaired = err == nil
+	}
+	c.findings = append(c.findings, f)
+	return err
+}
+
+func (c *checker) readStore() error {
+	return c.store.Jobs(c.ctx, func(plan JobPlan) error {
+		c.stored[tokenOf(plan.Name)] = plan
+		return nil
+	})
+}
+
+// checkHeads finds jobs that cannot be read, and jobs of the store that are missing.
+func (c *checker) checkHeads() error {
+	var heads []record
+	if _, err := c.q.jobs.scan(c.ctx, "*", 0, func(r record) { heads = append(heads, r) }); err != nil {
+		return err
+	}
+	for _, r := range heads {
+		c.known[r.key] = true
+		err := c.openBoard(r)
+		if err == nil {
+			continue
+		}
+		if isTransient(err) || c.ctx.Err() != nil {
+			return err
+		}
+		var mend func() error
+		if plan, ok := c.stored[r.key]; ok {
+			mend = func() error { return c.restore(r.key, plan) }
+		}
+		if err := c.find(r.key, "", -1, "it cannot be read: "+err.Error(), mend); err != nil {
+			return err
+		}
+	}
+	for _, token := range slices.Sorted(maps.Keys(c.stored)) {
+		plan := c.stored[token]
+		if c.known[token] {
+			continue
+		}
+		err := c.find(plan.Name, "", -1, "the store has it, the queue does not", func() error { return c.restore(token, plan) })
+		if err != nil {
+			return err
+		}
+		c.known[token] = c.repair
+	}
+	return nil
+}
+
+func (c *checker) openBoard(r record) error {
+	head, err := parseHead(r.value)
+	if err != nil {
+		return err
+	}
+	if _, err := c.q.Document(c.ctx, head.Name); err != nil {
+		return err
+	}
+	tasks, err := c.q.plan(c.ctx, head)
+	if err == nil {
+		c.boards[r.key] = newBoard(head, r.revision, tasks)
+	}
+	return err
+}
+
+// restore submits a job of the store in the place of what is left of it.
+func (c *checker) restore(token string, plan JobPlan) error {
+	for _, key := range []string{token, token + ".>"} {
+		if err := c.q.purge(c.ctx, c.q.jobs.stream, c.q.jobs.subject(key)); err != nil {
+			return err
+		}
+	}
+	if err := c.q.Submit(c.ctx, plan); err != nil {
+		return err
+	}
+	r, err := c.q.jobs.read(c.ctx, token)
+	if err != nil {
+		return err
+	}
+	return c.openBoard(r)
+}
+
+// checkEntries finds entries that cannot be read or belong to no job.
+func (c *checker) checkEntries() error {
+	type bad struct{ key, what string }
+	var list []bad
+	_, err := c.q.tasks.scan(c.ctx, "*.*", 0, func(r record) {
+		token, _, _ := strings.Cut(r.key, ".")
+		if !c.known[token] {
+			list = append(list, bad{r.key, "an entry of no job"})
+		} else if b := c.boards[token]; b != nil {
+			if _, err := b.take(r); err != nil {
+				list = append(list, bad{r.key, err.Error()})
+			}
+		}
+	})
+	if err != nil {
+		return err
+	}
+	for _, b := range list {
+		err := c.find(b.key, "", -1, b.what, func() error { return c.dropEntry(b.key) })
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// dropEntry removes an entry: its task is as if nobody had claimed it, and its job has not ended.
+func (c *checker) dropEntry(key string) error {
+	if err := c.q.purge(c.ctx, c.q.tasks.stream, c.q.tasks.subject(key)); err != nil {
+		return err
+	}
+	token, _, _ := strings.Cut(key, ".")
+	if b := c.boards[token]; b != nil {
+		b.drop(key)
+		return c.reopen(b)
+	}
+	return nil
+}
+
+// reopen has the reconciler read a job anew.
+func (c *checker) reopen(b *board) error {
+	return c.q.updateHead(c.ctx, b.head.Name, func(head *Head) bool {
+		head.Ended, head.Counts = "", nil
+		head.Generation++
+		return true
+	})
+}
+
+// checkBoards compares what succeeded with the manifests of the store.
+func (c *checker) checkBoards() error {
+	for _, token := range slices.Sorted(maps.Keys(c.boards)) {
+		b := c.boards[token]
+		if _, ok := c.stored[token]; !ok {
+			continue
+		}
+		mended := len(c.findings)
+		for i := range b.cells {
+			if err := c.checkManifest(b, i); err != nil {
+				return err
+			}
+		}
+		if !c.repair || len(c.findings) == mended {
+			continue
+		}
+		if err := c.reopen(b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *checker) checkManifest(b *board, i int) error {
+	task, cell := &b.tasks[i], &b.cells[i]
+	manifest, err := c.store.Manifest(c.ctx, b.head.Name, i, *task)
+	if err != nil {
+		return err
+	}
+	var entry Entry
+	if cell.entry != nil {
+		entry = *cell.entry
+	}
+	update := func(change func(*Entry)) func() error {
+		return func() error {
+			return c.q.updateEntry(c.ctx, b.head.Name, i, func(e *Entry) bool {
+				if e.State.owned() {
+					return false
+				}
+				change(e)
+				return true
+			})
+		}
+	}
+	switch {
+	case cell.state == Succeeded && manifest == "":
+		return c.find(b.head.Name, task.Name, i, "it succeeded, but the store has no valid manifest of it", update(func(e *Entry) {
+			e.State, e.Manifest, e.Used = Queued, "", 0
+			e.Generation++
+		}))
+	case cell.state == Succeeded && manifest != entry.Manifest:
+		return c.find(b.head.Name, task.Name, i, "its manifest is another one than the queue knows", update(func(e *Entry) { e.Manifest = manifest }))
+	case manifest != "" && cell.state != Succeeded && !entry.State.owned() && entry.Generation == 0:
+		return c.find(b.head.Name, task.Name, i, "the store has a valid manifest of it, the queue does not know", update(func(e *Entry) {
+			e.State, e.Manifest, e.Error = Succeeded, manifest, ""
+		}))
+	}
+	return nil
+}
+
+// checkMessages finds messages of nothing, and tasks under way whose message is lost.
+func (c *checker) checkMessages() error {
+	s, err := c.q.js.Stream(c.ctx, jobStream)
+	if err != nil {
+		return err
+	}
+	info, err := s.Info(c.ctx, jetstream.WithSubjectFilter("jobs.>"))
+	if err != nil {
+		return err
+	}
+	left := info.State.Subjects
+	for _, b := range c.boards {
+		for i := range b.cells {
+			cell := &b.cells[i]
+			subject := callSubject(b.head, &b.tasks[i], i)
+			_, called := left[subject]
+			if !cell.state.Ended() {
+				delete(left, subject)
+			}
+			if called || b.head.Canceled || !cell.state.owned() && cell.state != RetryWait {
+				continue
+			}
+			err := c.find(b.head.Name, b.tasks[i].Name, i, "its message is lost", func() error { return c.q.call(c.ctx, place{b, i}) })
+			if err != nil {
+				return err
+			}
+		}
+	}
+	for subject := range left {
+		err := c.find(subject, "", -1, "a message of no task, or of one that has ended", func() error { return c.q.purge(c.ctx, jobStream, subject) })
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *checker) checkReconciler() error {
+	value, _, err := c.q.lead.get(c.ctx, leadKey)
+	if errors.Is(err, errAbsent) || err == nil && len(value) == 0 {
+		return c.find(leadKey, "", -1, "nobody reconciles: queued tasks wait until a farm serve runs", nil)
+	}
+	return err
+}

@@ -1,0 +1,301 @@
+package queue
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// ReconcileOptions say how.
+type ReconcileOptions struct {
+	Name  string                           // of this process, for people
+	Every time.Duration                    // between looks at what stream JOBS holds; 0 means 30 s
+	Ended func(context.Context, JobStatus) // called once a job has ended, by whoever ended it; nil for nobody
+}
+
+// Reconcile stands for election and, while elected, calls workers to tasks whose needs are done, takes tasks from silent owners, ends jobs, and puts nodes
+// into quarantine. It returns when the context ends. Any number of processes may run it.
+func (q *Queue) Reconcile(ctx context.Context, options ReconcileOptions) error {
+	options.Every = cmp.Or(options.Every, 30*time.Second)
+	me, err := json.Marshal(map[string]string{"name": options.Name, "term": rand.Text()})
+	if err != nil {
+		return err
+	}
+	for ctx.Err() == nil {
+		revision, err := q.campaign(ctx, me)
+		if err == nil {
+			q.log.Info("reconciler elected", "name", options.Name)
+			q.reign(ctx, me, revision, options)
+			q.log.Info("reconciler resigned", "name", options.Name)
+			continue
+		}
+		if !errors.Is(err, errConflict) && ctx.Err() == nil {
+			q.log.Warn("election failed", "cause", err)
+		}
+		_ = wait(ctx, nil, leadLife/4)
+	}
+	return nil
+}
+
+const leadKey = "reconciler"
+
+// campaign takes the key where nobody holds it: it is absent, or its holder left it empty.
+func (q *Queue) campaign(ctx context.Context, me []byte) (uint64, error) {
+	value, revision, err := q.lead.get(ctx, leadKey)
+	switch {
+	case errors.Is(err, errAbsent):
+		revision = 0
+	case err != nil:
+		return 0, err
+	case len(value) > 0:
+		return 0, errConflict
+	}
+	return q.lead.cas(ctx, leadKey, revision, me)
+}
+
+// reign reconciles for as long as the key can be renewed, then leaves it empty.
+func (q *Queue) reign(ctx context.Context, me []byte, revision uint64, options ReconcileOptions) {
+	ruling, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var group sync.WaitGroup
+	group.Go(func() {
+		defer cancel()
+		for renewed := time.Now(); wait(ruling, nil, leadLife/4) == nil; renewed = time.Now() {
+			try, stop := context.WithDeadline(ruling, renewed.Add(leadLife*3/4))
+			next, err := q.lead.cas(try, leadKey, revision, me)
+			stop()
+			if err != nil {
+				return
+			}
+			revision = next
+		}
+	})
+	r := &reconciler{q: q, options: options, boards: map[string]*board{}, broken: map[string]uint64{}, consumers: map[string]bool{}, failing: map[string]map[string]bool{}}
+	for ruling.Err() == nil {
+		if err := r.run(ruling); err != nil && ruling.Err() == nil {
+			q.log.Warn("reconciler starts over", "cause", err)
+			_ = wait(ruling, nil, time.Second)
+		}
+	}
+	group.Wait()
+	leave, stop := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer stop()
+	_, _ = q.lead.cas(leave, leadKey, revision, nil) // else the key expires
+}
+
+// reconciler mirrors the jobs that have not ended. One goroutine owns it.
+type reconciler struct {
+	q         *Queue
+	options   ReconcileOptions
+	boards    map[string]*board          // by token of the job
+	broken    map[string]uint64          // by token, the revision of a head that could not be used
+	nextHead  uint64                     // revision from which heads are still to be read
+	consumers map[string]bool            // made
+	failing   map[string]map[string]bool // by node, tasks that failed there since one succeeded
+
+	lock  sync.Mutex
+	dirty map[string]bool // tokens of jobs with news, "" for heads
+}
+
+// run reconciles until something cannot be done.
+func (r *reconciler) run(ctx context.Context) error {
+	told := make(chan struct{}, 1)
+	stop, err := r.listen(told)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	clear(r.boards)
+	r.nextHead = 0
+	var looked, counted time.Time
+	for {
+		now := time.Now()
+		all := now.Sub(looked) >= lookOver
+		if all {
+			looked = now
+		}
+		count := now.Sub(counted) >= r.options.Every
+		if count {
+			counted = now
+		}
+		if err := r.round(ctx, all, count); err != nil {
+			return err
+		}
+		if err := wait(ctx, told, lookOver-min(lookOver, time.Since(looked))); err != nil {
+			return nil
+		}
+	}
+}
+
+// listen notes which jobs have news.
+func (r *reconciler) listen(told chan<- struct{}) (stop func(), err error) {
+	r.dirty = map[string]bool{"": true}
+	var subs []*nats.Subscription
+	stop = func() {
+		for _, sub := range subs {
+			_ = sub.Unsubscribe()
+		}
+	}
+	for _, subject := range []string{"ev.job.*", "ev.task.*.*", "ev.ctl.*"} {
+		sub, err := r.q.nc.Subscribe(subject, func(m *nats.Msg) {
+			token := ""
+			if parts := strings.Split(m.Subject, "."); parts[1] == "task" {
+				token = parts[2]
+			}
+			r.lock.Lock()
+			r.dirty[token] = true
+			r.lock.Unlock()
+			select {
+			case told <- struct{}{}:
+			default:
+			}
+		})
+		if err != nil {
+			stop()
+			return nil, err
+		}
+		subs = append(subs, sub)
+	}
+	return stop, nil
+}
+
+// round looks at what has news, or at all, and does what follows.
+func (r *reconciler) round(ctx context.Context, all, count bool) error {
+	r.lock.Lock()
+	dirty := r.dirty
+	r.dirty = map[string]bool{}
+	r.lock.Unlock()
+	if dirty[""] || all {
+		if err := r.readHeads(ctx); err != nil {
+			return err
+		}
+	}
+	for token, b := range r.boards {
+		if !all && !dirty[token] {
+			continue
+		}
+		changed, err := r.q.readEntries(ctx, b)
+		if err != nil {
+			return fmt.Errorf("job %s: %w", b.head.Name, err)
+		}
+		if err := r.judgeNodes(ctx, b, changed); err != nil {
+			return err
+		}
+	}
+	if count {
+		if err := r.countCalls(ctx, "jobs.>", r.boards); err != nil {
+			return err
+		}
+	}
+	for _, token := range slices.Sorted(maps.Keys(r.boards)) {
+		if err := r.settle(ctx, token, r.boards[token]); err != nil {
+			return err
+		}
+	}
+	return r.release(ctx)
+}
+
+// readHeads opens boards of jobs that are new or were retried, and closes those of jobs that ended.
+func (r *reconciler) readHeads(ctx context.Context) error {
+	news := map[string]record{}
+	next, err := r.q.jobs.scan(ctx, "*", r.nextHead, func(found record) { news[found.key] = found })
+	if err != nil {
+		return err
+	}
+	for token, found := range news {
+		if err := r.takeHead(ctx, token, found); err != nil {
+			return err
+		}
+	}
+	r.nextHead = next
+	return nil
+}
+
+func (r *reconciler) takeHead(ctx context.Context, token string, found record) error {
+	head, err := parseHead(found.value)
+	if err == nil && head.Ended != "" {
+		delete(r.boards, token)
+		return nil
+	}
+	b := r.boards[token]
+	if err == nil && b != nil && b.head.Generation == head.Generation { // else entries may have gone
+		b.setHead(head, found.revision)
+		if head.Canceled {
+			return r.q.purge(ctx, jobStream, "jobs.*.*."+token+".*")
+		}
+		return r.countCalls(ctx, "jobs.*.*."+token+".*", map[string]*board{token: b})
+	}
+	if err == nil {
+		b, err = r.q.board(ctx, head, found.revision)
+	}
+	if ctx.Err() != nil || err != nil && isTransient(err) {
+		return err
+	}
+	if err != nil {
+		if r.broken[token] != found.revision {
+			r.q.log.Error("a job cannot be read; farm fsck may help", "job", token, "cause", err)
+		}
+		r.broken[token] = found.revision
+		return nil
+	}
+	for i := range b.tasks {
+		if err := r.needConsumer(ctx, head.Priority, b.tasks[i].pool()); err != nil {
+			return err
+		}
+	}
+	r.boards[token] = b
+	return r.countCalls(ctx, "jobs.*.*."+token+".*", map[string]*board{token: b})
+}
+
+func (r *reconciler) needConsumer(ctx context.Context, priority Priority, pool string) error {
+	name := consumerOf(priority, pool)
+	if r.consumers[name] {
+		return nil
+	}
+	err := r.q.makeConsumer(ctx, priority, pool)
+	r.consumers[name] = err == nil
+	return err
+}
+
+// countCalls finds out for which tasks of the boards stream JOBS holds a message.
+func (r *reconciler) countCalls(ctx context.Context, filter string, boards map[string]*board) error {
+	var info *jetstream.StreamInfo
+	err := r.q.retry(ctx, "list "+filter, func(ctx context.Context) error {
+		s, err := r.q.js.Stream(ctx, jobStream)
+		if err == nil {
+			info, err = s.Info(ctx, jetstream.WithSubjectFilter(filter))
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for _, b := range boards {
+		for i := range b.cells {
+			b.cells[i].called = false
+		}
+	}
+	for subject := range info.State.Subjects {
+		parts := strings.Split(subject, ".") // jobs.<priority>.<pool>.<job>.<index>
+		if len(parts) != 5 || boards[parts[3]] == nil {
+			continue
+		}
+		b := boards[parts[3]]
+		if i, err := strconv.Atoi(parts[4]); err == nil && i >= 0 && i < len(b.cells) {
+			b.cells[i].called = true
+		}
+	}
+	return nil
+}

@@ -1,0 +1,256 @@
+package queue
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// quarantineAfter is how many different tasks must fail on a node, none succeeding in between.
+const quarantineAfter = 3
+
+// settle does what a job's states ask for: stops what was canceled, takes tasks from silent owners, ends the job.
+func (r *reconciler) settle(ctx context.Context, token string, b *board) error {
+	if b.counts[Running]+b.counts[Verifying]+b.counts[Canceling] > 0 {
+		for i := range b.cells {
+			if err := r.settleTask(ctx, b, i); err != nil {
+				return err
+			}
+		}
+	}
+	state := b.state()
+	if !state.Ended() {
+		return nil
+	}
+	wrote := false
+	err := r.q.updateHead(ctx, b.head.Name, func(head *Head) bool {
+		// A head that was written since, as by Retry, is judged when it has been read.
+		wrote = head.Ended == "" && head.Generation == b.head.Generation && head.Canceled == b.head.Canceled
+		head.Ended, head.Counts = state, b.countsCopy()
+		return wrote
+	})
+	if errors.Is(err, ErrNoJob) {
+		err = nil
+		delete(r.boards, token)
+	}
+	if err != nil || !wrote {
+		return err
+	}
+	delete(r.boards, token)
+	if r.options.Ended != nil {
+		status := JobStatus{Head: b.head, State: state, Counts: b.countsCopy(), Changed: time.Now()}
+		status.Ended = state
+		r.options.Ended(ctx, status)
+	}
+	return nil
+}
+
+func (r *reconciler) settleTask(ctx context.Context, b *board, i int) error {
+	c := &b.cells[i]
+	if c.entry == nil || !c.entry.State.owned() {
+		return nil
+	}
+	if b.head.Canceled && c.entry.State != Canceling {
+		return r.q.updateEntry(ctx, b.head.Name, i, func(e *Entry) bool { return e.State.owned() && cancelEntry(e) })
+	}
+	// Workers find silent owners sooner, by their messages. This is for messages that were lost, and for clocks of servers that went back.
+	lease := time.Duration(r.q.farm.Lease)
+	if time.Since(c.seen) < max(lease, b.tasks[i].Lease)+lease {
+		return nil
+	}
+	known := *c.entry
+	c.called = false // or not any more, as it seems
+	return r.q.updateEntry(ctx, b.head.Name, i, func(e *Entry) bool {
+		silent := e.Claim == known.Claim && e.Beat == known.Beat && e.State.owned()
+		if silent {
+			e.giveUp(&b.tasks[i])
+			e.Beat++
+		}
+		return silent
+	})
+}
+
+// judgeNodes counts on which nodes tasks fail, and puts nodes into quarantine.
+func (r *reconciler) judgeNodes(ctx context.Context, b *board, changed []int) error {
+	for _, i := range changed {
+		e := b.cells[i].entry
+		switch {
+		case e == nil:
+		case e.State == Succeeded:
+			delete(r.failing, e.Node)
+		case len(e.Failures) > 0 && !e.State.owned():
+			f := e.Failures[len(e.Failures)-1]
+			if f.Attempt != e.Attempt || f.Permanent || f.Lost {
+				continue
+			}
+			if r.failing[f.Node] == nil {
+				r.failing[f.Node] = map[string]bool{}
+			}
+			r.failing[f.Node][entryKey(b.head.Name, i)] = true
+			if len(r.failing[f.Node]) < quarantineAfter {
+				continue
+			}
+			delete(r.failing, f.Node)
+			reason := fmt.Sprintf("%d different tasks failed there, the last with: %s", quarantineAfter, f.Error)
+			if err := r.q.setOrder(ctx, "quarantine node", f.Node, func(o *Order) { o.Quarantine = reason }); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// load is how much is handed out already.
+type load struct {
+	limits  Limits
+	waiting map[string]int // by consumer, tasks in front of workers
+	users   map[string]int // tasks that run or are in front of workers
+	pools   map[string]int
+}
+
+// release calls workers to the tasks that may run next: of each priority and pool the oldest jobs' first, as many as the farm's window, within the limits.
+func (r *reconciler) release(ctx context.Context) error {
+	boards := slices.SortedFunc(maps.Values(r.boards), func(a, b *board) int { return int(int64(a.head.Age) - int64(b.head.Age)) })
+	if !slices.ContainsFunc(boards, (*board).waits) {
+		return nil
+	}
+	limits, err := r.q.Limits(ctx)
+	if err != nil {
+		return err
+	}
+	l := load{limits: limits, waiting: map[string]int{}, users: map[string]int{}, pools: map[string]int{}}
+	for _, b := range boards {
+		l.count(b)
+	}
+	var calls []place
+	for _, b := range boards {
+		for i := range b.cells {
+			if b.mayCall(i) && l.take(b, i, r.q.farm.Window) {
+				calls = append(calls, place{b, i})
+			}
+		}
+	}
+	err = r.q.callAll(ctx, calls)
+	pools := map[string]bool{}
+	for _, n := range calls {
+		pools[n.b.tasks[n.i].pool()] = true
+	}
+	for pool := range pools {
+		err = errors.Join(err, r.q.nc.Publish("wake."+pool, nil))
+	}
+	return err
+}
+
+// waits says whether a task of the board might be called.
+func (b *board) waits() bool { return b.counts[Queued]+b.counts[RetryWait] > 0 && !b.head.Paused }
+
+// mayCall says whether a task is to be called: it is queued, or has waited long enough after a failed attempt, and no message of it is there.
+func (b *board) mayCall(i int) bool {
+	c := &b.cells[i]
+	if c.called || b.head.Paused {
+		return false
+	}
+	return c.state == Queued || c.state == RetryWait && time.Since(c.seen) > time.Duration(c.entry.Delay)
+}
+
+func (l *load) count(b *board) {
+	for i := range b.cells {
+		c := &b.cells[i]
+		if c.state == Queued && c.called {
+			l.waiting[consumerOf(b.head.Priority, b.tasks[i].pool())]++
+		}
+		if c.state.owned() || c.state == RetryWait || c.state == Queued && c.called {
+			l.users[b.head.Owner]++
+			l.pools[b.tasks[i].pool()]++
+		}
+	}
+}
+
+// take counts one more task, if it may be handed out.
+func (l *load) take(b *board, i, window int) bool {
+	if b.cells[i].state == RetryWait {
+		return true // counted already
+	}
+	pool := b.tasks[i].pool()
+	consumer := consumerOf(b.head.Priority, pool)
+	if l.waiting[consumer] >= window || !allows(l.limits.Users, b.head.Owner, l.users[b.head.Owner]) || !allows(l.limits.Pools, pool, l.pools[pool]) {
+		return false
+	}
+	l.waiting[consumer]++
+	l.users[b.head.Owner]++
+	l.pools[pool]++
+	return true
+}
+
+// alreadyThere is how the server refuses a second message of a task; the error has no number of its own.
+const alreadyThere = "maximum messages per subject"
+
+// place is a task of a board.
+type place struct {
+	b *board
+	i int
+}
+
+// callAll publishes the messages of tasks in their order, without waiting for each answer.
+func (q *Queue) callAll(ctx context.Context, calls []place) error {
+	answers := make([]jetstream.PubAckFuture, len(calls))
+	for i, at := range calls {
+		subject, raw, err := at.message()
+		if err != nil {
+			return err
+		}
+		answers[i], _ = q.js.PublishAsync(subject, raw, jetstream.WithRetryAttempts(0)) // nil where the server is away
+	}
+	for i, at := range calls {
+		if !sent(ctx, answers[i]) {
+			if err := q.call(ctx, at); err != nil {
+				return err
+			}
+		}
+		at.b.cells[at.i].called = true
+	}
+	return nil
+}
+
+// sent says whether the message is in the stream.
+func sent(ctx context.Context, answer jetstream.PubAckFuture) bool {
+	if answer == nil {
+		return false
+	}
+	select {
+	case <-answer.Ok():
+		return true
+	case err := <-answer.Err():
+		return strings.Contains(err.Error(), alreadyThere)
+	case <-time.After(tryFor):
+	case <-ctx.Done():
+	}
+	return false
+}
+
+func (at place) message() (subject string, raw []byte, err error) {
+	raw, err = json.Marshal(call{at.b.head.Name, at.i})
+	return callSubject(at.b.head, &at.b.tasks[at.i], at.i), raw, err
+}
+
+// call publishes the message of a task, unless it is there.
+func (q *Queue) call(ctx context.Context, at place) error {
+	subject, raw, err := at.message()
+	if err != nil {
+		return err
+	}
+	return q.retry(ctx, "publish "+subject, func(ctx context.Context) error {
+		_, err := q.js.Publish(ctx, subject, raw, jetstream.WithRetryAttempts(0))
+		if err != nil && strings.Contains(err.Error(), alreadyThere) {
+			return nil
+		}
+		return err
+	})
+}

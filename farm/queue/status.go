@@ -1,0 +1,333 @@
+package queue
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"vksplat/scene"
+)
+
+// JobStatus is a job as tables show it.
+type JobStatus struct {
+	Head
+	State     JobState      `json:"state"`
+	Counts    map[State]int `json:"counts"` // of tasks, by state; hides the head's
+	Submitted time.Time     `json:"submitted"`
+	Changed   time.Time     `json:"changed"` // when its head was written last: for a job that ended, when
+}
+
+// TaskStatus is a task as tables show it. Its Entry's State is what is stored; State is what holds.
+type TaskStatus struct {
+	Job     string    `json:"job"`
+	Index   int       `json:"index"`
+	Name    string    `json:"name"`
+	Pool    string    `json:"pool"`
+	State   State     `json:"state"`
+	Inspect bool      `json:"inspect,omitempty"` // waits until somebody has looked and resumes the job
+	Entry   Entry     `json:"entry"`
+	Changed time.Time `json:"changed"` // the last write of its entry, zero if there was none
+}
+
+// Change is what Watch reports: one of the two is set.
+type Change struct {
+	Job  *JobStatus
+	Task *TaskStatus
+}
+
+const (
+	settle   = 5 * time.Millisecond // writes come in groups
+	lookOver = 2 * time.Second      // how often a watcher looks without having been told
+)
+
+// List returns all jobs, the oldest first.
+func (q *Queue) List(ctx context.Context) ([]JobStatus, error) {
+	var jobs []JobStatus
+	var bad error
+	_, err := q.jobs.scan(ctx, "*", 0, func(r record) {
+		head, err := parseHead(r.value)
+		if err != nil {
+			bad = errors.Join(bad, fmt.Errorf("job %s: %w", r.key, err))
+			return
+		}
+		jobs = append(jobs, JobStatus{Head: head, State: head.Ended, Counts: head.Counts, Changed: r.at})
+	})
+	if err = errors.Join(err, bad); err != nil {
+		return nil, failure("list jobs", "", err, "", scene.ErrTryAgain)
+	}
+	for i := range jobs {
+		job := &jobs[i]
+		if job.State == "" {
+			b, err := q.board(ctx, job.Head, 0)
+			if err != nil {
+				return nil, failure("list jobs", job.Name, err, "", scene.ErrTryAgain)
+			}
+			job.State, job.Counts = b.state(), b.countsCopy()
+		}
+		if job.Submitted, err = q.submitted(ctx, job.Head); err != nil {
+			return nil, failure("list jobs", job.Name, err, "", scene.ErrTryAgain)
+		}
+	}
+	slices.SortFunc(jobs, func(a, b JobStatus) int { return int(int64(a.Age) - int64(b.Age)) })
+	return jobs, nil
+}
+
+// Show returns a job with all its tasks.
+func (q *Queue) Show(ctx context.Context, job string) (JobStatus, []TaskStatus, error) {
+	b, status, err := q.open(ctx, job)
+	if err != nil {
+		return JobStatus{}, nil, failure("show job", job, err, "", kindOf(err))
+	}
+	tasks := make([]TaskStatus, len(b.tasks))
+	for i := range tasks {
+		tasks[i] = b.status(i)
+	}
+	return status, tasks, nil
+}
+
+// Watch calls fn with the job, with each of its tasks, and then with every change, until fn returns an error, which it returns, or the context ends. Of
+// several changes of a task in quick succession only the last may be seen.
+func (q *Queue) Watch(ctx context.Context, job string, fn func(Change) error) error {
+	told := make(chan struct{}, 1)
+	stop, err := q.tell(told, "ev.job."+tokenOf(job), "ev.task."+tokenOf(job)+".*")
+	if err != nil {
+		return failure("watch job", job, err, "", scene.ErrTryAgain)
+	}
+	defer stop()
+	b, status, err := q.open(ctx, job)
+	if err != nil {
+		return failure("watch job", job, err, "", kindOf(err))
+	}
+	all := make([]int, len(b.tasks))
+	for i := range all {
+		all[i] = i
+	}
+	if err := report(b, status, all, fn); err != nil {
+		return err
+	}
+	for {
+		if err := wait(ctx, told, lookOver); err != nil {
+			return err
+		}
+		changed, moved, err := q.refresh(ctx, b)
+		if err != nil {
+			return failure("watch job", job, err, "", kindOf(err))
+		}
+		if !moved && len(changed) == 0 {
+			continue
+		}
+		status.Head, status.State, status.Counts = b.head, b.state(), b.countsCopy()
+		if err := report(b, status, changed, fn); err != nil {
+			return err
+		}
+	}
+}
+
+func report(b *board, status JobStatus, tasks []int, fn func(Change) error) error {
+	for _, i := range tasks {
+		task := b.status(i)
+		if err := fn(Change{Task: &task}); err != nil {
+			return err
+		}
+	}
+	return fn(Change{Job: &status})
+}
+
+// errSeen ends a Watch that has seen what it waited for.
+var errSeen = errors.New("seen")
+
+// Wait returns once the job has ended.
+func (q *Queue) Wait(ctx context.Context, job string) (JobStatus, error) {
+	var last JobStatus
+	err := q.Watch(ctx, job, func(c Change) error {
+		if c.Job == nil {
+			return nil
+		}
+		if last = *c.Job; last.Ended != "" {
+			return errSeen
+		}
+		return nil
+	})
+	if errors.Is(err, errSeen) {
+		err = nil
+	}
+	return last, err
+}
+
+// Progress calls fn with what running tasks of a job say, of all jobs if job is "", until the context ends. It may miss some; entries hold what was said at
+// the last heartbeat.
+func (q *Queue) Progress(ctx context.Context, job string, fn func(Progress)) error {
+	subject := "prog.>"
+	if job != "" {
+		subject = "prog." + tokenOf(job) + ".*"
+	}
+	sub, err := q.nc.Subscribe(subject, func(m *nats.Msg) {
+		var p Progress
+		if json.Unmarshal(m.Data, &p) == nil {
+			fn(p)
+		}
+	})
+	if err != nil {
+		return failure("watch progress", job, err, "", scene.ErrTryAgain)
+	}
+	<-ctx.Done()
+	return sub.Unsubscribe()
+}
+
+// tell makes told receive whenever one of the subjects does, and after a lost connection.
+func (q *Queue) tell(told chan<- struct{}, subjects ...string) (stop func(), err error) {
+	var subs []*nats.Subscription
+	stop = func() {
+		for _, sub := range subs {
+			_ = sub.Unsubscribe()
+		}
+	}
+	for _, subject := range subjects {
+		sub, err := q.nc.Subscribe(subject, func(*nats.Msg) {
+			select {
+			case told <- struct{}{}:
+			default:
+			}
+		})
+		if err != nil {
+			stop()
+			return nil, err
+		}
+		subs = append(subs, sub)
+	}
+	return stop, nil
+}
+
+// wait returns when told receives, a little later so that one look finds a group of writes, or after the time.
+func wait(ctx context.Context, told <-chan struct{}, most time.Duration) error {
+	timer := time.NewTimer(most)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-timer.C:
+		return nil
+	case <-told:
+	}
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-time.After(settle):
+		return nil
+	}
+}
+
+// open reads a job whole.
+func (q *Queue) open(ctx context.Context, job string) (*board, JobStatus, error) {
+	head, revision, err := q.head(ctx, job)
+	if err != nil {
+		return nil, JobStatus{}, err
+	}
+	b, err := q.board(ctx, head, revision)
+	if err != nil {
+		return nil, JobStatus{}, err
+	}
+	status := JobStatus{Head: head, State: b.state(), Counts: b.countsCopy()}
+	status.Submitted, err = q.submitted(ctx, head)
+	return b, status, err
+}
+
+// board reads plan and entries of a job.
+func (q *Queue) board(ctx context.Context, head Head, revision uint64) (*board, error) {
+	tasks, err := q.plan(ctx, head)
+	if err != nil {
+		return nil, err
+	}
+	b := newBoard(head, revision, tasks)
+	_, err = q.readEntries(ctx, b)
+	return b, err
+}
+
+// readEntries reads what was written since the last time, and returns the tasks that changed, some twice.
+func (q *Queue) readEntries(ctx context.Context, b *board) (changed []int, err error) {
+	b.next, err = q.tasks.scan(ctx, tokenOf(b.head.Name)+".*", b.next, func(r record) {
+		tasks, _ := b.take(r)
+		changed = append(changed, tasks...)
+	})
+	return changed, err
+}
+
+// refresh reads head and entries anew.
+func (q *Queue) refresh(ctx context.Context, b *board) (changed []int, moved bool, err error) {
+	head, revision, err := q.head(ctx, b.head.Name)
+	if err != nil {
+		return nil, false, err
+	}
+	if moved = revision > b.revision; moved {
+		changed = b.setHead(head, revision)
+	}
+	tasks, err := q.readEntries(ctx, b)
+	changed = append(changed, tasks...)
+	slices.Sort(changed)
+	return slices.Compact(changed), moved, err
+}
+
+// take takes an entry as it was read. A task whose entry is damaged counts as failed, so that its job ends and says why.
+func (b *board) take(r record) (changed []int, err error) {
+	i, err := strconv.Atoi(r.key[strings.LastIndexByte(r.key, '.')+1:])
+	if err != nil || i < 0 || i >= len(b.cells) {
+		return nil, errors.New("it is of no task")
+	}
+	entry, err := parseEntry(r)
+	if err != nil {
+		err = fmt.Errorf("its entry is damaged: %w", err)
+		entry = &Entry{State: Failed, Error: err.Error()}
+	}
+	return append(b.setEntry(i, entry, r.revision, r.at), i), err
+}
+
+func parseEntry(r record) (*Entry, error) {
+	entry := new(Entry)
+	if err := json.Unmarshal(r.value, entry); err != nil {
+		return nil, err
+	}
+	if entry.Format != Format {
+		return nil, fmt.Errorf("%w: %d, this program knows %d", ErrFormat, entry.Format, Format)
+	}
+	if entry.Key != r.key {
+		return nil, fmt.Errorf("it is the entry of %q", entry.Key)
+	}
+	return entry, nil
+}
+
+func (b *board) status(i int) TaskStatus {
+	c, task := &b.cells[i], &b.tasks[i]
+	status := TaskStatus{Job: b.head.Name, Index: i, Name: task.Name, Pool: task.pool(), State: c.state, Inspect: b.inspects(i), Changed: c.at}
+	if c.entry != nil {
+		status.Entry = *c.entry
+	}
+	return status
+}
+
+func (b *board) countsCopy() map[State]int {
+	counts := maps.Clone(b.counts)
+	maps.DeleteFunc(counts, func(_ State, n int) bool { return n == 0 })
+	return counts
+}
+
+// submitted is the server's stamp of the document of a job.
+func (q *Queue) submitted(ctx context.Context, head Head) (time.Time, error) {
+	r, err := q.jobs.read(ctx, documentKey(tokenOf(head.Name), head.Document))
+	return r.at, err
+}
+
+// kindOf says whether a job that is not there, or a server, is to blame.
+func kindOf(err error) error {
+	if errors.Is(err, ErrNoJob) || errors.Is(err, ErrNoTask) {
+		return scene.ErrUsage
+	}
+	return scene.ErrTryAgain
+}

@@ -1,0 +1,317 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"vksplat/farm/queue"
+)
+
+// TestRestart stops and starts the server under a worker: leases go on, nothing is done twice.
+func TestRestart(t *testing.T) {
+	t.Parallel()
+	options := testOptions(t, filepath.Join(t.TempDir(), "farm"))
+	options.Listen = freeAddress(t)
+	s, err := Start(t.Context(), options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &farm{t: t, server: s, user: connect(t, s, Submit)}
+	f.worker = f.join("one")
+	f.submit(queue.JobPlan{Name: "j", Tasks: []queue.Task{{Name: "a"}, {Name: "b", Needs: []int{0}}}})
+	lease := f.claim("a")
+	s.Close()
+	time.Sleep(testLease / 4)
+	if s, err = Start(t.Context(), options); err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	f.must(lease.Checkpointed(t.Context(), 3, "ckpt/3"))
+	time.Sleep(2 * testLease) // more than long enough for others to steal it
+	f.must(lease.Verify(t.Context()))
+	f.must(lease.Succeed(t.Context(), "manifest"))
+	f.succeed("b")
+	f.ends("j", queue.JobSucceeded)
+	if tasks := f.states("j", queue.Succeeded, queue.Succeeded); tasks[0].Entry.Attempt != 1 || tasks[1].Entry.Attempt != 1 {
+		t.Error(tasks)
+	}
+}
+
+// TestPowerLoss copies what is on disk while jobs are submitted and run, and starts a server on the copy: what was acknowledged before the copy was begun is
+// there. A copy of a running server's files is torn like those of a machine that lost power, but for pages that only the kernel held; those the server has
+// synced before it acknowledged (SyncAlways).
+func TestPowerLoss(t *testing.T) {
+	f := newFarm(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	var lock sync.Mutex
+	acknowledged := map[string]queue.State{}
+	var group sync.WaitGroup
+	group.Go(func() {
+		for i := 0; ctx.Err() == nil; i++ {
+			name := fmt.Sprintf("job-%d", i)
+			if f.user.Submit(ctx, queue.JobPlan{Name: name, Document: []byte(name), Tasks: []queue.Task{{Name: "t"}}}) == nil {
+				lock.Lock()
+				if acknowledged[name] == "" {
+					acknowledged[name] = queue.Queued
+				}
+				lock.Unlock()
+			}
+		}
+	})
+	group.Go(func() {
+		for ctx.Err() == nil {
+			lease, err := f.worker.Claim(ctx, queue.Slot{})
+			if err == nil && lease.Succeed(ctx, "manifest of "+lease.Job) == nil {
+				lock.Lock()
+				acknowledged[lease.Job] = queue.Succeeded
+				lock.Unlock()
+			}
+		}
+	})
+	for round := range 3 {
+		known := map[string]queue.State{}
+		for done := 0; done < 10*(round+1); time.Sleep(10 * time.Millisecond) {
+			done = 0
+			lock.Lock()
+			for name, state := range acknowledged {
+				if known[name] = state; state == queue.Succeeded {
+					done++
+				}
+			}
+			lock.Unlock()
+		}
+		copied := filepath.Join(t.TempDir(), fmt.Sprint(round))
+		copyTorn(t, f.server.options.Dir, copied)
+		checkCopy(t, copied, known)
+	}
+	cancel()
+	group.Wait()
+}
+
+// copyTorn copies a folder that is being written. Files may vanish meanwhile.
+func copyTorn(t *testing.T, from, to string) {
+	t.Helper()
+	err := filepath.WalkDir(from, func(path string, d os.DirEntry, err error) error {
+		if errors.Is(err, os.ErrNotExist) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		target := filepath.Join(to, strings.TrimPrefix(path, from))
+		if d.IsDir() {
+			return os.MkdirAll(target, 0o700)
+		}
+		data, err := os.ReadFile(path)
+		if errors.Is(err, os.ErrNotExist) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(target, data, 0o600)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func checkCopy(t *testing.T, dir string, known map[string]queue.State) {
+	t.Helper()
+	s, err := Start(t.Context(), testOptions(t, dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	succeeded := 0
+	for name, state := range known {
+		doc, err := s.Queue().Document(t.Context(), name)
+		if err != nil || string(doc) != name {
+			t.Errorf("%s is lost: %q, %v", name, doc, err)
+			continue
+		}
+		_, tasks, err := s.Queue().Show(t.Context(), name)
+		if err != nil || state == queue.Succeeded && (tasks[0].State != state || tasks[0].Entry.Manifest != "manifest of "+name) {
+			t.Errorf("%s: %v, %v, want %s", name, tasks, err, state)
+		}
+		if state == queue.Succeeded {
+			succeeded++
+		}
+	}
+	t.Logf("%d jobs, %d of them done, are all there", len(known), succeeded)
+	if succeeded == 0 {
+		t.Error("nothing was done")
+	}
+}
+
+// shelf is a store in memory.
+type shelf struct {
+	plans     []queue.JobPlan
+	manifests map[string]string // by job/task
+}
+
+func (s *shelf) Jobs(_ context.Context, fn func(queue.JobPlan) error) error {
+	for _, plan := range s.plans {
+		if err := fn(plan); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *shelf) Manifest(_ context.Context, job string, _ int, task queue.Task) (string, error) {
+	return s.manifests[job+"/"+task.Name], nil
+}
+
+// TestRebuild gives a new, empty server the store of another.
+func TestRebuild(t *testing.T) {
+	f := newFarm(t)
+	plan := queue.JobPlan{Name: "old job", Owner: "ann", Document: []byte("doc"), Tasks: []queue.Task{{Name: "a"}, {Name: "b"}, {Name: "c", Needs: []int{0, 1}}}}
+	store := &shelf{plans: []queue.JobPlan{plan}, manifests: map[string]string{"old job/a": "hash of a"}}
+	found, err := f.admin.Fsck(t.Context(), store, false)
+	if err != nil || len(found) != 1 || found[0].Repaired {
+		t.Fatal(found, err)
+	}
+	if _, _, err := f.user.Show(t.Context(), plan.Name); !errors.Is(err, queue.ErrNoJob) {
+		t.Error("a check without repair changes something:", err)
+	}
+	f.repairs(store, "the store has it", "valid manifest")
+	f.succeed("b")
+	f.succeed("c")
+	f.ends(plan.Name, queue.JobSucceeded)
+	if doc, err := f.user.Document(t.Context(), plan.Name); err != nil || string(doc) != "doc" {
+		t.Errorf("%q, %v", doc, err)
+	}
+}
+
+// repairs runs a repair that must find these things, and repeats it until there is nothing to find.
+func (f *farm) repairs(store queue.Inventory, want ...string) {
+	f.t.Helper()
+	found, err := f.admin.Fsck(f.t.Context(), store, true)
+	f.must(err)
+	for _, text := range want {
+		if !slices.ContainsFunc(found, func(x queue.Finding) bool { return strings.Contains(x.What, text) && x.Repaired }) {
+			f.t.Errorf("no finding %q in %v", text, found)
+		}
+	}
+	for end := time.Now().Add(patience); len(found) > 0; { // workers and reconciler may still act on what they saw before
+		found, err = f.admin.Fsck(f.t.Context(), store, true)
+		f.must(err)
+		if time.Now().After(end) {
+			f.t.Fatalf("still wrong: %v", found)
+		}
+	}
+}
+
+// TestDamage loses and breaks what the queue stores, piece by piece.
+func TestDamage(t *testing.T) {
+	f := newFarm(t)
+	ctx := t.Context()
+	plan := queue.JobPlan{Name: "j", Document: []byte("doc"), Tasks: []queue.Task{{Name: "a"}, {Name: "b"}}}
+	store := &shelf{plans: []queue.JobPlan{plan}, manifests: map[string]string{"j/a": "manifest"}}
+	f.submit(plan)
+	f.succeed("a")
+	lease := f.claim("b")
+	nc, err := f.server.Connect("damage")
+	f.must(err)
+	defer nc.Close()
+	say := func(subject, text string) {
+		_, err := nc.Request(subject, []byte(text), 5*time.Second)
+		f.must(err)
+	}
+	say("$JS.API.STREAM.PURGE.JOBS", "")
+	f.repairs(store, "message is lost")
+	say("$KV.task.nobody.0", "{}")
+	say("jobs.high.any.nobody.7", `{"job":"nobody","index":7}`)
+	f.repairs(store, "an entry of no job", "a message of no task")
+	delete(store.manifests, "j/a")
+	f.repairs(store, "no valid manifest of it")
+	if again := f.claim("a"); again.Generation != 1 {
+		t.Errorf("%+v", again)
+	} else {
+		f.must(again.Succeed(ctx, "new"))
+	}
+	store.manifests["j/a"] = "newer"
+	f.repairs(store, "another one than the queue knows")
+	f.must(lease.Succeed(ctx, "b"))
+	store.manifests["j/b"] = "b"
+	f.ends("j", queue.JobSucceeded)
+	say("$JS.API.STREAM.PURGE.KV_task", "")
+	f.repairs(store, "valid manifest")
+	f.ends("j", queue.JobSucceeded)
+	say("$KV.job.j", "not JSON")
+	f.repairs(store, "cannot be read")
+	f.ends("j", queue.JobSucceeded)
+}
+
+// TestLostMessage loses the message of a task whose worker falls silent. Only the reconciler's clock can tell then.
+func TestLostMessage(t *testing.T) {
+	f := newFarm(t)
+	f.submit(queue.JobPlan{Name: "j", Tasks: []queue.Task{{Name: "a", Stall: time.Millisecond}}})
+	cause(t, f.claim("a"), queue.ErrStalled)
+	nc, err := f.server.Connect("damage")
+	f.must(err)
+	defer nc.Close()
+	_, err = nc.Request("$JS.API.STREAM.PURGE.JOBS", nil, patience)
+	f.must(err)
+	if lease := f.claim("a"); lease.Attempt != 2 {
+		t.Errorf("%+v", lease)
+	}
+	if tasks := f.states("j", queue.Running); len(tasks[0].Entry.Failures) != 1 || !tasks[0].Entry.Failures[0].Lost {
+		t.Errorf("%+v", tasks[0].Entry)
+	}
+}
+
+// TestTakeover measures how long after its worker's death a task begins elsewhere.
+func TestTakeover(t *testing.T) {
+	leases := []time.Duration{time.Second}
+	if os.Getenv(longVariable) == "1" {
+		leases = []time.Duration{time.Second, 2 * time.Second, 5 * time.Second, 30 * time.Second}
+	}
+	for _, lease := range leases {
+		t.Run(lease.String(), func(t *testing.T) {
+			t.Parallel()
+			options := testOptions(t, filepath.Join(t.TempDir(), "farm"))
+			options.Farm.Lease = queue.Duration(lease)
+			s, err := Start(t.Context(), options)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			f := &farm{t: t, server: s, user: connect(t, s, Submit)}
+			f.submit(queue.JobPlan{Name: "j", Tasks: []queue.Task{{Name: "a"}}})
+			token, err := NewToken(options.Dir, Work, "dies", 0)
+			f.must(errors.Join(err, s.readKeys()))
+			nc, err := queue.Dial(token, "dies")
+			f.must(err)
+			q, err := queue.Connect(t.Context(), nc, queue.Options{})
+			f.must(err)
+			w, err := q.Join(t.Context(), queue.WorkerInfo{Node: "dies"})
+			f.must(err)
+			dead, err := w.Claim(t.Context(), queue.Slot{})
+			f.must(err)
+			time.Sleep(lease / 2)
+			nc.Close()
+			died := time.Now()
+			f.worker = f.join("lives")
+			ctx, cancel := context.WithTimeout(t.Context(), 3*lease+10*time.Second)
+			defer cancel()
+			taken, err := f.worker.Claim(ctx, queue.Slot{})
+			f.must(err)
+			took := time.Since(died)
+			t.Logf("lease %v: taken over after %v", lease, took)
+			if taken.Attempt != 2 || took > 3*lease+5*time.Second {
+				t.Errorf("attempt %d after %v", taken.Attempt, took)
+			}
+			_ = dead
+		})
+	}
+}

@@ -1,0 +1,43 @@
+package spec
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+)
+
+// Hash is the identity of a task's results: of what it does, with which settings, to which inputs, and of the tasks that make these; in hexadecimal. What only
+// says where and when it runs has no part in it, nor have other tasks of the job: a job that was extended keeps the results that it has.
+func (p *Plan) Hash(i int) string { return p.hash(i, map[int]string{}) }
+
+// hash is Hash, with those that are known already.
+func (p *Plan) hash(i int, known map[int]string) string {
+	if h, is := known[i]; is {
+		return h
+	}
+	t := p.Tasks[i]
+	t.Index, t.Name, t.ID, t.Needs, t.Inspect, t.Pool, t.Priority, t.Pin = 0, "", "", nil, false, "", "", Pin{}
+	var made []string // by the tasks of the inputs, in order
+	inputs := []*Input{&t.Source, &t.Cameras, &t.Trajectory, &t.Plan}
+	t.Models = append([]Model(nil), t.Models...)
+	for k := range t.Models {
+		inputs = append(inputs, &t.Models[k].Input, &t.Models[k].Source)
+	}
+	for _, in := range inputs {
+		for _, k := range in.Tasks {
+			made = append(made, p.hash(k, known))
+		}
+		made = append(made, "") // where one input ends
+		in.Tasks = nil
+	}
+	data, err := json.Marshal(struct {
+		Task
+		Made []string `json:"made"`
+	}{t, made})
+	if err != nil {
+		panic(err) // it is made of texts and whole numbers
+	}
+	sum := sha256.Sum256(data)
+	known[i] = hex.EncodeToString(sum[:])
+	return known[i]
+}

@@ -1,0 +1,190 @@
+package spec
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Version is that of job documents which this package reads.
+const Version = 1
+
+// Limits on documents and what they expand to. They are checked before anything is allocated for what they bound.
+const (
+	MaxDocument = 256 << 10 // bytes, as written and as Canonical gives it
+	MaxTasks    = 100_000   // after expansion
+	MaxNeeds    = 1_000_000 // of all tasks together
+	maxDepth    = 16        // of lists and tables in each other
+	maxWritten  = 4096      // [[task]] entries
+)
+
+// Kind is what a task does.
+type Kind string
+
+// The kinds of tasks. Block and Merge come of a Partition; the others are written.
+const (
+	KindDemo      Kind = "demo"      // makes the made-up capture of vksplat demo
+	KindTrain     Kind = "train"     // capture -> model
+	KindPartition Kind = "partition" // capture -> plan of blocks, then blocks, then one model
+	KindBlock     Kind = "block"     // plan -> model of a block
+	KindMerge     Kind = "merge"     // models of blocks -> model
+	KindRender    Kind = "render"    // model -> pictures
+	KindEncode    Kind = "encode"    // pictures -> video
+	KindEval      Kind = "eval"      // models -> table of scores
+	KindConvert   Kind = "convert"   // model -> model in another format
+)
+
+// Job is a document that was read and checked.
+type Job struct {
+	Version  int
+	Name     string
+	Priority string // high, normal or low
+	Pool     string // of workers
+	Retry    Retry
+	Limits   Limits
+	Store    Store
+	Pin      Pin
+	Tasks    []TaskSpec // as written
+
+	tree map[string]any // the whole document
+	file string         // its name in errors
+	text []byte         // as it was given, for the lines of errors
+	toml bool
+}
+
+// Retry says what happens with tasks that fail for reasons that may pass.
+type Retry struct {
+	MaxAttempts int
+	Backoff     time.Duration // before the second attempt; it doubles from then on
+	BackoffMax  time.Duration
+	KeepGoing   bool // other tasks go on when one has failed for good
+}
+
+// Limits bound what a task takes.
+type Limits struct {
+	Lease           time.Duration // a worker that is silent for so long has lost its task
+	TaskTimeout     time.Duration // of one attempt; 0: none
+	StallTimeout    time.Duration // without progress
+	CheckpointEvery time.Duration // between uploads of checkpoints
+	VRAMMinMB       int           // of the device, 0: any
+	DiskMinGB       int           // free for the work folder, 0: any
+}
+
+// Store names the roots of keys.
+type Store struct {
+	Inputs  string
+	Outputs string
+}
+
+// Pin keeps tasks to devices of a name or UUID and to a version of the driver; "" is any.
+type Pin struct {
+	Device string
+	Driver string
+}
+
+// TaskSpec is a [[task]] as written. Defaults of the job are filled in.
+type TaskSpec struct {
+	ID       string
+	Kind     Kind
+	Needs    []string // ids that must be done before, beside those that inputs name
+	Pool     string
+	Priority string
+	Retry    Retry
+	Limits   Limits
+	Pin      Pin
+	Matrix   []Axis
+
+	fields map[string]any // the kind's own, with the axes not yet put in
+	at     int            // its place in the document, from 0
+}
+
+// Axis is one key of a matrix.
+type Axis struct {
+	Key    string
+	Values []any
+}
+
+// Flag is a flag of the command that a task runs, and its value.
+type Flag struct {
+	Name  string `json:"name"` // without dashes in front
+	Value string `json:"value"`
+}
+
+// Error is a document that is refused.
+type Error struct {
+	File string
+	Line int // 0 where it is not known
+	Err  error
+	hint string
+}
+
+// ErrSpec is wrapped by every Error.
+var ErrSpec = errors.New("bad job document")
+
+func (e *Error) Error() string {
+	where := e.File
+	if e.Line > 0 {
+		where = fmt.Sprintf("%s:%d", e.File, e.Line)
+	}
+	return "check " + where + ": " + e.Err.Error()
+}
+
+func (e *Error) Unwrap() []error { return []error{e.Err, ErrSpec} }
+
+// Hint says what can be done about it.
+func (e *Error) Hint() string { return e.hint }
+
+// Parse reads a document in TOML or, where it begins with a brace, JSON. Errors are of type *Error and name the line.
+func Parse(name string, data []byte) (*Job, error) {
+	j := &Job{file: name, text: data}
+	if len(data) > MaxDocument {
+		return nil, j.wrong(nil, "large files stay outside: name them by their keys", "it has %d bytes, %d are possible", len(data), MaxDocument)
+	}
+	var err error
+	if isJSON(data) {
+		j.tree, err = j.readJSON()
+	} else {
+		j.toml = true
+		j.tree, err = j.readTOML()
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := j.take(); err != nil {
+		return nil, err
+	}
+	if n := len(j.Canonical()); n > MaxDocument {
+		return nil, j.wrong(nil, "divide it into several jobs", "it has %d bytes as JSON, %d are possible", n, MaxDocument)
+	}
+	return j, nil
+}
+
+// Canonical is the document as JSON in one form, whatever it was written in: what is stored, sent and hashed.
+func (j *Job) Canonical() []byte {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(j.tree); err != nil {
+		panic(err) // the tree holds what JSON can, readJSON and readTOML see to it
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+}
+
+// Hash is the identity of a job: the SHA-256 of its canonical form, in hexadecimal.
+func (j *Job) Hash() string {
+	sum := sha256.Sum256(j.Canonical())
+	return hex.EncodeToString(sum[:])
+}
+
+// wrong is an error at a place in the document.
+func (j *Job) wrong(at path, hint, format string, args ...any) error {
+	err := fmt.Errorf(format, args...)
+	if where := at.String(); where != "" {
+		err = fmt.Errorf("%s: %w", where, err)
+	}
+	return &Error{File: j.file, Line: j.line(at), Err: err, hint: hint}
+}

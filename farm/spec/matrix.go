@@ -1,0 +1,268 @@
+package spec
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// variant is one combination of a task's matrix, together with one variant of each task that it takes a single input of: a render of a swept training is as
+// often there as the training.
+type variant struct {
+	own   int       // number of the combination of the own matrix
+	binds []binding // own and inherited, in the order of the label
+	label string    // part of the folder's name, "" where there is one variant
+}
+
+// binding says which combination of a matrix a variant belongs to.
+type binding struct {
+	spec int // the [[task]] that has the matrix
+	own  int
+	text string // for the label, safe as part of a folder's name
+	lost bool   // characters were replaced for that
+}
+
+// maxPairs bounds the work of joining the variants of two inputs.
+const maxPairs = 10_000_000
+
+// product is how many combinations a matrix has, most+1 where they are more than most.
+func product(axes []Axis, most int) int {
+	n := 1
+	for _, a := range axes {
+		if len(a.Values) > most/n {
+			return most + 1
+		}
+		n *= len(a.Values)
+	}
+	return n
+}
+
+// choose returns the values of a combination, the last axis changing fastest.
+func choose(axes []Axis, own int) []any {
+	values := make([]any, len(axes))
+	for i, a := range slices.Backward(axes) {
+		values[i] = a.Values[own%len(a.Values)]
+		own /= len(a.Values)
+	}
+	return values
+}
+
+// field returns the value of a key in a variant, nil where it has none.
+func (e *expanded) field(v *variant, key string) any {
+	for i, a := range e.Matrix {
+		if a.Key == key {
+			return choose(e.Matrix, v.own)[i]
+		}
+	}
+	return e.fields[key]
+}
+
+// expand finds the variants of a written task and how many tasks each has.
+func (p *planner) expand(i int) error {
+	e := &p.specs[i]
+	at := path{"task", e.at}
+	n := product(e.Matrix, MaxTasks)
+	if n > MaxTasks-p.tasks {
+		return p.wrong(at.add("matrix"), "give fewer values, or divide it into several jobs", "the matrix has more combinations than the %d tasks that a job can have", MaxTasks)
+	}
+	for own := range n {
+		v := variant{own: own}
+		list, err := p.follow(e, v)
+		if err != nil {
+			return err
+		}
+		if len(e.Matrix) > 0 {
+			text, lost := e.label(own)
+			for k := range list {
+				list[k].binds = append(list[k].binds, binding{i, own, text, lost})
+			}
+		}
+		if len(e.variants)+len(list) > MaxTasks-p.tasks {
+			return p.wrong(at, "divide it into several jobs", "the job has more than %d tasks", MaxTasks)
+		}
+		e.variants = append(e.variants, list...)
+	}
+	e.per = 1
+	for k := range e.variants {
+		per, err := p.perVariant(e, &e.variants[k])
+		if err != nil {
+			return err
+		}
+		if k > 0 && per != e.per {
+			return p.wrong(at.add("matrix"), "give tasks of their own", "the combinations of the matrix have %d and %d tasks", e.per, per)
+		}
+		e.per = per
+		if err := p.count(at, per); err != nil {
+			return err
+		}
+	}
+	e.name()
+	e.sort()
+	return nil
+}
+
+// follow joins a variant with those of the tasks that it takes single inputs of.
+func (p *planner) follow(e *expanded, v variant) ([]variant, error) {
+	list := []variant{v}
+	for _, f := range e.kind.fields {
+		text, _ := e.field(&v, f.key).(string)
+		id, isRef := strings.CutPrefix(text, "@")
+		if f.kind != typeInput || !isRef {
+			continue
+		}
+		from := &p.specs[p.byID[id]]
+		at := path{"task", e.at, f.key}
+		var joined []variant
+		for _, a := range list {
+			fits, err := p.matching(at, from, a.binds)
+			if err != nil {
+				return nil, err
+			}
+			for _, k := range fits {
+				binds, _ := join(a.binds, from.variants[k].binds)
+				if len(joined) >= MaxTasks-p.tasks {
+					return nil, p.wrong(at, "divide it into several jobs", "the job has more than %d tasks", MaxTasks)
+				}
+				joined = append(joined, variant{own: v.own, binds: binds})
+			}
+		}
+		list = joined
+	}
+	if len(list) == 0 {
+		return nil, p.wrong(path{"task", e.at}, "take inputs that go back to the same tasks", "no variant of one input belongs to one of the others")
+	}
+	return list, nil
+}
+
+// matching returns the variants of a task that contradict none of the bindings. Where these decide all of its own, they are looked up, else all are compared.
+func (p *planner) matching(at path, from *expanded, binds []binding) (fits []int, err error) {
+	for _, shape := range from.shapes {
+		key, whole := keyOf(binds, shape)
+		if k, found := from.index[key]; whole && found {
+			fits = append(fits, k)
+		} else if !whole {
+			fits = fits[:0]
+			break
+		}
+	}
+	if len(fits) > 0 {
+		slices.Sort(fits)
+		return fits, nil
+	}
+	if p.pairs += len(from.variants); p.pairs > maxPairs {
+		return nil, p.wrong(at, "divide it into several jobs", "there are too many combinations of its inputs")
+	}
+	for k := range from.variants {
+		if _, fit := join(binds, from.variants[k].binds); fit {
+			fits = append(fits, k)
+		}
+	}
+	return fits, nil
+}
+
+// keyOf words what bindings say of the tasks in shape, and whether that is something of all.
+func keyOf(binds []binding, shape []int) (key string, whole bool) {
+	var b strings.Builder
+	for _, spec := range shape {
+		at := slices.IndexFunc(binds, func(x binding) bool { return x.spec == spec })
+		if at < 0 {
+			return "", false
+		}
+		fmt.Fprintf(&b, "%d:%d;", spec, binds[at].own)
+	}
+	return b.String(), true
+}
+
+// sort fills what matching looks variants up in.
+func (e *expanded) sort() {
+	e.index = map[string]int{}
+	for k, v := range e.variants {
+		shape := make([]int, len(v.binds))
+		for i, x := range v.binds {
+			shape[i] = x.spec
+		}
+		if !slices.ContainsFunc(e.shapes, func(s []int) bool { return slices.Equal(s, shape) }) {
+			e.shapes = append(e.shapes, shape)
+		}
+		key, _ := keyOf(v.binds, shape)
+		e.index[key] = k
+	}
+}
+
+// join puts bindings together, if none contradicts another.
+func join(a, b []binding) ([]binding, bool) {
+	joined := slices.Clone(a)
+	for _, x := range b {
+		at := slices.IndexFunc(a, func(y binding) bool { return x.spec == y.spec })
+		switch {
+		case at < 0:
+			joined = append(joined, x)
+		case a[at].own != x.own:
+			return nil, false
+		}
+	}
+	return joined, true
+}
+
+// label words the combination of an own matrix, and says whether something of it was lost on the way.
+func (e *expanded) label(own int) (text string, lost bool) {
+	words := make([]string, len(e.Matrix))
+	for i, v := range choose(e.Matrix, own) {
+		value := strings.TrimPrefix(labelOf(v), "@") // the task's name is enough, see name
+		safe := pathSafe(value)
+		words[i] = pathSafe(e.Matrix[i].Key) + "=" + safe
+		lost = lost || safe != value
+	}
+	return strings.Join(words, ","), lost
+}
+
+// labelOf words a value.
+func labelOf(v any) string {
+	switch x := v.(type) {
+	case string:
+		return x
+	case int64:
+		return strconv.FormatInt(x, 10)
+	case float64:
+		return strconv.FormatFloat(x, 'g', -1, 64)
+	case bool:
+		return strconv.FormatBool(x)
+	case []any:
+		words := make([]string, len(x))
+		for i := range x {
+			words[i] = labelOf(x[i])
+		}
+		return strings.Join(words, "x")
+	}
+	return fmt.Sprint(v)
+}
+
+// maxLabel is how many bytes a label has, so that a folder's name has room for it.
+const maxLabel = 120
+
+// name gives the variants labels that no two share and that any system takes as names of folders.
+func (e *expanded) name() {
+	if len(e.variants) == 1 && len(e.variants[0].binds) == 0 {
+		return
+	}
+	taken := map[string]bool{}
+	for k := range e.variants {
+		v := &e.variants[k]
+		words, changed := []string{}, false
+		for _, b := range v.binds {
+			words, changed = append(words, b.text), changed || b.lost
+		}
+		text := strings.Join(words, ",")
+		for len(text) > maxLabel {
+			_, n := utf8.DecodeLastRuneInString(text)
+			text, changed = text[:len(text)-n], true
+		}
+		if changed || taken[fold(text)] {
+			text = fmt.Sprintf("%s~%d", text, k+1)
+		}
+		taken[fold(text)] = true
+		v.label = text
+	}
+}

@@ -1,0 +1,222 @@
+package spec
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+)
+
+var update = flag.Bool("update", false, "write job.schema.json anew")
+
+const schemaPath = "job.schema.json"
+
+type object = map[string]any
+
+// TestSchemaIsMade wants job.schema.json to say what the tables of fields say.
+func TestSchemaIsMade(t *testing.T) {
+	want, err := json.MarshalIndent(makeSchema(), "", " ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want = append(want, '\n')
+	if *update {
+		if err := os.WriteFile(schemaPath, want, 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(schemaPath)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want) {
+		t.Errorf("%s is not what the tables say; write it anew: make docs", schemaPath)
+	}
+}
+
+func makeSchema() object {
+	job := tableSchema(jobFields)
+	job["$schema"], job["$id"], job["title"] = "https://json-schema.org/draft/2020-12/schema", "https://vksplat.invalid/job.schema.json", "A job of vksplat's farm"
+	var any []object
+	for _, k := range kinds {
+		t := tableSchema(append(slices.Clone(commonFields), k.fields...))
+		props := t["properties"].(object)
+		props["kind"] = object{"const": string(k.kind), "description": k.help}
+		props["matrix"] = matrixSchema(&k)
+		t["required"] = []string{"kind"}
+		// A required key may stand in the matrix.
+		var all []object
+		for _, f := range k.fields {
+			if f.required {
+				all = append(all, object{"anyOf": []object{{"required": []string{f.key}},
+					{"required": []string{"matrix"}, "properties": object{"matrix": object{"type": "object", "required": []string{f.key}}}}}})
+			}
+			if f.kind != typeSettings { // and then not beside it
+				all = append(all, object{"not": object{"required": []string{f.key, "matrix"},
+					"properties": object{"matrix": object{"type": "object", "required": []string{f.key}}}}})
+			}
+		}
+		t["allOf"] = all
+		any = append(any, t)
+	}
+	job["properties"].(object)["task"] = object{"type": "array", "minItems": 1, "maxItems": maxWritten, "items": object{"oneOf": any}, "description": "the tasks"}
+	defs := object{}
+	settings, axes := object{}, object{}
+	for key, name := range settingKeys() {
+		ref := object{"$ref": "#/$defs/" + name}
+		settings[key] = ref
+		axes[key] = object{"type": "array", "minItems": 1, "uniqueItems": true, "items": ref}
+	}
+	settingSchemas(defs)
+	defs["settings"] = object{"type": "object", "additionalProperties": false, "properties": settings, "description": "settings of vksplat train, see docs/train.md"}
+	defs["axes"] = object{"properties": axes}
+	job["$defs"] = defs
+	return job
+}
+
+func tableSchema(fields []field) object {
+	props := object{}
+	t := object{"type": "object", "additionalProperties": false, "properties": props}
+	var required []string
+	for i := range fields {
+		f := &fields[i]
+		s := fieldSchema(f)
+		s["description"] = f.help
+		props[f.key] = s
+		if f.required {
+			required = append(required, f.key)
+		}
+	}
+	if required != nil {
+		t["required"] = required
+	}
+	return t
+}
+
+func fieldSchema(f *field) object {
+	switch f.kind {
+	case typeInt:
+		return object{"type": "integer", "minimum": f.min, "maximum": f.max}
+	case typeFloat:
+		return object{"type": "number", "minimum": f.min, "maximum": f.max}
+	case typeBool:
+		return object{"type": "boolean"}
+	case typeTable:
+		return tableSchema(f.fields)
+	case typeSettings:
+		return object{"$ref": "#/$defs/settings"}
+	case typeInts, typeFloats, typeInputs, typeTask:
+		return listSchema(f)
+	case typeName:
+		return object{"type": "string", "pattern": nameForm, "maxLength": maxName}
+	case typeWord:
+		return object{"type": "string", "pattern": wordForm}
+	case typeSpan:
+		return object{"type": "string", "pattern": spanForm}
+	case typeFrames:
+		return object{"type": "string", "pattern": frameForm}
+	case typeKey, typeCamera:
+		return object{"type": "string", "pattern": keyForm, "maxLength": maxKey}
+	case typeInput:
+		return inputSchema()
+	}
+	if len(f.words) > 0 {
+		return object{"enum": f.words}
+	}
+	return object{"type": "string", "pattern": textForm, "maxLength": maxText}
+}
+
+func inputSchema() object {
+	reference := "^@" + strings.TrimPrefix(nameForm, "^")
+	return object{"anyOf": []object{{"type": "string", "pattern": keyForm, "maxLength": maxKey}, {"type": "string", "pattern": reference, "maxLength": maxName + 1}}}
+}
+
+func listSchema(f *field) object {
+	element := map[fieldType]field{typeInts: {kind: typeInt, min: f.min, max: f.max}, typeFloats: {kind: typeFloat, min: f.min, max: f.max}, typeInputs: {kind: typeInput}, typeTask: {kind: typeName}}[f.kind]
+	s := object{"type": "array", "items": fieldSchema(&element)}
+	if f.count > 0 {
+		s["minItems"], s["maxItems"] = f.count, f.count
+	} else {
+		s["minItems"], s["maxItems"], s["uniqueItems"] = 1, f.most, true
+	}
+	return s
+}
+
+// settingKeys are all names of settings, with underscores or dashes, and the definition of each.
+func settingKeys() map[string]string {
+	keys := map[string]string{}
+	for _, s := range settings.Settings {
+		for _, name := range append([]string{s.Name}, s.Aliases...) {
+			keys[name] = "set_" + s.Name
+			keys[strings.ReplaceAll(name, "_", "-")] = "set_" + s.Name
+		}
+	}
+	return keys
+}
+
+// settingSchemas adds the definitions of settings.
+func settingSchemas(defs object) {
+	number := object{"type": "number"}
+	for i := range settings.Settings {
+		s := &settings.Settings[i]
+		v := object{}
+		switch {
+		case s.Seed:
+			v["anyOf"] = []object{{"type": "integer"}, {"type": "string", "pattern": "^[0-9]{1,20}$"}}
+		case len(s.Words) > 0:
+			var words []any
+			for _, w := range s.Words {
+				words = append(words, w)
+				if n, err := strconv.Atoi(w); err == nil {
+					words = append(words, n)
+				}
+			}
+			v["enum"] = words
+		case s.Type == settingText:
+			v["anyOf"] = []object{{"type": "string", "pattern": textForm, "maxLength": maxText}, number, {"type": "array", "items": number, "maxItems": maxSettingList}}
+		case s.Type == settingInts:
+			v["type"], v["items"], v["maxItems"] = "array", object{"type": "integer"}, maxSettingList
+		default:
+			v["type"] = map[string]string{settingInt: "integer", settingFloat: "number", settingBool: "boolean"}[s.Type]
+		}
+		defs["set_"+s.Name] = v
+	}
+}
+
+func matrixSchema(k *kindFields) object {
+	props := object{}
+	for i := range k.fields {
+		if f := &k.fields[i]; f.kind != typeSettings {
+			props[f.key] = object{"type": "array", "minItems": 1, "uniqueItems": true, "items": fieldSchema(f)}
+		}
+	}
+	m := object{"type": "object", "minProperties": 1, "unevaluatedProperties": false, "properties": props, "description": "keys with lists of values: a task for every combination"}
+	if hasSettings(k) {
+		m["$ref"] = "#/$defs/axes"
+	}
+	return m
+}
+
+// compiled is the schema for validators.
+func compiled(t *testing.T) *jsonschema.Schema {
+	t.Helper()
+	v, err := jsonschema.UnmarshalJSON(bytes.NewReader(Schema()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := jsonschema.NewCompiler()
+	if err := c.AddResource("job", v); err != nil {
+		t.Fatal(err)
+	}
+	s, err := c.Compile("job")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}

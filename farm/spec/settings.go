@@ -1,0 +1,134 @@
+package spec
+
+import (
+	_ "embed"
+	"encoding/json"
+	"strconv"
+	"strings"
+)
+
+// settings.json lists the settings of train that a task may give, and the presets. A test of the command writes it from the table of flags.
+//
+//go:embed settings.json
+var settingsFile []byte
+
+// Setting is one of train's settings.
+type Setting struct {
+	Name    string   `json:"name"` // with underscores
+	Type    string   `json:"type"` // text, int, float, bool or ints
+	Aliases []string `json:"aliases,omitempty"`
+	Words   []string `json:"words,omitempty"` // that a text is one of
+	Seed    bool     `json:"seed,omitempty"`  // an integer up to 2^64 - 1: large ones stand in quotes
+}
+
+// Settings is the content of settings.json.
+type Settings struct {
+	Settings []Setting `json:"settings"`
+	Presets  []string  `json:"presets"`
+}
+
+var settings = func() (s Settings) {
+	if err := json.Unmarshal(settingsFile, &s); err != nil {
+		panic(err) // the file is part of the program
+	}
+	return s
+}()
+
+func presetWords() []string { return settings.Presets }
+
+// maxSettingList is how many numbers a setting has at most.
+const maxSettingList = 1000
+
+// Types of settings.
+const (
+	settingText  = "text"
+	settingInt   = "int"
+	settingFloat = "float"
+	settingBool  = "bool"
+	settingInts  = "ints"
+)
+
+// settingOf finds a setting by any of its names, with dashes or underscores.
+func settingOf(key string) *Setting {
+	key = strings.ReplaceAll(key, "-", "_")
+	for i := range settings.Settings {
+		s := &settings.Settings[i]
+		if s.Name == key {
+			return s
+		}
+		for _, a := range s.Aliases {
+			if a == key {
+				return s
+			}
+		}
+	}
+	return nil
+}
+
+// settingNames are all names of settings, for "did you mean".
+func settingNames() (names []string) {
+	for _, s := range settings.Settings {
+		names = append(names, s.Name)
+	}
+	return names
+}
+
+// setting checks a value of the table set and returns the flag that gives it to train.
+func (r *reader) setting(at path, key string, value any) (Flag, error) {
+	s := settingOf(key)
+	if s == nil {
+		return Flag{}, r.unknown(at, key, settingNames(), "settings that name files, devices or what is shown are the worker's; vksplat train --print-config lists the others")
+	}
+	text, fits := textOf(s, value)
+	if !fits {
+		return Flag{}, r.wrong(at, "as in train's configuration file, see docs/train.md", "%s is needed, this is %s", typeNames[s.Type], treeName(value))
+	}
+	if s.Type == settingText {
+		if len(s.Words) > 0 && !contains(s.Words, text) {
+			return Flag{}, r.wrong(at, didYouMean(text, s.Words, "give "+orList(s.Words)), "%q is none of %s", text, strings.Join(s.Words, ", "))
+		}
+		if len(text) > maxText || !textRegexp.MatchString(text) {
+			return Flag{}, r.wrong(at, "names of files are not settings of a job", "%.40q is no value of a setting", text)
+		}
+	}
+	return Flag{strings.ReplaceAll(s.Name, "_", "-"), text}, nil
+}
+
+var typeNames = map[string]string{settingText: "a text", settingInt: "a whole number", settingFloat: "a number", settingBool: "true or false", settingInts: "a list of whole numbers"}
+
+// textOf is the text of a value for a flag, if its type is right.
+func textOf(s *Setting, value any) (string, bool) {
+	switch x := value.(type) {
+	case int64:
+		return strconv.FormatInt(x, 10), s.Type == settingInt || s.Type == settingFloat || s.Type == settingText
+	case float64:
+		return strconv.FormatFloat(x, 'g', -1, 64), s.Type == settingFloat || s.Type == settingText
+	case bool:
+		return strconv.FormatBool(x), s.Type == settingBool
+	case string:
+		if s.Seed {
+			_, err := strconv.ParseUint(x, 10, 64)
+			return x, err == nil
+		}
+		return x, s.Type == settingText
+	case []any:
+		if len(x) > maxSettingList {
+			return "", false
+		}
+		words := make([]string, len(x))
+		for i := range x {
+			n, isInt := x[i].(int64)
+			f, isFloat := x[i].(float64)
+			switch {
+			case isInt:
+				words[i] = strconv.FormatInt(n, 10)
+			case isFloat && s.Type == settingText:
+				words[i] = strconv.FormatFloat(f, 'g', -1, 64)
+			default:
+				return "", false
+			}
+		}
+		return strings.Join(words, ","), s.Type == settingInts || s.Type == settingText
+	}
+	return "", false
+}

@@ -1,0 +1,260 @@
+package spec
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/BurntSushi/toml"
+)
+
+// A document is a tree of map[string]any, []any, string, bool, int64 and finite float64.
+
+const tomlHint = "docs/farm.md shows what a job looks like"
+
+func isJSON(data []byte) bool {
+	text := bytes.TrimLeft(data, " \t\r\n")
+	return len(text) > 0 && text[0] == '{'
+}
+
+// readTOML reads the document as TOML.
+func (j *Job) readTOML() (map[string]any, error) {
+	if line := badText(j.text); line > 0 {
+		return nil, &Error{File: j.file, Line: line, Err: errors.New("it is no UTF-8 text"), hint: tomlHint}
+	}
+	if line := tooDeep(j.text); line > 0 {
+		return nil, &Error{File: j.file, Line: line, Err: fmt.Errorf("more than %d tables or lists in each other", maxDepth), hint: tomlHint}
+	}
+	tree := map[string]any{}
+	_, err := toml.Decode(string(j.text), &tree)
+	var parse toml.ParseError
+	switch {
+	case errors.As(err, &parse):
+		return nil, &Error{File: j.file, Line: parse.Position.Line, Err: errors.New(parse.Message), hint: `TOML has lines like: name = "garden"`}
+	case err != nil:
+		return nil, j.wrong(nil, tomlHint, "%w", err)
+	}
+	plain, err := j.plain(tree, nil)
+	if err != nil {
+		return nil, err
+	}
+	return plain.(map[string]any), nil
+}
+
+// badText returns the first line that is no UTF-8, 0 where all are.
+func badText(data []byte) int {
+	if utf8.Valid(data) && !bytes.ContainsRune(data, 0) {
+		return 0
+	}
+	for n := 1; ; n++ {
+		line, rest, _ := bytes.Cut(data, []byte("\n"))
+		if !utf8.Valid(line) || bytes.IndexByte(line, 0) >= 0 {
+			return n
+		}
+		data = rest
+	}
+}
+
+// tooDeep returns the first line of a TOML text where brackets or the parts of a dotted key are more than maxDepth deep, 0 if there is none: the decoder takes
+// stack for the ones, and time that grows with their square for the others.
+func tooDeep(data []byte) int {
+	depth, dots, line := 0, 0, 1
+	for i := 0; i < len(data); i++ {
+		switch c := data[i]; c {
+		case '\n':
+			line++
+			dots = 0
+		case '#':
+			i += max(bytes.IndexByte(data[i:], '\n'), 1) - 1
+		case '"', '\'':
+			n := stringLength(data[i:])
+			line += bytes.Count(data[i:i+n], []byte("\n"))
+			i += n - 1
+		case '[', '{':
+			depth++
+			dots = 0
+		case ']', '}':
+			depth = max(depth-1, 0)
+		case '.':
+			dots++
+		case '=', ',':
+			dots = 0
+		}
+		if depth > maxDepth || dots > maxDepth {
+			return line
+		}
+	}
+	return 0
+}
+
+// stringLength is how many bytes the TOML string at the start of data has, with its quotes.
+func stringLength(data []byte) int {
+	quote := data[:1]
+	if three := bytes.Repeat(quote, 3); bytes.HasPrefix(data, three) {
+		quote = three
+	}
+	for i := len(quote); i < len(data); i++ {
+		switch {
+		case data[i] == '\\' && quote[0] == '"':
+			i++
+		case bytes.HasPrefix(data[i:], quote):
+			return i + len(quote)
+		case data[i] == '\n' && len(quote) == 1:
+			return i
+		}
+	}
+	return len(data)
+}
+
+// plain checks what the decoder of TOML made and brings it to the types of a tree.
+func (j *Job) plain(v any, at path) (any, error) {
+	switch x := v.(type) {
+	case map[string]any:
+		for key, value := range x {
+			p, err := j.plain(value, at.add(key))
+			if err != nil {
+				return nil, err
+			}
+			x[key] = p
+		}
+		return x, nil
+	case []map[string]any:
+		list := make([]any, len(x))
+		for i := range x {
+			p, err := j.plain(x[i], at.index(i))
+			if err != nil {
+				return nil, err
+			}
+			list[i] = p
+		}
+		return list, nil
+	case []any:
+		for i := range x {
+			p, err := j.plain(x[i], at.index(i))
+			if err != nil {
+				return nil, err
+			}
+			x[i] = p
+		}
+		return x, nil
+	case float64:
+		if math.IsNaN(x) || math.IsInf(x, 0) {
+			return nil, j.wrong(at, "give a finite number", "%v is no number that is possible", x)
+		}
+		return exact(x), nil
+	case int64, string, bool:
+		return x, nil
+	}
+	return nil, j.wrong(at, "put it in quotes", "a date or time is no value of a job")
+}
+
+// readJSON reads the document as JSON.
+func (j *Job) readJSON() (map[string]any, error) {
+	if line := badText(j.text); line > 0 {
+		return nil, &Error{File: j.file, Line: line, Err: errors.New("it is no UTF-8 text"), hint: tomlHint}
+	}
+	d := json.NewDecoder(bytes.NewReader(j.text))
+	d.UseNumber()
+	v, err := readValue(d, 0)
+	if err == nil {
+		if _, more := d.Token(); !errors.Is(more, io.EOF) {
+			err = errors.New("there is more behind the document")
+		}
+	}
+	if err != nil {
+		line := 1 + bytes.Count(j.text[:min(int(d.InputOffset()), len(j.text))], []byte("\n"))
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			err = errors.New("it ends too early")
+		}
+		return nil, &Error{File: j.file, Line: line, Err: errors.New(strings.TrimPrefix(err.Error(), "json: ")), hint: tomlHint}
+	}
+	tree, isTable := v.(map[string]any)
+	if !isTable {
+		return nil, j.wrong(nil, tomlHint, "it is no object")
+	}
+	return tree, nil
+}
+
+// readValue reads a value token by token, so that depth and keys that are there twice are seen.
+func readValue(d *json.Decoder, depth int) (any, error) {
+	token, err := d.Token()
+	if err != nil {
+		return nil, err
+	}
+	if depth > maxDepth {
+		return nil, fmt.Errorf("more than %d objects or lists in each other", maxDepth)
+	}
+	switch t := token.(type) {
+	case json.Delim:
+		if t == '[' {
+			return readList(d, depth)
+		}
+		return readTable(d, depth)
+	case json.Number:
+		return jsonNumber(t)
+	case nil:
+		return nil, errors.New("null is no value of a job")
+	}
+	return token, nil
+}
+
+func readList(d *json.Decoder, depth int) (any, error) {
+	list := []any{}
+	for d.More() {
+		v, err := readValue(d, depth+1)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, v)
+	}
+	_, err := d.Token()
+	return list, err
+}
+
+func readTable(d *json.Decoder, depth int) (any, error) {
+	table := map[string]any{}
+	for d.More() {
+		token, err := d.Token()
+		if err != nil {
+			return nil, err
+		}
+		key, isText := token.(string)
+		if !isText {
+			return nil, errors.New("a key is needed")
+		}
+		if _, twice := table[key]; twice {
+			return nil, fmt.Errorf("key %q is there twice", key)
+		}
+		if table[key], err = readValue(d, depth+1); err != nil {
+			return nil, err
+		}
+	}
+	_, err := d.Token()
+	return table, err
+}
+
+// jsonNumber is an int64 where the number is one, else a float64.
+func jsonNumber(n json.Number) (any, error) {
+	if i, err := strconv.ParseInt(string(n), 10, 64); err == nil {
+		return i, nil
+	}
+	x, err := strconv.ParseFloat(string(n), 64)
+	if err != nil || math.IsInf(x, 0) {
+		return nil, fmt.Errorf("%.40s is no number that is possible", n)
+	}
+	return exact(x), nil
+}
+
+// exact makes an integer of a number without a fraction, so that 2, 2.0 and 2e0 are the same document.
+func exact(x float64) any {
+	if x == math.Trunc(x) && math.Abs(x) <= 1<<53 {
+		return int64(x)
+	}
+	return x
+}

@@ -1,0 +1,191 @@
+package task
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"vksplat/farm/spec"
+	"vksplat/farm/store"
+	"vksplat/scene"
+)
+
+// state is the content of stateFile: who has worked on what is in the folder of the results so far.
+type state struct {
+	Device string   `json:"device"`
+	Driver string   `json:"driver"`
+	Mixed  bool     `json:"mixed"`
+	Notes  []string `json:"notes,omitempty"`
+}
+
+const (
+	stateFile = ".farm.json" // hidden: it is none of the results
+	logFile   = "child.log"
+	outName   = "out"
+)
+
+// lockPatience is how long a task waits for another process that works on it: one that was killed may take seconds to give its device back.
+const lockPatience = 15 * time.Second
+
+// openWork opens the task's folder for this process alone.
+func (r *runner) openWork(ctx context.Context) (unlock func(), err error) {
+	r.dir = filepath.Join(r.Work, r.workName())
+	r.out = filepath.Join(r.dir, outName)
+	explain := func(err error) error { return store.Explain("open work folder", r.dir, err) }
+	locks := filepath.Join(r.Work, "locks") // which stay when their folders go: nobody can tell whether somebody waits for one
+	if err := os.MkdirAll(locks, 0o777); err != nil {
+		return nil, explain(err)
+	}
+	patient, cancel := context.WithTimeout(ctx, lockPatience)
+	defer cancel()
+	unlock, err = store.Lock(patient, filepath.Join(locks, r.workName()))
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		return nil, &scene.Error{Op: "open work folder", Path: r.dir, Err: err, Hint: "another process works on this task: wait until it has ended", Kind: scene.ErrTryAgain}
+	}
+	defer func() {
+		if err != nil {
+			unlock()
+		}
+	}()
+	if err := os.MkdirAll(r.out, 0o777); err != nil {
+		return nil, explain(err)
+	}
+	if r.cache, err = store.OpenCache(r.cacheDir(), r.CacheMax); err != nil {
+		return nil, explain(err)
+	}
+	if r.log, err = os.Create(filepath.Join(r.dir, logFile)); err != nil {
+		return nil, explain(err)
+	}
+	return unlock, nil
+}
+
+// resume brings the newest checkpoint into the folder of the results, unless this machine has a newer one, and notes whether other devices made it.
+func (r *runner) resume(ctx context.Context) error {
+	r.say("looking for a checkpoint", true)
+	local := r.newest()
+	data, err := os.ReadFile(filepath.Join(r.out, stateFile))
+	if err != nil || json.Unmarshal(data, &r.state) != nil {
+		r.state = state{}
+	}
+	step, err := r.fetch(ctx, local)
+	if err != nil {
+		return err
+	}
+	now := r.Selected
+	if step > 0 && (now.Name != r.state.Device || now.Driver != r.state.Driver) {
+		r.state.Mixed = true
+		r.state.Notes = append(r.state.Notes, fmt.Sprintf("from step %d on %s (%s), before on %s (%s)", step, now.Name, now.Driver, r.state.Device, r.state.Driver))
+	}
+	r.state.Device, r.state.Driver = now.Name, now.Driver
+	if step > 0 {
+		r.step(step, 0)
+		r.say(fmt.Sprintf("going on from step %d", step), true)
+	}
+	return r.state.save(r.out)
+}
+
+// fetch replaces the folder of the results by a checkpoint from the store, if that is newer than what it has, and returns the step from which the work goes on.
+// The folder changes as a whole, with what is known of who made it: a process that is killed here leaves no mixture.
+func (r *runner) fetch(ctx context.Context, local int) (step int, err error) {
+	fresh, old := filepath.Join(r.dir, "fetched"), filepath.Join(r.dir, "old")
+	if err := errors.Join(os.RemoveAll(fresh), os.RemoveAll(old), os.MkdirAll(fresh, 0o777)); err != nil {
+		return 0, err
+	}
+	to, err := os.OpenRoot(fresh)
+	if err != nil {
+		return 0, err
+	}
+	m, err := store.Fetch(ctx, r.outputs, r.key, to, r.hash, local)
+	if err := errors.Join(err, to.Close()); err != nil {
+		return 0, err
+	}
+	if m == nil {
+		return local, os.RemoveAll(fresh)
+	}
+	r.state = state{m.Device, m.Driver, m.Mixed, m.Notes}
+	if err := errors.Join(r.state.save(fresh), os.Rename(r.out, old), os.Rename(fresh, r.out)); err != nil {
+		return 0, err
+	}
+	return m.Step, os.RemoveAll(old)
+}
+
+// save writes the state into a folder.
+func (s *state) save(dir string) error {
+	data, err := json.Marshal(s)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, stateFile), data, 0o666)
+}
+
+// Names of train's checkpoints in its folder.
+const (
+	checkpointFolder = "checkpoints"
+	checkpointPrefix = "step_"
+	checkpointSuffix = ".safetensors"
+)
+
+// trains says whether the child writes checkpoints.
+func (r *runner) trains() bool { return r.task.Kind == spec.KindTrain || r.task.Kind == spec.KindBlock }
+
+// checkpointStep is the step of a checkpoint's file, by its name below the results; -1 for other files.
+func checkpointStep(name string) int {
+	if path.Dir(name) != checkpointFolder {
+		return -1
+	}
+	digits, isCheckpoint := strings.CutPrefix(path.Base(name), checkpointPrefix)
+	digits, whole := strings.CutSuffix(digits, checkpointSuffix)
+	step, err := strconv.Atoi(digits)
+	if !isCheckpoint || !whole || err != nil {
+		return -1
+	}
+	return step
+}
+
+// newest is how far the work in the folder has come: the step of the newest checkpoint, or the number of pictures.
+func (r *runner) newest() int {
+	if r.task.Kind == spec.KindRender {
+		return r.pictures()
+	}
+	best := 0
+	entries, err := os.ReadDir(filepath.Join(r.out, checkpointFolder))
+	if err != nil || !r.trains() {
+		return 0
+	}
+	for _, e := range entries {
+		best = max(best, checkpointStep(checkpointFolder+"/"+e.Name()))
+	}
+	return best
+}
+
+// recordOfRender is the file in which render says what it draws. It is no picture.
+const recordOfRender = "render.json"
+
+// pictures counts what a render has written.
+func (r *runner) pictures() (n int) {
+	entries, err := os.ReadDir(r.out)
+	if err != nil {
+		return 0
+	}
+	for _, e := range entries {
+		if name := e.Name(); e.Type().IsRegular() && name != recordOfRender && !strings.HasPrefix(name, ".") && !strings.HasSuffix(name, ".depth.npy") {
+			n++
+		}
+	}
+	return n
+}
+
+// isScratch says that a file is none of the results.
+func (r *runner) isScratch(name string) bool {
+	return r.trains() && strings.HasPrefix(name, checkpointFolder+"/")
+}
