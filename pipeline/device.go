@@ -288,6 +288,17 @@ func ListDevices() ([]DeviceSummary, error) {
 	return list, nil
 }
 
+// FindDevice describes the device that OpenDevice would open, without opening it: an index, a UUID or auto.
+func FindDevice(choice string) (DeviceSummary, error) {
+	in, err := vk.Open(vk.InstanceOptions{})
+	if err != nil {
+		return DeviceSummary{}, err
+	}
+	defer in.Close()
+	info, _, err := in.Select(choice)
+	return summaryOf(info), err
+}
+
 // Summary describes the device.
 func (d *Device) Summary() DeviceSummary { return summaryOf(d.dev.Info()) }
 

@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"vksplat/farm/child"
 	"vksplat/pipeline"
 	"vksplat/scene"
 )
@@ -195,10 +195,10 @@ type childError struct{ code int }
 
 func (e *childError) Error() string { return fmt.Sprintf("it ended with exit code %d", e.code) }
 
-// runHere runs this program with arguments, see runChild. It prints where this process does.
+// runHere runs this program with arguments, see child.Run. It prints where this process does.
 func (a *app) runHere(ctx context.Context, program string, args []string) error {
 	var running atomic.Pointer[os.Process] // which ends with this process
-	err := runChild(ctx, program, args, outside(a.stdout), outside(a.stderr), &running)
+	err := child.Run(ctx, program, args, child.Options{Stdout: outside(a.stdout), Stderr: outside(a.stderr), Running: &running})
 	var ended *exec.ExitError
 	switch {
 	case err != nil && ctx.Err() != nil:
@@ -207,23 +207,6 @@ func (a *app) runHere(ctx context.Context, program string, args []string) error 
 		return &childError{ended.ExitCode()}
 	}
 	return err
-}
-
-// runChild runs this program with arguments until it ends; meanwhile running has it. When ctx is cancelled, it is asked to save and stop, and waited for.
-func runChild(ctx context.Context, program string, args []string, stdout, stderr io.Writer, running *atomic.Pointer[os.Process]) error {
-	cmd := exec.CommandContext(ctx, program, args...)
-	cmd.Stdout, cmd.Stderr = stdout, stderr
-	cmd.SysProcAttr = childAttributes()
-	cmd.Cancel = func() error { return stopChild(cmd.Process) }
-	// On Linux a child ends with the thread that started it, which therefore must not end before.
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	if err := cmd.Start(); err != nil {
-		return err
-	}
-	running.Store(cmd.Process)
-	defer running.Store(nil)
-	return cmd.Wait()
 }
 
 // outside is the file behind what is printed to, so that a terminal stays one for a child, or else the writer itself.

@@ -27,10 +27,15 @@ type demoOptions struct {
 	trainOptions
 	photos  int
 	minPSNR float64
+
+	captureOnly bool
+	size        pixelsFlag // of the photos
+	points      int
+	city        bool
 }
 
 func (a *app) demoCommand() *cobra.Command {
-	o := &demoOptions{trainOptions: *newTrainOptions(), photos: demoPhotos}
+	o := &demoOptions{trainOptions: *newTrainOptions(), photos: demoPhotos, size: pixelsFlag{width: demoWidth, height: demoHeight}, points: demoPoints}
 	o.eval, o.checkpoints.off = true, true
 	c := &o.config
 	c.Iterations = demoSteps
@@ -50,6 +55,9 @@ func (a *app) demoCommand() *cobra.Command {
 			if !(o.minPSNR >= 0) || math.IsInf(o.minPSNR, 0) {
 				return usagef("give decibels from 0 up, as in 20", "flag --min-psnr: %g is no quality", o.minPSNR)
 			}
+			if o.captureOnly {
+				return a.demoCapture(o)
+			}
 			return a.demo(o)
 		}),
 	}
@@ -57,7 +65,11 @@ func (a *app) demoCommand() *cobra.Command {
 	table := pickOptions(o.table(), "iterations", "seed", "device", "max-vram", "progress", "tensorboard")
 	table[0].options = append(table[0].options,
 		text(&o.out, "model-path", "write to the folder `OUT`").letter("m").isFolder(),
-		integer(&o.photos, "images", "draw `N` photos of 256x192 pixels"),
+		integer(&o.photos, "images", "draw `N` photos"),
+		other(&o.size, "size", "of `WxH` pixels"),
+		integer(&o.points, "points", "make `N` points, from which training begins"),
+		truth(&o.city, "city", "draw a city that is flown over, in place of things on a table"),
+		truth(&o.captureOnly, "capture-only", "write the capture itself to OUT, made with --seed, and stop"),
 		float(&o.minPSNR, "min-psnr", "fail unless the held-out photos reach `DB`"))
 	register(cmd.Flags(), table)
 	a.completes(cmd, table)
@@ -76,10 +88,10 @@ func (a *app) demo(o *demoOptions) error {
 	if err := claimCapture(o.scene); err != nil {
 		return err
 	}
-	if err := scene.WriteSynth(o.scene, scene.SynthOptions{Images: o.photos, Width: demoWidth, Height: demoHeight, Points: demoPoints}); err != nil {
+	if err := scene.WriteSynth(o.scene, o.synth(0)); err != nil {
 		return err
 	}
-	o.config.MaxSplats = demoPoints
+	o.config.MaxSplats = o.points
 	var g grid
 	st, err := a.train(&o.trainOptions, g.add)
 	if st == nil {
@@ -99,6 +111,28 @@ func (a *app) demo(o *demoOptions) error {
 		return &hintedError{err: fmt.Errorf("held-out PSNR is %.2f dB, below the %g dB asked for", st.PSNR, o.minPSNR),
 			hint: "fewer steps or photos than the defaults give less; if you changed neither, run: vksplat doctor"}
 	}
+	return nil
+}
+
+// synth describes the capture.
+func (o *demoOptions) synth(seed uint64) scene.SynthOptions {
+	return scene.SynthOptions{Images: o.photos, Width: o.size.width, Height: o.size.height, Points: o.points, Seed: seed, City: o.city}
+}
+
+// demoCapture makes a capture and does not train it.
+func (a *app) demoCapture(o *demoOptions) error {
+	if err := claimCapture(o.out); err != nil {
+		return err
+	}
+	release, err := claimFolder(o.out, true)
+	if err != nil {
+		return err
+	}
+	defer release()
+	if err := scene.WriteSynth(o.out, o.synth(o.config.Seed)); err != nil {
+		return err
+	}
+	a.printf("capture: %s\n", o.out)
 	return nil
 }
 

@@ -39,6 +39,9 @@ func exitCode(err error) int {
 	if err == nil {
 		return exitOK
 	}
+	if code, is := taskCode(err); is {
+		return code
+	}
 	if errors.Is(err, errInterrupted) || errors.Is(err, context.Canceled) {
 		return exitInterrupted
 	}
@@ -74,6 +77,10 @@ func hint(err error) string {
 	}
 	if s := scene.Hint(err); s != "" {
 		return s
+	}
+	var own interface{ Hint() string } // of package farm
+	if errors.As(err, &own) {
+		return own.Hint()
 	}
 	return pipeline.Hint(err)
 }

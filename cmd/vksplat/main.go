@@ -69,8 +69,8 @@ func (a *app) root() *cobra.Command {
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
 	root.SetGlobalNormalizationFunc(spelling())
-	root.AddCommand(a.trainCommand(), a.partitionCommand(), a.mergeCommand(), a.renderCommand(), a.evalCommand(), a.suiteCommand(), a.convertCommand(), a.viewCommand(), a.inspectCommand(), a.infoCommand(),
-		a.demoCommand(), a.benchCommand(), a.devicesCommand(), a.doctorCommand(),
+	root.AddCommand(a.trainCommand(), a.partitionCommand(), a.mergeCommand(), a.renderCommand(), a.encodeCommand(), a.evalCommand(), a.suiteCommand(), a.convertCommand(), a.viewCommand(), a.inspectCommand(), a.infoCommand(),
+		a.farmCommand(), a.demoCommand(), a.benchCommand(), a.devicesCommand(), a.doctorCommand(),
 		a.completionCommand(), a.versionCommand())
 	a.refuseSpaced(root)
 	root.InitDefaultHelpCmd()

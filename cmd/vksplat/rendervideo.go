@@ -68,28 +68,36 @@ func (a *app) startVideo(r *rendering, cams []scene.Camera) error {
 	if err != nil {
 		return a.picturesInstead(r)
 	}
+	v, err := a.openVideo(program, o, width, height)
+	if v != nil {
+		r.video = v
+	}
+	return err
+}
+
+// openVideo starts a program of ffmpeg's, which makes a video of pictures of one size. One that is returned with an error is to be abandoned, too.
+func (a *app) openVideo(program string, o *renderOptions, width, height int) (*videoPipe, error) {
 	if err := checkVideoFolder(o.video); err != nil {
-		return err
+		return nil, err
 	}
 	v, err := newVideoPipe(o.video)
 	if err != nil {
-		return folderError(filepath.Dir(o.video), err)
+		return nil, folderError(filepath.Dir(o.video), err)
 	}
-	r.video = v
 	args := append([]string{"-hide_banner", "-loglevel", "error", "-protocol_whitelist", "file,pipe", "-f", "rawvideo", "-pix_fmt", "rgb0",
 		"-s", fmt.Sprintf("%dx%d", width, height), "-r", fpsText(o.fps), "-i", "pipe:0"}, encodeArgs(o, "file:"+v.temp)...)
 	v.cmd = exec.Command(program, args...)
 	detach(v.cmd)
 	v.cmd.Stderr = v.said
 	if v.in, err = v.cmd.StdinPipe(); err != nil {
-		return err
+		return v, err
 	}
 	if err := v.cmd.Start(); err != nil {
 		v.cmd = nil
-		return errors.Join(v.wrong(err), v.abandon())
+		return v, errors.Join(v.wrong(err), v.abandon())
 	}
 	a.onAbort = and(a.onAbort, func() { _ = v.abandon() })
-	return nil
+	return v, nil
 }
 
 // newVideoPipe makes the temporary file of a video, and removes those of renders that were killed: with the lock nobody else writes one.

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"vksplat/farm/child"
 	"vksplat/scene"
 )
 
@@ -130,7 +131,7 @@ func (r *suiteRun) save() error {
 	return writeJSON(filepath.Join(r.out, suiteRecordFile), &r.record)
 }
 
-// child runs this program with arguments until it ends. Its output goes to the run's log. See runChild.
+// child runs this program with arguments until it ends. Its output goes to the run's log. See child.Run.
 func (r *suiteRun) child(ctx context.Context, program string, args []string) error {
 	log, err := os.OpenFile(r.logFile(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o666)
 	if err != nil {
@@ -140,7 +141,7 @@ func (r *suiteRun) child(ctx context.Context, program string, args []string) err
 	if _, err := fmt.Fprintf(log, "\n$ vksplat %s\n", strings.Join(quotedAll(args), " ")); err != nil {
 		return err
 	}
-	if err := runChild(ctx, program, args, log, log, &r.plan.running); err != nil {
+	if err := child.Run(ctx, program, args, child.Options{Stdout: log, Stderr: log, Running: &r.plan.running}); err != nil {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}

@@ -1,0 +1,145 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"image"
+	"image/draw"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"vksplat/scene"
+)
+
+func (a *app) encodeCommand() *cobra.Command {
+	o := newRenderOptions()
+	cmd := &cobra.Command{
+		Use:   "encode DIR -o FILE",
+		Short: "Make a video of the pictures in a folder",
+		Long: "Make a video of the PNG and JPEG pictures in the folder DIR, in the order of their names,\n" +
+			"through the program ffmpeg.",
+		Example: "  vksplat encode frames -o flight.mp4 --fps 24",
+		Args:    one("DIR"),
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return nil, cobra.ShellCompDirectiveFilterDirs
+		},
+	}
+	table := []optionGroup{{options: append([]option{
+		text(&o.video, "output", "write the video `FILE`.mp4, .mov, .mkv or .webm (required)").letter("o"),
+	}, pickOptions(o.table(), "fps", "crf")[0].options...)}}
+	register(cmd.Flags(), table)
+	a.completes(cmd, table)
+	o.given = cmd.Flags().Changed
+	cmd.RunE = a.runs(func(args []string) error {
+		if o.video == "" {
+			return usagef("as in: vksplat encode frames -o flight.mp4", "no video is named: -o is required")
+		}
+		if err := o.check(); err != nil {
+			return err
+		}
+		return a.encode(args[0], o)
+	})
+	return cmd
+}
+
+// encode makes the video.
+func (a *app) encode(dir string, o *renderOptions) (err error) {
+	names, err := listPictures(dir)
+	if err != nil {
+		return err
+	}
+	program, err := exec.LookPath(ffmpegName)
+	if err != nil {
+		return &hintedError{err: fmt.Errorf("write video %s: %w", o.video, errNoFFmpeg), hint: "install ffmpeg"}
+	}
+	ctx, stop := a.stoppable(always("stopping"))
+	defer stop()
+	first, err := readPicture(filepath.Join(dir, names[0]))
+	if err != nil {
+		return err
+	}
+	v, err := a.openVideo(program, o, first.Rect.Dx(), first.Rect.Dy())
+	defer func() { err = errors.Join(err, v.abandon()) }()
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if err := encodePicture(ctx, v, filepath.Join(dir, name), first.Rect); err != nil {
+			return err
+		}
+	}
+	if err := v.finish(); err != nil {
+		return err
+	}
+	a.printf("video: %s, %s\n", o.video, count(len(names), "picture"))
+	return nil
+}
+
+// encodePicture adds a picture of a size to a video.
+func encodePicture(ctx context.Context, v *videoPipe, file string, size image.Rectangle) error {
+	if ctx.Err() != nil {
+		return errInterrupted
+	}
+	p, err := readPicture(file)
+	if err != nil {
+		return err
+	}
+	if p.Rect != size {
+		return pictureError(file, "the pictures of a video have one size", fmt.Errorf("it has %dx%d pixels, the first picture has %dx%d", p.Rect.Dx(), p.Rect.Dy(), size.Dx(), size.Dy()))
+	}
+	return v.write(p.Pix)
+}
+
+func pictureError(file, hint string, err error) error {
+	return &scene.Error{Op: "read picture", Path: file, Err: err, Hint: hint}
+}
+
+// listPictures returns the names of the pictures in a folder, in order.
+func listPictures(dir string) (names []string, err error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, pictureError(dir, "name the folder that vksplat render wrote pictures to", pathless(err))
+	}
+	for _, e := range entries {
+		kind := strings.ToLower(filepath.Ext(e.Name()))
+		if !strings.HasPrefix(e.Name(), ".") && slices.Contains([]string{".png", ".jpg", ".jpeg"}, kind) {
+			names = append(names, e.Name())
+		}
+	}
+	if len(names) == 0 {
+		return nil, pictureError(dir, "name the folder that vksplat render wrote PNG or JPEG pictures to", errors.New("there are no pictures in it"))
+	}
+	return names, nil
+}
+
+// readPicture reads a picture over black.
+func readPicture(file string) (*image.RGBA, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, pictureError(file, "", pathless(err))
+	}
+	defer f.Close() // only read
+	c, _, err := image.DecodeConfig(f)
+	if err == nil && (c.Width > maxPictureSide || c.Height > maxPictureSide) {
+		err = fmt.Errorf("it has %dx%d pixels, sides of %d are possible", c.Width, c.Height, maxPictureSide)
+	}
+	if err == nil {
+		_, err = f.Seek(0, 0)
+	}
+	var p image.Image
+	if err == nil {
+		p, _, err = image.Decode(f)
+	}
+	if err != nil {
+		return nil, pictureError(file, "draw it again, or remove it", err)
+	}
+	out := image.NewRGBA(image.Rect(0, 0, p.Bounds().Dx(), p.Bounds().Dy()))
+	draw.Draw(out, out.Rect, p, p.Bounds().Min, draw.Src)
+	return out, nil
+}

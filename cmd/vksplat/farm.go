@@ -1,0 +1,17 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+)
+
+// farmCommand is the parent of what has to do with the farm.
+func (a *app) farmCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "farm",
+		Short: "Run jobs of many tasks: trainings, renders, videos, tables",
+		Long:  "Run jobs of many tasks: trainings, sweeps, blocks, renders, videos, tables. docs/farm.md\nsays what a job is.",
+		Args:  cobra.NoArgs,
+	}
+	cmd.AddCommand(a.farmRunTaskCommand())
+	return cmd
+}

@@ -1,0 +1,232 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"vksplat/farm/spec"
+	"vksplat/farm/store"
+	"vksplat/farm/task"
+	"vksplat/pipeline"
+	"vksplat/scene"
+)
+
+// progressOpenJD is progress in the words of Open Job Description's schedulers.
+const progressOpenJD = "openjd"
+
+// runTaskOptions is everything that run-task is asked for.
+type runTaskOptions struct {
+	file     string // of the job
+	index    int
+	attempt  int
+	roots    string // file
+	work     string
+	cache    int64 // bytes
+	device   string
+	progress string
+}
+
+// table lists the options.
+func (o *runTaskOptions) table() []optionGroup {
+	return []optionGroup{{options: []option{
+		text(&o.file, "spec", "the job document, `FILE`"),
+		integer(&o.index, "index", "run task `N` of the job, counted from 0"),
+		integer(&o.attempt, "attempt", "this is attempt `K`, for logs and manifests"),
+		text(&o.roots, "roots", "TOML file `FILE` that says where the store's roots are (default: inputs beside the job document, outputs in farm-results here)"),
+		text(&o.work, "work", "folder `DIR` on a local disk for inputs and work in the making (default: the user's cache folder)").isFolder(),
+		other((*sizeFlag)(&o.cache), "cache-size", "`BYTES` of inputs that stay in the work folder (default: all)"),
+		other((*deviceFlag)(&o.device), "device", "auto, or a device's `INDEX|UUID` as vksplat devices lists them"),
+		chosen(&o.progress, "progress", "`HOW`: plain lines, json (an object a line), or openjd", progressPlain, progressJSON, progressOpenJD),
+	}}}
+}
+
+func (a *app) farmRunTaskCommand() *cobra.Command {
+	o := &runTaskOptions{index: -1, attempt: 1, progress: progressPlain}
+	cmd := &cobra.Command{
+		Use:   "run-task --spec FILE --index N",
+		Short: "Run one task of a job, as every engine of the farm does",
+		Long: "Run one task of a job: fetch its inputs, go on with its checkpoint where there is one,\n" +
+			"run it, and put its results into the store, all at once. No server is needed. What is\n" +
+			"done already is not done again. SIGTERM saves, uploads and exits with 75; the next\n" +
+			"attempt goes on. docs/farm.md lists the exit codes.",
+		Example: "  vksplat farm run-task --spec job.toml --index 0\n" +
+			"  vksplat farm run-task --spec job.toml --index $SLURM_ARRAY_TASK_ID --roots roots.toml --work /scratch/farm",
+		Args: cobra.NoArgs,
+		RunE: a.runs(func([]string) error {
+			err := a.runTask(o)
+			if err != nil {
+				err = &taskError{err}
+			}
+			return err
+		}),
+	}
+	table := o.table()
+	register(cmd.Flags(), table)
+	a.completes(cmd, table)
+	return cmd
+}
+
+// taskError is an error of run-task, which has exit codes of its own.
+type taskError struct{ err error }
+
+func (e *taskError) Error() string { return e.err.Error() }
+func (e *taskError) Unwrap() error { return e.err }
+
+// readAtMost reads a file, and of a larger one the first bytes alone.
+func readAtMost(file string, most int64) ([]byte, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() // only read
+	return io.ReadAll(io.LimitReader(f, most))
+}
+
+// maxJobFile is more than a job document may have, in bytes: of a larger file nothing more is read.
+const maxJobFile = spec.MaxDocument + 1
+
+// readJob reads and plans a job document.
+func readJob(file string) (*spec.Job, *spec.Plan, error) {
+	if file == "" {
+		return nil, nil, usagef("as in: --spec job.toml", "no job document is named")
+	}
+	data, err := readAtMost(file, maxJobFile)
+	if err != nil {
+		return nil, nil, &scene.Error{Op: "read job", Path: file, Err: pathless(err), Hint: "name the file of a job; docs/farm.md shows one", Kind: store.ErrSetup}
+	}
+	job, err := spec.Parse(file, data)
+	if err != nil {
+		return nil, nil, err
+	}
+	plan, err := job.Plan()
+	return job, plan, err
+}
+
+// readRoots reads the file of roots, or makes those of a job that stands alone.
+func (o *runTaskOptions) readRoots(job *spec.Job) (store.Roots, error) {
+	if o.roots != "" {
+		data, err := readAtMost(o.roots, maxJobFile)
+		if err != nil {
+			return nil, &scene.Error{Op: "read roots", Path: o.roots, Err: pathless(err), Hint: "name a file with lines like: inputs = \"file:///srv/scans\"", Kind: store.ErrSetup}
+		}
+		return store.ReadRoots(o.roots, data)
+	}
+	results := "farm-results"
+	if err := os.MkdirAll(results, 0o777); err != nil {
+		return nil, folderError(results, err)
+	}
+	return store.Roots{job.Store.Inputs: {URL: absolute(filepath.Dir(o.file))}, job.Store.Outputs: {URL: absolute(results)}}, nil
+}
+
+// runTask runs the task and prints how far it is.
+func (a *app) runTask(o *runTaskOptions) error {
+	job, plan, err := readJob(o.file)
+	if err != nil {
+		return err
+	}
+	roots, err := o.readRoots(job)
+	if err != nil {
+		return err
+	}
+	if o.work == "" {
+		dir, err := os.UserCacheDir()
+		if err != nil {
+			return usagef("give one with --work", "no folder for the work is known: %w", err)
+		}
+		o.work = filepath.Join(dir, "vksplat", "farm")
+	}
+	program, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("find this program: %w", err)
+	}
+	ctx, done := a.taskSignals()
+	defer done()
+	t := task.Options{Job: job, Plan: plan, Index: o.index, Attempt: o.attempt, Roots: roots, Work: absolute(o.work), CacheMax: o.cache,
+		Program: program, Version: programVersion(), Device: o.device, Report: a.reporter(o.progress)}
+	if t.Selected, err = deviceOf(o.device); err != nil {
+		a.note(fmt.Sprintf("no device: %v", err)) // some tasks need none, the child of the others says it better
+	}
+	m, err := task.Run(ctx, t)
+	if err != nil {
+		if o.progress == progressOpenJD {
+			a.printf("openjd_fail: %s\n", scene.Printable(err.Error()))
+		}
+		return err
+	}
+	if o.progress == progressPlain {
+		a.printf("results: %s in %s, %s together\n", count(len(m.Files), "file"), store.OutOf(task.KeyOf(job, &plan.Tasks[o.index])), bytesText(m.Bytes()))
+	}
+	return nil
+}
+
+// deviceOf describes the device that a choice means.
+func deviceOf(choice string) (task.Device, error) {
+	d, err := pipeline.FindDevice(choice)
+	if err != nil {
+		return task.Device{}, err
+	}
+	return task.Device{Name: d.Name, UUID: d.UUID, Driver: d.Driver, MemoryBytes: d.MemoryBytes}, nil
+}
+
+// taskSignals returns a context that ends with the first signal, and says why: Ctrl-C gives the task up, the others hand it back.
+func (a *app) taskSignals() (ctx context.Context, done func()) {
+	ctx, end := context.WithCancelCause(context.Background())
+	signals := make(chan os.Signal, 4)
+	signal.Notify(signals, stopSignals()...)
+	go func() {
+		for s := range signals {
+			cause := task.ErrStopped
+			if s == os.Interrupt {
+				cause = task.ErrCanceled
+			}
+			end(cause)
+		}
+	}()
+	return ctx, func() {
+		signal.Stop(signals)
+		close(signals)
+		end(nil)
+	}
+}
+
+// reporter prints progress.
+func (a *app) reporter(how string) func(task.Progress) {
+	return func(p task.Progress) {
+		share, of := "", ""
+		if p.Of > 0 {
+			share, of = fmt.Sprintf("openjd_progress: %.1f\n", 100*float64(min(p.Step, p.Of))/float64(p.Of)), fmt.Sprintf(" %d/%d", p.Step, p.Of)
+		}
+		switch how {
+		case progressJSON:
+			line, err := json.Marshal(p)
+			if err == nil {
+				a.printf("%s\n", line)
+			}
+		case progressOpenJD:
+			a.printf("%sopenjd_status: %s\n", share, scene.Printable(p.Message))
+		default:
+			a.printf("%s: %s%s\n", p.Task, p.Message, of)
+		}
+	}
+}
+
+// taskCode returns the exit code of an error that came from run-task or from a job document.
+func taskCode(err error) (code int, is bool) {
+	var t *taskError
+	if !errors.As(err, &t) && !errors.Is(err, spec.ErrSpec) && !errors.Is(err, store.ErrSetup) {
+		return 0, false
+	}
+	var u *usageError
+	if errors.As(err, &u) {
+		return exitUsage, true
+	}
+	return task.ExitOf(err), true
+}

@@ -1,0 +1,37 @@
+// Package child runs this program as a child of itself: one training, render or evaluation in a process of its own, which may crash, hang or be stopped without
+// taking its parent along.
+package child
+
+import (
+	"context"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"sync/atomic"
+)
+
+// Options say how a child runs.
+type Options struct {
+	Stdout, Stderr io.Writer
+	Dir            string                      // it runs in; "": this process's
+	Apart          bool                        // in a process group of its own: the terminal's signals do not reach it
+	Running        *atomic.Pointer[os.Process] // has the process meanwhile
+}
+
+// Run runs a program with arguments until it ends. When ctx is cancelled, it is asked to save and stop, and waited for.
+func Run(ctx context.Context, program string, args []string, o Options) error {
+	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.Stdout, cmd.Stderr, cmd.Dir = o.Stdout, o.Stderr, o.Dir
+	cmd.SysProcAttr = attributes(o.Apart)
+	cmd.Cancel = func() error { return stop(cmd.Process) }
+	// On Linux a child ends with the thread that started it, which therefore must not end before.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	o.Running.Store(cmd.Process)
+	defer o.Running.Store(nil)
+	return cmd.Wait()
+}

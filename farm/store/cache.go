@@ -1,0 +1,235 @@
+package store
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Cache is a folder of inputs on the local disk, which all tasks and processes of a machine share. An input is a folder <id>, whose name is a hash of what is in
+// it, with a lock <id>.lock: shared while a task reads it, exclusive while it is filled or removed.
+type Cache struct {
+	dir string
+	max int64 // bytes; 0: no bound
+}
+
+// errLocked is of a lock that somebody else has.
+var errLocked = errors.New("somebody else has it locked")
+
+// OpenCache opens a cache in a folder, which is made where it is missing.
+func OpenCache(dir string, max int64) (*Cache, error) {
+	return &Cache{dir, max}, os.MkdirAll(dir, 0o777)
+}
+
+// Lock takes the lock of a path for this process alone, and waits for it until ctx ends.
+func Lock(ctx context.Context, path string) (unlock func(), err error) {
+	return waitLock(ctx, path, false)
+}
+
+// lockPause is the time between two looks at a lock that somebody else has.
+const lockPause = 50 * time.Millisecond
+
+func waitLock(ctx context.Context, path string, shared bool) (func(), error) {
+	for {
+		unlock, err := lock(path, shared)
+		if !errors.Is(err, errLocked) {
+			return unlock, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, fmt.Errorf("wait for %s: %w", path, ctx.Err())
+		case <-time.After(lockPause):
+		}
+	}
+}
+
+// entryFile says in an input's folder that it is whole, and what is in it. Its time is when it was last used.
+const entryFile = ".entry.json"
+
+// entryRecord is the content of entryFile.
+type entryRecord struct {
+	Input string `json:"input"` // for people
+	Bytes int64  `json:"bytes"`
+	Files []File `json:"files"`
+}
+
+// Input returns a local copy of what is at a key: of a file the file, of a folder the folder. Release must be called when it is no longer read.
+func (c *Cache) Input(ctx context.Context, r Root, key string) (local string, release func(), err error) {
+	at, err := r.Stat(key)
+	if err != nil {
+		return "", nil, err
+	}
+	list, err := r.List(key)
+	if err != nil {
+		return "", nil, err
+	}
+	h := sha256.New()
+	fmt.Fprintf(h, "%q %q %v\n", r, key, at.Folder)
+	var files []File
+	for _, e := range list {
+		name := strings.TrimPrefix(strings.TrimPrefix(e.Key, key), "/")
+		if !at.Folder {
+			name = path.Base(key)
+		}
+		fmt.Fprintf(h, "%q %d %d\n", name, e.Size, e.Modified.UnixNano())
+		files = append(files, File{Name: name, Size: e.Size})
+	}
+	parent := key
+	if !at.Folder {
+		parent = path.Dir(key)
+	}
+	dir, release, err := c.use(ctx, hex.EncodeToString(h.Sum(nil)), r, parent, files)
+	if err == nil && !at.Folder {
+		dir = filepath.Join(dir, path.Base(key))
+	}
+	return dir, release, err
+}
+
+// Output returns a local copy of the results of a task.
+func (c *Cache) Output(ctx context.Context, r Root, task string) (local string, release func(), err error) {
+	m, err := ReadManifest(r, OutOf(task))
+	if err != nil {
+		return "", nil, fmt.Errorf("results of %s: %w", task, err)
+	}
+	return c.use(ctx, m.Hash(), r, OutOf(task), m.Files)
+}
+
+// use returns the folder of an input, after filling it where it is not there.
+func (c *Cache) use(ctx context.Context, id string, r Root, from string, files []File) (string, func(), error) {
+	dir := filepath.Join(c.dir, id[:32])
+	for {
+		unlock, err := waitLock(ctx, dir+".lock", true)
+		if err != nil {
+			return "", nil, err
+		}
+		if c.whole(dir) {
+			now := time.Now()
+			_ = os.Chtimes(filepath.Join(dir, entryFile), now, now) // else it is removed sooner than it could
+			return dir, func() { unlock(); c.trim(0) }, nil
+		}
+		unlock()
+		if unlock, err = waitLock(ctx, dir+".lock", false); err != nil {
+			return "", nil, err
+		}
+		if !c.whole(dir) {
+			err = c.fill(ctx, dir, r, from, files)
+		}
+		unlock()
+		if err != nil {
+			return "", nil, err
+		}
+	}
+}
+
+// whole says whether a folder is filled, and all that it holds has the size that it should have.
+func (c *Cache) whole(dir string) bool {
+	e, err := readEntry(dir)
+	if err != nil {
+		return false
+	}
+	for _, f := range e.Files {
+		if info, err := os.Stat(filepath.Join(dir, filepath.FromSlash(f.Name))); err != nil || info.Size() != f.Size {
+			return false
+		}
+	}
+	return true
+}
+
+func readEntry(dir string) (*entryRecord, error) {
+	data, err := os.ReadFile(filepath.Join(dir, entryFile))
+	if err != nil {
+		return nil, err
+	}
+	e := &entryRecord{}
+	return e, json.Unmarshal(data, e)
+}
+
+// fill copies files into a folder. The caller has its lock for itself alone.
+func (c *Cache) fill(ctx context.Context, dir string, r Root, from string, files []File) (err error) {
+	if err := os.RemoveAll(dir); err != nil {
+		return err
+	}
+	e := entryRecord{Input: r.String() + "/" + from, Files: files}
+	for _, f := range files {
+		e.Bytes += f.Size
+	}
+	c.trim(e.Bytes)
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			_ = os.RemoveAll(dir) // the first error is the one to report
+		}
+	}()
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close() // its files are closed
+	for _, f := range files {
+		if err := toLocal(ctx, r, path.Join(from, f.Name), f, root); err != nil {
+			return err
+		}
+	}
+	data, err := json.Marshal(&e)
+	if err != nil {
+		return err
+	}
+	return root.WriteFile(entryFile, data, 0o666)
+}
+
+// trim removes inputs that nobody reads, those first that were used longest ago, until there is room for so many bytes more.
+func (c *Cache) trim(room int64) {
+	if c.max <= 0 {
+		return
+	}
+	type old struct {
+		dir   string
+		bytes int64
+		used  time.Time
+	}
+	var list []old
+	total := room
+	entries, err := os.ReadDir(c.dir)
+	if err != nil {
+		return // it is filled all the same, or fails with a better error
+	}
+	for _, e := range entries {
+		dir := filepath.Join(c.dir, e.Name())
+		info, err := os.Stat(filepath.Join(dir, entryFile))
+		if err != nil {
+			continue
+		}
+		if r, err := readEntry(dir); err == nil {
+			list = append(list, old{dir, r.Bytes, info.ModTime()})
+			total += r.Bytes
+		}
+	}
+	slices.SortFunc(list, func(a, b old) int { return a.used.Compare(b.used) })
+	for _, e := range list {
+		if total <= c.max {
+			return
+		}
+		unlock, err := lock(e.dir+".lock", false)
+		if err != nil {
+			continue // somebody reads it
+		}
+		// Nobody takes half a folder for whole: what says so goes first.
+		if err := os.Remove(filepath.Join(e.dir, entryFile)); err == nil || errors.Is(err, fs.ErrNotExist) {
+			_ = os.RemoveAll(e.dir) // it is filled anew or removed later
+			total -= e.bytes
+		}
+		unlock()
+	}
+}

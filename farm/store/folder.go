@@ -1,0 +1,260 @@
+package store
+
+import (
+	"bufio"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// folder is a root on a disk of this machine, or one that it shares with others. os.Root sees to it that no key, nor a link in it, leads out of it.
+type folder struct {
+	root  *os.Root
+	dir   string
+	umask int // -1: the process's
+	gid   int // -1: the process's
+
+	fault func(op, key string) error // of tests: an error in place of the operation
+	pause time.Duration              // before the first new try
+}
+
+// Waits before new tries: 0.1 s doubling, ten tries, one minute and a half together. Shares come back within that, or are down.
+const (
+	tries      = 10
+	firstPause = 100 * time.Millisecond
+)
+
+func openFolder(dir string, umask, gid int) (Root, error) {
+	root, err := os.OpenRoot(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, setupError(dir, "make the folder, or mount it", "there is no such folder")
+	case err != nil:
+		return nil, setupError(dir, "look at its permissions", "%w", err)
+	}
+	return &folder{root: root, dir: dir, umask: umask, gid: gid, pause: firstPause}, nil
+}
+
+func (f *folder) String() string { return f.dir }
+
+// patiently does something again while it fails as shares do that are away for a moment.
+func (f *folder) patiently(op, key string, do func() error) error {
+	if !fs.ValidPath(key) || strings.ContainsAny(key, "\\\x00") {
+		return &fs.PathError{Op: op, Path: key, Err: fs.ErrInvalid}
+	}
+	pause := f.pause
+	for try := 1; ; try++ {
+		var err error
+		if f.fault != nil {
+			err = f.fault(op, key)
+		}
+		if err == nil {
+			err = do()
+		}
+		if try == tries || !errors.Is(err, syscall.EIO) && !isStale(err) {
+			return err
+		}
+		time.Sleep(pause)
+		pause *= 2
+	}
+}
+
+func (f *folder) Open(key string) (file io.ReadCloser, err error) {
+	err = f.patiently("open", key, func() (err error) {
+		file, err = f.root.Open(key)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return file, nil
+}
+
+func (f *folder) Stat(key string) (e Entry, err error) {
+	err = f.patiently("stat", key, func() error {
+		info, err := f.root.Stat(key)
+		if err == nil {
+			e = Entry{Key: key, Size: info.Size(), Modified: info.ModTime(), Folder: info.IsDir()}
+		}
+		return err
+	})
+	return e, err
+}
+
+func (f *folder) Put(key string, write func(io.Writer) error) error {
+	return f.patiently("put", key, func() error { return f.put(key, write) })
+}
+
+func (f *folder) put(key string, write func(io.Writer) error) (err error) {
+	dir := path.Dir(key)
+	if err := f.makeFolders(dir); err != nil {
+		return err
+	}
+	temp := path.Join(dir, ".tmp-"+random())
+	file, err := f.root.OpenFile(temp, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o666)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			_ = f.root.Remove(temp) // the first error is the one to report
+		}
+	}()
+	b := bufio.NewWriterSize(file, 1<<18)
+	err = write(b)
+	if err == nil {
+		err = b.Flush()
+	}
+	if err == nil {
+		err = file.Sync()
+	}
+	if err = errors.Join(err, file.Close()); err != nil {
+		return err
+	}
+	if err := f.own(temp, 0o666); err != nil {
+		return err
+	}
+	if err := f.root.Rename(temp, key); err != nil {
+		return err
+	}
+	return f.sync(dir)
+}
+
+// makeFolders makes a folder and those above it.
+func (f *folder) makeFolders(dir string) error {
+	if dir == "." {
+		return nil
+	}
+	if info, err := f.root.Stat(dir); err == nil && info.IsDir() {
+		return nil
+	}
+	if err := f.makeFolders(path.Dir(dir)); err != nil {
+		return err
+	}
+	err := f.root.Mkdir(dir, 0o777)
+	if errors.Is(err, fs.ErrExist) {
+		return nil // somebody else was faster
+	}
+	if err != nil {
+		return err
+	}
+	return f.own(dir, 0o777)
+}
+
+// own gives a new file or folder the permissions and the group of the root's options.
+func (f *folder) own(name string, all fs.FileMode) error {
+	if f.gid >= 0 {
+		if err := f.root.Chown(name, -1, f.gid); err != nil {
+			return fmt.Errorf("give it to group %d: %w", f.gid, err)
+		}
+	}
+	if f.umask < 0 {
+		return nil
+	}
+	return f.root.Chmod(name, all&^fs.FileMode(f.umask))
+}
+
+// sync brings the names in a folder to the disk.
+func (f *folder) sync(dir string) error {
+	if runtime.GOOS == "windows" { // whose folders cannot be synced
+		return nil
+	}
+	d, err := f.root.Open(dir)
+	if err != nil {
+		return err
+	}
+	err = d.Sync()
+	if errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.ENOTSUP) { // nor can those of some shares
+		err = nil
+	}
+	return errors.Join(err, d.Close())
+}
+
+// maxLinks is how deep folders are looked into: links may lead in circles.
+const maxLinks = 64
+
+func (f *folder) List(key string) (list []Entry, err error) {
+	err = f.patiently("list", key, func() error {
+		list = nil
+		return f.walk(key, 0, &list)
+	})
+	slices.SortFunc(list, func(a, b Entry) int { return strings.Compare(a.Key, b.Key) })
+	return list, err
+}
+
+func (f *folder) walk(key string, depth int, list *[]Entry) error {
+	info, err := f.root.Stat(key)
+	switch {
+	case err != nil:
+		return err
+	case info.Mode().IsRegular():
+		*list = append(*list, Entry{Key: key, Size: info.Size(), Modified: info.ModTime()})
+		return nil
+	case !info.IsDir() || depth == maxLinks:
+		return fmt.Errorf("%s is neither a file nor a folder", key)
+	}
+	d, err := f.root.Open(key)
+	if err != nil {
+		return err
+	}
+	names, err := d.Readdirnames(-1)
+	if err := errors.Join(err, d.Close()); err != nil {
+		return err
+	}
+	for _, name := range names {
+		if strings.HasPrefix(name, ".") {
+			continue
+		}
+		err := f.walk(path.Join(key, name), depth+1, list)
+		if errors.Is(err, fs.ErrNotExist) { // it has just been removed
+			continue
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f *folder) Delete(key string) error {
+	if key == "." {
+		return &fs.PathError{Op: "delete", Path: key, Err: fs.ErrInvalid}
+	}
+	return f.patiently("delete", key, func() error { return f.root.RemoveAll(key) })
+}
+
+func (f *folder) Publish(from, to string) error {
+	return f.patiently("publish", to, func() error {
+		if _, err := f.root.Lstat(to); err == nil {
+			return ErrExists
+		}
+		if err := f.makeFolders(path.Dir(to)); err != nil {
+			return err
+		}
+		err := f.root.Rename(from, to)
+		if errors.Is(err, fs.ErrExist) || errors.Is(err, syscall.ENOTEMPTY) {
+			return ErrExists
+		}
+		if err != nil {
+			return err
+		}
+		return errors.Join(f.sync(path.Dir(to)), f.sync(path.Dir(from)))
+	})
+}
+
+// random returns a name that nobody else has.
+func random() string {
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // it never fails
+	return hex.EncodeToString(b[:])
+}

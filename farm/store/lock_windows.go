@@ -1,0 +1,31 @@
+package store
+
+import (
+	"errors"
+	"os"
+	"syscall"
+)
+
+// errSharingViolation is Windows' name, which package syscall lacks.
+const errSharingViolation syscall.Errno = 32
+
+// lock takes a lock on a file, for this process alone or shared with others that read. Where somebody else has it, the error is errLocked. The end of the
+// process gives it back, too.
+func lock(path string, shared bool) (unlock func(), err error) {
+	name, err := syscall.UTF16PtrFromString(path)
+	if err != nil {
+		return nil, &os.PathError{Op: "lock", Path: path, Err: err}
+	}
+	access, share := uint32(syscall.GENERIC_READ|syscall.GENERIC_WRITE), uint32(0)
+	if shared {
+		access, share = syscall.GENERIC_READ, syscall.FILE_SHARE_READ
+	}
+	h, err := syscall.CreateFile(name, access, share, nil, syscall.OPEN_ALWAYS, syscall.FILE_ATTRIBUTE_NORMAL, 0)
+	if errors.Is(err, errSharingViolation) {
+		return nil, errLocked
+	}
+	if err != nil {
+		return nil, &os.PathError{Op: "lock", Path: path, Err: err}
+	}
+	return func() { _ = syscall.CloseHandle(h) }, nil
+}

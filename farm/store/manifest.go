@@ -1,0 +1,270 @@
+package store
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"strings"
+)
+
+// ManifestName is the file in a task's folder of results that says what is in it.
+const ManifestName = "MANIFEST.json"
+
+// manifestVersion is that of the form of manifests and checkpoints.
+const manifestVersion = 1
+
+// Made says who made something, and with what.
+type Made struct {
+	Job     string   `json:"job"`
+	JobHash string   `json:"job_sha256"`
+	Task    string   `json:"task"`
+	Index   int      `json:"index"`
+	Kind    string   `json:"kind"`
+	Attempt int      `json:"attempt"`
+	Step    int      `json:"step"` // that the work came to: steps, pictures
+	Program string   `json:"program"`
+	Device  string   `json:"device,omitempty"`
+	Driver  string   `json:"driver,omitempty"`
+	Mixed   bool     `json:"mixed"`           // several devices or drivers had a part in it: the bytes may differ from those of an undisturbed run
+	Notes   []string `json:"notes,omitempty"` // of what else may have changed bytes
+}
+
+// Manifest lists the files of a result or of a checkpoint.
+type Manifest struct {
+	Version int `json:"version"`
+	Made
+	Files []File `json:"files"`
+}
+
+// File is one of them.
+type File struct {
+	Name   string `json:"name"` // with slashes, below the folder
+	Size   int64  `json:"size"`
+	SHA256 string `json:"sha256"`
+}
+
+// Bytes is how much the files have together.
+func (m *Manifest) Bytes() (n int64) {
+	for _, f := range m.Files {
+		n += f.Size
+	}
+	return n
+}
+
+// Hash is a hash of names and contents.
+func (m *Manifest) Hash() string {
+	h := sha256.New()
+	for _, f := range m.Files {
+		fmt.Fprintf(h, "%q %d %s\n", f.Name, f.Size, f.SHA256)
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// maxManifest bounds what is read of a manifest, in bytes: some hundred thousand files.
+const maxManifest = 64 << 20
+
+// ReadManifest reads the manifest below a key. There being none is fs.ErrNotExist.
+func ReadManifest(r Root, key string) (*Manifest, error) {
+	return readManifest(r, path.Join(key, ManifestName))
+}
+
+func readManifest(r Root, key string) (*Manifest, error) {
+	f, err := r.Open(key)
+	if err != nil {
+		return nil, err
+	}
+	data, err := io.ReadAll(io.LimitReader(f, maxManifest+1))
+	if err := errors.Join(err, f.Close()); err != nil {
+		return nil, err
+	}
+	m := &Manifest{}
+	if err := json.Unmarshal(data, m); err != nil || len(data) > maxManifest {
+		return nil, fmt.Errorf("%s: %w: it is no manifest", key, ErrDamaged)
+	}
+	if m.Version != manifestVersion {
+		return nil, fmt.Errorf("%s: %w: it is of version %d, this program reads %d", key, ErrDamaged, m.Version, manifestVersion)
+	}
+	for _, f := range m.Files {
+		if !fs.ValidPath(f.Name) || f.Size < 0 {
+			return nil, fmt.Errorf("%s: %w: it lists %.80q", key, ErrDamaged, f.Name)
+		}
+	}
+	return m, nil
+}
+
+// Verify reads all files of a manifest below a key. What is not as the manifest says is ErrDamaged.
+func Verify(ctx context.Context, r Root, key string, m *Manifest) error {
+	for _, f := range m.Files {
+		if err := copyFile(ctx, r, path.Join(key, f.Name), f, io.Discard); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// copyFile reads a file to w and checks it on the way. Without a hash its size alone is known.
+func copyFile(ctx context.Context, r Root, key string, want File, w io.Writer) error {
+	f, err := r.Open(key)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%s: %w: it is missing", key, ErrDamaged)
+	}
+	if err != nil {
+		return err
+	}
+	defer f.Close() // only read
+	h := newMeter(ctx, w)
+	if _, err := io.Copy(h, f); err != nil {
+		return err
+	}
+	if h.n != want.Size || want.SHA256 != "" && h.sum() != want.SHA256 {
+		return fmt.Errorf("%s: %w: it has not the content that it was written with", key, ErrDamaged)
+	}
+	return nil
+}
+
+// meter counts and hashes what goes through it, until its context ends.
+type meter struct {
+	ctx context.Context
+	w   io.Writer
+	h   hash.Hash
+	n   int64
+}
+
+func newMeter(ctx context.Context, w io.Writer) *meter { return &meter{ctx, w, sha256.New(), 0} }
+
+func (m *meter) Write(p []byte) (int, error) {
+	if err := m.ctx.Err(); err != nil {
+		return 0, err
+	}
+	n, err := m.w.Write(p)
+	_, _ = m.h.Write(p[:n]) // a hash takes everything
+	m.n += int64(n)
+	return n, err
+}
+
+func (m *meter) sum() string { return hex.EncodeToString(m.h.Sum(nil)) }
+
+// put writes a local file to a key and says what was written.
+func put(ctx context.Context, r Root, key string, dir *os.Root, name string) (File, error) {
+	file := File{Name: name}
+	err := r.Put(key, func(w io.Writer) error {
+		f, err := dir.Open(name)
+		if err != nil {
+			return err
+		}
+		defer f.Close() // only read
+		m := newMeter(ctx, w)
+		_, err = io.Copy(m, f)
+		file.Size, file.SHA256 = m.n, m.sum()
+		return err
+	})
+	return file, err
+}
+
+// LocalFiles lists the files in a local folder by name, with slashes. Those that skip names are left out, and so are hidden ones and what is no plain file.
+func LocalFiles(dir *os.Root, skip func(name string) bool) (names []string, err error) {
+	err = fs.WalkDir(dir.FS(), ".", func(name string, e fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case name != "." && strings.HasPrefix(e.Name(), "."):
+			if e.IsDir() {
+				return fs.SkipDir
+			}
+		case e.Type().IsRegular() && !skip(name):
+			names = append(names, name)
+		}
+		return nil
+	})
+	slices.Sort(names)
+	return names, err
+}
+
+// Folders of a task below its key.
+const (
+	outFolder  = "out"  // results
+	tempFolder = "tmp"  // results on their way there
+	ckptFolder = "ckpt" // checkpoints
+)
+
+// OutOf is where the results of a task are.
+func OutOf(task string) string { return path.Join(task, outFolder) }
+
+// Commit gives the files of a local folder to a task as its results, all at once. The first to come wins: where valid results are there already, those stay and
+// are returned, and own is false.
+func Commit(ctx context.Context, r Root, task string, dir *os.Root, names []string, made Made) (m *Manifest, own bool, err error) {
+	stage := path.Join(task, tempFolder, fmt.Sprintf("a%d-%s", made.Attempt, random()))
+	defer func() {
+		if !own {
+			_ = r.Delete(stage) // gc finds what is left
+		}
+	}()
+	m = &Manifest{Version: manifestVersion, Made: made, Files: []File{}}
+	for _, name := range names {
+		f, err := put(ctx, r, path.Join(stage, name), dir, name)
+		if err != nil {
+			return nil, false, err
+		}
+		m.Files = append(m.Files, f)
+	}
+	if err := putJSON(r, path.Join(stage, ManifestName), m); err != nil {
+		return nil, false, err
+	}
+	for range 3 {
+		err := r.Publish(stage, OutOf(task))
+		if !errors.Is(err, ErrExists) {
+			return m, err == nil, err
+		}
+		first, err := Result(ctx, r, task)
+		if err != nil {
+			return nil, false, err
+		}
+		if first != nil {
+			return first, false, nil
+		}
+	}
+	return nil, false, fmt.Errorf("%s: %w: others put damaged results there again and again", OutOf(task), ErrDamaged)
+}
+
+// Result returns the manifest of a task's results, nil where there are none. Damaged ones are moved out of the way.
+func Result(ctx context.Context, r Root, task string) (*Manifest, error) {
+	out := OutOf(task)
+	m, err := ReadManifest(r, out)
+	if err == nil {
+		err = Verify(ctx, r, out, m)
+	}
+	if err == nil {
+		return m, nil
+	}
+	if !errors.Is(err, ErrDamaged) && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	if _, err := r.Stat(out); errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	err = r.Publish(out, path.Join(task, tempFolder, "damaged-"+random()))
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return nil, err
+}
+
+func putJSON(r Root, key string, v any) error {
+	data, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return err
+	}
+	return r.Put(key, func(w io.Writer) error {
+		_, err := w.Write(append(data, '\n'))
+		return err
+	})
+}

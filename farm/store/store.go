@@ -1,0 +1,161 @@
+// Package store keeps what tasks of the farm read and write: roots that have names, files below them by key, results that are there whole or not at all,
+// checkpoints of unfinished work, and a cache of inputs on the local disk. It knows files, not what makes them.
+package store
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os/user"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/BurntSushi/toml"
+
+	"vksplat/scene"
+)
+
+// Root is where keys are: a folder now, and small enough that an object store can be one. Keys have slashes between their parts and lead nowhere else.
+type Root interface {
+	// Open opens a file for reading.
+	Open(key string) (io.ReadCloser, error)
+	// Put makes a file, whole or not at all, in place of one that is there. It is on the disk when Put returns. Write may be called again.
+	Put(key string, write func(io.Writer) error) error
+	// List returns the files at and below a key, by key. Hidden ones are none.
+	List(key string) ([]Entry, error)
+	// Stat describes a file or folder.
+	Stat(key string) (Entry, error)
+	// Delete removes what is at and below a key. Nothing there is no error.
+	Delete(key string) error
+	// Publish gives all files below from their place below to, all at once. Where something is at to, nothing happens, and the error is ErrExists.
+	Publish(from, to string) error
+	// String names the root for messages.
+	String() string
+}
+
+// Entry is a file, or with Folder a folder.
+type Entry struct {
+	Key      string
+	Size     int64
+	Modified time.Time
+	Folder   bool
+}
+
+// Errors of a store, beside those of its files.
+var (
+	// ErrExists is of a place that is taken.
+	ErrExists = errors.New("it exists already")
+	// ErrSetup is of a root that is not what the worker's settings say. Trying again does not help.
+	ErrSetup = errors.New("the store is not set up")
+	// ErrDamaged is of files that are not what their manifest says.
+	ErrDamaged = errors.New("it is damaged")
+)
+
+// Options say how files of a root are made.
+type Options struct {
+	URL   string `toml:"url"`   // file:///folder, or a folder
+	Umask string `toml:"umask"` // octal, as in 0002; "": the process's
+	Group string `toml:"group"` // name or number; "": the process's
+}
+
+// Open opens a root.
+func Open(o Options) (Root, error) {
+	dir, isFile := strings.CutPrefix(o.URL, "file://")
+	if !isFile && strings.Contains(o.URL, "://") {
+		scheme, _, _ := strings.Cut(o.URL, "://")
+		return nil, setupError(o.URL, "give a folder that all workers see, as in file:///srv/farm", "roots of the kind %s:// are not known", scheme)
+	}
+	if runtime.GOOS == "windows" && isFile { // file:///C:/farm
+		dir = strings.TrimPrefix(dir, "/")
+	}
+	if dir == "" {
+		return nil, setupError(o.URL, "give a folder, as in file:///srv/farm", "no folder is named")
+	}
+	umask, gid := -1, -1
+	if o.Umask != "" {
+		n, err := strconv.ParseUint(o.Umask, 8, 9)
+		if err != nil {
+			return nil, setupError(o.URL, "as in umask = \"0002\"", "%q is no umask", o.Umask)
+		}
+		umask = int(n)
+	}
+	if o.Group != "" {
+		n, err := groupID(o.Group)
+		if err != nil {
+			return nil, setupError(o.URL, "name a group of this machine, by name or number", "%w", err)
+		}
+		gid = n
+	}
+	return openFolder(dir, umask, gid)
+}
+
+func groupID(group string) (int, error) {
+	if n, err := strconv.Atoi(group); err == nil && n >= 0 {
+		return n, nil
+	}
+	g, err := user.LookupGroup(group)
+	if err != nil {
+		return 0, err
+	}
+	return strconv.Atoi(g.Gid)
+}
+
+// Roots are the roots that a worker knows, by name.
+type Roots map[string]Options
+
+// ReadRoots reads a TOML file of roots: lines name = "file:///folder", or tables [name] with url, umask and group.
+func ReadRoots(file string, data []byte) (Roots, error) {
+	var raw map[string]toml.Primitive
+	md, err := toml.Decode(string(data), &raw)
+	if err != nil {
+		return nil, setupError(file, `as in: scans = "file:///srv/scans"`, "%w", err)
+	}
+	roots := Roots{}
+	for name, value := range raw {
+		var o Options
+		if md.PrimitiveDecode(value, &o.URL) != nil {
+			o = Options{}
+			if err := md.PrimitiveDecode(value, &o); err != nil {
+				return nil, setupError(file, `as in: scans = "file:///srv/scans"`, "root %s: %w", name, err)
+			}
+		}
+		roots[name] = o
+	}
+	if unknown := md.Undecoded(); len(unknown) > 0 {
+		return nil, setupError(file, "a root has url, umask and group", "unknown key %s", unknown[0])
+	}
+	return roots, nil
+}
+
+// Open opens the root of a name.
+func (r Roots) Open(name string) (Root, error) {
+	o, known := r[name]
+	if !known {
+		return nil, setupError(name, "add it to the file of --roots", "no root has this name here")
+	}
+	return Open(o)
+}
+
+// setupError is an error of kind ErrSetup.
+func setupError(where, hint, format string, args ...any) error {
+	return &scene.Error{Op: "open root", Path: where, Err: fmt.Errorf(format, args...), Hint: hint, Kind: ErrSetup}
+}
+
+// Explain adds to an error of the store's files what can be done about it, and its kind.
+func Explain(op, path string, err error) error {
+	var known *scene.Error
+	switch {
+	case err == nil, errors.As(err, &known) && known.Kind != nil:
+		return err
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return &scene.Error{Op: op, Path: path, Err: err, Hint: "make room there; the task goes on when it is tried again", Kind: scene.ErrTryAgain}
+	case errors.Is(err, syscall.EROFS), errors.Is(err, syscall.EACCES), errors.Is(err, syscall.EPERM):
+		return &scene.Error{Op: op, Path: path, Err: err, Hint: "give write permission there, or name another root in the file of --roots", Kind: ErrSetup}
+	case errors.Is(err, ErrDamaged):
+		return &scene.Error{Op: op, Path: path, Err: err, Hint: "run the task that makes it again", Kind: scene.ErrData}
+	}
+	return &scene.Error{Op: op, Path: path, Err: err, Hint: "look at the disk or the network", Kind: scene.ErrTryAgain}
+}

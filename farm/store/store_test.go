@@ -1,0 +1,431 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"vksplat/scene"
+)
+
+func newFolder(t *testing.T, o Options) *folder {
+	t.Helper()
+	if o.URL == "" {
+		o.URL = t.TempDir()
+	}
+	r, err := Open(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := r.(*folder)
+	f.pause = time.Millisecond
+	return f
+}
+
+func putText(t *testing.T, r Root, key, text string) {
+	t.Helper()
+	if err := r.Put(key, func(w io.Writer) error { _, err := io.WriteString(w, text); return err }); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func getText(t *testing.T, r Root, key string) string {
+	t.Helper()
+	f, err := r.Open(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	data, err := io.ReadAll(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// work is a local folder with files.
+func work(t *testing.T, files map[string]string) *os.Root {
+	t.Helper()
+	dir, err := os.OpenRoot(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = dir.Close() })
+	for name, text := range files {
+		if err := errors.Join(dir.MkdirAll(filepath.Dir(name), 0o777), dir.WriteFile(name, []byte(text), 0o666)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+func TestKeysStayInTheRoot(t *testing.T) {
+	top := t.TempDir()
+	inside := filepath.Join(top, "root")
+	if err := errors.Join(os.Mkdir(inside, 0o777), os.WriteFile(filepath.Join(top, "secret"), []byte("x"), 0o666)); err != nil {
+		t.Fatal(err)
+	}
+	if runtime.GOOS != "windows" {
+		if err := errors.Join(os.Symlink("..", filepath.Join(inside, "up")), os.Symlink("/etc", filepath.Join(inside, "etc")), os.Symlink("../secret", filepath.Join(inside, "link"))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := newFolder(t, Options{URL: inside})
+	for _, key := range []string{"../secret", "/etc/passwd", "up/secret", "etc/passwd", "link", "a/../../secret", "a\\..\\b", "", "a//b", "a\x00b", "./a"} {
+		_, err := r.Open(key)
+		put := r.Put(key, func(io.Writer) error { return nil })
+		if key == "link" { // is replaced, which harms nobody outside
+			put = errors.New("skipped")
+		}
+		if err == nil || put == nil || key == "up/secret" && r.Delete(key) == nil && !exists(filepath.Join(top, "secret")) {
+			t.Errorf("key %q leads out: %v, %v", key, err, put)
+		}
+	}
+	if !exists(filepath.Join(top, "secret")) || r.Delete(".") == nil {
+		t.Error("something was deleted outside")
+	}
+	if _, err := r.List("up"); err == nil {
+		t.Error("a list leads out")
+	}
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
+
+func TestPermissions(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("Windows has no such permissions")
+	}
+	r := newFolder(t, Options{Umask: "0007", Group: fmt.Sprint(os.Getegid())})
+	putText(t, r, "a/b/c", "x")
+	for name, want := range map[string]fs.FileMode{"a": 0o770, "a/b": 0o770, "a/b/c": 0o660} {
+		if info, err := os.Stat(filepath.Join(r.dir, name)); err != nil || info.Mode().Perm() != want {
+			t.Errorf("%s: %v, %v; want %v", name, info.Mode(), err, want)
+		}
+	}
+	for _, o := range []Options{{URL: "s3://bucket/x"}, {URL: ""}, {URL: r.dir, Umask: "9"}, {URL: r.dir, Group: "no such group"}, {URL: filepath.Join(r.dir, "missing")}} {
+		if _, err := Open(o); !errors.Is(err, ErrSetup) || scene.Hint(err) == "" {
+			t.Errorf("%+v: %v", o, err)
+		}
+	}
+}
+
+// TestFaultsOfShares has a share fail for a moment, and for good.
+func TestFaultsOfShares(t *testing.T) {
+	r := newFolder(t, Options{})
+	left := 0
+	r.fault = func(op, key string) error {
+		if left > 0 {
+			left--
+			return &fs.PathError{Op: op, Path: key, Err: []error{syscall.EIO, syscall.ESTALE}[left%2]}
+		}
+		return nil
+	}
+	for _, do := range []func() error{
+		func() error {
+			return r.Put("a", func(w io.Writer) error { _, err := io.WriteString(w, "x"); return err })
+		},
+		func() error { _, err := r.Open("a"); return err },
+		func() error { _, err := r.Stat("a"); return err },
+		func() error { _, err := r.List("."); return err },
+		func() error { return r.Publish("a", "b") },
+		func() error { return r.Delete("b") },
+	} {
+		left = tries - 1
+		if err := do(); err != nil || left != 0 {
+			t.Errorf("%v with %d faults left", err, left)
+		}
+	}
+	left = tries
+	if err := r.Put("a", func(io.Writer) error { return nil }); !errors.Is(err, syscall.EIO) && !errors.Is(err, syscall.ESTALE) {
+		t.Error(err)
+	}
+	// A write that fails leaves nothing.
+	left = 0
+	if err := r.Put("d/e", func(w io.Writer) error { _, _ = w.Write(make([]byte, 1<<20)); return syscall.ENOSPC }); !errors.Is(err, syscall.ENOSPC) {
+		t.Error(err)
+	}
+	if entries, err := os.ReadDir(filepath.Join(r.dir, "d")); err != nil || len(entries) > 0 {
+		t.Errorf("left behind: %v, %v", entries, err)
+	}
+	for cause, kind := range map[error]error{syscall.ENOSPC: scene.ErrTryAgain, syscall.EROFS: ErrSetup, syscall.EACCES: ErrSetup, ErrDamaged: scene.ErrData, syscall.EIO: scene.ErrTryAgain} {
+		if err := Explain("write", "a", fmt.Errorf("put: %w", cause)); !errors.Is(err, kind) || !errors.Is(err, cause) || scene.Hint(err) == "" {
+			t.Errorf("%v is explained as %v", cause, err)
+		}
+	}
+}
+
+// TestFirstCommitWins has many attempts end at once.
+func TestFirstCommitWins(t *testing.T) {
+	r := newFolder(t, Options{})
+	ctx := context.Background()
+	var group sync.WaitGroup
+	var lock sync.Mutex
+	winners, seen := 0, map[int]bool{}
+	for i := range 16 {
+		dir := work(t, map[string]string{"model.ply": fmt.Sprint("attempt ", i), "a/b.png": "same"})
+		group.Go(func() {
+			m, own, err := Commit(ctx, r, "job/task", dir, []string{"a/b.png", "model.ply"}, Made{Attempt: i})
+			lock.Lock()
+			defer lock.Unlock()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			seen[m.Attempt] = true
+			if own {
+				winners++
+			}
+		})
+	}
+	group.Wait()
+	m, err := Result(ctx, r, "job/task")
+	if err != nil || m == nil || winners != 1 || len(seen) != 1 || !seen[m.Attempt] || getText(t, r, "job/task/out/model.ply") != fmt.Sprint("attempt ", m.Attempt) {
+		t.Fatalf("%d winners, seen %v, %+v, %v", winners, seen, m, err)
+	}
+	if list, err := r.List("job/task/tmp"); err != nil || len(list) > 0 {
+		t.Errorf("left behind: %v, %v", list, err)
+	}
+	// Damage is noticed, moved away, and made good by the next.
+	for _, damage := range []func(){
+		func() { putText(t, r, "job/task/out/model.ply", "attempt x") },
+		func() { _ = r.Delete("job/task/out/a/b.png") },
+		func() { putText(t, r, "job/task/out/MANIFEST.json", "{") },
+		func() { _ = r.Delete("job/task/out/MANIFEST.json") },
+		func() {
+			putText(t, r, "job/task/out/MANIFEST.json", `{"version":1,"files":[{"name":"../../../x","size":1}]}`)
+		},
+	} {
+		damage()
+		m, own, err := Commit(ctx, r, "job/task", work(t, map[string]string{"model.ply": "again", "a/b.png": "same"}), []string{"a/b.png", "model.ply"}, Made{Attempt: 99})
+		if err != nil || !own || m.Attempt != 99 || getText(t, r, "job/task/out/model.ply") != "again" {
+			t.Errorf("after damage: %+v, %v, %v", m, own, err)
+		}
+	}
+}
+
+func TestCheckpoints(t *testing.T) {
+	r := newFolder(t, Options{})
+	ctx := context.Background()
+	dir := work(t, map[string]string{"frames/1.png": "one", "state": "10"})
+	u := &Uploads{Root: r, Task: "j/t", Dir: dir}
+	made := func(step int) Made { return Made{JobHash: "h", Step: step, Attempt: 1} }
+	save := func(step int, names ...string) {
+		t.Helper()
+		if err := u.Save(ctx, names, made(step)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	save(10, "frames/1.png", "state")
+	if err := u.Save(ctx, []string{"state", "is gone"}, made(15)); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("saved what is not there: %v", err)
+	}
+	puts := 0
+	r.fault = func(op, key string) error {
+		if op == "put" && strings.Contains(key, "/files/") {
+			puts++
+		}
+		return nil
+	}
+	for i, step := range []int{20, 30, 40} {
+		if err := dir.WriteFile("state", []byte(fmt.Sprint(step)), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		later := time.Now().Add(time.Duration(i+1) * time.Second)
+		if err := dir.Chtimes("state", later, later); err != nil {
+			t.Fatal(err)
+		}
+		save(step, "frames/1.png", "state")
+	}
+	if list, err := r.List("j/t/ckpt/files"); err != nil || len(list) != 3 || puts != 3 {
+		t.Errorf("%d contents are kept, %d went up, %v", len(list), puts, err)
+	}
+	fetch := func(after int) (*Manifest, *os.Root) {
+		t.Helper()
+		to := work(t, nil)
+		m, err := Fetch(ctx, r, "j/t", to, "h", after)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m, to
+	}
+	if m, to := fetch(0); m == nil || m.Step != 40 || readText(t, to, "state") != "40" || readText(t, to, "frames/1.png") != "one" {
+		t.Errorf("fetched %+v", m)
+	}
+	if m, _ := fetch(40); m != nil {
+		t.Errorf("fetched %+v, which is no newer", m)
+	}
+	// The newest is damaged: the one before.
+	putText(t, r, contentKey("j/t", sumOf("40")), "44")
+	if m, to := fetch(0); m == nil || m.Step != 30 || readText(t, to, "state") != "30" {
+		t.Errorf("fetched %+v", m)
+	}
+	putText(t, r, checkpointKey("j/t", 30, 1), "{")
+	if m, _ := fetch(0); m != nil {
+		t.Errorf("fetched %+v", m)
+	}
+	if m, err := Fetch(ctx, r, "j/t", work(t, nil), "other", 0); err != nil || m != nil {
+		t.Errorf("fetched that of another job: %+v, %v", m, err)
+	}
+	if err := Forget(r, "j/t"); err != nil || exists(filepath.Join(r.dir, "j/t/ckpt")) {
+		t.Error(err)
+	}
+}
+
+func sumOf(text string) string {
+	m := newMeter(context.Background(), io.Discard)
+	_, _ = m.Write([]byte(text))
+	return m.sum()
+}
+
+func readText(t *testing.T, dir *os.Root, name string) string {
+	t.Helper()
+	data, err := dir.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+func TestCache(t *testing.T) {
+	ctx := context.Background()
+	r := newFolder(t, Options{})
+	for _, name := range []string{"a", "b", "c"} {
+		putText(t, r, name+"/deep/photo", strings.Repeat(name, 1000))
+	}
+	if runtime.GOOS != "windows" {
+		if err := os.Symlink("deep", filepath.Join(r.dir, "a", "linked")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c, err := OpenCache(filepath.Join(t.TempDir(), "cache"), 2500)
+	if err != nil {
+		t.Fatal(err)
+	}
+	use := func(key string) (string, func()) {
+		t.Helper()
+		dir, release, err := c.Input(ctx, r, key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return dir, release
+	}
+	a, doneA := use("b")
+	if data, err := os.ReadFile(filepath.Join(a, "deep", "photo")); err != nil || !bytes.Equal(data, bytes.Repeat([]byte("b"), 1000)) {
+		t.Fatal(err)
+	}
+	opened := 0
+	r.fault = func(op, _ string) error {
+		if op == "open" {
+			opened++
+		}
+		return nil
+	}
+	again, done := use("b")
+	if again != a || opened > 0 {
+		t.Errorf("copied again: %s and %s, %d opened", a, again, opened)
+	}
+	done()
+	file, done := use("c/deep/photo")
+	if data, err := os.ReadFile(file); err != nil || len(data) != 1000 {
+		t.Error(err)
+	}
+	done()
+	// With the third there is one too many: c goes, which nobody reads; b is in use.
+	_, done = use("c")
+	if !exists(a) || exists(filepath.Dir(file)) {
+		t.Errorf("what is in use was removed, or nothing: %v %v", exists(a), exists(filepath.Dir(file)))
+	}
+	done()
+	doneA()
+	_, done = use("a")
+	done()
+	if exists(a) {
+		t.Error("the oldest was not removed")
+	}
+	// What changed is another input; what is damaged is filled anew.
+	putText(t, r, "c/deep/photo", "changed")
+	dir, done := use("c")
+	if data, err := os.ReadFile(filepath.Join(dir, "deep", "photo")); err != nil || string(data) != "changed" {
+		t.Error(string(data), err)
+	}
+	done()
+	if err := os.Truncate(filepath.Join(dir, "deep", "photo"), 1); err != nil {
+		t.Fatal(err)
+	}
+	dir, done = use("c")
+	defer done()
+	if data, err := os.ReadFile(filepath.Join(dir, "deep", "photo")); err != nil || string(data) != "changed" {
+		t.Error(string(data), err)
+	}
+	if _, _, err := c.Input(ctx, r, "missing"); !errors.Is(err, fs.ErrNotExist) {
+		t.Error(err)
+	}
+}
+
+// TestCacheOfMany has goroutines fill, read and remove at once.
+func TestCacheOfMany(t *testing.T) {
+	r := newFolder(t, Options{})
+	for i := range 4 {
+		putText(t, r, fmt.Sprintf("in%d/file", i), strings.Repeat(fmt.Sprint(i), 1000))
+	}
+	dir := filepath.Join(t.TempDir(), "cache")
+	var group sync.WaitGroup
+	for i := range 8 {
+		group.Go(func() {
+			c, err := OpenCache(dir, 1500)
+			for n := range 20 {
+				if err != nil {
+					break
+				}
+				k := (i + n) % 4
+				var at string
+				var release func()
+				if at, release, err = c.Input(context.Background(), r, fmt.Sprintf("in%d", k)); err != nil {
+					break
+				}
+				var data []byte
+				if data, err = os.ReadFile(filepath.Join(at, "file")); string(data) != strings.Repeat(fmt.Sprint(k), 1000) {
+					t.Errorf("read %.10q of input %d: %v", data, k, err)
+				}
+				release()
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	group.Wait()
+}
+
+func TestRootsFile(t *testing.T) {
+	roots, err := ReadRoots("roots.toml", []byte("scans = \"file:///srv/scans\"\n[results]\nurl = \"/srv/results\"\numask = \"0002\"\ngroup = \"lab\"\n"))
+	if err != nil || roots["scans"].URL != "file:///srv/scans" || roots["results"] != (Options{"/srv/results", "0002", "lab"}) {
+		t.Errorf("%v, %v", roots, err)
+	}
+	for _, text := range []string{"x", "[a]\nurl = \"/x\"\npassword = \"y\"", "a = 5"} {
+		if _, err := ReadRoots("roots.toml", []byte(text)); !errors.Is(err, ErrSetup) {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+	if _, err := roots.Open("nothing"); !errors.Is(err, ErrSetup) {
+		t.Error(err)
+	}
+	if names, err := LocalFiles(work(t, map[string]string{"b": "", "a/c": "", ".hidden/x": "", "a/.tmp": "", "skip": ""}), func(name string) bool { return name == "skip" }); err != nil || !slices.Equal(names, []string{"a/c", "b"}) {
+		t.Errorf("%v, %v", names, err)
+	}
+}

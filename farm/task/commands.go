@@ -1,0 +1,323 @@
+package task
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"vksplat/farm/spec"
+	"vksplat/farm/store"
+	"vksplat/scene"
+)
+
+// work runs the commands of the task.
+func (r *runner) work(ctx context.Context, dir *os.Root) error {
+	r.say("fetching inputs", true)
+	run, err := r.command(ctx)
+	if err != nil {
+		return r.reason(ctx, err)
+	}
+	return run(ctx, dir)
+}
+
+// command stages what the task reads, and returns what runs its commands.
+func (r *runner) command(ctx context.Context) (func(context.Context, *os.Root) error, error) {
+	switch r.task.Kind {
+	case spec.KindDemo:
+		return r.one("demo", append([]string{"--capture-only", "--model-path=" + r.out}, r.flags()...)), nil
+	case spec.KindTrain:
+		source, err := r.stage(ctx, r.task.Source)
+		return r.one("train", append(r.training(), append(r.flags(), "--", source)...)), err
+	case spec.KindPartition:
+		source, err := r.stage(ctx, r.task.Source)
+		grid := r.task.Blocks
+		// What another attempt left is no plan that partition takes.
+		err = errors.Join(err, emptied(r.out))
+		return r.one("partition", r.onDevice(append(r.flags(), fmt.Sprintf("--blocks=%dx%d", grid[0], grid[1]), "--output="+r.out, "--", source))), err
+	case spec.KindBlock:
+		plan, err := r.stagePlan(ctx)
+		return r.one("train", append(r.training(), append(r.flags(), "--block="+strconv.Itoa(r.task.Block), "--", plan)...)), err
+	case spec.KindMerge:
+		return r.merge(ctx)
+	case spec.KindRender:
+		return r.render(ctx)
+	case spec.KindEncode:
+		pictures, err := r.stagePictures(ctx)
+		return r.one("encode", append(r.flags(), "--output="+filepath.Join(r.out, "video."+r.task.Format), "--", pictures)), err
+	case spec.KindEval:
+		return r.eval(ctx)
+	case spec.KindConvert:
+		model, err := r.stageModel(ctx, &r.task.Models[0])
+		return r.one("convert", append(r.flags(), "--", model, filepath.Join(r.out, "model"+suffixes[r.flag("to")]))), err
+	}
+	return nil, fmt.Errorf("there is no way to run a task of kind %s", r.task.Kind)
+}
+
+// suffixes are those of files in the formats of convert.
+var suffixes = map[string]string{"ply": ".ply", "compressed-ply": ".compressed.ply", "splat": ".splat", "spz": ".spz", "glb": ".glb", "sog": ".sog"}
+
+// one runs a single command.
+func (r *runner) one(command string, args []string) func(context.Context, *os.Root) error {
+	return func(ctx context.Context, dir *os.Root) error {
+		return r.child(ctx, dir, append([]string{command}, args...), io.Discard)
+	}
+}
+
+// flags are those that the job gives.
+func (r *runner) flags() (args []string) {
+	for _, f := range r.task.Flags {
+		args = append(args, "--"+f.Name+"="+f.Value)
+	}
+	return args
+}
+
+// flag is the value of one of them, "" where it is not given.
+func (r *runner) flag(name string) string {
+	for _, f := range r.task.Flags {
+		if f.Name == name {
+			return f.Value
+		}
+	}
+	return ""
+}
+
+// onDevice puts the choice of a device in front of flags.
+func (r *runner) onDevice(args []string) []string {
+	if r.Device == "" {
+		return args
+	}
+	return append([]string{"--device=" + r.Device}, args...)
+}
+
+// training are the flags of train that the farm gives: it goes on where there is something to go on with, and writes checkpoints as often as they go up.
+func (r *runner) training() []string {
+	minutes := min(r.task.Limits.CheckpointEvery.Minutes(), 5)
+	return r.onDevice([]string{"--model-path=" + r.out, "--resume", "--progress=json", "--checkpoint-every=" + strconv.FormatFloat(minutes, 'f', 4, 64) + "m"})
+}
+
+// stage brings an input to the local disk.
+func (r *runner) stage(ctx context.Context, in spec.Input) (local string, err error) {
+	var release func()
+	where := in.Key
+	if in.Key != "" {
+		local, release, err = r.cache.Input(ctx, r.inputs, in.Key)
+	} else {
+		where = KeyOf(r.Job, &r.Plan.Tasks[in.Tasks[0]])
+		local, release, err = r.cache.Output(ctx, r.outputs, where)
+	}
+	switch {
+	case err == nil:
+		r.release = append(r.release, release)
+		return local, nil
+	case errors.Is(err, fs.ErrNotExist) && in.Key != "":
+		return "", &scene.Error{Op: "fetch input", Path: where, Err: fmt.Errorf("it is not below the root %s, %s", r.Job.Store.Inputs, r.inputs), Hint: "put it there, or correct the key in the job"}
+	case errors.Is(err, fs.ErrNotExist):
+		return "", &scene.Error{Op: "fetch input", Path: where, Err: errors.New("the task that makes it is not done"), Hint: "run that task first", Kind: scene.ErrTryAgain}
+	case ctx.Err() != nil:
+		return "", context.Cause(ctx)
+	}
+	return "", store.Explain("fetch input", where, err)
+}
+
+// stageModel is stage for a model: the folder of a training, or the file that convert wrote.
+func (r *runner) stageModel(ctx context.Context, m *spec.Model) (string, error) {
+	local, err := r.stage(ctx, m.Input)
+	if err != nil || len(m.Tasks) == 0 {
+		return local, err
+	}
+	if from := &r.Plan.Tasks[m.Tasks[0]]; from.Kind == spec.KindConvert {
+		for _, f := range from.Flags {
+			if f.Name == "to" {
+				return filepath.Join(local, "model"+suffixes[f.Value]), nil
+			}
+		}
+	}
+	return local, nil
+}
+
+// stagePlan makes a copy of a plan that says where the capture is on this machine.
+func (r *runner) stagePlan(ctx context.Context) (string, error) {
+	source, err := r.stage(ctx, r.task.Source)
+	if err != nil {
+		return "", err
+	}
+	plan, err := r.stage(ctx, r.task.Plan)
+	if err != nil {
+		return "", err
+	}
+	dir := filepath.Join(r.dir, "plan")
+	if err := errors.Join(os.RemoveAll(dir), copyTree(plan, dir, true)); err != nil {
+		return "", err
+	}
+	file := filepath.Join(dir, "plan.json")
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return "", err
+	}
+	if data, err = withScene(data, source); err != nil {
+		return "", &scene.Error{Op: "read plan", Path: file, Err: err, Hint: "run the partition again"}
+	}
+	return dir, os.WriteFile(file, data, 0o666)
+}
+
+// withScene replaces the capture's folder in a plan, and nothing else: what a plan is, train sees by how its file begins.
+func withScene(data []byte, source string) ([]byte, error) {
+	var plan struct {
+		Capture struct {
+			Scene json.RawMessage `json:"scene"`
+		} `json:"capture"`
+	}
+	if err := json.Unmarshal(data, &plan); err != nil {
+		return nil, scene.JSONError(err)
+	}
+	where, err := json.Marshal(source)
+	if err != nil {
+		return nil, err
+	}
+	key := []byte(`"scene": `)
+	before := slices.Concat(key, plan.Capture.Scene)
+	if len(plan.Capture.Scene) == 0 || bytes.Count(data, before) != 1 {
+		return nil, errors.New("it names no capture")
+	}
+	return bytes.Replace(data, before, slices.Concat(key, where), 1), nil
+}
+
+// merge joins blocks. The results are the merged scene, or with finetune the one that was trained on.
+func (r *runner) merge(ctx context.Context) (func(context.Context, *os.Root) error, error) {
+	plan, err := r.stagePlan(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for k := range r.task.Models {
+		block, err := r.stage(ctx, r.task.Models[k].Input)
+		if err != nil {
+			return nil, err
+		}
+		if err := copyTree(block, filepath.Join(plan, fmt.Sprintf("block_%d", k)), false); err != nil {
+			return nil, err
+		}
+	}
+	var args []string
+	made := filepath.Join(plan, "out")
+	if r.task.Finetune > 0 {
+		args, made = []string{"--finetune=" + strconv.Itoa(r.task.Finetune)}, filepath.Join(plan, "finetuned")
+	}
+	args = append(r.onDevice(args), "--", plan)
+	return func(ctx context.Context, dir *os.Root) error {
+		if err := r.child(ctx, dir, append([]string{"merge"}, args...), io.Discard); err != nil {
+			return err
+		}
+		if err := errors.Join(emptied(r.out), copyTree(made, r.out, true)); err != nil {
+			return err
+		}
+		return copyFile(filepath.Join(plan, "merge.json"), filepath.Join(r.out, "merge.json"), true)
+	}, nil
+}
+
+// render draws pictures. Those of trajectories are named by number.
+func (r *runner) render(ctx context.Context) (func(context.Context, *os.Root) error, error) {
+	t := r.task
+	model, err := r.stageModel(ctx, &t.Models[0])
+	if err != nil {
+		return nil, err
+	}
+	args := append(r.onDevice(r.flags()), "--output="+r.out)
+	for flag, in := range map[string]spec.Input{"cameras": t.Cameras, "trajectory": t.Trajectory} {
+		if in.None() {
+			continue
+		}
+		local, err := r.stage(ctx, in)
+		if err != nil {
+			return nil, err
+		}
+		args = append(args, "--"+flag+"="+local)
+	}
+	if t.Frames.Count() > 0 {
+		args = append(args, "--frames="+t.Frames.String())
+	}
+	if !t.Trajectory.None() || r.flag("trajectory") != "" {
+		args = append(args, "--name=frame_%06d")
+	}
+	return r.one("render", append(args, "--", model)), nil
+}
+
+// stagePictures puts the pictures of a render together, or of a folder.
+func (r *runner) stagePictures(ctx context.Context) (string, error) {
+	if r.task.Source.Key != "" {
+		return r.stage(ctx, r.task.Source)
+	}
+	dir := filepath.Join(r.dir, "pictures")
+	if err := os.RemoveAll(dir); err != nil {
+		return "", err
+	}
+	for _, k := range r.task.Source.Tasks {
+		from, err := r.stage(ctx, spec.Input{Tasks: []int{k}})
+		if err == nil {
+			err = copyTree(from, dir, false)
+		}
+		if err != nil {
+			return "", err
+		}
+	}
+	return dir, nil
+}
+
+// eval measures models one after the other and makes a table of all.
+func (r *runner) eval(ctx context.Context) (func(context.Context, *os.Root) error, error) {
+	type pair struct{ model, source, name string }
+	var pairs []pair
+	for i := range r.task.Models {
+		m := &r.task.Models[i]
+		model, err := r.stageModel(ctx, m)
+		if err != nil {
+			return nil, err
+		}
+		source, err := r.stage(ctx, m.Source)
+		if err != nil {
+			return nil, err
+		}
+		name := m.Key
+		if name == "" {
+			name = r.Plan.Tasks[m.Tasks[0]].Name
+		}
+		for _, p := range pairs {
+			if p.name == name { // a key that reads like a task
+				name = fmt.Sprintf("%s-%d", name, i+1)
+			}
+		}
+		pairs = append(pairs, pair{model, source, name})
+	}
+	return func(ctx context.Context, dir *os.Root) error {
+		var views bytes.Buffer
+		var rows []row
+		for i, p := range pairs {
+			r.step(i, len(pairs))
+			out := filepath.Join(r.out, filepath.FromSlash(p.name))
+			var said bytes.Buffer
+			args := append(r.onDevice(r.flags()), "--capture="+p.source, "--output="+out, "--", p.model)
+			if err := r.child(ctx, dir, append([]string{"eval"}, args...), &said); err != nil {
+				return err
+			}
+			scores, err := readScores(filepath.Join(out, "results.json"))
+			if err != nil {
+				return err
+			}
+			rows = append(rows, row{p.name, scores})
+			// The first line names folders of this machine.
+			_, table, _ := strings.Cut(said.String(), "\n")
+			table, _, _ = strings.Cut(table, "\nscores: ")
+			fmt.Fprintf(&views, "\n## %s\n%s\n", p.name, table)
+		}
+		r.step(len(pairs), len(pairs))
+		return writeTable(dir, rows, views.Bytes())
+	}, nil
+}

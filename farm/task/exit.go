@@ -1,0 +1,92 @@
+package task
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"vksplat/farm/spec"
+	"vksplat/farm/store"
+	"vksplat/scene"
+)
+
+// Exit codes of run-task, on every engine. Those of its children are among them.
+const (
+	ExitDone     = 0
+	ExitFailure  = 1   // a check failed, or a defect of this program
+	ExitUsage    = 2   // the task or the command line makes no sense
+	ExitData     = 65  // the inputs are wrong
+	ExitRetry    = 75  // this machine cannot do it now, or it was stopped with a checkpoint: try again, here or elsewhere
+	ExitSetup    = 78  // the job document or the store is not set up: nobody can do it before that is put right
+	ExitCanceled = 130 // given up on demand
+)
+
+// Verdict is what an exit code means for a task.
+type Verdict int
+
+// The verdicts.
+const (
+	Done     Verdict = iota
+	Again            // another attempt may succeed
+	Failed           // none will
+	Canceled         // nobody wants one
+)
+
+// Judge maps the exit code of run-task, or of a child, to what follows. Codes from 128 up are signals; -1 is a process whose end nobody saw.
+func Judge(code int) Verdict {
+	switch code {
+	case ExitDone:
+		return Done
+	case ExitCanceled:
+		return Canceled
+	case ExitUsage, ExitData, ExitSetup:
+		return Failed
+	}
+	return Again // a defect may have been the machine's: attempts are counted
+}
+
+// ChildError is a child that failed. What it said is in the log.
+type ChildError struct {
+	Command string
+	Code    int    // 128 and the signal's number, where one ended it
+	Said    string // its error, "" where it had no time to say one
+	Remedy  string // its hint
+}
+
+func (e *ChildError) Error() string {
+	switch {
+	case e.Said != "":
+		return fmt.Sprintf("vksplat %s: %s", e.Command, e.Said)
+	case e.Code >= 128:
+		return fmt.Sprintf("vksplat %s was ended by signal %d", e.Command, e.Code-128)
+	}
+	return fmt.Sprintf("vksplat %s ended with exit code %d and no message", e.Command, e.Code)
+}
+
+// Hint is what the child said can be done.
+func (e *ChildError) Hint() string { return e.Remedy }
+
+// ExitOf is the exit code of run-task after an error of Run.
+func ExitOf(err error) int {
+	var c *ChildError
+	switch {
+	case err == nil:
+		return ExitDone
+	case errors.Is(err, ErrCanceled):
+		return ExitCanceled
+	case errors.Is(err, ErrStopped), errors.Is(err, errStalled), errors.Is(err, errTimeout), errors.Is(err, context.Canceled), errors.Is(err, scene.ErrTryAgain):
+		return ExitRetry
+	case errors.Is(err, spec.ErrSpec), errors.Is(err, store.ErrSetup):
+		return ExitSetup
+	case errors.As(err, &c):
+		if Judge(c.Code) == Failed {
+			return c.Code
+		}
+		return ExitRetry // also a child that ended by a signal, or said 130 without being asked
+	case errors.Is(err, scene.ErrUsage):
+		return ExitUsage
+	case errors.Is(err, scene.ErrData):
+		return ExitData
+	}
+	return ExitRetry
+}

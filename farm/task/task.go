@@ -1,0 +1,264 @@
+// Package task runs one task of a job: it brings the inputs to the local disk, runs this program as a child, watches it, uploads checkpoints and commits the
+// results. It needs no queue: whatever schedules tasks calls it the same way and reads the same exit codes.
+package task
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"vksplat/farm/spec"
+	"vksplat/farm/store"
+	"vksplat/scene"
+)
+
+// Options say which task runs, and where.
+type Options struct {
+	Job     *spec.Job
+	Plan    *spec.Plan
+	Index   int // of the task
+	Attempt int
+	Roots   store.Roots
+
+	Work     string // folder for what is in the making, on the local disk
+	CacheMax int64  // bytes of inputs that stay there, 0: all
+
+	Program  string // this program's file
+	Version  string // and version
+	Device   string // for the child's --device, "" for its own choice
+	Selected Device // what that is, where it is known
+
+	Report func(Progress) // called from one goroutine at a time; nil: nobody listens
+}
+
+// Device is what a task runs on.
+type Device struct {
+	Name, UUID, Driver string
+	MemoryBytes        int64
+}
+
+// Progress is how far a task is.
+type Progress struct {
+	Task    string `json:"task"`
+	Step    int    `json:"step"`
+	Of      int    `json:"of,omitempty"` // 0: not known
+	Message string `json:"message,omitempty"`
+}
+
+// Reasons to end a run from outside, as causes of its context.
+var (
+	// ErrStopped hands the task back: the child saves, the checkpoint goes up, another attempt goes on.
+	ErrStopped = errors.New("stopped; the next attempt goes on from its checkpoint")
+	// ErrCanceled gives the task up, after the same.
+	ErrCanceled = errors.New("canceled")
+)
+
+// Errors of a child that does not end by itself.
+var (
+	errStalled = errors.New("no progress within stall_timeout")
+	errTimeout = errors.New("not done within task_timeout")
+)
+
+// runner is one run.
+type runner struct {
+	*Options
+	task    *spec.Task
+	inputs  store.Root
+	outputs store.Root
+	cache   *store.Cache
+	key     string // of the task below outputs
+	dir     string // of this task below Work
+	out     string // in it: what becomes the results
+	state   state
+	release []func()
+	log     *os.File
+
+	mutex sync.Mutex // guards what follows
+	now   Progress
+	moved time.Time // when there was progress last
+	said  time.Time // when that was reported last
+}
+
+// KeyOf is where the results of a task are, below the root of outputs.
+func KeyOf(j *spec.Job, t *spec.Task) string { return path.Join(j.Name, t.Name) }
+
+// Run runs the task and returns the manifest of its results. Where these are there already, nothing is done.
+func Run(ctx context.Context, o Options) (m *store.Manifest, err error) {
+	if o.Index < 0 || o.Index >= len(o.Plan.Tasks) {
+		return nil, &scene.Error{Op: "run task", Err: fmt.Errorf("there is no task %d, the job has %d", o.Index, len(o.Plan.Tasks)), Hint: "tasks count from 0", Kind: scene.ErrUsage}
+	}
+	r := &runner{Options: &o, task: &o.Plan.Tasks[o.Index], moved: time.Now()}
+	r.key = KeyOf(o.Job, r.task)
+	r.now.Task = r.task.Name
+	if r.inputs, err = o.Roots.Open(o.Job.Store.Inputs); err != nil {
+		return nil, err
+	}
+	if r.outputs, err = o.Roots.Open(o.Job.Store.Outputs); err != nil {
+		return nil, err
+	}
+	r.say("looking for results", true)
+	if m, err = store.Result(ctx, r.outputs, r.key); err != nil {
+		return nil, store.Explain("read results", r.key, r.reason(ctx, err))
+	}
+	if m != nil && m.JobHash == o.Job.Hash() {
+		r.say("done before", true)
+		return m, nil
+	}
+	if m != nil {
+		return nil, &scene.Error{Op: "run task", Path: r.key, Err: errors.New("results of another job of this name are there"), Hint: "give the job another name, or remove that folder", Kind: scene.ErrUsage}
+	}
+	if err := r.fits(); err != nil {
+		return nil, err
+	}
+	unlock, err := r.openWork(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	return r.run(ctx)
+}
+
+// fits refuses a device or disk that the task may not run on.
+func (r *runner) fits() error {
+	t, d := r.task, &r.Selected
+	needsDevice := t.Kind != spec.KindDemo && t.Kind != spec.KindEncode && t.Kind != spec.KindConvert
+	wrong := func(format string, args ...any) error {
+		return &scene.Error{Op: "run task", Path: t.Name, Err: fmt.Errorf(format, args...), Hint: "run it where that is so, or change the job", Kind: store.ErrSetup}
+	}
+	switch {
+	case needsDevice && t.Pin.Device != "" && t.Pin.Device != d.Name && t.Pin.Device != d.UUID:
+		return wrong("it is pinned to the device %s, this is %s", t.Pin.Device, d.Name)
+	case needsDevice && t.Pin.Driver != "" && t.Pin.Driver != d.Driver:
+		return wrong("it is pinned to the driver %s, this is %s", t.Pin.Driver, d.Driver)
+	case needsDevice && d.MemoryBytes > 0 && d.MemoryBytes < int64(t.Limits.VRAMMinMB)<<20:
+		return wrong("it needs %d MB of device memory, %s has %d", t.Limits.VRAMMinMB, d.Name, d.MemoryBytes>>20)
+	}
+	if free, known := scene.FreeSpace(r.Work); known && free < int64(t.Limits.DiskMinGB)<<30 {
+		return &scene.Error{Op: "run task", Path: r.Work, Err: fmt.Errorf("it needs %d GB of room, there are %d", t.Limits.DiskMinGB, free>>30), Hint: "make room there, or choose another folder with --work", Kind: scene.ErrTryAgain}
+	}
+	return nil
+}
+
+// run does the work in the folder that is open, and clears it away when it is done.
+func (r *runner) run(ctx context.Context) (*store.Manifest, error) {
+	m, err := r.perform(ctx)
+	for _, release := range r.release {
+		release()
+	}
+	err = errors.Join(err, r.log.Close())
+	r.uploadLog()
+	if err == nil {
+		// What is left of these harms nobody: gc removes it.
+		_ = store.Forget(r.outputs, r.key)
+		_ = os.RemoveAll(r.dir)
+	}
+	return m, err
+}
+
+// perform resumes, works and commits.
+func (r *runner) perform(ctx context.Context) (*store.Manifest, error) {
+	dir, err := os.OpenRoot(r.out)
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close() // its files are closed
+	if err := r.resume(ctx, dir); err != nil {
+		return nil, store.Explain("fetch checkpoint", r.key, r.reason(ctx, err))
+	}
+	if err := r.work(ctx, dir); err != nil {
+		return nil, err
+	}
+	r.say("committing results", true)
+	names, err := store.LocalFiles(dir, r.isScratch)
+	if err != nil {
+		return nil, err
+	}
+	r.readStats()
+	m, own, err := store.Commit(context.WithoutCancel(ctx), r.outputs, r.key, dir, names, r.made(r.steps()))
+	if err != nil {
+		return nil, store.Explain("commit results", r.key, err)
+	}
+	if own {
+		r.say("done", true)
+	} else {
+		r.say("another attempt was faster, its results stay", true)
+	}
+	return m, nil
+}
+
+// made says who makes what.
+func (r *runner) made(step int) store.Made {
+	return store.Made{Job: r.Job.Name, JobHash: r.Job.Hash(), Task: r.task.Name, Index: r.task.Index, Kind: string(r.task.Kind), Attempt: r.Attempt, Step: step,
+		Program: r.Version, Device: r.state.Device, Driver: r.state.Driver, Mixed: r.state.Mixed, Notes: r.state.Notes}
+}
+
+// reason is why ctx ended, where err only says that it did.
+func (r *runner) reason(ctx context.Context, err error) error {
+	if err != nil && ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}
+
+// say reports a phase, or with always false a step that may be left out: one a second is enough.
+func (r *runner) say(message string, always bool) {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	r.now.Message = message
+	if r.Report == nil || !always && time.Since(r.said) < time.Second {
+		return
+	}
+	r.said = time.Now()
+	r.Report(r.now)
+}
+
+// step takes in how far the child is.
+func (r *runner) step(step, of int) {
+	r.mutex.Lock()
+	r.now.Step, r.now.Of, r.moved = step, of, time.Now()
+	r.mutex.Unlock()
+	r.say(string(r.task.Kind), false)
+}
+
+// alive takes in a sign of life of the child.
+func (r *runner) alive() {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	r.moved = time.Now()
+}
+
+func (r *runner) quiet() time.Duration {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	return time.Since(r.moved)
+}
+
+// logKey is where the log of an attempt goes.
+func (r *runner) logKey() string { return path.Join(r.key, "log", fmt.Sprintf("a%03d.log", r.Attempt)) }
+
+// uploadLog puts the child's words to the results. Without them the task has its results all the same.
+func (r *runner) uploadLog() {
+	_ = r.outputs.Put(r.logKey(), func(w io.Writer) error {
+		f, err := os.Open(r.log.Name())
+		if err != nil {
+			return err
+		}
+		defer f.Close() // only read
+		_, err = io.Copy(w, f)
+		return err
+	})
+}
+
+// workName is the name of a task's folder below Work.
+func (r *runner) workName() string {
+	return fmt.Sprintf("%.12s-%d", r.Job.Hash(), r.task.Index)
+}
+
+// cacheDir is the folder of inputs that all tasks below Work share.
+func (r *runner) cacheDir() string { return filepath.Join(r.Work, "cache") }

@@ -1,0 +1,206 @@
+package task
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"vksplat/farm/child"
+	"vksplat/farm/spec"
+	"vksplat/farm/store"
+)
+
+// Times of watching a child.
+const (
+	watchEvery = 250 * time.Millisecond
+	stopGrace  = 5 * time.Minute // for a child that was asked to save
+)
+
+// child runs this program with arguments, watches it and uploads checkpoints meanwhile. What it prints goes to the log, and to also.
+func (r *runner) child(ctx context.Context, dir *os.Root, args []string, also io.Writer) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	r.say(args[0], true)
+	said := &ear{r: r, also: also}
+	errs := &ear{r: r, also: io.Discard, errors: true}
+	soft, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	var running atomic.Pointer[os.Process]
+	done := make(chan error, 1)
+	go func() {
+		done <- child.Run(soft, r.Program, args, child.Options{Stdout: said, Stderr: errs, Apart: true, Running: &running})
+	}()
+	r.alive()
+	uploads := &store.Uploads{Root: r.outputs, Task: r.key, Dir: dir}
+	ended := r.watch(ctx, dir, uploads, stop, done, &running)
+	if ended == nil {
+		return nil // it came to its end, even where it was asked to stop
+	}
+	err := context.Cause(soft)
+	if soft.Err() == nil {
+		err = r.childError(args[0], ended, errs)
+	}
+	// What it saved goes up in any case: another machine may do better.
+	return errors.Join(err, store.Explain("upload checkpoint", r.key, r.upload(context.WithoutCancel(ctx), dir, uploads)))
+}
+
+// watch waits until the child has ended. Meanwhile it uploads checkpoints, and stops a child that makes no progress or takes too long.
+func (r *runner) watch(ctx context.Context, dir *os.Root, uploads *store.Uploads, stop context.CancelCauseFunc, done <-chan error, running *atomic.Pointer[os.Process]) error {
+	tick := time.NewTicker(watchEvery)
+	defer tick.Stop()
+	limits := &r.task.Limits
+	began, uploaded := time.Now(), time.Now()
+	var sending chan error // an upload that goes on
+	stopped := time.Time{}
+	kill := func() {
+		if p := running.Load(); p != nil {
+			_ = p.Kill() // it may have ended
+		}
+	}
+	for {
+		select {
+		case err := <-done:
+			if sending != nil {
+				<-sending // the next upload sees what is missing
+			}
+			return err
+		case <-sending: // one that failed is made good by the next, or reported by the last
+			sending, uploaded = nil, time.Now()
+		case <-tick.C:
+		}
+		r.count()
+		switch {
+		case !stopped.IsZero():
+			if time.Since(stopped) > stopGrace {
+				kill()
+			}
+			continue
+		case ctx.Err() != nil:
+			stopped = time.Now()
+			r.say("stopping once it is saved", true)
+		case r.quiet() > limits.StallTimeout: // it hangs, and would not hear that it should stop
+			stop(errStalled)
+			kill()
+			stopped = time.Now()
+		case limits.TaskTimeout > 0 && time.Since(began) > limits.TaskTimeout:
+			stop(errTimeout)
+			stopped = time.Now()
+		case sending == nil && time.Since(uploaded) >= limits.CheckpointEvery:
+			sending = make(chan error, 1)
+			go func(to chan<- error) { to <- r.upload(ctx, dir, uploads) }(sending)
+		}
+	}
+}
+
+// count looks how many pictures a render has: it does not say.
+func (r *runner) count() {
+	if r.task.Kind != spec.KindRender {
+		return
+	}
+	r.mutex.Lock()
+	before := r.now.Step
+	r.mutex.Unlock()
+	if n := r.pictures(); n != before {
+		r.step(n, r.task.Frames.Count())
+	}
+}
+
+// upload sends the work so far as a checkpoint, where there is something new.
+func (r *runner) upload(ctx context.Context, dir *os.Root, u *store.Uploads) error {
+	step := r.newest()
+	if step == 0 || !r.trains() && r.task.Kind != spec.KindRender {
+		return nil
+	}
+	names, err := store.LocalFiles(dir, func(name string) bool {
+		at := checkpointStep(name)
+		return at >= 0 && at != step
+	})
+	if err != nil {
+		return err
+	}
+	err = u.Save(ctx, names, r.made(step))
+	if errors.Is(err, fs.ErrNotExist) && r.newest() != step {
+		return nil // a newer one has replaced it: that goes up next
+	}
+	return err
+}
+
+// childError makes an error of how a child ended.
+func (r *runner) childError(command string, ended error, errs *ear) error {
+	e := &ChildError{Command: command, Said: errs.said, Remedy: errs.hint}
+	var exit *exec.ExitError
+	if !errors.As(ended, &exit) {
+		return ended // it could not be started
+	}
+	e.Code = exit.ExitCode()
+	if status, known := exit.Sys().(syscall.WaitStatus); known && status.Signaled() {
+		e.Code = 128 + int(status.Signal())
+	}
+	return e
+}
+
+// ear listens to a child: lines of progress, and errors.
+type ear struct {
+	r          *runner
+	also       io.Writer
+	errors     bool
+	line       []byte
+	said, hint string
+}
+
+// maxLine is how much of a line is looked at, in bytes.
+const maxLine = 1 << 16
+
+// Write implements io.Writer. Everything but lines of progress goes to the log.
+func (e *ear) Write(p []byte) (int, error) {
+	e.r.alive()
+	_, _ = e.also.Write(p) // a buffer, which takes everything
+	rest := p
+	for len(rest) > 0 {
+		text, more, whole := bytes.Cut(rest, []byte("\n"))
+		if len(e.line)+len(text) <= maxLine {
+			e.line = append(e.line, text...)
+		}
+		rest = more
+		if whole {
+			e.heard(e.line)
+			e.line = e.line[:0]
+		}
+	}
+	return len(p), nil
+}
+
+// heard takes in a line.
+func (e *ear) heard(line []byte) {
+	var event struct {
+		Event string `json:"event"`
+		Step  int    `json:"step"`
+		Total int    `json:"total"`
+	}
+	if !e.errors && len(line) > 0 && line[0] == '{' && json.Unmarshal(line, &event) == nil && event.Event != "" {
+		if event.Total > 0 {
+			e.r.step(event.Step, event.Total)
+		}
+		if event.Event == "step" {
+			return
+		}
+	}
+	text := strings.TrimSpace(string(line))
+	if said, isError := strings.CutPrefix(text, "vksplat: error: "); isError && e.errors {
+		e.said = said
+	}
+	if hint, isHint := strings.CutPrefix(text, "hint: "); isHint && e.errors {
+		e.hint = hint
+	}
+	_, _ = e.r.log.Write(append(line, '\n')) // a full disk is told by what counts
+}
