@@ -12,6 +12,6 @@ func (a *app) farmCommand() *cobra.Command {
 		Long:  "Run jobs of many tasks: trainings, sweeps, blocks, renders, videos, tables. docs/farm.md\nsays what a job is.",
 		Args:  cobra.NoArgs,
 	}
-	cmd.AddCommand(a.farmRunTaskCommand())
+	cmd.AddCommand(a.farmRunTaskCommand(), a.farmExportCommand())
 	return cmd
 }

@@ -181,6 +181,24 @@ func TestRefused(t *testing.T) {
 	}
 }
 
+func TestNth(t *testing.T) {
+	list := []int{0, 1, 2, 7, 9, 10, 99999}
+	text := rangeText(list)
+	for n, want := range list {
+		if got, err := Nth(text, n); err != nil || got != want {
+			t.Errorf("number %d of %s is %d, want %d: %v", n, text, got, want, err)
+		}
+	}
+	for _, c := range []struct {
+		list string
+		n    int
+	}{{text, -1}, {text, len(list)}, {"", 0}, {"3-1", 0}, {"a", 0}, {"1-", 0}, {"-1", 0}, {"99999999999", 0}, {"0-2147483647,x", 1 << 40}} {
+		if got, err := Nth(c.list, c.n); !errors.Is(err, scene.ErrUsage) {
+			t.Errorf("number %d of %q is %d: %v", c.n, c.list, got, err)
+		}
+	}
+}
+
 // submitLine reads back what submit.sh submits: which tasks an array has, and what it waits for.
 var submitLine = regexp.MustCompile(`^submit (\S+) 0-(\d+)(?:%\d+)? (\d+) "(.*)" && a(\d+)=\$id \|\| exit$`)
 
@@ -277,4 +295,55 @@ func tableOf(t *testing.T, script string) (list []int) {
 		list = append(list, n)
 	}
 	return list
+}
+
+// TestValidators lets the tools of OpenJD and Kubernetes judge the exports, where they are installed (pip install openjd-cli; go install
+// sigs.k8s.io/kubectl-validate@latest), and a broken copy of each.
+func TestValidators(t *testing.T) {
+	j, p := mixed(t)
+	for _, v := range []struct {
+		writer  int
+		tool    []string
+		file    string // that is broken
+		from    string
+		to      string
+		because string
+	}{
+		{1, []string{"openjd", "check"}, OpenJDName, `"dependsOn"`, `"dependson"`, "dependson"},
+		{1, []string{"openjd", "check"}, OpenJDName, `"dependsOn": "01-train"`, `"dependsOn": "01-x"`, "01-x"},
+		{1, []string{"openjd", "check"}, OpenJDName, "NOTIFY_THEN", "NOTIFY_AND", "cancelation"},
+		{2, []string{"kubectl-validate"}, "01-train.json", `"backoffLimitPerIndex"`, `"backoffLimitPerIndexx"`, "backoffLimitPerIndexx"},
+		{2, []string{"kubectl-validate"}, "01-train.json", `"completions": 4`, `"completions": "four"`, "completions"},
+		{2, []string{"kubectl-validate"}, documentMap, `"job.json": "`, `"job.json": 1, "x": "`, "job.json"},
+	} {
+		t.Run(v.tool[0]+" "+v.to, func(t *testing.T) {
+			if _, err := exec.LookPath(v.tool[0]); err != nil {
+				t.Skip(v.tool[0] + " is not installed")
+			}
+			w := writers[v.writer]
+			files, err := w.write(j, p, w.o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			dir := written(t, files)
+			judge := func() (string, error) {
+				said, err := exec.Command(v.tool[0], append(v.tool[1:], filepath.Join(dir, v.file))...).CombinedOutput()
+				return string(said), err
+			}
+			if said, err := judge(); err != nil {
+				t.Fatalf("%s refuses %s: %v\n%s", v.tool[0], v.file, err, said)
+			}
+			name := filepath.Join(dir, v.file)
+			data, err := os.ReadFile(name)
+			if err != nil || !bytes.Contains(data, []byte(v.from)) {
+				t.Fatalf("%s has no %s: %v", v.file, v.from, err)
+			}
+			if err := os.WriteFile(name, bytes.Replace(data, []byte(v.from), []byte(v.to), 1), 0o666); err != nil {
+				t.Fatal(err)
+			}
+			if said, err := judge(); err == nil || !strings.Contains(said, v.because) {
+				t.Errorf("%s takes %s, or says nothing of %s: %v\n%s", v.tool[0], v.to, v.because, err, said)
+			}
+		})
+	}
 }

@@ -125,6 +125,26 @@ func rangeText(list []int) string {
 	return strings.Join(parts, ",")
 }
 
+// Nth is number n, counted from 0, of a list that rangeText wrote.
+func Nth(list string, n int) (int, error) {
+	for part := range strings.SplitSeq(list, ",") {
+		a, b, isRange := strings.Cut(part, "-")
+		first, err := strconv.ParseUint(a, 10, 31)
+		last := first
+		if isRange && err == nil {
+			last, err = strconv.ParseUint(b, 10, 31)
+		}
+		switch {
+		case err != nil || last < first:
+			return 0, usage("", "as in 0-17,22", "%.60q is no list of tasks", list)
+		case n >= 0 && uint64(n) <= last-first:
+			return int(first) + n, nil
+		}
+		n -= int(last - first + 1)
+	}
+	return 0, usage("", "", "the list %.60q has no such task", list)
+}
+
 // checkPins refuses what no other scheduler knows.
 func checkPins(stages []stage) error {
 	for i := range stages {
