@@ -12,14 +12,14 @@ import (
 )
 
 func (a *app) devicesCommand() *cobra.Command {
-	asJSON := false
+	asJSON, choice := false, ""
 	cmd := &cobra.Command{
 		Use:   "devices [--json]",
 		Short: "List the Vulkan devices of this machine",
 		Long:  "List the Vulkan devices of this machine. INDEX and UUID are what --device takes;\na UUID stays the same when other devices come and go.",
 		Args:  cobra.NoArgs,
 		RunE: a.runs(func([]string) error {
-			list, err := pipeline.ListDevices()
+			list, err := listDevices(choice)
 			if err != nil {
 				return err
 			}
@@ -30,7 +30,17 @@ func (a *app) devicesCommand() *cobra.Command {
 		}),
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "everything that is known of each device, as JSON")
+	cmd.Flags().Var((*deviceFlag)(&choice), "device", "only the one that other commands take for --device `INDEX|UUID`, or auto")
 	return cmd
+}
+
+// listDevices lists all devices, or the one that is chosen.
+func listDevices(choice string) ([]pipeline.DeviceSummary, error) {
+	if choice == "" {
+		return pipeline.ListDevices()
+	}
+	d, err := pipeline.FindDevice(choice)
+	return []pipeline.DeviceSummary{d}, err
 }
 
 func (a *app) printJSON(v any) error {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,7 +17,6 @@ import (
 	"vksplat/farm/spec"
 	"vksplat/farm/store"
 	"vksplat/farm/task"
-	"vksplat/pipeline"
 	"vksplat/scene"
 )
 
@@ -159,7 +159,9 @@ func (a *app) runTask(o *runTaskOptions) error {
 	defer done()
 	t := task.Options{Job: job, Plan: plan, Index: o.index, Attempt: o.attempt, Roots: roots, Work: absolute(o.work), CacheMax: o.cache,
 		Program: program, Version: programVersion(), Device: o.device, Report: a.reporter(o.progress)}
-	if t.Selected, err = deviceOf(o.device); err != nil {
+	if list, err := task.Devices(ctx, program, cmp.Or(o.device, "auto")); err == nil {
+		t.Selected = list[0]
+	} else {
 		a.note(fmt.Sprintf("no device: %v", err)) // some tasks need none, the child of the others says it better
 	}
 	m, err := task.Run(ctx, t)
@@ -173,15 +175,6 @@ func (a *app) runTask(o *runTaskOptions) error {
 		a.printf("results: %s in %s, %s together\n", count(len(m.Files), "file"), store.OutOf(task.KeyOf(job, &plan.Tasks[o.index])), bytesText(m.Bytes()))
 	}
 	return nil
-}
-
-// deviceOf describes the device that a choice means.
-func deviceOf(choice string) (task.Device, error) {
-	d, err := pipeline.FindDevice(choice)
-	if err != nil {
-		return task.Device{}, err
-	}
-	return task.Device{Name: d.Name, UUID: d.UUID, Driver: d.Driver, MemoryBytes: d.MemoryBytes}, nil
 }
 
 // taskSignals returns a context that ends with the first signal, and says why: Ctrl-C gives the task up, the others hand it back.

@@ -69,7 +69,7 @@ func TestScripts(t *testing.T) {
 			return false, fmt.Errorf("unknown condition %q", cond)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"capture": cmdCapture, "photo": cmdPhoto, "patch": cmdPatch, "cut": cmdCut, "fails": cmdFails, "interrupts": cmdInterrupts, "killed": cmdKilled,
+			"capture": cmdCapture, "photo": cmdPhoto, "patch": cmdPatch, "cut": cmdCut, "fails": cmdFails, "interrupts": cmdInterrupts, "killed": cmdKilled, "stopped": cmdStopped,
 		},
 	})
 }
@@ -159,7 +159,7 @@ func cmdFails(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// cmdKilled is "killed FILE COMMAND...": starts the command and kills it, as kill -9 does, once FILE exists.
+// cmdKilled is "killed FILE COMMAND...": starts the command and kills it, as kill -9 does, once FILE, or one of that pattern, exists.
 func cmdKilled(ts *testscript.TestScript, _ bool, args []string) {
 	cmd := exec.Command(args[1], args[2:]...)
 	cmd.Dir = ts.MkAbs(".")
@@ -173,7 +173,9 @@ func cmdKilled(ts *testscript.TestScript, _ bool, args []string) {
 			ts.Fatalf("the command ended before there was %s: %v", args[0], err)
 		case <-time.After(5 * time.Millisecond):
 		}
-		if _, err := os.Stat(ts.MkAbs(args[0])); err == nil {
+		there, err := filepath.Glob(ts.MkAbs(args[0]))
+		ts.Check(err)
+		if len(there) > 0 {
 			ts.Check(cmd.Process.Kill())
 			<-done
 			return

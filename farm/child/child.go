@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"runtime"
 	"sync/atomic"
+	"time"
 )
 
 // Options say how a child runs.
@@ -16,6 +17,7 @@ type Options struct {
 	Stdout, Stderr io.Writer
 	Dir            string                      // it runs in; "": this process's
 	Apart          bool                        // in a process group of its own: the terminal's signals do not reach it
+	Grace          time.Duration               // after which a child that was asked to stop is ended; 0: never
 	Running        *atomic.Pointer[os.Process] // has the process meanwhile
 }
 
@@ -25,6 +27,7 @@ func Run(ctx context.Context, program string, args []string, o Options) error {
 	cmd.Stdout, cmd.Stderr, cmd.Dir = o.Stdout, o.Stderr, o.Dir
 	cmd.SysProcAttr = attributes(o.Apart)
 	cmd.Cancel = func() error { return stop(cmd.Process) }
+	cmd.WaitDelay = o.Grace
 	// On Linux a child ends with the thread that started it, which therefore must not end before.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

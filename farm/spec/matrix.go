@@ -210,9 +210,10 @@ func join(a, b []binding) ([]binding, bool) {
 func (e *expanded) label(own int) (text string, lost bool) {
 	words := make([]string, len(e.Matrix))
 	for i, v := range choose(e.Matrix, own) {
-		safe := pathSafe(labelOf(v))
+		value := strings.TrimPrefix(labelOf(v), "@") // the task's name is enough, see name
+		safe := pathSafe(value)
 		words[i] = pathSafe(e.Matrix[i].Key) + "=" + safe
-		lost = lost || safe != labelOf(v)
+		lost = lost || safe != value
 	}
 	return strings.Join(words, ","), lost
 }

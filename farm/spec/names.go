@@ -138,12 +138,12 @@ func Escape(name string) string {
 // fold makes names equal that some file systems take for the same.
 func fold(s string) string { return strings.ToLower(strings.ToUpper(s)) }
 
-// pathSafe makes a text part of a folder's name on every system: other signs become dashes.
+// pathSafe makes a text part of a folder's name on every system: other signs become dashes, and none ends with a space or a dot.
 func pathSafe(s string) string {
-	return strings.Map(func(c rune) rune {
-		if unicode.IsLetter(c) || unicode.IsDigit(c) || unicode.IsMark(c) || strings.ContainsRune("._+-", c) {
+	return strings.TrimRight(strings.Map(func(c rune) rune {
+		if unicode.IsLetter(c) || unicode.IsDigit(c) || unicode.IsMark(c) || strings.ContainsRune(" ._+-", c) {
 			return c
 		}
 		return '-'
-	}, s)
+	}, s), " .")
 }

@@ -60,7 +60,7 @@ func (e *ChildError) Error() string {
 	case e.Code >= 128:
 		return fmt.Sprintf("vksplat %s was ended by signal %d", e.Command, e.Code-128)
 	}
-	return fmt.Sprintf("vksplat %s ended with exit code %d and no message", e.Command, e.Code)
+	return fmt.Sprintf("vksplat %s ended without a message: it crashed, its log has more", e.Command)
 }
 
 // Hint is what the child said can be done.
@@ -74,7 +74,7 @@ func ExitOf(err error) int {
 		return ExitDone
 	case errors.Is(err, ErrCanceled):
 		return ExitCanceled
-	case errors.Is(err, ErrStopped), errors.Is(err, errStalled), errors.Is(err, errTimeout), errors.Is(err, context.Canceled), errors.Is(err, scene.ErrTryAgain):
+	case errors.Is(err, scene.ErrTryAgain), errors.Is(err, context.Canceled):
 		return ExitRetry
 	case errors.Is(err, spec.ErrSpec), errors.Is(err, store.ErrSetup):
 		return ExitSetup

@@ -54,16 +54,21 @@ type Progress struct {
 // Reasons to end a run from outside, as causes of its context.
 var (
 	// ErrStopped hands the task back: the child saves, the checkpoint goes up, another attempt goes on.
-	ErrStopped = errors.New("stopped; the next attempt goes on from its checkpoint")
+	ErrStopped = ended("stopped; the next attempt goes on from its checkpoint", "run it again, here or elsewhere")
 	// ErrCanceled gives the task up, after the same.
-	ErrCanceled = errors.New("canceled")
+	ErrCanceled = ended("canceled", "its checkpoint is kept: run it again to go on")
 )
 
 // Errors of a child that does not end by itself.
 var (
-	errStalled = errors.New("no progress within stall_timeout")
-	errTimeout = errors.New("not done within task_timeout")
+	errStalled = ended("no progress within stall_timeout", "look at the task's log; where the device hung, it may have to be reset; or raise stall_timeout in the job's limits")
+	errTimeout = ended("not done within task_timeout", "run it again to go on, or raise task_timeout in the job's limits")
 )
+
+// ended is an error of a run that did not come to its end.
+func ended(why, hint string) error {
+	return &scene.Error{Op: "run task", Err: errors.New(why), Hint: hint, Kind: scene.ErrTryAgain}
+}
 
 // runner is one run.
 type runner struct {

@@ -38,7 +38,7 @@ func (r *runner) child(ctx context.Context, dir *os.Root, args []string, also io
 	var running atomic.Pointer[os.Process]
 	done := make(chan error, 1)
 	go func() {
-		done <- child.Run(soft, r.Program, args, child.Options{Stdout: said, Stderr: errs, Apart: true, Running: &running})
+		done <- child.Run(soft, r.Program, args, child.Options{Stdout: said, Stderr: errs, Apart: true, Grace: stopGrace, Running: &running})
 	}()
 	r.alive()
 	uploads := &store.Uploads{Root: r.outputs, Task: r.key, Dir: dir}
@@ -61,12 +61,7 @@ func (r *runner) watch(ctx context.Context, dir *os.Root, uploads *store.Uploads
 	limits := &r.task.Limits
 	began, uploaded := time.Now(), time.Now()
 	var sending chan error // an upload that goes on
-	stopped := time.Time{}
-	kill := func() {
-		if p := running.Load(); p != nil {
-			_ = p.Kill() // it may have ended
-		}
-	}
+	stopped := false
 	for {
 		select {
 		case err := <-done:
@@ -80,21 +75,19 @@ func (r *runner) watch(ctx context.Context, dir *os.Root, uploads *store.Uploads
 		}
 		r.count()
 		switch {
-		case !stopped.IsZero():
-			if time.Since(stopped) > stopGrace {
-				kill()
-			}
-			continue
+		case stopped:
 		case ctx.Err() != nil:
-			stopped = time.Now()
+			stopped = true
 			r.say("stopping once it is saved", true)
 		case r.quiet() > limits.StallTimeout: // it hangs, and would not hear that it should stop
 			stop(errStalled)
-			kill()
-			stopped = time.Now()
+			if p := running.Load(); p != nil {
+				_ = p.Kill() // it may have ended
+			}
+			stopped = true
 		case limits.TaskTimeout > 0 && time.Since(began) > limits.TaskTimeout:
 			stop(errTimeout)
-			stopped = time.Now()
+			stopped = true
 		case sending == nil && time.Since(uploaded) >= limits.CheckpointEvery:
 			sending = make(chan error, 1)
 			go func(to chan<- error) { to <- r.upload(ctx, dir, uploads) }(sending)
@@ -145,6 +138,9 @@ func (r *runner) childError(command string, ended error, errs *ear) error {
 	e.Code = exit.ExitCode()
 	if status, known := exit.Sys().(syscall.WaitStatus); known && status.Signaled() {
 		e.Code = 128 + int(status.Signal())
+	}
+	if e.Code == ExitUsage && e.Said == "" { // what a crash in a driver, or of this program, ends with too
+		e.Code = ExitFailure
 	}
 	return e
 }

@@ -1,0 +1,69 @@
+package spec
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestExamples plans the examples of the repository.
+func TestExamples(t *testing.T) {
+	schema := compiled(t)
+	files, err := filepath.Glob("../../examples/*.toml")
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		j, p, err := planOf(string(data))
+		if err != nil {
+			t.Errorf("%s: %v", file, err)
+			continue
+		}
+		if err := validate(schema, j); err != nil {
+			t.Errorf("%s: %v", file, err)
+		}
+		checkPlan(t, file, j, p)
+	}
+}
+
+// TestPage wants docs/farm.md to name every key, and its examples to be jobs.
+func TestPage(t *testing.T) {
+	data, err := os.ReadFile("../../docs/farm.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := string(data)
+	names := slices.Clone(commonFields)
+	for _, k := range kinds {
+		names = append(names, k.fields...)
+		if !strings.Contains(page, "\n**"+string(k.kind)+"** ") {
+			t.Errorf("the page has no section for %s", k.kind)
+		}
+	}
+	for _, f := range append(names, jobFields...) {
+		if f.kind != typeTable && f.kind != typeList && !strings.Contains(page, "`"+f.key+"`") {
+			t.Errorf("the page does not name %s", f.key)
+		}
+		for _, sub := range f.fields {
+			if !strings.Contains(page, "`"+f.key+"."+sub.key+"`") {
+				t.Errorf("the page does not name %s.%s", f.key, sub.key)
+			}
+		}
+	}
+	examples := strings.Split(page, "```toml\n")[1:]
+	for _, text := range examples {
+		doc, _, _ := strings.Cut(text, "```")
+		if _, _, err := planOf(doc); err != nil {
+			t.Errorf("%s\n%v", doc, err)
+		}
+	}
+	if len(examples) < len(kinds) {
+		t.Errorf("%d examples", len(examples))
+	}
+}

@@ -1,0 +1,59 @@
+package task
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"vksplat/farm/child"
+)
+
+// deviceTimeout bounds how long drivers may take to say what there is.
+const deviceTimeout = time.Minute
+
+// Devices asks a child, which a bad driver may crash or hang, for the devices of this machine: all that can be used, or with a choice (an index, a UUID or auto)
+// that one.
+func Devices(ctx context.Context, program, choice string) ([]Device, error) {
+	ctx, cancel := context.WithTimeout(ctx, deviceTimeout)
+	defer cancel()
+	args := []string{"devices", "--json"}
+	if choice != "" {
+		args = append(args, "--device="+choice)
+	}
+	var out, errs bytes.Buffer
+	var running atomic.Pointer[os.Process]
+	if err := child.Run(ctx, program, args, child.Options{Stdout: &out, Stderr: &errs, Apart: true, Grace: time.Second, Running: &running}); err != nil {
+		var exit *exec.ExitError
+		if text, _, _ := strings.Cut(errs.String(), "\n"); errors.As(err, &exit) && text != "" {
+			return nil, errors.New(strings.TrimPrefix(text, "vksplat: error: "))
+		}
+		return nil, fmt.Errorf("ask for devices: %w", err)
+	}
+	var all []struct {
+		Name        string `json:"name"`
+		UUID        string `json:"uuid"`
+		Driver      string `json:"driver"`
+		MemoryBytes int64  `json:"memory_bytes"`
+		Usable      bool   `json:"usable"`
+	}
+	if err := json.Unmarshal(out.Bytes(), &all); err != nil {
+		return nil, fmt.Errorf("ask for devices: %w", err)
+	}
+	var list []Device
+	for _, d := range all {
+		if d.Usable {
+			list = append(list, Device{d.Name, d.UUID, d.Driver, d.MemoryBytes})
+		}
+	}
+	if len(list) == 0 {
+		return nil, errors.New("there is no Vulkan device that can be used")
+	}
+	return list, nil
+}

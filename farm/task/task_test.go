@@ -1,0 +1,357 @@
+//go:build unix
+
+package task
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"vksplat/farm/spec"
+	"vksplat/farm/store"
+	"vksplat/scene"
+)
+
+// fakeVariable in the environment makes this test the program that tasks run: its value says what goes wrong.
+const fakeVariable = "VKSPLAT_FAKE_CHILD"
+
+func TestMain(m *testing.M) {
+	if how, fake := os.LookupEnv(fakeVariable); fake && len(os.Args) > 1 {
+		os.Exit(fakeChild(how, os.Args[1:]))
+	}
+	os.Exit(m.Run())
+}
+
+const fakeSteps = 40
+
+// fakeChild behaves like train, or like render, without a device.
+func fakeChild(how string, args []string) int {
+	flags := map[string]string{}
+	for _, a := range args[1:] {
+		name, value, _ := strings.Cut(strings.TrimPrefix(a, "--"), "=")
+		flags[name] = value
+	}
+	switch how {
+	case "hangs":
+		signal.Ignore(syscall.SIGTERM)
+		time.Sleep(time.Hour)
+	case "refuses":
+		fmt.Fprintln(os.Stderr, "vksplat: error: the capture is bad\nhint: make a better one")
+		return 65
+	case "falls":
+		_ = syscall.Kill(os.Getpid(), syscall.SIGSEGV)
+		time.Sleep(time.Second)
+	}
+	if args[0] == "render" {
+		return fakeRender(how, flags)
+	}
+	return fakeTrain(how, flags["model-path"])
+}
+
+// fakeTrain counts steps. A checkpoint is a file with the number of the step.
+func fakeTrain(how, out string) int {
+	stop := make(chan os.Signal, 1)
+	signal.Notify(stop, syscall.SIGTERM)
+	dir := filepath.Join(out, checkpointFolder)
+	_ = os.MkdirAll(dir, 0o777)
+	step := 0
+	for _, name := range globbed(dir, "*"+checkpointSuffix) {
+		step = max(step, checkpointStep(checkpointFolder+"/"+filepath.Base(name)))
+	}
+	fmt.Printf("went on from %d\n", step)
+	save := func() {
+		name := filepath.Join(dir, checkpointPrefix+strconv.Itoa(step)+checkpointSuffix)
+		_ = os.WriteFile(name+".new", []byte(fmt.Sprint("state ", step)), 0o666)
+		_ = os.Rename(name+".new", name)
+		_ = os.Remove(filepath.Join(dir, checkpointPrefix+strconv.Itoa(step-20)+checkpointSuffix))
+	}
+	for ; step < fakeSteps; step++ {
+		select {
+		case <-stop:
+			save()
+			return 130
+		case <-time.After(20 * time.Millisecond):
+		}
+		fmt.Printf("{\"event\":\"step\",\"step\":%d,\"total\":%d}\n", step+1, fakeSteps)
+		if step%10 == 0 && step > 0 {
+			save()
+		}
+		if how == "stalls" && step == 25 {
+			time.Sleep(time.Hour)
+		}
+	}
+	_ = os.WriteFile(filepath.Join(out, "model"), []byte("a model of 40 steps"), 0o666)
+	return 0
+}
+
+// fakeRender writes the pictures that are not there.
+func fakeRender(how string, flags map[string]string) int {
+	f, _ := spec.ParseFrames(flags["frames"])
+	for i := f.First; i <= f.Last; i += f.Step {
+		name := filepath.Join(flags["output"], fmt.Sprintf("frame_%06d.png", i))
+		if _, err := os.Stat(name); err == nil {
+			continue
+		}
+		if how == "dies" && i == f.First+3 {
+			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+			time.Sleep(time.Second)
+		}
+		fmt.Printf("drew %d\n", i)
+		_ = os.WriteFile(name, []byte(fmt.Sprint("picture ", i)), 0o666)
+	}
+	return 0
+}
+
+func globbed(dir, pattern string) []string {
+	names, _ := filepath.Glob(filepath.Join(dir, pattern))
+	return names
+}
+
+// farm is a store with a job, and places to work.
+type farm struct {
+	t   *testing.T
+	top string
+	job *spec.Job
+}
+
+func newFarm(t *testing.T, limits string) *farm {
+	t.Helper()
+	top := t.TempDir()
+	if err := errors.Join(os.MkdirAll(filepath.Join(top, "in", "scan"), 0o777), os.MkdirAll(filepath.Join(top, "results"), 0o777),
+		os.WriteFile(filepath.Join(top, "in", "scan", "photo"), []byte("x"), 0o666)); err != nil {
+		t.Fatal(err)
+	}
+	job, err := spec.Parse("job.toml", []byte("version = 1\nname = \"job\"\n[limits]\n"+limits+"\n[[task]]\nkind = \"train\"\nsource = \"scan\"\n[[task]]\nkind = \"render\"\nmodel = \"scan\"\ntrajectory = \"interp\"\nframes = \"5-12\"\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &farm{t, top, job}
+}
+
+func (f *farm) options(index, attempt int, work string) Options {
+	f.t.Helper()
+	plan, err := f.job.Plan()
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return Options{Job: f.job, Plan: plan, Index: index, Attempt: attempt, Work: filepath.Join(f.top, work), Program: os.Args[0], Version: "1", Selected: Device{Name: "GPU", Driver: "9"},
+		Roots: store.Roots{"inputs": {URL: filepath.Join(f.top, "in")}, "outputs": {URL: filepath.Join(f.top, "results")}}}
+}
+
+func (f *farm) read(parts ...string) string {
+	f.t.Helper()
+	data, err := os.ReadFile(filepath.Join(append([]string{f.top, "results", "job"}, parts...)...))
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return string(data)
+}
+
+// runUntil runs a task, and ends it for a reason once there is a checkpoint of step 10.
+func runUntil(o Options, reason error) (*store.Manifest, error) {
+	ctx, end := context.WithCancelCause(context.Background())
+	defer end(nil)
+	go func() {
+		for ctx.Err() == nil {
+			if len(globbed(o.Work, "*/out/checkpoints/step_10.safetensors")) > 0 {
+				end(reason)
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
+	}()
+	return Run(ctx, o)
+}
+
+func TestStopsAndGoesOn(t *testing.T) {
+	t.Setenv(fakeVariable, "")
+	f := newFarm(t, `checkpoint_every = "1h"`)
+	if _, err := runUntil(f.options(0, 1, "a"), ErrStopped); !errors.Is(err, ErrStopped) || ExitOf(err) != ExitRetry {
+		t.Fatal(err)
+	}
+	m, err := Run(context.Background(), f.options(0, 2, "b"))
+	if err != nil || m.Mixed || m.Attempt != 2 || m.Device != "GPU" || f.read("train", "out", "model") != "a model of 40 steps" {
+		t.Fatalf("%+v, %v", m, err)
+	}
+	if log := f.read("train", "log", "a002.log"); strings.Contains(log, "from 0\n") || !strings.Contains(log, "went on from ") {
+		t.Errorf("it began anew: %s", log)
+	}
+	// What is done is not done again, whatever the program.
+	o := f.options(0, 3, "c")
+	o.Program = "/nowhere"
+	if again, err := Run(context.Background(), o); err != nil || again.Attempt != 2 {
+		t.Errorf("%+v, %v", again, err)
+	}
+	if left := globbed(filepath.Join(f.top, "results", "job", "train"), "*"); len(left) != 3 { // log, out, tmp
+		t.Errorf("left: %q", left)
+	}
+}
+
+func TestMixed(t *testing.T) {
+	t.Setenv(fakeVariable, "")
+	for change, mixed := range map[Device]bool{{Name: "GPU", Driver: "9"}: false, {Name: "GPU", Driver: "10"}: true, {Name: "other", Driver: "9"}: true} {
+		f := newFarm(t, `checkpoint_every = "1h"`)
+		if _, err := runUntil(f.options(0, 1, "a"), ErrCanceled); !errors.Is(err, ErrCanceled) || ExitOf(err) != ExitCanceled {
+			t.Fatal(err)
+		}
+		o := f.options(0, 2, "a") // the same machine with another device
+		o.Selected = change
+		m, err := Run(context.Background(), o)
+		if err != nil || m.Mixed != mixed || (len(m.Notes) > 0) != mixed || m.Driver != change.Driver {
+			t.Errorf("%+v: %+v, %v", change, m, err)
+		}
+	}
+}
+
+func TestHangs(t *testing.T) {
+	for how, test := range map[string]struct {
+		limits string
+		want   error
+	}{"hangs": {`stall_timeout = "300ms"`, errStalled}, "stalls": {"stall_timeout = \"3s\"\ncheckpoint_every = \"200ms\"", errStalled}, "": {`task_timeout = "500ms"`, errTimeout}} {
+		t.Setenv(fakeVariable, how)
+		f := newFarm(t, test.limits)
+		_, err := Run(context.Background(), f.options(0, 1, "a"))
+		if !errors.Is(err, test.want) || ExitOf(err) != ExitRetry || scene.Hint(err) == "" {
+			t.Errorf("%q: %v", how, err)
+		}
+		if how == "hangs" {
+			continue
+		}
+		t.Setenv(fakeVariable, "")
+		if m, err := Run(context.Background(), f.options(0, 2, "b")); how == "stalls" && (err != nil || strings.Contains(f.read("train", "log", "a002.log"), "from 0\n")) {
+			t.Errorf("%q: after it %+v, %v", how, m, err)
+		}
+	}
+}
+
+// TestFramesAreKept has a render die: what it drew is not drawn again, unless it was damaged.
+func TestFramesAreKept(t *testing.T) {
+	t.Setenv(fakeVariable, "dies")
+	f := newFarm(t, "")
+	_, err := Run(context.Background(), f.options(1, 1, "a"))
+	var c *ChildError
+	if !errors.As(err, &c) || c.Code != 128+9 || ExitOf(err) != ExitRetry {
+		t.Fatal(err)
+	}
+	t.Setenv(fakeVariable, "")
+	contents := globbed(filepath.Join(f.top, "results/job/render/ckpt/files"), "*")
+	if len(contents) != 3 {
+		t.Fatalf("pictures in the store: %q", contents)
+	}
+	m, err := Run(context.Background(), f.options(1, 2, "b"))
+	if err != nil || len(m.Files) != 8 || m.Step != 8 {
+		t.Fatalf("%+v, %v", m, err)
+	}
+	log := f.read("render", "log", "a002.log")
+	if strings.Contains(log, "drew 7\n") || !strings.Contains(log, "drew 8\n") || strings.Count(log, "drew ") != 5 {
+		t.Errorf("drawn: %s", log)
+	}
+}
+
+func TestZombies(t *testing.T) {
+	t.Setenv(fakeVariable, "")
+	f := newFarm(t, `checkpoint_every = "100ms"`)
+	var group sync.WaitGroup
+	var lock sync.Mutex
+	attempts := map[int]int{}
+	for i := range 4 {
+		o := f.options(0, i+1, fmt.Sprint("machine ", i))
+		group.Go(func() {
+			m, err := Run(context.Background(), o)
+			lock.Lock()
+			defer lock.Unlock()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			attempts[m.Attempt]++
+		})
+	}
+	group.Wait()
+	var m store.Manifest
+	if err := json.Unmarshal([]byte(f.read("train", "out", store.ManifestName)), &m); err != nil || len(attempts) != 1 || attempts[m.Attempt] != 4 {
+		t.Errorf("attempts %v, the manifest is of %d, %v", attempts, m.Attempt, err)
+	}
+	// A second process on one machine waits, and does it again only if need be.
+	o := f.options(1, 1, "machine 0")
+	unlock, err := store.Lock(context.Background(), filepath.Join(f.top, "machine 0", "locks", fmt.Sprintf("%.12s-1", f.job.Hash())))
+	if err != nil {
+		t.Fatal(err)
+	}
+	time.AfterFunc(300*time.Millisecond, unlock)
+	if _, err := Run(context.Background(), o); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestFailuresOfChildren(t *testing.T) {
+	f := newFarm(t, "")
+	for how, test := range map[string]struct {
+		exit int
+		text string
+		hint string
+	}{"refuses": {65, "vksplat train: the capture is bad", "make a better one"}, "falls": {75, "it crashed, its log has more", ""}} {
+		t.Setenv(fakeVariable, how)
+		_, err := Run(context.Background(), f.options(0, 1, how))
+		var c *ChildError
+		if !errors.As(err, &c) || ExitOf(err) != test.exit || !strings.Contains(err.Error(), test.text) || c.Hint() != test.hint {
+			t.Errorf("%s: %v, exit %d", how, err, ExitOf(err))
+		}
+		if log := f.read("train", "log", "a001.log"); how == "refuses" && !strings.Contains(log, "the capture is bad") {
+			t.Errorf("log: %q", log)
+		}
+	}
+	o := f.options(0, 1, "x")
+	o.Program = filepath.Join(f.top, "nowhere")
+	if _, err := Run(context.Background(), o); err == nil || ExitOf(err) != ExitRetry {
+		t.Error(err)
+	}
+}
+
+func TestVerdicts(t *testing.T) {
+	for code, want := range map[int]Verdict{0: Done, 1: Again, 2: Failed, 65: Failed, 75: Again, 78: Failed, 130: Canceled, 137: Again, 143: Again, 139: Again, -1: Again} {
+		if Judge(code) != want {
+			t.Errorf("code %d: verdict %d, want %d", code, Judge(code), want)
+		}
+	}
+	for err, want := range map[error]int{
+		nil: 0, ErrStopped: 75, ErrCanceled: 130, errStalled: 75, context.Canceled: 75, spec.ErrSpec: 78, &ChildError{Code: 2}: 2, &ChildError{Code: 130}: 75, &ChildError{Code: 137}: 75, &ChildError{Code: 1}: 75,
+		&scene.Error{Kind: store.ErrSetup}: 78, &scene.Error{Kind: scene.ErrUsage}: 2, &scene.Error{}: 65, errors.New("else"): 75,
+		store.Explain("x", "y", syscall.ENOSPC): 75, store.Explain("x", "y", syscall.EROFS): 78, errors.Join(ErrCanceled, store.Explain("x", "y", syscall.ENOSPC)): 130,
+	} {
+		if ExitOf(err) != want {
+			t.Errorf("%v: exit code %d, want %d", err, ExitOf(err), want)
+		}
+	}
+}
+
+func TestWithScene(t *testing.T) {
+	plan := "{\n  \"format\": \"x\",\n  \"capture\": {\n    \"scene\": \"/a \\\"b\",\n    \"images\": \"\"\n  }\n}\n"
+	got, err := withScene([]byte(plan), `/new "place`)
+	if want := strings.Replace(plan, `"/a \"b"`, `"/new \"place"`, 1); err != nil || string(got) != want {
+		t.Errorf("%s, %v", got, err)
+	}
+	for _, bad := range []string{"", "{}", `{"capture": 5}`, "{\"capture\": {\"scene\": \"a\"}, \"other\": {\"scene\": \"a\"}}"} {
+		if _, err := withScene([]byte(bad), "x"); err == nil {
+			t.Errorf("%s is accepted", bad)
+		}
+	}
+}
+
+func TestPins(t *testing.T) {
+	f := newFarm(t, "vram_min_mb = 100\ndisk_min_gb = 0")
+	o := f.options(0, 1, "a")
+	o.Selected.MemoryBytes = 99 << 20
+	if _, err := Run(context.Background(), o); !errors.Is(err, store.ErrSetup) {
+		t.Error(err)
+	}
+}
