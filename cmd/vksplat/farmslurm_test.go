@@ -219,7 +219,7 @@ func disturb(t *testing.T, out string) {
 	}
 }
 
-var stepLine = regexp.MustCompile(`train (\d+)/\d+\n`)
+var slurmStep = regexp.MustCompile(`train (\d+)/\d+\n`)
 
 // advanced says that a training is past a quarter of its steps.
 func advanced(out, id string) bool {
@@ -227,7 +227,7 @@ func advanced(out, id string) bool {
 	if err != nil {
 		return false // not of this stage, or not yet
 	}
-	steps := stepLine.FindAllSubmatch(log, -1)
+	steps := slurmStep.FindAllSubmatch(log, -1)
 	if steps == nil {
 		return false
 	}
