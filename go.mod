@@ -13,6 +13,8 @@ require (
 	github.com/kelindar/bitmap v1.5.3
 	// Zstandard for SPZ version 4, which the standard library lacks, and gzip at twice its speed for the earlier versions.
 	github.com/klauspost/compress v1.20.3
+	// The farm's server inside our own process: NATS with JetStream.
+	github.com/nats-io/nats-server/v2 v2.15.2
 	// The farm's queue: the client of NATS JetStream.
 	github.com/nats-io/nats.go v1.55.0
 	// The keys by which the farm's server knows its clients.
@@ -38,11 +40,16 @@ require (
 )
 
 require (
+	github.com/antithesishq/antithesis-sdk-go v0.8.0-default-no-op // indirect
+	github.com/google/go-tpm v0.9.8 // indirect
 	github.com/inconshreveable/mousetrap v1.1.0 // indirect
 	github.com/kelindar/simd v1.1.2 // indirect
 	github.com/klauspost/cpuid/v2 v2.2.4 // indirect
+	github.com/minio/highwayhash v1.0.4 // indirect
+	github.com/nats-io/jwt/v2 v2.8.2 // indirect
 	github.com/nats-io/nuid v1.0.1 // indirect
 	golang.org/x/crypto v0.58.0 // indirect
 	golang.org/x/text v0.43.0 // indirect
+	golang.org/x/time v0.16.0 // indirect
 	golang.org/x/tools v0.51.0 // indirect
 )

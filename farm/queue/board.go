@@ -150,3 +150,12 @@ func (b *board) state() JobState {
 	}
 	return JobSucceeded
 }
+
+// drop forgets the entry of that key.
+func (b *board) drop(key string) {
+	for i := range b.cells {
+		if entryKey(b.head.Name, i) == key {
+			b.setEntry(i, nil, b.cells[i].revision+1, time.Time{})
+		}
+	}
+}

@@ -186,9 +186,7 @@ func (q *Queue) retry(ctx context.Context, what string, fn func(context.Context)
 	}
 	wait := firstWait
 	for {
-		try, cancel := context.WithTimeout(ctx, tryFor)
-		err := fn(try)
-		cancel()
+		err := q.try(ctx, fn)
 		if err == nil || !isTransient(err) {
 			return err
 		}
@@ -200,6 +198,30 @@ func (q *Queue) retry(ctx context.Context, what string, fn func(context.Context)
 		}
 		wait = min(2*wait, lastWait)
 	}
+}
+
+// try calls fn once. It ends early when the connection is lost: no answer can come any more.
+func (q *Queue) try(ctx context.Context, fn func(context.Context) error) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, tryFor, nats.ErrTimeout)
+	defer cancel()
+	ctx, lose := context.WithCancelCause(ctx)
+	defer lose(nil)
+	lost := q.nc.StatusChanged(nats.RECONNECTING, nats.CLOSED)
+	defer q.nc.RemoveStatusListener(lost)
+	done := make(chan struct{})
+	defer close(done)
+	go func() {
+		select {
+		case <-lost:
+			lose(nats.ErrDisconnected)
+		case <-done:
+		}
+	}()
+	err := fn(ctx)
+	if err != nil && errors.Is(context.Cause(ctx), nats.ErrDisconnected) {
+		return nats.ErrDisconnected
+	}
+	return err
 }
 
 // isTransient says whether the same request may succeed later.

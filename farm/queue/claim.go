@@ -45,11 +45,12 @@ func (w *Worker) sweep(ctx context.Context, slot Slot) (*Lease, error) {
 }
 
 // next gets a message, or nil where there is none or the server is away.
-func (w *Worker) next(ctx context.Context, consumer string) *nats.Msg {
-	ctx, cancel := context.WithTimeout(ctx, tryFor)
-	defer cancel()
-	msg, err := w.q.nc.RequestWithContext(ctx, "$JS.API.CONSUMER.MSG.NEXT."+jobStream+"."+consumer, []byte(`{"batch":1,"no_wait":true}`))
-	if err != nil || msg.Reply == "" || msg.Header.Get("Status") != "" {
+func (w *Worker) next(ctx context.Context, consumer string) (msg *nats.Msg) {
+	_ = w.q.try(ctx, func(ctx context.Context) (err error) {
+		msg, err = w.q.nc.RequestWithContext(ctx, "$JS.API.CONSUMER.MSG.NEXT."+jobStream+"."+consumer, []byte(`{"batch":1,"no_wait":true}`))
+		return err
+	})
+	if msg == nil || msg.Reply == "" || msg.Header.Get("Status") != "" {
 		return nil
 	}
 	return msg
@@ -73,7 +74,7 @@ func (w *Worker) take(ctx context.Context, msg *nats.Msg, slot Slot) (*Lease, er
 		w.reply(msg, answer)
 		return nil, err
 	}
-	lease.reply = msg.Reply
+	lease.reply, lease.kept = msg.Reply, true
 	w.lock.Lock()
 	w.leases[entryKey(c.Job, c.Index)] = lease
 	w.lock.Unlock()
@@ -94,8 +95,12 @@ func (w *Worker) refresh(c call, msg *nats.Msg) bool {
 		return false
 	}
 	lease.lock.Lock()
+	kept := lease.kept
 	lease.reply = msg.Reply
 	lease.lock.Unlock()
+	if !kept {
+		return false
+	}
 	w.reply(msg, "+WPI")
 	return true
 }
@@ -218,7 +223,7 @@ func (q *Queue) needsDone(ctx context.Context, job string, task *Task) (bool, er
 	if len(task.Needs) > fewer {
 		done := map[string]bool{}
 		_, err := q.tasks.scan(ctx, tokenOf(job)+".*", 0, func(r record) {
-			if e, err := parseEntry(r.value); err == nil {
+			if e, err := parseEntry(r); err == nil {
 				done[r.key] = e.State == Succeeded
 			}
 		})

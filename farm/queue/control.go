@@ -216,12 +216,12 @@ func entryKey(job string, i int) string { return tokenOf(job) + "." + strconv.It
 func (q *Queue) entry(ctx context.Context, job string, i int) (*Entry, record, error) {
 	r, err := q.tasks.read(ctx, entryKey(job, i))
 	if errors.Is(err, errAbsent) {
-		return &Entry{Format: Format, State: Queued}, record{}, nil
+		return &Entry{Format: Format, Key: entryKey(job, i), State: Queued}, record{}, nil
 	}
 	if err != nil {
 		return nil, r, err
 	}
-	e, err := parseEntry(r.value)
+	e, err := parseEntry(r)
 	return e, r, err
 }
 

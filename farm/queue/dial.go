@@ -112,6 +112,14 @@ func DialCluster(urls, credentials, name string, more ...nats.Option) (*nats.Con
 	return nc, nil
 }
 
+// Replicas is how many servers should keep each message: three where there are as many.
+func Replicas(nc *nats.Conn) int {
+	if len(nc.Servers()) >= 3 {
+		return 3
+	}
+	return 1
+}
+
 func dialHint(err error) string {
 	if errors.Is(err, nats.ErrAuthorization) {
 		return "The token is unknown to the server, has expired or was revoked: make another with vksplat farm token."

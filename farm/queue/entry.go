@@ -36,6 +36,7 @@ func (s State) owned() bool { return s == Running || s == Verifying || s == Canc
 // Entry is what KV task holds of a task.
 type Entry struct {
 	Format     int       `json:"format"`
+	Key        string    `json:"key"` // its own: a copy under another key is no entry
 	State      State     `json:"state"`
 	Generation int       `json:"generation"`        // how often it was retried by hand
 	Attempt    int       `json:"attempt"`           // how often it was claimed, in all generations: never repeats, so it may name files

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -149,16 +148,11 @@ func (c *checker) checkEntries() error {
 	type bad struct{ key, what string }
 	var list []bad
 	_, err := c.q.tasks.scan(c.ctx, "*.*", 0, func(r record) {
-		token, index, _ := strings.Cut(r.key, ".")
+		token, _, _ := strings.Cut(r.key, ".")
 		at := slices.IndexFunc(c.boards, func(b *board) bool { return tokenOf(b.head.Name) == token })
-		i, err := strconv.Atoi(index)
-		switch {
-		case !c.known[token]:
+		if !c.known[token] {
 			list = append(list, bad{r.key, "an entry of no job"})
-		case at < 0:
-		case err != nil || i < 0 || i >= len(c.boards[at].cells):
-			list = append(list, bad{r.key, "an entry of no task"})
-		default:
+		} else if at >= 0 {
 			if _, err := c.boards[at].take(r); err != nil {
 				list = append(list, bad{r.key, err.Error()})
 			}
@@ -168,12 +162,36 @@ func (c *checker) checkEntries() error {
 		return err
 	}
 	for _, b := range list {
-		err := c.find(b.key, "", -1, b.what, func() error { return c.q.purge(c.ctx, c.q.tasks.stream, c.q.tasks.subject(b.key)) })
+		err := c.find(b.key, "", -1, b.what, func() error { return c.dropEntry(b.key) })
 		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// dropEntry removes an entry: its task is as if nobody had claimed it, and its job has not ended.
+func (c *checker) dropEntry(key string) error {
+	if err := c.q.purge(c.ctx, c.q.tasks.stream, c.q.tasks.subject(key)); err != nil {
+		return err
+	}
+	token, _, _ := strings.Cut(key, ".")
+	for _, b := range c.boards {
+		if tokenOf(b.head.Name) == token {
+			b.drop(key)
+			return c.reopen(b)
+		}
+	}
+	return nil
+}
+
+// reopen has the reconciler read a job anew.
+func (c *checker) reopen(b *board) error {
+	return c.q.updateHead(c.ctx, b.head.Name, func(head *Head) bool {
+		head.Ended, head.Counts = "", nil
+		head.Generation++
+		return true
+	})
 }
 
 // checkBoards compares what succeeded with the manifests of the store.
@@ -191,11 +209,7 @@ func (c *checker) checkBoards() error {
 		if b.head.Ended == "" || !c.repair || len(c.findings) == mended {
 			continue
 		}
-		err := c.q.updateHead(c.ctx, b.head.Name, func(head *Head) bool {
-			head.Ended, head.Counts = "", nil
-			return true
-		})
-		if err != nil {
+		if err := c.reopen(b); err != nil {
 			return err
 		}
 	}
@@ -261,7 +275,7 @@ func (c *checker) checkMessages() error {
 			if called || b.head.Canceled || !cell.state.owned() && cell.state != RetryWait {
 				continue
 			}
-			err := c.find(b.head.Name, b.tasks[i].Name, i, "its message is lost", func() error { return c.q.call(c.ctx, b, i) })
+			err := c.find(b.head.Name, b.tasks[i].Name, i, "its message is lost", func() error { return c.q.call(c.ctx, place{b, i}) })
 			if err != nil {
 				return err
 			}

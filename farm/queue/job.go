@@ -2,6 +2,7 @@ package queue
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"context"
 	"crypto/sha256"
@@ -119,7 +120,11 @@ func (p *JobPlan) check() error {
 		return fmt.Errorf("a job has 1 to %d tasks, this one %d", MaxTasks, len(p.Tasks))
 	}
 	names := make(map[string]bool, len(p.Tasks))
+	needs := 0
 	for i, task := range p.Tasks {
+		if needs += len(task.Needs); needs > maxNeeds {
+			return fmt.Errorf("its tasks need others more than %d times", maxNeeds)
+		}
 		if err := task.check(i, len(p.Tasks)); err != nil {
 			return fmt.Errorf("task %d: %w", i, err)
 		}
@@ -193,24 +198,16 @@ func (t *Task) pool() string {
 	return t.Pool
 }
 
-func (t *Task) maxAttempts() int { return orElse(t.MaxAttempts, 4) }
+func (t *Task) maxAttempts() int { return cmp.Or(t.MaxAttempts, 4) }
 
 // backoff is the wait after the failed attempt of that number in its generation.
 func (t *Task) backoff(used int) time.Duration {
-	limit := orElse(t.BackoffMax, 10*time.Minute)
-	wait := orElse(t.Backoff, 10*time.Second)
+	limit := cmp.Or(t.BackoffMax, 10*time.Minute)
+	wait := cmp.Or(t.Backoff, 10*time.Second)
 	for ; used > 1 && wait < limit; used-- {
 		wait *= 2
 	}
 	return min(wait, limit)
-}
-
-func orElse[T comparable](value, other T) T {
-	var zero T
-	if value == zero {
-		return other
-	}
-	return value
 }
 
 func hashOf(data []byte) string {

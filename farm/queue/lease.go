@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -56,6 +57,7 @@ type Lease struct {
 
 	lock     sync.Mutex
 	reply    string // where the message is acknowledged
+	kept     bool   // in the background
 	progress Progress
 	moved    time.Time // when the step last changed
 	sent     time.Time // when progress was last published
@@ -274,6 +276,11 @@ func (l *Lease) examine(ctx context.Context) error {
 
 // keep holds the lease until the work ends, stops making progress or is told to stop.
 func (l *Lease) keep(ctx context.Context) {
+	defer func() {
+		l.lock.Lock()
+		l.kept = false
+		l.lock.Unlock()
+	}()
 	told := make(chan struct{}, 1)
 	sub, err := l.w.q.nc.Subscribe("ev.task."+entryKey(l.Job, l.Index), func(m *nats.Msg) { l.hear(m, told) })
 	if err == nil {
@@ -296,7 +303,7 @@ func (l *Lease) keep(ctx context.Context) {
 		l.lock.Lock()
 		moved := l.moved
 		l.lock.Unlock()
-		if now.Sub(moved) > orElse(l.Task.Stall, 10*time.Minute) {
+		if now.Sub(moved) > cmp.Or(l.Task.Stall, 10*time.Minute) {
 			l.end(ErrStalled)
 			return
 		}

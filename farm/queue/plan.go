@@ -24,6 +24,7 @@ const AnyPool = "any"
 const (
 	MaxDocument = 256 << 10
 	MaxTasks    = 100_000
+	maxNeeds    = 1_000_000 // of all tasks together
 	maxName     = 255
 	maxPool     = 64
 )

@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -27,7 +28,7 @@ type ReconcileOptions struct {
 // Reconcile stands for election and, while elected, calls workers to tasks whose needs are done, takes tasks from silent owners, ends jobs, and puts nodes
 // into quarantine. It returns when the context ends. Any number of processes may run it.
 func (q *Queue) Reconcile(ctx context.Context, options ReconcileOptions) error {
-	options.Every = orElse(options.Every, 30*time.Second)
+	options.Every = cmp.Or(options.Every, 30*time.Second)
 	me, err := json.Marshal(map[string]string{"name": options.Name, "term": rand.Text()})
 	if err != nil {
 		return err
@@ -229,7 +230,7 @@ func (r *reconciler) takeHead(ctx context.Context, token string, found record) e
 		return nil
 	}
 	b := r.boards[token]
-	if err == nil && b != nil {
+	if err == nil && b != nil && b.head.Generation == head.Generation { // else entries may have gone
 		b.setHead(head, found.revision)
 		if head.Canceled {
 			return r.q.purge(ctx, jobStream, "jobs.*.*."+token+".*")

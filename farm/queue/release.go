@@ -128,19 +128,15 @@ func (r *reconciler) release(ctx context.Context) error {
 	for _, b := range boards {
 		l.count(b)
 	}
-	type next struct {
-		b *board
-		i int
-	}
-	var calls []next
+	var calls []place
 	for _, b := range boards {
 		for i := range b.cells {
 			if b.mayCall(i) && l.take(b, i, r.q.farm.Window) {
-				calls = append(calls, next{b, i})
+				calls = append(calls, place{b, i})
 			}
 		}
 	}
-	err = atOnce(calls, func(n next) error { return r.q.call(ctx, n.b, n.i) })
+	err = r.q.callAll(ctx, calls)
 	pools := map[string]bool{}
 	for _, n := range calls {
 		pools[n.b.tasks[n.i].pool()] = true
@@ -195,20 +191,65 @@ func (l *load) take(b *board, i, window int) bool {
 // alreadyThere is how the server refuses a second message of a task; the error has no number of its own.
 const alreadyThere = "maximum messages per subject"
 
+// place is a task of a board.
+type place struct {
+	b *board
+	i int
+}
+
+// callAll publishes the messages of tasks in their order, without waiting for each answer.
+func (q *Queue) callAll(ctx context.Context, calls []place) error {
+	answers := make([]jetstream.PubAckFuture, len(calls))
+	for i, at := range calls {
+		subject, raw, err := at.message()
+		if err != nil {
+			return err
+		}
+		answers[i], _ = q.js.PublishAsync(subject, raw, jetstream.WithRetryAttempts(0)) // nil where the server is away
+	}
+	for i, at := range calls {
+		if !sent(ctx, answers[i]) {
+			if err := q.call(ctx, at); err != nil {
+				return err
+			}
+		}
+		at.b.cells[at.i].called = true
+	}
+	return nil
+}
+
+// sent says whether the message is in the stream.
+func sent(ctx context.Context, answer jetstream.PubAckFuture) bool {
+	if answer == nil {
+		return false
+	}
+	select {
+	case <-answer.Ok():
+		return true
+	case err := <-answer.Err():
+		return strings.Contains(err.Error(), alreadyThere)
+	case <-time.After(tryFor):
+	case <-ctx.Done():
+	}
+	return false
+}
+
+func (at place) message() (subject string, raw []byte, err error) {
+	raw, err = json.Marshal(call{at.b.head.Name, at.i})
+	return callSubject(at.b.head, &at.b.tasks[at.i], at.i), raw, err
+}
+
 // call publishes the message of a task, unless it is there.
-func (q *Queue) call(ctx context.Context, b *board, i int) error {
-	raw, err := json.Marshal(call{b.head.Name, i})
+func (q *Queue) call(ctx context.Context, at place) error {
+	subject, raw, err := at.message()
 	if err != nil {
 		return err
 	}
-	subject := callSubject(b.head, &b.tasks[i], i)
-	err = q.retry(ctx, "publish "+subject, func(ctx context.Context) error {
+	return q.retry(ctx, "publish "+subject, func(ctx context.Context) error {
 		_, err := q.js.Publish(ctx, subject, raw, jetstream.WithRetryAttempts(0))
 		if err != nil && strings.Contains(err.Error(), alreadyThere) {
 			return nil
 		}
 		return err
 	})
-	b.cells[i].called = err == nil
-	return err
 }

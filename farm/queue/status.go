@@ -233,14 +233,11 @@ func (q *Queue) board(ctx context.Context, head Head, revision uint64) (*board, 
 
 // readEntries reads what was written since the last time, and returns the tasks that changed, some twice.
 func (q *Queue) readEntries(ctx context.Context, b *board) (changed []int, err error) {
-	var bad error
-	next, err := q.tasks.scan(ctx, tokenOf(b.head.Name)+".*", b.next, func(r record) {
-		tasks, err := b.take(r)
-		bad = errors.Join(bad, err)
+	b.next, err = q.tasks.scan(ctx, tokenOf(b.head.Name)+".*", b.next, func(r record) {
+		tasks, _ := b.take(r)
 		changed = append(changed, tasks...)
 	})
-	b.next = next
-	return changed, errors.Join(err, bad)
+	return changed, err
 }
 
 // refresh reads head and entries anew.
@@ -258,27 +255,30 @@ func (q *Queue) refresh(ctx context.Context, b *board) (changed []int, moved boo
 	return slices.Compact(changed), moved, err
 }
 
-// take takes an entry as it was read.
+// take takes an entry as it was read. A task whose entry is damaged counts as failed, so that its job ends and says why.
 func (b *board) take(r record) (changed []int, err error) {
 	i, err := strconv.Atoi(r.key[strings.LastIndexByte(r.key, '.')+1:])
 	if err != nil || i < 0 || i >= len(b.cells) {
-		return nil, fmt.Errorf("entry %s is of no task of job %s", r.key, b.head.Name)
+		return nil, errors.New("it is of no task")
 	}
-	entry, err := parseEntry(r.value)
+	entry, err := parseEntry(r)
 	if err != nil {
-		return nil, fmt.Errorf("entry %s: %w", r.key, err)
+		err = fmt.Errorf("its entry is damaged: %w", err)
+		entry = &Entry{State: Failed, Error: err.Error()}
 	}
-	changed = b.setEntry(i, entry, r.revision, r.at)
-	return append(changed, i), nil
+	return append(b.setEntry(i, entry, r.revision, r.at), i), err
 }
 
-func parseEntry(raw []byte) (*Entry, error) {
+func parseEntry(r record) (*Entry, error) {
 	entry := new(Entry)
-	if err := json.Unmarshal(raw, entry); err != nil {
+	if err := json.Unmarshal(r.value, entry); err != nil {
 		return nil, err
 	}
 	if entry.Format != Format {
 		return nil, fmt.Errorf("%w: %d, this program knows %d", ErrFormat, entry.Format, Format)
+	}
+	if entry.Key != r.key {
+		return nil, fmt.Errorf("it is the entry of %q", entry.Key)
 	}
 	return entry, nil
 }

@@ -1,0 +1,321 @@
+package server
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nkeys"
+
+	"vksplat/farm/queue"
+	"vksplat/scene"
+)
+
+// raw is a connection of a role that can say anything.
+func raw(t *testing.T, s *Server, role Role) *nats.Conn {
+	t.Helper()
+	token, err := NewToken(s.options.Dir, role, t.Name()+string(role), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.readKeys(); err != nil {
+		t.Fatal(err)
+	}
+	nc, err := queue.Dial(token, string(role), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	return nc
+}
+
+// TestRoles tries on the wire what each role may and may not do.
+func TestRoles(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	all := []Role{View, Submit, Work, Admin}
+	clients := map[Role]*nats.Conn{}
+	for _, role := range all {
+		clients[role] = raw(t, s, role)
+	}
+	for _, test := range []struct {
+		what    string
+		by      []Role
+		subject string
+		do      func(*nats.Conn, string) error
+	}{
+		{"read entries", all, "$JS.API.DIRECT.GET.KV_task", publish},
+		{"hear changes", all, "ev.task.>", listen},
+		{"hear progress", all, "prog.>", listen},
+		{"submit jobs", []Role{Submit, Admin}, "$KV.job.a", publish},
+		{"write entries", []Role{Submit, Work, Admin}, "$KV.task.a.0", publish},
+		{"take tasks", []Role{Work, Admin}, "$JS.API.CONSUMER.MSG.NEXT.JOBS.high-any", publish},
+		{"answer messages", []Role{Work, Admin}, "$JS.ACK.JOBS.high-any.1.1.1.1.0", publish},
+		{"say it lives", []Role{Work, Admin}, "$KV.node.n", publish},
+		{"log", []Role{Work, Admin}, "log.a.0", publish},
+		{"call workers", []Role{Admin}, "jobs.high.any.a.0", publish},
+		{"order nodes", []Role{Admin}, "$KV.ctl.node.n", publish},
+		{"reconcile", []Role{Admin}, "$KV.lead.reconciler", publish},
+		{"make consumers", []Role{Admin}, "$JS.API.CONSUMER.CREATE.KV_task.x", publish},
+		{"delete messages", []Role{Admin}, "$JS.API.STREAM.MSG.DELETE.KV_task", publish},
+		{"purge streams", []Role{Admin}, "$JS.API.STREAM.PURGE.KV_task", publish},
+		{"delete streams", []Role{Admin}, "$JS.API.STREAM.DELETE.KV_nothing", publish},
+		{"change streams", []Role{Admin}, "$JS.API.STREAM.UPDATE.KV_nothing", publish},
+		{"hear others' answers", []Role{Admin}, queue.InboxOf("UOTHER") + ".>", listen},
+		{"hear everything", []Role{Admin}, ">", listen},
+		{"hear writes", []Role{Admin}, "$KV.>", listen},
+	} {
+		for _, role := range all {
+			nc := clients[role]
+			if err := errors.Join(test.do(nc, test.subject), nc.Flush()); err != nil {
+				t.Fatal(err)
+			}
+			// The server's refusal, which names the subject, came before its answer to the flush.
+			last := nc.LastError()
+			refused := errors.Is(last, nats.ErrPermissionViolation) && strings.Contains(last.Error(), strconv.Quote(test.subject))
+			if may := slices.Contains(test.by, role); may == refused {
+				t.Errorf("%s may %s: %v, the server says %v", role, test.what, may, last)
+			}
+		}
+	}
+}
+
+func publish(nc *nats.Conn, subject string) error {
+	return nc.PublishRequest(subject, nc.NewInbox(), []byte("{}"))
+}
+
+func listen(nc *nats.Conn, subject string) error {
+	_, err := nc.SubscribeSync(subject)
+	return err
+}
+
+// TestCopiedEntry puts the entry of a task that succeeded in another's place: first by asking the server, as a viewer, to send its answer there.
+func TestCopiedEntry(t *testing.T) {
+	f := newFarm(t)
+	ctx := t.Context()
+	f.submit(queue.JobPlan{Name: "j", Tasks: []queue.Task{{Name: "a"}, {Name: "b"}}})
+	f.succeed("a")
+	viewer := raw(t, f.server, View)
+	f.must(viewer.PublishRequest("$JS.API.DIRECT.GET.KV_task.$KV.task.j.0", "$KV.task.j.1", nil))
+	f.must(viewer.Flush())
+	f.states("j", queue.Succeeded, queue.Queued)
+	submitter := raw(t, f.server, Submit)
+	copied, err := submitter.Request("$JS.API.DIRECT.GET.KV_task.$KV.task.j.0", nil, 5*time.Second)
+	f.must(err)
+	_, err = submitter.Request("$KV.task.j.1", copied.Data, 5*time.Second)
+	f.must(err)
+	tasks := f.states("j", queue.Succeeded, queue.Failed)
+	if !strings.Contains(tasks[1].Entry.Error, "damaged") {
+		t.Error(tasks[1])
+	}
+	f.ends("j", queue.JobFailed)
+	found, err := f.admin.Fsck(ctx, nil, true)
+	if err != nil || len(found) != 1 || !found[0].Repaired {
+		t.Error(found, err)
+	}
+	f.succeed("b")
+	f.ends("j", queue.JobSucceeded)
+}
+
+func TestWhoMayConnect(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	if _, err := nats.Connect(s.URL()); !errors.Is(err, nats.ErrAuthorization) {
+		t.Error("anonymous:", err)
+	}
+	if _, err := nats.Connect(s.URL(), nats.UserInfo("admin", "admin")); !errors.Is(err, nats.ErrAuthorization) {
+		t.Error("a password:", err)
+	}
+	pair, err := nkeys.CreateUser()
+	if err != nil {
+		t.Fatal(err)
+	}
+	seed, err := pair.Seed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := queue.Dial(queue.Token{URL: s.URL(), Seed: string(seed)}, "unknown"); !errors.Is(err, nats.ErrAuthorization) {
+		t.Error("an unknown key:", err)
+	}
+	short, err := NewToken(s.options.Dir, View, "short", 3*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	long, err := NewToken(s.options.Dir, View, "long", time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(3 * lookForKeys / 2)
+	expires, revoked := dial(t, short), dial(t, long)
+	if err := Revoke(s.options.Dir, "long"); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(4 * time.Second)
+	for what, q := range map[string]*queue.Queue{"expired": expires, "revoked": revoked} {
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		if jobs, err := q.List(ctx); err == nil {
+			t.Errorf("a connection whose token is %s still answers: %v", what, jobs)
+		}
+		cancel()
+	}
+	for what, token := range map[string]queue.Token{"expired": short, "revoked": long} {
+		if _, err := queue.Dial(token, what); !errors.Is(err, nats.ErrAuthorization) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if err := Revoke(s.options.Dir, "nobody"); !errors.Is(err, scene.ErrUsage) {
+		t.Error(err)
+	}
+}
+
+func TestFilesAreSecret(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" {
+		t.Skip("modes of files say nothing there")
+	}
+	options := testOptions(t, filepath.Join(t.TempDir(), "farm"))
+	options.OwnTLS = true
+	s, err := Start(t.Context(), options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if info, err := os.Stat(options.Dir); err != nil || info.Mode().Perm() != 0o700 {
+		t.Error(info.Mode(), err)
+	}
+	found := 0
+	for _, pattern := range []string{"admin.token", "address.json", "keys/*", "tls/*"} {
+		paths, _ := filepath.Glob(filepath.Join(options.Dir, pattern))
+		for _, path := range paths {
+			found++
+			if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+				t.Error(path, info.Mode(), err)
+			}
+		}
+	}
+	if found != 7 {
+		t.Errorf("%d files", found)
+	}
+}
+
+func TestTLS(t *testing.T) {
+	t.Parallel()
+	options := testOptions(t, filepath.Join(t.TempDir(), "farm"))
+	options.Listen = "0.0.0.0:0"
+	if _, err := Start(t.Context(), options); !errors.Is(err, scene.ErrUsage) || scene.Hint(err) == "" {
+		t.Fatal("a server listens to others without TLS:", err)
+	}
+	options.OwnTLS, options.Hosts = true, []string{"127.0.0.1"}
+	s, err := Start(t.Context(), options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	token, err := queue.ReadToken(s.AdminToken())
+	if err != nil || !strings.HasPrefix(token.URL, "tls://127.0.0.1:") {
+		t.Fatal(token.URL, err)
+	}
+	if _, err := dial(t, token).List(t.Context()); err != nil {
+		t.Error(err)
+	}
+	for what, change := range map[string]func(*queue.Token){
+		"no authority": func(t *queue.Token) { t.CA = "" },
+		"no TLS":       func(t *queue.Token) { t.CA, t.URL = "", strings.Replace(t.URL, "tls:", "nats:", 1) },
+		"other authority": func(t *queue.Token) {
+			_, t.CA, _ = ownCertificate(filepath.Join(filepath.Dir(s.AdminToken()), "other"), []string{"127.0.0.1"})
+		},
+		"other host": func(t *queue.Token) { t.URL = strings.Replace(t.URL, "127.0.0.1", "127.0.0.2", 1) },
+	} {
+		bad := token
+		change(&bad)
+		if _, err := queue.Dial(bad, what); err == nil {
+			t.Errorf("%s: connected", what)
+		}
+	}
+}
+
+func TestOversized(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	nc := raw(t, s, Work)
+	if err := nc.Publish("log.a.0", make([]byte, maxPayload+1)); !errors.Is(err, nats.ErrMaxPayload) {
+		t.Error(err)
+	}
+	// A client that does not care what it was told.
+	conn, err := net.Dial("tcp", strings.TrimPrefix(s.URL(), "nats://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_, _ = conn.Write([]byte("CONNECT {\"verbose\":false}\r\nPUB jobs.high.any.a.0 99999999\r\n" + strings.Repeat("x", 1<<16)))
+	_ = conn.SetReadDeadline(time.Now().Add(5 * time.Second))
+	answer, _ := bufio.NewReader(conn).ReadString(0)
+	if !strings.Contains(answer, "-ERR") {
+		t.Errorf("the server says %q", answer)
+	}
+	q, err := s.nc.Request("$JS.API.STREAM.INFO.JOBS", nil, time.Second)
+	if err != nil || !strings.Contains(string(q.Data), `"messages":0`) {
+		t.Error("something was stored", err)
+	}
+	// A message of the queue that is too long for its stream is refused by the server, whoever sends it.
+	ack, err := s.nc.Request("jobs.high.any.a.0", make([]byte, 2<<10), time.Second)
+	if err != nil || !strings.Contains(string(ack.Data), "10054") {
+		t.Error(string(ack.Data), err)
+	}
+}
+
+// TestSockets compares the sockets on which this process listens with what was asked for.
+func TestSockets(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("reads /proc/net/tcp")
+	}
+	before := listening(t)
+	s := startServer(t)
+	_, port, _ := net.SplitHostPort(strings.TrimPrefix(s.URL(), "nats://"))
+	number, _ := strconv.Atoi(port)
+	want := "0100007F:" + strings.ToUpper(strconv.FormatInt(int64(number), 16))
+	var got []string
+	for address := range listening(t) {
+		if !before[address] {
+			got = append(got, address)
+		}
+	}
+	if len(got) != 1 || got[0] != want {
+		t.Errorf("listens at %v, want %s", got, want)
+	}
+}
+
+// listening lists the local addresses of listening TCP sockets of this process, as the kernel writes them.
+func listening(t *testing.T) map[string]bool {
+	t.Helper()
+	mine := map[string]bool{}
+	links, _ := filepath.Glob("/proc/self/fd/*")
+	for _, link := range links {
+		if target, err := os.Readlink(link); err == nil {
+			mine[strings.TrimSuffix(strings.TrimPrefix(target, "socket:["), "]")] = true
+		}
+	}
+	addresses := map[string]bool{}
+	for _, file := range []string{"/proc/self/net/tcp", "/proc/self/net/tcp6"} {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			continue
+		}
+		for line := range strings.Lines(string(data)) {
+			if fields := strings.Fields(line); len(fields) > 9 && fields[3] == "0A" && mine[fields[9]] {
+				addresses[fields[1]] = true
+			}
+		}
+	}
+	return addresses
+}
