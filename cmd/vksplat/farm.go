@@ -12,6 +12,8 @@ func (a *app) farmCommand() *cobra.Command {
 		Long:  "Run jobs of many tasks: trainings, sweeps, blocks, renders, videos, tables. docs/farm.md\nsays what a job is.",
 		Args:  cobra.NoArgs,
 	}
-	cmd.AddCommand(a.farmRunTaskCommand(), a.farmExportCommand())
+	cmd.AddCommand(a.farmSubmitCommand(), a.farmLsCommand(), a.farmShowCommand(), a.farmWaitCommand(), a.farmLogsCommand(), a.farmCancelCommand(), a.farmRetryCommand(),
+		a.farmPauseCommand(), a.farmResumeCommand(), a.farmArtifactsCommand(), a.farmServeCommand(), a.farmTokenCommand(), a.farmWorkerCommand(), a.farmNodesCommand(),
+		a.farmDrainCommand(), a.farmLimitsCommand(), a.farmFsckCommand(), a.farmGcCommand(), a.farmExportCommand(), a.farmRunTaskCommand())
 	return cmd
 }

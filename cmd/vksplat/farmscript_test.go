@@ -19,7 +19,7 @@ func cmdStopped(ts *testscript.TestScript, _ bool, args []string) {
 	signals := map[string]os.Signal{"TERM": syscall.SIGTERM, "INT": os.Interrupt}
 	cmd := exec.Command(args[3], args[4:]...)
 	cmd.Dir = ts.MkAbs(".")
-	cmd.Env = append(os.Environ(), "XDG_CACHE_HOME="+ts.Getenv("XDG_CACHE_HOME"))
+	cmd.Env = environment(ts)
 	stdout, err := os.Create(ts.MkAbs("stdout.txt"))
 	ts.Check(err)
 	stderr, err := os.Create(ts.MkAbs("stderr.txt"))

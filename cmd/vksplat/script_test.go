@@ -46,6 +46,7 @@ func TestScripts(t *testing.T) {
 		RequireUniqueNames:  true,
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("XDG_CACHE_HOME", cache)
+			env.Setenv("XDG_STATE_HOME", filepath.Join(env.WorkDir, "state"))
 			env.Setenv("CAPTURES", shared)
 			for _, name := range passedOn {
 				if v, ok := os.LookupEnv(name); ok {
@@ -159,11 +160,16 @@ func cmdFails(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
+// environment is that of commands which are not run by exec.
+func environment(ts *testscript.TestScript) []string {
+	return append(os.Environ(), "XDG_CACHE_HOME="+ts.Getenv("XDG_CACHE_HOME"), "XDG_STATE_HOME="+ts.Getenv("XDG_STATE_HOME"))
+}
+
 // cmdKilled is "killed FILE COMMAND...": starts the command and kills it, as kill -9 does, once FILE, or one of that pattern, exists.
 func cmdKilled(ts *testscript.TestScript, _ bool, args []string) {
 	cmd := exec.Command(args[1], args[2:]...)
 	cmd.Dir = ts.MkAbs(".")
-	cmd.Env = append(os.Environ(), "XDG_CACHE_HOME="+ts.Getenv("XDG_CACHE_HOME"))
+	cmd.Env = environment(ts)
 	ts.Check(cmd.Start())
 	done := make(chan error, 1)
 	go func() { done <- cmd.Wait() }()
@@ -189,7 +195,7 @@ func cmdKilled(ts *testscript.TestScript, _ bool, args []string) {
 func cmdInterrupts(ts *testscript.TestScript, _ bool, args []string) {
 	cmd := exec.Command(args[2], args[3:]...)
 	cmd.Dir = ts.MkAbs(".")
-	cmd.Env = append(os.Environ(), "XDG_CACHE_HOME="+ts.Getenv("XDG_CACHE_HOME"))
+	cmd.Env = environment(ts)
 	stdout, err := os.Create(ts.MkAbs("stdout.txt"))
 	ts.Check(err)
 	defer stdout.Close() // only written to by the command

@@ -26,7 +26,7 @@ func callSubject(head Head, task *Task, i int) string {
 func (w *Worker) sweep(ctx context.Context, slot Slot) (*Lease, error) {
 	for _, priority := range Priorities {
 		for _, pool := range w.info.Pools {
-			for ctx.Err() == nil {
+			for ctx.Err() == nil && (slot.Pools == nil || slices.Contains(slot.Pools, pool)) {
 				msg := w.next(ctx, consumerOf(priority, pool))
 				if msg == nil {
 					break

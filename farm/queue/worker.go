@@ -28,10 +28,11 @@ type WorkerInfo struct {
 	Devices []string // for people
 }
 
-// Slot is what one task at a time runs on. Entries name it.
+// Slot is what one task at a time runs on. Entries name its device.
 type Slot struct {
 	Device string
 	Driver string
+	Pools  []string // whose tasks it asks for, of the worker's; nil: all
 }
 
 // Order is what an administrator or the reconciler wants of a node.

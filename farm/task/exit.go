@@ -79,7 +79,7 @@ func ExitOf(err error) int {
 	case errors.Is(err, spec.ErrSpec), errors.Is(err, store.ErrSetup):
 		return ExitSetup
 	case errors.As(err, &c):
-		if Judge(c.Code) == Failed {
+		if Judge(c.Code) == Failed && c.Said != "" { // a crash, as in a driver, ends with code 2, but without a word
 			return c.Code
 		}
 		return ExitRetry // also a child that ended by a signal, or said 130 without being asked

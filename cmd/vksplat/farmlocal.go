@@ -1,0 +1,158 @@
+package main
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/BurntSushi/toml"
+
+	"vksplat/farm/spec"
+	"vksplat/farm/store"
+)
+
+// localRun is what farm submit without a server keeps of a job on this machine: a folder with the state of a server for this job alone.
+type localRun struct {
+	dir string
+	job string
+	out string // where results go
+}
+
+// runFile says in the folder of a localRun which it is.
+const runFile = "run.json"
+
+type runRecord struct {
+	Job string `json:"job"`
+	Out string `json:"out"`
+}
+
+// newLocalRun is that of a job whose results go to out. The same job and folder give the same run.
+func newLocalRun(job, out string) (*localRun, error) {
+	sum := sha256.Sum256([]byte(job + "\x00" + out))
+	dir, err := stateFolder(localFolder, spec.Escape(job)+"-"+hex.EncodeToString(sum[:4]))
+	return &localRun{dir, job, out}, err
+}
+
+func (r *localRun) lock() string   { return filepath.Join(r.dir, lockName) }
+func (r *localRun) server() string { return filepath.Join(r.dir, "server") }
+func (r *localRun) token() string  { return filepath.Join(r.server(), adminToken) }
+func (r *localRun) work() string   { return filepath.Join(r.dir, "work") }
+func (r *localRun) roots() string  { return filepath.Join(r.dir, "roots.toml") }
+
+// prepare makes the folder.
+func (r *localRun) prepare(roots store.Roots) error {
+	if err := os.MkdirAll(r.dir, 0o700); err != nil {
+		return folderError(r.dir, err)
+	}
+	if err := writeJSON(filepath.Join(r.dir, runFile), runRecord{r.job, r.out}); err != nil {
+		return err
+	}
+	return writeRoots(r.roots(), roots)
+}
+
+// forget removes what is kept of a run that has succeeded.
+func (r *localRun) forget() error {
+	// The lock, which is held, stays until it is given back.
+	return errors.Join(os.RemoveAll(r.server()), os.RemoveAll(r.work()), os.Remove(r.roots()), os.Remove(filepath.Join(r.dir, runFile)))
+}
+
+// localRuns lists those that a process works on.
+func localRuns() (list []*localRun, err error) {
+	dir, err := stateFolder(localFolder)
+	if err != nil {
+		return nil, err
+	}
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	for _, e := range entries {
+		r := &localRun{dir: filepath.Join(dir, e.Name())}
+		var record runRecord
+		data, err := os.ReadFile(filepath.Join(r.dir, runFile))
+		if err != nil || json.Unmarshal(data, &record) != nil || !isHeld(r.lock()) {
+			continue
+		}
+		r.job, r.out = record.Job, record.Out
+		list = append(list, r)
+	}
+	return list, err
+}
+
+// rootsFlags say where the store's roots are.
+type rootsFlags struct {
+	file string
+	more rootsFlag
+}
+
+func (f *rootsFlags) table() []option {
+	return []option{
+		text(&f.file, "roots", "TOML file `FILE` that says where the store's roots are, in lines like: scans = \"file:///srv/scans\" (default: roots.toml in vksplat's configuration folder)"),
+		other(&f.more, "root", "the root NAME is the folder DIR, `NAME=DIR`; may be given several times"),
+	}
+}
+
+// rootsFlag is a list of NAME=DIR.
+type rootsFlag struct{ roots store.Roots }
+
+func (f *rootsFlag) Type() string   { return "NAME=DIR" }
+func (f *rootsFlag) String() string { return "" }
+
+// Set adds a root.
+func (f *rootsFlag) Set(s string) error {
+	name, dir, _ := strings.Cut(s, "=")
+	if name == "" || dir == "" {
+		return usagef("as in --root scans=/srv/scans", "%q names no root and folder", s)
+	}
+	if f.roots == nil {
+		f.roots = store.Roots{}
+	}
+	f.roots[name] = store.Options{URL: absolute(dir)}
+	return nil
+}
+
+// read gives the roots that are named.
+func (f *rootsFlags) read() (store.Roots, error) {
+	roots := store.Roots{}
+	file := f.file
+	if dir, err := os.UserConfigDir(); file == "" && err == nil {
+		if usual := filepath.Join(dir, "vksplat", "roots.toml"); isFile(usual) {
+			file = usual
+		}
+	}
+	if file != "" {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			return nil, usagef("name a file with lines like: inputs = \"file:///srv/scans\"", "read roots: %s: %w", file, pathless(err))
+		}
+		if roots, err = store.ReadRoots(file, data); err != nil {
+			return nil, err
+		}
+	}
+	maps.Copy(roots, f.more.roots)
+	return roots, nil
+}
+
+// writeRoots writes a file as --roots reads it.
+func writeRoots(path string, roots store.Roots) error {
+	table := map[string]map[string]string{}
+	for name, o := range roots {
+		table[name] = map[string]string{"url": o.URL}
+		if o.Umask != "" {
+			table[name]["umask"] = o.Umask
+		}
+		if o.Group != "" {
+			table[name]["group"] = o.Group
+		}
+	}
+	data, err := toml.Marshal(table)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, data, 0o600)
+}

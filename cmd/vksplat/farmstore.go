@@ -1,0 +1,310 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"vksplat/farm/queue"
+	"vksplat/farm/spec"
+	"vksplat/farm/store"
+	"vksplat/farm/task"
+	"vksplat/farm/worker"
+)
+
+// artifact is a file of a task's results.
+type artifact struct {
+	Task string `json:"task"`
+	store.File
+}
+
+// artifacts calls fn for the results of a job's tasks.
+func artifacts(ctx context.Context, q *farm, roots store.Roots, name, pattern string, fn func(root store.Root, key string, f artifact) error) error {
+	document, err := q.Document(ctx, name)
+	if err != nil {
+		return err
+	}
+	job, err := spec.Parse(name, document)
+	if err != nil {
+		return err
+	}
+	plan, err := job.Plan()
+	if err != nil {
+		return err
+	}
+	root, err := roots.Open(job.Store.Outputs)
+	if err != nil {
+		return err
+	}
+	for i := range plan.Tasks {
+		t := &plan.Tasks[i]
+		out := store.OutOf(task.KeyOf(job, t))
+		m, err := store.ReadManifest(root, out)
+		if errors.Is(err, fs.ErrNotExist) || err == nil && m.JobHash != job.Hash() {
+			continue
+		}
+		if err != nil {
+			return store.Explain("read results", out, err)
+		}
+		for _, f := range m.Files {
+			fits := pattern == "" || pattern == t.Name
+			for _, name := range []string{path.Base(f.Name), f.Name, t.Name + "/" + f.Name} {
+				matched, err := path.Match(pattern, name)
+				if err != nil {
+					return usagef("* and ? stand for parts of names", "%q is no pattern: %w", pattern, err)
+				}
+				fits = fits || matched
+			}
+			if !fits {
+				continue
+			}
+			if err := fn(root, path.Join(out, f.Name), artifact{t.Name, f}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (a *app) farmArtifactsCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "artifacts ls|get",
+		Short: "List or fetch the files that tasks made",
+		Args:  cobra.NoArgs,
+	}
+	cmd.AddCommand(a.artifactsLsCommand(), a.artifactsGetCommand())
+	return cmd
+}
+
+// rootsOf are the roots that flags name, or those of a job that is done on this machine.
+func rootsOf(q *farm, r *rootsFlags) (store.Roots, error) {
+	if q.run != nil && r.file == "" {
+		r.file = q.run.roots()
+	}
+	return r.read()
+}
+
+func (a *app) artifactsLsCommand() *cobra.Command {
+	r, asJSON := &rootsFlags{}, false
+	cmd := &cobra.Command{
+		Use:     "ls JOB [PATTERN]",
+		Short:   "List the files that tasks of a job made",
+		Example: "  vksplat farm artifacts ls sweep\n  vksplat farm artifacts ls film '*.mp4'",
+		Args:    orMore("JOB"),
+	}
+	return a.farmSub(cmd, &farmFlags{}, true, append([]option{truth(&asJSON, "json", "as JSON")}, r.table()...), func(ctx context.Context, q *farm, args []string) error {
+		roots, err := rootsOf(q, r)
+		if err != nil {
+			return err
+		}
+		list := []artifact{}
+		err = artifacts(ctx, q, roots, args[0], second(args), func(_ store.Root, _ string, f artifact) error {
+			list = append(list, f)
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		if asJSON {
+			return a.printJSON(list)
+		}
+		w := tabwriter.NewWriter(a.stdout, 0, 8, 2, ' ', 0)
+		for _, f := range list {
+			_, _ = fmt.Fprintf(w, "%s\t%s\t%s\n", f.Task, f.Name, bytesText(f.Size))
+		}
+		return w.Flush()
+	})
+}
+
+func second(args []string) string { return cmp.Or(append(args[1:], "")...) }
+
+func (a *app) artifactsGetCommand() *cobra.Command {
+	r, out := &rootsFlags{}, "."
+	cmd := &cobra.Command{
+		Use:     "get JOB [PATTERN] -o DIR",
+		Short:   "Fetch the files that tasks of a job made, to DIR/TASK/FILE",
+		Example: "  vksplat farm artifacts get film '*.mp4' -o videos",
+		Args:    orMore("JOB"),
+	}
+	own := append([]option{text(&out, "output", "to the folder `DIR`").letter("o").isFolder()}, r.table()...)
+	return a.farmSub(cmd, &farmFlags{}, true, own, func(ctx context.Context, q *farm, args []string) error {
+		roots, err := rootsOf(q, r)
+		if err != nil {
+			return err
+		}
+		release, err := claimFolder(out, false)
+		if err != nil {
+			return err
+		}
+		defer release()
+		dir, err := os.OpenRoot(out)
+		if err != nil {
+			return folderError(out, err)
+		}
+		defer dir.Close() // its files are closed
+		n, bytes := 0, int64(0)
+		err = artifacts(ctx, q, roots, args[0], second(args), func(root store.Root, key string, f artifact) error {
+			n, bytes = n+1, bytes+f.Size
+			return fetchFile(root, key, f.File, dir, path.Join(f.Task, f.Name))
+		})
+		if err != nil {
+			return err
+		}
+		a.printf("%s, %s together, in %s\n", count(n, "file"), bytesText(bytes), out)
+		return nil
+	})
+}
+
+// fetchFile copies a file of the store, and checks it on the way.
+func fetchFile(root store.Root, key string, want store.File, dir *os.Root, name string) error {
+	from, err := root.Open(key)
+	if err != nil {
+		return store.Explain("read results", key, err)
+	}
+	defer from.Close() // only read
+	if err := dir.MkdirAll(path.Dir(name), 0o777); err != nil {
+		return folderError(dir.Name(), err)
+	}
+	to, err := dir.Create(name)
+	if err != nil {
+		return folderError(dir.Name(), err)
+	}
+	sum := sha256.New()
+	_, err = io.Copy(io.MultiWriter(to, sum), from)
+	if err := errors.Join(err, to.Close()); err != nil {
+		return err
+	}
+	if hex.EncodeToString(sum.Sum(nil)) != want.SHA256 {
+		return store.Explain("read results", key, fmt.Errorf("%s: %w: it has not the content that it was written with", key, store.ErrDamaged))
+	}
+	return nil
+}
+
+func (a *app) farmFsckCommand() *cobra.Command {
+	r, repair, asJSON := &rootsFlags{}, false, false
+	cmd := &cobra.Command{
+		Use:   "fsck",
+		Short: "Check the queue against the results, or rebuild it from them",
+		Long: "Check that the queue is whole, and that it and the results in the store agree. With\n" +
+			"--repair what is wrong is mended; an empty queue is filled with the jobs of the store.\n" +
+			"Exits with 1 if something is wrong and not mended.",
+		Example: "  vksplat farm fsck --roots roots.toml\n  vksplat farm fsck --roots roots.toml --repair",
+		Args:    cobra.NoArgs,
+	}
+	own := append([]option{truth(&repair, "repair", "mend what is wrong"), truth(&asJSON, "json", "as JSON")}, r.table()...)
+	return a.farmSub(cmd, &farmFlags{}, false, own, func(ctx context.Context, q *farm, _ []string) error {
+		roots, err := rootsOf(q, r)
+		if err != nil {
+			return err
+		}
+		var inventory queue.Inventory // nil: the queue alone
+		if len(roots) > 0 {
+			if inventory, err = worker.NewInventory(roots); err != nil {
+				return err
+			}
+		} else {
+			a.note("no root is named: only the queue itself is checked")
+		}
+		findings, err := q.Fsck(ctx, inventory, repair)
+		if err != nil {
+			return err
+		}
+		return a.printFindings(findings, asJSON)
+	})
+}
+
+func (a *app) printFindings(findings []queue.Finding, asJSON bool) error {
+	left := 0
+	for _, f := range findings {
+		if !f.Repaired {
+			left++
+		}
+	}
+	if asJSON {
+		if err := a.printJSON(append([]queue.Finding{}, findings...)); err != nil {
+			return err
+		}
+	} else {
+		for _, f := range findings {
+			verdict := "wrong"
+			if f.Repaired {
+				verdict = "mended"
+			}
+			a.printf("%s: %s %s: %s\n", verdict, f.Job, f.Task, f.What)
+		}
+	}
+	if left > 0 {
+		return &hintedError{err: fmt.Errorf("%d of %s are not mended", left, count(len(findings), "finding")), hint: "vksplat farm fsck --repair mends what it can"}
+	}
+	if !asJSON {
+		a.printf("nothing is wrong\n")
+	}
+	return nil
+}
+
+func (a *app) farmGcCommand() *cobra.Command {
+	r, older, dryRun := &rootsFlags{}, spanFlag(30*24*time.Hour), false
+	cmd := &cobra.Command{
+		Use:   "gc",
+		Short: "Forget old jobs, and remove what killed attempts left",
+		Long: "Forget jobs in the queue that ended some time ago, and remove what killed attempts of ended\n" +
+			"jobs left in the store: half commits, outdated results, checkpoints of what is done.\n" +
+			"Results stay.",
+		Example: "  vksplat farm gc --roots roots.toml --older 30d",
+		Args:    cobra.NoArgs,
+	}
+	own := append([]option{other(&older, "older", "jobs that ended more than `TIME` ago"), truth(&dryRun, "dry-run", "print the jobs, and stop")}, r.table()...)
+	return a.farmSub(cmd, &farmFlags{}, false, own, func(ctx context.Context, q *farm, _ []string) error {
+		roots, err := rootsOf(q, r)
+		if err != nil {
+			return err
+		}
+		jobs, err := q.List(ctx)
+		if err != nil {
+			return err
+		}
+		jobs = slices.DeleteFunc(jobs, func(j queue.JobStatus) bool { return j.Ended == "" || time.Since(j.Changed) < time.Duration(older) })
+		for _, j := range jobs {
+			a.printf("job %s, %s, ended %s\n", j.Name, j.State, j.Changed.Local().Format(time.DateTime))
+			if dryRun {
+				continue
+			}
+			if err := sweepJob(ctx, q, roots, j.Name); err != nil {
+				return err
+			}
+			if err := q.Delete(ctx, j.Name); err != nil {
+				return err
+			}
+		}
+		a.printf("%s\n", count(len(jobs), "job"))
+		return nil
+	})
+}
+
+// sweepJob removes what is left of a job's attempts in the store. Without roots nothing is.
+func sweepJob(ctx context.Context, q *farm, roots store.Roots, name string) error {
+	if len(roots) == 0 {
+		return nil
+	}
+	document, err := q.Document(ctx, name)
+	if err != nil {
+		return err
+	}
+	job, err := spec.Parse(name, document)
+	if err != nil {
+		return err
+	}
+	return worker.Sweep(roots, job)
+}

@@ -1,0 +1,217 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"vksplat/farm/queue"
+	"vksplat/farm/spec"
+	"vksplat/farm/worker"
+	"vksplat/pipeline"
+	"vksplat/scene"
+)
+
+// Words for --devices.
+const (
+	devicesAll  = "all"
+	devicesNone = "none"
+)
+
+// lostText is what run-task says when its device was lost.
+var lostText = pipeline.ErrDeviceLost.Error()
+
+// workFlags say what a worker takes on.
+type workFlags struct {
+	devices string
+	others  int
+	name    string
+	pools   string
+	work    string
+	locks   string
+	verbose bool
+}
+
+func (f *workFlags) table() []option {
+	return []option{
+		text(&f.devices, "devices", "devices to use, `LIST`: all, none, or indices or UUIDs with commas, as vksplat devices lists them; all means GPUs where there is one").oneOf(devicesAll, devicesNone),
+		integer(&f.others, "others", "do `N` tasks without a device at a time, beside those with one: partitions, videos, conversions"),
+		text(&f.name, "name", "the worker's `NAME` in the farm (default: the machine's)"),
+		text(&f.pools, "pools", "also take tasks of these pools, `A,B`"),
+		text(&f.work, "work", "folder `DIR` on a local disk for inputs and work in the making (default: in the user's folder of states)").isFolder(),
+		text(&f.locks, "locks", "folder `DIR` of the locks of devices: all workers on a machine must have the same (default: in the user's folder of states)").isFolder(),
+		truth(&f.verbose, "verbose", "print every change of a task"),
+	}
+}
+
+// list gives the devices that are asked for.
+func (f *workFlags) list() ([]worker.Device, error) {
+	if f.devices == devicesNone {
+		return nil, nil
+	}
+	all, err := pipeline.ListDevices()
+	if err != nil {
+		if f.devices == devicesAll && errors.Is(err, pipeline.ErrNoLoader) {
+			return nil, &hintedError{err: err, hint: hint(err) + "; or give --devices none for tasks that need no device"}
+		}
+		return nil, err
+	}
+	all = slices.DeleteFunc(all, func(d pipeline.DeviceSummary) bool { return !d.Usable })
+	chosen := all
+	if f.devices == devicesAll {
+		if gpus := slices.DeleteFunc(slices.Clone(all), isSoftware); len(gpus) > 0 {
+			chosen = gpus
+		}
+	} else {
+		chosen = nil
+		for word := range strings.SplitSeq(f.devices, ",") {
+			i := slices.IndexFunc(all, func(d pipeline.DeviceSummary) bool {
+				return word == fmt.Sprint(d.Index) || strings.EqualFold(word, d.UUID)
+			})
+			if i < 0 {
+				return nil, usagef("vksplat devices lists them", "flag --devices: there is no usable device %q", word)
+			}
+			chosen = append(chosen, all[i])
+		}
+	}
+	if len(chosen) == 0 {
+		return nil, fmt.Errorf("find devices: %w", pipeline.ErrNoDevice)
+	}
+	var list []worker.Device
+	for _, d := range chosen {
+		if !slices.ContainsFunc(list, func(other worker.Device) bool { return other.ID == d.UUID }) { // a device with two drivers counts once
+			list = append(list, worker.Device{ID: d.UUID, Name: d.Name, Driver: d.Driver, MemoryBytes: d.MemoryBytes})
+		}
+	}
+	return list, nil
+}
+
+func isSoftware(d pipeline.DeviceSummary) bool { return d.Type == "cpu" }
+
+// nodeName is what this machine is called in a farm.
+func nodeName() string {
+	name, err := os.Hostname()
+	if err != nil || name == "" {
+		return "worker"
+	}
+	return name
+}
+
+// runTaskCommand is the beginning of the command line of a task.
+func runTaskCommand() ([]string, error) {
+	program, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find this program: %w", err)
+	}
+	return []string{program, "farm", "run-task"}, nil
+}
+
+func (a *app) farmWorkerCommand() *cobra.Command {
+	f, w, r := &farmFlags{}, &workFlags{devices: devicesAll, others: 1}, &rootsFlags{}
+	cmd := &cobra.Command{
+		Use:   "worker --token FILE",
+		Short: "Do tasks of a farm on this machine's devices",
+		Long: "Claim tasks of a farm and do them: one at a time on each device, each in a process of its\n" +
+			"own. SIGTERM or Ctrl-C lets the tasks save, hands them back and exits with 75; a second\n" +
+			"Ctrl-C aborts. Workers on one machine take turns with its devices.",
+		Example: "  vksplat farm worker --token lab.token --root inputs=/srv/scans --root outputs=/srv/results\n  vksplat farm worker --token lab.token --roots roots.toml --pools gpu24 --devices 0,1 --work /scratch/farm",
+		Args:    cobra.NoArgs,
+	}
+	table := []optionGroup{{options: append(append(w.table(), r.table()...), f.table()...)}}
+	register(cmd.Flags(), table)
+	a.completes(cmd, table)
+	cmd.RunE = a.runs(func([]string) error { return a.work(f, w, r) })
+	return cmd
+}
+
+// errHandedBack is how a worker ends that was stopped.
+var errHandedBack = fmt.Errorf("%w: the worker has ended, its tasks are handed back", scene.ErrTryAgain)
+
+// work runs a worker until it is stopped.
+func (a *app) work(f *farmFlags, w *workFlags, r *rootsFlags) error {
+	o := worker.Options{Node: cmp.Or(w.name, nodeName()), Others: w.others, Lost: lostText, Work: w.work, Locks: w.locks}
+	for pool := range strings.SplitSeq(w.pools, ",") {
+		if pool != "" {
+			o.Pools = append(o.Pools, pool)
+		}
+	}
+	kill := make(chan struct{})
+	a.onAbort = func() { close(kill) }
+	ctx, stop := a.interruptible(always("stopping once the tasks have saved"))
+	defer stop()
+	level := slog.LevelWarn
+	if w.verbose {
+		level = slog.LevelInfo
+	}
+	o.Log, o.Kill = a.logger(level), kill
+	q, err := f.configured(ctx, queue.Options{Version: programVersion(), Log: o.Log})
+	if err != nil {
+		return err
+	}
+	if q == nil {
+		return errNoFarm()
+	}
+	defer q.close()
+	o.Queue = q.Queue
+	if o.Devices, err = w.list(); err != nil {
+		return err
+	}
+	if o.Command, err = runTaskCommand(); err != nil {
+		return err
+	}
+	if err := w.folders(&o, r); err != nil {
+		return err
+	}
+	for _, d := range o.Devices {
+		a.printf("device %s (%s)\n", d.Name, d.ID)
+	}
+	a.printf("worker %s is ready\n", o.Node)
+	err = worker.Run(ctx, o)
+	if err == nil && ctx.Err() != nil {
+		return errHandedBack
+	}
+	return err
+}
+
+// folders fills in where a worker keeps things.
+func (w *workFlags) folders(o *worker.Options, r *rootsFlags) error {
+	roots, err := r.read()
+	if err != nil {
+		return err
+	}
+	if len(roots) == 0 {
+		return usagef("as in --root inputs=/srv/scans --root outputs=/srv/results, or --roots FILE", "no root of the store is named")
+	}
+	for name := range roots {
+		if _, err := roots.Open(name); err != nil {
+			return err
+		}
+	}
+	state, err := stateFolder("worker")
+	if err != nil {
+		return err
+	}
+	o.Work = absolute(cmp.Or(o.Work, state))
+	locks, err := stateFolder(lockFolder)
+	if err != nil {
+		return err
+	}
+	o.Locks = cmp.Or(o.Locks, locks)
+	if err := os.MkdirAll(o.Work, 0o777); err != nil {
+		return folderError(o.Work, err)
+	}
+	file := filepath.Join(o.Work, fmt.Sprintf("roots-%s.toml", spec.Escape(o.Node)))
+	if err := writeRoots(file, roots); err != nil {
+		return folderError(o.Work, err)
+	}
+	o.Roots = func(string) string { return file }
+	o.Mirror = true
+	return nil
+}

@@ -1,0 +1,149 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"path"
+	"slices"
+
+	"vksplat/farm/queue"
+	"vksplat/farm/spec"
+	"vksplat/farm/store"
+	"vksplat/farm/task"
+)
+
+// mirrorFolder holds in a root of outputs the document of every job of which a worker has begun a task, so that the queue can be rebuilt from the store. No
+// job has this name.
+const mirrorFolder = "@jobs"
+
+func mirrorKey(job string) string { return path.Join(mirrorFolder, spec.Escape(job)+".json") }
+
+// mirror writes the document of a job to the store, unless it is there.
+func (j *job) mirror(outputs store.Root) error {
+	if _, err := outputs.Stat(mirrorKey(j.Name)); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return outputs.Put(mirrorKey(j.Name), func(w io.Writer) error {
+		_, err := w.Write(j.Canonical())
+		return err
+	})
+}
+
+// Inventory is what stores say of jobs.
+type Inventory struct {
+	roots map[string]store.Root
+	jobs  map[string]*job
+}
+
+// NewInventory opens all roots of a worker.
+func NewInventory(roots store.Roots) (*Inventory, error) {
+	v := &Inventory{roots: map[string]store.Root{}, jobs: map[string]*job{}}
+	for name := range roots {
+		root, err := roots.Open(name)
+		if err != nil {
+			return nil, err
+		}
+		v.roots[name] = root
+	}
+	return v, nil
+}
+
+// Jobs implements queue.Inventory.
+func (v *Inventory) Jobs(ctx context.Context, fn func(queue.JobPlan) error) error {
+	for _, name := range slices.Sorted(maps.Keys(v.roots)) {
+		list, err := v.roots[name].List(mirrorFolder)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		for _, e := range list {
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			if err := v.job(name, e, fn); err != nil {
+				return fmt.Errorf("%s: %w", e.Key, err)
+			}
+		}
+	}
+	return nil
+}
+
+// job reads one, unless its results go to another root.
+func (v *Inventory) job(root string, e store.Entry, fn func(queue.JobPlan) error) error {
+	f, err := v.roots[root].Open(e.Key)
+	if err != nil {
+		return err
+	}
+	data, err := io.ReadAll(io.LimitReader(f, spec.MaxDocument+1))
+	if err := errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	parsed, err := spec.Parse(path.Base(e.Key), data)
+	if err != nil {
+		return err
+	}
+	if parsed.Store.Outputs != root {
+		return nil
+	}
+	plan, err := parsed.Plan()
+	if err != nil {
+		return err
+	}
+	v.jobs[parsed.Name] = &job{Job: parsed, plan: plan}
+	p, err := JobPlan(parsed, "")
+	if err != nil {
+		return err
+	}
+	return fn(p)
+}
+
+// Manifest implements queue.Inventory. All files are read.
+func (v *Inventory) Manifest(ctx context.Context, name string, index int, _ queue.Task) (string, error) {
+	j := v.jobs[name]
+	if j == nil || index < 0 || index >= len(j.plan.Tasks) {
+		return "", nil
+	}
+	root, out := v.roots[j.Store.Outputs], store.OutOf(task.KeyOf(j.Job, &j.plan.Tasks[index]))
+	m, err := store.ReadManifest(root, out)
+	if err == nil {
+		err = store.Verify(ctx, root, out, m)
+	}
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, store.ErrDamaged), err == nil && m.JobHash != j.Hash():
+		return "", nil
+	case err != nil:
+		return "", err
+	}
+	return m.Hash(), nil
+}
+
+// Sweep removes what attempts of a job that has ended left beside results: half commits, outdated results, checkpoints of what is done.
+func Sweep(roots store.Roots, j *spec.Job) error {
+	root, err := roots.Open(j.Store.Outputs)
+	if err != nil {
+		return err
+	}
+	plan, err := j.Plan()
+	if err != nil {
+		return err
+	}
+	for i := range plan.Tasks {
+		key := task.KeyOf(j, &plan.Tasks[i])
+		if err := root.Delete(path.Join(key, "tmp")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		if _, err := store.ReadManifest(root, store.OutOf(key)); err != nil {
+			continue // its checkpoint may be wanted yet
+		}
+		if err := store.Forget(root, key); err != nil {
+			return err
+		}
+	}
+	return nil
+}

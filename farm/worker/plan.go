@@ -1,0 +1,60 @@
+package worker
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"vksplat/farm/queue"
+	"vksplat/farm/spec"
+)
+
+// devicePool ends the name of the pool of tasks that need a device. So slots without one do not see them, and slots with one do not waste it.
+const devicePool = "-gpu"
+
+// NeedsDevice says whether tasks of a kind draw or train.
+func NeedsDevice(kind spec.Kind) bool {
+	switch kind {
+	case spec.KindDemo, spec.KindPartition, spec.KindEncode, spec.KindConvert:
+		return false
+	}
+	return true
+}
+
+// PoolOf is the pool of the job document that a pool of the queue stands for.
+func PoolOf(pool string) string { return strings.TrimSuffix(pool, devicePool) }
+
+// QueuePools are the pools of the queue that a pool of the job document stands for.
+func QueuePools(pool string) []string { return []string{pool, pool + devicePool} }
+
+// slack is how much longer than run-task the queue waits for what run-task watches itself: whoever sees it first can say more.
+const slack = 2 * time.Minute
+
+// JobPlan is how the queue sees a job.
+func JobPlan(job *spec.Job, owner string) (queue.JobPlan, error) {
+	plan, err := job.Plan()
+	if err != nil {
+		return queue.JobPlan{}, err
+	}
+	p := queue.JobPlan{Name: job.Name, Document: job.Canonical(), Owner: owner, Priority: queue.Priority(job.Priority), FailFast: !job.Retry.KeepGoing}
+	for i := range plan.Tasks {
+		t := &plan.Tasks[i]
+		pool := t.Pool
+		if pool == "" {
+			pool = queue.AnyPool
+		}
+		if NeedsDevice(t.Kind) {
+			pool += devicePool
+		}
+		q := queue.Task{Name: t.Name, Needs: slices.Clone(t.Needs), Pool: pool, MaxAttempts: t.Retry.MaxAttempts, Backoff: t.Retry.Backoff, BackoffMax: t.Retry.BackoffMax,
+			Lease: t.Limits.Lease, Inspect: t.Inspect}
+		if t.Limits.StallTimeout > 0 {
+			q.Stall = t.Limits.StallTimeout + slack
+		}
+		if t.Limits.TaskTimeout > 0 {
+			q.Timeout = t.Limits.TaskTimeout + slack
+		}
+		p.Tasks = append(p.Tasks, q)
+	}
+	return p, nil
+}

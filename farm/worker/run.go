@@ -1,0 +1,306 @@
+package worker
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"log/slog"
+
+	"vksplat/farm/child"
+	"vksplat/farm/queue"
+	"vksplat/farm/spec"
+	"vksplat/farm/store"
+	"vksplat/farm/task"
+)
+
+// run is one attempt at a task.
+type run struct {
+	*node
+	job    *job
+	task   *spec.Task
+	lease  *queue.Lease
+	device *Device
+	log    *slog.Logger
+}
+
+// stopGrace is how long a child may take to save and stop.
+const stopGrace = 90 * time.Second
+
+// outcome is what becomes of a task after an attempt.
+type outcome int
+
+const (
+	succeeded  outcome = iota
+	failed             // no attempt can do it
+	again              // another may
+	handedBack         // it was stopped from outside: the attempt does not count
+	dropped            // it is another worker's
+)
+
+// judge says what follows where the child was stopped because of cause, nil for not at all, and ended with a code. A child that crashed, as in its driver, ends
+// with a code of wrong usage too, but without a word.
+func judge(cause error, code int, spoke bool) outcome {
+	switch {
+	case errors.Is(cause, queue.ErrLost):
+		return dropped
+	case code == task.ExitDone:
+		return succeeded
+	case errors.Is(cause, queue.ErrStalled), errors.Is(cause, queue.ErrTimeout):
+		return again
+	case cause != nil:
+		return handedBack
+	case task.Judge(code) == task.Failed && spoke:
+		return failed
+	}
+	return again
+}
+
+// lastWord is the context of the last writes about the task. The end of the worker leaves less time to them.
+func (r *run) lastWord(ctx context.Context) (context.Context, context.CancelFunc) {
+	end, cancel := context.WithCancel(context.Background())
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(leaveWithin+stopGrace, cancel) })
+	timer := (*time.Timer)(nil)
+	stopLease := context.AfterFunc(r.lease.Context(), func() { timer = time.AfterFunc(finishWithin, cancel) })
+	return end, func() {
+		stop()
+		if !stopLease() && timer != nil {
+			timer.Stop()
+		}
+		cancel()
+	}
+}
+
+// note logs that the queue could not be told. What the entry says then decides.
+func (r *run) note(err error) {
+	if err != nil {
+		r.log.Warn("the queue was not told", "cause", err)
+	}
+}
+
+// lockDevice waits until no other worker of this machine uses the device. Meanwhile the lease is kept up.
+func (r *run) lockDevice(ctx context.Context) (unlock func(), err error) {
+	if r.device == nil {
+		return func() {}, nil
+	}
+	began := time.Now()
+	for {
+		look, cancel := context.WithTimeout(ctx, pause)
+		unlock, err = store.Lock(look, r.lockFile(r.device))
+		waited := errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil
+		cancel()
+		if !waited {
+			return unlock, err
+		}
+		if r.lease.Context().Err() != nil {
+			return nil, context.Cause(r.lease.Context())
+		}
+		r.lease.Progress(0, 0, fmt.Sprintf("waiting for %s, which another worker uses, for %d s", r.device.Name, int(time.Since(began).Seconds())))
+	}
+}
+
+// do runs the child and tells the queue how it went.
+func (r *run) do(ctx, end context.Context) (lost bool) {
+	outputs, err := r.outputs()
+	if err == nil && r.lease.Generation > 0 {
+		err = r.clearOld(outputs)
+	}
+	if err == nil && r.Mirror {
+		err = r.job.mirror(outputs)
+	}
+	if err != nil {
+		r.finish(end, store.Explain("open store", r.job.Store.Outputs, err), judgeError(err))
+		return false
+	}
+	r.log.Info("task begins")
+	cause, ended, ear := r.child(ctx)
+	code := codeOf(ended)
+	what := judge(cause, code, ear.said != "")
+	if what == succeeded {
+		if err := r.commit(end, outputs); err != nil {
+			r.finish(end, err, again)
+		}
+		return false
+	}
+	said := cause
+	if said == nil {
+		said = ear.complaint(ended)
+	}
+	r.finish(end, said, what)
+	return code == task.ExitRetry && r.device != nil && r.Lost != "" && strings.Contains(ear.said, r.Lost)
+}
+
+// judgeError is the outcome of an error of the store here: another worker may have it set up.
+func judgeError(err error) outcome {
+	if errors.Is(err, store.ErrSetup) {
+		return failed
+	}
+	return again
+}
+
+// finish tells the queue about an attempt that did not succeed.
+func (r *run) finish(end context.Context, cause error, what outcome) {
+	r.log.Info("task ended", "cause", cause)
+	switch what {
+	case failed:
+		r.note(r.lease.Fail(end, cause))
+	case again:
+		r.note(r.lease.Retry(end, cause, 0))
+	default: // of a lease that is lost, too: this ends its upkeep, and is refused
+		r.note(r.lease.Handback(end))
+	}
+}
+
+// commit tells the queue that the results are there, once they are.
+func (r *run) commit(end context.Context, outputs store.Root) error {
+	if err := r.lease.Verify(end); errors.Is(err, queue.ErrCanceled) || errors.Is(err, queue.ErrLost) {
+		r.finish(end, err, handedBack)
+		return nil
+	} else if err != nil {
+		return err
+	}
+	m, err := store.ReadManifest(outputs, store.OutOf(task.KeyOf(r.job.Job, r.task)))
+	if err == nil && m.JobHash != r.job.Hash() {
+		err = errors.New("its results are of another job")
+	}
+	if err != nil {
+		return fmt.Errorf("the child said that it is done, but its results cannot be read: %w", err)
+	}
+	r.log.Info("task done", "files", len(m.Files))
+	r.note(r.lease.Succeed(end, m.Hash()))
+	return nil
+}
+
+// outputs opens the root of the job's results.
+func (r *run) outputs() (store.Root, error) {
+	file := r.Roots(r.job.Name)
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	roots, err := store.ReadRoots(file, data)
+	if err != nil {
+		return nil, err
+	}
+	return roots.Open(r.job.Store.Outputs)
+}
+
+// child runs run-task until it ends, and returns why it was stopped, nil where it was not, and how it ended.
+func (r *run) child(ctx context.Context) (cause, ended error, said *ear) {
+	args := append(r.Command[1:len(r.Command):len(r.Command)], "--spec="+r.job.file, "--index="+strconv.Itoa(r.lease.Index), "--attempt="+strconv.Itoa(r.lease.Attempt),
+		"--roots="+r.Roots(r.job.Name), "--work="+r.Work, "--progress=json")
+	if r.device != nil {
+		args = append(args, "--device="+r.device.ID)
+	}
+	said = &ear{r: r}
+	errs := &ear{r: r, errors: true}
+	soft, stop := context.WithCancelCause(r.lease.Context())
+	defer stop(nil)
+	defer context.AfterFunc(ctx, func() { stop(task.ErrStopped) })()
+	var running atomic.Pointer[os.Process]
+	kill := func() {
+		if p := running.Load(); p != nil {
+			_ = p.Kill() // it may have ended
+		}
+	}
+	done := make(chan struct{})
+	go func() {
+		select {
+		case <-done:
+			return
+		case <-soft.Done():
+		}
+		why := context.Cause(soft)
+		r.log.Info("the child is stopped", "cause", why)
+		grace := stopGrace
+		if errors.Is(why, queue.ErrLost) || errors.Is(why, queue.ErrStalled) { // nobody wants its work, or it hears nothing
+			grace = 0
+		}
+		select {
+		case <-done:
+		case <-time.After(grace):
+			kill()
+		case <-r.Kill:
+			kill()
+		}
+	}()
+	ended = child.Run(soft, r.Command[0], args, child.Options{Stdout: said, Stderr: errs, Apart: true, Running: &running})
+	if soft.Err() != nil {
+		cause = context.Cause(soft)
+	}
+	close(done)
+	return cause, ended, errs
+}
+
+// codeOf is the exit code of a child: 128 and the signal's number where one ended it, -1 where it could not be started.
+func codeOf(ended error) int {
+	var exit *exec.ExitError
+	switch {
+	case ended == nil:
+		return task.ExitDone
+	case errors.As(ended, &exit):
+		return exit.ExitCode() // -1 for a signal: another attempt may succeed
+	}
+	return -1
+}
+
+// ear listens to what a child prints: progress on standard output, everything else.
+type ear struct {
+	r      *run
+	errors bool
+	line   []byte
+	said   string // its last error
+}
+
+// maxLine is how much of a line is looked at, in bytes.
+const maxLine = 1 << 14
+
+// Write implements io.Writer.
+func (e *ear) Write(p []byte) (int, error) {
+	rest := p
+	for len(rest) > 0 {
+		text, more, whole := bytes.Cut(rest, []byte("\n"))
+		if room := maxLine - len(e.line); room > 0 {
+			e.line = append(e.line, text[:min(room, len(text))]...)
+		}
+		rest = more
+		if whole {
+			e.heard(e.line)
+			e.line = e.line[:0]
+		}
+	}
+	return len(p), nil
+}
+
+// heard takes in a line.
+func (e *ear) heard(line []byte) {
+	var p task.Progress
+	if !e.errors && json.Unmarshal(line, &p) == nil && p.Task != "" {
+		e.r.lease.Progress(int64(p.Step), int64(p.Of), p.Message)
+		return
+	}
+	text := strings.ToValidUTF8(strings.TrimSpace(string(line)), "?")
+	if text == "" {
+		return
+	}
+	if said, isError := strings.CutPrefix(text, "vksplat: error: "); isError {
+		e.said = said
+	}
+	e.r.lease.Log(text)
+}
+
+// complaint is what a child that failed said, or else how it ended.
+func (e *ear) complaint(ended error) error {
+	if e.said != "" {
+		return errors.New(e.said)
+	}
+	return fmt.Errorf("the task's process ended without a message: %w", ended)
+}

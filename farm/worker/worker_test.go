@@ -1,0 +1,137 @@
+//go:build linux
+
+package worker_test
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"vksplat/farm/queue"
+)
+
+// document is a job of tasks by name with a number of points, and further lines of the document.
+func document(job string, top string, points ...int) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "version = 1\nname = %q\n%s\n[retry]\nbackoff = \"50ms\"\n", job, top)
+	for i, n := range points {
+		fmt.Fprintf(&b, "[[task]]\nkind = \"demo\"\nid = \"t%d\"\npoints = %d\n", i, n)
+	}
+	return b.String()
+}
+
+// running waits until a task runs and has come to a step.
+func (l *lab) running(q *queue.Queue, job string, step int64) queue.TaskStatus {
+	l.t.Helper()
+	for began := time.Now(); ; time.Sleep(20 * time.Millisecond) {
+		_, tasks, err := q.Show(l.t.Context(), job)
+		if err != nil {
+			l.t.Fatal(err)
+		}
+		if e := tasks[0].Entry; tasks[0].State == queue.Running && e.Step >= step {
+			return tasks[0]
+		}
+		if time.Since(began) > 30*time.Second {
+			l.t.Fatalf("the task does not run: %+v", tasks[0])
+		}
+	}
+}
+
+// TestWorker runs tasks to every end that there is.
+func TestWorker(t *testing.T) {
+	l := newLab(t)
+	l.start("server")
+	q := l.queue()
+	l.start("one")
+	ends := l.submit(q, document("ends", "", 200, pointsBad, pointsCrash))
+	_, tasks := l.wait(q, ends.Name, 30*time.Second)
+	l.check(ends, tasks, map[string]string{"t1": "no photos"})
+	if e := tasks[2].Entry; e.Attempt != 2 {
+		t.Errorf("a task that crashed once was done in attempt %d, want 2", e.Attempt)
+	}
+	if e := tasks[1].Entry; e.Attempt != 1 {
+		t.Errorf("a task with bad data was tried %d times, want 1", e.Attempt)
+	}
+
+	// One that needs more than there is stays in the queue and says why.
+	l.submit(q, document("huge", "[limits]\ndisk_min_gb = 1000000", 200))
+	for began := time.Now(); ; time.Sleep(50 * time.Millisecond) {
+		_, tasks, err := q.Show(t.Context(), "huge")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e := tasks[0].Entry; tasks[0].State == queue.Queued && strings.Contains(e.Message, "GB of disk") && e.Used == 0 {
+			break
+		}
+		if time.Since(began) > 20*time.Second {
+			t.Fatalf("a task that fits nowhere is %+v", tasks[0])
+		}
+	}
+
+	// One that is canceled stops; tried again by hand it goes on and ends.
+	long := l.submit(q, document("long", "", pointsLong))
+	l.running(q, long.Name, 15)
+	if err := q.Cancel(t.Context(), long.Name, queue.Selection{}); err != nil {
+		t.Fatal(err)
+	}
+	if status, _ := l.wait(q, long.Name, 20*time.Second); status.State != queue.JobCanceled {
+		t.Fatalf("a canceled job is %s", status.State)
+	}
+	if err := q.Retry(t.Context(), long.Name, queue.Selection{}); err != nil {
+		t.Fatal(err)
+	}
+	_, tasks = l.wait(q, long.Name, 20*time.Second)
+	l.check(long, tasks, nil)
+
+	// Done anew on demand: the results are of the new attempt.
+	before := tasks[0].Entry.Attempt
+	if err := q.Retry(t.Context(), long.Name, queue.Selection{Redo: true}); err != nil {
+		t.Fatal(err)
+	}
+	_, tasks = l.wait(q, long.Name, 20*time.Second)
+	l.check(long, tasks, nil)
+	data, err := os.ReadFile(l.path("outputs/long/t0/out/MANIFEST.json"))
+	if err != nil || !strings.Contains(string(data), fmt.Sprintf("\"attempt\": %d", before+1)) {
+		t.Errorf("the results are not of attempt %d: %s %v", before+1, data, err)
+	}
+}
+
+// TestWorkerStops hands back what runs on SIGTERM, and when the node is drained at once; the attempts do not count.
+func TestWorkerStops(t *testing.T) {
+	l := newLab(t)
+	l.start("server")
+	q := l.queue()
+	l.start("one")
+	job := l.submit(q, document("long", "", pointsLong))
+	l.running(q, job.Name, 5)
+	l.kill("one", syscall.SIGTERM)
+	<-l.ended["one"]
+	if code := l.parts["one"].ProcessState.ExitCode(); code != 75 {
+		t.Errorf("the worker ended with exit code %d, want 75", code)
+	}
+	_, tasks, err := q.Show(t.Context(), job.Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e := tasks[0].Entry; tasks[0].State != queue.Queued || e.Used != 0 {
+		t.Errorf("after SIGTERM the task is %s, %d attempts count", tasks[0].State, e.Used)
+	}
+	l.start("two")
+	_, tasks = l.wait(q, job.Name, 20*time.Second)
+	l.check(job, tasks, nil)
+
+	drained := l.submit(q, document("drained", "", pointsLong))
+	l.running(q, drained.Name, 5)
+	if err := q.Drain(t.Context(), "two", true); err != nil {
+		t.Fatal(err)
+	}
+	l.start("three")
+	_, tasks = l.wait(q, drained.Name, 20*time.Second)
+	l.check(drained, tasks, nil)
+	if node := tasks[0].Entry.Node; node != "three" {
+		t.Errorf("a drained node's task was done by %s", node)
+	}
+}
