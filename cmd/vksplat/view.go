@@ -107,18 +107,25 @@ func (a *app) view(o *viewOptions) (err error) {
 	if err != nil {
 		return errors.Join(err, server.Close())
 	}
+	ctx, stop := a.interruptible(always("stopping"))
+	defer stop()
+	a.printf("%s: %s\n", o.path, count(model.Splats, "splat"))
+	a.announce(server, o.noOpen)
+	return server.Serve(ctx)
+}
+
+// announce says where a server is, and opens a browser there.
+func (a *app) announce(server *view.Server, noOpen bool) {
 	if server.Public() && !server.Encrypted() {
 		a.warn("everyone on the way can read what is sent, the token in the address, too; encrypt it with --tls-cert and --tls-key, or leave out --host and use: ssh -L")
 	}
-	ctx, stop := a.interruptible(always("stopping"))
-	defer stop()
-	a.printf("%s: %s\nopen in a browser: %s\nCtrl-C ends it\n", o.path, count(model.Splats, "splat"), server.URL())
-	if !o.noOpen {
-		if err := view.OpenBrowser(server.URLOnce()); err != nil {
-			a.note("no browser could be started; open the address yourself")
-		}
+	a.printf("open in a browser: %s\nCtrl-C ends it\n", server.URL())
+	if noOpen {
+		return
 	}
-	return server.Serve(ctx)
+	if err := view.OpenBrowser(server.URLOnce()); err != nil {
+		a.note("no browser could be started; open the address yourself")
+	}
 }
 
 // writePage writes the page that needs no server.

@@ -39,6 +39,7 @@ var layers = []layer{
 	{"farm/task", []string{"farm/child", "farm/spec", "farm/store", "scene"}, "a task runs a child of this program: it must do so without a device, and without a queue", true},
 	{"farm/server", []string{"farm/queue", "farm/spec", "scene"}, "the server keeps the queue and shows it; workers alone run tasks and open stores", true},
 	{"farm/worker", []string{"farm/child", "farm/queue", "farm/task", "farm/store", "farm/spec", "scene"}, "a worker joins queue, store and children of this program; the device is the child's", true},
+	{"farm/page", []string{"farm/queue", "scene", "view"}, "a page shows the queue, by the guard of package view, and changes nothing", true},
 	{"farm/export", []string{"farm/spec", "scene"}, "an export is a text made from a job's tasks", true},
 	{"shaders/layout", nil, "the shared structs are plain Go, so that the twins can use them", true},
 	{"shaders", []string{"shaders/layout", "vk"}, "kernels know their bindings and nothing of who runs them", false},
