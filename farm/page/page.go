@@ -37,7 +37,7 @@ const (
 var files embed.FS
 
 var templates = template.Must(template.New("").Funcs(template.FuncMap{
-	"ago": ago, "span": spanText, "count": func(counts map[queue.State]int, state string) int { return counts[queue.State(state)] },
+	"ago": ago, "plural": plural, "count": func(counts map[queue.State]int, state string) int { return counts[queue.State(state)] },
 }).ParseFS(files, "*.html"))
 
 // Picture finds the last picture that a task made, PNG or JPEG; without one, the data is nil.
@@ -110,17 +110,18 @@ func (p *pages) overview(ctx context.Context, _ *http.Request) (any, error) {
 		return nil, err
 	}
 	data := struct {
-		Refresh      int
-		Jobs         []jobRow
-		Nodes        []queue.NodeStatus
-		Busy, Device int
+		Refresh int
+		Jobs    []jobRow
+		Nodes   []queue.NodeStatus
+		Running int // tasks
+		Devices int
 	}{Refresh: refresh, Nodes: nodes}
 	slices.Reverse(jobs) // the newest first
 	for _, j := range jobs {
 		data.Jobs = append(data.Jobs, p.row(j))
 	}
 	for _, n := range nodes {
-		data.Busy, data.Device = data.Busy+len(n.Tasks), data.Device+len(n.Devices)
+		data.Running, data.Devices = data.Running+len(n.Tasks), data.Devices+len(n.Devices)
 	}
 	return data, nil
 }
@@ -155,7 +156,8 @@ func open(counts map[queue.State]int) (n int) {
 // taskRow is a task on the page of its job.
 type taskRow struct {
 	queue.TaskStatus
-	Left string // time until its last step, "" where nothing says it
+	Left  string // time until its last step, "" where nothing says it
+	Steps bool   // are worth showing: of tasks that succeeded the queue has those that were told last
 }
 
 // stateCount is a state that tasks of a job have.
@@ -199,10 +201,12 @@ func (p *pages) job(ctx context.Context, r *http.Request) (any, error) {
 		data.Next = end
 	}
 	for _, t := range tasks[data.From:end] {
-		data.Tasks = append(data.Tasks, taskRow{t, p.pace.left(&t, p.now())})
+		data.Tasks = append(data.Tasks, taskRow{t, p.pace.left(&t, p.now()), hasSteps(&t)})
 	}
 	return data, nil
 }
+
+func hasSteps(t *queue.TaskStatus) bool { return t.Entry.Of > 0 && t.State != queue.Succeeded }
 
 func (p *pages) log(ctx context.Context, r *http.Request) (any, error) {
 	name := r.FormValue("job")
@@ -220,10 +224,10 @@ func (p *pages) log(ctx context.Context, r *http.Request) (any, error) {
 	data := struct {
 		Refresh int
 		Job     queue.JobStatus
-		Task    queue.TaskStatus
+		Task    taskRow
 		Picture bool
 		Lines   []queue.LogLine
-	}{Refresh: refresh, Job: job, Task: tasks[index]}
+	}{Refresh: refresh, Job: job, Task: taskRow{tasks[index], p.pace.left(&tasks[index], p.now()), hasSteps(&tasks[index])}}
 	if p.picture != nil {
 		picture, _ := p.picture(ctx, name, tasks[index].Name) // a store that is away hides no log
 		data.Picture = picture != nil
@@ -301,6 +305,14 @@ func leftText(seconds float64) string {
 		return "months"
 	}
 	return spanText(time.Duration(seconds * float64(time.Second)))
+}
+
+// plural counts things.
+func plural(n int, thing string) string {
+	if n != 1 {
+		thing += "s"
+	}
+	return strconv.Itoa(n) + " " + thing
 }
 
 // ago words how long something is past.

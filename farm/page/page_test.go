@@ -146,7 +146,7 @@ func TestPages(t *testing.T) {
 		has    []string
 		hasNot []string
 	}{
-		{"", 200, []string{"1</b> of <b>2</b> devices at work", "&lt;b&gt;größe", "1/1010", "quarantine", `href="job?name=%3cb%3e`}, []string{wild, "<b>größe"}},
+		{"", 200, []string{"1 job, 2 nodes with 2 devices, 1 task running", "&lt;b&gt;größe", "1/1010", "quarantine", `href="job?name=%3cb%3e`}, []string{wild, "<b>größe"}},
 		{"job?name=" + name, 200, []string{"task/0000", "task/0099", "50/400", "&lt;script&gt;", "from=100", " 1001</a>"}, []string{"task/0100", "<script>", "previous"}},
 		{"job?name=" + name + "&from=1000", 200, []string{"task/1009", "previous", "from=900"}, []string{"task/0999", "next"}},
 		{"job?name=" + name + "&from=99999999", 200, []string{"task/1009"}, nil},
