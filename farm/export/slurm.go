@@ -262,12 +262,14 @@ while [ -n "$asked" ]; do # wait was interrupted
 	[ "$again" -ne 127 ] && code=$again
 done
 
-# 75: it can be tried again; 128 and above: it was killed. Stopped by Slurm it goes on as often as it takes, within reason.
+# 75: it can be tried again; 128 and above: it was killed. Before its time is over it goes on as often as it takes, within reason. One that was cancelled, or
+# that Slurm queues again by itself, does not run any more for Slurm.
 [ -n "$ended" ] && attempts=1000
-if { [ "$code" -eq 75 ] || [ "$code" -ge 128 ]; } && [ "$((restarts + 1))" -lt "$attempts" ]; then
+id=${SLURM_ARRAY_JOB_ID}_${SLURM_ARRAY_TASK_ID}
+if { [ "$code" -eq 75 ] || [ "$code" -ge 128 ]; } && [ "$((restarts + 1))" -lt "$attempts" ] && [ "$(squeue --noheader --jobs="$id" --format=%%T)" = RUNNING ]; then
 	echo "task $index: code $code after attempt $((restarts + 1)), it is queued again" >&2
-	trap '' TERM
-	scontrol requeue "${SLURM_ARRAY_JOB_ID}_${SLURM_ARRAY_TASK_ID}" && sleep 60
+	trap - TERM # by which Slurm ends this script, to queue it again
+	scontrol requeue "$id" && sleep 60
 fi
 exit "$code"
 `
