@@ -19,6 +19,8 @@ require (
 	github.com/nats-io/nats.go v1.55.0
 	// The keys by which the farm's server knows its clients.
 	github.com/nats-io/nkeys v0.4.17
+	// Tests read with it what the farm tells Prometheus: a judge that is not our writer.
+	github.com/prometheus/common v0.62.0
 	// Tests of the command as scripts: what is typed, printed and written, in files that read like a session.
 	github.com/rogpeppe/go-internal v1.14.1
 	// Tests check job documents of the farm against their JSON Schema with it: a judge that is not our parser.
@@ -46,8 +48,10 @@ require (
 	github.com/kelindar/simd v1.1.2 // indirect
 	github.com/klauspost/cpuid/v2 v2.2.4 // indirect
 	github.com/minio/highwayhash v1.0.4 // indirect
+	github.com/munnerz/goautoneg v0.0.0-20191010083416-a7dc8b61c822 // indirect
 	github.com/nats-io/jwt/v2 v2.8.2 // indirect
 	github.com/nats-io/nuid v1.0.1 // indirect
+	github.com/prometheus/client_model v0.6.1 // indirect
 	golang.org/x/crypto v0.58.0 // indirect
 	golang.org/x/text v0.43.0 // indirect
 	golang.org/x/time v0.16.0 // indirect

@@ -262,7 +262,8 @@ type DeviceSummary struct {
 	Driver      string      `json:"driver"`
 	API         string      `json:"api"`
 	UUID        string      `json:"uuid"`
-	MemoryBytes int64       `json:"memory_bytes"` // of the largest device-local heap
+	PCI         string      `json:"pci,omitempty"` // address, where the driver tells
+	MemoryBytes int64       `json:"memory_bytes"`  // of the largest device-local heap
 	Usable      bool        `json:"usable"`
 	Missing     []string    `json:"missing,omitempty"` // what the device lacks
 	Limits      vk.Limits   `json:"limits"`
@@ -298,7 +299,7 @@ func FindDevice(choice string) (DeviceSummary, error) {
 func (d *Device) Summary() DeviceSummary { return summaryOf(d.dev.Info()) }
 
 func summaryOf(i vk.DeviceInfo) DeviceSummary {
-	s := DeviceSummary{Index: i.Index, Name: i.Name, Type: i.Type.String(), Driver: i.Driver, API: fmt.Sprint(i.API), UUID: i.UUID,
+	s := DeviceSummary{Index: i.Index, Name: i.Name, Type: i.Type.String(), Driver: i.Driver, API: fmt.Sprint(i.API), UUID: i.UUID, PCI: i.PCI,
 		Usable: len(i.Missing) == 0, Missing: i.Missing, Limits: i.Limits, Features: i.Features}
 	for _, h := range i.Heaps {
 		if h.DeviceLocal {

@@ -27,6 +27,7 @@ type DeviceInfo struct {
 	Vendor        uint32     `json:"vendor"`         // PCI id, or one of Khronos for who has none
 	Type          DeviceType `json:"type"`
 	UUID          string     `json:"uuid"`
+	PCI           string     `json:"pci,omitempty"` // address, as in 0000:65:00.0, where the driver tells
 	Limits        Limits     `json:"limits"`
 	Features      Features   `json:"features"`
 	Heaps         []Heap     `json:"heaps"`
@@ -55,6 +56,7 @@ func (in *Instance) describe(index int, handle uint64) (DeviceInfo, error) {
 		subgroup_control: cbool(have["VK_EXT_subgroup_size_control"]), atomic_float: cbool(have["VK_EXT_shader_atomic_float"]),
 		memory_budget: cbool(have["VK_EXT_memory_budget"]), maintenance4: cbool(have["VK_KHR_maintenance4"]),
 		executable_info: cbool(have["VK_KHR_pipeline_executable_properties"]),
+		pci_bus:         cbool(have["VK_EXT_pci_bus_info"]),
 		memory_host:     cbool(have["VK_EXT_external_memory_host"] && in.shim.canImport(handle)),
 	}
 	caps := in.shim.caps(handle, exts)
@@ -64,6 +66,9 @@ func (in *Instance) describe(index int, handle uint64) (DeviceInfo, error) {
 	uuid := *(*[16]byte)(unsafe.Pointer(&caps.device_uuid))
 	driver := *(*[16]byte)(unsafe.Pointer(&caps.driver_uuid))
 	d.UUID = uuidText(uuid)
+	if caps.has_pci != 0 {
+		d.PCI = fmt.Sprintf("%04x:%02x:%02x.%x", caps.pci[0], caps.pci[1], caps.pci[2], caps.pci[3])
+	}
 	d.identity = fmt.Sprintf("%x %x %x %x %s", uuid, driver, core.driver, core.cacheUUID, d.Driver)
 	d.Limits, d.Features = limitsOf(core, caps, bits), featuresOf(caps, exts)
 	var err error

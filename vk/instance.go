@@ -159,9 +159,9 @@ func (in *Instance) collect() {
 // Devices returns the machine's devices, software ones and unsuitable ones included, in the loader's order.
 func (in *Instance) Devices() []DeviceInfo { return slices.Clone(in.devices) }
 
-// Select picks a device: by index or UUID, or with "auto" (or "") the best of those that reach the floor, where discrete ones come before integrated
-// ones, then virtual ones, then software on the CPU. For the last of these, note is a text that warns the user and says what driver to look for; it must
-// be printed.
+// Select picks a device: by index, UUID or PCI address, or with "auto" (or "") the one that the environment gives to this process (see visible), else the
+// best of those that reach the floor, where discrete ones come before integrated ones, then virtual ones, then software on the CPU. Note says what the
+// environment decided, or warns that there is no GPU and says what driver to look for; it must be printed.
 func (in *Instance) Select(what string) (info DeviceInfo, note string, err error) {
 	if len(in.devices) == 0 {
 		return info, "", &Error{Call: "select device", Object: what, Err: ErrNoDevice, Hint: driverHint}
@@ -169,7 +169,10 @@ func (in *Instance) Select(what string) (info DeviceInfo, note string, err error
 	if what != "auto" && what != "" {
 		return in.pick(what)
 	}
-	best := -1
+	best, note, err := visible(os.Getenv, in.devices)
+	if best >= 0 || err != nil {
+		return in.devices[max(best, 0)], note, err
+	}
 	for i, d := range in.devices {
 		if len(d.Missing) == 0 && (best < 0 || d.Type.rank() < in.devices[best].Type.rank()) {
 			best = i
@@ -196,11 +199,11 @@ func (in *Instance) pick(what string) (info DeviceInfo, note string, err error) 
 	}
 	plain := func(s string) string { return strings.ToLower(strings.ReplaceAll(s, "-", "")) }
 	for _, d := range in.devices {
-		if plain(d.UUID) == plain(what) {
+		if plain(d.UUID) == plain(what) || strings.Contains(what, ":") && samePCI(d.PCI, what) {
 			return d, "", nil
 		}
 	}
-	return info, "", &Error{Call: "select device", Object: what, Err: fmt.Errorf("%w of this UUID", ErrNoDevice), Hint: "list the devices with: vksplat devices"}
+	return info, "", &Error{Call: "select device", Object: what, Err: fmt.Errorf("%w of this UUID or PCI address", ErrNoDevice), Hint: "list the devices with: vksplat devices"}
 }
 
 // Version is a Vulkan version number.

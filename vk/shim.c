@@ -215,6 +215,7 @@ void vkx_query(vkx_inst *in, void *pd, const vkx_exts *have, vkx_caps *out) {
     memset(out, 0, sizeof *out);
     Maintenance4Properties m4 = {.sType = ST_M4_PROPERTIES};
     MemoryHostProperties mh = {.sType = ST_MEMORY_HOST_PROPERTIES};
+    PCIBusProperties pci = {.sType = ST_PCI_BUS_PROPERTIES};
     SubgroupControlProperties sp = {.sType = ST_SUBGROUP_CONTROL_PROPERTIES};
     Vulkan12Properties p12 = {.sType = ST_V12_PROPERTIES};
     Vulkan11Properties p11 = {.sType = ST_V11_PROPERTIES, .pNext = &p12};
@@ -222,6 +223,7 @@ void vkx_query(vkx_inst *in, void *pd, const vkx_exts *have, vkx_caps *out) {
     if (have->subgroup_control) { sp.pNext = p2.pNext; p2.pNext = &sp; }
     if (have->maintenance4) { m4.pNext = p2.pNext; p2.pNext = &m4; }
     if (have->memory_host) { mh.pNext = p2.pNext; p2.pNext = &mh; }
+    if (have->pci_bus) { pci.pNext = p2.pNext; p2.pNext = &pci; }
     in->properties2(pd, &p2);
 
     AtomicFloatFeatures af = {.sType = ST_ATOMIC_FLOAT};
@@ -265,6 +267,8 @@ void vkx_query(vkx_inst *in, void *pd, const vkx_exts *have, vkx_caps *out) {
     out->f32_shared_add = af.shared_f32_add;
     out->executable_info = ef.info;
     out->host_align = mh.min_align;
+    out->has_pci = have->pci_bus;
+    out->pci[0] = pci.domain, out->pci[1] = pci.bus, out->pci[2] = pci.device, out->pci[3] = pci.function;
 }
 
 void vkx_query_memory(vkx_inst *in, void *pd, int32_t budget, vkx_memory *out) {

@@ -21,12 +21,13 @@ typedef struct {
     uint32_t float16, int8, int16, int64, storage16, storage8, int64_atomics;
     uint32_t f32_buffer_atomics, f32_buffer_add, f32_shared_add, executable_info;
     uint64_t host_align; // of host memory to import
+    uint32_t has_pci, pci[4]; // domain, bus, device, function
 } vkx_caps;
 
 // Which optional extensions a device lists; the caller looked them up.
 typedef struct {
     uint32_t subgroup_control, atomic_float, memory_budget, maintenance4, executable_info;
-    uint32_t memory_host;
+    uint32_t memory_host, pci_bus;
 } vkx_exts;
 
 typedef struct {

@@ -16,6 +16,7 @@ enum {
     ST_EXTERNAL_BUFFER_INFO = 1000071002, ST_EXTERNAL_BUFFER_PROPERTIES = 1000071003,
     ST_EXTERNAL_BUFFER = 1000072000, ST_IMPORT_HOST = 1000178000, ST_HOST_POINTER = 1000178001,
     ST_MEMORY_HOST_PROPERTIES = 1000178002,
+    ST_PCI_BUS_PROPERTIES = 1000212000,
     HOST_ALLOCATION = 0x80, // of VkExternalMemoryHandleTypeFlagBits
     FEATURE_INT64 = 40, FEATURE_INT16 = 41, // index within VkPhysicalDeviceFeatures
 };
@@ -54,6 +55,7 @@ typedef struct { int32_t sType; void *pNext; uint32_t info; } ExecutableFeatures
 typedef struct { int32_t sType; void *pNext; uint64_t max_buffer; } Maintenance4Properties;
 typedef struct { int32_t sType; void *pNext; uint64_t budget[16], usage[16]; } MemoryBudget;
 typedef struct { int32_t sType; void *pNext; uint64_t min_align; } MemoryHostProperties;
+typedef struct { int32_t sType; void *pNext; uint32_t domain, bus, device, function; } PCIBusProperties;
 typedef struct { int32_t sType; const void *pNext; uint32_t flags, usage, handle_type; } ExternalBufferInfo;
 typedef struct { int32_t sType; void *pNext; uint32_t features, from_imported, compatible; } ExternalBufferProperties;
 typedef struct { int32_t sType; void *pNext; uint32_t types; } HostPointerProperties;

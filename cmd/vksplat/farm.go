@@ -14,6 +14,6 @@ func (a *app) farmCommand() *cobra.Command {
 	}
 	cmd.AddCommand(a.farmSubmitCommand(), a.farmLsCommand(), a.farmShowCommand(), a.farmWaitCommand(), a.farmLogsCommand(), a.farmCancelCommand(), a.farmRetryCommand(),
 		a.farmPauseCommand(), a.farmResumeCommand(), a.farmArtifactsCommand(), a.farmServeCommand(), a.farmTokenCommand(), a.farmWorkerCommand(), a.farmNodesCommand(),
-		a.farmDrainCommand(), a.farmLimitsCommand(), a.farmFsckCommand(), a.farmGcCommand(), a.farmRunTaskCommand())
+		a.farmDrainCommand(), a.farmLimitsCommand(), a.farmFsckCommand(), a.farmGcCommand(), a.farmExportCommand(), a.farmPageCommand(), a.farmRunTaskCommand())
 	return cmd
 }

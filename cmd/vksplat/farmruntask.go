@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"vksplat/farm/export"
 	"vksplat/farm/spec"
 	"vksplat/farm/store"
 	"vksplat/farm/task"
@@ -26,6 +27,7 @@ const progressOpenJD = "openjd"
 type runTaskOptions struct {
 	file     string // of the job
 	index    int
+	of       string // list of tasks that index counts in, "": all
 	attempt  int
 	roots    string // file
 	work     string
@@ -39,6 +41,7 @@ func (o *runTaskOptions) table() []optionGroup {
 	return []optionGroup{{options: []option{
 		text(&o.file, "spec", "the job document, `FILE`"),
 		integer(&o.index, "index", "run task `N` of the job, counted from 0"),
+		text(&o.of, "of", "--index counts in the tasks of `LIST`, as in 0-17,22 (default: all)"),
 		integer(&o.attempt, "attempt", "this is attempt `K`, for logs and manifests"),
 		text(&o.roots, "roots", "TOML file `FILE` that says where the store's roots are (default: inputs beside the job document, outputs in farm-results here)"),
 		text(&o.work, "work", "folder `DIR` on a local disk for inputs and work in the making (default: the user's cache folder)").isFolder(),
@@ -131,6 +134,11 @@ func (a *app) runTask(o *runTaskOptions) error {
 	job, plan, err := readJob(o.file)
 	if err != nil {
 		return err
+	}
+	if o.of != "" {
+		if o.index, err = export.Nth(o.of, o.index); err != nil {
+			return err
+		}
 	}
 	if o.index >= 0 && o.index < len(plan.Tasks) { // task.Run says what is wrong with others
 		if err := checkTasks(plan.Tasks[o.index : o.index+1]); err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/spf13/cobra"
 
+	"vksplat/farm/page"
 	"vksplat/farm/queue"
 	"vksplat/farm/server"
 )
@@ -31,6 +32,7 @@ type serveOptions struct {
 	lease    spanFlag
 	nats     string
 	creds    string
+	webhook  string
 	verbose  bool
 }
 
@@ -46,6 +48,7 @@ func (o *serveOptions) table() []option {
 		other(&o.lease, "lease", "a worker that is silent for `TIME` loses its tasks; counts at the first start (default: 30s)"),
 		text(&o.nats, "nats", "serve by NATS servers with JetStream that others run, `URLS`: this process only watches over the jobs"),
 		text(&o.creds, "nats-creds", "credentials `FILE` for --nats"),
+		text(&o.webhook, "webhook", "POST a message in JSON to `URL` when a job has ended"),
 		truth(&o.verbose, "verbose", "print every change of a job"),
 	}
 }
@@ -84,8 +87,16 @@ func (a *app) serve(o *serveOptions) error {
 		level = slog.LevelInfo
 	}
 	log := a.logger(level)
+	var ended func(context.Context, queue.JobStatus)
+	if o.webhook != "" {
+		hook, err := page.NewHook(o.webhook, log)
+		if err != nil {
+			return err
+		}
+		ended = hook.Ended
+	}
 	if o.nats != "" {
-		return a.serveCluster(ctx, o, log)
+		return a.serveCluster(ctx, o, log, ended)
 	}
 	dir, err := serveDir(o.dir)
 	if err != nil {
@@ -97,7 +108,7 @@ func (a *app) serve(o *serveOptions) error {
 	}
 	defer release()
 	s, err := server.Start(ctx, server.Options{Dir: dir, Listen: o.listen, OwnTLS: o.ownTLS, CertFile: o.cert, KeyFile: o.key, Hosts: words(o.hosts), MaxStore: o.maxStore,
-		Farm: queue.Farm{Lease: queue.Duration(o.lease)}, Version: programVersion(), Log: log})
+		Farm: queue.Farm{Lease: queue.Duration(o.lease)}, Version: programVersion(), Log: log, Ended: ended})
 	if err != nil {
 		return err
 	}
@@ -108,7 +119,7 @@ func (a *app) serve(o *serveOptions) error {
 }
 
 // serveCluster watches over the jobs of a farm on servers that others run.
-func (a *app) serveCluster(ctx context.Context, o *serveOptions, log *slog.Logger) error {
+func (a *app) serveCluster(ctx context.Context, o *serveOptions, log *slog.Logger, ended func(context.Context, queue.JobStatus)) error {
 	nc, err := queue.DialCluster(o.nats, o.creds, "vksplat serve")
 	if err != nil {
 		return err
@@ -123,7 +134,7 @@ func (a *app) serveCluster(ctx context.Context, o *serveOptions, log *slog.Logge
 		return err
 	}
 	a.printf("serving by %s\n", o.nats)
-	return q.Reconcile(ctx, queue.ReconcileOptions{Name: cmp.Or(nodeName(), "serve")})
+	return q.Reconcile(ctx, queue.ReconcileOptions{Name: cmp.Or(nodeName(), "serve"), Ended: ended})
 }
 
 // words splits a list with commas.

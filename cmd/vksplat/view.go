@@ -111,16 +111,23 @@ func (a *app) view(o *viewOptions) (err error) {
 		return errors.Join(err, server.Close())
 	}
 	defer func() { err = errors.Join(err, end()) }()
-	a.warnReadable(server)
 	ctx, stop := a.interruptible(always("stopping"))
 	defer stop()
-	a.printf("%s: %s\nopen in a browser: %s\nCtrl-C ends it\n", o.path, count(splats, "splat"), server.URL())
-	if !o.noOpen {
-		if err := view.OpenBrowser(server.URLOnce()); err != nil {
-			a.note("no browser could be started; open the address yourself")
-		}
-	}
+	a.printf("%s: %s\n", o.path, count(splats, "splat"))
+	a.announce(server, o.noOpen)
 	return server.Serve(ctx)
+}
+
+// announce says where a server is, and opens a browser there.
+func (a *app) announce(server *view.Server, noOpen bool) {
+	a.warnReadable(server)
+	a.printf("open in a browser: %s\nCtrl-C ends it\n", server.URL())
+	if noOpen {
+		return
+	}
+	if err := view.OpenBrowser(server.URLOnce()); err != nil {
+		a.note("no browser could be started; open the address yourself")
+	}
 }
 
 // mostInBrowser is how many splats most browsers can take.

@@ -1,0 +1,282 @@
+//go:build linux
+
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"vksplat/farm/store"
+)
+
+// slurmConf is a cluster of this machine alone, without accounts, control groups or Munge.
+const slurmConf = `ClusterName=test
+SlurmctldHost=%[1]s(127.0.0.1)
+SlurmctldPort=%[3]d
+SlurmdPort=%[4]d
+AuthType=auth/none
+CredType=cred/none
+SlurmUser=root
+StateSaveLocation=%[2]s
+SlurmdSpoolDir=%[2]s/spool
+SlurmctldPidFile=%[2]s/slurmctld.pid
+SlurmdPidFile=%[2]s/slurmd.pid
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+JobAcctGatherType=jobacct_gather/none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core
+MpiDefault=none
+SwitchType=switch/none
+KillWait=5
+MinJobAge=3600
+NodeName=%[1]s NodeAddr=127.0.0.1 CPUs=2 State=UNKNOWN
+PartitionName=test Nodes=ALL Default=YES MaxTime=INFINITE State=UP
+`
+
+// startSlurm runs a cluster until the test ends.
+func startSlurm(t *testing.T) {
+	t.Helper()
+	for _, program := range []string{"slurmctld", "slurmd", "sbatch"} {
+		if _, err := exec.LookPath(program); err != nil {
+			t.Skip(program + " is not installed (Debian: apt-get install slurm-wlm)")
+		}
+	}
+	if os.Geteuid() != 0 {
+		t.Skip("slurmd must run as root")
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	host, _, _ = strings.Cut(host, ".")
+	dir := t.TempDir()
+	conf := filepath.Join(dir, "slurm.conf")
+	if err := os.WriteFile(conf, fmt.Appendf(nil, slurmConf, host, dir, freePort(t), freePort(t)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("SLURM_CONF", conf)
+	for _, args := range [][]string{{"slurmctld", "-D", "-c"}, {"slurmd", "-D"}} {
+		said, err := os.Create(filepath.Join(dir, args[0]+".log"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.Command(args[0], args[1:]...)
+		cmd.Stdout, cmd.Stderr = said, said
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			_ = cmd.Process.Signal(syscall.SIGTERM) // it may have ended
+			_ = cmd.Wait()
+			_ = said.Close()
+			if text, err := os.ReadFile(said.Name()); t.Failed() && err == nil {
+				t.Logf("%s:\n%s", args[0], text)
+			}
+		})
+	}
+	t.Cleanup(func() { _ = exec.Command("scancel", "--user=root").Run() })
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(200 * time.Millisecond) {
+		out, err := exec.Command("sinfo", "-h", "-o", "%T").CombinedOutput()
+		if err == nil && strings.TrimSpace(string(out)) == "idle" {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the cluster does not start: %v\n%s", err, out)
+		}
+	}
+}
+
+func freePort(t *testing.T) int {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port
+}
+
+const slurmSteps = 400
+
+// slurmJob is a capture and three trainings, at paths that no shell would take apart well.
+var slurmJob = fmt.Sprintf(`version = 1
+name = "array 'größe' $(x)"
+limits.checkpoint_every = "1s"
+[[task]]
+kind = "demo"
+id = "the scene"
+images = 6
+size = [48, 48]
+points = 200
+[[task]]
+kind = "train"
+id = "model"
+source = "@the scene"
+matrix.seed = [1, 2, 3]
+set = { iterations = %d }
+[[task]]
+kind = "convert"
+model = "@model"
+to = "splat"
+`, slurmSteps)
+
+// TestSlurmArray submits an exported job to a Slurm of this machine and disturbs its trainings: one has its child killed, one run-task itself, one is requeued by
+// Slurm. The models are those of undisturbed runs.
+func TestSlurmArray(t *testing.T) {
+	if os.Getenv(longVariable) != "1" {
+		t.Skip(longVariable + "=1 runs an array of trainings under Slurm")
+	}
+	startSlurm(t)
+	dir := t.TempDir()
+	job, out := filepath.Join(dir, "a job.toml"), filepath.Join(dir, "export")
+	if err := os.WriteFile(job, []byte(slurmJob), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	program, err := exec.LookPath("vksplat") // TestMain put it in the path
+	if err != nil {
+		t.Fatal(err)
+	}
+	script(t, program, "farm", "export", job, "--slurm", "-o", out, "--gpus", "0", "--program", program, "--work", filepath.Join(dir, "work"), "--check")
+	t.Log(script(t, "bash", filepath.Join(out, "submit.sh")))
+	disturb(t, out)
+	if left := script(t, "squeue", "-h", "-o", "%i %T %r"); left != "" {
+		t.Fatalf("left in the queue: %s", left)
+	}
+	results := filepath.Join(out, "results", "array 'größe' $(x)")
+	for seed := 1; seed <= 3; seed++ {
+		whole := filepath.Join(dir, strconv.Itoa(seed))
+		script(t, program, "train", filepath.Join(results, "the scene", "out"), "--seed", strconv.Itoa(seed), "--iterations", strconv.Itoa(slurmSteps), "-m", whole)
+		part := filepath.Join(results, "model", fmt.Sprintf("seed=%d", seed), "out")
+		ply := filepath.Join("point_cloud", fmt.Sprintf("iteration_%d", slurmSteps), "point_cloud.ply")
+		sameFile(t, filepath.Join(whole, ply), filepath.Join(part, ply))
+		var m store.Manifest
+		data, err := os.ReadFile(filepath.Join(part, store.ManifestName))
+		if err == nil {
+			err = json.Unmarshal(data, &m)
+		}
+		if err != nil || m.Attempt != 2 || m.Step != slurmSteps {
+			t.Errorf("training %d: attempt %d, step %d, %v; want the second attempt", seed, m.Attempt, m.Step, err)
+		}
+		if _, err := os.Stat(filepath.Join(results, "convert", fmt.Sprintf("seed=%d", seed), "out", "model.splat")); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// script runs a program and returns what it printed.
+func script(t *testing.T, args ...string) string {
+	t.Helper()
+	said, err := exec.Command(args[0], args[1:]...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %v\n%s", args, err, said)
+	}
+	return strings.TrimSpace(string(said))
+}
+
+// disturb waits for the end of all jobs and disturbs each training once, when it has done a quarter of its steps.
+func disturb(t *testing.T, out string) {
+	t.Helper()
+	disturbed := map[string]bool{}
+	for deadline := time.Now().Add(10 * time.Minute); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
+		lines := script(t, "squeue", "-h", "-r", "-o", "%i %T %r")
+		if lines == "" {
+			break
+		}
+		for line := range strings.SplitSeq(lines, "\n") {
+			id, state, _ := strings.Cut(line, " ")
+			if state == "PENDING BeginTime" { // for two minutes after it was requeued
+				_ = exec.Command("scontrol", "update", "JobId="+id, "StartTime=now").Run() // it may run meanwhile
+			}
+			if !strings.HasPrefix(state, "RUNNING") || disturbed[id] || !advanced(out, id) {
+				continue
+			}
+			disturbed[id] = true
+			_, element, _ := strings.Cut(id, "_")
+			t.Logf("disturbing %s", id)
+			switch element {
+			case "0":
+				kill(t, childrenOf(t, taskOf(t, 1))[0])
+			case "1":
+				kill(t, taskOf(t, 2))
+			default:
+				script(t, "scontrol", "requeue", id)
+			}
+		}
+	}
+	if len(disturbed) != 3 {
+		t.Errorf("disturbed: %v, want three trainings", disturbed)
+	}
+}
+
+var slurmStep = regexp.MustCompile(`train (\d+)/\d+\n`)
+
+// advanced says that a training is past a quarter of its steps.
+func advanced(out, id string) bool {
+	log, err := os.ReadFile(filepath.Join(out, "log", "02-train-"+id+".log"))
+	if err != nil {
+		return false // not of this stage, or not yet
+	}
+	steps := slurmStep.FindAllSubmatch(log, -1)
+	if steps == nil {
+		return false
+	}
+	n, err := strconv.Atoi(string(steps[len(steps)-1][1]))
+	return err == nil && n > slurmSteps/4
+}
+
+// taskOf finds the process of run-task for a task.
+func taskOf(t *testing.T, index int) int {
+	t.Helper()
+	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		args, err := os.ReadFile(file)
+		text := strings.ReplaceAll(string(args), "\x00", " ")
+		if err == nil && strings.Contains(text, "farm run-task") && strings.Contains(text, os.TempDir()) && strings.Contains(text, fmt.Sprintf(" --index %d ", index)) {
+			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(file)))
+			return pid
+		}
+	}
+	t.Fatalf("no run-task runs task %d", index)
+	return 0
+}
+
+// childrenOf lists the children of a process.
+func childrenOf(t *testing.T, pid int) (pids []int) {
+	t.Helper()
+	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		list, _ := os.ReadFile(file) // of a thread that may have ended
+		for word := range strings.FieldsSeq(string(list)) {
+			child, _ := strconv.Atoi(word)
+			pids = append(pids, child)
+		}
+	}
+	if len(pids) == 0 {
+		t.Fatalf("process %d has no child", pid)
+	}
+	return pids
+}
+
+func kill(t *testing.T, pid int) {
+	t.Helper()
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+}

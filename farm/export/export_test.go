@@ -1,0 +1,349 @@
+package export
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"vksplat/farm/spec"
+	"vksplat/scene"
+)
+
+var update = flag.Bool("update", false, "write testdata/want anew")
+
+// writers are the exports, and options for each.
+var writers = []struct {
+	name  string
+	write func(*spec.Job, *spec.Plan, Options) ([]File, error)
+	o     Options
+}{
+	{"slurm", Slurm, Options{Dir: "/shared/export", Program: "vksplat", Roots: "/shared/roots.toml", Work: "/scratch", GPUs: 1, CPUs: 8, Parallel: 4, MaxArray: 1001}},
+	{"openjd", OpenJD, Options{Program: "vksplat", GPUs: 1, MaxArray: 1}},
+	{"kubernetes", Kubernetes, Options{Program: "vksplat", GPUs: 1, CPUs: 8, MaxArray: 1, Image: "registry.example.org/vksplat:1.0", GPUResource: "nvidia.com/gpu", Queue: "lab",
+		Claims: map[string]string{"results": "results-2026"}}},
+}
+
+func planned(t *testing.T, doc string) (*spec.Job, *spec.Plan) {
+	t.Helper()
+	j, err := spec.Parse("job.toml", []byte(doc))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := j.Plan()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return j, p
+}
+
+func mixed(t *testing.T) (*spec.Job, *spec.Plan) {
+	t.Helper()
+	doc, err := os.ReadFile("testdata/mixed.toml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return planned(t, string(doc))
+}
+
+// written writes an export to a folder.
+func written(t *testing.T, files []File) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	for _, f := range files {
+		mode := os.FileMode(0o666)
+		if f.Program {
+			mode = 0o777
+		}
+		if err := os.WriteFile(filepath.Join(dir, f.Name), f.Data, mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+func TestGolden(t *testing.T) {
+	j, p := mixed(t)
+	for _, w := range writers {
+		files, err := w.write(j, p, w.o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		dir := filepath.Join("testdata", "want", w.name)
+		if *update {
+			if err := errors.Join(os.RemoveAll(dir), os.MkdirAll(dir, 0o777)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, f := range files {
+			name := filepath.Join(dir, f.Name)
+			if *update {
+				if err := os.WriteFile(name, f.Data, 0o666); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if want, err := os.ReadFile(name); err != nil || !bytes.Equal(want, f.Data) {
+				t.Errorf("%s is not what was written: %v\n%s", name, err, f.Data)
+			}
+		}
+		if list, err := os.ReadDir(dir); err != nil || len(list) != len(files) {
+			t.Errorf("%s has %d files, the export %d: %v", dir, len(list), len(files), err)
+		}
+	}
+}
+
+// TestNoText looks for words of the document in what shells and templates read: only the document itself may have them.
+func TestNoText(t *testing.T) {
+	j, p := mixed(t)
+	for _, w := range writers {
+		files, err := w.write(j, p, w.o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range files {
+			if f.Name == DocumentName || f.Name == documentMap {
+				continue
+			}
+			for _, text := range []string{"$(reboot", "$(rm", "sweep", "Garten", "city", "大", "{{Param.Spec}}/"} {
+				if bytes.Contains(f.Data, []byte(text)) {
+					t.Errorf("%s %s contains %q of the document", w.name, f.Name, text)
+				}
+			}
+		}
+	}
+}
+
+// TestStages checks what every division into stages must hold: each task once, needs in earlier stages.
+func TestStages(t *testing.T) {
+	_, p := mixed(t)
+	stages, of, place := stagesOf(p)
+	seen := make([]int, len(p.Tasks))
+	for n, s := range stages {
+		for at, i := range s.tasks {
+			seen[i]++
+			if of[i] != n || place[i] != at || p.Tasks[i].Kind != s.kind {
+				t.Errorf("task %d of stage %s is said to be at %d in %d", i, s.name, place[i], of[i])
+			}
+			for _, k := range p.Tasks[i].Needs {
+				if of[k] >= n || !slices.Contains(s.needs, of[k]) {
+					t.Errorf("stage %s does not wait for task %d", s.name, k)
+				}
+			}
+		}
+	}
+	for i, n := range seen {
+		if n != 1 {
+			t.Errorf("task %d is in %d stages", i, n)
+		}
+	}
+}
+
+func TestRefused(t *testing.T) {
+	j, p := mixed(t)
+	for name, c := range map[string]struct {
+		writer int
+		change func(*Options)
+	}{
+		"space":          {0, func(o *Options) { o.Dir = "/a b" }},
+		"shell":          {0, func(o *Options) { o.Dir = "/a$(x)" }},
+		"newline":        {0, func(o *Options) { o.Roots = "/a\nb" }},
+		"relative":       {0, func(o *Options) { o.Dir = "a" }},
+		"flag":           {0, func(o *Options) { o.Program = "-x" }},
+		"no array":       {0, func(o *Options) { o.MaxArray = 0 }},
+		"template":       {1, func(o *Options) { o.Work = "/{{x}}" }},
+		"no image":       {2, func(o *Options) { o.Image = "" }},
+		"variable":       {2, func(o *Options) { o.Image = "$(X)" }},
+		"queue":          {2, func(o *Options) { o.Queue = "A b" }},
+		"claim":          {2, func(o *Options) { o.Claims = map[string]string{"scans": "A"} }},
+		"claim of what?": {2, func(o *Options) { o.Claims = map[string]string{"other": "a"} }},
+		"resource":       {2, func(o *Options) { o.GPUResource = "gpu" }},
+	} {
+		o := writers[c.writer].o
+		c.change(&o)
+		if _, err := writers[c.writer].write(j, p, o); !errors.Is(err, scene.ErrUsage) {
+			t.Errorf("%s: accepted, or another error: %v", name, err)
+		}
+	}
+	j, p = planned(t, "version = 1\nname = \"a\"\npin.device = \"x\"\n[[task]]\nkind = \"train\"\nsource = \"a\"\n")
+	for _, w := range writers {
+		w.o.Claims = nil
+		if _, err := w.write(j, p, w.o); !errors.Is(err, scene.ErrUsage) {
+			t.Errorf("%s takes a pinned task: %v", w.name, err)
+		}
+	}
+}
+
+func TestNth(t *testing.T) {
+	list := []int{0, 1, 2, 7, 9, 10, 99999}
+	text := rangeText(list)
+	for n, want := range list {
+		if got, err := Nth(text, n); err != nil || got != want {
+			t.Errorf("number %d of %s is %d, want %d: %v", n, text, got, want, err)
+		}
+	}
+	for _, c := range []struct {
+		list string
+		n    int
+	}{{text, -1}, {text, len(list)}, {"", 0}, {"3-1", 0}, {"a", 0}, {"1-", 0}, {"-1", 0}, {"99999999999", 0}, {"0-2147483647,x", 1 << 40}} {
+		if got, err := Nth(c.list, c.n); !errors.Is(err, scene.ErrUsage) {
+			t.Errorf("number %d of %q is %d: %v", c.n, c.list, got, err)
+		}
+	}
+}
+
+// submitLine reads back what submit.sh submits: which tasks an array has, and what it waits for.
+var submitLine = regexp.MustCompile(`^submit (\S+) 0-(\d+)(?:%\d+)? (\d+) "(.*)" && a(\d+)=\$id \|\| exit$`)
+
+// TestSlurmWaits evaluates the scripts as Slurm would: every task is run once, and only tasks of arrays that its own waits for are what it needs.
+func TestSlurmWaits(t *testing.T) {
+	const chain = "version = 1\nname = \"a\"\n[[task]]\nkind = \"demo\"\nid = \"c\"\nmatrix.seed = [%s]\n" +
+		"[[task]]\nkind = \"train\"\nid = \"m\"\nsource = \"@c\"\n[[task]]\nkind = \"render\"\nmodel = \"@m\"\ncameras = \"@c\"\nframes = \"0-39\"\nchunk = 10\n[[task]]\nkind = \"eval\"\nmodels = [\"@m\"]\n"
+	var seeds []string
+	for i := range 25 {
+		seeds = append(seeds, strconv.Itoa(i))
+	}
+	many, plan := planned(t, fmt.Sprintf(chain, strings.Join(seeds, ",")))
+	j, p := mixed(t)
+	for _, c := range []struct {
+		j       *spec.Job
+		p       *spec.Plan
+		longest int
+	}{{j, p, 1001}, {j, p, 2}, {many, plan, 1001}, {many, plan, 10}} {
+		o := writers[0].o
+		o.MaxArray = c.longest
+		files, err := Slurm(c.j, c.p, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkWaits(t, c.p, files, c.longest)
+	}
+}
+
+type submitted struct {
+	tasks []int
+	waits string
+}
+
+func checkWaits(t *testing.T, p *spec.Plan, files []File, longest int) {
+	t.Helper()
+	dir := written(t, files)
+	var arrays []submitted
+	where := map[int][2]int{} // array and place of each task
+	for line := range strings.SplitSeq(string(files[len(files)-1].Data), "\n") {
+		m := submitLine.FindStringSubmatch(line)
+		if m == nil {
+			continue
+		}
+		last, _ := strconv.Atoi(m[2])
+		first, _ := strconv.Atoi(m[3])
+		if last >= longest || m[5] != strconv.Itoa(len(arrays)+1) {
+			t.Fatalf("line %s", line)
+		}
+		table := tableOf(t, filepath.Join(dir, m[1]))
+		a := submitted{table[first : first+last+1], m[4]}
+		for n, i := range a.tasks {
+			if _, twice := where[i]; twice {
+				t.Fatalf("task %d runs twice", i)
+			}
+			where[i] = [2]int{len(arrays), n}
+		}
+		arrays = append(arrays, a)
+	}
+	if len(where) != len(p.Tasks) {
+		t.Fatalf("%d tasks of %d are submitted", len(where), len(p.Tasks))
+	}
+	for i := range p.Tasks {
+		at := where[i]
+		for _, k := range p.Tasks[i].Needs {
+			from, waits := where[k], strings.Split(arrays[at[0]].waits, ",")
+			id := from[0] + 1
+			if !(slices.Contains(waits, fmt.Sprintf("afterok:$a%d", id)) || slices.Contains(waits, fmt.Sprintf("afterok:${a%d}_%d", id, from[1])) ||
+				slices.Contains(waits, fmt.Sprintf("aftercorr:$a%d", id)) && from[1] == at[1]) || id > at[0] {
+				t.Errorf("task %d at %v does not wait for task %d at %v: %q", i, at, k, from, waits)
+			}
+		}
+	}
+}
+
+// tableOf lets bash read a script's table.
+func tableOf(t *testing.T, script string) (list []int) {
+	t.Helper()
+	bash, err := exec.LookPath("bash")
+	if err != nil {
+		t.Skip("bash is not installed")
+	}
+	if said, err := exec.Command(bash, "-n", script).CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v\n%s", script, err, said)
+	}
+	out, err := exec.Command(bash, "-c", `eval "$(sed -n '/^tasks=(/{:a;/)$/!{N;ba};p}' "$0")"; echo "${tasks[@]}"`, script).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for word := range strings.FieldsSeq(string(out)) {
+		n, err := strconv.Atoi(word)
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, n)
+	}
+	return list
+}
+
+// TestValidators lets the tools of OpenJD and Kubernetes judge the exports, where they are installed (pip install openjd-cli; go install
+// sigs.k8s.io/kubectl-validate@latest), and a broken copy of each.
+func TestValidators(t *testing.T) {
+	j, p := mixed(t)
+	for _, v := range []struct {
+		writer  int
+		tool    []string
+		file    string // that is broken
+		from    string
+		to      string
+		because string
+	}{
+		{1, []string{"openjd", "check"}, OpenJDName, `"dependsOn"`, `"dependson"`, "dependson"},
+		{1, []string{"openjd", "check"}, OpenJDName, `"dependsOn": "01-train"`, `"dependsOn": "01-x"`, "01-x"},
+		{1, []string{"openjd", "check"}, OpenJDName, "NOTIFY_THEN", "NOTIFY_AND", "cancelation"},
+		{2, []string{"kubectl-validate"}, "01-train.json", `"backoffLimitPerIndex"`, `"backoffLimitPerIndexx"`, "backoffLimitPerIndexx"},
+		{2, []string{"kubectl-validate"}, "01-train.json", `"completions": 4`, `"completions": "four"`, "completions"},
+		{2, []string{"kubectl-validate"}, documentMap, `"job.json": "`, `"job.json": 1, "x": "`, "job.json"},
+	} {
+		t.Run(v.tool[0]+" "+v.to, func(t *testing.T) {
+			if _, err := exec.LookPath(v.tool[0]); err != nil {
+				t.Skip(v.tool[0] + " is not installed")
+			}
+			w := writers[v.writer]
+			files, err := w.write(j, p, w.o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			dir := written(t, files)
+			judge := func() (string, error) {
+				said, err := exec.Command(v.tool[0], append(v.tool[1:], filepath.Join(dir, v.file))...).CombinedOutput()
+				return string(said), err
+			}
+			if said, err := judge(); err != nil {
+				t.Fatalf("%s refuses %s: %v\n%s", v.tool[0], v.file, err, said)
+			}
+			name := filepath.Join(dir, v.file)
+			data, err := os.ReadFile(name)
+			if err != nil || !bytes.Contains(data, []byte(v.from)) {
+				t.Fatalf("%s has no %s: %v", v.file, v.from, err)
+			}
+			if err := os.WriteFile(name, bytes.Replace(data, []byte(v.from), []byte(v.to), 1), 0o666); err != nil {
+				t.Fatal(err)
+			}
+			if said, err := judge(); err == nil || !strings.Contains(said, v.because) {
+				t.Errorf("%s takes %s, or says nothing of %s: %v\n%s", v.tool[0], v.to, v.because, err, said)
+			}
+		})
+	}
+}

@@ -1,0 +1,244 @@
+package export
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"vksplat/farm/spec"
+)
+
+// Bounds of Indexed Jobs, and what their pods see.
+const (
+	mostFailed    = 10_000  // failed indices, where there are more than that
+	longestList   = 100_000 // characters of a list of tasks: an argument has 128 KiB at most
+	documentMount = "/job"
+	rootsMount    = "/roots"
+	workMount     = "/work"
+	documentMap   = "00-document.json"
+)
+
+// imageForm is what names an image, and domainForm what names objects.
+var (
+	imageForm  = regexp.MustCompile(`^[a-z0-9][A-Za-z0-9._/:@-]*$`)
+	domainForm = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$`)
+	gpuForm    = regexp.MustCompile(`^[a-z0-9.-]+/[A-Za-z0-9._-]+$`)
+)
+
+// object is one of Kubernetes'.
+type object map[string]any
+
+// kube is what the manifests of a job share.
+type kube struct {
+	*Options
+	job    *spec.Job
+	label  string
+	stages []stage
+	roots  []string
+}
+
+// Kubernetes writes the document as a ConfigMap and each stage as an Indexed Job, in JSON, and a script that creates each Job once those that it needs are
+// complete: Kubernetes itself knows no order among Jobs.
+func Kubernetes(j *spec.Job, p *spec.Plan, o Options) ([]File, error) {
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	k := &kube{Options: &o, job: j, label: label(j), roots: []string{j.Store.Inputs}}
+	if j.Store.Outputs != j.Store.Inputs {
+		k.roots = append(k.roots, j.Store.Outputs)
+	}
+	k.stages, _, _ = stagesOf(p)
+	if err := k.check(); err != nil {
+		return nil, err
+	}
+	config, err := jsonText(k.configMap())
+	if err != nil {
+		return nil, err
+	}
+	files := []File{{Name: documentMap, Data: config}}
+	for i := range k.stages {
+		data, err := jsonText(k.indexedJob(&k.stages[i]))
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, File{Name: k.file(i), Data: data})
+	}
+	return append(files, File{Name: SubmitName, Data: k.submit(), Program: true}), nil
+}
+
+func (k *kube) file(stage int) string { return k.stages[stage].name + ".json" }
+
+// name is that of a stage's Job.
+func (k *kube) name(st *stage) string { return k.label + "-" + st.name }
+
+// claim is what a root is mounted from.
+func (k *kube) claim(root string) string {
+	if c := k.Claims[root]; c != "" {
+		return c
+	}
+	return root
+}
+
+func (k *kube) check() error {
+	if err := checkPins(k.stages); err != nil {
+		return err
+	}
+	if !imageForm.MatchString(k.Image) {
+		return usage(k.Image, "as in --image registry.example.org/vksplat:1.0", "a container image is needed")
+	}
+	if !gpuForm.MatchString(k.GPUResource) {
+		return usage(k.GPUResource, "as in nvidia.com/gpu or amd.com/gpu", "this is no resource of Kubernetes")
+	}
+	if k.Queue != "" && !domainForm.MatchString(k.Queue) {
+		return usage(k.Queue, "", "this is no name of a queue: it may have small letters, digits, dots and dashes")
+	}
+	for root := range k.Claims {
+		if !slices.Contains(k.roots, root) {
+			return usage(root, "the job's roots are "+strings.Join(k.roots, " and "), "the job has no root of this name")
+		}
+	}
+	for _, root := range k.roots {
+		if c := k.claim(root); !domainForm.MatchString(c) {
+			return usage(c, "name it with --claim "+root+"=CLAIM", "this is no name of a PersistentVolumeClaim")
+		}
+	}
+	for i := range k.stages {
+		if n := len(rangeText(k.stages[i].tasks)); n > longestList {
+			return usage("", "write tasks of one kind after each other, or divide the job", "the indices of stage %s are too scattered", k.stages[i].name)
+		}
+	}
+	return nil
+}
+
+// labels mark all objects of the job.
+func (k *kube) labels() object {
+	return object{"app.kubernetes.io/name": "vksplat", "vksplat/job": k.label}
+}
+
+// configMap holds the document, and where pods see the roots.
+func (k *kube) configMap() object {
+	var roots strings.Builder
+	for i, root := range k.roots {
+		fmt.Fprintf(&roots, "%q = \"file://%s/%d\"\n", root, rootsMount, i)
+	}
+	return object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": object{"name": k.label, "labels": k.labels()},
+		"data": object{DocumentName: string(k.job.Canonical()), "roots.toml": roots.String()}}
+}
+
+// indexedJob is the Job of a stage: a pod for each task, which is tried again until its attempts are used up, while those of others go on.
+func (k *kube) indexedJob(st *stage) object {
+	n := len(st.tasks)
+	parallel := k.Parallel
+	if parallel == 0 || parallel > n {
+		parallel = n
+	}
+	failed := 0
+	if st.retry.KeepGoing {
+		failed = min(n, mostFailed)
+	}
+	labels := k.labels()
+	if k.Queue != "" {
+		labels["kueue.x-k8s.io/queue-name"] = k.Queue
+	}
+	return object{"apiVersion": "batch/v1", "kind": "Job", "metadata": object{"name": k.name(st), "labels": labels},
+		"spec": object{
+			"completionMode": "Indexed", "completions": n, "parallelism": parallel,
+			"backoffLimitPerIndex": st.retry.MaxAttempts - 1, "maxFailedIndexes": failed, "podReplacementPolicy": "Failed", "suspend": k.Queue != "",
+			"podFailurePolicy": object{"rules": []object{
+				{"action": "Ignore", "onPodConditions": []object{{"type": "DisruptionTarget", "status": "True"}}},
+				{"action": "FailIndex", "onExitCodes": object{"containerName": "task", "operator": "In", "values": []int{2, 65, 78}}},
+			}},
+			"template": object{"metadata": object{"labels": k.labels()}, "spec": k.pod(st)},
+		}}
+}
+
+// pod is one attempt of a task.
+func (k *kube) pod(st *stage) object {
+	resources, requests := object{}, object{}
+	if k.CPUs > 0 {
+		requests["cpu"] = strconv.Itoa(k.CPUs)
+	}
+	if gb := st.limits.DiskMinGB; gb > 0 {
+		requests["ephemeral-storage"] = fmt.Sprintf("%dGi", gb)
+	}
+	if len(requests) > 0 {
+		resources["requests"] = requests
+	}
+	if st.gpu && k.GPUs > 0 {
+		resources["limits"] = object{k.GPUResource: strconv.Itoa(k.GPUs)}
+	}
+	mounts := []object{{"name": "document", "mountPath": documentMount, "readOnly": true}, {"name": "work", "mountPath": workMount}}
+	volumes := []object{{"name": "document", "configMap": object{"name": k.label}}, {"name": "work", "emptyDir": object{}}}
+	for i, root := range k.roots {
+		name := fmt.Sprintf("root-%d", i)
+		readOnly := root != k.job.Store.Outputs
+		mounts = append(mounts, object{"name": name, "mountPath": fmt.Sprintf("%s/%d", rootsMount, i), "readOnly": readOnly})
+		volumes = append(volumes, object{"name": name, "persistentVolumeClaim": object{"claimName": k.claim(root), "readOnly": readOnly}})
+	}
+	o := Options{Roots: documentMount + "/roots.toml", Work: workMount}
+	pod := object{"restartPolicy": "Never", "terminationGracePeriodSeconds": int(grace.Seconds()), "volumes": volumes,
+		"containers": []object{{
+			"name": "task", "image": k.Image, "command": append([]string{k.Program}, o.runTask(documentMount+"/"+DocumentName)...),
+			"args":      []string{"--of", rangeText(st.tasks), "--index", "$(JOB_COMPLETION_INDEX)"},
+			"env":       []object{{"name": "NVIDIA_DRIVER_CAPABILITIES", "value": "compute,graphics,utility"}},
+			"resources": resources, "volumeMounts": mounts,
+		}}}
+	if st.pool != spec.DefaultPool {
+		pod["nodeSelector"] = object{"vksplat/pool": st.pool}
+	}
+	return pod
+}
+
+// submit writes the script that creates the Jobs in their order.
+func (k *kube) submit() []byte {
+	var b strings.Builder
+	fmt.Fprintf(&b, kubeText, k.label, documentMap)
+	for i := range k.stages {
+		fmt.Fprintf(&b, "stage %s %s", k.file(i), k.name(&k.stages[i]))
+		for _, n := range k.stages[i].needs {
+			fmt.Fprintf(&b, " %s", k.name(&k.stages[n]))
+		}
+		b.WriteString(" &\nstages+=($!)\n")
+	}
+	b.WriteString("code=0\nfor stage in \"${stages[@]}\"; do\n\twait \"$stage\" || code=1\ndone\nexit $code\n")
+	return []byte(b.String())
+}
+
+const kubeText = `#!/bin/bash
+# Creates job %s stage by stage and waits for its end. It can be stopped and started again: what is there already stays. What follows the name of this
+# script goes to every kubectl, as in --namespace=lab.
+cd "$(dirname "$0")" || exit
+kubectl=(kubectl "$@")
+"${kubectl[@]}" apply -f %s || exit
+
+# ended JOB waits for the end of a Job, and fails if it did.
+ended() {
+	local how
+	while :; do
+		[ -e "$left_out/$1" ] && return 1
+		how=$("${kubectl[@]}" get job "$1" --ignore-not-found -o 'jsonpath={.status.conditions[?(@.status=="True")].type}')
+		case " $how " in
+		*" Complete "*) return 0 ;;
+		*" Failed "*) return 1 ;;
+		esac
+		sleep 10
+	done
+}
+
+# stage FILE JOB NEEDS... creates a Job when those that it needs are complete, and waits for its end.
+stage() {
+	local file=$1 job=$2 need
+	shift 2
+	for need in "$@"; do
+		ended "$need" || { echo "$job is left out: $need is not complete" >&2; : >"$left_out/$job"; return 1; }
+	done
+	"${kubectl[@]}" get job "$job" >/dev/null 2>&1 || "${kubectl[@]}" create -f "$file" || { : >"$left_out/$job"; return 1; }
+	ended "$job" || { echo "$job failed" >&2; return 1; }
+}
+
+left_out=$(mktemp -d) || exit
+trap 'rm -r "$left_out"' EXIT
+stages=()
+`

@@ -1,0 +1,325 @@
+package export
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"vksplat/farm/spec"
+)
+
+// DefaultMaxArray is MaxArraySize of a cluster that sets none.
+const DefaultMaxArray = 1001
+
+// array is one submission of a stage's script: some of its tasks, which wait for the same.
+type array struct {
+	stage int
+	tasks []int // ascending
+	first int   // place of the first in the script's list
+	after []int // arrays of which tasks must have ended well: the one of the same place each
+	wait  []int // arrays of which all or some tasks must have
+}
+
+// mostGroups bounds the arrays that a stage is divided into because its tasks wait for different ones.
+const mostGroups = 256
+
+// slurm collects the arrays of a plan.
+type slurm struct {
+	*Options
+	plan    *spec.Plan
+	stages  []stage
+	lists   [][]int // tasks of each stage, in the order of its script
+	arrays  []array
+	arrayOf []int // of each task
+	placeOf []int // in it
+	label   string
+}
+
+// Slurm writes a script for each stage of the job, which runs as arrays, and one that submits them.
+func Slurm(j *spec.Job, p *spec.Plan, o Options) ([]File, error) {
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	if !path.IsAbs(o.Dir) {
+		return nil, usage(o.Dir, "", "the folder of the export must be absolute")
+	}
+	s := &slurm{Options: &o, plan: p, label: label(j), arrayOf: make([]int, len(p.Tasks)), placeOf: make([]int, len(p.Tasks))}
+	s.stages, _, _ = stagesOf(p)
+	if err := checkPins(s.stages); err != nil {
+		return nil, err
+	}
+	s.lists = make([][]int, len(s.stages))
+	for i := range s.stages {
+		s.divide(i)
+	}
+	files := []File{document(j)}
+	for i := range s.stages {
+		files = append(files, File{Name: s.script(i), Data: s.batch(i), Program: true})
+	}
+	return append(files, File{Name: SubmitName, Data: s.submit(), Program: true}), nil
+}
+
+func (s *slurm) script(stage int) string { return s.stages[stage].name + ".sbatch" }
+
+// divide makes the arrays of a stage: one where each task waits for that of its own place in an array of a stage before, or one for each set of needs, so
+// that none waits for what it does not need, and each in pieces of MaxArray.
+func (s *slurm) divide(stage int) {
+	tasks := s.stages[stage].tasks
+	if s.paired(tasks) {
+		s.cut(stage, tasks)
+		return
+	}
+	var keys []string
+	groups := map[string][]int{}
+	for _, i := range tasks {
+		key := rangeText(s.plan.Tasks[i].Needs)
+		if groups[key] == nil {
+			keys = append(keys, key)
+		}
+		groups[key] = append(groups[key], i)
+	}
+	if len(keys) > mostGroups {
+		s.cut(stage, tasks)
+		return
+	}
+	for _, key := range keys {
+		s.cut(stage, groups[key])
+	}
+}
+
+// paired says that no task needs more than one of a stage, and that those are tasks of the same place there.
+func (s *slurm) paired(tasks []int) bool {
+	for n, i := range tasks {
+		for _, k := range s.plan.Tasks[i].Needs {
+			first := s.arrays[s.arrayOf[k]].first + s.placeOf[k]
+			if first != n {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// cut adds arrays of at most MaxArray tasks.
+func (s *slurm) cut(stage int, tasks []int) {
+	for piece := range slices.Chunk(tasks, s.MaxArray) {
+		a := array{stage: stage, tasks: piece, first: len(s.lists[stage])}
+		s.lists[stage] = append(s.lists[stage], piece...)
+		for n, i := range piece {
+			s.arrayOf[i], s.placeOf[i] = len(s.arrays), n
+		}
+		s.link(&a)
+		s.arrays = append(s.arrays, a)
+	}
+}
+
+// link finds the arrays that one waits for.
+func (s *slurm) link(a *array) {
+	var all, shifted []int // arrays, and those of which not just the task of the same place is needed
+	for n, i := range a.tasks {
+		for _, k := range s.plan.Tasks[i].Needs {
+			from := s.arrayOf[k]
+			if at, known := slices.BinarySearch(all, from); !known {
+				all = slices.Insert(all, at, from)
+			}
+			if s.placeOf[k] != n || len(a.tasks) > len(s.arrays[from].tasks) {
+				if at, known := slices.BinarySearch(shifted, from); !known {
+					shifted = slices.Insert(shifted, at, from)
+				}
+			}
+		}
+	}
+	for _, from := range all {
+		if slices.Contains(shifted, from) || len(a.tasks) == 1 {
+			a.wait = append(a.wait, from)
+		} else {
+			a.after = append(a.after, from)
+		}
+	}
+}
+
+// mostNamed is how many tasks of an array are named one by one in a dependency on it.
+const mostNamed = 16
+
+// dependency is sbatch's text for what an array waits for.
+func (s *slurm) dependency(a *array) string {
+	var parts []string
+	for _, from := range a.after {
+		parts = append(parts, fmt.Sprintf("aftercorr:$a%d", from+1))
+	}
+	for _, from := range a.wait {
+		places := s.needed(a, from)
+		if len(places) == len(s.arrays[from].tasks) || len(places) > mostNamed {
+			parts = append(parts, fmt.Sprintf("afterok:$a%d", from+1))
+			continue
+		}
+		for _, n := range places {
+			parts = append(parts, fmt.Sprintf("afterok:${a%d}_%d", from+1, n))
+		}
+	}
+	return strings.Join(parts, ",")
+}
+
+// needed lists the places in an array of what another's tasks need.
+func (s *slurm) needed(a *array, from int) (places []int) {
+	for _, i := range a.tasks {
+		for _, k := range s.plan.Tasks[i].Needs {
+			if s.arrayOf[k] == from {
+				places = append(places, s.placeOf[k])
+			}
+		}
+	}
+	slices.Sort(places)
+	return slices.Compact(places)
+}
+
+// minutes rounds up, with what starting and saving take on top.
+func minutes(d time.Duration) int { return int((d+time.Minute-1)/time.Minute) + 5 }
+
+// batch writes the script of a stage.
+func (s *slurm) batch(n int) []byte {
+	st := &s.stages[n]
+	var b strings.Builder
+	fmt.Fprintf(&b, "#!/bin/bash\n# Stage %s of job %s. %s submits it.\n", st.name, s.label, SubmitName)
+	directive := func(format string, args ...any) { fmt.Fprintf(&b, "#SBATCH "+format+"\n", args...) }
+	directive("--job-name=%s-%s", s.label, st.name)
+	directive("--output=%s/%s/%s-%%A_%%a.log", s.Dir, LogFolder, st.name)
+	directive("--open-mode=append")
+	directive("--requeue")
+	directive("--signal=B:TERM@%d", int(grace.Seconds()))
+	directive("--kill-on-invalid-dep=yes")
+	directive("--ntasks=1")
+	if s.CPUs > 0 {
+		directive("--cpus-per-task=%d", s.CPUs)
+	}
+	if st.gpu && s.GPUs > 0 {
+		directive("--gres=gpu:%d", s.GPUs)
+	}
+	if st.limits.TaskTimeout > 0 {
+		directive("--time=%d", minutes(st.limits.TaskTimeout))
+	}
+	if st.pool != spec.DefaultPool {
+		directive("--constraint=%s", st.pool)
+	}
+	if nice := map[string]int{"normal": 100, "low": 1000}[st.priority]; nice > 0 {
+		directive("--nice=%d", nice)
+	}
+	b.WriteString(tableText(s.lists[n]))
+	command := append([]string{s.Program}, s.runTask(path.Join(s.Dir, DocumentName))...)
+	fmt.Fprintf(&b, batchText, st.retry.MaxAttempts, strings.Join(command, " "))
+	return []byte(b.String())
+}
+
+// tableText writes bash's array of a stage's tasks, in lines.
+func tableText(list []int) string {
+	var b strings.Builder
+	b.WriteString("tasks=(")
+	column := 0
+	write := func(word string) {
+		if column += len(word) + 1; column > 120 {
+			b.WriteByte('\n')
+			column = len(word) + 1
+		}
+		b.WriteString(word + " ")
+	}
+	for rest := list; len(rest) > 0; { // the list ascends in pieces
+		n := 1
+		for n < len(rest) && rest[n] == rest[n-1]+1 {
+			n++
+		}
+		if n > 2 {
+			write(fmt.Sprintf("{%d..%d}", rest[0], rest[n-1]))
+		} else {
+			n = 1
+			write(fmt.Sprint(rest[0]))
+		}
+		rest = rest[n:]
+	}
+	return strings.TrimRight(b.String(), " ") + ")\n"
+}
+
+// batchText is what a task of an array does. Slurm requeues tasks of nodes that die and of jobs that it preempts, but none whose program ends with an error:
+// the script does that. Its first argument is the place of the array's task 0 in the table.
+const batchText = `index=${tasks[$((${1:-0} + SLURM_ARRAY_TASK_ID))]}
+restarts=${SLURM_RESTART_COUNT:-0}
+attempts=%d
+
+# Slurm sends SIGTERM to this script before it ends the task: it goes to the child, which saves its work and ends with 75.
+asked= ended= child=
+trap 'asked=1 ended=1; [ -n "$child" ] && kill -TERM "$child" 2>/dev/null' TERM
+%s \
+	--index "$index" --attempt "$((restarts + 1))" &
+child=$!
+[ -n "$ended" ] && kill -TERM "$child"
+wait "$child"
+code=$?
+while [ -n "$asked" ]; do # wait was interrupted
+	asked=
+	wait "$child"
+	again=$?
+	[ "$again" -ne 127 ] && code=$again
+done
+
+# 75: it can be tried again; 128 and above: it was killed. Before its time is over it goes on as often as it takes, within reason. One that was cancelled, or
+# that Slurm queues again by itself, does not run any more for Slurm.
+[ -n "$ended" ] && attempts=1000
+id=${SLURM_ARRAY_JOB_ID}_${SLURM_ARRAY_TASK_ID}
+if { [ "$code" -eq 75 ] || [ "$code" -ge 128 ]; } && [ "$((restarts + 1))" -lt "$attempts" ] && [ "$(squeue --noheader --jobs="$id" --format=%%T)" = RUNNING ]; then
+	echo "task $index: code $code after attempt $((restarts + 1)), it is queued again" >&2
+	trap - TERM # by which Slurm ends this script, to queue it again
+	scontrol requeue "$id" && sleep 60
+fi
+exit "$code"
+`
+
+// submit writes the script that submits all arrays.
+func (s *slurm) submit() []byte {
+	var b strings.Builder
+	fmt.Fprintf(&b, submitText, s.label, s.Dir, LogFolder)
+	for n := range s.arrays {
+		a := &s.arrays[n]
+		fmt.Fprintf(&b, "submit %s %s %d \"%s\" && a%d=$id || exit\n", s.script(a.stage), s.elements(a), a.first, s.dependency(a), n+1)
+	}
+	fmt.Fprintf(&b, "trap - EXIT\n")
+	return []byte(b.String())
+}
+
+// elements is the text of --array.
+func (s *slurm) elements(a *array) string {
+	text := fmt.Sprintf("0-%d", len(a.tasks)-1)
+	if s.Parallel > 0 {
+		text += fmt.Sprintf("%%%d", s.Parallel)
+	}
+	return text
+}
+
+const submitText = `#!/bin/bash
+# Submits job %s. What follows the name of this script goes to every sbatch, as in --account=lab; with --test-only Slurm just looks at the scripts.
+cd %s && mkdir -p %s || exit
+
+jobs=()
+trap '[ ${#jobs[@]} -gt 0 ] && echo "submitting failed: what was submitted is cancelled" >&2 && scancel "${jobs[@]}"' EXIT
+options=("$@")
+test=
+for option in "$@"; do
+	[ "$option" = --test-only ] && test=1
+done
+
+# submit SCRIPT ELEMENTS PLACE DEPENDENCY leaves the number of the job in id.
+submit() {
+	if [ -n "$test" ]; then
+		id=0
+		sbatch "${options[@]}" --array="$2" "$1" "$3"
+		return
+	fi
+	local depend=()
+	[ -n "$4" ] && depend=(--dependency="$4")
+	id=$(sbatch --parsable "${depend[@]}" "${options[@]}" --array="$2" "$1" "$3") || return
+	id=${id%%%%;*}
+	jobs+=("$id")
+	echo "$id $1 $2"
+}
+
+`

@@ -1,0 +1,159 @@
+package export
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"vksplat/farm/spec"
+)
+
+// stage is tasks that a scheduler is told of together: of one kind, as deep in the graph of needs as each other, and alike in what they ask for.
+type stage struct {
+	name  string // as in 02-train
+	kind  spec.Kind
+	tasks []int // ascending
+	needs []int // stages, ascending
+	alike       // what the tasks ask for
+}
+
+// alike is what tasks of one stage have in common.
+type alike struct {
+	depth    int
+	kind     spec.Kind
+	gpu      bool
+	pool     string
+	priority string
+	retry    spec.Retry
+	limits   spec.Limits
+	pin      spec.Pin
+}
+
+// needsGPU says which tasks get a device.
+func needsGPU(t *spec.Task) bool {
+	switch t.Kind {
+	case spec.KindTrain, spec.KindBlock, spec.KindRender, spec.KindEval:
+		return true
+	case spec.KindMerge:
+		return t.Finetune > 0
+	}
+	return false
+}
+
+// stagesOf divides a plan. of says which stage each task is in, and place where it stands there.
+func stagesOf(p *spec.Plan) (stages []stage, of, place []int) {
+	depths := depthsOf(p)
+	index := map[alike]int{}
+	var order []alike
+	for i := range p.Tasks {
+		a := alikeOf(&p.Tasks[i], depths[i])
+		if _, known := index[a]; !known {
+			index[a] = len(order)
+			order = append(order, a)
+		}
+	}
+	slices.SortStableFunc(order, func(a, b alike) int { return a.depth - b.depth })
+	for n, a := range order {
+		index[a] = n
+		stages = append(stages, stage{name: fmt.Sprintf("%02d-%s", n+1, a.kind), kind: a.kind, alike: a})
+	}
+	of, place = make([]int, len(p.Tasks)), make([]int, len(p.Tasks))
+	for i := range p.Tasks {
+		s := &stages[index[alikeOf(&p.Tasks[i], depths[i])]]
+		of[i], place[i] = index[s.alike], len(s.tasks)
+		s.tasks = append(s.tasks, i)
+	}
+	for i := range p.Tasks {
+		s := &stages[of[i]]
+		for _, k := range p.Tasks[i].Needs {
+			if at, known := slices.BinarySearch(s.needs, of[k]); !known {
+				s.needs = slices.Insert(s.needs, at, of[k])
+			}
+		}
+	}
+	return stages, of, place
+}
+
+func alikeOf(t *spec.Task, depth int) alike {
+	return alike{depth, t.Kind, needsGPU(t), t.Pool, t.Priority, t.Retry, t.Limits, t.Pin}
+}
+
+// depthsOf says how long the longest chain of needs before each task is. Tasks may need later ones, never themselves.
+func depthsOf(p *spec.Plan) []int {
+	depths := make([]int, len(p.Tasks)) // 1 and more once known
+	var visit func(i int) int
+	visit = func(i int) int {
+		if depths[i] == 0 {
+			most := 0
+			for _, k := range p.Tasks[i].Needs {
+				most = max(most, visit(k))
+			}
+			depths[i] = most + 1
+		}
+		return depths[i]
+	}
+	for i := range p.Tasks {
+		visit(i)
+	}
+	return depths
+}
+
+// runs calls each for every run of consecutive numbers in an ascending list.
+func runs(list []int, each func(first, last int)) {
+	for i := 0; i < len(list); {
+		k := i
+		for k+1 < len(list) && list[k+1] == list[k]+1 {
+			k++
+		}
+		each(list[i], list[k])
+		i = k + 1
+	}
+}
+
+// rangeText writes an ascending list as in 0-17,22.
+func rangeText(list []int) string {
+	var parts []string
+	runs(list, func(first, last int) {
+		if first == last {
+			parts = append(parts, strconv.Itoa(first))
+		} else {
+			parts = append(parts, fmt.Sprintf("%d-%d", first, last))
+		}
+	})
+	return strings.Join(parts, ",")
+}
+
+// Nth is number n, counted from 0, of a list that rangeText wrote.
+func Nth(list string, n int) (int, error) {
+	for part := range strings.SplitSeq(list, ",") {
+		a, b, isRange := strings.Cut(part, "-")
+		first, err := strconv.ParseUint(a, 10, 31)
+		last := first
+		if isRange && err == nil {
+			last, err = strconv.ParseUint(b, 10, 31)
+		}
+		switch {
+		case err != nil || last < first:
+			return 0, usage("", "as in 0-17,22", "%.60q is no list of tasks", list)
+		case n >= 0 && uint64(n) <= last-first:
+			return int(first) + n, nil
+		}
+		n -= int(last - first + 1)
+	}
+	return 0, usage("", "", "the list %.60q has no such task", list)
+}
+
+// checkPins refuses what no other scheduler knows.
+func checkPins(stages []stage) error {
+	for i := range stages {
+		if pin := stages[i].pin; pin != (spec.Pin{}) {
+			return usage("", "leave pin out, and give such devices a pool of their own", "stage %s is pinned to a device or driver, which only the farm's own queue can do", stages[i].name)
+		}
+	}
+	return nil
+}
+
+// grace is how long a task that is stopped has to save its work.
+const grace = 120 * time.Second

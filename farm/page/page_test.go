@@ -1,0 +1,305 @@
+package page
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/cookiejar"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/prometheus/common/expfmt"
+
+	"vksplat/farm/queue"
+	"vksplat/view"
+)
+
+// fake is a farm of one job with a task in every state, one node, and a name that wants to be markup.
+type fake struct{ away bool }
+
+const wild = `<b>größe</b> "&'` + "`"
+
+var start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+func (f *fake) job() (queue.JobStatus, []queue.TaskStatus) {
+	j := queue.JobStatus{Head: queue.Head{Name: wild, Owner: "ann", Tasks: 1000 + len(queue.States)}, State: queue.JobActive, Counts: map[queue.State]int{}, Submitted: start}
+	var tasks []queue.TaskStatus
+	for i := range j.Tasks {
+		s := queue.Queued
+		if i < len(queue.States) {
+			s = queue.States[i]
+		}
+		j.Counts[s]++
+		t := queue.TaskStatus{Job: wild, Index: i, Name: fmt.Sprintf("task/%04d", i), State: s, Changed: start}
+		if s == queue.Running {
+			t.Entry = queue.Entry{Attempt: 2, Node: "node1", Step: 50, Of: 400, Message: "train"}
+		}
+		if s == queue.Failed {
+			t.Entry = queue.Entry{Attempt: 4, Error: "<script>alert(1)</script>"}
+		}
+		tasks = append(tasks, t)
+	}
+	return j, tasks
+}
+
+func (f *fake) List(context.Context) ([]queue.JobStatus, error) {
+	if f.away {
+		return nil, fmt.Errorf("the server is away")
+	}
+	j, _ := f.job()
+	return []queue.JobStatus{j}, nil
+}
+
+func (f *fake) Show(_ context.Context, job string) (queue.JobStatus, []queue.TaskStatus, error) {
+	if job != wild {
+		return queue.JobStatus{}, nil, queue.ErrNoJob
+	}
+	j, tasks := f.job()
+	return j, tasks, nil
+}
+
+func (f *fake) Nodes(context.Context) ([]queue.NodeStatus, error) {
+	return []queue.NodeStatus{
+		{NodeRecord: queue.NodeRecord{Node: "node1", Devices: []string{"gpu-a", "gpu-b"}, Tasks: []string{"x/task/0002"}, Version: "1\"\\\n\xff"}, Heartbeat: start},
+		{NodeRecord: queue.NodeRecord{Node: "node2"}, Order: queue.Order{Quarantine: "three tasks failed"}, Heartbeat: start}}, nil
+}
+
+func (f *fake) Logs(_ context.Context, _ string, index int, _ bool, fn func(queue.LogLine) error) error {
+	for i := range 3*logLines + 7 {
+		if err := fn(queue.LogLine{Index: index, Text: fmt.Sprintf("line <%d>", i), At: start}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func onePicture(_ context.Context, job, task string) ([]byte, error) {
+	if job == wild && task == "task/0002" {
+		return []byte("\x89PNG\r\n\x1a\n"), nil
+	}
+	return nil, nil
+}
+
+// browser opens the pages as a browser does: by the address with the token, then by the cookie.
+func browser(t *testing.T, farm Farm) (get func(path string) (int, string), base string) {
+	t.Helper()
+	s, err := view.Listen(view.ServerOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := Show(s, farm, onePicture); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- s.Serve(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := &http.Client{Jar: jar}
+	fetch := func(address string) (int, string) {
+		r, err := client.Get(address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Body.Close()
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(r.Header.Get("Content-Security-Policy"), "default-src 'none'") {
+			t.Errorf("%s has the policy %q", address, r.Header.Get("Content-Security-Policy"))
+		}
+		return r.StatusCode, string(body)
+	}
+	_, entry := fetch(s.URL())
+	_, rest, _ := strings.Cut(entry, "url=")
+	prefix, _, _ := strings.Cut(rest, `"`)
+	u, err := url.Parse(s.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	base = u.Scheme + "://" + u.Host + prefix
+	return func(path string) (int, string) { return fetch(base + path) }, base
+}
+
+func TestPages(t *testing.T) {
+	get, base := browser(t, &fake{})
+	name := url.QueryEscape(wild)
+	for _, c := range []struct {
+		path   string
+		status int
+		has    []string
+		hasNot []string
+	}{
+		{"", 200, []string{"1 job, 2 nodes with 2 devices, 1 task running", "&lt;b&gt;größe", "1/1010", "quarantine", `href="job?name=%3cb%3e`}, []string{wild, "<b>größe"}},
+		{"job?name=" + name, 200, []string{"task/0000", "task/0099", "50/400", "&lt;script&gt;", "from=100", " 1001</a>"}, []string{"task/0100", "<script>", "previous"}},
+		{"job?name=" + name + "&from=1000", 200, []string{"task/1009", "previous", "from=900"}, []string{"task/0999", "next"}},
+		{"job?name=" + name + "&from=99999999", 200, []string{"task/1009"}, nil},
+		{"job?name=" + name + "&state=failed", 200, []string{"task/0007"}, []string{"task/0000", "task/0002"}},
+		{"job?name=" + name + "&state=nothing", 200, nil, []string{"task/0000"}},
+		{"job?name=other", 404, nil, nil},
+		{"log?job=" + name + "&task=2", 200, []string{"line &lt;1506&gt;", "line &lt;1007&gt;", "Attempt 2 on node1", `src="picture?job=%3cb%3e`}, []string{"line &lt;1006&gt;"}},
+		{"log?job=" + name + "&task=3", 200, []string{"task/0003"}, []string{"<img"}},
+		{"log?job=" + name + "&task=99999", 404, nil, nil},
+		{"log?job=" + name + "&task=x", 404, nil, nil},
+		{"picture?job=" + name + "&name=task/0002", 200, []string{"PNG"}, nil},
+		{"picture?job=" + name + "&name=task/0003", 404, nil, nil},
+		{"page.css", 200, []string{"progress"}, nil},
+		{"nothing", 404, nil, nil},
+	} {
+		status, body := get(c.path)
+		if status != c.status {
+			t.Errorf("%s: status %d, want %d", c.path, status, c.status)
+		}
+		for _, text := range c.has {
+			if !strings.Contains(body, text) {
+				t.Errorf("%s has no %q:\n%.3000s", c.path, text, body)
+			}
+		}
+		for _, text := range c.hasNot {
+			if strings.Contains(body, text) {
+				t.Errorf("%s has %q", c.path, text)
+			}
+		}
+	}
+	r, err := http.Get(base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = r.Body.Close()
+	if r.StatusCode != http.StatusForbidden {
+		t.Errorf("without a token: %s", r.Status)
+	}
+	away, _ := browser(t, &fake{away: true})
+	if status, body := away(""); status != http.StatusServiceUnavailable || !strings.Contains(body, "away") {
+		t.Errorf("a farm that is away: %d %s", status, body)
+	}
+}
+
+func TestLeft(t *testing.T) {
+	var p pace
+	task := queue.TaskStatus{State: queue.Running, Entry: queue.Entry{Attempt: 1, Step: 100, Of: 400}}
+	if got := p.left(&task, start); got != "" {
+		t.Errorf("at the first look: %q", got)
+	}
+	task.Entry.Step = 200
+	if got := p.left(&task, start.Add(time.Minute)); got != "2 min" {
+		t.Errorf("100 steps a minute, 200 to go: %q", got)
+	}
+	task.Entry.Step = 50 // it went on from an older checkpoint
+	if got := p.left(&task, start.Add(2*time.Minute)); got != "" {
+		t.Errorf("after a step back: %q", got)
+	}
+}
+
+func TestMetrics(t *testing.T) {
+	w := httptest.NewRecorder()
+	Metrics(&fake{}).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	var parser expfmt.TextParser
+	families, err := parser.TextToMetricFamilies(w.Body)
+	if err != nil || w.Code != http.StatusOK || w.Header().Get("Content-Type") != MetricsType {
+		t.Fatalf("%d %v", w.Code, err)
+	}
+	values := map[string]float64{}
+	for name, f := range families {
+		for _, m := range f.GetMetric() {
+			key := name
+			for _, l := range m.GetLabel() {
+				key += " " + l.GetName() + "=" + l.GetValue()
+			}
+			values[key] = m.GetGauge().GetValue()
+		}
+	}
+	for key, want := range map[string]float64{
+		"vksplat_farm_jobs state=active":                                 1,
+		"vksplat_farm_tasks state=queued":                                1001,
+		"vksplat_farm_tasks state=failed":                                1,
+		"vksplat_farm_job_tasks job=" + wild + " owner=ann state=queued": 1001,
+		"vksplat_farm_node_devices node=node1 version=1\"\\\n?":          2,
+		"vksplat_farm_node_tasks node=node1 version=1\"\\\n?":            1,
+		"vksplat_farm_node_drained node=node2 version=unknown":           1,
+		"vksplat_farm_node_heartbeat_seconds node=node2 version=unknown": float64(start.Unix()),
+	} {
+		if got, there := values[key]; !there || got != want {
+			t.Errorf("%q is %v, want %v: %v", key, got, want, values)
+		}
+	}
+	w = httptest.NewRecorder()
+	Metrics(&fake{away: true}).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	if w.Code != http.StatusServiceUnavailable {
+		t.Errorf("a farm that is away: %d", w.Code)
+	}
+	w = httptest.NewRecorder()
+	Metrics(&fake{}).ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/metrics", nil))
+	if w.Code != http.StatusMethodNotAllowed {
+		t.Errorf("POST: %d", w.Code)
+	}
+}
+
+func TestHook(t *testing.T) {
+	var other, calls atomic.Int32
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { other.Add(1) }))
+	defer elsewhere.Close()
+	job, _ := (&fake{}).job()
+	for _, c := range []struct {
+		name   string
+		answer func(w http.ResponseWriter, call int32)
+		calls  int32
+		err    string
+	}{
+		{"good", func(http.ResponseWriter, int32) {}, 1, ""},
+		{"away twice", func(w http.ResponseWriter, call int32) {
+			if call < 3 {
+				w.WriteHeader(http.StatusBadGateway)
+			}
+		}, 3, ""},
+		{"always away", func(w http.ResponseWriter, _ int32) { w.WriteHeader(http.StatusBadGateway) }, hookTries, "502"},
+		{"refused", func(w http.ResponseWriter, _ int32) { w.WriteHeader(http.StatusNotFound) }, 1, "404"},
+		{"elsewhere", func(w http.ResponseWriter, _ int32) {
+			w.Header().Set("Location", elsewhere.URL)
+			w.WriteHeader(http.StatusTemporaryRedirect)
+		}, 1, "redirection"},
+	} {
+		calls.Store(0)
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			var m ended
+			if err := json.NewDecoder(r.Body).Decode(&m); err != nil || m.Job != wild || m.State != queue.JobActive || m.Counts[queue.Failed] != 1 {
+				t.Errorf("%s: message %+v, %v", c.name, m, err)
+			}
+			c.answer(w, calls.Add(1))
+		}))
+		h, err := NewHook(server.URL+"/secret", slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.pause = time.Millisecond
+		err = h.send(t.Context(), job)
+		if calls.Load() != c.calls || (err == nil) != (c.err == "") || err != nil && (!strings.Contains(err.Error(), c.err) || strings.Contains(err.Error(), "secret")) {
+			t.Errorf("%s: %d calls, error %v", c.name, calls.Load(), err)
+		}
+		server.Close()
+	}
+	if other.Load() > 0 {
+		t.Error("a redirection was followed")
+	}
+	for _, address := range []string{"", "file:///etc/passwd", "example.org", "https://", "http://user:word@example.org"} {
+		if _, err := NewHook(address, nil); err == nil {
+			t.Errorf("%q is taken", address)
+		}
+	}
+}
