@@ -290,6 +290,9 @@ func (h *here) submit(ctx context.Context, q *queue.Queue) error {
 	if err != nil {
 		return err
 	}
+	for i := range plan.Tasks {
+		plan.Tasks[i].Lease = 0 // that of this server: no network lies between
+	}
 	err = q.Submit(ctx, plan)
 	if err != nil {
 		return err
@@ -325,7 +328,7 @@ func (h *here) work(ctx context.Context, s *server.Server) error {
 		return err
 	}
 	return worker.Run(ctx, worker.Options{Queue: q, Node: nodeName(), Pools: h.pools(), Devices: h.devices, Others: h.options.work.others,
-		Roots: func(string) string { return h.run.roots() }, Work: h.run.work(), Locks: locks, Command: command, Lost: lostText, Log: h.logger(), Kill: h.kill})
+		Roots: func(string) string { return h.run.roots() }, Work: h.run.work(), Locks: locks, Alone: true, Command: command, Lost: lostText, Log: h.logger(), Kill: h.kill})
 }
 
 // pools are all that tasks of the job are for: there is no other worker.

@@ -37,6 +37,7 @@ type Options struct {
 	Locks   string                  // folder of the locks of devices, which all workers of the machine share
 	Command []string                // program and first arguments of run-task
 	Mirror  bool                    // keep the documents of jobs in the store, for fsck
+	Alone   bool                    // there is no other worker: quarantine would only stop the job
 	Lost    string                  // what a child says that has lost its device
 	Log     *slog.Logger
 	Kill    <-chan struct{} // closed to end children at once, where they do not stop by themselves; nil for never
@@ -112,6 +113,12 @@ func (n *node) serve(ctx context.Context, d *Device, slot queue.Slot) {
 		}
 		lease, err := n.queue.Claim(ctx, slot)
 		switch {
+		case errors.Is(err, queue.ErrQuarantined) && n.Alone:
+			if err := n.Queue.Undrain(ctx, n.Node); err != nil {
+				n.Log.Warn("still in quarantine", "cause", err)
+			}
+			rest(ctx, pause)
+			continue
 		case errors.Is(err, queue.ErrDrained), errors.Is(err, queue.ErrQuarantined):
 			n.Log.Warn("no task is claimed", "node", n.Node, "cause", err)
 			_ = n.queue.Await(ctx) // the loop's condition looks at ctx
