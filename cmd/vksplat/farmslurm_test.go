@@ -149,6 +149,14 @@ func TestSlurmArray(t *testing.T) {
 	}
 	script(t, program, "farm", "export", job, "--slurm", "-o", out, "--gpus", "0", "--program", program, "--work", filepath.Join(dir, "work"), "--check")
 	t.Log(script(t, "bash", filepath.Join(out, "submit.sh")))
+	t.Cleanup(func() {
+		logs, _ := filepath.Glob(filepath.Join(out, "log", "02-*.log")) // the pattern is right
+		for _, name := range logs {
+			if text, err := os.ReadFile(name); t.Failed() && err == nil {
+				t.Logf("%s:\n%s", filepath.Base(name), text)
+			}
+		}
+	})
 	disturb(t, out)
 	if left := script(t, "squeue", "-h", "-o", "%i %T %r"); left != "" {
 		t.Fatalf("left in the queue: %s", left)
@@ -187,7 +195,7 @@ func script(t *testing.T, args ...string) string {
 // disturb waits for the end of all jobs and disturbs each training once, when it has done a quarter of its steps.
 func disturb(t *testing.T, out string) {
 	t.Helper()
-	disturbed := map[string]bool{}
+	disturbed, held := map[string]bool{}, map[string]time.Time{}
 	for deadline := time.Now().Add(10 * time.Minute); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
 		lines := script(t, "squeue", "-h", "-r", "-o", "%i %T %r")
 		if lines == "" {
@@ -195,7 +203,11 @@ func disturb(t *testing.T, out string) {
 		}
 		for line := range strings.SplitSeq(lines, "\n") {
 			id, state, _ := strings.Cut(line, " ")
-			if state == "PENDING BeginTime" { // for two minutes after it was requeued
+			if state != "PENDING BeginTime" {
+				delete(held, id)
+			} else if since, known := held[id]; !known {
+				held[id] = time.Now()
+			} else if time.Since(since) > 5*time.Second { // and not the two minutes that Slurm waits; at once, what is left of the first attempt is in the way
 				_ = exec.Command("scontrol", "update", "JobId="+id, "StartTime=now").Run() // it may run meanwhile
 			}
 			if !strings.HasPrefix(state, "RUNNING") || disturbed[id] || !advanced(out, id) {
