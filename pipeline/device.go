@@ -31,6 +31,8 @@ var (
 	ErrUnreachable = errors.New("number of splats out of reach")
 	// ErrFewSplats says that there are more devices than splats to deal out.
 	ErrFewSplats = errors.New("a device would have none")
+	// ErrManyDevices says that more devices are named than can train one scene.
+	ErrManyDevices = errors.New("too many devices")
 	// ErrBadLimits says that the file of VKSPLAT_LIMITS makes no sense.
 	ErrBadLimits = vk.ErrBadLimits
 	// ErrTooSmall says that the memory budget cannot hold what was asked for.
@@ -57,8 +59,8 @@ func Hint(err error) string {
 	if errors.Is(err, ErrDiverged) {
 		return "Lower the learning rates; earlier checkpoints are as they were, --resume=FILE goes on with one."
 	}
-	if errors.Is(err, ErrFewSplats) {
-		return "Name fewer devices with --devices."
+	if errors.Is(err, ErrFewSplats) || errors.Is(err, ErrManyDevices) {
+		return "Give --devices a shorter list."
 	}
 	if errors.Is(err, ErrTooMany) {
 		return "Raise --max-splats, or start with fewer points."

@@ -24,7 +24,7 @@ type member struct {
 
 // addMembers makes a member of each device, without what it has there.
 func (t *Trainer) addMembers(devices []*Device, photos Photos, s start) error {
-	if s.splats < len(devices) || slices.Contains(s.deal.splats, 0) {
+	if slices.Contains(s.deal.splats, 0) {
 		return fmt.Errorf("pipeline: start training: %w: %d splats for %d devices", ErrFewSplats, s.splats, len(devices))
 	}
 	plans, portions, err := planTeam(devices, t.cams, s.splats, s.deal, t.cfg, t.o)

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"errors"
+	"fmt"
 
 	"vksplat/scene"
 )
@@ -49,7 +50,13 @@ func equally(n int) func(total int) []int {
 // planTeam plans what training takes of each device, and returns what of the splats each has: equal shares or, where one has no room for its own, as equal ones
 // as the memory of each allows.
 func planTeam(devices []*Device, cams []scene.Camera, splats int, known deal, cfg Config, o TrainerOptions) ([]*Plan, []portion, error) {
-	n := len(devices)
+	n, least := len(devices), splats
+	if cfg.Splats > 0 {
+		least = min(least, cfg.Splats) // a share that ends with none would be one without an end
+	}
+	if n > 1 && least < n {
+		return nil, nil, fmt.Errorf("pipeline: plan training: %w: %d splats for %d devices", ErrFewSplats, least, n)
+	}
 	whole := portion{splats, cfg.Splats, cfg.MaxSplats, o.Ceiling}
 	list := whole.portions(n, known, equally(n))
 	plans, short, err := planPortions(devices, cams, list, cfg, o)

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"vksplat/pipeline/ref"
@@ -132,6 +133,9 @@ func TestShareTooSmall(t *testing.T) {
 	}
 	if !errors.Is(err, ErrTooSmall) {
 		t.Errorf("%v, want %v", err, ErrTooSmall)
+	}
+	if hint := Hint(err); !strings.Contains(hint, "--max-vram") || strings.Contains(hint, "--init-grid") {
+		t.Errorf("the hint is of training: %s", hint)
 	}
 }
 

@@ -146,7 +146,7 @@ func (a *app) trainBlocks(o *trainOptions, plan *planFile) error {
 		return fmt.Errorf("find this program: %w", err)
 	}
 	children := a
-	if o.progress == progressJSON { // which is alone on standard output
+	if o.progress == progressJSON || o.planJSON { // which is alone on standard output
 		text := *a
 		text.stdout = a.stderr
 		a = &text

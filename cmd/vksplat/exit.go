@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -34,6 +35,11 @@ var retryCauses = []error{
 	syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS, syscall.EACCES, syscall.EPERM, syscall.EIO, syscall.ENOMEM,
 }
 
+// usageCauses are the errors of flags that only the library can judge.
+var usageCauses = []error{
+	scene.ErrUsage, pipeline.ErrTooMany, pipeline.ErrFewSplats, pipeline.ErrManyDevices, pipeline.ErrUnreachable, pipeline.ErrBadLimits,
+}
+
 // exitCode returns what the process should end with after err.
 func exitCode(err error) int {
 	if err == nil {
@@ -50,7 +56,7 @@ func exitCode(err error) int {
 		return child.code
 	}
 	var u *usageError
-	if errors.As(err, &u) || errors.Is(err, scene.ErrUsage) || errors.Is(err, pipeline.ErrTooMany) || errors.Is(err, pipeline.ErrUnreachable) || errors.Is(err, pipeline.ErrBadLimits) {
+	if errors.As(err, &u) || slices.ContainsFunc(usageCauses, func(cause error) bool { return errors.Is(err, cause) }) {
 		return exitUsage
 	}
 	if errors.Is(err, pipeline.ErrDeviceLost) { // even while a file was read or written

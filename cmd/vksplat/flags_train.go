@@ -1,9 +1,6 @@
 package main
 
 import (
-	"slices"
-	"strings"
-
 	"vksplat/pipeline"
 	"vksplat/scene"
 )
@@ -263,7 +260,7 @@ func (o *trainOptions) check() error {
 		return usagef("give --reset-every 0", "flags --strategy and --reset-every: mcmc resets no opacities")
 	case c.Strategy == pipeline.StrategyMCMC && c.MaxSplats == 0 && c.Splats == 0 && o.splatsFactor == 0:
 		return usagef("give --max-splats 1000000", "flags --strategy and --max-splats: mcmc grows to a fixed number, and 0 is none")
-	case o.given != nil && o.given("devices") && slices.Contains(strings.Split(strings.ReplaceAll(o.devices, " ", ""), ","), ""):
+	case o.given != nil && o.given("devices") && !namesDevices(o.devices):
 		return usagef("give all, auto, or indices and UUIDs as vksplat devices lists them, as in 0,1", "flag --devices: %q names no device in one place", o.devices)
 	case o.devices != "" && o.device.Select != "":
 		return usagef("leave out --device", "flags --device and --devices: one names all devices")

@@ -7,19 +7,19 @@ import (
 	"vksplat/pipeline"
 )
 
-// showPlan prints the plan, for people below what it is of where the program chose that.
+// showPlan prints the plan, for people below what it is of where the program chose that or where it is of several devices.
 func (r *trainRun) showPlan() error {
-	if r.chosen != "" && !r.planJSON {
+	if r.planJSON {
+		return r.app.printJSON(r.plan)
+	}
+	if r.chosen != "" || len(r.others) > 0 {
 		r.app.printf("%s\n", r.deviceNames())
 	}
-	return r.app.printPlan(r.plan, r.planJSON)
+	return r.app.printPlan(r.plan, 1+len(r.others))
 }
 
-// printPlan prints what training would use memory for.
-func (a *app) printPlan(p *pipeline.Plan, asJSON bool) error {
-	if asJSON {
-		return a.printJSON(p)
-	}
+// printPlan prints what training on so many devices would use memory for.
+func (a *app) printPlan(p *pipeline.Plan, devices int) error {
 	d, h := &p.Device, &p.Host
 	a.printf("%s to start with, at most %d; %d (tile, splat) pairs at once\n", count(p.Splats, "splat"), p.Ceiling, p.Isects)
 	w := tabwriter.NewWriter(a.stdout, 0, 8, 2, ' ', 0)
@@ -30,7 +30,14 @@ func (a *app) printPlan(p *pipeline.Plan, asJSON bool) error {
 	if d.PhotoAll {
 		held = "all photos kept there"
 	}
-	_, _ = fmt.Fprintf(w, "device memory\t%s\tof %s\n", bytesText(d.Total), bytesText(d.Budget))
+	each := ""
+	switch {
+	case p.Shares != nil:
+		each = fmt.Sprintf(", on the first device; the model may grow to %s splats on them", sharesText(p.Shares))
+	case devices > 1:
+		each = fmt.Sprintf(", on each of %d devices", devices)
+	}
+	_, _ = fmt.Fprintf(w, "device memory\t%s\tof %s%s\n", bytesText(d.Total), bytesText(d.Budget), each)
 	row("model", d.Model, fmt.Sprintf("parameters, moments and statistics at the ceiling, %d bytes a splat", p.SplatBytes))
 	row("scratch", d.Scratch, fmt.Sprintf("what a step hands from pass to pass, %d bytes a splat and what pixels and pairs take", p.StepBytes))
 	row("photos", d.Photos, held)
@@ -47,6 +54,9 @@ func (a *app) printPlan(p *pipeline.Plan, asJSON bool) error {
 	}
 	_, _ = fmt.Fprintf(w, "RAM\t%s\tbudget\n", bytesText(h.Budget))
 	row("process", h.Process, "program, driver and points")
+	if devices > 1 {
+		row("transfers", h.Staging, "packets between the devices, and what is mapped for each")
+	}
 	row("photos", h.Cache, decoded)
 	row("decoding", h.Decode, fmt.Sprintf("%s, several photos at once", count(h.Workers, "worker")))
 	row("picture", h.Picture, "a render and its photo, when they are compared, in place of most photos")

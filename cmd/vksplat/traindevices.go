@@ -3,6 +3,8 @@ package main
 import (
 	"errors"
 	"fmt"
+	"regexp"
+	"slices"
 	"strings"
 
 	"vksplat/pipeline"
@@ -11,6 +13,20 @@ import (
 
 // devicesAuto as --devices leaves the choice to the program, see chooseDevices.
 const devicesAuto = "auto"
+
+// devicesAll as --devices takes all of the machine.
+const devicesAll = "all"
+
+// deviceName is an index or a UUID, which need not have its dashes.
+var deviceName = regexp.MustCompile(`^([0-9]{1,7}|[0-9a-fA-F]{8}(-?[0-9a-fA-F]{4}){3}-?[0-9a-fA-F]{12})$`)
+
+// namesDevices reports whether a value of --devices is one that some machine has: all, auto, or indices and UUIDs.
+func namesDevices(list string) bool {
+	if list == devicesAll || list == devicesAuto {
+		return true
+	}
+	return !slices.ContainsFunc(strings.Split(list, ","), func(name string) bool { return !deviceName.MatchString(strings.TrimSpace(name)) })
+}
 
 // openDevices opens what is trained on, or the first of what will be.
 func (r *trainRun) openDevices() (err error) {
@@ -55,8 +71,10 @@ func (r *trainRun) devicesFor(cams []scene.Camera, splats, others int, o pipelin
 	}
 	all := 1 + others
 	if from := r.saver.from; from != nil {
-		n = max(1, len(from.Header.Team))
-		return min(n, all), fmt.Sprintf("as the steps so far, of %d", all)
+		if n = max(1, len(from.Header.Team)); n > all {
+			return all, fmt.Sprintf("the steps so far were of %d, and no more than %d of a kind are there", n, all)
+		}
+		return n, fmt.Sprintf("as the steps so far, of %d", all)
 	}
 	if all == 1 {
 		return 1, "no other GPU is like it"

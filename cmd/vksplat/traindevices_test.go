@@ -31,7 +31,7 @@ func TestDevicesFor(t *testing.T) {
 		{name: "no room", splats: 450_000, others: 1, memory: "50MiB", want: 2, why: "one has too little memory"},
 		{name: "begun on two", splats: 300, max: 300, others: 3, team: 2, want: 2, why: "as the steps so far"},
 		{name: "begun on one", splats: 2_500_000, others: 3, team: 1, want: 1, why: "as the steps so far"},
-		{name: "begun on more", splats: 2_500_000, others: 1, team: 4, want: 2, why: "as the steps so far"},
+		{name: "begun on more", splats: 2_500_000, others: 1, team: 4, want: 2, why: "the steps so far were of 4, and no more than 2"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			o := newTrainOptions()
