@@ -19,11 +19,8 @@ import (
 	"vksplat/scene"
 )
 
-// Words for --devices.
-const (
-	devicesAll  = "all"
-	devicesNone = "none"
-)
+// devicesNone as a worker's --devices has it take only tasks that need none.
+const devicesNone = "none"
 
 // lostText is what run-task says when its device was lost.
 var lostText = pipeline.ErrDeviceLost.Error()
