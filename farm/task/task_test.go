@@ -324,7 +324,7 @@ func TestVerdicts(t *testing.T) {
 		}
 	}
 	for err, want := range map[error]int{
-		nil: 0, ErrStopped: 75, ErrCanceled: 130, errStalled: 75, context.Canceled: 75, spec.ErrSpec: 78, &ChildError{Code: 2}: 2, &ChildError{Code: 130}: 75, &ChildError{Code: 137}: 75, &ChildError{Code: 1}: 75,
+		nil: 0, ErrStopped: 75, ErrCanceled: 130, errStalled: 75, context.Canceled: 75, spec.ErrSpec: 78, &ChildError{Code: 2, Said: "x"}: 2, &ChildError{Code: 2}: 75, &ChildError{Code: 130}: 75, &ChildError{Code: 137}: 75, &ChildError{Code: 1}: 75,
 		&scene.Error{Kind: store.ErrSetup}: 78, &scene.Error{Kind: scene.ErrUsage}: 2, &scene.Error{}: 65, errors.New("else"): 75,
 		store.Explain("x", "y", syscall.ENOSPC): 75, store.Explain("x", "y", syscall.EROFS): 78, errors.Join(ErrCanceled, store.Explain("x", "y", syscall.ENOSPC)): 130,
 	} {
