@@ -261,7 +261,7 @@ func (t *team) freeRooms() (err error) {
 	return err
 }
 
-// close frees what the team has. The engines' programs must be closed, or nothing may be in flight.
+// close frees what the team has, once nothing uses it: of a team that failed, devices may still be at units that the gates let through, and write packets.
 func (t *team) close() (err error) {
 	for _, e := range t.engines {
 		if e.letters != nil {
@@ -270,7 +270,6 @@ func (t *team) close() (err error) {
 		}
 	}
 	t.relays.Wait()
-	err = t.freeRooms()
 	for _, e := range t.engines {
 		if e.links == nil {
 			continue
@@ -282,6 +281,10 @@ func (t *team) close() (err error) {
 		}
 		e.team, e.links = nil, nil
 	}
+	for _, e := range t.engines {
+		_ = e.dev.WaitIdle() // its error is that of a lost device, which engine.close tells
+	}
+	err = errors.Join(err, t.freeRooms())
 	if t.headers != nil {
 		err = errors.Join(err, t.headers.Close())
 	}
