@@ -302,8 +302,9 @@ type letter struct {
 // step returns how far a gate is opened for a piece of the packets of a round.
 func step(round uint64, piece int) uint64 { return round*mostPieces + uint64(piece) }
 
-// relay waits for what e's device was given, one phase after the other, and opens the device's gates when all have come as far. Nobody else waits for a
-// device of a team: on NVIDIA a gate opens milliseconds late while another thread waits for the same device.
+// relay waits for what e's device was given, one phase after the other, and opens the device's gates when all have come as far. In a step nobody
+// else waits for a device of a team, because on NVIDIA a gate opens milliseconds late while another thread waits for the same device; only who writes a checkpoint
+// beside the training does, for its copies.
 func (t *team) relay(e *engine) {
 	defer t.relays.Done()
 	for l := range e.letters {
