@@ -261,7 +261,7 @@ func (t *team) freeRooms() (err error) {
 	return err
 }
 
-// close frees what the team has. The engines' programs must be closed, or nothing may be in flight.
+// close frees what the team has, once nothing uses it: of a team that failed, devices may still be at units that the gates let through, and write packets.
 func (t *team) close() (err error) {
 	for _, e := range t.engines {
 		if e.letters != nil {
@@ -270,7 +270,6 @@ func (t *team) close() (err error) {
 		}
 	}
 	t.relays.Wait()
-	err = t.freeRooms()
 	for _, e := range t.engines {
 		if e.links == nil {
 			continue
@@ -282,6 +281,10 @@ func (t *team) close() (err error) {
 		}
 		e.team, e.links = nil, nil
 	}
+	for _, e := range t.engines {
+		_ = e.dev.WaitIdle() // its error is that of a lost device, which engine.close tells
+	}
+	err = errors.Join(err, t.freeRooms())
 	if t.headers != nil {
 		err = errors.Join(err, t.headers.Close())
 	}
@@ -299,8 +302,9 @@ type letter struct {
 // step returns how far a gate is opened for a piece of the packets of a round.
 func step(round uint64, piece int) uint64 { return round*mostPieces + uint64(piece) }
 
-// relay waits for what e's device was given, one phase after the other, and opens the device's gates when all have come as far. Nobody else waits for a
-// device of a team: on NVIDIA a gate opens milliseconds late while another thread waits for the same device.
+// relay waits for what e's device was given, one phase after the other, and opens the device's gates when all have come as far. In a step nobody
+// else waits for a device of a team, because on NVIDIA a gate opens milliseconds late while another thread waits for the same device; only who writes a checkpoint
+// beside the training does, for its copies.
 func (t *team) relay(e *engine) {
 	defer t.relays.Done()
 	for l := range e.letters {

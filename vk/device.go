@@ -104,6 +104,10 @@ func (d *Device) Close() error {
 	}
 	err = errors.Join(err, d.WaitIdle())
 	for _, c := range d.listOwned() {
+		if g, ok := c.(*Gate); ok {
+			g.destroy() // it has ended, and no Submit is under way that has its semaphore: WaitIdle had the queue
+			continue
+		}
 		err = errors.Join(err, c.Close())
 	}
 	if d.cache != nil {

@@ -96,22 +96,30 @@ func (g *Gate) end() error {
 }
 
 // Close opens the gate for all that waits at it and ends it. Programs that wait at it cannot be submitted any more. It does not wait: where work
-// that refers to the gate is not done, the device keeps what is left of the gate until it is closed itself.
+// that refers to the gate is not done, the device keeps what is left of the gate until it is closed itself. That goes for a lost device as well: another
+// goroutine may be in a Submit that has the semaphore already.
 func (g *Gate) Close() error {
 	err := g.end()
 	g.mu.Lock()
+	last := g.last // no batch comes after it: the gate has ended
+	g.mu.Unlock()
+	done, e := g.dev.Done(last)
+	if done && e == nil {
+		g.destroy()
+	}
+	return errors.Join(err, e)
+}
+
+// destroy destroys the semaphore of a gate that has ended and that no work refers to.
+func (g *Gate) destroy() {
+	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.semaphore == 0 {
-		return err
-	}
-	done, e := g.dev.Done(g.last)
-	if e == nil && !done && !g.dev.Lost() {
-		return err
+		return
 	}
 	g.dev.disown(g)
 	destroySemaphore(g.dev.h, g.semaphore)
 	g.semaphore = 0
-	return errors.Join(err, e)
 }
 
 // Await appends waiting: what is recorded after it runs only once g has been opened as far as the submission says (Submission.AddGated). The list stays

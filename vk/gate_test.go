@@ -1,6 +1,7 @@
 package vk
 
 import (
+	"errors"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -110,6 +111,47 @@ func TestGatesRefuse(t *testing.T) {
 		if err := d.Wait(p.PhaseTicket(k)); err == nil {
 			t.Errorf("waited for phase %d of a program with one await", k)
 		}
+	}
+}
+
+// TestGateClosesInSubmit closes a gate of a device that is lost while a submission, which has the gate's semaphore in its batches, is on its way to the
+// driver: the semaphore lives until the device is closed, and the validation layer has nothing to say.
+func TestGateClosesInSubmit(t *testing.T) {
+	in := testInstance(t)
+	info, _, err := in.Select("auto")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := must(in.NewDevice(info, DeviceOptions{Budget: 64 << 20}))(t)
+	g, idle := must(d.NewGate())(t), must(d.NewGate())(t)
+	y := must(Make[float32](d, Readback, 64, "y"))(t)
+	r := NewRecorder(d)
+	r.Await(g)
+	r.Fill(y.View, 1)
+	p, s := must(r.Build("gated", d.NewScratchPool(), BuildOptions{}))(t), d.NewSubmission()
+	s.AddGated(p, 1)
+	first := d.submitted.Load() + 1
+	s.sort(first) // as Submit does, from here on
+	if err := d.check("vkWaitSemaphores", "timeline", deviceLost); err == nil || !d.Lost() {
+		t.Fatalf("%v, lost %v", err, d.Lost())
+	}
+	if err := g.Close(); err == nil || g.semaphore == 0 {
+		t.Fatalf("closed on a device that is lost: error %v, semaphore %x", err, g.semaphore)
+	}
+	last, result := d.shim.submit(d.queue, &s.batches, d.timeline, first)
+	if result < 0 || last != first+1 {
+		t.Fatalf("tickets %d to %d: %d", first, last, result)
+	}
+	d.submitted.Store(last)
+	p.submitted(Ticket(first))
+	if err := idle.Close(); err != nil || idle.semaphore != 0 {
+		t.Errorf("a gate that nothing ever waited at: error %v, semaphore %x", err, idle.semaphore)
+	}
+	if err := d.Close(); !errors.Is(err, ErrDeviceLost) || g.semaphore != 0 {
+		t.Errorf("the device was closed: error %v, semaphore %x", err, g.semaphore)
+	}
+	if err := g.Close(); g.semaphore != 0 {
+		t.Errorf("closed once more: error %v, semaphore %x", err, g.semaphore)
 	}
 }
 

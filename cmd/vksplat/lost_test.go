@@ -3,6 +3,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,13 +12,10 @@ import (
 )
 
 // TestDeviceLost trains on devices that are lost in the middle: the exit code is that of what can be tried again, nothing hangs, the error names the device, the
-// last checkpoint is whole, and the very command of the hint goes on with it to the bytes of an undisturbed run.
+// last checkpoint is whole, and the very command of the hint goes on with it, or with that of another folder which the run began with, to the bytes of an undisturbed
+// run; without either it starts anew.
 func TestDeviceLost(t *testing.T) {
 	capture, dir := smallScene(t, 300), t.TempDir()
-	limits := filepath.Join(dir, "limits.json")
-	if err := os.WriteFile(limits, []byte(`{"lostAfter": 45}`), 0o644); err != nil {
-		t.Fatal(err)
-	}
 	const last = "step_40.safetensors"
 	for _, c := range []struct {
 		name, says string
@@ -30,8 +28,12 @@ func TestDeviceLost(t *testing.T) {
 			args := func(out, every string, more ...string) []string {
 				return append([]string{"train", capture, "-m", filepath.Join(dir, c.name+out), "--iterations", "40", "--checkpoint-every", every, "--progress", "none"}, append(c.flags, more...)...)
 			}
-			lose := func(out, every string, more ...string) string {
+			loseAfter := func(submits int, out, every string, more ...string) string {
 				t.Helper()
+				limits := filepath.Join(t.TempDir(), "limits.json")
+				if err := os.WriteFile(limits, fmt.Appendf(nil, `{"lostAfter": %d}`, submits), 0o644); err != nil {
+					t.Fatal(err)
+				}
 				cmd := exec.Command("vksplat", args(out, every, more...)...)
 				cmd.Env = append(os.Environ(), "VKSPLAT_LIMITS="+limits)
 				text, _ := cmd.CombinedOutput()
@@ -40,24 +42,48 @@ func TestDeviceLost(t *testing.T) {
 				}
 				return string(text)
 			}
+			lose := func(out, every string, more ...string) string { t.Helper(); return loseAfter(45, out, every, more...) }
+			follow := func(text, before string) string {
+				t.Helper()
+				_, command, _ := strings.Cut(text, before)
+				again, err := exec.Command("sh", "-c", strings.TrimSpace(command)).CombinedOutput()
+				if err != nil {
+					t.Fatalf("%s%v\n%s", command, err, again)
+				}
+				return string(again)
+			}
 			text := lose(" lost", "4")
 			if !strings.Contains(text, "is whole\n") || !strings.Contains(text, c.says) {
 				t.Errorf("the user is told:\n%s", text)
 			}
-			_, command, _ := strings.Cut(text, "go on with it: ")
-			again, err := exec.Command("sh", "-c", strings.TrimSpace(command)).CombinedOutput()
-			if err != nil || !strings.Contains(string(again), "going on with ") {
-				t.Fatalf("%s%v\n%s", command, err, again)
-			}
 			vksplat(t, args(" whole", "0")...)
-			sameFile(t, filepath.Join(dir, c.name+" whole", checkpointFolder, last), filepath.Join(dir, c.name+" lost", checkpointFolder, last))
+			whole := filepath.Join(dir, c.name+" whole", checkpointFolder, last)
+			list, err := listCheckpoints(filepath.Join(dir, c.name+" lost", checkpointFolder))
+			if err != nil || len(list) == 0 {
+				t.Fatalf("%d checkpoints: %v", len(list), err)
+			}
+			from := list[len(list)-1].path // which another folder goes on with, and loses its device before its first checkpoint
+			elsewhere := loseAfter(4, " elsewhere", "0", "--resume="+from)
+			if !strings.Contains(elsewhere, "no checkpoint had been written since "+from+"\n") {
+				t.Errorf("with a checkpoint of another folder the user is told:\n%s", elsewhere)
+			}
+			for _, run := range []struct{ folder, text, before string }{{" elsewhere", elsewhere, "go on with that once more: "}, {" lost", text, "go on with it: "}} {
+				if said := follow(run.text, run.before); !strings.Contains(said, "going on with "+from) {
+					t.Errorf("%s goes on:\n%s", run.folder, said)
+				}
+				sameFile(t, whole, filepath.Join(dir, c.name+run.folder, checkpointFolder, last))
+			}
 			text = lose(" late", "0") // while it is measured or written
 			if !strings.Contains(text, "no checkpoint had been written\n") {
 				t.Errorf("at the end the user is told:\n%s", text)
 			}
-			text = lose(" early", "0", "--iterations", "400")
+			text = lose(" early", "0", "--iterations", "60")
 			if want := "; start anew with: vksplat train " + capture; !strings.Contains(text, "no checkpoint had been written\n") || !strings.Contains(text, want) || strings.Contains(text, "--resume") {
 				t.Errorf("without a checkpoint the user is told:\n%s", text)
+			}
+			follow(text, "start anew with: ")
+			if path := filepath.Join(dir, c.name+" early", checkpointFolder, "step_60.safetensors"); !isFile(path) {
+				t.Errorf("started anew, the run left no %s", path)
 			}
 		})
 	}

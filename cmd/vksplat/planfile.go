@@ -172,7 +172,12 @@ func (p *planFile) check(path string) error {
 		return planError(path, planHint, "%w", err)
 	}
 	for k := range p.Blocks {
-		if b := &p.Blocks[k]; b.Block != k || len(b.Cameras) == 0 || !(p.share(k) > 0 && p.share(k) <= 1) {
+		b := &p.Blocks[k]
+		if len(b.Cameras) > 0 && b.Trained == 0 {
+			return planError(path, "make the plan anew, in another folder and with the flags of then: vksplat partition "+quoted(p.Capture.Scene)+" -o PLAN",
+				"an earlier version of the program (%s) made it, which did not write how many photos block %d is trained on", p.Program, k)
+		}
+		if b.Block != k || len(b.Cameras) == 0 || !(p.share(k) > 0 && p.share(k) <= 1) {
 			return planError(path, planHint, "block %d is not what it should be", k)
 		}
 	}

@@ -87,6 +87,9 @@ func (r *trainRun) lostHint(err error) error {
 	}
 	unfinished := r.saver.collect() // of a copy that was taken before: the checkpoint before it stays where that is gone, too
 	state, again := "no checkpoint had been written", "start anew with: "+r.app.commandAgain("")
+	if from := r.saver.from; from != nil { // of another folder, or among those that are kept
+		state, again = "no checkpoint had been written since "+from.Path(), "go on with that once more: "+r.app.commandAgain("--resume="+from.Path())
+	}
 	if path := r.saver.newest(); path != "" {
 		state, again = "the last checkpoint, "+path+", is whole", "go on with it: "+r.app.commandAgain("--resume")
 		if unfinished != nil {
