@@ -127,13 +127,17 @@ func NewTrainerFrom(d *Device, cams []scene.Camera, photos Photos, c *Checkpoint
 }
 
 // Ceiling returns the ceiling of splats for a run of cfg that goes on with the checkpoint: that of the run so far, unless cfg has another one, or unless
-// memory ran short and the ceiling came down, which it need not stay where there is more; then 0.
+// memory ran short and the ceiling came down, which it need not stay where there is more; then 0. A model that has more splats than cfg allows goes on with
+// them and does not grow.
 func (c *Checkpoint) Ceiling(cfg Config) int {
 	lowered := slices.ContainsFunc(c.Header.Deviations, func(d Deviation) bool { return strings.HasPrefix(d.Reason, ranShort) })
-	if lowered || cfg.MaxSplats != c.Header.Config.MaxSplats {
-		return 0
+	switch {
+	case !lowered && cfg.MaxSplats == c.Header.Config.MaxSplats:
+		return c.Header.SplatCeiling
+	case cfg.MaxSplats > 0 && cfg.MaxSplats < c.Header.Splats:
+		return c.Header.Splats
 	}
-	return c.Header.SplatCeiling
+	return 0
 }
 
 // goOn takes over what a checkpoint says of the run.
@@ -162,7 +166,7 @@ func (t *Trainer) goOn(h *CheckpointHeader) {
 // dealtAnew reports whether as many devices as wrote a checkpoint have other shares than those had, because their memory does not allow them.
 func (t *Trainer) dealtAnew(h *CheckpointHeader) bool {
 	d := h.deal(len(t.members))
-	return d.splats != nil && !slices.Equal(d.splats, t.shares()) || d.ceilings != nil && t.o.Ceiling > 0 && !slices.Equal(d.ceilings, t.ceilings())
+	return d.splats != nil && !slices.Equal(d.splats, t.shares()) || d.divides(t.o.Ceiling) && !slices.Equal(d.ceilings, t.ceilings())
 }
 
 // DevicesBefore words the devices that ran the steps before a checkpoint; same says that they give the same bytes as those that go on.

@@ -99,7 +99,7 @@ func (t *Trainer) settle() error {
 		return t.err
 	}
 	_, err := t.drain()
-	for err == nil && t.partly() { // a state between two units is the same on all devices
+	for err == nil && t.err == nil && t.partly() { // a state between two units is the same on all devices
 		if err = t.advance(); err == nil {
 			_, err = t.drain()
 		}
@@ -108,7 +108,7 @@ func (t *Trainer) settle() error {
 		return failure
 	}
 	if t.partly() {
-		return errors.Join(err, errPartly)
+		return errors.Join(err, t.err, errPartly)
 	}
 	if err == nil || t.err == nil {
 		t.err = err

@@ -21,14 +21,39 @@ func (p portion) asked() int {
 // deal is how the splats of a run are dealt out to its devices where that is known: by a checkpoint of as many. Nil lists say nothing.
 type deal struct{ splats, ceilings []int }
 
+// divides reports whether d says what of a ceiling each device has.
+func (d deal) divides(ceiling int) bool {
+	return d.ceilings != nil && ceiling > 0 && sum(d.ceilings) == ceiling
+}
+
+// holding raises parts of a ceiling to the splats that the devices have, at the cost of those that have room to spare.
+func holding(splats, ceilings []int) (list []int) {
+	over := 0
+	for i, n := range splats {
+		list = append(list, max(n, ceilings[i]))
+		over += list[i] - ceilings[i]
+	}
+	for i, n := range splats {
+		less := min(over, list[i]-n)
+		list[i], over = list[i]-less, over-less
+	}
+	return list
+}
+
 // portions deals out a run's splats by a function that divides a number among devices.
 func (whole portion) portions(n int, known deal, divide func(total int) []int) []portion {
 	list := make([]portion, n)
 	splats, ends, most, ceilings := divide(whole.splats), divide(whole.ends), divide(whole.most), divide(whole.ceiling)
 	if known.splats != nil {
 		splats = known.splats
+		if whole.most > 0 {
+			most = holding(splats, most)
+		}
+		if whole.ceiling > 0 {
+			ceilings = holding(splats, ceilings)
+		}
 	}
-	if known.ceilings != nil && whole.ceiling > 0 {
+	if known.divides(whole.ceiling) {
 		ceilings = known.ceilings
 	}
 	for i := range list {

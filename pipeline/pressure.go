@@ -11,7 +11,8 @@ import (
 // ranShort begins the deviation of a run whose ceiling had to come down.
 const ranShort = "memory ran short"
 
-// makeRoomFor grows what members, by their reports, were short of in a unit of a step. Nothing is in flight.
+// makeRoomFor grows what members, by their reports, were short of in a unit of a step. Nothing is in flight, so that no device waits for another: an error
+// does not end the team, whose state can still be saved.
 func (t *Trainer) makeRoomFor(reports []*layout.Report, step int) error {
 	if err := t.e.team.grow(reports); err != nil {
 		return err
@@ -28,7 +29,7 @@ func (t *Trainer) makeRoomFor(reports []*layout.Report, step int) error {
 			err = m.e.buildToFit()
 		}
 		if err != nil {
-			return t.e.team.broken(err)
+			return err
 		}
 	}
 	return nil
@@ -70,6 +71,7 @@ func (t *Trainer) relieve(m *member, r *layout.Report, step int, had int64, caus
 	}
 	before := m.maxSplats
 	if err := m.stopGrowing(r); err != nil {
+		m.maxSplats = before // what is saved goes on elsewhere as if nothing had happened
 		return t.spent(m, err)
 	}
 	if t.odd < 0 && m.maxSplats < before {

@@ -373,7 +373,8 @@ func (t *team) meet(e *engine, exchange int) bool {
 	return t.err == nil
 }
 
-// fail ends the team because of err: whatever waits goes on, finds packets that are not of its unit, and changes nothing.
+// fail ends the team because of err, and whatever waits goes on. What it finds may be half a packet: headers, which say the unit, come before what they
+// announce. It may step on that, so the models are of no more use, and failure keeps them from being saved.
 func (t *team) fail(err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -418,7 +419,7 @@ func (t *team) grow(reports []*layout.Report) (err error) {
 		err = errors.Join(err, e.startAfresh())
 	}
 	if err = errors.Join(err, t.makeRooms(min(need+need/2, most))); err != nil {
-		return t.broken(err)
+		return fmt.Errorf("pipeline: grow packets between devices: %w", err)
 	}
 	for _, e := range t.engines { // now, rather than in a stop of its own: what sees more splats of one device sees more of all
 		e.viewSplats = max(e.viewSplats, t.records*len(t.engines))
