@@ -90,6 +90,24 @@ func TestRoles(t *testing.T) {
 	}
 }
 
+// TestPortTaken starts a server where another listens.
+func TestPortTaken(t *testing.T) {
+	t.Parallel()
+	first := startServer(t)
+	options := testOptions(t, filepath.Join(t.TempDir(), "farm"))
+	options.Listen = net.JoinHostPort("127.0.0.1", strconv.Itoa(first.config.Port))
+	start := time.Now()
+	s, err := Start(t.Context(), options)
+	if err == nil {
+		s.Close()
+		t.Fatal("the server starts on a port that is taken")
+	}
+	var op *net.OpError
+	if took := time.Since(start); !errors.As(err, &op) || took > startWithin/4 {
+		t.Errorf("after %v: %v", took, err)
+	}
+}
+
 // TestRefusedCommand lets commands ask for what their role may not do: they say so instead of waiting for an answer.
 func TestRefusedCommand(t *testing.T) {
 	t.Parallel()
