@@ -174,12 +174,31 @@ func usageErrorOf(err error, cmd *cobra.Command) error {
 	return &usageError{err: errors.New(text), hint: help}
 }
 
+// parent makes a command that only has subcommands: alone it prints its help, and refuses names that none of them has. Cobra itself would print the help for
+// these, too, and succeed.
+func parent(cmd *cobra.Command, subs ...*cobra.Command) *cobra.Command {
+	cmd.AddCommand(subs...)
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return nil
+		}
+		var names []string
+		for _, sub := range subs {
+			names = append(names, sub.Name())
+		}
+		help := "see: " + cmd.CommandPath() + " --help"
+		return usagef(didYouMean(args[0], names, help), "unknown command %q for %q", args[0], cmd.CommandPath())
+	}
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	return cmd
+}
+
 // one makes an argument check: exactly one argument, called what.
 func one(what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) == 1 {
 			return nil
 		}
-		return usagef("as in: vksplat "+cmd.Use, "%s needs one %s, %d are given", cmd.Name(), what, len(args))
+		return usagef("as in: "+cmd.Parent().CommandPath()+" "+cmd.Use, "%s needs one %s, %d are given", cmd.Name(), what, len(args))
 	}
 }

@@ -10,10 +10,8 @@ func (a *app) farmCommand() *cobra.Command {
 		Use:   "farm",
 		Short: "Run jobs of many tasks: trainings, renders, videos, tables",
 		Long:  "Run jobs of many tasks: trainings, sweeps, blocks, renders, videos, tables. docs/farm.md\nsays what a job is.",
-		Args:  cobra.NoArgs,
 	}
-	cmd.AddCommand(a.farmSubmitCommand(), a.farmLsCommand(), a.farmShowCommand(), a.farmWaitCommand(), a.farmLogsCommand(), a.farmCancelCommand(), a.farmRetryCommand(),
+	return parent(cmd, a.farmSubmitCommand(), a.farmLsCommand(), a.farmShowCommand(), a.farmWaitCommand(), a.farmLogsCommand(), a.farmCancelCommand(), a.farmRetryCommand(),
 		a.farmPauseCommand(), a.farmResumeCommand(), a.farmArtifactsCommand(), a.farmServeCommand(), a.farmTokenCommand(), a.farmWorkerCommand(), a.farmNodesCommand(),
 		a.farmDrainCommand(), a.farmLimitsCommand(), a.farmFsckCommand(), a.farmGcCommand(), a.farmExportCommand(), a.farmPageCommand(), a.farmRunTaskCommand())
-	return cmd
 }

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path"
 	"slices"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -82,10 +83,8 @@ func (a *app) farmArtifactsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "artifacts ls|get",
 		Short: "List or fetch the files that tasks made",
-		Args:  cobra.NoArgs,
 	}
-	cmd.AddCommand(a.artifactsLsCommand(), a.artifactsGetCommand())
-	return cmd
+	return parent(cmd, a.artifactsLsCommand(), a.artifactsGetCommand())
 }
 
 // rootsOf are the roots that flags name, or those of a job that is done on this machine.
@@ -242,7 +241,7 @@ func (a *app) printFindings(findings []queue.Finding, asJSON bool) error {
 			if f.Repaired {
 				verdict = "mended"
 			}
-			a.printf("%s: %s %s: %s\n", verdict, f.Job, f.Task, f.What)
+			a.printf("%s: %s: %s\n", verdict, strings.TrimSpace(f.Job+" "+f.Task), f.What)
 		}
 	}
 	if left > 0 {

@@ -88,6 +88,9 @@ func (a *app) submit(o *submitOptions) error {
 	if err != nil {
 		return err
 	}
+	if err := checkTasks(plan.Tasks); err != nil {
+		return err
+	}
 	if o.dryRun {
 		return a.printTasks(job, plan, o.asJSON)
 	}

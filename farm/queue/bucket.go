@@ -13,6 +13,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"vksplat/scene"
 )
 
 var (
@@ -205,7 +207,8 @@ func (q *Queue) retry(ctx context.Context, what string, fn func(context.Context)
 	}
 }
 
-// try calls fn once. It ends early when the connection is lost: no answer can come any more.
+// try calls fn once. It ends early when the connection is lost: no answer can come any more. Nor does one come to what the server refuses; where patience is
+// bounded, a command has the connection for itself, and the refusal is of what it asks.
 func (q *Queue) try(ctx context.Context, fn func(context.Context) error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, tryFor, nats.ErrTimeout)
 	defer cancel()
@@ -219,12 +222,14 @@ func (q *Queue) try(ctx context.Context, fn func(context.Context) error) error {
 		select {
 		case <-lost:
 			lose(nats.ErrDisconnected)
+		case refusal := <-q.refused:
+			lose(failure("ask farm", "", refusal, "The token's role may not do this: the administrator makes another with vksplat farm token.", scene.ErrUsage))
 		case <-done:
 		}
 	}()
 	err := fn(ctx)
-	if err != nil && errors.Is(context.Cause(ctx), nats.ErrDisconnected) {
-		return nats.ErrDisconnected
+	if cause := context.Cause(ctx); err != nil && (errors.Is(cause, nats.ErrDisconnected) || errors.Is(cause, nats.ErrPermissionViolation)) {
+		return cause
 	}
 	return err
 }

@@ -50,7 +50,7 @@ func ReadToken(path string) (Token, error) {
 		err = errors.New("it holds no address or no key")
 	}
 	if err != nil {
-		return t, failure(op, path, err, "", scene.ErrData)
+		return t, failure(op, path, err, "It is damaged: copy it again, or make one with vksplat farm token on the machine that serves.", scene.ErrData)
 	}
 	return t, nil
 }

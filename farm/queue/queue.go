@@ -53,6 +53,7 @@ type Queue struct {
 	ctl     bucket
 	lead    bucket
 	logs    bucket
+	refused chan error // what the server does not permit the connection, nil where calls wait for a server without bound
 }
 
 const (
@@ -106,7 +107,25 @@ func attach(nc *nats.Conn, options Options) (*Queue, error) {
 		*b = kvBucket(q, name)
 	}
 	q.logs = bucket{q, logStream, "log."}
+	if options.Patience > 0 {
+		q.hearRefusals()
+	}
 	return q, nil
+}
+
+// hearRefusals takes in what the server says outside of answers.
+func (q *Queue) hearRefusals() {
+	q.refused = make(chan error, 1)
+	q.nc.SetErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
+		if errors.Is(err, nats.ErrPermissionViolation) {
+			select {
+			case q.refused <- err:
+			default: // one is enough to end with
+			}
+			return
+		}
+		q.log.Warn("the connection", "cause", err)
+	})
 }
 
 func (f Farm) withDefaults() Farm {

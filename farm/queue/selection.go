@@ -1,7 +1,6 @@
 package queue
 
 import (
-	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -80,7 +79,7 @@ func (s Selection) of(b *board) ([]int, error) {
 		return nil, fmt.Errorf("%w: %q", ErrNoTask, s.Tasks[at])
 	}
 	if len(tasks) == 0 {
-		return nil, errors.Join(ErrNoTask, errors.New("none of these frames"))
+		return nil, fmt.Errorf("%w: none draws any of these frames", ErrNoTask)
 	}
 	return tasks, nil
 }

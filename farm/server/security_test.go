@@ -90,6 +90,51 @@ func TestRoles(t *testing.T) {
 	}
 }
 
+// TestPortTaken starts a server where another listens.
+func TestPortTaken(t *testing.T) {
+	t.Parallel()
+	first := startServer(t)
+	options := testOptions(t, filepath.Join(t.TempDir(), "farm"))
+	options.Listen = net.JoinHostPort("127.0.0.1", strconv.Itoa(first.config.Port))
+	start := time.Now()
+	s, err := Start(t.Context(), options)
+	if err == nil {
+		s.Close()
+		t.Fatal("the server starts on a port that is taken")
+	}
+	var op *net.OpError
+	if took := time.Since(start); !errors.As(err, &op) || took > startWithin/4 {
+		t.Errorf("after %v: %v", took, err)
+	}
+}
+
+// TestRefusedCommand lets commands ask for what their role may not do: they say so instead of waiting for an answer.
+func TestRefusedCommand(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	ctx := t.Context()
+	q, err := queue.Connect(ctx, raw(t, s, View), queue.Options{Patience: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, do := range map[string]func() error{
+		"submit":     func() error { return q.Submit(ctx, queue.JobPlan{Name: "j", Tasks: []queue.Task{{Name: "a"}}}) },
+		"set limits": func() error { return q.SetLimits(ctx, queue.Limits{}) },
+		"drain":      func() error { return q.Drain(ctx, "n", false) },
+	} {
+		start := time.Now()
+		if err := do(); !errors.Is(err, nats.ErrPermissionViolation) || !errors.Is(err, scene.ErrUsage) {
+			t.Errorf("%s as a viewer: %v", what, err)
+		}
+		if took := time.Since(start); took > 3*time.Second {
+			t.Errorf("%s as a viewer took %v", what, took)
+		}
+		if _, err := q.Limits(ctx); err != nil {
+			t.Errorf("look after the refused %s: %v", what, err)
+		}
+	}
+}
+
 func publish(nc *nats.Conn, subject string) error {
 	return nc.PublishRequest(subject, nc.NewInbox(), []byte("{}"))
 }

@@ -155,9 +155,21 @@ func (s *Server) hosts(host string) []string {
 	return hosts
 }
 
+// tryListen finds out whether the address is free: the NATS server itself only logs that, and never becomes ready.
+func (s *Server) tryListen() error {
+	l, err := net.Listen("tcp", s.options.Listen)
+	if err != nil {
+		return err
+	}
+	return l.Close()
+}
+
 // run starts the NATS server, the farm on it, and what goes on in the background.
 func (s *Server) run(ctx context.Context) (err error) {
 	const op = "start farm"
+	if err := s.tryListen(); err != nil {
+		return failure(op, s.options.Listen, err, "Stop what listens there, or give another port with --listen.", scene.ErrTryAgain)
+	}
 	if s.nats, err = natsserver.NewServer(s.config.Clone()); err != nil {
 		return failure(op, s.options.Dir, err, "", nil)
 	}
