@@ -65,10 +65,10 @@ func (t *Trainer) join() error {
 		return nil
 	}
 	var engines []*engine
-	records := 0
+	records := t.member.splats // of the smallest share, which all devices planned views for; packets and views of more grow by need
 	for _, m := range t.members {
 		engines = append(engines, m.e)
-		records = max(records, m.splats)
+		records = min(records, m.splats)
 	}
 	team, err := newTeam(engines, records)
 	if err != nil {

@@ -3,9 +3,12 @@ package pipeline
 import (
 	"bytes"
 	"fmt"
+	"math/rand/v2"
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"vksplat/scene"
 )
 
 // TestDealt deals splats out: all of them, each once, as many as the shares say, and at any place of the list in proportion to them.
@@ -111,4 +114,32 @@ func TestTeamUnequalStart(t *testing.T) {
 	if _, err := devices[0].Plan(cams, 4_000_000, cfg, o); err == nil {
 		t.Error("four million fit")
 	}
+}
+
+// TestTeamUnequalTrains trains on devices of which one has far less memory than the other: views that see some of the splats fit.
+func TestTeamUnequalTrains(t *testing.T) {
+	views, _, scale, cfg := promiseScene(t)
+	cfg.Iterations, cfg.RefineEvery = 2, 0
+	for _, c := range []struct {
+		budgets [2]int64
+		splats  int
+	}{{[2]int64{128 << 20, 64 << 20}, 140_000}, {[2]int64{24 << 20, 240 << 20}, 120_000}} {
+		devices := []*Device{budgetDevice(t, c.budgets[0]), budgetDevice(t, c.budgets[1])}
+		tr := teamTrainer(t, devices, views, randomSplats(c.splats), scale, cfg)
+		splatsAfter(t, tr, cfg.Iterations)
+		t.Logf("%d bytes: shares %v, packets of %d", c.budgets, tr.shares(), tr.e.team.records)
+	}
+}
+
+// randomSplats are small splats in a cube around the origin, of which a view sees some.
+func randomSplats(n int) *scene.Splats {
+	s := scene.NewSplats(n, 0)
+	random := rand.New(rand.NewPCG(1, 2))
+	for i := range n {
+		for k := range 3 {
+			s.Means[3*i+k], s.LogScales[3*i+k] = 8*random.Float32()-4, -6
+		}
+		s.Quats[4*i] = 1
+	}
+	return s
 }

@@ -413,16 +413,22 @@ func (t *team) grow(reports []*layout.Report) (err error) {
 	if need <= t.records {
 		return nil
 	}
-	most := need
+	most, all := need, 0
 	for _, e := range t.engines {
-		most = max(most, e.model.capacity())
+		most, all = max(most, e.model.capacity()), all+e.model.capacity()
 		err = errors.Join(err, e.startAfresh())
 	}
 	if err = errors.Join(err, t.makeRooms(min(need+need/2, most))); err != nil {
 		return fmt.Errorf("pipeline: grow packets between devices: %w", err)
 	}
 	for _, e := range t.engines { // now, rather than in a stop of its own: what sees more splats of one device sees more of all
-		e.viewSplats = max(e.viewSplats, t.records*len(t.engines))
+		had := e.viewSplats
+		e.viewSplats = max(had, min(t.records*len(t.engines), all)/packetUnit*packetUnit)
+		if n := e.fewerIsects(e.isectCapacity); n > 0 {
+			e.isectCapacity = n
+			continue
+		}
+		e.viewSplats = had // by need, then
 	}
 	return nil
 }
