@@ -292,6 +292,48 @@ func TestCheckpoints(t *testing.T) {
 	}
 }
 
+// TestCheckpointsOfOtherSettings has those of an edited job stand behind what the former one reached, and those of a repeated step behind a damaged one.
+func TestCheckpointsOfOtherSettings(t *testing.T) {
+	r := newFolder(t, Options{})
+	ctx := context.Background()
+	save := func(hash string, step int) {
+		t.Helper()
+		u := &Uploads{Root: r, Task: "j/t", Dir: work(t, map[string]string{"state": fmt.Sprint(hash, step), "same": "same"})}
+		if err := u.Save(ctx, []string{"same", "state"}, Made{Hash: hash, Step: step, Attempt: 1}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	fetched := func(hash string, want int) {
+		t.Helper()
+		to := work(t, nil)
+		if m, err := Fetch(ctx, r, "j/t", to, hash, 0); err != nil || m == nil || m.Step != want || readText(t, to, "state") != fmt.Sprint(hash, want) {
+			t.Fatalf("fetched of %s: %+v, %v; want step %d", hash, m, err, want)
+		}
+	}
+	save("old", 20000)
+	save("old", 25000)
+	for _, step := range []int{500, 1000, 1500, 2000} {
+		save("new", step)
+		fetched("new", step)
+	}
+	fetched("old", 25000)
+	if keys, err := checkpoints(r, "j/t"); err != nil || len(keys) != 2*keptCheckpoints {
+		t.Errorf("kept: %q, %v", keys, err)
+	}
+	// The newest two are damaged: what is made again from before them stays.
+	putText(t, r, contentKey("j/t", sumOf("new1500")), "damaged")
+	putText(t, r, contentKey("j/t", sumOf("new2000")), "damaged")
+	save("new", 1200)
+	fetched("new", 1200)
+	putText(t, r, checkpointKey("j/t", 25000, 1), "{")
+	save("new", 1300)
+	fetched("new", 1300)
+	fetched("old", 20000)
+	if exists(filepath.Join(r.dir, checkpointKey("j/t", 25000, 1))) || exists(filepath.Join(r.dir, checkpointKey("j/t", 1200, 1))) {
+		t.Error("what nobody goes on from is still there")
+	}
+}
+
 func sumOf(text string) string {
 	m := newMeter(context.Background(), io.Discard)
 	_, _ = m.Write([]byte(text))
