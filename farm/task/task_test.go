@@ -334,6 +334,33 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
+// TestCopiesLeaveTheCache puts folders together that have a file of the same name: none of them changes.
+func TestCopiesLeaveTheCache(t *testing.T) {
+	top := t.TempDir()
+	together := filepath.Join(top, "together")
+	from := map[string]string{"first": "one", "second": "two"}
+	for dir, text := range from {
+		if err := errors.Join(os.Mkdir(filepath.Join(top, dir), 0o777), os.WriteFile(filepath.Join(top, dir, recordOfRender), []byte(text), 0o666)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, written := range []bool{false, true} {
+		for _, dir := range []string{"first", "second"} {
+			if err := copyTree(filepath.Join(top, dir), together, written); err != nil {
+				t.Fatal(err)
+			}
+			if data, err := os.ReadFile(filepath.Join(together, recordOfRender)); err != nil || string(data) != from[dir] {
+				t.Errorf("copied %q, %v; want %q", data, err, from[dir])
+			}
+		}
+		for dir, text := range from {
+			if data, err := os.ReadFile(filepath.Join(top, dir, recordOfRender)); err != nil || string(data) != text {
+				t.Errorf("%s has %q now, %v", dir, data, err)
+			}
+		}
+	}
+}
+
 func TestWithScene(t *testing.T) {
 	plan := "{\n  \"format\": \"x\",\n  \"capture\": {\n    \"scene\": \"/a \\\"b\",\n    \"images\": \"\"\n  }\n}\n"
 	got, err := withScene([]byte(plan), `/new "place`)
