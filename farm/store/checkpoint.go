@@ -75,7 +75,11 @@ func (u *Uploads) send(ctx context.Context, name string) (File, error) {
 	if err != nil {
 		return File{}, err
 	}
-	if _, err := u.Root.Stat(contentKey(u.Task, sum.SHA256)); errors.Is(err, fs.ErrNotExist) {
+	there, err := u.Root.Stat(contentKey(u.Task, sum.SHA256))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return File{}, err
+	}
+	if err != nil || there.Size != sum.Size {
 		err := u.Root.Put(contentKey(u.Task, sum.SHA256), func(w io.Writer) error {
 			f, err := u.Dir.Open(name)
 			if err != nil {

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -227,6 +228,43 @@ func TestCheckpointsOfOtherSettings(t *testing.T) {
 	fetched("old", 20000)
 	if exists(filepath.Join(r.dir, checkpointKey("j/t", 25000, 1))) || exists(filepath.Join(r.dir, checkpointKey("j/t", 1200, 1))) {
 		t.Error("what nobody goes on from is still there")
+	}
+}
+
+// TestCheckpointsOfBadShares has a share not say whether a content is there, and keep half of one.
+func TestCheckpointsOfBadShares(t *testing.T) {
+	r := newFolder(t, Options{})
+	ctx := context.Background()
+	dir := work(t, map[string]string{"state": "10"})
+	save := func(step int) error {
+		return (&Uploads{Root: r, Task: "j/t", Dir: dir}).Save(ctx, []string{"state"}, Made{Hash: "h", Step: step})
+	}
+	r.fault = func(op, key string) error {
+		if op == "stat" {
+			return syscall.EIO
+		}
+		return nil
+	}
+	if err := save(10); !errors.Is(err, syscall.EIO) || exists(filepath.Join(r.dir, checkpointKey("j/t", 10, 0))) {
+		t.Errorf("a checkpoint lists what may not be there: %v", err)
+	}
+	r.fault = nil
+	putText(t, r, contentKey("j/t", sumOf("10")), "1")
+	if err := save(10); err != nil {
+		t.Fatal(err)
+	}
+	// A fault in the midst of reading, while the handle of the file is of no use any more.
+	faults := 0
+	r.fault = func(op, key string) error {
+		if op == "read" && faults < 4 {
+			faults++
+			return syscall.ESTALE
+		}
+		return nil
+	}
+	to := work(t, nil)
+	if m, err := Fetch(ctx, r, "j/t", to, "h", 0); err != nil || m == nil || readText(t, to, "state") != "10" || faults != 4 {
+		t.Errorf("%+v, %v after %d faults", m, err, faults)
 	}
 }
 

@@ -69,16 +69,72 @@ func (f *folder) patiently(op, key string, do func() error) error {
 	}
 }
 
-func (f *folder) Open(key string) (file io.ReadCloser, err error) {
-	err = f.patiently("open", key, func() (err error) {
-		file, err = f.root.Open(key)
+func (f *folder) Open(key string) (io.ReadCloser, error) {
+	r := &reader{folder: f, key: key}
+	err := f.patiently("open", key, func() (err error) {
+		r.file, err = f.root.Open(key)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	return file, nil
+	return r, nil
 }
+
+// reader is a file that is read on where its share was away for a moment.
+type reader struct {
+	folder *folder
+	key    string
+	file   *os.File
+	at     int64       // how far it is read
+	info   fs.FileInfo // of the file when it was read first; nil: it was not
+}
+
+// Read implements io.Reader.
+func (r *reader) Read(p []byte) (n int, err error) {
+	failed := false
+	err = r.folder.patiently("read", r.key, func() (err error) {
+		if failed {
+			if err := r.reopen(); err != nil {
+				return err
+			}
+		}
+		failed = true
+		if r.info == nil {
+			if r.info, err = r.file.Stat(); err != nil {
+				return err
+			}
+		}
+		n, err = r.file.Read(p)
+		return err
+	})
+	r.at += int64(n)
+	return n, err
+}
+
+// reopen opens the file again, for a handle that went stale stays so. What changed since is not read on.
+func (r *reader) reopen() error {
+	file, err := r.folder.root.Open(r.key)
+	if err != nil {
+		return err
+	}
+	info, err := file.Stat()
+	if err == nil && r.info != nil && (info.Size() != r.info.Size() || !info.ModTime().Equal(r.info.ModTime())) {
+		err = fmt.Errorf("%s changed while it was read", r.key)
+	}
+	if err == nil {
+		_, err = file.Seek(r.at, io.SeekStart)
+	}
+	if err != nil {
+		return errors.Join(err, file.Close())
+	}
+	_ = r.file.Close() // the share has forgotten it
+	r.file = file
+	return nil
+}
+
+// Close implements io.Closer.
+func (r *reader) Close() error { return r.file.Close() }
 
 func (f *folder) Stat(key string) (e Entry, err error) {
 	err = f.patiently("stat", key, func() error {

@@ -156,6 +156,26 @@ func TestFaultsOfShares(t *testing.T) {
 			t.Errorf("%v with %d faults left", err, left)
 		}
 	}
+	// A file is read on from where it was.
+	text := strings.Repeat("0123456789", 10000)
+	putText(t, r, "long", text)
+	f, err := r.Open("long")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	var got []byte
+	for len(got) < len(text) {
+		left = 3
+		part := make([]byte, 7001)
+		n, err := f.Read(part)
+		if got = append(got, part[:n]...); err != nil || left != 0 {
+			t.Fatal(err)
+		}
+	}
+	if string(got) != text {
+		t.Error("what was read is not what is there")
+	}
 	left = tries
 	if err := r.Put("a", func(io.Writer) error { return nil }); !errors.Is(err, syscall.EIO) && !errors.Is(err, syscall.ESTALE) {
 		t.Error(err)
