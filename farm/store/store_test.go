@@ -271,6 +271,35 @@ func TestCache(t *testing.T) {
 	}
 }
 
+// TestCacheIsOnTheDisk has files synced, with their content, before anything says that an input is whole.
+func TestCacheIsOnTheDisk(t *testing.T) {
+	r := newFolder(t, Options{})
+	putText(t, r, "in/deep/photo", "photo")
+	putText(t, r, "in/list", "list")
+	c, err := OpenCache(filepath.Join(t.TempDir(), "cache"), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	c.synced = func(file string) {
+		names = append(names, filepath.Base(file))
+		if data, err := os.ReadFile(file); err != nil || string(data) != filepath.Base(file) {
+			t.Errorf("synced %s with %q, %v", file, data, err)
+		}
+		if entries, err := filepath.Glob(filepath.Join(c.dir, "*", entryFile)); err != nil || len(entries) > 0 {
+			t.Errorf("an entry is there already: %q, %v", entries, err)
+		}
+	}
+	_, release, err := c.Input(context.Background(), r, "in")
+	if err != nil {
+		t.Fatal(err)
+	}
+	release()
+	if !slices.Equal(names, []string{"photo", "list"}) {
+		t.Errorf("synced: %q", names)
+	}
+}
+
 // TestCacheOfMany has goroutines fill, read and remove at once.
 func TestCacheOfMany(t *testing.T) {
 	r := newFolder(t, Options{})
