@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -45,8 +46,8 @@ func TestFirstCommitWins(t *testing.T) {
 	if err != nil || m == nil || winners != 1 || len(seen) != 1 || !seen[m.Attempt] || getText(t, r, "job/task/out/model.ply") != fmt.Sprint("attempt ", m.Attempt) {
 		t.Fatalf("%d winners, seen %v, %+v, %v", winners, seen, m, err)
 	}
-	if list, err := r.List("job/task/tmp"); err != nil || len(list) > 0 {
-		t.Errorf("left behind: %v, %v", list, err)
+	if exists(filepath.Join(r.dir, "job/task/tmp")) {
+		t.Error("the folder of what is on its way stays behind")
 	}
 	// Damage is noticed, moved away, and made good by the next.
 	for _, damage := range []func(){
@@ -63,6 +64,46 @@ func TestFirstCommitWins(t *testing.T) {
 		if err != nil || !own || m.Attempt != 99 || getText(t, r, "job/task/out/model.ply") != "again" {
 			t.Errorf("after damage: %+v, %v, %v", m, own, err)
 		}
+	}
+}
+
+// TestEmptyFoldersGo has many put files into a folder, and remove it as they take them away.
+func TestEmptyFoldersGo(t *testing.T) {
+	r := newFolder(t, Options{})
+	var group sync.WaitGroup
+	for i := range 8 {
+		group.Go(func() {
+			for n := range 25 {
+				from, to := fmt.Sprintf("t/tmp/a%d-%d", i, n), fmt.Sprintf("t/o%d-%d", i, n)
+				putText(t, r, from+"/file", from)
+				if err := r.Publish(from, to); err != nil || getText(t, r, to+"/file") != from {
+					t.Errorf("%s: %v", to, err)
+				}
+				putText(t, r, from, "x")
+				if err := r.Delete(from); err != nil {
+					t.Errorf("%s: %v", from, err)
+				}
+			}
+		})
+	}
+	group.Wait()
+	if exists(filepath.Join(r.dir, "t/tmp")) {
+		t.Error("the empty folder is still there")
+	}
+	if err := r.Publish("t/nothing", "t/new/place"); !errors.Is(err, fs.ErrNotExist) || exists(filepath.Join(r.dir, "t/new")) {
+		t.Errorf("nothing was published: %v", err)
+	}
+	if runtime.GOOS != "windows" {
+		if err := os.Symlink("t", filepath.Join(r.dir, "link")); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Delete("link/o1-1"); err != nil || !exists(filepath.Join(r.dir, "link")) {
+			t.Errorf("a link is gone: %v", err)
+		}
+	}
+	putText(t, r, "single", "x")
+	if err := r.Delete("single"); err != nil || !exists(r.dir) {
+		t.Errorf("the root is gone: %v", err)
 	}
 }
 

@@ -191,7 +191,7 @@ func TestStopsAndGoesOn(t *testing.T) {
 	if again, err := Run(context.Background(), o); err != nil || again.Attempt != 2 {
 		t.Errorf("%+v, %v", again, err)
 	}
-	if left := globbed(filepath.Join(f.top, "results", "job", "train"), "*"); len(left) != 3 { // log, out, tmp
+	if left := globbed(filepath.Join(f.top, "results", "job", "train"), "*"); len(left) != 2 { // log, out
 		t.Errorf("left: %q", left)
 	}
 }
