@@ -113,6 +113,8 @@ func partTask() int {
 	must(err)
 	t := &plan.Tasks[*index]
 	key := task.KeyOf(job, t)
+	generation, err := store.Generation(outputs, key)
+	must(err)
 	if m, err := store.Result(context.Background(), outputs, key); err != nil || m != nil {
 		must(err)
 		return 0
@@ -125,7 +127,7 @@ func partTask() int {
 	must(os.WriteFile(filepath.Join(dir, "result"), stubResult(t), 0o666))
 	root, err := os.OpenRoot(dir)
 	must(err)
-	_, _, err = store.Commit(context.Background(), outputs, key, root, []string{"result"}, store.Made{Job: job.Name, JobHash: job.Hash(), Hash: plan.Hash(*index), Task: t.Name, Index: t.Index, Attempt: *attempt})
+	_, _, err = store.Commit(context.Background(), outputs, key, root, []string{"result"}, store.Made{Job: job.Name, JobHash: job.Hash(), Hash: plan.Hash(*index), Task: t.Name, Index: t.Index, Attempt: *attempt, Generation: generation})
 	must(err)
 	return 0
 }

@@ -21,6 +21,8 @@ import (
 type Cache struct {
 	dir string
 	max int64 // bytes; 0: no bound
+
+	synced func(file string) // of tests: it is on the disk
 }
 
 // errLocked is of a lock that somebody else has.
@@ -28,7 +30,7 @@ var errLocked = errors.New("somebody else has it locked")
 
 // OpenCache opens a cache in a folder, which is made where it is missing.
 func OpenCache(dir string, max int64) (*Cache, error) {
-	return &Cache{dir, max}, os.MkdirAll(dir, 0o777)
+	return &Cache{dir: dir, max: max}, os.MkdirAll(dir, 0o777)
 }
 
 // Lock takes the lock of a path for this process alone, and waits for it until ctx ends.
@@ -182,11 +184,30 @@ func (c *Cache) fill(ctx context.Context, dir string, r Root, from string, files
 			return err
 		}
 	}
+	// After a power cut there may be an entry with zeros for contents, of the right size, unless these are on the disk before it.
+	for _, f := range files {
+		if err := c.sync(root, f.Name); err != nil {
+			return err
+		}
+	}
 	data, err := json.Marshal(&e)
 	if err != nil {
 		return err
 	}
 	return root.WriteFile(entryFile, data, 0o666)
+}
+
+// sync brings the content of a file to the disk.
+func (c *Cache) sync(root *os.Root, name string) error {
+	f, err := root.OpenFile(name, os.O_RDWR, 0) // Windows syncs what can be written
+	if err != nil {
+		return err
+	}
+	err = errors.Join(f.Sync(), f.Close())
+	if err == nil && c.synced != nil {
+		c.synced(f.Name())
+	}
+	return err
 }
 
 // trim removes inputs that nobody reads, those first that were used longest ago, until there is room for so many bytes more.

@@ -16,7 +16,7 @@ import (
 // A checkpoint is a set of files from which another machine goes on: <task>/ckpt/step-<step>-a<attempt>.json lists them, <task>/ckpt/files/<sha256> has each
 // content once, so that pictures that are done go up one time only.
 
-// keptCheckpoints is how many stay: the newest may turn out to be damaged.
+// keptCheckpoints is how many of a hash stay: the newest may turn out to be damaged.
 const keptCheckpoints = 2
 
 // Uploads uploads the checkpoints of one run of a task.
@@ -41,7 +41,8 @@ func checkpointKey(task string, step, attempt int) string {
 
 func contentKey(task, sum string) string { return path.Join(task, ckptFolder, "files", sum) }
 
-// Save uploads files as the checkpoint of a step. Where one is there no more, nothing is saved, and the error is fs.ErrNotExist. Older ones than the newest two are removed.
+// Save uploads files as the checkpoint of a step. Where one is there no more, nothing is saved, and the error is fs.ErrNotExist. Older ones than the newest two of the
+// same hash are removed.
 func (u *Uploads) Save(ctx context.Context, names []string, made Made) error {
 	if u.sent == nil {
 		u.sent = map[string]sent{}
@@ -54,10 +55,11 @@ func (u *Uploads) Save(ctx context.Context, names []string, made Made) error {
 		}
 		m.Files = append(m.Files, file)
 	}
-	if err := putJSON(u.Root, checkpointKey(u.Task, made.Step, made.Attempt), m); err != nil {
+	key := checkpointKey(u.Task, made.Step, made.Attempt)
+	if err := putJSON(u.Root, key, m); err != nil {
 		return err
 	}
-	return u.prune()
+	return u.prune(key, made.Hash)
 }
 
 // send uploads a file, unless its content is there.
@@ -73,7 +75,11 @@ func (u *Uploads) send(ctx context.Context, name string) (File, error) {
 	if err != nil {
 		return File{}, err
 	}
-	if _, err := u.Root.Stat(contentKey(u.Task, sum.SHA256)); errors.Is(err, fs.ErrNotExist) {
+	there, err := u.Root.Stat(contentKey(u.Task, sum.SHA256))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return File{}, err
+	}
+	if err != nil || there.Size != sum.Size {
 		err := u.Root.Put(contentKey(u.Task, sum.SHA256), func(w io.Writer) error {
 			f, err := u.Dir.Open(name)
 			if err != nil {
@@ -109,32 +115,56 @@ func hashOf(ctx context.Context, dir *os.Root, name string) (File, error) {
 	return File{name, m.n, m.sum()}, err
 }
 
-// prune removes all but the newest checkpoints, and the contents that only these had.
-func (u *Uploads) prune() error {
+// prune removes the checkpoints of a hash that are older than the newest ones of it, but never that under written, and the contents that only these had. What
+// other settings made of a task of this name counts for itself, however far it came.
+func (u *Uploads) prune(written, hash string) error {
 	keys, err := checkpoints(u.Root, u.Task)
 	if err != nil || len(keys) <= keptCheckpoints {
 		return err
 	}
-	kept := map[string]bool{}
-	for _, key := range keys[len(keys)-keptCheckpoints:] {
-		if m, err := readManifest(u.Root, key); err == nil {
-			for _, f := range m.Files {
-				kept[f.SHA256] = true
-			}
-		}
-	}
-	for _, key := range keys[:len(keys)-keptCheckpoints] {
+	newer, kept := 0, map[string]bool{}
+	old := map[string]*Manifest{}
+	for _, key := range slices.Backward(keys) {
 		m, err := readManifest(u.Root, key)
-		if err := errors.Join(err, u.Root.Delete(key)); err != nil {
+		switch {
+		case errors.Is(err, fs.ErrNotExist): // another attempt was faster
+			continue
+		case errors.Is(err, ErrDamaged): // nobody goes on from it; Forget removes what it had
+			old[key] = &Manifest{}
+			continue
+		case err != nil:
 			return err
 		}
+		if m.Hash == hash {
+			newer++
+		}
+		if m.Hash == hash && newer > keptCheckpoints && key != written {
+			old[key] = m
+			continue
+		}
 		for _, f := range m.Files {
-			if kept[f.SHA256] {
-				continue
-			}
-			if err := u.Root.Delete(contentKey(u.Task, f.SHA256)); err != nil {
-				return err
-			}
+			kept[f.SHA256] = true
+		}
+	}
+	for key, m := range old {
+		if err := u.remove(key, m, kept); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// remove removes a checkpoint, and of its contents those that are not kept.
+func (u *Uploads) remove(key string, m *Manifest, kept map[string]bool) error {
+	if err := u.Root.Delete(key); err != nil {
+		return err
+	}
+	for _, f := range m.Files {
+		if kept[f.SHA256] {
+			continue
+		}
+		if err := u.Root.Delete(contentKey(u.Task, f.SHA256)); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -69,16 +69,72 @@ func (f *folder) patiently(op, key string, do func() error) error {
 	}
 }
 
-func (f *folder) Open(key string) (file io.ReadCloser, err error) {
-	err = f.patiently("open", key, func() (err error) {
-		file, err = f.root.Open(key)
+func (f *folder) Open(key string) (io.ReadCloser, error) {
+	r := &reader{folder: f, key: key}
+	err := f.patiently("open", key, func() (err error) {
+		r.file, err = f.root.Open(key)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	return file, nil
+	return r, nil
 }
+
+// reader is a file that is read on where its share was away for a moment.
+type reader struct {
+	folder *folder
+	key    string
+	file   *os.File
+	at     int64       // how far it is read
+	info   fs.FileInfo // of the file when it was read first; nil: it was not
+}
+
+// Read implements io.Reader.
+func (r *reader) Read(p []byte) (n int, err error) {
+	failed := false
+	err = r.folder.patiently("read", r.key, func() (err error) {
+		if failed {
+			if err := r.reopen(); err != nil {
+				return err
+			}
+		}
+		failed = true
+		if r.info == nil {
+			if r.info, err = r.file.Stat(); err != nil {
+				return err
+			}
+		}
+		n, err = r.file.Read(p)
+		return err
+	})
+	r.at += int64(n)
+	return n, err
+}
+
+// reopen opens the file again, for a handle that went stale stays so. What changed since is not read on.
+func (r *reader) reopen() error {
+	file, err := r.folder.root.Open(r.key)
+	if err != nil {
+		return err
+	}
+	info, err := file.Stat()
+	if err == nil && r.info != nil && (info.Size() != r.info.Size() || !info.ModTime().Equal(r.info.ModTime())) {
+		err = fmt.Errorf("%s changed while it was read", r.key)
+	}
+	if err == nil {
+		_, err = file.Seek(r.at, io.SeekStart)
+	}
+	if err != nil {
+		return errors.Join(err, file.Close())
+	}
+	_ = r.file.Close() // the share has forgotten it
+	r.file = file
+	return nil
+}
+
+// Close implements io.Closer.
+func (r *reader) Close() error { return r.file.Close() }
 
 func (f *folder) Stat(key string) (e Entry, err error) {
 	err = f.patiently("stat", key, func() error {
@@ -97,11 +153,12 @@ func (f *folder) Put(key string, write func(io.Writer) error) error {
 
 func (f *folder) put(key string, write func(io.Writer) error) (err error) {
 	dir := path.Dir(key)
-	if err := f.makeFolders(dir); err != nil {
-		return err
-	}
 	temp := path.Join(dir, ".tmp-"+random())
-	file, err := f.root.OpenFile(temp, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o666)
+	var file *os.File
+	err = f.in(dir, func() error {
+		file, err = f.root.OpenFile(temp, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o666)
+		return err
+	})
 	if err != nil {
 		return err
 	}
@@ -128,6 +185,26 @@ func (f *folder) put(key string, write func(io.Writer) error) (err error) {
 		return err
 	}
 	return f.sync(dir)
+}
+
+// in does something in a folder, which is made where it is missing: also where somebody removes it, empty as it is, in between.
+func (f *folder) in(dir string, do func() error) error {
+	for try := 1; ; try++ {
+		err := f.makeFolders(dir)
+		if err == nil {
+			err = do()
+		}
+		if try == tries || !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+}
+
+// tidy removes a folder that is empty. Who is about to put something there makes it again.
+func (f *folder) tidy(dir string) {
+	if info, err := f.root.Lstat(dir); err == nil && info.IsDir() && dir != "." { // a link would go with all that is behind it
+		_ = f.root.Remove(dir) // it has files, or others have removed it
+	}
 }
 
 // makeFolders makes a folder and those above it.
@@ -233,7 +310,11 @@ func (f *folder) Delete(key string) error {
 	if key == "." {
 		return &fs.PathError{Op: "delete", Path: key, Err: fs.ErrInvalid}
 	}
-	return f.patiently("delete", key, func() error { return f.root.RemoveAll(key) })
+	err := f.patiently("delete", key, func() error { return f.root.RemoveAll(key) })
+	if err == nil {
+		f.tidy(path.Dir(key))
+	}
+	return err
 }
 
 func (f *folder) Publish(from, to string) error {
@@ -241,17 +322,22 @@ func (f *folder) Publish(from, to string) error {
 		if _, err := f.root.Lstat(to); err == nil {
 			return ErrExists
 		}
-		if err := f.makeFolders(path.Dir(to)); err != nil {
+		if _, err := f.root.Lstat(from); err != nil {
 			return err
 		}
-		err := f.root.Rename(from, to)
+		err := f.in(path.Dir(to), func() error { return f.root.Rename(from, to) })
 		if errors.Is(err, fs.ErrExist) || errors.Is(err, syscall.ENOTEMPTY) {
 			return ErrExists
 		}
 		if err != nil {
 			return err
 		}
-		return errors.Join(f.sync(path.Dir(to)), f.sync(path.Dir(from)))
+		err = f.sync(path.Dir(from))
+		if errors.Is(err, fs.ErrNotExist) {
+			err = nil // somebody else has tidied up
+		}
+		f.tidy(path.Dir(from))
+		return errors.Join(f.sync(path.Dir(to)), err)
 	})
 }
 

@@ -14,6 +14,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"vksplat/scene"
 )
 
 // ManifestName is the file in a task's folder of results that says what is in it.
@@ -24,19 +26,20 @@ const manifestVersion = 1
 
 // Made says who made something, and with what.
 type Made struct {
-	Job     string   `json:"job"`
-	JobHash string   `json:"job_sha256"`
-	Task    string   `json:"task"`
-	Hash    string   `json:"task_sha256"` // of what the task does, with what
-	Index   int      `json:"index"`
-	Kind    string   `json:"kind"`
-	Attempt int      `json:"attempt"`
-	Step    int      `json:"step"` // that the work came to: steps, pictures
-	Program string   `json:"program"`
-	Device  string   `json:"device,omitempty"`
-	Driver  string   `json:"driver,omitempty"`
-	Mixed   bool     `json:"mixed"`           // several devices or drivers had a part in it: the bytes may differ from those of an undisturbed run
-	Notes   []string `json:"notes,omitempty"` // of what else may have changed bytes
+	Job        string   `json:"job"`
+	JobHash    string   `json:"job_sha256"`
+	Task       string   `json:"task"`
+	Hash       string   `json:"task_sha256"` // of what the task does, with what
+	Index      int      `json:"index"`
+	Kind       string   `json:"kind"`
+	Attempt    int      `json:"attempt"`
+	Generation int      `json:"generation,omitempty"` // of the results, when the attempt began
+	Step       int      `json:"step"`                 // that the work came to: steps, pictures
+	Program    string   `json:"program"`
+	Device     string   `json:"device,omitempty"`
+	Driver     string   `json:"driver,omitempty"`
+	Mixed      bool     `json:"mixed"`           // several devices or drivers had a part in it: the bytes may differ from those of an undisturbed run
+	Notes      []string `json:"notes,omitempty"` // of what else may have changed bytes
 }
 
 // Manifest lists the files of a result or of a checkpoint.
@@ -200,8 +203,11 @@ const (
 // OutOf is where the results of a task are.
 func OutOf(task string) string { return path.Join(task, outFolder) }
 
-// Commit gives the files of a local folder to a task as its results, all at once. The first to come wins: where valid results are there already, those stay and
-// are returned, and own is false.
+// errOutdated is of results that were wanted anew while an attempt made them.
+var errOutdated = error(&scene.Error{Op: "commit results", Err: errors.New("they were wanted anew meanwhile, those of this attempt do not count"), Hint: "run it again", Kind: scene.ErrTryAgain})
+
+// Commit gives the files of a local folder to a task as its results, all at once. The first to come wins: where valid results of the same hash are there already,
+// those stay and are returned, and own is false. Those of another hash stay too, which is an error, and an attempt that began before Outdate has no results.
 func Commit(ctx context.Context, r Root, task string, dir *os.Root, names []string, made Made) (m *Manifest, own bool, err error) {
 	stage := path.Join(task, tempFolder, fmt.Sprintf("a%d-%s", made.Attempt, random()))
 	defer func() {
@@ -221,7 +227,15 @@ func Commit(ctx context.Context, r Root, task string, dir *os.Root, names []stri
 		return nil, false, err
 	}
 	for range 3 {
-		err := r.Publish(stage, OutOf(task))
+		now, err := Generation(r, task)
+		if err != nil {
+			return nil, false, err
+		}
+		if now > made.Generation {
+			return nil, false, errOutdated
+		}
+		// Whoever is halted right here for long publishes out of date all the same: Result sees that.
+		err = r.Publish(stage, OutOf(task))
 		if !errors.Is(err, ErrExists) {
 			return m, err == nil, err
 		}
@@ -230,16 +244,31 @@ func Commit(ctx context.Context, r Root, task string, dir *os.Root, names []stri
 			return nil, false, err
 		}
 		if first != nil {
-			return first, false, nil
+			return first, false, first.Of(task, made.Hash)
 		}
 	}
 	return nil, false, fmt.Errorf("%s: %w: others put damaged results there again and again", OutOf(task), ErrDamaged)
 }
 
-// Result returns the manifest of a task's results, nil where there are none. Damaged ones are moved out of the way.
+// Of says with an error whether results under a task's name are of another hash.
+func (m *Manifest) Of(task, hash string) error {
+	if m.Hash == hash {
+		return nil
+	}
+	return &scene.Error{Op: "run task", Path: task, Err: errors.New("results of another task of this name are there"), Hint: "give the job or the task another name, or remove that folder", Kind: scene.ErrUsage}
+}
+
+// Result returns the manifest of a task's results, nil where there are none. Damaged ones, and those of an older generation, are moved out of the way.
 func Result(ctx context.Context, r Root, task string) (*Manifest, error) {
 	out := OutOf(task)
+	now, err := Generation(r, task)
+	if err != nil {
+		return nil, err
+	}
 	m, err := ReadManifest(r, out)
+	if err == nil && m.Generation < now {
+		return nil, setAside(r, task, "old-")
+	}
 	if err == nil {
 		err = Verify(ctx, r, out, m)
 	}
@@ -252,11 +281,7 @@ func Result(ctx context.Context, r Root, task string) (*Manifest, error) {
 	if _, err := r.Stat(out); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	err = r.Publish(out, path.Join(task, tempFolder, "damaged-"+random()))
-	if errors.Is(err, fs.ErrNotExist) {
-		err = nil
-	}
-	return nil, err
+	return nil, setAside(r, task, "damaged-")
 }
 
 func putJSON(r Root, key string, v any) error {

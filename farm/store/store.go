@@ -29,9 +29,9 @@ type Root interface {
 	List(key string) ([]Entry, error)
 	// Stat describes a file or folder.
 	Stat(key string) (Entry, error)
-	// Delete removes what is at and below a key. Nothing there is no error.
+	// Delete removes what is at and below a key, and the folder around it where that is empty then. Nothing there is no error.
 	Delete(key string) error
-	// Publish gives all files below from their place below to, all at once. Where something is at to, nothing happens, and the error is ErrExists.
+	// Publish gives all files below from their place below to, all at once, and removes the folder around from where that is empty then. Where something is at to, nothing happens, and the error is ErrExists.
 	Publish(from, to string) error
 	// String names the root for messages.
 	String() string

@@ -156,6 +156,26 @@ func TestFaultsOfShares(t *testing.T) {
 			t.Errorf("%v with %d faults left", err, left)
 		}
 	}
+	// A file is read on from where it was.
+	text := strings.Repeat("0123456789", 10000)
+	putText(t, r, "long", text)
+	f, err := r.Open("long")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	var got []byte
+	for len(got) < len(text) {
+		left = 3
+		part := make([]byte, 7001)
+		n, err := f.Read(part)
+		if got = append(got, part[:n]...); err != nil || left != 0 {
+			t.Fatal(err)
+		}
+	}
+	if string(got) != text {
+		t.Error("what was read is not what is there")
+	}
 	left = tries
 	if err := r.Put("a", func(io.Writer) error { return nil }); !errors.Is(err, syscall.EIO) && !errors.Is(err, syscall.ESTALE) {
 		t.Error(err)
@@ -173,138 +193,6 @@ func TestFaultsOfShares(t *testing.T) {
 			t.Errorf("%v is explained as %v", cause, err)
 		}
 	}
-}
-
-// TestFirstCommitWins has many attempts end at once.
-func TestFirstCommitWins(t *testing.T) {
-	r := newFolder(t, Options{})
-	ctx := context.Background()
-	var group sync.WaitGroup
-	var lock sync.Mutex
-	winners, seen := 0, map[int]bool{}
-	for i := range 16 {
-		dir := work(t, map[string]string{"model.ply": fmt.Sprint("attempt ", i), "a/b.png": "same"})
-		group.Go(func() {
-			m, own, err := Commit(ctx, r, "job/task", dir, []string{"a/b.png", "model.ply"}, Made{Attempt: i})
-			lock.Lock()
-			defer lock.Unlock()
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			seen[m.Attempt] = true
-			if own {
-				winners++
-			}
-		})
-	}
-	group.Wait()
-	m, err := Result(ctx, r, "job/task")
-	if err != nil || m == nil || winners != 1 || len(seen) != 1 || !seen[m.Attempt] || getText(t, r, "job/task/out/model.ply") != fmt.Sprint("attempt ", m.Attempt) {
-		t.Fatalf("%d winners, seen %v, %+v, %v", winners, seen, m, err)
-	}
-	if list, err := r.List("job/task/tmp"); err != nil || len(list) > 0 {
-		t.Errorf("left behind: %v, %v", list, err)
-	}
-	// Damage is noticed, moved away, and made good by the next.
-	for _, damage := range []func(){
-		func() { putText(t, r, "job/task/out/model.ply", "attempt x") },
-		func() { _ = r.Delete("job/task/out/a/b.png") },
-		func() { putText(t, r, "job/task/out/MANIFEST.json", "{") },
-		func() { _ = r.Delete("job/task/out/MANIFEST.json") },
-		func() {
-			putText(t, r, "job/task/out/MANIFEST.json", `{"version":1,"files":[{"name":"../../../x","size":1}]}`)
-		},
-	} {
-		damage()
-		m, own, err := Commit(ctx, r, "job/task", work(t, map[string]string{"model.ply": "again", "a/b.png": "same"}), []string{"a/b.png", "model.ply"}, Made{Attempt: 99})
-		if err != nil || !own || m.Attempt != 99 || getText(t, r, "job/task/out/model.ply") != "again" {
-			t.Errorf("after damage: %+v, %v, %v", m, own, err)
-		}
-	}
-}
-
-func TestCheckpoints(t *testing.T) {
-	r := newFolder(t, Options{})
-	ctx := context.Background()
-	dir := work(t, map[string]string{"frames/1.png": "one", "state": "10"})
-	u := &Uploads{Root: r, Task: "j/t", Dir: dir}
-	made := func(step int) Made { return Made{Hash: "h", Step: step, Attempt: 1} }
-	save := func(step int, names ...string) {
-		t.Helper()
-		if err := u.Save(ctx, names, made(step)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	save(10, "frames/1.png", "state")
-	if err := u.Save(ctx, []string{"state", "is gone"}, made(15)); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("saved what is not there: %v", err)
-	}
-	puts := 0
-	r.fault = func(op, key string) error {
-		if op == "put" && strings.Contains(key, "/files/") {
-			puts++
-		}
-		return nil
-	}
-	for i, step := range []int{20, 30, 40} {
-		if err := dir.WriteFile("state", []byte(fmt.Sprint(step)), 0o666); err != nil {
-			t.Fatal(err)
-		}
-		later := time.Now().Add(time.Duration(i+1) * time.Second)
-		if err := dir.Chtimes("state", later, later); err != nil {
-			t.Fatal(err)
-		}
-		save(step, "frames/1.png", "state")
-	}
-	if list, err := r.List("j/t/ckpt/files"); err != nil || len(list) != 3 || puts != 3 {
-		t.Errorf("%d contents are kept, %d went up, %v", len(list), puts, err)
-	}
-	fetch := func(after int) (*Manifest, *os.Root) {
-		t.Helper()
-		to := work(t, nil)
-		m, err := Fetch(ctx, r, "j/t", to, "h", after)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return m, to
-	}
-	if m, to := fetch(0); m == nil || m.Step != 40 || readText(t, to, "state") != "40" || readText(t, to, "frames/1.png") != "one" {
-		t.Errorf("fetched %+v", m)
-	}
-	if m, _ := fetch(40); m != nil {
-		t.Errorf("fetched %+v, which is no newer", m)
-	}
-	// The newest is damaged: the one before.
-	putText(t, r, contentKey("j/t", sumOf("40")), "44")
-	if m, to := fetch(0); m == nil || m.Step != 30 || readText(t, to, "state") != "30" {
-		t.Errorf("fetched %+v", m)
-	}
-	putText(t, r, checkpointKey("j/t", 30, 1), "{")
-	if m, _ := fetch(0); m != nil {
-		t.Errorf("fetched %+v", m)
-	}
-	if m, err := Fetch(ctx, r, "j/t", work(t, nil), "other", 0); err != nil || m != nil {
-		t.Errorf("fetched that of another job: %+v, %v", m, err)
-	}
-	if err := Forget(r, "j/t"); err != nil || exists(filepath.Join(r.dir, "j/t/ckpt")) {
-		t.Error(err)
-	}
-}
-
-func sumOf(text string) string {
-	m := newMeter(context.Background(), io.Discard)
-	_, _ = m.Write([]byte(text))
-	return m.sum()
-}
-
-func readText(t *testing.T, dir *os.Root, name string) string {
-	t.Helper()
-	data, err := dir.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(data)
 }
 
 func TestCache(t *testing.T) {
@@ -380,6 +268,35 @@ func TestCache(t *testing.T) {
 	}
 	if _, _, err := c.Input(ctx, r, "missing"); !errors.Is(err, fs.ErrNotExist) {
 		t.Error(err)
+	}
+}
+
+// TestCacheIsOnTheDisk has files synced, with their content, before anything says that an input is whole.
+func TestCacheIsOnTheDisk(t *testing.T) {
+	r := newFolder(t, Options{})
+	putText(t, r, "in/deep/photo", "photo")
+	putText(t, r, "in/list", "list")
+	c, err := OpenCache(filepath.Join(t.TempDir(), "cache"), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	c.synced = func(file string) {
+		names = append(names, filepath.Base(file))
+		if data, err := os.ReadFile(file); err != nil || string(data) != filepath.Base(file) {
+			t.Errorf("synced %s with %q, %v", file, data, err)
+		}
+		if entries, err := filepath.Glob(filepath.Join(c.dir, "*", entryFile)); err != nil || len(entries) > 0 {
+			t.Errorf("an entry is there already: %q, %v", entries, err)
+		}
+	}
+	_, release, err := c.Input(context.Background(), r, "in")
+	if err != nil {
+		t.Fatal(err)
+	}
+	release()
+	if !slices.Equal(names, []string{"photo", "list"}) {
+		t.Errorf("synced: %q", names)
 	}
 }
 

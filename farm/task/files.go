@@ -41,7 +41,11 @@ func copyTree(from, to string, written bool) error {
 	})
 }
 
+// copyFile puts a file in place of one that may be there: that may be a link to the cache, which is not to be written to.
 func copyFile(from, to string, written bool) error {
+	if err := os.Remove(to); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
 	if !written && os.Link(from, to) == nil {
 		return nil
 	}

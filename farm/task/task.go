@@ -73,18 +73,19 @@ func ended(why, hint string) error {
 // runner is one run.
 type runner struct {
 	*Options
-	task    *spec.Task
-	inputs  store.Root
-	outputs store.Root
-	cache   *store.Cache
-	key     string // of the task below outputs
-	hash    string // of what it does
-	dir     string // of this task below Work
-	out     string // in it: what becomes the results
-	state   state
-	release []func()
-	staged  []string // local copies of inputs, each with what it is of behind it
-	log     *os.File
+	task       *spec.Task
+	inputs     store.Root
+	outputs    store.Root
+	cache      *store.Cache
+	key        string // of the task below outputs
+	hash       string // of what it does
+	generation int    // of its results, when this began
+	dir        string // of this task below Work
+	out        string // in it: what becomes the results
+	state      state
+	release    []func()
+	staged     []string // local copies of inputs, each with what it is of behind it
+	log        *os.File
 
 	mutex sync.Mutex // guards what follows
 	now   Progress
@@ -110,15 +111,18 @@ func Run(ctx context.Context, o Options) (m *store.Manifest, err error) {
 		return nil, err
 	}
 	r.say("looking for results", true)
+	if r.generation, err = store.Generation(r.outputs, r.key); err != nil { // first: what is wanted anew from now on is not what this makes
+		return nil, store.Explain("read results", r.key, r.reason(ctx, err))
+	}
 	if m, err = store.Result(ctx, r.outputs, r.key); err != nil {
 		return nil, store.Explain("read results", r.key, r.reason(ctx, err))
 	}
-	if m != nil && m.Hash == r.hash {
+	if m != nil {
+		if err := m.Of(r.key, r.hash); err != nil {
+			return nil, err
+		}
 		r.say("done before", true)
 		return m, nil
-	}
-	if m != nil {
-		return nil, &scene.Error{Op: "run task", Path: r.key, Err: errors.New("results of another task of this name are there"), Hint: "give the job or the task another name, or remove that folder", Kind: scene.ErrUsage}
 	}
 	if err := r.fits(); err != nil {
 		return nil, err
@@ -201,7 +205,7 @@ func (r *runner) perform(ctx context.Context) (*store.Manifest, error) {
 
 // made says who makes what.
 func (r *runner) made(step int) store.Made {
-	return store.Made{Job: r.Job.Name, JobHash: r.Job.Hash(), Task: r.task.Name, Hash: r.hash, Index: r.task.Index, Kind: string(r.task.Kind), Attempt: r.Attempt, Step: step,
+	return store.Made{Job: r.Job.Name, JobHash: r.Job.Hash(), Task: r.task.Name, Hash: r.hash, Index: r.task.Index, Kind: string(r.task.Kind), Attempt: r.Attempt, Generation: r.generation, Step: step,
 		Program: r.Version, Device: r.state.Device, Driver: r.state.Driver, Mixed: r.state.Mixed, Notes: r.state.Notes}
 }
 

@@ -191,7 +191,7 @@ func TestStopsAndGoesOn(t *testing.T) {
 	if again, err := Run(context.Background(), o); err != nil || again.Attempt != 2 {
 		t.Errorf("%+v, %v", again, err)
 	}
-	if left := globbed(filepath.Join(f.top, "results", "job", "train"), "*"); len(left) != 3 { // log, out, tmp
+	if left := globbed(filepath.Join(f.top, "results", "job", "train"), "*"); len(left) != 2 { // log, out
 		t.Errorf("left: %q", left)
 	}
 }
@@ -330,6 +330,33 @@ func TestVerdicts(t *testing.T) {
 	} {
 		if ExitOf(err) != want {
 			t.Errorf("%v: exit code %d, want %d", err, ExitOf(err), want)
+		}
+	}
+}
+
+// TestCopiesLeaveTheCache puts folders together that have a file of the same name: none of them changes.
+func TestCopiesLeaveTheCache(t *testing.T) {
+	top := t.TempDir()
+	together := filepath.Join(top, "together")
+	from := map[string]string{"first": "one", "second": "two"}
+	for dir, text := range from {
+		if err := errors.Join(os.Mkdir(filepath.Join(top, dir), 0o777), os.WriteFile(filepath.Join(top, dir, recordOfRender), []byte(text), 0o666)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, written := range []bool{false, true} {
+		for _, dir := range []string{"first", "second"} {
+			if err := copyTree(filepath.Join(top, dir), together, written); err != nil {
+				t.Fatal(err)
+			}
+			if data, err := os.ReadFile(filepath.Join(together, recordOfRender)); err != nil || string(data) != from[dir] {
+				t.Errorf("copied %q, %v; want %q", data, err, from[dir])
+			}
+		}
+		for dir, text := range from {
+			if data, err := os.ReadFile(filepath.Join(top, dir, recordOfRender)); err != nil || string(data) != text {
+				t.Errorf("%s has %q now, %v", dir, data, err)
+			}
 		}
 	}
 }

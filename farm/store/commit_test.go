@@ -1,0 +1,325 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"vksplat/scene"
+)
+
+// TestFirstCommitWins has many attempts end at once.
+func TestFirstCommitWins(t *testing.T) {
+	r := newFolder(t, Options{})
+	ctx := context.Background()
+	var group sync.WaitGroup
+	var lock sync.Mutex
+	winners, seen := 0, map[int]bool{}
+	for i := range 16 {
+		dir := work(t, map[string]string{"model.ply": fmt.Sprint("attempt ", i), "a/b.png": "same"})
+		group.Go(func() {
+			m, own, err := Commit(ctx, r, "job/task", dir, []string{"a/b.png", "model.ply"}, Made{Attempt: i})
+			lock.Lock()
+			defer lock.Unlock()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			seen[m.Attempt] = true
+			if own {
+				winners++
+			}
+		})
+	}
+	group.Wait()
+	m, err := Result(ctx, r, "job/task")
+	if err != nil || m == nil || winners != 1 || len(seen) != 1 || !seen[m.Attempt] || getText(t, r, "job/task/out/model.ply") != fmt.Sprint("attempt ", m.Attempt) {
+		t.Fatalf("%d winners, seen %v, %+v, %v", winners, seen, m, err)
+	}
+	if exists(filepath.Join(r.dir, "job/task/tmp")) {
+		t.Error("the folder of what is on its way stays behind")
+	}
+	// Damage is noticed, moved away, and made good by the next.
+	for _, damage := range []func(){
+		func() { putText(t, r, "job/task/out/model.ply", "attempt x") },
+		func() { _ = r.Delete("job/task/out/a/b.png") },
+		func() { putText(t, r, "job/task/out/MANIFEST.json", "{") },
+		func() { _ = r.Delete("job/task/out/MANIFEST.json") },
+		func() {
+			putText(t, r, "job/task/out/MANIFEST.json", `{"version":1,"files":[{"name":"../../../x","size":1}]}`)
+		},
+	} {
+		damage()
+		m, own, err := Commit(ctx, r, "job/task", work(t, map[string]string{"model.ply": "again", "a/b.png": "same"}), []string{"a/b.png", "model.ply"}, Made{Attempt: 99})
+		if err != nil || !own || m.Attempt != 99 || getText(t, r, "job/task/out/model.ply") != "again" {
+			t.Errorf("after damage: %+v, %v, %v", m, own, err)
+		}
+	}
+}
+
+// TestEmptyFoldersGo has many put files into a folder, and remove it as they take them away.
+func TestEmptyFoldersGo(t *testing.T) {
+	r := newFolder(t, Options{})
+	var group sync.WaitGroup
+	for i := range 8 {
+		group.Go(func() {
+			for n := range 25 {
+				from, to := fmt.Sprintf("t/tmp/a%d-%d", i, n), fmt.Sprintf("t/o%d-%d", i, n)
+				putText(t, r, from+"/file", from)
+				if err := r.Publish(from, to); err != nil || getText(t, r, to+"/file") != from {
+					t.Errorf("%s: %v", to, err)
+				}
+				putText(t, r, from, "x")
+				if err := r.Delete(from); err != nil {
+					t.Errorf("%s: %v", from, err)
+				}
+			}
+		})
+	}
+	group.Wait()
+	if exists(filepath.Join(r.dir, "t/tmp")) {
+		t.Error("the empty folder is still there")
+	}
+	if err := r.Publish("t/nothing", "t/new/place"); !errors.Is(err, fs.ErrNotExist) || exists(filepath.Join(r.dir, "t/new")) {
+		t.Errorf("nothing was published: %v", err)
+	}
+	if runtime.GOOS != "windows" {
+		if err := os.Symlink("t", filepath.Join(r.dir, "link")); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Delete("link/o1-1"); err != nil || !exists(filepath.Join(r.dir, "link")) {
+			t.Errorf("a link is gone: %v", err)
+		}
+	}
+	putText(t, r, "single", "x")
+	if err := r.Delete("single"); err != nil || !exists(r.dir) {
+		t.Errorf("the root is gone: %v", err)
+	}
+}
+
+// TestOutdatedAttempts has attempts end that nobody waits for any more.
+func TestOutdatedAttempts(t *testing.T) {
+	r := newFolder(t, Options{})
+	ctx := context.Background()
+	commit := func(text string, made Made) (*Manifest, bool, error) {
+		t.Helper()
+		return Commit(ctx, r, "j/t", work(t, map[string]string{"model": text}), []string{"model"}, made)
+	}
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, own, err := commit("first", Made{Hash: "h", Attempt: 1}); err != nil || !own {
+		t.Fatal(own, err)
+	}
+	if m, own, err := commit("other", Made{Hash: "other", Attempt: 2}); !errors.Is(err, scene.ErrUsage) || own {
+		t.Errorf("results of another task are taken for its own: %+v, %v", m, err)
+	}
+	must(Outdate(r, "j/t", 2))
+	must(Outdate(r, "j/t", 1)) // of a worker that comes late
+	if g, err := Generation(r, "j/t"); err != nil || g != 2 {
+		t.Fatalf("generation %d, %v", g, err)
+	}
+	if m, err := Result(ctx, r, "j/t"); err != nil || m != nil {
+		t.Errorf("outdated results count: %+v, %v", m, err)
+	}
+	// One that slept since before Outdate.
+	if _, own, err := commit("late", Made{Hash: "h", Attempt: 1}); !errors.Is(err, errOutdated) || own || exists(filepath.Join(r.dir, "j/t/out")) {
+		t.Errorf("an outdated attempt has results: %v", err)
+	}
+	// One that slept between its last look and its publishing.
+	r.fault = func(op, key string) error {
+		if op == "publish" {
+			r.fault = nil
+			must(Outdate(r, "j/t", 3))
+		}
+		return nil
+	}
+	if _, own, err := commit("too late to tell", Made{Hash: "h", Attempt: 2, Generation: 2}); err != nil || !own {
+		t.Fatal(own, err)
+	}
+	if m, own, err := commit("new", Made{Hash: "h", Attempt: 3, Generation: 3}); err != nil || !own || m.Attempt != 3 || getText(t, r, "j/t/out/model") != "new" {
+		t.Errorf("%+v, %v, %v", m, own, err)
+	}
+	if m, err := Result(ctx, r, "j/t"); err != nil || m == nil || m.Generation != 3 {
+		t.Errorf("%+v, %v", m, err)
+	}
+	putText(t, r, "j/t/generation.json", "{")
+	if _, err := Result(ctx, r, "j/t"); err == nil {
+		t.Error("a damaged generation is taken for none")
+	}
+}
+
+func TestCheckpoints(t *testing.T) {
+	r := newFolder(t, Options{})
+	ctx := context.Background()
+	dir := work(t, map[string]string{"frames/1.png": "one", "state": "10"})
+	u := &Uploads{Root: r, Task: "j/t", Dir: dir}
+	made := func(step int) Made { return Made{Hash: "h", Step: step, Attempt: 1} }
+	save := func(step int, names ...string) {
+		t.Helper()
+		if err := u.Save(ctx, names, made(step)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	save(10, "frames/1.png", "state")
+	if err := u.Save(ctx, []string{"state", "is gone"}, made(15)); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("saved what is not there: %v", err)
+	}
+	puts := 0
+	r.fault = func(op, key string) error {
+		if op == "put" && strings.Contains(key, "/files/") {
+			puts++
+		}
+		return nil
+	}
+	for i, step := range []int{20, 30, 40} {
+		if err := dir.WriteFile("state", []byte(fmt.Sprint(step)), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		later := time.Now().Add(time.Duration(i+1) * time.Second)
+		if err := dir.Chtimes("state", later, later); err != nil {
+			t.Fatal(err)
+		}
+		save(step, "frames/1.png", "state")
+	}
+	if list, err := r.List("j/t/ckpt/files"); err != nil || len(list) != 3 || puts != 3 {
+		t.Errorf("%d contents are kept, %d went up, %v", len(list), puts, err)
+	}
+	fetch := func(after int) (*Manifest, *os.Root) {
+		t.Helper()
+		to := work(t, nil)
+		m, err := Fetch(ctx, r, "j/t", to, "h", after)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m, to
+	}
+	if m, to := fetch(0); m == nil || m.Step != 40 || readText(t, to, "state") != "40" || readText(t, to, "frames/1.png") != "one" {
+		t.Errorf("fetched %+v", m)
+	}
+	if m, _ := fetch(40); m != nil {
+		t.Errorf("fetched %+v, which is no newer", m)
+	}
+	// The newest is damaged: the one before.
+	putText(t, r, contentKey("j/t", sumOf("40")), "44")
+	if m, to := fetch(0); m == nil || m.Step != 30 || readText(t, to, "state") != "30" {
+		t.Errorf("fetched %+v", m)
+	}
+	putText(t, r, checkpointKey("j/t", 30, 1), "{")
+	if m, _ := fetch(0); m != nil {
+		t.Errorf("fetched %+v", m)
+	}
+	if m, err := Fetch(ctx, r, "j/t", work(t, nil), "other", 0); err != nil || m != nil {
+		t.Errorf("fetched that of another job: %+v, %v", m, err)
+	}
+	if err := Forget(r, "j/t"); err != nil || exists(filepath.Join(r.dir, "j/t/ckpt")) {
+		t.Error(err)
+	}
+}
+
+// TestCheckpointsOfOtherSettings has those of an edited job stand behind what the former one reached, and those of a repeated step behind a damaged one.
+func TestCheckpointsOfOtherSettings(t *testing.T) {
+	r := newFolder(t, Options{})
+	ctx := context.Background()
+	save := func(hash string, step int) {
+		t.Helper()
+		u := &Uploads{Root: r, Task: "j/t", Dir: work(t, map[string]string{"state": fmt.Sprint(hash, step), "same": "same"})}
+		if err := u.Save(ctx, []string{"same", "state"}, Made{Hash: hash, Step: step, Attempt: 1}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	fetched := func(hash string, want int) {
+		t.Helper()
+		to := work(t, nil)
+		if m, err := Fetch(ctx, r, "j/t", to, hash, 0); err != nil || m == nil || m.Step != want || readText(t, to, "state") != fmt.Sprint(hash, want) {
+			t.Fatalf("fetched of %s: %+v, %v; want step %d", hash, m, err, want)
+		}
+	}
+	save("old", 20000)
+	save("old", 25000)
+	for _, step := range []int{500, 1000, 1500, 2000} {
+		save("new", step)
+		fetched("new", step)
+	}
+	fetched("old", 25000)
+	if keys, err := checkpoints(r, "j/t"); err != nil || len(keys) != 2*keptCheckpoints {
+		t.Errorf("kept: %q, %v", keys, err)
+	}
+	// The newest two are damaged: what is made again from before them stays.
+	putText(t, r, contentKey("j/t", sumOf("new1500")), "damaged")
+	putText(t, r, contentKey("j/t", sumOf("new2000")), "damaged")
+	save("new", 1200)
+	fetched("new", 1200)
+	putText(t, r, checkpointKey("j/t", 25000, 1), "{")
+	save("new", 1300)
+	fetched("new", 1300)
+	fetched("old", 20000)
+	if exists(filepath.Join(r.dir, checkpointKey("j/t", 25000, 1))) || exists(filepath.Join(r.dir, checkpointKey("j/t", 1200, 1))) {
+		t.Error("what nobody goes on from is still there")
+	}
+}
+
+// TestCheckpointsOfBadShares has a share not say whether a content is there, and keep half of one.
+func TestCheckpointsOfBadShares(t *testing.T) {
+	r := newFolder(t, Options{})
+	ctx := context.Background()
+	dir := work(t, map[string]string{"state": "10"})
+	save := func(step int) error {
+		return (&Uploads{Root: r, Task: "j/t", Dir: dir}).Save(ctx, []string{"state"}, Made{Hash: "h", Step: step})
+	}
+	r.fault = func(op, key string) error {
+		if op == "stat" {
+			return syscall.EIO
+		}
+		return nil
+	}
+	if err := save(10); !errors.Is(err, syscall.EIO) || exists(filepath.Join(r.dir, checkpointKey("j/t", 10, 0))) {
+		t.Errorf("a checkpoint lists what may not be there: %v", err)
+	}
+	r.fault = nil
+	putText(t, r, contentKey("j/t", sumOf("10")), "1")
+	if err := save(10); err != nil {
+		t.Fatal(err)
+	}
+	// A fault in the midst of reading, while the handle of the file is of no use any more.
+	faults := 0
+	r.fault = func(op, key string) error {
+		if op == "read" && faults < 4 {
+			faults++
+			return syscall.ESTALE
+		}
+		return nil
+	}
+	to := work(t, nil)
+	if m, err := Fetch(ctx, r, "j/t", to, "h", 0); err != nil || m == nil || readText(t, to, "state") != "10" || faults != 4 {
+		t.Errorf("%+v, %v after %d faults", m, err, faults)
+	}
+}
+
+func sumOf(text string) string {
+	m := newMeter(context.Background(), io.Discard)
+	_, _ = m.Write([]byte(text))
+	return m.sum()
+}
+
+func readText(t *testing.T, dir *os.Root, name string) string {
+	t.Helper()
+	data, err := dir.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
