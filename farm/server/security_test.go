@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nkeys"
 
 	"vksplat/farm/queue"
@@ -97,6 +98,37 @@ func publish(nc *nats.Conn, subject string) error {
 func listen(nc *nats.Conn, subject string) error {
 	_, err := nc.SubscribeSync(subject)
 	return err
+}
+
+// TestRollup has those who may write a key ask for all others to be wiped by it, on a farm that was set up when that was allowed.
+func TestRollup(t *testing.T) {
+	f := newFarm(t)
+	f.submit(queue.JobPlan{Name: "j", Tasks: []queue.Task{{Name: "a"}, {Name: "b"}}})
+	f.succeed("a")
+	js, err := jetstream.New(f.server.nc)
+	f.must(err)
+	for _, name := range []string{"KV_task", "KV_job"} {
+		stream, err := js.Stream(t.Context(), name)
+		f.must(err)
+		config := stream.CachedInfo().Config
+		config.AllowRollup = true
+		_, err = js.UpdateStream(t.Context(), config)
+		f.must(err)
+	}
+	f.must(queue.Setup(t.Context(), f.server.nc, f.server.options.Farm, queue.Options{}))
+	for _, test := range []struct {
+		role    Role
+		subject string
+	}{{Submit, "$KV.job.x"}, {Submit, "$KV.task.x.0"}, {Work, "$KV.task.x.0"}} {
+		for _, what := range []string{"all", "sub"} {
+			answer, err := raw(t, f.server, test.role).RequestMsg(&nats.Msg{Subject: test.subject, Header: nats.Header{"Nats-Rollup": {what}}, Data: []byte("{}")}, 5*time.Second)
+			f.must(err)
+			if !strings.Contains(string(answer.Data), "rollup not permitted") {
+				t.Errorf("%s rolls %s up (%s): %s", test.role, test.subject, what, answer.Data)
+			}
+		}
+	}
+	f.states("j", queue.Succeeded, queue.Queued)
 }
 
 // TestCopiedEntry puts the entry of a task that succeeded in another's place: first by asking the server, as a viewer, to send its answer there.
