@@ -163,12 +163,30 @@ func (c *checker) checkEntries() error {
 		return err
 	}
 	for _, b := range list {
+		token, _, _ := strings.Cut(b.key, ".")
+		if came, err := c.hasCome(token); err != nil {
+			return err
+		} else if came {
+			continue
+		}
 		err := c.find(b.key, "", -1, b.what, func() error { return c.dropEntry(b.key) })
 		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// hasCome says whether a job that was not there when the heads were read is there now: it was submitted meanwhile.
+func (c *checker) hasCome(token string) (bool, error) {
+	if c.known[token] {
+		return false, nil
+	}
+	_, err := c.q.jobs.read(c.ctx, token)
+	if errors.Is(err, errAbsent) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // dropEntry removes an entry: its task is as if nobody had claimed it, and its job has not ended.
@@ -282,6 +300,13 @@ func (c *checker) checkMessages() error {
 		}
 	}
 	for subject := range left {
+		if parts := strings.Split(subject, "."); len(parts) == 5 { // jobs.<priority>.<pool>.<job>.<index>
+			if came, err := c.hasCome(parts[3]); err != nil {
+				return err
+			} else if came {
+				continue
+			}
+		}
 		err := c.find(subject, "", -1, "a message of no task, or of one that has ended", func() error { return c.q.purge(c.ctx, jobStream, subject) })
 		if err != nil {
 			return err

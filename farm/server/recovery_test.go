@@ -252,6 +252,57 @@ func TestDamage(t *testing.T) {
 	f.ends("j", queue.JobSucceeded)
 }
 
+// TestEntryGone removes the entry of a task under its worker, and with it the job: the lease is lost, and the server is not asked without end.
+func TestEntryGone(t *testing.T) {
+	f := newFarm(t)
+	f.submit(queue.JobPlan{Name: "j", Tasks: []queue.Task{{Name: "a"}}})
+	lease := f.claim("a")
+	for _, stream := range []string{"KV_job", "JOBS", "KV_task"} {
+		_, err := f.server.nc.Request("$JS.API.STREAM.PURGE."+stream, nil, patience)
+		f.must(err)
+	}
+	varz, err := f.server.nats.Varz(nil)
+	f.must(err)
+	cause(t, lease, queue.ErrLost)
+	after, err := f.server.nats.Varz(nil)
+	f.must(err)
+	if n := after.InMsgs - varz.InMsgs; n > 500 {
+		t.Errorf("%d messages about an entry that is gone", n)
+	}
+	if err := lease.Succeed(t.Context(), "manifest"); !errors.Is(err, queue.ErrLost) {
+		t.Error(err)
+	}
+}
+
+// arrival is a store that takes so long to read that a job is submitted and begun meanwhile.
+type arrival struct {
+	*shelf
+	comes func()
+}
+
+func (a arrival) Manifest(ctx context.Context, job string, index int, task queue.Task) (string, error) {
+	a.comes()
+	return a.shelf.Manifest(ctx, job, index, task)
+}
+
+// TestArrival submits a job while a repair is under way that knows nothing of it.
+func TestArrival(t *testing.T) {
+	f := newFarm(t)
+	plan := queue.JobPlan{Name: "j", Tasks: []queue.Task{{Name: "a"}}}
+	f.submit(plan)
+	f.succeed("a")
+	var late *queue.Lease
+	found, err := f.admin.Fsck(t.Context(), arrival{&shelf{[]queue.JobPlan{plan}, map[string]string{"j/a": "manifest"}}, func() {
+		f.submit(queue.JobPlan{Name: "late", Tasks: []queue.Task{{Name: "b"}}})
+		late = f.claim("b")
+	}}, true)
+	if err != nil || len(found) > 0 {
+		t.Error(found, err)
+	}
+	f.must(late.Succeed(t.Context(), "manifest"))
+	f.ends("late", queue.JobSucceeded)
+}
+
 // TestLostMessage loses the message of a task whose worker falls silent. Only the reconciler's clock can tell then.
 func TestLostMessage(t *testing.T) {
 	f := newFarm(t)
