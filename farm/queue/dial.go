@@ -79,11 +79,12 @@ func (t Token) Options(name string) ([]nats.Option, error) {
 	return options, nil
 }
 
-// steady are the options of every connection. What could not be sent is not sent later behind our back: whoever waits for it tries again.
+// steady are the options of every connection. What could not be sent is not sent later behind our back: whoever waits for it tries again. A refusal does not
+// end the connection: the server's disk or clock may be at fault for a while, and a worker would sit there with a connection that never comes back.
 func steady(name string) []nats.Option {
 	return []nats.Option{
 		nats.Name(name), nats.MaxReconnects(-1), nats.ReconnectWait(250 * time.Millisecond), nats.ReconnectJitter(100*time.Millisecond, 100*time.Millisecond),
-		nats.ReconnectBufSize(-1), nats.PingInterval(5 * time.Second), nats.MaxPingsOutstanding(2), nats.Timeout(5 * time.Second),
+		nats.ReconnectBufSize(-1), nats.PingInterval(5 * time.Second), nats.MaxPingsOutstanding(2), nats.Timeout(5 * time.Second), nats.IgnoreAuthErrorAbort(),
 	}
 }
 

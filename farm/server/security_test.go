@@ -210,6 +210,82 @@ func TestWhoMayConnect(t *testing.T) {
 	}
 }
 
+// TestKeysAway takes the folder of keys away under a server, as a disk does that fails for a while: who was let in stays, and new connections come.
+func TestKeysAway(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	token, err := NewToken(s.options.Dir, View, "there", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.readKeys(); err != nil {
+		t.Fatal(err)
+	}
+	folder := filepath.Join(s.options.Dir, keyFolder)
+	if err := os.Rename(folder, folder+".away"); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.readKeys(); err != nil {
+		t.Error(err)
+	}
+	dial(t, token)
+	if err := os.Rename(folder+".away", folder); err != nil {
+		t.Fatal(err)
+	}
+	// A file that cannot be read revokes nothing, one that holds something else does.
+	pair, err := nkeys.FromSeed([]byte(token.Seed))
+	if err != nil {
+		t.Fatal(err)
+	}
+	public, err := pair.PublicKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(folder, public+".json")
+	if err := errors.Join(os.Rename(file, file+".away"), os.Mkdir(file, 0o700), s.readKeys()); err != nil {
+		t.Fatal(err)
+	}
+	dial(t, token)
+	if err := errors.Join(os.Remove(file), os.WriteFile(file, []byte("{}"), 0o600), s.readKeys()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := queue.Dial(token, "damaged"); !errors.Is(err, nats.ErrAuthorization) {
+		t.Error(err)
+	}
+}
+
+// TestRefusedForAWhile shuts a connection out for longer than several tries to come back, and lets it in again.
+func TestRefusedForAWhile(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	token, err := NewToken(s.options.Dir, View, "shut out", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.readKeys(); err != nil {
+		t.Fatal(err)
+	}
+	nc, err := queue.Dial(token, "shut out")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	saved := filepath.Join(t.TempDir(), "keys")
+	if err := errors.Join(os.CopyFS(saved, os.DirFS(filepath.Join(s.options.Dir, keyFolder))), Revoke(s.options.Dir, "shut out"), s.readKeys()); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(2 * time.Second) // it tries some four times a second
+	folder := filepath.Join(s.options.Dir, keyFolder)
+	if err := errors.Join(os.RemoveAll(folder), os.CopyFS(folder, os.DirFS(saved)), s.readKeys()); err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(patience); !nc.IsConnected(); time.Sleep(10 * time.Millisecond) {
+		if nc.IsClosed() || time.Now().After(end) {
+			t.Fatal("it does not come back: ", nc.Status())
+		}
+	}
+}
+
 func TestFilesAreSecret(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {
