@@ -2,6 +2,8 @@ package server
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
@@ -167,8 +169,13 @@ func (s *shelf) Jobs(_ context.Context, fn func(queue.JobPlan) error) error {
 	return nil
 }
 
-func (s *shelf) Manifest(_ context.Context, job string, _ int, task queue.Task) (string, error) {
-	return s.manifests[job+"/"+task.Name], nil
+func (s *shelf) Manifest(_ context.Context, document string, _ int, task queue.Task) (string, error) {
+	for _, plan := range s.plans {
+		if sum := sha256.Sum256(plan.Document); hex.EncodeToString(sum[:]) == document {
+			return s.manifests[plan.Name+"/"+task.Name], nil
+		}
+	}
+	return "", nil
 }
 
 // TestRebuild gives a new, empty server the store of another.
@@ -280,9 +287,9 @@ type arrival struct {
 	comes func()
 }
 
-func (a arrival) Manifest(ctx context.Context, job string, index int, task queue.Task) (string, error) {
+func (a arrival) Manifest(ctx context.Context, document string, index int, task queue.Task) (string, error) {
 	a.comes()
-	return a.shelf.Manifest(ctx, job, index, task)
+	return a.shelf.Manifest(ctx, document, index, task)
 }
 
 // TestArrival submits a job while a repair is under way that knows nothing of it.
@@ -301,6 +308,27 @@ func TestArrival(t *testing.T) {
 	}
 	f.must(late.Succeed(t.Context(), "manifest"))
 	f.ends("late", queue.JobSucceeded)
+}
+
+// TestEditedDocument has a store that knows only an older job of the name: it says nothing about the one that ran.
+func TestEditedDocument(t *testing.T) {
+	f := newFarm(t)
+	old := queue.JobPlan{Name: "j", Document: []byte("old"), Tasks: []queue.Task{{Name: "a"}}}
+	edited := queue.JobPlan{Name: "j", Document: []byte("edited"), Tasks: []queue.Task{{Name: "a"}}}
+	f.submit(edited)
+	f.succeed("a")
+	f.ends("j", queue.JobSucceeded)
+	store := &shelf{plans: []queue.JobPlan{old}}
+	if found, err := f.admin.Fsck(t.Context(), store, true); err != nil || len(found) > 0 {
+		t.Fatal(found, err)
+	}
+	// Of several the last is the one that a lost queue is filled with.
+	f.must(f.admin.Delete(t.Context(), "j"))
+	store.plans = append(store.plans, edited)
+	f.repairs(store, "the store has it")
+	if doc, err := f.user.Document(t.Context(), "j"); err != nil || string(doc) != "edited" {
+		t.Errorf("%q, %v", doc, err)
+	}
 }
 
 // TestLostMessage loses the message of a task whose worker falls silent. Only the reconciler's clock can tell then.
