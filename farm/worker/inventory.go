@@ -9,6 +9,7 @@ import (
 	"maps"
 	"path"
 	"slices"
+	"strings"
 
 	"vksplat/farm/queue"
 	"vksplat/farm/spec"
@@ -127,7 +128,8 @@ func (v *Inventory) Manifest(ctx context.Context, document string, index int, _ 
 	return m.Contents(), nil
 }
 
-// Sweep removes what attempts of a job that has ended left beside results: half commits, outdated results, checkpoints of what is done.
+// Sweep removes what attempts of a job that has ended, and is to be forgotten, left beside results: half commits, outdated results, checkpoints of what is done,
+// the count of retries by hand, which begins anew with the job, and its document: else Fsck would submit it again.
 func Sweep(roots store.Roots, j *spec.Job) error {
 	root, err := roots.Open(j.Store.Outputs)
 	if err != nil {
@@ -139,13 +141,32 @@ func Sweep(roots store.Roots, j *spec.Job) error {
 	}
 	for i := range plan.Tasks {
 		key := task.KeyOf(j, &plan.Tasks[i])
-		if err := root.Delete(path.Join(key, "tmp")); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
+		for _, old := range []string{"tmp", generationFile} {
+			if err := root.Delete(path.Join(key, old)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
 		}
 		if _, err := store.ReadManifest(root, store.OutOf(key)); err != nil {
 			continue // its checkpoint may be wanted yet
 		}
 		if err := store.Forget(root, key); err != nil {
+			return err
+		}
+	}
+	return forgetDocuments(root, j.Name)
+}
+
+// forgetDocuments removes the documents of all jobs of a name.
+func forgetDocuments(root store.Root, name string) error {
+	list, err := root.List(mirrorFolder)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	for _, e := range list {
+		if of, _, _ := strings.Cut(path.Base(e.Key), "."); of != spec.Escape(name) { // which has no dot
+			continue
+		}
+		if err := root.Delete(e.Key); err != nil {
 			return err
 		}
 	}
