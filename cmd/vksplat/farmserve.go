@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -212,20 +213,35 @@ func (a *app) token(o *tokenOptions) error {
 	if _, err := os.Lstat(o.out); err == nil {
 		return usagef("choose another file", "%s exists", o.out)
 	}
-	token, err := server.NewToken(dir, server.Role(o.role), o.name, time.Duration(o.expires))
-	if err != nil {
-		return err
-	}
 	f, err := os.OpenFile(o.out, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
-		return errors.Join(folderError(filepath.Dir(o.out), err), server.Revoke(dir, token.Name))
+		return folderError(filepath.Dir(o.out), err)
 	}
-	if err := errors.Join(f.Close(), writeJSON(o.out, token), os.Chmod(o.out, 0o600)); err != nil {
-		return err
+	token, err := makeToken(f, dir, o)
+	if err != nil {
+		return errors.Join(err, os.Remove(o.out))
 	}
 	untilKnown(dir, token)
 	a.printf("%s: role %s, for %s\n", o.out, token.Role, token.URL)
 	return nil
+}
+
+// makeToken makes a token and writes it to a file that nobody else may read. One that could not be written is revoked: that one, not others of its name.
+func makeToken(f *os.File, dir string, o *tokenOptions) (queue.Token, error) {
+	token, err := server.NewToken(dir, server.Role(o.role), o.name, time.Duration(o.expires))
+	if err != nil {
+		return token, errors.Join(err, f.Close())
+	}
+	e := json.NewEncoder(f)
+	e.SetIndent("", "  ")
+	if err = errors.Join(e.Encode(token), f.Sync(), f.Close()); err == nil {
+		return token, nil
+	}
+	public, keyErr := token.Public()
+	if keyErr == nil {
+		keyErr = server.Revoke(dir, public)
+	}
+	return token, errors.Join(folderError(o.out, err), keyErr)
 }
 
 // untilKnown waits until a server that runs has noticed a new token: it looks once a second.

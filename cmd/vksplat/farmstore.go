@@ -270,6 +270,9 @@ func (a *app) farmGcCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
+		if len(roots) == 0 {
+			a.note("no root is named: the store keeps the documents of these jobs, and fsck --repair would submit them again")
+		}
 		jobs, err := q.List(ctx)
 		if err != nil {
 			return err

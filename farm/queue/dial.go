@@ -58,15 +58,28 @@ func ReadToken(path string) (Token, error) {
 // InboxOf is where answers to the holder of a public key go. Nobody else may listen there.
 func InboxOf(public string) string { return "_INBOX_" + public }
 
+// key gives the token's pair of keys, and the public one as the server knows it.
+func (t Token) key() (pair nkeys.KeyPair, public string, err error) {
+	if pair, err = nkeys.FromSeed([]byte(t.Seed)); err == nil {
+		public, err = pair.PublicKey()
+	}
+	if err != nil {
+		return nil, "", fmt.Errorf("the key of the token: %w", err)
+	}
+	return pair, public, nil
+}
+
+// Public is the key by which the server knows the token, and it alone: several may have one name.
+func (t Token) Public() (string, error) {
+	_, public, err := t.key()
+	return public, err
+}
+
 // Options are those of a connection with the token, which comes back whenever it is lost.
 func (t Token) Options(name string) ([]nats.Option, error) {
-	key, err := nkeys.FromSeed([]byte(t.Seed))
+	key, public, err := t.key()
 	if err != nil {
-		return nil, fmt.Errorf("the key of the token: %w", err)
-	}
-	public, err := key.PublicKey()
-	if err != nil {
-		return nil, fmt.Errorf("the key of the token: %w", err)
+		return nil, err
 	}
 	options := append(steady(name), nats.Nkey(public, key.Sign), nats.CustomInboxPrefix(InboxOf(public)))
 	if t.CA != "" {
@@ -79,11 +92,12 @@ func (t Token) Options(name string) ([]nats.Option, error) {
 	return options, nil
 }
 
-// steady are the options of every connection. What could not be sent is not sent later behind our back: whoever waits for it tries again.
+// steady are the options of every connection. What could not be sent is not sent later behind our back: whoever waits for it tries again. A refusal does not
+// end the connection: the server's disk or clock may be at fault for a while, and a worker would sit there with a connection that never comes back.
 func steady(name string) []nats.Option {
 	return []nats.Option{
 		nats.Name(name), nats.MaxReconnects(-1), nats.ReconnectWait(250 * time.Millisecond), nats.ReconnectJitter(100*time.Millisecond, 100*time.Millisecond),
-		nats.ReconnectBufSize(-1), nats.PingInterval(5 * time.Second), nats.MaxPingsOutstanding(2), nats.Timeout(5 * time.Second),
+		nats.ReconnectBufSize(-1), nats.PingInterval(5 * time.Second), nats.MaxPingsOutstanding(2), nats.Timeout(5 * time.Second), nats.IgnoreAuthErrorAbort(),
 	}
 }
 

@@ -14,10 +14,10 @@ import (
 
 // Inventory is what a store says of the jobs that ran on it. Fsck judges the queue by it, and rebuilds the queue from it.
 type Inventory interface {
-	// Jobs calls fn for every job of the store, as it was submitted.
+	// Jobs calls fn for every job of the store, as it was submitted. Of several of a name the one to rebuild is the last.
 	Jobs(ctx context.Context, fn func(JobPlan) error) error
-	// Manifest returns the SHA-256 of the valid manifest of a task, "" if there is none.
-	Manifest(ctx context.Context, job string, index int, task Task) (string, error)
+	// Manifest returns the SHA-256 of the valid manifest of a task of the job whose document has this SHA-256, "" if there is none.
+	Manifest(ctx context.Context, document string, index int, task Task) (string, error)
 }
 
 // Finding is something that is wrong with the queue.
@@ -32,7 +32,7 @@ type Finding struct {
 // Fsck compares the queue with a store, nil for none, and with itself. With repair it mends what it finds: an empty queue is rebuilt from the store.
 // Workers may go on meanwhile.
 func (q *Queue) Fsck(ctx context.Context, store Inventory, repair bool) ([]Finding, error) {
-	c := &checker{q: q, ctx: ctx, repair: repair, known: map[string]bool{}, stored: map[string]JobPlan{}, boards: map[string]*board{}}
+	c := &checker{q: q, ctx: ctx, repair: repair, known: map[string]bool{}, stored: map[string][]JobPlan{}, boards: map[string]*board{}}
 	steps := []func() error{c.checkHeads, c.checkEntries, c.checkBoards, c.checkMessages, c.checkReconciler}
 	if store != nil {
 		c.store = store
@@ -51,9 +51,9 @@ type checker struct {
 	ctx      context.Context
 	store    Inventory
 	repair   bool
-	stored   map[string]JobPlan // by token of the job
-	known    map[string]bool    // tokens of jobs of the queue
-	boards   map[string]*board  // by token, of jobs that can be read
+	stored   map[string][]JobPlan // by token of the job
+	known    map[string]bool      // tokens of jobs of the queue
+	boards   map[string]*board    // by token, of jobs that can be read
 	findings []Finding
 }
 
@@ -71,7 +71,8 @@ func (c *checker) find(job, task string, index int, what string, mend func() err
 
 func (c *checker) readStore() error {
 	return c.store.Jobs(c.ctx, func(plan JobPlan) error {
-		c.stored[tokenOf(plan.Name)] = plan
+		token := tokenOf(plan.Name)
+		c.stored[token] = append(c.stored[token], plan)
 		return nil
 	})
 }
@@ -92,15 +93,15 @@ func (c *checker) checkHeads() error {
 			return err
 		}
 		var mend func() error
-		if plan, ok := c.stored[r.key]; ok {
-			mend = func() error { return c.restore(r.key, plan) }
+		if plans := c.stored[r.key]; len(plans) > 0 {
+			mend = func() error { return c.restore(r.key, plans[len(plans)-1]) }
 		}
 		if err := c.find(r.key, "", -1, "it cannot be read: "+err.Error(), mend); err != nil {
 			return err
 		}
 	}
 	for _, token := range slices.Sorted(maps.Keys(c.stored)) {
-		plan := c.stored[token]
+		plan := c.stored[token][len(c.stored[token])-1]
 		if c.known[token] {
 			continue
 		}
@@ -163,12 +164,30 @@ func (c *checker) checkEntries() error {
 		return err
 	}
 	for _, b := range list {
+		token, _, _ := strings.Cut(b.key, ".")
+		if came, err := c.hasCome(token); err != nil {
+			return err
+		} else if came {
+			continue
+		}
 		err := c.find(b.key, "", -1, b.what, func() error { return c.dropEntry(b.key) })
 		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// hasCome says whether a job that was not there when the heads were read is there now: it was submitted meanwhile.
+func (c *checker) hasCome(token string) (bool, error) {
+	if c.known[token] {
+		return false, nil
+	}
+	_, err := c.q.jobs.read(c.ctx, token)
+	if errors.Is(err, errAbsent) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // dropEntry removes an entry: its task is as if nobody had claimed it, and its job has not ended.
@@ -197,7 +216,8 @@ func (c *checker) reopen(b *board) error {
 func (c *checker) checkBoards() error {
 	for _, token := range slices.Sorted(maps.Keys(c.boards)) {
 		b := c.boards[token]
-		if _, ok := c.stored[token]; !ok {
+		// A job of this name that was forgotten has other tasks.
+		if !slices.ContainsFunc(c.stored[token], func(plan JobPlan) bool { return hashOf(plan.Document) == b.head.Document }) {
 			continue
 		}
 		mended := len(c.findings)
@@ -218,7 +238,7 @@ func (c *checker) checkBoards() error {
 
 func (c *checker) checkManifest(b *board, i int) error {
 	task, cell := &b.tasks[i], &b.cells[i]
-	manifest, err := c.store.Manifest(c.ctx, b.head.Name, i, *task)
+	manifest, err := c.store.Manifest(c.ctx, b.head.Document, i, *task)
 	if err != nil {
 		return err
 	}
@@ -282,6 +302,13 @@ func (c *checker) checkMessages() error {
 		}
 	}
 	for subject := range left {
+		if parts := strings.Split(subject, "."); len(parts) == 5 { // jobs.<priority>.<pool>.<job>.<index>
+			if came, err := c.hasCome(parts[3]); err != nil {
+				return err
+			} else if came {
+				continue
+			}
+		}
 		err := c.find(subject, "", -1, "a message of no task, or of one that has ended", func() error { return c.q.purge(c.ctx, jobStream, subject) })
 		if err != nil {
 			return err

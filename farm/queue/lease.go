@@ -30,6 +30,7 @@ const (
 	maxFailures = 8
 	awayLimit   = 10 * time.Minute
 	stopping    = 2 * time.Minute // how long a task that was told to stop keeps its lease
+	absentLimit = 2 * time.Second // how long a replica may not know an entry that is there
 	maxMessage  = 1 << 10
 )
 
@@ -50,9 +51,10 @@ type Lease struct {
 	stop   context.CancelFunc // ends the upkeep
 	ended  sync.WaitGroup
 
-	writing  sync.Mutex // one write of the entry at a time; guards the three below
+	writing  sync.Mutex // one write of the entry at a time; guards the four below
 	entry    Entry
 	revision uint64
+	missed   time.Time // since when the entry is not there
 	gone     bool
 
 	lock     sync.Mutex
@@ -232,6 +234,7 @@ func (l *Lease) answer(text string) {
 func (l *Lease) write(ctx context.Context, change func(*Entry) error) error {
 	l.writing.Lock()
 	defer l.writing.Unlock()
+	pause := firstWait
 	for {
 		if l.gone {
 			return ErrLost
@@ -250,22 +253,51 @@ func (l *Lease) write(ctx context.Context, change func(*Entry) error) error {
 		if !errors.Is(err, errConflict) {
 			return err
 		}
-		if err := l.examine(ctx); err != nil {
+		if pause, err = l.resolve(ctx, pause); err != nil {
 			return err
 		}
 	}
 }
 
-// examine reads the entry after somebody else wrote it. The caller holds writing.
+// resolve follows a write that was refused. Where nothing newer is found, a replica that is behind answered, which is asked again after a pause; or the entry
+// was removed: with all of the job, or because it could not be read. The caller holds writing.
+func (l *Lease) resolve(ctx context.Context, pause time.Duration) (next time.Duration, err error) {
+	before := l.revision
+	err = l.examine(ctx)
+	switch {
+	case errors.Is(err, errAbsent) && l.missed.IsZero():
+		l.missed = time.Now()
+	case errors.Is(err, errAbsent):
+		if time.Since(l.missed) > absentLimit {
+			return 0, l.lose()
+		}
+	case err != nil:
+		return 0, err
+	case l.revision > before:
+		l.missed = time.Time{}
+		return firstWait, nil
+	}
+	return min(2*pause, lastWait), wait(ctx, nil, pause)
+}
+
+// lose ends a lease whose task is another's now. The caller holds writing.
+func (l *Lease) lose() error {
+	l.gone = true
+	l.end(ErrLost)
+	return ErrLost
+}
+
+// examine reads the entry after somebody else wrote it, or gives errAbsent. The caller holds writing.
 func (l *Lease) examine(ctx context.Context) error {
 	e, r, err := l.w.q.entry(ctx, l.Job, l.Index)
+	if err == nil && r.revision == 0 {
+		return errAbsent
+	}
 	if err != nil || r.revision <= l.revision {
 		return err
 	}
 	if e.Claim != l.entry.Claim || !e.State.owned() {
-		l.gone = true
-		l.end(ErrLost)
-		return ErrLost
+		return l.lose()
 	}
 	l.entry, l.revision = *e, r.revision
 	if e.State == Canceling {

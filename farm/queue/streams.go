@@ -42,11 +42,12 @@ func (q *Queue) makeStreams(ctx context.Context, replicas int) error {
 	return nil
 }
 
-// bucketStream is a KV bucket that keeps the newest value of each key and announces the sequence number of every write.
+// bucketStream is a KV bucket that keeps the newest value of each key and announces the sequence number of every write. A message may not roll up the stream:
+// whoever may write one key could wipe all others by it.
 func bucketStream(name string, replicas int, life time.Duration) jetstream.StreamConfig {
 	return jetstream.StreamConfig{
 		Name: "KV_" + name, Subjects: []string{"$KV." + name + ".>"}, Replicas: replicas, MaxAge: life,
-		MaxMsgsPerSubject: 1, Discard: jetstream.DiscardNew, AllowRollup: true, DenyDelete: true, AllowDirect: true,
+		MaxMsgsPerSubject: 1, Discard: jetstream.DiscardNew, DenyDelete: true, AllowDirect: true,
 		RePublish: &jetstream.RePublish{Source: "$KV." + name + ".>", Destination: "ev." + name + ".>", HeadersOnly: true},
 	}
 }

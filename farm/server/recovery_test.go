@@ -2,6 +2,8 @@ package server
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
@@ -167,8 +169,13 @@ func (s *shelf) Jobs(_ context.Context, fn func(queue.JobPlan) error) error {
 	return nil
 }
 
-func (s *shelf) Manifest(_ context.Context, job string, _ int, task queue.Task) (string, error) {
-	return s.manifests[job+"/"+task.Name], nil
+func (s *shelf) Manifest(_ context.Context, document string, _ int, task queue.Task) (string, error) {
+	for _, plan := range s.plans {
+		if sum := sha256.Sum256(plan.Document); hex.EncodeToString(sum[:]) == document {
+			return s.manifests[plan.Name+"/"+task.Name], nil
+		}
+	}
+	return "", nil
 }
 
 // TestRebuild gives a new, empty server the store of another.
@@ -250,6 +257,78 @@ func TestDamage(t *testing.T) {
 	say("$KV.job.j", "not JSON")
 	f.repairs(store, "cannot be read")
 	f.ends("j", queue.JobSucceeded)
+}
+
+// TestEntryGone removes the entry of a task under its worker, and with it the job: the lease is lost, and the server is not asked without end.
+func TestEntryGone(t *testing.T) {
+	f := newFarm(t)
+	f.submit(queue.JobPlan{Name: "j", Tasks: []queue.Task{{Name: "a"}}})
+	lease := f.claim("a")
+	for _, stream := range []string{"KV_job", "JOBS", "KV_task"} {
+		_, err := f.server.nc.Request("$JS.API.STREAM.PURGE."+stream, nil, patience)
+		f.must(err)
+	}
+	varz, err := f.server.nats.Varz(nil)
+	f.must(err)
+	cause(t, lease, queue.ErrLost)
+	after, err := f.server.nats.Varz(nil)
+	f.must(err)
+	if n := after.InMsgs - varz.InMsgs; n > 500 {
+		t.Errorf("%d messages about an entry that is gone", n)
+	}
+	if err := lease.Succeed(t.Context(), "manifest"); !errors.Is(err, queue.ErrLost) {
+		t.Error(err)
+	}
+}
+
+// arrival is a store that takes so long to read that a job is submitted and begun meanwhile.
+type arrival struct {
+	*shelf
+	comes func()
+}
+
+func (a arrival) Manifest(ctx context.Context, document string, index int, task queue.Task) (string, error) {
+	a.comes()
+	return a.shelf.Manifest(ctx, document, index, task)
+}
+
+// TestArrival submits a job while a repair is under way that knows nothing of it.
+func TestArrival(t *testing.T) {
+	f := newFarm(t)
+	plan := queue.JobPlan{Name: "j", Tasks: []queue.Task{{Name: "a"}}}
+	f.submit(plan)
+	f.succeed("a")
+	var late *queue.Lease
+	found, err := f.admin.Fsck(t.Context(), arrival{&shelf{[]queue.JobPlan{plan}, map[string]string{"j/a": "manifest"}}, func() {
+		f.submit(queue.JobPlan{Name: "late", Tasks: []queue.Task{{Name: "b"}}})
+		late = f.claim("b")
+	}}, true)
+	if err != nil || len(found) > 0 {
+		t.Error(found, err)
+	}
+	f.must(late.Succeed(t.Context(), "manifest"))
+	f.ends("late", queue.JobSucceeded)
+}
+
+// TestEditedDocument has a store that knows only an older job of the name: it says nothing about the one that ran.
+func TestEditedDocument(t *testing.T) {
+	f := newFarm(t)
+	old := queue.JobPlan{Name: "j", Document: []byte("old"), Tasks: []queue.Task{{Name: "a"}}}
+	edited := queue.JobPlan{Name: "j", Document: []byte("edited"), Tasks: []queue.Task{{Name: "a"}}}
+	f.submit(edited)
+	f.succeed("a")
+	f.ends("j", queue.JobSucceeded)
+	store := &shelf{plans: []queue.JobPlan{old}}
+	if found, err := f.admin.Fsck(t.Context(), store, true); err != nil || len(found) > 0 {
+		t.Fatal(found, err)
+	}
+	// Of several the last is the one that a lost queue is filled with.
+	f.must(f.admin.Delete(t.Context(), "j"))
+	store.plans = append(store.plans, edited)
+	f.repairs(store, "the store has it")
+	if doc, err := f.user.Document(t.Context(), "j"); err != nil || string(doc) != "edited" {
+		t.Errorf("%q, %v", doc, err)
+	}
 }
 
 // TestLostMessage loses the message of a task whose worker falls silent. Only the reconciler's clock can tell then.

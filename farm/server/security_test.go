@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nkeys"
 
 	"vksplat/farm/queue"
@@ -144,6 +145,37 @@ func listen(nc *nats.Conn, subject string) error {
 	return err
 }
 
+// TestRollup has those who may write a key ask for all others to be wiped by it, on a farm that was set up when that was allowed.
+func TestRollup(t *testing.T) {
+	f := newFarm(t)
+	f.submit(queue.JobPlan{Name: "j", Tasks: []queue.Task{{Name: "a"}, {Name: "b"}}})
+	f.succeed("a")
+	js, err := jetstream.New(f.server.nc)
+	f.must(err)
+	for _, name := range []string{"KV_task", "KV_job"} {
+		stream, err := js.Stream(t.Context(), name)
+		f.must(err)
+		config := stream.CachedInfo().Config
+		config.AllowRollup = true
+		_, err = js.UpdateStream(t.Context(), config)
+		f.must(err)
+	}
+	f.must(queue.Setup(t.Context(), f.server.nc, f.server.options.Farm, queue.Options{}))
+	for _, test := range []struct {
+		role    Role
+		subject string
+	}{{Submit, "$KV.job.x"}, {Submit, "$KV.task.x.0"}, {Work, "$KV.task.x.0"}} {
+		for _, what := range []string{"all", "sub"} {
+			answer, err := raw(t, f.server, test.role).RequestMsg(&nats.Msg{Subject: test.subject, Header: nats.Header{"Nats-Rollup": {what}}, Data: []byte("{}")}, 5*time.Second)
+			f.must(err)
+			if !strings.Contains(string(answer.Data), "rollup not permitted") {
+				t.Errorf("%s rolls %s up (%s): %s", test.role, test.subject, what, answer.Data)
+			}
+		}
+	}
+	f.states("j", queue.Succeeded, queue.Queued)
+}
+
 // TestCopiedEntry puts the entry of a task that succeeded in another's place: first by asking the server, as a viewer, to send its answer there.
 func TestCopiedEntry(t *testing.T) {
 	f := newFarm(t)
@@ -220,6 +252,82 @@ func TestWhoMayConnect(t *testing.T) {
 	}
 	if err := Revoke(s.options.Dir, "nobody"); !errors.Is(err, scene.ErrUsage) {
 		t.Error(err)
+	}
+}
+
+// TestKeysAway takes the folder of keys away under a server, as a disk does that fails for a while: who was let in stays, and new connections come.
+func TestKeysAway(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	token, err := NewToken(s.options.Dir, View, "there", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.readKeys(); err != nil {
+		t.Fatal(err)
+	}
+	folder := filepath.Join(s.options.Dir, keyFolder)
+	if err := os.Rename(folder, folder+".away"); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.readKeys(); err != nil {
+		t.Error(err)
+	}
+	dial(t, token)
+	if err := os.Rename(folder+".away", folder); err != nil {
+		t.Fatal(err)
+	}
+	// A file that cannot be read revokes nothing, one that holds something else does.
+	pair, err := nkeys.FromSeed([]byte(token.Seed))
+	if err != nil {
+		t.Fatal(err)
+	}
+	public, err := pair.PublicKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(folder, public+".json")
+	if err := errors.Join(os.Rename(file, file+".away"), os.Mkdir(file, 0o700), s.readKeys()); err != nil {
+		t.Fatal(err)
+	}
+	dial(t, token)
+	if err := errors.Join(os.Remove(file), os.WriteFile(file, []byte("{}"), 0o600), s.readKeys()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := queue.Dial(token, "damaged"); !errors.Is(err, nats.ErrAuthorization) {
+		t.Error(err)
+	}
+}
+
+// TestRefusedForAWhile shuts a connection out for longer than several tries to come back, and lets it in again.
+func TestRefusedForAWhile(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	token, err := NewToken(s.options.Dir, View, "shut out", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.readKeys(); err != nil {
+		t.Fatal(err)
+	}
+	nc, err := queue.Dial(token, "shut out")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	saved := filepath.Join(t.TempDir(), "keys")
+	if err := errors.Join(os.CopyFS(saved, os.DirFS(filepath.Join(s.options.Dir, keyFolder))), Revoke(s.options.Dir, "shut out"), s.readKeys()); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(2 * time.Second) // it tries some four times a second
+	folder := filepath.Join(s.options.Dir, keyFolder)
+	if err := errors.Join(os.RemoveAll(folder), os.CopyFS(folder, os.DirFS(saved)), s.readKeys()); err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(patience); !nc.IsConnected(); time.Sleep(10 * time.Millisecond) {
+		if nc.IsClosed() || time.Now().After(end) {
+			t.Fatal("it does not come back: ", nc.Status())
+		}
 	}
 }
 

@@ -53,6 +53,7 @@ type Server struct {
 
 	lock      sync.Mutex
 	config    *natsserver.Options
+	keys      []Key    // as they were read last; nil before the first time
 	allowed   []string // public keys let in
 	complaint string   // the last one about keys
 }
@@ -279,15 +280,31 @@ func (s *Server) watchKeys(ctx context.Context) {
 	}
 }
 
-// readKeys reads the folder, and tells the server who may connect where that has changed. Connections of others end.
+// readKeys reads the folder, and tells the server who may connect where that has changed. Connections of others end. Who was let in stays so while the disk
+// does not say otherwise: a removed file revokes, one that cannot be read does not.
 func (s *Server) readKeys() error {
 	s.lock.Lock()
 	defer s.lock.Unlock()
-	keys, err := Keys(s.options.Dir)
-	if complaint := fmt.Sprint(err); err != nil && complaint != s.complaint {
+	keys, unread, err := listKeys(s.options.Dir)
+	if complaint := fmt.Sprint(err); complaint != s.complaint {
 		s.complaint = complaint
-		s.log.Error("a key cannot be read and is not let in", "cause", err)
+		if err != nil {
+			s.log.Error("keys cannot be read: no others are let in", "cause", err)
+		}
 	}
+	if err != nil && unread == nil { // not even the folder
+		if s.keys == nil {
+			return err
+		}
+		keys = s.keys
+	}
+	for _, key := range s.keys {
+		if unread[key.Public] {
+			keys = append(keys, key)
+		}
+	}
+	slices.SortFunc(keys, compareKeys)
+	s.keys = append([]Key{}, keys...)
 	list := users(keys, time.Now())
 	allowed := make([]string, len(list))
 	for i, user := range list {

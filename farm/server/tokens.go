@@ -82,12 +82,17 @@ func NewToken(dir string, role Role, name string, life time.Duration) (queue.Tok
 
 // Keys lists the keys of a folder, the oldest first, those that have expired too. With an error about files that cannot be read it still lists the others.
 func Keys(dir string) ([]Key, error) {
+	keys, _, err := listKeys(dir)
+	return keys, err
+}
+
+// listKeys is Keys, and says of which public keys the disk did not give the files.
+func listKeys(dir string) (keys []Key, unread map[string]bool, bad error) {
 	entries, err := os.ReadDir(filepath.Join(dir, keyFolder))
 	if err != nil {
-		return nil, failure("list keys", dir, err, "Start vksplat farm serve with this folder first.", scene.ErrUsage)
+		return nil, nil, failure("list keys", dir, err, "Start vksplat farm serve with this folder first.", scene.ErrUsage)
 	}
-	var keys []Key
-	var bad error
+	unread = map[string]bool{}
 	for _, entry := range entries {
 		path := filepath.Join(dir, keyFolder, entry.Name())
 		public, ok := strings.CutSuffix(entry.Name(), ".json")
@@ -99,18 +104,22 @@ func Keys(dir string) ([]Key, error) {
 			continue // revoked meanwhile
 		}
 		if err != nil {
+			var disk *fs.PathError
+			unread[public] = errors.As(err, &disk)
 			bad = errors.Join(bad, failure("read key", path, err, "Remove the file to revoke its token.", scene.ErrData))
 			continue
 		}
 		keys = append(keys, key)
 	}
-	slices.SortFunc(keys, func(a, b Key) int {
-		if c := a.Made.Compare(b.Made); c != 0 {
-			return c
-		}
-		return strings.Compare(a.Public, b.Public)
-	})
-	return keys, bad
+	slices.SortFunc(keys, compareKeys)
+	return keys, unread, bad
+}
+
+func compareKeys(a, b Key) int {
+	if c := a.Made.Compare(b.Made); c != 0 {
+		return c
+	}
+	return strings.Compare(a.Public, b.Public)
 }
 
 func readKey(path, public string) (key Key, err error) {

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"path"
 	"slices"
+	"strings"
 
 	"vksplat/farm/queue"
 	"vksplat/farm/spec"
@@ -16,18 +17,21 @@ import (
 	"vksplat/farm/task"
 )
 
-// mirrorFolder holds in a root of outputs the document of every job of which a worker has begun a task, so that the queue can be rebuilt from the store. No
-// job has this name.
+// mirrorFolder holds in a root of outputs the document of every job of which a worker has begun a task, so that the queue can be rebuilt from the store, until
+// gc forgets the job. No job has this name.
 const mirrorFolder = "@jobs"
 
-func mirrorKey(job string) string { return path.Join(mirrorFolder, spec.Escape(job)+".json") }
+// mirrorKey is where a document is: another one of the same name does not replace it, nor hides behind it.
+func mirrorKey(j *spec.Job) string {
+	return path.Join(mirrorFolder, spec.Escape(j.Name)+"."+j.Hash()[:16]+".json")
+}
 
 // mirror writes the document of a job to the store, unless it is there.
 func (j *job) mirror(outputs store.Root) error {
-	if _, err := outputs.Stat(mirrorKey(j.Name)); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := outputs.Stat(mirrorKey(j.Job)); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	return outputs.Put(mirrorKey(j.Name), func(w io.Writer) error {
+	return outputs.Put(mirrorKey(j.Job), func(w io.Writer) error {
 		_, err := w.Write(j.Canonical())
 		return err
 	})
@@ -36,7 +40,7 @@ func (j *job) mirror(outputs store.Root) error {
 // Inventory is what stores say of jobs.
 type Inventory struct {
 	roots map[string]store.Root
-	jobs  map[string]*job
+	jobs  map[string]*job // by the SHA-256 of the document
 }
 
 // NewInventory opens all roots of a worker.
@@ -62,6 +66,7 @@ func (v *Inventory) Jobs(ctx context.Context, fn func(queue.JobPlan) error) erro
 		if err != nil {
 			return err
 		}
+		slices.SortStableFunc(list, func(a, b store.Entry) int { return a.Modified.Compare(b.Modified) })
 		for _, e := range list {
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
@@ -95,7 +100,7 @@ func (v *Inventory) job(root string, e store.Entry, fn func(queue.JobPlan) error
 	if err != nil {
 		return err
 	}
-	v.jobs[parsed.Name] = &job{Job: parsed, plan: plan}
+	v.jobs[parsed.Hash()] = &job{Job: parsed, plan: plan}
 	p, err := JobPlan(parsed, "")
 	if err != nil {
 		return err
@@ -104,8 +109,8 @@ func (v *Inventory) job(root string, e store.Entry, fn func(queue.JobPlan) error
 }
 
 // Manifest implements queue.Inventory. All files are read.
-func (v *Inventory) Manifest(ctx context.Context, name string, index int, _ queue.Task) (string, error) {
-	j := v.jobs[name]
+func (v *Inventory) Manifest(ctx context.Context, document string, index int, _ queue.Task) (string, error) {
+	j := v.jobs[document]
 	if j == nil || index < 0 || index >= len(j.plan.Tasks) {
 		return "", nil
 	}
@@ -123,7 +128,8 @@ func (v *Inventory) Manifest(ctx context.Context, name string, index int, _ queu
 	return m.Contents(), nil
 }
 
-// Sweep removes what attempts of a job that has ended left beside results: half commits, outdated results, checkpoints of what is done.
+// Sweep removes what attempts of a job that has ended, and is to be forgotten, left beside results: half commits, outdated results, checkpoints of what is done,
+// the count of retries by hand, which begins anew with the job, and its document: else Fsck would submit it again.
 func Sweep(roots store.Roots, j *spec.Job) error {
 	root, err := roots.Open(j.Store.Outputs)
 	if err != nil {
@@ -135,13 +141,32 @@ func Sweep(roots store.Roots, j *spec.Job) error {
 	}
 	for i := range plan.Tasks {
 		key := task.KeyOf(j, &plan.Tasks[i])
-		if err := root.Delete(path.Join(key, "tmp")); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
+		for _, old := range []string{"tmp", generationFile} {
+			if err := root.Delete(path.Join(key, old)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
 		}
 		if _, err := store.ReadManifest(root, store.OutOf(key)); err != nil {
 			continue // its checkpoint may be wanted yet
 		}
 		if err := store.Forget(root, key); err != nil {
+			return err
+		}
+	}
+	return forgetDocuments(root, j.Name)
+}
+
+// forgetDocuments removes the documents of all jobs of a name.
+func forgetDocuments(root store.Root, name string) error {
+	list, err := root.List(mirrorFolder)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	for _, e := range list {
+		if of, _, _ := strings.Cut(path.Base(e.Key), "."); of != spec.Escape(name) { // which has no dot
+			continue
+		}
+		if err := root.Delete(e.Key); err != nil {
 			return err
 		}
 	}
