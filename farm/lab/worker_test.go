@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"vksplat/farm/queue"
+	"vksplat/farm/spec"
+	"vksplat/farm/worker"
 )
 
 // document is a job of tasks by name with a number of points, and further lines of the document.
@@ -133,5 +135,34 @@ func TestWorkerStops(t *testing.T) {
 	l.check(drained, tasks, nil)
 	if node := tasks[0].Entry.Node; node != "three" {
 		t.Errorf("a drained node's task was done by %s", node)
+	}
+}
+
+// TestAlive has a task make no step for longer than the queue waits: what shows signs of life is left alone, what shows none is tried again.
+func TestAlive(t *testing.T) {
+	l := newLab(t)
+	l.start("server")
+	q := l.queue()
+	l.start("one")
+	job, err := spec.Parse("test.toml", []byte(document("alive", "", pointsQuiet, pointsHang)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan, err := worker.JobPlan(job, "tester")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range plan.Tasks {
+		plan.Tasks[i].Stall = time.Second
+	}
+	if err := q.Submit(t.Context(), plan); err != nil {
+		t.Fatal(err)
+	}
+	_, tasks := l.wait(q, job.Name, 30*time.Second)
+	l.check(job, tasks, nil)
+	for i, want := range []int{1, 2} {
+		if e := tasks[i].Entry; e.Attempt != want {
+			t.Errorf("%s was done in attempt %d, want %d", tasks[i].Name, e.Attempt, want)
+		}
 	}
 }

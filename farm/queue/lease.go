@@ -76,7 +76,7 @@ type Progress struct {
 // Context ends when the work must stop, and says why. It also ends with the lease.
 func (l *Lease) Context() context.Context { return l.ctx }
 
-// Progress says how far the work is. A step or message that does not change is no progress.
+// Progress says how far the work is. A step or message that does not change is no progress; see Alive.
 func (l *Lease) Progress(step, of int64, message string) {
 	message = message[:min(len(message), maxMessage)]
 	l.lock.Lock()
@@ -94,6 +94,13 @@ func (l *Lease) Progress(step, of int64, message string) {
 	if raw, err := json.Marshal(progress); err == nil && send {
 		_ = l.w.q.nc.Publish("prog."+entryKey(l.Job, l.Index), raw) // lossy by design
 	}
+}
+
+// Alive says that the work goes on, though no step or message tells: bytes come and go, or the child says something.
+func (l *Lease) Alive() {
+	l.lock.Lock()
+	defer l.lock.Unlock()
+	l.moved = time.Now()
 }
 
 // Checkpointed says that a checkpoint is in the store. It gives ErrLost where another worker has taken the task, whose checkpoints then count.

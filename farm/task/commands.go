@@ -109,6 +109,9 @@ func (r *runner) training() []string {
 
 // stage brings an input to the local disk.
 func (r *runner) stage(ctx context.Context, in spec.Input) (local string, err error) {
+	done := make(chan struct{})
+	defer close(done)
+	go r.followCache(done)
 	var release func()
 	where, of := in.Key, r.inputs.String()+"/"+in.Key
 	if in.Key != "" {

@@ -49,6 +49,7 @@ type Progress struct {
 	Step    int    `json:"step"`
 	Of      int    `json:"of,omitempty"` // 0: not known
 	Message string `json:"message,omitempty"`
+	Life    int64  `json:"life,omitempty"` // signs of life so far: what moves without a step
 }
 
 // Reasons to end a run from outside, as causes of its context.
@@ -109,6 +110,7 @@ func Run(ctx context.Context, o Options) (m *store.Manifest, err error) {
 	if r.outputs, err = o.Roots.Open(o.Job.Store.Outputs); err != nil {
 		return nil, err
 	}
+	r.inputs, r.outputs = liveRoot{r.inputs, r.flows}, liveRoot{r.outputs, r.flows}
 	r.say("looking for results", true)
 	if m, err = store.Result(ctx, r.outputs, r.key); err != nil {
 		return nil, store.Explain("read results", r.key, r.reason(ctx, err))
@@ -218,6 +220,11 @@ func (r *runner) say(message string, always bool) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	r.now.Message = message
+	r.report(always)
+}
+
+// report tells who listens. The caller holds mutex.
+func (r *runner) report(always bool) {
 	if r.Report == nil || !always && time.Since(r.said) < time.Second {
 		return
 	}
@@ -233,11 +240,21 @@ func (r *runner) step(step, of int) {
 	r.say(string(r.task.Kind), false)
 }
 
+// flows takes in that bytes come or go. Whoever waits for this process hears of it; that the child is alive it does not say.
+func (r *runner) flows() {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	r.now.Life++
+	r.report(false)
+}
+
 // alive takes in a sign of life of the child.
 func (r *runner) alive() {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	r.moved = time.Now()
+	r.now.Life++
+	r.report(false)
 }
 
 func (r *runner) quiet() time.Duration {

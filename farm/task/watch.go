@@ -62,6 +62,7 @@ func (r *runner) watch(ctx context.Context, dir *os.Root, uploads *store.Uploads
 	began, uploaded := time.Now(), time.Now()
 	var sending chan error // an upload that goes on
 	stopped := false
+	beat := pulse{looked: began}
 	for {
 		select {
 		case err := <-done:
@@ -74,6 +75,9 @@ func (r *runner) watch(ctx context.Context, dir *os.Root, uploads *store.Uploads
 		case <-tick.C:
 		}
 		r.count()
+		if p := running.Load(); p != nil && r.isSilent() && beat.beats(p.Pid) {
+			r.alive()
+		}
 		switch {
 		case stopped:
 		case ctx.Err() != nil:
@@ -160,7 +164,7 @@ const maxLine = 1 << 16
 
 // Write implements io.Writer. Everything but lines of progress goes to the log.
 func (e *ear) Write(p []byte) (int, error) {
-	e.r.alive()
+	defer e.r.alive()      // after what it says
 	_, _ = e.also.Write(p) // a buffer, which takes everything
 	rest := p
 	for len(rest) > 0 {

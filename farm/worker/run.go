@@ -258,6 +258,7 @@ type ear struct {
 	line   []byte
 	said   string // its last error
 	phase  string // what it does
+	life   int64  // its signs of life
 }
 
 // maxLine is how much of a line is looked at, in bytes.
@@ -285,6 +286,10 @@ func (e *ear) heard(line []byte) {
 	var p task.Progress
 	if !e.errors && json.Unmarshal(line, &p) == nil && p.Task != "" {
 		e.r.lease.Progress(int64(p.Step), int64(p.Of), p.Message)
+		if p.Life != e.life {
+			e.life = p.Life
+			e.r.lease.Alive()
+		}
 		if p.Message != e.phase {
 			e.phase = p.Message
 			e.r.lease.Log(p.Message)
