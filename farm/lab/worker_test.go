@@ -166,3 +166,38 @@ func TestAlive(t *testing.T) {
 		}
 	}
 }
+
+// TestBadNode has a node without a disk to work on claim a task first: it does not fail for good, another node does it.
+func TestBadNode(t *testing.T) {
+	l := newLab(t)
+	l.start("server")
+	q := l.queue()
+	if err := os.Mkdir(l.path("work-bad"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(l.path("work-bad/jobs"), nil, 0o666); err != nil { // where a folder would have to be
+		t.Fatal(err)
+	}
+	l.start("bad")
+	job := l.submit(q, document("spared", "", 200))
+	for began := time.Now(); ; time.Sleep(20 * time.Millisecond) {
+		_, tasks, err := q.Show(t.Context(), job.Name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e := tasks[0].Entry; tasks[0].State.Ended() {
+			t.Fatalf("the bad node ended the task: %+v", e)
+		} else if len(e.Failures) > 0 {
+			break
+		}
+		if time.Since(began) > 20*time.Second {
+			t.Fatalf("nothing is said of the bad node: %+v", tasks[0])
+		}
+	}
+	l.start("good")
+	_, tasks := l.wait(q, job.Name, 20*time.Second)
+	l.check(job, tasks, nil)
+	if e := tasks[0].Entry; e.Node != "good" || len(e.Failures) == 0 || e.Failures[0].Node != "bad" || e.Failures[0].Permanent {
+		t.Errorf("done by %s after %+v", e.Node, e.Failures)
+	}
+}

@@ -46,8 +46,8 @@ const (
 )
 
 // judge says what follows where the child was stopped because of cause, nil for not at all, and ended with a code. A child that crashed, as in its driver, ends
-// with a code of wrong usage too, but without a word.
-func judge(cause error, code int, spoke bool) outcome {
+// with a code of wrong usage too, but without a word. What is not set up here may be so on other nodes: that ends a task only where this one is alone.
+func judge(cause error, code int, spoke, alone bool) outcome {
 	switch {
 	case errors.Is(cause, queue.ErrLost):
 		return dropped
@@ -57,6 +57,8 @@ func judge(cause error, code int, spoke bool) outcome {
 		return again
 	case cause != nil:
 		return handedBack
+	case code == task.ExitSetup && !alone:
+		return again
 	case task.Judge(code) == task.Failed && spoke:
 		return failed
 	}
@@ -116,13 +118,15 @@ func (r *run) do(ctx, end context.Context) (lost bool) {
 		err = r.job.mirror(outputs)
 	}
 	if err != nil {
-		r.finish(end, store.Explain("open store", r.job.Store.Outputs, err), judgeError(err))
+		err = store.Explain("open store", r.job.Store.Outputs, err)
+		r.finish(end, err, judgeError(err, r.Alone))
+		rest(ctx, declineFor)
 		return false
 	}
 	r.log.Info("task begins")
 	ear, cause, ended := r.child(ctx)
 	code := codeOf(ended)
-	what := judge(cause, code, ear.said != "")
+	what := judge(cause, code, ear.said != "", r.Alone)
 	if what == succeeded {
 		if err := r.commit(end, outputs); err != nil {
 			r.finish(end, err, again)
@@ -134,12 +138,27 @@ func (r *run) do(ctx, end context.Context) (lost bool) {
 		said = ear.complaint(ended)
 	}
 	r.finish(end, said, what)
+	if code == task.ExitSetup {
+		rest(ctx, declineFor) // others go first
+	}
 	return code == task.ExitRetry && r.device != nil && r.Lost != "" && strings.Contains(ear.said, r.Lost)
 }
 
-// judgeError is the outcome of an error of the store here: another worker may have it set up.
-func judgeError(err error) outcome {
-	if errors.Is(err, store.ErrSetup) {
+// judgeOpen is the outcome of an error of opening the job, where cause says why the lease ended, nil for not at all: no other node can do what makes no sense,
+// but it may have a disk that works.
+func judgeOpen(cause, err error) outcome {
+	switch {
+	case cause != nil:
+		return judge(cause, task.ExitRetry, false, false)
+	case errors.Is(err, spec.ErrSpec):
+		return failed
+	}
+	return again
+}
+
+// judgeError is the outcome of an error of the store here: another worker, where there is one, may have it set up. Such failures put a node into quarantine.
+func judgeError(err error, alone bool) outcome {
+	if errors.Is(err, store.ErrSetup) && alone {
 		return failed
 	}
 	return again

@@ -159,10 +159,11 @@ func (n *node) attempt(ctx context.Context, lease *queue.Lease, d *Device) (lost
 	defer cancel()
 	j, err := n.open(lease.Context(), lease.Job)
 	if err == nil && lease.Index >= len(j.plan.Tasks) {
-		err = fmt.Errorf("the job has no task %d", lease.Index)
+		err = &scene.Error{Op: "open job", Path: lease.Job, Err: fmt.Errorf("it has no task %d", lease.Index), Kind: spec.ErrSpec}
 	}
 	if err != nil {
-		r.note(lease.Fail(end, err))
+		r.finish(end, err, judgeOpen(context.Cause(lease.Context()), err))
+		rest(ctx, declineFor) // others go first: this node may have no disk left
 		return false
 	}
 	r.job, r.task = j, &j.plan.Tasks[lease.Index]
