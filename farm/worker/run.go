@@ -87,27 +87,6 @@ func (r *run) note(err error) {
 	}
 }
 
-// lockDevice waits until no other worker of this machine uses the device. Meanwhile the lease is kept up.
-func (r *run) lockDevice(ctx context.Context) (unlock func(), err error) {
-	if r.device == nil {
-		return func() {}, nil
-	}
-	began := time.Now()
-	for {
-		look, cancel := context.WithTimeout(ctx, pause)
-		unlock, err = store.Lock(look, r.lockFile(r.device))
-		waited := errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil
-		cancel()
-		if !waited {
-			return unlock, err
-		}
-		if r.lease.Context().Err() != nil {
-			return nil, context.Cause(r.lease.Context())
-		}
-		r.lease.Progress(0, 0, fmt.Sprintf("waiting for %s, which another worker uses, for %d s", r.device.Name, int(time.Since(began).Seconds())))
-	}
-}
-
 // do runs the child and tells the queue how it went.
 func (r *run) do(ctx, end context.Context) (lost bool) {
 	outputs, err := r.outputs()

@@ -13,7 +13,6 @@ import (
 
 	"vksplat/farm/queue"
 	"vksplat/farm/spec"
-	"vksplat/farm/store"
 	"vksplat/scene"
 )
 
@@ -78,6 +77,12 @@ func Run(ctx context.Context, o Options) error {
 			return &scene.Error{Op: "start worker", Path: dir, Err: err, Hint: "name another folder with --work", Kind: scene.ErrTryAgain}
 		}
 	}
+	n := &node{Options: o, jobs: map[string]*job{}}
+	for i := range o.Devices {
+		if _, err := n.isFree(&o.Devices[i]); err != nil {
+			return &scene.Error{Op: "lock device", Path: n.lockFile(&o.Devices[i]), Err: err, Hint: "remove the file, or name another folder with --locks, the same for all workers of this machine", Kind: scene.ErrTryAgain}
+		}
+	}
 	var plain, special, names []string
 	for _, pool := range append(slices.Clone(o.Pools), queue.AnyPool) {
 		plain, special = append(plain, pool), append(special, pool+devicePool)
@@ -90,7 +95,7 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	defer w.Leave()
-	n := &node{Options: o, queue: w, jobs: map[string]*job{}}
+	n.queue = w
 	var group sync.WaitGroup
 	for i := range o.Devices {
 		d := &o.Devices[i]
@@ -107,9 +112,17 @@ func Run(ctx context.Context, o Options) error {
 func (n *node) serve(ctx context.Context, d *Device, slot queue.Slot) {
 	lost := 0
 	for ctx.Err() == nil {
-		if d != nil && !n.isFree(d) {
-			rest(ctx, pause)
-			continue
+		if d != nil {
+			free, err := n.isFree(d)
+			if err != nil {
+				n.Log.Error("the device's lock cannot be taken, so no task is claimed for it", "device", d.Name, "cause", err)
+				rest(ctx, declineFor)
+				continue
+			}
+			if !free {
+				rest(ctx, pause)
+				continue
+			}
 		}
 		lease, err := n.queue.Claim(ctx, slot)
 		switch {
@@ -173,6 +186,12 @@ func (n *node) attempt(ctx context.Context, lease *queue.Lease, d *Device) (lost
 		return false
 	}
 	unlock, err := r.lockDevice(ctx)
+	if err != nil && ctx.Err() == nil && lease.Context().Err() == nil {
+		log.Error("the device's lock cannot be taken", "cause", err)
+		r.note(lease.Decline(end, n.Node+": "+err.Error(), declineFor))
+		rest(ctx, declineFor)
+		return false
+	}
 	if err != nil {
 		r.note(lease.Handback(end))
 		return false
@@ -234,19 +253,4 @@ func (n *node) open(ctx context.Context, name string) (*job, error) {
 	j := &job{parsed, plan, file}
 	n.jobs[name] = j
 	return j, nil
-}
-
-func (n *node) lockFile(d *Device) string {
-	return filepath.Join(n.Locks, "vksplat-gpu-"+spec.Escape(d.ID)+".lock")
-}
-
-// isFree says whether no other worker of this machine has the device now.
-func (n *node) isFree(d *Device) bool {
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel() // one look, no waiting
-	unlock, err := store.Lock(ctx, n.lockFile(d))
-	if err == nil {
-		unlock()
-	}
-	return err == nil || !errors.Is(err, context.Canceled)
 }
