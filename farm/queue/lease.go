@@ -29,7 +29,7 @@ var (
 const (
 	maxFailures = 8
 	awayLimit   = 10 * time.Minute
-	stopping    = 2 * time.Minute // how long a task that was told to stop keeps its lease
+	stopping    = 6 * time.Minute // more than run-task takes to save and upload: how long a task that was told to stop keeps its lease
 	maxMessage  = 1 << 10
 )
 

@@ -31,9 +31,6 @@ type run struct {
 	log    *slog.Logger
 }
 
-// stopGrace is how long a child may take to save and stop.
-const stopGrace = 90 * time.Second
-
 // outcome is what becomes of a task after an attempt.
 type outcome int
 
@@ -68,7 +65,7 @@ func judge(cause error, code int, spoke, alone bool) outcome {
 // lastWord is the context of the last writes about the task. The end of the worker leaves less time to them.
 func (r *run) lastWord(ctx context.Context) (context.Context, context.CancelFunc) {
 	end, cancel := context.WithCancel(context.Background())
-	stop := context.AfterFunc(ctx, func() { time.AfterFunc(leaveWithin+stopGrace, cancel) })
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(leaveWithin+task.StopWithin, cancel) })
 	timer := (*time.Timer)(nil)
 	stopLease := context.AfterFunc(r.lease.Context(), func() { timer = time.AfterFunc(finishWithin, cancel) })
 	return end, func() {
@@ -217,7 +214,7 @@ func (r *run) child(ctx context.Context) (errs *ear, cause, ended error) {
 		}
 		why := context.Cause(soft)
 		r.log.Info("the child is stopped", "cause", why)
-		grace := stopGrace
+		grace := task.StopWithin
 		if errors.Is(why, queue.ErrLost) || errors.Is(why, queue.ErrStalled) { // nobody wants its work, or it hears nothing
 			grace = 0
 		}
