@@ -279,9 +279,10 @@ func (r *runner) uploadLog() {
 	})
 }
 
-// workName is the name of a task's folder below Work.
-func (r *runner) workName() string {
-	return r.hash[:24]
+// WorkFolder is the folder below work of a task with a hash, and the lock of whoever works in it.
+func WorkFolder(work, hash string) (dir, lock string) {
+	name := hash[:24]
+	return filepath.Join(work, name), filepath.Join(work, "locks", name)
 }
 
 // cacheDir is the folder of inputs that all tasks below Work share.

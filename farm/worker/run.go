@@ -194,6 +194,9 @@ func (r *run) child(ctx context.Context) (errs *ear, cause, ended error) {
 	if r.device != nil {
 		args = append(args, "--device="+r.device.ID)
 	}
+	if r.CacheMax > 0 {
+		args = append(args, "--cache-size="+strconv.FormatInt(r.CacheMax, 10))
+	}
 	said := &ear{r: r}
 	errs = &ear{r: r, errors: true}
 	soft, stop := context.WithCancelCause(r.lease.Context())

@@ -26,20 +26,21 @@ type Device struct {
 
 // Options say what a worker works with.
 type Options struct {
-	Queue   *queue.Queue
-	Node    string   // its name, unique in the farm
-	Pools   []string // of job documents, beside queue.AnyPool
-	Devices []Device
-	Others  int                     // tasks without a device that run at a time, beside those with one
-	Roots   func(job string) string // the file of roots for tasks of a job
-	Work    string                  // folder on the local disk for what is in the making
-	Locks   string                  // folder of the locks of devices, which all workers of the machine share
-	Command []string                // program and first arguments of run-task
-	Mirror  bool                    // keep the documents of jobs in the store, for fsck
-	Alone   bool                    // there is no other worker: quarantine would only stop the job
-	Lost    string                  // what a child says that has lost its device
-	Log     *slog.Logger
-	Kill    <-chan struct{} // closed to end children at once, where they do not stop by themselves; nil for never
+	Queue    *queue.Queue
+	Node     string   // its name, unique in the farm
+	Pools    []string // of job documents, beside queue.AnyPool
+	Devices  []Device
+	Others   int                     // tasks without a device that run at a time, beside those with one
+	Roots    func(job string) string // the file of roots for tasks of a job
+	Work     string                  // folder on the local disk for what is in the making
+	Locks    string                  // folder of the locks of devices, which all workers of the machine share
+	CacheMax int64                   // bytes of inputs that stay in Work, 0: all
+	Command  []string                // program and first arguments of run-task
+	Mirror   bool                    // keep the documents of jobs in the store, for fsck
+	Alone    bool                    // there is no other worker: quarantine would only stop the job
+	Lost     string                  // what a child says that has lost its device
+	Log      *slog.Logger
+	Kill     <-chan struct{} // closed to end children at once, where they do not stop by themselves; nil for never
 }
 
 const (
@@ -103,6 +104,11 @@ func Run(ctx context.Context, o Options) error {
 	}
 	for range o.Others {
 		group.Go(func() { n.serve(ctx, nil, queue.Slot{Pools: plain}) })
+	}
+	if len(o.Devices)+o.Others > 0 {
+		sweeping, end := context.WithCancel(ctx)
+		defer end()
+		go n.sweeps(sweeping)
 	}
 	group.Wait()
 	return nil
@@ -219,6 +225,12 @@ func (n *node) unfit(t *spec.Task, d *Device) string {
 	return ""
 }
 
+// exists says whether a file is there: another worker on the same folder may have swept it.
+func exists(file string) bool {
+	_, err := os.Stat(file)
+	return err == nil
+}
+
 // open gives the job of a name, and has its document in a file for children.
 func (n *node) open(ctx context.Context, name string) (*job, error) {
 	document, err := n.Queue.Document(ctx, name)
@@ -227,7 +239,7 @@ func (n *node) open(ctx context.Context, name string) (*job, error) {
 	}
 	n.lock.Lock()
 	defer n.lock.Unlock()
-	if j := n.jobs[name]; j != nil && slices.Equal(j.Canonical(), document) {
+	if j := n.jobs[name]; j != nil && slices.Equal(j.Canonical(), document) && exists(j.file) {
 		return j, nil
 	}
 	parsed, err := spec.Parse(name, document)
@@ -238,7 +250,7 @@ func (n *node) open(ctx context.Context, name string) (*job, error) {
 	if err != nil {
 		return nil, err
 	}
-	dir := filepath.Join(n.Work, "jobs", parsed.Hash()[:16])
+	dir := filepath.Join(n.Work, jobsFolder, parsed.Hash()[:16])
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return nil, err
 	}
