@@ -203,9 +203,17 @@ func (a *app) taskSignals() (ctx context.Context, done func()) {
 	}
 }
 
-// reporter prints progress.
+// reporter prints progress. Signs of life are for programs.
 func (a *app) reporter(how string) func(task.Progress) {
+	var before task.Progress
 	return func(p task.Progress) {
+		if how != progressJSON {
+			p.Life = 0
+			if p == before {
+				return
+			}
+			before = p
+		}
 		share, of := "", ""
 		if p.Of > 0 {
 			share, of = fmt.Sprintf("openjd_progress: %.1f\n", 100*float64(min(p.Step, p.Of))/float64(p.Of)), fmt.Sprintf(" %d/%d", p.Step, p.Of)

@@ -37,7 +37,7 @@ type submitOptions struct {
 }
 
 func (a *app) farmSubmitCommand() *cobra.Command {
-	o := &submitOptions{work: workFlags{devices: devicesAll, others: 1}}
+	o := &submitOptions{work: workFlags{devices: devicesAll, others: 1, cache: defaultCache}}
 	cmd := &cobra.Command{
 		Use:   "submit JOB.toml",
 		Short: "Do the tasks of a job, here or on a farm",
@@ -56,7 +56,7 @@ func (a *app) farmSubmitCommand() *cobra.Command {
 			return []string{"toml", "json"}, cobra.ShellCompDirectiveFilterFileExt
 		},
 	}
-	table := []optionGroup{{options: o.table()}, {options: o.roots.table()}, {options: pickOptions([]optionGroup{{options: o.work.table()}}, "devices", "others")[0].options}, {options: o.farm.table()}}
+	table := []optionGroup{{options: o.table()}, {options: o.roots.table()}, {options: pickOptions([]optionGroup{{options: o.work.table()}}, "devices", "others", "cache-size")[0].options}, {options: o.farm.table()}}
 	register(cmd.Flags(), table)
 	a.completes(cmd, table)
 	cmd.RunE = a.runs(func(args []string) error {
@@ -331,7 +331,7 @@ func (h *here) work(ctx context.Context, s *server.Server) error {
 		return err
 	}
 	return worker.Run(ctx, worker.Options{Queue: q, Node: nodeName(), Pools: h.pools(), Devices: h.devices, Others: h.options.work.others,
-		Roots: func(string) string { return h.run.roots() }, Work: h.run.work(), Locks: locks, Alone: true, Command: command, Lost: lostText, Log: h.logger(), Kill: h.kill})
+		Roots: func(string) string { return h.run.roots() }, Work: h.run.work(), Locks: locks, CacheMax: h.options.work.cache, Alone: true, Command: command, Lost: lostText, Log: h.logger(), Kill: h.kill})
 }
 
 // pools are all that tasks of the job are for: there is no other worker.

@@ -33,6 +33,7 @@ type workFlags struct {
 	pools   string
 	work    string
 	locks   string
+	cache   int64 // bytes
 	verbose bool
 }
 
@@ -44,9 +45,13 @@ func (f *workFlags) table() []option {
 		text(&f.pools, "pools", "also take tasks of these pools, `A,B`"),
 		text(&f.work, "work", "folder `DIR` on a local disk for inputs and work in the making (default: in the user's folder of states)").isFolder(),
 		text(&f.locks, "locks", "folder `DIR` of the locks of devices: all workers on a machine must have the same (default: in the user's folder of states)").isFolder(),
+		other((*sizeFlag)(&f.cache), "cache-size", "`BYTES` of inputs that stay in the work folder; those that were used longest ago go first"),
 		truth(&f.verbose, "verbose", "print every change of a task"),
 	}
 }
+
+// defaultCache is how much a worker's inputs may take of the disk, in bytes.
+const defaultCache = 50 << 30
 
 // list gives the devices that are asked for.
 func (f *workFlags) list() ([]worker.Device, error) {
@@ -111,7 +116,7 @@ func runTaskCommand() ([]string, error) {
 }
 
 func (a *app) farmWorkerCommand() *cobra.Command {
-	f, w, r := &farmFlags{}, &workFlags{devices: devicesAll, others: 1}, &rootsFlags{}
+	f, w, r := &farmFlags{}, &workFlags{devices: devicesAll, others: 1, cache: defaultCache}, &rootsFlags{}
 	cmd := &cobra.Command{
 		Use:   "worker --token FILE",
 		Short: "Do tasks of a farm on this machine's devices",
@@ -133,7 +138,7 @@ var errHandedBack = fmt.Errorf("the worker was stopped and its tasks are handed 
 
 // work runs a worker until it is stopped.
 func (a *app) work(f *farmFlags, w *workFlags, r *rootsFlags) error {
-	o := worker.Options{Node: cmp.Or(w.name, nodeName()), Others: w.others, Lost: lostText, Work: w.work, Locks: w.locks}
+	o := worker.Options{Node: cmp.Or(w.name, nodeName()), Others: w.others, Lost: lostText, Work: w.work, Locks: w.locks, CacheMax: w.cache}
 	for pool := range strings.SplitSeq(w.pools, ",") {
 		if pool != "" {
 			o.Pools = append(o.Pools, pool)

@@ -86,6 +86,7 @@ const (
 	pointsHang     = 102 // the first attempt says nothing more
 	pointsLost     = 103 // the first attempts lose the device
 	pointsCrash    = 104 // the first attempt crashes
+	pointsQuiet    = 106 // makes no step for long, but is alive
 	pointsLong     = 105 // stops only by SIGTERM, with a checkpoint
 	stubSteps      = 12
 	stubStep       = 15 * time.Millisecond
@@ -164,6 +165,12 @@ func stubWork(t *spec.Task, dir string, attempt int) int {
 		case points == pointsBad && step == 3:
 			fmt.Fprintln(os.Stderr, "vksplat: error: these photos are no photos")
 			return 65
+		case points == pointsQuiet && step == 3:
+			for life := range int64(30) {
+				line, _ := json.Marshal(task.Progress{Task: t.Name, Step: step, Of: stubSteps, Message: "counting", Life: life + 1})
+				fmt.Printf("%s\n", line)
+				time.Sleep(100 * time.Millisecond)
+			}
 		case points == pointsHang && first && step == 3:
 			select {}
 		case points == pointsLost && attempt <= 2 && step == 3:

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"vksplat/farm/queue"
+	"vksplat/farm/spec"
+	"vksplat/farm/worker"
 )
 
 // document is a job of tasks by name with a number of points, and further lines of the document.
@@ -133,5 +135,69 @@ func TestWorkerStops(t *testing.T) {
 	l.check(drained, tasks, nil)
 	if node := tasks[0].Entry.Node; node != "three" {
 		t.Errorf("a drained node's task was done by %s", node)
+	}
+}
+
+// TestAlive has a task make no step for longer than the queue waits: what shows signs of life is left alone, what shows none is tried again.
+func TestAlive(t *testing.T) {
+	l := newLab(t)
+	l.start("server")
+	q := l.queue()
+	l.start("one")
+	job, err := spec.Parse("test.toml", []byte(document("alive", "", pointsQuiet, pointsHang)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan, err := worker.JobPlan(job, "tester")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range plan.Tasks {
+		plan.Tasks[i].Stall = time.Second
+	}
+	if err := q.Submit(t.Context(), plan); err != nil {
+		t.Fatal(err)
+	}
+	_, tasks := l.wait(q, job.Name, 30*time.Second)
+	l.check(job, tasks, nil)
+	for i, want := range []int{1, 2} {
+		if e := tasks[i].Entry; e.Attempt != want {
+			t.Errorf("%s was done in attempt %d, want %d", tasks[i].Name, e.Attempt, want)
+		}
+	}
+}
+
+// TestBadNode has a node without a disk to work on claim a task first: it does not fail for good, another node does it.
+func TestBadNode(t *testing.T) {
+	l := newLab(t)
+	l.start("server")
+	q := l.queue()
+	if err := os.Mkdir(l.path("work-bad"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(l.path("work-bad/jobs"), nil, 0o666); err != nil { // where a folder would have to be
+		t.Fatal(err)
+	}
+	l.start("bad")
+	job := l.submit(q, document("spared", "", 200))
+	for began := time.Now(); ; time.Sleep(20 * time.Millisecond) {
+		_, tasks, err := q.Show(t.Context(), job.Name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e := tasks[0].Entry; tasks[0].State.Ended() {
+			t.Fatalf("the bad node ended the task: %+v", e)
+		} else if len(e.Failures) > 0 {
+			break
+		}
+		if time.Since(began) > 20*time.Second {
+			t.Fatalf("nothing is said of the bad node: %+v", tasks[0])
+		}
+	}
+	l.start("good")
+	_, tasks := l.wait(q, job.Name, 20*time.Second)
+	l.check(job, tasks, nil)
+	if e := tasks[0].Entry; e.Node != "good" || len(e.Failures) == 0 || e.Failures[0].Node != "bad" || e.Failures[0].Permanent {
+		t.Errorf("done by %s after %+v", e.Node, e.Failures)
 	}
 }

@@ -29,7 +29,7 @@ var (
 const (
 	maxFailures = 8
 	awayLimit   = 10 * time.Minute
-	stopping    = 2 * time.Minute // how long a task that was told to stop keeps its lease
+	stopping    = 6 * time.Minute // more than run-task takes to save and upload: how long a task that was told to stop keeps its lease
 	absentLimit = 2 * time.Second // how long a replica may not know an entry that is there
 	maxMessage  = 1 << 10
 )
@@ -78,7 +78,7 @@ type Progress struct {
 // Context ends when the work must stop, and says why. It also ends with the lease.
 func (l *Lease) Context() context.Context { return l.ctx }
 
-// Progress says how far the work is. A step or message that does not change is no progress.
+// Progress says how far the work is. A step or message that does not change is no progress; see Alive.
 func (l *Lease) Progress(step, of int64, message string) {
 	message = message[:min(len(message), maxMessage)]
 	l.lock.Lock()
@@ -96,6 +96,13 @@ func (l *Lease) Progress(step, of int64, message string) {
 	if raw, err := json.Marshal(progress); err == nil && send {
 		_ = l.w.q.nc.Publish("prog."+entryKey(l.Job, l.Index), raw) // lossy by design
 	}
+}
+
+// Alive says that the work goes on, though no step or message tells: bytes come and go, or the child says something.
+func (l *Lease) Alive() {
+	l.lock.Lock()
+	defer l.lock.Unlock()
+	l.moved = time.Now()
 }
 
 // Checkpointed says that a checkpoint is in the store. It gives ErrLost where another worker has taken the task, whose checkpoints then count.

@@ -50,6 +50,14 @@ func Outdate(r Root, task string, to int) error {
 	return putJSON(r, path.Join(task, generationFile), generation{to})
 }
 
+// ForgetGeneration has a task's generations begin anew, with those of a job that is submitted again.
+func ForgetGeneration(r Root, task string) error {
+	if err := r.Delete(path.Join(task, generationFile)); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
 // setAside moves what is in the place of results away. There being nothing is no error.
 func setAside(r Root, task, prefix string) error {
 	err := r.Publish(OutOf(task), path.Join(task, tempFolder, prefix+random()))

@@ -109,6 +109,9 @@ func (r *runner) training() []string {
 
 // stage brings an input to the local disk.
 func (r *runner) stage(ctx context.Context, in spec.Input) (local string, err error) {
+	done := make(chan struct{})
+	defer close(done)
+	go r.followCache(done)
 	var release func()
 	where, of := in.Key, r.inputs.String()+"/"+in.Key
 	if in.Key != "" {
@@ -123,7 +126,7 @@ func (r *runner) stage(ctx context.Context, in spec.Input) (local string, err er
 		r.release, r.staged = append(r.release, release), append(r.staged, local, of)
 		return local, nil
 	case errors.Is(err, fs.ErrNotExist) && in.Key != "":
-		return "", &scene.Error{Op: "fetch input", Path: where, Err: fmt.Errorf("it is not below the root %s, %s", r.Job.Store.Inputs, r.inputs), Hint: "put it there, or correct the key in the job"}
+		return "", &scene.Error{Op: "fetch input", Path: where, Err: fmt.Errorf("it is not below the root %s, %s", r.Job.Store.Inputs, r.inputs), Hint: "put it there, mount it, or correct the key in the job", Kind: store.ErrSetup}
 	case errors.Is(err, fs.ErrNotExist):
 		return "", &scene.Error{Op: "fetch input", Path: where, Err: errors.New("the task that makes it is not done"), Hint: "run that task first", Kind: scene.ErrTryAgain}
 	case ctx.Err() != nil:

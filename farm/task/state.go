@@ -36,16 +36,17 @@ const lockPatience = 15 * time.Second
 
 // openWork opens the task's folder for this process alone.
 func (r *runner) openWork(ctx context.Context) (unlock func(), err error) {
-	r.dir = filepath.Join(r.Work, r.workName())
+	dir, lock := WorkFolder(r.Work, r.hash)
+	r.dir = dir
 	r.out = filepath.Join(r.dir, outName)
 	explain := func(err error) error { return store.Explain("open work folder", r.dir, err) }
-	locks := filepath.Join(r.Work, "locks") // which stay when their folders go: nobody can tell whether somebody waits for one
-	if err := os.MkdirAll(locks, 0o777); err != nil {
+	// Locks stay when their folders go: nobody can tell whether somebody waits for one.
+	if err := os.MkdirAll(filepath.Dir(lock), 0o777); err != nil {
 		return nil, explain(err)
 	}
 	patient, cancel := context.WithTimeout(ctx, lockPatience)
 	defer cancel()
-	unlock, err = store.Lock(patient, filepath.Join(locks, r.workName()))
+	unlock, err = store.Lock(patient, lock)
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)

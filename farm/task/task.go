@@ -49,6 +49,7 @@ type Progress struct {
 	Step    int    `json:"step"`
 	Of      int    `json:"of,omitempty"` // 0: not known
 	Message string `json:"message,omitempty"`
+	Life    int64  `json:"life,omitempty"` // signs of life so far: what moves without a step
 }
 
 // Reasons to end a run from outside, as causes of its context.
@@ -110,6 +111,7 @@ func Run(ctx context.Context, o Options) (m *store.Manifest, err error) {
 	if r.outputs, err = o.Roots.Open(o.Job.Store.Outputs); err != nil {
 		return nil, err
 	}
+	r.inputs, r.outputs = liveRoot{r.inputs, r.flows}, liveRoot{r.outputs, r.flows}
 	r.say("looking for results", true)
 	if r.generation, err = store.Generation(r.outputs, r.key); err != nil { // first: what is wanted anew from now on is not what this makes
 		return nil, store.Explain("read results", r.key, r.reason(ctx, err))
@@ -222,6 +224,11 @@ func (r *runner) say(message string, always bool) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	r.now.Message = message
+	r.report(always)
+}
+
+// report tells who listens. The caller holds mutex.
+func (r *runner) report(always bool) {
 	if r.Report == nil || !always && time.Since(r.said) < time.Second {
 		return
 	}
@@ -237,11 +244,21 @@ func (r *runner) step(step, of int) {
 	r.say(string(r.task.Kind), false)
 }
 
+// flows takes in that bytes come or go. Whoever waits for this process hears of it; that the child is alive it does not say.
+func (r *runner) flows() {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	r.now.Life++
+	r.report(false)
+}
+
 // alive takes in a sign of life of the child.
 func (r *runner) alive() {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	r.moved = time.Now()
+	r.now.Life++
+	r.report(false)
 }
 
 func (r *runner) quiet() time.Duration {
@@ -266,9 +283,10 @@ func (r *runner) uploadLog() {
 	})
 }
 
-// workName is the name of a task's folder below Work.
-func (r *runner) workName() string {
-	return r.hash[:24]
+// WorkFolder is the folder below work of a task with a hash, and the lock of whoever works in it.
+func WorkFolder(work, hash string) (dir, lock string) {
+	name := hash[:24]
+	return filepath.Join(work, name), filepath.Join(work, "locks", name)
 }
 
 // cacheDir is the folder of inputs that all tasks below Work share.

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -193,6 +194,23 @@ func TestStopsAndGoesOn(t *testing.T) {
 	}
 	if left := globbed(filepath.Join(f.top, "results", "job", "train"), "*"); len(left) != 2 { // log, out
 		t.Errorf("left: %q", left)
+	}
+}
+
+// TestStopBudget wants time to upload after a child has saved, and units that wait for both.
+func TestStopBudget(t *testing.T) {
+	if StopWithin-SaveWithin < time.Minute {
+		t.Errorf("saving may take %v of %v: no time is left to upload", SaveWithin, StopWithin)
+	}
+	for file, pattern := range map[string]string{"vksplat-farm-worker.service": `TimeoutStopSec=(\d+)`, "Containerfile": `--stop-timeout (\d+)`} {
+		data, err := os.ReadFile(filepath.Join("..", "deploy", file))
+		found := regexp.MustCompile(pattern).FindSubmatch(data)
+		if err != nil || found == nil {
+			t.Fatalf("%s: %v, no %s", file, err, pattern)
+		}
+		if seconds, err := strconv.Atoi(string(found[1])); err != nil || time.Duration(seconds)*time.Second <= StopWithin {
+			t.Errorf("%s kills after %d s, before the tasks have saved: %v", file, seconds, err)
+		}
 	}
 }
 

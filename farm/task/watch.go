@@ -19,10 +19,14 @@ import (
 	"vksplat/farm/store"
 )
 
-// Times of watching a child.
+// watchEvery is the time between two looks at a child.
+const watchEvery = 250 * time.Millisecond
+
+// How long the end may take after a task was asked to stop. Whoever asks has to wait for StopWithin: it is one budget, of which the child gets the first part to
+// save; the rest is for uploading what it saved.
 const (
-	watchEvery = 250 * time.Millisecond
-	stopGrace  = 5 * time.Minute // for a child that was asked to save
+	SaveWithin = 2 * time.Minute
+	StopWithin = 5 * time.Minute
 )
 
 // child runs this program with arguments, watches it and uploads checkpoints meanwhile. What it prints goes to the log, and to also.
@@ -38,7 +42,7 @@ func (r *runner) child(ctx context.Context, dir *os.Root, args []string, also io
 	var running atomic.Pointer[os.Process]
 	done := make(chan error, 1)
 	go func() {
-		done <- child.Run(soft, r.Program, args, child.Options{Stdout: said, Stderr: errs, Apart: true, Grace: stopGrace, Running: &running})
+		done <- child.Run(soft, r.Program, args, child.Options{Stdout: said, Stderr: errs, Apart: true, Grace: SaveWithin, Running: &running})
 	}()
 	r.alive()
 	uploads := &store.Uploads{Root: r.outputs, Task: r.key, Dir: dir}
@@ -62,6 +66,7 @@ func (r *runner) watch(ctx context.Context, dir *os.Root, uploads *store.Uploads
 	began, uploaded := time.Now(), time.Now()
 	var sending chan error // an upload that goes on
 	stopped := false
+	beat := pulse{looked: began}
 	for {
 		select {
 		case err := <-done:
@@ -74,6 +79,9 @@ func (r *runner) watch(ctx context.Context, dir *os.Root, uploads *store.Uploads
 		case <-tick.C:
 		}
 		r.count()
+		if p := running.Load(); p != nil && r.isSilent() && beat.beats(p.Pid) {
+			r.alive()
+		}
 		switch {
 		case stopped:
 		case ctx.Err() != nil:
@@ -160,7 +168,7 @@ const maxLine = 1 << 16
 
 // Write implements io.Writer. Everything but lines of progress goes to the log.
 func (e *ear) Write(p []byte) (int, error) {
-	e.r.alive()
+	defer e.r.alive()      // after what it says
 	_, _ = e.also.Write(p) // a buffer, which takes everything
 	rest := p
 	for len(rest) > 0 {

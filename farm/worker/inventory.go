@@ -141,10 +141,11 @@ func Sweep(roots store.Roots, j *spec.Job) error {
 	}
 	for i := range plan.Tasks {
 		key := task.KeyOf(j, &plan.Tasks[i])
-		for _, old := range []string{"tmp", generationFile} {
-			if err := root.Delete(path.Join(key, old)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return err
-			}
+		if err := root.Delete(path.Join(key, "tmp")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		if err := store.ForgetGeneration(root, key); err != nil {
+			return err
 		}
 		if _, err := store.ReadManifest(root, store.OutOf(key)); err != nil {
 			continue // its checkpoint may be wanted yet

@@ -2,9 +2,6 @@ package worker
 
 import (
 	"errors"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"testing"
 
 	"vksplat/farm/queue"
@@ -32,8 +29,7 @@ func TestSweptJobIsForgotten(t *testing.T) {
 		}
 		jobs = append(jobs, j)
 	}
-	count := filepath.Join(dir, "a.b", "t", generationFile)
-	if err := errors.Join(os.MkdirAll(filepath.Dir(count), 0o777), os.WriteFile(count, []byte("{}"), 0o666)); err != nil {
+	if err := store.Outdate(root, "a.b/t", 3); err != nil {
 		t.Fatal(err)
 	}
 	names := func() (list []string) {
@@ -58,7 +54,7 @@ func TestSweptJobIsForgotten(t *testing.T) {
 	if got := names(); len(got) != 1 || got[0] != "a" {
 		t.Error(got)
 	}
-	if _, err := os.Stat(count); !errors.Is(err, fs.ErrNotExist) {
-		t.Error("the count of retries is still there:", err)
+	if n, err := store.Generation(root, "a.b/t"); err != nil || n != 0 {
+		t.Errorf("the count of retries is still %d, %v", n, err)
 	}
 }

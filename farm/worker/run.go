@@ -31,9 +31,6 @@ type run struct {
 	log    *slog.Logger
 }
 
-// stopGrace is how long a child may take to save and stop.
-const stopGrace = 90 * time.Second
-
 // outcome is what becomes of a task after an attempt.
 type outcome int
 
@@ -46,8 +43,8 @@ const (
 )
 
 // judge says what follows where the child was stopped because of cause, nil for not at all, and ended with a code. A child that crashed, as in its driver, ends
-// with a code of wrong usage too, but without a word.
-func judge(cause error, code int, spoke bool) outcome {
+// with a code of wrong usage too, but without a word. What is not set up here may be so on other nodes: that ends a task only where this one is alone.
+func judge(cause error, code int, spoke, alone bool) outcome {
 	switch {
 	case errors.Is(cause, queue.ErrLost):
 		return dropped
@@ -57,6 +54,8 @@ func judge(cause error, code int, spoke bool) outcome {
 		return again
 	case cause != nil:
 		return handedBack
+	case code == task.ExitSetup && !alone:
+		return again
 	case task.Judge(code) == task.Failed && spoke:
 		return failed
 	}
@@ -66,7 +65,7 @@ func judge(cause error, code int, spoke bool) outcome {
 // lastWord is the context of the last writes about the task. The end of the worker leaves less time to them.
 func (r *run) lastWord(ctx context.Context) (context.Context, context.CancelFunc) {
 	end, cancel := context.WithCancel(context.Background())
-	stop := context.AfterFunc(ctx, func() { time.AfterFunc(leaveWithin+stopGrace, cancel) })
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(leaveWithin+task.StopWithin, cancel) })
 	timer := (*time.Timer)(nil)
 	stopLease := context.AfterFunc(r.lease.Context(), func() { timer = time.AfterFunc(finishWithin, cancel) })
 	return end, func() {
@@ -85,27 +84,6 @@ func (r *run) note(err error) {
 	}
 }
 
-// lockDevice waits until no other worker of this machine uses the device. Meanwhile the lease is kept up.
-func (r *run) lockDevice(ctx context.Context) (unlock func(), err error) {
-	if r.device == nil {
-		return func() {}, nil
-	}
-	began := time.Now()
-	for {
-		look, cancel := context.WithTimeout(ctx, pause)
-		unlock, err = store.Lock(look, r.lockFile(r.device))
-		waited := errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil
-		cancel()
-		if !waited {
-			return unlock, err
-		}
-		if r.lease.Context().Err() != nil {
-			return nil, context.Cause(r.lease.Context())
-		}
-		r.lease.Progress(0, 0, fmt.Sprintf("waiting for %s, which another worker uses, for %d s", r.device.Name, int(time.Since(began).Seconds())))
-	}
-}
-
 // do runs the child and tells the queue how it went.
 func (r *run) do(ctx, end context.Context) (lost bool) {
 	outputs, err := r.outputs()
@@ -116,13 +94,15 @@ func (r *run) do(ctx, end context.Context) (lost bool) {
 		err = r.job.mirror(outputs)
 	}
 	if err != nil {
-		r.finish(end, store.Explain("open store", r.job.Store.Outputs, err), judgeError(err))
+		err = store.Explain("open store", r.job.Store.Outputs, err)
+		r.finish(end, err, judgeError(err, r.Alone))
+		rest(ctx, declineFor)
 		return false
 	}
 	r.log.Info("task begins")
 	ear, cause, ended := r.child(ctx)
 	code := codeOf(ended)
-	what := judge(cause, code, ear.said != "")
+	what := judge(cause, code, ear.said != "", r.Alone)
 	if what == succeeded {
 		if err := r.commit(end, outputs); err != nil {
 			r.finish(end, err, again)
@@ -134,12 +114,27 @@ func (r *run) do(ctx, end context.Context) (lost bool) {
 		said = ear.complaint(ended)
 	}
 	r.finish(end, said, what)
+	if code == task.ExitSetup {
+		rest(ctx, declineFor) // others go first
+	}
 	return code == task.ExitRetry && r.device != nil && r.Lost != "" && strings.Contains(ear.said, r.Lost)
 }
 
-// judgeError is the outcome of an error of the store here: another worker may have it set up.
-func judgeError(err error) outcome {
-	if errors.Is(err, store.ErrSetup) {
+// judgeOpen is the outcome of an error of opening the job, where cause says why the lease ended, nil for not at all: no other node can do what makes no sense,
+// but it may have a disk that works.
+func judgeOpen(cause, err error) outcome {
+	switch {
+	case cause != nil:
+		return judge(cause, task.ExitRetry, false, false)
+	case errors.Is(err, spec.ErrSpec):
+		return failed
+	}
+	return again
+}
+
+// judgeError is the outcome of an error of the store here: another worker, where there is one, may have it set up. Such failures put a node into quarantine.
+func judgeError(err error, alone bool) outcome {
+	if errors.Is(err, store.ErrSetup) && alone {
 		return failed
 	}
 	return again
@@ -199,6 +194,9 @@ func (r *run) child(ctx context.Context) (errs *ear, cause, ended error) {
 	if r.device != nil {
 		args = append(args, "--device="+r.device.ID)
 	}
+	if r.CacheMax > 0 {
+		args = append(args, "--cache-size="+strconv.FormatInt(r.CacheMax, 10))
+	}
 	said := &ear{r: r}
 	errs = &ear{r: r, errors: true}
 	soft, stop := context.WithCancelCause(r.lease.Context())
@@ -219,7 +217,7 @@ func (r *run) child(ctx context.Context) (errs *ear, cause, ended error) {
 		}
 		why := context.Cause(soft)
 		r.log.Info("the child is stopped", "cause", why)
-		grace := stopGrace
+		grace := task.StopWithin
 		if errors.Is(why, queue.ErrLost) || errors.Is(why, queue.ErrStalled) { // nobody wants its work, or it hears nothing
 			grace = 0
 		}
@@ -258,6 +256,7 @@ type ear struct {
 	line   []byte
 	said   string // its last error
 	phase  string // what it does
+	life   int64  // its signs of life
 }
 
 // maxLine is how much of a line is looked at, in bytes.
@@ -285,6 +284,10 @@ func (e *ear) heard(line []byte) {
 	var p task.Progress
 	if !e.errors && json.Unmarshal(line, &p) == nil && p.Task != "" {
 		e.r.lease.Progress(int64(p.Step), int64(p.Of), p.Message)
+		if p.Life != e.life {
+			e.life = p.Life
+			e.r.lease.Alive()
+		}
 		if p.Message != e.phase {
 			e.phase = p.Message
 			e.r.lease.Log(p.Message)

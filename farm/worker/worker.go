@@ -13,7 +13,6 @@ import (
 
 	"vksplat/farm/queue"
 	"vksplat/farm/spec"
-	"vksplat/farm/store"
 	"vksplat/scene"
 )
 
@@ -27,20 +26,21 @@ type Device struct {
 
 // Options say what a worker works with.
 type Options struct {
-	Queue   *queue.Queue
-	Node    string   // its name, unique in the farm
-	Pools   []string // of job documents, beside queue.AnyPool
-	Devices []Device
-	Others  int                     // tasks without a device that run at a time, beside those with one
-	Roots   func(job string) string // the file of roots for tasks of a job
-	Work    string                  // folder on the local disk for what is in the making
-	Locks   string                  // folder of the locks of devices, which all workers of the machine share
-	Command []string                // program and first arguments of run-task
-	Mirror  bool                    // keep the documents of jobs in the store, for fsck
-	Alone   bool                    // there is no other worker: quarantine would only stop the job
-	Lost    string                  // what a child says that has lost its device
-	Log     *slog.Logger
-	Kill    <-chan struct{} // closed to end children at once, where they do not stop by themselves; nil for never
+	Queue    *queue.Queue
+	Node     string   // its name, unique in the farm
+	Pools    []string // of job documents, beside queue.AnyPool
+	Devices  []Device
+	Others   int                     // tasks without a device that run at a time, beside those with one
+	Roots    func(job string) string // the file of roots for tasks of a job
+	Work     string                  // folder on the local disk for what is in the making
+	Locks    string                  // folder of the locks of devices, which all workers of the machine share
+	CacheMax int64                   // bytes of inputs that stay in Work, 0: all
+	Command  []string                // program and first arguments of run-task
+	Mirror   bool                    // keep the documents of jobs in the store, for fsck
+	Alone    bool                    // there is no other worker: quarantine would only stop the job
+	Lost     string                  // what a child says that has lost its device
+	Log      *slog.Logger
+	Kill     <-chan struct{} // closed to end children at once, where they do not stop by themselves; nil for never
 }
 
 const (
@@ -78,6 +78,12 @@ func Run(ctx context.Context, o Options) error {
 			return &scene.Error{Op: "start worker", Path: dir, Err: err, Hint: "name another folder with --work", Kind: scene.ErrTryAgain}
 		}
 	}
+	n := &node{Options: o, jobs: map[string]*job{}}
+	for i := range o.Devices {
+		if _, err := n.isFree(&o.Devices[i]); err != nil {
+			return &scene.Error{Op: "lock device", Path: n.lockFile(&o.Devices[i]), Err: err, Hint: "remove the file, or name another folder with --locks, the same for all workers of this machine", Kind: scene.ErrTryAgain}
+		}
+	}
 	var plain, special, names []string
 	for _, pool := range append(slices.Clone(o.Pools), queue.AnyPool) {
 		plain, special = append(plain, pool), append(special, pool+devicePool)
@@ -90,7 +96,7 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	defer w.Leave()
-	n := &node{Options: o, queue: w, jobs: map[string]*job{}}
+	n.queue = w
 	var group sync.WaitGroup
 	for i := range o.Devices {
 		d := &o.Devices[i]
@@ -98,6 +104,11 @@ func Run(ctx context.Context, o Options) error {
 	}
 	for range o.Others {
 		group.Go(func() { n.serve(ctx, nil, queue.Slot{Pools: plain}) })
+	}
+	if len(o.Devices)+o.Others > 0 {
+		sweeping, end := context.WithCancel(ctx)
+		defer end()
+		go n.sweeps(sweeping)
 	}
 	group.Wait()
 	return nil
@@ -107,9 +118,17 @@ func Run(ctx context.Context, o Options) error {
 func (n *node) serve(ctx context.Context, d *Device, slot queue.Slot) {
 	lost := 0
 	for ctx.Err() == nil {
-		if d != nil && !n.isFree(d) {
-			rest(ctx, pause)
-			continue
+		if d != nil {
+			free, err := n.isFree(d)
+			if err != nil {
+				n.Log.Error("the device's lock cannot be taken, so no task is claimed for it", "device", d.Name, "cause", err)
+				rest(ctx, declineFor)
+				continue
+			}
+			if !free {
+				rest(ctx, pause)
+				continue
+			}
 		}
 		lease, err := n.queue.Claim(ctx, slot)
 		switch {
@@ -159,10 +178,11 @@ func (n *node) attempt(ctx context.Context, lease *queue.Lease, d *Device) (lost
 	defer cancel()
 	j, err := n.open(lease.Context(), lease.Job)
 	if err == nil && lease.Index >= len(j.plan.Tasks) {
-		err = fmt.Errorf("the job has no task %d", lease.Index)
+		err = &scene.Error{Op: "open job", Path: lease.Job, Err: fmt.Errorf("it has no task %d", lease.Index), Kind: spec.ErrSpec}
 	}
 	if err != nil {
-		r.note(lease.Fail(end, err))
+		r.finish(end, err, judgeOpen(context.Cause(lease.Context()), err))
+		rest(ctx, declineFor) // others go first: this node may have no disk left
 		return false
 	}
 	r.job, r.task = j, &j.plan.Tasks[lease.Index]
@@ -172,6 +192,12 @@ func (n *node) attempt(ctx context.Context, lease *queue.Lease, d *Device) (lost
 		return false
 	}
 	unlock, err := r.lockDevice(ctx)
+	if err != nil && ctx.Err() == nil && lease.Context().Err() == nil {
+		log.Error("the device's lock cannot be taken", "cause", err)
+		r.note(lease.Decline(end, n.Node+": "+err.Error(), declineFor))
+		rest(ctx, declineFor)
+		return false
+	}
 	if err != nil {
 		r.note(lease.Handback(end))
 		return false
@@ -199,6 +225,12 @@ func (n *node) unfit(t *spec.Task, d *Device) string {
 	return ""
 }
 
+// exists says whether a file is there: another worker on the same folder may have swept it.
+func exists(file string) bool {
+	_, err := os.Stat(file)
+	return err == nil
+}
+
 // open gives the job of a name, and has its document in a file for children.
 func (n *node) open(ctx context.Context, name string) (*job, error) {
 	document, err := n.Queue.Document(ctx, name)
@@ -207,7 +239,7 @@ func (n *node) open(ctx context.Context, name string) (*job, error) {
 	}
 	n.lock.Lock()
 	defer n.lock.Unlock()
-	if j := n.jobs[name]; j != nil && slices.Equal(j.Canonical(), document) {
+	if j := n.jobs[name]; j != nil && slices.Equal(j.Canonical(), document) && exists(j.file) {
 		return j, nil
 	}
 	parsed, err := spec.Parse(name, document)
@@ -218,7 +250,7 @@ func (n *node) open(ctx context.Context, name string) (*job, error) {
 	if err != nil {
 		return nil, err
 	}
-	dir := filepath.Join(n.Work, "jobs", parsed.Hash()[:16])
+	dir := filepath.Join(n.Work, jobsFolder, parsed.Hash()[:16])
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return nil, err
 	}
@@ -233,19 +265,4 @@ func (n *node) open(ctx context.Context, name string) (*job, error) {
 	j := &job{parsed, plan, file}
 	n.jobs[name] = j
 	return j, nil
-}
-
-func (n *node) lockFile(d *Device) string {
-	return filepath.Join(n.Locks, "vksplat-gpu-"+spec.Escape(d.ID)+".lock")
-}
-
-// isFree says whether no other worker of this machine has the device now.
-func (n *node) isFree(d *Device) bool {
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel() // one look, no waiting
-	unlock, err := store.Lock(ctx, n.lockFile(d))
-	if err == nil {
-		unlock()
-	}
-	return err == nil || !errors.Is(err, context.Canceled)
 }
