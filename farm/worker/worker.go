@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -159,7 +160,7 @@ func (n *node) attempt(ctx context.Context, lease *queue.Lease, d *Device) (lost
 		return false
 	}
 	r.job, r.task = j, &j.plan.Tasks[lease.Index]
-	if why := n.unfit(r.task, d); why != "" {
+	if why := cmp.Or(n.unfit(r.task, d), n.rootless(j)); why != "" {
 		log.Info("task declined", "why", why)
 		r.note(lease.Decline(end, n.Node+": "+why, declineFor))
 		return false
@@ -188,6 +189,29 @@ func (n *node) unfit(t *spec.Task, d *Device) string {
 		return fmt.Sprintf("it is pinned to the driver %s, this is %s", t.Pin.Driver, d.Driver)
 	case d.MemoryBytes > 0 && d.MemoryBytes < int64(t.Limits.VRAMMinMB)<<20:
 		return fmt.Sprintf("it needs %d MB of device memory, %s has %d", t.Limits.VRAMMinMB, d.Name, d.MemoryBytes>>20)
+	}
+	return ""
+}
+
+// rootless says which root of a job cannot be opened here, "" where all can: a share that is not mounted on one worker of a farm is no reason to fail a job
+// that others can do. On a machine alone nobody else can.
+func (n *node) rootless(j *job) string {
+	if !n.Mirror {
+		return ""
+	}
+	file := n.Roots(j.Name)
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return err.Error()
+	}
+	roots, err := store.ReadRoots(file, data)
+	if err != nil {
+		return err.Error()
+	}
+	for _, name := range []string{j.Store.Outputs, j.Store.Inputs} {
+		if _, err := roots.Open(name); err != nil {
+			return err.Error()
+		}
 	}
 	return ""
 }
