@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 
 	"vksplat/farm/queue"
 	"vksplat/farm/spec"
+	"vksplat/farm/store"
 	"vksplat/scene"
 )
 
@@ -186,7 +188,7 @@ func (n *node) attempt(ctx context.Context, lease *queue.Lease, d *Device) (lost
 		return false
 	}
 	r.job, r.task = j, &j.plan.Tasks[lease.Index]
-	if why := n.unfit(r.task, d); why != "" {
+	if why := cmp.Or(n.unfit(r.task, d), n.rootless(j)); why != "" {
 		log.Info("task declined", "why", why)
 		r.note(lease.Decline(end, n.Node+": "+why, declineFor))
 		return false
@@ -229,6 +231,29 @@ func (n *node) unfit(t *spec.Task, d *Device) string {
 func exists(file string) bool {
 	_, err := os.Stat(file)
 	return err == nil
+}
+
+// rootless says which root of a job cannot be opened here, "" where all can: a share that is not mounted on one worker of a farm is no reason to fail a job
+// that others can do. On a machine alone nobody else can.
+func (n *node) rootless(j *job) string {
+	if !n.Mirror {
+		return ""
+	}
+	file := n.Roots(j.Name)
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return err.Error()
+	}
+	roots, err := store.ReadRoots(file, data)
+	if err != nil {
+		return err.Error()
+	}
+	for _, name := range []string{j.Store.Outputs, j.Store.Inputs} {
+		if _, err := roots.Open(name); err != nil {
+			return err.Error()
+		}
+	}
+	return ""
 }
 
 // open gives the job of a name, and has its document in a file for children.
