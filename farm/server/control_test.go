@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -247,6 +248,20 @@ func TestRedoFrames(t *testing.T) {
 	f.ends("j", queue.JobSucceeded)
 }
 
+// called waits until so many tasks are in the stream that workers take them from.
+func (f *farm) called(n int) {
+	f.t.Helper()
+	var info struct{ State struct{ Messages int } }
+	for end := time.Now().Add(patience); info.State.Messages != n; time.Sleep(10 * time.Millisecond) {
+		answer, err := f.server.nc.Request("$JS.API.STREAM.INFO.JOBS", nil, patience)
+		f.must(err)
+		f.must(json.Unmarshal(answer.Data, &info))
+		if time.Now().After(end) {
+			f.t.Fatalf("%d tasks are called, want %d", info.State.Messages, n)
+		}
+	}
+}
+
 func TestOrder(t *testing.T) {
 	f := newFarm(t)
 	ctx := t.Context()
@@ -265,7 +280,7 @@ func TestOrder(t *testing.T) {
 	} {
 		f.submit(plan)
 	}
-	time.Sleep(300 * time.Millisecond) // all are called
+	f.called(6)
 	f.must(f.admin.Undrain(ctx, "one"))
 	f.must(f.worker.Await(ctx))
 	var got []string

@@ -3,6 +3,7 @@ import json
 import time
 
 from browser import new_page, run
+from playwright.sync_api import Error
 
 PATIENCE = 90  # s, for a picture
 
@@ -14,11 +15,18 @@ def main(browser, task, log):
     page.on("websocket", lambda s: s.on("framesent", lambda text: log["views"].extend(v for v in [json.loads(text).get("view")] if v)))
     page.goto(task["url"])
 
+    def drawn():
+        """The number of pictures so far."""
+        try:
+            return int(page.evaluate("document.body.dataset.frames || '0'"))
+        except Error:  # the page is just going from the address with the token to the one without
+            return 0
+
     def pictures():
         """Waits for another picture."""
         nonlocal frames
         end = time.monotonic() + PATIENCE
-        while int(page.evaluate("document.body.dataset.frames || '0'")) <= frames:
+        while drawn() <= frames:
             if time.monotonic() > end:
                 raise SystemExit(f"no picture within {PATIENCE} s; the page says {page.inner_text('#doing')!r} {page.inner_text('#note')!r}")
             page.wait_for_timeout(50)
