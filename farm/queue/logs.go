@@ -38,7 +38,7 @@ func (q *Queue) Logs(ctx context.Context, job string, index int, follow bool, fn
 	}
 	told := make(chan struct{}, 1)
 	if follow {
-		stop, err := q.tell(told, "log."+filter)
+		stop, err := q.tell(told, nil, "log."+filter)
 		if err != nil {
 			return failure("read logs", job, err, "", scene.ErrTryAgain)
 		}

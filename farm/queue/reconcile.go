@@ -14,7 +14,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 )
 
@@ -142,33 +141,15 @@ func (r *reconciler) run(ctx context.Context) error {
 // listen notes which jobs have news.
 func (r *reconciler) listen(told chan<- struct{}) (stop func(), err error) {
 	r.dirty = map[string]bool{"": true}
-	var subs []*nats.Subscription
-	stop = func() {
-		for _, sub := range subs {
-			_ = sub.Unsubscribe()
+	return r.q.tell(told, func(subject string) {
+		token := ""
+		if parts := strings.Split(subject, "."); parts[1] == "task" {
+			token = parts[2]
 		}
-	}
-	for _, subject := range []string{"ev.job.*", "ev.task.*.*", "ev.ctl.*"} {
-		sub, err := r.q.nc.Subscribe(subject, func(m *nats.Msg) {
-			token := ""
-			if parts := strings.Split(m.Subject, "."); parts[1] == "task" {
-				token = parts[2]
-			}
-			r.lock.Lock()
-			r.dirty[token] = true
-			r.lock.Unlock()
-			select {
-			case told <- struct{}{}:
-			default:
-			}
-		})
-		if err != nil {
-			stop()
-			return nil, err
-		}
-		subs = append(subs, sub)
-	}
-	return stop, nil
+		r.lock.Lock()
+		r.dirty[token] = true
+		r.lock.Unlock()
+	}, "ev.job.*", "ev.task.*.*", "ev.ctl.*")
 }
 
 // round looks at what has news, or at all, and does what follows.

@@ -97,7 +97,7 @@ func (q *Queue) Show(ctx context.Context, job string) (JobStatus, []TaskStatus, 
 // several changes of a task in quick succession only the last may be seen.
 func (q *Queue) Watch(ctx context.Context, job string, fn func(Change) error) error {
 	told := make(chan struct{}, 1)
-	stop, err := q.tell(told, "ev.job."+tokenOf(job), "ev.task."+tokenOf(job)+".*")
+	stop, err := q.tell(told, nil, "ev.job."+tokenOf(job), "ev.task."+tokenOf(job)+".*")
 	if err != nil {
 		return failure("watch job", job, err, "", scene.ErrTryAgain)
 	}
@@ -182,8 +182,8 @@ func (q *Queue) Progress(ctx context.Context, job string, fn func(Progress)) err
 	return sub.Unsubscribe()
 }
 
-// tell makes told receive whenever one of the subjects does, and after a lost connection.
-func (q *Queue) tell(told chan<- struct{}, subjects ...string) (stop func(), err error) {
+// tell makes told receive whenever one of the subjects does, after a call of note, if there is one, with the subject.
+func (q *Queue) tell(told chan<- struct{}, note func(subject string), subjects ...string) (stop func(), err error) {
 	var subs []*nats.Subscription
 	stop = func() {
 		for _, sub := range subs {
@@ -191,7 +191,10 @@ func (q *Queue) tell(told chan<- struct{}, subjects ...string) (stop func(), err
 		}
 	}
 	for _, subject := range subjects {
-		sub, err := q.nc.Subscribe(subject, func(*nats.Msg) {
+		sub, err := q.nc.Subscribe(subject, func(m *nats.Msg) {
+			if note != nil {
+				note(m.Subject)
+			}
 			select {
 			case told <- struct{}{}:
 			default:

@@ -80,7 +80,7 @@ func (q *Queue) Join(ctx context.Context, info WorkerInfo) (*Worker, error) {
 	}
 	w := &Worker{q: q, info: info, leases: map[string]*Lease{}, wake: make(chan struct{}), plans: map[string][]Task{}}
 	told := make(chan struct{}, 1)
-	stopTelling, err := q.tell(told, "ev.ctl.node."+tokenOf(info.Node))
+	stopTelling, err := q.tell(told, nil, "ev.ctl.node."+tokenOf(info.Node))
 	if err != nil {
 		return nil, failure(op, info.Node, err, "", scene.ErrTryAgain)
 	}
