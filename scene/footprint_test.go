@@ -124,59 +124,85 @@ func TestComparingFootprint(t *testing.T) {
 }
 
 // TestLoadingFootprint measures what each stage of loading a large capture takes in RAM. Existing trainers took gigabytes for such captures before the
-// first step.
+// first step. Garbage that nobody has collected yet counts as well, on a busy machine more of it: the least of three passes is nearest to what is used.
 func TestLoadingFootprint(t *testing.T) {
 	root := largeModel(t)
+	var least []float64
+	for pass := range 3 {
+		stages := loadingStages(t, root)
+		over := false
+		for i, s := range stages {
+			if pass == 0 {
+				least = append(least, s.took)
+			}
+			least[i] = min(least[i], s.took)
+			over = over || least[i] > s.most
+			t.Logf("%-25s %6.1f bytes a point", s.name, s.took)
+		}
+		if !over {
+			return
+		}
+		if pass == 2 {
+			for i, s := range stages {
+				if least[i] > s.most {
+					t.Errorf("%s takes %.1f bytes a point at the peak, want at most %g", s.name, least[i], s.most)
+				}
+			}
+		}
+	}
+}
+
+// loadingStage is one stage: bytes a point at its peak, with what the stages before left, and the most that it may take.
+type loadingStage struct {
+	name       string
+	most, took float64
+	run        func()
+}
+
+// loadingStages runs the stages one after the other.
+func loadingStages(t *testing.T, root string) []loadingStage {
 	var c *Capture
 	var report *Report
 	var files []FilePoint
 	var splats *Splats
 	var err error
-	stages := []struct {
-		name string
-		most float64 // bytes a point at the peak, with what the stages before left
-		run  func()
-	}{
-		{"load", 33, func() { c, err = Load(root, anyModel()) }},
-		{"inspect", 34, func() { report, err = Inspect(context.Background(), c, InspectOptions{Coverage: true}) }},
-		{"fingerprint", 42, func() {
+	stages := []loadingStage{
+		{name: "load", most: 33, run: func() { c, err = Load(root, anyModel()) }},
+		{name: "inspect", most: 34, run: func() { report, err = Inspect(context.Background(), c, InspectOptions{Coverage: true}) }},
+		{name: "fingerprint", most: 42, run: func() {
 			var f *Fingerprint
 			if f, err = c.StartFingerprint(1); err == nil {
 				_, err = f.Wait(context.Background())
 				f.Close()
 			}
 		}},
-		{"copy for the file", 50, func() { files = c.FilePoints([3]float64{1, 2, 3}) }},
-		{"normalise", 50, func() { c.Normalise() }},
-		{"clear", 80, func() { c.Clear(0.5) }},
-		{"splats", 112, func() { splats, err = c.InitialSplats(InitOptions{Opacity: 0.1, Scale: 1}) }},
-		{"splats of a fine grid", 165, func() {
+		{name: "copy for the file", most: 50, run: func() { files = c.FilePoints([3]float64{1, 2, 3}) }},
+		{name: "normalise", most: 50, run: func() { c.Normalise() }},
+		{name: "clear", most: 80, run: func() { c.Clear(0.5) }},
+		{name: "splats", most: 112, run: func() { splats, err = c.InitialSplats(InitOptions{Opacity: 0.1, Scale: 1}) }},
+		{name: "splats of a fine grid", most: 165, run: func() {
 			splats = nil
 			splats, err = c.InitialSplats(InitOptions{Opacity: 0.1, Scale: 1, Grid: 1e-6 / c.Frame.Scale})
 		}},
-		{"splats of a coarse grid", 112, func() {
+		{name: "splats of a coarse grid", most: 112, run: func() {
 			splats = nil
 			splats, err = c.InitialSplats(InitOptions{Opacity: 0.1, Scale: 1, Grid: 0.01 / c.Frame.Scale})
 		}},
 	}
-	runtime.GC()
 	var start, now runtime.MemStats
+	runtime.GC()
 	runtime.ReadMemStats(&start)
-	for _, s := range stages {
+	for i := range stages {
 		runtime.GC()
 		runtime.ReadMemStats(&now)
-		began := time.Now()
-		grown := peakHeap(s.run)
+		grown := peakHeap(stages[i].run)
 		if err != nil {
 			t.Fatal(err)
 		}
-		perPoint := float64(int64(now.HeapAlloc)-int64(start.HeapAlloc)+grown) / manyPoints
-		t.Logf("%-25s %6.1f bytes a point, %.2f s", s.name, perPoint, time.Since(began).Seconds())
-		if perPoint > s.most {
-			t.Errorf("%s takes %.1f bytes a point at the peak, want at most %g", s.name, perPoint, s.most)
-		}
+		stages[i].took = float64(int64(now.HeapAlloc)-int64(start.HeapAlloc)+grown) / manyPoints
 	}
 	if len(c.Points) < manyPoints*9/10 || len(files) != manyPoints || splats.N == 0 || report.Points != manyPoints || math.IsNaN(float64(splats.LogScales[0])) {
 		t.Errorf("%d points, %d for the file, %d splats", len(c.Points), len(files), splats.N)
 	}
+	return stages
 }
