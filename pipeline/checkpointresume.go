@@ -155,18 +155,24 @@ func (t *Trainer) goOn(h *CheckpointHeader) {
 	if before, same := t.DevicesBefore(h); !same {
 		t.Deviate(fmt.Sprintf("device changed: %s -> %s", before, deviceList(t.devices())))
 	}
-	if t.dealtAnew(h) {
-		t.Deviate("the splats were dealt out to the devices anew")
+	if what := t.dealtAnew(h); what != "" {
+		t.Deviate(what + " anew")
 		if t.o.Warn != nil {
-			t.o.Warn("the devices have no room for the shares that they had: splats are dealt out anew, and the bytes may differ from those of an undisturbed run")
+			t.o.Warn("the devices have no room for the shares that they had: " + what + " anew, and the bytes may differ from those of an undisturbed run")
 		}
 	}
 }
 
-// dealtAnew reports whether as many devices as wrote a checkpoint have other shares than those had, because their memory does not allow them.
-func (t *Trainer) dealtAnew(h *CheckpointHeader) bool {
+// dealtAnew words what as many devices as wrote a checkpoint have otherwise than those had, because their memory does not allow it; "" where that is nothing.
+func (t *Trainer) dealtAnew(h *CheckpointHeader) string {
 	d := h.deal(len(t.members))
-	return d.splats != nil && !slices.Equal(d.splats, t.shares()) || d.divides(t.o.Ceiling) && !slices.Equal(d.ceilings, t.ceilings())
+	switch {
+	case d.splats != nil && !slices.Equal(d.splats, t.shares()):
+		return "the splats were dealt out to the devices"
+	case d.divides(t.o.Ceiling) && !slices.Equal(d.ceilings, t.ceilings()):
+		return "the ceiling of splats was divided among the devices"
+	}
+	return ""
 }
 
 // DevicesBefore words the devices that ran the steps before a checkpoint; same says that they give the same bytes as those that go on.

@@ -37,6 +37,7 @@ type Plan struct {
 	SplatBytes  int   `json:"splat_bytes"`      // of the model for a splat: parameters, moments, statistics
 	StepBytes   int   `json:"step_bytes"`       // of scratch memory for a splat, about, beside its (tile, splat) pairs
 	Shares      []int `json:"shares,omitempty"` // of the ceiling, where it is not divided equally: one device has less memory than others
+	Devices     int   `json:"devices"`          // that train together; the figures of memory are those of the first
 	Isects      int   `json:"isects"`           // (tile, splat) pairs at once for which there is room with the model at its ceiling, too
 
 	photos photoLayout // in the device cache
@@ -99,7 +100,7 @@ func (d *Device) Plan(cams []scene.Camera, splats int, cfg Config, o TrainerOpti
 		return nil, err
 	}
 	whole := *plans[0]
-	whole.Splats, whole.Ceiling = splats, ceilingOf(plans)
+	whole.Splats, whole.Ceiling, whole.Devices = splats, ceilingOf(plans), len(plans)
 	for _, p := range plans {
 		whole.Shares = append(whole.Shares, p.Ceiling)
 	}

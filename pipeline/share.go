@@ -172,7 +172,7 @@ func (r *Renderer) loadBand(d *drawing, band int) (queued bool, err error) {
 	if again || err != nil || fits {
 		return again, err
 	}
-	return true, r.finer(len(r.share.visible(&d.camera, r.cfg.Near, first, rows)))
+	return true, r.finer(&d.camera)
 }
 
 // gather copies splats.
@@ -191,10 +191,10 @@ func (m *share) gather(ids []uint32, into *scene.Splats) {
 }
 
 // finer draws all flying pictures in more bands, each of which may show fewer splats.
-func (r *Renderer) finer(needed int) error {
+func (r *Renderer) finer(c *scene.Camera) error {
 	e := r.e
 	if e.bands >= e.mostBands() {
-		return &shortage{fmt.Errorf("pipeline: render: %w: one row of tiles may show %d splats of the model, %d fit", ErrTooSmall, needed, r.share.most),
+		return &shortage{fmt.Errorf("pipeline: render: %w: one row of tiles may show %d splats of the model, %d fit", ErrTooSmall, r.fullestRow(c), r.share.most),
 			"Raise --max-vram (--max-ram where the device uses RAM), draw larger pictures, whose rows show less each, or convert the model to fewer splats (vksplat convert --max-splats)."}
 	}
 	for _, f := range e.frames {
@@ -206,6 +206,14 @@ func (r *Renderer) finer(needed int) error {
 		return err
 	}
 	return r.requeue()
+}
+
+// fullestRow returns how many splats the fullest row of tiles of a picture may show: with room for so many the whole picture can be drawn.
+func (r *Renderer) fullestRow(c *scene.Camera) (most int) {
+	for first := 0; first < c.Height; first += layout.TileSize {
+		most = max(most, len(r.share.visible(c, r.cfg.Near, first, min(layout.TileSize, c.Height-first))))
+	}
+	return most
 }
 
 // Shared reports whether the model is larger than the device, so that what each picture shows is taken there anew.

@@ -127,12 +127,14 @@ func TestShareTooSmall(t *testing.T) {
 	}
 	defer d.Close()
 	r, err := NewRenderer(d, s, cams, RenderConfig{})
-	if err == nil {
-		_, err = r.RenderInto(nil, cams[0])
-		err = errors.Join(err, r.Close())
+	if err != nil {
+		t.Fatal(err)
 	}
-	if !errors.Is(err, ErrTooSmall) {
-		t.Errorf("%v, want %v", err, ErrTooSmall)
+	fullest := fmt.Sprintf("one row of tiles may show %d splats of the model, %d fit", r.fullestRow(&cams[0]), r.share.most)
+	_, err = r.RenderInto(nil, cams[0])
+	err = errors.Join(err, r.Close())
+	if !errors.Is(err, ErrTooSmall) || !strings.Contains(err.Error(), fullest) {
+		t.Errorf("%v, want %v: %s", err, ErrTooSmall, fullest)
 	}
 	if hint := Hint(err); !strings.Contains(hint, "--max-vram") || strings.Contains(hint, "--init-grid") {
 		t.Errorf("the hint is of training: %s", hint)

@@ -15,11 +15,11 @@ func (r *trainRun) showPlan() error {
 	if r.chosen != "" || len(r.others) > 0 {
 		r.app.printf("%s\n", r.deviceNames())
 	}
-	return r.app.printPlan(r.plan, 1+len(r.others))
+	return r.app.printPlan(r.plan)
 }
 
-// printPlan prints what training on so many devices would use memory for.
-func (a *app) printPlan(p *pipeline.Plan, devices int) error {
+// printPlan prints what training would use memory for.
+func (a *app) printPlan(p *pipeline.Plan) error {
 	d, h := &p.Device, &p.Host
 	a.printf("%s to start with, at most %d; %d (tile, splat) pairs at once\n", count(p.Splats, "splat"), p.Ceiling, p.Isects)
 	w := tabwriter.NewWriter(a.stdout, 0, 8, 2, ' ', 0)
@@ -34,8 +34,8 @@ func (a *app) printPlan(p *pipeline.Plan, devices int) error {
 	switch {
 	case p.Shares != nil:
 		each = fmt.Sprintf(", on the first device; the model may grow to %s splats on them", sharesText(p.Shares))
-	case devices > 1:
-		each = fmt.Sprintf(", on each of %d devices", devices)
+	case p.Devices > 1:
+		each = fmt.Sprintf(", on each of %d devices", p.Devices)
 	}
 	_, _ = fmt.Fprintf(w, "device memory\t%s\tof %s%s\n", bytesText(d.Total), bytesText(d.Budget), each)
 	row("model", d.Model, fmt.Sprintf("parameters, moments and statistics at the ceiling, %d bytes a splat", p.SplatBytes))
@@ -54,7 +54,7 @@ func (a *app) printPlan(p *pipeline.Plan, devices int) error {
 	}
 	_, _ = fmt.Fprintf(w, "RAM\t%s\tbudget\n", bytesText(h.Budget))
 	row("process", h.Process, "program, driver and points")
-	if devices > 1 {
+	if p.Devices > 1 {
 		row("transfers", h.Staging, "packets between the devices, and what is mapped for each")
 	}
 	row("photos", h.Cache, decoded)
