@@ -129,10 +129,15 @@ func smallChunks(t *testing.T) {
 }
 
 // TestResumeAnywhere resumes at every unit of a run, trains that unit, and wants the checkpoint that the undisturbed run has after it: byte for byte, so
-// that by induction each of them leads to the same end. Some of them are trained to the end.
+// that by induction each of them leads to the same end. Some of them are trained to the end. Of the longest run its short form leaves out half of the steps that
+// follow a step.
 func TestResumeAnywhere(t *testing.T) {
 	t.Run("full", func(t *testing.T) {
-		testResumeAnywhere(t, func(*Config) {}, map[unitKind]int{unitStep: 38, unitRefine: 4, unitReset: 1})
+		want := map[unitKind]int{unitStep: 20, unitRefine: 4, unitReset: 1}
+		if inFull() {
+			want[unitStep] = 38
+		}
+		testResumeAnywhere(t, func(*Config) {}, want)
 	})
 	t.Run("mixed", func(t *testing.T) {
 		testResumeAnywhere(t, func(c *Config) {
@@ -166,6 +171,9 @@ func testResumeAnywhere(t *testing.T, change func(*Config), want map[unitKind]in
 	}
 	seen := map[unitKind]int{}
 	for number := uint32(2); number < u.last; number++ {
+		if few := len(u.kinds) > 20 && number%2 == 0 && number%17 != 3; few && u.kinds[number] == unitStep && u.kinds[number-1] == unitStep && !inFull() {
+			continue
+		}
 		seen[u.kinds[number]]++
 		tr := resumed(t, d, u.paths[number], cfg)
 		if got := saved(t, tr, filepath.Join(dir, "again")); !bytes.Equal(got, read(number)) {

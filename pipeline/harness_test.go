@@ -238,3 +238,6 @@ func gathered(s *scene.Splats) func(piece *scene.Splats) error {
 		return nil
 	}
 }
+
+// inFull reports whether tests run whole (make test-long) where else they leave out what takes minutes and is tested in part.
+func inFull() bool { return os.Getenv("VKSPLAT_LONG") == "1" }

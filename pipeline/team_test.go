@@ -86,17 +86,21 @@ func firstMoments(t testing.TB, tr *Trainer) map[string][]float32 {
 
 // TestTeamGradient compares the gradient of a batch of views, one on each of several devices, with the mean of the gradients that one device has of them.
 func TestTeamGradient(t *testing.T) {
+	devices := testTeam(t, 4)
 	for n := 2; n <= 4; n++ {
 		for _, absgrad := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%d devices, absgrad %v", n, absgrad), func(t *testing.T) { testTeamGradient(t, n, absgrad) })
+			if absgrad == (n == 3) || inFull() {
+				t.Run(fmt.Sprintf("%d devices, absgrad %v", n, absgrad), func(t *testing.T) { testTeamGradient(t, devices[:n], absgrad) })
+			}
 		}
 	}
 }
 
-func testTeamGradient(t *testing.T, n int, absgrad bool) {
+func testTeamGradient(t *testing.T, devices []*Device, absgrad bool) {
+	n := len(devices)
 	views, init, scale, cfg := promiseScene(t)
 	cfg.Iterations, cfg.AbsGrad = 1, absgrad
-	team := teamTrainer(t, testTeam(t, n), views, init, scale, cfg)
+	team := teamTrainer(t, devices, views, init, scale, cfg)
 	batch := make([]int, n)
 	for w, m := range team.members {
 		batch[w] = m.photos.order.at(0)
@@ -105,7 +109,7 @@ func testTeamGradient(t *testing.T, n int, absgrad bool) {
 	got := firstMoments(t, team)
 	want := map[string][]float64{}
 	for _, view := range batch {
-		one := teamTrainer(t, testTeam(t, 1), views, init, scale, cfg)
+		one := teamTrainer(t, devices[:1], views, init, scale, cfg)
 		one.photos.order.fixed = []int{view}
 		splatsAfter(t, one, 1)
 		for name, list := range firstMoments(t, one) {
@@ -144,33 +148,40 @@ func testTeamGradient(t *testing.T, n int, absgrad bool) {
 func TestTeamSameBytes(t *testing.T) {
 	mcmc := func(c *Config) { c.Strategy, c.MaxSplats = StrategyMCMC, 3300 }
 	// Each way that must not matter with one of the settings: a run on several devices takes as many times as long here.
+	devices := testTeam(t, 4)
 	for _, c := range []struct {
 		name   string
 		n      int
 		change func(*Config)
 		way    func(r teamRun, t *testing.T)
+		long   bool // of those that take minutes elsewhere
 	}{
-		{"default on 2", 2, func(*Config) {}, teamRun.smallPackets}, {"in a hurry on 2", 2, func(c *Config) { c.GrowGrad2D /= 8 }, teamRun.roomOnOne}, {"absgrad on 4", 4, func(c *Config) { c.AbsGrad = true }, teamRun.inPieces}, {"mcmc on 3", 3, mcmc, teamRun.inPieces},
-		{"mixed on 2", 2, func(c *Config) { c.Precision = PrecisionMixed }, teamRun.inBands},
-		{"absgrad on 2", 2, func(c *Config) { c.AbsGrad = true }, teamRun.smallPackets},
-		{"levels on 3", 3, func(c *Config) { c.NumDownscales, c.ResolutionSchedule = 2, 7 }, teamRun.inBands},
+		{name: "default on 2", n: 2, change: func(*Config) {}, way: teamRun.smallPackets, long: true},
+		{name: "in a hurry on 2", n: 2, change: func(c *Config) { c.GrowGrad2D /= 8 }, way: teamRun.roomOnOne},
+		{name: "absgrad on 4", n: 4, change: func(c *Config) { c.AbsGrad = true }, way: teamRun.inPieces, long: true},
+		{name: "mcmc on 3", n: 3, change: mcmc, way: teamRun.inPieces},
+		{name: "mixed on 2", n: 2, change: func(c *Config) { c.Precision = PrecisionMixed }, way: teamRun.inBands},
+		{name: "absgrad on 2", n: 2, change: func(c *Config) { c.AbsGrad = true }, way: teamRun.smallPackets},
+		{name: "levels on 3", n: 3, change: func(c *Config) { c.NumDownscales, c.ResolutionSchedule = 2, 7 }, way: teamRun.inBands},
 	} {
-		t.Run(c.name, func(t *testing.T) { testTeamSameBytes(t, c.n, c.change, c.way) })
+		if !c.long || inFull() {
+			t.Run(c.name, func(t *testing.T) { testTeamSameBytes(t, devices[:c.n], c.change, c.way) })
+		}
 	}
 }
 
-// teamRun trains with some settings on so many devices.
+// teamRun trains with some settings on devices.
 type teamRun struct {
-	n    int
-	cfg  Config
-	want string // hash of the model
+	devices []*Device
+	cfg     Config
+	want    string // hash of the model
 }
 
-func testTeamSameBytes(t *testing.T, n int, change func(*Config), way func(r teamRun, t *testing.T)) {
+func testTeamSameBytes(t *testing.T, devices []*Device, change func(*Config), way func(r teamRun, t *testing.T)) {
 	_, init, _, cfg := promiseScene(t)
 	cfg.Iterations = 28 // two refinements and a reset
 	change(&cfg)
-	r := teamRun{n: n, cfg: cfg}
+	r := teamRun{devices: devices, cfg: cfg}
 	want, first := r.train(t, nil)
 	t.Logf("%s, %d splats from %d, shares %v", want, first.NSplats(), init.N, first.shares())
 	if first.NSplats() == init.N {
@@ -183,7 +194,7 @@ func testTeamSameBytes(t *testing.T, n int, change func(*Config), way func(r tea
 // train returns the hash of the model, and its trainer, that alter may change before it begins.
 func (r teamRun) train(t *testing.T, alter func(tr *Trainer)) (string, *Trainer) {
 	views, init, scale, _ := promiseScene(t)
-	tr := teamTrainer(t, testTeam(t, r.n), views, init, scale, r.cfg)
+	tr := teamTrainer(t, r.devices, views, init, scale, r.cfg)
 	if alter != nil {
 		alter(tr)
 	}
