@@ -245,7 +245,7 @@ func (w *Worker) newLease(c call, task Task, e Entry, revision uint64) *Lease {
 	// The work outlives the call of Claim: only the lease's end stops it.
 	ctx, cancel := context.WithCancelCause(context.Background())
 	return &Lease{
-		Job: c.Job, Index: c.Index, Task: task, Attempt: e.Attempt, Generation: e.Generation, Checkpoint: e.Checkpoint, KeptStep: e.KeptStep,
+		Job: c.Job, Index: c.Index, Task: task, Attempt: e.Attempt, Generation: e.Generation,
 		w: w, used: e.Used, ctx: ctx, cancel: cancel, entry: e, revision: revision,
 		progress: Progress{Job: c.Job, Index: c.Index, Attempt: e.Attempt}, moved: time.Now(),
 	}

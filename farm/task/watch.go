@@ -45,7 +45,7 @@ func (r *runner) child(ctx context.Context, dir *os.Root, args []string, also io
 		done <- child.Run(soft, r.Program, args, child.Options{Stdout: said, Stderr: errs, Apart: true, Grace: SaveWithin, Running: &running})
 	}()
 	r.alive()
-	uploads := &store.Uploads{Root: r.outputs, Task: r.key, Dir: dir}
+	uploads := &store.Uploads{Root: r.outputs, Task: r.key, Dir: dir, Until: r.until()}
 	ended := r.watch(ctx, dir, uploads, stop, done, &running)
 	if ended == nil {
 		return nil // it came to its end, even where it was asked to stop
