@@ -82,6 +82,7 @@ type runner struct {
 	key        string // of the task below outputs
 	hash       string // of what it does
 	generation int    // of its results, when this began
+	stored     int    // step that the store has of what this goes on with, 0 where that is newer
 	dir        string // of this task below Work
 	out        string // in it: what becomes the results
 	state      state
