@@ -19,7 +19,7 @@ type call struct {
 }
 
 func callSubject(head Head, task *Task, i int) string {
-	return "jobs." + string(head.Priority) + "." + task.pool() + "." + entryKey(head.Name, i)
+	return "jobs." + string(task.priority(head)) + "." + tokenOf(task.pool()) + "." + entryKey(head.Name, i)
 }
 
 // puller gets messages. They come under their own subjects, so that the connection could not tell which of several requests they answer: each puller has a
