@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"vksplat/farm/queue"
-	"vksplat/farm/worker"
 )
 
 // selectionFlags name tasks of a job.
@@ -171,22 +170,17 @@ func setLimit(limits *queue.Limits, word string) error {
 	if !found || text != "none" && (err != nil || n < 0) || !isUser && !isPool {
 		return usagef("as in user:ann=4, pool:gpu24=8 or user:ann=none", "%q is no limit", word)
 	}
-	table, names := &limits.Users, []string{user}
+	table, of := &limits.Users, user
 	if isPool {
-		table, names = &limits.Pools, worker.QueuePools(pool)
-		if pool == "*" {
-			names = []string{pool}
-		}
+		table, of = &limits.Pools, pool
 	}
 	if *table == nil {
 		*table = map[string]int{}
 	}
-	for _, name := range names {
-		if text == "none" {
-			delete(*table, name)
-		} else {
-			(*table)[name] = n
-		}
+	if text == "none" {
+		delete(*table, of)
+	} else {
+		(*table)[of] = n
 	}
 	return nil
 }
@@ -197,9 +191,7 @@ func (a *app) printLimits(limits queue.Limits) error {
 		_, _ = fmt.Fprintf(w, "user:%s\t%d\n", user, limits.Users[user])
 	}
 	for _, pool := range slices.Sorted(maps.Keys(limits.Pools)) {
-		if name := worker.PoolOf(pool); name != pool || pool == "*" { // the other half of the pool has the same
-			_, _ = fmt.Fprintf(w, "pool:%s\t%d\n", name, limits.Pools[pool])
-		}
+		_, _ = fmt.Fprintf(w, "pool:%s\t%d\n", pool, limits.Pools[pool])
 	}
 	if len(limits.Users)+len(limits.Pools) == 0 {
 		a.printf("no limits\n")

@@ -29,6 +29,7 @@ type runTaskOptions struct {
 	index    int
 	of       string // list of tasks that index counts in, "": all
 	attempt  int
+	fenced   bool
 	roots    string // file
 	work     string
 	cache    int64 // bytes
@@ -43,6 +44,7 @@ func (o *runTaskOptions) table() []optionGroup {
 		integer(&o.index, "index", "run task `N` of the job, counted from 0"),
 		text(&o.of, "of", "--index counts in the tasks of `LIST`, as in 0-17,22 (default: all)"),
 		integer(&o.attempt, "attempt", "this is attempt `K`, for logs and manifests"),
+		truth(&o.fenced, "fenced", "attempts are numbered by a queue that repeats none: checkpoints of higher ones are left alone"),
 		text(&o.roots, "roots", "TOML file `FILE` that says where the store's roots are (default: inputs beside the job document, outputs in farm-results here)"),
 		text(&o.work, "work", "folder `DIR` on a local disk for inputs and work in the making (default: the user's cache folder)").isFolder(),
 		other((*sizeFlag)(&o.cache), "cache-size", "`BYTES` of inputs that stay in the work folder (default: all)"),
@@ -162,7 +164,7 @@ func (a *app) runTask(o *runTaskOptions) error {
 	}
 	ctx, done := a.taskSignals()
 	defer done()
-	t := task.Options{Job: job, Plan: plan, Index: o.index, Attempt: o.attempt, Roots: roots, Work: absolute(o.work), CacheMax: o.cache,
+	t := task.Options{Job: job, Plan: plan, Index: o.index, Attempt: o.attempt, Fenced: o.fenced, Roots: roots, Work: absolute(o.work), CacheMax: o.cache,
 		Program: program, Version: programVersion(), Device: o.device, Report: a.reporter(o.progress)}
 	if list, err := task.Devices(ctx, program, cmp.Or(o.device, "auto")); err == nil {
 		t.Selected = list[0]

@@ -258,9 +258,9 @@ func (a *app) farmGcCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "gc",
 		Short: "Forget old jobs, and remove what killed attempts left",
-		Long: "Forget jobs in the queue that ended some time ago, and remove what killed attempts of ended\n" +
-			"jobs left in the store: half commits, outdated results, checkpoints of what is done.\n" +
-			"Results stay.",
+		Long: "Forget jobs in the queue that ended some time ago, and remove what attempts of these\n" +
+			"jobs left in the store: half commits, outdated results, checkpoints, also those of tasks\n" +
+			"that failed. Results stay.",
 		Example: "  vksplat farm gc --roots roots.toml --older 30d",
 		Args:    cobra.NoArgs,
 	}

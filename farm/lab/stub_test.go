@@ -99,6 +99,7 @@ func partTask() int {
 	file, index, attempt := fs.String("spec", "", ""), fs.Int("index", 0, ""), fs.Int("attempt", 0, "")
 	rootsFile, work := fs.String("roots", "", ""), fs.String("work", "", "")
 	_, _ = fs.String("progress", "", ""), fs.String("device", "", "")
+	_ = fs.Bool("fenced", false, "")
 	must(fs.Parse(os.Args[1:]))
 	data, err := os.ReadFile(*file)
 	must(err)

@@ -12,6 +12,7 @@ type board struct {
 	tasks    []Task
 	heirs    [][]int // by task: the tasks that need it
 	cells    []cell
+	levels   map[Priority]bool // priorities of its tasks
 	counts   map[State]int
 	next     uint64 // the revision from which entries are still to be read
 }
@@ -27,8 +28,9 @@ type cell struct {
 }
 
 func newBoard(head Head, revision uint64, tasks []Task) *board {
-	b := &board{head: head, revision: revision, tasks: tasks, heirs: make([][]int, len(tasks)), cells: make([]cell, len(tasks)), counts: map[State]int{}}
+	b := &board{head: head, revision: revision, tasks: tasks, heirs: make([][]int, len(tasks)), cells: make([]cell, len(tasks)), levels: map[Priority]bool{}, counts: map[State]int{}}
 	for i, task := range tasks {
+		b.levels[task.priority(head)] = true
 		for _, need := range task.Needs {
 			b.heirs[need] = append(b.heirs[need], i)
 		}

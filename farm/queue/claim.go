@@ -19,7 +19,7 @@ type call struct {
 }
 
 func callSubject(head Head, task *Task, i int) string {
-	return "jobs." + string(head.Priority) + "." + task.pool() + "." + entryKey(head.Name, i)
+	return "jobs." + string(task.priority(head)) + "." + tokenOf(task.pool()) + "." + entryKey(head.Name, i)
 }
 
 // puller gets messages. They come under their own subjects, so that the connection could not tell which of several requests they answer: each puller has a
@@ -245,7 +245,7 @@ func (w *Worker) newLease(c call, task Task, e Entry, revision uint64) *Lease {
 	// The work outlives the call of Claim: only the lease's end stops it.
 	ctx, cancel := context.WithCancelCause(context.Background())
 	return &Lease{
-		Job: c.Job, Index: c.Index, Task: task, Attempt: e.Attempt, Generation: e.Generation, Checkpoint: e.Checkpoint, KeptStep: e.KeptStep,
+		Job: c.Job, Index: c.Index, Task: task, Attempt: e.Attempt, Generation: e.Generation,
 		w: w, used: e.Used, ctx: ctx, cancel: cancel, entry: e, revision: revision,
 		progress: Progress{Job: c.Job, Index: c.Index, Attempt: e.Attempt}, moved: time.Now(),
 	}

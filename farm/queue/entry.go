@@ -13,7 +13,7 @@ const (
 	Blocked   State = "blocked"
 	Queued    State = "queued"
 	Running   State = "running"
-	Verifying State = "verifying" // the work is done, its outputs are being committed
+	Verifying State = "verifying" // the work is done, its outputs are looked at
 	RetryWait State = "retry_wait"
 	Canceling State = "canceling"
 	Succeeded State = "succeeded"
@@ -49,13 +49,11 @@ type Entry struct {
 	Beat       int       `json:"beat,omitempty"`    // counts the writes of a claim, so that no two are equal
 	Step       int64     `json:"step,omitempty"`
 	Of         int64     `json:"of,omitempty"`
-	Message    string    `json:"message,omitempty"`    // what the attempt does or said last
-	Checkpoint string    `json:"checkpoint,omitempty"` // key in the store of the newest checkpoint
-	KeptStep   int64     `json:"kept_step,omitempty"`  // its step
-	Manifest   string    `json:"manifest,omitempty"`   // SHA-256 of the manifest of a task that succeeded
-	Error      string    `json:"error,omitempty"`      // of the last attempt that failed
-	Delay      Duration  `json:"delay,omitempty"`      // of RetryWait, from the entry's time stamp on
-	Failures   []Failure `json:"failures,omitempty"`   // the last maxFailures of them, oldest first
+	Message    string    `json:"message,omitempty"`  // what the attempt does or said last
+	Manifest   string    `json:"manifest,omitempty"` // SHA-256 of the manifest of a task that succeeded
+	Error      string    `json:"error,omitempty"`    // of the last attempt that failed
+	Delay      Duration  `json:"delay,omitempty"`    // of RetryWait, from the entry's time stamp on
+	Failures   []Failure `json:"failures,omitempty"` // the last maxFailures of them, oldest first
 }
 
 // Failure is one attempt that failed.

@@ -16,8 +16,8 @@ import (
 type Inventory interface {
 	// Jobs calls fn for every job of the store, as it was submitted. Of several of a name the one to rebuild is the last.
 	Jobs(ctx context.Context, fn func(JobPlan) error) error
-	// Manifest returns the SHA-256 of the valid manifest of a task of the job whose document has this SHA-256, "" if there is none.
-	Manifest(ctx context.Context, document string, index int, task Task) (string, error)
+	// Manifest returns the SHA-256 of the valid manifest of a task of the job whose document has this SHA-256, "" if there is none, and the generation of what it lists.
+	Manifest(ctx context.Context, document string, index int, task Task) (sum string, generation int, err error)
 }
 
 // Finding is something that is wrong with the queue.
@@ -238,7 +238,7 @@ func (c *checker) checkBoards() error {
 
 func (c *checker) checkManifest(b *board, i int) error {
 	task, cell := &b.tasks[i], &b.cells[i]
-	manifest, err := c.store.Manifest(c.ctx, b.head.Document, i, *task)
+	manifest, generation, err := c.store.Manifest(c.ctx, b.head.Document, i, *task)
 	if err != nil {
 		return err
 	}
@@ -264,10 +264,13 @@ func (c *checker) checkManifest(b *board, i int) error {
 			e.Generation++
 		}))
 	case cell.state == Succeeded && manifest != entry.Manifest:
-		return c.find(b.head.Name, task.Name, i, "its manifest is another one than the queue knows", update(func(e *Entry) { e.Manifest = manifest }))
-	case manifest != "" && cell.state != Succeeded && !entry.State.owned() && entry.Generation == 0:
+		return c.find(b.head.Name, task.Name, i, "its manifest is another one than the queue knows", update(func(e *Entry) {
+			e.Manifest, e.Generation = manifest, max(e.Generation, generation)
+		}))
+	case manifest != "" && cell.state != Succeeded && !entry.State.owned() && generation >= entry.Generation:
 		return c.find(b.head.Name, task.Name, i, "the store has a valid manifest of it, the queue does not know", update(func(e *Entry) {
 			e.State, e.Manifest, e.Error = Succeeded, manifest, ""
+			e.Generation = generation // so that the next one, of a retry by hand, is above what the store has
 		}))
 	}
 	return nil

@@ -141,7 +141,10 @@ func (t *Task) check(i, n int) error {
 		return errors.New("a name has 1 to 255 bytes of UTF-8 without control characters")
 	}
 	if !isPool(t.pool()) {
-		return fmt.Errorf("pool %q: letters, digits, - and _, at most %d", t.Pool, maxPool)
+		return poolError(t.Pool)
+	}
+	if t.Priority != "" && !slices.Contains(Priorities, t.Priority) {
+		return fmt.Errorf("priority %q is none of high, normal, low", t.Priority)
 	}
 	for _, need := range t.Needs {
 		if need < 0 || need >= n || need == i {
@@ -189,7 +192,16 @@ func isName(s string) bool {
 	return s != "" && len(s) <= maxName && utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f })
 }
 
-func isPool(s string) bool { return s != "" && len(s) <= maxPool && tokenOf(s) == s }
+func isPool(s string) bool { return isName(s) && len(s) <= maxPool }
+
+func poolError(pool string) error {
+	return fmt.Errorf("pool %.80q: a name has 1 to %d bytes of UTF-8 without control characters", pool, maxPool)
+}
+
+func (t *Task) priority(head Head) Priority { return cmp.Or(t.Priority, head.Priority) }
+
+// limit is the name under which the task counts.
+func (t *Task) limit() string { return cmp.Or(t.Limit, t.pool()) }
 
 func (t *Task) pool() string {
 	if t.Pool == "" {

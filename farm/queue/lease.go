@@ -39,10 +39,8 @@ type Lease struct {
 	Job        string
 	Index      int
 	Task       Task
-	Attempt    int    // unique for the task
-	Generation int    // outputs of lower generations do not count
-	Checkpoint string // key in the store of the newest checkpoint, "" if there is none
-	KeptStep   int64  // its step
+	Attempt    int // unique for the task
+	Generation int // outputs of lower generations do not count; whoever finds outputs of a higher one, which a lost queue knew, raises it before Succeed
 
 	w      *Worker
 	used   int // attempts that count, this one included
@@ -105,15 +103,8 @@ func (l *Lease) Alive() {
 	l.moved = time.Now()
 }
 
-// Checkpointed says that a checkpoint is in the store. It gives ErrLost where another worker has taken the task, whose checkpoints then count.
-func (l *Lease) Checkpointed(ctx context.Context, step int64, key string) error {
-	return l.wrap("record checkpoint", l.write(ctx, func(e *Entry) error {
-		e.KeptStep, e.Checkpoint = step, key
-		return nil
-	}))
-}
-
-// Verify must succeed before outputs are committed: from then on the task counts as done but for them.
+// Verify says that the outputs are committed and will now be looked at. It gives ErrLost where another worker has taken the task, and ErrCanceled where nobody wants
+// it: outputs that are there all the same harm nobody, for what keeps those of attempts apart is in the store, by Attempt and Generation.
 func (l *Lease) Verify(ctx context.Context) error {
 	return l.wrap("verify task", l.write(ctx, func(e *Entry) error {
 		if e.State == Canceling {
@@ -126,8 +117,16 @@ func (l *Lease) Verify(ctx context.Context) error {
 
 // Succeed ends the lease of a task whose outputs are committed under a manifest with this SHA-256.
 func (l *Lease) Succeed(ctx context.Context, manifest string) error {
+	l.lock.Lock()
+	last := l.progress
+	l.lock.Unlock()
 	return l.finish(ctx, "+ACK", func(e *Entry) {
 		e.State, e.Manifest, e.Error = Succeeded, manifest, ""
+		e.Step, e.Of, e.Message = last.Step, last.Of, last.Message
+		if e.Of > 0 {
+			e.Step = e.Of // the last step is seldom said: one progress a second is enough
+		}
+		e.Generation = max(e.Generation, l.Generation)
 	})
 }
 

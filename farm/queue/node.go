@@ -100,7 +100,7 @@ func (q *Queue) putControl(ctx context.Context, key string, value any) error {
 // Limits bound how many tasks run, or wait in front of workers, at once. The name "*" is for all that are not named.
 type Limits struct {
 	Users map[string]int `json:"users,omitempty"` // by Owner
-	Pools map[string]int `json:"pools,omitempty"`
+	Pools map[string]int `json:"pools,omitempty"` // by Task.Limit
 }
 
 const limitsKey = "limits"

@@ -26,7 +26,7 @@ const (
 	MaxTasks    = 100_000
 	maxNeeds    = 1_000_000 // of all tasks together
 	maxName     = 255
-	maxPool     = 64
+	maxPool     = 72
 )
 
 // JobPlan is a job as it is submitted. The same JobPlan submitted twice is one job.
@@ -44,6 +44,8 @@ type Task struct {
 	Name        string        `json:"n"`           // readable and unique in its job: "fly/0001-0050"
 	Needs       []int         `json:"d,omitempty"` // indices of tasks of the job that must have succeeded
 	Pool        string        `json:"p,omitempty"` // "" means AnyPool
+	Limit       string        `json:"g,omitempty"` // name under which Limits count it with those of other pools; "" means Pool
+	Priority    Priority      `json:"o,omitempty"` // "" means the job's
 	MaxAttempts int           `json:"a,omitempty"` // 0 means 4
 	Backoff     time.Duration `json:"b,omitempty"` // wait after the first failed attempt, doubled by each further one; 0 means 10 s
 	BackoffMax  time.Duration `json:"m,omitempty"` // 0 means 10 minutes

@@ -232,7 +232,7 @@ func (r *reconciler) takeHead(ctx context.Context, token string, found record) e
 		return nil
 	}
 	for i := range b.tasks {
-		if err := r.needConsumer(ctx, head.Priority, b.tasks[i].pool()); err != nil {
+		if err := r.needConsumer(ctx, b.tasks[i].priority(head), b.tasks[i].pool()); err != nil {
 			return err
 		}
 	}

@@ -107,15 +107,22 @@ func (r *reconciler) judgeNodes(ctx context.Context, b *board, changed []int) er
 	return nil
 }
 
+// lane is what workers ask for by one consumer.
+type lane struct {
+	priority Priority
+	pool     string
+}
+
 // load is how much is handed out already.
 type load struct {
 	limits  Limits
-	waiting map[string]int // by consumer, tasks in front of workers
+	waiting map[lane]int   // tasks in front of workers
 	users   map[string]int // tasks that run or are in front of workers
-	pools   map[string]int
+	pools   map[string]int // likewise, by the name under which they count
 }
 
-// release calls workers to the tasks that may run next: of each priority and pool the oldest jobs' first, as many as the farm's window, within the limits.
+// release calls workers to the tasks that may run next: the highest priority first, of each priority and pool the oldest jobs' first, as many as the farm's window,
+// within the limits.
 func (r *reconciler) release(ctx context.Context) error {
 	boards := slices.SortedFunc(maps.Values(r.boards), func(a, b *board) int { return int(int64(a.head.Age) - int64(b.head.Age)) })
 	if !slices.ContainsFunc(boards, (*board).waits) {
@@ -125,15 +132,15 @@ func (r *reconciler) release(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	l := load{limits: limits, waiting: map[string]int{}, users: map[string]int{}, pools: map[string]int{}}
+	l := load{limits: limits, waiting: map[lane]int{}, users: map[string]int{}, pools: map[string]int{}}
 	for _, b := range boards {
 		l.count(b)
 	}
 	var calls []place
-	for _, b := range boards {
-		for i := range b.cells {
-			if b.mayCall(i) && l.take(b, i, r.q.farm.Window) {
-				calls = append(calls, place{b, i})
+	for _, p := range Priorities {
+		for _, b := range boards {
+			if b.levels[p] {
+				calls = append(calls, b.calls(p, &l, r.q.farm.Window)...)
 			}
 		}
 	}
@@ -143,9 +150,19 @@ func (r *reconciler) release(ctx context.Context) error {
 		pools[n.b.tasks[n.i].pool()] = true
 	}
 	for pool := range pools {
-		err = errors.Join(err, r.q.nc.Publish("wake."+pool, nil))
+		err = errors.Join(err, r.q.nc.Publish("wake."+tokenOf(pool), nil))
 	}
 	return err
+}
+
+// calls lists the tasks of a priority that are to be called, and counts them.
+func (b *board) calls(p Priority, l *load, window int) (list []place) {
+	for i := range b.cells {
+		if b.mayCall(i) && b.tasks[i].priority(b.head) == p && l.take(b, i, window) {
+			list = append(list, place{b, i})
+		}
+	}
+	return list
 }
 
 // waits says whether a task of the board might be called.
@@ -162,13 +179,13 @@ func (b *board) mayCall(i int) bool {
 
 func (l *load) count(b *board) {
 	for i := range b.cells {
-		c := &b.cells[i]
+		c, task := &b.cells[i], &b.tasks[i]
 		if c.state == Queued && c.called {
-			l.waiting[consumerOf(b.head.Priority, b.tasks[i].pool())]++
+			l.waiting[lane{task.priority(b.head), task.pool()}]++
 		}
 		if c.state.owned() || c.state == RetryWait || c.state == Queued && c.called {
 			l.users[b.head.Owner]++
-			l.pools[b.tasks[i].pool()]++
+			l.pools[task.limit()]++
 		}
 	}
 }
@@ -178,14 +195,14 @@ func (l *load) take(b *board, i, window int) bool {
 	if b.cells[i].state == RetryWait {
 		return true // counted already
 	}
-	pool := b.tasks[i].pool()
-	consumer := consumerOf(b.head.Priority, pool)
-	if l.waiting[consumer] >= window || !allows(l.limits.Users, b.head.Owner, l.users[b.head.Owner]) || !allows(l.limits.Pools, pool, l.pools[pool]) {
+	task := &b.tasks[i]
+	in, name := lane{task.priority(b.head), task.pool()}, task.limit()
+	if l.waiting[in] >= window || !allows(l.limits.Users, b.head.Owner, l.users[b.head.Owner]) || !allows(l.limits.Pools, name, l.pools[name]) {
 		return false
 	}
-	l.waiting[consumer]++
+	l.waiting[in]++
 	l.users[b.head.Owner]++
-	l.pools[pool]++
+	l.pools[name]++
 	return true
 }
 

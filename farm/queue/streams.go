@@ -53,13 +53,13 @@ func bucketStream(name string, replicas int, life time.Duration) jetstream.Strea
 }
 
 // consumerOf names the durable consumer of a priority and pool.
-func consumerOf(p Priority, pool string) string { return string(p) + "-" + pool }
+func consumerOf(p Priority, pool string) string { return string(p) + "-" + tokenOf(pool) }
 
 // makeConsumer makes the consumer that hands out the tasks of a priority and pool. Redelivery has no limit: attempts are counted in entries.
 func (q *Queue) makeConsumer(ctx context.Context, p Priority, pool string) error {
 	return q.retry(ctx, "make consumer", func(ctx context.Context) error {
 		_, err := q.js.CreateOrUpdateConsumer(ctx, jobStream, jetstream.ConsumerConfig{
-			Durable: consumerOf(p, pool), FilterSubject: "jobs." + string(p) + "." + pool + ".>",
+			Durable: consumerOf(p, pool), FilterSubject: "jobs." + string(p) + "." + tokenOf(pool) + ".>",
 			AckPolicy: jetstream.AckExplicitPolicy, AckWait: time.Duration(q.farm.Lease), MaxDeliver: -1, MaxAckPending: -1,
 		})
 		return err

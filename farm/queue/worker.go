@@ -71,7 +71,7 @@ func (q *Queue) Join(ctx context.Context, info WorkerInfo) (*Worker, error) {
 	}
 	for _, pool := range info.Pools {
 		if !isPool(pool) {
-			return nil, failure(op, info.Node, fmt.Errorf("pool %q: letters, digits, - and _, at most %d", pool, maxPool), "", scene.ErrUsage)
+			return nil, failure(op, info.Node, poolError(pool), "", scene.ErrUsage)
 		}
 	}
 	info.Pools = slices.Clone(info.Pools)
@@ -92,7 +92,7 @@ func (q *Queue) Join(ctx context.Context, info WorkerInfo) (*Worker, error) {
 		}
 	}
 	for _, pool := range info.Pools {
-		sub, err := q.nc.Subscribe("wake."+pool, func(*nats.Msg) { w.wakeAll() })
+		sub, err := q.nc.Subscribe("wake."+tokenOf(pool), func(*nats.Msg) { w.wakeAll() })
 		if err != nil {
 			w.silent()
 			return nil, failure(op, info.Node, err, "", scene.ErrTryAgain)

@@ -121,14 +121,19 @@ func stubTask(ctx context.Context, l *queue.Lease, store string) (manifest strin
 		return hash, nil // an attempt before this one died after its commit
 	}
 	const steps = 6
-	sum := []byte(l.Task.Name)
-	if l.Checkpoint != "" {
-		if sum, err = os.ReadFile(filepath.Join(dir, l.Checkpoint)); err != nil {
+	sum, kept := []byte(l.Task.Name), int64(0)
+	for kept < steps {
+		made, err := filepath.Glob(filepath.Join(dir, fmt.Sprintf("ckpt-%d-a*", kept+1)))
+		if err != nil || len(made) == 0 {
+			break
+		}
+		if sum, err = os.ReadFile(made[0]); err != nil {
 			return "", err
 		}
+		kept++
 	}
 	random := rand.New(rand.NewPCG(uint64(l.Index), uint64(l.Attempt)))
-	for step := l.KeptStep; step < steps; {
+	for step := kept; step < steps; {
 		select {
 		case <-l.Context().Done():
 			return "", context.Cause(l.Context())
@@ -142,10 +147,7 @@ func stubTask(ctx context.Context, l *queue.Lease, store string) (manifest strin
 		step++
 		l.Progress(step, steps, "")
 		name := fmt.Sprintf("ckpt-%d-a%d", step, l.Attempt)
-		if err := os.WriteFile(filepath.Join(dir, name), sum, 0o644); err != nil {
-			return "", err
-		}
-		if err := l.Checkpointed(ctx, step, name); err != nil {
+		if err := errors.Join(os.WriteFile(filepath.Join(dir, "new-"+name), sum, 0o644), os.Rename(filepath.Join(dir, "new-"+name), filepath.Join(dir, name))); err != nil {
 			return "", err
 		}
 	}

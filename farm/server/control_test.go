@@ -127,10 +127,9 @@ func TestRetriesAndAttempts(t *testing.T) {
 	ctx := t.Context()
 	f.submit(queue.JobPlan{Name: "j", Tasks: []queue.Task{{Name: "a", MaxAttempts: 2, Backoff: 50 * time.Millisecond}, {Name: "b", Needs: []int{0}}}})
 	first := f.claim("a")
-	f.must(first.Checkpointed(ctx, 70, "ckpt/70"))
 	f.must(first.Handback(ctx)) // does not count
 	second := f.claim("a")
-	if second.Attempt != 2 || second.Checkpoint != "ckpt/70" || second.KeptStep != 70 {
+	if second.Attempt != 2 {
 		t.Fatalf("%+v", second)
 	}
 	f.must(second.Retry(ctx, errors.New("device lost"), 0))
@@ -203,8 +202,8 @@ func TestStalledAndLateAttempts(t *testing.T) {
 	if again.Attempt != 2 {
 		t.Errorf("%+v", again)
 	}
-	if err := stalled.Checkpointed(t.Context(), 1, "x"); !errors.Is(err, queue.ErrLost) {
-		t.Error("a lost lease takes checkpoints:", err)
+	if err := stalled.Verify(t.Context()); !errors.Is(err, queue.ErrLost) {
+		t.Error("a lost lease ends work:", err)
 	}
 	cause(t, stalled, queue.ErrStalled)
 }
@@ -277,20 +276,21 @@ func TestOrder(t *testing.T) {
 		{Name: "new", Tasks: []queue.Task{{Name: "n"}}},
 		{Name: "high", Priority: queue.High, Tasks: []queue.Task{{Name: "h", Pool: "gpu24"}}},
 		{Name: "other", Priority: queue.High, Tasks: []queue.Task{{Name: "x", Pool: "a100"}}},
+		{Name: "mixed", Tasks: []queue.Task{{Name: "m1", Priority: queue.Low}, {Name: "m2", Priority: queue.High}, {Name: "m3"}}},
 	} {
 		f.submit(plan)
 	}
-	f.called(6)
+	f.called(9)
 	f.must(f.admin.Undrain(ctx, "one"))
 	f.must(f.worker.Await(ctx))
 	var got []string
-	for range 5 {
+	for range 8 {
 		lease, err := f.worker.Claim(ctx, queue.Slot{})
 		f.must(err)
 		f.must(lease.Succeed(ctx, "m"))
 		got = append(got, lease.Task.Name)
 	}
-	if want := "h o1 o2 n l"; strings.Join(got, " ") != want {
+	if want := "h m2 o1 o2 n m3 l m1"; strings.Join(got, " ") != want {
 		t.Errorf("order %v, want %s", got, want)
 	}
 	f.nothing()
@@ -300,7 +300,7 @@ func TestOrder(t *testing.T) {
 	for _, job := range jobs {
 		list = append(list, fmt.Sprintf("%s %s", job.Name, job.State))
 	}
-	if want := "low succeeded, old succeeded, new succeeded, high succeeded, other active"; strings.Join(list, ", ") != want {
+	if want := "low succeeded, old succeeded, new succeeded, high succeeded, other active, mixed succeeded"; strings.Join(list, ", ") != want {
 		t.Errorf("list %v, want %s", list, want)
 	}
 }
@@ -319,6 +319,29 @@ func TestLimits(t *testing.T) {
 	f.claim("b2")
 	f.must(a1.Succeed(ctx, "m"))
 	f.claim("a3")
+}
+
+// TestLimitsOfSeveralPools has pools that count together, whose names are no words of a subject, and tasks that go before older ones of lower priority.
+func TestLimitsOfSeveralPools(t *testing.T) {
+	f := newFarm(t)
+	ctx := t.Context()
+	f.worker = f.join("two", "x.y", "x.y+gpu", "*")
+	f.must(f.admin.Drain(ctx, "one", false))
+	f.must(f.admin.SetLimits(ctx, queue.Limits{Pools: map[string]int{"x.y": 2}}))
+	plan := queue.JobPlan{Name: "j"}
+	for i := range 3 {
+		plan.Tasks = append(plan.Tasks, queue.Task{Name: fmt.Sprint("p", i), Pool: "x.y"}, queue.Task{Name: fmt.Sprint("g", i), Pool: "x.y+gpu", Limit: "x.y"})
+	}
+	plan.Tasks = append(plan.Tasks, queue.Task{Name: "star", Pool: "*"}, queue.Task{Name: "urgent", Pool: "x.y", Priority: queue.High})
+	f.submit(plan)
+	f.called(3)
+	urgent := f.claim("urgent")
+	f.claim("p0")
+	f.claim("star")
+	f.nothing()
+	f.must(urgent.Succeed(ctx, "m"))
+	f.claim("g0")
+	f.nothing()
 }
 
 func TestFailFast(t *testing.T) {

@@ -79,8 +79,9 @@ func latency(f *farm, t *testing.T) {
 	w := f.join("waits")
 	var took []time.Duration
 	for i := range 100 {
-		claimed := make(chan time.Time, 1)
+		claimed, done := make(chan time.Time, 1), make(chan struct{})
 		go func() {
+			defer close(done)
 			lease, err := w.Claim(t.Context(), queue.Slot{})
 			claimed <- time.Now()
 			if err == nil {
@@ -94,6 +95,7 @@ func latency(f *farm, t *testing.T) {
 		start := time.Now()
 		f.submit(queue.JobPlan{Name: fmt.Sprintf("one-%d", i), Tasks: []queue.Task{{Name: "t"}}})
 		took = append(took, (<-claimed).Sub(start))
+		<-done
 	}
 	slices.Sort(took)
 	t.Logf("from submission to claim: p50 %v, p99 %v", took[50].Round(10*time.Microsecond), took[98].Round(10*time.Microsecond))

@@ -36,7 +36,6 @@ func TestRestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	f.must(lease.Checkpointed(t.Context(), 3, "ckpt/3"))
 	time.Sleep(2 * testLease) // more than long enough for others to steal it
 	f.must(lease.Verify(t.Context()))
 	f.must(lease.Succeed(t.Context(), "manifest"))
@@ -158,6 +157,8 @@ func checkCopy(t *testing.T, dir string, known map[string]queue.State) {
 type shelf struct {
 	plans     []queue.JobPlan
 	manifests map[string]string // by job/task
+
+	generation int // of all of them
 }
 
 func (s *shelf) Jobs(_ context.Context, fn func(queue.JobPlan) error) error {
@@ -169,13 +170,13 @@ func (s *shelf) Jobs(_ context.Context, fn func(queue.JobPlan) error) error {
 	return nil
 }
 
-func (s *shelf) Manifest(_ context.Context, document string, _ int, task queue.Task) (string, error) {
+func (s *shelf) Manifest(_ context.Context, document string, _ int, task queue.Task) (string, int, error) {
 	for _, plan := range s.plans {
 		if sum := sha256.Sum256(plan.Document); hex.EncodeToString(sum[:]) == document {
-			return s.manifests[plan.Name+"/"+task.Name], nil
+			return s.manifests[plan.Name+"/"+task.Name], s.generation, nil
 		}
 	}
-	return "", nil
+	return "", 0, nil
 }
 
 // TestRebuild gives a new, empty server the store of another.
@@ -196,6 +197,30 @@ func TestRebuild(t *testing.T) {
 	f.ends(plan.Name, queue.JobSucceeded)
 	if doc, err := f.user.Document(t.Context(), plan.Name); err != nil || string(doc) != "doc" {
 		t.Errorf("%q, %v", doc, err)
+	}
+}
+
+// TestRebuildGoesOnCounting rebuilds a job whose results are of a late generation: who wants them anew gets a later one. So does who finds them by doing the task.
+func TestRebuildGoesOnCounting(t *testing.T) {
+	f := newFarm(t)
+	plan := queue.JobPlan{Name: "j", Tasks: []queue.Task{{Name: "a"}, {Name: "b"}}}
+	store := &shelf{plans: []queue.JobPlan{plan}, manifests: map[string]string{"j/a": "manifest"}, generation: 5}
+	f.repairs(store, "the store has it", "valid manifest")
+	found := f.claim("b")
+	found.Generation = 7
+	found.Progress(305, 500, "counting")
+	f.must(found.Succeed(t.Context(), "manifest of b"))
+	if e := f.states("j", queue.Succeeded, queue.Succeeded)[1].Entry; e.Step != 500 || e.Of != 500 || e.Message != "counting" {
+		t.Errorf("a task that is done is at step %d of %d: %q", e.Step, e.Of, e.Message)
+	}
+	f.ends("j", queue.JobSucceeded)
+	f.must(f.user.Retry(t.Context(), "j", queue.Selection{Redo: true}))
+	if a, b := f.claim("a"), f.claim("b"); a.Generation != 6 || b.Generation != 8 {
+		t.Errorf("generations %d and %d: the store has 5 and 7 already", a.Generation, b.Generation)
+	}
+	// What is wanted anew is not done by what there is.
+	if found, err := f.admin.Fsck(t.Context(), store, true); err != nil || len(found) > 0 {
+		t.Error(found, err)
 	}
 }
 
@@ -287,7 +312,7 @@ type arrival struct {
 	comes func()
 }
 
-func (a arrival) Manifest(ctx context.Context, document string, index int, task queue.Task) (string, error) {
+func (a arrival) Manifest(ctx context.Context, document string, index int, task queue.Task) (string, int, error) {
 	a.comes()
 	return a.shelf.Manifest(ctx, document, index, task)
 }
@@ -299,7 +324,7 @@ func TestArrival(t *testing.T) {
 	f.submit(plan)
 	f.succeed("a")
 	var late *queue.Lease
-	found, err := f.admin.Fsck(t.Context(), arrival{&shelf{[]queue.JobPlan{plan}, map[string]string{"j/a": "manifest"}}, func() {
+	found, err := f.admin.Fsck(t.Context(), arrival{&shelf{plans: []queue.JobPlan{plan}, manifests: map[string]string{"j/a": "manifest"}}, func() {
 		f.submit(queue.JobPlan{Name: "late", Tasks: []queue.Task{{Name: "b"}}})
 		late = f.claim("b")
 	}}, true)

@@ -92,7 +92,7 @@ var limitFields = []field{
 	plain("lease", typeSpan, "a worker that is silent for so long has lost its task"),
 	plain("task_timeout", typeSpan, "longest attempt"),
 	plain("stall_timeout", typeSpan, "longest time without progress"),
-	plain("checkpoint_every", typeSpan, "time between uploads of checkpoints"),
+	plain("checkpoint_every", typeSpan, "longest time between uploads of checkpoints"),
 	number("vram_min_mb", typeInt, 0, 1<<24, "memory that the device must have"),
 	number("disk_min_gb", typeInt, 0, 1<<20, "room that the work folder must have"),
 }

@@ -1,29 +1,39 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
+
+	"vksplat/scene"
 )
 
-// A checkpoint is a set of files from which another machine goes on: <task>/ckpt/step-<step>-a<attempt>.json lists them, <task>/ckpt/files/<sha256> has each
-// content once, so that pictures that are done go up one time only.
+// A checkpoint is a set of files from which another machine goes on: <task>/ckpt/a<attempt>/step-<step>.json lists them, <task>/ckpt/a<attempt>/<sha256> has each
+// content once, so that pictures that are done go up one time only in an attempt. Attempts share nothing: one that was given up and wakes late cannot remove
+// what a later one has, not even between a look and what it does then.
 
 // keptCheckpoints is how many of a hash stay: the newest may turn out to be damaged.
 const keptCheckpoints = 2
 
+// AllAttempts as a number of an attempt means whatever number there is.
+const AllAttempts = math.MaxInt
+
 // Uploads uploads the checkpoints of one run of a task.
 type Uploads struct {
-	Root Root
-	Task string
-	Dir  *os.Root // the work folder
+	Root  Root
+	Task  string
+	Dir   *os.Root // the work folder
+	Until int      // checkpoints of attempts above this one are another's: they are not removed
 
 	sent map[string]sent // by name
 }
@@ -35,11 +45,23 @@ type sent struct {
 	file     File
 }
 
-func checkpointKey(task string, step, attempt int) string {
-	return path.Join(task, ckptFolder, fmt.Sprintf("step-%09d-a%03d.json", step, attempt))
+// checkpoint is one of a task, as the name of its list says.
+type checkpoint struct {
+	key           string
+	step, attempt int
 }
 
-func contentKey(task, sum string) string { return path.Join(task, ckptFolder, "files", sum) }
+func attemptKey(task string, attempt int) string {
+	return path.Join(task, ckptFolder, fmt.Sprintf("a%03d", attempt))
+}
+
+func checkpointKey(task string, step, attempt int) string {
+	return path.Join(attemptKey(task, attempt), fmt.Sprintf("step-%09d.json", step))
+}
+
+func contentKey(task string, attempt int, sum string) string {
+	return path.Join(attemptKey(task, attempt), sum)
+}
 
 // Save uploads files as the checkpoint of a step. Where one is there no more, nothing is saved, and the error is fs.ErrNotExist. Older ones than the newest two of the
 // same hash are removed.
@@ -49,7 +71,7 @@ func (u *Uploads) Save(ctx context.Context, names []string, made Made) error {
 	}
 	m := &Manifest{Version: manifestVersion, Made: made, Files: []File{}}
 	for _, name := range names {
-		file, err := u.send(ctx, name)
+		file, err := u.send(ctx, name, made.Attempt)
 		if err != nil {
 			return err
 		}
@@ -63,7 +85,7 @@ func (u *Uploads) Save(ctx context.Context, names []string, made Made) error {
 }
 
 // send uploads a file, unless its content is there.
-func (u *Uploads) send(ctx context.Context, name string) (File, error) {
+func (u *Uploads) send(ctx context.Context, name string, attempt int) (File, error) {
 	info, err := u.Dir.Stat(name)
 	if err != nil {
 		return File{}, err
@@ -75,12 +97,13 @@ func (u *Uploads) send(ctx context.Context, name string) (File, error) {
 	if err != nil {
 		return File{}, err
 	}
-	there, err := u.Root.Stat(contentKey(u.Task, sum.SHA256))
+	key := contentKey(u.Task, attempt, sum.SHA256)
+	there, err := u.Root.Stat(key)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return File{}, err
 	}
 	if err != nil || there.Size != sum.Size {
-		err := u.Root.Put(contentKey(u.Task, sum.SHA256), func(w io.Writer) error {
+		err := u.Root.Put(key, func(w io.Writer) error {
 			f, err := u.Dir.Open(name)
 			if err != nil {
 				return err
@@ -115,22 +138,24 @@ func hashOf(ctx context.Context, dir *os.Root, name string) (File, error) {
 	return File{name, m.n, m.sum()}, err
 }
 
-// prune removes the checkpoints of a hash that are older than the newest ones of it, but never that under written, and the contents that only these had. What
-// other settings made of a task of this name counts for itself, however far it came.
+// prune removes the checkpoints of a hash that are older than the newest ones of it, but never that under written, nor those of later attempts, and the contents that
+// only these had. What other settings made of a task of this name counts for itself, however far it came.
 func (u *Uploads) prune(written, hash string) error {
-	keys, err := checkpoints(u.Root, u.Task)
-	if err != nil || len(keys) <= keptCheckpoints {
+	list, err := checkpoints(u.Root, u.Task)
+	if err != nil || len(list) <= keptCheckpoints {
 		return err
 	}
 	newer, kept := 0, map[string]bool{}
-	old := map[string]*Manifest{}
-	for _, key := range slices.Backward(keys) {
-		m, err := readManifest(u.Root, key)
+	old := map[checkpoint]*Manifest{}
+	for _, c := range slices.Backward(list) {
+		m, err := readManifest(u.Root, c.key)
 		switch {
 		case errors.Is(err, fs.ErrNotExist): // another attempt was faster
 			continue
 		case errors.Is(err, ErrDamaged): // nobody goes on from it; Forget removes what it had
-			old[key] = &Manifest{}
+			if c.attempt <= u.Until {
+				old[c] = &Manifest{}
+			}
 			continue
 		case err != nil:
 			return err
@@ -138,16 +163,16 @@ func (u *Uploads) prune(written, hash string) error {
 		if m.Hash == hash {
 			newer++
 		}
-		if m.Hash == hash && newer > keptCheckpoints && key != written {
-			old[key] = m
+		if m.Hash == hash && newer > keptCheckpoints && c.key != written && c.attempt <= u.Until {
+			old[c] = m
 			continue
 		}
 		for _, f := range m.Files {
-			kept[f.SHA256] = true
+			kept[contentKey(u.Task, c.attempt, f.SHA256)] = true
 		}
 	}
-	for key, m := range old {
-		if err := u.remove(key, m, kept); err != nil {
+	for c, m := range old {
+		if err := u.remove(c, m, kept); err != nil {
 			return err
 		}
 	}
@@ -155,15 +180,16 @@ func (u *Uploads) prune(written, hash string) error {
 }
 
 // remove removes a checkpoint, and of its contents those that are not kept.
-func (u *Uploads) remove(key string, m *Manifest, kept map[string]bool) error {
-	if err := u.Root.Delete(key); err != nil {
+func (u *Uploads) remove(c checkpoint, m *Manifest, kept map[string]bool) error {
+	if err := u.Root.Delete(c.key); err != nil {
 		return err
 	}
 	for _, f := range m.Files {
-		if kept[f.SHA256] {
+		key := contentKey(u.Task, c.attempt, f.SHA256)
+		if kept[key] {
 			continue
 		}
-		if err := u.Root.Delete(contentKey(u.Task, f.SHA256)); err != nil {
+		if err := u.Root.Delete(key); err != nil {
 			return err
 		}
 	}
@@ -171,39 +197,67 @@ func (u *Uploads) remove(key string, m *Manifest, kept map[string]bool) error {
 }
 
 // checkpoints lists the checkpoints of a task, the newest last.
-func checkpoints(r Root, task string) (keys []string, err error) {
-	list, err := r.List(path.Join(task, ckptFolder))
+func checkpoints(r Root, task string) (list []checkpoint, err error) {
+	entries, err := r.List(path.Join(task, ckptFolder))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	for _, e := range list {
-		if name := path.Base(e.Key); strings.HasPrefix(name, "step-") && strings.HasSuffix(name, ".json") {
-			keys = append(keys, e.Key)
+	for _, e := range entries {
+		name, isList := strings.CutSuffix(path.Base(e.Key), ".json")
+		step, stepErr := strconv.Atoi(strings.TrimPrefix(name, "step-"))
+		attempt, attemptErr := attemptOf(path.Dir(e.Key))
+		if isList && stepErr == nil && attemptErr == nil {
+			list = append(list, checkpoint{e.Key, step, attempt})
 		}
 	}
-	slices.Sort(keys)
-	return keys, err
+	slices.SortFunc(list, func(a, b checkpoint) int { return cmp.Or(a.step-b.step, a.attempt-b.attempt) })
+	return list, err
 }
+
+// attemptOf is the number of the attempt whose folder of checkpoints this is.
+func attemptOf(folder string) (int, error) {
+	return strconv.Atoi(strings.TrimPrefix(path.Base(folder), "a"))
+}
+
+// errMoving is of checkpoints that another attempt removes, as it makes newer ones, faster than they can be read.
+var errMoving = error(&scene.Error{Op: "fetch checkpoint", Err: errors.New("another attempt replaces the checkpoints as they are read"), Hint: "run it again", Kind: scene.ErrTryAgain})
 
 // Fetch brings the newest checkpoint of the task with a hash that verifies and is of a step above after into the local folder dir, and returns its manifest; nil where there is none.
 func Fetch(ctx context.Context, r Root, task string, dir *os.Root, hash string, after int) (*Manifest, error) {
-	keys, err := checkpoints(r, task)
+	for range tries {
+		m, err := fetchNewest(ctx, r, task, dir, hash, after)
+		if !errors.Is(err, fs.ErrNotExist) {
+			return m, err
+		}
+	}
+	return nil, errMoving
+}
+
+// fetchNewest is Fetch, once. fs.ErrNotExist is of one that was removed meanwhile: there are newer ones.
+func fetchNewest(ctx context.Context, r Root, task string, dir *os.Root, hash string, after int) (*Manifest, error) {
+	list, err := checkpoints(r, task)
 	if err != nil {
 		return nil, err
 	}
-	for _, key := range slices.Backward(keys) {
-		m, err := readManifest(r, key)
+	for _, c := range slices.Backward(list) {
+		m, err := readManifest(r, c.key)
+		if err != nil && !errors.Is(err, ErrDamaged) {
+			return nil, err
+		}
 		if err != nil || m.Hash != hash {
-			continue // of another task of this name, or damaged: an older one may do
+			continue // damaged, or of another task of this name: an older one may do
 		}
 		if m.Step <= after {
 			return nil, nil
 		}
-		err = fetch(ctx, r, task, dir, m)
+		err = fetch(ctx, r, task, dir, m, c.attempt)
 		if err == nil {
 			return m, nil
 		}
 		if !errors.Is(err, ErrDamaged) {
+			return nil, err
+		}
+		if _, err := r.Stat(c.key); err != nil {
 			return nil, err
 		}
 	}
@@ -211,9 +265,9 @@ func Fetch(ctx context.Context, r Root, task string, dir *os.Root, hash string, 
 }
 
 // fetch copies the files of a checkpoint.
-func fetch(ctx context.Context, r Root, task string, dir *os.Root, m *Manifest) error {
+func fetch(ctx context.Context, r Root, task string, dir *os.Root, m *Manifest, attempt int) error {
 	for _, f := range m.Files {
-		if err := toLocal(ctx, r, contentKey(task, f.SHA256), f, dir); err != nil {
+		if err := toLocal(ctx, r, contentKey(task, attempt, f.SHA256), f, dir); err != nil {
 			return err
 		}
 	}
@@ -236,5 +290,29 @@ func toLocal(ctx context.Context, r Root, key string, want File, dir *os.Root) e
 	return nil
 }
 
-// Forget removes the checkpoints of a task, which is done.
-func Forget(r Root, task string) error { return r.Delete(path.Join(task, ckptFolder)) }
+// Forget removes the checkpoints of a task, which is done, that attempts up to a number made.
+func Forget(r Root, task string, until int) error {
+	list, err := r.List(path.Join(task, ckptFolder))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if until == AllAttempts {
+		return r.Delete(path.Join(task, ckptFolder))
+	}
+	done := map[string]bool{}
+	for _, e := range list {
+		below := strings.TrimPrefix(e.Key, path.Join(task, ckptFolder)+"/")
+		folder, _, _ := strings.Cut(below, "/")
+		if attempt, err := attemptOf(folder); err != nil || attempt > until || done[folder] {
+			continue
+		}
+		done[folder] = true
+		if err := r.Delete(path.Join(task, ckptFolder, folder)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

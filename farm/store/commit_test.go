@@ -156,9 +156,14 @@ func TestOutdatedAttempts(t *testing.T) {
 	if m, err := Result(ctx, r, "j/t"); err != nil || m == nil || m.Generation != 3 {
 		t.Errorf("%+v, %v", m, err)
 	}
-	putText(t, r, "j/t/generation.json", "{")
+	r.fault = func(op, key string) error {
+		if op == "list" {
+			return syscall.EACCES
+		}
+		return nil
+	}
 	if _, err := Result(ctx, r, "j/t"); err == nil {
-		t.Error("a damaged generation is taken for none")
+		t.Error("a generation that cannot be read is taken for none")
 	}
 }
 
@@ -166,7 +171,7 @@ func TestCheckpoints(t *testing.T) {
 	r := newFolder(t, Options{})
 	ctx := context.Background()
 	dir := work(t, map[string]string{"frames/1.png": "one", "state": "10"})
-	u := &Uploads{Root: r, Task: "j/t", Dir: dir}
+	u := &Uploads{Root: r, Task: "j/t", Dir: dir, Until: 1}
 	made := func(step int) Made { return Made{Hash: "h", Step: step, Attempt: 1} }
 	save := func(step int, names ...string) {
 		t.Helper()
@@ -180,7 +185,7 @@ func TestCheckpoints(t *testing.T) {
 	}
 	puts := 0
 	r.fault = func(op, key string) error {
-		if op == "put" && strings.Contains(key, "/files/") {
+		if op == "put" && !strings.HasSuffix(key, ".json") {
 			puts++
 		}
 		return nil
@@ -195,8 +200,8 @@ func TestCheckpoints(t *testing.T) {
 		}
 		save(step, "frames/1.png", "state")
 	}
-	if list, err := r.List("j/t/ckpt/files"); err != nil || len(list) != 3 || puts != 3 {
-		t.Errorf("%d contents are kept, %d went up, %v", len(list), puts, err)
+	if list, err := r.List("j/t/ckpt/a001"); err != nil || len(list) != 3+keptCheckpoints || puts != 3 {
+		t.Errorf("%d files are kept, %d contents went up, %v", len(list), puts, err)
 	}
 	fetch := func(after int) (*Manifest, *os.Root) {
 		t.Helper()
@@ -214,7 +219,7 @@ func TestCheckpoints(t *testing.T) {
 		t.Errorf("fetched %+v, which is no newer", m)
 	}
 	// The newest is damaged: the one before.
-	putText(t, r, contentKey("j/t", sumOf("40")), "44")
+	putText(t, r, contentKey("j/t", 1, sumOf("40")), "44")
 	if m, to := fetch(0); m == nil || m.Step != 30 || readText(t, to, "state") != "30" {
 		t.Errorf("fetched %+v", m)
 	}
@@ -225,7 +230,7 @@ func TestCheckpoints(t *testing.T) {
 	if m, err := Fetch(ctx, r, "j/t", work(t, nil), "other", 0); err != nil || m != nil {
 		t.Errorf("fetched that of another job: %+v, %v", m, err)
 	}
-	if err := Forget(r, "j/t"); err != nil || exists(filepath.Join(r.dir, "j/t/ckpt")) {
+	if err := Forget(r, "j/t", AllAttempts); err != nil || exists(filepath.Join(r.dir, "j/t/ckpt")) {
 		t.Error(err)
 	}
 }
@@ -236,7 +241,7 @@ func TestCheckpointsOfOtherSettings(t *testing.T) {
 	ctx := context.Background()
 	save := func(hash string, step int) {
 		t.Helper()
-		u := &Uploads{Root: r, Task: "j/t", Dir: work(t, map[string]string{"state": fmt.Sprint(hash, step), "same": "same"})}
+		u := &Uploads{Root: r, Task: "j/t", Dir: work(t, map[string]string{"state": fmt.Sprint(hash, step), "same": "same"}), Until: 1}
 		if err := u.Save(ctx, []string{"same", "state"}, Made{Hash: hash, Step: step, Attempt: 1}); err != nil {
 			t.Fatal(err)
 		}
@@ -256,11 +261,11 @@ func TestCheckpointsOfOtherSettings(t *testing.T) {
 	}
 	fetched("old", 25000)
 	if keys, err := checkpoints(r, "j/t"); err != nil || len(keys) != 2*keptCheckpoints {
-		t.Errorf("kept: %q, %v", keys, err)
+		t.Errorf("kept: %+v, %v", keys, err)
 	}
 	// The newest two are damaged: what is made again from before them stays.
-	putText(t, r, contentKey("j/t", sumOf("new1500")), "damaged")
-	putText(t, r, contentKey("j/t", sumOf("new2000")), "damaged")
+	putText(t, r, contentKey("j/t", 1, sumOf("new1500")), "damaged")
+	putText(t, r, contentKey("j/t", 1, sumOf("new2000")), "damaged")
 	save("new", 1200)
 	fetched("new", 1200)
 	putText(t, r, checkpointKey("j/t", 25000, 1), "{")
@@ -290,7 +295,7 @@ func TestCheckpointsOfBadShares(t *testing.T) {
 		t.Errorf("a checkpoint lists what may not be there: %v", err)
 	}
 	r.fault = nil
-	putText(t, r, contentKey("j/t", sumOf("10")), "1")
+	putText(t, r, contentKey("j/t", 0, sumOf("10")), "1")
 	if err := save(10); err != nil {
 		t.Fatal(err)
 	}

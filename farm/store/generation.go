@@ -1,40 +1,39 @@
 package store
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"path"
+	"reflect"
+	"strconv"
+	"strings"
 )
 
-// generationFile says beside a task's results how often somebody wanted them anew. Results of an older generation are out of date.
-const generationFile = "generation.json"
-
-// maxGeneration bounds what is read of it, in bytes.
-const maxGeneration = 1 << 10
+// redoFolder holds beside a task's results a file for each time that somebody wanted them anew: 000002.json is of the generation 2. Results of an older generation
+// than the highest are out of date. Files are only added: who comes late with a lower number changes nothing.
+const redoFolder = "redo"
 
 type generation struct {
 	Generation int `json:"generation"`
 }
 
+func generationKey(task string, n int) string {
+	return path.Join(task, redoFolder, fmt.Sprintf("%06d.json", n))
+}
+
 // Generation is that of a task's results which count: 0 where nobody wanted them anew.
-func Generation(r Root, task string) (int, error) {
-	key := path.Join(task, generationFile)
-	f, err := r.Open(key)
+func Generation(r Root, task string) (highest int, err error) {
+	list, err := r.List(path.Join(task, redoFolder))
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0, nil
 	}
-	if err != nil {
-		return 0, err
+	for _, e := range list {
+		if n, err := strconv.Atoi(strings.TrimSuffix(path.Base(e.Key), ".json")); err == nil {
+			highest = max(highest, n)
+		}
 	}
-	var g generation
-	err = json.NewDecoder(io.LimitReader(f, maxGeneration)).Decode(&g)
-	if err := errors.Join(err, f.Close()); err != nil {
-		return 0, fmt.Errorf("%s: %w", key, err)
-	}
-	return g.Generation, nil
+	return highest, err
 }
 
 // Outdate moves results of an older generation out of the way, and has those count alone that attempts make which begin from now on.
@@ -43,26 +42,37 @@ func Outdate(r Root, task string, to int) error {
 	if err != nil || now >= to {
 		return err
 	}
-	if err := setAside(r, task, "old-"); err != nil {
+	if err := setAside(r, task, "old-", func(m *Manifest) bool { return m == nil || m.Generation < to }); err != nil {
 		return err
 	}
 	// Only now: had this been written first, a crash in between would leave old results in place of new ones.
-	return putJSON(r, path.Join(task, generationFile), generation{to})
+	return putJSON(r, generationKey(task, to), generation{to})
 }
 
-// ForgetGeneration has a task's generations begin anew, with those of a job that is submitted again.
-func ForgetGeneration(r Root, task string) error {
-	if err := r.Delete(path.Join(task, generationFile)); !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
-}
-
-// setAside moves what is in the place of results away. There being nothing is no error.
-func setAside(r Root, task, prefix string) error {
-	err := r.Publish(OutOf(task), path.Join(task, tempFolder, prefix+random()))
+// setAside moves what is in the place of results away, if it is what the caller means: of a manifest, nil for one that cannot be read. Only what was moved can be
+// judged for sure: other attempts may have put new results there since the caller looked. Those are put back. There being nothing is no error.
+func setAside(r Root, task, prefix string, meant func(*Manifest) bool) error {
+	place := path.Join(task, tempFolder, prefix+random())
+	err := r.Publish(OutOf(task), place)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	m, err := ReadManifest(r, place)
+	if errors.Is(err, ErrDamaged) || errors.Is(err, fs.ErrNotExist) {
+		m, err = nil, nil
+	}
+	if err == nil && meant(m) {
+		return nil
+	}
+	back := r.Publish(place, OutOf(task))
+	if errors.Is(back, ErrExists) {
+		back = nil // still newer ones
+	}
+	return errors.Join(err, back)
 }
+
+// isSame says whether a manifest is that which was seen before, nil for one that could not be read.
+func (m *Manifest) isSame(seen *Manifest) bool { return m == nil || reflect.DeepEqual(m, seen) }

@@ -267,7 +267,7 @@ func Result(ctx context.Context, r Root, task string) (*Manifest, error) {
 	}
 	m, err := ReadManifest(r, out)
 	if err == nil && m.Generation < now {
-		return nil, setAside(r, task, "old-")
+		return nil, setAside(r, task, "old-", func(m *Manifest) bool { return m == nil || m.Generation < now })
 	}
 	if err == nil {
 		err = Verify(ctx, r, out, m)
@@ -281,7 +281,7 @@ func Result(ctx context.Context, r Root, task string) (*Manifest, error) {
 	if _, err := r.Stat(out); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	return nil, setAside(r, task, "damaged-")
+	return nil, setAside(r, task, "damaged-", func(moved *Manifest) bool { return moved.isSame(m) })
 }
 
 func putJSON(r Root, key string, v any) error {

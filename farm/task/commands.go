@@ -101,9 +101,9 @@ func (r *runner) onDevice(args []string) []string {
 	return append([]string{"--device=" + r.Device}, args...)
 }
 
-// training are the flags of train that the farm gives: it goes on where there is something to go on with, and writes checkpoints as often as they go up.
+// training are the flags of train that the farm gives: it goes on where there is something to go on with.
 func (r *runner) training() []string {
-	minutes := min(r.task.Limits.CheckpointEvery.Minutes(), 5)
+	minutes := r.savesEvery().Minutes()
 	return r.onDevice([]string{"--model-path=" + r.out, "--resume", "--progress=json", "--checkpoint-every=" + strconv.FormatFloat(minutes, 'f', 4, 64) + "m"})
 }
 

@@ -117,6 +117,7 @@ func (r *runner) fetch(ctx context.Context, local int) (step int, err error) {
 	if err := errors.Join(r.state.save(fresh), os.Rename(r.out, old), os.Rename(fresh, r.out)); err != nil {
 		return 0, err
 	}
+	r.stored = m.Step
 	return m.Step, os.RemoveAll(old)
 }
 

@@ -24,6 +24,7 @@ type Options struct {
 	Plan    *spec.Plan
 	Index   int // of the task
 	Attempt int
+	Fenced  bool // attempts are numbered by a queue: what one of a higher number has in the store is not this one's
 	Roots   store.Roots
 
 	Work     string // folder for what is in the making, on the local disk
@@ -81,6 +82,7 @@ type runner struct {
 	key        string // of the task below outputs
 	hash       string // of what it does
 	generation int    // of its results, when this began
+	stored     int    // step that the store has of what this goes on with, 0 where that is newer
 	dir        string // of this task below Work
 	out        string // in it: what becomes the results
 	state      state
@@ -168,7 +170,7 @@ func (r *runner) run(ctx context.Context) (*store.Manifest, error) {
 	r.uploadLog()
 	if err == nil {
 		// What is left of these harms nobody: gc removes it.
-		_ = store.Forget(r.outputs, r.key)
+		_ = store.Forget(r.outputs, r.key, r.until())
 		_ = os.RemoveAll(r.dir)
 	}
 	return m, err
@@ -265,6 +267,14 @@ func (r *runner) quiet() time.Duration {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	return time.Since(r.moved)
+}
+
+// until is the highest attempt whose checkpoints this one may remove. Without a queue nobody says which is the latest.
+func (r *runner) until() int {
+	if r.Fenced {
+		return r.Attempt
+	}
+	return store.AllAttempts
 }
 
 // logKey is where the log of an attempt goes.

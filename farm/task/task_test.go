@@ -261,7 +261,7 @@ func TestFramesAreKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv(fakeVariable, "")
-	contents := globbed(filepath.Join(f.top, "results/job/render/ckpt/files"), "*")
+	contents := globbed(filepath.Join(f.top, "results/job/render/ckpt/a001"), "[0-9a-f]*")
 	if len(contents) != 3 {
 		t.Fatalf("pictures in the store: %q", contents)
 	}

@@ -45,7 +45,7 @@ func (r *runner) child(ctx context.Context, dir *os.Root, args []string, also io
 		done <- child.Run(soft, r.Program, args, child.Options{Stdout: said, Stderr: errs, Apart: true, Grace: SaveWithin, Running: &running})
 	}()
 	r.alive()
-	uploads := &store.Uploads{Root: r.outputs, Task: r.key, Dir: dir}
+	uploads := &store.Uploads{Root: r.outputs, Task: r.key, Dir: dir, Until: r.until()}
 	ended := r.watch(ctx, dir, uploads, stop, done, &running)
 	if ended == nil {
 		return nil // it came to its end, even where it was asked to stop
@@ -63,7 +63,8 @@ func (r *runner) watch(ctx context.Context, dir *os.Root, uploads *store.Uploads
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
 	limits := &r.task.Limits
-	began, uploaded := time.Now(), time.Now()
+	began := time.Now()
+	pace := r.newPace(began, r.stored)
 	var sending chan error // an upload that goes on
 	stopped := false
 	beat := pulse{looked: began}
@@ -74,8 +75,10 @@ func (r *runner) watch(ctx context.Context, dir *os.Root, uploads *store.Uploads
 				<-sending // the next upload sees what is missing
 			}
 			return err
-		case <-sending: // one that failed is made good by the next, or reported by the last
-			sending, uploaded = nil, time.Now()
+		case err := <-sending: // one that failed is made good by the next, or reported by the last
+			if sending = nil; err != nil {
+				pace.failed(time.Now())
+			}
 		case <-tick.C:
 		}
 		r.count()
@@ -96,7 +99,8 @@ func (r *runner) watch(ctx context.Context, dir *os.Root, uploads *store.Uploads
 		case limits.TaskTimeout > 0 && time.Since(began) > limits.TaskTimeout:
 			stop(errTimeout)
 			stopped = true
-		case sending == nil && time.Since(uploaded) >= limits.CheckpointEvery:
+		case pace.due(time.Now(), r.newest()) && sending == nil:
+			pace.begins(time.Now(), r.trains())
 			sending = make(chan error, 1)
 			go func(to chan<- error) { to <- r.upload(ctx, dir, uploads) }(sending)
 		}
@@ -118,22 +122,23 @@ func (r *runner) count() {
 
 // upload sends the work so far as a checkpoint, where there is something new.
 func (r *runner) upload(ctx context.Context, dir *os.Root, u *store.Uploads) error {
-	step := r.newest()
-	if step == 0 || !r.trains() && r.task.Kind != spec.KindRender {
-		return nil
+	for {
+		step := r.newest()
+		if step == 0 || !r.trains() && r.task.Kind != spec.KindRender {
+			return nil
+		}
+		names, err := store.LocalFiles(dir, func(name string) bool {
+			at := checkpointStep(name)
+			return at >= 0 && at != step
+		})
+		if err != nil {
+			return err
+		}
+		err = u.Save(ctx, names, r.made(step))
+		if !errors.Is(err, fs.ErrNotExist) || r.newest() == step || ctx.Err() != nil { // else a newer one has replaced it
+			return err
+		}
 	}
-	names, err := store.LocalFiles(dir, func(name string) bool {
-		at := checkpointStep(name)
-		return at >= 0 && at != step
-	})
-	if err != nil {
-		return err
-	}
-	err = u.Save(ctx, names, r.made(step))
-	if errors.Is(err, fs.ErrNotExist) && r.newest() != step {
-		return nil // a newer one has replaced it: that goes up next
-	}
-	return err
 }
 
 // childError makes an error of how a child ended.

@@ -109,27 +109,32 @@ func (v *Inventory) job(root string, e store.Entry, fn func(queue.JobPlan) error
 }
 
 // Manifest implements queue.Inventory. All files are read.
-func (v *Inventory) Manifest(ctx context.Context, document string, index int, _ queue.Task) (string, error) {
+func (v *Inventory) Manifest(ctx context.Context, document string, index int, _ queue.Task) (sum string, generation int, err error) {
 	j := v.jobs[document]
 	if j == nil || index < 0 || index >= len(j.plan.Tasks) {
-		return "", nil
+		return "", 0, nil
 	}
-	root, out := v.roots[j.Store.Outputs], store.OutOf(task.KeyOf(j.Job, &j.plan.Tasks[index]))
+	root, key := v.roots[j.Store.Outputs], task.KeyOf(j.Job, &j.plan.Tasks[index])
+	out := store.OutOf(key)
+	now, err := store.Generation(root, key)
+	if err != nil {
+		return "", 0, err
+	}
 	m, err := store.ReadManifest(root, out)
 	if err == nil {
 		err = store.Verify(ctx, root, out, m)
 	}
 	switch {
-	case errors.Is(err, fs.ErrNotExist), errors.Is(err, store.ErrDamaged), err == nil && m.Hash != j.plan.Hash(index):
-		return "", nil
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, store.ErrDamaged), err == nil && (m.Hash != j.plan.Hash(index) || m.Generation < now):
+		return "", 0, nil
 	case err != nil:
-		return "", err
+		return "", 0, err
 	}
-	return m.Contents(), nil
+	return m.Contents(), m.Generation, nil
 }
 
-// Sweep removes what attempts of a job that has ended, and is to be forgotten, left beside results: half commits, outdated results, checkpoints of what is done,
-// the count of retries by hand, which begins anew with the job, and its document: else Fsck would submit it again.
+// Sweep removes what attempts of a job that has ended, and is to be forgotten, left beside results: half commits, outdated results, checkpoints, also those of tasks that
+// failed, which nobody would own any more, and its document: else Fsck would submit it again.
 func Sweep(roots store.Roots, j *spec.Job) error {
 	root, err := roots.Open(j.Store.Outputs)
 	if err != nil {
@@ -144,13 +149,7 @@ func Sweep(roots store.Roots, j *spec.Job) error {
 		if err := root.Delete(path.Join(key, "tmp")); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
-		if err := store.ForgetGeneration(root, key); err != nil {
-			return err
-		}
-		if _, err := store.ReadManifest(root, store.OutOf(key)); err != nil {
-			continue // its checkpoint may be wanted yet
-		}
-		if err := store.Forget(root, key); err != nil {
+		if err := store.Forget(root, key, store.AllAttempts); err != nil {
 			return err
 		}
 	}

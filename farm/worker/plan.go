@@ -9,8 +9,9 @@ import (
 	"vksplat/farm/spec"
 )
 
-// devicePool ends the name of the pool of tasks that need a device. So slots without one do not see them, and slots with one do not waste it.
-const devicePool = "-gpu"
+// devicePool ends the name of the pool of tasks that need a device, and of no pool of a job document. So slots without a device do not see these tasks, and slots with one
+// do not waste it.
+const devicePool = "+gpu"
 
 // NeedsDevice says whether tasks of a kind draw or train.
 func NeedsDevice(kind spec.Kind) bool {
@@ -23,9 +24,6 @@ func NeedsDevice(kind spec.Kind) bool {
 
 // PoolOf is the pool of the job document that a pool of the queue stands for.
 func PoolOf(pool string) string { return strings.TrimSuffix(pool, devicePool) }
-
-// QueuePools are the pools of the queue that a pool of the job document stands for.
-func QueuePools(pool string) []string { return []string{pool, pool + devicePool} }
 
 // slack is how much longer than run-task the queue waits for what run-task watches itself: whoever sees it first can say more.
 const slack = 2 * time.Minute
@@ -43,11 +41,14 @@ func JobPlan(job *spec.Job, owner string) (queue.JobPlan, error) {
 		if pool == "" {
 			pool = queue.AnyPool
 		}
-		if NeedsDevice(t.Kind) {
-			pool += devicePool
-		}
 		q := queue.Task{Name: t.Name, Needs: slices.Clone(t.Needs), Pool: pool, MaxAttempts: t.Retry.MaxAttempts, Backoff: t.Retry.Backoff, BackoffMax: t.Retry.BackoffMax,
 			Lease: t.Limits.Lease, Inspect: t.Inspect}
+		if NeedsDevice(t.Kind) {
+			q.Pool, q.Limit = pool+devicePool, pool
+		}
+		if t.Priority != job.Priority {
+			q.Priority = queue.Priority(t.Priority)
+		}
 		if t.Limits.StallTimeout > 0 {
 			q.Stall = t.Limits.StallTimeout + slack
 		}

@@ -165,10 +165,14 @@ func (r *run) commit(end context.Context, outputs store.Root) error {
 	if err == nil && m.Hash != r.job.plan.Hash(r.task.Index) {
 		err = errors.New("its results are of another task of this name")
 	}
+	if err == nil && m.Generation < r.lease.Generation {
+		err = errors.New("its results are older than the wish to have them anew")
+	}
 	if err != nil {
 		return fmt.Errorf("the child said that it is done, but its results cannot be read: %w", err)
 	}
 	r.log.Info("task done", "files", len(m.Files))
+	r.lease.Generation = m.Generation // the store may be ahead of a queue that was lost: the next generation has to be above both
 	r.note(r.lease.Succeed(end, m.Contents()))
 	return nil
 }
@@ -190,7 +194,7 @@ func (r *run) outputs() (store.Root, error) {
 // child runs run-task until it ends, and returns what it said, why it was stopped, nil where it was not, and how it ended.
 func (r *run) child(ctx context.Context) (errs *ear, cause, ended error) {
 	args := append(r.Command[1:len(r.Command):len(r.Command)], "--spec="+r.job.file, "--index="+strconv.Itoa(r.lease.Index), "--attempt="+strconv.Itoa(r.lease.Attempt),
-		"--roots="+r.Roots(r.job.Name), "--work="+r.Work, "--progress=json")
+		"--fenced", "--roots="+r.Roots(r.job.Name), "--work="+r.Work, "--progress=json")
 	if r.device != nil {
 		args = append(args, "--device="+r.device.ID)
 	}
