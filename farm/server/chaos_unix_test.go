@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"log/slog"
@@ -45,6 +46,10 @@ func TestMain(m *testing.M) {
 	case "cluster":
 		childOfCluster(args[1], args[2], args[3], args[4:])
 	default:
+		// Most tests wait for a clock or for the disk, not for a processor. A flag of the command line comes later, and counts.
+		if err := flag.Set("test.parallel", "6"); err != nil {
+			panic(err)
+		}
 		os.Exit(m.Run())
 	}
 }

@@ -54,9 +54,14 @@ func TestPowerLoss(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var lock sync.Mutex
 	acknowledged := map[string]queue.State{}
+	ahead := make(chan bool, 30) // jobs that are submitted and not done: more would only keep the disk from the tests beside this one
 	var group sync.WaitGroup
 	group.Go(func() {
 		for i := 0; ctx.Err() == nil; i++ {
+			select {
+			case ahead <- true:
+			case <-ctx.Done():
+			}
 			name := fmt.Sprintf("job-%d", i)
 			if f.user.Submit(ctx, queue.JobPlan{Name: name, Document: []byte(name), Tasks: []queue.Task{{Name: "t"}}}) == nil {
 				lock.Lock()
@@ -74,6 +79,7 @@ func TestPowerLoss(t *testing.T) {
 				lock.Lock()
 				acknowledged[lease.Job] = queue.Succeeded
 				lock.Unlock()
+				<-ahead
 			}
 		}
 	})

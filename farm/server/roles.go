@@ -3,10 +3,6 @@ package server
 import (
 	"maps"
 	"slices"
-
-	natsserver "github.com/nats-io/nats-server/v2/server"
-
-	"vksplat/farm/queue"
 )
 
 // Role is what the holder of a token may do.
@@ -46,11 +42,3 @@ var roles = map[Role]rights{
 
 // Roles lists them by name.
 func Roles() []Role { return slices.Sorted(maps.Keys(roles)) }
-
-// permissions are those of a role for the holder of a public key.
-func (r Role) permissions(public string) *natsserver.Permissions {
-	return &natsserver.Permissions{
-		Publish:   &natsserver.SubjectPermission{Allow: roles[r].publish},
-		Subscribe: &natsserver.SubjectPermission{Allow: slices.Concat(roles[r].subscribe, []string{queue.InboxOf(public) + ".>"})},
-	}
-}

@@ -96,7 +96,7 @@ func TestPortTaken(t *testing.T) {
 	t.Parallel()
 	first := startServer(t)
 	options := testOptions(t, filepath.Join(t.TempDir(), "farm"))
-	options.Listen = net.JoinHostPort("127.0.0.1", strconv.Itoa(first.config.Port))
+	options.Listen = strings.TrimPrefix(first.URL(), "nats://")
 	start := time.Now()
 	s, err := Start(t.Context(), options)
 	if err == nil {
@@ -223,6 +223,20 @@ func TestWhoMayConnect(t *testing.T) {
 	}
 	if _, err := queue.Dial(queue.Token{URL: s.URL(), Seed: string(seed)}, "unknown"); !errors.Is(err, nats.ErrAuthorization) {
 		t.Error("an unknown key:", err)
+	}
+	known := s.self // as one whose public key somebody else knows
+	public, err := known.PublicKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, sign := range map[string]nats.SignatureHandler{
+		"another's signature": pair.Sign,
+		"an old signature":    func([]byte) ([]byte, error) { return known.Sign([]byte("of another connection")) },
+		"no signature":        func([]byte) ([]byte, error) { return nil, nil },
+	} {
+		if _, err := nats.Connect(s.URL(), nats.Nkey(public, sign)); !errors.Is(err, nats.ErrAuthorization) {
+			t.Errorf("%s: %v", what, err)
+		}
 	}
 	short, err := NewToken(s.options.Dir, View, "short", 3*time.Second)
 	if err != nil {

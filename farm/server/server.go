@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
@@ -45,17 +46,18 @@ type Server struct {
 	nats    *natsserver.Server
 	at      address
 	self    nkeys.KeyPair // of connections inside this process
-	own     *natsserver.NkeyUser
+	ring    *keyring
 	nc      *nats.Conn
 	queue   *queue.Queue
 	stop    context.CancelFunc
 	group   sync.WaitGroup
 
+	config *natsserver.Options
+
 	lock      sync.Mutex
-	config    *natsserver.Options
-	keys      []Key    // as they were read last; nil before the first time
-	allowed   []string // public keys let in
-	complaint string   // the last one about keys
+	keys      []Key           // as they were read last; nil before the first time
+	allowed   map[string]Role // public keys let in
+	complaint string          // the last one about keys
 }
 
 const (
@@ -107,11 +109,12 @@ func (s *Server) configure() error {
 	if err != nil {
 		return failure(op, "", err, "", nil)
 	}
-	s.own = &natsserver.NkeyUser{Nkey: public, Permissions: Admin.permissions(public)}
+	s.ring = &keyring{own: public}
 	s.config = &natsserver.Options{
 		ServerName: "vksplat-farm", Host: host, Port: cmp.Or(port, natsserver.RANDOM_PORT), NoSigs: true,
 		JetStream: true, StoreDir: filepath.Join(s.options.Dir, "jetstream"), SyncAlways: true, DisableJetStreamBanner: true,
 		JetStreamMaxStore: s.options.MaxStore, JetStreamMaxMemory: 64 << 20,
+		CustomClientAuthentication: s.ring, AlwaysEnableNonce: true,
 		MaxPayload: maxPayload, MaxConn: maxClients, PingInterval: 5 * time.Second, MaxPingsOut: 2,
 	}
 	if withTLS {
@@ -183,7 +186,6 @@ func (s *Server) run(ctx context.Context) (err error) {
 	if !ok {
 		return failure(op, s.options.Listen, fmt.Errorf("it listens at %v", s.nats.Addr()), "", nil)
 	}
-	s.config.Port = tcp.Port // so that a later change of keys does not move it
 	scheme := "nats://"
 	if s.config.TLSConfig != nil {
 		scheme = "tls://"
@@ -280,7 +282,7 @@ func (s *Server) watchKeys(ctx context.Context) {
 	}
 }
 
-// readKeys reads the folder, and tells the server who may connect where that has changed. Connections of others end. Who was let in stays so while the disk
+// readKeys reads the folder, and changes who may connect where that has changed. Connections of others end. Who was let in stays so while the disk
 // does not say otherwise: a removed file revokes, one that cannot be read does not.
 func (s *Server) readKeys() error {
 	s.lock.Lock()
@@ -305,17 +307,13 @@ func (s *Server) readKeys() error {
 	}
 	slices.SortFunc(keys, compareKeys)
 	s.keys = append([]Key{}, keys...)
-	list := users(keys, time.Now())
-	allowed := make([]string, len(list))
-	for i, user := range list {
-		allowed[i] = user.Nkey
-	}
-	if s.allowed != nil && slices.Equal(allowed, s.allowed) {
+	allowed := letIn(keys, time.Now())
+	if s.allowed != nil && maps.Equal(allowed, s.allowed) {
 		return nil
 	}
-	s.config.Nkeys = append(list, s.own)
+	s.ring.set(allowed)
 	if s.nats != nil {
-		if err := s.nats.ReloadOptions(s.config.Clone()); err != nil {
+		if err := s.ring.evict(s.nats); err != nil {
 			return failure("change keys", s.options.Dir, err, "", nil)
 		}
 		s.log.Info("keys changed", "allowed", len(allowed))

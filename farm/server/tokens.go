@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	natsserver "github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nkeys"
 
 	"vksplat/farm/queue"
@@ -162,14 +161,15 @@ func Revoke(dir, name string) error {
 	return nil
 }
 
-// users are the keys that may connect now.
-func users(keys []Key, now time.Time) (list []*natsserver.NkeyUser) {
+// letIn are the keys that may connect now, and what as.
+func letIn(keys []Key, now time.Time) map[string]Role {
+	roles := map[string]Role{}
 	for _, key := range keys {
 		if key.Expires.IsZero() || now.Before(key.Expires) {
-			list = append(list, &natsserver.NkeyUser{Nkey: key.Public, Permissions: key.Role.permissions(key.Public)})
+			roles[key.Public] = key.Role
 		}
 	}
-	return list
+	return roles
 }
 
 // writeJSON puts a file of mode 0600 in place whole.
