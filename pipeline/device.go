@@ -73,7 +73,7 @@ func Hint(err error) string {
 
 // DeviceOptions choose a device.
 type DeviceOptions struct {
-	Select  string // "auto" or "": discrete, then integrated, then virtual, then a CPU driver; or an index or UUID of ListDevices
+	Select  string // "auto" or "": discrete, then integrated, then virtual, then a CPU driver; or an index, UUID or PCI address of ListDevices
 	MaxVRAM string // hard ceiling of device memory: bytes, with an optional K, M, G or KiB, MiB, GiB, or a percentage of the heap; "": 80%
 	MaxRAM  string // ceiling of host memory, likewise; a percentage is of all RAM; "": half of what is available. Where the device uses RAM it counts as RAM.
 }
@@ -286,7 +286,31 @@ func ListDevices() ([]DeviceSummary, error) {
 	return list, nil
 }
 
-// FindDevice describes the device that OpenDevice would open, without opening it: an index, a UUID or auto.
+// FindDevices describes the devices that OpenDevices would open, without opening them. Note is to be printed.
+func FindDevices(list string) (devices []DeviceSummary, note string, err error) {
+	in, err := vk.Open(vk.InstanceOptions{})
+	if err != nil {
+		return nil, "", err
+	}
+	defer in.Close()
+	if list == "all" {
+		all, note, err := in.SelectAll()
+		for _, i := range all {
+			devices = append(devices, summaryOf(i))
+		}
+		return devices, note, err
+	}
+	for name := range strings.SplitSeq(list, ",") {
+		info, said, err := in.Select(strings.TrimSpace(name))
+		if err != nil {
+			return nil, "", err
+		}
+		devices, note = append(devices, summaryOf(info)), said
+	}
+	return devices, note, nil
+}
+
+// FindDevice describes the device that OpenDevice would open, without opening it: an index, a UUID, a PCI address or auto.
 func FindDevice(choice string) (DeviceSummary, error) {
 	in, err := vk.Open(vk.InstanceOptions{})
 	if err != nil {

@@ -9,14 +9,19 @@ import (
 	"vksplat/vk"
 )
 
-// OpenDevices opens the devices that a list names: "all" for every one that can be used, without processors where there is a GPU, or indices and UUIDs of
-// ListDevices, separated by commas. One may be named twice: it then works as two, which shares its memory and gains nothing but a test. The ceilings of o are
+// OpenDevices opens the devices that a list names: "all" for every one that can be used, without processors where there is a GPU and without those that the
+// environment gives to others (see vk.Instance.SelectAll), or indices, UUIDs and PCI addresses of ListDevices, separated by commas. One may be named twice: it then works as two, which shares its memory and gains nothing but a test. The ceilings of o are
 // of each device.
 func OpenDevices(o DeviceOptions, list string) (devices []*Device, err error) {
-	names := strings.Split(list, ",")
+	names, note := strings.Split(list, ","), ""
 	if list == "all" {
-		if names, err = usableDevices(); err != nil {
+		all, said, err := FindDevices(list)
+		if err != nil {
 			return nil, err
+		}
+		names, note = nil, said
+		for _, d := range all {
+			names = append(names, d.UUID)
 		}
 	}
 	if len(names) > mostDevices {
@@ -31,6 +36,9 @@ func OpenDevices(o DeviceOptions, list string) (devices []*Device, err error) {
 		}
 		devices = append(devices, d)
 	}
+	if note != "" {
+		devices[0].note = note
+	}
 	shareRAM(devices)
 	return devices, nil
 }
@@ -41,7 +49,7 @@ const TeamPays = 500_000
 
 // OpenAlike opens up to n devices like d, for a team with it.
 func (d *Device) OpenAlike(o DeviceOptions, n int) (devices []*Device, err error) {
-	list, err := ListDevices()
+	list, _, err := FindDevices("all") // the others are somebody else's
 	if err != nil {
 		return nil, err
 	}
@@ -57,9 +65,9 @@ func (d *Device) OpenAlike(o DeviceOptions, n int) (devices []*Device, err error
 	return devices, nil
 }
 
-// Alike returns how many other devices of the machine are like d.
+// Alike returns how many other devices that this process may take are like d.
 func (d *Device) Alike() (int, error) {
-	list, err := ListDevices()
+	list, _, err := FindDevices("all")
 	return len(alike(list, d.Summary())), err
 }
 
@@ -101,30 +109,4 @@ func CloseDevices(devices []*Device) (err error) {
 		err = errors.Join(err, d.Close())
 	}
 	return err
-}
-
-// usableDevices lists the UUIDs of GPUs, or of processors where there is none.
-func usableDevices() (gpus []string, err error) {
-	list, err := ListDevices()
-	if err != nil {
-		return nil, err
-	}
-	var others []string
-	for _, d := range list {
-		switch {
-		case !d.Usable:
-		case slices.Contains(gpus, d.UUID) || slices.Contains(others, d.UUID): // by another driver
-		case d.Type == vk.CPU.String():
-			others = append(others, d.UUID)
-		default:
-			gpus = append(gpus, d.UUID)
-		}
-	}
-	if len(gpus) == 0 {
-		gpus = others
-	}
-	if len(gpus) == 0 {
-		return nil, fmt.Errorf("pipeline: open devices: %w", ErrNoDevice)
-	}
-	return gpus, nil
 }

@@ -169,10 +169,15 @@ func (in *Instance) Select(what string) (info DeviceInfo, note string, err error
 	if what != "auto" && what != "" {
 		return in.pick(what)
 	}
-	best, note, err := visible(os.Getenv, in.devices)
-	if best >= 0 || err != nil {
-		return in.devices[max(best, 0)], note, err
+	given, why, err := visible(os.Getenv, in.devices)
+	if err != nil {
+		return info, "", err
 	}
+	if len(given) > 0 {
+		info = in.devices[given[0]]
+		return info, info.chosen(why), nil
+	}
+	best := -1
 	for i, d := range in.devices {
 		if len(d.Missing) == 0 && (best < 0 || d.Type.rank() < in.devices[best].Type.rank()) {
 			best = i
@@ -188,6 +193,15 @@ func (in *Instance) Select(what string) (info DeviceInfo, note string, err error
 	return info, note, nil
 }
 
+// SelectAll returns the devices that "all" means to this process: those that the environment gives to it (see visible), else all GPUs, else all processors that
+// reach the floor, each once. Note says what the environment decided; it must be printed.
+func (in *Instance) SelectAll() (list []DeviceInfo, note string, err error) {
+	if len(in.devices) == 0 {
+		return nil, "", &Error{Call: "select devices", Object: "all", Err: ErrNoDevice, Hint: driverHint}
+	}
+	return allOf(os.Getenv, in.devices)
+}
+
 // pick finds the device that the user named.
 func (in *Instance) pick(what string) (info DeviceInfo, note string, err error) {
 	if i, err := strconv.Atoi(what); err == nil && len(what) < 8 {
@@ -197,9 +211,8 @@ func (in *Instance) pick(what string) (info DeviceInfo, note string, err error) 
 		return info, "", &Error{Call: "select device", Object: what, Err: fmt.Errorf("%w of this index: there are %d, counted from 0", ErrNoDevice, len(in.devices)),
 			Hint: "list the devices with: vksplat devices"}
 	}
-	plain := func(s string) string { return strings.ToLower(strings.ReplaceAll(s, "-", "")) }
 	for _, d := range in.devices {
-		if plain(d.UUID) == plain(what) || strings.Contains(what, ":") && samePCI(d.PCI, what) {
+		if Names(what, d.UUID, d.PCI) {
 			return d, "", nil
 		}
 	}

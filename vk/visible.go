@@ -18,16 +18,20 @@ var visibility = []struct {
 	{"NVIDIA_VISIBLE_DEVICES", vendorNVIDIA},
 	{"HIP_VISIBLE_DEVICES", vendorAMD},
 	{"ROCR_VISIBLE_DEVICES", vendorAMD},
+	{"GPU_DEVICE_ORDINAL", vendorAMD},
 	{"SLURM_STEP_GPUS", 0},
 	{"SLURM_JOB_GPUS", 0},
 }
 
+// mostGPUs is more than a machine has.
+const mostGPUs = 1024
+
 // vendorAMD is the PCI id of AMD.
 const vendorAMD = 0x1002
 
-// visible returns the index of the device that the environment gives to this process, -1 where it says nothing, and a note that says why. A variable that names
-// a GPU which is not there is an error: another one may be somebody else's.
-func visible(env func(string) string, devices []DeviceInfo) (index int, note string, err error) {
+// visible returns the indices of the devices that the environment gives to this process, none where it says nothing, and a note that says why. A variable that
+// names a GPU which is not there is an error: another one may be somebody else's.
+func visible(env func(string) string, devices []DeviceInfo) (list []int, note string, err error) {
 	for _, v := range visibility {
 		value := strings.TrimSpace(env(v.name))
 		gpus := gpusOf(devices, v.vendor)
@@ -35,21 +39,60 @@ func visible(env func(string) string, devices []DeviceInfo) (index int, note str
 			continue
 		}
 		setting := v.name + "=" + value
-		n, why := firstOf(strings.Split(value, ","), gpus, devices)
-		if n < 0 {
-			return -1, "", &Error{Call: "select device", Object: setting, Err: fmt.Errorf("%w: %s", ErrNoDevice, why),
+		places, why := placesOf(strings.Split(value, ","), gpus, devices)
+		if len(places) == 0 {
+			return nil, "", &Error{Call: "select device", Object: setting, Err: fmt.Errorf("%w: %s", ErrNoDevice, why),
 				Hint: "name one that vksplat devices lists with --device, or correct the variable"}
 		}
-		d := &devices[gpus[n]]
+		for _, n := range places {
+			list = append(list, gpus[n])
+		}
 		if len(gpus) == 1 {
-			return d.Index, "", nil // there is nothing to choose
+			return list, "", nil // there is nothing to choose
 		}
 		if v.name == "CUDA_VISIBLE_DEVICES" && strings.Contains(why, "PCI") && env("CUDA_DEVICE_ORDER") != "PCI_BUS_ID" {
 			why += "; CUDA counts so with CUDA_DEVICE_ORDER=PCI_BUS_ID alone"
 		}
-		return d.Index, fmt.Sprintf("device %d (%s, %s) is chosen because of %s, %s", d.Index, d.Name, cmp.Or(d.PCI, d.UUID), setting, why), nil
+		return list, fmt.Sprintf("because of %s, %s", setting, why), nil
 	}
-	return -1, "", nil
+	return nil, "", nil
+}
+
+// chosen words that a device is taken, and why.
+func (d *DeviceInfo) chosen(why string) string {
+	if why == "" {
+		return ""
+	}
+	return fmt.Sprintf("device %d (%s, %s) is chosen %s", d.Index, d.Name, cmp.Or(d.PCI, d.UUID), why)
+}
+
+// allOf lists the devices that a process takes which is to take all: those that the environment gives to it, else every GPU, else every processor. Each counts
+// once, whatever drivers it has. The note says what the environment left out.
+func allOf(env func(string) string, devices []DeviceInfo) (list []DeviceInfo, note string, err error) {
+	given, why, err := visible(env, devices)
+	if err != nil {
+		return nil, "", err
+	}
+	gpus := gpusOf(devices, 0)
+	for _, i := range given {
+		list = append(list, devices[i])
+	}
+	if len(list) > 0 {
+		if why != "" && len(list) < len(gpus) {
+			note = fmt.Sprintf("%d of %d GPUs are taken %s", len(list), len(gpus), why)
+		}
+		return list, note, nil
+	}
+	for i, d := range devices {
+		other := func(e DeviceInfo) bool { return e.UUID == d.UUID || d.PCI != "" && e.PCI == d.PCI }
+		if len(d.Missing) == 0 && (len(gpus) == 0 || d.Type != CPU) && !slices.ContainsFunc(list, other) {
+			list = append(list, devices[i])
+		}
+	}
+	if len(list) == 0 && len(devices) > 0 {
+		return nil, "", devices[0].refuse()
+	}
+	return list, "", nil
 }
 
 // gpusOf lists the devices of a vendor in the order of their PCI addresses, each once, whatever drivers it has. Those without address come last.
@@ -73,44 +116,59 @@ func gpusOf(devices []DeviceInfo, vendor uint32) (list []int) {
 	return list
 }
 
-// firstOf finds the first GPU that a list of indices, ranges of them and UUIDs names among those of this machine, and says how; -1 with the reason where it
-// is none.
-func firstOf(names []string, gpus []int, devices []DeviceInfo) (n int, why string) {
-	count := 0
+// placesOf finds the GPUs that a list of indices, ranges of them and UUIDs names among those of this machine, and says how; none with the reason where one of
+// them is not there. As for CUDA the list ends with -1.
+func placesOf(names []string, gpus []int, devices []DeviceInfo) (places []int, why string) {
+	counted, named := true, 0
 	for _, name := range names {
-		first, last, isRange := strings.Cut(strings.TrimSpace(name), "-")
+		name = strings.TrimSpace(name)
+		if name == "-1" && named > 0 {
+			break
+		}
+		first, last, isRange := strings.Cut(name, "-")
 		a, err := strconv.ParseUint(first, 10, 16)
 		b := a
 		if isRange && err == nil {
 			b, err = strconv.ParseUint(last, 10, 16)
 		}
-		if err != nil || b < a {
-			return named(strings.TrimSpace(names[0]), gpus, devices)
+		if err != nil || b < a || b-a > mostGPUs {
+			n, how := byUUID(name, gpus, devices)
+			if n < 0 {
+				return nil, how
+			}
+			counted, why = false, how
+			a, b = uint64(n), uint64(n)
 		}
-		if count == 0 {
-			n = int(a)
+		for n := a; n <= b; n++ {
+			if named++; !slices.Contains(places, int(n)) {
+				places = append(places, int(n))
+			}
 		}
-		count += int(b-a) + 1
 	}
 	switch {
-	case count == len(gpus):
-		return 0, fmt.Sprintf("which names as many as are seen here (%d): the first in PCI order", count)
-	case n < len(gpus):
-		return n, "counted in PCI order"
+	case !counted && slices.Max(places) < len(gpus):
+		return places, why
+	case counted && len(places) == len(gpus):
+		slices.Sort(places)
+		for n := range places {
+			places[n] = n
+		}
+		return places, fmt.Sprintf("which names as many as are seen here (%d), in PCI order", len(places))
+	case slices.Max(places) < len(gpus):
+		return places, "counted in PCI order"
 	}
-	return -1, fmt.Sprintf("there are %d, counted from 0", len(gpus))
+	return nil, fmt.Sprintf("there are %d, counted from 0", len(gpus))
 }
 
-// named finds a GPU by its UUID, as in GPU- and the first digits or all.
-func named(name string, gpus []int, devices []DeviceInfo) (n int, why string) {
-	plain := func(s string) string { return strings.ToLower(strings.ReplaceAll(s, "-", "")) }
+// byUUID finds a GPU by its UUID, as in GPU- and the first digits or all.
+func byUUID(name string, gpus []int, devices []DeviceInfo) (n int, why string) {
 	uuid, isGPU := strings.CutPrefix(name, "GPU-")
 	if strings.HasPrefix(name, "MIG-") {
 		return -1, "a part of a GPU (MIG) is no device of Vulkan"
 	}
 	if isGPU && uuid != "" {
 		for n, i := range gpus {
-			if strings.HasPrefix(plain(devices[i].UUID), plain(uuid)) {
+			if strings.HasPrefix(plainUUID(devices[i].UUID), plainUUID(uuid)) {
 				return n, "by its UUID"
 			}
 		}
@@ -119,6 +177,18 @@ func named(name string, gpus []int, devices []DeviceInfo) (n int, why string) {
 		}
 	}
 	return -1, fmt.Sprintf("%.60q is none of the GPUs that Vulkan sees", name)
+}
+
+// plainUUID is a UUID without what may differ in how it is written: capitals, dashes, and the GPU- of NVIDIA's tools.
+func plainUUID(s string) string {
+	s = strings.ToLower(s)
+	return strings.ReplaceAll(strings.TrimPrefix(s, "gpu-"), "-", "")
+}
+
+// Names says whether what a user gave is the UUID or the PCI address of a device with these.
+func Names(given, uuid, pci string) bool {
+	same := plainUUID(given) != "" && plainUUID(given) == plainUUID(uuid)
+	return same || strings.Contains(given, ":") && samePCI(pci, given)
 }
 
 // samePCI compares an address with one that may be given without domain, or with a longer one, as nvidia-smi prints it.

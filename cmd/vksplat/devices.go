@@ -16,7 +16,7 @@ func (a *app) devicesCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "devices [--json]",
 		Short: "List the Vulkan devices of this machine",
-		Long:  "List the Vulkan devices of this machine. INDEX and UUID are what --device takes;\na UUID stays the same when other devices come and go.",
+		Long:  "List the Vulkan devices of this machine. INDEX, UUID and PCI address are what\n--device takes; UUID and address stay the same when other devices come and go.",
 		Args:  cobra.NoArgs,
 		RunE: a.runs(func([]string) error {
 			list, err := listDevices(choice)
@@ -30,7 +30,7 @@ func (a *app) devicesCommand() *cobra.Command {
 		}),
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "everything that is known of each device, as JSON")
-	cmd.Flags().Var((*deviceFlag)(&choice), "device", "only the one that other commands take for --device `INDEX|UUID`, or auto")
+	cmd.Flags().Var((*deviceFlag)(&choice), "device", "only the one that other commands take for --device `INDEX|UUID|PCI`, or auto")
 	return cmd
 }
 
@@ -55,9 +55,9 @@ func (a *app) printJSON(v any) error {
 // printDevices prints a table, and below it what unusable devices lack.
 func (a *app) printDevices(list []pipeline.DeviceSummary) error {
 	w := tabwriter.NewWriter(a.stdout, 0, 8, 2, ' ', 0)
-	_, _ = fmt.Fprintln(w, "INDEX\tNAME\tTYPE\tMEMORY\tVULKAN\tDRIVER\tUUID")
+	_, _ = fmt.Fprintln(w, "INDEX\tNAME\tTYPE\tMEMORY\tVULKAN\tDRIVER\tUUID\tPCI")
 	for _, d := range list {
-		_, _ = fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\t%s\n", d.Index, d.Name, d.Type, bytesText(d.MemoryBytes), d.API, d.Driver, d.UUID)
+		_, _ = fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", d.Index, d.Name, d.Type, bytesText(d.MemoryBytes), d.API, d.Driver, d.UUID, orDash(d.PCI))
 	}
 	if err := w.Flush(); err != nil {
 		return fmt.Errorf("print devices: %w", err)

@@ -13,7 +13,7 @@ import (
 func (a *app) doctorCommand() *cobra.Command {
 	var o pipeline.DeviceOptions
 	cmd := &cobra.Command{
-		Use:   "doctor [--device auto|INDEX|UUID]",
+		Use:   "doctor [--device auto|INDEX|UUID|PCI]",
 		Short: "Check the Vulkan loader, the drivers and every kernel on a device",
 		Long: "Check the Vulkan loader, the drivers, the device's features, limits and memory,\n" +
 			"then run every kernel on the device against the same kernel on the CPU.",

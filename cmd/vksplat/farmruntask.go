@@ -48,7 +48,7 @@ func (o *runTaskOptions) table() []optionGroup {
 		text(&o.roots, "roots", "TOML file `FILE` that says where the store's roots are (default: inputs beside the job document, outputs in farm-results here)"),
 		text(&o.work, "work", "folder `DIR` on a local disk for inputs and work in the making (default: the user's cache folder)").isFolder(),
 		other((*sizeFlag)(&o.cache), "cache-size", "`BYTES` of inputs that stay in the work folder (default: all)"),
-		other((*deviceFlag)(&o.device), "device", "auto, or a device's `INDEX|UUID` as vksplat devices lists them"),
+		other((*deviceFlag)(&o.device), "device", "auto, or a device's `INDEX|UUID|PCI` as vksplat devices lists them"),
 		chosen(&o.progress, "progress", "`HOW`: plain lines, json (an object a line), or openjd", progressPlain, progressJSON, progressOpenJD),
 	}}}
 }

@@ -172,7 +172,7 @@ func (a *app) submitHere(o *submitOptions, job *spec.Job) error {
 	if err != nil {
 		return err
 	}
-	devices, err := o.work.list()
+	devices, err := o.work.list(a)
 	if err != nil {
 		return err
 	}

@@ -39,7 +39,7 @@ type workFlags struct {
 
 func (f *workFlags) table() []option {
 	return []option{
-		text(&f.devices, "devices", "devices to use, `LIST`: all, none, or indices or UUIDs with commas, as vksplat devices lists them; all means GPUs where there is one").oneOf(devicesAll, devicesNone),
+		text(&f.devices, "devices", "devices to use, `LIST`: all, none, or indices, UUIDs or PCI addresses with commas, as vksplat devices lists them; all means GPUs where there is one, and of them those that the environment gives, as in CUDA_VISIBLE_DEVICES").oneOf(devicesAll, devicesNone),
 		integer(&f.others, "others", "do `N` tasks without a device at a time, beside those with one: partitions, videos, conversions"),
 		text(&f.name, "name", "the worker's `NAME` in the farm (default: the machine's)"),
 		text(&f.pools, "pools", "also take tasks of these pools, `A,B`"),
@@ -54,48 +54,30 @@ func (f *workFlags) table() []option {
 const defaultCache = 50 << 30
 
 // list gives the devices that are asked for.
-func (f *workFlags) list() ([]worker.Device, error) {
+func (f *workFlags) list(a *app) (list []worker.Device, err error) {
 	if f.devices == devicesNone {
 		return nil, nil
 	}
-	all, err := pipeline.ListDevices()
+	found, note, err := pipeline.FindDevices(f.devices)
 	if err != nil {
 		if f.devices == devicesAll && errors.Is(err, pipeline.ErrNoLoader) {
 			return nil, &hintedError{err: err, hint: hint(err) + "; or give --devices none for tasks that need no device"}
 		}
 		return nil, err
 	}
-	all = slices.DeleteFunc(all, func(d pipeline.DeviceSummary) bool { return !d.Usable })
-	chosen := all
-	if f.devices == devicesAll {
-		if gpus := slices.DeleteFunc(slices.Clone(all), isSoftware); len(gpus) > 0 {
-			chosen = gpus
-		}
-	} else {
-		chosen = nil
-		for word := range strings.SplitSeq(f.devices, ",") {
-			i := slices.IndexFunc(all, func(d pipeline.DeviceSummary) bool {
-				return word == fmt.Sprint(d.Index) || strings.EqualFold(word, d.UUID)
-			})
-			if i < 0 {
-				return nil, usagef("vksplat devices lists them", "flag --devices: there is no usable device %q", word)
-			}
-			chosen = append(chosen, all[i])
-		}
+	if note != "" {
+		a.note(note)
 	}
-	if len(chosen) == 0 {
-		return nil, fmt.Errorf("find devices: %w", pipeline.ErrNoDevice)
-	}
-	var list []worker.Device
-	for _, d := range chosen {
+	for _, d := range found {
+		if !d.Usable {
+			return nil, usagef("vksplat devices says what it lacks; name others", "flag --devices: device %d (%s) cannot be used", d.Index, d.Name)
+		}
 		if !slices.ContainsFunc(list, func(other worker.Device) bool { return other.ID == d.UUID }) { // a device with two drivers counts once
-			list = append(list, worker.Device{ID: d.UUID, Name: d.Name, Driver: d.Driver, MemoryBytes: d.MemoryBytes})
+			list = append(list, worker.Device{ID: d.UUID, PCI: d.PCI, Name: d.Name, Driver: d.Driver, MemoryBytes: d.MemoryBytes})
 		}
 	}
 	return list, nil
 }
-
-func isSoftware(d pipeline.DeviceSummary) bool { return d.Type == "cpu" }
 
 // nodeName is what this machine is called in a farm.
 func nodeName() string {
@@ -165,7 +147,7 @@ func (a *app) work(f *farmFlags, w *workFlags, r *rootsFlags) error {
 	}
 	defer q.close()
 	o.Queue = q.Queue
-	if o.Devices, err = w.list(); err != nil {
+	if o.Devices, err = w.list(a); err != nil {
 		return err
 	}
 	if o.Command, err = runTaskCommand(); err != nil {

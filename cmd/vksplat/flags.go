@@ -95,7 +95,7 @@ func (f *loadFlags) table() []option {
 // deviceOptions choose and limit the device.
 func deviceOptions(o *pipeline.DeviceOptions) []option {
 	return []option{
-		other((*deviceFlag)(&o.Select), "device", "auto, or a device's `INDEX|UUID` as vksplat devices lists them").essential(),
+		other((*deviceFlag)(&o.Select), "device", "auto, or a device's `INDEX|UUID|PCI` as vksplat devices lists them").essential(),
 		other((*bytesFlag)(&o.MaxVRAM), "max-vram", "device memory to use at most: bytes, with K, M or G, or a share as in 80%").essential(),
 		other((*ramFlag)(&o.MaxRAM), "max-ram", "RAM to use at most, likewise (default: half of what is available)").essential(),
 	}
@@ -109,7 +109,7 @@ func lookOptions(background *[3]float32, near *float64) []option {
 	}
 }
 
-// deviceFlag is a device's index or UUID, or "" for auto.
+// deviceFlag is a device's index, UUID or PCI address, or "" for auto.
 type deviceFlag string
 
 func (f *deviceFlag) Type() string { return "DEVICE" }

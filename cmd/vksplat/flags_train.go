@@ -201,7 +201,7 @@ func (o *trainOptions) rateOptions() []option {
 
 func (o *trainOptions) deviceOptions() []option {
 	list := append(deviceOptions(&o.device), text(&o.devices, "devices",
-		"`LIST` of devices that train the scene together, each with a share of its splats and a view of its own in every step: all, auto (several of one kind where that pays, see docs/devices.md), or indices and UUIDs separated by commas").essential().flagOnly())
+		"`LIST` of devices that train the scene together, each with a share of its splats and a view of its own in every step: all (that the environment gives, as in CUDA_VISIBLE_DEVICES), auto (several of one kind where that pays, see docs/devices.md), or indices, UUIDs and PCI addresses separated by commas").essential().flagOnly())
 	list = append(list, o.memoryFlags.table()...)
 	return append(list, chosen(&o.config.Precision, "precision",
 		"`HOW`: full stores float32; mixed stores spherical harmonics and the optimiser's moments in half the bytes, so that more splats fit",
@@ -261,7 +261,7 @@ func (o *trainOptions) check() error {
 	case c.Strategy == pipeline.StrategyMCMC && c.MaxSplats == 0 && c.Splats == 0 && o.splatsFactor == 0:
 		return usagef("give --max-splats 1000000", "flags --strategy and --max-splats: mcmc grows to a fixed number, and 0 is none")
 	case o.given != nil && o.given("devices") && !namesDevices(o.devices):
-		return usagef("give all, auto, or indices and UUIDs as vksplat devices lists them, as in 0,1", "flag --devices: %q names no device in one place", o.devices)
+		return usagef("give all, auto, or indices, UUIDs and PCI addresses as vksplat devices lists them, as in 0,1", "flag --devices: %q names no device in one place", o.devices)
 	case o.devices != "" && o.device.Select != "":
 		return usagef("leave out --device", "flags --device and --devices: one names all devices")
 	case len(o.evalAt) > 0 && !o.eval:

@@ -13,12 +13,17 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"vksplat/farm/child"
 )
 
 // processStart is about when the process began, for the seconds of the whole run.
 var processStart = time.Now()
 
-func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
+func main() {
+	child.EndWithParent()
+	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
+}
 
 // app is one call of the program: where it prints, and how far it came. Several
 // goroutines may print and warn.

@@ -17,10 +17,10 @@ const devicesAuto = "auto"
 // devicesAll as --devices takes all of the machine.
 const devicesAll = "all"
 
-// deviceName is an index or a UUID, which need not have its dashes.
-var deviceName = regexp.MustCompile(`^([0-9]{1,7}|[0-9a-fA-F]{8}(-?[0-9a-fA-F]{4}){3}-?[0-9a-fA-F]{12})$`)
+// deviceName is an index, a UUID, which need not have its dashes, or a PCI address, which need not have its domain.
+var deviceName = regexp.MustCompile(`^(?i:[0-9]{1,7}|(gpu-)?[0-9a-f]{8}(-?[0-9a-f]{4}){3}-?[0-9a-f]{12}|([0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])$`)
 
-// namesDevices reports whether a value of --devices is one that some machine has: all, auto, or indices and UUIDs.
+// namesDevices reports whether a value of --devices is one that some machine has: all, auto, or indices, UUIDs and PCI addresses.
 func namesDevices(list string) bool {
 	if list == devicesAll || list == devicesAuto {
 		return true

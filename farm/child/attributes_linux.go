@@ -2,7 +2,10 @@ package child
 
 import "syscall"
 
-// attributes make the kernel end a child when this process is killed: nobody would wait for it, and it would keep its folder and the device.
+// deathSignal is what the kernel sends to a child when this process is killed. It also ends one that is stopped or hangs in a driver, which does not see the end of
+// its pipe.
+var deathSignal = syscall.SIGKILL
+
 func attributes(apart bool) *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: apart}
+	return &syscall.SysProcAttr{Pdeathsig: deathSignal, Setpgid: apart}
 }

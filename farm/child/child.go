@@ -4,6 +4,7 @@ package child
 
 import (
 	"context"
+	"errors"
 	"io"
 	"os"
 	"os/exec"
@@ -21,7 +22,8 @@ type Options struct {
 	Running        *atomic.Pointer[os.Process] // has the process meanwhile
 }
 
-// Run runs a program with arguments until it ends. When ctx is cancelled, it is asked to save and stop, and waited for.
+// Run runs this program with arguments until it ends. When ctx is cancelled, it is asked to save and stop, and waited for. When this process is killed, it ends, too:
+// its main function calls EndWithParent.
 func Run(ctx context.Context, program string, args []string, o Options) error {
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Stdout, cmd.Stderr, cmd.Dir = o.Stdout, o.Stderr, o.Dir
@@ -31,8 +33,16 @@ func Run(ctx context.Context, program string, args []string, o Options) error {
 	// On Linux a child ends with the thread that started it, which therefore must not end before.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
+	begun, release, err := tie(cmd)
+	if err != nil {
+		return err
+	}
+	defer release()
 	if err := cmd.Start(); err != nil {
 		return err
+	}
+	if err := begun(); err != nil {
+		return errors.Join(err, cmd.Process.Kill(), cmd.Wait())
 	}
 	o.Running.Store(cmd.Process)
 	defer o.Running.Store(nil)

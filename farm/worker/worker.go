@@ -20,7 +20,8 @@ import (
 
 // Device is one that tasks may run on.
 type Device struct {
-	ID          string // for --device: UUID or PCI address, which stay when other devices come and go
+	ID          string // for --device: its UUID, which stays when other devices come and go
+	PCI         string // its address, "" where the driver does not tell
 	Name        string
 	Driver      string
 	MemoryBytes int64
