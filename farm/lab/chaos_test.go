@@ -35,8 +35,11 @@ type lab struct {
 	ended  map[string]chan struct{}
 }
 
-func newLab(t *testing.T) *lab {
-	l := &lab{t: t, dir: t.TempDir(), parts: map[string]*exec.Cmd{}, ended: map[string]chan struct{}{}}
+func newLab(t *testing.T) *lab { return newLabIn(t, t.TempDir()) }
+
+// newLabIn is newLab in a folder, where a farm may have been before.
+func newLabIn(t *testing.T, dir string) *lab {
+	l := &lab{t: t, dir: dir, parts: map[string]*exec.Cmd{}, ended: map[string]chan struct{}{}}
 	free, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -121,6 +124,7 @@ func (l *lab) queue() *queue.Queue {
 	for began := time.Now(); ; time.Sleep(50 * time.Millisecond) {
 		token, err := queue.ReadToken(l.token())
 		if err == nil {
+			token.URL = "nats://" + l.listen // it may be of a server that was here before
 			if nc, err := queue.Dial(token, "test"); err == nil {
 				if q, err := queue.Connect(l.t.Context(), nc, queue.Options{Version: "test"}); err == nil {
 					l.t.Cleanup(nc.Close)

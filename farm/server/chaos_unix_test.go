@@ -9,10 +9,8 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"log/slog"
 	"math/rand/v2"
-	"net"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -27,6 +25,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"vksplat/farm/lab"
 	"vksplat/farm/queue"
 	"vksplat/scene"
 )
@@ -208,74 +207,6 @@ func (c *child) kill() {
 	_ = c.cmd.Wait()
 }
 
-// proxy is a network that can fail.
-type proxy struct {
-	net.Listener
-	to    string
-	lock  sync.RWMutex // held to keep bytes from flowing
-	conns sync.Map
-}
-
-func newProxy(t *testing.T, to string) *proxy {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = l.Close() })
-	p := &proxy{Listener: l, to: to}
-	go func() {
-		for {
-			in, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go p.forward(in)
-		}
-	}()
-	return p
-}
-
-func (p *proxy) forward(in net.Conn) {
-	defer in.Close()
-	p.lock.RLock()
-	out, err := net.Dial("tcp", p.to)
-	p.lock.RUnlock()
-	if err != nil {
-		return
-	}
-	defer out.Close()
-	p.conns.Store(in, out)
-	defer p.conns.Delete(in)
-	copyBytes := func(to, from net.Conn) {
-		defer to.Close()
-		buffer := make([]byte, 32<<10)
-		for {
-			n, err := from.Read(buffer)
-			p.lock.RLock() // bytes wait while the network is frozen
-			_, writeErr := to.Write(buffer[:n])
-			p.lock.RUnlock()
-			if err != nil || writeErr != nil {
-				return
-			}
-		}
-	}
-	go copyBytes(out, in)
-	copyBytes(in, out)
-}
-
-// freeze stops all bytes for a while; cut then breaks the connections, too.
-func (p *proxy) freeze(d time.Duration, cut bool) {
-	p.lock.Lock()
-	time.Sleep(d)
-	if cut {
-		p.conns.Range(func(in, out any) bool {
-			_, _ = in.(io.Closer).Close(), out.(io.Closer).Close()
-			return true
-		})
-	}
-	p.lock.Unlock()
-}
-
 func TestChaos(t *testing.T) {
 	t.Parallel()
 	seed, tasks, workers, most := uint64(7), 30, 3, 8
@@ -299,12 +230,16 @@ func TestChaos(t *testing.T) {
 	if err := writeJSON(tokenFile, workerToken); err != nil {
 		t.Fatal(err)
 	}
-	network := newProxy(t, listen)
+	network, err := lab.NewProxy(listen)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer network.Close()
 	var group []*child
 	for i := range workers {
 		url := token.URL
 		if i%2 == 0 {
-			url = "nats://" + network.Addr().String()
+			url = "nats://" + network.Addr()
 		}
 		c := &child{t: t, args: fmt.Sprintf("worker\nnode%d\n%s\n%s\n%s", i, tokenFile, url, store)}
 		c.start()
@@ -359,7 +294,7 @@ func release(ctx context.Context, q *queue.Queue) {
 }
 
 // disturb kills, stops and cuts off, most times at most, until the job has ended.
-func disturb(t *testing.T, random *rand.Rand, most int, server *child, workers []*child, network *proxy, done <-chan error) map[string]int {
+func disturb(t *testing.T, random *rand.Rand, most int, server *child, workers []*child, network *lab.Proxy, done <-chan error) map[string]int {
 	deeds := map[string]int{}
 	for {
 		select {
@@ -390,10 +325,10 @@ func disturb(t *testing.T, random *rand.Rand, most int, server *child, workers [
 			_ = w.cmd.Process.Signal(syscall.SIGCONT)
 		case 6:
 			deeds["frozen networks"]++
-			network.freeze(chaosLease*3/2, false)
+			network.Freeze(chaosLease*3/2, false)
 		case 7:
 			deeds["cut networks"]++
-			network.freeze(chaosLease/2, true)
+			network.Freeze(chaosLease/2, true)
 		}
 	}
 }

@@ -48,7 +48,7 @@ func TestRestart(t *testing.T) {
 
 // TestPowerLoss copies what is on disk while jobs are submitted and run, and starts a server on the copy: what was acknowledged before the copy was begun is
 // there. A copy of a running server's files is torn like those of a machine that lost power, but for pages that only the kernel held; those the server has
-// synced before it acknowledged (SyncAlways).
+// synced before it acknowledged (SyncAlways), which TestPowerCut of package lab shows where it may mount.
 func TestPowerLoss(t *testing.T) {
 	f := newFarm(t)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -37,7 +37,7 @@ var layers = []layer{
 	{"farm/store", []string{"scene"}, "the store knows files and manifests, not what makes them", true},
 	{"farm/child", nil, "it runs processes and knows nothing of what they do", true},
 	{"farm/task", []string{"farm/child", "farm/spec", "farm/store", "scene"}, "a task runs a child of this program: it must do so without a device, and without a queue", true},
-	{"farm/server", []string{"farm/queue", "farm/spec", "scene"}, "the server keeps the queue and shows it; workers alone run tasks and open stores", true},
+	{"farm/server", []string{"farm/lab", "farm/queue", "farm/spec", "scene"}, "the server keeps the queue and shows it; workers alone run tasks and open stores; its tests disturb the network of the lab", true},
 	{"farm/worker", []string{"farm/child", "farm/queue", "farm/task", "farm/store", "farm/spec", "scene"}, "a worker joins queue, store and children of this program; the device is the child's", true},
 	{"farm/lab", []string{"farm/...", "scene"}, "tests of server, workers and tasks together", true},
 	{"farm/page", []string{"farm/queue", "scene", "view"}, "a page shows the queue, by the guard of package view, and changes nothing", true},

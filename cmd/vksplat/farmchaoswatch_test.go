@@ -1,0 +1,164 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"vksplat/farm/queue"
+	"vksplat/farm/spec"
+	"vksplat/farm/task"
+)
+
+// chaosWatch is what was seen of the trainings while they were disturbed.
+type chaosWatch struct {
+	plan *spec.Plan
+
+	lock    sync.Mutex
+	stored  map[int]int              // by task: the step of the newest checkpoint that was seen in the store
+	seen    map[int]map[int]*attempt // by task and attempt
+	outages []span                   // of the store, and of what uploads go through
+}
+
+// attempt is what was seen of one.
+type attempt struct {
+	stored int // the newest checkpoint in the store when it was first heard of
+	said   []progressAt
+}
+
+type progressAt struct {
+	at   time.Time
+	step int
+}
+
+type span struct{ from, to time.Time }
+
+// watch notes what trainings say, and which checkpoints of them are in the store.
+func (c *chaos) watch(ctx context.Context, plan *spec.Plan) *chaosWatch {
+	w := &chaosWatch{plan: plan, stored: map[int]int{}, seen: map[int]map[int]*attempt{}}
+	c.watched = w
+	go func() { _ = c.queue.Progress(ctx, chaosJob, w.hear) }()
+	go func() {
+		for ctx.Err() == nil {
+			for i := range plan.Tasks {
+				if plan.Tasks[i].Kind == spec.KindTrain {
+					w.look(i, filepath.Join(c.outputs(), task.KeyOf(c.job, &plan.Tasks[i])))
+				}
+			}
+			time.Sleep(200 * time.Millisecond)
+		}
+	}()
+	return w
+}
+
+// look finds the newest checkpoint of a training in the store.
+func (w *chaosWatch) look(index int, dir string) {
+	names, _ := filepath.Glob(filepath.Join(dir, "ckpt", "step-*.json")) // the pattern is right
+	w.lock.Lock()
+	defer w.lock.Unlock()
+	for _, name := range names {
+		var step, attempt int
+		if _, err := fmt.Sscanf(filepath.Base(name), "step-%d-a%d.json", &step, &attempt); err == nil {
+			w.stored[index] = max(w.stored[index], step)
+		}
+	}
+}
+
+// hear takes in what a task says.
+func (w *chaosWatch) hear(p queue.Progress) {
+	if w.plan.Tasks[p.Index].Kind != spec.KindTrain {
+		return
+	}
+	w.lock.Lock()
+	defer w.lock.Unlock()
+	if w.seen[p.Index] == nil {
+		w.seen[p.Index] = map[int]*attempt{}
+	}
+	a := w.seen[p.Index][p.Attempt]
+	if a == nil {
+		a = &attempt{stored: w.stored[p.Index]}
+		w.seen[p.Index][p.Attempt] = a
+	}
+	a.said = append(a.said, progressAt{time.Now(), int(p.Step)})
+}
+
+// outage notes that nothing could be uploaded.
+func (w *chaosWatch) outage(from, to time.Time) {
+	w.lock.Lock()
+	defer w.lock.Unlock()
+	w.outages = append(w.outages, span{from, to})
+}
+
+// start is the first step that an attempt said it was at; 0 for one that came to none.
+func (a *attempt) start() int {
+	for _, s := range a.said {
+		if s.step > 0 {
+			return s.step
+		}
+	}
+	return 0
+}
+
+// lost is how long an attempt worked on steps after one, before another took over. A pause between two words counts as what it takes to say them.
+func (a *attempt) lost(step int, until time.Time) (sum time.Duration) {
+	last := time.Time{}
+	for _, s := range a.said {
+		if s.at.After(until) {
+			break
+		}
+		if !last.IsZero() {
+			sum += min(s.at.Sub(last), 3*time.Second/2)
+		}
+		if last.IsZero() && s.step > step || !last.IsZero() {
+			last = s.at
+		}
+	}
+	return sum
+}
+
+// judge wants every attempt to begin where the checkpoint was that the store had before it, and none to have done more than two intervals' work anew: a
+// checkpoint is written within one, and uploaded within another.
+func (w *chaosWatch) judge(t *testing.T) {
+	w.lock.Lock()
+	defer w.lock.Unlock()
+	resumed, worst, judged := 0, time.Duration(0), 0
+	for index, attempts := range w.seen {
+		name := w.plan.Tasks[index].Name
+		var before *attempt
+		for _, n := range slices.Sorted(maps.Keys(attempts)) {
+			a := attempts[n]
+			start := a.start()
+			if start == 0 {
+				continue // it came to nothing
+			}
+			if a.stored > 0 {
+				resumed++
+			}
+			if start < a.stored {
+				t.Errorf("%s: attempt %d was first at step %d, though the store had a checkpoint of step %d", name, n, start, a.stored)
+			}
+			if before != nil && !w.isOut(before.said[0].at, a.said[0].at) {
+				judged++
+				lost := before.lost(start, a.said[0].at)
+				worst = max(worst, lost)
+				if lost > 2*chaosUpload+chaosSlack {
+					t.Errorf("%s: attempt %d began at step %d, which was %v before the end of the one before", name, n, start, lost)
+				}
+			}
+			before = a
+		}
+	}
+	t.Logf("%d attempts at trainings went on from checkpoints of the store; of %d pairs of attempts the worst did %v of work anew", resumed, judged, worst.Round(10*time.Millisecond))
+}
+
+// isOut says whether there was an outage between two times.
+func (w *chaosWatch) isOut(from, to time.Time) bool {
+	return slices.ContainsFunc(w.outages, func(s span) bool { return s.from.Before(to) && s.to.Add(chaosUpload).After(from) })
+}
