@@ -131,16 +131,16 @@ func lastPicture(ctx context.Context, q *farm, roots store.Roots, name, task str
 		}
 		return nil, err
 	}
-	var last string
+	var last store.File
 	for _, f := range m.Files {
-		if f.Size <= maxShown && f.Name > last && slices.Contains([]string{".png", ".jpg"}, strings.ToLower(path.Ext(f.Name))) {
-			last = f.Name
+		if f.Size <= maxShown && f.Name > last.Name && slices.Contains([]string{".png", ".jpg"}, strings.ToLower(path.Ext(f.Name))) {
+			last = f
 		}
 	}
-	if last == "" {
+	if last.Name == "" {
 		return nil, nil
 	}
-	file, err := root.Open(path.Join(out, last))
+	file, err := root.Open(m.Key(out, last))
 	if err != nil {
 		return nil, err
 	}

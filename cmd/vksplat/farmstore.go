@@ -71,7 +71,7 @@ func artifacts(ctx context.Context, q *farm, roots store.Roots, name, pattern st
 			if !fits {
 				continue
 			}
-			if err := fn(root, path.Join(out, f.Name), artifact{t.Name, f}); err != nil {
+			if err := fn(root, m.Key(out, f), artifact{t.Name, f}); err != nil {
 				return err
 			}
 		}

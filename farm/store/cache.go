@@ -103,7 +103,7 @@ func (c *Cache) Output(ctx context.Context, r Root, task string) (local string, 
 	if err != nil {
 		return "", nil, fmt.Errorf("results of %s: %w", task, err)
 	}
-	return c.use(ctx, m.Contents(), r, OutOf(task), m.Files)
+	return c.use(ctx, m.Contents(), r, path.Join(OutOf(task), m.At), m.Files)
 }
 
 // use returns the folder of an input, after filling it where it is not there.

@@ -317,6 +317,9 @@ func (f *folder) Delete(key string) error {
 	return err
 }
 
+// Stage implements Root: a folder can be renamed.
+func (f *folder) Stage(task, name string) string { return path.Join(task, tempFolder, name) }
+
 func (f *folder) Publish(from, to string) error {
 	return f.patiently("publish", to, func() error {
 		if _, err := f.root.Lstat(to); err == nil {

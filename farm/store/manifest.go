@@ -46,6 +46,7 @@ type Made struct {
 type Manifest struct {
 	Version int `json:"version"`
 	Made
+	At    string `json:"at,omitempty"` // folder beside the manifest that the files are in, where the store renames nothing
 	Files []File `json:"files"`
 }
 
@@ -55,6 +56,9 @@ type File struct {
 	Size   int64  `json:"size"`
 	SHA256 string `json:"sha256"`
 }
+
+// Key is where a file of the manifest is, whose own place is below a key.
+func (m *Manifest) Key(below string, f File) string { return path.Join(below, m.At, f.Name) }
 
 // Bytes is how much the files have together.
 func (m *Manifest) Bytes() (n int64) {
@@ -97,6 +101,9 @@ func readManifest(r Root, key string) (*Manifest, error) {
 	if m.Version != manifestVersion {
 		return nil, fmt.Errorf("%s: %w: it is of version %d, this program reads %d", key, ErrDamaged, m.Version, manifestVersion)
 	}
+	if m.At != "" && (!fs.ValidPath(m.At) || strings.ContainsAny(m.At, "/\\") || m.At[0] == '.') {
+		return nil, fmt.Errorf("%s: %w: its files are at %.80q", key, ErrDamaged, m.At)
+	}
 	for _, f := range m.Files {
 		if !fs.ValidPath(f.Name) || f.Size < 0 {
 			return nil, fmt.Errorf("%s: %w: it lists %.80q", key, ErrDamaged, f.Name)
@@ -108,7 +115,7 @@ func readManifest(r Root, key string) (*Manifest, error) {
 // Verify reads all files of a manifest below a key. What is not as the manifest says is ErrDamaged.
 func Verify(ctx context.Context, r Root, key string, m *Manifest) error {
 	for _, f := range m.Files {
-		if err := copyFile(ctx, r, path.Join(key, f.Name), f, io.Discard); err != nil {
+		if err := copyFile(ctx, r, m.Key(key, f), f, io.Discard); err != nil {
 			return err
 		}
 	}
@@ -209,13 +216,16 @@ var errOutdated = error(&scene.Error{Op: "commit results", Err: errors.New("they
 // Commit gives the files of a local folder to a task as its results, all at once. The first to come wins: where valid results of the same hash are there already,
 // those stay and are returned, and own is false. Those of another hash stay too, which is an error, and an attempt that began before Outdate has no results.
 func Commit(ctx context.Context, r Root, task string, dir *os.Root, names []string, made Made) (m *Manifest, own bool, err error) {
-	stage := path.Join(task, tempFolder, fmt.Sprintf("a%d-%s", made.Attempt, random()))
+	stage := r.Stage(task, fmt.Sprintf("a%d-%s", made.Attempt, random()))
 	defer func() {
 		if !own {
 			_ = r.Delete(stage) // gc finds what is left
 		}
 	}()
 	m = &Manifest{Version: manifestVersion, Made: made, Files: []File{}}
+	if at, stays := strings.CutPrefix(stage, OutOf(task)+"/"); stays {
+		m.At = at
+	}
 	for _, name := range names {
 		f, err := put(ctx, r, path.Join(stage, name), dir, name)
 		if err != nil {
@@ -282,6 +292,40 @@ func Result(ctx context.Context, r Root, task string) (*Manifest, error) {
 		return nil, nil
 	}
 	return nil, setAside(r, task, "damaged-", func(moved *Manifest) bool { return moved.isSame(m) })
+}
+
+// Sweep removes what attempts at a task left beside its results: half commits, and results that are out of date or damaged.
+func Sweep(r Root, task string) error {
+	if err := r.Delete(path.Join(task, tempFolder)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	out := OutOf(task)
+	if !strings.HasPrefix(r.Stage(task, "x"), out+"/") {
+		return nil
+	}
+	m, err := ReadManifest(r, out)
+	if errors.Is(err, fs.ErrNotExist) {
+		m, err = &Manifest{}, nil
+	}
+	if err != nil {
+		return err
+	}
+	list, err := r.List(out)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	done := m.At
+	for _, e := range list { // by key: those of a folder follow each other
+		at, _, inFolder := strings.Cut(strings.TrimPrefix(e.Key, out+"/"), "/")
+		if !inFolder || at == m.At || at == done {
+			continue
+		}
+		if err := r.Delete(path.Join(out, at)); err != nil {
+			return err
+		}
+		done = at
+	}
+	return nil
 }
 
 func putJSON(r Root, key string, v any) error {

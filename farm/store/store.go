@@ -31,6 +31,8 @@ type Root interface {
 	Stat(key string) (Entry, error)
 	// Delete removes what is at and below a key, and the folder around it where that is empty then. Nothing there is no error.
 	Delete(key string) error
+	// Stage is where the results of a task are put on their way, under a name of their own, before Publish gives them their place.
+	Stage(task, name string) string
 	// Publish gives all files below from their place below to, all at once, and removes the folder around from where that is empty then. Where something is at to, nothing happens, and the error is ErrExists.
 	Publish(from, to string) error
 	// String names the root for messages.

@@ -146,7 +146,7 @@ func Sweep(roots store.Roots, j *spec.Job) error {
 	}
 	for i := range plan.Tasks {
 		key := task.KeyOf(j, &plan.Tasks[i])
-		if err := root.Delete(path.Join(key, "tmp")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := store.Sweep(root, key); err != nil && !errors.Is(err, store.ErrDamaged) {
 			return err
 		}
 		if err := store.Forget(root, key, store.AllAttempts); err != nil {
