@@ -144,11 +144,10 @@ type promises struct {
 	lock     sync.Mutex
 	states   map[string]string // of jobs: "submitted", or the manifest of the task that succeeded
 	attempts map[string]int    // claimed
-	kept     map[string]int64  // steps of checkpoints
 }
 
 func newPromises() *promises {
-	return &promises{states: map[string]string{}, attempts: map[string]int{}, kept: map[string]int64{}}
+	return &promises{states: map[string]string{}, attempts: map[string]int{}}
 }
 
 func (p *promises) change(fn func()) {
@@ -162,7 +161,7 @@ func (p *promises) copy() *promises {
 	c := newPromises()
 	p.change(func() {
 		for name, state := range p.states {
-			c.states[name], c.attempts[name], c.kept[name] = state, p.attempts[name], p.kept[name]
+			c.states[name], c.attempts[name] = state, p.attempts[name]
 		}
 	})
 	return c
@@ -207,9 +206,6 @@ func (p *promises) claims(ctx context.Context, q *queue.Queue) error {
 			continue
 		}
 		p.change(func() { p.attempts[l.Job] = l.Attempt })
-		if l.Checkpointed(ctx, 7, "key") == nil {
-			p.change(func() { p.kept[l.Job] = 7 })
-		}
 		if l.Verify(ctx) == nil && l.Succeed(ctx, "manifest of "+l.Job) == nil {
 			p.change(func() { p.states[l.Job] = "manifest of " + l.Job })
 		}
@@ -269,8 +265,8 @@ func (p *promises) check(t *testing.T, l *lab, q *queue.Queue) {
 			continue
 		}
 		e := tasks[0].Entry
-		if e.Attempt < p.attempts[name] || e.KeptStep < p.kept[name] && tasks[0].State != queue.Succeeded {
-			t.Errorf("%s: attempt %d, checkpoint of step %d, want %d and %d", name, e.Attempt, e.KeptStep, p.attempts[name], p.kept[name])
+		if e.Attempt < p.attempts[name] {
+			t.Errorf("%s: attempt %d, want %d", name, e.Attempt, p.attempts[name])
 		}
 		if want == submitted {
 			running += min(e.Attempt, 1)
