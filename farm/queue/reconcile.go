@@ -81,7 +81,7 @@ func (q *Queue) reign(ctx context.Context, me []byte, revision uint64, options R
 			revision = next
 		}
 	})
-	r := &reconciler{q: q, options: options, boards: map[string]*board{}, broken: map[string]uint64{}, consumers: map[string]bool{}, failing: map[string]map[string]bool{}}
+	r := &reconciler{q: q, options: options, boards: map[string]*board{}, broken: map[string]uint64{}, consumers: map[string]bool{}, failing: map[string]map[string]bool{}, judged: map[string]int{}}
 	for ruling.Err() == nil {
 		if err := r.run(ruling); err != nil && ruling.Err() == nil {
 			q.log.Warn("reconciler starts over", "cause", err)
@@ -103,6 +103,7 @@ type reconciler struct {
 	nextHead  uint64                     // revision from which heads are still to be read
 	consumers map[string]bool            // made
 	failing   map[string]map[string]bool // by node, tasks that failed there since one succeeded
+	judged    map[string]int             // by key of an entry, the last attempt whose failure was looked at
 
 	lock  sync.Mutex
 	dirty map[string]bool // tokens of jobs with news, "" for heads
@@ -207,7 +208,7 @@ func (r *reconciler) readHeads(ctx context.Context) error {
 func (r *reconciler) takeHead(ctx context.Context, token string, found record) error {
 	head, err := parseHead(found.value)
 	if err == nil && head.Ended != "" {
-		delete(r.boards, token)
+		r.close(token)
 		return nil
 	}
 	b := r.boards[token]
@@ -237,7 +238,24 @@ func (r *reconciler) takeHead(ctx context.Context, token string, found record) e
 		}
 	}
 	r.boards[token] = b
+	for i := range b.cells { // what failed before this board was there was another reconciler's to judge, or of a former run of the job
+		if n := b.cells[i].entry.lastFailure(); n > 0 && r.judged[entryKey(head.Name, i)] == 0 {
+			r.judged[entryKey(head.Name, i)] = n
+		}
+	}
 	return r.countCalls(ctx, "jobs.*.*."+token+".*", map[string]*board{token: b})
+}
+
+// close forgets a job that has ended, or is gone.
+func (r *reconciler) close(token string) {
+	if b := r.boards[token]; b != nil {
+		for i := range b.cells {
+			if b.cells[i].entry.lastFailure() > 0 {
+				delete(r.judged, entryKey(b.head.Name, i))
+			}
+		}
+	}
+	delete(r.boards, token)
 }
 
 func (r *reconciler) needConsumer(ctx context.Context, priority Priority, pool string) error {

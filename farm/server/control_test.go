@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -305,10 +306,20 @@ func TestOrder(t *testing.T) {
 	}
 }
 
+// limit sets the farm's limits.
+func (f *farm) limit(limits queue.Limits) {
+	f.t.Helper()
+	_, err := f.admin.ChangeLimits(f.t.Context(), func(l *queue.Limits) error {
+		*l = limits
+		return nil
+	})
+	f.must(err)
+}
+
 func TestLimits(t *testing.T) {
 	f := newFarm(t)
 	ctx := t.Context()
-	f.must(f.admin.SetLimits(ctx, queue.Limits{Users: map[string]int{"ann": 2}, Pools: map[string]int{"gpu24": 1}}))
+	f.limit(queue.Limits{Users: map[string]int{"ann": 2}, Pools: map[string]int{"gpu24": 1}})
 	f.submit(queue.JobPlan{Name: "bob", Owner: "bob", Tasks: []queue.Task{{Name: "b1", Pool: "gpu24"}, {Name: "b2", Pool: "gpu24"}}})
 	f.submit(queue.JobPlan{Name: "ann", Owner: "ann", Tasks: []queue.Task{{Name: "a1"}, {Name: "a2"}, {Name: "a3"}}})
 	b1 := f.claim("b1")
@@ -327,7 +338,7 @@ func TestLimitsOfSeveralPools(t *testing.T) {
 	ctx := t.Context()
 	f.worker = f.join("two", "x.y", "x.y+gpu", "*")
 	f.must(f.admin.Drain(ctx, "one", false))
-	f.must(f.admin.SetLimits(ctx, queue.Limits{Pools: map[string]int{"x.y": 2}}))
+	f.limit(queue.Limits{Pools: map[string]int{"x.y": 2}})
 	plan := queue.JobPlan{Name: "j"}
 	for i := range 3 {
 		plan.Tasks = append(plan.Tasks, queue.Task{Name: fmt.Sprint("p", i), Pool: "x.y"}, queue.Task{Name: fmt.Sprint("g", i), Pool: "x.y+gpu", Limit: "x.y"})
@@ -353,6 +364,34 @@ func TestFailFast(t *testing.T) {
 	f.nothing()
 }
 
+// TestOrdersAtOnce has many change the limits, and the order of a node, at the same time: nothing is lost.
+func TestOrdersAtOnce(t *testing.T) {
+	f := newFarm(t)
+	ctx := t.Context()
+	var group sync.WaitGroup
+	for i := range 8 {
+		group.Go(func() {
+			_, err := f.admin.ChangeLimits(ctx, func(l *queue.Limits) error {
+				if l.Users == nil {
+					l.Users = map[string]int{}
+				}
+				l.Users[fmt.Sprint("user", i)] = i
+				return nil
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	group.Wait()
+	if limits, err := f.admin.Limits(ctx); err != nil || len(limits.Users) != 8 {
+		t.Errorf("%v, %v", limits, err)
+	}
+	if _, err := f.admin.ChangeLimits(ctx, func(l *queue.Limits) error { l.Users["ann"] = -1; return nil }); !errors.Is(err, scene.ErrUsage) {
+		t.Errorf("a limit below zero: %v", err)
+	}
+}
+
 func TestQuarantine(t *testing.T) {
 	f := newFarm(t)
 	ctx := t.Context()
@@ -361,19 +400,31 @@ func TestQuarantine(t *testing.T) {
 	for _, name := range []string{"b", "c", "d"} {
 		f.must(f.claim(name).Retry(ctx, errors.New("no device"), time.Hour))
 	}
+	f.quarantined("no device")
+	f.must(f.admin.Undrain(ctx, "one"))
+	f.must(f.worker.Await(ctx))
+	// What becomes of these tasks later is no new failure of the node.
+	f.must(f.user.Cancel(ctx, "j", queue.Selection{Tasks: []string{"b", "c", "d"}}))
+	f.ends("j", queue.JobFailed)
+	if nodes, err := f.user.Nodes(ctx); err != nil || len(nodes) != 1 || nodes[0].Quarantine != "" {
+		t.Error("in quarantine again:", nodes, err)
+	}
+}
+
+// quarantined waits until the worker is in quarantine.
+func (f *farm) quarantined(why string) {
+	f.t.Helper()
 	var err error
 	for end := time.Now().Add(patience); !errors.Is(err, queue.ErrQuarantined) && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		short, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
+		short, cancel := context.WithTimeout(f.t.Context(), 20*time.Millisecond)
 		_, err = f.worker.Claim(short, queue.Slot{})
 		cancel()
 	}
-	nodes, listErr := f.user.Nodes(ctx)
+	nodes, listErr := f.user.Nodes(f.t.Context())
 	f.must(listErr)
-	if !errors.Is(err, queue.ErrQuarantined) || len(nodes) != 1 || !strings.Contains(nodes[0].Quarantine, "no device") {
-		t.Fatal(err, nodes)
+	if !errors.Is(err, queue.ErrQuarantined) || len(nodes) != 1 || !strings.Contains(nodes[0].Quarantine, why) {
+		f.t.Fatal(err, nodes)
 	}
-	f.must(f.admin.Undrain(ctx, "one"))
-	f.must(f.worker.Await(ctx))
 }
 
 func TestDrainNow(t *testing.T) {
