@@ -19,15 +19,16 @@ import (
 
 // ReconcileOptions say how.
 type ReconcileOptions struct {
-	Name  string                           // of this process, for people
-	Every time.Duration                    // between looks at what stream JOBS holds; 0 means 30 s
-	Ended func(context.Context, JobStatus) // called once a job has ended, by whoever ended it; nil for nobody
+	Name  string                                 // of this process, for people
+	Every time.Duration                          // between looks at what stream JOBS holds; 0 means 30 s
+	Ended func(context.Context, JobStatus) error // tells somebody that a job has ended; nil: nobody wants to know. What fails is tried again, also by the next that is elected
+	Again time.Duration                          // after a try of Ended that failed; 0 means ten minutes
 }
 
 // Reconcile stands for election and, while elected, calls workers to tasks whose needs are done, takes tasks from silent owners, ends jobs, and puts nodes
 // into quarantine. It returns when the context ends. Any number of processes may run it.
 func (q *Queue) Reconcile(ctx context.Context, options ReconcileOptions) error {
-	options.Every = cmp.Or(options.Every, 30*time.Second)
+	options.Every, options.Again = cmp.Or(options.Every, 30*time.Second), cmp.Or(options.Again, tellAgain)
 	me, err := json.Marshal(map[string]string{"name": options.Name, "term": rand.Text()})
 	if err != nil {
 		return err
@@ -81,7 +82,10 @@ func (q *Queue) reign(ctx context.Context, me []byte, revision uint64, options R
 			revision = next
 		}
 	})
-	r := &reconciler{q: q, options: options, boards: map[string]*board{}, broken: map[string]uint64{}, consumers: map[string]bool{}, failing: map[string]map[string]bool{}, judged: map[string]int{}}
+	r := &reconciler{q: q, options: options, boards: map[string]*board{}, broken: map[string]uint64{}, consumers: map[string]bool{}, failing: map[string]map[string]bool{}, judged: map[string]int{}, ends: make(chan struct{}, 1), later: map[string]postponed{}}
+	if options.Ended != nil {
+		group.Go(func() { r.tellEnds(ruling) })
+	}
 	for ruling.Err() == nil {
 		if err := r.run(ruling); err != nil && ruling.Err() == nil {
 			q.log.Warn("reconciler starts over", "cause", err)
@@ -105,8 +109,11 @@ type reconciler struct {
 	failing   map[string]map[string]bool // by node, tasks that failed there since one succeeded
 	judged    map[string]int             // by key of an entry, the last attempt whose failure was looked at
 
+	ends chan struct{} // receives when a job has ended
+
 	lock  sync.Mutex
-	dirty map[string]bool // tokens of jobs with news, "" for heads
+	dirty map[string]bool      // tokens of jobs with news, "" for heads
+	later map[string]postponed // by key of the note
 }
 
 // run reconciles until something cannot be done.

@@ -29,6 +29,9 @@ func (r *reconciler) settle(ctx context.Context, token string, b *board) error {
 	if !state.Ended() {
 		return nil
 	}
+	if err := r.noteEnding(ctx, token, b.head.Name); err != nil {
+		return err
+	}
 	wrote := false
 	err := r.q.updateHead(ctx, b.head.Name, func(head *Head) bool {
 		// A head that was written since, as by Retry, is judged when it has been read.
@@ -44,10 +47,9 @@ func (r *reconciler) settle(ctx context.Context, token string, b *board) error {
 		return err
 	}
 	r.close(token)
-	if r.options.Ended != nil {
-		status := JobStatus{Head: b.head, State: state, Counts: b.countsCopy(), Changed: time.Now()}
-		status.Ended = state
-		r.options.Ended(ctx, status)
+	select {
+	case r.ends <- struct{}{}:
+	default:
 	}
 	return nil
 }
