@@ -141,18 +141,18 @@ func (a *app) farmLimitsCommand() *cobra.Command {
 	}
 	return a.farmSub(cmd, &farmFlags{}, false, []option{truth(&asJSON, "json", "as JSON")}, func(ctx context.Context, q *farm, args []string) error {
 		limits, err := q.Limits(ctx)
+		if err == nil && len(args) > 0 {
+			limits, err = q.ChangeLimits(ctx, func(limits *queue.Limits) error {
+				for _, word := range args {
+					if err := setLimit(limits, word); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		}
 		if err != nil {
 			return err
-		}
-		for _, word := range args {
-			if err := setLimit(&limits, word); err != nil {
-				return err
-			}
-		}
-		if len(args) > 0 {
-			if err := q.SetLimits(ctx, limits); err != nil {
-				return err
-			}
 		}
 		if asJSON {
 			return a.printJSON(limits)

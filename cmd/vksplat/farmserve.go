@@ -34,6 +34,7 @@ type serveOptions struct {
 	nats     string
 	creds    string
 	webhook  string
+	hookFile string
 	verbose  bool
 }
 
@@ -49,7 +50,8 @@ func (o *serveOptions) table() []option {
 		other(&o.lease, "lease", "a worker that is silent for `TIME` loses its tasks; counts at the first start (default: 30s)"),
 		text(&o.nats, "nats", "serve by NATS servers with JetStream that others run, `URLS`: this process only watches over the jobs"),
 		text(&o.creds, "nats-creds", "credentials `FILE` for --nats"),
-		text(&o.webhook, "webhook", "POST a message in JSON to `URL` when a job has ended"),
+		text(&o.webhook, "webhook", "POST a message in JSON to `URL` when a job has ended (default: $"+webhookVariable+")"),
+		text(&o.hookFile, "webhook-file", "take the URL from the first line of `FILE`: users of this machine can read command lines"),
 		truth(&o.verbose, "verbose", "print every change of a job"),
 	}
 }
@@ -88,13 +90,9 @@ func (a *app) serve(o *serveOptions) error {
 		level = slog.LevelInfo
 	}
 	log := a.logger(level)
-	var ended func(context.Context, queue.JobStatus)
-	if o.webhook != "" {
-		hook, err := page.NewHook(o.webhook, log)
-		if err != nil {
-			return err
-		}
-		ended = hook.Ended
+	ended, err := o.hook()
+	if err != nil {
+		return err
 	}
 	if o.nats != "" {
 		return a.serveCluster(ctx, o, log, ended)
@@ -119,8 +117,34 @@ func (a *app) serve(o *serveOptions) error {
 	return nil
 }
 
+// webhookVariable holds the URL of the webhook, of which the secret is a part.
+const webhookVariable = "VKSPLAT_FARM_WEBHOOK"
+
+// hook gives what tells that a job has ended, nil where nobody wants to know.
+func (o *serveOptions) hook() (func(context.Context, queue.JobStatus) error, error) {
+	address := cmp.Or(o.webhook, os.Getenv(webhookVariable))
+	if o.hookFile != "" {
+		if o.webhook != "" {
+			return nil, usagef("give one of them", "--webhook and --webhook-file name two addresses")
+		}
+		data, err := readAtMost(o.hookFile, maxJobFile)
+		if err != nil {
+			return nil, usagef("name a file whose first line is the URL", "read webhook: %s: %w", o.hookFile, pathless(err))
+		}
+		line, _, _ := strings.Cut(string(data), "\n")
+		address = strings.TrimSpace(line)
+	} else if address == "" {
+		return nil, nil
+	}
+	hook, err := page.NewHook(address)
+	if err != nil {
+		return nil, err
+	}
+	return hook.Ended, nil
+}
+
 // serveCluster watches over the jobs of a farm on servers that others run.
-func (a *app) serveCluster(ctx context.Context, o *serveOptions, log *slog.Logger, ended func(context.Context, queue.JobStatus)) error {
+func (a *app) serveCluster(ctx context.Context, o *serveOptions, log *slog.Logger, ended func(context.Context, queue.JobStatus) error) error {
 	nc, err := queue.DialCluster(o.nats, o.creds, "vksplat serve")
 	if err != nil {
 		return err

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
 	"net/url"
 	"time"
@@ -20,7 +19,6 @@ import (
 type Hook struct {
 	address string
 	client  http.Client
-	log     *slog.Logger
 	pause   time.Duration // before the second try; it doubles
 }
 
@@ -44,29 +42,21 @@ type ended struct {
 }
 
 // NewHook checks the address.
-func NewHook(address string, log *slog.Logger) (*Hook, error) {
+func NewHook(address string) (*Hook, error) {
 	u, err := url.Parse(address)
 	if err == nil && (u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil) {
 		err = errors.New("it is no address of the form https://host/path")
 	}
 	if err != nil {
-		return nil, &scene.Error{Op: "read webhook", Path: address, Err: err, Hint: "as in https://chat.example.org/hooks/123", Kind: scene.ErrUsage}
+		return nil, &scene.Error{Op: "read webhook", Err: withoutAddress(err), Hint: "as in https://chat.example.org/hooks/123", Kind: scene.ErrUsage}
 	}
-	h := &Hook{address: address, log: log, pause: hookPause}
+	h := &Hook{address: address, pause: hookPause}
 	h.client = http.Client{Timeout: hookTimeout, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	return h, nil
 }
 
-// Ended sends the message in the background, and tries again for two minutes, unless ctx ends. It fits server.Options.Ended.
-func (h *Hook) Ended(ctx context.Context, job queue.JobStatus) {
-	go func() {
-		if err := h.send(ctx, job); err != nil {
-			h.log.Warn("webhook failed", "job", job.Name, "error", err)
-		}
-	}()
-}
-
-func (h *Hook) send(ctx context.Context, job queue.JobStatus) error {
+// Ended sends the message, and tries again for two minutes, unless ctx ends. It fits server.Options.Ended.
+func (h *Hook) Ended(ctx context.Context, job queue.JobStatus) error {
 	body, err := json.Marshal(ended{job.Name, job.Owner, job.State, job.Counts, job.Tasks, job.Submitted, job.Changed})
 	if err != nil {
 		return err

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
 	"net/http/cookiejar"
 	"net/http/httptest"
@@ -283,12 +282,12 @@ func TestHook(t *testing.T) {
 			}
 			c.answer(w, calls.Add(1))
 		}))
-		h, err := NewHook(server.URL+"/secret", slog.New(slog.DiscardHandler))
+		h, err := NewHook(server.URL + "/secret")
 		if err != nil {
 			t.Fatal(err)
 		}
 		h.pause = time.Millisecond
-		err = h.send(t.Context(), job)
+		err = h.Ended(t.Context(), job)
 		if calls.Load() != c.calls || (err == nil) != (c.err == "") || err != nil && (!strings.Contains(err.Error(), c.err) || strings.Contains(err.Error(), "secret")) {
 			t.Errorf("%s: %d calls, error %v", c.name, calls.Load(), err)
 		}
@@ -297,9 +296,9 @@ func TestHook(t *testing.T) {
 	if other.Load() > 0 {
 		t.Error("a redirection was followed")
 	}
-	for _, address := range []string{"", "file:///etc/passwd", "example.org", "https://", "http://user:word@example.org"} {
-		if _, err := NewHook(address, nil); err == nil {
-			t.Errorf("%q is taken", address)
+	for _, address := range []string{"", "file:///etc/passwd", "example.org", "https://", "http://user:word@example.org", "https://example.org/word%zz"} {
+		if _, err := NewHook(address); err == nil || strings.Contains(err.Error(), "word") {
+			t.Errorf("%q is taken, or told: %v", address, err)
 		}
 	}
 }

@@ -8,7 +8,7 @@
 //	            <job>.plan.<n>    the tasks, compressed, in parts
 //	KV task     <job>.<index>     Entry: attempt, generation, owner, last step, error. Absent until somebody claims the task
 //	KV node     <node>            Node: written by its worker every ten seconds, gone after thirty
-//	KV ctl      farm, limits, node.<node>
+//	KV ctl      farm, limits, node.<node>; untold.<job> until somebody has been told that it ended
 //	KV lead     reconciler        who reconciles, gone after ten seconds
 //	stream JOBS jobs.<priority>.<pool>.<job>.<index>    what may run now, at most one message a task
 //	stream LOGS log.<job>.<index>

@@ -77,11 +77,12 @@ func (q *Queue) setOrder(ctx context.Context, op, node string, change func(*Orde
 	if !isName(node) {
 		return failure(op, node, errors.New("this is no name of a node"), "", scene.ErrUsage)
 	}
-	order, err := q.order(ctx, node)
-	if err == nil {
-		change(&order)
-		err = q.putControl(ctx, orderKey(node), order)
-	}
+	var order Order
+	err := updateControl(ctx, q, orderKey(node), func(old *Order) error {
+		change(old)
+		order = *old
+		return nil
+	})
 	if err != nil {
 		return failure(op, node, err, "", scene.ErrTryAgain)
 	}
@@ -89,12 +90,29 @@ func (q *Queue) setOrder(ctx context.Context, op, node string, change func(*Orde
 	return nil
 }
 
-func (q *Queue) putControl(ctx context.Context, key string, value any) error {
-	raw, err := json.Marshal(value)
-	if err != nil {
-		return err
+// updateControl changes a value of KV ctl by compare-and-set: what several want at once all comes to pass. An absent one is zero.
+func updateControl[T any](ctx context.Context, q *Queue, key string, change func(*T) error) error {
+	for {
+		var value T
+		raw, revision, err := q.ctl.get(ctx, key)
+		if err == nil {
+			err = json.Unmarshal(raw, &value)
+		} else if errors.Is(err, errAbsent) {
+			err = nil
+		}
+		if err == nil {
+			err = change(&value)
+		}
+		if err != nil {
+			return err
+		}
+		if raw, err = json.Marshal(value); err != nil {
+			return err
+		}
+		if _, err = q.ctl.cas(ctx, key, revision, raw); !errors.Is(err, errConflict) {
+			return err
+		}
 	}
-	return q.ctl.put(ctx, key, raw)
 }
 
 // Limits bound how many tasks run, or wait in front of workers, at once. The name "*" is for all that are not named.
@@ -120,19 +138,27 @@ func (q *Queue) Limits(ctx context.Context) (limits Limits, err error) {
 	return limits, err
 }
 
-// SetLimits replaces the farm's limits. What runs goes on.
-func (q *Queue) SetLimits(ctx context.Context, limits Limits) error {
-	for _, limit := range []map[string]int{limits.Users, limits.Pools} {
-		for name, n := range limit {
-			if n < 0 {
-				return failure("set limits", "", fmt.Errorf("%d for %q is below zero", n, name), "", scene.ErrUsage)
+// ChangeLimits changes the farm's limits, and returns them. What runs goes on.
+func (q *Queue) ChangeLimits(ctx context.Context, change func(*Limits) error) (limits Limits, err error) {
+	err = updateControl(ctx, q, limitsKey, func(old *Limits) error {
+		if err := change(old); err != nil {
+			return err
+		}
+		for _, limit := range []map[string]int{old.Users, old.Pools} {
+			for name, n := range limit {
+				if n < 0 {
+					return failure("set limits", "", fmt.Errorf("%d for %q is below zero", n, name), "", scene.ErrUsage)
+				}
 			}
 		}
+		limits = *old
+		return nil
+	})
+	var known *scene.Error
+	if err != nil && !errors.As(err, &known) {
+		err = failure("set limits", "", err, "", scene.ErrTryAgain)
 	}
-	if err := q.putControl(ctx, limitsKey, limits); err != nil {
-		return failure("set limits", "", err, "", scene.ErrTryAgain)
-	}
-	return nil
+	return limits, err
 }
 
 // allows says whether one more may run where n do.

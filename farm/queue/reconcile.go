@@ -19,15 +19,16 @@ import (
 
 // ReconcileOptions say how.
 type ReconcileOptions struct {
-	Name  string                           // of this process, for people
-	Every time.Duration                    // between looks at what stream JOBS holds; 0 means 30 s
-	Ended func(context.Context, JobStatus) // called once a job has ended, by whoever ended it; nil for nobody
+	Name  string                                 // of this process, for people
+	Every time.Duration                          // between looks at what stream JOBS holds; 0 means 30 s
+	Ended func(context.Context, JobStatus) error // tells somebody that a job has ended; nil: nobody wants to know. What fails is tried again, also by the next that is elected
+	Again time.Duration                          // after a try of Ended that failed; 0 means ten minutes
 }
 
 // Reconcile stands for election and, while elected, calls workers to tasks whose needs are done, takes tasks from silent owners, ends jobs, and puts nodes
 // into quarantine. It returns when the context ends. Any number of processes may run it.
 func (q *Queue) Reconcile(ctx context.Context, options ReconcileOptions) error {
-	options.Every = cmp.Or(options.Every, 30*time.Second)
+	options.Every, options.Again = cmp.Or(options.Every, 30*time.Second), cmp.Or(options.Again, tellAgain)
 	me, err := json.Marshal(map[string]string{"name": options.Name, "term": rand.Text()})
 	if err != nil {
 		return err
@@ -81,7 +82,10 @@ func (q *Queue) reign(ctx context.Context, me []byte, revision uint64, options R
 			revision = next
 		}
 	})
-	r := &reconciler{q: q, options: options, boards: map[string]*board{}, broken: map[string]uint64{}, consumers: map[string]bool{}, failing: map[string]map[string]bool{}}
+	r := &reconciler{q: q, options: options, boards: map[string]*board{}, broken: map[string]uint64{}, consumers: map[string]bool{}, failing: map[string]map[string]bool{}, judged: map[string]int{}, ends: make(chan struct{}, 1), later: map[string]postponed{}}
+	if options.Ended != nil {
+		group.Go(func() { r.tellEnds(ruling) })
+	}
 	for ruling.Err() == nil {
 		if err := r.run(ruling); err != nil && ruling.Err() == nil {
 			q.log.Warn("reconciler starts over", "cause", err)
@@ -103,9 +107,13 @@ type reconciler struct {
 	nextHead  uint64                     // revision from which heads are still to be read
 	consumers map[string]bool            // made
 	failing   map[string]map[string]bool // by node, tasks that failed there since one succeeded
+	judged    map[string]int             // by key of an entry, the last attempt whose failure was looked at
+
+	ends chan struct{} // receives when a job has ended
 
 	lock  sync.Mutex
-	dirty map[string]bool // tokens of jobs with news, "" for heads
+	dirty map[string]bool      // tokens of jobs with news, "" for heads
+	later map[string]postponed // by key of the note
 }
 
 // run reconciles until something cannot be done.
@@ -207,7 +215,7 @@ func (r *reconciler) readHeads(ctx context.Context) error {
 func (r *reconciler) takeHead(ctx context.Context, token string, found record) error {
 	head, err := parseHead(found.value)
 	if err == nil && head.Ended != "" {
-		delete(r.boards, token)
+		r.close(token)
 		return nil
 	}
 	b := r.boards[token]
@@ -237,7 +245,24 @@ func (r *reconciler) takeHead(ctx context.Context, token string, found record) e
 		}
 	}
 	r.boards[token] = b
+	for i := range b.cells { // what failed before this board was there was another reconciler's to judge, or of a former run of the job
+		if n := b.cells[i].entry.lastFailure(); n > 0 && r.judged[entryKey(head.Name, i)] == 0 {
+			r.judged[entryKey(head.Name, i)] = n
+		}
+	}
 	return r.countCalls(ctx, "jobs.*.*."+token+".*", map[string]*board{token: b})
+}
+
+// close forgets a job that has ended, or is gone.
+func (r *reconciler) close(token string) {
+	if b := r.boards[token]; b != nil {
+		for i := range b.cells {
+			if b.cells[i].entry.lastFailure() > 0 {
+				delete(r.judged, entryKey(b.head.Name, i))
+			}
+		}
+	}
+	delete(r.boards, token)
 }
 
 func (r *reconciler) needConsumer(ctx context.Context, priority Priority, pool string) error {

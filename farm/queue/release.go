@@ -29,6 +29,9 @@ func (r *reconciler) settle(ctx context.Context, token string, b *board) error {
 	if !state.Ended() {
 		return nil
 	}
+	if err := r.noteEnding(ctx, token, b.head.Name); err != nil {
+		return err
+	}
 	wrote := false
 	err := r.q.updateHead(ctx, b.head.Name, func(head *Head) bool {
 		// A head that was written since, as by Retry, is judged when it has been read.
@@ -38,16 +41,15 @@ func (r *reconciler) settle(ctx context.Context, token string, b *board) error {
 	})
 	if errors.Is(err, ErrNoJob) {
 		err = nil
-		delete(r.boards, token)
+		r.close(token)
 	}
 	if err != nil || !wrote {
 		return err
 	}
-	delete(r.boards, token)
-	if r.options.Ended != nil {
-		status := JobStatus{Head: b.head, State: state, Counts: b.countsCopy(), Changed: time.Now()}
-		status.Ended = state
-		r.options.Ended(ctx, status)
+	r.close(token)
+	select {
+	case r.ends <- struct{}{}:
+	default:
 	}
 	return nil
 }
@@ -77,33 +79,55 @@ func (r *reconciler) settleTask(ctx context.Context, b *board, i int) error {
 	})
 }
 
-// judgeNodes counts on which nodes tasks fail, and puts nodes into quarantine.
+// judgeNodes counts on which nodes tasks fail, and puts nodes into quarantine. Each failure counts once, when it is first seen: entries keep theirs when tasks move on.
 func (r *reconciler) judgeNodes(ctx context.Context, b *board, changed []int) error {
 	for _, i := range changed {
 		e := b.cells[i].entry
-		switch {
-		case e == nil:
-		case e.State == Succeeded:
+		done := e != nil && e.State == Succeeded
+		if done {
 			delete(r.failing, e.Node)
-		case len(e.Failures) > 0 && !e.State.owned():
-			f := e.Failures[len(e.Failures)-1]
-			if f.Attempt != e.Attempt || f.Permanent || f.Lost {
+		}
+		if e == nil || len(e.Failures) == 0 {
+			continue
+		}
+		key := entryKey(b.head.Name, i)
+		seen := r.judged[key]
+		r.judged[key] = e.lastFailure()
+		for _, f := range e.Failures {
+			if done || f.Attempt <= seen || f.Permanent || f.Lost {
 				continue
 			}
-			if r.failing[f.Node] == nil {
-				r.failing[f.Node] = map[string]bool{}
-			}
-			r.failing[f.Node][entryKey(b.head.Name, i)] = true
-			if len(r.failing[f.Node]) < quarantineAfter {
-				continue
-			}
-			delete(r.failing, f.Node)
-			reason := fmt.Sprintf("%d different tasks failed there, the last with: %s", quarantineAfter, f.Error)
-			if err := r.q.setOrder(ctx, "quarantine node", f.Node, func(o *Order) { o.Quarantine = reason }); err != nil {
+			if err := r.countFailure(ctx, key, &f); err != nil {
+				r.judged[key] = seen
 				return err
 			}
 		}
 	}
+	return nil
+}
+
+// lastFailure is the last attempt that failed, 0 where none did.
+func (e *Entry) lastFailure() int {
+	if e == nil || len(e.Failures) == 0 {
+		return 0
+	}
+	return e.Failures[len(e.Failures)-1].Attempt
+}
+
+// countFailure counts a failure of a task against the node.
+func (r *reconciler) countFailure(ctx context.Context, task string, f *Failure) error {
+	if r.failing[f.Node] == nil {
+		r.failing[f.Node] = map[string]bool{}
+	}
+	r.failing[f.Node][task] = true
+	if len(r.failing[f.Node]) < quarantineAfter {
+		return nil
+	}
+	reason := fmt.Sprintf("%d different tasks failed there, the last with: %s", quarantineAfter, f.Error)
+	if err := r.q.setOrder(ctx, "quarantine node", f.Node, func(o *Order) { o.Quarantine = reason }); err != nil {
+		return err
+	}
+	delete(r.failing, f.Node)
 	return nil
 }
 

@@ -119,9 +119,12 @@ func TestRefusedCommand(t *testing.T) {
 		t.Fatal(err)
 	}
 	for what, do := range map[string]func() error{
-		"submit":     func() error { return q.Submit(ctx, queue.JobPlan{Name: "j", Tasks: []queue.Task{{Name: "a"}}}) },
-		"set limits": func() error { return q.SetLimits(ctx, queue.Limits{}) },
-		"drain":      func() error { return q.Drain(ctx, "n", false) },
+		"submit": func() error { return q.Submit(ctx, queue.JobPlan{Name: "j", Tasks: []queue.Task{{Name: "a"}}}) },
+		"set limits": func() error {
+			_, err := q.ChangeLimits(ctx, func(*queue.Limits) error { return nil })
+			return err
+		},
+		"drain": func() error { return q.Drain(ctx, "n", false) },
 	} {
 		start := time.Now()
 		if err := do(); !errors.Is(err, nats.ErrPermissionViolation) || !errors.Is(err, scene.ErrUsage) {

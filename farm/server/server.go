@@ -36,7 +36,7 @@ type Options struct {
 	Farm     queue.Farm
 	Version  string
 	Log      *slog.Logger
-	Ended    func(context.Context, queue.JobStatus) // once a job has ended; nil for nobody
+	Ended    func(context.Context, queue.JobStatus) error // tells that a job has ended, see queue.ReconcileOptions; nil for nobody
 }
 
 // Server is a running one.

@@ -3,7 +3,11 @@ package worker
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
 	"testing"
+	"time"
 
 	"vksplat/farm/queue"
 	"vksplat/farm/spec"
@@ -45,7 +49,90 @@ func TestJudge(t *testing.T) {
 		}
 	}
 	unset := &scene.Error{Op: "open root", Err: errors.New("no such folder"), Kind: store.ErrSetup}
-	if judgeError(unset, false) != again || judgeError(unset, true) != failed || judgeError(full, true) != again {
+	if judgeError(unset, false) != declined || judgeError(unset, true) != failed || judgeError(full, true) != again {
 		t.Error("errors of the store are judged wrongly")
+	}
+}
+
+// TestLastWord ends after the worker, or after the lease, or at once when nobody needs it any more.
+func TestLastWord(t *testing.T) {
+	const soon, never = 20 * time.Millisecond, time.Hour
+	for what, c := range map[string]struct {
+		afterWorker, afterLease time.Duration
+		worker, lease, ends     bool
+	}{
+		"nothing ends":            {soon, soon, false, false, false},
+		"the worker ends":         {soon, never, true, false, true},
+		"the lease ends":          {never, soon, false, true, true},
+		"both, the worker sooner": {soon, never, true, true, true},
+		"both, the lease sooner":  {never, soon, true, true, true},
+		"both, late":              {never, never, true, true, false},
+	} {
+		worker, endWorker := context.WithCancel(t.Context())
+		lease, endLease := context.WithCancel(t.Context())
+		last, cancel := lastWord(worker, lease, c.afterWorker, c.afterLease)
+		if c.worker {
+			endWorker()
+		}
+		if c.lease {
+			endLease()
+		}
+		wait := 10 * soon
+		if c.ends {
+			wait = 10 * time.Second // on a busy machine
+		}
+		select {
+		case <-last.Done():
+			if !c.ends {
+				t.Errorf("%s: it is over", what)
+			}
+		case <-time.After(wait):
+			if c.ends {
+				t.Errorf("%s: it goes on", what)
+			}
+		}
+		cancel()
+		endWorker()
+		endLease()
+	}
+}
+
+// TestRootsOfAJob wants an error that has another worker do the job, for each root that is not here.
+func TestRootsOfAJob(t *testing.T) {
+	dir := t.TempDir()
+	j, err := spec.Parse("job.toml", []byte("version = 1\nname = \"j\"\n[store]\ninputs = \"scans\"\n[[task]]\nkind = \"demo\"\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, good := range map[string]bool{
+		"scans = \"" + dir + "\"\noutputs = \"" + dir + "\"":         true,
+		"scans = \"" + dir + "/missing\"\noutputs = \"" + dir + "\"": false,
+		"scans = \"" + dir + "\"\noutputs = \"" + dir + "/missing\"": false,
+		"outputs = \"" + dir + "\"":                                  false,
+		"":                                                           false,
+	} {
+		file := filepath.Join(t.TempDir(), "roots.toml")
+		if text != "" {
+			if err := os.WriteFile(file, []byte(filepath.ToSlash(text)), 0o666); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r := &run{node: &node{Options: Options{Roots: func(string) string { return file }}}, job: &job{Job: j}}
+		root, err := r.openRoots()
+		if (err == nil) != good || good && root == nil || !good && judgeError(err, false) != declined {
+			t.Errorf("%q: %v, %v", text, root, err)
+		}
+	}
+}
+
+// TestJobsAreForgotten has a worker do tasks of many jobs.
+func TestJobsAreForgotten(t *testing.T) {
+	n := &node{jobs: map[string]*job{}}
+	for i := range 10 * keptJobs {
+		name := fmt.Sprint("job ", i)
+		n.remember(name, &job{})
+		if n.jobs[name] == nil || len(n.jobs) > keptJobs {
+			t.Fatalf("%d jobs are kept after %d", len(n.jobs), i+1)
+		}
 	}
 }

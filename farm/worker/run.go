@@ -19,6 +19,7 @@ import (
 	"vksplat/farm/spec"
 	"vksplat/farm/store"
 	"vksplat/farm/task"
+	"vksplat/scene"
 )
 
 // run is one attempt at a task.
@@ -29,6 +30,8 @@ type run struct {
 	lease  *queue.Lease
 	device *Device
 	log    *slog.Logger
+
+	outputs store.Root // of the job's results
 }
 
 // outcome is what becomes of a task after an attempt.
@@ -39,6 +42,7 @@ const (
 	failed             // no attempt can do it
 	again              // another may
 	handedBack         // it was stopped from outside: the attempt does not count
+	declined           // nor does it where another worker may be able to do what this one cannot
 	dropped            // it is another worker's
 )
 
@@ -62,19 +66,29 @@ func judge(cause error, code int, spoke, alone bool) outcome {
 	return again
 }
 
-// lastWord is the context of the last writes about the task. The end of the worker leaves less time to them.
-func (r *run) lastWord(ctx context.Context) (context.Context, context.CancelFunc) {
+// lastWord is the context of the last writes about a task: it ends some time after the worker, or after the task's lease, whatever comes first.
+func lastWord(worker, lease context.Context, afterWorker, afterLease time.Duration) (context.Context, context.CancelFunc) {
 	end, cancel := context.WithCancel(context.Background())
-	stop := context.AfterFunc(ctx, func() { time.AfterFunc(leaveWithin+task.StopWithin, cancel) })
-	timer := (*time.Timer)(nil)
-	stopLease := context.AfterFunc(r.lease.Context(), func() { timer = time.AfterFunc(finishWithin, cancel) })
-	return end, func() {
-		stop()
-		if !stopLease() && timer != nil {
-			timer.Stop()
+	go func() {
+		defer cancel()
+		leaves, ends := worker.Done(), lease.Done()
+		var left, finished <-chan time.Time
+		for {
+			select {
+			case <-leaves:
+				leaves, left = nil, time.After(afterWorker)
+			case <-ends:
+				ends, finished = nil, time.After(afterLease)
+			case <-left:
+				return
+			case <-finished:
+				return
+			case <-end.Done():
+				return
+			}
 		}
-		cancel()
-	}
+	}()
+	return end, cancel
 }
 
 // note logs that the queue could not be told. What the entry says then decides.
@@ -86,12 +100,12 @@ func (r *run) note(err error) {
 
 // do runs the child and tells the queue how it went.
 func (r *run) do(ctx, end context.Context) (lost bool) {
-	outputs, err := r.outputs()
-	if err == nil && r.lease.Generation > 0 {
-		err = r.clearOld(outputs)
+	var err error
+	if r.lease.Generation > 0 {
+		err = r.clearOld(r.outputs)
 	}
 	if err == nil && r.Mirror {
-		err = r.job.mirror(outputs)
+		err = r.job.mirror(r.outputs)
 	}
 	if err != nil {
 		err = store.Explain("open store", r.job.Store.Outputs, err)
@@ -104,7 +118,7 @@ func (r *run) do(ctx, end context.Context) (lost bool) {
 	code := codeOf(ended)
 	what := judge(cause, code, ear.said != "", r.Alone)
 	if what == succeeded {
-		if err := r.commit(end, outputs); err != nil {
+		if err := r.commit(end); err != nil {
 			r.finish(end, err, again)
 		}
 		return false
@@ -132,12 +146,16 @@ func judgeOpen(cause, err error) outcome {
 	return again
 }
 
-// judgeError is the outcome of an error of the store here: another worker, where there is one, may have it set up. Such failures put a node into quarantine.
+// judgeError is the outcome of an error of the store here. A share that is not mounted on one worker of a farm, or read-only, is no reason to fail a job that others can
+// do, nor is a job that names a root which nobody has one to put all workers into quarantine. On a machine alone nobody else can do it.
 func judgeError(err error, alone bool) outcome {
-	if errors.Is(err, store.ErrSetup) && alone {
+	switch {
+	case !errors.Is(err, store.ErrSetup):
+		return again
+	case alone:
 		return failed
 	}
-	return again
+	return declined
 }
 
 // finish tells the queue about an attempt that did not succeed.
@@ -148,20 +166,22 @@ func (r *run) finish(end context.Context, cause error, what outcome) {
 		r.note(r.lease.Fail(end, cause))
 	case again:
 		r.note(r.lease.Retry(end, cause, 0))
+	case declined:
+		r.note(r.lease.Decline(end, r.Node+": "+cause.Error(), declineFor))
 	default: // of a lease that is lost, too: this ends its upkeep, and is refused
 		r.note(r.lease.Handback(end))
 	}
 }
 
 // commit tells the queue that the results are there, once they are.
-func (r *run) commit(end context.Context, outputs store.Root) error {
+func (r *run) commit(end context.Context) error {
 	if err := r.lease.Verify(end); errors.Is(err, queue.ErrCanceled) || errors.Is(err, queue.ErrLost) {
 		r.finish(end, err, handedBack)
 		return nil
 	} else if err != nil {
 		return err
 	}
-	m, err := store.ReadManifest(outputs, store.OutOf(task.KeyOf(r.job.Job, r.task)))
+	m, err := store.ReadManifest(r.outputs, store.OutOf(task.KeyOf(r.job.Job, r.task)))
 	if err == nil && m.Hash != r.job.plan.Hash(r.task.Index) {
 		err = errors.New("its results are of another task of this name")
 	}
@@ -177,15 +197,18 @@ func (r *run) commit(end context.Context, outputs store.Root) error {
 	return nil
 }
 
-// outputs opens the root of the job's results.
-func (r *run) outputs() (store.Root, error) {
+// openRoots opens the roots of the job, and returns that of its results.
+func (r *run) openRoots() (store.Root, error) {
 	file := r.Roots(r.job.Name)
 	data, err := os.ReadFile(file)
 	if err != nil {
-		return nil, err
+		return nil, &scene.Error{Op: "read roots", Path: file, Err: err, Hint: "start the worker again: it writes the file", Kind: store.ErrSetup}
 	}
 	roots, err := store.ReadRoots(file, data)
 	if err != nil {
+		return nil, err
+	}
+	if _, err := roots.Open(r.job.Store.Inputs); err != nil {
 		return nil, err
 	}
 	return roots.Open(r.job.Store.Outputs)

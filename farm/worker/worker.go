@@ -1,7 +1,6 @@
 package worker
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,7 +13,7 @@ import (
 
 	"vksplat/farm/queue"
 	"vksplat/farm/spec"
-	"vksplat/farm/store"
+	"vksplat/farm/task"
 	"vksplat/scene"
 )
 
@@ -49,6 +48,7 @@ type Options struct {
 const (
 	pause        = time.Second
 	declineFor   = 10 * time.Second
+	keptJobs     = 16               // that are not read again for each task
 	coolDown     = 30 * time.Second // of a device that was lost, for each time in a row
 	mostLost     = 3                // times in a row, then the device is no more used
 	finishWithin = 10 * time.Minute // for the last word about a task while the queue is away
@@ -177,7 +177,7 @@ func rest(ctx context.Context, d time.Duration) {
 func (n *node) attempt(ctx context.Context, lease *queue.Lease, d *Device) (lost bool) {
 	log := n.Log.With("job", lease.Job, "task", lease.Task.Name, "attempt", lease.Attempt)
 	r := &run{node: n, lease: lease, device: d, log: log}
-	end, cancel := r.lastWord(ctx)
+	end, cancel := lastWord(ctx, lease.Context(), leaveWithin+task.StopWithin, finishWithin)
 	defer cancel()
 	j, err := n.open(lease.Context(), lease.Job)
 	if err == nil && lease.Index >= len(j.plan.Tasks) {
@@ -189,15 +189,19 @@ func (n *node) attempt(ctx context.Context, lease *queue.Lease, d *Device) (lost
 		return false
 	}
 	r.job, r.task = j, &j.plan.Tasks[lease.Index]
-	if why := cmp.Or(n.unfit(r.task, d), n.rootless(j)); why != "" {
-		log.Info("task declined", "why", why)
-		r.note(lease.Decline(end, n.Node+": "+why, declineFor))
+	if why := n.unfit(r.task, d); why != "" {
+		r.finish(end, errors.New(why), declined)
+		return false
+	}
+	if r.outputs, err = r.openRoots(); err != nil {
+		r.finish(end, err, judgeError(err, n.Alone))
+		rest(ctx, declineFor)
 		return false
 	}
 	unlock, err := r.lockDevice(ctx)
 	if err != nil && ctx.Err() == nil && lease.Context().Err() == nil {
 		log.Error("the device's lock cannot be taken", "cause", err)
-		r.note(lease.Decline(end, n.Node+": "+err.Error(), declineFor))
+		r.finish(end, err, declined)
 		rest(ctx, declineFor)
 		return false
 	}
@@ -234,29 +238,6 @@ func exists(file string) bool {
 	return err == nil
 }
 
-// rootless says which root of a job cannot be opened here, "" where all can: a share that is not mounted on one worker of a farm is no reason to fail a job
-// that others can do. On a machine alone nobody else can.
-func (n *node) rootless(j *job) string {
-	if !n.Mirror {
-		return ""
-	}
-	file := n.Roots(j.Name)
-	data, err := os.ReadFile(file)
-	if err != nil {
-		return err.Error()
-	}
-	roots, err := store.ReadRoots(file, data)
-	if err != nil {
-		return err.Error()
-	}
-	for _, name := range []string{j.Store.Outputs, j.Store.Inputs} {
-		if _, err := roots.Open(name); err != nil {
-			return err.Error()
-		}
-	}
-	return ""
-}
-
 // open gives the job of a name, and has its document in a file for children.
 func (n *node) open(ctx context.Context, name string) (*job, error) {
 	document, err := n.Queue.Document(ctx, name)
@@ -289,6 +270,14 @@ func (n *node) open(ctx context.Context, name string) (*job, error) {
 		return nil, err
 	}
 	j := &job{parsed, plan, file}
-	n.jobs[name] = j
+	n.remember(name, j)
 	return j, nil
+}
+
+// remember keeps a job for the next task of it, and not too many. The caller holds lock.
+func (n *node) remember(name string, j *job) {
+	if len(n.jobs) >= keptJobs {
+		clear(n.jobs) // tasks have theirs, others are read again
+	}
+	n.jobs[name] = j
 }
