@@ -34,7 +34,7 @@ LONG := VKSPLAT_LONG=1
 PYTHON := $(OUT)/python
 WITH_PYTHON = PATH="$$(test -e $(PYTHON)/made-from.txt && echo "$(CURDIR)/$(PYTHON)/bin:")$$PATH" VKSPLAT_PACKAGES=$$(test -e $(PYTHON)/made-from.txt && echo 1)
 
-.PHONY: help demo bench build windows docs test test-long check static gen tests python-env second-binding widths fuzz same-bytes twice golden clean
+.PHONY: help demo bench build release windows docs test test-long check static gen tests python-env second-binding widths fuzz same-bytes twice golden clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | awk -F '\t' '{printf "  %-15s %s\n", $$1, $$2}'
@@ -52,6 +52,11 @@ bench: ## measure the training steps of made-up models; build/bench.json gets th
 
 build: ## build bin/vksplat
 	go build -ldflags "-X main.revision=$(REVISION)" -o $(BIN)/vksplat ./cmd/vksplat
+
+release: ## build bin/release/vksplat, which runs on Linux with glibc 2.28 or newer (zig's C compiler comes from PyPI)
+	@.ci/zig $(OUT)/zig
+	CC="$(CURDIR)/$(OUT)/zig/cc" GOOS=linux GOARCH=amd64 CGO_ENABLED=1 go build -trimpath -ldflags "-s -w -X main.revision=$(REVISION)" -o $(BIN)/release/vksplat ./cmd/vksplat
+	@.ci/glibc $(BIN)/release/vksplat 2.28
 
 windows: ## build bin/vksplat.exe for Windows on x86-64, with both bindings, by mingw-w64
 	@.ci/install windows

@@ -44,6 +44,7 @@ type Server struct {
 	options Options
 	log     *slog.Logger
 	nats    *natsserver.Server
+	natsLog *natsLog
 	at      address
 	self    nkeys.KeyPair // of connections inside this process
 	ring    *keyring
@@ -174,13 +175,16 @@ func (s *Server) run(ctx context.Context) (err error) {
 	if err := s.tryListen(); err != nil {
 		return failure(op, s.options.Listen, err, "Stop what listens there, or give another port with --listen.", scene.ErrTryAgain)
 	}
+	if s.natsLog, err = openNatsLog(s.options.Dir, s.log); err != nil {
+		return err
+	}
 	if s.nats, err = natsserver.NewServer(s.config.Clone()); err != nil {
 		return failure(op, s.options.Dir, err, "", nil)
 	}
-	s.nats.SetLoggerV2(logger{s.log}, false, false, false)
+	s.nats.SetLoggerV2(s.natsLog, false, false, false)
 	s.nats.Start()
 	if !s.nats.ReadyForConnections(startWithin) {
-		return failure(op, s.options.Listen, errors.New("the server does not start: is the address in use?"), "The log says more with --verbose.", scene.ErrTryAgain)
+		return failure(op, s.options.Listen, errors.New("the server does not start: is the address in use?"), "nats.log in the server's folder says more.", scene.ErrTryAgain)
 	}
 	tcp, ok := s.nats.Addr().(*net.TCPAddr)
 	if !ok {
@@ -264,6 +268,9 @@ func (s *Server) Close() {
 		s.nats.Shutdown()
 		s.nats.WaitForShutdown()
 	}
+	if s.natsLog != nil {
+		s.natsLog.close()
+	}
 }
 
 // watchKeys lets in and shuts out as the folder of keys, and time, say.
@@ -321,13 +328,3 @@ func (s *Server) readKeys() error {
 	s.allowed = allowed
 	return nil
 }
-
-// logger hands the server's messages on.
-type logger struct{ log *slog.Logger }
-
-func (l logger) Noticef(format string, v ...any) { l.log.Debug("server: " + fmt.Sprintf(format, v...)) }
-func (l logger) Warnf(format string, v ...any)   { l.log.Warn("server: " + fmt.Sprintf(format, v...)) }
-func (l logger) Errorf(format string, v ...any)  { l.log.Error("server: " + fmt.Sprintf(format, v...)) }
-func (l logger) Fatalf(format string, v ...any)  { l.log.Error("server: " + fmt.Sprintf(format, v...)) }
-func (l logger) Debugf(string, ...any)           {}
-func (l logger) Tracef(string, ...any)           {}

@@ -90,6 +90,9 @@ func (r *reader) number(at path, v any, f *field) error {
 	default:
 		return r.needs(at, v, "a number")
 	}
+	if x != f.min && f.min == f.max {
+		return r.wrong(at, "a newer vksplat may know it", "%v is not possible, only %v is", v, f.min)
+	}
 	if x < f.min || x > f.max {
 		return r.wrong(at, "", "%v is not possible, %v to %v are", v, f.min, f.max)
 	}

@@ -111,7 +111,7 @@ var bad = []struct {
 	{doc: "{", text: "it ends too early", line: 1},
 	{doc: "[]", text: "unexpected end of table name", line: 1},
 	{doc: head, text: "task is missing"},
-	{doc: "version = 2\n" + head[12:], text: "version: 2 is not possible", line: 1},
+	{doc: "version = 2\n" + head[12:], text: "version: 2 is not possible, only 1 is", line: 1},
 	{doc: head + "task = []", text: "there are 0 tasks"},
 	{doc: head + "prioritty = \"high\"\n[[task]]\nkind = \"demo\"", text: `unknown key "prioritty"`, hint: "did you mean priority?", line: 3},
 	{doc: head + "[[task]]\nkind = \"demo\"\n[[task]]\nkind = \"train\"\nsource = \"a\"\n[task.set]\nseed = 2\niteratons = 5", text: `task 2: set.iteratons: unknown key "iteratons"`, hint: "did you mean iterations?", line: 10},
@@ -156,7 +156,7 @@ var bad = []struct {
 	{doc: head + "x = " + strings.Repeat("[", 200_000), text: "more than 16", line: 3, more: true},
 	{doc: `{"x": ` + strings.Repeat("[", 200_000), text: "more than 16", line: 1, more: true},
 	{doc: head + "x = \"\xff\"", text: "no UTF-8", line: 3, more: true},
-	{doc: strings.Repeat("#", MaxDocument+1), text: "262144 are possible", more: true},
+	{doc: strings.Repeat("#", MaxDocument+1), text: "it is larger than 256 KiB", more: true},
 }
 
 func TestDocuments(t *testing.T) {
