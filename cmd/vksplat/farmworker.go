@@ -89,7 +89,7 @@ func (f *workFlags) list() ([]worker.Device, error) {
 	var list []worker.Device
 	for _, d := range chosen {
 		if !slices.ContainsFunc(list, func(other worker.Device) bool { return other.ID == d.UUID }) { // a device with two drivers counts once
-			list = append(list, worker.Device{ID: d.UUID, Name: d.Name, Driver: d.Driver, MemoryBytes: d.MemoryBytes})
+			list = append(list, worker.Device{ID: d.UUID, Name: d.Name, Driver: d.Driver, MemoryBytes: d.MemoryBytes, PCI: d.PCI})
 		}
 	}
 	return list, nil
