@@ -14,10 +14,14 @@ type PassTime struct {
 
 // passTimes sums the device times of the steps that had timestamps. It allocates nothing once it has seen every pass.
 type passTimes struct {
-	n     int // steps
-	sums  []vk.PassTime
-	times []vk.PassTime
+	n      int // steps
+	sums   []vk.PassTime
+	times  []vk.PassTime
+	recent float64 // of a whole step, nanoseconds, mostly of the last steps that had timestamps
 }
+
+// recentWeight is that of the newest step in passTimes.recent.
+const recentWeight = 0.3
 
 // observe takes in a finished step that had timestamps.
 func (p *passTimes) observe(prog *vk.Program) {
@@ -26,7 +30,9 @@ func (p *passTimes) observe(prog *vk.Program) {
 		return
 	}
 	p.n++
+	var step int64
 	for _, t := range p.times {
+		step += t.Nanoseconds
 		i := slices.IndexFunc(p.sums, func(s vk.PassTime) bool { return s.Name == t.Name })
 		if i < 0 {
 			i = len(p.sums)
@@ -34,7 +40,15 @@ func (p *passTimes) observe(prog *vk.Program) {
 		}
 		p.sums[i].Nanoseconds += t.Nanoseconds
 	}
+	if p.n == 1 {
+		p.recent = float64(step)
+	}
+	p.recent += recentWeight * (float64(step) - p.recent)
 }
+
+// StepSeconds returns the device time that a step takes now, by the last ones that had timestamps; 0 where the device has none. Of several devices it is the
+// first one's.
+func (t *Trainer) StepSeconds() float64 { return t.passes.recent / 1e9 }
 
 // PassTimes returns where a step's device time goes, in the order of the passes. Passes of one kernel are taken together. It is empty where the device
 // has no timestamps.

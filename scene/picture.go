@@ -70,6 +70,19 @@ func (img Image) JPEG(quality int) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
+// SmallJPEG returns img as a JPEG file of at most so many bytes, no side longer than side pixels: of lower quality where that is needed, then smaller.
+func (img Image) SmallJPEG(side, bytes int) ([]byte, error) {
+	for ; ; side /= 2 {
+		small := img.Fit(side)
+		for _, quality := range []int{88, 78, 65, 50} {
+			data, err := small.JPEG(quality)
+			if err != nil || len(data) <= bytes || side < 8 {
+				return data, err
+			}
+		}
+	}
+}
+
 // opaque returns the colours of img without its alpha, as FloatRGB does.
 func (img Image) opaque() *image.RGBA {
 	out := image.NewRGBA(image.Rect(0, 0, img.Width, img.Height))

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"image/jpeg"
 	"image/png"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -122,5 +123,23 @@ func TestOver(t *testing.T) {
 	opaque := Image{Width: 1, Height: 1, Pix: []uint8{1, 2, 3, 255}}
 	if got := opaque.Over([3]float32{}); &got.Pix[0] != &opaque.Pix[0] {
 		t.Error("an opaque image is copied")
+	}
+}
+
+// TestSmallJPEG packs what packs badly.
+func TestSmallJPEG(t *testing.T) {
+	const side, most = 480, 40 << 10
+	for _, size := range [][2]int{{480, 480}, {1000, 20}, {1, 1}, {64, 4000}} {
+		img := Image{Width: size[0], Height: size[1], Pix: make([]uint8, 4*size[0]*size[1])}
+		noise := rand.NewChaCha8([32]byte{1})
+		_, _ = noise.Read(img.Pix) // always succeeds
+		data, err := img.SmallJPEG(side, most)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := jpeg.DecodeConfig(bytes.NewReader(data))
+		if err != nil || len(data) > most || max(c.Width, c.Height) > side {
+			t.Errorf("%v: %d bytes of %d x %d pixels, %v", size, len(data), c.Width, c.Height, err)
+		}
 	}
 }

@@ -122,7 +122,7 @@ const benchProbe = 3
 func (b *bencher) show(t *pipeline.Trainer, total int) *progress {
 	p := newProgress(b.events, b.o.progress, 0, total)
 	p.text = b.app.text
-	p.bytes = func() int64 { return t.MemoryStats().DeviceBytes }
+	p.use = func() deviceUse { return deviceUse{t.MemoryStats().DeviceBytes, t.StepSeconds()} }
 	p.spent = t.Seconds
 	b.showing(p)
 	return p

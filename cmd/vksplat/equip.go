@@ -17,9 +17,9 @@ import (
 func (r *trainRun) equip(ctx context.Context) error {
 	cams := pick(r.capture.Cameras, r.train)
 	options := pipeline.TrainerOptions{
-		Interludes: r.live.interludes(), Others: r.others,
+		Interludes: r.interludes(), Others: r.others,
 		Pictures: pick(r.capture.Cameras, r.test), Decode: r.capture.Cameras, PhotoBytes: r.photoVRAM, Strict: r.load.strict, Warn: r.app.warn,
-		HeldBytes: int64(len(r.points))*filePointBytes + r.viewerBytes(), LoadBytes: int64(len(r.points)) * loadedPointBytes, OnPressure: r.saver.pressed,
+		HeldBytes: int64(len(r.points))*filePointBytes + r.viewerBytes() + r.preview.pictureBytes(), LoadBytes: int64(len(r.points)) * loadedPointBytes, OnPressure: r.saver.pressed,
 	}
 	var init *scene.Splats
 	var splats int

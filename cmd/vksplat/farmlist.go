@@ -150,7 +150,7 @@ func (a *app) farmNodesCommand() *cobra.Command {
 			case n.Drain:
 				state = "drained"
 			}
-			_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", n.Node, state, poolsText(n.Pools), orDash(n.Version), orDash(strings.Join(n.Devices, ", ")), orDash(strings.Join(n.Tasks, ", ")))
+			_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", n.Node, state, poolsText(n.Pools), orDash(n.Version), orDash(devicesText(&n)), orDash(strings.Join(n.Tasks, ", ")))
 		}
 		return w.Flush()
 	})

@@ -205,12 +205,12 @@ func (a *app) taskSignals() (ctx context.Context, done func()) {
 	}
 }
 
-// reporter prints progress. Signs of life are for programs.
+// reporter prints progress. What else it says is for programs.
 func (a *app) reporter(how string) func(task.Progress) {
 	var before task.Progress
 	return func(p task.Progress) {
 		if how != progressJSON {
-			p.Life = 0
+			p = task.Progress{Task: p.Task, Step: p.Step, Of: p.Of, Message: p.Message}
 			if p == before {
 				return
 			}

@@ -131,7 +131,7 @@ func (w *watcher) news(t queue.TaskStatus) string {
 func stepText(t queue.TaskStatus) string {
 	e := &t.Entry
 	if e.Of > 0 {
-		return strings.TrimSpace(fmt.Sprintf("%s %d/%d", e.Message, e.Step, e.Of))
+		return strings.TrimSpace(fmt.Sprintf("%s %d/%d", e.Message, e.Step, e.Of)) + paceText(&t)
 	}
 	return e.Message
 }
@@ -183,7 +183,14 @@ func (a *app) printJob(status queue.JobStatus, tasks []queue.TaskStatus, asJSON 
 	if asJSON {
 		return a.printJSON(jobReport{status, tasks})
 	}
-	a.printf("job %s: %s, %s\n", status.Name, status.State, countsText(status.Counts))
+	left := ""
+	if status.Left > 0 {
+		left = ", " + durationText(time.Duration(status.Left).Seconds()) + " left"
+		if status.More {
+			left = ", more than " + durationText(time.Duration(status.Left).Seconds()) + " left"
+		}
+	}
+	a.printf("job %s: %s, %s%s\n", status.Name, status.State, countsText(status.Counts), left)
 	w := tabwriter.NewWriter(a.stdout, 0, 8, 2, ' ', 0)
 	_, _ = fmt.Fprintln(w, "INDEX\tTASK\tSTATE\tATTEMPT\tNODE\tPROGRESS")
 	for _, t := range tasks {

@@ -73,7 +73,7 @@ func (f *workFlags) list(a *app) (list []worker.Device, err error) {
 			return nil, usagef("vksplat devices says what it lacks; name others", "flag --devices: device %d (%s) cannot be used", d.Index, d.Name)
 		}
 		if !slices.ContainsFunc(list, func(other worker.Device) bool { return other.ID == d.UUID }) { // a device with two drivers counts once
-			list = append(list, worker.Device{ID: d.UUID, PCI: d.PCI, Name: d.Name, Driver: d.Driver, MemoryBytes: d.MemoryBytes})
+			list = append(list, worker.Device{ID: d.UUID, Name: d.Name, Driver: d.Driver, MemoryBytes: d.MemoryBytes, PCI: d.PCI})
 		}
 	}
 	return list, nil

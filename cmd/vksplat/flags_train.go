@@ -70,6 +70,7 @@ type trainOptions struct {
 	helpAll     bool
 
 	viewer       viewerOptions
+	preview      previewOptions
 	progress     string
 	metricsEvery int // steps between lines of metrics.jsonl
 	tensorboard  bool
@@ -79,7 +80,7 @@ type trainOptions struct {
 // newTrainOptions returns the defaults.
 func newTrainOptions() *trainOptions {
 	return &trainOptions{load: loadFlags{model: scene.AnyModel}, origin: "auto", block: noBlock, config: pipeline.DefaultConfig(), testEvery: heldOutEvery, stepsScaler: 1, checkpoints: newCheckpointOptions(),
-		progress: progressAuto, metricsEvery: 100, report: true}
+		progress: progressAuto, metricsEvery: 100, report: true, preview: previewOptions{every: defaultPreviewEvery}}
 }
 
 // table lists all options of train by chapter. Their defaults are what o holds.
@@ -218,6 +219,8 @@ func (o *trainOptions) showOptions() []option {
 		text(&o.viewer.server.Host, "host", "with --viewer, listen at `ADDR` of this machine, for others to see it (default: 127.0.0.1, for this machine alone)").flagOnly(),
 		text(&o.viewer.server.CertFile, "tls-cert", "with --viewer, encrypt with the certificate in `FILE`, PEM").flagOnly(),
 		text(&o.viewer.server.KeyFile, "tls-key", "with --viewer, the certificate's private key, `FILE`, PEM").flagOnly(),
+		text(&o.preview.file, "preview", "leave a small picture of the model in `FILE`, JPEG, every half minute: of the first held-out view, or else the first").flagOnly(),
+		float(&o.preview.every, "preview-every", "with --preview, a picture every `SECONDS` in place of 30; less often where pictures would take more than 1 % of the time").flagOnly(),
 		truth(&o.report, "report", "write OUT/report.html at the end: curves, held-out photos, settings"),
 	}
 }

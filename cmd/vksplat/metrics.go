@@ -74,8 +74,23 @@ type stepLine struct {
 	Rate        rounded `json:"steps_per_s"`
 	ETA         rounded `json:"eta_s"` // null while unknown
 	DeviceBytes int64   `json:"device_bytes"`
+	DeviceBusy  rounded `json:"device_busy"` // share of the time that steps take of the device, 0 to 1; null while unknown
 	RSSBytes    int64   `json:"peak_rss_bytes"`
 	Seconds     rounded `json:"seconds"` // of training, without what is measured and saved
+}
+
+// deviceUse is what training takes of the device.
+type deviceUse struct {
+	bytes   int64   // of memory
+	seconds float64 // of a step, 0 while unknown
+}
+
+// busy is the part of the time that steps take of the device, at so many a second; NaN where it is not known.
+func (u deviceUse) busy(rate float64) rounded {
+	if !(u.seconds > 0 && rate > 0) {
+		return rounded(math.NaN())
+	}
+	return rounded(min(1, u.seconds*rate))
 }
 
 // evalLine is a measurement on the held-out photos.
@@ -102,9 +117,10 @@ func psnrOf(mse float64) float64 { return min(maxPSNR, -10*math.Log10(mse)) }
 
 // line is the state of the last step for --progress json.
 func (p *progress) line() stepLine {
+	use := p.use()
 	return stepLine{Event: eventStep, Step: p.last.Step, Total: p.total, Loss: rounded(p.last.Loss), L1: rounded(p.last.L1), SSIM: rounded(p.last.SSIM),
 		PSNR: rounded(psnrOf(float64(p.last.MSE))), Splats: p.last.Splats, Visible: p.last.Visible, Isects: p.last.Isects, Downscales: p.last.Level,
-		Rate: rounded(p.rate), ETA: rounded(p.etaSeconds()), DeviceBytes: p.bytes(), RSSBytes: peakRSS(), Seconds: rounded(p.spent())}
+		Rate: rounded(p.rate), ETA: rounded(p.etaSeconds()), DeviceBytes: use.bytes, DeviceBusy: use.busy(p.rate), RSSBytes: peakRSS(), Seconds: rounded(p.spent())}
 }
 
 // writeLine writes v as one line of JSON in one write, so that a process that is
@@ -233,12 +249,12 @@ func (m *metricsLog) add(p pipeline.Progress) {
 func (m *metricsLog) due(step, total int) bool { return step%m.every == 0 || step == total }
 
 // step writes the line of the steps since the last one. seconds is the time of training in this process.
-func (m *metricsLog) step(p pipeline.Progress, total int, seconds float64, deviceBytes int64) (*stepLine, error) {
+func (m *metricsLog) step(p pipeline.Progress, total int, seconds float64, use deviceUse) (*stepLine, error) {
 	v, n := m.since, float64(m.since.N)
 	rate := float64(p.Step-m.lastStep) / (seconds - m.lastSeconds)
 	l := &stepLine{Event: eventStep, Step: p.Step, Total: total, Loss: rounded(v.Loss / n), L1: rounded(v.L1 / n), SSIM: rounded(v.SSIM / n), PSNR: rounded(psnrOf(v.MSE / n)),
 		Splats: p.Splats, Visible: p.Visible, Isects: p.Isects, Downscales: p.Level, Rate: rounded(rate), ETA: rounded(float64(total-p.Step) / rate),
-		DeviceBytes: deviceBytes, RSSBytes: peakRSS(), Seconds: rounded(m.secondsBefore + seconds)}
+		DeviceBytes: use.bytes, DeviceBusy: use.busy(rate), RSSBytes: peakRSS(), Seconds: rounded(m.secondsBefore + seconds)}
 	m.since = interval{}
 	m.lastStep, m.lastSeconds = p.Step, seconds
 	return l, writeLine(m.f, l)

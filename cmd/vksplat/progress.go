@@ -41,10 +41,10 @@ type progress struct {
 	text  *sync.Mutex // guards w and open
 	how   string      // never auto
 	width func() int
-	bytes func() int64   // of device memory taken; asked for JSON lines
-	spent func() float64 // seconds of training; likewise
-	total int            // steps, or pictures
-	draws bool           // pictures are drawn, of which there is no loss
+	use   func() deviceUse // asked for JSON lines
+	spent func() float64   // seconds of training; likewise
+	total int              // steps, or pictures
+	draws bool             // pictures are drawn, of which there is no loss
 
 	shown, mark time.Time // of the last output, of the rate's window
 	markStep    int
@@ -60,7 +60,7 @@ type progress struct {
 // newProgress shows the steps from on, up to total, on w.
 func newProgress(w io.Writer, how string, from, total int) *progress {
 	now := time.Now()
-	p := &progress{w: w, text: &sync.Mutex{}, how: how, total: total, shown: now, mark: now, markStep: from, loss: math.NaN(), width: func() int { return plainWidth }, bytes: func() int64 { return 0 }, spent: func() float64 { return 0 }}
+	p := &progress{w: w, text: &sync.Mutex{}, how: how, total: total, shown: now, mark: now, markStep: from, loss: math.NaN(), width: func() int { return plainWidth }, use: func() deviceUse { return deviceUse{} }, spent: func() float64 { return 0 }}
 	f, isFile := fileOf(w)
 	if isFile {
 		p.width = func() int { return terminalWidth(f) }

@@ -42,7 +42,7 @@ func openRecord(r *trainRun, events io.Writer) (*record, error) {
 	r.app.text.Lock()
 	r.app.show = rec.show
 	r.app.text.Unlock()
-	rec.show.bytes = func() int64 { return r.trainer.MemoryStats().DeviceBytes }
+	rec.show.use = r.use
 	rec.show.spent = func() float64 { return rec.metrics.secondsBefore + rec.seconds() }
 	var since interval
 	if from := r.saver.from; from != nil {
@@ -64,6 +64,11 @@ func openRecord(r *trainRun, events io.Writer) (*record, error) {
 			PlannedBytes: r.trainer.PlannedBytes(), BudgetBytes: r.deviceBudget()})
 	}
 	return rec, nil
+}
+
+// use is what training takes of the device now.
+func (r *trainRun) use() deviceUse {
+	return deviceUse{r.trainer.MemoryStats().DeviceBytes, r.trainer.StepSeconds()}
 }
 
 // startLine is the first JSON line on standard output.
@@ -127,7 +132,7 @@ func (rec *record) step(p pipeline.Progress) {
 	rec.metrics.add(p)
 	rec.watch(p)
 	if !p.More && rec.metrics.due(p.Step, total) {
-		l, err := rec.metrics.step(p, total, rec.seconds(), rec.run.trainer.MemoryStats().DeviceBytes)
+		l, err := rec.metrics.step(p, total, rec.seconds(), rec.run.use())
 		rec.check(err)
 		if rec.board != nil {
 			rec.check(rec.board.step(l))

@@ -26,7 +26,7 @@ func logSteps(t *testing.T, m *metricsLog, from, to, total int) {
 	for n := from; n <= to; n++ {
 		m.add(step(n))
 		if m.due(n, total) {
-			if _, err := m.step(step(n), total, float64(n), 1<<20); err != nil {
+			if _, err := m.step(step(n), total, float64(n), deviceUse{1 << 20, 0.5}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -141,9 +141,9 @@ func TestReadStepsThins(t *testing.T) {
 // TestStableKeys pins the names that other programs read.
 func TestStableKeys(t *testing.T) {
 	for want, v := range map[string]any{
-		"device_bytes eta_s event isects l1 loss peak_rss_bytes psnr seconds splats ssim step steps_per_s total visible":  stepLine{},
-		"event psnr psnr_median seconds splats ssim ssim_median step views":                                               evalLine{},
-		"budget_bytes device event out planned_bytes points resolution scene step test_images total train_images version": startLine{},
+		"device_busy device_bytes eta_s event isects l1 loss peak_rss_bytes psnr seconds splats ssim step steps_per_s total visible": stepLine{},
+		"event psnr psnr_median seconds splats ssim ssim_median step views":                                                          evalLine{},
+		"budget_bytes device event out planned_bytes points resolution scene step test_images total train_images version":            startLine{},
 	} {
 		data, err := json.Marshal(v)
 		if err != nil {

@@ -101,7 +101,8 @@ type trainRun struct {
 	fingerprint string             // of the capture, "" until a checkpoint needs it
 	altered     bool               // photos were changed under the run, which has been told
 
-	live *liveTraining // nil without --viewer
+	live    *liveTraining // nil without --viewer
+	preview *preview      // nil without --preview
 }
 
 // train trains, saves and evaluates. The error of an interrupted run is
@@ -173,6 +174,7 @@ func (r *trainRun) show(events io.Writer) (err error) {
 	if r.rec, err = openRecord(r, events); err != nil {
 		return err
 	}
+	r.preview.begin()
 	return r.live.serve()
 }
 
@@ -185,7 +187,10 @@ func (r *trainRun) divergedHint(err error) error {
 }
 
 // begin does everything that comes before the first line.
-func (r *trainRun) begin(ctx context.Context) error {
+func (r *trainRun) begin(ctx context.Context) (err error) {
+	if r.preview, err = newPreview(r); err != nil {
+		return err
+	}
 	r.saver = newSaver(r)
 	if err := r.saver.find(); err != nil {
 		return err
@@ -242,6 +247,7 @@ func (r *trainRun) runTo(ctx context.Context, step int, after func()) error {
 		r.saver.startOver()
 		r.rec.step(p)
 		r.live.step(p)
+		r.preview.stepped()
 		after()
 	})
 	r.rec.end()
@@ -381,6 +387,7 @@ func (r *trainRun) flushNotes() {
 
 func (r *trainRun) close() error {
 	errs := []error{r.live.close()}
+	r.preview.close()
 	if r.rec != nil {
 		errs = append(errs, r.rec.close())
 	}

@@ -186,6 +186,7 @@ func (r *trainRun) fullHint(err error) error {
 
 // finish saves the model, measures the held-out photos and writes all results.
 func (r *trainRun) finish(ctx context.Context, interrupted bool, seen func(scene.Image, []float32)) (*stats, error) {
+	r.preview.last()
 	step, began := r.trainer.Step(), time.Now()
 	finish, err := r.startModel(step)
 	if err != nil {

@@ -48,7 +48,10 @@ func (l *liveTraining) draw(ctx context.Context, q *view.FrameQuery, photo scene
 	c := frameCamera(l.r.capture.Cameras, q)
 	err = l.between.Do(ctx, func() error {
 		begin, lost := time.Now(), l.between.Lost()
-		c, err := l.show(c, looks[q.Mode])
+		rgb, c, err := l.r.showToFit(l.memory, c, looks[q.Mode])
+		if err == nil {
+			l.memory = rgb
+		}
 		l.pace.observe(c.Width*c.Height, begin, lost)
 		l.drawn = c
 		return err
@@ -76,16 +79,12 @@ func framePicture(mode view.Mode, rgb []float32, c *scene.Camera, photo scene.Im
 // smallerTries is how many times a frame that does not fit is tried at half the width and height.
 const smallerTries = 3
 
-// show draws a frame into l.memory, and returns the camera that it was drawn by.
-func (l *liveTraining) show(c scene.Camera, look pipeline.Look) (drawn scene.Camera, err error) {
+// showToFit draws a frame into memory, smaller where what training has does not hold it, and returns the camera that it was drawn by.
+func (r *trainRun) showToFit(memory []float32, c scene.Camera, look pipeline.Look) (rgb []float32, drawn scene.Camera, err error) {
 	for try := 0; ; try++ {
-		var rgb []float32
-		rgb, drawn, err = l.r.trainer.Show(l.memory, c, look)
-		if err == nil {
-			l.memory = rgb
-		}
+		rgb, drawn, err = r.trainer.Show(memory, c, look)
 		if !errors.Is(err, pipeline.ErrFrameTooFull) || try == smallerTries {
-			return drawn, err
+			return rgb, drawn, err
 		}
 		c = drawn.Rescaled(max(1, drawn.Width/2), max(1, drawn.Height/2))
 	}

@@ -25,6 +25,7 @@ import (
 	"vksplat/farm/store"
 	"vksplat/farm/task"
 	"vksplat/farm/worker"
+	"vksplat/scene"
 )
 
 // The test program is also the server, the workers and the tasks: this variable says which.
@@ -88,6 +89,7 @@ const (
 	pointsCrash    = 104 // the first attempt crashes
 	pointsQuiet    = 106 // makes no step for long, but is alive
 	pointsLong     = 105 // stops only by SIGTERM, with a checkpoint
+	pointsShow     = 107 // has a picture of what it makes, and then what is none
 	stubSteps      = 12
 	stubStep       = 15 * time.Millisecond
 	stubCheckpoint = "steps"
@@ -134,6 +136,14 @@ func partTask() int {
 	return 0
 }
 
+// stubPicture is what a task shows.
+func stubPicture() []byte {
+	img := scene.Image{Width: 32, Height: 24, Pix: make([]byte, 4*32*24)}
+	data, err := img.JPEG(80)
+	must(err)
+	return data
+}
+
 func stubResult(t *spec.Task) []byte {
 	sum := sha256.Sum256([]byte(t.Name))
 	return sum[:]
@@ -171,6 +181,14 @@ func stubWork(t *spec.Task, dir string, attempt int) int {
 				line, _ := json.Marshal(task.Progress{Task: t.Name, Step: step, Of: stubSteps, Message: "counting", Life: life + 1})
 				fmt.Printf("%s\n", line)
 				time.Sleep(100 * time.Millisecond)
+			}
+		case points == pointsShow && step == 3:
+			for _, data := range [][]byte{stubPicture(), []byte("<script>alert(1)</script>")} {
+				name := filepath.Join(dir, "preview.jpg")
+				must(os.WriteFile(name, data, 0o666))
+				line, _ := json.Marshal(task.Progress{Task: t.Name, Step: step, Of: stubSteps, Message: "counting", Rate: 5, Unit: "pictures", Preview: name})
+				fmt.Printf("%s\n", line)
+				time.Sleep(500 * time.Millisecond)
 			}
 		case points == pointsHang && first && step == 3:
 			select {}

@@ -3,6 +3,7 @@
 package lab
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"strings"
@@ -98,6 +99,28 @@ func TestWorker(t *testing.T) {
 	data, err := os.ReadFile(l.path("outputs/long/t0/out/MANIFEST.json"))
 	if err != nil || !strings.Contains(string(data), fmt.Sprintf("\"attempt\": %d", before+1)) {
 		t.Errorf("the results are not of attempt %d: %s %v", before+1, data, err)
+	}
+}
+
+// TestWorkerShows hands the picture of a task on, and nothing that is none.
+func TestWorkerShows(t *testing.T) {
+	l := newLab(t)
+	l.start("server")
+	q := l.queue()
+	l.start("one")
+	job := l.submit(q, document("show", "", pointsShow))
+	_, tasks := l.wait(q, job.Name, 30*time.Second)
+	l.check(job, tasks, nil)
+	data, err := q.Preview(t.Context(), job.Name, 0)
+	if err != nil || !bytes.Equal(data, stubPicture()) {
+		t.Errorf("a picture of %d bytes, %v", len(data), err)
+	}
+	if e := tasks[0].Entry; e.Unit != "" && e.Unit != "pictures" || e.Rate != 0 || e.Took <= 0 {
+		t.Errorf("at its end: %+v", e)
+	}
+	nodes, err := q.Nodes(t.Context())
+	if err != nil || len(nodes) != 1 || len(nodes[0].Use) != 1 || nodes[0].Use[0].Name != "Test GPU" || nodes[0].Use[0].Budget != 8<<30 || nodes[0].Use[0].Job != "" {
+		t.Errorf("%+v, %v", nodes, err)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"vksplat/farm/queue"
 )
@@ -68,7 +69,9 @@ func (m *metrics) collect(ctx context.Context, farm Farm) error {
 		return err
 	}
 	m.jobs(jobs)
+	m.outlook(jobs)
 	m.nodes(nodes)
+	m.devices(nodes)
 	return nil
 }
 
@@ -117,6 +120,49 @@ func (m *metrics) nodes(nodes []queue.NodeStatus) {
 		m.gauge(family.name, family.help)
 		for i := range nodes {
 			m.sample(family.name, family.value(&nodes[i]), "node", nodes[i].Node, "version", cmp.Or(nodes[i].Version, "unknown"))
+		}
+	}
+}
+
+// outlook writes how fast jobs are that have not ended, and for how long they go on.
+func (m *metrics) outlook(jobs []queue.JobStatus) {
+	m.gauge("vksplat_farm_job_rate_per_second", "What the running tasks of a job do, by unit: steps of training, pictures of renders.")
+	for _, j := range jobs {
+		for _, unit := range slices.Sorted(maps.Keys(j.Rates)) {
+			m.sample("vksplat_farm_job_rate_per_second", j.Rates[unit], "job", j.Name, "owner", j.Owner, "unit", unit)
+		}
+	}
+	m.gauge("vksplat_farm_job_remaining_seconds", "Guess of the time until a job's last task is done.")
+	for _, j := range jobs {
+		if j.Left > 0 && !j.State.Ended() {
+			m.sample("vksplat_farm_job_remaining_seconds", time.Duration(j.Left).Seconds(), "job", j.Name, "owner", j.Owner)
+		}
+	}
+}
+
+// devices writes what the devices of nodes do, as far as it is known.
+func (m *metrics) devices(nodes []queue.NodeStatus) {
+	for _, family := range []struct {
+		name, help string
+		value      func(*queue.DeviceUse) (value float64, known bool)
+	}{
+		{"vksplat_farm_device_busy_ratio", "Share of the time for which a device is busy, 0 to 1.", func(u *queue.DeviceUse) (float64, bool) {
+			if u.Busy == nil {
+				return 0, false
+			}
+			return *u.Busy, true
+		}},
+		{"vksplat_farm_device_memory_used_bytes", "Memory of a device that is taken.", func(u *queue.DeviceUse) (float64, bool) { return float64(u.Bytes), u.Bytes > 0 }},
+		{"vksplat_farm_device_memory_budget_bytes", "Memory of a device that may be taken.", func(u *queue.DeviceUse) (float64, bool) { return float64(u.Budget), u.Budget > 0 }},
+		{"vksplat_farm_device_tasks", "Tasks that a device works on.", func(u *queue.DeviceUse) (float64, bool) { return truth(u.Job != ""), true }},
+	} {
+		m.gauge(family.name, family.help)
+		for _, n := range nodes {
+			for i := range n.Use {
+				if value, known := family.value(&n.Use[i]); known {
+					m.sample(family.name, value, "node", n.Node, "device", n.Use[i].Device, "name", n.Use[i].Name)
+				}
+			}
 		}
 	}
 }

@@ -2,16 +2,17 @@ package page
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"crypto/sha256"
 	"embed"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"html/template"
 	"net/http"
 	"slices"
 	"strconv"
-	"strings"
-	"sync"
 	"time"
 
 	"vksplat/farm/queue"
@@ -24,6 +25,8 @@ type Farm interface {
 	Show(ctx context.Context, job string) (queue.JobStatus, []queue.TaskStatus, error)
 	Nodes(ctx context.Context) ([]queue.NodeStatus, error)
 	Logs(ctx context.Context, job string, index int, follow bool, fn func(queue.LogLine) error) error
+	Previews(ctx context.Context, job string) (map[int]bool, error)
+	Preview(ctx context.Context, job string, index int) ([]byte, error)
 }
 
 const (
@@ -37,7 +40,8 @@ const (
 var files embed.FS
 
 var templates = template.Must(template.New("").Funcs(template.FuncMap{
-	"ago": ago, "plural": plural, "count": func(counts map[queue.State]int, state string) int { return counts[queue.State(state)] },
+	"ago": ago, "plural": plural, "size": sizeText, "percent": percentText, "pools": poolsText,
+	"span": func(d queue.Duration) string { return spanText(time.Duration(d)) }, "count": func(counts map[queue.State]int, state string) int { return counts[queue.State(state)] },
 }).ParseFS(files, "*.html"))
 
 // Picture finds the last picture that a task made, PNG or JPEG; without one, the data is nil.
@@ -48,7 +52,6 @@ type pages struct {
 	farm    Farm
 	picture Picture
 	now     func() time.Time
-	pace    pace
 }
 
 // Show serves the pages of a farm. Picture may be nil: then there are none.
@@ -62,6 +65,7 @@ func Show(s *view.Server, farm Farm, picture Picture) error {
 	s.Handle("job", p.page("job.html", p.job))
 	s.Handle("log", p.page("log.html", p.log))
 	s.Handle("picture", http.HandlerFunc(p.servePicture))
+	s.Handle("preview", http.HandlerFunc(p.servePreview))
 	s.Handle("page.css", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/css; charset=utf-8")
 		_, _ = w.Write(style) // what cannot be written, nobody waits for
@@ -97,7 +101,17 @@ type jobRow struct {
 	queue.JobStatus
 	Done, Running int
 	Rate          string // tasks that were done an hour
+	Throughput    string // of the tasks that run
 	Left          string // time until the last, "" where nothing says it
+}
+
+// card is a device in the overview.
+type card struct {
+	queue.DeviceUse
+	Node        string
+	queue.Order        // to that
+	Picture     bool   // there is one of the task
+	Speed, Left string // of the task
 }
 
 func (p *pages) overview(ctx context.Context, _ *http.Request) (any, error) {
@@ -110,54 +124,96 @@ func (p *pages) overview(ctx context.Context, _ *http.Request) (any, error) {
 		return nil, err
 	}
 	data := struct {
-		Refresh int
-		Jobs    []jobRow
-		Nodes   []queue.NodeStatus
-		Running int // tasks
-		Devices int
-	}{Refresh: refresh, Nodes: nodes}
+		Refresh    int
+		Jobs       []jobRow
+		Nodes      []queue.NodeStatus
+		Cards      []card
+		Running    int // tasks
+		Devices    int
+		Throughput string
+	}{Refresh: refresh, Nodes: nodes, Cards: p.cards(ctx, nodes)}
 	slices.Reverse(jobs) // the newest first
+	rates := map[string]float64{}
 	for _, j := range jobs {
 		data.Jobs = append(data.Jobs, p.row(j))
+		for unit, rate := range j.Rates {
+			rates[unit] += rate
+		}
 	}
+	data.Throughput = ratesText(rates)
 	for _, n := range nodes {
 		data.Running, data.Devices = data.Running+len(n.Tasks), data.Devices+len(n.Devices)
 	}
 	return data, nil
 }
 
+// cards makes a card of every device, those that work first.
+func (p *pages) cards(ctx context.Context, nodes []queue.NodeStatus) (list []card) {
+	pictures := map[string]map[int]bool{} // by job
+	for _, n := range nodes {
+		for _, u := range n.Use {
+			c := card{DeviceUse: u, Node: n.Node, Order: n.Order, Speed: rateText(u.Rate, u.Unit)}
+			if u.Job != "" {
+				has, asked := pictures[u.Job]
+				if !asked {
+					has, _ = p.farm.Previews(ctx, u.Job) // without them the page is as good
+					pictures[u.Job] = has
+				}
+				c.Picture = has[u.Index]
+			}
+			if u.Rate > 0 && u.Of > u.Step {
+				c.Left = leftText(float64(u.Of-u.Step) / u.Rate)
+			}
+			list = append(list, c)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b card) int { return cmp.Compare(rests(&a), rests(&b)) })
+	return list
+}
+
+func rests(c *card) int {
+	if c.Job == "" {
+		return 1
+	}
+	return 0
+}
+
 func (p *pages) row(j queue.JobStatus) jobRow {
-	row := jobRow{JobStatus: j, Done: j.Counts[queue.Succeeded], Running: j.Counts[queue.Running] + j.Counts[queue.Verifying]}
+	row := jobRow{JobStatus: j, Done: j.Counts[queue.Succeeded], Running: j.Counts[queue.Running] + j.Counts[queue.Verifying], Throughput: ratesText(j.Rates)}
+	if j.Left > 0 {
+		row.Left = leftText(time.Duration(j.Left).Seconds())
+	}
+	if row.Left != "" && j.More {
+		row.Left = "over " + row.Left
+	}
 	end := p.now()
 	if j.State.Ended() {
 		end = j.Changed
 	}
-	took := end.Sub(j.Submitted)
-	if row.Done == 0 || took <= 0 {
-		return row
-	}
-	row.Rate = strconv.FormatFloat(float64(row.Done)/took.Hours(), 'f', 1, 64)
-	if left := open(j.Counts); left > 0 && !j.State.Ended() {
-		row.Left = leftText(took.Seconds() / float64(row.Done) * float64(left))
+	if took := end.Sub(j.Submitted); row.Done > 0 && took > 0 {
+		row.Rate = strconv.FormatFloat(float64(row.Done)/took.Hours(), 'f', 1, 64)
 	}
 	return row
-}
-
-// open counts the tasks that have not ended.
-func open(counts map[queue.State]int) (n int) {
-	for state, k := range counts {
-		if !state.Ended() {
-			n += k
-		}
-	}
-	return n
 }
 
 // taskRow is a task on the page of its job.
 type taskRow struct {
 	queue.TaskStatus
-	Left  string // time until its last step, "" where nothing says it
-	Steps bool   // are worth showing: of tasks that succeeded the queue has those that were told last
+	Left    string // time until its last step, "" where nothing says it
+	Speed   string // steps a second, likewise
+	Steps   bool   // are worth showing: of tasks that succeeded the queue has those that were told last
+	Picture bool   // there is one of what it makes
+}
+
+func newTaskRow(t queue.TaskStatus, picture bool) taskRow {
+	row := taskRow{TaskStatus: t, Steps: t.Entry.Of > 0 && t.State != queue.Succeeded, Picture: picture}
+	if t.Left > 0 {
+		row.Left = leftText(time.Duration(t.Left).Seconds())
+	}
+	if t.State == queue.Running {
+		row.Speed = rateText(t.Entry.Rate, t.Entry.Unit)
+	}
+	return row
 }
 
 // stateCount is a state that tasks of a job have.
@@ -180,6 +236,7 @@ func (p *pages) job(ctx context.Context, r *http.Request) (any, error) {
 		States          []stateCount
 		State           queue.State
 		Tasks           []taskRow
+		Pictures        bool // one of them has one
 		From, Next, All int
 		Previous        int // -1: none
 	}{Refresh: refresh, Job: p.row(job), State: state, Previous: -1}
@@ -200,13 +257,13 @@ func (p *pages) job(ctx context.Context, r *http.Request) (any, error) {
 	if end < len(tasks) {
 		data.Next = end
 	}
+	pictures, _ := p.farm.Previews(ctx, name) // without them the page is as good
 	for _, t := range tasks[data.From:end] {
-		data.Tasks = append(data.Tasks, taskRow{t, p.pace.left(&t, p.now()), hasSteps(&t)})
+		data.Tasks = append(data.Tasks, newTaskRow(t, pictures[t.Index]))
+		data.Pictures = data.Pictures || pictures[t.Index]
 	}
 	return data, nil
 }
-
-func hasSteps(t *queue.TaskStatus) bool { return t.Entry.Of > 0 && t.State != queue.Succeeded }
 
 func (p *pages) log(ctx context.Context, r *http.Request) (any, error) {
 	name := r.FormValue("job")
@@ -225,12 +282,18 @@ func (p *pages) log(ctx context.Context, r *http.Request) (any, error) {
 		Refresh int
 		Job     queue.JobStatus
 		Task    taskRow
-		Picture bool
+		Use     *queue.DeviceUse // of the device that works on it, nil: none does
+		Result  bool             // the store has a picture of it
 		Lines   []queue.LogLine
-	}{Refresh: refresh, Job: job, Task: taskRow{tasks[index], p.pace.left(&tasks[index], p.now()), hasSteps(&tasks[index])}}
+	}{Refresh: refresh, Job: job}
 	if p.picture != nil {
 		picture, _ := p.picture(ctx, name, tasks[index].Name) // a store that is away hides no log
-		data.Picture = picture != nil
+		data.Result = picture != nil
+	}
+	pictures, _ := p.farm.Previews(ctx, name)
+	data.Task = newTaskRow(tasks[index], pictures[index] && !data.Result)
+	if data.Use, err = p.use(ctx, name, index); err != nil {
+		return nil, err
 	}
 	err = p.farm.Logs(ctx, name, index, false, func(l queue.LogLine) error {
 		if data.Lines = append(data.Lines, l); len(data.Lines) > 2*logLines {
@@ -260,78 +323,39 @@ func (p *pages) servePicture(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(data)
 }
 
-// pace remembers where running attempts stood when they were looked at first.
-type pace struct {
-	lock  sync.Mutex
-	first map[string]mark
-}
-
-type mark struct {
-	step int64
-	at   time.Time
-}
-
-const mostMarks = 10_000
-
-// left is how long an attempt will take at the pace that was seen, "" where none was.
-func (p *pace) left(t *queue.TaskStatus, now time.Time) string {
-	e := &t.Entry
-	if t.State != queue.Running || e.Of <= 0 || e.Step >= e.Of {
-		return ""
+// use finds the device that works on a task, nil where none does.
+func (p *pages) use(ctx context.Context, job string, index int) (*queue.DeviceUse, error) {
+	nodes, err := p.farm.Nodes(ctx)
+	if err != nil {
+		return nil, err
 	}
-	key := fmt.Sprintf("%s/%d/%d", t.Job, t.Index, e.Attempt)
-	p.lock.Lock()
-	defer p.lock.Unlock()
-	m, known := p.first[key]
-	if !known || e.Step < m.step {
-		if p.first == nil || len(p.first) > mostMarks {
-			p.first = map[string]mark{}
+	for _, n := range nodes {
+		for i := range n.Use {
+			if n.Use[i].Job == job && n.Use[i].Index == index {
+				return &n.Use[i], nil
+			}
 		}
-		p.first[key] = mark{e.Step, now}
-		return ""
 	}
-	if e.Step == m.step {
-		return ""
-	}
-	return leftText(now.Sub(m.at).Seconds() / float64(e.Step-m.step) * float64(e.Of-e.Step))
+	return nil, nil
 }
 
-// longest is what is still said of times that are guessed, in seconds.
-const longest = 100 * 24 * 3600
-
-// leftText words a guess in seconds.
-func leftText(seconds float64) string {
-	if seconds > longest {
-		return "months"
+// servePreview serves the small picture of a task that the queue has. A worker put it there: nothing but a small JPEG file goes on to browsers, which are told
+// to take it for that alone.
+func (p *pages) servePreview(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), lookTimeout)
+	defer cancel()
+	index, err := strconv.Atoi(r.FormValue("task"))
+	var data []byte
+	if err == nil && index >= 0 {
+		data, err = p.farm.Preview(ctx, r.FormValue("job"), index)
 	}
-	return spanText(time.Duration(seconds * float64(time.Second)))
-}
-
-// plural counts things.
-func plural(n int, thing string) string {
-	if n != 1 {
-		thing += "s"
+	if err != nil || data == nil || queue.CheckPreview(data) != nil {
+		http.NotFound(w, r)
+		return
 	}
-	return strconv.Itoa(n) + " " + thing
-}
-
-// ago words how long something is past.
-func ago(t time.Time) string {
-	if t.IsZero() {
-		return ""
-	}
-	return spanText(max(time.Since(t), 0)) + " ago"
-}
-
-// spanText words a time by its largest units.
-func spanText(d time.Duration) string {
-	switch {
-	case d < time.Minute:
-		return fmt.Sprintf("%d s", int(d.Seconds()))
-	case d < time.Hour:
-		return fmt.Sprintf("%d min", int(d.Minutes()))
-	case d < 48*time.Hour:
-		return fmt.Sprintf("%d h %d min", int(d.Hours()), int(d.Minutes())%60)
-	}
-	return strings.TrimSpace(fmt.Sprintf("%d days", int(d.Hours())/24))
+	sum := sha256.Sum256(data)
+	w.Header().Set("Content-Type", "image/jpeg")
+	w.Header().Set("Cache-Control", "private, no-cache") // the same picture is not sent again every few seconds
+	w.Header().Set("Etag", `"`+hex.EncodeToString(sum[:16])+`"`)
+	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(data))
 }

@@ -1,10 +1,14 @@
 package page
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
+	"image"
+	"image/jpeg"
 	"io"
+	"math"
 	"net/http"
 	"net/http/cookiejar"
 	"net/http/httptest"
@@ -28,7 +32,7 @@ const wild = `<b>größe</b> "&'` + "`"
 var start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 func (f *fake) job() (queue.JobStatus, []queue.TaskStatus) {
-	j := queue.JobStatus{Head: queue.Head{Name: wild, Owner: "ann", Tasks: 1000 + len(queue.States)}, State: queue.JobActive, Counts: map[queue.State]int{}, Submitted: start}
+	j := queue.JobStatus{Head: queue.Head{Name: wild, Owner: "ann", Tasks: 1000 + len(queue.States)}, State: queue.JobActive, Counts: map[queue.State]int{}, Submitted: start, Left: queue.Duration(90 * time.Minute), More: true, Rates: map[string]float64{"steps": 12.5, "pictures": 0.5}}
 	var tasks []queue.TaskStatus
 	for i := range j.Tasks {
 		s := queue.Queued
@@ -38,7 +42,8 @@ func (f *fake) job() (queue.JobStatus, []queue.TaskStatus) {
 		j.Counts[s]++
 		t := queue.TaskStatus{Job: wild, Index: i, Name: fmt.Sprintf("task/%04d", i), State: s, Changed: start}
 		if s == queue.Running {
-			t.Entry = queue.Entry{Attempt: 2, Node: "node1", Step: 50, Of: 400, Message: "train"}
+			t.Entry = queue.Entry{Attempt: 2, Node: "node1", Step: 50, Of: 400, Rate: 12.5, Unit: "steps", Message: "train"}
+			t.Left = queue.Duration(28 * time.Second)
 		}
 		if s == queue.Failed {
 			t.Entry = queue.Entry{Attempt: 4, Error: "<script>alert(1)</script>"}
@@ -66,7 +71,10 @@ func (f *fake) Show(_ context.Context, job string) (queue.JobStatus, []queue.Tas
 
 func (f *fake) Nodes(context.Context) ([]queue.NodeStatus, error) {
 	return []queue.NodeStatus{
-		{NodeRecord: queue.NodeRecord{Node: "node1", Devices: []string{"gpu-a", "gpu-b"}, Tasks: []string{"x/task/0002"}, Version: "1\"\\\n\xff"}, Heartbeat: start},
+		{NodeRecord: queue.NodeRecord{Node: "node1", Devices: []string{"gpu-a", "gpu-b"}, Pools: []string{"any", "any-gpu", "big"}, Tasks: []string{"x/task/0002"}, Version: "1\"\\\n\xff", Use: []queue.DeviceUse{
+			{Device: "b", Name: "Card B", Budget: 8 << 30},
+			{Device: "a", Name: "Card <A>", Busy: &half, Bytes: 3 << 30, Budget: 24 << 30, Job: wild, Task: "task/0002", Index: 2, Step: 50, Of: 400, Rate: 12.5, Unit: "steps"},
+		}}, Heartbeat: start},
 		{NodeRecord: queue.NodeRecord{Node: "node2"}, Order: queue.Order{Quarantine: "three tasks failed"}, Heartbeat: start}}, nil
 }
 
@@ -79,8 +87,36 @@ func (f *fake) Logs(_ context.Context, _ string, index int, _ bool, fn func(queu
 	return nil
 }
 
+var half = 0.5
+
+// previews of the tasks 2 to 6: a good one, and what no browser gets.
+var previews = map[int][]byte{2: aJPEG(64, 48), 3: []byte("<svg onload=alert(1)>"), 4: append(aJPEG(8, 8), make([]byte, queue.MaxPreview)...), 5: aJPEG(3000, 2), 6: []byte("\x89PNG\r\n\x1a\n")}
+
+func aJPEG(width, height int) []byte {
+	var b bytes.Buffer
+	if err := jpeg.Encode(&b, image.NewGray(image.Rect(0, 0, width, height)), nil); err != nil {
+		panic(err) // not of a buffer
+	}
+	return b.Bytes()
+}
+
+func (f *fake) Previews(_ context.Context, job string) (map[int]bool, error) {
+	has := map[int]bool{}
+	for i := range previews {
+		has[i] = job == wild
+	}
+	return has, nil
+}
+
+func (f *fake) Preview(_ context.Context, job string, index int) ([]byte, error) {
+	if job != wild {
+		return nil, nil
+	}
+	return previews[index], nil
+}
+
 func onePicture(_ context.Context, job, task string) ([]byte, error) {
-	if job == wild && task == "task/0002" {
+	if job == wild && task == "task/0004" {
 		return []byte("\x89PNG\r\n\x1a\n"), nil
 	}
 	return nil, nil
@@ -145,18 +181,29 @@ func TestPages(t *testing.T) {
 		has    []string
 		hasNot []string
 	}{
-		{"", 200, []string{"1 job, 2 nodes with 2 devices, 1 task running", "&lt;b&gt;größe", "1/1010", "quarantine", `href="job?name=%3cb%3e`}, []string{wild, "<b>größe"}},
-		{"job?name=" + name, 200, []string{"task/0000", "task/0099", "50/400", "&lt;script&gt;", "from=100", " 1001</a>"}, []string{"task/0100", "<script>", "previous"}},
+		{"", 200, []string{"1 job, 2 nodes with 2 devices, 1 task running", "&lt;b&gt;größe", "1/1010", "quarantine", `href="job?name=%3cb%3e`,
+			"0.5 pictures/s, 12 steps/s", "over 1 h 30 min", "Card &lt;A&gt;", "50 %", "3.0 GiB of 24.0 GiB", "50/400 steps", "28 s left", `src="preview?job=%3cb%3e`, "idle", "any, big"}, []string{wild, "<b>größe", "any-gpu"}},
+		{"job?name=" + name, 200, []string{"task/0000", "task/0099", "50/400", "12 steps/s", "28 s", "&lt;script&gt;", "from=100", " 1001</a>", `&amp;task=2" alt`}, []string{"task/0100", "<script>", "previous"}},
 		{"job?name=" + name + "&from=1000", 200, []string{"task/1009", "previous", "from=900"}, []string{"task/0999", "next"}},
 		{"job?name=" + name + "&from=99999999", 200, []string{"task/1009"}, nil},
 		{"job?name=" + name + "&state=failed", 200, []string{"task/0007"}, []string{"task/0000", "task/0002"}},
 		{"job?name=" + name + "&state=nothing", 200, nil, []string{"task/0000"}},
 		{"job?name=other", 404, nil, nil},
-		{"log?job=" + name + "&task=2", 200, []string{"line &lt;1506&gt;", "line &lt;1007&gt;", "Attempt 2 on node1", `src="picture?job=%3cb%3e`}, []string{"line &lt;1006&gt;"}},
-		{"log?job=" + name + "&task=3", 200, []string{"task/0003"}, []string{"<img"}},
+		{"log?job=" + name + "&task=2", 200, []string{"line &lt;1506&gt;", "line &lt;1007&gt;", "Attempt 2 on node1", `src="preview?job=%3cb%3e`, "12 steps/s", "50 %"}, []string{"line &lt;1006&gt;", `src="picture`}},
+		{"log?job=" + name + "&task=7", 200, []string{"task/0007"}, []string{"<img", "GPU"}},
+		{"log?job=" + name + "&task=4", 200, []string{`src="picture?job=%3cb%3e`}, []string{`src="preview`}},
 		{"log?job=" + name + "&task=99999", 404, nil, nil},
 		{"log?job=" + name + "&task=x", 404, nil, nil},
-		{"picture?job=" + name + "&name=task/0002", 200, []string{"PNG"}, nil},
+		{"picture?job=" + name + "&name=task/0004", 200, []string{"PNG"}, nil},
+		{"preview?job=" + name + "&task=2", 200, []string{"\xff\xd8\xff"}, nil},
+		{"preview?job=" + name + "&task=3", 404, nil, []string{"svg"}},
+		{"preview?job=" + name + "&task=4", 404, nil, []string{"\xff\xd8\xff"}},
+		{"preview?job=" + name + "&task=5", 404, nil, []string{"\xff\xd8\xff"}},
+		{"preview?job=" + name + "&task=6", 404, nil, []string{"PNG"}},
+		{"preview?job=" + name + "&task=7", 404, nil, nil},
+		{"preview?job=" + name + "&task=-1", 404, nil, nil},
+		{"preview?job=" + name + "&task=x", 404, nil, nil},
+		{"preview?job=other&task=2", 404, nil, nil},
 		{"picture?job=" + name + "&name=task/0003", 404, nil, nil},
 		{"page.css", 200, []string{"progress"}, nil},
 		{"nothing", 404, nil, nil},
@@ -190,19 +237,17 @@ func TestPages(t *testing.T) {
 	}
 }
 
-func TestLeft(t *testing.T) {
-	var p pace
-	task := queue.TaskStatus{State: queue.Running, Entry: queue.Entry{Attempt: 1, Step: 100, Of: 400}}
-	if got := p.left(&task, start); got != "" {
-		t.Errorf("at the first look: %q", got)
-	}
-	task.Entry.Step = 200
-	if got := p.left(&task, start.Add(time.Minute)); got != "2 min" {
-		t.Errorf("100 steps a minute, 200 to go: %q", got)
-	}
-	task.Entry.Step = 50 // it went on from an older checkpoint
-	if got := p.left(&task, start.Add(2*time.Minute)); got != "" {
-		t.Errorf("after a step back: %q", got)
+// TestWords looks at numbers as they are read.
+func TestWords(t *testing.T) {
+	for got, want := range map[string]string{
+		rateText(41.7, "steps"): "42 steps/s", rateText(0.044, "pictures"): "0.044 pictures/s", rateText(3, ""): "", rateText(0, "steps"): "",
+		rateText(math.NaN(), "steps"): "", sizeText(512 << 20): "512 MiB", sizeText(3<<30 + 1<<29): "3.5 GiB", sizeText(1 << 20): "1.0 MiB",
+		poolsText([]string{"a", "any", "a-gpu", "any-gpu"}): "a, any", poolsText([]string{"x-gpu"}): "x-gpu",
+		leftText(120): "2 min", leftText(1e9): "months",
+	} {
+		if got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
 	}
 }
 
@@ -233,6 +278,14 @@ func TestMetrics(t *testing.T) {
 		"vksplat_farm_node_tasks node=node1 version=1\"\\\n?":            1,
 		"vksplat_farm_node_drained node=node2 version=unknown":           1,
 		"vksplat_farm_node_heartbeat_seconds node=node2 version=unknown": float64(start.Unix()),
+
+		"vksplat_farm_job_rate_per_second job=" + wild + " owner=ann unit=pictures": 0.5,
+		"vksplat_farm_job_remaining_seconds job=" + wild + " owner=ann":             5400,
+		"vksplat_farm_device_busy_ratio node=node1 device=a name=Card <A>":          0.5,
+		"vksplat_farm_device_memory_used_bytes node=node1 device=a name=Card <A>":   3 << 30,
+		"vksplat_farm_device_memory_budget_bytes node=node1 device=b name=Card B":   8 << 30,
+		"vksplat_farm_device_tasks node=node1 device=a name=Card <A>":               1,
+		"vksplat_farm_device_tasks node=node1 device=b name=Card B":                 0,
 	} {
 		if got, there := values[key]; !there || got != want {
 			t.Errorf("%q is %v, want %v: %v", key, got, want, values)

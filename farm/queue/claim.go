@@ -236,6 +236,7 @@ func (e *Entry) claim(w *Worker, slot Slot) {
 	e.State, e.Claim, e.Delay = Running, rand.Text(), 0
 	e.Node, e.Device, e.Driver, e.Version = w.info.Node, slot.Device, slot.Driver, w.q.options.Version
 	e.Step, e.Of, e.Message = 0, 0, ""
+	e.Rate, e.Unit, e.Took = 0, "", 0
 	e.Attempt++
 	e.Used++
 	e.Beat++
@@ -247,7 +248,7 @@ func (w *Worker) newLease(c call, task Task, e Entry, revision uint64) *Lease {
 	return &Lease{
 		Job: c.Job, Index: c.Index, Task: task, Attempt: e.Attempt, Generation: e.Generation,
 		w: w, used: e.Used, ctx: ctx, cancel: cancel, entry: e, revision: revision,
-		progress: Progress{Job: c.Job, Index: c.Index, Attempt: e.Attempt}, moved: time.Now(),
+		progress: Progress{Job: c.Job, Index: c.Index, Attempt: e.Attempt}, began: time.Now(), moved: time.Now(),
 	}
 }
 

@@ -170,7 +170,8 @@ func (q *Queue) Delete(ctx context.Context, job string) error {
 // finds.
 func (q *Queue) forget(ctx context.Context, token string) error {
 	for _, at := range []struct{ stream, subject string }{
-		{q.jobs.stream, q.jobs.subject(token)}, {q.jobs.stream, q.jobs.subject(token + ".>")}, {q.tasks.stream, q.tasks.subject(token + ".*")}, {q.ctl.stream, q.ctl.subject(endingKey(token))},
+		{q.jobs.stream, q.jobs.subject(token)}, {q.jobs.stream, q.jobs.subject(token + ".>")}, {q.previews.stream, q.previews.subject(token + ".*")}, {q.tasks.stream, q.tasks.subject(token + ".*")},
+		{q.ctl.stream, q.ctl.subject(endingKey(token))},
 		{jobStream, "jobs.*.*." + token + ".*"}, {logStream, "log." + token + ".*"},
 	} {
 		if err := q.purge(ctx, at.stream, at.subject); err != nil {

@@ -49,6 +49,9 @@ type Entry struct {
 	Beat       int       `json:"beat,omitempty"`    // counts the writes of a claim, so that no two are equal
 	Step       int64     `json:"step,omitempty"`
 	Of         int64     `json:"of,omitempty"`
+	Rate       float64   `json:"rate,omitempty"`     // steps a second, while it runs; 0: not known
+	Unit       string    `json:"unit,omitempty"`     // what steps are, for people
+	Took       Duration  `json:"took,omitempty"`     // by that attempt so far, by its worker's clock
 	Message    string    `json:"message,omitempty"`  // what the attempt does or said last
 	Manifest   string    `json:"manifest,omitempty"` // SHA-256 of the manifest of a task that succeeded
 	Error      string    `json:"error,omitempty"`    // of the last attempt that failed

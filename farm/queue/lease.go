@@ -32,6 +32,8 @@ const (
 	stopping    = 6 * time.Minute // more than run-task takes to save and upload: how long a task that was told to stop keeps its lease
 	absentLimit = 2 * time.Second // how long a replica may not know an entry that is there
 	maxMessage  = 1 << 10
+	maxUnit     = 32
+	maxRate     = 1e9
 )
 
 // Lease is the right to work on a task. It is kept up in the background while Progress reports progress. One of Succeed, Fail, Retry and Handback ends it.
@@ -44,6 +46,7 @@ type Lease struct {
 
 	w      *Worker
 	used   int // attempts that count, this one included
+	began  time.Time
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	stop   context.CancelFunc // ends the upkeep
@@ -71,6 +74,9 @@ type Progress struct {
 	Step    int64  `json:"step"`
 	Of      int64  `json:"of"`
 	Message string `json:"message,omitempty"`
+
+	Rate float64 `json:"rate,omitempty"` // steps a second, 0: not known
+	Unit string  `json:"unit,omitempty"` // what steps are, for people
 }
 
 // Context ends when the work must stop, and says why. It also ends with the lease.
@@ -94,6 +100,16 @@ func (l *Lease) Progress(step, of int64, message string) {
 	if raw, err := json.Marshal(progress); err == nil && send {
 		_ = l.w.q.nc.Publish("prog."+entryKey(l.Job, l.Index), raw) // lossy by design
 	}
+}
+
+// Pace says how fast the work is: steps a second, 0 where that is not known, and what steps are. The next Progress tells others.
+func (l *Lease) Pace(rate float64, unit string) {
+	if !(rate >= 0 && rate <= maxRate) { // a child's mistake, which JSON could not hold
+		rate = 0
+	}
+	l.lock.Lock()
+	defer l.lock.Unlock()
+	l.progress.Rate, l.progress.Unit = rate, unit[:min(len(unit), maxUnit)]
 }
 
 // Alive says that the work goes on, though no step or message tells: bytes come and go, or the child says something.
@@ -210,6 +226,7 @@ func (l *Lease) finish(ctx context.Context, answer string, change func(*Entry)) 
 	l.ended.Wait()
 	err := l.write(ctx, func(e *Entry) error {
 		change(e)
+		e.Rate = 0
 		return nil
 	})
 	l.w.lock.Lock()
@@ -250,6 +267,7 @@ func (l *Lease) write(ctx context.Context, change func(*Entry) error) error {
 			return err
 		}
 		e.Beat++
+		e.Took = Duration(time.Since(l.began).Round(time.Millisecond))
 		revision, err := l.w.q.writeEntry(ctx, l.Job, l.Index, &e, l.revision)
 		if err == nil {
 			l.w.q.logEdge(l.Job, l.Index, l.entry.State, &e)
@@ -390,6 +408,7 @@ func (l *Lease) keepOnce(ctx context.Context, most time.Duration, beat bool) err
 	l.lock.Unlock()
 	err := l.write(ctx, func(e *Entry) error {
 		e.Step, e.Of, e.Message = progress.Step, progress.Of, progress.Message
+		e.Rate, e.Unit = progress.Rate, progress.Unit
 		return nil
 	})
 	if err == nil {

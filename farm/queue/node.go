@@ -20,6 +20,24 @@ type NodeRecord struct {
 	Devices []string `json:"devices,omitempty"`
 	Version string   `json:"version,omitempty"`
 	Tasks   []string `json:"tasks,omitempty"` // whose leases it holds: job/task
+
+	Use []DeviceUse `json:"use,omitempty"` // of its devices
+}
+
+// DeviceUse is what a device of a node does, as it was at the last heartbeat.
+type DeviceUse struct {
+	Device string   `json:"device"` // UUID or PCI address
+	Name   string   `json:"name"`
+	Busy   *float64 `json:"busy,omitempty"`         // share of the time, 0 to 1; nil: not known
+	Bytes  int64    `json:"memory_bytes,omitempty"` // of its memory that is taken, 0: not known
+	Budget int64    `json:"budget_bytes,omitempty"` // of those that there may be
+	Job    string   `json:"job,omitempty"`          // whose task it works on, "": none
+	Task   string   `json:"task,omitempty"`
+	Index  int      `json:"index,omitempty"` // of the task
+	Step   int64    `json:"step,omitempty"`
+	Of     int64    `json:"of,omitempty"`
+	Rate   float64  `json:"rate,omitempty"` // steps a second
+	Unit   string   `json:"unit,omitempty"` // what steps are
 }
 
 // NodeStatus is a node as tables show it. A node that fell silent is not listed any more after half a minute.

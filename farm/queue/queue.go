@@ -53,7 +53,9 @@ type Queue struct {
 	ctl     bucket
 	lead    bucket
 	logs    bucket
-	refused chan error // what the server does not permit the connection, nil where calls wait for a server without bound
+
+	previews bucket
+	refused  chan error // what the server does not permit the connection, nil where calls wait for a server without bound
 }
 
 const (
@@ -103,7 +105,7 @@ func attach(nc *nats.Conn, options Options) (*Queue, error) {
 	if q.log == nil {
 		q.log = slog.New(slog.DiscardHandler)
 	}
-	for name, b := range map[string]*bucket{"job": &q.jobs, "task": &q.tasks, "node": &q.nodes, "ctl": &q.ctl, "lead": &q.lead} {
+	for name, b := range map[string]*bucket{"job": &q.jobs, "task": &q.tasks, "node": &q.nodes, "ctl": &q.ctl, "lead": &q.lead, "preview": &q.previews} {
 		*b = kvBucket(q, name)
 	}
 	q.logs = bucket{q, logStream, "log."}

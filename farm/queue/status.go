@@ -23,6 +23,10 @@ type JobStatus struct {
 	Counts    map[State]int `json:"counts"` // of tasks, by state; hides the head's
 	Submitted time.Time     `json:"submitted"`
 	Changed   time.Time     `json:"changed"` // when its head was written last: for a job that ended, when
+
+	Left  Duration           `json:"left,omitempty"`  // a guess of the time until its last task is done, 0: none
+	More  bool               `json:"more,omitempty"`  // beside Left there are tasks of which nothing is known, as none like them has begun
+	Rates map[string]float64 `json:"rates,omitempty"` // what its running tasks do a second: "steps" of training, "pictures"
 }
 
 // TaskStatus is a task as tables show it. Its Entry's State is what is stored; State is what holds.
@@ -34,7 +38,8 @@ type TaskStatus struct {
 	State   State     `json:"state"`
 	Inspect bool      `json:"inspect,omitempty"` // waits until somebody has looked and resumes the job
 	Entry   Entry     `json:"entry"`
-	Changed time.Time `json:"changed"` // the last write of its entry, zero if there was none
+	Changed time.Time `json:"changed"`        // the last write of its entry, zero if there was none
+	Left    Duration  `json:"left,omitempty"` // a guess of the time until its last step, 0: none
 }
 
 // Change is what Watch reports: one of the two is set.
@@ -71,6 +76,7 @@ func (q *Queue) List(ctx context.Context) ([]JobStatus, error) {
 				return nil, failure("list jobs", job.Name, err, "", scene.ErrTryAgain)
 			}
 			job.State, job.Counts = b.state(), b.countsCopy()
+			b.outlook(job)
 		}
 		if job.Submitted, err = q.submitted(ctx, job.Head); err != nil {
 			return nil, failure("list jobs", job.Name, err, "", scene.ErrTryAgain)
@@ -125,6 +131,7 @@ func (q *Queue) Watch(ctx context.Context, job string, fn func(Change) error) er
 			continue
 		}
 		status.Head, status.State, status.Counts = b.head, b.state(), b.countsCopy()
+		b.outlook(&status)
 		if err := report(b, status, changed, fn); err != nil {
 			return err
 		}
@@ -239,6 +246,7 @@ func (q *Queue) open(ctx context.Context, job string) (*board, JobStatus, error)
 		return nil, JobStatus{}, err
 	}
 	status := JobStatus{Head: head, State: b.state(), Counts: b.countsCopy()}
+	b.outlook(&status)
 	status.Submitted, err = q.submitted(ctx, head)
 	return b, status, err
 }
@@ -311,6 +319,9 @@ func (b *board) status(i int) TaskStatus {
 	status := TaskStatus{Job: b.head.Name, Index: i, Name: task.Name, Pool: task.pool(), State: c.state, Inspect: b.inspects(i), Changed: c.at}
 	if c.entry != nil {
 		status.Entry = *c.entry
+	}
+	if left, known := c.left(); known {
+		status.Left = span(left)
 	}
 	return status
 }

@@ -15,7 +15,7 @@ const (
 	logBytes = 2 << 30
 )
 
-// makeStreams makes or updates every stream. Nothing is ever lost but logs, node heartbeats and the reconciler's key.
+// makeStreams makes or updates every stream. Nothing is ever lost but logs, small pictures, node heartbeats and the reconciler's key.
 func (q *Queue) makeStreams(ctx context.Context, replicas int) error {
 	streams := []jetstream.StreamConfig{
 		{
@@ -29,6 +29,7 @@ func (q *Queue) makeStreams(ctx context.Context, replicas int) error {
 		bucketStream("ctl", replicas, 0),
 		bucketStream("node", replicas, nodeLife),
 		bucketStream("lead", replicas, leadLife),
+		previewStream(replicas),
 	}
 	for _, config := range streams {
 		err := q.retry(ctx, "make stream "+config.Name, func(ctx context.Context) error {

@@ -26,6 +26,8 @@ type WorkerInfo struct {
 	Node    string   // unique in the farm
 	Pools   []string // whose tasks it takes, beside those of AnyPool
 	Devices []string // for people
+
+	Use func() []DeviceUse // asked at each heartbeat; nil: not known
 }
 
 // Slot is what one task at a time runs on. Entries name its device.
@@ -140,6 +142,9 @@ func (w *Worker) beat(ctx context.Context) error {
 		record.Tasks = append(record.Tasks, lease.Job+"/"+lease.Task.Name)
 	}
 	w.lock.Unlock()
+	if w.info.Use != nil {
+		record.Use = w.info.Use()
+	}
 	slices.Sort(record.Tasks)
 	raw, err := json.Marshal(record)
 	if err != nil {

@@ -34,7 +34,7 @@ var roles = map[Role]rights{
 	View:   {reads, hears},
 	Submit: {slices.Concat(reads, []string{"$KV.job.>", "$KV.task.>"}), hears},
 	Work: {
-		slices.Concat(reads, []string{"$JS.API.CONSUMER.MSG.NEXT.JOBS.*", "$JS.ACK.JOBS.>", "$KV.task.>", "$KV.node.*", "log.*.*", "prog.*.*"}),
+		slices.Concat(reads, []string{"$JS.API.CONSUMER.MSG.NEXT.JOBS.*", "$JS.ACK.JOBS.>", "$KV.task.>", "$KV.node.*", "$KV.preview.*.*", "log.*.*", "prog.*.*"}),
 		slices.Concat(hears, []string{"wake.*"}),
 	},
 	Admin: {[]string{">"}, []string{">"}},

@@ -104,7 +104,7 @@ func (r *runner) onDevice(args []string) []string {
 // training are the flags of train that the farm gives: it goes on where there is something to go on with.
 func (r *runner) training() []string {
 	minutes := r.savesEvery().Minutes()
-	return r.onDevice([]string{"--model-path=" + r.out, "--resume", "--progress=json", "--checkpoint-every=" + strconv.FormatFloat(minutes, 'f', 4, 64) + "m"})
+	return r.onDevice([]string{"--model-path=" + r.out, "--resume", "--progress=json", "--preview=" + r.previewFile(), "--checkpoint-every=" + strconv.FormatFloat(minutes, 'f', 4, 64) + "m"})
 }
 
 // stage brings an input to the local disk.

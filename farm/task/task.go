@@ -51,6 +51,11 @@ type Progress struct {
 	Of      int    `json:"of,omitempty"` // 0: not known
 	Message string `json:"message,omitempty"`
 	Life    int64  `json:"life,omitempty"` // signs of life so far: what moves without a step
+
+	Rate    float64   `json:"rate,omitempty"`    // steps a second; 0: not known
+	Unit    string    `json:"unit,omitempty"`    // what steps are: "steps" of training, or "pictures"; "" of others
+	Device  DeviceUse `json:"device,omitzero"`   // while a child uses it
+	Preview string    `json:"preview,omitempty"` // a file on this machine with a new small picture of what the task makes, JPEG; in one line alone
 }
 
 // Reasons to end a run from outside, as causes of its context.
@@ -89,9 +94,11 @@ type runner struct {
 	release    []func()
 	staged     []string // local copies of inputs, each with what it is of behind it
 	log        *os.File
+	shown      preview // of the goroutine that watches the child
 
 	mutex sync.Mutex // guards what follows
 	now   Progress
+	speed speed
 	moved time.Time // when there was progress last
 	said  time.Time // when that was reported last
 }
@@ -106,7 +113,7 @@ func Run(ctx context.Context, o Options) (m *store.Manifest, err error) {
 	}
 	r := &runner{Options: &o, task: &o.Plan.Tasks[o.Index], moved: time.Now()}
 	r.key, r.hash = KeyOf(o.Job, r.task), o.Plan.Hash(o.Index)
-	r.now.Task = r.task.Name
+	r.now.Task, r.now.Unit = r.task.Name, unitOf(r.task.Kind)
 	if r.inputs, err = o.Roots.Open(o.Job.Store.Inputs); err != nil {
 		return nil, err
 	}
@@ -236,12 +243,14 @@ func (r *runner) report(always bool) {
 	}
 	r.said = time.Now()
 	r.Report(r.now)
+	r.now.Preview = ""
 }
 
 // step takes in how far the child is.
 func (r *runner) step(step, of int) {
 	r.mutex.Lock()
 	r.now.Step, r.now.Of, r.moved = step, of, time.Now()
+	r.now.Rate = r.speed.at(step, r.moved, r.now.Rate)
 	r.mutex.Unlock()
 	r.say(string(r.task.Kind), false)
 }

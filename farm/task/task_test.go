@@ -56,6 +56,7 @@ func fakeChild(how string, args []string) int {
 	if args[0] == "render" {
 		return fakeRender(how, flags)
 	}
+	_ = os.WriteFile(flags["preview"], fakePreview, 0o666)
 	return fakeTrain(how, flags["model-path"])
 }
 
@@ -69,7 +70,7 @@ func fakeTrain(how, out string) int {
 	for _, name := range globbed(dir, "*"+checkpointSuffix) {
 		step = max(step, checkpointStep(checkpointFolder+"/"+filepath.Base(name)))
 	}
-	fmt.Printf("went on from %d\n", step)
+	fmt.Printf("{\"event\":\"start\",\"step\":%d,\"total\":%d,\"budget_bytes\":4000}\nwent on from %d\n", step, fakeSteps, step)
 	save := func() {
 		name := filepath.Join(dir, checkpointPrefix+strconv.Itoa(step)+checkpointSuffix)
 		_ = os.WriteFile(name+".new", []byte(fmt.Sprint("state ", step)), 0o666)
@@ -83,7 +84,7 @@ func fakeTrain(how, out string) int {
 			return 130
 		case <-time.After(20 * time.Millisecond):
 		}
-		fmt.Printf("{\"event\":\"step\",\"step\":%d,\"total\":%d}\n", step+1, fakeSteps)
+		fmt.Printf("{\"event\":\"step\",\"step\":%d,\"total\":%d,\"steps_per_s\":50,\"device_busy\":0.5,\"device_bytes\":1000}\n", step+1, fakeSteps)
 		if step%10 == 0 && step > 0 {
 			save()
 		}
@@ -94,6 +95,9 @@ func fakeTrain(how, out string) int {
 	_ = os.WriteFile(filepath.Join(out, "model"), []byte("a model of 40 steps"), 0o666)
 	return 0
 }
+
+// fakePreview is what a fake training leaves as its picture: nobody looks into it here.
+var fakePreview = []byte("a picture")
 
 // fakeRender writes the pictures that are not there.
 func fakeRender(how string, flags map[string]string) int {

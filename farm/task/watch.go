@@ -47,6 +47,8 @@ func (r *runner) child(ctx context.Context, dir *os.Root, args []string, also io
 	r.alive()
 	uploads := &store.Uploads{Root: r.outputs, Task: r.key, Dir: dir, Until: r.until()}
 	ended := r.watch(ctx, dir, uploads, stop, done, &running)
+	r.idles()
+	r.lookAtPreview(true)
 	if ended == nil {
 		return nil // it came to its end, even where it was asked to stop
 	}
@@ -82,6 +84,7 @@ func (r *runner) watch(ctx context.Context, dir *os.Root, uploads *store.Uploads
 		case <-tick.C:
 		}
 		r.count()
+		r.lookAtPreview(false)
 		if p := running.Load(); p != nil && r.isSilent() && beat.beats(p.Pid) {
 			r.alive()
 		}
@@ -192,15 +195,9 @@ func (e *ear) Write(p []byte) (int, error) {
 
 // heard takes in a line.
 func (e *ear) heard(line []byte) {
-	var event struct {
-		Event string `json:"event"`
-		Step  int    `json:"step"`
-		Total int    `json:"total"`
-	}
+	var event childEvent
 	if !e.errors && len(line) > 0 && line[0] == '{' && json.Unmarshal(line, &event) == nil && event.Event != "" {
-		if event.Total > 0 {
-			e.r.step(event.Step, event.Total)
-		}
+		e.r.tells(&event)
 		if event.Event == "step" {
 			return
 		}

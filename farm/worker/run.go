@@ -115,6 +115,7 @@ func (r *run) do(ctx, end context.Context) (lost bool) {
 	}
 	r.log.Info("task begins")
 	ear, cause, ended := r.child(ctx)
+	r.using(nil)
 	code := codeOf(ended)
 	what := judge(cause, code, ear.said != "", r.Alone)
 	if what == succeeded {
@@ -310,10 +311,17 @@ func (e *ear) Write(p []byte) (int, error) {
 func (e *ear) heard(line []byte) {
 	var p task.Progress
 	if !e.errors && json.Unmarshal(line, &p) == nil && p.Task != "" {
+		e.r.using(&p)
+		e.r.lease.Pace(p.Rate, p.Unit)
 		e.r.lease.Progress(int64(p.Step), int64(p.Of), p.Message)
 		if p.Life != e.life {
 			e.life = p.Life
 			e.r.lease.Alive()
+		}
+		if p.Preview != "" {
+			if err := e.r.sendPreview(p.Preview); err != nil {
+				e.r.log.Warn("a picture of the task is not shown", "cause", err)
+			}
 		}
 		if p.Message != e.phase {
 			e.phase = p.Message

@@ -59,6 +59,7 @@ const (
 type node struct {
 	Options
 	queue *queue.Worker
+	uses  uses
 
 	lock sync.Mutex
 	jobs map[string]*job // by name
@@ -94,7 +95,7 @@ func Run(ctx context.Context, o Options) error {
 	for _, d := range o.Devices {
 		names = append(names, fmt.Sprintf("%s (%s)", d.Name, d.ID))
 	}
-	w, err := o.Queue.Join(ctx, queue.WorkerInfo{Node: o.Node, Pools: slices.Concat(plain, special), Devices: names})
+	w, err := o.Queue.Join(ctx, queue.WorkerInfo{Node: o.Node, Pools: slices.Concat(plain, special), Devices: names, Use: n.use})
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,202 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"vksplat/pipeline"
+	"vksplat/scene"
+)
+
+// previewOptions say where train leaves a small picture of the model.
+type previewOptions struct {
+	file  string  // "": nowhere
+	every float64 // seconds between two
+}
+
+// defaultPreviewEvery is in seconds.
+const defaultPreviewEvery = 30
+
+const (
+	previewSide  = 480      // pixels of the longer side
+	previewBytes = 40 << 10 // of the file, whatever the picture shows
+	// previewShare is how many times as long as the device did nothing for the training because of a picture, pipeline.Interludes.Lost, training goes on before
+	// the next: less than a hundredth of the time is for pictures, however short --preview-every is.
+	previewShare = 120
+	// previewSteps come before the first picture, which takes no longer than one step: the same share holds from the beginning.
+	previewSteps = previewShare
+	// firstPreview is which part of --preview-every passes before the first picture.
+	firstPreview = 10
+	previewLook  = 100 * time.Millisecond // between two looks whether these steps are done
+)
+
+// resolve refuses what makes no sense.
+func (o *previewOptions) resolve() error {
+	switch {
+	case o.file == "" && o.every != defaultPreviewEvery:
+		return usagef("add --preview FILE, or leave it out", "%s", noEffect("preview-every", "--preview"))
+	case !(o.every > 0 && o.every < maxMinutes):
+		return usagef("give seconds, as in 30", "flag --preview-every: %g is no time", o.every)
+	case o.file == "":
+		return nil
+	}
+	dir := filepath.Dir(o.file)
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		return usagef("make it first, or name another", "flag --preview: there is no folder %s", scene.Printable(dir))
+	}
+	return nil
+}
+
+// preview leaves a picture of the model in a file from time to time while it is trained, for whoever shows many trainings at once. It draws between two steps
+// as a viewer does: it changes no byte of the model, takes no device memory of its own, and leaves out a picture that does not fit what training has. Its
+// methods do nothing where it is nil.
+type preview struct {
+	r       *trainRun
+	between *pipeline.Interludes
+	camera  scene.Camera
+	memory  []float32    // of pictures
+	step    atomic.Int64 // done in this process
+	stop    context.CancelFunc
+	ended   sync.WaitGroup
+	told    bool // that a picture could not be written
+}
+
+// newPreview makes the preview of a run that is about to open its trainer, nil where none is asked for.
+func newPreview(r *trainRun) (*preview, error) {
+	o := &r.trainOptions.preview
+	if err := o.resolve(); err != nil || o.file == "" || r.dryRun {
+		return nil, err
+	}
+	p := &preview{r: r, between: r.live.interludes()}
+	if p.between == nil {
+		p.between = pipeline.NewInterludes()
+	}
+	return p, nil
+}
+
+// interludes are the trainer's, nil where nobody wants anything between steps.
+func (r *trainRun) interludes() *pipeline.Interludes {
+	if r.preview != nil {
+		return r.preview.between
+	}
+	return r.live.interludes()
+}
+
+// pictureBytes is what a preview keeps in RAM at most, for the plan: a picture as floats, as bytes and twice while it is packed.
+func (p *preview) pictureBytes() int64 {
+	if p == nil {
+		return 0
+	}
+	return (12 + 3*4) * previewSide * previewSide
+}
+
+// begin begins to draw: the run is about to train.
+func (p *preview) begin() {
+	if p == nil {
+		return
+	}
+	p.camera = p.chosen()
+	ctx, cancel := context.WithCancel(context.Background())
+	p.stop = cancel
+	p.ended.Go(func() { p.draw(ctx) })
+}
+
+// chosen is what is drawn: the first held-out view, which shows what was learnt and not what was remembered, or the first one, as large as a preview.
+func (p *preview) chosen() scene.Camera {
+	first := append(append([]int(nil), p.r.test...), p.r.train...)[0]
+	c := p.r.capture.Cameras[first]
+	f := min(1, float64(previewSide)/float64(max(c.Width, c.Height)))
+	return c.Rescaled(max(1, int(f*float64(c.Width)+0.5)), max(1, int(f*float64(c.Height)+0.5)))
+}
+
+// stepped is called after every step.
+func (p *preview) stepped() {
+	if p != nil {
+		p.step.Add(1)
+	}
+}
+
+// draw draws pictures until ctx ends.
+func (p *preview) draw(ctx context.Context) {
+	every := time.Duration(p.r.trainOptions.preview.every * float64(time.Second))
+	wait := every / firstPreview
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(wait):
+		}
+		if p.step.Load() < previewSteps {
+			wait = previewLook
+			continue
+		}
+		var lost time.Duration
+		var img scene.Image
+		err := p.between.Do(ctx, func() (err error) {
+			lost = p.between.Lost()
+			img, err = p.picture()
+			return err
+		})
+		if ctx.Err() != nil || errors.Is(err, pipeline.ErrNotTraining) {
+			return
+		}
+		p.write(img, err)
+		wait = max(every, previewShare*(p.between.Lost()-lost))
+	}
+}
+
+// picture draws the model as it is, on the goroutine that trains.
+func (p *preview) picture() (scene.Image, error) {
+	rgb, c, err := p.r.showToFit(p.memory, p.camera, pipeline.LookColor)
+	if err != nil {
+		return scene.Image{}, err
+	}
+	p.memory = rgb
+	return scene.FromFloats(rgb, c.Width, c.Height), nil
+}
+
+// write replaces the file by a picture, unless it was left out. What cannot be written is no reason to lose a run: it is told once.
+func (p *preview) write(img scene.Image, err error) {
+	if errors.Is(err, pipeline.ErrFrameTooFull) {
+		return // the one before stays
+	}
+	var data []byte
+	if err == nil {
+		data, err = img.SmallJPEG(previewSide, previewBytes)
+	}
+	if err == nil {
+		err = scene.WriteFile(p.r.trainOptions.preview.file, func(w io.Writer) error {
+			_, err := w.Write(data)
+			return err
+		})
+	}
+	if err != nil && !p.told {
+		p.told = true
+		p.r.app.warn(fmt.Sprintf("there is no preview: %v", err))
+	}
+}
+
+// last draws the model as training left it, on the goroutine that trained.
+func (p *preview) last() {
+	if p == nil || p.stop == nil {
+		return
+	}
+	p.close()
+	p.write(p.picture())
+}
+
+// close ends the drawing.
+func (p *preview) close() {
+	if p == nil || p.stop == nil {
+		return
+	}
+	p.stop()
+	p.ended.Wait()
+}

@@ -1,0 +1,129 @@
+package main
+
+import (
+	"bytes"
+	"image"
+	"image/jpeg"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"vksplat/scene"
+)
+
+// openPreview reads a preview and wants it to be what it shall be.
+func openPreview(t *testing.T, data []byte) image.Image {
+	t.Helper()
+	img, err := jpeg.Decode(bytes.NewReader(data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if size := img.Bounds(); len(data) > previewBytes || max(size.Dx(), size.Dy()) > previewSide {
+		t.Errorf("a preview of %d bytes and %v pixels", len(data), size)
+	}
+	return img
+}
+
+// TestPreviewBytes trains with and without --preview: pictures come while it trains, the last is of the end, and the model has the same bytes.
+func TestPreviewBytes(t *testing.T) {
+	capture, dir := smallScene(t, 300), t.TempDir()
+	args := []string{"train", capture, "--iterations", "200", "--refine-start", "20", "--refine-every", "30", "--progress", "none", "--checkpoint-every", "0", "--eval"}
+	alone, watched, file := filepath.Join(dir, "alone"), filepath.Join(dir, "watched"), filepath.Join(dir, "now.jpg")
+	vksplat(t, append(args, "-m", alone)...)
+	cmd := exec.Command("vksplat", append(args, "-m", watched, "--preview", file, "--preview-every", "0.1")...)
+	var said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &said, &said
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	seen := map[string]bool{}
+	for running := true; running; {
+		select {
+		case err := <-ended:
+			if err != nil {
+				t.Fatalf("%v\n%s", err, said.Bytes())
+			}
+			running = false
+		case <-time.After(5 * time.Millisecond):
+		}
+		if data, err := os.ReadFile(file); err == nil && !seen[string(data)] {
+			openPreview(t, data) // never half of one
+			seen[string(data)] = true
+		}
+	}
+	if len(seen) < 2 {
+		t.Errorf("%d pictures were seen, one of them at the end", len(seen))
+	}
+	const model = "point_cloud/iteration_200/point_cloud.ply"
+	sameFile(t, filepath.Join(alone, model), filepath.Join(watched, model))
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The last one is the first held-out view as it was measured.
+	_, want, err := scene.ReadSheet(firstSheet(t, filepath.Join(watched, "test", "ours_200")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	img, got := openPreview(t, data), scene.Image{Width: want.Width, Height: want.Height}
+	for y := range got.Height {
+		for x := range got.Width {
+			red, green, blue, _ := img.At(x, y).RGBA()
+			got.Pix = append(got.Pix, uint8(red>>8), uint8(green>>8), uint8(blue>>8), 255)
+		}
+	}
+	if p := apart(t, got, want); p < 24 { // 64x48 pixels in a JPEG
+		t.Errorf("the last preview is %.1f dB from the picture that was measured", p)
+	}
+}
+
+// firstSheet is the first picture below a folder of held-out views.
+func firstSheet(t *testing.T, dir string) string {
+	t.Helper()
+	var first string
+	err := filepath.WalkDir(dir, func(path string, e os.DirEntry, err error) error {
+		if err == nil && first == "" && filepath.Ext(path) == ".png" {
+			first = path
+		}
+		return err
+	})
+	if err != nil || first == "" {
+		t.Fatal("no picture in", dir, err)
+	}
+	return first
+}
+
+// TestPreviewOfTeam trains on two devices, which are one: the preview is of the whole model.
+func TestPreviewOfTeam(t *testing.T) {
+	capture, dir := smallScene(t, 300), t.TempDir()
+	file := filepath.Join(dir, "now.jpg")
+	vksplat(t, "train", capture, "-m", filepath.Join(dir, "out"), "--iterations", "20", "--progress", "none", "--devices", "0,0", "--preview", file)
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	openPreview(t, data)
+}
+
+func TestPreviewFlags(t *testing.T) {
+	dir := t.TempDir()
+	for _, c := range []struct {
+		previewOptions
+		good bool
+	}{
+		{previewOptions{"", defaultPreviewEvery}, true},
+		{previewOptions{filepath.Join(dir, "a.jpg"), 1}, true},
+		{previewOptions{"", 5}, false},
+		{previewOptions{filepath.Join(dir, "a.jpg"), 0}, false},
+		{previewOptions{filepath.Join(dir, "a.jpg"), -1}, false},
+		{previewOptions{filepath.Join(dir, "none", "a.jpg"), 30}, false},
+	} {
+		if err := c.resolve(); (err == nil) != c.good {
+			t.Errorf("%+v: %v", c.previewOptions, err)
+		}
+	}
+}

@@ -1,0 +1,113 @@
+package task
+
+import (
+	"fmt"
+	"image"
+	_ "image/jpeg" // what renders are written as
+	_ "image/png"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"vksplat/farm/spec"
+	"vksplat/scene"
+)
+
+// previewName is the file in the task's folder with the newest small picture of what it makes, beside its results and none of them. A training's child writes
+// it; of renders it is made here, of the last picture.
+const previewName = "preview.jpg"
+
+const (
+	previewSide  = 480 // pixels
+	previewBytes = 40 << 10
+	// drawEvery is the time between two previews of a render: each reads one of its pictures.
+	drawEvery = 30 * time.Second
+)
+
+func (r *runner) previewFile() string { return filepath.Join(r.dir, previewName) }
+
+// preview is what is known of the task's small picture.
+type preview struct {
+	at   time.Time // when it was written
+	size int64
+	of   int       // a render's pictures, when it was made
+	made time.Time // when that was
+}
+
+// lookAtPreview reports a picture that is new. At the end it is made in any case.
+func (r *runner) lookAtPreview(end bool) {
+	if r.task.Kind == spec.KindRender {
+		r.drawPreview(end)
+	}
+	info, err := os.Stat(r.previewFile())
+	if err != nil || info.ModTime().Equal(r.shown.at) && info.Size() == r.shown.size {
+		return
+	}
+	r.shown.at, r.shown.size = info.ModTime(), info.Size()
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	r.now.Preview = r.previewFile()
+	r.report(true)
+}
+
+// drawPreview makes the preview of a render of its newest picture. One that cannot be read, as in formats for other programs, has none.
+func (r *runner) drawPreview(end bool) {
+	n := r.pictures()
+	if n == r.shown.of || !end && time.Since(r.shown.made) < drawEvery {
+		return
+	}
+	r.shown.of, r.shown.made = n, time.Now()
+	data, err := smallPicture(r.newestPicture())
+	if err != nil {
+		return
+	}
+	_ = scene.WriteFile(r.previewFile(), func(w io.Writer) error { // the next may succeed
+		_, err := w.Write(data)
+		return err
+	})
+}
+
+// newestPicture is the last file that a render wrote, which it does at once; "" where there is none.
+func (r *runner) newestPicture() (newest string) {
+	var last time.Time
+	entries, err := os.ReadDir(r.out)
+	if err != nil {
+		return ""
+	}
+	for _, e := range entries {
+		switch filepath.Ext(e.Name()) {
+		case ".png", ".jpg":
+		default:
+			continue
+		}
+		if info, err := e.Info(); err == nil && info.Mode().IsRegular() && (newest == "" || info.ModTime().After(last)) {
+			newest, last = filepath.Join(r.out, e.Name()), info.ModTime()
+		}
+	}
+	return newest
+}
+
+// smallPicture packs a picture of a file as a preview.
+func smallPicture(file string) ([]byte, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() // only read
+	size, _, err := image.DecodeConfig(f)
+	if err != nil {
+		return nil, err
+	}
+	if size.Width < 1 || size.Height < 1 {
+		return nil, fmt.Errorf("%w: a picture of %d x %d pixels", fs.ErrInvalid, size.Width, size.Height)
+	}
+	reduce := min(1, float64(previewSide)/float64(max(size.Width, size.Height)))
+	c := scene.Camera{Path: file, Width: max(1, int(reduce*float64(size.Width))), Height: max(1, int(reduce*float64(size.Height)))}
+	img, err := c.Decode() // reduces in the same go
+	if err != nil {
+		return nil, err
+	}
+	return img.Over([3]float32{}).SmallJPEG(previewSide, previewBytes)
+}

@@ -1,0 +1,116 @@
+//go:build unix
+
+package task
+
+import (
+	"bytes"
+	"context"
+	"image/jpeg"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"vksplat/scene"
+)
+
+// TestSaysMore wants progress to say how fast a training is, what it takes of the device, and where its picture is: in one line, and no more.
+func TestSaysMore(t *testing.T) {
+	t.Setenv(fakeVariable, "")
+	f := newFarm(t, `checkpoint_every = "1h"`)
+	o := f.options(0, 1, "a")
+	var pictures, working int
+	var last Progress
+	o.Report = func(p Progress) {
+		last = p
+		if p.Preview != "" {
+			pictures++
+			if data, err := os.ReadFile(p.Preview); err != nil || string(data) != string(fakePreview) {
+				t.Errorf("%s: %q, %v", p.Preview, data, err)
+			}
+		}
+		if p.Rate == 50 && p.Unit == "steps" && p.Device.Busy != nil && *p.Device.Busy == 0.5 && p.Device.Bytes == 1000 && p.Device.Budget == 4000 {
+			working++
+		}
+	}
+	if _, err := Run(context.Background(), o); err != nil {
+		t.Fatal(err)
+	}
+	if pictures != 1 || working == 0 {
+		t.Errorf("%d lines with a picture, %d with the use of the device", pictures, working)
+	}
+	if last.Rate != 0 || last.Device != (DeviceUse{}) || last.Step != fakeSteps {
+		t.Errorf("at the end: %+v", last)
+	}
+}
+
+// TestPreviewOfRender makes a small picture of the newest one.
+func TestPreviewOfRender(t *testing.T) {
+	t.Setenv(fakeVariable, "")
+	f := newFarm(t, "")
+	o := f.options(1, 1, "a")
+	r := &runner{Options: &o, task: &o.Plan.Tasks[1], dir: t.TempDir()}
+	r.out = filepath.Join(r.dir, outName)
+	if err := os.Mkdir(r.out, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	said := 0
+	o.Report = func(p Progress) {
+		if p.Preview != "" {
+			said++
+		}
+	}
+	r.lookAtPreview(false) // there is nothing
+	for i, size := range [][2]int{{64, 48}, {1920, 1080}} {
+		img := scene.Image{Width: size[0], Height: size[1], Pix: make([]uint8, 4*size[0]*size[1])}
+		data, err := img.PNG()
+		if err != nil {
+			t.Fatal(err)
+		}
+		name := filepath.Join(r.out, []string{"b.png", "a.png"}[i])
+		if err := os.WriteFile(name, data, 0o666); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chtimes(name, time.Time{}, time.Now().Add(time.Duration(i)*time.Hour)); err != nil {
+			t.Fatal(err)
+		}
+		r.lookAtPreview(i == 1) // that of the first is not old yet
+		r.lookAtPreview(false)
+		file, err := os.ReadFile(r.previewFile())
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := jpeg.DecodeConfig(bytes.NewReader(file))
+		if want := min(size[0], previewSide); err != nil || c.Width != want || said != i+1 {
+			t.Errorf("picture %d: %d x %d, %v, told %d times", i, c.Width, c.Height, err, said)
+		}
+	}
+	// What is no picture makes none, and no trouble.
+	if err := os.WriteFile(filepath.Join(r.out, "c.png"), []byte("no picture"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chtimes(filepath.Join(r.out, "c.png"), time.Time{}, time.Now().Add(3*time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	if r.lookAtPreview(true); said != 2 {
+		t.Errorf("told %d times", said)
+	}
+}
+
+// TestSpeed measures the speed of a child that does not say it.
+func TestSpeed(t *testing.T) {
+	var p speed
+	now, rate := time.Now(), 0.0
+	for i := range 20 { // two a second
+		rate = p.at(i, now.Add(time.Duration(i)*time.Second/2), rate)
+		if i < 2 && rate != 0 || i > 3 && (rate < 1.9 || rate > 2.1) {
+			t.Errorf("after %d: %v", i, rate)
+		}
+	}
+	if again := p.at(3, now.Add(time.Minute), rate); again != rate {
+		t.Errorf("after a step back: %v", again)
+	}
+	if p.told = true; p.at(1000, now.Add(time.Hour), 7) != 7 {
+		t.Error("what the child says does not count")
+	}
+}

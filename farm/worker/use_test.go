@@ -1,0 +1,78 @@
+package worker
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"vksplat/farm/queue"
+	"vksplat/scene"
+)
+
+// TestAsk reads a driver's files where nobody else says what a device does.
+func TestAsk(t *testing.T) {
+	bus, half := t.TempDir(), 0.5
+	write := func(device, name, text string) {
+		dir := filepath.Join(bus, device)
+		if err := errors.Join(os.MkdirAll(dir, 0o777), os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("0000:03:00.0", "gpu_busy_percent", "87\n")
+	write("0000:03:00.0", "mem_info_vram_used", "3000\n")
+	write("0000:03:00.0", "mem_info_vram_total", "8000\n")
+	write("0000:04:00.0", "gpu_busy_percent", "what?\n")
+	write("0000:05:00.0", "gpu_busy_percent", "101")
+	write("0000:05:00.0", "mem_info_vram_used", "-1")
+	for _, c := range []struct {
+		pci           string
+		use           queue.DeviceUse
+		busy          float64 // -1: not known
+		bytes, budget int64
+	}{
+		{"", queue.DeviceUse{}, -1, 0, 100},
+		{"0000:03:00.0", queue.DeviceUse{}, 0.87, 3000, 8000},
+		{"0000:03:00.0", queue.DeviceUse{Busy: &half, Bytes: 7, Budget: 9}, 0.5, 7, 9},
+		{"0000:04:00.0", queue.DeviceUse{}, -1, 0, 100},
+		{"0000:05:00.0", queue.DeviceUse{}, -1, 0, 100},
+		{"0000:06:00.0", queue.DeviceUse{}, -1, 0, 100},
+	} {
+		u := c.use
+		ask(&u, bus, &Device{PCI: c.pci, MemoryBytes: 100})
+		busy := -1.0
+		if u.Busy != nil {
+			busy = *u.Busy
+		}
+		if busy != c.busy || u.Bytes != c.bytes || u.Budget != c.budget {
+			t.Errorf("%s %+v: busy %v, %d of %d", c.pci, c.use, busy, u.Bytes, u.Budget)
+		}
+	}
+}
+
+// TestSendPreview wants nothing but a small JPEG file to be sent: what else a child names is refused before anybody is told of it.
+func TestSendPreview(t *testing.T) {
+	dir := t.TempDir()
+	noise := scene.Image{Width: 8, Height: 8, Pix: make([]uint8, 256)}
+	good, err := noise.JPEG(50)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := map[string][]byte{"text": []byte("<script>"), "long": append(good, make([]byte, queue.MaxPreview)...), "empty": nil}
+	for name, data := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), data, 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := &run{lease: &queue.Lease{}}
+	for name := range files {
+		if err := r.sendPreview(filepath.Join(dir, name)); !errors.Is(err, queue.ErrPreview) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for _, name := range []string{"none", "."} {
+		if err := r.sendPreview(filepath.Join(dir, name)); err == nil {
+			t.Errorf("%s is sent", name)
+		}
+	}
+}
