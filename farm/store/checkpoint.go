@@ -290,27 +290,27 @@ func toLocal(ctx context.Context, r Root, key string, want File, dir *os.Root) e
 	return nil
 }
 
-// Forget removes the checkpoints of a task, which is done, that attempts up to a number made.
+// Forget removes the checkpoints of a task, which is done, that attempts up to a number made. AllAttempts also ends uploads that killed ones began.
 func Forget(r Root, task string, until int) error {
-	list, err := r.List(path.Join(task, ckptFolder))
+	folder := path.Join(task, ckptFolder)
+	if until == AllAttempts {
+		return r.Delete(folder)
+	}
+	list, err := r.List(folder)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	if until == AllAttempts {
-		return r.Delete(path.Join(task, ckptFolder))
-	}
 	done := map[string]bool{}
 	for _, e := range list {
-		below := strings.TrimPrefix(e.Key, path.Join(task, ckptFolder)+"/")
-		folder, _, _ := strings.Cut(below, "/")
-		if attempt, err := attemptOf(folder); err != nil || attempt > until || done[folder] {
+		own, _, _ := strings.Cut(strings.TrimPrefix(e.Key, folder+"/"), "/")
+		if attempt, err := attemptOf(own); err != nil || attempt > until || done[own] {
 			continue
 		}
-		done[folder] = true
-		if err := r.Delete(path.Join(task, ckptFolder, folder)); err != nil {
+		done[own] = true
+		if err := r.Delete(path.Join(folder, own)); err != nil {
 			return err
 		}
 	}

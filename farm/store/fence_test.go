@@ -3,7 +3,6 @@ package store
 import (
 	"fmt"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 )
@@ -11,7 +10,7 @@ import (
 // fenced is a task with an attempt that sleeps at a point of the store, and others that go on meanwhile.
 type fenced struct {
 	t *testing.T
-	r *folder
+	r *rig
 }
 
 // whenFirst does something right before the store is first asked for an operation on a key, as if whoever asks had slept there for long.
@@ -62,8 +61,10 @@ func (f *fenced) commit(text string, made Made) (own bool, err error) {
 }
 
 // TestZombiesKeepTheirHandsOff has an attempt go on that was given up: whatever it removes is its own, or that of those before it.
-func TestZombiesKeepTheirHandsOff(t *testing.T) {
-	f := &fenced{t, newFolder(t, Options{})}
+func TestZombiesKeepTheirHandsOff(t *testing.T) { onRoots(t, testZombiesKeepTheirHandsOff) }
+
+func testZombiesKeepTheirHandsOff(t *testing.T, r *rig) {
+	f := &fenced{t, r}
 	zombie, owner := f.uploads(1), f.uploads(2)
 	zombie(100)
 	owner(50) // it went on from an older one
@@ -83,14 +84,16 @@ func TestZombiesKeepTheirHandsOff(t *testing.T) {
 		t.Errorf("an owner removes what those before it left: %+v, %v", list, err)
 	}
 	f.must(Forget(f.r, "j/t", 2))
-	if exists(f.r.dir + "/j/t/ckpt") {
+	if f.r.has("j/t/ckpt") {
 		t.Error("empty folders stay")
 	}
 }
 
 // TestCheckpointsMoveOn reads the newest checkpoint while newer ones take its place.
-func TestCheckpointsMoveOn(t *testing.T) {
-	f := &fenced{t, newFolder(t, Options{})}
+func TestCheckpointsMoveOn(t *testing.T) { onRoots(t, testCheckpointsMoveOn) }
+
+func testCheckpointsMoveOn(t *testing.T, r *rig) {
+	f := &fenced{t, r}
 	f.uploads(2)(5) // stays: it is a later attempt's
 	save := f.uploads(1)
 	save(20)
@@ -101,7 +104,7 @@ func TestCheckpointsMoveOn(t *testing.T) {
 	// A share that fails is no reason to begin anew.
 	f.r.fault = func(op, key string) error {
 		if op == "open" && strings.HasSuffix(key, ".json") {
-			return syscall.EIO
+			return f.r.away
 		}
 		return nil
 	}
@@ -112,21 +115,30 @@ func TestCheckpointsMoveOn(t *testing.T) {
 
 // TestZombiesMoveNothingNew has one sleep after it has judged old results, until new ones are in their place.
 func TestZombiesMoveNothingNew(t *testing.T) {
+	for name, sleeper := range sleepers() {
+		t.Run(name, func(t *testing.T) {
+			onRoots(t, func(t *testing.T, r *rig) { testZombiesMoveNothingNew(t, r, sleeper) })
+		})
+	}
+}
+
+// sleepers are those who sleep at a point.
+func sleepers() map[string]func(f *fenced) error {
 	renew := func(f *fenced, generation int) {
 		f.must(Outdate(f.r, "j/t", generation))
 		if own, err := f.commit(fmt.Sprint("of ", generation), Made{Attempt: 10 + generation, Generation: generation}); err != nil || !own {
 			f.t.Fatal(own, err)
 		}
 	}
-	for name, sleeper := range map[string]func(f *fenced) error{
+	return map[string]func(f *fenced) error{
 		"a look at damaged results": func(f *fenced) error {
-			putText(f.t, f.r, "j/t/out/model", "damaged")
+			putText(f.t, f.r, f.r.result(f.t, "j/t", "model"), "damaged")
 			f.whenFirst("publish", "tmp/damaged-", func() { renew(f, 1) })
 			_, err := Result(f.t.Context(), f.r, "j/t")
 			return err
 		},
 		"a reader of what changes": func(f *fenced) error {
-			f.whenFirst("open", "out/model", func() { renew(f, 1) })
+			f.whenFirst("open", f.r.result(f.t, "j/t", "model"), func() { renew(f, 1) })
 			_, err := Result(f.t.Context(), f.r, "j/t")
 			return err
 		},
@@ -141,18 +153,20 @@ func TestZombiesMoveNothingNew(t *testing.T) {
 			}
 			return nil
 		},
-	} {
-		f := &fenced{t, newFolder(t, Options{})}
-		if own, err := f.commit("first", Made{Attempt: 1}); err != nil || !own {
-			t.Fatal(own, err)
-		}
-		if err := sleeper(f); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
-		want, err := Generation(f.r, "j/t")
-		m, errResult := Result(t.Context(), f.r, "j/t")
-		if err != nil || errResult != nil || m == nil || m.Generation != want || want == 0 || getText(t, f.r, "j/t/out/model") != fmt.Sprint("of ", want) {
-			t.Errorf("%s: %+v, %v, %v of generation %d", name, m, errResult, err, want)
-		}
+	}
+}
+
+func testZombiesMoveNothingNew(t *testing.T, r *rig, sleeper func(f *fenced) error) {
+	f := &fenced{t, r}
+	if own, err := f.commit("first", Made{Attempt: 1}); err != nil || !own {
+		t.Fatal(own, err)
+	}
+	if err := sleeper(f); err != nil {
+		t.Error(err)
+	}
+	want, err := Generation(f.r, "j/t")
+	m, errResult := Result(t.Context(), f.r, "j/t")
+	if err != nil || errResult != nil || m == nil || m.Generation != want || want == 0 || getText(t, f.r, f.r.result(t, "j/t", "model")) != fmt.Sprint("of ", want) {
+		t.Errorf("%+v, %v, %v of generation %d", m, errResult, err, want)
 	}
 }
