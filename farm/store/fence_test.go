@@ -1,6 +1,7 @@
 package store
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"syscall"
@@ -154,5 +155,24 @@ func TestZombiesMoveNothingNew(t *testing.T) {
 		if err != nil || errResult != nil || m == nil || m.Generation != want || want == 0 || getText(t, f.r, "j/t/out/model") != fmt.Sprint("of ", want) {
 			t.Errorf("%s: %+v, %v, %v of generation %d", name, m, errResult, err, want)
 		}
+	}
+}
+
+// TestResultsOfBadShares has a share not say whether there are results: they stay where they are, or are not.
+func TestResultsOfBadShares(t *testing.T) {
+	f := &fenced{t, newFolder(t, Options{})}
+	putText(t, f.r, "j/t/out/MANIFEST.json", "{")
+	f.r.fault = func(op, _ string) error {
+		if op == "stat" {
+			return syscall.EIO
+		}
+		return nil
+	}
+	if m, err := Result(t.Context(), f.r, "j/t"); !errors.Is(err, syscall.EIO) || !exists(f.r.dir+"/j/t/out") {
+		t.Errorf("%+v, %v", m, err)
+	}
+	f.r.fault = nil
+	if m, err := Result(t.Context(), f.r, "j/t"); err != nil || m != nil || exists(f.r.dir+"/j/t/out") {
+		t.Errorf("%+v, %v", m, err)
 	}
 }
