@@ -39,7 +39,7 @@ type Entry struct {
 	Key        string    `json:"key"` // its own: a copy under another key is no entry
 	State      State     `json:"state"`
 	Generation int       `json:"generation"`        // how often it was retried by hand
-	Attempt    int       `json:"attempt"`           // how often it was claimed, in all generations: never repeats, so it may name files
+	Attempt    int       `json:"attempt"`           // how often it was claimed, in all generations: never repeats, also where Fsck has rebuilt the queue, so it may name files
 	Used       int       `json:"used"`              // attempts of this generation that count against MaxAttempts: those handed back do not
 	Claim      string    `json:"claim,omitempty"`   // the fencing token: unique to each claim, "" if nobody holds it
 	Node       string    `json:"node,omitempty"`    // who holds it, or held it last

@@ -18,6 +18,8 @@ type Inventory interface {
 	Jobs(ctx context.Context, fn func(JobPlan) error) error
 	// Manifest returns the SHA-256 of the valid manifest of a task of the job whose document has this SHA-256, "" if there is none, and the generation of what it lists.
 	Manifest(ctx context.Context, document string, index int, task Task) (sum string, generation int, err error)
+	// Attempts returns the highest attempt at a task of which the store has something, 0 where it has nothing.
+	Attempts(ctx context.Context, document string, index int) (int, error)
 }
 
 // Finding is something that is wrong with the queue.
@@ -136,6 +138,9 @@ func (c *checker) restore(token string, plan JobPlan) error {
 			return err
 		}
 	}
+	if err := c.countOn(plan); err != nil {
+		return err
+	}
 	if err := c.q.Submit(c.ctx, plan); err != nil {
 		return err
 	}
@@ -144,6 +149,27 @@ func (c *checker) restore(token string, plan JobPlan) error {
 		return err
 	}
 	return c.openBoard(r)
+}
+
+// countOn has the attempts of a job that will be submitted go on behind those that the store knows: a worker of before may still be at one, and no number may repeat.
+// Nobody claims a task before its job is there.
+func (c *checker) countOn(plan JobPlan) error {
+	tasks := make([]int, len(plan.Tasks))
+	for i := range tasks {
+		tasks[i] = i
+	}
+	document := hashOf(plan.Document)
+	return atOnce(tasks, func(i int) error {
+		n, err := c.store.Attempts(c.ctx, document, i)
+		if err != nil || n == 0 {
+			return err
+		}
+		return c.q.updateEntry(c.ctx, plan.Name, i, func(e *Entry) bool {
+			later := n > e.Attempt
+			e.Attempt = max(e.Attempt, n)
+			return later
+		})
+	})
 }
 
 // checkEntries finds entries that cannot be read or belong to no job.

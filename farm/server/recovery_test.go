@@ -165,7 +165,10 @@ type shelf struct {
 	manifests map[string]string // by job/task
 
 	generation int // of all of them
+	attempts   int // at each task
 }
+
+func (s *shelf) Attempts(context.Context, string, int) (int, error) { return s.attempts, nil }
 
 func (s *shelf) Jobs(_ context.Context, fn func(queue.JobPlan) error) error {
 	for _, plan := range s.plans {
@@ -210,9 +213,12 @@ func TestRebuild(t *testing.T) {
 func TestRebuildGoesOnCounting(t *testing.T) {
 	f := newFarm(t)
 	plan := queue.JobPlan{Name: "j", Tasks: []queue.Task{{Name: "a"}, {Name: "b"}}}
-	store := &shelf{plans: []queue.JobPlan{plan}, manifests: map[string]string{"j/a": "manifest"}, generation: 5}
+	store := &shelf{plans: []queue.JobPlan{plan}, manifests: map[string]string{"j/a": "manifest"}, generation: 5, attempts: 3}
 	f.repairs(store, "the store has it", "valid manifest")
 	found := f.claim("b")
+	if found.Attempt != 4 {
+		t.Errorf("attempt %d, after 3 in the store", found.Attempt)
+	}
 	found.Generation = 7
 	found.Progress(305, 500, "counting")
 	f.must(found.Succeed(t.Context(), "manifest of b"))

@@ -290,27 +290,46 @@ func toLocal(ctx context.Context, r Root, key string, want File, dir *os.Root) e
 	return nil
 }
 
+// LastCheckpoint is the highest attempt at a task that has left something of a checkpoint.
+func LastCheckpoint(r Root, task string) (last int, err error) {
+	folders, err := attempts(r, task)
+	for n := range folders {
+		last = max(last, n)
+	}
+	return last, err
+}
+
+// attempts lists the folders of checkpoints of a task, by attempt.
+func attempts(r Root, task string) (folders map[int]string, err error) {
+	top := path.Join(task, ckptFolder)
+	list, err := r.List(top)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	folders = map[int]string{}
+	for _, e := range list {
+		folder, _, _ := strings.Cut(strings.TrimPrefix(e.Key, top+"/"), "/")
+		if n, err := attemptOf(folder); err == nil {
+			folders[n] = path.Join(top, folder)
+		}
+	}
+	return folders, err
+}
+
 // Forget removes the checkpoints of a task, which is done, that attempts up to a number made. AllAttempts also ends uploads that killed ones began.
 func Forget(r Root, task string, until int) error {
-	folder := path.Join(task, ckptFolder)
 	if until == AllAttempts {
-		return r.Delete(folder)
+		return r.Delete(path.Join(task, ckptFolder))
 	}
-	list, err := r.List(folder)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
+	folders, err := attempts(r, task)
 	if err != nil {
 		return err
 	}
-	done := map[string]bool{}
-	for _, e := range list {
-		own, _, _ := strings.Cut(strings.TrimPrefix(e.Key, folder+"/"), "/")
-		if attempt, err := attemptOf(own); err != nil || attempt > until || done[own] {
+	for n, folder := range folders {
+		if n > until {
 			continue
 		}
-		done[own] = true
-		if err := r.Delete(path.Join(folder, own)); err != nil {
+		if err := r.Delete(folder); err != nil {
 			return err
 		}
 	}

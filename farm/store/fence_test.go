@@ -1,6 +1,7 @@
 package store
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -168,5 +169,24 @@ func testZombiesMoveNothingNew(t *testing.T, r *rig, sleeper func(f *fenced) err
 	m, errResult := Result(t.Context(), f.r, "j/t")
 	if err != nil || errResult != nil || m == nil || m.Generation != want || want == 0 || getText(t, f.r, f.r.result(t, "j/t", "model")) != fmt.Sprint("of ", want) {
 		t.Errorf("%+v, %v, %v of generation %d", m, errResult, err, want)
+	}
+}
+
+// TestResultsOfBadShares has a share not say whether there are results: they stay where they are, or are not.
+func TestResultsOfBadShares(t *testing.T) {
+	f := &fenced{t, newFolder(t, Options{})}
+	putText(t, f.r, "j/t/out/MANIFEST.json", "{")
+	f.r.fault = func(op, _ string) error {
+		if op == "stat" {
+			return syscall.EIO
+		}
+		return nil
+	}
+	if m, err := Result(t.Context(), f.r, "j/t"); !errors.Is(err, syscall.EIO) || !exists(f.r.dir+"/j/t/out") {
+		t.Errorf("%+v, %v", m, err)
+	}
+	f.r.fault = nil
+	if m, err := Result(t.Context(), f.r, "j/t"); err != nil || m != nil || exists(f.r.dir+"/j/t/out") {
+		t.Errorf("%+v, %v", m, err)
 	}
 }

@@ -298,6 +298,8 @@ func (f *folder) Publish(from, to string) error {
 	return f.patiently("publish", to, func() error {
 		if _, err := f.root.Lstat(to); err == nil {
 			return ErrExists
+		} else if !errors.Is(err, fs.ErrNotExist) {
+			return err
 		}
 		if _, err := f.root.Lstat(from); err != nil {
 			return err

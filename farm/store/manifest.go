@@ -290,6 +290,8 @@ func Result(ctx context.Context, r Root, task string) (*Manifest, error) {
 	}
 	if _, err := r.Stat(out); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
+	} else if err != nil {
+		return nil, err
 	}
 	return nil, setAside(r, task, "damaged-", func(moved *Manifest) bool { return moved.isSame(m) })
 }

@@ -7,9 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -289,8 +292,28 @@ func (r *runner) until() int {
 	return store.AllAttempts
 }
 
+// logFolder holds beside a task's results what each attempt said.
+const logFolder = "log"
+
 // logKey is where the log of an attempt goes.
-func (r *runner) logKey() string { return path.Join(r.key, "log", fmt.Sprintf("a%03d.log", r.Attempt)) }
+func (r *runner) logKey() string {
+	return path.Join(r.key, logFolder, fmt.Sprintf("a%03d.log", r.Attempt))
+}
+
+// LastAttempt is the highest attempt at a task that has left a log or a checkpoint in the store.
+func LastAttempt(outputs store.Root, key string) (last int, err error) {
+	list, err := outputs.List(path.Join(key, logFolder))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return 0, err
+	}
+	for _, e := range list {
+		if n, err := strconv.Atoi(strings.TrimSuffix(strings.TrimPrefix(path.Base(e.Key), "a"), ".log")); err == nil {
+			last = max(last, n)
+		}
+	}
+	saved, err := store.LastCheckpoint(outputs, key)
+	return max(last, saved), err
+}
 
 // uploadLog puts the child's words to the results. Without them the task has its results all the same.
 func (r *runner) uploadLog() {

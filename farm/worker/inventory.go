@@ -133,6 +133,15 @@ func (v *Inventory) Manifest(ctx context.Context, document string, index int, _ 
 	return m.Contents(), m.Generation, nil
 }
 
+// Attempts implements queue.Inventory.
+func (v *Inventory) Attempts(_ context.Context, document string, index int) (int, error) {
+	j := v.jobs[document]
+	if j == nil || index < 0 || index >= len(j.plan.Tasks) {
+		return 0, nil
+	}
+	return task.LastAttempt(v.roots[j.Store.Outputs], task.KeyOf(j.Job, &j.plan.Tasks[index]))
+}
+
 // Sweep removes what attempts of a job that has ended, and is to be forgotten, left beside results: half commits, outdated results, checkpoints, also those of tasks that
 // failed, which nobody would own any more, and its document: else Fsck would submit it again.
 func Sweep(roots store.Roots, j *spec.Job) error {

@@ -118,6 +118,22 @@ func TestOutdatedResultsAreNoResults(t *testing.T) {
 			t.Errorf("manifest %q of generation %d, %v", sum, generation, err)
 		}
 	}
+	attempts := func(want int) {
+		t.Helper()
+		if n, err := v.Attempts(t.Context(), parsed.Hash(), 0); err != nil || n != want {
+			t.Errorf("the last attempt is %d, %v; want %d", n, err, want)
+		}
+	}
+	attempts(0)
+	if err := root.Put("j/t/log/a004.log", func(io.Writer) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	attempts(4)
+	u := &store.Uploads{Root: root, Task: "j/t", Dir: openDir(t, "state"), Until: 5}
+	if err := u.Save(t.Context(), []string{"state"}, store.Made{Attempt: 5, Step: 1}); err != nil {
+		t.Fatal(err)
+	}
+	attempts(5)
 	check(false, 0)
 	if err := store.Outdate(root, "j/t", 2); err != nil {
 		t.Fatal(err)
