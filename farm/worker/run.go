@@ -91,7 +91,7 @@ func (r *run) do(ctx, end context.Context) (lost bool) {
 		err = r.clearOld(outputs)
 	}
 	if err == nil && r.Mirror {
-		err = r.job.mirror(outputs)
+		err = r.mirror(ctx, outputs)
 	}
 	if err != nil {
 		err = store.Explain("open store", r.job.Store.Outputs, err)
@@ -174,8 +174,11 @@ func (r *run) commit(end context.Context, outputs store.Root) error {
 }
 
 // outputs opens the root of the job's results.
-func (r *run) outputs() (store.Root, error) {
-	file := r.Roots(r.job.Name)
+func (r *run) outputs() (store.Root, error) { return r.rootOf(r.job.Job) }
+
+// rootOf is where a job's results go.
+func (n *node) rootOf(job *spec.Job) (store.Root, error) {
+	file := n.Roots(job.Name)
 	data, err := os.ReadFile(file)
 	if err != nil {
 		return nil, err
@@ -184,7 +187,16 @@ func (r *run) outputs() (store.Root, error) {
 	if err != nil {
 		return nil, err
 	}
-	return roots.Open(r.job.Store.Outputs)
+	return roots.Open(job.Store.Outputs)
+}
+
+// mirror keeps in the store what a lost queue can be rebuilt from.
+func (r *run) mirror(ctx context.Context, outputs store.Root) error {
+	head, err := r.Queue.Head(ctx, r.job.Name)
+	if err != nil {
+		return err
+	}
+	return r.job.mirror(outputs, fate{head.Owner, head.Canceled})
 }
 
 // child runs run-task until it ends, and returns what it said, why it was stopped, nil where it was not, and how it ended.
