@@ -54,6 +54,7 @@ build: ## build bin/vksplat
 	go build -ldflags "-X main.revision=$(REVISION)" -o $(BIN)/vksplat ./cmd/vksplat
 
 release: ## build bin/release/vksplat, which runs on Linux with glibc 2.28 or newer (zig's C compiler comes from PyPI)
+	@.ci/install release
 	@.ci/zig $(OUT)/zig
 	CC="$(CURDIR)/$(OUT)/zig/cc" GOOS=linux GOARCH=amd64 CGO_ENABLED=1 go build -trimpath -ldflags "-s -w -X main.revision=$(REVISION)" -o $(BIN)/release/vksplat ./cmd/vksplat
 	@.ci/glibc $(BIN)/release/vksplat 2.28

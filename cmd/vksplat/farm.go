@@ -13,5 +13,5 @@ func (a *app) farmCommand() *cobra.Command {
 	}
 	return parent(cmd, a.farmSubmitCommand(), a.farmLsCommand(), a.farmShowCommand(), a.farmWaitCommand(), a.farmLogsCommand(), a.farmCancelCommand(), a.farmRetryCommand(),
 		a.farmPauseCommand(), a.farmResumeCommand(), a.farmArtifactsCommand(), a.farmServeCommand(), a.farmTokenCommand(), a.farmWorkerCommand(), a.farmNodesCommand(),
-		a.farmDrainCommand(), a.farmLimitsCommand(), a.farmFsckCommand(), a.farmGcCommand(), a.farmExportCommand(), a.farmPageCommand(), a.farmRunTaskCommand())
+		a.farmDrainCommand(), a.farmLimitsCommand(), a.farmFsckCommand(), a.farmDeleteCommand(), a.farmGcCommand(), a.farmExportCommand(), a.farmPageCommand(), a.farmRunTaskCommand())
 }

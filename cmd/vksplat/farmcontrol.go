@@ -57,7 +57,7 @@ func (a *app) farmCancelCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "cancel JOB [TASK...]",
 		Short:   "Cancel a job, or tasks of it",
-		Long:    "Cancel a job, or tasks of it by their names or the beginnings of these. What runs saves\nfirst: vksplat farm retry goes on from there.",
+		Long:    "Cancel a job, or tasks of it by their names or the beginnings of these. What runs saves\nfirst: vksplat farm retry goes on from there. Exits with 1 if there is nothing to cancel.",
 		Example: "  vksplat farm cancel sweep\n  vksplat farm cancel film fly --frames 1001-1100",
 		Args:    orMore("JOB"),
 	}
@@ -73,7 +73,8 @@ func (a *app) farmRetryCommand() *cobra.Command {
 		Short: "Do again what failed or was canceled",
 		Long: "Queue tasks again that failed or were canceled, and with them what was skipped for that:\n" +
 			"all of the job, or those named. They go on from their checkpoints. With --redo tasks that\n" +
-			"succeeded are done anew as well, and what was made from them.",
+			"succeeded are done anew as well, and what was made from them. Exits with 1 if there is\n" +
+			"nothing to do again.",
 		Example: "  vksplat farm retry sweep\n  vksplat farm retry film fly --frames 1001-1100x2 --redo",
 		Args:    orMore("JOB"),
 	}
@@ -108,6 +109,9 @@ func (a *app) farmDrainCommand() *cobra.Command {
 	}
 	own := []option{truth(&now, "now", "also hand back what it does"), truth(&undo, "undo", "let it take tasks again")}
 	return a.farmSub(cmd, &farmFlags{}, false, own, func(ctx context.Context, q *farm, args []string) error {
+		if undo && now {
+			return usagef("--now hands tasks back, --undo lets the worker take some", "--undo and --now contradict each other")
+		}
 		if undo {
 			if err := q.Undrain(ctx, args[0]); err != nil {
 				return err

@@ -49,7 +49,7 @@ func (o *serveOptions) table() []option {
 		other((*sizeFlag)(&o.maxStore), "max-store", "`BYTES` of disk for the queue at most (default: 16 GiB)"),
 		other(&o.lease, "lease", "a worker that is silent for `TIME` loses its tasks; counts at the first start (default: 30s)"),
 		text(&o.nats, "nats", "serve by NATS servers with JetStream that others run, `URLS`: this process only watches over the jobs"),
-		text(&o.creds, "nats-creds", "credentials `FILE` for --nats"),
+		text(&o.creds, "nats-creds", "credentials `FILE` for --nats, of these servers, or a token of role admin"),
 		text(&o.webhook, "webhook", "POST a message in JSON to `URL` when a job has ended (default: $"+webhookVariable+")"),
 		text(&o.hookFile, "webhook-file", "take the URL from the first line of `FILE`: users of this machine can read command lines"),
 		truth(&o.verbose, "verbose", "print every change of a job"),
@@ -100,6 +100,9 @@ func (a *app) serve(o *serveOptions) error {
 	dir, err := serveDir(o.dir)
 	if err != nil {
 		return err
+	}
+	if isHeld(filepath.Join(dir, lockName)) {
+		a.note(fmt.Sprintf("another process serves %s: waiting %s for its end", dir, durationText(lockPatience.Seconds())))
 	}
 	release, err := claimFolder(dir, true)
 	if err != nil {
@@ -181,6 +184,9 @@ type tokenOptions struct {
 	out     string
 	list    bool
 	revoke  string
+	all     bool
+	nats    string
+	ca      string
 	asJSON  bool
 }
 
@@ -191,7 +197,10 @@ func (o *tokenOptions) table() []option {
 		other(&o.expires, "expires", "it ends after `TIME`, as in 30d (default: never)"),
 		text(&o.out, "output", "write it to `FILE`, for its holder alone").letter("o"),
 		truth(&o.list, "list", "list the tokens that were made"),
-		text(&o.revoke, "revoke", "shut out the holders of tokens with this `NAME` or key"),
+		text(&o.revoke, "revoke", "shut out the holder of the token with this `NAME`, or with this key or the beginning of it"),
+		truth(&o.all, "all", "with --revoke: all tokens of the name"),
+		text(&o.nats, "nats", "a token for NATS servers that others run, at `URLS` as in tls://a:4222,tls://b:4222: prints the line that lets its holder in, for their configuration"),
+		text(&o.ca, "nats-ca", "with --nats: the certificate that theirs are signed by, `FILE` in PEM (default: those that the system trusts)"),
 		text(&o.dir, "dir", "the folder `DIR` of the server (default: as in serve)").isFolder(),
 		truth(&o.asJSON, "json", "with --list: as JSON"),
 	}
@@ -230,9 +239,22 @@ func (a *app) token(o *tokenOptions) error {
 	case o.list:
 		return a.listTokens(dir, o.asJSON)
 	case o.revoke != "":
-		return server.Revoke(dir, o.revoke)
+		return a.revokeToken(dir, o)
+	case o.all:
+		return usagef("as in: vksplat farm token --revoke ann --all", "--all is for --revoke")
 	case o.name == "" || o.out == "":
 		return usagef("as in: vksplat farm token --role worker --name gpu1 -o gpu1.token", "a token needs --name and -o")
+	}
+	if err := server.CheckName(o.name); err != nil {
+		return err
+	}
+	if o.nats != "" && o.expires != 0 {
+		return usagef("remove its line from the configuration of the servers in time", "--expires is nothing that servers of others know")
+	}
+	if o.nats == "" {
+		if err := isFree(dir, o.name); err != nil {
+			return err
+		}
 	}
 	if _, err := os.Lstat(o.out); err == nil {
 		return usagef("choose another file", "%s exists", o.out)
@@ -240,6 +262,9 @@ func (a *app) token(o *tokenOptions) error {
 	f, err := os.OpenFile(o.out, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		return folderError(filepath.Dir(o.out), err)
+	}
+	if o.nats != "" {
+		return a.clusterToken(f, o)
 	}
 	token, err := makeToken(f, dir, o)
 	if err != nil {
@@ -250,22 +275,72 @@ func (a *app) token(o *tokenOptions) error {
 	return nil
 }
 
+// isFree refuses the name of a token that is let in.
+func isFree(dir, name string) error {
+	keys, err := server.Keys(dir)
+	if err != nil {
+		return err
+	}
+	for _, k := range keys {
+		if k.Name == name && !k.Expired(time.Now()) {
+			return usagef("choose another, as in "+name+"-2, or revoke that one first: vksplat farm token --revoke "+quoted(name), "there is a token of the name %s, of %s", name, k.Made.Local().Format(time.DateTime))
+		}
+	}
+	return nil
+}
+
+func (a *app) revokeToken(dir string, o *tokenOptions) error {
+	gone, err := server.Revoke(dir, o.revoke, o.all)
+	for _, k := range gone {
+		a.printf("revoked: %s, role %s, key %s\n", k.Name, k.Role, k.Public)
+	}
+	return err
+}
+
 // makeToken makes a token and writes it to a file that nobody else may read. One that could not be written is revoked: that one, not others of its name.
 func makeToken(f *os.File, dir string, o *tokenOptions) (queue.Token, error) {
 	token, err := server.NewToken(dir, server.Role(o.role), o.name, time.Duration(o.expires))
 	if err != nil {
 		return token, errors.Join(err, f.Close())
 	}
-	e := json.NewEncoder(f)
-	e.SetIndent("", "  ")
-	if err = errors.Join(e.Encode(token), f.Sync(), f.Close()); err == nil {
+	if err = writeToken(f, token); err == nil {
 		return token, nil
 	}
 	public, keyErr := token.Public()
 	if keyErr == nil {
-		keyErr = server.Revoke(dir, public)
+		_, keyErr = server.Revoke(dir, public, false)
 	}
 	return token, errors.Join(folderError(o.out, err), keyErr)
+}
+
+func writeToken(f *os.File, token queue.Token) error {
+	e := json.NewEncoder(f)
+	e.SetIndent("", "  ")
+	return errors.Join(e.Encode(token), f.Sync(), f.Close())
+}
+
+// clusterToken makes a token for servers that others run, and prints what their configuration needs.
+func (a *app) clusterToken(f *os.File, o *tokenOptions) error {
+	ca := []byte{}
+	var err error
+	if o.ca != "" {
+		if ca, err = readAtMost(o.ca, maxJobFile); err != nil {
+			err = usagef("name the certificate in PEM", "read certificate: %s: %w", o.ca, pathless(err))
+		}
+	}
+	var token queue.Token
+	var line string
+	if err == nil {
+		token, line, err = server.NewClusterToken(o.nats, string(ca), server.Role(o.role), o.name)
+	}
+	if err != nil {
+		return errors.Join(err, f.Close(), os.Remove(o.out))
+	}
+	if err := writeToken(f, token); err != nil {
+		return errors.Join(folderError(o.out, err), os.Remove(o.out))
+	}
+	a.printf("%s\n", line)
+	return nil
 }
 
 // untilKnown waits until a server that runs has noticed a new token: it looks once a second.
@@ -295,6 +370,9 @@ func (a *app) listTokens(dir string, asJSON bool) error {
 		expires := "never"
 		if !k.Expires.IsZero() {
 			expires = k.Expires.Local().Format(time.DateTime)
+		}
+		if k.Expired(time.Now()) {
+			expires = "expired"
 		}
 		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", orDash(k.Name), k.Role, k.Made.Local().Format(time.DateTime), expires, k.Public)
 	}

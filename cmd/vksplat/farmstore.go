@@ -158,12 +158,22 @@ func (a *app) artifactsGetCommand() *cobra.Command {
 			n, bytes = n+1, bytes+f.Size
 			return fetchFile(root, key, f.File, dir, path.Join(f.Task, f.Name))
 		})
+		if err == nil && n == 0 {
+			err = &hintedError{err: fmt.Errorf("get results: job %s has none%s", args[0], matching(second(args))), hint: "vksplat farm artifacts ls " + quoted(args[0]) + " lists what there is"}
+		}
 		if err != nil {
 			return err
 		}
 		a.printf("%s, %s together, in %s\n", count(n, "file"), bytesText(bytes), out)
 		return nil
 	})
+}
+
+func matching(pattern string) string {
+	if pattern == "" {
+		return ""
+	}
+	return " that match " + quoted(pattern)
 }
 
 // fetchFile copies a file of the store, and checks it on the way.
@@ -198,6 +208,8 @@ func (a *app) farmFsckCommand() *cobra.Command {
 		Short: "Check the queue against the results, or rebuild it from them",
 		Long: "Check that the queue is whole, and that it and the results in the store agree. With\n" +
 			"--repair what is wrong is mended; an empty queue is filled with the jobs of the store.\n" +
+			"Where the store knows nothing of a job whose results are missing, it may be another folder or\n" +
+			"not mounted: that is said, and nothing is done again for it.\n" +
 			"Exits with 1 if something is wrong and not mended.",
 		Example: "  vksplat farm fsck --roots roots.toml\n  vksplat farm fsck --roots roots.toml --repair",
 		Args:    cobra.NoArgs,
@@ -219,6 +231,9 @@ func (a *app) farmFsckCommand() *cobra.Command {
 		findings, err := q.Fsck(ctx, inventory, repair)
 		if err != nil {
 			return err
+		}
+		if jobs, err := q.List(ctx); inventory != nil && err == nil && len(jobs)+len(findings) == 0 {
+			a.warn("there are no jobs, neither in the queue nor in the store: are these its folders, and are they mounted?")
 		}
 		return a.printFindings(findings, asJSON)
 	})
@@ -270,9 +285,7 @@ func (a *app) farmGcCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if len(roots) == 0 {
-			a.note("no root is named: the store keeps the documents of these jobs, and fsck --repair would submit them again")
-		}
+		a.warnRootless(roots)
 		jobs, err := q.List(ctx)
 		if err != nil {
 			return err
@@ -293,6 +306,45 @@ func (a *app) farmGcCommand() *cobra.Command {
 		a.printf("%s\n", count(len(jobs), "job"))
 		return nil
 	})
+}
+
+func (a *app) farmDeleteCommand() *cobra.Command {
+	r := &rootsFlags{}
+	cmd := &cobra.Command{
+		Use:   "delete JOB",
+		Short: "Forget a job that has ended, so that another may have its name",
+		Long: "Forget a job that has ended, and with the roots of the store what killed attempts of it left\n" +
+			"there, as gc does. Results stay: a new job of the name keeps those of tasks that are the same.",
+		Example: "  vksplat farm delete sweep --roots roots.toml",
+		Args:    one("JOB"),
+	}
+	return a.farmSub(cmd, &farmFlags{}, true, r.table(), func(ctx context.Context, q *farm, args []string) error {
+		roots, err := rootsOf(q, r)
+		if err != nil {
+			return err
+		}
+		a.warnRootless(roots)
+		status, _, err := q.Show(ctx, args[0])
+		if err != nil {
+			return err
+		}
+		if status.Ended != "" { // else Delete says so
+			if err := sweepJob(ctx, q, roots, args[0]); err != nil {
+				return err
+			}
+		}
+		if err := q.Delete(ctx, args[0]); err != nil {
+			return err
+		}
+		a.printf("job %s is forgotten; its results stay\n", args[0])
+		return nil
+	})
+}
+
+func (a *app) warnRootless(roots store.Roots) {
+	if len(roots) == 0 {
+		a.note("no root is named: the store keeps the documents of what is forgotten, and fsck --repair would submit them again")
+	}
 }
 
 // sweepJob removes what is left of a job's attempts in the store. Without roots nothing is.

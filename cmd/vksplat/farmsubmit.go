@@ -123,7 +123,13 @@ func (a *app) submitThere(o *submitOptions, job *spec.Job) (done bool, err error
 	if err := q.Submit(ctx, p); err != nil {
 		return false, err
 	}
-	if !o.asJSON {
+	status, _, err := q.Show(ctx, job.Name)
+	if err != nil {
+		return false, err
+	}
+	if status.Ended != "" {
+		a.note(fmt.Sprintf("the farm had this job already, and it has ended: %s; vksplat farm retry %s does again what failed, with --redo all", status.Ended, quoted(job.Name)))
+	} else if !o.asJSON {
 		a.printf("job %s: %s\n", job.Name, count(len(p.Tasks), "task"))
 	}
 	if o.wait {
@@ -185,6 +191,9 @@ func (a *app) submitHere(o *submitOptions, job *spec.Job) error {
 	}
 	if err := os.MkdirAll(run.dir, 0o700); err != nil {
 		return folderError(run.dir, err)
+	}
+	if isHeld(run.lock()) {
+		a.note("another process has this job: waiting for its end, or for what it does")
 	}
 	free, err := waitForLock(run.lock())
 	if errors.Is(err, errBusy) {

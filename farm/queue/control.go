@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -21,14 +22,24 @@ type Selection struct {
 	Redo   bool     // Retry: also tasks that succeeded, and what needs them
 }
 
-// Cancel cancels a job, or tasks of it. Running tasks end when their workers have stopped them.
+// nothing is ErrNothing with the reason.
+func nothing(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", ErrNothing, fmt.Sprintf(format, args...))
+}
+
+// Cancel cancels a job, or tasks of it. Running tasks end when their workers have stopped them. What has ended is left alone: where all has, that is ErrNothing.
 func (q *Queue) Cancel(ctx context.Context, job string, selection Selection) error {
 	const op = "cancel"
 	if selection.all() {
-		return failed(op, job, q.updateHead(ctx, job, func(head *Head) bool {
-			change := head.Ended == "" && !head.Canceled
-			head.Canceled = head.Canceled || change
-			return change
+		return failed(op, job, q.changeHead(ctx, job, func(head *Head) error {
+			switch {
+			case head.Ended != "":
+				return nothing("the job has ended: %s", head.Ended)
+			case head.Canceled:
+				return nothing("the job is canceled already")
+			}
+			head.Canceled = true
+			return nil
 		}))
 	}
 	b, _, err := q.open(ctx, job)
@@ -38,6 +49,9 @@ func (q *Queue) Cancel(ctx context.Context, job string, selection Selection) err
 	tasks, err := selection.of(b)
 	if err != nil {
 		return failed(op, job, err)
+	}
+	if !slices.ContainsFunc(tasks, func(i int) bool { return !b.cells[i].state.Ended() && b.cells[i].state != Canceling }) {
+		return failed(op, job, nothing("these tasks have ended, or are canceled already"))
 	}
 	return failed(op, job, q.updateEntries(ctx, job, tasks, cancelEntry))
 }
@@ -54,7 +68,8 @@ func cancelEntry(e *Entry) bool {
 	return true
 }
 
-// Retry queues tasks again that failed or were canceled, and with them what was skipped because of them: all of the job, or those selected.
+// Retry queues tasks again that failed or were canceled, and with them what was skipped because of them: all of the job, or those selected. Where none did,
+// that is ErrNothing.
 func (q *Queue) Retry(ctx context.Context, job string, selection Selection) error {
 	const op = "retry"
 	b, _, err := q.open(ctx, job)
@@ -64,6 +79,9 @@ func (q *Queue) Retry(ctx context.Context, job string, selection Selection) erro
 	tasks, err := selection.of(b)
 	if err != nil {
 		return failed(op, job, err)
+	}
+	if !slices.ContainsFunc(tasks, func(i int) bool { return selection.again(b.cells[i].state) }) {
+		return failed(op, job, nothing("no task of these failed or was canceled"))
 	}
 	if selection.Redo {
 		if tasks, err = b.withHeirs(tasks); err != nil {
@@ -92,6 +110,11 @@ func (q *Queue) Retry(ctx context.Context, job string, selection Selection) erro
 		head.Generation++
 		return true
 	}))
+}
+
+// again says whether Retry does something about a task in this state.
+func (s Selection) again(state State) bool {
+	return state == Failed || state == Canceled || state == Canceling || s.Redo && state == Succeeded
 }
 
 // withHeirs adds what needs the tasks, directly or not, and has succeeded: it was made from what is now made anew.
@@ -133,10 +156,15 @@ func (b *board) canceledBut(tasks []int) (rest []int) {
 
 // Pause keeps tasks of a job from being started; running ones go on.
 func (q *Queue) Pause(ctx context.Context, job string) error {
-	return failed("pause", job, q.updateHead(ctx, job, func(head *Head) bool {
-		change := !head.Paused
+	return failed("pause", job, q.changeHead(ctx, job, func(head *Head) error {
+		switch {
+		case head.Ended != "":
+			return nothing("the job has ended: %s", head.Ended)
+		case head.Paused:
+			return nothing("the job is paused already")
+		}
 		head.Paused = true
-		return change
+		return nil
 	}))
 }
 
@@ -146,10 +174,13 @@ func (q *Queue) Resume(ctx context.Context, job string) error {
 	if err != nil {
 		return failed("resume", job, err)
 	}
-	return failed("resume", job, q.updateHead(ctx, job, func(head *Head) bool {
+	return failed("resume", job, q.changeHead(ctx, job, func(head *Head) error {
+		if !head.Paused && status.State != JobInspect {
+			return nothing("the job is %s, not paused", status.State)
+		}
 		head.Inspected = head.Inspected || status.State == JobInspect
 		head.Paused = false
-		return true
+		return nil
 	}))
 }
 
@@ -189,6 +220,16 @@ func (q *Queue) purge(ctx context.Context, stream, subject string) error {
 		}
 		return s.Purge(ctx, jetstream.WithPurgeSubject(subject))
 	})
+}
+
+// changeHead changes a head, or gives the error of change.
+func (q *Queue) changeHead(ctx context.Context, job string, change func(*Head) error) error {
+	var refused error
+	err := q.updateHead(ctx, job, func(head *Head) bool {
+		refused = change(head)
+		return refused == nil
+	})
+	return cmp.Or(err, refused)
 }
 
 // updateHead changes a head by compare-and-set. change says whether there is anything to write.
@@ -296,5 +337,17 @@ func failed(op, job string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return failure(op, job, err, "", kindOf(err))
+	return failure(op, job, err, hintOf(op, err), kindOf(err))
+}
+
+func hintOf(op string, err error) string {
+	switch {
+	case errors.Is(err, ErrNoJob):
+		return "vksplat farm ls lists the jobs."
+	case !errors.Is(err, ErrNothing):
+		return ""
+	case op == "retry":
+		return "With --redo it also does again what succeeded."
+	}
+	return "vksplat farm show lists its tasks."
 }

@@ -113,10 +113,14 @@ func Dial(t Token, name string, more ...nats.Option) (*nats.Conn, error) {
 	return nil, failure("connect to farm", t.URL, err, dialHint(err), scene.ErrTryAgain)
 }
 
-// DialCluster connects to servers that others run, with a credentials file of theirs, "" for none.
+// DialCluster connects to servers that others run, with a credentials file of theirs or a token for them, "" for none.
 func DialCluster(urls, credentials, name string, more ...nats.Option) (*nats.Conn, error) {
 	options := steady(name)
-	if credentials != "" {
+	if token, err := ReadToken(credentials); err == nil {
+		if options, err = token.Options(name); err != nil {
+			return nil, failure("connect to cluster", urls, err, "", scene.ErrUsage)
+		}
+	} else if credentials != "" {
 		options = append(options, nats.UserCredentials(credentials))
 	}
 	nc, err := nats.Connect(urls, append(options, more...)...)

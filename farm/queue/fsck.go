@@ -3,6 +3,7 @@ package queue
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -16,6 +17,8 @@ import (
 type Inventory interface {
 	// Jobs calls fn for every job of the store, as it was submitted. Of several of a name the one to rebuild is the last.
 	Jobs(ctx context.Context, fn func(JobPlan) error) error
+	// Add takes in the document of a job that only the queue knows, so that Manifest finds what the store has of it all the same.
+	Add(document []byte) error
 	// Manifest returns the SHA-256 of the valid manifest of a task of the job whose document has this SHA-256, "" if there is none, and the generation of what it lists.
 	Manifest(ctx context.Context, document string, index int, task Task) (sum string, generation int, err error)
 	// Attempts returns the highest attempt at a task of which the store has something, 0 where it has nothing.
@@ -244,6 +247,9 @@ func (c *checker) checkBoards() error {
 		b := c.boards[token]
 		// A job of this name that was forgotten has other tasks.
 		if !slices.ContainsFunc(c.stored[token], func(plan JobPlan) bool { return hashOf(plan.Document) == b.head.Document }) {
+			if err := c.checkStranger(b); err != nil {
+				return err
+			}
 			continue
 		}
 		mended := len(c.findings)
@@ -260,6 +266,39 @@ func (c *checker) checkBoards() error {
 		}
 	}
 	return nil
+}
+
+// checkStranger looks for the results of a job whose document the store lacks, though workers put it there before they begin. So where results are missing it
+// is not the folder that they went to, as when a share is not mounted. That is no reason to do them again.
+func (c *checker) checkStranger(b *board) error {
+	if c.store == nil || b.counts[Succeeded] == 0 {
+		return nil
+	}
+	document, err := c.q.Document(c.ctx, b.head.Name)
+	if err != nil {
+		return err
+	}
+	if err := c.store.Add(document); err != nil {
+		return c.find(b.head.Name, "", -1, "its results cannot be looked at: "+err.Error(), nil)
+	}
+	missing := 0
+	for i := range b.cells {
+		if b.cells[i].state != Succeeded {
+			continue
+		}
+		manifest, _, err := c.store.Manifest(c.ctx, b.head.Document, i, b.tasks[i])
+		if err != nil {
+			return err
+		}
+		if manifest == "" {
+			missing++
+		}
+	}
+	if missing == 0 {
+		return nil
+	}
+	what := fmt.Sprintf("of %d tasks that succeeded %d have no results in the store, which knows nothing of the job: is this its folder, and is it mounted? Nothing is queued again for that", b.counts[Succeeded], missing)
+	return c.find(b.head.Name, "", -1, what, nil)
 }
 
 func (c *checker) checkManifest(b *board, i int) error {

@@ -35,7 +35,7 @@ func (q *Queue) Submit(ctx context.Context, plan JobPlan) error {
 		return failure("submit job", plan.Name, err, "", scene.ErrData)
 	}
 	if err := q.submit(ctx, plan); errors.Is(err, ErrExists) {
-		return failure("submit job", plan.Name, err, "Give the job another name, or delete the old one.", scene.ErrUsage)
+		return failure("submit job", plan.Name, err, "Give the job another name; or let an administrator forget the old one, once it has ended: vksplat farm delete "+strconv.Quote(plan.Name), scene.ErrUsage)
 	} else if err != nil {
 		return failure("submit job", plan.Name, err, "", scene.ErrTryAgain)
 	}
@@ -49,7 +49,7 @@ func (q *Queue) submit(ctx context.Context, plan JobPlan) error {
 		return err
 	}
 	head := Head{
-		Format: Format, Name: plan.Name, Owner: plan.Owner, Priority: plan.Priority, FailFast: plan.FailFast, Tasks: len(plan.Tasks),
+		Format: Format, Name: plan.Name, Owner: plan.Owner, Priority: plan.Priority, FailFast: plan.FailFast, Canceled: plan.Canceled, Tasks: len(plan.Tasks),
 		Document: hashOf(plan.Document), Plan: sum, Version: q.options.Version,
 	}
 	key := tokenOf(plan.Name)

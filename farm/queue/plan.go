@@ -36,6 +36,7 @@ type JobPlan struct {
 	Owner    string   // whose limit it counts against
 	Priority Priority // "" means Normal
 	FailFast bool     // after the first failed task no other is started
+	Canceled bool     // of a queue that is rebuilt: nothing of it is started
 	Tasks    []Task
 }
 

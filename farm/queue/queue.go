@@ -22,6 +22,7 @@ var (
 	ErrNoTask   = errors.New("there is no such task")
 	ErrExists   = errors.New("there is another job of this name")
 	ErrNotEnded = errors.New("the job has not ended")
+	ErrNothing  = errors.New("nothing was done")
 )
 
 // Farm holds what all programs of a farm must agree on. It is stored when the farm is set up.
@@ -72,7 +73,7 @@ func Setup(ctx context.Context, nc *nats.Conn, farm Farm, options Options) error
 	}
 	farm = farm.withDefaults()
 	if err := q.makeStreams(ctx, farm.Replicas); err != nil {
-		return failure("set up farm", "", err, "", scene.ErrTryAgain)
+		return failure("set up farm", "", err, roomHint(err, farm.Replicas), scene.ErrTryAgain)
 	}
 	raw, err := json.Marshal(farm)
 	if err != nil {
@@ -83,6 +84,20 @@ func Setup(ctx context.Context, nc *nats.Conn, farm Farm, options Options) error
 	}
 	return q.readFarm(ctx)
 }
+
+func roomHint(err error, replicas int) string {
+	var api *jetstream.APIError
+	if errors.As(err, &api) && (api.ErrorCode == noPlace || api.ErrorCode == noRoom) {
+		return fmt.Sprintf("The streams need %d servers with JetStream that may store more than %d GiB each.", replicas, logBytes>>30)
+	}
+	return ""
+}
+
+// Error codes of JetStream: no servers for a stream, no storage on the only one.
+const (
+	noPlace = 10005
+	noRoom  = 10047
+)
 
 // Connect gives the farm that Setup made on the server.
 func Connect(ctx context.Context, nc *nats.Conn, options Options) (*Queue, error) {

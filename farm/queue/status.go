@@ -90,13 +90,46 @@ func (q *Queue) List(ctx context.Context) ([]JobStatus, error) {
 func (q *Queue) Show(ctx context.Context, job string) (JobStatus, []TaskStatus, error) {
 	b, status, err := q.open(ctx, job)
 	if err != nil {
-		return JobStatus{}, nil, failure("show job", job, err, "", kindOf(err))
+		return JobStatus{}, nil, failed("show job", job, err)
 	}
 	tasks := make([]TaskStatus, len(b.tasks))
 	for i := range tasks {
 		tasks[i] = b.status(i)
 	}
 	return status, tasks, nil
+}
+
+// Head returns what the queue holds of a job beside its tasks.
+func (q *Queue) Head(ctx context.Context, job string) (Head, error) {
+	head, _, err := q.head(ctx, job)
+	if err != nil {
+		err = failure("read job", job, err, "", kindOf(err))
+	}
+	return head, err
+}
+
+// WatchHeads calls fn with all jobs, and with each that changes, until the context ends.
+func (q *Queue) WatchHeads(ctx context.Context, fn func(Head)) error {
+	const op = "watch jobs"
+	told := make(chan struct{}, 1)
+	stop, err := q.tell(told, nil, "ev.job.*")
+	if err != nil {
+		return failure(op, "", err, "", scene.ErrTryAgain)
+	}
+	defer stop()
+	for next := uint64(0); ; {
+		next, err = q.jobs.scan(ctx, "*", next, func(r record) {
+			if head, err := parseHead(r.value); err == nil { // else fsck finds it
+				fn(head)
+			}
+		})
+		if err != nil {
+			return failure(op, "", err, "", scene.ErrTryAgain)
+		}
+		if err := wait(ctx, told, nodeLife); err != nil {
+			return err
+		}
+	}
 }
 
 // Watch calls fn with the job, with each of its tasks, and then with every change, until fn returns an error, which it returns, or the context ends. Of
@@ -340,8 +373,11 @@ func (q *Queue) submitted(ctx context.Context, head Head) (time.Time, error) {
 
 // kindOf says whether a job that is not there, or a server, is to blame.
 func kindOf(err error) error {
-	if errors.Is(err, ErrNoJob) || errors.Is(err, ErrNoTask) {
+	switch {
+	case errors.Is(err, ErrNoJob), errors.Is(err, ErrNoTask):
 		return scene.ErrUsage
+	case errors.Is(err, ErrNothing):
+		return ErrNothing // neither
 	}
 	return scene.ErrTryAgain
 }

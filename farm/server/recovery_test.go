@@ -162,6 +162,7 @@ func checkCopy(t *testing.T, dir string, known map[string]queue.State) {
 // shelf is a store in memory.
 type shelf struct {
 	plans     []queue.JobPlan
+	added     [][]byte
 	manifests map[string]string // by job/task
 
 	generation int // of all of them
@@ -185,7 +186,18 @@ func (s *shelf) Manifest(_ context.Context, document string, _ int, task queue.T
 			return s.manifests[plan.Name+"/"+task.Name], s.generation, nil
 		}
 	}
+	for _, added := range s.added {
+		if sum := sha256.Sum256(added); hex.EncodeToString(sum[:]) == document {
+			return s.manifests["j/"+task.Name], s.generation, nil
+		}
+	}
 	return "", 0, nil
+}
+
+// Add takes in the document of a job of the name j.
+func (s *shelf) Add(document []byte) error {
+	s.added = append(s.added, document)
+	return nil
 }
 
 // TestRebuild gives a new, empty server the store of another.
@@ -204,6 +216,9 @@ func TestRebuild(t *testing.T) {
 	f.succeed("b")
 	f.succeed("c")
 	f.ends(plan.Name, queue.JobSucceeded)
+	if status, _, err := f.user.Show(t.Context(), plan.Name); err != nil || status.Owner != "ann" {
+		t.Error(status, err)
+	}
 	if doc, err := f.user.Document(t.Context(), plan.Name); err != nil || string(doc) != "doc" {
 		t.Errorf("%q, %v", doc, err)
 	}
@@ -232,6 +247,38 @@ func TestRebuildGoesOnCounting(t *testing.T) {
 	}
 	// What is wanted anew is not done by what there is.
 	if found, err := f.admin.Fsck(t.Context(), store, true); err != nil || len(found) > 0 {
+		t.Error(found, err)
+	}
+}
+
+// TestRebuildCanceled rebuilds a job that was canceled when one of its two tasks was done: nothing of it starts until somebody retries it.
+func TestRebuildCanceled(t *testing.T) {
+	f := newFarm(t)
+	plan := queue.JobPlan{Name: "j", Canceled: true, Document: []byte("doc"), Tasks: []queue.Task{{Name: "a"}, {Name: "b"}}}
+	f.repairs(&shelf{plans: []queue.JobPlan{plan}, manifests: map[string]string{"j/a": "hash of a"}}, "the store has it", "valid manifest")
+	f.ends("j", queue.JobCanceled)
+	f.states("j", queue.Succeeded, queue.Canceled)
+	f.nothing()
+	f.must(f.user.Retry(t.Context(), "j", queue.Selection{}))
+	f.succeed("b")
+	f.ends("j", queue.JobSucceeded)
+}
+
+// TestStoreAway checks the queue against the folder of a share that is not mounted: it is said, and not even a repair does anything again.
+func TestStoreAway(t *testing.T) {
+	f := newFarm(t)
+	ctx := t.Context()
+	f.submit(queue.JobPlan{Name: "j", Document: []byte("doc"), Tasks: []queue.Task{{Name: "a"}, {Name: "b"}}})
+	f.succeed("a")
+	for _, repair := range []bool{false, true} {
+		found, err := f.admin.Fsck(ctx, &shelf{}, repair)
+		if err != nil || len(found) != 1 || found[0].Repaired || !strings.Contains(found[0].What, "of 1 tasks that succeeded 1 have no results") {
+			t.Errorf("repair %v: %+v, %v", repair, found, err)
+		}
+	}
+	f.states("j", queue.Succeeded, queue.Queued)
+	// The same folder without documents, where the results are.
+	if found, err := f.admin.Fsck(ctx, &shelf{manifests: map[string]string{"j/a": "manifest"}}, true); err != nil || len(found) > 0 {
 		t.Error(found, err)
 	}
 }
@@ -355,7 +402,7 @@ func TestEditedDocument(t *testing.T) {
 	f.submit(edited)
 	f.succeed("a")
 	f.ends("j", queue.JobSucceeded)
-	store := &shelf{plans: []queue.JobPlan{old}}
+	store := &shelf{plans: []queue.JobPlan{old}, manifests: map[string]string{"j/a": "manifest"}}
 	if found, err := f.admin.Fsck(t.Context(), store, true); err != nil || len(found) > 0 {
 		t.Fatal(found, err)
 	}

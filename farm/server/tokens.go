@@ -7,9 +7,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/nats-io/nkeys"
 
@@ -26,12 +29,16 @@ type Key struct {
 	Expires time.Time `json:"expires,omitzero"` // zero for never
 }
 
+// Expired says whether the server lets it in no more.
+func (k *Key) Expired(now time.Time) bool { return !k.Expires.IsZero() && !now.Before(k.Expires) }
+
 const (
 	keyFolder   = "keys"
 	addressFile = "address.json"
 	adminFile   = "admin.token"
 	maxKeyFile  = 64 << 10
-	maxKeyName  = 128
+	maxKeyName  = 64 // characters
+	minKeyPart  = 8  // of a key that Revoke takes for the whole
 )
 
 // address is what tokens say of a server.
@@ -43,11 +50,8 @@ type address struct {
 // NewToken lets a new key in, for life, or until it expires if life is not zero. The server of the folder notices within a second.
 func NewToken(dir string, role Role, name string, life time.Duration) (queue.Token, error) {
 	const op = "make token"
-	if _, ok := roles[role]; !ok {
-		return queue.Token{}, failure(op, string(role), errors.New("there is no such role"), fmt.Sprintf("Roles are %v.", Roles()), scene.ErrUsage)
-	}
-	if len(name) > maxKeyName || life < 0 {
-		return queue.Token{}, failure(op, name, fmt.Errorf("a name has at most %d bytes, a life is not below zero", maxKeyName), "", scene.ErrUsage)
+	if life < 0 {
+		return queue.Token{}, failure(op, name, errors.New("a life is not below zero"), "", scene.ErrUsage)
 	}
 	raw, err := os.ReadFile(filepath.Join(dir, addressFile))
 	if err != nil {
@@ -57,17 +61,9 @@ func NewToken(dir string, role Role, name string, life time.Duration) (queue.Tok
 	if err := json.Unmarshal(raw, &at); err != nil {
 		return queue.Token{}, failure(op, filepath.Join(dir, addressFile), err, "", scene.ErrData)
 	}
-	pair, err := nkeys.CreateUser()
+	token, public, err := newKey(role, name)
 	if err != nil {
-		return queue.Token{}, failure(op, dir, err, "", nil)
-	}
-	public, err := pair.PublicKey()
-	if err != nil {
-		return queue.Token{}, failure(op, dir, err, "", nil)
-	}
-	seed, err := pair.Seed()
-	if err != nil {
-		return queue.Token{}, failure(op, dir, err, "", nil)
+		return token, err
 	}
 	key := Key{Public: public, Role: role, Name: name, Made: time.Now().UTC().Truncate(time.Second)}
 	if life > 0 {
@@ -76,7 +72,57 @@ func NewToken(dir string, role Role, name string, life time.Duration) (queue.Tok
 	if err := writeJSON(filepath.Join(dir, keyFolder, public+".json"), key); err != nil {
 		return queue.Token{}, failure(op, dir, err, "", scene.ErrTryAgain)
 	}
-	return queue.Token{URL: at.URL, CA: at.CA, Seed: string(seed), Role: string(role), Name: name, Expires: key.Expires}, nil
+	token.URL, token.CA, token.Expires = at.URL, at.CA, key.Expires
+	return token, nil
+}
+
+// newKey makes a token that names no server yet.
+func newKey(role Role, name string) (token queue.Token, public string, err error) {
+	const op = "make token"
+	if _, ok := roles[role]; !ok {
+		return token, "", failure(op, string(role), errors.New("there is no such role"), fmt.Sprintf("Roles are %v.", Roles()), scene.ErrUsage)
+	}
+	if err := CheckName(name); err != nil {
+		return token, "", err
+	}
+	pair, err := nkeys.CreateUser()
+	if err != nil {
+		return token, "", failure(op, name, err, "", nil)
+	}
+	public, keyErr := pair.PublicKey()
+	seed, seedErr := pair.Seed()
+	if err := errors.Join(keyErr, seedErr); err != nil {
+		return token, "", failure(op, name, err, "", nil)
+	}
+	return queue.Token{Seed: string(seed), Role: string(role), Name: name}, public, nil
+}
+
+// NewClusterToken makes a token for NATS servers that others run, and the line by which their configuration lets its holder in: an element of users.
+func NewClusterToken(urls, ca string, role Role, name string) (token queue.Token, line string, err error) {
+	token, public, err := newKey(role, name)
+	if err != nil {
+		return token, "", err
+	}
+	token.URL, token.CA = urls, ca
+	rights := role.permissions(public)
+	publish, publishErr := json.Marshal(rights.Publish.Allow)
+	subscribe, subscribeErr := json.Marshal(rights.Subscribe.Allow)
+	if err := errors.Join(publishErr, subscribeErr); err != nil {
+		return token, "", failure("make token", name, err, "", nil)
+	}
+	text := strings.NewReplacer(`\u003e`, ">").Replace(fmt.Sprintf("{ nkey: %s, permissions: { publish: %s, subscribe: %s } } # %s, %s", public, publish, subscribe, name, role))
+	return token, text, nil
+}
+
+var nameForm = regexp.MustCompile(`^[\p{L}\p{N}]([\p{L}\p{M}\p{N} ._@+-]*[\p{L}\p{M}\p{N}])?$`)
+
+// CheckName refuses what is no name of a token: it stands in tables, on command lines and often in the name of a file.
+func CheckName(name string) error {
+	if utf8.RuneCountInString(name) > maxKeyName || !nameForm.MatchString(name) {
+		return failure("make token", strconv.QuoteToASCII(name), errors.New("this is no name"),
+			fmt.Sprintf("Names have up to %d letters, digits, spaces and . _ @ + -, and begin and end with a letter or digit.", maxKeyName), scene.ErrUsage)
+	}
+	return nil
 }
 
 // Keys lists the keys of a folder, the oldest first, those that have expired too. With an error about files that cannot be read it still lists the others.
@@ -139,33 +185,41 @@ func readKey(path, public string) (key Key, err error) {
 	return key, err
 }
 
-// Revoke shuts out the keys of that name or public key, and ends their connections.
-func Revoke(dir, name string) error {
+// Revoke shuts out the key of that name, or that key, which may be given by its beginning, and ends its connections. Several keys of a name are an error, unless
+// all are meant. It returns those that were shut out.
+func Revoke(dir, name string, all bool) (gone []Key, err error) {
+	const op = "revoke token"
 	keys, err := Keys(dir)
 	if err != nil && len(keys) == 0 {
-		return err
+		return nil, err
 	}
-	found := false
+	keys = slices.DeleteFunc(keys, func(k Key) bool {
+		return k.Name != name && (len(name) < minKeyPart || !strings.HasPrefix(k.Public, name))
+	})
+	if len(keys) == 0 {
+		return nil, failure(op, name, errors.New("there is no such token"), "vksplat farm token --list shows all.", scene.ErrUsage)
+	}
+	if len(keys) > 1 && !all {
+		var list []string
+		for _, key := range keys {
+			list = append(list, fmt.Sprintf("%s (%s, made %s)", key.Public, key.Role, key.Made.Local().Format(time.DateTime)))
+		}
+		return nil, failure(op, name, fmt.Errorf("%d tokens have this name: %s", len(keys), strings.Join(list, "; ")), "Revoke one by its key, or all of them with --all.", scene.ErrUsage)
+	}
 	for _, key := range keys {
-		if key.Public != name && key.Name != name {
-			continue
-		}
-		found = true
 		if err := os.Remove(filepath.Join(dir, keyFolder, key.Public+".json")); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return failure("revoke token", name, err, "", scene.ErrTryAgain)
+			return gone, failure(op, name, err, "", scene.ErrTryAgain)
 		}
+		gone = append(gone, key)
 	}
-	if !found {
-		return failure("revoke token", name, errors.New("there is no such token"), "", scene.ErrUsage)
-	}
-	return nil
+	return gone, nil
 }
 
 // letIn are the keys that may connect now, and what as.
 func letIn(keys []Key, now time.Time) map[string]Role {
 	roles := map[string]Role{}
 	for _, key := range keys {
-		if key.Expires.IsZero() || now.Before(key.Expires) {
+		if !key.Expired(now) {
 			roles[key.Public] = key.Role
 		}
 	}

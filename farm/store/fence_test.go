@@ -3,6 +3,7 @@ package store
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 	"testing"
 	"time"
@@ -173,20 +174,23 @@ func testZombiesMoveNothingNew(t *testing.T, r *rig, sleeper func(f *fenced) err
 }
 
 // TestResultsOfBadShares has a share not say whether there are results: they stay where they are, or are not.
-func TestResultsOfBadShares(t *testing.T) {
-	f := &fenced{t, newFolder(t, Options{})}
-	putText(t, f.r, "j/t/out/MANIFEST.json", "{")
-	f.r.fault = func(op, _ string) error {
+func TestResultsOfBadShares(t *testing.T) { onRoots(t, testResultsOfBadShares) }
+
+func testResultsOfBadShares(t *testing.T, r *rig) {
+	const manifest = "j/t/out/" + ManifestName
+	putText(t, r, manifest, "{")
+	r.fault = func(op, _ string) error {
 		if op == "stat" {
-			return syscall.EIO
+			return fs.ErrPermission
 		}
 		return nil
 	}
-	if m, err := Result(t.Context(), f.r, "j/t"); !errors.Is(err, syscall.EIO) || !exists(f.r.dir+"/j/t/out") {
+	m, err := Result(t.Context(), r, "j/t")
+	r.fault = nil
+	if !errors.Is(err, fs.ErrPermission) || !r.has(manifest) {
 		t.Errorf("%+v, %v", m, err)
 	}
-	f.r.fault = nil
-	if m, err := Result(t.Context(), f.r, "j/t"); err != nil || m != nil || exists(f.r.dir+"/j/t/out") {
+	if m, err := Result(t.Context(), r, "j/t"); err != nil || m != nil || r.has(manifest) {
 		t.Errorf("%+v, %v", m, err)
 	}
 }

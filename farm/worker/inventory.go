@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -26,15 +27,98 @@ func mirrorKey(j *spec.Job) string {
 	return path.Join(mirrorFolder, spec.Escape(j.Name)+"."+j.Hash()[:16]+".json")
 }
 
-// mirror writes the document of a job to the store, unless it is there.
-func (j *job) mirror(outputs store.Root) error {
-	if _, err := outputs.Stat(mirrorKey(j.Job)); !errors.Is(err, fs.ErrNotExist) {
+// fate is what the store keeps of a job beside its document.
+type fate struct {
+	Owner    string `json:"owner"`
+	Canceled bool   `json:"canceled,omitempty"`
+}
+
+// fateKey is where it is, beside the document.
+func fateKey(document string) string { return strings.TrimSuffix(document, ".json") + ".state" }
+
+// mirror writes the document of a job to the store, unless it is there, and what has become of the job.
+func (j *job) mirror(outputs store.Root, is fate) error {
+	key := mirrorKey(j.Job)
+	if _, err := outputs.Stat(key); errors.Is(err, fs.ErrNotExist) {
+		err = outputs.Put(key, func(w io.Writer) error {
+			_, err := w.Write(j.Canonical())
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	} else if err != nil {
 		return err
 	}
-	return outputs.Put(mirrorKey(j.Job), func(w io.Writer) error {
-		_, err := w.Write(j.Canonical())
+	if was, err := readFate(outputs, key); err != nil || was == is {
 		return err
-	})
+	}
+	return outputs.Put(fateKey(key), func(w io.Writer) error { return json.NewEncoder(w).Encode(is) })
+}
+
+// readFate reads what is beside a document; of jobs that ran before it was kept there is nothing.
+func readFate(root store.Root, document string) (is fate, err error) {
+	f, err := root.Open(fateKey(document))
+	if errors.Is(err, fs.ErrNotExist) {
+		return is, nil
+	}
+	if err != nil {
+		return is, err
+	}
+	data, err := io.ReadAll(io.LimitReader(f, maxFate))
+	if err := errors.Join(err, f.Close()); err != nil {
+		return is, err
+	}
+	if json.Unmarshal(data, &is) != nil {
+		return fate{}, nil // the next task that begins writes it anew
+	}
+	return is, nil
+}
+
+const maxFate = 64 << 10
+
+// mirrorFates notes in the store which jobs are canceled, where their documents are there: else a rebuilt queue would do them after all.
+func (n *node) mirrorFates(ctx context.Context) {
+	for ctx.Err() == nil {
+		err := n.Queue.WatchHeads(ctx, func(head queue.Head) {
+			if !head.Canceled {
+				return // a task that begins says so
+			}
+			if err := n.mirrorFate(ctx, head); err != nil && ctx.Err() == nil {
+				n.Log.Warn("the store was not told that a job is canceled", "job", head.Name, "cause", err)
+			}
+		})
+		if ctx.Err() == nil {
+			n.Log.Warn("jobs are not watched", "cause", err)
+			rest(ctx, declineFor)
+		}
+	}
+}
+
+func (n *node) mirrorFate(ctx context.Context, head queue.Head) error {
+	document, err := n.Queue.Document(ctx, head.Name)
+	if err != nil {
+		return err
+	}
+	parsed, err := spec.Parse(head.Name, document)
+	if err != nil {
+		return err
+	}
+	roots, err := n.roots(head.Name)
+	if err != nil {
+		return err
+	}
+	outputs, err := roots.Open(parsed.Store.Outputs)
+	if err != nil {
+		return err
+	}
+	if _, err := outputs.Stat(mirrorKey(parsed)); err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			err = nil // nothing of it was begun
+		}
+		return err
+	}
+	return (&job{Job: parsed}).mirror(outputs, fate{head.Owner, true})
 }
 
 // Inventory is what stores say of jobs.
@@ -71,6 +155,9 @@ func (v *Inventory) Jobs(ctx context.Context, fn func(queue.JobPlan) error) erro
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
 			}
+			if path.Ext(e.Key) != ".json" {
+				continue
+			}
 			if err := v.job(name, e, fn); err != nil {
 				return fmt.Errorf("%s: %w", e.Key, err)
 			}
@@ -96,16 +183,39 @@ func (v *Inventory) job(root string, e store.Entry, fn func(queue.JobPlan) error
 	if parsed.Store.Outputs != root {
 		return nil
 	}
-	plan, err := parsed.Plan()
+	if err := v.add(parsed); err != nil {
+		return err
+	}
+	is, err := readFate(v.roots[root], e.Key)
 	if err != nil {
 		return err
 	}
-	v.jobs[parsed.Hash()] = &job{Job: parsed, plan: plan}
-	p, err := JobPlan(parsed, "")
+	p, err := JobPlan(parsed, is.Owner)
 	if err != nil {
 		return err
 	}
+	p.Canceled = is.Canceled
 	return fn(p)
+}
+
+func (v *Inventory) add(parsed *spec.Job) error {
+	plan, err := parsed.Plan()
+	if err == nil {
+		v.jobs[parsed.Hash()] = &job{Job: parsed, plan: plan}
+	}
+	return err
+}
+
+// Add implements queue.Inventory.
+func (v *Inventory) Add(document []byte) error {
+	parsed, err := spec.Parse("job", document)
+	if err != nil {
+		return err
+	}
+	if v.roots[parsed.Store.Outputs] == nil {
+		return fmt.Errorf("no root has the name %s here", parsed.Store.Outputs)
+	}
+	return v.add(parsed)
 }
 
 // Manifest implements queue.Inventory. All files are read.

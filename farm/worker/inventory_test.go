@@ -27,7 +27,7 @@ func TestSweptJobIsForgotten(t *testing.T) {
 			t.Fatal(err)
 		}
 		j := &job{Job: parsed}
-		if err := errors.Join(j.mirror(root), j.mirror(root)); err != nil {
+		if err := errors.Join(j.mirror(root, fate{Owner: "ann"}), j.mirror(root, fate{Owner: "ann", Canceled: text == `"a"`})); err != nil {
 			t.Fatal(err)
 		}
 		jobs = append(jobs, j)
@@ -35,11 +35,14 @@ func TestSweptJobIsForgotten(t *testing.T) {
 	if err := store.Outdate(root, "a.b/t", 3); err != nil {
 		t.Fatal(err)
 	}
+	var plans []queue.JobPlan
 	names := func() (list []string) {
+		plans = nil
 		v, err := NewInventory(roots)
 		if err == nil {
 			err = v.Jobs(t.Context(), func(p queue.JobPlan) error {
 				list = append(list, p.Name)
+				plans = append(plans, p)
 				return nil
 			})
 		}
@@ -51,6 +54,11 @@ func TestSweptJobIsForgotten(t *testing.T) {
 	if got := names(); len(got) != 3 {
 		t.Fatal(got)
 	}
+	for _, p := range plans {
+		if p.Owner != "ann" || p.Canceled != (p.Name == "a") {
+			t.Errorf("%s: owner %q, canceled %v", p.Name, p.Owner, p.Canceled)
+		}
+	}
 	u := &store.Uploads{Root: root, Task: "a.b/t", Dir: openDir(t, "state"), Until: 9}
 	if err := u.Save(t.Context(), []string{"state"}, store.Made{Hash: "of a task that failed", Step: 10, Attempt: 9}); err != nil {
 		t.Fatal(err)
@@ -60,6 +68,9 @@ func TestSweptJobIsForgotten(t *testing.T) {
 	}
 	if got := names(); len(got) != 1 || got[0] != "a" {
 		t.Error(got)
+	}
+	if list, err := root.List(mirrorFolder); err != nil || len(list) != 2 {
+		t.Error(list, err)
 	}
 	if _, err := root.Stat("a.b/t/ckpt"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("checkpoints of a failed task have no owner: %v", err)
@@ -99,7 +110,7 @@ func TestOutdatedResultsAreNoResults(t *testing.T) {
 		t.Fatal(err)
 	}
 	v, err := NewInventory(roots)
-	if err := errors.Join(err, j.mirror(root)); err != nil {
+	if err := errors.Join(err, j.mirror(root, fate{})); err != nil {
 		t.Fatal(err)
 	}
 	if err := v.Jobs(t.Context(), func(queue.JobPlan) error { return nil }); err != nil {

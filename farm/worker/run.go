@@ -105,7 +105,7 @@ func (r *run) do(ctx, end context.Context) (lost bool) {
 		err = r.clearOld(r.outputs)
 	}
 	if err == nil && r.Mirror {
-		err = r.job.mirror(r.outputs)
+		err = r.mirror(ctx)
 	}
 	if err != nil {
 		err = store.Explain("open store", r.job.Store.Outputs, err)
@@ -200,12 +200,7 @@ func (r *run) commit(end context.Context) error {
 
 // openRoots opens the roots of the job, and returns that of its results.
 func (r *run) openRoots() (store.Root, error) {
-	file := r.Roots(r.job.Name)
-	data, err := os.ReadFile(file)
-	if err != nil {
-		return nil, &scene.Error{Op: "read roots", Path: file, Err: err, Hint: "start the worker again: it writes the file", Kind: store.ErrSetup}
-	}
-	roots, err := store.ReadRoots(file, data)
+	roots, err := r.roots(r.job.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -213,6 +208,25 @@ func (r *run) openRoots() (store.Root, error) {
 		return nil, err
 	}
 	return roots.Open(r.job.Store.Outputs)
+}
+
+// roots are those of a job on this machine.
+func (n *node) roots(job string) (store.Roots, error) {
+	file := n.Roots(job)
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, &scene.Error{Op: "read roots", Path: file, Err: err, Hint: "start the worker again: it writes the file", Kind: store.ErrSetup}
+	}
+	return store.ReadRoots(file, data)
+}
+
+// mirror keeps in the store what a lost queue can be rebuilt from.
+func (r *run) mirror(ctx context.Context) error {
+	head, err := r.Queue.Head(ctx, r.job.Name)
+	if err != nil {
+		return err
+	}
+	return r.job.mirror(r.outputs, fate{head.Owner, head.Canceled})
 }
 
 // child runs run-task until it ends, and returns what it said, why it was stopped, nil where it was not, and how it ended.

@@ -113,6 +113,9 @@ func Run(ctx context.Context, o Options) error {
 		sweeping, end := context.WithCancel(ctx)
 		defer end()
 		go n.sweeps(sweeping)
+		if o.Mirror {
+			go n.mirrorFates(sweeping)
+		}
 	}
 	group.Wait()
 	return nil
