@@ -36,7 +36,7 @@ type sent struct {
 }
 
 func checkpointKey(task string, step, attempt int) string {
-	return path.Join(task, ckptFolder, fmt.Sprintf("step-%09d-a%03d.json", step, attempt))
+	return path.Join(task, ckptFolder, fmt.Sprintf("step-%09d-a%05d.json", step, attempt))
 }
 
 func contentKey(task, sum string) string { return path.Join(task, ckptFolder, "files", sum) }

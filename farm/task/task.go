@@ -10,6 +10,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -23,7 +24,7 @@ type Options struct {
 	Job     *spec.Job
 	Plan    *spec.Plan
 	Index   int // of the task
-	Attempt int
+	Attempt int // 0: the next one of which there is no log
 	Roots   store.Roots
 
 	Work     string // folder for what is in the making, on the local disk
@@ -39,8 +40,26 @@ type Options struct {
 
 // Device is what a task runs on.
 type Device struct {
-	Name, UUID, Driver string
-	MemoryBytes        int64
+	Name, UUID, PCI, Driver string
+	MemoryBytes             int64
+}
+
+// Is says whether a job's pin means the device: its name, or its UUID or PCI address in any of the ways in which they are written.
+func (d Device) Is(pin string) bool {
+	plain := func(s string) string {
+		return strings.ReplaceAll(strings.TrimPrefix(strings.ToLower(s), "gpu-"), "-", "")
+	}
+	short := strings.TrimPrefix(strings.ToLower(pin), "0000") // of a domain of eight digits, as NVIDIA's tools print it
+	return pin == d.Name || d.UUID != "" && plain(pin) == plain(d.UUID) || d.PCI != "" && (strings.EqualFold(pin, d.PCI) || short == d.PCI)
+}
+
+// NeedsDevice says whether tasks of a kind draw or train.
+func NeedsDevice(kind spec.Kind) bool {
+	switch kind {
+	case spec.KindDemo, spec.KindPartition, spec.KindEncode, spec.KindConvert:
+		return false
+	}
+	return true
 }
 
 // Progress is how far a task is.
@@ -129,6 +148,7 @@ func Run(ctx context.Context, o Options) (m *store.Manifest, err error) {
 	if err := r.fits(); err != nil {
 		return nil, err
 	}
+	r.number()
 	unlock, err := r.openWork(ctx)
 	if err != nil {
 		return nil, err
@@ -140,12 +160,12 @@ func Run(ctx context.Context, o Options) (m *store.Manifest, err error) {
 // fits refuses a device or disk that the task may not run on.
 func (r *runner) fits() error {
 	t, d := r.task, &r.Selected
-	needsDevice := t.Kind != spec.KindDemo && t.Kind != spec.KindEncode && t.Kind != spec.KindConvert
+	needsDevice := NeedsDevice(t.Kind)
 	wrong := func(format string, args ...any) error {
 		return &scene.Error{Op: "run task", Path: t.Name, Err: fmt.Errorf(format, args...), Hint: "run it where that is so, or change the job", Kind: store.ErrSetup}
 	}
 	switch {
-	case needsDevice && t.Pin.Device != "" && t.Pin.Device != d.Name && t.Pin.Device != d.UUID:
+	case needsDevice && t.Pin.Device != "" && !d.Is(t.Pin.Device):
 		return wrong("it is pinned to the device %s, this is %s", t.Pin.Device, d.Name)
 	case needsDevice && t.Pin.Driver != "" && t.Pin.Driver != d.Driver:
 		return wrong("it is pinned to the driver %s, this is %s", t.Pin.Driver, d.Driver)
@@ -268,7 +288,26 @@ func (r *runner) quiet() time.Duration {
 }
 
 // logKey is where the log of an attempt goes.
-func (r *runner) logKey() string { return path.Join(r.key, "log", fmt.Sprintf("a%03d.log", r.Attempt)) }
+func (r *runner) logKey() string { return path.Join(r.key, "log", fmt.Sprintf("a%05d.log", r.Attempt)) }
+
+// number gives an attempt that whoever started it has not counted the number behind the last, and begins its log: it counts even if it is killed.
+func (r *runner) number() {
+	if r.Attempt > 0 {
+		return
+	}
+	r.Attempt = 1
+	logs, _ := r.outputs.List(path.Join(r.key, "log")) // without them, or if they cannot be read now, it is the first
+	for _, e := range logs {
+		var n int
+		if _, err := fmt.Sscanf(path.Base(e.Key), "a%d.log", &n); err == nil && n >= r.Attempt && n < maxAttempt {
+			r.Attempt = n + 1
+		}
+	}
+	_ = r.outputs.Put(r.logKey(), func(io.Writer) error { return nil }) // a store that cannot be written to is told of by what counts
+}
+
+// maxAttempt is more than anybody tries.
+const maxAttempt = 1 << 30
 
 // uploadLog puts the child's words to the results. Without them the task has its results all the same.
 func (r *runner) uploadLog() {
