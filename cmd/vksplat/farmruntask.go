@@ -43,7 +43,7 @@ func (o *runTaskOptions) table() []optionGroup {
 		text(&o.file, "spec", "the job document, `FILE`"),
 		integer(&o.index, "index", "run task `N` of the job, counted from 0"),
 		text(&o.of, "of", "--index counts in the tasks of `LIST`, as in 0-17,22 (default: all)"),
-		integer(&o.attempt, "attempt", "this is attempt `K`, for logs and manifests"),
+		integer(&o.attempt, "attempt", "this is attempt `K`, for logs and manifests (default: the one behind the last that has a log)"),
 		truth(&o.fenced, "fenced", "attempts are numbered by a queue that repeats none: checkpoints of higher ones are left alone"),
 		text(&o.roots, "roots", "TOML file `FILE` that says where the store's roots are (default: inputs beside the job document, outputs in farm-results here)"),
 		text(&o.work, "work", "folder `DIR` on a local disk for inputs and work in the making (default: the user's cache folder)").isFolder(),
@@ -54,7 +54,7 @@ func (o *runTaskOptions) table() []optionGroup {
 }
 
 func (a *app) farmRunTaskCommand() *cobra.Command {
-	o := &runTaskOptions{index: -1, attempt: 1, progress: progressPlain}
+	o := &runTaskOptions{index: -1, progress: progressPlain}
 	cmd := &cobra.Command{
 		Use:   "run-task --spec FILE --index N",
 		Short: "Run one task of a job, as every engine of the farm does",

@@ -52,7 +52,7 @@ type checkpoint struct {
 }
 
 func attemptKey(task string, attempt int) string {
-	return path.Join(task, ckptFolder, fmt.Sprintf("a%03d", attempt))
+	return path.Join(task, ckptFolder, fmt.Sprintf("a%05d", attempt))
 }
 
 func checkpointKey(task string, step, attempt int) string {

@@ -78,7 +78,7 @@ func testZombiesKeepTheirHandsOff(t *testing.T, r *rig) {
 	f.fetched(50)
 	// Between its look at what is there and its removing, everything changes.
 	zombie(100, 200)
-	f.whenFirst("delete", "a001/", func() { owner(250, 300) })
+	f.whenFirst("delete", "a00001/", func() { owner(250, 300) })
 	zombie(210)
 	f.fetched(300)
 	owner(310)

@@ -39,6 +39,7 @@ func Devices(ctx context.Context, program, choice string) ([]Device, error) {
 	var all []struct {
 		Name        string `json:"name"`
 		UUID        string `json:"uuid"`
+		PCI         string `json:"pci"`
 		Driver      string `json:"driver"`
 		MemoryBytes int64  `json:"memory_bytes"`
 		Usable      bool   `json:"usable"`
@@ -49,7 +50,7 @@ func Devices(ctx context.Context, program, choice string) ([]Device, error) {
 	var list []Device
 	for _, d := range all {
 		if d.Usable {
-			list = append(list, Device{d.Name, d.UUID, d.Driver, d.MemoryBytes})
+			list = append(list, Device{d.Name, d.UUID, d.PCI, d.Driver, d.MemoryBytes})
 		}
 	}
 	if len(list) == 0 {

@@ -51,6 +51,9 @@ func (r *runner) openWork(ctx context.Context) (unlock func(), err error) {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
+		if !errors.Is(err, context.DeadlineExceeded) {
+			return nil, explain(err)
+		}
 		return nil, &scene.Error{Op: "open work folder", Path: r.dir, Err: err, Hint: "another process works on this task: wait until it has ended", Kind: scene.ErrTryAgain}
 	}
 	defer func() {

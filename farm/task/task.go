@@ -25,8 +25,8 @@ import (
 type Options struct {
 	Job     *spec.Job
 	Plan    *spec.Plan
-	Index   int // of the task
-	Attempt int
+	Index   int  // of the task
+	Attempt int  // 0: the next one of which there is no log
 	Fenced  bool // attempts are numbered by a queue: what one of a higher number has in the store is not this one's
 	Roots   store.Roots
 
@@ -43,8 +43,26 @@ type Options struct {
 
 // Device is what a task runs on.
 type Device struct {
-	Name, UUID, Driver string
-	MemoryBytes        int64
+	Name, UUID, PCI, Driver string
+	MemoryBytes             int64
+}
+
+// Is says whether a job's pin means the device: its name, or its UUID or PCI address in any of the ways in which they are written.
+func (d Device) Is(pin string) bool {
+	plain := func(s string) string {
+		return strings.ReplaceAll(strings.TrimPrefix(strings.ToLower(s), "gpu-"), "-", "")
+	}
+	short := strings.TrimPrefix(strings.ToLower(pin), "0000") // of a domain of eight digits, as NVIDIA's tools print it
+	return pin == d.Name || d.UUID != "" && plain(pin) == plain(d.UUID) || d.PCI != "" && (strings.EqualFold(pin, d.PCI) || short == d.PCI)
+}
+
+// NeedsDevice says whether tasks of a kind draw or train.
+func NeedsDevice(kind spec.Kind) bool {
+	switch kind {
+	case spec.KindDemo, spec.KindPartition, spec.KindEncode, spec.KindConvert:
+		return false
+	}
+	return true
 }
 
 // Progress is how far a task is.
@@ -144,6 +162,7 @@ func Run(ctx context.Context, o Options) (m *store.Manifest, err error) {
 	if err := r.fits(); err != nil {
 		return nil, err
 	}
+	r.number()
 	unlock, err := r.openWork(ctx)
 	if err != nil {
 		return nil, err
@@ -155,12 +174,12 @@ func Run(ctx context.Context, o Options) (m *store.Manifest, err error) {
 // fits refuses a device or disk that the task may not run on.
 func (r *runner) fits() error {
 	t, d := r.task, &r.Selected
-	needsDevice := t.Kind != spec.KindDemo && t.Kind != spec.KindEncode && t.Kind != spec.KindConvert
+	needsDevice := NeedsDevice(t.Kind)
 	wrong := func(format string, args ...any) error {
 		return &scene.Error{Op: "run task", Path: t.Name, Err: fmt.Errorf(format, args...), Hint: "run it where that is so, or change the job", Kind: store.ErrSetup}
 	}
 	switch {
-	case needsDevice && t.Pin.Device != "" && t.Pin.Device != d.Name && t.Pin.Device != d.UUID:
+	case needsDevice && t.Pin.Device != "" && !d.Is(t.Pin.Device):
 		return wrong("it is pinned to the device %s, this is %s", t.Pin.Device, d.Name)
 	case needsDevice && t.Pin.Driver != "" && t.Pin.Driver != d.Driver:
 		return wrong("it is pinned to the driver %s, this is %s", t.Pin.Driver, d.Driver)
@@ -297,7 +316,7 @@ const logFolder = "log"
 
 // logKey is where the log of an attempt goes.
 func (r *runner) logKey() string {
-	return path.Join(r.key, logFolder, fmt.Sprintf("a%03d.log", r.Attempt))
+	return path.Join(r.key, logFolder, fmt.Sprintf("a%05d.log", r.Attempt))
 }
 
 // LastAttempt is the highest attempt at a task that has left a log or a checkpoint in the store.
@@ -313,6 +332,16 @@ func LastAttempt(outputs store.Root, key string) (last int, err error) {
 	}
 	saved, err := store.LastCheckpoint(outputs, key)
 	return max(last, saved), err
+}
+
+// number gives an attempt that whoever started it has not counted the number behind the last, and begins its log: it counts even if it is killed.
+func (r *runner) number() {
+	if r.Attempt > 0 {
+		return
+	}
+	last, _ := LastAttempt(r.outputs, r.key) // what cannot be read now is told of by what counts, as is a store that cannot be written to
+	r.Attempt = last + 1
+	_ = r.outputs.Put(r.logKey(), func(io.Writer) error { return nil })
 }
 
 // uploadLog puts the child's words to the results. Without them the task has its results all the same.

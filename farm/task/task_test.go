@@ -187,7 +187,7 @@ func TestStopsAndGoesOn(t *testing.T) {
 	if err != nil || m.Mixed || m.Attempt != 2 || m.Device != "GPU" || f.read("train", "out", "model") != "a model of 40 steps" {
 		t.Fatalf("%+v, %v", m, err)
 	}
-	if log := f.read("train", "log", "a002.log"); strings.Contains(log, "from 0\n") || !strings.Contains(log, "went on from ") {
+	if log := f.read("train", "log", "a00002.log"); strings.Contains(log, "from 0\n") || !strings.Contains(log, "went on from ") {
 		t.Errorf("it began anew: %s", log)
 	}
 	// What is done is not done again, whatever the program.
@@ -249,7 +249,7 @@ func TestHangs(t *testing.T) {
 			continue
 		}
 		t.Setenv(fakeVariable, "")
-		if m, err := Run(context.Background(), f.options(0, 2, "b")); how == "stalls" && (err != nil || strings.Contains(f.read("train", "log", "a002.log"), "from 0\n")) {
+		if m, err := Run(context.Background(), f.options(0, 2, "b")); how == "stalls" && (err != nil || strings.Contains(f.read("train", "log", "a00002.log"), "from 0\n")) {
 			t.Errorf("%q: after it %+v, %v", how, m, err)
 		}
 	}
@@ -265,7 +265,7 @@ func TestFramesAreKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv(fakeVariable, "")
-	contents := globbed(filepath.Join(f.top, "results/job/render/ckpt/a001"), "[0-9a-f]*")
+	contents := globbed(filepath.Join(f.top, "results/job/render/ckpt/a00001"), "[0-9a-f]*")
 	if len(contents) != 3 {
 		t.Fatalf("pictures in the store: %q", contents)
 	}
@@ -273,7 +273,7 @@ func TestFramesAreKept(t *testing.T) {
 	if err != nil || len(m.Files) != 8 || m.Step != 8 {
 		t.Fatalf("%+v, %v", m, err)
 	}
-	log := f.read("render", "log", "a002.log")
+	log := f.read("render", "log", "a00002.log")
 	if strings.Contains(log, "drew 7\n") || !strings.Contains(log, "drew 8\n") || strings.Count(log, "drew ") != 5 {
 		t.Errorf("drawn: %s", log)
 	}
@@ -328,7 +328,7 @@ func TestFailuresOfChildren(t *testing.T) {
 		if !errors.As(err, &c) || ExitOf(err) != test.exit || !strings.Contains(err.Error(), test.text) || c.Hint() != test.hint {
 			t.Errorf("%s: %v, exit %d", how, err, ExitOf(err))
 		}
-		if log := f.read("train", "log", "a001.log"); how == "refuses" && !strings.Contains(log, "the capture is bad") {
+		if log := f.read("train", "log", "a00001.log"); how == "refuses" && !strings.Contains(log, "the capture is bad") {
 			t.Errorf("log: %q", log)
 		}
 	}
@@ -402,5 +402,43 @@ func TestPins(t *testing.T) {
 	o.Selected.MemoryBytes = 99 << 20
 	if _, err := Run(context.Background(), o); !errors.Is(err, store.ErrSetup) {
 		t.Error(err)
+	}
+}
+
+// TestNumber counts attempts by their logs where whoever starts them does not, such that names sort as they came.
+func TestNumber(t *testing.T) {
+	t.Setenv(fakeVariable, "")
+	f := newFarm(t, `checkpoint_every = "1h"`)
+	if _, err := runUntil(f.options(0, 0, "a"), ErrStopped); !errors.Is(err, ErrStopped) {
+		t.Fatal(err)
+	}
+	logs := filepath.Join(f.top, "results", "job", "train", "log")
+	for _, name := range []string{"a999.log", "a00007.log", "other.log", "a-5.log", "a99999999999999999999.log"} { // one as versions before wrote it
+		if err := os.WriteFile(filepath.Join(logs, name), nil, 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m, err := Run(context.Background(), f.options(0, 0, "b"))
+	if err != nil || m.Attempt != 1000 {
+		t.Fatalf("%+v, %v, want attempt 1000", m, err)
+	}
+	if f.read("train", "log", "a00001.log") == "" || f.read("train", "log", "a01000.log") == "" {
+		t.Error("the logs are empty")
+	}
+}
+
+// TestDeviceIs has a pin mean a device in every way in which tools print UUIDs and PCI addresses, and nothing else.
+func TestDeviceIs(t *testing.T) {
+	d := Device{Name: "NVIDIA H200", UUID: "aaaa0000-1111-2222-3333-444455556666", PCI: "0000:c1:00.0"}
+	for pin, want := range map[string]bool{
+		"NVIDIA H200": true, d.UUID: true, "GPU-" + strings.ToUpper(d.UUID): true, "aaaa0000111122223333444455556666": true, "0000:C1:00.0": true, "00000000:C1:00.0": true,
+		"nvidia": false, "GPU-": false, "-": false, "0": false, "aaaa0000": false, "0000:c2:00.0": false, "0001:c1:00.0": false, "c1:00.0": false,
+	} {
+		if d.Is(pin) != want {
+			t.Errorf("%q: %v", pin, !want)
+		}
+	}
+	if (Device{Name: "x"}).Is("GPU-") || (Device{Name: "x"}).Is("") {
+		t.Error("a device without UUID and address is pinned to by nothing")
 	}
 }
