@@ -46,6 +46,14 @@ func (r *localRun) token() string  { return filepath.Join(r.server(), adminToken
 func (r *localRun) work() string   { return filepath.Join(r.dir, "work") }
 func (r *localRun) roots() string  { return filepath.Join(r.dir, "roots.toml") }
 
+// results is where those of the job are.
+func (r *localRun) results() string {
+	if store.IsBucket(r.out) {
+		return strings.TrimSuffix(r.out, "/") + "/" + r.job
+	}
+	return filepath.Join(r.out, r.job)
+}
+
 // prepare makes the folder. What it holds of another document of this job is forgotten: what has results is not done again all the same.
 func (r *localRun) prepare(roots store.Roots) error {
 	if err := os.MkdirAll(r.dir, 0o700); err != nil {
@@ -102,7 +110,7 @@ type rootsFlags struct {
 func (f *rootsFlags) table() []option {
 	return []option{
 		text(&f.file, "roots", "TOML file `FILE` that says where the store's roots are, in lines like: scans = \"file:///srv/scans\" (default: roots.toml in vksplat's configuration folder)"),
-		other(&f.more, "root", "the root NAME is the folder DIR, `NAME=DIR`; may be given several times"),
+		other(&f.more, "root", "the root NAME is the folder DIR, or s3://bucket/prefix, `NAME=DIR`; may be given several times"),
 	}
 }
 
@@ -121,7 +129,10 @@ func (f *rootsFlag) Set(s string) error {
 	if f.roots == nil {
 		f.roots = store.Roots{}
 	}
-	f.roots[name] = store.Options{URL: absolute(dir)}
+	if !store.IsBucket(dir) {
+		dir = absolute(dir)
+	}
+	f.roots[name] = store.Options{URL: dir}
 	return nil
 }
 
@@ -149,17 +160,7 @@ func (f *rootsFlags) read() (store.Roots, error) {
 
 // writeRoots writes a file as --roots reads it.
 func writeRoots(path string, roots store.Roots) error {
-	table := map[string]map[string]string{}
-	for name, o := range roots {
-		table[name] = map[string]string{"url": o.URL}
-		if o.Umask != "" {
-			table[name]["umask"] = o.Umask
-		}
-		if o.Group != "" {
-			table[name]["group"] = o.Group
-		}
-	}
-	data, err := toml.Marshal(table)
+	data, err := toml.Marshal(roots)
 	if err != nil {
 		return err
 	}

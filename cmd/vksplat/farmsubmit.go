@@ -166,9 +166,16 @@ const localLease = 6 * time.Second
 
 // submitHere does a job in this process.
 func (a *app) submitHere(o *submitOptions, job *spec.Job) error {
-	out := cmp.Or(o.out, ".")
+	roots, err := o.roots.read()
+	if err != nil {
+		return err
+	}
 	inputs := cmp.Or(o.inputs, filepath.Dir(o.file))
-	run, err := newLocalRun(job.Name, absolute(out), job.Hash())
+	outputs := store.Options{URL: absolute(cmp.Or(o.out, "."))}
+	if named := roots[job.Store.Outputs]; o.out == "" && store.IsBucket(named.URL) {
+		outputs = named
+	}
+	run, err := newLocalRun(job.Name, outputs.URL, job.Hash())
 	if err != nil {
 		return err
 	}
@@ -189,19 +196,17 @@ func (a *app) submitHere(o *submitOptions, job *spec.Job) error {
 		free()
 		_ = os.Remove(run.dir) // refused unless nothing is left to be done
 	}()
-	release, err := claimFolder(run.out, false)
-	if err != nil {
-		return err
-	}
-	defer release()
-	roots, err := o.roots.read()
-	if err != nil {
-		return err
+	if !store.IsBucket(run.out) { // whose results are there whole or not at all
+		release, err := claimFolder(run.out, false)
+		if err != nil {
+			return err
+		}
+		defer release()
 	}
 	if _, named := roots[job.Store.Inputs]; !named || o.inputs != "" {
 		roots[job.Store.Inputs] = store.Options{URL: absolute(inputs)}
 	}
-	roots[job.Store.Outputs] = store.Options{URL: run.out}
+	roots[job.Store.Outputs] = outputs
 	if err := run.prepare(roots); err != nil {
 		return err
 	}
@@ -273,7 +278,7 @@ func (h *here) do() error {
 	go func() { ended <- h.work(working, s) }()
 	err = a.follow(ctx, s.Queue(), h.job.Name, h.options.asJSON)
 	if ctx.Err() == nil && !h.options.asJSON {
-		a.printf("results: %s\n", filepath.Join(h.run.out, h.job.Name))
+		a.printf("results: %s\n", h.run.results())
 	}
 	rest()
 	workErr := <-ended

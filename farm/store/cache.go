@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -13,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -83,7 +85,7 @@ func (c *Cache) Input(ctx context.Context, r Root, key string) (local string, re
 		if !at.Folder {
 			name = path.Base(key)
 		}
-		fmt.Fprintf(h, "%q %d %d\n", name, e.Size, e.Modified.UnixNano())
+		fmt.Fprintf(h, "%q %d %d%s\n", name, e.Size, e.Modified.UnixNano(), e.Tag)
 		files = append(files, File{Name: name, Size: e.Size})
 	}
 	parent := key
@@ -179,10 +181,8 @@ func (c *Cache) fill(ctx context.Context, dir string, r Root, from string, files
 		return err
 	}
 	defer root.Close() // its files are closed
-	for _, f := range files {
-		if err := toLocal(ctx, r, path.Join(from, f.Name), f, root); err != nil {
-			return err
-		}
+	if err := fetchAll(ctx, r, from, files, root); err != nil {
+		return err
 	}
 	// After a power cut there may be an entry with zeros for contents, of the right size, unless these are on the disk before it.
 	for _, f := range files {
@@ -195,6 +195,40 @@ func (c *Cache) fill(ctx context.Context, dir string, r Root, from string, files
 		return err
 	}
 	return root.WriteFile(entryFile, data, 0o666)
+}
+
+// fetches is how many files are fetched at once: each waits for its server most of the time.
+const fetches = 4
+
+// fetchAll copies files to a local folder. Of several errors that of the first file is returned.
+func fetchAll(ctx context.Context, r Root, from string, files []File, to *os.Root) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	errs := make([]error, len(files))
+	slots := make(chan struct{}, fetches)
+	var group sync.WaitGroup
+	for i, f := range files {
+		slots <- struct{}{}
+		if ctx.Err() != nil {
+			break
+		}
+		group.Go(func() {
+			defer func() { <-slots }()
+			if errs[i] = toLocal(ctx, r, path.Join(from, f.Name), f, to); errs[i] != nil {
+				stop()
+			}
+		})
+	}
+	group.Wait()
+	var canceled error // by the end of ctx, or by an error
+	for _, err := range errs {
+		if errors.Is(err, context.Canceled) {
+			canceled = cmp.Or(canceled, err)
+		} else if err != nil {
+			return err
+		}
+	}
+	return cmp.Or(canceled, ctx.Err())
 }
 
 // sync brings the content of a file to the disk.

@@ -11,7 +11,6 @@ import (
 	"runtime"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -19,8 +18,9 @@ import (
 )
 
 // TestFirstCommitWins has many attempts end at once.
-func TestFirstCommitWins(t *testing.T) {
-	r := newFolder(t, Options{})
+func TestFirstCommitWins(t *testing.T) { onRoots(t, testFirstCommitWins) }
+
+func testFirstCommitWins(t *testing.T, r *rig) {
 	ctx := context.Background()
 	var group sync.WaitGroup
 	var lock sync.Mutex
@@ -43,16 +43,16 @@ func TestFirstCommitWins(t *testing.T) {
 	}
 	group.Wait()
 	m, err := Result(ctx, r, "job/task")
-	if err != nil || m == nil || winners != 1 || len(seen) != 1 || !seen[m.Attempt] || getText(t, r, "job/task/out/model.ply") != fmt.Sprint("attempt ", m.Attempt) {
+	if err != nil || m == nil || winners != 1 || len(seen) != 1 || !seen[m.Attempt] || getText(t, r, r.result(t, "job/task", "model.ply")) != fmt.Sprint("attempt ", m.Attempt) {
 		t.Fatalf("%d winners, seen %v, %+v, %v", winners, seen, m, err)
 	}
-	if exists(filepath.Join(r.dir, "job/task/tmp")) {
+	if r.has("job/task/tmp") {
 		t.Error("the folder of what is on its way stays behind")
 	}
 	// Damage is noticed, moved away, and made good by the next.
 	for _, damage := range []func(){
-		func() { putText(t, r, "job/task/out/model.ply", "attempt x") },
-		func() { _ = r.Delete("job/task/out/a/b.png") },
+		func() { putText(t, r, r.result(t, "job/task", "model.ply"), "attempt x") },
+		func() { _ = r.Delete(r.result(t, "job/task", "a/b.png")) },
 		func() { putText(t, r, "job/task/out/MANIFEST.json", "{") },
 		func() { _ = r.Delete("job/task/out/MANIFEST.json") },
 		func() {
@@ -61,7 +61,7 @@ func TestFirstCommitWins(t *testing.T) {
 	} {
 		damage()
 		m, own, err := Commit(ctx, r, "job/task", work(t, map[string]string{"model.ply": "again", "a/b.png": "same"}), []string{"a/b.png", "model.ply"}, Made{Attempt: 99})
-		if err != nil || !own || m.Attempt != 99 || getText(t, r, "job/task/out/model.ply") != "again" {
+		if err != nil || !own || m.Attempt != 99 || getText(t, r, r.result(t, "job/task", "model.ply")) != "again" {
 			t.Errorf("after damage: %+v, %v, %v", m, own, err)
 		}
 	}
@@ -108,8 +108,9 @@ func TestEmptyFoldersGo(t *testing.T) {
 }
 
 // TestOutdatedAttempts has attempts end that nobody waits for any more.
-func TestOutdatedAttempts(t *testing.T) {
-	r := newFolder(t, Options{})
+func TestOutdatedAttempts(t *testing.T) { onRoots(t, testOutdatedAttempts) }
+
+func testOutdatedAttempts(t *testing.T, r *rig) {
 	ctx := context.Background()
 	commit := func(text string, made Made) (*Manifest, bool, error) {
 		t.Helper()
@@ -136,7 +137,7 @@ func TestOutdatedAttempts(t *testing.T) {
 		t.Errorf("outdated results count: %+v, %v", m, err)
 	}
 	// One that slept since before Outdate.
-	if _, own, err := commit("late", Made{Hash: "h", Attempt: 1}); !errors.Is(err, errOutdated) || own || exists(filepath.Join(r.dir, "j/t/out")) {
+	if _, own, err := commit("late", Made{Hash: "h", Attempt: 1}); !errors.Is(err, errOutdated) || own || r.has("j/t/out/"+ManifestName) {
 		t.Errorf("an outdated attempt has results: %v", err)
 	}
 	// One that slept between its last look and its publishing.
@@ -150,7 +151,7 @@ func TestOutdatedAttempts(t *testing.T) {
 	if _, own, err := commit("too late to tell", Made{Hash: "h", Attempt: 2, Generation: 2}); err != nil || !own {
 		t.Fatal(own, err)
 	}
-	if m, own, err := commit("new", Made{Hash: "h", Attempt: 3, Generation: 3}); err != nil || !own || m.Attempt != 3 || getText(t, r, "j/t/out/model") != "new" {
+	if m, own, err := commit("new", Made{Hash: "h", Attempt: 3, Generation: 3}); err != nil || !own || m.Attempt != 3 || getText(t, r, r.result(t, "j/t", "model")) != "new" {
 		t.Errorf("%+v, %v, %v", m, own, err)
 	}
 	if m, err := Result(ctx, r, "j/t"); err != nil || m == nil || m.Generation != 3 {
@@ -162,8 +163,9 @@ func TestOutdatedAttempts(t *testing.T) {
 	}
 }
 
-func TestCheckpoints(t *testing.T) {
-	r := newFolder(t, Options{})
+func TestCheckpoints(t *testing.T) { onRoots(t, testCheckpoints) }
+
+func testCheckpoints(t *testing.T, r *rig) {
 	ctx := context.Background()
 	dir := work(t, map[string]string{"frames/1.png": "one", "state": "10"})
 	u := &Uploads{Root: r, Task: "j/t", Dir: dir}
@@ -225,14 +227,15 @@ func TestCheckpoints(t *testing.T) {
 	if m, err := Fetch(ctx, r, "j/t", work(t, nil), "other", 0); err != nil || m != nil {
 		t.Errorf("fetched that of another job: %+v, %v", m, err)
 	}
-	if err := Forget(r, "j/t"); err != nil || exists(filepath.Join(r.dir, "j/t/ckpt")) {
+	if err := Forget(r, "j/t"); err != nil || r.has("j/t/ckpt") {
 		t.Error(err)
 	}
 }
 
 // TestCheckpointsOfOtherSettings has those of an edited job stand behind what the former one reached, and those of a repeated step behind a damaged one.
-func TestCheckpointsOfOtherSettings(t *testing.T) {
-	r := newFolder(t, Options{})
+func TestCheckpointsOfOtherSettings(t *testing.T) { onRoots(t, testCheckpointsOfOtherSettings) }
+
+func testCheckpointsOfOtherSettings(t *testing.T, r *rig) {
 	ctx := context.Background()
 	save := func(hash string, step int) {
 		t.Helper()
@@ -267,14 +270,15 @@ func TestCheckpointsOfOtherSettings(t *testing.T) {
 	save("new", 1300)
 	fetched("new", 1300)
 	fetched("old", 20000)
-	if exists(filepath.Join(r.dir, checkpointKey("j/t", 25000, 1))) || exists(filepath.Join(r.dir, checkpointKey("j/t", 1200, 1))) {
+	if r.has(checkpointKey("j/t", 25000, 1)) || r.has(checkpointKey("j/t", 1200, 1)) {
 		t.Error("what nobody goes on from is still there")
 	}
 }
 
 // TestCheckpointsOfBadShares has a share not say whether a content is there, and keep half of one.
-func TestCheckpointsOfBadShares(t *testing.T) {
-	r := newFolder(t, Options{})
+func TestCheckpointsOfBadShares(t *testing.T) { onRoots(t, testCheckpointsOfBadShares) }
+
+func testCheckpointsOfBadShares(t *testing.T, r *rig) {
 	ctx := context.Background()
 	dir := work(t, map[string]string{"state": "10"})
 	save := func(step int) error {
@@ -282,11 +286,11 @@ func TestCheckpointsOfBadShares(t *testing.T) {
 	}
 	r.fault = func(op, key string) error {
 		if op == "stat" {
-			return syscall.EIO
+			return r.away
 		}
 		return nil
 	}
-	if err := save(10); !errors.Is(err, syscall.EIO) || exists(filepath.Join(r.dir, checkpointKey("j/t", 10, 0))) {
+	if err := save(10); !errors.Is(err, r.away) || r.has(checkpointKey("j/t", 10, 0)) {
 		t.Errorf("a checkpoint lists what may not be there: %v", err)
 	}
 	r.fault = nil
@@ -297,9 +301,9 @@ func TestCheckpointsOfBadShares(t *testing.T) {
 	// A fault in the midst of reading, while the handle of the file is of no use any more.
 	faults := 0
 	r.fault = func(op, key string) error {
-		if op == "read" && faults < 4 {
+		if (op == "read" || r.dir == "") && faults < 4 {
 			faults++
-			return syscall.ESTALE
+			return r.away
 		}
 		return nil
 	}

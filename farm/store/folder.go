@@ -14,7 +14,6 @@ import (
 	"slices"
 	"strings"
 	"syscall"
-	"time"
 )
 
 // folder is a root on a disk of this machine, or one that it shares with others. os.Root sees to it that no key, nor a link in it, leads out of it.
@@ -23,16 +22,8 @@ type folder struct {
 	dir   string
 	umask int // -1: the process's
 	gid   int // -1: the process's
-
-	fault func(op, key string) error // of tests: an error in place of the operation
-	pause time.Duration              // before the first new try
+	patience
 }
-
-// Waits before new tries: 0.1 s doubling, ten tries, one minute and a half together. Shares come back within that, or are down.
-const (
-	tries      = 10
-	firstPause = 100 * time.Millisecond
-)
 
 func openFolder(dir string, umask, gid int) (Root, error) {
 	root, err := os.OpenRoot(dir)
@@ -42,31 +33,14 @@ func openFolder(dir string, umask, gid int) (Root, error) {
 	case err != nil:
 		return nil, setupError(dir, "look at its permissions", "%w", err)
 	}
-	return &folder{root: root, dir: dir, umask: umask, gid: gid, pause: firstPause}, nil
+	return &folder{root: root, dir: dir, umask: umask, gid: gid, patience: patience{pause: firstPause}}, nil
 }
 
 func (f *folder) String() string { return f.dir }
 
 // patiently does something again while it fails as shares do that are away for a moment.
 func (f *folder) patiently(op, key string, do func() error) error {
-	if !fs.ValidPath(key) || strings.ContainsAny(key, "\\\x00") {
-		return &fs.PathError{Op: op, Path: key, Err: fs.ErrInvalid}
-	}
-	pause := f.pause
-	for try := 1; ; try++ {
-		var err error
-		if f.fault != nil {
-			err = f.fault(op, key)
-		}
-		if err == nil {
-			err = do()
-		}
-		if try == tries || !errors.Is(err, syscall.EIO) && !isStale(err) {
-			return err
-		}
-		time.Sleep(pause)
-		pause *= 2
-	}
+	return f.try(op, key, func(err error) bool { return errors.Is(err, syscall.EIO) || isStale(err) }, do)
 }
 
 func (f *folder) Open(key string) (io.ReadCloser, error) {
@@ -343,6 +317,9 @@ func (f *folder) Publish(from, to string) error {
 		return errors.Join(f.sync(path.Dir(to)), err)
 	})
 }
+
+// Ready implements Root: what it needs, Open and Put say.
+func (f *folder) Ready(string) error { return nil }
 
 // random returns a name that nobody else has.
 func random() string {

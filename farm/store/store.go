@@ -19,7 +19,7 @@ import (
 	"vksplat/scene"
 )
 
-// Root is where keys are: a folder now, and small enough that an object store can be one. Keys have slashes between their parts and lead nowhere else.
+// Root is where keys are: a folder, or a bucket of a server of objects. Keys have slashes between their parts and lead nowhere else.
 type Root interface {
 	// Open opens a file for reading.
 	Open(key string) (io.ReadCloser, error)
@@ -33,6 +33,8 @@ type Root interface {
 	Delete(key string) error
 	// Stage is where the results of a task are put on their way, under a name of their own, before Publish gives them their place.
 	Stage(task, name string) string
+	// Ready says whether results of a task can be published here, before work is put into them.
+	Ready(task string) error
 	// Publish gives all files below from their place below to, all at once, and removes the folder around from where that is empty then. Where something is at to, nothing happens, and the error is ErrExists.
 	Publish(from, to string) error
 	// String names the root for messages.
@@ -44,6 +46,7 @@ type Entry struct {
 	Key      string
 	Size     int64
 	Modified time.Time
+	Tag      string // of the content, as a server of objects says it; "": it says none
 	Folder   bool
 }
 
@@ -57,15 +60,32 @@ var (
 	ErrDamaged = errors.New("it is damaged")
 )
 
-// Options say how files of a root are made.
+// Options say where a root is, and how its files are made.
 type Options struct {
-	URL   string `toml:"url"`   // file:///folder, where %20 is a space, or a folder
-	Umask string `toml:"umask"` // octal, as in 0002; "": the process's
-	Group string `toml:"group"` // name or number; "": the process's
+	URL   string `toml:"url"`             // file:///folder, where %20 is a space, or a folder; or s3://bucket/prefix
+	Umask string `toml:"umask,omitempty"` // of a folder, octal, as in 0002; "": the process's
+	Group string `toml:"group,omitempty"` // of a folder, name or number; "": the process's
+
+	// Of a bucket.
+	Endpoint    string `toml:"endpoint,omitempty"`    // https://host:port, or http://; "": Amazon's, or what AWS_ENDPOINT_URL says
+	Region      string `toml:"region,omitempty"`      // "": what AWS_REGION says, or what the server says
+	PathStyle   *bool  `toml:"path_style,omitempty"`  // the bucket stands in the path, else in the name of the host; nil: by the endpoint
+	CA          string `toml:"ca,omitempty"`          // file of certificates, PEM, that the server's is trusted by; "": the system's
+	Credentials string `toml:"credentials,omitempty"` // file as ~/.aws/credentials, for its owner alone; "": the usual ones
+	Profile     string `toml:"profile,omitempty"`     // section of such a file; "": default
 }
+
+// IsBucket says whether a root's url is of a bucket.
+func IsBucket(url string) bool { return strings.HasPrefix(url, bucketScheme) }
 
 // Open opens a root.
 func Open(o Options) (Root, error) {
+	if IsBucket(o.URL) {
+		return openBucket(o)
+	}
+	if o.Endpoint+o.Region+o.CA+o.Credentials+o.Profile != "" || o.PathStyle != nil {
+		return nil, setupError(o.URL, "a bucket's url is as in s3://bucket/farm", "endpoint, region, path_style, ca, credentials and profile are of buckets")
+	}
 	dir := o.URL
 	if scheme, _, isURL := strings.Cut(o.URL, "://"); isURL {
 		u, err := url.Parse(o.URL)
@@ -73,7 +93,7 @@ func Open(o Options) (Root, error) {
 		case err != nil:
 			return nil, setupError(o.URL, "give a folder that all workers see, as in file:///srv/farm", "%w", err)
 		case scheme != "file":
-			return nil, setupError(o.URL, "give a folder that all workers see, as in file:///srv/farm", "roots of the kind %s:// are not known", scheme)
+			return nil, setupError(o.URL, "give a folder that all workers see, as in file:///srv/farm, or s3://bucket/prefix", "roots of the kind %s:// are not known", scheme)
 		case u.Host != "" && u.Host != "localhost" || u.RawQuery != "" || u.Fragment != "":
 			return nil, setupError(o.URL, "three slashes follow file:, as in file:///srv/farm", "it names no folder of this machine")
 		}
@@ -116,7 +136,7 @@ func groupID(group string) (int, error) {
 // Roots are the roots that a worker knows, by name.
 type Roots map[string]Options
 
-// ReadRoots reads a TOML file of roots: lines name = "file:///folder", or tables [name] with url, umask and group.
+// ReadRoots reads a TOML file of roots: lines name = "file:///folder", or tables [name] with what Options has.
 func ReadRoots(file string, data []byte) (Roots, error) {
 	var raw map[string]toml.Primitive
 	md, err := toml.Decode(string(data), &raw)
@@ -135,7 +155,7 @@ func ReadRoots(file string, data []byte) (Roots, error) {
 		roots[name] = o
 	}
 	if unknown := md.Undecoded(); len(unknown) > 0 {
-		return nil, setupError(file, "a root has url, umask and group", "unknown key %s", unknown[0])
+		return nil, setupError(file, "a root has url; a folder umask and group; a bucket endpoint, region, path_style, ca, credentials and profile", "unknown key %s", unknown[0])
 	}
 	return roots, nil
 }

@@ -123,7 +123,7 @@ func TestPermissions(t *testing.T) {
 	if spaced, err := Open(Options{URL: "file://" + filepath.ToSlash(r.dir) + "/a%20b"}); err != nil || spaced.String() != filepath.Join(r.dir, "a b") {
 		t.Errorf("%v, %v", spaced, err)
 	}
-	for _, o := range []Options{{URL: "s3://bucket/x"}, {URL: "file://server/x"}, {URL: "file:///x?y"}, {URL: "file://%zz"}, {URL: ""}, {URL: r.dir, Umask: "9"}, {URL: r.dir, Group: "no such group"}, {URL: filepath.Join(r.dir, "missing")}} {
+	for _, o := range []Options{{URL: "gs://bucket/x"}, {URL: "file://server/x"}, {URL: "file:///x?y"}, {URL: "file://%zz"}, {URL: ""}, {URL: r.dir, Umask: "9"}, {URL: r.dir, Group: "no such group"}, {URL: filepath.Join(r.dir, "missing")}} {
 		if _, err := Open(o); !errors.Is(err, ErrSetup) || scene.Hint(err) == "" {
 			t.Errorf("%+v: %v", o, err)
 		}
@@ -195,13 +195,14 @@ func TestFaultsOfShares(t *testing.T) {
 	}
 }
 
-func TestCache(t *testing.T) {
+func TestCache(t *testing.T) { onRoots(t, testCache) }
+
+func testCache(t *testing.T, r *rig) {
 	ctx := context.Background()
-	r := newFolder(t, Options{})
 	for _, name := range []string{"a", "b", "c"} {
 		putText(t, r, name+"/deep/photo", strings.Repeat(name, 1000))
 	}
-	if runtime.GOOS != "windows" {
+	if runtime.GOOS != "windows" && r.dir != "" {
 		if err := os.Symlink("deep", filepath.Join(r.dir, "a", "linked")); err != nil {
 			t.Fatal(err)
 		}
@@ -272,8 +273,9 @@ func TestCache(t *testing.T) {
 }
 
 // TestCacheIsOnTheDisk has files synced, with their content, before anything says that an input is whole.
-func TestCacheIsOnTheDisk(t *testing.T) {
-	r := newFolder(t, Options{})
+func TestCacheIsOnTheDisk(t *testing.T) { onRoots(t, testCacheIsOnTheDisk) }
+
+func testCacheIsOnTheDisk(t *testing.T, r *rig) {
 	putText(t, r, "in/deep/photo", "photo")
 	putText(t, r, "in/list", "list")
 	c, err := OpenCache(filepath.Join(t.TempDir(), "cache"), 0)
@@ -301,8 +303,9 @@ func TestCacheIsOnTheDisk(t *testing.T) {
 }
 
 // TestCacheOfMany has goroutines fill, read and remove at once.
-func TestCacheOfMany(t *testing.T) {
-	r := newFolder(t, Options{})
+func TestCacheOfMany(t *testing.T) { onRoots(t, testCacheOfMany) }
+
+func testCacheOfMany(t *testing.T, r *rig) {
 	for i := range 4 {
 		putText(t, r, fmt.Sprintf("in%d/file", i), strings.Repeat(fmt.Sprint(i), 1000))
 	}
@@ -337,7 +340,7 @@ func TestCacheOfMany(t *testing.T) {
 
 func TestRootsFile(t *testing.T) {
 	roots, err := ReadRoots("roots.toml", []byte("scans = \"file:///srv/scans\"\n[results]\nurl = \"/srv/results\"\numask = \"0002\"\ngroup = \"lab\"\n"))
-	if err != nil || roots["scans"].URL != "file:///srv/scans" || roots["results"] != (Options{"/srv/results", "0002", "lab"}) {
+	if err != nil || roots["scans"].URL != "file:///srv/scans" || roots["results"] != (Options{URL: "/srv/results", Umask: "0002", Group: "lab"}) {
 		t.Errorf("%v, %v", roots, err)
 	}
 	for _, text := range []string{"x", "[a]\nurl = \"/x\"\npassword = \"y\"", "a = 5"} {

@@ -126,6 +126,9 @@ func Run(ctx context.Context, o Options) (m *store.Manifest, err error) {
 		r.say("done before", true)
 		return m, nil
 	}
+	if err := r.outputs.Ready(r.key); err != nil {
+		return nil, store.Explain("open store", r.key, r.reason(ctx, err))
+	}
 	if err := r.fits(); err != nil {
 		return nil, err
 	}

@@ -1,0 +1,150 @@
+package store
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/minio/minio-go/v7"
+
+	"vksplat/scene"
+)
+
+// errIdle is of a request of which no byte came or went for long.
+var errIdle = errors.New("the server was silent for a minute")
+
+// idleWithin is how long a request with content may be silent.
+const idleWithin = time.Minute
+
+// watch ends a request that hangs.
+type watch struct {
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	timer  *time.Timer
+}
+
+func newWatch() (context.Context, *watch) {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	return ctx, &watch{ctx, cancel, time.AfterFunc(idleWithin, func() { cancel(errIdle) })}
+}
+
+func (w *watch) touch() { w.timer.Reset(idleWithin) }
+func (w *watch) end()   { w.timer.Stop(); w.cancel(nil) }
+
+// cause is why a request failed: err, or that it hung.
+func (w *watch) cause(err error) error {
+	if err != nil && errors.Is(context.Cause(w.ctx), errIdle) {
+		return errIdle
+	}
+	return err
+}
+
+// content is the content of a request or of its answer, whose bytes are signs of life. It has no Seek: the client would try again by itself.
+type content struct {
+	io.Reader
+	watch *watch
+}
+
+// Read implements io.Reader.
+func (c content) Read(p []byte) (int, error) {
+	n, err := c.Reader.Read(p)
+	if n > 0 {
+		c.watch.touch()
+	}
+	return n, err
+}
+
+// answer is what a server said was wrong.
+func answer(err error) (a minio.ErrorResponse, is bool) {
+	is = errors.As(err, &a)
+	return a, is
+}
+
+func isMissing(err error) bool {
+	a, is := answer(err)
+	return is && a.StatusCode == http.StatusNotFound && a.Code != minio.NoSuchBucket && a.Code != minio.NoSuchUpload
+}
+
+// isTaken says that the condition of a write does not hold.
+func isTaken(err error) bool {
+	a, is := answer(err)
+	return is && a.StatusCode == http.StatusPreconditionFailed
+}
+
+// busy are answers of servers that mean: later.
+var busy = []string{"SlowDown", "SlowDownRead", "SlowDownWrite", "InternalError", "RequestTimeout", "ServiceUnavailable", "Throttling", "ThrottlingException", "RequestLimitExceeded",
+	"OperationAborted", "ConditionalRequestConflict", "BadDigest", "XAmzContentSHA256Mismatch", "IncompleteBody"}
+
+// isAway says whether an error is of a server that is away or busy, or of the way there.
+func isAway(err error) bool {
+	if a, is := answer(err); is {
+		later := []int{http.StatusRequestTimeout, http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout}
+		return slices.Contains(later, a.StatusCode) || slices.Contains(busy, a.Code)
+	}
+	var request *url.Error
+	var line *net.OpError
+	if isUntrusted(err) {
+		return false
+	}
+	return errors.Is(err, errIdle) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) ||
+		errors.Is(err, context.DeadlineExceeded) || errors.As(err, &request) || errors.As(err, &line)
+}
+
+func isUntrusted(err error) bool {
+	var authority x509.UnknownAuthorityError
+	var host x509.HostnameError
+	var invalid x509.CertificateInvalidError
+	return errors.As(err, &authority) || errors.As(err, &host) || errors.As(err, &invalid)
+}
+
+// explain says what a server's answer means and what can be done. Errors of other origin stay as they are.
+func (b *bucket) explain(op, key string, err error) error {
+	var known *scene.Error
+	var place *fs.PathError
+	if err == nil || errors.As(err, &known) || errors.As(err, &place) || errors.Is(err, ErrExists) {
+		return err
+	}
+	if isMissing(err) || errors.Is(err, fs.ErrNotExist) {
+		return &fs.PathError{Op: op, Path: key, Err: fs.ErrNotExist}
+	}
+	where := b.label
+	if key != "" {
+		where += "/" + key
+	}
+	a, _ := answer(err)
+	said := func(kind error, hint, format string, args ...any) error {
+		return &scene.Error{Op: op, Path: where, Err: fmt.Errorf(format, append(args, err)...), Hint: hint, Kind: kind}
+	}
+	switch {
+	case a.Code == minio.NoSuchBucket:
+		return said(ErrSetup, "make the bucket, or correct url, endpoint and region in the file of --roots", "there is no bucket %s: %w", b.name)
+	case slices.Contains([]string{"AuthorizationHeaderMalformed", "PermanentRedirect", "TemporaryRedirect", "InvalidRegion", "IllegalLocationConstraintException"}, a.Code), a.StatusCode == http.StatusMovedPermanently:
+		hint := "set the bucket's region in the file of --roots"
+		if a.Region != "" {
+			hint = fmt.Sprintf("set region = %q in the file of --roots", a.Region)
+		}
+		return said(ErrSetup, hint, "the bucket is in another region: %w")
+	case a.Code == "RequestTimeTooSkewed":
+		return said(ErrSetup, "set this machine's clock, as by chrony or systemd-timesyncd", "the clocks of this machine and the server differ: %w")
+	case a.Code == "InvalidAccessKeyId", a.Code == "SignatureDoesNotMatch", a.Code == "InvalidToken", a.Code == "ExpiredToken":
+		return said(ErrSetup, "look at the credentials: AWS_ACCESS_KEY_ID and its like, or the file that they are in", "the server does not take the credentials: %w")
+	case a.StatusCode == http.StatusForbidden:
+		return said(ErrSetup, "allow these credentials what docs/farm.md lists under Roots", "access is denied: %w")
+	case a.StatusCode == http.StatusInsufficientStorage, a.Code == "XMinioStorageFull", a.Code == "QuotaExceeded", a.Code == "XMinioAdminBucketQuotaExceeded":
+		return said(scene.ErrTryAgain, "make room there; the task goes on when it is tried again", "the store is full: %w")
+	case isUntrusted(err):
+		return said(ErrSetup, "name the file of the certificate that signed the server's by ca = \"...\" in the file of --roots", "the server cannot be trusted: %w")
+	case isAway(err):
+		return said(scene.ErrTryAgain, "look whether the server is up, and at the endpoint in the file of --roots", "the server is away or busy: %w")
+	}
+	return err
+}

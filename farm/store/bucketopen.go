@@ -1,0 +1,174 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/minio/minio-go/v7"
+	"github.com/minio/minio-go/v7/pkg/credentials"
+	"github.com/minio/minio-go/v7/pkg/s3utils"
+)
+
+const (
+	bucketScheme  = "s3://"
+	amazon        = "https://s3.amazonaws.com"
+	usualRegion   = "us-east-1" // that servers which have no regions are called by
+	connectWithin = 10 * time.Second
+	answerWithin  = time.Minute // until a request without content is answered
+	openTries     = 7           // of the first request: 10 s
+)
+
+// openBucket opens the root of a bucket, and looks whether it may be listed.
+func openBucket(o Options) (Root, error) {
+	b, err := newBucket(o)
+	if err != nil {
+		return nil, err
+	}
+	err = b.again(openTries, isAway, func() error {
+		ctx, cancel := context.WithTimeout(context.Background(), answerWithin)
+		defer cancel()
+		for info := range b.client.ListObjectsIter(ctx, b.name, minio.ListObjectsOptions{Prefix: below(b.prefix), MaxKeys: 1}) {
+			return info.Err
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, b.explain("open root", "", err)
+	}
+	return b, nil
+}
+
+// newBucket makes the root of a bucket from its options, without asking its server.
+func newBucket(o Options) (*bucket, error) {
+	const example = "as in url = \"s3://bucket/farm\""
+	u, err := url.Parse(o.URL)
+	switch {
+	case err != nil:
+		return nil, setupError(bucketScheme, example, "the url cannot be read") // it may hold a password
+	case u.User != nil:
+		return nil, setupError(bucketScheme+u.Host, "put credentials into a file, and name it by credentials = \"...\"", "credentials have no place in a url")
+	case u.Port() != "" || u.RawQuery != "" || u.Fragment != "":
+		return nil, setupError(o.URL, example+", with the server as endpoint", "it names no bucket and prefix")
+	case o.Umask != "" || o.Group != "":
+		return nil, setupError(o.URL, "leave them out; the bucket's policy says who may read", "umask and group are of folders")
+	}
+	if err := s3utils.CheckValidBucketNameStrict(u.Host); err != nil {
+		return nil, setupError(o.URL, example, "%q is no name of a bucket: %w", u.Host, err)
+	}
+	prefix := strings.Trim(u.Path, "/")
+	if prefix != "" && (!fs.ValidPath(prefix) || strings.ContainsAny(prefix, "\\\x00")) {
+		return nil, setupError(o.URL, example, "%q is no prefix", prefix)
+	}
+	endpoint := cmp.Or(o.Endpoint, os.Getenv("AWS_ENDPOINT_URL_S3"), os.Getenv("AWS_ENDPOINT_URL"), amazon)
+	server, err := url.Parse(endpoint)
+	if err != nil || server.Scheme != "https" && server.Scheme != "http" || server.Host == "" || server.User != nil || strings.Trim(server.Path, "/") != "" {
+		return nil, setupError(o.URL, "as in endpoint = \"https://minio.lab:9000\"", "the endpoint is no address of a server")
+	}
+	isAmazon := s3utils.IsAmazonEndpoint(*server)
+	region := cmp.Or(o.Region, os.Getenv("AWS_REGION"), os.Getenv("AWS_DEFAULT_REGION"))
+	if region == "" && !isAmazon {
+		region = usualRegion
+	}
+	transport, err := newTransport(o)
+	if err != nil {
+		return nil, err
+	}
+	keys, err := findCredentials(o, isAmazon)
+	if err != nil {
+		return nil, err
+	}
+	lookup := minio.BucketLookupAuto
+	if o.PathStyle != nil {
+		lookup = minio.BucketLookupDNS
+		if *o.PathStyle {
+			lookup = minio.BucketLookupPath
+		}
+	}
+	client, err := minio.NewCore(server.Host, &minio.Options{Creds: keys, Secure: server.Scheme == "https", Transport: transport, Region: region, BucketLookup: lookup, MaxRetries: 1})
+	if err != nil {
+		return nil, setupError(o.URL, "look at endpoint and region", "%w", err)
+	}
+	label := strings.TrimSuffix(bucketScheme+u.Host+"/"+prefix, "/")
+	if !isAmazon {
+		label = strings.TrimSuffix(server.Scheme+"://"+server.Host+"/"+u.Host+"/"+prefix, "/")
+	}
+	return &bucket{client: client, name: u.Host, prefix: prefix, label: label, part: partSize, patience: patience{pause: firstPause}}, nil
+}
+
+func newTransport(o Options) (*http.Transport, error) {
+	t := http.DefaultTransport.(*http.Transport).Clone()
+	t.DialContext = (&net.Dialer{Timeout: connectWithin, KeepAlive: 15 * time.Second}).DialContext
+	t.MaxIdleConnsPerHost = 16
+	t.IdleConnTimeout = 30 * time.Second
+	t.ResponseHeaderTimeout = answerWithin
+	t.DisableCompression = true // objects come as they are
+	t.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12}
+	if o.CA != "" {
+		pem, err := os.ReadFile(o.CA)
+		if err != nil {
+			return nil, setupError(o.URL, "ca names a file of certificates in PEM", "%w", err)
+		}
+		t.TLSClientConfig.RootCAs = x509.NewCertPool()
+		if !t.TLSClientConfig.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, setupError(o.URL, "ca names a file of certificates in PEM", "%s has no certificate", o.CA)
+		}
+	}
+	return t, nil
+}
+
+// findCredentials finds the keys of a bucket: in the file that the roots name, the environment, the user's shared file, or what the machine's role gives.
+func findCredentials(o Options, isAmazon bool) (*credentials.Credentials, error) {
+	if o.Credentials != "" {
+		if err := isPrivate(o.Credentials); err != nil {
+			return nil, setupError(o.URL, "credentials names a file as ~/.aws/credentials, by its whole path, that nobody else may read (chmod 600)", "%w", err)
+		}
+	}
+	providers := []credentials.Provider{&credentials.FileAWSCredentials{Filename: o.Credentials, Profile: cmp.Or(o.Profile, "default")}}
+	if o.Credentials == "" {
+		providers = []credentials.Provider{&credentials.EnvAWS{}, &credentials.FileAWSCredentials{Profile: o.Profile}}
+		if o.Profile != "" { // which the environment has none of
+			providers = providers[1:]
+		}
+		if isAmazon { // other servers know nothing of roles of machines
+			providers = append(providers, &credentials.IAM{Client: &http.Client{Timeout: connectWithin}})
+		}
+	}
+	keys := credentials.NewChainCredentials(providers)
+	value, err := keys.GetWithContext(&credentials.CredContext{Client: http.DefaultClient})
+	if err == nil && (value.AccessKeyID == "" || value.SecretAccessKey == "") {
+		err = errors.New("no credentials were found")
+	}
+	if err != nil { // what it says may quote the file
+		return nil, setupError(o.URL, "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or name a file by credentials = \"...\" with a section [default], aws_access_key_id and aws_secret_access_key", "no credentials were found")
+	}
+	return keys, nil
+}
+
+// isPrivate refuses a file of secrets that others may read.
+func isPrivate(file string) error {
+	info, err := os.Stat(file)
+	switch {
+	case err != nil:
+		return err
+	case !filepath.IsAbs(file):
+		return fmt.Errorf("%s is no whole path", file)
+	case !info.Mode().IsRegular():
+		return fmt.Errorf("%s is no file", file)
+	case runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0:
+		return fmt.Errorf("others may read %s", file)
+	}
+	return nil
+}

@@ -1,0 +1,144 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/minio/minio-go/v7"
+)
+
+// Open reads the first part of a file, which is all of most, and asks for some of the others ahead while they are read.
+func (b *bucket) Open(key string) (io.ReadCloser, error) {
+	r := &objectReader{bucket: b, key: key, object: b.object(key)}
+	r.ctx, r.cancel = context.WithCancel(context.Background())
+	err := b.patiently("open", key, func() (err error) {
+		r.now, err = r.fetch(0)
+		return err
+	})
+	if err == nil && isGone(r.object, r.size) {
+		err = &fs.PathError{Op: "open", Path: key, Err: fs.ErrNotExist}
+	}
+	if err != nil {
+		r.cancel()
+		return nil, err
+	}
+	r.asked = 1
+	return r, nil
+}
+
+// objectReader reads an object by its parts.
+type objectReader struct {
+	*bucket
+	key, object string
+	ctx         context.Context // ends with Close
+	cancel      context.CancelFunc
+	tag         string // of the content when the first part was read
+	size        int64
+	now         []byte // what is left of the part that is read
+	asked       int64  // parts that were asked for
+	ahead       []chan arrival
+	err         error
+}
+
+// arrival is a part that has come, or has not.
+type arrival struct {
+	data []byte
+	err  error
+}
+
+// Read implements io.Reader.
+func (r *objectReader) Read(p []byte) (int, error) {
+	for len(r.now) == 0 && r.err == nil {
+		for len(r.ahead) <= partsAhead && r.asked*int64(r.part) < r.size {
+			r.ask(r.asked)
+			r.asked++
+		}
+		if len(r.ahead) == 0 {
+			r.err = io.EOF
+			break
+		}
+		next := <-r.ahead[0]
+		r.ahead = r.ahead[1:]
+		r.now, r.err = next.data, next.err
+	}
+	if r.err != nil {
+		return 0, r.err
+	}
+	n := copy(p, r.now)
+	r.now = r.now[n:]
+	return n, nil
+}
+
+// ask fetches a part beside what is read.
+func (r *objectReader) ask(part int64) {
+	to := make(chan arrival, 1)
+	r.ahead = append(r.ahead, to)
+	go func() {
+		var data []byte
+		err := r.patiently("read", r.key, func() (err error) {
+			if r.ctx.Err() != nil {
+				return context.Canceled
+			}
+			data, err = r.fetch(part)
+			return err
+		})
+		to <- arrival{data, err}
+	}()
+}
+
+// fetch reads a part. The first says how large the file is, and of what content the others have to be.
+func (r *objectReader) fetch(part int64) ([]byte, error) {
+	from := part * int64(r.part)
+	o := minio.GetObjectOptions{}
+	err := o.SetRange(from, from+int64(r.part)-1)
+	if part > 0 && r.tag != "" {
+		err = errors.Join(err, o.SetMatchETag(r.tag))
+	}
+	if err != nil {
+		return nil, err
+	}
+	ctx, watch := newWatch()
+	defer watch.end()
+	defer context.AfterFunc(r.ctx, watch.end)()
+	body, info, header, err := r.client.GetObject(ctx, r.bucket.name, r.object, o)
+	switch a, _ := answer(err); {
+	case part == 0 && a.StatusCode == http.StatusRequestedRangeNotSatisfiable:
+		return nil, nil // there is nothing in it
+	case isTaken(err):
+		return nil, fmt.Errorf("%s changed while it was read", r.key)
+	case err != nil:
+		return nil, watch.cause(err)
+	}
+	defer body.Close() // only read
+	size := info.Size
+	if _, all, ranged := strings.Cut(header.Get("Content-Range"), "/"); ranged {
+		if size, err = strconv.ParseInt(all, 10, 64); err != nil {
+			return nil, fmt.Errorf("%s: the server says no size: %w", r.key, err)
+		}
+	} else if size > int64(r.part) {
+		return nil, fmt.Errorf("%s: the server does not answer requests for a part of a file", r.key)
+	}
+	if part == 0 {
+		r.size, r.tag = size, info.ETag
+	}
+	if size != r.size || from > size {
+		return nil, fmt.Errorf("%s changed while it was read", r.key)
+	}
+	data := make([]byte, min(size-from, int64(r.part)))
+	if _, err := io.ReadFull(content{body, watch}, data); err != nil {
+		return nil, watch.cause(err)
+	}
+	return data, nil
+}
+
+// Close implements io.Closer.
+func (r *objectReader) Close() error {
+	r.cancel()
+	return nil
+}
