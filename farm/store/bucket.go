@@ -21,6 +21,7 @@ type bucket struct {
 	prefix string // of all keys, "" for none
 	label  string // for messages
 	part   int    // bytes that go in one request
+	amazon bool   // it is Amazon's own
 	patience
 }
 
@@ -201,7 +202,11 @@ func (b *bucket) remove(names []string) error {
 func (b *bucket) abort(object string) {
 	ctx, watch := newWatch()
 	defer watch.end()
-	for upload := range b.client.ListIncompleteUploads(ctx, b.name, object, true) {
+	prefix := object
+	if !b.amazon {
+		prefix = "" // MinIO lists uploads of one whole name, or all
+	}
+	for upload := range b.client.ListIncompleteUploads(ctx, b.name, prefix, true) {
 		watch.touch()
 		if upload.Err != nil {
 			return

@@ -1,10 +1,9 @@
 package store
 
 import (
-	"bytes"
 	"context"
-	"encoding/pem"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"math/rand"
@@ -13,12 +12,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/minio/minio-go/v7"
 
 	"vksplat/farm/store/s3test"
 	"vksplat/scene"
@@ -243,11 +242,18 @@ func TestLosersLeaveNothing(t *testing.T) {
 			t.Fatal(own, err)
 		}
 		putText(t, b, "j/t/out/a7-killed/model", "half")
+		object := b.object("j/t/out/a8-killed/model")
+		if _, err := b.client.NewMultipartUpload(context.Background(), b.name, object, minio.PutObjectOptions{}); err != nil {
+			t.Fatal(err)
+		}
 		if err := Sweep(b, "j/t"); err != nil {
 			t.Error(err)
 		}
 		if list, err := b.List("j/t"); err != nil || len(list) != 4 { // manifest, its copy, model, generation
 			t.Errorf("%+v, %v", list, err)
+		}
+		for u := range b.client.ListIncompleteUploads(context.Background(), b.name, object, true) {
+			t.Errorf("an upload is left: %+v", u)
 		}
 		if m, err := Result(context.Background(), b, "j/t"); err != nil || m == nil || m.Attempt != 9 {
 			t.Errorf("%+v, %v", m, err)
@@ -274,42 +280,46 @@ func TestChangesWhileReading(t *testing.T) {
 
 // TestKilledUploads kills a process that uploads a file, between its parts.
 func TestKilledUploads(t *testing.T) {
-	s := newServer(t)
-	t.Setenv("AWS_ACCESS_KEY_ID", s3test.Access)
-	t.Setenv("AWS_SECRET_ACCESS_KEY", s3test.Secret)
-	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), uploaderEnv+"="+s.URL)
-	var said bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &said, &said
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	for range 200 {
-		if s.Parts() >= 2 {
-			break
+	onBuckets(t, func(t *testing.T, b *bucket) {
+		ctx := context.Background()
+		const key = "j/t/ckpt/files/x"
+		pending := func() (n int) {
+			for u := range b.client.ListIncompleteUploads(ctx, b.name, b.object(key), true) {
+				if u.Err != nil {
+					t.Fatal(u.Err)
+				}
+				n++
+			}
+			return n
 		}
-		time.Sleep(50 * time.Millisecond)
-	}
-	if err := cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	_ = cmd.Wait() // it was killed
-	if s.Parts() < 2 || len(s.Uploads()) != 1 || len(s.Keys()) != 0 {
-		t.Fatalf("%d parts, uploads %q, objects %q; it said %s", s.Parts(), s.Uploads(), s.Keys(), said.String())
-	}
-	r, err := Open(Options{URL: "s3://lab/killed", Endpoint: s.URL})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if m, err := Fetch(context.Background(), r, "j/t", work(t, nil), "h", 0); err != nil || m != nil {
-		t.Errorf("half a checkpoint was fetched: %+v, %v", m, err)
-	}
-	if err := r.Delete("j/other"); err != nil || len(s.Uploads()) != 1 {
-		t.Errorf("the upload of another key is gone: %v", err)
-	}
-	if err := Forget(r, "j/t"); err != nil || len(s.Uploads()) > 0 {
-		t.Errorf("left behind: %q, %v", s.Uploads(), err)
-	}
+		cmd := exec.Command(os.Args[0])
+		cmd.Env = append(os.Environ(), uploaderEnv+"=s3://"+b.name+"/"+b.prefix, "AWS_ENDPOINT_URL="+b.client.EndpointURL().String())
+		said, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		line := make([]byte, 100)
+		n, err := said.Read(line) // two parts are gone
+		if err := errors.Join(err, cmd.Process.Kill()); err != nil || string(line[:n]) != uploaderWaits {
+			t.Fatalf("%v; it said %s", err, line[:n])
+		}
+		_ = cmd.Wait() // it was killed
+		if pending() != 1 {
+			t.Fatalf("%d uploads are pending", pending())
+		}
+		if m, err := Fetch(ctx, b, "j/t", work(t, nil), "h", 0); err != nil || m != nil {
+			t.Errorf("half a checkpoint was fetched: %+v, %v", m, err)
+		}
+		if err := b.Delete("j/t/ckpt/files/other"); err != nil || pending() != 1 {
+			t.Errorf("the upload of another key is gone: %v", err)
+		}
+		if err := Forget(b, "j/t"); err != nil || pending() > 0 {
+			t.Errorf("left behind: %d, %v", pending(), err)
+		}
+	})
 }
 
 // TestFailedUploads has an upload fail for good: nothing is there, and nothing is left.
@@ -338,135 +348,6 @@ func TestFailedUploads(t *testing.T) {
 	}
 }
 
-// TestReady tells servers whose conditions of writes count from others.
-func TestReady(t *testing.T) {
-	onBuckets(t, func(t *testing.T, b *bucket) {
-		if err := b.Ready("j/t"); err != nil {
-			t.Error(err)
-		}
-		if b.Delete("j") != nil || second(b.Stat("j")) == nil {
-			t.Error("the probe is left behind")
-		}
-	})
-	s := newServer(t)
-	b := newBucketOf(t, s)
-	s.Unconditional = true
-	if err := b.Ready("j/t"); !errors.Is(err, ErrSetup) || scene.Hint(err) == "" || len(s.Keys()) > 0 {
-		t.Errorf("%v, %q", err, s.Keys())
-	}
-	s.Unconditional, s.Denied = false, true
-	if err := b.Ready("j/t"); !errors.Is(err, ErrSetup) {
-		t.Error(err)
-	}
-}
-
-// TestComplaints has everything be wrong that people get wrong: each with its own hint, and never with a secret.
-func TestComplaints(t *testing.T) {
-	s := newServer(t)
-	t.Setenv("AWS_ACCESS_KEY_ID", s3test.Access)
-	t.Setenv("AWS_SECRET_ACCESS_KEY", s3test.Secret)
-	yes := true
-	good := Options{URL: "s3://lab/x", Endpoint: s.URL}
-	for _, c := range []struct {
-		change func(*Options)
-		says   string
-	}{
-		{func(o *Options) { o.URL = "s3://other/x" }, "no bucket other"},
-		{func(o *Options) { s.Denied = true }, "access is denied"},
-		{func(o *Options) { s.Region = "eu-west-3" }, "another region"},
-		{func(o *Options) { s.Skew = time.Hour }, "clocks"},
-		{func(o *Options) { t.Setenv("AWS_ACCESS_KEY_ID", "nobody") }, "does not take the credentials"},
-		{func(o *Options) {
-			t.Setenv("AWS_ACCESS_KEY_ID", "")
-			t.Setenv("AWS_SHARED_CREDENTIALS_FILE", "/nowhere")
-		}, "no credentials were found"},
-		{func(o *Options) { o.URL = "s3://" + s3test.Access + ":" + s3test.Secret + "@lab/x" }, "no place in a url"},
-		{func(o *Options) { o.URL = "s3://" + s3test.Access + ":" + s3test.Secret + "%zz@lab/x" }, "cannot be read"},
-		{func(o *Options) { o.URL = "s3://L/x" }, "no name of a bucket"},
-		{func(o *Options) { o.URL = "s3:///x" }, "no name of a bucket"},
-		{func(o *Options) { o.URL = "s3://lab/../x" }, "no prefix"},
-		{func(o *Options) { o.URL = "s3://lab:9000/x" }, "no bucket and prefix"},
-		{func(o *Options) { o.URL = "s3://lab/x?y" }, "no bucket and prefix"},
-		{func(o *Options) { o.Umask = "0002" }, "of folders"},
-		{func(o *Options) { o.Endpoint = "minio.lab:9000" }, "no address of a server"},
-		{func(o *Options) { o.Endpoint = "ftp://minio.lab" }, "no address of a server"},
-		{func(o *Options) { o.Endpoint = "http://a:b@minio.lab" }, "no address of a server"},
-		{func(o *Options) { o.CA = "/nowhere" }, "no such file"},
-		{func(o *Options) { o.Credentials = "/nowhere" }, "no such file"},
-		{func(o *Options) { *o = Options{URL: t.TempDir(), PathStyle: &yes} }, "are of buckets"},
-	} {
-		o := good
-		c.change(&o)
-		_, err := Open(o)
-		if !errors.Is(err, ErrSetup) || !strings.Contains(err.Error(), c.says) || scene.Hint(err) == "" || strings.Contains(err.Error()+scene.Hint(err), s3test.Secret) {
-			t.Errorf("want %q: %v (%s)", c.says, err, scene.Hint(err))
-		}
-		s.Denied, s.Region, s.Skew = false, "", 0
-		t.Setenv("AWS_ACCESS_KEY_ID", s3test.Access)
-	}
-	s.Region = "eu-west-3"
-	if _, err := Open(good); !strings.Contains(scene.Hint(err), `"eu-west-3"`) {
-		t.Errorf("the region is not named: %s", scene.Hint(err))
-	}
-	good.Region, good.PathStyle = "eu-west-3", &yes
-	if _, err := Open(good); err != nil {
-		t.Error(err)
-	}
-}
-
-// TestCredentialFiles has keys come from files, and not from one that others may read; and a server that is trusted by its certificate alone.
-func TestCredentialFiles(t *testing.T) {
-	s := newServer(t)
-	for _, name := range []string{"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_ACCESS_KEY", "AWS_SECRET_KEY"} {
-		t.Setenv(name, "")
-	}
-	file := filepath.Join(t.TempDir(), "keys")
-	text := "[default]\naws_access_key_id = nobody\naws_secret_access_key = x\n[lab]\naws_access_key_id = " + s3test.Access + "\naws_secret_access_key = " + s3test.Secret + "\n"
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	o := Options{URL: "s3://lab", Endpoint: s.URL, Credentials: file, Profile: "lab"}
-	if r, err := Open(o); err != nil || !strings.HasSuffix(r.String(), "/lab") {
-		t.Error(r, err)
-	}
-	o.Profile = ""
-	if _, err := Open(o); !errors.Is(err, ErrSetup) || !strings.Contains(err.Error(), "does not take the credentials") {
-		t.Error(err)
-	}
-	t.Setenv("AWS_SHARED_CREDENTIALS_FILE", file)
-	if _, err := Open(Options{URL: "s3://lab", Endpoint: s.URL, Profile: "lab"}); err != nil {
-		t.Error(err)
-	}
-	if runtime.GOOS != "windows" {
-		if err := os.Chmod(file, 0o644); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := Open(o); !errors.Is(err, ErrSetup) || !strings.Contains(err.Error(), "others may read") {
-			t.Error(err)
-		}
-	}
-	t.Setenv("AWS_PROFILE", "lab")
-	secure := httptest.NewTLSServer(s)
-	defer secure.Close()
-	secure.Config.ErrorLog = nil
-	o = Options{URL: "s3://lab", Endpoint: secure.URL}
-	if _, err := Open(o); !errors.Is(err, ErrSetup) || !strings.Contains(err.Error(), "cannot be trusted") {
-		t.Error(err)
-	}
-	o.CA = filepath.Join(t.TempDir(), "ca.pem")
-	if err := os.WriteFile(o.CA, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: secure.Certificate().Raw}), 0o666); err != nil {
-		t.Fatal(err)
-	}
-	r, err := Open(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	putText(t, r, "a", "x")
-	if !slices.Equal(s.Keys(), []string{"a"}) {
-		t.Errorf("%q", s.Keys())
-	}
-}
-
 // slowRoot writes half of a file, and then nothing.
 type slowRoot struct{ Root }
 
@@ -481,6 +362,8 @@ type slowWriter struct {
 
 func (s *slowWriter) Write(p []byte) (int, error) {
 	if s.n += len(p); s.n > 2*partSize+1000 {
+		time.Sleep(time.Second) // the parts arrive
+		fmt.Print(uploaderWaits)
 		time.Sleep(time.Hour)
 	}
 	return s.Writer.Write(p)

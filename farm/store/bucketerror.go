@@ -138,7 +138,7 @@ func (b *bucket) explain(op, key string, err error) error {
 	case a.Code == "InvalidAccessKeyId", a.Code == "SignatureDoesNotMatch", a.Code == "InvalidToken", a.Code == "ExpiredToken":
 		return said(ErrSetup, "look at the credentials: AWS_ACCESS_KEY_ID and its like, or the file that they are in", "the server does not take the credentials: %w")
 	case a.StatusCode == http.StatusForbidden:
-		return said(ErrSetup, "allow these credentials what docs/farm.md lists under Roots", "access is denied: %w")
+		return said(ErrSetup, "allow these credentials what docs/farm.md lists under Buckets", "access is denied: %w")
 	case a.StatusCode == http.StatusInsufficientStorage, a.Code == "XMinioStorageFull", a.Code == "QuotaExceeded", a.Code == "XMinioAdminBucketQuotaExceeded":
 		return said(scene.ErrTryAgain, "make room there; the task goes on when it is tried again", "the store is full: %w")
 	case isUntrusted(err):

@@ -294,6 +294,9 @@ func (f *folder) Delete(key string) error {
 // Stage implements Root: a folder can be renamed.
 func (f *folder) Stage(task, name string) string { return path.Join(task, tempFolder, name) }
 
+// Sweep implements Root: what is in tempFolder is all.
+func (f *folder) Sweep(task, _ string) error { return f.Delete(path.Join(task, tempFolder)) }
+
 func (f *folder) Publish(from, to string) error {
 	return f.patiently("publish", to, func() error {
 		if _, err := f.root.Lstat(to); err == nil {

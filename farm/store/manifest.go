@@ -296,36 +296,17 @@ func Result(ctx context.Context, r Root, task string) (*Manifest, error) {
 
 // Sweep removes what attempts at a task left beside its results: half commits, and results that are out of date or damaged.
 func Sweep(r Root, task string) error {
-	if err := r.Delete(path.Join(task, tempFolder)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	out := OutOf(task)
-	if !strings.HasPrefix(r.Stage(task, "x"), out+"/") {
-		return nil
-	}
-	m, err := ReadManifest(r, out)
+	m, err := ReadManifest(r, OutOf(task))
 	if errors.Is(err, fs.ErrNotExist) {
 		m, err = &Manifest{}, nil
+	}
+	if errors.Is(err, ErrDamaged) { // nobody knows what it names
+		return r.Delete(path.Join(task, tempFolder))
 	}
 	if err != nil {
 		return err
 	}
-	list, err := r.List(out)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	done := m.At
-	for _, e := range list { // by key: those of a folder follow each other
-		at, _, inFolder := strings.Cut(strings.TrimPrefix(e.Key, out+"/"), "/")
-		if !inFolder || at == m.At || at == done {
-			continue
-		}
-		if err := r.Delete(path.Join(out, at)); err != nil {
-			return err
-		}
-		done = at
-	}
-	return nil
+	return r.Sweep(task, m.At)
 }
 
 func putJSON(r Root, key string, v any) error {

@@ -171,12 +171,15 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// uploaderEnv makes this test program a process that uploads, and is killed at that: it holds the endpoint of the server.
-const uploaderEnv = "VKSPLAT_TEST_UPLOADER"
+// uploaderEnv makes this test program a process that uploads to this url, and is killed when it says uploaderWaits.
+const (
+	uploaderEnv   = "VKSPLAT_TEST_UPLOADER"
+	uploaderWaits = "waiting to be killed"
+)
 
 // uploadForever uploads a file whose second half never comes.
 func uploadForever() {
-	r, err := Open(Options{URL: "s3://lab/killed", Endpoint: os.Getenv(uploaderEnv)})
+	r, err := Open(Options{URL: os.Getenv(uploaderEnv)})
 	if err != nil {
 		fmt.Println(err)
 		return

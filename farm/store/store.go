@@ -33,6 +33,8 @@ type Root interface {
 	Delete(key string) error
 	// Stage is where the results of a task are put on their way, under a name of their own, before Publish gives them their place.
 	Stage(task, name string) string
+	// Sweep removes stages of a task that were never published, or are no more: all but keep.
+	Sweep(task, keep string) error
 	// Ready says whether results of a task can be published here, before work is put into them.
 	Ready(task string) error
 	// Publish gives all files below from their place below to, all at once, and removes the folder around from where that is empty then. Where something is at to, nothing happens, and the error is ErrExists.

@@ -141,7 +141,7 @@ func Sweep(roots store.Roots, j *spec.Job) error {
 	}
 	for i := range plan.Tasks {
 		key := task.KeyOf(j, &plan.Tasks[i])
-		if err := store.Sweep(root, key); err != nil && !errors.Is(err, store.ErrDamaged) {
+		if err := store.Sweep(root, key); err != nil {
 			return err
 		}
 		if err := store.ForgetGeneration(root, key); err != nil {

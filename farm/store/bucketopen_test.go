@@ -1,0 +1,146 @@
+package store
+
+import (
+	"encoding/pem"
+	"errors"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"vksplat/farm/store/s3test"
+	"vksplat/scene"
+)
+
+// TestReady tells servers whose conditions of writes count from others.
+func TestReady(t *testing.T) {
+	onBuckets(t, func(t *testing.T, b *bucket) {
+		if err := b.Ready("j/t"); err != nil {
+			t.Error(err)
+		}
+		if b.Delete("j") != nil || second(b.Stat("j")) == nil {
+			t.Error("the probe is left behind")
+		}
+	})
+	s := newServer(t)
+	b := newBucketOf(t, s)
+	s.Unconditional = true
+	if err := b.Ready("j/t"); !errors.Is(err, ErrSetup) || scene.Hint(err) == "" || len(s.Keys()) > 0 {
+		t.Errorf("%v, %q", err, s.Keys())
+	}
+	s.Unconditional, s.Denied = false, true
+	if err := b.Ready("j/t"); !errors.Is(err, ErrSetup) {
+		t.Error(err)
+	}
+}
+
+// TestComplaints has everything be wrong that people get wrong: each with its own hint, and never with a secret.
+func TestComplaints(t *testing.T) {
+	s := newServer(t)
+	t.Setenv("AWS_ACCESS_KEY_ID", s3test.Access)
+	t.Setenv("AWS_SECRET_ACCESS_KEY", s3test.Secret)
+	yes := true
+	good := Options{URL: "s3://lab/x", Endpoint: s.URL}
+	for _, c := range []struct {
+		change func(*Options)
+		says   string
+	}{
+		{func(o *Options) { o.URL = "s3://other/x" }, "no bucket other"},
+		{func(o *Options) { s.Denied = true }, "access is denied"},
+		{func(o *Options) { s.Region = "eu-west-3" }, "another region"},
+		{func(o *Options) { s.Skew = time.Hour }, "clocks"},
+		{func(o *Options) { t.Setenv("AWS_ACCESS_KEY_ID", "nobody") }, "does not take the credentials"},
+		{func(o *Options) {
+			t.Setenv("AWS_ACCESS_KEY_ID", "")
+			t.Setenv("AWS_SHARED_CREDENTIALS_FILE", "/nowhere")
+		}, "no credentials were found"},
+		{func(o *Options) { o.URL = "s3://" + s3test.Access + ":" + s3test.Secret + "@lab/x" }, "no place in a url"},
+		{func(o *Options) { o.URL = "s3://" + s3test.Access + ":" + s3test.Secret + "%zz@lab/x" }, "cannot be read"},
+		{func(o *Options) { o.URL = "s3://L/x" }, "no name of a bucket"},
+		{func(o *Options) { o.URL = "s3:///x" }, "no name of a bucket"},
+		{func(o *Options) { o.URL = "s3://lab/../x" }, "no prefix"},
+		{func(o *Options) { o.URL = "s3://lab:9000/x" }, "no bucket and prefix"},
+		{func(o *Options) { o.URL = "s3://lab/x?y" }, "no bucket and prefix"},
+		{func(o *Options) { o.Umask = "0002" }, "of folders"},
+		{func(o *Options) { o.Endpoint = "minio.lab:9000" }, "no address of a server"},
+		{func(o *Options) { o.Endpoint = "ftp://minio.lab" }, "no address of a server"},
+		{func(o *Options) { o.Endpoint = "http://a:b@minio.lab" }, "no address of a server"},
+		{func(o *Options) { o.CA = "/nowhere" }, "no such file"},
+		{func(o *Options) { o.Credentials = "/nowhere" }, "no such file"},
+		{func(o *Options) { *o = Options{URL: t.TempDir(), PathStyle: &yes} }, "are of buckets"},
+	} {
+		o := good
+		c.change(&o)
+		_, err := Open(o)
+		if !errors.Is(err, ErrSetup) || !strings.Contains(err.Error(), c.says) || scene.Hint(err) == "" || strings.Contains(err.Error()+scene.Hint(err), s3test.Secret) {
+			t.Errorf("want %q: %v (%s)", c.says, err, scene.Hint(err))
+		}
+		s.Denied, s.Region, s.Skew = false, "", 0
+		t.Setenv("AWS_ACCESS_KEY_ID", s3test.Access)
+	}
+	s.Region = "eu-west-3"
+	if _, err := Open(good); !strings.Contains(scene.Hint(err), `"eu-west-3"`) {
+		t.Errorf("the region is not named: %s", scene.Hint(err))
+	}
+	good.Region, good.PathStyle = "eu-west-3", &yes
+	if _, err := Open(good); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestCredentialFiles has keys come from files, and not from one that others may read; and a server that is trusted by its certificate alone.
+func TestCredentialFiles(t *testing.T) {
+	s := newServer(t)
+	for _, name := range []string{"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_ACCESS_KEY", "AWS_SECRET_KEY"} {
+		t.Setenv(name, "")
+	}
+	file := filepath.Join(t.TempDir(), "keys")
+	text := "[default]\naws_access_key_id = nobody\naws_secret_access_key = x\n[lab]\naws_access_key_id = " + s3test.Access + "\naws_secret_access_key = " + s3test.Secret + "\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	o := Options{URL: "s3://lab", Endpoint: s.URL, Credentials: file, Profile: "lab"}
+	if r, err := Open(o); err != nil || !strings.HasSuffix(r.String(), "/lab") {
+		t.Error(r, err)
+	}
+	o.Profile = ""
+	if _, err := Open(o); !errors.Is(err, ErrSetup) || !strings.Contains(err.Error(), "does not take the credentials") {
+		t.Error(err)
+	}
+	t.Setenv("AWS_SHARED_CREDENTIALS_FILE", file)
+	if _, err := Open(Options{URL: "s3://lab", Endpoint: s.URL, Profile: "lab"}); err != nil {
+		t.Error(err)
+	}
+	if runtime.GOOS != "windows" {
+		if err := os.Chmod(file, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Open(o); !errors.Is(err, ErrSetup) || !strings.Contains(err.Error(), "others may read") {
+			t.Error(err)
+		}
+	}
+	t.Setenv("AWS_PROFILE", "lab")
+	secure := httptest.NewTLSServer(s)
+	defer secure.Close()
+	secure.Config.ErrorLog = nil
+	o = Options{URL: "s3://lab", Endpoint: secure.URL}
+	if _, err := Open(o); !errors.Is(err, ErrSetup) || !strings.Contains(err.Error(), "cannot be trusted") {
+		t.Error(err)
+	}
+	o.CA = filepath.Join(t.TempDir(), "ca.pem")
+	if err := os.WriteFile(o.CA, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: secure.Certificate().Raw}), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	r, err := Open(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	putText(t, r, "a", "x")
+	if !slices.Equal(s.Keys(), []string{"a"}) {
+		t.Errorf("%q", s.Keys())
+	}
+}
