@@ -123,7 +123,7 @@ func TestPermissions(t *testing.T) {
 	if spaced, err := Open(Options{URL: "file://" + filepath.ToSlash(r.dir) + "/a%20b"}); err != nil || spaced.String() != filepath.Join(r.dir, "a b") {
 		t.Errorf("%v, %v", spaced, err)
 	}
-	for _, o := range []Options{{URL: "s3://bucket/x"}, {URL: "file://server/x"}, {URL: "file:///x?y"}, {URL: "file://%zz"}, {URL: ""}, {URL: r.dir, Umask: "9"}, {URL: r.dir, Group: "no such group"}, {URL: filepath.Join(r.dir, "missing")}} {
+	for _, o := range []Options{{URL: "gs://bucket/x"}, {URL: "file://server/x"}, {URL: "file:///x?y"}, {URL: "file://%zz"}, {URL: ""}, {URL: r.dir, Umask: "9"}, {URL: r.dir, Group: "no such group"}, {URL: filepath.Join(r.dir, "missing")}} {
 		if _, err := Open(o); !errors.Is(err, ErrSetup) || scene.Hint(err) == "" {
 			t.Errorf("%+v: %v", o, err)
 		}
