@@ -115,14 +115,14 @@ func (p *pulse) beats(pid int) bool {
 	if elapsed < pulseEvery {
 		return false
 	}
-	used, known := processorTime(pid)
+	used, known := ProcessorTime(pid)
 	worked := !known || used-p.used >= min(elapsed, time.Hour)/pulseShare
 	p.looked, p.used = time.Now(), used
 	return worked
 }
 
-// processorTime is what a process has used so far.
-func processorTime(pid int) (used time.Duration, known bool) {
+// ProcessorTime is what a process has used so far.
+func ProcessorTime(pid int) (used time.Duration, known bool) {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	_, rest, found := strings.Cut(string(data), ") ") // the name before it may hold spaces
 	words := strings.Fields(rest)

@@ -39,10 +39,10 @@ func TestPulse(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("the processor time of others is known on Linux alone")
 	}
-	before, known := processorTime(os.Getpid())
+	before, known := ProcessorTime(os.Getpid())
 	after := before
 	for began := time.Now(); after-before < 50*time.Millisecond && time.Since(began) < 20*time.Second; {
-		after, _ = processorTime(os.Getpid())
+		after, _ = ProcessorTime(os.Getpid())
 	}
 	if !known || after-before < 50*time.Millisecond {
 		t.Errorf("20 s of work count as %v, %v", after-before, known)
