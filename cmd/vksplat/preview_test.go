@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"image"
 	"image/jpeg"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
 
+	"vksplat/pipeline"
 	"vksplat/scene"
 )
 
@@ -125,5 +127,38 @@ func TestPreviewFlags(t *testing.T) {
 		if err := c.resolve(); (err == nil) != c.good {
 			t.Errorf("%+v: %v", c.previewOptions, err)
 		}
+	}
+}
+
+// TestPreviewShare asks for pictures as fast as can be: less than a hundredth of the training's time is theirs, with room for what a busy machine adds.
+func TestPreviewShare(t *testing.T) {
+	if os.Getenv("VKSPLAT_LONG") != "1" {
+		t.Skip("VKSPLAT_LONG=1 trains for a minute")
+	}
+	o := newTrainOptions()
+	o.scene, o.out, o.config.Iterations, o.progress = smallScene(t, 300), filepath.Join(t.TempDir(), "out"), 500, progressNone
+	o.preview = previewOptions{filepath.Join(t.TempDir(), "now.jpg"), 1e-9}
+	if err := os.MkdirAll(o.out, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	r := &trainRun{trainOptions: o, app: newApp(nil, io.Discard, io.Discard)}
+	defer func() {
+		if err := r.close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	if err := r.begin(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	r.preview.begin()
+	err := r.trainer.RunTo(t.Context(), o.config.Iterations, func(pipeline.Progress) { r.preview.stepped() })
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.preview.close()
+	share := r.preview.between.Lost().Seconds() / r.trainer.Seconds()
+	t.Logf("%.2f %% of %.1f s", 100*share, r.trainer.Seconds())
+	if share > 0.015 || share == 0 {
+		t.Errorf("%.2f %% of the time is for pictures", 100*share)
 	}
 }
