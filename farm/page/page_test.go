@@ -47,7 +47,7 @@ func (f *fake) job() (queue.JobStatus, []queue.TaskStatus) {
 			t.Left = queue.Duration(28 * time.Second)
 		}
 		if s == queue.Failed {
-			t.Entry = queue.Entry{Attempt: 4, Error: "<script>alert(1)</script>"}
+			t.Entry = queue.Entry{Attempt: 4, Error: "<script>alert(1)</script>" + strings.Repeat("long", 50), Node: strings.Repeat("n", 63)}
 		}
 		tasks = append(tasks, t)
 	}
@@ -235,6 +235,25 @@ func TestPages(t *testing.T) {
 	away, _ := browser(t, &fake{away: true})
 	if status, body := away(""); status != http.StatusServiceUnavailable || !strings.Contains(body, "away") {
 		t.Errorf("a farm that is away: %d %s", status, body)
+	}
+}
+
+// TestPreviewHeaders wants a picture to be sent once, and to be taken for a picture.
+func TestPreviewHeaders(t *testing.T) {
+	p := &pages{farm: &fake{}, now: time.Now}
+	ask := func(tag string) *httptest.ResponseRecorder {
+		r := httptest.NewRequest(http.MethodGet, "/preview?task=2&job="+url.QueryEscape(wild), nil)
+		r.Header.Set("If-None-Match", tag)
+		w := httptest.NewRecorder()
+		p.servePreview(w, r)
+		return w
+	}
+	first := ask("")
+	if first.Code != http.StatusOK || first.Header().Get("Content-Type") != "image/jpeg" || !bytes.Equal(first.Body.Bytes(), previews[2]) || first.Header().Get("Cache-Control") != "private, no-cache" {
+		t.Errorf("%d %v", first.Code, first.Header())
+	}
+	if again := ask(first.Header().Get("Etag")); again.Code != http.StatusNotModified || again.Body.Len() > 0 {
+		t.Errorf("again: %d", again.Code)
 	}
 }
 
