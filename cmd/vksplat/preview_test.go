@@ -136,7 +136,7 @@ func TestPreviewShare(t *testing.T) {
 		t.Skip("VKSPLAT_LONG=1 trains for a minute")
 	}
 	o := newTrainOptions()
-	o.scene, o.out, o.config.Iterations, o.progress = smallScene(t, 300), filepath.Join(t.TempDir(), "out"), 1500, progressNone
+	o.scene, o.out, o.config.Iterations, o.progress = smallScene(t, 300), filepath.Join(t.TempDir(), "out"), 500, progressNone
 	o.preview = previewOptions{filepath.Join(t.TempDir(), "now.jpg"), 1e-9}
 	if err := os.MkdirAll(o.out, 0o777); err != nil {
 		t.Fatal(err)
