@@ -56,6 +56,7 @@ type Queue struct {
 	logs    bucket
 
 	previews bucket
+	clock    clock
 	refused  chan error // what the server does not permit the connection, nil where calls wait for a server without bound
 }
 
