@@ -141,7 +141,7 @@ func (a *app) farmNodesCommand() *cobra.Command {
 			return a.printJSON(nodes)
 		}
 		w := tabwriter.NewWriter(a.stdout, 0, 8, 2, ' ', 0)
-		_, _ = fmt.Fprintln(w, "NODE\tSTATE\tPOOLS\tVERSION\tDEVICES\tTASKS")
+		_, _ = fmt.Fprintln(w, "NODE\tSTATE\tPOOLS\tVERSION\tDEVICES\tDISK FREE\tLACKS\tTASKS")
 		for _, n := range nodes {
 			state := "ready"
 			switch {
@@ -150,8 +150,17 @@ func (a *app) farmNodesCommand() *cobra.Command {
 			case n.Drain:
 				state = "drained"
 			}
-			_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", n.Node, state, poolsText(n.Pools), orDash(n.Version), orDash(devicesText(&n)), orDash(strings.Join(n.Tasks, ", ")))
+			_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", n.Node, state, poolsText(n.Pools), orDash(n.Version), orDash(devicesText(&n)),
+				diskText(n.DiskFree), orDash(strings.Join(n.Lacks, ", ")), orDash(strings.Join(n.Tasks, ", ")))
 		}
 		return w.Flush()
 	})
+}
+
+// diskText is the room in a worker's folder, where that is known.
+func diskText(free int64) string {
+	if free <= 0 {
+		return "-"
+	}
+	return bytesText(free)
 }

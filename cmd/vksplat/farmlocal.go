@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -158,11 +159,15 @@ func (f *rootsFlags) read() (store.Roots, error) {
 	return roots, nil
 }
 
-// writeRoots writes a file as --roots reads it.
+// writeRoots writes a file as --roots reads it, in place of one that tasks may be reading.
 func writeRoots(path string, roots store.Roots) error {
 	data, err := toml.Marshal(roots)
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(path, data, 0o600)
+	temp := fmt.Sprintf("%s.%d", path, os.Getpid())
+	if err := os.WriteFile(temp, data, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(temp, path)
 }

@@ -95,13 +95,13 @@ func (a *app) submit(o *submitOptions) error {
 		return a.printTasks(job, plan, o.asJSON)
 	}
 	if o.local {
-		return a.submitHere(o, job)
+		return a.submitHere(o, job, plan)
 	}
 	done, err := a.submitThere(o, job)
 	if err != nil || done {
 		return err
 	}
-	return a.submitHere(o, job)
+	return a.submitHere(o, job, plan)
 }
 
 // submitThere submits a job to the farm that is configured, and reports whether there is one.
@@ -131,6 +131,11 @@ func (a *app) submitThere(o *submitOptions, job *spec.Job) (done bool, err error
 		a.note(fmt.Sprintf("the farm had this job already, and it has ended: %s; vksplat farm retry %s does again what failed, with --redo all", status.Ended, quoted(job.Name)))
 	} else if !o.asJSON {
 		a.printf("job %s: %s\n", job.Name, count(len(p.Tasks), "task"))
+	}
+	if nodes, err := q.Nodes(ctx); err == nil { // else the job is there all the same
+		for _, text := range waitsFor(job, p.Tasks, nodes) {
+			a.note(text)
+		}
 	}
 	if o.wait {
 		return true, a.follow(ctx, q.Queue, job.Name, o.asJSON)
@@ -171,7 +176,7 @@ func needsText(plan *spec.Plan, t *spec.Task) string {
 const localLease = 6 * time.Second
 
 // submitHere does a job in this process.
-func (a *app) submitHere(o *submitOptions, job *spec.Job) error {
+func (a *app) submitHere(o *submitOptions, job *spec.Job, plan *spec.Plan) error {
 	roots, err := o.roots.read()
 	if err != nil {
 		return err
@@ -187,6 +192,9 @@ func (a *app) submitHere(o *submitOptions, job *spec.Job) error {
 	}
 	devices, err := o.work.list(a)
 	if err != nil {
+		return err
+	}
+	if err := a.checkHere(o, plan, len(devices)); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(run.dir, 0o700); err != nil {

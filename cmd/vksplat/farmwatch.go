@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -22,6 +23,7 @@ type watcher struct {
 	tasks map[int]queue.TaskStatus
 	began map[int]time.Time // attempts that run, as far as they were seen to begin
 	said  map[int]time.Time // when their progress was printed last
+	waits map[int]string    // why they wait, as printed last
 	asked bool              // it was said that somebody has to look at pictures
 	quiet bool
 }
@@ -31,7 +33,7 @@ var errEnded = errors.New("ended")
 
 // follow shows how far a job is until it ends, then the table of its tasks. The error says that it failed.
 func (a *app) follow(ctx context.Context, q *queue.Queue, job string, asJSON bool) error {
-	w := &watcher{app: a, tasks: map[int]queue.TaskStatus{}, began: map[int]time.Time{}, said: map[int]time.Time{}, quiet: asJSON}
+	w := &watcher{app: a, tasks: map[int]queue.TaskStatus{}, began: map[int]time.Time{}, said: map[int]time.Time{}, waits: map[int]string{}, quiet: asJSON}
 	w.show = newProgress(a.stdout, progressAuto, 0, 1)
 	w.show.text = a.text
 	a.show = w.show
@@ -85,7 +87,9 @@ func (w *watcher) task(t queue.TaskStatus) {
 	w.tasks[t.Index] = t
 	now := time.Now()
 	switch {
-	case known && (before.State != t.State || before.Entry.Attempt != t.Entry.Attempt):
+	case !known:
+		w.line(t, waitText(t))
+	case before.State != t.State || before.Entry.Attempt != t.Entry.Attempt:
 		if t.State == queue.Running {
 			w.began[t.Index], w.said[t.Index] = now, now
 		}
@@ -119,12 +123,31 @@ func (w *watcher) news(t queue.TaskStatus) string {
 		return "done"
 	case queue.RetryWait:
 		return fmt.Sprintf("tried again in %s, because: %s", durationText(time.Duration(e.Delay).Seconds()), e.Error)
+	case queue.Queued:
+		text := waitText(t)
+		if text == w.waits[t.Index] {
+			return ""
+		}
+		w.waits[t.Index] = text
+		return text
 	case queue.Failed:
 		return "failed: " + e.Error
 	case queue.Canceled, queue.Skipped, queue.Canceling:
 		return string(t.State)
 	}
 	return ""
+}
+
+// waitText says why no worker has taken a task, "" where none had a reason.
+func waitText(t queue.TaskStatus) string {
+	if t.State != queue.Queued || len(t.Entry.Declined) == 0 {
+		return ""
+	}
+	var reasons []string
+	for _, node := range slices.Sorted(maps.Keys(t.Entry.Declined)) {
+		reasons = append(reasons, node+": "+t.Entry.Declined[node])
+	}
+	return "waits for another worker; " + strings.Join(reasons, "; ")
 }
 
 // stepText says how far a running task is.
@@ -197,6 +220,9 @@ func (a *app) printJob(status queue.JobStatus, tasks []queue.TaskStatus, asJSON 
 		what := t.Entry.Error
 		if t.State == queue.Succeeded || t.State == queue.Running || what == "" {
 			what = stepText(t)
+		}
+		if why := waitText(t); why != "" {
+			what = why
 		}
 		if t.State == queue.Succeeded {
 			what = ""

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -62,6 +64,9 @@ func (f *workFlags) list(a *app) (list []worker.Device, err error) {
 	if err != nil {
 		if f.devices == devicesAll && errors.Is(err, pipeline.ErrNoLoader) {
 			return nil, &hintedError{err: err, hint: hint(err) + "; or give --devices none for tasks that need no device"}
+		}
+		if f.devices != devicesAll && errors.Is(err, pipeline.ErrNoDevice) {
+			return nil, usagef("vksplat devices lists them", "flag --devices: %w", err)
 		}
 		return nil, err
 	}
@@ -126,8 +131,13 @@ func (a *app) work(f *farmFlags, w *workFlags, r *rootsFlags) error {
 			o.Pools = append(o.Pools, pool)
 		}
 	}
-	if err := w.folders(&o, r); err != nil {
+	begin, err := w.folders(a, &o, r)
+	if err != nil {
 		return err
+	}
+	if _, err := exec.LookPath(ffmpegName); err != nil {
+		o.Lacks = map[spec.Kind]string{spec.KindEncode: "there is no program " + ffmpegName}
+		a.note("there is no program ffmpeg: videos (tasks of the kind encode) are left to other workers")
 	}
 	kill := make(chan struct{})
 	a.onAbort = func() { close(kill) }
@@ -156,7 +166,13 @@ func (a *app) work(f *farmFlags, w *workFlags, r *rootsFlags) error {
 	for _, d := range o.Devices {
 		a.printf("device %s (%s)\n", d.Name, d.ID)
 	}
-	a.printf("worker %s is ready\n", o.Node)
+	o.Claimed = func() error {
+		if err := begin(); err != nil {
+			return err
+		}
+		a.printf("worker %s is ready\n", o.Node)
+		return nil
+	}
 	err = worker.Run(ctx, o)
 	if err == nil && ctx.Err() != nil {
 		return errHandedBack
@@ -164,38 +180,43 @@ func (a *app) work(f *farmFlags, w *workFlags, r *rootsFlags) error {
 	return err
 }
 
-// folders fills in where a worker keeps things.
-func (w *workFlags) folders(o *worker.Options, r *rootsFlags) error {
+// folders fills in where a worker keeps things. Begin writes them, once nobody else of its name can.
+func (w *workFlags) folders(a *app, o *worker.Options, r *rootsFlags) (begin func() error, err error) {
 	roots, err := r.read()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if len(roots) == 0 {
-		return usagef("as in --root inputs=/srv/scans --root outputs=/srv/results, or --roots FILE", "no root of the store is named")
+		return nil, usagef("as in --root inputs=/srv/scans --root outputs=/srv/results, or --roots FILE", "no root of the store is named")
 	}
-	for name := range roots {
+	o.Known = slices.Sorted(maps.Keys(roots))
+	for _, name := range o.Known {
 		if _, err := roots.Open(name); err != nil {
-			return err
+			return nil, err
+		}
+	}
+	for _, name := range []string{spec.DefaultInputs, spec.DefaultOutputs} {
+		if _, named := roots[name]; !named {
+			a.note(fmt.Sprintf("no root %q is named, which jobs use that name none of their own: such jobs are left to other workers", name))
 		}
 	}
 	state, err := stateFolder("worker")
 	if err != nil {
-		return err
+		return nil, err
 	}
 	o.Work = absolute(cmp.Or(o.Work, state))
 	locks, err := stateFolder(lockFolder)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	o.Locks = cmp.Or(o.Locks, locks)
-	if err := os.MkdirAll(o.Work, 0o777); err != nil {
-		return folderError(o.Work, err)
-	}
 	file := filepath.Join(o.Work, fmt.Sprintf("roots-%s.toml", spec.Escape(o.Node)))
-	if err := writeRoots(file, roots); err != nil {
-		return folderError(o.Work, err)
-	}
 	o.Roots = func(string) string { return file }
 	o.Mirror = true
-	return nil
+	return func() error {
+		if err := writeRoots(file, roots); err != nil {
+			return folderError(o.Work, err)
+		}
+		return nil
+	}, nil
 }

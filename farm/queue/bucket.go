@@ -207,8 +207,8 @@ func (q *Queue) retry(ctx context.Context, what string, fn func(context.Context)
 	}
 }
 
-// try calls fn once. It ends early when the connection is lost: no answer can come any more. Nor does one come to what the server refuses; where patience is
-// bounded, a command has the connection for itself, and the refusal is of what it asks.
+// try calls fn once. It ends early when the connection is lost: no answer can come any more. Nor does one come to what the server refuses; where a call is
+// strict, it has the connection for itself, and the refusal is of what it asks.
 func (q *Queue) try(ctx context.Context, fn func(context.Context) error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, tryFor, nats.ErrTimeout)
 	defer cancel()

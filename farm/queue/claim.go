@@ -98,6 +98,10 @@ func (w *Worker) take(ctx context.Context, msg *nats.Msg, slot Slot) (*Lease, er
 	if w.refresh(c, msg) {
 		return nil, nil
 	}
+	if delay := w.leaves(slot.Device, entryKey(c.Job, c.Index)); delay > 0 {
+		w.reply(msg, nak(delay))
+		return nil, nil
+	}
 	lease, answer, err := w.decide(ctx, c, slot)
 	if err != nil {
 		answer = nak(2 * time.Second)

@@ -35,28 +35,29 @@ func (s State) owned() bool { return s == Running || s == Verifying || s == Canc
 
 // Entry is what KV task holds of a task.
 type Entry struct {
-	Format     int       `json:"format"`
-	Key        string    `json:"key"` // its own: a copy under another key is no entry
-	State      State     `json:"state"`
-	Generation int       `json:"generation"`        // how often it was retried by hand
-	Attempt    int       `json:"attempt"`           // how often it was claimed, in all generations: never repeats, also where Fsck has rebuilt the queue, so it may name files
-	Used       int       `json:"used"`              // attempts of this generation that count against MaxAttempts: those handed back do not
-	Claim      string    `json:"claim,omitempty"`   // the fencing token: unique to each claim, "" if nobody holds it
-	Node       string    `json:"node,omitempty"`    // who holds it, or held it last
-	Device     string    `json:"device,omitempty"`  // of that attempt, as the worker names it: UUID or PCI address
-	Driver     string    `json:"driver,omitempty"`  // of that attempt
-	Version    string    `json:"version,omitempty"` // of vksplat in that attempt
-	Beat       int       `json:"beat,omitempty"`    // counts the writes of a claim, so that no two are equal
-	Step       int64     `json:"step,omitempty"`
-	Of         int64     `json:"of,omitempty"`
-	Rate       float64   `json:"rate,omitempty"`     // steps a second, while it runs; 0: not known
-	Unit       string    `json:"unit,omitempty"`     // what steps are, for people
-	Took       Duration  `json:"took,omitempty"`     // by that attempt so far, by its worker's clock
-	Message    string    `json:"message,omitempty"`  // what the attempt does or said last
-	Manifest   string    `json:"manifest,omitempty"` // SHA-256 of the manifest of a task that succeeded
-	Error      string    `json:"error,omitempty"`    // of the last attempt that failed
-	Delay      Duration  `json:"delay,omitempty"`    // of RetryWait, from the entry's time stamp on
-	Failures   []Failure `json:"failures,omitempty"` // the last maxFailures of them, oldest first
+	Format     int               `json:"format"`
+	Key        string            `json:"key"` // its own: a copy under another key is no entry
+	State      State             `json:"state"`
+	Generation int               `json:"generation"`        // how often it was retried by hand
+	Attempt    int               `json:"attempt"`           // how often it was claimed, in all generations: never repeats, also where Fsck has rebuilt the queue, so it may name files
+	Used       int               `json:"used"`              // attempts of this generation that count against MaxAttempts: those handed back do not
+	Claim      string            `json:"claim,omitempty"`   // the fencing token: unique to each claim, "" if nobody holds it
+	Node       string            `json:"node,omitempty"`    // who holds it, or held it last
+	Device     string            `json:"device,omitempty"`  // of that attempt, as the worker names it: UUID or PCI address
+	Driver     string            `json:"driver,omitempty"`  // of that attempt
+	Version    string            `json:"version,omitempty"` // of vksplat in that attempt
+	Beat       int               `json:"beat,omitempty"`    // counts the writes of a claim, so that no two are equal
+	Step       int64             `json:"step,omitempty"`
+	Of         int64             `json:"of,omitempty"`
+	Rate       float64           `json:"rate,omitempty"`     // steps a second, while it runs; 0: not known
+	Unit       string            `json:"unit,omitempty"`     // what steps are, for people
+	Took       Duration          `json:"took,omitempty"`     // by that attempt so far, by its worker's clock
+	Message    string            `json:"message,omitempty"`  // what the attempt does or said last
+	Manifest   string            `json:"manifest,omitempty"` // SHA-256 of the manifest of a task that succeeded
+	Error      string            `json:"error,omitempty"`    // of the last attempt that failed
+	Declined   map[string]string `json:"declined,omitempty"` // by node, why it did not take the task, since somebody worked on it
+	Delay      Duration          `json:"delay,omitempty"`    // of RetryWait, from the entry's time stamp on
+	Failures   []Failure         `json:"failures,omitempty"` // the last maxFailures of them, oldest first
 }
 
 // Failure is one attempt that failed.

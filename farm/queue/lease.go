@@ -126,7 +126,7 @@ func (l *Lease) Verify(ctx context.Context) error {
 		if e.State == Canceling {
 			return ErrCanceled
 		}
-		e.State = Verifying
+		e.State, e.Declined = Verifying, nil
 		return nil
 	}))
 }
@@ -183,13 +183,13 @@ func (l *Lease) Handback(ctx context.Context) error {
 			e.State = Canceled
 			return
 		}
-		e.State = Queued
+		e.State, e.Declined = Queued, nil
 		e.Used--
 	})
 }
 
 func (e *Entry) addFailure(text string, change func(*Failure)) {
-	e.Error = text[:min(len(text), maxMessage)]
+	e.Error, e.Declined = text[:min(len(text), maxMessage)], nil
 	f := Failure{Attempt: e.Attempt, Node: e.Node, Device: e.Device, Driver: e.Driver, Version: e.Version, Error: e.Error}
 	if change != nil {
 		change(&f)
@@ -407,7 +407,7 @@ func (l *Lease) keepOnce(ctx context.Context, most time.Duration, beat bool) err
 	progress := l.progress
 	l.lock.Unlock()
 	err := l.write(ctx, func(e *Entry) error {
-		e.Step, e.Of, e.Message = progress.Step, progress.Of, progress.Message
+		e.Step, e.Of, e.Message, e.Declined = progress.Step, progress.Of, progress.Message, nil
 		e.Rate, e.Unit = progress.Rate, progress.Unit
 		return nil
 	})

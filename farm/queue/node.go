@@ -14,12 +14,17 @@ import (
 
 // NodeRecord is what KV node holds of a node.
 type NodeRecord struct {
-	Format  int      `json:"format"`
-	Node    string   `json:"node"`
-	Pools   []string `json:"pools"`
-	Devices []string `json:"devices,omitempty"`
-	Version string   `json:"version,omitempty"`
-	Tasks   []string `json:"tasks,omitempty"` // whose leases it holds: job/task
+	Format   int      `json:"format"`
+	Node     string   `json:"node"`
+	Home     string   `json:"home,omitempty"`  // see WorkerInfo
+	Claim    string   `json:"claim,omitempty"` // unique to the worker that wrote it
+	Pools    []string `json:"pools"`
+	Devices  []string `json:"devices,omitempty"`
+	Roots    []string `json:"roots,omitempty"`           // of the store that it knows
+	Lacks    []string `json:"lacks,omitempty"`           // kinds of tasks that it cannot do, for want of a program
+	DiskFree int64    `json:"disk_free_bytes,omitempty"` // in its work folder, where that is known
+	Version  string   `json:"version,omitempty"`
+	Tasks    []string `json:"tasks,omitempty"` // whose leases it holds: job/task
 
 	Use []DeviceUse `json:"use,omitempty"` // of its devices
 }
@@ -52,6 +57,9 @@ func (q *Queue) Nodes(ctx context.Context) ([]NodeStatus, error) {
 	var nodes []NodeStatus
 	var bad error
 	_, err := q.nodes.scan(ctx, "*", 0, func(r record) {
+		if len(r.value) == 0 {
+			return // it left
+		}
 		node := NodeStatus{Heartbeat: r.at}
 		bad = errors.Join(bad, json.Unmarshal(r.value, &node.NodeRecord))
 		nodes = append(nodes, node)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -57,7 +58,10 @@ type Queue struct {
 
 	previews bucket
 	clock    clock
-	refused  chan error // what the server does not permit the connection, nil where calls wait for a server without bound
+
+	refused    chan error   // what the server does not permit the connection, where strict
+	strict     atomic.Bool  // a refusal ends a call, whose connection nobody else uses
+	turnedAway atomic.Int64 // when the server last refused the connection, in nanoseconds of Unix; 0 for never
 }
 
 const (
@@ -125,9 +129,8 @@ func attach(nc *nats.Conn, options Options) (*Queue, error) {
 		*b = kvBucket(q, name)
 	}
 	q.logs = bucket{q, logStream, "log."}
-	if options.Patience > 0 {
-		q.hearRefusals()
-	}
+	q.strict.Store(options.Patience > 0)
+	q.hearRefusals()
 	return q, nil
 }
 
@@ -135,7 +138,10 @@ func attach(nc *nats.Conn, options Options) (*Queue, error) {
 func (q *Queue) hearRefusals() {
 	q.refused = make(chan error, 1)
 	q.nc.SetErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
-		if errors.Is(err, nats.ErrPermissionViolation) {
+		if q.hearAuth(err) {
+			return
+		}
+		if errors.Is(err, nats.ErrPermissionViolation) && q.strict.Load() {
 			select {
 			case q.refused <- err:
 			default: // one is enough to end with

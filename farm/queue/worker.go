@@ -2,7 +2,6 @@ package queue
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -23,9 +22,13 @@ var (
 
 // WorkerInfo says who works.
 type WorkerInfo struct {
-	Node    string   // unique in the farm
-	Pools   []string // whose tasks it takes, beside those of AnyPool
-	Devices []string // for people
+	Node     string       // unique in the farm
+	Home     string       // of a folder that one worker of this name has at a time: the last one to write of the same home has died; "": not known
+	Pools    []string     // whose tasks it takes, beside those of AnyPool
+	Devices  []string     // for people
+	Roots    []string     // of the store that it knows
+	Lacks    []string     // kinds of tasks that it cannot do, for want of a program
+	DiskFree func() int64 // bytes of room in its work folder, 0 where that is not known; nil for never
 
 	Use func() []DeviceUse // asked at each heartbeat; nil: not known
 }
@@ -52,11 +55,17 @@ type Worker struct {
 	ended  sync.WaitGroup
 	silent func() // unsubscribes
 
+	claim    string // of the node's record, unique to this worker
+	revision uint64 // of the record; owned by Join, then by live, then by Leave
+	fate     context.Context
+	lose     context.CancelCauseFunc
+
 	lock   sync.Mutex
 	order  Order
 	leases map[string]*Lease
 	wake   chan struct{} // closed when there may be something to claim, then replaced
 	plans  map[string][]Task
+	left   map[string]*refusal // by place and task: what was declined
 }
 
 const (
@@ -65,7 +74,7 @@ const (
 	keptPlans = 8
 )
 
-// Join enters the node in the farm's list and keeps it there until Leave.
+// Join enters the node in the farm's list and keeps it there until Leave. It waits to see whether another worker of this name lives.
 func (q *Queue) Join(ctx context.Context, info WorkerInfo) (*Worker, error) {
 	const op = "join farm"
 	if !isName(info.Node) {
@@ -80,7 +89,10 @@ func (q *Queue) Join(ctx context.Context, info WorkerInfo) (*Worker, error) {
 	if !slices.Contains(info.Pools, AnyPool) {
 		info.Pools = append(info.Pools, AnyPool)
 	}
-	w := &Worker{q: q, info: info, leases: map[string]*Lease{}, wake: make(chan struct{}), plans: map[string][]Task{}}
+	w := &Worker{q: q, info: info, leases: map[string]*Lease{}, wake: make(chan struct{}), plans: map[string][]Task{}, left: map[string]*refusal{}}
+	w.fate, w.lose = context.WithCancelCause(context.WithoutCancel(ctx))
+	q.strict.Store(true) // else a token that may not do this would be tried for ever
+	defer q.strict.Store(q.options.Patience > 0)
 	told := make(chan struct{}, 1)
 	stopTelling, err := q.tell(told, nil, "ev.ctl.node."+tokenOf(info.Node))
 	if err != nil {
@@ -102,13 +114,14 @@ func (q *Queue) Join(ctx context.Context, info WorkerInfo) (*Worker, error) {
 		subs = append(subs, sub)
 	}
 	_, _, clockErr := w.q.serverTime(ctx) // from now on this process sees when that is moved
-	if err := errors.Join(w.beat(ctx), w.readOrder(ctx), clockErr); err != nil {
+	if err := errors.Join(w.sit(ctx), w.readOrder(ctx), clockErr); err != nil {
 		w.silent()
-		return nil, failure(op, info.Node, err, "", scene.ErrTryAgain)
+		return nil, joinError(info.Node, err)
 	}
 	living, stop := context.WithCancel(context.WithoutCancel(ctx))
 	w.stop = stop
 	w.ended.Go(func() { w.live(living, told) })
+	w.ended.Go(func() { w.guard(living) })
 	return w, nil
 }
 
@@ -117,6 +130,9 @@ func (w *Worker) Leave() {
 	w.stop()
 	w.silent()
 	w.ended.Wait()
+	if w.fate.Err() == nil {
+		w.stand()
+	}
 }
 
 // Order is what is wanted of the node now.
@@ -128,30 +144,12 @@ func (w *Worker) Order() Order {
 
 // live writes heartbeats and reads orders.
 func (w *Worker) live(ctx context.Context, told <-chan struct{}) {
-	for ctx.Err() == nil {
+	for ctx.Err() == nil && w.fate.Err() == nil {
 		_ = wait(ctx, told, nodeBeat)
 		if err := errors.Join(w.beat(ctx), w.readOrder(ctx)); err != nil && ctx.Err() == nil {
 			w.q.log.Warn("heartbeat failed", "node", w.info.Node, "cause", err)
 		}
 	}
-}
-
-func (w *Worker) beat(ctx context.Context) error {
-	w.lock.Lock()
-	record := NodeRecord{Format: Format, Node: w.info.Node, Pools: w.info.Pools, Devices: w.info.Devices, Version: w.q.options.Version}
-	for _, lease := range w.leases {
-		record.Tasks = append(record.Tasks, lease.Job+"/"+lease.Task.Name)
-	}
-	w.lock.Unlock()
-	if w.info.Use != nil {
-		record.Use = w.info.Use()
-	}
-	slices.Sort(record.Tasks)
-	raw, err := json.Marshal(record)
-	if err != nil {
-		return err
-	}
-	return w.q.nodes.put(ctx, tokenOf(w.info.Node), raw)
 }
 
 func (w *Worker) readOrder(ctx context.Context) error {

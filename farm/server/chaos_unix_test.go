@@ -92,7 +92,7 @@ func childWorker(node, tokenFile, url, store string) {
 			go func() { _ = q.Reconcile(ctx, queue.ReconcileOptions{Name: node}) }()
 		}
 		var w *queue.Worker
-		if w, err = q.Join(ctx, queue.WorkerInfo{Node: node}); err != nil {
+		if w, err = q.Join(ctx, queue.WorkerInfo{Node: node, Home: node}); err != nil {
 			break
 		}
 		var group sync.WaitGroup

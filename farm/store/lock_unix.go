@@ -19,11 +19,27 @@ func lock(path string, shared bool) (unlock func(), err error) {
 	if shared {
 		how = syscall.LOCK_SH
 	}
-	if err := syscall.Flock(int(f.Fd()), how|syscall.LOCK_NB); err != nil {
+	if err := flock(int(f.Fd()), how|syscall.LOCK_NB); err != nil {
 		if errors.Is(err, syscall.EWOULDBLOCK) {
 			return nil, errors.Join(errLocked, f.Close())
 		}
-		// Any other refusal is of a file system without locks: go on without.
+		// Any other refusal is of a file system without locks: go on without. Locks tells.
 	}
 	return func() { _ = f.Close() }, nil
+}
+
+// flock is the system's. Tests have it refuse.
+var flock = syscall.Flock
+
+// Locks says why a file cannot be locked where it is, nil where it can be: Lock goes on without.
+func Locks(path string) error {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666)
+	if err != nil {
+		return err
+	}
+	defer f.Close() // gives the lock back
+	if err := flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB); err != nil && !errors.Is(err, syscall.EWOULDBLOCK) {
+		return &os.PathError{Op: "lock", Path: path, Err: err}
+	}
+	return nil
 }

@@ -7,20 +7,12 @@ import (
 
 	"vksplat/farm/queue"
 	"vksplat/farm/spec"
+	"vksplat/farm/task"
 )
 
 // devicePool ends the name of the pool of tasks that need a device, and of no pool of a job document. So slots without a device do not see these tasks, and slots with one
 // do not waste it.
 const devicePool = "+gpu"
-
-// NeedsDevice says whether tasks of a kind draw or train.
-func NeedsDevice(kind spec.Kind) bool {
-	switch kind {
-	case spec.KindDemo, spec.KindPartition, spec.KindEncode, spec.KindConvert:
-		return false
-	}
-	return true
-}
 
 // PoolOf is the pool of the job document that a pool of the queue stands for.
 func PoolOf(pool string) string { return strings.TrimSuffix(pool, devicePool) }
@@ -43,7 +35,7 @@ func JobPlan(job *spec.Job, owner string) (queue.JobPlan, error) {
 		}
 		q := queue.Task{Name: t.Name, Needs: slices.Clone(t.Needs), Pool: pool, MaxAttempts: t.Retry.MaxAttempts, Backoff: t.Retry.Backoff, BackoffMax: t.Retry.BackoffMax,
 			Lease: t.Limits.Lease, Inspect: t.Inspect}
-		if NeedsDevice(t.Kind) {
+		if task.NeedsDevice(t.Kind) {
 			q.Pool, q.Limit = pool+devicePool, pool
 		}
 		if t.Priority != job.Priority {

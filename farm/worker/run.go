@@ -161,14 +161,16 @@ func judgeError(err error, alone bool) outcome {
 
 // finish tells the queue about an attempt that did not succeed.
 func (r *run) finish(end context.Context, cause error, what outcome) {
+	if what == declined {
+		r.decline(end, cause.Error())
+		return
+	}
 	r.log.Info("task ended", "cause", cause)
 	switch what {
 	case failed:
 		r.note(r.lease.Fail(end, cause))
 	case again:
 		r.note(r.lease.Retry(end, cause, 0))
-	case declined:
-		r.note(r.lease.Decline(end, r.Node+": "+cause.Error(), declineFor))
 	default: // of a lease that is lost, too: this ends its upkeep, and is refused
 		r.note(r.lease.Handback(end))
 	}

@@ -83,9 +83,12 @@ func (n *node) clear(job *spec.Job, dir string) error {
 			continue
 		}
 		unlock, err := store.Lock(look, lock)
-		if err != nil {
+		if errors.Is(err, context.Canceled) {
 			busy = true
 			continue
+		}
+		if err != nil {
+			return err
 		}
 		err = os.RemoveAll(work)
 		unlock()

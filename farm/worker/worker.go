@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -38,6 +39,9 @@ type Options struct {
 	Locks    string                  // folder of the locks of devices, which all workers of the machine share
 	CacheMax int64                   // bytes of inputs that stay in Work, 0: all
 	Command  []string                // program and first arguments of run-task
+	Known    []string                // names of the roots, for who submits
+	Lacks    map[spec.Kind]string    // kinds of tasks that cannot be done here, and why
+	Claimed  func() error            // called once the name is this worker's alone, before it claims a task; nil for nothing
 	Mirror   bool                    // keep the documents of jobs in the store, for fsck
 	Alone    bool                    // there is no other worker: quarantine would only stop the job
 	Lost     string                  // what a child says that has lost its device
@@ -47,12 +51,14 @@ type Options struct {
 
 const (
 	pause        = time.Second
-	declineFor   = 10 * time.Second
+	declineFor   = 10 * time.Second // the next claim after this node could not do a task
+	leaveFor     = 3 * time.Minute  // before this node looks again at a task that it declined; on a machine alone declineFor
 	keptJobs     = 16               // that are not read again for each task
 	coolDown     = 30 * time.Second // of a device that was lost, for each time in a row
 	mostLost     = 3                // times in a row, then the device is no more used
 	finishWithin = 10 * time.Minute // for the last word about a task while the queue is away
 	leaveWithin  = 20 * time.Second // likewise, when the worker is to end
+	mostSaid     = 1000             // warnings that are remembered
 )
 
 // node is a worker that runs.
@@ -63,6 +69,7 @@ type node struct {
 
 	lock sync.Mutex
 	jobs map[string]*job // by name
+	said map[string]bool // by job, what was warned of
 }
 
 // job is what tasks of a job share.
@@ -82,25 +89,67 @@ func Run(ctx context.Context, o Options) error {
 			return &scene.Error{Op: "start worker", Path: dir, Err: err, Hint: "name another folder with --work", Kind: scene.ErrTryAgain}
 		}
 	}
-	n := &node{Options: o, jobs: map[string]*job{}}
+	n := &node{Options: o, jobs: map[string]*job{}, said: map[string]bool{}}
 	for i := range o.Devices {
 		if _, err := n.isFree(&o.Devices[i]); err != nil {
 			return &scene.Error{Op: "lock device", Path: n.lockFile(&o.Devices[i]), Err: err, Hint: "remove the file, or name another folder with --locks, the same for all workers of this machine", Kind: scene.ErrTryAgain}
 		}
 	}
-	var plain, special, names []string
+	if len(o.Devices) > 0 {
+		n.locks(n.lockFile(&o.Devices[0]), "workers of this machine would use its devices at the same time; name a folder on a local disk with --locks")
+	}
+	home, leave, err := n.seat(ctx)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	return n.work(ctx, home)
+}
+
+// info is what others know of this worker.
+func (n *node) info(home string, pools []string) queue.WorkerInfo {
+	info := queue.WorkerInfo{Node: n.Node, Home: home, Pools: pools, Roots: n.Known, Use: n.use}
+	for _, d := range n.Devices {
+		info.Devices = append(info.Devices, fmt.Sprintf("%s (%s)", d.Name, d.ID))
+	}
+	for _, kind := range slices.Sorted(maps.Keys(n.Lacks)) {
+		info.Lacks = append(info.Lacks, string(kind))
+	}
+	info.DiskFree = func() int64 {
+		free, _ := scene.FreeSpace(n.Work)
+		return free
+	}
+	return info
+}
+
+// work joins the farm and claims tasks until ctx ends, or the farm has no place for this worker any more.
+func (n *node) work(ctx context.Context, home string) error {
+	o := &n.Options
+	var plain, special []string
 	for _, pool := range append(slices.Clone(o.Pools), queue.AnyPool) {
 		plain, special = append(plain, pool), append(special, pool+devicePool)
 	}
-	for _, d := range o.Devices {
-		names = append(names, fmt.Sprintf("%s (%s)", d.Name, d.ID))
+	var pools []string // for which there are slots
+	if o.Others > 0 {
+		pools = append(pools, plain...)
 	}
-	w, err := o.Queue.Join(ctx, queue.WorkerInfo{Node: o.Node, Pools: slices.Concat(plain, special), Devices: names, Use: n.use})
+	if len(o.Devices) > 0 {
+		pools = append(pools, special...)
+	}
+	w, err := o.Queue.Join(ctx, n.info(home, pools))
 	if err != nil {
 		return err
 	}
 	defer w.Leave()
 	n.queue = w
+	if o.Claimed != nil {
+		if err := o.Claimed(); err != nil {
+			return err
+		}
+	}
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	defer context.AfterFunc(w.Context(), func() { stop(context.Cause(w.Context())) })()
 	var group sync.WaitGroup
 	for i := range o.Devices {
 		d := &o.Devices[i]
@@ -118,7 +167,7 @@ func Run(ctx context.Context, o Options) error {
 		}
 	}
 	group.Wait()
-	return nil
+	return context.Cause(w.Context())
 }
 
 // serve claims tasks and does them, one after the other, on a device, nil for none.
@@ -198,14 +247,15 @@ func (n *node) attempt(ctx context.Context, lease *queue.Lease, d *Device) (lost
 		return false
 	}
 	if r.outputs, err = r.openRoots(); err != nil {
-		r.finish(end, err, judgeError(err, n.Alone))
-		rest(ctx, declineFor)
+		what := judgeError(err, n.Alone)
+		if r.finish(end, err, what); what != declined {
+			rest(ctx, declineFor)
+		}
 		return false
 	}
 	unlock, err := r.lockDevice(ctx)
 	if err != nil && ctx.Err() == nil && lease.Context().Err() == nil {
-		log.Error("the device's lock cannot be taken", "cause", err)
-		r.finish(end, err, declined)
+		r.finish(end, fmt.Errorf("the device's lock cannot be taken: %w", err), declined)
 		rest(ctx, declineFor)
 		return false
 	}
@@ -217,16 +267,39 @@ func (n *node) attempt(ctx context.Context, lease *queue.Lease, d *Device) (lost
 	return r.do(ctx, end)
 }
 
+// decline leaves a task to others. Every reason is warned of once for each job: somebody may wait for it.
+func (r *run) decline(end context.Context, why string) {
+	keep := leaveFor
+	if r.Alone {
+		keep = declineFor // nobody else takes it
+	}
+	level, id := slog.LevelWarn, r.lease.Job+"\x00"+why
+	r.node.lock.Lock()
+	if r.node.said[id] {
+		level = slog.LevelInfo
+	}
+	if len(r.node.said) >= mostSaid {
+		clear(r.node.said)
+	}
+	r.node.said[id] = true
+	r.node.lock.Unlock()
+	r.log.Log(end, level, "task left to other workers", "why", why)
+	r.note(r.lease.Decline(end, why, keep))
+}
+
 // unfit says why a task cannot be done on a device here, "" where it can.
 func (n *node) unfit(t *spec.Task, d *Device) string {
 	if free, known := scene.FreeSpace(n.Work); known && free < int64(t.Limits.DiskMinGB)<<30 {
 		return fmt.Sprintf("it needs %d GB of disk, %d are free", t.Limits.DiskMinGB, free>>30)
 	}
-	if d == nil || !NeedsDevice(t.Kind) {
+	if why := n.Lacks[t.Kind]; why != "" {
+		return why
+	}
+	if d == nil || !task.NeedsDevice(t.Kind) {
 		return ""
 	}
 	switch {
-	case t.Pin.Device != "" && t.Pin.Device != d.Name && t.Pin.Device != d.ID:
+	case t.Pin.Device != "" && !(task.Device{Name: d.Name, UUID: d.ID, PCI: d.PCI}).Is(t.Pin.Device):
 		return fmt.Sprintf("it is pinned to the device %s, this is %s", t.Pin.Device, d.Name)
 	case t.Pin.Driver != "" && t.Pin.Driver != d.Driver:
 		return fmt.Sprintf("it is pinned to the driver %s, this is %s", t.Pin.Driver, d.Driver)
