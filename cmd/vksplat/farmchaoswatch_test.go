@@ -60,12 +60,12 @@ func (c *chaos) watch(ctx context.Context, plan *spec.Plan) *chaosWatch {
 
 // look finds the newest checkpoint of a training in the store.
 func (w *chaosWatch) look(index int, dir string) {
-	names, _ := filepath.Glob(filepath.Join(dir, "ckpt", "step-*.json")) // the pattern is right
+	names, _ := filepath.Glob(filepath.Join(dir, "ckpt", "a*", "step-*.json")) // the pattern is right
 	w.lock.Lock()
 	defer w.lock.Unlock()
 	for _, name := range names {
-		var step, attempt int
-		if _, err := fmt.Sscanf(filepath.Base(name), "step-%d-a%d.json", &step, &attempt); err == nil {
+		var step int
+		if _, err := fmt.Sscanf(filepath.Base(name), "step-%d.json", &step); err == nil {
 			w.stored[index] = max(w.stored[index], step)
 		}
 	}
