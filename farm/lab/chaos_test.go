@@ -27,19 +27,20 @@ import (
 
 // lab is a farm of processes.
 type lab struct {
-	t      *testing.T
-	dir    string
-	listen string
-	lock   sync.Mutex
-	parts  map[string]*exec.Cmd
-	ended  map[string]chan struct{}
+	t       *testing.T
+	program string // of all parts
+	dir     string
+	listen  string
+	lock    sync.Mutex
+	parts   map[string]*exec.Cmd
+	ended   map[string]chan struct{}
 }
 
 func newLab(t *testing.T) *lab { return newLabIn(t, t.TempDir()) }
 
 // newLabIn is newLab in a folder, where a farm may have been before.
 func newLabIn(t *testing.T, dir string) *lab {
-	l := &lab{t: t, dir: dir, parts: map[string]*exec.Cmd{}, ended: map[string]chan struct{}{}}
+	l := &lab{t: t, program: os.Args[0], dir: dir, parts: map[string]*exec.Cmd{}, ended: map[string]chan struct{}{}}
 	free, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -73,8 +74,8 @@ func (l *lab) start(name string) {
 	if name == "server" {
 		part, args = "server", []string{l.path("server"), l.listen}
 	}
-	cmd := exec.Command(os.Args[0], args...)
-	cmd.Env = append(os.Environ(), partVariable+"="+part)
+	cmd := exec.Command(l.program, args...)
+	cmd.Env = append(os.Environ(), partVariable+"="+part, clockVariable+"="+l.clock(name))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	log, err := os.OpenFile(l.path(name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o666)
 	if err != nil {

@@ -161,11 +161,11 @@ func (w *Worker) decide(ctx context.Context, c call, slot Slot) (lease *Lease, a
 		before := e.State
 		var age time.Duration // of the entry, where that matters
 		if before == RetryWait || before.owned() {
-			now, err := w.q.serverTime(ctx)
+			now, _, err := w.q.serverTime(ctx)
 			if err != nil {
 				return nil, "", err
 			}
-			age = now.Sub(r.at)
+			age = w.q.clock.age(now, r.at)
 		}
 		if answer := e.judge(age, time.Duration(w.q.farm.Lease), &tasks[c.Index]); answer != "" {
 			return nil, answer, nil
@@ -292,8 +292,8 @@ func (w *Worker) plan(ctx context.Context, head Head) ([]Task, error) {
 	return tasks, nil
 }
 
-// serverTime asks the clock that stamps entries.
-func (q *Queue) serverTime(ctx context.Context) (now time.Time, err error) {
+// serverTime asks the clock that stamps entries, and says whether it went back since it was asked last.
+func (q *Queue) serverTime(ctx context.Context) (now time.Time, back bool, err error) {
 	err = q.retry(ctx, "ask for the time", func(ctx context.Context) error {
 		msg, err := q.nc.RequestWithContext(ctx, "$JS.API.STREAM.INFO."+q.tasks.stream, nil)
 		if err != nil {
@@ -309,7 +309,8 @@ func (q *Queue) serverTime(ctx context.Context) (now time.Time, err error) {
 			return nats.ErrNoResponders
 		}
 		now = info.Time
+		back = q.clock.take(now)
 		return nil
 	})
-	return now, err
+	return now, back, err
 }

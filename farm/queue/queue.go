@@ -53,6 +53,7 @@ type Queue struct {
 	ctl     bucket
 	lead    bucket
 	logs    bucket
+	clock   clock
 	refused chan error // what the server does not permit the connection, nil where calls wait for a server without bound
 }
 

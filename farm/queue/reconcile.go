@@ -32,8 +32,9 @@ func (q *Queue) Reconcile(ctx context.Context, options ReconcileOptions) error {
 	if err != nil {
 		return err
 	}
+	rival := &rival{}
 	for ctx.Err() == nil {
-		revision, err := q.campaign(ctx, me)
+		revision, err := q.campaign(ctx, me, rival)
 		if err == nil {
 			q.log.Info("reconciler elected", "name", options.Name)
 			q.reign(ctx, me, revision, options)
@@ -50,15 +51,25 @@ func (q *Queue) Reconcile(ctx context.Context, options ReconcileOptions) error {
 
 const leadKey = "reconciler"
 
-// campaign takes the key where nobody holds it: it is absent, or its holder left it empty.
-func (q *Queue) campaign(ctx context.Context, me []byte) (uint64, error) {
+// rival is another reconciler, as far as this process saw it renew the key.
+type rival struct {
+	revision uint64
+	since    time.Time
+}
+
+// campaign takes the key where nobody holds it: it is absent, its holder left it empty, or did not renew it for its life. The server lets it expire by then,
+// unless its clock went back.
+func (q *Queue) campaign(ctx context.Context, me []byte, other *rival) (uint64, error) {
 	value, revision, err := q.lead.get(ctx, leadKey)
 	switch {
 	case errors.Is(err, errAbsent):
 		revision = 0
 	case err != nil:
 		return 0, err
-	case len(value) > 0:
+	case len(value) > 0 && revision != other.revision:
+		*other = rival{revision, time.Now()}
+		return 0, errConflict
+	case len(value) > 0 && time.Since(other.since) < leadLife:
 		return 0, errConflict
 	}
 	return q.lead.cas(ctx, leadKey, revision, me)
@@ -102,6 +113,7 @@ type reconciler struct {
 	broken    map[string]uint64          // by token, the revision of a head that could not be used
 	nextHead  uint64                     // revision from which heads are still to be read
 	consumers map[string]bool            // made
+	looked    bool                       // at the server's clock, in this run
 	failing   map[string]map[string]bool // by node, tasks that failed there since one succeeded
 
 	lock  sync.Mutex
@@ -117,7 +129,7 @@ func (r *reconciler) run(ctx context.Context) error {
 	}
 	defer stop()
 	clear(r.boards)
-	r.nextHead = 0
+	r.nextHead, r.looked = 0, false
 	var looked, counted time.Time
 	for {
 		now := time.Now()
@@ -176,6 +188,9 @@ func (r *reconciler) round(ctx context.Context, all, count bool) error {
 		}
 	}
 	if count {
+		if err := r.clearWaits(ctx); err != nil {
+			return err
+		}
 		if err := r.countCalls(ctx, "jobs.>", r.boards); err != nil {
 			return err
 		}
@@ -186,6 +201,24 @@ func (r *reconciler) round(ctx context.Context, all, count bool) error {
 		}
 	}
 	return r.release(ctx)
+}
+
+// clearWaits removes all messages where the server's clock went back: those that workers have or had come again only when it is as late as before. Tasks that
+// may run are called anew. At first, entries tell whether it went back while the server was away.
+func (r *reconciler) clearWaits(ctx context.Context) error {
+	now, back, err := r.q.serverTime(ctx)
+	for _, b := range r.boards {
+		back = back || !r.looked && slices.ContainsFunc(b.cells, func(c cell) bool { return c.at.Sub(now) > clockJump })
+	}
+	if err != nil {
+		return err
+	}
+	r.looked = true
+	if !back {
+		return nil
+	}
+	r.q.log.Warn("the server's clock went back: all tasks that wait are called again")
+	return r.q.purge(ctx, jobStream, "jobs.>")
 }
 
 // readHeads opens boards of jobs that are new or were retried, and closes those of jobs that ended.

@@ -99,7 +99,8 @@ func (q *Queue) Join(ctx context.Context, info WorkerInfo) (*Worker, error) {
 		}
 		subs = append(subs, sub)
 	}
-	if err := errors.Join(w.beat(ctx), w.readOrder(ctx)); err != nil {
+	_, _, clockErr := w.q.serverTime(ctx) // from now on this process sees when that is moved
+	if err := errors.Join(w.beat(ctx), w.readOrder(ctx), clockErr); err != nil {
 		w.silent()
 		return nil, failure(op, info.Node, err, "", scene.ErrTryAgain)
 	}
