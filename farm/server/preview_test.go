@@ -86,8 +86,8 @@ func TestOutlookAndUse(t *testing.T) {
 	if len(nodes) != 2 || len(nodes[0].Use) != 1 || *nodes[0].Use[0].Busy != 0.5 || nodes[0].Use[0].Task != "a" || nodes[1].Use != nil {
 		t.Errorf("%+v", nodes)
 	}
-	f.submit(queue.JobPlan{Name: "j", Tasks: []queue.Task{{Name: "a"}, {Name: "b"}}})
-	lease := f.claim("a")
+	f.submit(queue.JobPlan{Name: "j", Tasks: []queue.Task{{Name: "m/a"}, {Name: "m/b"}}})
+	lease := f.claim("m/a")
 	lease.Pace(4, "steps")
 	lease.Progress(10, 410, "train")
 	eventually(t, func() bool { // a heartbeat
