@@ -8,7 +8,6 @@ import (
 	"vksplat/farm/queue"
 	"vksplat/farm/spec"
 	"vksplat/farm/task"
-	"vksplat/farm/worker"
 )
 
 // checkHere refuses a job that would wait for ever on this machine alone, and tells of videos that nothing here can make.
@@ -49,7 +48,7 @@ func waitsFor(job *spec.Job, tasks []queue.Task, nodes []queue.NodeStatus) (text
 	for i := range tasks {
 		pool := tasks[i].Pool
 		if !seen[pool] && none(func(n *queue.NodeStatus) bool { return slices.Contains(n.Pools, pool) }) {
-			texts = append(texts, fmt.Sprintf("no worker that is there now takes tasks of the pool %q: %s and others wait for one", worker.PoolOf(pool), tasks[i].Name))
+			texts = append(texts, fmt.Sprintf("no worker that is there now takes tasks of the pool %q: %s and others wait for one", spec.PoolOf(pool), tasks[i].Name))
 		}
 		seen[pool] = true
 	}

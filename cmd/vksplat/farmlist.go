@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"vksplat/farm/queue"
+	"vksplat/farm/spec"
 )
 
 func (a *app) farmLsCommand() *cobra.Command {
@@ -150,7 +151,7 @@ func (a *app) farmNodesCommand() *cobra.Command {
 			case n.Drain:
 				state = "drained"
 			}
-			_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", n.Node, state, poolsText(n.Pools), orDash(n.Version), orDash(devicesText(&n)),
+			_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", n.Node, state, spec.PoolsText(n.Pools), orDash(n.Version), orDash(devicesText(&n)),
 				diskText(n.DiskFree), orDash(strings.Join(n.Lacks, ", ")), orDash(strings.Join(n.Tasks, ", ")))
 		}
 		return w.Flush()

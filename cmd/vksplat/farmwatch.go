@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"vksplat/farm/queue"
-	"vksplat/farm/worker"
 )
 
 // watcher shows how far a job is.
@@ -254,17 +253,6 @@ func countsText(counts map[queue.State]int) string {
 		}
 	}
 	return strings.Join(words, ", ")
-}
-
-// poolText is a pool of the queue in the words of job documents.
-func poolsText(pools []string) string {
-	var words []string
-	for _, pool := range pools {
-		if pool = worker.PoolOf(pool); !slices.Contains(words, pool) {
-			words = append(words, pool)
-		}
-	}
-	return strings.Join(words, ",")
 }
 
 // logger writes what servers and workers do to standard error.

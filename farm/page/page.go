@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"vksplat/farm/queue"
+	"vksplat/farm/spec"
 	"vksplat/view"
 )
 
@@ -40,7 +41,7 @@ const (
 var files embed.FS
 
 var templates = template.Must(template.New("").Funcs(template.FuncMap{
-	"ago": ago, "plural": plural, "size": sizeText, "percent": percentText, "pools": poolsText,
+	"ago": ago, "plural": plural, "size": sizeText, "percent": percentText, "pools": spec.PoolsText,
 	"span": func(d queue.Duration) string { return spanText(time.Duration(d)) }, "count": func(counts map[queue.State]int, state string) int { return counts[queue.State(state)] },
 }).ParseFS(files, "*.html"))
 

@@ -87,15 +87,3 @@ func sizeText(n int64) string {
 
 // percentText words a share.
 func percentText(share *float64) string { return strconv.FormatFloat(100**share, 'f', 0, 64) + " %" }
-
-// ofDevices ends the names of the queue's pools that belong to the pool of that name without it.
-const ofDevices = "-gpu"
-
-// poolsText words pools as job documents name them.
-func poolsText(pools []string) string {
-	list := slices.DeleteFunc(slices.Clone(pools), func(pool string) bool {
-		whole, found := strings.CutSuffix(pool, ofDevices)
-		return found && slices.Contains(pools, whole)
-	})
-	return strings.Join(list, ", ")
-}

@@ -468,3 +468,12 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// TestPoolsText names pools as documents do.
+func TestPoolsText(t *testing.T) {
+	for want, pools := range map[string][]string{"a, any": {"a", "any", "a" + DevicePool, "any" + DevicePool}, "x": {"x" + DevicePool}, "": nil} {
+		if got := PoolsText(pools); got != want {
+			t.Errorf("%q: %q, want %q", pools, got, want)
+		}
+	}
+}

@@ -2,20 +2,12 @@ package worker
 
 import (
 	"slices"
-	"strings"
 	"time"
 
 	"vksplat/farm/queue"
 	"vksplat/farm/spec"
 	"vksplat/farm/task"
 )
-
-// devicePool ends the name of the pool of tasks that need a device, and of no pool of a job document. So slots without a device do not see these tasks, and slots with one
-// do not waste it.
-const devicePool = "+gpu"
-
-// PoolOf is the pool of the job document that a pool of the queue stands for.
-func PoolOf(pool string) string { return strings.TrimSuffix(pool, devicePool) }
 
 // slack is how much longer than run-task the queue waits for what run-task watches itself: whoever sees it first can say more.
 const slack = 2 * time.Minute
@@ -36,7 +28,7 @@ func JobPlan(job *spec.Job, owner string) (queue.JobPlan, error) {
 		q := queue.Task{Name: t.Name, Needs: slices.Clone(t.Needs), Pool: pool, MaxAttempts: t.Retry.MaxAttempts, Backoff: t.Retry.Backoff, BackoffMax: t.Retry.BackoffMax,
 			Lease: t.Limits.Lease, Inspect: t.Inspect}
 		if task.NeedsDevice(t.Kind) {
-			q.Pool, q.Limit = pool+devicePool, pool
+			q.Pool, q.Limit = pool+spec.DevicePool, pool
 		}
 		if t.Priority != job.Priority {
 			q.Priority = queue.Priority(t.Priority)

@@ -35,12 +35,12 @@ pool = "cpu"
 	if err != nil || p.Priority != queue.Low || len(p.Tasks) != 3 {
 		t.Fatalf("%+v, %v", p, err)
 	}
-	for i, want := range []queue.Task{{Pool: "big.gpus"}, {Pool: "big.gpus" + devicePool, Limit: "big.gpus", Priority: queue.High}, {Pool: "cpu"}} {
+	for i, want := range []queue.Task{{Pool: "big.gpus"}, {Pool: "big.gpus" + spec.DevicePool, Limit: "big.gpus", Priority: queue.High}, {Pool: "cpu"}} {
 		if got := p.Tasks[i]; got.Pool != want.Pool || got.Limit != want.Limit || got.Priority != want.Priority {
 			t.Errorf("task %d: %+v, want %+v", i, got, want)
 		}
 	}
-	if PoolOf(p.Tasks[1].Pool) != "big.gpus" {
-		t.Error(PoolOf(p.Tasks[1].Pool))
+	if spec.PoolOf(p.Tasks[1].Pool) != "big.gpus" {
+		t.Error(spec.PoolOf(p.Tasks[1].Pool))
 	}
 }

@@ -127,7 +127,7 @@ func (n *node) work(ctx context.Context, home string) error {
 	o := &n.Options
 	var plain, special []string
 	for _, pool := range append(slices.Clone(o.Pools), queue.AnyPool) {
-		plain, special = append(plain, pool), append(special, pool+devicePool)
+		plain, special = append(plain, pool), append(special, pool+spec.DevicePool)
 	}
 	var pools []string // for which there are slots
 	if o.Others > 0 {

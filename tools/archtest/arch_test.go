@@ -41,7 +41,7 @@ var layers = []layer{
 	{"farm/server", []string{"farm/lab", "farm/queue", "farm/spec", "scene"}, "the server keeps the queue and shows it; workers alone run tasks and open stores; its tests disturb the network of the lab", true},
 	{"farm/worker", []string{"farm/child", "farm/queue", "farm/task", "farm/store", "farm/spec", "scene"}, "a worker joins queue, store and children of this program; the device is the child's", true},
 	{"farm/lab", []string{"farm/...", "scene"}, "tests of server, workers and tasks together", true},
-	{"farm/page", []string{"farm/queue", "scene", "view/..."}, "a page shows the queue, by the guard of package view, and changes nothing", true},
+	{"farm/page", []string{"farm/queue", "farm/spec", "scene", "view/..."}, "a page shows the queue, by the guard of package view, and changes nothing", true},
 	{"farm/export", []string{"farm/spec", "scene"}, "an export is a text made from a job's tasks", true},
 	{"shaders/layout", nil, "the shared structs are plain Go, so that the twins can use them", true},
 	{"shaders", []string{"shaders/layout", "vk"}, "kernels know their bindings and nothing of who runs them", false},
