@@ -93,7 +93,7 @@ func Setup(ctx context.Context, nc *nats.Conn, farm Farm, options Options) error
 func roomHint(err error, replicas int) string {
 	var api *jetstream.APIError
 	if errors.As(err, &api) && (api.ErrorCode == noPlace || api.ErrorCode == noRoom) {
-		return fmt.Sprintf("The streams need %d servers with JetStream that may store more than %d GiB each.", replicas, logBytes>>30)
+		return fmt.Sprintf("The streams need %d servers with JetStream that may store more than %.1f GiB each.", replicas, float64(logBytes+previewsBytes)/(1<<30))
 	}
 	return ""
 }
