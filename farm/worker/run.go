@@ -32,6 +32,7 @@ type run struct {
 	log    *slog.Logger
 
 	outputs store.Root // of the job's results
+	unlock  func()     // gives the device to others
 }
 
 // outcome is what becomes of a task after an attempt.
@@ -116,6 +117,7 @@ func (r *run) do(ctx, end context.Context) (lost bool) {
 	r.log.Info("task begins")
 	ear, cause, ended := r.child(ctx)
 	r.using(nil)
+	r.unlock() // telling the queue may take long
 	code := codeOf(ended)
 	what := judge(cause, code, ear.said != "", r.Alone)
 	if what == succeeded {

@@ -232,6 +232,7 @@ func (n *node) attempt(ctx context.Context, lease *queue.Lease, d *Device) (lost
 	r := &run{node: n, lease: lease, device: d, log: log}
 	end, cancel := lastWord(ctx, lease.Context(), leaveWithin+task.StopWithin, finishWithin)
 	defer cancel()
+	defer context.AfterFunc(n.queue.Context(), cancel)() // who is shut out of the farm has nobody to tell
 	j, err := n.open(lease.Context(), lease.Job)
 	if err == nil && lease.Index >= len(j.plan.Tasks) {
 		err = &scene.Error{Op: "open job", Path: lease.Job, Err: fmt.Errorf("it has no task %d", lease.Index), Kind: spec.ErrSpec}
@@ -263,7 +264,8 @@ func (n *node) attempt(ctx context.Context, lease *queue.Lease, d *Device) (lost
 		r.note(lease.Handback(end))
 		return false
 	}
-	defer unlock()
+	r.unlock = sync.OnceFunc(unlock)
+	defer r.unlock()
 	return r.do(ctx, end)
 }
 
