@@ -208,6 +208,31 @@ func TestLostAnswers(t *testing.T) {
 	}
 }
 
+// TestLostManifest has the server store the manifest at the first try, and be busy from then on.
+func TestLostManifest(t *testing.T) {
+	s := newServer(t)
+	b := newBucketOf(t, s)
+	stored := false
+	s.SetFault(func(w http.ResponseWriter, r *http.Request) bool {
+		if r.Method != http.MethodPut || !strings.HasSuffix(r.URL.Path, "/j/t/out/"+ManifestName) {
+			return false
+		}
+		if !stored {
+			stored = true
+			s.Serve(httptest.NewRecorder(), r)
+		}
+		s3test.Fail(w, http.StatusServiceUnavailable, "SlowDown")
+		return true
+	})
+	if _, _, err := Commit(t.Context(), b, "j/t", work(t, map[string]string{"model": "x"}), []string{"model"}, Made{Hash: "h", Attempt: 1}); !errors.Is(err, scene.ErrTryAgain) {
+		t.Fatal(err)
+	}
+	s.SetFault(nil)
+	if m, err := Result(t.Context(), b, "j/t"); err != nil || m == nil || m.Attempt != 1 {
+		t.Errorf("the manifest names what is gone: %+v, %v", m, err)
+	}
+}
+
 // TestLosersLeaveNothing has many attempts commit at once: the bucket has the files of one.
 func TestLosersLeaveNothing(t *testing.T) {
 	onBuckets(t, func(t *testing.T, b *bucket) {
