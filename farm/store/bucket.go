@@ -144,7 +144,7 @@ func (b *bucket) list(key string) (list []Entry, err error) {
 	return []Entry{{Key: key, Size: info.Size, Modified: info.LastModified, Tag: info.ETag}}, nil
 }
 
-// Delete removes objects, and what uploads of them that were killed left.
+// Delete removes objects. What uploads of them that were killed left, Abort does: it is long to find, and each checkpoint deletes.
 func (b *bucket) Delete(key string) error {
 	if key == "." {
 		return &fs.PathError{Op: "delete", Path: key, Err: fs.ErrInvalid}
@@ -165,13 +165,10 @@ func (b *bucket) Delete(key string) error {
 			}
 			return nil
 		})
-		if err == nil {
-			err = b.remove(names)
+		if err != nil {
+			return err
 		}
-		if err == nil {
-			b.abort(object)
-		}
-		return err
+		return b.remove(names)
 	})
 }
 
@@ -198,20 +195,35 @@ func (b *bucket) remove(names []string) error {
 	return errors.Join(errs...)
 }
 
-// abort ends uploads of an object, and of those below it, that nobody completed. Where the server does not list them, it must clear them away by itself.
-func (b *bucket) abort(object string) {
+// Abort implements Root. Where the server does not list uploads, it must clear them away by itself.
+func (b *bucket) Abort(keys ...string) {
+	prefixes := make([]string, len(keys))
+	for i, key := range keys {
+		prefixes[i] = b.object(key)
+	}
+	if !b.amazon && len(keys) > 0 {
+		prefixes = []string{""} // MinIO lists uploads of one whole name, or all
+	}
+	meant := func(object string) bool {
+		return slices.ContainsFunc(keys, func(key string) bool {
+			return object == b.object(key) || strings.HasPrefix(object, below(b.object(key)))
+		})
+	}
+	for _, prefix := range prefixes {
+		b.abort(prefix, meant)
+	}
+}
+
+// abort ends the uploads that are meant, of those whose names begin with a prefix.
+func (b *bucket) abort(prefix string, meant func(object string) bool) {
 	ctx, watch := newWatch()
 	defer watch.end()
-	prefix := object
-	if !b.amazon {
-		prefix = "" // MinIO lists uploads of one whole name, or all
-	}
 	for upload := range b.client.ListIncompleteUploads(ctx, b.name, prefix, true) {
 		watch.touch()
 		if upload.Err != nil {
 			return
 		}
-		if upload.Key == object || strings.HasPrefix(upload.Key, below(object)) {
+		if meant(upload.Key) {
 			_ = b.client.AbortMultipartUpload(ctx, b.name, upload.Key, upload.UploadID) // the next sweep finds it
 		}
 	}

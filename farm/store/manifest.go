@@ -221,6 +221,7 @@ func Commit(ctx context.Context, r Root, task string, dir *os.Root, names []stri
 	defer func() {
 		if !mayCount {
 			_ = r.Delete(stage) // gc finds what is left
+			r.Abort(stage)
 		}
 	}()
 	m = &Manifest{Version: manifestVersion, Made: made, Files: []File{}}
