@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/minio/minio-go/v7"
+	"github.com/minio/minio-go/v7/pkg/credentials"
 )
 
 // bucket is a root in a server of objects that speaks Amazon's S3. Its objects are there whole or not at all, and nothing is renamed: results stay where they
@@ -22,6 +23,7 @@ type bucket struct {
 	label  string // for messages
 	part   int    // bytes that go in one request
 	amazon bool   // it is Amazon's own
+	keys   *credentials.Credentials
 	patience
 }
 
@@ -59,7 +61,22 @@ func (b *bucket) patiently(op, key string, do func() error) error {
 	if len(b.object(key)) > maxObject {
 		return &fs.PathError{Op: op, Path: key, Err: fmt.Errorf("%w: it is longer than %d bytes", fs.ErrInvalid, maxObject)}
 	}
-	return b.explain(op, key, b.try(op, key, isAway, do))
+	return b.explain(op, key, b.try(op, key, isAway, func() error { return b.withKeys(do) }))
+}
+
+// again is that of patience, with credentials as they are now.
+func (b *bucket) again(times int, away func(error) bool, do func() error) error {
+	return b.patience.again(times, away, func() error { return b.withKeys(do) })
+}
+
+// withKeys does something once more where the server refuses the credentials: those that a program or a role gave may end before their time, and be had anew.
+func (b *bucket) withKeys(do func() error) error {
+	err := do()
+	if !isRefused(err) {
+		return err
+	}
+	b.keys.Expire()
+	return do()
 }
 
 // inSteps does something of several requests, each of which is patient.
