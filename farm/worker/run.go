@@ -31,7 +31,7 @@ type run struct {
 	device *Device
 	log    *slog.Logger
 
-	outputs store.Root // of the job's results
+	outputs store.Root // of the job's results, until the child begins
 }
 
 // outcome is what becomes of a task after an attempt.
@@ -184,13 +184,7 @@ func (r *run) commit(end context.Context) error {
 	} else if err != nil {
 		return err
 	}
-	m, err := store.ReadManifest(r.outputs, store.OutOf(task.KeyOf(r.job.Job, r.task)))
-	if err == nil && m.Hash != r.job.plan.Hash(r.task.Index) {
-		err = errors.New("its results are of another task of this name")
-	}
-	if err == nil && m.Generation < r.lease.Generation {
-		err = errors.New("its results are older than the wish to have them anew")
-	}
+	m, err := r.results()
 	if err != nil {
 		return fmt.Errorf("the child said that it is done, but its results cannot be read: %w", err)
 	}
@@ -198,6 +192,28 @@ func (r *run) commit(end context.Context) error {
 	r.lease.Generation = m.Generation // the store may be ahead of a queue that was lost: the next generation has to be above both
 	r.note(r.lease.Succeed(end, m.Contents()))
 	return nil
+}
+
+// results reads the manifest of what the child has made. Its root is opened anew: what was opened hours ago may be what a share has hidden since, or is not any more.
+func (r *run) results() (*store.Manifest, error) {
+	roots, err := r.roots(r.job.Name)
+	if err != nil {
+		return nil, err
+	}
+	outputs, err := roots.Open(r.job.Store.Outputs)
+	if err != nil {
+		return nil, err
+	}
+	m, err := store.ReadManifest(outputs, store.OutOf(task.KeyOf(r.job.Job, r.task)))
+	switch {
+	case err != nil:
+		return nil, err
+	case m.Hash != r.job.plan.Hash(r.task.Index):
+		return nil, errors.New("its results are of another task of this name")
+	case m.Generation < r.lease.Generation:
+		return nil, errors.New("its results are older than the wish to have them anew")
+	}
+	return m, nil
 }
 
 // openRoots opens the roots of the job, and returns that of its results.
