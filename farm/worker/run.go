@@ -105,7 +105,7 @@ func (r *run) do(ctx, end context.Context) (lost bool) {
 		err = r.clearOld(r.outputs)
 	}
 	if err == nil && r.Mirror {
-		err = r.mirror(ctx)
+		err = r.job.mirror(r.outputs, r.now(ctx, r.job.Job))
 	}
 	if err != nil {
 		err = store.Explain("open store", r.job.Store.Outputs, err)
@@ -236,15 +236,6 @@ func (n *node) roots(job string) (store.Roots, error) {
 		return nil, &scene.Error{Op: "read roots", Path: file, Err: err, Hint: "start the worker again: it writes the file", Kind: store.ErrSetup}
 	}
 	return store.ReadRoots(file, data)
-}
-
-// mirror keeps in the store what a lost queue can be rebuilt from.
-func (r *run) mirror(ctx context.Context) error {
-	head, err := r.Queue.Head(ctx, r.job.Name)
-	if err != nil {
-		return err
-	}
-	return r.job.mirror(r.outputs, fate{head.Owner, head.Canceled})
 }
 
 // child runs run-task until it ends, and returns what it said, why it was stopped, nil where it was not, and how it ended.
