@@ -1,7 +1,6 @@
 package worker
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -280,7 +279,7 @@ func (r *run) child(ctx context.Context) (errs *ear, cause, ended error) {
 			kill()
 		}
 	}()
-	ended = child.Run(soft, r.Command[0], args, child.Options{Stdout: said, Stderr: errs, Apart: true, Running: &running})
+	ended = child.Run(soft, r.Command[0], args, child.Options{Stdout: &child.Lines{Heard: said.heard}, Stderr: &child.Lines{Heard: errs.heard}, Apart: true, Running: &running})
 	if soft.Err() != nil {
 		cause = context.Cause(soft)
 	}
@@ -304,30 +303,9 @@ func codeOf(ended error) int {
 type ear struct {
 	r      *run
 	errors bool
-	line   []byte
 	said   string // its last error
 	phase  string // what it does
 	life   int64  // its signs of life
-}
-
-// maxLine is how much of a line is looked at, in bytes.
-const maxLine = 1 << 14
-
-// Write implements io.Writer.
-func (e *ear) Write(p []byte) (int, error) {
-	rest := p
-	for len(rest) > 0 {
-		text, more, whole := bytes.Cut(rest, []byte("\n"))
-		if room := maxLine - len(e.line); room > 0 {
-			e.line = append(e.line, text[:min(room, len(text))]...)
-		}
-		rest = more
-		if whole {
-			e.heard(e.line)
-			e.line = e.line[:0]
-		}
-	}
-	return len(p), nil
 }
 
 // heard takes in a line.
