@@ -70,6 +70,12 @@ func (img Image) JPEG(quality int) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
+// What previews have at most, wherever they are made.
+const (
+	PreviewSide  = 480      // pixels of the longer side
+	PreviewBytes = 40 << 10 // of the file, whatever the picture shows
+)
+
 // SmallJPEG returns img as a JPEG file of at most so many bytes, no side longer than side pixels: of lower quality where that is needed, then smaller.
 func (img Image) SmallJPEG(side, bytes int) ([]byte, error) {
 	for ; ; side /= 2 {

@@ -128,7 +128,7 @@ func TestOver(t *testing.T) {
 
 // TestSmallJPEG packs what packs badly.
 func TestSmallJPEG(t *testing.T) {
-	const side, most = 480, 40 << 10
+	const side, most = PreviewSide, PreviewBytes
 	for _, size := range [][2]int{{480, 480}, {1000, 20}, {1, 1}, {64, 4000}} {
 		img := Image{Width: size[0], Height: size[1], Pix: make([]uint8, 4*size[0]*size[1])}
 		noise := rand.NewChaCha8([32]byte{1})

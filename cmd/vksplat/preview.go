@@ -25,8 +25,6 @@ type previewOptions struct {
 const defaultPreviewEvery = 30
 
 const (
-	previewSide  = 480      // pixels of the longer side
-	previewBytes = 40 << 10 // of the file, whatever the picture shows
 	// previewShare is how many times as long as the device did nothing for the training because of a picture, pipeline.Interludes.Lost, training goes on before
 	// the next: less than a hundredth of the time is for pictures, however short --preview-every is.
 	previewShare = 120
@@ -94,7 +92,7 @@ func (p *preview) pictureBytes() int64 {
 	if p == nil {
 		return 0
 	}
-	return (12 + 3*4) * previewSide * previewSide
+	return (12 + 3*4) * scene.PreviewSide * scene.PreviewSide
 }
 
 // begin begins to draw: the run is about to train.
@@ -112,7 +110,7 @@ func (p *preview) begin() {
 func (p *preview) chosen() scene.Camera {
 	first := append(append([]int(nil), p.r.test...), p.r.train...)[0]
 	c := p.r.capture.Cameras[first]
-	f := min(1, float64(previewSide)/float64(max(c.Width, c.Height)))
+	f := min(1, float64(scene.PreviewSide)/float64(max(c.Width, c.Height)))
 	return c.Rescaled(max(1, int(f*float64(c.Width)+0.5)), max(1, int(f*float64(c.Height)+0.5)))
 }
 
@@ -169,7 +167,7 @@ func (p *preview) write(img scene.Image, err error) {
 	}
 	var data []byte
 	if err == nil {
-		data, err = img.SmallJPEG(previewSide, previewBytes)
+		data, err = img.SmallJPEG(scene.PreviewSide, scene.PreviewBytes)
 	}
 	if err == nil {
 		err = scene.WriteFile(p.r.trainOptions.preview.file, func(w io.Writer) error {

@@ -22,7 +22,7 @@ func openPreview(t *testing.T, data []byte) image.Image {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if size := img.Bounds(); len(data) > previewBytes || max(size.Dx(), size.Dy()) > previewSide {
+	if size := img.Bounds(); len(data) > scene.PreviewBytes || max(size.Dx(), size.Dy()) > scene.PreviewSide {
 		t.Errorf("a preview of %d bytes and %v pixels", len(data), size)
 	}
 	return img

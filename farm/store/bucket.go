@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/minio/minio-go/v7"
+	"github.com/minio/minio-go/v7/pkg/credentials"
 )
 
 // bucket is a root in a server of objects that speaks Amazon's S3. Its objects are there whole or not at all, and nothing is renamed: results stay where they
@@ -22,6 +23,7 @@ type bucket struct {
 	label  string // for messages
 	part   int    // bytes that go in one request
 	amazon bool   // it is Amazon's own
+	keys   *credentials.Credentials
 	patience
 }
 
@@ -59,7 +61,22 @@ func (b *bucket) patiently(op, key string, do func() error) error {
 	if len(b.object(key)) > maxObject {
 		return &fs.PathError{Op: op, Path: key, Err: fmt.Errorf("%w: it is longer than %d bytes", fs.ErrInvalid, maxObject)}
 	}
-	return b.explain(op, key, b.try(op, key, isAway, do))
+	return b.explain(op, key, b.try(op, key, isAway, func() error { return b.withKeys(do) }))
+}
+
+// again is that of patience, with credentials as they are now.
+func (b *bucket) again(times int, away func(error) bool, do func() error) error {
+	return b.patience.again(times, away, func() error { return b.withKeys(do) })
+}
+
+// withKeys does something once more where the server refuses the credentials: those that a program or a role gave may end before their time, and be had anew.
+func (b *bucket) withKeys(do func() error) error {
+	err := do()
+	if !isRefused(err) {
+		return err
+	}
+	b.keys.Expire()
+	return do()
 }
 
 // inSteps does something of several requests, each of which is patient.
@@ -144,7 +161,7 @@ func (b *bucket) list(key string) (list []Entry, err error) {
 	return []Entry{{Key: key, Size: info.Size, Modified: info.LastModified, Tag: info.ETag}}, nil
 }
 
-// Delete removes objects, and what uploads of them that were killed left.
+// Delete removes objects. What uploads of them that were killed left, Abort does: it is long to find, and each checkpoint deletes.
 func (b *bucket) Delete(key string) error {
 	if key == "." {
 		return &fs.PathError{Op: "delete", Path: key, Err: fs.ErrInvalid}
@@ -165,13 +182,10 @@ func (b *bucket) Delete(key string) error {
 			}
 			return nil
 		})
-		if err == nil {
-			err = b.remove(names)
+		if err != nil {
+			return err
 		}
-		if err == nil {
-			b.abort(object)
-		}
-		return err
+		return b.remove(names)
 	})
 }
 
@@ -198,20 +212,35 @@ func (b *bucket) remove(names []string) error {
 	return errors.Join(errs...)
 }
 
-// abort ends uploads of an object, and of those below it, that nobody completed. Where the server does not list them, it must clear them away by itself.
-func (b *bucket) abort(object string) {
+// Abort implements Root. Where the server does not list uploads, it must clear them away by itself.
+func (b *bucket) Abort(keys ...string) {
+	prefixes := make([]string, len(keys))
+	for i, key := range keys {
+		prefixes[i] = b.object(key)
+	}
+	if !b.amazon && len(keys) > 0 {
+		prefixes = []string{""} // MinIO lists uploads of one whole name, or all
+	}
+	meant := func(object string) bool {
+		return slices.ContainsFunc(keys, func(key string) bool {
+			return object == b.object(key) || strings.HasPrefix(object, below(b.object(key)))
+		})
+	}
+	for _, prefix := range prefixes {
+		b.abort(prefix, meant)
+	}
+}
+
+// abort ends the uploads that are meant, of those whose names begin with a prefix.
+func (b *bucket) abort(prefix string, meant func(object string) bool) {
 	ctx, watch := newWatch()
 	defer watch.end()
-	prefix := object
-	if !b.amazon {
-		prefix = "" // MinIO lists uploads of one whole name, or all
-	}
 	for upload := range b.client.ListIncompleteUploads(ctx, b.name, prefix, true) {
 		watch.touch()
 		if upload.Err != nil {
 			return
 		}
-		if upload.Key == object || strings.HasPrefix(upload.Key, below(object)) {
+		if meant(upload.Key) {
 			_ = b.client.AbortMultipartUpload(ctx, b.name, upload.Key, upload.UploadID) // the next sweep finds it
 		}
 	}

@@ -208,6 +208,31 @@ func TestLostAnswers(t *testing.T) {
 	}
 }
 
+// TestLostManifest has the server store the manifest at the first try, and be busy from then on.
+func TestLostManifest(t *testing.T) {
+	s := newServer(t)
+	b := newBucketOf(t, s)
+	stored := false
+	s.SetFault(func(w http.ResponseWriter, r *http.Request) bool {
+		if r.Method != http.MethodPut || !strings.HasSuffix(r.URL.Path, "/j/t/out/"+ManifestName) {
+			return false
+		}
+		if !stored {
+			stored = true
+			s.Serve(httptest.NewRecorder(), r)
+		}
+		s3test.Fail(w, http.StatusServiceUnavailable, "SlowDown")
+		return true
+	})
+	if _, _, err := Commit(t.Context(), b, "j/t", work(t, map[string]string{"model": "x"}), []string{"model"}, Made{Hash: "h", Attempt: 1}); !errors.Is(err, scene.ErrTryAgain) {
+		t.Fatal(err)
+	}
+	s.SetFault(nil)
+	if m, err := Result(t.Context(), b, "j/t"); err != nil || m == nil || m.Attempt != 1 {
+		t.Errorf("the manifest names what is gone: %+v, %v", m, err)
+	}
+}
+
 // TestLosersLeaveNothing has many attempts commit at once: the bucket has the files of one.
 func TestLosersLeaveNothing(t *testing.T) {
 	onBuckets(t, func(t *testing.T, b *bucket) {
@@ -320,6 +345,38 @@ func TestKilledUploads(t *testing.T) {
 			t.Errorf("left behind: %d, %v", pending(), err)
 		}
 	})
+}
+
+// TestUploadsAreListedAtTheEnd has checkpoints come and go beside uploads of others: nobody asks for all of these before the task is done.
+func TestUploadsAreListedAtTheEnd(t *testing.T) {
+	s := newServer(t)
+	b := newBucketOf(t, s)
+	lists := 0
+	s.SetFault(func(_ http.ResponseWriter, r *http.Request) bool {
+		if r.Method == http.MethodGet && r.URL.Query().Has("uploads") {
+			lists++
+		}
+		return false
+	})
+	f := &fenced{t, bucketRig(b)}
+	for attempt := 1; attempt <= 3; attempt++ {
+		f.uploads(attempt)(10*attempt, 10*attempt+1, 10*attempt+2)
+		putText(t, b, contentKey("j/t", attempt, "left"), "by one that was killed")
+		if _, err := b.client.NewMultipartUpload(t.Context(), b.name, b.object(contentKey("j/t", attempt, "x")), minio.PutObjectOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if own, err := f.commit("model", Made{Attempt: 2}); err != nil || !own || lists > 0 {
+		t.Errorf("%v, %v: %d lists of all uploads", own, err, lists)
+	}
+	f.must(Forget(b, "j/t", 2))
+	if left := s.Uploads(); lists != 1 || len(left) != 1 || left[0] != b.object(contentKey("j/t", 3, "x")) {
+		t.Errorf("%d lists of all uploads; %q are left", lists, left)
+	}
+	f.must(Forget(b, "j/t", AllAttempts))
+	if lists != 2 || len(s.Uploads()) > 0 {
+		t.Errorf("%d lists of all uploads; %q are left", lists, s.Uploads())
+	}
 }
 
 // TestFailedUploads has an upload fail for good: nothing is there, and nothing is left.

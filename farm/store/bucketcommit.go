@@ -34,7 +34,7 @@ func (b *bucket) Sweep(task, keep string) error {
 		}
 		done = at
 	}
-	b.abort(b.object(out))
+	b.Abort(out)
 	return b.Delete(path.Join(task, tempFolder))
 }
 

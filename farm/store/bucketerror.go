@@ -80,6 +80,18 @@ func isTaken(err error) bool {
 	return is && a.StatusCode == http.StatusPreconditionFailed
 }
 
+// isRefused says that credentials may have expired, or were replaced. Where a request has no content in its answer, the server's status is all there is: 400 is
+// Amazon's for a token that has expired.
+func isRefused(err error) bool {
+	a, is := answer(err)
+	return is && (a.StatusCode == http.StatusForbidden || a.Code == expiredToken || a.Code == badRequest)
+}
+
+const (
+	expiredToken = "ExpiredToken"
+	badRequest   = "400 Bad Request" // of an answer without content
+)
+
 // busy are answers of servers that mean: later.
 var busy = []string{"SlowDown", "SlowDownRead", "SlowDownWrite", "InternalError", "RequestTimeout", "ServiceUnavailable", "Throttling", "ThrottlingException", "RequestLimitExceeded",
 	"OperationAborted", "ConditionalRequestConflict", "BadDigest", "XAmzContentSHA256Mismatch", "IncompleteBody"}
@@ -135,7 +147,7 @@ func (b *bucket) explain(op, key string, err error) error {
 		return said(ErrSetup, hint, "the bucket is in another region: %w")
 	case a.Code == "RequestTimeTooSkewed":
 		return said(ErrSetup, "set this machine's clock, as by chrony or systemd-timesyncd", "the clocks of this machine and the server differ: %w")
-	case a.Code == "InvalidAccessKeyId", a.Code == "SignatureDoesNotMatch", a.Code == "InvalidToken", a.Code == "ExpiredToken":
+	case a.Code == "InvalidAccessKeyId", a.Code == "SignatureDoesNotMatch", a.Code == "InvalidToken", a.Code == expiredToken, a.Code == badRequest:
 		return said(ErrSetup, "look at the credentials: AWS_ACCESS_KEY_ID and its like, or the file that they are in", "the server does not take the credentials: %w")
 	case a.StatusCode == http.StatusForbidden:
 		return said(ErrSetup, "allow these credentials what docs/farm.md lists under Buckets", "access is denied: %w")

@@ -105,7 +105,7 @@ func newBucket(o Options) (*bucket, error) {
 	if !isAmazon {
 		label = strings.TrimSuffix(server.Scheme+"://"+server.Host+"/"+u.Host+"/"+prefix, "/")
 	}
-	return &bucket{client: client, name: u.Host, prefix: prefix, label: label, part: partSize, amazon: isAmazon, patience: patience{pause: firstPause}}, nil
+	return &bucket{client: client, name: u.Host, prefix: prefix, label: label, part: partSize, amazon: isAmazon, keys: keys, patience: patience{pause: firstPause}}, nil
 }
 
 func newTransport(o Options) (*http.Transport, error) {

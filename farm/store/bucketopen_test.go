@@ -3,6 +3,9 @@ package store
 import (
 	"encoding/pem"
 	"errors"
+	"fmt"
+	"io"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -142,5 +145,64 @@ func TestCredentialFiles(t *testing.T) {
 	putText(t, r, "a", "x")
 	if !slices.Equal(s.Keys(), []string{"a"}) {
 		t.Errorf("%q", s.Keys())
+	}
+}
+
+// TestCredentialsAreRenewed has a token expire before the time that it was given with, and another one be had, while a root is open: each operation takes it.
+func TestCredentialsAreRenewed(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("the program that says credentials is cat")
+	}
+	s := newServer(t)
+	file, said := filepath.Join(t.TempDir(), "keys"), filepath.Join(t.TempDir(), "said")
+	if err := os.WriteFile(file, []byte("[default]\ncredential_process = cat "+said+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	valid := ""
+	s.SetFault(func(w http.ResponseWriter, r *http.Request) bool {
+		expired := r.Header.Get("X-Amz-Security-Token") != valid
+		if expired {
+			s3test.Fail(w, http.StatusBadRequest, "ExpiredToken")
+		}
+		return expired
+	})
+	renew := func(token string) {
+		t.Helper()
+		text := fmt.Sprintf(`{"Version":1,"AccessKeyId":%q,"SecretAccessKey":%q,"SessionToken":%q,"Expiration":"2999-01-01T00:00:00Z"}`, s3test.Access, s3test.Secret, token)
+		if err := os.WriteFile(said, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	valid = "first"
+	renew(valid)
+	b := openTest(t, Options{URL: "s3://lab", Endpoint: s.URL, Credentials: file})
+	b.part = 1000
+	put := func(key, text string) func() error {
+		return func() error {
+			return b.Put(key, func(w io.Writer) error { _, err := io.WriteString(w, text); return err })
+		}
+	}
+	for name, do := range map[string]func() error{
+		"put":    put("there", "x"),
+		"upload": put("large", pattern(3500)),
+		"stat":   func() error { return second(b.Stat("there")) },
+		"list":   func() error { return second(b.List(".")) },
+		"open":   func() error { return second(b.Open("there")) },
+		"ready":  func() error { return b.Ready("j/t") },
+		"delete": func() error { return b.Delete("large") },
+	} {
+		valid = name
+		renew(name)
+		if err := put("there", "x")(); err != nil {
+			t.Fatal(err)
+		}
+		valid = "new for " + name
+		if err := do(); !errors.Is(err, ErrSetup) || scene.Hint(err) == "" {
+			t.Errorf("%s with a token that has expired for good: %v", name, err)
+		}
+		renew(valid)
+		if err := do(); err != nil {
+			t.Errorf("%s with a new token: %v", name, err)
+		}
 	}
 }

@@ -25,7 +25,7 @@ func (b *bucket) Put(key string, write func(io.Writer) error) error {
 		if err != nil && u.id != "" {
 			ctx, cancel := context.WithTimeout(context.Background(), answerWithin)
 			defer cancel()
-			_ = b.client.AbortMultipartUpload(ctx, b.name, u.object, u.id) // else Delete does
+			_ = b.client.AbortMultipartUpload(ctx, b.name, u.object, u.id) // else Abort does
 		}
 		return err
 	})

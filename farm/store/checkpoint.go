@@ -316,15 +316,20 @@ func attempts(r Root, task string) (folders map[int]string, err error) {
 	return folders, err
 }
 
-// Forget removes the checkpoints of a task, which is done, that attempts up to a number made. AllAttempts also ends uploads that killed ones began.
+// Forget removes the checkpoints of a task, which is done, that attempts up to a number made, and ends uploads that those began. AllAttempts also ends uploads of
+// attempts that have left nothing else.
 func Forget(r Root, task string, until int) error {
 	if until == AllAttempts {
-		return r.Delete(path.Join(task, ckptFolder))
+		all := path.Join(task, ckptFolder)
+		err := r.Delete(all)
+		r.Abort(all)
+		return err
 	}
 	folders, err := attempts(r, task)
 	if err != nil {
 		return err
 	}
+	var gone []string
 	for n, folder := range folders {
 		if n > until {
 			continue
@@ -332,6 +337,8 @@ func Forget(r Root, task string, until int) error {
 		if err := r.Delete(folder); err != nil {
 			return err
 		}
+		gone = append(gone, folder)
 	}
+	r.Abort(gone...)
 	return nil
 }

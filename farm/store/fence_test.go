@@ -194,3 +194,51 @@ func testResultsOfBadShares(t *testing.T, r *rig) {
 		t.Errorf("%+v, %v", m, err)
 	}
 }
+
+// TestLostPublishing has an attempt publish, and never hear of it: what may count stays, and the next attempt finds it.
+func TestLostPublishing(t *testing.T) { onRoots(t, testLostPublishing) }
+
+func testLostPublishing(t *testing.T, r *rig) {
+	f := &fenced{t, r}
+	published := func(happens bool) error {
+		_, _, err := Commit(t.Context(), silentRoot{r, happens}, "j/t", work(t, map[string]string{"model": "first"}), []string{"model"}, Made{Hash: "h", Attempt: 1})
+		return err
+	}
+	if err := published(false); !errors.Is(err, r.away) {
+		t.Fatal(err)
+	}
+	if m, err := Result(t.Context(), r, "j/t"); err != nil || m != nil {
+		t.Fatalf("%+v, %v", m, err)
+	}
+	if list, err := r.List("j/t"); err != nil || len(list) != 2 {
+		t.Errorf("what may have been published is gone: %+v, %v", list, err)
+	}
+	if err := Sweep(r, "j/t"); err != nil || r.has("j/t") {
+		t.Errorf("the sweep has not found what nobody published: %v", err)
+	}
+	if err := published(true); !errors.Is(err, r.away) {
+		t.Fatal(err)
+	}
+	if own, err := f.commit("second", Made{Attempt: 2}); err != nil || own {
+		t.Errorf("%v, %v", own, err)
+	}
+	f.must(Sweep(r, "j/t"))
+	if m, err := Result(t.Context(), r, "j/t"); err != nil || m == nil || m.Attempt != 1 || getText(t, r, r.result(t, "j/t", "model")) != "first" {
+		t.Errorf("results that count are gone: %+v, %v", m, err)
+	}
+}
+
+// silentRoot publishes, or does not, and says that the store is away.
+type silentRoot struct {
+	*rig
+	happens bool
+}
+
+func (s silentRoot) Publish(from, to string) error {
+	if s.happens {
+		if err := s.rig.Publish(from, to); err != nil {
+			return err
+		}
+	}
+	return s.away
+}

@@ -291,6 +291,9 @@ func (f *folder) Delete(key string) error {
 	return err
 }
 
+// Abort implements Root: there are no uploads.
+func (f *folder) Abort(...string) {}
+
 // Stage implements Root: a folder can be renamed.
 func (f *folder) Stage(task, name string) string { return path.Join(task, tempFolder, name) }
 

@@ -217,9 +217,11 @@ var errOutdated = error(&scene.Error{Op: "commit results", Err: errors.New("they
 // those stay and are returned, and own is false. Those of another hash stay too, which is an error, and an attempt that began before Outdate has no results.
 func Commit(ctx context.Context, r Root, task string, dir *os.Root, names []string, made Made) (m *Manifest, own bool, err error) {
 	stage := r.Stage(task, fmt.Sprintf("a%d-%s", made.Attempt, random()))
+	mayCount := false // a publishing whose answer was lost may have happened: the stage has the results then
 	defer func() {
-		if !own {
+		if !mayCount {
 			_ = r.Delete(stage) // gc finds what is left
+			r.Abort(stage)
 		}
 	}()
 	m = &Manifest{Version: manifestVersion, Made: made, Files: []File{}}
@@ -242,8 +244,10 @@ func Commit(ctx context.Context, r Root, task string, dir *os.Root, names []stri
 			return nil, false, err
 		}
 		if now > made.Generation {
+			mayCount = false
 			return nil, false, errOutdated
 		}
+		mayCount = true
 		// Whoever is halted right here for long publishes out of date all the same: Result sees that.
 		err = r.Publish(stage, OutOf(task))
 		if !errors.Is(err, ErrExists) {
@@ -254,7 +258,9 @@ func Commit(ctx context.Context, r Root, task string, dir *os.Root, names []stri
 			return nil, false, err
 		}
 		if first != nil {
-			return first, false, first.Of(task, made.Hash)
+			own = m.At != "" && first.At == m.At // whoever judged older results had moved these away for a moment
+			mayCount = own
+			return first, own, first.Of(task, made.Hash)
 		}
 	}
 	return nil, false, fmt.Errorf("%s: %w: others put damaged results there again and again", OutOf(task), ErrDamaged)

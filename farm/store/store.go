@@ -31,6 +31,8 @@ type Root interface {
 	Stat(key string) (Entry, error)
 	// Delete removes what is at and below a key, and the folder around it where that is empty then. Nothing there is no error.
 	Delete(key string) error
+	// Abort ends uploads of files at and below keys that somebody began and nobody will complete. It may ask about all uploads there are.
+	Abort(keys ...string)
 	// Stage is where the results of a task are put on their way, under a name of their own, before Publish gives them their place.
 	Stage(task, name string) string
 	// Sweep removes stages of a task that were never published, or are no more: all but keep.

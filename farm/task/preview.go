@@ -19,12 +19,8 @@ import (
 // it; of renders it is made here, of the last picture.
 const previewName = "preview.jpg"
 
-const (
-	previewSide  = 480 // pixels
-	previewBytes = 40 << 10
-	// drawEvery is the time between two previews of a render: each reads one of its pictures.
-	drawEvery = 30 * time.Second
-)
+// drawEvery is the time between two previews of a render: each reads one of its pictures.
+const drawEvery = 30 * time.Second
 
 func (r *runner) previewFile() string { return filepath.Join(r.dir, previewName) }
 
@@ -103,11 +99,11 @@ func smallPicture(file string) ([]byte, error) {
 	if size.Width < 1 || size.Height < 1 {
 		return nil, fmt.Errorf("%w: a picture of %d x %d pixels", fs.ErrInvalid, size.Width, size.Height)
 	}
-	reduce := min(1, float64(previewSide)/float64(max(size.Width, size.Height)))
+	reduce := min(1, float64(scene.PreviewSide)/float64(max(size.Width, size.Height)))
 	c := scene.Camera{Path: file, Width: max(1, int(reduce*float64(size.Width))), Height: max(1, int(reduce*float64(size.Height)))}
 	img, err := c.Decode() // reduces in the same go
 	if err != nil {
 		return nil, err
 	}
-	return img.Over([3]float32{}).SmallJPEG(previewSide, previewBytes)
+	return img.Over([3]float32{}).SmallJPEG(scene.PreviewSide, scene.PreviewBytes)
 }

@@ -334,13 +334,13 @@ func LastAttempt(outputs store.Root, key string) (last int, err error) {
 	return max(last, saved), err
 }
 
-// number gives an attempt that whoever started it has not counted the number behind the last, and begins its log: it counts even if it is killed.
+// number gives an attempt that whoever started it has not counted the number behind the last. Its log begins here: it counts even if it is killed, and a queue that is
+// rebuilt meanwhile gives its number, by which its checkpoints go, to no other.
 func (r *runner) number() {
-	if r.Attempt > 0 {
-		return
+	if r.Attempt == 0 {
+		last, _ := LastAttempt(r.outputs, r.key) // what cannot be read now is told of by what counts, as is a store that cannot be written to
+		r.Attempt = last + 1
 	}
-	last, _ := LastAttempt(r.outputs, r.key) // what cannot be read now is told of by what counts, as is a store that cannot be written to
-	r.Attempt = last + 1
 	_ = r.outputs.Put(r.logKey(), func(io.Writer) error { return nil })
 }
 

@@ -427,6 +427,38 @@ func TestNumber(t *testing.T) {
 	}
 }
 
+// TestAttemptsAreSeen looks into the store right before a task goes on from a checkpoint: whoever counts finds an attempt there that a queue has numbered, unless it is
+// of a task that is done.
+func TestAttemptsAreSeen(t *testing.T) {
+	t.Setenv(fakeVariable, "")
+	f := newFarm(t, `checkpoint_every = "1h"`)
+	last := func(o *Options) int {
+		t.Helper()
+		root, err := o.Roots.Open(o.Job.Store.Outputs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n, err := LastAttempt(root, KeyOf(o.Job, &o.Plan.Tasks[0]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	o, seen := f.options(0, 7, "a"), 0
+	o.Report = func(p Progress) {
+		if p.Message == "looking for a checkpoint" {
+			seen = last(&o)
+		}
+	}
+	if _, err := Run(t.Context(), o); err != nil || seen != 7 {
+		t.Errorf("%v; the last attempt is %d, want 7", err, seen)
+	}
+	o = f.options(0, 8, "a")
+	if _, err := Run(t.Context(), o); err != nil || last(&o) != 7 {
+		t.Errorf("%v; an attempt that found results is %d", err, last(&o))
+	}
+}
+
 // TestDeviceIs has a pin mean a device in every way in which tools print UUIDs and PCI addresses, and nothing else.
 func TestDeviceIs(t *testing.T) {
 	d := Device{Name: "NVIDIA H200", UUID: "aaaa0000-1111-2222-3333-444455556666", PCI: "0000:c1:00.0"}

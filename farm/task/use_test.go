@@ -81,7 +81,7 @@ func TestPreviewOfRender(t *testing.T) {
 			t.Fatal(err)
 		}
 		c, err := jpeg.DecodeConfig(bytes.NewReader(file))
-		if want := min(size[0], previewSide); err != nil || c.Width != want || said != i+1 {
+		if want := min(size[0], scene.PreviewSide); err != nil || c.Width != want || said != i+1 {
 			t.Errorf("picture %d: %d x %d, %v, told %d times", i, c.Width, c.Height, err, said)
 		}
 	}

@@ -1,7 +1,6 @@
 package task
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -35,8 +34,7 @@ func (r *runner) child(ctx context.Context, dir *os.Root, args []string, also io
 		return context.Cause(ctx)
 	}
 	r.say(args[0], true)
-	said := &ear{r: r, also: also}
-	errs := &ear{r: r, also: io.Discard, errors: true}
+	said, errs := r.newEar(also, false), r.newEar(io.Discard, true)
 	soft, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	var running atomic.Pointer[os.Process]
@@ -167,30 +165,21 @@ type ear struct {
 	r          *runner
 	also       io.Writer
 	errors     bool
-	line       []byte
+	lines      child.Lines
 	said, hint string
 }
 
-// maxLine is how much of a line is looked at, in bytes.
-const maxLine = 1 << 16
+func (r *runner) newEar(also io.Writer, errs bool) *ear {
+	e := &ear{r: r, also: also, errors: errs}
+	e.lines.Heard = e.heard
+	return e
+}
 
 // Write implements io.Writer. Everything but lines of progress goes to the log.
 func (e *ear) Write(p []byte) (int, error) {
 	defer e.r.alive()      // after what it says
 	_, _ = e.also.Write(p) // a buffer, which takes everything
-	rest := p
-	for len(rest) > 0 {
-		text, more, whole := bytes.Cut(rest, []byte("\n"))
-		if len(e.line)+len(text) <= maxLine {
-			e.line = append(e.line, text...)
-		}
-		rest = more
-		if whole {
-			e.heard(e.line)
-			e.line = e.line[:0]
-		}
-	}
-	return len(p), nil
+	return e.lines.Write(p)
 }
 
 // heard takes in a line.

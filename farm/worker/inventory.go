@@ -9,8 +9,10 @@ import (
 	"io/fs"
 	"maps"
 	"path"
+	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"vksplat/farm/queue"
 	"vksplat/farm/spec"
@@ -36,8 +38,9 @@ type fate struct {
 // fateKey is where it is, beside the document.
 func fateKey(document string) string { return strings.TrimSuffix(document, ".json") + ".state" }
 
-// mirror writes the document of a job to the store, unless it is there, and what has become of the job.
-func (j *job) mirror(outputs store.Root, is fate) error {
+// mirror writes the document of a job to the store, unless it is there, and what has become of the job, as now says it. That is asked right before it is written, and
+// once more after: others write what they know too, and whoever is late, as before or after a Retry, must not have the last word with what holds no more.
+func (j *job) mirror(outputs store.Root, now func() (fate, error)) error {
 	key := mirrorKey(j.Job)
 	if _, err := outputs.Stat(key); errors.Is(err, fs.ErrNotExist) {
 		err = outputs.Put(key, func(w io.Writer) error {
@@ -50,10 +53,20 @@ func (j *job) mirror(outputs store.Root, is fate) error {
 	} else if err != nil {
 		return err
 	}
-	if was, err := readFate(outputs, key); err != nil || was == is {
+	written, err := readFate(outputs, key)
+	if err != nil {
 		return err
 	}
-	return outputs.Put(fateKey(key), func(w io.Writer) error { return json.NewEncoder(w).Encode(is) })
+	for {
+		is, err := now()
+		if err != nil || is == written {
+			return err
+		}
+		if err := outputs.Put(fateKey(key), func(w io.Writer) error { return json.NewEncoder(w).Encode(is) }); err != nil {
+			return err
+		}
+		written = is
+	}
 }
 
 // readFate reads what is beside a document; of jobs that ran before it was kept there is nothing.
@@ -77,14 +90,19 @@ func readFate(root store.Root, document string) (is fate, err error) {
 
 const maxFate = 64 << 10
 
+// fateWithin is how long after a job was canceled workers that start tell the store of it. One that ran at the time has.
+const fateWithin = 7 * 24 * time.Hour
+
 // mirrorFates notes in the store which jobs are canceled, where their documents are there: else a rebuilt queue would do them after all.
 func (n *node) mirrorFates(ctx context.Context) {
 	for ctx.Err() == nil {
+		list, _ := n.Queue.List(ctx) // what it does not tell, the store is asked
+		told := longCanceled(list, time.Now())
 		err := n.Queue.WatchHeads(ctx, func(head queue.Head) {
-			if !head.Canceled {
+			if !head.Canceled || reflect.DeepEqual(told[head.Name], head) {
 				return // a task that begins says so
 			}
-			if err := n.mirrorFate(ctx, head); err != nil && ctx.Err() == nil {
+			if err := n.mirrorFate(ctx, head.Name); err != nil && ctx.Err() == nil {
 				n.Log.Warn("the store was not told that a job is canceled", "job", head.Name, "cause", err)
 			}
 		})
@@ -95,16 +113,44 @@ func (n *node) mirrorFates(ctx context.Context) {
 	}
 }
 
-func (n *node) mirrorFate(ctx context.Context, head queue.Head) error {
-	document, err := n.Queue.Document(ctx, head.Name)
+// longCanceled are the heads of jobs, by name, that were canceled so long ago that the store knows.
+func longCanceled(list []queue.JobStatus, now time.Time) map[string]queue.Head {
+	heads := map[string]queue.Head{}
+	for _, j := range list {
+		if j.Canceled && now.Sub(j.Changed) > fateWithin {
+			heads[j.Name] = j.Head
+		}
+	}
+	return heads
+}
+
+// errReplaced is of a job in whose place another one of its name is.
+var errReplaced = errors.New("the job has been replaced")
+
+// now is what holds of a job.
+func (n *node) now(ctx context.Context, j *spec.Job) func() (fate, error) {
+	return func() (fate, error) {
+		head, err := n.Queue.Head(ctx, j.Name)
+		if err == nil && head.Document != j.Hash() {
+			err = errReplaced
+		}
+		return fate{head.Owner, head.Canceled}, err
+	}
+}
+
+func (n *node) mirrorFate(ctx context.Context, name string) error {
+	document, err := n.Queue.Document(ctx, name)
+	if errors.Is(err, queue.ErrNoJob) {
+		return nil // it was forgotten meanwhile
+	}
 	if err != nil {
 		return err
 	}
-	parsed, err := spec.Parse(head.Name, document)
+	parsed, err := spec.Parse(name, document)
 	if err != nil {
 		return err
 	}
-	roots, err := n.roots(head.Name)
+	roots, err := n.roots(name)
 	if err != nil {
 		return err
 	}
@@ -118,7 +164,11 @@ func (n *node) mirrorFate(ctx context.Context, head queue.Head) error {
 		}
 		return err
 	}
-	return (&job{Job: parsed}).mirror(outputs, fate{head.Owner, true})
+	err = (&job{Job: parsed}).mirror(outputs, n.now(ctx, parsed))
+	if errors.Is(err, queue.ErrNoJob) || errors.Is(err, errReplaced) {
+		return nil
+	}
+	return err
 }
 
 // Inventory is what stores say of jobs.

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"testing"
+	"time"
 
 	"vksplat/farm/queue"
 	"vksplat/farm/spec"
@@ -27,7 +28,7 @@ func TestSweptJobIsForgotten(t *testing.T) {
 			t.Fatal(err)
 		}
 		j := &job{Job: parsed}
-		if err := errors.Join(j.mirror(root, fate{Owner: "ann"}), j.mirror(root, fate{Owner: "ann", Canceled: text == `"a"`})); err != nil {
+		if err := errors.Join(j.mirror(root, says(fate{Owner: "ann"})), j.mirror(root, says(fate{Owner: "ann", Canceled: text == `"a"`}))); err != nil {
 			t.Fatal(err)
 		}
 		jobs = append(jobs, j)
@@ -80,6 +81,91 @@ func TestSweptJobIsForgotten(t *testing.T) {
 	}
 }
 
+// says gives the same answer whenever it is asked what holds of a job.
+func says(is fate) func() (fate, error) { return func() (fate, error) { return is, nil } }
+
+// TestLateFates has a worker read that a job is canceled, and then sleep: before it writes that, or while the store does. Meanwhile the job is tried again, and a task of
+// it tells the store.
+func TestLateFates(t *testing.T) {
+	parsed, err := spec.Parse("job.toml", []byte("version = 1\nname = \"j\"\n[[task]]\nkind = \"demo\"\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	j := &job{Job: parsed}
+	canceled, active := fate{"ann", true}, fate{"ann", false}
+	for name, sleeps := range map[string]func(r *sleepyRoot, retry func()){
+		"before it looks": func(r *sleepyRoot, retry func()) { r.look = retry },
+		"as it writes":    func(r *sleepyRoot, retry func()) { r.write = retry },
+	} {
+		root, err := store.Open(store.Options{URL: t.TempDir()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := j.mirror(root, says(active)); err != nil {
+			t.Fatal(err)
+		}
+		head, sleepy := canceled, &sleepyRoot{Root: root}
+		sleeps(sleepy, func() {
+			head = active
+			if err := j.mirror(root, says(active)); err != nil {
+				t.Error(err)
+			}
+		})
+		if err := j.mirror(sleepy, func() (fate, error) { return head, nil }); err != nil {
+			t.Fatal(err)
+		}
+		if is, err := readFate(root, mirrorKey(parsed)); err != nil || is != active || head != active {
+			t.Errorf("%s: a rebuilt queue would not have the job: %+v, %v", name, is, err)
+		}
+	}
+	gone := errors.New("gone")
+	root, err := store.Open(store.Options{URL: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := j.mirror(root, func() (fate, error) { return canceled, gone }); !errors.Is(err, gone) {
+		t.Error(err)
+	}
+	if is, err := readFate(root, mirrorKey(parsed)); err != nil || is != (fate{}) {
+		t.Errorf("%+v, %v", is, err)
+	}
+}
+
+// sleepyRoot has things happen before what it does with a job's state.
+type sleepyRoot struct {
+	store.Root
+	look, write func()
+}
+
+func happens(what *func()) {
+	if do := *what; do != nil {
+		*what = nil
+		do()
+	}
+}
+
+func (s *sleepyRoot) Open(key string) (io.ReadCloser, error) {
+	happens(&s.look)
+	return s.Root.Open(key)
+}
+
+func (s *sleepyRoot) Put(key string, write func(io.Writer) error) error {
+	happens(&s.write)
+	return s.Root.Put(key, write)
+}
+
+// TestLongCanceled wants the store to be asked about jobs that were canceled lately, or that nobody dates.
+func TestLongCanceled(t *testing.T) {
+	now := time.Now()
+	var list []queue.JobStatus
+	for name, ago := range map[string]time.Duration{"new": time.Hour, "old": 2 * fateWithin, "tried again": 2 * fateWithin} {
+		list = append(list, queue.JobStatus{Head: queue.Head{Name: name, Canceled: name != "tried again"}, Changed: now.Add(-ago)})
+	}
+	if got := longCanceled(list, now); len(got) != 1 || !got["old"].Canceled {
+		t.Errorf("%+v", got)
+	}
+}
+
 // openDir is a folder with a file.
 func openDir(t *testing.T, name string) *os.Root {
 	t.Helper()
@@ -110,7 +196,7 @@ func TestOutdatedResultsAreNoResults(t *testing.T) {
 		t.Fatal(err)
 	}
 	v, err := NewInventory(roots)
-	if err := errors.Join(err, j.mirror(root, fate{})); err != nil {
+	if err := errors.Join(err, j.mirror(root, says(fate{}))); err != nil {
 		t.Fatal(err)
 	}
 	if err := v.Jobs(t.Context(), func(queue.JobPlan) error { return nil }); err != nil {

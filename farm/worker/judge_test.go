@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"testing"
 	"time"
 
@@ -122,6 +123,50 @@ func TestRootsOfAJob(t *testing.T) {
 		if (err == nil) != good || good && root == nil || !good && judgeError(err, false) != declined {
 			t.Errorf("%q: %v, %v", text, root, err)
 		}
+	}
+}
+
+// TestResultsOfAMountedShare has another folder take the place of that of the results while the child works, as a share does that is mounted again.
+func TestResultsOfAMountedShare(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("folders that are open are not renamed there")
+	}
+	j, err := spec.Parse("job.toml", []byte("version = 1\nname = \"j\"\n[[task]]\nkind = \"demo\"\nid = \"t\"\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan, err := j.Plan()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, file := filepath.Join(t.TempDir(), "outputs"), filepath.Join(t.TempDir(), "roots.toml")
+	text := fmt.Sprintf("inputs = %q\noutputs = %q\n", filepath.ToSlash(dir), filepath.ToSlash(dir))
+	if err := errors.Join(os.Mkdir(dir, 0o777), os.WriteFile(file, []byte(text), 0o666)); err != nil {
+		t.Fatal(err)
+	}
+	r := &run{node: &node{Options: Options{Roots: func(string) string { return file }}}, job: &job{Job: j, plan: plan}, task: &plan.Tasks[0], lease: &queue.Lease{}}
+	if r.outputs, err = r.openRoots(); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.Rename(dir, dir+" hidden"), os.Mkdir(dir, 0o777)); err != nil {
+		t.Fatal(err)
+	}
+	if m, err := r.results(); err == nil {
+		t.Errorf("%+v", m)
+	}
+	share, err := store.Open(store.Options{URL: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, own, err := store.Commit(t.Context(), share, "j/t", openDir(t, "model"), []string{"model"}, store.Made{Hash: plan.Hash(0), Attempt: 1}); err != nil || !own {
+		t.Fatal(own, err)
+	}
+	if m, err := r.results(); err != nil || m.Attempt != 1 {
+		t.Errorf("results that are there cannot be read: %+v, %v", m, err)
+	}
+	r.lease.Generation = 1
+	if m, err := r.results(); err == nil {
+		t.Errorf("outdated results count: %+v", m)
 	}
 }
 

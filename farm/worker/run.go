@@ -1,7 +1,6 @@
 package worker
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -31,7 +30,7 @@ type run struct {
 	device *Device
 	log    *slog.Logger
 
-	outputs store.Root // of the job's results
+	outputs store.Root // of the job's results, until the child begins
 	unlock  func()     // gives the device to others
 }
 
@@ -106,7 +105,7 @@ func (r *run) do(ctx, end context.Context) (lost bool) {
 		err = r.clearOld(r.outputs)
 	}
 	if err == nil && r.Mirror {
-		err = r.mirror(ctx)
+		err = r.job.mirror(r.outputs, r.now(ctx, r.job.Job))
 	}
 	if err != nil {
 		err = store.Explain("open store", r.job.Store.Outputs, err)
@@ -186,13 +185,7 @@ func (r *run) commit(end context.Context) error {
 	} else if err != nil {
 		return err
 	}
-	m, err := store.ReadManifest(r.outputs, store.OutOf(task.KeyOf(r.job.Job, r.task)))
-	if err == nil && m.Hash != r.job.plan.Hash(r.task.Index) {
-		err = errors.New("its results are of another task of this name")
-	}
-	if err == nil && m.Generation < r.lease.Generation {
-		err = errors.New("its results are older than the wish to have them anew")
-	}
+	m, err := r.results()
 	if err != nil {
 		return fmt.Errorf("the child said that it is done, but its results cannot be read: %w", err)
 	}
@@ -200,6 +193,28 @@ func (r *run) commit(end context.Context) error {
 	r.lease.Generation = m.Generation // the store may be ahead of a queue that was lost: the next generation has to be above both
 	r.note(r.lease.Succeed(end, m.Contents()))
 	return nil
+}
+
+// results reads the manifest of what the child has made. Its root is opened anew: what was opened hours ago may be what a share has hidden since, or is not any more.
+func (r *run) results() (*store.Manifest, error) {
+	roots, err := r.roots(r.job.Name)
+	if err != nil {
+		return nil, err
+	}
+	outputs, err := roots.Open(r.job.Store.Outputs)
+	if err != nil {
+		return nil, err
+	}
+	m, err := store.ReadManifest(outputs, store.OutOf(task.KeyOf(r.job.Job, r.task)))
+	switch {
+	case err != nil:
+		return nil, err
+	case m.Hash != r.job.plan.Hash(r.task.Index):
+		return nil, errors.New("its results are of another task of this name")
+	case m.Generation < r.lease.Generation:
+		return nil, errors.New("its results are older than the wish to have them anew")
+	}
+	return m, nil
 }
 
 // openRoots opens the roots of the job, and returns that of its results.
@@ -222,15 +237,6 @@ func (n *node) roots(job string) (store.Roots, error) {
 		return nil, &scene.Error{Op: "read roots", Path: file, Err: err, Hint: "start the worker again: it writes the file", Kind: store.ErrSetup}
 	}
 	return store.ReadRoots(file, data)
-}
-
-// mirror keeps in the store what a lost queue can be rebuilt from.
-func (r *run) mirror(ctx context.Context) error {
-	head, err := r.Queue.Head(ctx, r.job.Name)
-	if err != nil {
-		return err
-	}
-	return r.job.mirror(r.outputs, fate{head.Owner, head.Canceled})
 }
 
 // child runs run-task until it ends, and returns what it said, why it was stopped, nil where it was not, and how it ended.
@@ -275,7 +281,7 @@ func (r *run) child(ctx context.Context) (errs *ear, cause, ended error) {
 			kill()
 		}
 	}()
-	ended = child.Run(soft, r.Command[0], args, child.Options{Stdout: said, Stderr: errs, Apart: true, Running: &running})
+	ended = child.Run(soft, r.Command[0], args, child.Options{Stdout: &child.Lines{Heard: said.heard}, Stderr: &child.Lines{Heard: errs.heard}, Apart: true, Running: &running})
 	if soft.Err() != nil {
 		cause = context.Cause(soft)
 	}
@@ -299,30 +305,9 @@ func codeOf(ended error) int {
 type ear struct {
 	r      *run
 	errors bool
-	line   []byte
 	said   string // its last error
 	phase  string // what it does
 	life   int64  // its signs of life
-}
-
-// maxLine is how much of a line is looked at, in bytes.
-const maxLine = 1 << 14
-
-// Write implements io.Writer.
-func (e *ear) Write(p []byte) (int, error) {
-	rest := p
-	for len(rest) > 0 {
-		text, more, whole := bytes.Cut(rest, []byte("\n"))
-		if room := maxLine - len(e.line); room > 0 {
-			e.line = append(e.line, text[:min(room, len(text))]...)
-		}
-		rest = more
-		if whole {
-			e.heard(e.line)
-			e.line = e.line[:0]
-		}
-	}
-	return len(p), nil
 }
 
 // heard takes in a line.

@@ -1,8 +1,10 @@
 package worker
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -88,23 +90,30 @@ func (r *run) using(p *task.Progress) {
 	r.uses.by[r.device.ID] = u
 }
 
-// sendPreview hands a small picture on that the child left in a file.
+// sendPreview hands a small picture on that the child left in a file. Where that is gone, the task is done and has cleared its folder away.
 func (r *run) sendPreview(file string) error {
-	info, err := os.Lstat(file)
-	if err != nil {
-		return err
+	data, err := readPreview(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
 	}
-	if !info.Mode().IsRegular() { // which could be waited for without end
-		return fmt.Errorf("%s is no file", file)
-	}
-	f, err := os.Open(file)
-	if err != nil {
-		return err
-	}
-	defer f.Close() // only read
-	data, err := io.ReadAll(io.LimitReader(f, queue.MaxPreview+1))
 	if err != nil {
 		return err
 	}
 	return r.lease.Preview(data)
+}
+
+func readPreview(file string) ([]byte, error) {
+	info, err := os.Lstat(file)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() { // which could be waited for without end
+		return nil, fmt.Errorf("%s is no file", file)
+	}
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() // only read
+	return io.ReadAll(io.LimitReader(f, queue.MaxPreview+1))
 }

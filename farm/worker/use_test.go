@@ -70,9 +70,10 @@ func TestSendPreview(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	for _, name := range []string{"none", "."} {
-		if err := r.sendPreview(filepath.Join(dir, name)); err == nil {
-			t.Errorf("%s is sent", name)
-		}
+	if err := r.sendPreview(dir); err == nil {
+		t.Error("a folder is sent")
+	}
+	if err := r.sendPreview(filepath.Join(dir, "gone")); err != nil {
+		t.Errorf("somebody is warned of the picture of a task that is done: %v", err)
 	}
 }

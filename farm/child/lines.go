@@ -1,0 +1,27 @@
+package child
+
+import "bytes"
+
+// MaxLine is how much of a line is heard, in bytes.
+const MaxLine = 1 << 16
+
+// Lines takes what a child prints apart.
+type Lines struct {
+	Heard func(line []byte) // called with each line, without its end, and not with what is behind MaxLine bytes of it; the line is Lines' own
+
+	line []byte
+}
+
+// Write implements io.Writer.
+func (l *Lines) Write(p []byte) (int, error) {
+	for rest := p; len(rest) > 0; {
+		text, more, whole := bytes.Cut(rest, []byte("\n"))
+		l.line = append(l.line, text[:min(len(text), MaxLine-len(l.line))]...)
+		rest = more
+		if whole {
+			l.Heard(l.line)
+			l.line = l.line[:0]
+		}
+	}
+	return len(p), nil
+}
