@@ -176,7 +176,7 @@ func (w *Worker) decide(ctx context.Context, c call, slot Slot) (lease *Lease, a
 		}
 		if before == Queued {
 			if ready, err := w.q.needsDone(ctx, c.Job, &tasks[c.Index]); err != nil || !ready {
-				return nil, "+ACK", err
+				return nil, nak(2 * time.Second), err // the reconciler removes the message, or the replica that was asked is behind
 			}
 		}
 		if e.State == Queued {
