@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/rand"
@@ -70,6 +71,7 @@ func (q *Queue) campaign(ctx context.Context, me []byte, other *rival) (uint64, 
 		revision = 0
 	case err != nil:
 		return 0, err
+	case bytes.Equal(value, me): // of a term that ended as the answer to a renewal, or to the resignation, got lost
 	case len(value) > 0 && revision != other.revision:
 		*other = rival{revision, time.Now()}
 		return 0, errConflict
