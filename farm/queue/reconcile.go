@@ -209,6 +209,11 @@ func (r *reconciler) round(ctx context.Context, all, count, clock bool) error {
 			return err
 		}
 	}
+	if all {
+		if err := r.readBroken(ctx); err != nil {
+			return err
+		}
+	}
 	for token, b := range r.boards {
 		if !all && !dirty[token] {
 			continue
@@ -276,15 +281,36 @@ func (r *reconciler) readHeads(ctx context.Context) error {
 	return nil
 }
 
+// readBroken looks again at jobs that could not be read: a replica that is behind, or a repair, may have been the reason.
+func (r *reconciler) readBroken(ctx context.Context) error {
+	for _, token := range slices.Sorted(maps.Keys(r.broken)) {
+		found, err := r.q.jobs.read(ctx, token)
+		if errors.Is(err, errAbsent) {
+			delete(r.broken, token)
+			continue
+		}
+		if err == nil && found.revision >= r.broken[token] { // else that replica is behind
+			err = r.takeHead(ctx, token, found)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func (r *reconciler) takeHead(ctx context.Context, token string, found record) error {
 	head, err := parseHead(found.value)
 	if err == nil && head.Ended != "" {
+		delete(r.broken, token)
 		r.close(token)
 		return nil
 	}
 	b := r.boards[token]
-	again := b != nil || head.Generation > 0                            // workers may have seen another head of the job
+	again := b != nil || head.Generation > 0 // workers may have seen another head of the job
+
 	if err == nil && b != nil && b.head.Generation == head.Generation { // else entries may have gone
+		delete(r.broken, token)
 		b.setHead(head, found.revision)
 		if head.Canceled {
 			b.forgetCalls()
@@ -305,6 +331,7 @@ func (r *reconciler) takeHead(ctx context.Context, token string, found record) e
 		r.broken[token] = found.revision
 		return nil
 	}
+	delete(r.broken, token)
 	for i := range b.tasks {
 		if err := r.needConsumer(ctx, b.tasks[i].priority(head), b.tasks[i].pool()); err != nil {
 			return err

@@ -226,3 +226,33 @@ func TestBehind(t *testing.T) {
 		t.Errorf("%q, %v", answer, err)
 	}
 }
+
+// TestPlanAway has a plan not be there when the reconciler first reads its job, as on a replica that is behind: the job runs once it is, and is read no more.
+func TestPlanAway(t *testing.T) {
+	s := newSteps(t, Task{Name: "a"})
+	head, err := s.q.Head(t.Context(), "j")
+	s.must(err)
+	key := partKey("j", head.Plan, 0)
+	part, _, err := s.q.jobs.get(t.Context(), key)
+	s.must(err)
+	s.must(s.q.purge(t.Context(), s.q.jobs.stream, s.q.jobs.subject(key)))
+	s.must(s.q.purge(t.Context(), jobStream, "jobs.>"))
+	s.r = newReconciler(s.q, ReconcileOptions{})
+	s.round(false)
+	s.round(false)
+	if len(s.r.broken) != 1 || len(s.r.boards) != 0 {
+		t.Fatalf("without its plan: %v, %v", s.r.broken, s.r.boards)
+	}
+	s.must(s.q.jobs.put(t.Context(), key, part))
+	s.round(false)
+	s.succeed("a")
+	if len(s.r.broken) != 0 {
+		t.Error(s.r.broken)
+	}
+	// A job that is gone is forgotten.
+	s.r.broken["nobody"] = 1
+	s.round(false)
+	if len(s.r.broken) != 0 {
+		t.Error(s.r.broken)
+	}
+}
