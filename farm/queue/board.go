@@ -164,3 +164,10 @@ func (b *board) drop(key string) {
 		}
 	}
 }
+
+// forgetCalls is for when the stream has been looked at anew, or was emptied.
+func (b *board) forgetCalls() {
+	for i := range b.cells {
+		b.cells[i].called = false
+	}
+}

@@ -28,26 +28,39 @@ type puller struct {
 	w     *Worker
 	inbox string
 	sub   *nats.Subscription
+	due   bool // one answer, of a request that was given up: each request gets one, unless the connection is lost
 }
+
+const answerFor = 2 * time.Second // how long a worker that stops waits for the answer that is due
 
 func (w *Worker) newPuller() (*puller, error) {
 	inbox := w.q.nc.NewInbox()
 	sub, err := w.q.nc.SubscribeSync(inbox)
-	return &puller{w, inbox, sub}, err
+	return &puller{w: w, inbox: inbox, sub: sub}, err
 }
 
-// close hands back what came too late.
+// close hands back what comes too late: nobody else would see it before the consumer stops waiting for an answer.
 func (p *puller) close() {
 	defer func() { _ = p.sub.Unsubscribe() }()
 	for {
-		msg, err := p.sub.NextMsg(time.Nanosecond)
+		most := time.Nanosecond // what is there
+		if p.due && p.w.q.nc.IsConnected() {
+			most = answerFor
+		}
+		p.due = false
+		msg, err := p.sub.NextMsg(most)
 		if err != nil {
 			return
 		}
-		if msg.Reply != "" && msg.Header.Get("Status") == "" {
+		if isCall(msg) {
 			p.w.reply(msg, nak(0))
 		}
 	}
+}
+
+// isCall tells a task's message from what the server says where there is none.
+func isCall(msg *nats.Msg) bool {
+	return msg != nil && msg.Reply != "" && msg.Header.Get("Status") == ""
 }
 
 // sweep asks every consumer once, the highest priority first, until a task could be claimed.
@@ -74,18 +87,44 @@ func (p *puller) sweep(ctx context.Context, slot Slot) (*Lease, error) {
 
 // next gets a message, or nil where there is none or the server is away.
 func (p *puller) next(ctx context.Context, consumer string) (msg *nats.Msg) {
-	_ = p.w.q.try(ctx, func(ctx context.Context) error {
-		subject := "$JS.API.CONSUMER.MSG.NEXT." + jobStream + "." + consumer
-		err := p.w.q.nc.PublishRequest(subject, p.inbox, []byte(`{"batch":1,"no_wait":true}`))
-		if err == nil {
-			msg, err = p.sub.NextMsgWithContext(ctx)
+	err := p.w.q.try(ctx, func(ctx context.Context) (err error) {
+		if msg, err = p.late(ctx); msg != nil || err != nil {
+			return err
 		}
+		subject := "$JS.API.CONSUMER.MSG.NEXT." + jobStream + "." + consumer
+		if err = p.w.q.nc.PublishRequest(subject, p.inbox, []byte(`{"batch":1,"no_wait":true}`)); err != nil {
+			return err
+		}
+		msg, err = p.sub.NextMsgWithContext(ctx)
+		p.due = err != nil && ctx.Err() != nil
 		return err
 	})
-	if msg == nil || msg.Reply == "" || msg.Header.Get("Status") != "" {
+	if errors.Is(err, nats.ErrDisconnected) {
+		p.due = false // it does not come any more
+	}
+	if !isCall(msg) {
 		return nil
 	}
 	return msg
+}
+
+// late gets what a request that was given up is answered with, or nil where that is no message or does not come, so that no answer is taken for the next one's.
+func (p *puller) late(ctx context.Context) (*nats.Msg, error) {
+	for {
+		msg, err := p.sub.NextMsg(time.Nanosecond) // what is there
+		if err != nil && p.due {
+			due, stop := context.WithTimeout(ctx, answerFor)
+			msg, err = p.sub.NextMsgWithContext(due)
+			stop()
+		}
+		if err != nil && ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		p.due = false
+		if err != nil || isCall(msg) {
+			return msg, nil
+		}
+	}
 }
 
 // take decides about a message: claim its task, or answer the message so that it comes again when it should.
@@ -176,7 +215,7 @@ func (w *Worker) decide(ctx context.Context, c call, slot Slot) (lease *Lease, a
 		}
 		if before == Queued {
 			if ready, err := w.q.needsDone(ctx, c.Job, &tasks[c.Index]); err != nil || !ready {
-				return nil, "+ACK", err
+				return nil, nak(2 * time.Second), err // the reconciler removes the message, or the replica that was asked is behind
 			}
 		}
 		if e.State == Queued {

@@ -26,8 +26,9 @@
 // (see board). So a job of 100,000 tasks is submitted by a few writes, and either whole or not at all; so is it canceled.
 //
 // The stream JOBS holds only what workers may take next (see reconciler): a few hundred tasks of each priority and pool, the oldest job's first, within
-// the limits of users and pools. One reconciler does that, elected by a key that expires; a second one would do no harm. A lost message is published anew,
-// a message too many is dropped by who claims it: entries decide, messages only call.
+// the limits of users and pools. One reconciler does that, elected by a key that expires; a second one would at most delay a call by some seconds. A lost
+// message is published anew, that of a task that may no longer be claimed is removed, so that no late answer to it hits the next one, and a message too many is
+// dropped by who claims it: entries decide, messages only call.
 //
 // Time is the server's, from the stamps of entries, or a difference of the local monotonic clock. No two machines' clocks are compared.
 package queue

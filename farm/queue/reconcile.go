@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/rand"
@@ -50,7 +51,10 @@ func (q *Queue) Reconcile(ctx context.Context, options ReconcileOptions) error {
 	return nil
 }
 
-const leadKey = "reconciler"
+const (
+	leadKey    = "reconciler"
+	countAgain = 5 * time.Second // between looks at what stream JOBS holds while tasks wait: what lost its message is called again
+)
 
 // rival is another reconciler, as far as this process saw it renew the key.
 type rival struct {
@@ -67,6 +71,7 @@ func (q *Queue) campaign(ctx context.Context, me []byte, other *rival) (uint64, 
 		revision = 0
 	case err != nil:
 		return 0, err
+	case bytes.Equal(value, me): // of a term that ended as the answer to a renewal, or to the resignation, got lost
 	case len(value) > 0 && revision != other.revision:
 		*other = rival{revision, time.Now()}
 		return 0, errConflict
@@ -93,7 +98,7 @@ func (q *Queue) reign(ctx context.Context, me []byte, revision uint64, options R
 			revision = next
 		}
 	})
-	r := &reconciler{q: q, options: options, boards: map[string]*board{}, broken: map[string]uint64{}, consumers: map[string]bool{}, failing: map[string]map[string]bool{}, judged: map[string]int{}, ends: make(chan struct{}, 1), later: map[string]postponed{}}
+	r := newReconciler(q, options)
 	if options.Ended != nil {
 		group.Go(func() { r.tellEnds(ruling) })
 	}
@@ -128,6 +133,13 @@ type reconciler struct {
 	later map[string]postponed // by key of the note
 }
 
+func newReconciler(q *Queue, options ReconcileOptions) *reconciler {
+	return &reconciler{
+		q: q, options: options, boards: map[string]*board{}, broken: map[string]uint64{}, consumers: map[string]bool{}, failing: map[string]map[string]bool{},
+		judged: map[string]int{}, ends: make(chan struct{}, 1), later: map[string]postponed{},
+	}
+}
+
 // run reconciles until something cannot be done.
 func (r *reconciler) run(ctx context.Context) error {
 	told := make(chan struct{}, 1)
@@ -138,18 +150,22 @@ func (r *reconciler) run(ctx context.Context) error {
 	defer stop()
 	clear(r.boards)
 	r.nextHead, r.looked = 0, false
-	var looked, counted time.Time
+	var looked, counted, cleared time.Time
 	for {
 		now := time.Now()
 		all := now.Sub(looked) >= lookOver
 		if all {
 			looked = now
 		}
-		count := now.Sub(counted) >= r.options.Every
+		clock := now.Sub(cleared) >= r.options.Every
+		if clock {
+			cleared = now
+		}
+		count := clock || now.Sub(counted) >= countAgain && r.waits()
 		if count {
 			counted = now
 		}
-		if err := r.round(ctx, all, count); err != nil {
+		if err := r.round(ctx, all, count, clock); err != nil {
 			return err
 		}
 		if err := wait(ctx, told, lookOver-min(lookOver, time.Since(looked))); err != nil {
@@ -172,14 +188,29 @@ func (r *reconciler) listen(told chan<- struct{}) (stop func(), err error) {
 	}, "ev.job.*", "ev.task.*.*", "ev.ctl.*")
 }
 
-// round looks at what has news, or at all, and does what follows.
-func (r *reconciler) round(ctx context.Context, all, count bool) error {
+// waits says whether a task might be in front of workers.
+func (r *reconciler) waits() bool {
+	for _, b := range r.boards {
+		if b.waits() {
+			return true
+		}
+	}
+	return false
+}
+
+// round looks at what has news, or at all, and does what follows. count has it look which messages there are, clock whether the server's went back.
+func (r *reconciler) round(ctx context.Context, all, count, clock bool) error {
 	r.lock.Lock()
 	dirty := r.dirty
 	r.dirty = map[string]bool{}
 	r.lock.Unlock()
 	if dirty[""] || all {
 		if err := r.readHeads(ctx); err != nil {
+			return err
+		}
+	}
+	if all {
+		if err := r.readBroken(ctx); err != nil {
 			return err
 		}
 	}
@@ -195,15 +226,20 @@ func (r *reconciler) round(ctx context.Context, all, count bool) error {
 			return err
 		}
 	}
-	if count {
+	if clock {
 		if err := r.clearWaits(ctx); err != nil {
 			return err
 		}
+	}
+	if count {
 		if err := r.countCalls(ctx, "jobs.>", r.boards); err != nil {
 			return err
 		}
 	}
 	for _, token := range slices.Sorted(maps.Keys(r.boards)) {
+		if err := r.withdraw(ctx, r.boards[token], false); err != nil {
+			return err
+		}
 		if err := r.settle(ctx, token, r.boards[token]); err != nil {
 			return err
 		}
@@ -245,19 +281,42 @@ func (r *reconciler) readHeads(ctx context.Context) error {
 	return nil
 }
 
+// readBroken looks again at jobs that could not be read: a replica that is behind, or a repair, may have been the reason.
+func (r *reconciler) readBroken(ctx context.Context) error {
+	for _, token := range slices.Sorted(maps.Keys(r.broken)) {
+		found, err := r.q.jobs.read(ctx, token)
+		if errors.Is(err, errAbsent) {
+			delete(r.broken, token)
+			continue
+		}
+		if err == nil && found.revision >= r.broken[token] { // else that replica is behind
+			err = r.takeHead(ctx, token, found)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func (r *reconciler) takeHead(ctx context.Context, token string, found record) error {
 	head, err := parseHead(found.value)
 	if err == nil && head.Ended != "" {
+		delete(r.broken, token)
 		r.close(token)
 		return nil
 	}
 	b := r.boards[token]
+	again := b != nil || head.Generation > 0 // workers may have seen another head of the job
+
 	if err == nil && b != nil && b.head.Generation == head.Generation { // else entries may have gone
+		delete(r.broken, token)
 		b.setHead(head, found.revision)
 		if head.Canceled {
+			b.forgetCalls()
 			return r.q.purge(ctx, jobStream, "jobs.*.*."+token+".*")
 		}
-		return r.countCalls(ctx, "jobs.*.*."+token+".*", map[string]*board{token: b})
+		return r.meet(ctx, token, b, again)
 	}
 	if err == nil {
 		b, err = r.q.board(ctx, head, found.revision)
@@ -272,6 +331,7 @@ func (r *reconciler) takeHead(ctx context.Context, token string, found record) e
 		r.broken[token] = found.revision
 		return nil
 	}
+	delete(r.broken, token)
 	for i := range b.tasks {
 		if err := r.needConsumer(ctx, b.tasks[i].priority(head), b.tasks[i].pool()); err != nil {
 			return err
@@ -283,7 +343,15 @@ func (r *reconciler) takeHead(ctx context.Context, token string, found record) e
 			r.judged[entryKey(head.Name, i)] = n
 		}
 	}
-	return r.countCalls(ctx, "jobs.*.*."+token+".*", map[string]*board{token: b})
+	return r.meet(ctx, token, b, again)
+}
+
+// meet finds out which messages of a job there are. Those of a job that workers have seen otherwise, as paused or ended, are called anew.
+func (r *reconciler) meet(ctx context.Context, token string, b *board, again bool) error {
+	if err := r.countCalls(ctx, "jobs.*.*."+token+".*", map[string]*board{token: b}); err != nil {
+		return err
+	}
+	return r.withdraw(ctx, b, again)
 }
 
 // close forgets a job that has ended, or is gone.
@@ -322,9 +390,7 @@ func (r *reconciler) countCalls(ctx context.Context, filter string, boards map[s
 		return err
 	}
 	for _, b := range boards {
-		for i := range b.cells {
-			b.cells[i].called = false
-		}
+		b.forgetCalls()
 	}
 	for subject := range info.State.Subjects {
 		parts := strings.Split(subject, ".") // jobs.<priority>.<pool>.<job>.<index>
@@ -335,6 +401,44 @@ func (r *reconciler) countCalls(ctx context.Context, filter string, boards map[s
 		if i, err := strconv.Atoi(parts[4]); err == nil && i >= 0 && i < len(b.cells) {
 			b.cells[i].called = true
 		}
+	}
+	return nil
+}
+
+// withdraw removes the messages of tasks that nobody may claim now: a worker would acknowledge one, and the answer may come after the task may be claimed
+// once more. The next call has another number in the stream, which no old answer hits. So do, where anew is set, those of tasks that may be claimed.
+func (r *reconciler) withdraw(ctx context.Context, b *board, anew bool) error {
+	var gone []place
+	kept := false
+	for i := range b.cells {
+		c := &b.cells[i]
+		if !c.called {
+			continue
+		}
+		// The message of a task that waits after a failed attempt keeps the time, which a board that has just been read does not know.
+		wanted := c.state.owned() || !b.head.Paused && (c.state == RetryWait || c.state == Queued && !anew)
+		kept = kept || wanted
+		if !wanted {
+			gone = append(gone, place{b, i})
+		}
+	}
+	if len(gone) == 0 {
+		return nil
+	}
+	remove := func(at place) error {
+		return r.q.purge(ctx, jobStream, callSubject(b.head, &b.tasks[at.i], at.i))
+	}
+	var err error
+	if kept {
+		err = atOnce(gone, remove)
+	} else {
+		err = r.q.purge(ctx, jobStream, "jobs.*.*."+tokenOf(b.head.Name)+".*")
+	}
+	if err != nil {
+		return err
+	}
+	for _, at := range gone {
+		b.cells[at.i].called = false
 	}
 	return nil
 }
