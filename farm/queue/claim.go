@@ -300,7 +300,9 @@ func (w *Worker) plan(ctx context.Context, head Head) ([]Task, error) {
 // serverTime asks the clock that stamps entries, and says whether it went back since it was asked last.
 func (q *Queue) serverTime(ctx context.Context) (now time.Time, back bool, err error) {
 	err = q.retry(ctx, "ask for the time", func(ctx context.Context) error {
+		before := time.Now()
 		msg, err := q.nc.RequestWithContext(ctx, "$JS.API.STREAM.INFO."+q.tasks.stream, nil)
+		after := time.Now()
 		if err != nil {
 			return err
 		}
@@ -314,7 +316,7 @@ func (q *Queue) serverTime(ctx context.Context) (now time.Time, back bool, err e
 			return nats.ErrNoResponders
 		}
 		now = info.Time
-		back = q.clock.take(now)
+		back = q.clock.take(now, before, after)
 		return nil
 	})
 	return now, back, err
