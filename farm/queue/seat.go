@@ -30,8 +30,7 @@ const (
 // would share orders, quarantine and the count of failures.
 func (w *Worker) sit(ctx context.Context) error {
 	w.claim = rand.Text()
-	seen := uint64(0)
-	for began := time.Now(); ; {
+	for v := (vacancy{home: w.info.Home}); ; {
 		r, err := w.q.nodes.read(ctx, tokenOf(w.info.Node))
 		if errors.Is(err, errAbsent) {
 			r, err = record{}, nil
@@ -39,14 +38,9 @@ func (w *Worker) sit(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		var before NodeRecord
-		_ = json.Unmarshal(r.value, &before) // what cannot be read belongs to whoever keeps writing it
-		free := len(r.value) == 0 || w.info.Home != "" && before.Home == w.info.Home || time.Since(began) > seatPatience
-		if seen == 0 {
-			seen = r.revision
-		}
-		if !free && r.revision != seen {
-			return ErrNameTaken
+		free, err := v.look(r)
+		if err != nil {
+			return err
 		}
 		if free {
 			w.revision = r.revision
@@ -58,6 +52,27 @@ func (w *Worker) sit(ctx context.Context) error {
 			return err
 		}
 	}
+}
+
+// vacancy is what a worker that wants a name has seen of its record.
+type vacancy struct {
+	home  string
+	looks int
+	seen  uint64 // the newest revision
+}
+
+// look says whether the record may be taken. A new revision is that of another worker, which lives, also where this one tried to take the record and came too late.
+// Looks are counted, seatLook apart: while a server is away, nobody can write.
+func (v *vacancy) look(r record) (free bool, err error) {
+	var before NodeRecord
+	_ = json.Unmarshal(r.value, &before) // what cannot be read belongs to whoever keeps writing it
+	free = len(r.value) == 0 || v.home != "" && before.Home == v.home
+	if !free && v.looks > 0 && r.revision > v.seen {
+		return false, ErrNameTaken
+	}
+	v.seen = max(v.seen, r.revision)
+	v.looks++
+	return free || v.looks > int(seatPatience/seatLook), nil
 }
 
 // joinError is why a worker could not join.
