@@ -156,7 +156,8 @@ func (w *Worker) Context() context.Context { return w.fate }
 func (q *Queue) hearAuth(err error) bool {
 	for _, refusal := range []error{nats.ErrAuthorization, nats.ErrAuthExpired, nats.ErrAuthRevoked, nats.ErrAccountAuthExpired} {
 		if errors.Is(err, refusal) {
-			if before := q.turnedAway.Swap(time.Now().UnixNano()); time.Since(time.Unix(0, before)) > refusedFresh {
+			now := time.Now()
+			if before := q.turnedAway.Swap(&now); before == nil || now.Sub(*before) > refusedFresh {
 				q.log.Warn("the server refuses the connection; it is asked again", "cause", err)
 			}
 			return true
@@ -171,12 +172,12 @@ func (w *Worker) guard(ctx context.Context) {
 	limit, look := refusedLeases*lease, min(lease, refusedFresh)/4
 	var since time.Time
 	for wait(ctx, nil, look) == nil {
-		last := time.Unix(0, w.q.turnedAway.Load())
+		last := w.q.turnedAway.Load()
 		switch {
-		case w.q.nc.IsConnected() || time.Since(last) > refusedFresh:
+		case w.q.nc.IsConnected() || last == nil || time.Since(*last) > refusedFresh:
 			since = time.Time{}
 		case since.IsZero():
-			since = last
+			since = *last
 		case time.Since(since) >= limit:
 			w.lose(failure("stay in farm", w.info.Node, ErrRefused, "Its token has expired or was revoked: make another with vksplat farm token --role worker.", scene.ErrTryAgain))
 			return

@@ -3,7 +3,12 @@ package queue
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
 	"testing"
+
+	"github.com/nats-io/nats.go"
 )
 
 // TestVacancy has a name be taken from who is silent, by one of those that wait for it.
@@ -54,5 +59,19 @@ func TestVacancy(t *testing.T) {
 	}
 	if _, err := v.look(node("b", 1)); !errors.Is(err, ErrNameTaken) {
 		t.Error("who came too late: ", err)
+	}
+}
+
+// TestHearAuth measures how long ago the server refused the connection by a clock that nobody moves.
+func TestHearAuth(t *testing.T) {
+	q := &Queue{log: slog.New(slog.DiscardHandler)}
+	if q.hearAuth(nats.ErrTimeout) || q.turnedAway.Load() != nil {
+		t.Error("a server that is away has refused nothing")
+	}
+	if !q.hearAuth(fmt.Errorf("again: %w", nats.ErrAuthorization)) {
+		t.Fatal("a refusal is none")
+	}
+	if at := q.turnedAway.Load(); at == nil || !strings.Contains(at.String(), " m=") {
+		t.Errorf("%v has no monotonic reading", at)
 	}
 }
