@@ -78,14 +78,14 @@ func TestWaitsFor(t *testing.T) {
 		t.Fatal(err)
 	}
 	node := func(change func(*queue.NodeRecord)) queue.NodeStatus {
-		n := queue.NodeRecord{Pools: []string{"any", "any-gpu", "gpu24", "gpu24-gpu"}, Roots: []string{"inputs", "outputs"}}
+		n := queue.NodeRecord{Pools: []string{"any", "any+gpu", "gpu24", "gpu24+gpu"}, Roots: []string{"inputs", "outputs"}}
 		change(&n)
 		return queue.NodeStatus{NodeRecord: n}
 	}
 	whole := node(func(*queue.NodeRecord) {})
 	bare := node(func(n *queue.NodeRecord) { n.Roots = []string{"outputs"} })
 	mute := node(func(n *queue.NodeRecord) { n.Lacks = []string{"encode"} })
-	plain := node(func(n *queue.NodeRecord) { n.Pools = []string{"any", "any-gpu", "gpu24"} })
+	plain := node(func(n *queue.NodeRecord) { n.Pools = []string{"any", "any+gpu", "gpu24"} })
 	for _, c := range []struct {
 		nodes []queue.NodeStatus
 		want  string // parts, with | between
