@@ -52,6 +52,7 @@ func (p *puller) close() {
 
 // sweep asks every consumer once, the highest priority first, until a task could be claimed.
 func (p *puller) sweep(ctx context.Context, slot Slot) (*Lease, error) {
+	began := time.Now()
 	for _, priority := range Priorities {
 		for _, pool := range p.w.info.Pools {
 			for ctx.Err() == nil && (slot.Pools == nil || slices.Contains(slot.Pools, pool)) {
@@ -59,7 +60,7 @@ func (p *puller) sweep(ctx context.Context, slot Slot) (*Lease, error) {
 				if msg == nil {
 					break
 				}
-				lease, err := p.w.take(ctx, msg, slot)
+				lease, err := p.w.take(ctx, msg, slot, began)
 				if lease != nil || errors.Is(err, ErrFormat) {
 					return lease, err
 				}
@@ -88,8 +89,8 @@ func (p *puller) next(ctx context.Context, consumer string) (msg *nats.Msg) {
 	return msg
 }
 
-// take decides about a message: claim its task, or answer the message so that it comes again when it should.
-func (w *Worker) take(ctx context.Context, msg *nats.Msg, slot Slot) (*Lease, error) {
+// take decides about a message of a sweep: claim its task, or answer the message so that it comes again when it should.
+func (w *Worker) take(ctx context.Context, msg *nats.Msg, slot Slot, began time.Time) (*Lease, error) {
 	var c call
 	if err := json.Unmarshal(msg.Data, &c); err != nil {
 		w.reply(msg, "+TERM")
@@ -98,7 +99,7 @@ func (w *Worker) take(ctx context.Context, msg *nats.Msg, slot Slot) (*Lease, er
 	if w.refresh(c, msg) {
 		return nil, nil
 	}
-	if delay := w.leaves(slot.Device, entryKey(c.Job, c.Index)); delay > 0 {
+	if delay := w.leaves(slot.Device, entryKey(c.Job, c.Index), began); delay > 0 {
 		w.reply(msg, nak(delay))
 		return nil, nil
 	}
