@@ -8,10 +8,11 @@ import (
 	"vksplat/farm/queue"
 	"vksplat/farm/spec"
 	"vksplat/farm/task"
+	"vksplat/farm/worker"
 )
 
 // checkHere refuses a job that would wait for ever on this machine alone, and tells of videos that nothing here can make.
-func (a *app) checkHere(o *submitOptions, plan *spec.Plan, devices int) error {
+func (a *app) checkHere(o *submitOptions, plan *spec.Plan, devices []worker.Device) error {
 	hasFFmpeg := true
 	if _, err := exec.LookPath(ffmpegName); err != nil {
 		hasFFmpeg = false
@@ -19,8 +20,10 @@ func (a *app) checkHere(o *submitOptions, plan *spec.Plan, devices int) error {
 	for i := range plan.Tasks {
 		t := &plan.Tasks[i]
 		switch needs := task.NeedsDevice(t.Kind); {
-		case needs && devices == 0:
+		case needs && len(devices) == 0:
 			return usagef("leave out --devices none: without a GPU software Vulkan does it", "task %s (%s) needs a device, and --devices none gives it none", t.Name, t.Kind)
+		case needs && !slices.ContainsFunc(devices, func(d worker.Device) bool { return d.Elsewhere(t.Pin) == "" }):
+			return usagef("change the job's pin, or give other --devices; vksplat devices lists them", "task %s (%s) would wait for ever here: %s", t.Name, t.Kind, devices[0].Elsewhere(t.Pin))
 		case !needs && o.work.others <= 0:
 			return usagef("leave out --others, or give 1 or more", "task %s (%s) runs beside those with a device, and --others %d lets none run", t.Name, t.Kind, o.work.others)
 		case t.Kind == spec.KindEncode && !hasFFmpeg:

@@ -38,16 +38,28 @@ func TestCheckHere(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", "")
+	gpu, other := worker.Device{ID: "a-1", Name: "GPU", Driver: "1.2"}, worker.Device{ID: "b-2", Name: "Other", Driver: "1.2"}
+	both := []worker.Device{gpu, other}
 	for _, c := range []struct {
-		devices, others int
-		want            string // part of the error
-		code            int
-	}{{1, 1, "", exitOK}, {0, 1, "needs a device", exitUsage}, {1, 0, "beside those with a device", exitUsage}} {
+		devices []worker.Device
+		others  int
+		pin     spec.Pin
+		want    string // part of the error
+		code    int
+	}{
+		{both[:1], 1, spec.Pin{}, "", exitOK}, {nil, 1, spec.Pin{}, "needs a device", exitUsage}, {both[:1], 0, spec.Pin{}, "beside those with a device", exitUsage},
+		{both, 1, spec.Pin{Device: "Other"}, "", exitOK}, {both, 1, spec.Pin{Device: "b-2", Driver: "1.2"}, "", exitOK},
+		{both[:1], 1, spec.Pin{Device: "Other"}, "task m (train) would wait for ever here: it is pinned to the device Other, this is GPU", exitUsage},
+		{both, 1, spec.Pin{Driver: "1.3"}, "pinned to the driver 1.3", exitUsage}, {nil, 1, spec.Pin{Device: "GPU"}, "needs a device", exitUsage},
+	} {
 		var said strings.Builder
 		a := newApp(nil, io.Discard, &said)
+		for i := range plan.Tasks {
+			plan.Tasks[i].Pin = c.pin
+		}
 		err := a.checkHere(&submitOptions{work: workFlags{others: c.others}}, plan, c.devices)
 		if exitCode(err) != c.code || err != nil && (!strings.Contains(err.Error(), c.want) || hint(err) == "") {
-			t.Errorf("%d devices, %d others: %v", c.devices, c.others, err)
+			t.Errorf("%v, %d others, %v: %v", c.devices, c.others, c.pin, err)
 		}
 		if err == nil && strings.Count(said.String(), "ffmpeg") != 1 {
 			t.Errorf("of ffmpeg it says %q", said.String())

@@ -194,7 +194,7 @@ func (a *app) submitHere(o *submitOptions, job *spec.Job, plan *spec.Plan) error
 	if err != nil {
 		return err
 	}
-	if err := a.checkHere(o, plan, len(devices)); err != nil {
+	if err := a.checkHere(o, plan, devices); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(run.dir, 0o700); err != nil {

@@ -65,6 +65,7 @@ func isCall(msg *nats.Msg) bool {
 
 // sweep asks every consumer once, the highest priority first, until a task could be claimed.
 func (p *puller) sweep(ctx context.Context, slot Slot) (*Lease, error) {
+	began := time.Now()
 	for _, priority := range Priorities {
 		for _, pool := range p.w.info.Pools {
 			for ctx.Err() == nil && (slot.Pools == nil || slices.Contains(slot.Pools, pool)) {
@@ -72,7 +73,7 @@ func (p *puller) sweep(ctx context.Context, slot Slot) (*Lease, error) {
 				if msg == nil {
 					break
 				}
-				lease, err := p.w.take(ctx, msg, slot)
+				lease, err := p.w.take(ctx, msg, slot, began)
 				if lease != nil || errors.Is(err, ErrFormat) {
 					return lease, err
 				}
@@ -127,8 +128,8 @@ func (p *puller) late(ctx context.Context) (*nats.Msg, error) {
 	}
 }
 
-// take decides about a message: claim its task, or answer the message so that it comes again when it should.
-func (w *Worker) take(ctx context.Context, msg *nats.Msg, slot Slot) (*Lease, error) {
+// take decides about a message of a sweep: claim its task, or answer the message so that it comes again when it should.
+func (w *Worker) take(ctx context.Context, msg *nats.Msg, slot Slot, began time.Time) (*Lease, error) {
 	var c call
 	if err := json.Unmarshal(msg.Data, &c); err != nil {
 		w.reply(msg, "+TERM")
@@ -137,7 +138,7 @@ func (w *Worker) take(ctx context.Context, msg *nats.Msg, slot Slot) (*Lease, er
 	if w.refresh(c, msg) {
 		return nil, nil
 	}
-	if delay := w.leaves(slot.Device, entryKey(c.Job, c.Index)); delay > 0 {
+	if delay := w.leaves(slot.Device, entryKey(c.Job, c.Index), began); delay > 0 {
 		w.reply(msg, nak(delay))
 		return nil, nil
 	}
@@ -339,7 +340,9 @@ func (w *Worker) plan(ctx context.Context, head Head) ([]Task, error) {
 // serverTime asks the clock that stamps entries, and says whether it went back since it was asked last.
 func (q *Queue) serverTime(ctx context.Context) (now time.Time, back bool, err error) {
 	err = q.retry(ctx, "ask for the time", func(ctx context.Context) error {
+		before := time.Now()
 		msg, err := q.nc.RequestWithContext(ctx, "$JS.API.STREAM.INFO."+q.tasks.stream, nil)
+		after := time.Now()
 		if err != nil {
 			return err
 		}
@@ -353,7 +356,7 @@ func (q *Queue) serverTime(ctx context.Context) (now time.Time, back bool, err e
 			return nats.ErrNoResponders
 		}
 		now = info.Time
-		back = q.clock.take(now)
+		back = q.clock.take(now, before, after)
 		return nil
 	})
 	return now, back, err

@@ -12,23 +12,24 @@ const clockJump = 2 * time.Second
 type clock struct {
 	lock   sync.Mutex
 	server time.Time // when it was looked at last
-	own    time.Time // this process's time then; it has a monotonic reading
+	before time.Time // this process's time when that was asked; it has a monotonic reading
+	after  time.Time // and when the answer was there
 	ahead  time.Time // when it was found to have been moved forward, zero for never
 }
 
-// take takes in the server's time, and says whether that went back.
-func (c *clock) take(server time.Time) (back bool) {
+// take takes in the server's time, which it looked at between two of this process's, and says whether that went back. An answer may be long on its way: the clock was
+// moved only if no moment of either round trip explains what it shows.
+func (c *clock) take(server, before, after time.Time) (back bool) {
 	c.lock.Lock()
 	defer c.lock.Unlock()
-	own := time.Now()
-	if !c.own.IsZero() {
-		moved := server.Sub(c.server) - own.Sub(c.own)
-		if moved > clockJump {
-			c.ahead = own
+	if !c.server.IsZero() {
+		passed := server.Sub(c.server)
+		if passed-after.Sub(c.before) > clockJump {
+			c.ahead = after
 		}
-		back = moved < -clockJump
+		back = passed-before.Sub(c.after) < -clockJump
 	}
-	c.server, c.own = server, own
+	c.server, c.before, c.after = server, before, after
 	return back
 }
 

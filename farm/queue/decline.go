@@ -2,21 +2,24 @@ package queue
 
 import (
 	"context"
+	"math/rand/v2"
 	"time"
 )
 
 // refusal is a task that a slot of this worker declined.
 type refusal struct {
-	until time.Time // it is not claimed again
-	times int       // its message was put back since
+	until time.Time     // it is not claimed again
+	seen  time.Time     // its message came last, zero for never since
+	hide  time.Duration // how long that was put back, give or take a half
 }
 
 const (
 	mostReasons  = 8       // nodes whose reasons an entry holds
 	longReason   = 256     // bytes
-	mostRefusals = 1 << 16 // tasks
-	putBack      = time.Second
-	putBackMost  = 5 * time.Second
+	mostRefusals = 1 << 16 // tasks of a device
+	putBack      = 200 * time.Millisecond
+	putBackMost  = time.Minute
+	putBackMany  = 64 // so many tasks that a device has declined, and their messages are put back for twice as long
 )
 
 // Decline ends the lease of a task that cannot be done on this worker's node and device, because of why, and that others may be able to do. The attempt does not
@@ -53,27 +56,32 @@ func (e *Entry) decline(node, why string) {
 func (w *Worker) leave(device, key string, keep time.Duration) {
 	w.lock.Lock()
 	defer w.lock.Unlock()
-	now := time.Now()
-	if len(w.left) >= mostRefusals {
-		clear(w.left) // they are declined again
+	if w.left[device] == nil || len(w.left[device]) >= mostRefusals {
+		w.left[device] = map[string]*refusal{} // they are declined again
 	}
-	w.left[device+"\x00"+key] = &refusal{until: now.Add(keep)}
+	w.left[device][key] = &refusal{until: time.Now().Add(keep)}
 }
 
-// leaves says how long the message of a task that a slot declined is to be kept from everybody, 0 where the slot may claim it. Meanwhile no other worker can see it
-// either, so that it is short; but when nobody takes it for long, messages should not go round and round.
-func (w *Worker) leaves(device, key string) time.Duration {
+// leaves says how long the message of a task that a slot declined, and that came in a sweep since began, is to be kept from everybody, 0 where the slot may claim it.
+// Meanwhile no other worker can see it either, so that it is short, and as long for the next as for the first: each slot of those that ask is as likely to get it.
+// But the server gives what was put back before what is new. A message that comes twice in one sweep, as over a slow line, is put back for twice as long, until the slot
+// gets past all that it declined.
+func (w *Worker) leaves(device, key string, began time.Time) time.Duration {
 	w.lock.Lock()
 	defer w.lock.Unlock()
-	id := device + "\x00" + key
-	r := w.left[id]
+	r := w.left[device][key]
 	if r == nil {
 		return 0
 	}
-	if time.Now().After(r.until) {
-		delete(w.left, id)
+	now := time.Now()
+	if now.After(r.until) {
+		delete(w.left[device], key)
 		return 0
 	}
-	r.times++
-	return min(time.Duration(r.times)*putBack, putBackMost)
+	r.hide = max(r.hide, putBack+putBack*time.Duration(len(w.left[device]))/putBackMany)
+	if !r.seen.Before(began) {
+		r.hide *= 2
+	}
+	r.hide, r.seen = min(r.hide, putBackMost), now
+	return r.hide/2 + rand.N(r.hide)
 }

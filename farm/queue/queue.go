@@ -59,9 +59,9 @@ type Queue struct {
 	previews bucket
 	clock    clock
 
-	refused    chan error   // what the server does not permit the connection, where strict
-	strict     atomic.Bool  // a refusal ends a call, whose connection nobody else uses
-	turnedAway atomic.Int64 // when the server last refused the connection, in nanoseconds of Unix; 0 for never
+	refused    chan error                // what the server does not permit the connection, where strict
+	strict     atomic.Bool               // a refusal ends a call, whose connection nobody else uses
+	turnedAway atomic.Pointer[time.Time] // when the server last refused the connection, with a monotonic reading; nil for never
 }
 
 const (

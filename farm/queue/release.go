@@ -137,12 +137,20 @@ type lane struct {
 	pool     string
 }
 
-// load is how much is handed out already.
+// mostDeclined is how many windows full of tasks that workers declined wait in a lane without taking anything from others. Workers look at them again and again.
+const mostDeclined = 8
+
+// load is how much is handed out already. Tasks that every worker there is declines may wait for long: they count for their own jobs, and not against others.
 type load struct {
-	limits  Limits
-	waiting map[lane]int   // tasks in front of workers
-	users   map[string]int // tasks that run or are in front of workers
-	pools   map[string]int // likewise, by the name under which they count
+	limits   Limits
+	waiting  map[lane]int   // tasks in front of workers, but for those declined
+	declined map[lane]int   // tasks in front of workers that were declined
+	users    map[string]int // tasks that run or are in front of workers
+	pools    map[string]int // likewise, by the name under which they count
+}
+
+func newLoad(limits Limits) load {
+	return load{limits: limits, waiting: map[lane]int{}, declined: map[lane]int{}, users: map[string]int{}, pools: map[string]int{}}
 }
 
 // release calls workers to the tasks that may run next: the highest priority first, of each priority and pool the oldest jobs' first, as many as the farm's window,
@@ -156,9 +164,9 @@ func (r *reconciler) release(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	l := load{limits: limits, waiting: map[lane]int{}, users: map[string]int{}, pools: map[string]int{}}
+	l := newLoad(limits)
 	for _, b := range boards {
-		l.count(b)
+		l.count(b, r.q.farm.Window)
 	}
 	var calls []place
 	for _, p := range Priorities {
@@ -179,15 +187,30 @@ func (r *reconciler) release(ctx context.Context) error {
 	return err
 }
 
-// calls lists the tasks of a priority that are to be called, and counts them.
+// calls lists the tasks of a priority that are to be called, and counts them. Of one job no more than a window is in front of workers, declined or not.
 func (b *board) calls(p Priority, l *load, window int) (list []place) {
+	there := map[lane]int{}
 	for i := range b.cells {
-		if b.mayCall(i) && b.tasks[i].priority(b.head) == p && l.take(b, i, window) {
+		if b.cells[i].waits() {
+			there[b.lane(i)]++
+		}
+	}
+	for i := range b.cells {
+		if b.mayCall(i) && b.tasks[i].priority(b.head) == p && (b.cells[i].state == RetryWait || there[b.lane(i)] < window) && l.take(b, i, window) {
+			there[b.lane(i)]++
 			list = append(list, place{b, i})
 		}
 	}
 	return list
 }
+
+func (b *board) lane(i int) lane { return lane{b.tasks[i].priority(b.head), b.tasks[i].pool()} }
+
+// waits says whether the task is in front of workers.
+func (c *cell) waits() bool { return c.state == Queued && c.called }
+
+// declined says whether the task waits because nobody who saw it could do it.
+func (c *cell) declined() bool { return c.waits() && c.entry != nil && len(c.entry.Declined) > 0 }
 
 // waits says whether a task of the board might be called.
 func (b *board) waits() bool { return b.counts[Queued]+b.counts[RetryWait] > 0 && !b.head.Paused }
@@ -201,16 +224,20 @@ func (b *board) mayCall(i int) bool {
 	return c.state == Queued || c.state == RetryWait && time.Since(c.seen) > time.Duration(c.entry.Delay)
 }
 
-func (l *load) count(b *board) {
+func (l *load) count(b *board, window int) {
 	for i := range b.cells {
-		c, task := &b.cells[i], &b.tasks[i]
-		if c.state == Queued && c.called {
-			l.waiting[lane{task.priority(b.head), task.pool()}]++
+		c := &b.cells[i]
+		if !c.waits() && !c.state.owned() && c.state != RetryWait {
+			continue
 		}
-		if c.state.owned() || c.state == RetryWait || c.state == Queued && c.called {
-			l.users[b.head.Owner]++
-			l.pools[task.limit()]++
+		if in := b.lane(i); c.declined() && l.declined[in] < mostDeclined*window {
+			l.declined[in]++
+			continue
+		} else if c.waits() {
+			l.waiting[in]++
 		}
+		l.users[b.head.Owner]++
+		l.pools[b.tasks[i].limit()]++
 	}
 }
 
@@ -219,8 +246,7 @@ func (l *load) take(b *board, i, window int) bool {
 	if b.cells[i].state == RetryWait {
 		return true // counted already
 	}
-	task := &b.tasks[i]
-	in, name := lane{task.priority(b.head), task.pool()}, task.limit()
+	in, name := b.lane(i), b.tasks[i].limit()
 	if l.waiting[in] >= window || !allows(l.limits.Users, b.head.Owner, l.users[b.head.Owner]) || !allows(l.limits.Pools, name, l.pools[name]) {
 		return false
 	}

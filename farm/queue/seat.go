@@ -30,8 +30,7 @@ const (
 // would share orders, quarantine and the count of failures.
 func (w *Worker) sit(ctx context.Context) error {
 	w.claim = rand.Text()
-	seen := uint64(0)
-	for began := time.Now(); ; {
+	for v := (vacancy{home: w.info.Home}); ; {
 		r, err := w.q.nodes.read(ctx, tokenOf(w.info.Node))
 		if errors.Is(err, errAbsent) {
 			r, err = record{}, nil
@@ -39,14 +38,9 @@ func (w *Worker) sit(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		var before NodeRecord
-		_ = json.Unmarshal(r.value, &before) // what cannot be read belongs to whoever keeps writing it
-		free := len(r.value) == 0 || w.info.Home != "" && before.Home == w.info.Home || time.Since(began) > seatPatience
-		if seen == 0 {
-			seen = r.revision
-		}
-		if !free && r.revision != seen {
-			return ErrNameTaken
+		free, err := v.look(r)
+		if err != nil {
+			return err
 		}
 		if free {
 			w.revision = r.revision
@@ -58,6 +52,27 @@ func (w *Worker) sit(ctx context.Context) error {
 			return err
 		}
 	}
+}
+
+// vacancy is what a worker that wants a name has seen of its record.
+type vacancy struct {
+	home  string
+	looks int
+	seen  uint64 // the newest revision
+}
+
+// look says whether the record may be taken. A new revision is that of another worker, which lives, also where this one tried to take the record and came too late.
+// Looks are counted, seatLook apart: while a server is away, nobody can write.
+func (v *vacancy) look(r record) (free bool, err error) {
+	var before NodeRecord
+	_ = json.Unmarshal(r.value, &before) // what cannot be read belongs to whoever keeps writing it
+	free = len(r.value) == 0 || v.home != "" && before.Home == v.home
+	if !free && v.looks > 0 && r.revision > v.seen {
+		return false, ErrNameTaken
+	}
+	v.seen = max(v.seen, r.revision)
+	v.looks++
+	return free || v.looks > int(seatPatience/seatLook), nil
 }
 
 // joinError is why a worker could not join.
@@ -141,7 +156,8 @@ func (w *Worker) Context() context.Context { return w.fate }
 func (q *Queue) hearAuth(err error) bool {
 	for _, refusal := range []error{nats.ErrAuthorization, nats.ErrAuthExpired, nats.ErrAuthRevoked, nats.ErrAccountAuthExpired} {
 		if errors.Is(err, refusal) {
-			if before := q.turnedAway.Swap(time.Now().UnixNano()); time.Since(time.Unix(0, before)) > refusedFresh {
+			now := time.Now()
+			if before := q.turnedAway.Swap(&now); before == nil || now.Sub(*before) > refusedFresh {
 				q.log.Warn("the server refuses the connection; it is asked again", "cause", err)
 			}
 			return true
@@ -156,12 +172,12 @@ func (w *Worker) guard(ctx context.Context) {
 	limit, look := refusedLeases*lease, min(lease, refusedFresh)/4
 	var since time.Time
 	for wait(ctx, nil, look) == nil {
-		last := time.Unix(0, w.q.turnedAway.Load())
+		last := w.q.turnedAway.Load()
 		switch {
-		case w.q.nc.IsConnected() || time.Since(last) > refusedFresh:
+		case w.q.nc.IsConnected() || last == nil || time.Since(*last) > refusedFresh:
 			since = time.Time{}
 		case since.IsZero():
-			since = last
+			since = *last
 		case time.Since(since) >= limit:
 			w.lose(failure("stay in farm", w.info.Node, ErrRefused, "Its token has expired or was revoked: make another with vksplat farm token --role worker.", scene.ErrTryAgain))
 			return

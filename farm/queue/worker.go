@@ -65,7 +65,7 @@ type Worker struct {
 	leases map[string]*Lease
 	wake   chan struct{} // closed when there may be something to claim, then replaced
 	plans  map[string][]Task
-	left   map[string]*refusal // by place and task: what was declined
+	left   map[string]map[string]*refusal // by device and task: what was declined
 }
 
 const (
@@ -89,7 +89,7 @@ func (q *Queue) Join(ctx context.Context, info WorkerInfo) (*Worker, error) {
 	if !slices.Contains(info.Pools, AnyPool) {
 		info.Pools = append(info.Pools, AnyPool)
 	}
-	w := &Worker{q: q, info: info, leases: map[string]*Lease{}, wake: make(chan struct{}), plans: map[string][]Task{}, left: map[string]*refusal{}}
+	w := &Worker{q: q, info: info, leases: map[string]*Lease{}, wake: make(chan struct{}), plans: map[string][]Task{}, left: map[string]map[string]*refusal{}}
 	w.fate, w.lose = context.WithCancelCause(context.WithoutCancel(ctx))
 	q.strict.Store(true) // else a token that may not do this would be tried for ever
 	defer q.strict.Store(q.options.Patience > 0)

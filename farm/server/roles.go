@@ -9,7 +9,8 @@ import (
 type Role string
 
 // The roles. Submitters and workers write the state of tasks, so they are trusted with it: what keeps them apart is that a submitter cannot take tasks, a
-// worker cannot submit any, and neither can change nodes, limits or streams.
+// worker cannot submit any, and neither can change orders to nodes, limits or streams. Workers are trusted with each other, too: each may write the record of every
+// node, and whoever writes that of another ends that worker (ErrNameTaken), and write the state, log and preview of every task.
 const (
 	View   Role = "view"   // look at everything
 	Submit Role = "submit" // and submit, cancel, retry, pause jobs

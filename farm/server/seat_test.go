@@ -4,9 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"path/filepath"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/nats-io/nats.go"
 
 	"vksplat/farm/queue"
 	"vksplat/scene"
@@ -149,5 +154,55 @@ func TestDeclined(t *testing.T) {
 	f.must(err)
 	if e := tasks[0].Entry; e.State != queue.Succeeded || e.Declined != nil {
 		t.Errorf("%+v", e)
+	}
+}
+
+// TestDeclinedByMany has a worker that can do a task get it from among many slots that cannot, and these not ask for it all the time.
+func TestDeclinedByMany(t *testing.T) {
+	f := newFarm(t)
+	const slots, tasks = 12, 3
+	declining, stop := context.WithCancel(t.Context())
+	var declined atomic.Int64
+	var group sync.WaitGroup
+	defer group.Wait()
+	defer stop()
+	for i := range slots {
+		group.Go(func() {
+			for {
+				lease, err := f.worker.Claim(declining, queue.Slot{Device: fmt.Sprint(i)})
+				if err != nil {
+					return
+				}
+				declined.Add(1)
+				_ = lease.Decline(t.Context(), "pinned elsewhere", time.Hour)
+			}
+		})
+	}
+	f.submit(queue.JobPlan{Name: "j", Document: []byte("{}"), Tasks: []queue.Task{{Name: "a"}, {Name: "b"}, {Name: "c"}}})
+	for began := time.Now(); declined.Load() < slots*tasks; time.Sleep(10 * time.Millisecond) {
+		if time.Since(began) > patience {
+			t.Fatalf("%d slots declined a task", declined.Load())
+		}
+	}
+	var answers atomic.Int64
+	sub, err := f.server.nc.Subscribe("$JS.ACK.JOBS.>", func(*nats.Msg) { answers.Add(1) })
+	f.must(err)
+	const look = 3 * time.Second
+	time.Sleep(look)
+	f.must(sub.Unsubscribe())
+	rate := float64(answers.Load()) / look.Seconds()
+	t.Logf("%.1f messages a second", rate)
+	if rate > tasks*12 { // a message is put back for a tenth of a second at least
+		t.Errorf("%.0f messages a second about %d tasks that nobody can do", rate, tasks)
+	}
+	able := f.join("able")
+	for range tasks {
+		began := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		lease, err := able.Claim(ctx, queue.Slot{Device: "able"})
+		cancel()
+		f.must(err)
+		t.Logf("%s after %v", lease.Task.Name, time.Since(began))
+		f.must(lease.Succeed(t.Context(), "m"))
 	}
 }

@@ -300,13 +300,22 @@ func (n *node) unfit(t *spec.Task, d *Device) string {
 	if d == nil || !task.NeedsDevice(t.Kind) {
 		return ""
 	}
-	switch {
-	case t.Pin.Device != "" && !(task.Device{Name: d.Name, UUID: d.ID, PCI: d.PCI}).Is(t.Pin.Device):
-		return fmt.Sprintf("it is pinned to the device %s, this is %s", t.Pin.Device, d.Name)
-	case t.Pin.Driver != "" && t.Pin.Driver != d.Driver:
-		return fmt.Sprintf("it is pinned to the driver %s, this is %s", t.Pin.Driver, d.Driver)
-	case d.MemoryBytes > 0 && d.MemoryBytes < int64(t.Limits.VRAMMinMB)<<20:
+	if why := d.Elsewhere(t.Pin); why != "" {
+		return why
+	}
+	if d.MemoryBytes > 0 && d.MemoryBytes < int64(t.Limits.VRAMMinMB)<<20 {
 		return fmt.Sprintf("it needs %d MB of device memory, %s has %d", t.Limits.VRAMMinMB, d.Name, d.MemoryBytes>>20)
+	}
+	return ""
+}
+
+// Elsewhere says that a pin means another device, "" where it means this one.
+func (d *Device) Elsewhere(pin spec.Pin) string {
+	switch {
+	case pin.Device != "" && !(task.Device{Name: d.Name, UUID: d.ID, PCI: d.PCI}).Is(pin.Device):
+		return fmt.Sprintf("it is pinned to the device %s, this is %s", pin.Device, d.Name)
+	case pin.Driver != "" && pin.Driver != d.Driver:
+		return fmt.Sprintf("it is pinned to the driver %s, this is %s", pin.Driver, d.Driver)
 	}
 	return ""
 }
