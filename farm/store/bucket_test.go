@@ -233,6 +233,30 @@ func TestLostManifest(t *testing.T) {
 	}
 }
 
+// TestLostMove has results be moved that are not meant, and the answer to that get lost: they are put back.
+func TestLostMove(t *testing.T) {
+	s := newServer(t)
+	b := newBucketOf(t, s)
+	f := &fenced{t, bucketRig(b)}
+	if own, err := f.commit("model", Made{Attempt: 1}); err != nil || !own {
+		t.Fatal(own, err)
+	}
+	lost := false
+	s.SetFault(func(w http.ResponseWriter, r *http.Request) bool {
+		if lost || r.Method != http.MethodPut || r.ContentLength != 0 || !strings.HasSuffix(r.URL.Path, "/j/t/out/"+ManifestName) {
+			return false
+		}
+		lost = true
+		s.Serve(httptest.NewRecorder(), r)
+		s3test.Cut(w, r, 0)
+		return true
+	})
+	f.must(setAside(b, "j/t", "damaged-", func(*Manifest) bool { return false }))
+	if m, err := Result(t.Context(), b, "j/t"); err != nil || m == nil || !lost {
+		t.Errorf("results that count are gone: %+v, %v", m, err)
+	}
+}
+
 // TestLosersLeaveNothing has many attempts commit at once: the bucket has the files of one.
 func TestLosersLeaveNothing(t *testing.T) {
 	onBuckets(t, func(t *testing.T, b *bucket) {

@@ -101,6 +101,13 @@ func (b *bucket) Publish(from, to string) error {
 		if err := b.replace(source, nil); !errors.Is(err, ErrExists) {
 			return err
 		}
+		now, err := b.readRegister(from)
+		if err == nil && now.tag != "" && len(now.data) == 0 {
+			return nil // the answer to an earlier request was lost, or somebody has moved the same
+		}
+		if err != nil {
+			return err
+		}
 		// Somebody has replaced it: that is not what was to go.
 		return errors.Join(fs.ErrNotExist, b.remove([]string{b.object(path.Join(to, ManifestName))}))
 	})
