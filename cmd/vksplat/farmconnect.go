@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"vksplat/farm/queue"
+	"vksplat/farm/server"
 )
 
 // farmFlags say which farm a command is about.
@@ -100,8 +101,9 @@ func (f *farmFlags) tokenFile() (string, error) {
 // farm is a connection.
 type farm struct {
 	*queue.Queue
-	nc  *nats.Conn
-	run *localRun // whose server it is, nil for one that somebody started as such
+	nc    *nats.Conn
+	run   *localRun // whose server it is, nil for one that somebody started as such
+	owner string    // of jobs that are submitted: whom the token was made for, else the user of this machine
 }
 
 func (f *farm) close() { f.nc.Close() }
@@ -131,7 +133,11 @@ func dialToken(ctx context.Context, file string, options queue.Options) (*farm, 
 	if err != nil {
 		return nil, err
 	}
-	return connected(ctx, nc, options)
+	f, err := connected(ctx, nc, options)
+	if err == nil && token.Role == string(server.Submit) {
+		f.owner = token.Name
+	}
+	return f, err
 }
 
 func connected(ctx context.Context, nc *nats.Conn, options queue.Options) (*farm, error) {
@@ -140,7 +146,7 @@ func connected(ctx context.Context, nc *nats.Conn, options queue.Options) (*farm
 		nc.Close()
 		return nil, err
 	}
-	return &farm{Queue: q, nc: nc}, nil
+	return &farm{Queue: q, nc: nc, owner: userName()}, nil
 }
 
 // commandOptions are those of connections of short commands.

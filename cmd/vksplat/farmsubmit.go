@@ -116,7 +116,7 @@ func (a *app) submitThere(o *submitOptions, job *spec.Job) (done bool, err error
 	if o.out != "" || o.inputs != "" {
 		return false, usagef("the farm's workers know its roots; add --local to do the job here", "--output and --inputs are for jobs that are done here")
 	}
-	p, err := worker.JobPlan(job, userName())
+	p, err := worker.JobPlan(job, q.owner)
 	if err != nil {
 		return false, err
 	}
