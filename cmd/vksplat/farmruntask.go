@@ -162,6 +162,9 @@ func (a *app) runTask(o *runTaskOptions) error {
 	if err != nil {
 		return fmt.Errorf("find this program: %w", err)
 	}
+	if o.attempt < 0 {
+		return usagef("leave it out, or give 1 or more", "flag --attempt: %d is no number of an attempt", o.attempt)
+	}
 	ctx, done := a.taskSignals()
 	defer done()
 	t := task.Options{Job: job, Plan: plan, Index: o.index, Attempt: o.attempt, Fenced: o.fenced, Roots: roots, Work: absolute(o.work), CacheMax: o.cache,

@@ -49,6 +49,9 @@ func (o *previewOptions) resolve() error {
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 		return usagef("make it first, or name another", "flag --preview: there is no folder %s", scene.Printable(dir))
 	}
+	if info, err := os.Stat(o.file); err == nil && !info.Mode().IsRegular() {
+		return usagef("name a file, as in "+filepath.Join(o.file, "now.jpg"), "flag --preview: %s is no file", scene.Printable(o.file))
+	}
 	return nil
 }
 

@@ -123,6 +123,7 @@ func TestPreviewFlags(t *testing.T) {
 		{previewOptions{filepath.Join(dir, "a.jpg"), 0}, false},
 		{previewOptions{filepath.Join(dir, "a.jpg"), -1}, false},
 		{previewOptions{filepath.Join(dir, "none", "a.jpg"), 30}, false},
+		{previewOptions{dir, 30}, false},
 	} {
 		if err := c.resolve(); (err == nil) != c.good {
 			t.Errorf("%+v: %v", c.previewOptions, err)
