@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"vksplat/farm/page"
 	"vksplat/farm/queue"
 )
 
@@ -33,11 +34,8 @@ func paceText(t *queue.TaskStatus) (text string) {
 	if t.State != queue.Running {
 		return ""
 	}
-	if e := &t.Entry; e.Rate > 0 && e.Unit != "" {
-		text += fmt.Sprintf(", %.2g %s/s", e.Rate, e.Unit)
-		if e.Rate >= 10 {
-			text = fmt.Sprintf(", %.0f %s/s", e.Rate, e.Unit)
-		}
+	if rate := page.RateText(t.Entry.Rate, t.Entry.Unit); rate != "" {
+		text = ", " + rate
 	}
 	if t.Left > 0 {
 		text += ", " + durationText(time.Duration(t.Left).Seconds()) + " left"

@@ -133,8 +133,8 @@ func TestPreviewFlags(t *testing.T) {
 
 // TestPreviewShare asks for pictures as fast as can be: less than a hundredth of the training's time is theirs, with room for what a busy machine adds.
 func TestPreviewShare(t *testing.T) {
-	if os.Getenv("VKSPLAT_LONG") != "1" {
-		t.Skip("VKSPLAT_LONG=1 trains for a minute")
+	if os.Getenv(longVariable) != "1" {
+		t.Skip(longVariable + "=1 trains for a minute")
 	}
 	o := newTrainOptions()
 	o.scene, o.out, o.config.Iterations, o.progress = smallScene(t, 300), filepath.Join(t.TempDir(), "out"), 500, progressNone

@@ -153,7 +153,7 @@ func (p *pages) cards(ctx context.Context, nodes []queue.NodeStatus) (list []car
 	pictures := map[string]map[int]bool{} // by job
 	for _, n := range nodes {
 		for _, u := range n.Use {
-			c := card{DeviceUse: u, Node: n.Node, Order: n.Order, Speed: rateText(u.Rate, u.Unit)}
+			c := card{DeviceUse: u, Node: n.Node, Order: n.Order, Speed: RateText(u.Rate, u.Unit)}
 			if u.Job != "" {
 				has, asked := pictures[u.Job]
 				if !asked {
@@ -212,7 +212,7 @@ func newTaskRow(t queue.TaskStatus, picture bool) taskRow {
 		row.Left = leftText(time.Duration(t.Left).Seconds())
 	}
 	if t.State == queue.Running {
-		row.Speed = rateText(t.Entry.Rate, t.Entry.Unit)
+		row.Speed = RateText(t.Entry.Rate, t.Entry.Unit)
 	}
 	return row
 }

@@ -259,8 +259,8 @@ func TestPreviewHeaders(t *testing.T) {
 // TestWords looks at numbers as they are read.
 func TestWords(t *testing.T) {
 	for got, want := range map[string]string{
-		rateText(41.7, "steps"): "42 steps/s", rateText(0.044, "pictures"): "0.044 pictures/s", rateText(3, ""): "", rateText(0, "steps"): "",
-		rateText(math.NaN(), "steps"): "", sizeText(512 << 20): "512 MiB", sizeText(3<<30 + 1<<29): "3.5 GiB", sizeText(1 << 20): "1.0 MiB",
+		RateText(41.7, "steps"): "42 steps/s", RateText(0.044, "pictures"): "0.044 pictures/s", RateText(3, ""): "", RateText(0, "steps"): "",
+		RateText(math.NaN(), "steps"): "", sizeText(512 << 20): "512 MiB", sizeText(3<<30 + 1<<29): "3.5 GiB", sizeText(1 << 20): "1.0 MiB",
 		leftText(120): "2 min", leftText(1e9): "months",
 	} {
 		if got != want {

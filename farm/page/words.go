@@ -49,8 +49,8 @@ func spanText(d time.Duration) string {
 	return strings.TrimSpace(fmt.Sprintf("%d days", int(d.Hours())/24))
 }
 
-// rateText words how many steps are done a second, "" where that is not known or of no interest.
-func rateText(rate float64, unit string) string {
+// RateText words how many steps are done a second, "" where that is not known or of no interest.
+func RateText(rate float64, unit string) string {
 	switch {
 	case !(rate > 0) || unit == "":
 		return ""
@@ -64,7 +64,7 @@ func rateText(rate float64, unit string) string {
 func ratesText(rates map[string]float64) string {
 	var words []string
 	for _, unit := range slices.Sorted(maps.Keys(rates)) {
-		if text := rateText(rates[unit], unit); text != "" {
+		if text := RateText(rates[unit], unit); text != "" {
 			words = append(words, text)
 		}
 	}
