@@ -36,7 +36,7 @@ const lockPatience = 15 * time.Second
 
 // openWork opens the task's folder for this process alone.
 func (r *runner) openWork(ctx context.Context) (unlock func(), err error) {
-	dir, lock := WorkFolder(r.Work, r.hash)
+	dir, lock := WorkFolder(r.Work, r.Job, r.task, r.hash)
 	r.dir = dir
 	r.out = filepath.Join(r.dir, outName)
 	explain := func(err error) error { return store.Explain("open work folder", r.dir, err) }

@@ -4,6 +4,8 @@ package task
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -357,9 +359,11 @@ func (r *runner) uploadLog() {
 	})
 }
 
-// WorkFolder is the folder below work of a task with a hash, and the lock of whoever works in it.
-func WorkFolder(work, hash string) (dir, lock string) {
-	name := hash[:24]
+// WorkFolder is the folder below work of a task with a hash, and the lock of whoever works in it. Two tasks may be alike, in one job or in those of two people: each has
+// its own, or the second would wait for the first.
+func WorkFolder(work string, j *spec.Job, t *spec.Task, hash string) (dir, lock string) {
+	own := sha256.Sum256([]byte(strings.Join([]string{j.Store.Inputs, j.Store.Outputs, KeyOf(j, t), hash}, "\x00")))
+	name := hex.EncodeToString(own[:12])
 	return filepath.Join(work, name), filepath.Join(work, "locks", name)
 }
 

@@ -305,12 +305,25 @@ func TestZombies(t *testing.T) {
 	}
 	// A second process on one machine waits, and does it again only if need be.
 	o := f.options(1, 1, "machine 0")
-	unlock, err := store.Lock(context.Background(), filepath.Join(f.top, "machine 0", "locks", o.Plan.Hash(1)[:24]))
+	_, file := WorkFolder(o.Work, o.Job, &o.Plan.Tasks[1], o.Plan.Hash(1))
+	unlock, err := store.Lock(context.Background(), file)
 	if err != nil {
 		t.Fatal(err)
 	}
 	time.AfterFunc(300*time.Millisecond, unlock)
 	if _, err := Run(context.Background(), o); err != nil {
+		t.Error(err)
+	}
+	// The same task of somebody else's job waits for nobody.
+	unlock, err = store.Lock(context.Background(), file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unlock()
+	f.job.Name = "another's"
+	ctx, cancel := context.WithTimeout(context.Background(), lockPatience/2)
+	defer cancel()
+	if _, err := Run(ctx, f.options(1, 1, "machine 0")); err != nil {
 		t.Error(err)
 	}
 }

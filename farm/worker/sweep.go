@@ -78,7 +78,7 @@ func (n *node) clear(job *spec.Job, dir string) error {
 	cancel() // one look, no waiting
 	busy := false
 	for i := range plan.Tasks {
-		work, lock := task.WorkFolder(n.Work, plan.Hash(i))
+		work, lock := task.WorkFolder(n.Work, job, &plan.Tasks[i], plan.Hash(i))
 		if _, err := os.Stat(work); err != nil {
 			continue
 		}

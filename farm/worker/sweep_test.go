@@ -25,8 +25,8 @@ func TestClear(t *testing.T) {
 	}
 	n := &node{Options: Options{Work: t.TempDir()}}
 	dir, other := filepath.Join(n.Work, jobsFolder, "x"), filepath.Join(n.Work, "another")
-	a, _ := task.WorkFolder(n.Work, plan.Hash(0))
-	b, lock := task.WorkFolder(n.Work, plan.Hash(1))
+	a, _ := task.WorkFolder(n.Work, job, &plan.Tasks[0], plan.Hash(0))
+	b, lock := task.WorkFolder(n.Work, job, &plan.Tasks[1], plan.Hash(1))
 	for _, d := range []string{dir, other, filepath.Join(a, "out"), b, filepath.Dir(lock)} {
 		if err := os.MkdirAll(d, 0o777); err != nil {
 			t.Fatal(err)
