@@ -37,6 +37,7 @@ type Made struct {
 	Step       int      `json:"step"`                 // that the work came to: steps, pictures
 	Program    string   `json:"program"`
 	Device     string   `json:"device,omitempty"`
+	UUID       string   `json:"device_uuid,omitempty"` // of that device, of several alike
 	Driver     string   `json:"driver,omitempty"`
 	Mixed      bool     `json:"mixed"`           // several devices or drivers had a part in it: the bytes may differ from those of an undisturbed run
 	Notes      []string `json:"notes,omitempty"` // of what else may have changed bytes

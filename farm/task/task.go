@@ -244,7 +244,7 @@ func (r *runner) perform(ctx context.Context) (*store.Manifest, error) {
 // made says who makes what.
 func (r *runner) made(step int) store.Made {
 	return store.Made{Job: r.Job.Name, JobHash: r.Job.Hash(), Task: r.task.Name, Hash: r.hash, Index: r.task.Index, Kind: string(r.task.Kind), Attempt: r.Attempt, Generation: r.generation, Step: step,
-		Program: r.Version, Device: r.state.Device, Driver: r.state.Driver, Mixed: r.state.Mixed, Notes: r.state.Notes}
+		Program: r.Version, Device: r.state.Device, UUID: r.Selected.UUID, Driver: r.state.Driver, Mixed: r.state.Mixed, Notes: r.state.Notes}
 }
 
 // reason is why ctx ended, where err only says that it did.

@@ -149,7 +149,7 @@ func (f *farm) options(index, attempt int, work string) Options {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	return Options{Job: f.job, Plan: plan, Index: index, Attempt: attempt, Work: filepath.Join(f.top, work), Program: os.Args[0], Version: "1", Selected: Device{Name: "GPU", Driver: "9"},
+	return Options{Job: f.job, Plan: plan, Index: index, Attempt: attempt, Work: filepath.Join(f.top, work), Program: os.Args[0], Version: "1", Selected: Device{Name: "GPU", UUID: "77", Driver: "9"},
 		Roots: store.Roots{"inputs": {URL: filepath.Join(f.top, "in")}, "outputs": {URL: filepath.Join(f.top, "results")}}}
 }
 
@@ -220,7 +220,7 @@ func TestStopBudget(t *testing.T) {
 
 func TestMixed(t *testing.T) {
 	t.Setenv(fakeVariable, "")
-	for change, mixed := range map[Device]bool{{Name: "GPU", Driver: "9"}: false, {Name: "GPU", Driver: "10"}: true, {Name: "other", Driver: "9"}: true} {
+	for change, mixed := range map[Device]bool{{Name: "GPU", UUID: "78", Driver: "9"}: false, {Name: "GPU", Driver: "10"}: true, {Name: "other", Driver: "9"}: true} {
 		f := newFarm(t, `checkpoint_every = "1h"`)
 		if _, err := runUntil(f.options(0, 1, "a"), ErrCanceled); !errors.Is(err, ErrCanceled) || ExitOf(err) != ExitCanceled {
 			t.Fatal(err)
@@ -228,7 +228,7 @@ func TestMixed(t *testing.T) {
 		o := f.options(0, 2, "a") // the same machine with another device
 		o.Selected = change
 		m, err := Run(context.Background(), o)
-		if err != nil || m.Mixed != mixed || (len(m.Notes) > 0) != mixed || m.Driver != change.Driver {
+		if err != nil || m.Mixed != mixed || (len(m.Notes) > 0) != mixed || m.Driver != change.Driver || m.UUID != change.UUID {
 			t.Errorf("%+v: %+v, %v", change, m, err)
 		}
 	}
