@@ -67,7 +67,11 @@ func (r *runner) openWork(ctx context.Context) (unlock func(), err error) {
 	if r.cache, err = store.OpenCache(r.cacheDir(), r.CacheMax); err != nil {
 		return nil, explain(err)
 	}
-	if r.log, err = os.Create(filepath.Join(r.dir, logFile)); err != nil {
+	how := os.O_CREATE | os.O_WRONLY | os.O_TRUNC
+	if _, err := os.Stat(r.finishedFile()); err == nil { // what made these results said it there
+		how = os.O_CREATE | os.O_WRONLY | os.O_APPEND
+	}
+	if r.log, err = os.OpenFile(filepath.Join(r.dir, logFile), how, 0o666); err != nil {
 		return nil, explain(err)
 	}
 	return unlock, nil
