@@ -245,3 +245,35 @@ func TestGivesUpSoon(t *testing.T) {
 		t.Errorf("%+v, %v", m, err)
 	}
 }
+
+// TestTidy leaves what an attempt leaves that is killed right behind its commit: the next one removes it, unless a process works there.
+func TestTidy(t *testing.T) {
+	t.Setenv(fakeVariable, "")
+	f := newFarm(t, `checkpoint_every = "1h"`)
+	o := f.options(0, 1, "a")
+	if _, err := Run(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	work, lock := WorkFolder(o.Work, o.Plan.Hash(0))
+	checkpoint := filepath.Join(f.top, "results", "job", "train", "ckpt", "a00001")
+	for _, dir := range []string{filepath.Join(work, outName), checkpoint} {
+		if err := errors.Join(os.MkdirAll(dir, 0o777), os.WriteFile(filepath.Join(dir, "left"), nil, 0o666)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	unlock, err := store.Lock(t.Context(), lock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []int{1, 0} {
+		if _, err := Run(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+		if n := len(globbed(work, "*")); n != want || len(globbed(checkpoint, "*")) > 0 {
+			t.Errorf("%d are left in the work folder, want %d; checkpoints %q", n, want, globbed(checkpoint, "*"))
+		}
+		if want == 1 {
+			unlock()
+		}
+	}
+}

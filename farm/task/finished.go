@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -41,7 +42,7 @@ func (f *finished) names() (names []string) {
 
 // finish resumes and works until there are results.
 func (r *runner) finish(ctx context.Context) (*finished, error) {
-	if err := os.RemoveAll(r.finishedFile()); err != nil {
+	if err := r.unfinish(); err != nil {
 		return nil, err
 	}
 	if err := r.resume(ctx); err != nil {
@@ -63,6 +64,19 @@ func (r *runner) finish(ctx context.Context) (*finished, error) {
 	}
 	_ = scene.WriteFile(r.finishedFile(), func(w io.Writer) error { return json.NewEncoder(w).Encode(f) }) // without it they may have to be made again
 	return f, nil
+}
+
+// unfinish has the work folder be one of work again. What was finished there before somebody wanted it anew is nothing to go on from.
+func (r *runner) unfinish() error {
+	f := &finished{}
+	data, err := os.ReadFile(r.finishedFile())
+	if err == nil && json.Unmarshal(data, f) == nil && f.Made.Generation != r.generation {
+		err = emptied(r.out)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return os.RemoveAll(r.finishedFile())
 }
 
 // listed are the results in the work folder, which are brought to the disk if they have to.

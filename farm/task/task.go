@@ -157,6 +157,7 @@ func Run(ctx context.Context, o Options) (m *store.Manifest, err error) {
 			return nil, err
 		}
 		r.say("done before", true)
+		r.tidy()
 		return m, nil
 	}
 	if err := r.outputs.Ready(r.key); err != nil {
@@ -206,11 +207,28 @@ func (r *runner) run(ctx context.Context) (*store.Manifest, error) {
 	err = errors.Join(err, r.log.Close())
 	r.uploadLog()
 	if err == nil {
-		// What is left of these harms nobody: gc removes it.
+		// What is left of these harms nobody: tidy or gc removes it.
 		_ = store.Forget(r.outputs, r.key, r.until())
 		_ = os.RemoveAll(r.dir)
 	}
 	return m, err
+}
+
+// tidy removes what an attempt left that was killed between its commit and the end, unless a process works there.
+func (r *runner) tidy() {
+	if last, err := store.LastCheckpoint(r.outputs, r.key); err == nil && last > 0 {
+		_ = store.Forget(r.outputs, r.key, r.until()) // gc does, too
+	}
+	dir, lock := WorkFolder(r.Work, r.hash)
+	if _, err := os.Stat(dir); err != nil {
+		return
+	}
+	look, cancel := context.WithCancel(context.Background())
+	cancel() // one look, no waiting
+	if unlock, err := store.Lock(look, lock); err == nil {
+		_ = os.RemoveAll(dir) // the next one may
+		unlock()
+	}
 }
 
 // perform resumes, works and commits. Results that an earlier attempt on this machine finished, and could not commit, are not made again.
