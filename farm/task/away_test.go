@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -275,5 +276,22 @@ func TestTidy(t *testing.T) {
 		if want == 1 {
 			unlock()
 		}
+	}
+}
+
+// TestWithoutLocks has a task say that its work folder's file system has no locks, once, and work.
+func TestWithoutLocks(t *testing.T) {
+	t.Setenv(fakeVariable, "")
+	f := newFarm(t, `checkpoint_every = "1h"`)
+	defer func(before func(string) error) { locks = before }(locks)
+	locks = func(path string) error { return &os.PathError{Op: "lock", Path: path, Err: syscall.ENOLCK} }
+	o, said := f.options(0, 1, "a"), 0
+	o.Report = func(p Progress) {
+		if strings.Contains(p.Message, "has no locks") {
+			said++
+		}
+	}
+	if _, err := Run(t.Context(), o); err != nil || said != 1 || !strings.Contains(f.read("train", "log", "a00001.log"), "no locks") {
+		t.Errorf("%v; it was said %d times", err, said)
 	}
 }
