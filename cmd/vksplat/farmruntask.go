@@ -10,6 +10,8 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"sync/atomic"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -165,10 +167,16 @@ func (a *app) runTask(o *runTaskOptions) error {
 	if o.attempt < 0 {
 		return usagef("leave it out, or give 1 or more", "flag --attempt: %d is no number of an attempt", o.attempt)
 	}
-	ctx, done := a.taskSignals()
+	var saved atomic.Bool
+	ctx, done := a.taskSignals(&saved)
 	defer done()
+	report := a.reporter(o.progress)
 	t := task.Options{Job: job, Plan: plan, Index: o.index, Attempt: o.attempt, Fenced: o.fenced, Roots: roots, Work: absolute(o.work), CacheMax: o.cache,
-		Program: program, Version: programVersion(), Device: o.device, Report: a.reporter(o.progress)}
+		Program: program, Version: programVersion(), Device: o.device,
+		Report: func(p task.Progress) {
+			saved.Store(p.Free)
+			report(p)
+		}}
 	if list, err := task.Devices(ctx, program, cmp.Or(o.device, "auto")); err == nil {
 		t.Selected = list[0]
 	} else {
@@ -187,18 +195,27 @@ func (a *app) runTask(o *runTaskOptions) error {
 	return nil
 }
 
-// taskSignals returns a context that ends with the first signal, and says why: Ctrl-C gives the task up, the others hand it back.
-func (a *app) taskSignals() (ctx context.Context, done func()) {
+// taskSignals returns a context that ends with the first signal, and says why: Ctrl-C gives the task up, the others hand it back. A later one ends the process at once,
+// unless there is a child that saves: then only Ctrl-C does, for schedulers repeat theirs.
+func (a *app) taskSignals(saved *atomic.Bool) (ctx context.Context, done func()) {
 	ctx, end := context.WithCancelCause(context.Background())
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, stopSignals()...)
 	go func() {
+		var first time.Time
 		for s := range signals {
 			cause := task.ErrStopped
 			if s == os.Interrupt {
 				cause = task.ErrCanceled
 			}
-			end(cause)
+			switch {
+			case first.IsZero():
+				first = time.Now()
+				end(cause)
+			case time.Since(first) >= abortAfter && (s == os.Interrupt || saved.Load()):
+				_, _ = fmt.Fprintln(a.stderr, "\nvksplat: aborted; what this machine has of the task stays in its work folder")
+				os.Exit(task.ExitOf(cause))
+			}
 		}
 	}()
 	return ctx, func() {

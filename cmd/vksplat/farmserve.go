@@ -109,6 +109,9 @@ func (a *app) serve(o *serveOptions) error {
 		return err
 	}
 	defer release()
+	if err := needLock(filepath.Join(dir, lockName)); err != nil {
+		return err
+	}
 	s, err := server.Start(ctx, server.Options{Dir: dir, Listen: o.listen, OwnTLS: o.ownTLS, CertFile: o.cert, KeyFile: o.key, Hosts: words(o.hosts), MaxStore: o.maxStore,
 		Farm: queue.Farm{Lease: queue.Duration(o.lease)}, Version: programVersion(), Log: log, Ended: ended})
 	if err != nil {

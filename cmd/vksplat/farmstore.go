@@ -31,8 +31,17 @@ type artifact struct {
 	store.File
 }
 
-// artifacts calls fn for the results of a job's tasks.
-func artifacts(ctx context.Context, q *farm, roots store.Roots, name, pattern string, fn func(root store.Root, key string, f artifact) error) error {
+// resultsOf finds the results of a task, or with old those that were there before they were wanted anew, and the key below which the manifest names files.
+func resultsOf(root store.Root, key string, old bool) (m *store.Manifest, below string, err error) {
+	if old {
+		return store.Old(root, key)
+	}
+	m, err = store.ReadManifest(root, store.OutOf(key))
+	return m, store.OutOf(key), err
+}
+
+// artifacts calls fn for the results of a job's tasks, or with old those before them.
+func artifacts(ctx context.Context, q *farm, roots store.Roots, name, pattern string, old bool, fn func(root store.Root, key string, f artifact) error) error {
 	document, err := q.Document(ctx, name)
 	if err != nil {
 		return err
@@ -51,13 +60,12 @@ func artifacts(ctx context.Context, q *farm, roots store.Roots, name, pattern st
 	}
 	for i := range plan.Tasks {
 		t := &plan.Tasks[i]
-		out := store.OutOf(task.KeyOf(job, t))
-		m, err := store.ReadManifest(root, out)
+		m, below, err := resultsOf(root, task.KeyOf(job, t), old)
 		if errors.Is(err, fs.ErrNotExist) || err == nil && m.Hash != plan.Hash(i) {
 			continue
 		}
 		if err != nil {
-			return store.Explain("read results", out, err)
+			return store.Explain("read results", task.KeyOf(job, t), err)
 		}
 		for _, f := range m.Files {
 			fits := pattern == "" || pattern == t.Name
@@ -71,7 +79,7 @@ func artifacts(ctx context.Context, q *farm, roots store.Roots, name, pattern st
 			if !fits {
 				continue
 			}
-			if err := fn(root, m.Key(out, f), artifact{t.Name, f}); err != nil {
+			if err := fn(root, m.Key(below, f), artifact{t.Name, f}); err != nil {
 				return err
 			}
 		}
@@ -96,20 +104,20 @@ func rootsOf(q *farm, r *rootsFlags) (store.Roots, error) {
 }
 
 func (a *app) artifactsLsCommand() *cobra.Command {
-	r, asJSON := &rootsFlags{}, false
+	r, asJSON, old := &rootsFlags{}, false, false
 	cmd := &cobra.Command{
 		Use:     "ls JOB [PATTERN]",
 		Short:   "List the files that tasks of a job made",
 		Example: "  vksplat farm artifacts ls sweep\n  vksplat farm artifacts ls film '*.mp4'",
 		Args:    orMore("JOB"),
 	}
-	return a.farmSub(cmd, &farmFlags{}, true, append([]option{truth(&asJSON, "json", "as JSON")}, r.table()...), func(ctx context.Context, q *farm, args []string) error {
+	return a.farmSub(cmd, &farmFlags{}, true, append([]option{truth(&asJSON, "json", "as JSON"), oldResults(&old)}, r.table()...), func(ctx context.Context, q *farm, args []string) error {
 		roots, err := rootsOf(q, r)
 		if err != nil {
 			return err
 		}
 		list := []artifact{}
-		err = artifacts(ctx, q, roots, args[0], second(args), func(_ store.Root, _ string, f artifact) error {
+		err = artifacts(ctx, q, roots, args[0], second(args), old, func(_ store.Root, _ string, f artifact) error {
 			list = append(list, f)
 			return nil
 		})
@@ -127,17 +135,21 @@ func (a *app) artifactsLsCommand() *cobra.Command {
 	})
 }
 
+func oldResults(old *bool) option {
+	return truth(old, "old", "what tasks had before retry --redo, until gc")
+}
+
 func second(args []string) string { return cmp.Or(append(args[1:], "")...) }
 
 func (a *app) artifactsGetCommand() *cobra.Command {
-	r, out := &rootsFlags{}, "."
+	r, out, old := &rootsFlags{}, ".", false
 	cmd := &cobra.Command{
 		Use:     "get JOB [PATTERN] -o DIR",
 		Short:   "Fetch the files that tasks of a job made, to DIR/TASK/FILE",
 		Example: "  vksplat farm artifacts get film '*.mp4' -o videos",
 		Args:    orMore("JOB"),
 	}
-	own := append([]option{text(&out, "output", "to the folder `DIR`").letter("o").isFolder()}, r.table()...)
+	own := append([]option{text(&out, "output", "to the folder `DIR`").letter("o").isFolder(), oldResults(&old)}, r.table()...)
 	return a.farmSub(cmd, &farmFlags{}, true, own, func(ctx context.Context, q *farm, args []string) error {
 		roots, err := rootsOf(q, r)
 		if err != nil {
@@ -154,7 +166,7 @@ func (a *app) artifactsGetCommand() *cobra.Command {
 		}
 		defer dir.Close() // its files are closed
 		n, bytes := 0, int64(0)
-		err = artifacts(ctx, q, roots, args[0], second(args), func(root store.Root, key string, f artifact) error {
+		err = artifacts(ctx, q, roots, args[0], second(args), old, func(root store.Root, key string, f artifact) error {
 			n, bytes = n+1, bytes+f.Size
 			return fetchFile(root, key, f.File, dir, path.Join(f.Task, f.Name))
 		})

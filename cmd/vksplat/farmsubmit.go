@@ -213,6 +213,9 @@ func (a *app) submitHere(o *submitOptions, job *spec.Job, plan *spec.Plan) error
 		free()
 		_ = os.Remove(run.dir) // refused unless nothing is left to be done
 	}()
+	if err := needLock(run.lock()); err != nil {
+		return err
+	}
 	if !store.IsBucket(run.out) { // whose results are there whole or not at all
 		release, err := claimFolder(run.out, false)
 		if err != nil {

@@ -7,6 +7,9 @@ import (
 	"path/filepath"
 	"syscall"
 	"time"
+
+	"vksplat/farm/store"
+	"vksplat/scene"
 )
 
 // probeBytes is how much claimFolder writes to see whether the disk has room at all.
@@ -63,6 +66,19 @@ func waitForLock(path string) (func(), error) {
 			return free, err
 		}
 	}
+}
+
+// locks says why files in a folder cannot be locked, nil where they can be. Tests have it refuse.
+var locks = store.Locks
+
+// needLock refuses the folder of a queue where path, whose lock this process has, was not locked in truth: two servers there would spoil each other's files, and no command
+// would find the one that runs. Others that take a folder go on without: what they make is one run's, who looks where it goes.
+func needLock(path string) error {
+	if err := locks(path); err != nil {
+		return &scene.Error{Op: "lock folder", Path: filepath.Dir(path), Err: fmt.Errorf("its file system has no locks: %w", pathless(err)),
+			Hint: "keep the queue on a local disk: farm serve has --dir, and what farm submit keeps is in $XDG_STATE_HOME", Kind: store.ErrSetup}
+	}
+	return nil
 }
 
 // missingFolders lists dir and those above it that do not exist, innermost first.

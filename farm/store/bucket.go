@@ -40,6 +40,13 @@ const maxObject = 1024
 
 func (b *bucket) String() string { return b.label }
 
+// Attend implements Root.
+func (b *bucket) Attend(leaving context.Context, waits func(cause error)) Root {
+	a := *b
+	a.patience = b.attended(leaving, waits)
+	return &a
+}
+
 // object is the name of a key's object; that of the root is "".
 func (b *bucket) object(key string) string {
 	if name := path.Join(b.prefix, key); name != "." {
@@ -97,7 +104,7 @@ func (b *bucket) Stat(key string) (e Entry, err error) {
 			e = Entry{Key: key, Folder: true}
 			return nil
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), answerWithin)
+		ctx, cancel := b.bound(answerWithin)
 		defer cancel()
 		info, err := b.client.StatObject(ctx, b.name, object, minio.StatObjectOptions{})
 		switch {
@@ -132,7 +139,7 @@ func (b *bucket) List(key string) (list []Entry, err error) {
 
 func (b *bucket) list(key string) (list []Entry, err error) {
 	object := b.object(key)
-	ctx, watch := newWatch()
+	ctx, watch := b.newWatch()
 	defer watch.end()
 	for info := range b.client.ListObjectsIter(ctx, b.name, minio.ListObjectsOptions{Prefix: below(object), Recursive: true}) {
 		watch.touch()
@@ -171,7 +178,7 @@ func (b *bucket) Delete(key string) error {
 		var names []string
 		err := b.again(tries, isAway, func() error {
 			names = []string{object}
-			ctx, watch := newWatch()
+			ctx, watch := b.newWatch()
 			defer watch.end()
 			for info := range b.client.ListObjectsIter(ctx, b.name, minio.ListObjectsOptions{Prefix: below(object), Recursive: true}) {
 				watch.touch()
@@ -199,7 +206,7 @@ func (b *bucket) remove(names []string) error {
 		group.Go(func() {
 			defer func() { <-slots }()
 			err := b.again(tries, isAway, func() error {
-				ctx, cancel := context.WithTimeout(context.Background(), answerWithin)
+				ctx, cancel := b.bound(answerWithin)
 				defer cancel()
 				return b.client.RemoveObject(ctx, b.name, name, minio.RemoveObjectOptions{})
 			})
@@ -233,7 +240,7 @@ func (b *bucket) Abort(keys ...string) {
 
 // abort ends the uploads that are meant, of those whose names begin with a prefix.
 func (b *bucket) abort(prefix string, meant func(object string) bool) {
-	ctx, watch := newWatch()
+	ctx, watch := b.newWatch()
 	defer watch.end()
 	for upload := range b.client.ListIncompleteUploads(ctx, b.name, prefix, true) {
 		watch.touch()

@@ -48,7 +48,7 @@ type register struct {
 func (b *bucket) readRegister(place string) (*register, error) {
 	g := &register{object: b.object(path.Join(place, ManifestName))}
 	err := b.again(tries, isAway, func() error {
-		ctx, watch := newWatch()
+		ctx, watch := b.newWatch()
 		defer watch.end()
 		body, info, _, err := b.client.GetObject(ctx, b.name, g.object, minio.GetObjectOptions{})
 		if err != nil {
@@ -80,6 +80,11 @@ func (b *bucket) replace(g *register, data []byte) error {
 		return ErrExists
 	}
 	return err
+}
+
+// Claim implements Root. Where the answer to a first request was lost, the place counts as taken.
+func (b *bucket) Claim(key string) error {
+	return b.inSteps("claim", key, func() error { return b.replace(&register{object: b.object(key)}, nil) })
 }
 
 // Publish copies the manifest below from to that below to, which makes it count: the files stay where they are. Where from is no part of to, it has no manifest then.

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -20,7 +21,7 @@ import (
 )
 
 // errIdle is of a request of which no byte came or went for long.
-var errIdle = errors.New("the server was silent for a minute")
+var errIdle = errors.New("the server is silent")
 
 // idleWithin is how long a request with content may be silent.
 const idleWithin = time.Minute
@@ -30,15 +31,20 @@ type watch struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	timer  *time.Timer
+	within atomic.Int64 // that it may be silent: nanoseconds
+	heard  func() bool
 }
 
-func newWatch() (context.Context, *watch) {
+func (p *patience) newWatch() (context.Context, *watch) {
 	ctx, cancel := context.WithCancelCause(context.Background())
-	return ctx, &watch{ctx, cancel, time.AfterFunc(idleWithin, func() { cancel(errIdle) })}
+	w := &watch{ctx: ctx, cancel: cancel, timer: time.AfterFunc(idleWithin, func() { cancel(errIdle) })}
+	w.within.Store(int64(idleWithin))
+	w.heard = context.AfterFunc(p.leaving, func() { w.within.Store(int64(leaveWithin)); w.touch() })
+	return ctx, w
 }
 
-func (w *watch) touch() { w.timer.Reset(idleWithin) }
-func (w *watch) end()   { w.timer.Stop(); w.cancel(nil) }
+func (w *watch) touch() { w.timer.Reset(time.Duration(w.within.Load())) }
+func (w *watch) end()   { w.heard(); w.timer.Stop(); w.cancel(nil) }
 
 // cause is why a request failed: err, or that it hung.
 func (w *watch) cause(err error) error {

@@ -2,7 +2,6 @@ package store
 
 import (
 	"cmp"
-	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -38,7 +37,7 @@ func openBucket(o Options) (Root, error) {
 		return nil, err
 	}
 	err = b.again(openTries, isAway, func() error {
-		ctx, cancel := context.WithTimeout(context.Background(), answerWithin)
+		ctx, cancel := b.bound(answerWithin)
 		defer cancel()
 		for info := range b.client.ListObjectsIter(ctx, b.name, minio.ListObjectsOptions{Prefix: below(b.prefix), MaxKeys: 1}) {
 			return info.Err
@@ -105,7 +104,7 @@ func newBucket(o Options) (*bucket, error) {
 	if !isAmazon {
 		label = strings.TrimSuffix(server.Scheme+"://"+server.Host+"/"+u.Host+"/"+prefix, "/")
 	}
-	return &bucket{client: client, name: u.Host, prefix: prefix, label: label, part: partSize, amazon: isAmazon, keys: keys, patience: patience{pause: firstPause}}, nil
+	return &bucket{client: client, name: u.Host, prefix: prefix, label: label, part: partSize, amazon: isAmazon, keys: keys, patience: newPatience()}, nil
 }
 
 func newTransport(o Options) (*http.Transport, error) {

@@ -2,7 +2,6 @@ package store
 
 import (
 	"bytes"
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -23,7 +22,7 @@ func (b *bucket) Put(key string, write func(io.Writer) error) error {
 		}
 		u.group.Wait()
 		if err != nil && u.id != "" {
-			ctx, cancel := context.WithTimeout(context.Background(), answerWithin)
+			ctx, cancel := b.bound(answerWithin)
 			defer cancel()
 			_ = b.client.AbortMultipartUpload(ctx, b.name, u.object, u.id) // else Abort does
 		}
@@ -95,7 +94,7 @@ func (u *upload) send() error {
 
 func (u *upload) begin() error {
 	return u.again(tries, isAway, func() (err error) {
-		ctx, cancel := context.WithTimeout(context.Background(), answerWithin)
+		ctx, cancel := u.bound(answerWithin)
 		defer cancel()
 		u.id, err = u.client.NewMultipartUpload(ctx, u.name, u.object, minio.PutObjectOptions{})
 		return err
@@ -105,7 +104,7 @@ func (u *upload) begin() error {
 func (u *upload) sendPart(number int, data []byte) (part minio.CompletePart, err error) {
 	sum := sumHex(data)
 	err = u.again(tries, isAway, func() error {
-		ctx, watch := newWatch()
+		ctx, watch := u.newWatch()
 		defer watch.end()
 		sent, err := u.client.PutObjectPart(ctx, u.name, u.object, u.id, number, content{bytes.NewReader(data), watch}, int64(len(data)), minio.PutObjectPartOptions{Sha256Hex: sum, DisableContentSha256: true})
 		part = minio.CompletePart{PartNumber: number, ETag: sent.ETag}
@@ -140,7 +139,7 @@ func (u *upload) finish() error {
 	}
 	asked := 0
 	return u.again(tries, isAway, func() error {
-		ctx, cancel := context.WithTimeout(context.Background(), 5*answerWithin) // some servers copy all of it
+		ctx, cancel := u.bound(5 * answerWithin) // some servers copy all of it
 		defer cancel()
 		_, err := u.client.CompleteMultipartUpload(ctx, u.name, u.object, u.id, parts, minio.PutObjectOptions{})
 		if a, is := answer(err); is && a.Code == minio.NoSuchUpload && asked > 0 && u.isThere() {
@@ -153,7 +152,7 @@ func (u *upload) finish() error {
 
 // isThere says whether the object has the size of what was sent.
 func (u *upload) isThere() bool {
-	ctx, cancel := context.WithTimeout(context.Background(), answerWithin)
+	ctx, cancel := u.bound(answerWithin)
 	defer cancel()
 	info, err := u.client.StatObject(ctx, u.name, u.object, minio.StatObjectOptions{})
 	return err == nil && info.Size == u.bytes
@@ -164,7 +163,7 @@ func (b *bucket) put(object string, data []byte, o minio.PutObjectOptions) error
 	o.DisableContentSha256 = true // of chunks: that of all is there
 	sum := sumHex(data)
 	return b.again(tries, isAway, func() error {
-		ctx, watch := newWatch()
+		ctx, watch := b.newWatch()
 		defer watch.end()
 		_, err := b.client.PutObject(ctx, b.name, object, content{bytes.NewReader(data), watch}, int64(len(data)), "", sum, o)
 		return watch.cause(err)

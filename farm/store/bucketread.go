@@ -103,7 +103,7 @@ func (r *objectReader) fetch(part int64) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, watch := newWatch()
+	ctx, watch := r.newWatch()
 	defer watch.end()
 	defer context.AfterFunc(r.ctx, watch.end)()
 	body, info, header, err := r.client.GetObject(ctx, r.bucket.name, r.object, o)

@@ -244,11 +244,9 @@ func (c *Cache) sync(root *os.Root, name string) error {
 	return err
 }
 
-// trim removes inputs that nobody reads, those first that were used longest ago, until there is room for so many bytes more.
+// trim removes inputs that nobody reads, those first that were used longest ago, until there is room for so many bytes more. What was killed while it was filled goes in any
+// case: nobody counts it, and its input may never be wanted again.
 func (c *Cache) trim(room int64) {
-	if c.max <= 0 {
-		return
-	}
 	type old struct {
 		dir   string
 		bytes int64
@@ -263,7 +261,10 @@ func (c *Cache) trim(room int64) {
 	for _, e := range entries {
 		dir := filepath.Join(c.dir, e.Name())
 		info, err := os.Stat(filepath.Join(dir, entryFile))
-		if err != nil {
+		if errors.Is(err, fs.ErrNotExist) && e.IsDir() && Locks(dir+".lock") == nil {
+			list = append(list, old{dir: dir})
+		}
+		if err != nil || c.max <= 0 {
 			continue
 		}
 		if r, err := readEntry(dir); err == nil {
@@ -273,12 +274,12 @@ func (c *Cache) trim(room int64) {
 	}
 	slices.SortFunc(list, func(a, b old) int { return a.used.Compare(b.used) })
 	for _, e := range list {
-		if total <= c.max {
+		if !e.used.IsZero() && (c.max <= 0 || total <= c.max) {
 			return
 		}
 		unlock, err := lock(e.dir+".lock", false)
 		if err != nil {
-			continue // somebody reads it
+			continue // somebody reads or fills it
 		}
 		// Nobody takes half a folder for whole: what says so goes first.
 		if err := os.Remove(filepath.Join(e.dir, entryFile)); err == nil || errors.Is(err, fs.ErrNotExist) {

@@ -2,6 +2,7 @@ package store
 
 import (
 	"bufio"
+	"context"
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
@@ -33,10 +34,17 @@ func openFolder(dir string, umask, gid int) (Root, error) {
 	case err != nil:
 		return nil, setupError(dir, "look at its permissions", "%w", err)
 	}
-	return &folder{root: root, dir: dir, umask: umask, gid: gid, patience: patience{pause: firstPause}}, nil
+	return &folder{root: root, dir: dir, umask: umask, gid: gid, patience: newPatience()}, nil
 }
 
 func (f *folder) String() string { return f.dir }
+
+// Attend implements Root.
+func (f *folder) Attend(leaving context.Context, waits func(cause error)) Root {
+	a := *f
+	a.patience = f.attended(leaving, waits)
+	return &a
+}
 
 // patiently does something again while it fails as shares do that are away for a moment.
 func (f *folder) patiently(op, key string, do func() error) error {
@@ -159,6 +167,27 @@ func (f *folder) put(key string, write func(io.Writer) error) (err error) {
 		return err
 	}
 	return f.sync(dir)
+}
+
+// Claim implements Root.
+func (f *folder) Claim(key string) error {
+	return f.patiently("claim", key, func() error {
+		dir := path.Dir(key)
+		err := f.in(dir, func() error {
+			file, err := f.root.OpenFile(key, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o666)
+			if err != nil {
+				return err
+			}
+			return file.Close()
+		})
+		if errors.Is(err, fs.ErrExist) {
+			return ErrExists
+		}
+		if err != nil {
+			return err
+		}
+		return errors.Join(f.own(key, 0o666), f.sync(dir))
+	})
 }
 
 // in does something in a folder, which is made where it is missing: also where somebody removes it, empty as it is, in between.

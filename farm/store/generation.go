@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // redoFolder holds beside a task's results a file for each time that somebody wanted them anew: 000002.json is of the generation 2. Results of an older generation
@@ -42,11 +43,48 @@ func Outdate(r Root, task string, to int) error {
 	if err != nil || now >= to {
 		return err
 	}
-	if err := setAside(r, task, "old-", func(m *Manifest) bool { return m == nil || m.Generation < to }); err != nil {
+	if err := setAside(r, task, oldPrefix, func(m *Manifest) bool { return m == nil || m.Generation < to }); err != nil {
 		return err
 	}
 	// Only now: had this been written first, a crash in between would leave old results in place of new ones.
 	return putJSON(r, generationKey(task, to), generation{to})
+}
+
+// oldPrefix begins in tempFolder the names of results that are out of date.
+const oldPrefix = "old-"
+
+// Old returns the newest results of a task that were moved out of the way as somebody wanted them anew, and the key below which the manifest names their files. There being
+// none, or none any more, is fs.ErrNotExist.
+func Old(r Root, task string) (newest *Manifest, below string, err error) {
+	list, err := r.List(path.Join(task, tempFolder))
+	if err != nil {
+		return nil, "", err
+	}
+	var moved time.Time
+	for _, e := range list {
+		place := path.Dir(e.Key)
+		if path.Base(e.Key) != ManifestName || !strings.HasPrefix(path.Base(place), oldPrefix) {
+			continue
+		}
+		m, err := readManifest(r, e.Key)
+		if errors.Is(err, ErrDamaged) || errors.Is(err, fs.ErrNotExist) { // or it has just gone
+			continue
+		}
+		if err != nil {
+			return nil, "", err
+		}
+		if newest != nil && (m.Generation < newest.Generation || m.Generation == newest.Generation && e.Modified.Before(moved)) {
+			continue
+		}
+		newest, below, moved = m, place, e.Modified
+		if m.At != "" { // files stay where they are
+			below = OutOf(task)
+		}
+	}
+	if newest == nil {
+		return nil, "", fs.ErrNotExist
+	}
+	return newest, below, nil
 }
 
 // setAside moves what is in the place of results away, if it is what the caller means: of a manifest, nil for one that cannot be read. Only what was moved can be

@@ -284,7 +284,7 @@ func Result(ctx context.Context, r Root, task string) (*Manifest, error) {
 	}
 	m, err := ReadManifest(r, out)
 	if err == nil && m.Generation < now {
-		return nil, setAside(r, task, "old-", func(m *Manifest) bool { return m == nil || m.Generation < now })
+		return nil, setAside(r, task, oldPrefix, func(m *Manifest) bool { return m == nil || m.Generation < now })
 	}
 	if err == nil {
 		err = Verify(ctx, r, out, m)

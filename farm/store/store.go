@@ -3,6 +3,7 @@
 package store
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -25,6 +26,8 @@ type Root interface {
 	Open(key string) (io.ReadCloser, error)
 	// Put makes a file, whole or not at all, in place of one that is there. It is on the disk when Put returns. Write may be called again.
 	Put(key string, write func(io.Writer) error) error
+	// Claim makes an empty file where none is. Where one is, nothing happens, and the error is ErrExists.
+	Claim(key string) error
 	// List returns the files at and below a key, by key. Hidden ones are none.
 	List(key string) ([]Entry, error)
 	// Stat describes a file or folder.
@@ -41,6 +44,9 @@ type Root interface {
 	Ready(task string) error
 	// Publish gives all files below from their place below to, all at once, and removes the folder around from where that is empty then. Where something is at to, nothing happens, and the error is ErrExists.
 	Publish(from, to string) error
+	// Attend returns this root for work that ends some ten seconds after leaving has, where the store is away: what moves may end. While it waits for the store,
+	// waits hears every second why, and nil once the store answers. Once it has waited in vain, it asks once a time until then.
+	Attend(leaving context.Context, waits func(cause error)) Root
 	// String names the root for messages.
 	String() string
 }

@@ -355,3 +355,34 @@ func TestRootsFile(t *testing.T) {
 		t.Errorf("%v, %v", names, err)
 	}
 }
+
+// TestHalfInputsGo leaves what a process was killed over while it filled it: the next input has it removed, with a bound and without, unless somebody fills it.
+func TestHalfInputsGo(t *testing.T) {
+	r := newFolder(t, Options{})
+	putText(t, r, "a/photo", "x")
+	for _, most := range []int64{0, 1000} {
+		c, err := OpenCache(filepath.Join(t.TempDir(), "cache"), most)
+		if err != nil {
+			t.Fatal(err)
+		}
+		half, filled := filepath.Join(c.dir, strings.Repeat("0", 32)), filepath.Join(c.dir, strings.Repeat("1", 32))
+		for _, dir := range []string{half, filled} {
+			if err := errors.Join(os.Mkdir(dir, 0o777), os.WriteFile(filepath.Join(dir, "photo"), []byte("half"), 0o666)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		unlock, err := lock(filled+".lock", false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		dir, release, err := c.Input(t.Context(), r, "a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		release()
+		unlock()
+		if exists(half) || !exists(filled) || !exists(dir) {
+			t.Errorf("with a bound of %d: half %v, that is filled %v, whole %v", most, exists(half), exists(filled), exists(dir))
+		}
+	}
+}

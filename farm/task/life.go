@@ -1,6 +1,7 @@
 package task
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"io/fs"
@@ -12,12 +13,43 @@ import (
 
 	"vksplat/farm/spec"
 	"vksplat/farm/store"
+	"vksplat/scene"
 )
 
 // liveRoot is a root whose bytes that are read or written are signs of life: staging and committing large results takes as long as it takes, unless nothing moves.
 type liveRoot struct {
 	store.Root
 	flows func()
+}
+
+// attend returns a root of this task, of which is said that it waits for its store, and which soon gives that up when ctx has ended.
+func (r *runner) attend(ctx context.Context, root store.Root) store.Root {
+	if l, is := root.(liveRoot); is {
+		root = l.Root
+	}
+	r.mutex.Lock()
+	r.waiting = "" // nobody has, of what begins
+	r.mutex.Unlock()
+	return liveRoot{root.Attend(ctx, r.waits), r.flows}
+}
+
+// waits takes in why the store is waited for, which is a sign of life, or with nil that it answers again.
+func (r *runner) waits(cause error) {
+	text := ""
+	if cause != nil {
+		text = "waiting for the store: " + scene.Printable(cause.Error())
+	}
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	news := text != r.waiting
+	r.waiting = text
+	if cause != nil {
+		r.now.Life++
+	}
+	if news && cause != nil && r.log != nil {
+		_, _ = io.WriteString(r.log, text+"\n") // a full disk is told by what counts
+	}
+	r.report(news)
 }
 
 // Open implements store.Root.

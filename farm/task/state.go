@@ -67,11 +67,22 @@ func (r *runner) openWork(ctx context.Context) (unlock func(), err error) {
 	if r.cache, err = store.OpenCache(r.cacheDir(), r.CacheMax); err != nil {
 		return nil, explain(err)
 	}
-	if r.log, err = os.Create(filepath.Join(r.dir, logFile)); err != nil {
+	how := os.O_CREATE | os.O_WRONLY | os.O_TRUNC
+	if _, err := os.Stat(r.finishedFile()); err == nil { // what made these results said it there
+		how = os.O_CREATE | os.O_WRONLY | os.O_APPEND
+	}
+	if r.log, err = os.OpenFile(filepath.Join(r.dir, logFile), how, 0o666); err != nil {
 		return nil, explain(err)
+	}
+	if err := locks(lock); err != nil {
+		r.say("the work folder's file system has no locks: two processes at one task or input would spoil it; name a folder on a local disk with --work", true)
+		_, _ = fmt.Fprintf(r.log, "the work folder's file system has no locks: %v\n", err) // a full disk is told by what counts
 	}
 	return unlock, nil
 }
+
+// locks is the store's. Tests have it refuse.
+var locks = store.Locks
 
 // resume brings the newest checkpoint into the folder of the results, unless this machine has a newer one, and notes whether other devices made it.
 func (r *runner) resume(ctx context.Context) error {

@@ -78,6 +78,7 @@ type Progress struct {
 	Rate    float64   `json:"rate,omitempty"`    // steps a second; 0: not known
 	Unit    string    `json:"unit,omitempty"`    // what steps are: "steps" of training, or "pictures"; "" of others
 	Device  DeviceUse `json:"device,omitzero"`   // while a child uses it
+	Free    bool      `json:"free,omitempty"`    // the task uses its device no more: what is left goes to the store
 	Preview string    `json:"preview,omitempty"` // a file on this machine with a new small picture of what the task makes, JPEG; in one line alone
 }
 
@@ -119,11 +120,13 @@ type runner struct {
 	log        *os.File
 	shown      preview // of the goroutine that watches the child
 
-	mutex sync.Mutex // guards what follows
-	now   Progress
-	speed speed
-	moved time.Time // when there was progress last
-	said  time.Time // when that was reported last
+	mutex   sync.Mutex // guards what follows
+	now     Progress
+	waiting string // for the store, and why; "": it answers
+	runs    bool   // a child does
+	speed   speed
+	moved   time.Time // when there was progress last
+	said    time.Time // when that was reported last
 }
 
 // KeyOf is where the results of a task are, below the root of outputs.
@@ -143,7 +146,7 @@ func Run(ctx context.Context, o Options) (m *store.Manifest, err error) {
 	if r.outputs, err = o.Roots.Open(o.Job.Store.Outputs); err != nil {
 		return nil, err
 	}
-	r.inputs, r.outputs = liveRoot{r.inputs, r.flows}, liveRoot{r.outputs, r.flows}
+	r.inputs, r.outputs = r.attend(ctx, r.inputs), r.attend(ctx, r.outputs)
 	r.say("looking for results", true)
 	if r.generation, err = store.Generation(r.outputs, r.key); err != nil { // first: what is wanted anew from now on is not what this makes
 		return nil, store.Explain("read results", r.key, r.reason(ctx, err))
@@ -156,6 +159,7 @@ func Run(ctx context.Context, o Options) (m *store.Manifest, err error) {
 			return nil, err
 		}
 		r.say("done before", true)
+		r.tidy()
 		return m, nil
 	}
 	if err := r.outputs.Ready(r.key); err != nil {
@@ -164,7 +168,9 @@ func Run(ctx context.Context, o Options) (m *store.Manifest, err error) {
 	if err := r.fits(); err != nil {
 		return nil, err
 	}
-	r.number()
+	if err := r.number(); err != nil {
+		return nil, store.Explain("begin log", r.key, r.reason(ctx, err))
+	}
 	unlock, err := r.openWork(ctx)
 	if err != nil {
 		return nil, err
@@ -203,35 +209,56 @@ func (r *runner) run(ctx context.Context) (*store.Manifest, error) {
 	err = errors.Join(err, r.log.Close())
 	r.uploadLog()
 	if err == nil {
-		// What is left of these harms nobody: gc removes it.
+		// What is left of these harms nobody: tidy or gc removes it.
 		_ = store.Forget(r.outputs, r.key, r.until())
 		_ = os.RemoveAll(r.dir)
 	}
 	return m, err
 }
 
-// perform resumes, works and commits.
-func (r *runner) perform(ctx context.Context) (*store.Manifest, error) {
-	if err := r.resume(ctx); err != nil {
-		return nil, store.Explain("fetch checkpoint", r.key, r.reason(ctx, err))
+// tidy removes what an attempt left that was killed between its commit and the end, unless a process works there.
+func (r *runner) tidy() {
+	if last, err := store.LastCheckpoint(r.outputs, r.key); err == nil && last > 0 {
+		_ = store.Forget(r.outputs, r.key, r.until()) // gc does, too
 	}
+	dir, lock := WorkFolder(r.Work, r.hash)
+	if _, err := os.Stat(dir); err != nil {
+		return
+	}
+	look, cancel := context.WithCancel(context.Background())
+	cancel() // one look, no waiting
+	if unlock, err := store.Lock(look, lock); err == nil {
+		_ = os.RemoveAll(dir) // the next one may
+		unlock()
+	}
+}
+
+// perform resumes, works and commits. Results that an earlier attempt on this machine finished, and could not commit, are not made again.
+func (r *runner) perform(ctx context.Context) (*store.Manifest, error) {
+	f := r.finishedBefore()
+	if f == nil {
+		var err error
+		if f, err = r.finish(ctx); err != nil {
+			return nil, err
+		}
+	}
+	r.leavesDevice()
 	dir, err := os.OpenRoot(r.out)
 	if err != nil {
 		return nil, err
 	}
 	defer dir.Close() // its files are closed
-	if err := r.work(ctx, dir); err != nil {
-		return nil, err
-	}
 	r.say("committing results", true)
-	names, err := store.LocalFiles(dir, r.isScratch)
-	if err != nil {
-		return nil, err
+	if ctx.Err() == nil {
+		r.outputs = r.attend(ctx, r.outputs) // the patience of its checkpoints is used up, where it was away
 	}
-	r.readStats()
-	m, own, err := store.Commit(context.WithoutCancel(ctx), r.outputs, r.key, dir, names, r.made(r.steps()))
+	m, own, err := store.Commit(context.WithoutCancel(ctx), r.outputs, r.key, dir, f.names(), f.Made)
 	if err != nil {
-		return nil, store.Explain("commit results", r.key, err)
+		err = store.Explain("commit results", r.key, err)
+		if ctx.Err() != nil && ExitOf(err) == ExitRetry {
+			err = errors.Join(context.Cause(ctx), err)
+		}
+		return nil, err
 	}
 	if own {
 		r.say("done", true)
@@ -269,7 +296,14 @@ func (r *runner) report(always bool) {
 		return
 	}
 	r.said = time.Now()
-	r.Report(r.now)
+	p := r.now
+	switch {
+	case r.waiting != "" && r.runs:
+		p.Message += "; its checkpoint is " + r.waiting
+	case r.waiting != "":
+		p.Message = r.waiting
+	}
+	r.Report(p)
 	r.now.Preview = ""
 }
 
@@ -336,15 +370,26 @@ func LastAttempt(outputs store.Root, key string) (last int, err error) {
 	return max(last, saved), err
 }
 
-// number gives an attempt that whoever started it has not counted the number behind the last. Its log begins here: it counts even if it is killed, and a queue that is
-// rebuilt meanwhile gives its number, by which its checkpoints go, to no other.
-func (r *runner) number() {
-	if r.Attempt == 0 {
-		last, _ := LastAttempt(r.outputs, r.key) // what cannot be read now is told of by what counts, as is a store that cannot be written to
-		r.Attempt = last + 1
+// number gives an attempt that whoever started it has not counted the number behind the last that nobody has: others may begin at the same moment. Its log begins here: it
+// counts even if it is killed, and a queue that is rebuilt meanwhile gives its number, by which its checkpoints go, to no other.
+func (r *runner) number() error {
+	if r.Attempt > 0 {
+		_ = r.outputs.Put(r.logKey(), func(io.Writer) error { return nil }) // a store that cannot be written to is told of by what counts
+		return nil
 	}
-	_ = r.outputs.Put(r.logKey(), func(io.Writer) error { return nil })
+	last, err := LastAttempt(r.outputs, r.key)
+	if err != nil {
+		return err
+	}
+	for r.Attempt = last + 1; ; r.Attempt++ {
+		if err := r.outputs.Claim(r.logKey()); !errors.Is(err, store.ErrExists) || r.Attempt == last+mostAtOnce {
+			return err
+		}
+	}
 }
+
+// mostAtOnce is more attempts than begin at one moment.
+const mostAtOnce = 1000
 
 // uploadLog puts the child's words to the results. Without them the task has its results all the same.
 func (r *runner) uploadLog() {

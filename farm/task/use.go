@@ -53,10 +53,29 @@ func (r *runner) tells(e *childEvent) {
 	}
 }
 
-// idles says that no child runs: the device is another's.
+// begins says that a child does.
+func (r *runner) begins(command string) {
+	r.mutex.Lock()
+	r.runs = true
+	r.mutex.Unlock()
+	r.say(command, true)
+}
+
+// leavesDevice says that no child will use the device any more: it is another's, however long the store takes.
+func (r *runner) leavesDevice() {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	if !r.now.Free {
+		r.now.Free = true
+		r.report(true)
+	}
+}
+
+// idles says that no child runs.
 func (r *runner) idles() {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
+	r.runs = false
 	r.now.Rate, r.now.Device, r.speed = 0, DeviceUse{}, speed{}
 }
 

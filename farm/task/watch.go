@@ -33,7 +33,7 @@ func (r *runner) child(ctx context.Context, dir *os.Root, args []string, also io
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	r.say(args[0], true)
+	r.begins(args[0])
 	said, errs := r.newEar(also, false), r.newEar(io.Discard, true)
 	soft, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -43,9 +43,9 @@ func (r *runner) child(ctx context.Context, dir *os.Root, args []string, also io
 		done <- child.Run(soft, r.Program, args, child.Options{Stdout: said, Stderr: errs, Apart: true, Grace: SaveWithin, Running: &running})
 	}()
 	r.alive()
+	r.outputs = r.attend(ctx, r.outputs) // its patience is another than that of what came before
 	uploads := &store.Uploads{Root: r.outputs, Task: r.key, Dir: dir, Until: r.until()}
 	ended := r.watch(ctx, dir, uploads, stop, done, &running)
-	r.idles()
 	r.lookAtPreview(true)
 	if ended == nil {
 		return nil // it came to its end, even where it was asked to stop
@@ -71,6 +71,10 @@ func (r *runner) watch(ctx context.Context, dir *os.Root, uploads *store.Uploads
 	for {
 		select {
 		case err := <-done:
+			r.idles()
+			if err != nil || sending != nil { // else there may be another child
+				r.leavesDevice()
+			}
 			if sending != nil {
 				<-sending // the next upload sees what is missing
 			}

@@ -115,8 +115,7 @@ func (r *run) do(ctx, end context.Context) (lost bool) {
 	}
 	r.log.Info("task begins")
 	ear, cause, ended := r.child(ctx)
-	r.using(nil)
-	r.unlock() // telling the queue may take long
+	r.using(nil) // telling the queue may take long
 	code := codeOf(ended)
 	what := judge(cause, code, ear.said != "", r.Alone)
 	if what == succeeded {

@@ -68,10 +68,14 @@ func readNumber(file string) (n int64, known bool) {
 	return n, err == nil && n >= 0
 }
 
-// using notes what an attempt does on its device; nil: nothing any more.
+// using notes what an attempt does on its device; nil, or with Free: nothing any more. Others may have it then, however long the store takes.
 func (r *run) using(p *task.Progress) {
 	if r.device == nil {
 		return
+	}
+	if p == nil || p.Free {
+		p = nil
+		r.unlock()
 	}
 	r.uses.lock.Lock()
 	defer r.uses.lock.Unlock()

@@ -4,9 +4,11 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 
 	"vksplat/farm/queue"
+	"vksplat/farm/task"
 	"vksplat/scene"
 )
 
@@ -75,5 +77,29 @@ func TestSendPreview(t *testing.T) {
 	}
 	if err := r.sendPreview(filepath.Join(dir, "gone")); err != nil {
 		t.Errorf("somebody is warned of the picture of a task that is done: %v", err)
+	}
+}
+
+// TestDeviceIsFree gives a device to others when a task says that it needs it no more, while its results still go up.
+func TestDeviceIsFree(t *testing.T) {
+	d := &Device{ID: "uuid", Name: "GPU"}
+	n := &node{Options: Options{Locks: t.TempDir(), Devices: []Device{*d}}}
+	if _, err := n.ready(d); err != nil {
+		t.Fatal(err)
+	}
+	r := &run{node: n, device: d, lease: &queue.Lease{Job: "j"}}
+	unlock, err := r.lockDevice(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.unlock = sync.OnceFunc(unlock)
+	for _, p := range []task.Progress{{Task: "t", Message: "train"}, {Task: "t", Message: "committing results", Free: true}, {Task: "t", Message: "waiting for the store", Free: true}} {
+		r.using(&p)
+		if free, err := n.isFree(d); free != p.Free || err != nil {
+			t.Errorf("%s: free %v, %v", p.Message, free, err)
+		}
+		if use := n.use()[0]; (use.Job == "") != p.Free {
+			t.Errorf("%s: %+v", p.Message, use)
+		}
 	}
 }

@@ -37,7 +37,7 @@ var layers = []layer{
 	{"farm/store/s3test", nil, "the server of tests knows a protocol, not who speaks it", true},
 	{"farm/store", []string{"farm/store/s3test", "scene"}, "the store knows files and manifests, not what makes them", true},
 	{"farm/child", nil, "it runs processes and knows nothing of what they do", true},
-	{"farm/task", []string{"farm/child", "farm/spec", "farm/store", "scene"}, "a task runs a child of this program: it must do so without a device, and without a queue", true},
+	{"farm/task", []string{"farm/child", "farm/spec", "farm/store", "farm/store/s3test", "scene"}, "a task runs a child of this program: it must do so without a device, and without a queue", true},
 	{"farm/server", []string{"farm/lab", "farm/queue", "farm/spec", "scene"}, "the server keeps the queue and shows it; workers alone run tasks and open stores; its tests disturb the network of the lab", true},
 	{"farm/worker", []string{"farm/child", "farm/queue", "farm/task", "farm/store", "farm/spec", "scene"}, "a worker joins queue, store and children of this program; the device is the child's", true},
 	{"farm/lab", []string{"farm/...", "scene"}, "tests of server, workers and tasks together", true},

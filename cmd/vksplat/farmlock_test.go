@@ -1,0 +1,33 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"vksplat/farm/task"
+)
+
+// TestQueueNeedsLocks refuses to keep a queue where files cannot be locked, and says where it could be.
+func TestQueueNeedsLocks(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("XDG_STATE_HOME", filepath.Join(dir, "state"))
+	t.Chdir(dir)
+	job := filepath.Join(dir, "job.toml")
+	if err := os.WriteFile(job, []byte("version = 1\nname = \"j\"\n[[task]]\nkind = \"demo\"\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	defer func(before func(string) error) { locks = before }(locks)
+	locks = func(path string) error { return &os.PathError{Op: "lock", Path: path, Err: syscall.ENOLCK} }
+	for _, args := range [][]string{{"farm", "serve", "--dir", filepath.Join(dir, "queue"), "--listen", "127.0.0.1:0"}, {"farm", "submit", job, "--local"}} {
+		var errs bytes.Buffer
+		if code := run(args, &bytes.Buffer{}, &errs); code != task.ExitSetup || !strings.Contains(errs.String(), "has no locks") || !strings.Contains(errs.String(), "hint: keep the queue on a local disk") {
+			t.Errorf("%q: exit code %d, %s", args, code, &errs)
+		}
+	}
+}

@@ -1,0 +1,123 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// awayFolder is a folder that is away while its switch is on, and counts how often it is asked.
+func awayFolder(t *testing.T) (f *folder, away *atomic.Bool, asked *atomic.Int32) {
+	f = newFolder(t, Options{})
+	f.pause = firstPause
+	away, asked = &atomic.Bool{}, &atomic.Int32{}
+	f.fault = func(op, key string) error {
+		asked.Add(1)
+		if away.Load() {
+			return &fs.PathError{Op: op, Path: key, Err: syscall.EIO}
+		}
+		return nil
+	}
+	return f, away, asked
+}
+
+// TestWaitsAreTold has a share be away: whoever attends hears of it every second, and that it is back; after a wait in vain it is asked once a time.
+func TestWaitsAreTold(t *testing.T) {
+	f, away, asked := awayFolder(t)
+	synctest.Test(t, func(t *testing.T) {
+		var told []error
+		last, longest := time.Now(), time.Duration(0)
+		r := f.Attend(context.Background(), func(cause error) {
+			told, longest, last = append(told, cause), max(longest, time.Since(last)), time.Now()
+		})
+		away.Store(true)
+		time.AfterFunc(5*time.Second, func() { away.Store(false) })
+		if _, err := r.List("."); err != nil || len(told) < 5 || told[len(told)-1] != nil || !errors.Is(told[0], syscall.EIO) {
+			t.Errorf("%v, told %v", err, told)
+		}
+		away.Store(true)
+		told = nil
+		began := time.Now()
+		if _, err := r.List("."); !errors.Is(err, syscall.EIO) || time.Since(began) < 40*time.Second || longest > waitTold {
+			t.Errorf("%v after %v, told every %v", err, time.Since(began), longest)
+		}
+		before := asked.Load()
+		if _, err := r.List("."); !errors.Is(err, syscall.EIO) || asked.Load() != before+1 {
+			t.Errorf("%v; it was asked %d times after a wait in vain", err, asked.Load()-before)
+		}
+		away.Store(false)
+		told = nil
+		if _, err := r.List("."); err != nil || len(told) != 1 || told[0] != nil {
+			t.Errorf("%v, told %v", err, told)
+		}
+		away.Store(true)
+		before = asked.Load()
+		if _, err := r.List("."); err == nil || asked.Load()-before != tries {
+			t.Errorf("%v; asked %d times once it had answered", err, asked.Load()-before)
+		}
+	})
+}
+
+// TestLeavesSoon has this process be told to end while a share is away: some ten seconds later nobody waits for that any more, nor asks again.
+func TestLeavesSoon(t *testing.T) {
+	for name, after := range map[string]time.Duration{"early": 3 * time.Second, "late": 30 * time.Second} {
+		t.Run(name, func(t *testing.T) {
+			f, away, asked := awayFolder(t)
+			away.Store(true)
+			synctest.Test(t, func(t *testing.T) {
+				leaving, leave := context.WithCancel(context.Background())
+				defer leave()
+				r := f.Attend(leaving, func(error) {})
+				began := time.Now()
+				time.AfterFunc(after, leave)
+				_, err := r.List(".")
+				if took := time.Since(began); !errors.Is(err, syscall.EIO) || took > max(after, leaveWithin)+2*waitTold || took < leaveWithin {
+					t.Errorf("%v after %v", err, took)
+				}
+				before := asked.Load()
+				if err := r.Delete("a"); !errors.Is(err, syscall.EIO) || asked.Load() != before {
+					t.Errorf("%v; it was asked again", err)
+				}
+			})
+		})
+	}
+	// What answers is not given up.
+	f, _, _ := awayFolder(t)
+	leaving, leave := context.WithCancel(context.Background())
+	leave()
+	if r := f.Attend(leaving, func(error) {}); r.Claim("a") != nil {
+		t.Error("a store that is there is given up")
+	}
+}
+
+func TestClaim(t *testing.T) { onRoots(t, testClaim) }
+
+// testClaim has many want the same file.
+func testClaim(t *testing.T, r *rig) {
+	var group sync.WaitGroup
+	var got, taken atomic.Int32
+	for range 12 {
+		group.Go(func() {
+			switch err := r.Claim("log/a"); {
+			case err == nil:
+				got.Add(1)
+			case errors.Is(err, ErrExists):
+				taken.Add(1)
+			}
+		})
+	}
+	group.Wait()
+	if got.Load() != 1 || taken.Load() != 11 || !r.has("log/a") {
+		t.Errorf("%d have it, %d were refused", got.Load(), taken.Load())
+	}
+	putText(t, r, "log/b", "x")
+	if err := r.Claim("log/b"); !errors.Is(err, ErrExists) || getText(t, r, "log/b") != "x" {
+		t.Errorf("%v: what is there was claimed", err)
+	}
+}

@@ -1,0 +1,297 @@
+//go:build unix
+
+package task
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"vksplat/farm/store"
+	"vksplat/farm/store/s3test"
+)
+
+// inBucket has the results of a farm go to a bucket.
+func (f *farm) inBucket() (s *s3test.Server, outputs store.Options) {
+	s = s3test.New("lab")
+	f.t.Cleanup(s.Close)
+	f.t.Setenv("AWS_ACCESS_KEY_ID", s3test.Access)
+	f.t.Setenv("AWS_SECRET_ACCESS_KEY", s3test.Secret)
+	return s, store.Options{URL: "s3://lab", Endpoint: s.URL}
+}
+
+// isResult says whether a request writes results.
+func isResult(r *http.Request) bool {
+	return r.Method == http.MethodPut && strings.Contains(r.URL.Path, "/out/")
+}
+
+// TestStoreAway has the store be away when results are there: the device is said to be free before it is waited for, all that is said of it comes as progress and in the log,
+// and is signs of life, and the results go up once it is back.
+func TestStoreAway(t *testing.T) {
+	t.Setenv(fakeVariable, "")
+	f := newFarm(t, `checkpoint_every = "1h"`)
+	s, outputs := f.inBucket()
+	o := f.options(0, 1, "a")
+	o.Roots["outputs"] = outputs
+	var away atomic.Bool
+	s.SetFault(func(w http.ResponseWriter, r *http.Request) bool {
+		if isResult(r) && away.Load() {
+			s3test.Fail(w, http.StatusServiceUnavailable, "SlowDown")
+			return true
+		}
+		return false
+	})
+	away.Store(true)
+	var said []Progress
+	o.Report = func(p Progress) {
+		said = append(said, p)
+		if strings.HasPrefix(p.Message, "waiting for the store: ") && len(said) > 3 {
+			time.AfterFunc(1500*time.Millisecond, func() { away.Store(false) })
+		}
+	}
+	if _, err := Run(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	var free, waits, life int
+	for i, p := range said {
+		switch {
+		case p.Free && free == 0:
+			free = i
+			if waits > 0 {
+				t.Errorf("the device is free only after the store was waited for: %+v", said)
+			}
+		case strings.HasPrefix(p.Message, "waiting for the store: "):
+			waits++
+			if p.Life > said[i-1].Life {
+				life++
+			}
+			if !strings.Contains(p.Message, "SlowDown") || !p.Free {
+				t.Errorf("%+v", p)
+			}
+		}
+	}
+	if free == 0 || waits < 2 || life < 2 || said[len(said)-1].Message != "done" {
+		t.Errorf("free at %d, %d waits, %d signs of life: %+v", free, waits, life, said)
+	}
+	if log := string(s.Load("job/train/log/a00001.log")); !strings.Contains(log, "waiting for the store: SlowDown") {
+		t.Errorf("the log says nothing of it: %s", log)
+	}
+}
+
+// TestCheckpointWaits says of a training that goes on that its checkpoint does not go up.
+func TestCheckpointWaits(t *testing.T) {
+	t.Setenv(fakeVariable, "")
+	f := newFarm(t, `checkpoint_every = "1h"`)
+	s, outputs := f.inBucket()
+	o := f.options(0, 1, "a")
+	o.Roots["outputs"] = outputs
+	refused := 0
+	s.SetFault(func(w http.ResponseWriter, r *http.Request) bool {
+		if r.Method != http.MethodPut || !strings.Contains(r.URL.Path, "/ckpt/") || refused == 2 {
+			return false
+		}
+		refused++
+		s3test.Fail(w, http.StatusServiceUnavailable, "SlowDown")
+		return true
+	})
+	said := map[string]bool{}
+	o.Report = func(p Progress) { said[p.Message] = true }
+	if _, err := Run(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	for message := range said {
+		if strings.HasPrefix(message, "train; its checkpoint is waiting for the store: ") {
+			return
+		}
+	}
+	t.Errorf("nobody is told: %v", said)
+}
+
+// TestFinishedIsNotMadeAgain has results be refused: the next attempt here commits them without a child, unless they were wanted anew, or are not what was made.
+func TestFinishedIsNotMadeAgain(t *testing.T) {
+	t.Setenv(fakeVariable, "")
+	for index, kind := range []string{"train", "render"} {
+		t.Run(kind, func(t *testing.T) {
+			f := newFarm(t, `checkpoint_every = "1h"`)
+			s, outputs := f.inBucket()
+			options := func(attempt int) Options {
+				o := f.options(index, attempt, "a")
+				o.Roots["outputs"] = outputs
+				return o
+			}
+			refuse := func() {
+				s.SetFault(func(w http.ResponseWriter, r *http.Request) bool {
+					if isResult(r) || r.Method == http.MethodPut && strings.Contains(r.URL.Path, "/log/") {
+						s3test.Fail(w, http.StatusInsufficientStorage, "XMinioStorageFull")
+						return true
+					}
+					return false
+				})
+			}
+			refuse()
+			if _, err := Run(t.Context(), options(1)); ExitOf(err) != ExitRetry {
+				t.Fatal(err)
+			}
+			s.SetFault(nil)
+			o := options(2)
+			o.Program = "/nowhere"
+			o.Selected.Driver = "10" // has no part in it
+			m, err := Run(t.Context(), o)
+			if err != nil || m.Attempt != 2 || m.Mixed || m.Driver != "9" {
+				t.Fatalf("%+v, %v", m, err)
+			}
+			if log := string(s.Load("job/" + kind + "/log/a00002.log")); !strings.Contains(log, "went on from") && !strings.Contains(log, "drew") {
+				t.Errorf("what was said when it was made is lost: %s", log)
+			}
+			if left := globbed(o.Work, "*/out"); len(left) > 0 {
+				t.Errorf("left: %q", left)
+			}
+			// Wanted anew meanwhile, or changed: a child is needed.
+			root, err := store.Open(outputs)
+			if err != nil {
+				t.Fatal(err)
+			}
+			anew := func(generation int) error { return store.Outdate(root, "job/"+kind, generation) }
+			if err := anew(1); err != nil {
+				t.Fatal(err)
+			}
+			for what, spoil := range map[string]func() error{
+				"wanted anew": func() error { return anew(2) },
+				"changed":     func() error { return os.WriteFile(globbed(o.Work, "*/out/[mf]*")[0], []byte("?"), 0o666) },
+			} {
+				refuse()
+				if _, err := Run(t.Context(), options(3)); ExitOf(err) != ExitRetry {
+					t.Fatal(err)
+				}
+				s.SetFault(nil)
+				if err := spoil(); err != nil {
+					t.Fatal(err)
+				}
+				o = options(4)
+				o.Program = "/nowhere"
+				if m, err := Run(t.Context(), o); err == nil {
+					t.Errorf("%s: %+v", what, m)
+				}
+			}
+		})
+	}
+}
+
+// TestOwnLogs begins attempts at one moment: each has a log of its own.
+func TestOwnLogs(t *testing.T) {
+	t.Setenv(fakeVariable, "")
+	f := newFarm(t, `checkpoint_every = "1h"`)
+	var group sync.WaitGroup
+	for i := range 3 {
+		o := f.options(0, 0, fmt.Sprint("work", i))
+		group.Go(func() {
+			if _, err := Run(context.Background(), o); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	group.Wait()
+	logs := globbed(filepath.Join(f.top, "results", "job", "train", "log"), "a*.log")
+	for _, name := range logs {
+		if data, err := os.ReadFile(name); err != nil || strings.Count(string(data), "went on from") != 1 {
+			t.Errorf("%s: %q, %v", name, data, err)
+		}
+	}
+	if len(logs) != 3 {
+		t.Errorf("three attempts have the logs %q", logs)
+	}
+}
+
+// TestGivesUpSoon ends a run whose store is away for good: it hands the results to the next attempt here.
+func TestGivesUpSoon(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes ten seconds")
+	}
+	t.Setenv(fakeVariable, "")
+	f := newFarm(t, `checkpoint_every = "1h"`)
+	s, outputs := f.inBucket()
+	o := f.options(0, 1, "a")
+	o.Roots["outputs"] = outputs
+	s.SetFault(func(w http.ResponseWriter, r *http.Request) bool {
+		if isResult(r) {
+			s3test.Fail(w, http.StatusServiceUnavailable, "SlowDown")
+		}
+		return isResult(r)
+	})
+	ctx, end := context.WithCancelCause(t.Context())
+	defer end(nil)
+	var began atomic.Int64
+	o.Report = func(p Progress) {
+		if strings.HasPrefix(p.Message, "waiting for the store") && began.CompareAndSwap(0, time.Now().UnixNano()) {
+			end(ErrCanceled)
+		}
+	}
+	_, err := Run(ctx, o)
+	if took := time.Since(time.Unix(0, began.Load())); !errors.Is(err, ErrCanceled) || ExitOf(err) != ExitCanceled || took > 15*time.Second {
+		t.Errorf("%v after %v", err, took)
+	}
+	o.Attempt++
+	s.SetFault(nil)
+	o.Program, o.Report = "/nowhere", nil
+	if m, err := Run(t.Context(), o); err != nil || m.Attempt != 2 {
+		t.Errorf("%+v, %v", m, err)
+	}
+}
+
+// TestTidy leaves what an attempt leaves that is killed right behind its commit: the next one removes it, unless a process works there.
+func TestTidy(t *testing.T) {
+	t.Setenv(fakeVariable, "")
+	f := newFarm(t, `checkpoint_every = "1h"`)
+	o := f.options(0, 1, "a")
+	if _, err := Run(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	work, lock := WorkFolder(o.Work, o.Plan.Hash(0))
+	checkpoint := filepath.Join(f.top, "results", "job", "train", "ckpt", "a00001")
+	for _, dir := range []string{filepath.Join(work, outName), checkpoint} {
+		if err := errors.Join(os.MkdirAll(dir, 0o777), os.WriteFile(filepath.Join(dir, "left"), nil, 0o666)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	unlock, err := store.Lock(t.Context(), lock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []int{1, 0} {
+		if _, err := Run(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+		if n := len(globbed(work, "*")); n != want || len(globbed(checkpoint, "*")) > 0 {
+			t.Errorf("%d are left in the work folder, want %d; checkpoints %q", n, want, globbed(checkpoint, "*"))
+		}
+		if want == 1 {
+			unlock()
+		}
+	}
+}
+
+// TestWithoutLocks has a task say that its work folder's file system has no locks, once, and work.
+func TestWithoutLocks(t *testing.T) {
+	t.Setenv(fakeVariable, "")
+	f := newFarm(t, `checkpoint_every = "1h"`)
+	defer func(before func(string) error) { locks = before }(locks)
+	locks = func(path string) error { return &os.PathError{Op: "lock", Path: path, Err: syscall.ENOLCK} }
+	o, said := f.options(0, 1, "a"), 0
+	o.Report = func(p Progress) {
+		if strings.Contains(p.Message, "has no locks") {
+			said++
+		}
+	}
+	if _, err := Run(t.Context(), o); err != nil || said != 1 || !strings.Contains(f.read("train", "log", "a00001.log"), "no locks") {
+		t.Errorf("%v; it was said %d times", err, said)
+	}
+}

@@ -1,0 +1,133 @@
+package task
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"vksplat/farm/store"
+	"vksplat/scene"
+)
+
+// finishedFile says in a task's folder that what is in outName are its results, whole and on the disk: the next attempt here has only to commit them, where the store
+// was away or this one was killed. It goes before anything there changes.
+const finishedFile = "finished.json"
+
+// finished is the content of finishedFile.
+type finished struct {
+	Made  store.Made     `json:"made"`
+	Files []finishedItem `json:"files"`
+}
+
+type finishedItem struct {
+	Name     string    `json:"name"` // with slashes
+	Size     int64     `json:"size"`
+	Modified time.Time `json:"modified"`
+}
+
+func (r *runner) finishedFile() string { return filepath.Join(r.dir, finishedFile) }
+
+func (f *finished) names() (names []string) {
+	for _, item := range f.Files {
+		names = append(names, item.Name)
+	}
+	return names
+}
+
+// finish resumes and works until there are results.
+func (r *runner) finish(ctx context.Context) (*finished, error) {
+	if err := r.unfinish(); err != nil {
+		return nil, err
+	}
+	if err := r.resume(ctx); err != nil {
+		return nil, store.Explain("fetch checkpoint", r.key, r.reason(ctx, err))
+	}
+	dir, err := os.OpenRoot(r.out)
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close() // its files are closed
+	if err := r.work(ctx, dir); err != nil {
+		return nil, err
+	}
+	r.leavesDevice() // the disk may take long
+	r.readStats()
+	f := &finished{Made: r.made(r.steps())}
+	if f.Files, err = r.listed(dir, true); err != nil {
+		return nil, err
+	}
+	_ = scene.WriteFile(r.finishedFile(), func(w io.Writer) error { return json.NewEncoder(w).Encode(f) }) // without it they may have to be made again
+	return f, nil
+}
+
+// unfinish has the work folder be one of work again. What was finished there before somebody wanted it anew is nothing to go on from.
+func (r *runner) unfinish() error {
+	f := &finished{}
+	data, err := os.ReadFile(r.finishedFile())
+	if err == nil && json.Unmarshal(data, f) == nil && f.Made.Generation != r.generation {
+		err = emptied(r.out)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return os.RemoveAll(r.finishedFile())
+}
+
+// listed are the results in the work folder, which are brought to the disk if they have to.
+func (r *runner) listed(dir *os.Root, synced bool) (list []finishedItem, err error) {
+	names, err := store.LocalFiles(dir, r.isScratch)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		info, err := dir.Stat(name)
+		if err == nil && synced {
+			err = syncFile(dir, name)
+		}
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, finishedItem{name, info.Size(), info.ModTime()})
+	}
+	return list, nil
+}
+
+func syncFile(dir *os.Root, name string) error {
+	f, err := dir.OpenFile(name, os.O_RDWR, 0) // Windows syncs what can be written
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}
+
+// finishedBefore returns results that an earlier attempt left here, nil where there are none, or somebody has wanted them anew since.
+func (r *runner) finishedBefore() *finished {
+	f := &finished{}
+	data, err := os.ReadFile(r.finishedFile())
+	if err != nil || json.Unmarshal(data, f) != nil || f.Made.Hash != r.hash || f.Made.Generation != r.generation {
+		return nil
+	}
+	dir, err := os.OpenRoot(r.out)
+	if err != nil {
+		return nil
+	}
+	defer dir.Close() // only read
+	now, err := r.listed(dir, false)
+	if err != nil || len(now) != len(f.Files) {
+		return nil
+	}
+	for i, item := range now {
+		if was := f.Files[i]; item.Name != was.Name || item.Size != was.Size || !item.Modified.Equal(was.Modified) {
+			return nil
+		}
+	}
+	r.say(fmt.Sprintf("attempt %d has finished it here; nothing is made again", f.Made.Attempt), true)
+	f.Made.Job, f.Made.JobHash, f.Made.Task, f.Made.Index, f.Made.Attempt = r.Job.Name, r.Job.Hash(), r.task.Name, r.task.Index, r.Attempt
+	return f
+}
