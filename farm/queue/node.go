@@ -21,7 +21,7 @@ type NodeRecord struct {
 	Pools    []string `json:"pools"`
 	Devices  []string `json:"devices,omitempty"`
 	Roots    []string `json:"roots,omitempty"`           // of the store that it knows
-	Lacks    []string `json:"lacks,omitempty"`           // kinds of tasks that it cannot do, for want of a program
+	Lacks    []string `json:"lacks,omitempty"`           // kinds of tasks that it cannot do, for want of a program, and roots that it cannot use for now
 	DiskFree int64    `json:"disk_free_bytes,omitempty"` // in its work folder, where that is known
 	Version  string   `json:"version,omitempty"`
 	Tasks    []string `json:"tasks,omitempty"` // whose leases it holds: job/task
