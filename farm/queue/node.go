@@ -76,6 +76,23 @@ func (q *Queue) Nodes(ctx context.Context) ([]NodeStatus, error) {
 	return nodes, nil
 }
 
+// KnowsNode says whether a node is there, or has an order that was given while it was.
+func (q *Queue) KnowsNode(ctx context.Context, node string) (bool, error) {
+	for _, at := range []struct {
+		bucket
+		key string
+	}{{q.nodes, tokenOf(node)}, {q.ctl, orderKey(node)}} {
+		value, _, err := at.get(ctx, at.key)
+		if err == nil && len(value) > 0 {
+			return true, nil
+		}
+		if err != nil && !errors.Is(err, errAbsent) {
+			return false, failure("look for node", node, err, "", scene.ErrTryAgain)
+		}
+	}
+	return false, nil
+}
+
 // Drain keeps a node from claiming; with now it also hands back what it runs.
 func (q *Queue) Drain(ctx context.Context, node string, now bool) error {
 	return q.setOrder(ctx, "drain node", node, func(o *Order) { o.Drain, o.Now = true, now })
