@@ -201,7 +201,7 @@ func (q *Queue) retry(ctx context.Context, what string, fn func(context.Context)
 		if wait < lastWait && 2*wait >= lastWait { // once, when it takes long
 			level = slog.LevelWarn
 		}
-		q.log.Log(ctx, level, "try again", "what", what, "cause", err)
+		q.log.Log(ctx, level, "try again", "what", what, "cause", &unanswered{what, context.DeadlineExceeded, err})
 		select {
 		case <-ctx.Done():
 			return &unanswered{what, context.Cause(ctx), err}
