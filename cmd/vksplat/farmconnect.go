@@ -236,9 +236,27 @@ func (a *app) farmSub(cmd *cobra.Command, f *farmFlags, job bool, own []option, 
 			return err
 		}
 		defer q.close()
-		return work(ctx, q, args)
+		err = work(ctx, q, args)
+		if job && errors.Is(err, queue.ErrNoJob) {
+			return noJob(ctx, q, name, err)
+		}
+		return err
 	})
 	return cmd
+}
+
+// noJob adds to the error of a job that is not there which was meant.
+func noJob(ctx context.Context, q *farm, name string, err error) error {
+	const otherwise = "vksplat farm ls lists the jobs"
+	jobs, listErr := q.List(ctx)
+	if listErr != nil {
+		return &hintedError{err: err, hint: otherwise}
+	}
+	var names []string
+	for _, j := range jobs {
+		names = append(names, j.Name)
+	}
+	return &hintedError{err: err, hint: didYouMean(name, names, otherwise)}
 }
 
 // orMore makes an argument check: what, and further words.

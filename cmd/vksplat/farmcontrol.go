@@ -103,7 +103,7 @@ func (a *app) farmDrainCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "drain NODE",
 		Short:   "Let a worker take no more tasks",
-		Long:    "Let a worker take no more tasks. What it does it does to its end, or with --now saves and\nhands back. --undo lets it take tasks again, also out of quarantine.",
+		Long:    "Let a worker take no more tasks. What it does it does to its end, or with --now saves and\nhands back. --undo lets it take tasks again, also out of quarantine.\nNames of workers that neither are there nor were drained before are refused.",
 		Example: "  vksplat farm drain gpu1\n  vksplat farm drain gpu1 --now\n  vksplat farm drain gpu1 --undo",
 		Args:    one("NODE"),
 	}
@@ -112,6 +112,9 @@ func (a *app) farmDrainCommand() *cobra.Command {
 		if undo && now {
 			return usagef("--now hands tasks back, --undo lets the worker take some", "--undo and --now contradict each other")
 		}
+		if err := isWorker(ctx, q, args[0]); err != nil {
+			return err
+		}
 		if undo {
 			if err := q.Undrain(ctx, args[0]); err != nil {
 				return err
@@ -119,19 +122,29 @@ func (a *app) farmDrainCommand() *cobra.Command {
 			a.printf("node %s takes tasks\n", args[0])
 			return nil
 		}
-		nodes, err := q.Nodes(ctx)
-		if err != nil {
-			return err
-		}
-		if !slices.ContainsFunc(nodes, func(n queue.NodeStatus) bool { return n.Node == args[0] }) {
-			a.warn("no node " + args[0] + " is there now; one that comes takes no tasks")
-		}
 		if err := q.Drain(ctx, args[0], now); err != nil {
 			return err
 		}
 		a.printf("node %s takes no more tasks\n", args[0])
 		return nil
 	})
+}
+
+// isWorker refuses the name of a worker that neither is there nor has an order that was given while it was.
+func isWorker(ctx context.Context, q *farm, name string) error {
+	known, err := q.KnowsNode(ctx, name)
+	if err != nil || known {
+		return err
+	}
+	nodes, err := q.Nodes(ctx)
+	if err != nil {
+		return err
+	}
+	var names []string
+	for _, n := range nodes {
+		names = append(names, n.Node)
+	}
+	return usagef(didYouMean(name, names, "vksplat farm nodes lists those that are there"), "no worker %q is known", name)
 }
 
 func (a *app) farmLimitsCommand() *cobra.Command {

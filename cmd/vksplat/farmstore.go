@@ -108,6 +108,7 @@ func (a *app) artifactsLsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "ls JOB [PATTERN]",
 		Short:   "List the files that tasks of a job made",
+		Long:    "List the files that tasks of a job made. PATTERN is of files, as in *.ply, or a task's name.\nExits with 1 if no file matches it.",
 		Example: "  vksplat farm artifacts ls sweep\n  vksplat farm artifacts ls film '*.mp4'",
 		Args:    orMore("JOB"),
 	}
@@ -123,6 +124,9 @@ func (a *app) artifactsLsCommand() *cobra.Command {
 		})
 		if err != nil {
 			return err
+		}
+		if pattern := second(args); len(list) == 0 && pattern != "" {
+			return &hintedError{err: fmt.Errorf("list results: job %s has none%s", args[0], matching(pattern)), hint: "without a pattern it lists all that there is"}
 		}
 		if asJSON {
 			return a.printJSON(list)
@@ -252,10 +256,14 @@ func (a *app) farmFsckCommand() *cobra.Command {
 }
 
 func (a *app) printFindings(findings []queue.Finding, asJSON bool) error {
-	left := 0
+	left, advice := 0, "this is not for --repair: see that the roots are those that the results went to, that their folders are mounted, and that a farm serve runs"
 	for _, f := range findings {
-		if !f.Repaired {
-			left++
+		if f.Repaired {
+			continue
+		}
+		left++
+		if f.Mends {
+			advice = "vksplat farm fsck --repair mends what it can"
 		}
 	}
 	if asJSON {
@@ -272,7 +280,7 @@ func (a *app) printFindings(findings []queue.Finding, asJSON bool) error {
 		}
 	}
 	if left > 0 {
-		return &hintedError{err: fmt.Errorf("%d of %s are not mended", left, count(len(findings), "finding")), hint: "vksplat farm fsck --repair mends what it can"}
+		return &hintedError{err: fmt.Errorf("%d of %s are not mended", left, count(len(findings), "finding")), hint: advice}
 	}
 	if !asJSON {
 		a.printf("nothing is wrong\n")
@@ -326,7 +334,8 @@ func (a *app) farmDeleteCommand() *cobra.Command {
 		Use:   "delete JOB",
 		Short: "Forget a job that has ended, so that another may have its name",
 		Long: "Forget a job that has ended, and with the roots of the store what killed attempts of it left\n" +
-			"there, as gc does. Results stay: a new job of the name keeps those of tasks that are the same.",
+			"there, as gc does. Results stay: a new job of the name keeps those of tasks that are the same.\n" +
+			"Of a job that was canceled it first waits until its tasks have stopped.",
 		Example: "  vksplat farm delete sweep --roots roots.toml",
 		Args:    one("JOB"),
 	}
@@ -339,6 +348,12 @@ func (a *app) farmDeleteCommand() *cobra.Command {
 		status, _, err := q.Show(ctx, args[0])
 		if err != nil {
 			return err
+		}
+		if status.Canceled && status.Ended == "" {
+			a.note("its tasks save and stop: waiting for that")
+			if status, err = q.Wait(ctx, args[0]); err != nil {
+				return err
+			}
 		}
 		if status.Ended != "" { // else Delete says so
 			if err := sweepJob(ctx, q, roots, args[0]); err != nil {

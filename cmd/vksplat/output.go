@@ -126,12 +126,20 @@ func (a *app) report(err error) {
 	for _, line := range strings.Split(err.Error(), "\n") {
 		if line = strings.TrimSpace(line); line != "" && !slices.Contains(printed, line) {
 			printed = append(printed, line)
-			_, _ = fmt.Fprintf(a.stderr, "vksplat: error: %s\n", scene.Visible(line))
+			_, _ = fmt.Fprintf(a.stderr, "vksplat: error: %s\n", scene.Visible(withoutPackages(line)))
 		}
 	}
 	if h := hint(err); h != "" {
 		_, _ = fmt.Fprintf(a.stderr, "hint: %s\n", scene.Visible(hintStyle(h)))
 	}
+}
+
+// withoutPackages takes the names of Go packages out of a chain of causes: they tell users nothing.
+func withoutPackages(text string) string {
+	for _, name := range []string{"scene: ", "nats: "} {
+		text = strings.ReplaceAll(strings.TrimPrefix(text, name), ": "+name, ": ")
+	}
+	return text
 }
 
 // hintStyle gives hints of all packages one look: no capital at the start, unless

@@ -193,14 +193,18 @@ func (q *Queue) retry(ctx context.Context, what string, fn func(context.Context)
 		if err == nil || !isTransient(err) {
 			return err
 		}
+		err = q.asked(ctx, err)
+		if q.options.Patience > 0 && errors.Is(err, ErrTrouble) {
+			return err // somebody waits
+		}
 		level := slog.LevelDebug
 		if wait < lastWait && 2*wait >= lastWait { // once, when it takes long
 			level = slog.LevelWarn
 		}
-		q.log.Log(ctx, level, "try again", "what", what, "cause", err)
+		q.log.Log(ctx, level, "try again", "what", what, "cause", &unanswered{what, context.DeadlineExceeded, err})
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("%s: %w (last: %w)", what, context.Cause(ctx), err)
+			return &unanswered{what, context.Cause(ctx), err}
 		case <-time.After(wait):
 		}
 		wait = min(2*wait, lastWait)
@@ -245,7 +249,7 @@ func isTransient(err error) bool {
 		}
 	}
 	var api *jetstream.APIError
-	return errors.As(err, &api) && api.Code == 503
+	return errors.As(err, &api) && (api.Code == 503 || strings.Contains(api.Description, "no space left") || strings.Contains(api.Description, "quota exceeded"))
 }
 
 // put writes a value whatever was there.

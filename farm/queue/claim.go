@@ -211,6 +211,9 @@ func (w *Worker) decide(ctx context.Context, c call, slot Slot) (lease *Lease, a
 			}
 			age = w.q.clock.age(now, r.at)
 		}
+		if before.owned() && age >= time.Duration(w.q.farm.Lease) {
+			age = min(age, w.q.writable(ctx))
+		}
 		if answer := e.judge(age, time.Duration(w.q.farm.Lease), &tasks[c.Index]); answer != "" {
 			return nil, answer, nil
 		}

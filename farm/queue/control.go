@@ -308,7 +308,7 @@ func (q *Queue) updateEntries(ctx context.Context, job string, tasks []int, chan
 
 const inFlight = 16
 
-// atOnce calls fn for all items, inFlight at a time.
+// atOnce calls fn for all items, inFlight at a time, and gives the first error: the others mostly say the same.
 func atOnce[T any](items []T, fn func(T) error) error {
 	var group sync.WaitGroup
 	var lock sync.Mutex
@@ -319,7 +319,7 @@ func atOnce[T any](items []T, fn func(T) error) error {
 			for item := range next {
 				if err := fn(item); err != nil {
 					lock.Lock()
-					all = errors.Join(all, err)
+					all = cmp.Or(all, err)
 					lock.Unlock()
 				}
 			}

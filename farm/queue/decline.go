@@ -62,6 +62,14 @@ func (w *Worker) leave(device, key string, keep time.Duration) {
 	w.left[device][key] = &refusal{until: time.Now().Add(keep)}
 }
 
+// Reconsider has all slots claim again what they declined: the reason may have gone.
+func (w *Worker) Reconsider() {
+	w.lock.Lock()
+	clear(w.left)
+	w.lock.Unlock()
+	w.wakeAll()
+}
+
 // leaves says how long the message of a task that a slot declined, and that came in a sweep since began, is to be kept from everybody, 0 where the slot may claim it.
 // Meanwhile no other worker can see it either, so that it is short, and as long for the next as for the first: each slot of those that ask is as likely to get it.
 // But the server gives what was put back before what is new. A message that comes twice in one sweep, as over a slow line, is put back for twice as long, until the slot

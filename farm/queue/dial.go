@@ -110,7 +110,7 @@ func Dial(t Token, name string, more ...nats.Option) (*nats.Conn, error) {
 			return nc, nil
 		}
 	}
-	return nil, failure("connect to farm", t.URL, err, dialHint(err), scene.ErrTryAgain)
+	return nil, failure("connect to farm", t.URL, dialError(err), dialHint(err), scene.ErrTryAgain)
 }
 
 // DialCluster connects to servers that others run, with a credentials file of theirs or a token for them, "" for none.
@@ -125,7 +125,7 @@ func DialCluster(urls, credentials, name string, more ...nats.Option) (*nats.Con
 	}
 	nc, err := nats.Connect(urls, append(options, more...)...)
 	if err != nil {
-		return nil, failure("connect to cluster", urls, err, dialHint(err), scene.ErrTryAgain)
+		return nil, failure("connect to cluster", urls, dialError(err), dialHint(err), scene.ErrTryAgain)
 	}
 	return nc, nil
 }
@@ -136,6 +136,14 @@ func Replicas(nc *nats.Conn) int {
 		return 3
 	}
 	return 1
+}
+
+// dialError says in plain words that nobody was there.
+func dialError(err error) error {
+	if errors.Is(err, nats.ErrNoServers) {
+		return &unanswered{"connect", err, err}
+	}
+	return err
 }
 
 func dialHint(err error) string {

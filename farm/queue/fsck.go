@@ -32,6 +32,7 @@ type Finding struct {
 	Index    int    `json:"index"` // -1 where it is about no task
 	What     string `json:"what"`
 	Repaired bool   `json:"repaired"`
+	Mends    bool   `json:"mends"` // whether repair mends it
 }
 
 // Fsck compares the queue with a store, nil for none, and with itself. With repair it mends what it finds: an empty queue is rebuilt from the store.
@@ -64,7 +65,7 @@ type checker struct {
 
 // find notes a finding, and mends it where that is wanted.
 func (c *checker) find(job, task string, index int, what string, mend func() error) error {
-	f := Finding{Job: job, Task: task, Index: index, What: what}
+	f := Finding{Job: job, Task: task, Index: index, What: what, Mends: mend != nil}
 	var err error
 	if c.repair && mend != nil {
 		err = mend()

@@ -21,7 +21,7 @@ type NodeRecord struct {
 	Pools    []string `json:"pools"`
 	Devices  []string `json:"devices,omitempty"`
 	Roots    []string `json:"roots,omitempty"`           // of the store that it knows
-	Lacks    []string `json:"lacks,omitempty"`           // kinds of tasks that it cannot do, for want of a program
+	Lacks    []string `json:"lacks,omitempty"`           // kinds of tasks that it cannot do, for want of a program, and roots that it cannot use for now
 	DiskFree int64    `json:"disk_free_bytes,omitempty"` // in its work folder, where that is known
 	Version  string   `json:"version,omitempty"`
 	Tasks    []string `json:"tasks,omitempty"` // whose leases it holds: job/task
@@ -74,6 +74,23 @@ func (q *Queue) Nodes(ctx context.Context) ([]NodeStatus, error) {
 	}
 	slices.SortFunc(nodes, func(a, b NodeStatus) int { return strings.Compare(a.Node, b.Node) })
 	return nodes, nil
+}
+
+// KnowsNode says whether a node is there, or has an order that was given while it was.
+func (q *Queue) KnowsNode(ctx context.Context, node string) (bool, error) {
+	for _, at := range []struct {
+		bucket
+		key string
+	}{{q.nodes, tokenOf(node)}, {q.ctl, orderKey(node)}} {
+		value, _, err := at.get(ctx, at.key)
+		if err == nil && len(value) > 0 {
+			return true, nil
+		}
+		if err != nil && !errors.Is(err, errAbsent) {
+			return false, failure("look for node", node, err, "", scene.ErrTryAgain)
+		}
+	}
+	return false, nil
 }
 
 // Drain keeps a node from claiming; with now it also hands back what it runs.

@@ -186,5 +186,11 @@ func (q *Queue) readFarm(ctx context.Context) error {
 
 // failure is an error of this package that a user can act on.
 func failure(op, path string, err error, hint string, kind error) error {
+	switch {
+	case errors.Is(err, ErrTrouble):
+		hint, kind = "Make room on the disk of the machine that serves: the farm then goes on by itself.", scene.ErrTryAgain
+	case hint == "" && errors.As(err, new(*unanswered)):
+		hint = "Is vksplat farm serve running, and the network there?"
+	}
 	return &scene.Error{Op: op, Path: path, Err: err, Hint: hint, Kind: kind}
 }

@@ -64,7 +64,8 @@ func (r *reconciler) settleTask(ctx context.Context, b *board, i int) error {
 	}
 	// Workers find silent owners sooner, by their messages. This is for messages that were lost, and for clocks of servers that went back.
 	lease := time.Duration(r.q.farm.Lease)
-	if time.Since(c.seen) < max(lease, b.tasks[i].Lease)+lease {
+	silence := max(lease, b.tasks[i].Lease) + lease
+	if time.Since(c.seen) < silence || r.q.writable(ctx) < silence {
 		return nil
 	}
 	known := *c.entry

@@ -125,6 +125,9 @@ func (w *Worker) write(ctx context.Context) error {
 	}
 	w.lock.Unlock()
 	slices.Sort(record.Tasks)
+	if w.info.Away != nil {
+		record.Lacks = append(slices.Clone(record.Lacks), w.info.Away()...)
+	}
 	if w.info.DiskFree != nil {
 		record.DiskFree = w.info.DiskFree()
 	}

@@ -22,13 +22,14 @@ var (
 
 // WorkerInfo says who works.
 type WorkerInfo struct {
-	Node     string       // unique in the farm
-	Home     string       // of a folder that one worker of this name has at a time: the last one to write of the same home has died; "": not known
-	Pools    []string     // whose tasks it takes, beside those of AnyPool
-	Devices  []string     // for people
-	Roots    []string     // of the store that it knows
-	Lacks    []string     // kinds of tasks that it cannot do, for want of a program
-	DiskFree func() int64 // bytes of room in its work folder, 0 where that is not known; nil for never
+	Node     string          // unique in the farm
+	Home     string          // of a folder that one worker of this name has at a time: the last one to write of the same home has died; "": not known
+	Pools    []string        // whose tasks it takes, beside those of AnyPool
+	Devices  []string        // for people
+	Roots    []string        // of the store that it knows
+	Lacks    []string        // kinds of tasks that it cannot do, for want of a program
+	Away     func() []string // asked at each heartbeat: what it lacks beside Lacks for now, as roots; nil for nothing
+	DiskFree func() int64    // bytes of room in its work folder, 0 where that is not known; nil for never
 
 	Use func() []DeviceUse // asked at each heartbeat; nil: not known
 }

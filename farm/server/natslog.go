@@ -21,8 +21,9 @@ const (
 
 // natsLog writes what the NATS server says, in its words, to a file of the farm's folder. Of its errors people hear in ours.
 type natsLog struct {
-	path string
-	own  *slog.Logger
+	path  string
+	own   *slog.Logger
+	stuck chan string // receives why a stream or consumer takes no more writes, until JetStream starts again
 
 	lock sync.Mutex
 	file *os.File
@@ -32,7 +33,7 @@ type natsLog struct {
 }
 
 func openNatsLog(dir string, own *slog.Logger) (*natsLog, error) {
-	l := &natsLog{path: filepath.Join(dir, natsLogFile), own: own}
+	l := &natsLog{path: filepath.Join(dir, natsLogFile), own: own, stuck: make(chan string, 1)}
 	if info, err := os.Stat(l.path); err == nil {
 		l.size = int(min(info.Size(), maxNatsLog))
 	}
@@ -93,9 +94,16 @@ func (l *natsLog) Noticef(format string, v ...any) { l.write("INFO", format, v) 
 // Warnf is what the server copes with itself, as with files of a server that was killed.
 func (l *natsLog) Warnf(format string, v ...any) { l.write("WARN", format, v) }
 
-// Errorf takes an error. Clients that are refused are none of the server's.
+// Errorf takes an error. Clients that are refused are none of the server's. Of a disk that fails people hear by watchDisk.
 func (l *natsLog) Errorf(format string, v ...any) {
-	if text := l.write("ERROR", format, v); !strings.Contains(text, " - cid:") {
+	switch text := l.write("ERROR", format, v); {
+	case strings.Contains(text, " - cid:"):
+	case strings.Contains(strings.ToLower(text), "critical write error"), strings.Contains(text, "failed to store a msg"):
+		select {
+		case l.stuck <- strings.TrimSpace(text[strings.LastIndex(text, ":")+1:]):
+		default: // one is enough
+		}
+	default:
 		l.complain(text)
 	}
 }

@@ -55,6 +55,8 @@ type Server struct {
 
 	config *natsserver.Options
 
+	disk disk
+
 	lock      sync.Mutex
 	keys      []Key           // as they were read last; nil before the first time
 	allowed   map[string]Role // public keys let in
@@ -204,6 +206,12 @@ func (s *Server) run(ctx context.Context) (err error) {
 	if s.nc, err = s.Connect("serve"); err != nil {
 		return err
 	}
+	living, stop := context.WithCancel(context.WithoutCancel(ctx))
+	s.stop = stop
+	if err := queue.ServeTrouble(s.nc, s.disk.trouble); err != nil {
+		return failure(op, s.options.Dir, err, "", nil)
+	}
+	s.group.Go(func() { s.watchDisk(living) })
 	queueOptions := queue.Options{Version: s.options.Version, Log: s.log}
 	if err := queue.Setup(ctx, s.nc, s.options.Farm, queueOptions); err != nil {
 		return err
@@ -211,8 +219,6 @@ func (s *Server) run(ctx context.Context) (err error) {
 	if s.queue, err = queue.Connect(ctx, s.nc, queueOptions); err != nil {
 		return err
 	}
-	living, stop := context.WithCancel(context.WithoutCancel(ctx))
-	s.stop = stop
 	s.group.Go(func() { s.watchKeys(living) })
 	s.group.Go(func() { _ = s.queue.Reconcile(living, queue.ReconcileOptions{Name: "serve", Ended: s.options.Ended}) })
 	return nil

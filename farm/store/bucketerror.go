@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -110,7 +112,7 @@ func isAway(err error) bool {
 	}
 	var request *url.Error
 	var line *net.OpError
-	if isUntrusted(err) {
+	if isUntrusted(err) || isPlain(err) {
 		return false
 	}
 	return errors.Is(err, errIdle) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) ||
@@ -122,6 +124,16 @@ func isUntrusted(err error) bool {
 	var host x509.HostnameError
 	var invalid x509.CertificateInvalidError
 	return errors.As(err, &authority) || errors.As(err, &host) || errors.As(err, &invalid)
+}
+
+// isPlain says that a server speaks http where the endpoint says https.
+func isPlain(err error) bool {
+	return errors.Is(err, http.ErrSchemeMismatch) || errors.As(err, new(tls.RecordHeaderError))
+}
+
+// wantsTLS says that a server speaks https where the endpoint says http. Most say so in words of their own.
+func wantsTLS(a minio.ErrorResponse) bool {
+	return a.StatusCode == http.StatusBadRequest && strings.Contains(strings.ToLower(a.Message), "http request") && strings.Contains(strings.ToLower(a.Message), "https")
 }
 
 // explain says what a server's answer means and what can be done. Errors of other origin stay as they are.
@@ -153,6 +165,12 @@ func (b *bucket) explain(op, key string, err error) error {
 		return said(ErrSetup, hint, "the bucket is in another region: %w")
 	case a.Code == "RequestTimeTooSkewed":
 		return said(ErrSetup, "set this machine's clock, as by chrony or systemd-timesyncd", "the clocks of this machine and the server differ: %w")
+	case isPlain(err):
+		return said(ErrSetup, "write the endpoint in the file of --roots with http://, or have the server speak https", "the endpoint says https, the server speaks http: %w")
+	case wantsTLS(a):
+		return said(ErrSetup, "write the endpoint in the file of --roots with https://", "the endpoint says http, the server speaks https: %w")
+	case a.Code == badRequest && strings.HasPrefix(b.label, "http://"):
+		return said(ErrSetup, "look whether the server speaks https, and at the credentials", "the server does not take the request: %w")
 	case a.Code == "InvalidAccessKeyId", a.Code == "SignatureDoesNotMatch", a.Code == "InvalidToken", a.Code == expiredToken, a.Code == badRequest:
 		return said(ErrSetup, "look at the credentials: AWS_ACCESS_KEY_ID and its like, or the file that they are in", "the server does not take the credentials: %w")
 	case a.StatusCode == http.StatusForbidden:

@@ -126,6 +126,11 @@ func TestCredentialFiles(t *testing.T) {
 			t.Error(err)
 		}
 	}
+	o.Profile = "lba"
+	_ = os.Chmod(file, 0o600)
+	if _, err := Open(o); !errors.Is(err, ErrSetup) || !strings.Contains(err.Error(), `profile "lba"`) || !strings.Contains(scene.Hint(err), "[lba] in "+file) {
+		t.Error(err, scene.Hint(err))
+	}
 	t.Setenv("AWS_PROFILE", "lab")
 	secure := httptest.NewTLSServer(s)
 	defer secure.Close()
@@ -133,6 +138,15 @@ func TestCredentialFiles(t *testing.T) {
 	o = Options{URL: "s3://lab", Endpoint: secure.URL}
 	if _, err := Open(o); !errors.Is(err, ErrSetup) || !strings.Contains(err.Error(), "cannot be trusted") {
 		t.Error(err)
+	}
+	for endpoint, want := range map[string]string{
+		strings.Replace(s.URL, "http:", "https:", 1):      "the endpoint says https, the server speaks http",
+		strings.Replace(secure.URL, "https:", "http:", 1): "the endpoint says http, the server speaks https",
+	} {
+		began := time.Now()
+		if _, err := Open(Options{URL: "s3://lab", Endpoint: endpoint}); !errors.Is(err, ErrSetup) || !strings.Contains(err.Error(), want) || time.Since(began) > 5*time.Second {
+			t.Error(endpoint, err, time.Since(began))
+		}
 	}
 	o.CA = filepath.Join(t.TempDir(), "ca.pem")
 	if err := os.WriteFile(o.CA, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: secure.Certificate().Raw}), 0o666); err != nil {

@@ -37,6 +37,16 @@ func openFolder(dir string, umask, gid int) (Root, error) {
 	return &folder{root: root, dir: dir, umask: umask, gid: gid, patience: newPatience()}, nil
 }
 
+// tryWrite makes a file and removes it: only that tells a folder that can be written.
+func (f *folder) tryWrite() error {
+	name := ".try-" + rand.Text()
+	file, err := f.root.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	return errors.Join(file.Close(), f.root.Remove(name))
+}
+
 func (f *folder) String() string { return f.dir }
 
 // Attend implements Root.

@@ -179,6 +179,31 @@ func (r Roots) Open(name string) (Root, error) {
 	return Open(o)
 }
 
+// Look says why the root of a name cannot be used, to write to where that is wanted. Buckets are not asked: each request of a task finds out.
+func (r Roots) Look(name string, write bool) error {
+	if IsBucket(r[name].URL) {
+		return nil
+	}
+	root, err := r.Open(name)
+	if err != nil {
+		var plain *scene.Error
+		if errors.As(err, &plain) {
+			err = plain.Err
+		}
+		return err
+	}
+	f, ok := root.(*folder)
+	if !ok {
+		return nil
+	}
+	defer f.root.Close() // nothing of it is open
+	if write {
+		return f.tryWrite()
+	}
+	_, err = f.root.Stat(".")
+	return err
+}
+
 // setupError is an error of kind ErrSetup.
 func setupError(where, hint, format string, args ...any) error {
 	return &scene.Error{Op: "open root", Path: where, Err: fmt.Errorf(format, args...), Hint: hint, Kind: ErrSetup}

@@ -255,7 +255,7 @@ func TestTidy(t *testing.T) {
 	if _, err := Run(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
-	work, lock := WorkFolder(o.Work, o.Plan.Hash(0))
+	work, lock := WorkFolder(o.Work, o.Job, &o.Plan.Tasks[0], o.Plan.Hash(0))
 	checkpoint := filepath.Join(f.top, "results", "job", "train", "ckpt", "a00001")
 	for _, dir := range []string{filepath.Join(work, outName), checkpoint} {
 		if err := errors.Join(os.MkdirAll(dir, 0o777), os.WriteFile(filepath.Join(dir, "left"), nil, 0o666)); err != nil {

@@ -221,7 +221,7 @@ func (r *runner) tidy() {
 	if last, err := store.LastCheckpoint(r.outputs, r.key); err == nil && last > 0 {
 		_ = store.Forget(r.outputs, r.key, r.until()) // gc does, too
 	}
-	dir, lock := WorkFolder(r.Work, r.hash)
+	dir, lock := WorkFolder(r.Work, r.Job, r.task, r.hash)
 	if _, err := os.Stat(dir); err != nil {
 		return
 	}

@@ -64,8 +64,9 @@ const (
 // node is a worker that runs.
 type node struct {
 	Options
-	queue *queue.Worker
-	uses  uses
+	queue    *queue.Worker
+	uses     uses
+	rootless *rootWatch
 
 	lock sync.Mutex
 	jobs map[string]*job // by name
@@ -89,7 +90,7 @@ func Run(ctx context.Context, o Options) error {
 			return &scene.Error{Op: "start worker", Path: dir, Err: err, Hint: "name another folder with --work", Kind: scene.ErrTryAgain}
 		}
 	}
-	n := &node{Options: o, jobs: map[string]*job{}, said: map[string]bool{}}
+	n := &node{Options: o, rootless: newRootWatch(), jobs: map[string]*job{}, said: map[string]bool{}}
 	for i := range o.Devices {
 		if _, err := n.isFree(&o.Devices[i]); err != nil {
 			return &scene.Error{Op: "lock device", Path: n.lockFile(&o.Devices[i]), Err: err, Hint: "remove the file, or name another folder with --locks, the same for all workers of this machine", Kind: scene.ErrTryAgain}
@@ -108,7 +109,7 @@ func Run(ctx context.Context, o Options) error {
 
 // info is what others know of this worker.
 func (n *node) info(home string, pools []string) queue.WorkerInfo {
-	info := queue.WorkerInfo{Node: n.Node, Home: home, Pools: pools, Roots: n.Known, Use: n.use}
+	info := queue.WorkerInfo{Node: n.Node, Home: home, Pools: pools, Roots: n.Known, Use: n.use, Away: n.rootless.list}
 	for _, d := range n.Devices {
 		info.Devices = append(info.Devices, fmt.Sprintf("%s (%s)", d.Name, d.ID))
 	}
@@ -162,6 +163,9 @@ func (n *node) work(ctx context.Context, home string) error {
 		sweeping, end := context.WithCancel(ctx)
 		defer end()
 		go n.sweeps(sweeping)
+		if !n.Alone { // there, nobody else could take its tasks
+			n.watchRoots(sweeping)
+		}
 		if o.Mirror {
 			go n.mirrorFates(sweeping)
 		}
@@ -243,6 +247,13 @@ func (n *node) attempt(ctx context.Context, lease *queue.Lease, d *Device) (lost
 		return false
 	}
 	r.job, r.task = j, &j.plan.Tasks[lease.Index]
+	n.rootless.writes(j.Store.Outputs)
+	for _, root := range []string{j.Store.Inputs, j.Store.Outputs} {
+		if why := n.rootless.away(root); why != "" {
+			r.finish(end, fmt.Errorf("root %s: %s", root, why), declined)
+			return false
+		}
+	}
 	if why := n.unfit(r.task, d); why != "" {
 		r.finish(end, errors.New(why), declined)
 		return false
