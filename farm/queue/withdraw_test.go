@@ -46,8 +46,13 @@ type steps struct {
 
 func newSteps(t *testing.T, tasks ...Task) *steps {
 	t.Helper()
+	return newStepsOf(t, Farm{}, tasks...)
+}
+
+func newStepsOf(t *testing.T, farm Farm, tasks ...Task) *steps {
+	t.Helper()
 	url := startServer(t, true)
-	if err := Setup(t.Context(), dial(t, url), Farm{}, Options{}); err != nil {
+	if err := Setup(t.Context(), dial(t, url), farm, Options{}); err != nil {
 		t.Fatal(err)
 	}
 	s := &steps{t: t}
