@@ -232,7 +232,14 @@ func (r *reconciler) round(ctx context.Context, all, count, clock bool) error {
 		}
 	}
 	if count {
-		if err := r.countCalls(ctx, "jobs.>", r.boards); err != nil {
+		held, err := r.heldCalls(ctx) // first: nobody but this calls, so that there are never more messages than these
+		if err == nil {
+			err = r.countCalls(ctx, "jobs.>", r.boards)
+		}
+		if err == nil {
+			err = r.recall(ctx, r.stuckCalls(held))
+		}
+		if err != nil {
 			return err
 		}
 	}

@@ -277,6 +277,53 @@ func (l *load) excess(boards []*board) (list []place) {
 	return list
 }
 
+// heldCalls asks the consumers how many messages each of them has given out or will give out.
+func (r *reconciler) heldCalls(ctx context.Context) (map[lane]uint64, error) {
+	held := map[lane]uint64{}
+	for _, b := range r.boards {
+		for i := range b.cells {
+			in := b.lane(i)
+			if _, known := held[in]; known || !b.cells[i].waits() {
+				continue
+			}
+			err := r.q.retry(ctx, "look at consumer", func(ctx context.Context) error {
+				c, err := r.q.js.Consumer(ctx, jobStream, consumerOf(in.priority, in.pool))
+				if err == nil {
+					info := c.CachedInfo()
+					held[in] = info.NumPending + uint64(info.NumAckPending)
+				}
+				return err
+			})
+			if err != nil {
+				return nil, err
+			}
+		}
+	}
+	return held, nil
+}
+
+// stuckCalls lists the tasks in front of workers of those consumers that hold fewer messages than there are: the server (2.15, for one) forgets a message that was put
+// back where another one is purged at the same moment, and gives it to nobody any more. Called anew, they are new messages.
+func (r *reconciler) stuckCalls(held map[lane]uint64) (list []place) {
+	there := map[lane]uint64{}
+	for _, b := range r.boards {
+		for i := range b.cells {
+			if b.cells[i].called {
+				there[b.lane(i)]++
+			}
+		}
+	}
+	for _, b := range r.boards {
+		for i := range b.cells {
+			in := b.lane(i)
+			if n, known := held[in]; known && n < there[in] && b.cells[i].waits() {
+				list = append(list, place{b, i})
+			}
+		}
+	}
+	return list
+}
+
 // recall takes tasks back that nobody has claimed yet.
 func (r *reconciler) recall(ctx context.Context, list []place) error {
 	err := atOnce(list, func(at place) error {

@@ -206,7 +206,9 @@ func (p *plot) silence() {
 
 // ask is a command of a user: it may be refused for what the job is, and for nothing else.
 func (p *plot) ask(what string, err error) {
-	p.say("%s: %v", what, err)
+	if !errors.Is(err, ErrNothing) {
+		p.say("%s: %v", what, err)
+	}
 	if err != nil && !errors.Is(err, ErrNothing) && !errors.Is(err, ErrNoTask) && !slices.Contains([]string{"retry", "redo"}, what) {
 		p.failed("%s: %v", what, err)
 	}
@@ -324,6 +326,9 @@ func (p *plot) finish() {
 		p.begin()
 	}
 	if head := p.head(); head.Ended != JobSucceeded {
+		for i := range p.plan.Tasks {
+			p.say("%d needs %v: %+v, in front of workers: %v", i, p.plan.Tasks[i].Needs, *p.entry(i), p.r.boards["j"].cells[i].called)
+		}
 		p.failed("the job does not end: %+v", head)
 	}
 	for i := range p.plan.Tasks {
