@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-var schedules = flag.Int("schedules", 12, "random schedules of TestSchedules, from -schedule on")
-var firstSchedule = flag.Uint64("schedule", 1, "seed of the first")
+var schedules = flag.Int("schedules", 4, "random schedules of TestSchedules, from -schedule on")
+var firstSchedule = flag.Uint64("schedule", 118, "seed of the first")
 
 // made is a task's results in the store of a schedule.
 type made struct {
