@@ -316,7 +316,7 @@ func (a *app) farmGcCommand() *cobra.Command {
 			if dryRun {
 				continue
 			}
-			if err := sweepJob(ctx, q, roots, j.Name); err != nil {
+			if err := sweepJob(ctx, q, roots, j.Head); err != nil {
 				return err
 			}
 			if err := q.Delete(ctx, j.Name); err != nil {
@@ -345,18 +345,20 @@ func (a *app) farmDeleteCommand() *cobra.Command {
 			return err
 		}
 		a.warnRootless(roots)
-		status, _, err := q.Show(ctx, args[0])
+		head, err := q.Head(ctx, args[0])
 		if err != nil {
 			return err
 		}
-		if status.Canceled && status.Ended == "" {
+		if head.Canceled && head.Ended == "" {
 			a.note("its tasks save and stop: waiting for that")
-			if status, err = q.Wait(ctx, args[0]); err != nil {
+			status, err := q.Wait(ctx, args[0])
+			if err != nil {
 				return err
 			}
+			head = status.Head
 		}
-		if status.Ended != "" { // else Delete says so
-			if err := sweepJob(ctx, q, roots, args[0]); err != nil {
+		if head.Ended != "" { // else Delete says so
+			if err := sweepJob(ctx, q, roots, head); err != nil {
 				return err
 			}
 		}
@@ -374,17 +376,26 @@ func (a *app) warnRootless(roots store.Roots) {
 	}
 }
 
-// sweepJob removes what is left of a job's attempts in the store. Without roots nothing is.
-func sweepJob(ctx context.Context, q *farm, roots store.Roots, name string) error {
+// sweepJob removes what is left of a job's attempts in the store. Without roots nothing is. From then on nobody can have the job run again, which would lose what it does.
+func sweepJob(ctx context.Context, q *farm, roots store.Roots, j queue.Head) error {
 	if len(roots) == 0 {
 		return nil
 	}
-	document, err := q.Document(ctx, name)
+	document, err := q.Document(ctx, j.Name)
+	if err != nil && j.Forgotten {
+		return nil // this was interrupted when it had come further than here
+	}
 	if err != nil {
 		return err
 	}
-	job, err := spec.Parse(name, document)
+	job, err := spec.Parse(j.Name, document)
 	if err != nil {
+		return err
+	}
+	if _, err := roots.Open(job.Store.Outputs); err != nil {
+		return err
+	}
+	if err := q.Retire(ctx, j.Name); err != nil {
 		return err
 	}
 	return worker.Sweep(roots, job)

@@ -109,9 +109,9 @@ func (b *board) stateOf(i int) State {
 		return Canceling
 	case b.head.Canceled:
 		return Canceled
-	case stored != Queued:
+	case stored.owned():
 		return stored
-	case b.head.FailFast && b.counts[Failed] > 0:
+	case stored == Queued && b.head.FailFast && b.counts[Failed] > 0:
 		return Skipped
 	}
 	blocked := false
@@ -128,7 +128,7 @@ func (b *board) stateOf(i int) State {
 	if blocked {
 		return Blocked
 	}
-	return Queued
+	return stored
 }
 
 // inspects says whether a task is blocked only because somebody has to look at what it needs.
@@ -156,11 +156,19 @@ func (b *board) state() JobState {
 	return JobSucceeded
 }
 
+func (c *cell) generation() int {
+	if c.entry == nil {
+		return 0
+	}
+	return c.entry.Generation
+}
+
 // drop forgets the entry of that key.
 func (b *board) drop(key string) {
 	for i := range b.cells {
 		if entryKey(b.head.Name, i) == key {
 			b.setEntry(i, nil, b.cells[i].revision+1, time.Time{})
+			b.cells[i].revision = 0
 		}
 	}
 }

@@ -66,13 +66,13 @@ func plainState(b *board, i int) State {
 		}
 		return Canceled
 	}
-	if state != Queued {
+	if state != Queued && state != RetryWait {
 		return state
 	}
-	if b.head.FailFast && failed {
+	if state == Queued && b.head.FailFast && failed {
 		return Skipped
 	}
-	result := Queued
+	result := state
 	for _, need := range b.tasks[i].Needs {
 		switch s := plainState(b, need); {
 		case s == Failed || s == Canceled || s == Skipped:

@@ -153,7 +153,11 @@ func (w *Worker) take(ctx context.Context, msg *nats.Msg, slot Slot, began time.
 	lease.reply, lease.kept = msg.Reply, true
 	w.lock.Lock()
 	w.leases[entryKey(c.Job, c.Index)] = lease
+	order := w.order
 	w.lock.Unlock()
+	if order.Drain && order.Now { // since the sweep began
+		lease.end(ErrDrained)
+	}
 	living, stop := context.WithCancel(context.WithoutCancel(ctx))
 	lease.stop = stop
 	lease.ended.Go(func() { lease.keep(living) })
@@ -217,12 +221,10 @@ func (w *Worker) decide(ctx context.Context, c call, slot Slot) (lease *Lease, a
 		if answer := e.judge(age, time.Duration(w.q.farm.Lease), &tasks[c.Index]); answer != "" {
 			return nil, answer, nil
 		}
-		if before == Queued {
+		if e.State == Queued { // also one that was tried before: what it needs may be made anew since
 			if ready, err := w.q.needsDone(ctx, c.Job, &tasks[c.Index]); err != nil || !ready {
 				return nil, nak(2 * time.Second), err // the reconciler removes the message, or the replica that was asked is behind
 			}
-		}
-		if e.State == Queued {
 			e.claim(w, slot)
 		}
 		revision, err := w.q.writeEntry(ctx, c.Job, c.Index, e, r.revision)
@@ -236,8 +238,42 @@ func (w *Worker) decide(ctx context.Context, c call, slot Slot) (lease *Lease, a
 		if e.State != Running {
 			return nil, "+ACK", nil
 		}
+		if answer := w.lookBack(ctx, head, c, &tasks[c.Index]); answer != "" {
+			return nil, answer, w.unclaim(ctx, c, e.Claim)
+		}
 		return w.newLease(c, tasks[c.Index], *e, revision), "", nil
 	}
+}
+
+// lookBack says how to answer the message of a task that has just been claimed and is not wanted, "" where it is. Whoever cancels a job, or wants anew what the task
+// needs, writes that and then looks who works: either they see the claim, or this sees what they wrote.
+func (w *Worker) lookBack(ctx context.Context, before Head, c call, task *Task) (answer string) {
+	head, _, err := w.q.head(ctx, c.Job)
+	if err == nil && head.Document == before.Document && !head.Canceled && !head.Paused && head.Ended == "" {
+		if ready, err := w.q.needsDone(ctx, c.Job, task); err != nil || ready {
+			return "" // the queue may be away: that is no reason to hand the task back
+		}
+		return nak(2 * time.Second)
+	}
+	switch {
+	case errors.Is(err, ErrNoJob), err == nil && head.Document != before.Document:
+		return nak(2 * time.Second) // the message may be that of another job of the name
+	case err != nil:
+		return ""
+	}
+	return "+ACK"
+}
+
+// unclaim takes back a claim of which nothing was begun.
+func (w *Worker) unclaim(ctx context.Context, c call, claim string) error {
+	return w.q.updateEntry(ctx, c.Job, c.Index, func(e *Entry) bool {
+		if e.Claim != claim || !e.State.owned() {
+			return false
+		}
+		e.handBack()
+		e.Beat++
+		return true
+	})
 }
 
 // judge says how to answer the message of a task that may not be claimed, "" where it may be. It changes an entry to what it must become first. A clock
@@ -266,11 +302,10 @@ func (e *Entry) judge(age, lease time.Duration, task *Task) (answer string) {
 
 // giveUp takes the task away from a silent owner.
 func (e *Entry) giveUp(task *Task) {
-	canceling := e.State == Canceling
 	e.addFailure("its worker fell silent", func(f *Failure) { f.Lost = true })
 	switch {
-	case canceling:
-		e.State = Canceled
+	case e.State == Canceling:
+		e.stop()
 	case e.Used >= task.maxAttempts():
 		e.State = Failed
 	default:

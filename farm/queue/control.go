@@ -50,7 +50,10 @@ func (q *Queue) Cancel(ctx context.Context, job string, selection Selection) err
 	if err != nil {
 		return failed(op, job, err)
 	}
-	if !slices.ContainsFunc(tasks, func(i int) bool { return !b.cells[i].state.Ended() && b.cells[i].state != Canceling }) {
+	if !slices.ContainsFunc(tasks, func(i int) bool {
+		c := &b.cells[i]
+		return !c.state.Ended() && (c.state != Canceling || c.entry.Again)
+	}) {
 		return failed(op, job, nothing("these tasks have ended, or are canceled already"))
 	}
 	return failed(op, job, q.updateEntries(ctx, job, tasks, cancelEntry))
@@ -58,9 +61,10 @@ func (q *Queue) Cancel(ctx context.Context, job string, selection Selection) err
 
 func cancelEntry(e *Entry) bool {
 	switch {
-	case e.State.Ended(), e.State == Canceling:
+	case e.State.Ended(), e.State == Canceling && !e.Again:
 		return false
 	case e.State.owned():
+		e.Again = false
 		e.State = Canceling
 	default:
 		e.State = Canceled
@@ -73,6 +77,9 @@ func cancelEntry(e *Entry) bool {
 func (q *Queue) Retry(ctx context.Context, job string, selection Selection) error {
 	const op = "retry"
 	b, _, err := q.open(ctx, job)
+	if err == nil && b.head.Forgotten {
+		err = ErrForgotten
+	}
 	if err != nil {
 		return failed(op, job, err)
 	}
@@ -80,7 +87,7 @@ func (q *Queue) Retry(ctx context.Context, job string, selection Selection) erro
 	if err != nil {
 		return failed(op, job, err)
 	}
-	if !slices.ContainsFunc(tasks, func(i int) bool { return selection.again(b.cells[i].state) }) {
+	if !b.halfEnded() && !slices.ContainsFunc(tasks, func(i int) bool { return selection.again(b.cells[i].state) }) {
 		return failed(op, job, nothing("no task of these failed or was canceled"))
 	}
 	if selection.Redo {
@@ -93,23 +100,97 @@ func (q *Queue) Retry(ctx context.Context, job string, selection Selection) erro
 			return failed(op, job, err)
 		}
 	}
-	err = q.updateEntries(ctx, job, tasks, func(e *Entry) bool {
-		if e.State != Failed && e.State != Canceled && !(selection.Redo && e.State == Succeeded) {
-			return false
-		}
-		e.State, e.Used, e.Manifest, e.Claim = Queued, 0, "", ""
-		e.Generation++
-		return true
-	})
+	if selection.Redo {
+		err = q.redo(ctx, b, tasks, selection)
+	} else {
+		err = q.updateEntries(ctx, job, tasks, selection.queueAgain)
+	}
 	if err != nil {
 		return failed(op, job, err)
 	}
 	// The head comes last: from now on a reconciler looks at the entries again.
-	return failed(op, job, q.updateHead(ctx, job, func(head *Head) bool {
-		head.Ended, head.Counts, head.Canceled = "", nil, false
-		head.Generation++
-		return true
+	return failed(op, job, q.changeHead(ctx, job, func(head *Head) error {
+		if head.Forgotten {
+			return ErrForgotten
+		}
+		head.reopen()
+		head.Canceled = false
+		return nil
 	}))
+}
+
+// queueAgain is what Retry does to an entry. A task whose worker is about to stop it is queued once it has.
+func (s Selection) queueAgain(e *Entry) bool {
+	switch {
+	case e.State == Canceling && !e.Again:
+		e.Again = true
+	case e.State == Failed, e.State == Canceled, s.Redo && e.State == Succeeded:
+		e.again()
+	default:
+		return false
+	}
+	return true
+}
+
+// redo queues tasks again in their order. Those that need others of them are done anew whatever became of them: an attempt that was given up may yet put results to the
+// store, and a worker may have claimed one since b was read. Who claims one later sees that what it needs is wanted anew.
+func (q *Queue) redo(ctx context.Context, b *board, tasks []int, selection Selection) error {
+	for at, group := range b.inOrder(tasks) {
+		err := atOnce(group, func(i int) error {
+			return q.updateEntry(ctx, b.head.Name, i, func(e *Entry) bool {
+				if at == 0 || e.State == Canceling {
+					return selection.queueAgain(e)
+				}
+				if e.Generation != b.cells[i].generation() {
+					return false // somebody else wants it anew, too
+				}
+				e.again()
+				return true
+			})
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// inOrder groups tasks such that each comes behind those of them that it needs.
+func (b *board) inOrder(tasks []int) (groups [][]int) {
+	waits := map[int]int{} // by task, how many of these that it needs come before
+	for _, i := range tasks {
+		waits[i] = 0
+	}
+	for _, i := range tasks {
+		for _, heir := range b.heirs[i] {
+			if _, is := waits[heir]; is {
+				waits[heir]++
+			}
+		}
+	}
+	next := slices.DeleteFunc(slices.Clone(tasks), func(i int) bool { return waits[i] > 0 })
+	for len(next) > 0 {
+		groups = append(groups, next)
+		var then []int
+		for _, i := range next {
+			for _, heir := range b.heirs[i] {
+				if waits[heir]--; waits[heir] == 0 {
+					then = append(then, heir)
+				}
+			}
+		}
+		next = then
+	}
+	return groups
+}
+
+// halfEnded says whether a job has ended as its head says, and has tasks that have not: whoever queued them again was interrupted before the last step.
+func (b *board) halfEnded() bool { return b.head.Ended != "" && !b.state().Ended() }
+
+// reopen has a reconciler read a job anew.
+func (h *Head) reopen() {
+	h.Ended, h.Counts = "", nil
+	h.Generation++
 }
 
 // again says whether Retry does something about a task in this state.
@@ -117,7 +198,7 @@ func (s Selection) again(state State) bool {
 	return state == Failed || state == Canceled || state == Canceling || s.Redo && state == Succeeded
 }
 
-// withHeirs adds what needs the tasks, directly or not, and has succeeded: it was made from what is now made anew.
+// withHeirs adds what needs the tasks, directly or not: it was made from what is now made anew.
 func (b *board) withHeirs(tasks []int) ([]int, error) {
 	taken := map[int]bool{}
 	for todo := slices.Clone(tasks); len(todo) > 0; {
@@ -184,41 +265,64 @@ func (q *Queue) Resume(ctx context.Context, job string) error {
 	}))
 }
 
-// Delete forgets a job that has ended, its logs too.
-func (q *Queue) Delete(ctx context.Context, job string) error {
+// Retire has a job that has ended stay so, as it is about to be forgotten: nobody works on it again while what it left is removed.
+func (q *Queue) Retire(ctx context.Context, job string) error {
 	const op = "delete"
-	head, _, err := q.head(ctx, job)
-	if err == nil && head.Ended == "" {
-		return failure(op, job, ErrNotEnded, "Cancel it first.", scene.ErrUsage)
+	err := q.changeHead(ctx, job, func(head *Head) error {
+		if head.Ended == "" {
+			return ErrNotEnded
+		}
+		head.Forgotten = true
+		return nil
+	})
+	if errors.Is(err, ErrNotEnded) {
+		return failure(op, job, err, "Cancel it first.", scene.ErrUsage)
 	}
-	if err != nil {
-		return failed(op, job, err)
-	}
-	return failed(op, job, q.forget(ctx, tokenOf(job)))
+	return failed(op, job, err)
 }
 
-// forget removes all that is stored under a job's token. Without a head the rest is unreachable, so it goes first; what an interruption leaves, Fsck
-// finds.
-func (q *Queue) forget(ctx context.Context, token string) error {
+// Delete forgets a job that has ended, its logs too.
+func (q *Queue) Delete(ctx context.Context, job string) error {
+	if err := q.Retire(ctx, job); err != nil {
+		return err
+	}
+	_, revision, err := q.head(ctx, job)
+	if errors.Is(err, ErrNoJob) {
+		return nil // somebody else was faster
+	}
+	if err == nil {
+		err = q.forget(ctx, tokenOf(job), revision)
+	}
+	return failed("delete", job, err)
+}
+
+// forget removes all that is stored under a job's token, whose head, of that revision, says that it is forgotten. The head goes last: what another job of the name would
+// take for its own must be gone by then, also where this was interrupted and is done again.
+func (q *Queue) forget(ctx context.Context, token string, revision uint64) error {
 	for _, at := range []struct{ stream, subject string }{
-		{q.jobs.stream, q.jobs.subject(token)}, {q.jobs.stream, q.jobs.subject(token + ".>")}, {q.previews.stream, q.previews.subject(token + ".*")}, {q.tasks.stream, q.tasks.subject(token + ".*")},
-		{q.ctl.stream, q.ctl.subject(endingKey(token))},
-		{jobStream, "jobs.*.*." + token + ".*"}, {logStream, "log." + token + ".*"},
+		{jobStream, "jobs.*.*." + token + ".*"}, {logStream, "log." + token + ".*"}, {q.previews.stream, q.previews.subject(token + ".*")},
+		{q.tasks.stream, q.tasks.subject(token + ".*")}, {q.ctl.stream, q.ctl.subject(endingKey(token))},
 	} {
 		if err := q.purge(ctx, at.stream, at.subject); err != nil {
+			return err
+		}
+	}
+	for _, key := range []string{token + ".>", token} {
+		if err := q.purge(ctx, q.jobs.stream, q.jobs.subject(key), jetstream.WithPurgeSequence(revision+1)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (q *Queue) purge(ctx context.Context, stream, subject string) error {
+// purge removes what is in a stream under a subject.
+func (q *Queue) purge(ctx context.Context, stream, subject string, more ...jetstream.StreamPurgeOpt) error {
 	return q.retry(ctx, "purge "+subject, func(ctx context.Context) error {
 		s, err := q.js.Stream(ctx, stream)
 		if err != nil {
 			return err
 		}
-		return s.Purge(ctx, jetstream.WithPurgeSubject(subject))
+		return s.Purge(ctx, append(more[:len(more):len(more)], jetstream.WithPurgeSubject(subject))...)
 	})
 }
 
@@ -344,6 +448,8 @@ func hintOf(op string, err error) string {
 	switch {
 	case errors.Is(err, ErrNoJob):
 		return "vksplat farm ls lists the jobs."
+	case errors.Is(err, ErrForgotten):
+		return "vksplat farm delete forgets it to the end."
 	case !errors.Is(err, ErrNothing):
 		return ""
 	case op == "retry":

@@ -32,7 +32,7 @@ func (l *Lease) Decline(ctx context.Context, why string, keep time.Duration) err
 	l.w.leave(device, entryKey(l.Job, l.Index), keep)
 	return l.finish(ctx, nak(0), func(e *Entry) {
 		if e.State == Canceling {
-			e.State = Canceled
+			e.stop()
 			return
 		}
 		e.State, e.Message = Queued, why

@@ -56,6 +56,7 @@ type Entry struct {
 	Manifest   string            `json:"manifest,omitempty"` // SHA-256 of the manifest of a task that succeeded
 	Error      string            `json:"error,omitempty"`    // of the last attempt that failed
 	Declined   map[string]string `json:"declined,omitempty"` // by node, why it did not take the task, since somebody worked on it
+	Again      bool              `json:"again,omitempty"`    // of Canceling: once it has stopped it is queued again
 	Delay      Duration          `json:"delay,omitempty"`    // of RetryWait, from the entry's time stamp on
 	Failures   []Failure         `json:"failures,omitempty"` // the last maxFailures of them, oldest first
 }
@@ -103,7 +104,8 @@ type Head struct {
 	Inspected  bool          `json:"inspected,omitempty"` // what waits for somebody to look may go on
 	Canceled   bool          `json:"canceled,omitempty"`
 	Ended      JobState      `json:"ended,omitempty"`
-	Counts     map[State]int `json:"counts,omitempty"` // when it ended
+	Forgotten  bool          `json:"forgotten,omitempty"` // it has ended, and is being removed
+	Counts     map[State]int `json:"counts,omitempty"`    // when it ended
 }
 
 // JobState is where a job is.

@@ -15,8 +15,9 @@ import (
 
 // Inventory is what a store says of the jobs that ran on it. Fsck judges the queue by it, and rebuilds the queue from it.
 type Inventory interface {
-	// Jobs calls fn for every job of the store, as it was submitted. Of several of a name the one to rebuild is the last.
-	Jobs(ctx context.Context, fn func(JobPlan) error) error
+	// Jobs calls fn for every job of the store, as it was submitted. Of several of a name the one to rebuild is the last. One that cannot be made out comes with the reason,
+	// and where it is for a name.
+	Jobs(ctx context.Context, fn func(plan JobPlan, bad error) error) error
 	// Add takes in the document of a job that only the queue knows, so that Manifest finds what the store has of it all the same.
 	Add(document []byte) error
 	// Manifest returns the SHA-256 of the valid manifest of a task of the job whose document has this SHA-256, "" if there is none, and the generation of what it lists.
@@ -40,10 +41,7 @@ type Finding struct {
 func (q *Queue) Fsck(ctx context.Context, store Inventory, repair bool) ([]Finding, error) {
 	c := &checker{q: q, ctx: ctx, repair: repair, known: map[string]bool{}, stored: map[string][]JobPlan{}, boards: map[string]*board{}}
 	steps := []func() error{c.checkHeads, c.checkEntries, c.checkBoards, c.checkMessages, c.checkReconciler}
-	if store != nil {
-		c.store = store
-		steps = slices.Insert(steps, 0, c.readStore)
-	}
+	c.store = store
 	for _, step := range steps {
 		if err := step(); err != nil {
 			return c.findings, failure("check queue", "", err, "", scene.ErrTryAgain)
@@ -63,7 +61,7 @@ type checker struct {
 	findings []Finding
 }
 
-// find notes a finding, and mends it where that is wanted.
+// find notes a finding, and mends it where that is wanted. It is none where what was looked at has changed since.
 func (c *checker) find(job, task string, index int, what string, mend func() error) error {
 	f := Finding{Job: job, Task: task, Index: index, What: what, Mends: mend != nil}
 	var err error
@@ -71,12 +69,21 @@ func (c *checker) find(job, task string, index int, what string, mend func() err
 		err = mend()
 		f.Repaired = err == nil
 	}
+	if errors.Is(err, errConflict) {
+		return nil
+	}
 	c.findings = append(c.findings, f)
 	return err
 }
 
 func (c *checker) readStore() error {
-	return c.store.Jobs(c.ctx, func(plan JobPlan) error {
+	if c.store == nil {
+		return nil
+	}
+	return c.store.Jobs(c.ctx, func(plan JobPlan, bad error) error {
+		if bad != nil {
+			return c.find(plan.Name, "", -1, "the store has this document of a job, which cannot be used: "+bad.Error(), nil)
+		}
 		token := tokenOf(plan.Name)
 		c.stored[token] = append(c.stored[token], plan)
 		return nil
@@ -91,24 +98,22 @@ func (c *checker) checkHeads() error {
 	}
 	for _, r := range heads {
 		c.known[r.key] = true
-		err := c.openBoard(r)
-		if err == nil {
-			continue
-		}
-		if isTransient(err) || c.ctx.Err() != nil {
-			return err
-		}
-		var mend func() error
-		if plans := c.stored[r.key]; len(plans) > 0 {
-			mend = func() error { return c.restore(r.key, plans[len(plans)-1]) }
-		}
-		if err := c.find(r.key, "", -1, "it cannot be read: "+err.Error(), mend); err != nil {
+	}
+	// Only now: whoever forgets a job removes it from the store before the queue, and must not find it in the queue again.
+	if err := c.readStore(); err != nil {
+		return err
+	}
+	for _, r := range heads {
+		if err := c.checkHead(r); err != nil {
 			return err
 		}
 	}
 	for _, token := range slices.Sorted(maps.Keys(c.stored)) {
 		plan := c.stored[token][len(c.stored[token])-1]
-		if c.known[token] {
+		if came, err := c.hasCome(token); err != nil {
+			return err
+		} else if came || c.known[token] {
+			c.known[token] = true
 			continue
 		}
 		err := c.find(plan.Name, "", -1, "the store has it, the queue does not", func() error { return c.restore(token, plan) })
@@ -118,6 +123,36 @@ func (c *checker) checkHeads() error {
 		c.known[token] = c.repair
 	}
 	return nil
+}
+
+// checkHead opens the board of a job, or finds what is wrong with it.
+func (c *checker) checkHead(r record) error {
+	head, err := parseHead(r.value)
+	if err == nil && head.Forgotten {
+		return c.find(head.Name, "", -1, "it was not forgotten to the end", func() error { return c.q.forget(c.ctx, r.key, r.revision) })
+	}
+	if err = c.openBoard(r); err == nil {
+		return nil
+	}
+	if isTransient(err) || c.ctx.Err() != nil {
+		return err
+	}
+	now, again := c.q.jobs.read(c.ctx, r.key)
+	if errors.Is(again, errAbsent) || again == nil && now.revision != r.revision {
+		return nil // it was forgotten, or mended, meanwhile
+	}
+	var mend func() error
+	if plans := c.stored[r.key]; len(plans) > 0 {
+		mend = func() error {
+			for _, key := range []string{r.key, r.key + ".>"} {
+				if err := c.q.purge(c.ctx, c.q.jobs.stream, c.q.jobs.subject(key), jetstream.WithPurgeSequence(r.revision+1)); err != nil {
+					return err
+				}
+			}
+			return c.restore(r.key, plans[len(plans)-1])
+		}
+	}
+	return c.find(r.key, "", -1, "it cannot be read: "+err.Error(), mend)
 }
 
 func (c *checker) openBoard(r record) error {
@@ -135,17 +170,14 @@ func (c *checker) openBoard(r record) error {
 	return err
 }
 
-// restore submits a job of the store in the place of what is left of it.
+// restore submits a job of the store that is not in the queue. Others may do the same: what they have made of it stays.
 func (c *checker) restore(token string, plan JobPlan) error {
-	for _, key := range []string{token, token + ".>"} {
-		if err := c.q.purge(c.ctx, c.q.jobs.stream, c.q.jobs.subject(key)); err != nil {
-			return err
-		}
-	}
 	if err := c.countOn(plan); err != nil {
 		return err
 	}
-	if err := c.q.Submit(c.ctx, plan); err != nil {
+	if err := c.q.Submit(c.ctx, plan); errors.Is(err, ErrExists) || errors.Is(err, ErrForgotten) {
+		return errConflict
+	} else if err != nil {
 		return err
 	}
 	r, err := c.q.jobs.read(c.ctx, token)
@@ -235,11 +267,17 @@ func (c *checker) dropEntry(key string) error {
 
 // reopen has the reconciler read a job anew.
 func (c *checker) reopen(b *board) error {
-	return c.q.updateHead(c.ctx, b.head.Name, func(head *Head) bool {
-		head.Ended, head.Counts = "", nil
-		head.Generation++
+	err := c.q.updateHead(c.ctx, b.head.Name, func(head *Head) bool {
+		if head.Forgotten {
+			return false
+		}
+		head.reopen()
 		return true
 	})
+	if errors.Is(err, ErrNoJob) {
+		return nil // it has just been forgotten
+	}
+	return err
 }
 
 // checkBoards compares what succeeded with the manifests of the store.
@@ -247,6 +285,12 @@ func (c *checker) checkBoards() error {
 	for _, token := range slices.Sorted(maps.Keys(c.boards)) {
 		b := c.boards[token]
 		// A job of this name that was forgotten has other tasks.
+		if c.store == nil {
+			if err := c.checkEnding(b); err != nil {
+				return err
+			}
+			continue
+		}
 		if !slices.ContainsFunc(c.stored[token], func(plan JobPlan) bool { return hashOf(plan.Document) == b.head.Document }) {
 			if err := c.checkStranger(b); err != nil {
 				return err
@@ -254,6 +298,9 @@ func (c *checker) checkBoards() error {
 			continue
 		}
 		mended := len(c.findings)
+		if err := c.checkEnding(b); err != nil {
+			return err
+		}
 		for i := range b.cells {
 			if err := c.checkManifest(b, i); err != nil {
 				return err
@@ -269,13 +316,28 @@ func (c *checker) checkBoards() error {
 	return nil
 }
 
+// checkEnding finds a job that has ended, and of which tasks were queued again: whoever did that was interrupted, and no reconciler looks at it.
+func (c *checker) checkEnding(b *board) error {
+	if !b.halfEnded() {
+		return nil
+	}
+	now, err := c.q.Head(c.ctx, b.head.Name)
+	if err != nil || now.Ended == "" || now.Generation != b.head.Generation {
+		return nil // it goes on, or is gone
+	}
+	return c.find(b.head.Name, "", -1, "it has ended, but not all of its tasks have", func() error { return c.reopen(b) })
+}
+
 // checkStranger looks for the results of a job whose document the store lacks, though workers put it there before they begin. So where results are missing it
 // is not the folder that they went to, as when a share is not mounted. That is no reason to do them again.
 func (c *checker) checkStranger(b *board) error {
-	if c.store == nil || b.counts[Succeeded] == 0 {
-		return nil
+	if err := c.checkEnding(b); err != nil || b.counts[Succeeded] == 0 {
+		return err
 	}
 	document, err := c.q.Document(c.ctx, b.head.Name)
+	if errors.Is(err, ErrNoJob) {
+		return nil // it has just been forgotten
+	}
 	if err != nil {
 		return err
 	}
@@ -308,19 +370,17 @@ func (c *checker) checkManifest(b *board, i int) error {
 	if err != nil {
 		return err
 	}
-	var entry Entry
+	entry := Entry{Format: Format, Key: entryKey(b.head.Name, i)}
 	if cell.entry != nil {
 		entry = *cell.entry
 	}
+	// What the entry has become since it was read, as while the files of a large farm were, is not judged by what the store had.
 	update := func(change func(*Entry)) func() error {
 		return func() error {
-			return c.q.updateEntry(c.ctx, b.head.Name, i, func(e *Entry) bool {
-				if e.State.owned() {
-					return false
-				}
-				change(e)
-				return true
-			})
+			change(&entry)
+			entry.Beat++
+			_, err := c.q.writeEntry(c.ctx, b.head.Name, i, &entry, cell.revision)
+			return err
 		}
 	}
 	switch {

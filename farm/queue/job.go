@@ -37,7 +37,7 @@ func (q *Queue) Submit(ctx context.Context, plan JobPlan) error {
 	if err := q.submit(ctx, plan); errors.Is(err, ErrExists) {
 		return failure("submit job", plan.Name, err, "Give the job another name; or let an administrator forget the old one, once it has ended: vksplat farm delete "+strconv.Quote(plan.Name), scene.ErrUsage)
 	} else if err != nil {
-		return failure("submit job", plan.Name, err, "", scene.ErrTryAgain)
+		return failure("submit job", plan.Name, err, hintOf("submit job", err), kindOf(err))
 	}
 	q.log.Info("job submitted", "job", plan.Name, "owner", plan.Owner, "priority", plan.Priority, "tasks", len(plan.Tasks))
 	return nil
@@ -86,6 +86,9 @@ func (q *Queue) submit(ctx context.Context, plan JobPlan) error {
 }
 
 func sameJob(found, head Head) error {
+	if found.Forgotten {
+		return ErrForgotten
+	}
 	if found.Document != head.Document || found.Plan != head.Plan {
 		return ErrExists
 	}

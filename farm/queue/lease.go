@@ -137,7 +137,7 @@ func (l *Lease) Succeed(ctx context.Context, manifest string) error {
 	last := l.progress
 	l.lock.Unlock()
 	return l.finish(ctx, "+ACK", func(e *Entry) {
-		e.State, e.Manifest, e.Error = Succeeded, manifest, ""
+		e.State, e.Manifest, e.Error, e.Again = Succeeded, manifest, "", false
 		e.Step, e.Of, e.Message = last.Step, last.Of, last.Message
 		if e.Of > 0 {
 			e.Step = e.Of // the last step is seldom said: one progress a second is enough
@@ -151,7 +151,7 @@ func (l *Lease) Fail(ctx context.Context, cause error) error {
 	return l.finish(ctx, "+ACK", func(e *Entry) {
 		e.addFailure(cause.Error(), func(f *Failure) { f.Permanent = true })
 		if e.State == Canceling {
-			e.State = Canceled
+			e.stop()
 		} else {
 			e.State = Failed
 		}
@@ -167,7 +167,7 @@ func (l *Lease) Retry(ctx context.Context, cause error, delay time.Duration) err
 		e.addFailure(cause.Error(), nil)
 		switch {
 		case e.State == Canceling:
-			e.State = Canceled
+			e.stop()
 		case e.Used >= l.Task.maxAttempts():
 			e.State = Failed
 		default:
@@ -178,14 +178,31 @@ func (l *Lease) Retry(ctx context.Context, cause error, delay time.Duration) err
 
 // Handback ends the lease of a task that another attempt shall go on with at once; this one does not count. A canceled task is then canceled.
 func (l *Lease) Handback(ctx context.Context) error {
-	return l.finish(ctx, nak(0), func(e *Entry) {
-		if e.State == Canceling {
-			e.State = Canceled
-			return
-		}
-		e.State, e.Declined = Queued, nil
-		e.Used--
-	})
+	return l.finish(ctx, nak(0), (*Entry).handBack)
+}
+
+// handBack gives the task to the next attempt; this one does not count.
+func (e *Entry) handBack() {
+	if e.State == Canceling {
+		e.stop()
+		return
+	}
+	e.State, e.Declined = Queued, nil
+	e.Used--
+}
+
+// stop ends the attempt at a task that was canceled. One that somebody has wanted again since waits for the next.
+func (e *Entry) stop() {
+	e.State = Canceled
+	if e.Again {
+		e.again()
+	}
+}
+
+// again queues a task anew: what attempts before this have made does not count.
+func (e *Entry) again() {
+	e.State, e.Used, e.Manifest, e.Claim, e.Again = Queued, 0, "", "", false
+	e.Generation++
 }
 
 func (e *Entry) addFailure(text string, change func(*Failure)) {
@@ -230,7 +247,9 @@ func (l *Lease) finish(ctx context.Context, answer string, change func(*Entry)) 
 		return nil
 	})
 	l.w.lock.Lock()
-	delete(l.w.leases, entryKey(l.Job, l.Index))
+	if key := entryKey(l.Job, l.Index); l.w.leases[key] == l { // another slot may have taken the task again
+		delete(l.w.leases, key)
+	}
 	l.w.lock.Unlock()
 	l.cancel(context.Canceled)
 	if err != nil {
@@ -239,8 +258,11 @@ func (l *Lease) finish(ctx context.Context, answer string, change func(*Entry)) 
 	l.writing.Lock()
 	state := l.entry.State
 	l.writing.Unlock()
-	if state.Ended() {
+	switch {
+	case state.Ended():
 		answer = "+ACK"
+	case state == Queued:
+		answer = nak(0)
 	}
 	l.answer(answer)
 	return nil

@@ -24,6 +24,8 @@ var (
 	ErrExists   = errors.New("there is another job of this name")
 	ErrNotEnded = errors.New("the job has not ended")
 	ErrNothing  = errors.New("nothing was done")
+
+	ErrForgotten = errors.New("the job is being forgotten")
 )
 
 // Farm holds what all programs of a farm must agree on. It is stored when the farm is set up.

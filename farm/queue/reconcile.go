@@ -232,7 +232,14 @@ func (r *reconciler) round(ctx context.Context, all, count, clock bool) error {
 		}
 	}
 	if count {
-		if err := r.countCalls(ctx, "jobs.>", r.boards); err != nil {
+		held, err := r.heldCalls(ctx) // first: nobody but this calls, so that there are never more messages than these
+		if err == nil {
+			err = r.countCalls(ctx, "jobs.>", r.boards)
+		}
+		if err == nil {
+			err = r.recall(ctx, r.stuckCalls(held))
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -309,7 +316,7 @@ func (r *reconciler) takeHead(ctx context.Context, token string, found record) e
 	b := r.boards[token]
 	again := b != nil || head.Generation > 0 // workers may have seen another head of the job
 
-	if err == nil && b != nil && b.head.Generation == head.Generation { // else entries may have gone
+	if err == nil && b != nil && b.head.Generation == head.Generation && b.head.Plan == head.Plan { // else entries may have gone
 		delete(r.broken, token)
 		b.setHead(head, found.revision)
 		if head.Canceled {
@@ -425,16 +432,10 @@ func (r *reconciler) withdraw(ctx context.Context, b *board, anew bool) error {
 	if len(gone) == 0 {
 		return nil
 	}
-	remove := func(at place) error {
-		return r.q.purge(ctx, jobStream, callSubject(b.head, &b.tasks[at.i], at.i))
-	}
-	var err error
 	if kept {
-		err = atOnce(gone, remove)
-	} else {
-		err = r.q.purge(ctx, jobStream, "jobs.*.*."+tokenOf(b.head.Name)+".*")
+		return r.recall(ctx, gone)
 	}
-	if err != nil {
+	if err := r.q.purge(ctx, jobStream, "jobs.*.*."+tokenOf(b.head.Name)+".*"); err != nil {
 		return err
 	}
 	for _, at := range gone {

@@ -29,11 +29,22 @@ func (r *reconciler) settle(ctx context.Context, token string, b *board) error {
 	if !state.Ended() {
 		return nil
 	}
+	// A claim that was not heard of yet would go on in a job that has ended.
+	changed, err := r.q.readEntries(ctx, b)
+	if err == nil {
+		err = r.judgeNodes(ctx, b, changed)
+	}
+	if err != nil {
+		return err
+	}
+	if state = b.state(); !state.Ended() {
+		return r.settle(ctx, token, b)
+	}
 	if err := r.noteEnding(ctx, token, b.head.Name); err != nil {
 		return err
 	}
 	wrote := false
-	err := r.q.updateHead(ctx, b.head.Name, func(head *Head) bool {
+	err = r.q.updateHead(ctx, b.head.Name, func(head *Head) bool {
 		// A head that was written since, as by Retry, is judged when it has been read.
 		wrote = head.Ended == "" && head.Generation == b.head.Generation && head.Canceled == b.head.Canceled
 		head.Ended, head.Counts = state, b.countsCopy()
@@ -169,6 +180,9 @@ func (r *reconciler) release(ctx context.Context) error {
 	for _, b := range boards {
 		l.count(b, r.q.farm.Window)
 	}
+	if err := r.recall(ctx, l.excess(boards)); err != nil {
+		return err
+	}
 	var calls []place
 	for _, p := range Priorities {
 		for _, b := range boards {
@@ -240,6 +254,89 @@ func (l *load) count(b *board, window int) {
 		l.users[b.head.Owner]++
 		l.pools[b.tasks[i].limit()]++
 	}
+}
+
+// excess lists tasks in front of workers that are too many since a limit was lowered, and counts them no more: the lowest priority first, of each the youngest jobs'.
+func (l *load) excess(boards []*board) (list []place) {
+	if len(l.limits.Users)+len(l.limits.Pools) == 0 {
+		return nil
+	}
+	for _, p := range slices.Backward(Priorities) {
+		for _, b := range slices.Backward(boards) {
+			for i := len(b.cells) - 1; i >= 0; i-- {
+				c, owner, name := &b.cells[i], b.head.Owner, b.tasks[i].limit()
+				if !c.waits() || c.declined() || b.tasks[i].priority(b.head) != p || allows(l.limits.Users, owner, l.users[owner]-1) && allows(l.limits.Pools, name, l.pools[name]-1) {
+					continue
+				}
+				l.waiting[b.lane(i)]--
+				l.users[owner]--
+				l.pools[name]--
+				list = append(list, place{b, i})
+			}
+		}
+	}
+	return list
+}
+
+// heldCalls asks the consumers how many messages each of them has given out or will give out.
+func (r *reconciler) heldCalls(ctx context.Context) (map[lane]uint64, error) {
+	held := map[lane]uint64{}
+	for _, b := range r.boards {
+		for i := range b.cells {
+			in := b.lane(i)
+			if _, known := held[in]; known || !b.cells[i].waits() {
+				continue
+			}
+			err := r.q.retry(ctx, "look at consumer", func(ctx context.Context) error {
+				c, err := r.q.js.Consumer(ctx, jobStream, consumerOf(in.priority, in.pool))
+				if err == nil {
+					info := c.CachedInfo()
+					held[in] = info.NumPending + uint64(info.NumAckPending)
+				}
+				return err
+			})
+			if err != nil {
+				return nil, err
+			}
+		}
+	}
+	return held, nil
+}
+
+// stuckCalls lists the tasks in front of workers of those consumers that hold fewer messages than there are: the server (2.15, for one) forgets a message that was put
+// back where another one is purged at the same moment, and gives it to nobody any more. Called anew, they are new messages.
+func (r *reconciler) stuckCalls(held map[lane]uint64) (list []place) {
+	there := map[lane]uint64{}
+	for _, b := range r.boards {
+		for i := range b.cells {
+			if b.cells[i].called {
+				there[b.lane(i)]++
+			}
+		}
+	}
+	for _, b := range r.boards {
+		for i := range b.cells {
+			in := b.lane(i)
+			if n, known := held[in]; known && n < there[in] && b.cells[i].waits() {
+				list = append(list, place{b, i})
+			}
+		}
+	}
+	return list
+}
+
+// recall takes tasks back that nobody has claimed yet.
+func (r *reconciler) recall(ctx context.Context, list []place) error {
+	err := atOnce(list, func(at place) error {
+		return r.q.purge(ctx, jobStream, callSubject(at.b.head, &at.b.tasks[at.i], at.i))
+	})
+	if err != nil {
+		return err
+	}
+	for _, at := range list {
+		at.b.cells[at.i].called = false
+	}
+	return nil
 }
 
 // take counts one more task, if it may be handed out.

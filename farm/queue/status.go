@@ -368,13 +368,16 @@ func (b *board) countsCopy() map[State]int {
 // submitted is the server's stamp of the document of a job.
 func (q *Queue) submitted(ctx context.Context, head Head) (time.Time, error) {
 	r, err := q.jobs.read(ctx, documentKey(tokenOf(head.Name), head.Document))
+	if errors.Is(err, errAbsent) && head.Forgotten {
+		err = nil // whoever forgets it has come that far
+	}
 	return r.at, err
 }
 
 // kindOf says whether a job that is not there, or a server, is to blame.
 func kindOf(err error) error {
 	switch {
-	case errors.Is(err, ErrNoJob), errors.Is(err, ErrNoTask):
+	case errors.Is(err, ErrNoJob), errors.Is(err, ErrNoTask), errors.Is(err, ErrForgotten):
 		return scene.ErrUsage
 	case errors.Is(err, ErrNothing):
 		return ErrNothing // neither

@@ -108,11 +108,5 @@ func (r *reconciler) tellEnd(ctx context.Context, note record) error {
 
 // dropNote removes a note as it was read: not one that was written since.
 func (q *Queue) dropNote(ctx context.Context, note record) error {
-	return q.retry(ctx, "remove "+note.key, func(ctx context.Context) error {
-		s, err := q.js.Stream(ctx, q.ctl.stream)
-		if err != nil {
-			return err
-		}
-		return s.Purge(ctx, jetstream.WithPurgeSubject(q.ctl.subject(note.key)), jetstream.WithPurgeSequence(note.revision+1))
-	})
+	return q.purge(ctx, q.ctl.stream, q.ctl.subject(note.key), jetstream.WithPurgeSequence(note.revision+1))
 }

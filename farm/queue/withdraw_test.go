@@ -46,8 +46,13 @@ type steps struct {
 
 func newSteps(t *testing.T, tasks ...Task) *steps {
 	t.Helper()
+	return newStepsOf(t, Farm{}, tasks...)
+}
+
+func newStepsOf(t *testing.T, farm Farm, tasks ...Task) *steps {
+	t.Helper()
 	url := startServer(t, true)
-	if err := Setup(t.Context(), dial(t, url), Farm{}, Options{}); err != nil {
+	if err := Setup(t.Context(), dial(t, url), farm, Options{}); err != nil {
 		t.Fatal(err)
 	}
 	s := &steps{t: t}
@@ -214,6 +219,26 @@ func TestLostCall(t *testing.T) {
 	}
 	s.round(true)
 	s.succeed("a")
+}
+
+// TestStuckCalls has a consumer hold fewer messages than there are: tasks are called anew, but for those that run.
+func TestStuckCalls(t *testing.T) {
+	s := newSteps(t, Task{Name: "a"}, Task{Name: "b"})
+	lease := s.claim("a")
+	s.round(true)
+	held, err := s.r.heldCalls(t.Context())
+	in := lane{Normal, AnyPool}
+	if err != nil || held[in] != 2 || len(s.r.stuckCalls(held)) != 0 {
+		t.Errorf("%v, %v", held, err)
+	}
+	list := s.r.stuckCalls(map[lane]uint64{in: 1})
+	if len(list) != 1 || list[0].i != 1 {
+		t.Fatalf("%+v", list)
+	}
+	s.must(s.r.recall(t.Context(), list))
+	s.round(false)
+	s.succeed("b")
+	s.must(lease.Succeed(t.Context(), "m"))
 }
 
 // TestBehind has a worker ask a replica that does not know yet that a needed task has succeeded: the message is not lost.

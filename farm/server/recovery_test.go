@@ -171,9 +171,9 @@ type shelf struct {
 
 func (s *shelf) Attempts(context.Context, string, int) (int, error) { return s.attempts, nil }
 
-func (s *shelf) Jobs(_ context.Context, fn func(queue.JobPlan) error) error {
+func (s *shelf) Jobs(_ context.Context, fn func(queue.JobPlan, error) error) error {
 	for _, plan := range s.plans {
-		if err := fn(plan); err != nil {
+		if err := fn(plan, nil); err != nil {
 			return err
 		}
 	}

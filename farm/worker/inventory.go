@@ -191,7 +191,7 @@ func NewInventory(roots store.Roots) (*Inventory, error) {
 }
 
 // Jobs implements queue.Inventory.
-func (v *Inventory) Jobs(ctx context.Context, fn func(queue.JobPlan) error) error {
+func (v *Inventory) Jobs(ctx context.Context, fn func(queue.JobPlan, error) error) error {
 	for _, name := range slices.Sorted(maps.Keys(v.roots)) {
 		list, err := v.roots[name].List(mirrorFolder)
 		if errors.Is(err, fs.ErrNotExist) {
@@ -217,8 +217,11 @@ func (v *Inventory) Jobs(ctx context.Context, fn func(queue.JobPlan) error) erro
 }
 
 // job reads one, unless its results go to another root.
-func (v *Inventory) job(root string, e store.Entry, fn func(queue.JobPlan) error) error {
+func (v *Inventory) job(root string, e store.Entry, fn func(queue.JobPlan, error) error) error {
 	f, err := v.roots[root].Open(e.Key)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // the job has just been forgotten
+	}
 	if err != nil {
 		return err
 	}
@@ -226,15 +229,16 @@ func (v *Inventory) job(root string, e store.Entry, fn func(queue.JobPlan) error
 	if err := errors.Join(err, f.Close()); err != nil {
 		return err
 	}
+	bad := func(err error) error { return fn(queue.JobPlan{Name: v.roots[root].String() + "/" + e.Key}, err) }
 	parsed, err := spec.Parse(path.Base(e.Key), data)
 	if err != nil {
-		return err
+		return bad(err)
 	}
 	if parsed.Store.Outputs != root {
 		return nil
 	}
 	if err := v.add(parsed); err != nil {
-		return err
+		return bad(err)
 	}
 	is, err := readFate(v.roots[root], e.Key)
 	if err != nil {
@@ -242,10 +246,10 @@ func (v *Inventory) job(root string, e store.Entry, fn func(queue.JobPlan) error
 	}
 	p, err := JobPlan(parsed, is.Owner)
 	if err != nil {
-		return err
+		return bad(err)
 	}
 	p.Canceled = is.Canceled
-	return fn(p)
+	return fn(p, nil)
 }
 
 func (v *Inventory) add(parsed *spec.Job) error {

@@ -5,6 +5,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -37,11 +38,16 @@ func TestSweptJobIsForgotten(t *testing.T) {
 		t.Fatal(err)
 	}
 	var plans []queue.JobPlan
+	var unusable []string
 	names := func() (list []string) {
-		plans = nil
+		plans, unusable = nil, nil
 		v, err := NewInventory(roots)
 		if err == nil {
-			err = v.Jobs(t.Context(), func(p queue.JobPlan) error {
+			err = v.Jobs(t.Context(), func(p queue.JobPlan, bad error) error {
+				if bad != nil {
+					unusable = append(unusable, p.Name)
+					return nil
+				}
 				list = append(list, p.Name)
 				plans = append(plans, p)
 				return nil
@@ -59,6 +65,16 @@ func TestSweptJobIsForgotten(t *testing.T) {
 		if p.Owner != "ann" || p.Canceled != (p.Name == "a") {
 			t.Errorf("%s: owner %q, canceled %v", p.Name, p.Owner, p.Canceled)
 		}
+	}
+	// A document that is none, as of a later version, keeps no other job from being there.
+	if err := root.Put(mirrorFolder+"/bad.json", func(w io.Writer) error { _, err := io.WriteString(w, "{"); return err }); err != nil {
+		t.Fatal(err)
+	}
+	if got := names(); len(got) != 3 || len(unusable) != 1 || !strings.HasSuffix(unusable[0], "/bad.json") {
+		t.Error(got, unusable)
+	}
+	if err := root.Delete(mirrorFolder + "/bad.json"); err != nil {
+		t.Fatal(err)
 	}
 	u := &store.Uploads{Root: root, Task: "a.b/t", Dir: openDir(t, "state"), Until: 9}
 	if err := u.Save(t.Context(), []string{"state"}, store.Made{Hash: "of a task that failed", Step: 10, Attempt: 9}); err != nil {
@@ -199,7 +215,7 @@ func TestOutdatedResultsAreNoResults(t *testing.T) {
 	if err := errors.Join(err, j.mirror(root, says(fate{}))); err != nil {
 		t.Fatal(err)
 	}
-	if err := v.Jobs(t.Context(), func(queue.JobPlan) error { return nil }); err != nil {
+	if err := v.Jobs(t.Context(), func(queue.JobPlan, error) error { return nil }); err != nil {
 		t.Fatal(err)
 	}
 	commit := func(generation int) {
