@@ -93,6 +93,7 @@ func work(ctx context.Context, w *queue.Worker, slot queue.Slot, run func(*queue
 }
 
 func TestOneJob(t *testing.T) {
+	t.Parallel()
 	s := startServer(t)
 	users, workers := connect(t, s, Submit), connect(t, s, Work)
 	w, err := workers.Join(t.Context(), queue.WorkerInfo{Node: "one"})
