@@ -217,9 +217,9 @@ func TestLeaseOfClosedConnection(t *testing.T) {
 	f.must(errors.Join(err, f.server.readKeys()))
 	nc, err := queue.Dial(token, "closing")
 	f.must(err)
-	var log strings.Builder
-	var lock sync.Mutex
-	q, err := queue.Connect(t.Context(), nc, queue.Options{Version: "test", Log: slog.New(slog.NewTextHandler(lockedWriter{&lock, &log}, nil))})
+	var said strings.Builder
+	log := &logWriter{to: &said}
+	q, err := queue.Connect(t.Context(), nc, queue.Options{Version: "test", Log: slog.New(slog.NewTextHandler(log, nil))})
 	f.must(err)
 	w, err := q.Join(t.Context(), queue.WorkerInfo{Node: "closing"})
 	f.must(err)
@@ -228,22 +228,9 @@ func TestLeaseOfClosedConnection(t *testing.T) {
 	nc.Close()
 	time.Sleep(2 * testLease)
 	_ = lease.Handback(t.Context()) // which nobody hears
-	lock.Lock()
-	defer lock.Unlock()
+	log.end()
 	const most = 2 * 3 * 5 // heartbeats, and the tries of each
-	if n := strings.Count(log.String(), "lease not kept"); n == 0 || n > most {
+	if n := strings.Count(said.String(), "lease not kept"); n == 0 || n > most {
 		t.Errorf("%d heartbeats failed, want 1 to %d", n, most)
 	}
-}
-
-// lockedWriter is a log that several goroutines write.
-type lockedWriter struct {
-	lock *sync.Mutex
-	text *strings.Builder
-}
-
-func (w lockedWriter) Write(p []byte) (int, error) {
-	w.lock.Lock()
-	defer w.lock.Unlock()
-	return w.text.Write(p)
 }
