@@ -106,18 +106,15 @@ func (a *attempt) start() int {
 	return 0
 }
 
-// lost is how long an attempt worked on steps after one, before another took over. A pause between two words counts as what it takes to say them.
+// lost is how long an attempt worked on steps after one, before another took over: at most, as the word before that step may be older. A pause between two words
+// counts as what it takes to say them.
 func (a *attempt) lost(step int, until time.Time) (sum time.Duration) {
-	last := time.Time{}
-	for _, s := range a.said {
+	for i, s := range a.said {
 		if s.at.After(until) {
 			break
 		}
-		if !last.IsZero() {
-			sum += min(s.at.Sub(last), 3*time.Second/2)
-		}
-		if last.IsZero() && s.step > step || !last.IsZero() {
-			last = s.at
+		if i > 0 && s.step > step {
+			sum += min(s.at.Sub(a.said[i-1].at), 3*time.Second/2)
 		}
 	}
 	return sum
