@@ -7,6 +7,8 @@ SHELL := /bin/bash
 
 # staticcheck is fetched by its exact version and stays out of go.mod.
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+# What judges jobs exported for Kubernetes; as staticcheck.
+KUBECTL_VALIDATE := sigs.k8s.io/kubectl-validate@v0.0.4
 # The second Vulkan binding (see vk/) is a build tag.
 SECOND := vulkango
 # Subgroup sizes 4, 8 and 16 of software Vulkan, in bits of its vectors.
@@ -33,8 +35,11 @@ LONG := VKSPLAT_LONG=1
 # need it fail where they would be skipped.
 PYTHON := $(OUT)/python
 WITH_PYTHON = PATH="$$(test -e $(PYTHON)/made-from.txt && echo "$(CURDIR)/$(PYTHON)/bin:")$$PATH" VKSPLAT_PACKAGES=$$(test -e $(PYTHON)/made-from.txt && echo 1)
+# The same with what judges jobs for Kubernetes, and Slurm. VKSPLAT_SCHEDULERS=1 says that both are there, as VKSPLAT_PACKAGES does of packages.
+SCHEDULERS := $(OUT)/schedulers
+WITH_ALL = $(WITH_PYTHON) PATH="$(CURDIR)/$(SCHEDULERS):$$PATH" VKSPLAT_SCHEDULERS=1
 
-.PHONY: help demo bench build release windows docs test test-long check static gen tests python-env second-binding widths fuzz same-bytes twice golden clean
+.PHONY: help demo bench build release windows docs test test-long check static gen tests python-env schedulers second-binding widths fuzz same-bytes twice golden clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | awk -F '\t' '{printf "  %-15s %s\n", $$1, $$2}'
@@ -74,10 +79,10 @@ test: ## everything that CI runs
 	@$(MAKE) --no-print-directory check windows python-env tests second-binding
 
 test-long: ## what takes longer: subgroup sizes, both bindings in full, fuzzing, repeated runs
-	@.ci/install test
-	@$(MAKE) --no-print-directory check widths python-env
-	$(WITH_PYTHON) $(LONG) $(VALIDATE) go test -count=1 -timeout 120m ./...
-	$(WITH_PYTHON) $(LONG) $(VALIDATE) go test -count=1 -timeout 120m -tags $(SECOND) ./...
+	@.ci/install long
+	@$(MAKE) --no-print-directory check widths python-env schedulers
+	$(WITH_ALL) $(LONG) $(VALIDATE) go test -count=1 -timeout 120m ./...
+	$(WITH_ALL) $(LONG) $(VALIDATE) go test -count=1 -timeout 120m -tags $(SECOND) ./...
 	@$(MAKE) --no-print-directory fuzz same-bytes
 
 check: static ## formatting, vet, staticcheck, committed shaders, rules of the architecture
@@ -100,6 +105,9 @@ tests: ## all tests, with the validation layer watching
 
 python-env: ## build/python: the Python packages that some tests read our files with, where the network gives them
 	@.ci/python $(PYTHON)
+
+schedulers: ## build/schedulers: the program that judges jobs for Kubernetes, which takes minutes to build; .ci/install long has Slurm
+	GOBIN="$(CURDIR)/$(SCHEDULERS)" GOFLAGS= go install $(KUBECTL_VALIDATE)
 
 second-binding: ## tests of vk with the second Vulkan binding, and 50 steps with equal bytes of both
 	$(VALIDATE) go test -count=1 -timeout 30m -tags $(SECOND) ./vk/...

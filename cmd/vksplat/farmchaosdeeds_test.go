@@ -52,6 +52,7 @@ type chaos struct {
 // chaosPart is a process that is started again whenever it ends, as systemd does.
 type chaosPart struct {
 	name    string
+	down    sync.Mutex // held while it shall not start again
 	lock    sync.Mutex
 	process *os.Process
 	over    bool
@@ -174,14 +175,23 @@ func (p *chaosPart) once(log *os.File, args []string) bool {
 	cmd := exec.Command("vksplat", args...)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if !p.begin(cmd) {
+		return false
+	}
+	_ = cmd.Wait() // who kills it knows
+	return true
+}
+
+// begin starts a process of the part, unless the test is over.
+func (p *chaosPart) begin(cmd *exec.Cmd) bool {
+	p.down.Lock()
+	defer p.down.Unlock()
 	p.lock.Lock()
+	defer p.lock.Unlock()
 	if p.over || cmd.Start() != nil {
-		p.lock.Unlock()
 		return false
 	}
 	p.process = cmd.Process
-	p.lock.Unlock()
-	_ = cmd.Wait() // who kills it knows
 	return true
 }
 
@@ -303,16 +313,19 @@ var deeds = []struct {
 	{"store read-only", true, func(c *chaos, _ *chaosPart) bool { return c.lock() }},
 }
 
+// release ends quarantines, as a person would who knows why so much fails.
+func (c *chaos) release(ctx context.Context) {
+	for ctx.Err() == nil {
+		for _, w := range c.workers {
+			_ = c.queue.Undrain(ctx, w.name) // the next time
+		}
+		time.Sleep(time.Second)
+	}
+}
+
 // disturb does deeds, each as often as others, until the job has ended.
 func (c *chaos) disturb(ctx context.Context, most int, done <-chan error) {
-	go func() { // as a person would who knows why so much fails
-		for ctx.Err() == nil {
-			for _, w := range c.workers {
-				_ = c.queue.Undrain(ctx, w.name) // the next time
-			}
-			time.Sleep(time.Second)
-		}
-	}()
+	go c.release(ctx)
 	var order []int
 	for did := 0; ; {
 		select {

@@ -106,31 +106,36 @@ func (a *attempt) start() int {
 	return 0
 }
 
-// lost is how long an attempt worked on steps after one, before another took over. A pause between two words counts as what it takes to say them.
+// lost is how long an attempt worked on steps after one, before another took over: at most, as the word before that step may be older. A pause between two words
+// counts as what it takes to say them.
 func (a *attempt) lost(step int, until time.Time) (sum time.Duration) {
-	last := time.Time{}
-	for _, s := range a.said {
+	for i, s := range a.said {
 		if s.at.After(until) {
 			break
 		}
-		if !last.IsZero() {
-			sum += min(s.at.Sub(last), 3*time.Second/2)
-		}
-		if last.IsZero() && s.step > step || !last.IsZero() {
-			last = s.at
+		if i > 0 && s.step > step {
+			sum += min(s.at.Sub(a.said[i-1].at), 3*time.Second/2)
 		}
 	}
 	return sum
 }
 
-// judge wants every attempt to begin where the checkpoint was that the store had before it, and none to have done more than two intervals' work anew: a
-// checkpoint is written within one, and uploaded within another.
-func (w *chaosWatch) judge(t *testing.T) {
+// takeover is an attempt that went on with the training of one before it.
+type takeover struct {
+	attempt      string
+	start        int           // its first step
+	lost, worked time.Duration // what the one before did after that step, and in all
+}
+
+// chaosLost is the most work that may be done anew: a checkpoint is written within one interval, and uploaded within another.
+const chaosLost = 2*chaosUpload + chaosSlack
+
+// takeovers lists those with no outage meanwhile. How many attempts went on from the store is the other result, and wrong are those that began before the
+// checkpoint that the store had.
+func (w *chaosWatch) takeovers() (pairs []takeover, resumed int, wrong []string) {
 	w.lock.Lock()
 	defer w.lock.Unlock()
-	resumed, worst, judged := 0, time.Duration(0), 0
 	for index, attempts := range w.seen {
-		name := w.plan.Tasks[index].Name
 		var before *attempt
 		for _, n := range slices.Sorted(maps.Keys(attempts)) {
 			a := attempts[n]
@@ -138,24 +143,48 @@ func (w *chaosWatch) judge(t *testing.T) {
 			if start == 0 {
 				continue // it came to nothing
 			}
+			name := fmt.Sprintf("%s, attempt %d", w.plan.Tasks[index].Name, n)
 			if a.stored > 0 {
 				resumed++
 			}
 			if start < a.stored {
-				t.Errorf("%s: attempt %d was first at step %d, though the store had a checkpoint of step %d", name, n, start, a.stored)
+				wrong = append(wrong, fmt.Sprintf("%s was first at step %d, though the store had a checkpoint of step %d", name, start, a.stored))
 			}
 			if before != nil && !w.isOut(before.said[0].at, a.said[0].at) {
-				judged++
-				lost := before.lost(start, a.said[0].at)
-				worst = max(worst, lost)
-				if lost > 2*chaosUpload+chaosSlack {
-					t.Errorf("%s: attempt %d began at step %d, which was %v before the end of the one before", name, n, start, lost)
-				}
+				until := a.said[0].at
+				pairs = append(pairs, takeover{name, start, before.lost(start, until), before.lost(0, until)})
 			}
 			before = a
 		}
 	}
-	t.Logf("%d attempts at trainings went on from checkpoints of the store; of %d pairs of attempts the worst did %v of work anew", resumed, judged, worst.Round(10*time.Millisecond))
+	return pairs, resumed, wrong
+}
+
+// telling counts the takeovers that could have lost more than they may.
+func telling(pairs []takeover) (n int) {
+	for _, p := range pairs {
+		if p.worked > chaosLost {
+			n++
+		}
+	}
+	return n
+}
+
+// judge wants every attempt to begin where the checkpoint was that the store had before it, and none to have done more than two intervals' work anew.
+func (w *chaosWatch) judge(t *testing.T) {
+	pairs, resumed, wrong := w.takeovers()
+	for _, text := range wrong {
+		t.Error(text)
+	}
+	worst := time.Duration(0)
+	for _, p := range pairs {
+		worst = max(worst, p.lost)
+		if p.lost > chaosLost {
+			t.Errorf("%s began at step %d, which was %v before the end of the one before", p.attempt, p.start, p.lost)
+		}
+	}
+	t.Logf("%d attempts at trainings went on from checkpoints of the store; of %d pairs of attempts, %d of them telling, the worst did %v of work anew",
+		resumed, len(pairs), telling(pairs), worst.Round(10*time.Millisecond))
 }
 
 // isOut says whether there was an outage between two times.

@@ -297,10 +297,11 @@ func tableOf(t *testing.T, script string) (list []int) {
 	return list
 }
 
-// TestValidators lets the tools of OpenJD and Kubernetes judge the exports, where they are installed (pip install openjd-cli; go install
-// sigs.k8s.io/kubectl-validate@latest), and a broken copy of each.
+// TestValidators lets the tools of OpenJD and Kubernetes judge the exports, where they are installed, and a broken copy of each. make python-env installs
+// the one, make schedulers the other; the variables say that they were.
 func TestValidators(t *testing.T) {
 	j, p := mixed(t)
+	installed := map[string]string{"openjd": "VKSPLAT_PACKAGES", "kubectl-validate": "VKSPLAT_SCHEDULERS"}
 	for _, v := range []struct {
 		writer  int
 		tool    []string
@@ -318,6 +319,9 @@ func TestValidators(t *testing.T) {
 	} {
 		t.Run(v.tool[0]+" "+v.to, func(t *testing.T) {
 			if _, err := exec.LookPath(v.tool[0]); err != nil {
+				if os.Getenv(installed[v.tool[0]]) == "1" {
+					t.Fatal(v.tool[0] + " was installed and is not in the path")
+				}
 				t.Skip(v.tool[0] + " is not installed")
 			}
 			w := writers[v.writer]

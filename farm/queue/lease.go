@@ -367,8 +367,9 @@ func (l *Lease) keep(ctx context.Context) {
 	every := time.Duration(l.w.q.farm.Lease) / 3
 	began, kept := time.Now(), time.Now()
 	var until time.Time
+	pause := time.Duration(0) // after what failed: some refusals come at once
 	for {
-		if err := wait(ctx, told, every-min(every, time.Since(kept))); err != nil {
+		if err := wait(ctx, told, max(pause, every-time.Since(kept))); err != nil {
 			return
 		}
 		now := time.Now()
@@ -388,13 +389,19 @@ func (l *Lease) keep(ctx context.Context) {
 		if l.Task.Timeout > 0 && now.Sub(began) > l.Task.Timeout {
 			l.end(ErrTimeout)
 		}
-		switch err := l.keepOnce(ctx, every, now.Sub(kept) >= every); {
-		case errors.Is(err, ErrLost):
+		err := l.keepOnce(ctx, every, now.Sub(kept) >= every)
+		pause = 0
+		switch {
+		case errors.Is(err, ErrLost) || ctx.Err() != nil:
 			return
 		case err == nil && now.Sub(kept) >= every:
 			kept = now
-		case err != nil && now.Sub(kept) > awayLimit:
-			l.end(ErrAway)
+		case err != nil:
+			pause = min(lastWait, every/4)
+			l.w.q.log.Warn("lease not kept", "job", l.Job, "index", l.Index, "attempt", l.Attempt, "cause", err)
+			if now.Sub(kept) > awayLimit {
+				l.end(ErrAway)
+			}
 		}
 	}
 }

@@ -46,7 +46,7 @@ func TestMain(m *testing.M) {
 		childOfCluster(args[1], args[2], args[3], args[4:])
 	default:
 		// Most tests wait for a clock or for the disk, not for a processor. A flag of the command line comes later, and counts.
-		if err := flag.Set("test.parallel", "6"); err != nil {
+		if err := flag.Set("test.parallel", "16"); err != nil {
 			panic(err)
 		}
 		os.Exit(m.Run())

@@ -193,8 +193,8 @@ func TestCancelOfSilentWorker(t *testing.T) {
 
 func TestStalledAndLateAttempts(t *testing.T) {
 	f := newFarm(t)
-	f.submit(queue.JobPlan{Name: "j", Tasks: []queue.Task{{Name: "a", Stall: time.Millisecond}, {Name: "b", Timeout: time.Millisecond}}})
-	stalled, late := f.claim("a"), f.claim("b")
+	f.submit(queue.JobPlan{Name: "j", Tasks: []queue.Task{{Name: "b", Timeout: time.Millisecond}, {Name: "a", Stall: time.Millisecond}}})
+	late, stalled := f.claim("b"), f.claim("a") // in this order: that of a stalled task is soon nobody's
 	cause(t, stalled, queue.ErrStalled)
 	cause(t, late, queue.ErrTimeout)
 	f.must(late.Retry(t.Context(), queue.ErrTimeout, time.Hour))

@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -204,5 +206,31 @@ func TestDeclinedByMany(t *testing.T) {
 		f.must(err)
 		t.Logf("%s after %v", lease.Task.Name, time.Since(began))
 		f.must(lease.Succeed(t.Context(), "m"))
+	}
+}
+
+// TestLeaseOfClosedConnection has a lease whose connection is closed for good, as that of a revoked worker, try its heartbeat now and then, and not without a pause.
+func TestLeaseOfClosedConnection(t *testing.T) {
+	f := newFarm(t)
+	f.submit(queue.JobPlan{Name: "j", Tasks: []queue.Task{{Name: "a"}}})
+	token, err := NewToken(f.server.options.Dir, Work, "closing", 0)
+	f.must(errors.Join(err, f.server.readKeys()))
+	nc, err := queue.Dial(token, "closing")
+	f.must(err)
+	var said strings.Builder
+	log := &logWriter{to: &said}
+	q, err := queue.Connect(t.Context(), nc, queue.Options{Version: "test", Log: slog.New(slog.NewTextHandler(log, nil))})
+	f.must(err)
+	w, err := q.Join(t.Context(), queue.WorkerInfo{Node: "closing"})
+	f.must(err)
+	lease, err := w.Claim(t.Context(), queue.Slot{})
+	f.must(err)
+	nc.Close()
+	time.Sleep(2 * testLease)
+	_ = lease.Handback(t.Context()) // which nobody hears
+	log.end()
+	const most = 2 * 3 * 5 // heartbeats, and the tries of each
+	if n := strings.Count(said.String(), "lease not kept"); n == 0 || n > most {
+		t.Errorf("%d heartbeats failed, want 1 to %d", n, most)
 	}
 }

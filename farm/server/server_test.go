@@ -3,9 +3,11 @@ package server
 import (
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"net"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -26,7 +28,28 @@ func testOptions(t *testing.T, dir string) Options {
 }
 
 func testLog(t *testing.T) *slog.Logger {
-	return slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelInfo}))
+	w := &logWriter{to: t.Output()}
+	t.Cleanup(func() { w.end() })
+	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: slog.LevelInfo}))
+}
+
+// logWriter is a log that has an end: leases that a test leaves live on, and nothing may be said to a test that is over.
+type logWriter struct {
+	lock sync.Mutex
+	to   io.Writer
+}
+
+func (w *logWriter) Write(p []byte) (int, error) {
+	w.lock.Lock()
+	defer w.lock.Unlock()
+	return w.to.Write(p)
+}
+
+// end lets nothing more come.
+func (w *logWriter) end() {
+	w.lock.Lock()
+	defer w.lock.Unlock()
+	w.to = io.Discard
 }
 
 func startServer(t *testing.T) *Server {
@@ -93,6 +116,7 @@ func work(ctx context.Context, w *queue.Worker, slot queue.Slot, run func(*queue
 }
 
 func TestOneJob(t *testing.T) {
+	t.Parallel()
 	s := startServer(t)
 	users, workers := connect(t, s, Submit), connect(t, s, Work)
 	w, err := workers.Join(t.Context(), queue.WorkerInfo{Node: "one"})

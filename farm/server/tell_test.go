@@ -22,12 +22,15 @@ func endedServer(t *testing.T, dir string, ended func(context.Context, queue.Job
 	}
 	t.Cleanup(s.Close)
 	f := &farm{t: t, server: s, user: connect(t, s, Submit), admin: connect(t, s, Admin)}
-	f.worker = f.join("one")
+	f.worker, err = connect(t, s, Work).Join(t.Context(), queue.WorkerInfo{Node: "one", Home: dir}) // the server before this one may have had one, too
+	f.must(err)
+	t.Cleanup(f.worker.Leave)
 	return f
 }
 
 // TestEndsAreTold ends a server while it tells that a job has ended: the next one does, and none after it.
 func TestEndsAreTold(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "farm")
 	tries := make(chan string, 100)
 	f := endedServer(t, dir, func(ctx context.Context, job queue.JobStatus) error {
@@ -82,6 +85,7 @@ func TestEndsAreTold(t *testing.T) {
 
 // TestEndsNobodyTakes tells an address that never answers, a bounded number of times.
 func TestEndsNobodyTakes(t *testing.T) {
+	t.Parallel()
 	f := endedServer(t, filepath.Join(t.TempDir(), "farm"), nil)
 	f.server.stop() // its reconciler, which has nobody to tell
 	f.server.group.Wait()
