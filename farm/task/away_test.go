@@ -74,12 +74,12 @@ func TestStoreAway(t *testing.T) {
 			if p.Life > said[i-1].Life {
 				life++
 			}
-			if !strings.Contains(p.Message, "SlowDown") || !p.Free {
+			if !strings.Contains(p.Message, "SlowDown") || !p.Free || !p.Away {
 				t.Errorf("%+v", p)
 			}
 		}
 	}
-	if free == 0 || waits < 2 || life < 2 || said[len(said)-1].Message != "done" {
+	if free == 0 || waits < 2 || life < 2 || said[len(said)-1].Message != "done" || said[len(said)-1].Away {
 		t.Errorf("free at %d, %d waits, %d signs of life: %+v", free, waits, life, said)
 	}
 	if log := string(s.Load("job/train/log/a00001.log")); !strings.Contains(log, "waiting for the store: SlowDown") {

@@ -79,6 +79,7 @@ type Progress struct {
 	Unit    string    `json:"unit,omitempty"`    // what steps are: "steps" of training, or "pictures"; "" of others
 	Device  DeviceUse `json:"device,omitzero"`   // while a child uses it
 	Free    bool      `json:"free,omitempty"`    // the task uses its device no more: what is left goes to the store
+	Away    bool      `json:"away,omitempty"`    // it does nothing but wait for a store that does not answer
 	Preview string    `json:"preview,omitempty"` // a file on this machine with a new small picture of what the task makes, JPEG; in one line alone
 }
 
@@ -301,7 +302,7 @@ func (r *runner) report(always bool) {
 	case r.waiting != "" && r.runs:
 		p.Message += "; its checkpoint is " + r.waiting
 	case r.waiting != "":
-		p.Message = r.waiting
+		p.Message, p.Away = r.waiting, true
 	}
 	r.Report(p)
 	r.now.Preview = ""

@@ -20,23 +20,27 @@ import (
 // TestJudge wants tasks to end for good only where no other node could do them.
 func TestJudge(t *testing.T) {
 	for _, c := range []struct {
-		cause        error
-		code         int
-		spoke, alone bool
-		want         outcome
+		cause              error
+		code               int
+		spoke, away, alone bool
+		want               outcome
 	}{
-		{nil, task.ExitDone, false, false, succeeded},
-		{nil, task.ExitData, true, false, failed},
-		{nil, task.ExitUsage, true, false, failed},
-		{nil, task.ExitUsage, false, false, again}, // a crash
-		{nil, task.ExitSetup, true, false, again},
-		{nil, task.ExitSetup, true, true, failed},
-		{nil, task.ExitRetry, true, false, again},
-		{queue.ErrStalled, task.ExitRetry, true, false, again},
-		{queue.ErrLost, task.ExitDone, true, false, dropped},
-		{task.ErrStopped, task.ExitRetry, true, false, handedBack},
+		{nil, task.ExitDone, false, false, false, succeeded},
+		{nil, task.ExitData, true, false, false, failed},
+		{nil, task.ExitUsage, true, false, false, failed},
+		{nil, task.ExitUsage, false, false, false, again}, // a crash
+		{nil, task.ExitSetup, true, false, false, again},
+		{nil, task.ExitSetup, true, false, true, failed},
+		{nil, task.ExitRetry, true, false, false, again},
+		{nil, task.ExitRetry, true, true, false, declined},
+		{nil, task.ExitRetry, true, true, true, declined}, // it comes again
+		{nil, task.ExitData, true, true, false, failed},
+		{task.ErrStopped, task.ExitRetry, true, true, false, handedBack},
+		{queue.ErrStalled, task.ExitRetry, true, false, false, again},
+		{queue.ErrLost, task.ExitDone, true, false, false, dropped},
+		{task.ErrStopped, task.ExitRetry, true, false, false, handedBack},
 	} {
-		if got := judge(c.cause, c.code, c.spoke, c.alone); got != c.want {
+		if got := judge(c.cause, c.code, c.spoke, c.away, c.alone); got != c.want {
 			t.Errorf("%+v: %d", c, got)
 		}
 	}

@@ -32,6 +32,7 @@ type run struct {
 
 	outputs store.Root // of the job's results, until the child begins
 	unlock  func()     // gives the device to others
+	away    bool       // the child said last that it does nothing but wait for its store
 }
 
 // outcome is what becomes of a task after an attempt.
@@ -47,8 +48,9 @@ const (
 )
 
 // judge says what follows where the child was stopped because of cause, nil for not at all, and ended with a code. A child that crashed, as in its driver, ends
-// with a code of wrong usage too, but without a word. What is not set up here may be so on other nodes: that ends a task only where this one is alone.
-func judge(cause error, code int, spoke, alone bool) outcome {
+// with a code of wrong usage too, but without a word. What is not set up here may be so on other nodes: that ends a task only where this one is alone. A store that is
+// away is no fault of the task, however often it is tried.
+func judge(cause error, code int, spoke, away, alone bool) outcome {
 	switch {
 	case errors.Is(cause, queue.ErrLost):
 		return dropped
@@ -58,6 +60,8 @@ func judge(cause error, code int, spoke, alone bool) outcome {
 		return again
 	case cause != nil:
 		return handedBack
+	case code == task.ExitRetry && away:
+		return declined
 	case code == task.ExitSetup && !alone:
 		return again
 	case task.Judge(code) == task.Failed && spoke:
@@ -117,7 +121,7 @@ func (r *run) do(ctx, end context.Context) (lost bool) {
 	ear, cause, ended := r.child(ctx)
 	r.using(nil) // telling the queue may take long
 	code := codeOf(ended)
-	what := judge(cause, code, ear.said != "", r.Alone)
+	what := judge(cause, code, ear.said != "", r.away, r.Alone)
 	if what == succeeded {
 		if err := r.commit(end); err != nil {
 			r.finish(end, err, again)
@@ -140,7 +144,7 @@ func (r *run) do(ctx, end context.Context) (lost bool) {
 func judgeOpen(cause, err error) outcome {
 	switch {
 	case cause != nil:
-		return judge(cause, task.ExitRetry, false, false)
+		return judge(cause, task.ExitRetry, false, false, false)
 	case errors.Is(err, spec.ErrSpec):
 		return failed
 	}
@@ -314,6 +318,7 @@ func (e *ear) heard(line []byte) {
 	var p task.Progress
 	if !e.errors && json.Unmarshal(line, &p) == nil && p.Task != "" {
 		e.r.using(&p)
+		e.r.away = p.Away
 		e.r.lease.Pace(p.Rate, p.Unit)
 		e.r.lease.Progress(int64(p.Step), int64(p.Of), p.Message)
 		if p.Life != e.life {
