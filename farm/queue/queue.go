@@ -60,6 +60,7 @@ type Queue struct {
 
 	previews bucket
 	clock    clock
+	well     well
 
 	refused    chan error                // what the server does not permit the connection, where strict
 	strict     atomic.Bool               // a refusal ends a call, whose connection nobody else uses

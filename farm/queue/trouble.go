@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -88,13 +89,30 @@ func (e *unanswered) Error() string {
 
 func (e *unanswered) Unwrap() []error { return []error{e.cause, e.last} }
 
+// well is for how long owners have been able to show that they live, as the server said last.
+type well struct {
+	lock sync.Mutex
+	at   time.Time
+	long time.Duration
+}
+
+const wellFor = time.Second // after which the server is asked again: many owners may be silent at once
+
 // writable is for how long owners have been able to show that they live.
 func (q *Queue) writable(ctx context.Context) time.Duration {
+	q.well.lock.Lock()
+	defer q.well.lock.Unlock()
+	if time.Since(q.well.at) < wellFor {
+		return q.well.long
+	}
 	switch t := q.trouble(ctx); {
 	case t.Cause != "":
-		return 0
+		q.well.long = 0
 	case t.Well > 0:
-		return time.Duration(t.Well)
+		q.well.long = time.Duration(t.Well)
+	default:
+		q.well.long = math.MaxInt64
 	}
-	return math.MaxInt64
+	q.well.at = time.Now()
+	return q.well.long
 }
