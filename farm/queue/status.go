@@ -164,6 +164,11 @@ func (q *Queue) Watch(ctx context.Context, job string, fn func(Change) error) er
 			continue
 		}
 		status.Head, status.State, status.Counts = b.head, b.state(), b.countsCopy()
+		if moved {
+			if status.Changed, err = q.changed(ctx, job); err != nil {
+				return failure("watch job", job, err, "", kindOf(err))
+			}
+		}
 		b.outlook(&status)
 		if err := report(b, status, changed, fn); err != nil {
 			return err
@@ -280,8 +285,19 @@ func (q *Queue) open(ctx context.Context, job string) (*board, JobStatus, error)
 	}
 	status := JobStatus{Head: head, State: b.state(), Counts: b.countsCopy()}
 	b.outlook(&status)
-	status.Submitted, err = q.submitted(ctx, head)
+	if status.Submitted, err = q.submitted(ctx, head); err == nil {
+		status.Changed, err = q.changed(ctx, job)
+	}
 	return b, status, err
+}
+
+// changed is when the head of a job was written last, zero where it has just been forgotten.
+func (q *Queue) changed(ctx context.Context, job string) (time.Time, error) {
+	r, err := q.jobs.read(ctx, tokenOf(job))
+	if errors.Is(err, errAbsent) {
+		err = nil
+	}
+	return r.at, err
 }
 
 // board reads plan and entries of a job.

@@ -218,8 +218,8 @@ func TestPauseAndInspect(t *testing.T) {
 	f.succeed("first")
 	f.states("j", queue.Succeeded, queue.Blocked)
 	f.nothing()
-	if status, tasks, err := f.user.Show(ctx, "j"); err != nil || status.State != queue.JobInspect || !tasks[1].Inspect {
-		t.Error(status.State, tasks, err)
+	if status, tasks, err := f.user.Show(ctx, "j"); err != nil || status.State != queue.JobInspect || !tasks[1].Inspect || status.Changed.Before(status.Submitted) {
+		t.Error(status, tasks, err)
 	}
 	f.must(f.user.Resume(ctx, "j"))
 	f.succeed("rest")
