@@ -25,6 +25,9 @@ func (r *reconciler) settle(ctx context.Context, token string, b *board) error {
 			}
 		}
 	}
+	if b.head.Redo != nil {
+		return r.settleRedo(ctx, b)
+	}
 	state := b.state()
 	if !state.Ended() {
 		return nil
@@ -46,7 +49,7 @@ func (r *reconciler) settle(ctx context.Context, token string, b *board) error {
 	wrote := false
 	err = r.q.updateHead(ctx, b.head.Name, func(head *Head) bool {
 		// A head that was written since, as by Retry, is judged when it has been read.
-		wrote = head.Ended == "" && head.Generation == b.head.Generation && head.Canceled == b.head.Canceled
+		wrote = head.Ended == "" && head.Redo == nil && head.Generation == b.head.Generation && head.Canceled == b.head.Canceled
 		head.Ended, head.Counts = state, b.countsCopy()
 		return wrote
 	})
@@ -63,6 +66,23 @@ func (r *reconciler) settle(ctx context.Context, token string, b *board) error {
 	default:
 	}
 	return nil
+}
+
+// settleRedo finishes what somebody began to have done again and was interrupted at. Until then the job does not end.
+func (r *reconciler) settleRedo(ctx context.Context, b *board) error {
+	if time.Since(b.opened) < time.Duration(r.q.farm.Lease) {
+		return nil
+	}
+	now, _, err := r.q.open(ctx, b.head.Name)
+	if err == nil && now.head.Redo != nil {
+		r.q.log.Info("a retry that was interrupted is finished", "job", b.head.Name)
+		err = r.q.finishRedo(ctx, now)
+	}
+	if err != nil && ctx.Err() == nil && !isTransient(err) { // the job is gone, or such
+		r.q.log.Error("a retry that was interrupted cannot be finished", "job", b.head.Name, "cause", err)
+		return nil
+	}
+	return err
 }
 
 func (r *reconciler) settleTask(ctx context.Context, b *board, i int) error {
