@@ -433,7 +433,7 @@ func (c *checker) checkMessages() error {
 			if !cell.state.Ended() {
 				delete(left, subject)
 			}
-			if called || b.head.Canceled || !cell.state.owned() && cell.state != RetryWait {
+			if called || b.head.Canceled || !cell.state.owned() { // the reconciler calls those that wait
 				continue
 			}
 			err := c.find(b.head.Name, b.tasks[i].Name, i, "its message is lost", func() error { return c.q.call(c.ctx, place{b, i}) })

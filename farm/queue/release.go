@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -247,6 +248,11 @@ func (c *cell) waits() bool { return c.state == Queued && c.called }
 // declined says whether the task waits because nobody who saw it could do it.
 func (c *cell) declined() bool { return c.waits() && c.entry != nil && len(c.entry.Declined) > 0 }
 
+// rests says whether the task waits after a failed attempt, and is not due yet.
+func (c *cell) rests() bool {
+	return c.state == RetryWait && time.Since(c.seen) <= time.Duration(c.entry.Delay)
+}
+
 // waits says whether a task of the board might be called.
 func (b *board) waits() bool { return b.counts[Queued]+b.counts[RetryWait] > 0 && !b.head.Paused }
 
@@ -256,14 +262,14 @@ func (b *board) mayCall(i int) bool {
 	if c.called || b.head.Paused {
 		return false
 	}
-	return c.state == Queued || c.state == RetryWait && time.Since(c.seen) > time.Duration(c.entry.Delay)
+	return c.state == Queued || c.state == RetryWait && !c.rests()
 }
 
 func (l *load) count(b *board, window int) {
 	for i := range b.cells {
 		c := &b.cells[i]
-		if !c.waits() && !c.state.owned() && c.state != RetryWait {
-			continue
+		if !c.waits() && !c.state.owned() && (c.state != RetryWait || !c.called || c.rests()) {
+			continue // what rests takes nobody's place
 		}
 		if in := b.lane(i); c.declined() && l.declined[in] < mostDeclined*window {
 			l.declined[in]++
@@ -276,7 +282,8 @@ func (l *load) count(b *board, window int) {
 	}
 }
 
-// excess lists tasks in front of workers that are too many since a limit was lowered, and counts them no more: the lowest priority first, of each the youngest jobs'.
+// excess lists tasks in front of workers that are too many, since a limit was lowered or they failed elsewhere and are due again, and counts them no more: the lowest
+// priority first, of each the youngest jobs'. With them come tasks that rest and of which there may be too many once they are due: they are called then.
 func (l *load) excess(boards []*board) (list []place) {
 	if len(l.limits.Users)+len(l.limits.Pools) == 0 {
 		return nil
@@ -285,10 +292,21 @@ func (l *load) excess(boards []*board) (list []place) {
 		for _, b := range slices.Backward(boards) {
 			for i := len(b.cells) - 1; i >= 0; i-- {
 				c, owner, name := &b.cells[i], b.head.Owner, b.tasks[i].limit()
-				if !c.waits() || c.declined() || b.tasks[i].priority(b.head) != p || allows(l.limits.Users, owner, l.users[owner]-1) && allows(l.limits.Pools, name, l.pools[name]-1) {
+				if b.tasks[i].priority(b.head) != p || !c.called {
 					continue
 				}
-				l.waiting[b.lane(i)]--
+				if c.rests() {
+					if !allows(l.limits.Users, owner, math.MaxInt) || !allows(l.limits.Pools, name, math.MaxInt) {
+						list = append(list, place{b, i})
+					}
+					continue
+				}
+				if !c.waits() && c.state != RetryWait || c.declined() || allows(l.limits.Users, owner, l.users[owner]-1) && allows(l.limits.Pools, name, l.pools[name]-1) {
+					continue
+				}
+				if c.waits() {
+					l.waiting[b.lane(i)]--
+				}
 				l.users[owner]--
 				l.pools[name]--
 				list = append(list, place{b, i})
@@ -361,14 +379,14 @@ func (r *reconciler) recall(ctx context.Context, list []place) error {
 
 // take counts one more task, if it may be handed out.
 func (l *load) take(b *board, i, window int) bool {
-	if b.cells[i].state == RetryWait {
-		return true // counted already
-	}
 	in, name := b.lane(i), b.tasks[i].limit()
-	if l.waiting[in] >= window || !allows(l.limits.Users, b.head.Owner, l.users[b.head.Owner]) || !allows(l.limits.Pools, name, l.pools[name]) {
+	first := b.cells[i].state == Queued // what was tried before goes beside the window
+	if first && l.waiting[in] >= window || !allows(l.limits.Users, b.head.Owner, l.users[b.head.Owner]) || !allows(l.limits.Pools, name, l.pools[name]) {
 		return false
 	}
-	l.waiting[in]++
+	if first {
+		l.waiting[in]++
+	}
 	l.users[b.head.Owner]++
 	l.pools[name]++
 	return true
