@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -366,7 +367,7 @@ func (r *reconciler) stuckCalls(held map[lane]uint64) (list []place) {
 // recall takes tasks back that nobody has claimed yet.
 func (r *reconciler) recall(ctx context.Context, list []place) error {
 	err := atOnce(list, func(at place) error {
-		return r.q.purge(ctx, jobStream, callSubject(at.b.head, &at.b.tasks[at.i], at.i))
+		return r.q.uncall(ctx, callSubject(at.b.head, &at.b.tasks[at.i], at.i))
 	})
 	if err != nil {
 		return err
@@ -376,6 +377,33 @@ func (r *reconciler) recall(ctx context.Context, list []place) error {
 	}
 	return nil
 }
+
+// uncall removes the message of a task by its number: where one is purged by its subject, the server (2.15) keeps every other one that was put back to itself for a lease.
+func (q *Queue) uncall(ctx context.Context, subject string) error {
+	return q.retry(ctx, "remove "+subject, func(ctx context.Context) error {
+		s, err := q.js.Stream(ctx, jobStream)
+		if err != nil {
+			return err
+		}
+		for before := uint64(0); ; {
+			m, err := s.GetLastMsgForSubject(ctx, subject)
+			if errors.Is(err, jetstream.ErrMsgNotFound) {
+				return nil
+			}
+			if err != nil || m.Sequence == before { // it could not be removed
+				return cmp.Or(err, errStays)
+			}
+			before = m.Sequence
+			err = s.DeleteMsg(ctx, before)
+			var api *jetstream.APIError
+			if err == nil || !errors.As(err, &api) && !errors.Is(err, jetstream.ErrMsgDeleteUnsuccessful) {
+				return err
+			} // else a worker has answered it meanwhile, or somebody called anew
+		}
+	})
+}
+
+var errStays = errors.New("the server does not remove the message")
 
 // take counts one more task, if it may be handed out.
 func (l *load) take(b *board, i, window int) bool {
