@@ -15,6 +15,7 @@ type board struct {
 	levels   map[Priority]bool // priorities of its tasks
 	counts   map[State]int
 	next     uint64 // the revision from which entries are still to be read
+	opened   time.Time
 }
 
 // cell is what a board knows of a task.
@@ -28,7 +29,7 @@ type cell struct {
 }
 
 func newBoard(head Head, revision uint64, tasks []Task) *board {
-	b := &board{head: head, revision: revision, tasks: tasks, heirs: make([][]int, len(tasks)), cells: make([]cell, len(tasks)), levels: map[Priority]bool{}, counts: map[State]int{}}
+	b := &board{head: head, revision: revision, tasks: tasks, heirs: make([][]int, len(tasks)), cells: make([]cell, len(tasks)), levels: map[Priority]bool{}, counts: map[State]int{}, opened: time.Now()}
 	for i, task := range tasks {
 		b.levels[task.priority(head)] = true
 		for _, need := range task.Needs {
@@ -154,13 +155,6 @@ func (b *board) state() JobState {
 		return JobCanceled
 	}
 	return JobSucceeded
-}
-
-func (c *cell) generation() int {
-	if c.entry == nil {
-		return 0
-	}
-	return c.entry.Generation
 }
 
 // drop forgets the entry of that key.

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strconv"
 	"sync"
@@ -17,9 +18,9 @@ import (
 
 // Selection names tasks of a job. The zero Selection means all of them.
 type Selection struct {
-	Tasks  []string // names, or beginnings of names up to a "/": "fly" selects "fly/0001-0050"
-	Frames *Frames  // of those, tasks whose name ends in a range of frames that has one of these
-	Redo   bool     // Retry: also tasks that succeeded, and what needs them
+	Tasks  []string `json:"tasks,omitempty"`  // names, or beginnings of names up to a "/": "fly" selects "fly/0001-0050"
+	Frames *Frames  `json:"frames,omitempty"` // of those, tasks whose name ends in a range of frames that has one of these
+	Redo   bool     `json:"redo,omitempty"`   // Retry: also tasks that succeeded, and what needs them
 }
 
 // nothing is ErrNothing with the reason.
@@ -76,47 +77,61 @@ func cancelEntry(e *Entry) bool {
 // that is ErrNothing.
 func (q *Queue) Retry(ctx context.Context, job string, selection Selection) error {
 	const op = "retry"
-	b, _, err := q.open(ctx, job)
-	if err == nil && b.head.Forgotten {
-		err = ErrForgotten
-	}
-	if err != nil {
-		return failed(op, job, err)
-	}
-	tasks, err := selection.of(b)
-	if err != nil {
-		return failed(op, job, err)
-	}
-	if !b.halfEnded() && !slices.ContainsFunc(tasks, func(i int) bool { return selection.again(b.cells[i].state) }) {
-		return failed(op, job, nothing("no task of these failed or was canceled"))
-	}
-	if selection.Redo {
-		if tasks, err = b.withHeirs(tasks); err != nil {
+	finished := false // a Redo of before
+	for {
+		b, _, err := q.open(ctx, job)
+		if err == nil && b.head.Forgotten {
+			err = ErrForgotten
+		}
+		if err != nil {
+			return failed(op, job, err)
+		}
+		if b.head.Redo != nil {
+			if err := q.finishRedo(ctx, b); err != nil || reflect.DeepEqual(b.head.Redo.Selection, selection) { // the same command again
+				return failed(op, job, err)
+			}
+			finished = true
+			continue
+		}
+		tasks, err := selection.of(b)
+		if err != nil {
+			return failed(op, job, err)
+		}
+		switch {
+		case b.halfEnded(), slices.ContainsFunc(tasks, func(i int) bool { return selection.again(b.cells[i].state) }):
+		case finished:
+			return nil
+		default:
+			return failed(op, job, nothing("no task of these failed or was canceled"))
+		}
+		if !selection.Redo {
+			return failed(op, job, q.requeue(ctx, b, tasks, selection))
+		}
+		if err := q.beginRedo(ctx, b, tasks, selection); !errors.Is(err, errRedo) {
 			return failed(op, job, err)
 		}
 	}
+}
+
+// requeue queues tasks of a job again that failed or were canceled.
+func (q *Queue) requeue(ctx context.Context, b *board, tasks []int, selection Selection) error {
 	if b.head.Canceled {
-		if err := q.updateEntries(ctx, job, b.canceledBut(tasks), cancelEntry); err != nil {
-			return failed(op, job, err)
+		if err := q.updateEntries(ctx, b.head.Name, b.canceledBut(tasks), cancelEntry); err != nil {
+			return err
 		}
 	}
-	if selection.Redo {
-		err = q.redo(ctx, b, tasks, selection)
-	} else {
-		err = q.updateEntries(ctx, job, tasks, selection.queueAgain)
-	}
-	if err != nil {
-		return failed(op, job, err)
+	if err := q.updateEntries(ctx, b.head.Name, tasks, selection.queueAgain); err != nil {
+		return err
 	}
 	// The head comes last: from now on a reconciler looks at the entries again.
-	return failed(op, job, q.changeHead(ctx, job, func(head *Head) error {
+	return q.changeHead(ctx, b.head.Name, func(head *Head) error {
 		if head.Forgotten {
 			return ErrForgotten
 		}
 		head.reopen()
 		head.Canceled = false
 		return nil
-	}))
+	})
 }
 
 // queueAgain is what Retry does to an entry. A task whose worker is about to stop it is queued once it has.
@@ -132,58 +147,6 @@ func (s Selection) queueAgain(e *Entry) bool {
 	return true
 }
 
-// redo queues tasks again in their order. Those that need others of them are done anew whatever became of them: an attempt that was given up may yet put results to the
-// store, and a worker may have claimed one since b was read. Who claims one later sees that what it needs is wanted anew.
-func (q *Queue) redo(ctx context.Context, b *board, tasks []int, selection Selection) error {
-	for at, group := range b.inOrder(tasks) {
-		err := atOnce(group, func(i int) error {
-			return q.updateEntry(ctx, b.head.Name, i, func(e *Entry) bool {
-				if at == 0 || e.State == Canceling {
-					return selection.queueAgain(e)
-				}
-				if e.Generation != b.cells[i].generation() {
-					return false // somebody else wants it anew, too
-				}
-				e.again()
-				return true
-			})
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// inOrder groups tasks such that each comes behind those of them that it needs.
-func (b *board) inOrder(tasks []int) (groups [][]int) {
-	waits := map[int]int{} // by task, how many of these that it needs come before
-	for _, i := range tasks {
-		waits[i] = 0
-	}
-	for _, i := range tasks {
-		for _, heir := range b.heirs[i] {
-			if _, is := waits[heir]; is {
-				waits[heir]++
-			}
-		}
-	}
-	next := slices.DeleteFunc(slices.Clone(tasks), func(i int) bool { return waits[i] > 0 })
-	for len(next) > 0 {
-		groups = append(groups, next)
-		var then []int
-		for _, i := range next {
-			for _, heir := range b.heirs[i] {
-				if waits[heir]--; waits[heir] == 0 {
-					then = append(then, heir)
-				}
-			}
-		}
-		next = then
-	}
-	return groups
-}
-
 // halfEnded says whether a job has ended as its head says, and has tasks that have not: whoever queued them again was interrupted before the last step.
 func (b *board) halfEnded() bool { return b.head.Ended != "" && !b.state().Ended() }
 
@@ -196,29 +159,6 @@ func (h *Head) reopen() {
 // again says whether Retry does something about a task in this state.
 func (s Selection) again(state State) bool {
 	return state == Failed || state == Canceled || state == Canceling || s.Redo && state == Succeeded
-}
-
-// withHeirs adds what needs the tasks, directly or not: it was made from what is now made anew.
-func (b *board) withHeirs(tasks []int) ([]int, error) {
-	taken := map[int]bool{}
-	for todo := slices.Clone(tasks); len(todo) > 0; {
-		i := todo[len(todo)-1]
-		todo = todo[:len(todo)-1]
-		if taken[i] {
-			continue
-		}
-		if b.cells[i].state.owned() {
-			return nil, fmt.Errorf("task %q is running", b.tasks[i].Name)
-		}
-		taken[i] = true
-		todo = append(todo, b.heirs[i]...)
-	}
-	all := make([]int, 0, len(taken))
-	for i := range taken {
-		all = append(all, i)
-	}
-	slices.Sort(all)
-	return all, nil
 }
 
 // canceledBut lists the tasks that are canceled with their job and not among tasks: they must stay so when the job no longer is.

@@ -56,6 +56,7 @@ type Entry struct {
 	Manifest   string            `json:"manifest,omitempty"` // SHA-256 of the manifest of a task that succeeded
 	Error      string            `json:"error,omitempty"`    // of the last attempt that failed
 	Declined   map[string]string `json:"declined,omitempty"` // by node, why it did not take the task, since somebody worked on it
+	Redo       int               `json:"redo,omitempty"`     // the number of the last Redo of the job that reached it
 	Again      bool              `json:"again,omitempty"`    // of Canceling: once it has stopped it is queued again
 	Delay      Duration          `json:"delay,omitempty"`    // of RetryWait, from the entry's time stamp on
 	Failures   []Failure         `json:"failures,omitempty"` // the last maxFailures of them, oldest first
@@ -105,6 +106,8 @@ type Head struct {
 	Canceled   bool          `json:"canceled,omitempty"`
 	Ended      JobState      `json:"ended,omitempty"`
 	Forgotten  bool          `json:"forgotten,omitempty"` // it has ended, and is being removed
+	Redo       *Redo         `json:"redo,omitempty"`      // what is to be done again, and has not been queued whole
+	Redos      int           `json:"redos,omitempty"`     // how often somebody began that
 	Counts     map[State]int `json:"counts,omitempty"`    // when it ended
 }
 

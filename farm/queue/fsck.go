@@ -318,6 +318,9 @@ func (c *checker) checkBoards() error {
 
 // checkEnding finds a job that has ended, and of which tasks were queued again: whoever did that was interrupted, and no reconciler looks at it.
 func (c *checker) checkEnding(b *board) error {
+	if b.head.Redo != nil {
+		return c.checkRedo(b)
+	}
 	if !b.halfEnded() {
 		return nil
 	}
@@ -326,6 +329,15 @@ func (c *checker) checkEnding(b *board) error {
 		return nil // it goes on, or is gone
 	}
 	return c.find(b.head.Name, "", -1, "it has ended, but not all of its tasks have", func() error { return c.reopen(b) })
+}
+
+// checkRedo finds a Retry that was interrupted while it queued again what succeeded.
+func (c *checker) checkRedo(b *board) error {
+	now, _, err := c.q.open(c.ctx, b.head.Name)
+	if err != nil || now.head.Redo == nil || now.head.Redo.Number != b.head.Redo.Number {
+		return nil // it is finished, or gone
+	}
+	return c.find(b.head.Name, "", -1, "somebody wanted tasks done again, and was interrupted", func() error { return c.q.finishRedo(c.ctx, now) })
 }
 
 // checkStranger looks for the results of a job whose document the store lacks, though workers put it there before they begin. So where results are missing it
@@ -421,7 +433,7 @@ func (c *checker) checkMessages() error {
 			if !cell.state.Ended() {
 				delete(left, subject)
 			}
-			if called || b.head.Canceled || !cell.state.owned() && cell.state != RetryWait {
+			if called || b.head.Canceled || !cell.state.owned() { // the reconciler calls those that wait
 				continue
 			}
 			err := c.find(b.head.Name, b.tasks[i].Name, i, "its message is lost", func() error { return c.q.call(c.ctx, place{b, i}) })

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"testing"
 	"time"
 
@@ -32,6 +33,45 @@ func (s *steps) nothing() {
 	if lease, _ := s.w.Claim(ctx, Slot{}); lease != nil {
 		s.t.Fatalf("claimed %q", lease.Task.Name)
 	}
+}
+
+// mayClaim gives a task, or nil where there is none.
+func (s *steps) mayClaim() *Lease {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(s.t.Context(), time.Second/2)
+	defer cancel()
+	lease, _ := s.w.Claim(ctx, Slot{})
+	return lease
+}
+
+// cutOff ends what is done behind its first n writes, each of which is logged.
+func (s *steps) cutOff(n int, do func(context.Context) error) {
+	s.t.Helper()
+	ctx, stop := context.WithCancel(s.t.Context())
+	defer stop()
+	quiet := s.q.log
+	s.q.log = slog.New(&countdown{slog.DiscardHandler, n, stop})
+	err := do(ctx)
+	s.q.log = quiet
+	if err == nil {
+		s.t.Fatal("nothing was interrupted")
+	}
+}
+
+// countdown calls a function when so much was logged.
+type countdown struct {
+	slog.Handler
+	left int
+	stop func()
+}
+
+func (c *countdown) Enabled(context.Context, slog.Level) bool { return true }
+
+func (c *countdown) Handle(context.Context, slog.Record) error {
+	if c.left--; c.left == 0 {
+		c.stop()
+	}
+	return nil
 }
 
 // TestRetryInterrupted ends a Retry right before its last step: the job, which has ended, has tasks that nobody is called to. The same command, or fsck, goes on.
@@ -64,6 +104,70 @@ func TestRetryInterrupted(t *testing.T) {
 				t.Error(head)
 			}
 		})
+	}
+}
+
+// TestRedoInterrupted ends a Retry of what succeeded after each of its writes. The next retry of any kind, fsck or the reconciler goes on with it: what was made from the old
+// results is made again, and nothing twice.
+func TestRedoInterrupted(t *testing.T) {
+	const writes = 4 // the head, then a task after the other
+	redo := Selection{Tasks: []string{"a"}, Redo: true}
+	for n := 1; n <= writes; n++ {
+		for what, again := range map[string]func(s *steps) error{
+			"retry":      func(s *steps) error { return s.q.Retry(s.t.Context(), "j", Selection{}) },
+			"redo":       func(s *steps) error { return s.q.Retry(s.t.Context(), "j", redo) },
+			"reconciler": func(s *steps) error { return nil },
+			"fsck": func(s *steps) error {
+				for _, repair := range []bool{false, true} {
+					found, err := s.q.Fsck(s.t.Context(), nil, repair)
+					if err != nil || len(found) == 0 || found[0].Job != "j" || found[0].Repaired != repair {
+						return fmt.Errorf("%+v, %v", found, err)
+					}
+				}
+				return nil
+			},
+		} {
+			for _, done := range []bool{false, true} { // the first task again, meanwhile
+				if done && n < 2 {
+					continue
+				}
+				t.Run(fmt.Sprintf("%d writes, %s, %v", n, what, done), func(t *testing.T) {
+					t.Parallel()
+					s := newStepsOf(t, Farm{Lease: Duration(time.Second)}, Task{Name: "a"}, Task{Name: "b", Needs: []int{0}}, Task{Name: "c", Needs: []int{1}})
+					for _, name := range []string{"a", "b", "c"} {
+						s.succeed(name)
+						s.round(false)
+					}
+					s.cutOff(n, func(ctx context.Context) error { return s.q.Retry(ctx, "j", redo) })
+					s.round(false)
+					if done {
+						s.succeed("a")
+						s.round(false)
+					}
+					s.must(again(s))
+					if what == "reconciler" {
+						time.Sleep(1100 * time.Millisecond)
+					}
+					for round := 0; s.head().Ended == ""; round++ {
+						s.round(false)
+						if round > 8 {
+							t.Fatalf("the job does not end: %+v", s.head())
+						}
+						if lease := s.mayClaim(); lease != nil {
+							s.must(lease.Succeed(t.Context(), "new"))
+						}
+					}
+					for i := range 3 {
+						if e := s.entry(i); e.Generation != 1 || e.State != Succeeded || e.Attempt != 2 {
+							t.Errorf("task %d: %+v", i, e)
+						}
+					}
+					if head := s.head(); head.Ended != JobSucceeded || head.Redo != nil {
+						t.Errorf("%+v", head)
+					}
+				})
+			}
+		}
 	}
 }
 
@@ -174,7 +278,7 @@ func TestRedoOfClaimed(t *testing.T) {
 	b, _, err := s.q.open(t.Context(), "j")
 	s.must(err)
 	lease := s.claim("b") // after Retry has looked
-	s.must(s.q.redo(t.Context(), b, []int{0, 1, 2}, Selection{Redo: true}))
+	s.must(s.q.redo(t.Context(), b, []int{0, 1, 2}, &Redo{Number: 1, Selection: Selection{Redo: true}}))
 	if err := lease.Succeed(t.Context(), "of the old a"); !errors.Is(err, ErrLost) {
 		t.Error(err)
 	}

@@ -1,11 +1,13 @@
 package queue
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -24,6 +26,9 @@ func (r *reconciler) settle(ctx context.Context, token string, b *board) error {
 				return err
 			}
 		}
+	}
+	if b.head.Redo != nil {
+		return r.settleRedo(ctx, b)
 	}
 	state := b.state()
 	if !state.Ended() {
@@ -46,7 +51,7 @@ func (r *reconciler) settle(ctx context.Context, token string, b *board) error {
 	wrote := false
 	err = r.q.updateHead(ctx, b.head.Name, func(head *Head) bool {
 		// A head that was written since, as by Retry, is judged when it has been read.
-		wrote = head.Ended == "" && head.Generation == b.head.Generation && head.Canceled == b.head.Canceled
+		wrote = head.Ended == "" && head.Redo == nil && head.Generation == b.head.Generation && head.Canceled == b.head.Canceled
 		head.Ended, head.Counts = state, b.countsCopy()
 		return wrote
 	})
@@ -63,6 +68,23 @@ func (r *reconciler) settle(ctx context.Context, token string, b *board) error {
 	default:
 	}
 	return nil
+}
+
+// settleRedo finishes what somebody began to have done again and was interrupted at. Until then the job does not end.
+func (r *reconciler) settleRedo(ctx context.Context, b *board) error {
+	if time.Since(b.opened) < time.Duration(r.q.farm.Lease) {
+		return nil
+	}
+	now, _, err := r.q.open(ctx, b.head.Name)
+	if err == nil && now.head.Redo != nil {
+		r.q.log.Info("a retry that was interrupted is finished", "job", b.head.Name)
+		err = r.q.finishRedo(ctx, now)
+	}
+	if err != nil && ctx.Err() == nil && !isTransient(err) { // the job is gone, or such
+		r.q.log.Error("a retry that was interrupted cannot be finished", "job", b.head.Name, "cause", err)
+		return nil
+	}
+	return err
 }
 
 func (r *reconciler) settleTask(ctx context.Context, b *board, i int) error {
@@ -227,6 +249,11 @@ func (c *cell) waits() bool { return c.state == Queued && c.called }
 // declined says whether the task waits because nobody who saw it could do it.
 func (c *cell) declined() bool { return c.waits() && c.entry != nil && len(c.entry.Declined) > 0 }
 
+// rests says whether the task waits after a failed attempt, and is not due yet.
+func (c *cell) rests() bool {
+	return c.state == RetryWait && time.Since(c.seen) <= time.Duration(c.entry.Delay)
+}
+
 // waits says whether a task of the board might be called.
 func (b *board) waits() bool { return b.counts[Queued]+b.counts[RetryWait] > 0 && !b.head.Paused }
 
@@ -236,14 +263,14 @@ func (b *board) mayCall(i int) bool {
 	if c.called || b.head.Paused {
 		return false
 	}
-	return c.state == Queued || c.state == RetryWait && time.Since(c.seen) > time.Duration(c.entry.Delay)
+	return c.state == Queued || c.state == RetryWait && !c.rests()
 }
 
 func (l *load) count(b *board, window int) {
 	for i := range b.cells {
 		c := &b.cells[i]
-		if !c.waits() && !c.state.owned() && c.state != RetryWait {
-			continue
+		if !c.waits() && !c.state.owned() && (c.state != RetryWait || !c.called || c.rests()) {
+			continue // what rests takes nobody's place
 		}
 		if in := b.lane(i); c.declined() && l.declined[in] < mostDeclined*window {
 			l.declined[in]++
@@ -256,7 +283,8 @@ func (l *load) count(b *board, window int) {
 	}
 }
 
-// excess lists tasks in front of workers that are too many since a limit was lowered, and counts them no more: the lowest priority first, of each the youngest jobs'.
+// excess lists tasks in front of workers that are too many, since a limit was lowered or they failed elsewhere and are due again, and counts them no more: the lowest
+// priority first, of each the youngest jobs'. With them come tasks that rest and of which there may be too many once they are due: they are called then.
 func (l *load) excess(boards []*board) (list []place) {
 	if len(l.limits.Users)+len(l.limits.Pools) == 0 {
 		return nil
@@ -265,10 +293,21 @@ func (l *load) excess(boards []*board) (list []place) {
 		for _, b := range slices.Backward(boards) {
 			for i := len(b.cells) - 1; i >= 0; i-- {
 				c, owner, name := &b.cells[i], b.head.Owner, b.tasks[i].limit()
-				if !c.waits() || c.declined() || b.tasks[i].priority(b.head) != p || allows(l.limits.Users, owner, l.users[owner]-1) && allows(l.limits.Pools, name, l.pools[name]-1) {
+				if b.tasks[i].priority(b.head) != p || !c.called {
 					continue
 				}
-				l.waiting[b.lane(i)]--
+				if c.rests() {
+					if !allows(l.limits.Users, owner, math.MaxInt) || !allows(l.limits.Pools, name, math.MaxInt) {
+						list = append(list, place{b, i})
+					}
+					continue
+				}
+				if !c.waits() && c.state != RetryWait || c.declined() || allows(l.limits.Users, owner, l.users[owner]-1) && allows(l.limits.Pools, name, l.pools[name]-1) {
+					continue
+				}
+				if c.waits() {
+					l.waiting[b.lane(i)]--
+				}
 				l.users[owner]--
 				l.pools[name]--
 				list = append(list, place{b, i})
@@ -328,7 +367,7 @@ func (r *reconciler) stuckCalls(held map[lane]uint64) (list []place) {
 // recall takes tasks back that nobody has claimed yet.
 func (r *reconciler) recall(ctx context.Context, list []place) error {
 	err := atOnce(list, func(at place) error {
-		return r.q.purge(ctx, jobStream, callSubject(at.b.head, &at.b.tasks[at.i], at.i))
+		return r.q.uncall(ctx, callSubject(at.b.head, &at.b.tasks[at.i], at.i))
 	})
 	if err != nil {
 		return err
@@ -339,16 +378,43 @@ func (r *reconciler) recall(ctx context.Context, list []place) error {
 	return nil
 }
 
+// uncall removes the message of a task by its number: where one is purged by its subject, the server (2.15) keeps every other one that was put back to itself for a lease.
+func (q *Queue) uncall(ctx context.Context, subject string) error {
+	return q.retry(ctx, "remove "+subject, func(ctx context.Context) error {
+		s, err := q.js.Stream(ctx, jobStream)
+		if err != nil {
+			return err
+		}
+		for before := uint64(0); ; {
+			m, err := s.GetLastMsgForSubject(ctx, subject)
+			if errors.Is(err, jetstream.ErrMsgNotFound) {
+				return nil
+			}
+			if err != nil || m.Sequence == before { // it could not be removed
+				return cmp.Or(err, errStays)
+			}
+			before = m.Sequence
+			err = s.DeleteMsg(ctx, before)
+			var api *jetstream.APIError
+			if err == nil || !errors.As(err, &api) && !errors.Is(err, jetstream.ErrMsgDeleteUnsuccessful) {
+				return err
+			} // else a worker has answered it meanwhile, or somebody called anew
+		}
+	})
+}
+
+var errStays = errors.New("the server does not remove the message")
+
 // take counts one more task, if it may be handed out.
 func (l *load) take(b *board, i, window int) bool {
-	if b.cells[i].state == RetryWait {
-		return true // counted already
-	}
 	in, name := b.lane(i), b.tasks[i].limit()
-	if l.waiting[in] >= window || !allows(l.limits.Users, b.head.Owner, l.users[b.head.Owner]) || !allows(l.limits.Pools, name, l.pools[name]) {
+	first := b.cells[i].state == Queued // what was tried before goes beside the window
+	if first && l.waiting[in] >= window || !allows(l.limits.Users, b.head.Owner, l.users[b.head.Owner]) || !allows(l.limits.Pools, name, l.pools[name]) {
 		return false
 	}
-	l.waiting[in]++
+	if first {
+		l.waiting[in]++
+	}
 	l.users[b.head.Owner]++
 	l.pools[name]++
 	return true

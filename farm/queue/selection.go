@@ -9,7 +9,11 @@ import (
 )
 
 // Frames are the numbers First, First+Step, ... up to Last.
-type Frames struct{ First, Last, Step int }
+type Frames struct {
+	First int `json:"first"`
+	Last  int `json:"last"`
+	Step  int `json:"step"`
+}
 
 var framesPattern = regexp.MustCompile(`^(\d{1,9})(?:-(\d{1,9}))?(?:x(\d{1,9}))?$`)
 

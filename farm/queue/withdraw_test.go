@@ -281,3 +281,19 @@ func TestPlanAway(t *testing.T) {
 		t.Error(s.r.broken)
 	}
 }
+
+// TestPutBackBesideRecall puts a message back right before that of another task is removed: it comes at once, not after a lease.
+func TestPutBackBesideRecall(t *testing.T) {
+	s := newSteps(t, Task{Name: "a"}, Task{Name: "b"}, Task{Name: "c"})
+	a := s.claim("a")
+	s.must(a.Handback(t.Context()))
+	s.must(s.q.nc.Flush())
+	b := s.r.boards[tokenOf("j")]
+	s.must(s.r.recall(t.Context(), []place{{b, 2}}))
+	s.must(s.r.recall(t.Context(), []place{{b, 2}})) // is there no more
+	s.claim("a")
+	s.claim("b")
+	s.nothing()
+	s.round(true)
+	s.claim("c")
+}

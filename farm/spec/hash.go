@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"slices"
 )
 
 // Hash is the identity of a task's results: of what it does, with which settings, to which inputs, and of the tasks that make these; in hexadecimal. What only
@@ -18,12 +19,8 @@ func (p *Plan) hash(i int, known map[int]string) string {
 	t := p.Tasks[i]
 	t.Index, t.Name, t.ID, t.Needs, t.Inspect, t.Pool, t.Priority, t.Pin = 0, "", "", nil, false, "", "", Pin{}
 	var made []string // by the tasks of the inputs, in order
-	inputs := []*Input{&t.Source, &t.Cameras, &t.Trajectory, &t.Plan}
 	t.Models = append([]Model(nil), t.Models...)
-	for k := range t.Models {
-		inputs = append(inputs, &t.Models[k].Input, &t.Models[k].Source)
-	}
-	for _, in := range inputs {
+	for _, in := range t.inputs() {
 		for _, k := range in.Tasks {
 			made = append(made, p.hash(k, known))
 		}
@@ -40,4 +37,22 @@ func (p *Plan) hash(i int, known map[int]string) string {
 	sum := sha256.Sum256(data)
 	known[i] = hex.EncodeToString(sum[:])
 	return known[i]
+}
+
+// inputs lists all that a task reads.
+func (t *Task) inputs() []*Input {
+	list := []*Input{&t.Source, &t.Cameras, &t.Trajectory, &t.Plan}
+	for k := range t.Models {
+		list = append(list, &t.Models[k].Input, &t.Models[k].Source)
+	}
+	return list
+}
+
+// Reads lists the tasks whose results a task reads, ascending. It may need others beside them.
+func (t *Task) Reads() (tasks []int) {
+	for _, in := range t.inputs() {
+		tasks = append(tasks, in.Tasks...)
+	}
+	slices.Sort(tasks)
+	return slices.Compact(tasks)
 }

@@ -359,7 +359,7 @@ func TestKilledUploads(t *testing.T) {
 		if pending() != 1 {
 			t.Fatalf("%d uploads are pending", pending())
 		}
-		if m, err := Fetch(ctx, b, "j/t", work(t, nil), "h", 0); err != nil || m != nil {
+		if m, err := Fetch(ctx, b, "j/t", work(t, nil), Made{Hash: "h"}, 0); err != nil || m != nil {
 			t.Errorf("half a checkpoint was fetched: %+v, %v", m, err)
 		}
 		if err := b.Delete("j/t/ckpt/files/other"); err != nil || pending() != 1 {

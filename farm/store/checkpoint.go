@@ -81,7 +81,7 @@ func (u *Uploads) Save(ctx context.Context, names []string, made Made) error {
 	if err := putJSON(u.Root, key, m); err != nil {
 		return err
 	}
-	return u.prune(key, made.Hash)
+	return u.prune(key, &made)
 }
 
 // send uploads a file, unless its content is there.
@@ -138,9 +138,9 @@ func hashOf(ctx context.Context, dir *os.Root, name string) (File, error) {
 	return File{name, m.n, m.sum()}, err
 }
 
-// prune removes the checkpoints of a hash that are older than the newest ones of it, but never that under written, nor those of later attempts, and the contents that
-// only these had. What other settings made of a task of this name counts for itself, however far it came.
-func (u *Uploads) prune(written, hash string) error {
+// prune removes the checkpoints of a hash that are older than the newest ones of it, or from which nobody goes on any more, but never that under written, nor those of later
+// attempts, and the contents that only these had. What other settings made of a task of this name counts for itself, however far it came.
+func (u *Uploads) prune(written string, made *Made) error {
 	list, err := checkpoints(u.Root, u.Task)
 	if err != nil || len(list) <= keptCheckpoints {
 		return err
@@ -160,10 +160,11 @@ func (u *Uploads) prune(written, hash string) error {
 		case err != nil:
 			return err
 		}
-		if m.Hash == hash {
+		useful := made.goesOnFrom(&m.Made)
+		if useful {
 			newer++
 		}
-		if m.Hash == hash && newer > keptCheckpoints && c.key != written && c.attempt <= u.Until {
+		if m.Hash == made.Hash && (!useful || newer > keptCheckpoints) && c.key != written && c.attempt <= u.Until {
 			old[c] = m
 			continue
 		}
@@ -222,10 +223,11 @@ func attemptOf(folder string) (int, error) {
 // errMoving is of checkpoints that another attempt removes, as it makes newer ones, faster than they can be read.
 var errMoving = error(&scene.Error{Op: "fetch checkpoint", Err: errors.New("another attempt replaces the checkpoints as they are read"), Hint: "run it again", Kind: scene.ErrTryAgain})
 
-// Fetch brings the newest checkpoint of the task with a hash that verifies and is of a step above after into the local folder dir, and returns its manifest; nil where there is none.
-func Fetch(ctx context.Context, r Root, task string, dir *os.Root, hash string, after int) (*Manifest, error) {
+// Fetch brings the newest checkpoint from which an attempt may go on, that verifies and is of a step above after, into the local folder dir, and returns its manifest; nil
+// where there is none.
+func Fetch(ctx context.Context, r Root, task string, dir *os.Root, made Made, after int) (*Manifest, error) {
 	for range tries {
-		m, err := fetchNewest(ctx, r, task, dir, hash, after)
+		m, err := fetchNewest(ctx, r, task, dir, &made, after)
 		if !errors.Is(err, fs.ErrNotExist) {
 			return m, err
 		}
@@ -234,7 +236,7 @@ func Fetch(ctx context.Context, r Root, task string, dir *os.Root, hash string, 
 }
 
 // fetchNewest is Fetch, once. fs.ErrNotExist is of one that was removed meanwhile: there are newer ones.
-func fetchNewest(ctx context.Context, r Root, task string, dir *os.Root, hash string, after int) (*Manifest, error) {
+func fetchNewest(ctx context.Context, r Root, task string, dir *os.Root, made *Made, after int) (*Manifest, error) {
 	list, err := checkpoints(r, task)
 	if err != nil {
 		return nil, err
@@ -244,8 +246,8 @@ func fetchNewest(ctx context.Context, r Root, task string, dir *os.Root, hash st
 		if err != nil && !errors.Is(err, ErrDamaged) {
 			return nil, err
 		}
-		if err != nil || m.Hash != hash {
-			continue // damaged, or of another task of this name: an older one may do
+		if err != nil || !made.goesOnFrom(&m.Made) {
+			continue // damaged, or made of something else: an older one may do
 		}
 		if m.Step <= after {
 			return nil, nil

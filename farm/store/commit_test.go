@@ -208,7 +208,7 @@ func testCheckpoints(t *testing.T, r *rig) {
 	fetch := func(after int) (*Manifest, *os.Root) {
 		t.Helper()
 		to := work(t, nil)
-		m, err := Fetch(ctx, r, "j/t", to, "h", after)
+		m, err := Fetch(ctx, r, "j/t", to, Made{Hash: "h"}, after)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -229,7 +229,7 @@ func testCheckpoints(t *testing.T, r *rig) {
 	if m, _ := fetch(0); m != nil {
 		t.Errorf("fetched %+v", m)
 	}
-	if m, err := Fetch(ctx, r, "j/t", work(t, nil), "other", 0); err != nil || m != nil {
+	if m, err := Fetch(ctx, r, "j/t", work(t, nil), Made{Hash: "other"}, 0); err != nil || m != nil {
 		t.Errorf("fetched that of another job: %+v, %v", m, err)
 	}
 	if err := Forget(r, "j/t", AllAttempts); err != nil || r.has("j/t/ckpt") {
@@ -252,7 +252,7 @@ func testCheckpointsOfOtherSettings(t *testing.T, r *rig) {
 	fetched := func(hash string, want int) {
 		t.Helper()
 		to := work(t, nil)
-		if m, err := Fetch(ctx, r, "j/t", to, hash, 0); err != nil || m == nil || m.Step != want || readText(t, to, "state") != fmt.Sprint(hash, want) {
+		if m, err := Fetch(ctx, r, "j/t", to, Made{Hash: hash}, 0); err != nil || m == nil || m.Step != want || readText(t, to, "state") != fmt.Sprint(hash, want) {
 			t.Fatalf("fetched of %s: %+v, %v; want step %d", hash, m, err, want)
 		}
 	}
@@ -313,7 +313,7 @@ func testCheckpointsOfBadShares(t *testing.T, r *rig) {
 		return nil
 	}
 	to := work(t, nil)
-	if m, err := Fetch(ctx, r, "j/t", to, "h", 0); err != nil || m == nil || readText(t, to, "state") != "10" || faults != 4 {
+	if m, err := Fetch(ctx, r, "j/t", to, Made{Hash: "h"}, 0); err != nil || m == nil || readText(t, to, "state") != "10" || faults != 4 {
 		t.Errorf("%+v, %v after %d faults", m, err, faults)
 	}
 }
@@ -331,4 +331,38 @@ func readText(t *testing.T, dir *os.Root, name string) string {
 		t.Fatal(err)
 	}
 	return string(data)
+}
+
+func TestCheckpointsOfOtherInputs(t *testing.T) { onRoots(t, testCheckpointsOfOtherInputs) }
+
+// testCheckpointsOfOtherInputs has a task be begun anew, because of its inputs or as somebody wants it anew: what was saved before is not fetched, and makes room, however far it came.
+func testCheckpointsOfOtherInputs(t *testing.T, r *rig) {
+	before := Made{Hash: "h", Inputs: "1", Generation: 1}
+	for what, now := range map[string]Made{"inputs": {Hash: "h", Inputs: "2", Generation: 1}, "anew": {Hash: "h", Inputs: "1", Generation: 2, Since: 2}} {
+		task := "j/" + what
+		save := func(attempt int, made Made, steps ...int) {
+			t.Helper()
+			u := &Uploads{Root: r, Task: task, Dir: work(t, map[string]string{"state": what + fmt.Sprint(attempt)}), Until: attempt}
+			for _, step := range steps {
+				made.Step, made.Attempt = step, attempt
+				if err := u.Save(t.Context(), []string{"state"}, made); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		save(1, before, 100, 200)
+		if m, err := Fetch(t.Context(), r, task, work(t, nil), now, 0); err != nil || m != nil {
+			t.Errorf("%s: fetched %+v, %v", what, m, err)
+		}
+		save(2, now, 10, 20, 30)
+		list, err := checkpoints(r, task)
+		if err != nil || len(list) != 2 || list[0].step != 20 || list[1].step != 30 {
+			t.Errorf("%s: left %+v, %v", what, list, err)
+		}
+		goesOn := now
+		goesOn.Generation++ // of what was canceled and is wanted again
+		if m, err := Fetch(t.Context(), r, task, work(t, nil), goesOn, 0); err != nil || m == nil || m.Step != 30 {
+			t.Errorf("%s: fetched %+v, %v", what, m, err)
+		}
+	}
 }

@@ -51,7 +51,7 @@ func (f *fenced) uploads(attempt int) func(steps ...int) {
 func (f *fenced) fetched(want int) {
 	f.t.Helper()
 	to := work(f.t, nil)
-	if m, err := Fetch(f.t.Context(), f.r, "j/t", to, "h", 0); err != nil || m == nil || m.Step != want || readText(f.t, to, "state") != fmt.Sprint(want) || readText(f.t, to, "same") != "same" {
+	if m, err := Fetch(f.t.Context(), f.r, "j/t", to, Made{Hash: "h"}, 0); err != nil || m == nil || m.Step != want || readText(f.t, to, "state") != fmt.Sprint(want) || readText(f.t, to, "same") != "same" {
 		f.t.Fatalf("fetched %+v, %v; want step %d", m, err, want)
 	}
 }
@@ -110,7 +110,7 @@ func testCheckpointsMoveOn(t *testing.T, r *rig) {
 		}
 		return nil
 	}
-	if m, err := Fetch(t.Context(), f.r, "j/t", work(t, nil), "h", 0); err == nil {
+	if m, err := Fetch(t.Context(), f.r, "j/t", work(t, nil), Made{Hash: "h"}, 0); err == nil {
 		t.Errorf("fetched %+v", m)
 	}
 }

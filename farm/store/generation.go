@@ -1,8 +1,10 @@
 package store
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"path"
 	"reflect"
@@ -17,6 +19,7 @@ const redoFolder = "redo"
 
 type generation struct {
 	Generation int `json:"generation"`
+	Since      int `json:"since,omitempty"` // what attempts of lower ones have saved does not count either: one of them had results
 }
 
 func generationKey(task string, n int) string {
@@ -37,6 +40,27 @@ func Generation(r Root, task string) (highest int, err error) {
 	return highest, err
 }
 
+// Since is the first generation of a task of which an attempt of the given one may go on from what was saved. Whoever retries what failed or was canceled goes on; but what
+// had results and is wanted anew is made from its beginning.
+func Since(r Root, task string, of int) (int, error) {
+	if of == 0 {
+		return 0, nil
+	}
+	f, err := r.Open(generationKey(task, of))
+	if err != nil {
+		return 0, err
+	}
+	data, err := io.ReadAll(io.LimitReader(f, maxManifest))
+	if err := errors.Join(err, f.Close()); err != nil {
+		return 0, err
+	}
+	g := generation{}
+	if json.Unmarshal(data, &g) != nil {
+		return of, nil // nobody knows
+	}
+	return g.Since, nil
+}
+
 // Outdate moves results of an older generation out of the way, and has those count alone that attempts make which begin from now on.
 func Outdate(r Root, task string, to int) error {
 	now, err := Generation(r, task)
@@ -46,8 +70,19 @@ func Outdate(r Root, task string, to int) error {
 	if err := setAside(r, task, oldPrefix, func(m *Manifest) bool { return m == nil || m.Generation < to }); err != nil {
 		return err
 	}
+	since, err := Since(r, task, now)
+	if err != nil {
+		return err
+	}
+	old, _, err := Old(r, task) // also where this was interrupted
+	switch {
+	case err == nil:
+		since = max(since, min(old.Generation+1, to))
+	case !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
 	// Only now: had this been written first, a crash in between would leave old results in place of new ones.
-	return putJSON(r, generationKey(task, to), generation{to})
+	return putJSON(r, generationKey(task, to), generation{to, since})
 }
 
 // oldPrefix begins in tempFolder the names of results that are out of date.

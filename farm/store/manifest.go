@@ -33,14 +33,21 @@ type Made struct {
 	Index      int      `json:"index"`
 	Kind       string   `json:"kind"`
 	Attempt    int      `json:"attempt"`
-	Generation int      `json:"generation,omitempty"` // of the results, when the attempt began
-	Step       int      `json:"step"`                 // that the work came to: steps, pictures
+	Inputs     string   `json:"inputs_sha256,omitempty"` // of the results of other tasks that it was made from; "" without such
+	Generation int      `json:"generation,omitempty"`    // of the results, when the attempt began
+	Since      int      `json:"since,omitempty"`         // the first generation of which it may go on from what was saved
+	Step       int      `json:"step"`                    // that the work came to: steps, pictures
 	Program    string   `json:"program"`
 	Device     string   `json:"device,omitempty"`
 	UUID       string   `json:"device_uuid,omitempty"` // of that device, of several alike
 	Driver     string   `json:"driver,omitempty"`
 	Mixed      bool     `json:"mixed"`           // several devices or drivers had a part in it: the bytes may differ from those of an undisturbed run
 	Notes      []string `json:"notes,omitempty"` // of what else may have changed bytes
+}
+
+// goesOnFrom says whether an attempt may go on from what another has saved: it does the same, was given the same, and what that one made has not been wanted anew since.
+func (m *Made) goesOnFrom(saved *Made) bool {
+	return saved.Hash == m.Hash && saved.Inputs == m.Inputs && saved.Generation >= m.Since
 }
 
 // Manifest lists the files of a result or of a checkpoint.

@@ -3,6 +3,8 @@ package task
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -30,6 +32,10 @@ func (r *runner) work(ctx context.Context, dir *os.Root) error {
 		if err := emptied(r.out); err != nil {
 			return err
 		}
+	} else if now, err := r.reads(ctx); err != nil {
+		return err
+	} else if now != r.given { // than what this goes on with was made from
+		return &scene.Error{Op: "fetch input", Path: r.key, Err: errors.New("results that it reads were made anew meanwhile"), Hint: "run it again", Kind: scene.ErrTryAgain}
 	}
 	return run(ctx, dir)
 }
@@ -128,11 +134,40 @@ func (r *runner) stage(ctx context.Context, in spec.Input) (local string, err er
 	case errors.Is(err, fs.ErrNotExist) && in.Key != "":
 		return "", &scene.Error{Op: "fetch input", Path: where, Err: fmt.Errorf("it is not below the root %s, %s", r.Job.Store.Inputs, r.inputs), Hint: "put it there, mount it, or correct the key in the job", Kind: store.ErrSetup}
 	case errors.Is(err, fs.ErrNotExist):
-		return "", &scene.Error{Op: "fetch input", Path: where, Err: errors.New("the task that makes it is not done"), Hint: "run that task first", Kind: scene.ErrTryAgain}
+		return "", notDone(where)
 	case ctx.Err() != nil:
 		return "", context.Cause(ctx)
 	}
 	return "", store.Explain("fetch input", where, err)
+}
+
+// notDone is of an input that another task makes.
+func notDone(key string) error {
+	return &scene.Error{Op: "fetch input", Path: key, Err: errors.New("the task that makes it is not done"), Hint: "run that task first", Kind: scene.ErrTryAgain}
+}
+
+// reads is the SHA-256 of the results of other tasks that the task reads, by what is in them: that of results which were made anew is another one, unless they came out
+// the same. It is "" without such.
+func (r *runner) reads(ctx context.Context) (sum string, err error) {
+	tasks := r.task.Reads()
+	if len(tasks) == 0 {
+		return "", nil
+	}
+	h := sha256.New()
+	for _, k := range tasks {
+		key := KeyOf(r.Job, &r.Plan.Tasks[k])
+		m, err := store.ReadManifest(r.outputs, store.OutOf(key))
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return "", notDone(key)
+		case ctx.Err() != nil:
+			return "", context.Cause(ctx)
+		case err != nil:
+			return "", store.Explain("fetch input", key, err)
+		}
+		fmt.Fprintln(h, m.Contents())
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
 // stageModel is stage for a model: the folder of a training, or the file that convert wrote.

@@ -70,13 +70,18 @@ func (r *runner) finish(ctx context.Context) (*finished, error) {
 func (r *runner) unfinish() error {
 	f := &finished{}
 	data, err := os.ReadFile(r.finishedFile())
-	if err == nil && json.Unmarshal(data, f) == nil && f.Made.Generation != r.generation {
+	if err == nil && json.Unmarshal(data, f) == nil && !r.isThis(f) {
 		err = emptied(r.out)
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return os.RemoveAll(r.finishedFile())
+}
+
+// isThis says whether what was finished is what this attempt would make: nobody has wanted it, or what it was made from, anew since.
+func (r *runner) isThis(f *finished) bool {
+	return f.Made.Generation == r.generation && f.Made.Inputs == r.given
 }
 
 // listed are the results in the work folder, which are brought to the disk if they have to.
@@ -110,7 +115,7 @@ func syncFile(dir *os.Root, name string) error {
 func (r *runner) finishedBefore() *finished {
 	f := &finished{}
 	data, err := os.ReadFile(r.finishedFile())
-	if err != nil || json.Unmarshal(data, f) != nil || f.Made.Hash != r.hash || f.Made.Generation != r.generation {
+	if err != nil || json.Unmarshal(data, f) != nil || f.Made.Hash != r.hash || !r.isThis(f) {
 		return nil
 	}
 	dir, err := os.OpenRoot(r.out)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -23,6 +24,9 @@ type state struct {
 	Driver string   `json:"driver"`
 	Mixed  bool     `json:"mixed"`
 	Notes  []string `json:"notes,omitempty"`
+
+	Inputs     string `json:"inputs_sha256,omitempty"` // as in store.Made
+	Generation int    `json:"generation,omitempty"`
 }
 
 const (
@@ -87,12 +91,10 @@ var locks = store.Locks
 // resume brings the newest checkpoint into the folder of the results, unless this machine has a newer one, and notes whether other devices made it.
 func (r *runner) resume(ctx context.Context) error {
 	r.say("looking for a checkpoint", true)
-	local := r.newest()
-	data, err := os.ReadFile(filepath.Join(r.out, stateFile))
-	if err != nil || json.Unmarshal(data, &r.state) != nil {
-		r.state = state{}
+	if err := r.readState(); err != nil {
+		return err
 	}
-	step, err := r.fetch(ctx, local)
+	step, err := r.fetch(ctx, r.newest())
 	if err != nil {
 		return err
 	}
@@ -102,11 +104,31 @@ func (r *runner) resume(ctx context.Context) error {
 		r.state.Notes = append(r.state.Notes, fmt.Sprintf("from step %d on %s (%s), before on %s (%s)", step, now.Name, now.Driver, r.state.Device, r.state.Driver))
 	}
 	r.state.Device, r.state.Driver = now.Name, now.Driver
+	r.state.Inputs, r.state.Generation = r.given, r.generation
 	if step > 0 {
 		r.step(step, 0)
 		r.say(fmt.Sprintf("going on from step %d", step), true)
 	}
 	return r.state.save(r.out)
+}
+
+// readState finds out who has worked on what is in the folder of the results. What was made from other results of other tasks than there are now, or is wanted anew, is
+// removed: nothing is made from both. Without a state nobody knows, and there is nothing either unless this was interrupted.
+func (r *runner) readState() error {
+	file := filepath.Join(r.out, stateFile)
+	data, err := os.ReadFile(file)
+	if err == nil && json.Unmarshal(data, &r.state) == nil && r.state.Inputs == r.given && r.state.Generation >= r.since {
+		return nil
+	}
+	r.state = state{}
+	if r.newest() > 0 {
+		r.say("what an earlier attempt left here was made from other inputs, or is wanted anew: nothing of it is used", true)
+	}
+	// The state goes first: without it nothing of the rest is used.
+	if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return emptied(r.out)
 }
 
 // fetch replaces the folder of the results by a checkpoint from the store, if that is newer than what it has, and returns the step from which the work goes on.
@@ -120,14 +142,14 @@ func (r *runner) fetch(ctx context.Context, local int) (step int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	m, err := store.Fetch(ctx, r.outputs, r.key, to, r.hash, local)
+	m, err := store.Fetch(ctx, r.outputs, r.key, to, r.made(0), local)
 	if err := errors.Join(err, to.Close()); err != nil {
 		return 0, err
 	}
 	if m == nil {
 		return local, os.RemoveAll(fresh)
 	}
-	r.state = state{m.Device, m.Driver, m.Mixed, m.Notes}
+	r.state = state{m.Device, m.Driver, m.Mixed, m.Notes, m.Inputs, m.Generation}
 	if err := errors.Join(r.state.save(fresh), os.Rename(r.out, old), os.Rename(fresh, r.out)); err != nil {
 		return 0, err
 	}

@@ -112,6 +112,8 @@ type runner struct {
 	key        string // of the task below outputs
 	hash       string // of what it does
 	generation int    // of its results, when this began
+	since      int    // the first generation of which it goes on from what was saved
+	given      string // the SHA-256 of the results of other tasks that it reads, "" without such
 	stored     int    // step that the store has of what this goes on with, 0 where that is newer
 	dir        string // of this task below Work
 	out        string // in it: what becomes the results
@@ -150,6 +152,9 @@ func Run(ctx context.Context, o Options) (m *store.Manifest, err error) {
 	r.inputs, r.outputs = r.attend(ctx, r.inputs), r.attend(ctx, r.outputs)
 	r.say("looking for results", true)
 	if r.generation, err = store.Generation(r.outputs, r.key); err != nil { // first: what is wanted anew from now on is not what this makes
+		return nil, store.Explain("read results", r.key, r.reason(ctx, err))
+	}
+	if r.since, err = store.Since(r.outputs, r.key, r.generation); err != nil {
 		return nil, store.Explain("read results", r.key, r.reason(ctx, err))
 	}
 	if m, err = store.Result(ctx, r.outputs, r.key); err != nil {
@@ -235,10 +240,12 @@ func (r *runner) tidy() {
 }
 
 // perform resumes, works and commits. Results that an earlier attempt on this machine finished, and could not commit, are not made again.
-func (r *runner) perform(ctx context.Context) (*store.Manifest, error) {
+func (r *runner) perform(ctx context.Context) (m *store.Manifest, err error) {
+	if r.given, err = r.reads(ctx); err != nil {
+		return nil, err
+	}
 	f := r.finishedBefore()
 	if f == nil {
-		var err error
 		if f, err = r.finish(ctx); err != nil {
 			return nil, err
 		}
@@ -271,7 +278,7 @@ func (r *runner) perform(ctx context.Context) (*store.Manifest, error) {
 
 // made says who makes what.
 func (r *runner) made(step int) store.Made {
-	return store.Made{Job: r.Job.Name, JobHash: r.Job.Hash(), Task: r.task.Name, Hash: r.hash, Index: r.task.Index, Kind: string(r.task.Kind), Attempt: r.Attempt, Generation: r.generation, Step: step,
+	return store.Made{Job: r.Job.Name, JobHash: r.Job.Hash(), Task: r.task.Name, Hash: r.hash, Index: r.task.Index, Kind: string(r.task.Kind), Attempt: r.Attempt, Inputs: r.given, Generation: r.generation, Since: r.since, Step: step,
 		Program: r.Version, Device: r.state.Device, UUID: r.Selected.UUID, Driver: r.state.Driver, Mixed: r.state.Mixed, Notes: r.state.Notes}
 }
 
