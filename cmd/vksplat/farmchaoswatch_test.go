@@ -4,10 +4,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -22,14 +25,14 @@ type chaosWatch struct {
 	plan *spec.Plan
 
 	lock    sync.Mutex
-	stored  map[int]int              // by task: the step of the newest checkpoint that was seen in the store
+	stored  map[int]map[int]int      // by task and attempt: the step of its newest checkpoint that was seen in the store
 	seen    map[int]map[int]*attempt // by task and attempt
 	outages []span                   // of the store, and of what uploads go through
 }
 
 // attempt is what was seen of one.
 type attempt struct {
-	stored int // the newest checkpoint in the store when it was first heard of
+	stored int // the newest checkpoint of those before it in the store when it was first heard of: by then it may have some itself, for a frozen network tells late
 	said   []progressAt
 }
 
@@ -42,7 +45,7 @@ type span struct{ from, to time.Time }
 
 // watch notes what trainings say, and which checkpoints of them are in the store.
 func (c *chaos) watch(ctx context.Context, plan *spec.Plan) *chaosWatch {
-	w := &chaosWatch{plan: plan, stored: map[int]int{}, seen: map[int]map[int]*attempt{}}
+	w := &chaosWatch{plan: plan, stored: map[int]map[int]int{}, seen: map[int]map[int]*attempt{}}
 	c.watched = w
 	go func() { _ = c.queue.Progress(ctx, chaosJob, w.hear) }()
 	go func() {
@@ -64,10 +67,14 @@ func (w *chaosWatch) look(index int, dir string) {
 	w.lock.Lock()
 	defer w.lock.Unlock()
 	for _, name := range names {
-		var step int
-		if _, err := fmt.Sscanf(filepath.Base(name), "step-%d.json", &step); err == nil {
-			w.stored[index] = max(w.stored[index], step)
+		var n, step int
+		if _, err := fmt.Sscanf(filepath.Base(filepath.Dir(name))+" "+filepath.Base(name), "a%d step-%d.json", &n, &step); err != nil {
+			continue
 		}
+		if w.stored[index] == nil {
+			w.stored[index] = map[int]int{}
+		}
+		w.stored[index][n] = max(w.stored[index][n], step)
 	}
 }
 
@@ -83,7 +90,12 @@ func (w *chaosWatch) hear(p queue.Progress) {
 	}
 	a := w.seen[p.Index][p.Attempt]
 	if a == nil {
-		a = &attempt{stored: w.stored[p.Index]}
+		a = &attempt{}
+		for n, step := range w.stored[p.Index] {
+			if n < p.Attempt {
+				a.stored = max(a.stored, step)
+			}
+		}
 		w.seen[p.Index][p.Attempt] = a
 	}
 	a.said = append(a.said, progressAt{time.Now(), int(p.Step)})
@@ -190,4 +202,25 @@ func (w *chaosWatch) judge(t *testing.T) {
 // isOut says whether there was an outage between two times.
 func (w *chaosWatch) isOut(from, to time.Time) bool {
 	return slices.ContainsFunc(w.outages, func(s span) bool { return s.from.Before(to) && s.to.Add(chaosUpload).After(from) })
+}
+
+// TestChaosWatch has an attempt heard of only when it has stored checkpoints itself: it began before none of those. The next one begins too early.
+func TestChaosWatch(t *testing.T) {
+	dir := t.TempDir()
+	w := &chaosWatch{plan: &spec.Plan{Tasks: []spec.Task{{Name: "m", Kind: spec.KindTrain}}}, stored: map[int]map[int]int{}, seen: map[int]map[int]*attempt{}}
+	say := func(attempt int, steps ...int64) {
+		w.look(0, dir)
+		for _, step := range steps {
+			w.hear(queue.Progress{Attempt: attempt, Step: step})
+		}
+	}
+	checkpoint := filepath.Join(dir, "ckpt", "a1", "step-000000129.json")
+	if err := errors.Join(os.MkdirAll(filepath.Dir(checkpoint), 0o777), os.WriteFile(checkpoint, nil, 0o666)); err != nil {
+		t.Fatal(err)
+	}
+	say(1, 41, 130)
+	say(2, 100)
+	if pairs, resumed, wrong := w.takeovers(); len(pairs) != 1 || resumed != 1 || len(wrong) != 1 || !strings.Contains(wrong[0], "attempt 2 was first at step 100") {
+		t.Error(pairs, resumed, wrong)
+	}
 }

@@ -104,7 +104,10 @@ func (a *app) serve(o *serveOptions) error {
 	if isHeld(filepath.Join(dir, lockName)) {
 		a.note(fmt.Sprintf("another process serves %s: waiting %s for its end", dir, durationText(lockPatience.Seconds())))
 	}
-	release, err := claimFolder(dir, true)
+	release, err := claimFolderUntil(ctx, dir, true)
+	if errors.Is(err, errInterrupted) {
+		return nil // as one that serves already
+	}
 	if err != nil {
 		return err
 	}

@@ -203,7 +203,7 @@ func (a *app) submitHere(o *submitOptions, job *spec.Job, plan *spec.Plan) error
 	if isHeld(run.lock()) {
 		a.note("another process has this job: waiting for its end, or for what it does")
 	}
-	free, err := waitForLock(run.lock())
+	free, err := waitForLock(context.Background(), run.lock())
 	if errors.Is(err, errBusy) {
 		return a.watchOther(run)
 	} else if err != nil {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -26,6 +27,11 @@ var errBusy = errors.New("another run is writing there")
 // until release is called. Release also removes the folders that were made here,
 // if nothing was put into them: a refused input leaves none behind.
 func claimFolder(dir string, exclusive bool) (release func(), err error) {
+	return claimFolderUntil(context.Background(), dir, exclusive)
+}
+
+// claimFolderUntil is claimFolder for who is to stop waiting for the run before it when ctx ends.
+func claimFolderUntil(ctx context.Context, dir string, exclusive bool) (release func(), err error) {
 	made := missingFolders(dir)
 	unlock := func() {}
 	release = func() {
@@ -44,7 +50,7 @@ func claimFolder(dir string, exclusive bool) (release func(), err error) {
 		return release, err
 	}
 	if exclusive {
-		free, err := waitForLock(filepath.Join(dir, lockName))
+		free, err := waitForLock(ctx, filepath.Join(dir, lockName))
 		if err != nil {
 			return release, err
 		}
@@ -58,12 +64,17 @@ func claimFolder(dir string, exclusive bool) (release func(), err error) {
 // seconds.
 const lockPatience = 8 * time.Second
 
-// waitForLock takes the lock on path.
-func waitForLock(path string) (func(), error) {
-	for start := time.Now(); ; time.Sleep(100 * time.Millisecond) {
+// waitForLock takes the lock on path, or gives errInterrupted once ctx has ended.
+func waitForLock(ctx context.Context, path string) (func(), error) {
+	for start := time.Now(); ; {
 		free, err := lockFile(path)
 		if !errors.Is(err, errBusy) || time.Since(start) > lockPatience {
 			return free, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, errInterrupted
+		case <-time.After(100 * time.Millisecond):
 		}
 	}
 }
@@ -111,6 +122,9 @@ func probe(dir string) error {
 
 // folderError says what can be done about a folder that cannot be written to.
 func folderError(dir string, err error) error {
+	if errors.Is(err, errInterrupted) {
+		return err
+	}
 	err = fmt.Errorf("write to folder %s: %w", dir, pathless(err))
 	switch {
 	case errors.Is(err, errBusy):

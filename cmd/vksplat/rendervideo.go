@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -103,7 +104,7 @@ func (a *app) openVideo(program string, o *renderOptions, width, height int) (*v
 // newVideoPipe makes the temporary file of a video, and removes those of renders that were killed: with the lock nobody else writes one.
 func newVideoPipe(file string) (*videoPipe, error) {
 	dir, hidden := filepath.Dir(file), "."+filepath.Base(file)
-	unlock, err := waitForLock(filepath.Join(dir, hidden+lockName))
+	unlock, err := waitForLock(context.Background(), filepath.Join(dir, hidden+lockName))
 	if err != nil {
 		return nil, err
 	}

@@ -209,6 +209,7 @@ func (c *child) kill() {
 
 func TestChaos(t *testing.T) {
 	t.Parallel()
+	bounded(t)
 	seed, tasks, workers, most := uint64(7), 30, 3, 8
 	if os.Getenv(longVariable) == "1" {
 		seed, tasks, workers, most = uint64(time.Now().UnixNano()), 300, 4, 1000

@@ -5,12 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"sync"
 	"time"
-
-	natsserver "github.com/nats-io/nats-server/v2/server"
 
 	"vksplat/farm/queue"
 	"vksplat/scene"
@@ -50,8 +49,8 @@ func (d *disk) set(cause string) {
 	}
 }
 
-// watchDisk waits until a stream could not be written. JetStream takes nothing more for such a stream, not even when there is room, until it starts again: so it is
-// started again. It goes on being read meanwhile. What was acknowledged had been synced before.
+// watchDisk waits until a stream could not be written. JetStream takes nothing more for such a stream, not even when there is room, until it starts again: so the NATS
+// server is started again. It goes on being read meanwhile. What was acknowledged had been synced before.
 func (s *Server) watchDisk(ctx context.Context) {
 	for {
 		select {
@@ -63,7 +62,7 @@ func (s *Server) watchDisk(ctx context.Context) {
 	}
 }
 
-// outlastDisk waits until the disk can be written again, and starts JetStream on it.
+// outlastDisk waits until the disk can be written again, and starts the NATS server on it.
 func (s *Server) outlastDisk(ctx context.Context, cause string) {
 	s.disk.set(cause)
 	began := time.Now()
@@ -76,7 +75,7 @@ func (s *Server) outlastDisk(ctx context.Context, cause string) {
 		case <-s.natsLog.stuck: // of before
 		default:
 		}
-		err := s.restartJetStream()
+		err := s.restart()
 		if !pausedFor(ctx, diskSettles) {
 			return
 		}
@@ -119,12 +118,13 @@ func (s *Server) tryDisk() error {
 	return errors.Join(err, f.Sync(), f.Close(), os.Remove(path))
 }
 
-// restartJetStream has the streams read anew from the disk. Clients stay connected: meanwhile nobody answers them, and they ask again.
-func (s *Server) restartJetStream() error {
-	if err := s.nats.ShutdownJetStream(); err != nil {
-		return err
+// restart has the streams read anew from the disk, by another NATS server at the same address: clients come back, as after a restart of this process. JetStream alone
+// cannot be started again in a server: the one before goes on answering beside it, so that every order would be carried out twice, the second time after its answer.
+func (s *Server) restart() error {
+	if tcp, ok := s.nats.Load().Addr().(*net.TCPAddr); ok {
+		s.config.Port = tcp.Port
 	}
-	return s.nats.EnableJetStream(&natsserver.JetStreamConfig{
-		StoreDir: s.config.StoreDir, SyncAlways: s.config.SyncAlways, MaxMemory: s.config.JetStreamMaxMemory, MaxStore: s.config.JetStreamMaxStore, Strict: true,
-	})
+	s.stopNATS()
+	_, err := s.startNATS()
+	return err
 }

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	natsserver "github.com/nats-io/nats-server/v2/server"
+
 	"vksplat/farm/queue"
 )
 
@@ -43,6 +45,40 @@ func TestRestart(t *testing.T) {
 	f.ends("j", queue.JobSucceeded)
 	if tasks := f.states("j", queue.Succeeded, queue.Succeeded); tasks[0].Entry.Attempt != 1 || tasks[1].Entry.Attempt != 1 {
 		t.Error(tasks)
+	}
+}
+
+// TestRestartWithin starts the NATS server again inside its process, as after a full disk: all connections come back to it, leases go on, and what the server is
+// asked is done once.
+func TestRestartWithin(t *testing.T) {
+	f := newFarm(t)
+	ctx := t.Context()
+	f.submit(queue.JobPlan{Name: "j", Tasks: []queue.Task{{Name: "a"}, {Name: "b", Needs: []int{0}}}})
+	lease := f.claim("a")
+	for range 2 {
+		f.must(f.server.restart())
+	}
+	f.must(lease.Verify(ctx))
+	f.must(lease.Succeed(ctx, "manifest"))
+	f.succeed("b") // which the server's own connection calls
+	f.ends("j", queue.JobSucceeded)
+	if tasks := f.states("j", queue.Succeeded, queue.Succeeded); tasks[0].Entry.Attempt != 1 || tasks[1].Entry.Attempt != 1 {
+		t.Error(tasks)
+	}
+	asked := func() uint64 {
+		all, err := f.server.nats.Load().Jsz(&natsserver.JSzOptions{Accounts: true})
+		f.must(err)
+		return all.AccountDetails[0].API.Total
+	}
+	before := asked()
+	const most = 200
+	for range most {
+		_, err := f.server.nc.Request("$JS.API.STREAM.INFO.JOBS", nil, patience)
+		f.must(err)
+	}
+	time.Sleep(100 * time.Millisecond)                      // what is done twice is done behind the answer
+	if n := asked() - before; n < most || n > most+most/2 { // the reconciler asks now and then
+		t.Errorf("%d requests were carried out, of %d", n, most)
 	}
 }
 
@@ -352,10 +388,10 @@ func TestEntryGone(t *testing.T) {
 		_, err := f.server.nc.Request("$JS.API.STREAM.PURGE."+stream, nil, patience)
 		f.must(err)
 	}
-	varz, err := f.server.nats.Varz(nil)
+	varz, err := f.server.nats.Load().Varz(nil)
 	f.must(err)
 	cause(t, lease, queue.ErrLost)
-	after, err := f.server.nats.Varz(nil)
+	after, err := f.server.nats.Load().Varz(nil)
 	f.must(err)
 	if n := after.InMsgs - varz.InMsgs; n > 500 {
 		t.Errorf("%d messages about an entry that is gone", n)

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	natsserver "github.com/nats-io/nats-server/v2/server"
@@ -43,7 +44,7 @@ type Options struct {
 type Server struct {
 	options Options
 	log     *slog.Logger
-	nats    *natsserver.Server
+	nats    atomic.Pointer[natsserver.Server] // another one after the disk was full
 	natsLog *natsLog
 	at      address
 	self    nkeys.KeyPair // of connections inside this process
@@ -180,17 +181,9 @@ func (s *Server) run(ctx context.Context) (err error) {
 	if s.natsLog, err = openNatsLog(s.options.Dir, s.log); err != nil {
 		return err
 	}
-	if s.nats, err = natsserver.NewServer(s.config.Clone()); err != nil {
-		return failure(op, s.options.Dir, err, "", nil)
-	}
-	s.nats.SetLoggerV2(s.natsLog, false, false, false)
-	s.nats.Start()
-	if !s.nats.ReadyForConnections(startWithin) {
-		return failure(op, s.options.Listen, errors.New("the server does not start: is the address in use?"), "nats.log in the server's folder says more.", scene.ErrTryAgain)
-	}
-	tcp, ok := s.nats.Addr().(*net.TCPAddr)
-	if !ok {
-		return failure(op, s.options.Listen, fmt.Errorf("it listens at %v", s.nats.Addr()), "", nil)
+	tcp, err := s.startNATS()
+	if err != nil {
+		return err
 	}
 	scheme := "nats://"
 	if s.config.TLSConfig != nil {
@@ -224,6 +217,37 @@ func (s *Server) run(ctx context.Context) (err error) {
 	return nil
 }
 
+// startNATS starts the NATS server on what the folder holds, and says where it listens.
+func (s *Server) startNATS() (*net.TCPAddr, error) {
+	const op = "start farm"
+	server, err := natsserver.NewServer(s.config.Clone())
+	if err != nil {
+		return nil, failure(op, s.options.Dir, err, "", nil)
+	}
+	server.SetLoggerV2(s.natsLog, false, false, false)
+	server.Start()
+	s.nats.Store(server)
+	if !server.ReadyForConnections(startWithin) {
+		return nil, failure(op, s.options.Listen, errors.New("the server does not start: is the address in use?"), "nats.log in the server's folder says more.", scene.ErrTryAgain)
+	}
+	tcp, ok := server.Addr().(*net.TCPAddr)
+	if !ok {
+		return nil, failure(op, s.options.Listen, fmt.Errorf("it listens at %v", server.Addr()), "", nil)
+	}
+	return tcp, nil
+}
+
+// stopNATS ends it, and all connections. What was acknowledged stays.
+func (s *Server) stopNATS() {
+	if server := s.nats.Load(); server != nil {
+		server.Shutdown()
+		server.WaitForShutdown()
+	}
+}
+
+// InProcessConn implements nats.InProcessConnProvider: a connection that comes back finds the NATS server that runs then.
+func (s *Server) InProcessConn() (net.Conn, error) { return s.nats.Load().InProcessConn() }
+
 // ownToken makes the token for commands on this machine, or writes it anew where the server has moved.
 func (s *Server) ownToken() error {
 	path := filepath.Join(s.options.Dir, adminFile)
@@ -249,7 +273,7 @@ func (s *Server) Connect(name string) (*nats.Conn, error) {
 	if err != nil {
 		return nil, failure("connect to farm", "", err, "", nil)
 	}
-	return queue.Dial(queue.Token{URL: "nats://in-process", Seed: string(seed)}, name, nats.InProcessServer(s.nats))
+	return queue.Dial(queue.Token{URL: "nats://in-process", Seed: string(seed)}, name, nats.InProcessServer(s))
 }
 
 // Queue is the server's own connection to the farm.
@@ -270,10 +294,7 @@ func (s *Server) Close() {
 	if s.nc != nil {
 		s.nc.Close()
 	}
-	if s.nats != nil {
-		s.nats.Shutdown()
-		s.nats.WaitForShutdown()
-	}
+	s.stopNATS()
 	if s.natsLog != nil {
 		s.natsLog.close()
 	}
@@ -325,8 +346,8 @@ func (s *Server) readKeys() error {
 		return nil
 	}
 	s.ring.set(allowed)
-	if s.nats != nil {
-		if err := s.ring.evict(s.nats); err != nil {
+	if server := s.nats.Load(); server != nil {
+		if err := s.ring.evict(server); err != nil {
 			return failure("change keys", s.options.Dir, err, "", nil)
 		}
 		s.log.Info("keys changed", "allowed", len(allowed))

@@ -3,10 +3,13 @@ package server
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
+	"os"
 	"path/filepath"
+	"runtime/debug"
 	"sync"
 	"testing"
 	"time"
@@ -17,13 +20,28 @@ import (
 
 const (
 	testLease    = 2 * time.Second
-	patience     = time.Minute // for machines that do much else
+	patience     = time.Minute  // for machines that do much else
+	longest      = 2 * patience // of a test
 	longVariable = "VKSPLAT_LONG"
 )
+
+// bounded ends all tests where this one takes too long, with what every goroutine does: a wait without an end names itself.
+func bounded(t *testing.T) {
+	most := longest
+	if os.Getenv(longVariable) == "1" {
+		most *= 10
+	}
+	timer := time.AfterFunc(most, func() {
+		debug.SetTraceback("all")
+		panic(fmt.Sprintf("%s takes longer than %v", t.Name(), most))
+	})
+	t.Cleanup(func() { timer.Stop() })
+}
 
 // testing servers have a short lease, and a log that only failed tests show.
 func testOptions(t *testing.T, dir string) Options {
 	t.Helper()
+	bounded(t)
 	return Options{Dir: dir, Listen: "127.0.0.1:0", Farm: queue.Farm{Lease: queue.Duration(testLease)}, Version: "test", Log: testLog(t)}
 }
 

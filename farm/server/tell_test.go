@@ -103,7 +103,7 @@ func TestEndsNobodyTakes(t *testing.T) {
 	f.succeed("a")
 	f.ends("j", queue.JobSucceeded)
 	const most = 36
-	for end := time.Now().Add(10 * patience); calls.Load() < most && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(patience); calls.Load() < most && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 	}
 	time.Sleep(200 * time.Millisecond)
 	if n := calls.Load(); n != most {
@@ -117,7 +117,7 @@ func receive[T any](t *testing.T, from <-chan T) (v T) {
 	t.Helper()
 	select {
 	case v = <-from:
-	case <-time.After(10 * patience):
+	case <-time.After(patience):
 		t.Fatal("nothing is told")
 	}
 	return v
