@@ -79,6 +79,9 @@ func (r *localRun) forget() error {
 	return errors.Join(os.RemoveAll(r.server()), os.RemoveAll(r.work()), os.Remove(r.roots()), os.Remove(filepath.Join(r.dir, runFile)))
 }
 
+// isKept says whether there is something of a run: it has begun, and has not succeeded.
+func (r *localRun) isKept() bool { return isFile(filepath.Join(r.dir, runFile)) }
+
 // localRuns lists those that a process works on.
 func localRuns() (list []*localRun, err error) {
 	dir, err := stateFolder(localFolder)

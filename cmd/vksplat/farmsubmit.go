@@ -235,8 +235,19 @@ func (a *app) submitHere(o *submitOptions, job *spec.Job, plan *spec.Plan) error
 	return h.do()
 }
 
-// watchOther follows a job that another process does.
+// watchOther follows a job that another process does. That may end before it was heard that the job has: then what it has left says so.
 func (a *app) watchOther(run *localRun) error {
+	begun := run.isKept()
+	err := a.watchHeld(run)
+	if err != nil && begun && !run.isKept() {
+		a.printf("job %s: succeeded\nresults: %s\n", run.job, run.results())
+		return nil
+	}
+	return err
+}
+
+// watchHeld follows a job as long as another process has its lock.
+func (a *app) watchHeld(run *localRun) error {
 	a.note("another process does this job: showing how far it is; Ctrl-C does not stop it")
 	ctx, stop := a.stoppable(always("stopping; the other process goes on"))
 	defer stop()

@@ -90,7 +90,7 @@ func (r *runner) listed(dir *os.Root, synced bool) (list []finishedItem, err err
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range names {
+	for _, name := range r.results(names) {
 		info, err := dir.Stat(name)
 		if err == nil && synced {
 			err = syncFile(dir, name)

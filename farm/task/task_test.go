@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -77,10 +78,18 @@ func fakeTrain(how, out string) int {
 		_ = os.Rename(name+".new", name)
 		_ = os.Remove(filepath.Join(dir, checkpointPrefix+strconv.Itoa(step-20)+checkpointSuffix))
 	}
+	model := func() {
+		for _, folder := range modelFolders {
+			dir := filepath.Join(out, filepath.FromSlash(folder)+strconv.Itoa(step))
+			_ = os.MkdirAll(dir, 0o777)
+			_ = os.WriteFile(filepath.Join(dir, "file"), []byte(fmt.Sprint("of step ", step)), 0o666)
+		}
+	}
 	for ; step < fakeSteps; step++ {
 		select {
 		case <-stop:
 			save()
+			model()
 			return 130
 		case <-time.After(20 * time.Millisecond):
 		}
@@ -92,6 +101,7 @@ func fakeTrain(how, out string) int {
 			time.Sleep(time.Hour)
 		}
 	}
+	model()
 	_ = os.WriteFile(filepath.Join(out, "model"), []byte("a model of 40 steps"), 0o666)
 	return 0
 }
@@ -198,6 +208,26 @@ func TestStopsAndGoesOn(t *testing.T) {
 	}
 	if left := globbed(filepath.Join(f.top, "results", "job", "train"), "*"); len(left) != 2 { // log, out
 		t.Errorf("left: %q", left)
+	}
+}
+
+// TestResultsAreOfTheEnd has a training be interrupted, which leaves a model, and go on in the same folder: its results are those of one that nobody disturbed.
+func TestResultsAreOfTheEnd(t *testing.T) {
+	t.Setenv(fakeVariable, "")
+	f, calm := newFarm(t, `checkpoint_every = "1h"`), newFarm(t, "")
+	want, err := Run(context.Background(), calm.options(0, 1, "a"))
+	if err != nil || len(want.Files) != 3 {
+		t.Fatal(want, err)
+	}
+	if _, err := runUntil(f.options(0, 1, "a"), ErrStopped); !errors.Is(err, ErrStopped) {
+		t.Fatal(err)
+	}
+	if left := globbed(f.top, "a/*/out/point_cloud/iteration_*"); len(left) != 1 {
+		t.Fatalf("the child that was stopped left %q", left)
+	}
+	m, err := Run(context.Background(), f.options(0, 2, "a"))
+	if err != nil || !slices.Equal(m.Files, want.Files) {
+		t.Errorf("%v, undisturbed %v, %v", m.Files, want.Files, err)
 	}
 }
 

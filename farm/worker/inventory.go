@@ -18,6 +18,7 @@ import (
 	"vksplat/farm/spec"
 	"vksplat/farm/store"
 	"vksplat/farm/task"
+	"vksplat/scene"
 )
 
 // mirrorFolder holds in a root of outputs the document of every job of which a worker has begun a task, so that the queue can be rebuilt from the store, until
@@ -67,6 +68,25 @@ func (j *job) mirror(outputs store.Root, now func() (fate, error)) error {
 		}
 		written = is
 	}
+}
+
+// astray says that the store is not the one that results went to, nil where nothing says so: a share that is not mounted may leave an empty folder in its place. A task begins
+// once those that it needs are done; where neither the job's document, which was written before they began, nor results of any of them are there, they are elsewhere.
+func (r *run) astray() error {
+	if !r.Mirror || len(r.task.Needs) == 0 {
+		return nil
+	}
+	keys := []string{mirrorKey(r.job.Job)}
+	for _, need := range r.task.Needs {
+		keys = append(keys, path.Join(store.OutOf(task.KeyOf(r.job.Job, &r.job.plan.Tasks[need])), store.ManifestName))
+	}
+	for _, key := range keys {
+		if _, err := r.outputs.Stat(key); !errors.Is(err, fs.ErrNotExist) {
+			return nil // who reads it says what is wrong with it
+		}
+	}
+	return &scene.Error{Op: "open root", Path: r.job.Store.Outputs, Err: errors.New("it has nothing of the job, of which tasks are done: is this its folder, and is it mounted?"),
+		Hint: "mount it where results went", Kind: store.ErrSetup}
 }
 
 // readFate reads what is beside a document; of jobs that ran before it was kept there is nothing.

@@ -12,6 +12,7 @@ import (
 	"vksplat/farm/queue"
 	"vksplat/farm/spec"
 	"vksplat/farm/store"
+	"vksplat/scene"
 )
 
 // TestSweptJobIsForgotten mirrors two documents of a name and one of another, and sweeps the first job.
@@ -262,4 +263,49 @@ func TestOutdatedResultsAreNoResults(t *testing.T) {
 		t.Fatal(err)
 	}
 	check(false, 0)
+}
+
+// TestEmptyFolderIsNoStore has tasks whose needs are done begin where the store knows of the job, not in an empty folder as an unmounted share leaves it: there they would
+// fail, attempt after attempt.
+func TestEmptyFolderIsNoStore(t *testing.T) {
+	roots := store.Roots{"outputs": {URL: t.TempDir()}}
+	root, err := roots.Open("outputs")
+	if err != nil {
+		t.Fatal(err)
+	}
+	parsed, err := spec.Parse("job.toml", []byte("version = 1\nname = \"j\"\n[[task]]\nkind = \"demo\"\nid = \"made\"\n[[task]]\nkind = \"train\"\nid = \"model\"\nsource = \"@made\"\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	j := &job{Job: parsed}
+	if j.plan, err = parsed.Plan(); err != nil {
+		t.Fatal(err)
+	}
+	on := func(index int, mirrors bool) *run {
+		return &run{node: &node{Options: Options{Mirror: mirrors}}, job: j, task: &j.plan.Tasks[index], outputs: root}
+	}
+	begins := func(when string) {
+		t.Helper()
+		if err := on(1, true).astray(); err != nil {
+			t.Errorf("%s: %v", when, err)
+		}
+	}
+	var e *scene.Error
+	if err := on(1, true).astray(); judgeError(err, false) != declined || !errors.As(err, &e) || e.Hint == "" || !strings.Contains(err.Error(), "is it mounted?") {
+		t.Errorf("an empty folder: %v", err)
+	}
+	if err := errors.Join(on(0, true).astray(), on(1, false).astray()); err != nil {
+		t.Error("a task that needs none, and a machine alone, which keeps no documents:", err)
+	}
+	if err := j.mirror(root, says(fate{})); err != nil {
+		t.Fatal(err)
+	}
+	begins("the job's document is there")
+	if err := root.Delete(mirrorFolder); err != nil {
+		t.Fatal(err)
+	}
+	if _, own, err := store.Commit(t.Context(), root, "j/made", openDir(t, "model"), []string{"model"}, store.Made{Hash: j.plan.Hash(0)}); err != nil || !own {
+		t.Fatal(own, err)
+	}
+	begins("what it needs is there")
 }

@@ -104,8 +104,8 @@ func (r *run) note(err error) {
 
 // do runs the child and tells the queue how it went.
 func (r *run) do(ctx, end context.Context) (lost bool) {
-	var err error
-	if r.lease.Generation > 0 {
+	err := r.astray()
+	if err == nil && r.lease.Generation > 0 {
 		err = r.clearOld(r.outputs)
 	}
 	if err == nil && r.Mirror {

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"vksplat/farm/queue"
+	"vksplat/farm/server"
+	"vksplat/farm/spec"
+	"vksplat/farm/store"
+	"vksplat/farm/worker"
+)
+
+// heard is what a command prints while a test looks.
+type heard struct {
+	lock sync.Mutex
+	text bytes.Buffer
+}
+
+func (h *heard) Write(p []byte) (int, error) {
+	h.lock.Lock()
+	defer h.lock.Unlock()
+	return h.text.Write(p)
+}
+
+func (h *heard) String() string {
+	h.lock.Lock()
+	defer h.lock.Unlock()
+	return h.text.String()
+}
+
+// TestSecondSubmitHearsTheEnd has the process that does a job end before the one that watches hears of the job's end: what it leaves says how that was.
+func TestSecondSubmitHearsTheEnd(t *testing.T) {
+	for _, succeeds := range []bool{true, false} {
+		t.Run(map[bool]string{true: "succeeded", false: "killed"}[succeeds], func(t *testing.T) {
+			dir := t.TempDir()
+			t.Setenv("XDG_STATE_HOME", dir)
+			job, err := spec.Parse("job.toml", []byte(wordsJob))
+			if err != nil {
+				t.Fatal(err)
+			}
+			run, err := newLocalRun(job.Name, filepath.Join(dir, "out"), job.Hash())
+			if err == nil {
+				err = run.prepare(store.Roots{"outputs": {URL: run.out}})
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			free, err := lockFile(run.lock())
+			if err != nil {
+				t.Fatal(err)
+			}
+			s, err := server.Start(t.Context(), server.Options{Dir: run.server(), Listen: "127.0.0.1:0", Farm: queue.Farm{Lease: queue.Duration(localLease)}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			plan, err := worker.JobPlan(job, "ann")
+			if err == nil {
+				err = s.Queue().Submit(t.Context(), plan)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			var stdout, stderr heard
+			ended := make(chan error, 1)
+			go func() { ended <- newApp(nil, &stdout, &stderr).watchOther(run) }()
+			for began := time.Now(); !strings.Contains(stderr.String(), "another process does this job"); time.Sleep(10 * time.Millisecond) {
+				if time.Since(began) > 20*time.Second {
+					t.Fatalf("nothing is watched: %s %s", &stdout, &stderr)
+				}
+			}
+			time.Sleep(500 * time.Millisecond) // it is connected
+			s.Close()
+			if succeeds {
+				if err := run.forget(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			free()
+			err = <-ended
+			if succeeds && (err != nil || !strings.Contains(stdout.String(), "job garden: succeeded\nresults: "+run.results()+"\n")) {
+				t.Errorf("%v, %s", err, &stdout)
+			}
+			if !succeeds && (err == nil || !strings.Contains(err.Error(), "has ended")) {
+				t.Errorf("of a process that was killed: %v, %s", err, &stdout)
+			}
+			_ = os.Remove(run.dir)
+		})
+	}
+}
