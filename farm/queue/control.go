@@ -208,7 +208,7 @@ func (b *board) withHeirs(tasks []int) ([]int, error) {
 			continue
 		}
 		if b.cells[i].state.owned() {
-			return nil, fmt.Errorf("task %q is running", b.tasks[i].Name)
+			return nil, fmt.Errorf("task %q: %w", b.tasks[i].Name, ErrRunning)
 		}
 		taken[i] = true
 		todo = append(todo, b.heirs[i]...)
@@ -450,6 +450,8 @@ func hintOf(op string, err error) string {
 		return "vksplat farm ls lists the jobs."
 	case errors.Is(err, ErrForgotten):
 		return "vksplat farm delete forgets it to the end."
+	case errors.Is(err, ErrRunning):
+		return "What runs was begun with what would be made anew: wait for its end, or cancel it first."
 	case !errors.Is(err, ErrNothing):
 		return ""
 	case op == "retry":
