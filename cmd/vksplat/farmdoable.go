@@ -11,8 +11,11 @@ import (
 	"vksplat/farm/worker"
 )
 
-// checkHere refuses a job that would wait for ever on this machine alone, and tells of videos that nothing here can make.
+// checkHere refuses a folder of inputs that is not there, and a job that would wait for ever on this machine alone, and tells of videos that nothing here can make.
 func (a *app) checkHere(o *submitOptions, plan *spec.Plan, devices []worker.Device) error {
+	if o.inputs != "" && !isFolder(o.inputs) {
+		return usagef("name the folder that the keys of the job's inputs are below", "--inputs %s: there is no such folder", o.inputs)
+	}
 	hasFFmpeg := true
 	if _, err := exec.LookPath(ffmpegName); err != nil {
 		hasFFmpeg = false

@@ -133,18 +133,27 @@ func (o *runTaskOptions) readRoots(job *spec.Job) (store.Roots, error) {
 	return store.Roots{job.Store.Inputs: {URL: absolute(filepath.Dir(o.file))}, job.Store.Outputs: {URL: absolute(results)}}, nil
 }
 
+// count has index count in all tasks of the job.
+func (o *runTaskOptions) count() (err error) {
+	if o.index < 0 {
+		return usagef("tasks count from 0; vksplat farm submit JOB --dry-run lists them", "run-task needs the number of a task: --index N")
+	}
+	if o.of != "" {
+		o.index, err = export.Nth(o.of, o.index)
+	}
+	return err
+}
+
 // runTask runs the task and prints how far it is.
 func (a *app) runTask(o *runTaskOptions) error {
 	job, plan, err := readJob(o.file)
 	if err != nil {
 		return err
 	}
-	if o.of != "" {
-		if o.index, err = export.Nth(o.of, o.index); err != nil {
-			return err
-		}
+	if err := o.count(); err != nil {
+		return err
 	}
-	if o.index >= 0 && o.index < len(plan.Tasks) { // task.Run says what is wrong with others
+	if o.index < len(plan.Tasks) { // task.Run says what is wrong with others
 		if err := checkTasks(plan.Tasks[o.index : o.index+1]); err != nil {
 			return err
 		}

@@ -390,6 +390,8 @@ func hintOf(op string, err error) string {
 		return "vksplat farm ls lists the jobs."
 	case errors.Is(err, ErrForgotten):
 		return "vksplat farm delete forgets it to the end."
+	case errors.Is(err, ErrRunning):
+		return "What runs was begun with what would be made anew: wait for its end, or cancel it first."
 	case !errors.Is(err, ErrNothing):
 		return ""
 	case op == "retry":

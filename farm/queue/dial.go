@@ -147,8 +147,15 @@ func dialError(err error) error {
 }
 
 func dialHint(err error) string {
-	if errors.Is(err, nats.ErrAuthorization) {
+	var name x509.HostnameError
+	var certificate *tls.CertificateVerificationError
+	switch {
+	case errors.Is(err, nats.ErrAuthorization):
 		return "The token is unknown to the server, has expired or was revoked: make another with vksplat farm token."
+	case errors.As(err, &name):
+		return "The server's certificate is for other names: start vksplat farm serve with --hosts " + name.Host + ", or connect by a name that it has."
+	case errors.As(err, &certificate):
+		return "The token is of another farm, or older than the server's certificate: make another with vksplat farm token on the machine that serves."
 	}
 	return "Is vksplat farm serve running there?"
 }

@@ -24,6 +24,7 @@ var (
 	ErrExists   = errors.New("there is another job of this name")
 	ErrNotEnded = errors.New("the job has not ended")
 	ErrNothing  = errors.New("nothing was done")
+	ErrRunning  = errors.New("it is running")
 
 	ErrForgotten = errors.New("the job is being forgotten")
 )

@@ -5,10 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/nats-io/nats.go"
+
+	"vksplat/scene"
 )
 
 func (s *steps) head() Head {
@@ -239,6 +242,19 @@ func TestRetired(t *testing.T) {
 	if _, err := s.q.Head(t.Context(), "j"); !errors.Is(err, ErrNoJob) {
 		t.Error(err)
 	}
+}
+
+// TestRedoUnderWhatRuns refuses to make anew what a running task was begun with, and says what can be done.
+func TestRedoUnderWhatRuns(t *testing.T) {
+	s := newSteps(t, Task{Name: "a"}, Task{Name: "b", Needs: []int{0}})
+	s.succeed("a")
+	lease := s.claim("b")
+	err := s.q.Retry(t.Context(), "j", Selection{Tasks: []string{"a"}, Redo: true})
+	if !errors.Is(err, ErrRunning) || !strings.Contains(err.Error(), `"b"`) || !strings.Contains(scene.Hint(err), "wait for its end") {
+		t.Errorf("%v, hint %q", err, scene.Hint(err))
+	}
+	s.must(lease.Succeed(t.Context(), ""))
+	s.must(s.q.Retry(t.Context(), "j", Selection{Tasks: []string{"a"}, Redo: true}))
 }
 
 // TestRedoOfWaiting wants a task anew while one that needs it waits for its next attempt: that attempt begins once the need is done again, and not at all where it fails.

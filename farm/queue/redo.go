@@ -22,7 +22,7 @@ var errRedo = errors.New("another retry is under way")
 func (q *Queue) beginRedo(ctx context.Context, b *board, tasks []int, selection Selection) error {
 	for _, i := range b.withHeirs(tasks) {
 		if b.cells[i].state.owned() {
-			return fmt.Errorf("task %q is running", b.tasks[i].Name)
+			return fmt.Errorf("task %q: %w", b.tasks[i].Name, ErrRunning)
 		}
 	}
 	err := q.changeHead(ctx, b.head.Name, func(head *Head) error {
