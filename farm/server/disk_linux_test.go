@@ -115,6 +115,10 @@ func TestFullDisk(t *testing.T) {
 			acknowledged = append(acknowledged, more.Name)
 		}
 	}
+	if said.times("cannot write to its disk") == 0 {
+		text, _ := os.ReadFile(filepath.Join(options.Dir, natsLogFile))
+		t.Fatalf("the server does not see in what NATS logs that its disk is full; do the words that natsLog.Errorf looks for still stand in it?\n%s", text[max(0, len(text)-2000):])
+	}
 	if !errors.Is(refused, queue.ErrTrouble) || !errors.Is(refused, scene.ErrTryAgain) || !strings.Contains(scene.Hint(refused), "disk") {
 		t.Errorf("submit: %v, hint %q", refused, scene.Hint(refused))
 	}
