@@ -21,6 +21,7 @@ import (
 // ReconcileOptions say how.
 type ReconcileOptions struct {
 	Name  string                                 // of this process, for people
+	Sole  bool                                   // no other process that lives has the name: who was elected under it before is dead
 	Every time.Duration                          // between looks at what stream JOBS holds; 0 means 30 s
 	Ended func(context.Context, JobStatus) error // tells somebody that a job has ended; nil: nobody wants to know. What fails is tried again, also by the next that is elected
 	Again time.Duration                          // after a try of Ended that failed; 0 means ten minutes
@@ -35,6 +36,9 @@ func (q *Queue) Reconcile(ctx context.Context, options ReconcileOptions) error {
 		return err
 	}
 	rival := &rival{}
+	if options.Sole {
+		rival.dead = options.Name
+	}
 	for ctx.Err() == nil {
 		revision, err := q.campaign(ctx, me, rival)
 		if err == nil {
@@ -60,6 +64,13 @@ const (
 type rival struct {
 	revision uint64
 	since    time.Time
+	dead     string // a name whose holder cannot live, "" for none
+}
+
+// isDead says whether the holder of a key with this value is known not to live.
+func (r *rival) isDead(value []byte) bool {
+	var holder struct{ Name string }
+	return r.dead != "" && json.Unmarshal(value, &holder) == nil && holder.Name == r.dead
 }
 
 // campaign takes the key where nobody holds it: it is absent, its holder left it empty, or did not renew it for its life. The server lets it expire by then,
@@ -72,8 +83,9 @@ func (q *Queue) campaign(ctx context.Context, me []byte, other *rival) (uint64, 
 	case err != nil:
 		return 0, err
 	case bytes.Equal(value, me): // of a term that ended as the answer to a renewal, or to the resignation, got lost
+	case other.isDead(value):
 	case len(value) > 0 && revision != other.revision:
-		*other = rival{revision, time.Now()}
+		other.revision, other.since = revision, time.Now()
 		return 0, errConflict
 	case len(value) > 0 && time.Since(other.since) < leadLife:
 		return 0, errConflict

@@ -37,6 +37,15 @@ func (h *heard) times(what string) int {
 	return strings.Count(h.text.String(), what)
 }
 
+// disk wants the server of a folder to have said that its disk is full.
+func (h *heard) disk(t *testing.T, dir string) {
+	t.Helper()
+	if h.times("cannot write to its disk") == 0 {
+		text, _ := os.ReadFile(filepath.Join(dir, natsLogFile))
+		t.Fatalf("the server does not see in what NATS logs that its disk is full; do the words that natsLog.Errorf looks for still stand in it?\n%s", text[max(0, len(text)-2000):])
+	}
+}
+
 // fill takes all room of a disk.
 func fill(t *testing.T, path string) {
 	t.Helper()
@@ -115,6 +124,7 @@ func TestFullDisk(t *testing.T) {
 			acknowledged = append(acknowledged, more.Name)
 		}
 	}
+	said.disk(t, options.Dir)
 	if !errors.Is(refused, queue.ErrTrouble) || !errors.Is(refused, scene.ErrTryAgain) || !strings.Contains(scene.Hint(refused), "disk") {
 		t.Errorf("submit: %v, hint %q", refused, scene.Hint(refused))
 	}

@@ -71,6 +71,9 @@ const (
 	maxClients    = 1024
 	lookForKeys   = time.Second
 	startWithin   = time.Minute
+
+	// ownName is what the reconciler beside a server in this process is elected by. No node has the name, and there is one such process: the caller has the folder's lock.
+	ownName = "embedded server"
 )
 
 // Start runs a server until Close. It recovers what the folder holds, and makes credentials for this machine at the first start.
@@ -213,7 +216,9 @@ func (s *Server) run(ctx context.Context) (err error) {
 		return err
 	}
 	s.group.Go(func() { s.watchKeys(living) })
-	s.group.Go(func() { _ = s.queue.Reconcile(living, queue.ReconcileOptions{Name: "serve", Ended: s.options.Ended}) })
+	s.group.Go(func() {
+		_ = s.queue.Reconcile(living, queue.ReconcileOptions{Name: ownName, Sole: true, Ended: s.options.Ended})
+	})
 	return nil
 }
 
