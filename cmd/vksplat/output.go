@@ -134,7 +134,7 @@ func (a *app) report(err error) {
 	}
 }
 
-// withoutPackages takes the names of Go packages out of a chain of causes: they tell users nothing.
+// withoutPackages takes names of Go packages out of a chain of causes, where they tell users nothing: that of scene stands before errors of all packages that use its type.
 func withoutPackages(text string) string {
 	for _, name := range []string{"scene: ", "nats: "} {
 		text = strings.ReplaceAll(strings.TrimPrefix(text, name), ": "+name, ": ")
