@@ -52,10 +52,13 @@ func TestStoreAway(t *testing.T) {
 	})
 	away.Store(true)
 	var said []Progress
+	told := 0
 	o.Report = func(p Progress) {
 		said = append(said, p)
-		if strings.HasPrefix(p.Message, "waiting for the store: ") && len(said) > 3 {
-			time.AfterFunc(1500*time.Millisecond, func() { away.Store(false) })
+		if strings.HasPrefix(p.Message, "waiting for the store: ") {
+			if told++; told == 3 {
+				away.Store(false)
+			}
 		}
 	}
 	if _, err := Run(t.Context(), o); err != nil {
