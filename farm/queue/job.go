@@ -270,14 +270,20 @@ func unpackTasks(packed []byte, head Head) ([]Task, error) {
 
 // head reads the head of a job, or gives ErrNoJob.
 func (q *Queue) head(ctx context.Context, job string) (head Head, revision uint64, err error) {
-	raw, revision, err := q.jobs.get(ctx, tokenOf(job))
+	head, r, err := q.headRecord(ctx, job)
+	return head, r.revision, err
+}
+
+// headRecord is head with all that is stored of it, as when it was written.
+func (q *Queue) headRecord(ctx context.Context, job string) (head Head, r record, err error) {
+	r, err = q.jobs.read(ctx, tokenOf(job))
 	if errors.Is(err, errAbsent) {
-		return head, 0, ErrNoJob
+		return head, record{}, ErrNoJob
 	}
 	if err == nil {
-		head, err = parseHead(raw)
+		head, err = parseHead(r.value)
 	}
-	return head, revision, err
+	return head, r, err
 }
 
 func parseHead(raw []byte) (head Head, err error) {

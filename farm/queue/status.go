@@ -160,14 +160,12 @@ func (q *Queue) Watch(ctx context.Context, job string, fn func(Change) error) er
 		if err != nil {
 			return failure("watch job", job, err, "", kindOf(err))
 		}
-		if !moved && len(changed) == 0 {
+		if moved.IsZero() && len(changed) == 0 {
 			continue
 		}
 		status.Head, status.State, status.Counts = b.head, b.state(), b.countsCopy()
-		if moved {
-			if status.Changed, err = q.changed(ctx, job); err != nil {
-				return failure("watch job", job, err, "", kindOf(err))
-			}
+		if !moved.IsZero() {
+			status.Changed = moved
 		}
 		b.outlook(&status)
 		if err := report(b, status, changed, fn); err != nil {
@@ -275,29 +273,18 @@ func wait(ctx context.Context, told <-chan struct{}, most time.Duration) error {
 
 // open reads a job whole.
 func (q *Queue) open(ctx context.Context, job string) (*board, JobStatus, error) {
-	head, revision, err := q.head(ctx, job)
+	head, r, err := q.headRecord(ctx, job)
 	if err != nil {
 		return nil, JobStatus{}, err
 	}
-	b, err := q.board(ctx, head, revision)
+	b, err := q.board(ctx, head, r.revision)
 	if err != nil {
 		return nil, JobStatus{}, err
 	}
-	status := JobStatus{Head: head, State: b.state(), Counts: b.countsCopy()}
+	status := JobStatus{Head: head, State: b.state(), Counts: b.countsCopy(), Changed: r.at}
 	b.outlook(&status)
-	if status.Submitted, err = q.submitted(ctx, head); err == nil {
-		status.Changed, err = q.changed(ctx, job)
-	}
+	status.Submitted, err = q.submitted(ctx, head)
 	return b, status, err
-}
-
-// changed is when the head of a job was written last, zero where it has just been forgotten.
-func (q *Queue) changed(ctx context.Context, job string) (time.Time, error) {
-	r, err := q.jobs.read(ctx, tokenOf(job))
-	if errors.Is(err, errAbsent) {
-		err = nil
-	}
-	return r.at, err
 }
 
 // board reads plan and entries of a job.
@@ -320,14 +307,14 @@ func (q *Queue) readEntries(ctx context.Context, b *board) (changed []int, err e
 	return changed, err
 }
 
-// refresh reads head and entries anew.
-func (q *Queue) refresh(ctx context.Context, b *board) (changed []int, moved bool, err error) {
-	head, revision, err := q.head(ctx, b.head.Name)
+// refresh reads head and entries anew, and says when the head was written, zero where it is as it was.
+func (q *Queue) refresh(ctx context.Context, b *board) (changed []int, moved time.Time, err error) {
+	head, r, err := q.headRecord(ctx, b.head.Name)
 	if err != nil {
-		return nil, false, err
+		return nil, moved, err
 	}
-	if moved = revision > b.revision; moved {
-		changed = b.setHead(head, revision)
+	if r.revision > b.revision {
+		changed, moved = b.setHead(head, r.revision), r.at
 	}
 	tasks, err := q.readEntries(ctx, b)
 	changed = append(changed, tasks...)

@@ -51,10 +51,9 @@ func (w *rootWatch) away(root string) string {
 // list names the roots that cannot be used, and why, for people.
 func (w *rootWatch) list() (list []string) {
 	w.lock.Lock()
-	names := maps.Clone(w.why)
-	maps.Copy(names, mapOf(w.began))
+	names := slices.Sorted(maps.Keys(w.why))
 	w.lock.Unlock()
-	for _, name := range slices.Sorted(maps.Keys(names)) {
+	for _, name := range names {
 		if why := w.away(name); why != "" {
 			list = append(list, fmt.Sprintf("root %s (%s)", name, why))
 		}
@@ -62,19 +61,11 @@ func (w *rootWatch) list() (list []string) {
 	return list
 }
 
-func mapOf(times map[string]time.Time) map[string]string {
-	names := map[string]string{}
-	for name := range times {
-		names[name] = ""
-	}
-	return names
-}
-
 // look looks at a root, and says whether that changed what is known of it.
 func (w *rootWatch) look(roots store.Roots, root string) (why string, changed bool) {
 	w.lock.Lock()
-	write := w.written[root]
-	w.began[root] = time.Now()
+	write, before := w.written[root], w.why[root]
+	w.why[root], w.began[root] = before, time.Now() // list has it, also where this look does not end
 	w.lock.Unlock()
 	err := roots.Look(root, write)
 	if err != nil {
@@ -87,9 +78,8 @@ func (w *rootWatch) look(roots store.Roots, root string) (why string, changed bo
 	w.lock.Lock()
 	defer w.lock.Unlock()
 	delete(w.began, root)
-	changed = w.why[root] != why
 	w.why[root] = why
-	return why, changed
+	return why, why != before
 }
 
 // watchRoots looks at the roots until ctx ends. Tasks that were left to others for a root are this worker's again when it is back.
