@@ -257,10 +257,11 @@ func (c *cell) rests() bool {
 // waits says whether a task of the board might be called.
 func (b *board) waits() bool { return b.counts[Queued]+b.counts[RetryWait] > 0 && !b.head.Paused }
 
-// mayCall says whether a task is to be called: it is queued, or has waited long enough after a failed attempt, and no message of it is there.
+// mayCall says whether a task is to be called: it is queued, or has waited long enough after a failed attempt, and no message of it is there. While tasks are queued
+// again, some at a time, nothing is: the first to be seen would run before those in front of it.
 func (b *board) mayCall(i int) bool {
 	c := &b.cells[i]
-	if c.called || b.head.Paused {
+	if c.called || b.head.Paused || b.head.Redo != nil {
 		return false
 	}
 	return c.state == Queued || c.state == RetryWait && !c.rests()

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -220,6 +221,27 @@ func TestRebuildGoesOnCounting(t *testing.T) {
 	if found, err := f.admin.Fsck(t.Context(), store, true); err != nil || len(found) > 0 {
 		t.Error(found, err)
 	}
+}
+
+// TestRedoKeepsOrder does a job of many tasks again while a worker waits: they come in their order, though they are queued some at a time.
+func TestRedoKeepsOrder(t *testing.T) {
+	f := newFarm(t)
+	plan := queue.JobPlan{Name: "j"}
+	store := &shelf{manifests: map[string]string{}}
+	for i := range 40 {
+		name := strconv.Itoa(i)
+		plan.Tasks = append(plan.Tasks, queue.Task{Name: name})
+		store.manifests["j/"+name] = "manifest"
+	}
+	store.plans = []queue.JobPlan{plan}
+	f.repairs(store, "the store has it", "valid manifest")
+	f.ends("j", queue.JobSucceeded)
+	retried := make(chan error)
+	go func() { retried <- f.user.Retry(t.Context(), "j", queue.Selection{Redo: true}) }()
+	for _, task := range plan.Tasks[:20] {
+		f.succeed(task.Name)
+	}
+	f.must(<-retried)
 }
 
 // TestRebuildCanceled rebuilds a job that was canceled when one of its two tasks was done: nothing of it starts until somebody retries it.
