@@ -61,8 +61,8 @@ func newBucket(o Options) (*bucket, error) {
 		return nil, setupError(bucketScheme+u.Host, "put credentials into a file, and name it by credentials = \"...\"", "credentials have no place in a url")
 	case u.Port() != "" || u.RawQuery != "" || u.Fragment != "":
 		return nil, setupError(o.URL, example+", with the server as endpoint", "it names no bucket and prefix")
-	case o.Umask != "" || o.Group != "":
-		return nil, setupError(o.URL, "leave them out; the bucket's policy says who may read", "umask and group are of folders")
+	case o.Umask+o.Group+o.Mark != "":
+		return nil, setupError(o.URL, "leave them out; the bucket's policy says who may read", "umask, group and mark are of folders")
 	}
 	if err := s3utils.CheckValidBucketNameStrict(u.Host); err != nil {
 		return nil, setupError(o.URL, example, "%q is no name of a bucket: %w", u.Host, err)

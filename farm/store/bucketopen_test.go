@@ -68,7 +68,7 @@ func TestComplaints(t *testing.T) {
 		{func(o *Options) { o.URL = "s3://lab/../x" }, "no prefix"},
 		{func(o *Options) { o.URL = "s3://lab:9000/x" }, "no bucket and prefix"},
 		{func(o *Options) { o.URL = "s3://lab/x?y" }, "no bucket and prefix"},
-		{func(o *Options) { o.Umask = "0002" }, "of folders"},
+		{func(o *Options) { o.Umask = "0002" }, "of folders"}, {func(o *Options) { o.Mark = ".mounted" }, "of folders"},
 		{func(o *Options) { o.Endpoint = "minio.lab:9000" }, "no address of a server"},
 		{func(o *Options) { o.Endpoint = "ftp://minio.lab" }, "no address of a server"},
 		{func(o *Options) { o.Endpoint = "http://a:b@minio.lab" }, "no address of a server"},

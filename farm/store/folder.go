@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -26,7 +27,7 @@ type folder struct {
 	patience
 }
 
-func openFolder(dir string, umask, gid int) (Root, error) {
+func openFolder(dir, mark string, umask, gid int) (Root, error) {
 	root, err := os.OpenRoot(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -34,7 +35,23 @@ func openFolder(dir string, umask, gid int) (Root, error) {
 	case err != nil:
 		return nil, setupError(dir, "look at its permissions", "%w", err)
 	}
+	if err := marked(root, mark); err != nil {
+		_ = root.Close()
+		return nil, setupError(dir, fmt.Sprintf("mount the share; where it is mounted, make the file once: touch %s", filepath.Join(dir, mark)), "%w", err)
+	}
 	return &folder{root: root, dir: dir, umask: umask, gid: gid, patience: newPatience()}, nil
+}
+
+// marked says that a folder lacks its mark, where it has one: then it may be the place of a share that is not mounted.
+func marked(root *os.Root, mark string) error {
+	if mark == "" {
+		return nil
+	}
+	_, err := root.Stat(mark)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("its mark %s is missing: the share is not mounted", mark)
+	}
+	return err
 }
 
 // tryWrite makes a file and removes it: only that tells a folder that can be written.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/url"
 	"os/user"
 	"runtime"
@@ -75,6 +76,7 @@ type Options struct {
 	URL   string `toml:"url"`             // file:///folder, where %20 is a space, or a folder; or s3://bucket/prefix
 	Umask string `toml:"umask,omitempty"` // of a folder, octal, as in 0002; "": the process's
 	Group string `toml:"group,omitempty"` // of a folder, name or number; "": the process's
+	Mark  string `toml:"mark,omitempty"`  // of a folder, a file that is in it where its share is mounted; "": nothing tells it from an empty folder in its place
 
 	// Of a bucket.
 	Endpoint    string `toml:"endpoint,omitempty"`    // https://host:port, or http://; "": Amazon's, or what AWS_ENDPOINT_URL says
@@ -114,6 +116,9 @@ func Open(o Options) (Root, error) {
 	if dir == "" {
 		return nil, setupError(o.URL, "give a folder, as in file:///srv/farm", "no folder is named")
 	}
+	if o.Mark != "" && !fs.ValidPath(o.Mark) {
+		return nil, setupError(o.URL, "as in mark = \".mounted\"", "%q is no file in it", o.Mark)
+	}
 	umask, gid := -1, -1
 	if o.Umask != "" {
 		n, err := strconv.ParseUint(o.Umask, 8, 9)
@@ -129,7 +134,7 @@ func Open(o Options) (Root, error) {
 		}
 		gid = n
 	}
-	return openFolder(dir, umask, gid)
+	return openFolder(dir, o.Mark, umask, gid)
 }
 
 func groupID(group string) (int, error) {
@@ -165,7 +170,7 @@ func ReadRoots(file string, data []byte) (Roots, error) {
 		roots[name] = o
 	}
 	if unknown := md.Undecoded(); len(unknown) > 0 {
-		return nil, setupError(file, "a root has url; a folder umask and group; a bucket endpoint, region, path_style, ca, credentials and profile", "unknown key %s", unknown[0])
+		return nil, setupError(file, "a root has url; a folder umask, group and mark; a bucket endpoint, region, path_style, ca, credentials and profile", "unknown key %s", unknown[0])
 	}
 	return roots, nil
 }

@@ -124,7 +124,7 @@ func TestPermissions(t *testing.T) {
 	if spaced, err := Open(Options{URL: "file://" + filepath.ToSlash(r.dir) + "/a%20b"}); err != nil || spaced.String() != filepath.Join(r.dir, "a b") {
 		t.Errorf("%v, %v", spaced, err)
 	}
-	for _, o := range []Options{{URL: "gs://bucket/x"}, {URL: "file://server/x"}, {URL: "file:///x?y"}, {URL: "file://%zz"}, {URL: ""}, {URL: r.dir, Umask: "9"}, {URL: r.dir, Group: "no such group"}, {URL: filepath.Join(r.dir, "missing")}} {
+	for _, o := range []Options{{URL: "gs://bucket/x"}, {URL: "file://server/x"}, {URL: "file:///x?y"}, {URL: "file://%zz"}, {URL: ""}, {URL: r.dir, Umask: "9"}, {URL: r.dir, Group: "no such group"}, {URL: r.dir, Mark: "../a"}, {URL: filepath.Join(r.dir, "missing")}} {
 		if _, err := Open(o); !errors.Is(err, ErrSetup) || scene.Hint(err) == "" {
 			t.Errorf("%+v: %v", o, err)
 		}
@@ -340,8 +340,8 @@ func testCacheOfMany(t *testing.T, r *rig) {
 }
 
 func TestRootsFile(t *testing.T) {
-	roots, err := ReadRoots("roots.toml", []byte("scans = \"file:///srv/scans\"\n[results]\nurl = \"/srv/results\"\numask = \"0002\"\ngroup = \"lab\"\n"))
-	if err != nil || roots["scans"].URL != "file:///srv/scans" || roots["results"] != (Options{URL: "/srv/results", Umask: "0002", Group: "lab"}) {
+	roots, err := ReadRoots("roots.toml", []byte("scans = \"file:///srv/scans\"\n[results]\nurl = \"/srv/results\"\numask = \"0002\"\ngroup = \"lab\"\nmark = \".mounted\"\n"))
+	if err != nil || roots["scans"].URL != "file:///srv/scans" || roots["results"] != (Options{URL: "/srv/results", Umask: "0002", Group: "lab", Mark: ".mounted"}) {
 		t.Errorf("%v, %v", roots, err)
 	}
 	for _, text := range []string{"x", "[a]\nurl = \"/x\"\npassword = \"y\"", "a = 5"} {

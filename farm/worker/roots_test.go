@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"vksplat/farm/store"
+	"vksplat/scene"
 )
 
 // TestRootsComeAndGo takes roots away from a worker and gives them back.
@@ -49,6 +51,23 @@ func TestRootsComeAndGo(t *testing.T) {
 		t.Fatal(err)
 	}
 	look("outputs", "", true)
+	// Another folder takes the place of one that has a mark, as where its share is unmounted.
+	if err := os.WriteFile(filepath.Join(other, ".mounted"), nil, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	roots["other"] = store.Options{URL: other, Mark: ".mounted"}
+	look("other", "", false)
+	if err := errors.Join(os.Rename(other, other+".gone"), os.Mkdir(other, 0o777)); err != nil {
+		t.Fatal(err)
+	}
+	look("other", "its mark .mounted is missing: the share is not mounted", true)
+	if _, err := roots.Open("other"); !errors.Is(err, store.ErrSetup) || !strings.Contains(scene.Hint(err), "mount the share") {
+		t.Error(err)
+	}
+	if err := errors.Join(os.Remove(other), os.Rename(other+".gone", other)); err != nil {
+		t.Fatal(err)
+	}
+	look("other", "", true)
 	if os.Geteuid() != 0 { // who may write everywhere
 		for _, d := range []string{inputs, other} {
 			if err := os.Chmod(d, 0o555); err != nil {
