@@ -323,7 +323,11 @@ func (a *app) farmGcCommand() *cobra.Command {
 				return err
 			}
 		}
-		a.printf("%s\n", count(len(jobs), "job"))
+		if dryRun {
+			a.printf("%s to forget\n", count(len(jobs), "job"))
+		} else {
+			a.printf("%s forgotten\n", count(len(jobs), "job"))
+		}
 		return nil
 	})
 }

@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // folder is a root on a disk of this machine, or one that it shares with others. os.Root sees to it that no key, nor a link in it, leads out of it.
@@ -54,14 +55,31 @@ func marked(root *os.Root, mark string) error {
 	return err
 }
 
+const tryPrefix = ".try-"
+
 // tryWrite makes a file and removes it: only that tells a folder that can be written.
 func (f *folder) tryWrite() error {
-	name := ".try-" + rand.Text()
+	name := tryPrefix + rand.Text()
 	file, err := f.root.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
 	return errors.Join(file.Close(), f.root.Remove(name))
+}
+
+// sweepTries removes files of tryWrite whose maker was killed.
+func (f *folder) sweepTries() error {
+	const alive = time.Hour // longer than any look that still runs
+	entries, err := fs.ReadDir(f.root.FS(), ".")
+	for _, e := range entries {
+		if !strings.HasPrefix(e.Name(), tryPrefix) {
+			continue
+		}
+		if info, gone := e.Info(); gone == nil && time.Since(info.ModTime()) > alive {
+			err = errors.Join(err, f.root.Remove(e.Name()))
+		}
+	}
+	return err
 }
 
 func (f *folder) String() string { return f.dir }

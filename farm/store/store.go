@@ -184,22 +184,25 @@ func (r Roots) Open(name string) (Root, error) {
 	return Open(o)
 }
 
-// Look says why the root of a name cannot be used, to write to where that is wanted. Buckets are not asked: each request of a task finds out.
-func (r Roots) Look(name string, write bool) error {
+// folder opens the root of a name where it is one on a disk, else nil.
+func (r Roots) folder(name string) (*folder, error) {
 	if IsBucket(r[name].URL) {
-		return nil
+		return nil, nil
 	}
 	root, err := r.Open(name)
-	if err != nil {
-		var plain *scene.Error
-		if errors.As(err, &plain) {
-			err = plain.Err
-		}
+	f, _ := root.(*folder)
+	return f, err
+}
+
+// Look says why the root of a name cannot be used, to write to where that is wanted. Buckets are not asked: each request of a task finds out.
+func (r Roots) Look(name string, write bool) error {
+	f, err := r.folder(name)
+	var plain *scene.Error
+	switch {
+	case errors.As(err, &plain):
+		return plain.Err
+	case err != nil || f == nil:
 		return err
-	}
-	f, ok := root.(*folder)
-	if !ok {
-		return nil
 	}
 	defer f.root.Close() // nothing of it is open
 	if write {
@@ -207,6 +210,16 @@ func (r Roots) Look(name string, write bool) error {
 	}
 	_, err = f.root.Stat(".")
 	return err
+}
+
+// Tidy removes from the root of a name what looks left that were killed.
+func (r Roots) Tidy(name string) error {
+	f, err := r.folder(name)
+	if err != nil || f == nil {
+		return err
+	}
+	defer f.root.Close()
+	return f.sweepTries()
 }
 
 // setupError is an error of kind ErrSetup.

@@ -90,6 +90,7 @@ func (n *node) watchRoots(ctx context.Context) {
 	}
 	for _, root := range n.Known {
 		go func() { // one that hangs holds up no other
+			_ = roots.Tidy(root) // where it is away, the look says so
 			for ; ctx.Err() == nil; rest(ctx, lookAtRoots) {
 				why, changed := n.rootless.look(roots, root)
 				switch {
