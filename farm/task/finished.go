@@ -58,6 +58,9 @@ func (r *runner) finish(ctx context.Context) (*finished, error) {
 	}
 	r.leavesDevice() // the disk may take long
 	r.readStats()
+	if err := r.forgetStops(dir); err != nil {
+		return nil, err
+	}
 	f := &finished{Made: r.made(r.steps())}
 	if f.Files, err = r.listed(dir, true); err != nil {
 		return nil, err
