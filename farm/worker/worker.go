@@ -377,7 +377,7 @@ func (n *node) open(ctx context.Context, name string) (*job, error) {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return nil, err
 	}
-	file := filepath.Join(dir, "job.json")
+	file := filepath.Join(dir, documentFile)
 	temp := fmt.Sprintf("%s.%d", file, os.Getpid())
 	if err := os.WriteFile(temp, document, 0o666); err != nil {
 		return nil, err
