@@ -317,17 +317,26 @@ func (a *app) farmGcCommand() *cobra.Command {
 			return err
 		}
 		jobs = slices.DeleteFunc(jobs, func(j queue.JobStatus) bool { return j.Ended == "" || time.Since(j.Changed) < time.Duration(older) })
+		var failed error
 		for _, j := range jobs {
 			a.printf("job %s, %s, ended %s\n", j.Name, j.State, j.Changed.Local().Format(time.DateTime))
 			if dryRun {
 				continue
 			}
-			if err := sweepJob(ctx, q, roots, j.Head); err != nil {
+			err := sweepJob(ctx, q, roots, j.Head)
+			if err == nil {
+				err = q.Delete(ctx, j.Name)
+			}
+			if ctx.Err() != nil {
 				return err
 			}
-			if err := q.Delete(ctx, j.Name); err != nil {
-				return err
+			if err != nil { // as of a root that is no more: others are forgotten all the same
+				a.warn(fmt.Sprintf("job %s stays: %v", j.Name, err))
+				failed = cmp.Or(failed, err)
 			}
+		}
+		if failed != nil {
+			return failed
 		}
 		a.printf("%s\n", count(len(jobs), "job"))
 		return nil
