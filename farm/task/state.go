@@ -98,6 +98,7 @@ func (r *runner) resume(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	r.from = step
 	now := r.Selected
 	if step > 0 && (now.Name != r.state.Device || now.Driver != r.state.Driver) {
 		r.state.Mixed = true

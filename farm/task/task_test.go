@@ -129,6 +129,10 @@ var fakePreview = []byte("a picture")
 // fakeRender writes the pictures that are not there.
 func fakeRender(how string, flags map[string]string) int {
 	f, _ := spec.ParseFrames(flags["frames"])
+	if how == "replaced" && len(globbed(flags["output"], "frame_*")) > 0 {
+		fmt.Fprintln(os.Stderr, "vksplat: error: frame_000005.png is of another render\nhint: --overwrite it")
+		return ExitUsage
+	}
 	for i := f.First; i <= f.Last; i += f.Step {
 		name := filepath.Join(flags["output"], fmt.Sprintf("frame_%06d.png", i))
 		if _, err := os.Stat(name); err == nil {
