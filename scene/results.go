@@ -192,6 +192,36 @@ func writeResults(dir string, means, perView any) error {
 	return writeJSON(filepath.Join(dir, perViewFile), perView, " ")
 }
 
+// KeepSteps removes from results.json and per_view.json in dir the scores of training steps that are not to be kept. Files that have none of these stay as they are.
+func KeepSteps(dir string, keep func(step int) bool) error {
+	for _, name := range []string{resultsFile, perViewFile} {
+		path := filepath.Join(dir, name)
+		all, err := readResults(path)
+		if err != nil {
+			return err
+		}
+		before := len(all)
+		for method := range all {
+			if step, is := stepOfMethod(method); is && !keep(step) {
+				delete(all, method)
+			}
+		}
+		if len(all) == before {
+			continue
+		}
+		if err := writeJSON(path, all, " "); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// stepOfMethod is the step whose MethodName this is.
+func stepOfMethod(method string) (step int, is bool) {
+	_, err := fmt.Sscanf(method, "ours_%d", &step)
+	return step, err == nil && method == MethodName(step)
+}
+
 // foreignResults reads a file of scores without those of training steps by this protocol. A damaged one has none: training does not end for that.
 func foreignResults(path, protocol string) map[string]any {
 	all, err := readResults(path)
@@ -202,10 +232,9 @@ func foreignResults(path, protocol string) map[string]any {
 		var entry struct {
 			Protocol string `json:"protocol"`
 		}
-		var step int
-		_, err := fmt.Sscanf(method, "ours_%d", &step)
+		_, isStep := stepOfMethod(method)
 		text, _ := raw.(json.RawMessage)
-		if err == nil && method == MethodName(step) && (json.Unmarshal(text, &entry) != nil || entry.Protocol == "" || entry.Protocol == protocol) {
+		if isStep && (json.Unmarshal(text, &entry) != nil || entry.Protocol == "" || entry.Protocol == protocol) {
 			delete(all, method)
 		}
 	}

@@ -94,3 +94,35 @@ func TestSecondSubmitHearsTheEnd(t *testing.T) {
 		})
 	}
 }
+
+// TestSubmitWithoutWorker does a job here where the worker cannot begin: the command says so, and does not wait for it.
+func TestSubmitWithoutWorker(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("XDG_STATE_HOME", dir)
+	t.Chdir(t.TempDir())
+	locks, err := stateFolder(lockFolder)
+	if err == nil {
+		err = os.MkdirAll(filepath.Dir(locks), 0o777)
+	}
+	if err == nil {
+		err = os.WriteFile(locks, nil, 0o666) // where a folder has to be
+	}
+	if err == nil {
+		err = os.WriteFile("job.toml", []byte("version = 1\nname = \"j\"\n[[task]]\nkind = \"demo\"\n"), 0o666)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	code, errs := make(chan int, 1), &heard{}
+	go func() {
+		code <- run([]string{"farm", "submit", "job.toml", "--local", "--devices", "none"}, &heard{}, errs)
+	}()
+	select {
+	case got := <-code:
+		if got != exitRetry || !strings.Contains(errs.String(), "start worker: "+locks) || strings.Contains(errs.String(), "canceled") {
+			t.Errorf("exit code %d, %s", got, errs)
+		}
+	case <-time.After(30 * time.Second):
+		t.Fatalf("it waits for a worker that has ended: %s", errs)
+	}
+}

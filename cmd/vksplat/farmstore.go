@@ -192,7 +192,7 @@ func matching(pattern string) string {
 	return " that match " + quoted(pattern)
 }
 
-// fetchFile copies a file of the store, and checks it on the way.
+// fetchFile copies a file of the store, and checks it on the way. What is there by its name is replaced once it is whole.
 func fetchFile(root store.Root, key string, want store.File, dir *os.Root, name string) error {
 	from, err := root.Open(key)
 	if err != nil {
@@ -202,20 +202,26 @@ func fetchFile(root store.Root, key string, want store.File, dir *os.Root, name 
 	if err := dir.MkdirAll(path.Dir(name), 0o777); err != nil {
 		return folderError(dir.Name(), err)
 	}
-	to, err := dir.Create(name)
+	to, err := dir.Create(fetchedPart)
 	if err != nil {
 		return folderError(dir.Name(), err)
 	}
 	sum := sha256.New()
 	_, err = io.Copy(io.MultiWriter(to, sum), from)
-	if err := errors.Join(err, to.Close()); err != nil {
-		return err
+	if err = errors.Join(err, to.Close()); err == nil && hex.EncodeToString(sum.Sum(nil)) != want.SHA256 {
+		err = store.Explain("read results", key, fmt.Errorf("%s: %w: it has not the content that it was written with", key, store.ErrDamaged))
 	}
-	if hex.EncodeToString(sum.Sum(nil)) != want.SHA256 {
-		return store.Explain("read results", key, fmt.Errorf("%s: %w: it has not the content that it was written with", key, store.ErrDamaged))
+	if err == nil {
+		err = dir.Rename(fetchedPart, name)
 	}
-	return nil
+	if err != nil {
+		_ = dir.Remove(fetchedPart) // the first error is the one to report
+	}
+	return err
 }
+
+// fetchedPart is the file in the folder of artifacts get that is being fetched. Nobody else fetches into that folder meanwhile.
+const fetchedPart = ".vksplat-part"
 
 func (a *app) farmFsckCommand() *cobra.Command {
 	r, repair, asJSON := &rootsFlags{}, false, false
@@ -311,17 +317,26 @@ func (a *app) farmGcCommand() *cobra.Command {
 			return err
 		}
 		jobs = slices.DeleteFunc(jobs, func(j queue.JobStatus) bool { return j.Ended == "" || time.Since(j.Changed) < time.Duration(older) })
+		var failed error
 		for _, j := range jobs {
 			a.printf("job %s, %s, ended %s\n", j.Name, j.State, j.Changed.Local().Format(time.DateTime))
 			if dryRun {
 				continue
 			}
-			if err := sweepJob(ctx, q, roots, j.Head); err != nil {
+			err := sweepJob(ctx, q, roots, j.Head)
+			if err == nil {
+				err = q.Delete(ctx, j.Name)
+			}
+			if ctx.Err() != nil {
 				return err
 			}
-			if err := q.Delete(ctx, j.Name); err != nil {
-				return err
+			if err != nil { // as of a root that is no more: others are forgotten all the same
+				a.warn(fmt.Sprintf("job %s stays: %v", j.Name, err))
+				failed = cmp.Or(failed, err)
 			}
+		}
+		if failed != nil {
+			return failed
 		}
 		if dryRun {
 			a.printf("%s to forget\n", count(len(jobs), "job"))

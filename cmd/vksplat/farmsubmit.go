@@ -305,16 +305,25 @@ func (h *here) do() error {
 	}
 	working, rest := context.WithCancel(ctx)
 	defer rest()
+	watching, gone := context.WithCancel(ctx)
+	defer gone()
 	ended := make(chan error, 1)
-	go func() { ended <- h.work(working, s) }()
-	err = a.follow(ctx, s.Queue(), h.job.Name, h.options.asJSON)
-	if ctx.Err() == nil && !h.options.asJSON {
+	go func() {
+		ended <- h.work(working, s)
+		gone() // without its worker the job would never end
+	}()
+	err = a.follow(watching, s.Queue(), h.job.Name, h.options.asJSON)
+	left := watching.Err() != nil
+	if !left && !h.options.asJSON {
 		a.printf("results: %s\n", h.run.results())
 	}
 	rest()
 	workErr := <-ended
 	if ctx.Err() != nil {
 		return &hintedError{err: fmt.Errorf("%w; what is done is kept", errInterrupted), hint: "go on with the same command"}
+	}
+	if left && workErr != nil {
+		return workErr // err only says that nobody watches any more
 	}
 	if err = errors.Join(err, workErr); err != nil {
 		return err

@@ -26,6 +26,7 @@ type stats struct {
 
 	TrainImages int    `json:"train_images"`
 	TestImages  int    `json:"test_images"`
+	EvalAt      steps  `json:"eval_at,omitempty"` // steps on the way at which held-out photos were to be measured
 	Resolution  string `json:"resolution"`
 	Points      int    `json:"points"`
 	Splats      int    `json:"splats"`
@@ -230,7 +231,7 @@ func (r *trainRun) stats(interrupted bool, views []scene.ViewScore) *stats {
 	memory := r.trainer.MemoryStats()
 	st := &stats{
 		Version: programVersion(), Device: r.deviceNames(), Scene: r.scene, Step: r.trainer.Step(), Interrupted: interrupted,
-		TrainImages: len(r.train), TestImages: len(r.test), Resolution: resolution(r.capture.Cameras), Points: r.nPoints, Splats: r.trainer.NSplats(),
+		TrainImages: len(r.train), TestImages: len(r.test), EvalAt: r.evalAt, Resolution: resolution(r.capture.Cameras), Points: r.nPoints, Splats: r.trainer.NSplats(),
 		LoopSeconds: r.trainer.Seconds(), TrainSeconds: r.rec.metrics.secondsBefore + r.trainer.Seconds(), Run: r.saver.history(), Seed: r.config.Seed, Config: r.config,
 		PeakDeviceBytes: memory.PeakDeviceBytes, Allocations: memory.Allocations, LastGrowthStep: memory.LastGrowth, PeakRSSBytes: peakRSS(),
 		ProcessSeconds: time.Since(processStart).Seconds(), StartSeconds: r.rec.first.Sub(processStart).Seconds(),

@@ -10,6 +10,7 @@ import (
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"errors"
+	"io/fs"
 	"math/big"
 	"net"
 	"os"
@@ -25,7 +26,7 @@ const (
 )
 
 // ownCertificate gives a certificate for the hosts, signed by an authority that the folder keeps, and that authority in PEM. Both are made when they are
-// missing; the certificate also when it is old or other hosts are wanted.
+// missing; the certificate also when it is old, other hosts are wanted, or it cannot be used.
 func ownCertificate(dir string, hosts []string) (tls.Certificate, string, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return tls.Certificate{}, "", err
@@ -42,12 +43,14 @@ func ownCertificate(dir string, hosts []string) (tls.Certificate, string, error)
 	}
 	ca := string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: authority.Certificate[0]}))
 	pair, err := loadPair(filepath.Join(dir, "server"))
-	if err == nil && serves(pair.Leaf, hosts) {
+	if err == nil && serves(pair.Leaf, hosts) && pair.Leaf.CheckSignatureFrom(authority.Leaf) == nil {
 		return pair, ca, nil
 	}
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
+	var disk *fs.PathError
+	if errors.As(err, &disk) && !errors.Is(err, fs.ErrNotExist) {
 		return tls.Certificate{}, "", err
 	}
+	// It is missing, old or of another authority; or key and certificate are no pair, where this was interrupted between them.
 	template := &x509.Certificate{
 		Subject: pkix.Name{CommonName: hosts[0]}, KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 		NotAfter: time.Now().Add(certificateLife),

@@ -477,3 +477,11 @@ func TestPoolsText(t *testing.T) {
 		}
 	}
 }
+
+// TestLastComment reads a document that ends with a comment, and no end of its line: whatever dots and brackets are in it.
+func TestLastComment(t *testing.T) {
+	const doc = "version = 1\nname = \"j\"\n[[task]]\nkind = \"demo\"\n# ............................ [[[[[[[[[[[[[[[[[[[["
+	if _, _, err := planOf(doc); err != nil {
+		t.Error(err)
+	}
+}

@@ -71,7 +71,11 @@ func tooDeep(data []byte) int {
 			line++
 			dots = 0
 		case '#':
-			i += max(bytes.IndexByte(data[i:], '\n'), 1) - 1
+			n := bytes.IndexByte(data[i:], '\n')
+			if n < 0 {
+				return 0
+			}
+			i += n - 1
 		case '"', '\'':
 			n := stringLength(data[i:])
 			line += bytes.Count(data[i:i+n], []byte("\n"))

@@ -16,6 +16,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"vksplat/scene"
 )
 
 // Cache is a folder of inputs on the local disk, which all tasks and processes of a machine share. An input is a folder <id>, whose name is a hash of what is in
@@ -126,13 +128,21 @@ func (c *Cache) use(ctx context.Context, id string, r Root, from string, files [
 			return "", nil, err
 		}
 		if !c.whole(dir) {
-			err = c.fill(ctx, dir, r, from, files)
+			if err = c.fill(ctx, dir, r, from, files); err == nil && !c.whole(dir) {
+				err = notKept(r.String() + "/" + from)
+			}
 		}
 		unlock()
 		if err != nil {
 			return "", nil, err
 		}
 	}
+}
+
+// notKept is of an input of which a file is not there as soon as all have been written: it would be fetched again and again.
+func notKept(input string) error {
+	return &scene.Error{Op: "fetch input", Path: input, Err: errors.New("a file of it has another size once all are on the local disk"),
+		Hint: "give its files names that differ in more than small and large letters, or name another disk with --work", Kind: ErrSetup}
 }
 
 // whole says whether a folder is filled, and all that it holds has the size that it should have.

@@ -318,18 +318,29 @@ func attempts(r Root, task string) (folders map[int]string, err error) {
 	return folders, err
 }
 
-// Forget removes the checkpoints of a task, which is done, that attempts up to a number made, and ends uploads that those began. AllAttempts also ends uploads of
-// attempts that have left nothing else.
+// mostHidden is how many attempts are looked after that have left nothing but half a file.
+const mostHidden = 64
+
+// Forget removes the checkpoints of a task, which is done, that attempts up to a number made, and what those left that were killed as they put files into a folder, and
+// ends uploads that they began. AllAttempts also ends uploads of attempts that have left nothing else.
 func Forget(r Root, task string, until int) error {
 	if until == AllAttempts {
 		all := path.Join(task, ckptFolder)
-		err := r.Delete(all)
+		err := errors.Join(r.Delete(all), forgetStages(r, task, until))
 		r.Abort(all)
 		return err
 	}
 	folders, err := attempts(r, task)
 	if err != nil {
 		return err
+	}
+	if folders == nil {
+		folders = map[int]string{}
+	}
+	if _, moves := stages(r, task); moves { // else files are there whole, or not at all
+		for n := max(until-mostHidden, 0) + 1; n <= until; n++ {
+			folders[n] = attemptKey(task, n)
+		}
 	}
 	var gone []string
 	for n, folder := range folders {
@@ -342,5 +353,37 @@ func Forget(r Root, task string, until int) error {
 		gone = append(gone, folder)
 	}
 	r.Abort(gone...)
+	return forgetStages(r, task, until)
+}
+
+// stages is where results of a task are on their way, and says whether they are moved from there.
+func stages(r Root, task string) (folder string, moves bool) {
+	folder = path.Dir(r.Stage(task, "any"))
+	return folder, folder != OutOf(task)
+}
+
+// forgetStages removes what attempts up to a number had put on its way when they were killed. Where results stay where they are uploaded, gc does.
+func forgetStages(r Root, task string, until int) error {
+	folder, moves := stages(r, task)
+	if !moves {
+		return nil
+	}
+	list, err := r.List(folder)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	done := ""
+	for _, e := range list { // by key: those of a stage follow each other
+		stage, _, _ := strings.Cut(strings.TrimPrefix(e.Key, folder+"/"), "/")
+		number, _, _ := strings.Cut(stage, "-")
+		n, err := attemptOf(number)
+		if stage == done || err != nil || stageName(n, "") != number+"-" || n > until {
+			continue // what is out of date or damaged has another name
+		}
+		if err := r.Delete(path.Join(folder, stage)); err != nil {
+			return err
+		}
+		done = stage
+	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -364,5 +365,42 @@ func testCheckpointsOfOtherInputs(t *testing.T, r *rig) {
 		if m, err := Fetch(t.Context(), r, task, work(t, nil), goesOn, 0); err != nil || m == nil || m.Step != 30 {
 			t.Errorf("%s: fetched %+v, %v", what, m, err)
 		}
+	}
+}
+
+// TestForgetHalves removes what attempts left that were killed as they put a file of a checkpoint, or results, into a folder: nothing lists the one, and the other is none
+// of the results. What later attempts have stays, and so do results that were wanted anew.
+func TestForgetHalves(t *testing.T) {
+	r := newFolder(t, Options{})
+	for _, key := range []string{"t/ckpt/a00001/.tmp-1", "t/ckpt/a00002/content", "t/ckpt/a00003/.tmp-2", "t/tmp/a1-dead/model", "t/tmp/a1-dead/deep/file", "t/tmp/a3-lives/model",
+		"t/tmp/old-1/model", "t/tmp/a/file", "t/out/model"} {
+		name := filepath.Join(r.dir, filepath.FromSlash(key))
+		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o777), os.WriteFile(name, []byte(key), 0o666)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	left := func() (names []string) {
+		err := fs.WalkDir(os.DirFS(r.dir), ".", func(name string, e fs.DirEntry, err error) error {
+			if err == nil && !e.IsDir() {
+				names = append(names, name)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return names
+	}
+	if err := Forget(r, "t", 2); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := left(), []string{"t/ckpt/a00003/.tmp-2", "t/out/model", "t/tmp/a/file", "t/tmp/a3-lives/model", "t/tmp/old-1/model"}; !slices.Equal(got, want) {
+		t.Errorf("of attempts up to 2 there is %q, want %q", got, want)
+	}
+	if err := Forget(r, "t", AllAttempts); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := left(), []string{"t/out/model", "t/tmp/a/file", "t/tmp/old-1/model"}; !slices.Equal(got, want) {
+		t.Errorf("of all attempts there is %q, want %q", got, want)
 	}
 }

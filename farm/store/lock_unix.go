@@ -19,7 +19,7 @@ func lock(path string, shared bool) (unlock func(), err error) {
 	if shared {
 		how = syscall.LOCK_SH
 	}
-	if err := flock(int(f.Fd()), how|syscall.LOCK_NB); err != nil {
+	if err := tryFlock(f, how); err != nil {
 		if errors.Is(err, syscall.EWOULDBLOCK) {
 			return nil, errors.Join(errLocked, f.Close())
 		}
@@ -31,6 +31,14 @@ func lock(path string, shared bool) (unlock func(), err error) {
 // flock is the system's. Tests have it refuse.
 var flock = syscall.Flock
 
+// tryFlock takes a lock, or says at once why not. File systems of other programs or machines may be interrupted by any signal, as this process has them all the time.
+func tryFlock(f *os.File, how int) (err error) {
+	for err = syscall.EINTR; errors.Is(err, syscall.EINTR); {
+		err = flock(int(f.Fd()), how|syscall.LOCK_NB)
+	}
+	return err
+}
+
 // Locks says why a file cannot be locked where it is, nil where it can be: Lock goes on without.
 func Locks(path string) error {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666)
@@ -38,7 +46,7 @@ func Locks(path string) error {
 		return err
 	}
 	defer f.Close() // gives the lock back
-	if err := flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB); err != nil && !errors.Is(err, syscall.EWOULDBLOCK) {
+	if err := tryFlock(f, syscall.LOCK_SH); err != nil && !errors.Is(err, syscall.EWOULDBLOCK) {
 		return &os.PathError{Op: "lock", Path: path, Err: err}
 	}
 	return nil

@@ -36,3 +36,27 @@ func TestNoLocks(t *testing.T) {
 		t.Error("a file that cannot be there can be locked")
 	}
 }
+
+// TestInterruptedLocks has the system be interrupted by a signal as it looks for a lock that somebody has: it is not taken for had.
+func TestInterruptedLocks(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lock")
+	unlock, err := lock(path, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unlock()
+	defer func(before func(int, int) error) { flock = before }(flock)
+	system, calls := flock, 0
+	flock = func(fd, how int) error {
+		if calls++; calls%2 == 1 {
+			return syscall.EINTR
+		}
+		return system(fd, how)
+	}
+	if _, err := lock(path, true); !errors.Is(err, errLocked) {
+		t.Errorf("a lock that somebody has: %v", err)
+	}
+	if err := Locks(path); err != nil {
+		t.Errorf("a file system with locks: %v", err)
+	}
+}

@@ -224,7 +224,7 @@ var errOutdated = error(&scene.Error{Op: "commit results", Err: errors.New("they
 // Commit gives the files of a local folder to a task as its results, all at once. The first to come wins: where valid results of the same hash are there already,
 // those stay and are returned, and own is false. Those of another hash stay too, which is an error, and an attempt that began before Outdate has no results.
 func Commit(ctx context.Context, r Root, task string, dir *os.Root, names []string, made Made) (m *Manifest, own bool, err error) {
-	stage := r.Stage(task, fmt.Sprintf("a%d-%s", made.Attempt, random()))
+	stage := r.Stage(task, stageName(made.Attempt, random()))
 	mayCount := false // a publishing whose answer was lost may have happened: the stage has the results then
 	defer func() {
 		if !mayCount {
@@ -273,6 +273,9 @@ func Commit(ctx context.Context, r Root, task string, dir *os.Root, names []stri
 	}
 	return nil, false, fmt.Errorf("%s: %w: others put damaged results there again and again", OutOf(task), ErrDamaged)
 }
+
+// stageName names what an attempt commits, on its way.
+func stageName(attempt int, random string) string { return fmt.Sprintf("a%d-%s", attempt, random) }
 
 // Of says with an error whether results under a task's name are of another hash.
 func (m *Manifest) Of(task, hash string) error {

@@ -303,6 +303,30 @@ func testCacheIsOnTheDisk(t *testing.T, r *rig) {
 	}
 }
 
+// TestCacheOfOneFileOfTwo fetches an input whose files do not stay apart on the local disk, as where it takes small letters for large ones: it says so, and does not fetch
+// it for ever.
+func TestCacheOfOneFileOfTwo(t *testing.T) {
+	r := newFolder(t, Options{})
+	putText(t, r, "in/a.png", "photo")
+	putText(t, r, "in/A.PNG", "another photo")
+	c, err := OpenCache(filepath.Join(t.TempDir(), "cache"), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.synced = func(file string) {
+		if filepath.Base(file) == "a.png" {
+			err = errors.Join(err, os.WriteFile(file, []byte("another photo"), 0o666))
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	_, _, failed := c.Input(ctx, r, "in")
+	var e *scene.Error
+	if err != nil || !errors.Is(failed, ErrSetup) || !errors.As(failed, &e) || e.Hint == "" {
+		t.Errorf("%v, %v", failed, err)
+	}
+}
+
 // TestCacheOfMany has goroutines fill, read and remove at once.
 func TestCacheOfMany(t *testing.T) { onRoots(t, testCacheOfMany) }
 

@@ -3,6 +3,7 @@
 package task
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -12,6 +13,7 @@ import (
 
 	"vksplat/farm/spec"
 	"vksplat/farm/store"
+	"vksplat/scene"
 )
 
 // inputsAnew is a farm with a training of a drawn capture, and pictures of the model of another training of it. What makes the inputs of both is put into the store by hand.
@@ -140,5 +142,39 @@ func TestNothingOfOldInputs(t *testing.T) {
 				})
 			}
 		}
+	}
+}
+
+// TestReplacedModel has somebody replace the model of a render that was interrupted, of which render refuses to go on: what was drawn of the other is removed, here and in
+// the store, and the next attempt draws all of it.
+func TestReplacedModel(t *testing.T) {
+	f := newFarm(t, `checkpoint_every = "1h"`)
+	for attempt, how := range []string{"dies", "replaced", "replaced"} {
+		t.Setenv(fakeVariable, how)
+		m, err := Run(context.Background(), f.options(1, attempt+1, "a"))
+		left := len(globbed(f.top, "a/*/out/frame_*")) + len(globbed(f.top, "results/job/render/ckpt/*"))
+		switch attempt {
+		case 0:
+			if err == nil || left == 0 {
+				t.Fatalf("%v, %v, %d left", m, err, left)
+			}
+		case 1:
+			if !errors.Is(err, scene.ErrTryAgain) || ExitOf(err) != ExitRetry || !strings.Contains(err.Error(), "is of another render") || left > 0 {
+				t.Errorf("%v, %v, %d left", m, err, left)
+			}
+		case 2:
+			if err != nil || m.Step != 8 {
+				t.Errorf("%v, %v", m, err)
+			}
+		}
+	}
+}
+
+// TestReplacedCapture says of a training that refuses to go on what can be done in a farm: flags of train are no help there.
+func TestReplacedCapture(t *testing.T) {
+	r := &runner{task: &spec.Task{Kind: spec.KindTrain}, from: 5}
+	var c *ChildError
+	if err := r.refused(&ChildError{Command: "train", Code: ExitUsage, Said: "it was made otherwise", Remedy: "--force"}); !errors.As(err, &c) || ExitOf(err) != ExitUsage || !strings.Contains(c.Hint(), "another id") {
+		t.Error(err, c)
 	}
 }

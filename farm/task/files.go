@@ -62,25 +62,6 @@ func copyFile(from, to string, written bool) error {
 	return errors.Join(err, out.Close())
 }
 
-// readStats takes over what training says of what may have changed bytes.
-func (r *runner) readStats() {
-	data, err := os.ReadFile(filepath.Join(r.out, "stats.json"))
-	var st struct {
-		Run struct {
-			Deviations []struct {
-				Step   int    `json:"step"`
-				Reason string `json:"reason"`
-			} `json:"deviations"`
-		} `json:"run"`
-	}
-	if err != nil || !r.trains() || json.Unmarshal(data, &st) != nil {
-		return
-	}
-	for _, d := range st.Run.Deviations {
-		r.state.Notes = append(r.state.Notes, fmt.Sprintf("from step %d on: %s", d.Step, d.Reason))
-	}
-}
-
 // steps is how far the work came.
 func (r *runner) steps() int {
 	if n := r.newest(); n > 0 {

@@ -54,16 +54,37 @@ func (r *runner) finish(ctx context.Context) (*finished, error) {
 	}
 	defer dir.Close() // its files are closed
 	if err := r.work(ctx, dir); err != nil {
-		return nil, err
+		return nil, r.refused(err)
 	}
 	r.leavesDevice() // the disk may take long
 	r.readStats()
+	if err := r.forgetStops(dir); err != nil {
+		return nil, err
+	}
 	f := &finished{Made: r.made(r.steps())}
 	if f.Files, err = r.listed(dir, true); err != nil {
 		return nil, err
 	}
 	_ = scene.WriteFile(r.finishedFile(), func(w io.Writer) error { return json.NewEncoder(w).Encode(f) }) // without it they may have to be made again
 	return f, nil
+}
+
+// refused takes in that a child refuses to go on with what an earlier attempt has left: settings are the same, so an input that no task makes was replaced since. Pictures
+// are drawn anew then. A training may have taken days: that is somebody's decision.
+func (r *runner) refused(err error) error {
+	var c *ChildError
+	if r.from == 0 || !errors.As(err, &c) || c.Code != ExitUsage {
+		return err
+	}
+	if r.trains() {
+		c.Remedy = "if inputs were replaced since it was begun, put them back, and it goes on; to begin anew, give the task another id"
+		return err
+	}
+	if err := errors.Join(emptied(r.out), store.Forget(r.outputs, r.key, r.until())); err != nil {
+		return store.Explain("begin anew", r.key, err)
+	}
+	return &scene.Error{Op: "run task", Path: r.key, Err: fmt.Errorf("what an earlier attempt drew does not go with the inputs as they are now, and is removed: %w", c),
+		Hint: "run it again: it begins anew", Kind: scene.ErrTryAgain}
 }
 
 // unfinish has the work folder be one of work again. What was finished there before somebody wanted it anew is nothing to go on from.

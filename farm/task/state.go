@@ -9,7 +9,6 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -99,6 +98,7 @@ func (r *runner) resume(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	r.from = step
 	now := r.Selected
 	if step > 0 && (now.Name != r.state.Device || now.Driver != r.state.Driver) {
 		r.state.Mixed = true
@@ -222,37 +222,6 @@ func (r *runner) pictures() (n int) {
 		}
 	}
 	return n
-}
-
-// modelFolders are folders of a training's results with one for each step at which there is a model: itself, and pictures of it.
-var modelFolders = []string{"point_cloud/iteration_", "test/ours_"}
-
-// modelStep is the step of the model that a file of a training belongs to, by its name below the results; -1 for other files.
-func modelStep(name string) int {
-	for _, folder := range modelFolders {
-		rest, found := strings.CutPrefix(name, folder)
-		digits, _, below := strings.Cut(rest, "/")
-		if step, err := strconv.Atoi(digits); found && below && err == nil {
-			return step
-		}
-	}
-	return -1
-}
-
-// results leaves those files that are results. A training that was interrupted has left a model of its state then, too: whether a later attempt finds that depends on the
-// machine, and results do not.
-func (r *runner) results(names []string) []string {
-	if !r.trains() {
-		return names
-	}
-	last := -1
-	for _, name := range names {
-		last = max(last, modelStep(name))
-	}
-	return slices.DeleteFunc(names, func(name string) bool {
-		step := modelStep(name)
-		return step >= 0 && step < last
-	})
 }
 
 // isScratch says that a file is none of the results.

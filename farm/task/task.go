@@ -115,6 +115,7 @@ type runner struct {
 	since      int    // the first generation of which it goes on from what was saved
 	given      string // the SHA-256 of the results of other tasks that it reads, "" without such
 	stored     int    // step that the store has of what this goes on with, 0 where that is newer
+	from       int    // step that this goes on from, 0 for the beginning
 	dir        string // of this task below Work
 	out        string // in it: what becomes the results
 	state      state

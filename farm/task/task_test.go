@@ -78,10 +78,13 @@ func fakeTrain(how, out string) int {
 		_ = os.Remove(filepath.Join(dir, checkpointPrefix+strconv.Itoa(step-20)+checkpointSuffix))
 	}
 	model := func() {
-		for _, folder := range modelFolders {
+		for _, folder := range []string{modelFolder, pictureFolder} {
 			dir := filepath.Join(out, filepath.FromSlash(folder)+strconv.Itoa(step))
 			_ = os.MkdirAll(dir, 0o777)
 			_ = os.WriteFile(filepath.Join(dir, "file"), []byte(fmt.Sprint("of step ", step)), 0o666)
+		}
+		if how == "measures" {
+			fakeScores(out, step)
 		}
 	}
 	for ; step < fakeSteps; step++ {
@@ -96,6 +99,9 @@ func fakeTrain(how, out string) int {
 		if step%10 == 0 && step > 0 {
 			save()
 		}
+		if how == "measures" && step == fakeEvalAt {
+			fakeScores(out, step)
+		}
 		if how == "stalls" && step == 25 {
 			time.Sleep(time.Hour)
 		}
@@ -105,12 +111,28 @@ func fakeTrain(how, out string) int {
 	return 0
 }
 
+// fakeEvalAt is the step on the way at which a training that measures does so.
+const fakeEvalAt = 5
+
+// fakeScores measures the model of a step.
+func fakeScores(out string, step int) {
+	dir := filepath.Join(out, filepath.FromSlash(pictureFolder)+strconv.Itoa(step))
+	_ = os.MkdirAll(dir, 0o777)
+	_ = os.WriteFile(filepath.Join(dir, "picture"), []byte(fmt.Sprint("of step ", step)), 0o666)
+	_ = scene.MergeResults(out, &scene.Result{Method: scene.MethodName(step), Protocol: "gsplat", Views: []scene.ViewScores{{Name: "view", Scores: []scene.Score{{Name: "PSNR", Value: float64(step), Known: true}}}}})
+	_ = os.WriteFile(filepath.Join(out, "stats.json"), fmt.Appendf(nil, `{"eval_at": [%d]}`, fakeEvalAt), 0o666)
+}
+
 // fakePreview is what a fake training leaves as its picture: nobody looks into it here.
 var fakePreview = []byte("a picture")
 
 // fakeRender writes the pictures that are not there.
 func fakeRender(how string, flags map[string]string) int {
 	f, _ := spec.ParseFrames(flags["frames"])
+	if how == "replaced" && len(globbed(flags["output"], "frame_*")) > 0 {
+		fmt.Fprintln(os.Stderr, "vksplat: error: frame_000005.png is of another render\nhint: --overwrite it")
+		return ExitUsage
+	}
 	for i := f.First; i <= f.Last; i += f.Step {
 		name := filepath.Join(flags["output"], fmt.Sprintf("frame_%06d.png", i))
 		if _, err := os.Stat(name); err == nil {

@@ -21,6 +21,9 @@ const (
 // jobsFolder holds below the work folder the documents of jobs, each in a folder of its own.
 const jobsFolder = "jobs"
 
+// documentFile is a job's document in its folder.
+const documentFile = "job.json"
+
 // sweeps removes from time to time what tasks of jobs that have ended left in the work folder: those that failed, were canceled or were done elsewhere.
 func (n *node) sweeps(ctx context.Context) {
 	for ctx.Err() == nil {
@@ -32,8 +35,8 @@ func (n *node) sweeps(ctx context.Context) {
 }
 
 func (n *node) sweep(ctx context.Context) error {
-	dirs, err := filepath.Glob(filepath.Join(n.Work, jobsFolder, "*", "job.json"))
-	if err != nil || len(dirs) == 0 {
+	files, err := documents(n.Work)
+	if err != nil || len(files) == 0 {
 		return err
 	}
 	list, err := n.Queue.List(ctx)
@@ -44,7 +47,7 @@ func (n *node) sweep(ctx context.Context) error {
 	for _, j := range list {
 		jobs[j.Name] = j
 	}
-	for _, file := range dirs {
+	for _, file := range files {
 		data, readErr := os.ReadFile(file)
 		job, parseErr := spec.Parse(file, data)
 		if readErr != nil || parseErr != nil {
@@ -61,6 +64,19 @@ func (n *node) sweep(ctx context.Context) error {
 		err = errors.Join(err, n.clear(job, filepath.Dir(file)))
 	}
 	return err
+}
+
+// documents lists the files of jobs' documents in a work folder. Some may be there no more.
+func documents(work string) (files []string, err error) {
+	dir := filepath.Join(work, jobsFolder)
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	for _, e := range entries {
+		files = append(files, filepath.Join(dir, e.Name(), documentFile))
+	}
+	return files, err
 }
 
 // isOver says whether a job has ended long enough ago for its work to go.

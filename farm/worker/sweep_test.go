@@ -46,6 +46,21 @@ func TestClear(t *testing.T) {
 	}
 }
 
+// TestDocuments finds documents in a work folder of any name, also one that reads like a pattern.
+func TestDocuments(t *testing.T) {
+	work := filepath.Join(t.TempDir(), "scratch [2")
+	if files, err := documents(work); err != nil || len(files) != 0 {
+		t.Error(files, err)
+	}
+	want := filepath.Join(work, jobsFolder, "x", documentFile)
+	if err := os.MkdirAll(filepath.Dir(want), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if files, err := documents(work); err != nil || len(files) != 1 || files[0] != want {
+		t.Error(files, err)
+	}
+}
+
 func TestIsOver(t *testing.T) {
 	now := time.Now()
 	for _, c := range []struct {

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"vksplat/farm/queue"
@@ -45,6 +47,7 @@ type Options struct {
 	Mirror   bool                    // keep the documents of jobs in the store, for fsck
 	Alone    bool                    // there is no other worker: quarantine would only stop the job
 	Lost     string                  // what a child says that has lost its device
+	CoolDown time.Duration           // of such a device, for each time in a row; 0: half a minute
 	Log      *slog.Logger
 	Kill     <-chan struct{} // closed to end children at once, where they do not stop by themselves; nil for never
 }
@@ -60,6 +63,10 @@ const (
 	leaveWithin  = 20 * time.Second // likewise, when the worker is to end
 	mostSaid     = 1000             // warnings that are remembered
 )
+
+// errDevicesLost is of a worker that has no device any more, and nothing to do without one.
+var errDevicesLost = error(&scene.Error{Op: "run worker", Err: errors.New("every device was lost several times in a row"),
+	Hint: "look at the driver's messages, as by dmesg; once the devices are reset, or the machine was started again, start this again", Kind: scene.ErrTryAgain})
 
 // node is a worker that runs.
 type node struct {
@@ -152,9 +159,15 @@ func (n *node) work(ctx context.Context, home string) error {
 	defer stop(nil)
 	defer context.AfterFunc(w.Context(), func() { stop(context.Cause(w.Context())) })()
 	var group sync.WaitGroup
+	var lost atomic.Int32
 	for i := range o.Devices {
 		d := &o.Devices[i]
-		group.Go(func() { n.serve(ctx, d, queue.Slot{Device: d.ID, Driver: d.Driver, Pools: special}) })
+		group.Go(func() {
+			gone := n.serve(ctx, d, queue.Slot{Device: d.ID, Driver: d.Driver, Pools: special})
+			if gone && int(lost.Add(1)) == len(o.Devices) && (o.Alone || o.Others == 0) { // on a machine alone nobody else does what needs one
+				stop(errDevicesLost)
+			}
+		})
 	}
 	for range o.Others {
 		group.Go(func() { n.serve(ctx, nil, queue.Slot{Pools: plain}) })
@@ -171,11 +184,14 @@ func (n *node) work(ctx context.Context, home string) error {
 		}
 	}
 	group.Wait()
+	if cause := context.Cause(ctx); errors.Is(cause, errDevicesLost) {
+		return cause
+	}
 	return context.Cause(w.Context())
 }
 
-// serve claims tasks and does them, one after the other, on a device, nil for none.
-func (n *node) serve(ctx context.Context, d *Device, slot queue.Slot) {
+// serve claims tasks and does them, one after the other, on a device, nil for none. It returns true where the device was lost too often.
+func (n *node) serve(ctx context.Context, d *Device, slot queue.Slot) bool {
 	lost := 0
 	for ctx.Err() == nil {
 		if d != nil {
@@ -215,11 +231,12 @@ func (n *node) serve(ctx context.Context, d *Device, slot queue.Slot) {
 		}
 		if lost++; lost == mostLost {
 			n.Log.Error("this device is no more used: it was lost several times in a row", "device", d.Name, "times", lost)
-			return
+			return true
 		}
 		n.Log.Warn("device lost; it cools down", "device", d.Name)
-		rest(ctx, time.Duration(lost)*coolDown)
+		rest(ctx, time.Duration(lost)*cmp.Or(n.CoolDown, coolDown))
 	}
+	return false
 }
 
 // rest waits, unless ctx ends.
@@ -360,7 +377,7 @@ func (n *node) open(ctx context.Context, name string) (*job, error) {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return nil, err
 	}
-	file := filepath.Join(dir, "job.json")
+	file := filepath.Join(dir, documentFile)
 	temp := fmt.Sprintf("%s.%d", file, os.Getpid())
 	if err := os.WriteFile(temp, document, 0o666); err != nil {
 		return nil, err
