@@ -85,12 +85,16 @@ func fakeTrain(how, out string) int {
 		}
 	}
 	for ; step < fakeSteps; step++ {
+		work := time.After(20 * time.Millisecond)
+		if file, waits := strings.CutPrefix(how, waitsFor); waits && step == 15 { // there is a checkpoint
+			work = appears(file)
+		}
 		select {
 		case <-stop:
 			save()
 			model()
 			return 130
-		case <-time.After(20 * time.Millisecond):
+		case <-work:
 		}
 		fmt.Printf("{\"event\":\"step\",\"step\":%d,\"total\":%d,\"steps_per_s\":50,\"device_busy\":0.5,\"device_bytes\":1000}\n", step+1, fakeSteps)
 		if step%10 == 0 && step > 0 {
@@ -103,6 +107,21 @@ func fakeTrain(how, out string) int {
 	model()
 	_ = os.WriteFile(filepath.Join(out, "model"), []byte("a model of 40 steps"), 0o666)
 	return 0
+}
+
+// waitsFor in front of a file's name, or of none, has a fake training wait for that in its middle.
+const waitsFor = "waits for "
+
+// appears gives something once there is a file.
+func appears(file string) <-chan time.Time {
+	there := make(chan time.Time, 1)
+	go func() {
+		for _, err := os.Stat(file); err != nil; _, err = os.Stat(file) {
+			time.Sleep(5 * time.Millisecond)
+		}
+		there <- time.Now()
+	}()
+	return there
 }
 
 // fakePreview is what a fake training leaves as its picture: nobody looks into it here.
@@ -171,8 +190,10 @@ func (f *farm) read(parts ...string) string {
 	return string(data)
 }
 
-// runUntil runs a task, and ends it for a reason once there is a checkpoint of step 10.
-func runUntil(o Options, reason error) (*store.Manifest, error) {
+// runUntil runs a task, and ends it for a reason once there is a checkpoint of step 10, behind which it waits for that.
+func (f *farm) runUntil(o Options, reason error) (*store.Manifest, error) {
+	f.t.Setenv(fakeVariable, waitsFor)
+	defer f.t.Setenv(fakeVariable, "")
 	ctx, end := context.WithCancelCause(context.Background())
 	defer end(nil)
 	go func() {
@@ -187,9 +208,8 @@ func runUntil(o Options, reason error) (*store.Manifest, error) {
 }
 
 func TestStopsAndGoesOn(t *testing.T) {
-	t.Setenv(fakeVariable, "")
 	f := newFarm(t, `checkpoint_every = "1h"`)
-	if _, err := runUntil(f.options(0, 1, "a"), ErrStopped); !errors.Is(err, ErrStopped) || ExitOf(err) != ExitRetry {
+	if _, err := f.runUntil(f.options(0, 1, "a"), ErrStopped); !errors.Is(err, ErrStopped) || ExitOf(err) != ExitRetry {
 		t.Fatal(err)
 	}
 	m, err := Run(context.Background(), f.options(0, 2, "b"))
@@ -228,10 +248,9 @@ func TestStopBudget(t *testing.T) {
 }
 
 func TestMixed(t *testing.T) {
-	t.Setenv(fakeVariable, "")
 	for change, mixed := range map[Device]bool{{Name: "GPU", UUID: "78", Driver: "9"}: false, {Name: "GPU", Driver: "10"}: true, {Name: "other", Driver: "9"}: true} {
 		f := newFarm(t, `checkpoint_every = "1h"`)
-		if _, err := runUntil(f.options(0, 1, "a"), ErrCanceled); !errors.Is(err, ErrCanceled) || ExitOf(err) != ExitCanceled {
+		if _, err := f.runUntil(f.options(0, 1, "a"), ErrCanceled); !errors.Is(err, ErrCanceled) || ExitOf(err) != ExitCanceled {
 			t.Fatal(err)
 		}
 		o := f.options(0, 2, "a") // the same machine with another device
