@@ -85,16 +85,18 @@ func fakeTrain(how, out string) int {
 		}
 	}
 	for ; step < fakeSteps; step++ {
-		work := time.After(20 * time.Millisecond)
-		if file, waits := strings.CutPrefix(how, waitsFor); waits && step == 15 { // there is a checkpoint
-			work = appears(file)
+		for file, waits := strings.CutPrefix(how, waitsFor); waits && step == 15 && len(stop) == 0; time.Sleep(20 * time.Millisecond) { // there is a checkpoint
+			if _, err := os.Stat(file); err == nil {
+				break
+			}
+			fmt.Println("waits")
 		}
 		select {
 		case <-stop:
 			save()
 			model()
 			return 130
-		case <-work:
+		case <-time.After(20 * time.Millisecond):
 		}
 		fmt.Printf("{\"event\":\"step\",\"step\":%d,\"total\":%d,\"steps_per_s\":50,\"device_busy\":0.5,\"device_bytes\":1000}\n", step+1, fakeSteps)
 		if step%10 == 0 && step > 0 {
@@ -111,18 +113,6 @@ func fakeTrain(how, out string) int {
 
 // waitsFor in front of a file's name, or of none, has a fake training wait for that in its middle.
 const waitsFor = "waits for "
-
-// appears gives something once there is a file.
-func appears(file string) <-chan time.Time {
-	there := make(chan time.Time, 1)
-	go func() {
-		for _, err := os.Stat(file); err != nil; _, err = os.Stat(file) {
-			time.Sleep(5 * time.Millisecond)
-		}
-		there <- time.Now()
-	}()
-	return there
-}
 
 // fakePreview is what a fake training leaves as its picture: nobody looks into it here.
 var fakePreview = []byte("a picture")
@@ -266,7 +256,7 @@ func TestHangs(t *testing.T) {
 	for how, test := range map[string]struct {
 		limits string
 		want   error
-	}{"hangs": {`stall_timeout = "300ms"`, errStalled}, "stalls": {"stall_timeout = \"3s\"\ncheckpoint_every = \"200ms\"", errStalled}, "": {`task_timeout = "500ms"`, errTimeout}} {
+	}{"hangs": {`stall_timeout = "300ms"`, errStalled}, "stalls": {"stall_timeout = \"3s\"\ncheckpoint_every = \"200ms\"", errStalled}, waitsFor: {`task_timeout = "500ms"`, errTimeout}} {
 		t.Setenv(fakeVariable, how)
 		f := newFarm(t, test.limits)
 		_, err := Run(context.Background(), f.options(0, 1, "a"))
