@@ -269,8 +269,10 @@ func TestRedoUnderWhatRuns(t *testing.T) {
 // TestRedoOfWaiting wants a task anew while one that needs it waits for its next attempt: that attempt begins once the need is done again, and not at all where it fails.
 func TestRedoOfWaiting(t *testing.T) {
 	for _, works := range []bool{true, false} {
-		s := newSteps(t, Task{Name: "a"}, Task{Name: "b", Needs: []int{0}, Backoff: time.Millisecond}, Task{Name: "c", Priority: Low})
-		s.succeed("a")
+		s := newSteps(t, Task{Name: "a"}, Task{Name: "b", Needs: []int{0}, Backoff: time.Millisecond}, Task{Name: "c"})
+		first, c := s.claim("a"), s.claim("c") // which keeps the job from its end
+		s.must(first.Succeed(t.Context(), "m"))
+		s.round(false)
 		s.must(s.claim("b").Retry(t.Context(), errors.New("device lost"), 0))
 		s.round(false)
 		s.must(s.q.Retry(t.Context(), "j", Selection{Tasks: []string{"a"}, Redo: true}))
@@ -284,12 +286,13 @@ func TestRedoOfWaiting(t *testing.T) {
 			s.succeed("a")
 			s.round(true)
 			s.succeed("b")
-			s.succeed("c")
+			s.must(c.Succeed(t.Context(), "m"))
 			continue
 		}
 		s.must(s.claim("a").Fail(t.Context(), errors.New("no photos")))
 		s.round(false)
-		s.succeed("c")
+		s.must(c.Succeed(t.Context(), "m"))
+		s.round(false)
 		if head := s.head(); head.Ended != JobFailed || head.Counts[Skipped] != 1 {
 			t.Errorf("%+v", head)
 		}

@@ -179,7 +179,7 @@ func TestLateAnswers(t *testing.T) {
 		t.Run("retry", func(t *testing.T) {
 			tasks := []Task{{Name: "a"}, {Name: "b", Needs: []int{0}}}
 			if !alone {
-				tasks = append(tasks, Task{Name: "c", Priority: Low}) // the job has not ended
+				tasks = append(tasks, Task{Name: "c", Pool: "other"}) // the job has not ended
 			}
 			s := newSteps(t, tasks...)
 			late := s.meets()
