@@ -30,7 +30,7 @@ func raw(t *testing.T, s *Server, text string) (status int, body string) {
 		t.Fatal(err)
 	}
 	defer c.Close() // nothing is left to send
-	if err := c.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
+	if err := c.SetDeadline(time.Now().Add(patience)); err != nil {
 		t.Fatal(err)
 	}
 	go func() { _, _ = io.WriteString(c, text) }() // the server may hang up in between
@@ -215,11 +215,10 @@ func TestConnections(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for range 100 { // the server has to notice
+	for begin := time.Now(); time.Since(begin) < patience; time.Sleep(20 * time.Millisecond) { // the server has to notice
 		if status, _ := raw(t, s, request(s, s.prefix)); status == 200 {
 			return
 		}
-		time.Sleep(20 * time.Millisecond)
 	}
 	t.Error("no place is given back")
 }
@@ -310,7 +309,7 @@ func TestDawdlers(t *testing.T) {
 				t.Fatal(err)
 			}
 			time.Sleep(max(headerTimeout, writeTimeout) + 2*time.Second)
-			if err := c.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
+			if err := c.SetDeadline(time.Now().Add(patience)); err != nil {
 				t.Fatal(err)
 			}
 			// What was under way arrives; then it is over, long before the end of the file.

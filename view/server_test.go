@@ -25,6 +25,8 @@ import (
 	"vksplat/scene"
 )
 
+const patience = time.Minute // for machines that do much else
+
 // testServer serves a model of three splats until the test ends.
 func testServer(t *testing.T, o ServerOptions) *Server {
 	t.Helper()
@@ -55,7 +57,7 @@ func serve(t *testing.T, o ServerOptions, what Scene, model *Model) *Server {
 			if err != nil {
 				t.Errorf("the server ended with %v", err)
 			}
-		case <-time.After(10 * time.Second):
+		case <-time.After(patience):
 			t.Error("the server does not end")
 		}
 	})

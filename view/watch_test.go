@@ -109,7 +109,7 @@ func say(t *testing.T, c *websocket.Conn, text string) {
 // hear reads until something passes.
 func hear(t *testing.T, c *websocket.Conn, want func(kind websocket.MessageType, data []byte, m *message) bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	for {
 		kind, data, err := c.Read(ctx)
@@ -161,7 +161,7 @@ func TestWatch(t *testing.T) {
 		if done {
 			break
 		}
-		if time.Since(begin) > 10*time.Second {
+		if time.Since(begin) > patience {
 			t.Fatalf("commands %q", f.commands)
 		}
 	}
@@ -189,11 +189,15 @@ func TestWatchDropsFrames(t *testing.T) {
 		say(t, c, freeView)
 		time.Sleep(5 * time.Millisecond)
 	}
-	time.Sleep(3 * refreshEvery)
-	f.mu.Lock()
-	n := len(f.queries)
-	f.mu.Unlock()
-	if n != framesWaiting {
+	drawn := func() int {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		return len(f.queries)
+	}
+	for begin := time.Now(); drawn() < framesWaiting && time.Since(begin) < patience; time.Sleep(10 * time.Millisecond) {
+	}
+	time.Sleep(3 * refreshEvery) // nothing more comes
+	if n := drawn(); n != framesWaiting {
 		t.Errorf("%d frames were drawn for a browser that showed none, want %d", n, framesWaiting)
 	}
 	say(t, c, `{"shown":1}`)
@@ -231,7 +235,7 @@ func TestWatchEnd(t *testing.T) {
 		}
 	}
 	for begin := time.Now(); f.watchers.Load() > 0; time.Sleep(time.Millisecond) {
-		if time.Since(begin) > 10*time.Second {
+		if time.Since(begin) > patience {
 			t.Fatalf("%d watch", f.watchers.Load())
 		}
 	}
@@ -251,7 +255,7 @@ func TestWatchGone(t *testing.T) {
 			t.Fatal(err)
 		}
 		for begin := time.Now(); f.drawing.Load() > 0; time.Sleep(time.Millisecond) {
-			if time.Since(begin) > 10*time.Second {
+			if time.Since(begin) > patience {
 				t.Fatal("a frame is drawn for nobody")
 			}
 		}
@@ -271,7 +275,7 @@ func TestWatchHostile(t *testing.T) {
 		f := &fakeTraining{}
 		c := dial(t, watched(t, f))
 		say(t, c, text)
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		for {
 			if _, _, err := c.Read(ctx); err != nil {
 				if ctx.Err() != nil {
@@ -305,7 +309,7 @@ func TestWatchTooFast(t *testing.T) {
 	}()
 	select {
 	case <-hung:
-	case <-time.After(20 * time.Second):
+	case <-time.After(patience):
 		t.Error("still connected")
 	}
 }

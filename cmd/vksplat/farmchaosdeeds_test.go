@@ -88,7 +88,7 @@ func newChaos(t *testing.T, random *rand.Rand) *chaos {
 			t.Cleanup(func() { _ = syscall.Unmount(dir, syscall.MNT_DETACH) })
 		}
 	}
-	address := fmt.Sprintf("127.0.0.1:%d", freePort(t))
+	address := freeAddress(t)
 	server := filepath.Join(c.dir, "server")
 	c.server = c.start("server", "serve", "--dir", server, "--listen", address, "--lease", chaosLease.String(), "--verbose")
 	for began := time.Now(); c.queue == nil; time.Sleep(50 * time.Millisecond) {

@@ -2,12 +2,15 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/nats-io/nats.go"
 
 	"vksplat/farm/queue"
 	"vksplat/farm/server"
@@ -67,15 +70,33 @@ func TestSecondSubmitHearsTheEnd(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			asks := make(chan bool, 1)
+			nc, err := s.Connect("listener")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer nc.Close()
+			_, err = nc.Subscribe("$JS.API.DIRECT.GET.KV_ctl.$KV.ctl.farm", func(*nats.Msg) { // what everybody asks who has connected
+				select {
+				case asks <- true:
+				default:
+				}
+			})
+			if err := errors.Join(err, nc.Flush()); err != nil {
+				t.Fatal(err)
+			}
 			var stdout, stderr heard
 			ended := make(chan error, 1)
 			go func() { ended <- newApp(nil, &stdout, &stderr).watchOther(run) }()
-			for began := time.Now(); !strings.Contains(stderr.String(), "another process does this job"); time.Sleep(10 * time.Millisecond) {
-				if time.Since(began) > 20*time.Second {
-					t.Fatalf("nothing is watched: %s %s", &stdout, &stderr)
-				}
+			select {
+			case <-asks:
+			case <-time.After(time.Minute):
+				t.Fatalf("nothing is watched: %s %s", &stdout, &stderr)
 			}
-			time.Sleep(500 * time.Millisecond) // it is connected
+			time.Sleep(500 * time.Millisecond) // it watches
+			if !strings.Contains(stderr.String(), "another process does this job") {
+				t.Error(&stderr)
+			}
 			s.Close()
 			if succeeds {
 				if err := run.forget(); err != nil {

@@ -132,7 +132,7 @@ func serving(t *testing.T, dir, document string, about time.Duration) (perMinute
 	if err := os.Mkdir(outputs, 0o777); err != nil {
 		t.Fatal(err)
 	}
-	serve := background(t, "serve", "--dir", server, "--listen", fmt.Sprintf("127.0.0.1:%d", freePort(t)))
+	serve := background(t, "serve", "--dir", server, "--listen", freeAddress(t))
 	token := filepath.Join(server, "admin.token")
 	for exec.Command("vksplat", "farm", "ls", "--token", token).Run() != nil {
 		time.Sleep(100 * time.Millisecond)

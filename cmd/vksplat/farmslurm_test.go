@@ -16,14 +16,15 @@ import (
 	"testing"
 	"time"
 
+	"vksplat/farm/lab"
 	"vksplat/farm/store"
 )
 
 // slurmConf is a cluster of this machine alone, without accounts, control groups or Munge.
 const slurmConf = `ClusterName=test
 SlurmctldHost=%[1]s(127.0.0.1)
-SlurmctldPort=%[3]d
-SlurmdPort=%[4]d
+SlurmctldPort=%[3]s
+SlurmdPort=%[4]s
 AuthType=auth/none
 CredType=cred/none
 SlurmUser=root
@@ -65,7 +66,7 @@ func startSlurm(t *testing.T) {
 	host, _, _ = strings.Cut(host, ".")
 	dir := t.TempDir()
 	conf := filepath.Join(dir, "slurm.conf")
-	if err := os.WriteFile(conf, fmt.Appendf(nil, slurmConf, host, dir, freePort(t), freePort(t)), 0o644); err != nil {
+	if err := os.WriteFile(conf, fmt.Appendf(nil, slurmConf, host, dir, portOf(freeAddress(t)), portOf(freeAddress(t))), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("SLURM_CONF", conf)
@@ -76,6 +77,7 @@ func startSlurm(t *testing.T) {
 		}
 		cmd := exec.Command(args[0], args[1:]...)
 		cmd.Stdout, cmd.Stderr = said, said
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM} // a group that they signal is not this one
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
@@ -100,14 +102,18 @@ func startSlurm(t *testing.T) {
 	}
 }
 
-func freePort(t *testing.T) int {
+func freeAddress(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	address, err := lab.FreeAddress()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
+	return address
+}
+
+func portOf(address string) string {
+	_, port, _ := net.SplitHostPort(address)
+	return port
 }
 
 const slurmSteps = 400
@@ -140,8 +146,10 @@ func TestSlurmArray(t *testing.T) {
 	if os.Getenv(longVariable) != "1" {
 		t.Skip(longVariable + "=1 runs an array of trainings under Slurm")
 	}
-	startSlurm(t)
+	needDevice(t)
 	dir := t.TempDir()
+	wholes := undisturbed(t, dir) // before there is a Slurm, which signals processes
+	startSlurm(t)
 	job, out := filepath.Join(dir, "a job.toml"), filepath.Join(dir, "export")
 	if err := os.WriteFile(job, []byte(slurmJob), 0o666); err != nil {
 		t.Fatal(err)
@@ -165,9 +173,8 @@ func TestSlurmArray(t *testing.T) {
 		t.Fatalf("left in the queue: %s", left)
 	}
 	results := filepath.Join(out, "results", "array 'größe' $(x)")
-	for seed := 1; seed <= 3; seed++ {
-		whole := filepath.Join(dir, strconv.Itoa(seed))
-		script(t, program, "train", filepath.Join(results, "the scene", "out"), "--seed", strconv.Itoa(seed), "--iterations", strconv.Itoa(slurmSteps), "-m", whole)
+	for i, whole := range wholes {
+		seed := i + 1
 		part := filepath.Join(results, "model", fmt.Sprintf("seed=%d", seed), "out")
 		ply := filepath.Join("point_cloud", fmt.Sprintf("iteration_%d", slurmSteps), "point_cloud.ply")
 		sameFile(t, filepath.Join(whole, ply), filepath.Join(part, ply))
@@ -183,6 +190,19 @@ func TestSlurmArray(t *testing.T) {
 			t.Error(err)
 		}
 	}
+}
+
+// undisturbed does the trainings of the job alone, and returns the folders of their models.
+func undisturbed(t *testing.T, dir string) (wholes []string) {
+	t.Helper()
+	capture := filepath.Join(dir, "capture")
+	vksplat(t, "demo", "--capture-only", "-m", capture, "--images", "6", "--size", "48x48", "--points", "200")
+	for seed := 1; seed <= 3; seed++ {
+		whole := filepath.Join(dir, strconv.Itoa(seed))
+		vksplat(t, "train", capture, "--seed", strconv.Itoa(seed), "--iterations", strconv.Itoa(slurmSteps), "--progress", "none", "-m", whole)
+		wholes = append(wholes, whole)
+	}
+	return wholes
 }
 
 // script runs a program and returns what it printed.

@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -41,12 +40,8 @@ func newLab(t *testing.T) *lab { return newLabIn(t, t.TempDir()) }
 // newLabIn is newLab in a folder, where a farm may have been before.
 func newLabIn(t *testing.T, dir string) *lab {
 	l := &lab{t: t, program: os.Args[0], dir: dir, parts: map[string]*exec.Cmd{}, ended: map[string]chan struct{}{}}
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	l.listen = free.Addr().String()
-	if err := free.Close(); err != nil {
+	var err error
+	if l.listen, err = FreeAddress(); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.MkdirAll(l.path("outputs"), 0o777); err != nil {
@@ -134,7 +129,7 @@ func (l *lab) queue() *queue.Queue {
 				nc.Close()
 			}
 		}
-		if time.Since(began) > 20*time.Second {
+		if time.Since(began) > patience {
 			log, _ := os.ReadFile(l.path("server.log"))
 			l.t.Fatalf("no server: %v\n%s", err, log)
 		}

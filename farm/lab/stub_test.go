@@ -51,7 +51,10 @@ func must(err error) {
 	}
 }
 
-const testLease = time.Second
+const (
+	testLease = time.Second
+	patience  = time.Minute // for machines that do much else
+)
 
 // partServer serves a folder until it is killed.
 func partServer(dir, listen string) {
@@ -87,12 +90,13 @@ const (
 	pointsHang     = 102 // the first attempt says nothing more
 	pointsLost     = 103 // the first attempts lose the device
 	pointsCrash    = 104 // the first attempt crashes
-	pointsQuiet    = 106 // makes no step for long, but is alive
+	pointsQuiet    = 106 // makes no step for quietFor, but is alive
 	pointsLong     = 105 // stops only by SIGTERM, with a checkpoint
 	pointsShow     = 107 // has a picture of what it makes, and then what is none
 	stubSteps      = 12
 	stubStep       = 15 * time.Millisecond
 	stubCheckpoint = "steps"
+	quietFor       = 6 * time.Second
 )
 
 // partTask is run-task without work: it counts steps, keeps them where the next attempt finds them, and commits bytes that follow from the task alone.
@@ -177,10 +181,11 @@ func stubWork(t *spec.Task, dir string, attempt int) int {
 			fmt.Fprintln(os.Stderr, "vksplat: error: these photos are no photos")
 			return 65
 		case points == pointsQuiet && step == 3:
-			for life := range int64(30) {
+			const every = 100 * time.Millisecond
+			for life := range int64(quietFor / every) {
 				line, _ := json.Marshal(task.Progress{Task: t.Name, Step: step, Of: stubSteps, Message: "counting", Life: life + 1})
 				fmt.Printf("%s\n", line)
-				time.Sleep(100 * time.Millisecond)
+				time.Sleep(every)
 			}
 		case points == pointsShow && step == 3:
 			for _, data := range [][]byte{stubPicture(), []byte("<script>alert(1)</script>")} {

@@ -37,7 +37,7 @@ func (l *lab) running(q *queue.Queue, job string, step int64) queue.TaskStatus {
 		if e := tasks[0].Entry; tasks[0].State == queue.Running && e.Step >= step {
 			return tasks[0]
 		}
-		if time.Since(began) > 30*time.Second {
+		if time.Since(began) > patience {
 			l.t.Fatalf("the task does not run: %+v", tasks[0])
 		}
 	}
@@ -50,7 +50,7 @@ func TestWorker(t *testing.T) {
 	q := l.queue()
 	l.start("one")
 	ends := l.submit(q, document("ends", "", 200, pointsBad, pointsCrash))
-	_, tasks := l.wait(q, ends.Name, 30*time.Second)
+	_, tasks := l.wait(q, ends.Name, patience)
 	l.check(ends, tasks, map[string]string{"t1": "no photos"})
 	if e := tasks[2].Entry; e.Attempt != 2 {
 		t.Errorf("a task that crashed once was done in attempt %d, want 2", e.Attempt)
@@ -69,7 +69,7 @@ func TestWorker(t *testing.T) {
 		if e := tasks[0].Entry; tasks[0].State == queue.Queued && strings.Contains(e.Message, "GB of disk") && e.Used == 0 {
 			break
 		}
-		if time.Since(began) > 20*time.Second {
+		if time.Since(began) > patience {
 			t.Fatalf("a task that fits nowhere is %+v", tasks[0])
 		}
 	}
@@ -80,13 +80,13 @@ func TestWorker(t *testing.T) {
 	if err := q.Cancel(t.Context(), long.Name, queue.Selection{}); err != nil {
 		t.Fatal(err)
 	}
-	if status, _ := l.wait(q, long.Name, 20*time.Second); status.State != queue.JobCanceled {
+	if status, _ := l.wait(q, long.Name, patience); status.State != queue.JobCanceled {
 		t.Fatalf("a canceled job is %s", status.State)
 	}
 	if err := q.Retry(t.Context(), long.Name, queue.Selection{}); err != nil {
 		t.Fatal(err)
 	}
-	_, tasks = l.wait(q, long.Name, 20*time.Second)
+	_, tasks = l.wait(q, long.Name, patience)
 	l.check(long, tasks, nil)
 
 	// Done anew on demand: the results are of the new attempt.
@@ -94,7 +94,7 @@ func TestWorker(t *testing.T) {
 	if err := q.Retry(t.Context(), long.Name, queue.Selection{Redo: true}); err != nil {
 		t.Fatal(err)
 	}
-	_, tasks = l.wait(q, long.Name, 20*time.Second)
+	_, tasks = l.wait(q, long.Name, patience)
 	l.check(long, tasks, nil)
 	data, err := os.ReadFile(l.path("outputs/long/t0/out/MANIFEST.json"))
 	if err != nil || !strings.Contains(string(data), fmt.Sprintf("\"attempt\": %d", before+1)) {
@@ -109,7 +109,7 @@ func TestWorkerShows(t *testing.T) {
 	q := l.queue()
 	l.start("one")
 	job := l.submit(q, document("show", "", pointsShow))
-	_, tasks := l.wait(q, job.Name, 30*time.Second)
+	_, tasks := l.wait(q, job.Name, patience)
 	l.check(job, tasks, nil)
 	data, err := q.Preview(t.Context(), job.Name, 0)
 	if err != nil || !bytes.Equal(data, stubPicture()) {
@@ -145,7 +145,7 @@ func TestWorkerStops(t *testing.T) {
 		t.Errorf("after SIGTERM the task is %s, %d attempts count", tasks[0].State, e.Used)
 	}
 	l.start("two")
-	_, tasks = l.wait(q, job.Name, 20*time.Second)
+	_, tasks = l.wait(q, job.Name, patience)
 	l.check(job, tasks, nil)
 
 	drained := l.submit(q, document("drained", "", pointsLong))
@@ -154,7 +154,7 @@ func TestWorkerStops(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.start("three")
-	_, tasks = l.wait(q, drained.Name, 20*time.Second)
+	_, tasks = l.wait(q, drained.Name, patience)
 	l.check(drained, tasks, nil)
 	if node := tasks[0].Entry.Node; node != "three" {
 		t.Errorf("a drained node's task was done by %s", node)
@@ -176,12 +176,12 @@ func TestAlive(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range plan.Tasks {
-		plan.Tasks[i].Stall = time.Second
+		plan.Tasks[i].Stall = quietFor / 2 // more than a busy machine takes to start a task
 	}
 	if err := q.Submit(t.Context(), plan); err != nil {
 		t.Fatal(err)
 	}
-	_, tasks := l.wait(q, job.Name, 30*time.Second)
+	_, tasks := l.wait(q, job.Name, patience)
 	l.check(job, tasks, nil)
 	for i, want := range []int{1, 2} {
 		if e := tasks[i].Entry; e.Attempt != want {
@@ -213,12 +213,12 @@ func TestBadNode(t *testing.T) {
 		} else if len(e.Failures) > 0 {
 			break
 		}
-		if time.Since(began) > 20*time.Second {
+		if time.Since(began) > patience {
 			t.Fatalf("nothing is said of the bad node: %+v", tasks[0])
 		}
 	}
 	l.start("good")
-	_, tasks := l.wait(q, job.Name, 20*time.Second)
+	_, tasks := l.wait(q, job.Name, patience)
 	l.check(job, tasks, nil)
 	if e := tasks[0].Entry; e.Node != "good" || len(e.Failures) == 0 || e.Failures[0].Node != "bad" || e.Failures[0].Permanent {
 		t.Errorf("done by %s after %+v", e.Node, e.Failures)

@@ -76,7 +76,7 @@ func TestFsckBesideOthers(t *testing.T) {
 		}
 	})
 	t.Run("done again", func(t *testing.T) {
-		s := newSteps(t, Task{Name: "a"}, Task{Name: "b", Priority: Low})
+		s := newSteps(t, Task{Name: "a"}, Task{Name: "b", Pool: "other"})
 		s.succeed("a")
 		shelf := *store
 		shelf.looked = func(task string) { // its results were away for the moment in which new ones took their place

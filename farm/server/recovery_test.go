@@ -308,7 +308,7 @@ func TestDamage(t *testing.T) {
 	f.must(err)
 	defer nc.Close()
 	say := func(subject, text string) {
-		_, err := nc.Request(subject, []byte(text), 5*time.Second)
+		_, err := nc.Request(subject, []byte(text), patience)
 		f.must(err)
 	}
 	say("$JS.API.STREAM.PURGE.JOBS", "")

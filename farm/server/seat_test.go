@@ -58,7 +58,7 @@ func TestNameTaken(t *testing.T) {
 	began = time.Now()
 	second.Leave()
 	third, err := join("c")
-	if err != nil || time.Since(began) > 5*time.Second {
+	if err != nil || time.Since(began) > 10*time.Second { // of one that did not leave, 15
 		t.Fatalf("after the other left: %v, %v", err, time.Since(began))
 	}
 	third.Leave()

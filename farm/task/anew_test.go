@@ -80,7 +80,7 @@ func (f *inputsAnew) begin(index, attempt int, work string) {
 	f.t.Helper()
 	o := f.options(index, attempt, work)
 	if index == 2 {
-		if _, err := runUntil(o, ErrStopped); !errors.Is(err, ErrStopped) {
+		if _, err := f.runUntil(o, ErrStopped); !errors.Is(err, ErrStopped) {
 			f.t.Fatal(err)
 		}
 		return

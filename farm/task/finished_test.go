@@ -19,7 +19,7 @@ func TestResultsAreOfTheEnd(t *testing.T) {
 	if err != nil || len(want.Files) != 3 {
 		t.Fatal(want, err)
 	}
-	if _, err := runUntil(f.options(0, 1, "a"), ErrStopped); !errors.Is(err, ErrStopped) {
+	if _, err := f.runUntil(f.options(0, 1, "a"), ErrStopped); !errors.Is(err, ErrStopped) {
 		t.Fatal(err)
 	}
 	if left := globbed(f.top, "a/*/out/point_cloud/iteration_*"); len(left) != 1 {
@@ -39,7 +39,7 @@ func TestMeasuredOnTheWay(t *testing.T) {
 	if err != nil || !slices.ContainsFunc(want.Files, func(f store.File) bool { return f.Name == "test/ours_5/picture" }) {
 		t.Fatal(want, err)
 	}
-	if _, err := runUntil(f.options(0, 1, "a"), ErrStopped); !errors.Is(err, ErrStopped) {
+	if _, err := f.runUntil(f.options(0, 1, "a"), ErrStopped); !errors.Is(err, ErrStopped) {
 		t.Fatal(err)
 	}
 	if left := globbed(f.top, "a/*/out/test/ours_*"); len(left) != 2 {

@@ -14,7 +14,7 @@ import (
 func TestNumber(t *testing.T) {
 	t.Setenv(fakeVariable, "")
 	f := newFarm(t, `checkpoint_every = "1h"`)
-	if _, err := runUntil(f.options(0, 0, "a"), ErrStopped); !errors.Is(err, ErrStopped) {
+	if _, err := f.runUntil(f.options(0, 0, "a"), ErrStopped); !errors.Is(err, ErrStopped) {
 		t.Fatal(err)
 	}
 	logs := filepath.Join(f.top, "results", "job", "train", "log")

@@ -66,6 +66,7 @@ func fakeTrain(how, out string) int {
 	signal.Notify(stop, syscall.SIGTERM)
 	dir := filepath.Join(out, checkpointFolder)
 	_ = os.MkdirAll(dir, 0o777)
+	measures := strings.HasSuffix(how, "measures")
 	step := 0
 	for _, name := range globbed(dir, "*"+checkpointSuffix) {
 		step = max(step, checkpointStep(checkpointFolder+"/"+filepath.Base(name)))
@@ -83,11 +84,17 @@ func fakeTrain(how, out string) int {
 			_ = os.MkdirAll(dir, 0o777)
 			_ = os.WriteFile(filepath.Join(dir, "file"), []byte(fmt.Sprint("of step ", step)), 0o666)
 		}
-		if how == "measures" {
+		if measures {
 			fakeScores(out, step)
 		}
 	}
 	for ; step < fakeSteps; step++ {
+		for file, waits := strings.CutPrefix(how, waitsFor); waits && step == 15 && len(stop) == 0; time.Sleep(20 * time.Millisecond) { // there is a checkpoint
+			if _, err := os.Stat(file); err == nil {
+				break
+			}
+			fmt.Println("waits")
+		}
 		select {
 		case <-stop:
 			save()
@@ -99,7 +106,7 @@ func fakeTrain(how, out string) int {
 		if step%10 == 0 && step > 0 {
 			save()
 		}
-		if how == "measures" && step == fakeEvalAt {
+		if measures && step == fakeEvalAt {
 			fakeScores(out, step)
 		}
 		if how == "stalls" && step == 25 {
@@ -122,6 +129,9 @@ func fakeScores(out string, step int) {
 	_ = scene.MergeResults(out, &scene.Result{Method: scene.MethodName(step), Protocol: "gsplat", Views: []scene.ViewScores{{Name: "view", Scores: []scene.Score{{Name: "PSNR", Value: float64(step), Known: true}}}}})
 	_ = os.WriteFile(filepath.Join(out, "stats.json"), fmt.Appendf(nil, `{"eval_at": [%d]}`, fakeEvalAt), 0o666)
 }
+
+// waitsFor in front of a file's name, or of what else it is to do, has a fake training wait for such a file in its middle.
+const waitsFor = "waits for "
 
 // fakePreview is what a fake training leaves as its picture: nobody looks into it here.
 var fakePreview = []byte("a picture")
@@ -193,8 +203,11 @@ func (f *farm) read(parts ...string) string {
 	return string(data)
 }
 
-// runUntil runs a task, and ends it for a reason once there is a checkpoint of step 10.
-func runUntil(o Options, reason error) (*store.Manifest, error) {
+// runUntil runs a task, and ends it for a reason once there is a checkpoint of step 10, behind which it waits for that.
+func (f *farm) runUntil(o Options, reason error) (*store.Manifest, error) {
+	how := os.Getenv(fakeVariable)
+	f.t.Setenv(fakeVariable, waitsFor+how)
+	defer f.t.Setenv(fakeVariable, how)
 	ctx, end := context.WithCancelCause(context.Background())
 	defer end(nil)
 	go func() {
@@ -209,9 +222,8 @@ func runUntil(o Options, reason error) (*store.Manifest, error) {
 }
 
 func TestStopsAndGoesOn(t *testing.T) {
-	t.Setenv(fakeVariable, "")
 	f := newFarm(t, `checkpoint_every = "1h"`)
-	if _, err := runUntil(f.options(0, 1, "a"), ErrStopped); !errors.Is(err, ErrStopped) || ExitOf(err) != ExitRetry {
+	if _, err := f.runUntil(f.options(0, 1, "a"), ErrStopped); !errors.Is(err, ErrStopped) || ExitOf(err) != ExitRetry {
 		t.Fatal(err)
 	}
 	m, err := Run(context.Background(), f.options(0, 2, "b"))
@@ -250,10 +262,9 @@ func TestStopBudget(t *testing.T) {
 }
 
 func TestMixed(t *testing.T) {
-	t.Setenv(fakeVariable, "")
 	for change, mixed := range map[Device]bool{{Name: "GPU", UUID: "78", Driver: "9"}: false, {Name: "GPU", Driver: "10"}: true, {Name: "other", Driver: "9"}: true} {
 		f := newFarm(t, `checkpoint_every = "1h"`)
-		if _, err := runUntil(f.options(0, 1, "a"), ErrCanceled); !errors.Is(err, ErrCanceled) || ExitOf(err) != ExitCanceled {
+		if _, err := f.runUntil(f.options(0, 1, "a"), ErrCanceled); !errors.Is(err, ErrCanceled) || ExitOf(err) != ExitCanceled {
 			t.Fatal(err)
 		}
 		o := f.options(0, 2, "a") // the same machine with another device
@@ -269,7 +280,7 @@ func TestHangs(t *testing.T) {
 	for how, test := range map[string]struct {
 		limits string
 		want   error
-	}{"hangs": {`stall_timeout = "300ms"`, errStalled}, "stalls": {"stall_timeout = \"3s\"\ncheckpoint_every = \"200ms\"", errStalled}, "": {`task_timeout = "500ms"`, errTimeout}} {
+	}{"hangs": {`stall_timeout = "300ms"`, errStalled}, "stalls": {"stall_timeout = \"3s\"\ncheckpoint_every = \"200ms\"", errStalled}, waitsFor: {`task_timeout = "500ms"`, errTimeout}} {
 		t.Setenv(fakeVariable, how)
 		f := newFarm(t, test.limits)
 		_, err := Run(context.Background(), f.options(0, 1, "a"))

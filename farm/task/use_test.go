@@ -16,8 +16,9 @@ import (
 
 // TestSaysMore wants progress to say how fast a training is, what it takes of the device, and where its picture is: in one line, and no more.
 func TestSaysMore(t *testing.T) {
-	t.Setenv(fakeVariable, "")
 	f := newFarm(t, `checkpoint_every = "1h"`)
+	told := filepath.Join(f.top, "told")
+	t.Setenv(fakeVariable, waitsFor+told)
 	o := f.options(0, 1, "a")
 	var pictures, working int
 	var last Progress
@@ -32,9 +33,14 @@ func TestSaysMore(t *testing.T) {
 		if p.Rate == 50 && p.Unit == "steps" && p.Device.Busy != nil && *p.Device.Busy == 0.5 && p.Device.Bytes == 1000 && p.Device.Budget == 4000 {
 			working++
 		}
+		if pictures > 0 && working > 0 {
+			_ = os.WriteFile(told, nil, 0o666) // without it the training never ends
+		}
 	}
-	if _, err := Run(context.Background(), o); err != nil {
-		t.Fatal(err)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if _, err := Run(ctx, o); err != nil {
+		t.Error(err)
 	}
 	if pictures != 1 || working == 0 {
 		t.Errorf("%d lines with a picture, %d with the use of the device", pictures, working)
