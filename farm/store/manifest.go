@@ -236,14 +236,12 @@ func Commit(ctx context.Context, r Root, task string, dir *os.Root, names []stri
 	if at, stays := strings.CutPrefix(stage, OutOf(task)+"/"); stays {
 		m.At = at
 	}
-	for _, name := range names {
-		f, err := put(ctx, r, path.Join(stage, name), dir, name)
-		if err != nil {
-			return nil, false, err
+	if err := m.fill(ctx, r, stage, dir, names); errors.Is(err, fs.ErrNotExist) { // who was faster may have removed what others had on their way
+		if first, none := Result(ctx, r, task); none == nil && first != nil {
+			return first, false, first.Of(task, made.Hash)
 		}
-		m.Files = append(m.Files, f)
-	}
-	if err := putJSON(r, path.Join(stage, ManifestName), m); err != nil {
+		return nil, false, err
+	} else if err != nil {
 		return nil, false, err
 	}
 	for range 3 {
@@ -272,6 +270,18 @@ func Commit(ctx context.Context, r Root, task string, dir *os.Root, names []stri
 		}
 	}
 	return nil, false, fmt.Errorf("%s: %w: others put damaged results there again and again", OutOf(task), ErrDamaged)
+}
+
+// fill puts the files of a local folder, and the manifest with them, into a stage.
+func (m *Manifest) fill(ctx context.Context, r Root, stage string, dir *os.Root, names []string) error {
+	for _, name := range names {
+		f, err := put(ctx, r, path.Join(stage, name), dir, name)
+		if err != nil {
+			return err
+		}
+		m.Files = append(m.Files, f)
+	}
+	return putJSON(r, path.Join(stage, ManifestName), m)
 }
 
 // stageName names what an attempt commits, on its way.
