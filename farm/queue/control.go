@@ -236,23 +236,65 @@ func (q *Queue) Delete(ctx context.Context, job string) error {
 	return failed("delete", job, err)
 }
 
-// forget removes all that is stored under a job's token, whose head, of that revision, says that it is forgotten. The head goes last: what another job of the name would
-// take for its own must be gone by then, also where this was interrupted and is done again.
+// forget removes all that is stored under a job's token, whose head, of that revision, says that it is forgotten. What another job of the name would take for its own must
+// be gone before the head says so, also where this was interrupted and is done again.
+//
+// The head itself stays, as one that is gone: where a server (2.15) is killed, it finds the values again that a key had before the last one, unless the last one is there.
+// So may entries of tasks come back, which Submit therefore writes anew where a job of the name was there before. Other keys are written once.
 func (q *Queue) forget(ctx context.Context, token string, revision uint64) error {
-	for _, at := range []struct{ stream, subject string }{
-		{jobStream, "jobs.*.*." + token + ".*"}, {logStream, "log." + token + ".*"}, {q.previews.stream, q.previews.subject(token + ".*")},
-		{q.tasks.stream, q.tasks.subject(token + ".*")}, {q.ctl.stream, q.ctl.subject(endingKey(token))},
-	} {
-		if err := q.purge(ctx, at.stream, at.subject); err != nil {
+	places := []struct {
+		stream, subject string
+		until           uint64 // what comes behind is of another job of the name
+	}{
+		{jobStream, "jobs.*.*." + token + ".*", 0}, {logStream, "log." + token + ".*", 0}, {q.previews.stream, q.previews.subject(token + ".*"), 0},
+		{q.tasks.stream, q.tasks.subject(token + ".*"), 0}, {q.ctl.stream, q.ctl.subject(endingKey(token)), 0},
+	}
+	for i := range places {
+		var err error
+		if places[i].until, err = q.lastIn(ctx, places[i].stream); err != nil {
 			return err
 		}
 	}
-	for _, key := range []string{token + ".>", token} {
-		if err := q.purge(ctx, q.jobs.stream, q.jobs.subject(key), jetstream.WithPurgeSequence(revision+1)); err != nil {
+	places = append(places, struct {
+		stream, subject string
+		until           uint64
+	}{q.jobs.stream, q.jobs.subject(token + ".>"), revision})
+	found, err := q.jobs.read(ctx, token)
+	if errors.Is(err, errAbsent) || err == nil && found.revision != revision {
+		return nil // somebody else was faster
+	}
+	if err != nil {
+		return err
+	}
+	head, err := parseHead(found.value)
+	if err != nil {
+		return err
+	}
+	for _, at := range places {
+		if err := q.purge(ctx, at.stream, at.subject, jetstream.WithPurgeSequence(at.until+1)); err != nil {
 			return err
 		}
+	}
+	raw, err := json.Marshal(Head{Format: Format, Name: head.Name, Tasks: max(head.Tasks, head.Former), Ended: cmp.Or(head.Ended, JobCanceled), Forgotten: true, Gone: true})
+	if err != nil {
+		return err
+	}
+	if _, err := q.jobs.cas(ctx, token, revision, raw); !errors.Is(err, errConflict) {
+		return err
 	}
 	return nil
+}
+
+// lastIn is the number of the last message of a stream, 0 where there never was one.
+func (q *Queue) lastIn(ctx context.Context, stream string) (last uint64, err error) {
+	err = q.retry(ctx, "look at "+stream, func(ctx context.Context) error {
+		s, err := q.js.Stream(ctx, stream)
+		if err == nil {
+			last = s.CachedInfo().State.LastSeq
+		}
+		return err
+	})
+	return last, err
 }
 
 // purge removes what is in a stream under a subject.
@@ -388,6 +430,8 @@ func hintOf(op string, err error) string {
 	switch {
 	case errors.Is(err, ErrNoJob):
 		return "vksplat farm ls lists the jobs."
+	case errors.Is(err, errAbsent):
+		return "Its plan or document is lost: vksplat farm fsck says more."
 	case errors.Is(err, ErrForgotten):
 		return "vksplat farm delete forgets it to the end."
 	case errors.Is(err, ErrRunning):

@@ -106,6 +106,8 @@ type Head struct {
 	Canceled   bool          `json:"canceled,omitempty"`
 	Ended      JobState      `json:"ended,omitempty"`
 	Forgotten  bool          `json:"forgotten,omitempty"` // it has ended, and is being removed
+	Gone       bool          `json:"gone,omitempty"`      // it was removed: only this is left, and nobody sees it; Tasks is the most that a job of the name had
+	Former     int           `json:"former,omitempty"`    // the most tasks that a job of the name had that is gone
 	Redo       *Redo         `json:"redo,omitempty"`      // what is to be done again, and has not been queued whole
 	Redos      int           `json:"redos,omitempty"`     // how often somebody began that
 	Counts     map[State]int `json:"counts,omitempty"`    // when it ended
@@ -123,6 +125,7 @@ const (
 	JobSucceeded JobState = "succeeded"
 	JobFailed    JobState = "failed"
 	JobCanceled  JobState = "canceled"
+	JobBroken    JobState = "broken" // its plan or document is lost or damaged: fsck says more
 )
 
 // Ended says whether nothing of a job in this state will run unless somebody retries it.

@@ -2,10 +2,12 @@ package queue
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -39,7 +41,7 @@ type Finding struct {
 // Fsck compares the queue with a store, nil for none, and with itself. With repair it mends what it finds: an empty queue is rebuilt from the store.
 // Workers may go on meanwhile.
 func (q *Queue) Fsck(ctx context.Context, store Inventory, repair bool) ([]Finding, error) {
-	c := &checker{q: q, ctx: ctx, repair: repair, known: map[string]bool{}, stored: map[string][]JobPlan{}, boards: map[string]*board{}}
+	c := &checker{q: q, ctx: ctx, repair: repair, known: map[string]bool{}, gone: map[string]bool{}, stored: map[string][]JobPlan{}, boards: map[string]*board{}}
 	steps := []func() error{c.checkHeads, c.checkEntries, c.checkBoards, c.checkMessages, c.checkReconciler}
 	c.store = store
 	for _, step := range steps {
@@ -57,6 +59,7 @@ type checker struct {
 	repair   bool
 	stored   map[string][]JobPlan // by token of the job
 	known    map[string]bool      // tokens of jobs of the queue
+	gone     map[string]bool      // tokens of jobs that were forgotten
 	boards   map[string]*board    // by token, of jobs that can be read
 	findings []Finding
 }
@@ -96,9 +99,12 @@ func (c *checker) checkHeads() error {
 	if _, err := c.q.jobs.scan(c.ctx, "*", 0, func(r record) { heads = append(heads, r) }); err != nil {
 		return err
 	}
-	for _, r := range heads {
-		c.known[r.key] = true
-	}
+	heads = slices.DeleteFunc(heads, func(r record) bool {
+		head, err := parseHead(r.value)
+		c.gone[r.key] = err == nil && head.Gone
+		c.known[r.key] = !c.gone[r.key]
+		return c.gone[r.key]
+	})
 	// Only now: whoever forgets a job removes it from the store before the queue, and must not find it in the queue again.
 	if err := c.readStore(); err != nil {
 		return err
@@ -121,6 +127,7 @@ func (c *checker) checkHeads() error {
 			return err
 		}
 		c.known[token] = c.repair
+		c.gone[token] = !c.repair
 	}
 	return nil
 }
@@ -151,6 +158,8 @@ func (c *checker) checkHead(r record) error {
 			}
 			return c.restore(r.key, plans[len(plans)-1])
 		}
+	} else if errors.Is(err, errAbsent) && head.Name != "" { // its plan or document: they are written before the head, and nobody has them any more
+		mend = func() error { return c.q.forget(c.ctx, r.key, r.revision) }
 	}
 	return c.find(r.key, "", -1, "it cannot be read: "+err.Error(), mend)
 }
@@ -172,10 +181,11 @@ func (c *checker) openBoard(r record) error {
 
 // restore submits a job of the store that is not in the queue. Others may do the same: what they have made of it stays.
 func (c *checker) restore(token string, plan JobPlan) error {
-	if err := c.countOn(plan); err != nil {
+	attempts, err := c.attempts(plan)
+	if err != nil {
 		return err
 	}
-	if err := c.q.Submit(c.ctx, plan); errors.Is(err, ErrExists) || errors.Is(err, ErrForgotten) {
+	if err := c.q.submitFrom(c.ctx, plan, attempts); errors.Is(err, ErrExists) || errors.Is(err, ErrForgotten) {
 		return errConflict
 	} else if err != nil {
 		return err
@@ -187,25 +197,19 @@ func (c *checker) restore(token string, plan JobPlan) error {
 	return c.openBoard(r)
 }
 
-// countOn has the attempts of a job that will be submitted go on behind those that the store knows: a worker of before may still be at one, and no number may repeat.
-// Nobody claims a task before its job is there.
-func (c *checker) countOn(plan JobPlan) error {
+// attempts are those of a job's tasks that the store knows of: a worker of before may still be at one, and no number may repeat.
+func (c *checker) attempts(plan JobPlan) ([]int, error) {
+	list := make([]int, len(plan.Tasks))
 	tasks := make([]int, len(plan.Tasks))
 	for i := range tasks {
 		tasks[i] = i
 	}
 	document := hashOf(plan.Document)
-	return atOnce(tasks, func(i int) error {
-		n, err := c.store.Attempts(c.ctx, document, i)
-		if err != nil || n == 0 {
-			return err
-		}
-		return c.q.updateEntry(c.ctx, plan.Name, i, func(e *Entry) bool {
-			later := n > e.Attempt
-			e.Attempt = max(e.Attempt, n)
-			return later
-		})
+	err := atOnce(tasks, func(i int) (err error) {
+		list[i], err = c.store.Attempts(c.ctx, document, i)
+		return err
 	})
+	return list, err
 }
 
 // checkEntries finds entries that cannot be read or belong to no job.
@@ -214,7 +218,8 @@ func (c *checker) checkEntries() error {
 	var list []bad
 	_, err := c.q.tasks.scan(c.ctx, "*.*", 0, func(r record) {
 		token, _, _ := strings.Cut(r.key, ".")
-		if !c.known[token] {
+		if c.gone[token] { // it may have come back, takes little room, and Submit sees to it
+		} else if !c.known[token] {
 			list = append(list, bad{r.key, "an entry of no job"})
 		} else if b := c.boards[token]; b != nil {
 			if _, err := b.take(r); err != nil {
@@ -245,8 +250,11 @@ func (c *checker) hasCome(token string) (bool, error) {
 	if c.known[token] {
 		return false, nil
 	}
-	_, err := c.q.jobs.read(c.ctx, token)
+	r, err := c.q.jobs.read(c.ctx, token)
 	if errors.Is(err, errAbsent) {
+		return false, nil
+	}
+	if head, bad := parseHead(r.value); err == nil && bad == nil && head.Gone {
 		return false, nil
 	}
 	return err == nil, err
@@ -254,15 +262,20 @@ func (c *checker) hasCome(token string) (bool, error) {
 
 // dropEntry removes an entry: its task is as if nobody had claimed it, and its job has not ended.
 func (c *checker) dropEntry(key string) error {
-	if err := c.q.purge(c.ctx, c.q.tasks.stream, c.q.tasks.subject(key)); err != nil {
+	token, index, _ := strings.Cut(key, ".")
+	b := c.boards[token]
+	if i, err := strconv.Atoi(index); b == nil || err != nil || i < 0 || i >= len(b.cells) {
+		return c.q.purge(c.ctx, c.q.tasks.stream, c.q.tasks.subject(key))
+	}
+	raw, err := json.Marshal(Entry{Format: Format, Key: key, State: Queued}) // not absent: older ones may come back, as forget knows
+	if err == nil {
+		err = c.q.tasks.put(c.ctx, key, raw)
+	}
+	if err != nil {
 		return err
 	}
-	token, _, _ := strings.Cut(key, ".")
-	if b := c.boards[token]; b != nil {
-		b.drop(key)
-		return c.reopen(b)
-	}
-	return nil
+	b.drop(key)
+	return c.reopen(b)
 }
 
 // reopen has the reconciler read a job anew.

@@ -27,23 +27,31 @@ const (
 
 // Submit stores a job: all of it or nothing. Tasks may be claimed from then on. Submitting the same plan again changes nothing; another plan of the same
 // name gives ErrExists.
-func (q *Queue) Submit(ctx context.Context, plan JobPlan) error {
+func (q *Queue) Submit(ctx context.Context, plan JobPlan) error { return q.submitFrom(ctx, plan, nil) }
+
+// submitFrom is Submit of a job whose tasks were tried so often already, by index: nil for never. These numbers are not used again.
+func (q *Queue) submitFrom(ctx context.Context, plan JobPlan, attempts []int) error {
 	if plan.Priority == "" {
 		plan.Priority = Normal
 	}
 	if err := plan.check(); err != nil {
 		return failure("submit job", plan.Name, err, "", scene.ErrData)
 	}
-	if err := q.submit(ctx, plan); errors.Is(err, ErrExists) {
+	err := errConflict
+	for errors.Is(err, errConflict) { // somebody submits or forgets a job of the name at the same time
+		err = q.submit(ctx, plan, attempts)
+	}
+	switch {
+	case errors.Is(err, ErrExists):
 		return failure("submit job", plan.Name, err, "Give the job another name; or let an administrator forget the old one, once it has ended: vksplat farm delete "+strconv.Quote(plan.Name), scene.ErrUsage)
-	} else if err != nil {
+	case err != nil:
 		return failure("submit job", plan.Name, err, hintOf("submit job", err), kindOf(err))
 	}
 	q.log.Info("job submitted", "job", plan.Name, "owner", plan.Owner, "priority", plan.Priority, "tasks", len(plan.Tasks))
 	return nil
 }
 
-func (q *Queue) submit(ctx context.Context, plan JobPlan) error {
+func (q *Queue) submit(ctx context.Context, plan JobPlan, attempts []int) error {
 	packed, sum, err := packTasks(plan.Tasks)
 	if err != nil {
 		return err
@@ -53,11 +61,13 @@ func (q *Queue) submit(ctx context.Context, plan JobPlan) error {
 		Document: hashOf(plan.Document), Plan: sum, Version: q.options.Version,
 	}
 	key := tokenOf(plan.Name)
-	if found, _, err := q.head(ctx, plan.Name); err == nil {
-		return sameJob(found, head)
+	former, before, err := q.headRecord(ctx, plan.Name)
+	if err == nil {
+		return sameJob(former, head)
 	} else if !errors.Is(err, ErrNoJob) {
 		return err
 	}
+	head.Former = former.Tasks
 	// Parts carry the hash of the plan in their keys: somebody else who submits another job of this name meanwhile does not mix with them.
 	for part := range slices.Chunk(packed, planPart) {
 		if err := q.putOnce(ctx, partKey(key, sum, head.Parts), part); err != nil {
@@ -71,18 +81,50 @@ func (q *Queue) submit(ctx context.Context, plan JobPlan) error {
 	if _, head.Age, err = q.jobs.get(ctx, documentKey(key, head.Document)); err != nil {
 		return err
 	}
+	if err := q.begin(ctx, head, before.revision, attempts); err != nil {
+		return err
+	}
 	raw, err := json.Marshal(head)
 	if err != nil {
 		return err
 	}
-	if _, err = q.jobs.cas(ctx, key, 0, raw); !errors.Is(err, errConflict) {
-		return err
+	_, err = q.jobs.cas(ctx, key, before.revision, raw)
+	return err
+}
+
+// begin writes entries of a job that will be submitted, where those that are there must not count: of tasks that were tried before, and where a job of the name is
+// gone, whose entries may come back. Its head is still at that revision: nobody claims a task of it.
+func (q *Queue) begin(ctx context.Context, head Head, revision uint64, attempts []int) error {
+	var tasks []int
+	for i := range head.Tasks {
+		if i < head.Former || i < len(attempts) && attempts[i] > 0 {
+			tasks = append(tasks, i)
+		}
 	}
-	found, _, err := q.head(ctx, plan.Name)
-	if err != nil {
-		return err
-	}
-	return sameJob(found, head)
+	return atOnce(tasks, func(i int) error {
+		for {
+			e, r, err := q.entry(ctx, head.Name, i)
+			if err != nil {
+				return err
+			}
+			now, err := q.jobs.read(ctx, tokenOf(head.Name))
+			if err != nil && !errors.Is(err, errAbsent) {
+				return err
+			}
+			if now.revision != revision {
+				return errConflict
+			}
+			if i < head.Former {
+				e = &Entry{Format: Format, Key: e.Key, State: Queued, Attempt: e.Attempt}
+			}
+			if i < len(attempts) {
+				e.Attempt = max(e.Attempt, attempts[i])
+			}
+			if _, err := q.writeEntry(ctx, head.Name, i, e, r.revision); !errors.Is(err, errConflict) {
+				return err
+			}
+		}
+	})
 }
 
 func sameJob(found, head Head) error {
@@ -268,7 +310,7 @@ func unpackTasks(packed []byte, head Head) ([]Task, error) {
 	return tasks, nil
 }
 
-// head reads the head of a job, or gives ErrNoJob.
+// head reads the head of a job, or gives ErrNoJob, also of one that is gone.
 func (q *Queue) head(ctx context.Context, job string) (head Head, revision uint64, err error) {
 	head, r, err := q.headRecord(ctx, job)
 	return head, r.revision, err
@@ -282,6 +324,9 @@ func (q *Queue) headRecord(ctx context.Context, job string) (head Head, r record
 	}
 	if err == nil {
 		head, err = parseHead(r.value)
+	}
+	if err == nil && head.Gone {
+		err = ErrNoJob
 	}
 	return head, r, err
 }

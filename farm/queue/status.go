@@ -63,27 +63,40 @@ func (q *Queue) List(ctx context.Context) ([]JobStatus, error) {
 			bad = errors.Join(bad, fmt.Errorf("job %s: %w", r.key, err))
 			return
 		}
+		if head.Gone {
+			return
+		}
 		jobs = append(jobs, JobStatus{Head: head, State: head.Ended, Counts: head.Counts, Changed: r.at})
 	})
 	if err = errors.Join(err, bad); err != nil {
 		return nil, failure("list jobs", "", err, "", scene.ErrTryAgain)
 	}
 	for i := range jobs {
-		job := &jobs[i]
-		if job.State == "" {
-			b, err := q.board(ctx, job.Head, 0)
-			if err != nil {
-				return nil, failure("list jobs", job.Name, err, "", scene.ErrTryAgain)
-			}
-			job.State, job.Counts = b.state(), b.countsCopy()
-			b.outlook(job)
+		err := q.complete(ctx, &jobs[i])
+		if err != nil && (isTransient(err) || ctx.Err() != nil) {
+			return nil, failure("list jobs", jobs[i].Name, err, "", scene.ErrTryAgain)
 		}
-		if job.Submitted, err = q.submitted(ctx, job.Head); err != nil {
-			return nil, failure("list jobs", job.Name, err, "", scene.ErrTryAgain)
+		if err != nil { // nobody misses the others for it
+			jobs[i].State = JobBroken
+			q.log.Warn("a job cannot be read; farm fsck may help", "job", jobs[i].Name, "cause", err)
 		}
 	}
 	slices.SortFunc(jobs, func(a, b JobStatus) int { return int(int64(a.Age) - int64(b.Age)) })
 	return jobs, nil
+}
+
+// complete reads what the head of a job does not say.
+func (q *Queue) complete(ctx context.Context, job *JobStatus) (err error) {
+	if job.State == "" {
+		b, err := q.board(ctx, job.Head, 0)
+		if err != nil {
+			return err
+		}
+		job.State, job.Counts = b.state(), b.countsCopy()
+		b.outlook(job)
+	}
+	job.Submitted, err = q.submitted(ctx, job.Head)
+	return err
 }
 
 // Show returns a job with all its tasks.
@@ -119,7 +132,7 @@ func (q *Queue) WatchHeads(ctx context.Context, fn func(Head)) error {
 	defer stop()
 	for next := uint64(0); ; {
 		next, err = q.jobs.scan(ctx, "*", next, func(r record) {
-			if head, err := parseHead(r.value); err == nil { // else fsck finds it
+			if head, err := parseHead(r.value); err == nil && !head.Gone { // else fsck finds it
 				fn(head)
 			}
 		})

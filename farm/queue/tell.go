@@ -73,6 +73,9 @@ func (r *reconciler) tellEnd(ctx context.Context, note record) error {
 		return err
 	}
 	head, err := parseHead(found.value)
+	if err == nil && head.Gone {
+		return r.q.dropNote(ctx, note)
+	}
 	if err != nil || head.Ended == "" {
 		return err // it goes on
 	}
