@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -403,4 +404,38 @@ func TestForgetHalves(t *testing.T) {
 	if got, want := left(), []string{"t/out/model", "t/tmp/a/file", "t/tmp/old-1/model"}; !slices.Equal(got, want) {
 		t.Errorf("of all attempts there is %q, want %q", got, want)
 	}
+}
+
+// overtaken is a root on which somebody is faster, as model.ply is half written.
+type overtaken struct {
+	Root
+	faster func()
+}
+
+func (o *overtaken) Put(key string, write func(io.Writer) error) error {
+	return o.Root.Put(key, func(w io.Writer) error {
+		if faster := o.faster; faster != nil && path.Base(key) == "model.ply" {
+			o.faster = nil
+			faster()
+		}
+		return write(w)
+	})
+}
+
+// TestOvertaken has another attempt commit and clear away what is on its way as this one puts its files there: it has the results of the faster one.
+func TestOvertaken(t *testing.T) {
+	onRoots(t, func(t *testing.T, r *rig) {
+		ctx, names := t.Context(), []string{"a.png", "model.ply"}
+		dir := work(t, map[string]string{"a.png": "x", "model.ply": "x"})
+		slow := &overtaken{r.Root, func() {
+			_, own, err := Commit(ctx, r, "job/task", dir, names, Made{Attempt: 2})
+			if err = errors.Join(err, Forget(r, "job/task", 2)); err != nil || !own {
+				t.Error(own, err)
+			}
+		}}
+		m, own, err := Commit(ctx, slow, "job/task", dir, names, Made{Attempt: 1})
+		if err != nil || own || m.Attempt != 2 {
+			t.Errorf("%+v, own %v, %v", m, own, err)
+		}
+	})
 }
