@@ -232,6 +232,9 @@ func (w *Worker) decide(ctx context.Context, c call, slot Slot) (lease *Lease, a
 			continue
 		}
 		if err != nil {
+			if e.State == Running {
+				w.disclaim(ctx, c, e, r.revision)
+			}
 			return nil, "", err
 		}
 		w.q.logEdge(c.Job, c.Index, before, e)
@@ -262,6 +265,18 @@ func (w *Worker) lookBack(ctx context.Context, before Head, c call, task *Task) 
 		return ""
 	}
 	return "+ACK"
+}
+
+// disclaim takes back a claim that was perhaps written, behind an entry of that revision, when this worker was to end: nobody would work on it until the lease is over.
+func (w *Worker) disclaim(ctx context.Context, c call, claimed *Entry, revision uint64) {
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), answerFor)
+	defer stop()
+	e := *claimed
+	e.handBack()
+	e.Beat++
+	if _, err := w.q.writeEntry(ctx, c.Job, c.Index, &e, revision); errors.Is(err, errConflict) { // else the claim, if it comes yet, is refused
+		_ = w.unclaim(ctx, c, claimed.Claim)
+	}
 }
 
 // unclaim takes back a claim of which nothing was begun.

@@ -2,6 +2,7 @@ package queue
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -125,4 +126,23 @@ func TestAnswerOfAnother(t *testing.T) {
 	if took := time.Since(began); took > answerFor/2 {
 		t.Errorf("nothing is waited for during %v", took)
 	}
+}
+
+// TestStopsWhileItClaims has a worker stop as its claim is on the way to the server: the task is another's at once.
+func TestStopsWhileItClaims(t *testing.T) {
+	s := newSteps(t, Task{Name: "a"})
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	sub, err := s.q.nc.Subscribe("$KV.task.j.0", func(*nats.Msg) { stop() })
+	s.must(err)
+	if lease, err := s.w.Claim(ctx, Slot{}); lease != nil {
+		s.must(lease.Handback(t.Context())) // the answer was faster
+	} else if !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	s.must(sub.Unsubscribe())
+	if e := s.entry(0); e.State != Queued || e.Used != 0 {
+		t.Errorf("%+v", e)
+	}
+	s.succeed("a")
 }
