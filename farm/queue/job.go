@@ -93,37 +93,43 @@ func (q *Queue) submit(ctx context.Context, plan JobPlan, attempts []int) error 
 }
 
 // begin writes entries of a job that will be submitted, where those that are there must not count: of tasks that were tried before, and where a job of the name is
-// gone, whose entries may come back. Its head is still at that revision: nobody claims a task of it.
+// gone, whose entries may come back. It gives errConflict where the head of the job is not at that revision any more.
 func (q *Queue) begin(ctx context.Context, head Head, revision uint64, attempts []int) error {
-	var tasks []int
+	tasks := make([]int, 0, head.Tasks)
 	for i := range head.Tasks {
 		if i < head.Former || i < len(attempts) && attempts[i] > 0 {
 			tasks = append(tasks, i)
 		}
 	}
+	if len(tasks) == 0 {
+		return nil
+	}
+	there := map[string]record{}
+	if _, err := q.tasks.scan(ctx, tokenOf(head.Name)+".*", 0, func(r record) { there[r.key] = r }); err != nil {
+		return err
+	}
+	// Nobody claims a task before its job is there: who has done so since that was read wrote the entry, too.
+	if now, err := q.jobs.read(ctx, tokenOf(head.Name)); err != nil && !errors.Is(err, errAbsent) {
+		return err
+	} else if now.revision != revision {
+		return errConflict
+	}
 	return atOnce(tasks, func(i int) error {
-		for {
-			e, r, err := q.entry(ctx, head.Name, i)
-			if err != nil {
-				return err
-			}
-			now, err := q.jobs.read(ctx, tokenOf(head.Name))
-			if err != nil && !errors.Is(err, errAbsent) {
-				return err
-			}
-			if now.revision != revision {
-				return errConflict
-			}
-			if i < head.Former {
-				e = &Entry{Format: Format, Key: e.Key, State: Queued, Attempt: e.Attempt}
-			}
-			if i < len(attempts) {
-				e.Attempt = max(e.Attempt, attempts[i])
-			}
-			if _, err := q.writeEntry(ctx, head.Name, i, e, r.revision); !errors.Is(err, errConflict) {
-				return err
-			}
+		r := there[entryKey(head.Name, i)]
+		fresh := Entry{Format: Format, Key: entryKey(head.Name, i), State: Queued}
+		e, err := parseEntry(r)
+		switch {
+		case err != nil: // absent, or damaged
+			e = &fresh
+		case i < head.Former:
+			fresh.Attempt = e.Attempt // no number comes twice
+			e = &fresh
 		}
+		if i < len(attempts) {
+			e.Attempt = max(e.Attempt, attempts[i])
+		}
+		_, err = q.writeEntry(ctx, head.Name, i, e, r.revision)
+		return err
 	})
 }
 
