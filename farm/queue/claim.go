@@ -232,9 +232,7 @@ func (w *Worker) decide(ctx context.Context, c call, slot Slot) (lease *Lease, a
 			continue
 		}
 		if err != nil {
-			if e.State == Running {
-				w.disclaim(ctx, c, e, r.revision)
-			}
+			w.disclaim(ctx, c, e, r.revision)
 			return nil, "", err
 		}
 		w.q.logEdge(c.Job, c.Index, before, e)
@@ -269,6 +267,9 @@ func (w *Worker) lookBack(ctx context.Context, before Head, c call, task *Task) 
 
 // disclaim takes back a claim that was perhaps written, behind an entry of that revision, when this worker was to end: nobody would work on it until the lease is over.
 func (w *Worker) disclaim(ctx context.Context, c call, claimed *Entry, revision uint64) {
+	if claimed.State != Running {
+		return
+	}
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), answerFor)
 	defer stop()
 	e := *claimed
