@@ -36,6 +36,9 @@ type Finding struct {
 	Mends    bool   `json:"mends"` // whether repair mends it
 }
 
+// LacksResults is what a task lacks that repair queues again: only its next attempt mends it.
+const LacksResults = "it succeeded, but the store has no valid results of it"
+
 // Fsck compares the queue with a store, nil for none, and with itself. With repair it mends what it finds: an empty queue is rebuilt from the store.
 // Workers may go on meanwhile.
 func (q *Queue) Fsck(ctx context.Context, store Inventory, repair bool) ([]Finding, error) {
@@ -372,7 +375,7 @@ func (c *checker) checkStranger(b *board) error {
 	if missing == 0 {
 		return nil
 	}
-	what := fmt.Sprintf("of %d tasks that succeeded %d have no results in the store, which knows nothing of the job: is this its folder, and is it mounted? Nothing is queued again for that", b.counts[Succeeded], missing)
+	what := fmt.Sprintf("the store knows nothing of the job, nor has it results of tasks that succeeded (%d of %d): is this its folder, and is it mounted? Nothing is queued again for that", missing, b.counts[Succeeded])
 	return c.find(b.head.Name, "", -1, what, nil)
 }
 
@@ -397,7 +400,7 @@ func (c *checker) checkManifest(b *board, i int) error {
 	}
 	switch {
 	case cell.state == Succeeded && manifest == "":
-		return c.find(b.head.Name, task.Name, i, "it succeeded, but the store has no valid manifest of it", update(func(e *Entry) {
+		return c.find(b.head.Name, task.Name, i, LacksResults, update(func(e *Entry) {
 			e.State, e.Manifest, e.Used = Queued, "", 0
 			e.Generation++
 		}))
