@@ -194,7 +194,7 @@ func (a *app) runTask(o *runTaskOptions) error {
 	m, err := task.Run(ctx, t)
 	if err != nil {
 		if o.progress == progressOpenJD {
-			a.printf("openjd_fail: %s\n", scene.Printable(err.Error()))
+			a.printf("openjd_fail: %s\n", scene.Printable(scene.ErrorText(err)))
 		}
 		return err
 	}

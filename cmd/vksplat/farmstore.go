@@ -23,6 +23,7 @@ import (
 	"vksplat/farm/store"
 	"vksplat/farm/task"
 	"vksplat/farm/worker"
+	"vksplat/scene"
 )
 
 // artifact is a file of a task's results.
@@ -270,7 +271,7 @@ func (a *app) printFindings(findings []queue.Finding, stores *worker.Inventory, 
 		f := &findings[i]
 		if stores != nil && f.What == queue.LacksResults {
 			if bad := stores.Damage(f.Job, f.Index); bad != nil {
-				f.What += ": " + bad.Error()
+				f.What += ": " + scene.ErrorText(bad)
 			}
 		}
 		if f.Repaired {
@@ -300,7 +301,7 @@ func (a *app) printFindings(findings []queue.Finding, stores *worker.Inventory, 
 	if left > 0 {
 		return &hintedError{err: errors.New(leftText(left, len(findings))), hint: advice}
 	}
-	if !asJSON {
+	if !asJSON && len(findings) == 0 {
 		a.printf("nothing is wrong\n")
 	}
 	return nil

@@ -122,24 +122,22 @@ func (a *app) report(err error) {
 	a.text.Lock()
 	defer a.text.Unlock()
 	a.show.endLine()
-	var printed []string
-	for _, line := range strings.Split(err.Error(), "\n") {
-		if line = strings.TrimSpace(line); line != "" && !slices.Contains(printed, line) {
-			printed = append(printed, line)
-			_, _ = fmt.Fprintf(a.stderr, "vksplat: error: %s\n", scene.Visible(withoutPackages(line)))
-		}
+	for _, line := range linesOf(err) {
+		_, _ = fmt.Fprintf(a.stderr, "vksplat: error: %s\n", scene.Visible(line))
 	}
 	if h := hint(err); h != "" {
 		_, _ = fmt.Fprintf(a.stderr, "hint: %s\n", scene.Visible(hintStyle(h)))
 	}
 }
 
-// withoutPackages takes names of Go packages out of a chain of causes, where they tell users nothing: that of scene stands before errors of all packages that use its type.
-func withoutPackages(text string) string {
-	for _, name := range []string{"scene: ", "nats: "} {
-		text = strings.ReplaceAll(strings.TrimPrefix(text, name), ": "+name, ": ")
+// linesOf are the texts of an error and of those that are joined in it, each once, without the names of packages.
+func linesOf(err error) (lines []string) {
+	for line := range strings.SplitSeq(scene.ErrorText(err), "\n") {
+		if line = strings.TrimSpace(line); line != "" && !slices.Contains(lines, line) {
+			lines = append(lines, line)
+		}
 	}
-	return text
+	return lines
 }
 
 // hintStyle gives hints of all packages one look: no capital at the start, unless

@@ -17,6 +17,7 @@ import (
 
 	"vksplat/farm/queue"
 	"vksplat/farm/spec"
+	"vksplat/scene"
 	"vksplat/view"
 )
 
@@ -89,7 +90,7 @@ func (p *pages) page(name string, look func(ctx context.Context, r *http.Request
 			if errors.Is(err, queue.ErrNoJob) || errors.Is(err, queue.ErrNoTask) {
 				status = http.StatusNotFound
 			}
-			http.Error(w, err.Error(), status)
+			http.Error(w, scene.ErrorText(err), status)
 			return
 		}
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")

@@ -302,7 +302,7 @@ func (e *Entry) judge(age, lease time.Duration, task *Task) (answer string) {
 
 // giveUp takes the task away from a silent owner.
 func (e *Entry) giveUp(task *Task) {
-	e.addFailure("its worker fell silent", func(f *Failure) { f.Lost = true })
+	e.addFailure(errors.New("its worker fell silent"), func(f *Failure) { f.Lost = true })
 	switch {
 	case e.State == Canceling:
 		e.stop()

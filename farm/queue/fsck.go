@@ -85,7 +85,7 @@ func (c *checker) readStore() error {
 	}
 	return c.store.Jobs(c.ctx, func(plan JobPlan, bad error) error {
 		if bad != nil {
-			return c.find(plan.Name, "", -1, "the store has this document of a job, which cannot be used: "+bad.Error(), nil)
+			return c.find(plan.Name, "", -1, "the store has this document of a job, which cannot be used: "+scene.ErrorText(bad), nil)
 		}
 		token := tokenOf(plan.Name)
 		c.stored[token] = append(c.stored[token], plan)
@@ -155,7 +155,7 @@ func (c *checker) checkHead(r record) error {
 			return c.restore(r.key, plans[len(plans)-1])
 		}
 	}
-	return c.find(r.key, "", -1, "it cannot be read: "+err.Error(), mend)
+	return c.find(r.key, "", -1, "it cannot be read: "+scene.ErrorText(err), mend)
 }
 
 func (c *checker) openBoard(r record) error {
@@ -357,7 +357,7 @@ func (c *checker) checkStranger(b *board) error {
 		return err
 	}
 	if err := c.store.Add(document); err != nil {
-		return c.find(b.head.Name, "", -1, "its results cannot be looked at: "+err.Error(), nil)
+		return c.find(b.head.Name, "", -1, "its results cannot be looked at: "+scene.ErrorText(err), nil)
 	}
 	missing := 0
 	for i := range b.cells {
