@@ -202,7 +202,14 @@ func (e *Entry) stop() {
 // again queues a task anew: what attempts before this have made does not count.
 func (e *Entry) again() {
 	e.State, e.Used, e.Manifest, e.Claim, e.Again = Queued, 0, "", "", false
+	e.clearProgress()
 	e.Generation++
+}
+
+// clearProgress forgets how far the last attempt was.
+func (e *Entry) clearProgress() {
+	e.Step, e.Of, e.Message = 0, 0, ""
+	e.Rate, e.Unit, e.Took = 0, "", 0
 }
 
 func (e *Entry) addFailure(cause error, change func(*Failure)) {
