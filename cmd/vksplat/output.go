@@ -39,11 +39,22 @@ func (o *output) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// checked joins err, which a command ended with, and what could not be written. A reader that is gone wanted no more.
+// failed is the first error of writing.
+func (o *output) failed() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.at
+}
+
+// checked joins err, which a command ended with, and what could not be written. A reader that is gone wanted no more: that is no error, also of a command that noticed.
 func (o *output) checked(err error) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.at == nil || slices.ContainsFunc(pipeGone, func(gone error) bool { return errors.Is(o.at, gone) }) {
+	gone := slices.ContainsFunc(pipeGone, func(gone error) bool { return errors.Is(o.at, gone) })
+	switch {
+	case gone && errors.Is(err, o.at):
+		return nil
+	case gone, o.at == nil:
 		return err
 	}
 	lost := &hintedError{err: fmt.Errorf("write to standard output: %w", pathless(o.at)), hint: "text is missing there, and nothing else; make room, or send it elsewhere"}
