@@ -61,6 +61,12 @@ func TestFarmSaysWhatToDo(t *testing.T) {
 	says(exitOK, "", "drain", "gpu1", "--undo")
 	says(exitFailure, "job garden has none that match", "artifacts", "ls", "garden", "*.ply", "--json", roots)
 	says(exitOK, "", "artifacts", "ls", "garden", roots)
+	spaced := filepath.Join(dir, "spaced.toml")
+	if err := os.WriteFile(spaced, []byte(strings.Replace(wordsJob, "garden", "two gardens", 1)), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	says(exitOK, "", "submit", spaced)
+	says(exitUsage, "did you mean "+quoted("two gardens")+"?", "show", "two-gardens") // in quotes, as a shell needs it
 	says(exitUsage, "cancel it first", "delete", "garden", roots)
 	says(exitOK, "", "cancel", "garden")
 	says(exitOK, "", "delete", "garden", roots) // which waits until the job has ended
