@@ -356,7 +356,7 @@ func (a *app) farmGcCommand() *cobra.Command {
 				return err
 			}
 			if err != nil { // as of a root that is no more: others are forgotten all the same
-				a.warn(fmt.Sprintf("job %s stays: %v", j.Name, err))
+				a.warn(fmt.Sprintf("job %s stays: %s", j.Name, scene.ErrorText(err)))
 				failed = cmp.Or(failed, err)
 			}
 		}
