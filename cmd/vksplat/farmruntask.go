@@ -185,7 +185,7 @@ func (a *app) runTask(o *runTaskOptions) error {
 	if list, err := task.Devices(ctx, program, cmp.Or(o.device, "auto")); err == nil {
 		t.Selected = list[0]
 	} else {
-		a.note("no device: "+scene.ErrorText(err)) // some tasks need none, the child of the others says it better
+		a.note("no device: " + scene.ErrorText(err)) // some tasks need none, the child of the others says it better
 	}
 	m, err := task.Run(ctx, t)
 	if err != nil {
