@@ -55,6 +55,18 @@ func (e *Error) Unwrap() []error {
 	return []error{e.Err, kind}
 }
 
+// packageNames stand before errors of packages, of which users know nothing. That of this one stands before errors of all packages that use its type.
+var packageNames = []string{"scene: ", "nats: "}
+
+// ErrorText is the text of an error for users: its causes without the names of packages before them.
+func ErrorText(err error) string {
+	text := "\n" + err.Error() // joined errors are a line each
+	for _, name := range packageNames {
+		text = strings.ReplaceAll(strings.ReplaceAll(text, "\n"+name, "\n"), ": "+name, ": ")
+	}
+	return text[1:]
+}
+
 // Hint gives the remedy that err, or an error it wraps, carries; "" if none.
 // The outermost Error with a hint wins.
 func Hint(err error) string {

@@ -33,6 +33,24 @@ func TestErrorKindsAndText(t *testing.T) {
 	}
 }
 
+func TestErrorTextNamesNoPackages(t *testing.T) {
+	inner := &Error{Op: "open store", Path: "scene: a", Err: errors.New("nats: timeout")}
+	for _, test := range []struct {
+		err  error
+		want string
+	}{
+		{errors.New("plain"), "plain"},
+		{inner, "open store: a: timeout"},
+		{&Error{Op: "end lease", Err: inner}, "end lease: open store: a: timeout"},
+		{errors.Join(errors.New("nats: first"), inner), "first\nopen store: a: timeout"},
+		{errors.New("of a scenery: nats"), "of a scenery: nats"},
+	} {
+		if got := ErrorText(test.err); got != test.want {
+			t.Errorf("text of %v: %q, want %q", test.err, got, test.want)
+		}
+	}
+}
+
 func TestHintIsFoundThroughWrapping(t *testing.T) {
 	inner := &Error{Op: "open", Hint: "inner"}
 	for _, test := range []struct {

@@ -203,7 +203,7 @@ func (f *farmFlags) farmOf(ctx context.Context, job string) (*farm, error) {
 	case at < 0 && job == "":
 		return nil, usagef("name a farm with --token", "several jobs run on this machine, each with a server of its own: %s", strings.Join(names, ", "))
 	case at < 0:
-		return nil, usagef(didYouMean(job, names, "running jobs are "+orList(names)), "no job %q runs on this machine", job)
+		return nil, usagef(didYouMean(job, names, "running jobs are "+orList(quotedAll(names))), "no job %q runs on this machine", job)
 	}
 	return list[at], nil
 }

@@ -5,12 +5,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"vksplat/farm/export"
 	"vksplat/farm/spec"
+	"vksplat/farm/store"
 	"vksplat/scene"
 )
 
@@ -85,14 +87,16 @@ type engine struct {
 	write  func(*spec.Job, *spec.Plan, export.Options) ([]export.File, error)
 	next   string   // what to do with the folder
 	check  []string // program that knows whether the files are right, and its arguments; * is every file
+	unset  []string // what it says where it cannot look at them, for want of its settings or its server
 }
 
 // engine picks the one that is asked for.
 func (o *farmExportOptions) engine() (found *engine, err error) {
 	for _, e := range []engine{
-		{o.slurm, export.Slurm, "submit it with: bash %s/" + export.SubmitName, []string{"sbatch", "bash", export.SubmitName, "--test-only"}},
-		{o.openjd, export.OpenJD, "the template is %s/" + export.OpenJDName, []string{"openjd", "openjd", "check", export.OpenJDName}},
-		{o.k8s, export.Kubernetes, "submit it with: bash %s/" + export.SubmitName, []string{"kubectl-validate", "kubectl-validate", "*"}},
+		{o.slurm, export.Slurm, "submit it with: bash %s/" + export.SubmitName, []string{"sbatch", "bash", export.SubmitName, "--test-only"},
+			[]string{"configuration source", "configuration file", "slurm.conf", "slurm controller", "controller not responding"}},
+		{o.openjd, export.OpenJD, "the template is %s/" + export.OpenJDName, []string{"openjd", "openjd", "check", export.OpenJDName}, nil},
+		{o.k8s, export.Kubernetes, "submit it with: bash %s/" + export.SubmitName, []string{"kubectl-validate", "kubectl-validate", "*"}, nil},
 	} {
 		if e.chosen && found != nil {
 			return nil, usagef("choose one", "several schedulers are given")
@@ -152,6 +156,11 @@ func (a *app) farmExport(o *farmExportOptions) error {
 	if err != nil {
 		return err
 	}
+	if o.check {
+		if _, err := exec.LookPath(e.check[0]); err != nil { // before anything is written: the same command again would find the folder in use
+			return usagef("install it, or leave --check out", "flag --check: %s is not installed here", e.check[0])
+		}
+	}
 	files, err := e.write(job, plan, options)
 	if err != nil {
 		return err
@@ -169,7 +178,7 @@ func (a *app) farmExport(o *farmExportOptions) error {
 		}
 	}
 	if o.check {
-		if err := e.look(options.Dir, files); err != nil {
+		if err := e.look(options.Dir, o.out, files); err != nil {
 			return err
 		}
 	}
@@ -204,11 +213,8 @@ func writeFile(dir string, f export.File) error {
 	return nil
 }
 
-// look runs the scheduler's own check.
-func (e *engine) look(dir string, files []export.File) error {
-	if _, err := exec.LookPath(e.check[0]); err != nil {
-		return usagef("install it, or leave --check out", "flag --check: %s is not installed here", e.check[0])
-	}
+// look runs the scheduler's own check in the folder dir, which the user calls out.
+func (e *engine) look(dir, out string, files []export.File) error {
 	var args []string
 	for _, arg := range e.check[1:] {
 		if arg != "*" {
@@ -224,8 +230,17 @@ func (e *engine) look(dir string, files []export.File) error {
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Dir = dir
 	said, err := cmd.CombinedOutput()
-	if err != nil {
-		return &scene.Error{Op: "check export", Path: dir, Err: fmt.Errorf("%s: %w: %.2000s", e.check[0], err, said), Hint: "the scheduler does not take these files; the lines above say why"}
+	if err == nil {
+		return nil
 	}
-	return nil
+	lines := strings.FieldsFunc(string(said[:min(len(said), mostSaid)]), func(r rune) bool { return r == '\n' || r == '\r' })
+	err = fmt.Errorf("%s: %w: %s", e.check[0], err, strings.Join(lines, "; "))
+	if slices.ContainsFunc(e.unset, func(text string) bool { return strings.Contains(strings.ToLower(string(said)), text) }) {
+		return &scene.Error{Op: "check export", Err: err, Kind: store.ErrSetup,
+			Hint: fmt.Sprintf("%s finds no cluster from here, so nobody looked at the files; they are written: where it is set up, cd %s && %s", e.check[0], quoted(out), strings.Join(args, " "))}
+	}
+	return &scene.Error{Op: "check export", Path: dir, Err: err, Hint: "the scheduler does not take these files; what it says is above"}
 }
+
+// mostSaid is how much of what a scheduler's tool says is printed, in bytes.
+const mostSaid = 2000

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -92,13 +93,15 @@ func (a *app) farmWaitCommand() *cobra.Command {
 func (a *app) farmLogsCommand() *cobra.Command {
 	follow, asJSON := false, false
 	cmd := &cobra.Command{
-		Use:     "logs JOB [TASK]",
-		Short:   "Print what tasks print",
-		Long:    "Print what the tasks of a job print, of the last week. Whole logs are with the results.",
+		Use:   "logs JOB [TASK]",
+		Short: "Print what tasks print",
+		Long: "Print what the tasks of a job print, of the last week. With -f it goes on with what they\n" +
+			"print from now on, and ends with the job, or with the task that is named. Whole logs are\n" +
+			"with the results.",
 		Example: "  vksplat farm logs sweep\n  vksplat farm logs -f sweep sweep/scene=garden",
 		Args:    orMore("JOB"),
 	}
-	own := []option{truth(&follow, "follow", "go on with what they print from now on").letter("f"), truth(&asJSON, "json", "a JSON object a line")}
+	own := []option{truth(&follow, "follow", "go on with what they print from now on, until the job or the task has ended").letter("f"), truth(&asJSON, "json", "a JSON object a line")}
 	return a.farmSub(cmd, &farmFlags{}, true, own, func(ctx context.Context, q *farm, args []string) error {
 		_, tasks, err := q.Show(ctx, args[0])
 		if err != nil {
@@ -110,12 +113,19 @@ func (a *app) farmLogsCommand() *cobra.Command {
 				return usagef("vksplat farm show "+quoted(args[0])+" lists them", "job %s has no task %q", args[0], args[1])
 			}
 		}
-		err = q.Logs(ctx, args[0], index, follow, func(l queue.LogLine) error {
+		var until <-chan struct{}
+		if follow {
+			until = endOf(ctx, q, args[0], index)
+		}
+		err = q.Logs(ctx, args[0], index, until, func(l queue.LogLine) error {
 			switch {
 			case asJSON:
-				writeLine(a.stdout, l)
+				_ = writeLine(a.stdout, l) // what could not be written is kept there
 			case l.Index < len(tasks):
 				a.printf("%s %s.%d: %s\n", l.At.Local().Format(time.TimeOnly), tasks[l.Index].Name, l.Attempt, l.Text)
+			}
+			if out, is := a.stdout.(*output); is {
+				return out.failed() // nobody would see more
 			}
 			return nil
 		})
@@ -124,6 +134,30 @@ func (a *app) farmLogsCommand() *cobra.Command {
 		}
 		return err
 	})
+}
+
+// endOf is closed once a task of a job has ended, or the whole job; with index below zero only then.
+func endOf(ctx context.Context, q *farm, job string, index int) <-chan struct{} {
+	ended := make(chan struct{})
+	go func() {
+		for ctx.Err() == nil {
+			err := q.Watch(ctx, job, func(c queue.Change) error {
+				if c.Job != nil && c.Job.Ended != "" || c.Task != nil && c.Task.Index == index && c.Task.State.Ended() {
+					return errEnded
+				}
+				return nil
+			})
+			if errors.Is(err, errEnded) || errors.Is(err, queue.ErrNoJob) {
+				close(ended)
+				return
+			}
+			select { // the server was away for long
+			case <-ctx.Done():
+			case <-time.After(time.Second):
+			}
+		}
+	}()
+	return ended
 }
 
 func (a *app) farmNodesCommand() *cobra.Command {

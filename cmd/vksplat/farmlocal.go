@@ -15,6 +15,7 @@ import (
 
 	"vksplat/farm/spec"
 	"vksplat/farm/store"
+	"vksplat/scene"
 )
 
 // localRun is what farm submit without a server keeps of a job on this machine: a folder with the state of a server for this job alone.
@@ -140,9 +141,18 @@ func (f *rootsFlag) Set(s string) error {
 	return nil
 }
 
+// readRootsFile reads a file of roots, without which a machine is not set up.
+func readRootsFile(file string) (store.Roots, error) {
+	data, err := readAtMost(file, maxJobFile)
+	if err != nil {
+		return nil, &scene.Error{Op: "read roots", Path: file, Err: pathless(err), Hint: "name a file with lines like: inputs = \"file:///srv/scans\"", Kind: store.ErrSetup}
+	}
+	return store.ReadRoots(file, data)
+}
+
 // read gives the roots that are named.
-func (f *rootsFlags) read() (store.Roots, error) {
-	roots := store.Roots{}
+func (f *rootsFlags) read() (roots store.Roots, err error) {
+	roots = store.Roots{}
 	file := f.file
 	if dir, err := os.UserConfigDir(); file == "" && err == nil {
 		if usual := filepath.Join(dir, "vksplat", "roots.toml"); isFile(usual) {
@@ -150,11 +160,7 @@ func (f *rootsFlags) read() (store.Roots, error) {
 		}
 	}
 	if file != "" {
-		data, err := os.ReadFile(file)
-		if err != nil {
-			return nil, usagef("name a file with lines like: inputs = \"file:///srv/scans\"", "read roots: %s: %w", file, pathless(err))
-		}
-		if roots, err = store.ReadRoots(file, data); err != nil {
+		if roots, err = readRootsFile(file); err != nil {
 			return nil, err
 		}
 	}

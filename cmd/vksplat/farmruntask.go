@@ -120,11 +120,7 @@ func readJob(file string) (*spec.Job, *spec.Plan, error) {
 // readRoots reads the file of roots, or makes those of a job that stands alone.
 func (o *runTaskOptions) readRoots(job *spec.Job) (store.Roots, error) {
 	if o.roots != "" {
-		data, err := readAtMost(o.roots, maxJobFile)
-		if err != nil {
-			return nil, &scene.Error{Op: "read roots", Path: o.roots, Err: pathless(err), Hint: "name a file with lines like: inputs = \"file:///srv/scans\"", Kind: store.ErrSetup}
-		}
-		return store.ReadRoots(o.roots, data)
+		return readRootsFile(o.roots)
 	}
 	results := "farm-results"
 	if err := os.MkdirAll(results, 0o777); err != nil {
@@ -189,12 +185,12 @@ func (a *app) runTask(o *runTaskOptions) error {
 	if list, err := task.Devices(ctx, program, cmp.Or(o.device, "auto")); err == nil {
 		t.Selected = list[0]
 	} else {
-		a.note(fmt.Sprintf("no device: %v", err)) // some tasks need none, the child of the others says it better
+		a.note("no device: " + scene.ErrorText(err)) // some tasks need none, the child of the others says it better
 	}
 	m, err := task.Run(ctx, t)
 	if err != nil {
 		if o.progress == progressOpenJD {
-			a.printf("openjd_fail: %s\n", scene.Printable(err.Error()))
+			a.printf("openjd_fail: %s\n", scene.Printable(scene.ErrorText(err)))
 		}
 		return err
 	}

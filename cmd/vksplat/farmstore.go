@@ -23,6 +23,7 @@ import (
 	"vksplat/farm/store"
 	"vksplat/farm/task"
 	"vksplat/farm/worker"
+	"vksplat/scene"
 )
 
 // artifact is a file of a task's results.
@@ -243,10 +244,12 @@ func (a *app) farmFsckCommand() *cobra.Command {
 			return err
 		}
 		var inventory queue.Inventory // nil: the queue alone
+		var stores *worker.Inventory
 		if len(roots) > 0 {
-			if inventory, err = worker.NewInventory(roots); err != nil {
+			if stores, err = worker.NewInventory(roots); err != nil {
 				return err
 			}
+			inventory = stores
 		} else {
 			a.note("no root is named: only the queue itself is checked")
 		}
@@ -257,13 +260,20 @@ func (a *app) farmFsckCommand() *cobra.Command {
 		if jobs, err := q.List(ctx); inventory != nil && err == nil && len(jobs)+len(findings) == 0 {
 			a.warn("there are no jobs, neither in the queue nor in the store: are these its folders, and are they mounted?")
 		}
-		return a.printFindings(findings, asJSON)
+		return a.printFindings(findings, stores, asJSON)
 	})
 }
 
-func (a *app) printFindings(findings []queue.Finding, asJSON bool) error {
+// printFindings prints what Fsck found, with the files that are damaged in stores, nil for none.
+func (a *app) printFindings(findings []queue.Finding, stores *worker.Inventory, asJSON bool) error {
 	left, advice := 0, "this is not for --repair: see that the roots are those that the results went to, that their folders are mounted, and that a farm serve runs"
-	for _, f := range findings {
+	for i := range findings {
+		f := &findings[i]
+		if stores != nil && f.What == queue.LacksResults {
+			if bad := stores.Damage(f.Job, f.Index); bad != nil {
+				f.What += ": " + scene.ErrorText(bad)
+			}
+		}
 		if f.Repaired {
 			continue
 		}
@@ -279,19 +289,34 @@ func (a *app) printFindings(findings []queue.Finding, asJSON bool) error {
 	} else {
 		for _, f := range findings {
 			verdict := "wrong"
-			if f.Repaired {
+			switch {
+			case f.Repaired && strings.HasPrefix(f.What, queue.LacksResults):
+				verdict = "queued again"
+			case f.Repaired:
 				verdict = "mended"
 			}
 			a.printf("%s: %s: %s\n", verdict, strings.TrimSpace(f.Job+" "+f.Task), f.What)
 		}
 	}
 	if left > 0 {
-		return &hintedError{err: fmt.Errorf("%d of %s are not mended", left, count(len(findings), "finding")), hint: advice}
+		return &hintedError{err: errors.New(leftText(left, len(findings))), hint: advice}
 	}
-	if !asJSON {
+	if !asJSON && len(findings) == 0 {
 		a.printf("nothing is wrong\n")
 	}
 	return nil
+}
+
+// leftText says how many findings are not mended.
+func leftText(left, all int) string {
+	of, are := "", "are"
+	if left < all {
+		of = fmt.Sprintf("%d of ", left)
+	}
+	if left == 1 {
+		are = "is"
+	}
+	return fmt.Sprintf("%s%s %s not mended", of, count(all, "finding"), are)
 }
 
 func (a *app) farmGcCommand() *cobra.Command {
@@ -331,7 +356,7 @@ func (a *app) farmGcCommand() *cobra.Command {
 				return err
 			}
 			if err != nil { // as of a root that is no more: others are forgotten all the same
-				a.warn(fmt.Sprintf("job %s stays: %v", j.Name, err))
+				a.warn(fmt.Sprintf("job %s stays: %s", j.Name, scene.ErrorText(err)))
 				failed = cmp.Or(failed, err)
 			}
 		}

@@ -257,7 +257,15 @@ func countsText(counts map[queue.State]int) string {
 
 // logger writes what servers and workers do to standard error.
 func (a *app) logger(level slog.Level) *slog.Logger {
-	return slog.New(slog.NewTextHandler(stderrOf{a}, &slog.HandlerOptions{Level: level}))
+	return slog.New(slog.NewTextHandler(stderrOf{a}, &slog.HandlerOptions{Level: level, ReplaceAttr: plainCause}))
+}
+
+// plainCause has errors in a log read as those that commands end with, in one line.
+func plainCause(_ []string, attr slog.Attr) slog.Attr {
+	if err, is := attr.Value.Any().(error); is {
+		attr.Value = slog.StringValue(strings.Join(linesOf(err), "; "))
+	}
+	return attr
 }
 
 // stderrOf writes whole lines to an app's standard error.

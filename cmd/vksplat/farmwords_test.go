@@ -2,6 +2,9 @@ package main
 
 import (
 	"bytes"
+	"errors"
+	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -10,6 +13,7 @@ import (
 
 	"vksplat/farm/queue"
 	"vksplat/farm/server"
+	"vksplat/scene"
 )
 
 const wordsJob = "version = 1\nname = \"garden\"\n[[task]]\nkind = \"demo\"\nid = \"d\"\n"
@@ -57,11 +61,27 @@ func TestFarmSaysWhatToDo(t *testing.T) {
 	says(exitOK, "", "drain", "gpu1", "--undo")
 	says(exitFailure, "job garden has none that match", "artifacts", "ls", "garden", "*.ply", "--json", roots)
 	says(exitOK, "", "artifacts", "ls", "garden", roots)
+	spaced := filepath.Join(dir, "spaced.toml")
+	if err := os.WriteFile(spaced, []byte(strings.Replace(wordsJob, "garden", "two gardens", 1)), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	says(exitOK, "", "submit", spaced)
+	says(exitUsage, "did you mean "+quoted("two gardens")+"?", "show", "two-gardens") // in quotes, as a shell needs it
 	says(exitUsage, "cancel it first", "delete", "garden", roots)
 	says(exitOK, "", "cancel", "garden")
 	says(exitOK, "", "delete", "garden", roots) // which waits until the job has ended
 	s.Close()
 	for _, args := range [][]string{{"ls", "--json"}, {"nodes", "--json"}, {"limits", "--json"}, {"fsck", "--json", roots}, {"submit", "--json", file}, {"gc", roots}, {"page", "--no-open"}} {
 		says(exitRetry, "the farm's server cannot be reached", args...)
+	}
+}
+
+// TestLogsReadAsErrors prints causes in logs as commands print errors: in one line, each once, without the names of packages.
+func TestLogsReadAsErrors(t *testing.T) {
+	var stderr bytes.Buffer
+	away := &scene.Error{Op: "open store", Err: errors.New("away")}
+	newApp(nil, &stderr, &stderr).logger(slog.LevelWarn).Warn("heartbeat failed", "node", "gpu1", "cause", errors.Join(fmt.Errorf("end lease: %w", away), away, away))
+	if said := stderr.String(); !strings.Contains(said, `node=gpu1 cause="end lease: open store: away; open store: away"`) {
+		t.Error(said)
 	}
 }

@@ -216,6 +216,8 @@ func TestOutputChecked(t *testing.T) {
 	}{
 		{nil, nil, "", exitOK},
 		{syscall.EPIPE, nil, "", exitOK},
+		{syscall.EPIPE, errPrint, "", exitOK},
+		{syscall.EPIPE, other, "other", exitFailure},
 		{syscall.ENOSPC, nil, "write to standard output: no space left on device", exitRetry},
 		{syscall.ENOSPC, errPrint, "write to standard output: no space left on device", exitRetry},
 		{syscall.EIO, other, "other\nwrite to standard output: input/output error", exitRetry},

@@ -167,7 +167,7 @@ func didYouMean(word string, known []string, otherwise string) string {
 	if at < 0 {
 		return otherwise
 	}
-	return fmt.Sprintf("did you mean %s?", known[at])
+	return fmt.Sprintf("did you mean %s?", quoted(known[at])) // to be pasted
 }
 
 // editDistance counts the letters to insert, delete, replace or swap with their

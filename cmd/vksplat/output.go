@@ -39,11 +39,22 @@ func (o *output) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// checked joins err, which a command ended with, and what could not be written. A reader that is gone wanted no more.
+// failed is the first error of writing.
+func (o *output) failed() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.at
+}
+
+// checked joins err, which a command ended with, and what could not be written. A reader that is gone wanted no more: that is no error, also of a command that noticed.
 func (o *output) checked(err error) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.at == nil || slices.ContainsFunc(pipeGone, func(gone error) bool { return errors.Is(o.at, gone) }) {
+	gone := slices.ContainsFunc(pipeGone, func(gone error) bool { return errors.Is(o.at, gone) })
+	switch {
+	case gone && errors.Is(err, o.at):
+		return nil
+	case gone, o.at == nil:
 		return err
 	}
 	lost := &hintedError{err: fmt.Errorf("write to standard output: %w", pathless(o.at)), hint: "text is missing there, and nothing else; make room, or send it elsewhere"}
@@ -122,24 +133,22 @@ func (a *app) report(err error) {
 	a.text.Lock()
 	defer a.text.Unlock()
 	a.show.endLine()
-	var printed []string
-	for _, line := range strings.Split(err.Error(), "\n") {
-		if line = strings.TrimSpace(line); line != "" && !slices.Contains(printed, line) {
-			printed = append(printed, line)
-			_, _ = fmt.Fprintf(a.stderr, "vksplat: error: %s\n", scene.Visible(withoutPackages(line)))
-		}
+	for _, line := range linesOf(err) {
+		_, _ = fmt.Fprintf(a.stderr, "vksplat: error: %s\n", scene.Visible(line))
 	}
 	if h := hint(err); h != "" {
 		_, _ = fmt.Fprintf(a.stderr, "hint: %s\n", scene.Visible(hintStyle(h)))
 	}
 }
 
-// withoutPackages takes names of Go packages out of a chain of causes, where they tell users nothing: that of scene stands before errors of all packages that use its type.
-func withoutPackages(text string) string {
-	for _, name := range []string{"scene: ", "nats: "} {
-		text = strings.ReplaceAll(strings.TrimPrefix(text, name), ": "+name, ": ")
+// linesOf are the texts of an error and of those that are joined in it, each once, without the names of packages.
+func linesOf(err error) (lines []string) {
+	for line := range strings.SplitSeq(scene.ErrorText(err), "\n") {
+		if line = strings.TrimSpace(line); line != "" && !slices.Contains(lines, line) {
+			lines = append(lines, line)
+		}
 	}
-	return text
+	return lines
 }
 
 // hintStyle gives hints of all packages one look: no capital at the start, unless

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"vksplat/farm/queue"
+	"vksplat/scene"
 )
 
 // MetricsType is the form of the text that Metrics serves.
@@ -29,7 +30,7 @@ func Metrics(farm Farm) http.Handler {
 		defer cancel()
 		var m metrics
 		if err := m.collect(ctx, farm); err != nil {
-			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+			http.Error(w, scene.ErrorText(err), http.StatusServiceUnavailable)
 			return
 		}
 		w.Header().Set("Content-Type", MetricsType)

@@ -17,6 +17,7 @@ import (
 
 	"vksplat/farm/queue"
 	"vksplat/farm/spec"
+	"vksplat/scene"
 	"vksplat/view"
 )
 
@@ -25,7 +26,7 @@ type Farm interface {
 	List(ctx context.Context) ([]queue.JobStatus, error)
 	Show(ctx context.Context, job string) (queue.JobStatus, []queue.TaskStatus, error)
 	Nodes(ctx context.Context) ([]queue.NodeStatus, error)
-	Logs(ctx context.Context, job string, index int, follow bool, fn func(queue.LogLine) error) error
+	Logs(ctx context.Context, job string, index int, until <-chan struct{}, fn func(queue.LogLine) error) error
 	Previews(ctx context.Context, job string) (map[int]bool, error)
 	Preview(ctx context.Context, job string, index int) ([]byte, error)
 }
@@ -89,7 +90,7 @@ func (p *pages) page(name string, look func(ctx context.Context, r *http.Request
 			if errors.Is(err, queue.ErrNoJob) || errors.Is(err, queue.ErrNoTask) {
 				status = http.StatusNotFound
 			}
-			http.Error(w, err.Error(), status)
+			http.Error(w, scene.ErrorText(err), status)
 			return
 		}
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
@@ -296,7 +297,7 @@ func (p *pages) log(ctx context.Context, r *http.Request) (any, error) {
 	if data.Use, err = p.use(ctx, name, index); err != nil {
 		return nil, err
 	}
-	err = p.farm.Logs(ctx, name, index, false, func(l queue.LogLine) error {
+	err = p.farm.Logs(ctx, name, index, nil, func(l queue.LogLine) error {
 		if data.Lines = append(data.Lines, l); len(data.Lines) > 2*logLines {
 			data.Lines = slices.Delete(data.Lines, 0, logLines)
 		}

@@ -78,7 +78,7 @@ func (f *fake) Nodes(context.Context) ([]queue.NodeStatus, error) {
 		{NodeRecord: queue.NodeRecord{Node: "node2"}, Order: queue.Order{Quarantine: "three tasks failed"}, Heartbeat: start}}, nil
 }
 
-func (f *fake) Logs(_ context.Context, _ string, index int, _ bool, fn func(queue.LogLine) error) error {
+func (f *fake) Logs(_ context.Context, _ string, index int, _ <-chan struct{}, fn func(queue.LogLine) error) error {
 	for i := range 3*logLines + 7 {
 		if err := fn(queue.LogLine{Index: index, Text: fmt.Sprintf("line <%d>", i), At: start}); err != nil {
 			return err

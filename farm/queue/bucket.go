@@ -102,6 +102,9 @@ func (b bucket) cas(ctx context.Context, key string, revision uint64, value []by
 			return errConflict
 		}
 		found, revision, err := b.get(ctx, key)
+		if errors.Is(err, errAbsent) {
+			return errConflict // it has expired since, as the record of a node that was halted
+		}
 		if err != nil {
 			return err
 		}

@@ -318,7 +318,7 @@ func (e *Entry) judge(age, lease time.Duration, task *Task) (answer string) {
 
 // giveUp takes the task away from a silent owner.
 func (e *Entry) giveUp(task *Task) {
-	e.addFailure("its worker fell silent", func(f *Failure) { f.Lost = true })
+	e.addFailure(errors.New("its worker fell silent"), func(f *Failure) { f.Lost = true })
 	switch {
 	case e.State == Canceling:
 		e.stop()
@@ -333,8 +333,7 @@ func (e *Entry) giveUp(task *Task) {
 func (e *Entry) claim(w *Worker, slot Slot) {
 	e.State, e.Claim, e.Delay = Running, rand.Text(), 0
 	e.Node, e.Device, e.Driver, e.Version = w.info.Node, slot.Device, slot.Driver, w.q.options.Version
-	e.Step, e.Of, e.Message = 0, 0, ""
-	e.Rate, e.Unit, e.Took = 0, "", 0
+	e.clearProgress()
 	e.Attempt++
 	e.Used++
 	e.Beat++

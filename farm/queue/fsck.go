@@ -38,6 +38,9 @@ type Finding struct {
 	Mends    bool   `json:"mends"` // whether repair mends it
 }
 
+// LacksResults is what a task lacks that repair queues again: only its next attempt mends it.
+const LacksResults = "it succeeded, but the store has no valid results of it"
+
 // Fsck compares the queue with a store, nil for none, and with itself. With repair it mends what it finds: an empty queue is rebuilt from the store.
 // Workers may go on meanwhile.
 func (q *Queue) Fsck(ctx context.Context, store Inventory, repair bool) ([]Finding, error) {
@@ -85,7 +88,7 @@ func (c *checker) readStore() error {
 	}
 	return c.store.Jobs(c.ctx, func(plan JobPlan, bad error) error {
 		if bad != nil {
-			return c.find(plan.Name, "", -1, "the store has this document of a job, which cannot be used: "+bad.Error(), nil)
+			return c.find(plan.Name, "", -1, "the store has this document of a job, which cannot be used: "+scene.ErrorText(bad), nil)
 		}
 		token := tokenOf(plan.Name)
 		c.stored[token] = append(c.stored[token], plan)
@@ -161,7 +164,7 @@ func (c *checker) checkHead(r record) error {
 	} else if errors.Is(err, errAbsent) && head.Name != "" { // its plan or document: they are written before the head, and nobody has them any more
 		mend = func() error { return c.q.forget(c.ctx, r.key, r.revision) }
 	}
-	return c.find(r.key, "", -1, "it cannot be read: "+err.Error(), mend)
+	return c.find(r.key, "", -1, "it cannot be read: "+scene.ErrorText(err), mend)
 }
 
 func (c *checker) openBoard(r record) error {
@@ -367,7 +370,7 @@ func (c *checker) checkStranger(b *board) error {
 		return err
 	}
 	if err := c.store.Add(document); err != nil {
-		return c.find(b.head.Name, "", -1, "its results cannot be looked at: "+err.Error(), nil)
+		return c.find(b.head.Name, "", -1, "its results cannot be looked at: "+scene.ErrorText(err), nil)
 	}
 	missing := 0
 	for i := range b.cells {
@@ -385,7 +388,7 @@ func (c *checker) checkStranger(b *board) error {
 	if missing == 0 {
 		return nil
 	}
-	what := fmt.Sprintf("of %d tasks that succeeded %d have no results in the store, which knows nothing of the job: is this its folder, and is it mounted? Nothing is queued again for that", b.counts[Succeeded], missing)
+	what := fmt.Sprintf("the store knows nothing of the job, nor has it results of tasks that succeeded (%d of %d): is this its folder, and is it mounted? Nothing is queued again for that", missing, b.counts[Succeeded])
 	return c.find(b.head.Name, "", -1, what, nil)
 }
 
@@ -410,7 +413,7 @@ func (c *checker) checkManifest(b *board, i int) error {
 	}
 	switch {
 	case cell.state == Succeeded && manifest == "":
-		return c.find(b.head.Name, task.Name, i, "it succeeded, but the store has no valid manifest of it", update(func(e *Entry) {
+		return c.find(b.head.Name, task.Name, i, LacksResults, update(func(e *Entry) {
 			e.State, e.Manifest, e.Used = Queued, "", 0
 			e.Generation++
 		}))

@@ -149,7 +149,7 @@ func (l *Lease) Succeed(ctx context.Context, manifest string) error {
 // Fail ends the lease of a task that no other attempt could do.
 func (l *Lease) Fail(ctx context.Context, cause error) error {
 	return l.finish(ctx, "+ACK", func(e *Entry) {
-		e.addFailure(cause.Error(), func(f *Failure) { f.Permanent = true })
+		e.addFailure(cause, func(f *Failure) { f.Permanent = true })
 		if e.State == Canceling {
 			e.stop()
 		} else {
@@ -164,7 +164,7 @@ func (l *Lease) Retry(ctx context.Context, cause error, delay time.Duration) err
 		delay = l.Task.backoff(l.used)
 	}
 	return l.finish(ctx, nak(delay), func(e *Entry) {
-		e.addFailure(cause.Error(), nil)
+		e.addFailure(cause, nil)
 		switch {
 		case e.State == Canceling:
 			e.stop()
@@ -202,10 +202,18 @@ func (e *Entry) stop() {
 // again queues a task anew: what attempts before this have made does not count.
 func (e *Entry) again() {
 	e.State, e.Used, e.Manifest, e.Claim, e.Again = Queued, 0, "", "", false
+	e.clearProgress()
 	e.Generation++
 }
 
-func (e *Entry) addFailure(text string, change func(*Failure)) {
+// clearProgress forgets how far the last attempt was.
+func (e *Entry) clearProgress() {
+	e.Step, e.Of, e.Message = 0, 0, ""
+	e.Rate, e.Unit, e.Took = 0, "", 0
+}
+
+func (e *Entry) addFailure(cause error, change func(*Failure)) {
+	text := scene.ErrorText(cause)
 	e.Error, e.Declined = text[:min(len(text), maxMessage)], nil
 	f := Failure{Attempt: e.Attempt, Node: e.Node, Device: e.Device, Driver: e.Driver, Version: e.Version, Error: e.Error}
 	if change != nil {

@@ -29,23 +29,41 @@ func (l *Lease) Log(text string) {
 	}
 }
 
-// Logs calls fn for the lines of a task of a job, of all its tasks if index is below zero, in the order of writing. With follow it goes on until the context
-// ends, or fn returns an error, which Logs returns.
-func (q *Queue) Logs(ctx context.Context, job string, index int, follow bool, fn func(LogLine) error) error {
+// Logs calls fn for the lines of a task of a job, of all its tasks if index is below zero, in the order of writing. With until, nil for not at all, it goes on with what
+// is said from now on until that is closed, whose lines of before then it has, until the context ends, or until fn returns an error, which Logs returns.
+func (q *Queue) Logs(ctx context.Context, job string, index int, until <-chan struct{}, fn func(LogLine) error) error {
 	filter := tokenOf(job) + ".*"
 	if index >= 0 {
 		filter = entryKey(job, index)
 	}
 	told := make(chan struct{}, 1)
-	if follow {
+	if until != nil {
 		stop, err := q.tell(told, nil, "log."+filter)
 		if err != nil {
 			return failure("read logs", job, err, "", scene.ErrTryAgain)
 		}
 		defer stop()
+		over := make(chan struct{})
+		defer close(over)
+		go func() {
+			select {
+			case <-until:
+				select {
+				case told <- struct{}{}:
+				default:
+				}
+			case <-over:
+			}
+		}()
 	}
 	var next uint64
 	for {
+		last := until == nil
+		select {
+		case <-until: // what follows reads to the end
+			last = true
+		default:
+		}
 		var ended, bad error
 		var err error
 		next, err = q.logs.scan(ctx, filter, next, func(r record) {
@@ -59,7 +77,7 @@ func (q *Queue) Logs(ctx context.Context, job string, index int, follow bool, fn
 		if err = errors.Join(err, bad); err != nil {
 			return failure("read logs", job, err, "", scene.ErrTryAgain)
 		}
-		if !follow {
+		if last {
 			return nil
 		}
 		if err := wait(ctx, told, lookOver); err != nil {

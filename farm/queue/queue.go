@@ -193,6 +193,8 @@ func failure(op, path string, err error, hint string, kind error) error {
 	switch {
 	case errors.Is(err, ErrTrouble):
 		hint, kind = "Make room on the disk of the machine that serves: the farm then goes on by itself.", scene.ErrTryAgain
+	case hint == "" && errors.Is(err, errTurnedAway):
+		hint = "Make another with vksplat farm token on the machine that serves."
 	case hint == "" && errors.As(err, new(*unanswered)):
 		hint = "Is vksplat farm serve running, and the network there?"
 	}

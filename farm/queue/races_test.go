@@ -266,6 +266,30 @@ func TestRedoUnderWhatRuns(t *testing.T) {
 	s.must(s.q.Retry(t.Context(), "j", Selection{Tasks: []string{"a"}, Redo: true}))
 }
 
+// TestRedoHasNothingDone wants tasks that succeeded, and are wanted anew, to show nothing of how far they were: the one that waits for a worker, and the one that waits for it.
+func TestRedoHasNothingDone(t *testing.T) {
+	s := newSteps(t, Task{Name: "a"}, Task{Name: "b", Needs: []int{0}})
+	for _, name := range []string{"a", "b"} {
+		s.round(false)
+		lease := s.claim(name)
+		lease.Pace(2, "steps")
+		lease.Progress(60, 60, "done")
+		s.must(lease.Succeed(t.Context(), name))
+	}
+	s.round(false)
+	if e := s.entry(1); e.Step != 60 || e.Message != "done" {
+		t.Fatalf("%+v", e)
+	}
+	s.must(s.q.Retry(t.Context(), "j", Selection{Tasks: []string{"a"}, Redo: true}))
+	_, tasks, err := s.q.Show(t.Context(), "j")
+	s.must(err)
+	for i, want := range []State{Queued, Blocked} {
+		if e := tasks[i].Entry; tasks[i].State != want || e.Step != 0 || e.Of != 0 || e.Message != "" || e.Rate != 0 || e.Took != 0 {
+			t.Errorf("%s: %+v", tasks[i].State, e)
+		}
+	}
+}
+
 // TestRedoOfWaiting wants a task anew while one that needs it waits for its next attempt: that attempt begins once the need is done again, and not at all where it fails.
 func TestRedoOfWaiting(t *testing.T) {
 	for _, works := range []bool{true, false} {

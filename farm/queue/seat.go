@@ -19,6 +19,9 @@ var (
 	ErrRefused   = errors.New("the server does not let this worker in any more")
 )
 
+// errTurnedAway is why a server that is there cannot be asked.
+var errTurnedAway = errors.New("the farm's server refuses the token, as one that has expired or was revoked")
+
 const (
 	seatPatience  = nodeBeat * 3 / 2 // a node whose record nobody writes for so long has died
 	seatLook      = nodeBeat / 20
@@ -161,7 +164,7 @@ func (q *Queue) hearAuth(err error) bool {
 		if errors.Is(err, refusal) {
 			now := time.Now()
 			if before := q.turnedAway.Swap(&now); before == nil || now.Sub(*before) > refusedFresh {
-				q.log.Warn("the server refuses the connection; it is asked again", "cause", err)
+				q.log.Warn(errTurnedAway.Error()+"; it is asked again", "cause", err)
 			}
 			return true
 		}

@@ -53,6 +53,9 @@ func (q *Queue) trouble(ctx context.Context) (t Trouble) {
 
 // asked is the error of a request that failed for now: what the server says of it, or err.
 func (q *Queue) asked(ctx context.Context, err error) error {
+	if last := q.turnedAway.Load(); last != nil && !q.nc.IsConnected() && time.Since(*last) < refusedFresh {
+		return errors.Join(errTurnedAway, err)
+	}
 	if errors.Is(err, nats.ErrDisconnected) || ctx.Err() != nil {
 		return err
 	}
@@ -77,6 +80,8 @@ func (e *unanswered) Error() string {
 	switch {
 	case is(ErrTrouble):
 		return e.last.Error()
+	case is(errTurnedAway):
+		return errTurnedAway.Error()
 	case is(nats.ErrNoServers, nats.ErrDisconnected, nats.ErrConnectionReconnecting, nats.ErrReconnectBufExceeded, nats.ErrStaleConnection):
 		return "the farm's server cannot be reached"
 	case !errors.Is(e.cause, context.DeadlineExceeded):

@@ -402,7 +402,7 @@ func TestLogsAndProgress(t *testing.T) {
 	ctx := t.Context()
 	f.submit(queue.JobPlan{Name: "j", Tasks: []queue.Task{{Name: "a"}}})
 	lease := f.claim("a")
-	if err := f.user.Logs(ctx, "j", 7, false, func(queue.LogLine) error { return errors.New("a line") }); err != nil {
+	if err := f.user.Logs(ctx, "j", 7, nil, func(queue.LogLine) error { return errors.New("a line") }); err != nil {
 		t.Error(err)
 	}
 	heard := make(chan queue.Progress, 1)
@@ -429,7 +429,7 @@ func TestLogsAndProgress(t *testing.T) {
 	lease.Log("two")
 	var got []string
 	enough := errors.New("enough")
-	err := f.user.Logs(ctx, "j", -1, true, func(line queue.LogLine) error {
+	err := f.user.Logs(ctx, "j", -1, make(chan struct{}), func(line queue.LogLine) error {
 		if got = append(got, line.Text); len(got) == 1 {
 			go lease.Log("three")
 		}
@@ -441,7 +441,20 @@ func TestLogsAndProgress(t *testing.T) {
 	if err != enough || strings.Join(got, " ") != "one two three" {
 		t.Error(got, err)
 	}
-	_ = lease.Handback(ctx)
+	// It ends when it is told to, with what was said before.
+	until := make(chan struct{})
+	got = nil
+	err = f.user.Logs(ctx, "j", -1, until, func(line queue.LogLine) error {
+		if got = append(got, line.Text); len(got) == 3 {
+			lease.Log("four")
+			f.must(lease.Handback(ctx)) // behind it on the same connection
+			close(until)
+		}
+		return nil
+	})
+	if err != nil || strings.Join(got, " ") != "one two three four" {
+		t.Error(got, err)
+	}
 }
 
 // TestOtherFormat has a newer program write into the farm.

@@ -265,7 +265,7 @@ func TestStoreAway(t *testing.T) {
 	f.succeed("a")
 	for _, repair := range []bool{false, true} {
 		found, err := f.admin.Fsck(ctx, &shelf{}, repair)
-		if err != nil || len(found) != 1 || found[0].Repaired || !strings.Contains(found[0].What, "of 1 tasks that succeeded 1 have no results") {
+		if err != nil || len(found) != 1 || found[0].Repaired || !strings.Contains(found[0].What, "nor has it results of tasks that succeeded (1 of 1)") {
 			t.Errorf("repair %v: %+v, %v", repair, found, err)
 		}
 	}
@@ -317,7 +317,7 @@ func TestDamage(t *testing.T) {
 	say("jobs.high.any.nobody.7", `{"job":"nobody","index":7}`)
 	f.repairs(store, "an entry of no job", "a message of no task")
 	delete(store.manifests, "j/a")
-	f.repairs(store, "no valid manifest of it")
+	f.repairs(store, queue.LacksResults)
 	if again := f.claim("a"); again.Generation != 1 {
 		t.Errorf("%+v", again)
 	} else {

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -101,7 +102,9 @@ func TestRefusedWorker(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer nc.Close()
-	q, err := queue.Connect(t.Context(), nc, queue.Options{})
+	var log bytes.Buffer
+	said := &logWriter{to: &log}
+	q, err := queue.Connect(t.Context(), nc, queue.Options{Log: slog.New(slog.NewTextHandler(said, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,6 +124,15 @@ func TestRefusedWorker(t *testing.T) {
 		}
 	case <-time.After(patience):
 		t.Error("a worker whose token was revoked goes on")
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if _, err := q.Nodes(ctx); err == nil || !strings.Contains(err.Error(), "refuses the token") || !strings.Contains(scene.Hint(err), "farm token") {
+		t.Errorf("who asks is told: %v", err)
+	}
+	said.end()
+	if text := log.String(); !strings.Contains(text, "refuses the token") || strings.Contains(text, "cannot be reached") {
+		t.Errorf("the worker's log says %s", text)
 	}
 }
 

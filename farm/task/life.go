@@ -37,7 +37,7 @@ func (r *runner) attend(ctx context.Context, root store.Root) store.Root {
 func (r *runner) waits(cause error) {
 	text := ""
 	if cause != nil {
-		text = "waiting for the store: " + scene.Printable(cause.Error())
+		text = "waiting for the store: " + scene.Printable(scene.ErrorText(cause))
 	}
 	r.mutex.Lock()
 	defer r.mutex.Unlock()

@@ -195,11 +195,21 @@ func (n *node) mirrorFate(ctx context.Context, name string) error {
 type Inventory struct {
 	roots map[string]store.Root
 	jobs  map[string]*job // by the SHA-256 of the document
+	bad   map[place]error // what is damaged of results that were looked at
 }
+
+// place is a task of a job.
+type place struct {
+	job   string
+	index int
+}
+
+// Damage says which file of a task's results Manifest found damaged, nil for none.
+func (v *Inventory) Damage(job string, index int) error { return v.bad[place{job, index}] }
 
 // NewInventory opens all roots of a worker.
 func NewInventory(roots store.Roots) (*Inventory, error) {
-	v := &Inventory{roots: map[string]store.Root{}, jobs: map[string]*job{}}
+	v := &Inventory{roots: map[string]store.Root{}, jobs: map[string]*job{}, bad: map[place]error{}}
 	for name := range roots {
 		root, err := roots.Open(name)
 		if err != nil {
@@ -307,6 +317,9 @@ func (v *Inventory) Manifest(ctx context.Context, document string, index int, _ 
 	m, err := store.ReadManifest(root, out)
 	if err == nil {
 		err = store.Verify(ctx, root, out, m)
+	}
+	if errors.Is(err, store.ErrDamaged) {
+		v.bad[place{j.Job.Name, index}] = err
 	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, store.ErrDamaged), err == nil && (m.Hash != j.plan.Hash(index) || m.Generation < now):

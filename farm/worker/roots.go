@@ -12,6 +12,7 @@ import (
 
 	"vksplat/farm/spec"
 	"vksplat/farm/store"
+	"vksplat/scene"
 )
 
 const (
@@ -69,7 +70,7 @@ func (w *rootWatch) look(roots store.Roots, root string) (why string, changed bo
 	w.lock.Unlock()
 	err := roots.Look(root, write)
 	if err != nil {
-		why = err.Error()
+		why = scene.ErrorText(err)
 		var path *fs.PathError
 		if errors.As(err, &path) {
 			why = path.Err.Error()

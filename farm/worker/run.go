@@ -166,7 +166,7 @@ func judgeError(err error, alone bool) outcome {
 // finish tells the queue about an attempt that did not succeed.
 func (r *run) finish(end context.Context, cause error, what outcome) {
 	if what == declined {
-		r.decline(end, cause.Error())
+		r.decline(end, scene.ErrorText(cause))
 		return
 	}
 	r.log.Info("task ended", "cause", cause)

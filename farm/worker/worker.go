@@ -78,6 +78,7 @@ type node struct {
 	lock sync.Mutex
 	jobs map[string]*job // by name
 	said map[string]bool // by job, what was warned of
+	idle string          // why no task is claimed, as it was said; "" while tasks are
 }
 
 // job is what tasks of a job share.
@@ -215,8 +216,10 @@ func (n *node) serve(ctx context.Context, d *Device, slot queue.Slot) bool {
 			rest(ctx, pause)
 			continue
 		case errors.Is(err, queue.ErrDrained), errors.Is(err, queue.ErrQuarantined):
-			n.Log.Warn("no task is claimed", "node", n.Node, "cause", err)
-			_ = n.queue.Await(ctx) // the loop's condition looks at ctx
+			n.idles(err)
+			if n.queue.Await(ctx) == nil { // else ctx has ended
+				n.idles(nil)
+			}
 			continue
 		case err != nil:
 			if ctx.Err() == nil {
@@ -237,6 +240,21 @@ func (n *node) serve(ctx context.Context, d *Device, slot queue.Slot) bool {
 		rest(ctx, time.Duration(lost)*cmp.Or(n.CoolDown, coolDown))
 	}
 	return false
+}
+
+// idles says why no task is claimed, nil for no reason, once for all that claim.
+func (n *node) idles(why error) {
+	text := ""
+	if why != nil {
+		text = why.Error()
+	}
+	n.lock.Lock()
+	news := text != n.idle
+	n.idle = text
+	n.lock.Unlock()
+	if news && why != nil {
+		n.Log.Warn("no task is claimed", "node", n.Node, "cause", why)
+	}
 }
 
 // rest waits, unless ctx ends.
