@@ -12,24 +12,30 @@ import (
 	"time"
 )
 
-// awayFolder is a folder that is away while its switch is on, and counts how often it is asked.
-func awayFolder(t *testing.T) (f *folder, away *atomic.Bool, asked *atomic.Int32) {
+// awayFolder is a folder that is away, for a cause, while its switch is on, and counts how often it is asked.
+func awayFolder(t *testing.T, why syscall.Errno) (f *folder, away *atomic.Bool, asked *atomic.Int32) {
 	f = newFolder(t, Options{})
 	f.pause = firstPause
 	away, asked = &atomic.Bool{}, &atomic.Int32{}
 	f.fault = func(op, key string) error {
 		asked.Add(1)
 		if away.Load() {
-			return &fs.PathError{Op: op, Path: key, Err: syscall.EIO}
+			return &fs.PathError{Op: op, Path: key, Err: why}
 		}
 		return nil
 	}
 	return f, away, asked
 }
 
-// TestWaitsAreTold has a share be away: whoever attends hears of it every second, and that it is back; after a wait in vain it is asked once a time.
+// TestWaitsAreTold has a share be away, or full: whoever attends hears of it every second, and that it is back; after a wait in vain it is asked once a time.
 func TestWaitsAreTold(t *testing.T) {
-	f, away, asked := awayFolder(t)
+	for _, why := range []syscall.Errno{syscall.EIO, syscall.ENOSPC, syscall.EDQUOT} {
+		t.Run(why.Error(), func(t *testing.T) { testWaitsAreTold(t, why) })
+	}
+}
+
+func testWaitsAreTold(t *testing.T, why syscall.Errno) {
+	f, away, asked := awayFolder(t, why)
 	synctest.Test(t, func(t *testing.T) {
 		var told []error
 		last, longest := time.Now(), time.Duration(0)
@@ -38,17 +44,17 @@ func TestWaitsAreTold(t *testing.T) {
 		})
 		away.Store(true)
 		time.AfterFunc(5*time.Second, func() { away.Store(false) })
-		if _, err := r.List("."); err != nil || len(told) < 5 || told[len(told)-1] != nil || !errors.Is(told[0], syscall.EIO) {
+		if _, err := r.List("."); err != nil || len(told) < 5 || told[len(told)-1] != nil || !errors.Is(told[0], why) {
 			t.Errorf("%v, told %v", err, told)
 		}
 		away.Store(true)
 		told = nil
 		began := time.Now()
-		if _, err := r.List("."); !errors.Is(err, syscall.EIO) || time.Since(began) < 40*time.Second || longest > waitTold {
+		if _, err := r.List("."); !errors.Is(err, why) || time.Since(began) < 40*time.Second || longest > waitTold {
 			t.Errorf("%v after %v, told every %v", err, time.Since(began), longest)
 		}
 		before := asked.Load()
-		if _, err := r.List("."); !errors.Is(err, syscall.EIO) || asked.Load() != before+1 {
+		if _, err := r.List("."); !errors.Is(err, why) || asked.Load() != before+1 {
 			t.Errorf("%v; it was asked %d times after a wait in vain", err, asked.Load()-before)
 		}
 		away.Store(false)
@@ -68,7 +74,7 @@ func TestWaitsAreTold(t *testing.T) {
 func TestLeavesSoon(t *testing.T) {
 	for name, after := range map[string]time.Duration{"early": 3 * time.Second, "late": 30 * time.Second} {
 		t.Run(name, func(t *testing.T) {
-			f, away, asked := awayFolder(t)
+			f, away, asked := awayFolder(t, syscall.EIO)
 			away.Store(true)
 			synctest.Test(t, func(t *testing.T) {
 				leaving, leave := context.WithCancel(context.Background())
@@ -88,7 +94,7 @@ func TestLeavesSoon(t *testing.T) {
 		})
 	}
 	// What answers is not given up.
-	f, _, _ := awayFolder(t)
+	f, _, _ := awayFolder(t, syscall.EIO)
 	leaving, leave := context.WithCancel(context.Background())
 	leave()
 	if r := f.Attend(leaving, func(error) {}); r.Claim("a") != nil {

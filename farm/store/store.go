@@ -227,13 +227,25 @@ func setupError(where, hint, format string, args ...any) error {
 	return &scene.Error{Op: "open root", Path: where, Err: fmt.Errorf(format, args...), Hint: hint, Kind: ErrSetup}
 }
 
+// FullText is what an error says of a bucket without room.
+const FullText = "the store is full"
+
+// IsFull says whether an error is of a disk without room, or of somebody who may take no more of it.
+func IsFull(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }
+
+// IsAway says whether an error is of a store that is away or full: that passes, and is the fault of no task.
+func IsAway(err error) bool {
+	a, _ := answer(err)
+	return isAwayShare(err) || isAway(err) || isFullBucket(a)
+}
+
 // Explain adds to an error of the store's files what can be done about it, and its kind.
 func Explain(op, path string, err error) error {
 	var known *scene.Error
 	switch {
 	case err == nil, errors.As(err, &known) && known.Kind != nil:
 		return err
-	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+	case IsFull(err):
 		return &scene.Error{Op: op, Path: path, Err: err, Hint: "make room there; the task goes on when it is tried again", Kind: scene.ErrTryAgain}
 	case errors.Is(err, syscall.EROFS), errors.Is(err, syscall.EACCES), errors.Is(err, syscall.EPERM):
 		return &scene.Error{Op: op, Path: path, Err: err, Hint: "give write permission there, or name another root in the file of --roots", Kind: ErrSetup}
