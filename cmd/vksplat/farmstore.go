@@ -243,17 +243,24 @@ func (a *app) farmFsckCommand() *cobra.Command {
 			return err
 		}
 		var inventory queue.Inventory // nil: the queue alone
+		var findings []queue.Finding
 		if len(roots) > 0 {
-			if inventory, err = worker.NewInventory(roots); err != nil {
+			stored, err := worker.NewInventory(roots)
+			if err != nil {
 				return err
 			}
+			if findings, err = stored.Documents(ctx, q.Queue, repair); err != nil {
+				return err
+			}
+			inventory = stored
 		} else {
 			a.note("no root is named: only the queue itself is checked")
 		}
-		findings, err := q.Fsck(ctx, inventory, repair)
+		found, err := q.Fsck(ctx, inventory, repair)
 		if err != nil {
 			return err
 		}
+		findings = append(findings, found...)
 		if jobs, err := q.List(ctx); inventory != nil && err == nil && len(jobs)+len(findings) == 0 {
 			a.warn("there are no jobs, neither in the queue nor in the store: are these its folders, and are they mounted?")
 		}
@@ -262,14 +269,17 @@ func (a *app) farmFsckCommand() *cobra.Command {
 }
 
 func (a *app) printFindings(findings []queue.Finding, asJSON bool) error {
-	left, advice := 0, "this is not for --repair: see that the roots are those that the results went to, that their folders are mounted, and that a farm serve runs"
+	left, mends, advice := 0, false, "this is not for --repair: see that the roots are those that the results went to, that their folders are mounted, and that a farm serve runs"
 	for _, f := range findings {
 		if f.Repaired {
 			continue
 		}
 		left++
-		if f.Mends {
-			advice = "vksplat farm fsck --repair mends what it can"
+		switch {
+		case f.Mends:
+			advice, mends = "vksplat farm fsck --repair mends what it can", true
+		case worker.IsDocument(f) && !mends:
+			advice = "the queue knows nothing of that job: submit it again, what has results is not done again; or remove the file"
 		}
 	}
 	if asJSON {
