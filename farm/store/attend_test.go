@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"io"
 	"io/fs"
 	"sync"
 	"sync/atomic"
@@ -42,31 +43,65 @@ func testWaitsAreTold(t *testing.T, why syscall.Errno) {
 		r := f.Attend(context.Background(), func(cause error) {
 			told, longest, last = append(told, cause), max(longest, time.Since(last)), time.Now()
 		})
+		ask := func() error { return r.Put("a", func(io.Writer) error { return nil }) }
 		away.Store(true)
 		time.AfterFunc(5*time.Second, func() { away.Store(false) })
-		if _, err := r.List("."); err != nil || len(told) < 5 || told[len(told)-1] != nil || !errors.Is(told[0], why) {
+		if err := ask(); err != nil || len(told) < 5 || told[len(told)-1] != nil || !errors.Is(told[0], why) {
 			t.Errorf("%v, told %v", err, told)
 		}
 		away.Store(true)
 		told = nil
 		began := time.Now()
-		if _, err := r.List("."); !errors.Is(err, why) || time.Since(began) < 40*time.Second || longest > waitTold {
+		if err := ask(); !errors.Is(err, why) || time.Since(began) < 40*time.Second || longest > waitTold {
 			t.Errorf("%v after %v, told every %v", err, time.Since(began), longest)
 		}
 		before := asked.Load()
-		if _, err := r.List("."); !errors.Is(err, why) || asked.Load() != before+1 {
+		if err := ask(); !errors.Is(err, why) || asked.Load() != before+1 {
 			t.Errorf("%v; it was asked %d times after a wait in vain", err, asked.Load()-before)
 		}
 		away.Store(false)
 		told = nil
-		if _, err := r.List("."); err != nil || len(told) != 1 || told[0] != nil {
+		if err := ask(); err != nil || len(told) != 1 || told[0] != nil {
 			t.Errorf("%v, told %v", err, told)
 		}
 		away.Store(true)
 		before = asked.Load()
-		if _, err := r.List("."); err == nil || asked.Load()-before != tries {
+		if err := ask(); err == nil || asked.Load()-before != tries {
 			t.Errorf("%v; asked %d times once it had answered", err, asked.Load()-before)
 		}
+	})
+}
+
+// TestFullForLong has a share be full: once that was waited for in vain nothing else that is written is waited for, though what needs no room goes on, until there is some.
+func TestFullForLong(t *testing.T) {
+	f, full, asked := awayFolder(t, syscall.ENOSPC)
+	fault := f.fault
+	f.fault = func(op, key string) error {
+		if op != opPut {
+			return nil
+		}
+		return fault(op, key)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		r := f.Attend(context.Background(), func(error) {})
+		put := func(want error, times int32) {
+			t.Helper()
+			before := asked.Load()
+			if err := r.Put("a", func(io.Writer) error { return nil }); !errors.Is(err, want) || asked.Load()-before != times {
+				t.Errorf("%v after %d tries", err, asked.Load()-before)
+			}
+			if _, err := r.List("."); err != nil {
+				t.Error(err)
+			}
+		}
+		full.Store(true)
+		put(syscall.ENOSPC, tries)
+		put(syscall.ENOSPC, 1)
+		put(syscall.ENOSPC, 1)
+		full.Store(false)
+		put(nil, 1)
+		full.Store(true)
+		put(syscall.ENOSPC, tries)
 	})
 }
 
