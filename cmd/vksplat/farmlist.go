@@ -57,9 +57,17 @@ func (a *app) printJobs(jobs []queue.JobStatus) error {
 	w := tabwriter.NewWriter(a.stdout, 0, 8, 2, ' ', 0)
 	_, _ = fmt.Fprintln(w, "JOB\tOWNER\tPRIORITY\tSTATE\tSUBMITTED\tTASKS")
 	for _, j := range jobs {
-		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", j.Name, orDash(j.Owner), j.Priority, j.State, j.Submitted.Local().Format(time.DateTime), countsText(j.Counts))
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", j.Name, orDash(j.Owner), j.Priority, j.State, submittedText(j), countsText(j.Counts))
 	}
 	return w.Flush()
+}
+
+// submittedText is when a job was submitted, as far as that is known.
+func submittedText(j queue.JobStatus) string {
+	if j.Submitted.IsZero() {
+		return "-"
+	}
+	return j.Submitted.Local().Format(time.DateTime)
 }
 
 func (a *app) farmShowCommand() *cobra.Command {

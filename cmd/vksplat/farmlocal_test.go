@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -145,5 +146,43 @@ func TestSubmitWithoutWorker(t *testing.T) {
 		}
 	case <-time.After(30 * time.Second):
 		t.Fatalf("it waits for a worker that has ended: %s", errs)
+	}
+}
+
+// TestSubmitAfterKill goes on with a job whose process was killed in the task's last attempt: that does not count, and nobody waits for its lease.
+func TestSubmitAfterKill(t *testing.T) {
+	s, err := server.Start(t.Context(), server.Options{Dir: filepath.Join(t.TempDir(), "server"), Listen: "127.0.0.1:0", Farm: queue.Farm{Lease: queue.Duration(time.Hour)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	job, err := spec.Parse("job.toml", []byte("version = 1\nname = \"j\"\nretry.max_attempts = 1\n[[task]]\nkind = \"demo\"\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &here{app: newApp(nil, &heard{}, &heard{}), job: job}
+	for attempt := 1; attempt <= 3; attempt++ {
+		if err := h.submit(t.Context(), s.Queue()); err != nil {
+			t.Fatal(err)
+		}
+		nc, err := s.Connect("worker")
+		if err != nil {
+			t.Fatal(err)
+		}
+		q, err := queue.Connect(t.Context(), nc, queue.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w, err := q.Join(t.Context(), queue.WorkerInfo{Node: "one", Home: "here"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		soon, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		lease, err := w.Claim(soon, queue.Slot{})
+		cancel()
+		if err != nil || lease.Attempt != attempt {
+			t.Fatalf("the task is not begun a %d. time: %+v, %v", attempt, lease, err)
+		}
+		nc.Close() // with all that is behind it
 	}
 }

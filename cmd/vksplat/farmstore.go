@@ -245,18 +245,23 @@ func (a *app) farmFsckCommand() *cobra.Command {
 		}
 		var inventory queue.Inventory // nil: the queue alone
 		var stores *worker.Inventory
+		var findings []queue.Finding
 		if len(roots) > 0 {
 			if stores, err = worker.NewInventory(roots); err != nil {
+				return err
+			}
+			if findings, err = stores.Documents(ctx, q.Queue, repair); err != nil {
 				return err
 			}
 			inventory = stores
 		} else {
 			a.note("no root is named: only the queue itself is checked")
 		}
-		findings, err := q.Fsck(ctx, inventory, repair)
+		found, err := q.Fsck(ctx, inventory, repair)
 		if err != nil {
 			return err
 		}
+		findings = append(findings, found...)
 		if jobs, err := q.List(ctx); inventory != nil && err == nil && len(jobs)+len(findings) == 0 {
 			a.warn("there are no jobs, neither in the queue nor in the store: are these its folders, and are they mounted?")
 		}
@@ -264,22 +269,34 @@ func (a *app) farmFsckCommand() *cobra.Command {
 	})
 }
 
-// printFindings prints what Fsck found, with the files that are damaged in stores, nil for none.
-func (a *app) printFindings(findings []queue.Finding, stores *worker.Inventory, asJSON bool) error {
-	left, advice := 0, "this is not for --repair: see that the roots are those that the results went to, that their folders are mounted, and that a farm serve runs"
-	for i := range findings {
-		f := &findings[i]
-		if stores != nil && f.What == queue.LacksResults {
-			if bad := stores.Damage(f.Job, f.Index); bad != nil {
-				f.What += ": " + scene.ErrorText(bad)
-			}
-		}
+// leftOf counts the findings that are not mended, and says what to do about them.
+func leftOf(findings []queue.Finding) (left int, advice string) {
+	mends := false
+	advice = "this is not for --repair: see that the roots are those that the results went to, that their folders are mounted, and that a farm serve runs"
+	for _, f := range findings {
 		if f.Repaired {
 			continue
 		}
 		left++
-		if f.Mends {
-			advice = "vksplat farm fsck --repair mends what it can"
+		switch {
+		case f.Mends:
+			advice, mends = "vksplat farm fsck --repair mends what it can", true
+		case worker.IsDocument(f) && !mends:
+			advice = "the queue knows nothing of that job: submit it again, what has results is not done again; or remove the file"
+		}
+	}
+	return left, advice
+}
+
+// printFindings prints what Fsck found, with the files that are damaged in stores, nil for none.
+func (a *app) printFindings(findings []queue.Finding, stores *worker.Inventory, asJSON bool) error {
+	for i := range findings {
+		f := &findings[i]
+		if stores == nil || f.What != queue.LacksResults {
+			continue
+		}
+		if bad := stores.Damage(f.Job, f.Index); bad != nil {
+			f.What += ": " + scene.ErrorText(bad)
 		}
 	}
 	if asJSON {
@@ -298,7 +315,7 @@ func (a *app) printFindings(findings []queue.Finding, stores *worker.Inventory, 
 			a.printf("%s: %s: %s\n", verdict, strings.TrimSpace(f.Job+" "+f.Task), f.What)
 		}
 	}
-	if left > 0 {
+	if left, advice := leftOf(findings); left > 0 {
 		return &hintedError{err: errors.New(leftText(left, len(findings))), hint: advice}
 	}
 	if !asJSON && len(findings) == 0 {

@@ -87,3 +87,129 @@ func TestGcGoesOn(t *testing.T) {
 		t.Errorf("%v, %v", jobs, err)
 	}
 }
+
+// TestFsckMendsDocuments loses and damages what the store has of a job's document: fsck finds that, and writes it anew from the queue. Where also the results are missing
+// it is not the store, and where the queue has nothing of the job somebody has to submit it.
+func TestFsckMendsDocuments(t *testing.T) {
+	dir, empty := t.TempDir(), t.TempDir()
+	s, err := server.Start(t.Context(), server.Options{Dir: filepath.Join(t.TempDir(), "farm"), Listen: "127.0.0.1:0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	job, err := spec.Parse("j", []byte("version = 1\nname = \"j\"\n[[task]]\nkind = \"demo\"\nid = \"t\"\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	succeedIn(t, s, job, dir)
+	fsck := func(root string, want int, repair bool, words ...string) {
+		t.Helper()
+		var said, errs heard
+		args := []string{"farm", "fsck", "--root", "outputs=" + root, "--token", s.AdminToken()}
+		if repair {
+			args = append(args, "--repair")
+		}
+		code := run(args, &said, &errs)
+		for _, word := range words {
+			if !strings.Contains(said.String()+errs.String(), word) {
+				t.Errorf("%q is not said", word)
+			}
+		}
+		if code != want || t.Failed() {
+			t.Fatalf("exit code %d, want %d: %s%s", code, want, &said, &errs)
+		}
+	}
+	documents := func(root string) []string {
+		list, err := filepath.Glob(filepath.Join(root, "@jobs", "*"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return list
+	}
+	whole := func() (file string) {
+		t.Helper()
+		list := documents(dir)
+		if len(list) != 2 {
+			t.Fatalf("beside its owner: %q", list)
+		}
+		for _, file = range list {
+			if data, err := os.ReadFile(file); filepath.Ext(file) == ".json" && err == nil && string(data) == string(job.Canonical()) {
+				return file
+			}
+		}
+		t.Fatal("the document is not that of the job")
+		return ""
+	}
+	fsck(empty, exitFailure, true, "is this its folder")
+	if list := documents(empty); len(list) > 0 {
+		t.Errorf("a folder that is not the store's gets %q", list)
+	}
+	fsck(dir, exitFailure, false, "wrong: j: the store has results of it, but lacks its document", "--repair mends")
+	fsck(dir, exitOK, true, "mended: j: the store")
+	file := whole()
+	for _, length := range []int64{0, 30} {
+		if err := os.Truncate(file, length); err != nil {
+			t.Fatal(err)
+		}
+		fsck(dir, exitFailure, false, "1 of 1 finding", "wrong: j: its document in the store is damaged: "+file, "--repair mends")
+		fsck(dir, exitOK, true, "mended: j: its document")
+		whole()
+	}
+	stranger := filepath.Join(dir, "@jobs", "k.0123456789abcdef.json")
+	if err := os.WriteFile(stranger, []byte("{"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	fsck(dir, exitFailure, true, stranger, "submit it again")
+	if err := os.Remove(stranger); err != nil {
+		t.Fatal(err)
+	}
+	fsck(dir, exitOK, false, "nothing is wrong")
+}
+
+// succeedIn submits a job of one task, and does that with a folder for results.
+func succeedIn(t *testing.T, s *server.Server, job *spec.Job, dir string) {
+	t.Helper()
+	plan, err := job.Plan()
+	if err != nil {
+		t.Fatal(err)
+	}
+	queued, err := worker.JobPlan(job, "ann")
+	if err == nil {
+		err = s.Queue().Submit(t.Context(), queued)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := s.Queue().Join(t.Context(), queue.WorkerInfo{Node: "one"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Leave()
+	lease, err := w.Claim(t.Context(), queue.Slot{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	made := t.TempDir()
+	if err := os.WriteFile(filepath.Join(made, "model"), []byte("model"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	from, err := os.OpenRoot(made)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer from.Close()
+	root, err := store.Open(store.Options{URL: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, own, err := store.Commit(t.Context(), root, job.Name+"/"+plan.Tasks[0].Name, from, []string{"model"}, store.Made{Hash: plan.Hash(0), Attempt: lease.Attempt})
+	if err != nil || !own {
+		t.Fatal(own, err)
+	}
+	if err := errors.Join(lease.Verify(t.Context()), lease.Succeed(t.Context(), m.Contents())); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Queue().Wait(t.Context(), job.Name); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -172,7 +172,7 @@ func needsText(plan *spec.Plan, t *spec.Task) string {
 	return fmt.Sprintf("%s and %d more", plan.Tasks[t.Needs[0]].Name, len(t.Needs)-1)
 }
 
-// localLease is how long a local worker may be silent: one that was killed holds the next command up for so long.
+// localLease is how long a local worker may be silent.
 const localLease = 6 * time.Second
 
 // submitHere does a job in this process.
@@ -346,8 +346,11 @@ func (h *here) submit(ctx context.Context, q *queue.Queue) error {
 		return err
 	}
 	status, _, err := q.Show(ctx, h.job.Name)
-	if err != nil || status.Ended == "" {
+	if err != nil {
 		return err
+	}
+	if status.Ended == "" { // this process has the run's lock: who worked on it before was killed, and is gone
+		return q.TakeBack(ctx, h.job.Name)
 	}
 	if status.State != queue.JobSucceeded {
 		h.app.note("trying again what failed or was canceled")

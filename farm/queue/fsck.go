@@ -414,8 +414,7 @@ func (c *checker) checkManifest(b *board, i int) error {
 	switch {
 	case cell.state == Succeeded && manifest == "":
 		return c.find(b.head.Name, task.Name, i, LacksResults, update(func(e *Entry) {
-			e.State, e.Manifest, e.Used = Queued, "", 0
-			e.Generation++
+			e.again()
 		}))
 	case cell.state == Succeeded && manifest != entry.Manifest:
 		return c.find(b.head.Name, task.Name, i, "its manifest is another one than the queue knows", update(func(e *Entry) {

@@ -72,3 +72,51 @@ func TestRestartWithin(t *testing.T) {
 		t.Errorf("%d requests were carried out, of %d", n, most)
 	}
 }
+
+// TestTakeBack kills the only worker of a job, and now and then its server, again and again: who knows that it is dead takes its task back, which is begun at once, long before
+// its lease has ended, and as often as it takes. A task that was canceled is not.
+func TestTakeBack(t *testing.T) {
+	t.Parallel()
+	options := testOptions(t, filepath.Join(t.TempDir(), "farm"))
+	options.Farm.Lease = queue.Duration(time.Hour)
+	s, err := Start(t.Context(), options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { s.Close() }()
+	f := &farm{t: t, server: s, user: s.Queue()}
+	f.submit(queue.JobPlan{Name: "j", Tasks: []queue.Task{{Name: "a", MaxAttempts: 2}}})
+	const kills = 5
+	for n := 1; n <= kills; n++ {
+		nc, err := s.Connect("worker")
+		f.must(err)
+		q, err := queue.Connect(t.Context(), nc, queue.Options{})
+		f.must(err)
+		f.worker, err = q.Join(t.Context(), queue.WorkerInfo{Node: "one", Home: "here"})
+		f.must(err)
+		if e := f.claim("a"); e.Attempt != n {
+			t.Fatalf("attempt %d, want %d", e.Attempt, n)
+		}
+		if n == kills {
+			f.must(f.user.Cancel(t.Context(), "j", queue.Selection{}))
+		}
+		nc.Close()
+		if n%2 == 0 {
+			s.Close()
+			if s, err = Start(t.Context(), options); err != nil {
+				t.Fatal(err)
+			}
+			f.user = s.Queue()
+		}
+		f.must(f.user.TakeBack(t.Context(), "j"))
+		f.must(f.user.TakeBack(t.Context(), "j")) // of what nobody has
+		want := queue.Queued
+		if n == kills {
+			want = queue.Canceled
+		}
+		if e := f.states("j", want)[0].Entry; e.Used > 0 && want == queue.Queued || len(e.Failures) > 0 || e.Claim != "" {
+			t.Errorf("after %d kills: %+v", n, e)
+		}
+	}
+	f.ends("j", queue.JobCanceled)
+}

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"io"
 	"io/fs"
 	"sync"
 	"sync/atomic"
@@ -12,55 +13,95 @@ import (
 	"time"
 )
 
-// awayFolder is a folder that is away while its switch is on, and counts how often it is asked.
-func awayFolder(t *testing.T) (f *folder, away *atomic.Bool, asked *atomic.Int32) {
+// awayFolder is a folder that is away, for a cause, while its switch is on, and counts how often it is asked.
+func awayFolder(t *testing.T, why syscall.Errno) (f *folder, away *atomic.Bool, asked *atomic.Int32) {
 	f = newFolder(t, Options{})
 	f.pause = firstPause
 	away, asked = &atomic.Bool{}, &atomic.Int32{}
 	f.fault = func(op, key string) error {
 		asked.Add(1)
 		if away.Load() {
-			return &fs.PathError{Op: op, Path: key, Err: syscall.EIO}
+			return &fs.PathError{Op: op, Path: key, Err: why}
 		}
 		return nil
 	}
 	return f, away, asked
 }
 
-// TestWaitsAreTold has a share be away: whoever attends hears of it every second, and that it is back; after a wait in vain it is asked once a time.
+// TestWaitsAreTold has a share be away, or full: whoever attends hears of it every second, and that it is back; after a wait in vain it is asked once a time.
 func TestWaitsAreTold(t *testing.T) {
-	f, away, asked := awayFolder(t)
+	for _, why := range []syscall.Errno{syscall.EIO, syscall.ENOSPC, syscall.EDQUOT} {
+		t.Run(why.Error(), func(t *testing.T) { testWaitsAreTold(t, why) })
+	}
+}
+
+func testWaitsAreTold(t *testing.T, why syscall.Errno) {
+	f, away, asked := awayFolder(t, why)
 	synctest.Test(t, func(t *testing.T) {
 		var told []error
 		last, longest := time.Now(), time.Duration(0)
 		r := f.Attend(context.Background(), func(cause error) {
 			told, longest, last = append(told, cause), max(longest, time.Since(last)), time.Now()
 		})
+		ask := func() error { return r.Put("a", func(io.Writer) error { return nil }) }
 		away.Store(true)
 		time.AfterFunc(5*time.Second, func() { away.Store(false) })
-		if _, err := r.List("."); err != nil || len(told) < 5 || told[len(told)-1] != nil || !errors.Is(told[0], syscall.EIO) {
+		if err := ask(); err != nil || len(told) < 5 || told[len(told)-1] != nil || !errors.Is(told[0], why) {
 			t.Errorf("%v, told %v", err, told)
 		}
 		away.Store(true)
 		told = nil
 		began := time.Now()
-		if _, err := r.List("."); !errors.Is(err, syscall.EIO) || time.Since(began) < 40*time.Second || longest > waitTold {
+		if err := ask(); !errors.Is(err, why) || time.Since(began) < 40*time.Second || longest > waitTold {
 			t.Errorf("%v after %v, told every %v", err, time.Since(began), longest)
 		}
 		before := asked.Load()
-		if _, err := r.List("."); !errors.Is(err, syscall.EIO) || asked.Load() != before+1 {
+		if err := ask(); !errors.Is(err, why) || asked.Load() != before+1 {
 			t.Errorf("%v; it was asked %d times after a wait in vain", err, asked.Load()-before)
 		}
 		away.Store(false)
 		told = nil
-		if _, err := r.List("."); err != nil || len(told) != 1 || told[0] != nil {
+		if err := ask(); err != nil || len(told) != 1 || told[0] != nil {
 			t.Errorf("%v, told %v", err, told)
 		}
 		away.Store(true)
 		before = asked.Load()
-		if _, err := r.List("."); err == nil || asked.Load()-before != tries {
+		if err := ask(); err == nil || asked.Load()-before != tries {
 			t.Errorf("%v; asked %d times once it had answered", err, asked.Load()-before)
 		}
+	})
+}
+
+// TestFullForLong has a share be full: once that was waited for in vain nothing else that is written is waited for, though what needs no room goes on, until there is some.
+func TestFullForLong(t *testing.T) {
+	f, full, asked := awayFolder(t, syscall.ENOSPC)
+	fault := f.fault
+	f.fault = func(op, key string) error {
+		if op != opPut {
+			return nil
+		}
+		return fault(op, key)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		r := f.Attend(context.Background(), func(error) {})
+		put := func(want error, times int32) {
+			t.Helper()
+			before := asked.Load()
+			if err := r.Put("a", func(io.Writer) error { return nil }); !errors.Is(err, want) || asked.Load()-before != times {
+				t.Errorf("%v after %d tries", err, asked.Load()-before)
+			}
+			if _, err := r.List("."); err != nil {
+				t.Error(err)
+			}
+		}
+		full.Store(true)
+		put(syscall.ENOSPC, tries)
+		put(syscall.ENOSPC, 1)
+		put(syscall.ENOSPC, 1)
+		full.Store(false)
+		put(nil, 1)
+		full.Store(true)
+		put(syscall.ENOSPC, tries)
 	})
 }
 
@@ -68,7 +109,7 @@ func TestWaitsAreTold(t *testing.T) {
 func TestLeavesSoon(t *testing.T) {
 	for name, after := range map[string]time.Duration{"early": 3 * time.Second, "late": 30 * time.Second} {
 		t.Run(name, func(t *testing.T) {
-			f, away, asked := awayFolder(t)
+			f, away, asked := awayFolder(t, syscall.EIO)
 			away.Store(true)
 			synctest.Test(t, func(t *testing.T) {
 				leaving, leave := context.WithCancel(context.Background())
@@ -88,7 +129,7 @@ func TestLeavesSoon(t *testing.T) {
 		})
 	}
 	// What answers is not given up.
-	f, _, _ := awayFolder(t)
+	f, _, _ := awayFolder(t, syscall.EIO)
 	leaving, leave := context.WithCancel(context.Background())
 	leave()
 	if r := f.Attend(leaving, func(error) {}); r.Claim("a") != nil {

@@ -136,6 +136,11 @@ func wantsTLS(a minio.ErrorResponse) bool {
 	return a.StatusCode == http.StatusBadRequest && strings.Contains(strings.ToLower(a.Message), "http request") && strings.Contains(strings.ToLower(a.Message), "https")
 }
 
+// isFullBucket says whether a server has no room, or gives no more of it.
+func isFullBucket(a minio.ErrorResponse) bool {
+	return a.StatusCode == http.StatusInsufficientStorage || slices.Contains([]string{"XMinioStorageFull", "QuotaExceeded", "XMinioAdminBucketQuotaExceeded"}, a.Code)
+}
+
 // explain says what a server's answer means and what can be done. Errors of other origin stay as they are.
 func (b *bucket) explain(op, key string, err error) error {
 	var known *scene.Error
@@ -175,8 +180,8 @@ func (b *bucket) explain(op, key string, err error) error {
 		return said(ErrSetup, "look at the credentials: AWS_ACCESS_KEY_ID and its like, or the file that they are in", "the server does not take the credentials: %w")
 	case a.StatusCode == http.StatusForbidden:
 		return said(ErrSetup, "allow these credentials what docs/farm.md lists under Buckets", "access is denied: %w")
-	case a.StatusCode == http.StatusInsufficientStorage, a.Code == "XMinioStorageFull", a.Code == "QuotaExceeded", a.Code == "XMinioAdminBucketQuotaExceeded":
-		return said(scene.ErrTryAgain, "make room there; the task goes on when it is tried again", "the store is full: %w")
+	case isFullBucket(a):
+		return said(scene.ErrTryAgain, "make room there; the task goes on when it is tried again", FullText+": %w")
 	case isUntrusted(err):
 		return said(ErrSetup, "name the file of the certificate that signed the server's by ca = \"...\" in the file of --roots", "the server cannot be trusted: %w")
 	case isAway(err):

@@ -57,14 +57,16 @@ func marked(root *os.Root, mark string) error {
 
 const tryPrefix = ".try-"
 
-// tryWrite makes a file and removes it: only that tells a folder that can be written.
+// tryWrite makes a file and removes it: only that tells a folder that can be written. Its content tells a full disk: names find room for longer.
 func (f *folder) tryWrite() error {
+	const size = 1 << 16 // bytes
 	name := tryPrefix + rand.Text()
 	file, err := f.root.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
-	return errors.Join(file.Close(), f.root.Remove(name))
+	_, err = file.Write(make([]byte, size))
+	return errors.Join(err, file.Close(), f.root.Remove(name))
 }
 
 // sweepTries removes files of tryWrite whose maker was killed.
@@ -91,10 +93,24 @@ func (f *folder) Attend(leaving context.Context, waits func(cause error)) Root {
 	return &a
 }
 
-// patiently does something again while it fails as shares do that are away for a moment.
+// patiently does something again while it fails as shares do that are away, or full, for a moment. That something which takes no room can be done does not end a full one.
 func (f *folder) patiently(op, key string, do func() error) error {
-	return f.try(op, key, func(err error) bool { return errors.Is(err, syscall.EIO) || isStale(err) }, do)
+	before := f.gaveUp.Load()
+	err := f.try(op, key, isAwayShare, do)
+	if before != nil && IsFull(before.why) && op != opPut && op != opPublish {
+		f.gaveUp.CompareAndSwap(nil, before)
+	}
+	return err
 }
+
+// What takes room.
+const (
+	opPut     = "put"
+	opPublish = "publish"
+)
+
+// isAwayShare says whether an error is of a share that is away, or full.
+func isAwayShare(err error) bool { return errors.Is(err, syscall.EIO) || isStale(err) || IsFull(err) }
 
 func (f *folder) Open(key string) (io.ReadCloser, error) {
 	r := &reader{folder: f, key: key}
@@ -175,7 +191,7 @@ func (f *folder) Stat(key string) (e Entry, err error) {
 }
 
 func (f *folder) Put(key string, write func(io.Writer) error) error {
-	return f.patiently("put", key, func() error { return f.put(key, write) })
+	return f.patiently(opPut, key, func() error { return f.put(key, write) })
 }
 
 func (f *folder) put(key string, write func(io.Writer) error) (err error) {
@@ -375,7 +391,7 @@ func (f *folder) Stage(task, name string) string { return path.Join(task, tempFo
 func (f *folder) Sweep(task, _ string) error { return f.Delete(path.Join(task, tempFolder)) }
 
 func (f *folder) Publish(from, to string) error {
-	return f.patiently("publish", to, func() error {
+	return f.patiently(opPublish, to, func() error {
 		if _, err := f.root.Lstat(to); err == nil {
 			return ErrExists
 		} else if !errors.Is(err, fs.ErrNotExist) {

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"net/url"
 	"os/user"
+	"reflect"
 	"runtime"
 	"strconv"
 	"strings"
@@ -151,7 +152,8 @@ func groupID(group string) (int, error) {
 // Roots are the roots that a worker knows, by name.
 type Roots map[string]Options
 
-// ReadRoots reads a TOML file of roots: lines name = "file:///folder", or tables [name] with what Options has.
+// ReadRoots reads a TOML file of roots: lines name = "file:///folder", or tables [name] with what Options has. A line with the name of one of these stands in no table by
+// mistake: as the only word of a root it would be no folder, and the table that it was meant for would lack it.
 func ReadRoots(file string, data []byte) (Roots, error) {
 	var raw map[string]toml.Primitive
 	md, err := toml.Decode(string(data), &raw)
@@ -160,6 +162,9 @@ func ReadRoots(file string, data []byte) (Roots, error) {
 	}
 	roots := Roots{}
 	for name, value := range raw {
+		if isOption(name) && md.Type(name) != "Hash" {
+			return nil, setupError(file, "write it below the table's name, as below [outputs]; a root of this name is a table ["+name+"] with url", "%s belongs into the table of a root", name)
+		}
 		var o Options
 		if md.PrimitiveDecode(value, &o.URL) != nil {
 			o = Options{}
@@ -173,6 +178,16 @@ func ReadRoots(file string, data []byte) (Roots, error) {
 		return nil, setupError(file, "a root has url; a folder umask, group and mark; a bucket endpoint, region, path_style, ca, credentials and profile", "unknown key %s", unknown[0])
 	}
 	return roots, nil
+}
+
+// isOption says whether a key in the file of roots is one of Options.
+func isOption(key string) bool {
+	for field := range reflect.TypeFor[Options]().Fields() {
+		if name, _, _ := strings.Cut(field.Tag.Get("toml"), ","); name == key {
+			return true
+		}
+	}
+	return false
 }
 
 // Open opens the root of a name.
@@ -227,13 +242,25 @@ func setupError(where, hint, format string, args ...any) error {
 	return &scene.Error{Op: "open root", Path: where, Err: fmt.Errorf(format, args...), Hint: hint, Kind: ErrSetup}
 }
 
+// FullText is what an error says of a bucket without room.
+const FullText = "the store is full"
+
+// IsFull says whether an error is of a disk without room, or of somebody who may take no more of it.
+func IsFull(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }
+
+// IsAway says whether an error is of a store that is away or full: that passes, and is the fault of no task.
+func IsAway(err error) bool {
+	a, _ := answer(err)
+	return isAwayShare(err) || isAway(err) || isFullBucket(a)
+}
+
 // Explain adds to an error of the store's files what can be done about it, and its kind.
 func Explain(op, path string, err error) error {
 	var known *scene.Error
 	switch {
 	case err == nil, errors.As(err, &known) && known.Kind != nil:
 		return err
-	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+	case IsFull(err):
 		return &scene.Error{Op: op, Path: path, Err: err, Hint: "make room there; the task goes on when it is tried again", Kind: scene.ErrTryAgain}
 	case errors.Is(err, syscall.EROFS), errors.Is(err, syscall.EACCES), errors.Is(err, syscall.EPERM):
 		return &scene.Error{Op: op, Path: path, Err: err, Hint: "give write permission there, or name another root in the file of --roots", Kind: ErrSetup}

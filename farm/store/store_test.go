@@ -390,6 +390,15 @@ func TestRootsFile(t *testing.T) {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
+	for _, line := range []string{`mark = ".m"`, `umask = "0002"`, `group = "lab"`, `url = "file:///srv"`, `endpoint = "https://lab"`, `region = "x"`, `path_style = true`, `ca = "/etc/ca.pem"`, `credentials = "/etc/x"`, `profile = "x"`} {
+		name, _, _ := strings.Cut(line, " ")
+		if roots, err := ReadRoots("roots.toml", []byte("outputs = \"file:///srv/results\"\n"+line)); !errors.Is(err, ErrSetup) || !strings.Contains(err.Error(), name+" belongs into the table of a root") {
+			t.Errorf("%s: %v, %v", line, roots, err)
+		}
+	}
+	if roots, err := ReadRoots("roots.toml", []byte("[group]\nurl = \"/srv/group\"\nmark = \".m\"")); err != nil || roots["group"].Mark != ".m" {
+		t.Errorf("%v, %v", roots, err)
+	}
 	if _, err := roots.Open("nothing"); !errors.Is(err, ErrSetup) {
 		t.Error(err)
 	}

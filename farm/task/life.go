@@ -2,6 +2,7 @@ package task
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -33,11 +34,20 @@ func (r *runner) attend(ctx context.Context, root store.Root) store.Root {
 	return liveRoot{root.Attend(ctx, r.waits), r.flows}
 }
 
+// Waiting says that a store is waited for, and why. Of a file only what is wrong: names of those in the making are others each time.
+func Waiting(cause error) string {
+	var file *fs.PathError
+	if errors.As(cause, &file) {
+		cause = file.Err
+	}
+	return "waiting for the store: " + scene.Printable(scene.ErrorText(cause))
+}
+
 // waits takes in why the store is waited for, which is a sign of life, or with nil that it answers again.
 func (r *runner) waits(cause error) {
 	text := ""
 	if cause != nil {
-		text = "waiting for the store: " + scene.Printable(scene.ErrorText(cause))
+		text = Waiting(cause)
 	}
 	r.mutex.Lock()
 	defer r.mutex.Unlock()

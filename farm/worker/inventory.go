@@ -193,9 +193,10 @@ func (n *node) mirrorFate(ctx context.Context, name string) error {
 
 // Inventory is what stores say of jobs.
 type Inventory struct {
-	roots map[string]store.Root
-	jobs  map[string]*job // by the SHA-256 of the document
-	bad   map[place]error // what is damaged of results that were looked at
+	roots   map[string]store.Root
+	jobs    map[string]*job      // by the SHA-256 of the document
+	bad     map[place]error      // what is damaged of results that were looked at
+	damaged map[string]*spec.Job // by root and key, what Documents found damaged, as it should be
 }
 
 // place is a task of a job.
@@ -209,7 +210,7 @@ func (v *Inventory) Damage(job string, index int) error { return v.bad[place{job
 
 // NewInventory opens all roots of a worker.
 func NewInventory(roots store.Roots) (*Inventory, error) {
-	v := &Inventory{roots: map[string]store.Root{}, jobs: map[string]*job{}, bad: map[place]error{}}
+	v := &Inventory{roots: map[string]store.Root{}, jobs: map[string]*job{}, bad: map[place]error{}, damaged: map[string]*spec.Job{}}
 	for name := range roots {
 		root, err := roots.Open(name)
 		if err != nil {
@@ -248,21 +249,19 @@ func (v *Inventory) Jobs(ctx context.Context, fn func(queue.JobPlan, error) erro
 
 // job reads one, unless its results go to another root.
 func (v *Inventory) job(root string, e store.Entry, fn func(queue.JobPlan, error) error) error {
-	f, err := v.roots[root].Open(e.Key)
+	data, err := readDocument(v.roots[root], e.Key)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil // the job has just been forgotten
 	}
 	if err != nil {
 		return err
 	}
-	data, err := io.ReadAll(io.LimitReader(f, spec.MaxDocument+1))
-	if err := errors.Join(err, f.Close()); err != nil {
-		return err
-	}
 	bad := func(err error) error { return fn(queue.JobPlan{Name: v.roots[root].String() + "/" + e.Key}, err) }
-	parsed, err := spec.Parse(path.Base(e.Key), data)
-	if err != nil {
-		return bad(err)
+	parsed := v.damaged[path.Join(root, e.Key)]
+	if parsed == nil {
+		if parsed, err = spec.Parse(path.Base(e.Key), data); err != nil {
+			return bad(err)
+		}
 	}
 	if parsed.Store.Outputs != root {
 		return nil

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
+	"syscall"
 	"testing"
 	"time"
 
@@ -44,18 +46,27 @@ func TestJudge(t *testing.T) {
 			t.Errorf("%+v: %d", c, got)
 		}
 	}
-	full, spoilt := errors.New("no space left on device"), &scene.Error{Op: "read job", Err: errors.New("no kind"), Kind: spec.ErrSpec}
+	full, broken, spoilt := &fs.PathError{Op: "write", Path: "a", Err: syscall.ENOSPC}, errors.New("no such disk"), &scene.Error{Op: "read job", Err: errors.New("no kind"), Kind: spec.ErrSpec}
 	for _, c := range []struct {
 		cause, err error
 		want       outcome
-	}{{nil, full, again}, {nil, spoilt, failed}, {queue.ErrCanceled, context.Canceled, handedBack}, {queue.ErrLost, context.Canceled, dropped}} {
+	}{{nil, broken, again}, {nil, full, declined}, {nil, spoilt, failed}, {queue.ErrCanceled, context.Canceled, handedBack}, {queue.ErrLost, context.Canceled, dropped}} {
 		if got := judgeOpen(c.cause, c.err); got != c.want {
 			t.Errorf("open %v, %v: %d", c.cause, c.err, got)
 		}
 	}
 	unset := &scene.Error{Op: "open root", Err: errors.New("no such folder"), Kind: store.ErrSetup}
-	if judgeError(unset, false) != declined || judgeError(unset, true) != failed || judgeError(full, true) != again {
+	if judgeError(unset, false) != declined || judgeError(unset, true) != failed || judgeError(broken, true) != again || judgeError(full, false) != declined || judgeError(full, true) != declined {
 		t.Error("errors of the store are judged wrongly")
+	}
+	for said, want := range map[string]bool{
+		store.Explain("commit results", "j/t", full).Error(): true, "eval: write a.png: " + syscall.EDQUOT.Error(): true,
+		"encode: ffmpeg: av_interleaved_write_frame(): No space left on device": true, "commit results: https://lab/j/t: " + store.FullText + ": XMinioStorageFull": true,
+		"no progress within stall_timeout": false, "": false,
+	} {
+		if saysFull(said) != want {
+			t.Errorf("%q is taken for a full disk: %v", said, !want)
+		}
 	}
 }
 

@@ -8,9 +8,11 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"vksplat/farm/child"
@@ -47,9 +49,23 @@ const (
 	dropped            // it is another worker's
 )
 
+// waits tells that the store is waited for before the child begins.
+func (r *run) waits(cause error) {
+	if cause != nil {
+		r.lease.Progress(0, 0, task.Waiting(cause))
+		r.lease.Alive()
+	}
+}
+
+// saysFull says whether what a child said last is that there was no room, in its store or on the disk here. It comes as text alone: also from what the child ran itself.
+func saysFull(said string) bool {
+	said = strings.ToLower(said)
+	return slices.ContainsFunc([]string{syscall.ENOSPC.Error(), syscall.EDQUOT.Error(), store.FullText}, func(text string) bool { return strings.Contains(said, text) })
+}
+
 // judge says what follows where the child was stopped because of cause, nil for not at all, and ended with a code. A child that crashed, as in its driver, ends
 // with a code of wrong usage too, but without a word. What is not set up here may be so on other nodes: that ends a task only where this one is alone. A store that is
-// away is no fault of the task, however often it is tried.
+// away, and a disk that is full, is no fault of the task, however often it is tried.
 func judge(cause error, code int, spoke, away, alone bool) outcome {
 	switch {
 	case errors.Is(cause, queue.ErrLost):
@@ -104,6 +120,7 @@ func (r *run) note(err error) {
 
 // do runs the child and tells the queue how it went.
 func (r *run) do(ctx, end context.Context) (lost bool) {
+	r.outputs = r.outputs.Attend(ctx, r.waits)
 	err := r.astray()
 	if err == nil && r.lease.Generation > 0 {
 		err = r.clearOld(r.outputs)
@@ -121,7 +138,7 @@ func (r *run) do(ctx, end context.Context) (lost bool) {
 	ear, cause, ended := r.child(ctx)
 	r.using(nil) // telling the queue may take long
 	code := codeOf(ended)
-	what := judge(cause, code, ear.said != "", r.away, r.Alone)
+	what := judge(cause, code, ear.said != "", r.away || saysFull(ear.said), r.Alone)
 	if what == succeeded {
 		if err := r.commit(end); err != nil {
 			r.finish(end, err, again)
@@ -147,6 +164,8 @@ func judgeOpen(cause, err error) outcome {
 		return judge(cause, task.ExitRetry, false, false, false)
 	case errors.Is(err, spec.ErrSpec):
 		return failed
+	case store.IsFull(err):
+		return declined
 	}
 	return again
 }
@@ -155,6 +174,8 @@ func judgeOpen(cause, err error) outcome {
 // do, nor is a job that names a root which nobody has one to put all workers into quarantine. On a machine alone nobody else can do it.
 func judgeError(err error, alone bool) outcome {
 	switch {
+	case store.IsAway(err):
+		return declined // it comes again
 	case !errors.Is(err, store.ErrSetup):
 		return again
 	case alone:
