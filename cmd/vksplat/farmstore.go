@@ -250,7 +250,10 @@ func (a *app) farmFsckCommand() *cobra.Command {
 			if stores, err = worker.NewInventory(roots); err != nil {
 				return err
 			}
-			if findings, err = stores.Documents(ctx, q.Queue, repair); err != nil {
+			if q.run == nil { // what is done on this machine alone has its document in its own folder
+				findings, err = stores.Documents(ctx, q.Queue, repair)
+			}
+			if err != nil {
 				return err
 			}
 			inventory = stores

@@ -151,7 +151,7 @@ func TestFsckMendsDocuments(t *testing.T) {
 		if err := os.Truncate(file, length); err != nil {
 			t.Fatal(err)
 		}
-		fsck(dir, exitFailure, false, "1 of 1 finding", "wrong: j: its document in the store is damaged: "+file, "--repair mends")
+		fsck(dir, exitFailure, false, "1 finding is not mended", "wrong: j: its document in the store is damaged: "+file, "--repair mends")
 		fsck(dir, exitOK, true, "mended: j: its document")
 		whole()
 	}
