@@ -157,16 +157,6 @@ func (b *board) state() JobState {
 	return JobSucceeded
 }
 
-// drop forgets the entry of that key.
-func (b *board) drop(key string) {
-	for i := range b.cells {
-		if entryKey(b.head.Name, i) == key {
-			b.setEntry(i, nil, b.cells[i].revision+1, time.Time{})
-			b.cells[i].revision = 0
-		}
-	}
-}
-
 // forgetCalls is for when the stream has been looked at anew, or was emptied.
 func (b *board) forgetCalls() {
 	for i := range b.cells {

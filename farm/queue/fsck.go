@@ -2,13 +2,13 @@ package queue
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -217,16 +217,19 @@ func (c *checker) attempts(plan JobPlan) ([]int, error) {
 
 // checkEntries finds entries that cannot be read or belong to no job.
 func (c *checker) checkEntries() error {
-	type bad struct{ key, what string }
+	type bad struct {
+		key, what string
+		revision  uint64
+	}
 	var list []bad
 	_, err := c.q.tasks.scan(c.ctx, "*.*", 0, func(r record) {
 		token, _, _ := strings.Cut(r.key, ".")
 		if c.gone[token] { // it may have come back, takes little room, and Submit sees to it
 		} else if !c.known[token] {
-			list = append(list, bad{r.key, "an entry of no job"})
+			list = append(list, bad{r.key, "an entry of no job", r.revision})
 		} else if b := c.boards[token]; b != nil {
 			if _, err := b.take(r); err != nil {
-				list = append(list, bad{r.key, err.Error()})
+				list = append(list, bad{r.key, err.Error(), r.revision})
 			}
 		}
 	})
@@ -240,7 +243,13 @@ func (c *checker) checkEntries() error {
 		} else if came {
 			continue
 		}
-		err := c.find(b.key, "", -1, b.what, func() error { return c.dropEntry(b.key) })
+		if board := c.boards[token]; board != nil {
+			now, _, err := c.q.head(c.ctx, board.head.Name)
+			if errors.Is(err, ErrNoJob) || err == nil && now.Plan != board.head.Plan {
+				continue // it was forgotten meanwhile: the entry may be one of another job of the name
+			}
+		}
+		err := c.find(b.key, "", -1, b.what, func() error { return c.dropEntry(b.key, b.revision) })
 		if err != nil {
 			return err
 		}
@@ -263,21 +272,25 @@ func (c *checker) hasCome(token string) (bool, error) {
 	return err == nil, err
 }
 
-// dropEntry removes an entry: its task is as if nobody had claimed it, and its job has not ended.
-func (c *checker) dropEntry(key string) error {
+// dropEntry removes an entry of that revision: its task is as if nobody had claimed it, and its job has not ended.
+func (c *checker) dropEntry(key string, revision uint64) error {
 	token, index, _ := strings.Cut(key, ".")
 	b := c.boards[token]
-	if i, err := strconv.Atoi(index); b == nil || err != nil || i < 0 || i >= len(b.cells) {
-		return c.q.purge(c.ctx, c.q.tasks.stream, c.q.tasks.subject(key))
+	i, err := strconv.Atoi(index)
+	if b == nil || err != nil || i < 0 || i >= len(b.cells) {
+		return c.q.purge(c.ctx, c.q.tasks.stream, c.q.tasks.subject(key), jetstream.WithPurgeSequence(revision+1))
 	}
-	raw, err := json.Marshal(Entry{Format: Format, Key: key, State: Queued}) // not absent: older ones may come back, as forget knows
-	if err == nil {
-		err = c.q.tasks.put(c.ctx, key, raw)
+	e := &Entry{Format: Format, Key: key, State: Queued}
+	if c.store != nil {
+		if e.Attempt, err = c.store.Attempts(c.ctx, b.head.Document, i); err != nil { // no number comes twice
+			return err
+		}
 	}
+	revision, err = c.q.writeEntry(c.ctx, b.head.Name, i, e, revision) // not absent: older ones may come back, as forget knows
 	if err != nil {
 		return err
 	}
-	b.drop(key)
+	b.setEntry(i, e, revision, time.Time{})
 	return c.reopen(b)
 }
 

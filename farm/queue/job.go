@@ -128,6 +128,9 @@ func (q *Queue) begin(ctx context.Context, head Head, revision uint64, attempts 
 		if i < len(attempts) {
 			e.Attempt = max(e.Attempt, attempts[i])
 		}
+		if raw, err := json.Marshal(e); err != nil || bytes.Equal(raw, r.value) {
+			return err // two that submit at once would else overtake each other, over and over
+		}
 		_, err = q.writeEntry(ctx, head.Name, i, e, r.revision)
 		return err
 	})

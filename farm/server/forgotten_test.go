@@ -1,8 +1,11 @@
 package server
 
 import (
+	"context"
+	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 
 	"vksplat/farm/queue"
@@ -87,4 +90,75 @@ func TestPlanLost(t *testing.T) {
 	f.submit(queue.JobPlan{Name: "j", Document: []byte("doc"), Tasks: []queue.Task{{Name: "a"}}})
 	f.succeed("a")
 	f.ends("j", queue.JobSucceeded)
+}
+
+// TestForgottenTwice has two submit the same large job at once, over one of the name that was forgotten: neither keeps the other from it.
+func TestForgottenTwice(t *testing.T) {
+	f := newFarm(t)
+	plan := queue.JobPlan{Name: "j", Document: []byte("doc")}
+	for i := range 3000 {
+		plan.Tasks = append(plan.Tasks, queue.Task{Name: fmt.Sprint(i), Pool: "elsewhere"})
+	}
+	f.submit(plan)
+	f.must(f.user.Cancel(t.Context(), "j", queue.Selection{}))
+	f.ends("j", queue.JobCanceled)
+	f.must(f.admin.Delete(t.Context(), "j"))
+	ctx, stop := context.WithTimeout(t.Context(), patience)
+	defer stop()
+	var group sync.WaitGroup
+	for _, q := range []*queue.Queue{f.user, f.admin} {
+		group.Go(func() {
+			if err := q.Submit(ctx, plan); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	group.Wait()
+}
+
+// TestDamagedEntryIsFound damages the entry of a task whose results the store has: one repair finds both, and the attempts go on behind those that the store knows.
+func TestDamagedEntryIsFound(t *testing.T) {
+	f := newFarm(t)
+	plan := queue.JobPlan{Name: "j", Document: []byte("doc"), Tasks: []queue.Task{{Name: "a"}, {Name: "b", Pool: "elsewhere"}}}
+	f.submit(plan)
+	f.succeed("a")
+	_, err := f.server.nc.Request("$KV.task.j.0", []byte("{"), patience)
+	f.must(err)
+	found, err := f.admin.Fsck(t.Context(), &shelf{plans: []queue.JobPlan{plan}, manifests: map[string]string{"j/a": "hash of a"}, attempts: 3}, true)
+	if err != nil || len(found) != 2 {
+		t.Errorf("%+v, %v", found, err)
+	}
+	if e := f.states("j", queue.Succeeded, queue.Queued)[0].Entry; e.Attempt != 3 || e.Manifest != "hash of a" {
+		t.Errorf("%+v", e)
+	}
+}
+
+// busyShelf is a store that does something when it is asked for attempts.
+type busyShelf struct {
+	shelf
+	busy func()
+}
+
+func (s *busyShelf) Attempts(context.Context, string, int) (int, error) {
+	s.busy()
+	return 0, nil
+}
+
+// TestForgottenBesideFsck forgets a job while a repair goes on, and submits one with more tasks under its name: what these do is not taken for entries of no task.
+func TestForgottenBesideFsck(t *testing.T) {
+	f := newFarm(t)
+	f.submit(queue.JobPlan{Name: "j", Document: []byte("old"), Tasks: []queue.Task{{Name: "a"}}})
+	f.succeed("a")
+	f.ends("j", queue.JobSucceeded)
+	var lease *queue.Lease
+	store := &busyShelf{shelf{plans: []queue.JobPlan{{Name: "lost", Document: []byte("lost"), Tasks: []queue.Task{{Name: "t", Pool: "elsewhere"}}}}}, func() {
+		f.must(f.admin.Delete(t.Context(), "j"))
+		f.submit(queue.JobPlan{Name: "j", Document: []byte("new"), Tasks: []queue.Task{{Name: "x", Pool: "elsewhere"}, {Name: "y"}}})
+		lease = f.claim("y")
+	}}
+	if _, err := f.admin.Fsck(t.Context(), store, true); err != nil {
+		t.Fatal(err)
+	}
+	f.must(lease.Succeed(t.Context(), "manifest of y"))
+	f.states("j", queue.Queued, queue.Succeeded)
 }
