@@ -161,7 +161,7 @@ func (c *checker) checkHead(r record) error {
 			}
 			return c.restore(r.key, plans[len(plans)-1])
 		}
-	} else if errors.Is(err, errAbsent) && head.Name != "" { // its plan or document: they are written before the head, and nobody has them any more
+	} else if errors.Is(err, errAbsent) && head.Name != "" && (c.store != nil || head.Ended != "") { // its plan or document: they are written before the head, and nobody has them any more
 		mend = func() error { return c.q.forget(c.ctx, r.key, r.revision) }
 	}
 	return c.find(r.key, "", -1, "it cannot be read: "+scene.ErrorText(err), mend)

@@ -83,7 +83,10 @@ func TestPlanLost(t *testing.T) {
 	if err != nil || len(jobs) != 2 || jobs[0].State != queue.JobBroken || jobs[1].State != queue.JobActive {
 		t.Errorf("%+v, %v", jobs, err)
 	}
-	f.repairs(nil, "it cannot be read")
+	if found, err := f.admin.Fsck(t.Context(), nil, true); err != nil || len(found) == 0 || found[0].Repaired {
+		t.Errorf("without a store, which may have them: %+v, %v", found, err)
+	}
+	f.repairs(&shelf{}, "it cannot be read")
 	if jobs, err := f.user.List(t.Context()); err != nil || len(jobs) != 1 || jobs[0].Name != "k" {
 		t.Errorf("%+v, %v", jobs, err)
 	}
