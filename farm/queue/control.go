@@ -246,8 +246,9 @@ func (q *Queue) forget(ctx context.Context, token string, revision uint64) error
 		stream, subject string
 		until           uint64 // what comes behind is of another job of the name
 	}{
-		{jobStream, "jobs.*.*." + token + ".*", 0}, {logStream, "log." + token + ".*", 0}, {q.previews.stream, q.previews.subject(token + ".*"), 0},
-		{q.tasks.stream, q.tasks.subject(token + ".*"), 0}, {q.ctl.stream, q.ctl.subject(endingKey(token)), 0},
+		{stream: jobStream, subject: "jobs.*.*." + token + ".*"}, {stream: logStream, subject: "log." + token + ".*"},
+		{stream: q.previews.stream, subject: q.previews.subject(token + ".*")}, {stream: q.tasks.stream, subject: q.tasks.subject(token + ".*")},
+		{stream: q.ctl.stream, subject: q.ctl.subject(endingKey(token))}, {stream: q.jobs.stream, subject: q.jobs.subject(token + ".>")},
 	}
 	for i := range places {
 		var err error
@@ -255,10 +256,6 @@ func (q *Queue) forget(ctx context.Context, token string, revision uint64) error
 			return err
 		}
 	}
-	places = append(places, struct {
-		stream, subject string
-		until           uint64
-	}{q.jobs.stream, q.jobs.subject(token + ".>"), revision})
 	found, err := q.jobs.read(ctx, token)
 	if errors.Is(err, errAbsent) || err == nil && found.revision != revision {
 		return nil // somebody else was faster
