@@ -26,7 +26,7 @@ func viewParams(v *layout.View, c *scene.Camera, near float64, degree int, antia
 	if c.Model == scene.Fisheye {
 		v.CameraModel = layout.CameraFisheye
 	}
-	v.Near = float32(max(near, c.Clearance))
+	v.Near = float32(near)
 	v.ShDegree = uint32(degree)
 	v.Antialiased = 0
 	if antialiased {

@@ -91,7 +91,7 @@ type bounds struct {
 }
 
 func newBounds(c *scene.Camera, near float64, first, rows int) *bounds {
-	b := &bounds{Camera: c, near: max(near, c.Clearance), far: math.Sqrt(c.T[0]*c.T[0] + c.T[1]*c.T[1] + c.T[2]*c.T[2])}
+	b := &bounds{Camera: c, near: near, far: math.Sqrt(c.T[0]*c.T[0] + c.T[1]*c.T[1] + c.T[2]*c.T[2])}
 	b.lo = [2]float64{0, float64(first)}
 	b.hi = [2]float64{float64(tiles(c.Width) * layout.TileSize), float64(first + tiles(rows)*layout.TileSize)}
 	focal, centre, size := [2]float64{c.Fx, c.Fy}, [2]float64{c.Cx, c.Cy}, [2]float64{float64(c.Width), float64(c.Height)}

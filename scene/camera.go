@@ -39,10 +39,6 @@ type Camera struct {
 	// owning Capture. R is row-major and orthonormal.
 	R [9]float64
 	T [3]float64
-
-	// Depth, in that frame, up to which the points show nothing: renderings
-	// leave out splats nearer than it. 0 until Capture.Clear.
-	Clearance float64
 }
 
 // Center gives the camera's position, -Rᵀ T, in the frame of the owning

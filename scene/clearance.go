@@ -11,30 +11,16 @@ const minSeen = 100
 // maxSampled is about how many points are looked at for that.
 const maxSampled = 1 << 16
 
-// Clear finds the empty space in front of the cameras and takes what the reconstruction put there by mistake out of Points. A share of the depth that
-// only one in a hundred of a camera's points comes below becomes its Clearance; points that lie within it, in the picture, are dropped. Wrong matches
-// between photos taken side by side become points right in front of them, and splats grown from those hide a photo that nobody trained on. Without
-// Points, or with a share of 0, nothing is known to be empty. Clear returns the number of points dropped; call it in the training frame.
+// Clear drops the points that the reconstruction put right in front of a camera by mistake, and returns how many. A point goes if it lies in a camera's
+// picture, nearer than a share of the depth that only one in a hundred of the points in that picture comes below. Wrong matches between photos taken side by
+// side become such points. Call it in the training frame; with a share of 0 it does nothing.
 func (c *Capture) Clear(share float64) int {
 	if !(share > 0) {
 		return 0
 	}
-	stride := 1 + len(c.Points)/maxSampled
-	parallel(len(c.Cameras), func(i int) {
-		cam := &c.Cameras[i]
-		var depths []float64
-		for k := 0; k < len(c.Points); k += stride {
-			if depth, seen := cam.sees(c.Points[k].Pos, 0, math.Inf(1)); seen {
-				depths = append(depths, depth)
-			}
-		}
-		if len(depths) >= minSeen {
-			slices.Sort(depths)
-			cam.Clearance = share * depths[len(depths)/100]
-		}
-	})
+	empty := c.emptyDepths(share)
 	drop := make([]uint64, (len(c.Points)+63)/64) // a bit for each point
-	parallel((len(drop)+dropWords-1)/dropWords, func(i int) { c.markInFront(drop, i*dropWords) })
+	parallel((len(drop)+dropWords-1)/dropWords, func(i int) { c.markInFront(drop, i*dropWords, empty) })
 	kept := c.Points[:0]
 	for k, p := range c.Points {
 		if drop[k/64]>>(k%64)&1 == 0 {
@@ -46,19 +32,39 @@ func (c *Capture) Clear(share float64) int {
 	return dropped
 }
 
+// emptyDepths returns, for each camera, the depth up to which its points show nothing; 0 for cameras that see too few of them.
+func (c *Capture) emptyDepths(share float64) []float64 {
+	empty := make([]float64, len(c.Cameras))
+	stride := 1 + len(c.Points)/maxSampled
+	parallel(len(c.Cameras), func(i int) {
+		cam := &c.Cameras[i]
+		var depths []float64
+		for k := 0; k < len(c.Points); k += stride {
+			if depth, seen := cam.sees(c.Points[k].Pos, 0, math.Inf(1)); seen {
+				depths = append(depths, depth)
+			}
+		}
+		if len(depths) >= minSeen {
+			slices.Sort(depths)
+			empty[i] = share * depths[len(depths)/100]
+		}
+	})
+	return empty
+}
+
 // dropWords is how many words of bits are filled at once: their points, 500 KiB, stay in a core's cache while all cameras look at them.
 const dropWords = 256
 
-// markInFront sets the bits of the points from word first on that lie within a camera's clearance.
-func (c *Capture) markInFront(drop []uint64, first int) {
+// markInFront sets the bits of the points from word first on that lie within a camera's empty depth.
+func (c *Capture) markInFront(drop []uint64, first int, empty []float64) {
 	words := drop[first:min(first+dropWords, len(drop))]
 	points := c.Points[64*first : min(64*(first+len(words)), len(c.Points))]
 	for i := range c.Cameras {
-		cam := &c.Cameras[i]
-		if cam.Clearance == 0 {
+		cam, far := &c.Cameras[i], empty[i]
+		if far == 0 {
 			continue
 		}
-		x, y, z, t, far := cam.R[6], cam.R[7], cam.R[8], cam.T[2], cam.Clearance
+		x, y, z, t := cam.R[6], cam.R[7], cam.R[8], cam.T[2]
 		for k := range points {
 			p := &points[k].Pos
 			if depth := x*p[0] + y*p[1] + z*p[2] + t; !(depth > 0 && depth < far) { // as in sees: most points end here

@@ -80,7 +80,6 @@ func (f Frame) ToCapture(cam Camera, origin [3]float64) Camera {
 		}
 		cam.T[r] = t
 	}
-	cam.Clearance /= f.Scale
 	return cam
 }
 

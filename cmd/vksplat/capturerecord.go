@@ -39,15 +39,14 @@ type captureRecord struct {
 	HeldOut []string `json:"held_out"` // names of cameras
 
 	Background [3]float32 `json:"background"`
-	Near       float64    `json:"near"`      // in the training frame
-	Clearance  float64    `json:"clearance"` // as a share, see scene.Capture.Clear
-	Exposure   bool       `json:"exposure"`  // colour maps were learnt
+	Near       float64    `json:"near"`     // in the training frame
+	Exposure   bool       `json:"exposure"` // colour maps were learnt
 }
 
 // captureRecord returns what is recorded of this run's capture.
 func (r *trainRun) captureRecord() captureRecord {
 	c := &r.config
-	rec := captureRecord{captureSource: sourceOf(r.scene, &r.load), HeldOut: []string{}, Background: c.Background, Near: c.Near, Clearance: c.Clearance, Exposure: c.Exposure}
+	rec := captureRecord{captureSource: sourceOf(r.scene, &r.load), HeldOut: []string{}, Background: c.Background, Near: c.Near, Exposure: c.Exposure}
 	for _, i := range r.test {
 		rec.HeldOut = append(rec.HeldOut, r.capture.Cameras[i].Name)
 	}

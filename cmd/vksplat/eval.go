@@ -37,7 +37,6 @@ type evalOptions struct {
 	weights   string // file of LPIPS's; "": it is not measured
 
 	exposure    bool
-	clearance   float64 // as train's; only what a run recorded
 	antialiased bool
 	load        loadFlags
 	device      pipeline.DeviceOptions

@@ -59,7 +59,7 @@ func (a *app) modelJob(o evalOptions, path string) (*evalJob, error) {
 
 // take makes the options what a run recorded, where no flag says otherwise.
 func (o *evalOptions) take(rec *captureRecord) {
-	o.capture, o.clearance = cmp.Or(o.capture, rec.Scene), rec.Clearance
+	o.capture = cmp.Or(o.capture, rec.Scene)
 	rec.options(&o.load, o.given)
 	if !o.given("exposure") {
 		o.exposure = rec.Exposure
@@ -107,7 +107,6 @@ func (j *evalJob) openCapture(rec *captureRecord) error {
 		names = append([]string{}, rec.HeldOut...)
 	}
 	c.Normalise()
-	c.Clear(o.clearance)
 	c.Points = nil
 	j.capture = c
 	views, err := o.heldOutViews(c, names)

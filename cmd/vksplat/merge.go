@@ -290,8 +290,8 @@ func (m *merger) finetuned(ctx context.Context) error {
 	rate := strconv.FormatFloat(config.LRMeans*config.LRMeansFinal, 'g', -1, 64) // as at the end of the blocks' training
 	out := filepath.Join(m.plan.dir, finetunedFolder)
 	args := []string{"train", m.plan.Capture.Scene, "-m", out, "--force", "--init=ply:" + m.model(), "--iterations=" + strconv.Itoa(m.mergeOptions.finetune),
-		"--sh-degree=" + strconv.Itoa(m.report.Degree), "--sh-degree-interval=1", "--refine-every=0", "--reset-every=0", "--lr-means=" + rate, "--lr-means-final=1", "--clearance=" +
-			strconv.FormatFloat(m.record.Clearance, 'g', -1, 64), fmt.Sprintf("--background=%g,%g,%g", m.record.Background[0], m.record.Background[1], m.record.Background[2])}
+		"--sh-degree=" + strconv.Itoa(m.report.Degree), "--sh-degree-interval=1", "--refine-every=0", "--reset-every=0", "--lr-means=" + rate, "--lr-means-final=1",
+		fmt.Sprintf("--background=%g,%g,%g", m.record.Background[0], m.record.Background[1], m.record.Background[2])}
 	args = append(args, m.plan.Capture.flags()...)
 	if at := m.plan.Origin; at != [3]float64{} {
 		args = append(args, fmt.Sprintf("--origin=%g,%g,%g", at[0], at[1], at[2]))

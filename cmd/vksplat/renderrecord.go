@@ -160,7 +160,7 @@ func hashFloats(h hash.Hash, x []float32) {
 func shotHash(settings []byte, c *scene.Camera) string {
 	h := sha256.New()
 	_, _ = h.Write(settings) // a hash takes everything
-	fmt.Fprintln(h, c.Width, c.Height, c.Model, c.Clearance)
+	fmt.Fprintln(h, c.Width, c.Height, c.Model)
 	for _, x := range append([]float64{c.Fx, c.Fy, c.Cx, c.Cy}, append(c.R[:], c.T[:]...)...) {
 		_ = binary.Write(h, binary.LittleEndian, x)
 	}

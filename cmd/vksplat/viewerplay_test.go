@@ -154,8 +154,7 @@ func TestPlayLive(t *testing.T) {
 	if err := scene.WriteSynth(folder, scene.SynthOptions{Images: 12, Width: 160, Height: 120, Points: 1500}); err != nil {
 		t.Fatal(err)
 	}
-	// Through a photo's camera what is empty space by the clearance is not drawn, which vksplat render does not know of.
-	v := startViewed(t, folder, "-m", out, "--viewer", "--clearance", "0", "--iterations", "1000000", "--checkpoint-every", "0", "--keep-checkpoints", "2", "--progress", "none")
+	v := startViewed(t, folder, "-m", out, "--viewer", "--iterations", "1000000", "--checkpoint-every", "0", "--keep-checkpoints", "2", "--progress", "none")
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Type", "text/html") }))
 	defer elsewhere.Close()
 	u, err := url.Parse(v.address)
