@@ -145,7 +145,7 @@ func (t *Trainer) goOn(h *CheckpointHeader) {
 	kind, _ := kindNamed(h.Next.Kind)
 	t.next = unit{number: h.Next.Number, kind: kind, step: h.Next.Step}
 	// With another schedule what would have come next may not come at all.
-	if kind == unitRefine && !t.cfg.refines(t.next.step) || kind == unitReset && !t.cfg.resets(t.next.step) {
+	if kind == unitRefine && !t.cfg.refines(t.next.step) && !t.cfg.cleans(t.next.step) || kind == unitReset && !t.cfg.resets(t.next.step) {
 		t.next = unit{number: t.next.number, kind: unitStep, step: t.next.step + 1}
 	}
 	t.progress.Step, t.told, t.startStep = h.Step, h.Step, h.Step

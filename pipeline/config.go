@@ -28,7 +28,7 @@ type Config struct {
 	Precision        string     `json:"precision"`          // full or mixed, of what the device stores
 	Antialiased      bool       `json:"antialiased"`        // Mip-Splatting's opacity compensation (Yu et al. 2024)
 	Near             float64    `json:"near"`               // near plane
-	Clearance        float64    `json:"clearance"`          // share of the depth where a photo's points begin that is taken for empty space; 0: none
+	Carve            float64    `json:"carve"`              // share of the depth where a view's points begin that is empty space, where no splat may stay; 0: none
 
 	NumDownscales      int `json:"num_downscales"`      // times that width and height of the photos are halved in the first steps; 0: they are trained at full size
 	ResolutionSchedule int `json:"resolution_schedule"` // steps after which they are doubled, until they are full
@@ -82,7 +82,7 @@ type Config struct {
 // DefaultConfig returns the default recipe for 30,000 steps.
 func DefaultConfig() Config {
 	return Config{
-		Iterations: 30000, Seed: 42, SHDegree: 3, Precision: PrecisionFull, Near: 0.01, Clearance: 0.5, SSIMLambda: 0.2, SHInterval: 1000, ResolutionSchedule: 3000,
+		Iterations: 30000, Seed: 42, SHDegree: 3, Precision: PrecisionFull, Near: 0.01, Carve: 0.5, SSIMLambda: 0.2, SHInterval: 1000, ResolutionSchedule: 3000,
 		LRMeans: 1.6e-4, LRMeansFinal: 0.01, LRLogScales: 5e-3, LRQuats: 1e-3, LRLogitOpacity: 5e-2, LRSH0: 2.5e-3, LRSHN: 1.25e-4,
 		LRExposure: 0.01, LRExposureFinal: 0.1, ExposureReg: 0.01, InitOpacity: 0.1, InitScale: 1,
 		Strategy: StrategyDefault, RefineStart: 500, RefineStop: 15000, RefineEvery: 100, ResetEvery: 3000,
@@ -109,7 +109,7 @@ func (c Config) Validate() error {
 	check(c.Iterations >= 1 && c.Iterations < 1<<31, "%d iterations, 1 to 2147483647 are possible", c.Iterations)
 	check(c.SHDegree >= 0 && c.SHDegree <= 3, "SH degree %d, 0 to 3 are possible", c.SHDegree)
 	check(c.Near > 0 && !math.IsInf(c.Near, 0), "near plane %g, it must be positive", c.Near)
-	check(c.Clearance >= 0 && c.Clearance <= 1, "clearance %g, 0 to 1 are possible", c.Clearance)
+	check(c.Carve >= 0 && c.Carve <= 1, "carve %g, 0 to 1 are possible", c.Carve)
 	check(c.SSIMLambda >= 0 && c.SSIMLambda <= 1, "SSIM share %g, 0 to 1 are possible", c.SSIMLambda)
 	check(c.Strategy == StrategyDefault || c.Strategy == StrategyMCMC, "strategy %q, %s and %s are known", c.Strategy, StrategyDefault, StrategyMCMC)
 	check(c.Precision == PrecisionFull || c.Precision == PrecisionMixed, "precision %q, %s and %s are known", c.Precision, PrecisionFull, PrecisionMixed)

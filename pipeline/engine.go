@@ -94,8 +94,9 @@ type engine struct {
 	compare  comparison
 	parts    *parts // how pictures are drawn band by band; nil: whole, as training wants them
 
-	pairs     vk.Slice[[4]uint32] // [maxTiles] where steps count the pairs of tiles; zero: they do not
-	exposures *exposures          // nil: photos are compared as rendered
+	pairs     vk.Slice[[4]uint32]   // [maxTiles] where steps count the pairs of tiles; zero: they do not
+	cameras   vk.Slice[layout.View] // [n_views] that are trained on, see carve; empty: floaters are not removed
+	exposures *exposures            // nil: photos are compared as rendered
 	strategy  strategy
 	verify    bool                       // VKSPLAT_VERIFY=1: every pass of a step is followed by checks of what it wrote
 	sabotage  func(v *view, what string) // tests: may break a buffer before it is verified

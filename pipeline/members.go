@@ -55,6 +55,11 @@ func (t *Trainer) beginMember(m *member, photos Photos) (err error) {
 	if err := m.e.allocate(inFlight); err != nil {
 		return err
 	}
+	if t.cfg.carves(t.o.EmptyDepths) {
+		if err := m.e.loadCameras(t.cams, t.o.EmptyDepths); err != nil {
+			return err
+		}
+	}
 	m.photos, err = newPhotos(m.e.dev, m.e.place, t.cams, photos, &t.cfg, m.plan, t.o)
 	return err
 }
@@ -102,7 +107,7 @@ func (t *Trainer) ceilingOfAll() (n int) {
 func (t *Trainer) after(u unit) unit {
 	u.number++
 	switch {
-	case u.kind == unitStep && t.cfg.refines(u.step):
+	case u.kind == unitStep && (t.cfg.refines(u.step) || t.cfg.cleans(u.step)):
 		u.kind = unitRefine
 	case u.kind != unitReset && t.cfg.resets(u.step):
 		u.kind = unitReset
@@ -140,7 +145,10 @@ func (t *Trainer) viewOfUnit(p *layout.StepParams, m *member, u unit, view int) 
 	t.cfg.photoParams(p, u.step, view, m.photos.flags[view])
 	t.cfg.strategyParams(p, u.step, t.sceneScale, at.size())
 	p.TargetSplats = 0
-	if u.kind == unitRefine {
+	switch {
+	case u.kind == unitRefine && t.cfg.cleans(u.step):
+		t.cfg.cleanParams(p, u.step, len(t.cams)/len(t.members))
+	case u.kind == unitRefine:
 		p.TargetSplats = uint32(t.due(m, t.cfg.targetSplats(t.start, t.ceilingOfAll(), u.step)))
 	}
 	p.MaxSplats, p.SplatCapacity = uint32(m.maxSplats), uint32(m.e.model.capacity())

@@ -22,7 +22,10 @@ type TrainerOptions struct {
 	OnPressure func(step int) // called when the device has less memory than its budget, before anything is given up for that; may be nil
 	Decode     []scene.Camera // cameras whose photos are decoded lazily; nil: those trained on
 	Interludes *Interludes    // what others want done between steps; may be nil
-	Others     []*Device      // devices that train the same scene together with the first one, see team
+	// EmptyDepths [n_views] are the depths, in the training frame, up to which each camera that is trained on sees empty space (scene.Capture.EmptyDepths);
+	// nil: nothing is known of it.
+	EmptyDepths []float64
+	Others      []*Device // devices that train the same scene together with the first one, see team
 }
 
 // Plan says what training takes, before anything is taken: never more than the budgets, and no more than the totals, with one exception. Where a view has
@@ -242,7 +245,7 @@ func (p *planner) fits(plan *Plan, units, perSplat int) bool {
 		return false
 	}
 	d.Model, d.Scratch = int64(units)*p.shape.model.unitBytes()+p.shape.exposures.bytes(), scratch
-	d.Total = d.Model + d.Scratch + d.Photos + d.Slack + fixedBytes
+	d.Total = d.Model + d.Scratch + d.Photos + d.Slack + fixedBytes + p.cameraBytes()
 	if p.unified {
 		d.Total += d.Staging
 	}
@@ -270,6 +273,14 @@ func (p *planner) staging(photo int64) int64 {
 
 // fixedBytes is what small buffers take: counters, dispatch arguments, parameters and reports of the units in flight.
 const fixedBytes = 256 << 10
+
+// cameraBytes is what the cameras take that floaters are found with, staged.
+func (p *planner) cameraBytes() int64 {
+	if !p.cfg.carves(p.o.EmptyDepths) {
+		return 0
+	}
+	return 2 * viewBytes * int64(len(p.o.EmptyDepths))
+}
 
 // planSlack is what is left of a budget because memory comes in blocks for each kind of use, and something is left over in them.
 func planSlack(budget int64) int64 { return min(budget/8, 8<<20+budget/64) }

@@ -148,6 +148,7 @@ func (v *view) makeIsects(band int) {
 // recordRefine lists a refinement.
 func (v *view) recordRefine() {
 	v.begin()
+	v.carve() // cameras chunks -> chunks
 	if v.strategy.mcmc {
 		v.refineMCMC() // chunks -> chunks, n_splats or failed
 	} else {

@@ -9,6 +9,7 @@ var All = []*vk.Kernel{
 	&beginKernel,
 	&benchCopyKernel,
 	&benchFmaKernel,
+	&carveKernel,
 	&copyRecordsKernel,
 	&countPairsKernel,
 	&countTilesKernel,

@@ -82,6 +82,7 @@ type trainRun struct {
 	photos  *pipeline.PhotoCache // of the cameras
 	train   []int                // cameras of capture that are trained on
 	test    []int                // held-out ones
+	empty   []float64            // depth up to which each of train sees empty space, see scene.Capture.EmptyDepths
 	device  *pipeline.Device
 	others  []*pipeline.Device // that train with it
 	chosen  string             // why these, with --devices auto
@@ -332,15 +333,16 @@ func (r *trainRun) prepare(ctx context.Context) (err error) {
 	} else {
 		r.capture.Normalise()
 	}
-	if n := r.capture.Clear(r.config.Clearance); n > 0 {
-		r.noteLater(fmt.Sprintf("left out %s right in front of a camera, where wrong matches put them", count(n, "point")))
-	}
-	r.nPoints = len(r.capture.Points)
 	every := 0
 	if r.eval {
 		every = r.testEvery
 	}
 	r.train, r.test = r.capture.Split(every)
+	r.empty = r.capture.EmptyDepths(r.train, r.config.Carve)
+	if n := r.capture.Clear(r.train, r.empty); n > 0 {
+		r.noteLater(fmt.Sprintf("left out %s right in front of a camera, where wrong matches put them", count(n, "point")))
+	}
+	r.nPoints = len(r.capture.Points)
 	if err := r.refuseForeignPictures(); err != nil {
 		return err
 	}

@@ -30,7 +30,7 @@ const longVariable = "VKSPLAT_LONG"
 func Cases() []Case {
 	table := slices.Concat(
 		beginCases(), finishCases(), scanCases(), sortCases(), sweepCases(), projectCases(), tileCases(), scanTilesCases(), rasterizeCases(), lookCases(), lossCases(), maskCases(), shrinkCases(), exposureCases(),
-		rasterizeBwdCases(), reduceCases(), projectBwdCases(), adamCases(), batchCases(), refineCases(), rankedCases(), refineKernelCases(), resetCases(),
+		rasterizeBwdCases(), reduceCases(), projectBwdCases(), adamCases(), batchCases(), refineCases(), rankedCases(), refineKernelCases(), carveCases(), resetCases(),
 		relocationCases(), mcmcCases(), packetCases(), verifyCases(), benchCases(), pictureCases(), lpipsCases(),
 	)
 	if os.Getenv(longVariable) == "1" {

@@ -17,6 +17,8 @@ const uint TOUCH_BITS = 32u;
 const float MAX_ALPHA = 0.99;
 const float ALPHA_THRESHOLD = 0.00392156862745098;
 const float TRANSMITTANCE_THRESHOLD = 0.0001;
+// Logit opacity of a splat that no picture shows, far below that of ALPHA_THRESHOLD.
+const float INVISIBLE_LOGIT = -30.0;
 // Low-pass filter added to the diagonal of every projected covariance, px^2.
 const float EPS2D = 0.3;
 // The Jacobian of the pinhole projection is evaluated at most this share of half the field of view outside the image.

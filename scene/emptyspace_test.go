@@ -2,8 +2,8 @@ package scene
 
 import "testing"
 
-// clearanceCapture has two cameras that look along z at a wall of points at depth 2, and extra points.
-func clearanceCapture(extra ...[3]float64) *Capture {
+// emptyCapture has two cameras that look along z at a wall of points at depth 2, and extra points.
+func emptyCapture(extra ...[3]float64) *Capture {
 	c := &Capture{Cameras: []Camera{
 		{Name: "a", Width: 100, Height: 100, Fx: 50, Fy: 50, Cx: 50, Cy: 50, R: [9]float64{1, 0, 0, 0, 1, 0, 0, 0, 1}},
 		{Name: "b", Width: 100, Height: 100, Fx: 50, Fy: 50, Cx: 50, Cy: 50, R: [9]float64{1, 0, 0, 0, 1, 0, 0, 0, 1}, T: [3]float64{-1, 0, 0}},
@@ -18,14 +18,15 @@ func clearanceCapture(extra ...[3]float64) *Capture {
 }
 
 func TestClear(t *testing.T) {
-	c := clearanceCapture(
+	c := emptyCapture(
 		[3]float64{0, 0, 0.1},  // right in front of a
 		[3]float64{1, 0, 0.9},  // in front of b, just inside half the depth
 		[3]float64{0, 0, 1.1},  // beyond half the depth
 		[3]float64{0, 0, -0.5}, // behind both
 		[3]float64{9, 0, 0.5},  // near, and in no picture
 	)
-	if n := c.Clear(0.5); n != 2 {
+	views := []int{0, 1}
+	if n := c.Clear(views, c.EmptyDepths(views, 0.5)); n != 2 {
 		t.Errorf("%d points dropped, want 2", n)
 	}
 	if len(c.Points) != 403 || c.Points[400].Pos[2] != 1.1 {
@@ -34,15 +35,16 @@ func TestClear(t *testing.T) {
 }
 
 func TestClearKnowsNothing(t *testing.T) {
-	few := clearanceCapture([3]float64{0, 0, 0.1})
+	few := emptyCapture([3]float64{0, 0, 0.1})
 	few.Points = few.Points[350:]
-	off := clearanceCapture([3]float64{0, 0, 0.1})
+	off := emptyCapture([3]float64{0, 0, 0.1})
 	for name, c := range map[string]struct {
 		capture *Capture
 		share   float64
 	}{"too few points": {few, 0.5}, "turned off": {off, 0}, "no points": {&Capture{Cameras: off.Cameras}, 0.5}} {
 		before := len(c.capture.Points)
-		if n := c.capture.Clear(c.share); n != 0 || len(c.capture.Points) != before {
+		views := []int{0, 1}
+		if n := c.capture.Clear(views, c.capture.EmptyDepths(views, c.share)); n != 0 || len(c.capture.Points) != before {
 			t.Errorf("%s: %d points dropped", name, n)
 		}
 	}

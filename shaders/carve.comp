@@ -1,0 +1,58 @@
+#version 460
+#extension GL_EXT_scalar_block_layout : require
+#extension GL_GOOGLE_include_directive : require
+// carve makes the floaters of one chunk invisible. A floater is a splat that lies where half of the views that show it, or more, know space to be empty, because
+// their points begin farther away, or one that is larger than its distance to the nearest camera. The refinement in the same unit then removes what is invisible.
+// Carving twice changes nothing more, so a unit that did not fit may run again.
+//   reads counters cameras; reads and writes chunk
+// One invocation a splat.
+#include "params.glsl"
+#include "dispatch.glsl"
+#include "camera.glsl"
+
+layout(local_size_x = 256) in;
+
+layout(push_constant, scalar) uniform Push {
+    uint first_id;
+    uint chunk_splats;
+    uint n_cameras;
+    uint first_moments;     // row of the opacity's first moment
+    uint second_moments;    // of its second; the same row where both lie in one word
+} pc;
+layout(binding = 0, scalar) readonly buffer Counters { uint counters[]; };
+layout(binding = 1, scalar) readonly buffer Cameras { View cameras[]; };        // [n_cameras] training views; `near`: space up to this depth is empty
+layout(binding = 2, scalar) buffer Chunk { float chunk[]; };                    // [rows][chunk_splats]
+
+float row(uint r, uint i) { return chunk[r * pc.chunk_splats + i]; }
+
+// Whether a point in the camera's axes lies in the picture of v.
+bool shows(View v, vec3 p) {
+    if (!(p.z > 0.0)) return false;
+    vec2 at = project_point(v, p);
+    return at.x >= 0.0 && at.y >= 0.0 && at.x < float(v.width) && at.y < float(v.height);
+}
+
+bool is_floater(vec3 mean, float scale) {
+    uint shown = 0u, empty = 0u;
+    float nearest = 3.4e38;
+    for (uint c = 0u; c < pc.n_cameras; c++) {
+        View v = cameras[c];
+        vec3 p = view_rotation(v) * mean + v.trans;
+        nearest = min(nearest, length(p));
+        if (!shows(v, p)) continue;
+        shown++;
+        if (p.z < v.near) empty++;
+    }
+    return empty > 0u && 2u * empty >= shown || scale > nearest;
+}
+
+void main() {
+    uint i = global_index();
+    if (i >= pc.chunk_splats || pc.first_id + i >= counters[N_ACTIVE] || counters[FAILED] != 0u) return;
+    vec3 mean = vec3(row(ROW_MEANS, i), row(ROW_MEANS + 1u, i), row(ROW_MEANS + 2u, i));
+    float scale = exp(max(row(ROW_LOG_SCALES, i), max(row(ROW_LOG_SCALES + 1u, i), row(ROW_LOG_SCALES + 2u, i))));
+    if (!is_floater(mean, scale)) return;
+    chunk[ROW_LOGIT_OPACITY * pc.chunk_splats + i] = INVISIBLE_LOGIT;
+    chunk[pc.first_moments * pc.chunk_splats + i] = 0.0;
+    chunk[pc.second_moments * pc.chunk_splats + i] = 0.0;
+}
