@@ -234,13 +234,7 @@ func (a *app) views(o *renderOptions, origin [3]float64) (*scene.Capture, error)
 		if err != nil {
 			return nil, err
 		}
-		for _, w := range capture.Warnings {
-			if w.Note() {
-				a.note(w.String())
-			} else {
-				a.warn(w.String())
-			}
-		}
+		a.tellWarnings(capture)
 		return capture, nil
 	}
 	cams, info, err := scene.ReadCameras(o.cameras)
@@ -259,6 +253,17 @@ func (a *app) views(o *renderOptions, origin [3]float64) (*scene.Capture, error)
 		return nil, err
 	}
 	return &scene.Capture{Cameras: shifted(cams, [3]float64{-at[0], -at[1], -at[2]}), HeldOut: heldOut}, nil
+}
+
+// tellWarnings says what was found while a capture was read.
+func (a *app) tellWarnings(c *scene.Capture) {
+	for _, w := range c.Warnings {
+		if w.Note() {
+			a.note(w.String())
+		} else {
+			a.warn(w.String())
+		}
+	}
 }
 
 func isFile(path string) bool {
