@@ -174,6 +174,20 @@ func (s *Splats) NonFinite() int {
 	return len(bad)
 }
 
+// HugeLog is the logarithm of the largest length that a splat may have along an axis and still be drawn: its square, as covariances hold it, is near the end
+// of float32.
+const HugeLog = 40
+
+// Huge counts the splats that are longer than that, which renderers skip or smear over every picture. Those of NonFinite are not among them.
+func (s *Splats) Huge() (n int) {
+	for i := range s.N {
+		if slices.Max(s.LogScales[3*i:3*i+3]) > HugeLog && s.Slice(i, i+1).NonFinite() == 0 {
+			n++
+		}
+	}
+	return n
+}
+
 // ToCapture returns the model in the capture's own frame less origin, for
 // writing: mean/scale + centre - origin, computed in float64, and
 // log_scale - ln(scale). Rotations, opacities and SH do not change and share
