@@ -89,7 +89,7 @@ func (c *Camera) sees(point [3]float64, near, far float64) (depth float64, in bo
 	return depth, in
 }
 
-// see is sees with the place of the point in the picture, where it is between near and far.
+// see is sees that also returns the pixel of a point between near and far.
 func (c *Camera) see(point [3]float64, near, far float64) (u, v, depth float64, in bool) {
 	r, t := &c.R, &c.T // ToCamera would copy the camera
 	depth = r[6]*point[0] + r[7]*point[1] + r[8]*point[2] + t[2]

@@ -221,7 +221,7 @@ func colmapRecords(file string, cameras map[uint32]colmapCamera, views []colmapI
 // photoNameOf is the name that a capture has for an image of a model: with slashes.
 func photoNameOf(name string) string { return path.Clean(strings.ReplaceAll(name, `\`, "/")) }
 
-// errPose is the kind of errors of a pose that is none.
+// errPose is the kind of error of a pose that is not finite, out of range or not a rotation.
 var errPose = errors.New("no pose")
 
 // poseError is an error of that kind.
@@ -229,7 +229,8 @@ type poseError struct{ error }
 
 func (poseError) Is(target error) bool { return target == errPose }
 
-// makeCamera checks a record and gives its name and pose. Where the pose is none the error is of kind errPose, and the name is given all the same.
+// makeCamera checks a record and gives its name and pose. If only the pose is bad, the error is of kind errPose and the
+// name is still set.
 func makeCamera(k colmapCamera, v colmapImage) (Camera, error) {
 	quoted := strconv.Quote(v.name)
 	name := photoNameOf(v.name)

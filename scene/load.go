@@ -40,7 +40,7 @@ type record struct {
 	lens calibrator
 	file string // where the capture says that the photo is; "" leaves it to the name
 	role role   // what the capture says the photo is for
-	bad  error  // why its pose is none, nil if it is one
+	bad  error  // why its pose is bad, or nil
 }
 
 // calibrator gives the calibration of a photo of width x height pixels: most

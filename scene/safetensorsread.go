@@ -205,8 +205,8 @@ func (s *Safetensors) Reader(name string) *io.SectionReader {
 // Size returns the bytes of the file.
 func (s *Safetensors) Size() int64 { return s.size }
 
-// Verify reads the whole file and compares it with the hash that it carries. The error wraps ErrHash when they differ. Later calls return the first
-// call's result and read nothing.
+// Verify reads the whole file and compares it with the hash that it carries. The error wraps ErrHash when they differ.
+// Later calls return the result of the first.
 func (s *Safetensors) Verify() error {
 	s.hashing.Do(func() {
 		if err := s.verify(); err != nil {

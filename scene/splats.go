@@ -174,11 +174,12 @@ func (s *Splats) NonFinite() int {
 	return len(bad)
 }
 
-// HugeLog is the logarithm of the largest length that a splat may have along an axis and still be drawn: its square, as covariances hold it, is near the end
-// of float32.
+// HugeLog is the largest logarithm of a scale that can be drawn: covariances hold the square, which is near the largest
+// float32.
 const HugeLog = 40
 
-// Huge counts the splats that are longer than that, which renderers skip or smear over every picture. Those of NonFinite are not among them.
+// Huge counts the splats with a larger scale, which renderers skip or smear over every picture. It does not count those of
+// NonFinite.
 func (s *Splats) Huge() (n int) {
 	for i := range s.N {
 		if slices.Max(s.LogScales[3*i:3*i+3]) > HugeLog && s.Slice(i, i+1).NonFinite() == 0 {

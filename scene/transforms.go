@@ -27,7 +27,7 @@ type frame struct {
 	file, mask string // as written, with slashes
 	pose       pose
 	lens       frameLens
-	bad        error // why the pose is none, nil if it is one
+	bad        error // why the pose is bad, or nil
 }
 
 // parseTransforms reads a transforms.json without looking at any other file.

@@ -6,33 +6,39 @@ import (
 	"slices"
 )
 
-// A pose that is wrong by orders of magnitude must not decide the frame of training, whose centre is a mean and whose extent a maximum over all cameras: one
-// translation of 1e7 among thirteen photos puts the scene into a thousandth of a pixel. Such poses are told from others by medians, which fewer than half of
-// the photos cannot move far, and their photos are left out where the capture is read, so that training, evaluation, trajectories and plans agree on what the
-// capture is and on its every 8th photo. The frame itself stays one of means and a maximum of the cameras that are left: a capture without wild poses keeps
-// its frame, bit for bit.
+// A single pose that is wrong by orders of magnitude must not decide the training frame, whose centre is the mean of all
+// cameras and whose extent is their maximum: one translation of 1e7 among thirteen photos squeezes the scene into a
+// thousandth of a pixel. Medians find such poses, because fewer than half of the photos cannot move a median far. Their
+// photos are dropped when the capture is read, so that training, evaluation, trajectories and plans agree on the capture
+// and on every 8th photo of it. The frame is still computed from the mean and the maximum of the cameras that remain: a
+// capture without wild poses keeps its frame, bit for bit.
 //
-// Being far away is no proof. Captures have a few photos from 20 times the median distance, of a whole hill or by telephoto lens, and more where most photos
-// turn around one spot. With points there is better evidence: a photo that was registered by matches shows a good share of the points, and shows them spread
-// over its picture. A photo with a wild pose looks past all of them or, at that distance, has them on a few pixels.
+// Distance alone proves nothing. Real captures have a few photos from 20 times the median distance (a whole hill, a
+// telephoto lens), and from farther still where most photos turn around one spot. Points give better evidence: a photo
+// that was registered by matches sees a good share of the points, spread over its picture. A photo with a wild pose looks
+// past them, or sees them all within a few pixels.
 const (
-	// wildDistance is how many times the size of the scene a photo must be away before anybody asks what it shows. The size is the median distance of the
-	// cameras from their middle or, if that is larger, of the points: the cameras on a tripod are within centimetres of each other.
+	// wildDistance is the distance, in sizes of the scene, beyond which a photo has to see the scene. The size is the
+	// median distance from the middle of the cameras: of the cameras or of the points, whichever is larger, because
+	// photos from a tripod are centimetres apart.
 	wildDistance = 50
-	// wildWithoutPoints is the same where no points can tell: only what ruins the frame for certain. Photos around one spot and one from across the street are
-	// three orders of magnitude apart.
+	// wildWithoutPoints takes its place where there are no points to see. Photos around one spot and one from across
+	// the street differ by three orders of magnitude.
 	wildWithoutPoints = 1e4
-	// wildEvidence is how many points can tell.
+	// wildEvidence is the least number of points that count as evidence.
 	wildEvidence = 50
-	// wildShare is the least share of the points that a photo shows, and wildSpread the least part of its longer side that 9 of 10 of them span.
+	// A photo sees the scene if it has a share of wildShare of the points in view, and 9 of 10 of these span wildSpread
+	// of its longer side.
 	wildShare, wildSpread = 0.01, 0.02
-	// wildSample is how many points are looked at.
+	// wildSample is the largest number of points that are looked at.
 	wildSample = 20000
-	// samePlace is the distance from the middle of the cameras that is rounding alone, as a share of its coordinates and of the third quartile of distances.
+	// samePlace is the distance from the middle of the cameras that is rounding alone, as a share of the middle's
+	// coordinates and of the third quartile of the distances.
 	samePlace = 1e-9
 )
 
-// dropBadPoses leaves out photos whose poses are none, with a warning, or refuses them when strict or when too few others are left.
+// dropBadPoses drops photos whose poses are not finite or not rotations, with a warning. It fails when strict, or when too
+// few photos remain.
 func (c *Capture) dropBadPoses(records []record, strict bool) ([]record, error) {
 	var names []string
 	var first error
@@ -50,11 +56,13 @@ func (c *Capture) dropBadPoses(records []record, strict bool) ([]record, error) 
 	if strict || len(records)-len(names) < minPhotos {
 		return nil, first
 	}
-	c.warn("bad-poses", fmt.Sprintf("left out %d of %d photos whose poses are not finite, no rotation or beyond %g", len(names), len(records), float64(maxCoordinate)), names)
+	c.warn("bad-poses", fmt.Sprintf("left out %d of %d photos whose poses are not finite, no rotation or beyond %g",
+		len(names), len(records), float64(maxCoordinate)), names)
 	return slices.DeleteFunc(records, func(r record) bool { return r.bad != nil }), nil
 }
 
-// dropWildPoses leaves out photos whose poses cannot be right, with a warning, or refuses them when strict or when too few others are left.
+// dropWildPoses drops photos whose poses cannot be right, with a warning. It fails when strict, or when too few photos
+// remain.
 func (c *Capture) dropWildPoses(strict bool) error {
 	groups := photoGroups(c.Cameras)
 	far := c.farPhotos(groups)
@@ -74,8 +82,8 @@ func (c *Capture) dropWildPoses(strict bool) error {
 	if len(names) > 1 {
 		at += fmt.Sprintf(" to %.3g", farthest)
 	}
-	text := fmt.Sprintf("%d of %d photos whose poses cannot be right: they are %s away from the middle of the cameras, the median one is %.3g away", len(names),
-		len(groups), at, far.median)
+	text := fmt.Sprintf("%d of %d photos whose poses cannot be right: they are %s away from the middle of the cameras, "+
+		"the median one is %.3g away", len(names), len(groups), at, far.median)
 	if kept := len(groups) - len(names); strict || kept < minPhotos {
 		err := fmt.Errorf("%s", Warning{Count: len(names), Names: firstNames(names), Text: text})
 		hint := remedies["wild-poses"]
@@ -101,7 +109,7 @@ type farPhotos struct {
 	median    float64
 }
 
-// farPhotos looks for them. The cameras of a photo, the faces of a panorama, count once.
+// farPhotos finds them. The faces of a panorama count as one photo.
 func (c *Capture) farPhotos(groups []span) (f farPhotos) {
 	centres := make([][3]float64, len(groups))
 	for i, g := range groups {
@@ -137,12 +145,12 @@ func (c *Capture) farPhotos(groups []span) (f farPhotos) {
 	return f
 }
 
-// beyond says whether any photo is farther away than that.
+// beyond reports whether any photo is farther away.
 func (f *farPhotos) beyond(distance float64) bool {
 	return slices.ContainsFunc(f.distances, func(d float64) bool { return !(d <= distance) })
 }
 
-// somePoints gives every n-th point, wildSample of them at most.
+// somePoints returns every n-th point, at most wildSample of them.
 func (c *Capture) somePoints() (list [][3]float64) {
 	stride := 1 + (len(c.Points)-1)/wildSample
 	for i := 0; i < len(c.Points); i += stride {
@@ -171,7 +179,8 @@ func medianDistance(points [][3]float64, from [3]float64) float64 {
 	return Median(distances)
 }
 
-// showsScene says whether the cameras of a photo have a good share of the points in view, and these spread over a picture. Of no points none does.
+// showsScene reports whether the cameras of a photo see a good share of the points, spread over a picture; false if there
+// are no points.
 func showsScene(cams []Camera, points [][3]float64) bool {
 	shown, spread := 0, 0.0
 	for i := range cams {
@@ -188,7 +197,8 @@ func showsScene(cams []Camera, points [][3]float64) bool {
 	return float64(shown) >= wildShare*float64(len(points)) && shown >= blindCamera && spread >= wildSpread
 }
 
-// middleSpan is the length of the interval that holds all values but the least and the largest twentieth, which it sorts.
+// middleSpan sorts the values and returns the length of the interval that holds all but the lowest and the highest
+// twentieth.
 func middleSpan(values []float64) float64 {
 	if len(values) == 0 {
 		return 0

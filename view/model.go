@@ -71,12 +71,13 @@ func prepare(path, tempDir string, source splatfile.Source, small bool) (*Model,
 		return nil, err
 	}
 	if broken == info.N {
-		return nil, &scene.Error{Op: "view model", Path: path, Err: fmt.Errorf("nothing can draw its splats: all hold NaN or infinite numbers, or are longer than e^%d", scene.HugeLog),
+		return nil, &scene.Error{Op: "view model", Path: path,
+			Err:  fmt.Errorf("nothing can draw its splats: all hold NaN or infinite numbers, or are longer than e^%d", scene.HugeLog),
 			Hint: "the training that made this file diverged, or the file is damaged: make or copy it again"}
 	}
 	if broken > 0 {
-		m.Lost = append(m.Lost, fmt.Sprintf("%d of %d splats hold NaN or infinite numbers, or are longer than e^%d, and may hide the others; vksplat convert leaves them out",
-			broken, info.N, scene.HugeLog))
+		m.Lost = append(m.Lost, fmt.Sprintf("%d of %d splats hold NaN or infinite numbers, or are longer than e^%d, and may hide the others; "+
+			"vksplat convert leaves them out", broken, info.N, scene.HugeLog))
 	}
 	size, err := fileSize(path)
 	if err != nil {
@@ -158,8 +159,8 @@ func readable(path string) string {
 	return plainName
 }
 
-// somePositions reads the positions of up to maxPositions splats, evenly over the file. Those that are not finite are left out. It also counts all splats
-// that nothing can draw.
+// somePositions reads the positions of up to maxPositions splats, evenly over the file, without those that are not finite.
+// It also counts all splats that nothing can draw.
 func somePositions(source splatfile.Source) (list [][3]float64, broken int, err error) {
 	each := 1 + (source.Info().N-1)/maxPositions
 	at := 0

@@ -213,7 +213,8 @@ func (a *app) model(file string) (*scene.Splats, splatfile.Info, error) {
 		return nil, info, &hintedError{err: fmt.Errorf("%s: %w: every splat is longer than e^%d, which nothing can draw", file, scene.ErrData, scene.HugeLog),
 			hint: "the training that made this file diverged, or the file is damaged or holds no logarithms of scales: make or copy it again"}
 	case huge > 0:
-		a.warn(fmt.Sprintf("%s: %d of %s are longer than e^%d: they may hide the others; vksplat convert leaves them out", file, huge, count(splats.N, "splat"), scene.HugeLog))
+		a.warn(fmt.Sprintf("%s: %d of %s are longer than e^%d: they may hide the others; vksplat convert leaves them out",
+			file, huge, count(splats.N, "splat"), scene.HugeLog))
 	}
 	for _, n := range info.Notes {
 		a.warn(file + ": " + n)

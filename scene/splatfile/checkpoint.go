@@ -156,7 +156,8 @@ func (c *checkpointSource) find() error {
 
 func (c *checkpointSource) Close() error { return c.file.Close() }
 
-// EarlierCheckpoint returns the newest checkpoint in the folder of a checkpoint whose step is lower, "" if there is none. Both steps are those of the names.
+// EarlierCheckpoint returns the newest checkpoint of an earlier step in the same folder, "" if there is none. Steps are
+// taken from the files' names.
 func EarlierCheckpoint(path string) string {
 	number, ok := strings.CutPrefix(filepath.Base(path), checkpointPrefix)
 	step, err := strconv.Atoi(strings.TrimSuffix(number, checkpointSuffix))
@@ -167,7 +168,7 @@ func EarlierCheckpoint(path string) string {
 	return earlier
 }
 
-// CheckpointError is the error of a checkpoint whose bytes are not those that were written, for the reason why, with a remedy.
+// CheckpointError is the error of a damaged checkpoint. Its hint names an earlier one, if there is one.
 func CheckpointError(path string, why error) error {
 	hint := "the file is damaged: copy it again, or train again"
 	if earlier := EarlierCheckpoint(path); earlier != "" {
@@ -194,8 +195,9 @@ func (c *checkpointSource) Gather(ids []uint32, into *scene.Splats) error {
 	return nil
 }
 
-// load reads splats in the frame of training. The first call reads the whole file before, to compare its hash: nothing of a damaged file is handed out.
-// That cannot be had from reading the splats, which leaves out two thirds of the file and takes the rest in another order.
+// load reads splats in the frame of training. The first call verifies the hash of the whole file, so that nothing of a
+// damaged file is handed out. Reading the splats cannot do that on the way: it skips two thirds of the file and takes the
+// rest in another order.
 func (c *checkpointSource) load(first int, into *scene.Splats) error {
 	if err := c.file.Verify(); err != nil {
 		return CheckpointError(c.path, err)
