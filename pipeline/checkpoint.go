@@ -9,6 +9,7 @@ import (
 	"math"
 
 	"vksplat/scene"
+	"vksplat/scene/splatfile"
 	"vksplat/vk"
 )
 
@@ -129,7 +130,7 @@ type Checkpoint struct {
 var ErrNotCheckpoint = errors.New("the file holds no checkpoint of vksplat")
 
 // OpenCheckpoint reads the header of a checkpoint and checks that the tensors are those that it announces. Whether the bytes are those that were written
-// is for Verify to say.
+// is for Verify to say; what reads tensors calls it first.
 func OpenCheckpoint(path string) (*Checkpoint, error) {
 	file, err := scene.OpenSafetensors(path)
 	if err != nil {
@@ -248,8 +249,13 @@ func (c *Checkpoint) expect(want scene.TensorInfo) error {
 	return nil
 }
 
-// Verify reads the whole file and compares it with the hash that it carries.
-func (c *Checkpoint) Verify() error { return c.file.Verify() }
+// Verify reads the whole file, once, and compares it with the hash that it carries.
+func (c *Checkpoint) Verify() error {
+	if err := c.file.Verify(); err != nil {
+		return splatfile.CheckpointError(c.path, err)
+	}
+	return nil
+}
 
 // Path returns the path that the checkpoint was opened by.
 func (c *Checkpoint) Path() string { return c.path }
@@ -265,6 +271,9 @@ func (c *Checkpoint) Close() error { return c.file.Close() }
 
 // Splats reads the model, in the training frame.
 func (c *Checkpoint) Splats() (*scene.Splats, error) {
+	if err := c.Verify(); err != nil {
+		return nil, err
+	}
 	s := scene.NewSplats(c.Header.Splats, c.Header.SHDegree)
 	params := paramsOf(s)
 	buf := make([]byte, 0, 1<<20)

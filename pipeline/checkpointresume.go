@@ -115,6 +115,9 @@ func NewTrainerFrom(d *Device, cams []scene.Camera, photos Photos, c *Checkpoint
 	if err := c.Accepts(cfg, len(cams)); err != nil {
 		return nil, err
 	}
+	if err := c.Verify(); err != nil {
+		return nil, err
+	}
 	cfg.scheduleIterations = h.ScheduleIterations
 	o.Ceiling = c.Ceiling(cfg)
 	s := start{first: h.StartSplats, step: h.Step, splats: h.Splats, deal: h.deal(1 + len(o.Others)), fill: func(t *Trainer) error { return t.readState(c) }}

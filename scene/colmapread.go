@@ -200,10 +200,14 @@ func colmapRecords(file string, cameras map[uint32]colmapCamera, views []colmapI
 				Hint: "the two files are of different models: copy all three files of one model"}
 		}
 		cam, err := makeCamera(k, v)
+		var bad error
 		if err != nil {
-			return nil, &Error{Op: op, Path: file, Err: err, Hint: "the model is damaged: export it again from COLMAP, without this image"}
+			bad = &Error{Op: op, Path: file, Err: err, Hint: "the model is damaged: export it again from COLMAP, without this image"}
 		}
-		records = append(records, record{cam: cam, lens: k})
+		if bad != nil && !errors.Is(err, errPose) {
+			return nil, bad
+		}
+		records = append(records, record{cam: cam, lens: k, bad: bad})
 	}
 	sortRecords(records)
 	for i := 1; i < len(records); i++ {
@@ -217,7 +221,16 @@ func colmapRecords(file string, cameras map[uint32]colmapCamera, views []colmapI
 // photoNameOf is the name that a capture has for an image of a model: with slashes.
 func photoNameOf(name string) string { return path.Clean(strings.ReplaceAll(name, `\`, "/")) }
 
-// makeCamera checks a record and gives its name and pose.
+// errPose is the kind of error of a pose that is not finite, out of range or not a rotation.
+var errPose = errors.New("no pose")
+
+// poseError is an error of that kind.
+type poseError struct{ error }
+
+func (poseError) Is(target error) bool { return target == errPose }
+
+// makeCamera checks a record and gives its name and pose. If only the pose is bad, the error is of kind errPose and the
+// name is still set.
 func makeCamera(k colmapCamera, v colmapImage) (Camera, error) {
 	quoted := strconv.Quote(v.name)
 	name := photoNameOf(v.name)
@@ -234,10 +247,10 @@ func makeCamera(k colmapCamera, v colmapImage) (Camera, error) {
 	}
 	r, ok := rotationFromQuat(v.quat)
 	if !ok {
-		return Camera{}, fmt.Errorf("image %s has the rotation %g, which is none", quoted, v.quat)
+		return Camera{Name: name}, poseError{fmt.Errorf("image %s has the rotation %g, which is none", quoted, v.quat)}
 	}
 	if !inRange(v.t) {
-		return Camera{}, fmt.Errorf("image %s has the translation %g", quoted, v.t)
+		return Camera{Name: name}, poseError{fmt.Errorf("image %s has the translation %g", quoted, v.t)}
 	}
 	return Camera{Name: name, R: r, T: v.t}, nil
 }

@@ -85,10 +85,16 @@ func (c *Camera) Sees(point [3]float64) bool {
 
 // sees returns the depth of a point, and whether it lies in the picture, between near and far.
 func (c *Camera) sees(point [3]float64, near, far float64) (depth float64, in bool) {
+	_, _, depth, in = c.see(point, near, far)
+	return depth, in
+}
+
+// see is sees that also returns the pixel of a point between near and far.
+func (c *Camera) see(point [3]float64, near, far float64) (u, v, depth float64, in bool) {
 	r, t := &c.R, &c.T // ToCamera would copy the camera
 	depth = r[6]*point[0] + r[7]*point[1] + r[8]*point[2] + t[2]
 	if !(depth > near && depth < far) {
-		return depth, false
+		return 0, 0, depth, false
 	}
 	x := (r[0]*point[0] + r[1]*point[1] + r[2]*point[2] + t[0]) / depth
 	y := (r[3]*point[0] + r[4]*point[1] + r[5]*point[2] + t[1]) / depth
@@ -97,6 +103,6 @@ func (c *Camera) sees(point [3]float64, near, far float64) (depth float64, in bo
 			x, y = x*math.Atan(r)/r, y*math.Atan(r)/r
 		}
 	}
-	u, v := c.Fx*x+c.Cx, c.Fy*y+c.Cy
-	return depth, u >= 0 && v >= 0 && u < float64(c.Width) && v < float64(c.Height)
+	u, v = c.Fx*x+c.Cx, c.Fy*y+c.Cy
+	return u, v, depth, u >= 0 && v >= 0 && u < float64(c.Width) && v < float64(c.Height)
 }

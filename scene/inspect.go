@@ -182,6 +182,8 @@ var remedies = map[string]string{
 	"few-registered":       "the reconstruction lost most photos: match exhaustively, take more photos that overlap, or choose another model with --model N",
 	"other-models":         "choose another model with --model N; several models mean that COLMAP could not connect the photos: take more that overlap",
 	"bad-points":           "export the model again if this is more than a few points",
+	"bad-poses":            "export the model again, or remove these photos from it",
+	"wild-poses":           "correct these poses, or remove the photos from the model",
 	"missing-points":       "correct ply_file_path, or begin with --init random or --init ply:FILE",
 	"missing-masks":        "add masks named after these photos, or leave it: they count whole",
 	"no-masks":             "name the masks after the photos: the mask of a/b.jpg is a/b.png, a/b.jpg.png or a/b.mask.png",

@@ -20,7 +20,7 @@ type LoadOptions struct {
 	Downscale int    // 1, 2, 4 or 8, or 0 to bring widths above 1600 pixels to 1600
 	// With Downscale, a folder of reduced photos beside Images is left alone.
 	FullPhotos bool
-	Strict     bool // a photo that is missing or has a broken header is an error
+	Strict     bool // a photo that is missing, has a broken header or an impossible pose is an error
 
 	Masks       string // folder of masks, below the capture's or absolute; "" means masks beside the photos, if it is there
 	InvertMasks bool   // black counts and white does not
@@ -40,6 +40,7 @@ type record struct {
 	lens calibrator
 	file string // where the capture says that the photo is; "" leaves it to the name
 	role role   // what the capture says the photo is for
+	bad  error  // why its pose is bad, or nil
 }
 
 // calibrator gives the calibration of a photo of width x height pixels: most
@@ -65,8 +66,8 @@ func sortRecords(records []record) {
 // Load reads a capture: a COLMAP model, binary or text, or a transforms.json in one
 // of its dialects, and the headers of its photos. root is the capture's folder, or a
 // JSON file. Cameras are sorted by name and have the size of the pixels to train on;
-// cameras whose photo is missing or has no readable header are left out with a
-// warning, unless o.Strict. Points may be absent. Everything is in the capture's own
+// cameras whose photo is missing or has no readable header, or whose pose cannot be
+// right, are left out with a warning, unless o.Strict. Points may be absent. Everything is in the capture's own
 // frame. Errors are of type *Error, most of kind ErrData, and carry a hint. Memory is
 // bounded by a constant times the size of the model's files.
 func Load(root string, o LoadOptions) (*Capture, error) {
@@ -97,7 +98,13 @@ func Load(root string, o LoadOptions) (*Capture, error) {
 	if records, err = c.chooseRoles(records); err != nil {
 		return nil, err
 	}
+	if records, err = c.dropBadPoses(records, o.Strict); err != nil {
+		return nil, err
+	}
 	if err := c.makeViews(records, o, reduced); err != nil {
+		return nil, err
+	}
+	if err := c.dropWildPoses(o.Strict); err != nil {
 		return nil, err
 	}
 	if train, _ := c.Split(0); len(train) == 0 {

@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"sync"
 )
 
 // Safetensors is an open file of tensors. Nothing of the tensors is in memory.
@@ -25,6 +26,9 @@ type Safetensors struct {
 	data   int64 // offset of the first tensor
 	header []byte
 	starts map[string]int64 // from data, by name
+
+	hashing sync.Once
+	damage  error // of the hash, after hashing
 }
 
 // ErrNotSafetensors says that a file has not the layout at all.
@@ -202,11 +206,14 @@ func (s *Safetensors) Reader(name string) *io.SectionReader {
 func (s *Safetensors) Size() int64 { return s.size }
 
 // Verify reads the whole file and compares it with the hash that it carries. The error wraps ErrHash when they differ.
+// Later calls return the result of the first.
 func (s *Safetensors) Verify() error {
-	if err := s.verify(); err != nil {
-		return safetensorsError(s.path, err)
-	}
-	return nil
+	s.hashing.Do(func() {
+		if err := s.verify(); err != nil {
+			s.damage = safetensorsError(s.path, err)
+		}
+	})
+	return s.damage
 }
 
 func (s *Safetensors) verify() error {

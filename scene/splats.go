@@ -174,6 +174,21 @@ func (s *Splats) NonFinite() int {
 	return len(bad)
 }
 
+// HugeLog is the largest logarithm of a scale that can be drawn: covariances hold the square, which is near the largest
+// float32.
+const HugeLog = 40
+
+// Huge counts the splats with a larger scale, which renderers skip or smear over every picture. It does not count those of
+// NonFinite.
+func (s *Splats) Huge() (n int) {
+	for i := range s.N {
+		if slices.Max(s.LogScales[3*i:3*i+3]) > HugeLog && s.Slice(i, i+1).NonFinite() == 0 {
+			n++
+		}
+	}
+	return n
+}
+
 // ToCapture returns the model in the capture's own frame less origin, for
 // writing: mean/scale + centre - origin, computed in float64, and
 // log_scale - ln(scale). Rotations, opacities and SH do not change and share

@@ -96,3 +96,16 @@ func TestFramesAgree(t *testing.T) {
 		}
 	}
 }
+
+// TestHuge counts no splat twice: one that is huge and not finite is not finite.
+func TestHuge(t *testing.T) {
+	s := randomSplats(6, 1)
+	s.LogScales[3*1] = 3e38
+	s.LogScales[3*2+2] = HugeLog + 1
+	s.LogScales[3*3+1], s.SH[12*3+5] = 3e38, float32(math.NaN())
+	s.LogScales[3*4] = float32(math.Inf(1))
+	s.LogScales[3*5], s.LogScales[3*5+1] = HugeLog, -3e38
+	if s.Huge() != 2 || s.NonFinite() != 2 {
+		t.Errorf("%d huge, %d not finite", s.Huge(), s.NonFinite())
+	}
+}

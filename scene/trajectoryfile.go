@@ -104,6 +104,9 @@ func colmapTrajectory(path string, f *colmapFiles) (*TrajectoryFile, error) {
 
 // addRecord adds a photo's view, or views, as it would be trained on at full size; width and height are the photo's where the calibration does not know them.
 func (t *TrajectoryFile) addRecord(r record, width, height int) error {
+	if r.bad != nil {
+		return r.bad
+	}
 	lens := r.lens.calibration(width, height)
 	views, err := lens.Views(r.cam, lens.Width, lens.Height, 1)
 	if err != nil {
@@ -149,7 +152,7 @@ func transformsTrajectory(data []byte, like Camera) (*TrajectoryFile, error) {
 		if f.lens.width > 0 {
 			width, height = f.lens.width, f.lens.height
 		}
-		if err := t.addRecord(record{cam: Camera{Name: cleanSlashes(f.file), R: f.pose.r, T: f.pose.t}, lens: f.lens}, width, height); err != nil {
+		if err := t.addRecord(record{cam: Camera{Name: cleanSlashes(f.file), R: f.pose.r, T: f.pose.t}, lens: f.lens, bad: f.bad}, width, height); err != nil {
 			return nil, err
 		}
 	}

@@ -27,6 +27,7 @@ type frame struct {
 	file, mask string // as written, with slashes
 	pose       pose
 	lens       frameLens
+	bad        error // why the pose is bad, or nil
 }
 
 // parseTransforms reads a transforms.json without looking at any other file.
@@ -93,7 +94,10 @@ func parseFrame(f, top fields) (out frame, err error) {
 		return out, err
 	}
 	if out.pose, err = poseFromOpenGL(m); err != nil {
-		return out, f.errorf("field transform_matrix: %v", err)
+		out.bad = f.errorf("field transform_matrix: %v", err)
+	}
+	if err != nil && !errors.Is(err, errPose) {
+		return out, out.bad
 	}
 	out.lens, err = parseLens(f, top)
 	return out, err
@@ -211,6 +215,8 @@ func (c *Capture) readTransforms(o LoadOptions) ([]record, error) {
 	return records, nil
 }
 
+const hintTransforms = "correct the file, or write it again with the program that made it"
+
 func readTransformsFile(file string) (*transforms, error) {
 	op := "read " + filepath.Base(file)
 	err := regular(file)
@@ -223,7 +229,7 @@ func readTransformsFile(file string) (*transforms, error) {
 	}
 	t, err := parseTransforms(data)
 	if err != nil {
-		return nil, &Error{Op: op, Path: file, Err: err, Hint: "correct the file, or write it again with the program that made it"}
+		return nil, &Error{Op: op, Path: file, Err: err, Hint: hintTransforms}
 	}
 	return t, nil
 }
@@ -262,6 +268,9 @@ func (c *Capture) frameRecords(file string, t *transforms, o LoadOptions, roleOf
 	dir := filepath.Dir(file)
 	for i, f := range t.frames {
 		r := record{cam: Camera{Name: cleanSlashes(f.file), R: f.pose.r, T: f.pose.t}, lens: f.lens, file: nativePath(dir, f.file), role: roleOf(f.file)}
+		if f.bad != nil {
+			r.bad = &Error{Op: "read " + filepath.Base(file), Path: file, Err: f.bad, Hint: hintTransforms}
+		}
 		if f.mask != "" {
 			r.cam.Mask, r.cam.MaskInverted = nativePath(dir, f.mask), o.InvertMasks
 		}

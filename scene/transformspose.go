@@ -26,7 +26,7 @@ type pose struct {
 func poseFromOpenGL(m [12]float64) (p pose, err error) {
 	centre := [3]float64{m[3], m[7], m[11]}
 	if !finite(m[:]...) || !inRange(centre) {
-		return p, fmt.Errorf("the camera is at %g", centre)
+		return p, poseError{fmt.Errorf("the camera is at %g", centre)}
 	}
 	r, scale, skew, err := nearestRotation([9]float64{m[0], -m[1], -m[2], m[4], -m[5], -m[6], m[8], -m[9], -m[10]})
 	if err != nil {

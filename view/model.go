@@ -66,8 +66,18 @@ func prepare(path, tempDir string, source splatfile.Source, small bool) (*Model,
 		return nil, &scene.Error{Op: "view model", Path: path, Err: errors.New("it holds no splats"), Hint: "name a file of splats, or the folder of a training run"}
 	}
 	var err error
-	if m.Positions, err = somePositions(source); err != nil {
+	var broken int
+	if m.Positions, broken, err = somePositions(source); err != nil {
 		return nil, err
+	}
+	if broken == info.N {
+		return nil, &scene.Error{Op: "view model", Path: path,
+			Err:  fmt.Errorf("nothing can draw its splats: all hold NaN or infinite numbers, or are longer than e^%d", scene.HugeLog),
+			Hint: "the training that made this file diverged, or the file is damaged: make or copy it again"}
+	}
+	if broken > 0 {
+		m.Lost = append(m.Lost, fmt.Sprintf("%d of %d splats hold NaN or infinite numbers, or are longer than e^%d, and may hide the others; "+
+			"vksplat convert leaves them out", broken, info.N, scene.HugeLog))
 	}
 	size, err := fileSize(path)
 	if err != nil {
@@ -87,7 +97,8 @@ func prepare(path, tempDir string, source splatfile.Source, small bool) (*Model,
 	m.Converted = true
 	if shrinkable && (small || int64(info.N)*splatBytes(info.Degree) > maxPlain) {
 		m.path, m.name = filepath.Join(tempDir, compactName), compactName
-		m.Lost, err = compact.Write(m.path, source, splatfile.WriteOptions{TempDir: tempDir})
+		lost, err := compact.Write(m.path, source, splatfile.WriteOptions{TempDir: tempDir})
+		m.Lost = append(m.Lost, lost...)
 		return m, err
 	}
 	m.path, m.name = filepath.Join(tempDir, plainName), plainName
@@ -148,11 +159,13 @@ func readable(path string) string {
 	return plainName
 }
 
-// somePositions reads the positions of up to maxPositions splats, evenly over the file. Those that are not finite are left out.
-func somePositions(source splatfile.Source) (list [][3]float64, err error) {
+// somePositions reads the positions of up to maxPositions splats, evenly over the file, without those that are not finite.
+// It also counts all splats that nothing can draw.
+func somePositions(source splatfile.Source) (list [][3]float64, broken int, err error) {
 	each := 1 + (source.Info().N-1)/maxPositions
 	at := 0
 	err = source.Read(func(piece *scene.Splats) error {
+		broken += piece.NonFinite() + piece.Huge()
 		for i := range piece.N {
 			p := [3]float64{float64(piece.Means[3*i]), float64(piece.Means[3*i+1]), float64(piece.Means[3*i+2])}
 			if sum := p[0] + p[1] + p[2]; at%each == 0 && !math.IsNaN(sum) && !math.IsInf(sum, 0) {
@@ -162,7 +175,7 @@ func somePositions(source splatfile.Source) (list [][3]float64, err error) {
 		}
 		return nil
 	})
-	return list, err
+	return list, broken, err
 }
 
 // serve answers with the file, or the part that is asked for.

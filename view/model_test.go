@@ -135,9 +135,34 @@ func TestPositions(t *testing.T) {
 		s.Means[3*i] = float32(i)
 	}
 	s.Means[0] = float32(math.NaN())
-	list, err := somePositions(splatfile.Memory(s, scene.PLYMeta{}))
+	list, _, err := somePositions(splatfile.Memory(s, scene.PLYMeta{}))
 	if err != nil || len(list) != 2*maxPositions/3 || list[0][0] != 3 {
 		t.Errorf("%d positions from %v on, %v", len(list), list[0], err)
+	}
+}
+
+// TestBrokenModels refuses a model of which nothing can be drawn, and warns of one of which something can.
+func TestBrokenModels(t *testing.T) {
+	nan, file := float32(math.NaN()), testModel(t, 1)
+	for _, test := range []struct {
+		scales [2]float32 // of two splats
+		want   string
+	}{{[2]float32{nan, nan}, "nothing can draw"}, {[2]float32{3e38, 3e38}, "nothing can draw"}, {[2]float32{nan, 3e38}, "nothing can draw"}, {[2]float32{-1, 3e38}, "1 of 2 splats"}, {[2]float32{-1, -2}, ""}} {
+		s := scene.NewSplats(2, 0)
+		for i, x := range test.scales {
+			s.Quats[4*i], s.LogScales[3*i] = 1, x
+		}
+		m, err := prepare(file, t.TempDir(), splatfile.Memory(s, scene.PLYMeta{}), false)
+		switch {
+		case strings.HasPrefix(test.want, "nothing"):
+			if !errors.Is(err, scene.ErrData) || !strings.Contains(err.Error(), test.want) || scene.Hint(err) == "" {
+				t.Errorf("%v: %v", test.scales, err)
+			}
+		case err != nil:
+			t.Errorf("%v: %v", test.scales, err)
+		case len(m.Lost) > 0 != (test.want != "") || test.want != "" && !strings.Contains(m.Lost[0], test.want):
+			t.Errorf("%v: %q", test.scales, m.Lost)
+		}
 	}
 }
 

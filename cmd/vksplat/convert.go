@@ -286,7 +286,7 @@ func (a *app) change(o *convertOptions, f *splatfile.Format, model splatfile.Sou
 	}
 	a.tellDropped(dropped)
 	if model.Info().N == 0 {
-		return &scene.Error{Op: "convert", Path: o.in[0], Err: errors.New("no splat is left to write"), Hint: "the file may be empty, or the flags leave nothing: see what vksplat info --bounds says of the positions"}
+		return &scene.Error{Op: "convert", Path: o.in[0], Err: errors.New("no splat is left to write"), Hint: "the file may be empty or damaged, or the flags leave nothing: see what vksplat info --bounds says of the positions"}
 	}
 	if o.orient != "" {
 		model = splatfile.Move(model, up, "y")
@@ -315,7 +315,7 @@ func (a *app) change(o *convertOptions, f *splatfile.Format, model splatfile.Sou
 // tellDropped says what is not written, and why.
 func (a *app) tellDropped(d splatfile.Dropped) {
 	if d.Broken > 0 {
-		a.warn(fmt.Sprintf("%s left out: numbers that are NaN or infinite, or a rotation of length zero", count(d.Broken, "splat")))
+		a.warn(fmt.Sprintf("%s left out: numbers that are NaN or infinite, a rotation of length zero or a scale beyond e^%d", count(d.Broken, "splat"), scene.HugeLog))
 	}
 	for _, part := range []struct {
 		n   int

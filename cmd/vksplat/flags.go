@@ -83,7 +83,7 @@ func (f *loadFlags) table() []option {
 			oneOf("auto", "1", "2", "4", "8").also("data-factor", "resolution", "resize-factor"),
 		truth(&f.full, "full-photos", "with --downscale N, reduce the photos of full size, even where a folder images_N has reduced ones"),
 		other(&f.model, "model", "take COLMAP model `N`, when there are several (default: the one with most images)"),
-		truth(&f.strict, "strict", "a photo that is missing or cannot be decoded is an error"),
+		truth(&f.strict, "strict", "a photo that is missing, cannot be decoded or has an impossible pose is an error"),
 		chosen(&f.format, "format", "what SCENE is, `KIND`: auto takes COLMAP's model, else transforms.json, else transforms_train.json",
 			scene.FormatAuto, scene.FormatColmap, scene.FormatTransforms, scene.FormatBlender),
 		text(&f.masks, "masks", "folder of masks, `DIR`: white counts, black does not (default: masks beside the photos, if it is there)").isFolder().essential(),

@@ -148,6 +148,7 @@ func (a *app) partition(o *partitionOptions) error {
 	if err != nil {
 		return err
 	}
+	a.tellWarnings(c)
 	p := &planFile{Format: planFormat, Version: planVersion, Program: programVersion(), Capture: sourceOf(o.scene, &o.load), Overlap: o.overlap,
 		Photos: len(c.Cameras), Points: len(c.Points), dir: o.out, HeldOut: []string{}}
 	if err := refuseInside(o.out, "--output", c); err != nil {

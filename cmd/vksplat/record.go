@@ -26,17 +26,19 @@ type record struct {
 	board   *eventFile // nil without --tensorboard
 	failed  bool
 	advised bool
-	unseen  int       // steps in a row in whose view no splat was visible
-	lost    bool      // that has been told
-	from    int       // step that the run began after
-	first   time.Time // of the process's first stretch of training
-	started time.Time // of the present one
-	before  float64   // seconds of training in the stretches before
+	unseen  int          // steps in a row in whose view no splat was visible
+	lost    bool         // that has been told
+	visited map[int]bool // views trained on while none of them has shown a splat; nil once one has
+	blind   error        // no view shows a splat: the run ends
+	from    int          // step that the run began after
+	first   time.Time    // of the process's first stretch of training
+	started time.Time    // of the present one
+	before  float64      // seconds of training in the stretches before
 }
 
 // openRecord begins the record of a run whose trainer stands at its first step.
 func openRecord(r *trainRun, events io.Writer) (*record, error) {
-	rec := &record{run: r, from: r.trainer.Step()}
+	rec := &record{run: r, from: r.trainer.Step(), visited: map[int]bool{}}
 	rec.show = newProgress(events, r.progress, rec.from, r.config.Iterations)
 	rec.show.text = r.app.text
 	r.app.text.Lock()
@@ -144,22 +146,32 @@ func (rec *record) step(p pipeline.Progress) {
 	}
 }
 
-// watch warns, once, of a model that no photo sees: it learns nothing.
+// watch looks for a model that no photo sees, which learns nothing. If no photo has ever seen it, the run ends; if the model
+// was lost later, it warns once.
 func (rec *record) watch(p pipeline.Progress) {
 	if p.Visible > 0 {
-		rec.unseen = 0
+		rec.unseen, rec.visited = 0, nil
 		return
 	}
 	rec.unseen++
 	r := rec.run
-	// So many steps in a row have a whole round of the photos among them.
-	enough := rec.unseen >= 2*len(r.train) || p.Step == r.config.Iterations && rec.unseen == p.Step-rec.from
-	if rec.lost || !enough {
+	// So many steps in a row contain a whole round of the photos, whichever step they begin with and whichever photos cannot
+	// be decoded.
+	round := rec.unseen >= 2*len(r.train)
+	causes := fmt.Sprintf("check --near (it is %g, the median camera distance 1), --init, and with vksplat inspect "+
+		"whether poses and points belong together", r.config.Near)
+	if rec.visited != nil {
+		if rec.visited[p.View] = true; round || len(rec.visited) == len(r.train) {
+			rec.blind = &scene.Error{Op: "train", Path: r.scene, Hint: causes,
+				Err: fmt.Errorf("no splat is visible in any of the %s trained on: nothing can be learnt", count(len(r.train), "photo"))}
+			return
+		}
+	}
+	if rec.lost || !round && !(p.Step == r.config.Iterations && rec.unseen == p.Step-rec.from) {
 		return
 	}
 	rec.lost = true
-	r.app.warn(fmt.Sprintf("no splat is visible in any photo, for %s now: nothing is learnt; check --near (it is %g, the median camera distance 1), "+
-		"--init, and with vksplat inspect whether poses and points belong together", count(rec.unseen, "step"), r.config.Near))
+	r.app.warn(fmt.Sprintf("no splat is visible in any photo, for %s now: nothing is learnt; %s", count(rec.unseen, "step"), causes))
 }
 
 // boards reports whether TensorBoard gets a picture of the i-th held-out photo. It may be called from any goroutine.

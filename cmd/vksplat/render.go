@@ -208,6 +208,14 @@ func (a *app) model(file string) (*scene.Splats, splatfile.Info, error) {
 		return nil, info, &hintedError{err: fmt.Errorf("%s: %w: %d of %d splats hold NaN or infinite numbers", file, scene.ErrData, bad, splats.N),
 			hint: "the training that made this file diverged, or the file is damaged: make or copy it again, or leave them out: vksplat convert " + file + " OUT.ply"}
 	}
+	switch huge := splats.Huge(); {
+	case huge == splats.N && huge > 0:
+		return nil, info, &hintedError{err: fmt.Errorf("%s: %w: every splat is longer than e^%d, which nothing can draw", file, scene.ErrData, scene.HugeLog),
+			hint: "the training that made this file diverged, or the file is damaged or holds no logarithms of scales: make or copy it again"}
+	case huge > 0:
+		a.warn(fmt.Sprintf("%s: %d of %s are longer than e^%d: they may hide the others; vksplat convert leaves them out",
+			file, huge, count(splats.N, "splat"), scene.HugeLog))
+	}
 	for _, n := range info.Notes {
 		a.warn(file + ": " + n)
 	}
@@ -234,13 +242,7 @@ func (a *app) views(o *renderOptions, origin [3]float64) (*scene.Capture, error)
 		if err != nil {
 			return nil, err
 		}
-		for _, w := range capture.Warnings {
-			if w.Note() {
-				a.note(w.String())
-			} else {
-				a.warn(w.String())
-			}
-		}
+		a.tellWarnings(capture)
 		return capture, nil
 	}
 	cams, info, err := scene.ReadCameras(o.cameras)
@@ -259,6 +261,17 @@ func (a *app) views(o *renderOptions, origin [3]float64) (*scene.Capture, error)
 		return nil, err
 	}
 	return &scene.Capture{Cameras: shifted(cams, [3]float64{-at[0], -at[1], -at[2]}), HeldOut: heldOut}, nil
+}
+
+// tellWarnings says what was found while a capture was read.
+func (a *app) tellWarnings(c *scene.Capture) {
+	for _, w := range c.Warnings {
+		if w.Note() {
+			a.note(w.String())
+		} else {
+			a.warn(w.String())
+		}
+	}
 }
 
 func isFile(path string) bool {

@@ -244,14 +244,21 @@ func (r *trainRun) measureAt(ctx context.Context, step int) error {
 // runTo trains up to a step. after is called after every step.
 func (r *trainRun) runTo(ctx context.Context, step int, after func()) error {
 	r.rec.begin()
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
 	err := r.trainer.RunTo(ctx, step, func(p pipeline.Progress) {
 		r.saver.startOver()
-		r.rec.step(p)
+		if r.rec.step(p); r.rec.blind != nil {
+			stop()
+		}
 		r.live.step(p)
 		r.preview.stepped()
 		after()
 	})
 	r.rec.end()
+	if r.rec.blind != nil && (err == nil || errors.Is(err, context.Canceled)) {
+		return r.rec.blind
+	}
 	return err
 }
 

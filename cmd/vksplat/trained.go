@@ -18,7 +18,7 @@ type trainedLook struct {
 // trainedLookOf finds it: a checkpoint says it itself, of another file the record of its run does or, where that is lost, the run's newest checkpoint. It is nil
 // where nobody knows.
 func trainedLookOf(file string) (*trainedLook, error) {
-	if look := lookOfCheckpoint(file); look != nil {
+	if look := lookOfCheckpoint(file, false); look != nil { // who reads its splats compares the hash
 		return look, nil
 	}
 	out := folderOf(file)
@@ -34,20 +34,23 @@ func trainedLookOf(file string) (*trainedLook, error) {
 	}
 	list, err := listCheckpoints(filepath.Join(out, checkpointFolder))
 	for _, saved := range slices.Backward(list) {
-		if look := lookOfCheckpoint(saved.path); look != nil {
+		if look := lookOfCheckpoint(saved.path, true); look != nil {
 			return look, nil
 		}
 	}
 	return nil, err
 }
 
-// lookOfCheckpoint is nil of what is no checkpoint that can be read.
-func lookOfCheckpoint(file string) *trainedLook {
+// lookOfCheckpoint is nil of what is no checkpoint that can be read, and with verify of a damaged one.
+func lookOfCheckpoint(file string, verify bool) *trainedLook {
 	c, err := pipeline.OpenCheckpoint(file)
 	if err != nil {
 		return nil
 	}
-	_ = c.Close() // only read
+	defer c.Close() // only read
+	if verify && c.Verify() != nil {
+		return nil
+	}
 	return &trainedLook{c.Header.Config.Background, c.Header.Config.Near}
 }
 

@@ -8,18 +8,28 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"path/filepath"
+	"strconv"
+	"strings"
 
 	"vksplat/scene"
 )
 
-const checkpointName = "checkpoint"
+const (
+	checkpointName   = "checkpoint"
+	opReadCheckpoint = "read checkpoint"
+
+	// Of the files' names in OUT/checkpoints, around the step.
+	checkpointPrefix = "step_"
+	checkpointSuffix = ".safetensors"
+)
 
 // checkpoint is a checkpoint of train, package pipeline: a safetensors file whose tensors are splat-major and in the frame of training, float32 or, of a run
 // in mixed precision, spherical harmonics as halves. Moments and statistics, which are there too, are training's and have no place in a model; so there is
 // nothing to write a checkpoint from.
 var checkpoint = &Format{
 	Name:       checkpointName,
-	Extensions: []string{".safetensors"},
+	Extensions: []string{checkpointSuffix},
 	Detect:     isSafetensors,
 	Open:       openCheckpoint,
 }
@@ -78,7 +88,7 @@ func openCheckpoint(path string) (Source, error) {
 }
 
 func (c *checkpointSource) fail(err error) error {
-	return readError("read checkpoint", c.path, err, "name a file of OUT/checkpoints as vksplat train writes them, or copy it again if it is one")
+	return readError(opReadCheckpoint, c.path, err, "name a file of OUT/checkpoints as vksplat train writes them, or copy it again if it is one")
 }
 
 func (c *checkpointSource) parse() error {
@@ -146,6 +156,31 @@ func (c *checkpointSource) find() error {
 
 func (c *checkpointSource) Close() error { return c.file.Close() }
 
+// EarlierCheckpoint returns the newest checkpoint of an earlier step in the same folder, "" if there is none. Steps are
+// taken from the files' names.
+func EarlierCheckpoint(path string) string {
+	number, ok := strings.CutPrefix(filepath.Base(path), checkpointPrefix)
+	step, err := strconv.Atoi(strings.TrimSuffix(number, checkpointSuffix))
+	if !ok || err != nil {
+		return ""
+	}
+	earlier, _ := latest(filepath.Dir(path), checkpointPrefix, checkpointSuffix, func(n int) bool { return n < step })
+	return earlier
+}
+
+// CheckpointError is the error of a damaged checkpoint. Its hint names an earlier one, if there is one.
+func CheckpointError(path string, why error) error {
+	hint := "the file is damaged: copy it again, or train again"
+	if earlier := EarlierCheckpoint(path); earlier != "" {
+		hint = "the file is damaged: use an earlier checkpoint, such as " + scene.ShellWord(earlier) + ", or copy it again"
+	}
+	var known *scene.Error // of the layout, which does not know what it holds
+	if errors.As(why, &known) && known.Err != nil {
+		why = known.Err
+	}
+	return &scene.Error{Op: opReadCheckpoint, Path: path, Err: why, Hint: hint}
+}
+
 func (c *checkpointSource) Read(put func(piece *scene.Splats) error) error {
 	return c.indexed.Read(func(piece *scene.Splats) error { return put(piece.ToCapture(c.frame, c.origin)) })
 }
@@ -160,8 +195,13 @@ func (c *checkpointSource) Gather(ids []uint32, into *scene.Splats) error {
 	return nil
 }
 
-// load reads splats in the frame of training.
+// load reads splats in the frame of training. The first call verifies the hash of the whole file, so that nothing of a
+// damaged file is handed out. Reading the splats cannot do that on the way: it skips two thirds of the file and takes the
+// rest in another order.
 func (c *checkpointSource) load(first int, into *scene.Splats) error {
+	if err := c.file.Verify(); err != nil {
+		return CheckpointError(c.path, err)
+	}
 	for _, t := range c.tensors {
 		if err := t.read(first, into, &c.room); err != nil {
 			return c.fail(err)

@@ -1,10 +1,15 @@
 package splatfile
 
 import (
+	"bytes"
 	"encoding/binary"
+	"errors"
 	"io"
 	"math"
+	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"vksplat/scene"
@@ -69,6 +74,86 @@ func TestCheckpoint(t *testing.T) {
 		}
 	}
 	checkGather(t, m.(Gatherer), got)
+}
+
+// TestDamagedCheckpoint wants that a file whose bytes are not those that were written gives no splat, whatever is damaged.
+func TestDamagedCheckpoint(t *testing.T) {
+	dir := t.TempDir()
+	good := filepath.Join(dir, "step_4.safetensors")
+	writeTensors(t, good, `{"vksplat_version":"7","step":5,"splats":50,"sh_degree":1,"frame":{"scale":2}}`, model(50, 1))
+	whole, err := os.ReadFile(good)
+	if err != nil {
+		t.Fatal(err)
+	}
+	with := func(at int, b byte) []byte {
+		data := slices.Clone(whole)
+		data[at] ^= b
+		return data
+	}
+	for name, data := range map[string][]byte{
+		"first tensor": with(len(whole)-50*4*(11+3)-50*2*9, 1), "last byte": with(len(whole)-1, 0x80), "header": with(bytes.Index(whole, []byte(`"7\"`))+1, 1),
+		"cut": whole[:len(whole)-1], "longer": append(slices.Clone(whole), 0), "no hash": bytes.Replace(whole, []byte(`"sha256"`), []byte(`"sha257"`), 1),
+	} {
+		path := filepath.Join(dir, "step_10.safetensors")
+		if err := os.WriteFile(path, data, 0o666); err != nil {
+			t.Fatal(err)
+		}
+		for use, err := range map[string]error{
+			"read": readFirst(path), "gather": gatherFirst(path), "write": writeFrom(path, filepath.Join(dir, "out.spz")),
+		} {
+			if !errors.Is(err, scene.ErrData) || scene.Hint(err) == "" {
+				t.Errorf("%s: %s: error %v, hint %q", name, use, err, scene.Hint(err))
+			}
+			if errors.Is(err, scene.ErrHash) && !strings.Contains(scene.Hint(err), good) {
+				t.Errorf("%s: %s: hint %q does not name %s", name, use, scene.Hint(err), good)
+			}
+		}
+	}
+	if left, err := filepath.Glob(filepath.Join(dir, "*out.spz*")); err != nil || len(left) > 0 {
+		t.Errorf("%v is left: %v", left, err)
+	}
+}
+
+// readFirst, gatherFirst and writeFrom use a model of degree 1, and return the first error.
+func readFirst(path string) error {
+	m, err := Open(path)
+	if err != nil {
+		return err
+	}
+	_, err = All(m)
+	return errors.Join(err, m.Close())
+}
+
+func gatherFirst(path string) error {
+	m, err := Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(m.(Gatherer).Gather([]uint32{3}, scene.NewSplats(1, 1)), m.Close())
+}
+
+func writeFrom(path, to string) error {
+	m, err := Open(path)
+	if err != nil {
+		return err
+	}
+	_, err = ByName(to).Write(to, m, WriteOptions{})
+	return errors.Join(err, m.Close())
+}
+
+// TestEarlierCheckpoint looks for steps, not names in alphabetical order.
+func TestEarlierCheckpoint(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"step_9.safetensors", "step_10.safetensors", "step_100.safetensors", "other.safetensors"} {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, want := range map[string]string{"step_100.safetensors": "step_10.safetensors", "step_10.safetensors": "step_9.safetensors", "step_9.safetensors": "", "other.safetensors": ""} {
+		if got := EarlierCheckpoint(filepath.Join(dir, name)); got != "" && filepath.Base(got) != want || got == "" && want != "" {
+			t.Errorf("before %s: %q, want %q", name, got, want)
+		}
+	}
 }
 
 func TestHalfValue(t *testing.T) {

@@ -53,8 +53,9 @@ func FindStep(path string, step int) (string, error) {
 	if file := filepath.Join(path, sogMetaName); isFile(file) {
 		return file, nil
 	}
-	file, at := latest(filepath.Join(path, "point_cloud"), "iteration_", filepath.FromSlash("/point_cloud.ply"), step)
-	if saved, later := latest(filepath.Join(path, "checkpoints"), "step_", ".safetensors", step); later > at {
+	wanted := func(n int) bool { return step == 0 || n == step }
+	file, at := latest(filepath.Join(path, "point_cloud"), "iteration_", filepath.FromSlash("/point_cloud.ply"), wanted)
+	if saved, later := latest(filepath.Join(path, "checkpoints"), checkpointPrefix, checkpointSuffix, wanted); later > at {
 		file = saved
 	}
 	switch {
@@ -90,8 +91,8 @@ func Size(path string) (int64, error) {
 	return st.Size(), nil
 }
 
-// latest returns the file in dir whose name is prefix, a step and suffix, with the highest step, or with only that step where it is above 0; -1 for none.
-func latest(dir, prefix, suffix string, only int) (file string, step int) {
+// latest returns the file in dir whose name is prefix, a wanted step and suffix, with the highest step; -1 for none.
+func latest(dir, prefix, suffix string, wanted func(step int) bool) (file string, step int) {
 	step = -1
 	inside := strings.HasPrefix(suffix, string(filepath.Separator))
 	entries, err := os.ReadDir(dir)
@@ -108,7 +109,7 @@ func latest(dir, prefix, suffix string, only int) (file string, step int) {
 			number, cut = strings.CutSuffix(number, suffix)
 			ok = ok && cut
 		}
-		if n, err := strconv.Atoi(number); ok && err == nil && n > step && (only == 0 || n == only) && isFile(name) {
+		if n, err := strconv.Atoi(number); ok && err == nil && n > step && wanted(n) && isFile(name) {
 			file, step = name, n
 		}
 	}

@@ -20,7 +20,7 @@ type Selection struct {
 
 // Dropped counts the splats that went, by the first reason that each had, in the order in which they are looked at.
 type Dropped struct {
-	Broken   int // a number is not finite, or a rotation has no direction
+	Broken   int // a number is not finite, a rotation has no direction or a scale is beyond scene.HugeLog
 	Outside  int // of box or sphere
 	Faint    int
 	Outliers int
@@ -84,7 +84,7 @@ func (w *selector) look(piece *scene.Splats) error {
 	for i := range piece.N {
 		id := w.at + i
 		switch {
-		case broken(piece, i) != nil:
+		case broken(piece, i) != nil || slices.Max(piece.LogScales[3*i:3*i+3]) > scene.HugeLog:
 			w.d.Broken++
 		case w.outside(piece.Means[3*i : 3*i+3]):
 			w.d.Outside++
