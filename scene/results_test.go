@@ -40,7 +40,7 @@ func TestMergeResults(t *testing.T) {
 	if psnr, _ := views["ours_30000"]["PSNR"].(map[string]any); psnr["b.png"] != 30. || views["ours_30000"]["LPIPS"] != nil || views["ours_7000"]["SSIM"] == nil {
 		t.Errorf("per_view.json holds %s", data)
 	}
-	if err := WriteResults(dir, "gsplat", []StepScores{{8000, []ViewScore{{"a.png", 21, 0.5}}}, {30000, []ViewScore{{"a.png", 22, 0.5}}}}, true); err != nil {
+	if err := WriteResults(dir, "gsplat", []StepScores{{8000, []ViewScore{{"a.png", 21, 0.5}}, nil}, {30000, []ViewScore{{"a.png", 22, 0.5}}, nil}}, true); err != nil {
 		t.Fatal(err)
 	}
 	for method, want := range map[string]float64{"ours_7000": 0, "ours_8000": 21, "ours_30000": 25} { // the first is no more of the run, the last was measured by hand
