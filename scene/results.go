@@ -51,7 +51,8 @@ type Result struct {
 
 // Drawn is what decides the pixels of a score beside the splats and the camera. A file says what it can of it (PLYMeta); the score names all of it.
 type Drawn struct {
-	Near        float64    `json:"near"` // near plane of all views, the median camera distance being 1
+	Near        float64    `json:"near"`       // near plane of all views, the median camera distance being 1
+	NearUnits   float64    `json:"near_units"` // the same in the capture's units
 	Background  [3]float32 `json:"background"`
 	Antialiased bool       `json:"antialiased"`
 	Exposure    bool       `json:"exposure_fitted"` // on the left half of each photo, and the right half is measured
@@ -221,6 +222,21 @@ func UndrawnMethods(dir string) (methods []string, err error) {
 	}
 	slices.Sort(methods)
 	return methods, nil
+}
+
+// ReadDrawn returns how results.json in dir says that a method was drawn, nil where an earlier version measured it.
+func ReadDrawn(dir, method string) (*Drawn, error) {
+	all, err := readResults(filepath.Join(dir, resultsFile))
+	if err != nil {
+		return nil, err
+	}
+	var entry struct {
+		Drawn *Drawn `json:"drawn"`
+	}
+	if text, ok := all[method].(json.RawMessage); ok {
+		err = JSONError(json.Unmarshal(text, &entry))
+	}
+	return entry.Drawn, err
 }
 
 // numbersOf returns those values that are numbers.

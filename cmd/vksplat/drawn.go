@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"vksplat/pipeline"
 	"vksplat/scene"
 	"vksplat/scene/splatfile"
 )
@@ -15,11 +16,15 @@ import (
 // drawn says how this run's scores come about.
 func (r *trainRun) drawn() *scene.Drawn {
 	c := &r.config
-	return drawnOf(pick(r.capture.Cameras, r.test), c.Background, c.Near, c.Antialiased, c.Exposure)
+	config := pipeline.RenderConfig{Background: c.Background, Near: c.Near, Antialiased: c.Antialiased}
+	return drawnOf(&config, c.Exposure, r.capture, r.test)
 }
 
-func drawnOf(cams []scene.Camera, background [3]float32, near float64, antialiased, exposure bool) *scene.Drawn {
-	return &scene.Drawn{Near: near, Background: background, Antialiased: antialiased, Exposure: exposure, Masked: anyMasked(cams), Photos: resolution(cams)}
+// drawnOf is of views of a capture, which is in the training frame.
+func drawnOf(config *pipeline.RenderConfig, exposure bool, c *scene.Capture, views []int) *scene.Drawn {
+	cams := pick(c.Cameras, views)
+	return &scene.Drawn{Near: config.Near, NearUnits: config.Near / c.Frame.Scale, Background: config.Background, Antialiased: config.Antialiased, Exposure: exposure,
+		Masked: anyMasked(cams), Photos: resolution(cams)}
 }
 
 func anyMasked(cams []scene.Camera) bool {

@@ -114,7 +114,7 @@ func (j *evalJob) openCapture(rec *captureRecord) error {
 	}
 	j.cams = pick(c.Cameras, views)
 	j.setScorer()
-	j.result.Drawn = drawnOf(j.cams, o.config.Background, o.config.Near, o.config.Antialiased, o.exposure)
+	j.result.Drawn = drawnOf(&o.config, o.exposure, c, views)
 	on := j.countTrainedOn(rec, views)
 	j.result.TrainedOn = &on
 	j.warnTrainedOn()

@@ -132,6 +132,7 @@ type suiteRun struct {
 	record  suiteRecord
 	stats   *stats // nil until the run is done
 	scores  []scene.Score
+	drawn   *scene.Drawn // what decides them beside the model's file
 	failure string // why it is not done
 }
 

@@ -36,7 +36,7 @@ func truthSizeOf() truthSize {
 func (s truthSize) flags() []string {
 	part := func(share int) string { return fmt.Sprint(max(1, s.steps*share/12)) }
 	return []string{"--eval", "--iterations=" + fmt.Sprint(s.steps), "--refine-start=" + part(1), "--refine-every=" + part(1), "--refine-stop=" + part(9), "--reset-every=" + part(4),
-		"--sh-degree-interval=" + part(2), "--max-splats=4000", "--progress=none", "--report=false"}
+		"--sh-degree-interval=" + part(2), fmt.Sprintf("--max-splats=%d", 5*s.Points), "--progress=none", "--report=false"}
 }
 
 // chosenDevice are the flags that choose VKSPLAT_DEVICE.
