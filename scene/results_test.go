@@ -78,3 +78,38 @@ func FuzzReadMeans(f *testing.F) {
 		}
 	})
 }
+
+// TestDrawn wants files to say how models were drawn, and names of the methods that an earlier version measured without that.
+func TestDrawn(t *testing.T) {
+	dir := t.TempDir()
+	old := []StepScores{{Step: 7, Views: []ViewScore{{"a.png", 20, 0.5}}}}
+	drawn := &Drawn{Near: 0.05, NearUnits: 0.2, Background: [3]float32{1, 0.5, 0}, Antialiased: true, Photos: "64x48"}
+	if err := WriteResults(dir, "gsplat", append(old, StepScores{8, old[0].Views, drawn}), false); err != nil {
+		t.Fatal(err)
+	}
+	result := &Result{Method: "pictures", Protocol: "inria", Views: []ViewScores{{"a.png", []Score{{"PSNR", 20, true}}}}}
+	if err := MergeResults(dir, result); err != nil {
+		t.Fatal(err)
+	}
+	if list, err := UndrawnMethods(dir); err != nil || len(list) != 1 || list[0] != "ours_7" {
+		t.Errorf("measured by an earlier version: %q, %v", list, err)
+	}
+	for method, want := range map[string]*Drawn{"ours_7": nil, "ours_8": drawn, "ours_9": nil} {
+		if got, err := ReadDrawn(dir, method); err != nil || (got == nil) != (want == nil) || got != nil && *got != *want {
+			t.Errorf("%s: %+v, %v", method, got, err)
+		}
+	}
+	if text := drawn.String(); text != "near plane 0.05, background 1,0.5,0, antialiased" {
+		t.Error(text)
+	}
+	result.Method, result.Drawn = "ours_7", drawn
+	if err := MergeResults(dir, result); err != nil {
+		t.Fatal(err)
+	}
+	if list, err := UndrawnMethods(dir); err != nil || len(list) != 0 {
+		t.Errorf("measured again: %q, %v", list, err)
+	}
+	if list, err := UndrawnMethods(t.TempDir()); err != nil || len(list) != 0 {
+		t.Errorf("without files: %q, %v", list, err)
+	}
+}

@@ -133,7 +133,7 @@ type suiteRun struct {
 	stats   *stats // nil until the run is done
 	scores  []scene.Score
 	drawn   *scene.Drawn // what decides them beside the model's file
-	failure string // why it is not done
+	failure string       // why it is not done
 }
 
 // train is the run's command line.
