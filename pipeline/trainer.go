@@ -274,8 +274,8 @@ func (t *Trainer) MemoryStats() (most MemoryStats) {
 	return most
 }
 
-// Render makes a picture of the model as its file is drawn: of all its SH coefficients, also of those that training has not come to yet, which are zero unless
-// the model was begun with others. [Height][Width][3], not clamped.
+// Render makes a picture of the model as its file is drawn: of all its SH coefficients, also of those that training has
+// not come to yet, which are zero unless the model was begun with others. [Height][Width][3], not clamped.
 func (t *Trainer) Render(c scene.Camera) ([]float32, error) { return t.RenderInto(nil, c) }
 
 // RenderInto is Render into memory that the caller has done with, if it is large enough.

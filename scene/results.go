@@ -49,7 +49,8 @@ type Result struct {
 	Drawn     *Drawn     // likewise
 }
 
-// Drawn is what decides the pixels of a score beside the splats and the camera. A file says what it can of it (PLYMeta); the score names all of it.
+// Drawn is what decides the pixels of a score beside the splats and the camera. A file says what it can of it
+// (PLYMeta); the score names all of it.
 type Drawn struct {
 	Near        float64    `json:"near"`       // near plane of all views, the median camera distance being 1
 	NearUnits   float64    `json:"near_units"` // the same in the capture's units
@@ -207,7 +208,8 @@ func readMethod(path, method string) (entry map[string]any, protocol string, err
 	return entry, protocol, nil
 }
 
-// UndrawnMethods lists the methods of results.json in dir that an earlier version of this program measured, which did not say how models were drawn.
+// UndrawnMethods lists the methods of results.json in dir that an earlier version of this program measured, which did
+// not say how models were drawn.
 func UndrawnMethods(dir string) (methods []string, err error) {
 	all, err := readResults(filepath.Join(dir, resultsFile))
 	if err != nil {

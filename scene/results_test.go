@@ -79,7 +79,8 @@ func FuzzReadMeans(f *testing.F) {
 	})
 }
 
-// TestDrawn wants files to say how models were drawn, and names of the methods that an earlier version measured without that.
+// TestDrawn wants files to say how models were drawn, and names of the methods that an earlier version measured without
+// that.
 func TestDrawn(t *testing.T) {
 	dir := t.TempDir()
 	old := []StepScores{{Step: 7, Views: []ViewScore{{"a.png", 20, 0.5}}}}

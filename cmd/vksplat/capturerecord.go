@@ -42,7 +42,8 @@ type captureRecord struct {
 	Near       float64    `json:"near"`     // in the training frame
 	Exposure   bool       `json:"exposure"` // colour maps were learnt
 
-	// Of runs by earlier versions: above 0, each training photo and each score had a near plane of its own, which no file holds. See hiddenScores.
+	// Of runs by earlier versions: above 0, each training photo and each score had a near plane of its own, which no
+	// file holds. See hiddenScores.
 	Clearance float64 `json:"clearance,omitempty"`
 }
 

@@ -10,8 +10,8 @@ import (
 	"vksplat/scene/splatfile"
 )
 
-// A score is one of the exported file, drawn alone. What decides pixels beside the splats stands in the file where the format can say it, and beside the score
-// in any case: scene.Drawn.
+// A score is one of the exported file, drawn alone. What decides pixels beside the splats stands in the file where the
+// format can say it, and beside the score in any case: scene.Drawn.
 
 // drawn says how this run's scores come about.
 func (r *trainRun) drawn() *scene.Drawn {
@@ -23,8 +23,8 @@ func (r *trainRun) drawn() *scene.Drawn {
 // drawnOf is of views of a capture, which is in the training frame.
 func drawnOf(config *pipeline.RenderConfig, exposure bool, c *scene.Capture, views []int) *scene.Drawn {
 	cams := pick(c.Cameras, views)
-	return &scene.Drawn{Near: config.Near, NearUnits: config.Near / c.Frame.Scale, Background: config.Background, Antialiased: config.Antialiased, Exposure: exposure,
-		Masked: anyMasked(cams), Photos: resolution(cams)}
+	return &scene.Drawn{Near: config.Near, NearUnits: config.Near / c.Frame.Scale, Background: config.Background,
+		Antialiased: config.Antialiased, Exposure: exposure, Masked: anyMasked(cams), Photos: resolution(cams)}
 }
 
 func anyMasked(cams []scene.Camera) bool {
@@ -36,7 +36,8 @@ func anyMasked(cams []scene.Camera) bool {
 	return false
 }
 
-// takeLook makes the settings of drawing those of training, as far as the file or its run knows them and no flag says otherwise.
+// takeLook makes the settings of drawing those of training, as far as the file or its run knows them and no flag says
+// otherwise.
 func (j *evalJob) takeLook(synthetic bool) error {
 	model, err := splatfile.Open(j.file)
 	if err != nil {
@@ -88,13 +89,14 @@ func (j *evalJob) warnElsewhere(s *scene.Splats) {
 		}
 	}
 	if n > 0 && seen*100 < n {
-		j.app.warn(fmt.Sprintf("%s: of %s that were looked at %d are in a view: the model is in another frame than the capture, or was moved; "+
-			"--origin, --model, --format and --undo-applied-transform choose a frame", j.name, count(n, "splat"), seen))
+		j.app.warn(fmt.Sprintf("%s: of %s that were looked at %d are in a view: the model is in another frame than "+
+			"the capture, or was moved; --origin, --model, --format and --undo-applied-transform choose a frame",
+			j.name, count(n, "splat"), seen))
 	}
 }
 
-// hiddenScores says which scores in the folder of a run are not those of its files, "" for none. Earlier versions left out, photo by photo, splats within the
-// empty space before the camera (--clearance), which other renderers draw.
+// hiddenScores says which scores in the folder of a run are not those of its files, "" for none. Earlier versions left
+// out, photo by photo, splats within the empty space before the camera (--clearance), which other renderers draw.
 func hiddenScores(out string, rec *captureRecord) string {
 	if rec == nil {
 		return ""
@@ -105,7 +107,8 @@ func hiddenScores(out string, rec *captureRecord) string {
 	}
 	how := "which does not say how it drew the model"
 	if rec.Clearance > 0 {
-		how = fmt.Sprintf("with a near plane of its own for each view (clearance %g), which the model's file does not hold", rec.Clearance)
+		how = fmt.Sprintf("with a near plane of its own for each view (clearance %g), which the model's file does not hold",
+			rec.Clearance)
 	}
 	return fmt.Sprintf("%s: the scores of %s are by an earlier version, %s; vksplat eval %s --iteration N measures again",
 		filepath.Join(out, "results.json"), strings.Join(methods, ", "), how, quoted(out))

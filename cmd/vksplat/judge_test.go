@@ -17,9 +17,11 @@ import (
 // judgeOf is a renderer of others: PlayCanvas' (https://github.com/playcanvas/splat-transform), which draws on WebGPU.
 const judgeOf = "@playcanvas/splat-transform@3.7.0"
 
-// How far its PSNR of a view may be from ours, in dB: as it is released, and without its one known difference. It takes exp(-9/2) off each splat's Gaussian, so
-// that nothing is left at its edge of three standard deviations (GAUSSIAN_FLOOR, "matches the PlayCanvas engine's edge compensation"); 3DGS does not. What is left is
-// that edge (ours is where opacity falls below 1/255), focal lengths of x and y that it takes for one, 8 bits, and parts of a pixel of the principal point.
+// How far its PSNR of a view may be from ours, in dB: as it is released, and without its one known difference. It takes
+// exp(-9/2) off each splat's Gaussian, so that nothing is left at its edge of three standard deviations
+// (GAUSSIAN_FLOOR, "matches the PlayCanvas engine's edge compensation"); 3DGS does not. What is left is that edge (ours
+// is where opacity falls below 1/255), focal lengths of x and y that it takes for one, 8 bits, and parts of a pixel of
+// the principal point.
 const (
 	judgeReleased = 1.0
 	judgeBound    = 0.3
@@ -47,7 +49,10 @@ type judge struct {
 }
 
 // swiftShader are places of Chromium's software Vulkan, for machines whose own driver is not enough for WebGPU.
-var swiftShader = []string{"/usr/lib/chromium/vk_swiftshader_icd.json", "/usr/lib/chromium-browser/vk_swiftshader_icd.json", "/opt/google/chrome/vk_swiftshader_icd.json"}
+var swiftShader = []string{
+	"/usr/lib/chromium/vk_swiftshader_icd.json", "/usr/lib/chromium-browser/vk_swiftshader_icd.json",
+	"/opt/google/chrome/vk_swiftshader_icd.json",
+}
 
 // newJudge installs the renderer, or skips the test.
 func newJudge(t *testing.T) *judge {
@@ -61,7 +66,8 @@ func newJudge(t *testing.T) *judge {
 		}
 	}
 	dir := t.TempDir()
-	if out, err := exec.Command("npm", "install", "--silent", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix", dir, judgeOf).CombinedOutput(); err != nil {
+	install := exec.Command("npm", "install", "--silent", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix", dir, judgeOf)
+	if out, err := install.CombinedOutput(); err != nil {
 		t.Skipf("npm cannot install %s: %v: %s", judgeOf, err, strings.TrimSpace(string(out)))
 	}
 	j := &judge{script: filepath.Join(dir, "node_modules/@playcanvas/splat-transform/bin/cli.mjs"), bound: judgeReleased}
@@ -92,7 +98,8 @@ func (j *judge) withoutEdge(t *testing.T) *judge {
 		t.Fatalf("%s: the line %q is not there once (%v)", program, edgeReleased, err)
 	}
 	other := filepath.Join(dir, "dist", "plain.mjs")
-	if err := os.WriteFile(other, []byte(strings.Replace(string(text), edgeReleased, edgeOf3DGS, 1)), 0o600); err != nil {
+	plain := strings.Replace(string(text), edgeReleased, edgeOf3DGS, 1)
+	if err := os.WriteFile(other, []byte(plain), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	start, err := os.ReadFile(j.script)
@@ -100,7 +107,8 @@ func (j *judge) withoutEdge(t *testing.T) *judge {
 		t.Fatalf("%s starts something else (%v)", j.script, err)
 	}
 	script := filepath.Join(dir, "bin", "plain.mjs")
-	if err := os.WriteFile(script, []byte(strings.ReplaceAll(string(start), "cli.mjs", "plain.mjs")), 0o600); err != nil {
+	plain = strings.ReplaceAll(string(start), "cli.mjs", "plain.mjs")
+	if err := os.WriteFile(script, []byte(plain), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return &judge{script, judgeBound, j.env}
@@ -113,10 +121,12 @@ func (j *judge) run(args ...string) (string, error) {
 	return string(out), err
 }
 
-// draw has it draw the view of a camera, which is in the model's frame, and returns the rendering as wide and high as the camera.
+// draw has it draw the view of a camera, which is in the model's frame, and returns the rendering as wide and high as
+// the camera.
 func (j *judge) draw(t *testing.T, model string, c *scene.Camera, near float64, background [3]float32) []float32 {
 	t.Helper()
-	// The principal point of its pictures is in the middle. So a larger one is drawn; what is left, up to a quarter of a pixel, the camera turns.
+	// The principal point of its pictures is in the middle. So a larger one is drawn; what is left, up to a quarter of
+	// a pixel, the camera turns.
 	left, width := padded(c.Width, c.Cx)
 	top, height := padded(c.Height, c.Cy)
 	x, y := (float64(width)/2-float64(left)-c.Cx)/c.Fx, (float64(height)/2-float64(top)-c.Cy)/c.Fy
@@ -129,9 +139,10 @@ func (j *judge) draw(t *testing.T, model string, c *scene.Camera, near float64, 
 	// Its cameras are in a frame that is turned by half about z against that of PLY.
 	place := func(p [3]float64) string { return fmt.Sprintf("=%.9f,%.9f,%.9f", -p[0], -p[1], p[2]) }
 	file := filepath.Join(t.TempDir(), "view.webp")
+	fov := 2 * 180 / math.Pi * math.Atan(float64(height)/2/c.Fy)
 	out, err := j.run("--overwrite", "--camera-pos"+place(eye), "--camera-target"+place(target), "--camera-up"+place(up),
-		fmt.Sprintf("--camera-fov=%.9f", 2*180/math.Pi*math.Atan(float64(height)/2/c.Fy)), fmt.Sprintf("--resolution=%dx%d", width, height),
-		fmt.Sprintf("--camera-near=%.9f", near), fmt.Sprintf("--background=%g,%g,%g", background[0], background[1], background[2]), model, file)
+		fmt.Sprintf("--camera-fov=%.9f", fov), fmt.Sprintf("--resolution=%dx%d", width, height), fmt.Sprintf("--camera-near=%.9f", near),
+		fmt.Sprintf("--background=%g,%g,%g", background[0], background[1], background[2]), model, file)
 	if err != nil {
 		t.Fatalf("%s: %v\n%s", model, err, out)
 	}
@@ -148,7 +159,8 @@ func (j *judge) draw(t *testing.T, model string, c *scene.Camera, near float64, 
 	return rgb
 }
 
-// padded is a side of a picture whose middle is the principal point, about, and how much of it comes before the camera's.
+// padded is a side of a picture whose middle is the principal point, about, and how much of it comes before the
+// camera's.
 func padded(side int, principal float64) (before, padded int) {
 	if off := int(math.Round(2*principal)) - side; off > 0 {
 		return 0, side + off
@@ -157,7 +169,8 @@ func padded(side int, principal float64) (before, padded int) {
 	}
 }
 
-// TestForeignRenderer wants a renderer of others to draw of a file what we draw: against the held-out photos it scores as eval prints.
+// TestForeignRenderer wants a renderer of others to draw of a file what we draw: against the held-out photos it scores
+// as eval prints.
 func TestForeignRenderer(t *testing.T) {
 	needDevice(t)
 	judges := []*judge{newJudge(t)}
@@ -200,7 +213,8 @@ func judgeViews(t *testing.T, judges []*judge, model, capture, only string) {
 	look.take(&config, func(string) bool { return false }, c.Synthetic)
 	cams := shifted(c.Cameras, originOf(&info))
 	c.Normalise()
-	t.Logf("%s: %d splats; PSNR of a view by vksplat, by %s as released, by it without edge compensation:", filepath.Base(model), splats.N, judgeOf)
+	t.Logf("%s: %d splats; PSNR of a view by vksplat, by %s as released, by it without edge compensation:",
+		filepath.Base(model), splats.N, judgeOf)
 	for i := range cams {
 		want, held := ours[cams[i].Name]
 		if !held || only != "" && cams[i].Name != only {

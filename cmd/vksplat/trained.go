@@ -16,8 +16,8 @@ type trainedLook struct {
 	near       float64 // in the training frame; 0: not known
 }
 
-// trainedLookOf finds it: the file says it itself, as checkpoints and the files do that train writes. Of another file the record of its run does or, where that is
-// lost, the run's newest checkpoint. It is nil where nobody knows.
+// trainedLookOf finds it: the file says it itself, as checkpoints and the files do that train writes. Of another file
+// the record of its run does or, where that is lost, the run's newest checkpoint. It is nil where nobody knows.
 func trainedLookOf(file string, meta *scene.PLYMeta) (*trainedLook, error) {
 	if meta.Background != nil {
 		return &trainedLook{*meta.Background, cmp.Or(meta.Near, scene.DefaultNear)}, nil

@@ -13,7 +13,8 @@ import (
 	"vksplat/scene"
 )
 
-// What a score of a file may differ by: from the one that train printed, and where the near plane is a tenth as far, in dB of any view.
+// What a score of a file may differ by: from the one that train printed, and where the near plane is a tenth as far, in
+// dB of any view.
 const (
 	sameScore = 0.01
 	sameNear  = 0.02
@@ -27,16 +28,19 @@ type truthSize struct {
 
 func truthSizeOf() truthSize {
 	if os.Getenv(longVariable) != "" {
-		return truthSize{scene.SynthOptions{Images: demoPhotos, Width: demoWidth, Height: demoHeight, Points: demoPoints, Wrong: 0.05}, 1500}
+		demo := scene.SynthOptions{Images: demoPhotos, Width: demoWidth, Height: demoHeight, Points: demoPoints, Wrong: 0.05}
+		return truthSize{demo, 1500}
 	}
 	return truthSize{scene.SynthOptions{Images: 17, Width: 96, Height: 72, Points: 800, Wrong: 0.05}, 120}
 }
 
-// flags of train that have everything happen within the steps: refinement, a reset of opacities, all degrees of spherical harmonics.
+// flags of train that have everything happen within the steps: refinement, a reset of opacities, all degrees of
+// spherical harmonics.
 func (s truthSize) flags() []string {
 	part := func(share int) string { return fmt.Sprint(max(1, s.steps*share/12)) }
-	return []string{"--eval", "--iterations=" + fmt.Sprint(s.steps), "--refine-start=" + part(1), "--refine-every=" + part(1), "--refine-stop=" + part(9), "--reset-every=" + part(4),
-		"--sh-degree-interval=" + part(2), fmt.Sprintf("--max-splats=%d", 5*s.Points), "--progress=none", "--report=false"}
+	return []string{"--eval", "--iterations=" + fmt.Sprint(s.steps), "--refine-start=" + part(1), "--refine-every=" + part(1),
+		"--refine-stop=" + part(9), "--reset-every=" + part(4), "--sh-degree-interval=" + part(2), fmt.Sprintf("--max-splats=%d", 5*s.Points),
+		"--progress=none", "--report=false"}
 }
 
 // chosenDevice are the flags that choose VKSPLAT_DEVICE.
@@ -74,7 +78,8 @@ func scoresAlone(t *testing.T, model, capture string, flags ...string) map[strin
 	if err := os.WriteFile(file, data, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	command(t, append(append([]string{"eval", file, "--capture=" + capture, "-o", dir, "--color-correct=none"}, chosenDevice()...), flags...)...)
+	args := []string{"eval", file, "--capture=" + capture, "-o", dir, "--color-correct=none"}
+	command(t, slices.Concat(args, chosenDevice(), flags)...)
 	var all map[string]struct{ PSNR map[string]float64 }
 	readTestJSON(t, filepath.Join(dir, "per_view.json"), &all)
 	for _, one := range all { // the only one
@@ -112,8 +117,9 @@ func sameScores(t *testing.T, what string, got, want map[string]float64, bound f
 	t.Logf("%s: %d views, at most %.6f dB off", what, len(want), worst)
 }
 
-// TestScoreIsTheFiles trains in many ways and wants the scores that train printed to be those of the file alone, in an empty folder, to whoever has the
-// capture's photos and cameras. What is near to a camera must not hide behind a near plane: other renderers have others.
+// TestScoreIsTheFiles trains in many ways and wants the scores that train printed to be those of the file alone, in an
+// empty folder, to whoever has the capture's photos and cameras. What is near to a camera must not hide behind a near
+// plane: other renderers have others.
 func TestScoreIsTheFiles(t *testing.T) {
 	capture := truthCapture(t, false)
 	device := os.Getenv("VKSPLAT_DEVICE")
@@ -164,7 +170,8 @@ func TestScoreIsTheFiles(t *testing.T) {
 			closer := scoresAlone(t, model, capture, "--near=0.001")
 			switch c.name {
 			case "near plane":
-			case "with floaters": // who keeps points that stand in front of cameras has scores that depend on the near plane, which is named beside them
+			case "with floaters":
+				// Who keeps points that stand in front of cameras has scores that depend on the near plane, which they name.
 				t.Logf("near plane at a tenth: %v, was %v", closer, printed)
 			default:
 				sameScores(t, "near plane at a tenth", closer, printed, sameNear)
@@ -182,29 +189,34 @@ var formatBounds = map[string]struct {
 	".glb":            {sameScore, nil},
 	".compressed.ply": {0.3, nil},
 	".sog":            {0.3, nil},
-	".spz":            {1, []string{"--background=white", "--near=0.05"}},                    // 0.3, but that scales end at 403 units
-	".splat":          {0.3, []string{"--background=white", "--near=0.05", "--antialiased"}}, // of what is left of SH degree 0
+	// 0.3, but that scales end at 403 units.
+	".spz": {1, []string{"--background=white", "--near=0.05"}},
+	// Of what is left of SH degree 0.
+	".splat": {0.3, []string{"--background=white", "--near=0.05", "--antialiased"}},
 }
 
-// TestScoreOfFormats converts a model to all formats: its scores stay those of the PLY file but for what the format rounds. What a format cannot say of
-// how the model is drawn, convert names, and flags say it.
+// TestScoreOfFormats converts a model to all formats: its scores stay those of the PLY file but for what the format
+// rounds. What a format cannot say of how the model is drawn, convert names, and flags say it.
 func TestScoreOfFormats(t *testing.T) {
 	for _, far := range []bool{false, true} {
 		capture := truthCapture(t, far)
 		dir := t.TempDir()
 		in := func(name string) string { return filepath.Join(dir, name) }
-		args := append([]string{"train", capture, "-m", in("out"), "--antialiased", "--background=white", "--near=0.05"}, truthSizeOf().flags()...)
-		command(t, append(args, chosenDevice()...)...)
+		args := []string{"train", capture, "-m", in("out"), "--antialiased", "--background=white", "--near=0.05"}
+		command(t, slices.Concat(args, truthSizeOf().flags(), chosenDevice())...)
 		model, printed := scoresOfRun(t, in("out"))
 		for ending, c := range formatBounds {
 			flags := c.flags
 			if len(flags) > 0 && far {
-				var origin originRecord
-				readTestJSON(t, in("out/"+originFile), &origin)
-				flags = append(slices.Clone(flags), fmt.Sprintf("--origin=%g,%g,%g", origin.Origin[0], origin.Origin[1], origin.Origin[2]))
+				var rec originRecord
+				readTestJSON(t, in("out/"+originFile), &rec)
+				at := rec.Origin
+				flags = append(slices.Clone(flags), fmt.Sprintf("--origin=%g,%g,%g", at[0], at[1], at[2]))
 			}
 			var said strings.Builder
-			if code := run([]string{"convert", model, in("model" + ending)}, io.Discard, &said); code != exitOK || strings.Contains(said.String(), "the near plane 0.05") != (len(c.flags) > 0) {
+			code := run([]string{"convert", model, in("model" + ending)}, io.Discard, &said)
+			told := strings.Contains(said.String(), "the near plane 0.05")
+			if code != exitOK || told != (len(c.flags) > 0) {
 				t.Errorf("%s: convert ended with %d and said of what it loses:\n%s", ending, code, said.String())
 			}
 			want := printed
@@ -222,13 +234,14 @@ func TestScoreOfBlocks(t *testing.T) {
 	needDevice(t)
 	dir := t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }
-	if err := scene.WriteSynth(in("city"), scene.SynthOptions{City: true, Images: 24, Width: 64, Height: 48, Points: 1500}); err != nil {
+	city := scene.SynthOptions{City: true, Images: 24, Width: 64, Height: 48, Points: 1500}
+	if err := scene.WriteSynth(in("city"), city); err != nil {
 		t.Fatal(err)
 	}
 	command(t, "partition", in("city"), "-o", in("plan"), "--blocks=2x1", "--eval")
 	for k := range 2 {
-		args := append([]string{"train", in("plan"), fmt.Sprintf("--block=%d", k), "--near=0.02", "--background=white"}, truthSizeOf().flags()...)
-		command(t, append(args, chosenDevice()...)...)
+		args := []string{"train", in("plan"), fmt.Sprintf("--block=%d", k), "--near=0.02", "--background=white"}
+		command(t, slices.Concat(args, truthSizeOf().flags(), chosenDevice())...)
 	}
 	command(t, append([]string{"merge", in("plan")}, chosenDevice()...)...)
 	var merged mergeReport
@@ -237,7 +250,8 @@ func TestScoreOfBlocks(t *testing.T) {
 	for _, v := range merged.Views {
 		printed[v.Name] = v.PSNR
 	}
-	sameScores(t, "merged", scoresAlone(t, filepath.Join(in("plan"), filepath.FromSlash(merged.Model)), in("city")), printed, sameScore)
+	model := filepath.Join(in("plan"), filepath.FromSlash(merged.Model))
+	sameScores(t, "merged", scoresAlone(t, model, in("city")), printed, sameScore)
 }
 
 func copyFile(t *testing.T, from, to string) {

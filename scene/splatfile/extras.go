@@ -6,8 +6,8 @@ import (
 	"vksplat/scene"
 )
 
-// extras is what models hold that a format of JSON has no place for: glTF's asset and SOG's meta.json have "extras" for that, which other programs leave
-// alone.
+// extras is what models hold that a format of JSON has no place for: glTF's asset and SOG's meta.json have "extras" for
+// that, which other programs leave alone.
 type extras struct {
 	Own *ownExtras `json:"vksplat,omitempty"`
 }
@@ -33,7 +33,8 @@ type ownExtras struct {
 	Exposure    bool        `json:"exposure,omitempty"`
 }
 
-// extrasOf returns what of a model's making goes there, nil for nothing; antialiased, where the format itself cannot say that.
+// extrasOf returns what of a model's making goes there, nil for nothing; antialiased, where the format itself cannot
+// say that.
 func extrasOf(m scene.PLYMeta, antialiased bool) *extras {
 	own := ownExtras{m.Origin, m.Step, m.Seed, antialiased && m.Antialiased, m.Background, m.Near, m.Exposure}
 	if own == (ownExtras{}) {

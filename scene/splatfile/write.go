@@ -47,7 +47,8 @@ func (o WriteOptions) tempDir(path string) string {
 	return filepath.Dir(path)
 }
 
-// lostOf says which of a model's properties a format has no place for, which of all that concern drawing keeps the flag antialiased or nothing.
+// lostOf says which of a model's properties a format has no place for, which of all that concern drawing keeps the flag
+// antialiased or nothing.
 func lostOf(info Info, format string, keepsAntialiased bool) (lost []string) {
 	if info.Meta.Antialiased && !keepsAntialiased {
 		lost = append(lost, format+" cannot say that the model was trained antialiased: viewers may show small splats too thick.")
