@@ -25,7 +25,7 @@ func (t *Trainer) Show(out []float32, c scene.Camera, look Look) ([]float32, sce
 	if look == LookDepth {
 		background = [3]float32{}
 	}
-	r, err := t.e.draw(c, t.degree(), t.cfg.Near, t.cfg.Antialiased, background, look)
+	r, err := t.e.draw(c, t.cfg.SHDegree, t.cfg.Near, t.cfg.Antialiased, background, look)
 	if err != nil {
 		return nil, c, err
 	}

@@ -274,7 +274,8 @@ func (t *Trainer) MemoryStats() (most MemoryStats) {
 	return most
 }
 
-// Render makes a picture of the model: [Height][Width][3], not clamped.
+// Render makes a picture of the model as its file is drawn: of all its SH coefficients, also of those that training has
+// not come to yet, which are zero unless the model was begun with others. [Height][Width][3], not clamped.
 func (t *Trainer) Render(c scene.Camera) ([]float32, error) { return t.RenderInto(nil, c) }
 
 // RenderInto is Render into memory that the caller has done with, if it is large enough.
@@ -282,11 +283,8 @@ func (t *Trainer) RenderInto(out []float32, c scene.Camera) ([]float32, error) {
 	if err := t.takeIn(); err != nil {
 		return nil, err
 	}
-	return t.e.picturize(out, c, t.degree(), t.cfg.Near, t.cfg.Antialiased, t.cfg.Background)
+	return t.e.picturize(out, c, t.cfg.SHDegree, t.cfg.Near, t.cfg.Antialiased, t.cfg.Background)
 }
-
-// degree is that of the spherical harmonics by now.
-func (t *Trainer) degree() int { return min(t.progress.Step/t.cfg.SHInterval, t.cfg.SHDegree) }
 
 // Close frees the trainer's device memory, after a checkpoint that is being written has been.
 func (t *Trainer) Close() error {

@@ -372,6 +372,7 @@ type ViewScore struct {
 type StepScores struct {
 	Step  int
 	Views []ViewScore
+	Drawn *Drawn // nil: an earlier version measured it
 }
 
 // maxPSNR replaces the infinite PSNR of equal images in files, in dB: JSON has
@@ -379,17 +380,19 @@ type StepScores struct {
 const maxPSNR = 100
 
 // inriaMean and inriaViews are the values of results.json and per_view.json.
-// LPIPS, INRIA's third key, is absent because it is not measured. The protocol is added.
+// LPIPS, INRIA's third key, is absent because it is not measured. The protocol is added, and how the model was drawn.
 type inriaMean struct {
 	SSIM     float64
 	PSNR     float64
 	Protocol string `json:"protocol"`
+	Drawn    *Drawn `json:"drawn,omitempty"`
 }
 
 type inriaViews struct {
 	SSIM     map[string]float64
 	PSNR     map[string]float64
 	Protocol string `json:"protocol"`
+	Drawn    *Drawn `json:"drawn,omitempty"`
 }
 
 // Mean returns the mean PSNR and SSIM over the views, each PSNR capped at 100 dB.
@@ -414,7 +417,7 @@ func WriteResults(dir, protocol string, steps []StepScores, goesOn bool) error {
 		if len(s.Views) == 0 {
 			return fmt.Errorf("scene: write results: step %d: no view was measured", s.Step)
 		}
-		views := inriaViews{make(map[string]float64), make(map[string]float64), protocol}
+		views := inriaViews{make(map[string]float64), make(map[string]float64), protocol, s.Drawn}
 		for _, v := range s.Views {
 			if math.IsNaN(v.PSNR) || math.IsNaN(v.SSIM) {
 				return fmt.Errorf("scene: write results: step %d: %q: PSNR %v, SSIM %v: %w", s.Step, v.Name, v.PSNR, v.SSIM, errNotFinite)
@@ -427,7 +430,7 @@ func WriteResults(dir, protocol string, steps []StepScores, goesOn bool) error {
 			continue // measured since, by another protocol
 		}
 		psnr, ssim := s.Mean()
-		means[key], perView[key] = inriaMean{SSIM: ssim, PSNR: psnr, Protocol: protocol}, views
+		means[key], perView[key] = inriaMean{SSIM: ssim, PSNR: psnr, Protocol: protocol, Drawn: s.Drawn}, views
 	}
 	return writeResults(dir, means, perView)
 }

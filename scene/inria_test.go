@@ -180,7 +180,7 @@ func TestResults(t *testing.T) {
 	if err := WriteResults(dir, "gsplat", []StepScores{{Step: 1}}, false); err == nil {
 		t.Error("a step without views passes")
 	}
-	if err := WriteResults(dir, "gsplat", []StepScores{{1, []ViewScore{{"a", math.NaN(), 0}}}}, false); !errors.Is(err, errNotFinite) {
+	if err := WriteResults(dir, "gsplat", []StepScores{{1, []ViewScore{{"a", math.NaN(), 0}}, nil}}, false); !errors.Is(err, errNotFinite) {
 		t.Errorf("NaN: %v", err)
 	}
 }

@@ -14,8 +14,14 @@ type PLYMeta struct {
 	Origin      *[3]float64 // what was subtracted from the coordinates, nil for nothing
 	Antialiased bool        // trained with the screen-space compensation of Mip-Splatting
 	Vertical    string      // vertical axis of the scene, as in "y"; empty leaves the comment out
+	Background  *[3]float32 // colour that it was trained on, 0..1; nil leaves the comment out
+	Near        float64     // near plane that it was trained with, the median camera distance being 1; 0 leaves the comment out: DefaultNear
+	Exposure    bool        // trained with a colour map for each photo, which the splats do not hold
 	Comments    []string    // further comments, one line each
 }
+
+// DefaultNear is the near plane of models whose files name none, the median camera distance being 1.
+const DefaultNear = 0.01
 
 // Comments are "key value" lines; viewers know the last one.
 const (
@@ -26,6 +32,10 @@ const (
 	commentOrigin    = "origin "
 	commentMip       = "SplatRenderMode: mip" // Brush's
 	commentVertical  = "Vertical axis: "      // likewise
+
+	commentBackground = "background "
+	commentNear       = "near "
+	commentExposure   = "exposure learnt"
 )
 
 // Lines returns the comments in the order in which they are written.
@@ -46,6 +56,15 @@ func (m PLYMeta) Lines(degree int) ([]string, error) {
 	}
 	if m.Vertical != "" {
 		out = append(out, commentVertical+m.Vertical)
+	}
+	if m.Background != nil {
+		out = append(out, fmt.Sprintf("%s%g %g %g", commentBackground, m.Background[0], m.Background[1], m.Background[2]))
+	}
+	if m.Near != 0 {
+		out = append(out, commentNear+strconv.FormatFloat(m.Near, 'g', -1, 64))
+	}
+	if m.Exposure {
+		out = append(out, commentExposure)
 	}
 	out = append(out, m.Comments...)
 	for _, line := range out {
@@ -112,7 +131,52 @@ func (m *PLYMeta) parseComment(line string) bool {
 		}
 		return ok
 	}
+	return m.parseLook(line)
+}
+
+// parseLook reads a comment that says how the model is to be drawn.
+func (m *PLYMeta) parseLook(line string) bool {
+	if v, ok := strings.CutPrefix(line, commentBackground); ok {
+		colour, ok := parseOrigin(v)
+		look := PLYMeta{Background: &[3]float32{float32(colour[0]), float32(colour[1]), float32(colour[2])}}
+		if ok = ok && look.plausibleLook(); ok {
+			m.Background = look.Background
+		}
+		return ok
+	}
+	if v, ok := strings.CutPrefix(line, commentNear); ok {
+		near, err := strconv.ParseFloat(v, 64)
+		look := PLYMeta{Near: near}
+		if ok = err == nil && look.plausibleLook(); ok {
+			m.Near = near
+		}
+		return ok
+	}
+	if line == commentExposure {
+		m.Exposure = true
+		return true
+	}
 	return false
+}
+
+// plausibleLook tells whether background and near plane can be drawn with.
+func (m *PLYMeta) plausibleLook() bool {
+	if m.Background != nil {
+		for _, x := range m.Background {
+			if !(x >= 0 && x <= 1) {
+				return false
+			}
+		}
+	}
+	return m.Near >= 0 && finite64(m.Near)
+}
+
+// TakeLook takes over how a model is to be drawn, where that makes sense: a file may say anything.
+func (m *PLYMeta) TakeLook(background *[3]float32, near float64, exposure bool) {
+	if look := (PLYMeta{Background: background, Near: near}); look.plausibleLook() {
+		m.Background, m.Near = background, near
+	}
+	m.Exposure = exposure
 }
 
 // parseForeign reads the comments of other programs that say something about a model, in any case.

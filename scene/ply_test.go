@@ -10,6 +10,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 )
@@ -149,17 +150,16 @@ func TestPLYRoundTrip(t *testing.T) {
 	for degree := range MaxSHDegree + 1 {
 		for _, n := range []int{0, 1, plyBatch - 1, plyBatch, plyBatch + 1} {
 			s := randomSplats(n, degree)
-			meta := PLYMeta{Generator: "g 1", Step: 7, Seed: 1<<63 + 1, Origin: &origin, Antialiased: degree == 2, Comments: []string{"step by step"}}
+			meta := PLYMeta{Generator: "g 1", Step: 7, Seed: 1<<63 + 1, Origin: &origin, Antialiased: degree == 2, Comments: []string{"step by step", "near the door", "background noise"}}
+			if degree == 1 {
+				meta.Background, meta.Near, meta.Exposure = &[3]float32{0.1, 0, 1}, 0.05, true
+			}
 			got, info, err := decodeBytes(encodeSplats(t, s, meta))
 			if err != nil {
 				t.Fatal(err)
 			}
 			sameSplats(t, got, s)
-			if *info.Meta.Origin != origin {
-				t.Errorf("origin %v", *info.Meta.Origin)
-			}
-			info.Meta.Origin, meta.Origin = nil, nil
-			if fmt.Sprint(info.Meta) != fmt.Sprint(meta) || len(info.Ignored) != 0 || info.NonFinite != 0 {
+			if !reflect.DeepEqual(info.Meta, meta) || len(info.Ignored) != 0 || info.NonFinite != 0 {
 				t.Errorf("info %+v, want meta %+v", info, meta)
 			}
 		}
@@ -334,5 +334,17 @@ func TestPLYForeignComments(t *testing.T) {
 	s.Quats[0] = 1
 	if _, info, err := decodeBytes(encodeSplats(t, s, PLYMeta{Vertical: "y"})); err != nil || info.Meta.Vertical != "y" {
 		t.Errorf("%+v, %v", info, err)
+	}
+}
+
+// TestImplausibleLook wants what nobody can draw with to stay a comment.
+func TestImplausibleLook(t *testing.T) {
+	lines := []string{"background 1 1", "background 2 0 0", "background 0 NaN 0", "near -1", "near Inf", "near 0.1 m", "exposure 3"}
+	m := parseMeta(lines)
+	if m.Background != nil || m.Near != 0 || m.Exposure || len(m.Comments) != len(lines) {
+		t.Errorf("%+v", m)
+	}
+	if m.TakeLook(&[3]float32{0, 0, 7}, 0.5, false); m.Background != nil || m.Near != 0 {
+		t.Errorf("%+v", m)
 	}
 }

@@ -7,7 +7,9 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 )
 
 // Files of scores, in INRIA's layout and with its names: method -> metric -> mean, and method -> metric -> view -> value.
@@ -17,6 +19,7 @@ const (
 	protocolKey = "protocol" // that a method's numbers were taken by
 	weightsKey  = "lpips_weights_sha256"
 	trainedKey  = "views_trained_on" // how many of the views the model was trained on; null: nobody knows
+	drawnKey    = "drawn"            // a Drawn; absent of scores by versions before it, and of pictures of other programs
 )
 
 // MethodName is what INRIA's files call the model of a step.
@@ -43,6 +46,34 @@ type Result struct {
 	Views    []ViewScores
 
 	TrainedOn *TrainedOn // nil where no model is measured
+	Drawn     *Drawn     // likewise
+}
+
+// Drawn is what decides the pixels of a score beside the splats and the camera. A file says what it can of it
+// (PLYMeta); the score names all of it.
+type Drawn struct {
+	Near        float64    `json:"near"`       // near plane of all views, the median camera distance being 1
+	NearUnits   float64    `json:"near_units"` // the same in the capture's units
+	Background  [3]float32 `json:"background"`
+	Antialiased bool       `json:"antialiased"`
+	Exposure    bool       `json:"exposure_fitted"` // on the left half of each photo, and the right half is measured
+	Masked      bool       `json:"masked"`          // pixels that masks leave out do not count
+	Photos      string     `json:"photos"`          // their size, as in "64x48"
+}
+
+// String words it.
+func (d *Drawn) String() string {
+	text := fmt.Sprintf("near plane %g, background %g,%g,%g", d.Near, d.Background[0], d.Background[1], d.Background[2])
+	if d.Antialiased {
+		text += ", antialiased"
+	}
+	if d.Exposure {
+		text += ", exposure fitted on the left half of each photo and measured on the right"
+	}
+	if d.Masked {
+		text += ", masked pixels left out"
+	}
+	return text
 }
 
 // TrainedOn says how many of the views that a model is measured on it was trained on.
@@ -82,6 +113,9 @@ func MergeResults(dir string, r *Result) error {
 		if t.Known {
 			means[trainedKey] = t.Views
 		}
+	}
+	if r.Drawn != nil {
+		means[drawnKey], perView[drawnKey] = r.Drawn, r.Drawn
 	}
 	for k, m := range r.Means() {
 		if !m.Known {
@@ -172,6 +206,39 @@ func readMethod(path, method string) (entry map[string]any, protocol string, err
 	}
 	protocol, _ = entry[protocolKey].(string)
 	return entry, protocol, nil
+}
+
+// UndrawnMethods lists the methods of results.json in dir that an earlier version of this program measured, which did
+// not say how models were drawn.
+func UndrawnMethods(dir string) (methods []string, err error) {
+	all, err := readResults(filepath.Join(dir, resultsFile))
+	if err != nil {
+		return nil, err
+	}
+	for name, raw := range all {
+		var entry map[string]json.RawMessage
+		text, _ := raw.(json.RawMessage)
+		if strings.HasPrefix(name, "ours_") && json.Unmarshal(text, &entry) == nil && entry[protocolKey] != nil && entry[drawnKey] == nil {
+			methods = append(methods, name)
+		}
+	}
+	slices.Sort(methods)
+	return methods, nil
+}
+
+// ReadDrawn returns how results.json in dir says that a method was drawn, nil where an earlier version measured it.
+func ReadDrawn(dir, method string) (*Drawn, error) {
+	all, err := readResults(filepath.Join(dir, resultsFile))
+	if err != nil {
+		return nil, err
+	}
+	var entry struct {
+		Drawn *Drawn `json:"drawn"`
+	}
+	if text, ok := all[method].(json.RawMessage); ok {
+		err = JSONError(json.Unmarshal(text, &entry))
+	}
+	return entry.Drawn, err
 }
 
 // numbersOf returns those values that are numbers.

@@ -40,7 +40,7 @@ func TestMergeResults(t *testing.T) {
 	if psnr, _ := views["ours_30000"]["PSNR"].(map[string]any); psnr["b.png"] != 30. || views["ours_30000"]["LPIPS"] != nil || views["ours_7000"]["SSIM"] == nil {
 		t.Errorf("per_view.json holds %s", data)
 	}
-	if err := WriteResults(dir, "gsplat", []StepScores{{8000, []ViewScore{{"a.png", 21, 0.5}}}, {30000, []ViewScore{{"a.png", 22, 0.5}}}}, true); err != nil {
+	if err := WriteResults(dir, "gsplat", []StepScores{{8000, []ViewScore{{"a.png", 21, 0.5}}, nil}, {30000, []ViewScore{{"a.png", 22, 0.5}}, nil}}, true); err != nil {
 		t.Fatal(err)
 	}
 	for method, want := range map[string]float64{"ours_7000": 0, "ours_8000": 21, "ours_30000": 25} { // the first is no more of the run, the last was measured by hand
@@ -77,4 +77,40 @@ func FuzzReadMeans(f *testing.F) {
 			t.Error(err)
 		}
 	})
+}
+
+// TestDrawn wants files to say how models were drawn, and names of the methods that an earlier version measured without
+// that.
+func TestDrawn(t *testing.T) {
+	dir := t.TempDir()
+	old := []StepScores{{Step: 7, Views: []ViewScore{{"a.png", 20, 0.5}}}}
+	drawn := &Drawn{Near: 0.05, NearUnits: 0.2, Background: [3]float32{1, 0.5, 0}, Antialiased: true, Photos: "64x48"}
+	if err := WriteResults(dir, "gsplat", append(old, StepScores{8, old[0].Views, drawn}), false); err != nil {
+		t.Fatal(err)
+	}
+	result := &Result{Method: "pictures", Protocol: "inria", Views: []ViewScores{{"a.png", []Score{{"PSNR", 20, true}}}}}
+	if err := MergeResults(dir, result); err != nil {
+		t.Fatal(err)
+	}
+	if list, err := UndrawnMethods(dir); err != nil || len(list) != 1 || list[0] != "ours_7" {
+		t.Errorf("measured by an earlier version: %q, %v", list, err)
+	}
+	for method, want := range map[string]*Drawn{"ours_7": nil, "ours_8": drawn, "ours_9": nil} {
+		if got, err := ReadDrawn(dir, method); err != nil || (got == nil) != (want == nil) || got != nil && *got != *want {
+			t.Errorf("%s: %+v, %v", method, got, err)
+		}
+	}
+	if text := drawn.String(); text != "near plane 0.05, background 1,0.5,0, antialiased" {
+		t.Error(text)
+	}
+	result.Method, result.Drawn = "ours_7", drawn
+	if err := MergeResults(dir, result); err != nil {
+		t.Fatal(err)
+	}
+	if list, err := UndrawnMethods(dir); err != nil || len(list) != 0 {
+		t.Errorf("measured again: %q, %v", list, err)
+	}
+	if list, err := UndrawnMethods(t.TempDir()); err != nil || len(list) != 0 {
+		t.Errorf("without files: %q, %v", list, err)
+	}
 }

@@ -19,6 +19,7 @@ type SynthOptions struct {
 	Scale         float64    // length of a scene unit in the capture's frame, default 1
 	Offset        [3]float64 // where the middle of the scene lies in the capture's frame
 	City          bool       // a city that is flown over, in place of things on a table that are walked around
+	Wrong         float64    // share of the points that stand right in front of a camera, as wrong matches of photos do; 0 to 1
 }
 
 // Bounds on what WriteSynth makes: far above any use, below what would fill a
@@ -49,6 +50,8 @@ func (o SynthOptions) withDefaults() (SynthOptions, error) {
 		return o, fmt.Errorf("scene: make capture: %dx%d pixels, want sides of 16 to %d", o.Width, o.Height, maxSynthSide)
 	case o.Points < 4 || o.Points > maxSynthPoints:
 		return o, fmt.Errorf("scene: make capture: %d points, want 4 to %d", o.Points, maxSynthPoints)
+	case !(o.Wrong >= 0 && o.Wrong <= 1):
+		return o, fmt.Errorf("scene: make capture: a share of %v wrong points, want 0 to 1", o.Wrong)
 	case !(o.Scale > 0) || !finite64(o.Scale):
 		return o, fmt.Errorf("scene: make capture: scale %v is not positive", o.Scale)
 	}
@@ -65,6 +68,7 @@ const (
 	streamSynthCamera uint32 = 0x10011
 	streamSynthPoint  uint32 = 0x10012
 	streamSynthSplat  uint32 = 0x10013 // and the next
+	streamSynthWrong  uint32 = 0x10015
 )
 
 // random returns four numbers of [0, 1) that depend on the seed, the stream and
@@ -267,11 +271,21 @@ func (w *synthWorld) grid(l *lens, x, y float64, n int) (mean vec, spread float6
 // points returns the cloud: what eachPoint finds.
 func (o *SynthOptions) points(w *synthWorld, views []Camera) []Point {
 	points := make([]Point, o.Points)
-	o.eachPoint(w, views, func(i int, s surface, _ *Camera) {
+	o.eachPoint(w, views, func(i int, s surface, cam *Camera) {
 		c := w.shade(s).mul(255)
-		points[i] = Point{Pos: o.move(s.point), Color: [3]uint8{toByte(c[0]), toByte(c[1]), toByte(c[2])}}
+		at := s.point
+		if chance := o.random(streamSynthWrong, i); chance[0] < o.Wrong {
+			at = inFront(cam, s, chance[1])
+		}
+		points[i] = Point{Pos: o.move(at), Color: [3]uint8{toByte(c[0]), toByte(c[1]), toByte(c[2])}}
 	})
 	return points
+}
+
+// inFront returns a place on the way from a camera to what it sees: 1 to 6 hundredths of it.
+func inFront(c *Camera, s surface, where float64) vec {
+	eye := vec(c.Center())
+	return eye.add(s.point.sub(eye).mul(0.01 + 0.05*where))
 }
 
 // eachPoint calls f, on several goroutines, with what a camera sees through randomly chosen

@@ -41,6 +41,10 @@ type captureRecord struct {
 	Background [3]float32 `json:"background"`
 	Near       float64    `json:"near"`     // in the training frame
 	Exposure   bool       `json:"exposure"` // colour maps were learnt
+
+	// Of runs by earlier versions: above 0, each training photo and each score had a near plane of its own, which no
+	// file holds. See hiddenScores.
+	Clearance float64 `json:"clearance,omitempty"`
 }
 
 // captureRecord returns what is recorded of this run's capture.

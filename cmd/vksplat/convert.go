@@ -347,6 +347,17 @@ func (a *app) openModels(in []string, w *watch) (splatfile.Source, error) {
 	if first := antialiased(opened.parts[0]); slices.ContainsFunc(opened.parts, func(m splatfile.Source) bool { return antialiased(m) != first }) {
 		a.warn("some of the models were trained with --antialiased and some were not: the result is marked as the first, and the others look thinner or thicker than they should")
 	}
+	look := func(m splatfile.Source) string {
+		meta := m.Info().Meta
+		background := [3]float32{}
+		if meta.Background != nil {
+			background = *meta.Background
+		}
+		return fmt.Sprint(background, meta.Near, meta.Exposure)
+	}
+	if first := look(opened.parts[0]); slices.ContainsFunc(opened.parts, func(m splatfile.Source) bool { return look(m) != first }) {
+		a.warn("the models were trained on different backgrounds, with different near planes or exposure: the result says those of the first")
+	}
 	var err error
 	if opened.Source, err = splatfile.Merge(opened.parts); err != nil {
 		return nil, errors.Join(err, opened.Close())

@@ -38,6 +38,7 @@ type evalOptions struct {
 
 	exposure    bool
 	antialiased bool
+	origin      originFlag
 	load        loadFlags
 	device      pipeline.DeviceOptions
 	config      pipeline.RenderConfig
@@ -89,6 +90,7 @@ func (o *evalOptions) table() []option {
 		text(&o.testList, "test-list", "the photos that `FILE` names, one a line, are held out"),
 		truth(&o.exposure, "exposure", "fit each photo's exposure on its left half, measure on the right (default: as OUT was trained)"),
 		truth(&o.antialiased, "antialiased", "compensate opacity for the pixel filter (default: as the file says)"),
+		other(&o.origin, "origin", "what was subtracted from the model's coordinates, `X,Y,Z` (default: as the file says)"),
 		text(&o.out, "output", "write results.json and per_view.json to the folder `DIR` (default: OUT; none for a FILE)").letter("o").isFolder(),
 		text(&o.weights, "lpips-weights", "measure LPIPS too, with the networks' weights in `FILE`, which tools/lpips_weights.py makes"),
 		truth(&o.compare, "compare", "print one table with the models side by side"),
@@ -122,7 +124,7 @@ func (o *evalOptions) check() error {
 		return usagef("give a distance above 0, as in 0.01", "flag --near: %g is no distance", o.config.Near)
 	}
 	if pictures {
-		for _, name := range []string{"capture", "split", "iteration", "test-every", "test-list", "near", "images", "downscale", "full-photos", "model", "format", "undo-applied-transform", "antialiased", "device", "max-vram"} {
+		for _, name := range []string{"capture", "split", "iteration", "test-every", "test-list", "near", "images", "downscale", "full-photos", "model", "format", "undo-applied-transform", "antialiased", "origin", "device", "max-vram"} {
 			if o.given(name) && !(o.weights != "" && (name == "device" || name == "max-vram")) {
 				return usagef("leave it out", "flag --%s has no meaning for folders of pictures", name)
 			}
@@ -219,6 +221,9 @@ func (a *app) measureAll(ctx context.Context, o *evalOptions, jobs []*evalJob) (
 		if job.folder != "" {
 			if err := scene.MergeResults(job.folder, &job.result); err != nil {
 				return err
+			}
+			if text := hiddenScores(job.folder, job.rec); text != "" {
+				a.note(text)
 			}
 		}
 		if !o.compare {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"golang.org/x/term"
@@ -19,16 +18,18 @@ import (
 // evalJob is one thing that eval measures: a model, or a folder of pictures.
 type evalJob struct {
 	app     *app
-	o       evalOptions // with what the run recorded
-	name    string      // in tables
-	file    string      // of the model
+	o       evalOptions    // with what the run recorded
+	name    string         // in tables
+	file    string         // of the model
+	rec     *captureRecord // of the model's run, nil for none
 	capture *scene.Capture
 	cams    []scene.Camera // to be compared with; of a model in the training frame
 	renders []scene.Camera // pictures of --renders
 	folder  string         // for the files of scores, "" for none
 	scorer  *scorer
 	result  scene.Result
-	beside  int64 // bytes of the device that LPIPS leaves for drawing
+	origin  [3]float64 // that was subtracted from the model's coordinates
+	beside  int64      // bytes of the device that LPIPS leaves for drawing
 	show    *progress
 }
 
@@ -94,12 +95,11 @@ func (j *evalJob) openCapture(rec *captureRecord) error {
 			j.app.warn(w.String())
 		}
 	}
-	look, err := trainedLookOf(j.file)
-	if err != nil {
+	j.capture, j.rec = c, rec
+	if err := holdOut(c, o.testList); err != nil {
 		return err
 	}
-	look.take(&o.config, o.given, c.Synthetic)
-	if err := holdOut(c, o.testList); err != nil {
+	if err := j.takeLook(c.Synthetic); err != nil {
 		return err
 	}
 	var names []string
@@ -108,13 +108,13 @@ func (j *evalJob) openCapture(rec *captureRecord) error {
 	}
 	c.Normalise()
 	c.Points = nil
-	j.capture = c
 	views, err := o.heldOutViews(c, names)
 	if err != nil {
 		return err
 	}
 	j.cams = pick(c.Cameras, views)
 	j.setScorer()
+	j.result.Drawn = drawnOf(&o.config, o.exposure, c, views)
 	on := j.countTrainedOn(rec, views)
 	j.result.TrainedOn = &on
 	j.warnTrainedOn()
@@ -122,8 +122,7 @@ func (j *evalJob) openCapture(rec *captureRecord) error {
 }
 
 func (j *evalJob) setScorer() {
-	masked := slices.ContainsFunc(j.cams, func(c scene.Camera) bool { return c.Mask != "" })
-	j.scorer = &scorer{protocol: protocolOf(j.o.protocol), correct: j.o.correct, unmasked: masked}
+	j.scorer = &scorer{protocol: protocolOf(j.o.protocol), correct: j.o.correct, unmasked: anyMasked(j.cams)}
 	j.result.Protocol = j.o.protocol
 }
 
@@ -186,13 +185,11 @@ func (j *evalJob) measure(ctx context.Context, device *pipeline.Device) (err err
 		return err
 	}
 	j.nameMethod(info.Meta.Step)
-	if j.o.config.Antialiased = info.Meta.Antialiased; j.o.given("antialiased") {
-		j.o.config.Antialiased = j.o.antialiased
-	}
-	splats = splats.FromCapture(j.capture.Frame, originOf(&info))
+	splats = splats.FromCapture(j.capture.Frame, j.origin)
 	if err := checkNear(j.o.config.Near, splats, j.capture.Cameras); err != nil {
 		return err
 	}
+	j.warnElsewhere(splats)
 	plan, err := device.PlanMeasuring(splats.N, splats.Degree, j.cams, j.perPixel())
 	if err != nil {
 		return err

@@ -92,6 +92,7 @@ func (a *app) printResult(j *evalJob) {
 	}
 	t.add(last...)
 	a.printf("### %s, %s: %s of %s\n\n%s\n%s\n", j.name, r.Method, count(len(r.Views), "photo"), resolution(j.cams), t, j.scorer.legend())
+	j.printDrawn()
 	j.printTrainedOn()
 	if j.folder != "" {
 		a.printf("\nscores: %s\n", j.folder)
@@ -139,6 +140,7 @@ func (a *app) printComparison(jobs []*evalJob) {
 	}
 	a.printf("%s\n", jobs[0].scorer.legend())
 	for _, j := range jobs {
+		j.printDrawn()
 		j.printTrainedOn()
 	}
 }

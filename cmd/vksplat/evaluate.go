@@ -23,6 +23,12 @@ func (r *trainRun) picturesFolder(step int) string {
 
 // measure evaluates the model after step, unless that has been done, and records the scores. Files of scores are written in any case: a run that was
 // killed may have left them behind what it recorded. Where ctx is cancelled meanwhile there are no scores, and r.unmeasured is set.
+//
+// What is drawn is the model on the device, not the file that was written of it: a second copy beside the optimiser's
+// state may not fit, and measurements on the way (--eval-at) have no file. The scores are the file's all the same.
+// RenderInto takes what the file holds, all SH coefficients among it, with settings that the file names (startModel);
+// the file differs by the rounding of coordinates to float32 in the capture's frame, which --origin keeps small: 1e-6
+// dB. TestScoreIsTheFiles measures files alone and compares.
 func (r *trainRun) measure(ctx context.Context, step int, seen func(photo scene.Image, render []float32)) (views []scene.ViewScore, err error) {
 	r.saver.startOver()
 	if ctx.Err() != nil { // Ctrl-C has stopped the training; what was trained is measured all the same
@@ -47,7 +53,7 @@ func (r *trainRun) measure(ctx context.Context, step int, seen func(photo scene.
 
 // measured returns the scores of an evaluation of step that an earlier process recorded, nil where one of its pictures is not there.
 func (r *trainRun) measured(step int) []scene.ViewScore {
-	views := r.rec.metrics.evaluated(step)
+	views := r.rec.metrics.evaluated(step, r.drawn())
 	files := r.pictureFiles()
 	for _, v := range views {
 		if file, known := files[v.Name]; !known || !isFile(filepath.Join(r.picturesFolder(step), file)) {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -240,6 +241,12 @@ func describeModel(path string, model splatfile.Source, unpack bool) (any, facts
 	f.add("splats", "%s, %s: %s of SH degree %d", path, bytesText(size), count(from.N, "splat"), from.Degree)
 	f.add("format", "%s", strings.TrimSpace(from.Format+" "+from.Encoding))
 	f.add("antialiased", "%s", map[bool]string{true: "yes", false: "no, or the file does not say"}[from.Meta.Antialiased])
+	if b := from.Meta.Background; b != nil {
+		f.add("trained on", "background %g,%g,%g, near plane %g", b[0], b[1], b[2], cmp.Or(from.Meta.Near, scene.DefaultNear))
+	}
+	if from.Meta.Exposure {
+		f.add("exposure", "learnt for each training photo, and not in the file")
+	}
 	for _, c := range from.Comments {
 		f.add("comment", "%.200q", c)
 	}
@@ -351,6 +358,7 @@ type runInfo struct {
 	Path        string   `json:"path"`
 	Checkpoints []string `json:"checkpoints"`
 	Models      []string `json:"models"`
+	Scores      string   `json:"scores_note,omitempty"` // what is to be known of those in results.json
 	Newest      any      `json:"newest_checkpoint,omitempty"`
 }
 
@@ -371,6 +379,11 @@ func describeRun(path string) (any, facts, error) {
 	}
 	for _, c := range list {
 		info.Checkpoints = append(info.Checkpoints, c.path)
+	}
+	if rec, err := readCaptureRecord(path); err == nil {
+		if info.Scores = hiddenScores(path, rec); info.Scores != "" {
+			f.add("scores", "%s", info.Scores)
+		}
 	}
 	if len(list) == 0 {
 		why := "the run keeps none, or ended before the first"

@@ -349,8 +349,8 @@ func TestPictureFailsInTheMiddle(t *testing.T) {
 		t.Fatal(err)
 	}
 	views, err := r.measure(ctx, 3, nil)
-	if err == nil || !strings.Contains(err.Error(), stuck) || views != nil || r.unmeasured || r.rec.metrics.evaluated(3) != nil || isFile(filepath.Join(r.out, "results.json")) {
-		t.Errorf("measured %v, recorded %v, stopped %v: %v", views, r.rec.metrics.evaluated(3), r.unmeasured, err)
+	if err == nil || !strings.Contains(err.Error(), stuck) || views != nil || r.unmeasured || r.rec.metrics.evaluated(3, r.drawn()) != nil || isFile(filepath.Join(r.out, "results.json")) {
+		t.Errorf("measured %v, recorded %v, stopped %v: %v", views, r.rec.metrics.evaluated(3, r.drawn()), r.unmeasured, err)
 	}
 	if err := os.RemoveAll(stuck); err != nil {
 		t.Fatal(err)

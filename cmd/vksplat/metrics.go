@@ -104,6 +104,8 @@ type evalLine struct {
 	Splats     int        `json:"splats"`
 	Seconds    rounded    `json:"seconds"` // of training
 	Views      []viewLine `json:"views"`
+
+	Drawn *scene.Drawn `json:"drawn,omitempty"` // absent of measurements by earlier versions
 }
 
 type viewLine struct {
@@ -261,10 +263,10 @@ func (m *metricsLog) step(p pipeline.Progress, total int, seconds float64, use d
 }
 
 // eval writes a measurement.
-func (m *metricsLog) eval(step, splats int, seconds float64, views []scene.ViewScore) (*evalLine, error) {
+func (m *metricsLog) eval(step, splats int, seconds float64, views []scene.ViewScore, drawn *scene.Drawn) (*evalLine, error) {
 	s := summarise(views)
 	e := evalLine{Event: eventEval, Step: step, PSNR: rounded(s.PSNR), SSIM: rounded(s.SSIM), PSNRMedian: rounded(s.PSNRMedian), SSIMMedian: rounded(s.SSIMMedian),
-		Splats: splats, Seconds: rounded(m.secondsBefore + seconds)}
+		Splats: splats, Seconds: rounded(m.secondsBefore + seconds), Drawn: drawn}
 	for _, v := range views {
 		e.Views = append(e.Views, viewLine{v.Name, exact(v.PSNR), exact(v.SSIM)})
 	}
@@ -276,7 +278,7 @@ func (m *metricsLog) eval(step, splats int, seconds float64, views []scene.ViewS
 func (m *metricsLog) scores() []scene.StepScores {
 	var list []scene.StepScores
 	for _, e := range m.evals {
-		s := scene.StepScores{Step: e.Step}
+		s := scene.StepScores{Step: e.Step, Drawn: e.Drawn}
 		for _, v := range e.Views {
 			s.Views = append(s.Views, scene.ViewScore{Name: v.Name, PSNR: float64(v.PSNR), SSIM: float64(v.SSIM)})
 		}
@@ -285,10 +287,10 @@ func (m *metricsLog) scores() []scene.StepScores {
 	return list
 }
 
-// evaluated returns the measurement of step, nil where the last one is of another step.
-func (m *metricsLog) evaluated(step int) []scene.ViewScore {
+// evaluated returns the measurement of step, nil where the last one is of another step, or was drawn otherwise.
+func (m *metricsLog) evaluated(step int, drawn *scene.Drawn) []scene.ViewScore {
 	list := m.scores()
-	if n := len(list); n > 0 && list[n-1].Step == step {
+	if n := len(list); n > 0 && list[n-1].Step == step && list[n-1].Drawn != nil && *list[n-1].Drawn == *drawn {
 		return list[n-1].Views
 	}
 	return nil

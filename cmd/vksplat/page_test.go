@@ -96,7 +96,7 @@ var keyTexts = map[string]string{
 	"device_bytes": "device memory taken now",
 	"device_busy":  "share of the time for which steps keep the device busy, 0 to 1, by the steps that are timed, some of them; null while unknown", "peak_rss_bytes": "resident memory of the process at most; 0 where the system does not tell",
 	"seconds": "of training, without what is measured and saved; goes on when a run is resumed", "psnr_median": "dB, over the views", "ssim_median": "over the views",
-	"views": "a list with `name`, `psnr` and `ssim` of each held-out photo", "version": "of vksplat", "device": "its name", "scene": "the capture's folder", "out": "the folder that is written",
+	"views": "a list with `name`, `psnr` and `ssim` of each held-out photo", "drawn": "what decides pixels beside the splats: near plane, background and so on; see docs/eval.md", "version": "of vksplat", "device": "its name", "scene": "the capture's folder", "out": "the folder that is written",
 	"train_images": "photos to train on", "test_images": "photos held out", "resolution": "of the photos, in pixels", "points": "of the capture",
 	"planned_bytes": "device memory that training starts with", "budget_bytes": "device memory that it may take",
 }

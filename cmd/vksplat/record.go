@@ -186,7 +186,7 @@ func (rec *record) view(step int, name string, p *boardPicture) {
 
 // eval is called after all held-out photos.
 func (rec *record) eval(step int, views []scene.ViewScore) {
-	e, err := rec.metrics.eval(step, rec.run.trainer.NSplats(), rec.seconds(), views)
+	e, err := rec.metrics.eval(step, rec.run.trainer.NSplats(), rec.seconds(), views, rec.run.drawn())
 	rec.check(err)
 	if rec.board != nil {
 		rec.check(rec.board.eval(e))

@@ -51,10 +51,11 @@ func TestMetricsResume(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	drawn := &scene.Drawn{Near: 0.01}
 	m := open(0, "", false)
 	begin(m)
 	logSteps(t, m, 1, 30, 100)
-	if _, err := m.eval(30, 130, 30, views); err != nil {
+	if _, err := m.eval(30, 130, 30, views, drawn); err != nil {
 		t.Fatal(err)
 	}
 	logSteps(t, m, 31, 43, 100)
@@ -71,7 +72,7 @@ func TestMetricsResume(t *testing.T) {
 	if m.since.N != 3 || parseInterval(aside, 2) != (interval{}) || parseInterval("", 43) != (interval{}) || parseInterval(`{"n":-1}`, 43) != (interval{}) {
 		t.Errorf("%d steps without a line, want 3 and none of what no checkpoint of ours says", m.since.N)
 	}
-	if m.evaluated(30) == nil || m.evaluated(40) != nil || len(m.scores()) != 1 || m.scores()[0].Views[1] != views[1] {
+	if m.evaluated(30, drawn) == nil || m.evaluated(30, &scene.Drawn{Near: 0.02}) != nil || m.evaluated(40, drawn) != nil || len(m.scores()) != 1 || m.scores()[0].Views[1] != views[1] {
 		t.Errorf("scores %v", m.scores())
 	}
 	if m.secondsBefore != 40 {

@@ -153,7 +153,7 @@ func (o *renderOptions) look(info *splatfile.Info, synthetic bool) error {
 	if o.config.Antialiased = info.Meta.Antialiased; o.given("antialiased") {
 		o.config.Antialiased = o.antialiased
 	}
-	trained, err := trainedLookOf(o.file)
+	trained, err := trainedLookOf(o.file, &info.Meta)
 	if err == nil {
 		trained.take(&o.config, o.given, synthetic)
 	}

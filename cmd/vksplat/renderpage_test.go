@@ -109,7 +109,7 @@ Models hold colours as photos do, in sRGB; ` + "`--colorspace linear`" + ` undoe
 camera's axis (z) over the splats that a pixel shows, each weighed by its share of the pixel, divided by the sum of the shares; in the units of the capture; 0
 where there is nothing. In panoramas it is the distance from the camera. Beside pictures but EXR it is NAME.depth.npy: [height, width], single precision.
 
-The background is ` + "`--background`" + `, or what the model was trained with, which the checkpoint, the run's ` + "`capture.json`" + ` or, where that is
+The background is ` + "`--background`" + `, or what the model was trained with, which the file itself, the run's ` + "`capture.json`" + ` or, where that is
 lost, the run's newest checkpoint says (models of unknown origin: white with the cameras of a synthetic capture), or black; so it is for ` + "`eval`, `view`" + `, and so is ` + "`--near`" + `.
 
 Pictures larger than the device's memory, or than ` + "`--max-vram`" + ` allows, are drawn in bands; the bytes are the same.

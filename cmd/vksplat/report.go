@@ -349,5 +349,6 @@ func (r *trainRun) reportAbout(st *stats) []reportRow {
 		{Key: "peak memory of the process", Value: bytesText(st.PeakRSSBytes)},
 		{Key: "capture", Value: absolute(r.scene)},
 		{Key: "model", Value: r.modelFile(st.Step)},
+		{Key: "scores", Value: "of the model's file, drawn with " + r.drawn().String()},
 	}
 }

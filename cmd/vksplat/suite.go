@@ -132,7 +132,8 @@ type suiteRun struct {
 	record  suiteRecord
 	stats   *stats // nil until the run is done
 	scores  []scene.Score
-	failure string // why it is not done
+	drawn   *scene.Drawn // what decides them beside the model's file
+	failure string       // why it is not done
 }
 
 // train is the run's command line.

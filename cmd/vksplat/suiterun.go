@@ -49,6 +49,10 @@ func (r *suiteRun) recall() error {
 	if err := scene.JSONError(json.Unmarshal(data, &r.record)); err != nil {
 		return &hintedError{err: fmt.Errorf("read %s: %w: %w", path, scene.ErrData, err), hint: "remove the folder to do the run anew"}
 	}
+	if r.record.Protocol != "" && r.read() == nil && r.drawn == nil {
+		r.record.Protocol = "" // an earlier version measured it, which did not say how: once more
+	}
+	r.stats, r.scores = nil, nil
 	if r.record.Scene != absolute(r.scene) || !slices.Equal(r.record.Settings, r.settings) {
 		return fmt.Errorf("%s %w (vksplat train %s %s)", r.out, errOtherSettings, quoted(r.record.Scene), strings.Join(quotedAll(r.record.Settings), " "))
 	}
@@ -91,7 +95,8 @@ func (r *suiteRun) read() error {
 		r.scores = append(r.scores, scene.Score{Name: name, Value: value, Known: known})
 	}
 	r.stats = st
-	return nil
+	r.drawn, err = scene.ReadDrawn(r.out, scene.MethodName(st.Step))
+	return err
 }
 
 // do trains and measures. The record says at any time how far that is.

@@ -42,6 +42,7 @@ type suiteLine struct {
 	Out     string       `json:"out,omitempty"`
 	Device  string       `json:"device,omitempty"`
 	Error   string       `json:"error,omitempty"`   // why there are no numbers
+	Drawn   *scene.Drawn `json:"drawn,omitempty"`   // what decides the scores beside the model's file
 	Resumed bool         `json:"resumed,omitempty"` // seconds and peak lack what processes took that did not come to their end
 	Numbers suiteNumbers `json:"numbers"`
 }
@@ -109,7 +110,7 @@ func (p *suitePlan) results(runs []*suiteRun) *suiteResults {
 		Runs: []suiteLine{}, Means: []suiteLine{}, Groups: []suiteGroup{}}
 	done := map[*suiteLine][]suiteNumbers{}
 	for _, r := range runs {
-		line := suiteLine{Capture: r.capture, Recipe: r.recipe, Seeds: []uint64{r.seed}, Of: 1, Out: r.out, Error: r.failure, Resumed: r.resumed(), Numbers: r.numbers()}
+		line := suiteLine{Capture: r.capture, Recipe: r.recipe, Seeds: []uint64{r.seed}, Of: 1, Out: r.out, Error: r.failure, Resumed: r.resumed(), Numbers: r.numbers(), Drawn: r.drawn}
 		if r.stats != nil {
 			line.Device = r.stats.Device
 		} else if line.Error == "" {
@@ -204,6 +205,7 @@ func (p *suitePlan) tables(runs []*suiteRun) string {
 	}
 	text := fmt.Sprintf("## %s\n\nMeans over seeds:\n\n%s\nEvery run:\n\n%s\n", title, means, each)
 	text += (&scorer{protocol: protocolOf(p.protocol), correct: p.correct}).legend() + " Loop: the training steps alone; wall: processes of train from start to end.\n"
+	text += results.drawnText()
 	if slices.ContainsFunc(runs, (*suiteRun).resumed) {
 		text += "\\* was stopped and went on: seconds and peak lack what processes took that did not come to their end.\n"
 	}
@@ -211,6 +213,32 @@ func (p *suitePlan) tables(runs []*suiteRun) string {
 		if r.Error != "" {
 			text += fmt.Sprintf("\n%s, %s, seed %d: %s\n", r.Capture, r.Recipe, r.Seeds[0], scene.Printable(r.Error))
 		}
+	}
+	return text
+}
+
+// drawnText says how the models were drawn, a line for all that are drawn alike.
+func (s *suiteResults) drawnText() (text string) {
+	var ways []string
+	who := map[string][]string{}
+	for _, r := range s.Runs {
+		if r.Drawn == nil {
+			continue
+		}
+		way, name := r.Drawn.String(), r.Capture+" "+r.Recipe
+		if who[way] == nil {
+			ways = append(ways, way)
+		}
+		if !slices.Contains(who[way], name) {
+			who[way] = append(who[way], name)
+		}
+	}
+	for _, way := range ways {
+		text += "Drawn with " + way
+		if len(ways) > 1 {
+			text += ": " + strings.Join(who[way], ", ")
+		}
+		text += ".\n"
 	}
 	return text
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -9,17 +10,17 @@ import (
 	"vksplat/scene"
 )
 
-// trainedLook is how a model was drawn while it was trained, of what pictures depend on and its file does not say.
+// trainedLook is how a model was drawn while it was trained, of what pictures depend on and splats do not hold.
 type trainedLook struct {
 	background [3]float32
 	near       float64 // in the training frame; 0: not known
 }
 
-// trainedLookOf finds it: a checkpoint says it itself, of another file the record of its run does or, where that is lost, the run's newest checkpoint. It is nil
-// where nobody knows.
-func trainedLookOf(file string) (*trainedLook, error) {
-	if look := lookOfCheckpoint(file, false); look != nil { // who reads its splats compares the hash
-		return look, nil
+// trainedLookOf finds it: the file says it itself, as checkpoints and the files do that train writes. Of another file
+// the record of its run does or, where that is lost, the run's newest checkpoint. It is nil where nobody knows.
+func trainedLookOf(file string, meta *scene.PLYMeta) (*trainedLook, error) {
+	if meta.Background != nil {
+		return &trainedLook{*meta.Background, cmp.Or(meta.Near, scene.DefaultNear)}, nil
 	}
 	out := folderOf(file)
 	if out == "" {
@@ -34,21 +35,21 @@ func trainedLookOf(file string) (*trainedLook, error) {
 	}
 	list, err := listCheckpoints(filepath.Join(out, checkpointFolder))
 	for _, saved := range slices.Backward(list) {
-		if look := lookOfCheckpoint(saved.path, true); look != nil {
+		if look := lookOfCheckpoint(saved.path); look != nil {
 			return look, nil
 		}
 	}
 	return nil, err
 }
 
-// lookOfCheckpoint is nil of what is no checkpoint that can be read, and with verify of a damaged one.
-func lookOfCheckpoint(file string, verify bool) *trainedLook {
+// lookOfCheckpoint is nil of what is no checkpoint that can be read, and of a damaged one.
+func lookOfCheckpoint(file string) *trainedLook {
 	c, err := pipeline.OpenCheckpoint(file)
 	if err != nil {
 		return nil
 	}
 	defer c.Close() // only read
-	if verify && c.Verify() != nil {
+	if c.Verify() != nil {
 		return nil
 	}
 	return &trainedLook{c.Header.Config.Background, c.Header.Config.Near}

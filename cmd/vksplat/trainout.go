@@ -128,7 +128,11 @@ func (r *trainRun) startModel(step int) (finish func() error, err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 		return nil, err
 	}
-	meta := scene.PLYMeta{Generator: "vksplat " + programVersion(), Step: step, Seed: r.config.Seed, Antialiased: r.config.Antialiased}
+	meta := scene.PLYMeta{Generator: "vksplat " + programVersion(), Step: step, Seed: r.config.Seed, Antialiased: r.config.Antialiased,
+		Background: &r.config.Background, Exposure: r.config.Exposure}
+	if r.config.Near != scene.DefaultNear {
+		meta.Near = r.config.Near
+	}
 	if r.origin != [3]float64{} {
 		meta.Origin = &r.origin
 	}
@@ -256,6 +260,7 @@ func (a *app) printSummary(r *trainRun, st *stats, after float64) {
 		steps, durationText(st.LoopSeconds), durationText(after), count(st.Splats, "splat"), bytesText(st.PeakDeviceBytes))
 	if st.Scores != nil {
 		a.printf("held-out photos: PSNR %.2f dB, SSIM %.4f (mean of %d; medians %.2f dB, %.4f)\n", st.PSNR, st.SSIM, st.TestImages, st.PSNRMedian, st.SSIMMedian)
+		a.printf("drawn with %s\n", r.drawn())
 		a.printf("pictures: %s\n", r.picturesFolder(st.Step))
 	}
 	if path := r.saver.newest(); path != "" {

@@ -229,7 +229,7 @@ func (a *app) viewed(o *viewOptions, dir string, small bool) (*view.Model, view.
 	for _, lost := range model.Lost {
 		a.warn(lost)
 	}
-	look, err := trainedLookOf(o.path)
+	look, err := trainedLookOf(o.path, &model.Meta)
 	if err != nil {
 		return nil, view.Scene{}, err
 	}

@@ -47,7 +47,10 @@ type checkpointHead struct {
 	Splats   int    `json:"splats"`
 	SHDegree int    `json:"sh_degree"`
 	Config   struct {
-		Antialiased bool `json:"antialiased"`
+		Antialiased bool        `json:"antialiased"`
+		Background  *[3]float32 `json:"background"`
+		Near        float64     `json:"near"`
+		Exposure    bool        `json:"exposure"`
 	} `json:"config"`
 	Frame struct {
 		Center [3]float64 `json:"center"`
@@ -108,6 +111,10 @@ func (c *checkpointSource) parse() error {
 	c.frame, c.origin = scene.Frame{Center: h.Frame.Center, Scale: h.Frame.Scale}, h.Frame.Origin
 	c.info = Info{Format: checkpointName, N: h.Splats, Degree: h.SHDegree,
 		Meta: scene.PLYMeta{Generator: "vksplat " + h.Version, Step: h.Step, Seed: h.Seed, Antialiased: h.Config.Antialiased}}
+	if h.Config.Near == scene.DefaultNear {
+		h.Config.Near = 0
+	}
+	c.info.Meta.TakeLook(h.Config.Background, h.Config.Near, h.Config.Exposure)
 	if h.Frame.Origin != [3]float64{} {
 		c.info.Meta.Origin = &h.Frame.Origin
 	}

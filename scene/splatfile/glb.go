@@ -73,8 +73,9 @@ type (
 		Buffers            []gltfBuffer     `json:"buffers,omitempty"`
 	}
 	gltfAsset struct {
-		Version   string `json:"version"`
-		Generator string `json:"generator,omitempty"`
+		Version   string  `json:"version"`
+		Generator string  `json:"generator,omitempty"`
+		Extras    *extras `json:"extras,omitempty"`
 	}
 	gltfScene struct {
 		Nodes []int `json:"nodes,omitempty"`

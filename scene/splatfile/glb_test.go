@@ -42,9 +42,9 @@ func TestGLBRoundTrip(t *testing.T) {
 	if ByName("A.GLB") != glb || ByName("glb") != glb || ByName("a.b.spz") != spz {
 		t.Error("the formats are not found by name")
 	}
-	origin := [3]float64{1, 2, 3}
-	if _, lost := writeTemp(t, glb, "a.glb", madeModel(2, 0, "edges"), scene.PLYMeta{Origin: &origin, Antialiased: true}, WriteOptions{}); len(lost) != 2 {
-		t.Errorf("lost %q, want 2 sentences", lost)
+	path, lost := writeTemp(t, glb, "a.glb", madeModel(2, 0, "edges"), scene.PLYMeta{Comments: []string{"mine"}}, WriteOptions{})
+	if _, info := readModel(t, glb, path); len(lost) != 1 || len(info.Meta.Comments) > 0 {
+		t.Errorf("lost %q, want a sentence about comments; read %+v", lost, info.Meta)
 	}
 }
 

@@ -60,6 +60,10 @@ func newGLBSource(path string, r io.ReaderAt, size int64, closer io.Closer) (Sou
 		return nil, readError(opReadGLB, path, err, "")
 	}
 	info := Info{Format: glbName, Meta: scene.PLYMeta{Generator: f.root.Asset.Generator}, Notes: primitive.Extensions.Splats.notes()}
+	f.root.Asset.Extras.into(&info.Meta)
+	if place != Unmoved() {
+		info.Meta.Origin = nil
+	}
 	if packed := primitive.Extensions.Splats.Extensions; packed != nil && packed.SPZ != nil {
 		return f.openSPZ(path, packed.SPZ.BufferView, closer, info, place)
 	}
@@ -126,7 +130,7 @@ func (f *glbFile) openSPZ(path string, view int, closer io.Closer, info Info, pl
 	if err != nil {
 		return nil, err
 	}
-	info.N, info.Degree, info.Packed, info.Meta.Antialiased = s.info.N, s.info.Degree, true, s.info.Meta.Antialiased
+	info.N, info.Degree, info.Packed, info.Meta.Antialiased = s.info.N, s.info.Degree, true, info.Meta.Antialiased || s.info.Meta.Antialiased
 	info.Notes = append(info.Notes, s.info.Notes...)
 	s.info = info
 	return s, nil

@@ -78,7 +78,10 @@ func writeGLB(path string, model Source, o WriteOptions) ([]string, error) {
 	if err != nil {
 		return nil, refuse(err, "")
 	}
-	return lostOf(info, "glTF", false, false), nil
+	if len(info.Meta.Comments) > 0 {
+		return []string{"glTF has no place for comments."}, nil
+	}
+	return nil, nil
 }
 
 // glbHead gives the bytes before the binary data. The planes' widths are multiples of 4 bytes, so that nothing needs padding.
@@ -153,7 +156,7 @@ func glbJSON(info Info, attributes []glbAttribute, p *planes, positions box) glt
 	splats := gltfPrimitive{Attributes: map[string]int{}, Mode: &mode}
 	splats.Extensions.Splats = &gltfSplats{Kernel: glbKernel, ColorSpace: glbColorSpace, SortingMethod: "cameraDistance", Projection: "perspective"}
 	root := gltfRoot{
-		Asset:          gltfAsset{Version: "2.0", Generator: info.Meta.Generator},
+		Asset:          gltfAsset{Version: "2.0", Generator: info.Meta.Generator, Extras: extrasOf(info.Meta, true)},
 		ExtensionsUsed: []string{glbSplats},
 		Scene:          &first,
 		Scenes:         []gltfScene{{Nodes: []int{0}}},

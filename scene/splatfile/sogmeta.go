@@ -38,9 +38,7 @@ type sogMeta struct {
 		Max      sogNumber   `json:"maxs"`
 		Files    []string    `json:"files"`
 	} `json:"shN"`
-	Extras struct {
-		Own sogExtras `json:"vksplat"`
-	} `json:"extras"`
+	Extras *extras `json:"extras"`
 }
 
 // sogCoded is an image of bytes and what they stand for.
@@ -49,13 +47,6 @@ type sogCoded struct {
 	Mins     []sogNumber `json:"mins"`
 	Maxs     []sogNumber `json:"maxs"`
 	Files    []string    `json:"files"`
-}
-
-// sogExtras is what models hold that the format has no place for, under "extras" of meta.json, which other programs leave alone.
-type sogExtras struct {
-	Origin *[3]float64 `json:"origin,omitempty"`
-	Step   int         `json:"step,omitempty"`
-	Seed   uint64      `json:"seed,omitempty"`
 }
 
 // sogNumber is a number of meta.json; null is NaN.
@@ -163,7 +154,8 @@ func checkSogFiles(files []string, want int) error {
 // info gives what is known before images are read. degree is that of the palette's image.
 func (m *sogMeta) info(degree int) Info {
 	out := Info{Format: sogName, N: m.Count, Degree: degree, Packed: true}
-	out.Meta = scene.PLYMeta{Antialiased: m.Antialias, Origin: m.Extras.Own.Origin, Step: m.Extras.Own.Step, Seed: m.Extras.Own.Seed}
+	m.Extras.into(&out.Meta)
+	out.Meta.Antialiased = out.Meta.Antialiased || m.Antialias
 	if !strings.ContainsAny(m.Asset.Generator, "\r\n") {
 		out.Meta.Generator = m.Asset.Generator
 	}

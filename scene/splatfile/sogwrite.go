@@ -254,7 +254,7 @@ type sogFile struct {
 	Quats     any            `json:"quats"`
 	SH0       any            `json:"sh0"`
 	SHN       any            `json:"shN,omitempty"`
-	Extras    map[string]any `json:"extras,omitempty"`
+	Extras    *extras        `json:"extras,omitempty"`
 }
 
 // sogPart is one of the parts of meta.json.
@@ -285,9 +285,7 @@ func (w *sogWriter) meta(o WriteOptions) ([]byte, error) {
 	if w.palette != nil {
 		m.SHN = sogPart{Count: w.palette.graph.k(), Bands: w.info.Degree, Codebook: w.harmonics, Files: []string{sogNames[sogCentroids], sogNames[sogLabels]}}
 	}
-	if own := (sogExtras{w.info.Meta.Origin, w.info.Meta.Step, w.info.Meta.Seed}); own != (sogExtras{}) {
-		m.Extras = map[string]any{"vksplat": own}
-	}
+	m.Extras = extrasOf(w.info.Meta, false)
 	text, err := json.Marshal(m)
 	if err != nil {
 		return nil, fmt.Errorf("splatfile: write sog: meta.json: %w", err)

@@ -2,6 +2,7 @@ package splatfile
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"math"
 	"math/rand/v2"
@@ -70,16 +71,17 @@ type exactness struct {
 	position, scale, opacity, angle, dc, sh float64 // scale: of its logarithm; opacity: of 0 to 1; angle: in radians
 	degree                                  int     // the highest that is kept
 	antialiased                             bool    // the flag is kept
+	look                                    bool    // what else says how the model is drawn, and its origin
 }
 
 // quantisation of the formats that can be written. A format without a line fails TestFormats: its writer says there what it loses.
 var quantisation = map[string]exactness{
-	"ply":            {0, 0, 1e-7, 1e-3, 0, 0, 3, true},
-	"compressed-ply": {0.004, 0.005, 0.002, 0.005, 0.004, 0.017, 3, true}, // 11 bits within 256 splats, bytes of colour
-	"splat":          {0, 1e-6, 0.002, 0.02, 0.008, 0, 0, false},
-	"spz":            {2e-4, 0.032, 0.002, 0.005, 0.014, 0.07, 3, true}, // steps of 1/16 in log scales, 1/32 in spherical harmonics above degree 1
-	"glb":            {0, 1e-6, 1e-6, 1e-3, 0, 0, 3, false},
-	"sog":            {2e-4, 0.03, 0.002, 0.015, 0.007, 0.7, 3, true}, // spherical harmonics from a palette, and those of this model are noise
+	"ply":            {0, 0, 1e-7, 1e-3, 0, 0, 3, true, true},
+	"compressed-ply": {0.004, 0.005, 0.002, 0.005, 0.004, 0.017, 3, true, true}, // 11 bits within 256 splats, bytes of colour
+	"splat":          {0, 1e-6, 0.002, 0.02, 0.008, 0, 0, false, false},
+	"spz":            {2e-4, 0.032, 0.002, 0.005, 0.014, 0.07, 3, true, false}, // steps of 1/16 in log scales, 1/32 in spherical harmonics above degree 1
+	"glb":            {0, 1e-6, 1e-6, 1e-3, 0, 0, 3, true, true},
+	"sog":            {2e-4, 0.03, 0.002, 0.015, 0.007, 0.7, 3, true, true}, // spherical harmonics from a palette, and those of this model are noise
 }
 
 // TestFormats writes one model in every format and compares what is read. Formats may put splats into another order: each is compared with the nearest.
@@ -95,15 +97,35 @@ func TestFormats(t *testing.T) {
 		}
 		for degree := range scene.MaxSHDegree + 1 {
 			want := model(2000, degree)
-			got, info := again(t, f, Memory(want, scene.PLYMeta{Antialiased: true}), WriteOptions{})
+			meta := scene.PLYMeta{Antialiased: true, Origin: &[3]float64{1, 2e5, 3}, Background: &[3]float32{1, 0.5, 0.25}, Near: 0.05, Exposure: true}
+			got, info := again(t, f, Memory(want, meta), WriteOptions{})
 			if info.Meta.Antialiased != q.antialiased {
 				t.Errorf("%s: antialiased is %v, want %v", f.Name, info.Meta.Antialiased, q.antialiased)
 			}
+			checkLook(t, f, info.Meta, meta, q.look)
 			if got.N != want.N || got.Degree != min(degree, q.degree) {
 				t.Fatalf("%s: %d splats of degree %d, want %d of %d", f.Name, got.N, got.Degree, want.N, min(degree, q.degree))
 			}
 			compare(t, f.Name, got, want, q)
 		}
+	}
+}
+
+// checkLook wants a file to say how a model is drawn as before, or nothing.
+func checkLook(t *testing.T, f *Format, got, want scene.PLYMeta, kept bool) {
+	t.Helper()
+	if !kept {
+		want.Origin, want.Background, want.Near, want.Exposure = nil, nil, 0, false
+	}
+	look := func(m scene.PLYMeta) string {
+		text, err := json.Marshal([]any{m.Origin, m.Background, m.Near, m.Exposure})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	if look(got) != look(want) {
+		t.Errorf("%s: origin, background, near plane, exposure: %s, want %s", f.Name, look(got), look(want))
 	}
 }
 

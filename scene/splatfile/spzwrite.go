@@ -208,7 +208,7 @@ func (c *countWriter) Write(b []byte) (int, error) {
 
 // spzLost says what the file does not hold.
 func spzLost(info Info, head spzHeader, farthest float64, cut spzCut) []string {
-	lost := lostOf(info, "SPZ", true, false)
+	lost := lostOf(info, "SPZ", true)
 	if head.bits < spzBits {
 		lost = append(lost, fmt.Sprintf("Coordinates up to %.6g fit SPZ only in steps of %g.", farthest, math.Ldexp(1, -head.bits)))
 	}

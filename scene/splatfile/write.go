@@ -47,13 +47,23 @@ func (o WriteOptions) tempDir(path string) string {
 	return filepath.Dir(path)
 }
 
-// lostOf says which of a model's properties a format has no place for.
-func lostOf(info Info, format string, keepsAntialiased, keepsOrigin bool) (lost []string) {
+// lostOf says which of a model's properties a format has no place for, which of all that concern drawing keeps the flag
+// antialiased or nothing.
+func lostOf(info Info, format string, keepsAntialiased bool) (lost []string) {
 	if info.Meta.Antialiased && !keepsAntialiased {
 		lost = append(lost, format+" cannot say that the model was trained antialiased: viewers may show small splats too thick.")
 	}
-	if info.Meta.Origin != nil && !keepsOrigin {
+	if info.Meta.Origin != nil {
 		lost = append(lost, fmt.Sprintf("%s has no place for the origin that was subtracted from the coordinates: %v.", format, *info.Meta.Origin))
+	}
+	if b := info.Meta.Background; b != nil && *b != [3]float32{} {
+		lost = append(lost, fmt.Sprintf("%s cannot say that the model was trained on the background %g,%g,%g.", format, b[0], b[1], b[2]))
+	}
+	if info.Meta.Near != 0 {
+		lost = append(lost, fmt.Sprintf("%s cannot say that the model was trained with the near plane %g.", format, info.Meta.Near))
+	}
+	if info.Meta.Exposure {
+		lost = append(lost, format+" cannot say that the model was trained with a colour map for each photo.")
 	}
 	return lost
 }
