@@ -71,7 +71,7 @@ func TestTeamRebalances(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		next, err := NewTrainerFrom(devices[0], cams, photos, c, cfg, TrainerOptions{Others: devices[1:]})
+		next, err := NewTrainerFrom(devices[0], cams, photos, c, cfg, TrainerOptions{Others: devices[1:], EmptyDepths: emptyDepths(cams)})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,0 +1,78 @@
+package pipeline
+
+import (
+	"context"
+	"math"
+	"testing"
+
+	"vksplat/pipeline/ref"
+	"vksplat/scene"
+)
+
+// TestCarve trains a scene some of whose splats begin in empty space. Without Carve such splats stay; with it none does at the end, whatever the strategy, and
+// a model that is to have a given number of splats has that number.
+func TestCarve(t *testing.T) {
+	for name, change := range map[string]func(*Config){
+		"default": func(*Config) {},
+		"exact":   func(c *Config) { c.Splats = 3500 },
+		"mcmc": func(c *Config) {
+			m := MCMCConfig()
+			c.Strategy, c.ResetEvery, c.InitOpacity, c.MaxSplats = m.Strategy, 0, m.InitOpacity, 3300
+		},
+		"mixed": func(c *Config) { c.Precision = PrecisionMixed },
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, carve := range []float64{0, 0.5} {
+				s, floaters := carved(t, func(c *Config) {
+					c.Iterations = 28
+					change(c)
+					c.Carve = carve
+				})
+				t.Logf("carve %g: %d splats, %d floaters", carve, s.N, floaters)
+				switch {
+				case carve == 0 && floaters == 0:
+					t.Error("no floater without carving: the test proves too little")
+				case carve > 0 && floaters > 0:
+					t.Errorf("%d floaters are left of %d splats", floaters, s.N)
+				case name == "exact" && s.N != 3500:
+					t.Errorf("%d splats, want 3500", s.N)
+				}
+			}
+		})
+	}
+}
+
+// carved trains the promise scene and counts the floaters of the model that a picture may show.
+func carved(t *testing.T, change func(*Config)) (s *scene.Splats, floaters int) {
+	views, init, scale, cfg := promiseScene(t)
+	change(&cfg)
+	tr, err := trainOn(testDevice(t), views, init, scale, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tr.Close()
+	if err := tr.Run(context.Background(), nil); err != nil {
+		t.Fatal(err)
+	}
+	if s, err = tr.Splats(); err != nil {
+		t.Fatal(err)
+	}
+	cams, _ := splitViews(views)
+	empty := emptyDepths(cams)
+	var list []ref.View[float64]
+	for i := range cams {
+		c := &cams[i]
+		list = append(list, ref.View[float64]{R: c.R, T: c.T, Fx: c.Fx, Fy: c.Fy, Cx: c.Cx, Cy: c.Cy, Width: c.Width, Height: c.Height, Near: empty[i]})
+	}
+	for i := range s.N {
+		var mean [3]float64
+		scale := math.Inf(-1)
+		for k := range mean {
+			mean[k], scale = float64(s.Means[3*i+k]), max(scale, math.Exp(float64(s.LogScales[3*i+k])))
+		}
+		if ref.Sigmoid(s.LogitOpacities[i]) >= ref.AlphaThreshold && ref.IsFloater(mean, scale, list) {
+			floaters++
+		}
+	}
+	return s, floaters
+}
