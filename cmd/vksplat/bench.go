@@ -36,7 +36,7 @@ type benchOptions struct {
 }
 
 // benchLeavesOut are the options of train that mean nothing to bench.
-var benchLeavesOut = []string{"block", "share-steps", "export", "model-path", "eval-at", "origin", "checkpoint-every", "save-at", "keep-checkpoints", "resume", "force", "dry-run", "json",
+var benchLeavesOut = []string{"block", "share-steps", "export", "model-path", "eval-at", "origin", "checkpoint-every", "save-at", "keep-checkpoints", "resume", "accept-changes", "overwrite", "dry-run", "json",
 	"metrics-every", "tensorboard", "report", "print-config", "help", "help-all"}
 
 func (a *app) benchCommand() *cobra.Command {

@@ -48,9 +48,9 @@ func (r *trainRun) claim() (release func(), err error) {
 		r.app.onAbort = free
 	}
 	for _, path := range r.exports {
-		if isFile(path) && r.checkpoints.resume == "" && !r.checkpoints.force {
+		if isFile(path) && r.checkpoints.resume == "" && !r.checkpoints.overwrite {
 			release()
-			return nil, usagef("choose another name, or replace it with --force", "flag --export: %s is there already", path)
+			return nil, usagef("choose another name, or replace it with --overwrite", "flag --export: %s is there already", path)
 		}
 		if err := r.foreignTo(path); err != nil {
 			release()

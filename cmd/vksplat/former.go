@@ -92,7 +92,7 @@ func (s *saver) ownPast() bool { return s.from != nil && inFolder(s.from.Path(),
 
 // protect refuses to lose what an earlier run left.
 func (s *saver) protect(list []checkpointFile) error {
-	if s.o.force {
+	if s.o.overwrite {
 		return nil
 	}
 	whole := 0
@@ -106,13 +106,13 @@ func (s *saver) protect(list []checkpointFile) error {
 			return err
 		}
 		if whole++; whole == 1 && h.Step < h.Config.Iterations {
-			return usagef("go on with --resume, start over with --force, or choose another folder",
+			return usagef("go on with --resume, start over with --overwrite, or choose another folder",
 				"%s holds a run that stopped after step %d of %d", s.r.out, h.Step, h.Config.Iterations)
 		}
 	}
-	hint := "choose another folder, or replace it with --force"
+	hint := "choose another folder, or replace it with --overwrite"
 	if whole > 0 {
-		hint = "choose another folder, replace it with --force, or train on with --resume and more --iterations"
+		hint = "choose another folder, replace it with --overwrite, or train on with --resume and more --iterations"
 	}
 	return refuseFormer(s.r.out, whole, hint)
 }

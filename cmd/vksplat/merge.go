@@ -259,7 +259,7 @@ func (m *merger) writeInputs() error {
 		return err
 	}
 	if rec == nil {
-		return planError(m.plan.blockFolder(0), "train the block again with --force", "there is no %s", captureFile)
+		return planError(m.plan.blockFolder(0), "train the block again with --overwrite", "there is no %s", captureFile)
 	}
 	m.record = *rec
 	m.record.captureSource, m.record.HeldOut = m.plan.Capture, m.plan.HeldOut
@@ -289,7 +289,7 @@ func (m *merger) finetuned(ctx context.Context) error {
 	config := pipeline.DefaultConfig()
 	rate := strconv.FormatFloat(config.LRMeans*config.LRMeansFinal, 'g', -1, 64) // as at the end of the blocks' training
 	out := filepath.Join(m.plan.dir, finetunedFolder)
-	args := []string{"train", m.plan.Capture.Scene, "-m", out, "--force", "--init=ply:" + m.model(), "--iterations=" + strconv.Itoa(m.mergeOptions.finetune),
+	args := []string{"train", m.plan.Capture.Scene, "-m", out, "--overwrite", "--init=ply:" + m.model(), "--iterations=" + strconv.Itoa(m.mergeOptions.finetune),
 		"--sh-degree=" + strconv.Itoa(m.report.Degree), "--sh-degree-interval=1", "--refine-every=0", "--reset-every=0", "--lr-means=" + rate, "--lr-means-final=1",
 		fmt.Sprintf("--background=%g,%g,%g", m.record.Background[0], m.record.Background[1], m.record.Background[2])}
 	args = append(args, m.plan.Capture.flags()...)

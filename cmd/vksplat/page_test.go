@@ -79,8 +79,8 @@ func trainPage() string {
 	say("when all steps are done changes nothing: what is left is written, and the code is 0. A second Ctrl-C, at least\n")
 	say("%d ms after the first (sooner it is the same one, delivered twice), aborts at once: nothing more is saved, and the last checkpoint is what\n", abortAfter.Milliseconds())
 	say("`--resume` finds. `OUT/.lock` keeps a second run out while one is going; one that a killed process left behind keeps nobody out.\n\n")
-	say("A folder that holds checkpoints or models of an earlier run is refused. `--resume` goes on with that run; `--force` replaces it: its checkpoints,\n")
-	say("models, pictures, scores, events and report are removed before the first of the new run is written.\n")
+	say("A folder that holds checkpoints or models of an earlier run is refused. `--resume` goes on with that run, and with\n`--accept-changes` also\n")
+	say("where settings or photos have changed since; `--overwrite` replaces it.\n")
 	say("\n## Sources\n\nA source is whose default it is; settings without one are vksplat's own.\n\n")
 	for _, s := range sources {
 		say("- %s: %s.\n", s[0], s[1])

@@ -100,9 +100,9 @@ func (s *saver) findNewest(list []checkpointFile) error {
 	}
 	if n := len(list); n > 0 {
 		return &hintedError{err: fmt.Errorf("resume %s: %w: no checkpoint of %d can be read", s.r.out, scene.ErrData, n),
-			hint: "choose another folder, or start over with --force in place of --resume, which removes " + formerText(s.r.out, n)}
+			hint: "choose another folder, or start over with --overwrite in place of --resume, which removes " + formerText(s.r.out, n)}
 	}
-	if err := refuseFormer(s.r.out, 0, "replace it with --force in place of --resume, or choose another folder"); err != nil {
+	if err := refuseFormer(s.r.out, 0, "replace it with --overwrite in place of --resume, or choose another folder"); err != nil {
 		return err
 	}
 	s.r.app.printf("no checkpoint in %s: starting from the beginning\n", s.r.out)
@@ -147,14 +147,14 @@ func (s *saver) compare(capture pipeline.CaptureRecord) ([]pipeline.Change, erro
 		return nil, err
 	}
 	changes := s.from.Changes(s.r.config, capture)
-	if len(changes) == 0 || s.o.force {
+	if len(changes) == 0 || s.o.accept {
 		return changes, nil
 	}
 	words := make([]string, len(changes))
 	for i, c := range changes {
 		words[i] = c.String()
 	}
-	return nil, usagef("give what the run was started with, or --force to go on with the new values",
+	return nil, usagef("give what the run was started with, or go on with the new values: --accept-changes",
 		"%s was made otherwise: %s", s.from.Path(), strings.Join(words, "; "))
 }
 

@@ -304,6 +304,9 @@ func (a *app) trainScene(o *trainOptions, scene string) error {
 		}
 		return usagef("name the folder to write, as in: vksplat train SCENE -m OUT", "no output folder: -m is required")
 	}
+	if err := o.checkpoints.check(); err != nil {
+		return err
+	}
 	o.scene = scene
 	o.checkpoints.off = o.dryRun
 	_, err := a.train(o, nil)
