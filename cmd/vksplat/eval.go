@@ -220,6 +220,9 @@ func (a *app) measureAll(ctx context.Context, o *evalOptions, jobs []*evalJob) (
 			if err := scene.MergeResults(job.folder, &job.result); err != nil {
 				return err
 			}
+			if err := addWritten(job.folder, scoreFilesIn(job.folder)...); err != nil {
+				return err
+			}
 		}
 		if !o.compare {
 			a.printResult(job)

@@ -126,6 +126,7 @@ func (a *app) train(o *trainOptions, seen func(photo scene.Image, render []float
 		if closing := r.close(); !errors.Is(err, pipeline.ErrDeviceLost) { // on a device that is lost nothing ends in order
 			err = errors.Join(err, closing)
 		}
+		err = errors.Join(err, r.saver.undo())
 	}()
 	defer r.flushNotes()
 	defer func() {
@@ -159,9 +160,17 @@ func (a *app) train(o *trainOptions, seen func(photo scene.Image, render []float
 	if err != nil {
 		return nil, err
 	}
+	return r.conclude(ctx, interrupted, seen)
+}
+
+// conclude saves what was trained and does what comes after.
+func (r *trainRun) conclude(ctx context.Context, interrupted bool, seen func(photo scene.Image, render []float32)) (st *stats, err error) {
 	saveErr := r.saver.end(interrupted)
 	if errors.Is(saveErr, pipeline.ErrDiverged) {
 		return nil, saveErr // there is no model to write or measure
+	}
+	if interrupted && r.saver.aside {
+		return nil, errors.Join(r.saver.givenUp(), saveErr)
 	}
 	if st, err = r.finish(ctx, interrupted, seen); err == nil {
 		err = r.stoppedError(interrupted, saveErr == nil)
@@ -171,6 +180,12 @@ func (a *app) train(o *trainOptions, seen func(photo scene.Image, render []float
 
 // show begins to tell how the run goes.
 func (r *trainRun) show(events io.Writer) (err error) {
+	if err := r.saver.putAside(r.saver.after()); err != nil {
+		return err
+	}
+	if err := r.saver.list(); err != nil {
+		return err
+	}
 	if r.rec, err = openRecord(r, events); err != nil {
 		return err
 	}
@@ -390,6 +405,9 @@ func (r *trainRun) close() error {
 	r.preview.close()
 	if r.rec != nil {
 		errs = append(errs, r.rec.close())
+	}
+	if r.saver != nil {
+		errs = append(errs, r.saver.unlist())
 	}
 	if r.saver != nil && r.saver.from != nil {
 		errs = append(errs, r.saver.from.Close())

@@ -125,6 +125,9 @@ func (r *trainRun) writeModel(step int) error {
 func (r *trainRun) startModel(step int) (finish func() error, err error) {
 	r.saver.startOver()
 	path := r.modelFile(step)
+	if err := r.saver.own.begin(path); err != nil {
+		return nil, err
+	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 		return nil, err
 	}
@@ -215,6 +218,7 @@ func (r *trainRun) finish(ctx context.Context, interrupted bool, seen func(scene
 	if err := writeJSON(filepath.Join(r.out, "stats.json"), st); err != nil {
 		return nil, err
 	}
+	r.saver.standing()
 	if n := r.trainer.CeilingHits(); n > 0 && r.config.MaxSplats == 0 {
 		r.app.warn(fmt.Sprintf("memory is full of splats: %d times one wanted to grow and could not; raise --max-vram for more detail", n))
 	}
