@@ -160,6 +160,10 @@ func (a *app) trainBlocks(o *trainOptions, plan *planFile) error {
 			return err
 		}
 		defer release()
+		own := readWritten(filepath.Join(plan.dir, mergedFolder))
+		if err := refuseExports(own, o.exports, "flag --export: ", true, o.checkpoints.overwrite); err != nil {
+			return err
+		}
 	}
 	ctx, stop := a.interruptible(always("stopping this block once it has saved"))
 	defer stop()
@@ -191,7 +195,7 @@ func (a *app) trainBlocks(o *trainOptions, plan *planFile) error {
 	if o.dryRun {
 		return nil
 	}
-	return a.merge(ctx, &mergeOptions{plan: plan.dir, exports: o.exports, check: true, device: o.device, claimed: true})
+	return a.merge(ctx, &mergeOptions{plan: plan.dir, exports: o.exports, check: true, device: o.device, claimed: true, overwrite: o.checkpoints.overwrite, resumes: true})
 }
 
 // asTrained refuses to join a block, which is done, with others that are trained otherwise. What a run chooses by its photos does not count.

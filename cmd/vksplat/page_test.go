@@ -84,7 +84,12 @@ func trainPage() string {
 	say("checkpoint or is done. A run that fails or is stopped before that brings it back; after one that was killed, the next `vksplat train -m OUT` does.\n")
 	say("`--resume=FILE` with an earlier checkpoint of OUT needs `--overwrite` where OUT holds later steps.\n\n")
 	say("`OUT/%s` lists the files that vksplat wrote, with a hash of each. A file of the same name that is not in the list, or was changed since, is\n", writtenFile)
-	say("yours: it is named and the run is refused, unless you say `--overwrite`. Files of other names are left alone, always.\n")
+	say("yours: it is named and the run is refused, unless you say `--overwrite`. Files of other names are left alone, always.\n\n")
+	say("All commands follow one rule: **a file that vksplat did not write is never replaced without `--overwrite`**, and what is refused is refused at the\n")
+	say("start, with exit code 2. A single file that a flag or an argument names (OUT of `convert`, `--video`, `--html`, `--export`, `--json` of `bench`) is\n")
+	say("refused where it exists, whoever wrote it; a run's folder where it holds a run, unless you say `--resume` or `--overwrite`; any other folder where\n")
+	say("files of yours are in the way. The folder you are in or one above it, your home and a capture are refused as output, unless they are empty or a\n")
+	say("run's already.\n")
 	say("\n## Sources\n\nA source is whose default it is; settings without one are vksplat's own.\n\n")
 	for _, s := range sources {
 		say("- %s: %s.\n", s[0], s[1])

@@ -290,5 +290,9 @@ func (p *planFile) write(list []blocks.Block) error {
 			return err
 		}
 	}
-	return writeJSON(filepath.Join(p.dir, planName), p)
+	if err := writeJSON(filepath.Join(p.dir, planName), p); err != nil {
+		return err
+	}
+	own := readWritten(p.dir)
+	return errors.Join(own.begin(p.files()...), own.end())
 }

@@ -135,7 +135,7 @@ func TestPreviewFlags(t *testing.T) {
 		{previewOptions{filepath.Join(dir, "none", "a.jpg"), 30}, false},
 		{previewOptions{dir, 30}, false},
 	} {
-		if err := c.resolve(); (err == nil) != c.good {
+		if err := c.resolve(false); (err == nil) != c.good {
 			t.Errorf("%+v: %v", c.previewOptions, err)
 		}
 	}
