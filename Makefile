@@ -53,7 +53,7 @@ bench: ## measure the training steps of made-up models; build/bench.json gets th
 	@.ci/install demo
 	@$(MAKE) --no-print-directory build
 	@mkdir -p $(OUT)
-	$(BIN)/vksplat bench --json $(OUT)/bench.json $(BENCH)
+	$(BIN)/vksplat bench --overwrite --json $(OUT)/bench.json $(BENCH)
 
 build: ## build bin/vksplat
 	go build -ldflags "-X main.revision=$(REVISION)" -o $(BIN)/vksplat ./cmd/vksplat

@@ -120,6 +120,9 @@ func completeFile(f *os.File, path string) error {
 	return syncDir(filepath.Dir(path))
 }
 
+// SyncDir makes renames in a folder survive a power cut.
+func SyncDir(dir string) error { return syncDir(dir) }
+
 // writeError makes an Error of what went wrong while path was written. What the
 // operating system refuses may work later or elsewhere: ErrTryAgain.
 func writeError(op, path string, err error) error {

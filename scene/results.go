@@ -142,6 +142,26 @@ func MergeResults(dir string, r *Result) error {
 	return writeResults(dir, allMeans, allViews)
 }
 
+// CheckScores is the error of files of scores in dir that cannot take those of a method: they are none, or hold scores of it that another program wrote.
+func CheckScores(dir, method string) error {
+	for _, name := range []string{resultsFile, perViewFile} {
+		path := filepath.Join(dir, name)
+		all, err := readResults(path)
+		if err != nil {
+			return err
+		}
+		raw, known := all[method].(json.RawMessage)
+		if !known {
+			continue
+		}
+		var entry map[string]json.RawMessage
+		if json.Unmarshal(raw, &entry) != nil || entry[protocolKey] == nil {
+			return fmt.Errorf("%s holds scores of %s that this program did not write", path, method)
+		}
+	}
+	return nil
+}
+
 // maxResults bounds the bytes of a file of scores.
 const maxResults = 256 << 20
 

@@ -33,10 +33,11 @@ type benchOptions struct {
 	json        string
 	against     string
 	maxSlowdown float64
+	overwrite   bool // the file of --json
 }
 
 // benchLeavesOut are the options of train that mean nothing to bench.
-var benchLeavesOut = []string{"block", "share-steps", "export", "model-path", "eval-at", "origin", "checkpoint-every", "save-at", "keep-checkpoints", "resume", "force", "dry-run", "json",
+var benchLeavesOut = []string{"block", "share-steps", "export", "model-path", "eval-at", "origin", "checkpoint-every", "save-at", "keep-checkpoints", "resume", "accept-changes", "overwrite", "dry-run", "json",
 	"metrics-every", "tensorboard", "report", "print-config", "help", "help-all"}
 
 func (a *app) benchCommand() *cobra.Command {
@@ -86,6 +87,7 @@ func (o *benchOptions) benchTable() []option {
 		other(&o.steps, "steps", "measure `N` steps a round; auto: 200, or without SCENE fewer where these take more than a few seconds"),
 		integer(&o.rounds, "repeat", "measure `N` rounds"),
 		text(&o.json, "json", "write the results to `FILE` as JSON"),
+		overwriteOption(&o.overwrite, "the file of --json"),
 		text(&o.against, "against", "compare with the results in `FILE`, which --json wrote"),
 		float(&o.maxSlowdown, "max-slowdown", "with --against, fail where a step takes more than `X` times as long; 0: never"),
 	}
@@ -120,6 +122,9 @@ func (o *benchOptions) checkBench(captures []string) error {
 		}
 	}
 	if o.json != "" {
+		if err := refuseExisting("flag --json: ", o.overwrite, o.json); err != nil {
+			return err
+		}
 		dir := filepath.Dir(o.json)
 		if err := probe(dir); err != nil {
 			return folderError(dir, err)

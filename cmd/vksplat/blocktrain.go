@@ -75,6 +75,9 @@ func (a *app) trainPlan(o *trainOptions, fs *pflag.FlagSet, dir string) error {
 	if int(o.block) >= len(plan.Blocks) {
 		return usagef(fmt.Sprintf("give 0 to %d", len(plan.Blocks)-1), "flag --block: %s has %s, and none of number %d", dir, count(len(plan.Blocks), "block"), o.block)
 	}
+	if err := o.checkpoints.check(); err != nil {
+		return err
+	}
 	o.takeBlock(plan)
 	_, err = a.train(o, nil)
 	return err
@@ -157,18 +160,25 @@ func (a *app) trainBlocks(o *trainOptions, plan *planFile) error {
 			return err
 		}
 		defer release()
+		own := readWritten(filepath.Join(plan.dir, mergedFolder))
+		if err := refuseExports(own, o.exports, "flag --export: ", true, o.checkpoints.overwrite); err != nil {
+			return err
+		}
 	}
 	ctx, stop := a.interruptible(always("stopping this block once it has saved"))
 	defer stop()
 	flags := o.passedOn
-	if !o.dryRun && !o.checkpoints.force {
+	anew, again := o.checkpoints.overwrite && o.checkpoints.resume == "", "go on with the same command"
+	if anew {
+		again += " without --overwrite"
+	} else if !o.dryRun {
 		flags = append(flags, "--resume")
 	}
 	for k := range plan.Blocks {
 		name := fmt.Sprintf("[%d/%d] block %d: ", k+1, len(plan.Blocks), k)
 		config := o.configOf(plan, k)
-		if st := plan.trained(k); st != nil && st.Step >= config.Iterations && !o.checkpoints.force && !o.dryRun {
-			if err := o.asTrained(k, st, config); err != nil {
+		if st := plan.trained(k); st != nil && st.Step >= config.Iterations && !anew && !o.dryRun {
+			if err := o.asTrained(k, st, config); err != nil && !o.checkpoints.accept {
 				return err
 			}
 			a.printf("%sdone before, %s\n", name, st.summary())
@@ -177,7 +187,7 @@ func (a *app) trainBlocks(o *trainOptions, plan *planFile) error {
 		a.printf("%s%s, %s, %s\n", name, count(len(plan.Blocks[k].Cameras), "camera"), count(plan.Blocks[k].Points, "point"), count(config.Iterations, "step"))
 		if err := children.runHere(ctx, program, append([]string{"train", plan.dir, "--block=" + strconv.Itoa(k)}, flags...)); err != nil {
 			if ctx.Err() != nil {
-				return &hintedError{err: fmt.Errorf("%w in block %d of %d", errInterrupted, k, len(plan.Blocks)), hint: "go on with the same command"}
+				return &hintedError{err: fmt.Errorf("%w in block %d of %d", errInterrupted, k, len(plan.Blocks)), hint: again}
 			}
 			return &hintedError{err: fmt.Errorf("train block %d of %s: %w", k, plan.dir, err), hint: "what went wrong is said above; put it right, and the same command goes on there"}
 		}
@@ -185,7 +195,7 @@ func (a *app) trainBlocks(o *trainOptions, plan *planFile) error {
 	if o.dryRun {
 		return nil
 	}
-	return a.merge(ctx, &mergeOptions{plan: plan.dir, exports: o.exports, check: true, device: o.device, claimed: true})
+	return a.merge(ctx, &mergeOptions{plan: plan.dir, exports: o.exports, check: true, device: o.device, claimed: true, overwrite: o.checkpoints.overwrite, resumes: true})
 }
 
 // asTrained refuses to join a block, which is done, with others that are trained otherwise. What a run chooses by its photos does not count.
@@ -205,7 +215,7 @@ func (o *trainOptions) asTrained(k int, st *stats, config pipeline.Config) error
 	for i, c := range changes {
 		words[i] = c.String()
 	}
-	return usagef("give the flags that the blocks were begun with, or --force to train all of them anew", "block %d was trained otherwise: %s", k, strings.Join(words, "; "))
+	return usagef("give the flags that the blocks were begun with, --overwrite to train all of them anew, or --accept-changes to take it as it is", "block %d was trained otherwise: %s", k, strings.Join(words, "; "))
 }
 
 // passedOnFlags are the flags that were given, for the training of a block.

@@ -31,7 +31,10 @@ type saver struct {
 
 	from       *pipeline.Checkpoint // to go on with; nil: from the start
 	foreign    []string             // checkpoints in dir that are not of this run's past
-	left       []string             // likewise what else an earlier run left in OUT, to be removed before the first write
+	left       []string             // likewise what else an earlier run left in OUT
+	aside      bool                 // both are in asideFolder
+	own        *written             // files of OUT that are this program's
+	trusts     bool                 // all that have their names are taken for such
 	kept       []checkpointFile     // those that are, by step
 	pending    *pipeline.CheckpointWrite
 	wanted     bool                               // pending was asked for
@@ -311,20 +314,11 @@ func (s *saver) collect() error {
 	}
 	s.full = false
 	s.log = append(s.log, checkpointLog{Step: w.Step, Bytes: w.Bytes, Copied: w.Copied, PauseSeconds: w.Pause.Seconds(), Seconds: w.Took().Seconds()})
-	s.foreign = slices.DeleteFunc(s.foreign, func(path string) bool { return path == w.Path })
-	s.dropForeign()
+	s.standing()
 	s.kept = slices.DeleteFunc(s.kept, func(f checkpointFile) bool { return f.path == w.Path })
 	s.kept = append(s.kept, checkpointFile{w.Path, w.Step})
 	s.prune(s.o.keepRunning())
 	return nil
-}
-
-// dropForeign removes checkpoints of what is no more this run's past.
-func (s *saver) dropForeign() {
-	for _, path := range s.foreign {
-		_ = os.Remove(path) // what stays is tried again at the next start
-	}
-	s.foreign = nil
 }
 
 // prune removes all but the newest checkpoints, and those of steps that were asked for.

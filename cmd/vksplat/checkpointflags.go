@@ -15,12 +15,13 @@ const (
 
 // checkpointOptions says when checkpoints are written and what a run goes on with.
 type checkpointOptions struct {
-	every  everyFlag
-	saveAt steps
-	keep   keepFlag
-	resume string // "": start; auto: the newest checkpoint, if any; or a file
-	force  bool
-	off    bool // neither written nor looked for
+	every     everyFlag
+	saveAt    steps
+	keep      keepFlag
+	resume    string // "": start; auto: the newest checkpoint, if any; or a file
+	accept    bool   // other settings or photos than the checkpoint's
+	overwrite bool   // replace a run in OUT, and files that are in the way
+	off       bool   // neither written nor looked for
 }
 
 // newCheckpointOptions returns the defaults.
@@ -38,8 +39,17 @@ func (o *checkpointOptions) table() []option {
 		stepList(&o.saveAt, "save-at", "write model and checkpoint after the steps `N,N,...` too").essential().also("save-steps", "save-iterations", "checkpoint-iterations"),
 		other(&o.keep, "keep-checkpoints", "keep the newest `N` checkpoints (default: 2 while running, 1 at the end)"),
 		text(&o.resume, "resume", "go on with a checkpoint, `auto|FILE`: --resume alone takes the newest one of OUT, or starts without one; --resume=FILE that file").orAlone(resumeAuto).essential().flagOnly(),
-		truth(&o.force, "force", "with --resume, accept another capture or configuration; without, start over and replace an earlier run in OUT").essential().flagOnly(),
+		truth(&o.accept, "accept-changes", "with --resume, go on although settings or photos changed, with the new ones").essential().flagOnly(),
+		truth(&o.overwrite, "overwrite", "replace a run in OUT, which stays aside until this one has a checkpoint, and other files in the way").essential().flagOnly(),
 	}
+}
+
+// check refuses --accept-changes where nothing is gone on with.
+func (o *checkpointOptions) check() error {
+	if o.accept && o.resume == "" {
+		return usagef("add --resume to go on with the run in OUT, or give --overwrite to replace it", "flag --accept-changes: no run is gone on with")
+	}
+	return nil
 }
 
 // keepRunning returns how many checkpoints stay while training runs.

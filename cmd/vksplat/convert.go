@@ -37,6 +37,7 @@ type convertOptions struct {
 	move    string
 	orient  string
 	cameras string
+	replace bool // OUT
 	write   splatfile.WriteOptions
 }
 
@@ -102,6 +103,7 @@ func (o *convertOptions) table() []optionGroup {
 		text(&o.move, "transform", "`MOVES` one after the other, as in \"scale 2 rotate 0,90,0 translate 1,2,3\", or 12 or 16 numbers of a matrix"),
 		integer(&o.write.Version, "spz-version", "write version `N` of SPZ; 0: the one that most programs read"),
 		integer(&o.write.Iterations, "sog-iterations", "search `N` times for SOG's palette of spherical harmonics; 0: as usual"),
+		overwriteOption(&o.replace, "OUT"),
 		text(&o.write.TempDir, "temp-dir", "put temporary files into the folder `DIR` (default: OUT's)").isFolder(),
 	}}}
 }
@@ -189,7 +191,7 @@ func (o *convertOptions) checkOut() error {
 	}
 	out, err := os.Stat(o.out)
 	if err != nil {
-		return nil // it is not there yet
+		return refuseExisting("", o.replace, splatfile.Outputs(o.out)...) // it is not there yet, perhaps others are
 	}
 	for _, in := range o.in {
 		path, err := splatfile.Find(in)
@@ -203,7 +205,7 @@ func (o *convertOptions) checkOut() error {
 	if !out.Mode().IsRegular() {
 		return usagef("choose another name for what is written", "%s is no regular file", o.out)
 	}
-	return nil
+	return refuseExisting("", o.replace, splatfile.Outputs(o.out)...)
 }
 
 // selection reads the flags that say which splats stay.

@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -91,6 +92,9 @@ func (a *app) demo(o *demoOptions) error {
 	defer release()
 	a.onAbort, o.claimed = release, true
 	o.scene = filepath.Join(o.out, "capture")
+	if err := o.refuseForeign(); err != nil {
+		return err
+	}
 	if err := claimCapture(o.scene); err != nil {
 		return err
 	}
@@ -108,6 +112,9 @@ func (a *app) demo(o *demoOptions) error {
 		if err := scene.WritePNG(picture, g.pixels, g.width, g.height); err != nil {
 			return err
 		}
+		if err := addWritten(o.out, picture); err != nil {
+			return err
+		}
 		a.printf("all in one picture, photos on the left and renders on the right: %s\n", picture)
 	}
 	if err != nil {
@@ -118,6 +125,23 @@ func (a *app) demo(o *demoOptions) error {
 			hint: "fewer steps or photos than the defaults give less; if you changed neither, run: vksplat doctor"}
 	}
 	return nil
+}
+
+// refuseForeign refuses to replace what demo has not written, before the capture is drawn.
+func (o *demoOptions) refuseForeign() error {
+	const remedy = "or choose another folder with -m"
+	own := readWritten(o.out)
+	if n := len(formerModels(o.out)); n > 0 && own.known && own.By != byDemo {
+		list, err := listCheckpoints(filepath.Join(o.out, checkpointFolder))
+		return errors.Join(err, refuseFormer(o.out, len(list), "choose another folder with -m"))
+	} else if n > 0 && !own.known {
+		return nil // of a build that kept no list
+	}
+	var paths []string
+	for _, name := range slices.Concat(runFiles, []string{metricsFile, demoPicture}) {
+		paths = append(paths, filepath.Join(o.out, name))
+	}
+	return refuseForeign(own.foreign(paths), remedy)
 }
 
 // synth describes the capture.

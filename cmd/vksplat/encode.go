@@ -32,6 +32,7 @@ func (a *app) encodeCommand() *cobra.Command {
 	}
 	table := []optionGroup{{options: append([]option{
 		text(&o.video, "output", "write the video `FILE`.mp4, .mov, .mkv or .webm (required)").letter("o"),
+		overwriteOption(&o.overwrite, "the video"),
 	}, pickOptions(o.table(), "fps", "crf")[0].options...)}}
 	register(cmd.Flags(), table)
 	a.completes(cmd, table)

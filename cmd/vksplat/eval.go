@@ -32,6 +32,7 @@ type evalOptions struct {
 	testList  string
 	out       string // folder for the files of scores; "": that of the run
 	compare   bool
+	overwrite bool   // scores in out that another program wrote
 	renders   string // folders of pictures, in place of a model
 	gt        string
 	weights   string // file of LPIPS's; "": it is not measured
@@ -92,6 +93,7 @@ func (o *evalOptions) table() []option {
 		truth(&o.antialiased, "antialiased", "compensate opacity for the pixel filter (default: as the file says)"),
 		other(&o.origin, "origin", "what was subtracted from the model's coordinates, `X,Y,Z` (default: as the file says)"),
 		text(&o.out, "output", "write results.json and per_view.json to the folder `DIR` (default: OUT; none for a FILE)").letter("o").isFolder(),
+		overwriteOption(&o.overwrite, "what another program measured"),
 		text(&o.weights, "lpips-weights", "measure LPIPS too, with the networks' weights in `FILE`, which tools/lpips_weights.py makes"),
 		truth(&o.compare, "compare", "print one table with the models side by side"),
 		text(&o.renders, "renders", "compare the pictures in `DIR` with those of --gt").isFolder(),
@@ -191,6 +193,11 @@ func (a *app) eval(o *evalOptions) (err error) {
 // measureAll does the jobs, on one device, and writes their scores.
 func (a *app) measureAll(ctx context.Context, o *evalOptions, jobs []*evalJob) (err error) {
 	var device *pipeline.Device
+	for _, job := range jobs {
+		if err := job.refuseForeign(); err != nil {
+			return err
+		}
+	}
 	if o.renders == "" || o.weights != "" {
 		if device, err = pipeline.OpenDevice(o.device); err != nil {
 			return err
@@ -224,6 +231,9 @@ func (a *app) measureAll(ctx context.Context, o *evalOptions, jobs []*evalJob) (
 			}
 			if text := hiddenScores(job.folder, job.rec); text != "" {
 				a.note(text)
+			}
+			if err := addWritten(job.folder, scoreFilesIn(job.folder)...); err != nil {
+				return err
 			}
 		}
 		if !o.compare {

@@ -26,6 +26,7 @@ type evalJob struct {
 	cams    []scene.Camera // to be compared with; of a model in the training frame
 	renders []scene.Camera // pictures of --renders
 	folder  string         // for the files of scores, "" for none
+	ours    bool           // a run of this program's is in it
 	scorer  *scorer
 	result  scene.Result
 	origin  [3]float64 // that was subtracted from the model's coordinates
@@ -54,7 +55,7 @@ func (a *app) modelJob(o evalOptions, path string) (*evalJob, error) {
 	if rec == nil && !isFolder(path) {
 		out = "" // the folder may be another program's, with scores of its own
 	}
-	j := &evalJob{app: a, o: o, name: path, file: file, folder: cmp.Or(o.out, out)}
+	j := &evalJob{app: a, o: o, name: path, file: file, folder: cmp.Or(o.out, out), ours: rec != nil && o.out == ""}
 	return j, j.openCapture(rec)
 }
 
@@ -214,6 +215,27 @@ func (j *evalJob) nameMethod(step int) {
 	if j.o.split == splitTrain {
 		j.result.Method += "_" + splitTrain
 	}
+}
+
+// refuseForeign refuses to replace the scores of another program.
+func (j *evalJob) refuseForeign() error {
+	if j.folder == "" || j.ours || j.o.overwrite {
+		return nil
+	}
+	if j.renders == nil {
+		model, err := splatfile.Open(j.file)
+		if err != nil {
+			return err
+		}
+		j.nameMethod(model.Info().Meta.Step)
+		if err := model.Close(); err != nil {
+			return err
+		}
+	}
+	if err := scene.CheckScores(j.folder, j.result.Method); err != nil {
+		return usagef("name another folder with -o, or replace them with --overwrite", "%w", err)
+	}
+	return nil
 }
 
 // readRender reads a picture in place of a render.

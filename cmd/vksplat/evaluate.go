@@ -66,6 +66,9 @@ func (r *trainRun) measured(step int) []scene.ViewScore {
 // evaluate renders every held-out photo's view, measures it against the photo
 // and writes both side by side.
 func (r *trainRun) evaluate(ctx context.Context, step int, seen func(photo scene.Image, render []float32)) ([]scene.ViewScore, error) {
+	if err := r.saver.own.begin(r.picturesFolder(step)); err != nil {
+		return nil, err
+	}
 	cams := pick(r.capture.Cameras, r.test)
 	if r.photos != nil {
 		r.photos.Empty() // its memory is lent to the photos of this evaluation

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -167,11 +168,29 @@ func usageErrorOf(err error, cmd *cobra.Command) error {
 		if elsewhere := flagElsewhere(cmd.Name(), flag); elsewhere != "" {
 			help = elsewhere
 		}
+		if name, _, _ := strings.Cut(flag, "="); name == formerForce {
+			help = cmp.Or(forceHint(names), help)
+		}
 	}
 	if words := strings.Fields(suggestions); found && len(words) > 0 {
 		help = "did you mean " + strings.Join(words, " or ") + "? see: " + cmd.Root().Name() + " --help"
 	}
 	return &usageError{err: errors.New(text), hint: help}
+}
+
+// formerForce is the flag that --accept-changes and --overwrite replaced.
+const formerForce = "force"
+
+// forceHint names those successors of --force that are among a command's flags, "" where none is.
+func forceHint(flags []string) string {
+	const overwrite = "--overwrite replaces what is there"
+	switch {
+	case slices.Contains(flags, "accept-changes"):
+		return "it is two flags now: --accept-changes goes on, with --resume, although settings or photos changed; " + overwrite
+	case slices.Contains(flags, "overwrite"):
+		return "it has another name now: " + overwrite
+	}
+	return ""
 }
 
 // parent makes a command that only has subcommands: alone it prints its help, and refuses names that none of them has. Cobra itself would print the help for

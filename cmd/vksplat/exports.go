@@ -40,6 +40,9 @@ func (r *trainRun) claim() (release func(), err error) {
 		return release, nil
 	}
 	if !r.claimed {
+		if err := refusePlace(r.out, "flag --model-path: ", runMarks...); err != nil {
+			return nil, err
+		}
 		free, err := claimFolder(r.out, true)
 		if err != nil {
 			return nil, err
@@ -47,11 +50,12 @@ func (r *trainRun) claim() (release func(), err error) {
 		all = append(all, free)
 		r.app.onAbort = free
 	}
+	o := &r.checkpoints
+	if err := refuseExports(readWritten(r.out), r.exports, "flag --export: ", o.resume != "", o.overwrite); err != nil {
+		release()
+		return nil, err
+	}
 	for _, path := range r.exports {
-		if isFile(path) && r.checkpoints.resume == "" && !r.checkpoints.force {
-			release()
-			return nil, usagef("choose another name, or replace it with --force", "flag --export: %s is there already", path)
-		}
 		if err := r.foreignTo(path); err != nil {
 			release()
 			return nil, err
@@ -81,7 +85,11 @@ func (r *trainRun) foreignTo(path string) error {
 func (r *trainRun) writeExports(step int) error {
 	var errs []error
 	for _, path := range r.exports {
-		if err := r.app.export(r.modelFile(step), path); err != nil {
+		err := r.saver.own.begin(splatfile.Outputs(path)...)
+		if err == nil {
+			err = r.app.export(r.modelFile(step), path)
+		}
+		if err != nil {
 			errs = append(errs, fmt.Errorf("export %s: %w", path, err))
 		}
 	}

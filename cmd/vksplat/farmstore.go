@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -147,14 +148,14 @@ func oldResults(old *bool) option {
 func second(args []string) string { return cmp.Or(append(args[1:], "")...) }
 
 func (a *app) artifactsGetCommand() *cobra.Command {
-	r, out, old := &rootsFlags{}, ".", false
+	r, out, old, overwrite := &rootsFlags{}, ".", false, false
 	cmd := &cobra.Command{
 		Use:     "get JOB [PATTERN] -o DIR",
 		Short:   "Fetch the files that tasks of a job made, to DIR/TASK/FILE",
 		Example: "  vksplat farm artifacts get film '*.mp4' -o videos",
 		Args:    orMore("JOB"),
 	}
-	own := append([]option{text(&out, "output", "to the folder `DIR`").letter("o").isFolder(), oldResults(&old)}, r.table()...)
+	own := append([]option{text(&out, "output", "to the folder `DIR`").letter("o").isFolder(), oldResults(&old), overwriteOption(&overwrite, "a file of other content")}, r.table()...)
 	return a.farmSub(cmd, &farmFlags{}, true, own, func(ctx context.Context, q *farm, args []string) error {
 		roots, err := rootsOf(q, r)
 		if err != nil {
@@ -170,6 +171,14 @@ func (a *app) artifactsGetCommand() *cobra.Command {
 			return folderError(out, err)
 		}
 		defer dir.Close() // its files are closed
+		if !overwrite {   // before the first is fetched
+			err = artifacts(ctx, q, roots, args[0], second(args), old, func(_ store.Root, _ string, f artifact) error {
+				return refuseOther(dir, path.Join(f.Task, f.Name), f.File)
+			})
+		}
+		if err != nil {
+			return err
+		}
 		n, bytes := 0, int64(0)
 		err = artifacts(ctx, q, roots, args[0], second(args), old, func(root store.Root, key string, f artifact) error {
 			n, bytes = n+1, bytes+f.Size
@@ -191,6 +200,22 @@ func matching(pattern string) string {
 		return ""
 	}
 	return " that match " + quoted(pattern)
+}
+
+// refuseOther refuses to replace a file by one of other content.
+func refuseOther(dir *os.Root, name string, want store.File) error {
+	f, err := dir.Open(name)
+	if err != nil {
+		return nil // there is none, or fetching says what is wrong
+	}
+	defer f.Close() // only read
+	sum := sha256.New()
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return nil
+	} else if _, err := io.Copy(sum, f); err == nil && info.Size() == want.Size && hex.EncodeToString(sum.Sum(nil)) == want.SHA256 {
+		return nil
+	}
+	return usagef("name another folder with -o, or replace it with --overwrite", "%s is there already, and is another file", filepath.Join(dir.Name(), filepath.FromSlash(name)))
 }
 
 // fetchFile copies a file of the store, and checks it on the way. What is there by its name is replaced once it is whole.

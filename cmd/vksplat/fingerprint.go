@@ -5,7 +5,7 @@ import (
 	"encoding/hex"
 )
 
-// noFingerprint stands in checkpoints for a fingerprint that could not be made. No capture has it, so that --resume asks for --force.
+// noFingerprint stands in checkpoints for a fingerprint that could not be made. No capture has it, so that --resume asks for --accept-changes.
 const noFingerprint = "unknown"
 
 // startFingerprint begins to hash the photos. A run from the start does not wait for that before its first checkpoint, and leaves the other cores to
@@ -42,7 +42,7 @@ func (s *saver) identify() {
 	hash, err := r.hashing.Wait(context.Background())
 	if r.fingerprint = hex.EncodeToString(hash[:]); err != nil {
 		r.fingerprint = noFingerprint
-		r.app.warn(err.Error() + "; training goes on, and checkpoints of this run are gone on with under --resume --force only")
+		r.app.warn(err.Error() + "; training goes on, and resuming from checkpoints of this run needs --accept-changes")
 		r.trainer.Deviate("the photos were changed, or could not be read, while they were trained on")
 		r.altered = true
 	}

@@ -95,7 +95,7 @@ func TestIdentify(t *testing.T) {
 			t.Fatal(err)
 		}
 	})
-	if text := said.String(); r.fingerprint != noFingerprint || len(r.trainer.Deviations()) != 1 || !strings.Contains(text, "was changed") || !strings.Contains(text, "--force") {
+	if text := said.String(); r.fingerprint != noFingerprint || len(r.trainer.Deviations()) != 1 || !strings.Contains(text, "was changed") || !strings.Contains(text, "--accept-changes") {
 		t.Errorf("fingerprint %q, %v, %s", r.fingerprint, r.trainer.Deviations(), text)
 	}
 	// It is said once.

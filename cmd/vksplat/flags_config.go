@@ -192,6 +192,10 @@ func (v *settingValue) unknown() error {
 	if v.option != nil {
 		return usagef("give it on the command line: --"+v.option.name, "key %s: this is a flag and no setting", v.key)
 	}
+	if v.key == formerForce {
+		return usagef("give --accept-changes (with --resume, go on although settings or photos changed) or --overwrite (replace) on the command line",
+			"key %s: this is a flag and no setting, and is two flags now", v.key)
+	}
 	var keys []string
 	for _, g := range v.table {
 		for _, o := range g.options {

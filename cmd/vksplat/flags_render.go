@@ -1,8 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"math"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -30,6 +32,7 @@ const (
 // renderOptions is everything that render is asked for.
 type renderOptions struct {
 	file, cameras, out string
+	single             string // the file of the one picture, in out; "": there may be several
 	run                string // the folder that file was found in, "" where the file itself was named
 	antialiased        bool
 	given              func(flag string) bool
@@ -74,7 +77,7 @@ func (o *renderOptions) table() []optionGroup {
 			chosen(&o.projection, "projection", "projection `KIND`: perspective as the cameras', or equirect: 360 degrees around each", projectPerspective, projectEquirect),
 		}},
 		{"Pictures", append(append([]option{
-			text(&o.out, "output", "write to the folder `DIR`").letter("o").isFolder(),
+			text(&o.out, "output", "write to the folder `DIR`, or one picture to DIR/NAME.png, .jpg, .exr or .npy").letter("o").isFolder(),
 			chosen(&o.format, "format", "pictures of this `KIND`: png, png16, jpg, exr or npy; none writes nothing, to measure drawing alone",
 				scene.FormatPNG, scene.FormatPNG16, scene.FormatJPEG, scene.FormatEXR, scene.FormatNPY, formatNone),
 			chosen(&o.colours, "colorspace", "colour `SPACE`: srgb as the photos, or linear; auto is linear for exr", colourAuto, colourSRGB, colourLinear),
@@ -82,7 +85,7 @@ func (o *renderOptions) table() []optionGroup {
 			truth(&o.depth, "depth", "write the expected depth along the camera's axis as well: NAME.depth.npy, or channel Z of exr"),
 			text(&o.name, "name", "names by number, by a `PATTERN` as in shot_%04d (default: the photos' names, or frame_%05d)"),
 			integer(&o.start, "start-frame", "number `N` of the first picture"),
-			truth(&o.overwrite, "overwrite", "draw pictures again that are there already"),
+			truth(&o.overwrite, "overwrite", "draw pictures again that are there already, and replace other files in the way, or the video"),
 		}, lookOptions(&o.config.Background, &o.config.Near)...),
 			truth(&o.antialiased, "antialiased", "compensate opacity for the pixel filter (default: as the file says)"))},
 		{"Video", []option{
@@ -110,6 +113,9 @@ func (o *renderOptions) captureOptions() []option {
 
 // check refuses what makes no sense, before anything is read.
 func (o *renderOptions) check() error {
+	if err := o.takeSingle(); err != nil {
+		return err
+	}
 	switch {
 	case o.out == "" && o.video == "" && o.format != formatNone:
 		return usagef("as in: vksplat render OUT -o DIR, or --video flight.mp4", "-o or --video is required")
@@ -141,7 +147,58 @@ func (o *renderOptions) check() error {
 	if o.video != "" && videoKinds[videoSuffix(o.video)] == nil {
 		return usagef("give FILE.mp4, .mov, .mkv or .webm", "flag --video: %s is no kind of video that is known", o.video)
 	}
+	if err := refuseExisting("flag --video: ", o.overwrite, o.video); err != nil {
+		return err
+	}
 	return checkPattern(o.name)
+}
+
+// takeSingle makes of -o FILE.png one picture in its folder.
+func (o *renderOptions) takeSingle() error {
+	format := pictureFormat(o.out)
+	if format == "" || isFolder(o.out) {
+		return nil
+	}
+	switch {
+	case o.format == scene.FormatPNG16 && format == scene.FormatPNG:
+	case o.given("format") && o.format != format:
+		return usagef("give the file a name that fits, or leave --format out", "flags --output and --format: %s is no name for %s", o.out, o.format)
+	default:
+		o.format = format
+	}
+	if o.name != "" {
+		return usagef("leave --name out, or name a folder with -o", "flags --output and --name: %s names one picture", o.out)
+	}
+	if n := o.frames.count(); n > 1 {
+		return o.notSingle(n)
+	}
+	o.single, o.out = o.out, filepath.Dir(o.out)
+	files := []string{o.single}
+	if o.depth && format != scene.FormatEXR {
+		files = append(files, strings.TrimSuffix(o.single, filepath.Ext(o.single))+depthSuffix)
+	}
+	return refuseExisting("flag --output: ", o.overwrite, files...)
+}
+
+// notSingle is the error of several pictures for one file.
+func (o *renderOptions) notSingle(n int) error {
+	file := cmp.Or(o.single, o.out)
+	return usagef("choose one with --frames 0, or name a folder, as in -o "+strings.TrimSuffix(file, filepath.Ext(file)), "flag --output: %s is one picture, and %d are asked for", file, n)
+}
+
+// views is how many pictures are asked for, of a capture or a flight.
+func (o *renderOptions) views(c *scene.Capture, flown []scene.Camera) int {
+	switch {
+	case o.frames.some:
+		return o.frames.count()
+	case o.fromFile():
+		return len(flown)
+	case o.trajectory != "":
+		return o.flightPictures()
+	case o.split != "":
+		return len(o.splitViews(c))
+	}
+	return len(c.Cameras)
 }
 
 // picture says how pictures are written.
@@ -216,6 +273,14 @@ func (f *frameRange) Set(s string) error {
 	}
 	*f = r
 	return nil
+}
+
+// count is how many pictures a range has, 0 for all that there are.
+func (f *frameRange) count() int {
+	if !f.some {
+		return 0
+	}
+	return (f.last-f.first)/f.step + 1
 }
 
 // pick returns which of n pictures are chosen.

@@ -21,5 +21,5 @@ func TestFollowCaptureInLittleMemory(t *testing.T) {
 	}
 	run("memory has room for", false, "--splats-factor", "100", "--iterations", "18")
 	run("going on with", false, "--splats-factor", "100", "--iterations", "20", "--resume")
-	run("90000 splats to end with", true, "--splats", "90000", "--iterations", "18", "--force")
+	run("90000 splats to end with", true, "--splats", "90000", "--iterations", "18", "--overwrite")
 }

@@ -44,31 +44,42 @@ func stepFolders(out, prefix string, after int) (list []string) {
 }
 
 // formerModels returns the models that an earlier run left in out.
-func formerModels(out string) []string {
-	return slices.DeleteFunc(stepFolders(out, modelFolder, -1), func(dir string) bool { return !isFile(filepath.Join(dir, modelName)) })
+func formerModels(out string) []string { return modelsAbove(out, -1) }
+
+// modelsAbove returns those of them that are of later steps.
+func modelsAbove(out string, step int) []string {
+	return slices.DeleteFunc(stepFolders(out, modelFolder, step), func(dir string) bool { return !isFile(filepath.Join(dir, modelName)) })
 }
 
 // leftovers returns what of an earlier run is not this one's past and must not be mixed with it, but for checkpoints: files, and after them their folders.
 // Viewers take the model of the highest step for the newest.
 func (s *saver) leftovers() []string {
-	after := -1
+	return runLeftovers(s.r.out, s.after())
+}
+
+// after is the step of an earlier run in OUT that this one goes on with; -1: it does not.
+func (s *saver) after() int {
 	if s.ownPast() {
-		after = s.from.Header.Step
+		return s.from.Header.Step
 	}
-	var list []string
-	for _, dir := range stepFolders(s.r.out, modelFolder, after) {
+	return -1
+}
+
+// runLeftovers lists what a run left in out above a step; -1: all of it.
+func runLeftovers(out string, after int) (list []string) {
+	for _, dir := range stepFolders(out, modelFolder, after) {
 		list = append(list, filepath.Join(dir, modelName), dir)
 	}
-	for _, dir := range stepFolders(s.r.out, pictureFolder, after) {
+	for _, dir := range stepFolders(out, pictureFolder, after) {
 		list = append(list, picturesIn(dir)...)
 	}
-	if s.ownPast() {
+	if after >= 0 {
 		return list
 	}
-	for _, name := range runFiles {
-		list = append(list, filepath.Join(s.r.out, name))
+	for _, name := range slices.Concat(runFiles, []string{metricsFile, writtenFile, demoPicture, filepath.Join(checkpointFolder, askedFile)}) {
+		list = append(list, filepath.Join(out, name))
 	}
-	events, err := eventFiles(filepath.Join(s.r.out, tensorboardFolder))
+	events, err := eventFiles(filepath.Join(out, tensorboardFolder))
 	if err != nil {
 		return list // there are none
 	}
@@ -92,7 +103,7 @@ func (s *saver) ownPast() bool { return s.from != nil && inFolder(s.from.Path(),
 
 // protect refuses to lose what an earlier run left.
 func (s *saver) protect(list []checkpointFile) error {
-	if s.o.force {
+	if s.o.overwrite {
 		return nil
 	}
 	whole := 0
@@ -106,13 +117,13 @@ func (s *saver) protect(list []checkpointFile) error {
 			return err
 		}
 		if whole++; whole == 1 && h.Step < h.Config.Iterations {
-			return usagef("go on with --resume, start over with --force, or choose another folder",
+			return usagef("go on with --resume, start over with --overwrite, or choose another folder",
 				"%s holds a run that stopped after step %d of %d", s.r.out, h.Step, h.Config.Iterations)
 		}
 	}
-	hint := "choose another folder, or replace it with --force"
+	hint := "choose another folder, or replace it with --overwrite"
 	if whole > 0 {
-		hint = "choose another folder, replace it with --force, or train on with --resume and more --iterations"
+		hint = "choose another folder, replace it with --overwrite, or train on with --resume and more --iterations"
 	}
 	return refuseFormer(s.r.out, whole, hint)
 }
@@ -128,28 +139,24 @@ func refuseFormer(out string, checkpoints int, hint string) error {
 
 // formerText names the models in out and so many checkpoints, "" for none.
 func formerText(out string, checkpoints int) string {
+	return contentText(checkpoints, len(formerModels(out)))
+}
+
+// contentText names so many checkpoints and models, "" for none.
+func contentText(checkpoints, models int) string {
 	var parts []string
 	if checkpoints > 0 {
 		parts = append(parts, count(checkpoints, "checkpoint"))
 	}
-	if n := len(formerModels(out)); n > 0 {
-		parts = append(parts, count(n, "model"))
+	if models > 0 {
+		parts = append(parts, count(models, "model"))
 	}
 	return strings.Join(parts, " and ")
 }
 
-// startOver clears away, with the first step or write of a run, what an earlier one left: the user wants this one in its place. What is not there any more
-// cannot be gone on with by mistake when this run is killed before its first checkpoint.
+// startOver drops, with the first step or write of a run, the lines of metrics.jsonl that are not its past.
 func (s *saver) startOver() {
 	if s.r.rec != nil {
 		s.r.rec.startOver()
-	}
-	for _, path := range s.left {
-		_ = os.Remove(path) // what stays is written over, or tells its step by its name; so does a folder that holds somebody's files
-	}
-	s.left = nil
-	if s.from == nil && len(s.foreign) > 0 {
-		_ = os.Remove(filepath.Join(s.dir, askedFile)) // one that stays only keeps more checkpoints
-		s.dropForeign()
 	}
 }

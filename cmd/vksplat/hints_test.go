@@ -85,7 +85,7 @@ func TestStrangeFlags(t *testing.T) {
 		{"view", "leave out --host and use: ssh -L", ""},
 		{"inspect", "mkdir -p a && ffmpeg -i b", ""},
 		{"info", "see: vksplat info --help", ""},
-		{"info", "(--force)", "--force"},
+		{"info", "(--overwrite)", "--overwrite"},
 	} {
 		if got := strings.Join(strangeFlags(root, []string{c.command}, c.hint), " "); got != c.want {
 			t.Errorf("%s: %q: %q, want %q", c.command, c.hint, got, c.want)

@@ -360,6 +360,7 @@ type runInfo struct {
 	Models      []string `json:"models"`
 	Scores      string   `json:"scores_note,omitempty"` // what is to be known of those in results.json
 	Newest      any      `json:"newest_checkpoint,omitempty"`
+	Previous    string   `json:"previous,omitempty"` // folder of the run that this one replaces, until it has a checkpoint
 }
 
 func describeRun(path string) (any, facts, error) {
@@ -376,6 +377,9 @@ func describeRun(path string) (any, facts, error) {
 	f.add("run", "%s: %s, %s", path, count(len(list), "checkpoint"), count(len(info.Models), "model"))
 	for _, m := range info.Models {
 		f.add("model", "%s", m)
+	}
+	if info.Previous = asideIn(path); info.Previous != "" {
+		f.add("earlier run", "%s", asideText(path))
 	}
 	for _, c := range list {
 		info.Checkpoints = append(info.Checkpoints, c.path)

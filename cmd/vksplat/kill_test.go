@@ -138,7 +138,7 @@ func TestKillInWrite(t *testing.T) {
 	if err := c.Close(); err != nil {
 		t.Fatal(err)
 	}
-	cmd, text := startTrain(t, append(args, strconv.Itoa(last.step+1), "--force")...)
+	cmd, text := startTrain(t, append(args, strconv.Itoa(last.step+1), "--accept-changes")...)
 	if err := cmd.Wait(); err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}

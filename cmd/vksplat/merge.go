@@ -27,6 +27,9 @@ type mergeOptions struct {
 	check    bool
 	device   pipeline.DeviceOptions
 	claimed  bool // the caller has claimed the plan's folder
+
+	overwrite bool
+	resumes   bool // what it exported before may be replaced
 }
 
 func (a *app) mergeCommand() *cobra.Command {
@@ -48,6 +51,7 @@ func (a *app) mergeCommand() *cobra.Command {
 	table := []optionGroup{{options: append([]option{
 		other(&o.exports, "output", "convert the merged scene to `FILE` too, in the format that its name says; may be given again").letter("o"),
 		integer(&o.finetune, "finetune", "train the merged scene for `N` more steps on all photos, without new splats, where it fits the device: PLAN/finetuned"),
+		overwriteOption(&o.overwrite, "FILE, a run in PLAN/finetuned, and what you changed in PLAN/out,"),
 		truth(&o.check, "check", "measure the held-out photos on the merged scene"),
 	}, deviceOptions(&o.device)...)}}
 	register(cmd.Flags(), table)
@@ -118,6 +122,9 @@ func (a *app) merge(ctx context.Context, o *mergeOptions) (err error) {
 		defer release()
 	}
 	m := &merger{mergeOptions: o, app: a, plan: plan, out: filepath.Join(plan.dir, mergedFolder)}
+	if err := m.refuseForeign(); err != nil {
+		return err
+	}
 	if err := m.join(ctx); err != nil {
 		return err
 	}
@@ -130,15 +137,72 @@ func (a *app) merge(ctx context.Context, o *mergeOptions) (err error) {
 		return err
 	}
 	a.printf("merged: %s\nmodel: %s\n", filepath.Join(plan.dir, mergeFile), m.model())
-	for _, path := range o.exports {
-		if err := a.export(m.model(), path); err != nil {
-			return fmt.Errorf("export %s: %w", path, err)
-		}
+	if err := m.export(); err != nil {
+		return err
 	}
 	if o.finetune > 0 {
 		return m.finetuned(ctx)
 	}
 	return nil
+}
+
+// refuseForeign refuses to replace what the user made, or changed, where the merged scene goes.
+func (m *merger) refuseForeign() error {
+	if err := refuseExports(readWritten(m.out), m.exports, "flag --output: ", m.resumes, m.overwrite); err != nil || m.overwrite {
+		return err
+	}
+	const hint = "move it away, or replace it with --overwrite"
+	if out := filepath.Join(m.plan.dir, finetunedFolder); m.mergeOptions.finetune > 0 {
+		list, err := listCheckpoints(filepath.Join(out, checkpointFolder))
+		if err := errors.Join(err, refuseFormer(out, len(list), hint)); err != nil {
+			return err
+		}
+	}
+	own, whole := readWritten(m.out), readWritten(m.plan.dir)
+	var paths, beside []string
+	for _, dir := range formerModels(m.out) {
+		paths = append(paths, filepath.Join(dir, modelName))
+	}
+	for _, name := range runFiles {
+		paths = append(paths, filepath.Join(m.out, name))
+	}
+	if isFile(filepath.Join(m.plan.dir, mergeFile)) && !own.known { // of a build that kept no list
+		paths = nil
+	}
+	if whole.known {
+		beside = []string{filepath.Join(m.plan.dir, mergeFile)}
+	}
+	return refuseForeign(append(own.foreign(paths), whole.foreign(beside)...), "or replace it with --overwrite")
+}
+
+// export converts the merged scene.
+func (m *merger) export() error {
+	own := readWritten(m.out)
+	for _, path := range m.exports {
+		if err := own.begin(splatfile.Outputs(path)...); err != nil {
+			return err
+		}
+		if err := m.app.export(m.model(), path); err != nil {
+			return fmt.Errorf("export %s: %w", path, err)
+		}
+	}
+	return errors.Join(own.end(), addWritten(m.plan.dir, filepath.Join(m.plan.dir, mergeFile)))
+}
+
+// list begins the list of what is written to the folder of the merged scene.
+func (m *merger) list() error {
+	if whole := readWritten(m.plan.dir); whole.known {
+		if err := whole.begin(filepath.Join(m.plan.dir, mergeFile)); err != nil {
+			return err
+		}
+	}
+	own := readWritten(m.out)
+	own.By = byMerge
+	paths := []string{m.model()}
+	for _, name := range runFiles {
+		paths = append(paths, filepath.Join(m.out, name))
+	}
+	return own.begin(paths...)
 }
 
 // allTrained refuses a plan with blocks that are not trained to their end.
@@ -213,7 +277,7 @@ func (m *merger) clear() error {
 	if err := os.MkdirAll(filepath.Dir(m.model()), 0o777); err != nil {
 		return folderError(m.out, err)
 	}
-	return nil
+	return m.list()
 }
 
 // open makes one model of the blocks' cores.
@@ -259,7 +323,7 @@ func (m *merger) writeInputs() error {
 		return err
 	}
 	if rec == nil {
-		return planError(m.plan.blockFolder(0), "train the block again with --force", "there is no %s", captureFile)
+		return planError(m.plan.blockFolder(0), "train the block again with --overwrite", "there is no %s", captureFile)
 	}
 	m.record = *rec
 	m.record.captureSource, m.record.HeldOut = m.plan.Capture, m.plan.HeldOut
@@ -289,9 +353,12 @@ func (m *merger) finetuned(ctx context.Context) error {
 	config := pipeline.DefaultConfig()
 	rate := strconv.FormatFloat(config.LRMeans*config.LRMeansFinal, 'g', -1, 64) // as at the end of the blocks' training
 	out := filepath.Join(m.plan.dir, finetunedFolder)
-	args := []string{"train", m.plan.Capture.Scene, "-m", out, "--force", "--init=ply:" + m.model(), "--iterations=" + strconv.Itoa(m.mergeOptions.finetune),
+	args := []string{"train", m.plan.Capture.Scene, "-m", out, "--init=ply:" + m.model(), "--iterations=" + strconv.Itoa(m.mergeOptions.finetune),
 		"--sh-degree=" + strconv.Itoa(m.report.Degree), "--sh-degree-interval=1", "--refine-every=0", "--reset-every=0", "--lr-means=" + rate, "--lr-means-final=1",
 		fmt.Sprintf("--background=%g,%g,%g", m.record.Background[0], m.record.Background[1], m.record.Background[2])}
+	if m.overwrite {
+		args = append(args, "--overwrite")
+	}
 	args = append(args, m.plan.Capture.flags()...)
 	if at := m.plan.Origin; at != [3]float64{} {
 		args = append(args, fmt.Sprintf("--origin=%g,%g,%g", at[0], at[1], at[2]))

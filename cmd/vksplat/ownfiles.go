@@ -13,9 +13,9 @@ import (
 	"vksplat/scene"
 )
 
-// refuseForeign refuses to begin where a folder has the name of a file that the run writes, or the other way round. It is not ours to remove, and
+// refuseFolders refuses to begin where a folder has the name of a file that the run writes, or the other way round. It is not ours to remove, and
 // the end of a long run is too late to find out.
-func (r *trainRun) refuseForeign() error {
+func (r *trainRun) refuseFolders() error {
 	paths := []string{filepath.Join(r.out, metricsFile), r.modelFile(r.config.Iterations), filepath.Join(r.saver.dir, askedFile)}
 	for _, name := range runFiles {
 		paths = append(paths, filepath.Join(r.out, name))
@@ -34,7 +34,59 @@ func (r *trainRun) refuseForeign() error {
 	return refuseTaken(append(paths, old...), "choose another folder with -m")
 }
 
-// refuseForeignPictures is refuseForeign for pictures, whose names the capture gives.
+// runNames are the files in OUT, beside checkpoints and pictures, that the run may write.
+func (r *trainRun) runNames() []string {
+	paths := []string{filepath.Join(r.out, metricsFile), filepath.Join(r.saver.dir, askedFile), r.modelFile(r.config.Iterations)}
+	for _, name := range runFiles {
+		paths = append(paths, filepath.Join(r.out, name))
+	}
+	for _, at := range r.checkpoints.saveAt {
+		paths = append(paths, r.modelFile(at))
+	}
+	return paths
+}
+
+// refuseForeign refuses to replace files in OUT that this program did not write. checkpoints are those in OUT: what builds left there that kept no list is taken
+// for a run's.
+func (s *saver) refuseForeign(checkpoints []checkpointFile) error {
+	s.own = readWritten(s.r.out)
+	former := len(checkpoints) > 0 || len(formerModels(s.r.out)) > 0
+	if s.trusts = s.o.overwrite || former && !s.own.known; s.trusts {
+		return nil
+	}
+	return refuseForeign(s.own.foreign(s.r.runNames()), s.remedy())
+}
+
+// remedy is what can be done about files in OUT besides moving them away.
+func (s *saver) remedy() string {
+	if s.o.off {
+		return "or choose another folder with -m"
+	}
+	return "choose another folder with -m, or replace it with --overwrite"
+}
+
+// list begins the list of what this run writes.
+func (s *saver) list() error {
+	s.own = readWritten(s.r.out) // an earlier one may have been put aside
+	s.own.By = byTrain
+	if s.o.off {
+		s.own.By = byDemo
+	}
+	return s.own.begin(s.r.runNames()...)
+}
+
+// unlist ends the list, where it was begun.
+func (s *saver) unlist() error {
+	if s.pending != nil && s.aside {
+		s.settle()
+	}
+	if s.own == nil || !s.own.begun {
+		return nil
+	}
+	return s.own.end()
+}
+
+// refuseForeignPictures is refuseFolders for pictures, whose names the capture gives.
 func (r *trainRun) refuseForeignPictures() error {
 	if r.dryRun {
 		return nil
@@ -46,7 +98,10 @@ func (r *trainRun) refuseForeignPictures() error {
 			paths = append(paths, filepath.Join(r.picturesFolder(step), name))
 		}
 	}
-	return refuseTaken(paths, "choose another folder with -m")
+	if err := refuseTaken(paths, "choose another folder with -m"); err != nil || r.saver.trusts {
+		return err
+	}
+	return refuseForeign(r.saver.own.foreign(paths), r.saver.remedy())
 }
 
 // refuseTaken refuses places of files that are folders, or that are below a file. Remedy is what can be done besides moving those away.

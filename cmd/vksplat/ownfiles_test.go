@@ -56,21 +56,34 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// TestStartOver removes what an earlier run wrote, and no file of others.
-func TestStartOver(t *testing.T) {
+// TestPutAside takes away what an earlier run wrote, and no file of others, and brings it back.
+func TestPutAside(t *testing.T) {
 	o := newTrainOptions()
 	o.out = t.TempDir()
 	r := &trainRun{trainOptions: o}
 	s := newSaver(r)
-	makeFiles(t, o.out, "report.html", "point_cloud/iteration_7/point_cloud.ply", "point_cloud/iteration_8/point_cloud.ply", "test/ours_7/a.png", "test/ours_7/left/b.png")
+	old := []string{"report.html", "point_cloud/iteration_7/point_cloud.ply", "point_cloud/iteration_8/point_cloud.ply", "test/ours_7/a.png", "test/ours_7/left/b.png"}
+	makeFiles(t, o.out, old...)
 	others := []string{"point_cloud/iteration_7/edited.ply", "test/ours_7/left/notes.txt"}
 	makeFiles(t, o.out, others...)
 	s.left = s.leftovers()
-	s.startOver()
-	if got := filesIn(t, o.out); !slices.Equal(got, others) {
+	if err := s.putAside(-1); err != nil {
+		t.Fatal(err)
+	}
+	visible := func() []string {
+		return slices.DeleteFunc(filesIn(t, o.out), func(name string) bool { return strings.HasPrefix(name, ".") })
+	}
+	if got := visible(); !slices.Equal(got, others) {
 		t.Errorf("left are %q, want %q", got, others)
 	}
 	if isFolder(filepath.Join(o.out, "point_cloud", "iteration_8")) {
 		t.Error("an empty folder of a model is left")
+	}
+	if back, err := recoverAside(o.out); !back || err != nil {
+		t.Fatal(back, err)
+	}
+	all := slices.Sorted(slices.Values(slices.Concat(old, others)))
+	if got := filesIn(t, o.out); !slices.Equal(slices.Sorted(slices.Values(got)), all) {
+		t.Errorf("after it came back there are %q, want %q", got, all)
 	}
 }

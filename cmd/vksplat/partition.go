@@ -141,8 +141,8 @@ func (a *app) partition(o *partitionOptions) error {
 			a.warn("--" + opt.name + " has no effect with --blocks " + o.shape.String())
 		}
 	}
-	if isFile(filepath.Join(o.out, planName)) {
-		return usagef("choose another folder, or remove this one with the blocks in it", "%s holds a plan already", o.out)
+	if err := o.refuseForeign(); err != nil {
+		return err
 	}
 	c, err := scene.Load(o.scene, o.load.options())
 	if err != nil {
@@ -192,6 +192,33 @@ func (a *app) partition(o *partitionOptions) error {
 		return err
 	}
 	return a.printPartition(p)
+}
+
+// files are those that partition writes.
+func (p *planFile) files() []string {
+	paths := []string{filepath.Join(p.dir, planName), filepath.Join(p.dir, planPicture)}
+	for k := range p.Blocks {
+		paths = append(paths, pointsFile(p.dir, k))
+	}
+	return paths
+}
+
+// refuseForeign refuses to replace files of the user, and folders that are hardly meant.
+func (o *partitionOptions) refuseForeign() error {
+	if isFile(filepath.Join(o.out, planName)) {
+		return usagef("choose another folder, or remove this one with the blocks in it", "%s holds a plan already", o.out)
+	}
+	if err := refusePlace(o.out, "flag --output: "); err != nil {
+		return err
+	}
+	foreign, err := filepath.Glob(filepath.Join(escapeGlob(filepath.Join(o.out, pointsFolder)), "*"))
+	if picture := filepath.Join(o.out, planPicture); isFile(picture) {
+		foreign = append(foreign, picture)
+	}
+	if err != nil {
+		return err
+	}
+	return refuseForeign(foreign, "or choose another folder with -o")
 }
 
 // split holds photos out and returns the cameras to train on.

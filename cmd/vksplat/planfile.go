@@ -113,9 +113,15 @@ func findModel(path string) (string, error) {
 	return file, ofPlan(path, err)
 }
 
-// ofPlan is the error of a folder in which no model is found: of a plan's, a model is in a folder below.
+// ofPlan is the error of a folder in which no model is found: of a plan's, a model is in a folder below, and of a run that was to be replaced, aside.
 func ofPlan(path string, err error) error {
-	if err == nil || !isPlan(path) {
+	if err == nil {
+		return nil
+	}
+	if asideIn(path) != "" {
+		return &hintedError{err: err, hint: asideText(path)}
+	}
+	if !isPlan(path) {
 		return err
 	}
 	if merged := filepath.Join(path, mergedFolder); isFolder(merged) {
@@ -284,5 +290,9 @@ func (p *planFile) write(list []blocks.Block) error {
 			return err
 		}
 	}
-	return writeJSON(filepath.Join(p.dir, planName), p)
+	if err := writeJSON(filepath.Join(p.dir, planName), p); err != nil {
+		return err
+	}
+	own := readWritten(p.dir)
+	return errors.Join(own.begin(p.files()...), own.end())
 }

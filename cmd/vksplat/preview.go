@@ -1,12 +1,14 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -36,7 +38,7 @@ const (
 )
 
 // resolve refuses what makes no sense.
-func (o *previewOptions) resolve() error {
+func (o *previewOptions) resolve(overwrite bool) error {
 	switch {
 	case o.file == "" && o.every != defaultPreviewEvery:
 		return usagef("add --preview FILE, or leave it out", "%s", noEffect("preview-every", "--preview"))
@@ -52,7 +54,25 @@ func (o *previewOptions) resolve() error {
 	if info, err := os.Stat(o.file); err == nil && !info.Mode().IsRegular() {
 		return usagef("name a file, as in "+filepath.Join(o.file, "now.jpg"), "flag --preview: %s is no file", scene.Printable(o.file))
 	}
-	return nil
+	if isPreview(o.file) {
+		return nil
+	}
+	return refuseExisting("flag --preview: ", overwrite, o.file)
+}
+
+// previewMark is a comment at the beginning of a preview, by which it is known again.
+var previewMark = append([]byte{0xff, 0xd8, 0xff, 0xfe, 0, 17}, "vksplat preview"...)
+
+// isPreview tells whether a file is one that may be replaced by the next.
+func isPreview(path string) bool {
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close() // only read
+	begin := make([]byte, len(previewMark))
+	_, err = io.ReadFull(f, begin)
+	return err == nil && bytes.Equal(begin, previewMark)
 }
 
 // preview leaves a picture of the model in a file from time to time while it is trained, for whoever shows many trainings at once. It draws between two steps
@@ -72,7 +92,7 @@ type preview struct {
 // newPreview makes the preview of a run that is about to open its trainer, nil where none is asked for.
 func newPreview(r *trainRun) (*preview, error) {
 	o := &r.trainOptions.preview
-	if err := o.resolve(); err != nil || o.file == "" || r.dryRun {
+	if err := o.resolve(r.checkpoints.overwrite); err != nil || o.file == "" || r.dryRun {
 		return nil, err
 	}
 	p := &preview{r: r, between: r.live.interludes()}
@@ -170,11 +190,11 @@ func (p *preview) write(img scene.Image, err error) {
 	}
 	var data []byte
 	if err == nil {
-		data, err = img.SmallJPEG(scene.PreviewSide, scene.PreviewBytes)
+		data, err = img.SmallJPEG(scene.PreviewSide, scene.PreviewBytes-len(previewMark))
 	}
 	if err == nil {
 		err = scene.WriteFile(p.r.trainOptions.preview.file, func(w io.Writer) error {
-			_, err := w.Write(data)
+			_, err := w.Write(append(slices.Clone(previewMark), data[2:]...)) // data begins as the mark does
 			return err
 		})
 	}

@@ -38,7 +38,7 @@ func TestPreviewBytes(t *testing.T) {
 	steps := 200
 	const long = 3 * time.Second // pictures take a hundredth of the time: on fast devices few steps see none
 	for began := time.Now(); ; began = time.Now() {
-		vksplat(t, append(args, "--force", "-m", alone, "--iterations", strconv.Itoa(steps))...)
+		vksplat(t, append(args, "--overwrite", "-m", alone, "--iterations", strconv.Itoa(steps))...)
 		if time.Since(began) >= long || steps == 20000 {
 			break
 		}
@@ -135,7 +135,7 @@ func TestPreviewFlags(t *testing.T) {
 		{previewOptions{filepath.Join(dir, "none", "a.jpg"), 30}, false},
 		{previewOptions{dir, 30}, false},
 	} {
-		if err := c.resolve(); (err == nil) != c.good {
+		if err := c.resolve(false); (err == nil) != c.good {
 			t.Errorf("%+v: %v", c.previewOptions, err)
 		}
 	}

@@ -122,11 +122,10 @@ func (a *app) render(o *renderOptions) (err error) {
 	if err := o.look(&info, capture.Synthetic); err != nil {
 		return err
 	}
-	flown, err := o.flight(capture, origin)
+	flown, err := o.way(capture, origin)
 	if err != nil {
 		return err
 	}
-	flown = normalise(capture, flown)
 	device, err := pipeline.OpenDevice(o.device)
 	if err != nil {
 		return err
@@ -146,6 +145,18 @@ func (a *app) render(o *renderOptions) (err error) {
 	}
 	a.warnUncovered(o, capture, shots)
 	return a.renderAll(o, device, splats, shots, capture.Frame.Scale)
+}
+
+// way reads that of --trajectory FILE, and moves the capture with it into the training frame.
+func (o *renderOptions) way(c *scene.Capture, origin [3]float64) ([]scene.Camera, error) {
+	flown, err := o.flight(c, origin)
+	if err != nil {
+		return nil, err
+	}
+	if n := o.views(c, flown); o.single != "" && n != 1 {
+		return nil, o.notSingle(n)
+	}
+	return normalise(c, flown), nil
 }
 
 // look takes in how the model is to be drawn: as the flags say, else as it was trained.
@@ -173,6 +184,12 @@ func originOf(info *splatfile.Info) (origin [3]float64) {
 func (o *renderOptions) claim() (release func(), err error) {
 	if o.out == "" {
 		return func() {}, nil
+	}
+	if o.single != "" {
+		return claimFolder(o.out, false)
+	}
+	if err := refusePlace(o.out, "flag --output: ", recordFile); err != nil {
+		return nil, err
 	}
 	return claimFolder(o.out, true)
 }

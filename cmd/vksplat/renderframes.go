@@ -91,7 +91,11 @@ func (a *app) renderAll(o *renderOptions, device *pipeline.Device, splats *scene
 // sayResults prints where the results are.
 func (a *app) sayResults(r *rendering) error {
 	if r.o.out != "" && r.o.format != formatNone {
-		a.printf("pictures: %s\n", r.o.out)
+		if r.o.single != "" {
+			a.printf("picture: %s\n", r.o.single)
+		} else {
+			a.printf("pictures: %s\n", r.o.out)
+		}
 	}
 	if r.missing {
 		return r.errorWithoutFFmpeg()
@@ -211,12 +215,16 @@ func (r *rendering) writeFiles(s *shot, p *scene.Picture) error {
 		p.Depth[i] = float32(float64(z) / r.unit)
 	}
 	path := filepath.Join(r.o.out, s.name)
-	if r.o.depth && r.kind.Format != scene.FormatEXR {
+	if r.hasDepths() {
 		if err := r.o.drawing.write(path+depthSuffix, func(path string) error { return scene.WriteDepth(path, p.Depth, p.Width, p.Height) }); err != nil {
 			return err
 		}
 	}
-	return r.o.drawing.write(path+r.suffix(), func(path string) error { return scene.WritePicture(path, p, r.kind) })
+	file := path + r.suffix()
+	if r.o.single != "" {
+		file = r.o.single
+	}
+	return r.o.drawing.write(file, func(path string) error { return scene.WritePicture(path, p, r.kind) })
 }
 
 // depthSuffix ends the names of files of depths.

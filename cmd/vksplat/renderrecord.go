@@ -28,11 +28,11 @@ type renderRecord struct {
 // with --overwrite, removed.
 func (a *app) keepFormer(r *rendering, splats *scene.Splats) error {
 	r.kept = make([]bool, len(r.shots))
-	if r.o.out == "" || r.o.format == formatNone {
+	if r.o.out == "" || r.o.format == formatNone || r.o.single != "" {
 		return nil
 	}
 	path := filepath.Join(r.o.out, recordFile)
-	record, err := readRecord(path)
+	record, err := readRecord(path, r.o.overwrite)
 	if err != nil {
 		return err
 	}
@@ -48,6 +48,9 @@ func (a *app) keepFormer(r *rendering, splats *scene.Splats) error {
 		seen[file] = true
 		want := shotHash(settings, &r.shots[i].camera)
 		full := filepath.Join(r.o.out, file)
+		if err := r.refuseDepths(record, file); err != nil {
+			return err
+		}
 		if isFile(full) {
 			was, known := record.Pictures[filepath.ToSlash(file)]
 			switch {
@@ -90,10 +93,26 @@ func (r *rendering) complete(i int, full string) bool {
 	if r.panorama != nil {
 		width, height = r.panorama.width, r.panorama.height
 	}
-	if r.o.depth && r.kind.Format != scene.FormatEXR && !scene.WholeDepth(strings.TrimSuffix(full, r.suffix())+depthSuffix, width, height) {
+	if r.hasDepths() && !scene.WholeDepth(r.depthFile(full), width, height) {
 		return false
 	}
 	return scene.WholePicture(full, width, height, r.kind)
+}
+
+// hasDepths tells whether files of depths go with the pictures.
+func (r *rendering) hasDepths() bool { return r.o.depth && r.kind.Format != scene.FormatEXR }
+
+// depthFile is that of a picture.
+func (r *rendering) depthFile(picture string) string {
+	return strings.TrimSuffix(picture, r.suffix()) + depthSuffix
+}
+
+// refuseDepths refuses to replace the file that has the name of a picture's depths, where no render wrote it.
+func (r *rendering) refuseDepths(record *renderRecord, picture string) error {
+	if _, known := record.Pictures[filepath.ToSlash(picture)]; known || !r.hasDepths() {
+		return nil
+	}
+	return refuseExisting("", r.o.overwrite, r.depthFile(filepath.Join(r.o.out, picture)))
 }
 
 // isPhoto tells whether a file is one that a camera's picture was taken from.
@@ -114,7 +133,7 @@ func are(n int, thing string) string {
 }
 
 // readRecord reads recordFile; without one nothing is recorded.
-func readRecord(path string) (*renderRecord, error) {
+func readRecord(path string, overwrite bool) (*renderRecord, error) {
 	record := &renderRecord{}
 	data, err := os.ReadFile(path)
 	if err == nil {
@@ -122,6 +141,9 @@ func readRecord(path string) (*renderRecord, error) {
 	}
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, &hintedError{err: fmt.Errorf("read %s: %w: %w", path, scene.ErrData, pathless(err)), hint: "render writes this file; remove it and draw all pictures again with --overwrite, or choose another folder"}
+	}
+	if err == nil && record.Pictures == nil && !overwrite {
+		return nil, usagef("choose another folder, or replace it with --overwrite", "%s is there already, and no render wrote it", path)
 	}
 	if record.Pictures == nil {
 		record.Pictures = map[string]string{}

@@ -118,7 +118,7 @@ func (o *renderOptions) shots(c *scene.Capture, flown []scene.Camera, splats *sc
 		cams, named = flown, false
 	default:
 		low, high := depthRange(c.Cameras, splats)
-		way, err := scene.Trajectory(o.trajectory, c.Cameras, max(1, int(math.Round(o.seconds*o.fps))), low, high)
+		way, err := scene.Trajectory(o.trajectory, c.Cameras, o.flightPictures(), low, high)
 		if err != nil {
 			return nil, err
 		}
@@ -133,6 +133,8 @@ func (o *renderOptions) shots(c *scene.Capture, flown []scene.Camera, splats *sc
 	for _, i := range chosen {
 		s := shot{camera: o.framed(cams[i]), number: o.start + i}
 		switch {
+		case o.single != "":
+			s.name = strings.TrimSuffix(filepath.Base(o.single), filepath.Ext(o.single))
 		case o.name != "":
 			s.name = fmt.Sprintf(o.name, s.number)
 		case named:
@@ -147,6 +149,9 @@ func (o *renderOptions) shots(c *scene.Capture, flown []scene.Camera, splats *sc
 	}
 	return list, nil
 }
+
+// flightPictures is how many pictures a trajectory has that is made of the cameras.
+func (o *renderOptions) flightPictures() int { return max(1, int(math.Round(o.seconds*o.fps))) }
 
 // uncoveredShare is how much of a way around a scene may be where no photo was taken.
 const uncoveredShare = 0.25

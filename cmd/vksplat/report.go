@@ -4,6 +4,7 @@ import (
 	"cmp"
 	_ "embed" // the page's frame
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"html/template"
 	"io"
@@ -171,6 +172,9 @@ func grouped(n int) string {
 // reportCurves reads what metrics.jsonl says, which outlives a resume.
 func (r *trainRun) reportCurves(page *reportPage) error {
 	f, err := os.Open(filepath.Join(r.out, metricsFile))
+	if errors.Is(err, os.ErrNotExist) {
+		return &hintedError{err: fmt.Errorf("write report: %w", err), hint: r.out + " was removed or moved while the run went on; what was written since, the model too, is in a new folder of that name"}
+	}
 	if err != nil {
 		return err
 	}

@@ -16,15 +16,25 @@ import (
 	"vksplat/scene"
 )
 
-// find clears the rests of writes that were cut short, and opens the checkpoint that the run goes on with.
+// find puts in order what processes left that were killed, and opens the checkpoint that the run goes on with.
 func (s *saver) find() error {
-	if s.o.off {
-		s.left = s.leftovers()
+	if s.r.dryRun {
 		return nil
 	}
-	s.r.sweep()
-	if err := s.r.refuseForeign(); err != nil {
+	back, err := recoverAside(s.r.out)
+	if err != nil {
 		return err
+	}
+	if back {
+		s.r.app.note(s.r.out + " holds the earlier run again: the one that was to replace it ended before its first checkpoint")
+	}
+	s.r.sweep()
+	if err := s.r.refuseFolders(); err != nil {
+		return err
+	}
+	if s.o.off {
+		s.left = s.leftovers()
+		return s.refuseForeign(nil)
 	}
 	list, err := listCheckpoints(s.dir)
 	if err != nil {
@@ -37,6 +47,9 @@ func (s *saver) find() error {
 		err = s.findNewest(list)
 	default:
 		err = s.openFile(list)
+	}
+	if err == nil {
+		err = s.refuseForeign(list)
 	}
 	if err != nil {
 		return err
@@ -100,9 +113,9 @@ func (s *saver) findNewest(list []checkpointFile) error {
 	}
 	if n := len(list); n > 0 {
 		return &hintedError{err: fmt.Errorf("resume %s: %w: no checkpoint of %d can be read", s.r.out, scene.ErrData, n),
-			hint: "choose another folder, or start over with --force in place of --resume, which removes " + formerText(s.r.out, n)}
+			hint: "choose another folder, or start over with --overwrite in place of --resume, which removes " + formerText(s.r.out, n)}
 	}
-	if err := refuseFormer(s.r.out, 0, "replace it with --force in place of --resume, or choose another folder"); err != nil {
+	if err := refuseFormer(s.r.out, 0, "replace it with --overwrite in place of --resume, or choose another folder"); err != nil {
 		return err
 	}
 	s.r.app.printf("no checkpoint in %s: starting from the beginning\n", s.r.out)
@@ -128,8 +141,15 @@ func (s *saver) openFile(list []checkpointFile) (err error) {
 			return err
 		}
 	}
-	s.from, err = openWhole(s.o.resume)
-	return err
+	if s.from, err = openWhole(s.o.resume); err != nil || !s.ownPast() || s.o.overwrite {
+		return err
+	}
+	step := s.from.Header.Step
+	later := slices.DeleteFunc(list, func(f checkpointFile) bool { return f.step <= step })
+	if text := contentText(len(later), len(modelsAbove(s.r.out, step))); text != "" {
+		return usagef("add --overwrite to replace them, or name another folder with -m", "%s holds what the run did after step %d: %s", s.r.out, step, text)
+	}
+	return nil
 }
 
 // checkConfig refuses another configuration than the run's so far, before anything slow.
@@ -147,14 +167,14 @@ func (s *saver) compare(capture pipeline.CaptureRecord) ([]pipeline.Change, erro
 		return nil, err
 	}
 	changes := s.from.Changes(s.r.config, capture)
-	if len(changes) == 0 || s.o.force {
+	if len(changes) == 0 || s.o.accept {
 		return changes, nil
 	}
 	words := make([]string, len(changes))
 	for i, c := range changes {
 		words[i] = c.String()
 	}
-	return nil, usagef("give what the run was started with, or --force to go on with the new values",
+	return nil, usagef("give what the run was started with, or go on with the new values: --accept-changes",
 		"%s was made otherwise: %s", s.from.Path(), strings.Join(words, "; "))
 }
 

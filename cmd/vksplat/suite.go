@@ -56,7 +56,7 @@ func (a *app) suiteCommand() *cobra.Command {
 }
 
 // suite does all runs of a file.
-func (a *app) suite(o *suiteOptions) error {
+func (a *app) suite(o *suiteOptions) (err error) {
 	plan, err := readSuite(o.file)
 	if err != nil {
 		return err
@@ -83,6 +83,11 @@ func (a *app) suite(o *suiteOptions) error {
 	if err := plan.survey(runs); err != nil {
 		return err
 	}
+	endList, err := plan.list(runs)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, endList()) }()
 	a.onAbort = and(release, plan.killChild)
 	ctx, stop := a.stoppable(always("stopping this run once it has saved"))
 	defer stop()

@@ -161,6 +161,19 @@ func groupOf(g suiteMean, recipe string, means []suiteLine) suiteGroup {
 	return group
 }
 
+// list refuses to replace tables that a suite did not write, or that were changed since, and begins the list of those that this one writes.
+func (p *suitePlan) list(runs []*suiteRun) (end func() error, err error) {
+	own := readWritten(p.out)
+	tables := []string{filepath.Join(p.out, suiteJSON), filepath.Join(p.out, suiteMarkdown)}
+	begun := slices.ContainsFunc(runs, func(r *suiteRun) bool { return r.record.Attempts > 0 })
+	if own.known || !begun { // else a build wrote them that kept no list
+		if err := refuseForeign(own.foreign(tables), "or name another out in the file"); err != nil {
+			return nil, err
+		}
+	}
+	return own.end, own.begin(tables...)
+}
+
 // writeTables writes both files.
 func (p *suitePlan) writeTables(runs []*suiteRun) error {
 	if err := writeJSON(filepath.Join(p.out, suiteJSON), p.results(runs)); err != nil {

@@ -127,6 +127,7 @@ func (a *app) train(o *trainOptions, seen func(photo scene.Image, render []float
 		if closing := r.close(); !errors.Is(err, pipeline.ErrDeviceLost) { // on a device that is lost nothing ends in order
 			err = errors.Join(err, closing)
 		}
+		err = errors.Join(err, r.saver.undo())
 	}()
 	defer r.flushNotes()
 	defer func() {
@@ -160,9 +161,17 @@ func (a *app) train(o *trainOptions, seen func(photo scene.Image, render []float
 	if err != nil {
 		return nil, err
 	}
+	return r.conclude(ctx, interrupted, seen)
+}
+
+// conclude saves what was trained and does what comes after.
+func (r *trainRun) conclude(ctx context.Context, interrupted bool, seen func(photo scene.Image, render []float32)) (st *stats, err error) {
 	saveErr := r.saver.end(interrupted)
 	if errors.Is(saveErr, pipeline.ErrDiverged) {
 		return nil, saveErr // there is no model to write or measure
+	}
+	if interrupted && r.saver.aside {
+		return nil, errors.Join(r.saver.givenUp(), saveErr)
 	}
 	if st, err = r.finish(ctx, interrupted, seen); err == nil {
 		err = r.stoppedError(interrupted, saveErr == nil)
@@ -172,6 +181,12 @@ func (a *app) train(o *trainOptions, seen func(photo scene.Image, render []float
 
 // show begins to tell how the run goes.
 func (r *trainRun) show(events io.Writer) (err error) {
+	if err := r.saver.putAside(r.saver.after()); err != nil {
+		return err
+	}
+	if err := r.saver.list(); err != nil {
+		return err
+	}
 	if r.rec, err = openRecord(r, events); err != nil {
 		return err
 	}
@@ -184,7 +199,7 @@ func (r *trainRun) divergedHint(err error) error {
 	if !errors.Is(err, pipeline.ErrDiverged) || r.saver == nil || r.saver.newest() == "" {
 		return err
 	}
-	return &hintedError{err: err, hint: fmt.Sprintf("lower the learning rates; the last checkpoint before that is %s: go on from it with --resume=FILE --force, or start anew", r.saver.newest())}
+	return &hintedError{err: err, hint: fmt.Sprintf("lower the learning rates; the last checkpoint before that is %s: go on from it with --resume=FILE --accept-changes, or start anew", r.saver.newest())}
 }
 
 // begin does everything that comes before the first line.
@@ -399,6 +414,9 @@ func (r *trainRun) close() error {
 	r.preview.close()
 	if r.rec != nil {
 		errs = append(errs, r.rec.close())
+	}
+	if r.saver != nil {
+		errs = append(errs, r.saver.unlist())
 	}
 	if r.saver != nil && r.saver.from != nil {
 		errs = append(errs, r.saver.from.Close())

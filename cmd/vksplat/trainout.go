@@ -125,6 +125,9 @@ func (r *trainRun) writeModel(step int) error {
 func (r *trainRun) startModel(step int) (finish func() error, err error) {
 	r.saver.startOver()
 	path := r.modelFile(step)
+	if err := r.saver.own.begin(path); err != nil {
+		return nil, err
+	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 		return nil, err
 	}
@@ -219,6 +222,7 @@ func (r *trainRun) finish(ctx context.Context, interrupted bool, seen func(scene
 	if err := writeJSON(filepath.Join(r.out, "stats.json"), st); err != nil {
 		return nil, err
 	}
+	r.saver.standing()
 	if n := r.trainer.CeilingHits(); n > 0 && r.config.MaxSplats == 0 {
 		r.app.warn(fmt.Sprintf("memory is full of splats: %d times one wanted to grow and could not; raise --max-vram for more detail", n))
 	}
@@ -308,6 +312,9 @@ func (a *app) trainScene(o *trainOptions, scene string) error {
 			return usagef("check the spelling of "+scene, "no output folder: -m is required; and there is no folder %s", scene)
 		}
 		return usagef("name the folder to write, as in: vksplat train SCENE -m OUT", "no output folder: -m is required")
+	}
+	if err := o.checkpoints.check(); err != nil {
+		return err
 	}
 	o.scene = scene
 	o.checkpoints.off = o.dryRun

@@ -141,7 +141,7 @@ func TestScoreIsTheFiles(t *testing.T) {
 		{"white", false, []string{"--background=white"}},
 		{"near plane", false, []string{"--near=0.5"}},
 		{"exposure", false, []string{"--exposure"}},
-		{"with floaters", false, []string{"--clearance=0"}},
+		{"with floaters", false, []string{"--carve=0"}},
 		{"low degree", false, []string{"--sh-degree-interval=1000"}},
 		{"two devices", false, []string{"--devices=" + device + "," + device}},
 		{"origin", true, nil},

@@ -22,6 +22,7 @@ type viewOptions struct {
 	path       string // a model, or the folder of a run; then its newest model
 	title      string
 	page       string // write this page and serve nothing
+	overwrite  bool   // it may be there already
 	noOpen     bool
 	stream     bool // this machine draws
 	server     view.ServerOptions
@@ -42,6 +43,7 @@ func (o *viewOptions) table() []optionGroup {
 	}}, {options: deviceOptions(&o.device)}, {options: []option{
 		other((*colourFlag)(&o.background), "background", "black, white or R,G,B from 0 to 1; without the flag as in training, where that is recorded").oneOf("black", "white"),
 		text(&o.page, "html", "write the page `FILE`, which holds viewer and scene and works offline, and serve nothing"),
+		overwriteOption(&o.overwrite, "the page of --html"),
 	}}}
 }
 
@@ -189,6 +191,9 @@ func (a *app) writePage(o *viewOptions) (err error) {
 	}
 	if isFile(o.page) && !slices.Contains([]string{".html", ".htm"}, strings.ToLower(filepath.Ext(o.page))) {
 		return usagef("choose another name, as in scene.html", "flag --html: %s is there already, and is no page", o.page)
+	}
+	if err := refuseExisting("flag --html: ", o.overwrite, o.page); err != nil {
+		return err
 	}
 	dir, remove, err := a.conversionFolder()
 	if err != nil {

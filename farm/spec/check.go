@@ -16,6 +16,9 @@ func contains(words []string, word string) bool { return slices.Contains(words, 
 
 // unknown is the error of a key that means nothing.
 func (r *reader) unknown(at path, key string, known []string, otherwise string) error {
+	if key == "force" { // a flag of train once
+		return r.wrong(at, "leave it out; vksplat train has --accept-changes and --overwrite in its place, and a job's results are made anew by farm retry --redo", "unknown key %q", key)
+	}
 	return r.wrong(at, didYouMean(key, known, otherwise), "unknown key %.60q", key)
 }
 

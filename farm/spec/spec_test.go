@@ -122,6 +122,8 @@ var bad = []struct {
 	{doc: head + "[[task]]\nkind = \"train\"", text: "source is missing", line: 3},
 	{doc: head + "[[task]]\nkind = \"train\"\nsource = \"a\"\ncommand = \"rm\"", text: `unknown key "command"`, line: 6},
 	{doc: head + "[[task]]\nkind = \"train\"\nsource = \"a\"\nenvironment.PATH = \"/\"", text: `unknown key "environment"`},
+	{doc: head + "[[task]]\nkind = \"train\"\nsource = \"a\"\nforce = true", text: `unknown key "force"`, hint: "--accept-changes and --overwrite", line: 6},
+	{doc: head + "[[task]]\nkind = \"train\"\nsource = \"a\"\nset.force = true", text: `unknown key "force"`, hint: "--accept-changes and --overwrite"},
 	{doc: head + "[[task]]\nkind = \"train\"\nsource = \"a\"\nset.image_cache = \"x\"", text: `unknown key "image_cache"`},
 	{doc: head + "[[task]]\nkind = \"train\"\nsource = \"a\"\nset.init = \"ply:x\"", text: `"ply:x" is none of`},
 	{doc: head + "[[task]]\nkind = \"train\"\nsource = \"a\"\nset.origin = \"../x\"", text: "is no value of a setting"},

@@ -174,7 +174,7 @@ func TestReplacedModel(t *testing.T) {
 func TestReplacedCapture(t *testing.T) {
 	r := &runner{task: &spec.Task{Kind: spec.KindTrain}, from: 5}
 	var c *ChildError
-	if err := r.refused(&ChildError{Command: "train", Code: ExitUsage, Said: "it was made otherwise", Remedy: "--force"}); !errors.As(err, &c) || ExitOf(err) != ExitUsage || !strings.Contains(c.Hint(), "another id") {
+	if err := r.refused(&ChildError{Command: "train", Code: ExitUsage, Said: "it was made otherwise", Remedy: "--accept-changes"}); !errors.As(err, &c) || ExitOf(err) != ExitUsage || !strings.Contains(c.Hint(), "another id") {
 		t.Error(err, c)
 	}
 }

@@ -94,6 +94,19 @@ func sogFolder(path string) (dir string, ok bool) {
 	return "", false
 }
 
+// Outputs lists the files that writing a model to path may replace: path, or of SOG as loose files all of them.
+func Outputs(path string) []string {
+	dir, loose := sogFolder(path)
+	if !loose {
+		return []string{path}
+	}
+	files := []string{filepath.Join(dir, sogMetaName)}
+	for _, name := range sogNames {
+		files = append(files, filepath.Join(dir, name))
+	}
+	return files
+}
+
 // survey finds the order of the splats, the codebooks and the palette.
 func (w *sogWriter) survey(model Source, o WriteOptions) error {
 	order, err := mortonOrder(model)

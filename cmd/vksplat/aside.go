@@ -1,0 +1,298 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"vksplat/scene"
+)
+
+// A run that is replaced stays in a folder of OUT until the new one has a checkpoint. The name of the folder says how far that is: whenever the process is killed,
+// the next one finds either run whole.
+const (
+	asideFolder = ".previous"          // it holds all of the old run, and the new one may write
+	asideMoving = ".previous.moving"   // files are on their way there or back, and the new run has written nothing, or nothing of it is left
+	asideGone   = ".previous.removing" // the new run has a checkpoint
+)
+
+// asideFile in such a folder is an asideRecord.
+const asideFile = "previous.json"
+
+type asideRecord struct {
+	After  int      `json:"after"`            // the new run goes on with this step of the old one, and what came before is in OUT; -1: it does not
+	Copies []string `json:"copies,omitempty"` // files that are in OUT, too
+}
+
+// addedTo are the files of a run that one which goes on with it writes anew.
+var addedTo = append([]string{metricsFile, "stats.json", reportFile}, scoreFiles...)
+
+// asideStep is called between two changes of the disk. Tests end there, as a process does that is killed.
+var asideStep = func() {}
+
+// putAside moves what of an earlier run is not this one's past out of the way, before this one writes anything. after is the step of the earlier run that this
+// one goes on with; -1: it does not.
+func (s *saver) putAside(after int) (err error) {
+	files, folders := s.toMove()
+	if len(files) == 0 {
+		return nil
+	}
+	record := asideRecord{After: after}
+	if after >= 0 {
+		record.Copies = slices.DeleteFunc(slices.Clone(addedTo), func(name string) bool { return !isFile(filepath.Join(s.r.out, name)) })
+	}
+	moving := filepath.Join(s.r.out, asideMoving)
+	defer func() {
+		if err != nil {
+			err = errors.Join(folderError(s.r.out, fmt.Errorf("move the earlier run to %s: %w", asideFolder, err)), moveBack(s.r.out))
+		}
+	}()
+	if err := os.Mkdir(moving, 0o777); err != nil {
+		return err
+	}
+	asideStep()
+	if err := writeJSON(filepath.Join(moving, asideFile), record); err != nil {
+		return err
+	}
+	for _, name := range record.Copies {
+		if err := copyWhole(filepath.Join(s.r.out, name), filepath.Join(moving, name)); err != nil {
+			return err
+		}
+	}
+	for _, path := range files {
+		if err := moveBetween(path, s.r.out, moving); err != nil {
+			return err
+		}
+	}
+	asideStep()
+	for _, dir := range folders {
+		_ = os.Remove(dir) // refused where it holds somebody's files
+	}
+	if err := syncBelow(moving); err != nil {
+		return err
+	}
+	if err := os.Rename(moving, filepath.Join(s.r.out, asideFolder)); err != nil {
+		return err
+	}
+	asideStep()
+	s.aside, s.left, s.foreign = true, nil, nil
+	return scene.SyncDir(s.r.out)
+}
+
+// toMove lists what putAside moves, and the folders that may be empty then.
+func (s *saver) toMove() (files, folders []string) {
+	for _, path := range append(slices.Clone(s.foreign), s.left...) {
+		switch st, err := os.Lstat(path); {
+		case err != nil:
+		case st.IsDir():
+			folders = append(folders, path)
+		default:
+			files = append(files, path)
+		}
+	}
+	return files, folders
+}
+
+// moveBetween moves a file below one folder to the same place below another.
+func moveBetween(path, from, to string) error {
+	rel, err := filepath.Rel(from, path)
+	if err != nil {
+		return err
+	}
+	target := filepath.Join(to, rel)
+	if err := os.MkdirAll(filepath.Dir(target), 0o777); err != nil {
+		return err
+	}
+	asideStep()
+	return os.Rename(path, target)
+}
+
+// copyWhole copies a file, which appears whole.
+func copyWhole(from, to string) error {
+	f, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer f.Close() // only read
+	return scene.WriteFile(to, func(w io.Writer) error {
+		_, err := io.Copy(w, f)
+		return err
+	})
+}
+
+// syncBelow brings what was moved into a folder to the disk.
+func syncBelow(dir string) error {
+	return filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err == nil && e.IsDir() {
+			err = scene.SyncDir(path)
+		}
+		return err
+	})
+}
+
+// dropAside removes the run that was put aside: the new one has taken its place. What stays is removed at the next start.
+func dropAside(out string) {
+	gone := filepath.Join(out, asideGone)
+	_ = os.RemoveAll(gone)
+	if os.Rename(filepath.Join(out, asideFolder), gone) == nil && scene.SyncDir(out) == nil {
+		_ = os.RemoveAll(gone)
+	}
+}
+
+// standing is called when the new run has a checkpoint, or its model and all that belongs to it.
+func (s *saver) standing() {
+	if s.aside {
+		s.aside = false
+		dropAside(s.r.out)
+	}
+}
+
+// givenUp is the error of a run that the user stopped before it could take the place of the earlier one.
+func (s *saver) givenUp() error {
+	return &hintedError{err: fmt.Errorf("%w after step %d of %d, before the first checkpoint", errInterrupted, s.r.trainer.Step(), s.r.config.Iterations),
+		hint: "the same command trains anew; the earlier run in " + s.r.out + " is as it was"}
+}
+
+// undo brings the earlier run back where this one ends before its first checkpoint.
+func (s *saver) undo() error {
+	if s == nil || !s.aside {
+		return nil
+	}
+	s.aside = false
+	back, err := recoverAside(s.r.out)
+	if back {
+		s.r.app.note(s.r.out + " holds what it held before: this run ended before its first checkpoint")
+	}
+	return err
+}
+
+// recoverAside puts in order what a run left that was to replace another one: where it has a checkpoint, it stands, and otherwise the other one comes back.
+func recoverAside(out string) (back bool, err error) {
+	_ = os.RemoveAll(filepath.Join(out, asideGone)) // it takes room and harms nobody
+	if isFolder(filepath.Join(out, asideMoving)) {
+		if err := moveBack(out); err != nil {
+			return false, err
+		}
+		back = true
+	}
+	aside := filepath.Join(out, asideFolder)
+	if !isFolder(aside) {
+		return back, nil
+	}
+	record := readAside(aside)
+	if stands(out, record.After) {
+		dropAside(out)
+		return back, nil
+	}
+	clearRun(out, record.After)
+	asideStep()
+	if err := os.Rename(aside, filepath.Join(out, asideMoving)); err != nil {
+		return false, folderError(out, err)
+	}
+	return true, errors.Join(scene.SyncDir(out), moveBack(out))
+}
+
+// asideIn is the folder of a run that was put aside in out, "" for none.
+func asideIn(out string) string {
+	for _, name := range []string{asideFolder, asideMoving} {
+		if dir := filepath.Join(out, name); isFolder(dir) {
+			return dir
+		}
+	}
+	return ""
+}
+
+// asideText says what that folder is.
+func asideText(out string) string {
+	return fmt.Sprintf("%s holds the run that is replaced until the new one has a checkpoint; if that was killed before, the next vksplat train -m %s brings it back",
+		quoted(asideIn(out)), quoted(out))
+}
+
+// readAside reads the record of a run that was put aside.
+func readAside(dir string) asideRecord {
+	record := asideRecord{After: -1}
+	if data, err := os.ReadFile(filepath.Join(dir, asideFile)); err == nil {
+		_ = json.Unmarshal(data, &record) // written whole before anything is moved
+	}
+	return record
+}
+
+// stands reports whether the run in out has come to a checkpoint above step after, or to its end.
+func stands(out string, after int) bool {
+	list, err := listCheckpoints(filepath.Join(out, checkpointFolder))
+	if err != nil {
+		return false
+	}
+	for _, f := range slices.Backward(list) {
+		if f.step <= after {
+			break
+		}
+		if c, err := openWhole(f.path); err == nil {
+			return c.Close() == nil
+		}
+	}
+	end := filepath.Join(out, "stats.json")
+	return after < 0 && isFile(end) && readWritten(out).owns(end)
+}
+
+// clearRun removes what a run wrote above step after, and no file of others.
+func clearRun(out string, after int) {
+	own := readWritten(out)
+	checkpoints := filepath.Join(out, checkpointFolder)
+	paths := runLeftovers(out, after)
+	if list, err := listCheckpoints(checkpoints); err == nil {
+		for _, f := range list {
+			if f.step > after {
+				paths = append(paths, f.path)
+			}
+		}
+	}
+	for _, path := range append(paths, checkpoints, filepath.Dir(filepath.Join(out, modelFolder)), filepath.Dir(filepath.Join(out, pictureFolder))) {
+		asideStep()
+		if named := filepath.Dir(path) == filepath.Clean(out) && isFile(path); !named || own.owns(path) {
+			_ = os.Remove(path) // a folder that holds somebody's files stays
+		}
+	}
+	if after < 0 {
+		_ = os.Remove(filepath.Join(out, writtenFile)) // last: it says what else is to be removed
+	}
+}
+
+// moveBack brings the files of a run that was put aside back to where they were.
+func moveBack(out string) error {
+	moving := filepath.Join(out, asideMoving)
+	copies := readAside(moving).Copies
+	err := filepath.WalkDir(moving, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		rel, err := filepath.Rel(moving, path)
+		if err != nil {
+			return err
+		}
+		target := filepath.Join(out, rel)
+		if base, _ := scene.TempOf(e.Name()); rel == asideFile || base != "" {
+			return nil
+		}
+		if _, err := os.Lstat(target); err == nil && !slices.Contains(copies, rel) {
+			return usagef("move that file away, and run the command again", "%s is in the way of a file of the earlier run, which is complete in %s and %s", target, out, moving)
+		}
+		return moveBetween(path, moving, out)
+	})
+	if errors.Is(err, fs.ErrNotExist) && !isFolder(moving) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if err := syncBelow(out); err != nil {
+		return err
+	}
+	asideStep()
+	return os.RemoveAll(moving)
+}

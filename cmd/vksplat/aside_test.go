@@ -1,0 +1,162 @@
+//go:build unix
+
+package main
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"math/rand"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// contentsOf maps the files below a folder to hashes of their contents, without locks and what is temporary.
+func contentsOf(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	for _, name := range filesIn(t, dir) {
+		data, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(filepath.Base(name), ".tmp") && filepath.Base(name) != lockName && !probeName.MatchString(filepath.Base(name)) {
+			all[name] = fmt.Sprintf("%x", sha256.Sum256(data))
+		}
+	}
+	return all
+}
+
+// lacks returns the files of old that are neither in out nor put aside there.
+func lacks(t *testing.T, old map[string]string, out string) (list []string) {
+	t.Helper()
+	now := contentsOf(t, out)
+	for name, content := range old {
+		if now[name] != content && now[asideFolder+"/"+name] != content && now[asideMoving+"/"+name] != content {
+			list = append(list, name)
+		}
+	}
+	return list
+}
+
+// killedAt calls f and ends it before its n-th change of the disk, as a kill does. done says that there was no such change.
+func killedAt(n int, f func()) (done bool) {
+	type kill struct{}
+	defer func() {
+		asideStep = func() {}
+		if r := recover(); r != nil {
+			if _, killed := r.(kill); !killed {
+				panic(r)
+			}
+		}
+	}()
+	asideStep = func() {
+		if n--; n < 0 {
+			panic(kill{})
+		}
+	}
+	f()
+	return true
+}
+
+// TestAsideAnywhere ends the putting aside of a run at every place, and then its coming back at every place: the run is never lost, and comes back whole.
+func TestAsideAnywhere(t *testing.T) {
+	old := []string{"cameras.json", "metrics.jsonl", "report.html", "stats.json", writtenFile, "checkpoints/save_at.json", "checkpoints/step_7.safetensors",
+		"point_cloud/iteration_7/point_cloud.ply", "point_cloud/iteration_7/mine.ply", "test/ours_7/a.png"}
+	stride := 4
+	if os.Getenv(longVariable) == "1" {
+		stride = 1
+	}
+	for _, back := range []bool{false, true} { // whether the new run goes on with a step of the old one
+		for n, done := 0, false; !done; n++ {
+			for m, settled := n%stride, false; !settled; m += stride {
+				out := t.TempDir()
+				makeFiles(t, out, old...)
+				o := newTrainOptions()
+				o.out = out
+				before := contentsOf(t, out)
+				s := newSaver(&trainRun{trainOptions: o})
+				after := -1
+				if back {
+					after = 3
+				}
+				s.left, s.foreign = runLeftovers(out, after), []string{s.checkpointPath(7)}
+				done = killedAt(n, func() {
+					if err := s.putAside(after); err != nil {
+						t.Fatal(err)
+					}
+					if back { // the new run adds to the log
+						if err := os.WriteFile(filepath.Join(out, metricsFile), []byte("other"), 0o666); err != nil {
+							t.Fatal(err)
+						}
+					} else {
+						makeFiles(t, out, "test/ours_2/b.png", "point_cloud/iteration_2/point_cloud.ply")
+					}
+				})
+				if list := lacks(t, before, out); len(list) > 0 {
+					t.Fatalf("ended at change %d: lost %q", n, list)
+				}
+				var err error
+				settled = killedAt(m, func() { _, err = recoverAside(out) })
+				if list := lacks(t, before, out); err != nil || len(list) > 0 {
+					t.Fatalf("ended at change %d and in coming back at %d: %v, lost %q", n, m, err, list)
+				}
+				if _, err := recoverAside(out); err != nil {
+					t.Fatal(err)
+				}
+				if after := contentsOf(t, out); fmt.Sprint(after) != fmt.Sprint(before) {
+					t.Fatalf("ended at change %d and in coming back at %d: there are %v, want %v", n, m, after, before)
+				}
+			}
+		}
+	}
+}
+
+// TestKilledOverwrite kills runs at random moments that replace another one: at each, the other one is there or the new one has a checkpoint.
+func TestKilledOverwrite(t *testing.T) {
+	kills := 6
+	if os.Getenv(longVariable) == "1" {
+		kills = 60
+	}
+	scene, out := smallScene(t, 300), filepath.Join(t.TempDir(), "out")
+	seed := time.Now().UnixNano()
+	random := rand.New(rand.NewSource(seed))
+	var old map[string]string
+	came, stood := 0, 0
+	for i := range kills {
+		if old == nil {
+			vksplat(t, "train", scene, "-m", out, "--iterations", "6", "--save-at", "3", "--eval", "--tensorboard", "--overwrite")
+			old = contentsOf(t, out)
+		}
+		began := time.Now()
+		cmd, said := startTrain(t, scene, "-m", out, "--iterations", "1000000", "--checkpoint-every", "10", "--eval", "--eval-at", "4", "--tensorboard", "--overwrite")
+		folder := filepath.Join(out, asideFolder)
+		for i > 0 && !isFolder(folder) && time.Since(began) < time.Minute { // the first is killed while it begins
+			time.Sleep(time.Millisecond)
+		}
+		time.Sleep(time.Duration(random.Int63n(int64(400 * time.Millisecond))))
+		if err := cmd.Process.Kill(); err != nil {
+			t.Fatalf("%v\n%s", err, said)
+		}
+		_ = cmd.Wait() // it was killed
+		if lost := lacks(t, old, out); len(lost) > 0 && !stands(out, -1) {
+			t.Fatalf("seed %d: there is no checkpoint, and lost is %q\n%s", seed, lost, said)
+		}
+		back, err := recoverAside(out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if lost := lacks(t, old, out); len(lost) > 0 {
+			stood++
+			if back || !stands(out, -1) {
+				t.Fatalf("seed %d: came back %v, lost is %q", seed, back, lost)
+			}
+			old = nil
+			continue
+		}
+		came++
+	}
+	t.Logf("the earlier run was there %d times, the new one %d times", came, stood)
+}

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+
+	"vksplat/scene/splatfile"
+)
+
+// refusePlace refuses to fill a folder that is hardly meant: one that the user is in, or above that, or his home, or a capture, unless it is empty or holds one of
+// the files that say that it is the command's own.
+func refusePlace(dir, flag string, own ...string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil || len(entries) == 0 {
+		return nil // there is nothing to mix with
+	}
+	for _, name := range own {
+		if list, err := filepath.Glob(filepath.Join(escapeGlob(dir), name)); err == nil && len(list) > 0 {
+			return nil
+		}
+	}
+	const hint = "name a new folder, which is made"
+	at := resolved(dir)
+	if home, err := os.UserHomeDir(); err == nil && at == resolved(home) {
+		return usagef(hint, "%s%s is your home folder", flag, dir)
+	}
+	if here, err := os.Getwd(); err == nil && within(resolved(here), at) {
+		return usagef(hint, "%s%s is a folder with other files, which this command is run in or below", flag, dir)
+	}
+	for _, name := range []string{"images", "sparse", "transforms.json", "transforms_train.json"} {
+		if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
+			return usagef(hint, "%s%s looks like a capture: it holds %s", flag, dir, name)
+		}
+	}
+	return nil
+}
+
+// runMarks are what the folder of a run holds.
+var runMarks = []string{writtenFile, asideFolder + "*", filepath.Join(checkpointFolder, checkpointPrefix+"*"), modelFolder + "*", originFile, captureFile}
+
+// refuseExports refuses to replace files that exports name, but for those that the run whose list is own wrote, where it goes on.
+func refuseExports(own *written, exports exportsFlag, flag string, resumes, overwrite bool) error {
+	for _, path := range exports {
+		for _, file := range splatfile.Outputs(path) {
+			if resumes && own.owns(file) {
+				continue
+			}
+			if err := refuseExisting(flag, overwrite, file); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// overwriteOption lets a command replace the file that it writes.
+func overwriteOption(p *bool, what string) option {
+	return truth(p, "overwrite", "replace "+what+" where it is there already")
+}
+
+// pictureFormats are those of single pictures, by the ends of their names.
+var pictureFormats = map[string]string{".png": "png", ".jpg": "jpg", ".jpeg": "jpg", ".exr": "exr", ".npy": "npy"}
+
+// pictureFormat is the format that a file's name says, "" for none.
+func pictureFormat(path string) string { return pictureFormats[strings.ToLower(filepath.Ext(path))] }

@@ -1,0 +1,208 @@
+package main
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// writtenFile lists, in a folder that this program writes to, the files that it wrote there. What is not in the list, or was changed since, is the user's.
+const writtenFile = ".written.json"
+
+// Commands that own a folder.
+const (
+	byTrain = "train"
+	byDemo  = "demo"
+	byMerge = "merge"
+)
+
+// written is the content of writtenFile.
+type written struct {
+	dir   string
+	known bool // there is a list
+	begun bool // by this process
+
+	By    string            `json:"by"`    // the command that writes there
+	Files map[string]string `json:"files"` // marks by path: relative to the folder, or absolute outside of it; "": it may be in the middle of being written
+}
+
+// maxWritten bounds the bytes of a list.
+const maxWritten = 16 << 20
+
+// readWritten reads the list of a folder. A damaged one knows of no file.
+func readWritten(dir string) *written {
+	w := &written{dir: dir}
+	path := filepath.Join(dir, writtenFile)
+	info, err := os.Stat(path)
+	w.known = !errors.Is(err, fs.ErrNotExist)
+	if err == nil && info.Mode().IsRegular() && info.Size() <= maxWritten {
+		if data, err := os.ReadFile(path); err == nil {
+			_ = json.Unmarshal(data, w) // what it does not name is taken for the user's
+		}
+	}
+	if w.Files == nil {
+		w.Files = map[string]string{}
+	}
+	return w
+}
+
+// key is the name of a file in the list.
+func (w *written) key(path string) string {
+	if rel, err := filepath.Rel(absolute(w.dir), absolute(path)); err == nil && filepath.IsLocal(rel) {
+		return filepath.ToSlash(rel)
+	}
+	return absolute(path)
+}
+
+// owns reports whether this program wrote the file, and nobody has changed it since.
+func (w *written) owns(path string) bool {
+	mark, listed := w.Files[w.key(path)]
+	for dir := w.key(path); !listed && strings.Contains(dir, "/"); { // a folder of pictures
+		dir = dir[:strings.LastIndex(dir, "/")]
+		mark, listed = w.Files[dir]
+	}
+	return listed && (mark == "" || mark == markOf(path))
+}
+
+// foreign returns those of the files that are there and that this program did not write, or that were changed since.
+func (w *written) foreign(paths []string) (list []string) {
+	for _, path := range paths {
+		if st, err := os.Lstat(path); err == nil && !st.IsDir() && !w.owns(path) && !slices.Contains(list, path) {
+			list = append(list, path)
+		}
+	}
+	return list
+}
+
+// begin lists files before they are written, so that they are known for this program's when it is killed.
+func (w *written) begin(paths ...string) error {
+	if w == nil { // of a run that never began to write
+		return nil
+	}
+	changed := !w.known
+	w.begun = true
+	for _, path := range paths {
+		mark, listed := w.Files[w.key(path)]
+		changed = changed || !listed || mark != ""
+		w.Files[w.key(path)] = ""
+	}
+	if !changed {
+		return nil
+	}
+	return w.save()
+}
+
+// end marks what was written. Files that were not, after all, leave the list. The scores grow by what eval and others add to them, and have no mark.
+func (w *written) end() error {
+	for name, mark := range w.Files {
+		path := filepath.FromSlash(name)
+		if !filepath.IsAbs(path) {
+			path = filepath.Join(w.dir, path)
+		}
+		if mark != "" {
+			continue
+		}
+		if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
+			delete(w.Files, name)
+		} else if !slices.Contains(scoreFiles, name) {
+			w.Files[name] = markOf(path)
+		}
+	}
+	if len(w.Files) == 0 {
+		return os.Remove(filepath.Join(w.dir, writtenFile))
+	}
+	return w.save()
+}
+
+// scoreFiles are those that commands add to, and do not replace.
+var scoreFiles = []string{"results.json", "per_view.json"}
+
+// scoreFilesIn are those in a folder.
+func scoreFilesIn(dir string) (paths []string) {
+	for _, name := range scoreFiles {
+		paths = append(paths, filepath.Join(dir, name))
+	}
+	return paths
+}
+
+func (w *written) save() error {
+	w.known = true
+	return writeJSON(filepath.Join(w.dir, writtenFile), w)
+}
+
+// addWritten lists files that were written in a folder, if that has a list.
+func addWritten(dir string, paths ...string) error {
+	w := readWritten(dir)
+	if !w.known {
+		return nil
+	}
+	return errors.Join(w.begin(paths...), w.end())
+}
+
+// What of a large file is looked at to tell whether it was changed.
+const (
+	markWhole  = 16 << 20 // bytes of a file that is read as a whole
+	markPieces = 16       // of one that is not
+	markPiece  = 1 << 20
+)
+
+// markOf tells a file's content from others. It is "" of what cannot be read.
+func markOf(path string) string {
+	f, err := os.Open(path)
+	if err != nil {
+		return ""
+	}
+	defer f.Close() // only read
+	info, err := f.Stat()
+	if err != nil || !info.Mode().IsRegular() {
+		return ""
+	}
+	size, sum := info.Size(), sha256.New()
+	if size <= markWhole {
+		_, err = io.Copy(sum, f)
+	}
+	for i := int64(0); i < markPieces && size > markWhole && err == nil; i++ {
+		at := (size - markPiece) * i / (markPieces - 1)
+		_, err = io.Copy(sum, io.NewSectionReader(f, at, markPiece))
+	}
+	if err != nil {
+		return ""
+	}
+	return fmt.Sprintf("%d %x", size, sum.Sum(nil)[:16])
+}
+
+// refuseForeign is the error of files in the way that this program did not write. Remedy is what can be done besides moving them away.
+func refuseForeign(list []string, remedy string) error {
+	if len(list) == 0 {
+		return nil
+	}
+	names := strings.Join(list[:min(len(list), 5)], ", ")
+	if n := len(list); n > 5 {
+		names += fmt.Sprintf(" and %d more", n-5)
+	}
+	verb := "was"
+	if len(list) > 1 {
+		verb = "were"
+	}
+	return usagef("move what is yours away, "+remedy, "%s %s not written by this program, or changed since, and would be replaced", names, verb)
+}
+
+// refuseExisting refuses to replace files, which a flag or an argument names, unless overwrite is given.
+func refuseExisting(what string, overwrite bool, paths ...string) error {
+	if overwrite {
+		return nil
+	}
+	for _, path := range paths {
+		if st, err := os.Lstat(path); err == nil && st.Mode().IsRegular() {
+			return usagef("choose another name, or replace it with --overwrite", "%s%s is there already", what, path)
+		}
+	}
+	return nil
+}
