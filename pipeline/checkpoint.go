@@ -18,7 +18,7 @@ import (
 // line is in it: equal runs have equal files.
 
 const (
-	checkpointFormat = 1
+	checkpointFormat = 2
 	checkpointMarker = "vksplat checkpoint" // metadata "format"
 	markerKey        = "format"
 	headerKey        = "vksplat" // metadata with the JSON of CheckpointHeader
@@ -122,8 +122,13 @@ var activations = map[string]string{
 // Checkpoint is an open checkpoint. Its tensors are on disk.
 type Checkpoint struct {
 	Header CheckpointHeader
-	file   *scene.Safetensors
-	path   string
+
+	// Hidden is what versions before Config.Carve had in its place: the share of the depth where a photo's points begin up to which they drew no splat for
+	// that photo alone, and so hid splats that every other program draws. 0: none were.
+	Hidden float64
+
+	file *scene.Safetensors
+	path string
 }
 
 // ErrNotCheckpoint says that a file holds tensors, but is no checkpoint of this program.
@@ -165,8 +170,7 @@ func (c *Checkpoint) parse() error {
 	}
 	text := []byte(c.file.Metadata[headerKey])
 	var version struct {
-		Format int             `json:"format_version"`
-		Config json.RawMessage `json:"config"`
+		Format int `json:"format_version"`
 	}
 	if err := json.Unmarshal(text, &version); err != nil {
 		return fmt.Errorf("header: %w", scene.JSONError(err))
@@ -176,12 +180,42 @@ func (c *Checkpoint) parse() error {
 	}
 	// Keys that a later version added to the configuration have their defaults.
 	c.Header.Config = DefaultConfig()
+	if version.Format < formatOfCarve {
+		c.Header.Config.Carve = 0
+		var err error
+		if text, c.Hidden, err = withoutClearance(text); err != nil {
+			return fmt.Errorf("header: %w", scene.JSONError(err))
+		}
+	}
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&c.Header); err != nil {
 		return fmt.Errorf("header: %w", scene.JSONError(err))
 	}
 	return c.check()
+}
+
+// formatOfCarve is the first format of checkpoints whose configuration has Carve.
+const formatOfCarve = 2
+
+// withoutClearance takes Carve's predecessor out of a header's configuration.
+func withoutClearance(header []byte) (rest []byte, clearance float64, err error) {
+	var fields, config map[string]json.RawMessage
+	if err := json.Unmarshal(header, &fields); err != nil {
+		return nil, 0, err
+	}
+	if err := json.Unmarshal(fields["config"], &config); err != nil || config["clearance"] == nil {
+		return header, 0, nil // what is wrong with it the decoder of the whole says
+	}
+	if err := json.Unmarshal(config["clearance"], &clearance); err != nil {
+		return nil, 0, err
+	}
+	delete(config, "clearance")
+	if fields["config"], err = json.Marshal(config); err != nil {
+		return nil, 0, err
+	}
+	rest, err = json.Marshal(fields)
+	return rest, clearance, err
 }
 
 // check compares the header with itself and with the tensors.

@@ -168,9 +168,8 @@ func usageErrorOf(err error, cmd *cobra.Command) error {
 		if elsewhere := flagElsewhere(cmd.Name(), flag); elsewhere != "" {
 			help = elsewhere
 		}
-		if name, _, _ := strings.Cut(flag, "="); name == formerForce {
-			help = cmp.Or(forceHint(names), help)
-		}
+		name, _, _ := strings.Cut(flag, "=")
+		help = cmp.Or(formerHint(name, names), help)
 	}
 	if words := strings.Fields(suggestions); found && len(words) > 0 {
 		help = "did you mean " + strings.Join(words, " or ") + "? see: " + cmd.Root().Name() + " --help"
@@ -178,13 +177,20 @@ func usageErrorOf(err error, cmd *cobra.Command) error {
 	return &usageError{err: errors.New(text), hint: help}
 }
 
-// formerForce is the flag that --accept-changes and --overwrite replaced.
-const formerForce = "force"
+// Flags that others have replaced: --accept-changes and --overwrite, --carve.
+const (
+	formerForce     = "force"
+	formerClearance = "clearance"
+)
 
-// forceHint names those successors of --force that are among a command's flags, "" where none is.
-func forceHint(flags []string) string {
+// formerHint names those successors of a former flag that are among a command's flags, "" where none is.
+func formerHint(former string, flags []string) string {
 	const overwrite = "--overwrite replaces what is there"
 	switch {
+	case former == formerClearance && slices.Contains(flags, "carve"):
+		return "it is --carve now, which removes the splats that --clearance hid; 0 turns it off"
+	case former != formerForce:
+		return ""
 	case slices.Contains(flags, "accept-changes"):
 		return "it is two flags now: --accept-changes goes on, with --resume, although settings or photos changed; " + overwrite
 	case slices.Contains(flags, "overwrite"):

@@ -166,6 +166,13 @@ func (s *saver) compare(capture pipeline.CaptureRecord) ([]pipeline.Change, erro
 	if err := s.from.Accepts(s.r.config, capture.Photos); err != nil {
 		return nil, err
 	}
+	if s.from.Hidden > 0 && !s.o.accept {
+		return nil, &hintedError{
+			err: fmt.Errorf("resume %s: %w: an earlier version trained it with a near plane of its own for each view (clearance %g), which hides splats that every other program draws",
+				s.from.Path(), scene.ErrData, s.from.Hidden),
+			hint: "train it anew, or go on with all splats drawn: --accept-changes",
+		}
+	}
 	changes := s.from.Changes(s.r.config, capture)
 	if len(changes) == 0 || s.o.accept {
 		return changes, nil

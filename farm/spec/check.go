@@ -19,6 +19,9 @@ func (r *reader) unknown(at path, key string, known []string, otherwise string) 
 	if key == "force" { // a flag of train once
 		return r.wrong(at, "leave it out; vksplat train has --accept-changes and --overwrite in its place, and a job's results are made anew by farm retry --redo", "unknown key %q", key)
 	}
+	if key == "clearance" { // a setting of train once
+		return r.wrong(at, "give carve, which removes the splats that clearance hid; 0 turns it off", "unknown key %q", key)
+	}
 	return r.wrong(at, didYouMean(key, known, otherwise), "unknown key %.60q", key)
 }
 

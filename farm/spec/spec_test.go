@@ -123,6 +123,7 @@ var bad = []struct {
 	{doc: head + "[[task]]\nkind = \"train\"\nsource = \"a\"\ncommand = \"rm\"", text: `unknown key "command"`, line: 6},
 	{doc: head + "[[task]]\nkind = \"train\"\nsource = \"a\"\nenvironment.PATH = \"/\"", text: `unknown key "environment"`},
 	{doc: head + "[[task]]\nkind = \"train\"\nsource = \"a\"\nforce = true", text: `unknown key "force"`, hint: "--accept-changes and --overwrite", line: 6},
+	{doc: head + "[[task]]\nkind = \"train\"\nsource = \"a\"\nset.clearance = 0.5", text: `unknown key "clearance"`, hint: "give carve"},
 	{doc: head + "[[task]]\nkind = \"train\"\nsource = \"a\"\nset.force = true", text: `unknown key "force"`, hint: "--accept-changes and --overwrite"},
 	{doc: head + "[[task]]\nkind = \"train\"\nsource = \"a\"\nset.image_cache = \"x\"", text: `unknown key "image_cache"`},
 	{doc: head + "[[task]]\nkind = \"train\"\nsource = \"a\"\nset.init = \"ply:x\"", text: `"ply:x" is none of`},
