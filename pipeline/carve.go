@@ -9,11 +9,8 @@ import (
 	"vksplat/vk"
 )
 
-// carve makes floaters invisible, for the refinement after it to remove. Without cameras nothing is known of empty space, and it does nothing.
+// carve makes floaters invisible.
 func (v *view) carve() {
-	if v.cameras.N() == 0 {
-		return
-	}
 	for _, c := range v.model.chunks {
 		v.r.Dispatch(&shaders.Carve{
 			Counters: v.counters, Cameras: v.cameras, Chunk: c.Slice,
@@ -27,11 +24,6 @@ func (v *view) carve() {
 
 // viewBytes is the size of a camera on the device.
 const viewBytes = 27 * 4
-
-// carves reports whether floaters are removed: where the configuration says so, the capture says what is empty, and there are refinements at all.
-func (c *Config) carves(empty []float64) bool {
-	return c.Carve > 0 && c.RefineEvery > 0 && len(empty) > 0
-}
 
 // loadCameras puts the cameras that are trained on onto the device, each with the depth up to which it sees empty space.
 func (e *engine) loadCameras(cams []scene.Camera, empty []float64) (err error) {

@@ -3,6 +3,8 @@ package pipeline
 import (
 	"context"
 	"math"
+	"strconv"
+	"strings"
 	"testing"
 
 	"vksplat/pipeline/ref"
@@ -75,4 +77,23 @@ func carved(t *testing.T, change func(*Config)) (s *scene.Splats, floaters int) 
 		}
 	}
 	return s, floaters
+}
+
+// TestFormerCheckpoint opens a checkpoint of the format before Carve, whose configuration has a clearance in its place.
+func TestFormerCheckpoint(t *testing.T) {
+	for _, clearance := range []string{"0.5", "0"} {
+		path := checkpointOf(t, func(h *CheckpointHeader) { h.Format = 1 }, func(json string) string {
+			return strings.Replace(json, `"carve":0.5`, `"clearance":`+clearance, 1)
+		})
+		c, err := OpenCheckpoint(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want, _ := strconv.ParseFloat(clearance, 64); c.Hidden != want || c.Header.Config.Carve != 0 {
+			t.Errorf("clearance %s: hidden %g, carve %g", clearance, c.Hidden, c.Header.Config.Carve)
+		}
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	}
 }

@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -131,25 +130,6 @@ func checkpointOf(t testing.TB, change func(*CheckpointHeader), text func(json s
 
 // asMixed makes a header that of a run in mixed precision.
 func asMixed(h *CheckpointHeader) { h.Config.Precision = PrecisionMixed }
-
-// TestFormerCheckpoint opens a checkpoint of the format before Carve, whose configuration has a clearance in its place.
-func TestFormerCheckpoint(t *testing.T) {
-	for _, clearance := range []string{"0.5", "0"} {
-		path := checkpointOf(t, func(h *CheckpointHeader) { h.Format = 1 }, func(json string) string {
-			return strings.Replace(json, `"carve":0.5`, `"clearance":`+clearance, 1)
-		})
-		c, err := OpenCheckpoint(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if want, _ := strconv.ParseFloat(clearance, 64); c.Hidden != want || c.Header.Config.Carve != 0 {
-			t.Errorf("clearance %s: hidden %g, carve %g", clearance, c.Hidden, c.Header.Config.Carve)
-		}
-		if err := c.Close(); err != nil {
-			t.Error(err)
-		}
-	}
-}
 
 func TestCheckpointRefusals(t *testing.T) {
 	good, err := OpenCheckpoint(smallCheckpoint(t, func(*CheckpointHeader) {}))

@@ -148,8 +148,10 @@ func (t *Trainer) goOn(h *CheckpointHeader) {
 	kind, _ := kindNamed(h.Next.Kind)
 	t.next = unit{number: h.Next.Number, kind: kind, step: h.Next.Step}
 	// With another schedule what would have come next may not come at all.
-	if kind == unitRefine && !t.cfg.refines(t.next.step) && !t.cfg.cleans(t.next.step) || kind == unitReset && !t.cfg.resets(t.next.step) {
-		t.next = unit{number: t.next.number, kind: unitStep, step: t.next.step + 1}
+	for !t.comes(t.next) {
+		number := t.next.number
+		t.next = t.after(t.next)
+		t.next.number = number
 	}
 	t.progress.Step, t.told, t.startStep = h.Step, h.Step, h.Step
 	t.ceiling = h.CeilingHits
@@ -164,6 +166,19 @@ func (t *Trainer) goOn(h *CheckpointHeader) {
 			t.o.Warn("the devices have no room for the shares that they had: " + what + " anew, and the bytes may differ from those of an undisturbed run")
 		}
 	}
+}
+
+// comes reports whether the schedule has u.
+func (t *Trainer) comes(u unit) bool {
+	switch u.kind {
+	case unitCarve:
+		return t.e.has(unitCarve) && t.refines(u.step)
+	case unitRefine:
+		return t.refines(u.step)
+	case unitReset:
+		return t.cfg.resets(u.step)
+	}
+	return true
 }
 
 // dealtAnew words what as many devices as wrote a checkpoint have otherwise than those had, because their memory does not allow it; "" where that is nothing.

@@ -34,6 +34,7 @@ type unitKind int
 
 const (
 	unitStep   unitKind = iota // a training step
+	unitCarve                  // floaters become invisible, for the refinement that follows to remove
 	unitRefine                 // densification and pruning
 	unitReset                  // opacity reset
 	unitRender                 // a picture
@@ -95,7 +96,7 @@ type engine struct {
 	parts    *parts // how pictures are drawn band by band; nil: whole, as training wants them
 
 	pairs     vk.Slice[[4]uint32]   // [maxTiles] where steps count the pairs of tiles; zero: they do not
-	cameras   vk.Slice[layout.View] // [n_views] that are trained on, see carve; empty: floaters are not removed
+	cameras   vk.Slice[layout.View] // [n_views] that are trained on, with the depths where their points begin; only with unitCarve
 	exposures *exposures            // nil: photos are compared as rendered
 	strategy  strategy
 	verify    bool                       // VKSPLAT_VERIFY=1: every pass of a step is followed by checks of what it wrote

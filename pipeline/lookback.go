@@ -34,7 +34,7 @@ type tallies struct {
 
 // clearTallies makes the unit's tallies at its very beginning, where no pass has to wait for that.
 func (v *view) clearTallies() {
-	if !v.sort.lookback || v.kind == unitReset {
+	if !v.sort.lookback || v.kind == unitReset || v.kind == unitCarve {
 		return
 	}
 	const align = 64 // words: a view begins at a multiple of 256 bytes, the most that a device may ask for

@@ -55,7 +55,7 @@ func (t *Trainer) beginMember(m *member, photos Photos) (err error) {
 	if err := m.e.allocate(inFlight); err != nil {
 		return err
 	}
-	if t.cfg.carves(t.o.EmptyDepths) {
+	if m.e.has(unitCarve) {
 		if err := m.e.loadCameras(t.cams, t.o.EmptyDepths); err != nil {
 			return err
 		}
@@ -107,7 +107,9 @@ func (t *Trainer) ceilingOfAll() (n int) {
 func (t *Trainer) after(u unit) unit {
 	u.number++
 	switch {
-	case u.kind == unitStep && (t.cfg.refines(u.step) || t.cfg.cleans(u.step)):
+	case u.kind == unitStep && t.e.has(unitCarve) && t.refines(u.step):
+		u.kind = unitCarve
+	case (u.kind == unitStep || u.kind == unitCarve) && t.refines(u.step):
 		u.kind = unitRefine
 	case u.kind != unitReset && t.cfg.resets(u.step):
 		u.kind = unitReset
@@ -116,6 +118,9 @@ func (t *Trainer) after(u unit) unit {
 	}
 	return u
 }
+
+// refines reports whether a refinement follows a step, if only one that removes.
+func (t *Trainer) refines(step int) bool { return t.cfg.refines(step) || t.cfg.cleans(step) }
 
 // setParams fills what the kernels of member m read in u, whose views are those of the members.
 func (t *Trainer) setParams(m *member, f *frame, u unit, views []int) {

@@ -121,6 +121,9 @@ func (d *Device) planShare(at place, cams []scene.Camera, part portion, cfg Conf
 	if err != nil {
 		return nil, err
 	}
+	if shape.has(unitCarve) {
+		shape.cameras = phantom[layout.View](d.dev, len(cams), viewBytes)
+	}
 	if cfg.Exposure {
 		shape.exposures = &exposures{dev: d.dev, table: phantom[layout.Exposure](d.dev, len(cams), exposureBytes)}
 	}
@@ -136,10 +139,13 @@ func (d *Device) planShare(at place, cams []scene.Camera, part portion, cfg Conf
 }
 
 // trainKinds are the units that training runs.
-func trainKinds(cfg *Config) []unitKind {
+func trainKinds(cfg *Config, o *TrainerOptions) []unitKind {
 	kinds := []unitKind{unitStep, unitRender}
 	if cfg.RefineEvery > 0 {
 		kinds = append(kinds, unitRefine, unitReset)
+		if cfg.Carve > 0 && len(o.EmptyDepths) > 0 {
+			kinds = append(kinds, unitCarve)
+		}
 	}
 	return kinds
 }
@@ -275,12 +281,7 @@ func (p *planner) staging(photo int64) int64 {
 const fixedBytes = 256 << 10
 
 // cameraBytes is what the cameras take that floaters are found with, staged.
-func (p *planner) cameraBytes() int64 {
-	if !p.cfg.carves(p.o.EmptyDepths) {
-		return 0
-	}
-	return 2 * viewBytes * int64(len(p.o.EmptyDepths))
-}
+func (p *planner) cameraBytes() int64 { return 2 * viewBytes * int64(p.shape.cameras.N()) }
 
 // planSlack is what is left of a budget because memory comes in blocks for each kind of use, and something is left over in them.
 func planSlack(budget int64) int64 { return min(budget/8, 8<<20+budget/64) }

@@ -96,7 +96,7 @@ func (e *engine) compile() error {
 	return e.dev.Compile(lists...)
 }
 
-var unitNames = [nUnitKinds]string{"step", "refine", "reset", "render"}
+var unitNames = [nUnitKinds]string{"step", "carve", "refine", "reset", "render"}
 
 // submit queues the program of u, whose params are set, on f, with timestamps if timed. keep, unless it is nil, runs first; src is copied to the target
 // unless it is zero.

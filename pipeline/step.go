@@ -60,6 +60,8 @@ func (e *engine) record(r *vk.Recorder, f *frame, k unitKind) {
 		} else {
 			v.recordStep()
 		}
+	case unitCarve:
+		v.recordCarve()
 	case unitRefine:
 		v.recordRefine()
 	case unitReset:
@@ -145,10 +147,16 @@ func (v *view) makeIsects(band int) {
 	v.verifyIsects()
 }
 
+// recordCarve lists the removal of floaters from pictures. It is a unit of its own, because a refinement that finds too little room must have changed nothing.
+func (v *view) recordCarve() {
+	v.begin()
+	v.carve() // cameras chunks -> chunks
+	v.finish(false)
+}
+
 // recordRefine lists a refinement.
 func (v *view) recordRefine() {
 	v.begin()
-	v.carve() // cameras chunks -> chunks
 	if v.strategy.mcmc {
 		v.refineMCMC() // chunks -> chunks, n_splats or failed
 	} else {

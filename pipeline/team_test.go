@@ -99,7 +99,7 @@ func TestTeamGradient(t *testing.T) {
 func testTeamGradient(t *testing.T, devices []*Device, absgrad bool) {
 	n := len(devices)
 	views, init, scale, cfg := promiseScene(t)
-	cfg.Iterations, cfg.AbsGrad = 1, absgrad
+	cfg.Iterations, cfg.AbsGrad, cfg.Carve = 1, absgrad, 0
 	team := teamTrainer(t, devices, views, init, scale, cfg)
 	batch := make([]int, n)
 	for w, m := range team.members {

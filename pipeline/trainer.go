@@ -149,7 +149,7 @@ func (t *Trainer) begin(photos Photos, s start) (err error) {
 
 // trainingShape makes the engine of training without its buffers.
 func trainingShape(dev *vk.Device, at place, cams []scene.Camera, photos Photos, cfg *Config, o *TrainerOptions) (*engine, error) {
-	e, err := newShape(dev, cfg.SHDegree, cams, trainKinds(cfg), false)
+	e, err := newShape(dev, cfg.SHDegree, cams, trainKinds(cfg, o), false)
 	if err != nil {
 		return nil, err
 	}
