@@ -11,12 +11,13 @@ const minSeen = 100
 // maxSampled is about how many points are looked at for that.
 const maxSampled = 1 << 16
 
-// Clear drops the points that the reconstruction put right in front of a camera by mistake, and returns how many. A point goes if it lies in the picture of
-// one of the views, nearer than the depth up to which that view sees empty space. Wrong matches between photos taken side by side become such points. Call it
-// in the training frame, with the empty depths (EmptyDepths) of views.
-func (c *Capture) Clear(views []int, empty []float64) int {
+// Clear drops the points that the reconstruction put right in front of a camera by mistake, and returns how many. A point goes if it lies in a camera's
+// picture, nearer than the depth up to which that camera sees empty space, which EmptyDepths says. Wrong matches between photos taken side by side become such
+// points. All cameras count, also those of photos that are held out: without their photos the reconstruction would not have these points. Call it in the
+// training frame.
+func (c *Capture) Clear(empty []float64) int {
 	drop := make([]uint64, (len(c.Points)+63)/64) // a bit for each point
-	parallel((len(drop)+dropWords-1)/dropWords, func(i int) { c.markInFront(drop, i*dropWords, views, empty) })
+	parallel((len(drop)+dropWords-1)/dropWords, func(i int) { c.markInFront(drop, i*dropWords, empty) })
 	kept := c.Points[:0]
 	for k, p := range c.Points {
 		if drop[k/64]>>(k%64)&1 == 0 {
@@ -28,16 +29,16 @@ func (c *Capture) Clear(views []int, empty []float64) int {
 	return dropped
 }
 
-// EmptyDepths returns, for each of the views, which are indices of Cameras, the depth up to which it sees empty space: a share of the depth that one in a
-// hundred of the points in its picture comes below, and 0 where it sees too few points to tell. It is nil without points, or with a share of 0.
-func (c *Capture) EmptyDepths(views []int, share float64) []float64 {
+// EmptyDepths returns, for each camera, the depth up to which it sees empty space: a share of the depth that one in a hundred of the points in its picture
+// comes below, and 0 where it sees too few points to tell. It is nil without points, or with a share of 0.
+func (c *Capture) EmptyDepths(share float64) []float64 {
 	if !(share > 0) || len(c.Points) == 0 {
 		return nil
 	}
-	empty := make([]float64, len(views))
+	empty := make([]float64, len(c.Cameras))
 	stride := 1 + len(c.Points)/maxSampled
-	parallel(len(views), func(i int) {
-		cam := &c.Cameras[views[i]]
+	parallel(len(c.Cameras), func(i int) {
+		cam := &c.Cameras[i]
 		var depths []float64
 		for k := 0; k < len(c.Points); k += stride {
 			if depth, seen := cam.sees(c.Points[k].Pos, 0, math.Inf(1)); seen {
@@ -55,12 +56,12 @@ func (c *Capture) EmptyDepths(views []int, share float64) []float64 {
 // dropWords is how many words of bits are filled at once: their points, 500 KiB, stay in a core's cache while all cameras look at them.
 const dropWords = 256
 
-// markInFront sets the bits of the points from word first on that lie within a view's empty depth.
-func (c *Capture) markInFront(drop []uint64, first int, views []int, empty []float64) {
+// markInFront sets the bits of the points from word first on that lie within a camera's empty space.
+func (c *Capture) markInFront(drop []uint64, first int, empty []float64) {
 	words := drop[first:min(first+dropWords, len(drop))]
 	points := c.Points[64*first : min(64*(first+len(words)), len(c.Points))]
 	for i, far := range empty {
-		cam := &c.Cameras[views[i]]
+		cam := &c.Cameras[i]
 		if far == 0 {
 			continue
 		}

@@ -25,8 +25,7 @@ func TestClear(t *testing.T) {
 		[3]float64{0, 0, -0.5}, // behind both
 		[3]float64{9, 0, 0.5},  // near, and in no picture
 	)
-	views := []int{0, 1}
-	if n := c.Clear(views, c.EmptyDepths(views, 0.5)); n != 2 {
+	if n := c.Clear(c.EmptyDepths(0.5)); n != 2 {
 		t.Errorf("%d points dropped, want 2", n)
 	}
 	if len(c.Points) != 403 || c.Points[400].Pos[2] != 1.1 {
@@ -43,8 +42,7 @@ func TestClearKnowsNothing(t *testing.T) {
 		share   float64
 	}{"too few points": {few, 0.5}, "turned off": {off, 0}, "no points": {&Capture{Cameras: off.Cameras}, 0.5}} {
 		before := len(c.capture.Points)
-		views := []int{0, 1}
-		if n := c.capture.Clear(views, c.capture.EmptyDepths(views, c.share)); n != 0 || len(c.capture.Points) != before {
+		if n := c.capture.Clear(c.capture.EmptyDepths(c.share)); n != 0 || len(c.capture.Points) != before {
 			t.Errorf("%s: %d points dropped", name, n)
 		}
 	}

@@ -360,11 +360,14 @@ func (r *trainRun) prepare(ctx context.Context) (err error) {
 		every = r.testEvery
 	}
 	r.train, r.test = r.capture.Split(every)
-	r.empty = r.capture.EmptyDepths(r.train, r.config.Carve)
-	if n := r.capture.Clear(r.train, r.empty); n > 0 {
+	empty := r.capture.EmptyDepths(r.config.Carve)
+	if n := r.capture.Clear(empty); n > 0 {
 		r.noteLater(fmt.Sprintf("left out %s right in front of a camera, where wrong matches put them", count(n, "point")))
 	}
 	r.nPoints = len(r.capture.Points)
+	if len(empty) > 0 {
+		r.empty = pick(empty, r.train)
+	}
 	if err := r.refuseForeignPictures(); err != nil {
 		return err
 	}

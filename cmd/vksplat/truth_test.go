@@ -173,6 +173,9 @@ func TestScoreIsTheFiles(t *testing.T) {
 			case "with floaters":
 				// Who keeps points that stand in front of cameras has scores that depend on the near plane, which they name.
 				t.Logf("near plane at a tenth: %v, was %v", closer, printed)
+			case "two devices":
+				// Steps of two views are larger, and take a splat or two to where a held-out photo alone would know space to be empty.
+				sameScores(t, "near plane at a tenth", closer, printed, 10*sameNear)
 			default:
 				sameScores(t, "near plane at a tenth", closer, printed, sameNear)
 			}
