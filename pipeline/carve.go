@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"errors"
+	"unsafe"
 
 	"vksplat/scene"
 	"vksplat/shaders"
@@ -23,21 +24,33 @@ func (v *view) carve() {
 }
 
 // viewBytes is the size of a camera on the device.
-const viewBytes = 27 * 4
+const viewBytes = int64(unsafe.Sizeof(layout.View{}))
 
-// loadCameras puts the cameras that are trained on onto the device, each with the depth up to which it sees empty space.
+// mostVoters is how many cameras judge splats at most: of more, so many at even distances do, which bounds its time.
+const mostVoters = 1024
+
+// voters returns the numbers of the n cameras that judge splats.
+func voters(n int) (list []int) {
+	for i := range min(n, mostVoters) {
+		list = append(list, i*n/min(n, mostVoters))
+	}
+	return list
+}
+
+// loadCameras puts the cameras that judge splats onto the device, each with the depth up to which it sees empty space.
 func (e *engine) loadCameras(cams []scene.Camera, empty []float64) (err error) {
-	if e.cameras, err = vk.Make[layout.View](e.dev, vk.DeviceLocal, len(cams), "cameras"); err != nil {
+	list := voters(len(cams))
+	if e.cameras, err = vk.Make[layout.View](e.dev, vk.DeviceLocal, len(list), "cameras"); err != nil {
 		return err
 	}
-	staging, err := vk.Make[layout.View](e.dev, vk.Upload, len(cams), "cameras staging")
+	staging, err := vk.Make[layout.View](e.dev, vk.Upload, len(list), "cameras staging")
 	if err != nil {
 		return err
 	}
 	host := vk.Host(staging)
-	for i := range cams {
-		host[i] = layout.View{}
-		viewParams(&host[i], &cams[i], empty[i], 0, false, [3]float32{})
+	for k, i := range list {
+		host[k] = layout.View{}
+		viewParams(&host[k], &cams[i], empty[i], 0, false, [3]float32{})
 	}
 	r := vk.NewRecorder(e.dev)
 	r.Copy(e.cameras.View, staging.View)

@@ -3,6 +3,7 @@ package pipeline
 import (
 	"context"
 	"math"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -77,6 +78,29 @@ func carved(t *testing.T, change func(*Config)) (s *scene.Splats, floaters int) 
 		}
 	}
 	return s, floaters
+}
+
+// TestCarveGoesOn trains a finished model for a step more: the removal at the end of that leaves what the one before left.
+func TestCarveGoesOn(t *testing.T) {
+	d, path := testDevice(t), filepath.Join(t.TempDir(), "end")
+	views, init, scale, cfg, run := checkpointScene(t)
+	cfg.Iterations = 28
+	tr, err := trainOn(d, views, init, scale, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tr.SetRun(run)
+	before := splatsAfter(t, tr, cfg.Iterations)
+	saved(t, tr, path)
+	if err := tr.Close(); err != nil {
+		t.Fatal(err)
+	}
+	cfg.Iterations++
+	next := resumed(t, d, path, cfg)
+	defer next.Close()
+	if after := splatsAfter(t, next, cfg.Iterations); after.N > before.N || after.N < before.N*99/100 {
+		t.Errorf("%d splats, and %d after a step more", before.N, after.N)
+	}
 }
 
 // TestFormerCheckpoint opens a checkpoint of the format before Carve, whose configuration has a clearance in its place.

@@ -134,7 +134,7 @@ func smallChunks(t *testing.T) {
 // follow a step.
 func TestResumeAnywhere(t *testing.T) {
 	t.Run("full", func(t *testing.T) {
-		want := map[unitKind]int{unitStep: 20, unitRefine: 4, unitReset: 1}
+		want := map[unitKind]int{unitStep: 20, unitCarve: 4, unitRefine: 4, unitReset: 1}
 		if inFull() {
 			want[unitStep] = 38
 		}

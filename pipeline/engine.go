@@ -457,7 +457,7 @@ func (e *engine) close() error {
 		f.verifier.free(e)
 		f.freePart(e.dev)
 	}
-	for _, v := range []vk.View{e.counters.View, e.args.View, e.target.View} {
+	for _, v := range []vk.View{e.counters.View, e.args.View, e.target.View, e.cameras.View} {
 		if !v.IsZero() {
 			e.dev.Free(v)
 		}

@@ -152,7 +152,7 @@ func (t *Trainer) viewOfUnit(p *layout.StepParams, m *member, u unit, view int) 
 	p.TargetSplats = 0
 	switch {
 	case u.kind == unitRefine && t.cfg.cleans(u.step):
-		t.cfg.cleanParams(p, u.step, len(t.cams)/len(t.members))
+		t.cfg.cleanParams(p)
 	case u.kind == unitRefine:
 		p.TargetSplats = uint32(t.due(m, t.cfg.targetSplats(t.start, t.ceilingOfAll(), u.step)))
 	}

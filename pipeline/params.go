@@ -66,7 +66,7 @@ func batchGain(beta float64, views int) float64 { return min(float64(views)*(1-b
 func (c *Config) strategyParams(p *layout.StepParams, step int, sceneScale float64, views int) {
 	p.GrowGrad2d = float32(c.GrowGrad2D)
 	p.GrowScale = float32(c.GrowScale * sceneScale)
-	p.PruneOpacity, p.PruneUnseen = float32(c.PruneOpacity), 0
+	p.PruneOpacity = float32(c.PruneOpacity)
 	p.PruneScale = 0
 	if c.ResetEvery > 0 && step > c.ResetEvery {
 		p.PruneScale = float32(c.PruneScale * sceneScale)
@@ -83,18 +83,18 @@ func (c *Config) strategyParams(p *layout.StepParams, step int, sceneScale float
 	}
 }
 
-// cleanParams makes the refinement after step one that adds nothing and removes what no picture shows: splats below the alpha that renderers pass over, and
-// those that no step since the last refinement found in a picture, if each of so many views had two steps at least. A model that is to have a given number of
-// splats, or of MCMC, keeps that number: its floaters alone are taken away, which MCMC relocates and the default strategy leaves, invisible.
-func (c *Config) cleanParams(p *layout.StepParams, step, views int) {
-	p.TargetSplats, p.GrowGrad2d, p.PruneScale, p.PruneOpacity = 0, float32(math.Inf(1)), 0, layout.AlphaThreshold
+// cleanParams makes of a refinement one that adds nothing and removes what no picture shows: floaters, which are invisible by
+// then, and splats below the alpha that renderers skip. A model with a given number of splats, or of MCMC, keeps that number:
+// MCMC relocates its floaters, the default strategy leaves them, invisible.
+func (c *Config) cleanParams(p *layout.StepParams) {
+	p.TargetSplats, p.GrowGrad2d, p.PruneScale = 0, float32(math.Inf(1)), 0
 	switch {
 	case c.Strategy == StrategyMCMC:
 		p.PruneOpacity = float32(2 * math.Exp(layout.InvisibleLogit))
 	case c.Splats > 0:
 		p.PruneOpacity = 0
-	case step-c.lastRefinement(step) >= 2*views:
-		p.PruneUnseen = 1
+	default:
+		p.PruneOpacity = layout.AlphaThreshold
 	}
 }
 

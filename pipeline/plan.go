@@ -122,7 +122,7 @@ func (d *Device) planShare(at place, cams []scene.Camera, part portion, cfg Conf
 		return nil, err
 	}
 	if shape.has(unitCarve) {
-		shape.cameras = phantom[layout.View](d.dev, len(cams), viewBytes)
+		shape.cameras = phantom[layout.View](d.dev, len(voters(len(cams))), viewBytes)
 	}
 	if cfg.Exposure {
 		shape.exposures = &exposures{dev: d.dev, table: phantom[layout.Exposure](d.dev, len(cams), exposureBytes)}

@@ -13,7 +13,8 @@ func (c Config) refines(step int) bool {
 	return c.RefineEvery > 0 && step > c.RefineStart && step < c.RefineStop && step%c.RefineEvery == 0
 }
 
-// cleans reports whether what a finished model need not have is removed after step (counted from 0): after the last one, with Carve.
+// cleans reports whether what a finished model need not have is removed after step (counted from 0): after the last one,
+// with Carve.
 func (c Config) cleans(step int) bool {
 	return c.Carve > 0 && c.RefineEvery > 0 && step == c.Iterations-1 && !c.refines(step)
 }
@@ -21,13 +22,6 @@ func (c Config) cleans(step int) bool {
 // resets reports whether opacities are reset after step (counted from 0).
 func (c Config) resets(step int) bool {
 	return c.RefineEvery > 0 && c.ResetEvery > 0 && step > 0 && step < c.RefineStop && step%c.ResetEvery == 0
-}
-
-// lastRefinement returns the last step up to the given one after which there is a refinement; 0: there is none.
-func (c Config) lastRefinement(step int) int {
-	for ; step > 0 && !c.refines(step); step-- {
-	}
-	return step
 }
 
 // refinement returns which refinement the one after step is, from 1 on.

@@ -49,7 +49,6 @@ void main() {
     // A splat that is not a number goes too.
     bool good = is_finite(scales.x) && is_finite(scales.y) && is_finite(scales.z) && is_finite_splat(i);
     good = good && opacity >= p.prune_opacity && (p.prune_scale == 0.0 || result <= p.prune_scale);
-    good = good && (p.prune_unseen == 0u || row(stat_row(STAT_GRAD2D), i) != 0.0);
     if (!good) {
         action = ACTION_PRUNE;
         atomicAdd(counters[N_HOLES], 1u);

@@ -133,7 +133,35 @@ func (r *trainRun) loadCapture() (*scene.Capture, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c, r.divided.restrict(c, int(r.block))
+	depths := map[string]float64{} // by all points, of which a block leaves out most outside of it, also what stands in front
+	for i, depth := range c.EmptyDepths(r.config.Carve) {
+		depths[c.Cameras[i].Name] = depth
+	}
+	if err := r.divided.restrict(c, int(r.block)); err != nil || len(depths) == 0 {
+		return c, err
+	}
+	for i := range c.Cameras {
+		r.empty = append(r.empty, depths[c.Cameras[i].Name])
+	}
+	return c, nil
+}
+
+// clear finds the empty space in front of the cameras, and drops the points in it. The capture is in the training frame.
+func (r *trainRun) clear() {
+	if r.divided == nil {
+		r.empty = r.capture.EmptyDepths(r.config.Carve)
+	} else {
+		for i := range r.empty {
+			r.empty[i] *= r.capture.Frame.Scale
+		}
+	}
+	if n := r.capture.Clear(r.empty); n > 0 {
+		r.noteLater(fmt.Sprintf("left out %s right in front of a camera, where wrong matches put them", count(n, "point")))
+	}
+	r.nPoints = len(r.capture.Points)
+	if len(r.empty) > 0 {
+		r.empty = pick(r.empty, r.train)
+	}
 }
 
 // trainBlocks trains what is left of the blocks one after the other, each in a process of its own, and merges them.

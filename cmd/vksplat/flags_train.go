@@ -129,7 +129,7 @@ func (o *trainOptions) trainingOptions() []option {
 		truth(&c.RandomBackground, "random-background", "another background colour every step, for training alone").from(fromINRIA).also("random-bkgd"),
 		truth(&c.Antialiased, "antialiased", "compensate opacity for the pixel filter").from(fromMip).essential().also("antialiasing"),
 		float(&c.Near, "near", "near plane at `DISTANCE`; the median camera distance is 1").from(fromGsplat).also("near-plane"),
-		float(&c.Carve, "carve", "space nearer to a camera than share `X` of the depth where its points begin is empty: splats there are removed; 0: off"),
+		float(&c.Carve, "carve", "remove splats closer to a camera than `X` times the depth of its nearest points; 0: off"),
 		other(&initFlag{&o.init}, "init", "begin with points (the capture's), random ones, or ply:FILE (a PLY file of points, or a model of any format that convert reads)").from(fromGsplat).essential().oneOf("points", "random", "ply:").also("init-type"),
 		integer(&o.init.Points, "init-points", "with --init random, so many: `N`").from(fromGsplat).also("init-num-pts"),
 		float(&o.init.Grid, "init-grid", "make one point of those in each cell of edge `X`, in the capture's units; 0: keep all").essential(),

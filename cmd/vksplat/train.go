@@ -82,7 +82,7 @@ type trainRun struct {
 	photos  *pipeline.PhotoCache // of the cameras
 	train   []int                // cameras of capture that are trained on
 	test    []int                // held-out ones
-	empty   []float64            // depth up to which each of train sees empty space, see scene.Capture.EmptyDepths
+	empty   []float64            // depth up to which each camera sees empty space, of those in train once prepared
 	device  *pipeline.Device
 	others  []*pipeline.Device // that train with it
 	chosen  string             // why these, with --devices auto
@@ -360,14 +360,7 @@ func (r *trainRun) prepare(ctx context.Context) (err error) {
 		every = r.testEvery
 	}
 	r.train, r.test = r.capture.Split(every)
-	empty := r.capture.EmptyDepths(r.config.Carve)
-	if n := r.capture.Clear(empty); n > 0 {
-		r.noteLater(fmt.Sprintf("left out %s right in front of a camera, where wrong matches put them", count(n, "point")))
-	}
-	r.nPoints = len(r.capture.Points)
-	if len(empty) > 0 {
-		r.empty = pick(empty, r.train)
-	}
+	r.clear()
 	if err := r.refuseForeignPictures(); err != nil {
 		return err
 	}

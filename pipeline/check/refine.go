@@ -51,15 +51,6 @@ func refineCases() []Case {
 		newCase("refine_commit", "after a failure nothing changes", func(t *trial) error {
 			return checkRefine(t, t.refinable(400, mixed), refinement{ceiling: 1000, chunks: 8, failedBefore: true})
 		}),
-		newCase("refine_classify", "nothing grows, and what no picture shows goes", func(t *trial) error {
-			m := t.refinable(400, mixed)
-			for i := range m.N {
-				if t.IntN(2) == 0 {
-					m.Grad2D[i], m.Count[i] = 0, float32(t.IntN(3))
-				}
-			}
-			return checkRefine(t, m, refinement{ceiling: 1000, chunks: 8, unseen: true})
-		}),
 		newCase("refine_update", "no pruning by scale", func(t *trial) error {
 			return checkRefine(t, t.refinable(400, mixed), refinement{ceiling: 1000, chunks: 8, anyScale: true})
 		}),
@@ -157,7 +148,6 @@ type refinement struct {
 	anyScale     bool // splats are not pruned for their scale
 	target       int  // splats to end with; 0: none
 	revised      bool // revised opacities
-	unseen       bool // splats without a gradient are pruned, and none grows
 }
 
 func (r refinement) config() ref.RefineConfig[float32] {
@@ -168,9 +158,6 @@ func (r refinement) config() ref.RefineConfig[float32] {
 		c.PruneScale = 0
 	}
 	c.Target, c.RevisedOpacity = r.target, r.revised
-	if r.unseen {
-		c.PruneUnseen, c.GrowGrad2D = true, float32(math.Inf(1))
-	}
 	return c
 }
 
@@ -179,12 +166,8 @@ func refineParams(c ref.RefineConfig[float32], capacity int) layout.StepParams {
 	if c.RevisedOpacity {
 		revised = 1
 	}
-	unseen := uint32(0)
-	if c.PruneUnseen {
-		unseen = 1
-	}
 	return layout.StepParams{
-		TargetSplats: uint32(c.Target), RevisedOpacity: revised, PruneUnseen: unseen,
+		TargetSplats: uint32(c.Target), RevisedOpacity: revised,
 		Unit: 17, Step: c.Step, SeedLo: uint32(c.Seed), SeedHi: uint32(c.Seed >> 32), GrowGrad2d: c.GrowGrad2D, GrowScale: c.GrowScale,
 		PruneOpacity: c.PruneOpacity, PruneScale: c.PruneScale, MaxSplats: uint32(c.Cap), SplatCapacity: uint32(capacity),
 	}

@@ -1,20 +1,7 @@
 package ref
 
-import "vksplat/shaders/layout"
-
-// Carve makes the floaters among the splats invisible and forgets the moments of their opacities. The Near of a view is the depth up to which it sees empty
-// space.
-func Carve[T Real](m *Model[T], views []View[T]) {
-	for i := range m.N {
-		s := m.logScale(i)
-		if IsFloater(m.mean(i), exp(max(s[0], s[1], s[2])), views) {
-			m.LogitOpacities[i], m.M.LogitOpacities[i], m.V.LogitOpacities[i] = layout.InvisibleLogit, 0, 0
-		}
-	}
-}
-
-// IsFloater reports whether a splat with a mean and a largest scale lies where half of the views that show it, or more, see empty space, or is larger than its distance
-// to the nearest camera.
+// IsFloater reports whether a splat with a mean and a largest scale lies where half of the views that show it, or more, see
+// empty space, or is larger than its distance to the nearest camera. A view's Near is the depth up to which it sees empty space.
 func IsFloater[T Real](mean [3]T, scale T, views []View[T]) bool {
 	shown, empty, nearest := 0, 0, T(3.4e38)
 	for k := range views {

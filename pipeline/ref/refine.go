@@ -23,13 +23,12 @@ const (
 
 // RefineConfig holds the thresholds of one refinement of the default strategy.
 type RefineConfig[T Real] struct {
-	GrowGrad2D     T    // mean 2D gradient above which a splat grows
-	GrowScale      T    // largest scale up to which it is duplicated rather than split, world units
-	PruneOpacity   T    // opacity below which it is pruned
-	PruneScale     T    // largest scale above which it is pruned, world units; 0: never
-	PruneUnseen    bool // splats without a gradient are pruned
-	Cap            int  // ceiling of the number of splats: growth beyond it does not happen, the highest scores come first
-	Target         int  // splats to end with: thresholds of growth are ignored; 0: none
+	GrowGrad2D     T   // mean 2D gradient above which a splat grows
+	GrowScale      T   // largest scale up to which it is duplicated rather than split, world units
+	PruneOpacity   T   // opacity below which it is pruned
+	PruneScale     T   // largest scale above which it is pruned, world units; 0: never
+	Cap            int // ceiling of the number of splats: growth beyond it does not happen, the highest scores come first
+	Target         int // splats to end with: thresholds of growth are ignored; 0: none
 	RevisedOpacity bool
 	Seed           uint64
 	Step           uint32
@@ -72,9 +71,6 @@ func Classify[T Real](model *Model[T], c RefineConfig[T]) RefinePlan {
 		good := model.isFinite(i) && scale-scale == 0 && Sigmoid(model.LogitOpacities[i]) >= c.PruneOpacity
 		if c.PruneScale != 0 {
 			good = good && result <= c.PruneScale
-		}
-		if c.PruneUnseen {
-			good = good && model.Grad2D[i] != 0
 		}
 		if !good {
 			action = Prune

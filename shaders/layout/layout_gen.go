@@ -242,7 +242,7 @@ type Report struct {
 	MaxSplatsHit uint32  // splats that wanted to grow and found the ceiling
 }
 
-// StepParams is GLSL's StepParams, 272 bytes; in begin, count_pairs, count_tiles, emit_isects, expose, expose_bwd, exposure_adam, finish, join_packets, look, loss, loss_grad, mcmc_draw, mcmc_place, mcmc_plan, mcmc_update, mcmc_weigh, project, project_bwd, project_bwd_adam, project_bwd_adam_mixed, project_bwd_adam_views, project_bwd_adam_views_mixed, project_mixed, rasterize, rasterize_bwd, reduce_slots, refine_classify, refine_place, refine_plan, refine_rank, refine_select, refine_update, reset_opacity, scan_spine, scan_tiles, send_grads, send_visible, settle, tile_offsets, verify.
+// StepParams is GLSL's StepParams, 268 bytes; in begin, count_pairs, count_tiles, emit_isects, expose, expose_bwd, exposure_adam, finish, join_packets, look, loss, loss_grad, mcmc_draw, mcmc_place, mcmc_plan, mcmc_update, mcmc_weigh, project, project_bwd, project_bwd_adam, project_bwd_adam_mixed, project_bwd_adam_views, project_bwd_adam_views_mixed, project_mixed, rasterize, rasterize_bwd, reduce_slots, refine_classify, refine_place, refine_plan, refine_rank, refine_select, refine_update, reset_opacity, scan_spine, scan_tiles, send_grads, send_visible, settle, tile_offsets, verify.
 type StepParams struct {
 	View   View
 	Unit   uint32 // number of this unit of work, never reused
@@ -272,7 +272,6 @@ type StepParams struct {
 	GrowScale     float32 // largest scale up to which it is duplicated rather than split, world units
 	PruneOpacity  float32
 	PruneScale    float32 // largest scale above which it is pruned, world units; 0: never
-	PruneUnseen   uint32  // 1: a splat whose statistics say that no picture shows it is pruned
 	ResetLogit    float32 // ceiling of logit opacities after a reset
 	MaxSplats     uint32  // ceiling of the model
 	SplatCapacity uint32  // splats the allocated chunks hold
@@ -358,7 +357,7 @@ var (
 	_ = [1]struct{}{}[unsafe.Offsetof(Report{}.AlphaL1)-48]
 	_ = [1]struct{}{}[unsafe.Offsetof(Report{}.NCounted)-52]
 	_ = [1]struct{}{}[unsafe.Offsetof(Report{}.MaxSplatsHit)-56]
-	_ = [1]struct{}{}[unsafe.Sizeof(StepParams{})-272]
+	_ = [1]struct{}{}[unsafe.Sizeof(StepParams{})-268]
 	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.View)-0]
 	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.Unit)-108]
 	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.Step)-112]
@@ -383,24 +382,23 @@ var (
 	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.GrowScale)-188]
 	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.PruneOpacity)-192]
 	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.PruneScale)-196]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.PruneUnseen)-200]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.ResetLogit)-204]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.MaxSplats)-208]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.SplatCapacity)-212]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.OpacityReg)-216]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.ScaleReg)-220]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.NoiseScale)-224]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.TargetSplats)-228]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.RevisedOpacity)-232]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.Level)-236]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.PhotoWidth)-240]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.PhotoHeight)-244]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.Look)-248]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.BatchBeta1)-252]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.BatchRest1)-256]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.BatchBeta2)-260]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.BatchRest2)-264]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.BatchEps)-268]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.ResetLogit)-200]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.MaxSplats)-204]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.SplatCapacity)-208]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.OpacityReg)-212]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.ScaleReg)-216]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.NoiseScale)-220]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.TargetSplats)-224]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.RevisedOpacity)-228]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.Level)-232]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.PhotoWidth)-236]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.PhotoHeight)-240]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.Look)-244]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.BatchBeta1)-248]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.BatchRest1)-252]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.BatchBeta2)-256]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.BatchRest2)-260]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.BatchEps)-264]
 	_ = [1]struct{}{}[unsafe.Sizeof(View{})-108]
 	_ = [1]struct{}{}[unsafe.Offsetof(View{}.Rot)-0]
 	_ = [1]struct{}{}[unsafe.Offsetof(View{}.Trans)-36]

@@ -58,7 +58,6 @@ struct StepParams {
     float grow_scale;       // largest scale up to which it is duplicated rather than split, world units
     float prune_opacity;
     float prune_scale;      // largest scale above which it is pruned, world units; 0: never
-    uint prune_unseen;      // 1: a splat whose statistics say that no picture shows it is pruned
     float reset_logit;      // ceiling of logit opacities after a reset
     uint max_splats;        // ceiling of the model
     uint splat_capacity;    // splats the allocated chunks hold
