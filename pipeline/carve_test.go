@@ -12,8 +12,8 @@ import (
 	"vksplat/scene"
 )
 
-// TestCarve trains a scene some of whose splats begin in empty space. Without Carve such splats stay; with it none does at the end, whatever the strategy, and
-// a model that is to have a given number of splats has that number.
+// TestCarve trains a scene some of whose splats begin in empty space. Without Carve such splats stay; with it none does
+// at the end, whatever the strategy, and a model that is to have a given number of splats has that number.
 func TestCarve(t *testing.T) {
 	for name, change := range map[string]func(*Config){
 		"default": func(*Config) {},
@@ -80,7 +80,8 @@ func carved(t *testing.T, change func(*Config)) (s *scene.Splats, floaters int) 
 	return s, floaters
 }
 
-// TestCarveGoesOn trains a finished model for a step more: the removal at the end of that leaves what the one before left.
+// TestCarveGoesOn trains a finished model for a step more: the removal at the end of that leaves what the one before
+// left.
 func TestCarveGoesOn(t *testing.T) {
 	d, path := testDevice(t), filepath.Join(t.TempDir(), "end")
 	views, init, scale, cfg, run := checkpointScene(t)

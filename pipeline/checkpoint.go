@@ -123,8 +123,9 @@ var activations = map[string]string{
 type Checkpoint struct {
 	Header CheckpointHeader
 
-	// Hidden is what versions before Config.Carve had in its place: the share of the depth where a photo's points begin up to which they drew no splat for
-	// that photo alone, and so hid splats that every other program draws. 0: none were.
+	// Hidden is what versions before Config.Carve had in its place: the share of the depth where a photo's points begin
+	// up to which they drew no splat for that photo alone, and so hid splats that every other program draws. 0: none
+	// were.
 	Hidden float64
 
 	file *scene.Safetensors

@@ -199,7 +199,8 @@ func trainOn(d *Device, views []TrainView, init *scene.Splats, sceneScale float6
 	return NewTrainer(d, cams, photos, init, sceneScale, cfg, TrainerOptions{EmptyDepths: emptyDepths(cams)})
 }
 
-// emptyDepths says of the views of promiseScene that space is empty up to a depth at which some of its splats are floaters.
+// emptyDepths says of the views of promiseScene that space is empty up to a depth at which some of its splats are
+// floaters.
 func emptyDepths(cams []scene.Camera) []float64 { return slices.Repeat([]float64{3.8}, len(cams)) }
 
 // splitViews separates cameras and photos.

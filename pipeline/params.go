@@ -83,9 +83,9 @@ func (c *Config) strategyParams(p *layout.StepParams, step int, sceneScale float
 	}
 }
 
-// cleanParams makes of a refinement one that adds nothing and removes what no picture shows: floaters, which are invisible by
-// then, and splats below the alpha that renderers skip. A model with a given number of splats, or of MCMC, keeps that number:
-// MCMC relocates its floaters, the default strategy leaves them, invisible.
+// cleanParams makes of a refinement one that adds nothing and removes what no picture shows: floaters, which are
+// invisible by then, and splats below the alpha that renderers skip. A model with a given number of splats, or of MCMC,
+// keeps that number: MCMC relocates its floaters, the default strategy leaves them, invisible.
 func (c *Config) cleanParams(p *layout.StepParams) {
 	p.TargetSplats, p.GrowGrad2d, p.PruneScale = 0, float32(math.Inf(1)), 0
 	switch {

@@ -22,8 +22,8 @@ type TrainerOptions struct {
 	OnPressure func(step int) // called when the device has less memory than its budget, before anything is given up for that; may be nil
 	Decode     []scene.Camera // cameras whose photos are decoded lazily; nil: those trained on
 	Interludes *Interludes    // what others want done between steps; may be nil
-	// EmptyDepths [n_views] are the depths, in the training frame, up to which each camera that is trained on sees empty space (scene.Capture.EmptyDepths);
-	// nil: nothing is known of it.
+	// EmptyDepths [n_views] are the depths, in the training frame, up to which each camera that is trained on sees
+	// empty space (scene.Capture.EmptyDepths); nil: nothing is known of it.
 	EmptyDepths []float64
 	Others      []*Device // devices that train the same scene together with the first one, see team
 }

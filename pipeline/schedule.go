@@ -13,8 +13,8 @@ func (c Config) refines(step int) bool {
 	return c.RefineEvery > 0 && step > c.RefineStart && step < c.RefineStop && step%c.RefineEvery == 0
 }
 
-// cleans reports whether what a finished model need not have is removed after step (counted from 0): after the last one,
-// with Carve.
+// cleans reports whether what a finished model need not have is removed after step (counted from 0): after the last
+// one, with Carve.
 func (c Config) cleans(step int) bool {
 	return c.Carve > 0 && c.RefineEvery > 0 && step == c.Iterations-1 && !c.refines(step)
 }

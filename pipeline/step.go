@@ -147,7 +147,8 @@ func (v *view) makeIsects(band int) {
 	v.verifyIsects()
 }
 
-// recordCarve lists the removal of floaters from pictures. It is a unit of its own, because a refinement that finds too little room must have changed nothing.
+// recordCarve lists the removal of floaters from pictures. It is a unit of its own, because a refinement that finds too
+// little room must have changed nothing.
 func (v *view) recordCarve() {
 	v.begin()
 	v.carve() // cameras chunks -> chunks

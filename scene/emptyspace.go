@@ -11,9 +11,10 @@ const minSeen = 100
 // maxSampled is about how many points are looked at for that.
 const maxSampled = 1 << 16
 
-// Clear drops the points that the reconstruction put right in front of a camera by mistake, and returns how many. A point goes if it lies in a camera's
-// picture, nearer than the depth up to which that camera sees empty space, which EmptyDepths says. Wrong matches between photos taken side by side become such
-// points. All cameras count, also those of photos that are held out: without their photos the reconstruction would not have these points. Call it in the
+// Clear drops the points that the reconstruction put right in front of a camera by mistake, and returns how many. A
+// point goes if it lies in a camera's picture, nearer than the depth up to which that camera sees empty space, which
+// EmptyDepths says. Wrong matches between photos taken side by side become such points. All cameras count, also those
+// of photos that are held out: without their photos the reconstruction would not have these points. Call it in the
 // training frame.
 func (c *Capture) Clear(empty []float64) int {
 	drop := make([]uint64, (len(c.Points)+63)/64) // a bit for each point
@@ -29,8 +30,9 @@ func (c *Capture) Clear(empty []float64) int {
 	return dropped
 }
 
-// EmptyDepths returns, for each camera, the depth up to which it sees empty space: a share of the depth that one in a hundred of the points in its picture
-// comes below, and 0 where it sees too few points to tell. It is nil without points, or with a share of 0.
+// EmptyDepths returns, for each camera, the depth up to which it sees empty space: a share of the depth that one in a
+// hundred of the points in its picture comes below, and 0 where it sees too few points to tell. It is nil without
+// points, or with a share of 0.
 func (c *Capture) EmptyDepths(share float64) []float64 {
 	if !(share > 0) || len(c.Points) == 0 {
 		return nil

@@ -142,7 +142,8 @@ func MergeResults(dir string, r *Result) error {
 	return writeResults(dir, allMeans, allViews)
 }
 
-// CheckScores is the error of files of scores in dir that cannot take those of a method: they are none, or hold scores of it that another program wrote.
+// CheckScores is the error of files of scores in dir that cannot take those of a method: they are none, or hold scores
+// of it that another program wrote.
 func CheckScores(dir, method string) error {
 	for _, name := range []string{resultsFile, perViewFile} {
 		path := filepath.Join(dir, name)

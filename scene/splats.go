@@ -178,8 +178,8 @@ func (s *Splats) NonFinite() int {
 // float32.
 const HugeLog = 40
 
-// Huge counts the splats with a larger scale, which renderers skip or smear over every picture. It does not count those of
-// NonFinite.
+// Huge counts the splats with a larger scale, which renderers skip or smear over every picture. It does not count those
+// of NonFinite.
 func (s *Splats) Huge() (n int) {
 	for i := range s.N {
 		if slices.Max(s.LogScales[3*i:3*i+3]) > HugeLog && s.Slice(i, i+1).NonFinite() == 0 {

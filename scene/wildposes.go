@@ -6,17 +6,17 @@ import (
 	"slices"
 )
 
-// A single pose that is wrong by orders of magnitude must not decide the training frame, whose centre is the mean of all
-// cameras and whose extent is their maximum: one translation of 1e7 among thirteen photos squeezes the scene into a
+// A single pose that is wrong by orders of magnitude must not decide the training frame, whose centre is the mean of
+// all cameras and whose extent is their maximum: one translation of 1e7 among thirteen photos squeezes the scene into a
 // thousandth of a pixel. Medians find such poses, because fewer than half of the photos cannot move a median far. Their
-// photos are dropped when the capture is read, so that training, evaluation, trajectories and plans agree on the capture
-// and on every 8th photo of it. The frame is still computed from the mean and the maximum of the cameras that remain: a
-// capture without wild poses keeps its frame, bit for bit.
+// photos are dropped when the capture is read, so that training, evaluation, trajectories and plans agree on the
+// capture and on every 8th photo of it. The frame is still computed from the mean and the maximum of the cameras that
+// remain: a capture without wild poses keeps its frame, bit for bit.
 //
 // Distance alone proves nothing. Real captures have a few photos from 20 times the median distance (a whole hill, a
 // telephoto lens), and from farther still where most photos turn around one spot. Points give better evidence: a photo
-// that was registered by matches sees a good share of the points, spread over its picture. A photo with a wild pose looks
-// past them, or sees them all within a few pixels.
+// that was registered by matches sees a good share of the points, spread over its picture. A photo with a wild pose
+// looks past them, or sees them all within a few pixels.
 const (
 	// wildDistance is the distance, in sizes of the scene, beyond which a photo has to see the scene. The size is the
 	// median distance from the middle of the cameras: of the cameras or of the points, whichever is larger, because
@@ -37,8 +37,8 @@ const (
 	samePlace = 1e-9
 )
 
-// dropBadPoses drops photos whose poses are not finite or not rotations, with a warning. It fails when strict, or when too
-// few photos remain.
+// dropBadPoses drops photos whose poses are not finite or not rotations, with a warning. It fails when strict, or when
+// too few photos remain.
 func (c *Capture) dropBadPoses(records []record, strict bool) ([]record, error) {
 	var names []string
 	var first error
@@ -179,8 +179,8 @@ func medianDistance(points [][3]float64, from [3]float64) float64 {
 	return Median(distances)
 }
 
-// showsScene reports whether the cameras of a photo see a good share of the points, spread over a picture; false if there
-// are no points.
+// showsScene reports whether the cameras of a photo see a good share of the points, spread over a picture; false if
+// there are no points.
 func showsScene(cams []Camera, points [][3]float64) bool {
 	shown, spread := 0, 0.0
 	for i := range cams {

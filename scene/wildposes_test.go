@@ -11,7 +11,8 @@ import (
 	"testing"
 )
 
-// walkAround is a capture of photos around things on a table, some 4 units away, with points unless there are to be none.
+// walkAround is a capture of photos around things on a table, some 4 units away, with points unless there are to be
+// none.
 func walkAround(t *testing.T, photos, points int) *Capture {
 	t.Helper()
 	s, err := NewSynth(SynthOptions{Images: photos, Width: 64, Height: 48, Points: max(points, 4)})
@@ -164,7 +165,8 @@ func TestTooManyWildPoses(t *testing.T) {
 	}
 }
 
-// TestLoadWildPoses reads captures of both formats with wild poses, whose photos are in no split and in inspect's report.
+// TestLoadWildPoses reads captures of both formats with wild poses, whose photos are in no split and in inspect's
+// report.
 func TestLoadWildPoses(t *testing.T) {
 	cams := tinyCameras()
 	cams[0].T[2] = 1e7

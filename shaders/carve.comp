@@ -1,8 +1,9 @@
 #version 460
 #extension GL_EXT_scalar_block_layout : require
 #extension GL_GOOGLE_include_directive : require
-// carve makes the floaters of one chunk invisible. A floater is a splat that lies where half of the views that show it, or more, know space to be empty, because
-// their points begin farther away, or one that is larger than its distance to the nearest camera. The refinement that follows removes what is invisible.
+// carve makes the floaters of one chunk invisible. A floater is a splat that lies where half of the views that show it,
+// or more, know space to be empty, because their points begin farther away, or one that is larger than its distance to
+// the nearest camera. The refinement that follows removes what is invisible.
 //   reads counters cameras; reads and writes chunk
 // One invocation a splat.
 #include "params.glsl"

@@ -28,8 +28,9 @@ var carveKernel = vk.Kernel{
 
 // Carve binds the buffers of carve.comp.
 //
-// carve makes the floaters of one chunk invisible. A floater is a splat that lies where half of the views that show it, or more, know space to be empty, because
-// their points begin farther away, or one that is larger than its distance to the nearest camera. The refinement that follows removes what is invisible.
+// carve makes the floaters of one chunk invisible. A floater is a splat that lies where half of the views that show it,
+// or more, know space to be empty, because their points begin farther away, or one that is larger than its distance to
+// the nearest camera. The refinement that follows removes what is invisible.
 //
 //	reads counters cameras; reads and writes chunk
 //

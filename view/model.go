@@ -159,8 +159,8 @@ func readable(path string) string {
 	return plainName
 }
 
-// somePositions reads the positions of up to maxPositions splats, evenly over the file, without those that are not finite.
-// It also counts all splats that nothing can draw.
+// somePositions reads the positions of up to maxPositions splats, evenly over the file, without those that are not
+// finite. It also counts all splats that nothing can draw.
 func somePositions(source splatfile.Source) (list [][3]float64, broken int, err error) {
 	each := 1 + (source.Info().N-1)/maxPositions
 	at := 0

@@ -34,7 +34,8 @@ func carveCases() []Case {
 	}
 }
 
-// ring returns n views of the splats of t.splats from all around, pinhole and fisheye, each with empty space up to some depth among them; up to none in one of four.
+// ring returns n views of the splats of t.splats from all around, pinhole and fisheye, each with empty space up to some
+// depth among them; up to none in one of four.
 func (t *trial) ring(n int) []ref.View[float32] {
 	views := make([]ref.View[float32], n)
 	for k := range views {
@@ -137,7 +138,8 @@ func isFloater(m *ref.Model[float32], views []ref.View[float32], id int) (goes, 
 	return goes, sure && finite // beyond, squares overflow, and such a splat is pruned for its size or as no number
 }
 
-// checkCarveThresholds puts splats at the depth where space ends to be empty, at the edge of the picture, and makes some as large as their distance.
+// checkCarveThresholds puts splats at the depth where space ends to be empty, at the edge of the picture, and makes
+// some as large as their distance.
 func checkCarveThresholds(t *trial) error {
 	m := t.refinable(3*9, mix{keep: 1})
 	v := ref.View[float32]{R: [9]float32{0: 1, 4: 1, 8: 1}, Fx: 50, Fy: 50, Cx: 32, Cy: 24, Width: 64, Height: 48, Near: 2}

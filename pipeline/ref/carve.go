@@ -1,7 +1,8 @@
 package ref
 
-// IsFloater reports whether a splat with a mean and a largest scale lies where half of the views that show it, or more, see
-// empty space, or is larger than its distance to the nearest camera. A view's Near is the depth up to which it sees empty space.
+// IsFloater reports whether a splat with a mean and a largest scale lies where half of the views that show it, or more,
+// see empty space, or is larger than its distance to the nearest camera. A view's Near is the depth up to which it sees
+// empty space.
 func IsFloater[T Real](mean [3]T, scale T, views []View[T]) bool {
 	shown, empty, nearest := 0, 0, T(3.4e38)
 	for k := range views {

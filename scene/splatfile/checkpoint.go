@@ -203,8 +203,8 @@ func (c *checkpointSource) Gather(ids []uint32, into *scene.Splats) error {
 }
 
 // load reads splats in the frame of training. The first call verifies the hash of the whole file, so that nothing of a
-// damaged file is handed out. Reading the splats cannot do that on the way: it skips two thirds of the file and takes the
-// rest in another order.
+// damaged file is handed out. Reading the splats cannot do that on the way: it skips two thirds of the file and takes
+// the rest in another order.
 func (c *checkpointSource) load(first int, into *scene.Splats) error {
 	if err := c.file.Verify(); err != nil {
 		return CheckpointError(c.path, err)

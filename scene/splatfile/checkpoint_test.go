@@ -76,7 +76,8 @@ func TestCheckpoint(t *testing.T) {
 	checkGather(t, m.(Gatherer), got)
 }
 
-// TestDamagedCheckpoint wants that a file whose bytes are not those that were written gives no splat, whatever is damaged.
+// TestDamagedCheckpoint wants that a file whose bytes are not those that were written gives no splat, whatever is
+// damaged.
 func TestDamagedCheckpoint(t *testing.T) {
 	dir := t.TempDir()
 	good := filepath.Join(dir, "step_4.safetensors")
