@@ -2,7 +2,6 @@ package pipeline
 
 import (
 	"errors"
-	"unsafe"
 
 	"vksplat/scene"
 	"vksplat/shaders"
@@ -23,8 +22,8 @@ func (v *view) carve() {
 	}
 }
 
-// viewBytes is the size of a camera on the device.
-const viewBytes = int64(unsafe.Sizeof(layout.View{}))
+// viewBytes is the size of layout.View.
+const viewBytes = 27 * 4
 
 // mostVoters is how many cameras judge splats at most: of more, so many at even distances do, which bounds its time.
 const mostVoters = 1024
