@@ -138,6 +138,10 @@ func TestOrigin(t *testing.T) {
 	if after := origin(far, "auto"); after != o {
 		t.Errorf("origin %v after Normalise, %v before", after, o)
 	}
+	// A small scene is far away sooner: float32 would blur it.
+	if o := origin(frameCapture(0.001, [3]float64{900, 800, 700}), "auto"); o == [3]float64{} {
+		t.Error("auto leaves a small capture far away")
+	}
 	// One stray point is no reason.
 	close.Points[0].Pos[1] = 2e4
 	if o := origin(close, "auto"); o != [3]float64{} {

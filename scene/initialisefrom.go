@@ -172,6 +172,10 @@ func (c *Capture) splatsFromFile(o InitOptions) (*Splats, error) {
 		return nil, badData("initialise splats", o.File, "the training that made this file diverged, or the file is damaged: make or copy it again",
 			"%d of %d splats hold NaN or infinite numbers", bad, s.N)
 	}
+	if bad := s.withoutDirection(); bad > 0 {
+		return nil, badData("initialise splats", o.File, "vksplat convert "+o.File+" NEW.ply leaves them out",
+			"%d of %d splats have no rotation: its length is zero, or too large to square", bad, s.N)
+	}
 	if s.N == 0 {
 		return nil, badData("initialise splats", o.File, "begin with another file, or with --init random", "the file has no splats")
 	}

@@ -236,3 +236,23 @@ func TestInitOptions(t *testing.T) {
 		}
 	}
 }
+
+// TestInitWithoutDirection begins with a model one of whose splats has no rotation: no file could be written of what would come of it.
+func TestInitWithoutDirection(t *testing.T) {
+	c := ring(10, 1000)
+	c.Normalise()
+	s := mustInit(t, c, initOptions(InitPoints))
+	file := filepath.Join(t.TempDir(), "model.ply")
+	o := initOptions(InitPLY)
+	o.File, o.Model = file, func(string) (func() (*Splats, PLYMeta, error), error) {
+		return func() (*Splats, PLYMeta, error) { return s, PLYMeta{}, nil }, nil
+	}
+	for _, q := range []float32{0, 3e38} {
+		for k := range 4 {
+			s.Quats[4*9+k] = q
+		}
+		if _, err := c.InitialSplats(o); !errors.Is(err, ErrData) || Hint(err) == "" {
+			t.Errorf("a rotation of four times %g: %v", q, err)
+		}
+	}
+}

@@ -7,13 +7,17 @@ import (
 	"strings"
 )
 
-// farOrigin is where float32 resolves a thousandth of a unit and no finer.
-const farOrigin = 1e4
+// farOrigin is where float32 resolves a thousandth of a unit and no finer, and farFromScene, times the median distance of
+// the cameras from their mean, where it moves splats by a tenth of a pixel or so: a file would score less than its model.
+const (
+	farOrigin    = 1e4
+	farFromScene = 1e3
+)
 
 // Origin gives what to subtract from coordinates that are written, in the
 // capture's own frame: nothing with mode "keep", the given numbers with "x,y,z", and
 // with "auto" the mean camera rounded to whole numbers if a coordinate of a camera
-// exceeds 1e4, nothing otherwise; points do not count, because a single stray one
+// exceeds 1e4, or 1e3 times the median distance of the cameras from their mean, nothing otherwise; points do not count, because a single stray one
 // would move an ordinary capture. It may be called before and after Normalise. Errors are of kind ErrUsage.
 func (c *Capture) Origin(mode string) (origin [3]float64, err error) {
 	switch mode {
@@ -44,13 +48,19 @@ func (c *Capture) autoOrigin() (origin [3]float64) {
 	}
 	far := 0.0
 	var mean [3]float64
-	for _, cam := range c.Cameras {
-		for k, x := range c.Frame.ToCapture(cam, [3]float64{}).Center() {
+	centres := make([][3]float64, len(c.Cameras))
+	for i, cam := range c.Cameras {
+		centres[i] = c.Frame.ToCapture(cam, [3]float64{}).Center()
+		for k, x := range centres[i] {
 			mean[k] += x / float64(len(c.Cameras))
 			far = max(far, math.Abs(x))
 		}
 	}
-	if far <= farOrigin {
+	distances := make([]float64, len(centres))
+	for i, p := range centres {
+		distances[i] = length(sub(p, mean))
+	}
+	if size := Median(distances); far <= farOrigin && (size == 0 || far <= farFromScene*size) {
 		return origin
 	}
 	for k, x := range mean {

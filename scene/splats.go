@@ -125,6 +125,17 @@ func (s *Splats) Validate() error {
 	return nil
 }
 
+// withoutDirection counts the splats whose rotation says no direction in float32.
+func (s *Splats) withoutDirection() (n int) {
+	for i := range s.N {
+		q := s.Quats[4*i : 4*i+4]
+		if norm := q[0]*q[0] + q[1]*q[1] + q[2]*q[2] + q[3]*q[3]; !(norm > 0) || !finite32(norm) {
+			n++
+		}
+	}
+	return n
+}
+
 // splatBlock is how many numbers a core works on at a time.
 const splatBlock = 1 << 15
 

@@ -112,7 +112,7 @@ func (o *trainOptions) fileOptions() []option {
 	list = append(list, o.load.table()...)
 	return append(list,
 		other(&o.exports, "export", "at the end, convert the model to `FILE` too, in the format that its name says, as in model.spz; may be given again, see docs/convert.md").essential().flagOnly(),
-		other(&o.origin, "origin", "what to subtract from written coordinates: auto (only above 1e4), keep (nothing) or x,y,z").oneOf("auto", "keep"))
+		other(&o.origin, "origin", "what to subtract from written coordinates: auto (only far from zero: above 1e4, or 1e3 times the distance of the cameras), keep (nothing) or x,y,z").oneOf("auto", "keep"))
 }
 
 func (o *trainOptions) trainingOptions() []option {
