@@ -28,12 +28,23 @@ func refusePlace(dir, flag string, own ...string) error {
 	if here, err := os.Getwd(); err == nil && within(resolved(here), at) {
 		return usagef(hint, "%s%s is a folder with other files, which this command is run in or below", flag, dir)
 	}
-	for _, name := range []string{"images", "sparse", "transforms.json", "transforms_train.json"} {
-		if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
-			return usagef(hint, "%s%s looks like a capture: it holds %s", flag, dir, name)
-		}
+	if name := captureMark(dir, "images", "sparse", "transforms.json", "transforms_train.json"); name != "" {
+		return usagef(hint, "%s%s looks like a capture: it holds %s", flag, dir, name)
+	}
+	if name := captureMark(filepath.Dir(at), "sparse", "transforms.json", "transforms_train.json"); name != "" {
+		return usagef(hint, "%s%s looks like a folder of a capture: beside it is %s", flag, dir, name)
 	}
 	return nil
+}
+
+// captureMark returns the first of the names that dir holds, "" for none.
+func captureMark(dir string, names ...string) string {
+	for _, name := range names {
+		if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
+			return name
+		}
+	}
+	return ""
 }
 
 // runMarks are what the folder of a run holds.
