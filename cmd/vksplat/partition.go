@@ -208,7 +208,7 @@ func (o *partitionOptions) refuseForeign() error {
 	if isFile(filepath.Join(o.out, planName)) {
 		return usagef("choose another folder, or remove this one with the blocks in it", "%s holds a plan already", o.out)
 	}
-	if err := refusePlace(o.out, "flag --output: "); err != nil {
+	if err := refusePlace(o.out, "flag --output: ", planName); err != nil {
 		return err
 	}
 	foreign, err := filepath.Glob(filepath.Join(escapeGlob(filepath.Join(o.out, pointsFolder)), "*"))
