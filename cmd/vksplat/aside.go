@@ -29,8 +29,8 @@ type asideRecord struct {
 	Copies []string `json:"copies,omitempty"` // files that are in OUT, too
 }
 
-// addedTo are the files of a run that one which goes on with it writes anew.
-var addedTo = append([]string{metricsFile, "stats.json", reportFile}, scoreFiles...)
+// addedTo are the files that a resumed run rewrites.
+var addedTo = append([]string{metricsFile, "stats.json", reportFile, writtenFile}, scoreFiles...)
 
 // asideStep is called between two changes of the disk. Tests end there, as a process does that is killed.
 var asideStep = func() {}

@@ -61,6 +61,21 @@ func killedAt(n int, f func()) (done bool) {
 	return true
 }
 
+// listFiles writes the list of a folder whose files of these names a run wrote.
+func listFiles(t *testing.T, out string, names ...string) {
+	t.Helper()
+	own := readWritten(out)
+	own.Files = map[string]string{}
+	for _, name := range names {
+		if name != writtenFile {
+			own.Files[name] = markOf(filepath.Join(out, name))
+		}
+	}
+	if err := own.save(); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestAsideAnywhere ends the putting aside of a run at every place, and then its coming back at every place: the run is never lost, and comes back whole.
 func TestAsideAnywhere(t *testing.T) {
 	old := []string{"cameras.json", "metrics.jsonl", "report.html", "stats.json", writtenFile, "checkpoints/save_at.json", "checkpoints/step_7.safetensors",
@@ -74,10 +89,13 @@ func TestAsideAnywhere(t *testing.T) {
 			for m, settled := n%stride, false; !settled; m += stride {
 				out := t.TempDir()
 				makeFiles(t, out, old...)
+				listFiles(t, out, old...)
 				o := newTrainOptions()
 				o.out = out
 				before := contentsOf(t, out)
-				s := newSaver(&trainRun{trainOptions: o})
+				r := &trainRun{trainOptions: o}
+				s := newSaver(r)
+				r.saver = s
 				after := -1
 				if back {
 					after = 3
@@ -87,12 +105,23 @@ func TestAsideAnywhere(t *testing.T) {
 					if err := s.putAside(after); err != nil {
 						t.Fatal(err)
 					}
-					if back { // the new run adds to the log
-						if err := os.WriteFile(filepath.Join(out, metricsFile), []byte("other"), 0o666); err != nil {
+					if err := s.list(); err != nil {
+						t.Fatal(err)
+					}
+					asideStep()
+					wrote := []string{"test/ours_4/b.png", "point_cloud/iteration_4/point_cloud.ply"}
+					for _, name := range wrote {
+						if err := s.own.begin(filepath.Join(out, name)); err != nil {
 							t.Fatal(err)
 						}
-					} else {
-						makeFiles(t, out, "test/ours_2/b.png", "point_cloud/iteration_2/point_cloud.ply")
+					}
+					makeFiles(t, out, wrote...)
+					if err := os.WriteFile(filepath.Join(out, metricsFile), []byte("other"), 0o666); err != nil {
+						t.Fatal(err)
+					}
+					asideStep()
+					if err := s.unlist(); err != nil {
+						t.Fatal(err)
 					}
 				})
 				if list := lacks(t, before, out); len(list) > 0 {
