@@ -89,6 +89,7 @@ func (s *saver) toMove() (files, folders []string) {
 	for _, path := range append(slices.Clone(s.foreign), s.left...) {
 		switch st, err := os.Lstat(path); {
 		case err != nil:
+		case slices.Contains(files, path):
 		case st.IsDir():
 			folders = append(folders, path)
 		default:
@@ -243,7 +244,7 @@ func stands(out string, after int) bool {
 // clearRun removes what a run wrote above step after, and no file of others.
 func clearRun(out string, after int) {
 	own := readWritten(out)
-	checkpoints := filepath.Join(out, checkpointFolder)
+	checkpoints, events := filepath.Join(out, checkpointFolder), filepath.Join(out, tensorboardFolder)
 	paths := runLeftovers(out, after)
 	if list, err := listCheckpoints(checkpoints); err == nil {
 		for _, f := range list {
@@ -254,7 +255,8 @@ func clearRun(out string, after int) {
 	}
 	for _, path := range append(paths, checkpoints, filepath.Dir(filepath.Join(out, modelFolder)), filepath.Dir(filepath.Join(out, pictureFolder))) {
 		asideStep()
-		if named := filepath.Dir(path) == filepath.Clean(out) && isFile(path); !named || own.owns(path) {
+		// Checkpoints and events are not in the list.
+		if !isFile(path) || inFolder(path, checkpoints) || inFolder(path, events) || own.owns(path) {
 			_ = os.Remove(path) // a folder that holds somebody's files stays
 		}
 	}

@@ -70,8 +70,9 @@ func runLeftovers(out string, after int) (list []string) {
 	for _, dir := range stepFolders(out, modelFolder, after) {
 		list = append(list, filepath.Join(dir, modelName), dir)
 	}
+	own := readWritten(out)
 	for _, dir := range stepFolders(out, pictureFolder, after) {
-		list = append(list, picturesIn(dir)...)
+		list = append(list, picturesIn(dir, own)...)
 	}
 	if after >= 0 {
 		return list
@@ -86,10 +87,11 @@ func runLeftovers(out string, after int) (list []string) {
 	return append(list, events...)
 }
 
-// picturesIn lists the pictures in dir and after them the folders that they are in.
-func picturesIn(dir string) (list []string) {
+// picturesIn lists the pictures in dir that a run wrote, and after them the folders that they are in. Builds that kept
+// no list wrote all of them.
+func picturesIn(dir string, own *written) (list []string) {
 	_ = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
-		if err == nil && (e.IsDir() || strings.HasSuffix(path, pictureSuffix)) {
+		if err == nil && (e.IsDir() || strings.HasSuffix(path, pictureSuffix) && (!own.known || own.owns(path))) {
 			list = append(list, path)
 		}
 		return nil // what cannot be read stays

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -85,5 +86,42 @@ func TestPutAside(t *testing.T) {
 	all := slices.Sorted(slices.Values(slices.Concat(old, others)))
 	if got := filesIn(t, o.out); !slices.Equal(slices.Sorted(slices.Values(got)), all) {
 		t.Errorf("after it came back there are %q, want %q", got, all)
+	}
+}
+
+// TestOwnPictures puts aside the pictures that a run wrote, and none that the user put among them or changed. Nor does
+// a run that is cleared away take those along.
+func TestOwnPictures(t *testing.T) {
+	o := newTrainOptions()
+	o.out = t.TempDir()
+	r := &trainRun{trainOptions: o}
+	s := newSaver(r)
+	r.saver = s
+	wrote := []string{"test/ours_7/a.png", "test/ours_7/left/b.png", "test/ours_7/changed.png"}
+	mine := []string{"test/ours_7/changed.png", "test/ours_7/left/mine.png", "test/ours_7/mine.png"}
+	makeFiles(t, o.out, append(mine, wrote...)...)
+	own := readWritten(o.out)
+	if err := errors.Join(own.begin(pathsIn(o.out, wrote)...), own.end()); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(o.out, "test/ours_7/changed.png"), []byte("mine"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	before := filesIn(t, o.out)
+	s.left = s.leftovers()
+	if err := errors.Join(s.putAside(-1), s.list()); err != nil {
+		t.Fatal(err)
+	}
+	pictures := func() []string {
+		return slices.DeleteFunc(filesIn(t, o.out), func(name string) bool { return !strings.HasPrefix(name, "test") })
+	}
+	if got := pictures(); !slices.Equal(got, mine) {
+		t.Errorf("left are %q, want %q", got, mine)
+	}
+	if back, err := recoverAside(o.out); !back || err != nil {
+		t.Fatal(back, err)
+	}
+	if got := filesIn(t, o.out); !slices.Equal(got, before) {
+		t.Errorf("after it came back there are %q, want %q", got, before)
 	}
 }

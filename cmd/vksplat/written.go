@@ -64,10 +64,6 @@ func (w *written) key(path string) string {
 // owns reports whether this program wrote the file, and nobody has changed it since.
 func (w *written) owns(path string) bool {
 	mark, listed := w.Files[w.key(path)]
-	for dir := w.key(path); !listed && strings.Contains(dir, "/"); { // a folder of pictures
-		dir = dir[:strings.LastIndex(dir, "/")]
-		mark, listed = w.Files[dir]
-	}
 	return listed && (mark == "" || mark == markOf(path))
 }
 
