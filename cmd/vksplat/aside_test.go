@@ -4,7 +4,9 @@ package main
 
 import (
 	"crypto/sha256"
+	"errors"
 	"fmt"
+	"io"
 	"math/rand"
 	"os"
 	"path/filepath"
@@ -188,4 +190,34 @@ func TestKilledOverwrite(t *testing.T) {
 		came++
 	}
 	t.Logf("the earlier run was there %d times, the new one %d times", came, stood)
+}
+
+// TestKilledExport claims the folder of a run that was killed while it replaced one with an export: the earlier run comes
+// back, and its export is known for the program's.
+func TestKilledExport(t *testing.T) {
+	o := newTrainOptions()
+	o.out, o.checkpoints.resume = t.TempDir(), resumeAuto
+	export := filepath.Join(t.TempDir(), "made.spz")
+	o.exports = exportsFlag{export}
+	r := &trainRun{trainOptions: o, app: newApp(nil, io.Discard, io.Discard)}
+	s := newSaver(r)
+	r.saver = s
+	makeFiles(t, o.out, "stats.json")
+	makeFiles(t, filepath.Dir(export), "made.spz")
+	own := readWritten(o.out)
+	if err := errors.Join(own.begin(filepath.Join(o.out, "stats.json"), export), own.end()); err != nil {
+		t.Fatal(err)
+	}
+	s.left = s.leftovers()
+	if err := errors.Join(s.putAside(-1), s.list()); err != nil {
+		t.Fatal(err)
+	}
+	release, err := r.claim()
+	if err != nil {
+		t.Fatal(err)
+	}
+	release()
+	if !isFile(filepath.Join(o.out, "stats.json")) {
+		t.Error("the earlier run has not come back")
+	}
 }
