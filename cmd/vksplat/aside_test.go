@@ -221,3 +221,18 @@ func TestKilledExport(t *testing.T) {
 		t.Error("the earlier run has not come back")
 	}
 }
+
+// TestStopOnFullDisk stops a run that is to replace another one and whose checkpoint cannot be written: the model is.
+func TestStopOnFullDisk(t *testing.T) {
+	r, _ := startedRun(t, false)
+	if err := r.trainer.RunTo(t.Context(), 2, nil); err != nil {
+		t.Fatal(err)
+	}
+	makeFiles(t, r.out, checkpointFolder) // a file where the folder is to be
+	r.saver.aside = true
+	r.fingerprint = "known"
+	_, err := r.conclude(t.Context(), true, nil)
+	if err == nil || !isFile(r.modelFile(2)) || r.saver.aside {
+		t.Errorf("%v: the model is there: %v", err, isFile(r.modelFile(2)))
+	}
+}
