@@ -26,11 +26,8 @@ const asideFile = "previous.json"
 
 type asideRecord struct {
 	After  int      `json:"after"`            // the new run goes on with this step of the old one, and what came before is in OUT; -1: it does not
-	Copies []string `json:"copies,omitempty"` // files that are in OUT, too
+	Copies []string `json:"copies,omitempty"` // files of the old run that stay in OUT; but for events, the folder has copies
 }
-
-// addedTo are the files that a resumed run rewrites.
-var addedTo = append([]string{metricsFile, "stats.json", reportFile, writtenFile}, scoreFiles...)
 
 // asideStep is called between two changes of the disk. Tests end there, as a process does that is killed.
 var asideStep = func() {}
@@ -42,9 +39,20 @@ func (s *saver) putAside(after int) (err error) {
 	if len(files) == 0 {
 		return nil
 	}
-	record := asideRecord{After: after}
+	record, copied := asideRecord{After: after}, []string(nil)
 	if after >= 0 {
-		record.Copies = slices.DeleteFunc(slices.Clone(addedTo), func(name string) bool { return !isFile(filepath.Join(s.r.out, name)) })
+		for _, path := range wholeRunFiles(s.r.out) {
+			rel, err := filepath.Rel(s.r.out, path)
+			if err != nil {
+				return err
+			}
+			if !isFile(path) {
+				continue
+			}
+			if record.Copies = append(record.Copies, rel); filepath.Dir(rel) != tensorboardFolder { // events are only added
+				copied = append(copied, path)
+			}
+		}
 	}
 	moving := filepath.Join(s.r.out, asideMoving)
 	defer func() {
@@ -59,13 +67,13 @@ func (s *saver) putAside(after int) (err error) {
 	if err := writeJSON(filepath.Join(moving, asideFile), record); err != nil {
 		return err
 	}
-	for _, name := range record.Copies {
-		if err := copyWhole(filepath.Join(s.r.out, name), filepath.Join(moving, name)); err != nil {
+	for _, path := range copied {
+		if err := between(path, s.r.out, moving, copyWhole); err != nil {
 			return err
 		}
 	}
 	for _, path := range files {
-		if err := moveBetween(path, s.r.out, moving); err != nil {
+		if err := between(path, s.r.out, moving, os.Rename); err != nil {
 			return err
 		}
 	}
@@ -99,8 +107,8 @@ func (s *saver) toMove() (files, folders []string) {
 	return files, folders
 }
 
-// moveBetween moves a file below one folder to the same place below another.
-func moveBetween(path, from, to string) error {
+// between moves or copies a file below one folder to the same place below another.
+func between(path, from, to string, put func(from, to string) error) error {
 	rel, err := filepath.Rel(from, path)
 	if err != nil {
 		return err
@@ -110,7 +118,7 @@ func moveBetween(path, from, to string) error {
 		return err
 	}
 	asideStep()
-	return os.Rename(path, target)
+	return put(path, target)
 }
 
 // copyWhole copies a file, which appears whole.
@@ -190,7 +198,7 @@ func recoverAside(out string) (back bool, err error) {
 		dropAside(out)
 		return back, nil
 	}
-	clearRun(out, record.After)
+	clearRun(out, record)
 	asideStep()
 	if err := os.Rename(aside, filepath.Join(out, asideMoving)); err != nil {
 		return false, folderError(out, err)
@@ -241,11 +249,11 @@ func stands(out string, after int) bool {
 	return after < 0 && isFile(end) && readWritten(out).owns(end)
 }
 
-// clearRun removes what a run wrote above step after, and no file of others.
-func clearRun(out string, after int) {
-	own := readWritten(out)
+// clearRun removes what the run that was to replace the one of the record wrote, and no file of others.
+func clearRun(out string, record asideRecord) {
+	own, after := readWritten(out), record.After
 	checkpoints, events := filepath.Join(out, checkpointFolder), filepath.Join(out, tensorboardFolder)
-	paths := runLeftovers(out, after)
+	paths := append(runLeftovers(out, after), wholeRunFiles(out)...)
 	if list, err := listCheckpoints(checkpoints); err == nil {
 		for _, f := range list {
 			if f.step > after {
@@ -253,14 +261,23 @@ func clearRun(out string, after int) {
 			}
 		}
 	}
-	for _, path := range append(paths, checkpoints, filepath.Dir(filepath.Join(out, modelFolder)), filepath.Dir(filepath.Join(out, pictureFolder))) {
+	stays := func(name string) bool { return slices.Contains(record.Copies, name) }
+	paths = append(paths, checkpoints, events)
+	for _, folder := range []string{modelFolder, pictureFolder} {
+		paths = append(paths, filepath.Dir(filepath.Join(out, folder)))
+	}
+	for _, path := range paths {
 		asideStep()
+		rel, err := filepath.Rel(out, path)
+		if err != nil || stays(rel) {
+			continue
+		}
 		// Checkpoints and events are not in the list.
 		if !isFile(path) || inFolder(path, checkpoints) || inFolder(path, events) || own.owns(path) {
 			_ = os.Remove(path) // a folder that holds somebody's files stays
 		}
 	}
-	if after < 0 {
+	if !stays(writtenFile) {
 		_ = os.Remove(filepath.Join(out, writtenFile)) // last: it says what else is to be removed
 	}
 }
@@ -284,7 +301,7 @@ func moveBack(out string) error {
 		if _, err := os.Lstat(target); err == nil && !slices.Contains(copies, rel) {
 			return usagef("move that file away, and run the command again", "%s is in the way of a file of the earlier run, which is complete in %s and %s", target, out, moving)
 		}
-		return moveBetween(path, moving, out)
+		return between(path, moving, out, os.Rename)
 	})
 	if errors.Is(err, fs.ErrNotExist) && !isFolder(moving) {
 		return nil

@@ -80,7 +80,9 @@ func listFiles(t *testing.T, out string, names ...string) {
 
 // TestAsideAnywhere ends the putting aside of a run at every place, and then its coming back at every place: the run is never lost, and comes back whole.
 func TestAsideAnywhere(t *testing.T) {
-	old := []string{"cameras.json", "metrics.jsonl", "report.html", "stats.json", writtenFile, "checkpoints/save_at.json", "checkpoints/step_7.safetensors",
+	const event = "tensorboard/" + tensorboardPrefix
+	old := []string{"cameras.json", "metrics.jsonl", "report.html", "stats.json", writtenFile, "checkpoints/save_at.json",
+		"checkpoints/step_7.safetensors", event + "1" + tensorboardSuffix,
 		"point_cloud/iteration_7/point_cloud.ply", "point_cloud/iteration_7/mine.ply", "test/ours_7/a.png"}
 	stride := 4
 	if os.Getenv(longVariable) == "1" {
@@ -117,9 +119,11 @@ func TestAsideAnywhere(t *testing.T) {
 							t.Fatal(err)
 						}
 					}
-					makeFiles(t, out, wrote...)
-					if err := os.WriteFile(filepath.Join(out, metricsFile), []byte("other"), 0o666); err != nil {
-						t.Fatal(err)
+					makeFiles(t, out, append(wrote, "input.ply", event+"2"+tensorboardSuffix)...)
+					for _, name := range []string{metricsFile, "cameras.json", "checkpoints/save_at.json"} {
+						if err := os.WriteFile(filepath.Join(out, name), []byte("other"), 0o666); err != nil {
+							t.Fatal(err)
+						}
 					}
 					asideStep()
 					if err := s.unlist(); err != nil {

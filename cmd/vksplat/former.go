@@ -77,7 +77,13 @@ func runLeftovers(out string, after int) (list []string) {
 	if after >= 0 {
 		return list
 	}
-	for _, name := range slices.Concat(runFiles, []string{metricsFile, writtenFile, demoPicture, filepath.Join(checkpointFolder, askedFile)}) {
+	return append(list, wholeRunFiles(out)...)
+}
+
+// wholeRunFiles lists the files in out about a run as a whole.
+func wholeRunFiles(out string) (list []string) {
+	asked := filepath.Join(checkpointFolder, askedFile)
+	for _, name := range slices.Concat(runFiles, []string{metricsFile, writtenFile, demoPicture, asked}) {
 		list = append(list, filepath.Join(out, name))
 	}
 	events, err := eventFiles(filepath.Join(out, tensorboardFolder))
