@@ -41,17 +41,9 @@ func (s *saver) putAside(after int) (err error) {
 	}
 	record, copied := asideRecord{After: after}, []string(nil)
 	if after >= 0 {
-		for _, path := range wholeRunFiles(s.r.out) {
-			rel, err := filepath.Rel(s.r.out, path)
-			if err != nil {
-				return err
-			}
-			if !isFile(path) {
-				continue
-			}
-			if record.Copies = append(record.Copies, rel); filepath.Dir(rel) != tensorboardFolder { // events are only added
-				copied = append(copied, path)
-			}
+		record.Copies, copied = toStay(s.r.out)
+		if end := filepath.Join(s.r.out, statsFile); isFile(end) { // where one is, the new run is done: see stands
+			files = append(files, end)
 		}
 	}
 	moving := filepath.Join(s.r.out, asideMoving)
@@ -105,6 +97,21 @@ func (s *saver) toMove() (files, folders []string) {
 		}
 	}
 	return files, folders
+}
+
+// toStay lists the files about a run as a whole that stay in out where another one goes on with it, and those of them
+// that it may rewrite. Events are only added.
+func toStay(out string) (names, copied []string) {
+	for _, path := range wholeRunFiles(out) {
+		rel, err := filepath.Rel(out, path)
+		if err != nil || rel == statsFile || !isFile(path) {
+			continue
+		}
+		if names = append(names, rel); filepath.Dir(rel) != tensorboardFolder {
+			copied = append(copied, path)
+		}
+	}
+	return names, copied
 }
 
 // between moves or copies a file below one folder to the same place below another.
@@ -245,8 +252,8 @@ func stands(out string, after int) bool {
 			return c.Close() == nil
 		}
 	}
-	end := filepath.Join(out, "stats.json")
-	return after < 0 && isFile(end) && readWritten(out).owns(end)
+	end := filepath.Join(out, statsFile) // putAside moved that of the old run
+	return isFile(end) && readWritten(out).owns(end)
 }
 
 // clearRun removes what the run that was to replace the one of the record wrote, and no file of others.

@@ -240,3 +240,27 @@ func TestStopOnFullDisk(t *testing.T) {
 		t.Errorf("%v: the model is there: %v", err, isFile(r.modelFile(2)))
 	}
 }
+
+// TestDoneStands has a resumed run without checkpoints end at the last moment before the earlier one is removed: it stands.
+func TestDoneStands(t *testing.T) {
+	o := newTrainOptions()
+	o.out = t.TempDir()
+	r := &trainRun{trainOptions: o}
+	s := newSaver(r)
+	r.saver = s
+	old := []string{"stats.json", "checkpoints/step_7.safetensors"}
+	makeFiles(t, o.out, old...)
+	listFiles(t, o.out, old...)
+	s.foreign = []string{s.checkpointPath(7)}
+	if err := errors.Join(s.putAside(3), s.list()); err != nil {
+		t.Fatal(err)
+	}
+	if stands(o.out, 3) {
+		t.Fatal("a run that has only begun stands")
+	}
+	makeFiles(t, o.out, "stats.json", "point_cloud/iteration_5/point_cloud.ply")
+	back, err := recoverAside(o.out)
+	if back || err != nil || len(formerModels(o.out)) != 1 || asideIn(o.out) != "" {
+		t.Errorf("came back: %v, %v; there are %q", back, err, filesIn(t, o.out))
+	}
+}

@@ -16,7 +16,7 @@ import (
 var (
 	modelFolder   = filepath.Join("point_cloud", "iteration_")
 	pictureFolder = filepath.Join("test", "ours_")
-	runFiles      = []string{"results.json", "per_view.json", "stats.json", reportFile, "input.ply", "cameras.json", "cfg_args", originFile, captureFile}
+	runFiles      = []string{"results.json", "per_view.json", statsFile, reportFile, "input.ply", "cameras.json", "cfg_args", originFile, captureFile}
 )
 
 // Files in folders that are named after a step.
