@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -123,5 +124,22 @@ func TestOwnPictures(t *testing.T) {
 	}
 	if got := filesIn(t, o.out); !slices.Equal(got, before) {
 		t.Errorf("after it came back there are %q, want %q", got, before)
+	}
+}
+
+// TestAddWritten adds a file to the list of a run that goes on: what that run has open stays so.
+func TestAddWritten(t *testing.T) {
+	dir := t.TempDir()
+	open, added := filepath.Join(dir, metricsFile), filepath.Join(dir, demoPicture)
+	if err := readWritten(dir).begin(open, filepath.Join(dir, reportFile)); err != nil {
+		t.Fatal(err)
+	}
+	makeFiles(t, dir, metricsFile, demoPicture)
+	if err := addWritten(dir, added); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{metricsFile: "", reportFile: "", demoPicture: markOf(added)}
+	if got := readWritten(dir).Files; !maps.Equal(got, want) {
+		t.Errorf("listed are %v, want %v", got, want)
 	}
 }
