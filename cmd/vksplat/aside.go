@@ -152,19 +152,27 @@ func syncBelow(dir string) error {
 }
 
 // dropAside removes the run that was put aside: the new one has taken its place. What stays is removed at the next start.
-func dropAside(out string) {
+func dropAside(out string) error {
 	gone := filepath.Join(out, asideGone)
 	_ = os.RemoveAll(gone)
-	if os.Rename(filepath.Join(out, asideFolder), gone) == nil && scene.SyncDir(out) == nil {
+	asideStep()
+	if err := os.Rename(filepath.Join(out, asideFolder), gone); err != nil {
+		return folderError(out, err)
+	}
+	if scene.SyncDir(out) == nil {
 		_ = os.RemoveAll(gone)
 	}
+	return nil
 }
 
 // standing is called when the new run has a checkpoint, or its model and all that belongs to it.
 func (s *saver) standing() {
-	if s.aside {
-		s.aside = false
-		dropAside(s.r.out)
+	if !s.aside {
+		return
+	}
+	s.aside = false
+	if err := dropAside(s.r.out); err != nil {
+		s.r.app.warn(fmt.Sprintf("the earlier run in %s is not removed: %v", filepath.Join(s.r.out, asideFolder), err))
 	}
 }
 
@@ -202,8 +210,7 @@ func recoverAside(out string) (back bool, err error) {
 	}
 	record := readAside(aside)
 	if stands(out, record.After) {
-		dropAside(out)
-		return back, nil
+		return back, dropAside(out)
 	}
 	clearRun(out, record)
 	asideStep()

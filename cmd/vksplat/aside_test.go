@@ -264,3 +264,23 @@ func TestDoneStands(t *testing.T) {
 		t.Errorf("came back: %v, %v; there are %q", back, err, filesIn(t, o.out))
 	}
 }
+
+// TestDropFails has the removal of the earlier run fail: the user is told, at the end of the run and at the next start.
+func TestDropFails(t *testing.T) {
+	o := newTrainOptions()
+	o.out = t.TempDir()
+	makeFiles(t, o.out, statsFile, asideFolder+"/old")
+	listFiles(t, o.out, statsFile)
+	asideStep = func() { makeFiles(t, o.out, asideGone+"/in the way") }
+	defer func() { asideStep = func() {} }()
+	var said strings.Builder
+	s := newSaver(&trainRun{trainOptions: o, app: newApp(nil, io.Discard, &said)})
+	s.aside = true
+	s.standing()
+	if !strings.Contains(said.String(), "the earlier run in "+filepath.Join(o.out, asideFolder)+" is not removed") {
+		t.Errorf("said is %q", said.String())
+	}
+	if _, err := recoverAside(o.out); err == nil || hint(err) == "" {
+		t.Errorf("at the next start: %v", err)
+	}
+}
