@@ -17,7 +17,7 @@ import (
 // the next one finds either run whole.
 const (
 	asideFolder = ".previous"          // it holds all of the old run, and the new one may write
-	asideMoving = ".previous.moving"   // files are on their way there or back, and the new run has written nothing, or nothing of it is left
+	asideMoving = ".previous.moving"   // a move is in progress; OUT holds nothing of the new run
 	asideGone   = ".previous.removing" // the new run has a checkpoint
 )
 
@@ -190,7 +190,7 @@ func (s *saver) undo() error {
 	s.aside = false
 	back, err := recoverAside(s.r.out)
 	if back {
-		s.r.app.note(s.r.out + " holds what it held before: this run ended before its first checkpoint")
+		s.r.app.note("restored the earlier run in " + s.r.out + ": this run ended before its first checkpoint")
 	}
 	return err
 }

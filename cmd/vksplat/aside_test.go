@@ -166,7 +166,14 @@ func TestKilledOverwrite(t *testing.T) {
 			old = contentsOf(t, out)
 		}
 		began := time.Now()
-		cmd, said := startTrain(t, scene, "-m", out, "--iterations", "1000000", "--checkpoint-every", "10", "--eval", "--eval-at", "4", "--tensorboard", "--overwrite")
+		args := []string{scene, "-m", out, "--iterations", "1000000", "--checkpoint-every", "10", "--eval", "--eval-at", "4",
+			"--tensorboard", "--overwrite"}
+		after := -1
+		if i%2 == 1 {
+			after = 3
+			args = append(args, "--resume="+filepath.Join(out, checkpointFolder, "step_3.safetensors"))
+		}
+		cmd, said := startTrain(t, args...)
 		folder := filepath.Join(out, asideFolder)
 		for i > 0 && !isFolder(folder) && time.Since(began) < time.Minute { // the first is killed while it begins
 			time.Sleep(time.Millisecond)
@@ -176,7 +183,7 @@ func TestKilledOverwrite(t *testing.T) {
 			t.Fatalf("%v\n%s", err, said)
 		}
 		_ = cmd.Wait() // it was killed
-		if lost := lacks(t, old, out); len(lost) > 0 && !stands(out, -1) {
+		if lost := lacks(t, old, out); len(lost) > 0 && !stands(out, after) {
 			t.Fatalf("seed %d: there is no checkpoint, and lost is %q\n%s", seed, lost, said)
 		}
 		back, err := recoverAside(out)
@@ -185,11 +192,14 @@ func TestKilledOverwrite(t *testing.T) {
 		}
 		if lost := lacks(t, old, out); len(lost) > 0 {
 			stood++
-			if back || !stands(out, -1) {
+			if back || !stands(out, after) {
 				t.Fatalf("seed %d: came back %v, lost is %q", seed, back, lost)
 			}
 			old = nil
 			continue
+		}
+		if now := contentsOf(t, out); fmt.Sprint(now) != fmt.Sprint(old) {
+			t.Fatalf("seed %d: there are %v, want %v", seed, now, old)
 		}
 		came++
 	}

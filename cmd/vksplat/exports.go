@@ -57,7 +57,7 @@ func (r *trainRun) claim() (release func(), err error) {
 		return nil, err
 	}
 	if back {
-		r.app.note(r.out + " holds the earlier run again: the one that was to replace it ended before its first checkpoint")
+		r.app.note("restored the earlier run in " + r.out + ": the one replacing it ended before its first checkpoint")
 	}
 	o := &r.checkpoints
 	if err := refuseExports(readWritten(r.out), r.exports, "flag --export: ", o.resume != "", o.overwrite); err != nil {

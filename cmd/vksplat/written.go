@@ -36,7 +36,7 @@ type written struct {
 // maxWritten bounds the bytes of a list.
 const maxWritten = 16 << 20
 
-// readWritten reads the list of a folder. A damaged one knows of no file.
+// readWritten reads the list of a folder. A damaged list counts as empty.
 func readWritten(dir string) *written {
 	w := &written{dir: dir}
 	path := filepath.Join(dir, writtenFile)
