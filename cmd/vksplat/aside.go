@@ -26,7 +26,7 @@ const asideFile = "previous.json"
 
 type asideRecord struct {
 	After  int      `json:"after"`            // the new run goes on with this step of the old one, and what came before is in OUT; -1: it does not
-	Copies []string `json:"copies,omitempty"` // files of the old run that stay in OUT; but for events, the folder has copies
+	Copies []string `json:"copies,omitempty"` // files that stay in OUT; all but events are copied, too
 }
 
 // asideStep is called between two changes of the disk. Tests end there, as a process does that is killed.

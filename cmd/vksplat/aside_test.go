@@ -81,8 +81,8 @@ func listFiles(t *testing.T, out string, names ...string) {
 // TestAsideAnywhere ends the putting aside of a run at every place, and then its coming back at every place: the run is never lost, and comes back whole.
 func TestAsideAnywhere(t *testing.T) {
 	const event = "tensorboard/" + tensorboardPrefix
-	old := []string{"cameras.json", "metrics.jsonl", "report.html", "stats.json", writtenFile, "checkpoints/save_at.json",
-		"checkpoints/step_7.safetensors", event + "1" + tensorboardSuffix,
+	old := []string{"cameras.json", "metrics.jsonl", "report.html", "stats.json", writtenFile,
+		"checkpoints/save_at.json", "checkpoints/step_7.safetensors", event + "1" + tensorboardSuffix,
 		"point_cloud/iteration_7/point_cloud.ply", "point_cloud/iteration_7/mine.ply", "test/ours_7/a.png"}
 	stride := 4
 	if os.Getenv(longVariable) == "1" {
@@ -166,8 +166,8 @@ func TestKilledOverwrite(t *testing.T) {
 			old = contentsOf(t, out)
 		}
 		began := time.Now()
-		args := []string{scene, "-m", out, "--iterations", "1000000", "--checkpoint-every", "10", "--eval", "--eval-at", "4",
-			"--tensorboard", "--overwrite"}
+		args := []string{scene, "-m", out, "--iterations", "1000000", "--checkpoint-every", "10",
+			"--eval", "--eval-at", "4", "--tensorboard", "--overwrite"}
 		after := -1
 		if i%2 == 1 {
 			after = 3
@@ -206,8 +206,8 @@ func TestKilledOverwrite(t *testing.T) {
 	t.Logf("the earlier run was there %d times, the new one %d times", came, stood)
 }
 
-// TestKilledExport claims the folder of a run that was killed while it replaced one with an export: the earlier run comes
-// back, and its export is known for the program's.
+// TestKilledExport claims the folder of a run that was killed while it replaced one with an export: the earlier run is
+// restored, and its export counts as the program's.
 func TestKilledExport(t *testing.T) {
 	o := newTrainOptions()
 	o.out, o.checkpoints.resume = t.TempDir(), resumeAuto
@@ -251,7 +251,7 @@ func TestStopOnFullDisk(t *testing.T) {
 	}
 }
 
-// TestDoneStands has a resumed run without checkpoints end at the last moment before the earlier one is removed: it stands.
+// TestDoneStands kills a resumed run that is done, and has no checkpoint, before it removes the earlier one: it stands.
 func TestDoneStands(t *testing.T) {
 	o := newTrainOptions()
 	o.out = t.TempDir()
