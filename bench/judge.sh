@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # judge.sh MODEL CAPTURE [VIEW] [DOWNSCALE]: PSNR of the held-out views of a splat file (PLY, SOG) by vksplat eval and
-# by a renderer of others, that of @playcanvas/splat-transform, which npm installs: as it is released, and without its
+# by a third-party renderer, that of @playcanvas/splat-transform, which npm installs: as it is released, and without its
 # edge compensation. VIEW is a photo's name, "" for all. Wanted: Go, node, npm, and a Vulkan driver that is enough for
 # WebGPU (a GPU's, Mesa 23.1 or newer, or Chromium's SwiftShader).
 set -euo pipefail

@@ -190,7 +190,7 @@ func TestLoadWildPoses(t *testing.T) {
 	}
 }
 
-// TestBadPoses leaves out photos whose poses are none: in COLMAP's files, and in a transforms.json, which has no NaN.
+// TestBadPoses leaves out photos with invalid poses: in COLMAP's files, and in a transforms.json, which has no NaN.
 func TestBadPoses(t *testing.T) {
 	for name, values := range map[string][]float64{
 		"NaN rotation": {math.NaN()}, "no rotation": {0, 0, 0, 0}, "NaN translation": {1, 0, 0, 0, math.NaN()}, "far": {1, 0, 0, 0, 0, 0, -1e16},

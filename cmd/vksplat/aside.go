@@ -17,7 +17,7 @@ import (
 // the next one finds either run whole.
 const (
 	asideFolder = ".previous"          // it holds all of the old run, and the new one may write
-	asideMoving = ".previous.moving"   // files are on their way there or back, and the new run has written nothing, or nothing of it is left
+	asideMoving = ".previous.moving"   // a move is in progress; OUT holds nothing of the new run
 	asideGone   = ".previous.removing" // the new run has a checkpoint
 )
 
@@ -26,11 +26,8 @@ const asideFile = "previous.json"
 
 type asideRecord struct {
 	After  int      `json:"after"`            // the new run goes on with this step of the old one, and what came before is in OUT; -1: it does not
-	Copies []string `json:"copies,omitempty"` // files that are in OUT, too
+	Copies []string `json:"copies,omitempty"` // files that stay in OUT; all but events are copied, too
 }
-
-// addedTo are the files of a run that one which goes on with it writes anew.
-var addedTo = append([]string{metricsFile, "stats.json", reportFile}, scoreFiles...)
 
 // asideStep is called between two changes of the disk. Tests end there, as a process does that is killed.
 var asideStep = func() {}
@@ -42,9 +39,12 @@ func (s *saver) putAside(after int) (err error) {
 	if len(files) == 0 {
 		return nil
 	}
-	record := asideRecord{After: after}
+	record, copied := asideRecord{After: after}, []string(nil)
 	if after >= 0 {
-		record.Copies = slices.DeleteFunc(slices.Clone(addedTo), func(name string) bool { return !isFile(filepath.Join(s.r.out, name)) })
+		record.Copies, copied = toStay(s.r.out)
+		if end := filepath.Join(s.r.out, statsFile); isFile(end) { // where one is, the new run is done: see stands
+			files = append(files, end)
+		}
 	}
 	moving := filepath.Join(s.r.out, asideMoving)
 	defer func() {
@@ -59,13 +59,13 @@ func (s *saver) putAside(after int) (err error) {
 	if err := writeJSON(filepath.Join(moving, asideFile), record); err != nil {
 		return err
 	}
-	for _, name := range record.Copies {
-		if err := copyWhole(filepath.Join(s.r.out, name), filepath.Join(moving, name)); err != nil {
+	for _, path := range copied {
+		if err := between(path, s.r.out, moving, copyWhole); err != nil {
 			return err
 		}
 	}
 	for _, path := range files {
-		if err := moveBetween(path, s.r.out, moving); err != nil {
+		if err := between(path, s.r.out, moving, os.Rename); err != nil {
 			return err
 		}
 	}
@@ -89,6 +89,7 @@ func (s *saver) toMove() (files, folders []string) {
 	for _, path := range append(slices.Clone(s.foreign), s.left...) {
 		switch st, err := os.Lstat(path); {
 		case err != nil:
+		case slices.Contains(files, path):
 		case st.IsDir():
 			folders = append(folders, path)
 		default:
@@ -98,8 +99,23 @@ func (s *saver) toMove() (files, folders []string) {
 	return files, folders
 }
 
-// moveBetween moves a file below one folder to the same place below another.
-func moveBetween(path, from, to string) error {
+// toStay lists the files about a run as a whole that stay in out where another one goes on with it, and those of them
+// that it may rewrite. Events are only added.
+func toStay(out string) (names, copied []string) {
+	for _, path := range wholeRunFiles(out) {
+		rel, err := filepath.Rel(out, path)
+		if err != nil || rel == statsFile || !isFile(path) {
+			continue
+		}
+		if names = append(names, rel); filepath.Dir(rel) != tensorboardFolder {
+			copied = append(copied, path)
+		}
+	}
+	return names, copied
+}
+
+// between moves or copies a file below one folder to the same place below another.
+func between(path, from, to string, put func(from, to string) error) error {
 	rel, err := filepath.Rel(from, path)
 	if err != nil {
 		return err
@@ -109,7 +125,7 @@ func moveBetween(path, from, to string) error {
 		return err
 	}
 	asideStep()
-	return os.Rename(path, target)
+	return put(path, target)
 }
 
 // copyWhole copies a file, which appears whole.
@@ -136,19 +152,27 @@ func syncBelow(dir string) error {
 }
 
 // dropAside removes the run that was put aside: the new one has taken its place. What stays is removed at the next start.
-func dropAside(out string) {
+func dropAside(out string) error {
 	gone := filepath.Join(out, asideGone)
 	_ = os.RemoveAll(gone)
-	if os.Rename(filepath.Join(out, asideFolder), gone) == nil && scene.SyncDir(out) == nil {
+	asideStep()
+	if err := os.Rename(filepath.Join(out, asideFolder), gone); err != nil {
+		return folderError(out, err)
+	}
+	if scene.SyncDir(out) == nil {
 		_ = os.RemoveAll(gone)
 	}
+	return nil
 }
 
 // standing is called when the new run has a checkpoint, or its model and all that belongs to it.
 func (s *saver) standing() {
-	if s.aside {
-		s.aside = false
-		dropAside(s.r.out)
+	if !s.aside {
+		return
+	}
+	s.aside = false
+	if err := dropAside(s.r.out); err != nil {
+		s.r.app.warn(fmt.Sprintf("the earlier run in %s is not removed: %v", filepath.Join(s.r.out, asideFolder), err))
 	}
 }
 
@@ -166,7 +190,7 @@ func (s *saver) undo() error {
 	s.aside = false
 	back, err := recoverAside(s.r.out)
 	if back {
-		s.r.app.note(s.r.out + " holds what it held before: this run ended before its first checkpoint")
+		s.r.app.note("restored the earlier run in " + s.r.out + ": this run ended before its first checkpoint")
 	}
 	return err
 }
@@ -186,10 +210,9 @@ func recoverAside(out string) (back bool, err error) {
 	}
 	record := readAside(aside)
 	if stands(out, record.After) {
-		dropAside(out)
-		return back, nil
+		return back, dropAside(out)
 	}
-	clearRun(out, record.After)
+	clearRun(out, record)
 	asideStep()
 	if err := os.Rename(aside, filepath.Join(out, asideMoving)); err != nil {
 		return false, folderError(out, err)
@@ -236,15 +259,15 @@ func stands(out string, after int) bool {
 			return c.Close() == nil
 		}
 	}
-	end := filepath.Join(out, "stats.json")
-	return after < 0 && isFile(end) && readWritten(out).owns(end)
+	end := filepath.Join(out, statsFile) // putAside moved that of the old run
+	return isFile(end) && readWritten(out).owns(end)
 }
 
-// clearRun removes what a run wrote above step after, and no file of others.
-func clearRun(out string, after int) {
-	own := readWritten(out)
-	checkpoints := filepath.Join(out, checkpointFolder)
-	paths := runLeftovers(out, after)
+// clearRun removes what the run that was to replace the one of the record wrote, and no file of others.
+func clearRun(out string, record asideRecord) {
+	own, after := readWritten(out), record.After
+	checkpoints, events := filepath.Join(out, checkpointFolder), filepath.Join(out, tensorboardFolder)
+	paths := append(runLeftovers(out, after), wholeRunFiles(out)...)
 	if list, err := listCheckpoints(checkpoints); err == nil {
 		for _, f := range list {
 			if f.step > after {
@@ -252,13 +275,23 @@ func clearRun(out string, after int) {
 			}
 		}
 	}
-	for _, path := range append(paths, checkpoints, filepath.Dir(filepath.Join(out, modelFolder)), filepath.Dir(filepath.Join(out, pictureFolder))) {
+	stays := func(name string) bool { return slices.Contains(record.Copies, name) }
+	paths = append(paths, checkpoints, events)
+	for _, folder := range []string{modelFolder, pictureFolder} {
+		paths = append(paths, filepath.Dir(filepath.Join(out, folder)))
+	}
+	for _, path := range paths {
 		asideStep()
-		if named := filepath.Dir(path) == filepath.Clean(out) && isFile(path); !named || own.owns(path) {
+		rel, err := filepath.Rel(out, path)
+		if err != nil || stays(rel) {
+			continue
+		}
+		// Checkpoints and events are not in the list.
+		if !isFile(path) || inFolder(path, checkpoints) || inFolder(path, events) || own.owns(path) {
 			_ = os.Remove(path) // a folder that holds somebody's files stays
 		}
 	}
-	if after < 0 {
+	if !stays(writtenFile) {
 		_ = os.Remove(filepath.Join(out, writtenFile)) // last: it says what else is to be removed
 	}
 }
@@ -282,7 +315,7 @@ func moveBack(out string) error {
 		if _, err := os.Lstat(target); err == nil && !slices.Contains(copies, rel) {
 			return usagef("move that file away, and run the command again", "%s is in the way of a file of the earlier run, which is complete in %s and %s", target, out, moving)
 		}
-		return moveBetween(path, moving, out)
+		return between(path, moving, out, os.Rename)
 	})
 	if errors.Is(err, fs.ErrNotExist) && !isFolder(moving) {
 		return nil

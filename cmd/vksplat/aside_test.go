@@ -4,7 +4,9 @@ package main
 
 import (
 	"crypto/sha256"
+	"errors"
 	"fmt"
+	"io"
 	"math/rand"
 	"os"
 	"path/filepath"
@@ -61,9 +63,26 @@ func killedAt(n int, f func()) (done bool) {
 	return true
 }
 
+// listFiles writes the list of a folder whose files of these names a run wrote.
+func listFiles(t *testing.T, out string, names ...string) {
+	t.Helper()
+	own := readWritten(out)
+	own.Files = map[string]string{}
+	for _, name := range names {
+		if name != writtenFile {
+			own.Files[name] = markOf(filepath.Join(out, name))
+		}
+	}
+	if err := own.save(); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestAsideAnywhere ends the putting aside of a run at every place, and then its coming back at every place: the run is never lost, and comes back whole.
 func TestAsideAnywhere(t *testing.T) {
-	old := []string{"cameras.json", "metrics.jsonl", "report.html", "stats.json", writtenFile, "checkpoints/save_at.json", "checkpoints/step_7.safetensors",
+	const event = "tensorboard/" + tensorboardPrefix
+	old := []string{"cameras.json", "metrics.jsonl", "report.html", "stats.json", writtenFile,
+		"checkpoints/save_at.json", "checkpoints/step_7.safetensors", event + "1" + tensorboardSuffix,
 		"point_cloud/iteration_7/point_cloud.ply", "point_cloud/iteration_7/mine.ply", "test/ours_7/a.png"}
 	stride := 4
 	if os.Getenv(longVariable) == "1" {
@@ -74,10 +93,13 @@ func TestAsideAnywhere(t *testing.T) {
 			for m, settled := n%stride, false; !settled; m += stride {
 				out := t.TempDir()
 				makeFiles(t, out, old...)
+				listFiles(t, out, old...)
 				o := newTrainOptions()
 				o.out = out
 				before := contentsOf(t, out)
-				s := newSaver(&trainRun{trainOptions: o})
+				r := &trainRun{trainOptions: o}
+				s := newSaver(r)
+				r.saver = s
 				after := -1
 				if back {
 					after = 3
@@ -87,12 +109,25 @@ func TestAsideAnywhere(t *testing.T) {
 					if err := s.putAside(after); err != nil {
 						t.Fatal(err)
 					}
-					if back { // the new run adds to the log
-						if err := os.WriteFile(filepath.Join(out, metricsFile), []byte("other"), 0o666); err != nil {
+					if err := s.list(); err != nil {
+						t.Fatal(err)
+					}
+					asideStep()
+					wrote := []string{"test/ours_4/b.png", "point_cloud/iteration_4/point_cloud.ply"}
+					for _, name := range wrote {
+						if err := s.own.begin(filepath.Join(out, name)); err != nil {
 							t.Fatal(err)
 						}
-					} else {
-						makeFiles(t, out, "test/ours_2/b.png", "point_cloud/iteration_2/point_cloud.ply")
+					}
+					makeFiles(t, out, append(wrote, "input.ply", event+"2"+tensorboardSuffix)...)
+					for _, name := range []string{metricsFile, "cameras.json", "checkpoints/save_at.json"} {
+						if err := os.WriteFile(filepath.Join(out, name), []byte("other"), 0o666); err != nil {
+							t.Fatal(err)
+						}
+					}
+					asideStep()
+					if err := s.unlist(); err != nil {
+						t.Fatal(err)
 					}
 				})
 				if list := lacks(t, before, out); len(list) > 0 {
@@ -131,7 +166,14 @@ func TestKilledOverwrite(t *testing.T) {
 			old = contentsOf(t, out)
 		}
 		began := time.Now()
-		cmd, said := startTrain(t, scene, "-m", out, "--iterations", "1000000", "--checkpoint-every", "10", "--eval", "--eval-at", "4", "--tensorboard", "--overwrite")
+		args := []string{scene, "-m", out, "--iterations", "1000000", "--checkpoint-every", "10",
+			"--eval", "--eval-at", "4", "--tensorboard", "--overwrite"}
+		after := -1
+		if i%2 == 1 {
+			after = 3
+			args = append(args, "--resume="+filepath.Join(out, checkpointFolder, "step_3.safetensors"))
+		}
+		cmd, said := startTrain(t, args...)
 		folder := filepath.Join(out, asideFolder)
 		for i > 0 && !isFolder(folder) && time.Since(began) < time.Minute { // the first is killed while it begins
 			time.Sleep(time.Millisecond)
@@ -141,7 +183,7 @@ func TestKilledOverwrite(t *testing.T) {
 			t.Fatalf("%v\n%s", err, said)
 		}
 		_ = cmd.Wait() // it was killed
-		if lost := lacks(t, old, out); len(lost) > 0 && !stands(out, -1) {
+		if lost := lacks(t, old, out); len(lost) > 0 && !stands(out, after) {
 			t.Fatalf("seed %d: there is no checkpoint, and lost is %q\n%s", seed, lost, said)
 		}
 		back, err := recoverAside(out)
@@ -150,13 +192,105 @@ func TestKilledOverwrite(t *testing.T) {
 		}
 		if lost := lacks(t, old, out); len(lost) > 0 {
 			stood++
-			if back || !stands(out, -1) {
+			if back || !stands(out, after) {
 				t.Fatalf("seed %d: came back %v, lost is %q", seed, back, lost)
 			}
 			old = nil
 			continue
 		}
+		if now := contentsOf(t, out); fmt.Sprint(now) != fmt.Sprint(old) {
+			t.Fatalf("seed %d: there are %v, want %v", seed, now, old)
+		}
 		came++
 	}
 	t.Logf("the earlier run was there %d times, the new one %d times", came, stood)
+}
+
+// TestKilledExport claims the folder of a run that was killed while it replaced one with an export: the earlier run is
+// restored, and its export counts as the program's.
+func TestKilledExport(t *testing.T) {
+	o := newTrainOptions()
+	o.out, o.checkpoints.resume = t.TempDir(), resumeAuto
+	export := filepath.Join(t.TempDir(), "made.spz")
+	o.exports = exportsFlag{export}
+	r := &trainRun{trainOptions: o, app: newApp(nil, io.Discard, io.Discard)}
+	s := newSaver(r)
+	r.saver = s
+	makeFiles(t, o.out, "stats.json")
+	makeFiles(t, filepath.Dir(export), "made.spz")
+	own := readWritten(o.out)
+	if err := errors.Join(own.begin(filepath.Join(o.out, "stats.json"), export), own.end()); err != nil {
+		t.Fatal(err)
+	}
+	s.left = s.leftovers()
+	if err := errors.Join(s.putAside(-1), s.list()); err != nil {
+		t.Fatal(err)
+	}
+	release, err := r.claim()
+	if err != nil {
+		t.Fatal(err)
+	}
+	release()
+	if !isFile(filepath.Join(o.out, "stats.json")) {
+		t.Error("the earlier run has not come back")
+	}
+}
+
+// TestStopOnFullDisk stops a run that is to replace another one and whose checkpoint cannot be written: the model is.
+func TestStopOnFullDisk(t *testing.T) {
+	r, _ := startedRun(t, false)
+	if err := r.trainer.RunTo(t.Context(), 2, nil); err != nil {
+		t.Fatal(err)
+	}
+	makeFiles(t, r.out, checkpointFolder) // a file where the folder is to be
+	r.saver.aside = true
+	r.fingerprint = "known"
+	_, err := r.conclude(t.Context(), true, nil)
+	if err == nil || !isFile(r.modelFile(2)) || r.saver.aside {
+		t.Errorf("%v: the model is there: %v", err, isFile(r.modelFile(2)))
+	}
+}
+
+// TestDoneStands kills a resumed run that is done, and has no checkpoint, before it removes the earlier one: it stands.
+func TestDoneStands(t *testing.T) {
+	o := newTrainOptions()
+	o.out = t.TempDir()
+	r := &trainRun{trainOptions: o}
+	s := newSaver(r)
+	r.saver = s
+	old := []string{"stats.json", "checkpoints/step_7.safetensors"}
+	makeFiles(t, o.out, old...)
+	listFiles(t, o.out, old...)
+	s.foreign = []string{s.checkpointPath(7)}
+	if err := errors.Join(s.putAside(3), s.list()); err != nil {
+		t.Fatal(err)
+	}
+	if stands(o.out, 3) {
+		t.Fatal("a run that has only begun stands")
+	}
+	makeFiles(t, o.out, "stats.json", "point_cloud/iteration_5/point_cloud.ply")
+	back, err := recoverAside(o.out)
+	if back || err != nil || len(formerModels(o.out)) != 1 || asideIn(o.out) != "" {
+		t.Errorf("came back: %v, %v; there are %q", back, err, filesIn(t, o.out))
+	}
+}
+
+// TestDropFails has the removal of the earlier run fail: the user is told, at the end of the run and at the next start.
+func TestDropFails(t *testing.T) {
+	o := newTrainOptions()
+	o.out = t.TempDir()
+	makeFiles(t, o.out, statsFile, asideFolder+"/old")
+	listFiles(t, o.out, statsFile)
+	asideStep = func() { makeFiles(t, o.out, asideGone+"/in the way") }
+	defer func() { asideStep = func() {} }()
+	var said strings.Builder
+	s := newSaver(&trainRun{trainOptions: o, app: newApp(nil, io.Discard, &said)})
+	s.aside = true
+	s.standing()
+	if !strings.Contains(said.String(), "the earlier run in "+filepath.Join(o.out, asideFolder)+" is not removed") {
+		t.Errorf("said is %q", said.String())
+	}
+	if _, err := recoverAside(o.out); err == nil || hint(err) == "" {
+		t.Errorf("at the next start: %v", err)
+	}
 }

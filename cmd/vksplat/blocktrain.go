@@ -285,7 +285,7 @@ func outside(w io.Writer) io.Writer {
 
 // trained returns what the last complete training of a block says, nil where there is none or its model is not there.
 func (p *planFile) trained(k int) *stats {
-	data, err := os.ReadFile(filepath.Join(p.blockFolder(k), "stats.json"))
+	data, err := os.ReadFile(filepath.Join(p.blockFolder(k), statsFile))
 	st := &stats{}
 	if err != nil || json.Unmarshal(data, st) != nil || st.Interrupted || !isFile(p.blockModel(k, st.Step)) {
 		return nil

@@ -34,7 +34,7 @@ type saver struct {
 	left       []string             // likewise what else an earlier run left in OUT
 	aside      bool                 // both are in asideFolder
 	own        *written             // files of OUT that are this program's
-	trusts     bool                 // all that have their names are taken for such
+	trusts     bool                 // treat every file with a run's name as ours
 	kept       []checkpointFile     // those that are, by step
 	pending    *pipeline.CheckpointWrite
 	wanted     bool                               // pending was asked for

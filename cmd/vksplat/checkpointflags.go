@@ -44,10 +44,11 @@ func (o *checkpointOptions) table() []option {
 	}
 }
 
-// check refuses --accept-changes where nothing is gone on with.
+// check refuses --accept-changes without --resume.
 func (o *checkpointOptions) check() error {
 	if o.accept && o.resume == "" {
-		return usagef("add --resume to go on with the run in OUT, or give --overwrite to replace it", "flag --accept-changes: no run is gone on with")
+		return usagef("add --resume to go on with the run in OUT, or give --overwrite to replace it",
+			"flag --accept-changes needs --resume")
 	}
 	return nil
 }

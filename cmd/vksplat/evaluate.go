@@ -66,10 +66,11 @@ func (r *trainRun) measured(step int) []scene.ViewScore {
 // evaluate renders every held-out photo's view, measures it against the photo
 // and writes both side by side.
 func (r *trainRun) evaluate(ctx context.Context, step int, seen func(photo scene.Image, render []float32)) ([]scene.ViewScore, error) {
-	if err := r.saver.own.begin(r.picturesFolder(step)); err != nil {
+	cams := pick(r.capture.Cameras, r.test)
+	files := pictureNames(cams)
+	if err := r.saver.own.begin(pathsIn(r.picturesFolder(step), files)...); err != nil {
 		return nil, err
 	}
-	cams := pick(r.capture.Cameras, r.test)
 	if r.photos != nil {
 		r.photos.Empty() // its memory is lent to the photos of this evaluation
 	}
@@ -79,7 +80,7 @@ func (r *trainRun) evaluate(ctx context.Context, step int, seen func(photo scene
 		return nil, err
 	}
 	defer round.photos.Close()
-	e := &evaluation{run: r, step: step, seen: seen, files: pictureNames(cams), thumbs: &thumbnails{step: step}}
+	e := &evaluation{run: r, step: step, seen: seen, files: files, thumbs: &thumbnails{step: step}}
 	round.strict, round.warn, round.compare = r.load.strict, r.app.warn, e.compare
 	round.draw = func(memory []float32, i int) ([]float32, error) { return r.trainer.RenderInto(memory, cams[i]) }
 	if err := round.run(ctx); err != nil {
@@ -157,6 +158,15 @@ func (r *trainRun) pictureFiles() map[string]string {
 		files[cams[i].Name] = name
 	}
 	return files
+}
+
+// pathsIn returns the paths of files in a folder.
+func pathsIn(dir string, names []string) []string {
+	paths := make([]string, len(names))
+	for i, name := range names {
+		paths[i] = filepath.Join(dir, name)
+	}
+	return paths
 }
 
 func clamp01(x []float32) {

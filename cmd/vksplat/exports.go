@@ -28,7 +28,8 @@ func (f *exportsFlag) Set(s string) error {
 	return nil
 }
 
-// claim proves before the training that its files can be written after it, and keeps others out of its folder.
+// claim proves before the training that its files can be written after it, keeps others out of its folder, and brings
+// an earlier run there back that a killed one was to replace.
 func (r *trainRun) claim() (release func(), err error) {
 	var all []func()
 	release = func() {
@@ -49,6 +50,14 @@ func (r *trainRun) claim() (release func(), err error) {
 		}
 		all = append(all, free)
 		r.app.onAbort = free
+	}
+	back, err := recoverAside(r.out)
+	if err != nil {
+		release()
+		return nil, err
+	}
+	if back {
+		r.app.note("restored the earlier run in " + r.out + ": the one replacing it ended before its first checkpoint")
 	}
 	o := &r.checkpoints
 	if err := refuseExports(readWritten(r.out), r.exports, "flag --export: ", o.resume != "", o.overwrite); err != nil {

@@ -16,7 +16,7 @@ import (
 var (
 	modelFolder   = filepath.Join("point_cloud", "iteration_")
 	pictureFolder = filepath.Join("test", "ours_")
-	runFiles      = []string{"results.json", "per_view.json", "stats.json", reportFile, "input.ply", "cameras.json", "cfg_args", originFile, captureFile}
+	runFiles      = []string{"results.json", "per_view.json", statsFile, reportFile, "input.ply", "cameras.json", "cfg_args", originFile, captureFile}
 )
 
 // Files in folders that are named after a step.
@@ -70,13 +70,20 @@ func runLeftovers(out string, after int) (list []string) {
 	for _, dir := range stepFolders(out, modelFolder, after) {
 		list = append(list, filepath.Join(dir, modelName), dir)
 	}
+	own := readWritten(out)
 	for _, dir := range stepFolders(out, pictureFolder, after) {
-		list = append(list, picturesIn(dir)...)
+		list = append(list, picturesIn(dir, own)...)
 	}
 	if after >= 0 {
 		return list
 	}
-	for _, name := range slices.Concat(runFiles, []string{metricsFile, writtenFile, demoPicture, filepath.Join(checkpointFolder, askedFile)}) {
+	return append(list, wholeRunFiles(out)...)
+}
+
+// wholeRunFiles lists the files in out about a run as a whole.
+func wholeRunFiles(out string) (list []string) {
+	asked := filepath.Join(checkpointFolder, askedFile)
+	for _, name := range slices.Concat(runFiles, []string{metricsFile, writtenFile, demoPicture, asked}) {
 		list = append(list, filepath.Join(out, name))
 	}
 	events, err := eventFiles(filepath.Join(out, tensorboardFolder))
@@ -86,10 +93,11 @@ func runLeftovers(out string, after int) (list []string) {
 	return append(list, events...)
 }
 
-// picturesIn lists the pictures in dir and after them the folders that they are in.
-func picturesIn(dir string) (list []string) {
+// picturesIn lists the pictures in dir that a run wrote, and after them the folders that they are in. Builds that kept
+// no list wrote all of them.
+func picturesIn(dir string, own *written) (list []string) {
 	_ = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
-		if err == nil && (e.IsDir() || strings.HasSuffix(path, pictureSuffix)) {
+		if err == nil && (e.IsDir() || strings.HasSuffix(path, pictureSuffix) && (!own.known || own.owns(path))) {
 			list = append(list, path)
 		}
 		return nil // what cannot be read stays

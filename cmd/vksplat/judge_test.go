@@ -14,7 +14,7 @@ import (
 	"vksplat/scene"
 )
 
-// judgeOf is a renderer of others: PlayCanvas' (https://github.com/playcanvas/splat-transform), which draws on WebGPU.
+// judgeOf is a third-party renderer: PlayCanvas' (https://github.com/playcanvas/splat-transform), which draws on WebGPU.
 const judgeOf = "@playcanvas/splat-transform@3.7.0"
 
 // How far its PSNR of a view may be from ours, in dB: as it is released, and without its one known difference. It takes
@@ -62,7 +62,7 @@ func newJudge(t *testing.T) *judge {
 	}
 	for _, program := range []string{"node", "npm"} {
 		if _, err := exec.LookPath(program); err != nil {
-			t.Skipf("no %s: no renderer of others", program)
+			t.Skipf("no %s: no third-party renderer", program)
 		}
 	}
 	dir := t.TempDir()
@@ -169,7 +169,7 @@ func padded(side int, principal float64) (before, padded int) {
 	}
 }
 
-// TestForeignRenderer wants a renderer of others to draw of a file what we draw: against the held-out photos it scores
+// TestForeignRenderer wants a third-party renderer to draw of a file what we draw: against the held-out photos it scores
 // as eval prints.
 func TestForeignRenderer(t *testing.T) {
 	needDevice(t)

@@ -91,15 +91,20 @@ func (r *trainRun) refuseForeignPictures() error {
 	if r.dryRun {
 		return nil
 	}
-	var paths []string
+	var paths, anew []string
 	names := pictureNames(pick(r.capture.Cameras, r.test))
 	for _, step := range append(slices.Clone(r.evalAt), r.config.Iterations) {
-		for _, name := range names {
-			paths = append(paths, filepath.Join(r.picturesFolder(step), name))
+		pictures := pathsIn(r.picturesFolder(step), names)
+		if paths = append(paths, pictures...); step > r.saver.after() {
+			anew = append(anew, pictures...)
 		}
 	}
-	if err := refuseTaken(paths, "choose another folder with -m"); err != nil || r.saver.trusts {
+	if err := refuseTaken(paths, "choose another folder with -m"); err != nil {
 		return err
+	}
+	if r.saver.trusts { // the user's pictures that this run replaces come back with the earlier run
+		r.saver.left = append(r.saver.own.foreign(anew), r.saver.left...)
+		return nil
 	}
 	return refuseForeign(r.saver.own.foreign(paths), r.saver.remedy())
 }

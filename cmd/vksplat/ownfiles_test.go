@@ -1,7 +1,9 @@
 package main
 
 import (
+	"errors"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -85,5 +87,59 @@ func TestPutAside(t *testing.T) {
 	all := slices.Sorted(slices.Values(slices.Concat(old, others)))
 	if got := filesIn(t, o.out); !slices.Equal(slices.Sorted(slices.Values(got)), all) {
 		t.Errorf("after it came back there are %q, want %q", got, all)
+	}
+}
+
+// TestOwnPictures puts aside the pictures that a run wrote, and none that the user put among them or changed. Nor does
+// a run that is cleared away take those along.
+func TestOwnPictures(t *testing.T) {
+	o := newTrainOptions()
+	o.out = t.TempDir()
+	r := &trainRun{trainOptions: o}
+	s := newSaver(r)
+	r.saver = s
+	wrote := []string{"test/ours_7/a.png", "test/ours_7/left/b.png", "test/ours_7/changed.png"}
+	mine := []string{"test/ours_7/changed.png", "test/ours_7/left/mine.png", "test/ours_7/mine.png"}
+	makeFiles(t, o.out, append(mine, wrote...)...)
+	own := readWritten(o.out)
+	if err := errors.Join(own.begin(pathsIn(o.out, wrote)...), own.end()); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(o.out, "test/ours_7/changed.png"), []byte("mine"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	before := filesIn(t, o.out)
+	s.left = s.leftovers()
+	if err := errors.Join(s.putAside(-1), s.list()); err != nil {
+		t.Fatal(err)
+	}
+	pictures := func() []string {
+		return slices.DeleteFunc(filesIn(t, o.out), func(name string) bool { return !strings.HasPrefix(name, "test") })
+	}
+	if got := pictures(); !slices.Equal(got, mine) {
+		t.Errorf("left are %q, want %q", got, mine)
+	}
+	if back, err := recoverAside(o.out); !back || err != nil {
+		t.Fatal(back, err)
+	}
+	if got := filesIn(t, o.out); !slices.Equal(got, before) {
+		t.Errorf("after it came back there are %q, want %q", got, before)
+	}
+}
+
+// TestAddWritten adds a file to the list of a run that goes on: what that run has open stays so.
+func TestAddWritten(t *testing.T) {
+	dir := t.TempDir()
+	open, added := filepath.Join(dir, metricsFile), filepath.Join(dir, demoPicture)
+	if err := readWritten(dir).begin(open, filepath.Join(dir, reportFile)); err != nil {
+		t.Fatal(err)
+	}
+	makeFiles(t, dir, metricsFile, demoPicture)
+	if err := addWritten(dir, added); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{metricsFile: "", reportFile: "", demoPicture: markOf(added)}
+	if got := readWritten(dir).Files; !maps.Equal(got, want) {
+		t.Errorf("listed are %v, want %v", got, want)
 	}
 }

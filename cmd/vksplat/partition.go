@@ -203,7 +203,7 @@ func (p *planFile) files() []string {
 	return paths
 }
 
-// refuseForeign refuses to replace files of the user, and folders that are hardly meant.
+// refuseForeign refuses to replace files of the user, and folders that are probably a mistake.
 func (o *partitionOptions) refuseForeign() error {
 	if isFile(filepath.Join(o.out, planName)) {
 		return usagef("choose another folder, or remove this one with the blocks in it", "%s holds a plan already", o.out)

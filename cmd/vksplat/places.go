@@ -8,8 +8,8 @@ import (
 	"vksplat/scene/splatfile"
 )
 
-// refusePlace refuses to fill a folder that is hardly meant: one that the user is in, or above that, or his home, or a capture, unless it is empty or holds one of
-// the files that say that it is the command's own.
+// refusePlace refuses to fill a folder that is probably a mistake: the user's working folder or one above it, the home
+// folder, or a capture, unless it is empty or holds one of the command's own files.
 func refusePlace(dir, flag string, own ...string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil || len(entries) == 0 {

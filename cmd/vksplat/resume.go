@@ -16,17 +16,10 @@ import (
 	"vksplat/scene"
 )
 
-// find puts in order what processes left that were killed, and opens the checkpoint that the run goes on with.
+// find removes what processes left that were killed, and opens the checkpoint that the run goes on with.
 func (s *saver) find() error {
 	if s.r.dryRun {
 		return nil
-	}
-	back, err := recoverAside(s.r.out)
-	if err != nil {
-		return err
-	}
-	if back {
-		s.r.app.note(s.r.out + " holds the earlier run again: the one that was to replace it ended before its first checkpoint")
 	}
 	s.r.sweep()
 	if err := s.r.refuseFolders(); err != nil {

@@ -73,7 +73,7 @@ func (r *suiteRun) done() bool {
 
 // read takes in the results of a run.
 func (r *suiteRun) read() error {
-	path := filepath.Join(r.out, "stats.json")
+	path := filepath.Join(r.out, statsFile)
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return err

@@ -170,8 +170,8 @@ func (r *trainRun) conclude(ctx context.Context, interrupted bool, seen func(pho
 	if errors.Is(saveErr, pipeline.ErrDiverged) {
 		return nil, saveErr // there is no model to write or measure
 	}
-	if interrupted && r.saver.aside {
-		return nil, errors.Join(r.saver.givenUp(), saveErr)
+	if interrupted && r.saver.aside && saveErr == nil { // else the model is all that is left of the training
+		return nil, r.saver.givenUp()
 	}
 	if st, err = r.finish(ctx, interrupted, seen); err == nil {
 		err = r.stoppedError(interrupted, saveErr == nil)

@@ -16,6 +16,9 @@ import (
 	"vksplat/scene"
 )
 
+// statsFile is written when a run is done.
+const statsFile = "stats.json"
+
 // stats is stats.json: how good, how large, how long, and what made it.
 type stats struct {
 	Version     string `json:"version"`
@@ -219,7 +222,7 @@ func (r *trainRun) finish(ctx context.Context, interrupted bool, seen func(scene
 		r.app.warn(old + " and what belongs to it are left from an earlier run; this one measured nothing")
 	}
 	st := r.stats(interrupted || r.unmeasured, views)
-	if err := writeJSON(filepath.Join(r.out, "stats.json"), st); err != nil {
+	if err := writeJSON(filepath.Join(r.out, statsFile), st); err != nil {
 		return nil, err
 	}
 	r.saver.standing()

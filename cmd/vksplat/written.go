@@ -36,7 +36,7 @@ type written struct {
 // maxWritten bounds the bytes of a list.
 const maxWritten = 16 << 20
 
-// readWritten reads the list of a folder. A damaged one knows of no file.
+// readWritten reads the list of a folder. A damaged list counts as empty.
 func readWritten(dir string) *written {
 	w := &written{dir: dir}
 	path := filepath.Join(dir, writtenFile)
@@ -64,10 +64,6 @@ func (w *written) key(path string) string {
 // owns reports whether this program wrote the file, and nobody has changed it since.
 func (w *written) owns(path string) bool {
 	mark, listed := w.Files[w.key(path)]
-	for dir := w.key(path); !listed && strings.Contains(dir, "/"); { // a folder of pictures
-		dir = dir[:strings.LastIndex(dir, "/")]
-		mark, listed = w.Files[dir]
-	}
 	return listed && (mark == "" || mark == markOf(path))
 }
 
@@ -99,26 +95,32 @@ func (w *written) begin(paths ...string) error {
 	return w.save()
 }
 
-// end marks what was written. Files that were not, after all, leave the list. The scores grow by what eval and others add to them, and have no mark.
+// end marks what was written.
 func (w *written) end() error {
 	for name, mark := range w.Files {
-		path := filepath.FromSlash(name)
-		if !filepath.IsAbs(path) {
-			path = filepath.Join(w.dir, path)
-		}
-		if mark != "" {
-			continue
-		}
-		if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
-			delete(w.Files, name)
-		} else if !slices.Contains(scoreFiles, name) {
-			w.Files[name] = markOf(path)
+		if mark == "" {
+			w.mark(name)
 		}
 	}
 	if len(w.Files) == 0 {
 		return os.Remove(filepath.Join(w.dir, writtenFile))
 	}
 	return w.save()
+}
+
+// mark marks a file. One that was not written, after all, leaves the list. The scores grow by what eval and others add
+// to them, and have no mark.
+func (w *written) mark(name string) {
+	path := filepath.FromSlash(name)
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(w.dir, path)
+	}
+	w.Files[name] = ""
+	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
+		delete(w.Files, name)
+	} else if !slices.Contains(scoreFiles, name) {
+		w.Files[name] = markOf(path)
+	}
 }
 
 // scoreFiles are those that commands add to, and do not replace.
@@ -143,7 +145,10 @@ func addWritten(dir string, paths ...string) error {
 	if !w.known {
 		return nil
 	}
-	return errors.Join(w.begin(paths...), w.end())
+	for _, path := range paths {
+		w.mark(w.key(path))
+	}
+	return w.save()
 }
 
 // What of a large file is looked at to tell whether it was changed.
