@@ -13,8 +13,8 @@ import (
 	"vksplat/scene"
 )
 
-// A run that is replaced stays in a folder of OUT until the new one has a checkpoint. The name of the folder says how far that is: whenever the process is killed,
-// the next one finds either run whole.
+// A run that is replaced stays in a folder of OUT until the new one has a checkpoint. The name of the folder says how
+// far that is: whenever the process is killed, the next one finds either run whole.
 const (
 	asideFolder = ".previous"          // it holds all of the old run, and the new one may write
 	asideMoving = ".previous.moving"   // a move is in progress; OUT holds nothing of the new run
@@ -32,8 +32,8 @@ type asideRecord struct {
 // asideStep is called between two changes of the disk. Tests end there, as a process does that is killed.
 var asideStep = func() {}
 
-// putAside moves what of an earlier run is not this one's past out of the way, before this one writes anything. after is the step of the earlier run that this
-// one goes on with; -1: it does not.
+// putAside moves what of an earlier run is not this one's past out of the way, before this one writes anything. after
+// is the step of the earlier run that this one goes on with; -1: it does not.
 func (s *saver) putAside(after int) (err error) {
 	files, folders := s.toMove()
 	if len(files) == 0 {
@@ -151,7 +151,8 @@ func syncBelow(dir string) error {
 	})
 }
 
-// dropAside removes the run that was put aside: the new one has taken its place. What stays is removed at the next start.
+// dropAside removes the run that was put aside: the new one has taken its place. What stays is removed at the next
+// start.
 func dropAside(out string) error {
 	gone := filepath.Join(out, asideGone)
 	_ = os.RemoveAll(gone)
@@ -195,7 +196,8 @@ func (s *saver) undo() error {
 	return err
 }
 
-// recoverAside puts in order what a run left that was to replace another one: where it has a checkpoint, it stands, and otherwise the other one comes back.
+// recoverAside puts in order what a run left that was to replace another one: where it has a checkpoint, it stands, and
+// otherwise the other one comes back.
 func recoverAside(out string) (back bool, err error) {
 	_ = os.RemoveAll(filepath.Join(out, asideGone)) // it takes room and harms nobody
 	if isFolder(filepath.Join(out, asideMoving)) {

@@ -43,7 +43,8 @@ func lacks(t *testing.T, old map[string]string, out string) (list []string) {
 	return list
 }
 
-// killedAt calls f and ends it before its n-th change of the disk, as a kill does. done says that there was no such change.
+// killedAt calls f and ends it before its n-th change of the disk, as a kill does. done says that there was no such
+// change.
 func killedAt(n int, f func()) (done bool) {
 	type kill struct{}
 	defer func() {
@@ -78,7 +79,8 @@ func listFiles(t *testing.T, out string, names ...string) {
 	}
 }
 
-// TestAsideAnywhere ends the putting aside of a run at every place, and then its coming back at every place: the run is never lost, and comes back whole.
+// TestAsideAnywhere ends the putting aside of a run at every place, and then its coming back at every place: the run is
+// never lost, and comes back whole.
 func TestAsideAnywhere(t *testing.T) {
 	const event = "tensorboard/" + tensorboardPrefix
 	old := []string{"cameras.json", "metrics.jsonl", "report.html", "stats.json", writtenFile,
@@ -149,7 +151,8 @@ func TestAsideAnywhere(t *testing.T) {
 	}
 }
 
-// TestKilledOverwrite kills runs at random moments that replace another one: at each, the other one is there or the new one has a checkpoint.
+// TestKilledOverwrite kills runs at random moments that replace another one: at each, the other one is there or the new
+// one has a checkpoint.
 func TestKilledOverwrite(t *testing.T) {
 	kills := 6
 	if os.Getenv(longVariable) == "1" {

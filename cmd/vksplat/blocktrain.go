@@ -146,7 +146,8 @@ func (r *trainRun) loadCapture() (*scene.Capture, error) {
 	return c, nil
 }
 
-// clear finds the empty space in front of the cameras, and drops the points in it. The capture is in the training frame.
+// clear finds the empty space in front of the cameras, and drops the points in it. The capture is in the training
+// frame.
 func (r *trainRun) clear() {
 	if r.divided == nil {
 		r.empty = r.capture.EmptyDepths(r.config.Carve)

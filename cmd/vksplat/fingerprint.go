@@ -5,7 +5,8 @@ import (
 	"encoding/hex"
 )
 
-// noFingerprint stands in checkpoints for a fingerprint that could not be made. No capture has it, so that --resume asks for --accept-changes.
+// noFingerprint stands in checkpoints for a fingerprint that could not be made. No capture has it, so that --resume
+// asks for --accept-changes.
 const noFingerprint = "unknown"
 
 // startFingerprint begins to hash the photos. A run from the start does not wait for that before its first checkpoint, and leaves the other cores to

@@ -70,14 +70,21 @@ func runLeftovers(out string, after int) (list []string) {
 	for _, dir := range stepFolders(out, modelFolder, after) {
 		list = append(list, filepath.Join(dir, modelName), dir)
 	}
-	own := readWritten(out)
-	for _, dir := range stepFolders(out, pictureFolder, after) {
-		list = append(list, picturesIn(dir, own)...)
+	if own := readWritten(out); own.known || holdsRun(out) {
+		for _, dir := range stepFolders(out, pictureFolder, after) {
+			list = append(list, picturesIn(dir, own)...)
+		}
 	}
 	if after >= 0 {
 		return list
 	}
 	return append(list, wholeRunFiles(out)...)
+}
+
+// holdsRun reports whether out has a model or a checkpoint of a run.
+func holdsRun(out string) bool {
+	list, err := listCheckpoints(filepath.Join(out, checkpointFolder))
+	return err == nil && len(list) > 0 || len(formerModels(out)) > 0
 }
 
 // wholeRunFiles lists the files in out about a run as a whole.
@@ -118,7 +125,7 @@ func (s *saver) protect(list []checkpointFile) error {
 	for _, f := range slices.Backward(list) {
 		c, err := pipeline.OpenCheckpoint(f.path)
 		if err != nil {
-			continue // nothing to lose
+			return usagef("move it away, replace it with --overwrite, or choose another folder", "%s is no whole checkpoint of this program", f.path)
 		}
 		h := c.Header
 		if err := c.Close(); err != nil {

@@ -14,7 +14,8 @@ import (
 	"vksplat/scene"
 )
 
-// judgeOf is a third-party renderer: PlayCanvas' (https://github.com/playcanvas/splat-transform), which draws on WebGPU.
+// judgeOf is a third-party renderer: PlayCanvas' (https://github.com/playcanvas/splat-transform), which draws on
+// WebGPU.
 const judgeOf = "@playcanvas/splat-transform@3.7.0"
 
 // How far its PSNR of a view may be from ours, in dB: as it is released, and without its one known difference. It takes
@@ -169,8 +170,8 @@ func padded(side int, principal float64) (before, padded int) {
 	}
 }
 
-// TestForeignRenderer wants a third-party renderer to draw of a file what we draw: against the held-out photos it scores
-// as eval prints.
+// TestForeignRenderer wants a third-party renderer to draw of a file what we draw: against the held-out photos it
+// scores as eval prints.
 func TestForeignRenderer(t *testing.T) {
 	needDevice(t)
 	judges := []*judge{newJudge(t)}

@@ -13,8 +13,8 @@ import (
 	"vksplat/scene"
 )
 
-// refuseFolders refuses to begin where a folder has the name of a file that the run writes, or the other way round. It is not ours to remove, and
-// the end of a long run is too late to find out.
+// refuseFolders refuses to begin where a folder has the name of a file that the run writes, or the other way round. It
+// is not ours to remove, and the end of a long run is too late to find out.
 func (r *trainRun) refuseFolders() error {
 	paths := []string{filepath.Join(r.out, metricsFile), r.modelFile(r.config.Iterations), filepath.Join(r.saver.dir, askedFile)}
 	for _, name := range runFiles {
@@ -46,8 +46,8 @@ func (r *trainRun) runNames() []string {
 	return paths
 }
 
-// refuseForeign refuses to replace files in OUT that this program did not write. checkpoints are those in OUT: what builds left there that kept no list is taken
-// for a run's.
+// refuseForeign refuses to replace files in OUT that this program did not write. checkpoints are those in OUT: what
+// builds left there that kept no list is taken for a run's.
 func (s *saver) refuseForeign(checkpoints []checkpointFile) error {
 	s.own = readWritten(s.r.out)
 	former := len(checkpoints) > 0 || len(formerModels(s.r.out)) > 0

@@ -50,7 +50,8 @@ func captureMark(dir string, names ...string) string {
 // runMarks are what the folder of a run holds.
 var runMarks = []string{writtenFile, asideFolder + "*", filepath.Join(checkpointFolder, checkpointPrefix+"*"), modelFolder + "*", originFile, captureFile}
 
-// refuseExports refuses to replace files that exports name, but for those that the run whose list is own wrote, where it goes on.
+// refuseExports refuses to replace files that exports name, but for those that the run whose list is own wrote, where
+// it goes on.
 func refuseExports(own *written, exports exportsFlag, flag string, resumes, overwrite bool) error {
 	for _, path := range exports {
 		for _, file := range splatfile.Outputs(path) {

@@ -113,7 +113,8 @@ func findModel(path string) (string, error) {
 	return file, ofPlan(path, err)
 }
 
-// ofPlan is the error of a folder in which no model is found: of a plan's, a model is in a folder below, and of a run that was to be replaced, aside.
+// ofPlan is the error of a folder in which no model is found: of a plan's, a model is in a folder below, and of a run
+// that was to be replaced, aside.
 func ofPlan(path string, err error) error {
 	if err == nil {
 		return nil

@@ -146,8 +146,8 @@ func (rec *record) step(p pipeline.Progress) {
 	}
 }
 
-// watch looks for a model that no photo sees, which learns nothing. If no photo has ever seen it, the run ends; if the model
-// was lost later, it warns once.
+// watch looks for a model that no photo sees, which learns nothing. If no photo has ever seen it, the run ends; if the
+// model was lost later, it warns once.
 func (rec *record) watch(p pipeline.Progress) {
 	if p.Visible > 0 {
 		rec.unseen, rec.visited = 0, nil
@@ -155,8 +155,8 @@ func (rec *record) watch(p pipeline.Progress) {
 	}
 	rec.unseen++
 	r := rec.run
-	// So many steps in a row contain a whole round of the photos, whichever step they begin with and whichever photos cannot
-	// be decoded.
+	// So many steps in a row contain a whole round of the photos, whichever step they begin with and whichever photos
+	// cannot be decoded.
 	round := rec.unseen >= 2*len(r.train)
 	causes := fmt.Sprintf("check --near (it is %g, the median camera distance 1), --init, and with vksplat inspect "+
 		"whether poses and points belong together", r.config.Near)

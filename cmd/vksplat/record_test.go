@@ -274,7 +274,8 @@ func TestAdviseOnlyLongRuns(t *testing.T) {
 	}
 }
 
-// TestWatch ends a run after a round of photos without a splat, however the round began, and only warns of a model that was lost later.
+// TestWatch ends a run after a round of photos without a splat, however the round began, and only warns of a model that
+// was lost later.
 func TestWatch(t *testing.T) {
 	const seen = 100 // added to the view of a step that shows splats
 	for _, test := range []struct {

@@ -161,7 +161,8 @@ func groupOf(g suiteMean, recipe string, means []suiteLine) suiteGroup {
 	return group
 }
 
-// list refuses to replace tables that a suite did not write, or that were changed since, and begins the list of those that this one writes.
+// list refuses to replace tables that a suite did not write, or that were changed since, and begins the list of those
+// that this one writes.
 func (p *suitePlan) list(runs []*suiteRun) (end func() error, err error) {
 	own := readWritten(p.out)
 	tables := []string{filepath.Join(p.out, suiteJSON), filepath.Join(p.out, suiteMarkdown)}

@@ -171,10 +171,12 @@ func TestScoreIsTheFiles(t *testing.T) {
 			switch c.name {
 			case "near plane":
 			case "with floaters":
-				// Who keeps points that stand in front of cameras has scores that depend on the near plane, which they name.
+				// Who keeps points that stand in front of cameras has scores that depend on the near plane, which they
+				// name.
 				t.Logf("near plane at a tenth: %v, was %v", closer, printed)
 			case "two devices":
-				// Steps of two views are larger, and take a splat or two to where a held-out photo alone would know space to be empty.
+				// Steps of two views are larger, and take a splat or two to where a held-out photo alone would know
+				// space to be empty.
 				sameScores(t, "near plane at a tenth", closer, printed, 10*sameNear)
 			default:
 				sameScores(t, "near plane at a tenth", closer, printed, sameNear)

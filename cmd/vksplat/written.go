@@ -13,7 +13,8 @@ import (
 	"strings"
 )
 
-// writtenFile lists, in a folder that this program writes to, the files that it wrote there. What is not in the list, or was changed since, is the user's.
+// writtenFile lists, in a folder that this program writes to, the files that it wrote there. What is not in the list,
+// or was changed since, is the user's.
 const writtenFile = ".written.json"
 
 // Commands that own a folder.
@@ -183,7 +184,8 @@ func markOf(path string) string {
 	return fmt.Sprintf("%d %x", size, sum.Sum(nil)[:16])
 }
 
-// refuseForeign is the error of files in the way that this program did not write. Remedy is what can be done besides moving them away.
+// refuseForeign is the error of files in the way that this program did not write. Remedy is what can be done besides
+// moving them away.
 func refuseForeign(list []string, remedy string) error {
 	if len(list) == 0 {
 		return nil
