@@ -234,7 +234,7 @@ func asideIn(out string) string {
 
 // asideText says what that folder is.
 func asideText(out string) string {
-	return fmt.Sprintf("%s holds the run that is replaced until the new one has a checkpoint; if that was killed before, the next vksplat train -m %s brings it back",
+	return fmt.Sprintf("%s holds the run that is replaced until the new one has a checkpoint; if that was killed before, the next vksplat train SCENE -m %s brings it back",
 		quoted(asideIn(out)), quoted(out))
 }
 

@@ -81,7 +81,7 @@ func trainPage() string {
 	say("`--resume` finds. `OUT/.lock` keeps a second run out while one is going; one that a killed process left behind keeps nobody out.\n\n")
 	say("A folder that holds checkpoints or models of an earlier run is refused. `--resume` goes on with that run, and with\n`--accept-changes` also\n")
 	say("where settings or photos have changed since; `--overwrite` replaces it. The earlier run waits in `OUT/%s` until the new one has its first\n", asideFolder)
-	say("checkpoint or is done. A run that fails or is stopped before that brings it back; after one that was killed, the next `vksplat train -m OUT` does.\n")
+	say("checkpoint or is done. A run that fails or is stopped before that brings it back; after one that was killed, the next `vksplat train SCENE -m OUT` does.\n")
 	say("`--resume=FILE` with an earlier checkpoint of OUT needs `--overwrite` where OUT holds later steps.\n\n")
 	say("`OUT/%s` lists the files that vksplat wrote, with a hash of each. A file of the same name that is not in the list, or was changed since, is\n", writtenFile)
 	say("yours: it is named and the run is refused, unless you say `--overwrite`. Files of other names are left alone, always.\n\n")
