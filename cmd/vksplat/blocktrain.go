@@ -133,16 +133,15 @@ func (r *trainRun) loadCapture() (*scene.Capture, error) {
 	if err != nil {
 		return nil, err
 	}
-	depths := map[string]float64{} // by all points, of which a block leaves out most outside of it, also what stands in front
-	for i, depth := range c.EmptyDepths(r.config.Carve) {
-		depths[c.Cameras[i].Name] = depth
-	}
-	if err := r.divided.restrict(c, int(r.block)); err != nil || len(depths) == 0 {
+	all := c.Points
+	if err := r.divided.restrict(c, int(r.block)); err != nil {
 		return c, err
 	}
-	for i := range c.Cameras {
-		r.empty = append(r.empty, depths[c.Cameras[i].Name])
-	}
+	// By all points: a block leaves out most of those outside of it, also of what stands in front of it.
+	block := c.Points
+	c.Points = all
+	r.empty = c.EmptyDepths(r.config.Carve)
+	c.Points = block
 	return c, nil
 }
 
