@@ -16,14 +16,6 @@ require (
 	// Roots of the farm in buckets that speak S3: MinIO's client signs and retries as all such servers take it. The last version that does not carry its linters as
 	// tools into every module that needs it.
 	github.com/minio/minio-go/v7 v7.1.0
-	// The farm's server inside our own process: NATS with JetStream.
-	github.com/nats-io/nats-server/v2 v2.15.2
-	// The farm's queue: the client of NATS JetStream.
-	github.com/nats-io/nats.go v1.55.0
-	// The keys by which the farm's server knows its clients.
-	github.com/nats-io/nkeys v0.4.17
-	// Tests read with it what the farm tells Prometheus: a judge that is not our writer.
-	github.com/prometheus/common v0.62.0
 	// Tests of the command as scripts: what is typed, printed and written, in files that read like a session.
 	github.com/rogpeppe/go-internal v1.14.1
 	// Tests check job documents of the farm against their JSON Schema with it: a judge that is not our parser.
@@ -45,31 +37,26 @@ require (
 )
 
 require (
-	github.com/antithesishq/antithesis-sdk-go v0.8.0-default-no-op // indirect
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
 	github.com/dustin/go-humanize v1.0.1 // indirect
 	github.com/go-ini/ini v1.67.0 // indirect
-	github.com/google/go-tpm v0.9.8 // indirect
 	github.com/google/uuid v1.6.0 // indirect
 	github.com/inconshreveable/mousetrap v1.1.0 // indirect
 	github.com/kelindar/simd v1.1.2 // indirect
 	github.com/klauspost/cpuid/v2 v2.2.11 // indirect
 	github.com/klauspost/crc32 v1.3.0 // indirect
+	github.com/kr/pretty v0.3.1 // indirect
 	github.com/minio/crc64nvme v1.1.1 // indirect
-	github.com/minio/highwayhash v1.0.4 // indirect
 	github.com/minio/md5-simd v1.1.2 // indirect
-	github.com/munnerz/goautoneg v0.0.0-20191010083416-a7dc8b61c822 // indirect
-	github.com/nats-io/jwt/v2 v2.8.2 // indirect
-	github.com/nats-io/nuid v1.0.1 // indirect
 	github.com/philhofer/fwd v1.2.0 // indirect
-	github.com/prometheus/client_model v0.6.1 // indirect
 	github.com/rs/xid v1.6.0 // indirect
+	github.com/stretchr/testify v1.10.0 // indirect
 	github.com/tinylib/msgp v1.6.1 // indirect
 	github.com/zeebo/xxh3 v1.1.0 // indirect
 	go.yaml.in/yaml/v3 v3.0.4 // indirect
 	golang.org/x/crypto v0.58.0 // indirect
 	golang.org/x/net v0.60.0 // indirect
 	golang.org/x/text v0.43.0 // indirect
-	golang.org/x/time v0.16.0 // indirect
 	golang.org/x/tools v0.51.0 // indirect
+	gopkg.in/check.v1 v1.0.0-20201130134442-10cb98267c6c // indirect
 )

@@ -61,11 +61,12 @@ func carved(t *testing.T, change func(*Config)) (s *scene.Splats, floaters int) 
 		t.Fatal(err)
 	}
 	cams, _ := splitViews(views)
-	empty := emptyDepths(cams)
-	var list []ref.View[float64]
+	depths := depthsOf(cams)
+	var list []ref.Voter[float64]
 	for i := range cams {
 		c := &cams[i]
-		list = append(list, ref.View[float64]{R: c.R, T: c.T, Fx: c.Fx, Fy: c.Fy, Cx: c.Cx, Cy: c.Cy, Width: c.Width, Height: c.Height, Near: empty[i]})
+		view := ref.View[float64]{R: c.R, T: c.T, Fx: c.Fx, Fy: c.Fy, Cx: c.Cx, Cy: c.Cy, Width: c.Width, Height: c.Height}
+		list = append(list, ref.Voter[float64]{View: view, Empty: depths[i].Empty, Median: depths[i].Median})
 	}
 	for i := range s.N {
 		var mean [3]float64
@@ -108,7 +109,7 @@ func TestCarveGoesOn(t *testing.T) {
 func TestFormerCheckpoint(t *testing.T) {
 	for _, clearance := range []string{"0.5", "0"} {
 		path := checkpointOf(t, func(h *CheckpointHeader) { h.Format = 1 }, func(json string) string {
-			return strings.Replace(json, `"carve":0.5`, `"clearance":`+clearance, 1)
+			return strings.Replace(json, `"carve":0.7`, `"clearance":`+clearance, 1)
 		})
 		c, err := OpenCheckpoint(path)
 		if err != nil {

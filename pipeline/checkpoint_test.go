@@ -66,7 +66,7 @@ func resumedWith(t testing.TB, d *Device, path string, cfg Config, o TrainerOpti
 		t.Fatal(err)
 	}
 	cams, photos := splitViews(views)
-	o.EmptyDepths = emptyDepths(cams)
+	o.Depths = depthsOf(cams)
 	tr, err := NewTrainerFrom(d, cams, photos, c, cfg, o)
 	if err != nil {
 		t.Fatal(err)

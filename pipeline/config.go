@@ -82,7 +82,7 @@ type Config struct {
 // DefaultConfig returns the default recipe for 30,000 steps.
 func DefaultConfig() Config {
 	return Config{
-		Iterations: 30000, Seed: 42, SHDegree: 3, Precision: PrecisionFull, Near: 0.01, Carve: 0.5, SSIMLambda: 0.2, SHInterval: 1000, ResolutionSchedule: 3000,
+		Iterations: 30000, Seed: 42, SHDegree: 3, Precision: PrecisionFull, Near: 0.01, Carve: 0.7, SSIMLambda: 0.2, SHInterval: 1000, ResolutionSchedule: 3000,
 		LRMeans: 1.6e-4, LRMeansFinal: 0.01, LRLogScales: 5e-3, LRQuats: 1e-3, LRLogitOpacity: 5e-2, LRSH0: 2.5e-3, LRSHN: 1.25e-4,
 		LRExposure: 0.01, LRExposureFinal: 0.1, ExposureReg: 0.01, InitOpacity: 0.1, InitScale: 1,
 		Strategy: StrategyDefault, RefineStart: 500, RefineStop: 15000, RefineEvery: 100, ResetEvery: 3000,

@@ -95,9 +95,9 @@ type engine struct {
 	compare  comparison
 	parts    *parts // how pictures are drawn band by band; nil: whole, as training wants them
 
-	pairs     vk.Slice[[4]uint32]   // [maxTiles] where steps count the pairs of tiles; zero: they do not
-	cameras   vk.Slice[layout.View] // [n_views] that are trained on, with the depths where their points begin; only with unitCarve
-	exposures *exposures            // nil: photos are compared as rendered
+	pairs     vk.Slice[[4]uint32]    // [maxTiles] where steps count the pairs of tiles; zero: they do not
+	voters    vk.Slice[layout.Voter] // [votersOf] cameras that are trained on, with the depths of their points; only with unitCarve
+	exposures *exposures             // nil: photos are compared as rendered
 	strategy  strategy
 	verify    bool                       // VKSPLAT_VERIFY=1: every pass of a step is followed by checks of what it wrote
 	sabotage  func(v *view, what string) // tests: may break a buffer before it is verified
@@ -457,7 +457,7 @@ func (e *engine) close() error {
 		f.verifier.free(e)
 		f.freePart(e.dev)
 	}
-	for _, v := range []vk.View{e.counters.View, e.args.View, e.target.View, e.cameras.View} {
+	for _, v := range []vk.View{e.counters.View, e.args.View, e.target.View, e.voters.View} {
 		if !v.IsZero() {
 			e.dev.Free(v)
 		}

@@ -196,12 +196,13 @@ type TrainView struct {
 // trainOn is NewTrainer for photos in memory.
 func trainOn(d *Device, views []TrainView, init *scene.Splats, sceneScale float64, cfg Config) (*Trainer, error) {
 	cams, photos := splitViews(views)
-	return NewTrainer(d, cams, photos, init, sceneScale, cfg, TrainerOptions{EmptyDepths: emptyDepths(cams)})
+	return NewTrainer(d, cams, photos, init, sceneScale, cfg, TrainerOptions{Depths: depthsOf(cams)})
 }
 
-// emptyDepths says of the views of promiseScene that space is empty up to a depth at which some of its splats are
-// floaters.
-func emptyDepths(cams []scene.Camera) []float64 { return slices.Repeat([]float64{3.8}, len(cams)) }
+// depthsOf says of the views of promiseScene that space is empty up to a depth at which some of its splats are floaters.
+func depthsOf(cams []scene.Camera) []scene.Depths {
+	return slices.Repeat([]scene.Depths{{Empty: 3.8, Median: 100}}, len(cams))
+}
 
 // splitViews separates cameras and photos.
 func splitViews(views []TrainView) (cams []scene.Camera, photos Images) {
@@ -214,7 +215,7 @@ func splitViews(views []TrainView) (cams []scene.Camera, photos Images) {
 // resumeOn is NewTrainerFrom for photos in memory.
 func resumeOn(d *Device, views []TrainView, c *Checkpoint, cfg Config) (*Trainer, error) {
 	cams, photos := splitViews(views)
-	return NewTrainerFrom(d, cams, photos, c, cfg, TrainerOptions{EmptyDepths: emptyDepths(cams)})
+	return NewTrainerFrom(d, cams, photos, c, cfg, TrainerOptions{Depths: depthsOf(cams)})
 }
 
 // Splats returns the whole model, in the training frame.

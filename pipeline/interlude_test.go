@@ -17,7 +17,7 @@ func watchedTrainer(t *testing.T, d *Device) (*Trainer, []scene.Camera, *Interlu
 	views, init, scale, cfg := promiseScene(t)
 	cams, photos := splitViews(views)
 	between := NewInterludes()
-	tr, err := NewTrainer(d, cams, photos, init, scale, cfg, TrainerOptions{Interludes: between, EmptyDepths: emptyDepths(cams)})
+	tr, err := NewTrainer(d, cams, photos, init, scale, cfg, TrainerOptions{Interludes: between, Depths: depthsOf(cams)})
 	if err != nil {
 		t.Fatal(err)
 	}

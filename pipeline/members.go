@@ -56,7 +56,7 @@ func (t *Trainer) beginMember(m *member, photos Photos) (err error) {
 		return err
 	}
 	if m.e.has(unitCarve) {
-		if err := m.e.loadCameras(t.cams, t.o.EmptyDepths); err != nil {
+		if err := m.e.loadVoters(t.cams, t.o.Depths); err != nil {
 			return err
 		}
 	}

@@ -22,10 +22,10 @@ type TrainerOptions struct {
 	OnPressure func(step int) // called when the device has less memory than its budget, before anything is given up for that; may be nil
 	Decode     []scene.Camera // cameras whose photos are decoded lazily; nil: those trained on
 	Interludes *Interludes    // what others want done between steps; may be nil
-	// EmptyDepths [n_views] are the depths, in the training frame, up to which each camera that is trained on sees
-	// empty space (scene.Capture.EmptyDepths); nil: nothing is known of it.
-	EmptyDepths []float64
-	Others      []*Device // devices that train the same scene together with the first one, see team
+	// Depths [n_views] are where the points begin that each camera that is trained on sees, in the training frame
+	// (scene.Capture.Depths); nil: nothing is known of it.
+	Depths []scene.Depths
+	Others []*Device // devices that train the same scene together with the first one, see team
 }
 
 // Plan says what training takes, before anything is taken: never more than the budgets, and no more than the totals, with one exception. Where a view has
@@ -122,7 +122,7 @@ func (d *Device) planShare(at place, cams []scene.Camera, part portion, cfg Conf
 		return nil, err
 	}
 	if shape.has(unitCarve) {
-		shape.cameras = phantom[layout.View](d.dev, len(voters(len(cams))), viewBytes)
+		shape.voters = phantom[layout.Voter](d.dev, len(votersOf(len(cams))), voterBytes)
 	}
 	if cfg.Exposure {
 		shape.exposures = &exposures{dev: d.dev, table: phantom[layout.Exposure](d.dev, len(cams), exposureBytes)}
@@ -143,7 +143,7 @@ func trainKinds(cfg *Config, o *TrainerOptions) []unitKind {
 	kinds := []unitKind{unitStep, unitRender}
 	if cfg.RefineEvery > 0 {
 		kinds = append(kinds, unitRefine, unitReset)
-		if cfg.Carve > 0 && len(o.EmptyDepths) > 0 {
+		if cfg.Carve > 0 && len(o.Depths) > 0 {
 			kinds = append(kinds, unitCarve)
 		}
 	}
@@ -251,7 +251,7 @@ func (p *planner) fits(plan *Plan, units, perSplat int) bool {
 		return false
 	}
 	d.Model, d.Scratch = int64(units)*p.shape.model.unitBytes()+p.shape.exposures.bytes(), scratch
-	d.Total = d.Model + d.Scratch + d.Photos + d.Slack + fixedBytes + p.cameraBytes()
+	d.Total = d.Model + d.Scratch + d.Photos + d.Slack + fixedBytes + p.votersBytes()
 	if p.unified {
 		d.Total += d.Staging
 	}
@@ -280,8 +280,8 @@ func (p *planner) staging(photo int64) int64 {
 // fixedBytes is what small buffers take: counters, dispatch arguments, parameters and reports of the units in flight.
 const fixedBytes = 256 << 10
 
-// cameraBytes is what the cameras take that floaters are found with, staged.
-func (p *planner) cameraBytes() int64 { return 2 * viewBytes * int64(p.shape.cameras.N()) }
+// votersBytes is what the cameras take that floaters are found with, staged.
+func (p *planner) votersBytes() int64 { return 2 * voterBytes * int64(p.shape.voters.N()) }
 
 // planSlack is what is left of a budget because memory comes in blocks for each kind of use, and something is left over in them.
 func planSlack(budget int64) int64 { return min(budget/8, 8<<20+budget/64) }

@@ -74,7 +74,7 @@ func TestTeamUnequal(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		next, err := NewTrainerFrom(list[0], cams, photos, c, cfg, TrainerOptions{Others: list[1:], EmptyDepths: emptyDepths(cams)})
+		next, err := NewTrainerFrom(list[0], cams, photos, c, cfg, TrainerOptions{Others: list[1:], Depths: depthsOf(cams)})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -216,6 +216,7 @@ func (s *soak) sample() {
 	if now := [2]int{s.trainer.NSplats(), s.trainer.CeilingHits()}; now != s.grown {
 		s.refined, s.grown = s.refined+1, now
 	}
+	runtime.GC() // or the live heap would be that of the last collection, which may have come in the middle of a checkpoint
 	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	metrics.Read(live)
 	use := s.d.dev.Stats()

@@ -151,7 +151,7 @@ func (v *view) makeIsects(band int) {
 // little room must have changed nothing.
 func (v *view) recordCarve() {
 	v.begin()
-	v.carve() // cameras chunks -> chunks
+	v.carve() // voters chunks -> chunks
 	v.finish(false)
 }
 

@@ -28,7 +28,7 @@ func testTeam(t testing.TB, n int) (list []*Device) {
 func teamTrainer(t testing.TB, devices []*Device, views []TrainView, init *scene.Splats, scale float64, cfg Config) *Trainer {
 	t.Helper()
 	cams, photos := splitViews(views)
-	tr, err := NewTrainer(devices[0], cams, photos, init, scale, cfg, TrainerOptions{Others: devices[1:], EmptyDepths: emptyDepths(cams)})
+	tr, err := NewTrainer(devices[0], cams, photos, init, scale, cfg, TrainerOptions{Others: devices[1:], Depths: depthsOf(cams)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -282,7 +282,7 @@ func TestTeamResume(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer c.Close()
-		next, err := NewTrainerFrom(devices[0], cams, photos, c, cfg, TrainerOptions{Others: devices[1:n], EmptyDepths: emptyDepths(cams)})
+		next, err := NewTrainerFrom(devices[0], cams, photos, c, cfg, TrainerOptions{Others: devices[1:n], Depths: depthsOf(cams)})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -31,7 +31,7 @@ func TestLowerCeiling(t *testing.T) {
 			}
 			less := cfg
 			less.MaxSplats = most
-			next, err := NewTrainerFrom(devices[0], cams, photos, c, less, TrainerOptions{Others: devices[1:], EmptyDepths: emptyDepths(cams)})
+			next, err := NewTrainerFrom(devices[0], cams, photos, c, less, TrainerOptions{Others: devices[1:], Depths: depthsOf(cams)})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -35,7 +35,7 @@ func TestTeamRescue(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		next, err := NewTrainerFrom(devices[0], cams, photos, c, cfg, TrainerOptions{Others: devices[1:], EmptyDepths: emptyDepths(cams)})
+		next, err := NewTrainerFrom(devices[0], cams, photos, c, cfg, TrainerOptions{Others: devices[1:], Depths: depthsOf(cams)})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -107,8 +107,8 @@ func newTrainer(d *Device, cams []scene.Camera, photos Photos, sceneScale float6
 	if err := checkTraining(cams, sceneScale, cfg); err != nil {
 		return nil, err
 	}
-	if n := len(o.EmptyDepths); n > 0 && n != len(cams) {
-		return nil, fmt.Errorf("pipeline: start training: %d empty depths for %d cameras", n, len(cams))
+	if n := len(o.Depths); n > 0 && n != len(cams) {
+		return nil, fmt.Errorf("pipeline: start training: %d depths for %d cameras", n, len(cams))
 	}
 	t := &Trainer{start: s.first, cfg: cfg, sceneScale: sceneScale, cams: cams, o: o, odd: -1, level: cfg.level(s.step), ctx: context.Background()}
 	if err := t.addMembers(append([]*Device{d}, o.Others...), photos, s); err != nil {

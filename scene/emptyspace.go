@@ -13,12 +13,12 @@ const maxSampled = 1 << 16
 
 // Clear drops the points that the reconstruction put right in front of a camera by mistake, and returns how many. A
 // point goes if it lies in a camera's picture, nearer than the depth up to which that camera sees empty space, which
-// EmptyDepths says. Wrong matches between photos taken side by side become such points. All cameras count, also those
+// Depths says. Wrong matches between photos taken side by side become such points. All cameras count, also those
 // of photos that are held out: without their photos the reconstruction would not have these points. Call it in the
 // training frame.
-func (c *Capture) Clear(empty []float64) int {
+func (c *Capture) Clear(depths []Depths) int {
 	drop := make([]uint64, (len(c.Points)+63)/64) // a bit for each point
-	parallel((len(drop)+dropWords-1)/dropWords, func(i int) { c.markInFront(drop, i*dropWords, empty) })
+	parallel((len(drop)+dropWords-1)/dropWords, func(i int) { c.markInFront(drop, i*dropWords, depths) })
 	kept := c.Points[:0]
 	for k, p := range c.Points {
 		if drop[k/64]>>(k%64)&1 == 0 {
@@ -30,14 +30,20 @@ func (c *Capture) Clear(empty []float64) int {
 	return dropped
 }
 
-// EmptyDepths returns, for each camera, the depth up to which it sees empty space: a share of the depth that one in a
-// hundred of the points in its picture comes below, and 0 where it sees too few points to tell. It is nil without
-// points, or with a share of 0.
-func (c *Capture) EmptyDepths(share float64) []float64 {
+// Depths says where the points begin that a camera sees, in the unit of the frame that the camera is in. It is zero
+// where the camera sees too few points to tell.
+type Depths struct {
+	Empty  float64 // space up to this depth is empty
+	Median float64 // of the points' depths
+}
+
+// Depths returns, for each camera, the depths of the points in its picture. Space is empty up to a share of the depth
+// that one in a hundred of them comes below. It is nil without points, or with a share of 0.
+func (c *Capture) Depths(share float64) []Depths {
 	if !(share > 0) || len(c.Points) == 0 {
 		return nil
 	}
-	empty := make([]float64, len(c.Cameras))
+	all := make([]Depths, len(c.Cameras))
 	stride := 1 + len(c.Points)/maxSampled
 	parallel(len(c.Cameras), func(i int) {
 		cam := &c.Cameras[i]
@@ -49,21 +55,21 @@ func (c *Capture) EmptyDepths(share float64) []float64 {
 		}
 		if len(depths) >= minSeen {
 			slices.Sort(depths)
-			empty[i] = share * depths[len(depths)/100]
+			all[i] = Depths{Empty: share * depths[len(depths)/100], Median: depths[len(depths)/2]}
 		}
 	})
-	return empty
+	return all
 }
 
 // dropWords is how many words of bits are filled at once: their points, 500 KiB, stay in a core's cache while all cameras look at them.
 const dropWords = 256
 
 // markInFront sets the bits of the points from word first on that lie within a camera's empty space.
-func (c *Capture) markInFront(drop []uint64, first int, empty []float64) {
+func (c *Capture) markInFront(drop []uint64, first int, depths []Depths) {
 	words := drop[first:min(first+dropWords, len(drop))]
 	points := c.Points[64*first : min(64*(first+len(words)), len(c.Points))]
-	for i, far := range empty {
-		cam := &c.Cameras[i]
+	for i := range depths {
+		cam, far := &c.Cameras[i], depths[i].Empty
 		if far == 0 {
 			continue
 		}

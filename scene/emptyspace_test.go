@@ -25,7 +25,13 @@ func TestClear(t *testing.T) {
 		[3]float64{0, 0, -0.5}, // behind both
 		[3]float64{9, 0, 0.5},  // near, and in no picture
 	)
-	if n := c.Clear(c.EmptyDepths(0.5)); n != 2 {
+	depths := c.Depths(0.5)
+	for i, d := range depths {
+		if d != (Depths{Empty: 1, Median: 2}) {
+			t.Errorf("camera %d: %+v", i, d)
+		}
+	}
+	if n := c.Clear(depths); n != 2 {
 		t.Errorf("%d points dropped, want 2", n)
 	}
 	if len(c.Points) != 403 || c.Points[400].Pos[2] != 1.1 {
@@ -42,7 +48,7 @@ func TestClearKnowsNothing(t *testing.T) {
 		share   float64
 	}{"too few points": {few, 0.5}, "turned off": {off, 0}, "no points": {&Capture{Cameras: off.Cameras}, 0.5}} {
 		before := len(c.capture.Points)
-		if n := c.capture.Clear(c.capture.EmptyDepths(c.share)); n != 0 || len(c.capture.Points) != before {
+		if n := c.capture.Clear(c.capture.Depths(c.share)); n != 0 || len(c.capture.Points) != before {
 			t.Errorf("%s: %d points dropped", name, n)
 		}
 	}

@@ -55,16 +55,13 @@ func (e *Error) Unwrap() []error {
 	return []error{e.Err, kind}
 }
 
-// packageNames stand before errors of packages, of which users know nothing. That of this one stands before errors of all packages that use its type.
-var packageNames = []string{"scene: ", "nats: "}
+// packageName stands before errors of this package and of all that use its type; users know nothing of packages.
+const packageName = "scene: "
 
-// ErrorText is the text of an error for users: its causes without the names of packages before them.
+// ErrorText is the text of an error for users: its causes without the name of this package before them.
 func ErrorText(err error) string {
 	text := "\n" + err.Error() // joined errors are a line each
-	for _, name := range packageNames {
-		text = strings.ReplaceAll(strings.ReplaceAll(text, "\n"+name, "\n"), ": "+name, ": ")
-	}
-	return text[1:]
+	return strings.ReplaceAll(strings.ReplaceAll(text, "\n"+packageName, "\n"), ": "+packageName, ": ")[1:]
 }
 
 // Hint gives the remedy that err, or an error it wraps, carries; "" if none.

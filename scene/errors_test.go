@@ -34,7 +34,7 @@ func TestErrorKindsAndText(t *testing.T) {
 }
 
 func TestErrorTextNamesNoPackages(t *testing.T) {
-	inner := &Error{Op: "open store", Path: "scene: a", Err: errors.New("nats: timeout")}
+	inner := &Error{Op: "open store", Path: "scene: a", Err: errors.New("timeout")}
 	for _, test := range []struct {
 		err  error
 		want string
@@ -42,8 +42,8 @@ func TestErrorTextNamesNoPackages(t *testing.T) {
 		{errors.New("plain"), "plain"},
 		{inner, "open store: a: timeout"},
 		{&Error{Op: "end lease", Err: inner}, "end lease: open store: a: timeout"},
-		{errors.Join(errors.New("nats: first"), inner), "first\nopen store: a: timeout"},
-		{errors.New("of a scenery: nats"), "of a scenery: nats"},
+		{errors.Join(errors.New("scene: first"), inner), "first\nopen store: a: timeout"},
+		{errors.New("of a scenery: rock"), "of a scenery: rock"},
 	} {
 		if got := ErrorText(test.err); got != test.want {
 			t.Errorf("text of %v: %q, want %q", test.err, got, test.want)

@@ -178,7 +178,7 @@ func loadingStages(t *testing.T, root string) []loadingStage {
 		}},
 		{name: "copy for the file", most: 50, run: func() { files = c.FilePoints([3]float64{1, 2, 3}) }},
 		{name: "normalise", most: 50, run: func() { c.Normalise() }},
-		{name: "clear", most: 80, run: func() { c.Clear(c.EmptyDepths(0.5)) }},
+		{name: "clear", most: 80, run: func() { c.Clear(c.Depths(0.5)) }},
 		{name: "splats", most: 112, run: func() { splats, err = c.InitialSplats(InitOptions{Opacity: 0.1, Scale: 1}) }},
 		{name: "splats of a fine grid", most: 165, run: func() {
 			splats = nil

@@ -1,10 +1,12 @@
 #version 460
 #extension GL_EXT_scalar_block_layout : require
 #extension GL_GOOGLE_include_directive : require
-// carve makes the floaters of one chunk invisible. A floater is a splat that lies where half of the views that show it,
-// or more, know space to be empty, because their points begin farther away, or one that is larger than its distance to
-// the nearest camera. The refinement that follows removes what is invisible.
-//   reads counters cameras; reads and writes chunk
+// carve makes the floaters of one chunk invisible. A floater is a splat that lies where half of the views that can
+// tell, or more, know space to be empty, because their points begin farther away, or one that is larger than its
+// distance to the nearest camera. A view can tell if it shows the splat no deeper than half of its points: one that
+// looks at it through the scene must not outvote those that stand before it. The refinement that follows removes what
+// is invisible.
+//   reads counters voters; reads and writes chunk
 // One invocation a splat.
 #include "params.glsl"
 #include "dispatch.glsl"
@@ -15,13 +17,13 @@ layout(local_size_x = 256) in;
 layout(push_constant, scalar) uniform Push {
     uint first_id;
     uint chunk_splats;
-    uint n_cameras;
+    uint n_voters;
     uint first_moments;     // row of the opacity's first moment
     uint second_moments;    // of its second; the same row where both lie in one word
 } pc;
 layout(binding = 0, scalar) readonly buffer Counters { uint counters[]; };
-layout(binding = 1, scalar) readonly buffer Cameras { View cameras[]; };        // [n_cameras] training views; `near`: space up to this depth is empty
-layout(binding = 2, scalar) buffer Chunk { float chunk[]; };                    // [rows][chunk_splats]
+layout(binding = 1, scalar) readonly buffer Voters { Voter voters[]; };     // [n_voters] training views
+layout(binding = 2, scalar) buffer Chunk { float chunk[]; };                // [rows][chunk_splats]
 
 float row(uint r, uint i) { return chunk[r * pc.chunk_splats + i]; }
 
@@ -33,17 +35,18 @@ bool shows(View v, vec3 p) {
 }
 
 bool is_floater(vec3 mean, float scale) {
-    uint shown = 0u, empty = 0u;
+    uint votes = 0u, empty = 0u;
     float nearest = 3.4e38;
-    for (uint c = 0u; c < pc.n_cameras; c++) {
-        View v = cameras[c];
+    for (uint k = 0u; k < pc.n_voters; k++) {
+        Voter c = voters[k];
+        View v = c.view;
         vec3 p = view_rotation(v) * mean + v.trans;
         nearest = min(nearest, length(p));
-        if (!shows(v, p)) continue;
-        shown++;
-        if (p.z < v.near) empty++;
+        if (p.z > c.median || !shows(v, p)) continue;
+        votes++;
+        if (p.z < c.empty) empty++;
     }
-    return empty > 0u && 2u * empty >= shown || scale > nearest;
+    return empty > 0u && 2u * empty >= votes || scale > nearest;
 }
 
 void main() {

@@ -20,7 +20,7 @@ var carveKernel = vk.Kernel{
 	LocalSpecID: -1,
 	Bindings: []vk.Binding{
 		{Name: "counters", Access: vk.Read},
-		{Name: "cameras", Access: vk.Read},
+		{Name: "voters", Access: vk.Read},
 		{Name: "chunk", Access: vk.ReadWrite},
 	},
 	PushSize: 20,
@@ -28,17 +28,19 @@ var carveKernel = vk.Kernel{
 
 // Carve binds the buffers of carve.comp.
 //
-// carve makes the floaters of one chunk invisible. A floater is a splat that lies where half of the views that show it,
-// or more, know space to be empty, because their points begin farther away, or one that is larger than its distance to
-// the nearest camera. The refinement that follows removes what is invisible.
+// carve makes the floaters of one chunk invisible. A floater is a splat that lies where half of the views that can
+// tell, or more, know space to be empty, because their points begin farther away, or one that is larger than its
+// distance to the nearest camera. A view can tell if it shows the splat no deeper than half of its points: one that
+// looks at it through the scene must not outvote those that stand before it. The refinement that follows removes what
+// is invisible.
 //
-//	reads counters cameras; reads and writes chunk
+//	reads counters voters; reads and writes chunk
 //
 // One invocation a splat.
 type Carve struct {
-	Counters vk.Slice[uint32]      // 0, read
-	Cameras  vk.Slice[layout.View] // 1, read: [n_cameras] training views; `near`: space up to this depth is empty
-	Chunk    vk.Slice[float32]     // 2, read, write: [rows][chunk_splats]
+	Counters vk.Slice[uint32]       // 0, read
+	Voters   vk.Slice[layout.Voter] // 1, read: [n_voters] training views
+	Chunk    vk.Slice[float32]      // 2, read, write: [rows][chunk_splats]
 	Push     CarvePush
 }
 
@@ -46,7 +48,7 @@ type Carve struct {
 type CarvePush struct {
 	FirstId       uint32
 	ChunkSplats   uint32
-	NCameras      uint32
+	NVoters       uint32
 	FirstMoments  uint32 // row of the opacity's first moment
 	SecondMoments uint32 // of its second; the same row where both lie in one word
 }
@@ -56,7 +58,7 @@ var (
 	_ = [1]struct{}{}[unsafe.Sizeof(CarvePush{})-20]
 	_ = [1]struct{}{}[unsafe.Offsetof(CarvePush{}.FirstId)-0]
 	_ = [1]struct{}{}[unsafe.Offsetof(CarvePush{}.ChunkSplats)-4]
-	_ = [1]struct{}{}[unsafe.Offsetof(CarvePush{}.NCameras)-8]
+	_ = [1]struct{}{}[unsafe.Offsetof(CarvePush{}.NVoters)-8]
 	_ = [1]struct{}{}[unsafe.Offsetof(CarvePush{}.FirstMoments)-12]
 	_ = [1]struct{}{}[unsafe.Offsetof(CarvePush{}.SecondMoments)-16]
 )
@@ -66,6 +68,6 @@ func (p *Carve) Kernel() *vk.Kernel { return &carveKernel }
 
 // Args appends the bound views to v and returns them with the push constants, which alias p, and the specialization constants.
 func (p *Carve) Args(v []vk.View) ([]vk.View, []byte, []uint32) {
-	v = append(v, p.Counters.View, p.Cameras.View, p.Chunk.View)
+	v = append(v, p.Counters.View, p.Voters.View, p.Chunk.View)
 	return v, unsafe.Slice((*byte)(unsafe.Pointer(&p.Push)), unsafe.Sizeof(p.Push)), nil
 }

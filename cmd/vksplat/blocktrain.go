@@ -140,7 +140,7 @@ func (r *trainRun) loadCapture() (*scene.Capture, error) {
 	// By all points: a block leaves out most of those outside of it, also of what stands in front of it.
 	block := c.Points
 	c.Points = all
-	r.empty = c.EmptyDepths(r.config.Carve)
+	r.depths = c.Depths(r.config.Carve)
 	c.Points = block
 	return c, nil
 }
@@ -149,18 +149,19 @@ func (r *trainRun) loadCapture() (*scene.Capture, error) {
 // frame.
 func (r *trainRun) clear() {
 	if r.divided == nil {
-		r.empty = r.capture.EmptyDepths(r.config.Carve)
+		r.depths = r.capture.Depths(r.config.Carve)
 	} else {
-		for i := range r.empty {
-			r.empty[i] *= r.capture.Frame.Scale
+		for i := range r.depths {
+			r.depths[i].Empty *= r.capture.Frame.Scale
+			r.depths[i].Median *= r.capture.Frame.Scale
 		}
 	}
-	if n := r.capture.Clear(r.empty); n > 0 {
+	if n := r.capture.Clear(r.depths); n > 0 {
 		r.noteLater(fmt.Sprintf("left out %s right in front of a camera, where wrong matches put them", count(n, "point")))
 	}
 	r.nPoints = len(r.capture.Points)
-	if len(r.empty) > 0 {
-		r.empty = pick(r.empty, r.train)
+	if len(r.depths) > 0 {
+		r.depths = pick(r.depths, r.train)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"vksplat/pipeline"
@@ -82,6 +83,12 @@ func TestFarCapture(t *testing.T) {
 		t.Errorf("PSNR %.3f dB near the origin, %.3f dB far from it", a.PSNR, b.PSNR)
 	}
 	checkFarRender(t, dir, steps, scene.Camera{Width: o.Width, Height: o.Height})
+	for capture, warned := range map[string]bool{near: false, far: true} {
+		out, err := exec.Command("vksplat", "train", capture, "-m", filepath.Join(dir, "kept"), "--overwrite", "--origin", "keep", "--iterations", "5").CombinedOutput()
+		if err != nil || strings.Contains(string(out), "--origin keep writes") != warned {
+			t.Errorf("%s: train --origin keep: %v\n%s", capture, err, out)
+		}
+	}
 }
 
 // checkFarRender renders the far model from the capture and from cameras.json,

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -13,12 +12,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
+	"syscall"
 	"testing"
 	"time"
 
-	"vksplat/farm/queue"
-	"vksplat/farm/spec"
 	"vksplat/farm/store"
 	"vksplat/farm/task"
 )
@@ -31,25 +28,25 @@ type chaosSize struct {
 }
 
 const (
-	chaosLease   = 3 * time.Second
-	chaosUpload  = time.Second // between two uploads of checkpoints
-	chaosSlack   = 5 * time.Second
-	chaosWorkers = 4
-	chaosBad     = "bad model" // what tasks that fail are called
+	chaosJob    = "chaos"
+	chaosUpload = time.Second // between two uploads of checkpoints
+	chaosBad    = "bad model" // what tasks that fail are called
 )
 
-// TestFarmChaos runs a job of trainings, renders, evaluations and small tasks of the processor on a server and four workers, all of them processes of this
-// program, and disturbs them until it is done: see deeds. In the end every task has one valid manifest or a stated failure, nothing that was uploaded was lost,
-// and all results have the bytes of the same job on one machine that nobody disturbed. VKSPLAT_LONG=1 takes 300 tasks, and a new seed; VKSPLAT_TEST_SEED repeats one.
+// TestFarmChaos runs a job of trainings, renders, evaluations and small tasks of the processor by farm run, and
+// disturbs it until it is done: see deeds. In the end every task has one valid manifest or a stated failure, nothing
+// was run again that was done, no training lost more than a checkpoint interval, and all results have the bytes of the
+// same job that nobody disturbed. VKSPLAT_LONG=1 takes 300 tasks, and a new seed; VKSPLAT_TEST_SEED repeats one.
 func TestFarmChaos(t *testing.T) {
 	needDevice(t)
 	if os.Getenv(ownProcess) == "" && hasNamespaces() {
 		inNamespace(t)
 		return
 	}
-	size, seed := chaosSize{stubs: 6, trainings: 2, steps: 250, deeds: 11, most: 5 * time.Minute}, uint64(7)
+	size, seed := chaosSize{stubs: 6, trainings: 2, steps: 600, deeds: 14, most: 5 * time.Minute}, uint64(7)
 	if os.Getenv(longVariable) == "1" {
-		size, seed = chaosSize{stubs: 200, trainings: 40, steps: 300, deeds: 300, most: time.Hour}, uint64(time.Now().UnixNano())
+		size, seed = chaosSize{stubs: 200, trainings: 40, steps: 300, deeds: 300,
+			most: time.Hour}, uint64(time.Now().UnixNano())
 	}
 	if text := os.Getenv("VKSPLAT_TEST_SEED"); text != "" {
 		var err error
@@ -58,41 +55,77 @@ func TestFarmChaos(t *testing.T) {
 		}
 	}
 	t.Log("seed", seed)
-	c := newChaos(t, rand.New(rand.NewPCG(seed, 0)))
-	document := filepath.Join(c.dir, "job.toml")
-	if err := os.WriteFile(document, []byte(size.document()), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	c := newChaos(t, rand.New(rand.NewPCG(seed, 0)), size.document())
 	whole := filepath.Join(c.dir, "undisturbed")
-	var beside sync.WaitGroup
-	beside.Go(func() { c.undisturbed(document, whole) }) // the chaos mostly waits
-	t.Cleanup(beside.Wait)
 	began := time.Now()
-	vksplat(t, "farm", "submit", document, "--token", c.token())
-	ctx, cancel := context.WithTimeout(t.Context(), size.most)
-	defer cancel()
-	watched := c.watch(ctx, c.plan(document))
-	done := make(chan error, 1)
-	go func() {
-		_, err := c.queue.Wait(ctx, chaosJob)
-		done <- err
-	}()
-	c.disturb(ctx, size.deeds, done)
-	if t.Failed() {
-		return
+	// some tasks must
+	if said, _ := exec.CommandContext(t.Context(), "vksplat", "farm", "run", c.document, "-o",
+		whole).CombinedOutput(); !strings.Contains(string(said), "failed: "+chaosBad) {
+		t.Fatalf("the same job undisturbed:\n%s", said)
 	}
+	t.Logf("undisturbed it takes %v", time.Since(began).Round(time.Second))
+	began = time.Now()
+	c.disturb(size.deeds, began.Add(size.most))
 	t.Logf("done in %v, disturbed by %v", time.Since(began).Round(time.Second), c.done)
-	c.judge(watched)
-	beside.Wait()
-	c.compare(document, whole)
+	if !t.Failed() {
+		c.judge()
+		c.compare(whole)
+	}
 }
 
-const chaosJob = "chaos"
+// TestFarmSteps kills runs and their children under long trainings until enough of these were gone on with, and wants
+// no more work done anew than checkpoint intervals allow. Half of the runs lose their work folder. No disk is full
+// meanwhile, so every takeover is judged.
+func TestFarmSteps(t *testing.T) {
+	if os.Getenv(longVariable) != "1" {
+		t.Skip(longVariable + "=1 kills runs under long trainings")
+	}
+	needDevice(t)
+	seed := uint64(time.Now().UnixNano())
+	t.Log("seed", seed)
+	const telling = 12 // takeovers from attempts that had worked for longer than may be lost
+	c := newChaos(t, rand.New(rand.NewPCG(seed, 0)),
+		fmt.Sprintf("version = 1\nname = %q\n[retry]\nmax_attempts = 1000\nbackoff = \"100ms\"\nbackoff_max = \"1s\"\n[limits]\ncheckpoint_every = %q\n"+
+			"[[task]]\nkind = \"demo\"\nid = \"made\"\nimages = 6\nsize = [48, 48]\npoints = 200\n[[task]]\nkind = \"train\"\nid = \"model\"\nsource = \"@made\"\nset.iterations = 1000000\n", chaosJob, chaosUpload))
+	c.mounted = false
+	c.start()
+	for deadline := time.Now().Add(20 * time.Minute); c.telling() < telling && time.Now().Before(deadline); {
+		time.Sleep(chaosLost + time.Duration(c.random.IntN(6000))*time.Millisecond)
+		deed := deeds[c.random.IntN(3)]
+		if deed.do(c) {
+			c.done[deed.name]++
+		}
+		select {
+		case <-c.over:
+			c.start()
+		default:
+		}
+	}
+	c.killed()
+	t.Log("disturbed by", c.done)
+	c.judgeTakeovers()
+	if got := c.telling(); got < telling {
+		t.Errorf("%d takeovers tell of what is lost, want %d", got, telling)
+	}
+}
 
-// document is the job. Of ten tasks, six are small pictures drawn by the processor, the others are trainings and what is made of their models; a few fail.
+// inNamespace runs the test in a process that may mount.
+func inNamespace(t *testing.T) {
+	cmd := exec.CommandContext(t.Context(), "unshare", "-rm", os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
+	cmd.Env = append(os.Environ(), ownProcess+"=1")
+	cmd.Stdout, cmd.Stderr = t.Output(), t.Output()
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := cmd.Run(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// document is the job. Of ten tasks, six are small pictures drawn by the processor, the others are trainings and what
+// is made of their models; a few fail.
 func (s *chaosSize) document() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "version = 1\nname = %q\n[retry]\nmax_attempts = 1000\nbackoff = \"100ms\"\nbackoff_max = \"1s\"\n[limits]\nlease = %q\nstall_timeout = \"1m\"\ncheckpoint_every = %q\n", chaosJob, chaosLease, chaosUpload)
+	fmt.Fprintf(&b,
+		"version = 1\nname = %q\n[retry]\nmax_attempts = 1000\nbackoff = \"100ms\"\nbackoff_max = \"1s\"\n[limits]\nstall_timeout = \"1m\"\ncheckpoint_every = %q\n", chaosJob, chaosUpload)
 	add := func(kind, id, rest string) { fmt.Fprintf(&b, "[[task]]\nkind = %q\nid = %q\n%s\n", kind, id, rest) }
 	for i := range min(4, s.trainings) {
 		add("demo", fmt.Sprintf("made %d", i), fmt.Sprintf("images = 6\nsize = [48, 48]\npoints = %d", 200+100*i))
@@ -100,10 +133,14 @@ func (s *chaosSize) document() string {
 	for i := range max(s.stubs, s.trainings) {
 		if i < s.trainings {
 			model := fmt.Sprintf("model %d", i)
-			add("train", model, fmt.Sprintf("source = \"@made %d\"\nset = { iterations = %d, seed = %d, eval = true }", i%4, s.steps, i))
+			add("train", model,
+				fmt.Sprintf("source = \"@made %d\"\nset = { iterations = %d, seed = %d, eval = true }", i%4, s.steps,
+					i))
 			switch i % 4 {
 			case 0, 3:
-				add("render", fmt.Sprintf("film %d", i), fmt.Sprintf("model = \"@%s\"\ntrajectory = \"orbit\"\nseconds = 1\nfps = 8\nsize = [48, 32]", model))
+				add("render", fmt.Sprintf("film %d", i),
+					fmt.Sprintf("model = \"@%s\"\ntrajectory = \"orbit\"\nseconds = 1\nfps = 8\nsize = [48, 32]",
+						model))
 			case 1:
 				add("eval", fmt.Sprintf("scores %d", i), fmt.Sprintf("models = [\"@%s\"]", model))
 			default:
@@ -111,7 +148,8 @@ func (s *chaosSize) document() string {
 			}
 		}
 		if i < s.stubs {
-			add("demo", fmt.Sprintf("stub %d", i), fmt.Sprintf("images = 3\nsize = [32, 32]\npoints = 20\nseed = %d", i))
+			add("demo", fmt.Sprintf("stub %d", i), fmt.Sprintf("images = 3\nsize = [32, 32]\npoints = 20\nseed = %d",
+				i))
 		}
 		if i%50 == 5 {
 			add("convert", fmt.Sprintf("%s %d", chaosBad, i), "model = \"broken.ply\"\nto = \"splat\"")
@@ -121,64 +159,47 @@ func (s *chaosSize) document() string {
 	return b.String()
 }
 
-// plan reads the job back.
-func (c *chaos) plan(document string) *spec.Plan {
-	c.t.Helper()
-	data, err := os.ReadFile(document)
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	if c.job, err = spec.Parse(document, data); err != nil {
-		c.t.Fatal(err)
-	}
-	plan, err := c.job.Plan()
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	return plan
-}
-
 // judge looks at how every task ended.
-func (c *chaos) judge(w *chaosWatch) {
-	_, tasks, err := c.queue.Show(c.t.Context(), chaosJob)
-	if err != nil {
-		c.t.Fatal(err)
-	}
+func (c *chaos) judge() {
 	root, err := store.Open(store.Options{URL: c.outputs()})
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	attempts, states := 0, map[queue.State]int{}
-	for i, at := range tasks {
-		attempts += at.Entry.Attempt
-		states[at.State]++
+	for i := range c.plan.Tasks {
+		name := c.plan.Tasks[i].Name
+		last := c.last[name]
 		switch {
-		case strings.HasPrefix(at.Name, chaosBad):
-			if at.State != queue.Failed || !strings.Contains(at.Entry.Error, "broken.ply") {
-				c.t.Errorf("%s: %s, %q", at.Name, at.State, at.Entry.Error)
+		case last == nil:
+			c.t.Errorf("%s: nothing was said of it", name)
+			continue
+		case strings.HasPrefix(name, chaosBad):
+			if last.State != "failed" || !strings.Contains(last.Error, "broken.ply") {
+				c.t.Errorf("%s: %s, %q", name, last.State, last.Error)
 			}
 			continue
-		case strings.HasPrefix(at.Name, "in vain"):
-			if at.State != queue.Skipped {
-				c.t.Errorf("%s: %s, %q", at.Name, at.State, at.Entry.Error)
+		case strings.HasPrefix(name, "in vain"):
+			if last.State != "skipped" {
+				c.t.Errorf("%s: %s, %q", name, last.State, last.Error)
 			}
 			continue
 		}
-		key := task.KeyOf(c.job, &w.plan.Tasks[i])
+		key := task.KeyOf(c.job, &c.plan.Tasks[i])
 		m, err := store.Result(c.t.Context(), root, key)
-		if at.State != queue.Succeeded || err != nil || m == nil || m.Contents() != at.Entry.Manifest || m.Mixed {
-			c.t.Errorf("%s: %s, %q, its manifest %+v, %v, is not %s", at.Name, at.State, at.Entry.Error, m, err, at.Entry.Manifest)
+		if last.State != "done" || err != nil || m == nil || m.Mixed || m.Hash != c.plan.Hash(i) {
+			c.t.Errorf("%s: %s, %q, its manifest %+v, %v", name, last.State, last.Error, m, err)
 		}
-		if left, _ := filepath.Glob(filepath.Join(c.outputs(), key, "[do]*-*")); len(left) > 0 { // what store.Result moves out of the way
-			c.t.Errorf("%s: results were damaged: %v", at.Name, left)
+		// half commits, and what store.Result moves out of the way
+		if left, _ := filepath.Glob(filepath.Join(c.outputs(), key, "tmp", "*")); len(left) > 0 {
+			c.t.Errorf("%s: this is left: %v", name, left)
 		}
 	}
-	c.t.Logf("%v, %d attempts", states, attempts)
-	if attempts == len(tasks) {
-		c.t.Error("no task was tried twice: nothing was tested")
+	c.t.Logf("%d runs, %d attempts at %d tasks", c.runs, c.attempts, len(c.plan.Tasks))
+	if c.runs < 2 || c.attempts <= len(c.plan.Tasks) {
+		c.t.Error("nothing was tried twice: nothing was tested")
 	}
-	w.judge(c.t)
-	if said := script(c.t, "vksplat", "farm", "fsck", "--token", c.token(), "--root", "inputs="+c.dir, "--root", "outputs="+c.outputs()); !strings.Contains(said, "nothing is wrong") {
+	c.judgeTakeovers()
+	if said := script(c.t, "vksplat", "farm", "fsck", filepath.Join(c.outputs(), chaosJob)); !strings.Contains(said,
+		"with whole results") {
 		c.t.Error(said)
 	}
 }
@@ -188,24 +209,8 @@ func sameOf(name string) bool {
 	return slices.Contains([]string{".ply", ".png", ".bin", ".spz"}, filepath.Ext(name)) || name == "scores.json"
 }
 
-// undisturbed runs the job on this machine alone, with its results in a folder.
-func (c *chaos) undisturbed(document, whole string) {
-	began := time.Now()
-	if err := os.Mkdir(whole, 0o777); err != nil {
-		c.t.Error(err)
-	}
-	// It fails, as some of the tasks must.
-	said, _ := exec.CommandContext(c.t.Context(), "vksplat", "farm", "submit", document, "--local", "-o", whole, "--others", "2").CombinedOutput()
-	if !strings.Contains(string(said), "tasks failed") && c.t.Context().Err() == nil {
-		c.t.Errorf("the same job here:\n%s", said)
-	}
-	if c.t.Context().Err() == nil {
-		c.t.Logf("undisturbed it takes %v", time.Since(began).Round(time.Second))
-	}
-}
-
 // compare compares all results with those of the undisturbed run.
-func (c *chaos) compare(document, whole string) {
+func (c *chaos) compare(whole string) {
 	mine, err := store.Open(store.Options{URL: c.outputs()})
 	if err != nil {
 		c.t.Fatal(err)
@@ -214,7 +219,7 @@ func (c *chaos) compare(document, whole string) {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	plan, compared := c.plan(document), 0
+	plan, compared := c.plan, 0
 	for i := range plan.Tasks {
 		key := task.KeyOf(c.job, &plan.Tasks[i])
 		a, errA := store.ReadManifest(mine, store.OutOf(key))

@@ -3,246 +3,156 @@
 package main
 
 import (
-	"context"
+	"bufio"
 	"encoding/json"
 	"errors"
-	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
 
-	"vksplat/farm/lab"
-	"vksplat/farm/queue"
+	"vksplat/farm/local"
 	"vksplat/farm/spec"
 )
 
-// inNamespace runs the test in a process that may mount.
-func inNamespace(t *testing.T) {
-	cmd := exec.CommandContext(t.Context(), "unshare", "-rm", os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
-	cmd.Env = append(os.Environ(), ownProcess+"=1")
-	cmd.Stdout, cmd.Stderr = t.Output(), t.Output()
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := cmd.Run(); err != nil {
+// chaos is a job that is run again and again, and disturbed.
+type chaos struct {
+	t        *testing.T
+	dir      string
+	document string
+	random   *rand.Rand
+	mounted  bool // disks can be full
+	job      *spec.Job
+	plan     *spec.Plan
+	done     map[string]int // deeds
+
+	lock     sync.Mutex
+	runs     int
+	attempts int
+	last     map[string]*local.TaskStatus // by task
+	watched  map[string][]*chaosAttempt   // attempts at a training, by task
+	outages  []span                       // of the store or the work folder
+
+	process *os.Process
+	over    chan struct{} // closed when the process has ended
+	code    int
+}
+
+func (c *chaos) outputs() string { return filepath.Join(c.dir, "outputs") }
+func (c *chaos) work() string    { return filepath.Join(c.dir, "work") }
+
+// newChaos makes the folders. The disks of the results and of the work are small.
+func newChaos(t *testing.T, random *rand.Rand, document string) *chaos {
+	c := &chaos{t: t, dir: t.TempDir(), random: random, mounted: os.Getenv(ownProcess) != "", done: map[string]int{},
+		last: map[string]*local.TaskStatus{}, watched: map[string][]*chaosAttempt{}}
+	t.Setenv("XDG_STATE_HOME", filepath.Join(c.dir, "state"))
+	c.document = filepath.Join(c.dir, "job.toml")
+	if err := errors.Join(os.WriteFile(c.document, []byte(document), 0o666), os.WriteFile(filepath.Join(c.dir,
+		"broken.ply"), []byte("ply\nthis is none\n"), 0o666)); err != nil {
 		t.Fatal(err)
 	}
-}
-
-// chaos is a farm of processes that are disturbed.
-type chaos struct {
-	t       *testing.T
-	dir     string
-	random  *rand.Rand
-	mounted bool // disks can be full and read-only
-	server  *chaosPart
-	workers []*chaosPart
-	network *lab.Proxy // of every other worker
-	queue   *queue.Queue
-	job     *spec.Job
-	watched *chaosWatch
-	done    map[string]int
-}
-
-// chaosPart is a process that is started again whenever it ends, as systemd does.
-type chaosPart struct {
-	name    string
-	down    sync.Mutex // held while it shall not start again
-	lock    sync.Mutex
-	process *os.Process
-	over    bool
-	group   sync.WaitGroup
-}
-
-func (c *chaos) outputs() string         { return filepath.Join(c.dir, "outputs") }
-func (c *chaos) token() string           { return filepath.Join(c.dir, "server", "admin.token") }
-func (c *chaos) work(name string) string { return filepath.Join(c.dir, "work-"+name) }
-func (c *chaos) small(name string) string {
-	return "size=" + map[bool]string{true: "64m", false: "256m"}[strings.HasPrefix(name, "work")]
-}
-
-// newChaos starts a server and workers. The disks of the results and of the first worker are small.
-func newChaos(t *testing.T, random *rand.Rand) *chaos {
-	c := &chaos{t: t, dir: t.TempDir(), random: random, mounted: os.Getenv(ownProcess) != "", done: map[string]int{}}
-	t.Setenv("XDG_STATE_HOME", filepath.Join(c.dir, "state"))
-	must := func(err error) {
-		t.Helper()
-		if err != nil {
+	if !c.mounted {
+		t.Log("no disk is full: this user has no mount namespaces")
+	}
+	for dir, size := range map[string]string{c.outputs(): "size=256m", c.work(): "size=64m"} {
+		if err := os.Mkdir(dir, 0o777); err != nil {
 			t.Fatal(err)
 		}
-	}
-	must(os.WriteFile(filepath.Join(c.dir, "broken.ply"), []byte("ply\nthis is none\n"), 0o666))
-	if !c.mounted {
-		t.Log("no disk is full or read-only: this user has no mount namespaces")
-	}
-	for _, name := range []string{"outputs", "work-w0"} {
-		dir := filepath.Join(c.dir, name)
-		must(os.Mkdir(dir, 0o777))
 		if c.mounted {
-			must(syscall.Mount("none", dir, "tmpfs", 0, c.small(name)))
+			if err := syscall.Mount("none", dir, "tmpfs", 0, size); err != nil {
+				t.Fatal(err)
+			}
 			t.Cleanup(func() { _ = syscall.Unmount(dir, syscall.MNT_DETACH) })
 		}
 	}
-	address := freeAddress(t)
-	server := filepath.Join(c.dir, "server")
-	c.server = c.start("server", "serve", "--dir", server, "--listen", address, "--lease", chaosLease.String(), "--verbose")
-	for began := time.Now(); c.queue == nil; time.Sleep(50 * time.Millisecond) {
-		if token, err := queue.ReadToken(c.token()); err == nil {
-			if nc, err := queue.Dial(token, "test"); err == nil {
-				t.Cleanup(nc.Close)
-				if q, err := queue.Connect(t.Context(), nc, queue.Options{Version: programVersion()}); err == nil { // it may not have set up the farm yet
-					c.queue = q
-				}
-			}
-		}
-		if time.Since(began) > time.Minute {
-			t.Fatal("no server: ", c.log("server"))
-		}
-	}
 	var err error
-	c.network, err = lab.NewProxy(address)
-	must(err)
-	t.Cleanup(func() { _ = c.network.Close() })
-	for i := range chaosWorkers {
-		name := fmt.Sprintf("w%d", i)
-		token := filepath.Join(c.dir, name+".token")
-		vksplat(t, "farm", "token", "--dir", server, "--role", "worker", "--name", name, "-o", token)
-		if i%2 == 0 {
-			must(redirect(token, c.network.Addr()))
-		}
-		// Two of them share their devices, as on one machine.
-		c.workers = append(c.workers, c.start(name, "worker", "--token", token, "--root", "inputs="+c.dir, "--root", "outputs="+c.outputs(), "--name", name,
-			"--work", c.work(name), "--locks", filepath.Join(c.dir, "locks-"+strconv.Itoa(max(i, 1))), "--verbose"))
+	if c.job, err = spec.Parse(c.document, []byte(document)); err == nil {
+		c.plan, err = c.job.Plan()
+	}
+	if err != nil {
+		t.Fatal(err)
 	}
 	return c
 }
 
-// redirect makes a token lead to another address.
-func redirect(file, address string) error {
-	token, err := queue.ReadToken(file)
-	if err != nil {
-		return err
-	}
-	token.URL = "nats://" + address
-	data, err := json.Marshal(token)
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(file, data, 0o600)
-}
-
-func (c *chaos) logFile(name string) string { return filepath.Join(c.dir, name+".log") }
-
-// log is the end of what a part said.
-func (c *chaos) log(name string) string {
-	data, _ := os.ReadFile(c.logFile(name))
-	return fmt.Sprintf("%s:\n%s", name, data[max(0, len(data)-4000):])
-}
-
-// start starts a part, again and again until the test ends.
-func (c *chaos) start(name string, args ...string) *chaosPart {
-	p := &chaosPart{name: name}
-	log, err := os.OpenFile(c.logFile(name), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o666)
+// start runs the job, and listens.
+func (c *chaos) start() {
+	log, err := os.OpenFile(filepath.Join(c.dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o666)
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	p.group.Go(func() {
-		defer log.Close()
-		for p.once(log, append([]string{"farm"}, args...)) {
-			time.Sleep(200 * time.Millisecond)
+	cmd := exec.Command("vksplat", "farm", "run", c.document, "-o", c.outputs(), "--work", c.work(), "--progress",
+		"json")
+	cmd.Stderr = log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	said, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.lock.Lock()
+	c.runs++
+	before := map[string]bool{} // what has results already
+	for i := range c.plan.Tasks {
+		name := c.plan.Tasks[i].Name
+		_, err := os.Stat(filepath.Join(c.outputs(), chaosJob, filepath.FromSlash(name), "out", "MANIFEST.json"))
+		before[name] = err == nil
+	}
+	c.lock.Unlock()
+	over := make(chan struct{})
+	c.process, c.over = cmd.Process, over
+	go func() {
+		defer close(over)
+		c.listen(said, before)
+		_ = cmd.Wait() // its code says enough
+		c.code = cmd.ProcessState.ExitCode()
+		_ = log.Close()
+	}()
+}
+
+// listen takes in what a run says, and wants nothing to run that was done when it began.
+func (c *chaos) listen(said io.Reader, before map[string]bool) {
+	lines := bufio.NewScanner(said)
+	lines.Buffer(nil, 16<<20)
+	for lines.Scan() {
+		var line struct {
+			Event string `json:"event"`
+			local.TaskStatus
 		}
-	})
-	c.t.Cleanup(func() {
-		p.lock.Lock()
-		p.over = true
-		p.lock.Unlock()
-		p.signal(syscall.SIGKILL)
-		p.group.Wait()
-		if c.t.Failed() {
-			c.t.Log(c.log(name))
+		if json.Unmarshal(lines.Bytes(), &line) != nil || line.Event != "task" {
+			continue
 		}
-	})
-	return p
-}
-
-// once runs it once, and says whether it shall run again.
-func (p *chaosPart) once(log *os.File, args []string) bool {
-	cmd := exec.Command("vksplat", args...)
-	cmd.Stdout, cmd.Stderr = log, log
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if !p.begin(cmd) {
-		return false
-	}
-	_ = cmd.Wait() // who kills it knows
-	return true
-}
-
-// begin starts a process of the part, unless the test is over.
-func (p *chaosPart) begin(cmd *exec.Cmd) bool {
-	p.down.Lock()
-	defer p.down.Unlock()
-	p.lock.Lock()
-	defer p.lock.Unlock()
-	if p.over || cmd.Start() != nil {
-		return false
-	}
-	p.process = cmd.Process
-	return true
-}
-
-func (p *chaosPart) signal(s syscall.Signal) {
-	p.lock.Lock()
-	defer p.lock.Unlock()
-	if p.process != nil {
-		_ = p.process.Signal(s) // it may have ended
-	}
-}
-
-func (p *chaosPart) pid() int {
-	p.lock.Lock()
-	defer p.lock.Unlock()
-	return p.process.Pid
-}
-
-// below lists the processes that descend from one, by generation.
-func below(pid int) (generations [][]int) {
-	for parents := []int{pid}; ; {
-		var next []int
-		for _, parent := range parents {
-			next = append(next, children(parent)...)
+		c.lock.Lock()
+		t := line.TaskStatus
+		if t.State == local.Running && before[t.Task] {
+			c.t.Errorf("run %d runs %s again, which was done", c.runs, t.Task)
+			before[t.Task] = false
 		}
-		if len(next) == 0 {
-			return generations
+		if was := c.last[t.Task]; t.State == local.Running && (was == nil || was.State != local.Running) {
+			c.attempts++
 		}
-		generations, parents = append(generations, next), next
+		c.last[t.Task] = &t
+		c.hear(&t)
+		c.lock.Unlock()
 	}
 }
 
-// killBelow kills a process of a generation below a part: 0 is run-task, 1 its child.
-func (c *chaos) killBelow(p *chaosPart, generation int) bool {
-	all := below(p.pid())
-	if len(all) <= generation {
-		return false
+// killed kills the run, and waits for its end.
+func (c *chaos) killed() {
+	_ = c.process.Signal(syscall.SIGKILL) // it may have ended
+	<-c.over
+	for _, t := range c.last { // nobody says how their attempts ended
+		if t.State == local.Running {
+			t.State = local.Ready
+		}
 	}
-	pids := all[generation]
-	return syscall.Kill(pids[c.random.IntN(len(pids))], syscall.SIGKILL) == nil
-}
-
-// stop halts processes for longer than a lease.
-func stop(pids []int) bool {
-	for _, pid := range pids {
-		_ = syscall.Kill(pid, syscall.SIGSTOP) // it may have ended
-	}
-	time.Sleep(chaosLease * 3 / 2)
-	for _, pid := range pids {
-		_ = syscall.Kill(pid, syscall.SIGCONT)
-	}
-	return len(pids) > 0
 }
 
 // fill takes all room of a disk for a while.
@@ -256,91 +166,79 @@ func (c *chaos) fill(dir string) bool {
 			err = writeErr
 		}
 	}
-	err = errors.Join(err, f.Close())
+	if f != nil {
+		err = errors.Join(err, f.Close())
+	}
 	from := time.Now()
 	time.Sleep(time.Second + time.Duration(c.random.IntN(2000))*time.Millisecond)
 	if err := errors.Join(err, os.Remove(ballast)); err != nil {
 		c.t.Errorf("fill %s: %v", dir, err)
 	}
-	c.watched.outage(from, time.Now())
+	c.lock.Lock()
+	c.outages = append(c.outages, span{from, time.Now()})
+	c.lock.Unlock()
 	return true
 }
 
-// lock makes the store read-only for a while.
-func (c *chaos) lock() bool {
-	remount := func(flags uintptr) error {
-		return syscall.Mount("", c.outputs(), "", syscall.MS_REMOUNT|syscall.MS_BIND|flags, "")
-	}
-	err := remount(syscall.MS_RDONLY)
-	for try := 0; errors.Is(err, syscall.EBUSY) && try < 300; try++ { // somebody writes right now
-		time.Sleep(10 * time.Millisecond)
-		err = remount(syscall.MS_RDONLY)
-	}
-	if errors.Is(err, syscall.EBUSY) {
-		return false
-	}
-	from := time.Now()
-	time.Sleep(time.Second + time.Duration(c.random.IntN(2000))*time.Millisecond)
-	if err := errors.Join(err, remount(0)); err != nil {
-		c.t.Errorf("make the store read-only and back: %v", err)
-	}
-	c.watched.outage(from, time.Now())
-	return true
-}
-
-// deeds are what is done to a farm. They say whether it was done.
+// deeds are what is done to a job that runs. They say whether it was done.
 var deeds = []struct {
 	name  string
 	mount bool
-	do    func(c *chaos, worker *chaosPart) bool
+	do    func(c *chaos) bool
 }{
-	{"worker killed", false, func(_ *chaos, w *chaosPart) bool { w.signal(syscall.SIGKILL); return true }},
-	{"server killed", false, func(c *chaos, _ *chaosPart) bool { c.server.signal(syscall.SIGKILL); return true }},
-	{"run-task killed", false, func(c *chaos, w *chaosPart) bool { return c.killBelow(w, 0) }},
-	{"its child killed", false, func(c *chaos, w *chaosPart) bool { return c.killBelow(w, 1) }},
-	{"worker stopped", false, func(_ *chaos, w *chaosPart) bool { return stop([]int{w.pid()}) }},
-	{"machine stopped", false, func(_ *chaos, w *chaosPart) bool {
-		pids := []int{w.pid()}
-		for _, generation := range below(w.pid()) {
-			pids = append(pids, generation...)
+	{"run killed", false, func(c *chaos) bool { c.killed(); return true }},
+	{"run killed, its work folder lost", false, func(c *chaos) bool {
+		c.killed()
+		entries, err := os.ReadDir(c.work())
+		for _, e := range entries {
+			err = errors.Join(err, os.RemoveAll(filepath.Join(c.work(), e.Name())))
 		}
-		return stop(pids)
+		if err != nil {
+			c.t.Errorf("lose the work folder: %v", err)
+		}
+		return true
 	}},
-	{"network frozen", false, func(c *chaos, _ *chaosPart) bool { c.network.Freeze(chaosLease*3/2, false); return true }},
-	{"network cut", false, func(c *chaos, _ *chaosPart) bool { c.network.Freeze(chaosLease/2, true); return true }},
-	{"store full", true, func(c *chaos, _ *chaosPart) bool { return c.fill(c.outputs()) }},
-	{"work folder full", true, func(c *chaos, _ *chaosPart) bool { return c.fill(c.work("w0")) }},
-	{"store read-only", true, func(c *chaos, _ *chaosPart) bool { return c.lock() }},
-}
-
-// release ends quarantines, as a person would who knows why so much fails.
-func (c *chaos) release(ctx context.Context) {
-	for ctx.Err() == nil {
-		for _, w := range c.workers {
-			_ = c.queue.Undrain(ctx, w.name) // the next time
+	{"child killed", false, func(c *chaos) bool {
+		for { // a task may just be fetching its inputs
+			if pids := children(c.process.Pid); len(pids) > 0 {
+				return syscall.Kill(pids[c.random.IntN(len(pids))], syscall.SIGKILL) == nil
+			}
+			select {
+			case <-c.over:
+				return false
+			case <-time.After(5 * time.Millisecond):
+			}
 		}
-		time.Sleep(time.Second)
-	}
+	}},
+	{"run stopped", false, func(c *chaos) bool {
+		if c.process.Signal(syscall.SIGTERM) != nil {
+			return false
+		}
+		<-c.over
+		return true
+	}},
+	{"store full", true, func(c *chaos) bool { return c.fill(c.outputs()) }},
+	{"work folder full", true, func(c *chaos) bool { return c.fill(c.work()) }},
 }
 
-// disturb does deeds, each as often as others, until the job has ended.
-func (c *chaos) disturb(ctx context.Context, most int, done <-chan error) {
-	go c.release(ctx)
+// disturb does deeds, each as often as others, until the job is done. A run that has ended is started again, unless it
+// has done all there is.
+func (c *chaos) disturb(most int, deadline time.Time) {
 	var order []int
+	c.start()
+	defer c.killed()
 	for did := 0; ; {
 		select {
-		case err := <-done:
-			if err != nil {
-				status, tasks, _ := c.queue.Show(context.WithoutCancel(ctx), chaosJob)
-				for _, t := range tasks {
-					if !t.State.Ended() {
-						c.t.Logf("%s: %s %+v", t.Name, t.State, t.Entry)
-					}
-				}
-				c.t.Errorf("the job does not end: %v, %v; disturbed by %v", err, status.Counts, c.done)
+		case <-c.over:
+			if c.code == exitFailure { // some tasks must fail
+				return
 			}
-			return
-		case <-time.After(time.Duration(200+c.random.IntN(1000)) * time.Millisecond):
+			c.start()
+		case <-time.After(time.Duration(300+c.random.IntN(900)) * time.Millisecond):
+		}
+		if time.Now().After(deadline) {
+			log, _ := os.ReadFile(filepath.Join(c.dir, "log"))
+			c.t.Fatalf("the job does not end; disturbed by %v\n%s", c.done, log[max(0, len(log)-4000):])
 		}
 		if did >= most {
 			continue
@@ -350,10 +248,7 @@ func (c *chaos) disturb(ctx context.Context, most int, done <-chan error) {
 		}
 		deed := deeds[order[0]]
 		order = order[1:]
-		if deed.mount && !c.mounted {
-			continue
-		}
-		if deed.do(c, c.workers[c.random.IntN(len(c.workers))]) {
+		if (!deed.mount || c.mounted) && deed.do(c) {
 			c.done[deed.name]++
 			did++
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/user"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -14,40 +15,85 @@ import (
 	"vksplat/farm/spec"
 	"vksplat/farm/store"
 	"vksplat/scene"
+	"vksplat/wording"
 )
+
+// engine is a scheduler that jobs are written for.
+type engine struct {
+	name    string
+	write   func(*spec.Job, *spec.Plan, export.Options) ([]export.File, error)
+	next    string // what to do with the file
+	file    string
+	folders []string // in it, that tasks write to
+	flags   []string // of export that are for some schedulers only, and for this one
+	check   []string // program that knows whether the files are right, and its arguments; * is every JSON file
+	unset   []string // what it says where it cannot look at them, for want of its settings or its server
+}
+
+var engines = []*engine{
+	{name: "slurm", write: export.Slurm, next: "submit it with: bash", file: export.SubmitName,
+		folders: []string{resultsFolder},
+		flags:   []string{"check", "roots", "work", "parallel", "max-array"},
+		check:   []string{"sbatch", "bash", export.SubmitName, "--test-only"},
+		unset: []string{"configuration source", "configuration file", "slurm.conf", "slurm controller",
+			"controller not responding"}},
+	{name: "kubernetes", write: export.Kubernetes, next: "submit it with: bash", file: export.SubmitName,
+		flags: []string{"check", "parallel", "image", "claim", "queue", "gpu-resource"},
+		check: []string{"kubectl-validate", "kubectl-validate", "*"}},
+	{name: "openjd", write: export.OpenJD, next: "the template is", file: export.OpenJDName,
+		folders: []string{resultsFolder}, flags: []string{"check", "work"},
+		check: []string{"openjd", "openjd", "check", export.OpenJDName}},
+	{name: "opencue", write: export.OpenCue, next: "submit it with: python3", file: "submit.py",
+		folders: []string{resultsFolder}, flags: []string{"roots", "work", "show", "shot", "user"}},
+	{name: "htcondor", write: export.HTCondor, next: "submit it with: condor_submit_dag", file: export.HTCondorName,
+		folders: []string{resultsFolder, export.LogFolder}, flags: []string{"roots", "work", "parallel"}},
+}
+
+// engineNames lists the schedulers as --to takes them.
+func engineNames() (names []string) {
+	for _, e := range engines {
+		names = append(names, e.name)
+	}
+	return names
+}
 
 // farmExportOptions is everything that export is asked for.
 type farmExportOptions struct {
-	file                   string
-	out                    string
-	slurm, openjd, k8s     bool
-	check                  bool
-	claims                 []string
-	program, roots, work   string
-	image, queue, resource string
-	gpus, cpus, parallel   int
-	maxArray               int
+	export.Options
+	file    string
+	out, to string
+	check   bool
+	claims  []string
+	roots   string
 }
 
 // table lists the options.
 func (o *farmExportOptions) table() []optionGroup {
 	return []optionGroup{{options: []option{
-		truth(&o.slurm, "slurm", "write scripts for Slurm"),
-		truth(&o.openjd, "openjd", "write a template of Open Job Description, as AWS Deadline Cloud reads"),
-		truth(&o.k8s, "k8s", "write Indexed Jobs for Kubernetes"),
+		chosen(&o.to, "to", "write for `SCHEDULER`: slurm, kubernetes, openjd (Open Job Description, as "+
+			"AWS Deadline Cloud reads), opencue or htcondor (required)", engineNames()...),
 		text(&o.out, "output", "write to the new folder `DIR` (required)").letter("o").isFolder(),
-		truth(&o.check, "check", "let the scheduler's own tool look at what was written: sbatch --test-only, openjd check or kubectl-validate"),
-		text(&o.program, "program", "vksplat on the machines that run tasks, `PATH`"),
-		text(&o.roots, "roots", "TOML file `FILE` that says there where the store's roots are (default: one that is written, with inputs beside JOB and outputs in DIR/results)"),
-		text(&o.work, "work", "folder `DIR` there for unfinished work, on a local disk (default: run-task's)"),
-		integer(&o.gpus, "gpus", "`N` GPUs for a task that needs the device; 0: none, for software Vulkan"),
-		integer(&o.cpus, "cpus", "`N` processors for a task (default: the scheduler's)"),
-		integer(&o.parallel, "parallel", "at most `N` tasks of a stage at a time (default: any number)"),
-		integer(&o.maxArray, "max-array", "with --slurm: the cluster's MaxArraySize is `N`"),
-		text(&o.image, "image", "with --k8s: container image `NAME` (required)"),
-		other((*listFlag)(&o.claims), "claim", "with --k8s: `ROOT=CLAIM`, a root is on this PersistentVolumeClaim (default: one of the root's name); can be given again"),
-		text(&o.resource, "gpu-resource", "with --k8s: a GPU is called `NAME`"),
-		text(&o.queue, "queue", "with --k8s: Kueue's local queue `NAME`"),
+		truth(&o.check, "check", "let the scheduler's own tool look at what was written: "+
+			"sbatch --test-only, kubectl-validate or openjd check"),
+		text(&o.Program, "program", "vksplat on the machines that run tasks, `PATH`"),
+		text(&o.roots, "roots", "TOML file `FILE` that says there where the store's roots are "+
+			"(default: one that is written, with inputs beside JOB and outputs in DIR/results)"),
+		text(&o.Work, "work", "folder `DIR` there for unfinished work, on a local disk "+
+			"(default: the scheduler's or run-task's)"),
+		integer(&o.GPUs, "gpus", "`N` GPUs for a task that needs the device; 0: none, for software Vulkan"),
+		integer(&o.CPUs, "cpus", "`N` processors for a task (default: the scheduler's)"),
+		integer(&o.MemoryGB, "memory", "`N` GB of memory for a task (default: the scheduler's; required for htcondor)"),
+		integer(&o.Parallel, "parallel", "with slurm, kubernetes and htcondor: at most `N` tasks of a stage at a time "+
+			"(default: any number)"),
+		integer(&o.MaxArray, "max-array", "with slurm: the cluster's MaxArraySize is `N`"),
+		text(&o.Image, "image", "with kubernetes: container image `NAME` (required)"),
+		other((*listFlag)(&o.claims), "claim", "with kubernetes: `ROOT=CLAIM`, a root is on this PersistentVolumeClaim "+
+			"(default: one of the root's name); can be given again"),
+		text(&o.GPUResource, "gpu-resource", "with kubernetes: a GPU is called `NAME`"),
+		text(&o.Queue, "queue", "with kubernetes: Kueue's local queue `NAME`"),
+		text(&o.Show, "show", "with opencue: the show `NAME`"),
+		text(&o.Shot, "shot", "with opencue: the shot `NAME`"),
+		text(&o.User, "user", "with opencue: tasks run as `NAME` (default: you)"),
 	}}}
 }
 
@@ -59,130 +105,145 @@ func (f *listFlag) String() string     { return strings.Join(*f, " ") }
 func (f *listFlag) Set(s string) error { *f = append(*f, s); return nil }
 
 func (a *app) farmExportCommand() *cobra.Command {
-	o := &farmExportOptions{program: "vksplat", gpus: 1, maxArray: export.DefaultMaxArray, resource: "nvidia.com/gpu"}
+	o := &farmExportOptions{Options: export.Options{Program: "vksplat", GPUs: 1, MaxArray: export.DefaultMaxArray,
+		GPUResource: "nvidia.com/gpu", Show: "testing", Shot: "default", Claims: map[string]string{}}}
 	cmd := &cobra.Command{
-		Use:   "export JOB -o DIR --slurm|--openjd|--k8s",
-		Short: "Write a job as files of another scheduler",
-		Long: "Write the job JOB as files for Slurm, Open Job Description or Kubernetes, which run its\n" +
-			"tasks by vksplat farm run-task. Results, manifests and resuming are the same as in the\n" +
-			"farm's own queue, so that a job can move. docs/farm-export.md says how to submit them.",
-		Example: "  vksplat farm export job.toml --slurm -o /shared/garden --program /shared/bin/vksplat --check\n" +
-			"  vksplat farm export job.toml --k8s -o garden --image registry.example.org/vksplat:1.0\n" +
-			"  vksplat farm export job.toml --openjd -o garden",
+		Use:   "export JOB -o DIR --to SCHEDULER",
+		Short: "Write a job as files for a scheduler",
+		Long: "Write the job JOB as files for Slurm, Kubernetes, Open Job Description, OpenCue or HTCondor,\n" +
+			"which run its tasks by vksplat farm run-task. Results, manifests and resuming are the same\n" +
+			"under all of them, so that a job can move. docs/farm-export.md says how to submit them.",
+		Example: "  vksplat farm export job.toml --to slurm -o /shared/garden --program /shared/bin/vksplat --check\n" +
+			"  vksplat farm export job.toml --to kubernetes -o garden --image registry.example.org/vksplat:1.0\n" +
+			"  vksplat farm export job.toml --to openjd -o garden",
 		Args: one("JOB file"),
 	}
 	table := o.table()
 	register(cmd.Flags(), table)
 	a.completes(cmd, table)
+	cmd.SetFlagErrorFunc(formerEngine)
 	cmd.RunE = a.runs(func(args []string) error {
 		o.file = args[0]
-		return a.farmExport(o)
+		return a.farmExport(o, func(flag string) bool { return cmd.Flags().Changed(flag) })
 	})
 	return cmd
 }
 
-// engine is a scheduler that jobs are written for.
-type engine struct {
-	chosen bool
-	write  func(*spec.Job, *spec.Plan, export.Options) ([]export.File, error)
-	next   string   // what to do with the folder
-	check  []string // program that knows whether the files are right, and its arguments; * is every file
-	unset  []string // what it says where it cannot look at them, for want of its settings or its server
+// formerEngine names the successor of the flags that chose a scheduler.
+func formerEngine(_ *cobra.Command, err error) error {
+	for former, name := range map[string]string{"--slurm": "slurm", "--k8s": "kubernetes", "--openjd": "openjd"} {
+		if err.Error() == "unknown flag: "+former {
+			return usagef("it is --to "+name+" now", "%w", err)
+		}
+	}
+	return err
 }
 
-// engine picks the one that is asked for.
-func (o *farmExportOptions) engine() (found *engine, err error) {
-	for _, e := range []engine{
-		{o.slurm, export.Slurm, "submit it with: bash %s/" + export.SubmitName, []string{"sbatch", "bash", export.SubmitName, "--test-only"},
-			[]string{"configuration source", "configuration file", "slurm.conf", "slurm controller", "controller not responding"}},
-		{o.openjd, export.OpenJD, "the template is %s/" + export.OpenJDName, []string{"openjd", "openjd", "check", export.OpenJDName}, nil},
-		{o.k8s, export.Kubernetes, "submit it with: bash %s/" + export.SubmitName, []string{"kubectl-validate", "kubectl-validate", "*"}, nil},
-	} {
-		if e.chosen && found != nil {
-			return nil, usagef("choose one", "several schedulers are given")
+// engine returns the scheduler that is asked for, and refuses flags that it has no use for.
+func (o *farmExportOptions) engine(given func(string) bool) (*engine, error) {
+	if o.to == "" {
+		return nil, usagef("give --to "+wording.Or(engineNames()), "no scheduler is given")
+	}
+	e := engines[slices.IndexFunc(engines, func(e *engine) bool { return e.name == o.to })]
+	for _, other := range engines {
+		for _, flag := range other.flags {
+			if !given(flag) || slices.Contains(e.flags, flag) {
+				continue
+			}
+			hint := "leave it out"
+			if flag == "roots" && e.name == "kubernetes" {
+				hint = "roots are claims there: --claim inputs=scans"
+			} else if flag == "roots" {
+				hint = "roots are the parameters Inputs and Outputs there"
+			}
+			return nil, usagef(hint, "flag --%s is not for %s", flag, e.name)
 		}
-		if e.chosen {
-			found = &e
-		}
-	}
-	if found == nil {
-		return nil, usagef("give --slurm, --openjd or --k8s", "no scheduler is given")
-	}
-	return found, nil
-}
-
-// options are those of package export.
-func (o *farmExportOptions) options() (export.Options, error) {
-	e := export.Options{Dir: absolute(o.out), Program: o.program, Roots: o.roots, Work: o.work, GPUs: o.gpus, CPUs: o.cpus, Parallel: o.parallel, MaxArray: o.maxArray,
-		Image: o.image, Queue: o.queue, GPUResource: o.resource, Claims: map[string]string{}}
-	if !o.k8s && (o.image != "" || o.queue != "" || len(o.claims) > 0) {
-		return e, usagef("", "flags --image, --claim and --queue are for --k8s")
-	}
-	for _, text := range o.claims {
-		root, claim, found := strings.Cut(text, "=")
-		if !found || root == "" || claim == "" {
-			return e, usagef("as in --claim inputs=scans", "flag --claim: %q names no root and its claim", text)
-		}
-		e.Claims[root] = claim
-	}
-	if o.k8s && (o.roots != "" || o.work != "") {
-		return e, usagef("roots are claims there: --claim inputs=scans", "flags --roots and --work are not for --k8s")
-	}
-	if o.roots != "" {
-		e.Roots = absolute(o.roots)
-	} else if !o.k8s {
-		e.Roots = filepath.Join(e.Dir, rootsFile)
 	}
 	return e, nil
 }
 
+// ownRoots says that the export has a file of roots of its own.
+func (o *farmExportOptions) ownRoots(e *engine) bool {
+	return o.roots == "" && slices.Contains(e.flags, "roots")
+}
+
+// fill adds to the options of package export what no flag gives as it is.
+func (o *farmExportOptions) fill(e *engine) error {
+	o.Dir, o.Inputs = absolute(o.out), filepath.Dir(absolute(o.file))
+	o.Outputs = filepath.Join(o.Dir, resultsFolder)
+	for _, text := range o.claims {
+		root, claim, found := strings.Cut(text, "=")
+		if !found || root == "" || claim == "" {
+			return usagef("as in --claim inputs=scans", "flag --claim: %q names no root and its claim", text)
+		}
+		o.Claims[root] = claim
+	}
+	if o.roots != "" {
+		o.Roots = absolute(o.roots)
+	} else if o.ownRoots(e) {
+		o.Roots = filepath.Join(o.Dir, rootsFile)
+	}
+	if e.name == "opencue" && o.User == "" {
+		who, err := user.Current()
+		if err != nil {
+			return usagef("name one with --user", "who runs this is not known: %w", err)
+		}
+		o.User = who.Username
+	}
+	return nil
+}
+
+// resultsFolder is where an export has results go, if nothing else is said.
+const resultsFolder = "results"
+
 // rootsFile is where an export says what the store's roots are.
 const rootsFile = "roots.toml"
 
-// farmExport writes a job for another scheduler.
-func (a *app) farmExport(o *farmExportOptions) error {
-	e, err := o.engine()
+// farmExport writes a job for a scheduler. given says which flags were.
+func (a *app) farmExport(o *farmExportOptions, given func(string) bool) error {
+	e, err := o.engine(given)
 	if err != nil {
 		return err
 	}
 	if o.out == "" {
-		return usagef("as in: vksplat farm export job.toml --slurm -o DIR", "no output folder: -o is required")
+		return usagef("as in: vksplat farm export job.toml --to slurm -o DIR", "no output folder: -o is required")
 	}
-	options, err := o.options()
-	if err != nil {
+	if err := o.fill(e); err != nil {
 		return err
 	}
 	job, plan, err := readJob(o.file)
 	if err != nil {
 		return err
 	}
-	if o.check {
-		if _, err := exec.LookPath(e.check[0]); err != nil { // before anything is written: the same command again would find the folder in use
+	if o.check { // before anything is written: the same command again would find the folder in use
+		if _, err := exec.LookPath(e.check[0]); err != nil {
 			return usagef("install it, or leave --check out", "flag --check: %s is not installed here", e.check[0])
 		}
 	}
-	files, err := e.write(job, plan, options)
+	files, err := e.write(job, plan, o.Options)
 	if err != nil {
 		return err
 	}
-	if err := writeExport(options.Dir, files); err != nil {
+	if o.ownRoots(e) {
+		files = append(files, export.RootsFile(rootsFile, job, o.Inputs, o.Outputs))
+	}
+	if err := writeExport(o.Dir, files); err != nil {
 		return err
 	}
-	if o.roots == "" && !o.k8s {
-		results := filepath.Join(options.Dir, "results")
-		if err := os.Mkdir(results, 0o777); err != nil {
-			return folderError(results, err)
-		}
-		if err := writeFile(options.Dir, export.RootsFile(rootsFile, job, filepath.Dir(absolute(o.file)), results)); err != nil {
-			return err
+	for _, name := range e.folders {
+		if dir := filepath.Join(o.Dir, name); name != resultsFolder || o.roots == "" {
+			if err := os.Mkdir(dir, 0o777); err != nil {
+				return folderError(dir, err)
+			}
 		}
 	}
 	if o.check {
-		if err := e.look(options.Dir, o.out, files); err != nil {
+		if err := e.look(o.Dir, o.out, files); err != nil {
 			return err
 		}
 	}
-	a.printf("%s of job %s in %s\n"+e.next+"\n", count(len(plan.Tasks), "task"), scene.Printable(job.Name), o.out, o.out)
+	a.printf("%s of job %s in %s\n%s %s\n", count(len(plan.Tasks), "task"), scene.Printable(job.Name), o.out,
+		e.next, quoted(filepath.Join(o.out, e.file)))
 	return nil
 }
 
@@ -233,13 +294,17 @@ func (e *engine) look(dir, out string, files []export.File) error {
 	if err == nil {
 		return nil
 	}
-	lines := strings.FieldsFunc(string(said[:min(len(said), mostSaid)]), func(r rune) bool { return r == '\n' || r == '\r' })
+	lines := strings.FieldsFunc(string(said[:min(len(said), mostSaid)]),
+		func(r rune) bool { return r == '\n' || r == '\r' })
 	err = fmt.Errorf("%s: %w: %s", e.check[0], err, strings.Join(lines, "; "))
-	if slices.ContainsFunc(e.unset, func(text string) bool { return strings.Contains(strings.ToLower(string(said)), text) }) {
+	lower := strings.ToLower(string(said))
+	if slices.ContainsFunc(e.unset, func(text string) bool { return strings.Contains(lower, text) }) {
 		return &scene.Error{Op: "check export", Err: err, Kind: store.ErrSetup,
-			Hint: fmt.Sprintf("%s finds no cluster from here, so nobody looked at the files; they are written: where it is set up, cd %s && %s", e.check[0], quoted(out), strings.Join(args, " "))}
+			Hint: fmt.Sprintf("%s finds no cluster from here, so nobody looked at the files; they are written: "+
+				"where it is set up, cd %s && %s", e.check[0], quoted(out), strings.Join(args, " "))}
 	}
-	return &scene.Error{Op: "check export", Path: dir, Err: err, Hint: "the scheduler does not take these files; what it says is above"}
+	return &scene.Error{Op: "check export", Path: dir, Err: err,
+		Hint: "the scheduler does not take these files; what it says is above"}
 }
 
 // mostSaid is how much of what a scheduler's tool says is printed, in bytes.

@@ -31,7 +31,6 @@ type runTaskOptions struct {
 	index    int
 	of       string // list of tasks that index counts in, "": all
 	attempt  int
-	fenced   bool
 	roots    string // file
 	work     string
 	cache    int64 // bytes
@@ -45,13 +44,16 @@ func (o *runTaskOptions) table() []optionGroup {
 		text(&o.file, "spec", "the job document, `FILE`"),
 		integer(&o.index, "index", "run task `N` of the job, counted from 0"),
 		text(&o.of, "of", "--index counts in the tasks of `LIST`, as in 0-17,22 (default: all)"),
-		integer(&o.attempt, "attempt", "this is attempt `K`, for logs and manifests (default: the one behind the last that has a log)"),
-		truth(&o.fenced, "fenced", "attempts are numbered by a queue that repeats none: checkpoints of higher ones are left alone"),
-		text(&o.roots, "roots", "TOML file `FILE` that says where the store's roots are (default: inputs beside the job document, outputs in farm-results here)"),
-		text(&o.work, "work", "folder `DIR` on a local disk for inputs and work in the making (default: the user's cache folder)").isFolder(),
+		integer(&o.attempt, "attempt", "this is attempt `K`, of an engine that gives no number twice; "+
+			"checkpoints of higher ones are left alone (default: the one behind the last that has a log)"),
+		text(&o.roots, "roots", "TOML file `FILE` that says where the store's roots are "+
+			"(default: inputs beside the job document, outputs in farm-results here)"),
+		text(&o.work, "work", "folder `DIR` on a local disk for inputs and work in the making "+
+			"(default: the user's cache folder)").isFolder(),
 		other((*sizeFlag)(&o.cache), "cache-size", "`BYTES` of inputs that stay in the work folder (default: all)"),
 		other((*deviceFlag)(&o.device), "device", "auto, or a device's `INDEX|UUID|PCI` as vksplat devices lists them"),
-		chosen(&o.progress, "progress", "`HOW`: plain lines, json (an object a line), or openjd", progressPlain, progressJSON, progressOpenJD),
+		chosen(&o.progress, "progress", "`HOW`: plain lines, json (an object a line), or openjd",
+			progressPlain, progressJSON, progressOpenJD),
 	}}}
 }
 
@@ -63,9 +65,10 @@ func (a *app) farmRunTaskCommand() *cobra.Command {
 		Long: "Run one task of a job: fetch its inputs, go on with its checkpoint where there is one,\n" +
 			"run it, and put its results into the store, all at once. No server is needed. What is\n" +
 			"done already is not done again. SIGTERM saves, uploads and exits with 75; the next\n" +
-			"attempt goes on. docs/farm.md lists the exit codes.",
+			"attempt goes on. docs/farm-tasks.md lists the exit codes.",
 		Example: "  vksplat farm run-task --spec job.toml --index 0\n" +
-			"  vksplat farm run-task --spec job.toml --index $SLURM_ARRAY_TASK_ID --roots roots.toml --work /scratch/farm",
+			"  vksplat farm run-task --spec job.toml --index $SLURM_ARRAY_TASK_ID " +
+			"--roots roots.toml --work /scratch/farm",
 		Args: cobra.NoArgs,
 		RunE: a.runs(func([]string) error {
 			err := a.runTask(o)
@@ -107,7 +110,8 @@ func readJob(file string) (*spec.Job, *spec.Plan, error) {
 	}
 	data, err := readAtMost(file, maxJobFile)
 	if err != nil {
-		return nil, nil, &scene.Error{Op: "read job", Path: file, Err: pathless(err), Hint: "name the file of a job; docs/farm.md shows one", Kind: store.ErrSetup}
+		return nil, nil, &scene.Error{Op: "read job", Path: file, Err: pathless(err),
+			Hint: "name the file of a job; docs/farm-jobs.md shows one", Kind: store.ErrSetup}
 	}
 	job, err := spec.Parse(file, data)
 	if err != nil {
@@ -126,13 +130,15 @@ func (o *runTaskOptions) readRoots(job *spec.Job) (store.Roots, error) {
 	if err := os.MkdirAll(results, 0o777); err != nil {
 		return nil, folderError(results, err)
 	}
-	return store.Roots{job.Store.Inputs: {URL: absolute(filepath.Dir(o.file))}, job.Store.Outputs: {URL: absolute(results)}}, nil
+	return store.Roots{job.Store.Inputs: {URL: absolute(filepath.Dir(o.file))},
+		job.Store.Outputs: {URL: absolute(results)}}, nil
 }
 
 // count has index count in all tasks of the job.
 func (o *runTaskOptions) count() (err error) {
 	if o.index < 0 {
-		return usagef("tasks count from 0; vksplat farm submit JOB --dry-run lists them", "run-task needs the number of a task: --index N")
+		return usagef("tasks count from 0; vksplat farm run JOB --dry-run lists them",
+			"run-task needs the number of a task: --index N")
 	}
 	if o.of != "" {
 		o.index, err = export.Nth(o.of, o.index)
@@ -176,7 +182,8 @@ func (a *app) runTask(o *runTaskOptions) error {
 	ctx, done := a.taskSignals(&saved)
 	defer done()
 	report := a.reporter(o.progress)
-	t := task.Options{Job: job, Plan: plan, Index: o.index, Attempt: o.attempt, Fenced: o.fenced, Roots: roots, Work: absolute(o.work), CacheMax: o.cache,
+	t := task.Options{Job: job, Plan: plan, Index: o.index, Attempt: o.attempt, Roots: roots,
+		Work: absolute(o.work), CacheMax: o.cache,
 		Program: program, Version: programVersion(), Device: o.device,
 		Report: func(p task.Progress) {
 			saved.Store(p.Free)
@@ -195,13 +202,15 @@ func (a *app) runTask(o *runTaskOptions) error {
 		return err
 	}
 	if o.progress == progressPlain {
-		a.printf("results: %s in %s, %s together\n", count(len(m.Files), "file"), store.OutOf(task.KeyOf(job, &plan.Tasks[o.index])), bytesText(m.Bytes()))
+		a.printf("results: %s in %s, %s together\n", count(len(m.Files), "file"),
+			store.OutOf(task.KeyOf(job, &plan.Tasks[o.index])), bytesText(m.Bytes()))
 	}
 	return nil
 }
 
-// taskSignals returns a context that ends with the first signal, and says why: Ctrl-C gives the task up, the others hand it back. A later one ends the process at once,
-// unless there is a child that saves: then only Ctrl-C does, for schedulers repeat theirs.
+// taskSignals returns a context that ends with the first signal, and says why: Ctrl-C gives the task up, the others
+// hand it back. A later one ends the process at once, unless there is a child that saves: then only Ctrl-C does, for
+// schedulers repeat theirs.
 func (a *app) taskSignals(saved *atomic.Bool) (ctx context.Context, done func()) {
 	ctx, end := context.WithCancelCause(context.Background())
 	signals := make(chan os.Signal, 4)
@@ -218,7 +227,8 @@ func (a *app) taskSignals(saved *atomic.Bool) (ctx context.Context, done func())
 				first = time.Now()
 				end(cause)
 			case time.Since(first) >= abortAfter && (s == os.Interrupt || saved.Load()):
-				_, _ = fmt.Fprintln(a.stderr, "\nvksplat: aborted; what this machine has of the task stays in its work folder")
+				_, _ = fmt.Fprintln(a.stderr,
+					"\nvksplat: aborted; what this machine has of the task stays in its work folder")
 				os.Exit(task.ExitOf(cause))
 			}
 		}
@@ -243,7 +253,8 @@ func (a *app) reporter(how string) func(task.Progress) {
 		}
 		share, of := "", ""
 		if p.Of > 0 {
-			share, of = fmt.Sprintf("openjd_progress: %.1f\n", 100*float64(min(p.Step, p.Of))/float64(p.Of)), fmt.Sprintf(" %d/%d", p.Step, p.Of)
+			share = fmt.Sprintf("openjd_progress: %.1f\n", 100*float64(min(p.Step, p.Of))/float64(p.Of))
+			of = fmt.Sprintf(" %d/%d", p.Step, p.Of)
 		}
 		switch how {
 		case progressJSON:

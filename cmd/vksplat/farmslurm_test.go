@@ -16,7 +16,6 @@ import (
 	"testing"
 	"time"
 
-	"vksplat/farm/lab"
 	"vksplat/farm/store"
 )
 
@@ -66,7 +65,8 @@ func startSlurm(t *testing.T) {
 	host, _, _ = strings.Cut(host, ".")
 	dir := t.TempDir()
 	conf := filepath.Join(dir, "slurm.conf")
-	if err := os.WriteFile(conf, fmt.Appendf(nil, slurmConf, host, dir, portOf(freeAddress(t)), portOf(freeAddress(t))), 0o644); err != nil {
+	text := fmt.Appendf(nil, slurmConf, host, dir, portOf(freeAddress(t)), portOf(freeAddress(t)))
+	if err := os.WriteFile(conf, text, 0o644); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("SLURM_CONF", conf)
@@ -77,7 +77,8 @@ func startSlurm(t *testing.T) {
 		}
 		cmd := exec.Command(args[0], args[1:]...)
 		cmd.Stdout, cmd.Stderr = said, said
-		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM} // a group that they signal is not this one
+		// A group that they signal is not this one.
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
@@ -102,13 +103,15 @@ func startSlurm(t *testing.T) {
 	}
 }
 
+// freeAddress returns one that nobody listens at.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	address, err := lab.FreeAddress()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return address
+	defer l.Close() // nobody connected
+	return l.Addr().String()
 }
 
 func portOf(address string) string {
@@ -140,8 +143,8 @@ model = "@model"
 to = "splat"
 `, slurmSteps)
 
-// TestSlurmArray submits an exported job to a Slurm of this machine and disturbs its trainings: one has its child killed, one run-task itself, one is requeued by
-// Slurm. The models are those of undisturbed runs.
+// TestSlurmArray submits an exported job to a Slurm of this machine and disturbs its trainings: one has its child
+// killed, one run-task itself, one is requeued by Slurm. The models are those of undisturbed runs.
 func TestSlurmArray(t *testing.T) {
 	if os.Getenv(longVariable) != "1" {
 		t.Skip(longVariable + "=1 runs an array of trainings under Slurm")
@@ -158,7 +161,8 @@ func TestSlurmArray(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	script(t, program, "farm", "export", job, "--slurm", "-o", out, "--gpus", "0", "--program", program, "--work", filepath.Join(dir, "work"), "--check")
+	script(t, program, "farm", "export", job, "--to", "slurm", "-o", out, "--gpus", "0",
+		"--program", program, "--work", filepath.Join(dir, "work"), "--check")
 	t.Log(script(t, "bash", filepath.Join(out, "submit.sh")))
 	t.Cleanup(func() {
 		logs, _ := filepath.Glob(filepath.Join(out, "log", "02-*.log")) // the pattern is right
@@ -186,7 +190,8 @@ func TestSlurmArray(t *testing.T) {
 		if err != nil || m.Attempt != 2 || m.Step != slurmSteps {
 			t.Errorf("training %d: attempt %d, step %d, %v; want the second attempt", seed, m.Attempt, m.Step, err)
 		}
-		if _, err := os.Stat(filepath.Join(results, "convert", fmt.Sprintf("seed=%d", seed), "out", "model.splat")); err != nil {
+		converted := filepath.Join(results, "convert", fmt.Sprintf("seed=%d", seed), "out", "model.splat")
+		if _, err := os.Stat(converted); err != nil {
 			t.Error(err)
 		}
 	}
@@ -199,7 +204,8 @@ func undisturbed(t *testing.T, dir string) (wholes []string) {
 	vksplat(t, "demo", "--capture-only", "-m", capture, "--images", "6", "--size", "48x48", "--points", "200")
 	for seed := 1; seed <= 3; seed++ {
 		whole := filepath.Join(dir, strconv.Itoa(seed))
-		vksplat(t, "train", capture, "--seed", strconv.Itoa(seed), "--iterations", strconv.Itoa(slurmSteps), "--progress", "none", "-m", whole)
+		vksplat(t, "train", capture, "--seed", strconv.Itoa(seed), "--iterations", strconv.Itoa(slurmSteps),
+			"--progress", "none", "-m", whole)
 		wholes = append(wholes, whole)
 	}
 	return wholes
@@ -230,7 +236,8 @@ func disturb(t *testing.T, out string) {
 				delete(held, id)
 			} else if since, known := held[id]; !known {
 				held[id] = time.Now()
-			} else if time.Since(since) > 5*time.Second { // and not the two minutes that Slurm waits; at once, what is left of the first attempt is in the way
+			} else if time.Since(since) > 5*time.Second {
+				// Not the two minutes that Slurm waits; at once, what is left of the first attempt is in the way.
 				_ = exec.Command("scontrol", "update", "JobId="+id, "StartTime=now").Run() // it may run meanwhile
 			}
 			if !strings.HasPrefix(state, "RUNNING") || disturbed[id] || !advanced(out, id) {
@@ -284,7 +291,9 @@ func taskOf(t *testing.T, out string, index int) int {
 	for _, file := range files {
 		args, err := os.ReadFile(file)
 		text := strings.ReplaceAll(string(args), "\x00", " ")
-		if err == nil && strings.Contains(text, "farm run-task") && strings.Contains(text, filepath.Join(out, "job.json")) && strings.Contains(text, fmt.Sprintf(" --index %d ", index)) {
+		is := func(part string) bool { return strings.Contains(text, part) }
+		if err == nil && is("farm run-task") && is(filepath.Join(out, "job.json")) &&
+			is(fmt.Sprintf(" --index %d ", index)) {
 			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(file)))
 			return pid
 		}

@@ -3,27 +3,21 @@ package main
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"path"
 	"path/filepath"
-	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"vksplat/farm/queue"
-	"vksplat/farm/spec"
 	"vksplat/farm/store"
-	"vksplat/farm/task"
-	"vksplat/farm/worker"
 	"vksplat/scene"
 )
 
@@ -33,60 +27,130 @@ type artifact struct {
 	store.File
 }
 
-// resultsOf finds the results of a task, or with old those that were there before they were wanted anew, and the key below which the manifest names files.
-func resultsOf(root store.Root, key string, old bool) (m *store.Manifest, below string, err error) {
-	if old {
-		return store.Old(root, key)
-	}
-	m, err = store.ReadManifest(root, store.OutOf(key))
-	return m, store.OutOf(key), err
+// results are those of a job, or of several, in the store.
+type results struct {
+	root store.Root
+	key  string // of the folder
 }
 
-// artifacts calls fn for the results of a job's tasks, or with old those before them.
-func artifacts(ctx context.Context, q *farm, roots store.Roots, name, pattern string, old bool, fn func(root store.Root, key string, f artifact) error) error {
-	document, err := q.Document(ctx, name)
+// openResults opens the folder that farm run names at its end, or with the file of roots NAME/JOB: the folder of a job
+// below the root of that name.
+func openResults(where string, r *rootsFlags) (*results, error) {
+	roots, err := r.read()
+	if err != nil {
+		return nil, err
+	}
+	name, below, _ := strings.Cut(strings.TrimSuffix(where, "/"), "/")
+	if o, named := roots[name]; named && below != "" && !isFolder(where) {
+		root, err := store.Open(o)
+		return &results{root, below}, err
+	}
+	dir := absolute(where)
+	if real, err := filepath.EvalSymlinks(dir); err == nil { // no key leads through a link out of its root
+		dir = real
+	}
+	folder, job := filepath.Split(dir)
+	if store.IsBucket(where) {
+		folder, job = path.Split(strings.TrimSuffix(where, "/"))
+	} else if !isFolder(where) {
+		return nil, usagef("name the folder that vksplat farm run says at its end; with --roots FILE also ROOT/JOB",
+			"%s: there is no such folder", where)
+	}
+	root, err := store.Open(store.Options{URL: folder})
+	return &results{root, job}, err
+}
+
+// name is how a task is called below the folder.
+func (r *results) name(task string) string {
+	return strings.TrimPrefix(strings.TrimPrefix(task, r.key), "/")
+}
+
+// tasks lists those that have left something.
+func (r *results) tasks() ([]store.Task, error) {
+	list, err := store.Tasks(r.root, r.key)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, usagef("name the folder that vksplat farm run says at its end", "there is nothing at %s in %s",
+			r.key, r.root)
+	}
+	return list, store.Explain("list results", r.key, err)
+}
+
+// artifacts calls fn for the files of all tasks that fit a pattern, or with old for those that tasks had before they
+// were made again.
+func (r *results) artifacts(pattern string, old bool, fn func(key string, f artifact) error) error {
+	tasks, err := r.tasks()
 	if err != nil {
 		return err
 	}
-	job, err := spec.Parse(name, document)
-	if err != nil {
-		return err
-	}
-	plan, err := job.Plan()
-	if err != nil {
-		return err
-	}
-	root, err := roots.Open(job.Store.Outputs)
-	if err != nil {
-		return err
-	}
-	for i := range plan.Tasks {
-		t := &plan.Tasks[i]
-		m, below, err := resultsOf(root, task.KeyOf(job, t), old)
-		if errors.Is(err, fs.ErrNotExist) || err == nil && m.Hash != plan.Hash(i) {
+	for _, t := range tasks {
+		var m *store.Manifest
+		below := store.OutOf(t.Key)
+		if old {
+			m, below, err = store.Old(r.root, t.Key)
+		} else {
+			m, err = store.ReadManifest(r.root, below)
+		}
+		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
 		if err != nil {
-			return store.Explain("read results", task.KeyOf(job, t), err)
+			return store.Explain("read results", t.Key, err)
 		}
+		task := r.name(t.Key)
 		for _, f := range m.Files {
-			fits := pattern == "" || pattern == t.Name
-			for _, name := range []string{path.Base(f.Name), f.Name, t.Name + "/" + f.Name} {
-				matched, err := path.Match(pattern, name)
-				if err != nil {
-					return usagef("* and ? stand for parts of names", "%q is no pattern: %w", pattern, err)
-				}
-				fits = fits || matched
+			fits, err := fitsFile(pattern, task, f.Name)
+			if err == nil && fits {
+				err = fn(m.Key(below, f), artifact{task, f})
 			}
-			if !fits {
-				continue
-			}
-			if err := fn(root, m.Key(below, f), artifact{t.Name, f}); err != nil {
+			if err != nil {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+// fitsFile says whether a pattern is of a file, or is the name of its task; "" is of all.
+func fitsFile(pattern, task, file string) (bool, error) {
+	if pattern == "" || pattern == task {
+		return true, nil
+	}
+	for _, name := range []string{path.Base(file), file, task + "/" + file} {
+		if fits, err := path.Match(pattern, name); err != nil {
+			return false, usagef("* and ? stand for parts of names", "%q is no pattern: %w", pattern, err)
+		} else if fits {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// resultsCommand makes a command that works on the results in a folder.
+func (a *app) resultsCommand(cmd *cobra.Command, own []option, work func(ctx context.Context, r *results, args []string) error) *cobra.Command {
+	flags := &rootsFlags{}
+	table := []optionGroup{{options: append(own, flags.table()...)}}
+	register(cmd.Flags(), table)
+	a.completes(cmd, table)
+	cmd.RunE = a.runs(func(args []string) error {
+		ctx, stop := a.stoppable(always("stopping"))
+		defer stop()
+		r, err := openResults(args[0], flags)
+		if err != nil {
+			return err
+		}
+		return work(ctx, r, args)
+	})
+	return cmd
+}
+
+// orMore makes an argument check: what, and further words.
+func orMore(what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) > 0 {
+			return nil
+		}
+		return usagef("as in: vksplat farm "+cmd.Use, "%s needs one %s", cmd.Name(), what)
+	}
 }
 
 func (a *app) farmArtifactsCommand() *cobra.Command {
@@ -97,70 +161,58 @@ func (a *app) farmArtifactsCommand() *cobra.Command {
 	return parent(cmd, a.artifactsLsCommand(), a.artifactsGetCommand())
 }
 
-// rootsOf are the roots that flags name, or those of a job that is done on this machine.
-func rootsOf(q *farm, r *rootsFlags) (store.Roots, error) {
-	if q.run != nil && r.file == "" {
-		r.file = q.run.roots()
-	}
-	return r.read()
-}
-
 func (a *app) artifactsLsCommand() *cobra.Command {
-	r, asJSON, old := &rootsFlags{}, false, false
+	asJSON, old := false, false
 	cmd := &cobra.Command{
-		Use:     "ls JOB [PATTERN]",
-		Short:   "List the files that tasks of a job made",
-		Long:    "List the files that tasks of a job made. PATTERN is of files, as in *.ply, or a task's name.\nExits with 1 if no file matches it.",
-		Example: "  vksplat farm artifacts ls sweep\n  vksplat farm artifacts ls film '*.mp4'",
-		Args:    orMore("JOB"),
+		Use:   "ls DIR [PATTERN]",
+		Short: "List the files that tasks made",
+		Long: "List the files that tasks made whose results are in DIR, the folder or bucket that farm\n" +
+			"run names at its end. PATTERN is of files, as in *.ply, or a task's name. Exits with 1 if\n" +
+			"no file matches it.",
+		Example: "  vksplat farm artifacts ls two-gardens\n  vksplat farm artifacts ls s3://bucket/results/film '*.mp4'",
+		Args:    orMore("DIR"),
 	}
-	return a.farmSub(cmd, &farmFlags{}, true, append([]option{truth(&asJSON, "json", "as JSON"), oldResults(&old)}, r.table()...), func(ctx context.Context, q *farm, args []string) error {
-		roots, err := rootsOf(q, r)
-		if err != nil {
-			return err
-		}
-		list := []artifact{}
-		err = artifacts(ctx, q, roots, args[0], second(args), old, func(_ store.Root, _ string, f artifact) error {
-			list = append(list, f)
-			return nil
+	return a.resultsCommand(cmd, []option{truth(&asJSON, "json", "as JSON"), oldResults(&old)},
+		func(_ context.Context, r *results, args []string) error {
+			list, pattern := []artifact{}, second(args)
+			err := r.artifacts(pattern, old, func(_ string, f artifact) error {
+				list = append(list, f)
+				return nil
+			})
+			switch {
+			case err != nil:
+				return err
+			case len(list) == 0 && pattern != "":
+				return &hintedError{err: fmt.Errorf("list results: there are none%s", matching(pattern)),
+					hint: "without a pattern it lists all that there is"}
+			case asJSON:
+				return a.printJSON(list)
+			}
+			w := tabwriter.NewWriter(a.stdout, 0, 8, 2, ' ', 0)
+			for _, f := range list {
+				_, _ = fmt.Fprintf(w, "%s\t%s\t%s\n", f.Task, f.Name, bytesText(f.Size))
+			}
+			return w.Flush()
 		})
-		if err != nil {
-			return err
-		}
-		if pattern := second(args); len(list) == 0 && pattern != "" {
-			return &hintedError{err: fmt.Errorf("list results: job %s has none%s", args[0], matching(pattern)), hint: "without a pattern it lists all that there is"}
-		}
-		if asJSON {
-			return a.printJSON(list)
-		}
-		w := tabwriter.NewWriter(a.stdout, 0, 8, 2, ' ', 0)
-		for _, f := range list {
-			_, _ = fmt.Fprintf(w, "%s\t%s\t%s\n", f.Task, f.Name, bytesText(f.Size))
-		}
-		return w.Flush()
-	})
 }
 
 func oldResults(old *bool) option {
-	return truth(old, "old", "what tasks had before retry --redo, until gc")
+	return truth(old, "old", "what tasks had before run --redo, until gc")
 }
 
 func second(args []string) string { return cmp.Or(append(args[1:], "")...) }
 
 func (a *app) artifactsGetCommand() *cobra.Command {
-	r, out, old, overwrite := &rootsFlags{}, ".", false, false
+	out, old, overwrite := ".", false, false
 	cmd := &cobra.Command{
-		Use:     "get JOB [PATTERN] -o DIR",
-		Short:   "Fetch the files that tasks of a job made, to DIR/TASK/FILE",
-		Example: "  vksplat farm artifacts get film '*.mp4' -o videos",
-		Args:    orMore("JOB"),
+		Use:     "get DIR [PATTERN] -o TO",
+		Short:   "Fetch the files that tasks made, to TO/TASK/FILE",
+		Example: "  vksplat farm artifacts get s3://bucket/results/film '*.mp4' -o videos",
+		Args:    orMore("DIR"),
 	}
-	own := append([]option{text(&out, "output", "to the folder `DIR`").letter("o").isFolder(), oldResults(&old), overwriteOption(&overwrite, "a file of other content")}, r.table()...)
-	return a.farmSub(cmd, &farmFlags{}, true, own, func(ctx context.Context, q *farm, args []string) error {
-		roots, err := rootsOf(q, r)
-		if err != nil {
-			return err
-		}
+	own := []option{text(&out, "output", "to the folder `TO`").letter("o").isFolder(), oldResults(&old),
+		overwriteOption(&overwrite, "a file of other content")}
+	return a.resultsCommand(cmd, own, func(ctx context.Context, r *results, args []string) error {
 		release, err := claimFolder(out, false)
 		if err != nil {
 			return err
@@ -172,20 +224,21 @@ func (a *app) artifactsGetCommand() *cobra.Command {
 		}
 		defer dir.Close() // its files are closed
 		if !overwrite {   // before the first is fetched
-			err = artifacts(ctx, q, roots, args[0], second(args), old, func(_ store.Root, _ string, f artifact) error {
-				return refuseOther(dir, path.Join(f.Task, f.Name), f.File)
+			err = r.artifacts(second(args), old, func(_ string, f artifact) error {
+				return refuseOther(ctx, dir, path.Join(f.Task, f.Name), f.File)
 			})
 		}
 		if err != nil {
 			return err
 		}
 		n, bytes := 0, int64(0)
-		err = artifacts(ctx, q, roots, args[0], second(args), old, func(root store.Root, key string, f artifact) error {
+		err = r.artifacts(second(args), old, func(key string, f artifact) error {
 			n, bytes = n+1, bytes+f.Size
-			return fetchFile(root, key, f.File, dir, path.Join(f.Task, f.Name))
+			return fetchFile(ctx, r.root, key, f.File, dir, path.Join(f.Task, f.Name))
 		})
 		if err == nil && n == 0 {
-			err = &hintedError{err: fmt.Errorf("get results: job %s has none%s", args[0], matching(second(args))), hint: "vksplat farm artifacts ls " + quoted(args[0]) + " lists what there is"}
+			err = &hintedError{err: fmt.Errorf("get results: there are none%s", matching(second(args))),
+				hint: "vksplat farm artifacts ls " + quoted(args[0]) + " lists what there is"}
 		}
 		if err != nil {
 			return err
@@ -203,28 +256,17 @@ func matching(pattern string) string {
 }
 
 // refuseOther refuses to replace a file by one of other content.
-func refuseOther(dir *os.Root, name string, want store.File) error {
-	f, err := dir.Open(name)
-	if err != nil {
-		return nil // there is none, or fetching says what is wrong
+func refuseOther(ctx context.Context, dir *os.Root, name string, want store.File) error {
+	if have, err := store.ReadLocal(ctx, dir, name, math.MaxInt64, io.Discard); err != nil || have.SHA256 == want.SHA256 {
+		return nil // where there is none, or no file, fetching says what is wrong
 	}
-	defer f.Close() // only read
-	sum := sha256.New()
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return nil
-	} else if _, err := io.Copy(sum, f); err == nil && info.Size() == want.Size && hex.EncodeToString(sum.Sum(nil)) == want.SHA256 {
-		return nil
-	}
-	return usagef("name another folder with -o, or replace it with --overwrite", "%s is there already, and is another file", filepath.Join(dir.Name(), filepath.FromSlash(name)))
+	return usagef("name another folder with -o, or replace it with --overwrite",
+		"%s is there already, and is another file", filepath.Join(dir.Name(), filepath.FromSlash(name)))
 }
 
-// fetchFile copies a file of the store, and checks it on the way. What is there by its name is replaced once it is whole.
-func fetchFile(root store.Root, key string, want store.File, dir *os.Root, name string) error {
-	from, err := root.Open(key)
-	if err != nil {
-		return store.Explain("read results", key, err)
-	}
-	defer from.Close() // only read
+// fetchFile copies a file of the store, and checks it on the way. What is there by its name is replaced once it is
+// whole.
+func fetchFile(ctx context.Context, root store.Root, key string, want store.File, dir *os.Root, name string) error {
 	if err := dir.MkdirAll(path.Dir(name), 0o777); err != nil {
 		return folderError(dir.Name(), err)
 	}
@@ -232,10 +274,9 @@ func fetchFile(root store.Root, key string, want store.File, dir *os.Root, name 
 	if err != nil {
 		return folderError(dir.Name(), err)
 	}
-	sum := sha256.New()
-	_, err = io.Copy(io.MultiWriter(to, sum), from)
-	if err = errors.Join(err, to.Close()); err == nil && hex.EncodeToString(sum.Sum(nil)) != want.SHA256 {
-		err = store.Explain("read results", key, fmt.Errorf("%s: %w: it has not the content that it was written with", key, store.ErrDamaged))
+	err = store.CopyFile(ctx, root, key, want, to)
+	if err = store.Explain("read results", key, errors.Join(err, to.Close())); ctx.Err() != nil {
+		err = errInterrupted
 	}
 	if err == nil {
 		err = dir.Rename(fetchedPart, name)
@@ -246,246 +287,162 @@ func fetchFile(root store.Root, key string, want store.File, dir *os.Root, name 
 	return err
 }
 
-// fetchedPart is the file in the folder of artifacts get that is being fetched. Nobody else fetches into that folder meanwhile.
+// fetchedPart is the file in the folder of artifacts get that is being fetched. Nobody else fetches into that folder
+// meanwhile.
 const fetchedPart = ".vksplat-part"
 
+// finding is what fsck found.
+type finding struct {
+	Task     string `json:"task"`
+	What     string `json:"what"`
+	Repaired bool   `json:"repaired"`
+}
+
 func (a *app) farmFsckCommand() *cobra.Command {
-	r, repair, asJSON := &rootsFlags{}, false, false
+	repair, asJSON := false, false
 	cmd := &cobra.Command{
-		Use:   "fsck",
-		Short: "Check the queue against the results, or rebuild it from them",
-		Long: "Check that the queue is whole, and that it and the results in the store agree. With\n" +
-			"--repair what is wrong is mended; an empty queue is filled with the jobs of the store.\n" +
-			"Where the store knows nothing of a job whose results are missing, it may be another folder or\n" +
-			"not mounted: that is said, and nothing is done again for it.\n" +
-			"Exits with 1 if something is wrong and not mended.",
-		Example: "  vksplat farm fsck --roots roots.toml\n  vksplat farm fsck --roots roots.toml --repair",
-		Args:    cobra.NoArgs,
+		Use:   "fsck DIR",
+		Short: "Read all results, and say which are damaged",
+		Long: "Read all results of tasks in DIR, the folder or bucket that farm run names at its end, and\n" +
+			"say which are not what their manifests say. With --repair these are moved out of the way:\n" +
+			"farm run makes them again. Exits with 1 if something is damaged and not repaired.",
+		Example: "  vksplat farm fsck two-gardens\n  vksplat farm fsck two-gardens --repair",
+		Args:    one("DIR"),
 	}
-	own := append([]option{truth(&repair, "repair", "mend what is wrong"), truth(&asJSON, "json", "as JSON")}, r.table()...)
-	return a.farmSub(cmd, &farmFlags{}, false, own, func(ctx context.Context, q *farm, _ []string) error {
-		roots, err := rootsOf(q, r)
+	own := []option{truth(&repair, "repair", "move damaged results out of the way"), truth(&asJSON, "json", "as JSON")}
+	return a.resultsCommand(cmd, own, func(ctx context.Context, r *results, _ []string) error {
+		tasks, err := r.tasks()
 		if err != nil {
 			return err
 		}
-		var inventory queue.Inventory // nil: the queue alone
-		var stores *worker.Inventory
-		var findings []queue.Finding
-		if len(roots) > 0 {
-			if stores, err = worker.NewInventory(roots); err != nil {
-				return err
+		findings, whole := []finding{}, 0
+		for _, t := range tasks {
+			if !t.Results {
+				continue
 			}
-			if q.run == nil { // what is done on this machine alone has its document in its own folder
-				findings, err = stores.Documents(ctx, q.Queue, repair)
+			switch err := store.Check(ctx, r.root, t.Key, repair); {
+			case ctx.Err() != nil:
+				return errInterrupted
+			case errors.Is(err, store.ErrDamaged):
+				findings = append(findings, finding{r.name(t.Key), scene.ErrorText(err), repair})
+			case err != nil:
+				return store.Explain("read results", t.Key, err)
+			default:
+				whole++
 			}
-			if err != nil {
-				return err
-			}
-			inventory = stores
-		} else {
-			a.note("no root is named: only the queue itself is checked")
 		}
-		found, err := q.Fsck(ctx, inventory, repair)
+		odd, err := store.Odd(r.root, r.key)
 		if err != nil {
-			return err
+			return store.Explain("list results", r.key, err)
 		}
-		findings = append(findings, found...)
-		if jobs, err := q.List(ctx); inventory != nil && err == nil && len(jobs)+len(findings) == 0 {
-			a.warn("there are no jobs, neither in the queue nor in the store: are these its folders, and are they mounted?")
+		for _, key := range odd {
+			a.note(r.name(key) + " is not read: it is no file or folder, or a link that leads elsewhere")
 		}
-		return a.printFindings(findings, stores, asJSON)
+		return a.printFindings(findings, whole, repair, asJSON)
 	})
 }
 
-// leftOf counts the findings that are not mended, and says what to do about them.
-func leftOf(findings []queue.Finding) (left int, advice string) {
-	mends := false
-	advice = "this is not for --repair: see that the roots are those that the results went to, that their folders are mounted, and that a farm serve runs"
-	for _, f := range findings {
-		if f.Repaired {
-			continue
-		}
-		left++
-		switch {
-		case f.Mends:
-			advice, mends = "vksplat farm fsck --repair mends what it can", true
-		case worker.IsDocument(f) && !mends:
-			advice = "the queue knows nothing of that job: submit it again, what has results is not done again; or remove the file"
-		}
-	}
-	return left, advice
-}
-
-// printFindings prints what Fsck found, with the files that are damaged in stores, nil for none.
-func (a *app) printFindings(findings []queue.Finding, stores *worker.Inventory, asJSON bool) error {
-	for i := range findings {
-		f := &findings[i]
-		if stores == nil || f.What != queue.LacksResults {
-			continue
-		}
-		if bad := stores.Damage(f.Job, f.Index); bad != nil {
-			f.What += ": " + scene.ErrorText(bad)
-		}
-	}
+// printFindings prints what fsck found, beside so many tasks whose results are whole.
+func (a *app) printFindings(findings []finding, whole int, repair, asJSON bool) error {
 	if asJSON {
-		if err := a.printJSON(append([]queue.Finding{}, findings...)); err != nil {
+		if err := a.printJSON(findings); err != nil {
 			return err
 		}
 	} else {
 		for _, f := range findings {
-			verdict := "wrong"
-			switch {
-			case f.Repaired && strings.HasPrefix(f.What, queue.LacksResults):
-				verdict = "queued again"
-			case f.Repaired:
-				verdict = "mended"
+			verdict := "damaged"
+			if f.Repaired {
+				verdict = "moved out of the way"
 			}
-			a.printf("%s: %s: %s\n", verdict, strings.TrimSpace(f.Job+" "+f.Task), f.What)
+			a.printf("%s: %s: %s\n", verdict, f.Task, f.What)
 		}
+		a.printf("%s with whole results\n", count(whole, "task"))
 	}
-	if left, advice := leftOf(findings); left > 0 {
-		return &hintedError{err: errors.New(leftText(left, len(findings))), hint: advice}
+	if len(findings) == 0 || repair {
+		return nil
 	}
-	if !asJSON && len(findings) == 0 {
-		a.printf("nothing is wrong\n")
-	}
-	return nil
-}
-
-// leftText says how many findings are not mended.
-func leftText(left, all int) string {
-	of, are := "", "are"
-	if left < all {
-		of = fmt.Sprintf("%d of ", left)
-	}
-	if left == 1 {
-		are = "is"
-	}
-	return fmt.Sprintf("%s%s %s not mended", of, count(all, "finding"), are)
+	return &hintedError{err: fmt.Errorf("check results: those of %s are damaged", count(len(findings), "task")),
+		hint: "with --repair they are moved out of the way, and vksplat farm run makes them again"}
 }
 
 func (a *app) farmGcCommand() *cobra.Command {
-	r, older, dryRun := &rootsFlags{}, spanFlag(30*24*time.Hour), false
+	older, dryRun := spanFlag(30*24*time.Hour), false
 	cmd := &cobra.Command{
-		Use:   "gc",
-		Short: "Forget old jobs, and remove what killed attempts left",
-		Long: "Forget jobs in the queue that ended some time ago, and remove what attempts of these\n" +
-			"jobs left in the store: half commits, outdated results, checkpoints, also those of tasks\n" +
-			"that failed. Results stay.",
-		Example: "  vksplat farm gc --roots roots.toml --older 30d",
-		Args:    cobra.NoArgs,
+		Use:   "gc DIR",
+		Short: "Remove what attempts left beside results",
+		Long: "Remove what attempts at the tasks in DIR left in the store: half commits, damaged and old\n" +
+			"results, checkpoints, also those of tasks that are not done, where nothing was written for\n" +
+			"some time. Results and logs stay, and so does what holds files that vksplat did not make.",
+		Example: "  vksplat farm gc two-gardens --older 30d",
+		Args:    one("DIR"),
 	}
-	own := append([]option{other(&older, "older", "jobs that ended more than `TIME` ago"), truth(&dryRun, "dry-run", "print the jobs, and stop")}, r.table()...)
-	return a.farmSub(cmd, &farmFlags{}, false, own, func(ctx context.Context, q *farm, _ []string) error {
-		roots, err := rootsOf(q, r)
+	own := []option{other(&older, "older", "of tasks of which nothing was written for `TIME`"), truth(&dryRun,
+		"dry-run", "print the tasks, and stop")}
+	return a.resultsCommand(cmd, own, func(ctx context.Context, r *results, _ []string) error {
+		tasks, err := r.tasks()
 		if err != nil {
 			return err
 		}
-		a.warnRootless(roots)
-		jobs, err := q.List(ctx)
-		if err != nil {
-			return err
-		}
-		jobs = slices.DeleteFunc(jobs, func(j queue.JobStatus) bool { return j.Ended == "" || time.Since(j.Changed) < time.Duration(older) })
-		var failed error
-		for _, j := range jobs {
-			a.printf("job %s, %s, ended %s\n", j.Name, j.State, j.Changed.Local().Format(time.DateTime))
+		n := 0
+		for _, t := range tasks {
+			if ctx.Err() != nil {
+				return errInterrupted
+			}
+			if t.Changed.IsZero() || time.Since(t.Changed) < time.Duration(older) {
+				continue
+			}
+			n++
+			a.printf("%s: last written %s\n", r.name(t.Key), t.Changed.Local().Format(time.DateTime))
 			if dryRun {
 				continue
 			}
-			err := sweepJob(ctx, q, roots, j.Head)
-			if err == nil {
-				err = q.Delete(ctx, j.Name)
+			kept, err := store.Sweep(r.root, t.Key)
+			if err := errors.Join(err, store.Forget(r.root, t.Key, store.AllAttempts)); err != nil {
+				return store.Explain("remove leftovers", t.Key, err)
 			}
-			if ctx.Err() != nil {
-				return err
-			}
-			if err != nil { // as of a root that is no more: others are forgotten all the same
-				a.warn(fmt.Sprintf("job %s stays: %s", j.Name, scene.ErrorText(err)))
-				failed = cmp.Or(failed, err)
+			for _, place := range kept {
+				a.printf("kept: %s: %v; move what is yours away, or remove the folder\n", r.name(place), store.ErrForeign)
 			}
 		}
-		if failed != nil {
-			return failed
-		}
+		verb := "cleared"
 		if dryRun {
-			a.printf("%s to forget\n", count(len(jobs), "job"))
-		} else {
-			a.printf("%s forgotten\n", count(len(jobs), "job"))
+			verb = "to clear"
 		}
+		a.printf("%s %s\n", count(n, "task"), verb)
 		return nil
 	})
 }
 
-func (a *app) farmDeleteCommand() *cobra.Command {
-	r := &rootsFlags{}
-	cmd := &cobra.Command{
-		Use:   "delete JOB",
-		Short: "Forget a job that has ended, so that another may have its name",
-		Long: "Forget a job that has ended, and with the roots of the store what killed attempts of it left\n" +
-			"there, as gc does. Results stay: a new job of the name keeps those of tasks that are the same.\n" +
-			"Of a job that was canceled it first waits until its tasks have stopped.",
-		Example: "  vksplat farm delete sweep --roots roots.toml",
-		Args:    one("JOB"),
+// spanFlag is a length of time, also in days.
+type spanFlag time.Duration
+
+func (f *spanFlag) Type() string { return "TIME" }
+
+func (f *spanFlag) String() string {
+	if *f == 0 {
+		return ""
 	}
-	return a.farmSub(cmd, &farmFlags{}, true, r.table(), func(ctx context.Context, q *farm, args []string) error {
-		roots, err := rootsOf(q, r)
-		if err != nil {
-			return err
-		}
-		a.warnRootless(roots)
-		head, err := q.Head(ctx, args[0])
-		if err != nil {
-			return err
-		}
-		if head.Canceled && head.Ended == "" {
-			a.note("its tasks save and stop: waiting for that")
-			status, err := q.Wait(ctx, args[0])
-			if err != nil {
-				return err
-			}
-			head = status.Head
-		}
-		if head.Ended != "" { // else Delete says so
-			if err := sweepJob(ctx, q, roots, head); err != nil {
-				return err
-			}
-		}
-		if err := q.Delete(ctx, args[0]); err != nil {
-			return err
-		}
-		a.printf("job %s is forgotten; its results stay\n", args[0])
-		return nil
-	})
+	if day := 24 * time.Hour; time.Duration(*f)%day == 0 {
+		return fmt.Sprintf("%dd", time.Duration(*f)/day)
+	}
+	return time.Duration(*f).String()
 }
 
-func (a *app) warnRootless(roots store.Roots) {
-	if len(roots) == 0 {
-		a.note("no root is named: the store keeps the documents of what is forgotten, and fsck --repair would submit them again")
-	}
-}
+// maxDays bounds a spanFlag.
+const maxDays = 36500
 
-// sweepJob removes what is left of a job's attempts in the store. Without roots nothing is. From then on nobody can have the job run again, which would lose what it does.
-func sweepJob(ctx context.Context, q *farm, roots store.Roots, j queue.Head) error {
-	if len(roots) == 0 {
+// Set parses 30s, 10m, 6h or 30d.
+func (f *spanFlag) Set(s string) error {
+	var days int
+	var rest string
+	if n, _ := fmt.Sscanf(s, "%d%s", &days, &rest); n == 2 && rest == "d" && days >= 0 && days <= maxDays {
+		*f = spanFlag(time.Duration(days) * 24 * time.Hour)
 		return nil
 	}
-	document, err := q.Document(ctx, j.Name)
-	if err != nil && j.Forgotten {
-		return nil // this was interrupted when it had come further than here
+	d, err := time.ParseDuration(s)
+	if err != nil || d < 0 {
+		return usagef("as in 30s, 10m, 6h or 30d", "%q is no length of time", s)
 	}
-	if err != nil {
-		return err
-	}
-	job, err := spec.Parse(j.Name, document)
-	if err != nil {
-		return err
-	}
-	if _, err := roots.Open(job.Store.Outputs); err != nil {
-		return err
-	}
-	if err := q.Retire(ctx, j.Name); err != nil {
-		return err
-	}
-	return worker.Sweep(roots, job)
+	*f = spanFlag(d)
+	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/BurntSushi/toml"
 
 	"vksplat/pipeline"
+	"vksplat/wording"
 )
 
 // Settings come, from weak to strong, from the defaults, a preset, the
@@ -41,7 +42,7 @@ func readPreset(name string) (settings, error) {
 	file := path.Join("presets", name+".toml")
 	data, err := presetFiles.ReadFile(file)
 	if err != nil {
-		return nil, usagef("give "+orList(presetNames()), "there is no preset %q", name)
+		return nil, usagef("give "+wording.Or(presetNames()), "there is no preset %q", name)
 	}
 	return parseSettings("preset "+name, string(data))
 }

@@ -305,14 +305,6 @@ func TestDidYouMean(t *testing.T) {
 			t.Errorf("%q: %q, want %q", word, got, want)
 		}
 	}
-	for _, tt := range []struct {
-		a, b string
-		want int
-	}{{"", "", 0}, {"abc", "", 3}, {"kitten", "sitting", 3}, {"ab", "ba", 1}, {"abcd", "acbd", 1}, {"same", "same", 0}} {
-		if got := editDistance(tt.a, tt.b); got != tt.want || editDistance(tt.b, tt.a) != got {
-			t.Errorf("%q to %q: %d, want %d", tt.a, tt.b, got, tt.want)
-		}
-	}
 }
 
 // FuzzSettings wants any file to be read or refused with a line, and what was read to be valid values.

@@ -8,9 +8,6 @@ import (
 	"path/filepath"
 	"syscall"
 	"time"
-
-	"vksplat/farm/store"
-	"vksplat/scene"
 )
 
 // probeBytes is how much claimFolder writes to see whether the disk has room at all.
@@ -27,11 +24,6 @@ var errBusy = errors.New("another run is writing there")
 // until release is called. Release also removes the folders that were made here,
 // if nothing was put into them: a refused input leaves none behind.
 func claimFolder(dir string, exclusive bool) (release func(), err error) {
-	return claimFolderUntil(context.Background(), dir, exclusive)
-}
-
-// claimFolderUntil is claimFolder for who is to stop waiting for the run before it when ctx ends.
-func claimFolderUntil(ctx context.Context, dir string, exclusive bool) (release func(), err error) {
 	made := missingFolders(dir)
 	unlock := func() {}
 	release = func() {
@@ -50,7 +42,7 @@ func claimFolderUntil(ctx context.Context, dir string, exclusive bool) (release 
 		return release, err
 	}
 	if exclusive {
-		free, err := waitForLock(ctx, filepath.Join(dir, lockName))
+		free, err := waitForLock(context.Background(), filepath.Join(dir, lockName))
 		if err != nil {
 			return release, err
 		}
@@ -77,19 +69,6 @@ func waitForLock(ctx context.Context, path string) (func(), error) {
 		case <-time.After(100 * time.Millisecond):
 		}
 	}
-}
-
-// locks says why files in a folder cannot be locked, nil where they can be. Tests have it refuse.
-var locks = store.Locks
-
-// needLock refuses the folder of a queue where path, whose lock this process has, was not locked in truth: two servers there would spoil each other's files, and no command
-// would find the one that runs. Others that take a folder go on without: what they make is one run's, who looks where it goes.
-func needLock(path string) error {
-	if err := locks(path); err != nil {
-		return &scene.Error{Op: "lock folder", Path: filepath.Dir(path), Err: fmt.Errorf("its file system has no locks: %w", pathless(err)),
-			Hint: "keep the queue on a local disk: farm serve has --dir, and what farm submit keeps is in $XDG_STATE_HOME", Kind: store.ErrSetup}
-	}
-	return nil
 }
 
 // missingFolders lists dir and those above it that do not exist, innermost first.

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"vksplat/pipeline"
+	"vksplat/wording"
 )
 
 // trainHelp prints the help of train by chapter: the flags that most people need,
@@ -133,7 +134,7 @@ func (a *app) completionCommand() *cobra.Command {
 			case "powershell":
 				return root.GenPowerShellCompletionWithDesc(a.stdout)
 			}
-			return usagef(didYouMean(args[0], shells, "give "+orList(shells)), "%q is no shell that is known", args[0])
+			return usagef(didYouMean(args[0], shells, "give "+wording.Or(shells)), "%q is no shell that is known", args[0])
 		},
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"vksplat/wording"
 )
 
 // The values of plain options. They differ from pflag's in that help shows every
@@ -99,18 +101,10 @@ func (c *choice) String() string { return *c.p }
 // Set takes one of the words.
 func (c *choice) Set(s string) error {
 	if !slices.Contains(c.words, s) {
-		return usagef(didYouMean(s, c.words, "give "+orList(c.words)), "%q is none of %s", s, strings.Join(c.words, ", "))
+		return usagef(didYouMean(s, c.words, "give "+wording.Or(c.words)), "%q is none of %s", s, strings.Join(c.words, ", "))
 	}
 	*c.p = s
 	return nil
-}
-
-// orList prints a, b or c.
-func orList(words []string) string {
-	if n := len(words); n > 1 {
-		return strings.Join(words[:n-1], ", ") + " or " + words[n-1]
-	}
-	return strings.Join(words, "")
 }
 
 // steps are numbers of steps, ascending, each once.
@@ -155,42 +149,9 @@ func (v *steps) scale(f float64) {
 // didYouMean returns a hint for a word that is none of known: the nearest of
 // them, if it is near enough to be meant, else otherwise.
 func didYouMean(word string, known []string, otherwise string) string {
-	best, at := 1+min(3, (len(word)+1)/3), -1 // one letter of three may be wrong
-	for i, k := range known {
-		if d := editDistance(word, k); d < best || d == best && at < 0 && strings.HasPrefix(k, word) {
-			best, at = d, i
-		}
-	}
-	if at < 0 {
-		at = slices.IndexFunc(known, func(k string) bool { return len(word) >= 4 && strings.HasPrefix(k, word) })
-	}
-	if at < 0 {
+	nearest := wording.Nearest(word, known)
+	if nearest == "" {
 		return otherwise
 	}
-	return fmt.Sprintf("did you mean %s?", quoted(known[at])) // to be pasted
-}
-
-// editDistance counts the letters to insert, delete, replace or swap with their
-// neighbour to turn a into b (the restricted Damerau-Levenshtein distance).
-func editDistance(a, b string) int {
-	rows := [3][]int{make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)}
-	before, last, row := rows[0], rows[1], rows[2]
-	for j := range last {
-		last[j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		row[0] = i
-		for j := 1; j <= len(b); j++ {
-			cost := 1
-			if a[i-1] == b[j-1] {
-				cost = 0
-			}
-			row[j] = min(last[j]+1, row[j-1]+1, last[j-1]+cost)
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				row[j] = min(row[j], before[j-2]+1)
-			}
-		}
-		before, last, row = last, row, before
-	}
-	return last[len(b)]
+	return fmt.Sprintf("did you mean %s?", quoted(nearest)) // to be pasted
 }

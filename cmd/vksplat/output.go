@@ -39,13 +39,6 @@ func (o *output) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// failed is the first error of writing.
-func (o *output) failed() error {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.at
-}
-
 // checked joins err, which a command ended with, and what could not be written. A reader that is gone wanted no more: that is no error, also of a command that noticed.
 func (o *output) checked(err error) error {
 	o.mu.Lock()

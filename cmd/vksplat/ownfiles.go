@@ -127,7 +127,9 @@ var probeName = regexp.MustCompile(`^\.probe\d+$`)
 
 // sweep removes temporary files of a process that was killed. The folder is locked: nobody writes there now.
 func (r *trainRun) sweep() {
-	removeTemps(r.out, func(base string, _ bool) bool { return slices.Contains(runFiles, base) || base == demoPicture })
+	removeTemps(r.out, func(base string, _ bool) bool {
+		return slices.Contains(runFiles, base) || base == demoPicture || base == writtenFile
+	})
 	removeTemps(r.saver.dir, func(base string, _ bool) bool {
 		return base == askedFile || strings.HasPrefix(base, checkpointPrefix) && strings.HasSuffix(base, checkpointSuffix)
 	})

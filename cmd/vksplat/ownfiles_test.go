@@ -45,7 +45,7 @@ func TestSweep(t *testing.T) {
 	o.out = t.TempDir()
 	r := &trainRun{trainOptions: o}
 	r.saver = newSaver(r)
-	makeFiles(t, o.out, ".per_view.json.tmp123", ".report.html.tmp4", ".origin.json.tmp1", ".demo.png.tmp5", ".probe77", "checkpoints/.step_7.safetensors.tmp1",
+	makeFiles(t, o.out, ".per_view.json.tmp123", ".report.html.tmp4", ".origin.json.tmp1", ".demo.png.tmp5", "..written.json.tmp8", ".probe77", "checkpoints/.step_7.safetensors.tmp1",
 		"checkpoints/.save_at.json.tmp1", "point_cloud/iteration_7/.point_cloud.ply.tmp9", "test/ours_7/.a.png.tmp3", "test/ours_7/left/.b.png.tmp3",
 		"test/ours_7/."+strings.Repeat("n", 200)+".tmp3")
 	others := []string{".notes.txt.tmp1", ".report.html.tmp4a", "report.html.tmp4", ".probe", "checkpoints/.other.tmp1", "checkpoints/step_7.safetensors",

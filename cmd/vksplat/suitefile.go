@@ -16,6 +16,7 @@ import (
 	"github.com/BurntSushi/toml"
 
 	"vksplat/scene"
+	"vksplat/wording"
 )
 
 // A suite is a TOML file: which captures are trained by which recipes with which seeds. Its presets are such files, too, and part of the program.
@@ -162,7 +163,7 @@ func (p *suitePlan) addPreset(name, data string) error {
 	names := suitePresetNames()
 	switch {
 	case !slices.Contains(names, name):
-		return p.wrong(didYouMean(name, names, "give "+orList(names)), "there is no preset %q of a suite", name)
+		return p.wrong(didYouMean(name, names, "give "+wording.Or(names)), "there is no preset %q of a suite", name)
 	case data == "":
 		return p.wrong("add: data = \"/path\"", "preset %s: data does not say which folder the captures are in", name)
 	}
@@ -324,13 +325,13 @@ func (p *suitePlan) finish(own *suiteTOML) error {
 		return err
 	}
 	if !slices.Contains(protocolNames(), p.protocol) {
-		return p.wrong("give "+orList(protocolNames()), "protocol: there is no %q", p.protocol)
+		return p.wrong("give "+wording.Or(protocolNames()), "protocol: there is no %q", p.protocol)
 	}
 	if ways := []string{scene.ColorAffine, scene.ColorQuadratic, colorNone}; !slices.Contains(ways, p.correct) {
-		return p.wrong("give "+orList(ways), "color_correct: there is no %q", p.correct)
+		return p.wrong("give "+wording.Or(ways), "color_correct: there is no %q", p.correct)
 	}
 	if names := slices.Sorted(maps.Keys(p.sources)); p.source != "" && !slices.Contains(names, p.source) {
-		return p.wrong("give "+orList(names), "source: there is no %q", p.source)
+		return p.wrong("give "+wording.Or(names), "source: there is no %q", p.source)
 	}
 	if len(p.captures) == 0 {
 		return p.wrong("add [capture.NAME] with a path, or preset and data", "there is no capture")

@@ -82,7 +82,7 @@ type trainRun struct {
 	photos  *pipeline.PhotoCache // of the cameras
 	train   []int                // cameras of capture that are trained on
 	test    []int                // held-out ones
-	empty   []float64            // depth up to which each camera sees empty space, of those in train once prepared
+	depths  []scene.Depths       // of the points that each camera sees, of those in train once prepared
 	device  *pipeline.Device
 	others  []*pipeline.Device // that train with it
 	chosen  string             // why these, with --devices auto
@@ -348,6 +348,9 @@ func holdOut(c *scene.Capture, list string) error {
 func (r *trainRun) prepare(ctx context.Context) (err error) {
 	if r.origin, err = r.capture.Origin(string(r.trainOptions.origin)); err != nil {
 		return err
+	}
+	if near, err := r.capture.Origin("auto"); err == nil && r.trainOptions.origin == "keep" && near != ([3]float64{}) {
+		r.noteLater("--origin keep writes coordinates this far from zero in float32, which is too coarse for them: the file shows less than the scores say")
 	}
 	r.cameras, r.points = moved(r.capture, r.origin)
 	if from := r.saver.from; from != nil {

@@ -16,7 +16,6 @@ import (
 // Options say how a child runs.
 type Options struct {
 	Stdout, Stderr io.Writer
-	Dir            string                      // it runs in; "": this process's
 	Apart          bool                        // in a process group of its own: the terminal's signals do not reach it
 	Grace          time.Duration               // after which a child that was asked to stop is ended; 0: never
 	Running        *atomic.Pointer[os.Process] // has the process meanwhile
@@ -26,7 +25,7 @@ type Options struct {
 // its main function calls EndWithParent.
 func Run(ctx context.Context, program string, args []string, o Options) error {
 	cmd := exec.CommandContext(ctx, program, args...)
-	cmd.Stdout, cmd.Stderr, cmd.Dir = o.Stdout, o.Stderr, o.Dir
+	cmd.Stdout, cmd.Stderr = o.Stdout, o.Stderr
 	cmd.SysProcAttr = attributes(o.Apart)
 	cmd.Cancel = func() error { return stop(cmd.Process) }
 	cmd.WaitDelay = o.Grace

@@ -1,4 +1,5 @@
-// Package export writes a job as native files of schedulers that people have already: Slurm, Kubernetes, and whatever reads Open Job Description. Each file
-// calls vksplat farm run-task for a task of the job document beside it, so that results, manifests and resuming are those of the farm's own queue, and a job
-// can move between them. The package makes text; it runs nothing and looks at no file.
+// Package export writes a job as files for schedulers that a site already runs: Slurm, Kubernetes, Open Job
+// Description, OpenCue and HTCondor. Every task becomes a call of vksplat farm run-task with the job document that lies
+// beside these files, so results, manifests and checkpoints are the same under all of them. The package produces text
+// only; it runs nothing and reads no file.
 package export

@@ -1,8 +1,9 @@
 package export
 
 import (
-	"encoding/json"
 	"fmt"
+	"net/url"
+	"path"
 	"regexp"
 	"strings"
 
@@ -10,14 +11,15 @@ import (
 	"vksplat/scene"
 )
 
-// Options say where a job's files lie on the machines that will run it, and what a task gets there.
+// Options describe the machines that will run a job, and what a task gets there.
 type Options struct {
-	Dir      string // the folder of the export, absolute, which all machines of the cluster see; of no meaning to Kubernetes
+	Dir      string // folder of the export, absolute, which all machines see; Kubernetes and OpenJD do not use it
 	Program  string // vksplat on the machines
 	Roots    string // file that maps roots to folders there; "": run-task's own
 	Work     string // folder for unfinished work there; "": run-task's own
 	GPUs     int    // of a task that needs the device; 0: software Vulkan, or devices that the scheduler does not count
 	CPUs     int    // of a task; 0: the scheduler's default
+	MemoryGB int    // of a task; 0: the scheduler's default
 	Parallel int    // tasks of a stage at a time; 0: any number
 	MaxArray int    // tasks of a Slurm array: the cluster's MaxArraySize
 
@@ -25,13 +27,17 @@ type Options struct {
 	Queue       string            // local queue of Kueue; "": none
 	GPUResource string            // what Kubernetes calls a GPU
 	Claims      map[string]string // PersistentVolumeClaims by root; a root's own name otherwise
+
+	Inputs, Outputs string // where OpenJD's submitter finds the folders of the store's roots, absolute
+
+	Show, Shot, User string // OpenCue's
 }
 
 // File is a file of an export.
 type File struct {
 	Name    string
 	Data    []byte
-	Program bool // it can be executed
+	Program bool // executable
 }
 
 // Names of files in an export.
@@ -39,28 +45,53 @@ const (
 	DocumentName = "job.json"
 	SubmitName   = "submit.sh"
 	OpenJDName   = "template.json"
+	OpenCueName  = "job.xml"
+	HTCondorName = "job.dag"
 	LogFolder    = "log"
 )
 
-// safeForm is what stands in scripts without quotes. No text of a job document does: those may hold any letters, and stay in the document.
+// safeForm is what may stand in scripts without quotes. Texts of the job document never do: they may hold any
+// characters, and stay in the document.
 var safeForm = regexp.MustCompile(`^[A-Za-z0-9._/@+-]+$`)
 
-// check refuses what cannot stand in scripts.
+// check refuses what cannot stand in scripts, and numbers that make no sense.
 func (o *Options) check() error {
-	for _, v := range []struct{ what, text string }{{"the folder of the export", o.Dir}, {"the program", o.Program}, {"the file of roots", o.Roots}, {"the work folder", o.Work}} {
-		if v.text != "" && (!safeForm.MatchString(v.text) || strings.HasPrefix(v.text, "-")) {
-			return usage(v.text, "name a path, or a link to it, of letters A to Z, digits and . _ / @ + - alone", "%s cannot stand in scripts: it has other characters", v.what)
+	for _, v := range []struct{ what, text string }{{"the program", o.Program}, {"the file of roots", o.Roots},
+		{"the work folder", o.Work}} {
+		if err := safe(v.what, v.text); err != nil {
+			return err
 		}
 	}
 	for _, v := range []struct {
 		what     string
 		n, least int
-	}{{"GPUs", o.GPUs, 0}, {"CPUs", o.CPUs, 0}, {"tasks at a time", o.Parallel, 0}, {"tasks of an array", o.MaxArray, 1}} {
+	}{{"GPUs", o.GPUs, 0}, {"CPUs", o.CPUs, 0}, {"GB of memory", o.MemoryGB, 0}, {"tasks at a time", o.Parallel, 0},
+		{"tasks of an array", o.MaxArray, 1}} {
 		if v.n < v.least || v.n > spec.MaxTasks {
 			return usage("", "", "%d is no number of %s, %d to %d are possible", v.n, v.what, v.least, spec.MaxTasks)
 		}
 	}
 	return nil
+}
+
+// safe refuses a text that cannot stand in scripts.
+func safe(what, text string) error {
+	if text != "" && (!safeForm.MatchString(text) || strings.HasPrefix(text, "-")) {
+		return usage(text, "name a path, or a link to it, of letters A to Z, digits and . _ / @ + - alone",
+			"%s cannot stand in scripts: it has other characters", what)
+	}
+	return nil
+}
+
+// shared is check where scripts name the folder of the export: machines must find it by that.
+func (o *Options) shared() error {
+	if !path.IsAbs(o.Dir) {
+		return usage(o.Dir, "", "the folder of the export must be absolute")
+	}
+	if err := safe("the folder of the export", o.Dir); err != nil {
+		return err
+	}
+	return o.check()
 }
 
 // usage is the error of an option that makes no sense.
@@ -71,7 +102,8 @@ func usage(path, hint, format string, args ...any) error {
 // labelLength is how much of a job's name goes into a label, in characters.
 const labelLength = 32
 
-// label names a job to schedulers: what its name has of small letters and digits, and eight digits of its identity, so that jobs of similar names do not meet.
+// label names a job to schedulers: the small letters and digits of its name, and eight digits of its identity, so that
+// jobs of similar names stay apart.
 func label(j *spec.Job) string {
 	var b strings.Builder
 	for _, c := range strings.ToLower(j.Name) {
@@ -93,7 +125,7 @@ func label(j *spec.Job) string {
 // document is the job itself, which run-task reads.
 func document(j *spec.Job) File { return File{Name: DocumentName, Data: j.Canonical()} }
 
-// runTask are the arguments of a task's command that all schedulers give.
+// runTask returns the arguments of run-task that all schedulers give.
 func (o *Options) runTask(document string) []string {
 	args := []string{"farm", "run-task", "--spec", document}
 	if o.Roots != "" {
@@ -107,13 +139,12 @@ func (o *Options) runTask(document string) []string {
 
 // RootsFile says where a job's roots are. The folders may have any names.
 func RootsFile(name string, j *spec.Job, inputs, outputs string) File {
-	quoted := func(dir string) string {
-		text, _ := json.Marshal("file://" + dir) // a text always has a form, and TOML reads JSON's
-		return string(text)
+	line := func(root, dir string) string {
+		return fmt.Sprintf("%q = %q\n", root, &url.URL{Scheme: "file", Path: dir})
 	}
-	lines := fmt.Sprintf("%q = %s\n", j.Store.Outputs, quoted(outputs))
+	lines := line(j.Store.Outputs, outputs)
 	if j.Store.Inputs != j.Store.Outputs {
-		lines = fmt.Sprintf("%q = %s\n", j.Store.Inputs, quoted(inputs)) + lines
+		lines = line(j.Store.Inputs, inputs) + lines
 	}
 	return File{Name: name, Data: []byte(lines)}
 }

@@ -13,8 +13,10 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"vksplat/farm/spec"
+	"vksplat/farm/task"
 	"vksplat/scene"
 )
 
@@ -26,10 +28,17 @@ var writers = []struct {
 	write func(*spec.Job, *spec.Plan, Options) ([]File, error)
 	o     Options
 }{
-	{"slurm", Slurm, Options{Dir: "/shared/export", Program: "vksplat", Roots: "/shared/roots.toml", Work: "/scratch", GPUs: 1, CPUs: 8, Parallel: 4, MaxArray: 1001}},
-	{"openjd", OpenJD, Options{Program: "vksplat", GPUs: 1, MaxArray: 1}},
-	{"kubernetes", Kubernetes, Options{Program: "vksplat", GPUs: 1, CPUs: 8, MaxArray: 1, Image: "registry.example.org/vksplat:1.0", GPUResource: "nvidia.com/gpu", Queue: "lab",
+	{"slurm", Slurm, Options{Dir: "/shared/export", Program: "vksplat", Roots: "/shared/roots.toml",
+		Work: "/scratch", GPUs: 1, CPUs: 8, Parallel: 4, MaxArray: 1001}},
+	{"openjd", OpenJD, Options{Program: "vksplat", GPUs: 1, MaxArray: 1, Inputs: "/home/ann/my scans",
+		Outputs: "/shared/export/results"}},
+	{"kubernetes", Kubernetes, Options{Program: "vksplat", GPUs: 1, CPUs: 8, MaxArray: 1,
+		Image: "registry.example.org/vksplat:1.0", GPUResource: "nvidia.com/gpu", Queue: "lab",
 		Claims: map[string]string{"results": "results-2026"}}},
+	{"opencue", OpenCue, Options{Dir: "/shared/export", Program: "vksplat", Roots: "/shared/roots.toml",
+		GPUs: 1, CPUs: 8, MemoryGB: 16, MaxArray: 1, Show: "testing", Shot: "default", User: "ann"}},
+	{"htcondor", HTCondor, Options{Dir: "/shared/export", Program: "vksplat", Roots: "/shared/roots.toml",
+		GPUs: 1, CPUs: 8, MemoryGB: 16, Parallel: 4, MaxArray: 1}},
 }
 
 func planned(t *testing.T, doc string) (*spec.Job, *spec.Plan) {
@@ -159,12 +168,22 @@ func TestRefused(t *testing.T) {
 		"flag":           {0, func(o *Options) { o.Program = "-x" }},
 		"no array":       {0, func(o *Options) { o.MaxArray = 0 }},
 		"template":       {1, func(o *Options) { o.Work = "/{{x}}" }},
+		"roots":          {1, func(o *Options) { o.Roots = "/roots.toml" }},
 		"no image":       {2, func(o *Options) { o.Image = "" }},
 		"variable":       {2, func(o *Options) { o.Image = "$(X)" }},
 		"queue":          {2, func(o *Options) { o.Queue = "A b" }},
 		"claim":          {2, func(o *Options) { o.Claims = map[string]string{"scans": "A"} }},
 		"claim of what?": {2, func(o *Options) { o.Claims = map[string]string{"other": "a"} }},
 		"resource":       {2, func(o *Options) { o.GPUResource = "gpu" }},
+		"macro":          {3, func(o *Options) { o.Work = "/#IFRAME#" }},
+		"root":           {3, func(o *Options) { o.User = "root" }},
+		"user":           {3, func(o *Options) { o.User = "a b" }},
+		"show":           {3, func(o *Options) { o.Show = "a" }},
+		"shot":           {3, func(o *Options) { o.Shot = "a<b" }},
+		"cue, relative":  {3, func(o *Options) { o.Dir = "a" }},
+		"expression":     {4, func(o *Options) { o.Program = "$(x)" }},
+		"no memory":      {4, func(o *Options) { o.MemoryGB = 0 }},
+		"dag, relative":  {4, func(o *Options) { o.Dir = "a" }},
 	} {
 		o := writers[c.writer].o
 		c.change(&o)
@@ -192,20 +211,83 @@ func TestNth(t *testing.T) {
 	for _, c := range []struct {
 		list string
 		n    int
-	}{{text, -1}, {text, len(list)}, {"", 0}, {"3-1", 0}, {"a", 0}, {"1-", 0}, {"-1", 0}, {"99999999999", 0}, {"0-2147483647,x", 1 << 40}} {
+	}{{text, -1}, {text, len(list)}, {"", 0}, {"3-1", 0}, {"a", 0}, {"1-", 0}, {"-1", 0},
+		{"99999999999", 0}, {"0-2147483647,x", 1 << 40}} {
 		if got, err := Nth(c.list, c.n); !errors.Is(err, scene.ErrUsage) {
 			t.Errorf("number %d of %q is %d: %v", c.n, c.list, got, err)
 		}
 	}
 }
 
+// TestDevices wants every scheduler to reserve a device for the tasks that use one, as a merge does to check its seams.
+func TestDevices(t *testing.T) {
+	j, p := planned(t, "version = 1\nname = \"a\"\nstore = { inputs = \"scans\", outputs = \"results\" }\n"+
+		"[[task]]\nkind = \"partition\"\nsource = \"a\"\nblocks = [2, 1]\n")
+	reserved := regexp.MustCompile(`gpu:1|request_gpus|"nvidia.com/gpu": "1"|<gpus>1<|"amount.worker.gpu"`)
+	for _, w := range writers {
+		files, err := w.write(j, p, w.o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var all []byte
+		for _, f := range files {
+			all = append(all, f.Data...)
+		}
+		if n := len(reserved.FindAll(all, -1)); n != 2 { // the blocks and the merge, not the partition
+			t.Errorf("%s reserves a device in %d stages, want 2", w.name, n)
+		}
+	}
+}
+
+// TestGrace wants every scheduler, and its page, to leave a task that is stopped the time that it may take.
+func TestGrace(t *testing.T) {
+	j, p := mixed(t)
+	seconds := func(what string, text []byte, form string) {
+		found := regexp.MustCompile(form).FindAllSubmatch(text, -1)
+		if found == nil {
+			t.Errorf("%s has no %s", what, form)
+		}
+		for _, m := range found {
+			if n, err := strconv.Atoi(string(m[1])); err != nil || n != int(grace.Seconds()) || grace <= task.StopWithin {
+				t.Errorf("%s leaves %s, a task takes up to %s: %v", what, m[0], task.StopWithin, err)
+			}
+		}
+	}
+	forms := map[string]string{"slurm": `--signal=B:TERM@(\d+)`, "openjd": `"notifyPeriodInSeconds": (\d+)`,
+		"kubernetes": `"terminationGracePeriodSeconds": (\d+)`, "htcondor": `job_max_vacate_time = (\d+)`}
+	for _, w := range writers {
+		files, err := w.write(j, p, w.o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var all []byte
+		for _, f := range files {
+			all = append(all, f.Data...)
+		}
+		if form := forms[w.name]; form != "" { // OpenCue kills at once
+			seconds(w.name, all, form)
+		}
+	}
+	page, err := os.ReadFile("../../docs/farm-export.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	seconds("the page", page, `(\d+) seconds`)
+	if least := 6*time.Hour + grace; time.Duration(minutes(6*time.Hour))*time.Minute < least {
+		t.Errorf("a task of 6 hours is killed after %d minutes, before %s", minutes(6*time.Hour), least)
+	}
+}
+
 // submitLine reads back what submit.sh submits: which tasks an array has, and what it waits for.
 var submitLine = regexp.MustCompile(`^submit (\S+) 0-(\d+)(?:%\d+)? (\d+) "(.*)" && a(\d+)=\$id \|\| exit$`)
 
-// TestSlurmWaits evaluates the scripts as Slurm would: every task is run once, and only tasks of arrays that its own waits for are what it needs.
+// TestSlurmWaits evaluates the scripts as Slurm would: every task is run once, and only tasks of arrays that its own
+// waits for are what it needs.
 func TestSlurmWaits(t *testing.T) {
 	const chain = "version = 1\nname = \"a\"\n[[task]]\nkind = \"demo\"\nid = \"c\"\nmatrix.seed = [%s]\n" +
-		"[[task]]\nkind = \"train\"\nid = \"m\"\nsource = \"@c\"\n[[task]]\nkind = \"render\"\nmodel = \"@m\"\ncameras = \"@c\"\nframes = \"0-39\"\nchunk = 10\n[[task]]\nkind = \"eval\"\nmodels = [\"@m\"]\n"
+		"[[task]]\nkind = \"train\"\nid = \"m\"\nsource = \"@c\"\n" +
+		"[[task]]\nkind = \"render\"\nmodel = \"@m\"\ncameras = \"@c\"\nframes = \"0-39\"\nchunk = 10\n" +
+		"[[task]]\nkind = \"eval\"\nmodels = [\"@m\"]\n"
 	var seeds []string
 	for i := range 25 {
 		seeds = append(seeds, strconv.Itoa(i))
@@ -265,7 +347,8 @@ func checkWaits(t *testing.T, p *spec.Plan, files []File, longest int) {
 		for _, k := range p.Tasks[i].Needs {
 			from, waits := where[k], strings.Split(arrays[at[0]].waits, ",")
 			id := from[0] + 1
-			if !(slices.Contains(waits, fmt.Sprintf("afterok:$a%d", id)) || slices.Contains(waits, fmt.Sprintf("afterok:${a%d}_%d", id, from[1])) ||
+			if !(slices.Contains(waits, fmt.Sprintf("afterok:$a%d", id)) ||
+				slices.Contains(waits, fmt.Sprintf("afterok:${a%d}_%d", id, from[1])) ||
 				slices.Contains(waits, fmt.Sprintf("aftercorr:$a%d", id)) && from[1] == at[1]) || id > at[0] {
 				t.Errorf("task %d at %v does not wait for task %d at %v: %q", i, at, k, from, waits)
 			}
@@ -283,7 +366,8 @@ func tableOf(t *testing.T, script string) (list []int) {
 	if said, err := exec.Command(bash, "-n", script).CombinedOutput(); err != nil {
 		t.Fatalf("%s: %v\n%s", script, err, said)
 	}
-	out, err := exec.Command(bash, "-c", `eval "$(sed -n '/^tasks=(/{:a;/)$/!{N;ba};p}' "$0")"; echo "${tasks[@]}"`, script).Output()
+	const read = `eval "$(sed -n '/^tasks=(/{:a;/)$/!{N;ba};p}' "$0")"; echo "${tasks[@]}"`
+	out, err := exec.Command(bash, "-c", read, script).Output()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -295,59 +379,4 @@ func tableOf(t *testing.T, script string) (list []int) {
 		list = append(list, n)
 	}
 	return list
-}
-
-// TestValidators lets the tools of OpenJD and Kubernetes judge the exports, where they are installed, and a broken copy of each. make python-env installs
-// the one, make schedulers the other; the variables say that they were.
-func TestValidators(t *testing.T) {
-	j, p := mixed(t)
-	installed := map[string]string{"openjd": "VKSPLAT_PACKAGES", "kubectl-validate": "VKSPLAT_SCHEDULERS"}
-	for _, v := range []struct {
-		writer  int
-		tool    []string
-		file    string // that is broken
-		from    string
-		to      string
-		because string
-	}{
-		{1, []string{"openjd", "check"}, OpenJDName, `"dependsOn"`, `"dependson"`, "dependson"},
-		{1, []string{"openjd", "check"}, OpenJDName, `"dependsOn": "01-train"`, `"dependsOn": "01-x"`, "01-x"},
-		{1, []string{"openjd", "check"}, OpenJDName, "NOTIFY_THEN", "NOTIFY_AND", "cancelation"},
-		{2, []string{"kubectl-validate"}, "01-train.json", `"backoffLimitPerIndex"`, `"backoffLimitPerIndexx"`, "backoffLimitPerIndexx"},
-		{2, []string{"kubectl-validate"}, "01-train.json", `"completions": 4`, `"completions": "four"`, "completions"},
-		{2, []string{"kubectl-validate"}, documentMap, `"job.json": "`, `"job.json": 1, "x": "`, "job.json"},
-	} {
-		t.Run(v.tool[0]+" "+v.to, func(t *testing.T) {
-			if _, err := exec.LookPath(v.tool[0]); err != nil {
-				if os.Getenv(installed[v.tool[0]]) == "1" {
-					t.Fatal(v.tool[0] + " was installed and is not in the path")
-				}
-				t.Skip(v.tool[0] + " is not installed")
-			}
-			w := writers[v.writer]
-			files, err := w.write(j, p, w.o)
-			if err != nil {
-				t.Fatal(err)
-			}
-			dir := written(t, files)
-			judge := func() (string, error) {
-				said, err := exec.Command(v.tool[0], append(v.tool[1:], filepath.Join(dir, v.file))...).CombinedOutput()
-				return string(said), err
-			}
-			if said, err := judge(); err != nil {
-				t.Fatalf("%s refuses %s: %v\n%s", v.tool[0], v.file, err, said)
-			}
-			name := filepath.Join(dir, v.file)
-			data, err := os.ReadFile(name)
-			if err != nil || !bytes.Contains(data, []byte(v.from)) {
-				t.Fatalf("%s has no %s: %v", v.file, v.from, err)
-			}
-			if err := os.WriteFile(name, bytes.Replace(data, []byte(v.from), []byte(v.to), 1), 0o666); err != nil {
-				t.Fatal(err)
-			}
-			if said, err := judge(); err == nil || !strings.Contains(said, v.because) {
-				t.Errorf("%s takes %s, or says nothing of %s: %v\n%s", v.tool[0], v.to, v.because, err, said)
-			}
-		})
-	}
 }

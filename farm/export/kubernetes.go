@@ -20,6 +20,10 @@ const (
 	documentMap   = "00-document.json"
 )
 
+// finalCodes are exit codes after which another attempt cannot succeed: run-task's own, that of a program that fails
+// without saying why, and the two of one that cannot be started. Kubernetes has no way to say "all but 75 and signals".
+var finalCodes = []int{1, 2, 65, 78, 126, 127}
+
 // imageForm is what names an image, and domainForm what names objects.
 var (
 	imageForm  = regexp.MustCompile(`^[a-z0-9][A-Za-z0-9._/:@-]*$`)
@@ -39,8 +43,8 @@ type kube struct {
 	roots  []string
 }
 
-// Kubernetes writes the document as a ConfigMap and each stage as an Indexed Job, in JSON, and a script that creates each Job once those that it needs are
-// complete: Kubernetes itself knows no order among Jobs.
+// Kubernetes writes the document as a ConfigMap and each stage as an Indexed Job, in JSON, and a script that creates
+// each Job once those that it needs are complete: Kubernetes itself knows no order among Jobs.
 func Kubernetes(j *spec.Job, p *spec.Plan, o Options) ([]File, error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -106,7 +110,8 @@ func (k *kube) check() error {
 	}
 	for i := range k.stages {
 		if n := len(rangeText(k.stages[i].tasks)); n > longestList {
-			return usage("", "write tasks of one kind after each other, or divide the job", "the indices of stage %s are too scattered", k.stages[i].name)
+			return usage("", "write tasks of one kind after each other, or divide the job",
+				"the indices of stage %s are too scattered", k.stages[i].name)
 		}
 	}
 	return nil
@@ -127,7 +132,8 @@ func (k *kube) configMap() object {
 		"data": object{DocumentName: string(k.job.Canonical()), "roots.toml": roots.String()}}
 }
 
-// indexedJob is the Job of a stage: a pod for each task, which is tried again until its attempts are used up, while those of others go on.
+// indexedJob is the Job of a stage: a pod for each task, which is tried again until its attempts are used up, while
+// those of others go on.
 func (k *kube) indexedJob(st *stage) object {
 	n := len(st.tasks)
 	parallel := k.Parallel
@@ -145,10 +151,11 @@ func (k *kube) indexedJob(st *stage) object {
 	return object{"apiVersion": "batch/v1", "kind": "Job", "metadata": object{"name": k.name(st), "labels": labels},
 		"spec": object{
 			"completionMode": "Indexed", "completions": n, "parallelism": parallel,
-			"backoffLimitPerIndex": st.retry.MaxAttempts - 1, "maxFailedIndexes": failed, "podReplacementPolicy": "Failed", "suspend": k.Queue != "",
+			"backoffLimitPerIndex": st.retry.MaxAttempts - 1, "maxFailedIndexes": failed,
+			"podReplacementPolicy": "Failed", "suspend": k.Queue != "",
 			"podFailurePolicy": object{"rules": []object{
 				{"action": "Ignore", "onPodConditions": []object{{"type": "DisruptionTarget", "status": "True"}}},
-				{"action": "FailIndex", "onExitCodes": object{"containerName": "task", "operator": "In", "values": []int{2, 65, 78}}},
+				{"action": "FailIndex", "onExitCodes": object{"containerName": "task", "operator": "In", "values": finalCodes}},
 			}},
 			"template": object{"metadata": object{"labels": k.labels()}, "spec": k.pod(st)},
 		}}
@@ -160,27 +167,33 @@ func (k *kube) pod(st *stage) object {
 	if k.CPUs > 0 {
 		requests["cpu"] = strconv.Itoa(k.CPUs)
 	}
+	if k.MemoryGB > 0 {
+		requests["memory"] = fmt.Sprintf("%dGi", k.MemoryGB)
+	}
 	if gb := st.limits.DiskMinGB; gb > 0 {
 		requests["ephemeral-storage"] = fmt.Sprintf("%dGi", gb)
 	}
 	if len(requests) > 0 {
 		resources["requests"] = requests
 	}
-	if st.gpu && k.GPUs > 0 {
-		resources["limits"] = object{k.GPUResource: strconv.Itoa(k.GPUs)}
+	if n := k.gpusOf(st); n > 0 {
+		resources["limits"] = object{k.GPUResource: strconv.Itoa(n)}
 	}
-	mounts := []object{{"name": "document", "mountPath": documentMount, "readOnly": true}, {"name": "work", "mountPath": workMount}}
+	mounts := []object{{"name": "document", "mountPath": documentMount, "readOnly": true},
+		{"name": "work", "mountPath": workMount}}
 	volumes := []object{{"name": "document", "configMap": object{"name": k.label}}, {"name": "work", "emptyDir": object{}}}
 	for i, root := range k.roots {
 		name := fmt.Sprintf("root-%d", i)
 		readOnly := root != k.job.Store.Outputs
 		mounts = append(mounts, object{"name": name, "mountPath": fmt.Sprintf("%s/%d", rootsMount, i), "readOnly": readOnly})
-		volumes = append(volumes, object{"name": name, "persistentVolumeClaim": object{"claimName": k.claim(root), "readOnly": readOnly}})
+		volumes = append(volumes, object{"name": name,
+			"persistentVolumeClaim": object{"claimName": k.claim(root), "readOnly": readOnly}})
 	}
 	o := Options{Roots: documentMount + "/roots.toml", Work: workMount}
 	pod := object{"restartPolicy": "Never", "terminationGracePeriodSeconds": int(grace.Seconds()), "volumes": volumes,
 		"containers": []object{{
-			"name": "task", "image": k.Image, "command": append([]string{k.Program}, o.runTask(documentMount+"/"+DocumentName)...),
+			"name": "task", "image": k.Image,
+			"command":   append([]string{k.Program}, o.runTask(documentMount+"/"+DocumentName)...),
 			"args":      []string{"--of", rangeText(st.tasks), "--index", "$(JOB_COMPLETION_INDEX)"},
 			"env":       []object{{"name": "NVIDIA_DRIVER_CAPABILITIES", "value": "compute,graphics,utility"}},
 			"resources": resources, "volumeMounts": mounts,
@@ -194,7 +207,11 @@ func (k *kube) pod(st *stage) object {
 // submit writes the script that creates the Jobs in their order.
 func (k *kube) submit() []byte {
 	var b strings.Builder
-	fmt.Fprintf(&b, kubeText, k.label, documentMap)
+	var jobs []string
+	for i := range k.stages {
+		jobs = append(jobs, k.name(&k.stages[i]))
+	}
+	fmt.Fprintf(&b, kubeText, k.label, documentMap, strings.Join(jobs, " \\\n\t"))
 	for i := range k.stages {
 		fmt.Fprintf(&b, "stage %s %s", k.file(i), k.name(&k.stages[i]))
 		for _, n := range k.stages[i].needs {
@@ -207,19 +224,32 @@ func (k *kube) submit() []byte {
 }
 
 const kubeText = `#!/bin/bash
-# Creates job %s stage by stage and waits for its end. It can be stopped and started again: what is there already stays. What follows the name of this
-# script goes to every kubectl, as in --namespace=lab.
+# Creates job %s stage by stage and waits for its end. It can be stopped and started again: stages that are there
+# already stay, except those that failed, which run again. What follows the name of this script goes to every kubectl,
+# as in --namespace=lab.
 cd "$(dirname "$0")" || exit
 kubectl=(kubectl "$@")
 "${kubectl[@]}" apply -f %s || exit
 
+# conditions JOB prints those of a Job that hold, nothing if there is no such Job.
+conditions() {
+	"${kubectl[@]}" get job "$1" --ignore-not-found -o 'jsonpath={.status.conditions[?(@.status=="True")].type}'
+}
+
+# Before anything waits: a Job that failed earlier says nothing about this run. Its pods end before new ones begin.
+for job in %s
+do
+	how=$(conditions "$job") || exit
+	case " $how " in
+	*" Failed "*) "${kubectl[@]}" delete job "$job" --cascade=foreground || exit ;;
+	esac
+done
+
 # ended JOB waits for the end of a Job, and fails if it did.
 ended() {
-	local how
 	while :; do
 		[ -e "$left_out/$1" ] && return 1
-		how=$("${kubectl[@]}" get job "$1" --ignore-not-found -o 'jsonpath={.status.conditions[?(@.status=="True")].type}')
-		case " $how " in
+		case " $(conditions "$1") " in
 		*" Complete "*) return 0 ;;
 		*" Failed "*) return 1 ;;
 		esac
@@ -234,7 +264,8 @@ stage() {
 	for need in "$@"; do
 		ended "$need" || { echo "$job is left out: $need is not complete" >&2; : >"$left_out/$job"; return 1; }
 	done
-	"${kubectl[@]}" get job "$job" >/dev/null 2>&1 || "${kubectl[@]}" create -f "$file" || { : >"$left_out/$job"; return 1; }
+	"${kubectl[@]}" get job "$job" >/dev/null 2>&1 || "${kubectl[@]}" create -f "$file" ||
+		{ : >"$left_out/$job"; return 1; }
 	ended "$job" || { echo "$job failed" >&2; return 1; }
 }
 

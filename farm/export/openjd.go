@@ -2,6 +2,7 @@ package export
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 
@@ -10,154 +11,155 @@ import (
 
 // Bounds of templates (Open Job Description, jobtemplate-2023-09).
 const (
-	mostSteps     = 100
-	longestRange  = 1024 // characters of an expression of indices
-	specParameter = "Spec"
+	mostSteps    = 100
+	longestRange = 1024 // characters of an expression of indices
 )
 
-// A template, as far as jobs need one.
-type template struct {
-	Version     string      `json:"specificationVersion"`
-	Name        string      `json:"name"`
-	Description string      `json:"description"`
-	Parameters  []parameter `json:"parameterDefinitions"`
-	Steps       []step      `json:"steps"`
-}
+// Parameters of the job that are paths: job attachments copy them, path mapping rewrites them.
+const (
+	specParameter    = "Spec"
+	inputsParameter  = "Inputs"
+	outputsParameter = "Outputs"
+)
 
-type parameter struct {
-	Name        string `json:"name"`
-	Type        string `json:"type"`
-	Object      string `json:"objectType,omitempty"`
-	Flow        string `json:"dataFlow,omitempty"`
-	Default     string `json:"default"`
-	Description string `json:"description"`
-}
+// resultsName is the folder in the export that Outputs is by default.
+const resultsName = "results"
 
-type step struct {
-	Name   string       `json:"name"`
-	Needs  []dependency `json:"dependencies,omitempty"`
-	Host   *host        `json:"hostRequirements,omitempty"`
-	Space  space        `json:"parameterSpace"`
-	Script stepScript   `json:"script"`
-}
-
-type dependency struct {
-	On string `json:"dependsOn"`
-}
-
-type host struct {
-	Amounts    []amount    `json:"amounts,omitempty"`
-	Attributes []attribute `json:"attributes,omitempty"`
-}
-
-type amount struct {
-	Name string `json:"name"`
-	Min  int    `json:"min"`
-}
-
-type attribute struct {
-	Name  string   `json:"name"`
-	AnyOf []string `json:"anyOf"`
-}
-
-type space struct {
-	Parameters []indexParameter `json:"taskParameterDefinitions"`
-}
-
-type indexParameter struct {
-	Name  string `json:"name"`
-	Type  string `json:"type"`
-	Range string `json:"range"`
-}
-
-type stepScript struct {
-	Actions actions `json:"actions"`
-}
-
-type actions struct {
-	OnRun action `json:"onRun"`
-}
-
-type action struct {
-	Command string       `json:"command"`
-	Args    []string     `json:"args"`
-	Timeout int          `json:"timeout,omitempty"` // seconds
-	Cancel  cancellation `json:"cancelation"`
-}
-
-type cancellation struct {
-	Mode   string `json:"mode"`
-	Notice int    `json:"notifyPeriodInSeconds"`
-}
-
-// OpenJD writes the job as a template in JSON, a step for each stage. The job document lies beside it.
+// OpenJD writes the job as a job bundle: a template in JSON with a step for each stage, values for its parameters, and
+// the job document.
 func OpenJD(j *spec.Job, p *spec.Plan, o Options) ([]File, error) {
 	if err := o.check(); err != nil {
 		return nil, err
+	}
+	if o.Roots != "" {
+		return nil, usage(o.Roots, "roots are the parameters Inputs and Outputs: openjd run ... -p Inputs=/srv/scans",
+			"an OpenJD job takes no file of roots")
 	}
 	stages, _, _ := stagesOf(p)
 	if err := checkPins(stages); err != nil {
 		return nil, err
 	}
 	if len(stages) > mostSteps {
-		return nil, usage("", "divide the job", "the job has %d stages, a template has %d steps at most", len(stages), mostSteps)
+		return nil, usage("", "divide the job",
+			"the job has %d stages, a template has %d steps at most", len(stages), mostSteps)
 	}
-	t := template{Version: "jobtemplate-2023-09", Name: label(j), Description: "Made by vksplat farm export; the job itself is in " + DocumentName + ".",
-		Parameters: []parameter{
-			{Name: specParameter, Type: "PATH", Object: "FILE", Flow: "IN", Default: DocumentName, Description: "the job document"},
-			{Name: "Program", Type: "STRING", Default: o.Program, Description: "vksplat on the workers"},
-		}}
+	var steps []object
 	for i := range stages {
-		s, err := o.step(stages, i)
+		s, err := o.step(j, stages, i)
 		if err != nil {
 			return nil, err
 		}
-		t.Steps = append(t.Steps, s)
+		steps = append(steps, s)
 	}
+	t := object{"specificationVersion": "jobtemplate-2023-09", "name": label(j), "steps": steps,
+		"parameterDefinitions": o.parameters(j),
+		"description":          "Made by vksplat farm export; the job itself is in " + DocumentName + "."}
 	data, err := jsonText(t)
 	if err != nil {
 		return nil, err
 	}
-	return []File{document(j), {Name: OpenJDName, Data: data}}, nil
+	values := []object{{"name": outputsParameter, "value": o.Outputs}}
+	if j.Store.Inputs != j.Store.Outputs {
+		values = append([]object{{"name": inputsParameter, "value": o.Inputs}}, values...)
+	}
+	bundle, err := jsonText(object{"parameterValues": values})
+	if err != nil {
+		return nil, err
+	}
+	return []File{document(j), {Name: OpenJDName, Data: data}, {Name: "parameter_values.json", Data: bundle}}, nil
+}
+
+// parameters returns those of the job. Inputs has no default: a template may only name folders below its own. A job
+// whose inputs and results share one root has Outputs alone.
+func (o *Options) parameters(j *spec.Job) []object {
+	path := func(name, what, flow, text string) object {
+		return object{"name": name, "type": "PATH", "objectType": what, "dataFlow": flow, "description": text}
+	}
+	document := path(specParameter, "FILE", "IN", "the job document")
+	document["default"] = DocumentName
+	results := path(outputsParameter, "DIRECTORY", "INOUT", "folder for results, the root "+j.Store.Outputs+" of the job")
+	results["default"] = resultsName
+	list := []object{document}
+	if j.Store.Inputs != j.Store.Outputs {
+		results["dataFlow"] = "OUT"
+		list = append(list, path(inputsParameter, "DIRECTORY", "IN",
+			"folder of the captures, the root "+j.Store.Inputs+" of the job"))
+	}
+	return append(list, results,
+		object{"name": "Program", "type": "STRING", "default": o.Program, "description": "vksplat on the workers"})
+}
+
+// rootsTable is the file of roots that a session writes, from the paths on its worker. Between three quotes TOML knows
+// no escapes, so backslashes stand for themselves.
+func rootsTable(j *spec.Job) string {
+	line := func(root, name string) string { return fmt.Sprintf("%q = '''{{Param.%s}}'''\n", root, name) }
+	text := line(j.Store.Outputs, outputsParameter)
+	if j.Store.Inputs != j.Store.Outputs {
+		text = line(j.Store.Inputs, inputsParameter) + text
+	}
+	return text
 }
 
 // step makes the step of a stage.
-func (o *Options) step(stages []stage, n int) (step, error) {
+func (o *Options) step(j *spec.Job, stages []stage, n int) (object, error) {
 	st := &stages[n]
 	indices := rangeText(st.tasks)
 	if len(indices) > longestRange {
-		return step{}, usage("", "write tasks of one kind after each other, or divide the job", "the indices of stage %s are too scattered for a template", st.name)
+		return nil, usage("", "write tasks of one kind after each other, or divide the job",
+			"the indices of stage %s are too scattered for a template", st.name)
 	}
-	s := step{Name: st.name, Space: space{[]indexParameter{{"Index", "INT", indices}}}}
-	for _, k := range st.needs {
-		s.Needs = append(s.Needs, dependency{stages[k].name})
-	}
-	var h host
-	if st.gpu && o.GPUs > 0 {
-		h.Amounts = append(h.Amounts, amount{"amount.worker.gpu", o.GPUs})
-		if st.limits.VRAMMinMB > 0 {
-			h.Amounts = append(h.Amounts, amount{"amount.worker.gpu.memory", st.limits.VRAMMinMB})
-		}
-	}
-	if o.CPUs > 0 {
-		h.Amounts = append(h.Amounts, amount{"amount.worker.vcpu", o.CPUs})
-	}
-	if st.pool != spec.DefaultPool {
-		h.Attributes = append(h.Attributes, attribute{"attr.vksplat.pool", []string{st.pool}})
-	}
-	if h.Amounts != nil || h.Attributes != nil {
-		s.Host = &h
-	}
-	s.Script.Actions.OnRun = action{Command: "{{Param.Program}}",
-		Args:   append(o.runTask("{{Param."+specParameter+"}}"), "--index", "{{Task.Param.Index}}", "--progress", "openjd"),
-		Cancel: cancellation{"NOTIFY_THEN_TERMINATE", int(grace.Seconds())}}
+	worker := Options{Roots: "{{Task.File.Roots}}", Work: cmp.Or(o.Work, "{{Session.WorkingDirectory}}/work")}
+	args := append([]string{"{{Task.File.Try}}"}, append(tryArgs(st.retry), "{{Param.Program}}")...)
+	args = append(args, worker.runTask("{{Param."+specParameter+"}}")...)
+	args = append(args, "--index", "{{Task.Param.Index}}", "--progress", "openjd")
+	onRun := object{"command": "bash", "args": args,
+		"cancelation": object{"mode": "NOTIFY_THEN_TERMINATE", "notifyPeriodInSeconds": int(grace.Seconds())}}
 	if d := st.limits.TaskTimeout; d > 0 {
-		s.Script.Actions.OnRun.Timeout = 60 * minutes(d)
+		onRun["timeout"] = 60 * allAttempts(d, st.retry)
+	}
+	file := func(name, as, text string) object {
+		return object{"name": name, "filename": as, "type": "TEXT", "data": text}
+	}
+	s := object{"name": st.name,
+		"parameterSpace": object{"taskParameterDefinitions": []object{{"name": "Index", "type": "INT", "range": indices}}},
+		"script": object{"actions": object{"onRun": onRun},
+			"embeddedFiles": []object{file("Roots", "roots.toml", rootsTable(j)), file("Try", "try.sh", tryText)}}}
+	var needs []object
+	for _, k := range st.needs {
+		needs = append(needs, object{"dependsOn": stages[k].name})
+	}
+	if needs != nil {
+		s["dependencies"] = needs
+	}
+	if h := o.host(st); len(h) > 0 {
+		s["hostRequirements"] = h
 	}
 	return s, nil
 }
 
-// jsonText writes what kubectl and openjd read as YAML, too: JSON is YAML of which nobody doubts the quotes.
+// host says what a worker must have for the tasks of a stage.
+func (o *Options) host(st *stage) object {
+	h := object{}
+	var amounts []object
+	least := func(name string, n int) {
+		if n > 0 {
+			amounts = append(amounts, object{"name": "amount.worker." + name, "min": n})
+			h["amounts"] = amounts
+		}
+	}
+	if n := o.gpusOf(st); n > 0 {
+		least("gpu", n)
+		least("gpu.memory", st.limits.VRAMMinMB)
+	}
+	least("vcpu", o.CPUs)
+	least("memory", 1024*o.MemoryGB)
+	if st.pool != spec.DefaultPool {
+		h["attributes"] = []object{{"name": "attr.vksplat.pool", "anyOf": []string{st.pool}}}
+	}
+	return h
+}
+
+// jsonText writes JSON, which kubectl and openjd read as the YAML that it is.
 func jsonText(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

@@ -39,13 +39,11 @@ type slurm struct {
 
 // Slurm writes a script for each stage of the job, which runs as arrays, and one that submits them.
 func Slurm(j *spec.Job, p *spec.Plan, o Options) ([]File, error) {
-	if err := o.check(); err != nil {
+	if err := o.shared(); err != nil {
 		return nil, err
 	}
-	if !path.IsAbs(o.Dir) {
-		return nil, usage(o.Dir, "", "the folder of the export must be absolute")
-	}
-	s := &slurm{Options: &o, plan: p, label: label(j), arrayOf: make([]int, len(p.Tasks)), placeOf: make([]int, len(p.Tasks))}
+	s := &slurm{Options: &o, plan: p, label: label(j),
+		arrayOf: make([]int, len(p.Tasks)), placeOf: make([]int, len(p.Tasks))}
 	s.stages, _, _ = stagesOf(p)
 	if err := checkPins(s.stages); err != nil {
 		return nil, err
@@ -63,29 +61,20 @@ func Slurm(j *spec.Job, p *spec.Plan, o Options) ([]File, error) {
 
 func (s *slurm) script(stage int) string { return s.stages[stage].name + ".sbatch" }
 
-// divide makes the arrays of a stage: one where each task waits for that of its own place in an array of a stage before, or one for each set of needs, so
-// that none waits for what it does not need, and each in pieces of MaxArray.
+// divide makes the arrays of a stage: one where each task waits for that of its own place in an array of a stage
+// before, or one for each set of needs, so that none waits for what it does not need, and each in pieces of MaxArray.
 func (s *slurm) divide(stage int) {
 	tasks := s.stages[stage].tasks
 	if s.paired(tasks) {
 		s.cut(stage, tasks)
 		return
 	}
-	var keys []string
-	groups := map[string][]int{}
-	for _, i := range tasks {
-		key := rangeText(s.plan.Tasks[i].Needs)
-		if groups[key] == nil {
-			keys = append(keys, key)
-		}
-		groups[key] = append(groups[key], i)
+	groups := groupsOf(s.plan, tasks)
+	if len(groups) > mostGroups {
+		groups = [][]int{tasks}
 	}
-	if len(keys) > mostGroups {
-		s.cut(stage, tasks)
-		return
-	}
-	for _, key := range keys {
-		s.cut(stage, groups[key])
+	for _, g := range groups {
+		s.cut(stage, g)
 	}
 }
 
@@ -175,8 +164,11 @@ func (s *slurm) needed(a *array, from int) (places []int) {
 	return slices.Compact(places)
 }
 
+// starting is what a task takes besides its timeout and its end, of which run-task counts neither.
+const starting = 3 * time.Minute
+
 // minutes rounds up, with what starting and saving take on top.
-func minutes(d time.Duration) int { return int((d+time.Minute-1)/time.Minute) + 5 }
+func minutes(d time.Duration) int { return int((d + starting + grace + time.Minute - 1) / time.Minute) }
 
 // batch writes the script of a stage.
 func (s *slurm) batch(n int) []byte {
@@ -194,8 +186,11 @@ func (s *slurm) batch(n int) []byte {
 	if s.CPUs > 0 {
 		directive("--cpus-per-task=%d", s.CPUs)
 	}
-	if st.gpu && s.GPUs > 0 {
-		directive("--gres=gpu:%d", s.GPUs)
+	if s.MemoryGB > 0 {
+		directive("--mem=%dG", s.MemoryGB)
+	}
+	if n := s.gpusOf(st); n > 0 {
+		directive("--gres=gpu:%d", n)
 	}
 	if st.limits.TaskTimeout > 0 {
 		directive("--time=%d", minutes(st.limits.TaskTimeout))
@@ -208,7 +203,7 @@ func (s *slurm) batch(n int) []byte {
 	}
 	b.WriteString(tableText(s.lists[n]))
 	command := append([]string{s.Program}, s.runTask(path.Join(s.Dir, DocumentName))...)
-	fmt.Fprintf(&b, batchText, st.retry.MaxAttempts, strings.Join(command, " "))
+	fmt.Fprintf(&b, batchText, st.retry.MaxAttempts, runText, strings.Join(command, " "))
 	return []byte(b.String())
 }
 
@@ -224,49 +219,34 @@ func tableText(list []int) string {
 		}
 		b.WriteString(word + " ")
 	}
-	for rest := list; len(rest) > 0; { // the list ascends in pieces
-		n := 1
-		for n < len(rest) && rest[n] == rest[n-1]+1 {
-			n++
+	runs(list, func(first, last int) { // the list ascends in pieces
+		if last-first > 1 {
+			write(fmt.Sprintf("{%d..%d}", first, last))
+			return
 		}
-		if n > 2 {
-			write(fmt.Sprintf("{%d..%d}", rest[0], rest[n-1]))
-		} else {
-			n = 1
-			write(fmt.Sprint(rest[0]))
+		for i := first; i <= last; i++ {
+			write(fmt.Sprint(i))
 		}
-		rest = rest[n:]
-	}
+	})
 	return strings.TrimRight(b.String(), " ") + ")\n"
 }
 
-// batchText is what a task of an array does. Slurm requeues tasks of nodes that die and of jobs that it preempts, but none whose program ends with an error:
-// the script does that. Its first argument is the place of the array's task 0 in the table.
+// batchText is what a task of an array does. Slurm requeues tasks whose node died or that it preempted, but none whose
+// program ends with an error: the script does that. Its first argument is the place of the array's task 0 in the table.
 const batchText = `index=${tasks[$((${1:-0} + SLURM_ARRAY_TASK_ID))]}
 restarts=${SLURM_RESTART_COUNT:-0}
 attempts=%d
 
-# Slurm sends SIGTERM to this script before it ends the task: it goes to the child, which saves its work and ends with 75.
-asked= ended= child=
-trap 'asked=1 ended=1; [ -n "$child" ] && kill -TERM "$child" 2>/dev/null' TERM
-%s \
-	--index "$index" --attempt "$((restarts + 1))" &
-child=$!
-[ -n "$ended" ] && kill -TERM "$child"
-wait "$child"
-code=$?
-while [ -n "$asked" ]; do # wait was interrupted
-	asked=
-	wait "$child"
-	again=$?
-	[ "$again" -ne 127 ] && code=$again
-done
+%s
+run %s \
+	--index "$index"
 
-# 75: it can be tried again; 128 and above: it was killed. Before its time is over it goes on as often as it takes, within reason. One that was cancelled, or
-# that Slurm queues again by itself, does not run any more for Slurm.
-[ -n "$ended" ] && attempts=1000
+# 75: another attempt may succeed; 128 and above: it was killed. A task whose time is over goes on as often as it takes,
+# within reason. One that was cancelled, or that Slurm requeues by itself, is no longer running for Slurm.
+[ -n "$stopped" ] && attempts=1000
 id=${SLURM_ARRAY_JOB_ID}_${SLURM_ARRAY_TASK_ID}
-if { [ "$code" -eq 75 ] || [ "$code" -ge 128 ]; } && [ "$((restarts + 1))" -lt "$attempts" ] && [ "$(squeue --noheader --jobs="$id" --format=%%T)" = RUNNING ]; then
+if { [ "$code" -eq 75 ] || [ "$code" -ge 128 ]; } && [ "$((restarts + 1))" -lt "$attempts" ] &&
+	[ "$(squeue --noheader --jobs="$id" --format=%%T)" = RUNNING ]; then
 	echo "task $index: code $code after attempt $((restarts + 1)), it is queued again" >&2
 	trap - TERM # by which Slurm ends this script, to queue it again
 	scontrol requeue "$id" && sleep 60
@@ -280,7 +260,8 @@ func (s *slurm) submit() []byte {
 	fmt.Fprintf(&b, submitText, s.label, s.Dir, LogFolder)
 	for n := range s.arrays {
 		a := &s.arrays[n]
-		fmt.Fprintf(&b, "submit %s %s %d \"%s\" && a%d=$id || exit\n", s.script(a.stage), s.elements(a), a.first, s.dependency(a), n+1)
+		fmt.Fprintf(&b, "submit %s %s %d \"%s\" && a%d=$id || exit\n",
+			s.script(a.stage), s.elements(a), a.first, s.dependency(a), n+1)
 	}
 	fmt.Fprintf(&b, "trap - EXIT\n")
 	return []byte(b.String())
@@ -296,11 +277,13 @@ func (s *slurm) elements(a *array) string {
 }
 
 const submitText = `#!/bin/bash
-# Submits job %s. What follows the name of this script goes to every sbatch, as in --account=lab; with --test-only Slurm just looks at the scripts.
+# Submits job %s. What follows the name of this script goes to every sbatch, as in --account=lab; with --test-only Slurm
+# just looks at the scripts.
 cd %s && mkdir -p %s || exit
 
 jobs=()
-trap '[ ${#jobs[@]} -gt 0 ] && echo "submitting failed: what was submitted is cancelled" >&2 && scancel "${jobs[@]}"' EXIT
+trap '[ ${#jobs[@]} -gt 0 ] && echo "submitting failed: what was submitted is cancelled" >&2 &&
+	scancel "${jobs[@]}"' EXIT
 options=("$@")
 test=
 for option in "$@"; do

@@ -8,22 +8,22 @@ import (
 	"time"
 
 	"vksplat/farm/spec"
+	"vksplat/farm/task"
 )
 
-// stage is tasks that a scheduler is told of together: of one kind, as deep in the graph of needs as each other, and alike in what they ask for.
+// stage is tasks that a scheduler is told of together: of one kind, as deep in the graph of needs as each other, and
+// alike in what they ask for.
 type stage struct {
 	name  string // as in 02-train
-	kind  spec.Kind
-	tasks []int // ascending
-	needs []int // stages, ascending
-	alike       // what the tasks ask for
+	tasks []int  // ascending
+	needs []int  // stages, ascending
+	alike        // what the tasks ask for
 }
 
 // alike is what tasks of one stage have in common.
 type alike struct {
 	depth    int
 	kind     spec.Kind
-	gpu      bool
 	pool     string
 	priority string
 	retry    spec.Retry
@@ -31,15 +31,12 @@ type alike struct {
 	pin      spec.Pin
 }
 
-// needsGPU says which tasks get a device.
-func needsGPU(t *spec.Task) bool {
-	switch t.Kind {
-	case spec.KindTrain, spec.KindBlock, spec.KindRender, spec.KindEval:
-		return true
-	case spec.KindMerge:
-		return t.Finetune > 0
+// gpusOf is how many GPUs a task of a stage gets.
+func (o *Options) gpusOf(st *stage) int {
+	if !task.NeedsDevice(st.kind) {
+		return 0
 	}
-	return false
+	return o.GPUs
 }
 
 // stagesOf divides a plan. of says which stage each task is in, and place where it stands there.
@@ -57,7 +54,7 @@ func stagesOf(p *spec.Plan) (stages []stage, of, place []int) {
 	slices.SortStableFunc(order, func(a, b alike) int { return a.depth - b.depth })
 	for n, a := range order {
 		index[a] = n
-		stages = append(stages, stage{name: fmt.Sprintf("%02d-%s", n+1, a.kind), kind: a.kind, alike: a})
+		stages = append(stages, stage{name: fmt.Sprintf("%02d-%s", n+1, a.kind), alike: a})
 	}
 	of, place = make([]int, len(p.Tasks)), make([]int, len(p.Tasks))
 	for i := range p.Tasks {
@@ -77,7 +74,7 @@ func stagesOf(p *spec.Plan) (stages []stage, of, place []int) {
 }
 
 func alikeOf(t *spec.Task, depth int) alike {
-	return alike{depth, t.Kind, needsGPU(t), t.Pool, t.Priority, t.Retry, t.Limits, t.Pin}
+	return alike{depth, t.Kind, t.Pool, t.Priority, t.Retry, t.Limits, t.Pin}
 }
 
 // depthsOf says how long the longest chain of needs before each task is. Tasks may need later ones, never themselves.
@@ -98,6 +95,22 @@ func depthsOf(p *spec.Plan) []int {
 		visit(i)
 	}
 	return depths
+}
+
+// groupsOf divides tasks into those that need the same.
+func groupsOf(p *spec.Plan, tasks []int) (groups [][]int) {
+	index := map[string]int{}
+	for _, i := range tasks {
+		key := rangeText(p.Tasks[i].Needs)
+		n, known := index[key]
+		if !known {
+			n = len(groups)
+			index[key] = n
+			groups = append(groups, nil)
+		}
+		groups[n] = append(groups[n], i)
+	}
+	return groups
 }
 
 // runs calls each for every run of consecutive numbers in an ascending list.
@@ -145,15 +158,16 @@ func Nth(list string, n int) (int, error) {
 	return 0, usage("", "", "the list %.60q has no such task", list)
 }
 
-// checkPins refuses what no other scheduler knows.
+// checkPins refuses what no scheduler knows.
 func checkPins(stages []stage) error {
 	for i := range stages {
 		if pin := stages[i].pin; pin != (spec.Pin{}) {
-			return usage("", "leave pin out, and give such devices a pool of their own", "stage %s is pinned to a device or driver, which only the farm's own queue can do", stages[i].name)
+			return usage("", "leave pin out, and give such devices a pool of their own",
+				"stage %s is pinned to a device or driver, which schedulers cannot do", stages[i].name)
 		}
 	}
 	return nil
 }
 
-// grace is how long a task that is stopped has to save its work.
-const grace = 120 * time.Second
+// grace is how long a task that is stopped has before it is killed: what it may take, and what scripts around it do.
+const grace = task.StopWithin + 30*time.Second

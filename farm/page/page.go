@@ -1,73 +1,74 @@
+// Package page shows a job in the browser, by what the store has of it: the status that its run writes there, or else
+// what its tasks left, small pictures, logs and results. It changes nothing.
 package page
 
 import (
 	"bytes"
-	"cmp"
-	"context"
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"html/template"
+	"io"
+	"io/fs"
 	"net/http"
+	"path"
 	"slices"
 	"strconv"
+	"strings"
+	"sync"
 	"time"
 
-	"vksplat/farm/queue"
-	"vksplat/farm/spec"
+	"vksplat/farm/local"
+	"vksplat/farm/store"
 	"vksplat/scene"
 	"vksplat/view"
 )
 
-// Farm is what is shown, a *queue.Queue.
-type Farm interface {
-	List(ctx context.Context) ([]queue.JobStatus, error)
-	Show(ctx context.Context, job string) (queue.JobStatus, []queue.TaskStatus, error)
-	Nodes(ctx context.Context) ([]queue.NodeStatus, error)
-	Logs(ctx context.Context, job string, index int, until <-chan struct{}, fn func(queue.LogLine) error) error
-	Previews(ctx context.Context, job string) (map[int]bool, error)
-	Preview(ctx context.Context, job string, index int) ([]byte, error)
-}
-
 const (
-	perPage     = 100 // tasks
-	logLines    = 500 // the last of a task
-	refresh     = 5   // seconds until a page is loaded again
-	lookTimeout = 20 * time.Second
+	perPage   = 100 // tasks
+	refresh   = 5   // seconds until a page is loaded again
+	silent    = time.Minute
+	mostLog   = 64 << 10  // bytes of a log that are shown, the last
+	mostShown = 16 << 20  // of a picture
+	mostState = 256 << 20 // of a status: more than that of the largest job
 )
 
-//go:embed overview.html job.html log.html page.css
+//go:embed job.html task.html page.css
 var files embed.FS
 
-var templates = template.Must(template.New("").Funcs(template.FuncMap{
-	"ago": ago, "plural": plural, "size": sizeText, "percent": percentText, "pools": spec.PoolsText,
-	"span": func(d queue.Duration) string { return spanText(time.Duration(d)) }, "count": func(counts map[queue.State]int, state string) int { return counts[queue.State(state)] },
-}).ParseFS(files, "*.html"))
+var templates = template.Must(template.New("").Funcs(template.FuncMap{"span": spanText}).ParseFS(files, "*.html"))
 
-// Picture finds the last picture that a task made, PNG or JPEG; without one, the data is nil.
-type Picture func(ctx context.Context, job string, task string) (data []byte, err error)
-
-// pages are the handlers of a farm's pages.
+// pages are the handlers of a job's pages.
 type pages struct {
-	farm    Farm
-	picture Picture
-	now     func() time.Time
+	root store.Root
+	key  string // of the job's folder
+	now  func() time.Time
+
+	mutex     sync.Mutex // guards what follows
+	found     *local.Status
+	findAgain time.Time
+	updated   time.Time     // when the status was written that was read last, by the clock of the machine that wrote it
+	looked    time.Time     // when it was read
+	skew      time.Duration // how far this machine's clock is ahead of that one, and what a status takes to come here
 }
 
-// Show serves the pages of a farm. Picture may be nil: then there are none.
-func Show(s *view.Server, farm Farm, picture Picture) error {
-	p := &pages{farm: farm, picture: picture, now: time.Now}
+// Show serves the pages of the job whose results are at a key.
+func Show(s *view.Server, root store.Root, key string) error {
+	p := &pages{root: root, key: key, now: time.Now}
+	if _, err := p.status(); err != nil {
+		return err
+	}
 	style, err := files.ReadFile("page.css")
 	if err != nil {
 		return err
 	}
-	s.Handle("", p.page("overview.html", p.overview))
-	s.Handle("job", p.page("job.html", p.job))
-	s.Handle("log", p.page("log.html", p.log))
-	s.Handle("picture", http.HandlerFunc(p.servePicture))
+	s.Handle("", p.page("job.html", p.job))
+	s.Handle("task", p.page("task.html", p.task))
 	s.Handle("preview", http.HandlerFunc(p.servePreview))
+	s.Handle("picture", http.HandlerFunc(p.servePicture))
 	s.Handle("page.css", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/css; charset=utf-8")
 		_, _ = w.Write(style) // what cannot be written, nobody waits for
@@ -75,19 +76,73 @@ func Show(s *view.Server, farm Farm, picture Picture) error {
 	return nil
 }
 
-// page serves what a template makes of a look at the farm.
-func (p *pages) page(name string, look func(ctx context.Context, r *http.Request) (any, error)) http.Handler {
+// read reads at most so many bytes of a file in the job's folder.
+func (p *pages) read(key string, most int64) ([]byte, error) {
+	f, err := p.root.Open(path.Join(p.key, key))
+	if err != nil {
+		return nil, err
+	}
+	data, err := io.ReadAll(io.LimitReader(f, most))
+	return data, errors.Join(err, f.Close())
+}
+
+func (p *pages) status() (*local.Status, error) {
+	key := path.Join(local.Folder, local.StatusName)
+	data, err := p.read(key, mostState)
+	var s *local.Status
+	if errors.Is(err, fs.ErrNotExist) {
+		p.mutex.Lock()
+		s, err = p.findTasks()
+		p.mutex.Unlock()
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, &scene.Error{Op: "show job", Path: p.key,
+			Err:  errors.New("no task of a job has run there"),
+			Hint: "name the folder that vksplat farm run names at its end",
+			Kind: scene.ErrUsage}
+	}
+	if err != nil {
+		return nil, store.Explain("show job", p.key, err)
+	}
+	if s != nil {
+		return s, nil
+	}
+	s = &local.Status{}
+	if err := json.Unmarshal(data, s); err != nil {
+		return nil, &scene.Error{Op: "show job", Path: path.Join(p.key, key), Err: scene.JSONError(err),
+			Hint: "run the job again: it writes the file anew"}
+	}
+	return s, nil
+}
+
+// errNone is of a task that the job does not have.
+var errNone = errors.New("the job has no such task")
+
+// named is the task that a request names.
+func named(s *local.Status, r *http.Request) (*local.TaskStatus, error) {
+	name := r.FormValue("name")
+	i := slices.IndexFunc(s.Tasks, func(t local.TaskStatus) bool { return t.Task == name })
+	if i < 0 {
+		return nil, errNone
+	}
+	return &s.Tasks[i], nil
+}
+
+// page serves what a template makes of the job's state.
+func (p *pages) page(name string, look func(s *local.Status, r *http.Request) (any, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		ctx, cancel := context.WithTimeout(r.Context(), lookTimeout)
-		defer cancel()
-		data, err := look(ctx, r)
+		s, err := p.status()
+		var data any
 		var b bytes.Buffer
+		if err == nil {
+			data, err = look(s, r)
+		}
 		if err == nil {
 			err = templates.ExecuteTemplate(&b, name, data)
 		}
 		if err != nil {
 			status := http.StatusServiceUnavailable
-			if errors.Is(err, queue.ErrNoJob) || errors.Is(err, queue.ErrNoTask) {
+			if errors.Is(err, errNone) {
 				status = http.StatusNotFound
 			}
 			http.Error(w, scene.ErrorText(err), status)
@@ -98,159 +153,98 @@ func (p *pages) page(name string, look func(ctx context.Context, r *http.Request
 	})
 }
 
-// jobRow is a job in the overview.
-type jobRow struct {
-	queue.JobStatus
-	Done, Running int
-	Rate          string // tasks that were done an hour
-	Throughput    string // of the tasks that run
-	Left          string // time until the last, "" where nothing says it
+// row is a task on a page.
+type row struct {
+	local.TaskStatus
+	Speed, Left string
 }
 
-// card is a device in the overview.
-type card struct {
-	queue.DeviceUse
-	Node        string
-	queue.Order        // to that
-	Picture     bool   // there is one of the task
-	Speed, Left string // of the task
-}
-
-func (p *pages) overview(ctx context.Context, _ *http.Request) (any, error) {
-	jobs, err := p.farm.List(ctx)
-	if err != nil {
-		return nil, err
+func newRow(t *local.TaskStatus, runs bool) row {
+	r := row{TaskStatus: *t}
+	if t.State != local.Running {
+		return r
 	}
-	nodes, err := p.farm.Nodes(ctx)
-	if err != nil {
-		return nil, err
+	if !runs {
+		r.State, r.Message = "stopped", "nothing has been heard of it"
+		return r
 	}
-	data := struct {
-		Refresh    int
-		Jobs       []jobRow
-		Nodes      []queue.NodeStatus
-		Cards      []card
-		Running    int // tasks
-		Devices    int
-		Throughput string
-	}{Refresh: refresh, Nodes: nodes, Cards: p.cards(ctx, nodes)}
-	slices.Reverse(jobs) // the newest first
-	rates := map[string]float64{}
-	for _, j := range jobs {
-		data.Jobs = append(data.Jobs, p.row(j))
-		for unit, rate := range j.Rates {
-			rates[unit] += rate
+	if t.Rate > 0 && t.Unit != "" {
+		r.Speed = fmt.Sprintf("%.3g %s/s", t.Rate, t.Unit)
+		if t.Of > t.Step {
+			r.Left = spanText(float64(t.Of-t.Step) / t.Rate)
 		}
 	}
-	data.Throughput = ratesText(rates)
-	for _, n := range nodes {
-		data.Running, data.Devices = data.Running+len(n.Tasks), data.Devices+len(n.Devices)
-	}
-	return data, nil
+	return r
 }
 
-// cards makes a card of every device, those that work first.
-func (p *pages) cards(ctx context.Context, nodes []queue.NodeStatus) (list []card) {
-	pictures := map[string]map[int]bool{} // by job
-	for _, n := range nodes {
-		for _, u := range n.Use {
-			c := card{DeviceUse: u, Node: n.Node, Order: n.Order, Speed: RateText(u.Rate, u.Unit)}
-			if u.Job != "" {
-				has, asked := pictures[u.Job]
-				if !asked {
-					has, _ = p.farm.Previews(ctx, u.Job) // without them the page is as good
-					pictures[u.Job] = has
-				}
-				c.Picture = has[u.Index]
-			}
-			if u.Rate > 0 && u.Of > u.Step {
-				c.Left = leftText(float64(u.Of-u.Step) / u.Rate)
-			}
-			list = append(list, c)
-		}
+// isHeard says whether the run that writes the status was heard of in the last minute. Clocks of two machines may
+// differ: once the status changes between two looks, it is known by how much.
+func (p *pages) isHeard(s *local.Status) bool {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	now := p.now()
+	if !p.looked.IsZero() && now.Sub(p.looked) < silent && s.Updated.After(p.updated) {
+		p.skew = now.Sub(s.Updated)
 	}
-	slices.SortStableFunc(list, func(a, b card) int { return cmp.Compare(rests(&a), rests(&b)) })
-	return list
+	p.updated, p.looked = s.Updated, now
+	return (now.Sub(s.Updated) - p.skew).Abs() < silent
 }
 
-func rests(c *card) int {
-	if c.Job == "" {
-		return 1
+// verdict says how the job stands, and whether it runs.
+func (p *pages) verdict(s *local.Status) (state string, runs bool) {
+	counts := s.Counts()
+	switch {
+	case s.Updated.IsZero():
+		return "of those that have begun; vksplat farm run has not written here what runs", false
+	case !s.Ended && p.isHeard(s):
+		return "running", true
+	case !s.Ended:
+		return "stopped: nothing has been heard of it since " + s.Updated.Local().Format(time.DateTime) +
+			"; vksplat farm run goes on", false
+	case counts[local.Failed] > 0:
+		return "failed", false
+	case counts[local.Done]+counts[local.Excluded] == len(s.Tasks):
+		return "done", false
 	}
-	return 0
-}
-
-func (p *pages) row(j queue.JobStatus) jobRow {
-	row := jobRow{JobStatus: j, Done: j.Counts[queue.Succeeded], Running: j.Counts[queue.Running] + j.Counts[queue.Verifying], Throughput: ratesText(j.Rates)}
-	if j.Left > 0 {
-		row.Left = leftText(time.Duration(j.Left).Seconds())
-	}
-	if row.Left != "" && j.More {
-		row.Left = "over " + row.Left
-	}
-	end := p.now()
-	if j.State.Ended() {
-		end = j.Changed
-	}
-	if took := end.Sub(j.Submitted); row.Done > 0 && took > 0 {
-		row.Rate = strconv.FormatFloat(float64(row.Done)/took.Hours(), 'f', 1, 64)
-	}
-	return row
-}
-
-// taskRow is a task on the page of its job.
-type taskRow struct {
-	queue.TaskStatus
-	Left    string // time until its last step, "" where nothing says it
-	Speed   string // steps a second, likewise
-	Steps   bool   // are worth showing: of tasks that succeeded the queue has those that were told last
-	Picture bool   // there is one of what it makes
-}
-
-func newTaskRow(t queue.TaskStatus, picture bool) taskRow {
-	row := taskRow{TaskStatus: t, Steps: t.Entry.Of > 0 && t.State != queue.Succeeded, Picture: picture}
-	if t.Left > 0 {
-		row.Left = leftText(time.Duration(t.Left).Seconds())
-	}
-	if t.State == queue.Running {
-		row.Speed = RateText(t.Entry.Rate, t.Entry.Unit)
-	}
-	return row
+	return "stopped", false
 }
 
 // stateCount is a state that tasks of a job have.
 type stateCount struct {
-	State queue.State
+	State local.State
 	N     int
 	Here  bool // chosen
 }
 
-func (p *pages) job(ctx context.Context, r *http.Request) (any, error) {
-	name, state := r.FormValue("name"), queue.State(r.FormValue("state"))
+func (p *pages) job(s *local.Status, r *http.Request) (any, error) {
+	state := local.State(r.FormValue("state"))
 	first, _ := strconv.Atoi(r.FormValue("from")) // of anything else, from the first
-	job, tasks, err := p.farm.Show(ctx, name)
-	if err != nil {
-		return nil, err
-	}
+	counts := s.Counts()
+	verdict, runs := p.verdict(s)
 	data := struct {
-		Refresh         int
-		Job             jobRow
-		States          []stateCount
-		State           queue.State
-		Tasks           []taskRow
-		Pictures        bool // one of them has one
-		From, Next, All int
-		Previous        int // -1: none
-	}{Refresh: refresh, Job: p.row(job), State: state, Previous: -1}
-	for _, s := range queue.States {
-		if n := job.Counts[s]; n > 0 {
-			data.States = append(data.States, stateCount{s, n, s == state})
+		Refresh              int
+		Job, Verdict         string
+		Done, All            int
+		Began                string
+		States               []stateCount
+		State                local.State
+		Tasks                []row
+		Pictures             bool // one of them has one
+		Previous, From, Next int  // Previous -1, Next 0: none
+	}{Refresh: refresh, Job: s.Job, Verdict: verdict, Done: counts[local.Done],
+		All: len(s.Tasks), State: state, Previous: -1}
+	if !s.Began.IsZero() {
+		data.Began = s.Began.Local().Format(time.DateTime)
+	}
+	for _, one := range append(slices.Clone(local.States), begun) {
+		if n := counts[one]; n > 0 {
+			data.States = append(data.States, stateCount{one, n, one == state})
 		}
 	}
+	tasks := s.Tasks
 	if state != "" {
-		tasks = slices.DeleteFunc(tasks, func(t queue.TaskStatus) bool { return t.State != state })
+		tasks = slices.DeleteFunc(slices.Clone(tasks), func(t local.TaskStatus) bool { return t.State != state })
 	}
-	data.All = len(tasks)
 	data.From = min(max(first, 0), max(len(tasks)-1, 0)) / perPage * perPage
 	end := min(data.From+perPage, len(tasks))
 	if data.From > 0 {
@@ -259,105 +253,128 @@ func (p *pages) job(ctx context.Context, r *http.Request) (any, error) {
 	if end < len(tasks) {
 		data.Next = end
 	}
-	pictures, _ := p.farm.Previews(ctx, name) // without them the page is as good
-	for _, t := range tasks[data.From:end] {
-		data.Tasks = append(data.Tasks, newTaskRow(t, pictures[t.Index]))
-		data.Pictures = data.Pictures || pictures[t.Index]
+	for i := range tasks[data.From:end] {
+		t := newRow(&tasks[data.From+i], runs)
+		data.Tasks = append(data.Tasks, t)
+		data.Pictures = data.Pictures || t.Preview
 	}
 	return data, nil
 }
 
-func (p *pages) log(ctx context.Context, r *http.Request) (any, error) {
-	name := r.FormValue("job")
-	index, err := strconv.Atoi(r.FormValue("task"))
-	if err != nil || index < 0 {
-		return nil, fmt.Errorf("%w of the number %.20q", queue.ErrNoTask, r.FormValue("task"))
-	}
-	job, tasks, err := p.farm.Show(ctx, name)
+func (p *pages) task(s *local.Status, r *http.Request) (any, error) {
+	t, err := named(s, r)
 	if err != nil {
 		return nil, err
 	}
-	if index >= len(tasks) {
-		return nil, fmt.Errorf("%w: %d of %d", queue.ErrNoTask, index, len(tasks))
-	}
+	_, runs := p.verdict(s)
 	data := struct {
 		Refresh int
-		Job     queue.JobStatus
-		Task    taskRow
-		Use     *queue.DeviceUse // of the device that works on it, nil: none does
-		Result  bool             // the store has a picture of it
-		Lines   []queue.LogLine
-	}{Refresh: refresh, Job: job}
-	if p.picture != nil {
-		picture, _ := p.picture(ctx, name, tasks[index].Name) // a store that is away hides no log
-		data.Result = picture != nil
-	}
-	pictures, _ := p.farm.Previews(ctx, name)
-	data.Task = newTaskRow(tasks[index], pictures[index] && !data.Result)
-	if data.Use, err = p.use(ctx, name, index); err != nil {
+		Job     string
+		Task    row
+		Log     string // what the last attempt said
+		Attempt string
+		Result  bool // there is a picture of its results
+	}{Refresh: refresh, Job: s.Job, Task: newRow(t, runs)}
+	if data.Attempt, data.Log, err = p.lastLog(data.Task.Task); err != nil {
 		return nil, err
 	}
-	err = p.farm.Logs(ctx, name, index, nil, func(l queue.LogLine) error {
-		if data.Lines = append(data.Lines, l); len(data.Lines) > 2*logLines {
-			data.Lines = slices.Delete(data.Lines, 0, logLines)
-		}
-		return nil
-	})
-	data.Lines = data.Lines[max(0, len(data.Lines)-logLines):]
-	return data, err
+	_, _, found := p.lastPicture(data.Task.Task)
+	data.Result = found
+	return data, nil
 }
 
-// servePicture serves the last picture of a task.
+// lastLog is what the last attempt at a task said that said something, as far as the store has it.
+func (p *pages) lastLog(task string) (attempt, text string, err error) {
+	list, err := p.root.List(path.Join(p.key, task, "log"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", "", err
+	}
+	for _, e := range slices.Backward(list) {
+		number, isLog := strings.CutSuffix(strings.TrimPrefix(path.Base(e.Key), "a"), ".log")
+		if !isLog || e.Size == 0 {
+			continue
+		}
+		f, err := p.root.Open(e.Key)
+		if err != nil {
+			return "", "", err
+		}
+		if _, err = io.CopyN(io.Discard, f, max(0, e.Size-mostLog)); err == nil {
+			var data []byte
+			data, err = io.ReadAll(io.LimitReader(f, mostLog))
+			text = strings.ToValidUTF8(string(data), "?")
+		}
+		return strings.TrimLeft(number, "0"), text, errors.Join(err, f.Close())
+	}
+	return "", "", nil
+}
+
+// lastPicture is the last picture by name of a task's results.
+func (p *pages) lastPicture(task string) (m *store.Manifest, last store.File, found bool) {
+	m, err := store.ReadManifest(p.root, store.OutOf(path.Join(p.key, task)))
+	if err != nil {
+		return nil, last, false
+	}
+	for _, f := range m.Files {
+		if f.Size <= mostShown && f.Name > last.Name && slices.Contains([]string{".png", ".jpg"},
+			strings.ToLower(path.Ext(f.Name))) {
+			last = f
+		}
+	}
+	return m, last, last.Name != ""
+}
+
+// servePreview serves the small picture of a task.
+func (p *pages) servePreview(w http.ResponseWriter, r *http.Request) {
+	index, err := strconv.Atoi(r.FormValue("index"))
+	var data []byte
+	if err == nil && index >= 0 {
+		data, err = p.read(local.PreviewKey(index), scene.PreviewBytes+1)
+	}
+	servePicture(w, r, data, err)
+}
+
+// servePicture serves the last picture of a task's results.
 func (p *pages) servePicture(w http.ResponseWriter, r *http.Request) {
-	if p.picture == nil {
+	s, err := p.status()
+	var t *local.TaskStatus
+	if err == nil {
+		t, err = named(s, r)
+	}
+	if err != nil {
 		http.NotFound(w, r)
 		return
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), lookTimeout)
-	defer cancel()
-	data, err := p.picture(ctx, r.FormValue("job"), r.FormValue("name"))
+	m, last, found := p.lastPicture(t.Task)
+	if !found {
+		http.NotFound(w, r)
+		return
+	}
+	data, err := p.read(m.Key(store.OutOf(t.Task), last), mostShown)
+	servePicture(w, r, data, err)
+}
+
+// servePicture hands on nothing but a picture, which browsers are told to take for that alone.
+func servePicture(w http.ResponseWriter, r *http.Request, data []byte, err error) {
 	kind := http.DetectContentType(data)
 	if err != nil || kind != "image/png" && kind != "image/jpeg" {
 		http.NotFound(w, r)
 		return
 	}
-	w.Header().Set("Content-Type", kind)
-	_, _ = w.Write(data)
-}
-
-// use finds the device that works on a task, nil where none does.
-func (p *pages) use(ctx context.Context, job string, index int) (*queue.DeviceUse, error) {
-	nodes, err := p.farm.Nodes(ctx)
-	if err != nil {
-		return nil, err
-	}
-	for _, n := range nodes {
-		for i := range n.Use {
-			if n.Use[i].Job == job && n.Use[i].Index == index {
-				return &n.Use[i], nil
-			}
-		}
-	}
-	return nil, nil
-}
-
-// servePreview serves the small picture of a task that the queue has. A worker put it there: nothing but a small JPEG file goes on to browsers, which are told
-// to take it for that alone.
-func (p *pages) servePreview(w http.ResponseWriter, r *http.Request) {
-	ctx, cancel := context.WithTimeout(r.Context(), lookTimeout)
-	defer cancel()
-	index, err := strconv.Atoi(r.FormValue("task"))
-	var data []byte
-	if err == nil && index >= 0 {
-		data, err = p.farm.Preview(ctx, r.FormValue("job"), index)
-	}
-	if err != nil || data == nil || queue.CheckPreview(data) != nil {
-		http.NotFound(w, r)
-		return
-	}
 	sum := sha256.Sum256(data)
-	w.Header().Set("Content-Type", "image/jpeg")
+	w.Header().Set("Content-Type", kind)
 	w.Header().Set("Cache-Control", "private, no-cache") // the same picture is not sent again every few seconds
 	w.Header().Set("Etag", `"`+hex.EncodeToString(sum[:16])+`"`)
 	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(data))
+}
+
+// spanText prints seconds as 42 s, 3 min or 2 h 07 min.
+func spanText(seconds float64) string {
+	d := time.Duration(seconds * float64(time.Second))
+	switch {
+	case d < time.Minute:
+		return fmt.Sprintf("%d s", int(d.Seconds()))
+	case d < time.Hour:
+		return fmt.Sprintf("%d min", int(d.Minutes()))
+	}
+	return fmt.Sprintf("%d h %02d min", int(d.Hours()), int(d.Minutes())%60)
 }

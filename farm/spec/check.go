@@ -6,18 +6,17 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"vksplat/wording"
 )
 
 // reader checks values of a document against the tables of fields.
 type reader struct{ *Job }
 
-// contains is slices.Contains for words.
-func contains(words []string, word string) bool { return slices.Contains(words, word) }
-
 // unknown is the error of a key that means nothing.
 func (r *reader) unknown(at path, key string, known []string, otherwise string) error {
 	if key == "force" { // a flag of train once
-		return r.wrong(at, "leave it out; vksplat train has --accept-changes and --overwrite in its place, and a job's results are made anew by farm retry --redo", "unknown key %q", key)
+		return r.wrong(at, "leave it out; vksplat train has --accept-changes and --overwrite in its place, and a job's results are made anew by farm run --redo", "unknown key %q", key)
 	}
 	if key == "clearance" { // a setting of train once
 		return r.wrong(at, "give carve, which removes the splats that clearance hid; 0 turns it off", "unknown key %q", key)
@@ -29,7 +28,7 @@ func (r *reader) unknown(at path, key string, known []string, otherwise string) 
 func (r *reader) table(at path, value any, fields []field) (map[string]any, error) {
 	t, isTable := value.(map[string]any)
 	if !isTable {
-		return nil, r.wrong(at, "as in docs/farm.md", "a table is needed, this is %s", treeName(value))
+		return nil, r.wrong(at, "as in docs/farm-jobs.md", "a table is needed, this is %s", treeName(value))
 	}
 	for _, key := range slices.Sorted(maps.Keys(t)) {
 		i := slices.IndexFunc(fields, func(f field) bool { return f.key == key })
@@ -38,7 +37,7 @@ func (r *reader) table(at path, value any, fields []field) (map[string]any, erro
 			for _, f := range fields {
 				known = append(known, f.key)
 			}
-			return nil, r.unknown(at.add(key), key, known, "give "+orList(known))
+			return nil, r.unknown(at.add(key), key, known, "give "+wording.Or(known))
 		}
 		if err := r.value(at.add(key), t[key], &fields[i]); err != nil {
 			return nil, err
@@ -46,7 +45,7 @@ func (r *reader) table(at path, value any, fields []field) (map[string]any, erro
 	}
 	for _, f := range fields {
 		if _, given := t[f.key]; f.required && !given {
-			return nil, r.wrong(at, "add it: docs/farm.md has an example", "%s is missing: %s", f.key, f.help)
+			return nil, r.wrong(at, "add it: docs/farm-jobs.md has an example", "%s is missing: %s", f.key, f.help)
 		}
 	}
 	return t, nil
@@ -80,7 +79,7 @@ func (r *reader) value(at path, v any, f *field) error {
 }
 
 func (r *reader) needs(at path, v any, want string) error {
-	return r.wrong(at, "docs/farm.md lists all keys", "%s is needed, this is %s", want, treeName(v))
+	return r.wrong(at, "docs/farm-jobs.md lists all keys", "%s is needed, this is %s", want, treeName(v))
 }
 
 func (r *reader) number(at path, v any, f *field) error {
@@ -169,8 +168,8 @@ func (r *reader) text(at path, s string, f *field) error {
 	case typeInput, typeCamera, typeKey:
 		return r.input(at, s, f.kind)
 	default:
-		if len(f.words) > 0 && !contains(f.words, s) {
-			return r.wrong(at, didYouMean(s, f.words, "give "+orList(f.words)), "%.60q is none of %s", s, strings.Join(f.words, ", "))
+		if len(f.words) > 0 && !slices.Contains(f.words, s) {
+			return r.wrong(at, didYouMean(s, f.words, "give "+wording.Or(f.words)), "%.60q is none of %s", s, strings.Join(f.words, ", "))
 		}
 		if !isText(s) {
 			return r.wrong(at, "", "%.60q is too long, or has characters that are not possible", s)
@@ -187,7 +186,7 @@ func (r *reader) input(at path, s string, kind fieldType) error {
 		}
 		return nil
 	}
-	if kind == typeCamera && contains(trajectories, s) {
+	if kind == typeCamera && slices.Contains(trajectories, s) {
 		return nil
 	}
 	if utf8.RuneCountInString(s) > maxKey {

@@ -89,7 +89,7 @@ var retryFields = []field{
 }
 
 var limitFields = []field{
-	plain("lease", typeSpan, "a worker that is silent for so long has lost its task"),
+	plain("lease", typeSpan, "of farms with a server: without effect"),
 	plain("task_timeout", typeSpan, "longest attempt"),
 	plain("stall_timeout", typeSpan, "longest time without progress"),
 	plain("checkpoint_every", typeSpan, "longest time between uploads of checkpoints"),
@@ -113,7 +113,7 @@ var commonFields = []field{
 	plain("id", typeName, "name of the task and of its folder"),
 	{key: "needs", kind: typeTask, most: maxEntries, help: "tasks that must be done before, beside those that inputs name"},
 	plain("matrix", typeMatrix, "keys with lists of values: a task for every combination"),
-	plain("pool", typeWord, "workers that may run it"),
+	plain("pool", typeWord, "machines that may run it, for schedulers"),
 	oneOf("priority", "which tasks go first", priorities...),
 	table("retry", "what happens after a failure", retryFields),
 	table("limits", "what an attempt may take", limitFields),
@@ -124,7 +124,7 @@ var jobFields = []field{
 	number("version", typeInt, Version, Version, "of the form of this document").need(),
 	plain("name", typeName, "of the job and of its folder").need(),
 	oneOf("priority", "which tasks go first", priorities...),
-	plain("pool", typeWord, "workers that may run its tasks"),
+	plain("pool", typeWord, "machines that may run its tasks, for schedulers"),
 	table("retry", "what happens after a failure", retryFields),
 	table("limits", "what an attempt may take", limitFields),
 	table("pin", "devices that may run its tasks", pinFields),

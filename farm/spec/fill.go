@@ -3,7 +3,6 @@ package spec
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -152,21 +151,19 @@ func (p *planner) inputs(e *expanded, v *variant, t *Task, needs []int) error {
 		}
 		at := path{"task", e.at, f.key}
 		switch {
-		case f.kind == typeInput && f.key == "source":
-			in, err := p.input(at, v, value.(string), t)
-			if err != nil {
-				return err
-			}
-			t.Source = in
-		case f.kind == typeInput && f.key == "cameras":
-			in, err := p.input(at, v, value.(string), t)
-			if err != nil {
-				return err
-			}
-			t.Cameras = in
 		case f.kind == typeInput && f.key == "model":
 			if err := p.model(at, v, value.(string), t); err != nil {
 				return err
+			}
+		case f.kind == typeInput:
+			in, err := p.input(at, v, value.(string), t)
+			if err != nil {
+				return err
+			}
+			if f.key == "cameras" {
+				t.Cameras = in
+			} else {
+				t.Source = in
 			}
 		case f.kind == typeInputs:
 			for i, m := range words(map[string]any{"": value}, "") {
@@ -174,7 +171,7 @@ func (p *planner) inputs(e *expanded, v *variant, t *Task, needs []int) error {
 					return err
 				}
 			}
-		case f.kind == typeCamera && !contains(trajectories, value.(string)):
+		case f.kind == typeCamera && !slices.Contains(trajectories, value.(string)):
 			t.Trajectory = Input{Key: value.(string)}
 		}
 	}
@@ -339,7 +336,7 @@ func (p *planner) flags(e *expanded, v *variant) ([]Flag, error) {
 		if value == nil {
 			continue
 		}
-		if text, isText := value.(string); f.kind == typeCamera && isText && contains(trajectories, text) {
+		if text, isText := value.(string); f.kind == typeCamera && isText && slices.Contains(trajectories, text) {
 			flags = append(flags, Flag{"trajectory", text})
 		}
 		if f.flag != "" {
@@ -380,18 +377,8 @@ func (p *planner) training(e *expanded, v *variant) ([]Flag, error) {
 
 // flagText words a value for a flag.
 func flagText(f *field, value any) string {
-	switch x := value.(type) {
-	case []any:
-		words := make([]string, len(x))
-		for i := range x {
-			words[i] = labelOf(x[i])
-		}
-		if f.key == "size" {
-			return strings.Join(words, "x")
-		}
-		return strings.Join(words, ",")
-	case bool:
-		return strconv.FormatBool(x)
+	if f.key == "size" {
+		return joined(value, "x")
 	}
-	return labelOf(value)
+	return joined(value, ",")
 }

@@ -43,7 +43,7 @@ type Job struct {
 	Version  int
 	Name     string
 	Priority string // high, normal or low
-	Pool     string // of workers
+	Pool     string // of machines, for schedulers
 	Retry    Retry
 	Limits   Limits
 	Store    Store
@@ -66,7 +66,6 @@ type Retry struct {
 
 // Limits bound what a task takes.
 type Limits struct {
-	Lease           time.Duration // a worker that is silent for so long has lost its task
 	TaskTimeout     time.Duration // of one attempt; 0: none
 	StallTimeout    time.Duration // without progress
 	CheckpointEvery time.Duration // between uploads of checkpoints

@@ -218,8 +218,11 @@ func (e *expanded) label(own int) (text string, lost bool) {
 	return strings.Join(words, ","), lost
 }
 
-// labelOf words a value.
-func labelOf(v any) string {
+// labelOf words a value for a label.
+func labelOf(v any) string { return joined(v, "x") }
+
+// joined words a value, the elements of a list with something between them.
+func joined(v any, between string) string {
 	switch x := v.(type) {
 	case string:
 		return x
@@ -232,9 +235,9 @@ func labelOf(v any) string {
 	case []any:
 		words := make([]string, len(x))
 		for i := range x {
-			words[i] = labelOf(x[i])
+			words[i] = joined(x[i], between)
 		}
-		return strings.Join(words, "x")
+		return strings.Join(words, between)
 	}
 	return fmt.Sprint(v)
 }

@@ -3,7 +3,6 @@ package spec
 import (
 	"fmt"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -121,7 +120,7 @@ func (f Frames) String() string {
 	return fmt.Sprintf("%d-%dx%d", f.First, f.Last, f.Step)
 }
 
-// Escape makes of a name one that consists of letters, digits, - and _ alone, for keys of queues: other bytes become = and two hexadecimal digits. Different
+// Escape makes of a name one that consists of letters, digits, - and _ alone, for names of files and keys: other bytes become = and two hexadecimal digits. Different
 // names stay different.
 func Escape(name string) string {
 	var b strings.Builder
@@ -134,24 +133,6 @@ func Escape(name string) string {
 		fmt.Fprintf(&b, "=%02X", c)
 	}
 	return b.String()
-}
-
-// DevicePool ends the name of the queue's pool of tasks that need a device, and of no pool of a job document. So slots without a device do not see these tasks,
-// and slots with one do not waste it.
-const DevicePool = "+gpu"
-
-// PoolOf is the pool of the job document that a pool of the queue stands for.
-func PoolOf(pool string) string { return strings.TrimSuffix(pool, DevicePool) }
-
-// PoolsText lists pools of the queue as job documents name them.
-func PoolsText(pools []string) string {
-	var words []string
-	for _, pool := range pools {
-		if pool = PoolOf(pool); !slices.Contains(words, pool) {
-			words = append(words, pool)
-		}
-	}
-	return strings.Join(words, ", ")
 }
 
 // fold makes names equal that some file systems take for the same.

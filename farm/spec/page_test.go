@@ -32,9 +32,9 @@ func TestExamples(t *testing.T) {
 	}
 }
 
-// TestPage wants docs/farm.md to name every key, and its examples to be jobs.
+// TestPage wants docs/farm-jobs.md to name every key, and its examples to be jobs.
 func TestPage(t *testing.T) {
-	data, err := os.ReadFile("../../docs/farm.md")
+	data, err := os.ReadFile("../../docs/farm-jobs.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,7 +1,6 @@
 package spec
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 )
@@ -228,5 +227,12 @@ func (t *Task) settle() {
 	t.Needs = slices.Compact(t.Needs)
 }
 
-// String names a task for messages.
-func (t *Task) String() string { return fmt.Sprintf("%s (%s)", t.Name, t.Kind) }
+// Flag is the value of a flag, "" where the task does not give it.
+func (t *Task) Flag(name string) string {
+	for _, f := range t.Flags {
+		if f.Name == name {
+			return f.Value
+		}
+	}
+	return ""
+}

@@ -3,8 +3,11 @@ package spec
 import (
 	_ "embed"
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
+
+	"vksplat/wording"
 )
 
 // settings.json lists the settings of train that a task may give, and the presets. A test of the command writes it from the table of flags.
@@ -84,8 +87,8 @@ func (r *reader) setting(at path, key string, value any) (Flag, error) {
 		return Flag{}, r.wrong(at, "as in train's configuration file, see docs/train.md", "%s is needed, this is %s", typeNames[s.Type], treeName(value))
 	}
 	if s.Type == settingText {
-		if len(s.Words) > 0 && !contains(s.Words, text) {
-			return Flag{}, r.wrong(at, didYouMean(text, s.Words, "give "+orList(s.Words)), "%q is none of %s", text, strings.Join(s.Words, ", "))
+		if len(s.Words) > 0 && !slices.Contains(s.Words, text) {
+			return Flag{}, r.wrong(at, didYouMean(text, s.Words, "give "+wording.Or(s.Words)), "%q is none of %s", text, strings.Join(s.Words, ", "))
 		}
 		if len(text) > maxText || !textRegexp.MatchString(text) {
 			return Flag{}, r.wrong(at, "names of files are not settings of a job", "%.40q is no value of a setting", text)
@@ -98,13 +101,14 @@ var typeNames = map[string]string{settingText: "a text", settingInt: "a whole nu
 
 // textOf is the text of a value for a flag, if its type is right.
 func textOf(s *Setting, value any) (string, bool) {
+	text := joined(value, ",")
 	switch x := value.(type) {
 	case int64:
-		return strconv.FormatInt(x, 10), s.Type == settingInt || s.Type == settingFloat || s.Type == settingText
+		return text, s.Type == settingInt || s.Type == settingFloat || s.Type == settingText
 	case float64:
-		return strconv.FormatFloat(x, 'g', -1, 64), s.Type == settingFloat || s.Type == settingText
+		return text, s.Type == settingFloat || s.Type == settingText
 	case bool:
-		return strconv.FormatBool(x), s.Type == settingBool
+		return text, s.Type == settingBool
 	case string:
 		if s.Seed {
 			_, err := strconv.ParseUint(x, 10, 64)
@@ -112,23 +116,12 @@ func textOf(s *Setting, value any) (string, bool) {
 		}
 		return x, s.Type == settingText
 	case []any:
-		if len(x) > maxSettingList {
-			return "", false
-		}
-		words := make([]string, len(x))
-		for i := range x {
-			n, isInt := x[i].(int64)
-			f, isFloat := x[i].(float64)
-			switch {
-			case isInt:
-				words[i] = strconv.FormatInt(n, 10)
-			case isFloat && s.Type == settingText:
-				words[i] = strconv.FormatFloat(f, 'g', -1, 64)
-			default:
-				return "", false
-			}
-		}
-		return strings.Join(words, ","), s.Type == settingInts || s.Type == settingText
+		numbers := !slices.ContainsFunc(x, func(v any) bool {
+			_, isInt := v.(int64)
+			_, isFloat := v.(float64)
+			return !isInt && !(isFloat && s.Type == settingText)
+		})
+		return text, len(x) <= maxSettingList && numbers && (s.Type == settingInts || s.Type == settingText)
 	}
 	return "", false
 }

@@ -273,11 +273,11 @@ func checkPlan(t *testing.T, doc string, j *Job, p *Plan) {
 		for _, in := range inputs {
 			for _, k := range in.Tasks {
 				if !slices.Contains(task.Needs, k) {
-					t.Fatalf("%s\n%s reads task %d and does not wait for it", doc, task.String(), k)
+					t.Fatalf("%s\n%s reads task %d and does not wait for it", doc, task.Name, k)
 				}
 			}
 			if in.Key != "" && CheckKey(in.Key) != nil {
-				t.Fatalf("%s\n%s reads %q", doc, task.String(), in.Key)
+				t.Fatalf("%s\n%s reads %q", doc, task.Name, in.Key)
 			}
 		}
 	}
@@ -355,7 +355,7 @@ func TestDefaultsAndInheritance(t *testing.T) {
 	}
 	a, b := &p.Tasks[0], &p.Tasks[1]
 	if a.Pool != "a" || b.Pool != "b" || a.Priority != "normal" || b.Priority != "low" || b.Retry.MaxAttempts != 7 || b.Retry.Backoff != defaultRetry.Backoff ||
-		b.Limits.Lease != 5*time.Second || b.Limits.TaskTimeout != 2*time.Hour || a.Limits.TaskTimeout != 0 || b.Limits.CheckpointEvery != 10*time.Minute {
+		b.Limits.TaskTimeout != 2*time.Hour || a.Limits.TaskTimeout != 0 || b.Limits.CheckpointEvery != 10*time.Minute {
 		t.Errorf("%+v\n%+v", a, b)
 	}
 }
@@ -470,15 +470,6 @@ func FuzzParse(f *testing.F) {
 			checkPlan(t, string(data), j, p)
 		}
 	})
-}
-
-// TestPoolsText names pools as documents do.
-func TestPoolsText(t *testing.T) {
-	for want, pools := range map[string][]string{"a, any": {"a", "any", "a" + DevicePool, "any" + DevicePool}, "x": {"x" + DevicePool}, "": nil} {
-		if got := PoolsText(pools); got != want {
-			t.Errorf("%q: %q, want %q", pools, got, want)
-		}
-	}
 }
 
 // TestLastComment reads a document that ends with a comment, and no end of its line: whatever dots and brackets are in it.

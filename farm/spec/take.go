@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"vksplat/wording"
 )
 
 // Defaults of what documents leave out.
@@ -17,7 +19,7 @@ const (
 
 var defaultRetry = Retry{MaxAttempts: 4, Backoff: 10 * time.Second, BackoffMax: 10 * time.Minute, KeepGoing: true}
 
-var defaultLimits = Limits{Lease: 30 * time.Second, StallTimeout: 10 * time.Minute, CheckpointEvery: 10 * time.Minute}
+var defaultLimits = Limits{StallTimeout: 10 * time.Minute, CheckpointEvery: 10 * time.Minute}
 
 // take checks the tree and fills the job from it.
 func (j *Job) take() error {
@@ -59,11 +61,12 @@ func (r *reader) task(at path, v any) (*TaskSpec, error) {
 	k := kindOf(kind)
 	switch {
 	case !isText:
-		return nil, r.wrong(at, "add kind = "+orList(writtenKinds()), "kind is missing or no text")
+		return nil, r.wrong(at, "add kind = "+wording.Or(writtenKinds()), "kind is missing or no text")
 	case kind == string(KindBlock) || kind == string(KindMerge):
 		return nil, r.wrong(at.add("kind"), `write kind = "partition", which makes the blocks and merges them`, "a task of kind %s is not written", kind)
 	case k == nil:
-		return nil, r.wrong(at.add("kind"), didYouMean(kind, writtenKinds(), "give "+orList(writtenKinds())), "there is no kind %.60q", kind)
+		return nil, r.wrong(at.add("kind"), didYouMean(kind, writtenKinds(), "give "+wording.Or(writtenKinds())),
+			"there is no kind %.60q", kind)
 	}
 	axes, given, err := r.axes(at.add("matrix"), t, k)
 	if err != nil {
@@ -112,7 +115,7 @@ func (r *reader) axes(at path, t map[string]any, k *kindFields) (axes []Axis, gi
 		case i >= 0 && k.fields[i].kind != typeSettings:
 			check = func(at path, v any) error { return r.value(at, v, &k.fields[i]) }
 		case !hasSettings(k):
-			return nil, nil, r.unknown(at.add(key), key, ownKeys(k), "give one of the keys of a "+string(k.kind)+" task: "+orList(ownKeys(k)))
+			return nil, nil, r.unknown(at.add(key), key, ownKeys(k), "give one of the keys of a "+string(k.kind)+" task: "+wording.Or(ownKeys(k)))
 		default:
 			for other := range set {
 				twice = twice || settingOf(other) != nil && settingOf(other) == settingOf(key)
@@ -233,7 +236,7 @@ func (r Retry) with(t map[string]any) Retry {
 }
 
 func (l Limits) with(t map[string]any) Limits {
-	l.Lease, l.TaskTimeout = spanOf(t, "lease", l.Lease), spanOf(t, "task_timeout", l.TaskTimeout)
+	l.TaskTimeout = spanOf(t, "task_timeout", l.TaskTimeout) // lease is read and means nothing any more
 	l.StallTimeout, l.CheckpointEvery = spanOf(t, "stall_timeout", l.StallTimeout), spanOf(t, "checkpoint_every", l.CheckpointEvery)
 	l.VRAMMinMB, l.DiskMinGB = whole(t, "vram_min_mb", l.VRAMMinMB), whole(t, "disk_min_gb", l.DiskMinGB)
 	return l

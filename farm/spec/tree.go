@@ -16,7 +16,7 @@ import (
 
 // A document is a tree of map[string]any, []any, string, bool, int64 and finite float64.
 
-const tomlHint = "docs/farm.md shows what a job looks like"
+const tomlHint = "docs/farm-jobs.md shows what a job looks like"
 
 func isJSON(data []byte) bool {
 	text := bytes.TrimLeft(data, " \t\r\n")

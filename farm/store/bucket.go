@@ -128,44 +128,50 @@ func (b *bucket) Stat(key string) (e Entry, err error) {
 	return e, err
 }
 
-func (b *bucket) List(key string) (list []Entry, err error) {
-	err = b.patiently("list", key, func() error {
-		list, err = b.list(key)
-		return err
-	})
-	slices.SortFunc(list, func(a, b Entry) int { return strings.Compare(a.Key, b.Key) })
+func (b *bucket) List(key string) ([]Entry, error) {
+	list, _, err := b.listAll(key)
 	return list, err
 }
 
-func (b *bucket) list(key string) (list []Entry, err error) {
+func (b *bucket) listAll(key string) (list []Entry, odd []string, err error) {
+	err = b.patiently("list", key, func() error {
+		list, odd, err = b.list(key)
+		return err
+	})
+	slices.SortFunc(list, func(a, b Entry) int { return strings.Compare(a.Key, b.Key) })
+	return list, odd, err
+}
+
+func (b *bucket) list(key string) (list []Entry, odd []string, err error) {
 	object := b.object(key)
 	ctx, watch := b.newWatch()
 	defer watch.end()
 	for info := range b.client.ListObjectsIter(ctx, b.name, minio.ListObjectsOptions{Prefix: below(object), Recursive: true}) {
 		watch.touch()
 		if info.Err != nil {
-			return nil, watch.cause(info.Err)
+			return nil, nil, watch.cause(info.Err)
 		}
 		name := strings.TrimPrefix(info.Key, below(object))
 		if strings.HasSuffix(name, "/") || name == "" || strings.HasPrefix(name, ".") || strings.Contains(name, "/.") || isGone(info.Key, info.Size) {
 			continue // what browsers of buckets make for a folder, and what is hidden
 		}
-		if !fs.ValidPath(name) || strings.ContainsAny(name, "\\\x00") {
-			return nil, fmt.Errorf("%w: the object %.200q has no name that a file can have", ErrDamaged, info.Key)
+		if !isKey(name) {
+			odd = append(odd, key+"/"+name)
+			continue
 		}
 		list = append(list, Entry{Key: path.Join(key, name), Size: info.Size, Modified: info.LastModified, Tag: info.ETag})
 	}
 	if len(list) > 0 || object == "" {
-		return list, nil
+		return list, odd, nil
 	}
 	info, err := b.client.StatObject(ctx, b.name, object, minio.StatObjectOptions{})
 	if err == nil && isGone(object, info.Size) {
 		err = fs.ErrNotExist
 	}
 	if err != nil {
-		return nil, watch.cause(err)
+		return nil, nil, watch.cause(err)
 	}
-	return []Entry{{Key: key, Size: info.Size, Modified: info.LastModified, Tag: info.ETag}}, nil
+	return []Entry{{Key: key, Size: info.Size, Modified: info.LastModified, Tag: info.ETag}}, odd, nil
 }
 
 // Delete removes objects. What uploads of them that were killed left, Abort does: it is long to find, and each checkpoint deletes.

@@ -116,7 +116,12 @@ func TestListsOfManyPages(t *testing.T) {
 		t.Errorf("%+v, %v", list, err)
 	}
 	s.Store(b.object("in")+"//y", []byte("x"))
-	if _, err := b.List("in"); !errors.Is(err, ErrDamaged) {
+	if list, odd, err := b.listAll("in"); err != nil || len(list) != 1 || len(odd) != 1 {
+		t.Errorf("%+v, %q, %v", list, odd, err)
+	}
+	if cache, err := OpenCache(t.TempDir(), 0); err != nil {
+		t.Error(err)
+	} else if _, _, err := cache.Input(t.Context(), b, "in"); !errors.Is(err, ErrDamaged) {
 		t.Error(err)
 	}
 }
@@ -295,7 +300,7 @@ func TestLosersLeaveNothing(t *testing.T) {
 		if _, err := b.client.NewMultipartUpload(context.Background(), b.name, object, minio.PutObjectOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		if err := Sweep(b, "j/t"); err != nil {
+		if _, err := Sweep(b, "j/t"); err != nil {
 			t.Error(err)
 		}
 		if list, err := b.List("j/t"); err != nil || len(list) != 4 { // manifest, its copy, model, generation

@@ -2,6 +2,7 @@ package store
 
 import (
 	"bytes"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -26,7 +27,7 @@ func (b *bucket) Sweep(task, keep string) error {
 	done := keep
 	for _, e := range list { // by key: those of a folder follow each other
 		at, _, inFolder := strings.Cut(strings.TrimPrefix(e.Key, out+"/"), "/")
-		if !inFolder || at == keep || at == done {
+		if _, isStage := stageOf(at); !inFolder || !isStage || at == keep || at == done {
 			continue
 		}
 		if err := b.Delete(path.Join(out, at)); err != nil {
@@ -35,7 +36,7 @@ func (b *bucket) Sweep(task, keep string) error {
 		done = at
 	}
 	b.Abort(out)
-	return b.Delete(path.Join(task, tempFolder))
+	return nil
 }
 
 // register is the manifest of a place as it is now: what is written there only on the condition that nobody else has written since.
@@ -137,9 +138,12 @@ func (b *bucket) publish(manifest []byte, to string) error {
 	return ErrExists
 }
 
+// probePrefix begins in tempFolder the names of files that Ready writes.
+const probePrefix = "probe-"
+
 // Ready writes a file three times, on conditions of which the last two do not hold: a server that takes them all would let each attempt replace the results of another.
 func (b *bucket) Ready(task string) error {
-	g := &register{object: b.object(path.Join(task, tempFolder, "probe-"+random()))}
+	g := &register{object: b.object(path.Join(task, tempFolder, probePrefix+rand.Text()))}
 	return b.inSteps("open root", task, func() error {
 		defer func() { _ = b.remove([]string{g.object}) }() // gc finds what is left
 		refused := 0

@@ -179,7 +179,7 @@ func (b *bucket) explain(op, key string, err error) error {
 	case a.Code == "InvalidAccessKeyId", a.Code == "SignatureDoesNotMatch", a.Code == "InvalidToken", a.Code == expiredToken, a.Code == badRequest:
 		return said(ErrSetup, "look at the credentials: AWS_ACCESS_KEY_ID and its like, or the file that they are in", "the server does not take the credentials: %w")
 	case a.StatusCode == http.StatusForbidden:
-		return said(ErrSetup, "allow these credentials what docs/farm.md lists under Buckets", "access is denied: %w")
+		return said(ErrSetup, "allow these credentials what docs/farm-tasks.md lists under Buckets", "access is denied: %w")
 	case isFullBucket(a):
 		return said(scene.ErrTryAgain, "make room there; the task goes on when it is tried again", FullText+": %w")
 	case isUntrusted(err):

@@ -29,8 +29,8 @@ type Cache struct {
 	synced func(file string) // of tests: it is on the disk
 }
 
-// errLocked is of a lock that somebody else has.
-var errLocked = errors.New("somebody else has it locked")
+// ErrLocked is of a lock that somebody else has.
+var ErrLocked = errors.New("somebody else has it locked")
 
 // OpenCache opens a cache in a folder, which is made where it is missing.
 func OpenCache(dir string, max int64) (*Cache, error) {
@@ -42,13 +42,16 @@ func Lock(ctx context.Context, path string) (unlock func(), err error) {
 	return waitLock(ctx, path, false)
 }
 
+// TryLock takes the lock of a path for this process alone, unless somebody has it: that is ErrLocked.
+func TryLock(path string) (unlock func(), err error) { return lock(path, false) }
+
 // lockPause is the time between two looks at a lock that somebody else has.
 const lockPause = 50 * time.Millisecond
 
 func waitLock(ctx context.Context, path string, shared bool) (func(), error) {
 	for {
 		unlock, err := lock(path, shared)
-		if !errors.Is(err, errLocked) {
+		if !errors.Is(err, ErrLocked) {
 			return unlock, err
 		}
 		select {
@@ -75,7 +78,10 @@ func (c *Cache) Input(ctx context.Context, r Root, key string) (local string, re
 	if err != nil {
 		return "", nil, err
 	}
-	list, err := r.List(key)
+	list, odd, err := listAll(r, key)
+	if err == nil && len(odd) > 0 { // what was left out would be missing
+		err = &fs.PathError{Op: "fetch", Path: odd[0], Err: errOdd}
+	}
 	if err != nil {
 		return "", nil, err
 	}
@@ -196,8 +202,11 @@ func (c *Cache) fill(ctx context.Context, dir string, r Root, from string, files
 	}
 	// After a power cut there may be an entry with zeros for contents, of the right size, unless these are on the disk before it.
 	for _, f := range files {
-		if err := c.sync(root, f.Name); err != nil {
+		if err := SyncFile(root, f.Name); err != nil {
 			return err
+		}
+		if c.synced != nil {
+			c.synced(filepath.Join(dir, filepath.FromSlash(f.Name)))
 		}
 	}
 	data, err := json.Marshal(&e)
@@ -241,17 +250,13 @@ func fetchAll(ctx context.Context, r Root, from string, files []File, to *os.Roo
 	return cmp.Or(canceled, ctx.Err())
 }
 
-// sync brings the content of a file to the disk.
-func (c *Cache) sync(root *os.Root, name string) error {
-	f, err := root.OpenFile(name, os.O_RDWR, 0) // Windows syncs what can be written
+// SyncFile brings the content of a local file to the disk.
+func SyncFile(dir *os.Root, name string) error {
+	f, err := dir.OpenFile(name, os.O_RDWR, 0) // Windows syncs what can be written
 	if err != nil {
 		return err
 	}
-	err = errors.Join(f.Sync(), f.Close())
-	if err == nil && c.synced != nil {
-		c.synced(f.Name())
-	}
-	return err
+	return errors.Join(f.Sync(), f.Close())
 }
 
 // trim removes inputs that nobody reads, those first that were used longest ago, until there is room for so many bytes more. What was killed while it was filled goes in any

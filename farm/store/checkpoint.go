@@ -93,7 +93,7 @@ func (u *Uploads) send(ctx context.Context, name string, attempt int) (File, err
 	if s, known := u.sent[name]; known && s.size == info.Size() && s.modified.Equal(info.ModTime()) {
 		return s.file, nil
 	}
-	sum, err := hashOf(ctx, u.Dir, name)
+	sum, err := ReadLocal(ctx, u.Dir, name, math.MaxInt64, io.Discard) // as much as it has now: it may grow
 	if err != nil {
 		return File{}, err
 	}
@@ -104,19 +104,11 @@ func (u *Uploads) send(ctx context.Context, name string, attempt int) (File, err
 	}
 	if err != nil || there.Size != sum.Size {
 		err := u.Root.Put(key, func(w io.Writer) error {
-			f, err := u.Dir.Open(name)
-			if err != nil {
-				return err
+			sent, err := ReadLocal(ctx, u.Dir, name, sum.Size, w)
+			if err == nil && sent.SHA256 != sum.SHA256 {
+				err = fmt.Errorf("%s changed while it was uploaded", name)
 			}
-			defer f.Close() // only read
-			m := newMeter(ctx, w)
-			if _, err := io.CopyN(m, f, sum.Size); err != nil {
-				return err
-			}
-			if m.sum() != sum.SHA256 {
-				return fmt.Errorf("%s changed while it was uploaded", name)
-			}
-			return nil
+			return err
 		})
 		if err != nil {
 			return File{}, err
@@ -124,18 +116,6 @@ func (u *Uploads) send(ctx context.Context, name string, attempt int) (File, err
 	}
 	u.sent[name] = sent{info.Size(), info.ModTime(), sum}
 	return sum, nil
-}
-
-// hashOf hashes as much of a local file as it has now: it may grow.
-func hashOf(ctx context.Context, dir *os.Root, name string) (File, error) {
-	f, err := dir.Open(name)
-	if err != nil {
-		return File{}, err
-	}
-	defer f.Close() // only read
-	m := newMeter(ctx, io.Discard)
-	_, err = io.Copy(m, f)
-	return File{name, m.n, m.sum()}, err
 }
 
 // prune removes the checkpoints of a hash that are older than the newest ones of it, or from which nobody goes on any more, but never that under written, nor those of later
@@ -285,7 +265,7 @@ func toLocal(ctx context.Context, r Root, key string, want File, dir *os.Root) e
 	if err != nil {
 		return err
 	}
-	err = copyFile(ctx, r, key, want, f)
+	err = CopyFile(ctx, r, key, want, f)
 	if err = errors.Join(err, f.Close()); err != nil {
 		return errors.Join(err, dir.Remove(want.Name))
 	}
@@ -294,28 +274,30 @@ func toLocal(ctx context.Context, r Root, key string, want File, dir *os.Root) e
 
 // LastCheckpoint is the highest attempt at a task that has left something of a checkpoint.
 func LastCheckpoint(r Root, task string) (last int, err error) {
-	folders, err := attempts(r, task)
+	folders, _, err := attempts(r, task)
 	for n := range folders {
 		last = max(last, n)
 	}
 	return last, err
 }
 
-// attempts lists the folders of checkpoints of a task, by attempt.
-func attempts(r Root, task string) (folders map[int]string, err error) {
+// attempts lists the folders of checkpoints of a task, by attempt, and says whether files of others are beside them.
+func attempts(r Root, task string) (folders map[int]string, others bool, err error) {
 	top := path.Join(task, ckptFolder)
+	folders = map[int]string{}
 	list, err := r.List(top)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+		return folders, false, nil
 	}
-	folders = map[int]string{}
 	for _, e := range list {
 		folder, _, _ := strings.Cut(strings.TrimPrefix(e.Key, top+"/"), "/")
 		if n, err := attemptOf(folder); err == nil {
 			folders[n] = path.Join(top, folder)
+		} else {
+			others = true
 		}
 	}
-	return folders, err
+	return folders, others, err
 }
 
 // mostHidden is how many attempts are looked after that have left nothing but half a file.
@@ -326,16 +308,13 @@ const mostHidden = 64
 func Forget(r Root, task string, until int) error {
 	if until == AllAttempts {
 		all := path.Join(task, ckptFolder)
-		err := errors.Join(r.Delete(all), forgetStages(r, task, until))
+		err := errors.Join(forgetAll(r, task, all), forgetStages(r, task, until))
 		r.Abort(all)
 		return err
 	}
-	folders, err := attempts(r, task)
+	folders, _, err := attempts(r, task)
 	if err != nil {
 		return err
-	}
-	if folders == nil {
-		folders = map[int]string{}
 	}
 	if _, moves := stages(r, task); moves { // else files are there whole, or not at all
 		for n := max(until-mostHidden, 0) + 1; n <= until; n++ {
@@ -354,6 +333,21 @@ func Forget(r Root, task string, until int) error {
 	}
 	r.Abort(gone...)
 	return forgetStages(r, task, until)
+}
+
+// forgetAll removes the checkpoints of all attempts, and nothing that others put beside them.
+func forgetAll(r Root, task, all string) error {
+	folders, others, err := attempts(r, task)
+	if err != nil {
+		return err
+	}
+	if !others {
+		return r.Delete(all)
+	}
+	for _, folder := range folders {
+		err = errors.Join(err, r.Delete(folder))
+	}
+	return err
 }
 
 // stages is where results of a task are on their way, and says whether they are moved from there.
@@ -375,9 +369,8 @@ func forgetStages(r Root, task string, until int) error {
 	done := ""
 	for _, e := range list { // by key: those of a stage follow each other
 		stage, _, _ := strings.Cut(strings.TrimPrefix(e.Key, folder+"/"), "/")
-		number, _, _ := strings.Cut(stage, "-")
-		n, err := attemptOf(number)
-		if stage == done || err != nil || stageName(n, "") != number+"-" || n > until {
+		n, isStage := stageOf(stage)
+		if stage == done || !isStage || n > until {
 			continue // what is out of date or damaged has another name
 		}
 		if err := r.Delete(path.Join(folder, stage)); err != nil {

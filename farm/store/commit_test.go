@@ -56,7 +56,7 @@ func testFirstCommitWins(t *testing.T, r *rig) {
 		func() { putText(t, r, r.result(t, "job/task", "model.ply"), "attempt x") },
 		func() { _ = r.Delete(r.result(t, "job/task", "a/b.png")) },
 		func() { putText(t, r, "job/task/out/MANIFEST.json", "{") },
-		func() { _ = r.Delete("job/task/out/MANIFEST.json") },
+		func() { _ = r.Delete("job/task/out") },
 		func() {
 			putText(t, r, "job/task/out/MANIFEST.json", `{"version":1,"files":[{"name":"../../../x","size":1}]}`)
 		},

@@ -213,7 +213,7 @@ func testLostPublishing(t *testing.T, r *rig) {
 	if list, err := r.List("j/t"); err != nil || len(list) != 2 {
 		t.Errorf("what may have been published is gone: %+v, %v", list, err)
 	}
-	if err := Sweep(r, "j/t"); err != nil || r.has("j/t") {
+	if _, err := Sweep(r, "j/t"); err != nil || r.has("j/t") {
 		t.Errorf("the sweep has not found what nobody published: %v", err)
 	}
 	if err := published(true); !errors.Is(err, r.away) {
@@ -222,7 +222,7 @@ func testLostPublishing(t *testing.T, r *rig) {
 	if own, err := f.commit("second", Made{Attempt: 2}); err != nil || own {
 		t.Errorf("%v, %v", own, err)
 	}
-	f.must(Sweep(r, "j/t"))
+	f.must(second(Sweep(r, "j/t")))
 	if m, err := Result(t.Context(), r, "j/t"); err != nil || m == nil || m.Attempt != 1 || getText(t, r, r.result(t, "j/t", "model")) != "first" {
 		t.Errorf("results that count are gone: %+v, %v", m, err)
 	}

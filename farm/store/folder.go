@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -16,7 +15,6 @@ import (
 	"slices"
 	"strings"
 	"syscall"
-	"time"
 )
 
 // folder is a root on a disk of this machine, or one that it shares with others. os.Root sees to it that no key, nor a link in it, leads out of it.
@@ -55,35 +53,6 @@ func marked(root *os.Root, mark string) error {
 	return err
 }
 
-const tryPrefix = ".try-"
-
-// tryWrite makes a file and removes it: only that tells a folder that can be written. Its content tells a full disk: names find room for longer.
-func (f *folder) tryWrite() error {
-	const size = 1 << 16 // bytes
-	name := tryPrefix + rand.Text()
-	file, err := f.root.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = file.Write(make([]byte, size))
-	return errors.Join(err, file.Close(), f.root.Remove(name))
-}
-
-// sweepTries removes files of tryWrite whose maker was killed.
-func (f *folder) sweepTries() error {
-	const alive = time.Hour // longer than any look that still runs
-	entries, err := fs.ReadDir(f.root.FS(), ".")
-	for _, e := range entries {
-		if !strings.HasPrefix(e.Name(), tryPrefix) {
-			continue
-		}
-		if info, gone := e.Info(); gone == nil && time.Since(info.ModTime()) > alive {
-			err = errors.Join(err, f.root.Remove(e.Name()))
-		}
-	}
-	return err
-}
-
 func (f *folder) String() string { return f.dir }
 
 // Attend implements Root.
@@ -97,7 +66,7 @@ func (f *folder) Attend(leaving context.Context, waits func(cause error)) Root {
 func (f *folder) patiently(op, key string, do func() error) error {
 	before := f.gaveUp.Load()
 	err := f.try(op, key, isAwayShare, do)
-	if before != nil && IsFull(before.why) && op != opPut && op != opPublish {
+	if before != nil && isFull(before.why) && op != opPut && op != opPublish {
 		f.gaveUp.CompareAndSwap(nil, before)
 	}
 	return err
@@ -110,18 +79,37 @@ const (
 )
 
 // isAwayShare says whether an error is of a share that is away, or full.
-func isAwayShare(err error) bool { return errors.Is(err, syscall.EIO) || isStale(err) || IsFull(err) }
+func isAwayShare(err error) bool { return errors.Is(err, syscall.EIO) || isStale(err) || isFull(err) }
 
 func (f *folder) Open(key string) (io.ReadCloser, error) {
 	r := &reader{folder: f, key: key}
 	err := f.patiently("open", key, func() (err error) {
-		r.file, err = f.root.Open(key)
+		if _, err = f.look(key); err == nil { // opening a pipe would wait for who writes to it
+			r.file, err = f.root.Open(key)
+		}
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
 	return r, nil
+}
+
+// errOdd is of what cannot be a file or folder of a root.
+var errOdd = fmt.Errorf("%w: it is no file or folder, or a link that leads elsewhere", ErrDamaged)
+
+// look describes a file or folder. What is neither, such as a pipe, a file in place of a folder, or a link that leads
+// out of the root or in a circle, is errOdd.
+func (f *folder) look(key string) (fs.FileInfo, error) {
+	info, err := f.root.Stat(key)
+	var errno syscall.Errno
+	switch {
+	case err == nil && (info.Mode().IsRegular() || info.IsDir()):
+		return info, nil
+	case err == nil, errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.ELOOP), !errors.As(err, &errno): // the last: it leads out
+		return nil, &fs.PathError{Op: "look at", Path: key, Err: errOdd}
+	}
+	return nil, err
 }
 
 // reader is a file that is read on where its share was away for a moment.
@@ -181,7 +169,7 @@ func (r *reader) Close() error { return r.file.Close() }
 
 func (f *folder) Stat(key string) (e Entry, err error) {
 	err = f.patiently("stat", key, func() error {
-		info, err := f.root.Stat(key)
+		info, err := f.look(key)
 		if err == nil {
 			e = Entry{Key: key, Size: info.Size(), Modified: info.ModTime(), Folder: info.IsDir()}
 		}
@@ -196,7 +184,7 @@ func (f *folder) Put(key string, write func(io.Writer) error) error {
 
 func (f *folder) put(key string, write func(io.Writer) error) (err error) {
 	dir := path.Dir(key)
-	temp := path.Join(dir, ".tmp-"+random())
+	temp := path.Join(dir, ".tmp-"+rand.Text())
 	var file *os.File
 	err = f.in(dir, func() error {
 		file, err = f.root.OpenFile(temp, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o666)
@@ -324,30 +312,48 @@ func (f *folder) sync(dir string) error {
 	return errors.Join(err, d.Close())
 }
 
-// maxLinks is how deep folders are looked into: links may lead in circles.
-const maxLinks = 64
-
-func (f *folder) List(key string) (list []Entry, err error) {
-	err = f.patiently("list", key, func() error {
-		list = nil
-		return f.walk(key, 0, &list)
-	})
-	slices.SortFunc(list, func(a, b Entry) int { return strings.Compare(a.Key, b.Key) })
+func (f *folder) List(key string) ([]Entry, error) {
+	list, _, err := f.listAll(key)
 	return list, err
 }
 
-func (f *folder) walk(key string, depth int, list *[]Entry) error {
-	info, err := f.root.Stat(key)
-	switch {
-	case err != nil:
+func (f *folder) listAll(key string) (list []Entry, odd []string, err error) {
+	err = f.patiently("list", key, func() error {
+		info, err := f.look(key)
+		if err != nil {
+			return err
+		}
+		w := walk{folder: f}
+		err = w.take(key, info)
+		list, odd = w.list, w.odd
 		return err
-	case info.Mode().IsRegular():
-		*list = append(*list, Entry{Key: key, Size: info.Size(), Modified: info.ModTime()})
+	})
+	slices.SortFunc(list, func(a, b Entry) int { return strings.Compare(a.Key, b.Key) })
+	slices.Sort(odd)
+	return list, odd, err
+}
+
+// walk lists files.
+type walk struct {
+	folder *folder
+	list   []Entry
+	odd    []string
+	in     []fs.FileInfo // folders that are being read, each in the one before
+}
+
+// take takes in the files at and below a key.
+func (w *walk) take(key string, info fs.FileInfo) error {
+	if !info.IsDir() {
+		w.list = append(w.list, Entry{Key: key, Size: info.Size(), Modified: info.ModTime()})
 		return nil
-	case !info.IsDir() || depth == maxLinks:
-		return fmt.Errorf("%s is neither a file nor a folder", key)
 	}
-	d, err := f.root.Open(key)
+	if slices.ContainsFunc(w.in, func(above fs.FileInfo) bool { return os.SameFile(above, info) }) {
+		w.odd = append(w.odd, key) // a link that leads in a circle
+		return nil
+	}
+	w.in = append(w.in, info)
+	defer func() { w.in = w.in[:len(w.in)-1] }()
+	d, err := w.folder.root.Open(key)
 	if err != nil {
 		return err
 	}
@@ -359,11 +365,16 @@ func (f *folder) walk(key string, depth int, list *[]Entry) error {
 		if strings.HasPrefix(name, ".") {
 			continue
 		}
-		err := f.walk(path.Join(key, name), depth+1, list)
-		if errors.Is(err, fs.ErrNotExist) { // it has just been removed
+		below := path.Join(key, name)
+		info, err := w.folder.look(below)
+		if errors.Is(err, errOdd) || !isKey(name) {
+			w.odd = append(w.odd, below)
 			continue
 		}
-		if err != nil {
+		if err == nil {
+			err = w.take(below, info)
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) { // else it has just been removed
 			return err
 		}
 	}
@@ -387,8 +398,8 @@ func (f *folder) Abort(...string) {}
 // Stage implements Root: a folder can be renamed.
 func (f *folder) Stage(task, name string) string { return path.Join(task, tempFolder, name) }
 
-// Sweep implements Root: what is in tempFolder is all.
-func (f *folder) Sweep(task, _ string) error { return f.Delete(path.Join(task, tempFolder)) }
+// Sweep implements Root: no stage is among the results.
+func (f *folder) Sweep(string, string) error { return nil }
 
 func (f *folder) Publish(from, to string) error {
 	return f.patiently(opPublish, to, func() error {
@@ -418,10 +429,3 @@ func (f *folder) Publish(from, to string) error {
 
 // Ready implements Root: what it needs, Open and Put say.
 func (f *folder) Ready(string) error { return nil }
-
-// random returns a name that nobody else has.
-func random() string {
-	var b [8]byte
-	_, _ = rand.Read(b[:]) // it never fails
-	return hex.EncodeToString(b[:])
-}

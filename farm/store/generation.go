@@ -1,10 +1,10 @@
 package store
 
 import (
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"path"
 	"reflect"
@@ -46,12 +46,8 @@ func Since(r Root, task string, of int) (int, error) {
 	if of == 0 {
 		return 0, nil
 	}
-	f, err := r.Open(generationKey(task, of))
+	data, err := readSmall(r, generationKey(task, of))
 	if err != nil {
-		return 0, err
-	}
-	data, err := io.ReadAll(io.LimitReader(f, maxManifest))
-	if err := errors.Join(err, f.Close()); err != nil {
 		return 0, err
 	}
 	g := generation{}
@@ -125,7 +121,7 @@ func Old(r Root, task string) (newest *Manifest, below string, err error) {
 // setAside moves what is in the place of results away, if it is what the caller means: of a manifest, nil for one that cannot be read. Only what was moved can be
 // judged for sure: other attempts may have put new results there since the caller looked. Those are put back. There being nothing is no error.
 func setAside(r Root, task, prefix string, meant func(*Manifest) bool) error {
-	place := path.Join(task, tempFolder, prefix+random())
+	place := path.Join(task, tempFolder, prefix+rand.Text())
 	err := r.Publish(OutOf(task), place)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil

@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// lock takes a lock on a file, for this process alone or shared with others that read. Where somebody else has it, the error is errLocked. The end of the
+// lock takes a lock on a file, for this process alone or shared with others that read. Where somebody else has it, the error is ErrLocked. The end of the
 // process gives it back, too.
 func lock(path string, shared bool) (unlock func(), err error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666)
@@ -21,7 +21,7 @@ func lock(path string, shared bool) (unlock func(), err error) {
 	}
 	if err := tryFlock(f, how); err != nil {
 		if errors.Is(err, syscall.EWOULDBLOCK) {
-			return nil, errors.Join(errLocked, f.Close())
+			return nil, errors.Join(ErrLocked, f.Close())
 		}
 		// Any other refusal is of a file system without locks: go on without. Locks tells.
 	}

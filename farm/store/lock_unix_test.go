@@ -53,7 +53,7 @@ func TestInterruptedLocks(t *testing.T) {
 		}
 		return system(fd, how)
 	}
-	if _, err := lock(path, true); !errors.Is(err, errLocked) {
+	if _, err := lock(path, true); !errors.Is(err, ErrLocked) {
 		t.Errorf("a lock that somebody has: %v", err)
 	}
 	if err := Locks(path); err != nil {

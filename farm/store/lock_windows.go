@@ -9,7 +9,7 @@ import (
 // errSharingViolation is Windows' name, which package syscall lacks.
 const errSharingViolation syscall.Errno = 32
 
-// lock takes a lock on a file, for this process alone or shared with others that read. Where somebody else has it, the error is errLocked. The end of the
+// lock takes a lock on a file, for this process alone or shared with others that read. Where somebody else has it, the error is ErrLocked. The end of the
 // process gives it back, too.
 func lock(path string, shared bool) (unlock func(), err error) {
 	name, err := syscall.UTF16PtrFromString(path)
@@ -22,7 +22,7 @@ func lock(path string, shared bool) (unlock func(), err error) {
 	}
 	h, err := syscall.CreateFile(name, access, share, nil, syscall.OPEN_ALWAYS, syscall.FILE_ATTRIBUTE_NORMAL, 0)
 	if errors.Is(err, errSharingViolation) {
-		return nil, errLocked
+		return nil, ErrLocked
 	}
 	if err != nil {
 		return nil, &os.PathError{Op: "lock", Path: path, Err: err}

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -10,6 +11,7 @@ import (
 	"hash"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"path"
 	"slices"
@@ -94,12 +96,8 @@ func ReadManifest(r Root, key string) (*Manifest, error) {
 }
 
 func readManifest(r Root, key string) (*Manifest, error) {
-	f, err := r.Open(key)
+	data, err := readSmall(r, key)
 	if err != nil {
-		return nil, err
-	}
-	data, err := io.ReadAll(io.LimitReader(f, maxManifest+1))
-	if err := errors.Join(err, f.Close()); err != nil {
 		return nil, err
 	}
 	m := &Manifest{}
@@ -113,25 +111,35 @@ func readManifest(r Root, key string) (*Manifest, error) {
 		return nil, fmt.Errorf("%s: %w: its files are at %.80q", key, ErrDamaged, m.At)
 	}
 	for _, f := range m.Files {
-		if !fs.ValidPath(f.Name) || f.Size < 0 {
+		if !isKey(f.Name) || f.Size < 0 {
 			return nil, fmt.Errorf("%s: %w: it lists %.80q", key, ErrDamaged, f.Name)
 		}
 	}
 	return m, nil
 }
 
+// readSmall reads a file of at most maxManifest bytes, and of a larger one a byte more.
+func readSmall(r Root, key string) ([]byte, error) {
+	f, err := r.Open(key)
+	if err != nil {
+		return nil, err
+	}
+	data, err := io.ReadAll(io.LimitReader(f, maxManifest+1))
+	return data, errors.Join(err, f.Close())
+}
+
 // Verify reads all files of a manifest below a key. What is not as the manifest says is ErrDamaged.
 func Verify(ctx context.Context, r Root, key string, m *Manifest) error {
 	for _, f := range m.Files {
-		if err := copyFile(ctx, r, m.Key(key, f), f, io.Discard); err != nil {
+		if err := CopyFile(ctx, r, m.Key(key, f), f, io.Discard); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// copyFile reads a file to w and checks it on the way. Without a hash its size alone is known.
-func copyFile(ctx context.Context, r Root, key string, want File, w io.Writer) error {
+// CopyFile reads a file to w and checks it on the way. Without a hash its size alone is known.
+func CopyFile(ctx context.Context, r Root, key string, want File, w io.Writer) error {
 	f, err := r.Open(key)
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%s: %w: it is missing", key, ErrDamaged)
@@ -172,21 +180,16 @@ func (m *meter) Write(p []byte) (int, error) {
 
 func (m *meter) sum() string { return hex.EncodeToString(m.h.Sum(nil)) }
 
-// put writes a local file to a key and says what was written.
-func put(ctx context.Context, r Root, key string, dir *os.Root, name string) (File, error) {
-	file := File{Name: name}
-	err := r.Put(key, func(w io.Writer) error {
-		f, err := dir.Open(name)
-		if err != nil {
-			return err
-		}
-		defer f.Close() // only read
-		m := newMeter(ctx, w)
-		_, err = io.Copy(m, f)
-		file.Size, file.SHA256 = m.n, m.sum()
-		return err
-	})
-	return file, err
+// ReadLocal copies a local file to w, at most so many bytes of it, and says what these are.
+func ReadLocal(ctx context.Context, dir *os.Root, name string, most int64, w io.Writer) (File, error) {
+	f, err := dir.Open(name)
+	if err != nil {
+		return File{}, err
+	}
+	defer f.Close() // only read
+	m := newMeter(ctx, w)
+	_, err = io.Copy(m, io.LimitReader(f, most))
+	return File{name, m.n, m.sum()}, err
 }
 
 // LocalFiles lists the files in a local folder by name, with slashes. Those that skip names are left out, and so are hidden ones and what is no plain file.
@@ -224,7 +227,7 @@ var errOutdated = error(&scene.Error{Op: "commit results", Err: errors.New("they
 // Commit gives the files of a local folder to a task as its results, all at once. The first to come wins: where valid results of the same hash are there already,
 // those stay and are returned, and own is false. Those of another hash stay too, which is an error, and an attempt that began before Outdate has no results.
 func Commit(ctx context.Context, r Root, task string, dir *os.Root, names []string, made Made) (m *Manifest, own bool, err error) {
-	stage := r.Stage(task, stageName(made.Attempt, random()))
+	stage := r.Stage(task, stageName(made.Attempt, rand.Text()))
 	mayCount := false // a publishing whose answer was lost may have happened: the stage has the results then
 	defer func() {
 		if !mayCount {
@@ -275,7 +278,11 @@ func Commit(ctx context.Context, r Root, task string, dir *os.Root, names []stri
 // fill puts the files of a local folder, and the manifest with them, into a stage.
 func (m *Manifest) fill(ctx context.Context, r Root, stage string, dir *os.Root, names []string) error {
 	for _, name := range names {
-		f, err := put(ctx, r, path.Join(stage, name), dir, name)
+		var f File
+		err := r.Put(path.Join(stage, name), func(w io.Writer) (err error) {
+			f, err = ReadLocal(ctx, dir, name, math.MaxInt64, w)
+			return err
+		})
 		if err != nil {
 			return err
 		}
@@ -286,6 +293,13 @@ func (m *Manifest) fill(ctx context.Context, r Root, stage string, dir *os.Root,
 
 // stageName names what an attempt commits, on its way.
 func stageName(attempt int, random string) string { return fmt.Sprintf("a%d-%s", attempt, random) }
+
+// stageOf is the attempt that a stage of this name is of.
+func stageOf(name string) (attempt int, is bool) {
+	number, _, _ := strings.Cut(name, "-")
+	n, err := attemptOf(number)
+	return n, err == nil && strings.HasPrefix(name, stageName(n, ""))
+}
 
 // Of says with an error whether results under a task's name are of another hash.
 func (m *Manifest) Of(task, hash string) error {
@@ -312,30 +326,37 @@ func Result(ctx context.Context, r Root, task string) (*Manifest, error) {
 	if err == nil {
 		return m, nil
 	}
-	if !errors.Is(err, ErrDamaged) && !errors.Is(err, fs.ErrNotExist) {
+	missing := errors.Is(err, fs.ErrNotExist)
+	if !missing && !errors.Is(err, ErrDamaged) {
 		return nil, err
 	}
-	if _, err := r.Stat(out); errors.Is(err, fs.ErrNotExist) {
+	e, err := r.Stat(out)
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	} else if err != nil {
 		return nil, err
 	}
+	if missing || !e.Folder {
+		return unnamed(ctx, r, task)
+	}
 	return nil, setAside(r, task, "damaged-", func(moved *Manifest) bool { return moved.isSame(m) })
 }
 
-// Sweep removes what attempts at a task left beside its results: half commits, and results that are out of date or damaged.
-func Sweep(r Root, task string) error {
-	m, err := ReadManifest(r, OutOf(task))
-	if errors.Is(err, fs.ErrNotExist) {
-		m, err = &Manifest{}, nil
+// ErrForeign is of files in the place of results that no manifest names: this program did not put them there.
+var ErrForeign = errors.New("it has files that no manifest names")
+
+// unnamed is Result where a task's folder of results has no manifest. That is usual where attempts upload to it;
+// elsewhere the folder is somebody else's, and nothing in it is touched.
+func unnamed(ctx context.Context, r Root, task string) (*Manifest, error) {
+	out := OutOf(task)
+	if _, moves := stages(r, task); !moves {
+		return nil, nil
 	}
-	if errors.Is(err, ErrDamaged) { // nobody knows what it names
-		return r.Delete(path.Join(task, tempFolder))
+	if _, err := r.Stat(path.Join(out, ManifestName)); err == nil { // another attempt has just put results there
+		return Result(ctx, r, task)
 	}
-	if err != nil {
-		return err
-	}
-	return r.Sweep(task, m.At)
+	return nil, &scene.Error{Op: "run task", Path: out, Err: ErrForeign,
+		Hint: "move the folder away, or give the task another id", Kind: scene.ErrUsage}
 }
 
 func putJSON(r Root, key string, v any) error {

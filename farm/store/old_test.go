@@ -36,7 +36,7 @@ func testOld(t *testing.T, r *rig) {
 	if got := old(); got != "second" {
 		t.Errorf("at the end: %q", got)
 	}
-	if err := Sweep(r, "j/t"); err != nil || old() != "" {
+	if _, err := Sweep(r, "j/t"); err != nil || old() != "" {
 		t.Errorf("%v; swept results are there", err)
 	}
 	if got := getText(t, r, r.result(t, "j/t", "model")); got != "third" {

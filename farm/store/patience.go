@@ -44,9 +44,12 @@ func (p *patience) attended(leaving context.Context, waits func(cause error)) pa
 	return patience{p.fault, p.pause, waits, leaving, &atomic.Pointer[vain]{}}
 }
 
+// isKey says whether a key can be one on every system.
+func isKey(key string) bool { return fs.ValidPath(key) && !strings.ContainsAny(key, "\\\x00") }
+
 // try does something with a key again while it fails as what is away for a moment.
 func (p *patience) try(op, key string, away func(error) bool, do func() error) error {
-	if !fs.ValidPath(key) || strings.ContainsAny(key, "\\\x00") {
+	if !isKey(key) {
 		return &fs.PathError{Op: op, Path: key, Err: fs.ErrInvalid}
 	}
 	return p.again(tries, away, func() error {

@@ -3,8 +3,11 @@ package store
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
+	"math"
 	"net"
 	"os"
 	"os/exec"
@@ -76,7 +79,7 @@ func openTest(t *testing.T, o Options) *bucket {
 	t.Helper()
 	t.Setenv("AWS_ACCESS_KEY_ID", s3test.Access)
 	t.Setenv("AWS_SECRET_ACCESS_KEY", s3test.Secret)
-	o.URL += "/a prefix/" + random()
+	o.URL += "/a prefix/" + rand.Text()
 	r, err := Open(o)
 	if err != nil {
 		t.Fatal(err)
@@ -190,11 +193,14 @@ func uploadForever() {
 		fmt.Println(err)
 		return
 	}
-	name := "vksplat-" + random()
+	name := "vksplat-" + rand.Text()
 	if err := dir.WriteFile(name, make([]byte, 3*b.part), 0o666); err != nil {
 		fmt.Println(err)
 		return
 	}
-	_, err = put(context.Background(), slowRoot{b}, "j/t/ckpt/files/x", dir, name)
+	err = slowRoot{b}.Put("j/t/ckpt/files/x", func(w io.Writer) error {
+		_, err := ReadLocal(context.Background(), dir, name, math.MaxInt64, w)
+		return err
+	})
 	fmt.Println("it ended", err)
 }

@@ -30,7 +30,7 @@ type Root interface {
 	Put(key string, write func(io.Writer) error) error
 	// Claim makes an empty file where none is. Where one is, nothing happens, and the error is ErrExists.
 	Claim(key string) error
-	// List returns the files at and below a key, by key. Hidden ones are none.
+	// List returns the files at and below a key, by key. Hidden ones are none, nor is what Odd names.
 	List(key string) ([]Entry, error)
 	// Stat describes a file or folder.
 	Stat(key string) (Entry, error)
@@ -40,7 +40,7 @@ type Root interface {
 	Abort(keys ...string)
 	// Stage is where the results of a task are put on their way, under a name of their own, before Publish gives them their place.
 	Stage(task, name string) string
-	// Sweep removes stages of a task that were never published, or are no more: all but keep.
+	// Sweep removes the stages of a task that are among its results and count no more: all but keep.
 	Sweep(task, keep string) error
 	// Ready says whether results of a task can be published here, before work is put into them.
 	Ready(task string) error
@@ -99,23 +99,9 @@ func Open(o Options) (Root, error) {
 	if o.Endpoint+o.Region+o.CA+o.Credentials+o.Profile != "" || o.PathStyle != nil {
 		return nil, setupError(o.URL, "a bucket's url is as in s3://bucket/farm", "endpoint, region, path_style, ca, credentials and profile are of buckets")
 	}
-	dir := o.URL
-	if scheme, _, isURL := strings.Cut(o.URL, "://"); isURL {
-		u, err := url.Parse(o.URL)
-		switch {
-		case err != nil:
-			return nil, setupError(o.URL, "give a folder that all workers see, as in file:///srv/farm", "%w", err)
-		case scheme != "file":
-			return nil, setupError(o.URL, "give a folder that all workers see, as in file:///srv/farm, or s3://bucket/prefix", "roots of the kind %s:// are not known", scheme)
-		case u.Host != "" && u.Host != "localhost" || u.RawQuery != "" || u.Fragment != "":
-			return nil, setupError(o.URL, "three slashes follow file:, as in file:///srv/farm", "it names no folder of this machine")
-		}
-		if dir = u.Path; runtime.GOOS == "windows" { // file:///C:/farm
-			dir = strings.TrimPrefix(dir, "/")
-		}
-	}
-	if dir == "" {
-		return nil, setupError(o.URL, "give a folder, as in file:///srv/farm", "no folder is named")
+	dir, err := o.Folder()
+	if err != nil {
+		return nil, err
 	}
 	if o.Mark != "" && !fs.ValidPath(o.Mark) {
 		return nil, setupError(o.URL, "as in mark = \".mounted\"", "%q is no file in it", o.Mark)
@@ -136,6 +122,29 @@ func Open(o Options) (Root, error) {
 		gid = n
 	}
 	return openFolder(dir, o.Mark, umask, gid)
+}
+
+// Folder is the folder of a root that is no bucket.
+func (o Options) Folder() (string, error) {
+	dir := o.URL
+	if scheme, _, isURL := strings.Cut(o.URL, "://"); isURL {
+		u, err := url.Parse(o.URL)
+		switch {
+		case err != nil:
+			return "", setupError(o.URL, "give a folder that all workers see, as in file:///srv/farm", "%w", err)
+		case scheme != "file":
+			return "", setupError(o.URL, "give a folder that all workers see, as in file:///srv/farm, or s3://bucket/prefix", "roots of the kind %s:// are not known", scheme)
+		case u.Host != "" && u.Host != "localhost" || u.RawQuery != "" || u.Fragment != "":
+			return "", setupError(o.URL, "three slashes follow file:, as in file:///srv/farm", "it names no folder of this machine")
+		}
+		if dir = u.Path; runtime.GOOS == "windows" { // file:///C:/farm
+			dir = strings.TrimPrefix(dir, "/")
+		}
+	}
+	if dir == "" {
+		return "", setupError(o.URL, "give a folder, as in file:///srv/farm", "no folder is named")
+	}
+	return dir, nil
 }
 
 func groupID(group string) (int, error) {
@@ -199,54 +208,34 @@ func (r Roots) Open(name string) (Root, error) {
 	return Open(o)
 }
 
-// folder opens the root of a name where it is one on a disk, else nil.
-func (r Roots) folder(name string) (*folder, error) {
-	if IsBucket(r[name].URL) {
-		return nil, nil
-	}
-	root, err := r.Open(name)
-	f, _ := root.(*folder)
-	return f, err
-}
-
-// Look says why the root of a name cannot be used, to write to where that is wanted. Buckets are not asked: each request of a task finds out.
-func (r Roots) Look(name string, write bool) error {
-	f, err := r.folder(name)
-	var plain *scene.Error
-	switch {
-	case errors.As(err, &plain):
-		return plain.Err
-	case err != nil || f == nil:
-		return err
-	}
-	defer f.root.Close() // nothing of it is open
-	if write {
-		return f.tryWrite()
-	}
-	_, err = f.root.Stat(".")
-	return err
-}
-
-// Tidy removes from the root of a name what looks left that were killed.
-func (r Roots) Tidy(name string) error {
-	f, err := r.folder(name)
-	if err != nil || f == nil {
-		return err
-	}
-	defer f.root.Close()
-	return f.sweepTries()
-}
-
 // setupError is an error of kind ErrSetup.
 func setupError(where, hint, format string, args ...any) error {
 	return &scene.Error{Op: "open root", Path: where, Err: fmt.Errorf(format, args...), Hint: hint, Kind: ErrSetup}
 }
 
+// Odd names what is below a key and no file that this program could read: pipes, names that not every system has, and
+// links that lead out of the root, or in a circle.
+func Odd(r Root, key string) ([]string, error) {
+	_, odd, err := listAll(r, key)
+	return odd, err
+}
+
+// listAll is List and Odd.
+func listAll(r Root, key string) (list []Entry, odd []string, err error) {
+	if a, is := r.(interface {
+		listAll(key string) ([]Entry, []string, error)
+	}); is {
+		return a.listAll(key)
+	}
+	list, err = r.List(key)
+	return list, nil, err
+}
+
 // FullText is what an error says of a bucket without room.
 const FullText = "the store is full"
 
-// IsFull says whether an error is of a disk without room, or of somebody who may take no more of it.
-func IsFull(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }
+// isFull says whether an error is of a disk without room, or of somebody who may take no more of it.
+func isFull(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }
 
 // IsAway says whether an error is of a store that is away or full: that passes, and is the fault of no task.
 func IsAway(err error) bool {
@@ -260,10 +249,13 @@ func Explain(op, path string, err error) error {
 	switch {
 	case err == nil, errors.As(err, &known) && known.Kind != nil:
 		return err
-	case IsFull(err):
+	case isFull(err):
 		return &scene.Error{Op: op, Path: path, Err: err, Hint: "make room there; the task goes on when it is tried again", Kind: scene.ErrTryAgain}
 	case errors.Is(err, syscall.EROFS), errors.Is(err, syscall.EACCES), errors.Is(err, syscall.EPERM):
 		return &scene.Error{Op: op, Path: path, Err: err, Hint: "give write permission there, or name another root in the file of --roots", Kind: ErrSetup}
+	case errors.Is(err, errOdd):
+		return &scene.Error{Op: op, Path: path, Err: err,
+			Hint: "remove it, or put a file or folder in its place", Kind: scene.ErrData}
 	case errors.Is(err, ErrDamaged):
 		return &scene.Error{Op: op, Path: path, Err: err, Hint: "run the task that makes it again", Kind: scene.ErrData}
 	}

@@ -363,23 +363,6 @@ func testCacheOfMany(t *testing.T, r *rig) {
 	group.Wait()
 }
 
-// TestTidy has leavings of a look that was killed removed, and nothing else.
-func TestTidy(t *testing.T) {
-	r := newFolder(t, Options{})
-	for name, age := range map[string]time.Duration{tryPrefix + "old": 2 * time.Hour, tryPrefix + "young": time.Minute, "old": 2 * time.Hour} {
-		file := filepath.Join(r.dir, name)
-		if err := errors.Join(os.WriteFile(file, nil, 0o600), os.Chtimes(file, time.Time{}, time.Now().Add(-age))); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := (Roots{"outputs": {URL: r.dir}}).Tidy("outputs"); err != nil {
-		t.Error(err)
-	}
-	if exists(filepath.Join(r.dir, tryPrefix+"old")) || !exists(filepath.Join(r.dir, tryPrefix+"young")) || !exists(filepath.Join(r.dir, "old")) {
-		t.Error("the wrong files were removed")
-	}
-}
-
 func TestRootsFile(t *testing.T) {
 	roots, err := ReadRoots("roots.toml", []byte("scans = \"file:///srv/scans\"\n[results]\nurl = \"/srv/results\"\numask = \"0002\"\ngroup = \"lab\"\nmark = \".mounted\"\n"))
 	if err != nil || roots["scans"].URL != "file:///srv/scans" || roots["results"] != (Options{URL: "/srv/results", Umask: "0002", Group: "lab", Mark: ".mounted"}) {

@@ -66,7 +66,7 @@ func (r *runner) command(ctx context.Context) (func(context.Context, *os.Root) e
 		return r.eval(ctx)
 	case spec.KindConvert:
 		model, err := r.stageModel(ctx, &r.task.Models[0])
-		return r.one("convert", append(r.flags(), "--", model, filepath.Join(r.out, "model"+suffixes[r.flag("to")]))), err
+		return r.one("convert", append(r.flags(), "--", model, filepath.Join(r.out, "model"+suffixes[r.task.Flag("to")]))), err
 	}
 	return nil, fmt.Errorf("there is no way to run a task of kind %s", r.task.Kind)
 }
@@ -89,16 +89,6 @@ func (r *runner) flags() (args []string) {
 	return args
 }
 
-// flag is the value of one of them, "" where it is not given.
-func (r *runner) flag(name string) string {
-	for _, f := range r.task.Flags {
-		if f.Name == name {
-			return f.Value
-		}
-	}
-	return ""
-}
-
 // onDevice puts the choice of a device in front of flags.
 func (r *runner) onDevice(args []string) []string {
 	if r.Device == "" {
@@ -115,14 +105,15 @@ func (r *runner) training() []string {
 
 // stage brings an input to the local disk.
 func (r *runner) stage(ctx context.Context, in spec.Input) (local string, err error) {
-	done := make(chan struct{})
-	defer close(done)
-	go r.followCache(done)
 	var release func()
 	where, of := in.Key, r.inputs.String()+"/"+in.Key
-	if in.Key != "" {
+	switch {
+	case in.Key != "" && r.InPlace && !store.IsBucket(r.Roots[r.Job.Store.Inputs].URL):
+		local, release = filepath.Join(r.inputs.String(), filepath.FromSlash(in.Key)), func() {}
+		_, err = r.inputs.Stat(in.Key)
+	case in.Key != "":
 		local, release, err = r.cache.Input(ctx, r.inputs, in.Key)
-	} else {
+	default:
 		where = KeyOf(r.Job, &r.Plan.Tasks[in.Tasks[0]])
 		of = r.outputs.String() + "/" + store.OutOf(where)
 		local, release, err = r.cache.Output(ctx, r.outputs, where)
@@ -137,8 +128,19 @@ func (r *runner) stage(ctx context.Context, in spec.Input) (local string, err er
 		return "", notDone(where)
 	case ctx.Err() != nil:
 		return "", context.Cause(ctx)
+	case in.Key == "":
+		return "", r.explainResults(where, err)
 	}
 	return "", store.Explain("fetch input", where, err)
+}
+
+// explainResults explains an error of another task's results, which this one reads.
+func (r *runner) explainResults(key string, err error) error {
+	if !errors.Is(err, store.ErrDamaged) {
+		return store.Explain("fetch input", key, err)
+	}
+	return &scene.Error{Op: "fetch input", Path: key, Err: err, Kind: scene.ErrData, Hint: "vksplat farm fsck " +
+		r.outputs.String() + "/" + r.Job.Name + " --repair moves it out of the way, then the job makes it again"}
 }
 
 // notDone is of an input that another task makes.
@@ -163,7 +165,7 @@ func (r *runner) reads(ctx context.Context) (sum string, err error) {
 		case ctx.Err() != nil:
 			return "", context.Cause(ctx)
 		case err != nil:
-			return "", store.Explain("fetch input", key, err)
+			return "", r.explainResults(key, err)
 		}
 		fmt.Fprintln(h, m.Contents())
 	}
@@ -177,11 +179,7 @@ func (r *runner) stageModel(ctx context.Context, m *spec.Model) (string, error) 
 		return local, err
 	}
 	if from := &r.Plan.Tasks[m.Tasks[0]]; from.Kind == spec.KindConvert {
-		for _, f := range from.Flags {
-			if f.Name == "to" {
-				return filepath.Join(local, "model"+suffixes[f.Value]), nil
-			}
-		}
+		return filepath.Join(local, "model"+suffixes[from.Flag("to")]), nil
 	}
 	return local, nil
 }
@@ -286,7 +284,7 @@ func (r *runner) render(ctx context.Context) (func(context.Context, *os.Root) er
 	if t.Frames.Count() > 0 {
 		args = append(args, "--frames="+t.Frames.String())
 	}
-	if !t.Trajectory.None() || r.flag("trajectory") != "" {
+	if !t.Trajectory.None() || r.task.Flag("trajectory") != "" {
 		args = append(args, "--name=frame_%06d")
 	}
 	return r.one("render", append(args, "--", model)), nil
@@ -357,7 +355,7 @@ func (r *runner) eval(ctx context.Context) (func(context.Context, *os.Root) erro
 			// The first line names folders of this machine.
 			_, table, _ := strings.Cut(said.String(), "\n")
 			table, _, _ = strings.Cut(table, "\nscores: ")
-			fmt.Fprintf(&views, "\n## %s\n%s\n", p.name, table)
+			fmt.Fprintf(&views, "\n## %s\n%s\n", p.name, strings.ReplaceAll(table, p.model, p.name))
 		}
 		r.step(len(pairs), len(pairs))
 		return writeTable(dir, rows, views.Bytes())

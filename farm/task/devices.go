@@ -37,12 +37,8 @@ func Devices(ctx context.Context, program, choice string) ([]Device, error) {
 		return nil, fmt.Errorf("ask for devices: %w", err)
 	}
 	var all []struct {
-		Name        string `json:"name"`
-		UUID        string `json:"uuid"`
-		PCI         string `json:"pci"`
-		Driver      string `json:"driver"`
-		MemoryBytes int64  `json:"memory_bytes"`
-		Usable      bool   `json:"usable"`
+		Device
+		Usable bool
 	}
 	if err := json.Unmarshal(out.Bytes(), &all); err != nil {
 		return nil, fmt.Errorf("ask for devices: %w", err)
@@ -50,7 +46,7 @@ func Devices(ctx context.Context, program, choice string) ([]Device, error) {
 	var list []Device
 	for _, d := range all {
 		if d.Usable {
-			list = append(list, Device{d.Name, d.UUID, d.PCI, d.Driver, d.MemoryBytes})
+			list = append(list, d.Device)
 		}
 	}
 	if len(list) == 0 {

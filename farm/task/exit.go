@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
+	"syscall"
 
 	"vksplat/farm/spec"
 	"vksplat/farm/store"
@@ -21,29 +24,9 @@ const (
 	ExitCanceled = 130 // given up on demand
 )
 
-// Verdict is what an exit code means for a task.
-type Verdict int
-
-// The verdicts.
-const (
-	Done     Verdict = iota
-	Again            // another attempt may succeed
-	Failed           // none will
-	Canceled         // nobody wants one
-)
-
-// Judge maps the exit code of run-task, or of a child, to what follows. Codes from 128 up are signals; -1 is a process whose end nobody saw.
-func Judge(code int) Verdict {
-	switch code {
-	case ExitDone:
-		return Done
-	case ExitCanceled:
-		return Canceled
-	case ExitUsage, ExitData, ExitSetup:
-		return Failed
-	}
-	return Again // a defect may have been the machine's: attempts are counted
-}
+// IsFinal says of the exit code of run-task, or of a child, that no other attempt will succeed. Of codes above 127,
+// which are signals, and of others one may: a defect may have been the machine's. Attempts are counted.
+func IsFinal(code int) bool { return code == ExitUsage || code == ExitData || code == ExitSetup }
 
 // ChildError is a child that failed. What it said is in the log.
 type ChildError struct {
@@ -79,7 +62,7 @@ func ExitOf(err error) int {
 	case errors.Is(err, spec.ErrSpec), errors.Is(err, store.ErrSetup):
 		return ExitSetup
 	case errors.As(err, &c):
-		if Judge(c.Code) == Failed && c.Said != "" { // a crash, as in a driver, ends with code 2, but without a word
+		if IsFinal(c.Code) && c.Said != "" { // a crash, as in a driver, ends with code 2, but without a word
 			return c.Code
 		}
 		return ExitRetry // also a child that ended by a signal, or said 130 without being asked
@@ -89,4 +72,18 @@ func ExitOf(err error) int {
 		return ExitData
 	}
 	return ExitRetry
+}
+
+// IsAway says that an attempt failed because the store is away, or a disk full, here or there. That passes and is no
+// fault of the task, so the attempt should not count. Of a child there is only what it said.
+func IsAway(err error) bool {
+	if ExitOf(err) != ExitRetry {
+		return false
+	}
+	var c *ChildError
+	if errors.As(err, &c) {
+		said := strings.ToLower(c.Said)
+		return slices.ContainsFunc([]string{syscall.ENOSPC.Error(), syscall.EDQUOT.Error(), store.FullText}, func(text string) bool { return strings.Contains(said, text) })
+	}
+	return store.IsAway(err)
 }

@@ -114,7 +114,7 @@ func (r *runner) listed(dir *os.Root, synced bool) (list []finishedItem, err err
 	for _, name := range r.results(names) {
 		info, err := dir.Stat(name)
 		if err == nil && synced {
-			err = syncFile(dir, name)
+			err = store.SyncFile(dir, name)
 		}
 		if err != nil {
 			return nil, err
@@ -122,14 +122,6 @@ func (r *runner) listed(dir *os.Root, synced bool) (list []finishedItem, err err
 		list = append(list, finishedItem{name, info.Size(), info.ModTime()})
 	}
 	return list, nil
-}
-
-func syncFile(dir *os.Root, name string) error {
-	f, err := dir.OpenFile(name, os.O_RDWR, 0) // Windows syncs what can be written
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
 }
 
 // finishedBefore returns results that an earlier attempt left here, nil where there are none, or somebody has wanted them anew since.

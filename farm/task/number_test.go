@@ -43,7 +43,7 @@ func TestAttemptsAreSeen(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		n, err := LastAttempt(root, KeyOf(o.Job, &o.Plan.Tasks[0]))
+		n, err := lastAttempt(root, KeyOf(o.Job, &o.Plan.Tasks[0]))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -2,14 +2,16 @@ package task
 
 import "time"
 
-// mostUnsaved is the longest time between two checkpoints that a training writes to the local disk: a crash on one machine costs that.
+// mostUnsaved is the longest time between two checkpoints that a training writes to the local disk: a crash on one
+// machine costs that.
 const mostUnsaved = 5 * time.Minute
 
 // uploadAgain is how long after an upload that failed the next one begins.
 const uploadAgain = 30 * time.Second
 
-// pace says when the newest checkpoint goes up: such that after a crash of the machine at most the time every is lost, and what an upload takes. Of a training each
-// n-th checkpoint goes up as soon as it is written: one that waited would be older than it need be. Of pictures, which come all the time, those that there are.
+// pace says when the newest checkpoint goes up: such that after a crash of the machine at most the time every is lost,
+// and what an upload takes. Of a training each n-th checkpoint goes up as soon as it is written: one that waited would
+// be older than it need be. Of pictures, which come all the time, those that there are.
 type pace struct {
 	every time.Duration
 	nth   int       // checkpoints to an upload

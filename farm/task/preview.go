@@ -15,8 +15,8 @@ import (
 	"vksplat/scene"
 )
 
-// previewName is the file in the task's folder with the newest small picture of what it makes, beside its results and none of them. A training's child writes
-// it; of renders it is made here, of the last picture.
+// previewName is the file in the task's folder with the newest small picture of what it makes, beside its results and
+// none of them. A training's child writes it; of renders it is made here, of the last picture.
 const previewName = "preview.jpg"
 
 // drawEvery is the time between two previews of a render: each reads one of its pictures.
@@ -48,7 +48,8 @@ func (r *runner) lookAtPreview(end bool) {
 	r.report(true)
 }
 
-// drawPreview makes the preview of a render of its newest picture. One that cannot be read, as in formats for other programs, has none.
+// drawPreview makes the preview of a render of its newest picture. One that cannot be read, as in formats for other
+// programs, has none.
 func (r *runner) drawPreview(end bool) {
 	n := r.pictures()
 	if n == r.shown.of || !end && time.Since(r.shown.made) < drawEvery {

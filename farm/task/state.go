@@ -18,29 +18,19 @@ import (
 	"vksplat/scene"
 )
 
-// state is the content of stateFile: who has worked on what is in the folder of the results so far.
-type state struct {
-	Device string   `json:"device"`
-	Driver string   `json:"driver"`
-	Mixed  bool     `json:"mixed"`
-	Notes  []string `json:"notes,omitempty"`
-
-	Inputs     string `json:"inputs_sha256,omitempty"` // as in store.Made
-	Generation int    `json:"generation,omitempty"`
-}
-
 const (
-	stateFile = ".farm.json" // hidden: it is none of the results
+	stateFile = ".farm.json" // who has worked on what is in the folder of the results so far; hidden: it is none of them
 	logFile   = "child.log"
 	outName   = "out"
 )
 
-// lockPatience is how long a task waits for another process that works on it: one that was killed may take seconds to give its device back.
+// lockPatience is how long a task waits for another process that works on it: one that was killed may take seconds to
+// give its device back.
 const lockPatience = 15 * time.Second
 
 // openWork opens the task's folder for this process alone.
 func (r *runner) openWork(ctx context.Context) (unlock func(), err error) {
-	dir, lock := WorkFolder(r.Work, r.Job, r.task, r.hash)
+	dir, lock := workFolder(r.Work, r.Job, r.task, r.hash)
 	r.dir = dir
 	r.out = filepath.Join(r.dir, outName)
 	explain := func(err error) error { return store.Explain("open work folder", r.dir, err) }
@@ -88,7 +78,8 @@ func (r *runner) openWork(ctx context.Context) (unlock func(), err error) {
 // locks is the store's. Tests have it refuse.
 var locks = store.Locks
 
-// resume brings the newest checkpoint into the folder of the results, unless this machine has a newer one, and notes whether other devices made it.
+// resume brings the newest checkpoint into the folder of the results, unless this machine has a newer one, and notes
+// whether other devices made it.
 func (r *runner) resume(ctx context.Context) error {
 	r.say("looking for a checkpoint", true)
 	if err := r.readState(); err != nil {
@@ -110,18 +101,19 @@ func (r *runner) resume(ctx context.Context) error {
 		r.step(step, 0)
 		r.say(fmt.Sprintf("going on from step %d", step), true)
 	}
-	return r.state.save(r.out)
+	return r.saveState(r.out)
 }
 
-// readState finds out who has worked on what is in the folder of the results. What was made from other results of other tasks than there are now, or is wanted anew, is
-// removed: nothing is made from both. Without a state nobody knows, and there is nothing either unless this was interrupted.
+// readState finds out who has worked on what is in the folder of the results. What was made from other results of other
+// tasks than there are now, or is wanted anew, is removed: nothing is made from both. Without a state nobody knows, and
+// there is nothing either unless this was interrupted.
 func (r *runner) readState() error {
 	file := filepath.Join(r.out, stateFile)
 	data, err := os.ReadFile(file)
 	if err == nil && json.Unmarshal(data, &r.state) == nil && r.state.Inputs == r.given && r.state.Generation >= r.since {
 		return nil
 	}
-	r.state = state{}
+	r.state = store.Made{}
 	if r.newest() > 0 {
 		r.say("what an earlier attempt left here was made from other inputs, or is wanted anew: nothing of it is used", true)
 	}
@@ -132,8 +124,9 @@ func (r *runner) readState() error {
 	return emptied(r.out)
 }
 
-// fetch replaces the folder of the results by a checkpoint from the store, if that is newer than what it has, and returns the step from which the work goes on.
-// The folder changes as a whole, with what is known of who made it: a process that is killed here leaves no mixture.
+// fetch replaces the folder of the results by a checkpoint from the store, if that is newer than what it has, and
+// returns the step from which the work goes on. The folder changes as a whole, with what is known of who made it: a
+// process that is killed here leaves no mixture.
 func (r *runner) fetch(ctx context.Context, local int) (step int, err error) {
 	fresh, old := filepath.Join(r.dir, "fetched"), filepath.Join(r.dir, "old")
 	if err := errors.Join(os.RemoveAll(fresh), os.RemoveAll(old), os.MkdirAll(fresh, 0o777)); err != nil {
@@ -150,17 +143,17 @@ func (r *runner) fetch(ctx context.Context, local int) (step int, err error) {
 	if m == nil {
 		return local, os.RemoveAll(fresh)
 	}
-	r.state = state{m.Device, m.Driver, m.Mixed, m.Notes, m.Inputs, m.Generation}
-	if err := errors.Join(r.state.save(fresh), os.Rename(r.out, old), os.Rename(fresh, r.out)); err != nil {
+	r.state = m.Made
+	if err := errors.Join(r.saveState(fresh), os.Rename(r.out, old), os.Rename(fresh, r.out)); err != nil {
 		return 0, err
 	}
 	r.stored = m.Step
 	return m.Step, os.RemoveAll(old)
 }
 
-// save writes the state into a folder.
-func (s *state) save(dir string) error {
-	data, err := json.Marshal(s)
+// saveState writes into a folder who has worked on what is in it.
+func (r *runner) saveState(dir string) error {
+	data, err := json.Marshal(&r.state)
 	if err != nil {
 		return err
 	}

@@ -1,5 +1,11 @@
-// Package task runs one task of a job: it brings the inputs to the local disk, runs this program as a child, watches it, uploads checkpoints and commits the
-// results. It needs no queue: whatever schedules tasks calls it the same way and reads the same exit codes.
+// Package task runs one task of a job: it brings the inputs to the local disk, runs this program as a child, watches
+// it, uploads checkpoints and commits the results. It needs no queue: whatever schedules tasks calls it the same way
+// and reads the same exit codes.
+//
+// Another engine goes in here: it calls Run for each task of a spec.Plan once those in Needs are done, with an attempt
+// number that it never gives twice, a context whose cause says why a task is given up, and Report for what people look
+// at. ExitOf and IsFinal say of the error whether another attempt may help, IsAway that the attempt should not count.
+// The store alone holds results and checkpoints, so an engine may lose all its own state.
 package task
 
 import (
@@ -16,6 +22,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"vksplat/farm/spec"
@@ -27,10 +34,10 @@ import (
 type Options struct {
 	Job     *spec.Job
 	Plan    *spec.Plan
-	Index   int  // of the task
-	Attempt int  // 0: the next one of which there is no log
-	Fenced  bool // attempts are numbered by a queue: what one of a higher number has in the store is not this one's
+	Index   int // of the task
+	Attempt int // by an engine that gives no number twice: what a higher one has in the store is not this one's; 0: the next one of which there is no log
 	Roots   store.Roots
+	InPlace bool // inputs in a folder are read there, not copied: the folder is this machine's own
 
 	Work     string // folder for what is in the making, on the local disk
 	CacheMax int64  // bytes of inputs that stay there, 0: all
@@ -43,19 +50,33 @@ type Options struct {
 	Report func(Progress) // called from one goroutine at a time; nil: nobody listens
 }
 
-// Device is what a task runs on.
+// Device is what a task runs on, as vksplat devices --json lists it.
 type Device struct {
 	Name, UUID, PCI, Driver string
-	MemoryBytes             int64
+	MemoryBytes             int64 `json:"memory_bytes"`
 }
 
-// Is says whether a job's pin means the device: its name, or its UUID or PCI address in any of the ways in which they are written.
+// Is says whether a job's pin means the device: its name, or its UUID or PCI address in any of the ways in which they
+// are written.
 func (d Device) Is(pin string) bool {
 	plain := func(s string) string {
 		return strings.ReplaceAll(strings.TrimPrefix(strings.ToLower(s), "gpu-"), "-", "")
 	}
 	short := strings.TrimPrefix(strings.ToLower(pin), "0000") // of a domain of eight digits, as NVIDIA's tools print it
 	return pin == d.Name || d.UUID != "" && plain(pin) == plain(d.UUID) || d.PCI != "" && (strings.EqualFold(pin, d.PCI) || short == d.PCI)
+}
+
+// Lacks says why a task may not run on the device, "" where it may.
+func (d *Device) Lacks(t *spec.Task) string {
+	switch {
+	case t.Pin.Device != "" && !d.Is(t.Pin.Device):
+		return fmt.Sprintf("it is pinned to the device %s, this is %s", t.Pin.Device, d.Name)
+	case t.Pin.Driver != "" && t.Pin.Driver != d.Driver:
+		return fmt.Sprintf("it is pinned to the driver %s, this is %s", t.Pin.Driver, d.Driver)
+	case d.MemoryBytes > 0 && d.MemoryBytes < int64(t.Limits.VRAMMinMB)<<20:
+		return fmt.Sprintf("it needs %d MB of device memory, %s has %d", t.Limits.VRAMMinMB, d.Name, d.MemoryBytes>>20)
+	}
+	return ""
 }
 
 // NeedsDevice says whether tasks of a kind draw or train.
@@ -73,14 +94,12 @@ type Progress struct {
 	Step    int    `json:"step"`
 	Of      int    `json:"of,omitempty"` // 0: not known
 	Message string `json:"message,omitempty"`
-	Life    int64  `json:"life,omitempty"` // signs of life so far: what moves without a step
 
-	Rate    float64   `json:"rate,omitempty"`    // steps a second; 0: not known
-	Unit    string    `json:"unit,omitempty"`    // what steps are: "steps" of training, or "pictures"; "" of others
-	Device  DeviceUse `json:"device,omitzero"`   // while a child uses it
-	Free    bool      `json:"free,omitempty"`    // the task uses its device no more: what is left goes to the store
-	Away    bool      `json:"away,omitempty"`    // it does nothing but wait for a store that does not answer
-	Preview string    `json:"preview,omitempty"` // a file on this machine with a new small picture of what the task makes, JPEG; in one line alone
+	Rate    float64 `json:"rate,omitempty"`    // steps a second; 0: not known
+	Unit    string  `json:"unit,omitempty"`    // what steps are: "steps" of training, or "pictures"; "" of others
+	Free    bool    `json:"free,omitempty"`    // the task uses its device no more: what is left goes to the store
+	Away    bool    `json:"away,omitempty"`    // it does nothing but wait for a store that does not answer
+	Preview string  `json:"preview,omitempty"` // a file on this machine with a new small picture of what the task makes, JPEG; in one line alone
 }
 
 // Reasons to end a run from outside, as causes of its context.
@@ -106,23 +125,25 @@ func ended(why, hint string) error {
 type runner struct {
 	*Options
 	task       *spec.Task
+	fenced     bool // Attempt was given
 	inputs     store.Root
 	outputs    store.Root
 	cache      *store.Cache
-	key        string // of the task below outputs
-	hash       string // of what it does
-	generation int    // of its results, when this began
-	since      int    // the first generation of which it goes on from what was saved
-	given      string // the SHA-256 of the results of other tasks that it reads, "" without such
-	stored     int    // step that the store has of what this goes on with, 0 where that is newer
-	from       int    // step that this goes on from, 0 for the beginning
-	dir        string // of this task below Work
-	out        string // in it: what becomes the results
-	state      state
+	key        string     // of the task below outputs
+	hash       string     // of what it does
+	generation int        // of its results, when this began
+	since      int        // the first generation of which it goes on from what was saved
+	given      string     // the SHA-256 of the results of other tasks that it reads, "" without such
+	stored     int        // step that the store has of what this goes on with, 0 where that is newer
+	from       int        // step that this goes on from, 0 for the beginning
+	dir        string     // of this task below Work
+	out        string     // in it: what becomes the results
+	state      store.Made // who has worked on what is in out: devices, notes, what it is made from
 	release    []func()
 	staged     []string // local copies of inputs, each with what it is of behind it
 	log        *os.File
-	shown      preview // of the goroutine that watches the child
+	logs       sync.WaitGroup // uploads of it while a child runs
+	shown      preview        // of the goroutine that watches the child
 
 	mutex   sync.Mutex // guards what follows
 	now     Progress
@@ -141,7 +162,7 @@ func Run(ctx context.Context, o Options) (m *store.Manifest, err error) {
 	if o.Index < 0 || o.Index >= len(o.Plan.Tasks) {
 		return nil, &scene.Error{Op: "run task", Err: fmt.Errorf("there is no task %d, the job has %d", o.Index, len(o.Plan.Tasks)), Hint: "tasks count from 0", Kind: scene.ErrUsage}
 	}
-	r := &runner{Options: &o, task: &o.Plan.Tasks[o.Index], moved: time.Now()}
+	r := &runner{Options: &o, task: &o.Plan.Tasks[o.Index], fenced: o.Attempt > 0, moved: time.Now()}
 	r.key, r.hash = KeyOf(o.Job, r.task), o.Plan.Hash(o.Index)
 	r.now.Task, r.now.Unit = r.task.Name, unitOf(r.task.Kind)
 	if r.inputs, err = o.Roots.Open(o.Job.Store.Inputs); err != nil {
@@ -188,21 +209,13 @@ func Run(ctx context.Context, o Options) (m *store.Manifest, err error) {
 
 // fits refuses a device or disk that the task may not run on.
 func (r *runner) fits() error {
-	t, d := r.task, &r.Selected
-	needsDevice := NeedsDevice(t.Kind)
-	wrong := func(format string, args ...any) error {
-		return &scene.Error{Op: "run task", Path: t.Name, Err: fmt.Errorf(format, args...), Hint: "run it where that is so, or change the job", Kind: store.ErrSetup}
-	}
-	switch {
-	case needsDevice && t.Pin.Device != "" && !d.Is(t.Pin.Device):
-		return wrong("it is pinned to the device %s, this is %s", t.Pin.Device, d.Name)
-	case needsDevice && t.Pin.Driver != "" && t.Pin.Driver != d.Driver:
-		return wrong("it is pinned to the driver %s, this is %s", t.Pin.Driver, d.Driver)
-	case needsDevice && d.MemoryBytes > 0 && d.MemoryBytes < int64(t.Limits.VRAMMinMB)<<20:
-		return wrong("it needs %d MB of device memory, %s has %d", t.Limits.VRAMMinMB, d.Name, d.MemoryBytes>>20)
+	t := r.task
+	if lacks := r.Selected.Lacks(t); lacks != "" && NeedsDevice(t.Kind) {
+		return &scene.Error{Op: "run task", Path: t.Name, Err: errors.New(lacks),
+			Hint: "run it where that is so, or change the job", Kind: store.ErrSetup}
 	}
 	if free, known := scene.FreeSpace(r.Work); known && free < int64(t.Limits.DiskMinGB)<<30 {
-		return &scene.Error{Op: "run task", Path: r.Work, Err: fmt.Errorf("it needs %d GB of room, there are %d", t.Limits.DiskMinGB, free>>30), Hint: "make room there, or choose another folder with --work", Kind: scene.ErrTryAgain}
+		return &scene.Error{Op: "run task", Path: r.Work, Err: fmt.Errorf("it needs %d GB of room, there are %d: %w", t.Limits.DiskMinGB, free>>30, syscall.ENOSPC), Hint: "make room there, or choose another folder with --work", Kind: scene.ErrTryAgain}
 	}
 	return nil
 }
@@ -214,7 +227,8 @@ func (r *runner) run(ctx context.Context) (*store.Manifest, error) {
 		release()
 	}
 	err = errors.Join(err, r.log.Close())
-	r.uploadLog()
+	r.logs.Wait() // older ones
+	r.uploadLog(r.outputs)
 	if err == nil {
 		// What is left of these harms nobody: tidy or gc removes it.
 		_ = store.Forget(r.outputs, r.key, r.until())
@@ -228,19 +242,18 @@ func (r *runner) tidy() {
 	if last, err := store.LastCheckpoint(r.outputs, r.key); err == nil && last > 0 {
 		_ = store.Forget(r.outputs, r.key, r.until()) // gc does, too
 	}
-	dir, lock := WorkFolder(r.Work, r.Job, r.task, r.hash)
+	dir, lock := workFolder(r.Work, r.Job, r.task, r.hash)
 	if _, err := os.Stat(dir); err != nil {
 		return
 	}
-	look, cancel := context.WithCancel(context.Background())
-	cancel() // one look, no waiting
-	if unlock, err := store.Lock(look, lock); err == nil {
+	if unlock, err := store.TryLock(lock); err == nil {
 		_ = os.RemoveAll(dir) // the next one may
 		unlock()
 	}
 }
 
-// perform resumes, works and commits. Results that an earlier attempt on this machine finished, and could not commit, are not made again.
+// perform resumes, works and commits. Results that an earlier attempt on this machine finished, and could not commit,
+// are not made again.
 func (r *runner) perform(ctx context.Context) (m *store.Manifest, err error) {
 	if r.given, err = r.reads(ctx); err != nil {
 		return nil, err
@@ -325,21 +338,11 @@ func (r *runner) step(step, of int) {
 	r.say(string(r.task.Kind), false)
 }
 
-// flows takes in that bytes come or go. Whoever waits for this process hears of it; that the child is alive it does not say.
-func (r *runner) flows() {
-	r.mutex.Lock()
-	defer r.mutex.Unlock()
-	r.now.Life++
-	r.report(false)
-}
-
 // alive takes in a sign of life of the child.
 func (r *runner) alive() {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	r.moved = time.Now()
-	r.now.Life++
-	r.report(false)
 }
 
 func (r *runner) quiet() time.Duration {
@@ -348,9 +351,10 @@ func (r *runner) quiet() time.Duration {
 	return time.Since(r.moved)
 }
 
-// until is the highest attempt whose checkpoints this one may remove. Without a queue nobody says which is the latest.
+// until is the highest attempt whose checkpoints this one may remove. Without an engine that counts nobody says which
+// is the latest.
 func (r *runner) until() int {
-	if r.Fenced {
+	if r.fenced {
 		return r.Attempt
 	}
 	return store.AllAttempts
@@ -364,8 +368,8 @@ func (r *runner) logKey() string {
 	return path.Join(r.key, logFolder, fmt.Sprintf("a%05d.log", r.Attempt))
 }
 
-// LastAttempt is the highest attempt at a task that has left a log or a checkpoint in the store.
-func LastAttempt(outputs store.Root, key string) (last int, err error) {
+// lastAttempt is the highest attempt at a task that has left a log or a checkpoint in the store.
+func lastAttempt(outputs store.Root, key string) (last int, err error) {
 	list, err := outputs.List(path.Join(key, logFolder))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return 0, err
@@ -379,14 +383,15 @@ func LastAttempt(outputs store.Root, key string) (last int, err error) {
 	return max(last, saved), err
 }
 
-// number gives an attempt that whoever started it has not counted the number behind the last that nobody has: others may begin at the same moment. Its log begins here: it
-// counts even if it is killed, and a queue that is rebuilt meanwhile gives its number, by which its checkpoints go, to no other.
+// number gives an attempt that whoever started it has not counted the number behind the last that nobody has: others
+// may begin at the same moment. Its log begins here: it counts even if it is killed, and its number, by which its
+// checkpoints go, is given to no other.
 func (r *runner) number() error {
 	if r.Attempt > 0 {
 		_ = r.outputs.Put(r.logKey(), func(io.Writer) error { return nil }) // a store that cannot be written to is told of by what counts
 		return nil
 	}
-	last, err := LastAttempt(r.outputs, r.key)
+	last, err := lastAttempt(r.outputs, r.key)
 	if err != nil {
 		return err
 	}
@@ -401,8 +406,8 @@ func (r *runner) number() error {
 const mostAtOnce = 1000
 
 // uploadLog puts the child's words to the results. Without them the task has its results all the same.
-func (r *runner) uploadLog() {
-	_ = r.outputs.Put(r.logKey(), func(w io.Writer) error {
+func (r *runner) uploadLog(root store.Root) {
+	_ = root.Put(r.logKey(), func(w io.Writer) error {
 		f, err := os.Open(r.log.Name())
 		if err != nil {
 			return err
@@ -413,9 +418,9 @@ func (r *runner) uploadLog() {
 	})
 }
 
-// WorkFolder is the folder below work of a task with a hash, and the lock of whoever works in it. Two tasks may be alike, in one job or in those of two people: each has
-// its own, or the second would wait for the first.
-func WorkFolder(work string, j *spec.Job, t *spec.Task, hash string) (dir, lock string) {
+// workFolder is the folder below work of a task with a hash, and the lock of whoever works in it. Two tasks may be
+// alike, in one job or in those of two people: each has its own, or the second would wait for the first.
+func workFolder(work string, j *spec.Job, t *spec.Task, hash string) (dir, lock string) {
 	own := sha256.Sum256([]byte(strings.Join([]string{j.Store.Inputs, j.Store.Outputs, KeyOf(j, t), hash}, "\x00")))
 	name := hex.EncodeToString(own[:12])
 	return filepath.Join(work, name), filepath.Join(work, "locks", name)

@@ -53,8 +53,13 @@ func fakeChild(how string, args []string) int {
 		_ = syscall.Kill(os.Getpid(), syscall.SIGSEGV)
 		time.Sleep(time.Second)
 	}
-	if args[0] == "render" {
+	switch args[0] {
+	case "render":
 		return fakeRender(how, flags)
+	case "eval":
+		fakeScores(flags["output"], 1)
+		fmt.Printf("### %[1]s\n\n%[1]s: drawn with care.\nscores: somewhere\n", args[len(args)-1])
+		return 0
 	}
 	_ = os.WriteFile(flags["preview"], fakePreview, 0o666)
 	return fakeTrain(how, flags["model-path"])
@@ -244,20 +249,15 @@ func TestStopsAndGoesOn(t *testing.T) {
 	}
 }
 
-// TestStopBudget wants time to upload after a child has saved, and units that wait for both.
+// TestStopBudget wants containers to be stopped such that there is time to upload after a child has saved.
 func TestStopBudget(t *testing.T) {
-	if StopWithin-SaveWithin < time.Minute {
-		t.Errorf("saving may take %v of %v: no time is left to upload", SaveWithin, StopWithin)
+	data, err := os.ReadFile(filepath.Join("..", "deploy", "Containerfile"))
+	found := regexp.MustCompile(`--stop-timeout (\d+)`).FindSubmatch(data)
+	if err != nil || found == nil {
+		t.Fatal(found, err)
 	}
-	for file, pattern := range map[string]string{"vksplat-farm-worker.service": `TimeoutStopSec=(\d+)`, "Containerfile": `--stop-timeout (\d+)`} {
-		data, err := os.ReadFile(filepath.Join("..", "deploy", file))
-		found := regexp.MustCompile(pattern).FindSubmatch(data)
-		if err != nil || found == nil {
-			t.Fatalf("%s: %v, no %s", file, err, pattern)
-		}
-		if seconds, err := strconv.Atoi(string(found[1])); err != nil || time.Duration(seconds)*time.Second <= StopWithin {
-			t.Errorf("%s kills after %d s, before the tasks have saved: %v", file, seconds, err)
-		}
+	if seconds, err := strconv.Atoi(string(found[1])); err != nil || time.Duration(seconds)*time.Second <= StopWithin {
+		t.Errorf("it kills after %d s, before the tasks have saved: %v", seconds, err)
 	}
 }
 
@@ -347,7 +347,7 @@ func TestZombies(t *testing.T) {
 	}
 	// A second process on one machine waits, and does it again only if need be.
 	o := f.options(1, 1, "machine 0")
-	_, file := WorkFolder(o.Work, o.Job, &o.Plan.Tasks[1], o.Plan.Hash(1))
+	_, file := workFolder(o.Work, o.Job, &o.Plan.Tasks[1], o.Plan.Hash(1))
 	unlock, err := store.Lock(context.Background(), file)
 	if err != nil {
 		t.Fatal(err)
@@ -394,10 +394,10 @@ func TestFailuresOfChildren(t *testing.T) {
 	}
 }
 
-func TestVerdicts(t *testing.T) {
-	for code, want := range map[int]Verdict{0: Done, 1: Again, 2: Failed, 65: Failed, 75: Again, 78: Failed, 130: Canceled, 137: Again, 143: Again, 139: Again, -1: Again} {
-		if Judge(code) != want {
-			t.Errorf("code %d: verdict %d, want %d", code, Judge(code), want)
+func TestExitCodes(t *testing.T) {
+	for code, want := range map[int]bool{0: false, 1: false, 2: true, 65: true, 75: false, 78: true, 130: false, 137: false, 143: false, -1: false} {
+		if IsFinal(code) != want {
+			t.Errorf("code %d: final %v", code, !want)
 		}
 	}
 	for err, want := range map[error]int{

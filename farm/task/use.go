@@ -6,22 +6,12 @@ import (
 	"vksplat/farm/spec"
 )
 
-// DeviceUse is what a task takes of its device, as far as its child says.
-type DeviceUse struct {
-	Busy   *float64 `json:"busy,omitempty"`         // share of the time, 0 to 1; nil: not known
-	Bytes  int64    `json:"memory_bytes,omitempty"` // of device memory
-	Budget int64    `json:"budget_bytes,omitempty"` // what it may take of that
-}
-
 // childEvent is a line of JSON that a child prints.
 type childEvent struct {
-	Event  string   `json:"event"`
-	Step   int      `json:"step"`
-	Total  int      `json:"total"`
-	Rate   *float64 `json:"steps_per_s"`
-	Busy   *float64 `json:"device_busy"`
-	Bytes  int64    `json:"device_bytes"`
-	Budget int64    `json:"budget_bytes"`
+	Event string   `json:"event"`
+	Step  int      `json:"step"`
+	Total int      `json:"total"`
+	Rate  *float64 `json:"steps_per_s"`
 }
 
 // unitOf is what the steps of a kind are, for people; "" where nobody asks how many there are a second.
@@ -38,12 +28,6 @@ func unitOf(kind spec.Kind) string {
 // tells takes in what a child says about how far and how fast it is.
 func (r *runner) tells(e *childEvent) {
 	r.mutex.Lock()
-	if e.Budget > 0 {
-		r.now.Device.Budget = e.Budget
-	}
-	if e.Bytes > 0 {
-		r.now.Device.Bytes, r.now.Device.Busy = e.Bytes, e.Busy
-	}
 	if e.Rate != nil {
 		r.speed.told, r.now.Rate = true, *e.Rate
 	}
@@ -76,38 +60,26 @@ func (r *runner) idles() {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	r.runs = false
-	r.now.Rate, r.now.Device, r.speed = 0, DeviceUse{}, speed{}
+	r.now.Rate, r.speed = 0, speed{}
 }
 
-// speed is how many steps a child does a second, where it does not say so itself: measured over some seconds, and smoothed.
+// speed is how many steps a child does a second, where it does not say so itself.
 type speed struct {
 	told  bool // by the child
-	step  int
+	first int  // step that was heard of first
 	since time.Time
 }
-
-const (
-	speedOver   = 5 * time.Second
-	speedWeight = 0.5 // of the last measurement
-)
 
 // at takes in a step and returns the rate, which was as given before.
 func (p *speed) at(step int, now time.Time, rate float64) float64 {
 	if p.told {
 		return rate
 	}
-	if p.since.IsZero() || step < p.step {
-		p.step, p.since = step, now
-		return rate
+	if p.since.IsZero() {
+		p.first, p.since = step, now
 	}
-	d := now.Sub(p.since)
-	if d < speedOver && (rate > 0 || d < speedOver/5 || step == p.step) {
-		return rate
+	if d := now.Sub(p.since); d >= time.Second {
+		return float64(step-p.first) / d.Seconds()
 	}
-	last := float64(step-p.step) / d.Seconds()
-	p.step, p.since = step, now
-	if rate > 0 {
-		last = speedWeight*last + (1-speedWeight)*rate
-	}
-	return last
+	return rate
 }

@@ -14,7 +14,7 @@ import (
 	"vksplat/scene"
 )
 
-// TestSaysMore wants progress to say how fast a training is, what it takes of the device, and where its picture is: in one line, and no more.
+// TestSaysMore wants progress to say how fast a training is, and where its picture is: in one line, and no more.
 func TestSaysMore(t *testing.T) {
 	f := newFarm(t, `checkpoint_every = "1h"`)
 	told := filepath.Join(f.top, "told")
@@ -30,7 +30,7 @@ func TestSaysMore(t *testing.T) {
 				t.Errorf("%s: %q, %v", p.Preview, data, err)
 			}
 		}
-		if p.Rate == 50 && p.Unit == "steps" && p.Device.Busy != nil && *p.Device.Busy == 0.5 && p.Device.Bytes == 1000 && p.Device.Budget == 4000 {
+		if p.Rate == 50 && p.Unit == "steps" {
 			working++
 		}
 		if pictures > 0 && working > 0 {
@@ -43,9 +43,9 @@ func TestSaysMore(t *testing.T) {
 		t.Error(err)
 	}
 	if pictures != 1 || working == 0 {
-		t.Errorf("%d lines with a picture, %d with the use of the device", pictures, working)
+		t.Errorf("%d lines with a picture, %d with the rate", pictures, working)
 	}
-	if last.Rate != 0 || last.Device != (DeviceUse{}) || last.Step != fakeSteps {
+	if last.Rate != 0 || last.Step != fakeSteps {
 		t.Errorf("at the end: %+v", last)
 	}
 }
@@ -112,9 +112,6 @@ func TestSpeed(t *testing.T) {
 		if i < 2 && rate != 0 || i > 3 && (rate < 1.9 || rate > 2.1) {
 			t.Errorf("after %d: %v", i, rate)
 		}
-	}
-	if again := p.at(3, now.Add(time.Minute), rate); again != rate {
-		t.Errorf("after a step back: %v", again)
 	}
 	if p.told = true; p.at(1000, now.Add(time.Hour), 7) != 7 {
 		t.Error("what the child says does not count")

@@ -21,12 +21,12 @@ import (
 // watchEvery is the time between two looks at a child.
 const watchEvery = 250 * time.Millisecond
 
-// How long the end may take after a task was asked to stop. Whoever asks has to wait for StopWithin: it is one budget, of which the child gets the first part to
-// save; the rest is for uploading what it saved.
-const (
-	SaveWithin = 2 * time.Minute
-	StopWithin = 5 * time.Minute
-)
+// saveWithin is how long a child that was asked to stop may take to save.
+const saveWithin = 2 * time.Minute
+
+// StopWithin is how long a task that is asked to stop may take: its child saves, and a minute uploads what it saved.
+// Whoever stops a task must not kill it sooner.
+const StopWithin = saveWithin + time.Minute
 
 // child runs this program with arguments, watches it and uploads checkpoints meanwhile. What it prints goes to the log, and to also.
 func (r *runner) child(ctx context.Context, dir *os.Root, args []string, also io.Writer) error {
@@ -40,12 +40,15 @@ func (r *runner) child(ctx context.Context, dir *os.Root, args []string, also io
 	var running atomic.Pointer[os.Process]
 	done := make(chan error, 1)
 	go func() {
-		done <- child.Run(soft, r.Program, args, child.Options{Stdout: said, Stderr: errs, Apart: true, Grace: SaveWithin, Running: &running})
+		done <- child.Run(soft, r.Program, args, child.Options{Stdout: said, Stderr: errs,
+			Apart: true, Grace: saveWithin, Running: &running})
 	}()
 	r.alive()
 	r.outputs = r.attend(ctx, r.outputs) // its patience is another than that of what came before
 	uploads := &store.Uploads{Root: r.outputs, Task: r.key, Dir: dir, Until: r.until()}
+	endLog := r.followLog()
 	ended := r.watch(ctx, dir, uploads, stop, done, &running)
+	endLog()
 	r.lookAtPreview(true)
 	if ended == nil {
 		return nil // it came to its end, even where it was asked to stop
@@ -55,11 +58,14 @@ func (r *runner) child(ctx context.Context, dir *os.Root, args []string, also io
 		err = r.childError(args[0], ended, errs)
 	}
 	// What it saved goes up in any case: another machine may do better.
-	return errors.Join(err, store.Explain("upload checkpoint", r.key, r.upload(context.WithoutCancel(ctx), dir, uploads)))
+	lost := r.upload(context.WithoutCancel(ctx), dir, uploads)
+	return errors.Join(err, store.Explain("upload checkpoint", r.key, lost))
 }
 
-// watch waits until the child has ended. Meanwhile it uploads checkpoints, and stops a child that makes no progress or takes too long.
-func (r *runner) watch(ctx context.Context, dir *os.Root, uploads *store.Uploads, stop context.CancelCauseFunc, done <-chan error, running *atomic.Pointer[os.Process]) error {
+// watch waits until the child has ended. Meanwhile it uploads checkpoints, and stops a child that makes no progress or
+// takes too long.
+func (r *runner) watch(ctx context.Context, dir *os.Root, uploads *store.Uploads, stop context.CancelCauseFunc,
+	done <-chan error, running *atomic.Pointer[os.Process]) error {
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
 	limits := &r.task.Limits
@@ -140,10 +146,36 @@ func (r *runner) upload(ctx context.Context, dir *os.Root, u *store.Uploads) err
 			return err
 		}
 		err = u.Save(ctx, names, r.made(step))
-		if !errors.Is(err, fs.ErrNotExist) || r.newest() == step || ctx.Err() != nil { // else a newer one has replaced it
+		// else a newer one has replaced it
+		if !errors.Is(err, fs.ErrNotExist) || r.newest() == step || ctx.Err() != nil {
 			return err
 		}
 	}
+}
+
+// logEvery is the time between two uploads of the log of a task that runs: people look at it. Tests do not wait.
+var logEvery = 15 * time.Second
+
+// followLog uploads the log while it grows, until end is called. That waits for no upload: the task may still hold its
+// device. The last one waits for logs.
+func (r *runner) followLog() (end func()) {
+	stop, root := make(chan struct{}), r.outputs
+	r.logs.Go(func() {
+		tick := time.NewTicker(logEvery)
+		defer tick.Stop()
+		for before := int64(0); ; {
+			select {
+			case <-stop:
+				return
+			case <-tick.C:
+			}
+			if info, err := os.Stat(r.log.Name()); err == nil && info.Size() > before {
+				before = info.Size()
+				r.uploadLog(root)
+			}
+		}
+	})
+	return func() { close(stop) }
 }
 
 // childError makes an error of how a child ended.

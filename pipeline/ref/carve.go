@@ -1,23 +1,30 @@
 package ref
 
-// IsFloater reports whether a splat with a mean and a largest scale lies where half of the views that show it, or more,
-// see empty space, or is larger than its distance to the nearest camera. A view's Near is the depth up to which it sees
-// empty space.
-func IsFloater[T Real](mean [3]T, scale T, views []View[T]) bool {
-	shown, empty, nearest := 0, 0, T(3.4e38)
-	for k := range views {
-		v := &views[k]
+// Voter is a camera that judges splats by the points that it sees: space up to the depth Empty is empty, and Median is
+// that of the points' depths. Both are 0 where it sees too few.
+type Voter[T Real] struct {
+	View[T]
+	Empty, Median T
+}
+
+// IsFloater reports whether a splat with a mean and a largest scale lies where half of the views that can tell, or more,
+// see empty space, or is larger than its distance to the nearest camera. A view can tell if it shows the splat no deeper
+// than half of its points.
+func IsFloater[T Real](mean [3]T, scale T, voters []Voter[T]) bool {
+	votes, empty, nearest := 0, 0, T(3.4e38)
+	for k := range voters {
+		v := &voters[k]
 		p := v.rotation().apply(mean).add(vec3[T](v.T))
 		nearest = min(nearest, sqrt(p[0]*p[0]+p[1]*p[1]+p[2]*p[2]))
-		if !v.shows(p) {
+		if p[2] > v.Median || !v.shows(p) {
 			continue
 		}
-		shown++
-		if p[2] < v.Near {
+		votes++
+		if p[2] < v.Empty {
 			empty++
 		}
 	}
-	return empty > 0 && 2*empty >= shown || scale > nearest
+	return empty > 0 && 2*empty >= votes || scale > nearest
 }
 
 // shows reports whether a point in the camera's axes lies in the picture.

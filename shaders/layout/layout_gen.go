@@ -314,6 +314,15 @@ type View struct {
 	Background  [3]float32
 }
 
+// Voter is GLSL's Voter, 116 bytes; in carve.
+//
+// A camera that judges splats by the points that it sees.
+type Voter struct {
+	View   View
+	Empty  float32 // space up to this depth is empty; 0: not known
+	Median float32 // of the points' depths: a splat beyond is behind what this camera knows, which says nothing of it
+}
+
 // A size or offset that differs from the compiled kernels is an index out of range here.
 var (
 	_ = [1]struct{}{}[unsafe.Sizeof(Exposure{})-152]
@@ -413,4 +422,8 @@ var (
 	_ = [1]struct{}{}[unsafe.Offsetof(View{}.ShDegree)-88]
 	_ = [1]struct{}{}[unsafe.Offsetof(View{}.Antialiased)-92]
 	_ = [1]struct{}{}[unsafe.Offsetof(View{}.Background)-96]
+	_ = [1]struct{}{}[unsafe.Sizeof(Voter{})-116]
+	_ = [1]struct{}{}[unsafe.Offsetof(Voter{}.View)-0]
+	_ = [1]struct{}{}[unsafe.Offsetof(Voter{}.Empty)-108]
+	_ = [1]struct{}{}[unsafe.Offsetof(Voter{}.Median)-112]
 )

@@ -20,6 +20,13 @@ struct View {
     vec3 background;
 };
 
+// A camera that judges splats by the points that it sees.
+struct Voter {
+    View view;
+    float empty;        // space up to this depth is empty; 0: not known
+    float median;       // of the points' depths: a splat beyond is behind what this camera knows, which says nothing of it
+};
+
 // A training photo's colour map, row-major [3][4]: c' = affine[:, :3] c + affine[:, 3], with the state of its optimiser.
 struct Exposure {
     float affine[12];

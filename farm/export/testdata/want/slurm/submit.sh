@@ -1,9 +1,11 @@
 #!/bin/bash
-# Submits job gr-e-reboot-x-y-5fb540a2. What follows the name of this script goes to every sbatch, as in --account=lab; with --test-only Slurm just looks at the scripts.
+# Submits job gr-e-reboot-x-y-5fb540a2. What follows the name of this script goes to every sbatch, as in --account=lab; with --test-only Slurm
+# just looks at the scripts.
 cd /shared/export && mkdir -p log || exit
 
 jobs=()
-trap '[ ${#jobs[@]} -gt 0 ] && echo "submitting failed: what was submitted is cancelled" >&2 && scancel "${jobs[@]}"' EXIT
+trap '[ ${#jobs[@]} -gt 0 ] && echo "submitting failed: what was submitted is cancelled" >&2 &&
+	scancel "${jobs[@]}"' EXIT
 options=("$@")
 test=
 for option in "$@"; do

@@ -1,0 +1,348 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"vksplat/farm/local"
+	"vksplat/farm/spec"
+	"vksplat/farm/store"
+	"vksplat/farm/task"
+	"vksplat/pipeline"
+	"vksplat/scene"
+)
+
+// devicesNone as --devices runs only tasks that need none.
+const devicesNone = "none"
+
+// lostText is what a child says when its device was lost.
+var lostText = pipeline.ErrDeviceLost.Error()
+
+// defaultCache is how much inputs may take of the disk, in bytes.
+const defaultCache = 50 << 30
+
+// farmRunOptions is everything that run is asked for.
+type farmRunOptions struct {
+	file, inputs, out, work, only string
+	devices, progress             string
+	others                        int
+	cache                         int64 // bytes
+	retry, redo, inspected        bool
+	keepGoing                     bool
+	dryRun, asJSON, schema        bool
+	roots                         rootsFlags
+	given                         func(flag string) bool
+}
+
+func (o *farmRunOptions) table() []option {
+	return append([]option{
+		text(&o.out, "output",
+			"results go to a folder of the job's name in the folder `DIR`, or s3://bucket/prefix (default: here)").
+			letter("o").isFolder(),
+		text(&o.devices, "devices",
+			"devices to use, `LIST`: all, none, or indices, UUIDs or PCI addresses with commas, as vksplat devices lists "+
+				"them; all means GPUs where there is one, and of them those that the environment gives, as in "+
+				"CUDA_VISIBLE_DEVICES").oneOf(devicesAll, devicesNone),
+		text(&o.only, "only",
+			"run the tasks whose names or ids fit one of `TASK,...`, and what they need; * and ? stand for parts of "+
+				"names"),
+		truth(&o.retry, "retry", "try again what failed for good in an earlier run"),
+		truth(&o.redo, "redo",
+			"make again what is done: with --only these tasks, and what is made from them; what they had is kept until "+
+				"gc; to go on after a stop, leave it out"),
+		truth(&o.inspected, "inspected", "the first frames were looked at: draw the others"),
+		truth(&o.keepGoing, "keep-going",
+			"go on with other tasks when one has failed (default: what the job's retry.keep_going says)"),
+		chosen(&o.progress, "progress",
+			"`HOW`: auto, a table on a terminal and plain lines elsewhere; plain; json, an object a line; none",
+			progressAuto, progressPlain, progressJSON, progressNone),
+		text(&o.inputs, "inputs", "keys of inputs are below the folder `DIR` (default: that of JOB.toml)").isFolder(),
+		text(&o.work, "work",
+			"folder `DIR` on a local disk for work in the making (default: one of the job's in the user's folder of "+
+				"states, until the job is done)").isFolder(),
+		other((*sizeFlag)(&o.cache), "cache-size",
+			"`BYTES` of inputs from buckets and of other tasks that stay in the work folder; those that were used longest "+
+				"ago go first"),
+		integer(&o.others, "others",
+			"run `N` tasks without a device at a time, beside those with one: partitions, videos, conversions"),
+		truth(&o.dryRun, "dry-run", "print the tasks, and stop"),
+		truth(&o.asJSON, "json", "with --dry-run: as JSON"),
+		truth(&o.schema, "schema", "print the JSON Schema of job documents, and stop"),
+	}, o.roots.table()...)
+}
+
+func (a *app) farmRunCommand() *cobra.Command {
+	o := &farmRunOptions{devices: devicesAll, others: 1, cache: defaultCache, keepGoing: true, progress: progressAuto}
+	cmd := &cobra.Command{
+		Use:   "run JOB.toml",
+		Short: "Run a job on this machine",
+		Long: "Run the tasks of the job JOB.toml on all GPUs of this machine. Inputs are below the folder\n" +
+			"of JOB.toml, results go to a folder of the job's name. Ctrl-C saves and stops; the same\n" +
+			"command goes on, also after a crash, and makes nothing again that is done.",
+		Example: "  vksplat farm run job.toml\n  vksplat farm run job.toml --dry-run\n" +
+			"  vksplat farm run job.toml -o /data/results --devices 0,1\n  vksplat farm run job.toml --only 'fly*' --retry",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if o.schema && len(args) == 0 {
+				return nil
+			}
+			return one("JOB.toml")(cmd, args)
+		},
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			return []string{"toml", "json"}, cobra.ShellCompDirectiveFilterFileExt
+		},
+	}
+	table := []optionGroup{{options: o.table()}}
+	register(cmd.Flags(), table)
+	a.completes(cmd, table)
+	o.given = cmd.Flags().Changed
+	cmd.RunE = a.runs(func(args []string) error {
+		if o.schema {
+			a.printf("%s", spec.Schema())
+			return nil
+		}
+		o.file = args[0]
+		return a.farmRun(o)
+	})
+	return cmd
+}
+
+func (a *app) farmRun(o *farmRunOptions) error {
+	job, plan, err := readJob(o.file)
+	if err != nil {
+		return err
+	}
+	if err := checkTasks(plan.Tasks); err != nil {
+		return err
+	}
+	var only []string
+	if o.given("only") {
+		only = strings.Split(o.only, ",")
+	}
+	if o.dryRun {
+		return a.printTasks(job, plan, only, o.asJSON)
+	}
+	run := local.Options{Job: job, Plan: plan, Only: only, Retry: o.retry, Redo: o.redo, Inspected: o.inspected,
+		KeepGoing: job.Retry.KeepGoing, Others: o.others, CacheMax: o.cache,
+		Lost: lostText, Version: programVersion(), Note: a.note}
+	if o.given("keep-going") {
+		run.KeepGoing = o.keepGoing
+	}
+	if run.Roots, err = o.namedRoots(job); err != nil {
+		return err
+	}
+	if run.Devices, err = a.farmDevices(o.devices, plan); err != nil {
+		return err
+	}
+	if _, err := exec.LookPath(ffmpegName); err != nil {
+		run.Lacks = map[spec.Kind]error{spec.KindEncode: &scene.Error{Op: "make videos", Err: errNoFFmpeg,
+			Hint: "install ffmpeg", Kind: scene.ErrTryAgain}}
+	}
+	if run.Program, err = os.Executable(); err != nil {
+		return fmt.Errorf("find this program: %w", err)
+	}
+	return a.farmRunLocked(o, &run)
+}
+
+// namedRoots are those of the job on this machine.
+func (o *farmRunOptions) namedRoots(job *spec.Job) (store.Roots, error) {
+	if o.inputs != "" && !isFolder(o.inputs) {
+		return nil, usagef("name the folder that the keys of the job's inputs are below",
+			"--inputs %s: there is no such folder", o.inputs)
+	}
+	roots, err := o.roots.read()
+	if err != nil {
+		return nil, err
+	}
+	if _, named := roots[job.Store.Inputs]; !named || o.inputs != "" {
+		roots[job.Store.Inputs] = store.Options{URL: absolute(cmp.Or(o.inputs, filepath.Dir(o.file)))}
+	}
+	switch named, is := roots[job.Store.Outputs]; {
+	case store.IsBucket(o.out):
+		named.URL = o.out // with the endpoint and credentials of the root, where it is one in a bucket
+		roots[job.Store.Outputs] = named
+	case o.out != "" || !is:
+		roots[job.Store.Outputs] = store.Options{URL: absolute(cmp.Or(o.out, "."))}
+	}
+	return roots, nil
+}
+
+// farmRunLocked runs the job once no other process runs it.
+func (a *app) farmRunLocked(o *farmRunOptions, run *local.Options) error {
+	outputs := run.Roots[run.Job.Store.Outputs]
+	results := strings.TrimSuffix(outputs.URL, "/") + "/" + run.Job.Name
+	if !store.IsBucket(outputs.URL) {
+		folder, err := outputs.Folder()
+		if err != nil {
+			return err
+		}
+		results = filepath.Join(folder, run.Job.Name)
+	}
+	own, err := localState(run.Job.Name, results)
+	if err != nil {
+		return err
+	}
+	if run.Locks, err = stateFolder("locks"); err != nil {
+		return err
+	}
+	lock := filepath.Join(results, lockName)
+	if store.IsBucket(outputs.URL) { // which has no locks
+		lock = filepath.Join(run.Locks, filepath.Base(own)+lockName)
+		if err := os.MkdirAll(run.Locks, 0o777); err != nil {
+			return folderError(run.Locks, err)
+		}
+	} else {
+		release, err := claimFolder(results, false)
+		if err != nil {
+			return err
+		}
+		defer release()
+	}
+	ctx, stop := a.interruptible(always("stopping once the tasks have saved"))
+	defer stop()
+	free, err := waitForLock(ctx, lock)
+	if errors.Is(err, errBusy) {
+		return &hintedError{err: fmt.Errorf("run job %s: another process runs it, with results in %s: %w",
+			run.Job.Name, results, errBusy),
+			hint: "wait until it has ended; vksplat farm page " + quoted(results) + " shows how far it is"}
+	} else if err != nil {
+		return folderError(filepath.Dir(lock), err)
+	}
+	defer free()
+	return a.farmRunAlone(ctx, o, run, results, own)
+}
+
+// farmRunAlone runs the job in the process that holds its lock. The work folder is made and removed under the lock:
+// another process that waits for it makes its own.
+func (a *app) farmRunAlone(ctx context.Context, o *farmRunOptions, run *local.Options, results, own string) error {
+	run.Work = absolute(cmp.Or(o.work, filepath.Join(own, "work")))
+	release, err := claimFolder(run.Work, false)
+	if err != nil {
+		return err
+	}
+	defer release()
+	view := newJobView(a, o.progress, results, o.redo)
+	run.Report, run.Note = view.changed, view.note
+	status, err := local.Run(ctx, *run)
+	if status == nil {
+		return err
+	}
+	if why := view.end(ctx, status); err == nil {
+		err = why
+	}
+	if o.work == "" && status.Counts()[local.Done] == len(status.Tasks) { // else a task may go on from what is there
+		_ = os.RemoveAll(own) // what is left harms nobody
+	}
+	return err
+}
+
+// mostEscaped bounds, in bytes, what a folder's name has of a job's: escaped, letters of other scripts take nine each.
+const mostEscaped = 90
+
+// localState is the folder of what this machine keeps of a job that runs here.
+func localState(job, results string) (string, error) {
+	sum := sha256.Sum256([]byte(results))
+	name := spec.Escape(job)
+	return stateFolder("local", name[:min(len(name), mostEscaped)]+"-"+hex.EncodeToString(sum[:4]))
+}
+
+// stateFolder is where the farm keeps what must outlive a process on this machine.
+func stateFolder(parts ...string) (string, error) {
+	dir := os.Getenv("XDG_STATE_HOME")
+	if !filepath.IsAbs(dir) {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return "", &hintedError{err: fmt.Errorf("find the folder of states: %w", err),
+				hint: "set XDG_STATE_HOME to a folder"}
+		}
+		dir = filepath.Join(home, ".local", "state")
+		if runtime.GOOS == "windows" {
+			if dir, err = os.UserCacheDir(); err != nil {
+				return "", fmt.Errorf("find the folder of states: %w", err)
+			}
+		}
+	}
+	return filepath.Join(append([]string{dir, "vksplat", "farm"}, parts...)...), nil
+}
+
+// farmDevices gives the devices that are asked for; none where no task of the job needs one.
+func (a *app) farmDevices(choice string, plan *spec.Plan) (list []task.Device, err error) {
+	if choice == devicesNone || !slices.ContainsFunc(plan.Tasks,
+		func(t spec.Task) bool { return task.NeedsDevice(t.Kind) }) {
+		return nil, nil
+	}
+	found, note, err := pipeline.FindDevices(choice)
+	if err != nil {
+		if choice != devicesAll && errors.Is(err, pipeline.ErrNoDevice) {
+			return nil, usagef("vksplat devices lists them", "flag --devices: %w", err)
+		}
+		return nil, err
+	}
+	if note != "" {
+		a.note(note)
+	}
+	for _, d := range found {
+		if !d.Usable {
+			return nil, usagef("vksplat devices says what it lacks; name others",
+				"flag --devices: device %d (%s) cannot be used", d.Index, d.Name)
+		}
+		// a device with two drivers counts once
+		if !slices.ContainsFunc(list, func(other task.Device) bool { return other.UUID == d.UUID }) {
+			list = append(list, task.Device{Name: d.Name, UUID: d.UUID, PCI: d.PCI, Driver: d.Driver,
+				MemoryBytes: d.MemoryBytes})
+		}
+	}
+	return list, nil
+}
+
+// printTasks lists what a job would do.
+func (a *app) printTasks(job *spec.Job, plan *spec.Plan, only []string, asJSON bool) error {
+	chosen, err := local.Chosen(plan, only)
+	if err != nil {
+		return err
+	}
+	listed := *plan
+	listed.Tasks = nil
+	for i := range plan.Tasks {
+		if chosen[i] {
+			listed.Tasks = append(listed.Tasks, plan.Tasks[i])
+		}
+	}
+	if asJSON {
+		return a.printJSON(&listed)
+	}
+	w := tabwriter.NewWriter(a.stdout, 0, 8, 2, ' ', 0)
+	_, _ = fmt.Fprintln(w, "INDEX\tTASK\tKIND\tNEEDS")
+	for i := range listed.Tasks {
+		t := &listed.Tasks[i]
+		_, _ = fmt.Fprintf(w, "%d\t%s\t%s\t%s\n", t.Index, t.Name, t.Kind, needsText(plan, t))
+	}
+	if err := w.Flush(); err != nil {
+		return fmt.Errorf("print tasks: %w", err)
+	}
+	a.printf("job %s: %s\n", job.Name, count(len(listed.Tasks), "task"))
+	return nil
+}
+
+// needsText names what a task needs.
+func needsText(plan *spec.Plan, t *spec.Task) string {
+	switch len(t.Needs) {
+	case 0:
+		return "-"
+	case 1:
+		return plan.Tasks[t.Needs[0]].Name
+	}
+	return fmt.Sprintf("%s and %d more", plan.Tasks[t.Needs[0]].Name, len(t.Needs)-1)
+}

@@ -1,0 +1,116 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"vksplat/farm/local"
+	"vksplat/farm/spec"
+	"vksplat/farm/store"
+	"vksplat/farm/task"
+)
+
+// jobRig is a job of two tasks without a device, in a folder of its own. Tests put results into the store: nothing is
+// run.
+type jobRig struct {
+	t         *testing.T
+	dir, file string
+	job       *spec.Job
+	plan      *spec.Plan
+}
+
+func newJobRig(t *testing.T, tasks string) *jobRig {
+	t.Helper()
+	r := &jobRig{t: t, dir: t.TempDir()}
+	r.file = filepath.Join(r.dir, "job.toml")
+	t.Setenv("XDG_STATE_HOME", filepath.Join(r.dir, "state"))
+	if err := os.WriteFile(r.file, []byte("version = 1\nname = \"j\"\n"+tasks), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	var err error
+	if r.job, r.plan, err = readJob(r.file); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// done puts results of a task into the store.
+func (r *jobRig) done(index int) {
+	r.t.Helper()
+	root, err := store.Open(store.Options{URL: r.dir})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	empty, err := os.OpenRoot(r.t.TempDir())
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer empty.Close()
+	made := store.Made{Hash: r.plan.Hash(index), Attempt: 1}
+	key := task.KeyOf(r.job, &r.plan.Tasks[index])
+	if _, _, err := store.Commit(r.t.Context(), root, key, empty, nil, made); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// run runs the job, and returns its exit code and what it says of errors.
+func (r *jobRig) run(args ...string) (code int, said string) {
+	var stderr bytes.Buffer
+	code = run(append([]string{"farm", "run", r.file, "-o", r.dir}, args...), &bytes.Buffer{}, &stderr)
+	return code, stderr.String()
+}
+
+const twoDemos = "[[task]]\nkind = \"demo\"\nid = \"a\"\n[[task]]\nkind = \"demo\"\nid = \"b\"\n"
+
+// TestUnfinishedWorkStays runs one task of two: what the other one has on this machine stays until both are done.
+func TestUnfinishedWorkStays(t *testing.T) {
+	r := newJobRig(t, twoDemos)
+	own, err := localState("j", filepath.Join(r.dir, "j"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	saved := filepath.Join(own, "work", "b", "checkpoint")
+	if err := os.MkdirAll(saved, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	r.done(0)
+	if code, said := r.run("--only", "a"); code != 0 || !isFolder(saved) {
+		t.Errorf("exit code %d, %s; the work of the other task is there: %v", code, said, isFolder(saved))
+	}
+	r.done(1)
+	if code, said := r.run(); code != 0 || isFolder(own) {
+		t.Errorf("exit code %d, %s; work is left: %v", code, said, isFolder(own))
+	}
+}
+
+// TestChosenAlone refuses no task for another one that could not be done here.
+func TestChosenAlone(t *testing.T) {
+	r := newJobRig(t, "[[task]]\nkind = \"demo\"\nid = \"film\"\n"+
+		"[[task]]\nkind = \"train\"\nid = \"model\"\nsource = \"x\"\n")
+	r.done(0)
+	if code, said := r.run("--only", "film", "--devices", "none"); code != 0 {
+		t.Errorf("exit code %d, %s", code, said)
+	}
+	if code, said := r.run("--devices", "none"); code != exitUsage ||
+		!strings.Contains(said, "task model (train) needs a device") {
+		t.Errorf("exit code %d, %s", code, said)
+	}
+}
+
+// TestRedoHint tells nobody to go on with a command that would begin again.
+func TestRedoHint(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	for redo, want := range map[bool]string{false: "go on with the same command",
+		true: "go on with the same command without --redo"} {
+		v := newJobView(newApp(nil, io.Discard, io.Discard), progressNone, "", redo)
+		if got := hint(v.end(ctx, &local.Status{Tasks: make([]local.TaskStatus, 1)})); got != want {
+			t.Errorf("the hint is %q, want %q", got, want)
+		}
+	}
+}

@@ -1,0 +1,354 @@
+// Package local runs the tasks of a job on this machine, without a server: one that needs a device on each device at a
+// time, others beside them. It keeps nothing of its own but what people look at. The store says what is done and what
+// failed for good, so the same call goes on after a kill or a power cut.
+//
+// An engine for many machines takes the place of this package, not of package task, whose comment says what it calls.
+// Status is what Report and the page show; an engine that writes the same status file into the store has the same page.
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"vksplat/farm/spec"
+	"vksplat/farm/store"
+	"vksplat/farm/task"
+	"vksplat/scene"
+)
+
+// Options say which job runs, and with what.
+type Options struct {
+	Job  *spec.Job
+	Plan *spec.Plan
+
+	Only      []string // patterns of tasks' names or ids: these, and what they need; empty: all
+	Retry     bool     // what failed for good is tried again
+	Redo      bool     // what is done is made again, of Only, and with it what is made from that
+	Inspected bool     // somebody has looked at the first frames
+	KeepGoing bool     // other tasks go on when one has failed for good
+
+	Roots    store.Roots
+	Work     string // folder on the local disk for what is in the making
+	Locks    string // folder of the locks of devices, which all runs of this machine share
+	CacheMax int64  // bytes of inputs that stay in Work, 0: all
+
+	Devices []task.Device
+	Others  int                 // tasks without a device that run at a time
+	Lost    string              // what a child says that has lost its device
+	Lacks   map[spec.Kind]error // kinds of tasks that this machine cannot do, and why
+
+	Program string // this program's file
+	Version string // and version
+
+	Report func(s *Status, changed int) // called from one goroutine, of a task that changed
+	Note   func(text string)            // likewise, of what people should know
+}
+
+// State is that of a task.
+type State string
+
+// The states.
+const (
+	Waiting  State = "waiting" // for tasks that it needs, or for somebody to look at the first frames
+	Ready    State = "ready"
+	Running  State = "running"
+	Retrying State = "retrying" // an attempt failed, another one follows
+	Done     State = "done"
+	Failed   State = "failed"  // for good
+	Skipped  State = "skipped" // a task that it needs has failed
+	Excluded State = "excluded"
+)
+
+// States are all of them, in the order in which people read them.
+var States = []State{Done, Running, Retrying, Ready, Waiting, Failed, Skipped, Excluded}
+
+// over says that a task of the state runs no more.
+func (s State) over() bool { return s == Done || s == Failed || s == Skipped || s == Excluded }
+
+// TaskStatus is how far a task is.
+type TaskStatus struct {
+	Index int       `json:"index"`
+	Task  string    `json:"task"`
+	Kind  spec.Kind `json:"kind"`
+	State State     `json:"state"`
+	// of this run of the job; those that waited for the store, or lost their device, do not count
+	Attempts int     `json:"attempts,omitempty"`
+	Seconds  float64 `json:"seconds,omitempty"` // that these took
+	Device   string  `json:"device,omitempty"`  // name
+	Step     int     `json:"step,omitempty"`
+	Of       int     `json:"of,omitempty"`
+	Rate     float64 `json:"rate,omitempty"` // steps a second
+	Unit     string  `json:"unit,omitempty"` // of these
+	Message  string  `json:"message,omitempty"`
+	Error    string  `json:"error,omitempty"`
+	Hint     string  `json:"hint,omitempty"`
+	Preview  bool    `json:"preview,omitempty"` // there is a small picture
+
+	before    bool // it was done, or had failed, when this run began
+	forgotten bool // it failed, and the store does not know: the next run tries it again
+}
+
+// Before says that the task was done, or had failed, before this run of the job.
+func (t *TaskStatus) Before() bool { return t.before }
+
+// Forgotten says that the next run tries the failed task again without being told to.
+func (t *TaskStatus) Forgotten() bool { return t.forgotten }
+
+// Status is how far a job is.
+type Status struct {
+	Job     string       `json:"job"`
+	Began   time.Time    `json:"began"`
+	Updated time.Time    `json:"updated"`
+	Ended   bool         `json:"ended"` // nothing runs any more
+	Tasks   []TaskStatus `json:"tasks"`
+}
+
+// Counts says how many tasks are in which state.
+func (s *Status) Counts() map[State]int {
+	counts := map[State]int{}
+	for i := range s.Tasks {
+		counts[s.Tasks[i].State]++
+	}
+	return counts
+}
+
+// errLost is of a job that needs a device when there is none any more.
+var errLost = error(&scene.Error{Op: "run job", Err: errors.New("every device was lost several times in a row"),
+	Hint: "see dmesg for the driver's messages; reset the devices or restart the machine, then run the job again",
+	Kind: scene.ErrTryAgain})
+
+// Run runs the job until all of it is done that can be, or ctx ends: then children save, and what they saved goes to
+// the store. That tasks failed says the status.
+func Run(ctx context.Context, o Options) (*Status, error) {
+	return run(ctx, o, task.Run)
+}
+
+func run(ctx context.Context, o Options,
+	do func(context.Context, task.Options) (*store.Manifest, error)) (*Status, error) {
+	r := &runner{Options: o, do: do, events: make(chan event), running: map[int]*attempt{}, due: map[int]time.Time{},
+		inspected: o.Inspected, begins: time.Now(),
+		news: news{latest: map[int]task.Progress{}, there: make(chan struct{}, 1)}}
+	root, err := o.Roots.Open(o.Job.Store.Outputs)
+	if err != nil {
+		return nil, err
+	}
+	r.outputs = root.Attend(ctx, func(error) {})
+	if err := r.plan(ctx); err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(o.Locks, 0o777); err != nil {
+		return nil, &scene.Error{Op: "lock devices", Path: o.Locks, Err: err,
+			Hint: "make room there, and give write permission", Kind: scene.ErrTryAgain}
+	}
+	for i := range o.Devices {
+		r.devices = append(r.devices, &device{Device: o.Devices[i], lock: lockFile(o.Locks, &o.Devices[i]), user: -1})
+	}
+	r.loop(ctx)
+	return &r.status, r.end(ctx)
+}
+
+// plan finds out from the store where the job stands.
+func (r *runner) plan(ctx context.Context) error {
+	tasks := r.Plan.Tasks
+	r.status = Status{Job: r.Job.Name, Began: r.begins, Tasks: make([]TaskStatus, len(tasks))}
+	r.missing, r.dependants = make([]int, len(tasks)), make([][]int, len(tasks))
+	for i := range tasks {
+		r.status.Tasks[i] = TaskStatus{Index: i, Task: tasks[i].Name, Kind: tasks[i].Kind, State: Waiting}
+		for _, need := range tasks[i].Needs {
+			r.dependants[need] = append(r.dependants[need], i)
+		}
+	}
+	meant, err := named(r.Plan, r.Only)
+	if err != nil {
+		return err
+	}
+	if r.Redo {
+		meant = closure(meant, func(i int) []int { return r.dependants[i] })
+	}
+	chosen := withNeeds(r.Plan, meant)
+	if err := r.look(ctx, chosen); err != nil {
+		return err
+	}
+	if err := r.redo(meant, chosen); err != nil {
+		return err
+	}
+	if err := r.remember(); err != nil {
+		return err
+	}
+	for i := range tasks {
+		t := &r.status.Tasks[i]
+		if !chosen[i] && t.State != Done {
+			t.State, t.Error, t.Hint = Excluded, "", ""
+		}
+		if t.State == Waiting {
+			r.order = append(r.order, i)
+		}
+	}
+	rank := map[string]int{"high": 0, "normal": 1, "low": 2}
+	slices.SortStableFunc(r.order, func(a, b int) int { return rank[tasks[a].Priority] - rank[tasks[b].Priority] })
+	for i := range tasks {
+		for _, need := range tasks[i].Needs {
+			switch state := r.status.Tasks[need].State; {
+			case state == Failed:
+				r.skip(i)
+			case state != Done:
+				r.missing[i]++
+			}
+		}
+	}
+	for _, i := range r.order {
+		r.awake(i)
+	}
+	return nil
+}
+
+// redo has tasks be made again, with Redo, once all that is left to do can be done here.
+func (r *runner) redo(meant, chosen []bool) error {
+	for i := range r.status.Tasks {
+		if t := &r.status.Tasks[i]; r.Redo && meant[i] {
+			*t = TaskStatus{Index: i, Task: t.Task, Kind: t.Kind, State: Waiting}
+		}
+		if chosen[i] && r.status.Tasks[i].State == Waiting {
+			if err := r.fits(&r.Plan.Tasks[i]); err != nil {
+				return err
+			}
+		}
+	}
+	if !r.Redo {
+		return nil
+	}
+	return r.outdate(meant)
+}
+
+// fits refuses a task that could never run on this machine.
+func (r *runner) fits(t *spec.Task) error {
+	refuse := func(hint, format string, args ...any) error {
+		why := fmt.Errorf("task %s (%s) %s", t.Name, t.Kind, fmt.Sprintf(format, args...))
+		return &scene.Error{Op: "run job", Err: why, Hint: hint, Kind: scene.ErrUsage}
+	}
+	if !task.NeedsDevice(t.Kind) {
+		if r.Others <= 0 {
+			return refuse("leave out --others, or give 1 or more",
+				"runs beside those with a device, and --others %d lets none run", r.Others)
+		}
+		return nil
+	}
+	var lacks []string
+	for i := range r.Options.Devices {
+		why := r.Options.Devices[i].Lacks(t)
+		if why == "" {
+			return nil
+		}
+		lacks = append(lacks, why)
+	}
+	if len(lacks) == 0 {
+		return refuse("leave out --devices none: without a GPU software Vulkan does it",
+			"needs a device, and --devices none gives it none")
+	}
+	return refuse("change the job's pin or limits.vram_min_mb, or give other --devices; vksplat devices lists them",
+		"can run on none of these devices: %s", strings.Join(slices.Compact(lacks), "; "))
+}
+
+// named says which tasks of a plan patterns name, all of them without any.
+func named(plan *spec.Plan, only []string) (meant []bool, err error) {
+	meant = make([]bool, len(plan.Tasks))
+	if len(only) == 0 {
+		for i := range meant {
+			meant[i] = true
+		}
+		return meant, nil
+	}
+	for _, pattern := range only {
+		found := false
+		for i := range plan.Tasks {
+			fits, err := isMeant(&plan.Tasks[i], pattern)
+			if err != nil {
+				return nil, &scene.Error{Op: "choose tasks", Err: err, Hint: "* and ? stand for parts of names",
+					Kind: scene.ErrUsage}
+			}
+			meant[i], found = meant[i] || fits, found || fits
+		}
+		if !found {
+			return nil, &scene.Error{Op: "choose tasks", Err: fmt.Errorf("none of the job is called %s",
+				strconv.Quote(pattern)), Hint: "--dry-run lists them", Kind: scene.ErrUsage}
+		}
+	}
+	return meant, nil
+}
+
+// isMeant says whether a pattern is of a task.
+func isMeant(t *spec.Task, pattern string) (bool, error) {
+	fits, err := path.Match(pattern, t.Name)
+	if fits || err != nil {
+		return fits, err
+	}
+	return path.Match(pattern, t.ID)
+}
+
+// Chosen says which tasks of a plan run where patterns name some: these, and what they need.
+func Chosen(plan *spec.Plan, only []string) ([]bool, error) {
+	meant, err := named(plan, only)
+	if err != nil {
+		return nil, err
+	}
+	return withNeeds(plan, meant), nil
+}
+
+func withNeeds(plan *spec.Plan, meant []bool) []bool {
+	return closure(meant, func(i int) []int { return plan.Tasks[i].Needs })
+}
+
+// closure adds to a choice of tasks all that follow from these.
+func closure(choice []bool, next func(i int) []int) []bool {
+	all := make([]bool, len(choice))
+	var add func(i int)
+	add = func(i int) {
+		if all[i] {
+			return
+		}
+		all[i] = true
+		for _, k := range next(i) {
+			add(k)
+		}
+	}
+	for i, is := range choice {
+		if is {
+			add(i)
+		}
+	}
+	return all
+}
+
+// skip notes that a task, and all that need it, cannot be done.
+func (r *runner) skip(i int) {
+	t := &r.status.Tasks[i]
+	if t.State.over() {
+		return
+	}
+	t.State, t.Message = Skipped, ""
+	r.tell(i)
+	for _, next := range r.dependants[i] {
+		r.skip(next)
+	}
+}
+
+// awake makes a task ready whose needs are done.
+func (r *runner) awake(i int) {
+	t := &r.status.Tasks[i]
+	if t.State != Waiting || r.missing[i] > 0 {
+		return
+	}
+	if !r.inspected && slices.ContainsFunc(r.Plan.Tasks[i].Needs,
+		func(need int) bool { return r.Plan.Tasks[need].Inspect }) {
+		t.Message = "waits until somebody has looked at the first frames"
+		return
+	}
+	t.State, t.Message = Ready, ""
+}

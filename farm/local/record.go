@@ -1,0 +1,208 @@
+package local
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"strconv"
+	"sync"
+	"time"
+
+	"vksplat/farm/store"
+	"vksplat/farm/task"
+)
+
+// Folder holds beside the results of a job's tasks what this package writes for people. No task has this name.
+const Folder = "@run"
+
+// Files in Folder.
+const (
+	StatusName    = "status.json"
+	inspectedName = "inspected"
+)
+
+// PreviewKey is where the small picture of a task is, beside the results of its job.
+func PreviewKey(index int) string { return path.Join(Folder, "preview", strconv.Itoa(index)+".jpg") }
+
+// failedName is the file beside a task's logs that says that it failed for good.
+const failedName = "log/failed.json"
+
+// failure is the content of failedName. It is of a task that does the same: one that was edited is tried again.
+type failure struct {
+	Hash     string    `json:"task_sha256"`
+	Attempts int       `json:"attempts"`
+	Error    string    `json:"error"`
+	Hint     string    `json:"hint,omitempty"`
+	At       time.Time `json:"at"`
+}
+
+func (r *runner) key(i int) string { return task.KeyOf(r.Job, &r.Plan.Tasks[i]) }
+
+func putJSON(root store.Root, key string, v any) error {
+	return root.Put(key, func(w io.Writer) error { return json.NewEncoder(w).Encode(v) })
+}
+
+// record has the store remember that a task failed.
+func (r *runner) record(i int, note *failure) error {
+	return putJSON(r.outputs, path.Join(r.key(i), failedName), note)
+}
+
+// lookers is how many tasks the store is asked about at a time: a bucket answers after some milliseconds.
+const lookers = 16
+
+// look asks the store which tasks are done, and which failed for good. Manifests alone are read: fsck reads all bytes.
+func (r *runner) look(ctx context.Context, chosen []bool) error {
+	errs := make([]error, lookers)
+	var group sync.WaitGroup
+	for n := range lookers {
+		group.Go(func() {
+			for i := n; i < len(r.Plan.Tasks) && errs[n] == nil && ctx.Err() == nil; i += lookers {
+				errs[n] = r.lookAt(i, chosen[i] && (r.Retry || r.Redo))
+			}
+		})
+	}
+	group.Wait()
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return store.Explain("read results", r.Job.Name, errors.Join(errs...))
+}
+
+// lookAt asks about a task. With again, what it said when it failed is forgotten.
+func (r *runner) lookAt(i int, again bool) error {
+	t, hash := &r.status.Tasks[i], r.Plan.Hash(i)
+	m, err := store.ReadManifest(r.outputs, store.OutOf(r.key(i)))
+	switch {
+	case err == nil && m.Hash == hash:
+		t.State, t.before, t.Device = Done, true, m.Device
+		return nil
+	case err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err,
+		store.ErrDamaged): // the task itself says what of another one's results
+		return err
+	}
+	file := path.Join(r.key(i), failedName)
+	f, err := r.outputs.Open(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	var said failure
+	err = json.NewDecoder(f).Decode(&said)
+	_ = f.Close() // only read
+	switch {
+	case err != nil || said.Hash != hash:
+		return nil
+	case again:
+		return r.outputs.Delete(file)
+	}
+	t.State, t.before, t.Error, t.Hint = Failed, true, said.Error, said.Hint
+	return nil
+}
+
+// outdate has tasks that are done be made again. Where this is interrupted, the same call begins it anew.
+func (r *runner) outdate(again []bool) error {
+	for i, is := range again {
+		if !is {
+			continue
+		}
+		now, err := store.Generation(r.outputs, r.key(i))
+		if err == nil {
+			err = store.Outdate(r.outputs, r.key(i), now+1)
+		}
+		if err != nil {
+			return store.Explain("outdate results", r.key(i), err)
+		}
+	}
+	return nil
+}
+
+// remember notes, or finds in the store, that somebody has looked at the first frames.
+func (r *runner) remember() error {
+	file := path.Join(r.Job.Name, Folder, inspectedName)
+	if r.Inspected {
+		return store.Explain("note that frames were looked at", file, putJSON(r.outputs, file, time.Now()))
+	}
+	_, err := r.outputs.Stat(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	r.inspected = err == nil
+	return store.Explain("read results", file, err)
+}
+
+// shown is what the store has for people.
+type shown struct {
+	dirty    bool // the status is newer than that of the store
+	previews map[int][]byte
+	next     time.Time     // not before
+	sending  chan struct{} // closed when what is being sent is there; nil: nothing is
+}
+
+const (
+	showEvery = 2 * time.Second
+	showAlive = 10 * time.Second // the status is written also where nothing changes: this process is alive
+	showShare = 20               // of the time, one part is spent on writing it
+)
+
+// preview reads a small picture of a task, which the next publish sends.
+func (r *runner) preview(i int, file string) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return // the task has gone on
+	}
+	if r.shown.previews == nil {
+		r.shown.previews = map[int][]byte{}
+	}
+	r.shown.previews[i] = data
+	r.status.Tasks[i].Preview = true
+}
+
+// publish writes the status into the store from time to time, in a goroutine of its own: a store that is away holds
+// nothing up. At the end it waits for that. Nobody but people need what it writes, so it may fail.
+func (r *runner) publish(end bool) {
+	s := &r.shown
+	if s.sending != nil {
+		select {
+		case <-s.sending:
+			s.sending = nil
+		default:
+			if !end {
+				return
+			}
+			<-s.sending
+			s.sending = nil
+		}
+	}
+	now := time.Now()
+	if !end && (now.Before(s.next) || !s.dirty && now.Sub(r.status.Updated) < showAlive) {
+		return
+	}
+	r.status.Updated, r.status.Ended = now.UTC(), end
+	data, err := json.Marshal(&r.status)
+	if err != nil {
+		return
+	}
+	previews, sending := s.previews, make(chan struct{})
+	s.previews, s.dirty, s.sending = nil, false, sending
+	s.next = now.Add(max(showEvery, showShare*time.Since(now)))
+	root, folder := r.outputs, r.Job.Name
+	go func() {
+		defer close(sending)
+		put := func(key string, data []byte) {
+			_ = root.Put(path.Join(folder, key), func(w io.Writer) error { _, err := w.Write(data); return err })
+		}
+		for i, picture := range previews {
+			put(PreviewKey(i), picture)
+		}
+		put(path.Join(Folder, StatusName), data)
+	}()
+	if end {
+		<-sending
+	}
+}

@@ -1,0 +1,97 @@
+package page
+
+import (
+	"errors"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"vksplat/farm/local"
+	"vksplat/farm/store"
+)
+
+// begun is the state of a task of which there are logs or checkpoints, but no results, where no run writes a status.
+const begun local.State = "begun"
+
+// foundFor is how long what was found is shown: all files of the job are listed for it.
+const foundFor = 20 * time.Second
+
+// findTasks makes a status of what the tasks of a job left in the store, as those have that a scheduler runs. Of tasks
+// that have not begun it knows nothing. The caller holds mutex.
+func (p *pages) findTasks() (*local.Status, error) {
+	if p.found != nil && p.now().Before(p.findAgain) {
+		return p.found, nil
+	}
+	tasks, err := store.Tasks(p.root, p.key)
+	if err != nil {
+		return nil, err
+	}
+	said, err := p.lastWords()
+	if err != nil {
+		return nil, err
+	}
+	s := &local.Status{Job: path.Base(p.key)}
+	for _, one := range tasks {
+		t, err := p.foundTask(&one)
+		if err != nil {
+			return nil, err
+		}
+		if at := later(one.Changed, said[one.Key]); t.State == begun && !at.IsZero() {
+			t.Message = "last heard of at " + at.Local().Format(time.DateTime)
+		}
+		delete(said, one.Key)
+		s.Tasks = append(s.Tasks, t)
+	}
+	for key, at := range said {
+		s.Tasks = append(s.Tasks, local.TaskStatus{Task: p.nameOf(key), State: begun,
+			Message: "last heard of at " + at.Local().Format(time.DateTime)})
+	}
+	if len(s.Tasks) == 0 {
+		return nil, fs.ErrNotExist
+	}
+	slices.SortFunc(s.Tasks, func(a, b local.TaskStatus) int { return strings.Compare(a.Task, b.Task) })
+	p.found, p.findAgain = s, p.now().Add(foundFor)
+	return s, nil
+}
+
+// nameOf is the name of the task at a key.
+func (p *pages) nameOf(key string) string { return strings.TrimPrefix(key, p.key+"/") }
+
+// foundTask says how far a task is by its results.
+func (p *pages) foundTask(one *store.Task) (local.TaskStatus, error) {
+	t := local.TaskStatus{Task: p.nameOf(one.Key), State: begun}
+	if !one.Results {
+		return t, nil
+	}
+	m, err := store.ReadManifest(p.root, store.OutOf(one.Key))
+	switch {
+	case err == nil:
+		t.State, t.Device = local.Done, m.Device
+	case errors.Is(err, store.ErrDamaged):
+		t.State, t.Error, t.Hint = local.Failed, "its results are damaged", "vksplat farm fsck --repair moves them away"
+	case !errors.Is(err, fs.ErrNotExist): // they were taken back
+		return t, err
+	}
+	return t, nil
+}
+
+// lastWords says by key of tasks when the store got something of their logs last.
+func (p *pages) lastWords() (map[string]time.Time, error) {
+	list, err := p.root.List(p.key)
+	said := map[string]time.Time{}
+	for _, e := range list {
+		if dir := path.Dir(e.Key); path.Base(dir) == "log" && !strings.Contains(e.Key, "/out/") {
+			said[path.Dir(dir)] = later(said[path.Dir(dir)], e.Modified)
+		}
+	}
+	return said, err
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}

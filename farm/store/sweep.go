@@ -1,0 +1,81 @@
+package store
+
+import (
+	"errors"
+	"io/fs"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+)
+
+// Sweep removes what attempts at a task left beside its results: half commits, and results that are out of date or
+// damaged. It keeps, and returns, what holds files that no manifest names: this program did not make them.
+func Sweep(r Root, task string) (kept []string, err error) {
+	m, err := ReadManifest(r, OutOf(task))
+	switch {
+	case err == nil:
+		err = r.Sweep(task, m.At)
+	case errors.Is(err, fs.ErrNotExist):
+		err = r.Sweep(task, "")
+	case errors.Is(err, ErrDamaged): // nobody knows what it names
+		err = nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return sweepTemp(r, path.Join(task, tempFolder))
+}
+
+// sweepTemp is Sweep for the folder of what is on its way, and of what was moved there.
+func sweepTemp(r Root, temp string) (kept []string, err error) {
+	list, err := r.List(temp)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	files := map[string][]string{}
+	for _, e := range list {
+		name, _, _ := strings.Cut(strings.TrimPrefix(e.Key, temp+"/"), "/")
+		place := path.Join(temp, name)
+		files[place] = append(files[place], e.Key)
+	}
+	for _, place := range slices.Sorted(maps.Keys(files)) {
+		own, err := isOwn(r, place, files[place])
+		switch {
+		case err != nil:
+			return nil, err
+		case !own:
+			kept = append(kept, place)
+		default:
+			if err := r.Delete(place); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if len(kept) > 0 {
+		return kept, nil
+	}
+	return nil, r.Delete(temp) // hidden files are left of whoever was killed in the middle of one
+}
+
+// isOwn says whether this program has put all these files below a place of tempFolder there.
+func isOwn(r Root, place string, files []string) (bool, error) {
+	name := path.Base(place)
+	if _, isStage := stageOf(name); isStage || strings.HasPrefix(name, probePrefix) {
+		return true, nil
+	}
+	m, err := ReadManifest(r, place)
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, errOdd):
+		return false, nil
+	case errors.Is(err, ErrDamaged):
+		return true, nil
+	case err != nil:
+		return false, err
+	}
+	named := map[string]bool{path.Join(place, ManifestName): true}
+	for _, f := range m.Files {
+		named[m.Key(place, f)] = true
+	}
+	return !slices.ContainsFunc(files, func(key string) bool { return !named[key] }), nil
+}

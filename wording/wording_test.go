@@ -1,0 +1,25 @@
+package wording
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestDistance(t *testing.T) {
+	for _, tt := range []struct {
+		a, b string
+		want int
+	}{{"", "", 0}, {"abc", "", 3}, {"kitten", "sitting", 3}, {"ab", "ba", 1}, {"abcd", "acbd", 1}, {"same", "same", 0}} {
+		if got := distance(tt.a, tt.b); got != tt.want || distance(tt.b, tt.a) != got {
+			t.Errorf("%q to %q: %d, want %d", tt.a, tt.b, got, tt.want)
+		}
+	}
+}
+
+// TestLongWord compares no word whose comparison would take long.
+func TestLongWord(t *testing.T) {
+	long := strings.Repeat("x", maxWord)
+	if Nearest(long+"x", []string{long}) != "" || Nearest(long[1:], []string{long}) != long {
+		t.Error("the bound on words is not kept")
+	}
+}
