@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"vksplat/scene"
+	"vksplat/scene/safetensors"
 	"vksplat/vk"
 )
 
@@ -163,7 +163,7 @@ func (t *Trainer) SaveCheckpoint(path string, background bool) (*CheckpointWrite
 	}
 	live := t.liveState()
 	w := &CheckpointWrite{Path: path, Step: stepsBefore(t.next), done: make(chan struct{})}
-	if w.Bytes, err = scene.SafetensorsSize(metadata, live.infos()); err != nil {
+	if w.Bytes, err = safetensors.Size(metadata, live.infos()); err != nil {
 		return nil, err
 	}
 	strays := t.strays()

@@ -6,7 +6,7 @@ import (
 	"math"
 	"sync"
 
-	"vksplat/scene"
+	"vksplat/scene/metric"
 	"vksplat/vk"
 )
 
@@ -28,7 +28,7 @@ type LPIPS struct {
 	dev     *vk.Device
 	options LPIPSOptions
 	net     string
-	layers  []scene.LPIPSLayer
+	layers  []metric.LPIPSLayer
 	least   int // smallest side of a picture
 
 	mu       sync.Mutex
@@ -44,8 +44,8 @@ type lpipsWeights struct {
 }
 
 // NewLPIPS takes the weights of a network to the device.
-func NewLPIPS(d *Device, w *scene.LPIPSWeights, o LPIPSOptions) (*LPIPS, error) {
-	l := &LPIPS{dev: d.dev, options: o, net: w.Net, layers: scene.LPIPSLayers(w.Net)}
+func NewLPIPS(d *Device, w *metric.LPIPSWeights, o LPIPSOptions) (*LPIPS, error) {
+	l := &LPIPS{dev: d.dev, options: o, net: w.Net, layers: metric.LPIPSLayers(w.Net)}
 	if len(l.layers) == 0 || len(w.Kernels) != len(l.layers) || len(w.Biases) != len(l.layers) || len(w.Channels) != len(l.layers) {
 		return nil, fmt.Errorf("pipeline: create LPIPS: no weights of a network called %q", w.Net)
 	}
@@ -59,7 +59,7 @@ func NewLPIPS(d *Device, w *scene.LPIPSWeights, o LPIPSOptions) (*LPIPS, error) 
 }
 
 // upload takes the weights of layer i to the device. Kernels turn, so that the weights of neighbouring channels of the output lie side by side.
-func (l *LPIPS) upload(w *scene.LPIPSWeights, i int) error {
+func (l *LPIPS) upload(w *metric.LPIPSWeights, i int) error {
 	l.weights = append(l.weights, lpipsWeights{})
 	to, n := &l.weights[i], len(w.Biases[i])
 	if len(w.Kernels[i])+n != l.layers[i].Numbers()-len(w.Channels[i]) {

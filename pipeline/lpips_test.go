@@ -12,24 +12,25 @@ import (
 	"testing"
 	"time"
 
+	"vksplat/internal/philox"
 	"vksplat/pipeline/ref"
-	"vksplat/scene"
+	"vksplat/scene/metric"
 )
 
 // madeNumbers returns numbers that follow from seed and id alone, uniform in [low, low+span).
 func madeNumbers(seed uint64, id uint32, n int, low, span float64) []float32 {
 	x := make([]float32, n)
 	for i := range x {
-		bits := scene.Philox4x32([4]uint32{uint32(i / 4), id, 0, 0}, scene.PhiloxKey(seed))
-		x[i] = float32(low + span*scene.Uniform(bits[i%4]))
+		bits := philox.Block([4]uint32{uint32(i / 4), id, 0, 0}, philox.Key(seed))
+		x[i] = float32(low + span*philox.Uniform(bits[i%4]))
 	}
 	return x
 }
 
 // madeLPIPS makes up weights of a network. Kernels are of the size that keeps features at theirs (He et al. 2015, Delving Deep into Rectifiers).
-func madeLPIPS(net string) *scene.LPIPSWeights {
-	w := &scene.LPIPSWeights{Net: net}
-	for i, l := range scene.LPIPSLayers(net) {
+func madeLPIPS(net string) *metric.LPIPSWeights {
+	w := &metric.LPIPSWeights{Net: net}
+	for i, l := range metric.LPIPSLayers(net) {
 		var kernels, biases, channels []float32
 		if !l.Pool {
 			bound := math.Sqrt(6 / float64(l.In*l.Side*l.Side))
@@ -56,8 +57,8 @@ func madePair(width, height int) (x, y []float32) {
 }
 
 // refLPIPS returns the layers of the reference.
-func refLPIPS(w *scene.LPIPSWeights) (layers []ref.LPIPSLayer[float64]) {
-	for i, l := range scene.LPIPSLayers(w.Net) {
+func refLPIPS(w *metric.LPIPSWeights) (layers []ref.LPIPSLayer[float64]) {
+	for i, l := range metric.LPIPSLayers(w.Net) {
 		r := ref.LPIPSLayer[float64]{Side: l.Side, Stride: l.Stride, Pad: l.Pad}
 		if !l.Pool {
 			r.Kernels, r.Biases = ref.ConvertSlice[float64](w.Kernels[i]), ref.ConvertSlice[float64](w.Biases[i])
@@ -70,7 +71,7 @@ func refLPIPS(w *scene.LPIPSWeights) (layers []ref.LPIPSLayer[float64]) {
 	return layers
 }
 
-func newTestLPIPS(t testing.TB, d *Device, w *scene.LPIPSWeights, o LPIPSOptions) *LPIPS {
+func newTestLPIPS(t testing.TB, d *Device, w *metric.LPIPSWeights, o LPIPSOptions) *LPIPS {
 	t.Helper()
 	l, err := NewLPIPS(d, w, o)
 	if err != nil {
@@ -112,7 +113,7 @@ var lpipsFixtures = []struct {
 // TestLPIPS compares scores with PyTorch's, and those of small pictures with the reference's.
 func TestLPIPS(t *testing.T) {
 	d := testDevice(t)
-	weights := map[string]*scene.LPIPSWeights{scene.LPIPSAlex: madeLPIPS(scene.LPIPSAlex), scene.LPIPSVGG: madeLPIPS(scene.LPIPSVGG)}
+	weights := map[string]*metric.LPIPSWeights{metric.LPIPSAlex: madeLPIPS(metric.LPIPSAlex), metric.LPIPSVGG: madeLPIPS(metric.LPIPSVGG)}
 	for _, f := range lpipsFixtures {
 		t.Run(fmt.Sprintf("%s %dx%d %v", f.net, f.width, f.height, f.normalize), func(t *testing.T) {
 			w := weights[f.net]
@@ -123,7 +124,7 @@ func TestLPIPS(t *testing.T) {
 			if !(math.Abs(got-f.want) <= 1e-4*f.want) {
 				t.Errorf("score %.9f, PyTorch has %.9f", got, f.want)
 			}
-			if f.net == scene.LPIPSAlex || f.width == 16 {
+			if f.net == metric.LPIPSAlex || f.width == 16 {
 				want := ref.LPIPS(refLPIPS(w), ref.ConvertSlice[float64](x), ref.ConvertSlice[float64](y), f.width, f.height, f.normalize)
 				if t.Logf("the reference is off by %.2g", want/got-1); !(math.Abs(got-want) <= 1e-4*want) {
 					t.Errorf("score %.9f, the reference has %.9f", got, want)
@@ -169,8 +170,8 @@ func TestLPIPSBands(t *testing.T) {
 func TestLPIPSMemory(t *testing.T) {
 	d := testDevice(t)
 	before := d.dev.Stats().InUse
-	w := madeLPIPS(scene.LPIPSAlex)
-	l, err := NewLPIPS(d, w, LPIPSOptions{MaxBytes: LPIPSBytes(scene.LPIPSAlex, 200, 120)})
+	w := madeLPIPS(metric.LPIPSAlex)
+	l, err := NewLPIPS(d, w, LPIPSOptions{MaxBytes: LPIPSBytes(metric.LPIPSAlex, 200, 120)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -200,7 +201,7 @@ func TestLPIPSMemory(t *testing.T) {
 
 // TestLPIPSAtOnce compares pictures of different sizes from several goroutines.
 func TestLPIPSAtOnce(t *testing.T) {
-	l := newTestLPIPS(t, testDevice(t), madeLPIPS(scene.LPIPSAlex), LPIPSOptions{})
+	l := newTestLPIPS(t, testDevice(t), madeLPIPS(metric.LPIPSAlex), LPIPSOptions{})
 	sizes := [][2]int{{31, 31}, {64, 40}, {45, 50}}
 	var want []float64
 	for _, s := range sizes {
@@ -223,7 +224,7 @@ func TestLPIPSAtOnce(t *testing.T) {
 // TestLPIPSInputs refuses what is no pair of pictures.
 func TestLPIPSInputs(t *testing.T) {
 	d := testDevice(t)
-	l := newTestLPIPS(t, d, madeLPIPS(scene.LPIPSAlex), LPIPSOptions{})
+	l := newTestLPIPS(t, d, madeLPIPS(metric.LPIPSAlex), LPIPSOptions{})
 	x, y := madePair(40, 31)
 	if _, err := l.Score(x, y, 31, 40); err != nil {
 		t.Error(err)
@@ -249,22 +250,22 @@ func TestLPIPSInputs(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	for _, net := range []string{"squeeze", scene.LPIPSVGG} {
-		w := madeLPIPS(scene.LPIPSAlex)
+	for _, net := range []string{"squeeze", metric.LPIPSVGG} {
+		w := madeLPIPS(metric.LPIPSAlex)
 		w.Net = net
 		if _, err := NewLPIPS(d, w, LPIPSOptions{}); err == nil {
 			t.Errorf("weights of alex called %s are taken", net)
 		}
 	}
-	if got := lpipsLeast(scene.LPIPSLayers(scene.LPIPSVGG)); got != 16 {
+	if got := lpipsLeast(metric.LPIPSLayers(metric.LPIPSVGG)); got != 16 {
 		t.Errorf("vgg needs %d pixels a side, want 16", got)
 	}
 }
 
 // TestLPIPSSchedule requires of every band plan that each row is made once, after the rows it needs and before they are overwritten.
 func TestLPIPSSchedule(t *testing.T) {
-	for _, net := range []string{scene.LPIPSAlex, scene.LPIPSVGG} {
-		layers := scene.LPIPSLayers(net)
+	for _, net := range []string{metric.LPIPSAlex, metric.LPIPSVGG} {
+		layers := metric.LPIPSLayers(net)
 		for height := lpipsLeast(layers); height < 150; height += 3 {
 			for _, rows := range []int{1, 2, 7, 16, 33, height} {
 				b := newLPIPSBands(layers, 40, height, rows)
@@ -341,7 +342,7 @@ func TestLPIPSTorch(t *testing.T) {
 // BenchmarkLPIPS compares pictures of 256x256 pixels.
 func BenchmarkLPIPS(b *testing.B) {
 	d := testDevice(b)
-	for _, net := range []string{scene.LPIPSAlex, scene.LPIPSVGG} {
+	for _, net := range []string{metric.LPIPSAlex, metric.LPIPSVGG} {
 		b.Run(net, func(b *testing.B) {
 			l := newTestLPIPS(b, d, madeLPIPS(net), LPIPSOptions{})
 			x, y := madePair(256, 256)

@@ -1,7 +1,7 @@
 package pipeline
 
 import (
-	"vksplat/scene"
+	"vksplat/scene/metric"
 	"vksplat/shaders/layout"
 )
 
@@ -23,7 +23,7 @@ type lpipsBands struct {
 }
 
 // newLPIPSBands plans bands of so many rows of pictures that are not smaller than lpipsLeast.
-func newLPIPSBands(layers []scene.LPIPSLayer, width, height, input int) *lpipsBands {
+func newLPIPSBands(layers []metric.LPIPSLayer, width, height, input int) *lpipsBands {
 	b := &lpipsBands{maps: []lpipsMaps{{channels: 3, width: width, height: height}}}
 	for i, l := range layers {
 		in := b.maps[i]
@@ -47,7 +47,7 @@ func newLPIPSBands(layers []scene.LPIPSLayer, width, height, input int) *lpipsBa
 }
 
 // completeRows returns how many rows a layer can make of the first so many of an input of a height.
-func completeRows(l scene.LPIPSLayer, have, height int) int {
+func completeRows(l metric.LPIPSLayer, have, height int) int {
 	if have == height {
 		return l.Rows(height)
 	}
@@ -58,7 +58,7 @@ func completeRows(l scene.LPIPSLayer, have, height int) int {
 }
 
 // hold makes room for a band's rows in each map, and for those before them that the next layer needs.
-func (b *lpipsBands) hold(layers []scene.LPIPSLayer, rows []layout.MapRows) {
+func (b *lpipsBands) hold(layers []metric.LPIPSLayer, rows []layout.MapRows) {
 	for i := range b.maps {
 		m, first, end := &b.maps[i], int(rows[i].First), int(rows[i].First+rows[i].Count)
 		m.most = max(m.most, end-first)
@@ -74,7 +74,7 @@ func (b *lpipsBands) hold(layers []scene.LPIPSLayer, rows []layout.MapRows) {
 func (b *lpipsBands) staged() int { return b.maps[0].most * b.maps[0].width }
 
 // lpipsLeast returns the smallest side of a picture that every layer makes something of.
-func lpipsLeast(layers []scene.LPIPSLayer) int {
+func lpipsLeast(layers []metric.LPIPSLayer) int {
 	for side := 1; ; side++ {
 		rows := side
 		for _, l := range layers {
@@ -96,7 +96,7 @@ const (
 // LPIPSBytes returns the device memory that comparing pictures of a size takes with a network, weights and all. With less it still works, but slower, with
 // more faster, up to some ten times this.
 func LPIPSBytes(net string, width, height int) int64 {
-	layers := scene.LPIPSLayers(net)
+	layers := metric.LPIPSLayers(net)
 	if least := lpipsLeast(layers); width < least || height < least {
 		return 0
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"vksplat/scene"
+	"vksplat/scene/metric"
 	"vksplat/shaders/layout"
 	"vksplat/vk"
 )
@@ -17,7 +18,7 @@ type lpipsCounts struct {
 }
 
 // counts says what bands of pictures take.
-func (b *lpipsBands) counts(layers []scene.LPIPSLayer) lpipsCounts {
+func (b *lpipsBands) counts(layers []metric.LPIPSLayer) lpipsCounts {
 	c := lpipsCounts{staged: b.staged(), maps: make([]int, len(b.maps))}
 	for i := range b.maps {
 		c.maps[i] = b.maps[i].values()
@@ -121,7 +122,7 @@ func (b *lpipsBuffers) close() (err error) {
 }
 
 // lpipsSizes are sizes of pictures, each once: those of cams that a network makes something of.
-func lpipsSizes(layers []scene.LPIPSLayer, cams []scene.Camera) (sizes [][2]int) {
+func lpipsSizes(layers []metric.LPIPSLayer, cams []scene.Camera) (sizes [][2]int) {
 	least, seen := lpipsLeast(layers), map[[2]int]bool{}
 	for i := range cams {
 		size := [2]int{cams[i].Width, cams[i].Height}
@@ -134,12 +135,12 @@ func lpipsSizes(layers []scene.LPIPSLayer, cams []scene.Camera) (sizes [][2]int)
 }
 
 // lpipsBandsOf plans bands of so many pixels, and of a row at least.
-func lpipsBandsOf(layers []scene.LPIPSLayer, size [2]int, pixels int) *lpipsBands {
+func lpipsBandsOf(layers []metric.LPIPSLayer, size [2]int, pixels int) *lpipsBands {
 	return newLPIPSBands(layers, size[0], size[1], max(1, min(size[1], pixels/size[0])))
 }
 
 // lpipsCountsOf says what pictures of sizes take, in bands of so many pixels.
-func lpipsCountsOf(layers []scene.LPIPSLayer, sizes [][2]int, pixels int) (c lpipsCounts) {
+func lpipsCountsOf(layers []metric.LPIPSLayer, sizes [][2]int, pixels int) (c lpipsCounts) {
 	for _, size := range sizes {
 		c = c.union(lpipsBandsOf(layers, size, pixels).counts(layers))
 	}
@@ -195,7 +196,7 @@ func (l *LPIPS) Reserve(cams []scene.Camera, beside int64) error {
 // PlanLPIPS says what drawing n splats takes of the device at least, and refuses, before anything is taken, what leaves no room to compare the pictures
 // of cams by a network beside that. Without splats the pictures are there already. smaller is RenderConfig's.
 func (d *Device) PlanLPIPS(net string, n, degree int, cams []scene.Camera, smaller string) (beside int64, err error) {
-	layers := scene.LPIPSLayers(net)
+	layers := metric.LPIPSLayers(net)
 	sizes := lpipsSizes(layers, cams)
 	if len(sizes) == 0 {
 		return 0, nil

@@ -6,13 +6,14 @@ import (
 	"testing"
 
 	"vksplat/scene"
+	"vksplat/scene/metric"
 )
 
 // TestLPIPSPlan draws and compares pictures of two sizes in as little device memory as the refusal of less says is enough.
 func TestLPIPSPlan(t *testing.T) {
 	s, cams := renderViews(t)
 	cams = []scene.Camera{cams[0].Rescaled(160, 120), cams[1].Rescaled(90, 120), cams[0].Rescaled(20, 20)}
-	net := scene.LPIPSAlex
+	net := metric.LPIPSAlex
 	_, err := budgetDevice(t, 1<<20).PlanLPIPS(net, s.N, s.Degree, cams, "")
 	if !IsShortage(err) || !strings.Contains(err.Error(), "there are 1.0 MiB") {
 		t.Fatalf("in 1 MiB: %v", err)

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"os"
 
-	"vksplat/scene"
+	"vksplat/scene/metric"
 	"vksplat/shaders"
 	"vksplat/shaders/layout"
 	"vksplat/vk"
@@ -13,7 +13,7 @@ import (
 // lpipsProgram compares pictures of one size, band after band. Maps are no scratch buffers: rows outlive the band that made them.
 type lpipsProgram struct {
 	dev    *vk.Device
-	layers []scene.LPIPSLayer
+	layers []metric.LPIPSLayer
 	bands  *lpipsBands
 
 	rows    vk.Slice[layout.MapRows] // [maps] of the band

@@ -8,13 +8,15 @@ import (
 	"slices"
 	"sync"
 
+	"vksplat/internal/fault"
 	"vksplat/scene"
+	"vksplat/scene/photo"
 )
 
 // PhotoCacheOptions say which photos a cache holds and in how much memory.
 type PhotoCacheOptions struct {
 	Cameras     []scene.Camera                                     // of the photos
-	Decode      func(cams []scene.Camera) ([]scene.Image, []error) // of views of one file; nil: scene.DecodeViews; called from several goroutines
+	Decode      func(cams []scene.Camera) ([]scene.Image, []error) // of views of one file; nil: photo.DecodeViews; called from several goroutines
 	DecodeBytes func(c scene.Camera) int64                         // what decoding takes beside the results; nil: scene.Camera.DecodeBytes
 	Bytes       int64                                              // ceiling of the decoded photos
 	FlightBytes int64                                              // ceiling of what decoding takes beside the photos; one photo is always decoded
@@ -33,7 +35,7 @@ func (o PhotoCacheOptions) LargestPhoto() int64 {
 // costs returns what decoding each photo takes beside the result.
 func (o PhotoCacheOptions) costs() []int64 {
 	if o.DecodeBytes == nil {
-		return scene.DecodeCosts(o.Cameras)
+		return photo.DecodeCosts(o.Cameras)
 	}
 	costs := make([]int64, len(o.Cameras))
 	for i, c := range o.Cameras {
@@ -109,7 +111,7 @@ func (e *photoEntry) inUse() bool { return e.pins > 0 || e.waits > 0 }
 // NewPhotoCache starts a cache. Close ends it.
 func NewPhotoCache(o PhotoCacheOptions) (*PhotoCache, error) {
 	if o.Decode == nil {
-		o.Decode = scene.DecodeViews
+		o.Decode = photo.DecodeViews
 	}
 	if o.Workers <= 0 {
 		o.Workers = runtime.GOMAXPROCS(0)
@@ -188,7 +190,7 @@ func (c *PhotoCache) Photo(ctx context.Context, view int) (scene.Image, error) {
 	c.paused = false
 	c.queue.take(view)
 	e := &c.entries[view]
-	if e.state == photoFailed && errors.Is(e.err, scene.ErrTryAgain) {
+	if e.state == photoFailed && errors.Is(e.err, fault.ErrTryAgain) {
 		*e = photoEntry{waits: e.waits} // it may go better this time
 	}
 	e.waits++

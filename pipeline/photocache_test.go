@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"vksplat/internal/fault"
+	"vksplat/internal/philox"
 	"vksplat/scene"
 )
 
@@ -95,7 +97,7 @@ func (b *photoBench) check(t *testing.T, c *PhotoCache, view int) {
 // epochs returns the views of some epochs.
 func (b *photoBench) epochs(seed uint64, n int) (list []int) {
 	for e := range n {
-		list = append(list, scene.ViewOrder(seed, e, len(b.cams))...)
+		list = append(list, philox.ViewOrder(seed, e, len(b.cams))...)
 	}
 	return list
 }
@@ -265,7 +267,7 @@ func TestPhotoCacheEmpty(t *testing.T) {
 func TestPhotoCacheFailures(t *testing.T) {
 	b := newPhotoBench(6, 16, 9)
 	b.fail["2"] = errors.New("no pixels")
-	b.fail["4"] = fmt.Errorf("busy: %w", scene.ErrTryAgain)
+	b.fail["4"] = fmt.Errorf("busy: %w", fault.ErrTryAgain)
 	c, err := NewPhotoCache(b.options(3))
 	if err != nil {
 		t.Fatal(err)
@@ -278,8 +280,8 @@ func TestPhotoCacheFailures(t *testing.T) {
 			t.Errorf("got %v, want %v", err, b.fail["2"])
 		}
 	}
-	if _, err := c.Photo(context.Background(), 4); !errors.Is(err, scene.ErrTryAgain) {
-		t.Errorf("got %v, want %v", err, scene.ErrTryAgain)
+	if _, err := c.Photo(context.Background(), 4); !errors.Is(err, fault.ErrTryAgain) {
+		t.Errorf("got %v, want %v", err, fault.ErrTryAgain)
 	}
 	if _, err := c.Photo(context.Background(), 6); err == nil {
 		t.Error("a view that is not there has a photo")
@@ -323,7 +325,7 @@ func TestPhotoSpillLeftovers(t *testing.T) {
 	if err := s.close(); err != nil {
 		t.Error(err)
 	}
-	if _, err := openPhotoSpill(filepath.Join(other, "dir"), 0, 1<<20, 4); !errors.Is(err, scene.ErrTryAgain) || scene.Hint(err) == "" {
+	if _, err := openPhotoSpill(filepath.Join(other, "dir"), 0, 1<<20, 4); !errors.Is(err, fault.ErrTryAgain) || fault.Hint(err) == "" {
 		t.Errorf("got %v", err)
 	}
 }
@@ -360,7 +362,7 @@ func TestReplacedPhotoHasItsSlot(t *testing.T) {
 	views, init, scale, cfg := promiseScene(t)
 	cfg.Iterations, cfg.RefineEvery = 2*len(views)+2, 0
 	cams, photos := splitViews(views)
-	bad := scene.ViewOrder(cfg.Seed, 0, len(cams))[1]
+	bad := philox.ViewOrder(cfg.Seed, 0, len(cams))[1]
 	cams[bad] = cams[bad].Rescaled(cams[bad].Width/2, cams[bad].Height/2)
 	tr, err := NewTrainer(testDevice(t), cams, withoutView{photos, bad}, init, scale, cfg, TrainerOptions{})
 	if err != nil {
@@ -383,7 +385,7 @@ type withoutView struct {
 
 func (p withoutView) Photo(ctx context.Context, view int) (scene.Image, error) {
 	if view == p.bad {
-		return scene.Image{}, fmt.Errorf("no pixels: %w", scene.ErrData)
+		return scene.Image{}, fmt.Errorf("no pixels: %w", fault.ErrData)
 	}
 	return p.Photos.Photo(ctx, view)
 }
@@ -400,7 +402,7 @@ func TestPhotoCacheFaces(t *testing.T) {
 		for i := range b.cams {
 			b.cams[i].Photo, b.cams[i].Path = fmt.Sprint("p", i/faces), fmt.Sprint("p", i/faces)
 		}
-		b.fail["13"] = fmt.Errorf("no pixels: %w", scene.ErrData)
+		b.fail["13"] = fmt.Errorf("no pixels: %w", fault.ErrData)
 		o := b.options(test.room)
 		if test.disk > 0 {
 			o.SpillDir, o.SpillBytes = t.TempDir(), int64(test.disk)*photoBytes(&b.cams[0])
@@ -417,7 +419,7 @@ func TestPhotoCacheFaces(t *testing.T) {
 				c.Expect(list[i+n : i+2*n])
 			}
 			if v == 13 {
-				if _, err := c.Photo(context.Background(), v); !errors.Is(err, scene.ErrData) {
+				if _, err := c.Photo(context.Background(), v); !errors.Is(err, fault.ErrData) {
 					t.Fatal(err)
 				}
 				continue

@@ -6,6 +6,8 @@ import (
 	"runtime"
 
 	"vksplat/scene"
+	"vksplat/scene/metric"
+	"vksplat/scene/photo"
 	"vksplat/vk"
 )
 
@@ -65,7 +67,7 @@ func (p *planner) hostNeeds(plan *Plan) (n hostNeeds) {
 		cams = p.cams
 	}
 	n.total, n.largest = photoTotals(cams)
-	for _, cost := range scene.DecodeCosts(cams) {
+	for _, cost := range photo.DecodeCosts(cams) {
 		n.cost = max(n.cost, cost)
 	}
 	n.fixed = h.Process + h.Staging + h.Readback
@@ -87,7 +89,7 @@ func (p *planner) comparing() int64 {
 	if p.cfg.Exposure {
 		perPixel += 2 * 12
 	}
-	return perPixel*int64(p.shape.drawn.maxPixels) + scene.CompareBytes()
+	return perPixel*int64(p.shape.drawn.maxPixels) + metric.CompareBytes()
 }
 
 // shortage is an error of want of memory that says how much is enough.
@@ -240,7 +242,7 @@ const mostPictures = 16
 func (h *HostPlan) Measuring(cams []scene.Camera) (o PhotoCacheOptions, atOnce int) {
 	total, largest := photoTotals(cams)
 	cost := int64(0)
-	for _, c := range scene.DecodeCosts(cams) {
+	for _, c := range photo.DecodeCosts(cams) {
 		cost = max(cost, c)
 	}
 	o = h.PhotoCache(cams)

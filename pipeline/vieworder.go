@@ -1,6 +1,8 @@
 package pipeline
 
-import "vksplat/scene"
+import (
+	"vksplat/internal/philox"
+)
 
 // viewOrder says which view a step trains on: all views once an epoch, in an order of each epoch's own. A view without pixels is replaced, in all its
 // steps, by the view after it in the epoch's order. It depends on the seed and on which photos can be decoded, never on what is cached.
@@ -36,7 +38,7 @@ func (o *viewOrder) epochSteps() int { return max(1, o.n/o.place.size()) }
 func (o *viewOrder) of(epoch int) *epochOrder {
 	e := &o.epochs[epoch&3]
 	if !e.made || e.epoch != epoch {
-		e.made, e.epoch, e.order = true, epoch, scene.ViewOrder(o.seed, epoch, o.n)
+		e.made, e.epoch, e.order = true, epoch, philox.ViewOrder(o.seed, epoch, o.n)
 		if e.position == nil {
 			e.position = make([]int, o.n)
 		}

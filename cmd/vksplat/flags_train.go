@@ -3,6 +3,7 @@ package main
 import (
 	"vksplat/pipeline"
 	"vksplat/scene"
+	"vksplat/scene/initial"
 )
 
 // Where defaults come from. docs/train.md spells these out.
@@ -52,7 +53,7 @@ type trainOptions struct {
 	device    pipeline.DeviceOptions
 	devices   string // that train together; "": one does
 	origin    originFlag
-	init      scene.InitOptions
+	init      initial.Options
 	config    pipeline.Config
 	// The number of splats to end with follows the capture, see followCapture; 0: it does not.
 	splatsFactor float64

@@ -8,6 +8,7 @@ import (
 
 	"vksplat/pipeline"
 	"vksplat/scene"
+	"vksplat/scene/initial"
 )
 
 // need is what flags have no effect without.
@@ -20,7 +21,7 @@ type need struct {
 // needs lists the flags whose effect depends on other settings, or on what the capture holds.
 func (o *trainOptions) needs(c *scene.Capture) []need {
 	mcmc := o.config.Strategy == pipeline.StrategyMCMC
-	cube := c.Synthetic && o.init.Kind == scene.InitAuto && len(c.Points) == 0
+	cube := c.Synthetic && o.init.Kind == initial.InitAuto && len(c.Points) == 0
 	masked := slices.ContainsFunc(c.Cameras, func(cam scene.Camera) bool { return cam.Mask != "" })
 	return []need{
 		{"test-every", "--eval", o.eval},
@@ -30,7 +31,7 @@ func (o *trainOptions) needs(c *scene.Capture) []need {
 		{"sh-degree-interval lr-shn", "--sh-degree above 0", o.config.SHDegree > 0},
 		{"resolution-schedule", "--num-downscales above 0", o.config.NumDownscales > 0},
 		{"splats-factor", "--splats 0", o.config.Splats == 0},
-		{"init-points", "--init random", o.init.Kind == scene.InitRandom || cube},
+		{"init-points", "--init random", o.init.Kind == initial.InitRandom || cube},
 		{"refine-start refine-stop absgrad grow-grad2d grow-scale grow-factor prune-opacity prune-scale revised-opacity reset-every reset-opacity", "--refine-every above 0", o.config.RefineEvery > 0},
 		{"grow-grad2d grow-scale prune-scale revised-opacity", "--strategy default", !mcmc},
 		{"grow-factor noise-lr", "--strategy mcmc", mcmc},

@@ -12,7 +12,12 @@ import (
 	"strconv"
 	"strings"
 
+	"vksplat/internal/fault"
+	"vksplat/internal/strictjson"
 	"vksplat/scene"
+	"vksplat/scene/photo"
+	"vksplat/scene/ply"
+	"vksplat/scene/safetensors"
 )
 
 const (
@@ -69,7 +74,7 @@ type checkpointTensor struct {
 
 type checkpointSource struct {
 	indexed
-	file    *scene.Safetensors
+	file    *safetensors.File
 	path    string
 	frame   scene.Frame
 	origin  [3]float64
@@ -78,7 +83,7 @@ type checkpointSource struct {
 }
 
 func openCheckpoint(path string) (Source, error) {
-	file, err := scene.OpenSafetensors(path)
+	file, err := safetensors.Open(path)
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +105,7 @@ func (c *checkpointSource) parse() error {
 	}
 	var h checkpointHead
 	if err := json.Unmarshal([]byte(c.file.Metadata["vksplat"]), &h); err != nil {
-		return fmt.Errorf("header: %w", scene.JSONError(err))
+		return fmt.Errorf("header: %w", strictjson.JSONError(err))
 	}
 	if h.Splats < 1 || h.Splats > math.MaxInt32 || h.SHDegree < 0 || h.SHDegree > scene.MaxSHDegree {
 		return fmt.Errorf("%d splats of SH degree %d", h.Splats, h.SHDegree)
@@ -110,8 +115,8 @@ func (c *checkpointSource) parse() error {
 	}
 	c.frame, c.origin = scene.Frame{Center: h.Frame.Center, Scale: h.Frame.Scale}, h.Frame.Origin
 	c.info = Info{Format: checkpointName, N: h.Splats, Degree: h.SHDegree,
-		Meta: scene.PLYMeta{Generator: "vksplat " + h.Version, Step: h.Step, Seed: h.Seed, Antialiased: h.Config.Antialiased}}
-	if h.Config.Near == scene.DefaultNear {
+		Meta: ply.Meta{Generator: "vksplat " + h.Version, Step: h.Step, Seed: h.Seed, Antialiased: h.Config.Antialiased}}
+	if h.Config.Near == ply.DefaultNear {
 		h.Config.Near = 0
 	}
 	c.info.Meta.TakeLook(h.Config.Background, h.Config.Near, h.Config.Exposure)
@@ -179,13 +184,13 @@ func EarlierCheckpoint(path string) string {
 func CheckpointError(path string, why error) error {
 	hint := "the file is damaged: copy it again, or train again"
 	if earlier := EarlierCheckpoint(path); earlier != "" {
-		hint = "the file is damaged: use an earlier checkpoint, such as " + scene.ShellWord(earlier) + ", or copy it again"
+		hint = "the file is damaged: use an earlier checkpoint, such as " + photo.ShellWord(earlier) + ", or copy it again"
 	}
-	var known *scene.Error // of the layout, which does not know what it holds
+	var known *fault.Error // of the layout, which does not know what it holds
 	if errors.As(why, &known) && known.Err != nil {
 		why = known.Err
 	}
-	return &scene.Error{Op: opReadCheckpoint, Path: path, Err: why, Hint: hint}
+	return &fault.Error{Op: opReadCheckpoint, Path: path, Err: why, Hint: hint}
 }
 
 func (c *checkpointSource) Read(put func(piece *scene.Splats) error) error {

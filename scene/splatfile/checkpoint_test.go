@@ -12,14 +12,16 @@ import (
 	"strings"
 	"testing"
 
+	"vksplat/internal/fault"
 	"vksplat/scene"
+	"vksplat/scene/safetensors"
 )
 
 // writeTensors writes a model of degree 1 in the layout of a checkpoint, with a header of any content.
 func writeTensors(t *testing.T, path, header string, s *scene.Splats) {
 	t.Helper()
-	tensor := func(name string, shape []int, at func(i int) []float32) scene.TensorData {
-		return scene.TensorData{TensorInfo: scene.TensorInfo{Name: name, DType: "F32", Shape: append([]int{s.N}, shape...)}, Write: func(w io.Writer) error {
+	tensor := func(name string, shape []int, at func(i int) []float32) safetensors.TensorData {
+		return safetensors.TensorData{TensorInfo: safetensors.TensorInfo{Name: name, DType: "F32", Shape: append([]int{s.N}, shape...)}, Write: func(w io.Writer) error {
 			for i := range s.N {
 				if err := binary.Write(w, binary.LittleEndian, at(i)); err != nil {
 					return err
@@ -29,10 +31,10 @@ func writeTensors(t *testing.T, path, header string, s *scene.Splats) {
 		}}
 	}
 	part := func(k int) func(i int) []float32 { return func(i int) []float32 { return splatParts(s, i)[k] } }
-	halves := scene.TensorData{TensorInfo: scene.TensorInfo{Name: "shN", DType: "F16", Shape: []int{s.N, 3, 3}}, Write: func(w io.Writer) error {
+	halves := safetensors.TensorData{TensorInfo: safetensors.TensorInfo{Name: "shN", DType: "F16", Shape: []int{s.N, 3, 3}}, Write: func(w io.Writer) error {
 		return binary.Write(w, binary.LittleEndian, make([]uint16, 9*s.N))
 	}}
-	err := scene.WriteSafetensors(path, map[string]string{"format": "vksplat checkpoint", "vksplat": header}, []scene.TensorData{
+	err := safetensors.Write(path, map[string]string{"format": "vksplat checkpoint", "vksplat": header}, []safetensors.TensorData{
 		tensor("means", []int{3}, part(0)), tensor("quats", []int{4}, part(1)), tensor("log_scales", []int{3}, part(2)), tensor("logit_opacities", nil, part(3)),
 		tensor("sh0", []int{1, 3}, func(i int) []float32 { return splatParts(s, i)[4][:3] }), halves,
 	})
@@ -102,11 +104,11 @@ func TestDamagedCheckpoint(t *testing.T) {
 		for use, err := range map[string]error{
 			"read": readFirst(path), "gather": gatherFirst(path), "write": writeFrom(path, filepath.Join(dir, "out.spz")),
 		} {
-			if !errors.Is(err, scene.ErrData) || scene.Hint(err) == "" {
-				t.Errorf("%s: %s: error %v, hint %q", name, use, err, scene.Hint(err))
+			if !errors.Is(err, fault.ErrData) || fault.Hint(err) == "" {
+				t.Errorf("%s: %s: error %v, hint %q", name, use, err, fault.Hint(err))
 			}
-			if errors.Is(err, scene.ErrHash) && !strings.Contains(scene.Hint(err), good) {
-				t.Errorf("%s: %s: hint %q does not name %s", name, use, scene.Hint(err), good)
+			if errors.Is(err, safetensors.ErrHash) && !strings.Contains(fault.Hint(err), good) {
+				t.Errorf("%s: %s: hint %q does not name %s", name, use, fault.Hint(err), good)
 			}
 		}
 	}
