@@ -83,17 +83,23 @@ func (c *Checkpoint) Accepts(cfg Config, photos int) error {
 	}
 	switch {
 	case cfg.SHDegree != h.SHDegree:
-		return refused(fmt.Sprintf("give --sh-degree %d, or train anew", h.SHDegree), "a model of SH degree %d cannot become one of degree %d", h.SHDegree, cfg.SHDegree)
+		return refused(fmt.Sprintf("give %s %d, or train anew", fault.Setting("sh-degree"), h.SHDegree),
+			"a model of SH degree %d cannot become one of degree %d", h.SHDegree, cfg.SHDegree)
 	case cfg.Precision != h.Config.Precision:
-		return refused(fmt.Sprintf("give --precision %s, or train anew", h.Config.Precision), "a run of %s precision cannot go on in %s precision", h.Config.Precision, cfg.Precision)
+		return refused(fmt.Sprintf("give %s %s, or train anew", fault.Setting("precision"), h.Config.Precision),
+			"a run of %s precision cannot go on in %s precision", h.Config.Precision, cfg.Precision)
 	case cfg.Exposure && !h.Config.Exposure:
-		return refused("leave out --exposure, or train anew", "a run without --exposure cannot go on with it")
+		return refused("leave out "+fault.Setting("exposure")+", or train anew",
+			"a run without %s cannot go on with it", fault.Setting("exposure"))
 	case !cfg.Exposure && h.Config.Exposure:
-		return refused("give --exposure, or train anew", "a run with --exposure cannot go on without it")
+		return refused("give "+fault.Setting("exposure")+", or train anew",
+			"a run with %s cannot go on without it", fault.Setting("exposure"))
 	case cfg.Exposure && photos != c.exposures():
 		return refused("give the photos that the run was started with, or train anew", "the exposures of %d photos cannot become those of %d", c.exposures(), photos)
 	case cfg.Iterations < h.Step:
-		return refused(fmt.Sprintf("give --iterations %d or more, or name an earlier checkpoint with --resume=FILE", h.Step), "%d steps are done, %d are asked for", h.Step, cfg.Iterations)
+		return refused(fmt.Sprintf("give %s %d or more, or name an earlier checkpoint with %s=FILE",
+			fault.Setting("iterations"), h.Step, fault.Setting("resume")),
+			"%d steps are done, %d are asked for", h.Step, cfg.Iterations)
 	}
 	return nil
 }

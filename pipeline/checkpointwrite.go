@@ -84,7 +84,7 @@ func (t *Trainer) header() CheckpointHeader {
 func (h CheckpointHeader) metadata() (map[string]string, error) {
 	text, err := json.Marshal(h)
 	if err != nil {
-		return nil, fmt.Errorf("pipeline: write checkpoint: %w", err)
+		return nil, fmt.Errorf("write checkpoint: %w", err)
 	}
 	return map[string]string{markerKey: checkpointMarker, headerKey: string(text)}, nil
 }
@@ -120,7 +120,7 @@ func (t *Trainer) settle() error {
 }
 
 // errPartly says that there is no whole state to save.
-var errPartly = errors.New("pipeline: write checkpoint: a refinement is done on some of the devices only")
+var errPartly = errors.New("write checkpoint: a refinement is done on some of the devices only")
 
 // IsShortage reports whether err is of want of memory. A trainer whose run ended with such an error can still write a checkpoint.
 func IsShortage(err error) bool {

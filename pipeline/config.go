@@ -103,7 +103,7 @@ func (c Config) Validate() error {
 	var errs []error
 	check := func(ok bool, format string, args ...any) {
 		if !ok {
-			errs = append(errs, fmt.Errorf("pipeline: check config: "+format, args...))
+			errs = append(errs, fmt.Errorf("check config: "+format, args...))
 		}
 	}
 	check(c.Iterations >= 1 && c.Iterations < 1<<31, "%d iterations, 1 to 2147483647 are possible", c.Iterations)

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"vksplat/internal/fault"
 	"vksplat/vk"
 )
 
@@ -21,54 +22,48 @@ var (
 	ErrMissingFeature = vk.ErrMissingFeature
 	ErrDeviceLost     = vk.ErrDeviceLost
 	ErrOutOfMemory    = vk.ErrOutOfMemory
-	// ErrNoSplats says that training went astray: nothing is left of the model.
-	ErrNoSplats = errors.New("every splat was pruned, nothing is left to train")
+	// ErrNoSplats says that training went astray: nothing is left of the model. The photos and the poses do not belong
+	// together then.
+	ErrNoSplats = fault.Sentinel(fault.ErrData, "every splat was pruned, nothing is left to train", func() string {
+		return "Check that the photos and the poses belong together: splats that no photo confirms are pruned."
+	})
 	// ErrDiverged says that training went astray: the loss or the model is no number any more.
-	ErrDiverged = errors.New("training diverged")
+	ErrDiverged = fault.Sentinel(fault.ErrData, "training diverged", func() string {
+		return "Lower the learning rates; earlier checkpoints are as they were, " + fault.Setting("resume") +
+			"=FILE goes on with one."
+	})
 	// ErrTooMany says that the model is larger than its ceiling before training begins.
-	ErrTooMany = errors.New("too many splats")
+	ErrTooMany = fault.Sentinel(fault.ErrUsage, "too many splats", func() string {
+		return "Raise " + fault.Setting("max-splats") + ", or start with fewer points."
+	})
 	// ErrUnreachable says that no refinement makes the number of splats that was asked for.
-	ErrUnreachable = errors.New("number of splats out of reach")
+	ErrUnreachable = fault.Sentinel(fault.ErrUsage, "number of splats out of reach", func() string {
+		return fmt.Sprintf("Train more steps, refine from an earlier step (%s), to a later one (%s) or more often (%s), "+
+			"or ask for another number.",
+			fault.Setting("refine-start"), fault.Setting("refine-stop"), fault.Setting("refine-every"))
+	})
 	// ErrFewSplats says that there are more devices than splats to deal out.
-	ErrFewSplats = errors.New("a device would have none")
+	ErrFewSplats = fault.Sentinel(fault.ErrUsage, "a device would have none", fewerDevices)
 	// ErrManyDevices says that more devices are named than can train one scene.
-	ErrManyDevices = errors.New("too many devices")
+	ErrManyDevices = fault.Sentinel(fault.ErrUsage, "too many devices", fewerDevices)
 	// ErrBadLimits says that the file of VKSPLAT_LIMITS makes no sense.
 	ErrBadLimits = vk.ErrBadLimits
 	// ErrTooSmall says that the memory budget cannot hold what was asked for.
-	ErrTooSmall = errors.New("device memory budget too small")
+	ErrTooSmall = fault.Sentinel(fault.ErrMachine, "device memory budget too small", func() string {
+		return fmt.Sprintf("%s, use smaller photos (%s), start with fewer points (%s) or allow fewer splats (%s).",
+			raiseEither(), fault.Setting("downscale"), fault.Setting("init-grid"), fault.Setting("max-splats"))
+	})
 	// ErrLittleRAM says that the budget of host memory cannot hold what was asked for.
-	ErrLittleRAM = errors.New("host memory budget too small")
+	ErrLittleRAM = fault.Sentinel(fault.ErrMachine, "host memory budget too small", func() string {
+		return fmt.Sprintf("Raise %s, or use smaller photos (%s).", fault.Setting("max-ram"), fault.Setting("downscale"))
+	})
 )
 
-// Hint says what the user can do about err, or "".
-func Hint(err error) string {
-	var s *shortage
-	if errors.As(err, &s) {
-		return s.hint
-	}
-	if errors.Is(err, ErrTooSmall) {
-		return "Raise --max-vram (--max-ram where the device uses RAM), use smaller photos (--downscale), start with fewer points (--init-grid) or allow fewer splats (--max-splats)."
-	}
-	if errors.Is(err, ErrLittleRAM) {
-		return "Raise --max-ram, or use smaller photos (--downscale)."
-	}
-	if errors.Is(err, ErrNoSplats) {
-		return "Check that the photos and the poses belong together: splats that no photo confirms are pruned."
-	}
-	if errors.Is(err, ErrDiverged) {
-		return "Lower the learning rates; earlier checkpoints are as they were, --resume=FILE goes on with one."
-	}
-	if errors.Is(err, ErrFewSplats) || errors.Is(err, ErrManyDevices) {
-		return "Give --devices a shorter list."
-	}
-	if errors.Is(err, ErrTooMany) {
-		return "Raise --max-splats, or start with fewer points."
-	}
-	if errors.Is(err, ErrUnreachable) {
-		return "Train more steps, refine from an earlier step (--refine-start), to a later one (--refine-stop) or more often (--refine-every), or ask for another number."
-	}
-	return vk.Hint(err)
+func fewerDevices() string { return "Give " + fault.Setting("devices") + " a shorter list." }
+
+// raiseEither is the remedy of little device memory where the device is not known.
+func raiseEither() string {
+	return fmt.Sprintf("Raise %s (%s where the device uses RAM)", fault.Setting("max-vram"), fault.Setting("max-ram"))
 }
 
 // DeviceOptions choose a device.
@@ -88,12 +83,12 @@ type Device struct {
 	vram     bool  // the ceiling of device memory was given
 }
 
-// MemoryFlag returns the flag that sets the ceiling of device memory.
-func (d *Device) MemoryFlag() string {
+// MemorySetting names the setting of the ceiling of device memory.
+func (d *Device) MemorySetting() string {
 	if unified(d) && !d.vram {
-		return "--max-ram"
+		return "max-ram"
 	}
-	return "--max-vram"
+	return "max-vram"
 }
 
 // OpenDevice opens a device.
@@ -189,7 +184,7 @@ func cacheDir() string {
 // parseBudget reads --max-vram. standard is what 80 % means on the device.
 func parseBudget(s string, standard int64) (int64, error) {
 	s = strings.TrimSpace(s)
-	bad := fmt.Errorf("pipeline: parse memory budget %q: neither bytes (as in 4000000000, 4G, 3.5GiB) nor a percentage (as in 80%%)", s)
+	bad := fmt.Errorf("parse memory budget %q: neither bytes (as in 4000000000, 4G, 3.5GiB) nor a percentage (as in 80%%)", s)
 	if s == "" {
 		return standard, nil
 	}
@@ -221,7 +216,7 @@ func parseBudget(s string, standard int64) (int64, error) {
 // ParseBytes reads a number of bytes: as in 4000000000, 4G or 3.5GiB.
 func ParseBytes(s string) (int64, error) {
 	if t := strings.TrimSpace(s); t == "" || strings.HasSuffix(t, "%") {
-		return 0, fmt.Errorf("pipeline: parse bytes %q: no number of bytes", s)
+		return 0, fmt.Errorf("parse bytes %q: no number of bytes", s)
 	}
 	return parseBudget(s, 0)
 }

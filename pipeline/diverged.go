@@ -91,7 +91,7 @@ func finite(b []byte, dtype string) bool {
 func finitePieces(each func(piece *scene.Splats) error) func(piece *scene.Splats) error {
 	return func(piece *scene.Splats) error {
 		if err := piece.Validate(); err != nil {
-			return fmt.Errorf("pipeline: read model: %w: %w", ErrDiverged, err)
+			return fmt.Errorf("read model: %w: %w", ErrDiverged, err)
 		}
 		return each(piece)
 	}

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"vksplat/internal/fault"
 )
 
 // TestDivergedCheckpoint trains with a rate at which the model, but not the loss, becomes infinite. No checkpoint is written then, earlier files stay, and
@@ -31,7 +33,7 @@ func TestDivergedCheckpoint(t *testing.T) {
 		if err == nil {
 			err = w.Wait()
 		}
-		if !errors.Is(err, ErrDiverged) || Hint(err) == "" {
+		if !errors.Is(err, ErrDiverged) || fault.Hint(err) == "" {
 			t.Errorf("background %v: got %v", background, err)
 		}
 		if text, err := os.ReadFile(path); err != nil || string(text) != "earlier" {

@@ -125,7 +125,7 @@ func sizeOf(cameras []scene.Camera) (s viewSize, err error) {
 	for i := range cameras {
 		c := &cameras[i]
 		if c.Width < 1 || c.Height < 1 || c.Width > 1<<15 || c.Height > 1<<15 {
-			return s, fmt.Errorf("pipeline: create engine: view %s is %dx%d pixels, 1 to 32768 a side are possible", c.Name, c.Width, c.Height)
+			return s, fmt.Errorf("create engine: view %s is %dx%d pixels, 1 to 32768 a side are possible", c.Name, c.Width, c.Height)
 		}
 		s = s.with(c)
 	}
@@ -236,7 +236,7 @@ func (e *engine) ready(n, startCapacities, bands int) error {
 	e.bands = e.startBands(bands)
 	e.isectCapacity = e.fewerIsects(e.firstIsects(n) * max(startCapacities, 1))
 	if e.isectCapacity == 0 {
-		return fmt.Errorf("pipeline: load model: %w: %s", ErrTooSmall, vk.BytesText(e.dev.Budget()))
+		return fmt.Errorf("load model: %w: %s", ErrTooSmall, vk.BytesText(e.dev.Budget()))
 	}
 	return e.setCounters(uint32(n))
 }
@@ -332,12 +332,12 @@ func (e *engine) growIsects(n uint32, more int) error {
 		return e.startAfresh()
 	}
 	if e.bands >= e.mostBands() {
-		return fmt.Errorf("pipeline: grow isects: %w: one row of tiles needs %d (tile, splat) pairs, %d fit", ErrTooSmall, n, limit)
+		return fmt.Errorf("grow isects: %w: one row of tiles needs %d (tile, splat) pairs, %d fit", ErrTooSmall, n, limit)
 	}
 	e.bands = min(max(e.bands+1, moreBands(e.bands, int(n), limit)), e.mostBands())
 	e.isectCapacity = e.fewerIsects(limit)
 	if e.isectCapacity == 0 {
-		return fmt.Errorf("pipeline: grow isects: %w: nothing is left for views", ErrTooSmall)
+		return fmt.Errorf("grow isects: %w: nothing is left for views", ErrTooSmall)
 	}
 	return e.startAfresh()
 }
@@ -387,7 +387,7 @@ func (e *engine) growModel(n, ceiling int) error {
 	}
 	e.isectCapacity = e.fewerIsects(e.isectCapacity)
 	if e.isectCapacity == 0 {
-		return fmt.Errorf("pipeline: grow model: %w: %d splats leave nothing for their views", ErrTooSmall, n)
+		return fmt.Errorf("grow model: %w: %d splats leave nothing for their views", ErrTooSmall, n)
 	}
 	return nil
 }

@@ -63,7 +63,7 @@ func (x *exposures) state() extraState {
 // upload replaces the whole table. Nothing may be in flight.
 func (x *exposures) upload(table []layout.Exposure) (err error) {
 	if len(table) != x.table.N() {
-		return fmt.Errorf("pipeline: load exposures: %d colour maps for %d photos", len(table), x.table.N())
+		return fmt.Errorf("load exposures: %d colour maps for %d photos", len(table), x.table.N())
 	}
 	staging, err := vk.Make[layout.Exposure](x.dev, vk.Upload, x.table.N(), "exposures staging")
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"vksplat/internal/fault"
 	"vksplat/pipeline/ref"
 	"vksplat/scene"
 	"vksplat/shaders"
@@ -17,7 +18,7 @@ func testDevice(t testing.TB) *Device {
 	t.Helper()
 	d, err := OpenDevice(DeviceOptions{Select: os.Getenv("VKSPLAT_DEVICE")})
 	if err != nil {
-		t.Fatal(err, Hint(err))
+		t.Fatal(err, fault.Hint(err))
 	}
 	t.Cleanup(func() {
 		if err := d.Close(); err != nil {

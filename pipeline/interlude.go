@@ -8,7 +8,7 @@ import (
 )
 
 // ErrNotTraining says that a trainer was closed before it came to an interlude.
-var ErrNotTraining = errors.New("pipeline: nothing is trained any more")
+var ErrNotTraining = errors.New("nothing is trained any more")
 
 // Interludes hands a trainer what others want done between its steps: pictures of the model as it is, for instance. The bytes of training do not change,
 // its time does.

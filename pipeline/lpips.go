@@ -47,12 +47,12 @@ type lpipsWeights struct {
 func NewLPIPS(d *Device, w *metric.LPIPSWeights, o LPIPSOptions) (*LPIPS, error) {
 	l := &LPIPS{dev: d.dev, options: o, net: w.Net, layers: metric.LPIPSLayers(w.Net)}
 	if len(l.layers) == 0 || len(w.Kernels) != len(l.layers) || len(w.Biases) != len(l.layers) || len(w.Channels) != len(l.layers) {
-		return nil, fmt.Errorf("pipeline: create LPIPS: no weights of a network called %q", w.Net)
+		return nil, fmt.Errorf("create LPIPS: no weights of a network called %q", w.Net)
 	}
 	l.least = lpipsLeast(l.layers)
 	for i := range l.layers {
 		if err := l.upload(w, i); err != nil {
-			return nil, errors.Join(fmt.Errorf("pipeline: create LPIPS: weights of layer %d: %w", i, err), l.Close())
+			return nil, errors.Join(fmt.Errorf("create LPIPS: weights of layer %d: %w", i, err), l.Close())
 		}
 	}
 	return l, nil
@@ -97,15 +97,15 @@ func (l *LPIPS) put(to *vk.Slice[float32], numbers []float32, name string) (err 
 // device and driver.
 func (l *LPIPS) Score(x, y []float32, width, height int) (float64, error) {
 	if width < l.least || height < l.least {
-		return 0, fmt.Errorf("pipeline: compare pictures by LPIPS: %dx%d pixels are too few for %s, which needs %d a side", width, height, l.net, l.least)
+		return 0, fmt.Errorf("compare pictures by LPIPS: %dx%d pixels are too few for %s, which needs %d a side", width, height, l.net, l.least)
 	}
 	for _, p := range [][]float32{x, y} {
 		if len(p) != 3*width*height {
-			return 0, fmt.Errorf("pipeline: compare pictures by LPIPS: %d numbers are no %dx%d pixels", len(p), width, height)
+			return 0, fmt.Errorf("compare pictures by LPIPS: %d numbers are no %dx%d pixels", len(p), width, height)
 		}
 		for i, v := range p {
 			if !(math.Abs(float64(v)) <= math.MaxFloat32) {
-				return 0, fmt.Errorf("pipeline: compare pictures by LPIPS: %w: a pixel at (%d, %d) is %g", ErrDiverged, i/3%width, i/3/width, v)
+				return 0, fmt.Errorf("compare pictures by LPIPS: %w: a pixel at (%d, %d) is %g", ErrDiverged, i/3%width, i/3/width, v)
 			}
 		}
 	}
@@ -115,11 +115,11 @@ func (l *LPIPS) Score(x, y []float32, width, height int) (float64, error) {
 		return 0, err
 	}
 	if err := l.prepared.run(x, y); err != nil {
-		return 0, fmt.Errorf("pipeline: compare pictures by LPIPS: %w", err)
+		return 0, fmt.Errorf("compare pictures by LPIPS: %w", err)
 	}
 	score := l.prepared.score()
 	if math.IsNaN(score) || math.IsInf(score, 0) {
-		return 0, errors.New("pipeline: compare pictures by LPIPS: the network's numbers overflow: are these its weights?")
+		return 0, errors.New("compare pictures by LPIPS: the network's numbers overflow: are these its weights?")
 	}
 	return score, nil
 }
@@ -127,7 +127,7 @@ func (l *LPIPS) Score(x, y []float32, width, height int) (float64, error) {
 // prepare makes the program for pictures of a size, in bands as large as the memory that was reserved or, where that does not hold them, as there is.
 func (l *LPIPS) prepare(width, height int) error {
 	if l.weights == nil {
-		return errors.New("pipeline: compare pictures by LPIPS: it is closed")
+		return errors.New("compare pictures by LPIPS: it is closed")
 	}
 	if p := l.prepared; p != nil && p.bands.maps[0].width == width && p.bands.maps[0].height == height {
 		return nil

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"vksplat/internal/fault"
 	"vksplat/internal/philox"
 	"vksplat/pipeline/ref"
 	"vksplat/scene/metric"
@@ -89,7 +90,7 @@ func score(t testing.TB, l *LPIPS, x, y []float32, width, height int) float64 {
 	t.Helper()
 	s, err := l.Score(x, y, width, height)
 	if err != nil {
-		t.Fatal(err, Hint(err))
+		t.Fatal(err, fault.Hint(err))
 	}
 	return s
 }
@@ -185,8 +186,8 @@ func TestLPIPSMemory(t *testing.T) {
 	score(t, l, x, y, 31, 40)
 	l.options.MaxBytes = l.bytes + 10000
 	x, y = madePair(220, 130) // for which more must be taken
-	if _, err := l.Score(x, y, 220, 130); !IsShortage(err) || !strings.Contains(Hint(err), "--max-vram") {
-		t.Errorf("got %v, hint %q", err, Hint(err))
+	if _, err := l.Score(x, y, 220, 130); !IsShortage(err) || !strings.Contains(fault.Hint(err), "max-vram") {
+		t.Errorf("got %v, hint %q", err, fault.Hint(err))
 	}
 	if err := l.Close(); err != nil {
 		t.Error(err)

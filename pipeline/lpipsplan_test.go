@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"vksplat/internal/fault"
 	"vksplat/scene"
 	"vksplat/scene/metric"
 )
@@ -19,17 +20,17 @@ func TestLPIPSPlan(t *testing.T) {
 		t.Fatalf("in 1 MiB: %v", err)
 	}
 	var enough int64
-	if _, err := fmt.Sscanf(Hint(err), "Raise --max-vram to %dMiB or more", &enough); err != nil {
-		t.Fatalf("hint %q: %v", Hint(err), err)
+	if _, err := fmt.Sscanf(fault.Hint(err), "Raise max-vram to %dMiB or more", &enough); err != nil {
+		t.Fatalf("hint %q: %v", fault.Hint(err), err)
 	}
 	for _, smaller := range []string{"", "make smaller pictures (--size)"} { // what a command lacks is not hinted at
 		_, err := budgetDevice(t, 1<<20).PlanLPIPS(net, 0, 0, cams, smaller)
-		if got := strings.Count(Hint(err), "("); got != len(strings.Fields(smaller))/4 {
-			t.Errorf("hint %q with %q", Hint(err), smaller)
+		if got := strings.Count(fault.Hint(err), "("); got != len(strings.Fields(smaller))/4 {
+			t.Errorf("hint %q with %q", fault.Hint(err), smaller)
 		}
 		_, err = NewRenderer(budgetDevice(t, 1<<20), s, cams, RenderConfig{Smaller: smaller})
-		if got := strings.Count(Hint(err), "("); got != len(strings.Fields(smaller))/4 {
-			t.Errorf("hint %q with %q", Hint(err), smaller)
+		if got := strings.Count(fault.Hint(err), "("); got != len(strings.Fields(smaller))/4 {
+			t.Errorf("hint %q with %q", fault.Hint(err), smaller)
 		}
 	}
 	if _, err := budgetDevice(t, enough<<20-1).PlanLPIPS(net, s.N, s.Degree, cams, ""); !IsShortage(err) {

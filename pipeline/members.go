@@ -25,7 +25,7 @@ type member struct {
 // addMembers makes a member of each device, without what it has there.
 func (t *Trainer) addMembers(devices []*Device, photos Photos, s start) error {
 	if slices.Contains(s.deal.splats, 0) {
-		return fmt.Errorf("pipeline: start training: %w: %d splats for %d devices", ErrFewSplats, s.splats, len(devices))
+		return fmt.Errorf("start training: %w: %d splats for %d devices", ErrFewSplats, s.splats, len(devices))
 	}
 	plans, portions, err := planTeam(devices, t.cams, s.splats, s.deal, t.cfg, t.o)
 	if err != nil {
@@ -283,7 +283,7 @@ func (t *Trainer) takeReports(slot int) (again bool, err error) {
 	}
 	f := t.e.frames[slot]
 	if t.progress.Splats == 0 {
-		return false, fmt.Errorf("pipeline: train step %d: %w", f.unit.step+1, ErrNoSplats)
+		return false, fmt.Errorf("train step %d: %w", f.unit.step+1, ErrNoSplats)
 	}
 	if f.unit.kind != unitStep {
 		return false, nil
@@ -306,7 +306,7 @@ func (t *Trainer) takeReports(slot int) (again bool, err error) {
 func (t *Trainer) takeStep(m *member, f *frame) error {
 	r := f.hostReport
 	if x := float64(r.Loss); math.IsNaN(x) || math.IsInf(x, 0) {
-		return fmt.Errorf("pipeline: train step %d: %w: the loss is no finite number", f.unit.step+1, ErrDiverged)
+		return fmt.Errorf("train step %d: %w: the loss is no finite number", f.unit.step+1, ErrDiverged)
 	}
 	t.progress.Step = f.unit.step + 1
 	t.progress.Loss, t.progress.L1, t.progress.MSE, t.progress.SSIM = r.Loss, r.L1, r.Mse, r.Ssim
@@ -360,7 +360,7 @@ func (t *Trainer) replay(slot int) error {
 		}
 		u := m.unitInFlight(failed.FailedUnit)
 		if u == nil {
-			return fmt.Errorf("pipeline: internal error: unit %d failed and is not in flight", failed.FailedUnit)
+			return fmt.Errorf("internal error: unit %d failed and is not in flight", failed.FailedUnit)
 		}
 		reports[i], m.from = failed, u.number
 		if reasons |= failed.Failed; u.number < back.number {
@@ -371,7 +371,7 @@ func (t *Trainer) replay(slot int) error {
 		return err
 	}
 	if reasons == layout.FailedPeer {
-		return fmt.Errorf("pipeline: internal error: unit %d failed on all devices because of the others", back.number)
+		return fmt.Errorf("internal error: unit %d failed on all devices because of the others", back.number)
 	}
 	t.progress.Splats = sum(t.shares())
 	t.next = back

@@ -72,7 +72,7 @@ func TestTightBudgets(t *testing.T) {
 		t.Run(strconv.Itoa(i), func(t *testing.T) {
 			d := budgetDevice(t, budget)
 			tr, err := NewTrainer(d, cams, photos, init, scale, cfg, o)
-			if errors.Is(err, ErrTooSmall) && Hint(err) != "" {
+			if errors.Is(err, ErrTooSmall) && fault.Hint(err) != "" {
 				t.Logf("%s: %v", name, err)
 				return
 			}

@@ -123,12 +123,12 @@ func NewPhotoCache(o PhotoCacheOptions) (*PhotoCache, error) {
 	for i := range o.Cameras {
 		cam := &o.Cameras[i]
 		if cam.Width < 1 || cam.Height < 1 {
-			return nil, fmt.Errorf("pipeline: open photo cache: photo %s of %dx%d pixels", cam.Name, cam.Width, cam.Height)
+			return nil, fmt.Errorf("open photo cache: photo %s of %dx%d pixels", cam.Name, cam.Width, cam.Height)
 		}
 		c.sizes[i] = photoBytes(cam)
 		total += c.sizes[i]
 		if c.sizes[i] > o.Bytes {
-			return nil, fmt.Errorf("pipeline: open photo cache: %w: photo %s takes %s, the cache may hold %s", ErrTooSmall, cam.Name, BytesText(c.sizes[i]), BytesText(o.Bytes))
+			return nil, fmt.Errorf("open photo cache: %w: photo %s takes %s, the cache may hold %s", ErrTooSmall, cam.Name, BytesText(c.sizes[i]), BytesText(o.Bytes))
 		}
 	}
 	c.ahead = c.readAhead(total)
@@ -182,7 +182,7 @@ func (c *PhotoCache) readAhead(total int64) int {
 // Photo returns a photo, which stays until Release is called for it.
 func (c *PhotoCache) Photo(ctx context.Context, view int) (scene.Image, error) {
 	if view < 0 || view >= len(c.entries) {
-		return scene.Image{}, fmt.Errorf("pipeline: get photo: view %d of %d", view, len(c.entries))
+		return scene.Image{}, fmt.Errorf("get photo: view %d of %d", view, len(c.entries))
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -203,7 +203,7 @@ func (c *PhotoCache) Photo(ctx context.Context, view int) (scene.Image, error) {
 	for {
 		switch {
 		case c.closed:
-			return scene.Image{}, errors.New("pipeline: get photo: the cache is closed")
+			return scene.Image{}, errors.New("get photo: the cache is closed")
 		case e.state == photoReady:
 			e.pins++
 			c.used(e)
@@ -212,7 +212,7 @@ func (c *PhotoCache) Photo(ctx context.Context, view int) (scene.Image, error) {
 		case e.state == photoFailed:
 			return scene.Image{}, e.err
 		case ctx.Err() != nil:
-			return scene.Image{}, fmt.Errorf("pipeline: get photo %s: %w", c.o.Cameras[view].Name, context.Cause(ctx))
+			return scene.Image{}, fmt.Errorf("get photo %s: %w", c.o.Cameras[view].Name, context.Cause(ctx))
 		case e.state == photoAbsent && !e.urgent:
 			e.urgent = true
 			c.urgent = append(c.urgent, view)

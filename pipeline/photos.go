@@ -238,7 +238,7 @@ func (p *photos) without(ctx context.Context, view int, err error) error {
 	}
 	left := p.order.drop(view)
 	if left < minTrainPhotos {
-		return fmt.Errorf("pipeline: train: %d photos are left that can be decoded, %d are needed: %w", left, minTrainPhotos, err)
+		return fmt.Errorf("train: %d photos are left that can be decoded, %d are needed: %w", left, minTrainPhotos, err)
 	}
 	if p.warn != nil {
 		p.warn(fmt.Sprintf("photo %s cannot be decoded, its steps train on the photo after it: %v", p.cams[view].Name, err))

@@ -32,7 +32,7 @@ type Images []scene.Image
 // Photo returns image view.
 func (m Images) Photo(_ context.Context, view int) (scene.Image, error) {
 	if view < 0 || view >= len(m) {
-		return scene.Image{}, fmt.Errorf("pipeline: get photo: view %d of %d", view, len(m))
+		return scene.Image{}, fmt.Errorf("get photo: view %d of %d", view, len(m))
 	}
 	return m[view], nil
 }
@@ -49,10 +49,10 @@ func photoBytes(c *scene.Camera) int64 { return 4 * int64(photoWords(c.Width, c.
 // checkPhoto compares a photo with its camera.
 func checkPhoto(c *scene.Camera, m scene.Image) error {
 	if c.Width != m.Width || c.Height != m.Height || len(m.Pix) != 4*m.Width*m.Height {
-		return fmt.Errorf("pipeline: get photo: %s is %dx%d pixels in %d bytes, its camera %dx%d", c.Name, m.Width, m.Height, len(m.Pix), c.Width, c.Height)
+		return fmt.Errorf("get photo: %s is %dx%d pixels in %d bytes, its camera %dx%d", c.Name, m.Width, m.Height, len(m.Pix), c.Width, c.Height)
 	}
 	if m.Mask != nil && len(m.Mask) != maskWords(m.Width*m.Height) {
-		return fmt.Errorf("pipeline: get photo: %s has a mask of %d words, %d pixels take %d", c.Name, len(m.Mask), m.Width*m.Height, maskWords(m.Width*m.Height))
+		return fmt.Errorf("get photo: %s has a mask of %d words, %d pixels take %d", c.Name, len(m.Mask), m.Width*m.Height, maskWords(m.Width*m.Height))
 	}
 	return nil
 }

@@ -34,7 +34,7 @@ type photoSpill struct {
 // behind are removed.
 func openPhotoSpill(dir string, most, total int64, n int) (*photoSpill, error) {
 	fail := func(err error) error {
-		return &fault.Error{Op: "open image cache", Path: dir, Err: err, Kind: fault.ErrTryAgain, Hint: "Name a folder on a disk with room with --image-cache."}
+		return &fault.Error{Op: "open image cache", Path: dir, Err: err, Kind: fault.ErrTryAgain, Hint: "Name a folder on a disk with room with " + fault.Setting("image-cache") + "."}
 	}
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return nil, fail(err)
@@ -106,10 +106,10 @@ func (s *photoSpill) write(view int, m scene.Image) error {
 		return nil
 	}
 	if _, err := s.file.WriteAt(m.Pix, at); err != nil {
-		return fmt.Errorf("pipeline: write image cache: %w", err)
+		return fmt.Errorf("write image cache: %w", err)
 	}
 	if _, err := s.file.WriteAt(mask, at+int64(len(m.Pix))); err != nil {
-		return fmt.Errorf("pipeline: write image cache: %w", err)
+		return fmt.Errorf("write image cache: %w", err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -143,7 +143,7 @@ func (s *photoSpill) read(view int, cam *scene.Camera, old scene.Image) (scene.I
 	} else if n == len(m.Pix) {
 		return m, nil
 	}
-	return m, fmt.Errorf("pipeline: read image cache: %w", errors.Join(err, io.ErrUnexpectedEOF))
+	return m, fmt.Errorf("read image cache: %w", errors.Join(err, io.ErrUnexpectedEOF))
 }
 
 // maskBytes returns a mask as it stands in the file.
@@ -162,7 +162,7 @@ func (s *photoSpill) close() error {
 		err = errors.Join(err, os.Remove(s.name))
 	}
 	if err != nil {
-		return fmt.Errorf("pipeline: close image cache: %w", err)
+		return fmt.Errorf("close image cache: %w", err)
 	}
 	return nil
 }

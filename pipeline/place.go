@@ -142,7 +142,7 @@ func (e *engine) growView(n int) error {
 	e.viewSplats = (min(n+n/4, most-n) + packetUnit - 1) / packetUnit * packetUnit
 	e.isectCapacity = e.fewerIsects(e.isectCapacity)
 	if e.isectCapacity == 0 {
-		return fmt.Errorf("pipeline: grow view: %w: %d visible splats leave nothing for their pairs", ErrTooSmall, n)
+		return fmt.Errorf("grow view: %w: %d visible splats leave nothing for their pairs", ErrTooSmall, n)
 	}
 	return nil
 }

@@ -133,7 +133,7 @@ func (d *Device) planShare(at place, cams []scene.Camera, part portion, cfg Conf
 		return nil, p.shortOfDevice(p.shortOfPool(d.host, err))
 	}
 	if most := cfg.Splats; o.Ceiling == 0 && most > plan.Ceiling {
-		return nil, p.shortOfDevice(fmt.Errorf("pipeline: plan training: %w: %d splats to end with, %d fit in %s", ErrTooSmall, most, plan.Ceiling, vk.BytesText(p.budget)))
+		return nil, p.shortOfDevice(fmt.Errorf("plan training: %w: %d splats to end with, %d fit in %s", ErrTooSmall, most, plan.Ceiling, vk.BytesText(p.budget)))
 	}
 	return plan, p.host(plan, d.host)
 }
@@ -169,10 +169,10 @@ func (p *planner) device() (*Plan, error) {
 		}
 	}
 	if _, err := p.shape.scratchBytes(1, minIsects, 2); err != nil {
-		return nil, fmt.Errorf("pipeline: plan training: %w: views of %d pixels: %w", ErrTooSmall, p.shape.maxPixels, err)
+		return nil, fmt.Errorf("plan training: %w: views of %d pixels: %w", ErrTooSmall, p.shape.maxPixels, err)
 	}
 	if best.Ceiling < p.splats {
-		return nil, fmt.Errorf("pipeline: plan training: %w: %d splats to start with, %d fit beside views of %d pixels in %s",
+		return nil, fmt.Errorf("plan training: %w: %d splats to start with, %d fit beside views of %d pixels in %s",
 			ErrTooSmall, p.splats, best.Ceiling, p.shape.maxPixels, vk.BytesText(p.budget))
 	}
 	return p.complete(best), nil

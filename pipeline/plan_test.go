@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"vksplat/internal/fault"
 	"vksplat/scene"
 )
 
@@ -73,7 +74,7 @@ func TestPlan(t *testing.T) {
 	}
 	d := budgetDevice(t, 1e9)
 	d.host = 20 << 20
-	if _, err := d.Plan(planCameras(10, 2400, 1400), 1000, DefaultConfig(), TrainerOptions{}); !errors.Is(err, ErrLittleRAM) || Hint(err) == "" {
+	if _, err := d.Plan(planCameras(10, 2400, 1400), 1000, DefaultConfig(), TrainerOptions{}); !errors.Is(err, ErrLittleRAM) || fault.Hint(err) == "" {
 		t.Errorf("got %v, want %v", err, ErrLittleRAM)
 	}
 }
@@ -152,10 +153,10 @@ func TestShortages(t *testing.T) {
 			t.Errorf("%+v: got %v", c, err)
 			continue
 		}
-		m := regexp.MustCompile(`Raise --max-(vram|ram) to (\d+)MiB or more`).FindStringSubmatch(Hint(err))
-		t.Logf("%+v: %v; %s", c, err, Hint(err))
+		m := regexp.MustCompile(`Raise max-(vram|ram) to (\d+)MiB or more`).FindStringSubmatch(fault.Hint(err))
+		t.Logf("%+v: %v; %s", c, err, fault.Hint(err))
 		if m == nil {
-			t.Errorf("%+v: the hint is %q", c, Hint(err))
+			t.Errorf("%+v: the hint is %q", c, fault.Hint(err))
 			continue
 		}
 		with := func(mib int) error {
@@ -193,15 +194,15 @@ func TestSplatsShortage(t *testing.T) {
 		return err
 	}
 	err := plan("100MB", 200_000)
-	m := regexp.MustCompile(`Raise --max-vram to (\d+MiB) or more, .* fewer splats \(--splats\)`).FindStringSubmatch(Hint(err))
+	m := regexp.MustCompile(`Raise max-vram to (\d+MiB) or more, .* fewer splats \(splats\)`).FindStringSubmatch(fault.Hint(err))
 	if !errors.Is(err, ErrTooSmall) || m == nil {
-		t.Fatalf("%v; %s", err, Hint(err))
+		t.Fatalf("%v; %s", err, fault.Hint(err))
 	}
 	if err := plan(m[1], 200_000); err != nil {
 		t.Errorf("%s are said to be enough: %v", m[1], err)
 	}
-	if err := plan("100MB", 1<<31-1); !errors.Is(err, ErrTooSmall) || !strings.Contains(Hint(err), "No budget helps") || !strings.Contains(Hint(err), "--splats") {
-		t.Errorf("%v; %s", err, Hint(err))
+	if err := plan("100MB", 1<<31-1); !errors.Is(err, ErrTooSmall) || !strings.Contains(fault.Hint(err), "No budget helps") || !strings.Contains(fault.Hint(err), "--splats") {
+		t.Errorf("%v; %s", err, fault.Hint(err))
 	}
 }
 
@@ -222,9 +223,9 @@ func TestShortageOfACappedShare(t *testing.T) {
 	if !unified(d) {
 		t.Skip("the device has memory of its own")
 	}
-	m := regexp.MustCompile(`give --max-vram (\d+MiB) and --max-ram (\d+MiB) or more`).FindStringSubmatch(Hint(err))
+	m := regexp.MustCompile(`give max-vram (\d+MiB) and max-ram (\d+MiB) or more`).FindStringSubmatch(fault.Hint(err))
 	if !errors.Is(err, ErrLittleRAM) || m == nil {
-		t.Fatalf("%v; %s", err, Hint(err))
+		t.Fatalf("%v; %s", err, fault.Hint(err))
 	}
 	if _, err := plan(m[1], m[2]); err != nil {
 		t.Errorf("%s and %s are said to be enough: %v", m[1], m[2], err)
@@ -256,10 +257,10 @@ func TestRenderShortages(t *testing.T) {
 	}
 	for _, c := range [][2]string{{"1KB", ""}, {"4MB", ""}, {"", "30MB"}, {"", "150MB"}, {"50MB", "60MB"}} {
 		err := draw(c[0], c[1])
-		m := regexp.MustCompile(`Raise --max-(vram|ram) to (\d+MiB) or more`).FindStringSubmatch(Hint(err))
-		t.Logf("%q: %v; %s", c, err, Hint(err))
+		m := regexp.MustCompile(`Raise max-(vram|ram) to (\d+MiB) or more`).FindStringSubmatch(fault.Hint(err))
+		t.Logf("%q: %v; %s", c, err, fault.Hint(err))
 		if !errors.Is(err, ErrTooSmall) && !errors.Is(err, ErrLittleRAM) || m == nil {
-			t.Errorf("%q: got %v; %s", c, err, Hint(err))
+			t.Errorf("%q: got %v; %s", c, err, fault.Hint(err))
 			continue
 		}
 		if m[1] == "vram" {

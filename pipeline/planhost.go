@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime"
 
+	"vksplat/internal/fault"
 	"vksplat/scene"
 	"vksplat/scene/metric"
 	"vksplat/scene/photo"
@@ -92,24 +93,18 @@ func (p *planner) comparing() int64 {
 	return perPixel*int64(p.shape.drawn.maxPixels) + metric.CompareBytes()
 }
 
-// shortage is an error of want of memory that says how much is enough.
-type shortage struct {
-	error
-	hint string
-}
-
-func (s *shortage) Unwrap() error { return s.error }
-
 // shortOfRAM makes an error of a budget below host bytes of RAM; device is what the device takes.
 func (p *planner) shortOfRAM(host, device int64, err error) error {
-	raise := "Raise --max-ram to " + mib(roundMiB(host))
+	raise := "Raise " + fault.Setting("max-ram") + " to " + mib(roundMiB(host))
 	switch {
 	case p.unified && p.capped(host):
-		raise = fmt.Sprintf("The device shares RAM, and beyond %s for the rest all of --max-ram goes to the device: give %s", mib(mostShare), p.both(device, host))
+		raise = fmt.Sprintf("The device shares RAM, and beyond %s for the rest all of %s goes to the device: give %s",
+			mib(mostShare), fault.Setting("max-ram"), p.both(device, host))
 	case p.unified:
-		raise = "Raise --max-ram to " + mib(p.enoughPool(0, host))
+		raise = "Raise " + fault.Setting("max-ram") + " to " + mib(p.enoughPool(0, host))
 	}
-	return &shortage{fmt.Errorf("pipeline: plan training: %w", err), raise + " or more, or use smaller photos (--downscale)."}
+	return fault.WithHint(fmt.Errorf("plan training: %w", err),
+		raise+" or more, or use smaller photos ("+fault.Setting("downscale")+").")
 }
 
 // capped reports whether the host gets so much of a pool only when the device has all that it can have, unless --max-vram says what that is.
@@ -122,14 +117,15 @@ func (p *planner) both(device, host int64) string {
 	if p.budget = roundMiB(device); p.whole() == nil { // less slack may leave less room
 		p.budget = roundMiB(given)
 	}
-	return fmt.Sprintf("--max-vram %s and --max-ram %s", mib(p.budget), mib(p.budget+roundMiB(host)))
+	return fmt.Sprintf("%s %s and %s %s",
+		fault.Setting("max-vram"), mib(p.budget), fault.Setting("max-ram"), mib(p.budget+roundMiB(host)))
 }
 
 // shortOfPool turns err, of a device's budget, into one of RAM where the pool that both have, host of it the host's, is less than what is there without them.
 func (p *planner) shortOfPool(host int64, err error) error {
 	took := processBytes + p.driver
 	if pool := host + p.budget; p.unified && !p.vram && pool < took {
-		return fmt.Errorf("pipeline: plan training: %w: %s for everything, and program and driver alone take %s", ErrLittleRAM, vk.BytesText(pool), vk.BytesText(took))
+		return fmt.Errorf("plan training: %w: %s for everything, and program and driver alone take %s", ErrLittleRAM, vk.BytesText(pool), vk.BytesText(took))
 	}
 	return err
 }
@@ -139,23 +135,25 @@ func (p *planner) shortOfDevice(err error) error {
 	if !errors.Is(err, ErrTooSmall) && !errors.Is(err, ErrLittleRAM) {
 		return err
 	}
-	remedies := "use smaller photos (--downscale), start with fewer points (--init-grid) or allow fewer splats (--max-splats)."
+	smaller := "use smaller photos (" + fault.Setting("downscale") + ")"
+	remedies := smaller + fmt.Sprintf(", start with fewer points (%s) or allow fewer splats (%s).",
+		fault.Setting("init-grid"), fault.Setting("max-splats"))
 	if p.cfg.Splats > 0 && p.o.Ceiling == 0 {
-		remedies = "use smaller photos (--downscale) or end with fewer splats (--splats)."
+		remedies = smaller + " or end with fewer splats (" + fault.Setting("splats") + ")."
 	}
 	plan := p.enoughDevice()
 	if plan == nil {
-		return &shortage{err, "No budget helps on this device: " + remedies}
+		return fault.WithHint(err, "No budget helps on this device: "+remedies)
 	}
-	raise := "--max-vram to " + mib(p.budget)
+	raise := fault.Setting("max-vram") + " to " + mib(p.budget)
 	if info := p.shape.dev.Info(); p.unified && !p.vram && p.budget <= info.DefaultBudget() { // above that only --max-vram leads
 		host := p.hostNeeds(plan).least
 		if p.capped(host) {
-			return &shortage{err, fmt.Sprintf("Give %s or more, %s", p.both(p.budget, host), remedies)}
+			return fault.WithHint(err, fmt.Sprintf("Give %s or more, %s", p.both(p.budget, host), remedies))
 		}
-		raise = "--max-ram to " + mib(p.enoughPool(p.budget, host))
+		raise = fault.Setting("max-ram") + " to " + mib(p.enoughPool(p.budget, host))
 	}
-	return &shortage{err, fmt.Sprintf("Raise %s or more, %s", raise, remedies)}
+	return fault.WithHint(err, fmt.Sprintf("Raise %s or more, %s", raise, remedies))
 }
 
 // enoughDevice returns the plan of the smallest budget, about, that has one, and makes it the planner's; nil: none has. More than the present one is tried.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"runtime"
 
+	"vksplat/internal/fault"
 	"vksplat/scene"
 	"vksplat/scene/metric"
 	"vksplat/scene/photo"
@@ -29,7 +30,8 @@ func (d *Device) PlanMeasuring(n, degree int, cams []scene.Camera, perPixel int6
 	case unified(d):
 		enough = smallestPool(w.device, least, 0, false)
 	}
-	return nil, &shortage{err, fmt.Sprintf("Raise --max-ram to %s or more, or use smaller photos (--downscale).", mib(enough))}
+	return nil, fault.WithHint(err, fmt.Sprintf("Raise %s to %s or more, or use smaller photos (%s).",
+		fault.Setting("max-ram"), mib(enough), fault.Setting("downscale")))
 }
 
 // renderedBytes is what RenderInto keeps: four floats a pixel of the largest picture.
@@ -52,7 +54,8 @@ func PlanMeasuringFiles(o DeviceOptions, renders, cams []scene.Camera, perPixel 
 	}
 	least, err := h.forMeasuring(cams, perPixel)
 	if err != nil {
-		return nil, &shortage{err, fmt.Sprintf("Raise --max-ram to %s or more.", mib(roundMiB(least)))}
+		return nil, fault.WithHint(err, fmt.Sprintf("Raise %s to %s or more.",
+			fault.Setting("max-ram"), mib(roundMiB(least))))
 	}
 	return h, nil
 }
@@ -72,7 +75,7 @@ func (h *HostPlan) forMeasuring(cams []scene.Camera, perPixel int64) (least int6
 	photos := min(total, 2*largest)
 	least = withMargin(h.Process + h.Staging + cost + photos + h.Picture)
 	if h.Budget < least {
-		return least, fmt.Errorf("pipeline: plan measuring: %w: %s of RAM; program and driver take %s, transfers %s, decoding the largest photo %s, two decoded ones %s, comparing a picture %s",
+		return least, fmt.Errorf("plan measuring: %w: %s of RAM; program and driver take %s, transfers %s, decoding the largest photo %s, two decoded ones %s, comparing a picture %s",
 			ErrLittleRAM, vk.BytesText(h.Budget), vk.BytesText(h.Process), vk.BytesText(h.Staging), vk.BytesText(cost), vk.BytesText(photos), vk.BytesText(h.Picture))
 	}
 	return least, nil

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"vksplat/internal/fault"
 	"vksplat/scene"
 )
 
@@ -40,7 +41,7 @@ func TestPlanMeasuring(t *testing.T) {
 	if last < 3 {
 		t.Errorf("%d pictures at once in ample memory", last)
 	}
-	if _, err := PlanMeasuringFiles(DeviceOptions{MaxRAM: "64M"}, cams, cams, perPixel); !errors.Is(err, ErrLittleRAM) || !strings.Contains(Hint(err), "--max-ram") {
+	if _, err := PlanMeasuringFiles(DeviceOptions{MaxRAM: "64M"}, cams, cams, perPixel); !errors.Is(err, ErrLittleRAM) || !strings.Contains(fault.Hint(err), "max-ram") {
 		t.Errorf("files in little RAM: %v", err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"vksplat/internal/fault"
 	"vksplat/scene"
 	"vksplat/scene/metric"
 	"vksplat/vk"
@@ -93,12 +94,12 @@ func (d *Device) shortOfRender(n int, w renderNeeds, smaller string, err error) 
 		return err
 	}
 	need := max(w.device, roundMiB(d.dev.Budget()+1)) // what there is was too little
-	raise := "--max-vram to " + mib(need)
+	raise := fault.Setting("max-vram") + " to " + mib(need)
 	if unified(d) && !d.vram {
-		raise = "--max-ram to " + mib(smallestPool(need, w.host(), 0, false))
+		raise = fault.Setting("max-ram") + " to " + mib(smallestPool(need, w.host(), 0, false))
 	}
-	return &shortage{fmt.Errorf("pipeline: create renderer: %w: %d splats and their pictures take about %s of the device, there are %s: %v", ErrTooSmall, n,
-		vk.BytesText(w.device), vk.BytesText(d.dev.Budget()), err), anyOf("Raise "+raise+" or more", smaller)}
+	return fault.WithHint(fmt.Errorf("create renderer: %w: %d splats and their pictures take about %s of the device, there are %s: %v", ErrTooSmall, n,
+		vk.BytesText(w.device), vk.BytesText(d.dev.Budget()), err), anyOf("Raise "+raise+" or more", smaller))
 }
 
 // ramForRender returns an error where RAM is too small for n splats and their pictures; smaller is RenderConfig's.
@@ -114,6 +115,6 @@ func (d *Device) ramForRender(n int, w renderNeeds, smaller string) error {
 	case unified(d):
 		enough = smallestPool(w.device, least, 0, false)
 	}
-	return &shortage{fmt.Errorf("pipeline: create renderer: %w: %d splats and a picture take %s with program and driver, there are %s", ErrLittleRAM, n,
-		vk.BytesText(least), vk.BytesText(d.host)), anyOf("Raise --max-ram to "+mib(enough)+" or more", smaller)}
+	return fault.WithHint(fmt.Errorf("create renderer: %w: %d splats and a picture take %s with program and driver, there are %s", ErrLittleRAM, n,
+		vk.BytesText(least), vk.BytesText(d.host)), anyOf("Raise "+fault.Setting("max-ram")+" to "+mib(enough)+" or more", smaller))
 }

@@ -111,7 +111,7 @@ func (m *member) stopGrowing(r *layout.Report) error {
 // spent ends a run for want of memory. The model can still be read.
 func (t *Trainer) spent(m *member, err error) error {
 	_ = m.e.startAfresh()
-	return fmt.Errorf("pipeline: train step %d: %w: %w", t.next.step+1, ErrTooSmall, err)
+	return fmt.Errorf("train step %d: %w: %w", t.next.step+1, ErrTooSmall, err)
 }
 
 // say warns of less memory than was planned.

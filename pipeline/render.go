@@ -147,7 +147,7 @@ func (e *engine) enlarge(c scene.Camera) error {
 	e.drawn = size
 	e.isectCapacity = e.fewerIsects(e.isectCapacity)
 	if e.isectCapacity == 0 {
-		err = fmt.Errorf("pipeline: render %s: %w: a picture of %dx%d pixels", c.Name, ErrTooSmall, c.Width, c.Height)
+		err = fmt.Errorf("render %s: %w: a picture of %dx%d pixels", c.Name, ErrTooSmall, c.Width, c.Height)
 	}
 	if err == nil {
 		return e.buildToFit()

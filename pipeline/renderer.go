@@ -58,7 +58,7 @@ func NewRenderer(d *Device, s *scene.Splats, cameras []scene.Camera, cfg RenderC
 		return nil, err
 	}
 	if len(cameras) == 0 {
-		return nil, errors.New("pipeline: create renderer: no camera")
+		return nil, errors.New("create renderer: no camera")
 	}
 	p := &parts{packed: cfg.Packed, depth: cfg.Depth}
 	w, tooMany := d.renderNeeds(s.N, s.Degree, cameras, p)
@@ -122,7 +122,7 @@ func (e *engine) fitPictures(p *parts, n int) error {
 	}
 	e.isectCapacity = e.fewerIsects(e.firstIsects(n))
 	if e.isectCapacity == 0 {
-		return fmt.Errorf("pipeline: load model: %w: %s", ErrTooSmall, vk.BytesText(e.dev.Budget()))
+		return fmt.Errorf("load model: %w: %s", ErrTooSmall, vk.BytesText(e.dev.Budget()))
 	}
 	return nil
 }
@@ -142,7 +142,7 @@ func (r *Renderer) RenderInto(out []float32, c scene.Camera) ([]float32, error) 
 // afterwards.
 func (r *Renderer) Show(out []float32, c scene.Camera, look Look) ([]float32, error) {
 	if !r.cfg.Looks {
-		return nil, errors.New("pipeline: show model: it was to be drawn in its colours alone")
+		return nil, errors.New("show model: it was to be drawn in its colours alone")
 	}
 	out, err := r.drawInto(out, c, look)
 	if IsShortage(err) {
@@ -167,7 +167,7 @@ func (r *Renderer) forget() error {
 // drawInto draws a picture and waits for it.
 func (r *Renderer) drawInto(out []float32, c scene.Camera, look Look) ([]float32, error) {
 	if r.cfg.Packed {
-		return nil, errors.New("pipeline: render: pictures are bytes")
+		return nil, errors.New("render: pictures are bytes")
 	}
 	p := &r.whole
 	err := r.add(c, look, p, func() {})
@@ -269,7 +269,7 @@ func (r *Renderer) refit(bands int) error {
 	}
 	capacity := e.fewerIsects(max(e.isectCapacity, e.firstIsects(e.model.capacity())))
 	if capacity == 0 {
-		return fmt.Errorf("pipeline: render: %w: a picture of %d pixels", ErrTooSmall, e.drawn.maxPixels)
+		return fmt.Errorf("render: %w: a picture of %d pixels", ErrTooSmall, e.drawn.maxPixels)
 	}
 	e.isectCapacity = capacity
 	return e.buildToFit()

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"testing"
 
+	"vksplat/internal/fault"
 	"vksplat/scene"
 	"vksplat/scene/picture"
 	"vksplat/shaders/layout"
@@ -24,7 +25,7 @@ func drawAll(t *testing.T, o DeviceOptions, s *scene.Splats, cams []scene.Camera
 	defer d.Close()
 	r, err := NewRenderer(d, s, cams[:1], cfg)
 	if err != nil {
-		t.Fatal(err, Hint(err))
+		t.Fatal(err, fault.Hint(err))
 	}
 	defer r.Close()
 	pictures := make([]*picture.Picture, len(cams))

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"vksplat/internal/fault"
 	"vksplat/internal/parallel"
 	"vksplat/pipeline/ref"
 	"vksplat/scene"
@@ -195,8 +196,9 @@ func (m *share) gather(ids []uint32, into *scene.Splats) {
 func (r *Renderer) finer(c *scene.Camera) error {
 	e := r.e
 	if e.bands >= e.mostBands() {
-		return &shortage{fmt.Errorf("pipeline: render: %w: one row of tiles may show %d splats of the model, %d fit", ErrTooSmall, r.fullestRow(c), r.share.most),
-			"Raise --max-vram (--max-ram where the device uses RAM), draw larger pictures, whose rows show less each, or convert the model to fewer splats (vksplat convert --max-splats)."}
+		return fault.WithHint(fmt.Errorf("render: %w: one row of tiles may show %d splats of the model, %d fit", ErrTooSmall, r.fullestRow(c), r.share.most),
+			raiseEither()+", draw larger pictures, whose rows show less each, or convert the model to fewer splats "+
+				"(vksplat convert "+fault.Setting("max-splats")+").")
 	}
 	for _, f := range e.frames {
 		if err := e.wait(f); err != nil {
@@ -233,7 +235,7 @@ func (m *share) free(dev *vk.Device) (err error) {
 func (d *Device) newSharedRenderer(s *scene.Splats, cameras []scene.Camera, cfg RenderConfig, w renderNeeds, p *parts) (*Renderer, error) {
 	for most := d.mostToRender(s.N, s.Degree, cameras, p); ; most = most * 3 / 4 {
 		if most == 0 {
-			return nil, fmt.Errorf("pipeline: create renderer: %w: nothing is left for splats", ErrTooSmall)
+			return nil, fmt.Errorf("create renderer: %w: nothing is left for splats", ErrTooSmall)
 		}
 		e, err := newEngine(d.dev, s.Degree, cameras, []unitKind{unitRender}, rendersInFlight, false)
 		if err != nil {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"vksplat/internal/fault"
 	"vksplat/internal/philox"
 	"vksplat/pipeline/ref"
 	"vksplat/scene"
@@ -55,7 +56,7 @@ func TestShare(t *testing.T) {
 		}
 		r, err := NewRenderer(d, s, cams[:1], cfg)
 		if err != nil {
-			t.Fatal(share, err, Hint(err))
+			t.Fatal(share, err, fault.Hint(err))
 		}
 		if !r.Shared() || r.share.most >= s.N {
 			t.Fatalf("with %g of the memory there is room for %d splats of %d", share, r.share.most, s.N)
@@ -139,7 +140,7 @@ func TestShareTooSmall(t *testing.T) {
 	if !errors.Is(err, ErrTooSmall) || !strings.Contains(err.Error(), fullest) {
 		t.Errorf("%v, want %v: %s", err, ErrTooSmall, fullest)
 	}
-	if hint := Hint(err); !strings.Contains(hint, "--max-vram") || strings.Contains(hint, "--init-grid") {
+	if hint := fault.Hint(err); !strings.Contains(hint, "max-vram") || strings.Contains(hint, "init-grid") {
 		t.Errorf("the hint is of training: %s", hint)
 	}
 }

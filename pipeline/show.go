@@ -8,14 +8,14 @@ import (
 )
 
 // ErrFrameTooFull says that a frame's camera sees more than fits the memory that training has. A smaller frame may do.
-var ErrFrameTooFull = errors.New("pipeline: show model: the view holds more splats than there is memory for")
+var ErrFrameTooFull = errors.New("show model: the view holds more splats than there is memory for")
 
 // Show makes a picture for somebody who watches: as RenderInto, but of what look says, and it takes nothing of training's. The size is reduced to that of the
 // photos, and what does not fit is ErrFrameTooFull: the plan, the bands and the buffers of training stay as they are. It wants TrainerOptions.Interludes,
 // and returns the camera that was drawn.
 func (t *Trainer) Show(out []float32, c scene.Camera, look Look) ([]float32, scene.Camera, error) {
 	if !t.e.looks {
-		return nil, c, errors.New("pipeline: show model: nobody was to watch this training")
+		return nil, c, errors.New("show model: nobody was to watch this training")
 	}
 	if err := t.takeIn(); err != nil {
 		return nil, c, err

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"vksplat/internal/fault"
 	"vksplat/pipeline/ref"
 	"vksplat/scene"
 	"vksplat/shaders/layout"
@@ -271,7 +272,7 @@ func TestSplatsOutOfReach(t *testing.T) {
 	} {
 		change := cfg
 		c.change(&change)
-		if tr, err := trainOn(d, views, init, scale, change); !errors.Is(err, c.want) || Hint(err) == "" {
+		if tr, err := trainOn(d, views, init, scale, change); !errors.Is(err, c.want) || fault.Hint(err) == "" {
 			t.Errorf("%s: got %v", name, err)
 			if err == nil {
 				tr.Close()
@@ -344,7 +345,7 @@ func TestDiverged(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer tr.Close()
-	if err := tr.Run(t.Context(), nil); !errors.Is(err, ErrDiverged) || Hint(err) == "" || tr.Step() > 3 {
+	if err := tr.Run(t.Context(), nil); !errors.Is(err, ErrDiverged) || fault.Hint(err) == "" || tr.Step() > 3 {
 		t.Errorf("step %d: %v", tr.Step(), err)
 	}
 }

@@ -381,7 +381,7 @@ func (t *team) fail(err error) {
 	if t.err != nil {
 		return
 	}
-	t.err = fmt.Errorf("pipeline: exchange between devices: %w", err)
+	t.err = fmt.Errorf("exchange between devices: %w", err)
 	t.arrival.Broadcast()
 	for _, e := range t.engines {
 		for _, g := range e.links.gates {
@@ -419,7 +419,7 @@ func (t *team) grow(reports []*layout.Report) (err error) {
 		err = errors.Join(err, e.startAfresh())
 	}
 	if err = errors.Join(err, t.makeRooms(min(need+need/2, most))); err != nil {
-		return fmt.Errorf("pipeline: grow packets between devices: %w", err)
+		return fmt.Errorf("grow packets between devices: %w", err)
 	}
 	for _, e := range t.engines { // now, rather than in a stop of its own: what sees more splats of one device sees more of all
 		had := e.viewSplats

@@ -74,9 +74,9 @@ type Trainer struct {
 func NewTrainer(d *Device, cams []scene.Camera, photos Photos, init *scene.Splats, sceneScale float64, cfg Config, o TrainerOptions) (*Trainer, error) {
 	switch {
 	case init.N == 0:
-		return nil, errors.New("pipeline: start training: no splat to start with")
+		return nil, errors.New("start training: no splat to start with")
 	case init.Degree > cfg.SHDegree:
-		return nil, fmt.Errorf("pipeline: start training: splats of SH degree %d for a model of degree %d", init.Degree, cfg.SHDegree)
+		return nil, fmt.Errorf("start training: splats of SH degree %d for a model of degree %d", init.Degree, cfg.SHDegree)
 	}
 	if err := init.Validate(); err != nil {
 		return nil, err
@@ -108,7 +108,7 @@ func newTrainer(d *Device, cams []scene.Camera, photos Photos, sceneScale float6
 		return nil, err
 	}
 	if n := len(o.Depths); n > 0 && n != len(cams) {
-		return nil, fmt.Errorf("pipeline: start training: %d depths for %d cameras", n, len(cams))
+		return nil, fmt.Errorf("start training: %d depths for %d cameras", n, len(cams))
 	}
 	t := &Trainer{start: s.first, cfg: cfg, sceneScale: sceneScale, cams: cams, o: o, odd: -1, level: cfg.level(s.step), ctx: context.Background()}
 	if err := t.addMembers(append([]*Device{d}, o.Others...), photos, s); err != nil {
@@ -178,9 +178,9 @@ func checkTraining(cams []scene.Camera, sceneScale float64, cfg Config) error {
 	}
 	switch {
 	case len(cams) == 0:
-		return errors.New("pipeline: start training: no photo to train on")
+		return errors.New("start training: no photo to train on")
 	case !(sceneScale > 0):
-		return fmt.Errorf("pipeline: start training: scene scale %g, it must be positive", sceneScale)
+		return fmt.Errorf("start training: scene scale %g, it must be positive", sceneScale)
 	}
 	return nil
 }

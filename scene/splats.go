@@ -82,14 +82,14 @@ func (s *Splats) Take(ids []int) *Splats {
 // CheckLengths compares the lengths of the tensors with N and Degree.
 func (s *Splats) CheckLengths() error {
 	if s.Degree < 0 || s.Degree > MaxSHDegree {
-		return fmt.Errorf("scene: check splats: sh degree is %d, want 0 to %d", s.Degree, MaxSHDegree)
+		return fmt.Errorf("check splats: sh degree is %d, want 0 to %d", s.Degree, MaxSHDegree)
 	}
 	if s.N < 0 {
-		return fmt.Errorf("scene: check splats: count is %d", s.N)
+		return fmt.Errorf("check splats: count is %d", s.N)
 	}
 	for _, t := range s.Tensors() {
 		if len(t.Data) != s.N*t.width {
-			return fmt.Errorf("scene: check splats: %s holds %d numbers, want %d splats x %d", t.Name, len(t.Data), s.N, t.width)
+			return fmt.Errorf("check splats: %s holds %d numbers, want %d splats x %d", t.Name, len(t.Data), s.N, t.width)
 		}
 	}
 	return nil
@@ -120,7 +120,7 @@ func (s *Splats) Validate() error {
 	}
 	for _, t := range s.Tensors() {
 		if i := firstNotFinite(t.Data); i >= 0 {
-			return fmt.Errorf("scene: check splats: splat %d: %s[%d] is %v: %w",
+			return fmt.Errorf("check splats: splat %d: %s[%d] is %v: %w",
 				i/t.width, t.Name, i%t.width, t.Data[i], ErrNotFinite)
 		}
 	}

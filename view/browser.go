@@ -22,7 +22,7 @@ func OpenBrowser(url string) error {
 	argv := browserCommand(runtime.GOOS, url)
 	cmd := exec.Command(argv[0], argv[1:]...)
 	if err := cmd.Start(); err != nil {
-		return fmt.Errorf("view: open browser: %w", err)
+		return fmt.Errorf("open browser: %w", err)
 	}
 	go func() { _ = cmd.Wait() }() // whatever it says, the address is printed
 	return nil

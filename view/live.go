@@ -170,19 +170,19 @@ type wireQuery struct {
 func (w *wireQuery) query(cameras int) (FrameQuery, error) {
 	q := FrameQuery{Camera: w.Camera, Position: w.Position, Tangent: w.Tangent, Width: w.Width, Height: w.Height, Mode: w.Mode}
 	if q.Camera < -1 || q.Camera >= cameras {
-		return q, fmt.Errorf("view: frame: camera %d of %d", q.Camera, cameras)
+		return q, fmt.Errorf("frame: camera %d of %d", q.Camera, cameras)
 	}
 	if min(q.Width, q.Height) < leastSide || max(q.Width, q.Height) > mostSide {
-		return q, fmt.Errorf("view: frame: %dx%d pixels, each side is from %d to %d", q.Width, q.Height, leastSide, mostSide)
+		return q, fmt.Errorf("frame: %dx%d pixels, each side is from %d to %d", q.Width, q.Height, leastSide, mostSide)
 	}
 	switch q.Mode {
 	case ModePicture, ModeDepth, ModeCentres, ModeEllipsoids:
 	case ModeError:
 		if q.Camera < 0 {
-			return q, fmt.Errorf("view: frame: the error is that of a camera")
+			return q, fmt.Errorf("frame: the error is that of a camera")
 		}
 	default:
-		return q, fmt.Errorf("view: frame: no mode %.20q", string(q.Mode))
+		return q, fmt.Errorf("frame: no mode %.20q", string(q.Mode))
 	}
 	if q.Camera >= 0 {
 		return q, nil
@@ -191,7 +191,7 @@ func (w *wireQuery) query(cameras int) (FrameQuery, error) {
 	norm := math.Sqrt(x*x + y*y + z*z + s*s)
 	far := math.Abs(q.Position[0]) + math.Abs(q.Position[1]) + math.Abs(q.Position[2])
 	if !(norm > 1e-6 && norm < 1e6 && far < 1e9 && q.Tangent > 0.01 && q.Tangent < 10) {
-		return q, fmt.Errorf("view: frame: no pose")
+		return q, fmt.Errorf("frame: no pose")
 	}
 	x, y, z, s = x/norm, y/norm, z/norm, s/norm
 	// The transpose of the quaternion's matrix: world to camera.

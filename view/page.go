@@ -138,12 +138,12 @@ func WritePage(w io.Writer, what Scene, model *Model) error {
 	}
 	boot, found := strings.CutPrefix(string(mustAsset("page/boot.js")), importLine)
 	if !found {
-		return fmt.Errorf("view: write page: boot.js does not begin with %q", importLine)
+		return fmt.Errorf("write page: boot.js does not begin with %q", importLine)
 	}
 	script := string(viewerScript()) + "\n" + boot
 	style := string(viewerStyle()) + "\n" + string(mustAsset("page/page.css"))
 	if strings.Contains(script, "</script") || strings.Contains(style, "</style") {
-		return fmt.Errorf("view: write page: the viewer %s holds what would end the element that it stands in", viewerVersion())
+		return fmt.Errorf("write page: the viewer %s holds what would end the element that it stands in", viewerVersion())
 	}
 	policy := fmt.Sprintf("default-src 'none'; script-src '%s' %s; style-src '%s'; img-src data: blob:; worker-src blob:; base-uri 'none'; form-action 'none'",
 		sourceHash(script), handlerHash, sourceHash(style))

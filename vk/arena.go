@@ -106,11 +106,11 @@ func newArena(src blockSource, budget int64) *arena {
 func (a *arena) alloc(kind MemoryKind, size, align int64, name string) (span, error) {
 	switch {
 	case kind < 0 || kind >= memoryKinds:
-		return span{}, fmt.Errorf("vk: allocate %s: unknown %v", name, kind)
+		return span{}, fmt.Errorf("allocate %s: unknown %v", name, kind)
 	case size <= 0:
-		return span{}, fmt.Errorf("vk: allocate %s: size of %d bytes is not positive", name, size)
+		return span{}, fmt.Errorf("allocate %s: size of %d bytes is not positive", name, size)
 	case align < 0 || align&(align-1) != 0:
-		return span{}, fmt.Errorf("vk: allocate %s: alignment %d is not a power of two", name, align)
+		return span{}, fmt.Errorf("allocate %s: alignment %d is not a power of two", name, align)
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -137,7 +137,7 @@ func (a *arena) alloc(kind MemoryKind, size, align int64, name string) (span, er
 // refuse words the error of a request that failed because of err.
 func (a *arena) refuse(kind MemoryKind, size int64, name string, err error) error {
 	s := &a.count
-	return fmt.Errorf("vk: allocate %s: %s of %v memory asked, %s in use in blocks of %s, budget %s: %w",
+	return fmt.Errorf("allocate %s: %s of %v memory asked, %s in use in blocks of %s, budget %s: %w",
 		name, BytesText(size), kind, BytesText(s.InUse), BytesText(s.Allocated), BytesText(s.Budget), err)
 }
 
@@ -224,11 +224,11 @@ func (a *arena) free(s span) error {
 	defer a.mu.Unlock()
 	b := a.byID(s.block)
 	if b == nil {
-		return fmt.Errorf("vk: free %d bytes at offset %d of block %d: no such block", s.size, s.off, s.block)
+		return fmt.Errorf("free %d bytes at offset %d of block %d: no such block", s.size, s.off, s.block)
 	}
 	h, ok := b.live[s.off]
 	if !ok || h.size != s.size {
-		return fmt.Errorf("vk: free %d bytes at offset %d of block %d: no such buffer lives there", s.size, s.off, s.block)
+		return fmt.Errorf("free %d bytes at offset %d of block %d: no such buffer lives there", s.size, s.off, s.block)
 	}
 	delete(b.live, s.off)
 	b.pages.release(int(s.off/pageSize), h.pages)

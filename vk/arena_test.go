@@ -175,7 +175,7 @@ func TestArenaBudget(t *testing.T) {
 	if !errors.Is(err, ErrOutOfMemory) {
 		t.Fatalf("error %v does not wrap ErrOutOfMemory", err)
 	}
-	for _, part := range []string{"vk: allocate sort keys: ", "3.0 MiB", "99.0 MiB in use", "budget 100 MiB", "device-local"} {
+	for _, part := range []string{"allocate sort keys: ", "3.0 MiB", "99.0 MiB in use", "budget 100 MiB", "device-local"} {
 		if !strings.Contains(err.Error(), part) {
 			t.Errorf("error %q lacks %q", err, part)
 		}
@@ -294,7 +294,7 @@ func TestArenaRefusesUnknownSpans(t *testing.T) {
 		s, {}, {keep.block + 1, keep.off, keep.size}, {keep.block, keep.off + 1, keep.size}, {keep.block, keep.off, keep.size - 1},
 		{keep.block, keep.off + pageSize, keep.size - pageSize}, {keep.block, -pageSize, 1},
 	} {
-		if err := a.free(bad); err == nil || !strings.HasPrefix(err.Error(), "vk: free ") {
+		if err := a.free(bad); err == nil || !strings.HasPrefix(err.Error(), "free ") {
 			t.Errorf("free of %+v: error %v", bad, err)
 		}
 	}

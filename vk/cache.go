@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"sync/atomic"
+
+	"vksplat/internal/fault"
 )
 
 // pipelineCache is a device's VkPipelineCache and the file that it is kept in between runs. The file is a convenience: one that is missing, damaged, or
@@ -94,7 +96,8 @@ func (c *pipelineCache) write(data []byte) error {
 		err = os.Rename(f.Name(), c.path)
 	}
 	if err != nil {
-		return errors.Join(&Error{Call: "write pipeline cache", Object: c.path, Err: err, Hint: "free some disk space, or delete the file"}, os.Remove(f.Name()))
+		return errors.Join(fault.WithHint(&Error{Call: "write pipeline cache", Object: c.path, Err: err},
+			"free some disk space, or delete the file"), os.Remove(f.Name()))
 	}
 	return nil
 }

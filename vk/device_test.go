@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"vksplat/internal/fault"
 )
 
 func TestDevicesAreDescribed(t *testing.T) {
@@ -37,7 +39,7 @@ func TestSelect(t *testing.T) {
 		}
 	}
 	for _, what := range []string{"99", "-1", "gpu", "00000000-0000-0000-0000-000000000000"} {
-		if _, _, err := in.Select(what); !errors.Is(err, ErrNoDevice) || Hint(err) == "" {
+		if _, _, err := in.Select(what); !errors.Is(err, ErrNoDevice) || fault.Hint(err) == "" {
 			t.Errorf("Select(%q): error %v", what, err)
 		}
 	}
@@ -113,7 +115,7 @@ func TestFloorIsNamed(t *testing.T) {
 	}
 	for _, text := range []string{`{"maxStorageBufferRang": 1}`, `{`, `[]`, `{"maxStorageBufferRange": "x"}`} {
 		t.Setenv(limitsVariable, writeFile(t, text))
-		if _, err := Open(InstanceOptions{}); err == nil || Hint(err) == "" {
+		if _, err := Open(InstanceOptions{}); err == nil || fault.Hint(err) == "" {
 			t.Errorf("%s: error %v", text, err)
 		}
 	}
@@ -217,8 +219,8 @@ func TestInSubprocess(t *testing.T) {
 		if err == nil {
 			_, _, err = in.Select("auto")
 		}
-		if !errors.Is(err, cases[name].want) || Hint(err) == "" {
-			t.Errorf("%s: error %v, hint %q", name, err, Hint(err))
+		if !errors.Is(err, cases[name].want) || fault.Hint(err) == "" {
+			t.Errorf("%s: error %v, hint %q", name, err, fault.Hint(err))
 		}
 		t.Log(err)
 		return
@@ -237,10 +239,10 @@ func TestInSubprocess(t *testing.T) {
 
 func TestErrorKinds(t *testing.T) {
 	lost := failed("vkQueueSubmit", "x", deviceLost)
-	if !errors.Is(lost, ErrDeviceLost) || errors.Is(lost, ErrOutOfMemory) || Hint(lost) == "" {
+	if !errors.Is(lost, ErrDeviceLost) || errors.Is(lost, ErrOutOfMemory) || fault.Hint(lost) == "" {
 		t.Errorf("%v", lost)
 	}
-	if got := lost.Error(); got != "vk: vkQueueSubmit x: VK_ERROR_DEVICE_LOST" {
+	if got := lost.Error(); got != "vkQueueSubmit x: VK_ERROR_DEVICE_LOST" {
 		t.Error(got)
 	}
 	if err := failed("vkAllocateMemory", "x", outOfDevMemory); !errors.Is(err, ErrOutOfMemory) {

@@ -3,24 +3,32 @@ package vk
 import (
 	"errors"
 	"fmt"
+
+	"vksplat/internal/fault"
 )
 
 // The kinds of failure that a caller may want to tell apart, for errors.Is.
 var (
 	// ErrOutOfMemory is wrapped by errors that say that a budget or the device has no room.
-	ErrOutOfMemory = errors.New("out of device memory")
-	// ErrDeviceLost says that the driver gave the device up: a hang, a reset, a removal. Everything on the device is gone; a new Device is needed.
-	ErrDeviceLost = errors.New("device lost")
+	ErrOutOfMemory = fault.Sentinel(fault.ErrMachine, "out of device memory", func() string {
+		return "allow more memory, stop other programs that use the GPU, or train fewer splats"
+	})
+	// ErrDeviceLost says that the driver gave the device up: a hang, a reset, a removal. Everything on the device is
+	// gone; a new Device is needed.
+	ErrDeviceLost = fault.Sentinel(fault.ErrDeviceLost, "device lost", func() string {
+		return "the driver reset the GPU: look into the kernel log (dmesg), try a newer driver, " +
+			"or stop other programs that use the GPU"
+	})
 	// ErrNoLoader says that the machine has no Vulkan loader, or one that is too old.
-	ErrNoLoader = errors.New("no usable Vulkan loader")
+	ErrNoLoader = fault.Sentinel(fault.ErrMachine, "no usable Vulkan loader", nil)
 	// ErrNoDevice says that no driver offers the device asked for.
-	ErrNoDevice = errors.New("no Vulkan device")
+	ErrNoDevice = fault.Sentinel(fault.ErrMachine, "no Vulkan device", nil)
 	// ErrMissingFeature says that a device lacks something that every device must have here; the error names it.
-	ErrMissingFeature = errors.New("missing device feature")
+	ErrMissingFeature = fault.Sentinel(fault.ErrMachine, "missing device feature", nil)
 	// ErrNoValidation says that the validation layer was asked for and is not installed.
 	ErrNoValidation = errors.New("no validation layer")
 	// ErrBadLimits says that the file of lower limits is absent or makes no sense.
-	ErrBadLimits = errors.New("bad file of device limits")
+	ErrBadLimits = fault.Sentinel(fault.ErrUsage, "bad file of device limits", nil)
 )
 
 // Result is a VkResult. Negative values are failures.
@@ -70,12 +78,11 @@ type Error struct {
 	Object string // what it was about: a device, a buffer, a kernel
 	Result Result // what Vulkan answered; 0 where Err tells the cause
 	Err    error  // cause, or nil
-	Hint   string // what the user can do about it, or ""
 }
 
-// Error words e as "vk: call object: cause".
+// Error words e as "call object: cause".
 func (e *Error) Error() string {
-	s := "vk: " + e.Call
+	s := e.Call
 	if e.Object != "" {
 		s += " " + e.Object
 	}
@@ -88,38 +95,28 @@ func (e *Error) Error() string {
 	return s
 }
 
-// Unwrap returns the cause.
-func (e *Error) Unwrap() error { return e.Err }
-
-// Is reports whether target is the kind of failure that the result stands for.
-func (e *Error) Is(target error) bool {
-	switch target {
-	case ErrDeviceLost:
-		return e.Result == deviceLost
-	case ErrOutOfMemory:
-		switch e.Result {
-		case outOfHostMemory, outOfDevMemory, tooManyObjects, outOfPoolMemory, fragmentedPool:
-			return true
+// Unwrap returns the cause and the kind of failure that the result stands for.
+func (e *Error) Unwrap() []error {
+	var list []error
+	for _, err := range []error{e.Err, e.Result.kind()} {
+		if err != nil {
+			list = append(list, err)
 		}
-	case ErrNoDevice:
-		return e.Result == badDriver
 	}
-	return false
+	return list
 }
 
-// Hint returns what the user can do about err, or "".
-func Hint(err error) string {
-	var e *Error
-	if errors.As(err, &e) && e.Hint != "" {
-		return e.Hint
+// kind returns the kind of failure that r stands for, or nil.
+func (r Result) kind() error {
+	switch r {
+	case deviceLost:
+		return ErrDeviceLost
+	case outOfHostMemory, outOfDevMemory, tooManyObjects, outOfPoolMemory, fragmentedPool:
+		return ErrOutOfMemory
+	case badDriver:
+		return ErrNoDevice
 	}
-	switch {
-	case errors.Is(err, ErrDeviceLost):
-		return "the driver reset the GPU: look into the kernel log (dmesg), try a newer driver, or stop other programs that use the GPU"
-	case errors.Is(err, ErrOutOfMemory):
-		return "allow more memory, stop other programs that use the GPU, or train fewer splats"
-	}
-	return ""
+	return nil
 }
 
 // RefusedByDriver reports whether err comes from a driver that has no memory left, and not from a budget.

@@ -62,7 +62,7 @@ type thinAir struct {
 
 func (t *thinAir) newBlock(kind MemoryKind, size int64) (int, error) {
 	if size > t.largest {
-		return 0, fmt.Errorf("vk: rehearse block of %s of %v memory: %w", BytesText(size), kind, ErrOutOfMemory)
+		return 0, fmt.Errorf("rehearse block of %s of %v memory: %w", BytesText(size), kind, ErrOutOfMemory)
 	}
 	t.last--
 	return t.last, nil

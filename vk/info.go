@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"unsafe"
+
+	"vksplat/internal/fault"
 )
 
 // Heap is a pool of memory of a device. Sizes are in bytes.
@@ -97,8 +99,8 @@ func (d *DeviceInfo) called() string { return fmt.Sprintf("device %d, %s", d.Ind
 
 // refuse returns the error of a device that does not reach the floor.
 func (d *DeviceInfo) refuse() error {
-	return &Error{Call: "open device", Object: d.Name, Err: fmt.Errorf("%w: %s", ErrMissingFeature, strings.Join(d.Missing, ", ")),
-		Hint: "a newer driver may help; other devices are listed by: vksplat devices"}
+	return fault.WithHint(&Error{Call: "open device", Object: d.Name, Err: fmt.Errorf("%w: %s", ErrMissingFeature, strings.Join(d.Missing, ", "))},
+		"a newer driver may help; other devices are listed by: vksplat devices")
 }
 
 // Unified reports whether the device's memory is the host's: on integrated devices and on the CPU.

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"unsafe"
+
+	"vksplat/internal/fault"
 )
 
 // InstanceOptions are the choices of Open.
@@ -52,7 +54,7 @@ func loadLoader() (unsafe.Pointer, error) {
 			first = err
 		}
 	}
-	return nil, &Error{Call: "load Vulkan", Object: names[0], Err: fmt.Errorf("%w: %w", ErrNoLoader, first), Hint: loaderHint}
+	return nil, fault.WithHint(&Error{Call: "load Vulkan", Object: names[0], Err: fmt.Errorf("%w: %w", ErrNoLoader, first)}, loaderHint)
 }
 
 // Open loads Vulkan and lists the devices. It fails with ErrNoLoader, ErrNoValidation or, when no driver answers, ErrNoDevice; Hint says what to
@@ -63,20 +65,20 @@ func Open(o InstanceOptions) (*Instance, error) {
 		return nil, err
 	}
 	if v := Version(loaderVersion(procAddr)); !v.AtLeast(1, 2) {
-		return nil, &Error{Call: "load Vulkan", Object: "loader", Err: fmt.Errorf("%w: version %v, 1.2 is needed", ErrNoLoader, v), Hint: loaderHint}
+		return nil, fault.WithHint(&Error{Call: "load Vulkan", Object: "loader", Err: fmt.Errorf("%w: version %v, 1.2 is needed", ErrNoLoader, v)}, loaderHint)
 	}
 	if err := bindLoader(procAddr); err != nil {
-		return nil, &Error{Call: "load Vulkan", Object: BackEnd, Err: err, Hint: loaderHint}
+		return nil, fault.WithHint(&Error{Call: "load Vulkan", Object: BackEnd, Err: err}, loaderHint)
 	}
 	validate := o.Validation || os.Getenv(validateVariable) == "1"
 	if validate && !hasLayer(procAddr, validationLayer) {
-		return nil, &Error{Call: "vkCreateInstance", Object: validationLayer, Err: ErrNoValidation,
-			Hint: "install the layer: apt-get install vulkan-validationlayers (Debian, Ubuntu), or unset " + validateVariable}
+		return nil, fault.WithHint(&Error{Call: "vkCreateInstance", Object: validationLayer, Err: ErrNoValidation},
+			"install the layer: apt-get install vulkan-validationlayers (Debian, Ubuntu), or unset "+validateVariable)
 	}
 	debugUtils := hasInstanceExtension(procAddr, "", "VK_EXT_debug_utils") || validate && hasInstanceExtension(procAddr, validationLayer, "VK_EXT_debug_utils")
 	shim, call, r := createInstance(procAddr, uint32(version12), validate, debugUtils)
 	if r == badDriver {
-		return nil, &Error{Call: call, Result: r, Err: ErrNoDevice, Hint: driverHint}
+		return nil, fault.WithHint(&Error{Call: call, Result: r, Err: ErrNoDevice}, driverHint)
 	}
 	if err := failed(call, "", r); err != nil {
 		return nil, err
@@ -91,11 +93,11 @@ func Open(o InstanceOptions) (*Instance, error) {
 // list fills in the devices.
 func (in *Instance) list() error {
 	if err := bindInstance(in.shim.handle()); err != nil {
-		return &Error{Call: "load Vulkan", Object: BackEnd, Err: err, Hint: loaderHint}
+		return fault.WithHint(&Error{Call: "load Vulkan", Object: BackEnd, Err: err}, loaderHint)
 	}
 	handles, r := enumerateDevices(in.shim.handle())
 	if err := failed("vkEnumeratePhysicalDevices", "", r); err != nil {
-		return &Error{Call: "vkEnumeratePhysicalDevices", Result: r, Err: ErrNoDevice, Hint: driverHint}
+		return fault.WithHint(&Error{Call: "vkEnumeratePhysicalDevices", Result: r, Err: ErrNoDevice}, driverHint)
 	}
 	for i, h := range handles {
 		d, err := in.describe(i, h)
@@ -164,7 +166,7 @@ func (in *Instance) Devices() []DeviceInfo { return slices.Clone(in.devices) }
 // environment decided, or warns that there is no GPU and says what driver to look for; it must be printed.
 func (in *Instance) Select(what string) (info DeviceInfo, note string, err error) {
 	if len(in.devices) == 0 {
-		return info, "", &Error{Call: "select device", Object: what, Err: ErrNoDevice, Hint: driverHint}
+		return info, "", fault.WithHint(&Error{Call: "select device", Object: what, Err: ErrNoDevice}, driverHint)
 	}
 	if what != "auto" && what != "" {
 		return in.pick(what)
@@ -197,7 +199,7 @@ func (in *Instance) Select(what string) (info DeviceInfo, note string, err error
 // reach the floor, each once. Note says what the environment decided; it must be printed.
 func (in *Instance) SelectAll() (list []DeviceInfo, note string, err error) {
 	if len(in.devices) == 0 {
-		return nil, "", &Error{Call: "select devices", Object: "all", Err: ErrNoDevice, Hint: driverHint}
+		return nil, "", fault.WithHint(&Error{Call: "select devices", Object: "all", Err: ErrNoDevice}, driverHint)
 	}
 	return allOf(os.Getenv, in.devices)
 }
@@ -208,15 +210,16 @@ func (in *Instance) pick(what string) (info DeviceInfo, note string, err error) 
 		if i >= 0 && i < len(in.devices) {
 			return in.devices[i], "", nil
 		}
-		return info, "", &Error{Call: "select device", Object: what, Err: fmt.Errorf("%w of this index: there are %d, counted from 0", ErrNoDevice, len(in.devices)),
-			Hint: "list the devices with: vksplat devices"}
+		return info, "", fault.WithHint(&Error{Call: "select device", Object: what, Err: fmt.Errorf("%w of this index: there are %d, counted from 0", ErrNoDevice, len(in.devices))},
+			"list the devices with: vksplat devices")
 	}
 	for _, d := range in.devices {
 		if Names(what, d.UUID, d.PCI) {
 			return d, "", nil
 		}
 	}
-	return info, "", &Error{Call: "select device", Object: what, Err: fmt.Errorf("%w of this UUID or PCI address", ErrNoDevice), Hint: "list the devices with: vksplat devices"}
+	return info, "", fault.WithHint(&Error{Call: "select device", Object: what, Err: fmt.Errorf("%w of this UUID or PCI address", ErrNoDevice)},
+		"list the devices with: vksplat devices")
 }
 
 // Version is a Vulkan version number.

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"reflect"
+
+	"vksplat/internal/fault"
 )
 
 // Limits are the sizes that a device sets. All of them are looked up, none is assumed. The JSON names are Vulkan's.
@@ -174,7 +176,8 @@ func lower(l *Limits, f *Features) (faults, error) {
 	}
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return faults{}, &Error{Call: "read limits", Object: path, Err: fmt.Errorf("%w: %w", ErrBadLimits, err), Hint: "unset " + limitsVariable + " or let it name a JSON file of limits"}
+		return faults{}, fault.WithHint(&Error{Call: "read limits", Object: path, Err: fmt.Errorf("%w: %w", ErrBadLimits, err)},
+			"unset "+limitsVariable+" or let it name a JSON file of limits")
 	}
 	want := struct {
 		*Limits
@@ -185,7 +188,8 @@ func lower(l *Limits, f *Features) (faults, error) {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&want); err != nil {
-		return faults{}, &Error{Call: "read limits", Object: path, Err: fmt.Errorf("%w: %w", ErrBadLimits, err), Hint: "the keys are Vulkan's names, as in {\"maxStorageBufferRange\": 1048576}"}
+		return faults{}, fault.WithHint(&Error{Call: "read limits", Object: path, Err: fmt.Errorf("%w: %w", ErrBadLimits, err)},
+			"the keys are Vulkan's names, as in {\"maxStorageBufferRange\": 1048576}")
 	}
 	size := want.SubgroupSize
 	atMost(reflect.ValueOf(l).Elem(), reflect.ValueOf(want.Limits).Elem())

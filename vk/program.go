@@ -43,7 +43,7 @@ type Program struct {
 // from it earlier become stale. The name is for messages and debug labels. Device.Close ends the program if Close has not.
 func (r *Recorder) Build(name string, pool *ScratchPool, o BuildOptions) (*Program, error) {
 	if r.err != nil {
-		return nil, fmt.Errorf("vk: build %s: %w", name, r.err)
+		return nil, fmt.Errorf("build %s: %w", name, r.err)
 	}
 	if pool == nil || pool.dev != r.dev {
 		return nil, invalid("build", name, "the scratch pool is of another device")
@@ -60,7 +60,7 @@ func (r *Recorder) Build(name string, pool *ScratchPool, o BuildOptions) (*Progr
 	}
 	if err != nil {
 		b.p.end()
-		return nil, fmt.Errorf("vk: build %s: %w", name, err)
+		return nil, fmt.Errorf("build %s: %w", name, err)
 	}
 	r.dev.own(b.p)
 	return b.p, nil

@@ -220,9 +220,9 @@ func TestRecorderRefuses(t *testing.T) {
 		do   func(r *Recorder)
 		want string
 	}{
-		{func(r *Recorder) { r.Dispatch(saxpy(Slice[float32]{}, y, 1, 0), Groups(1)) }, "vk: record saxpy binding x: no buffer is bound"},
-		{func(r *Recorder) { r.Dispatch(saxpy(x, large, 1, 0), Groups(1)) }, "vk: record saxpy binding y: large is 1200 bytes, maxStorageBufferRange is 1000"},
-		{func(r *Recorder) { r.Dispatch(saxpy(x.At(1, 5), y, 1, 0), Groups(1)) }, "vk: record saxpy binding x: offset 4 of x is not a multiple of 16"},
+		{func(r *Recorder) { r.Dispatch(saxpy(Slice[float32]{}, y, 1, 0), Groups(1)) }, "record saxpy binding x: no buffer is bound"},
+		{func(r *Recorder) { r.Dispatch(saxpy(x, large, 1, 0), Groups(1)) }, "record saxpy binding y: large is 1200 bytes, maxStorageBufferRange is 1000"},
+		{func(r *Recorder) { r.Dispatch(saxpy(x.At(1, 5), y, 1, 0), Groups(1)) }, "record saxpy binding x: offset 4 of x is not a multiple of 16"},
 		{func(r *Recorder) { r.Dispatch(saxpy(x, foreign, 1, 0), Groups(1)) }, "foreign belongs to another device"},
 		{func(r *Recorder) { r.Dispatch(saxpy(x, freed, 1, 0), Groups(1)) }, "freed was freed"},
 		{func(r *Recorder) { r.Dispatch(saxpy(x, elsewhere, 1, 0), Groups(1)) }, "elsewhere is scratch of another recorder"},
@@ -236,7 +236,7 @@ func TestRecorderRefuses(t *testing.T) {
 		}, "workgroup of [1048576 1 1] invocations"},
 		{func(r *Recorder) {
 			r.Dispatch(&rawPass{sizeKernel, []View{x.View, y.View}, nil, []uint32{3}}, Groups(1))
-		}, "vk: compile size: subgroups of 3 asked for"},
+		}, "compile size: subgroups of 3 asked for"},
 		{func(r *Recorder) { r.Fill(x.Slice(0, 3), 0) }, "3 bytes are no whole number of words"},
 		{func(r *Recorder) { r.Copy(x.Slice(0, 8), x.Slice(4, 8)) }, "overlap"},
 		{func(r *Recorder) { r.Copy(x.Slice(0, 8), y.Slice(0, 4)) }, "4 bytes into 8"},

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"vksplat/internal/fault"
 )
 
 // Schedulers and containers give GPUs to processes by environment variables that CUDA and HIP obey and Vulkan does not. visibility lists them, those that
@@ -41,8 +43,8 @@ func visible(env func(string) string, devices []DeviceInfo) (list []int, note st
 		setting := v.name + "=" + value
 		places, why := placesOf(strings.Split(value, ","), gpus, devices)
 		if len(places) == 0 {
-			return nil, "", &Error{Call: "select device", Object: setting, Err: fmt.Errorf("%w: %s", ErrNoDevice, why),
-				Hint: "name one that vksplat devices lists with --device, or correct the variable"}
+			return nil, "", fault.WithHint(&Error{Call: "select device", Object: setting, Err: fmt.Errorf("%w: %s", ErrNoDevice, why)},
+				"name one that vksplat devices lists with "+fault.Setting("device")+", or correct the variable")
 		}
 		for _, n := range places {
 			list = append(list, gpus[n])

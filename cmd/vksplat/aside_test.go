@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"vksplat/internal/fault"
 )
 
 // contentsOf maps the files below a folder to hashes of their contents, without locks and what is temporary.
@@ -293,7 +295,7 @@ func TestDropFails(t *testing.T) {
 	if !strings.Contains(said.String(), "the earlier run in "+filepath.Join(o.out, asideFolder)+" is not removed") {
 		t.Errorf("said is %q", said.String())
 	}
-	if _, err := recoverAside(o.out); err == nil || hint(err) == "" {
+	if _, err := recoverAside(o.out); err == nil || fault.Hint(err) == "" {
 		t.Errorf("at the next start: %v", err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"vksplat/internal/fault"
 	"vksplat/pipeline"
 	"vksplat/scene/initial"
 	"vksplat/scene/load"
@@ -98,23 +99,23 @@ func (o *benchOptions) benchTable() []option {
 func (o *benchOptions) checkBench(captures []string) error {
 	switch {
 	case len(captures) > 0 && o.given("suite"):
-		return usagef("leave out one of the two", "flag --suite: these models are measured without SCENE, and %s is given", captures[0])
+		return fault.Usagef("leave out one of the two", "flag --suite: these models are measured without SCENE, and %s is given", captures[0])
 	case len(captures) == 0 && (o.trainSteps > 0 || o.init.Kind != initial.InitAuto):
-		return usagef("name a capture, or leave the flag out", "flags --init and --warm-steps: without SCENE nothing is trained before")
+		return fault.Usagef("name a capture, or leave the flag out", "flags --init and --warm-steps: without SCENE nothing is trained before")
 	case len(captures) > 0 && o.trained() > o.config.Iterations:
-		return usagef("give --iterations too", "flag --warm-steps: the recipe has %d steps, fewer than %d", o.config.Iterations, o.trained())
+		return fault.Usagef("give --iterations too", "flag --warm-steps: the recipe has %d steps, fewer than %d", o.config.Iterations, o.trained())
 	case o.steps == 0:
-		return usagef("give 1 or more, as in 200", "flag --steps: 0 is no number of steps to measure")
+		return fault.Usagef("give 1 or more, as in 200", "flag --steps: 0 is no number of steps to measure")
 	case o.rounds < 1 || o.rounds > 1000:
-		return usagef("give 1 to 1000, as in 3", "flag --repeat: %d is no number of rounds", o.rounds)
+		return fault.Usagef("give 1 to 1000, as in 3", "flag --repeat: %d is no number of rounds", o.rounds)
 	case !(o.maxSlowdown >= 0):
-		return usagef("give a factor, as in 1.05", "flag --max-slowdown: %g is no factor", o.maxSlowdown)
+		return fault.Usagef("give a factor, as in 1.05", "flag --max-slowdown: %g is no factor", o.maxSlowdown)
 	case o.maxSlowdown > 0 && o.against == "":
-		return usagef("give --against FILE", "flag --max-slowdown: there is nothing to compare with")
+		return fault.Usagef("give --against FILE", "flag --max-slowdown: there is nothing to compare with")
 	case o.json != "" && isOther(o.json):
-		return usagef("name a file", "flag --json: %s is no regular file", o.json)
+		return fault.Usagef("name a file", "flag --json: %s is no regular file", o.json)
 	case o.json != "" && (isFolder(o.json) || !isFolder(filepath.Dir(o.json))):
-		return usagef("name a file in a folder that exists", "flag --json: %s cannot be written", o.json)
+		return fault.Usagef("name a file in a folder that exists", "flag --json: %s cannot be written", o.json)
 	}
 	for _, path := range captures { // found missing before anything is measured
 		if _, err := os.Stat(path); err != nil {
@@ -167,7 +168,7 @@ func (a *app) bench(o *benchOptions, captures []string) error {
 		err = b.suite(ctx)
 	}
 	if errors.Is(err, context.Canceled) {
-		return errInterrupted
+		return fault.ErrInterrupted
 	}
 	if err != nil {
 		return memoryHint(err)
@@ -226,7 +227,7 @@ func (f *autoFlag) Set(s string) error {
 	}
 	n, err := strconv.Atoi(s)
 	if err != nil || n < 0 || n > mostAuto {
-		return usagef("give auto, or a number as in 100", "%q is no number of steps up to %d", s, mostAuto)
+		return fault.Usagef("give auto, or a number as in 100", "%q is no number of steps up to %d", s, mostAuto)
 	}
 	*f = autoFlag(n)
 	return nil

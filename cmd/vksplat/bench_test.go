@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"vksplat/internal/fault"
 	"vksplat/pipeline"
 	"vksplat/scene/synth"
 )
@@ -68,7 +69,7 @@ func TestBenchFile(t *testing.T) {
 		if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := readBench(path); exitCode(err) != exitUsage || hint(err) == "" || !strings.Contains(err.Error(), path) {
+		if _, err := readBench(path); fault.ExitCode(err) != fault.ExitUsage || fault.Hint(err) == "" || !strings.Contains(err.Error(), path) {
 			t.Errorf("%q: error %v", text, err)
 		}
 	}
@@ -112,7 +113,7 @@ func TestBenchCompare(t *testing.T) {
 		t.Error(err)
 	}
 	_, _, err = compare(1.4)
-	if exitCode(err) != exitFailure || hint(err) == "" || !strings.Contains(err.Error(), "1.500 times as long") {
+	if fault.ExitCode(err) != fault.ExitFailure || fault.Hint(err) == "" || !strings.Contains(err.Error(), "1.500 times as long") {
 		t.Errorf("error %v", err)
 	}
 }

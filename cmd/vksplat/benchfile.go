@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"vksplat/internal/atomicfile"
+	"vksplat/internal/fault"
 	"vksplat/pipeline"
 	"vksplat/scene"
 )
@@ -178,18 +179,18 @@ func readBench(path string) (*benchFile, error) {
 		data, err = os.ReadFile(path)
 	}
 	if err != nil {
-		return nil, usagef(hint, "read results %s: %w", path, pathless(err))
+		return nil, fault.Usagef(hint, "read results %s: %w", path, pathless(err))
 	}
 	f := &benchFile{}
 	if err := json.Unmarshal(data, f); err != nil {
-		return nil, usagef(hint, "read results %s: %w", path, err)
+		return nil, fault.Usagef(hint, "read results %s: %w", path, err)
 	}
 	if f.Format != benchFormat {
-		return nil, usagef(hint, "read results %s: format %d, this program reads %d", path, f.Format, benchFormat)
+		return nil, fault.Usagef(hint, "read results %s: format %d, this program reads %d", path, f.Format, benchFormat)
 	}
 	for _, s := range f.Scenes {
 		if s == nil || s.Name == "" || !(s.WallMS.Median > 0) {
-			return nil, usagef(hint, "read results %s: a scene has no name or no time", path)
+			return nil, fault.Usagef(hint, "read results %s: a scene has no name or no time", path)
 		}
 	}
 	return f, nil
@@ -197,6 +198,6 @@ func readBench(path string) (*benchFile, error) {
 
 // slower is the error of a step that takes too long.
 func slower(name string, ratio, most float64) error {
-	return &hintedError{err: fmt.Errorf("%s: a step takes %.3f times as long as before, at most %g are allowed (--max-slowdown)", name, ratio, most),
-		hint: "see which pass it is in the table above; measure again when nothing else uses the device"}
+	return fault.WithHint(fmt.Errorf("%s: a step takes %.3f times as long as before, at most %g are allowed (--max-slowdown)", name, ratio, most),
+		"see which pass it is in the table above; measure again when nothing else uses the device")
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"vksplat/internal/fault"
 	"vksplat/pipeline"
 	"vksplat/scene"
 	"vksplat/scene/synth"
@@ -69,7 +70,7 @@ func (b *bencher) suite(ctx context.Context) error {
 		}
 	}
 	if len(b.file.Scenes) == 0 {
-		return &hintedError{err: errors.New("no model of the suite fits into memory"), hint: "raise --max-vram, or close other programs that use the device"}
+		return fault.WithHint(errors.New("no model of the suite fits into memory"), "raise --max-vram, or close other programs that use the device")
 	}
 	return nil
 }

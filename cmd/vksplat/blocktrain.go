@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"vksplat/farm/child"
+	"vksplat/internal/fault"
 	"vksplat/pipeline"
 	"vksplat/scene"
 	"vksplat/scene/load"
@@ -41,7 +42,7 @@ func (f *blockFlag) String() string {
 func (f *blockFlag) Set(s string) error {
 	n, err := strconv.Atoi(s)
 	if err != nil || n < 0 {
-		return usagef("blocks count from 0", "%q is no number of a block", s)
+		return fault.Usagef("blocks count from 0", "%q is no number of a block", s)
 	}
 	*f = blockFlag(n)
 	return nil
@@ -64,17 +65,17 @@ func (a *app) trainPlan(o *trainOptions, fs *pflag.FlagSet, dir string) error {
 	}
 	for _, name := range names {
 		if fs.Changed(name) {
-			return usagef("give it to vksplat partition, which decides it for all blocks", "flag --%s: %s is a plan", name, dir)
+			return fault.Usagef("give it to vksplat partition, which decides it for all blocks", "flag --%s: %s is a plan", name, dir)
 		}
 	}
 	if o.eval && len(plan.HeldOut) == 0 {
-		return usagef("make a plan with vksplat partition --eval, or leave --eval out", "flag --eval: the plan %s holds no photo out", dir)
+		return fault.Usagef("make a plan with vksplat partition --eval, or leave --eval out", "flag --eval: the plan %s holds no photo out", dir)
 	}
 	if o.block == noBlock {
 		return a.trainBlocks(o, plan)
 	}
 	if int(o.block) >= len(plan.Blocks) {
-		return usagef(fmt.Sprintf("give 0 to %d", len(plan.Blocks)-1), "flag --block: %s has %s, and none of number %d", dir, count(len(plan.Blocks), "block"), o.block)
+		return fault.Usagef(fmt.Sprintf("give 0 to %d", len(plan.Blocks)-1), "flag --block: %s has %s, and none of number %d", dir, count(len(plan.Blocks), "block"), o.block)
 	}
 	if err := o.checkpoints.check(); err != nil {
 		return err
@@ -170,9 +171,9 @@ func (r *trainRun) clear() {
 func (a *app) trainBlocks(o *trainOptions, plan *planFile) error {
 	switch {
 	case o.out != "":
-		return usagef("leave it out: blocks go to "+plan.blockFolder(0)+" and so on; or train one with --block", "flag --model-path: %s is a plan of several blocks", plan.dir)
+		return fault.Usagef("leave it out: blocks go to "+plan.blockFolder(0)+" and so on; or train one with --block", "flag --model-path: %s is a plan of several blocks", plan.dir)
 	case o.checkpoints.resume != "" && o.checkpoints.resume != resumeAuto:
-		return usagef("leave it out: blocks that were begun are gone on with; or train one with --block", "flag --resume: %s is a plan of several blocks", plan.dir)
+		return fault.Usagef("leave it out: blocks that were begun are gone on with; or train one with --block", "flag --resume: %s is a plan of several blocks", plan.dir)
 	}
 	program, err := os.Executable()
 	if err != nil {
@@ -217,9 +218,9 @@ func (a *app) trainBlocks(o *trainOptions, plan *planFile) error {
 		a.printf("%s%s, %s, %s\n", name, count(len(plan.Blocks[k].Cameras), "camera"), count(plan.Blocks[k].Points, "point"), count(config.Iterations, "step"))
 		if err := children.runHere(ctx, program, append([]string{"train", plan.dir, "--block=" + strconv.Itoa(k)}, flags...)); err != nil {
 			if ctx.Err() != nil {
-				return &hintedError{err: fmt.Errorf("%w in block %d of %d", errInterrupted, k, len(plan.Blocks)), hint: again}
+				return fault.WithHint(fmt.Errorf("%w in block %d of %d", fault.ErrInterrupted, k, len(plan.Blocks)), again)
 			}
-			return &hintedError{err: fmt.Errorf("train block %d of %s: %w", k, plan.dir, err), hint: "what went wrong is said above; put it right, and the same command goes on there"}
+			return fault.WithHint(fmt.Errorf("train block %d of %s: %w", k, plan.dir, err), "what went wrong is said above; put it right, and the same command goes on there")
 		}
 	}
 	if o.dryRun {
@@ -245,7 +246,7 @@ func (o *trainOptions) asTrained(k int, st *stats, config pipeline.Config) error
 	for i, c := range changes {
 		words[i] = c.String()
 	}
-	return usagef("give the flags that the blocks were begun with, --overwrite to train all of them anew, or --accept-changes to take it as it is", "block %d was trained otherwise: %s", k, strings.Join(words, "; "))
+	return fault.Usagef("give the flags that the blocks were begun with, --overwrite to train all of them anew, or --accept-changes to take it as it is", "block %d was trained otherwise: %s", k, strings.Join(words, "; "))
 }
 
 // passedOnFlags are the flags that were given, for the training of a block.
@@ -262,6 +263,7 @@ func passedOnFlags(fs *pflag.FlagSet) (flags []string) {
 type childError struct{ code int }
 
 func (e *childError) Error() string { return fmt.Sprintf("it ended with exit code %d", e.code) }
+func (e *childError) Exit() int     { return e.code }
 
 // runHere runs this program with arguments, see child.Run. It prints where this process does.
 func (a *app) runHere(ctx context.Context, program string, args []string) error {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"vksplat/internal/atomicfile"
+	"vksplat/internal/fault"
 	"vksplat/pipeline"
 )
 
@@ -405,8 +406,8 @@ func (s *saver) rescue(cause error) error {
 	if err := s.save(false); err != nil {
 		return errors.Join(cause, err)
 	}
-	return &hintedError{err: fmt.Errorf("%w; step %d is saved in %s", cause, s.r.trainer.Step(), s.checkpointPath(s.r.trainer.Step())),
-		hint: "go on with --resume and a larger --max-vram, or on a device with more memory"}
+	return fault.WithHint(fmt.Errorf("%w; step %d is saved in %s", cause, s.r.trainer.Step(), s.checkpointPath(s.r.trainer.Step())),
+		"go on with --resume and a larger --max-vram, or on a device with more memory")
 }
 
 // history returns what stats.json tells, nil for nothing.

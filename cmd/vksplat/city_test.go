@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"vksplat/internal/fault"
 	"vksplat/pipeline"
 	"vksplat/scene/results"
 	"vksplat/scene/synth"
@@ -29,7 +30,7 @@ type citySize struct {
 func command(t *testing.T, args ...string) string {
 	t.Helper()
 	var out, err strings.Builder
-	if code := run(args, &out, &err); code != exitOK {
+	if code := run(args, &out, &err); code != fault.ExitOK {
 		t.Fatalf("vksplat %s: exit code %d\n%s%s", strings.Join(args, " "), code, out.String(), err.String())
 	}
 	return out.String()
@@ -81,7 +82,7 @@ func (size *citySize) train(t *testing.T, dir string) {
 	scaler := float64(size.steps) / float64(pipeline.DefaultConfig().Iterations)
 	flags := []string{fmt.Sprintf("--steps-scaler=%g", scaler), fmt.Sprintf("--refine-every=%.0f", 10/scaler), "--reset-every=0", "--report=false", "--progress=none"}
 	whole := append([]string{"train", in("city"), "-m", in("whole"), "--eval", "--splats=" + strconv.Itoa(size.splats)}, flags...)
-	if code := run(append(whole, "--max-vram="+size.memory), io.Discard, io.Discard); code != exitRetry {
+	if code := run(append(whole, "--max-vram="+size.memory), io.Discard, io.Discard); code != fault.ExitTryAgain {
 		t.Fatalf("the whole does fit %s, or fails otherwise: exit code %d", size.memory, code)
 	}
 	command(t, whole...)

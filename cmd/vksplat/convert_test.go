@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"vksplat/internal/fault"
 	"vksplat/scene"
 	"vksplat/scene/ply"
 	"vksplat/scene/splatfile"
@@ -38,7 +39,7 @@ func TestConvertCancelled(t *testing.T) {
 			}
 		}}
 		_, err := f.Write(filepath.Join(dir, "model"+f.Extensions[0]), stopped, splatfile.WriteOptions{})
-		if !errors.Is(err, context.Canceled) || exitCode(err) != exitInterrupted {
+		if !errors.Is(err, context.Canceled) || fault.ExitCode(err) != fault.ExitInterrupted {
 			t.Errorf("%s: %v", f.Name, err)
 		}
 		if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"vksplat/internal/atomicfile"
+	"vksplat/internal/fault"
 	"vksplat/scene"
 	"vksplat/scene/photo"
 	"vksplat/scene/synth"
@@ -54,16 +55,16 @@ func (a *app) demoCommand() *cobra.Command {
 				return err
 			}
 			if o.photos < 4 && !o.captureOnly || o.photos < 3 || o.photos > 10000 {
-				return usagef("at least 4 are needed to train and to measure, 3 for a capture alone", "flag --images: %d photos", o.photos)
+				return fault.Usagef("at least 4 are needed to train and to measure, 3 for a capture alone", "flag --images: %d photos", o.photos)
 			}
 			if min(o.size.width, o.size.height) < 16 || max(o.size.width, o.size.height) > 8192 {
-				return usagef("give sides of 16 to 8192 pixels, as in 256x192", "flag --size: %s", &o.size)
+				return fault.Usagef("give sides of 16 to 8192 pixels, as in 256x192", "flag --size: %s", &o.size)
 			}
 			if o.points < 4 || o.points > 10_000_000 {
-				return usagef("give 4 to 10000000", "flag --points: %d", o.points)
+				return fault.Usagef("give 4 to 10000000", "flag --points: %d", o.points)
 			}
 			if !(o.minPSNR >= 0) || math.IsInf(o.minPSNR, 0) {
-				return usagef("give decibels from 0 up, as in 20", "flag --min-psnr: %g is no quality", o.minPSNR)
+				return fault.Usagef("give decibels from 0 up, as in 20", "flag --min-psnr: %g is no quality", o.minPSNR)
 			}
 			if o.captureOnly {
 				return a.demoCapture(o)
@@ -124,8 +125,8 @@ func (a *app) demo(o *demoOptions) error {
 		return err
 	}
 	if st.PSNR < o.minPSNR {
-		return &hintedError{err: fmt.Errorf("held-out PSNR is %.2f dB, below the %g dB asked for", st.PSNR, o.minPSNR),
-			hint: "fewer steps or photos than the defaults give less; if you changed neither, run: vksplat doctor"}
+		return fault.WithHint(fmt.Errorf("held-out PSNR is %.2f dB, below the %g dB asked for", st.PSNR, o.minPSNR),
+			"fewer steps or photos than the defaults give less; if you changed neither, run: vksplat doctor")
 	}
 	return nil
 }
@@ -186,7 +187,7 @@ func claimCapture(dir string) error {
 	if _, err := os.Lstat(marker); err != nil {
 		const hint = "choose another folder with -m"
 		if len(entries) > 0 {
-			return usagef(hint, "%s is not empty and was not made by demo", dir)
+			return fault.Usagef(hint, "%s is not empty and was not made by demo", dir)
 		}
 		list, err := listCheckpoints(filepath.Join(filepath.Dir(dir), checkpointFolder))
 		if err == nil {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"vksplat/internal/fault"
 	"vksplat/pipeline"
 	"vksplat/pipeline/check"
 )
@@ -24,7 +25,7 @@ func (a *app) doctorCommand() *cobra.Command {
 			}
 			err := check.Doctor(a.stdout, (*deviceFlag)(&o.Select).String())
 			if errors.Is(err, check.ErrKernels) {
-				return &hintedError{err: err, hint: "models from this device are not to be trusted: try a newer driver, and report the lines marked FAIL"}
+				return fault.WithHint(err, "models from this device are not to be trusted: try a newer driver, and report the lines marked FAIL")
 			}
 			return err
 		}),

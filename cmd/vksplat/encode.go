@@ -39,7 +39,7 @@ func (a *app) encodeCommand() *cobra.Command {
 	o.given = cmd.Flags().Changed
 	cmd.RunE = a.runs(func(args []string) error {
 		if o.video == "" {
-			return usagef("as in: vksplat encode frames -o flight.mp4", "no video is named: -o is required")
+			return fault.Usagef("as in: vksplat encode frames -o flight.mp4", "no video is named: -o is required")
 		}
 		if err := o.check(); err != nil {
 			return err
@@ -57,7 +57,7 @@ func (a *app) encode(dir string, o *renderOptions) (err error) {
 	}
 	program, err := exec.LookPath(ffmpegName)
 	if err != nil {
-		return &hintedError{err: fmt.Errorf("write video %s: %w", o.video, errNoFFmpeg), hint: "install ffmpeg"}
+		return fault.WithHint(fmt.Errorf("write video %s: %w", o.video, errNoFFmpeg), "install ffmpeg")
 	}
 	ctx, stop := a.stoppable(always("stopping"))
 	defer stop()
@@ -85,7 +85,7 @@ func (a *app) encode(dir string, o *renderOptions) (err error) {
 // encodePicture adds a picture of a size to a video.
 func encodePicture(ctx context.Context, v *videoPipe, file string, size image.Rectangle) error {
 	if ctx.Err() != nil {
-		return errInterrupted
+		return fault.ErrInterrupted
 	}
 	p, err := readPicture(file)
 	if err != nil {

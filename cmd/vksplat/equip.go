@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"sync"
 
+	"vksplat/internal/fault"
 	"vksplat/pipeline"
 	"vksplat/scene"
 	"vksplat/scene/initial"
@@ -119,7 +120,7 @@ func (r *trainRun) warnPlan() {
 		return
 	}
 	r.warnLater(fmt.Sprintf("memory has room for %s, fewer than --max-splats %d: the model stops growing there (raise %s, use smaller photos with --downscale, or --precision mixed)",
-		count(most, "splat"), asked, r.device.MemoryFlag()))
+		count(most, "splat"), asked, fault.Setting(r.device.MemorySetting())))
 }
 
 // sharesText words numbers: 3, 4 and 5.
@@ -195,10 +196,10 @@ func (r *trainRun) cacheBytes(planned pipeline.PhotoCacheOptions) (int64, error)
 		return planned.Bytes, nil
 	}
 	if r.photoRAM > planned.Bytes {
-		return 0, usagef("give less, or raise --max-ram", "flag --photo-ram: %s, the plan has %s for decoded photos", bytesText(r.photoRAM), bytesText(planned.Bytes))
+		return 0, fault.Usagef("give less, or raise --max-ram", "flag --photo-ram: %s, the plan has %s for decoded photos", bytesText(r.photoRAM), bytesText(planned.Bytes))
 	}
 	if least := planned.LargestPhoto(); r.photoRAM < least {
-		return 0, usagef(fmt.Sprintf("give %d or more", least), "flag --photo-ram: %s, the largest photo takes %s", bytesText(r.photoRAM), bytesText(least))
+		return 0, fault.Usagef(fmt.Sprintf("give %d or more", least), "flag --photo-ram: %s, the largest photo takes %s", bytesText(r.photoRAM), bytesText(least))
 	}
 	return r.photoRAM, nil
 }

@@ -164,7 +164,7 @@ func FuzzSuiteFile(f *testing.F) {
 		if err == nil {
 			_, err = plan.runs(&suiteOptions{given: func(string) bool { return false }})
 		}
-		if u := (*usageError)(nil); err != nil && !errors.As(err, &u) {
+		if err != nil && !errors.Is(err, fault.ErrUsage) {
 			t.Errorf("no usage error: %v", err)
 		}
 	})
@@ -305,7 +305,7 @@ func TestPlanPerceptual(t *testing.T) {
 		t.Errorf("without LPIPS: %v", err)
 	}
 	j.o.weights = "alex.safetensors"
-	if err := j.planPerceptual(device); exitCode(err) != exitRetry || !strings.Contains(err.Error(), "measure out: ") || !strings.Contains(hint(err), "aise --max-vram to ") {
-		t.Errorf("%v, hint %q", err, hint(err))
+	if err := j.planPerceptual(device); fault.ExitCode(err) != fault.ExitTryAgain || !strings.Contains(err.Error(), "measure out: ") || !strings.Contains(fault.Hint(err), "aise --max-vram to ") {
+		t.Errorf("%v, hint %q", err, fault.Hint(err))
 	}
 }

@@ -56,7 +56,7 @@ func (a *app) modelJob(o evalOptions, path string) (*evalJob, error) {
 	case rec != nil:
 		o.take(rec)
 	case o.capture == "":
-		return nil, usagef("name the folder of the photos with --capture SCENE", "%s: nothing says which capture it was trained on", path)
+		return nil, fault.Usagef("name the folder of the photos with --capture SCENE", "%s: nothing says which capture it was trained on", path)
 	}
 	if rec == nil && !isFolder(path) {
 		out = "" // the folder may be another program's, with scores of its own
@@ -83,7 +83,7 @@ func (o *evalOptions) findModel(path string) (file, out string, err error) {
 	case file != path:
 		return file, path, nil
 	case o.iteration > 0:
-		return "", "", usagef("name the run's folder, or leave the flag out", "flag --iteration: %s is a file", path)
+		return "", "", fault.Usagef("name the run's folder, or leave the flag out", "flag --iteration: %s is a file", path)
 	}
 	return file, folderOf(file), nil
 }
@@ -239,7 +239,7 @@ func (j *evalJob) refuseForeign() error {
 		}
 	}
 	if err := results.CheckScores(j.folder, j.result.Method); err != nil {
-		return usagef("name another folder with -o, or replace them with --overwrite", "%w", err)
+		return fault.Usagef("name another folder with -o, or replace them with --overwrite", "%w", err)
 	}
 	return nil
 }
@@ -285,7 +285,7 @@ func (j *evalJob) round(ctx context.Context, plan *pipeline.HostPlan, draw func(
 		return err
 	}
 	if len(j.result.Views) == 0 {
-		return &hintedError{err: fmt.Errorf("%s: %w: no photo could be measured", j.name, fault.ErrData), hint: "the warnings above say why; " + j.otherPhotos()}
+		return fault.WithHint(fmt.Errorf("%s: %w: no photo could be measured", j.name, fault.ErrData), "the warnings above say why; "+j.otherPhotos())
 	}
 	return nil
 }

@@ -2,13 +2,11 @@ package main
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -17,114 +15,18 @@ import (
 	"vksplat/pipeline"
 )
 
-// Exit codes. Those above 2 are the ones of sysexits.h and of shells.
-const (
-	exitOK          = 0
-	exitFailure     = 1   // a check failed, or a defect of this program
-	exitUsage       = 2   // the command line is wrong
-	exitData        = 65  // the files given are wrong
-	exitRetry       = 75  // the machine cannot do it now: driver, device, memory or disk; the same command works once that is put right
-	exitInterrupted = 130 // stopped by Ctrl-C, SIGTERM or SIGHUP
-)
+// Hints of the packages below name settings by their flags.
+func init() { fault.SpellSettings(func(name string) string { return "--" + name }) }
 
-// errInterrupted is returned by commands that the user stopped.
-var errInterrupted = errors.New("interrupted")
-
-// retryCauses are the errors that are the machine's and not the command's.
-var retryCauses = []error{
-	errBusy, errNoFFmpeg, errFFmpeg, fault.ErrTryAgain, pipeline.ErrNoDevice, pipeline.ErrOutOfMemory, pipeline.ErrTooSmall, pipeline.ErrLittleRAM, pipeline.ErrNoLoader, pipeline.ErrMissingFeature,
-	syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS, syscall.EACCES, syscall.EPERM, syscall.EIO, syscall.ENOMEM,
-}
-
-// usageCauses are the errors of flags that only the library can judge.
-var usageCauses = []error{
-	fault.ErrUsage, pipeline.ErrTooMany, pipeline.ErrFewSplats, pipeline.ErrManyDevices, pipeline.ErrUnreachable, pipeline.ErrBadLimits,
-}
-
-// exitCode returns what the process should end with after err.
-func exitCode(err error) int {
-	if err == nil {
-		return exitOK
-	}
-	if code, is := taskCode(err); is {
-		return code
-	}
-	if errors.Is(err, errInterrupted) || errors.Is(err, context.Canceled) {
-		return exitInterrupted
-	}
-	var child *childError
-	if errors.As(err, &child) {
-		return child.code
-	}
-	var u *usageError
-	if errors.As(err, &u) || slices.ContainsFunc(usageCauses, func(cause error) bool { return errors.Is(err, cause) }) {
-		return exitUsage
-	}
-	if errors.Is(err, pipeline.ErrDeviceLost) { // even while a file was read or written
-		return exitRetry
-	}
-	// Without splats, the photos and the poses do not belong together.
-	if errors.Is(err, fault.ErrData) || errors.Is(err, pipeline.ErrNoSplats) || errors.Is(err, pipeline.ErrDiverged) {
-		return exitData
-	}
-	for _, cause := range retryCauses {
-		if errors.Is(err, cause) {
-			return exitRetry
-		}
-	}
-	return exitFailure
-}
-
-// hint returns what the user can do about err, or "".
-func hint(err error) string {
-	var u *usageError
-	if errors.As(err, &u) {
-		return u.hint
-	}
-	var h *hintedError
-	if errors.As(err, &h) {
-		return h.hint
-	}
-	if s := fault.Hint(err); s != "" {
-		return s
-	}
-	var own interface{ Hint() string } // of package farm
-	if errors.As(err, &own) {
-		return own.Hint()
-	}
-	return pipeline.Hint(err)
-}
-
-// usageError is a command line that makes no sense.
-type usageError struct {
-	err  error
-	hint string
-}
-
-func (e *usageError) Error() string { return e.err.Error() }
-func (e *usageError) Unwrap() error { return e.err }
-
-// usagef returns a usageError.
-func usagef(hint, format string, args ...any) error {
-	return &usageError{err: fmt.Errorf(format, args...), hint: hint}
-}
-
-// hintedError adds a hint to an error of another package.
-type hintedError struct {
-	err  error
-	hint string
-}
-
-func (e *hintedError) Error() string { return e.err.Error() }
-func (e *hintedError) Unwrap() error { return e.err }
+// usagef is fault.Usagef.
+func usagef(hint, format string, args ...any) error { return fault.Usagef(hint, format, args...) }
 
 // memoryHint adds to an error of full device memory what train and render can do about it.
 func memoryHint(err error) error {
-	var known *hintedError
-	if !errors.Is(err, pipeline.ErrOutOfMemory) || errors.As(err, &known) {
+	if !errors.Is(err, pipeline.ErrOutOfMemory) || fault.OwnHint(err) != "" {
 		return err
 	}
-	return &hintedError{err: err, hint: "use smaller photos with --downscale, stay further below what is free with --max-vram, or close other programs that use the device"}
+	return fault.WithHint(err, "use smaller photos with --downscale, stay further below what is free with --max-vram, or close other programs that use the device")
 }
 
 // numberError says what a flag's value is not, in words of this program and not of strconv.
@@ -143,19 +45,18 @@ func numberError(bad *pflag.InvalidValueError, cause *strconv.NumError) error {
 }
 
 // usageErrorOf turns an error of cobra or pflag, which came while the command
-// line was read, into a usageError. Cobra appends its suggestions to the text.
+// line was read, into one of kind fault.ErrUsage. Cobra appends its suggestions to the text.
 func usageErrorOf(err error, cmd *cobra.Command) error {
-	var u *usageError
 	var bad *pflag.InvalidValueError
-	if errors.As(err, &bad) && errors.As(bad.Unwrap(), &u) {
-		return &usageError{err: fmt.Errorf("flag --%s: %w", bad.GetFlag().Name, u.err), hint: u.hint}
+	if errors.As(err, &bad) && errors.Is(bad.Unwrap(), fault.ErrUsage) {
+		return fault.Usagef("", "flag --%s: %w", bad.GetFlag().Name, bad.Unwrap())
 	}
-	if errors.As(err, &u) {
+	if errors.Is(err, fault.ErrUsage) {
 		return err
 	}
 	var number *strconv.NumError
 	if errors.As(err, &bad) && errors.As(bad.Unwrap(), &number) {
-		return &usageError{err: numberError(bad, number), hint: "see: " + cmd.CommandPath() + " --help"}
+		return fault.Usagef("see: "+cmd.CommandPath()+" --help", "%w", numberError(bad, number))
 	}
 	text, suggestions, found := strings.Cut(err.Error(), "\n\nDid you mean this?\n")
 	help := "see: " + cmd.CommandPath() + " --help"
@@ -174,7 +75,7 @@ func usageErrorOf(err error, cmd *cobra.Command) error {
 	if words := strings.Fields(suggestions); found && len(words) > 0 {
 		help = "did you mean " + strings.Join(words, " or ") + "? see: " + cmd.Root().Name() + " --help"
 	}
-	return &usageError{err: errors.New(text), hint: help}
+	return fault.Usagef(help, "%s", text)
 }
 
 // Flags that others have replaced: --accept-changes and --overwrite, --carve.
@@ -212,7 +113,7 @@ func parent(cmd *cobra.Command, subs ...*cobra.Command) *cobra.Command {
 			names = append(names, sub.Name())
 		}
 		help := "see: " + cmd.CommandPath() + " --help"
-		return usagef(didYouMean(args[0], names, help), "unknown command %q for %q", args[0], cmd.CommandPath())
+		return fault.Usagef(didYouMean(args[0], names, help), "unknown command %q for %q", args[0], cmd.CommandPath())
 	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	return cmd
@@ -224,6 +125,6 @@ func one(what string) cobra.PositionalArgs {
 		if len(args) == 1 {
 			return nil
 		}
-		return usagef("as in: "+cmd.Parent().CommandPath()+" "+cmd.Use, "%s needs one %s, %d are given", cmd.Name(), what, len(args))
+		return fault.Usagef("as in: "+cmd.Parent().CommandPath()+" "+cmd.Use, "%s needs one %s, %d are given", cmd.Name(), what, len(args))
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"vksplat/internal/fault"
 	"vksplat/scene/splatfile"
 )
 
@@ -22,7 +23,7 @@ func (f *exportsFlag) Set(s string) error {
 		return err
 	}
 	if slices.ContainsFunc(*f, func(other string) bool { return filepath.Clean(other) == filepath.Clean(s) }) {
-		return usagef("name each file once", "%s is named twice", s)
+		return fault.Usagef("name each file once", "%s is named twice", s)
 	}
 	*f = append(*f, s)
 	return nil
@@ -85,7 +86,7 @@ func (r *trainRun) foreignTo(path string) error {
 	first, _, _ := strings.Cut(filepath.ToSlash(inside), "/")
 	own := err == nil && slices.Contains([]string{"input.ply", "point_cloud", checkpointFolder}, first)
 	if own || r.init.File != "" && absolute(r.init.File) == absolute(path) {
-		return usagef("choose another name", "flag --export: %s is the run's own", path)
+		return fault.Usagef("choose another name", "flag --export: %s is the run's own", path)
 	}
 	return nil
 }

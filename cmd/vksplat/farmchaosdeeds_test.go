@@ -18,6 +18,7 @@ import (
 
 	"vksplat/farm/local"
 	"vksplat/farm/spec"
+	"vksplat/internal/fault"
 )
 
 // chaos is a job that is run again and again, and disturbed.
@@ -230,7 +231,7 @@ func (c *chaos) disturb(most int, deadline time.Time) {
 	for did := 0; ; {
 		select {
 		case <-c.over:
-			if c.code == exitFailure { // some tasks must fail
+			if c.code == fault.ExitFailure { // some tasks must fail
 				return
 			}
 			c.start()

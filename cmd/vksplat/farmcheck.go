@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"vksplat/farm/spec"
+	"vksplat/internal/fault"
 )
 
 // checkTasks refuses tasks whose settings train would refuse, before anything runs. Those that many tasks share are looked at once.
@@ -24,7 +25,7 @@ func checkTasks(tasks []spec.Task) error {
 		if key := b.String(); !seen[key] {
 			seen[key] = true
 			if err := checkTraining(t.Flags); err != nil {
-				return usagef(hint(err), "check task %s: %w", t.Name, err)
+				return fault.Usagef(fault.Hint(err), "check task %s: %w", t.Name, err)
 			}
 		}
 	}

@@ -133,7 +133,7 @@ func (a *app) farmExportCommand() *cobra.Command {
 func formerEngine(_ *cobra.Command, err error) error {
 	for former, name := range map[string]string{"--slurm": "slurm", "--k8s": "kubernetes", "--openjd": "openjd"} {
 		if err.Error() == "unknown flag: "+former {
-			return usagef("it is --to "+name+" now", "%w", err)
+			return fault.Usagef("it is --to "+name+" now", "%w", err)
 		}
 	}
 	return err
@@ -142,7 +142,7 @@ func formerEngine(_ *cobra.Command, err error) error {
 // engine returns the scheduler that is asked for, and refuses flags that it has no use for.
 func (o *farmExportOptions) engine(given func(string) bool) (*engine, error) {
 	if o.to == "" {
-		return nil, usagef("give --to "+wording.Or(engineNames()), "no scheduler is given")
+		return nil, fault.Usagef("give --to "+wording.Or(engineNames()), "no scheduler is given")
 	}
 	e := engines[slices.IndexFunc(engines, func(e *engine) bool { return e.name == o.to })]
 	for _, other := range engines {
@@ -156,7 +156,7 @@ func (o *farmExportOptions) engine(given func(string) bool) (*engine, error) {
 			} else if flag == "roots" {
 				hint = "roots are the parameters Inputs and Outputs there"
 			}
-			return nil, usagef(hint, "flag --%s is not for %s", flag, e.name)
+			return nil, fault.Usagef(hint, "flag --%s is not for %s", flag, e.name)
 		}
 	}
 	return e, nil
@@ -174,7 +174,7 @@ func (o *farmExportOptions) fill(e *engine) error {
 	for _, text := range o.claims {
 		root, claim, found := strings.Cut(text, "=")
 		if !found || root == "" || claim == "" {
-			return usagef("as in --claim inputs=scans", "flag --claim: %q names no root and its claim", text)
+			return fault.Usagef("as in --claim inputs=scans", "flag --claim: %q names no root and its claim", text)
 		}
 		o.Claims[root] = claim
 	}
@@ -186,7 +186,7 @@ func (o *farmExportOptions) fill(e *engine) error {
 	if e.name == "opencue" && o.User == "" {
 		who, err := user.Current()
 		if err != nil {
-			return usagef("name one with --user", "who runs this is not known: %w", err)
+			return fault.Usagef("name one with --user", "who runs this is not known: %w", err)
 		}
 		o.User = who.Username
 	}
@@ -206,7 +206,7 @@ func (a *app) farmExport(o *farmExportOptions, given func(string) bool) error {
 		return err
 	}
 	if o.out == "" {
-		return usagef("as in: vksplat farm export job.toml --to slurm -o DIR", "no output folder: -o is required")
+		return fault.Usagef("as in: vksplat farm export job.toml --to slurm -o DIR", "no output folder: -o is required")
 	}
 	if err := o.fill(e); err != nil {
 		return err
@@ -217,7 +217,7 @@ func (a *app) farmExport(o *farmExportOptions, given func(string) bool) error {
 	}
 	if o.check { // before anything is written: the same command again would find the folder in use
 		if _, err := exec.LookPath(e.check[0]); err != nil {
-			return usagef("install it, or leave --check out", "flag --check: %s is not installed here", e.check[0])
+			return fault.Usagef("install it, or leave --check out", "flag --check: %s is not installed here", e.check[0])
 		}
 	}
 	files, err := e.write(job, plan, o.Options)
@@ -250,7 +250,7 @@ func (a *app) farmExport(o *farmExportOptions, given func(string) bool) error {
 // writeExport makes the folder and its files.
 func writeExport(dir string, files []export.File) error {
 	if list, err := os.ReadDir(dir); err == nil && len(list) > 0 {
-		return usagef("name a new folder: jobs that run may read this one", "%s is not empty", dir)
+		return fault.Usagef("name a new folder: jobs that run may read this one", "%s is not empty", dir)
 	}
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return folderError(dir, err)

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"vksplat/farm/store"
+	"vksplat/internal/fault"
 )
 
 // TestOddResults reads results through a link to their folder, and beside links that lead elsewhere.
@@ -30,7 +31,7 @@ func TestOddResults(t *testing.T) {
 	for _, args := range [][]string{{"fsck", link}, {"gc", link}, {"artifacts", "ls", link}} {
 		var said, errs strings.Builder
 		code := run(append([]string{"farm"}, args...), &said, &errs)
-		if code != exitOK || args[0] == "fsck" && !strings.Contains(errs.String(), "best is not read") {
+		if code != fault.ExitOK || args[0] == "fsck" && !strings.Contains(errs.String(), "best is not read") {
 			t.Errorf("%q: exit code %d: %s%s", args, code, said.String(), errs.String())
 		}
 	}

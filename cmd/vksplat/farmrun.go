@@ -28,9 +28,6 @@ import (
 // devicesNone as --devices runs only tasks that need none.
 const devicesNone = "none"
 
-// lostText is what a child says when its device was lost.
-var lostText = pipeline.ErrDeviceLost.Error()
-
 // defaultCache is how much inputs may take of the disk, in bytes.
 const defaultCache = 50 << 30
 
@@ -136,7 +133,7 @@ func (a *app) farmRun(o *farmRunOptions) error {
 	}
 	run := local.Options{Job: job, Plan: plan, Only: only, Retry: o.retry, Redo: o.redo, Inspected: o.inspected,
 		KeepGoing: job.Retry.KeepGoing, Others: o.others, CacheMax: o.cache,
-		Lost: lostText, Version: programVersion(), Note: a.note}
+		Version: programVersion(), Note: a.note}
 	if o.given("keep-going") {
 		run.KeepGoing = o.keepGoing
 	}
@@ -159,7 +156,7 @@ func (a *app) farmRun(o *farmRunOptions) error {
 // namedRoots are those of the job on this machine.
 func (o *farmRunOptions) namedRoots(job *spec.Job) (store.Roots, error) {
 	if o.inputs != "" && !isFolder(o.inputs) {
-		return nil, usagef("name the folder that the keys of the job's inputs are below",
+		return nil, fault.Usagef("name the folder that the keys of the job's inputs are below",
 			"--inputs %s: there is no such folder", o.inputs)
 	}
 	roots, err := o.roots.read()
@@ -214,9 +211,9 @@ func (a *app) farmRunLocked(o *farmRunOptions, run *local.Options) error {
 	defer stop()
 	free, err := waitForLock(ctx, lock)
 	if errors.Is(err, errBusy) {
-		return &hintedError{err: fmt.Errorf("run job %s: another process runs it, with results in %s: %w",
+		return fault.WithHint(fmt.Errorf("run job %s: another process runs it, with results in %s: %w",
 			run.Job.Name, results, errBusy),
-			hint: "wait until it has ended; vksplat farm page " + quoted(results) + " shows how far it is"}
+			"wait until it has ended; vksplat farm page "+quoted(results)+" shows how far it is")
 	} else if err != nil {
 		return folderError(filepath.Dir(lock), err)
 	}
@@ -264,8 +261,8 @@ func stateFolder(parts ...string) (string, error) {
 	if !filepath.IsAbs(dir) {
 		home, err := os.UserHomeDir()
 		if err != nil {
-			return "", &hintedError{err: fmt.Errorf("find the folder of states: %w", err),
-				hint: "set XDG_STATE_HOME to a folder"}
+			return "", fault.WithHint(fmt.Errorf("find the folder of states: %w", err),
+				"set XDG_STATE_HOME to a folder")
 		}
 		dir = filepath.Join(home, ".local", "state")
 		if runtime.GOOS == "windows" {
@@ -286,7 +283,7 @@ func (a *app) farmDevices(choice string, plan *spec.Plan) (list []task.Device, e
 	found, note, err := pipeline.FindDevices(choice)
 	if err != nil {
 		if choice != devicesAll && errors.Is(err, pipeline.ErrNoDevice) {
-			return nil, usagef("vksplat devices lists them", "flag --devices: %w", err)
+			return nil, fault.Usagef("vksplat devices lists them", "flag --devices: %w", err)
 		}
 		return nil, err
 	}
@@ -295,7 +292,7 @@ func (a *app) farmDevices(choice string, plan *spec.Plan) (list []task.Device, e
 	}
 	for _, d := range found {
 		if !d.Usable {
-			return nil, usagef("vksplat devices says what it lacks; name others",
+			return nil, fault.Usagef("vksplat devices says what it lacks; name others",
 				"flag --devices: device %d (%s) cannot be used", d.Index, d.Name)
 		}
 		// a device with two drivers counts once

@@ -13,6 +13,7 @@ import (
 	"vksplat/farm/spec"
 	"vksplat/farm/store"
 	"vksplat/farm/task"
+	"vksplat/internal/fault"
 )
 
 // jobRig is a job of two tasks without a device, in a folder of its own. Tests put results into the store: nothing is
@@ -96,7 +97,7 @@ func TestChosenAlone(t *testing.T) {
 	if code, said := r.run("--only", "film", "--devices", "none"); code != 0 {
 		t.Errorf("exit code %d, %s", code, said)
 	}
-	if code, said := r.run("--devices", "none"); code != exitUsage ||
+	if code, said := r.run("--devices", "none"); code != fault.ExitUsage ||
 		!strings.Contains(said, "task model (train) needs a device") {
 		t.Errorf("exit code %d, %s", code, said)
 	}
@@ -109,7 +110,7 @@ func TestRedoHint(t *testing.T) {
 	for redo, want := range map[bool]string{false: "go on with the same command",
 		true: "go on with the same command without --redo"} {
 		v := newJobView(newApp(nil, io.Discard, io.Discard), progressNone, "", redo)
-		if got := hint(v.end(ctx, &local.Status{Tasks: make([]local.TaskStatus, 1)})); got != want {
+		if got := fault.Hint(v.end(ctx, &local.Status{Tasks: make([]local.TaskStatus, 1)})); got != want {
 			t.Errorf("the hint is %q, want %q", got, want)
 		}
 	}

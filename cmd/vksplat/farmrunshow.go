@@ -247,8 +247,8 @@ const mostNamed = 5
 // why says why a job is not done.
 func (v *jobView) why(ctx context.Context, s *local.Status) error {
 	if ctx.Err() != nil {
-		return &hintedError{err: fmt.Errorf("%w; what is done is kept", errInterrupted),
-			hint: "go on with " + v.same}
+		return fault.WithHint(fmt.Errorf("%w; what is done is kept", fault.ErrInterrupted),
+			"go on with "+v.same)
 	}
 	var names []string
 	first, before, retry := "", true, ""
@@ -275,12 +275,12 @@ func (v *jobView) why(ctx context.Context, s *local.Status) error {
 		if first != "" {
 			hint = strings.TrimSuffix(first, ".") + "; then: " + v.same + retry
 		}
-		return &hintedError{err: fmt.Errorf("job %s: %d of %s failed: %s", s.Job, n, count(len(s.Tasks), "task"),
-			strings.Join(names, ", ")), hint: hint}
+		return fault.WithHint(fmt.Errorf("job %s: %d of %s failed: %s", s.Job, n, count(len(s.Tasks), "task"),
+			strings.Join(names, ", ")), hint)
 	case slices.ContainsFunc(s.Tasks, func(t local.TaskStatus) bool { return t.State == local.Waiting }):
-		return &hintedError{err: fmt.Errorf("job %s: its first frames are there, the others wait: %w", s.Job,
+		return fault.WithHint(fmt.Errorf("job %s: its first frames are there, the others wait: %w", s.Job,
 			fault.ErrTryAgain),
-			hint: "look at them in " + quoted(v.results) + ", then: " + v.same + " with --inspected"}
+			"look at them in "+quoted(v.results)+", then: "+v.same+" with --inspected")
 	}
 	return errors.New("job " + s.Job + ": not all of it is done")
 }

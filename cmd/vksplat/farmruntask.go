@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -90,6 +89,7 @@ type taskError struct{ err error }
 
 func (e *taskError) Error() string { return e.err.Error() }
 func (e *taskError) Unwrap() error { return e.err }
+func (e *taskError) Exit() int     { return task.ExitOf(e.err) }
 
 // readAtMost reads a file, and of a larger one the first bytes alone.
 func readAtMost(file string, most int64) ([]byte, error) {
@@ -107,7 +107,7 @@ const maxJobFile = spec.MaxDocument + 1
 // readJob reads and plans a job document.
 func readJob(file string) (*spec.Job, *spec.Plan, error) {
 	if file == "" {
-		return nil, nil, usagef("as in: --spec job.toml", "no job document is named")
+		return nil, nil, fault.Usagef("as in: --spec job.toml", "no job document is named")
 	}
 	data, err := readAtMost(file, maxJobFile)
 	if err != nil {
@@ -138,7 +138,7 @@ func (o *runTaskOptions) readRoots(job *spec.Job) (store.Roots, error) {
 // count has index count in all tasks of the job.
 func (o *runTaskOptions) count() (err error) {
 	if o.index < 0 {
-		return usagef("tasks count from 0; vksplat farm run JOB --dry-run lists them",
+		return fault.Usagef("tasks count from 0; vksplat farm run JOB --dry-run lists them",
 			"run-task needs the number of a task: --index N")
 	}
 	if o.of != "" {
@@ -168,7 +168,7 @@ func (a *app) runTask(o *runTaskOptions) error {
 	if o.work == "" {
 		dir, err := os.UserCacheDir()
 		if err != nil {
-			return usagef("give one with --work", "no folder for the work is known: %w", err)
+			return fault.Usagef("give one with --work", "no folder for the work is known: %w", err)
 		}
 		o.work = filepath.Join(dir, "vksplat", "farm")
 	}
@@ -177,7 +177,7 @@ func (a *app) runTask(o *runTaskOptions) error {
 		return fmt.Errorf("find this program: %w", err)
 	}
 	if o.attempt < 0 {
-		return usagef("leave it out, or give 1 or more", "flag --attempt: %d is no number of an attempt", o.attempt)
+		return fault.Usagef("leave it out, or give 1 or more", "flag --attempt: %d is no number of an attempt", o.attempt)
 	}
 	var saved atomic.Bool
 	ctx, done := a.taskSignals(&saved)
@@ -193,12 +193,12 @@ func (a *app) runTask(o *runTaskOptions) error {
 	if list, err := task.Devices(ctx, program, cmp.Or(o.device, "auto")); err == nil {
 		t.Selected = list[0]
 	} else {
-		a.note("no device: " + fault.Text(err)) // some tasks need none, the child of the others says it better
+		a.note("no device: " + err.Error()) // some tasks need none, the child of the others says it better
 	}
 	m, err := task.Run(ctx, t)
 	if err != nil {
 		if o.progress == progressOpenJD {
-			a.printf("openjd_fail: %s\n", wording.Printable(fault.Text(err)))
+			a.printf("openjd_fail: %s\n", wording.Printable(err.Error()))
 		}
 		return err
 	}
@@ -269,17 +269,4 @@ func (a *app) reporter(how string) func(task.Progress) {
 			a.printf("%s: %s%s\n", p.Task, p.Message, of)
 		}
 	}
-}
-
-// taskCode returns the exit code of an error that came from run-task or from a job document.
-func taskCode(err error) (code int, is bool) {
-	var t *taskError
-	if !errors.As(err, &t) && !errors.Is(err, spec.ErrSpec) && !errors.Is(err, store.ErrSetup) {
-		return 0, false
-	}
-	var u *usageError
-	if errors.As(err, &u) {
-		return exitUsage, true
-	}
-	return task.ExitOf(err), true
 }

@@ -53,7 +53,7 @@ func openResults(where string, r *rootsFlags) (*storedResults, error) {
 	if store.IsBucket(where) {
 		folder, job = path.Split(strings.TrimSuffix(where, "/"))
 	} else if !isFolder(where) {
-		return nil, usagef("name the folder that vksplat farm run says at its end; with --roots FILE also ROOT/JOB",
+		return nil, fault.Usagef("name the folder that vksplat farm run says at its end; with --roots FILE also ROOT/JOB",
 			"%s: there is no such folder", where)
 	}
 	root, err := store.Open(store.Options{URL: folder})
@@ -69,7 +69,7 @@ func (r *storedResults) name(task string) string {
 func (r *storedResults) tasks() ([]store.Task, error) {
 	list, err := store.Tasks(r.root, r.key)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, usagef("name the folder that vksplat farm run says at its end", "there is nothing at %s in %s",
+		return nil, fault.Usagef("name the folder that vksplat farm run says at its end", "there is nothing at %s in %s",
 			r.key, r.root)
 	}
 	return list, store.Explain("list results", r.key, err)
@@ -117,7 +117,7 @@ func fitsFile(pattern, task, file string) (bool, error) {
 	}
 	for _, name := range []string{path.Base(file), file, task + "/" + file} {
 		if fits, err := path.Match(pattern, name); err != nil {
-			return false, usagef("* and ? stand for parts of names", "%q is no pattern: %w", pattern, err)
+			return false, fault.Usagef("* and ? stand for parts of names", "%q is no pattern: %w", pattern, err)
 		} else if fits {
 			return true, nil
 		}
@@ -149,7 +149,7 @@ func orMore(what string) cobra.PositionalArgs {
 		if len(args) > 0 {
 			return nil
 		}
-		return usagef("as in: vksplat farm "+cmd.Use, "%s needs one %s", cmd.Name(), what)
+		return fault.Usagef("as in: vksplat farm "+cmd.Use, "%s needs one %s", cmd.Name(), what)
 	}
 }
 
@@ -183,8 +183,8 @@ func (a *app) artifactsLsCommand() *cobra.Command {
 			case err != nil:
 				return err
 			case len(list) == 0 && pattern != "":
-				return &hintedError{err: fmt.Errorf("list results: there are none%s", matching(pattern)),
-					hint: "without a pattern it lists all that there is"}
+				return fault.WithHint(fmt.Errorf("list results: there are none%s", matching(pattern)),
+					"without a pattern it lists all that there is")
 			case asJSON:
 				return a.printJSON(list)
 			}
@@ -237,8 +237,8 @@ func (a *app) artifactsGetCommand() *cobra.Command {
 			return fetchFile(ctx, r.root, key, f.File, dir, path.Join(f.Task, f.Name))
 		})
 		if err == nil && n == 0 {
-			err = &hintedError{err: fmt.Errorf("get results: there are none%s", matching(second(args))),
-				hint: "vksplat farm artifacts ls " + quoted(args[0]) + " lists what there is"}
+			err = fault.WithHint(fmt.Errorf("get results: there are none%s", matching(second(args))),
+				"vksplat farm artifacts ls "+quoted(args[0])+" lists what there is")
 		}
 		if err != nil {
 			return err
@@ -260,7 +260,7 @@ func refuseOther(ctx context.Context, dir *os.Root, name string, want store.File
 	if have, err := store.ReadLocal(ctx, dir, name, math.MaxInt64, io.Discard); err != nil || have.SHA256 == want.SHA256 {
 		return nil // where there is none, or no file, fetching says what is wrong
 	}
-	return usagef("name another folder with -o, or replace it with --overwrite",
+	return fault.Usagef("name another folder with -o, or replace it with --overwrite",
 		"%s is there already, and is another file", filepath.Join(dir.Name(), filepath.FromSlash(name)))
 }
 
@@ -276,7 +276,7 @@ func fetchFile(ctx context.Context, root store.Root, key string, want store.File
 	}
 	err = store.CopyFile(ctx, root, key, want, to)
 	if err = store.Explain("read results", key, errors.Join(err, to.Close())); ctx.Err() != nil {
-		err = errInterrupted
+		err = fault.ErrInterrupted
 	}
 	if err == nil {
 		err = dir.Rename(fetchedPart, name)
@@ -322,9 +322,9 @@ func (a *app) farmFsckCommand() *cobra.Command {
 			}
 			switch err := store.Check(ctx, r.root, t.Key, repair); {
 			case ctx.Err() != nil:
-				return errInterrupted
+				return fault.ErrInterrupted
 			case errors.Is(err, store.ErrDamaged):
-				findings = append(findings, finding{r.name(t.Key), fault.Text(err), repair})
+				findings = append(findings, finding{r.name(t.Key), err.Error(), repair})
 			case err != nil:
 				return store.Explain("read results", t.Key, err)
 			default:
@@ -361,8 +361,8 @@ func (a *app) printFindings(findings []finding, whole int, repair, asJSON bool) 
 	if len(findings) == 0 || repair {
 		return nil
 	}
-	return &hintedError{err: fmt.Errorf("check results: those of %s are damaged", count(len(findings), "task")),
-		hint: "with --repair they are moved out of the way, and vksplat farm run makes them again"}
+	return fault.WithHint(fmt.Errorf("check results: those of %s are damaged", count(len(findings), "task")),
+		"with --repair they are moved out of the way, and vksplat farm run makes them again")
 }
 
 func (a *app) farmGcCommand() *cobra.Command {
@@ -386,7 +386,7 @@ func (a *app) farmGcCommand() *cobra.Command {
 		n := 0
 		for _, t := range tasks {
 			if ctx.Err() != nil {
-				return errInterrupted
+				return fault.ErrInterrupted
 			}
 			if t.Changed.IsZero() || time.Since(t.Changed) < time.Duration(older) {
 				continue
@@ -441,7 +441,7 @@ func (f *spanFlag) Set(s string) error {
 	}
 	d, err := time.ParseDuration(s)
 	if err != nil || d < 0 {
-		return usagef("as in 30s, 10m, 6h or 30d", "%q is no length of time", s)
+		return fault.Usagef("as in 30s, 10m, 6h or 30d", "%q is no length of time", s)
 	}
 	*f = spanFlag(d)
 	return nil

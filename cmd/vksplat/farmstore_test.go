@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"vksplat/farm/store"
+	"vksplat/internal/fault"
 )
 
 // TestFetchFile fetches a file of results in place of one that is there, and leaves that where the new one is damaged.
@@ -83,24 +84,24 @@ func TestFsckAndGc(t *testing.T) {
 		}
 	}
 	job := filepath.Join(dir, "job")
-	says(exitOK, "2 tasks with whole results", "fsck", job)
-	says(exitOK, "a=1/x  model.ply", "artifacts", "ls", job)
-	says(exitOK, "job/b      model.ply", "artifacts", "ls", dir, "*.ply")
-	says(exitFailure, "there are none that match", "artifacts", "ls", job, "*.png")
-	says(exitUsage, "there is no such folder", "fsck", filepath.Join(dir, "nobody"))
+	says(fault.ExitOK, "2 tasks with whole results", "fsck", job)
+	says(fault.ExitOK, "a=1/x  model.ply", "artifacts", "ls", job)
+	says(fault.ExitOK, "job/b      model.ply", "artifacts", "ls", dir, "*.ply")
+	says(fault.ExitFailure, "there are none that match", "artifacts", "ls", job, "*.png")
+	says(fault.ExitUsage, "there is no such folder", "fsck", filepath.Join(dir, "nobody"))
 	damaged := filepath.Join(job, "b", "out", "model.ply")
 	if err := os.WriteFile(damaged, []byte("x"), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	says(exitFailure, "damaged: b: ", "fsck", job)
-	says(exitFailure, `"repaired": false`, "fsck", job, "--json")
+	says(fault.ExitFailure, "damaged: b: ", "fsck", job)
+	says(fault.ExitFailure, `"repaired": false`, "fsck", job, "--json")
 	if _, err := os.Stat(damaged); err != nil {
 		t.Error("without --repair nothing is moved: ", err)
 	}
-	says(exitOK, "moved out of the way: b: ", "fsck", job, "--repair")
-	says(exitOK, "1 task with whole results", "fsck", job)
-	says(exitOK, "0 tasks cleared", "gc", job)
-	says(exitOK, "2 tasks to clear", "gc", job, "--older", "0s", "--dry-run")
+	says(fault.ExitOK, "moved out of the way: b: ", "fsck", job, "--repair")
+	says(fault.ExitOK, "1 task with whole results", "fsck", job)
+	says(fault.ExitOK, "0 tasks cleared", "gc", job)
+	says(fault.ExitOK, "2 tasks to clear", "gc", job, "--older", "0s", "--dry-run")
 	if _, err := os.Stat(left); err != nil {
 		t.Error("--dry-run removes nothing: ", err)
 	}
@@ -108,15 +109,15 @@ func TestFsckAndGc(t *testing.T) {
 	if err := errors.Join(os.MkdirAll(filepath.Dir(mine), 0o777), os.WriteFile(mine, nil, 0o666)); err != nil {
 		t.Fatal(err)
 	}
-	says(exitOK, "kept: b/tmp/mine: it has files that no manifest names", "gc", job, "--older", "0s")
+	says(fault.ExitOK, "kept: b/tmp/mine: it has files that no manifest names", "gc", job, "--older", "0s")
 	if err := errors.Join(os.Remove(mine), os.RemoveAll(filepath.Join(job, "b", "tmp"))); err != nil {
 		t.Error("what somebody put there is gone: ", err)
 	}
-	says(exitOK, "0 tasks cleared", "gc", job, "--older", "0s")
+	says(fault.ExitOK, "0 tasks cleared", "gc", job, "--older", "0s")
 	for _, gone := range []string{left, filepath.Join(job, "b", "tmp")} {
 		if _, err := os.Stat(gone); !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("%s is still there: %v", gone, err)
 		}
 	}
-	says(exitOK, "1 task with whole results", "fsck", job)
+	says(fault.ExitOK, "1 task with whole results", "fsck", job)
 }

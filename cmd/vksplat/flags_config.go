@@ -13,6 +13,7 @@ import (
 
 	"github.com/BurntSushi/toml"
 
+	"vksplat/internal/fault"
 	"vksplat/internal/wording"
 	"vksplat/pipeline"
 )
@@ -141,9 +142,8 @@ func configError(file string, err, refused error) error {
 		return usagef("as vksplat train --print-config prints it", "check %s: %w", file, err)
 	}
 	where := fmt.Sprintf("%s:%d", file, parse.Position.Line)
-	var u *usageError
-	if errors.As(refused, &u) {
-		return &usageError{err: fmt.Errorf("check %s: %w", where, u.err), hint: u.hint}
+	if errors.Is(refused, fault.ErrUsage) {
+		return fault.Usagef("", "check %s: %w", where, refused)
 	}
 	return usagef("TOML has lines like: iterations = 30000", "check %s: %s", where, parse.Message)
 }
@@ -177,11 +177,10 @@ func (v *settingValue) take(data any) (err error) {
 		return usagef(v.option.example(), "key %s: %w", v.key, err)
 	}
 	err = v.option.value.Set(v.text)
-	var u *usageError
 	var number *strconv.NumError
 	switch {
-	case errors.As(err, &u):
-		return &usageError{err: fmt.Errorf("key %s: %w", v.key, u.err), hint: u.hint}
+	case errors.Is(err, fault.ErrUsage):
+		return fault.Usagef("", "key %s: %w", v.key, err)
 	case errors.As(err, &number):
 		return usagef(v.option.example(), "key %s: %q is no number that it can hold", v.key, v.text)
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"vksplat/internal/fault"
 	"vksplat/pipeline"
 )
 
@@ -16,7 +17,7 @@ import (
 func settingsOf(t *testing.T, args ...string) string {
 	t.Helper()
 	var out, errs bytes.Buffer
-	if code := run(append(append([]string{"train"}, args...), "--print-config"), &out, &errs); code != exitOK {
+	if code := run(append(append([]string{"train"}, args...), "--print-config"), &out, &errs); code != fault.ExitOK {
 		t.Fatalf("%q: exit code %d: %s", args, code, errs.String())
 	}
 	return out.String()
@@ -26,8 +27,8 @@ func settingsOf(t *testing.T, args ...string) string {
 func refusalOf(t *testing.T, args ...string) string {
 	t.Helper()
 	var out, errs bytes.Buffer
-	if code := run(append(append([]string{"train"}, args...), "--print-config"), &out, &errs); code != exitUsage {
-		t.Fatalf("%q: exit code %d, want %d: %s%s", args, code, exitUsage, out.String(), errs.String())
+	if code := run(append(append([]string{"train"}, args...), "--print-config"), &out, &errs); code != fault.ExitUsage {
+		t.Fatalf("%q: exit code %d, want %d: %s%s", args, code, fault.ExitUsage, out.String(), errs.String())
 	}
 	return errs.String()
 }
@@ -315,8 +316,8 @@ func FuzzSettings(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data string) {
 		got, err := parseSettings("f.toml", data)
 		if err != nil {
-			if exitCode(err) != exitUsage || hint(err) == "" {
-				t.Fatalf("%v: exit code %d, hint %q", err, exitCode(err), hint(err))
+			if fault.ExitCode(err) != fault.ExitUsage || fault.Hint(err) == "" {
+				t.Fatalf("%v: exit code %d, hint %q", err, fault.ExitCode(err), fault.Hint(err))
 			}
 			return
 		}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"vksplat/internal/fault"
 	"vksplat/pipeline"
 	"vksplat/scene"
 	"vksplat/scene/initial"
@@ -247,7 +248,7 @@ func (o *trainOptions) check() error {
 		}
 	}
 	if err := c.Validate(); err != nil {
-		return &usageError{err: err, hint: "see: vksplat train --help-all"}
+		return fault.Usagef("see: vksplat train --help-all", "%w", err)
 	}
 	switch {
 	case o.dryRun && o.checkpoints.resume != "":

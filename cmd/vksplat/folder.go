@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"time"
+
+	"vksplat/internal/fault"
 )
 
 // probeBytes is how much claimFolder writes to see whether the disk has room at all.
@@ -17,7 +19,7 @@ const probeBytes = 1 << 20
 const lockName = ".lock"
 
 // errBusy is the error of a folder that another run is writing to.
-var errBusy = errors.New("another run is writing there")
+var errBusy = fault.Sentinel(fault.ErrTryAgain, "another run is writing there", nil)
 
 // claimFolder makes dir and proves that files can be written in it, so that a
 // long run does not find out at its end. With exclusive, no second run gets dir
@@ -56,7 +58,7 @@ func claimFolder(dir string, exclusive bool) (release func(), err error) {
 // seconds.
 const lockPatience = 8 * time.Second
 
-// waitForLock takes the lock on path, or gives errInterrupted once ctx has ended.
+// waitForLock takes the lock on path, or gives fault.ErrInterrupted once ctx has ended.
 func waitForLock(ctx context.Context, path string) (func(), error) {
 	for start := time.Now(); ; {
 		free, err := lockFile(path)
@@ -65,7 +67,7 @@ func waitForLock(ctx context.Context, path string) (func(), error) {
 		}
 		select {
 		case <-ctx.Done():
-			return nil, errInterrupted
+			return nil, fault.ErrInterrupted
 		case <-time.After(100 * time.Millisecond):
 		}
 	}
@@ -101,22 +103,22 @@ func probe(dir string) error {
 
 // folderError says what can be done about a folder that cannot be written to.
 func folderError(dir string, err error) error {
-	if errors.Is(err, errInterrupted) {
+	if errors.Is(err, fault.ErrInterrupted) {
 		return err
 	}
 	err = fmt.Errorf("write to folder %s: %w", dir, pathless(err))
 	switch {
 	case errors.Is(err, errBusy):
-		return &hintedError{err: err, hint: "wait until it has ended, or choose another folder"}
+		return fault.WithHint(err, "wait until it has ended, or choose another folder")
 	case errors.Is(err, syscall.ENOENT), errors.Is(err, syscall.ENAMETOOLONG), errors.Is(err, syscall.ELOOP), errors.Is(err, syscall.EINVAL):
-		return &usageError{err: err, hint: "no folder of that name can be made there: choose another"}
+		return fault.Usagef("no folder of that name can be made there: choose another", "%w", err)
 	case errors.Is(err, syscall.ENOTDIR):
-		return &usageError{err: err, hint: "a file has that name, or that of a folder above: choose another folder"}
+		return fault.Usagef("a file has that name, or that of a folder above: choose another folder", "%w", err)
 	}
 	if errors.Is(err, syscall.EROFS) {
-		return &hintedError{err: err, hint: "nothing can be written there: choose another folder"}
+		return fault.WithHint(err, "nothing can be written there: choose another folder")
 	}
-	return &hintedError{err: err, hint: "choose another folder, or make room and give write permission there"}
+	return fault.WithHint(err, "choose another folder, or make room and give write permission there")
 }
 
 // pathless strips the path, which the message around it names already.

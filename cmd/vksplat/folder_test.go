@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"vksplat/internal/fault"
 )
 
 // TestClaimFolder wants a folder to be one run's at a time, and a release to leave nothing behind.
@@ -14,7 +16,7 @@ func TestClaimFolder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := claimFolder(dir, true); !errors.Is(err, errBusy) || exitCode(err) != exitRetry || hint(err) == "" {
+	if _, err := claimFolder(dir, true); !errors.Is(err, errBusy) || fault.ExitCode(err) != fault.ExitTryAgain || fault.Hint(err) == "" {
 		t.Errorf("a second run: %v", err)
 	}
 	shared, err := claimFolder(dir, false)
@@ -55,7 +57,7 @@ func TestRenderClaims(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer release()
-	if _, err := o.claim(); !errors.Is(err, errBusy) || exitCode(err) != exitRetry || hint(err) == "" {
+	if _, err := o.claim(); !errors.Is(err, errBusy) || fault.ExitCode(err) != fault.ExitTryAgain || fault.Hint(err) == "" {
 		t.Errorf("a second render: %v", err)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"vksplat/internal/fault"
 	"vksplat/pipeline"
 	"vksplat/scene"
 	"vksplat/scene/initial"
@@ -56,6 +57,6 @@ func (r *trainRun) makePlan(cams []scene.Camera, splats int, o pipeline.TrainerO
 	}
 	r.config.Splats, r.plan = plan.Ceiling, plan
 	r.noteLater(fmt.Sprintf("memory has room for %s: the model ends with as many (raise %s, use smaller photos with --downscale, or --precision mixed)",
-		count(plan.Ceiling, "splat"), r.device.MemoryFlag()))
+		count(plan.Ceiling, "splat"), fault.Setting(r.device.MemorySetting())))
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"vksplat/internal/fault"
 	"vksplat/pipeline"
 )
 
@@ -125,14 +126,14 @@ func (s *saver) protect(list []checkpointFile) error {
 	for _, f := range slices.Backward(list) {
 		c, err := pipeline.OpenCheckpoint(f.path)
 		if err != nil {
-			return usagef("move it away, replace it with --overwrite, or choose another folder", "%s is no whole checkpoint of this program", f.path)
+			return fault.Usagef("move it away, replace it with --overwrite, or choose another folder", "%s is no whole checkpoint of this program", f.path)
 		}
 		h := c.Header
 		if err := c.Close(); err != nil {
 			return err
 		}
 		if whole++; whole == 1 && h.Step < h.Config.Iterations {
-			return usagef("go on with --resume, start over with --overwrite, or choose another folder",
+			return fault.Usagef("go on with --resume, start over with --overwrite, or choose another folder",
 				"%s holds a run that stopped after step %d of %d", s.r.out, h.Step, h.Config.Iterations)
 		}
 	}
@@ -149,7 +150,7 @@ func refuseFormer(out string, checkpoints int, hint string) error {
 	if text == "" {
 		return nil
 	}
-	return usagef(hint, "%s holds an earlier run: %s", out, text)
+	return fault.Usagef(hint, "%s holds an earlier run: %s", out, text)
 }
 
 // formerText names the models in out and so many checkpoints, "" for none.

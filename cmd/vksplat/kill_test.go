@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"vksplat/internal/fault"
 	"vksplat/scene"
 	"vksplat/scene/ply"
 	"vksplat/scene/synth"
@@ -189,7 +190,7 @@ func TestAbort(t *testing.T) {
 		cmd := exec.Command(os.Args[0], "-test.run=^TestAbort$")
 		cmd.Env = append(os.Environ(), ownProcess+"="+dir, by+"="+s)
 		out, err := cmd.CombinedOutput()
-		if cmd.ProcessState.ExitCode() != exitInterrupted || !bytes.Contains(out, []byte("vksplat: aborted")) {
+		if cmd.ProcessState.ExitCode() != fault.ExitInterrupted || !bytes.Contains(out, []byte("vksplat: aborted")) {
 			t.Errorf("%s: %v\n%s", s, err, out)
 		}
 		if isFile(filepath.Join(dir, lockName)) {
@@ -261,7 +262,7 @@ func TestInterruptedEvaluation(t *testing.T) {
 				t.Fatal(err)
 			}
 			_ = cmd.Wait()
-			if code := cmd.ProcessState.ExitCode(); code != exitInterrupted {
+			if code := cmd.ProcessState.ExitCode(); code != fault.ExitInterrupted {
 				t.Fatalf("exit code %d\n%s", code, said)
 			}
 			for _, text := range append(c.says, "stopping after this picture, then saving") {

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"vksplat/internal/fault"
 )
 
 // TestDeviceLost trains on devices that are lost in the middle: the exit code is that of what can be tried again, nothing hangs, the error names the device, the
@@ -37,7 +39,7 @@ func TestDeviceLost(t *testing.T) {
 				cmd := exec.Command("vksplat", args(out, every, more...)...)
 				cmd.Env = append(os.Environ(), "VKSPLAT_LIMITS="+limits)
 				text, _ := cmd.CombinedOutput()
-				if cmd.ProcessState.ExitCode() != exitRetry || !strings.Contains(string(text), "device 0, ") {
+				if cmd.ProcessState.ExitCode() != fault.ExitTryAgain || !strings.Contains(string(text), "device 0, ") {
 					t.Fatalf("%v\n%s", cmd.ProcessState, text)
 				}
 				return string(text)

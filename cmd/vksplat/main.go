@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"vksplat/farm/child"
+	"vksplat/internal/fault"
 )
 
 // processStart is about when the process began, for the seconds of the whole run.
@@ -56,7 +57,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	}
 	err = out.checked(err)
 	a.report(err)
-	return exitCode(err)
+	return fault.ExitCode(err)
 }
 
 // root builds the tree of subcommands.

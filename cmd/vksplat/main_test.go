@@ -25,25 +25,25 @@ func TestExitCode(t *testing.T) {
 		err  error
 		want int
 	}{
-		{nil, exitOK},
-		{errors.New("defect"), exitFailure},
-		{usagef("", "nonsense"), exitUsage},
-		{&fault.Error{Op: "read", Err: errors.New("cut short")}, exitData},
-		{&fault.Error{Op: "write", Err: syscall.ENOSPC, Kind: fault.ErrTryAgain}, exitRetry},
-		{&os.PathError{Op: "write", Err: syscall.EROFS}, exitRetry},
-		{fmt.Errorf("pipeline: step: %w", pipeline.ErrDeviceLost), exitRetry},
-		{&fault.Error{Op: "write", Path: "x", Err: pipeline.ErrDeviceLost}, exitRetry},
-		{pipeline.ErrOutOfMemory, exitRetry},
-		{fmt.Errorf("pipeline: train step 7: %w", pipeline.ErrNoSplats), exitData},
-		{fmt.Errorf("vk: read limits: %w", pipeline.ErrBadLimits), exitUsage},
-		{fmt.Errorf("%w after step 3", errInterrupted), exitInterrupted},
-		{context.Canceled, exitInterrupted},
+		{nil, fault.ExitOK},
+		{errors.New("defect"), fault.ExitFailure},
+		{fault.Usagef("", "nonsense"), fault.ExitUsage},
+		{&fault.Error{Op: "read", Err: errors.New("cut short")}, fault.ExitData},
+		{&fault.Error{Op: "write", Err: syscall.ENOSPC, Kind: fault.ErrTryAgain}, fault.ExitTryAgain},
+		{&os.PathError{Op: "write", Err: syscall.EROFS}, fault.ExitTryAgain},
+		{fmt.Errorf("step: %w", pipeline.ErrDeviceLost), fault.ExitTryAgain},
+		{&fault.Error{Op: "write", Path: "x", Err: pipeline.ErrDeviceLost}, fault.ExitTryAgain},
+		{pipeline.ErrOutOfMemory, fault.ExitTryAgain},
+		{fmt.Errorf("train step 7: %w", pipeline.ErrNoSplats), fault.ExitData},
+		{fmt.Errorf("read limits: %w", pipeline.ErrBadLimits), fault.ExitUsage},
+		{fmt.Errorf("%w after step 3", fault.ErrInterrupted), fault.ExitInterrupted},
+		{context.Canceled, fault.ExitInterrupted},
 	}
 	for _, tt := range tests {
-		if got := exitCode(tt.err); got != tt.want {
+		if got := fault.ExitCode(tt.err); got != tt.want {
 			t.Errorf("%v: exit code %d, want %d", tt.err, got, tt.want)
 		}
-		if got := exitCode(errors.Join(tt.err, nil)); got != tt.want {
+		if got := fault.ExitCode(errors.Join(tt.err, nil)); got != tt.want {
 			t.Errorf("%v, joined: exit code %d, want %d", tt.err, got, tt.want)
 		}
 	}
@@ -89,8 +89,8 @@ func TestReadOrigin(t *testing.T) {
 	if err := os.WriteFile(dir+"/"+originFile, []byte("{"), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := readOrigin(dir, other); exitCode(err) != exitData || hint(err) == "" {
-		t.Errorf("of a damaged file: %v, exit code %d, hint %q", err, exitCode(err), hint(err))
+	if _, err := readOrigin(dir, other); fault.ExitCode(err) != fault.ExitData || fault.Hint(err) == "" {
+		t.Errorf("of a damaged file: %v, exit code %d, hint %q", err, fault.ExitCode(err), fault.Hint(err))
 	}
 }
 
@@ -202,7 +202,7 @@ func TestErrorLines(t *testing.T) {
 	var errs bytes.Buffer
 	a := newApp(nil, nil, &errs)
 	one := errors.New("no room")
-	a.report(errors.Join(&hintedError{err: fmt.Errorf("save: %w", errors.Join(one, errors.New("no rights"))), hint: "Make room."}, one, errors.New("no rights")))
+	a.report(errors.Join(fault.WithHint(fmt.Errorf("save: %w", errors.Join(one, errors.New("no rights"))), "Make room."), one, errors.New("no rights")))
 	if got, want := errs.String(), "vksplat: error: save: no room\nvksplat: error: no rights\nvksplat: error: no room\nhint: make room\n"; got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
@@ -216,13 +216,13 @@ func TestOutputChecked(t *testing.T) {
 		want       string
 		code       int
 	}{
-		{nil, nil, "", exitOK},
-		{syscall.EPIPE, nil, "", exitOK},
-		{syscall.EPIPE, errPrint, "", exitOK},
-		{syscall.EPIPE, other, "other", exitFailure},
-		{syscall.ENOSPC, nil, "write to standard output: no space left on device", exitRetry},
-		{syscall.ENOSPC, errPrint, "write to standard output: no space left on device", exitRetry},
-		{syscall.EIO, other, "other\nwrite to standard output: input/output error", exitRetry},
+		{nil, nil, "", fault.ExitOK},
+		{syscall.EPIPE, nil, "", fault.ExitOK},
+		{syscall.EPIPE, errPrint, "", fault.ExitOK},
+		{syscall.EPIPE, other, "other", fault.ExitFailure},
+		{syscall.ENOSPC, nil, "write to standard output: no space left on device", fault.ExitTryAgain},
+		{syscall.ENOSPC, errPrint, "write to standard output: no space left on device", fault.ExitTryAgain},
+		{syscall.EIO, other, "other\nwrite to standard output: input/output error", fault.ExitTryAgain},
 	} {
 		o := &output{w: failingWriter{tt.write}}
 		_, failed := o.Write([]byte("x"))
@@ -234,8 +234,8 @@ func TestOutputChecked(t *testing.T) {
 		if err != nil {
 			got = err.Error()
 		}
-		if got != tt.want || exitCode(err) != tt.code {
-			t.Errorf("%v, then %v: %q, exit code %d", tt.write, tt.err, got, exitCode(err))
+		if got != tt.want || fault.ExitCode(err) != tt.code {
+			t.Errorf("%v, then %v: %q, exit code %d", tt.write, tt.err, got, fault.ExitCode(err))
 		}
 	}
 }

@@ -60,7 +60,7 @@ func (a *app) mergeCommand() *cobra.Command {
 	a.completes(cmd, table)
 	cmd.RunE = a.runs(func(args []string) error {
 		if o.finetune < 0 {
-			return usagef("give a number of steps from 1 up", "flag --finetune: %d", o.finetune)
+			return fault.Usagef("give a number of steps from 1 up", "flag --finetune: %d", o.finetune)
 		}
 		o.plan = args[0]
 		ctx, stop := a.interruptible(always("stopping"))
@@ -105,7 +105,7 @@ type merger struct {
 func (a *app) merge(ctx context.Context, o *mergeOptions) (err error) {
 	defer func() {
 		if errors.Is(err, context.Canceled) {
-			err = errInterrupted
+			err = fault.ErrInterrupted
 		}
 		err = memoryHint(err)
 	}()
@@ -225,7 +225,7 @@ func (p *planFile) allTrained() error {
 			which = fmt.Sprintf("%d blocks are", n)
 		}
 	}
-	return &hintedError{err: fmt.Errorf("merge %s: %w: %s not trained to the end", p.dir, fault.ErrData, which), hint: "vksplat train " + quoted(p.dir) + " trains what is left and merges"}
+	return fault.WithHint(fmt.Errorf("merge %s: %w: %s not trained to the end", p.dir, fault.ErrData, which), "vksplat train "+quoted(p.dir)+" trains what is left and merges")
 }
 
 // model is the file of the merged scene.
@@ -380,9 +380,9 @@ func (m *merger) finetuned(ctx context.Context) error {
 	m.app.printf("going on with the merged scene: vksplat %s\n", strings.Join(quotedAll(args), " "))
 	if err := m.app.runHere(ctx, program, args); err != nil {
 		if ctx.Err() != nil {
-			return errInterrupted
+			return fault.ErrInterrupted
 		}
-		return &hintedError{err: fmt.Errorf("finetune %s: %w", m.plan.dir, err), hint: "the merged scene is complete without it: " + m.out}
+		return fault.WithHint(fmt.Errorf("finetune %s: %w", m.plan.dir, err), "the merged scene is complete without it: "+m.out)
 	}
 	return nil
 }

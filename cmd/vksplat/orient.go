@@ -23,7 +23,7 @@ func (a *app) upright(o *convertOptions) (splatfile.Similarity, error) {
 	file := o.cameras
 	if file == "" {
 		if file = findCameras(o.in[0], camerasBeside, true); file == "" {
-			return splatfile.Unmoved(), usagef("name them: --cameras SCENE or --cameras OUT/cameras.json", "flag --orient: there are no cameras near %s", o.in[0])
+			return splatfile.Unmoved(), fault.Usagef("name them: --cameras SCENE or --cameras OUT/cameras.json", "flag --orient: there are no cameras near %s", o.in[0])
 		}
 		a.note("up is taken from the cameras in " + file)
 	}
@@ -77,9 +77,9 @@ var longFlag = regexp.MustCompile(`--[\w-]+`)
 // ofCapture is the error of a capture in a command that has no flags about how it is read: a hint that names some sends to one that has.
 func ofCapture(path string, err error) error {
 	table := newTrainOptions().table()
-	for _, word := range longFlag.FindAllString(hint(err), -1) {
+	for _, word := range longFlag.FindAllString(fault.Hint(err), -1) {
 		if find(table, word[2:]) != nil {
-			return &hintedError{err: err, hint: "vksplat inspect " + photo.ShellWord(path) + " says more about it, and what can be done"}
+			return fault.WithHint(err, "vksplat inspect "+photo.ShellWord(path)+" says more about it, and what can be done")
 		}
 	}
 	return err

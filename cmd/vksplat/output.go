@@ -51,7 +51,7 @@ func (o *output) checked(err error) error {
 	case gone, o.at == nil:
 		return err
 	}
-	lost := &hintedError{err: fmt.Errorf("write to standard output: %w", pathless(o.at)), hint: "text is missing there, and nothing else; make room, or send it elsewhere"}
+	lost := fault.WithHint(fmt.Errorf("write to standard output: %w", pathless(o.at)), "text is missing there, and nothing else; make room, or send it elsewhere")
 	if err == nil || errors.Is(err, o.at) {
 		return lost
 	}
@@ -127,17 +127,20 @@ func (a *app) report(err error) {
 	a.text.Lock()
 	defer a.text.Unlock()
 	a.show.endLine()
+	if causes := fault.Causes(err); causes != "" {
+		_, _ = fmt.Fprintln(a.stderr, causes)
+	}
 	for _, line := range linesOf(err) {
 		_, _ = fmt.Fprintf(a.stderr, "vksplat: error: %s\n", wording.PrintableLines(line))
 	}
-	if h := hint(err); h != "" {
+	if h := fault.Hint(err); h != "" {
 		_, _ = fmt.Fprintf(a.stderr, "hint: %s\n", wording.PrintableLines(hintStyle(h)))
 	}
 }
 
 // linesOf are the texts of an error and of those that are joined in it, each once, without the names of packages.
 func linesOf(err error) (lines []string) {
-	for line := range strings.SplitSeq(fault.Text(err), "\n") {
+	for line := range strings.SplitSeq(err.Error(), "\n") {
 		if line = strings.TrimSpace(line); line != "" && !slices.Contains(lines, line) {
 			lines = append(lines, line)
 		}

@@ -74,7 +74,7 @@ func newPictureWriters(atOnce int, show *progress) *pictureWriters {
 func (w *pictureWriters) take(ctx context.Context, next func() (none bool, err error)) (*picture.Picture, error) {
 	for none := false; ; {
 		if ctx.Err() != nil {
-			return nil, errInterrupted
+			return nil, fault.ErrInterrupted
 		}
 		if err := w.failed(); err != nil {
 			return nil, err

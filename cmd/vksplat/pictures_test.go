@@ -6,6 +6,7 @@ import (
 	"io"
 	"testing"
 
+	"vksplat/internal/fault"
 	"vksplat/scene/picture"
 )
 
@@ -72,7 +73,7 @@ func TestPictureWriters(t *testing.T) {
 	}
 	stopped, cancel := context.WithCancel(context.Background())
 	cancel()
-	if _, err := newPictureWriters(1, nil).take(stopped, nil); !errors.Is(err, errInterrupted) {
+	if _, err := newPictureWriters(1, nil).take(stopped, nil); !errors.Is(err, fault.ErrInterrupted) {
 		t.Errorf("stopped: %v", err)
 	}
 }

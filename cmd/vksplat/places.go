@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"vksplat/internal/fault"
 	"vksplat/scene/splatfile"
 )
 
@@ -23,16 +24,16 @@ func refusePlace(dir, flag string, own ...string) error {
 	const hint = "name a new folder, which is made"
 	at := resolved(dir)
 	if home, err := os.UserHomeDir(); err == nil && at == resolved(home) {
-		return usagef(hint, "%s%s is your home folder", flag, dir)
+		return fault.Usagef(hint, "%s%s is your home folder", flag, dir)
 	}
 	if here, err := os.Getwd(); err == nil && within(resolved(here), at) {
-		return usagef(hint, "%s%s is a folder with other files, which this command is run in or below", flag, dir)
+		return fault.Usagef(hint, "%s%s is a folder with other files, which this command is run in or below", flag, dir)
 	}
 	if name := captureMark(dir, "images", "sparse", "transforms.json", "transforms_train.json"); name != "" {
-		return usagef(hint, "%s%s looks like a capture: it holds %s", flag, dir, name)
+		return fault.Usagef(hint, "%s%s looks like a capture: it holds %s", flag, dir, name)
 	}
 	if name := captureMark(filepath.Dir(at), "sparse", "transforms.json", "transforms_train.json"); name != "" {
-		return usagef(hint, "%s%s looks like a folder of a capture: beside it is %s", flag, dir, name)
+		return fault.Usagef(hint, "%s%s looks like a folder of a capture: beside it is %s", flag, dir, name)
 	}
 	return nil
 }

@@ -125,15 +125,15 @@ func ofPlan(path string, err error) error {
 		return nil
 	}
 	if asideIn(path) != "" {
-		return &hintedError{err: err, hint: asideText(path)}
+		return fault.WithHint(err, asideText(path))
 	}
 	if !isPlan(path) {
 		return err
 	}
 	if merged := filepath.Join(path, mergedFolder); isFolder(merged) {
-		return &hintedError{err: err, hint: "this is a plan; name its merged scene: " + quoted(merged)}
+		return fault.WithHint(err, "this is a plan; name its merged scene: "+quoted(merged))
 	}
-	return &hintedError{err: err, hint: "this is a plan; make its model first: vksplat train " + quoted(path)}
+	return fault.WithHint(err, "this is a plan; make its model first: vksplat train "+quoted(path))
 }
 
 // planError is the error of a plan that cannot be used.
@@ -200,7 +200,7 @@ func (p *planFile) check(path string) error {
 func (p *planFile) load(o scene.LoadOptions) (*scene.Capture, error) {
 	c, err := load.Capture(p.Capture.Scene, o)
 	if err != nil && !isFolder(p.Capture.Scene) {
-		return nil, &hintedError{err: err, hint: "put the capture back there, or write its new place into " + quoted(filepath.Join(p.dir, planName)) + ` as "scene"`}
+		return nil, fault.WithHint(err, "put the capture back there, or write its new place into "+quoted(filepath.Join(p.dir, planName))+` as "scene"`)
 	}
 	if err != nil {
 		return nil, err

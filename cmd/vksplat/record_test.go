@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"vksplat/internal/fault"
 	"vksplat/pipeline"
 	"vksplat/scene"
 	"vksplat/scene/results"
@@ -306,8 +307,8 @@ func TestWatch(t *testing.T) {
 		if (rec.blind != nil) != test.blind || strings.Contains(said.String(), "nothing is learnt") != test.warned {
 			t.Errorf("%s: error %v, said %q", test.name, rec.blind, said.String())
 		}
-		if test.blind && (exitCode(rec.blind) != exitData || hint(rec.blind) == "") {
-			t.Errorf("%s: exit code %d, hint %q", test.name, exitCode(rec.blind), hint(rec.blind))
+		if test.blind && (fault.ExitCode(rec.blind) != fault.ExitData || fault.Hint(rec.blind) == "") {
+			t.Errorf("%s: exit code %d, hint %q", test.name, fault.ExitCode(rec.blind), fault.Hint(rec.blind))
 		}
 	}
 }

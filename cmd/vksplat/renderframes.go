@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"vksplat/internal/fault"
 	"vksplat/pipeline"
 	"vksplat/scene"
 	"vksplat/scene/picture"
@@ -151,7 +152,7 @@ func (r *rendering) todo() (list []int) {
 // stopped returns the error of a user's stop, nil without one.
 func stopped(ctx context.Context) error {
 	if ctx.Err() != nil {
-		return errInterrupted
+		return fault.ErrInterrupted
 	}
 	return nil
 }

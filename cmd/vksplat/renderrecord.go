@@ -46,7 +46,7 @@ func (a *app) keepFormer(r *rendering, splats *scene.Splats) error {
 	for i := range r.shots {
 		file := r.shots[i].name + r.suffix()
 		if seen[file] {
-			return usagef("give a --name with a number", "two pictures would be named %s", file)
+			return fault.Usagef("give a --name with a number", "two pictures would be named %s", file)
 		}
 		seen[file] = true
 		want := shotHash(settings, &r.shots[i].camera)
@@ -64,11 +64,11 @@ func (a *app) keepFormer(r *rendering, splats *scene.Splats) error {
 					cut++
 				}
 			case r.isPhoto(full):
-				return usagef("choose another folder", "%s is a photo of the capture", full)
+				return fault.Usagef("choose another folder", "%s is a photo of the capture", full)
 			case known && !r.o.overwrite:
-				return usagef("choose another folder, or replace its pictures with --overwrite", "%s is of another render", full)
+				return fault.Usagef("choose another folder, or replace its pictures with --overwrite", "%s is of another render", full)
 			case !r.o.overwrite:
-				return usagef("choose another folder, or replace its pictures with --overwrite", "%s is there already, and no render wrote it", full)
+				return fault.Usagef("choose another folder, or replace its pictures with --overwrite", "%s is there already, and no render wrote it", full)
 			default:
 				stale = append(stale, full)
 			}
@@ -143,10 +143,10 @@ func readRecord(path string, overwrite bool) (*renderRecord, error) {
 		err = strictjson.JSONError(json.Unmarshal(data, record))
 	}
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, &hintedError{err: fmt.Errorf("read %s: %w: %w", path, fault.ErrData, pathless(err)), hint: "render writes this file; remove it and draw all pictures again with --overwrite, or choose another folder"}
+		return nil, fault.WithHint(fmt.Errorf("read %s: %w: %w", path, fault.ErrData, pathless(err)), "render writes this file; remove it and draw all pictures again with --overwrite, or choose another folder")
 	}
 	if err == nil && record.Pictures == nil && !overwrite {
-		return nil, usagef("choose another folder, or replace it with --overwrite", "%s is there already, and no render wrote it", path)
+		return nil, fault.Usagef("choose another folder, or replace it with --overwrite", "%s is there already, and no render wrote it", path)
 	}
 	if record.Pictures == nil {
 		record.Pictures = map[string]string{}

@@ -42,9 +42,9 @@ func (o *renderOptions) findFiles() (err error) {
 // noCameras is the error of a render that nothing says the views of.
 func (o *renderOptions) noCameras() error {
 	if o.run != "" {
-		return usagef("give the capture that it was trained on: --cameras SCENE", "%s has no cameras.json to render from", o.run)
+		return fault.Usagef("give the capture that it was trained on: --cameras SCENE", "%s has no cameras.json to render from", o.run)
 	}
-	return usagef("give --cameras SCENE or cameras.json, or train's folder in place of the model", "--cameras is required for the views of a file")
+	return fault.Usagef("give --cameras SCENE or cameras.json, or train's folder in place of the model", "--cameras is required for the views of a file")
 }
 
 // defaultCamera is what trajectory files without a lens are flown with where there is no photo.
@@ -77,7 +77,7 @@ func (o *renderOptions) flight(c *scene.Capture, origin [3]float64) ([]scene.Cam
 	}
 	t, err := trajectory.Read(o.trajectory, like, o.dataparser)
 	if meant := didYouMean(o.trajectory, trajectory.Names(), ""); meant != "" && errors.Is(err, os.ErrNotExist) {
-		err = &hintedError{err: err, hint: meant + " Other names are those of files, see docs/render.md"}
+		err = fault.WithHint(err, meant+" Other names are those of files, see docs/render.md")
 	}
 	if err != nil {
 		return nil, err
@@ -92,7 +92,7 @@ func (o *renderOptions) flight(c *scene.Capture, origin [3]float64) ([]scene.Cam
 			last = min(last, first+o.seconds)
 		}
 		if (last-first)*o.fps > 1e6 {
-			return nil, usagef("up to a million pictures are possible", "%s: %g seconds at %g pictures a second", o.trajectory, last-first, o.fps)
+			return nil, fault.Usagef("up to a million pictures are possible", "%s: %g seconds at %g pictures a second", o.trajectory, last-first, o.fps)
 		}
 		times := make([]float64, 1+int(math.Floor((last-first)*o.fps+1e-6)))
 		for i := range times {
@@ -115,7 +115,7 @@ func (o *renderOptions) shots(c *scene.Capture, flown []scene.Camera, splats *sc
 			cams = o.splitViews(c)
 		}
 		if len(cams) == 0 {
-			return nil, &hintedError{err: fmt.Errorf("%s: %w: no photo is of the split %s", o.cameras, fault.ErrData, o.split), hint: "photos are held out by train --eval"}
+			return nil, fault.WithHint(fmt.Errorf("%s: %w: no photo is of the split %s", o.cameras, fault.ErrData, o.split), "photos are held out by train --eval")
 		}
 	case o.fromFile():
 		cams, named = flown, false

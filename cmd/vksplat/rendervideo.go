@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 
+	"vksplat/internal/fault"
 	"vksplat/scene"
 	"vksplat/scene/photo"
 	"vksplat/scene/picture"
@@ -61,7 +62,7 @@ func (a *app) startVideo(r *rendering, cams []scene.Camera) error {
 	width, height := cams[0].Width, cams[0].Height
 	for _, c := range cams {
 		if c.Width != width || c.Height != height {
-			return usagef("give one with --size WxH", "the pictures of a video have one size, these have %dx%d and %dx%d", width, height, c.Width, c.Height)
+			return fault.Usagef("give one with --size WxH", "the pictures of a video have one size, these have %dx%d and %dx%d", width, height, c.Width, c.Height)
 		}
 	}
 	if r.panorama != nil {
@@ -141,7 +142,7 @@ func and(f, g func()) func() {
 // checkVideoFolder refuses a folder that is not there.
 func checkVideoFolder(file string) error {
 	if dir := filepath.Dir(file); !isFolder(dir) {
-		return usagef("make the folder first, or choose another", "flag --video: there is no folder %s", dir)
+		return fault.Usagef("make the folder first, or choose another", "flag --video: there is no folder %s", dir)
 	}
 	return nil
 }
@@ -151,8 +152,8 @@ func fpsText(fps float64) string { return strconv.FormatFloat(fps, 'f', -1, 64) 
 
 // Errors of the program that makes videos.
 var (
-	errNoFFmpeg = errors.New("ffmpeg is not installed")
-	errFFmpeg   = errors.New("ffmpeg failed")
+	errNoFFmpeg = fault.Sentinel(fault.ErrMachine, "ffmpeg is not installed", nil)
+	errFFmpeg   = fault.Sentinel(fault.ErrMachine, "ffmpeg failed", nil)
 )
 
 // picturesInstead has pictures written for a video that cannot be made, and says with which command it can once they are there.
@@ -160,7 +161,7 @@ func (a *app) picturesInstead(r *rendering) error {
 	o := r.o
 	r.missing = true
 	if r.kind.Format == picture.FormatEXR || r.kind.Format == picture.FormatNPY || r.kind.Alpha || o.format == formatNone {
-		return &hintedError{err: fmt.Errorf("write video %s: %w", o.video, errNoFFmpeg), hint: "install ffmpeg, or leave --video out"}
+		return fault.WithHint(fmt.Errorf("write video %s: %w", o.video, errNoFFmpeg), "install ffmpeg, or leave --video out")
 	}
 	if o.out == "" {
 		o.out = strings.TrimSuffix(o.video, filepath.Ext(o.video)) + "_frames"
@@ -190,7 +191,7 @@ func (r *rendering) errorWithoutFFmpeg() error {
 	for i := range args {
 		args[i] = photo.ShellWord(args[i])
 	}
-	return &hintedError{err: fmt.Errorf("write video %s: %w; the pictures are written", o.video, errNoFFmpeg), hint: "install ffmpeg and run: " + strings.Join(args, " ")}
+	return fault.WithHint(fmt.Errorf("write video %s: %w; the pictures are written", o.video, errNoFFmpeg), "install ffmpeg and run: "+strings.Join(args, " "))
 }
 
 // write adds a picture to the video.
@@ -214,8 +215,8 @@ func (v *videoPipe) wrong(err error) error {
 	if text == "" {
 		text = err.Error()
 	}
-	return &hintedError{err: fmt.Errorf("write video %s: %w: %s", v.file, errFFmpeg, strings.ReplaceAll(text, "\n", "; ")),
-		hint: "look at what ffmpeg says; it must have been built with libx264 (libvpx-vp9 for .webm), and the disk must have room"}
+	return fault.WithHint(fmt.Errorf("write video %s: %w: %s", v.file, errFFmpeg, strings.ReplaceAll(text, "\n", "; ")),
+		"look at what ffmpeg says; it must have been built with libx264 (libvpx-vp9 for .webm), and the disk must have room")
 }
 
 // finish ends the video and puts it in its place.

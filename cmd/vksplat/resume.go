@@ -106,8 +106,8 @@ func (s *saver) findNewest(list []checkpointFile) error {
 		s.r.warnLater(text)
 	}
 	if n := len(list); n > 0 {
-		return &hintedError{err: fmt.Errorf("resume %s: %w: no checkpoint of %d can be read", s.r.out, fault.ErrData, n),
-			hint: "choose another folder, or start over with --overwrite in place of --resume, which removes " + formerText(s.r.out, n)}
+		return fault.WithHint(fmt.Errorf("resume %s: %w: no checkpoint of %d can be read", s.r.out, fault.ErrData, n),
+			"choose another folder, or start over with --overwrite in place of --resume, which removes "+formerText(s.r.out, n))
 	}
 	if err := refuseFormer(s.r.out, 0, "replace it with --overwrite in place of --resume, or choose another folder"); err != nil {
 		return err
@@ -141,7 +141,7 @@ func (s *saver) openFile(list []checkpointFile) (err error) {
 	step := s.from.Header.Step
 	later := slices.DeleteFunc(list, func(f checkpointFile) bool { return f.step <= step })
 	if text := contentText(len(later), len(modelsAbove(s.r.out, step))); text != "" {
-		return usagef("add --overwrite to replace them, or name another folder with -m", "%s holds what the run did after step %d: %s", s.r.out, step, text)
+		return fault.Usagef("add --overwrite to replace them, or name another folder with -m", "%s holds what the run did after step %d: %s", s.r.out, step, text)
 	}
 	return nil
 }
@@ -161,11 +161,9 @@ func (s *saver) compare(capture pipeline.CaptureRecord) ([]pipeline.Change, erro
 		return nil, err
 	}
 	if s.from.Hidden > 0 && !s.o.accept {
-		return nil, &hintedError{
-			err: fmt.Errorf("resume %s: %w: an earlier version trained it with a near plane of its own for each view (clearance %g), which hides splats that every other program draws",
-				s.from.Path(), fault.ErrData, s.from.Hidden),
-			hint: "train it anew, or go on with all splats drawn: --accept-changes",
-		}
+		return nil, fault.Data("resume", s.from.Path(), "train it anew, or go on with all splats drawn: --accept-changes",
+			"%w: an earlier version trained it with a near plane of its own for each view (clearance %g), "+
+				"which hides splats that every other program draws", fault.ErrData, s.from.Hidden)
 	}
 	changes := s.from.Changes(s.r.config, capture)
 	if len(changes) == 0 || s.o.accept {
@@ -175,7 +173,7 @@ func (s *saver) compare(capture pipeline.CaptureRecord) ([]pipeline.Change, erro
 	for i, c := range changes {
 		words[i] = c.String()
 	}
-	return nil, usagef("give what the run was started with, or go on with the new values: --accept-changes",
+	return nil, fault.Usagef("give what the run was started with, or go on with the new values: --accept-changes",
 		"%s was made otherwise: %s", s.from.Path(), strings.Join(words, "; "))
 }
 

@@ -19,6 +19,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"vksplat/internal/fault"
 	"vksplat/pipeline"
 	"vksplat/scene/synth"
 )
@@ -215,8 +216,8 @@ func cmdInterrupts(ts *testscript.TestScript, _ bool, args []string) {
 	for sent := 0; ; {
 		select {
 		case err = <-done:
-			if cmd.ProcessState.ExitCode() != exitInterrupted {
-				ts.Fatalf("ended with %v, want exit code %d\n%s", err, exitInterrupted, ts.ReadFile("stderr.txt"))
+			if cmd.ProcessState.ExitCode() != fault.ExitInterrupted {
+				ts.Fatalf("ended with %v, want exit code %d\n%s", err, fault.ExitInterrupted, ts.ReadFile("stderr.txt"))
 			}
 			return
 		case <-time.After(20 * time.Millisecond):

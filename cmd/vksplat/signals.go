@@ -6,6 +6,8 @@ import (
 	"os"
 	"os/signal"
 	"time"
+
+	"vksplat/internal/fault"
 )
 
 // abortAfter is how long after the first signal a Ctrl-C aborts: sooner, it is
@@ -52,7 +54,7 @@ func (a *app) untilSignal(then func() string, again string, aborts func(os.Signa
 				if a.onAbort != nil {
 					a.onAbort()
 				}
-				os.Exit(exitInterrupted)
+				os.Exit(fault.ExitInterrupted)
 			}
 		}
 	}()

@@ -7,6 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"vksplat/internal/fault"
 )
 
 // refuseSpaced lets the arguments of all commands be checked for values of flags that need none: behind a space they are taken for files.
@@ -43,7 +45,7 @@ func (a *app) spaced(cmd *cobra.Command, args []string, wrong bool) error {
 			continue
 		}
 		if fits, sure := suits(f.Value, value); fits && (wrong || sure) {
-			return usagef("write --"+f.Name+"="+value, "flag --%s: %s behind a space is taken for a file", f.Name, value)
+			return fault.Usagef("write --"+f.Name+"="+value, "flag --%s: %s behind a space is taken for a file", f.Name, value)
 		}
 	}
 	return nil

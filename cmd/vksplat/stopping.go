@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"vksplat/internal/fault"
 	"vksplat/pipeline"
 	"vksplat/scene/photo"
 )
@@ -47,7 +48,7 @@ func (r *trainRun) stopped(ctx context.Context, runErr error) (interrupted bool,
 	case runErr != nil && r.trainer.Complete() && !r.unmeasured:
 		r.app.note("all steps were done: the run goes to its end")
 	case runErr != nil && r.trainer.Step() == 0:
-		return false, fmt.Errorf("%w before the first step; nothing is saved", errInterrupted)
+		return false, fmt.Errorf("%w before the first step; nothing is saved", fault.ErrInterrupted)
 	case runErr != nil:
 		return true, nil
 	}
@@ -60,21 +61,21 @@ func (r *trainRun) stoppedError(interrupted, saved bool) (err error) {
 	step, again := r.trainer.Step(), "go on with the same command and --resume"
 	switch {
 	case r.unmeasured && r.trainer.Complete():
-		err = fmt.Errorf("%w while the held-out photos were measured: the model is complete and written, its scores are not, nor all of its pictures", errInterrupted)
+		err = fmt.Errorf("%w while the held-out photos were measured: the model is complete and written, its scores are not, nor all of its pictures", fault.ErrInterrupted)
 		again = "measure it with the same command and --resume"
 	case r.unmeasured:
 		err = fmt.Errorf("%w after step %d of %d, while the held-out photos were measured: the model so far is saved, its scores are not, nor all of its pictures",
-			errInterrupted, step, r.config.Iterations)
+			fault.ErrInterrupted, step, r.config.Iterations)
 	case interrupted:
-		err = fmt.Errorf("%w after step %d of %d; the model so far is saved", errInterrupted, step, r.config.Iterations)
+		err = fmt.Errorf("%w after step %d of %d; the model so far is saved", fault.ErrInterrupted, step, r.config.Iterations)
 	default:
 		return nil
 	}
 	switch {
 	case saved && r.saver.newest() != "":
-		return &hintedError{err: err, hint: again}
+		return fault.WithHint(err, again)
 	case r.unmeasured && r.trainer.Complete():
-		return &hintedError{err: err, hint: "no checkpoint is kept: the same command trains anew; vksplat render draws the model"}
+		return fault.WithHint(err, "no checkpoint is kept: the same command trains anew; vksplat render draws the model")
 	}
 	return err
 }
@@ -96,11 +97,11 @@ func (r *trainRun) lostHint(err error) error {
 			state = "the checkpoint that was being written is lost; the one before it, " + path + ", is whole"
 		}
 	}
-	about := hint(err)
+	about := fault.Hint(err)
 	if len(r.others) > 0 {
 		about += "; leave the device out of --devices if it does not come back"
 	}
-	return &hintedError{err: fmt.Errorf("%w; %s", err, state), hint: about + "; " + again}
+	return fault.WithHint(fmt.Errorf("%w; %s", err, state), about+"; "+again)
 }
 
 // commandAgain returns the command line of this process with another flag in place of --resume, or with none.

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"vksplat/internal/fault"
 	"vksplat/pipeline"
 	"vksplat/scene/results"
 )
@@ -95,7 +96,7 @@ func (a *app) suite(o *suiteOptions) (err error) {
 	for i, r := range runs {
 		if err := a.suiteRun(ctx, program, fmt.Sprintf("[%d/%d] ", i+1, len(runs)), r); err != nil {
 			if ctx.Err() != nil {
-				err = &hintedError{err: fmt.Errorf("%w in run %d of %d", errInterrupted, i+1, len(runs)), hint: "go on with the same command"}
+				err = fault.WithHint(fmt.Errorf("%w in run %d of %d", fault.ErrInterrupted, i+1, len(runs)), "go on with the same command")
 				return errors.Join(err, plan.writeTables(runs))
 			}
 			failed++
@@ -108,7 +109,7 @@ func (a *app) suite(o *suiteOptions) (err error) {
 	}
 	a.printf("\n%s\ntables: %s and %s\n", plan.tables(runs), filepath.Join(plan.out, suiteMarkdown), filepath.Join(plan.out, suiteJSON))
 	if failed > 0 {
-		return &hintedError{err: fmt.Errorf("%d of %d runs failed", failed, len(runs)), hint: "the warnings above say why; put that right, and the same command does what is left"}
+		return fault.WithHint(fmt.Errorf("%d of %d runs failed", failed, len(runs)), "the warnings above say why; put that right, and the same command does what is left")
 	}
 	return nil
 }
@@ -206,7 +207,7 @@ func (r *suiteRun) command(merged settings) error {
 		err = o.resolve(fs.Changed)
 	}
 	if err != nil {
-		return r.plan.wrong(hint(err), "%s: %w", r.name(), err)
+		return r.plan.wrong(fault.Hint(err), "%s: %w", r.name(), err)
 	}
 	return nil
 }

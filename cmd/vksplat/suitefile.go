@@ -15,6 +15,7 @@ import (
 
 	"github.com/BurntSushi/toml"
 
+	"vksplat/internal/fault"
 	"vksplat/internal/wording"
 	"vksplat/scene/metric"
 )
@@ -143,7 +144,7 @@ func besideFile(file, path string) string {
 
 // wrong is an error in the file.
 func (p *suitePlan) wrong(hint, format string, args ...any) error {
-	return usagef(hint, "check %s: %w", p.file, fmt.Errorf(format, args...))
+	return fault.Usagef(hint, "check %s: %w", p.file, fmt.Errorf(format, args...))
 }
 
 // suitePresetNames lists the presets.
@@ -288,7 +289,7 @@ func (p *suitePlan) settingsOf(md toml.MetaData, where string, values map[string
 			}
 		}
 		if err := v.take(data); err != nil {
-			return nil, p.wrong(hint(err), "%s: %w", where, err)
+			return nil, p.wrong(fault.Hint(err), "%s: %w", where, err)
 		}
 		out[v.option.name] = v.text
 	}

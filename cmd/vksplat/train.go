@@ -112,7 +112,7 @@ type trainRun struct {
 }
 
 // train trains, saves and evaluates. The error of an interrupted run is
-// errInterrupted; its model and scores are complete all the same. seen, if not
+// fault.ErrInterrupted; its model and scores are complete all the same. seen, if not
 // nil, gets every held-out photo and its render.
 func (a *app) train(o *trainOptions, seen func(photo scene.Image, render []float32)) (st *stats, err error) {
 	events := a.stdout
@@ -137,7 +137,7 @@ func (a *app) train(o *trainOptions, seen func(photo scene.Image, render []float
 	defer r.flushNotes()
 	defer func() {
 		if errors.Is(err, context.Canceled) {
-			err = errInterrupted
+			err = fault.ErrInterrupted
 		}
 		err = r.lostHint(r.divergedHint(memoryHint(err)))
 	}()
@@ -204,7 +204,7 @@ func (r *trainRun) divergedHint(err error) error {
 	if !errors.Is(err, pipeline.ErrDiverged) || r.saver == nil || r.saver.newest() == "" {
 		return err
 	}
-	return &hintedError{err: err, hint: fmt.Sprintf("lower the learning rates; the last checkpoint before that is %s: go on from it with --resume=FILE --accept-changes, or start anew", r.saver.newest())}
+	return fault.WithHint(err, fmt.Sprintf("lower the learning rates; the last checkpoint before that is %s: go on from it with --resume=FILE --accept-changes, or start anew", r.saver.newest()))
 }
 
 // begin does everything that comes before the first line.

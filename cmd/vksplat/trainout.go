@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"vksplat/internal/atomicfile"
+	"vksplat/internal/fault"
 	"vksplat/pipeline"
 	"vksplat/scene"
 	"vksplat/scene/inria"
@@ -193,10 +194,10 @@ func (r *trainRun) fullHint(err error) error {
 		again = "go on with the same command and --resume"
 	}
 	text := state + "; once there is room, " + again
-	if before := hint(err); before != "" {
+	if before := fault.Hint(err); before != "" {
 		text = before + "; " + text
 	}
-	return &hintedError{err: err, hint: text}
+	return fault.WithHint(err, text)
 }
 
 // finish saves the model, measures the held-out photos and writes all results.
@@ -312,13 +313,13 @@ func writeJSON(path string, v any) error {
 // trainScene trains a capture.
 func (a *app) trainScene(o *trainOptions, scene string) error {
 	if flag := o.ofPlan(); flag != "" {
-		return usagef("make one with vksplat partition, and name its folder", "flag %s: %s is no plan", flag, scene)
+		return fault.Usagef("make one with vksplat partition, and name its folder", "flag %s: %s is no plan", flag, scene)
 	}
 	if o.out == "" && !o.dryRun {
 		if !isFolder(scene) { // perhaps a plan, which needs none
-			return usagef("check the spelling of "+scene, "no output folder: -m is required; and there is no folder %s", scene)
+			return fault.Usagef("check the spelling of "+scene, "no output folder: -m is required; and there is no folder %s", scene)
 		}
-		return usagef("name the folder to write, as in: vksplat train SCENE -m OUT", "no output folder: -m is required")
+		return fault.Usagef("name the folder to write, as in: vksplat train SCENE -m OUT", "no output folder: -m is required")
 	}
 	if err := o.checkpoints.check(); err != nil {
 		return err

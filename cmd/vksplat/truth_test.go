@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"vksplat/internal/fault"
 	"vksplat/scene/results"
 	"vksplat/scene/synth"
 )
@@ -222,7 +223,7 @@ func TestScoreOfFormats(t *testing.T) {
 			var said strings.Builder
 			code := run([]string{"convert", model, in("model" + ending)}, io.Discard, &said)
 			told := strings.Contains(said.String(), "the near plane 0.05")
-			if code != exitOK || told != (len(c.flags) > 0) {
+			if code != fault.ExitOK || told != (len(c.flags) > 0) {
 				t.Errorf("%s: convert ended with %d and said of what it loses:\n%s", ending, code, said.String())
 			}
 			want := printed

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"vksplat/internal/fault"
 	"vksplat/pipeline"
 	"vksplat/scene"
 	"vksplat/scene/photo"
@@ -41,13 +42,13 @@ func (o *viewerOptions) resolve() error {
 	if o.address == "" {
 		for _, f := range [][2]string{{"host", o.server.Host}, {"tls-cert", o.server.CertFile}, {"tls-key", o.server.KeyFile}} {
 			if f[1] != "" {
-				return usagef("add --viewer, or leave it out", "%s", noEffect(f[0], "--viewer"))
+				return fault.Usagef("add --viewer, or leave it out", "%s", noEffect(f[0], "--viewer"))
 			}
 		}
 		return nil
 	}
 	if (o.server.CertFile == "") != (o.server.KeyFile == "") {
-		return usagef("give both, or neither", "--tls-cert and --tls-key belong together")
+		return fault.Usagef("give both, or neither", "--tls-cert and --tls-key belong together")
 	}
 	port := o.address
 	if host, p, err := net.SplitHostPort(o.address); err == nil {
@@ -55,13 +56,13 @@ func (o *viewerOptions) resolve() error {
 		switch {
 		case host == "" || host == "localhost" || ip != nil && ip.IsLoopback():
 		case o.server.Host == "":
-			return usagef("add --host "+host+", if others shall see it", "flag --viewer: %s is not this machine alone", host)
+			return fault.Usagef("add --host "+host+", if others shall see it", "flag --viewer: %s is not this machine alone", host)
 		}
 		port = p
 	}
 	n, err := strconv.Atoi(port)
 	if err != nil || n < 0 || n > 65535 {
-		return usagef("give a number from 1 to 65535, or none", "flag --viewer: there is no port %q", port)
+		return fault.Usagef("give a number from 1 to 65535, or none", "flag --viewer: there is no port %q", port)
 	}
 	o.server.Port = n
 	return nil

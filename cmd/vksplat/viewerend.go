@@ -4,6 +4,7 @@ import (
 	"errors"
 	"time"
 
+	"vksplat/internal/fault"
 	"vksplat/pipeline"
 	"vksplat/view"
 )
@@ -80,8 +81,8 @@ func (l *liveTraining) over(err error) {
 	}
 	end := &view.End{State: view.EndFinished, Model: l.r.written, Text: "vksplat view " + quoted(l.r.out) + " shows it"}
 	switch {
-	case errors.Is(err, errInterrupted):
-		end.State, end.Text = view.EndStopped, hint(err)
+	case errors.Is(err, fault.ErrInterrupted):
+		end.State, end.Text = view.EndStopped, fault.Hint(err)
 	case err != nil:
 		end.State, end.Text = view.EndFailed, err.Error()
 	}

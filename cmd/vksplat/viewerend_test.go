@@ -14,6 +14,7 @@ import (
 
 	"github.com/coder/websocket"
 
+	"vksplat/internal/fault"
 	"vksplat/pipeline"
 	"vksplat/view"
 )
@@ -120,7 +121,7 @@ func TestViewerCommands(t *testing.T) {
 	}
 	o.over()
 	<-v.rest
-	if err := v.cmd.Wait(); err == nil || v.cmd.ProcessState.ExitCode() != exitInterrupted {
+	if err := v.cmd.Wait(); err == nil || v.cmd.ProcessState.ExitCode() != fault.ExitInterrupted {
 		t.Errorf("stopped: %v", err)
 	}
 	if list, err := listCheckpoints(folder); err != nil || len(list) == 0 || list[len(list)-1].step <= at {

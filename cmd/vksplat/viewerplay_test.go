@@ -16,6 +16,7 @@ import (
 	"strings"
 	"testing"
 
+	"vksplat/internal/fault"
 	"vksplat/scene"
 	"vksplat/scene/inria"
 	"vksplat/scene/load"
@@ -172,7 +173,7 @@ func TestPlayLive(t *testing.T) {
 			"path out": "PAGE/%2e%2e%2f%2e%2e%2fetc%2fpasswd", "a path of the run": "PAGE/stats.json", "again": "PAGE/",
 		}}, &log)
 	<-v.rest
-	if err := v.cmd.Wait(); v.cmd.ProcessState.ExitCode() != exitInterrupted {
+	if err := v.cmd.Wait(); v.cmd.ProcessState.ExitCode() != fault.ExitInterrupted {
 		t.Errorf("stopped: %v", err)
 	}
 	checkShown(t, &log, folder, out)

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"vksplat/internal/fault"
 )
 
 // writtenFile lists, in a folder that this program writes to, the files that it wrote there. What is not in the list,
@@ -198,7 +200,7 @@ func refuseForeign(list []string, remedy string) error {
 	if len(list) > 1 {
 		verb = "were"
 	}
-	return usagef("move what is yours away, "+remedy, "%s %s not written by this program, or changed since, and would be replaced", names, verb)
+	return fault.Usagef("move what is yours away, "+remedy, "%s %s not written by this program, or changed since, and would be replaced", names, verb)
 }
 
 // refuseExisting refuses to replace files, which a flag or an argument names, unless overwrite is given.
@@ -208,7 +210,7 @@ func refuseExisting(what string, overwrite bool, paths ...string) error {
 	}
 	for _, path := range paths {
 		if st, err := os.Lstat(path); err == nil && st.Mode().IsRegular() {
-			return usagef("choose another name, or replace it with --overwrite", "%s%s is there already", what, path)
+			return fault.Usagef("choose another name, or replace it with --overwrite", "%s%s is there already", what, path)
 		}
 	}
 	return nil

@@ -19,6 +19,7 @@ type Options struct {
 	Apart          bool                        // in a process group of its own: the terminal's signals do not reach it
 	Grace          time.Duration               // after which a child that was asked to stop is ended; 0: never
 	Running        *atomic.Pointer[os.Process] // has the process meanwhile
+	Env            []string                    // beside what this process has
 }
 
 // Run runs this program with arguments until it ends. When ctx is cancelled, it is asked to save and stop, and waited for. When this process is killed, it ends, too:
@@ -37,6 +38,7 @@ func Run(ctx context.Context, program string, args []string, o Options) error {
 		return err
 	}
 	defer release()
+	cmd.Env = append(cmd.Environ(), o.Env...)
 	if err := cmd.Start(); err != nil {
 		return err
 	}

@@ -116,7 +116,7 @@ func OpenCue(j *spec.Job, p *spec.Plan, o Options) ([]File, error) {
 	}
 	data, err := xml.MarshalIndent(s, "", "  ")
 	if err != nil {
-		return nil, fmt.Errorf("export: write XML: %w", err)
+		return nil, fmt.Errorf("write XML: %w", err)
 	}
 	return []File{document(j), {Name: OpenCueName, Data: []byte(cueHead + string(data) + "\n")},
 		{Name: cueFrameName, Data: []byte(cueFrame), Program: true},

@@ -166,7 +166,7 @@ func jsonText(v any) ([]byte, error) {
 	e.SetEscapeHTML(false)
 	e.SetIndent("", "  ")
 	if err := e.Encode(v); err != nil {
-		return nil, fmt.Errorf("export: write JSON: %w", err)
+		return nil, fmt.Errorf("write JSON: %w", err)
 	}
 	return b.Bytes(), nil
 }

@@ -41,7 +41,6 @@ type Options struct {
 
 	Devices []task.Device
 	Others  int                 // tasks without a device that run at a time
-	Lost    string              // what a child says that has lost its device
 	Lacks   map[spec.Kind]error // kinds of tasks that this machine cannot do, and why
 
 	Program string // this program's file

@@ -51,7 +51,7 @@ func newRig(t *testing.T, tasks string) *rig {
 	r.o = Options{KeepGoing: true, Others: 1, Roots: store.Roots{"inputs": {URL: filepath.Join(r.dir, "inputs")},
 		"outputs": {URL: filepath.Join(r.dir, "outputs")}},
 		Locks: filepath.Join(r.dir, "locks"), Devices: []task.Device{{Name: "one", UUID: "1"}, {Name: "two",
-			UUID: "2"}}, Lost: "device lost"}
+			UUID: "2"}}}
 	return r
 }
 
@@ -219,8 +219,8 @@ func TestAttempts(t *testing.T) {
 	for _, c := range []struct {
 		err  error
 		away bool
-	}{{syscall.ENOSPC, true}, {&task.ChildError{Command: "train", Code: 75, Said: "write x: no space left on device"},
-		true}, {&task.ChildError{Command: "train", Code: 75, Said: "no device"}, false},
+	}{{syscall.ENOSPC, true}, {&task.ChildError{Command: "train", Code: 75, Causes: []error{syscall.ENOSPC}},
+		true}, {&task.ChildError{Command: "train", Code: 75, Said: "no space left on device"}, false},
 		{dataError("no space left on device"), false}} {
 		if task.IsAway(c.err) != c.away {
 			t.Errorf("%v: away is %v", c.err, !c.away)
@@ -334,7 +334,7 @@ func TestLostDevice(t *testing.T) {
 	r := newRig(t,
 		"retry.backoff = \"1ms\"\n[[task]]\nkind = \"train\"\nid = \"a\"\nsource = \"x\"\n")
 	r.do = func(context.Context, task.Options, string) error {
-		return &task.ChildError{Command: "train", Code: 75, Said: "queue submit: device lost"}
+		return &task.ChildError{Command: "train", Code: 75, Causes: []error{fault.ErrDeviceLost}}
 	}
 	s, err := r.run(t.Context())
 	if !errors.Is(err, errLost) || len(r.began) != 2*mostLost || s.Tasks[0].State == Failed {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -274,8 +273,7 @@ func (r *runner) take(ctx context.Context, e event) {
 
 // judge says whether a task has lost its device.
 func (d *device) judge(r *runner, err error) (lost bool) {
-	var c *task.ChildError
-	if err == nil || r.Lost == "" || !errors.As(err, &c) || !strings.Contains(c.Said, r.Lost) {
+	if !errors.Is(err, fault.ErrDeviceLost) {
 		d.lost = 0
 		return false
 	}
@@ -305,7 +303,7 @@ func (r *runner) ended(ctx context.Context, i int, err error, lost bool) {
 		t.State, t.Message = Ready, "stopped"
 		return
 	}
-	t.Error, t.Hint, t.Message = fault.Text(err), hintOf(err), ""
+	t.Error, t.Hint, t.Message = err.Error(), fault.Hint(err), ""
 	switch {
 	case lost:
 		t.Attempts--
@@ -325,7 +323,7 @@ func (r *runner) ended(ctx context.Context, i int, err error, lost bool) {
 // cannot notes that nothing here can do a task. The store does not remember that: the next run looks again.
 func (r *runner) cannot(i int, why error) {
 	t := &r.status.Tasks[i]
-	t.Error, t.Hint, t.forgotten = fault.Text(why), hintOf(why), true
+	t.Error, t.Hint, t.forgotten = why.Error(), fault.Hint(why), true
 	r.halt()
 	r.failed(i, nil)
 	r.tell(i)
@@ -349,7 +347,7 @@ func (r *runner) failed(i int, unknown error) {
 	if unknown != nil {
 		t.forgotten = true
 		r.Note("the store does not know that " + t.Task + " failed, the next run tries it again: " +
-			fault.Text(unknown))
+			unknown.Error())
 	}
 	for _, next := range r.dependants[i] {
 		r.skip(next)
@@ -381,15 +379,6 @@ func backoff(r *spec.Retry, attempts int) time.Duration {
 		pause *= 2
 	}
 	return min(pause, r.BackoffMax)
-}
-
-// hintOf is what an error says can be done about it.
-func hintOf(err error) string {
-	var own interface{ Hint() string } // of a job document, or a child
-	if errors.As(err, &own) {
-		return own.Hint()
-	}
-	return fault.Hint(err)
 }
 
 func (r *runner) tell(i int) {

@@ -147,7 +147,7 @@ func (p *pages) page(name string, look func(s *local.Status, r *http.Request) (a
 			if errors.Is(err, errNone) {
 				status = http.StatusNotFound
 			}
-			http.Error(w, fault.Text(err), status)
+			http.Error(w, err.Error(), status)
 			return
 		}
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")

@@ -5,9 +5,10 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
+
+	"vksplat/internal/fault"
 )
 
 // Version is that of job documents which this package reads.
@@ -116,13 +117,12 @@ type Flag struct {
 // Error is a document that is refused.
 type Error struct {
 	File string
-	Line int // 0 where it is not known
-	Err  error
-	hint string
+	Line int   // 0 where it is not known
+	Err  error // with a hint, see package fault
 }
 
 // ErrSpec is wrapped by every Error.
-var ErrSpec = errors.New("bad job document")
+var ErrSpec = fault.Sentinel(fault.ErrSetup, "bad job document", nil)
 
 func (e *Error) Error() string {
 	where := e.File
@@ -133,9 +133,6 @@ func (e *Error) Error() string {
 }
 
 func (e *Error) Unwrap() []error { return []error{e.Err, ErrSpec} }
-
-// Hint says what can be done about it.
-func (e *Error) Hint() string { return e.hint }
 
 // Parse reads a document in TOML or, where it begins with a brace, JSON. Errors are of type *Error and name the line.
 func Parse(name string, data []byte) (*Job, error) {
@@ -185,5 +182,5 @@ func (j *Job) wrong(at path, hint, format string, args ...any) error {
 	if where := at.String(); where != "" {
 		err = fmt.Errorf("%s: %w", where, err)
 	}
-	return &Error{File: j.file, Line: j.line(at), Err: err, hint: hint}
+	return &Error{File: j.file, Line: j.line(at), Err: fault.WithHint(err, hint)}
 }

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"vksplat/internal/fault"
 )
 
 // head begins documents of tests.
@@ -193,8 +195,8 @@ func TestDocuments(t *testing.T) {
 		case !errors.As(err, &e) || !errors.Is(err, ErrSpec):
 			t.Errorf("%s\naccepted, or refused by no Error: %v", name, err)
 			continue
-		case !strings.Contains(err.Error(), test.text), !strings.Contains(e.Hint(), test.hint), test.line > 0 && e.Line != test.line:
-			t.Errorf("%s\nerror %v, hint %s; want line %d, %q and %q", name, err, e.Hint(), test.line, test.text, test.hint)
+		case !strings.Contains(err.Error(), test.text), !strings.Contains(fault.Hint(err), test.hint), test.line > 0 && e.Line != test.line:
+			t.Errorf("%s\nerror %v, hint %s; want line %d, %q and %q", name, err, fault.Hint(err), test.line, test.text, test.hint)
 		}
 		// The tree of what was read is there even where its content is refused.
 		j := &Job{text: []byte(test.doc), toml: !isJSON([]byte(test.doc))}

@@ -12,6 +12,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/BurntSushi/toml"
+
+	"vksplat/internal/fault"
 )
 
 // A document is a tree of map[string]any, []any, string, bool, int64 and finite float64.
@@ -26,17 +28,17 @@ func isJSON(data []byte) bool {
 // readTOML reads the document as TOML.
 func (j *Job) readTOML() (map[string]any, error) {
 	if line := badText(j.text); line > 0 {
-		return nil, &Error{File: j.file, Line: line, Err: errors.New("it is no UTF-8 text"), hint: tomlHint}
+		return nil, &Error{File: j.file, Line: line, Err: fault.WithHint(errors.New("it is no UTF-8 text"), tomlHint)}
 	}
 	if line := tooDeep(j.text); line > 0 {
-		return nil, &Error{File: j.file, Line: line, Err: fmt.Errorf("more than %d tables or lists in each other", maxDepth), hint: tomlHint}
+		return nil, &Error{File: j.file, Line: line, Err: fault.WithHint(fmt.Errorf("more than %d tables or lists in each other", maxDepth), tomlHint)}
 	}
 	tree := map[string]any{}
 	_, err := toml.Decode(string(j.text), &tree)
 	var parse toml.ParseError
 	switch {
 	case errors.As(err, &parse):
-		return nil, &Error{File: j.file, Line: parse.Position.Line, Err: errors.New(parse.Message), hint: `TOML has lines like: name = "garden"`}
+		return nil, &Error{File: j.file, Line: parse.Position.Line, Err: fault.WithHint(errors.New(parse.Message), `TOML has lines like: name = "garden"`)}
 	case err != nil:
 		return nil, j.wrong(nil, tomlHint, "%w", err)
 	}
@@ -161,7 +163,7 @@ func (j *Job) plain(v any, at path) (any, error) {
 // readJSON reads the document as JSON.
 func (j *Job) readJSON() (map[string]any, error) {
 	if line := badText(j.text); line > 0 {
-		return nil, &Error{File: j.file, Line: line, Err: errors.New("it is no UTF-8 text"), hint: tomlHint}
+		return nil, &Error{File: j.file, Line: line, Err: fault.WithHint(errors.New("it is no UTF-8 text"), tomlHint)}
 	}
 	d := json.NewDecoder(bytes.NewReader(j.text))
 	d.UseNumber()
@@ -176,7 +178,7 @@ func (j *Job) readJSON() (map[string]any, error) {
 		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 			err = errors.New("it ends too early")
 		}
-		return nil, &Error{File: j.file, Line: line, Err: errors.New(strings.TrimPrefix(err.Error(), "json: ")), hint: tomlHint}
+		return nil, &Error{File: j.file, Line: line, Err: fault.WithHint(errors.New(strings.TrimPrefix(err.Error(), "json: ")), tomlHint)}
 	}
 	tree, isTable := v.(map[string]any)
 	if !isTable {

@@ -181,7 +181,7 @@ func (b *bucket) explain(op, key string, err error) error {
 	case a.StatusCode == http.StatusForbidden:
 		return said(ErrSetup, "allow these credentials what docs/farm-tasks.md lists under Buckets", "access is denied: %w")
 	case isFullBucket(a):
-		return said(fault.ErrTryAgain, "make room there; the task goes on when it is tried again", FullText+": %w")
+		return said(fault.ErrTryAgain, "make room there; the task goes on when it is tried again", "the store is full: %w")
 	case isUntrusted(err):
 		return said(ErrSetup, "name the file of the certificate that signed the server's by ca = \"...\" in the file of --roots", "the server cannot be trusted: %w")
 	case isAway(err):

@@ -67,7 +67,7 @@ var (
 	// ErrExists is of a place that is taken.
 	ErrExists = errors.New("it exists already")
 	// ErrSetup is of a root that is not what the worker's settings say. Trying again does not help.
-	ErrSetup = errors.New("the store is not set up")
+	ErrSetup = fault.Sentinel(fault.ErrSetup, "the store is not set up", nil)
 	// ErrDamaged is of files that are not what their manifest says.
 	ErrDamaged = errors.New("it is damaged")
 )
@@ -230,9 +230,6 @@ func listAll(r Root, key string) (list []Entry, odd []string, err error) {
 	list, err = r.List(key)
 	return list, nil, err
 }
-
-// FullText is what an error says of a bucket without room.
-const FullText = "the store is full"
 
 // isFull says whether an error is of a disk without room, or of somebody who may take no more of it.
 func isFull(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }

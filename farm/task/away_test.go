@@ -18,6 +18,7 @@ import (
 
 	"vksplat/farm/store"
 	"vksplat/farm/store/s3test"
+	"vksplat/internal/fault"
 )
 
 // inBucket has the results of a farm go to a bucket.
@@ -176,7 +177,7 @@ func TestFinishedIsNotMadeAgain(t *testing.T) {
 				})
 			}
 			refuse()
-			if _, err := Run(t.Context(), options(1)); ExitOf(err) != ExitRetry {
+			if _, err := Run(t.Context(), options(1)); ExitOf(err) != fault.ExitTryAgain {
 				t.Fatal(err)
 			}
 			s.SetFault(nil)
@@ -207,7 +208,7 @@ func TestFinishedIsNotMadeAgain(t *testing.T) {
 				"changed":     func() error { return os.WriteFile(globbed(o.Work, "*/out/[mf]*")[0], []byte("?"), 0o666) },
 			} {
 				refuse()
-				if _, err := Run(t.Context(), options(3)); ExitOf(err) != ExitRetry {
+				if _, err := Run(t.Context(), options(3)); ExitOf(err) != fault.ExitTryAgain {
 					t.Fatal(err)
 				}
 				s.SetFault(nil)
@@ -274,7 +275,7 @@ func TestGivesUpSoon(t *testing.T) {
 		}
 	}
 	_, err := Run(ctx, o)
-	if took := time.Since(time.Unix(0, began.Load())); !errors.Is(err, ErrCanceled) || ExitOf(err) != ExitCanceled || took > 30*time.Second {
+	if took := time.Since(time.Unix(0, began.Load())); !errors.Is(err, ErrCanceled) || ExitOf(err) != fault.ExitInterrupted || took > 30*time.Second {
 		t.Errorf("%v after %v", err, took)
 	}
 	o.Attempt++

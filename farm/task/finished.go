@@ -74,12 +74,12 @@ func (r *runner) finish(ctx context.Context) (*finished, error) {
 // are drawn anew then. A training may have taken days: that is somebody's decision.
 func (r *runner) refused(err error) error {
 	var c *ChildError
-	if r.from == 0 || !errors.As(err, &c) || c.Code != ExitUsage {
+	if r.from == 0 || !errors.As(err, &c) || c.Code != fault.ExitUsage {
 		return err
 	}
 	if r.trains() {
-		c.Remedy = "if inputs were replaced since it was begun, put them back, and it goes on; to begin anew, give the task another id"
-		return err
+		return fault.WithHint(err, "if inputs were replaced since it was begun, put them back, and it goes on; "+
+			"to begin anew, give the task another id")
 	}
 	if err := errors.Join(emptied(r.out), store.Forget(r.outputs, r.key, r.until())); err != nil {
 		return store.Explain("begin anew", r.key, err)

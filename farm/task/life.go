@@ -13,7 +13,6 @@ import (
 
 	"vksplat/farm/spec"
 	"vksplat/farm/store"
-	"vksplat/internal/fault"
 	"vksplat/internal/wording"
 )
 
@@ -34,7 +33,7 @@ func (r *runner) waits(cause error) {
 		if errors.As(cause, &file) {
 			cause = file.Err
 		}
-		text = "waiting for the store: " + wording.Printable(fault.Text(cause))
+		text = "waiting for the store: " + wording.Printable(cause.Error())
 	}
 	r.mutex.Lock()
 	defer r.mutex.Unlock()

@@ -278,7 +278,7 @@ func (r *runner) perform(ctx context.Context) (m *store.Manifest, err error) {
 	m, own, err := store.Commit(context.WithoutCancel(ctx), r.outputs, r.key, dir, f.names(), f.Made)
 	if err != nil {
 		err = store.Explain("commit results", r.key, err)
-		if ctx.Err() != nil && ExitOf(err) == ExitRetry {
+		if ctx.Err() != nil && ExitOf(err) == fault.ExitTryAgain {
 			err = errors.Join(context.Cause(ctx), err)
 		}
 		return nil, err

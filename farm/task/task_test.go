@@ -147,7 +147,7 @@ func fakeRender(how string, flags map[string]string) int {
 	f, _ := spec.ParseFrames(flags["frames"])
 	if how == "replaced" && len(globbed(flags["output"], "frame_*")) > 0 {
 		fmt.Fprintln(os.Stderr, "vksplat: error: frame_000005.png is of another render\nhint: --overwrite it")
-		return ExitUsage
+		return fault.ExitUsage
 	}
 	for i := f.First; i <= f.Last; i += f.Step {
 		name := filepath.Join(flags["output"], fmt.Sprintf("frame_%06d.png", i))
@@ -229,7 +229,7 @@ func (f *farm) runUntil(o Options, reason error) (*store.Manifest, error) {
 
 func TestStopsAndGoesOn(t *testing.T) {
 	f := newFarm(t, `checkpoint_every = "1h"`)
-	if _, err := f.runUntil(f.options(0, 1, "a"), ErrStopped); !errors.Is(err, ErrStopped) || ExitOf(err) != ExitRetry {
+	if _, err := f.runUntil(f.options(0, 1, "a"), ErrStopped); !errors.Is(err, ErrStopped) || ExitOf(err) != fault.ExitTryAgain {
 		t.Fatal(err)
 	}
 	m, err := Run(context.Background(), f.options(0, 2, "b"))
@@ -265,7 +265,7 @@ func TestStopBudget(t *testing.T) {
 func TestMixed(t *testing.T) {
 	for change, mixed := range map[Device]bool{{Name: "GPU", UUID: "78", Driver: "9"}: false, {Name: "GPU", Driver: "10"}: true, {Name: "other", Driver: "9"}: true} {
 		f := newFarm(t, `checkpoint_every = "1h"`)
-		if _, err := f.runUntil(f.options(0, 1, "a"), ErrCanceled); !errors.Is(err, ErrCanceled) || ExitOf(err) != ExitCanceled {
+		if _, err := f.runUntil(f.options(0, 1, "a"), ErrCanceled); !errors.Is(err, ErrCanceled) || ExitOf(err) != fault.ExitInterrupted {
 			t.Fatal(err)
 		}
 		o := f.options(0, 2, "a") // the same machine with another device
@@ -285,7 +285,7 @@ func TestHangs(t *testing.T) {
 		t.Setenv(fakeVariable, how)
 		f := newFarm(t, test.limits)
 		_, err := Run(context.Background(), f.options(0, 1, "a"))
-		if !errors.Is(err, test.want) || ExitOf(err) != ExitRetry || fault.Hint(err) == "" {
+		if !errors.Is(err, test.want) || ExitOf(err) != fault.ExitTryAgain || fault.Hint(err) == "" {
 			t.Errorf("%q: %v", how, err)
 		}
 		if how == "hangs" {
@@ -304,7 +304,7 @@ func TestFramesAreKept(t *testing.T) {
 	f := newFarm(t, "")
 	_, err := Run(context.Background(), f.options(1, 1, "a"))
 	var c *ChildError
-	if !errors.As(err, &c) || c.Code != 128+9 || ExitOf(err) != ExitRetry {
+	if !errors.As(err, &c) || c.Code != 128+9 || ExitOf(err) != fault.ExitTryAgain {
 		t.Fatal(err)
 	}
 	t.Setenv(fakeVariable, "")
@@ -381,7 +381,7 @@ func TestFailuresOfChildren(t *testing.T) {
 		t.Setenv(fakeVariable, how)
 		_, err := Run(context.Background(), f.options(0, 1, how))
 		var c *ChildError
-		if !errors.As(err, &c) || ExitOf(err) != test.exit || !strings.Contains(err.Error(), test.text) || c.Hint() != test.hint {
+		if !errors.As(err, &c) || ExitOf(err) != test.exit || !strings.Contains(err.Error(), test.text) || fault.Hint(err) != test.hint {
 			t.Errorf("%s: %v, exit %d", how, err, ExitOf(err))
 		}
 		if log := f.read("train", "log", "a00001.log"); how == "refuses" && !strings.Contains(log, "the capture is bad") {
@@ -390,7 +390,7 @@ func TestFailuresOfChildren(t *testing.T) {
 	}
 	o := f.options(0, 1, "x")
 	o.Program = filepath.Join(f.top, "nowhere")
-	if _, err := Run(context.Background(), o); err == nil || ExitOf(err) != ExitRetry {
+	if _, err := Run(context.Background(), o); err == nil || ExitOf(err) != fault.ExitTryAgain {
 		t.Error(err)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"vksplat/farm/child"
 	"vksplat/farm/spec"
 	"vksplat/farm/store"
+	"vksplat/internal/fault"
 )
 
 // watchEvery is the time between two looks at a child.
@@ -41,7 +42,7 @@ func (r *runner) child(ctx context.Context, dir *os.Root, args []string, also io
 	done := make(chan error, 1)
 	go func() {
 		done <- child.Run(soft, r.Program, args, child.Options{Stdout: said, Stderr: errs,
-			Apart: true, Grace: saveWithin, Running: &running})
+			Apart: true, Grace: saveWithin, Running: &running, Env: []string{fault.CausesVariable + "=1"}})
 	}()
 	r.alive()
 	r.outputs = r.attend(ctx, r.outputs) // its patience is another than that of what came before
@@ -181,7 +182,7 @@ func (r *runner) followLog() (end func()) {
 // childError makes an error of how a child ended.
 func (r *runner) childError(command string, ended error, errs *ear) error {
 	names := strings.NewReplacer(r.staged...) // the user knows no cache
-	e := &ChildError{Command: command, Said: names.Replace(errs.said), Remedy: names.Replace(errs.hint)}
+	e := &ChildError{Command: command, Said: names.Replace(errs.said), Causes: errs.causes}
 	var exit *exec.ExitError
 	if !errors.As(ended, &exit) {
 		return ended // it could not be started
@@ -190,10 +191,10 @@ func (r *runner) childError(command string, ended error, errs *ear) error {
 	if status, known := exit.Sys().(syscall.WaitStatus); known && status.Signaled() {
 		e.Code = 128 + int(status.Signal())
 	}
-	if e.Code == ExitUsage && e.Said == "" { // what a crash in a driver, or of this program, ends with too
-		e.Code = ExitFailure
+	if e.Code == fault.ExitUsage && e.Said == "" { // what a crash in a driver, or of this program, ends with too
+		e.Code = fault.ExitFailure
 	}
-	return e
+	return fault.WithHint(e, names.Replace(errs.hint))
 }
 
 // ear listens to a child: lines of progress, and errors.
@@ -203,6 +204,7 @@ type ear struct {
 	errors     bool
 	lines      child.Lines
 	said, hint string
+	causes     []error
 }
 
 func (r *runner) newEar(also io.Writer, errs bool) *ear {
@@ -228,6 +230,10 @@ func (e *ear) heard(line []byte) {
 		}
 	}
 	text := strings.TrimSpace(string(line))
+	if causes, are := fault.ParseCauses(text); are && e.errors {
+		e.causes = causes
+		return
+	}
 	if said, isError := strings.CutPrefix(text, "vksplat: error: "); isError && e.errors {
 		e.said = said
 	}

@@ -1,9 +1,11 @@
 package fault
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
+	"syscall"
 	"testing"
 )
 
@@ -14,9 +16,9 @@ func TestErrorKindsAndText(t *testing.T) {
 		kind error
 		text string
 	}{
-		{&Error{Op: "read cameras", Path: "a/b", Err: fs.ErrNotExist}, ErrData, "scene: read cameras: a/b: file does not exist"},
-		{&Error{Op: "write", Err: fs.ErrNotExist, Kind: ErrTryAgain}, ErrTryAgain, "scene: write: file does not exist"},
-		{&Error{Op: "load", Path: "x", Kind: ErrUsage}, ErrUsage, "scene: load: x"},
+		{&Error{Op: "read cameras", Path: "a/b", Err: fs.ErrNotExist}, ErrData, "read cameras: a/b: file does not exist"},
+		{&Error{Op: "write", Err: fs.ErrNotExist, Kind: ErrTryAgain}, ErrTryAgain, "write: file does not exist"},
+		{&Error{Op: "load", Path: "x", Kind: ErrUsage}, ErrUsage, "load: x"},
 	} {
 		if got := test.err.Error(); got != test.text {
 			t.Errorf("text %q, want %q", got, test.text)
@@ -33,21 +35,95 @@ func TestErrorKindsAndText(t *testing.T) {
 	}
 }
 
-func TestErrorTextNamesNoPackages(t *testing.T) {
+// TestText keeps texts as they are: joined errors a line each where nothing is said of them, and paths that look like
+// the beginning of a text.
+func TestText(t *testing.T) {
 	inner := &Error{Op: "open store", Path: "scene: a", Err: errors.New("timeout")}
+	joined := errors.Join(errors.New("first"), inner)
 	for _, test := range []struct {
 		err  error
 		want string
 	}{
-		{errors.New("plain"), "plain"},
-		{inner, "open store: a: timeout"},
-		{&Error{Op: "end lease", Err: inner}, "end lease: open store: a: timeout"},
-		{errors.Join(errors.New("scene: first"), inner), "first\nopen store: a: timeout"},
-		{errors.New("of a scenery: rock"), "of a scenery: rock"},
+		{inner, "open store: scene: a: timeout"},
+		{&Error{Op: "end lease", Err: inner}, "end lease: open store: scene: a: timeout"},
+		{WithHint(joined, "retry"), "first\nopen store: scene: a: timeout"},
+		{Usagef("retry", "flag %s: %w", "x", inner), "flag x: open store: scene: a: timeout"},
 	} {
-		if got := Text(test.err); got != test.want {
-			t.Errorf("text of %v: %q, want %q", test.err, got, test.want)
+		if got := test.err.Error(); got != test.want {
+			t.Errorf("%q, want %q", got, test.want)
 		}
+	}
+	if WithHint(nil, "retry") != nil {
+		t.Error("a hint makes an error")
+	}
+}
+
+type child struct{ error }
+
+func (child) Exit() int { return 3 }
+
+func TestExitCode(t *testing.T) {
+	diverged := Sentinel(ErrData, "diverged", nil)
+	small := Sentinel(ErrMachine, "too small", nil)
+	lost := Sentinel(ErrDeviceLost, "device lost", nil)
+	for _, test := range []struct {
+		err  error
+		want int
+	}{
+		{nil, ExitOK},
+		{errors.New("defect"), ExitFailure},
+		{WithHint(errors.New("defect"), "report it"), ExitFailure},
+		{&Error{Op: "read"}, ExitData},
+		{WithHint(&Error{Op: "read"}, "spell it"), ExitData},
+		{fmt.Errorf("step 3: %w", diverged), ExitData},
+		{fmt.Errorf("plan: %w", small), ExitTryAgain},
+		{&Error{Op: "read photo", Err: lost}, ExitTryAgain},
+		{Usagef("", "flag: %w", &Error{Op: "read"}), ExitUsage},
+		{&Error{Op: "open root", Kind: ErrSetup}, ExitSetup},
+		{fmt.Errorf("write: %w", syscall.ENOSPC), ExitTryAgain},
+		{&Error{Op: "read", Err: syscall.EACCES}, ExitData},
+		{fmt.Errorf("train: %w", context.Canceled), ExitInterrupted},
+		{errors.Join(Usagef("", "flag"), ErrInterrupted), ExitInterrupted},
+		{fmt.Errorf("block 2: %w", child{errors.New("it ended")}), 3},
+	} {
+		if got := ExitCode(test.err); got != test.want {
+			t.Errorf("%v: exit code %d, want %d", test.err, got, test.want)
+		}
+	}
+}
+
+func TestSettings(t *testing.T) {
+	many := Sentinel(ErrUsage, "too many", func() string { return "raise " + Setting("most") })
+	if got := Hint(many); got != "raise most" {
+		t.Errorf("hint %q", got)
+	}
+	defer func(before func(string) string) { spell = before }(spell)
+	SpellSettings(func(name string) string { return "--" + name })
+	if got := Hint(fmt.Errorf("plan: %w", many)); got != "raise --most" {
+		t.Errorf("hint %q", got)
+	}
+	if got := Hint(fmt.Errorf("%w: %w", many, &Error{Hint: "raise it to 5"})); got != "raise it to 5" {
+		t.Errorf("hint %q: the sentinel's comes last", got)
+	}
+}
+
+// TestCauses has a parent read what a child prints.
+func TestCauses(t *testing.T) {
+	err := errors.Join(fmt.Errorf("submit: %w", Sentinel(ErrDeviceLost, "gone", nil)), fmt.Errorf("write: %w", syscall.ENOSPC))
+	t.Setenv(CausesVariable, "")
+	if line := Causes(err); line != "" {
+		t.Errorf("%q with nobody to read it", line)
+	}
+	t.Setenv(CausesVariable, "1")
+	list, is := ParseCauses(Causes(err))
+	if !is || !errors.Is(errors.Join(list...), ErrDeviceLost) || !errors.Is(errors.Join(list...), syscall.ENOSPC) {
+		t.Errorf("%q gives %v", Causes(err), list)
+	}
+	if line := Causes(ErrData); line != "" {
+		t.Errorf("%q tells a parent nothing", line)
+	}
+	if _, is := ParseCauses("vksplat: error: device-lost"); is {
+		t.Error("an error's text is no line of causes")
 	}
 }
 

@@ -71,7 +71,7 @@ func newCase(kernel, name string, run func(t *trial) error) Case {
 	return Case{Kernel: kernel, Name: name, Run: func(d *vk.Device) error {
 		t := &trial{Rand: rand.New(rand.NewPCG(seed, 0)), d: d}
 		if err := run(t); err != nil {
-			return fmt.Errorf("check: run %s/%s with seed %#x: %w", kernel, name, seed, err)
+			return fmt.Errorf("run %s/%s with seed %#x: %w", kernel, name, seed, err)
 		}
 		return nil
 	}}

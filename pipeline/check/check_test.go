@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"vksplat/internal/fault"
 	"vksplat/pipeline/ref"
 	"vksplat/shaders"
 	"vksplat/vk"
@@ -20,7 +21,7 @@ func testDevice(t *testing.T) *vk.Device {
 	t.Helper()
 	in, err := vk.Open(vk.InstanceOptions{})
 	if err != nil {
-		t.Fatal(err, vk.Hint(err))
+		t.Fatal(err, fault.Hint(err))
 	}
 	t.Cleanup(func() {
 		for _, m := range in.Messages() {

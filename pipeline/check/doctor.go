@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"vksplat/internal/fault"
 	"vksplat/shaders"
 	"vksplat/vk"
 )
@@ -47,7 +48,7 @@ type printer struct {
 
 func (p *printer) f(format string, args ...any) {
 	if _, err := fmt.Fprintf(p.w, format, args...); err != nil && p.err == nil {
-		p.err = fmt.Errorf("check: write report: %w", err)
+		p.err = fmt.Errorf("write report: %w", err)
 	}
 }
 
@@ -65,7 +66,7 @@ func (p *printer) device(d *vk.DeviceInfo) {
 		}
 		p.f("\n")
 	}
-	p.f("  ceiling  %s unless --max-vram says otherwise\n", mebibytes(d.DefaultBudget()))
+	p.f("  ceiling  %s unless "+fault.Setting("max-vram")+" says otherwise\n", mebibytes(d.DefaultBudget()))
 	have, lack := features(d.Features)
 	p.f("  has      %s\n", strings.Join(have, " "))
 	if len(lack) > 0 {
@@ -127,12 +128,12 @@ func examine(p *printer, in *vk.Instance, device string) error {
 			failed = append(failed, k.Name)
 		}
 		if d.Lost() {
-			return errors.Join(fmt.Errorf("check: run kernels: %w in %s", vk.ErrDeviceLost, k.Name), d.Close())
+			return errors.Join(fmt.Errorf("run kernels: %w in %s", vk.ErrDeviceLost, k.Name), d.Close())
 		}
 	}
 	p.f("%d kernels, %d failed, %.1f s\n", len(shaders.All), len(failed), time.Since(start).Seconds())
 	if len(failed) > 0 {
-		err = fmt.Errorf("check: run kernels: %w on %s: %s", ErrKernels, info.Name, strings.Join(failed, ", "))
+		err = fmt.Errorf("run kernels: %w on %s: %s", ErrKernels, info.Name, strings.Join(failed, ", "))
 	}
 	return errors.Join(err, d.Close())
 }

@@ -60,7 +60,7 @@ func (r PixelReport) Check(maxShare, maxWorst, maxRel float64) error {
 	if r.Share() <= maxShare && r.Worst <= maxWorst && r.RelNorm <= maxRel {
 		return nil
 	}
-	return fmt.Errorf("ref: compare pixels: %v exceeds share %g, worst %g, norm %g", r, maxShare, maxWorst, maxRel)
+	return fmt.Errorf("compare pixels: %v exceeds share %g, worst %g, norm %g", r, maxShare, maxWorst, maxRel)
 }
 
 func (r PixelReport) String() string {

@@ -84,21 +84,21 @@ type TrainCase struct {
 func LoadGolden(dir string) (*Golden, error) {
 	paths, err := filepath.Glob(filepath.Join(dir, "*.npz"))
 	if err != nil || len(paths) == 0 {
-		return nil, fmt.Errorf("ref: load golden vectors: %s: no .npz file", dir)
+		return nil, fmt.Errorf("load golden vectors: %s: no .npz file", dir)
 	}
 	sort.Strings(paths)
 	g := &Golden{}
 	for _, path := range paths {
 		a, err := npz.Open(path)
 		if err != nil {
-			return nil, fmt.Errorf("ref: load golden vectors: %w", err)
+			return nil, fmt.Errorf("load golden vectors: %w", err)
 		}
 		r := &goldenReader{archive: a, name: strings.TrimSuffix(filepath.Base(path), ".npz")}
 		if !g.add(r) {
-			return nil, fmt.Errorf("ref: load golden vectors: %s: no kind of vector has this name", path)
+			return nil, fmt.Errorf("load golden vectors: %s: no kind of vector has this name", path)
 		}
 		if r.err != nil {
-			return nil, fmt.Errorf("ref: load golden vectors: %s: %w", path, r.err)
+			return nil, fmt.Errorf("load golden vectors: %s: %w", path, r.err)
 		}
 	}
 	return g, nil

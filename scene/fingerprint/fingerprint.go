@@ -56,7 +56,7 @@ var errChanged = errors.New("the file was changed after the run had begun to rea
 // The capture must be in its own frame: call it before Normalise. It may be changed afterwards.
 func Start(c *scene.Capture, workers int) (*Fingerprint, error) {
 	if c.Frame != scene.Identity() {
-		return nil, errors.New("scene: fingerprint capture: it has been moved to the training frame")
+		return nil, errors.New("fingerprint capture: it has been moved to the training frame")
 	}
 	f := &Fingerprint{done: make(chan struct{})}
 	var err error
@@ -84,7 +84,7 @@ func (f *Fingerprint) Wait(ctx context.Context) ([sha256.Size]byte, error) {
 	case <-f.done:
 		return f.sum, f.err
 	case <-ctx.Done():
-		return [sha256.Size]byte{}, fmt.Errorf("scene: fingerprint capture: %w", context.Cause(ctx))
+		return [sha256.Size]byte{}, fmt.Errorf("fingerprint capture: %w", context.Cause(ctx))
 	}
 }
 
@@ -108,7 +108,7 @@ func (f *Fingerprint) Close() {
 // The capture must be in its own frame.
 func Shape(c *scene.Capture) ([sha256.Size]byte, error) {
 	if c.Frame != scene.Identity() {
-		return [sha256.Size]byte{}, errors.New("scene: fingerprint capture: it has been moved to the training frame")
+		return [sha256.Size]byte{}, errors.New("fingerprint capture: it has been moved to the training frame")
 	}
 	return hashShape(c)
 }
@@ -182,7 +182,7 @@ func (f *Fingerprint) hash(ctx context.Context, workers int) (sum [sha256.Size]b
 	}
 	wg.Wait()
 	if ctx.Err() != nil {
-		return sum, fmt.Errorf("scene: fingerprint capture: %w", context.Cause(ctx))
+		return sum, fmt.Errorf("fingerprint capture: %w", context.Cause(ctx))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return sum, err
@@ -304,7 +304,7 @@ func (w *hashWriter) camera(c scene.Camera) {
 	// JSON writes float64 with as many digits as tell it from every other.
 	lens, err := json.Marshal(c.Lens)
 	if err != nil {
-		w.err = fmt.Errorf("scene: fingerprint capture: lens of %q: %w", c.Name, err)
+		w.err = fmt.Errorf("fingerprint capture: lens of %q: %w", c.Name, err)
 	}
 	w.text(string(lens))
 	w.flag(c.MaskInverted)

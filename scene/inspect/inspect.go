@@ -143,7 +143,7 @@ func FailedReport(root string, err error) *Report {
 	text := err.Error()
 	var e *fault.Error
 	if errors.As(err, &e) {
-		text = strings.TrimPrefix(e.Error(), "scene: ")
+		text = e.Error()
 	}
 	return &Report{Root: root, Problems: []Problem{{Severity: SeverityFatal, Code: "cannot-load", Text: text, Remedy: fault.Hint(err)}}}
 }
@@ -178,7 +178,7 @@ var announcements = []string{"masks", "other-format", "unused-split", "reduced-p
 // add notes a problem with its remedy.
 func (r *Report) add(p Problem) {
 	if p.Remedy == "" {
-		p.Remedy = scene.Remedies[p.Code]
+		p.Remedy = scene.Remedies()[p.Code]
 	}
 	r.Problems = append(r.Problems, p)
 }

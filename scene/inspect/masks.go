@@ -31,7 +31,7 @@ func (r *Report) checkMasks(ctx context.Context, c *scene.Capture, decoded bool)
 	photos := r.photoCameras(c)
 	for _, cam := range photos {
 		if ctx.Err() != nil {
-			return fmt.Errorf("scene: inspect masks: %w", context.Cause(ctx))
+			return fmt.Errorf("inspect masks: %w", context.Cause(ctx))
 		}
 		if cam.Mask == "" || f.compare(cam) && (decoded || usable >= scene.MinPhotos || f.leaves(cam)) {
 			usable++
@@ -138,7 +138,7 @@ func (r *Report) addMaskTrouble(f *maskFindings, severity Severity) {
 	p := Problem{Severity: severity, Code: "black-masks", Count: len(f.black), Names: scene.FirstNames(f.black),
 		Text: fmt.Sprintf("the masks of %d of %d photos leave no pixel to train on", len(f.black), r.Photos)}
 	if f.inverted {
-		p.Remedy = "with --invert-masks black counts: leave it out if white does, draw these masks again, or remove them: their photos count whole then"
+		p.Remedy = "with " + fault.Setting("invert-masks") + " black counts: leave it out if white does, draw these masks again, or remove them: their photos count whole then"
 	}
 	r.add(p)
 }

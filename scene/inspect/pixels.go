@@ -46,7 +46,7 @@ func (r *Report) checkPixels(ctx context.Context, c *scene.Capture) error {
 	close(next)
 	wg.Wait()
 	if ctx.Err() != nil {
-		return fmt.Errorf("scene: inspect photos: %w", context.Cause(ctx))
+		return fmt.Errorf("inspect photos: %w", context.Cause(ctx))
 	}
 	left := r.judgeMasked(c, looks)
 	r.judgePixels(looks, left)

@@ -209,7 +209,8 @@ func largestModel(models []foundModel) (foundModel, []scene.Warning) {
 			w.Names = append(w.Names, fmt.Sprintf("%s (%d images)", filepath.ToSlash(m.dir), m.images))
 		}
 	}
-	w.Text = fmt.Sprintf("took model %d with %d images, the most of %d; --model N takes another", models[best].number, models[best].images, len(models))
+	w.Text = fmt.Sprintf("took model %d with %d images, the most of %d; %s N takes another",
+		models[best].number, models[best].images, len(models), fault.Setting("model"))
 	return models[best], []scene.Warning{w}
 }
 

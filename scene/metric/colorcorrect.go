@@ -27,13 +27,13 @@ const (
 func CorrectColors(how string, photo scene.Image, render []float32, mask []uint32) ([]float32, error) {
 	n := photo.Width * photo.Height
 	if n <= 0 || len(photo.Pix) != 4*n || len(render) != 3*n {
-		return nil, fmt.Errorf("scene: correct colours: photo of %dx%d with %d bytes, render with %d values: %w", photo.Width, photo.Height, len(photo.Pix), len(render), scene.ErrShape)
+		return nil, fmt.Errorf("correct colours: photo of %dx%d with %d bytes, render with %d values: %w", photo.Width, photo.Height, len(photo.Pix), len(render), scene.ErrShape)
 	}
 	if err := checkMask(mask, n); err != nil {
 		return nil, err
 	}
 	if countPixels(mask, 0, n) == 0 {
-		return nil, fmt.Errorf("scene: correct colours: %w", ErrUncounted)
+		return nil, fmt.Errorf("correct colours: %w", ErrUncounted)
 	}
 	switch how {
 	case ColorAffine:
@@ -41,7 +41,7 @@ func CorrectColors(how string, photo scene.Image, render []float32, mask []uint3
 	case ColorQuadratic:
 		return correctQuadratic(photo, render, mask), nil
 	}
-	return nil, fmt.Errorf("scene: correct colours: %q is neither %s nor %s", how, ColorAffine, ColorQuadratic)
+	return nil, fmt.Errorf("correct colours: %q is neither %s nor %s", how, ColorAffine, ColorQuadratic)
 }
 
 // colorBlock is how many pixels are summed up on one core. The order of additions depends on the number of pixels alone.

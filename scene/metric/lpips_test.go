@@ -141,7 +141,7 @@ func checkLPIPSError(t *testing.T, name, path string, err error, want ...string)
 		t.Errorf("%s: error %v, hint %q", name, err, fault.Hint(err))
 		return
 	}
-	for _, text := range append(want, "scene: read LPIPS weights: "+path) {
+	for _, text := range append(want, "read LPIPS weights: "+path) {
 		if !strings.Contains(err.Error(), text) {
 			t.Errorf("%s: %q does not say %q", name, err, text)
 		}

@@ -16,7 +16,7 @@ var ErrUncounted = errors.New("the mask leaves no pixel to compare")
 // checkMask says whether a mask is one for so many pixels.
 func checkMask(mask []uint32, pixels int) error {
 	if mask != nil && len(mask) != (pixels+31)/32 {
-		return fmt.Errorf("scene: compare images: a mask of %d words for %d pixels: %w", len(mask), pixels, scene.ErrShape)
+		return fmt.Errorf("compare images: a mask of %d words for %d pixels: %w", len(mask), pixels, scene.ErrShape)
 	}
 	return nil
 }
@@ -54,7 +54,7 @@ func (c colours) read(out []float64, first int, mask []uint32) {
 // The sum is taken in float64 in a fixed order.
 func MSE(a, b []float32, mask []uint32) (float64, error) {
 	if len(a) != len(b) || len(a) == 0 || len(a)%3 != 0 {
-		return 0, fmt.Errorf("scene: compare images: %d and %d values: %w", len(a), len(b), scene.ErrShape)
+		return 0, fmt.Errorf("compare images: %d and %d values: %w", len(a), len(b), scene.ErrShape)
 	}
 	if err := checkMask(mask, len(a)/3); err != nil {
 		return 0, err
@@ -93,7 +93,7 @@ func meanOf(sums []float64, used []int) (float64, error) {
 		total += u
 	}
 	if total == 0 {
-		return 0, fmt.Errorf("scene: compare images: %w", ErrUncounted)
+		return 0, fmt.Errorf("compare images: %w", ErrUncounted)
 	}
 	return sumOf(sums) / float64(3*total), nil
 }
@@ -116,7 +116,7 @@ func countPixels(mask []uint32, first, n int) (counted int) {
 func Compare(photo scene.Image, render []float32, padding Padding, mask []uint32) (psnr, ssim float64, err error) {
 	n := photo.Width * photo.Height
 	if n <= 0 || len(photo.Pix) != 4*n || len(render) != 3*n {
-		return 0, 0, fmt.Errorf("scene: compare images: photo of %dx%d with %d bytes, render with %d values: %w", photo.Width, photo.Height, len(photo.Pix), len(render), scene.ErrShape)
+		return 0, 0, fmt.Errorf("compare images: photo of %dx%d with %d bytes, render with %d values: %w", photo.Width, photo.Height, len(photo.Pix), len(render), scene.ErrShape)
 	}
 	if err := checkMask(mask, n); err != nil {
 		return 0, 0, err

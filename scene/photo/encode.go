@@ -68,7 +68,7 @@ func PNG(img scene.Image) ([]byte, error) {
 func JPEG(img scene.Image, quality int) ([]byte, error) {
 	var b bytes.Buffer
 	if err := jpeg.Encode(&b, flattened(img), &jpeg.Options{Quality: quality}); err != nil {
-		return nil, fmt.Errorf("scene: encode jpeg: %w", err)
+		return nil, fmt.Errorf("encode jpeg: %w", err)
 	}
 	return b.Bytes(), nil
 }
@@ -127,17 +127,17 @@ func Sheet(photo, render scene.Image) scene.Image {
 func ReadSheet(path string) (photo, render scene.Image, err error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return photo, render, fmt.Errorf("scene: read sheet: %w", err)
+		return photo, render, fmt.Errorf("read sheet: %w", err)
 	}
 	defer f.Close() // only read from
 	src, err := png.Decode(f)
 	if err != nil {
-		return photo, render, fmt.Errorf("scene: read sheet %s: %w", wording.Printable(path), err)
+		return photo, render, fmt.Errorf("read sheet %s: %w", wording.Printable(path), err)
 	}
 	size := src.Bounds()
 	w := (size.Dx() - 2*sheetGap) / 3
 	if w < 1 || 3*w+2*sheetGap != size.Dx() {
-		return photo, render, fmt.Errorf("scene: read sheet %s: %d pixels wide are no three pictures", wording.Printable(path), size.Dx())
+		return photo, render, fmt.Errorf("read sheet %s: %d pixels wide are no three pictures", wording.Printable(path), size.Dx())
 	}
 	all := fromImage(src)
 	return crop(all, 0, w), crop(all, w+sheetGap, w), nil

@@ -31,7 +31,7 @@ func Dir(root, dir string) (string, error) {
 			dir = filepath.Join(root, dir)
 		}
 		if !atomicfile.IsDir(dir) {
-			return "", &fault.Error{Op: "find photos", Path: dir, Err: errors.New("no such folder"), Hint: "--images names a folder below the capture's, or an absolute one"}
+			return "", &fault.Error{Op: "find photos", Path: dir, Err: errors.New("no such folder"), Hint: fault.Setting("images") + " names a folder below the capture's, or an absolute one"}
 		}
 		return dir, nil
 	}
@@ -41,7 +41,7 @@ func Dir(root, dir string) (string, error) {
 		}
 	}
 	return "", &fault.Error{Op: "find photos", Path: root, Err: fmt.Errorf("there is no folder %s", strings.Join(Folders[:], " or ")),
-		Hint: "put the photos into images/ or name their folder with --images DIR"}
+		Hint: "put the photos into images/ or name their folder with " + fault.Setting("images") + " DIR"}
 }
 
 // IsPhoto says whether a file's name is that of a photo that can be decoded.

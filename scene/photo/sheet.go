@@ -28,7 +28,7 @@ func FloatRGB(img scene.Image) []float32 {
 // clamped to 0..1, rounded to nearest, NaN as black.
 func WritePNG(path string, rgb []float32, width, height int) error {
 	if width <= 0 || height <= 0 || len(rgb) != 3*width*height {
-		return fmt.Errorf("scene: write png: %d values for %dx%d pixels: %w", len(rgb), width, height, scene.ErrShape)
+		return fmt.Errorf("write png: %d values for %dx%d pixels: %w", len(rgb), width, height, scene.ErrShape)
 	}
 	return atomicfile.Write(path, func(w io.Writer) error {
 		return EncodePNG(w, &painted{width: width, height: height, paint: func(y int, row []uint8) {
@@ -42,7 +42,7 @@ func WritePNG(path string, rgb []float32, width, height int) error {
 // EncodePNG writes an opaque picture the fast way: pictures are written by the hundred.
 func EncodePNG(w io.Writer, m image.Image) error {
 	if err := (&png.Encoder{CompressionLevel: png.BestSpeed}).Encode(w, m); err != nil {
-		return fmt.Errorf("scene: write png: %w", err)
+		return fmt.Errorf("write png: %w", err)
 	}
 	return nil
 }
@@ -102,7 +102,7 @@ const (
 func WriteSheet(path string, photo scene.Image, render []float32) error {
 	w, h := photo.Width, photo.Height
 	if w <= 0 || h <= 0 || len(photo.Pix) != 4*w*h || len(render) != 3*w*h {
-		return fmt.Errorf("scene: write sheet: photo of %dx%d with %d bytes, render with %d values: %w", w, h, len(photo.Pix), len(render), scene.ErrShape)
+		return fmt.Errorf("write sheet: photo of %dx%d with %d bytes, render with %d values: %w", w, h, len(photo.Pix), len(render), scene.ErrShape)
 	}
 	return atomicfile.Write(path, func(out io.Writer) error {
 		return EncodePNG(out, &painted{width: 3*w + 2*sheetGap, height: h, paint: func(y int, row []uint8) {

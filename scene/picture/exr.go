@@ -71,7 +71,7 @@ func encodeEXR(w io.Writer, p *Picture, o PictureOptions) error {
 	for k := range blocks {
 		var err error
 		if blocks[k], err = exrBlock(p, channels, o, k*exrLines, min(exrLines, p.Height-k*exrLines)); err != nil {
-			return fmt.Errorf("scene: write exr: %w", err)
+			return fmt.Errorf("write exr: %w", err)
 		}
 	}
 	at := uint64(head.Len() + 8*len(blocks))

@@ -53,7 +53,7 @@ func (o PictureOptions) Bytes() bool {
 func WritePicture(path string, p *Picture, o PictureOptions) error {
 	n := p.Width * p.Height
 	if p.Width <= 0 || p.Height <= 0 || o.Bytes() && len(p.Pix) != 4*n || !o.Bytes() && len(p.Color) != 4*n || len(p.Depth) != 0 && len(p.Depth) != n {
-		return fmt.Errorf("scene: write picture: %dx%d pixels with %d bytes, %d colours, %d depths: %w", p.Width, p.Height, len(p.Pix), len(p.Color), len(p.Depth), scene.ErrShape)
+		return fmt.Errorf("write picture: %dx%d pixels with %d bytes, %d colours, %d depths: %w", p.Width, p.Height, len(p.Pix), len(p.Color), len(p.Depth), scene.ErrShape)
 	}
 	return atomicfile.Write(path, func(w io.Writer) error {
 		switch o.Format {
@@ -66,7 +66,7 @@ func WritePicture(path string, p *Picture, o PictureOptions) error {
 		case FormatNPY:
 			return o.encodeNPY(w, p)
 		}
-		return fmt.Errorf("scene: write picture: %q is no format", o.Format)
+		return fmt.Errorf("write picture: %q is no format", o.Format)
 	})
 }
 
@@ -122,7 +122,7 @@ func (o PictureOptions) encodeBytes(w io.Writer, p *Picture) error {
 	opaque := &image.RGBA{Pix: pix, Stride: 4 * p.Width, Rect: size}
 	if o.Format == FormatJPEG {
 		if err := jpeg.Encode(w, opaque, &jpeg.Options{Quality: jpegQuality}); err != nil {
-			return fmt.Errorf("scene: write jpeg: %w", err)
+			return fmt.Errorf("write jpeg: %w", err)
 		}
 		return nil
 	}
@@ -145,7 +145,7 @@ func (o PictureOptions) encodePNG16(w io.Writer, p *Picture) error {
 		}
 	}
 	if err := (&png.Encoder{CompressionLevel: png.BestSpeed}).Encode(w, img); err != nil {
-		return fmt.Errorf("scene: write png: %w", err)
+		return fmt.Errorf("write png: %w", err)
 	}
 	return nil
 }
@@ -182,7 +182,7 @@ func (o PictureOptions) channels() int {
 // WriteDepth writes depths as NumPy's array file: [height][width] in single precision.
 func WriteDepth(path string, depth []float32, width, height int) error {
 	if len(depth) != width*height {
-		return fmt.Errorf("scene: write depth: %d values for %dx%d pixels: %w", len(depth), width, height, scene.ErrShape)
+		return fmt.Errorf("write depth: %d values for %dx%d pixels: %w", len(depth), width, height, scene.ErrShape)
 	}
 	return atomicfile.Write(path, func(w io.Writer) error {
 		writeNPYHeader(w, height, width)

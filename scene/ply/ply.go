@@ -71,7 +71,7 @@ func (m Meta) Lines(degree int) ([]string, error) {
 	out = append(out, m.Comments...)
 	for _, line := range out {
 		if strings.ContainsAny(line, "\r\n") {
-			return nil, fmt.Errorf("scene: write ply: comment %q holds a line break", line)
+			return nil, fmt.Errorf("write ply: comment %q holds a line break", line)
 		}
 	}
 	return out, nil

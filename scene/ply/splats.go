@@ -152,7 +152,7 @@ func (f *File) Gather(ids []uint32, into *scene.Splats) error {
 	values := make([]float64, len(e.properties))
 	for i, id := range ids {
 		if int(id) >= f.N {
-			return fmt.Errorf("scene: gather splats: splat %d of %d", id, f.N)
+			return fmt.Errorf("gather splats: splat %d of %d", id, f.N)
 		}
 		if _, err := f.file.ReadAt(row, f.at+int64(id)*int64(len(row))); err != nil {
 			return plyError(f.path, shortFile(err, e, int(id)))

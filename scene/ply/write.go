@@ -71,7 +71,7 @@ const (
 // line, because SIBR's reader takes the count from there; comments follow it.
 func NewWriter(w io.Writer, n, degree int, meta Meta) (*Writer, error) {
 	if n < 0 || degree < 0 || degree > scene.MaxSHDegree {
-		return nil, fmt.Errorf("scene: write ply: %d splats of sh degree %d", n, degree)
+		return nil, fmt.Errorf("write ply: %d splats of sh degree %d", n, degree)
 	}
 	comments, err := meta.Lines(degree)
 	if err != nil {
@@ -115,10 +115,10 @@ func (p *Writer) Append(s *scene.Splats) error {
 		return err
 	}
 	if s.Degree != p.degree {
-		return fmt.Errorf("scene: write ply: splats have sh degree %d, header has %d", s.Degree, p.degree)
+		return fmt.Errorf("write ply: splats have sh degree %d, header has %d", s.Degree, p.degree)
 	}
 	if s.N > p.n-p.done {
-		return fmt.Errorf("scene: write ply: %d splats announced, at least %d given", p.n, p.done+s.N)
+		return fmt.Errorf("write ply: %d splats announced, at least %d given", p.n, p.done+s.N)
 	}
 	for lo := 0; lo < s.N; lo += plyGroup * plyBatch {
 		part := s.Slice(lo, min(lo+plyGroup*plyBatch, s.N))
@@ -137,7 +137,7 @@ func (p *Writer) appendPart(s *scene.Splats) error {
 	parallel.For(len(errs), func(batch int) {
 		for i := batch * plyBatch; i < min((batch+1)*plyBatch, s.N); i++ {
 			if err := p.encode(buf[p.row*i:p.row*(i+1)], s, i); err != nil {
-				errs[batch] = fmt.Errorf("scene: write ply: splat %d: %w", p.done+i, err)
+				errs[batch] = fmt.Errorf("write ply: splat %d: %w", p.done+i, err)
 				return
 			}
 		}
@@ -176,7 +176,7 @@ func (p *Writer) Close() error {
 		return err
 	}
 	if p.done != p.n {
-		return fmt.Errorf("scene: write ply: %d splats announced, %d given", p.n, p.done)
+		return fmt.Errorf("write ply: %d splats announced, %d given", p.n, p.done)
 	}
 	return nil
 }
@@ -275,7 +275,7 @@ func encodePoints(w io.Writer, points []FilePoint) error {
 	for i, pt := range points {
 		for axis, v := range pt.Pos {
 			if !scene.Finite32(v) {
-				return fmt.Errorf("scene: write ply: point %d: %s is %v: %w", i, names[axis], v, scene.ErrNotFinite)
+				return fmt.Errorf("write ply: point %d: %s is %v: %w", i, names[axis], v, scene.ErrNotFinite)
 			}
 			buf = binary.LittleEndian.AppendUint32(buf, math.Float32bits(v))
 		}

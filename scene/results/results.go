@@ -129,7 +129,7 @@ func MergeResults(dir string, r *Result) error {
 		views := make(map[string]float64, len(r.Views))
 		for _, v := range r.Views {
 			if x := v.Scores[k].Value; math.IsNaN(x) || math.IsInf(x, 0) {
-				return fmt.Errorf("scene: write results: %s of %q is %v: %w", m.Name, v.Name, x, scene.ErrNotFinite)
+				return fmt.Errorf("write results: %s of %q is %v: %w", m.Name, v.Name, x, scene.ErrNotFinite)
 			}
 			views[v.Name] = v.Scores[k].Value
 		}

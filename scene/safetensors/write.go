@@ -36,7 +36,7 @@ func Write(path string, metadata map[string]string, tensors []TensorData) error 
 func Size(metadata map[string]string, tensors []TensorInfo) (int64, error) {
 	header, _, err := encodeHeader(metadata, tensors)
 	if err != nil {
-		return 0, fmt.Errorf("scene: size of safetensors: %w", err)
+		return 0, fmt.Errorf("size of safetensors: %w", err)
 	}
 	size := int64(lengthBytes + len(header))
 	for _, t := range tensors {

@@ -53,19 +53,19 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	switch {
 	case o.Images < 3 || o.Images > maxSynthImages:
-		return o, fmt.Errorf("scene: make capture: %d images, want 3 to %d", o.Images, maxSynthImages)
+		return o, fmt.Errorf("make capture: %d images, want 3 to %d", o.Images, maxSynthImages)
 	case min(o.Width, o.Height) < 16 || max(o.Width, o.Height) > maxSynthSide:
-		return o, fmt.Errorf("scene: make capture: %dx%d pixels, want sides of 16 to %d", o.Width, o.Height, maxSynthSide)
+		return o, fmt.Errorf("make capture: %dx%d pixels, want sides of 16 to %d", o.Width, o.Height, maxSynthSide)
 	case o.Points < 4 || o.Points > maxSynthPoints:
-		return o, fmt.Errorf("scene: make capture: %d points, want 4 to %d", o.Points, maxSynthPoints)
+		return o, fmt.Errorf("make capture: %d points, want 4 to %d", o.Points, maxSynthPoints)
 	case !(o.Wrong >= 0 && o.Wrong <= 1):
-		return o, fmt.Errorf("scene: make capture: a share of %v wrong points, want 0 to 1", o.Wrong)
+		return o, fmt.Errorf("make capture: a share of %v wrong points, want 0 to 1", o.Wrong)
 	case !(o.Scale > 0) || !scene.Finite64(o.Scale):
-		return o, fmt.Errorf("scene: make capture: scale %v is not positive", o.Scale)
+		return o, fmt.Errorf("make capture: scale %v is not positive", o.Scale)
 	}
 	for _, x := range o.Offset {
 		if !scene.Finite64(x) {
-			return o, fmt.Errorf("scene: make capture: offset %v: %w", o.Offset, scene.ErrNotFinite)
+			return o, fmt.Errorf("make capture: offset %v: %w", o.Offset, scene.ErrNotFinite)
 		}
 	}
 	return o, nil

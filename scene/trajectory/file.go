@@ -318,7 +318,8 @@ func parseCameraPath(top strictjson.Object, like scene.Camera) (*File, error) {
 		return nil, err
 	}
 	if !strings.EqualFold(kind, "perspective") {
-		return nil, fmt.Errorf("field camera_type is %s, perspective is expected; panoramas are made with --projection equirect", strictjson.Shown([]byte(kind)))
+		return nil, fmt.Errorf("field camera_type is %s, perspective is expected; panoramas are made with %s equirect",
+			strictjson.Shown([]byte(kind)), fault.Setting("projection"))
 	}
 	if like, err = sized(top, "render_width", "render_height", like); err != nil {
 		return nil, err

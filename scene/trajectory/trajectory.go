@@ -37,7 +37,7 @@ const (
 // lies, for a spiral. All have the size and the intrinsics of the first of cams, but as a pinhole; a closed way ends a step before its beginning.
 func Make(kind string, cams []scene.Camera, n int, near, far float64) ([]scene.Camera, error) {
 	if len(cams) == 0 || n < 1 {
-		return nil, fmt.Errorf("scene: make trajectory: %d cameras, %d frames", len(cams), n)
+		return nil, fmt.Errorf("make trajectory: %d cameras, %d frames", len(cams), n)
 	}
 	cams = slices.Clone(cams)
 	for i := range cams {
@@ -58,7 +58,7 @@ func Make(kind string, cams []scene.Camera, n int, near, far float64) ([]scene.C
 		}
 		return ellipseTrajectory(cams, n, focus), nil
 	}
-	return nil, fmt.Errorf("scene: make trajectory: %q is none", kind)
+	return nil, fmt.Errorf("make trajectory: %q is none", kind)
 }
 
 // interpTrajectory spends as many frames between any two cameras.
