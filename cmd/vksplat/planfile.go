@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -106,10 +105,15 @@ func isPlan(dir string) bool {
 	if err != nil {
 		return false
 	}
-	defer f.Close()          // only read from
-	head := make([]byte, 64) // the format is the first thing in it
-	n, _ := io.ReadFull(f, head)
-	return bytes.Contains(head[:n], []byte(planFormat))
+	defer f.Close() // only read from
+	var head [3]json.Token
+	d := json.NewDecoder(f)
+	for i := range head {
+		if head[i], err = d.Token(); err != nil {
+			return false
+		}
+	}
+	return head == [3]json.Token{json.Delim('{'), "format", planFormat} // the first thing in it
 }
 
 // findModel is splatfile.Find, which knows of no plans.

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"vksplat/farm/spec"
+	"vksplat/internal/fault"
 )
 
 // HTCondor writes a submit file for each stage of the job, and a DAG for DAGMan with a node for each task.
@@ -14,7 +15,7 @@ func HTCondor(j *spec.Job, p *spec.Plan, o Options) ([]File, error) {
 		return nil, err
 	}
 	if o.MemoryGB == 0 {
-		return nil, usage("", "as in --memory 16", "HTCondor gives a task 128 MB unless it asks for memory")
+		return nil, usage("", "as in "+fault.Setting("memory")+" 16", "HTCondor gives a task 128 MB unless it asks for memory")
 	}
 	stages, of, _ := stagesOf(p)
 	if err := checkPins(stages); err != nil {

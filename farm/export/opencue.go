@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"vksplat/farm/spec"
+	"vksplat/internal/fault"
 )
 
 // Bounds of Cuebot's database and of its reader of specs.
@@ -141,7 +142,7 @@ func (o *Options) checkCue(stages []stage) error {
 		}
 	}
 	if !userForm.MatchString(o.User) || o.User == "root" {
-		return usage(o.User, "say with --user who the job belongs to", "OpenCue runs no jobs of this user")
+		return usage(o.User, "say with "+fault.Setting("user")+" who the job belongs to", "OpenCue runs no jobs of this user")
 	}
 	return nil
 }

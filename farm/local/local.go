@@ -234,8 +234,8 @@ func (r *runner) fits(t *spec.Task) error {
 	}
 	if !task.NeedsDevice(t.Kind) {
 		if r.Others <= 0 {
-			return refuse("leave out --others, or give 1 or more",
-				"runs beside those with a device, and --others %d lets none run", r.Others)
+			return refuse("leave out "+fault.Setting("others")+", or give 1 or more",
+				"runs beside those with a device, and %s %d lets none run", fault.Setting("others"), r.Others)
 		}
 		return nil
 	}
@@ -248,10 +248,10 @@ func (r *runner) fits(t *spec.Task) error {
 		lacks = append(lacks, why)
 	}
 	if len(lacks) == 0 {
-		return refuse("leave out --devices none: without a GPU software Vulkan does it",
-			"needs a device, and --devices none gives it none")
+		return refuse("leave out "+fault.Setting("devices")+" none: without a GPU software Vulkan does it",
+			"needs a device, and %s none gives it none", fault.Setting("devices"))
 	}
-	return refuse("change the job's pin or limits.vram_min_mb, or give other --devices; vksplat devices lists them",
+	return refuse("change the job's pin or limits.vram_min_mb, or give other "+fault.Setting("devices")+"; vksplat devices lists them",
 		"can run on none of these devices: %s", strings.Join(slices.Compact(lacks), "; "))
 }
 
@@ -276,7 +276,7 @@ func named(plan *spec.Plan, only []string) (meant []bool, err error) {
 		}
 		if !found {
 			return nil, &fault.Error{Op: "choose tasks", Err: fmt.Errorf("none of the job is called %s",
-				strconv.Quote(pattern)), Hint: "--dry-run lists them", Kind: fault.ErrUsage}
+				strconv.Quote(pattern)), Hint: fault.Setting("dry-run") + " lists them", Kind: fault.ErrUsage}
 		}
 	}
 	return meant, nil

@@ -19,6 +19,8 @@ import (
 	"github.com/minio/minio-go/v7"
 	"github.com/minio/minio-go/v7/pkg/credentials"
 	"github.com/minio/minio-go/v7/pkg/s3utils"
+
+	"vksplat/internal/fault"
 )
 
 const (
@@ -152,7 +154,9 @@ func findCredentials(o Options, isAmazon bool) (*credentials.Credentials, error)
 	}
 	if profile := cmp.Or(o.Profile, os.Getenv("AWS_PROFILE")); err != nil && profile != "" && (o.Credentials == "" || o.Profile != "") {
 		file := cmp.Or(o.Credentials, os.Getenv("AWS_SHARED_CREDENTIALS_FILE"), "~/.aws/credentials")
-		return nil, setupError(o.URL, fmt.Sprintf("look at profile in the file of --roots, or AWS_PROFILE; the section needs aws_access_key_id and aws_secret_access_key: [%s] in %s", profile, file), "no credentials of the profile %q were found", profile)
+		return nil, setupError(o.URL, fmt.Sprintf(
+			"look at profile in the file of %s, or AWS_PROFILE; the section needs aws_access_key_id and aws_secret_access_key: [%s] in %s",
+			fault.Setting("roots"), profile, file), "no credentials of the profile %q were found", profile)
 	}
 	if err != nil { // what it says may quote the file
 		return nil, setupError(o.URL, "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or name a file by credentials = \"...\" with a section [default], aws_access_key_id and aws_secret_access_key", "no credentials were found")

@@ -203,7 +203,7 @@ func isOption(key string) bool {
 func (r Roots) Open(name string) (Root, error) {
 	o, known := r[name]
 	if !known {
-		return nil, setupError(name, "add it to the file of --roots", "no root has this name here")
+		return nil, setupError(name, "add it to the file of "+fault.Setting("roots"), "no root has this name here")
 	}
 	return Open(o)
 }
@@ -249,7 +249,7 @@ func Explain(op, path string, err error) error {
 	case isFull(err):
 		return &fault.Error{Op: op, Path: path, Err: err, Hint: "make room there; the task goes on when it is tried again", Kind: fault.ErrTryAgain}
 	case errors.Is(err, syscall.EROFS), errors.Is(err, syscall.EACCES), errors.Is(err, syscall.EPERM):
-		return &fault.Error{Op: op, Path: path, Err: err, Hint: "give write permission there, or name another root in the file of --roots", Kind: ErrSetup}
+		return &fault.Error{Op: op, Path: path, Err: err, Hint: "give write permission there, or name another root in the file of " + fault.Setting("roots"), Kind: ErrSetup}
 	case errors.Is(err, errOdd):
 		return &fault.Error{Op: op, Path: path, Err: err,
 			Hint: "remove it, or put a file or folder in its place", Kind: fault.ErrData}

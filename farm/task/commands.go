@@ -210,26 +210,46 @@ func (r *runner) stagePlan(ctx context.Context) (string, error) {
 	return dir, os.WriteFile(file, data, 0o666)
 }
 
-// withScene replaces the capture's folder in a plan, and nothing else: what a plan is, train sees by how its file begins.
+// withScene replaces the capture's folder in a plan. All else stays, byte for byte: train knows a plan by its first key.
 func withScene(data []byte, source string) ([]byte, error) {
-	var plan struct {
-		Capture struct {
-			Scene json.RawMessage `json:"scene"`
-		} `json:"capture"`
-	}
-	if err := json.Unmarshal(data, &plan); err != nil {
-		return nil, strictjson.JSONError(err)
-	}
-	where, err := json.Marshal(source)
-	if err != nil {
+	if err := strictjson.JSONError(json.Unmarshal(data, new(struct{}))); err != nil {
 		return nil, err
 	}
-	key := []byte(`"scene": `)
-	before := slices.Concat(key, plan.Capture.Scene)
-	if len(plan.Capture.Scene) == 0 || bytes.Count(data, before) != 1 {
+	start, end := valueAt(data, "capture", "scene")
+	if end == 0 {
 		return nil, errors.New("it names no capture")
 	}
-	return bytes.Replace(data, before, slices.Concat(key, where), 1), nil
+	where, err := json.Marshal(source)
+	return slices.Concat(data[:start], where, data[end:]), err
+}
+
+// valueAt finds a value in a JSON document by the keys of the objects around it: data[start:end], 0 and 0 if there is
+// none.
+func valueAt(data []byte, keys ...string) (start, end int) {
+	d := json.NewDecoder(bytes.NewReader(data))
+	var value json.RawMessage
+	for _, want := range keys {
+		if t, err := d.Token(); err != nil || t != json.Delim('{') {
+			return 0, 0
+		}
+		for {
+			key, err := d.Token()
+			if err != nil || key == json.Delim('}') {
+				return 0, 0
+			}
+			if key == want {
+				break
+			}
+			if err := d.Decode(&value); err != nil {
+				return 0, 0
+			}
+		}
+	}
+	if err := d.Decode(&value); err != nil {
+		return 0, 0
+	}
+	end = int(d.InputOffset())
+	return end - len(value), end
 }
 
 // merge joins blocks. The results are the merged scene, or with finetune the one that was trained on.

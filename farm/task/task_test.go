@@ -445,7 +445,12 @@ func TestWithScene(t *testing.T) {
 	if want := strings.Replace(plan, `"/a \"b"`, `"/new \"place"`, 1); err != nil || string(got) != want {
 		t.Errorf("%s, %v", got, err)
 	}
-	for _, bad := range []string{"", "{}", `{"capture": 5}`, "{\"capture\": {\"scene\": \"a\"}, \"other\": {\"scene\": \"a\"}}"} {
+	plan = `{"other": {"scene": "a"}, "capture":{"images": ["scene"], "scene" : "a"} }`
+	got, err = withScene([]byte(plan), "b")
+	if want := `{"other": {"scene": "a"}, "capture":{"images": ["scene"], "scene" : "b"} }`; err != nil || string(got) != want {
+		t.Errorf("%s, %v", got, err)
+	}
+	for _, bad := range []string{"", "{}", `{"capture": 5}`, `{"capture": {}, "scene": "a"}`, `{"capture": {"scene": "a"}`} {
 		if _, err := withScene([]byte(bad), "x"); err == nil {
 			t.Errorf("%s is accepted", bad)
 		}

@@ -56,7 +56,7 @@ func TestInitWithoutPoints(t *testing.T) {
 	c.Normalise()
 	for _, kind := range []string{InitAuto, InitPoints} {
 		_, err := Splats(c, initOptions(kind))
-		scenetest.CheckRefusal(t, err, []string{"no usable points"}, "--init random", nil)
+		scenetest.CheckRefusal(t, err, []string{"no usable points"}, "init random", nil)
 	}
 	c.Synthetic = true
 	s := mustInit(t, c, initOptions(InitAuto))
@@ -73,7 +73,7 @@ func TestInitWithoutPoints(t *testing.T) {
 		t.Errorf("from %v to %v, mean %v", low, high, mean)
 	}
 	_, err := Splats(c, initOptions(InitPoints))
-	scenetest.CheckRefusal(t, err, []string{"no usable points"}, "--init random", nil)
+	scenetest.CheckRefusal(t, err, []string{"no usable points"}, "init random", nil)
 }
 
 func TestInitRandom(t *testing.T) {
@@ -185,7 +185,7 @@ func TestInitFromPLY(t *testing.T) {
 	}
 	o.Grid = 1
 	_, err := Splats(c, o)
-	scenetest.CheckRefusal(t, err, []string{"a grid samples points"}, "--init-grid", fault.ErrUsage)
+	scenetest.CheckRefusal(t, err, []string{"a grid samples points"}, "init-grid", fault.ErrUsage)
 	o = initOptions(InitPLY)
 	o.File = filepath.Join(dir, "nowhere.ply")
 	_, err = Splats(c, o)
@@ -217,7 +217,7 @@ func TestGrid(t *testing.T) {
 		t.Errorf("%d bytes for one cell", grown)
 	}
 	_, err = gridSample(points, 1e-300)
-	scenetest.CheckRefusal(t, err, []string{"cannot be counted"}, "--init-grid", fault.ErrUsage)
+	scenetest.CheckRefusal(t, err, []string{"cannot be counted"}, "init-grid", fault.ErrUsage)
 }
 
 func TestInitOptions(t *testing.T) {

@@ -84,7 +84,7 @@ func TestInspectMasks(t *testing.T) {
 		{name: "turned", masks: 2, write: draw(scenetest.Halves(24, 32, 24)), code: "turned-masks", severity: SeverityWarning, want: "on their side"},
 		{name: "upright", masks: 2, tag: 6, write: draw(scenetest.Halves(24, 32, 24)), code: "turned-masks", severity: SeverityWarning, want: "EXIF orientation"},
 		{name: "one black", masks: 1, write: draw(black), code: "black-masks", severity: SeverityWarning, want: "1 of 5 photos leave no pixel"},
-		{name: "black", masks: 5, write: draw(black), code: "black-masks", severity: SeverityFatal, want: "--invert-masks"},
+		{name: "black", masks: 5, write: draw(black), code: "black-masks", severity: SeverityFatal, want: "invert-masks"},
 		{name: "white inverted", masks: 5, write: draw(whole), invert: true, code: "black-masks", severity: SeverityFatal, want: "leave it out if white does"},
 		{name: "damaged", masks: 3, write: damaged, code: "broken-masks", severity: SeverityFatal, want: "export these masks again"},
 		{name: "one damaged", masks: 1, write: damaged, code: "broken-masks", severity: SeverityWarning, want: "p0.png"},

@@ -90,7 +90,9 @@ func discover(root string, o scene.LoadOptions) (found, []scene.Warning, error) 
 			out, warnings = this, more
 		default:
 			warnings = append(warnings, scene.Warning{Code: "other-format",
-				Text: fmt.Sprintf("took the cameras of %s; --%s %s takes those of %s", wording.Printable(filepath.ToSlash(out.model)), formatFlag(o), this.format, wording.Printable(filepath.ToSlash(this.model)))})
+				Text: fmt.Sprintf("took the cameras of %s; %s %s takes those of %s",
+					wording.Printable(filepath.ToSlash(out.model)), fault.Setting(formatFlag(o)), this.format,
+					wording.Printable(filepath.ToSlash(this.model)))})
 		}
 	}
 	if out.format == "" {
@@ -231,7 +233,7 @@ func noModel(root string, o scene.LoadOptions) error {
 		if o.Format == scene.FormatBlender {
 			name = transforms.TrainFile
 		}
-		err.Err, err.Hint = fmt.Errorf("there is no %s", name), "leave out --"+formatFlag(o)+", or name the folder that has the file"
+		err.Err, err.Hint = fmt.Errorf("there is no %s", name), "leave out "+fault.Setting(formatFlag(o))+", or name the folder that has the file"
 		return err
 	case scene.FormatColmap:
 		err.Err = fmt.Errorf("no COLMAP model: there is no cameras, images or points3D, as .bin or .txt, in any of %s", searched)
