@@ -1,0 +1,54 @@
+package archtest
+
+import (
+	"go/ast"
+	"go/token"
+	"regexp"
+	"slices"
+	"strconv"
+	"testing"
+)
+
+// flagless are the layers whose texts name settings by fault.Setting: only the command has flags.
+var flagless = []string{"scene/...", "pipeline/...", "internal/...", "vk/...", "view/..."}
+
+var flagText = regexp.MustCompile(`--[a-z%]`)
+
+// otherFlags lists the files that name flags of other programs, and whose.
+var otherFlags = map[string]string{
+	"scene/load/discover.go": "COLMAP",
+	"vk/loader_unix.go":      "Docker",
+}
+
+// TestFlags finds flags in the strings of packages below the command.
+func TestFlags(t *testing.T) {
+	r := load(t)
+	used := map[string]bool{}
+	for _, f := range r.files {
+		below := slices.ContainsFunc(flagless, func(layer string) bool { return within(f.dir, layer) })
+		if f.isTest || !below {
+			continue
+		}
+		ast.Inspect(f.ast, func(n ast.Node) bool {
+			literal, is := n.(*ast.BasicLit)
+			if !is || literal.Kind != token.STRING {
+				return true
+			}
+			text, err := strconv.Unquote(literal.Value)
+			switch {
+			case err == nil && !flagText.MatchString(text):
+			case otherFlags[f.path] != "":
+				used[f.path] = true
+			default:
+				t.Errorf("%s: %s names a flag: use fault.Setting, because only the command has flags",
+					r.fset.Position(literal.Pos()), literal.Value)
+			}
+			return true
+		})
+	}
+	for name := range otherFlags {
+		if !used[name] {
+			t.Errorf("%s is listed as an exception and is none: delete it from the list", name)
+		}
+	}
+}
