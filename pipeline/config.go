@@ -140,7 +140,8 @@ func (c Config) Validate() error {
 		{"lr-logit-opacities", c.LRLogitOpacity}, {"lr-sh0", c.LRSH0}, {"lr-shn", c.LRSHN},
 		{"grow-grad2d", c.GrowGrad2D}, {"grow-scale", c.GrowScale}, {"prune-opacity", c.PruneOpacity}, {"prune-scale", c.PruneScale},
 	} {
-		check(f.value >= 0 && f.value <= math.MaxFloat32, "%s is %g, 0 to %g are possible", fault.Setting(f.flag), f.value, float32(math.MaxFloat32)) // kernels take float32
+		check(f.value >= 0 && f.value <= math.MaxFloat32, "%s is %g, 0 to %g are possible",
+			fault.Setting(f.flag), f.value, float32(math.MaxFloat32)) // kernels take float32
 	}
 	check(c.ResetEvery == 0 || c.PruneOpacity < c.ResetOpacity, "splats below opacity %g are pruned, a reset would leave none above %g", c.PruneOpacity, c.ResetOpacity)
 	check(c.ResetOpacity > 0 && c.ResetOpacity < 1, "opacity after a reset %g, it must be between 0 and 1", c.ResetOpacity)

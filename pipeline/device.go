@@ -38,7 +38,8 @@ var (
 	})
 	// ErrUnreachable says that no refinement makes the number of splats that was asked for.
 	ErrUnreachable = fault.Sentinel(fault.ErrUsage, "number of splats out of reach", func() string {
-		return fmt.Sprintf("Train more steps, refine from an earlier step (%s), to a later one (%s) or more often (%s), "+
+		return fmt.Sprintf("Train more steps, refine from an earlier step (%s), to a later one (%s) or more "+
+			"often (%s), "+
 			"or ask for another number.",
 			fault.Setting("refine-start"), fault.Setting("refine-stop"), fault.Setting("refine-every"))
 	})
@@ -55,7 +56,8 @@ var (
 	})
 	// ErrLittleRAM says that the budget of host memory cannot hold what was asked for.
 	ErrLittleRAM = fault.Sentinel(fault.ErrMachine, "host memory budget too small", func() string {
-		return fmt.Sprintf("Raise %s, or use smaller photos (%s).", fault.Setting("max-ram"), fault.Setting("downscale"))
+		return fmt.Sprintf("Raise %s, or use smaller photos (%s).", fault.Setting("max-ram"),
+			fault.Setting("downscale"))
 	})
 )
 
@@ -184,7 +186,8 @@ func cacheDir() string {
 // parseBudget reads --max-vram. standard is what 80 % means on the device.
 func parseBudget(s string, standard int64) (int64, error) {
 	s = strings.TrimSpace(s)
-	bad := fmt.Errorf("parse memory budget %q: neither bytes (as in 4000000000, 4G, 3.5GiB) nor a percentage (as in 80%%)", s)
+	bad := fmt.Errorf("parse memory budget %q: neither bytes (as in 4000000000, 4G, 3.5GiB) nor a percentage (as "+
+		"in 80%%)", s)
 	if s == "" {
 		return standard, nil
 	}

@@ -25,7 +25,8 @@ func OpenDevices(o DeviceOptions, list string) (devices []*Device, err error) {
 		}
 	}
 	if len(names) > mostDevices {
-		return nil, fmt.Errorf("open devices: %w: %d, and %d can train one scene", ErrManyDevices, len(names), mostDevices)
+		return nil, fmt.Errorf("open devices: %w: %d, and %d can train one scene", ErrManyDevices, len(names),
+			mostDevices)
 	}
 	for _, name := range names {
 		one := o

@@ -125,7 +125,8 @@ func sizeOf(cameras []scene.Camera) (s viewSize, err error) {
 	for i := range cameras {
 		c := &cameras[i]
 		if c.Width < 1 || c.Height < 1 || c.Width > 1<<15 || c.Height > 1<<15 {
-			return s, fmt.Errorf("create engine: view %s is %dx%d pixels, 1 to 32768 a side are possible", c.Name, c.Width, c.Height)
+			return s, fmt.Errorf("create engine: view %s is %dx%d pixels, 1 to 32768 a side are possible", c.Name,
+				c.Width, c.Height)
 		}
 		s = s.with(c)
 	}
@@ -332,7 +333,8 @@ func (e *engine) growIsects(n uint32, more int) error {
 		return e.startAfresh()
 	}
 	if e.bands >= e.mostBands() {
-		return fmt.Errorf("grow isects: %w: one row of tiles needs %d (tile, splat) pairs, %d fit", ErrTooSmall, n, limit)
+		return fmt.Errorf("grow isects: %w: one row of tiles needs %d (tile, splat) pairs, %d fit", ErrTooSmall, n,
+			limit)
 	}
 	e.bands = min(max(e.bands+1, moreBands(e.bands, int(n), limit)), e.mostBands())
 	e.isectCapacity = e.fewerIsects(limit)

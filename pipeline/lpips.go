@@ -97,7 +97,8 @@ func (l *LPIPS) put(to *vk.Slice[float32], numbers []float32, name string) (err 
 // device and driver.
 func (l *LPIPS) Score(x, y []float32, width, height int) (float64, error) {
 	if width < l.least || height < l.least {
-		return 0, fmt.Errorf("compare pictures by LPIPS: %dx%d pixels are too few for %s, which needs %d a side", width, height, l.net, l.least)
+		return 0, fmt.Errorf("compare pictures by LPIPS: %dx%d pixels are too few for %s, which needs %d a side", width,
+			height, l.net, l.least)
 	}
 	for _, p := range [][]float32{x, y} {
 		if len(p) != 3*width*height {
@@ -105,7 +106,8 @@ func (l *LPIPS) Score(x, y []float32, width, height int) (float64, error) {
 		}
 		for i, v := range p {
 			if !(math.Abs(float64(v)) <= math.MaxFloat32) {
-				return 0, fmt.Errorf("compare pictures by LPIPS: %w: a pixel at (%d, %d) is %g", ErrDiverged, i/3%width, i/3/width, v)
+				return 0, fmt.Errorf("compare pictures by LPIPS: %w: a pixel at (%d, %d) is %g", ErrDiverged, i/3%width,
+					i/3/width, v)
 			}
 		}
 	}

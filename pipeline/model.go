@@ -35,7 +35,8 @@ func newModel(dev *vk.Device, degree int) (*model, error) {
 	m := &model{dev: dev, chunkRows: rowsOf(degree, PrecisionFull)}
 	m.setUnit(0)
 	if most := maxBinding(dev); m.unitBytes() > most {
-		return nil, fmt.Errorf("create model: a chunk of %d splats takes %d bytes, the device binds at most %d at once", m.unit, m.unitBytes(), most)
+		return nil, fmt.Errorf("create model: a chunk of %d splats takes %d bytes, the device binds at most %d at once",
+			m.unit, m.unitBytes(), most)
 	}
 	return m, nil
 }

@@ -128,7 +128,8 @@ func NewPhotoCache(o PhotoCacheOptions) (*PhotoCache, error) {
 		c.sizes[i] = photoBytes(cam)
 		total += c.sizes[i]
 		if c.sizes[i] > o.Bytes {
-			return nil, fmt.Errorf("open photo cache: %w: photo %s takes %s, the cache may hold %s", ErrTooSmall, cam.Name, BytesText(c.sizes[i]), BytesText(o.Bytes))
+			return nil, fmt.Errorf("open photo cache: %w: photo %s takes %s, the cache may hold %s", ErrTooSmall,
+				cam.Name, BytesText(c.sizes[i]), BytesText(o.Bytes))
 		}
 	}
 	c.ahead = c.readAhead(total)

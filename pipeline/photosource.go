@@ -49,10 +49,12 @@ func photoBytes(c *scene.Camera) int64 { return 4 * int64(photoWords(c.Width, c.
 // checkPhoto compares a photo with its camera.
 func checkPhoto(c *scene.Camera, m scene.Image) error {
 	if c.Width != m.Width || c.Height != m.Height || len(m.Pix) != 4*m.Width*m.Height {
-		return fmt.Errorf("get photo: %s is %dx%d pixels in %d bytes, its camera %dx%d", c.Name, m.Width, m.Height, len(m.Pix), c.Width, c.Height)
+		return fmt.Errorf("get photo: %s is %dx%d pixels in %d bytes, its camera %dx%d", c.Name, m.Width, m.Height,
+			len(m.Pix), c.Width, c.Height)
 	}
 	if m.Mask != nil && len(m.Mask) != maskWords(m.Width*m.Height) {
-		return fmt.Errorf("get photo: %s has a mask of %d words, %d pixels take %d", c.Name, len(m.Mask), m.Width*m.Height, maskWords(m.Width*m.Height))
+		return fmt.Errorf("get photo: %s has a mask of %d words, %d pixels take %d", c.Name, len(m.Mask),
+			m.Width*m.Height, maskWords(m.Width*m.Height))
 	}
 	return nil
 }

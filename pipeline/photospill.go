@@ -34,7 +34,8 @@ type photoSpill struct {
 // behind are removed.
 func openPhotoSpill(dir string, most, total int64, n int) (*photoSpill, error) {
 	fail := func(err error) error {
-		return &fault.Error{Op: "open image cache", Path: dir, Err: err, Kind: fault.ErrTryAgain, Hint: "Name a folder on a disk with room with " + fault.Setting("image-cache") + "."}
+		return &fault.Error{Op: "open image cache", Path: dir, Err: err, Kind: fault.ErrTryAgain,
+			Hint: "Name a folder on a disk with room with " + fault.Setting("image-cache") + "."}
 	}
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return nil, fail(err)

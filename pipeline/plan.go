@@ -133,7 +133,8 @@ func (d *Device) planShare(at place, cams []scene.Camera, part portion, cfg Conf
 		return nil, p.shortOfDevice(p.shortOfPool(d.host, err))
 	}
 	if most := cfg.Splats; o.Ceiling == 0 && most > plan.Ceiling {
-		return nil, p.shortOfDevice(fmt.Errorf("plan training: %w: %d splats to end with, %d fit in %s", ErrTooSmall, most, plan.Ceiling, vk.BytesText(p.budget)))
+		return nil, p.shortOfDevice(fmt.Errorf("plan training: %w: %d splats to end with, %d fit in %s", ErrTooSmall,
+			most, plan.Ceiling, vk.BytesText(p.budget)))
 	}
 	return plan, p.host(plan, d.host)
 }

@@ -74,7 +74,8 @@ func TestPlan(t *testing.T) {
 	}
 	d := budgetDevice(t, 1e9)
 	d.host = 20 << 20
-	if _, err := d.Plan(planCameras(10, 2400, 1400), 1000, DefaultConfig(), TrainerOptions{}); !errors.Is(err, ErrLittleRAM) || fault.Hint(err) == "" {
+	if _, err := d.Plan(planCameras(10, 2400, 1400), 1000, DefaultConfig(), TrainerOptions{}); !errors.Is(err,
+		ErrLittleRAM) || fault.Hint(err) == "" {
 		t.Errorf("got %v, want %v", err, ErrLittleRAM)
 	}
 }
@@ -194,14 +195,16 @@ func TestSplatsShortage(t *testing.T) {
 		return err
 	}
 	err := plan("100MB", 200_000)
-	m := regexp.MustCompile(`Raise max-vram to (\d+MiB) or more, .* fewer splats \(splats\)`).FindStringSubmatch(fault.Hint(err))
+	m := regexp.MustCompile(`Raise max-vram to (\d+MiB) or more, .* fewer splats \(splats\)`).FindStringSubmatch(
+		fault.Hint(err))
 	if !errors.Is(err, ErrTooSmall) || m == nil {
 		t.Fatalf("%v; %s", err, fault.Hint(err))
 	}
 	if err := plan(m[1], 200_000); err != nil {
 		t.Errorf("%s are said to be enough: %v", m[1], err)
 	}
-	if err := plan("100MB", 1<<31-1); !errors.Is(err, ErrTooSmall) || !strings.Contains(fault.Hint(err), "No budget helps") || !strings.Contains(fault.Hint(err), "--splats") {
+	if err := plan("100MB", 1<<31-1); !errors.Is(err, ErrTooSmall) || !strings.Contains(fault.Hint(err),
+		"No budget helps") || !strings.Contains(fault.Hint(err), "--splats") {
 		t.Errorf("%v; %s", err, fault.Hint(err))
 	}
 }

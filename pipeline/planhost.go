@@ -125,7 +125,8 @@ func (p *planner) both(device, host int64) string {
 func (p *planner) shortOfPool(host int64, err error) error {
 	took := processBytes + p.driver
 	if pool := host + p.budget; p.unified && !p.vram && pool < took {
-		return fmt.Errorf("plan training: %w: %s for everything, and program and driver alone take %s", ErrLittleRAM, vk.BytesText(pool), vk.BytesText(took))
+		return fmt.Errorf("plan training: %w: %s for everything, and program and driver alone take %s", ErrLittleRAM,
+			vk.BytesText(pool), vk.BytesText(took))
 	}
 	return err
 }

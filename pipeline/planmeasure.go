@@ -75,7 +75,8 @@ func (h *HostPlan) forMeasuring(cams []scene.Camera, perPixel int64) (least int6
 	photos := min(total, 2*largest)
 	least = withMargin(h.Process + h.Staging + cost + photos + h.Picture)
 	if h.Budget < least {
-		return least, fmt.Errorf("plan measuring: %w: %s of RAM; program and driver take %s, transfers %s, decoding the largest photo %s, two decoded ones %s, comparing a picture %s",
+		return least, fmt.Errorf("plan measuring: %w: %s of RAM; program and driver take %s, transfers %s, decoding "+
+			"the largest photo %s, two decoded ones %s, comparing a picture %s",
 			ErrLittleRAM, vk.BytesText(h.Budget), vk.BytesText(h.Process), vk.BytesText(h.Staging), vk.BytesText(cost), vk.BytesText(photos), vk.BytesText(h.Picture))
 	}
 	return least, nil

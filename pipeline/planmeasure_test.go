@@ -41,7 +41,8 @@ func TestPlanMeasuring(t *testing.T) {
 	if last < 3 {
 		t.Errorf("%d pictures at once in ample memory", last)
 	}
-	if _, err := PlanMeasuringFiles(DeviceOptions{MaxRAM: "64M"}, cams, cams, perPixel); !errors.Is(err, ErrLittleRAM) || !strings.Contains(fault.Hint(err), "max-ram") {
+	if _, err := PlanMeasuringFiles(DeviceOptions{MaxRAM: "64M"}, cams, cams, perPixel); !errors.Is(err,
+		ErrLittleRAM) || !strings.Contains(fault.Hint(err), "max-ram") {
 		t.Errorf("files in little RAM: %v", err)
 	}
 }

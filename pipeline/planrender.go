@@ -98,7 +98,8 @@ func (d *Device) shortOfRender(n int, w renderNeeds, smaller string, err error) 
 	if unified(d) && !d.vram {
 		raise = fault.Setting("max-ram") + " to " + mib(smallestPool(need, w.host(), 0, false))
 	}
-	return fault.WithHint(fmt.Errorf("create renderer: %w: %d splats and their pictures take about %s of the device, there are %s: %v", ErrTooSmall, n,
+	return fault.WithHint(fmt.Errorf("create renderer: %w: %d splats and their pictures take about %s of the device, "+
+		"there are %s: %v", ErrTooSmall, n,
 		vk.BytesText(w.device), vk.BytesText(d.dev.Budget()), err), anyOf("Raise "+raise+" or more", smaller))
 }
 
@@ -115,6 +116,8 @@ func (d *Device) ramForRender(n int, w renderNeeds, smaller string) error {
 	case unified(d):
 		enough = smallestPool(w.device, least, 0, false)
 	}
-	return fault.WithHint(fmt.Errorf("create renderer: %w: %d splats and a picture take %s with program and driver, there are %s", ErrLittleRAM, n,
-		vk.BytesText(least), vk.BytesText(d.host)), anyOf("Raise "+fault.Setting("max-ram")+" to "+mib(enough)+" or more", smaller))
+	return fault.WithHint(fmt.Errorf("create renderer: %w: %d splats and a picture take %s with program and driver, "+
+		"there are %s", ErrLittleRAM, n,
+		vk.BytesText(least), vk.BytesText(d.host)), anyOf("Raise "+fault.Setting("max-ram")+" to "+mib(enough)+
+		" or more", smaller))
 }

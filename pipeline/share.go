@@ -196,7 +196,8 @@ func (m *share) gather(ids []uint32, into *scene.Splats) {
 func (r *Renderer) finer(c *scene.Camera) error {
 	e := r.e
 	if e.bands >= e.mostBands() {
-		return fault.WithHint(fmt.Errorf("render: %w: one row of tiles may show %d splats of the model, %d fit", ErrTooSmall, r.fullestRow(c), r.share.most),
+		return fault.WithHint(fmt.Errorf("render: %w: one row of tiles may show %d splats of the model, %d fit",
+			ErrTooSmall, r.fullestRow(c), r.share.most),
 			raiseEither()+", draw larger pictures, whose rows show less each, or convert the model to fewer splats "+
 				"(vksplat convert "+fault.Setting("max-splats")+").")
 	}

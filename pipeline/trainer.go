@@ -76,7 +76,8 @@ func NewTrainer(d *Device, cams []scene.Camera, photos Photos, init *scene.Splat
 	case init.N == 0:
 		return nil, errors.New("start training: no splat to start with")
 	case init.Degree > cfg.SHDegree:
-		return nil, fmt.Errorf("start training: splats of SH degree %d for a model of degree %d", init.Degree, cfg.SHDegree)
+		return nil, fmt.Errorf("start training: splats of SH degree %d for a model of degree %d", init.Degree,
+			cfg.SHDegree)
 	}
 	if err := init.Validate(); err != nil {
 		return nil, err

@@ -54,7 +54,8 @@ func (x *verifier) judge(u unit) error {
 	}
 	for i, at := range vk.Host(x.found)[:len(x.names[u.kind])] {
 		if c := x.names[u.kind][i]; at != layout.Culled {
-			return fmt.Errorf("verify step %d (%s): after pass %s: element %d of %s: %s", u.step+1, unitNames[u.kind], c.pass, at, c.buffer, verifyModes[c.mode])
+			return fmt.Errorf("verify step %d (%s): after pass %s: element %d of %s: %s", u.step+1, unitNames[u.kind],
+				c.pass, at, c.buffer, verifyModes[c.mode])
 		}
 	}
 	return nil

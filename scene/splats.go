@@ -89,7 +89,8 @@ func (s *Splats) CheckLengths() error {
 	}
 	for _, t := range s.Tensors() {
 		if len(t.Data) != s.N*t.width {
-			return fmt.Errorf("check splats: %s holds %d numbers, want %d splats x %d", t.Name, len(t.Data), s.N, t.width)
+			return fmt.Errorf("check splats: %s holds %d numbers, want %d splats x %d", t.Name, len(t.Data), s.N,
+				t.width)
 		}
 	}
 	return nil

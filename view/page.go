@@ -143,7 +143,8 @@ func WritePage(w io.Writer, what Scene, model *Model) error {
 	script := string(viewerScript()) + "\n" + boot
 	style := string(viewerStyle()) + "\n" + string(mustAsset("page/page.css"))
 	if strings.Contains(script, "</script") || strings.Contains(style, "</style") {
-		return fmt.Errorf("write page: the viewer %s holds what would end the element that it stands in", viewerVersion())
+		return fmt.Errorf("write page: the viewer %s holds what would end the element that it stands in",
+			viewerVersion())
 	}
 	policy := fmt.Sprintf("default-src 'none'; script-src '%s' %s; style-src '%s'; img-src data: blob:; worker-src blob:; base-uri 'none'; form-action 'none'",
 		sourceHash(script), handlerHash, sourceHash(style))

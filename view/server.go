@@ -79,7 +79,8 @@ func Listen(o ServerOptions) (*Server, error) {
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
 		return nil, &fault.Error{Op: "listen", Path: address, Err: cause(err), Kind: fault.ErrTryAgain,
-			Hint: "name another port, or none to take one that is free, and as " + fault.Setting("host") + " an address of this machine"}
+			Hint: "name another port, or none to take one that is free, and as " + fault.Setting("host") +
+				" an address of this machine"}
 	}
 	if tcp, ok := listener.Addr().(*net.TCPAddr); ok {
 		s.loopback = tcp.IP.IsLoopback()

@@ -175,7 +175,8 @@ func TestArenaBudget(t *testing.T) {
 	if !errors.Is(err, ErrOutOfMemory) {
 		t.Fatalf("error %v does not wrap ErrOutOfMemory", err)
 	}
-	for _, part := range []string{"allocate sort keys: ", "3.0 MiB", "99.0 MiB in use", "budget 100 MiB", "device-local"} {
+	for _, part := range []string{"allocate sort keys: ", "3.0 MiB", "99.0 MiB in use", "budget 100 MiB",
+		"device-local"} {
 		if !strings.Contains(err.Error(), part) {
 			t.Errorf("error %q lacks %q", err, part)
 		}

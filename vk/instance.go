@@ -54,7 +54,8 @@ func loadLoader() (unsafe.Pointer, error) {
 			first = err
 		}
 	}
-	return nil, fault.WithHint(&Error{Call: "load Vulkan", Object: names[0], Err: fmt.Errorf("%w: %w", ErrNoLoader, first)}, loaderHint)
+	return nil, fault.WithHint(&Error{Call: "load Vulkan", Object: names[0], Err: fmt.Errorf("%w: %w", ErrNoLoader,
+		first)}, loaderHint)
 }
 
 // Open loads Vulkan and lists the devices. It fails with ErrNoLoader, ErrNoValidation or, when no driver answers, ErrNoDevice; Hint says what to
@@ -65,7 +66,8 @@ func Open(o InstanceOptions) (*Instance, error) {
 		return nil, err
 	}
 	if v := Version(loaderVersion(procAddr)); !v.AtLeast(1, 2) {
-		return nil, fault.WithHint(&Error{Call: "load Vulkan", Object: "loader", Err: fmt.Errorf("%w: version %v, 1.2 is needed", ErrNoLoader, v)}, loaderHint)
+		return nil, fault.WithHint(&Error{Call: "load Vulkan", Object: "loader",
+			Err: fmt.Errorf("%w: version %v, 1.2 is needed", ErrNoLoader, v)}, loaderHint)
 	}
 	if err := bindLoader(procAddr); err != nil {
 		return nil, fault.WithHint(&Error{Call: "load Vulkan", Object: BackEnd, Err: err}, loaderHint)
@@ -210,7 +212,8 @@ func (in *Instance) pick(what string) (info DeviceInfo, note string, err error) 
 		if i >= 0 && i < len(in.devices) {
 			return in.devices[i], "", nil
 		}
-		return info, "", fault.WithHint(&Error{Call: "select device", Object: what, Err: fmt.Errorf("%w of this index: there are %d, counted from 0", ErrNoDevice, len(in.devices))},
+		return info, "", fault.WithHint(&Error{Call: "select device", Object: what,
+			Err: fmt.Errorf("%w of this index: there are %d, counted from 0", ErrNoDevice, len(in.devices))},
 			"list the devices with: vksplat devices")
 	}
 	for _, d := range in.devices {
@@ -218,7 +221,8 @@ func (in *Instance) pick(what string) (info DeviceInfo, note string, err error) 
 			return d, "", nil
 		}
 	}
-	return info, "", fault.WithHint(&Error{Call: "select device", Object: what, Err: fmt.Errorf("%w of this UUID or PCI address", ErrNoDevice)},
+	return info, "", fault.WithHint(&Error{Call: "select device", Object: what,
+		Err: fmt.Errorf("%w of this UUID or PCI address", ErrNoDevice)},
 		"list the devices with: vksplat devices")
 }
 

@@ -220,9 +220,12 @@ func TestRecorderRefuses(t *testing.T) {
 		do   func(r *Recorder)
 		want string
 	}{
-		{func(r *Recorder) { r.Dispatch(saxpy(Slice[float32]{}, y, 1, 0), Groups(1)) }, "record saxpy binding x: no buffer is bound"},
-		{func(r *Recorder) { r.Dispatch(saxpy(x, large, 1, 0), Groups(1)) }, "record saxpy binding y: large is 1200 bytes, maxStorageBufferRange is 1000"},
-		{func(r *Recorder) { r.Dispatch(saxpy(x.At(1, 5), y, 1, 0), Groups(1)) }, "record saxpy binding x: offset 4 of x is not a multiple of 16"},
+		{func(r *Recorder) { r.Dispatch(saxpy(Slice[float32]{}, y, 1, 0), Groups(1)) },
+			"record saxpy binding x: no buffer is bound"},
+		{func(r *Recorder) { r.Dispatch(saxpy(x, large, 1, 0), Groups(1)) },
+			"record saxpy binding y: large is 1200 bytes, maxStorageBufferRange is 1000"},
+		{func(r *Recorder) { r.Dispatch(saxpy(x.At(1, 5), y, 1, 0), Groups(1)) },
+			"record saxpy binding x: offset 4 of x is not a multiple of 16"},
 		{func(r *Recorder) { r.Dispatch(saxpy(x, foreign, 1, 0), Groups(1)) }, "foreign belongs to another device"},
 		{func(r *Recorder) { r.Dispatch(saxpy(x, freed, 1, 0), Groups(1)) }, "freed was freed"},
 		{func(r *Recorder) { r.Dispatch(saxpy(x, elsewhere, 1, 0), Groups(1)) }, "elsewhere is scratch of another recorder"},

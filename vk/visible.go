@@ -43,7 +43,8 @@ func visible(env func(string) string, devices []DeviceInfo) (list []int, note st
 		setting := v.name + "=" + value
 		places, why := placesOf(strings.Split(value, ","), gpus, devices)
 		if len(places) == 0 {
-			return nil, "", fault.WithHint(&Error{Call: "select device", Object: setting, Err: fmt.Errorf("%w: %s", ErrNoDevice, why)},
+			return nil, "", fault.WithHint(&Error{Call: "select device", Object: setting, Err: fmt.Errorf("%w: %s",
+				ErrNoDevice, why)},
 				"name one that vksplat devices lists with "+fault.Setting("device")+", or correct the variable")
 		}
 		for _, n := range places {

@@ -180,7 +180,8 @@ func (s *saver) standing() {
 
 // givenUp is the error of a run that the user stopped before it could take the place of the earlier one.
 func (s *saver) givenUp() error {
-	return fault.WithHint(fmt.Errorf("%w after step %d of %d, before the first checkpoint", fault.ErrInterrupted, s.r.trainer.Step(), s.r.config.Iterations),
+	return fault.WithHint(fmt.Errorf("%w after step %d of %d, before the first checkpoint", fault.ErrInterrupted,
+		s.r.trainer.Step(), s.r.config.Iterations),
 		"the same command trains anew; the earlier run in "+s.r.out+" is as it was")
 }
 
@@ -316,7 +317,8 @@ func moveBack(out string) error {
 			return nil
 		}
 		if _, err := os.Lstat(target); err == nil && !slices.Contains(copies, rel) {
-			return fault.Usagef("move that file away, and run the command again", "%s is in the way of a file of the earlier run, which is complete in %s and %s", target, out, moving)
+			return fault.Usagef("move that file away, and run the command again",
+				"%s is in the way of a file of the earlier run, which is complete in %s and %s", target, out, moving)
 		}
 		return between(path, moving, out, os.Rename)
 	})

@@ -99,11 +99,14 @@ func (o *benchOptions) benchTable() []option {
 func (o *benchOptions) checkBench(captures []string) error {
 	switch {
 	case len(captures) > 0 && o.given("suite"):
-		return fault.Usagef("leave out one of the two", "flag --suite: these models are measured without SCENE, and %s is given", captures[0])
+		return fault.Usagef("leave out one of the two", "flag --suite: these models are measured without SCENE, and "+
+			"%s is given", captures[0])
 	case len(captures) == 0 && (o.trainSteps > 0 || o.init.Kind != initial.InitAuto):
-		return fault.Usagef("name a capture, or leave the flag out", "flags --init and --warm-steps: without SCENE nothing is trained before")
+		return fault.Usagef("name a capture, or leave the flag out", "flags --init and --warm-steps: without SCENE "+
+			"nothing is trained before")
 	case len(captures) > 0 && o.trained() > o.config.Iterations:
-		return fault.Usagef("give --iterations too", "flag --warm-steps: the recipe has %d steps, fewer than %d", o.config.Iterations, o.trained())
+		return fault.Usagef("give --iterations too", "flag --warm-steps: the recipe has %d steps, fewer than %d",
+			o.config.Iterations, o.trained())
 	case o.steps == 0:
 		return fault.Usagef("give 1 or more, as in 200", "flag --steps: 0 is no number of steps to measure")
 	case o.rounds < 1 || o.rounds > 1000:

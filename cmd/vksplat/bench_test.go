@@ -69,7 +69,8 @@ func TestBenchFile(t *testing.T) {
 		if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := readBench(path); fault.ExitCode(err) != fault.ExitUsage || fault.Hint(err) == "" || !strings.Contains(err.Error(), path) {
+		if _, err := readBench(path); fault.ExitCode(err) != fault.ExitUsage || fault.Hint(err) == "" ||
+			!strings.Contains(err.Error(), path) {
 			t.Errorf("%q: error %v", text, err)
 		}
 	}
@@ -113,7 +114,8 @@ func TestBenchCompare(t *testing.T) {
 		t.Error(err)
 	}
 	_, _, err = compare(1.4)
-	if fault.ExitCode(err) != fault.ExitFailure || fault.Hint(err) == "" || !strings.Contains(err.Error(), "1.500 times as long") {
+	if fault.ExitCode(err) != fault.ExitFailure || fault.Hint(err) == "" || !strings.Contains(err.Error(),
+		"1.500 times as long") {
 		t.Errorf("error %v", err)
 	}
 }

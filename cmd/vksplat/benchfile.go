@@ -198,6 +198,7 @@ func readBench(path string) (*benchFile, error) {
 
 // slower is the error of a step that takes too long.
 func slower(name string, ratio, most float64) error {
-	return fault.WithHint(fmt.Errorf("%s: a step takes %.3f times as long as before, at most %g are allowed (--max-slowdown)", name, ratio, most),
+	return fault.WithHint(fmt.Errorf("%s: a step takes %.3f times as long as before, at most %g are allowed "+
+		"(--max-slowdown)", name, ratio, most),
 		"see which pass it is in the table above; measure again when nothing else uses the device")
 }

@@ -70,7 +70,8 @@ func (b *bencher) suite(ctx context.Context) error {
 		}
 	}
 	if len(b.file.Scenes) == 0 {
-		return fault.WithHint(errors.New("no model of the suite fits into memory"), "raise --max-vram, or close other programs that use the device")
+		return fault.WithHint(errors.New("no model of the suite fits into memory"),
+			"raise --max-vram, or close other programs that use the device")
 	}
 	return nil
 }

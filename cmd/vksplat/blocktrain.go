@@ -65,17 +65,20 @@ func (a *app) trainPlan(o *trainOptions, fs *pflag.FlagSet, dir string) error {
 	}
 	for _, name := range names {
 		if fs.Changed(name) {
-			return fault.Usagef("give it to vksplat partition, which decides it for all blocks", "flag --%s: %s is a plan", name, dir)
+			return fault.Usagef("give it to vksplat partition, which decides it for all blocks",
+				"flag --%s: %s is a plan", name, dir)
 		}
 	}
 	if o.eval && len(plan.HeldOut) == 0 {
-		return fault.Usagef("make a plan with vksplat partition --eval, or leave --eval out", "flag --eval: the plan %s holds no photo out", dir)
+		return fault.Usagef("make a plan with vksplat partition --eval, or leave --eval out",
+			"flag --eval: the plan %s holds no photo out", dir)
 	}
 	if o.block == noBlock {
 		return a.trainBlocks(o, plan)
 	}
 	if int(o.block) >= len(plan.Blocks) {
-		return fault.Usagef(fmt.Sprintf("give 0 to %d", len(plan.Blocks)-1), "flag --block: %s has %s, and none of number %d", dir, count(len(plan.Blocks), "block"), o.block)
+		return fault.Usagef(fmt.Sprintf("give 0 to %d", len(plan.Blocks)-1),
+			"flag --block: %s has %s, and none of number %d", dir, count(len(plan.Blocks), "block"), o.block)
 	}
 	if err := o.checkpoints.check(); err != nil {
 		return err
@@ -169,11 +172,8 @@ func (r *trainRun) clear() {
 
 // trainBlocks trains what is left of the blocks one after the other, each in a process of its own, and merges them.
 func (a *app) trainBlocks(o *trainOptions, plan *planFile) error {
-	switch {
-	case o.out != "":
-		return fault.Usagef("leave it out: blocks go to "+plan.blockFolder(0)+" and so on; or train one with --block", "flag --model-path: %s is a plan of several blocks", plan.dir)
-	case o.checkpoints.resume != "" && o.checkpoints.resume != resumeAuto:
-		return fault.Usagef("leave it out: blocks that were begun are gone on with; or train one with --block", "flag --resume: %s is a plan of several blocks", plan.dir)
+	if err := o.ofOneBlock(plan); err != nil {
+		return err
 	}
 	program, err := os.Executable()
 	if err != nil {
@@ -218,15 +218,30 @@ func (a *app) trainBlocks(o *trainOptions, plan *planFile) error {
 		a.printf("%s%s, %s, %s\n", name, count(len(plan.Blocks[k].Cameras), "camera"), count(plan.Blocks[k].Points, "point"), count(config.Iterations, "step"))
 		if err := children.runHere(ctx, program, append([]string{"train", plan.dir, "--block=" + strconv.Itoa(k)}, flags...)); err != nil {
 			if ctx.Err() != nil {
-				return fault.WithHint(fmt.Errorf("%w in block %d of %d", fault.ErrInterrupted, k, len(plan.Blocks)), again)
+				return fault.WithHint(fmt.Errorf("%w in block %d of %d", fault.ErrInterrupted, k, len(plan.Blocks)),
+					again)
 			}
-			return fault.WithHint(fmt.Errorf("train block %d of %s: %w", k, plan.dir, err), "what went wrong is said above; put it right, and the same command goes on there")
+			return fault.WithHint(fmt.Errorf("train block %d of %s: %w", k, plan.dir, err),
+				"what went wrong is said above; put it right, and the same command goes on there")
 		}
 	}
 	if o.dryRun {
 		return nil
 	}
 	return a.merge(ctx, &mergeOptions{plan: plan.dir, exports: o.exports, check: true, device: o.device, claimed: true, overwrite: o.checkpoints.overwrite, resumes: true})
+}
+
+// ofOneBlock refuses flags that only the training of a single block can have.
+func (o *trainOptions) ofOneBlock(plan *planFile) error {
+	switch {
+	case o.out != "":
+		return fault.Usagef("leave it out: blocks go to "+plan.blockFolder(0)+" and so on; or train one with --block",
+			"flag --model-path: %s is a plan of several blocks", plan.dir)
+	case o.checkpoints.resume != "" && o.checkpoints.resume != resumeAuto:
+		return fault.Usagef("leave it out: blocks that were begun resume; or train one with --block",
+			"flag --resume: %s is a plan of several blocks", plan.dir)
+	}
+	return nil
 }
 
 // asTrained refuses to join a block, which is done, with others that are trained otherwise. What a run chooses by its photos does not count.
@@ -246,7 +261,8 @@ func (o *trainOptions) asTrained(k int, st *stats, config pipeline.Config) error
 	for i, c := range changes {
 		words[i] = c.String()
 	}
-	return fault.Usagef("give the flags that the blocks were begun with, --overwrite to train all of them anew, or --accept-changes to take it as it is", "block %d was trained otherwise: %s", k, strings.Join(words, "; "))
+	return fault.Usagef("give the flags that the blocks were begun with, --overwrite to train all of them anew, or "+
+		"--accept-changes to take it as it is", "block %d was trained otherwise: %s", k, strings.Join(words, "; "))
 }
 
 // passedOnFlags are the flags that were given, for the training of a block.

@@ -83,7 +83,9 @@ func readCaptureRecord(out string) (*captureRecord, error) {
 		err = errors.New("it names no capture")
 	}
 	if err != nil {
-		return nil, fault.WithHint(fmt.Errorf("read %s: %w: %w", path, fault.ErrData, pathless(err)), "train writes this file; remove it, and say by flags what it said: eval needs --capture SCENE, and all --background unless that was black")
+		return nil, fault.WithHint(fmt.Errorf("read %s: %w: %w", path, fault.ErrData, pathless(err)),
+			"train writes this file; remove it, and say by flags what it said: eval needs --capture SCENE, and all "+
+				"--background unless that was black")
 	}
 	return rec, nil
 }

@@ -406,7 +406,8 @@ func (s *saver) rescue(cause error) error {
 	if err := s.save(false); err != nil {
 		return errors.Join(cause, err)
 	}
-	return fault.WithHint(fmt.Errorf("%w; step %d is saved in %s", cause, s.r.trainer.Step(), s.checkpointPath(s.r.trainer.Step())),
+	return fault.WithHint(fmt.Errorf("%w; step %d is saved in %s", cause, s.r.trainer.Step(),
+		s.checkpointPath(s.r.trainer.Step())),
 		"go on with --resume and a larger --max-vram, or on a device with more memory")
 }
 

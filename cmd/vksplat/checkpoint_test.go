@@ -143,7 +143,8 @@ func TestRescue(t *testing.T) {
 		t.Error("a defect is taken for a shortage")
 	}
 	err = memoryHint(r.saver.rescue(full))
-	if fault.ExitCode(err) != fault.ExitTryAgain || !strings.Contains(fault.Hint(err), "--resume") || !strings.Contains(err.Error(), "step 3 is saved") {
+	if fault.ExitCode(err) != fault.ExitTryAgain || !strings.Contains(fault.Hint(err), "--resume") ||
+		!strings.Contains(err.Error(), "step 3 is saved") {
 		t.Errorf("%v, exit code %d, hint %q", err, fault.ExitCode(err), fault.Hint(err))
 	}
 	c, err := openWhole(r.saver.checkpointPath(3))

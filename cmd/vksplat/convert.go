@@ -59,7 +59,8 @@ func (a *app) convertCommand() *cobra.Command {
 		Example: "  vksplat convert out model.spz\n  vksplat convert model.ply small.ply --max-splats 500000 --sh-degree 1",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) < 2 {
-				return fault.Usagef("as in: vksplat convert model.ply model.spz", "convert needs a file to read and one to write, %d are given", len(args))
+				return fault.Usagef("as in: vksplat convert model.ply model.spz",
+					"convert needs a file to read and one to write, %d are given", len(args))
 			}
 			return nil
 		},
@@ -119,7 +120,8 @@ func (o *convertOptions) format() (*splatfile.Format, error) {
 			return f, nil
 		}
 	}
-	return nil, fault.Usagef("formats that can be written: "+formatNames(true), "flag --to: %q is no format that can be written", o.to)
+	return nil, fault.Usagef("formats that can be written: "+formatNames(true),
+		"flag --to: %q is no format that can be written", o.to)
 }
 
 // writableFormat returns the format that a file's name says. Remedy is what can be done besides giving it another name.
@@ -150,11 +152,14 @@ func refuseFolder(path string) error {
 func (o *convertOptions) check(f *splatfile.Format) error {
 	switch {
 	case len(o.in) > 1 && !o.merge:
-		return fault.Usagef("add --merge to put them together into one, or convert one after the other", "%d models to read and one to write", len(o.in))
+		return fault.Usagef("add --merge to put them together into one, or convert one after the other",
+			"%d models to read and one to write", len(o.in))
 	case len(o.in) == 1 && o.merge:
-		return fault.Usagef("as in: vksplat convert --merge a.ply b.ply both.ply", "flag --merge: one model is nothing to merge")
+		return fault.Usagef("as in: vksplat convert --merge a.ply b.ply both.ply",
+			"flag --merge: one model is nothing to merge")
 	case o.degree < -1 || o.degree > scene.MaxSHDegree || o.pad < -1 || o.pad > scene.MaxSHDegree:
-		return fault.Usagef("degrees are 0 to 3", "flags --sh-degree and --pad-sh: %d is no degree", pickBad(o.degree, o.pad))
+		return fault.Usagef("degrees are 0 to 3", "flags --sh-degree and --pad-sh: %d is no degree",
+			pickBad(o.degree, o.pad))
 	case !(o.opacity >= 0 && o.opacity <= 1):
 		return fault.Usagef("give a number from 0 to 1", "flag --min-opacity: %g is no opacity", o.opacity)
 	case !(o.outlier >= 0) || math.IsInf(o.outlier, 0):
@@ -166,9 +171,11 @@ func (o *convertOptions) check(f *splatfile.Format) error {
 	case o.cameras != "" && o.orient == "":
 		return fault.Usagef("add --orient up", "--cameras says where up is, and nothing is to be turned")
 	case o.write.Version != 0 && f.Name != "spz":
-		return fault.Usagef("leave it out, or name OUT as in model.spz", "flag --spz-version: what is written is %s", f.Name)
+		return fault.Usagef("leave it out, or name OUT as in model.spz", "flag --spz-version: what is written is %s",
+			f.Name)
 	case o.write.Iterations != 0 && f.Name != "sog":
-		return fault.Usagef("leave it out, or name OUT as in model.sog", "flag --sog-iterations: what is written is %s", f.Name)
+		return fault.Usagef("leave it out, or name OUT as in model.sog", "flag --sog-iterations: what is written is %s",
+			f.Name)
 	case o.write.Iterations < 0:
 		return fault.Usagef("give a number from 1 up", "flag --sog-iterations: %d", o.write.Iterations)
 	case o.write.TempDir != "" && !isFolder(o.write.TempDir):
@@ -200,7 +207,8 @@ func (o *convertOptions) checkOut() error {
 			return err
 		}
 		if st, err := os.Stat(path); err == nil && os.SameFile(st, out) {
-			return fault.Usagef("choose another name for what is written", "%s would be written over while it is read", o.out)
+			return fault.Usagef("choose another name for what is written", "%s would be written over while it is read",
+				o.out)
 		}
 	}
 	if !out.Mode().IsRegular() {
@@ -215,14 +223,16 @@ func (o *convertOptions) selection() (s splatfile.Selection, err error) {
 	if o.box != "" {
 		v, err := someNumbers(o.box, 6)
 		if err != nil || v[0] > v[3] || v[1] > v[4] || v[2] > v[5] {
-			return s, fault.Usagef("give six numbers, the least x, y, z and then the greatest, as in -1,-1,-1,1,1,1", "flag --crop: %q is no box", o.box)
+			return s, fault.Usagef("give six numbers, the least x, y, z and then the greatest, as in -1,-1,-1,1,1,1",
+				"flag --crop: %q is no box", o.box)
 		}
 		s.Box = (*[6]float64)(v)
 	}
 	if o.sphere != "" {
 		v, err := someNumbers(o.sphere, 4)
 		if err != nil || !(v[3] > 0) {
-			return s, fault.Usagef("give four numbers, the centre and a radius above 0, as in 0,0,0,2.5", "flag --sphere: %q is no sphere", o.sphere)
+			return s, fault.Usagef("give four numbers, the centre and a radius above 0, as in 0,0,0,2.5",
+				"flag --sphere: %q is no sphere", o.sphere)
 		}
 		s.Sphere = (*[4]float64)(v)
 	}
@@ -245,7 +255,8 @@ func (a *app) convert(o *convertOptions) (err error) {
 	moves := splatfile.Unmoved()
 	if o.move != "" {
 		if moves, err = splatfile.ParseTransform(o.move); err != nil {
-			return fault.Usagef("as in \"scale 2 rotate 0,90,0 translate 1,2,3\", or the rows of a matrix", "flag --transform: %v", err)
+			return fault.Usagef("as in \"scale 2 rotate 0,90,0 translate 1,2,3\", or the rows of a matrix",
+				"flag --transform: %v", err)
 		}
 	}
 	debug.SetMemoryLimit(convertHeap)

@@ -55,7 +55,8 @@ func (a *app) demoCommand() *cobra.Command {
 				return err
 			}
 			if o.photos < 4 && !o.captureOnly || o.photos < 3 || o.photos > 10000 {
-				return fault.Usagef("at least 4 are needed to train and to measure, 3 for a capture alone", "flag --images: %d photos", o.photos)
+				return fault.Usagef("at least 4 are needed to train and to measure, 3 for a capture alone",
+					"flag --images: %d photos", o.photos)
 			}
 			if min(o.size.width, o.size.height) < 16 || max(o.size.width, o.size.height) > 8192 {
 				return fault.Usagef("give sides of 16 to 8192 pixels, as in 256x192", "flag --size: %s", &o.size)

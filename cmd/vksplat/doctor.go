@@ -25,7 +25,8 @@ func (a *app) doctorCommand() *cobra.Command {
 			}
 			err := check.Doctor(a.stdout, (*deviceFlag)(&o.Select).String())
 			if errors.Is(err, check.ErrKernels) {
-				return fault.WithHint(err, "models from this device are not to be trusted: try a newer driver, and report the lines marked FAIL")
+				return fault.WithHint(err, "models from this device are not to be trusted: try a newer driver, and "+
+					"report the lines marked FAIL")
 			}
 			return err
 		}),

@@ -196,10 +196,12 @@ func (r *trainRun) cacheBytes(planned pipeline.PhotoCacheOptions) (int64, error)
 		return planned.Bytes, nil
 	}
 	if r.photoRAM > planned.Bytes {
-		return 0, fault.Usagef("give less, or raise --max-ram", "flag --photo-ram: %s, the plan has %s for decoded photos", bytesText(r.photoRAM), bytesText(planned.Bytes))
+		return 0, fault.Usagef("give less, or raise --max-ram",
+			"flag --photo-ram: %s, the plan has %s for decoded photos", bytesText(r.photoRAM), bytesText(planned.Bytes))
 	}
 	if least := planned.LargestPhoto(); r.photoRAM < least {
-		return 0, fault.Usagef(fmt.Sprintf("give %d or more", least), "flag --photo-ram: %s, the largest photo takes %s", bytesText(r.photoRAM), bytesText(least))
+		return 0, fault.Usagef(fmt.Sprintf("give %d or more", least),
+			"flag --photo-ram: %s, the largest photo takes %s", bytesText(r.photoRAM), bytesText(least))
 	}
 	return r.photoRAM, nil
 }

@@ -114,17 +114,21 @@ func (o *evalOptions) check() error {
 	case pictures && (o.renders == "" || o.gt == ""):
 		return fault.Usagef("as in: vksplat eval --renders DIR --gt DIR", "--renders and --gt belong together")
 	case pictures && len(o.models) > 0:
-		return fault.Usagef("leave out one of the two", "--renders and %s: pictures are compared, or a model is measured", o.models[0])
+		return fault.Usagef("leave out one of the two", "--renders and %s: pictures are compared, or a model is "+
+			"measured", o.models[0])
 	case !pictures && len(o.models) == 0:
-		return fault.Usagef("as in: vksplat eval OUT, or vksplat eval FILE --capture SCENE", "name a model: the folder of a training run, or a splat file")
+		return fault.Usagef("as in: vksplat eval OUT, or vksplat eval FILE --capture SCENE",
+			"name a model: the folder of a training run, or a splat file")
 	case o.compare && len(o.models) < 2:
 		return fault.Usagef("as in: vksplat eval A B --compare", "flag --compare: two models or more are needed")
 	case o.out != "" && len(o.models) > 1:
-		return fault.Usagef("measure one model at a time, or leave -o out", "flag -o: scores of %d models would go to one folder", len(o.models))
+		return fault.Usagef("measure one model at a time, or leave -o out",
+			"flag -o: scores of %d models would go to one folder", len(o.models))
 	case o.testEvery < 2:
 		return fault.Usagef("give 2 or more", "flag --test-every: %d leaves no photo to train on", o.testEvery)
 	case o.iteration < 0:
-		return fault.Usagef("give the number of a step that OUT has a model of, or 0", "flag --iteration: %d is no step", o.iteration)
+		return fault.Usagef("give the number of a step that OUT has a model of, or 0",
+			"flag --iteration: %d is no step", o.iteration)
 	case !(o.config.Near > 0) || math.IsInf(o.config.Near, 0):
 		return fault.Usagef("give a distance above 0, as in 0.01", "flag --near: %g is no distance", o.config.Near)
 	}
@@ -263,8 +267,10 @@ func (o *evalOptions) heldOutViews(c *scene.Capture, names []string) ([]int, err
 			}
 		}
 		if lost := len(held) - len(test); lost > 0 {
-			return nil, fault.WithHint(fmt.Errorf("%s: %w: %d of the %d photos that were held out are not there", c.Root, fault.ErrData, lost, len(held)),
-				"name the capture that the model was trained on with --capture, or other photos with --test-list or --test-every")
+			return nil, fault.WithHint(fmt.Errorf("%s: %w: %d of the %d photos that were held out are not there",
+				c.Root, fault.ErrData, lost, len(held)),
+				"name the capture that the model was trained on with --capture, or other photos with --test-list or "+
+					"--test-every")
 		}
 	}
 	views := test
@@ -273,7 +279,8 @@ func (o *evalOptions) heldOutViews(c *scene.Capture, names []string) ([]int, err
 	}
 	if len(views) == 0 {
 		return nil, fault.WithHint(fmt.Errorf("%s: %w: no photo was held out", c.Root, fault.ErrData),
-			"train with --eval, choose photos with --test-list or --capture, or measure those trained on with --split train")
+			"train with --eval, choose photos with --test-list or --capture, or measure those trained on with "+
+				"--split train")
 	}
 	return views, nil
 }

@@ -305,7 +305,8 @@ func TestPlanPerceptual(t *testing.T) {
 		t.Errorf("without LPIPS: %v", err)
 	}
 	j.o.weights = "alex.safetensors"
-	if err := j.planPerceptual(device); fault.ExitCode(err) != fault.ExitTryAgain || !strings.Contains(err.Error(), "measure out: ") || !strings.Contains(fault.Hint(err), "aise --max-vram to ") {
+	if err := j.planPerceptual(device); fault.ExitCode(err) != fault.ExitTryAgain || !strings.Contains(err.Error(),
+		"measure out: ") || !strings.Contains(fault.Hint(err), "aise --max-vram to ") {
 		t.Errorf("%v, hint %q", err, fault.Hint(err))
 	}
 }

@@ -56,7 +56,8 @@ func (a *app) modelJob(o evalOptions, path string) (*evalJob, error) {
 	case rec != nil:
 		o.take(rec)
 	case o.capture == "":
-		return nil, fault.Usagef("name the folder of the photos with --capture SCENE", "%s: nothing says which capture it was trained on", path)
+		return nil, fault.Usagef("name the folder of the photos with --capture SCENE",
+			"%s: nothing says which capture it was trained on", path)
 	}
 	if rec == nil && !isFolder(path) {
 		out = "" // the folder may be another program's, with scores of its own
@@ -83,7 +84,8 @@ func (o *evalOptions) findModel(path string) (file, out string, err error) {
 	case file != path:
 		return file, path, nil
 	case o.iteration > 0:
-		return "", "", fault.Usagef("name the run's folder, or leave the flag out", "flag --iteration: %s is a file", path)
+		return "", "", fault.Usagef("name the run's folder, or leave the flag out", "flag --iteration: %s is a file",
+			path)
 	}
 	return file, folderOf(file), nil
 }
@@ -285,7 +287,8 @@ func (j *evalJob) round(ctx context.Context, plan *pipeline.HostPlan, draw func(
 		return err
 	}
 	if len(j.result.Views) == 0 {
-		return fault.WithHint(fmt.Errorf("%s: %w: no photo could be measured", j.name, fault.ErrData), "the warnings above say why; "+j.otherPhotos())
+		return fault.WithHint(fmt.Errorf("%s: %w: no photo could be measured", j.name, fault.ErrData),
+			"the warnings above say why; "+j.otherPhotos())
 	}
 	return nil
 }

@@ -26,7 +26,8 @@ func memoryHint(err error) error {
 	if !errors.Is(err, pipeline.ErrOutOfMemory) || fault.OwnHint(err) != "" {
 		return err
 	}
-	return fault.WithHint(err, "use smaller photos with --downscale, stay further below what is free with --max-vram, or close other programs that use the device")
+	return fault.WithHint(err, "use smaller photos with --downscale, stay further below what is free with "+
+		"--max-vram, or close other programs that use the device")
 }
 
 // numberError says what a flag's value is not, in words of this program and not of strconv.
@@ -125,6 +126,7 @@ func one(what string) cobra.PositionalArgs {
 		if len(args) == 1 {
 			return nil
 		}
-		return fault.Usagef("as in: "+cmd.Parent().CommandPath()+" "+cmd.Use, "%s needs one %s, %d are given", cmd.Name(), what, len(args))
+		return fault.Usagef("as in: "+cmd.Parent().CommandPath()+" "+cmd.Use, "%s needs one %s, %d are given",
+			cmd.Name(), what, len(args))
 	}
 }

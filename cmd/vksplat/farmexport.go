@@ -217,7 +217,8 @@ func (a *app) farmExport(o *farmExportOptions, given func(string) bool) error {
 	}
 	if o.check { // before anything is written: the same command again would find the folder in use
 		if _, err := exec.LookPath(e.check[0]); err != nil {
-			return fault.Usagef("install it, or leave --check out", "flag --check: %s is not installed here", e.check[0])
+			return fault.Usagef("install it, or leave --check out", "flag --check: %s is not installed here",
+				e.check[0])
 		}
 	}
 	files, err := e.write(job, plan, o.Options)

@@ -176,8 +176,8 @@ func (a *app) runTask(o *runTaskOptions) error {
 	if err != nil {
 		return fmt.Errorf("find this program: %w", err)
 	}
-	if o.attempt < 0 {
-		return fault.Usagef("leave it out, or give 1 or more", "flag --attempt: %d is no number of an attempt", o.attempt)
+	if n := o.attempt; n < 0 {
+		return fault.Usagef("leave it out, or give 1 or more", "flag --attempt: %d is no number of an attempt", n)
 	}
 	var saved atomic.Bool
 	ctx, done := a.taskSignals(&saved)

@@ -53,7 +53,8 @@ func openResults(where string, r *rootsFlags) (*storedResults, error) {
 	if store.IsBucket(where) {
 		folder, job = path.Split(strings.TrimSuffix(where, "/"))
 	} else if !isFolder(where) {
-		return nil, fault.Usagef("name the folder that vksplat farm run says at its end; with --roots FILE also ROOT/JOB",
+		return nil, fault.Usagef("name the folder that vksplat farm run says at its end; with --roots FILE also "+
+			"ROOT/JOB",
 			"%s: there is no such folder", where)
 	}
 	root, err := store.Open(store.Options{URL: folder})
@@ -69,7 +70,8 @@ func (r *storedResults) name(task string) string {
 func (r *storedResults) tasks() ([]store.Task, error) {
 	list, err := store.Tasks(r.root, r.key)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fault.Usagef("name the folder that vksplat farm run says at its end", "there is nothing at %s in %s",
+		return nil, fault.Usagef("name the folder that vksplat farm run says at its end",
+			"there is nothing at %s in %s",
 			r.key, r.root)
 	}
 	return list, store.Explain("list results", r.key, err)

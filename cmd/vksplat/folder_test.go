@@ -16,7 +16,8 @@ func TestClaimFolder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := claimFolder(dir, true); !errors.Is(err, errBusy) || fault.ExitCode(err) != fault.ExitTryAgain || fault.Hint(err) == "" {
+	if _, err := claimFolder(dir, true); !errors.Is(err, errBusy) || fault.ExitCode(err) != fault.ExitTryAgain ||
+		fault.Hint(err) == "" {
 		t.Errorf("a second run: %v", err)
 	}
 	shared, err := claimFolder(dir, false)
@@ -57,7 +58,8 @@ func TestRenderClaims(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer release()
-	if _, err := o.claim(); !errors.Is(err, errBusy) || fault.ExitCode(err) != fault.ExitTryAgain || fault.Hint(err) == "" {
+	if _, err := o.claim(); !errors.Is(err, errBusy) || fault.ExitCode(err) != fault.ExitTryAgain ||
+		fault.Hint(err) == "" {
 		t.Errorf("a second render: %v", err)
 	}
 }

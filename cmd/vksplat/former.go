@@ -126,7 +126,8 @@ func (s *saver) protect(list []checkpointFile) error {
 	for _, f := range slices.Backward(list) {
 		c, err := pipeline.OpenCheckpoint(f.path)
 		if err != nil {
-			return fault.Usagef("move it away, replace it with --overwrite, or choose another folder", "%s is no whole checkpoint of this program", f.path)
+			return fault.Usagef("move it away, replace it with --overwrite, or choose another folder",
+				"%s is no whole checkpoint of this program", f.path)
 		}
 		h := c.Header
 		if err := c.Close(); err != nil {

@@ -225,7 +225,8 @@ func (p *planFile) allTrained() error {
 			which = fmt.Sprintf("%d blocks are", n)
 		}
 	}
-	return fault.WithHint(fmt.Errorf("merge %s: %w: %s not trained to the end", p.dir, fault.ErrData, which), "vksplat train "+quoted(p.dir)+" trains what is left and merges")
+	return fault.WithHint(fmt.Errorf("merge %s: %w: %s not trained to the end", p.dir, fault.ErrData, which),
+		"vksplat train "+quoted(p.dir)+" trains what is left and merges")
 }
 
 // model is the file of the merged scene.
@@ -382,7 +383,8 @@ func (m *merger) finetuned(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return fault.ErrInterrupted
 		}
-		return fault.WithHint(fmt.Errorf("finetune %s: %w", m.plan.dir, err), "the merged scene is complete without it: "+m.out)
+		return fault.WithHint(fmt.Errorf("finetune %s: %w", m.plan.dir, err),
+			"the merged scene is complete without it: "+m.out)
 	}
 	return nil
 }

@@ -23,7 +23,8 @@ func (a *app) upright(o *convertOptions) (splatfile.Similarity, error) {
 	file := o.cameras
 	if file == "" {
 		if file = findCameras(o.in[0], camerasBeside, true); file == "" {
-			return splatfile.Unmoved(), fault.Usagef("name them: --cameras SCENE or --cameras OUT/cameras.json", "flag --orient: there are no cameras near %s", o.in[0])
+			return splatfile.Unmoved(), fault.Usagef("name them: --cameras SCENE or --cameras OUT/cameras.json",
+				"flag --orient: there are no cameras near %s", o.in[0])
 		}
 		a.note("up is taken from the cameras in " + file)
 	}
@@ -79,7 +80,8 @@ func ofCapture(path string, err error) error {
 	table := newTrainOptions().table()
 	for _, word := range longFlag.FindAllString(fault.Hint(err), -1) {
 		if find(table, word[2:]) != nil {
-			return fault.WithHint(err, "vksplat inspect "+photo.ShellWord(path)+" says more about it, and what can be done")
+			return fault.WithHint(err, "vksplat inspect "+photo.ShellWord(path)+
+				" says more about it, and what can be done")
 		}
 	}
 	return err

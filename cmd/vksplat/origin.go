@@ -62,7 +62,8 @@ func readOrigin(dir string, otherwise [3]float64) ([3]float64, error) {
 		}
 	}
 	if err != nil {
-		return otherwise, fault.WithHint(fmt.Errorf("read %s: %w: %w", path, fault.ErrData, pathless(err)), "train writes this file; remove it if cameras.json needs no origin")
+		return otherwise, fault.WithHint(fmt.Errorf("read %s: %w: %w", path, fault.ErrData, pathless(err)),
+			"train writes this file; remove it if cameras.json needs no origin")
 	}
 	return record.Origin, nil
 }

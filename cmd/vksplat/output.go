@@ -51,7 +51,8 @@ func (o *output) checked(err error) error {
 	case gone, o.at == nil:
 		return err
 	}
-	lost := fault.WithHint(fmt.Errorf("write to standard output: %w", pathless(o.at)), "text is missing there, and nothing else; make room, or send it elsewhere")
+	lost := fault.WithHint(fmt.Errorf("write to standard output: %w", pathless(o.at)),
+		"text is missing there, and nothing else; make room, or send it elsewhere")
 	if err == nil || errors.Is(err, o.at) {
 		return lost
 	}

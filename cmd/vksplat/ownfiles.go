@@ -115,9 +115,11 @@ func refuseTaken(paths []string, remedy string) error {
 		st, err := os.Lstat(path)
 		switch {
 		case err == nil && st.IsDir():
-			return fault.Usagef("move it away, or "+remedy, "%s is a folder, a file of that name is to be written", path)
+			return fault.Usagef("move it away, or "+remedy, "%s is a folder, a file of that name is to be written",
+				path)
 		case errors.Is(err, syscall.ENOTDIR):
-			return fault.Usagef("move it away, or "+remedy, "%s cannot be written: one of the folders above is a file", path)
+			return fault.Usagef("move it away, or "+remedy, "%s cannot be written: one of the folders above is a file",
+				path)
 		}
 	}
 	return nil

@@ -73,6 +73,7 @@ func (p *panorama) check(cams []scene.Camera, ram int64) error {
 	if need <= ram {
 		return nil
 	}
-	return fault.WithHint(fmt.Errorf("render panorama: %w: %dx%d pixels take %s, there are %s", pipeline.ErrLittleRAM, p.width, p.height, bytesText(need), bytesText(ram)),
+	return fault.WithHint(fmt.Errorf("render panorama: %w: %dx%d pixels take %s, there are %s", pipeline.ErrLittleRAM,
+		p.width, p.height, bytesText(need), bytesText(ram)),
 		"raise --max-ram, or make smaller ones with --size")
 }

@@ -83,9 +83,11 @@ func (o *partitionOptions) table() []option {
 func (o *partitionOptions) check() error {
 	switch {
 	case o.out == "":
-		return fault.Usagef("name the folder to write, as in: vksplat partition SCENE -o PLAN", "no output folder: -o is required")
+		return fault.Usagef("name the folder to write, as in: vksplat partition SCENE -o PLAN",
+			"no output folder: -o is required")
 	case !(o.overlap >= 0 && o.overlap <= 1):
-		return fault.Usagef("give a share from 0 to 1, as in 0.2", "flag --overlap: %g is no share of a block's length", o.overlap)
+		return fault.Usagef("give a share from 0 to 1, as in 0.2", "flag --overlap: %g is no share of a block's length",
+			o.overlap)
 	case o.testEvery < 2:
 		return fault.Usagef("give 2 or more", "flag --test-every: %d leaves no photo to train on", o.testEvery)
 	}
@@ -131,7 +133,8 @@ func (f *shapeFlag) Set(s string) error {
 		err = blocks.CheckShape(a, b)
 	}
 	if err != nil {
-		return fault.Usagef(fmt.Sprintf("give auto or columns and rows as in 3x2, %d blocks at most", blocks.MostBlocks), "%q is no number of blocks", s)
+		return fault.Usagef(fmt.Sprintf("give auto or columns and rows as in 3x2, %d blocks at most",
+			blocks.MostBlocks), "%q is no number of blocks", s)
 	}
 	*f = shapeFlag{a, b}
 	return nil
@@ -209,7 +212,8 @@ func (p *planFile) files() []string {
 // refuseForeign refuses to replace files of the user, and folders that are probably a mistake.
 func (o *partitionOptions) refuseForeign() error {
 	if isFile(filepath.Join(o.out, planName)) {
-		return fault.Usagef("choose another folder, or remove this one with the blocks in it", "%s holds a plan already", o.out)
+		return fault.Usagef("choose another folder, or remove this one with the blocks in it",
+			"%s holds a plan already", o.out)
 	}
 	if err := refusePlace(o.out, "flag --output: ", planName); err != nil {
 		return err

@@ -204,7 +204,8 @@ func (p *planFile) check(path string) error {
 func (p *planFile) load(o scene.LoadOptions) (*scene.Capture, error) {
 	c, err := load.Capture(p.Capture.Scene, o)
 	if err != nil && !isFolder(p.Capture.Scene) {
-		return nil, fault.WithHint(err, "put the capture back there, or write its new place into "+quoted(filepath.Join(p.dir, planName))+` as "scene"`)
+		return nil, fault.WithHint(err, "put the capture back there, or write its new place into "+
+			quoted(filepath.Join(p.dir, planName))+` as "scene"`)
 	}
 	if err != nil {
 		return nil, err

@@ -53,10 +53,12 @@ func (o *previewOptions) resolve(overwrite bool) error {
 	}
 	dir := filepath.Dir(o.file)
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-		return fault.Usagef("make it first, or name another", "flag --preview: there is no folder %s", wording.Printable(dir))
+		return fault.Usagef("make it first, or name another", "flag --preview: there is no folder %s",
+			wording.Printable(dir))
 	}
 	if info, err := os.Stat(o.file); err == nil && !info.Mode().IsRegular() {
-		return fault.Usagef("name a file, as in "+filepath.Join(o.file, "now.jpg"), "flag --preview: %s is no file", wording.Printable(o.file))
+		return fault.Usagef("name a file, as in "+filepath.Join(o.file, "now.jpg"), "flag --preview: %s is no file",
+			wording.Printable(o.file))
 	}
 	if isPreview(o.file) {
 		return nil

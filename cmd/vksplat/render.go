@@ -226,13 +226,17 @@ func (a *app) model(file string) (*scene.Splats, splatfile.Info, error) {
 		return nil, info, err
 	}
 	if bad := splats.NonFinite(); bad > 0 {
-		return nil, info, fault.WithHint(fmt.Errorf("%s: %w: %d of %d splats hold NaN or infinite numbers", file, fault.ErrData, bad, splats.N),
-			"the training that made this file diverged, or the file is damaged: make or copy it again, or leave them out: vksplat convert "+file+" OUT.ply")
+		return nil, info, fault.WithHint(fmt.Errorf("%s: %w: %d of %d splats hold NaN or infinite numbers", file,
+			fault.ErrData, bad, splats.N),
+			"the training that made this file diverged, or the file is damaged: make or copy it again, or leave them "+
+				"out: vksplat convert "+file+" OUT.ply")
 	}
 	switch huge := splats.Huge(); {
 	case huge == splats.N && huge > 0:
-		return nil, info, fault.WithHint(fmt.Errorf("%s: %w: every splat is longer than e^%d, which nothing can draw", file, fault.ErrData, scene.HugeLog),
-			"the training that made this file diverged, or the file is damaged or holds no logarithms of scales: make or copy it again")
+		return nil, info, fault.WithHint(fmt.Errorf("%s: %w: every splat is longer than e^%d, which nothing can draw",
+			file, fault.ErrData, scene.HugeLog),
+			"the training that made this file diverged, or the file is damaged or holds no logarithms of scales: "+
+				"make or copy it again")
 	case huge > 0:
 		a.warn(fmt.Sprintf("%s: %d of %s are longer than e^%d: they may hide the others; vksplat convert leaves them out",
 			file, huge, count(splats.N, "splat"), scene.HugeLog))

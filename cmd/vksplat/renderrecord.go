@@ -30,6 +30,7 @@ type renderRecord struct {
 // keepFormer finds which pictures an interrupted render of the same has left, and records what is going to be there. What is of another render is refused or,
 // with --overwrite, removed.
 func (a *app) keepFormer(r *rendering, splats *scene.Splats) error {
+	const other = "choose another folder, or replace its pictures with --overwrite"
 	r.kept = make([]bool, len(r.shots))
 	if r.o.out == "" || r.o.format == formatNone || r.o.single != "" {
 		return nil
@@ -66,9 +67,9 @@ func (a *app) keepFormer(r *rendering, splats *scene.Splats) error {
 			case r.isPhoto(full):
 				return fault.Usagef("choose another folder", "%s is a photo of the capture", full)
 			case known && !r.o.overwrite:
-				return fault.Usagef("choose another folder, or replace its pictures with --overwrite", "%s is of another render", full)
+				return fault.Usagef(other, "%s is of another render", full)
 			case !r.o.overwrite:
-				return fault.Usagef("choose another folder, or replace its pictures with --overwrite", "%s is there already, and no render wrote it", full)
+				return fault.Usagef(other, "%s is there already, and no render wrote it", full)
 			default:
 				stale = append(stale, full)
 			}
@@ -143,10 +144,12 @@ func readRecord(path string, overwrite bool) (*renderRecord, error) {
 		err = strictjson.JSONError(json.Unmarshal(data, record))
 	}
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, fault.WithHint(fmt.Errorf("read %s: %w: %w", path, fault.ErrData, pathless(err)), "render writes this file; remove it and draw all pictures again with --overwrite, or choose another folder")
+		return nil, fault.WithHint(fmt.Errorf("read %s: %w: %w", path, fault.ErrData, pathless(err)),
+			"render writes this file; remove it and draw all pictures again with --overwrite, or choose another folder")
 	}
 	if err == nil && record.Pictures == nil && !overwrite {
-		return nil, fault.Usagef("choose another folder, or replace it with --overwrite", "%s is there already, and no render wrote it", path)
+		return nil, fault.Usagef("choose another folder, or replace it with --overwrite",
+			"%s is there already, and no render wrote it", path)
 	}
 	if record.Pictures == nil {
 		record.Pictures = map[string]string{}

@@ -42,9 +42,11 @@ func (o *renderOptions) findFiles() (err error) {
 // noCameras is the error of a render that nothing says the views of.
 func (o *renderOptions) noCameras() error {
 	if o.run != "" {
-		return fault.Usagef("give the capture that it was trained on: --cameras SCENE", "%s has no cameras.json to render from", o.run)
+		return fault.Usagef("give the capture that it was trained on: --cameras SCENE",
+			"%s has no cameras.json to render from", o.run)
 	}
-	return fault.Usagef("give --cameras SCENE or cameras.json, or train's folder in place of the model", "--cameras is required for the views of a file")
+	return fault.Usagef("give --cameras SCENE or cameras.json, or train's folder in place of the model",
+		"--cameras is required for the views of a file")
 }
 
 // defaultCamera is what trajectory files without a lens are flown with where there is no photo.
@@ -92,7 +94,8 @@ func (o *renderOptions) flight(c *scene.Capture, origin [3]float64) ([]scene.Cam
 			last = min(last, first+o.seconds)
 		}
 		if (last-first)*o.fps > 1e6 {
-			return nil, fault.Usagef("up to a million pictures are possible", "%s: %g seconds at %g pictures a second", o.trajectory, last-first, o.fps)
+			return nil, fault.Usagef("up to a million pictures are possible", "%s: %g seconds at %g pictures a second",
+				o.trajectory, last-first, o.fps)
 		}
 		times := make([]float64, 1+int(math.Floor((last-first)*o.fps+1e-6)))
 		for i := range times {
@@ -115,7 +118,8 @@ func (o *renderOptions) shots(c *scene.Capture, flown []scene.Camera, splats *sc
 			cams = o.splitViews(c)
 		}
 		if len(cams) == 0 {
-			return nil, fault.WithHint(fmt.Errorf("%s: %w: no photo is of the split %s", o.cameras, fault.ErrData, o.split), "photos are held out by train --eval")
+			return nil, fault.WithHint(fmt.Errorf("%s: %w: no photo is of the split %s", o.cameras, fault.ErrData,
+				o.split), "photos are held out by train --eval")
 		}
 	case o.fromFile():
 		cams, named = flown, false

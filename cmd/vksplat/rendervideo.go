@@ -62,7 +62,8 @@ func (a *app) startVideo(r *rendering, cams []scene.Camera) error {
 	width, height := cams[0].Width, cams[0].Height
 	for _, c := range cams {
 		if c.Width != width || c.Height != height {
-			return fault.Usagef("give one with --size WxH", "the pictures of a video have one size, these have %dx%d and %dx%d", width, height, c.Width, c.Height)
+			return fault.Usagef("give one with --size WxH", "the pictures of a video have one size, these have %dx%d "+
+				"and %dx%d", width, height, c.Width, c.Height)
 		}
 	}
 	if r.panorama != nil {
@@ -161,7 +162,8 @@ func (a *app) picturesInstead(r *rendering) error {
 	o := r.o
 	r.missing = true
 	if r.kind.Format == picture.FormatEXR || r.kind.Format == picture.FormatNPY || r.kind.Alpha || o.format == formatNone {
-		return fault.WithHint(fmt.Errorf("write video %s: %w", o.video, errNoFFmpeg), "install ffmpeg, or leave --video out")
+		return fault.WithHint(fmt.Errorf("write video %s: %w", o.video, errNoFFmpeg),
+			"install ffmpeg, or leave --video out")
 	}
 	if o.out == "" {
 		o.out = strings.TrimSuffix(o.video, filepath.Ext(o.video)) + "_frames"
@@ -191,7 +193,8 @@ func (r *rendering) errorWithoutFFmpeg() error {
 	for i := range args {
 		args[i] = photo.ShellWord(args[i])
 	}
-	return fault.WithHint(fmt.Errorf("write video %s: %w; the pictures are written", o.video, errNoFFmpeg), "install ffmpeg and run: "+strings.Join(args, " "))
+	return fault.WithHint(fmt.Errorf("write video %s: %w; the pictures are written", o.video, errNoFFmpeg),
+		"install ffmpeg and run: "+strings.Join(args, " "))
 }
 
 // write adds a picture to the video.
@@ -216,7 +219,8 @@ func (v *videoPipe) wrong(err error) error {
 		text = err.Error()
 	}
 	return fault.WithHint(fmt.Errorf("write video %s: %w: %s", v.file, errFFmpeg, strings.ReplaceAll(text, "\n", "; ")),
-		"look at what ffmpeg says; it must have been built with libx264 (libvpx-vp9 for .webm), and the disk must have room")
+		"look at what ffmpeg says; it must have been built with libx264 (libvpx-vp9 for .webm), and the disk must "+
+			"have room")
 }
 
 // finish ends the video and puts it in its place.

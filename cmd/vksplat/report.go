@@ -177,7 +177,8 @@ func grouped(n int) string {
 func (r *trainRun) reportCurves(page *reportPage) error {
 	f, err := os.Open(filepath.Join(r.out, metricsFile))
 	if errors.Is(err, os.ErrNotExist) {
-		return fault.WithHint(fmt.Errorf("write report: %w", err), r.out+" was removed or moved while the run went on; what was written since, the model too, is in a new folder of that name")
+		return fault.WithHint(fmt.Errorf("write report: %w", err), r.out+" was removed or moved while the run went "+
+			"on; what was written since, the model too, is in a new folder of that name")
 	}
 	if err != nil {
 		return err

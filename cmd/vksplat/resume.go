@@ -107,7 +107,8 @@ func (s *saver) findNewest(list []checkpointFile) error {
 	}
 	if n := len(list); n > 0 {
 		return fault.WithHint(fmt.Errorf("resume %s: %w: no checkpoint of %d can be read", s.r.out, fault.ErrData, n),
-			"choose another folder, or start over with --overwrite in place of --resume, which removes "+formerText(s.r.out, n))
+			"choose another folder, or start over with --overwrite in place of --resume, which removes "+
+				formerText(s.r.out, n))
 	}
 	if err := refuseFormer(s.r.out, 0, "replace it with --overwrite in place of --resume, or choose another folder"); err != nil {
 		return err
@@ -141,7 +142,8 @@ func (s *saver) openFile(list []checkpointFile) (err error) {
 	step := s.from.Header.Step
 	later := slices.DeleteFunc(list, func(f checkpointFile) bool { return f.step <= step })
 	if text := contentText(len(later), len(modelsAbove(s.r.out, step))); text != "" {
-		return fault.Usagef("add --overwrite to replace them, or name another folder with -m", "%s holds what the run did after step %d: %s", s.r.out, step, text)
+		return fault.Usagef("add --overwrite to replace them, or name another folder with -m",
+			"%s holds what the run did after step %d: %s", s.r.out, step, text)
 	}
 	return nil
 }
@@ -161,7 +163,8 @@ func (s *saver) compare(capture pipeline.CaptureRecord) ([]pipeline.Change, erro
 		return nil, err
 	}
 	if s.from.Hidden > 0 && !s.o.accept {
-		return nil, fault.Data("resume", s.from.Path(), "train it anew, or go on with all splats drawn: --accept-changes",
+		return nil, fault.Data("resume", s.from.Path(), "train it anew, or go on with all splats drawn: "+
+			"--accept-changes",
 			"%w: an earlier version trained it with a near plane of its own for each view (clearance %g), "+
 				"which hides splats that every other program draws", fault.ErrData, s.from.Hidden)
 	}

@@ -45,7 +45,8 @@ func (a *app) spaced(cmd *cobra.Command, args []string, wrong bool) error {
 			continue
 		}
 		if fits, sure := suits(f.Value, value); fits && (wrong || sure) {
-			return fault.Usagef("write --"+f.Name+"="+value, "flag --%s: %s behind a space is taken for a file", f.Name, value)
+			return fault.Usagef("write --"+f.Name+"="+value, "flag --%s: %s behind a space is taken for a file", f.Name,
+				value)
 		}
 	}
 	return nil

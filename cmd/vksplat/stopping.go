@@ -61,13 +61,15 @@ func (r *trainRun) stoppedError(interrupted, saved bool) (err error) {
 	step, again := r.trainer.Step(), "go on with the same command and --resume"
 	switch {
 	case r.unmeasured && r.trainer.Complete():
-		err = fmt.Errorf("%w while the held-out photos were measured: the model is complete and written, its scores are not, nor all of its pictures", fault.ErrInterrupted)
+		err = fmt.Errorf("%w while the held-out photos were measured: the model is complete and written, its scores "+
+			"are not, nor all of its pictures", fault.ErrInterrupted)
 		again = "measure it with the same command and --resume"
 	case r.unmeasured:
 		err = fmt.Errorf("%w after step %d of %d, while the held-out photos were measured: the model so far is saved, its scores are not, nor all of its pictures",
 			fault.ErrInterrupted, step, r.config.Iterations)
 	case interrupted:
-		err = fmt.Errorf("%w after step %d of %d; the model so far is saved", fault.ErrInterrupted, step, r.config.Iterations)
+		err = fmt.Errorf("%w after step %d of %d; the model so far is saved", fault.ErrInterrupted, step,
+			r.config.Iterations)
 	default:
 		return nil
 	}
@@ -75,7 +77,8 @@ func (r *trainRun) stoppedError(interrupted, saved bool) (err error) {
 	case saved && r.saver.newest() != "":
 		return fault.WithHint(err, again)
 	case r.unmeasured && r.trainer.Complete():
-		return fault.WithHint(err, "no checkpoint is kept: the same command trains anew; vksplat render draws the model")
+		return fault.WithHint(err, "no checkpoint is kept: the same command trains anew; vksplat render draws "+
+			"the model")
 	}
 	return err
 }

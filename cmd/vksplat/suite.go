@@ -96,7 +96,8 @@ func (a *app) suite(o *suiteOptions) (err error) {
 	for i, r := range runs {
 		if err := a.suiteRun(ctx, program, fmt.Sprintf("[%d/%d] ", i+1, len(runs)), r); err != nil {
 			if ctx.Err() != nil {
-				err = fault.WithHint(fmt.Errorf("%w in run %d of %d", fault.ErrInterrupted, i+1, len(runs)), "go on with the same command")
+				err = fault.WithHint(fmt.Errorf("%w in run %d of %d", fault.ErrInterrupted, i+1, len(runs)),
+					"go on with the same command")
 				return errors.Join(err, plan.writeTables(runs))
 			}
 			failed++
@@ -109,7 +110,8 @@ func (a *app) suite(o *suiteOptions) (err error) {
 	}
 	a.printf("\n%s\ntables: %s and %s\n", plan.tables(runs), filepath.Join(plan.out, suiteMarkdown), filepath.Join(plan.out, suiteJSON))
 	if failed > 0 {
-		return fault.WithHint(fmt.Errorf("%d of %d runs failed", failed, len(runs)), "the warnings above say why; put that right, and the same command does what is left")
+		return fault.WithHint(fmt.Errorf("%d of %d runs failed", failed, len(runs)),
+			"the warnings above say why; put that right, and the same command does what is left")
 	}
 	return nil
 }

@@ -49,7 +49,8 @@ func (r *suiteRun) recall() error {
 		return err
 	}
 	if err := strictjson.JSONError(json.Unmarshal(data, &r.record)); err != nil {
-		return fault.WithHint(fmt.Errorf("read %s: %w: %w", path, fault.ErrData, err), "remove the folder to do the run anew")
+		return fault.WithHint(fmt.Errorf("read %s: %w: %w", path, fault.ErrData, err),
+			"remove the folder to do the run anew")
 	}
 	if r.record.Protocol != "" && r.read() == nil && r.drawn == nil {
 		r.record.Protocol = "" // an earlier version measured it, which did not say how: once more

@@ -87,7 +87,8 @@ func (p *suitePlan) missing(runs []*suiteRun) error {
 	if len(parts) == 0 {
 		return nil
 	}
-	return fault.WithHint(fmt.Errorf("%s: %w: %s", p.file, fault.ErrData, wording.Printable(strings.Join(parts, "; "))), hint)
+	return fault.WithHint(fmt.Errorf("%s: %w: %s", p.file, fault.ErrData, wording.Printable(strings.Join(parts, "; "))),
+		hint)
 }
 
 // dropped refuses to write tables in the place of those that have results of runs which are still there, and which are not asked for any more.
@@ -108,7 +109,8 @@ func (p *suitePlan) dropped(runs []*suiteRun) error {
 		err = strictjson.JSONError(json.Unmarshal(data, &former))
 	}
 	if err != nil {
-		return fault.WithHint(fmt.Errorf("read %s: %w: %w", path, fault.ErrData, pathless(err)), "suite writes this file; move it away, or choose another out")
+		return fault.WithHint(fmt.Errorf("read %s: %w: %w", path, fault.ErrData, pathless(err)),
+			"suite writes this file; move it away, or choose another out")
 	}
 	for _, f := range former.Runs {
 		asked := slices.ContainsFunc(runs, func(r *suiteRun) bool {

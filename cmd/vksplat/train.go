@@ -204,7 +204,8 @@ func (r *trainRun) divergedHint(err error) error {
 	if !errors.Is(err, pipeline.ErrDiverged) || r.saver == nil || r.saver.newest() == "" {
 		return err
 	}
-	return fault.WithHint(err, fmt.Sprintf("lower the learning rates; the last checkpoint before that is %s: go on from it with --resume=FILE --accept-changes, or start anew", r.saver.newest()))
+	return fault.WithHint(err, fmt.Sprintf("lower the learning rates; the last checkpoint before that is %s: go on "+
+		"from it with --resume=FILE --accept-changes, or start anew", r.saver.newest()))
 }
 
 // begin does everything that comes before the first line.

@@ -313,13 +313,16 @@ func writeJSON(path string, v any) error {
 // trainScene trains a capture.
 func (a *app) trainScene(o *trainOptions, scene string) error {
 	if flag := o.ofPlan(); flag != "" {
-		return fault.Usagef("make one with vksplat partition, and name its folder", "flag %s: %s is no plan", flag, scene)
+		return fault.Usagef("make one with vksplat partition, and name its folder", "flag %s: %s is no plan", flag,
+			scene)
 	}
 	if o.out == "" && !o.dryRun {
 		if !isFolder(scene) { // perhaps a plan, which needs none
-			return fault.Usagef("check the spelling of "+scene, "no output folder: -m is required; and there is no folder %s", scene)
+			return fault.Usagef("check the spelling of "+scene,
+				"no output folder: -m is required; and there is no folder %s", scene)
 		}
-		return fault.Usagef("name the folder to write, as in: vksplat train SCENE -m OUT", "no output folder: -m is required")
+		return fault.Usagef("name the folder to write, as in: vksplat train SCENE -m OUT",
+			"no output folder: -m is required")
 	}
 	if err := o.checkpoints.check(); err != nil {
 		return err

@@ -84,7 +84,8 @@ func (a *app) viewCommand() *cobra.Command {
 // check refuses options that make no sense.
 func (o *viewOptions) check() error {
 	if o.server.Port < 0 || o.server.Port > 65535 {
-		return fault.Usagef("give a number from 1 to 65535, or leave the flag out", "flag --port: there is no port %d", o.server.Port)
+		return fault.Usagef("give a number from 1 to 65535, or leave the flag out", "flag --port: there is no port %d",
+			o.server.Port)
 	}
 	if (o.server.CertFile == "") != (o.server.KeyFile == "") {
 		return fault.Usagef("give both, or neither", "--tls-cert and --tls-key belong together")
@@ -192,7 +193,8 @@ func (a *app) writePage(o *viewOptions) (err error) {
 		return err
 	}
 	if isFile(o.page) && !slices.Contains([]string{".html", ".htm"}, strings.ToLower(filepath.Ext(o.page))) {
-		return fault.Usagef("choose another name, as in scene.html", "flag --html: %s is there already, and is no page", o.page)
+		return fault.Usagef("choose another name, as in scene.html", "flag --html: %s is there already, and is no page",
+			o.page)
 	}
 	if err := refuseExisting("flag --html: ", o.overwrite, o.page); err != nil {
 		return err

@@ -30,7 +30,8 @@ func TestViewPortInUse(t *testing.T) {
 	port := strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
 	var stdout, stderr bytes.Buffer
 	code := run([]string{"view", model, "--no-open", "--port", port}, &stdout, &stderr)
-	if code != fault.ExitTryAgain || stdout.Len() > 0 || !strings.Contains(stderr.String(), "127.0.0.1:"+port+": address already in use") || !strings.Contains(stderr.String(), "hint: name another port") {
+	if code != fault.ExitTryAgain || stdout.Len() > 0 || !strings.Contains(stderr.String(), "127.0.0.1:"+port+
+		": address already in use") || !strings.Contains(stderr.String(), "hint: name another port") {
 		t.Errorf("exit code %d\n%s%s", code, &stdout, &stderr)
 	}
 }

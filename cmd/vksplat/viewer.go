@@ -56,7 +56,8 @@ func (o *viewerOptions) resolve() error {
 		switch {
 		case host == "" || host == "localhost" || ip != nil && ip.IsLoopback():
 		case o.server.Host == "":
-			return fault.Usagef("add --host "+host+", if others shall see it", "flag --viewer: %s is not this machine alone", host)
+			return fault.Usagef("add --host "+host+", if others shall see it",
+				"flag --viewer: %s is not this machine alone", host)
 		}
 		port = p
 	}

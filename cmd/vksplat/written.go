@@ -200,7 +200,8 @@ func refuseForeign(list []string, remedy string) error {
 	if len(list) > 1 {
 		verb = "were"
 	}
-	return fault.Usagef("move what is yours away, "+remedy, "%s %s not written by this program, or changed since, and would be replaced", names, verb)
+	return fault.Usagef("move what is yours away, "+remedy, "%s %s not written by this program, or changed since, "+
+		"and would be replaced", names, verb)
 }
 
 // refuseExisting refuses to replace files, which a flag or an argument names, unless overwrite is given.
@@ -210,7 +211,8 @@ func refuseExisting(what string, overwrite bool, paths ...string) error {
 	}
 	for _, path := range paths {
 		if st, err := os.Lstat(path); err == nil && st.Mode().IsRegular() {
-			return fault.Usagef("choose another name, or replace it with --overwrite", "%s%s is there already", what, path)
+			return fault.Usagef("choose another name, or replace it with --overwrite", "%s%s is there already", what,
+				path)
 		}
 	}
 	return nil

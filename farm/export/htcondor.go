@@ -15,7 +15,8 @@ func HTCondor(j *spec.Job, p *spec.Plan, o Options) ([]File, error) {
 		return nil, err
 	}
 	if o.MemoryGB == 0 {
-		return nil, usage("", "as in "+fault.Setting("memory")+" 16", "HTCondor gives a task 128 MB unless it asks for memory")
+		return nil, usage("", "as in "+fault.Setting("memory")+" 16",
+			"HTCondor gives a task 128 MB unless it asks for memory")
 	}
 	stages, of, _ := stagesOf(p)
 	if err := checkPins(stages); err != nil {

@@ -91,7 +91,8 @@ func (k *kube) check() error {
 		return err
 	}
 	if !imageForm.MatchString(k.Image) {
-		return usage(k.Image, "as in "+fault.Setting("image")+" registry.example.org/vksplat:1.0", "a container image is needed")
+		return usage(k.Image, "as in "+fault.Setting("image")+" registry.example.org/vksplat:1.0",
+			"a container image is needed")
 	}
 	if !gpuForm.MatchString(k.GPUResource) {
 		return usage(k.GPUResource, "as in nvidia.com/gpu or amd.com/gpu", "this is no resource of Kubernetes")
@@ -106,7 +107,8 @@ func (k *kube) check() error {
 	}
 	for _, root := range k.roots {
 		if c := k.claim(root); !domainForm.MatchString(c) {
-			return usage(c, "name it with "+fault.Setting("claim")+" "+root+"=CLAIM", "this is no name of a PersistentVolumeClaim")
+			return usage(c, "name it with "+fault.Setting("claim")+" "+root+"=CLAIM",
+				"this is no name of a PersistentVolumeClaim")
 		}
 	}
 	for i := range k.stages {

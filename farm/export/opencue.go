@@ -142,7 +142,8 @@ func (o *Options) checkCue(stages []stage) error {
 		}
 	}
 	if !userForm.MatchString(o.User) || o.User == "root" {
-		return usage(o.User, "say with "+fault.Setting("user")+" who the job belongs to", "OpenCue runs no jobs of this user")
+		return usage(o.User, "say with "+fault.Setting("user")+" who the job belongs to",
+			"OpenCue runs no jobs of this user")
 	}
 	return nil
 }

@@ -251,7 +251,8 @@ func (r *runner) fits(t *spec.Task) error {
 		return refuse("leave out "+fault.Setting("devices")+" none: without a GPU software Vulkan does it",
 			"needs a device, and %s none gives it none", fault.Setting("devices"))
 	}
-	return refuse("change the job's pin or limits.vram_min_mb, or give other "+fault.Setting("devices")+"; vksplat devices lists them",
+	return refuse("change the job's pin or limits.vram_min_mb, or give other "+fault.Setting("devices")+
+		"; vksplat devices lists them",
 		"can run on none of these devices: %s", strings.Join(slices.Compact(lacks), "; "))
 }
 

@@ -17,7 +17,9 @@ type reader struct{ *Job }
 // unknown is the error of a key that means nothing.
 func (r *reader) unknown(at path, key string, known []string, otherwise string) error {
 	if key == "force" { // a flag of train once
-		return r.wrong(at, "leave it out; vksplat train has "+fault.Setting("accept-changes")+" and "+fault.Setting("overwrite")+" in its place, and a job's results are made anew by farm run --redo", "unknown key %q", key)
+		return r.wrong(at, "leave it out; vksplat train has "+fault.Setting("accept-changes")+" and "+
+			fault.Setting("overwrite")+" in its place, and a job's results are made anew by farm "+
+			"run --redo", "unknown key %q", key)
 	}
 	if key == "clearance" { // a setting of train once
 		return r.wrong(at, "give carve, which removes the splats that clearance hid; 0 turns it off", "unknown key %q", key)
@@ -155,7 +157,8 @@ func (r *reader) text(at path, s string, f *field) error {
 		}
 	case typeWord:
 		if !wordRegexp.MatchString(s) {
-			return r.wrong(at, "roots and pools have names as in gpu24; "+fault.Setting("roots")+" says which folder a root is", "%.80q is no such name", s)
+			return r.wrong(at, "roots and pools have names as in gpu24; "+fault.Setting("roots")+
+				" says which folder a root is", "%.80q is no such name", s)
 		}
 	case typeSpan:
 		_, err = span(s)

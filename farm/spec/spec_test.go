@@ -124,9 +124,11 @@ var bad = []struct {
 	{doc: head + "[[task]]\nkind = \"train\"", text: "source is missing", line: 3},
 	{doc: head + "[[task]]\nkind = \"train\"\nsource = \"a\"\ncommand = \"rm\"", text: `unknown key "command"`, line: 6},
 	{doc: head + "[[task]]\nkind = \"train\"\nsource = \"a\"\nenvironment.PATH = \"/\"", text: `unknown key "environment"`},
-	{doc: head + "[[task]]\nkind = \"train\"\nsource = \"a\"\nforce = true", text: `unknown key "force"`, hint: "accept-changes and overwrite", line: 6},
+	{doc: head + "[[task]]\nkind = \"train\"\nsource = \"a\"\nforce = true", text: `unknown key "force"`,
+		hint: "accept-changes and overwrite", line: 6},
 	{doc: head + "[[task]]\nkind = \"train\"\nsource = \"a\"\nset.clearance = 0.5", text: `unknown key "clearance"`, hint: "give carve"},
-	{doc: head + "[[task]]\nkind = \"train\"\nsource = \"a\"\nset.force = true", text: `unknown key "force"`, hint: "accept-changes and overwrite"},
+	{doc: head + "[[task]]\nkind = \"train\"\nsource = \"a\"\nset.force = true", text: `unknown key "force"`,
+		hint: "accept-changes and overwrite"},
 	{doc: head + "[[task]]\nkind = \"train\"\nsource = \"a\"\nset.image_cache = \"x\"", text: `unknown key "image_cache"`},
 	{doc: head + "[[task]]\nkind = \"train\"\nsource = \"a\"\nset.init = \"ply:x\"", text: `"ply:x" is none of`},
 	{doc: head + "[[task]]\nkind = \"train\"\nsource = \"a\"\nset.origin = \"../x\"", text: "is no value of a setting"},
@@ -137,7 +139,8 @@ var bad = []struct {
 	{doc: `{"version": 1, "name": "job", "name": "other", "task": [{"kind": "demo"}]}`, text: `key "name" is there twice`, more: true},
 	{doc: `{"version": null, "name": "job", "task": [{"kind": "demo"}]}`, text: "null is no value"},
 	{doc: head + "[[task]]\nkind = \"train\"\nsource = \"a\"\nset.iterations = 2026-01-01", text: "a date"},
-	{doc: head + "[store]\ninputs = \"file:///etc\"\n[[task]]\nkind = \"demo\"", text: "is no such name", hint: "roots says", line: 4},
+	{doc: head + "[store]\ninputs = \"file:///etc\"\n[[task]]\nkind = \"demo\"", text: "is no such name",
+		hint: "roots says", line: 4},
 	{doc: head + "[limits]\nlease = \"forever\"\n[[task]]\nkind = \"demo\"", text: "is no time", line: 4},
 	{doc: head + "[limits]\nlease = \"1000h\"\n[[task]]\nkind = \"demo\"", text: "is no time above 0", line: 4, more: true},
 	{doc: head + "[[task]]\nkind = \"demo\"\nid = \"a\"\n[[task]]\nkind = \"demo\"\nid = \"A\"", text: `id "A" is also that of task 1`, line: 8, more: true},
@@ -195,8 +198,10 @@ func TestDocuments(t *testing.T) {
 		case !errors.As(err, &e) || !errors.Is(err, ErrSpec):
 			t.Errorf("%s\naccepted, or refused by no Error: %v", name, err)
 			continue
-		case !strings.Contains(err.Error(), test.text), !strings.Contains(fault.Hint(err), test.hint), test.line > 0 && e.Line != test.line:
-			t.Errorf("%s\nerror %v, hint %s; want line %d, %q and %q", name, err, fault.Hint(err), test.line, test.text, test.hint)
+		case !strings.Contains(err.Error(), test.text), !strings.Contains(fault.Hint(err), test.hint), test.line > 0 &&
+			e.Line != test.line:
+			t.Errorf("%s\nerror %v, hint %s; want line %d, %q and %q", name, err, fault.Hint(err), test.line, test.text,
+				test.hint)
 		}
 		// The tree of what was read is there even where its content is refused.
 		j := &Job{text: []byte(test.doc), toml: !isJSON([]byte(test.doc))}

@@ -31,14 +31,16 @@ func (j *Job) readTOML() (map[string]any, error) {
 		return nil, &Error{File: j.file, Line: line, Err: fault.WithHint(errors.New("it is no UTF-8 text"), tomlHint)}
 	}
 	if line := tooDeep(j.text); line > 0 {
-		return nil, &Error{File: j.file, Line: line, Err: fault.WithHint(fmt.Errorf("more than %d tables or lists in each other", maxDepth), tomlHint)}
+		return nil, &Error{File: j.file, Line: line,
+			Err: fault.WithHint(fmt.Errorf("more than %d tables or lists in each other", maxDepth), tomlHint)}
 	}
 	tree := map[string]any{}
 	_, err := toml.Decode(string(j.text), &tree)
 	var parse toml.ParseError
 	switch {
 	case errors.As(err, &parse):
-		return nil, &Error{File: j.file, Line: parse.Position.Line, Err: fault.WithHint(errors.New(parse.Message), `TOML has lines like: name = "garden"`)}
+		return nil, &Error{File: j.file, Line: parse.Position.Line, Err: fault.WithHint(errors.New(parse.Message),
+			`TOML has lines like: name = "garden"`)}
 	case err != nil:
 		return nil, j.wrong(nil, tomlHint, "%w", err)
 	}
@@ -178,7 +180,8 @@ func (j *Job) readJSON() (map[string]any, error) {
 		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 			err = errors.New("it ends too early")
 		}
-		return nil, &Error{File: j.file, Line: line, Err: fault.WithHint(errors.New(strings.TrimPrefix(err.Error(), "json: ")), tomlHint)}
+		return nil, &Error{File: j.file, Line: line,
+			Err: fault.WithHint(errors.New(strings.TrimPrefix(err.Error(), "json: ")), tomlHint)}
 	}
 	tree, isTable := v.(map[string]any)
 	if !isTable {

@@ -161,7 +161,8 @@ func (b *bucket) explain(op, key string, err error) error {
 	}
 	switch {
 	case a.Code == minio.NoSuchBucket:
-		return said(ErrSetup, "make the bucket, or correct url, endpoint and region in the file of "+fault.Setting("roots"), "there is no bucket %s: %w", b.name)
+		return said(ErrSetup, "make the bucket, or correct url, endpoint and region in the file of "+
+			fault.Setting("roots"), "there is no bucket %s: %w", b.name)
 	case slices.Contains([]string{"AuthorizationHeaderMalformed", "PermanentRedirect", "TemporaryRedirect", "InvalidRegion", "IllegalLocationConstraintException"}, a.Code), a.StatusCode == http.StatusMovedPermanently:
 		hint := "set the bucket's region in the file of " + fault.Setting("roots")
 		if a.Region != "" {
@@ -171,9 +172,11 @@ func (b *bucket) explain(op, key string, err error) error {
 	case a.Code == "RequestTimeTooSkewed":
 		return said(ErrSetup, "set this machine's clock, as by chrony or systemd-timesyncd", "the clocks of this machine and the server differ: %w")
 	case isPlain(err):
-		return said(ErrSetup, "write the endpoint in the file of "+fault.Setting("roots")+" with http://, or have the server speak https", "the endpoint says https, the server speaks http: %w")
+		return said(ErrSetup, "write the endpoint in the file of "+fault.Setting("roots")+
+			" with http://, or have the server speak https", "the endpoint says https, the server speaks http: %w")
 	case wantsTLS(a):
-		return said(ErrSetup, "write the endpoint in the file of "+fault.Setting("roots")+" with https://", "the endpoint says http, the server speaks https: %w")
+		return said(ErrSetup, "write the endpoint in the file of "+fault.Setting("roots")+" with https://",
+			"the endpoint says http, the server speaks https: %w")
 	case a.Code == badRequest && strings.HasPrefix(b.label, "http://"):
 		return said(ErrSetup, "look whether the server speaks https, and at the credentials", "the server does not take the request: %w")
 	case a.Code == "InvalidAccessKeyId", a.Code == "SignatureDoesNotMatch", a.Code == "InvalidToken", a.Code == expiredToken, a.Code == badRequest:
@@ -181,11 +184,14 @@ func (b *bucket) explain(op, key string, err error) error {
 	case a.StatusCode == http.StatusForbidden:
 		return said(ErrSetup, "allow these credentials what docs/farm-tasks.md lists under Buckets", "access is denied: %w")
 	case isFullBucket(a):
-		return said(fault.ErrTryAgain, "make room there; the task goes on when it is tried again", "the store is full: %w")
+		return said(fault.ErrTryAgain, "make room there; the task goes on when it is tried again",
+			"the store is full: %w")
 	case isUntrusted(err):
-		return said(ErrSetup, "name the file of the certificate that signed the server's by ca = \"...\" in the file of "+fault.Setting("roots"), "the server cannot be trusted: %w")
+		return said(ErrSetup, "name the file of the certificate that signed the server's by ca = \"...\" in the "+
+			"file of "+fault.Setting("roots"), "the server cannot be trusted: %w")
 	case isAway(err):
-		return said(fault.ErrTryAgain, "look whether the server is up, and at the endpoint in the file of "+fault.Setting("roots"), "the server is away or busy: %w")
+		return said(fault.ErrTryAgain, "look whether the server is up, and at the endpoint in the file of "+
+			fault.Setting("roots"), "the server is away or busy: %w")
 	}
 	return err
 }

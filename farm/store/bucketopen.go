@@ -155,7 +155,8 @@ func findCredentials(o Options, isAmazon bool) (*credentials.Credentials, error)
 	if profile := cmp.Or(o.Profile, os.Getenv("AWS_PROFILE")); err != nil && profile != "" && (o.Credentials == "" || o.Profile != "") {
 		file := cmp.Or(o.Credentials, os.Getenv("AWS_SHARED_CREDENTIALS_FILE"), "~/.aws/credentials")
 		return nil, setupError(o.URL, fmt.Sprintf(
-			"look at profile in the file of %s, or AWS_PROFILE; the section needs aws_access_key_id and aws_secret_access_key: [%s] in %s",
+			"look at profile in the file of %s, or AWS_PROFILE; the section needs aws_access_key_id and "+
+				"aws_secret_access_key: [%s] in %s",
 			fault.Setting("roots"), profile, file), "no credentials of the profile %q were found", profile)
 	}
 	if err != nil { // what it says may quote the file

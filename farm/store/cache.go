@@ -148,7 +148,8 @@ func (c *Cache) use(ctx context.Context, id string, r Root, from string, files [
 // notKept is of an input of which a file is not there as soon as all have been written: it would be fetched again and again.
 func notKept(input string) error {
 	return &fault.Error{Op: "fetch input", Path: input, Err: errors.New("a file of it has another size once all are on the local disk"),
-		Hint: "give its files names that differ in more than small and large letters, or name another disk with " + fault.Setting("work"), Kind: ErrSetup}
+		Hint: "give its files names that differ in more than small and large letters, or name another disk with " +
+			fault.Setting("work"), Kind: ErrSetup}
 }
 
 // whole says whether a folder is filled, and all that it holds has the size that it should have.

@@ -249,7 +249,8 @@ func Explain(op, path string, err error) error {
 	case isFull(err):
 		return &fault.Error{Op: op, Path: path, Err: err, Hint: "make room there; the task goes on when it is tried again", Kind: fault.ErrTryAgain}
 	case errors.Is(err, syscall.EROFS), errors.Is(err, syscall.EACCES), errors.Is(err, syscall.EPERM):
-		return &fault.Error{Op: op, Path: path, Err: err, Hint: "give write permission there, or name another root in the file of " + fault.Setting("roots"), Kind: ErrSetup}
+		return &fault.Error{Op: op, Path: path, Err: err, Hint: "give write permission there, or name another root " +
+			"in the file of " + fault.Setting("roots"), Kind: ErrSetup}
 	case errors.Is(err, errOdd):
 		return &fault.Error{Op: op, Path: path, Err: err,
 			Hint: "remove it, or put a file or folder in its place", Kind: fault.ErrData}

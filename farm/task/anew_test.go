@@ -159,7 +159,8 @@ func TestReplacedModel(t *testing.T) {
 				t.Fatalf("%v, %v, %d left", m, err, left)
 			}
 		case 1:
-			if !errors.Is(err, fault.ErrTryAgain) || ExitOf(err) != fault.ExitTryAgain || !strings.Contains(err.Error(), "is of another render") || left > 0 {
+			if !errors.Is(err, fault.ErrTryAgain) || ExitOf(err) != fault.ExitTryAgain || !strings.Contains(err.Error(),
+				"is of another render") || left > 0 {
 				t.Errorf("%v, %v, %d left", m, err, left)
 			}
 		case 2:
@@ -174,7 +175,9 @@ func TestReplacedModel(t *testing.T) {
 func TestReplacedCapture(t *testing.T) {
 	r := &runner{task: &spec.Task{Kind: spec.KindTrain}, from: 5}
 	var c *ChildError
-	if err := r.refused(&ChildError{Command: "train", Code: fault.ExitUsage, Said: "it was made otherwise"}); !errors.As(err, &c) || ExitOf(err) != fault.ExitUsage || !strings.Contains(fault.Hint(err), "another id") {
+	if err := r.refused(&ChildError{Command: "train", Code: fault.ExitUsage,
+		Said: "it was made otherwise"}); !errors.As(err, &c) || ExitOf(err) != fault.ExitUsage ||
+		!strings.Contains(fault.Hint(err), "another id") {
 		t.Error(err, c)
 	}
 }

@@ -275,7 +275,8 @@ func TestGivesUpSoon(t *testing.T) {
 		}
 	}
 	_, err := Run(ctx, o)
-	if took := time.Since(time.Unix(0, began.Load())); !errors.Is(err, ErrCanceled) || ExitOf(err) != fault.ExitInterrupted || took > 30*time.Second {
+	if took := time.Since(time.Unix(0, began.Load())); !errors.Is(err, ErrCanceled) ||
+		ExitOf(err) != fault.ExitInterrupted || took > 30*time.Second {
 		t.Errorf("%v after %v", err, took)
 	}
 	o.Attempt++

@@ -210,7 +210,8 @@ func (r *runner) stagePlan(ctx context.Context) (string, error) {
 	return dir, os.WriteFile(file, data, 0o666)
 }
 
-// withScene replaces the capture's folder in a plan. All else stays, byte for byte: train knows a plan by its first key.
+// withScene replaces the capture's folder in a plan. All else stays, byte for byte: train knows a plan by its first
+// key.
 func withScene(data []byte, source string) ([]byte, error) {
 	if err := strictjson.JSONError(json.Unmarshal(data, new(struct{}))); err != nil {
 		return nil, err

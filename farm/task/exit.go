@@ -36,8 +36,8 @@ func (e *ChildError) Error() string {
 // Unwrap returns the causes.
 func (e *ChildError) Unwrap() []error { return e.Causes }
 
-// ExitOf is the exit code of run-task after an error of Run. It is not that of fault.ExitCode: a task is one of many, so
-// that whatever may pass on another machine, or by itself, is worth trying again.
+// ExitOf is the exit code of run-task after an error of Run. It differs from fault.ExitCode: a task is one of many,
+// so whatever may pass on another machine, or by itself, is worth another attempt.
 func ExitOf(err error) int {
 	var c *ChildError
 	switch {

@@ -69,7 +69,8 @@ func (r *runner) openWork(ctx context.Context) (unlock func(), err error) {
 		return nil, explain(err)
 	}
 	if err := locks(lock); err != nil {
-		r.say("the work folder's file system has no locks: two processes at one task or input would spoil it; name a folder on a local disk with "+fault.Setting("work"), true)
+		r.say("the work folder's file system has no locks: two processes at one task or input would spoil it; name a "+
+			"folder on a local disk with "+fault.Setting("work"), true)
 		_, _ = fmt.Fprintf(r.log, "the work folder's file system has no locks: %v\n", err) // a full disk is told by what counts
 	}
 	return unlock, nil

@@ -216,7 +216,9 @@ func (r *runner) fits() error {
 			Hint: "run it where that is so, or change the job", Kind: store.ErrSetup}
 	}
 	if free, known := atomicfile.FreeSpace(r.Work); known && free < int64(t.Limits.DiskMinGB)<<30 {
-		return &fault.Error{Op: "run task", Path: r.Work, Err: fmt.Errorf("it needs %d GB of room, there are %d: %w", t.Limits.DiskMinGB, free>>30, syscall.ENOSPC), Hint: "make room there, or choose another folder with " + fault.Setting("work"), Kind: fault.ErrTryAgain}
+		return &fault.Error{Op: "run task", Path: r.Work, Err: fmt.Errorf("it needs %d GB of room, there are %d: %w",
+			t.Limits.DiskMinGB, free>>30, syscall.ENOSPC), Hint: "make room there, or choose another folder with " +
+			fault.Setting("work"), Kind: fault.ErrTryAgain}
 	}
 	return nil
 }

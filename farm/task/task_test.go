@@ -229,7 +229,8 @@ func (f *farm) runUntil(o Options, reason error) (*store.Manifest, error) {
 
 func TestStopsAndGoesOn(t *testing.T) {
 	f := newFarm(t, `checkpoint_every = "1h"`)
-	if _, err := f.runUntil(f.options(0, 1, "a"), ErrStopped); !errors.Is(err, ErrStopped) || ExitOf(err) != fault.ExitTryAgain {
+	if _, err := f.runUntil(f.options(0, 1, "a"), ErrStopped); !errors.Is(err, ErrStopped) ||
+		ExitOf(err) != fault.ExitTryAgain {
 		t.Fatal(err)
 	}
 	m, err := Run(context.Background(), f.options(0, 2, "b"))
@@ -265,7 +266,8 @@ func TestStopBudget(t *testing.T) {
 func TestMixed(t *testing.T) {
 	for change, mixed := range map[Device]bool{{Name: "GPU", UUID: "78", Driver: "9"}: false, {Name: "GPU", Driver: "10"}: true, {Name: "other", Driver: "9"}: true} {
 		f := newFarm(t, `checkpoint_every = "1h"`)
-		if _, err := f.runUntil(f.options(0, 1, "a"), ErrCanceled); !errors.Is(err, ErrCanceled) || ExitOf(err) != fault.ExitInterrupted {
+		if _, err := f.runUntil(f.options(0, 1, "a"), ErrCanceled); !errors.Is(err, ErrCanceled) ||
+			ExitOf(err) != fault.ExitInterrupted {
 			t.Fatal(err)
 		}
 		o := f.options(0, 2, "a") // the same machine with another device
@@ -381,7 +383,8 @@ func TestFailuresOfChildren(t *testing.T) {
 		t.Setenv(fakeVariable, how)
 		_, err := Run(context.Background(), f.options(0, 1, how))
 		var c *ChildError
-		if !errors.As(err, &c) || ExitOf(err) != test.exit || !strings.Contains(err.Error(), test.text) || fault.Hint(err) != test.hint {
+		if !errors.As(err, &c) || ExitOf(err) != test.exit || !strings.Contains(err.Error(), test.text) ||
+			fault.Hint(err) != test.hint {
 			t.Errorf("%s: %v, exit %d", how, err, ExitOf(err))
 		}
 		if log := f.read("train", "log", "a00001.log"); how == "refuses" && !strings.Contains(log, "the capture is bad") {
@@ -447,10 +450,12 @@ func TestWithScene(t *testing.T) {
 	}
 	plan = `{"other": {"scene": "a"}, "capture":{"images": ["scene"], "scene" : "a"} }`
 	got, err = withScene([]byte(plan), "b")
-	if want := `{"other": {"scene": "a"}, "capture":{"images": ["scene"], "scene" : "b"} }`; err != nil || string(got) != want {
+	if want := `{"other": {"scene": "a"}, "capture":{"images": ["scene"], "scene" : "b"} }`; err != nil ||
+		string(got) != want {
 		t.Errorf("%s, %v", got, err)
 	}
-	for _, bad := range []string{"", "{}", `{"capture": 5}`, `{"capture": {}, "scene": "a"}`, `{"capture": {"scene": "a"}`} {
+	for _, bad := range []string{"", "{}", `{"capture": 5}`, `{"capture": {}, "scene": "a"}`,
+		`{"capture": {"scene": "a"}`} {
 		if _, err := withScene([]byte(bad), "x"); err == nil {
 			t.Errorf("%s is accepted", bad)
 		}

@@ -16,7 +16,8 @@ func TestErrorKindsAndText(t *testing.T) {
 		kind error
 		text string
 	}{
-		{&Error{Op: "read cameras", Path: "a/b", Err: fs.ErrNotExist}, ErrData, "read cameras: a/b: file does not exist"},
+		{&Error{Op: "read cameras", Path: "a/b", Err: fs.ErrNotExist}, ErrData,
+			"read cameras: a/b: file does not exist"},
 		{&Error{Op: "write", Err: fs.ErrNotExist, Kind: ErrTryAgain}, ErrTryAgain, "write: file does not exist"},
 		{&Error{Op: "load", Path: "x", Kind: ErrUsage}, ErrUsage, "load: x"},
 	} {
@@ -109,7 +110,8 @@ func TestSettings(t *testing.T) {
 
 // TestCauses has a parent read what a child prints.
 func TestCauses(t *testing.T) {
-	err := errors.Join(fmt.Errorf("submit: %w", Sentinel(ErrDeviceLost, "gone", nil)), fmt.Errorf("write: %w", syscall.ENOSPC))
+	err := errors.Join(fmt.Errorf("submit: %w", Sentinel(ErrDeviceLost, "gone", nil)),
+		fmt.Errorf("write: %w", syscall.ENOSPC))
 	t.Setenv(CausesVariable, "")
 	if line := Causes(err); line != "" {
 		t.Errorf("%q with nobody to read it", line)

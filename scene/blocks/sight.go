@@ -43,7 +43,8 @@ func NewSight(c *scene.Capture, train []int, up *[3]float64) (*Sight, error) {
 	if up == nil {
 		found, err := findUp(cams)
 		if err != nil {
-			return nil, &fault.Error{Op: "find the ground", Path: c.Model, Err: err, Hint: "say where up is, in the capture's frame: " + fault.Setting("up") + " X,Y,Z"}
+			return nil, &fault.Error{Op: "find the ground", Path: c.Model, Err: err,
+				Hint: "say where up is, in the capture's frame: " + fault.Setting("up") + " X,Y,Z"}
 		}
 		up = &found
 	}

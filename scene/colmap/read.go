@@ -186,7 +186,8 @@ func Records(file string, cameras map[uint32]Camera, views []Image) ([]scene.Rec
 	op := "read " + filepath.Base(file)
 	if len(views) == 0 {
 		return nil, &fault.Error{Op: op, Path: file, Err: errors.New("the model has no registered images"),
-			Hint: "the reconstruction failed: run COLMAP's mapper again, or choose another model with " + fault.Setting("model") + " N"}
+			Hint: "the reconstruction failed: run COLMAP's mapper again, or choose another model with " +
+				fault.Setting("model") + " N"}
 	}
 	records := make([]scene.Record, 0, len(views))
 	for _, v := range views {

@@ -40,7 +40,8 @@ func gridSample(points []scene.Point, edge float64) ([]scene.Point, error) {
 		far = max(far, math.Abs(p.Pos[0]), math.Abs(p.Pos[1]), math.Abs(p.Pos[2]))
 	}
 	if far/edge > 1<<52 {
-		return nil, initError("", "give a larger edge with "+fault.Setting("init-grid"), "a grid so fine cannot be counted: cells of %g, points as far away as %g", edge, far)
+		return nil, initError("", "give a larger edge with "+fault.Setting("init-grid"),
+			"a grid so fine cannot be counted: cells of %g, points as far away as %g", edge, far)
 	}
 	g := pointGrid{edge: edge, slots: make([]int32, 1<<10)}
 	for i := range points {

@@ -122,7 +122,8 @@ func Splats(c *scene.Capture, o Options) (*scene.Splats, error) {
 
 // noPoints is the error of a capture that nothing can start from.
 func noPoints(c *scene.Capture) error {
-	hint := "begin with random points, " + fault.Setting("init") + " random, or with a point cloud, " + fault.Setting("init") + " ply:FILE"
+	hint := "begin with random points, " + fault.Setting("init") + " random, or with a point cloud, " +
+		fault.Setting("init") + " ply:FILE"
 	if c.Format == scene.FormatColmap {
 		hint += ", or triangulate points from the known poses: colmap point_triangulator"
 	}
@@ -156,7 +157,8 @@ func splatsFromFile(c *scene.Capture, o Options) (*scene.Splats, error) {
 			return nil, err
 		}
 		if len(points) == 0 {
-			return nil, fault.Data("initialise splats", o.File, "begin with another file, or with "+fault.Setting("init")+" random", "the file has no points")
+			return nil, fault.Data("initialise splats", o.File, "begin with another file, or with "+
+				fault.Setting("init")+" random", "the file has no points")
 		}
 		for i := range points {
 			for k := range 3 {
@@ -166,7 +168,8 @@ func splatsFromFile(c *scene.Capture, o Options) (*scene.Splats, error) {
 		return splatsFromPoints(c, points, o)
 	}
 	if o.Grid > 0 {
-		return nil, initError(o.File, "leave out "+fault.Setting("init-grid")+", or begin with a point cloud", "a grid samples points, and this is a model of splats")
+		return nil, initError(o.File, "leave out "+fault.Setting("init-grid")+", or begin with a point cloud",
+			"a grid samples points, and this is a model of splats")
 	}
 	s, meta, err := read()
 	if err != nil {
@@ -181,7 +184,8 @@ func splatsFromFile(c *scene.Capture, o Options) (*scene.Splats, error) {
 			"%d of %d splats have no rotation: its length is zero, or too large to square", bad, s.N)
 	}
 	if s.N == 0 {
-		return nil, fault.Data("initialise splats", o.File, "begin with another file, or with "+fault.Setting("init")+" random", "the file has no splats")
+		return nil, fault.Data("initialise splats", o.File, "begin with another file, or with "+fault.Setting("init")+
+			" random", "the file has no splats")
 	}
 	var origin [3]float64
 	if meta.Origin != nil {

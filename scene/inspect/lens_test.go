@@ -21,7 +21,8 @@ func TestInspectSmallPhotos(t *testing.T) {
 		}
 		r := inspected(t, c, false)
 		p, found := r.problem("small-photos")
-		if found != (test.severity != "") || p.Severity != test.severity || found && (p.Count != test.small || !strings.Contains(p.Remedy, "downscale")) {
+		if found != (test.severity != "") || p.Severity != test.severity || found && (p.Count != test.small ||
+			!strings.Contains(p.Remedy, "downscale")) {
 			t.Errorf("%+v: %+v", test, r.Problems)
 		}
 	}

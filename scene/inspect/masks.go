@@ -138,7 +138,8 @@ func (r *Report) addMaskTrouble(f *maskFindings, severity Severity) {
 	p := Problem{Severity: severity, Code: "black-masks", Count: len(f.black), Names: scene.FirstNames(f.black),
 		Text: fmt.Sprintf("the masks of %d of %d photos leave no pixel to train on", len(f.black), r.Photos)}
 	if f.inverted {
-		p.Remedy = "with " + fault.Setting("invert-masks") + " black counts: leave it out if white does, draw these masks again, or remove them: their photos count whole then"
+		p.Remedy = "with " + fault.Setting("invert-masks") + " black counts: leave it out if white does, draw these " +
+			"masks again, or remove them: their photos count whole then"
 	}
 	r.add(p)
 }

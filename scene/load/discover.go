@@ -233,7 +233,8 @@ func noModel(root string, o scene.LoadOptions) error {
 		if o.Format == scene.FormatBlender {
 			name = transforms.TrainFile
 		}
-		err.Err, err.Hint = fmt.Errorf("there is no %s", name), "leave out "+fault.Setting(formatFlag(o))+", or name the folder that has the file"
+		err.Err, err.Hint = fmt.Errorf("there is no %s", name), "leave out "+fault.Setting(formatFlag(o))+
+			", or name the folder that has the file"
 		return err
 	case scene.FormatColmap:
 		err.Err = fmt.Errorf("no COLMAP model: there is no cameras, images or points3D, as .bin or .txt, in any of %s", searched)

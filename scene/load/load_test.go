@@ -142,10 +142,14 @@ func badFolders() []badInput {
 		{"no model", loadtest.Removed("sparse"), loadtest.AnyModel(), []string{"no COLMAP model", "colmap/sparse/0"}, "colmap feature_extractor", nil},
 		{"no such model", nil, scene.LoadOptions{Model: 7}, []string{"no model 7"}, "0", fault.ErrUsage},
 		{"bad downscale", nil, scene.LoadOptions{Model: scene.AnyModel, Downscale: 3}, []string{"3"}, "auto", fault.ErrUsage},
-		{"all photos missing", loadtest.Removed("images/p0.png", "images/p1.png", "images/p2.png", "images/p3.png", "images/p4.png"), loadtest.AnyModel(), []string{"5 of 5 photos are missing", "p0.png"}, "images", nil},
-		{"no photo folder", loadtest.Removed("images"), loadtest.AnyModel(), []string{"no folder images"}, "images", nil},
-		{"images option", nil, scene.LoadOptions{Model: scene.AnyModel, Images: "nowhere"}, []string{"nowhere", "no such folder"}, "images", nil},
-		{"missing, strict", loadtest.Removed("images/p1.png"), strict, []string{"1 of 5 photos are missing", "p1.png"}, "images", nil},
+		{"all photos missing", loadtest.Removed("images/p0.png", "images/p1.png", "images/p2.png", "images/p3.png",
+			"images/p4.png"), loadtest.AnyModel(), []string{"5 of 5 photos are missing", "p0.png"}, "images", nil},
+		{"no photo folder", loadtest.Removed("images"), loadtest.AnyModel(), []string{"no folder images"}, "images",
+			nil},
+		{"images option", nil, scene.LoadOptions{Model: scene.AnyModel, Images: "nowhere"},
+			[]string{"nowhere", "no such folder"}, "images", nil},
+		{"missing, strict", loadtest.Removed("images/p1.png"), strict, []string{"1 of 5 photos are missing", "p1.png"},
+			"images", nil},
 		{"broken, strict", func(t *testing.T, root string) {
 			scenetest.Put(t, filepath.Join(root, "images", "p3.png"), []byte("no photo"))
 		}, strict, []string{"1 of 5 photos cannot be read", "p3.png", "neither JPEG nor PNG"}, "strict", nil},
@@ -166,7 +170,8 @@ func badFolders() []badInput {
 			scenetest.WritePhoto(t, filepath.Join(root, "images", "p2.png"), 240, 320)
 		}, loadtest.AnyModel(), []string{"240 x 320", "32 x 24"}, "orientation", nil},
 		{"no such format", nil, scene.LoadOptions{Model: scene.AnyModel, Format: "nerf"}, []string{`"nerf"`}, "transforms", fault.ErrUsage},
-		{"format not there", nil, scene.LoadOptions{Model: scene.AnyModel, Format: scene.FormatBlender}, []string{"no transforms_train.json"}, "format", nil},
+		{"format not there", nil, scene.LoadOptions{Model: scene.AnyModel, Format: scene.FormatBlender},
+			[]string{"no transforms_train.json"}, "format", nil},
 		{"colmap not there", func(t *testing.T, root string) {
 			loadtest.Removed("sparse", "images")(t, root)
 			scenetest.Put(t, filepath.Join(root, "transforms.json"), []byte("{}"))
@@ -279,7 +284,8 @@ func TestModelChoice(t *testing.T) {
 	}
 	c := loadtest.MustLoad(t, root, loadtest.AnyModel())
 	w, ok := scenetest.WarningOf(c, "other-models")
-	if len(c.Cameras) != 5 || !ok || w.Count != 2 || !strings.Contains(w.String(), "model") || !strings.Contains(w.String(), "sparse/10 (4 images)") {
+	if len(c.Cameras) != 5 || !ok || w.Count != 2 || !strings.Contains(w.String(), "model") ||
+		!strings.Contains(w.String(), "sparse/10 (4 images)") {
 		t.Errorf("%d cameras, warning %s", len(c.Cameras), w)
 	}
 	c = loadtest.MustLoad(t, root, scene.LoadOptions{Model: 10})

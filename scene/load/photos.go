@@ -136,7 +136,8 @@ func makeViews(c *scene.Capture, records []scene.Record, o scene.LoadOptions, re
 	}
 	if wide > 0 {
 		c.Warnings = append(c.Warnings, scene.Warning{Code: "reduced-photos", Count: wide,
-			Text: fmt.Sprintf("%d of %d photos are wider than %d pixels and are reduced to that; %s 1 trains on all pixels",
+			Text: fmt.Sprintf("%d of %d photos are wider than %d pixels and are reduced to that; %s 1 trains on "+
+				"all pixels",
 				wide, len(records), scene.WideLimit, fault.Setting("downscale"))})
 	}
 	return nil
@@ -261,7 +262,8 @@ func refusePhotos(c *scene.Capture, all, kept int, lost lostPhotos) error {
 		parts = append(parts, scene.Warning{Count: n, Names: scene.FirstNames(lost.broken), Text: fmt.Sprintf("%d of %d photos cannot be read", n, all)}.String())
 		parts = append(parts, lost.cause.Error())
 	}
-	hint := "name the folder of the photos with " + fault.Setting("images") + " DIR; names are looked up relative to it, without regard to case and extension"
+	hint := "name the folder of the photos with " + fault.Setting("images") +
+		" DIR; names are looked up relative to it, without regard to case and extension"
 	if len(lost.missing) == 0 {
 		hint = "copy or export these photos again as JPEG or PNG"
 		if kept >= scene.MinPhotos {

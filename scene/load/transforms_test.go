@@ -251,7 +251,8 @@ func TestFormats(t *testing.T) {
 	root := loadtest.TinyCapture(t)
 	scenetest.PutJSON(t, filepath.Join(root, "transforms.json"), scenetest.TinyTop().With("fl_x", 40))
 	c := loadtest.MustLoad(t, root, loadtest.AnyModel())
-	if w, ok := scenetest.WarningOf(c, "other-format"); c.Format != scene.FormatColmap || c.Cameras[0].Fx != 30 || !ok || !strings.Contains(w.Text, "format transforms") {
+	if w, ok := scenetest.WarningOf(c, "other-format"); c.Format != scene.FormatColmap || c.Cameras[0].Fx != 30 ||
+		!ok || !strings.Contains(w.Text, "format transforms") {
 		t.Errorf("%s, %v", c.Format, c.Warnings)
 	}
 	c = loadtest.MustLoad(t, root, scene.LoadOptions{Model: scene.AnyModel, Format: scene.FormatTransforms})

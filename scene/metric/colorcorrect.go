@@ -27,7 +27,8 @@ const (
 func CorrectColors(how string, photo scene.Image, render []float32, mask []uint32) ([]float32, error) {
 	n := photo.Width * photo.Height
 	if n <= 0 || len(photo.Pix) != 4*n || len(render) != 3*n {
-		return nil, fmt.Errorf("correct colours: photo of %dx%d with %d bytes, render with %d values: %w", photo.Width, photo.Height, len(photo.Pix), len(render), scene.ErrShape)
+		return nil, fmt.Errorf("correct colours: photo of %dx%d with %d bytes, render with %d values: %w", photo.Width,
+			photo.Height, len(photo.Pix), len(render), scene.ErrShape)
 	}
 	if err := checkMask(mask, n); err != nil {
 		return nil, err

@@ -116,7 +116,8 @@ func countPixels(mask []uint32, first, n int) (counted int) {
 func Compare(photo scene.Image, render []float32, padding Padding, mask []uint32) (psnr, ssim float64, err error) {
 	n := photo.Width * photo.Height
 	if n <= 0 || len(photo.Pix) != 4*n || len(render) != 3*n {
-		return 0, 0, fmt.Errorf("compare images: photo of %dx%d with %d bytes, render with %d values: %w", photo.Width, photo.Height, len(photo.Pix), len(render), scene.ErrShape)
+		return 0, 0, fmt.Errorf("compare images: photo of %dx%d with %d bytes, render with %d values: %w", photo.Width,
+			photo.Height, len(photo.Pix), len(render), scene.ErrShape)
 	}
 	if err := checkMask(mask, n); err != nil {
 		return 0, 0, err

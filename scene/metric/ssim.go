@@ -48,7 +48,8 @@ const (
 // counts when its middle does.
 func SSIM(a, b []float32, width, height int, padding Padding, mask []uint32) (float64, error) {
 	if width <= 0 || height <= 0 || len(a) != 3*width*height || len(b) != len(a) {
-		return 0, fmt.Errorf("compare images: %d and %d values for %dx%d pixels: %w", len(a), len(b), width, height, scene.ErrShape)
+		return 0, fmt.Errorf("compare images: %d and %d values for %dx%d pixels: %w", len(a), len(b), width, height,
+			scene.ErrShape)
 	}
 	if err := checkMask(mask, width*height); err != nil {
 		return 0, err
@@ -76,7 +77,8 @@ func meanSSIM(a, b colours, width, height int, padding Padding, mask []uint32) (
 	if padding == PaddingValid {
 		margin = ssimRadius
 		if width < ssimWindow || height < ssimWindow {
-			return 0, fmt.Errorf("compare images: %dx%d pixels hold no %dx%d window: %w", width, height, ssimWindow, ssimWindow, scene.ErrShape)
+			return 0, fmt.Errorf("compare images: %dx%d pixels hold no %dx%d window: %w", width, height, ssimWindow,
+				ssimWindow, scene.ErrShape)
 		}
 	}
 	// The sum of each tile has its place: the order of additions depends on the size alone.

@@ -137,7 +137,8 @@ func ReadSheet(path string) (photo, render scene.Image, err error) {
 	size := src.Bounds()
 	w := (size.Dx() - 2*sheetGap) / 3
 	if w < 1 || 3*w+2*sheetGap != size.Dx() {
-		return photo, render, fmt.Errorf("read sheet %s: %d pixels wide are no three pictures", wording.Printable(path), size.Dx())
+		return photo, render, fmt.Errorf("read sheet %s: %d pixels wide are no three pictures", wording.Printable(path),
+			size.Dx())
 	}
 	all := fromImage(src)
 	return crop(all, 0, w), crop(all, w+sheetGap, w), nil

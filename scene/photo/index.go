@@ -31,7 +31,8 @@ func Dir(root, dir string) (string, error) {
 			dir = filepath.Join(root, dir)
 		}
 		if !atomicfile.IsDir(dir) {
-			return "", &fault.Error{Op: "find photos", Path: dir, Err: errors.New("no such folder"), Hint: fault.Setting("images") + " names a folder below the capture's, or an absolute one"}
+			return "", &fault.Error{Op: "find photos", Path: dir, Err: errors.New("no such folder"),
+				Hint: fault.Setting("images") + " names a folder below the capture's, or an absolute one"}
 		}
 		return dir, nil
 	}

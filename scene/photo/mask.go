@@ -152,7 +152,8 @@ func AttachMasks(c *scene.Capture, dir string, inverted bool) error {
 		dir = filepath.Join(c.Root, dir)
 	}
 	if !atomicfile.IsDir(dir) {
-		return &fault.Error{Op: "find masks", Path: dir, Err: errors.New("no such folder"), Hint: fault.Setting("masks") + " names a folder below the capture's, or an absolute one"}
+		return &fault.Error{Op: "find masks", Path: dir, Err: errors.New("no such folder"),
+			Hint: fault.Setting("masks") + " names a folder below the capture's, or an absolute one"}
 	}
 	index, err := IndexDir(dir)
 	if err != nil {

@@ -102,7 +102,8 @@ const (
 func WriteSheet(path string, photo scene.Image, render []float32) error {
 	w, h := photo.Width, photo.Height
 	if w <= 0 || h <= 0 || len(photo.Pix) != 4*w*h || len(render) != 3*w*h {
-		return fmt.Errorf("write sheet: photo of %dx%d with %d bytes, render with %d values: %w", w, h, len(photo.Pix), len(render), scene.ErrShape)
+		return fmt.Errorf("write sheet: photo of %dx%d with %d bytes, render with %d values: %w", w, h, len(photo.Pix),
+			len(render), scene.ErrShape)
 	}
 	return atomicfile.Write(path, func(out io.Writer) error {
 		return EncodePNG(out, &painted{width: 3*w + 2*sheetGap, height: h, paint: func(y int, row []uint8) {

@@ -53,7 +53,8 @@ func (o PictureOptions) Bytes() bool {
 func WritePicture(path string, p *Picture, o PictureOptions) error {
 	n := p.Width * p.Height
 	if p.Width <= 0 || p.Height <= 0 || o.Bytes() && len(p.Pix) != 4*n || !o.Bytes() && len(p.Color) != 4*n || len(p.Depth) != 0 && len(p.Depth) != n {
-		return fmt.Errorf("write picture: %dx%d pixels with %d bytes, %d colours, %d depths: %w", p.Width, p.Height, len(p.Pix), len(p.Color), len(p.Depth), scene.ErrShape)
+		return fmt.Errorf("write picture: %dx%d pixels with %d bytes, %d colours, %d depths: %w", p.Width, p.Height,
+			len(p.Pix), len(p.Color), len(p.Depth), scene.ErrShape)
 	}
 	return atomicfile.Write(path, func(w io.Writer) error {
 		switch o.Format {

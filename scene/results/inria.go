@@ -67,7 +67,8 @@ func WriteResults(dir, protocol string, steps []StepScores, goesOn bool) error {
 		views := inriaViews{make(map[string]float64), make(map[string]float64), protocol, s.Drawn}
 		for _, v := range s.Views {
 			if math.IsNaN(v.PSNR) || math.IsNaN(v.SSIM) {
-				return fmt.Errorf("write results: step %d: %q: PSNR %v, SSIM %v: %w", s.Step, v.Name, v.PSNR, v.SSIM, scene.ErrNotFinite)
+				return fmt.Errorf("write results: step %d: %q: PSNR %v, SSIM %v: %w", s.Step, v.Name, v.PSNR, v.SSIM,
+					scene.ErrNotFinite)
 			}
 			views.PSNR[v.Name] = math.Min(v.PSNR, maxPSNR)
 			views.SSIM[v.Name] = v.SSIM

@@ -51,7 +51,8 @@ func UndoApplied(c *scene.Capture, records []scene.Record) error {
 	m := a.Matrix
 	turn, scale, _, err := geom.NearestRotation([9]float64{m[0], m[1], m[2], m[4], m[5], m[6], m[8], m[9], m[10]})
 	if err != nil {
-		return fault.Data("undo applied_transform", c.Model, "train without "+fault.Setting("undo-applied-transform")+", in the frame of the file", "field applied_transform: %v", err)
+		return fault.Data("undo applied_transform", c.Model, "train without "+fault.Setting("undo-applied-transform")+
+			", in the frame of the file", "field applied_transform: %v", err)
 	}
 	move := [3]float64{m[3], m[7], m[11]}
 	back := [9]float64{turn[0], turn[3], turn[6], turn[1], turn[4], turn[7], turn[2], turn[5], turn[8]}

@@ -296,7 +296,9 @@ func frameRecords(c *scene.Capture, file string, t *File, o scene.LoadOptions, r
 	}
 	if len(noMask) > 0 {
 		if o.Strict {
-			return nil, fault.Data("read "+filepath.Base(file), file, "correct mask_path, or leave out "+fault.Setting("strict")+" to train on the whole photos", "masks are missing: %d, the first is %s", len(noMask), wording.Printable(noMask[0]))
+			return nil, fault.Data("read "+filepath.Base(file), file, "correct mask_path, or leave out "+
+				fault.Setting("strict")+" to train on the whole photos", "masks are missing: %d, the first is %s", len(
+				noMask), wording.Printable(noMask[0]))
 		}
 		c.Warn("missing-masks", fmt.Sprintf("masks are missing: %d; their photos count whole", len(noMask)), noMask)
 	}
