@@ -61,7 +61,7 @@ func usageErrorOf(err error, cmd *cobra.Command) error {
 	}
 	text, suggestions, found := strings.Cut(err.Error(), "\n\nDid you mean this?\n")
 	help := "see: " + cmd.CommandPath() + " --help"
-	if flag, unknown := strings.CutPrefix(text, "unknown flag: --"); unknown {
+	if flag := unknownFlag(err); flag != "" {
 		var names []string
 		cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
 		if meant := didYouMean(flag, names, ""); meant != "" {
@@ -70,13 +70,21 @@ func usageErrorOf(err error, cmd *cobra.Command) error {
 		if elsewhere := flagElsewhere(cmd.Name(), flag); elsewhere != "" {
 			help = elsewhere
 		}
-		name, _, _ := strings.Cut(flag, "=")
-		help = cmp.Or(formerHint(name, names), help)
+		help = cmp.Or(formerHint(flag, names), help)
 	}
 	if words := strings.Fields(suggestions); found && len(words) > 0 {
 		help = "did you mean " + strings.Join(words, " or ") + "? see: " + cmd.Root().Name() + " --help"
 	}
 	return fault.Usagef(help, "%s", text)
+}
+
+// unknownFlag returns the name of a flag that a command does not have, "" if err has another cause.
+func unknownFlag(err error) string {
+	var unknown *pflag.NotExistError
+	if errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() == "" {
+		return unknown.GetSpecifiedName()
+	}
+	return ""
 }
 
 // Flags that others have replaced: --accept-changes and --overwrite, --carve.

@@ -131,10 +131,9 @@ func (a *app) farmExportCommand() *cobra.Command {
 
 // formerEngine names the successor of the flags that chose a scheduler.
 func formerEngine(_ *cobra.Command, err error) error {
-	for former, name := range map[string]string{"--slurm": "slurm", "--k8s": "kubernetes", "--openjd": "openjd"} {
-		if err.Error() == "unknown flag: "+former {
-			return fault.Usagef("it is --to "+name+" now", "%w", err)
-		}
+	name := map[string]string{"slurm": "slurm", "k8s": "kubernetes", "openjd": "openjd"}[unknownFlag(err)]
+	if name != "" {
+		return fault.Usagef("it is --to "+name+" now", "%w", err)
 	}
 	return err
 }
