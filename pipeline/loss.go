@@ -57,8 +57,6 @@ func (c comparison) counts() bool { return c.masked || c.alpha }
 // photoParams fills how training photo id, which has these PHOTO_* bits, is compared at a step counted from 0.
 func (c *Config) photoParams(p *layout.StepParams, step, id int, flags uint32) {
 	p.PhotoFlags = flags
-	p.AlphaLoss = float32(c.AlphaLoss)
 	p.ViewId = uint32(id)
 	p.LrExposure = float32(c.LRExposure * math.Pow(c.LRExposureFinal, min(1, float64(step)/float64(c.schedule()))))
-	p.ExposureReg = float32(c.ExposureReg)
 }

@@ -6,12 +6,8 @@ import "vksplat/shaders/layout"
 // width and height l times. Photos stay as they are, wherever they are kept: the loss averages texels while it reads them (shaders/shared/target.glsl), and
 // every other pass sees a camera with fewer pixels.
 
-const (
-	// maxDownscales is more than any photo can be halved.
-	maxDownscales = 10
-	// leastSide is the shorter side in pixels below which no photo is halved: fewer hold no SSIM window and next to no detail.
-	leastSide = layout.TileSize
-)
+// leastSide is the shorter side in pixels below which no photo is halved: fewer hold no SSIM window and next to no detail.
+const leastSide = layout.TileSize
 
 // level returns how many times photos are halved at a step counted from 0. It depends on nothing else, so that a run that is resumed goes on as it would have.
 func (c Config) level(step int) int {

@@ -35,9 +35,9 @@ func (c Config) refinements() int {
 	return max(0, c.refinement(min(c.RefineStop, c.schedule())-1))
 }
 
-// Scaled returns the configuration with f times as many steps, and with everything that is counted in steps scaled alike: what --steps-scaler asks for.
-// Numbers are rounded down, as gsplat does, but 1 is the least that a number above 0 becomes; 0, which stands for never, stays. Validate refuses what a
-// factor that is not a positive number makes.
+// Scaled returns the configuration with f times as many steps, and with everything that is counted in steps scaled alike.
+// Numbers are rounded down, as gsplat does, but 1 is the least that a number above 0 becomes; 0, which stands for never,
+// stays. Validate refuses what a factor that is not a positive number makes.
 func (c Config) Scaled(f float64) Config {
 	scale := func(n int) int {
 		x := math.Floor(float64(n)*f + 1e-9) // 1e-9: 100 times 0.29 is 29
@@ -51,8 +51,10 @@ func (c Config) Scaled(f float64) Config {
 		}
 		return max(1, int(x))
 	}
-	for _, n := range []*int{&c.Iterations, &c.SHInterval, &c.RefineStart, &c.RefineStop, &c.RefineEvery, &c.ResetEvery, &c.ResolutionSchedule} {
-		*n = scale(*n)
+	for i := range Settings {
+		if n, ok := Settings[i].Of(&c).(*int); ok && Settings[i].Steps {
+			*n = scale(*n)
+		}
 	}
 	return c
 }
@@ -63,8 +65,10 @@ func (c Config) Scaled(f float64) Config {
 // is sqrt(share) times that of the whole. So rates are larger by 1/sqrt(share).
 func (c Config) ForShare(share float64) Config {
 	c = c.Scaled(share)
-	for _, rate := range []*float64{&c.LRMeans, &c.LRLogScales, &c.LRQuats, &c.LRLogitOpacity, &c.LRSH0, &c.LRSHN} {
-		*rate /= math.Sqrt(share)
+	for i := range Settings {
+		if rate, ok := Settings[i].Of(&c).(*float64); ok && Settings[i].Rate {
+			*rate /= math.Sqrt(share)
+		}
 	}
 	return c
 }

@@ -176,6 +176,7 @@ func (v *settingValue) take(data any) (err error) {
 	if v.text, err = v.option.textOf(data); err != nil {
 		return usagef(v.option.example(), "key %s: %w", v.key, err)
 	}
+	example := v.option.example() // of the default
 	err = v.option.value.Set(v.text)
 	var u *usageError
 	var number *strconv.NumError
@@ -184,8 +185,13 @@ func (v *settingValue) take(data any) (err error) {
 		return &usageError{err: fmt.Errorf("key %s: %w", v.key, u.err), hint: u.hint}
 	case errors.As(err, &number):
 		return usagef(v.option.example(), "key %s: %q is no number that it can hold", v.key, v.text)
+	case err != nil:
+		return err
 	}
-	return err
+	if err := v.option.inRange(v.key); err != nil {
+		return usagef(example, "%w", err)
+	}
+	return nil
 }
 
 // unknown is the error of a key that means nothing, with the nearest that does.

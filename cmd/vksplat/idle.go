@@ -4,54 +4,51 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"vksplat/pipeline"
 	"vksplat/scene"
 )
 
-// need is what flags have no effect without.
+// need is what a flag has no effect without.
 type need struct {
-	flags   string // names with spaces between them
+	flag    string // its name
 	without string
 	met     bool
 }
 
-// needs lists the flags whose effect depends on other settings, or on what the capture holds.
+// needs lists the flags whose effect depends on other flags, or on what the capture holds, and then the training
+// settings whose effect depends on others.
 func (o *trainOptions) needs(c *scene.Capture) []need {
-	mcmc := o.config.Strategy == pipeline.StrategyMCMC
 	cube := c.Synthetic && o.init.Kind == scene.InitAuto && len(c.Points) == 0
 	masked := slices.ContainsFunc(c.Cameras, func(cam scene.Camera) bool { return cam.Mask != "" })
-	return []need{
+	list := []need{
 		{"test-every", "--eval", o.eval},
 		{"model", "a capture of COLMAP", c.Format == scene.FormatColmap},
 		{"invert-masks", "masks, and none is found", masked},
 		{"undo-applied-transform", "an applied_transform in transforms.json", c.Applied != nil},
-		{"sh-degree-interval lr-shn", "--sh-degree above 0", o.config.SHDegree > 0},
-		{"resolution-schedule", "--num-downscales above 0", o.config.NumDownscales > 0},
 		{"splats-factor", "--splats 0", o.config.Splats == 0},
 		{"init-points", "--init random", o.init.Kind == scene.InitRandom || cube},
-		{"refine-start refine-stop absgrad grow-grad2d grow-scale grow-factor prune-opacity prune-scale revised-opacity reset-every reset-opacity", "--refine-every above 0", o.config.RefineEvery > 0},
-		{"grow-grad2d grow-scale prune-scale revised-opacity", "--strategy default", !mcmc},
-		{"grow-factor noise-lr", "--strategy mcmc", mcmc},
-		{"reset-opacity", "--reset-every above 0", o.config.ResetEvery > 0},
-		{"exposure-reg lr-exposure lr-exposure-final", "--exposure", o.config.Exposure},
 		{"image-cache-size", "--image-cache", o.imageCache != ""},
 	}
+	for _, s := range pipeline.Settings {
+		for _, n := range s.Needs {
+			list = append(list, need{dashed(s.Name), withFlags(n.String()), n.Met(&o.config)})
+		}
+	}
+	return list
 }
 
-// warnIdle warns of flags of the command line that change nothing. Keys of a configuration file are not looked at: --print-config writes all of them.
+// warnIdle warns of flags of the command line that change nothing. Keys of a configuration file are not looked at:
+// --print-config writes all of them.
 func (r *trainRun) warnIdle() {
 	if r.given == nil {
 		return
 	}
 	var warned []string
 	for _, n := range r.needs(r.capture) {
-		for _, flag := range strings.Fields(n.flags) {
-			if !n.met && r.given(flag) && !slices.Contains(warned, flag) {
-				warned = append(warned, flag)
-				r.warnLater(noEffect(flag, n.without))
-			}
+		if !n.met && r.given(n.flag) && !slices.Contains(warned, n.flag) {
+			warned = append(warned, n.flag)
+			r.warnLater(noEffect(n.flag, n.without))
 		}
 	}
 }

@@ -8,6 +8,8 @@
 // scalar layout and readonly or writeonly, at most one push constant block, specialization constants.
 // Each .comp becomes a struct with one typed field per binding; GLSL structs and the constants of
 // shared/const.glsl become the package shaders/layout.
+//
+// shaders/settings.schema lists the training settings: it becomes pipeline/config_gen.go and members of StepParams.
 package main
 
 import (
@@ -16,6 +18,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -40,10 +43,18 @@ func run(check, doc bool, w io.Writer) error {
 	if err != nil {
 		return err
 	}
+	made, err := buildSettings(root)
+	if err == nil && !check && !doc {
+		err = put(root, made) // kernels include some of it
+	}
+	if err != nil {
+		return err
+	}
 	out, kernels, err := build(root)
 	if err != nil {
 		return err
 	}
+	maps.Copy(out, made)
 	if doc {
 		_, err = io.WriteString(w, passTable(kernels))
 		return err
@@ -99,19 +110,10 @@ func stale(root string, out outputs) ([]string, error) {
 	return extra, nil
 }
 
-// write brings the files on disk up to date, leaving equal ones untouched.
+// write brings the files on disk up to date and deletes stale ones.
 func write(root string, out outputs) error {
-	for rel, content := range out {
-		path := filepath.Join(root, rel)
-		if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, content) {
-			continue
-		}
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			return err
-		}
-		if err := os.WriteFile(path, content, 0o644); err != nil {
-			return err
-		}
+	if err := put(root, out); err != nil {
+		return err
 	}
 	extra, err := stale(root, out)
 	if err != nil {
@@ -125,17 +127,34 @@ func write(root string, out outputs) error {
 	return nil
 }
 
+// put writes files, leaving equal ones untouched.
+func put(root string, out outputs) error {
+	for rel, content := range out {
+		path := filepath.Join(root, rel)
+		if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, content) {
+			continue
+		}
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(path, content, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // compare fails with the list of files that differ from what the sources give. Another compiler version
-// may give other SPIR-V bytes for the same source, so then only the Go files are judged.
+// may give other SPIR-V bytes for the same source, so then only the Go and GLSL files are judged.
 func compare(root string, out outputs, w io.Writer) error {
 	pinned, err := os.ReadFile(filepath.Join(root, toolsFile))
 	goOnly := err == nil && !bytes.Equal(pinned, out[toolsFile])
 	if goOnly {
-		fmt.Fprintf(w, "shadergen: the compilers here differ from %s: comparing only the Go files, not the SPIR-V\n", toolsFile)
+		fmt.Fprintf(w, "shadergen: the compilers here differ from %s: comparing only the Go and GLSL files, not the SPIR-V\n", toolsFile)
 	}
 	var differ []string
 	for rel, content := range out {
-		if goOnly && !strings.HasSuffix(rel, ".go") {
+		if goOnly && (strings.HasSuffix(rel, ".spv") || rel == toolsFile) {
 			continue
 		}
 		old, err := os.ReadFile(filepath.Join(root, rel))

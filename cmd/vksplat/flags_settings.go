@@ -1,0 +1,60 @@
+package main
+
+import (
+	"regexp"
+	"strings"
+
+	"vksplat/pipeline"
+)
+
+// settingOptions makes options of the training settings in a group.
+func settingOptions(group string, c *pipeline.Config) (list []option) {
+	for i := range pipeline.Settings {
+		if s := &pipeline.Settings[i]; s.Group == group {
+			list = append(list, settingOption(s, c))
+		}
+	}
+	return list
+}
+
+// beside returns the training settings of a group with options of the command's own after some of them.
+func (o *trainOptions) beside(group string, own map[string][]option) (list []option) {
+	for _, opt := range settingOptions(group, &o.config) {
+		list = append(append(list, opt), own[opt.name]...)
+	}
+	return list
+}
+
+// settingOption makes an option of a training setting, whose value is that in c.
+func settingOption(s *pipeline.Setting, c *pipeline.Config) option {
+	name, help := dashed(s.Name), withFlags(s.Help)
+	var o option
+	switch p := s.Of(c).(type) {
+	case *int:
+		o = integer(p, name, help)
+		o.allowed = &s.Range
+	case *float64:
+		o = float(p, name, help)
+		o.allowed = &s.Range
+	case *uint64:
+		o = whole(p, name, help)
+	case *bool:
+		o = truth(p, name, help)
+	case *string:
+		o = chosen(p, name, help, s.Words...)
+	case *[3]float32:
+		o = other((*colourFlag)(p), name, help).oneOf("black", "white")
+	}
+	o.source, o.aliases, o.basic = s.Source, s.Aliases, s.Basic
+	return o
+}
+
+// dashed is a setting's name as that of a flag.
+func dashed(name string) string { return strings.ReplaceAll(name, "_", "-") }
+
+var settingInText = regexp.MustCompile(`\{\w+\}`)
+
+// withFlags writes the settings that a text of package pipeline has in braces as flags.
+func withFlags(text string) string {
+	return settingInText.ReplaceAllStringFunc(text, func(name string) string { return "--" + dashed(strings.Trim(name, "{}")) })
+}
