@@ -32,9 +32,9 @@ func viewParams(v *layout.View, c *scene.Camera, near float64, degree int, antia
 	v.Background = background
 }
 
-// optimiserParams fills the settings, the learning rate of the means and Adam's bias corrections of a step counted from 0
-// that trains on so many views. More than one are a batch, for which learning rates grow by the root of their number, and
-// Adam's averages go back over as many views as for one (Malladi et al. 2022; gsplat, Grendel).
+// optimiserParams fills the settings, the learning rate of the means and Adam's bias corrections of a step counted from
+// 0 that trains on so many views. More than one are a batch, for which learning rates grow by the root of their number,
+// and Adam's averages go back over as many views as for one (Malladi et al. 2022; gsplat, Grendel).
 func (c *Config) optimiserParams(p *layout.StepParams, step int, sceneScale float64, views int) {
 	root := math.Sqrt(float64(views))
 	c.settingParams(p, sceneScale, root)
@@ -59,7 +59,8 @@ func bit(b bool) uint32 {
 // batchGain is 1 - beta of a batch of views.
 func batchGain(beta float64, views int) float64 { return min(float64(views)*(1-beta), 1) }
 
-// strategyParams fills what the strategy needs, beside settings, after a step counted from 0 that trained on so many views.
+// strategyParams fills what the strategy needs, beside settings, after a step counted from 0 that trained on so many
+// views.
 func (c *Config) strategyParams(p *layout.StepParams, step int, sceneScale float64, views int) {
 	p.PruneScale = 0
 	if c.ResetEvery > 0 && step > c.ResetEvery {

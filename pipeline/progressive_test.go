@@ -23,7 +23,8 @@ func TestLevels(t *testing.T) {
 	}
 }
 
-// shrunkScene is the promise scene with photos whose sides are no multiples, the first of them too small for the lowest level, the last masked.
+// shrunkScene is the promise scene with photos whose sides are no multiples, the first of them too small for the lowest
+// level, the last masked.
 func shrunkScene(t testing.TB) ([]TrainView, *scene.Splats, float64, Config) {
 	t.Helper()
 	views, init, scale, cfg := promiseScene(t)
@@ -131,7 +132,8 @@ func TestProgressiveSameBytes(t *testing.T) {
 	}
 }
 
-// TestProgressiveCompiles compiles every kernel before training, also those of later levels, and none for levels that a resumed run is past.
+// TestProgressiveCompiles compiles every kernel before training, also those of later levels, and none for levels that a
+// resumed run is past.
 func TestProgressiveCompiles(t *testing.T) {
 	t.Setenv(verifyVariable, "")
 	d := testDevice(t)

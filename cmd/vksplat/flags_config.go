@@ -81,7 +81,8 @@ func readConfigText(file, hint string) (string, error) {
 	return string(data), nil
 }
 
-// checkText refuses bytes that are no UTF-8, and a mark of it with nothing after it: package toml takes both for an empty file. A mark before text is fine.
+// checkText refuses bytes that are no UTF-8, and a mark of it with nothing after it: package toml takes both for an
+// empty file. A mark before text is fine.
 func checkText(data []byte) error {
 	const mark = "\xef\xbb\xbf"
 	switch {
@@ -383,8 +384,8 @@ func (o *trainOptions) presetSettings(strategyGiven bool) (settings, error) {
 	return preset, nil
 }
 
-// scalePreset multiplies the numbers of steps that come from a preset by what the number of iterations given is of the preset's own, where that has one:
-// its recipe is meant as a whole.
+// scalePreset multiplies the numbers of steps that come from a preset by what the number of iterations given is of the
+// preset's own, where that has one: its recipe is meant as a whole.
 func (o *trainOptions) scalePreset(preset settings, given func(string) bool) error {
 	if !has(preset, "iterations") || !given("iterations") {
 		return nil

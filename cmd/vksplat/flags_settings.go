@@ -56,5 +56,7 @@ var settingInText = regexp.MustCompile(`\{\w+\}`)
 
 // withFlags writes the settings that a text of package pipeline has in braces as flags.
 func withFlags(text string) string {
-	return settingInText.ReplaceAllStringFunc(text, func(name string) string { return "--" + dashed(strings.Trim(name, "{}")) })
+	return settingInText.ReplaceAllStringFunc(text, func(name string) string {
+		return "--" + dashed(strings.Trim(name, "{}"))
+	})
 }

@@ -65,8 +65,8 @@ func newTrainOptions() *trainOptions {
 		progress: progressAuto, metricsEvery: 100, report: true, preview: previewOptions{every: defaultPreviewEvery}}
 }
 
-// table lists all options of train by chapter. Their defaults are what o holds. Settings of the training itself come from
-// pipeline.Settings, by the titles of their groups.
+// table lists all options of train by chapter. Their defaults are what o holds. Settings of the training itself come
+// from pipeline.Settings, by the titles of their groups.
 func (o *trainOptions) table() []optionGroup {
 	groups := []optionGroup{
 		{"Input and output", o.fileOptions()},

@@ -51,8 +51,8 @@ func modelsAbove(out string, step int) []string {
 	return slices.DeleteFunc(stepFolders(out, modelFolder, step), func(dir string) bool { return !isFile(filepath.Join(dir, modelName)) })
 }
 
-// leftovers returns what of an earlier run is not this one's past and must not be mixed with it, but for checkpoints: files, and after them their folders.
-// Viewers take the model of the highest step for the newest.
+// leftovers returns what of an earlier run is not this one's past and must not be mixed with it, but for checkpoints:
+// files, and after them their folders. Viewers take the model of the highest step for the newest.
 func (s *saver) leftovers() []string {
 	return runLeftovers(s.r.out, s.after())
 }

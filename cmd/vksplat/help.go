@@ -142,7 +142,8 @@ func (a *app) completionCommand() *cobra.Command {
 // suiteKeys are keys of a suite's file that are looked for as flags.
 var suiteKeys = []string{"out", "preset", "data", "source", "only", "seeds", "protocol", "color_correct", "lpips_weights"}
 
-// flagElsewhere says where what a flag is looked for in a command that does not have it, "" where nothing is known of that.
+// flagElsewhere says where what a flag is looked for in a command that does not have it, "" where nothing is known of
+// that.
 func flagElsewhere(command, flag string) string {
 	if command == "eval" && flag == "size" {
 		return "pictures have the size of the photos that they are compared with, which --downscale N reduces"

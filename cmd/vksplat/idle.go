@@ -96,7 +96,8 @@ func refuseInside(folder, flag string, c *scene.Capture) error {
 		}
 	}
 	for _, dir := range dirs {
-		// A model of JSON is a file. Photos may be in the capture's own folder, and in several whose common one holds the capture as well.
+		// A model of JSON is a file. Photos may be in the capture's own folder, and in several whose common one holds
+		// the capture as well.
 		if dir = resolved(dir); isFolder(dir) && within(out, dir) && !within(root, dir) {
 			return usagef(hint, "flag %s: %s is in %s, which belongs to the capture", flag, folder, dir)
 		}
@@ -122,7 +123,8 @@ func resolved(path string) string {
 	return path
 }
 
-// checkNear refuses a near plane that hides everything: splats and cams in one frame, in which the median camera distance is 1.
+// checkNear refuses a near plane that hides everything: splats and cams in one frame, in which the median camera
+// distance is 1.
 func checkNear(near float64, s *scene.Splats, cams []scene.Camera) error {
 	if far := scene.Farthest(cams, s); near >= far {
 		return usagef("the median camera distance is 1, and 0.01 the default", "flag --near: %g hides everything; what is farthest from a camera is at %.3g", near, far)

@@ -9,7 +9,8 @@ import (
 	"vksplat/scene"
 )
 
-// TestApart writes beside a capture and into it, with its photos in one folder, in its own, and in several whose common one holds everything.
+// TestApart writes beside a capture and into it, with its photos in one folder, in its own, and in several whose common
+// one holds everything.
 func TestApart(t *testing.T) {
 	top := t.TempDir()
 	for _, dir := range []string{"one/images", "one/sparse/0", "one/out", "left", "right"} {

@@ -220,7 +220,8 @@ func canonical(name string, aliases map[string]string) string {
 	return name
 }
 
-// usages prints options for help, in two columns of so many characters together. All wants those that are not basic too.
+// usages prints options for help, in two columns of so many characters together. All wants those that are not basic
+// too.
 func usages(g optionGroup, all bool, width int) string {
 	fs := pflag.NewFlagSet("", pflag.ContinueOnError)
 	fs.SortFlags = false

@@ -174,7 +174,7 @@ const (
 
 // Exposure is GLSL's Exposure, 152 bytes; in expose, expose_bwd, exposure_adam.
 //
-// A training photo's colour map, row-major [3][4]: c' = affine[:, :3] c + affine[:, 3], with the state of its optimiser.
+// A training photo's colour map, row-major [3][4]: c' = affine[:, :3] c + affine[:, 3], with its optimiser's state.
 type Exposure struct {
 	Affine [12]float32
 	M      [12]float32 // first moments
@@ -244,8 +244,8 @@ type Report struct {
 
 // StepParams is GLSL's StepParams, 268 bytes; in begin, count_pairs, count_tiles, emit_isects, expose, expose_bwd, exposure_adam, finish, join_packets, look, loss, loss_grad, mcmc_draw, mcmc_place, mcmc_plan, mcmc_update, mcmc_weigh, project, project_bwd, project_bwd_adam, project_bwd_adam_mixed, project_bwd_adam_views, project_bwd_adam_views_mixed, project_mixed, rasterize, rasterize_bwd, reduce_slots, refine_classify, refine_place, refine_plan, refine_rank, refine_select, refine_update, reset_opacity, scan_spine, scan_tiles, send_grads, send_visible, settle, tile_offsets, verify.
 //
-// What a unit of work needs to know. Settings that kernels read as they are come from settings.schema; beside them stands
-// what the host makes of settings for the step, and what describes the unit.
+// The parameters of a unit of work. Settings that kernels read as they are come from settings.schema; the other members
+// are what the host derives from settings for the step, and what describes the unit.
 type StepParams struct {
 	View   View
 	Unit   uint32 // number of this unit of work, never reused
@@ -256,8 +256,8 @@ type StepParams struct {
 	RevisedOpacity uint32
 	// mean 2D gradient X, in units of half the image, above which a splat grows
 	GrowGrad2d float32
-	// size X, times the scene's, above which a growing splat is split rather than duplicated; here times the scene's
-	// scale
+	// size X, times the scene's, above which a growing splat is split rather than duplicated; here times
+	// the scene's scale
 	GrowScale float32
 	// remove splats, or with mcmc relocate them, below opacity X
 	PruneOpacity float32
@@ -335,9 +335,10 @@ type View struct {
 //
 // A camera that judges splats by the points that it sees.
 type Voter struct {
-	View   View
-	Empty  float32 // space up to this depth is empty; 0: not known
-	Median float32 // of the points' depths: a splat beyond is behind what this camera knows, which says nothing of it
+	View  View
+	Empty float32 // space up to this depth is empty; 0: not known
+	// Median of the points' depths. A splat beyond it is behind what this camera knows, which says nothing of it.
+	Median float32
 }
 
 // A size or offset that differs from the compiled kernels is an index out of range here.

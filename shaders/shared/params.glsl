@@ -24,10 +24,11 @@ struct View {
 struct Voter {
     View view;
     float empty;        // space up to this depth is empty; 0: not known
-    float median;       // of the points' depths: a splat beyond is behind what this camera knows, which says nothing of it
+    // Median of the points' depths. A splat beyond it is behind what this camera knows, which says nothing of it.
+    float median;
 };
 
-// A training photo's colour map, row-major [3][4]: c' = affine[:, :3] c + affine[:, 3], with the state of its optimiser.
+// A training photo's colour map, row-major [3][4]: c' = affine[:, :3] c + affine[:, 3], with its optimiser's state.
 struct Exposure {
     float affine[12];
     float m[12];            // first moments
@@ -36,8 +37,8 @@ struct Exposure {
     float bias2;            // 1 - beta2^t
 };
 
-// What a unit of work needs to know. Settings that kernels read as they are come from settings.schema; beside them stands
-// what the host makes of settings for the step, and what describes the unit.
+// The parameters of a unit of work. Settings that kernels read as they are come from settings.schema; the other members
+// are what the host derives from settings for the step, and what describes the unit.
 struct StepParams {
     View view;
     uint unit;          // number of this unit of work, never reused

@@ -36,10 +36,9 @@ type setting struct {
 
 // interval is a range of numbers; the brackets of the schema say whether the ends belong to it.
 type interval struct {
-	text             string
-	least, most      float64
-	noLeast, noMost  bool // the ends do not belong to it
-	bounded, present bool // has a finite upper end; was given
+	text            string // "": there is none
+	least, most     float64
+	noLeast, noMost bool // the ends do not belong to it
 }
 
 // schema is all of settings.schema.
@@ -51,7 +50,8 @@ type schema struct {
 
 // goTypes are the types of Config's fields by the schema's.
 var goTypes = map[string]string{
-	"count": "int", "steps": "int", "float": "float64", "rate": "float64", "switch": "bool", "choice": "string", "colour": "[3]float32", "seed": "uint64",
+	"count": "int", "steps": "int", "float": "float64", "rate": "float64",
+	"switch": "bool", "choice": "string", "colour": "[3]float32", "seed": "uint64",
 }
 
 // readSettings returns what the settings' schema below root says, or nil where there is none.
@@ -69,9 +69,16 @@ func readSettings(root string) (*schema, error) {
 // parseSettings reads the text of the schema.
 func parseSettings(text string) (*schema, error) {
 	p := settingsParser{schema: &schema{}}
-	for i, line := range strings.Split(strings.ReplaceAll(text, "\r\n", "\n"), "\n") {
-		if strings.TrimSpace(line) == "" || strings.HasPrefix(line, "#") {
+	lines := strings.Split(strings.ReplaceAll(text, "\r\n", "\n"), "\n")
+	for i, line := range lines {
+		if strings.TrimSpace(line) == "" || strings.HasPrefix(line, "#") || strings.HasPrefix(line, continued) {
 			continue
+		}
+		for _, next := range lines[i+1:] {
+			if !strings.HasPrefix(next, continued) {
+				break
+			}
+			line += " " + strings.TrimSpace(next)
 		}
 		if err := p.line(line); err != nil {
 			return nil, fmt.Errorf("%s:%d: %w", settingsFile, i+1, err)
@@ -82,6 +89,9 @@ func parseSettings(text string) (*schema, error) {
 	}
 	return p.schema, nil
 }
+
+// continued begins a line that goes on with the one above.
+const continued = "        "
 
 // settingsParser reads the schema line by line.
 type settingsParser struct {
@@ -136,7 +146,8 @@ func newSetting(key, rest, group string) (*setting, error) {
 			return nil, err
 		}
 	}
-	if ranged := slices.Contains([]string{"count", "steps", "float", "rate", "colour"}, kind); ranged != s.interval.present {
+	unranged := []string{"switch", "choice", "seed"}
+	if slices.Contains(unranged, kind) != (s.interval.text == "") {
 		return nil, fmt.Errorf("numbers and colours have a range and nothing else does: %q", bounds)
 	}
 	s.def, err = s.literal(def)
@@ -187,10 +198,12 @@ func parseInterval(text string, whole bool) (v interval, err error) {
 	if err := errors.Join(err1, err2); err != nil {
 		return v, err
 	}
-	v = interval{text: text, least: least, most: most, noLeast: m[1] == "(", bounded: !math.IsInf(most, 1), present: true}
-	v.noMost = m[4] == ")" && v.bounded
-	if !v.bounded && !whole {
-		v.most = math.MaxFloat32
+	v = interval{text: text, least: least, most: most, noLeast: m[1] == "(", noMost: m[4] == ")"}
+	if math.IsInf(most, 1) {
+		v.noMost = false
+		if !whole {
+			v.most = math.MaxFloat32
+		}
 	}
 	return v, nil
 }
@@ -198,11 +211,6 @@ func parseInterval(text string, whole bool) (v interval, err error) {
 // holds reports whether x is in the interval.
 func (v interval) holds(x float64) bool {
 	return x >= v.least && x <= v.most && !(v.noLeast && x == v.least) && !(v.noMost && x == v.most)
-}
-
-// words is the interval in words.
-func (v interval) words() string {
-	return fmt.Sprintf("%g to %g", v.least, v.most)
 }
 
 // literal checks a default and writes it as Go does.
@@ -265,18 +273,21 @@ func (c *schema) checkSetting(s *setting, all map[string]*setting) error {
 	if s.help == "" {
 		return errors.New("help is missing")
 	}
-	if s.source != "" && !slices.ContainsFunc(c.sources, func(known [2]string) bool { return known[0] == s.source }) {
+	isSource := func(known [2]string) bool { return known[0] == s.source }
+	if s.source != "" && !slices.ContainsFunc(c.sources, isSource) {
 		return fmt.Errorf("there is no source %q", s.source)
 	}
 	if isChoice := s.kind == "choice"; isChoice != slices.Contains(s.words, strings.Trim(s.def, `"`)) {
 		return errors.New("a choice has words, its default among them, and nothing else has")
 	}
-	if s.step && slices.Contains([]string{"choice", "colour", "seed"}, s.kind) || s.factor != "" && goTypes[s.kind] != "float64" {
+	isReal := goTypes[s.kind] == "float64"
+	if s.step && slices.Contains([]string{"choice", "colour", "seed"}, s.kind) || s.factor != "" && !isReal {
 		return fmt.Errorf("a %s does not go to step so", s.kind)
 	}
 	for _, n := range s.needs {
 		other := all[n[0]]
-		if other == nil || (n[1] != "") != (other.kind == "choice") || n[1] != "" && !slices.Contains(other.words, n[1]) {
+		if other == nil || (n[1] != "") != (other.kind == "choice") ||
+			n[1] != "" && !slices.Contains(other.words, n[1]) {
 			return fmt.Errorf("it needs %s %s, and there is no such setting or word", n[0], n[1])
 		}
 	}
@@ -285,7 +296,8 @@ func (c *schema) checkSetting(s *setting, all map[string]*setting) error {
 			return fmt.Errorf("its help speaks of {%s}, which is no setting", m[1])
 		}
 	}
-	s.help = strings.ReplaceAll(s.help, "{range}", s.interval.words())
+	ends := fmt.Sprintf("%g to %g", s.interval.least, s.interval.most)
+	s.help = strings.ReplaceAll(s.help, "{range}", ends)
 	return nil
 }
 
