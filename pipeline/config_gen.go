@@ -9,10 +9,10 @@ import (
 )
 
 // Config says how a scene is trained: everything that, beside the capture, the device and the
-// program, decides the bytes of a model. The defaults are the published recipe of 3DGS (Kerbl et al.
-// 2023) in the values of INRIA's and gsplat's code. Lengths are in the training frame, where the
-// median camera distance is 1. The JSON names are also the keys of configuration files and, with
-// dashes, the flags of the command.
+// program, decides the bytes of a model. The defaults are the published recipe of 3DGS (Kerbl et
+// al. 2023) in the values of INRIA's and gsplat's code. Lengths are in the training frame, where
+// the median camera distance is 1. The JSON names are also the keys of configuration files and,
+// with dashes, the flags of the command.
 type Config struct {
 	// training steps N, one photo each
 	Iterations int `json:"iterations"`
@@ -26,8 +26,8 @@ type Config struct {
 	Background [3]float32 `json:"background"`
 	// use a random background colour in every step, in training only
 	RandomBackground bool `json:"random_background"`
-	// HOW: full stores float32; mixed stores spherical harmonics and the optimiser's moments in half the
-	// bytes, so that more splats fit
+	// HOW: full stores float32; mixed stores spherical harmonics and the optimiser's moments in half
+	// the bytes, so that more splats fit
 	Precision string `json:"precision"`
 	// compensate opacity for the pixel filter
 	Antialiased bool `json:"antialiased"`
@@ -170,11 +170,11 @@ var Sources = [][2]string{
 		"Rendering, SIGGRAPH 2023; INRIA's code agrees"},
 	{"INRIA", "INRIA's code graphdeco-inria/gaussian-splatting, where it adds to the paper"},
 	{"gsplat", "nerfstudio-project/gsplat, examples/simple_trainer.py and gsplat/strategy"},
-	{"3DGS-MCMC", "Kheradmand et al.: 3D Gaussian Splatting as Markov Chain Monte Carlo, NeurIPS 2024; gsplat has the " +
-		"same values"},
+	{"3DGS-MCMC", "Kheradmand et al.: 3D Gaussian Splatting as Markov Chain Monte Carlo, NeurIPS 2024; gsplat has " +
+		"the same values"},
 	{"Mip-Splatting", "Yu, Chen, Huang, Sattler, Geiger: Mip-Splatting: Alias-free 3D Gaussian Splatting, CVPR 2024"},
-	{"AbsGS", "Ye, Li, Liu, Qiao, Dou: AbsGS: Recovering Fine Details for 3D Gaussian Splatting, ACM MM 2024; the " +
-		"threshold is the one that gsplat advises"},
+	{"AbsGS", "Ye, Li, Liu, Qiao, Dou: AbsGS: Recovering Fine Details for 3D Gaussian Splatting, ACM MM 2024; " +
+		"the threshold is the one that gsplat advises"},
 	{"Bulo", "Rota Bulo, Porzi, Kontschieder: Revising Densification in Gaussian Splatting, ECCV 2024"},
 	{"Brush", "ArthurBrussee/brush"},
 	{"Splatfacto", "Splatfacto of nerfstudio-project/nerfstudio, where num_downscales is 2"},
@@ -607,8 +607,8 @@ var Settings = []Setting{
 	},
 }
 
-// settingParams fills the members of StepParams that are settings. scene is the scene's scale, batch
-// the root of the number of views that the step trains on.
+// settingParams fills the members of StepParams that are settings. scene is the scene's scale,
+// batch the root of the number of views that the step trains on.
 func (c *Config) settingParams(p *layout.StepParams, scene, batch float64) {
 	p.RevisedOpacity = bit(c.RevisedOpacity)
 	p.GrowGrad2d = float32(c.GrowGrad2D)

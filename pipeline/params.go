@@ -98,7 +98,8 @@ func (c *Config) backgroundOf(step int) (rgb [3]float32) {
 	if !c.RandomBackground {
 		return c.Background
 	}
-	r := ref.Philox([4]uint32{0, uint32(step), layout.DrawBackground, 0}, [2]uint32{uint32(c.Seed), uint32(c.Seed >> 32)})
+	r := ref.Philox([4]uint32{0, uint32(step), layout.DrawBackground, 0},
+		[2]uint32{uint32(c.Seed), uint32(c.Seed >> 32)})
 	for i := range rgb {
 		rgb[i] = float32(r[i]>>8) / (1<<24 - 1) // 0 to 1, both included
 	}

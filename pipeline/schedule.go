@@ -167,16 +167,19 @@ func (c Config) checkCeiling(start, ceiling int) error {
 	all := c.refinements()
 	switch {
 	case start > ceiling && ceiling == c.MaxSplats:
-		return fmt.Errorf("pipeline: start training: %w: %d to start with, at most %d are allowed", ErrTooMany, start, c.MaxSplats)
+		return fmt.Errorf("pipeline: start training: %w: %d to start with, at most %d are allowed",
+			ErrTooMany, start, c.MaxSplats)
 	case start > ceiling:
 		return fmt.Errorf("pipeline: start training: %w: %d splats to start with, %d fit", ErrTooSmall, start, ceiling)
 	case c.Splats > ceiling:
 		return fmt.Errorf("pipeline: start training: %w: %d splats to end with, %d fit", ErrTooSmall, c.Splats, ceiling)
 	case c.Splats == 0 || c.Splats == start:
 	case all == 0:
-		return fmt.Errorf("pipeline: start training: %w: no refinement in %d steps makes %d splats of %d", ErrUnreachable, c.Iterations, c.Splats, start)
+		return fmt.Errorf("pipeline: start training: %w: no refinement in %d steps makes %d splats of %d",
+			ErrUnreachable, c.Iterations, c.Splats, start)
 	case c.Strategy == StrategyDefault && math.Ldexp(float64(start), all) < float64(c.Splats):
-		return fmt.Errorf("pipeline: start training: %w: %d refinements, each at most doubling them, do not make %d splats of %d", ErrUnreachable, all, c.Splats, start)
+		return fmt.Errorf("pipeline: start training: %w: %d refinements, each at most doubling them, do not make %d "+
+			"splats of %d", ErrUnreachable, all, c.Splats, start)
 	}
 	return nil
 }

@@ -66,8 +66,9 @@ func TestConfigRanges(t *testing.T) {
 	}
 	c := DefaultConfig()
 	c.Strategy, c.Precision = "adc", "half"
-	if err := c.Validate(); err == nil || !strings.Contains(err.Error(), `strategy is "adc"; it must be one of default, mcmc`) ||
-		!strings.Contains(err.Error(), "precision") {
+	const want = `strategy is "adc"; it must be one of default, mcmc`
+	err := c.Validate()
+	if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "precision") {
 		t.Errorf("error %v", err)
 	}
 	if DefaultConfig().Validate() != nil || MCMCConfig().Validate() != nil {

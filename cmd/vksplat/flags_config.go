@@ -201,11 +201,13 @@ func (v *settingValue) unknown() error {
 		return usagef("give it on the command line: --"+v.option.name, "key %s: this is a flag and no setting", v.key)
 	}
 	if v.key == formerForce {
-		return usagef("give --accept-changes (with --resume, go on although settings or photos changed) or --overwrite (replace) on the command line",
+		return usagef("give --accept-changes (with --resume, go on although settings or photos changed) or "+
+			"--overwrite (replace) on the command line",
 			"key %s: this is a flag and no setting, and is two flags now", v.key)
 	}
 	if v.key == formerClearance {
-		return usagef("give carve, which removes the splats that clearance hid; 0 turns it off", "key %s: it is carve now", v.key)
+		return usagef("give carve, which removes the splats that clearance hid; 0 turns it off",
+			"key %s: it is carve now", v.key)
 	}
 	var keys []string
 	for _, g := range v.table {
@@ -215,7 +217,8 @@ func (v *settingValue) unknown() error {
 			}
 		}
 	}
-	return usagef(didYouMean(strings.ToLower(strings.ReplaceAll(v.key, "-", "_")), keys, "vksplat train --print-config lists all keys"), "unknown key %s", v.key)
+	return usagef(didYouMean(strings.ToLower(strings.ReplaceAll(v.key,
+		"-", "_")), keys, "vksplat train --print-config lists all keys"), "unknown key %s", v.key)
 }
 
 // textOf returns a value of a file as the text for Set, if its type is right.
@@ -262,7 +265,10 @@ func listText(list []any) (string, error) {
 	return strings.Join(words, ","), nil
 }
 
-var kindNames = [...]string{kindText: "a text in quotes", kindInt: "a whole number", kindFloat: "a number", kindBool: "true or false", kindNumbers: "a list of whole numbers"}
+var kindNames = [...]string{
+	kindText: "a text in quotes", kindInt: "a whole number", kindFloat: "a number", kindBool: "true or false",
+	kindNumbers: "a list of whole numbers",
+}
 
 // tomlName is what TOML calls a value.
 func tomlName(data any) string {
@@ -379,7 +385,8 @@ func (o *trainOptions) presetSettings(strategyGiven bool) (settings, error) {
 		return nil, err
 	}
 	if s := preset["strategy"]; strategyGiven && s != o.config.Strategy {
-		return nil, usagef("leave out one of the two", "preset %s has the strategy %s, and %s is asked for", name, s, o.config.Strategy)
+		return nil, usagef("leave out one of the two", "preset %s has the strategy %s, and %s is asked for",
+			name, s, o.config.Strategy)
 	}
 	return preset, nil
 }

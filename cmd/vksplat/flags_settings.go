@@ -7,22 +7,16 @@ import (
 	"vksplat/pipeline"
 )
 
-// settingOptions makes options of the training settings in a group.
-func settingOptions(group string, c *pipeline.Config) (list []option) {
+// settings returns the group of the training settings that have its title, each followed by those of the command's own
+// options that are listed under the setting's name.
+func (o *trainOptions) settings(title string, own map[string][]option) optionGroup {
+	g := optionGroup{title: title}
 	for i := range pipeline.Settings {
-		if s := &pipeline.Settings[i]; s.Group == group {
-			list = append(list, settingOption(s, c))
+		if s := &pipeline.Settings[i]; s.Group == title {
+			g.options = append(append(g.options, settingOption(s, &o.config)), own[s.Name]...)
 		}
 	}
-	return list
-}
-
-// beside returns the training settings of a group with options of the command's own after some of them.
-func (o *trainOptions) beside(group string, own map[string][]option) (list []option) {
-	for _, opt := range settingOptions(group, &o.config) {
-		list = append(append(list, opt), own[opt.name]...)
-	}
-	return list
+	return g
 }
 
 // settingOption makes an option of a training setting, whose value is that in c.

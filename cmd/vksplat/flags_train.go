@@ -61,86 +61,115 @@ type trainOptions struct {
 
 // newTrainOptions returns the defaults.
 func newTrainOptions() *trainOptions {
-	return &trainOptions{load: loadFlags{model: scene.AnyModel}, origin: "auto", block: noBlock, config: pipeline.DefaultConfig(), testEvery: heldOutEvery, stepsScaler: 1, checkpoints: newCheckpointOptions(),
+	return &trainOptions{load: loadFlags{model: scene.AnyModel}, origin: "auto", block: noBlock,
+		config: pipeline.DefaultConfig(), testEvery: heldOutEvery, stepsScaler: 1, checkpoints: newCheckpointOptions(),
 		progress: progressAuto, metricsEvery: 100, report: true, preview: previewOptions{every: defaultPreviewEvery}}
 }
 
-// table lists all options of train by chapter. Their defaults are what o holds. Settings of the training itself come
-// from pipeline.Settings, by the titles of their groups.
+// table lists all options of train by chapter. Their defaults are what o holds.
 func (o *trainOptions) table() []optionGroup {
-	groups := []optionGroup{
+	device := o.settings("Device and memory", nil)
+	device.options = append(o.deviceOptions(), device.options...)
+	return []optionGroup{
 		{"Input and output", o.fileOptions()},
-		{"Training", o.beside("Training", map[string][]option{"iterations": o.stepOptions(), "carve": o.initOptions()})},
-		{"How splats are added and removed",
-			o.beside("How splats are added and removed", map[string][]option{"splats": o.followOptions()})},
-		{"Refinement in detail", o.beside("Refinement in detail", nil)},
-		{"Loss", o.beside("Loss", nil)},
-		{"Learning rates", o.beside("Learning rates", nil)},
+		o.settings("Training", map[string][]option{"iterations": o.stepOptions(), "carve": o.initOptions()}),
+		o.settings("How splats are added and removed", map[string][]option{"splats": o.followOptions()}),
+		o.settings("Refinement in detail", nil),
+		o.settings("Loss", nil),
+		o.settings("Learning rates", nil),
 		{"Checkpoints", o.checkpoints.table()},
-		{"Device and memory", append(o.deviceOptions(), o.beside("Device and memory", nil)...)},
+		device,
 		{"What is shown and recorded", o.showOptions()},
 		{"Settings from files", o.configOptions()},
 	}
-	return groups
 }
 
 func (o *trainOptions) fileOptions() []option {
 	list := []option{
-		text(&o.out, "model-path", "write to the folder `OUT` (required)").letter("m").essential().flagOnly().isFolder().also("result-dir"),
+		text(&o.out, "model-path",
+			"write to the folder `OUT` (required)").letter("m").essential().flagOnly().isFolder().also("result-dir"),
 		other(&o.block, "block", "train block `K` alone, of the plan that SCENE is; see vksplat partition").flagOnly(),
-		truth(&o.shareSteps, "share-steps", "train each block of a plan for its photos' share of the steps, with higher rates to match, and not for all of them").flagOnly(),
+		truth(&o.shareSteps, "share-steps",
+			"train each block of a plan for its photos' share of the steps, with higher rates to match, and not for "+
+				"all of them").flagOnly(),
 		truth(&o.eval, "eval", "hold every 8th photo out and measure on those").from(from3DGS).essential(),
-		stepList(&o.evalAt, "eval-at", "with --eval, measure after the steps `N,N,...` too").essential().also("eval-steps", "test-iterations"),
+		stepList(&o.evalAt, "eval-at",
+			"with --eval, measure after the steps `N,N,...` too").essential().also("eval-steps", "test-iterations"),
 		integer(&o.testEvery, "test-every", "with --eval, hold every `N`th photo out").from(from3DGS),
 		text(&o.testList, "test-list", "hold out the photos that `FILE` names, one a line, and measure on those"),
 	}
 	list = append(list, o.load.table()...)
 	return append(list,
-		other(&o.exports, "export", "at the end, convert the model to `FILE` too, in the format that its name says, as in model.spz; may be given again, see docs/convert.md").essential().flagOnly(),
-		other(&o.origin, "origin", "what to subtract from written coordinates: auto (only far from zero: above 1e4, or 1e3 times the distance of the cameras), keep (nothing) or x,y,z").oneOf("auto", "keep"))
+		other(&o.exports, "export",
+			"at the end, convert the model to `FILE` too, in the format that its name says, as in model.spz; may be "+
+				"given again, see docs/convert.md").essential().flagOnly(),
+		other(&o.origin, "origin",
+			"what to subtract from written coordinates: auto (only far from zero: above 1e4, or 1e3 times the "+
+				"distance of the cameras), keep (nothing) or x,y,z").oneOf("auto", "keep"))
 }
 
 func (o *trainOptions) stepOptions() []option {
 	return []option{
-		float(&o.stepsScaler, "steps-scaler", "multiply every number of steps by `X`, given or default").from(fromGsplat).essential(),
+		float(&o.stepsScaler, "steps-scaler",
+			"multiply every number of steps by `X`, given or default").from(fromGsplat).essential(),
 	}
 }
 
 func (o *trainOptions) initOptions() []option {
 	return []option{
 		other(&initFlag{&o.init}, "init",
-			"begin with points (the capture's), random ones, or ply:FILE (a PLY file of points, or a model of any format that convert reads)").
+			"begin with points (the capture's), random ones, or ply:FILE (a PLY file of points, or a model of any "+
+				"format that convert reads)").
 			from(fromGsplat).essential().oneOf("points", "random", "ply:").also("init-type"),
-		integer(&o.init.Points, "init-points", "number `N` of random points, with --init random").from(fromGsplat).also("init-num-pts"),
-		float(&o.init.Grid, "init-grid", "make one point of those in each cell of edge `X`, in the capture's units; 0: keep all").essential(),
+		integer(&o.init.Points, "init-points",
+			"number `N` of random points, with --init random").from(fromGsplat).also("init-num-pts"),
+		float(&o.init.Grid, "init-grid",
+			"make one point of those in each cell of edge `X`, in the capture's units; 0: keep all").essential(),
 	}
 }
 
 func (o *trainOptions) followOptions() []option {
 	return []option{
-		float(&o.splatsFactor, "splats-factor", "splats to end with, over the root of (pixels of the training photos times points of the "+
-			"capture), unless --splats is given and up to --max-splats: `X` (0: off)").upTo(mostSplatsFactor),
+		float(&o.splatsFactor, "splats-factor",
+			"splats to end with, over the root of (pixels of the training photos times points of the "+
+				"capture), unless --splats is given and up to --max-splats: `X` (0: off)").upTo(mostSplatsFactor),
 	}
 }
 
 func (o *trainOptions) deviceOptions() []option {
 	list := append(deviceOptions(&o.device), text(&o.devices, "devices",
-		"`LIST` of devices that train the scene together, each with a share of its splats and a view of its own in every step: all (that the environment gives, as in CUDA_VISIBLE_DEVICES), auto (several of one kind where that pays, see docs/devices.md), or indices, UUIDs and PCI addresses separated by commas").essential().flagOnly())
+		"`LIST` of devices that train the scene together, each with a share of its splats and a view of its own in "+
+			"every step: all (that the environment gives, as in CUDA_VISIBLE_DEVICES), auto (several of one kind "+
+			"where that pays, see docs/devices.md), or indices, UUIDs and PCI addresses separated by commas").
+		essential().flagOnly())
 	return append(list, o.memoryFlags.table()...)
 }
 
 func (o *trainOptions) showOptions() []option {
 	return []option{
-		chosen(&o.progress, "progress", "`HOW`: auto is a bar on a terminal and plain lines elsewhere; bar, plain, json (an object a line) and none are that",
+		chosen(&o.progress, "progress",
+			"`HOW`: auto is a bar on a terminal and plain lines elsewhere; bar, plain, json (an object a line) and "+
+				"none are that",
 			progressAuto, progressBar, progressPlain, progressJSON, progressNone).essential(),
-		integer(&o.metricsEvery, "metrics-every", "a line of metrics.jsonl, and of TensorBoard's curves, every `N` steps").also("tb-every"),
+		integer(&o.metricsEvery, "metrics-every",
+			"a line of metrics.jsonl, and of TensorBoard's curves, every `N` steps").also("tb-every"),
 		truth(&o.tensorboard, "tensorboard", "write curves and held-out pictures to OUT/tensorboard").essential(),
-		text(&o.viewer.address, "viewer", "show the training in the browser: --viewer alone at any free port of this machine, --viewer=`PORT` at that one (see docs/view.md)").orAlone("0").essential().flagOnly(),
-		text(&o.viewer.server.Host, "host", "with --viewer, listen at `ADDR` of this machine, for others to see it (default: 127.0.0.1, for this machine alone)").flagOnly(),
-		text(&o.viewer.server.CertFile, "tls-cert", "with --viewer, encrypt with the certificate in `FILE`, PEM").flagOnly(),
-		text(&o.viewer.server.KeyFile, "tls-key", "with --viewer, the certificate's private key, `FILE`, PEM").flagOnly(),
-		text(&o.preview.file, "preview", "leave a small picture of the model in `FILE`, JPEG, every half minute: of the first held-out view, or else the first").flagOnly(),
-		float(&o.preview.every, "preview-every", "with --preview, a picture every `SECONDS` in place of 30; less often where pictures would take more than 1 % of the time").flagOnly(),
+		text(&o.viewer.address, "viewer",
+			"show the training in the browser: --viewer alone at any free port of this machine, --viewer=`PORT` at "+
+				"that one (see docs/view.md)").orAlone("0").essential().flagOnly(),
+		text(&o.viewer.server.Host, "host",
+			"with --viewer, listen at `ADDR` of this machine, for others to see it (default: 127.0.0.1, for this "+
+				"machine alone)").flagOnly(),
+		text(&o.viewer.server.CertFile, "tls-cert",
+			"with --viewer, encrypt with the certificate in `FILE`, PEM").flagOnly(),
+		text(&o.viewer.server.KeyFile, "tls-key",
+			"with --viewer, the certificate's private key, `FILE`, PEM").flagOnly(),
+		text(&o.preview.file, "preview",
+			"leave a small picture of the model in `FILE`, JPEG, every half minute: of the first held-out view, or "+
+				"else the first").flagOnly(),
+		float(&o.preview.every, "preview-every",
+			"with --preview, a picture every `SECONDS` in place of 30; less often where pictures would take more "+
+				"than 1 % of the time").flagOnly(),
 		truth(&o.report, "report", "write OUT/report.html at the end: curves, held-out photos, settings"),
 	}
 }
@@ -148,8 +177,11 @@ func (o *trainOptions) showOptions() []option {
 func (o *trainOptions) configOptions() []option {
 	return []option{
 		chosen(&o.preset, "preset", "start from the settings `NAME` below", presetNames()...).essential(),
-		text(&o.configFile, "config", "read settings from the TOML file `FILE`; flags go before it, it goes before a preset").essential().flagOnly(),
-		truth(&o.printConfig, "print-config", "print all settings in effect as such a file, and stop").essential().flagOnly(),
+		text(&o.configFile, "config",
+			"read settings from the TOML file `FILE`; flags go before it, it goes before a preset").
+			essential().flagOnly(),
+		truth(&o.printConfig, "print-config",
+			"print all settings in effect as such a file, and stop").essential().flagOnly(),
 		truth(&o.help, "help", "help on the flags that most people need, and stop").letter("h").essential().flagOnly(),
 		truth(&o.helpAll, "help-all", "help on every flag, and stop").essential().flagOnly(),
 	}
@@ -170,17 +202,22 @@ func (o *trainOptions) check() error {
 	case o.planJSON && !o.dryRun:
 		return usagef("add --dry-run", "--json prints a plan, and none was asked for")
 	case c.Splats > 0 && c.RefineEvery == 0:
-		return usagef("give --refine-every 100", "flags --splats and --refine-every: without refinement the number of splats stays what the capture has")
+		return usagef("give --refine-every 100",
+			"flags --splats and --refine-every: without refinement the number of splats stays what the capture has")
 	case o.splatsFactor > 0 && c.RefineEvery == 0 && o.given != nil && o.given("splats-factor"):
-		return usagef("give --refine-every 100", "flags --splats-factor and --refine-every: without refinement the number of splats stays what the capture has")
+		return usagef("give --refine-every 100",
+			"flags --splats-factor and --refine-every: without refinement the number of splats stays what the "+
+				"capture has")
 	case c.Strategy == pipeline.StrategyMCMC && c.AbsGrad:
 		return usagef("leave out one of the two", "flags --strategy and --absgrad: mcmc does not grow by gradients")
 	case c.Strategy == pipeline.StrategyMCMC && c.ResetEvery > 0:
 		return usagef("give --reset-every 0", "flags --strategy and --reset-every: mcmc resets no opacities")
 	case c.Strategy == pipeline.StrategyMCMC && c.MaxSplats == 0 && c.Splats == 0 && o.splatsFactor == 0:
-		return usagef("give --max-splats 1000000", "flags --strategy and --max-splats: mcmc grows to a fixed number, and 0 is none")
+		return usagef("give --max-splats 1000000",
+			"flags --strategy and --max-splats: mcmc grows to a fixed number, and 0 is none")
 	case o.given != nil && o.given("devices") && !namesDevices(o.devices):
-		return usagef("give all, auto, or indices, UUIDs and PCI addresses as vksplat devices lists them, as in 0,1", "flag --devices: %q names no device in one place", o.devices)
+		return usagef("give all, auto, or indices, UUIDs and PCI addresses as vksplat devices lists them, as in 0,1",
+			"flag --devices: %q names no device in one place", o.devices)
 	case o.devices != "" && o.device.Select != "":
 		return usagef("leave out --device", "flags --device and --devices: one names all devices")
 	case len(o.evalAt) > 0 && !o.eval:

@@ -16,7 +16,8 @@ import (
 var (
 	modelFolder   = filepath.Join("point_cloud", "iteration_")
 	pictureFolder = filepath.Join("test", "ours_")
-	runFiles      = []string{"results.json", "per_view.json", statsFile, reportFile, "input.ply", "cameras.json", "cfg_args", originFile, captureFile}
+	runFiles      = []string{"results.json", "per_view.json", statsFile, reportFile, "input.ply", "cameras.json",
+		"cfg_args", originFile, captureFile}
 )
 
 // Files in folders that are named after a step.
@@ -48,7 +49,9 @@ func formerModels(out string) []string { return modelsAbove(out, -1) }
 
 // modelsAbove returns those of them that are of later steps.
 func modelsAbove(out string, step int) []string {
-	return slices.DeleteFunc(stepFolders(out, modelFolder, step), func(dir string) bool { return !isFile(filepath.Join(dir, modelName)) })
+	return slices.DeleteFunc(stepFolders(out, modelFolder, step), func(dir string) bool {
+		return !isFile(filepath.Join(dir, modelName))
+	})
 }
 
 // leftovers returns what of an earlier run is not this one's past and must not be mixed with it, but for checkpoints:
@@ -125,7 +128,8 @@ func (s *saver) protect(list []checkpointFile) error {
 	for _, f := range slices.Backward(list) {
 		c, err := pipeline.OpenCheckpoint(f.path)
 		if err != nil {
-			return usagef("move it away, replace it with --overwrite, or choose another folder", "%s is no whole checkpoint of this program", f.path)
+			return usagef("move it away, replace it with --overwrite, or choose another folder",
+				"%s is no whole checkpoint of this program", f.path)
 		}
 		h := c.Header
 		if err := c.Close(); err != nil {

@@ -61,7 +61,8 @@ func noEffect(flag, without string) string {
 func (r *trainRun) warnSmall() {
 	c := &r.config
 	if full := int64(c.NumDownscales) * int64(c.ResolutionSchedule); full > 0 && full >= int64(c.Iterations) {
-		r.warnLater(fmt.Sprintf("training ends before it comes to photos of full size: step %d of %d (lower --resolution-schedule, it is %d, or --num-downscales)",
+		r.warnLater(fmt.Sprintf("training ends before it comes to photos of full size: step %d of %d "+
+			"(lower --resolution-schedule, it is %d, or --num-downscales)",
 			full+1, c.Iterations, c.ResolutionSchedule))
 	}
 }
@@ -69,7 +70,8 @@ func (r *trainRun) warnSmall() {
 // warnBeyond warns of steps to do something at that never come.
 func (r *trainRun) warnBeyond(flag string, at steps) {
 	if i := slices.IndexFunc(at, func(s int) bool { return s > r.config.Iterations }); i >= 0 {
-		r.warnLater(fmt.Sprintf("--%s %d and what follows is beyond the last step, %d: it is left out", flag, at[i], r.config.Iterations))
+		r.warnLater(fmt.Sprintf("--%s %d and what follows is beyond the last step, %d: it is left out",
+			flag, at[i], r.config.Iterations))
 	}
 }
 
@@ -127,7 +129,8 @@ func resolved(path string) string {
 // distance is 1.
 func checkNear(near float64, s *scene.Splats, cams []scene.Camera) error {
 	if far := scene.Farthest(cams, s); near >= far {
-		return usagef("the median camera distance is 1, and 0.01 the default", "flag --near: %g hides everything; what is farthest from a camera is at %.3g", near, far)
+		return usagef("the median camera distance is 1, and 0.01 the default",
+			"flag --near: %g hides everything; what is farthest from a camera is at %.3g", near, far)
 	}
 	return nil
 }

@@ -37,7 +37,8 @@ func TestApart(t *testing.T) {
 		{"left", "one/transforms.json", "left/out", true},
 	} {
 		at := func(name string) string { return filepath.Join(top, name) }
-		r := &trainRun{trainOptions: &trainOptions{out: at(c.out)}, capture: &scene.Capture{Root: at("one"), Images: at(c.images), Model: at(c.model)}}
+		r := &trainRun{trainOptions: &trainOptions{out: at(c.out)},
+			capture: &scene.Capture{Root: at("one"), Images: at(c.images), Model: at(c.model)}}
 		err := r.apart()
 		if wrong := new(usageError); (err != nil) != c.refused || err != nil && !errors.As(err, &wrong) {
 			t.Errorf("%+v: %v", c, err)

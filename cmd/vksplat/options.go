@@ -184,7 +184,9 @@ func pickOptions(groups []optionGroup, names ...string) []optionGroup {
 // dropOptions returns a table without the options of some names.
 func dropOptions(groups []optionGroup, names ...string) (list []optionGroup) {
 	for _, g := range groups {
-		g.options = slices.DeleteFunc(slices.Clone(g.options), func(o option) bool { return slices.Contains(names, o.name) })
+		g.options = slices.DeleteFunc(slices.Clone(g.options), func(o option) bool {
+			return slices.Contains(names, o.name)
+		})
 		list = append(list, g)
 	}
 	return list
@@ -193,7 +195,8 @@ func dropOptions(groups []optionGroup, names ...string) (list []optionGroup) {
 // hideOthers leaves the options of own and those of some names in the help of a command, and hides the rest.
 func hideOthers(fs *pflag.FlagSet, own []option, names ...string) {
 	fs.VisitAll(func(f *pflag.Flag) {
-		f.Hidden = !slices.Contains(names, f.Name) && !slices.ContainsFunc(own, func(o option) bool { return o.name == f.Name })
+		isOwn := slices.ContainsFunc(own, func(o option) bool { return o.name == f.Name })
+		f.Hidden = !isOwn && !slices.Contains(names, f.Name)
 	})
 }
 
@@ -245,7 +248,8 @@ func completes(cmd *cobra.Command, groups []optionGroup) error {
 			case o.folder:
 				err = cmd.MarkFlagDirname(o.name)
 			case o.words != nil:
-				err = cmd.RegisterFlagCompletionFunc(o.name, cobra.FixedCompletions(o.words, cobra.ShellCompDirectiveNoFileComp))
+				words := cobra.FixedCompletions(o.words, cobra.ShellCompDirectiveNoFileComp)
+				err = cmd.RegisterFlagCompletionFunc(o.name, words)
 			case o.kind != kindText:
 				err = cmd.RegisterFlagCompletionFunc(o.name, cobra.NoFileCompletions)
 			}

@@ -256,8 +256,8 @@ type StepParams struct {
 	RevisedOpacity uint32
 	// mean 2D gradient X, in units of half the image, above which a splat grows
 	GrowGrad2d float32
-	// size X, times the scene's, above which a growing splat is split rather than duplicated; here times
-	// the scene's scale
+	// size X, times the scene's, above which a growing splat is split rather than duplicated; here
+	// times the scene's scale
 	GrowScale float32
 	// remove splats, or with mcmc relocate them, below opacity X
 	PruneOpacity float32

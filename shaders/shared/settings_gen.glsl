@@ -5,8 +5,8 @@
     uint revised_opacity;
     // mean 2D gradient X, in units of half the image, above which a splat grows
     float grow_grad2d;
-    // size X, times the scene's, above which a growing splat is split rather than duplicated; here times
-    // the scene's scale
+    // size X, times the scene's, above which a growing splat is split rather than duplicated; here
+    // times the scene's scale
     float grow_scale;
     // remove splats, or with mcmc relocate them, below opacity X
     float prune_opacity;

@@ -42,7 +42,7 @@ func (s *setting) comment() string {
 }
 
 // textWidth keeps generated comments and texts within the width of all code.
-const textWidth = 98
+const textWidth = 96
 
 // wrapped breaks a text into lines that fit.
 func wrapped(text string) (lines []string) {
