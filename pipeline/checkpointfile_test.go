@@ -156,7 +156,7 @@ func TestCheckpointRefusals(t *testing.T) {
 		{`next is "render"`, func(h *CheckpointHeader) { h.Next.Kind = "render" }},
 		{"of 0", func(h *CheckpointHeader) { h.ScheduleIterations = 0 }},
 		{"a frame of scale 0", func(h *CheckpointHeader) { h.Frame.Scale = 0 }},
-		{"0 iterations", func(h *CheckpointHeader) { h.Config.Iterations = 0 }},
+		{"iterations is 0", func(h *CheckpointHeader) { h.Config.Iterations = 0 }},
 	} {
 		c, err := OpenCheckpoint(smallCheckpoint(t, tt.change))
 		if err == nil {

@@ -20,9 +20,20 @@ type Setting struct {
 	Steps   bool     // counts steps
 	Rate    bool     // a learning rate of splats
 	Range   Range    // of a number, and of each channel of a colour
-	Needs   []Need   // without these it has no effect
+	// Users may ask for no more than this, see Asked; 0: for all of Range.
+	MostAsked float64
+	Needs     []Need // without these it has no effect
 	// Of returns a pointer to the field: *int, *uint64, *float64, *bool, *string or *[3]float32.
 	Of func(*Config) any
+}
+
+// Asked returns the part of the range that users may ask for. Config takes all of it, because ForShare raises rates.
+func (s *Setting) Asked() Range {
+	r := s.Range
+	if s.MostAsked > 0 {
+		r.Most = s.MostAsked
+	}
+	return r
 }
 
 // Range is the numbers from Least to Most.

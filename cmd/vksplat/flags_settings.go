@@ -21,15 +21,15 @@ func (o *trainOptions) settings(title string, own map[string][]option) optionGro
 
 // settingOption makes an option of a training setting, whose value is that in c.
 func settingOption(s *pipeline.Setting, c *pipeline.Config) option {
-	name, help := dashed(s.Name), withFlags(s.Help)
+	name, help, asked := dashed(s.Name), withFlags(s.Help), s.Asked()
 	var o option
 	switch p := s.Of(c).(type) {
 	case *int:
 		o = integer(p, name, help)
-		o.allowed = &s.Range
+		o.allowed = &asked
 	case *float64:
 		o = float(p, name, help)
-		o.allowed = &s.Range
+		o.allowed = &asked
 	case *uint64:
 		o = whole(p, name, help)
 	case *bool:

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -24,6 +25,7 @@ type setting struct {
 	kind         string
 	def          string // as Go writes it
 	interval     interval
+	most         float64 // users may ask for no more; 0: for all of the interval
 	group        string
 	help, source string
 	aliases      []string
@@ -169,6 +171,10 @@ func (s *setting) attribute(word, rest string) error {
 		s.name = rest
 	case "basic":
 		s.basic = true
+	case "most":
+		var err error
+		s.most, err = strconv.ParseFloat(rest, 64)
+		return err
 	case "needs":
 		key, value, _ := strings.Cut(rest, " ")
 		s.needs = append(s.needs, [2]string{key, value})
@@ -179,7 +185,7 @@ func (s *setting) attribute(word, rest string) error {
 		}
 		s.step, s.factor = true, factor
 	default:
-		return fmt.Errorf("%s is none of help, from, also, words, name, basic, needs, to", word)
+		return fmt.Errorf("%s is none of help, from, also, words, most, name, basic, needs, to", word)
 	}
 	return nil
 }
@@ -296,7 +302,10 @@ func (c *schema) checkSetting(s *setting, all map[string]*setting) error {
 			return fmt.Errorf("its help speaks of {%s}, which is no setting", m[1])
 		}
 	}
-	ends := fmt.Sprintf("%g to %g", s.interval.least, s.interval.most)
+	if s.most != 0 && (s.interval.text == "" || !s.interval.holds(s.most)) {
+		return fmt.Errorf("users may ask for %g at most, which is not in %s", s.most, s.interval.text)
+	}
+	ends := fmt.Sprintf("%g to %g", s.interval.least, cmp.Or(s.most, s.interval.most))
 	s.help = strings.ReplaceAll(s.help, "{range}", ends)
 	return nil
 }

@@ -157,6 +157,9 @@ func emitSetting(b *bytes.Buffer, s *setting) {
 	if s.interval.text != "" {
 		emitRange(b, s.interval)
 	}
+	if s.most != 0 {
+		fmt.Fprintf(b, "MostAsked: %s,\n", number(s.most))
+	}
 	if len(s.needs) > 0 {
 		b.WriteString("Needs: []Need{")
 		for i, n := range s.needs {

@@ -30,7 +30,8 @@ x float 0.5 (0, 1)
     help share
     to step * scene
 rate_of_x rate 1e-3 [0, inf)
-    help rate
+    help rate, {range}
+    most 10
     name lr_x
     to step * batch
 on switch off
@@ -57,12 +58,12 @@ func TestSettings(t *testing.T) {
 	}
 	text := strings.Join(strings.Fields(string(config)), " ")
 	for _, want := range []string{
-		"type Config struct { // rate LRX float64 `json:\"rate_of_x\"` // so many: N, 0 to 10 N int `json:\"n\"` // every N steps",
+		"type Config struct { // rate, 0 to 10 LRX float64 `json:\"rate_of_x\"` // so many: N, 0 to 10 N int `json:\"n\"` // every N steps",
 		"Tint: [3]float32{0, 0.5, 1},", `How: "slow",`, "On: false,", "LRX: 1e-3,", `{"paper", "Somebody: Something, 2024"},`,
 		"Help: \"so many: `N`, 0 to 10\", Source: \"paper\", Aliases: []string{\"num\", \"many\"}, Basic: true, Range: Range{Most: 10},",
 		"Help: \"every `N` steps, with {n} and no other\", Steps: true, Range: Range{Least: 1, Most: math.Inf(1)}, " +
 			`Needs: []Need{{"n", ""}, {"how", "fast"}},`,
-		"Range: Range{Most: 1, AboveLeast: true, BelowMost: true},", "Rate: true, Range: Range{Most: math.MaxFloat32},",
+		"Range: Range{Most: 1, AboveLeast: true, BelowMost: true},", "Rate: true, Range: Range{Most: math.MaxFloat32}, MostAsked: 10,",
 		`Group: "Other", Help: "how", Words: []string{"slow", "fast"}, Of: func(c *Config) any { return &c.How },`,
 		"p.N = uint32(c.N) p.X = float32(scene * c.X) p.LrX = float32(batch * c.LRX) p.On = bit(c.On) }",
 	} {
@@ -104,6 +105,8 @@ func TestSettingsRefused(t *testing.T) {
 		{"with {n}", "with {m}", "speaks of {m}"},
 		{"    help colour", "    help colour\n    to step", "a colour does not go to step"},
 		{"to step * scene", "to step * time", "not \"step * time\""},
+		{"    most 10", "    most -1", "ask for -1 at most, which is not in [0, inf)"},
+		{"    most 10", "    most ten", "settings.schema:24"},
 		{"    basic", "    basics", "basics is none of help, from"},
 		{"group Main\n", "group Main\n    basic\n", "none is above"},
 		{"group Main\n", "", "before the first group"},
