@@ -171,7 +171,7 @@ func TestCheck(t *testing.T) {
 	edit(toolsFile, "glslc:\n    another\n")
 	edit("shaders/spv/clear.spv", "x")
 	var said bytes.Buffer
-	if err := compare(root, out, &said); err != nil || !strings.Contains(said.String(), "only the Go and GLSL files") {
+	if err := compare(root, out, &said); err != nil || !strings.Contains(said.String(), "only the Go files") {
 		t.Errorf("other tools: error %v, said %q", err, said.String())
 	}
 	edit("shaders/clear_gen.go", "package shaders\n")
