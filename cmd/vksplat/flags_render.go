@@ -57,9 +57,10 @@ type renderOptions struct {
 }
 
 func newRenderOptions() *renderOptions {
-	return &renderOptions{load: loadFlags{model: scene.AnyModel},
-		config: pipeline.RenderConfig{Near: pipeline.DefaultConfig().Near, Smaller: "make smaller pictures (--size)"},
-		fps:    30, seconds: 10, projection: projectPerspective, format: scene.FormatPNG, colours: colourAuto, crf: 18}
+	near := pipeline.DefaultConfig().Near
+	return &renderOptions{load: loadFlags{model: scene.AnyModel}, fps: 30, seconds: 10, projection: projectPerspective,
+		config: pipeline.RenderConfig{Near: near, Smaller: "make smaller pictures (--size)"},
+		format: scene.FormatPNG, colours: colourAuto, crf: 18}
 }
 
 // table lists the options of render by chapter.
