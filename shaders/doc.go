@@ -3,7 +3,8 @@
 //
 // Every <name>.comp shows its whole interface: storage buffers with readonly or writeonly, push constants,
 // specialization constants. Its header says what it computes, what it reads and writes, and what one invocation is.
-// What kernels share is in shared/*.glsl: tiles, blending by patches, sums in a fixed order, projection, mixed precision.
+// What kernels share is in shared/*.glsl: tiles, blending by patches, sums in a fixed order, projection, mixed
+// precision.
 //
 // tools/shadergen compiles each to spv/<name>.spv and prints <name>_gen.go, a struct that implements vk.Pass with one
 // typed field per buffer. GLSL structs and the constants of shared/const.glsl become package layout, which the twins in

@@ -6,7 +6,8 @@
 // made from it. matrix.go makes a task for each combination of values; fill.go resolves what tasks name, so that a Task
 // lists the tasks that it needs, its inputs and the flags that its command gets.
 //
-// A document names captures and results by keys below named roots, which whoever runs a task maps to folders or buckets.
-// It can carry no command line, no environment and no path of a machine. Whatever a document says, its size, its nesting
-// and its number of tasks are bounded before anything is made. An error names the line, and what was probably meant.
+// A document names captures and results by keys below named roots, which whoever runs a task maps to folders or
+// buckets. It can carry no command line, no environment and no path of a machine. Whatever a document says, its size,
+// its nesting and its number of tasks are bounded before anything is made. An error names the line, and what was
+// probably meant.
 package spec
