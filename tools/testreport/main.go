@@ -1,7 +1,8 @@
 // Command testreport reads what `go test -json` prints and writes what a person wants of it: a line for each package,
-// the output of what failed, and at the end which tests were skipped and why.
+// the output of what failed, and at the end which tests failed, and which were skipped and why.
 //
 //	go test -json ./... | go run ./tools/testreport
+//	go test -json ./... | go run ./tools/testreport -brief    # skipped tests are counted, not listed
 //
 // It exits with 1 if anything failed, or if its input is none of go test's.
 package main
@@ -10,6 +11,7 @@ import (
 	"bufio"
 	"cmp"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"io"
 	"maps"
@@ -19,7 +21,9 @@ import (
 )
 
 func main() {
-	failed, err := report(os.Stdin, os.Stdout)
+	brief := flag.Bool("brief", false, "count skipped tests, and do not list them")
+	flag.Parse()
+	failed, err := report(os.Stdin, os.Stdout, *brief)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "testreport:", err)
 	}
@@ -36,15 +40,19 @@ type event struct {
 // place is a test of a package; without a name it is the package.
 type place struct{ pkg, test string }
 
+func (p place) String() string {
+	return strings.TrimSpace(strings.TrimPrefix(p.pkg, "vksplat/") + " " + p.test)
+}
+
 type reporter struct {
 	out     io.Writer
 	output  map[place][]string  // of tests and packages that have not ended
 	skipped map[string][]string // tests by reason
+	failed  []place             // tests and packages
 	passed  int
-	failed  int // tests and packages
 }
 
-func report(in io.Reader, out io.Writer) (bool, error) {
+func report(in io.Reader, out io.Writer, brief bool) (bool, error) {
 	r := &reporter{out: out, output: map[place][]string{}, skipped: map[string][]string{}}
 	lines := bufio.NewReader(in)
 	for {
@@ -63,8 +71,8 @@ func report(in io.Reader, out io.Writer) (bool, error) {
 			return true, err
 		}
 	}
-	r.end()
-	return r.failed > 0, nil
+	r.end(brief)
+	return len(r.failed) > 0, nil
 }
 
 func (r *reporter) take(e event) {
@@ -89,9 +97,9 @@ func (r *reporter) endTest(at place, action string) {
 		r.passed++
 	case "skip":
 		why := reason(r.output[at])
-		r.skipped[why] = append(r.skipped[why], strings.TrimPrefix(at.pkg, "vksplat/")+" "+at.test)
+		r.skipped[why] = append(r.skipped[why], at.String())
 	case "fail":
-		r.failed++
+		r.failed = append(r.failed, at)
 		r.print(r.output[at])
 	}
 	delete(r.output, at)
@@ -101,7 +109,7 @@ func (r *reporter) endTest(at place, action string) {
 // not end among it: that is where a crash is.
 func (r *reporter) endPackage(at place, failed bool) {
 	if failed {
-		r.failed++
+		r.failed = append(r.failed, at)
 		byName := func(a, b place) int { return cmp.Compare(a.test, b.test) }
 		for _, open := range slices.SortedFunc(maps.Keys(r.output), byName) {
 			if open.pkg == at.pkg && open.test != "" {
@@ -137,16 +145,21 @@ func reason(lines []string) string {
 	return "no reason given"
 }
 
-func (r *reporter) end() {
-	n := 0
+func (r *reporter) end(brief bool) {
+	skipped := 0
 	for _, tests := range r.skipped {
-		n += len(tests)
+		skipped += len(tests)
 	}
-	fmt.Fprintf(r.out, "\n%d tests passed, %d failed, %d skipped\n", r.passed, r.failed, n)
-	for _, why := range slices.Sorted(maps.Keys(r.skipped)) {
-		fmt.Fprintf(r.out, "skipped: %s\n", why)
-		for _, test := range r.skipped[why] {
-			fmt.Fprintf(r.out, "    %s\n", test)
+	if !brief {
+		for _, why := range slices.Sorted(maps.Keys(r.skipped)) {
+			fmt.Fprintf(r.out, "skipped: %s\n", why)
+			for _, test := range r.skipped[why] {
+				fmt.Fprintf(r.out, "    %s\n", test)
+			}
 		}
 	}
+	for _, at := range r.failed {
+		fmt.Fprintf(r.out, "failed: %s\n", at)
+	}
+	fmt.Fprintf(r.out, "%d tests passed, %d failed, %d skipped\n", r.passed, len(r.failed), skipped)
 }

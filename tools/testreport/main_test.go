@@ -21,11 +21,16 @@ const stream = `{"Action":"start","Package":"vksplat/a"}
 
 func TestReport(t *testing.T) {
 	var out strings.Builder
-	failed, err := report(strings.NewReader(stream), &out)
-	want := "ok  \tvksplat/a\t0.1s\n\n1 tests passed, 0 failed, 1 skipped\n" +
-		"skipped: no tool: it is not installed\n    a TestTool\n"
+	failed, err := report(strings.NewReader(stream), &out, false)
+	list := "skipped: no tool: it is not installed\n    a TestTool\n"
+	want := "ok  \tvksplat/a\t0.1s\n" + list + "1 tests passed, 0 failed, 1 skipped\n"
 	if out.String() != want || failed || err != nil {
 		t.Errorf("%q, failed %v, %v", out.String(), failed, err)
+	}
+	out.Reset()
+	want = strings.Replace(want, list, "", 1)
+	if _, err := report(strings.NewReader(stream), &out, true); out.String() != want || err != nil {
+		t.Errorf("brief: %q, %v", out.String(), err)
 	}
 }
 
@@ -33,7 +38,7 @@ func TestReportFailures(t *testing.T) {
 	for name, c := range map[string]struct{ in, want string }{
 		"test": {`{"Action":"output","Package":"vksplat/a","Test":"TestBad","Output":"    a_test.go:3: 1, want 2\n"}
 {"Action":"fail","Package":"vksplat/a","Test":"TestBad"}
-`, "a_test.go:3: 1, want 2"},
+`, "a_test.go:3: 1, want 2\nfailed: a TestBad\n0 tests passed, 1 failed"},
 		"crash": {`{"Action":"output","Package":"vksplat/a","Test":"TestBad","Output":"panic: at once\n"}
 {"Action":"output","Package":"vksplat/a","Output":"FAIL\tvksplat/a\t0.1s\n"}
 {"Action":"fail","Package":"vksplat/a"}
@@ -44,7 +49,7 @@ func TestReportFailures(t *testing.T) {
 		"other text": {"not json\n", ""},
 	} {
 		var out strings.Builder
-		failed, err := report(strings.NewReader(c.in), &out)
+		failed, err := report(strings.NewReader(c.in), &out, false)
 		if !failed || !strings.Contains(out.String(), c.want) || (err != nil) != (name == "other text") {
 			t.Errorf("%s: %q, failed %v, %v", name, out.String(), failed, err)
 		}
