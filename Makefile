@@ -88,7 +88,7 @@ test: ## everything that CI runs; says at its end what was skipped
 	@.ci/install test
 	@$(MAKE) --no-print-directory check windows python-env second-binding tests
 
-test-long: ## hours: subgroup sizes, both bindings in full, fuzzing, repeated runs
+test-long: ## what takes longer: subgroup sizes, both bindings in full, fuzzing, repeated runs
 	@.ci/install long
 	@$(MAKE) --no-print-directory check widths python-env schedulers
 	$(WITH_ALL) $(LONG) $(VALIDATE) go test -count=1 -timeout 120m ./...
