@@ -4,12 +4,13 @@
 //	go run ./tools/shadergen -check   the same into memory; fail with the names of files that differ
 //	go run ./tools/shadergen -doc     print the table of passes
 //
-// A kernel shows its whole interface in GLSL: storage buffers at bindings 0, 1, 2, ... of set 0 with
-// scalar layout and readonly or writeonly, at most one push constant block, specialization constants.
-// Each .comp becomes a struct with one typed field per binding; GLSL structs and the constants of
-// shared/const.glsl become the package shaders/layout.
+// A kernel shows its whole interface in GLSL: storage buffers at bindings 0, 1, 2, ... of set 0 with scalar layout and
+// readonly or writeonly, at most one push constant block, specialization constants. Each .comp becomes a struct with
+// one typed field per binding; GLSL structs and the constants of shared/const.glsl become the package shaders/layout.
 //
 // shaders/settings.schema lists the training settings: it becomes pipeline/config_gen.go and members of StepParams.
+//
+// compile.go runs glslc and spirv-opt, reflect.go reads the SPIR-V, source.go the comments of the GLSL, emit.go prints.
 package main
 
 import (
