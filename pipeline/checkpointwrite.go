@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"vksplat/pipeline/failure"
 	"vksplat/scene"
 	"vksplat/vk"
 )
@@ -124,7 +125,7 @@ var errPartly = errors.New("pipeline: write checkpoint: a refinement is done on 
 
 // IsShortage reports whether err is of want of memory. A trainer whose run ended with such an error can still write a checkpoint.
 func IsShortage(err error) bool {
-	return errors.Is(err, ErrOutOfMemory) || errors.Is(err, ErrTooSmall)
+	return failure.IsShortage(err)
 }
 
 // Deviate notes in all later checkpoints that from now on an undisturbed run may have other bytes.

@@ -40,10 +40,10 @@ type comparison struct {
 
 // comparisonOf returns what the photos and the configuration ask for. Which photos have masks is known where they are in memory; elsewhere
 // layoutOf says.
-func comparisonOf(cams []scene.Camera, photos Photos, cfg *Config) (c comparison) {
+func comparisonOf(cams []scene.Camera, source Photos, cfg *Config) (c comparison) {
 	l := layoutOf(cams)
 	c.alpha, c.masked, c.packed = cfg.AlphaLoss > 0, l.masked, l.packed
-	if images, ok := photos.(Images); ok {
+	if images, ok := source.(Images); ok {
 		for i := range images {
 			c.masked = c.masked || images[i].Mask != nil
 		}

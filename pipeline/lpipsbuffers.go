@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"vksplat/pipeline/failure"
 	"vksplat/scene"
 	"vksplat/shaders/layout"
 	"vksplat/vk"
@@ -171,8 +172,8 @@ func (l *LPIPS) take(sizes [][2]int, budget int64) error {
 	for _, size := range sizes {
 		need, width, height = max(need, LPIPSBytes(l.net, size[0], size[1])), max(width, size[0]), max(height, size[1])
 	}
-	return &shortage{fmt.Errorf("pipeline: compare pictures by LPIPS: %w: features that %s finds in pictures of up to %dx%d pixels do not fit the %s that they may take; %s are enough, weights included",
-		ErrTooSmall, l.net, width, height, vk.BytesText(max(budget, 0)), vk.BytesText(need)), anyOf("Raise --max-vram (--max-ram where the device uses RAM)", l.options.Smaller)}
+	return failure.Short(fmt.Errorf("pipeline: compare pictures by LPIPS: %w: features that %s finds in pictures of up to %dx%d pixels do not fit the %s that they may take; %s are enough, weights included",
+		ErrTooSmall, l.net, width, height, vk.BytesText(max(budget, 0)), vk.BytesText(need)), anyOf("Raise --max-vram (--max-ram where the device uses RAM)", l.options.Smaller))
 }
 
 // Reserve takes the memory for comparing pictures of the sizes of cams before others take it, and leaves them beside bytes of the device's. Pictures of other
@@ -221,6 +222,6 @@ func (d *Device) PlanLPIPS(net string, n, degree int, cams []scene.Camera, small
 	if unified(d) && !d.vram {
 		raise = "--max-ram to " + mib(smallestPool(need, w.host(), 0, false))
 	}
-	return 0, &shortage{fmt.Errorf("pipeline: plan LPIPS: %w: the features that %s finds take %s of the device beside the %s of drawing, there are %s", ErrTooSmall, net,
-		vk.BytesText(need-w.device), vk.BytesText(w.device), vk.BytesText(d.dev.Budget())), anyOf("Raise "+raise+" or more", smaller, "leave LPIPS out")}
+	return 0, failure.Short(fmt.Errorf("pipeline: plan LPIPS: %w: the features that %s finds take %s of the device beside the %s of drawing, there are %s", ErrTooSmall, net,
+		vk.BytesText(need-w.device), vk.BytesText(w.device), vk.BytesText(d.dev.Budget())), anyOf("Raise "+raise+" or more", smaller, "leave LPIPS out"))
 }

@@ -143,7 +143,7 @@ func TestDriverOutOfMemory(t *testing.T) {
 func TestPhotoCaches(t *testing.T) {
 	views, init, scale, cfg := promiseScene(t)
 	cfg.Iterations, cfg.RefineEvery = 14, 0
-	cams, photos := splitViews(views)
+	cams, images := splitViews(views)
 	if len(cams) < 5 {
 		t.Fatalf("%d views are too few", len(cams))
 	}
@@ -156,7 +156,7 @@ func TestPhotoCaches(t *testing.T) {
 				return scene.Image{}, fmt.Errorf("no pixels: %w", scene.ErrData)
 			}
 			i, err := strconv.Atoi(c.Name)
-			return photos[i], err
+			return images[i], err
 		}
 		cache, err := NewPhotoCache(PhotoCacheOptions{Cameras: cams, Decode: oneByOne(decode), DecodeBytes: func(scene.Camera) int64 { return 1 },
 			Bytes: int64(onHost) * size, FlightBytes: 2, SpillDir: filepath.Join(t.TempDir(), "cache")})

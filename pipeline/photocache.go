@@ -8,7 +8,9 @@ import (
 	"slices"
 	"sync"
 
+	"vksplat/pipeline/failure"
 	"vksplat/scene"
+	"vksplat/vk"
 )
 
 // PhotoCacheOptions say which photos a cache holds and in how much memory.
@@ -126,7 +128,8 @@ func NewPhotoCache(o PhotoCacheOptions) (*PhotoCache, error) {
 		c.sizes[i] = photoBytes(cam)
 		total += c.sizes[i]
 		if c.sizes[i] > o.Bytes {
-			return nil, fmt.Errorf("pipeline: open photo cache: %w: photo %s takes %s, the cache may hold %s", ErrTooSmall, cam.Name, BytesText(c.sizes[i]), BytesText(o.Bytes))
+			return nil, fmt.Errorf("pipeline: open photo cache: %w: photo %s takes %s, the cache may hold %s",
+				failure.ErrTooSmall, cam.Name, vk.BytesText(c.sizes[i]), vk.BytesText(o.Bytes))
 		}
 	}
 	c.ahead = c.readAhead(total)

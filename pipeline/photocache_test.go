@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"vksplat/pipeline/failure"
 	"vksplat/scene"
 )
 
@@ -295,8 +296,8 @@ func TestPhotoCacheFailures(t *testing.T) {
 	}
 	o := b.options(1)
 	o.Bytes--
-	if _, err := NewPhotoCache(o); !errors.Is(err, ErrTooSmall) {
-		t.Errorf("got %v, want %v", err, ErrTooSmall)
+	if _, err := NewPhotoCache(o); !errors.Is(err, failure.ErrTooSmall) {
+		t.Errorf("got %v, want %v", err, failure.ErrTooSmall)
 	}
 }
 

@@ -199,14 +199,14 @@ func (p *planner) isectsFor(n, perSplat int) int {
 }
 
 // fill makes the plan with a device cache of that many bytes and with the largest ceiling up to asked (0: any). A ceiling of 0 says that nothing fits.
-func (p *planner) fill(photos int64, perSplat, asked int) *Plan {
-	n, all := p.photos.slots(p.cams, photos)
+func (p *planner) fill(kept int64, perSplat, asked int) *Plan {
+	n, all := p.photos.slots(p.cams, kept)
 	if _, largest := p.photos.totals(p.cams); !all {
-		photos = int64(n) * largest
+		kept = int64(n) * largest
 	}
 	plan := &Plan{Splats: p.splats, Unified: p.unified, photos: p.photos, SplatBytes: int(p.shape.model.splatBytes()), StepBytes: int(p.shape.bytesPerSplat())}
-	plan.Device = DevicePlan{Budget: p.budget, Photos: photos + 4*int64(p.shape.targetWords()), PhotoAll: all, PhotoFits: n, Slack: planSlack(p.budget)}
-	rough := max(0, p.budget-photos) / (p.shape.model.splatBytes() + p.shape.bytesPerSplat() + int64(perSplat)*p.shape.bytesPerIsect())
+	plan.Device = DevicePlan{Budget: p.budget, Photos: kept + 4*int64(p.shape.targetWords()), PhotoAll: all, PhotoFits: n, Slack: planSlack(p.budget)}
+	rough := max(0, p.budget-kept) / (p.shape.model.splatBytes() + p.shape.bytesPerSplat() + int64(perSplat)*p.shape.bytesPerIsect())
 	if asked > 0 {
 		rough = min(rough, int64(asked))
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime"
 
+	"vksplat/pipeline/failure"
 	"vksplat/scene"
 	"vksplat/vk"
 )
@@ -90,14 +91,6 @@ func (p *planner) comparing() int64 {
 	return perPixel*int64(p.shape.drawn.maxPixels) + scene.CompareBytes()
 }
 
-// shortage is an error of want of memory that says how much is enough.
-type shortage struct {
-	error
-	hint string
-}
-
-func (s *shortage) Unwrap() error { return s.error }
-
 // shortOfRAM makes an error of a budget below host bytes of RAM; device is what the device takes.
 func (p *planner) shortOfRAM(host, device int64, err error) error {
 	raise := "Raise --max-ram to " + mib(roundMiB(host))
@@ -107,7 +100,7 @@ func (p *planner) shortOfRAM(host, device int64, err error) error {
 	case p.unified:
 		raise = "Raise --max-ram to " + mib(p.enoughPool(0, host))
 	}
-	return &shortage{fmt.Errorf("pipeline: plan training: %w", err), raise + " or more, or use smaller photos (--downscale)."}
+	return failure.Short(fmt.Errorf("pipeline: plan training: %w", err), raise+" or more, or use smaller photos (--downscale).")
 }
 
 // capped reports whether the host gets so much of a pool only when the device has all that it can have, unless --max-vram says what that is.
@@ -143,17 +136,17 @@ func (p *planner) shortOfDevice(err error) error {
 	}
 	plan := p.enoughDevice()
 	if plan == nil {
-		return &shortage{err, "No budget helps on this device: " + remedies}
+		return failure.Short(err, "No budget helps on this device: "+remedies)
 	}
 	raise := "--max-vram to " + mib(p.budget)
 	if info := p.shape.dev.Info(); p.unified && !p.vram && p.budget <= info.DefaultBudget() { // above that only --max-vram leads
 		host := p.hostNeeds(plan).least
 		if p.capped(host) {
-			return &shortage{err, fmt.Sprintf("Give %s or more, %s", p.both(p.budget, host), remedies)}
+			return failure.Short(err, fmt.Sprintf("Give %s or more, %s", p.both(p.budget, host), remedies))
 		}
 		raise = "--max-ram to " + mib(p.enoughPool(p.budget, host))
 	}
-	return &shortage{err, fmt.Sprintf("Raise %s or more, %s", raise, remedies)}
+	return failure.Short(err, fmt.Sprintf("Raise %s or more, %s", raise, remedies))
 }
 
 // enoughDevice returns the plan of the smallest budget, about, that has one, and makes it the planner's; nil: none has. More than the present one is tried.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"runtime"
 
+	"vksplat/pipeline/failure"
 	"vksplat/scene"
 	"vksplat/vk"
 )
@@ -27,7 +28,7 @@ func (d *Device) PlanMeasuring(n, degree int, cams []scene.Camera, perPixel int6
 	case unified(d):
 		enough = smallestPool(w.device, least, 0, false)
 	}
-	return nil, &shortage{err, fmt.Sprintf("Raise --max-ram to %s or more, or use smaller photos (--downscale).", mib(enough))}
+	return nil, failure.Short(err, fmt.Sprintf("Raise --max-ram to %s or more, or use smaller photos (--downscale).", mib(enough)))
 }
 
 // renderedBytes is what RenderInto keeps: four floats a pixel of the largest picture.
@@ -50,7 +51,7 @@ func PlanMeasuringFiles(o DeviceOptions, renders, cams []scene.Camera, perPixel 
 	}
 	least, err := h.forMeasuring(cams, perPixel)
 	if err != nil {
-		return nil, &shortage{err, fmt.Sprintf("Raise --max-ram to %s or more.", mib(roundMiB(least)))}
+		return nil, failure.Short(err, fmt.Sprintf("Raise --max-ram to %s or more.", mib(roundMiB(least))))
 	}
 	return h, nil
 }

@@ -30,7 +30,7 @@ func peakScene(t *testing.T) ([]scene.Camera, Images, *scene.Splats, float64, Co
 // TestPlanHolds trains to the ceiling with every strategy, in budgets from tight to ample, whole views and in bands: never is more memory in use than was
 // planned, nor more taken than the budget.
 func TestPlanHolds(t *testing.T) {
-	cams, photos, init, scale, base := peakScene(t)
+	cams, images, init, scale, base := peakScene(t)
 	some := photoBytes(&cams[0]) * 3
 	ceiling := func(n int, more func(*Config)) func(*Config) {
 		return func(c *Config) {
@@ -54,7 +54,7 @@ func TestPlanHolds(t *testing.T) {
 			cfg := base
 			c.change(&cfg)
 			d := budgetDevice(t, c.budget)
-			tr, err := NewTrainer(d, cams, photos, init, scale, cfg, TrainerOptions{PhotoBytes: c.photos})
+			tr, err := NewTrainer(d, cams, images, init, scale, cfg, TrainerOptions{PhotoBytes: c.photos})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"vksplat/pipeline/failure"
 	"vksplat/scene"
 	"vksplat/vk"
 )
@@ -96,8 +97,8 @@ func (d *Device) shortOfRender(n int, w renderNeeds, smaller string, err error) 
 	if unified(d) && !d.vram {
 		raise = "--max-ram to " + mib(smallestPool(need, w.host(), 0, false))
 	}
-	return &shortage{fmt.Errorf("pipeline: create renderer: %w: %d splats and their pictures take about %s of the device, there are %s: %v", ErrTooSmall, n,
-		vk.BytesText(w.device), vk.BytesText(d.dev.Budget()), err), anyOf("Raise "+raise+" or more", smaller)}
+	return failure.Short(fmt.Errorf("pipeline: create renderer: %w: %d splats and their pictures take about %s of the device, there are %s: %v", ErrTooSmall, n,
+		vk.BytesText(w.device), vk.BytesText(d.dev.Budget()), err), anyOf("Raise "+raise+" or more", smaller))
 }
 
 // ramForRender returns an error where RAM is too small for n splats and their pictures; smaller is RenderConfig's.
@@ -113,6 +114,6 @@ func (d *Device) ramForRender(n int, w renderNeeds, smaller string) error {
 	case unified(d):
 		enough = smallestPool(w.device, least, 0, false)
 	}
-	return &shortage{fmt.Errorf("pipeline: create renderer: %w: %d splats and a picture take %s with program and driver, there are %s", ErrLittleRAM, n,
-		vk.BytesText(least), vk.BytesText(d.host)), anyOf("Raise --max-ram to "+mib(enough)+" or more", smaller)}
+	return failure.Short(fmt.Errorf("pipeline: create renderer: %w: %d splats and a picture take %s with program and driver, there are %s", ErrLittleRAM, n,
+		vk.BytesText(least), vk.BytesText(d.host)), anyOf("Raise --max-ram to "+mib(enough)+" or more", smaller))
 }

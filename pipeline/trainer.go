@@ -103,7 +103,7 @@ type start struct {
 }
 
 // newTrainer prepares to train on the photos of cams.
-func newTrainer(d *Device, cams []scene.Camera, photos Photos, sceneScale float64, cfg Config, o TrainerOptions, s start) (*Trainer, error) {
+func newTrainer(d *Device, cams []scene.Camera, source Photos, sceneScale float64, cfg Config, o TrainerOptions, s start) (*Trainer, error) {
 	if err := checkTraining(cams, sceneScale, cfg); err != nil {
 		return nil, err
 	}
@@ -111,21 +111,21 @@ func newTrainer(d *Device, cams []scene.Camera, photos Photos, sceneScale float6
 		return nil, fmt.Errorf("pipeline: start training: %d depths for %d cameras", n, len(cams))
 	}
 	t := &Trainer{start: s.first, cfg: cfg, sceneScale: sceneScale, cams: cams, o: o, odd: -1, level: cfg.level(s.step), ctx: context.Background()}
-	if err := t.addMembers(append([]*Device{d}, o.Others...), photos, s); err != nil {
+	if err := t.addMembers(append([]*Device{d}, o.Others...), source, s); err != nil {
 		return nil, err
 	}
-	if err := t.begin(photos, s); err != nil {
+	if err := t.begin(source, s); err != nil {
 		return nil, errors.Join(err, t.Close())
 	}
 	return t, nil
 }
 
 // begin makes what t has on its devices. What an error leaves is Close's to free.
-func (t *Trainer) begin(photos Photos, s start) (err error) {
+func (t *Trainer) begin(source Photos, s start) (err error) {
 	cfg := &t.cfg
 	t.next.number = 1
 	t.progress.Splats = s.splats
-	sources := shareSource(photos, len(t.members))
+	sources := shareSource(source, len(t.members))
 	if err := t.addExposures(); err != nil {
 		return err
 	}
