@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"vksplat/pipeline/photos"
 	"vksplat/scene"
 )
 
@@ -110,7 +111,7 @@ func (c *Checkpoint) exposures() int {
 // NewTrainerFrom prepares to go on with the run that wrote c: the next step gives the bytes that the undisturbed run has after it, whatever the size of
 // chunks, the budget of memory and the capacities are here. cams must be in the frame of c.Header.Frame. cfg is that of the run; Changes tells
 // differences, with which the run goes on as if they had been made at this step, its ceiling of splats among them. Close c afterwards.
-func NewTrainerFrom(d *Device, cams []scene.Camera, photos Photos, c *Checkpoint, cfg Config, o TrainerOptions) (*Trainer, error) {
+func NewTrainerFrom(d *Device, cams []scene.Camera, photos photos.Source, c *Checkpoint, cfg Config, o TrainerOptions) (*Trainer, error) {
 	h := &c.Header
 	if err := c.Accepts(cfg, len(cams)); err != nil {
 		return nil, err

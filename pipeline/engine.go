@@ -7,6 +7,7 @@ import (
 	"os"
 	"strconv"
 
+	"vksplat/pipeline/photos"
 	"vksplat/scene"
 	"vksplat/shaders/layout"
 	"vksplat/vk"
@@ -189,7 +190,7 @@ func (e *engine) targetWords() int {
 	if e.compare.floats {
 		words *= 3
 	}
-	return words + maskWords(e.maxPixels) + 1 // see target.glsl
+	return words + photos.MaskWords(e.maxPixels) + 1 // see target.glsl
 }
 
 // mostBands is how many bands a view can be cut into.

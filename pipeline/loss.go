@@ -3,6 +3,7 @@ package pipeline
 import (
 	"math"
 
+	"vksplat/pipeline/photos"
 	"vksplat/scene"
 	"vksplat/shaders"
 	"vksplat/shaders/layout"
@@ -39,11 +40,11 @@ type comparison struct {
 }
 
 // comparisonOf returns what the photos and the configuration ask for. Which photos have masks is known where they are in memory; elsewhere
-// layoutOf says.
-func comparisonOf(cams []scene.Camera, source Photos, cfg *Config) (c comparison) {
-	l := layoutOf(cams)
-	c.alpha, c.masked, c.packed = cfg.AlphaLoss > 0, l.masked, l.packed
-	if images, ok := source.(Images); ok {
+// photos.LayoutOf says.
+func comparisonOf(cams []scene.Camera, source photos.Source, cfg *Config) (c comparison) {
+	l := photos.LayoutOf(cams)
+	c.alpha, c.masked, c.packed = cfg.AlphaLoss > 0, l.Masked, l.Packed
+	if images, ok := source.(photos.Images); ok {
 		for i := range images {
 			c.masked = c.masked || images[i].Mask != nil
 		}

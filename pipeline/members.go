@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"vksplat/pipeline/photos"
 	"vksplat/shaders/layout"
 	"vksplat/vk"
 )
@@ -14,7 +15,7 @@ import (
 // member is a device that trains: its share of the model, and the photos of its views.
 type member struct {
 	e         *engine
-	photos    *photos
+	photos    *devicePhotos
 	plan      *Plan
 	maxSplats int // ceiling of its share
 	splats    int // of its share, by the last unit that the host has taken in
@@ -23,7 +24,7 @@ type member struct {
 }
 
 // addMembers makes a member of each device, without what it has there.
-func (t *Trainer) addMembers(devices []*Device, photos Photos, s start) error {
+func (t *Trainer) addMembers(devices []*Device, photos photos.Source, s start) error {
 	if slices.Contains(s.deal.splats, 0) {
 		return fmt.Errorf("pipeline: start training: %w: %d splats for %d devices", ErrFewSplats, s.splats, len(devices))
 	}
@@ -51,7 +52,7 @@ func (t *Trainer) addMembers(devices []*Device, photos Photos, s start) error {
 }
 
 // beginMember makes what a member has on its device beside the splats.
-func (t *Trainer) beginMember(m *member, photos Photos) (err error) {
+func (t *Trainer) beginMember(m *member, photos photos.Source) (err error) {
 	if err := m.e.allocate(inFlight); err != nil {
 		return err
 	}
@@ -60,7 +61,7 @@ func (t *Trainer) beginMember(m *member, photos Photos) (err error) {
 			return err
 		}
 	}
-	m.photos, err = newPhotos(m.e.dev, m.e.place, t.cams, photos, &t.cfg, m.plan, t.o)
+	m.photos, err = newDevicePhotos(m.e.dev, m.e.place, t.cams, photos, &t.cfg, m.plan, t.o)
 	return err
 }
 

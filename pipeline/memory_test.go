@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"testing"
 
+	"vksplat/pipeline/photos"
 	"vksplat/scene"
 	"vksplat/shaders/layout"
 )
@@ -139,6 +140,17 @@ func TestDriverOutOfMemory(t *testing.T) {
 	}
 }
 
+// decodeEach decodes the views of a file each for itself.
+func decodeEach(decode func(c scene.Camera) (scene.Image, error)) func(cams []scene.Camera) ([]scene.Image, []error) {
+	return func(cams []scene.Camera) (images []scene.Image, errs []error) {
+		for _, c := range cams {
+			m, err := decode(c)
+			images, errs = append(images, m), append(errs, err)
+		}
+		return images, errs
+	}
+}
+
 // TestPhotoCaches trains through caches of any size on both sides, and with photos that cannot be decoded: the bytes depend on the latter alone.
 func TestPhotoCaches(t *testing.T) {
 	views, init, scale, cfg := promiseScene(t)
@@ -148,7 +160,7 @@ func TestPhotoCaches(t *testing.T) {
 		t.Fatalf("%d views are too few", len(cams))
 	}
 	d := testDevice(t)
-	size := photoBytes(&cams[0])
+	size := photos.Bytes(&cams[0])
 	bad := cams[scene.ViewOrder(cfg.Seed, 0, len(cams))[3]].Name
 	run := func(onHost, onDevice int, broken string, o TrainerOptions) (string, int, error) {
 		decode := func(c scene.Camera) (scene.Image, error) {
@@ -158,7 +170,7 @@ func TestPhotoCaches(t *testing.T) {
 			i, err := strconv.Atoi(c.Name)
 			return images[i], err
 		}
-		cache, err := NewPhotoCache(PhotoCacheOptions{Cameras: cams, Decode: oneByOne(decode), DecodeBytes: func(scene.Camera) int64 { return 1 },
+		cache, err := photos.NewCache(photos.Options{Cameras: cams, Decode: decodeEach(decode), DecodeBytes: func(scene.Camera) int64 { return 1 },
 			Bytes: int64(onHost) * size, FlightBytes: 2, SpillDir: filepath.Join(t.TempDir(), "cache")})
 		if err != nil {
 			t.Fatal(err)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"vksplat/pipeline/photos"
 	"vksplat/scene"
 	"vksplat/shaders/layout"
 	"vksplat/vk"
@@ -43,7 +44,7 @@ type Plan struct {
 	Devices     int   `json:"devices"`          // that train together; the figures of memory are those of the first
 	Isects      int   `json:"isects"`           // (tile, splat) pairs at once for which there is room with the model at its ceiling, too
 
-	photos photoLayout // in the device cache
+	photos photos.Layout // in the device cache
 
 	Unified bool       `json:"unified"` // device memory is RAM: Device and Host are shares of one pool
 	Device  DevicePlan `json:"device"`
@@ -86,7 +87,7 @@ type planner struct {
 	cams    []scene.Camera
 	cfg     *Config
 	o       *TrainerOptions
-	photos  photoLayout
+	photos  photos.Layout
 	splats  int
 	budget  int64
 	unified bool
@@ -127,7 +128,7 @@ func (d *Device) planShare(at place, cams []scene.Camera, part portion, cfg Conf
 	if cfg.Exposure {
 		shape.exposures = &exposures{dev: d.dev, table: phantom[layout.Exposure](d.dev, len(cams), exposureBytes)}
 	}
-	p := &planner{shape: shape, cams: cams, photos: layoutOf(cams), cfg: &cfg, o: &o, splats: splats, budget: d.dev.Budget(), unified: unified(d), driver: d.driver, vram: d.vram}
+	p := &planner{shape: shape, cams: cams, photos: photos.LayoutOf(cams), cfg: &cfg, o: &o, splats: splats, budget: d.dev.Budget(), unified: unified(d), driver: d.driver, vram: d.vram}
 	plan, err := p.device()
 	if err != nil {
 		return nil, p.shortOfDevice(p.shortOfPool(d.host, err))
@@ -181,7 +182,7 @@ func (p *planner) device() (*Plan, error) {
 // photoChoices lists sizes of the device cache, in the order in which they are tried. Splats come first: a photo that is not cached costs a copy for each
 // of its steps, a splat that does not fit is lost.
 func (p *planner) photoChoices() []int64 {
-	total, _ := p.photos.totals(p.cams)
+	total, _ := p.photos.Totals(p.cams)
 	switch {
 	case p.o.PhotoBytes < 0:
 		return []int64{0}
@@ -200,8 +201,8 @@ func (p *planner) isectsFor(n, perSplat int) int {
 
 // fill makes the plan with a device cache of that many bytes and with the largest ceiling up to asked (0: any). A ceiling of 0 says that nothing fits.
 func (p *planner) fill(kept int64, perSplat, asked int) *Plan {
-	n, all := p.photos.slots(p.cams, kept)
-	if _, largest := p.photos.totals(p.cams); !all {
+	n, all := p.photos.Slots(p.cams, kept)
+	if _, largest := p.photos.Totals(p.cams); !all {
 		kept = int64(n) * largest
 	}
 	plan := &Plan{Splats: p.splats, Unified: p.unified, photos: p.photos, SplatBytes: int(p.shape.model.splatBytes()), StepBytes: int(p.shape.bytesPerSplat())}
@@ -218,7 +219,7 @@ func (p *planner) fill(kept int64, perSplat, asked int) *Plan {
 		m.unit -= 128
 	}
 	plan.ChunkSplats, plan.growth = m.unit, m.growth
-	_, largest := photoTotals(p.cams)
+	_, largest := photos.Totals(p.cams)
 	plan.Device.Staging = p.staging(largest)
 	size := plan.ChunkSplats
 	most := min(1<<30, span) / size

@@ -6,6 +6,7 @@ import (
 	"runtime"
 
 	"vksplat/pipeline/failure"
+	"vksplat/pipeline/photos"
 	"vksplat/scene"
 	"vksplat/vk"
 )
@@ -65,7 +66,7 @@ func (p *planner) hostNeeds(plan *Plan) (n hostNeeds) {
 	if cams == nil {
 		cams = p.cams
 	}
-	n.total, n.largest = photoTotals(cams)
+	n.total, n.largest = photos.Totals(cams)
 	for _, cost := range scene.DecodeCosts(cams) {
 		n.cost = max(n.cost, cost)
 	}
@@ -221,8 +222,8 @@ func (p *Plan) notGo(seen int64) int64 {
 }
 
 // PhotoCache returns the options of a cache of decoded photos that keeps to the plan.
-func (h *HostPlan) PhotoCache(cams []scene.Camera) PhotoCacheOptions {
-	return PhotoCacheOptions{Cameras: cams, Bytes: h.Cache, FlightBytes: h.Decode, Workers: h.Workers}
+func (h *HostPlan) PhotoCache(cams []scene.Camera) photos.Options {
+	return photos.Options{Cameras: cams, Bytes: h.Cache, FlightBytes: h.Decode, Workers: h.Workers}
 }
 
 // mostPictures is how many pictures are compared at once at most.
@@ -230,8 +231,8 @@ const mostPictures = 16
 
 // Measuring returns the options of a cache for photos that pictures are compared with, and how many pictures may be in memory at once. They take the memory
 // of the other cache, which must be empty. Each comes with its photo and with what decoding the photo of a later one takes.
-func (h *HostPlan) Measuring(cams []scene.Camera) (o PhotoCacheOptions, atOnce int) {
-	total, largest := photoTotals(cams)
+func (h *HostPlan) Measuring(cams []scene.Camera) (o photos.Options, atOnce int) {
+	total, largest := photos.Totals(cams)
 	cost := int64(0)
 	for _, c := range scene.DecodeCosts(cams) {
 		cost = max(cost, c)

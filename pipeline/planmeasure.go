@@ -5,6 +5,7 @@ import (
 	"runtime"
 
 	"vksplat/pipeline/failure"
+	"vksplat/pipeline/photos"
 	"vksplat/scene"
 	"vksplat/vk"
 )
@@ -65,7 +66,7 @@ func (h *HostPlan) forMeasuring(cams []scene.Camera, perPixel int64) (least int6
 	for _, c := range scene.DecodeCosts(cams) {
 		cost = max(cost, c)
 	}
-	total, largest := photoTotals(cams)
+	total, largest := photos.Totals(cams)
 	h.Workers, h.Margin, h.Picture = runtime.GOMAXPROCS(0), marginOf(h.Budget), perPixel*pixels+scene.CompareBytes()
 	h.Cache = h.Budget - h.Margin - h.Process - h.Staging
 	photos := min(total, 2*largest)

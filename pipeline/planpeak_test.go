@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"vksplat/pipeline/photos"
 	"vksplat/scene"
 	"vksplat/shaders/layout"
 	"vksplat/vk"
@@ -19,7 +20,7 @@ type peakCase struct {
 }
 
 // peakScene is the promise scene with a model that grows to any ceiling within a few steps.
-func peakScene(t *testing.T) ([]scene.Camera, Images, *scene.Splats, float64, Config) {
+func peakScene(t *testing.T) ([]scene.Camera, photos.Images, *scene.Splats, float64, Config) {
 	views, init, scale, cfg := promiseScene(t)
 	hungry(&cfg)
 	cfg.Iterations, cfg.RefineStop = 14, 13
@@ -31,7 +32,7 @@ func peakScene(t *testing.T) ([]scene.Camera, Images, *scene.Splats, float64, Co
 // planned, nor more taken than the budget.
 func TestPlanHolds(t *testing.T) {
 	cams, images, init, scale, base := peakScene(t)
-	some := photoBytes(&cams[0]) * 3
+	some := photos.Bytes(&cams[0]) * 3
 	ceiling := func(n int, more func(*Config)) func(*Config) {
 		return func(c *Config) {
 			more(c)

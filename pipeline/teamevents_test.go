@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"vksplat/pipeline/photos"
 	"vksplat/scene"
 )
 
@@ -87,7 +88,7 @@ func TestTeamRebalances(t *testing.T) {
 
 // cancellingPhotos are photos of which the one that is asked for at a time does not come: the run is cancelled.
 type cancellingPhotos struct {
-	Images
+	photos.Images
 	left   int // that come before
 	cancel context.CancelFunc
 }
@@ -105,7 +106,7 @@ func TestTeamCancelled(t *testing.T) {
 	views, init, scale, cfg := promiseScene(t)
 	cfg.Iterations, cfg.RefineEvery = 30, 0
 	cams, images := splitViews(views)
-	all, _ := layoutOf(cams).totals(cams)
+	all, _ := photos.LayoutOf(cams).Totals(cams)
 	devices := testTeam(t, 3)
 	train := func(part int64, left int) string {
 		t.Helper()

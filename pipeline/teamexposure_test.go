@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"vksplat/pipeline/photos"
 	"vksplat/scene"
 	"vksplat/shaders/layout"
 )
@@ -144,7 +145,7 @@ func TestTeamExposureBytes(t *testing.T) {
 
 // withoutPhoto are photos of which one cannot be decoded.
 type withoutPhoto struct {
-	Images
+	photos.Images
 	bad int
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"vksplat/pipeline/photos"
 	"vksplat/scene"
 	"vksplat/vk"
 )
@@ -71,7 +72,7 @@ type Trainer struct {
 }
 
 // NewTrainer prepares to train init on the photos of cams: everything in the training frame (scene.Capture.Normalise). sceneScale is the capture's.
-func NewTrainer(d *Device, cams []scene.Camera, photos Photos, init *scene.Splats, sceneScale float64, cfg Config, o TrainerOptions) (*Trainer, error) {
+func NewTrainer(d *Device, cams []scene.Camera, photos photos.Source, init *scene.Splats, sceneScale float64, cfg Config, o TrainerOptions) (*Trainer, error) {
 	switch {
 	case init.N == 0:
 		return nil, errors.New("pipeline: start training: no splat to start with")
@@ -103,7 +104,7 @@ type start struct {
 }
 
 // newTrainer prepares to train on the photos of cams.
-func newTrainer(d *Device, cams []scene.Camera, source Photos, sceneScale float64, cfg Config, o TrainerOptions, s start) (*Trainer, error) {
+func newTrainer(d *Device, cams []scene.Camera, source photos.Source, sceneScale float64, cfg Config, o TrainerOptions, s start) (*Trainer, error) {
 	if err := checkTraining(cams, sceneScale, cfg); err != nil {
 		return nil, err
 	}
@@ -121,11 +122,11 @@ func newTrainer(d *Device, cams []scene.Camera, source Photos, sceneScale float6
 }
 
 // begin makes what t has on its devices. What an error leaves is Close's to free.
-func (t *Trainer) begin(source Photos, s start) (err error) {
+func (t *Trainer) begin(source photos.Source, s start) (err error) {
 	cfg := &t.cfg
 	t.next.number = 1
 	t.progress.Splats = s.splats
-	sources := shareSource(source, len(t.members))
+	sources := photos.Shared(source, len(t.members))
 	if err := t.addExposures(); err != nil {
 		return err
 	}
@@ -151,7 +152,7 @@ func (t *Trainer) begin(source Photos, s start) (err error) {
 }
 
 // trainingShape makes the engine of training without its buffers.
-func trainingShape(dev *vk.Device, at place, cams []scene.Camera, photos Photos, cfg *Config, o *TrainerOptions) (*engine, error) {
+func trainingShape(dev *vk.Device, at place, cams []scene.Camera, photos photos.Source, cfg *Config, o *TrainerOptions) (*engine, error) {
 	e, err := newShape(dev, cfg.SHDegree, cams, trainKinds(cfg, o), false)
 	if err != nil {
 		return nil, err

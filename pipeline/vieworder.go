@@ -1,6 +1,9 @@
 package pipeline
 
-import "vksplat/scene"
+import (
+	"vksplat/pipeline/photos"
+	"vksplat/scene"
+)
 
 // viewOrder says which view a step trains on: all views once an epoch, in an order of each epoch's own. A view without pixels is replaced, in all its
 // steps, by the view after it in the epoch's order. It depends on the seed and on which photos can be decoded, never on what is cached.
@@ -74,7 +77,7 @@ func (o *viewOrder) nextUse(view, step int) int {
 				return s
 			}
 		}
-		return never
+		return photos.Never
 	}
 	now, n := o.turn(step), o.place.size()
 	for epoch := now / o.n; epoch <= now/o.n+2; epoch++ {
@@ -82,11 +85,8 @@ func (o *viewOrder) nextUse(view, step int) int {
 			return turn / n
 		}
 	}
-	return never
+	return photos.Never
 }
-
-// never is a step that does not come.
-const never = int(^uint(0) >> 1)
 
 // drop notes that a view has no pixels and returns how many views have some.
 func (o *viewOrder) drop(view int) (left int) {

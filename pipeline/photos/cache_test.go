@@ -1,4 +1,4 @@
-package pipeline
+package photos
 
 import (
 	"context"
@@ -14,8 +14,8 @@ import (
 	"vksplat/scene"
 )
 
-// photoBench is a set of photos that no file holds: every pixel tells its view.
-type photoBench struct {
+// testPhotos is a set of photos that no file holds: every pixel tells its view.
+type testPhotos struct {
 	cams    []scene.Camera
 	decoded atomic.Int64
 	now     atomic.Int64 // photos that are being decoded
@@ -24,15 +24,15 @@ type photoBench struct {
 	delay   time.Duration
 }
 
-func newPhotoBench(n, width, height int) *photoBench {
-	b := &photoBench{fail: map[string]error{}}
+func newTestPhotos(n, width, height int) *testPhotos {
+	b := &testPhotos{fail: map[string]error{}}
 	for i := range n {
 		b.cams = append(b.cams, scene.Camera{Name: fmt.Sprint(i), Width: width, Height: height})
 	}
 	return b
 }
 
-func (b *photoBench) decode(c scene.Camera) (scene.Image, error) {
+func (b *testPhotos) decode(c scene.Camera) (scene.Image, error) {
 	b.decoded.Add(1)
 	if now := b.now.Add(1); now > b.most.Load() {
 		b.most.Store(now)
@@ -57,7 +57,7 @@ func oneByOne(decode func(c scene.Camera) (scene.Image, error)) func(cams []scen
 }
 
 // image draws a photo; every third has a mask.
-func (b *photoBench) image(c scene.Camera) scene.Image {
+func (b *testPhotos) image(c scene.Camera) scene.Image {
 	var id int
 	fmt.Sscan(c.Name, &id)
 	m := scene.Image{Width: c.Width, Height: c.Height, Pix: make([]uint8, 4*c.Width*c.Height)}
@@ -65,7 +65,7 @@ func (b *photoBench) image(c scene.Camera) scene.Image {
 		m.Pix[i] = uint8(id*31 + i)
 	}
 	if id%3 == 0 {
-		m.Mask = make([]uint32, maskWords(c.Width*c.Height))
+		m.Mask = make([]uint32, MaskWords(c.Width*c.Height))
 		for i := range m.Mask {
 			m.Mask[i] = uint32(id + i)
 		}
@@ -73,14 +73,15 @@ func (b *photoBench) image(c scene.Camera) scene.Image {
 	return m
 }
 
-func (b *photoBench) options(photos int) PhotoCacheOptions {
-	size := photoBytes(&b.cams[0])
-	return PhotoCacheOptions{Cameras: b.cams, Decode: oneByOne(b.decode), DecodeBytes: func(scene.Camera) int64 { return 1000 }, Bytes: int64(photos) * size,
+func (b *testPhotos) options(photos int) Options {
+	size := Bytes(&b.cams[0])
+	return Options{Cameras: b.cams, Decode: oneByOne(b.decode), DecodeBytes: func(scene.Camera) int64 { return 1000 },
+		Bytes:       int64(photos) * size,
 		FlightBytes: 2000, Workers: 4}
 }
 
 // check asks for a photo, compares every pixel, and releases it.
-func (b *photoBench) check(t *testing.T, c *PhotoCache, view int) {
+func (b *testPhotos) check(t *testing.T, c *Cache, view int) {
 	t.Helper()
 	m, err := c.Photo(context.Background(), view)
 	if err != nil {
@@ -94,7 +95,7 @@ func (b *photoBench) check(t *testing.T, c *PhotoCache, view int) {
 }
 
 // epochs returns the views of some epochs.
-func (b *photoBench) epochs(seed uint64, n int) (list []int) {
+func (b *testPhotos) epochs(seed uint64, n int) (list []int) {
 	for e := range n {
 		list = append(list, scene.ViewOrder(seed, e, len(b.cams))...)
 	}
@@ -102,7 +103,7 @@ func (b *photoBench) epochs(seed uint64, n int) (list []int) {
 }
 
 // run asks for the views of epochs in order, expecting two epochs ahead.
-func (b *photoBench) run(t *testing.T, c *PhotoCache, epochs int) {
+func (b *testPhotos) run(t *testing.T, c *Cache, epochs int) {
 	t.Helper()
 	n := len(b.cams)
 	list := b.epochs(1, epochs)
@@ -115,9 +116,9 @@ func (b *photoBench) run(t *testing.T, c *PhotoCache, epochs int) {
 	}
 }
 
-func TestPhotoCacheAll(t *testing.T) {
-	b := newPhotoBench(12, 16, 9)
-	c, err := NewPhotoCache(b.options(12))
+func TestCacheAll(t *testing.T) {
+	b := newTestPhotos(12, 16, 9)
+	c, err := NewCache(b.options(12))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,19 +138,19 @@ func TestPhotoCacheAll(t *testing.T) {
 	}
 }
 
-// TestPhotoCacheSmall runs with room for a few photos, with and without a disk cache.
-func TestPhotoCacheSmall(t *testing.T) {
+// TestCacheSmall runs with room for a few photos, with and without a disk cache.
+func TestCacheSmall(t *testing.T) {
 	for _, disk := range []string{"", "all", "part"} {
 		t.Run("disk "+disk, func(t *testing.T) {
-			b := newPhotoBench(20, 16, 9)
+			b := newTestPhotos(20, 16, 9)
 			o := b.options(5)
 			if disk != "" {
 				o.SpillDir = t.TempDir()
 			}
 			if disk == "part" {
-				o.SpillBytes = 7 * photoBytes(&b.cams[0])
+				o.SpillBytes = 7 * Bytes(&b.cams[0])
 			}
-			c, err := NewPhotoCache(o)
+			c, err := NewCache(o)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -158,9 +159,11 @@ func TestPhotoCacheSmall(t *testing.T) {
 			s := c.Stats()
 			t.Logf("%+v", s)
 			if s.PeakBytes > o.Bytes || s.PeakExtra > o.FlightBytes || b.most.Load() > 2 {
-				t.Errorf("%d and %d bytes, %d decoded at once: %d and %d bytes are allowed", s.PeakBytes, s.PeakExtra, b.most.Load(), o.Bytes, o.FlightBytes)
+				t.Errorf("%d and %d bytes, %d decoded at once: %d and %d bytes are allowed", s.PeakBytes, s.PeakExtra,
+					b.most.Load(), o.Bytes, o.FlightBytes)
 			}
-			// Each use of a photo that is not there costs one load; by next use at least a share of the photos as large as the cache is there.
+			// Each use of a photo that is not there costs one load; by next use at least a share of the photos as large
+			// as the cache is there.
 			if loads := s.Decoded + s.Read; loads > epochs*20*3/4+20 {
 				t.Errorf("%d loads for %d uses with room for a quarter of the photos", loads, epochs*20)
 			}
@@ -168,7 +171,8 @@ func TestPhotoCacheSmall(t *testing.T) {
 			case disk == "all" && s.Decoded > 25:
 				t.Errorf("%d photos decoded, 20 are there and the disk holds all", s.Decoded)
 			case disk == "part" && (s.Read == 0 || s.DiskBytes > o.SpillBytes):
-				t.Errorf("%d photos read from a disk cache of %d bytes, %d are allowed", s.Read, s.DiskBytes, o.SpillBytes)
+				t.Errorf("%d photos read from a disk cache of %d bytes, %d are allowed", s.Read, s.DiskBytes,
+					o.SpillBytes)
 			}
 			if err := c.Close(); err != nil {
 				t.Fatal(err)
@@ -182,29 +186,32 @@ func TestPhotoCacheSmall(t *testing.T) {
 	}
 }
 
-// TestPhotoCacheParallel has room for few of many photos, which take long to decode: all workers decode at once for all that.
-func TestPhotoCacheParallel(t *testing.T) {
-	b := newPhotoBench(40, 16, 9)
+// TestCacheParallel has room for few of many photos, which take long to decode: all workers decode at once for all
+// that.
+func TestCacheParallel(t *testing.T) {
+	b := newTestPhotos(40, 16, 9)
 	b.delay = 20 * time.Millisecond
 	o := b.options(6)
 	o.FlightBytes = 4000
-	c, err := NewPhotoCache(o)
+	c, err := NewCache(o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close()
 	b.run(t, c, 2)
 	if s := c.Stats(); b.most.Load() < int64(o.Workers) || s.PeakBytes > o.Bytes {
-		t.Errorf("%d photos decoded at once by %d workers, in %d bytes of %d", b.most.Load(), o.Workers, s.PeakBytes, o.Bytes)
+		t.Errorf("%d photos decoded at once by %d workers, in %d bytes of %d", b.most.Load(), o.Workers, s.PeakBytes,
+			o.Bytes)
 	}
 	for _, tt := range []struct {
 		photos, workers int
 		flight          int64
 		want            int
-	}{{6, 4, 4000, 4}, {6, 4, 2000, 2}, {6, 16, 16000, 4}, {100, 16, 16000, 25}, {400, 16, 16000, 32}, {2, 4, 4000, 1}, {3, 4, 0, 1}} {
+	}{{6, 4, 4000, 4}, {6, 4, 2000, 2}, {6, 16, 16000, 4}, {100, 16, 16000, 25}, {400, 16, 16000, 32}, {2, 4, 4000, 1},
+		{3, 4, 0, 1}} {
 		o := b.options(tt.photos)
 		o.Workers, o.FlightBytes = tt.workers, tt.flight
-		c, err := NewPhotoCache(o)
+		c, err := NewCache(o)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -217,10 +224,10 @@ func TestPhotoCacheParallel(t *testing.T) {
 	}
 }
 
-// TestPhotoCacheOutOfTurn asks for photos that nobody expected, and forgets what was expected.
-func TestPhotoCacheOutOfTurn(t *testing.T) {
-	b := newPhotoBench(20, 16, 9)
-	c, err := NewPhotoCache(b.options(2))
+// TestCacheOutOfTurn asks for photos that nobody expected, and forgets what was expected.
+func TestCacheOutOfTurn(t *testing.T) {
+	b := newTestPhotos(20, 16, 9)
+	c, err := NewCache(b.options(2))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -237,11 +244,12 @@ func TestPhotoCacheOutOfTurn(t *testing.T) {
 	b.check(t, c, 7)
 }
 
-// TestPhotoCacheEmpty lends a cache's memory to others while photos are being decoded: nothing is held or decoded then, and what was expected is kept.
-func TestPhotoCacheEmpty(t *testing.T) {
-	b := newPhotoBench(20, 16, 9)
+// TestCacheEmpty lends a cache's memory to others while photos are being decoded: nothing is held or decoded then,
+// and what was expected is kept.
+func TestCacheEmpty(t *testing.T) {
+	b := newTestPhotos(20, 16, 9)
 	b.delay = 10 * time.Millisecond
-	c, err := NewPhotoCache(b.options(6))
+	c, err := NewCache(b.options(6))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -255,19 +263,19 @@ func TestPhotoCacheEmpty(t *testing.T) {
 	c.mu.Lock()
 	held, flight, ahead := c.held, c.flight, c.queue.first[8]
 	c.mu.Unlock()
-	if now := b.now.Load(); held != 0 || flight != 0 || now != 0 || ahead == never {
-		t.Errorf("after Empty %d bytes are held, %d taken by decoding, %d photos decoded; what is expected is kept: %v", held, flight, now, ahead != never)
+	if now := b.now.Load(); held != 0 || flight != 0 || now != 0 || ahead == Never {
+		t.Errorf("after Empty %d bytes are held, %d taken by decoding, %d photos decoded; what is expected is kept: %v", held, flight, now, ahead != Never)
 	}
 	for v := 4; v <= 8; v++ {
 		b.check(t, c, v)
 	}
 }
 
-func TestPhotoCacheFailures(t *testing.T) {
-	b := newPhotoBench(6, 16, 9)
+func TestCacheFailures(t *testing.T) {
+	b := newTestPhotos(6, 16, 9)
 	b.fail["2"] = errors.New("no pixels")
 	b.fail["4"] = fmt.Errorf("busy: %w", scene.ErrTryAgain)
-	c, err := NewPhotoCache(b.options(3))
+	c, err := NewCache(b.options(3))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -296,13 +304,13 @@ func TestPhotoCacheFailures(t *testing.T) {
 	}
 	o := b.options(1)
 	o.Bytes--
-	if _, err := NewPhotoCache(o); !errors.Is(err, failure.ErrTooSmall) {
+	if _, err := NewCache(o); !errors.Is(err, failure.ErrTooSmall) {
 		t.Errorf("got %v, want %v", err, failure.ErrTooSmall)
 	}
 }
 
-// TestPhotoSpillLeftovers opens a disk cache where a killed run left one, and where none can be.
-func TestPhotoSpillLeftovers(t *testing.T) {
+// TestSpillLeftovers opens a disk cache where a killed run left one, and where none can be.
+func TestSpillLeftovers(t *testing.T) {
 	dir := t.TempDir()
 	old := filepath.Join(dir, "vksplat-photos-123.cache")
 	other := filepath.Join(dir, "notes.txt")
@@ -311,7 +319,7 @@ func TestPhotoSpillLeftovers(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s, err := openPhotoSpill(dir, 0, 1<<20, 4)
+	s, err := openSpill(dir, 0, 1<<20, 4)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -324,19 +332,20 @@ func TestPhotoSpillLeftovers(t *testing.T) {
 	if err := s.close(); err != nil {
 		t.Error(err)
 	}
-	if _, err := openPhotoSpill(filepath.Join(other, "dir"), 0, 1<<20, 4); !errors.Is(err, scene.ErrTryAgain) || scene.Hint(err) == "" {
+	if _, err := openSpill(filepath.Join(other, "dir"), 0, 1<<20, 4); !errors.Is(err, scene.ErrTryAgain) ||
+		scene.Hint(err) == "" {
 		t.Errorf("got %v", err)
 	}
 }
 
-// TestPhotoSpillBroken makes the disk cache fail: photos are decoded again, and the user is told.
-func TestPhotoSpillBroken(t *testing.T) {
-	b := newPhotoBench(20, 16, 9)
+// TestSpillBroken makes the disk cache fail: photos are decoded again, and the user is told.
+func TestSpillBroken(t *testing.T) {
+	b := newTestPhotos(20, 16, 9)
 	o := b.options(5)
 	o.SpillDir = t.TempDir()
 	var warnings atomic.Int64
 	o.Warn = func(string) { warnings.Add(1) }
-	c, err := NewPhotoCache(o)
+	c, err := NewCache(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -356,57 +365,27 @@ func TestPhotoSpillBroken(t *testing.T) {
 	}
 }
 
-// TestReplacedPhotoHasItsSlot trains with every photo on the device, where a photo that cannot be decoded is smaller than the one that takes its place.
-func TestReplacedPhotoHasItsSlot(t *testing.T) {
-	views, init, scale, cfg := promiseScene(t)
-	cfg.Iterations, cfg.RefineEvery = 2*len(views)+2, 0
-	cams, photos := splitViews(views)
-	bad := scene.ViewOrder(cfg.Seed, 0, len(cams))[1]
-	cams[bad] = cams[bad].Rescaled(cams[bad].Width/2, cams[bad].Height/2)
-	tr, err := NewTrainer(testDevice(t), cams, withoutView{photos, bad}, init, scale, cfg, TrainerOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer tr.Close()
-	if err := tr.Run(context.Background(), nil); err != nil {
-		t.Fatal(err)
-	}
-	if p := tr.photos; !p.all || !p.complete() {
-		t.Errorf("%d of %d photos are kept, %d have no pixels", p.filled, len(p.slots), p.order.nBad)
-	}
-}
-
-// withoutView are photos of which one cannot be decoded.
-type withoutView struct {
-	Photos
-	bad int
-}
-
-func (p withoutView) Photo(ctx context.Context, view int) (scene.Image, error) {
-	if view == p.bad {
-		return scene.Image{}, fmt.Errorf("no pixels: %w", scene.ErrData)
-	}
-	return p.Photos.Photo(ctx, view)
-}
-
-// TestPhotoCacheFaces runs with panoramas: their faces are made of as few decodings as the room allows, and the pixels are the same.
-func TestPhotoCacheFaces(t *testing.T) {
+// TestCacheFaces runs with panoramas: their faces are made of as few decodings as the room allows, and the pixels
+// are the same.
+func TestCacheFaces(t *testing.T) {
 	const panoramas, faces, epochs = 20, 6, 6
 	uses := epochs * panoramas * faces
 	for _, test := range []struct {
 		room, disk int // photos that RAM and the disk hold
 		most       int // files decoded; each face for itself took 120, 420, 575, 120 and 681
-	}{{panoramas * faces, 0, panoramas}, {panoramas * faces / 2, 0, uses / 3}, {panoramas * faces / 4, 0, uses * 2 / 3}, {panoramas * faces / 4, panoramas * faces, 2 * panoramas}, {7, 0, uses}} {
-		b := newPhotoBench(panoramas*faces, 8, 8)
+	}{{panoramas * faces, 0, panoramas}, {panoramas * faces / 2, 0, uses / 3},
+		{panoramas * faces / 4, 0, uses * 2 / 3}, {panoramas * faces / 4, panoramas * faces, 2 * panoramas},
+		{7, 0, uses}} {
+		b := newTestPhotos(panoramas*faces, 8, 8)
 		for i := range b.cams {
 			b.cams[i].Photo, b.cams[i].Path = fmt.Sprint("p", i/faces), fmt.Sprint("p", i/faces)
 		}
 		b.fail["13"] = fmt.Errorf("no pixels: %w", scene.ErrData)
 		o := b.options(test.room)
 		if test.disk > 0 {
-			o.SpillDir, o.SpillBytes = t.TempDir(), int64(test.disk)*photoBytes(&b.cams[0])
+			o.SpillDir, o.SpillBytes = t.TempDir(), int64(test.disk)*Bytes(&b.cams[0])
 		}
-		c, err := NewPhotoCache(o)
+		c, err := NewCache(o)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -428,7 +407,8 @@ func TestPhotoCacheFaces(t *testing.T) {
 		s := c.Stats()
 		t.Logf("room for %d of %d: %d files for %d uses, %+v", test.room, n, s.Files, uses, s)
 		if s.Files > test.most || s.PeakBytes > o.Bytes || s.PeakExtra > o.FlightBytes {
-			t.Errorf("room for %d of %d: %+v, want at most %d decodings in %d bytes", test.room, n, s, test.most, o.Bytes)
+			t.Errorf("room for %d of %d: %+v, want at most %d decodings in %d bytes", test.room, n, s, test.most,
+				o.Bytes)
 		}
 		if err := c.Close(); err != nil {
 			t.Fatal(err)

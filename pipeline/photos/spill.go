@@ -1,4 +1,4 @@
-package pipeline
+package photos
 
 import (
 	"encoding/binary"
@@ -15,8 +15,9 @@ import (
 // spillPattern is the name of a disk cache; the asterisk stands for random digits.
 const spillPattern = "vksplat-photos-*.cache"
 
-// photoSpill is the disk cache: decoded photos in one file, each at a place of its own that it gets when it is first written.
-type photoSpill struct {
+// spill is the disk cache: decoded photos in one file, each at a place of its own that it gets when it is first
+// written.
+type spill struct {
 	file *os.File
 	name string // to be removed at the end; "": it has no name any more
 	most int64  // ceiling of the file
@@ -29,16 +30,18 @@ type photoSpill struct {
 	off    bool    // after a failure
 }
 
-// openPhotoSpill makes the disk cache of n photos that take total bytes in a folder, which is made if it is not there. Caches that killed runs left
-// behind are removed.
-func openPhotoSpill(dir string, most, total int64, n int) (*photoSpill, error) {
+// openSpill makes the disk cache of n photos that take total bytes in a folder, which is made if it is not there.
+// Caches that killed runs left behind are removed.
+func openSpill(dir string, most, total int64, n int) (*spill, error) {
 	fail := func(err error) error {
-		return &scene.Error{Op: "open image cache", Path: dir, Err: err, Kind: scene.ErrTryAgain, Hint: "Name a folder on a disk with room with --image-cache."}
+		return &scene.Error{Op: "open image cache", Path: dir, Err: err, Kind: scene.ErrTryAgain,
+			Hint: "Name a folder on a disk with room with --image-cache."}
 	}
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return nil, fail(err)
 	}
-	// A cache that is in use loses its name at most: where files in use have names that can be removed, caches have none.
+	// A cache that is in use loses its name at most: where files in use have names that can be removed, caches have
+	// none.
 	old, _ := filepath.Glob(filepath.Join(dir, spillPattern))
 	for _, name := range old {
 		_ = os.Remove(name)
@@ -53,7 +56,8 @@ func openPhotoSpill(dir string, most, total int64, n int) (*photoSpill, error) {
 	if err != nil {
 		return nil, fail(err)
 	}
-	s := &photoSpill{file: file, name: file.Name(), most: most, at: make([]int64, n), ready: make([]bool, n), masked: make([]bool, n)}
+	s := &spill{file: file, name: file.Name(), most: most, at: make([]int64, n), ready: make([]bool, n),
+		masked: make([]bool, n)}
 	for i := range s.at {
 		s.at[i] = -1
 	}
@@ -65,28 +69,28 @@ func openPhotoSpill(dir string, most, total int64, n int) (*photoSpill, error) {
 }
 
 // has reports whether a photo can be read.
-func (s *photoSpill) has(view int) bool {
+func (s *spill) has(view int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.ready[view] && !s.off
 }
 
 // size returns the bytes written.
-func (s *photoSpill) size() int64 {
+func (s *spill) size() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.end
 }
 
 // stop ends the use of the file after a failure.
-func (s *photoSpill) stop() {
+func (s *spill) stop() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.off = true
 }
 
 // place gives a photo its place, or -1 when it was written before or nothing is left.
-func (s *photoSpill) place(view int, bytes int64) int64 {
+func (s *spill) place(view int, bytes int64) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.off || s.at[view] >= 0 || bytes > s.most-s.end {
@@ -98,7 +102,7 @@ func (s *photoSpill) place(view int, bytes int64) int64 {
 }
 
 // write keeps a photo, if it is new and there is room.
-func (s *photoSpill) write(view int, m scene.Image) error {
+func (s *spill) write(view int, m scene.Image) error {
 	mask := maskBytes(m.Mask)
 	at := s.place(view, int64(len(m.Pix)+len(mask)))
 	if at < 0 {
@@ -117,7 +121,7 @@ func (s *photoSpill) write(view int, m scene.Image) error {
 }
 
 // read returns a photo that write kept, in the memory of old if that has the right shape.
-func (s *photoSpill) read(view int, cam *scene.Camera, old scene.Image) (scene.Image, error) {
+func (s *spill) read(view int, cam *scene.Camera, old scene.Image) (scene.Image, error) {
 	pixels := cam.Width * cam.Height
 	m := scene.Image{Width: cam.Width, Height: cam.Height, Pix: old.Pix}
 	if cap(m.Pix) < 4*pixels {
@@ -125,10 +129,10 @@ func (s *photoSpill) read(view int, cam *scene.Camera, old scene.Image) (scene.I
 	}
 	m.Pix = m.Pix[:4*pixels]
 	if s.masked[view] {
-		if m.Mask = old.Mask; cap(m.Mask) < maskWords(pixels) {
-			m.Mask = make([]uint32, maskWords(pixels))
+		if m.Mask = old.Mask; cap(m.Mask) < MaskWords(pixels) {
+			m.Mask = make([]uint32, MaskWords(pixels))
 		}
-		m.Mask = m.Mask[:maskWords(pixels)]
+		m.Mask = m.Mask[:MaskWords(pixels)]
 	}
 	n, err := s.file.ReadAt(m.Pix, s.at[view])
 	if n == len(m.Pix) && m.Mask != nil {
@@ -155,7 +159,7 @@ func maskBytes(words []uint32) []byte {
 }
 
 // close removes the file.
-func (s *photoSpill) close() error {
+func (s *spill) close() error {
 	err := s.file.Close()
 	if s.name != "" {
 		err = errors.Join(err, os.Remove(s.name))

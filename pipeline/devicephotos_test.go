@@ -2,34 +2,13 @@ package pipeline
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strconv"
 	"testing"
-
+	"vksplat/pipeline/photos"
 	"vksplat/scene"
 )
-
-// TestPackColors packs pixels of every number modulo four.
-func TestPackColors(t *testing.T) {
-	for n := range 10 {
-		var pix, want []byte
-		for i := range n {
-			rgb := []byte{byte(40*i + 1), byte(40*i + 2), byte(255 - i)}
-			pix, want = append(append(pix, rgb...), 255), append(want, rgb...)
-		}
-		got := make([]byte, 4*colorWords(n, true))
-		if !packColors(got, pix) || !slices.Equal(got[:3*n], want) {
-			t.Errorf("%d pixels: %v, want %v", n, got, want)
-		}
-		for i := range n {
-			pix[4*i+3] = 254
-			if packColors(got, pix) {
-				t.Errorf("%d pixels are opaque, of which number %d is not", n, i)
-			}
-			pix[4*i+3] = 255
-		}
-	}
-}
 
 // TestPackedPhotos trains on photos that lie packed on the device and on the same in four bytes a pixel, at full size and smaller: the same model. One that is
 // transparent though its name says otherwise is not kept on the device, and trained on all the same.
@@ -62,7 +41,7 @@ func TestPackedPhotos(t *testing.T) {
 			if err := tr.Run(context.Background(), nil); err != nil {
 				t.Fatal(err)
 			}
-			all, _ = tr.photos.layout.totals(named)
+			all, _ = tr.photos.layout.Totals(named)
 			s, err := tr.Splats()
 			if err != nil {
 				t.Fatal(err)
@@ -89,32 +68,9 @@ func TestPackedPhotos(t *testing.T) {
 	}
 }
 
-// TestPhotoLayout packs photos where files are JPEGs, whatever they are called, and leaves room for masks where there may be any.
-func TestPhotoLayout(t *testing.T) {
-	for _, c := range []struct {
-		cams []scene.Camera
-		want photoLayout
-	}{
-		{[]scene.Camera{{Name: "a.jpg"}, {Name: "b/c.JPEG"}}, photoLayout{packed: true}},
-		{[]scene.Camera{{Name: "a.jpg"}, {Name: "b.png"}}, photoLayout{packed: true}},
-		{[]scene.Camera{{Name: "a.png"}, {Name: "b"}}, photoLayout{}},
-		{[]scene.Camera{{Name: "pano.jpg/front.png", Path: "/x/pano.jpg", Lens: &scene.Lens{}}}, photoLayout{packed: true, masked: true}},
-		{[]scene.Camera{{Name: "a.jpg", Mask: "a.png"}}, photoLayout{packed: true, masked: true}},
-	} {
-		if got := layoutOf(c.cams); got != c.want {
-			t.Errorf("%v: %+v, want %+v", c.cams[0].Name, got, c.want)
-		}
-	}
-	for name, want := range map[string]int64{"a.jpg": 4 * (25 + 2), "a.png": 4 * (33 + 2)} {
-		if n := (photoLayout{packed: true, masked: true}).bytes(&scene.Camera{Name: name, Width: 11, Height: 3}); n != want {
-			t.Errorf("%s: %d bytes for 33 pixels and their mask, want %d", name, n, want)
-		}
-	}
-}
-
 // expectedPhotos are photos that compare what is asked for with what was announced.
 type expectedPhotos struct {
-	Images
+	photos.Images
 	queue      []int
 	asked      int
 	unexpected int
@@ -144,7 +100,7 @@ func TestOutsizePhotosAreExpected(t *testing.T) {
 	images[1].Pix = slices.Clone(images[1].Pix)
 	images[1].Pix[3] = 100
 	cfg.Iterations, cfg.RefineEvery, cfg.startCapacities = 4*n, 0, 16
-	all, _ := layoutOf(cams).totals(cams)
+	all, _ := photos.LayoutOf(cams).Totals(cams)
 	for _, part := range []int64{1, 2} {
 		photos := &expectedPhotos{Images: images}
 		tr, err := NewTrainer(testDevice(t), cams, photos, init, scale, cfg, TrainerOptions{PhotoBytes: all / part})
@@ -159,4 +115,37 @@ func TestOutsizePhotosAreExpected(t *testing.T) {
 			t.Error(err)
 		}
 	}
+}
+
+// TestReplacedPhotoHasItsSlot trains with every photo on the device, where a photo that cannot be decoded is smaller than the one that takes its place.
+func TestReplacedPhotoHasItsSlot(t *testing.T) {
+	views, init, scale, cfg := promiseScene(t)
+	cfg.Iterations, cfg.RefineEvery = 2*len(views)+2, 0
+	cams, photos := splitViews(views)
+	bad := scene.ViewOrder(cfg.Seed, 0, len(cams))[1]
+	cams[bad] = cams[bad].Rescaled(cams[bad].Width/2, cams[bad].Height/2)
+	tr, err := NewTrainer(testDevice(t), cams, withoutView{photos, bad}, init, scale, cfg, TrainerOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tr.Close()
+	if err := tr.Run(context.Background(), nil); err != nil {
+		t.Fatal(err)
+	}
+	if p := tr.photos; !p.all || !p.complete() {
+		t.Errorf("%d of %d photos are kept, %d have no pixels", p.filled, len(p.slots), p.order.nBad)
+	}
+}
+
+// withoutView are photos of which one cannot be decoded.
+type withoutView struct {
+	photos.Source
+	bad int
+}
+
+func (p withoutView) Photo(ctx context.Context, view int) (scene.Image, error) {
+	if view == p.bad {
+		return scene.Image{}, fmt.Errorf("no pixels: %w", scene.ErrData)
+	}
+	return p.Source.Photo(ctx, view)
 }

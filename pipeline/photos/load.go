@@ -1,4 +1,4 @@
-package pipeline
+package photos
 
 import (
 	"fmt"
@@ -7,8 +7,8 @@ import (
 	"vksplat/scene"
 )
 
-// photoJob is a photo to load and the memory that it may go to.
-type photoJob struct {
+// loadJob is a photo to load and the memory that it may go to.
+type loadJob struct {
 	views []int       // what is to be loaded, and other faces of the same panorama that are decoded along with it
 	image scene.Image // of a photo that was given up; no pixels: to be allocated
 	extra int64       // bytes that loading takes beside the photo
@@ -16,7 +16,7 @@ type photoJob struct {
 }
 
 // work loads photos until the cache is closed.
-func (c *PhotoCache) work() {
+func (c *Cache) work() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for !c.closed {
@@ -32,11 +32,11 @@ func (c *PhotoCache) work() {
 	}
 }
 
-// pick chooses the next photo to load and takes the memory for it: one that someone waits for, or else the first expected one that is not there, as long
-// as no photo has to go that is needed sooner.
-func (c *PhotoCache) pick() (photoJob, bool) {
+// pick chooses the next photo to load and takes the memory for it: one that someone waits for, or else the first
+// expected one that is not there, as long as no photo has to go that is needed sooner.
+func (c *Cache) pick() (loadJob, bool) {
 	for i, v := range c.urgent {
-		if c.entries[v].state != photoAbsent {
+		if c.entries[v].state != absent {
 			c.urgent = slices.Delete(c.urgent, i, i+1)
 			c.entries[v].urgent = false
 			return c.pick()
@@ -48,20 +48,20 @@ func (c *PhotoCache) pick() (photoJob, bool) {
 		}
 	}
 	if len(c.urgent) > 0 || c.paused {
-		return photoJob{}, false // memory that comes free is theirs
+		return loadJob{}, false // memory that comes free is theirs
 	}
 	for c.next = max(c.next, c.queue.head); c.next < c.queue.tail(); c.next++ {
-		if v := c.queue.at(c.next); c.entries[v].state == photoAbsent {
+		if v := c.queue.at(c.next); c.entries[v].state == absent {
 			return c.start(v, c.next)
 		}
 	}
-	return photoJob{}, false
+	return loadJob{}, false
 }
 
 // start takes the memory to load view, whose next use has that number.
-func (c *PhotoCache) start(view, use int) (job photoJob, ok bool) {
+func (c *Cache) start(view, use int) (job loadJob, ok bool) {
 	onDisk := c.spill != nil && c.spill.has(view)
-	job = photoJob{views: []int{view}}
+	job = loadJob{views: []int{view}}
 	if !onDisk {
 		job.extra = c.costs[view]
 	}
@@ -72,10 +72,10 @@ func (c *PhotoCache) start(view, use int) (job photoJob, ok bool) {
 		return job, false
 	}
 	first := c.queue.first[view]
-	job.again = first != never && (use < 0 || c.queue.later[first-c.queue.start] != never)
+	job.again = first != Never && (use < 0 || c.queue.later[first-c.queue.start] != Never)
 	c.flight += job.extra
 	e := &c.entries[view]
-	e.state, e.bytes, e.fresh = photoLoading, c.sizes[view], true
+	e.state, e.bytes, e.fresh = loading, c.sizes[view], true
 	c.fresh++
 	if !onDisk {
 		c.takeFaces(&job)
@@ -84,26 +84,27 @@ func (c *PhotoCache) start(view, use int) (job photoJob, ok bool) {
 	return job, true
 }
 
-// takeFaces adds to a job the other faces of the panorama, where there is room for them without giving up what is needed sooner. To decode the file takes
-// as long as to make several faces of it, so that six faces made of one decoding cost less than half of six decoded each for itself. They do not count as
-// read ahead: most are used much later, and that must not hold up the photos that are next.
-func (c *PhotoCache) takeFaces(job *photoJob) {
+// takeFaces adds to a job the other faces of the panorama, where there is room for them without giving up what is
+// needed sooner. To decode the file takes as long as to make several faces of it, so that six faces made of one
+// decoding cost less than half of six decoded each for itself. They do not count as read ahead: most are used much
+// later, and that must not hold up the photos that are next.
+func (c *Cache) takeFaces(job *loadJob) {
 	view := job.views[0]
 	for _, v := range c.faces[view] {
 		e := &c.entries[v]
-		if v == view || e.state != photoAbsent || c.queue.first[v] == never || c.spill != nil && c.spill.has(v) {
+		if v == view || e.state != absent || c.queue.first[v] == Never || c.spill != nil && c.spill.has(v) {
 			continue
 		}
 		if _, ok := c.makeRoom(v, c.queue.first[v]); ok {
-			e.state, e.bytes = photoLoading, c.sizes[v]
+			e.state, e.bytes = loading, c.sizes[v]
 			job.views = append(job.views, v)
 		}
 	}
 }
 
-// makeRoom counts the bytes of view as held, after giving up photos that are needed later than use where that must be. The memory of one of the same
-// shape is used again.
-func (c *PhotoCache) makeRoom(view, use int) (old scene.Image, ok bool) {
+// makeRoom counts the bytes of view as held, after giving up photos that are needed later than use where that must be.
+// The memory of one of the same shape is used again.
+func (c *Cache) makeRoom(view, use int) (old scene.Image, ok bool) {
 	size := c.sizes[view]
 	pixels := c.o.Cameras[view].Width * c.o.Cameras[view].Height
 	for {
@@ -127,19 +128,20 @@ func (c *PhotoCache) makeRoom(view, use int) (old scene.Image, ok bool) {
 }
 
 // dropSpare gives memory back that no photo of the right shape came for.
-func (c *PhotoCache) dropSpare() {
+func (c *Cache) dropSpare() {
 	last := len(c.spare) - 1
-	c.held -= 4 * int64(photoWords(c.spare[last].Width, c.spare[last].Height))
+	c.held -= 4 * int64(words(c.spare[last].Width, c.spare[last].Height))
 	c.spare[last] = scene.Image{}
 	c.spare = c.spare[:last]
 }
 
 // evict gives up the photo that is needed last, if that is later than use.
-func (c *PhotoCache) evict(use int) bool {
+func (c *Cache) evict(use int) bool {
 	best := -1
 	for v := range c.entries {
 		e := &c.entries[v]
-		if e.state == photoReady && !e.inUse() && c.queue.first[v] > use && (best < 0 || c.queue.first[v] > c.queue.first[best]) {
+		if e.state == ready && !e.inUse() && c.queue.first[v] > use &&
+			(best < 0 || c.queue.first[v] > c.queue.first[best]) {
 			best = v
 		}
 	}
@@ -148,14 +150,14 @@ func (c *PhotoCache) evict(use int) bool {
 	}
 	c.spare = append(c.spare, c.entries[best].image)
 	c.used(&c.entries[best])
-	c.entries[best] = photoEntry{}
+	c.entries[best] = entry{}
 	c.next = min(c.next, c.queue.first[best])
 	c.count.Evicted++
 	return true
 }
 
 // load reads or decodes the photos of a job. The lock is not held.
-func (c *PhotoCache) load(job photoJob) (images []scene.Image, read bool, errs []error) {
+func (c *Cache) load(job loadJob) (images []scene.Image, read bool, errs []error) {
 	view := job.views[0]
 	if job.extra == 0 && c.spill != nil && c.spill.has(view) {
 		m, err := c.spill.read(view, &c.o.Cameras[view], job.image)
@@ -174,7 +176,7 @@ func (c *PhotoCache) load(job photoJob) (images []scene.Image, read bool, errs [
 	images, errs = c.o.Decode(cams)
 	for i, v := range job.views {
 		if errs[i] == nil {
-			errs[i] = checkPhoto(&cams[i], images[i])
+			errs[i] = Check(&cams[i], images[i])
 		}
 		if errs[i] == nil && c.spill != nil && job.again {
 			if err := c.spill.write(v, images[i]); err != nil {
@@ -187,14 +189,14 @@ func (c *PhotoCache) load(job photoJob) (images []scene.Image, read bool, errs [
 }
 
 // warn tells the user.
-func (c *PhotoCache) warn(text string) {
+func (c *Cache) warn(text string) {
 	if c.o.Warn != nil {
 		c.o.Warn(text)
 	}
 }
 
 // finish takes in the photos of a job.
-func (c *PhotoCache) finish(job photoJob, images []scene.Image, read bool, errs []error) {
+func (c *Cache) finish(job loadJob, images []scene.Image, read bool, errs []error) {
 	c.flight -= job.extra
 	if !read {
 		c.count.Files++
@@ -205,12 +207,12 @@ func (c *PhotoCache) finish(job photoJob, images []scene.Image, read bool, errs 
 		case err != nil:
 			c.held -= e.bytes
 			c.used(e)
-			*e = photoEntry{state: photoFailed, err: err, waits: e.waits, urgent: e.urgent}
+			*e = entry{state: failed, err: err, waits: e.waits, urgent: e.urgent}
 		case read:
-			e.state, e.image = photoReady, images[i]
+			e.state, e.image = ready, images[i]
 			c.count.Read++
 		default:
-			e.state, e.image = photoReady, images[i]
+			e.state, e.image = ready, images[i]
 			c.count.Decoded++
 		}
 	}

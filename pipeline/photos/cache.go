@@ -1,4 +1,4 @@
-package pipeline
+package photos
 
 import (
 	"context"
@@ -13,27 +13,31 @@ import (
 	"vksplat/vk"
 )
 
-// PhotoCacheOptions say which photos a cache holds and in how much memory.
-type PhotoCacheOptions struct {
-	Cameras     []scene.Camera                                     // of the photos
-	Decode      func(cams []scene.Camera) ([]scene.Image, []error) // of views of one file; nil: scene.DecodeViews; called from several goroutines
-	DecodeBytes func(c scene.Camera) int64                         // what decoding takes beside the results; nil: scene.Camera.DecodeBytes
-	Bytes       int64                                              // ceiling of the decoded photos
-	FlightBytes int64                                              // ceiling of what decoding takes beside the photos; one photo is always decoded
-	Workers     int                                                // goroutines that decode; 0: one per core
-	SpillDir    string                                             // folder of the disk cache; "": none, photos that were evicted are decoded again
-	SpillBytes  int64                                              // ceiling of the disk cache; 0: what all photos take
-	Warn        func(text string)                                  // told once what the user should know; may be nil
+// Options say which photos a cache holds and in how much memory.
+type Options struct {
+	Cameras []scene.Camera // of the photos
+	// of views of one file; nil: scene.DecodeViews; called from several goroutines
+	Decode func(cams []scene.Camera) ([]scene.Image, []error)
+	// what decoding takes beside the results; nil: scene.Camera.DecodeBytes
+	DecodeBytes func(c scene.Camera) int64
+	Bytes       int64 // ceiling of the decoded photos
+	// ceiling of what decoding takes beside the photos; one photo is always decoded
+	FlightBytes int64
+	Workers     int // goroutines that decode; 0: one per core
+	// folder of the disk cache; "": none, photos that were evicted are decoded again
+	SpillDir   string
+	SpillBytes int64             // ceiling of the disk cache; 0: what all photos take
+	Warn       func(text string) // told once what the user should know; may be nil
 }
 
 // LargestPhoto returns what the largest photo takes when it is decoded: the least that Bytes may be.
-func (o PhotoCacheOptions) LargestPhoto() int64 {
-	_, largest := photoTotals(o.Cameras)
+func (o Options) LargestPhoto() int64 {
+	_, largest := Totals(o.Cameras)
 	return largest
 }
 
 // costs returns what decoding each photo takes beside the result.
-func (o PhotoCacheOptions) costs() []int64 {
+func (o Options) costs() []int64 {
 	if o.DecodeBytes == nil {
 		return scene.DecodeCosts(o.Cameras)
 	}
@@ -44,20 +48,21 @@ func (o PhotoCacheOptions) costs() []int64 {
 	return costs
 }
 
-// PhotoCache decodes photos ahead of those who ask, and keeps as many as its ceiling holds: those that are needed soonest. What is evicted goes to the
-// disk cache once and is read from there afterwards. The pixels never depend on what is cached.
-type PhotoCache struct {
-	o     PhotoCacheOptions
+// Cache decodes photos ahead of those who ask, and keeps as many as its ceiling holds: those that are needed soonest.
+// What is evicted goes to the disk cache once and is read from there afterwards. The pixels never depend on what is
+// cached.
+type Cache struct {
+	o     Options
 	wait  sync.WaitGroup // for the workers
 	sizes []int64        // by view: bytes of the decoded photo at most
 	costs []int64        // by view: bytes that decoding takes beside it
 	faces [][]int        // by view: the views of the same file, itself among them; nil where there is no other
-	spill *photoSpill    // nil without
+	spill *spill         // nil without
 
 	mu      sync.Mutex
 	changed *sync.Cond // anything below
-	entries []photoEntry
-	queue   photoQueue
+	entries []entry
+	queue   queue
 	next    int   // number in queue from which on photos may have to be loaded
 	urgent  []int // views that someone waits for and nobody loads
 	spare   []scene.Image
@@ -67,11 +72,11 @@ type PhotoCache struct {
 	ahead   int   // of them, as many as others may have to go for
 	closed  bool
 	paused  bool // nothing is read ahead
-	count   PhotoStats
+	count   Stats
 }
 
-// PhotoStats count what a cache did.
-type PhotoStats struct {
+// Stats count what a cache did.
+type Stats struct {
 	Asked     int   // photos asked for
 	Waited    int   // of them, those that were not there yet
 	Decoded   int   // photos decoded; of the faces of a panorama that are decoded together each counts
@@ -83,19 +88,19 @@ type PhotoStats struct {
 	DiskBytes int64 // size of the disk cache
 }
 
-// photoState is what a cache has of a photo.
-type photoState uint8
+// state is what a cache has of a photo.
+type state uint8
 
 const (
-	photoAbsent photoState = iota
-	photoLoading
-	photoReady
-	photoFailed
+	absent state = iota
+	loading
+	ready
+	failed
 )
 
-// photoEntry is one photo of a cache.
-type photoEntry struct {
-	state  photoState
+// entry is one photo of a cache.
+type entry struct {
+	state  state
 	image  scene.Image
 	bytes  int64 // counted in held
 	pins   int   // callers that have the pixels
@@ -106,10 +111,10 @@ type photoEntry struct {
 }
 
 // inUse reports whether a caller has the pixels or is about to.
-func (e *photoEntry) inUse() bool { return e.pins > 0 || e.waits > 0 }
+func (e *entry) inUse() bool { return e.pins > 0 || e.waits > 0 }
 
-// NewPhotoCache starts a cache. Close ends it.
-func NewPhotoCache(o PhotoCacheOptions) (*PhotoCache, error) {
+// NewCache starts a cache. Close ends it.
+func NewCache(o Options) (*Cache, error) {
 	if o.Decode == nil {
 		o.Decode = scene.DecodeViews
 	}
@@ -117,15 +122,17 @@ func NewPhotoCache(o PhotoCacheOptions) (*PhotoCache, error) {
 		o.Workers = runtime.GOMAXPROCS(0)
 	}
 	n := len(o.Cameras)
-	c := &PhotoCache{o: o, sizes: make([]int64, n), costs: o.costs(), faces: facesOf(o.Cameras), entries: make([]photoEntry, n), queue: newPhotoQueue(n)}
+	c := &Cache{o: o, sizes: make([]int64, n), costs: o.costs(), faces: facesOf(o.Cameras), entries: make([]entry, n),
+		queue: newQueue(n)}
 	c.changed = sync.NewCond(&c.mu)
 	var total int64
 	for i := range o.Cameras {
 		cam := &o.Cameras[i]
 		if cam.Width < 1 || cam.Height < 1 {
-			return nil, fmt.Errorf("pipeline: open photo cache: photo %s of %dx%d pixels", cam.Name, cam.Width, cam.Height)
+			return nil, fmt.Errorf("pipeline: open photo cache: photo %s of %dx%d pixels", cam.Name, cam.Width,
+				cam.Height)
 		}
-		c.sizes[i] = photoBytes(cam)
+		c.sizes[i] = Bytes(cam)
 		total += c.sizes[i]
 		if c.sizes[i] > o.Bytes {
 			return nil, fmt.Errorf("pipeline: open photo cache: %w: photo %s takes %s, the cache may hold %s",
@@ -134,7 +141,7 @@ func NewPhotoCache(o PhotoCacheOptions) (*PhotoCache, error) {
 	}
 	c.ahead = c.readAhead(total)
 	if o.SpillDir != "" && total > o.Bytes {
-		spill, err := openPhotoSpill(o.SpillDir, o.SpillBytes, total, n)
+		spill, err := openSpill(o.SpillDir, o.SpillBytes, total, n)
 		if err != nil {
 			return nil, err
 		}
@@ -165,10 +172,11 @@ func facesOf(cams []scene.Camera) [][]int {
 	return faces
 }
 
-// readAhead returns for how many photos that nobody has asked for yet others may have to go; total is the size of all. Reading far ahead costs hits: what
-// goes for a photo now may be needed sooner than one that is free only after its next use. So it is a quarter of the cache; but as many as can be decoded
-// at once, if they leave room for the photo in use and the next, because where most photos have to be decoded again the cores are what counts.
-func (c *PhotoCache) readAhead(total int64) int {
+// readAhead returns for how many photos that nobody has asked for yet others may have to go; total is the size of all.
+// Reading far ahead costs hits: what goes for a photo now may be needed sooner than one that is free only after its
+// next use. So it is a quarter of the cache; but as many as can be decoded at once, if they leave room for the photo in
+// use and the next, because where most photos have to be decoded again the cores are what counts.
+func (c *Cache) readAhead(total int64) int {
 	n := int64(len(c.sizes))
 	if n == 0 {
 		return 0
@@ -181,7 +189,7 @@ func (c *PhotoCache) readAhead(total int64) int {
 }
 
 // Photo returns a photo, which stays until Release is called for it.
-func (c *PhotoCache) Photo(ctx context.Context, view int) (scene.Image, error) {
+func (c *Cache) Photo(ctx context.Context, view int) (scene.Image, error) {
 	if view < 0 || view >= len(c.entries) {
 		return scene.Image{}, fmt.Errorf("pipeline: get photo: view %d of %d", view, len(c.entries))
 	}
@@ -191,12 +199,12 @@ func (c *PhotoCache) Photo(ctx context.Context, view int) (scene.Image, error) {
 	c.paused = false
 	c.queue.take(view)
 	e := &c.entries[view]
-	if e.state == photoFailed && errors.Is(e.err, scene.ErrTryAgain) {
-		*e = photoEntry{waits: e.waits} // it may go better this time
+	if e.state == failed && errors.Is(e.err, scene.ErrTryAgain) {
+		*e = entry{waits: e.waits} // it may go better this time
 	}
 	e.waits++
 	defer func() { e.waits-- }()
-	if e.state == photoAbsent || e.state == photoLoading {
+	if e.state == absent || e.state == loading {
 		c.count.Waited++
 		stop := context.AfterFunc(ctx, c.wake)
 		defer stop()
@@ -205,16 +213,16 @@ func (c *PhotoCache) Photo(ctx context.Context, view int) (scene.Image, error) {
 		switch {
 		case c.closed:
 			return scene.Image{}, errors.New("pipeline: get photo: the cache is closed")
-		case e.state == photoReady:
+		case e.state == ready:
 			e.pins++
 			c.used(e)
 			c.changed.Broadcast() // what was asked for may be given up for others now
 			return e.image, nil
-		case e.state == photoFailed:
+		case e.state == failed:
 			return scene.Image{}, e.err
 		case ctx.Err() != nil:
 			return scene.Image{}, fmt.Errorf("pipeline: get photo %s: %w", c.o.Cameras[view].Name, context.Cause(ctx))
-		case e.state == photoAbsent && !e.urgent:
+		case e.state == absent && !e.urgent:
 			e.urgent = true
 			c.urgent = append(c.urgent, view)
 			c.changed.Broadcast()
@@ -224,7 +232,7 @@ func (c *PhotoCache) Photo(ctx context.Context, view int) (scene.Image, error) {
 }
 
 // used notes that a photo was asked for since it was loaded.
-func (c *PhotoCache) used(e *photoEntry) {
+func (c *Cache) used(e *entry) {
 	if e.fresh {
 		e.fresh = false
 		c.fresh--
@@ -232,14 +240,14 @@ func (c *PhotoCache) used(e *photoEntry) {
 }
 
 // wake wakes all who wait.
-func (c *PhotoCache) wake() {
+func (c *Cache) wake() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.changed.Broadcast()
 }
 
 // Release says that a caller of Photo does not use the pixels any more.
-func (c *PhotoCache) Release(view int) {
+func (c *Cache) Release(view int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if e := &c.entries[view]; e.pins > 0 {
@@ -249,7 +257,7 @@ func (c *PhotoCache) Release(view int) {
 }
 
 // Expect says which photos will be asked for next.
-func (c *PhotoCache) Expect(views []int) {
+func (c *Cache) Expect(views []int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.queue.add(views)
@@ -258,14 +266,14 @@ func (c *PhotoCache) Expect(views []int) {
 }
 
 // Forget takes back what was expected.
-func (c *PhotoCache) Forget() {
+func (c *Cache) Forget() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.forget()
 }
 
 // forget is Forget under the lock.
-func (c *PhotoCache) forget() {
+func (c *Cache) forget() {
 	c.queue.clear()
 	c.next = c.queue.head
 	for v := range c.entries {
@@ -273,21 +281,21 @@ func (c *PhotoCache) forget() {
 	}
 }
 
-// Empty gives the memory of all photos back that nobody has at the moment, for something else: also of those that are being decoded, for which it waits.
-// Reading ahead goes on when the next photo is asked for.
-func (c *PhotoCache) Empty() {
+// Empty gives the memory of all photos back that nobody has at the moment, for something else: also of those that are
+// being decoded, for which it waits. Reading ahead goes on when the next photo is asked for.
+func (c *Cache) Empty() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.paused = true
-	for c.paused && slices.ContainsFunc(c.entries, func(e photoEntry) bool { return e.state == photoLoading }) {
+	for c.paused && slices.ContainsFunc(c.entries, func(e entry) bool { return e.state == loading }) {
 		c.changed.Wait()
 	}
 	c.next = c.queue.head
 	for v := range c.entries {
-		if e := &c.entries[v]; e.state == photoReady && !e.inUse() {
+		if e := &c.entries[v]; e.state == ready && !e.inUse() {
 			c.held -= e.bytes
 			c.used(e)
-			*e = photoEntry{}
+			*e = entry{}
 		}
 	}
 	for len(c.spare) > 0 {
@@ -296,7 +304,7 @@ func (c *PhotoCache) Empty() {
 }
 
 // Stats returns the counts so far.
-func (c *PhotoCache) Stats() PhotoStats {
+func (c *Cache) Stats() Stats {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s := c.count
@@ -307,7 +315,7 @@ func (c *PhotoCache) Stats() PhotoStats {
 }
 
 // Close stops the workers and removes the disk cache.
-func (c *PhotoCache) Close() error {
+func (c *Cache) Close() error {
 	c.mu.Lock()
 	c.closed = true
 	c.changed.Broadcast()

@@ -1,6 +1,6 @@
 //go:build linux || darwin || freebsd
 
-package pipeline
+package photos
 
 import "syscall"
 

@@ -5,22 +5,24 @@ import (
 	"errors"
 	"fmt"
 
+	"vksplat/pipeline/photos"
 	"vksplat/scene"
 	"vksplat/vk"
 )
 
-// photos bring the training photos to the device. Each step finds its photo in the device cache, or gets it through a ring of staging memory that the host
-// fills while the steps before it run. The device cache keeps the photos that are needed soonest; what it will miss is known ahead and told to the source.
-type photos struct {
+// devicePhotos brings the training photos to the device. Each step finds its photo in the device cache, or gets it
+// through a ring of staging memory that the host fills while the steps before it run. The device cache keeps the photos
+// that are needed soonest; what it will miss is known ahead and told to the source.
+type devicePhotos struct {
 	dev   *vk.Device
 	cams  []scene.Camera
-	src   Photos
+	src   photos.Source
 	order viewOrder
 	last  int // steps to train: nothing is read ahead for those after them
 
 	slots   []photoSlot // device cache
 	shelves []vk.View   // that they lie in
-	layout  photoLayout
+	layout  photos.Layout
 	slotOf  []int    // by view: where it is in the device cache, or -1
 	flags   []uint32 // by view, once it was staged: PHOTO_* bits
 	outsize []bool   // by view: its photo was found to be larger than the layout has them, and is not kept
@@ -29,11 +31,11 @@ type photos struct {
 	ring    []vk.Slice[uint32]
 	keepers []*vk.Copier // per frame in flight, from the ring to a slot
 
-	choices  []int32 // what to do with the photos of the steps from done on
-	done     int     // steps before it are under way
-	planned  []int   // scratch: slots as they will be after the last planned step
-	expected []ask   // scratch: what the source will be asked for
-	views    []int   // scratch: its views
+	choices  []int32      // what to do with the photos of the steps from done on
+	done     int          // steps before it are under way
+	planned  []int        // scratch: slots as they will be after the last planned step
+	expected []photos.Ask // scratch: what the source will be asked for
+	views    []int        // scratch: its views
 	strict   bool
 	warn     func(string)
 }
@@ -51,10 +53,12 @@ const (
 	photoPass = -2 // it is used once and not kept
 )
 
-// newPhotos makes the ring and the device cache that plan has.
-func newPhotos(dev *vk.Device, at place, cams []scene.Camera, src Photos, cfg *Config, plan *Plan, o TrainerOptions) (*photos, error) {
+// newDevicePhotos makes the ring and the device cache that plan has.
+func newDevicePhotos(dev *vk.Device, at place, cams []scene.Camera, src photos.Source, cfg *Config, plan *Plan,
+	o TrainerOptions) (*devicePhotos, error) {
 	n := len(cams)
-	p := &photos{dev: dev, cams: cams, src: src, order: newViewOrder(cfg.Seed, n, at), last: cfg.Iterations, slotOf: make([]int, n), flags: make([]uint32, n), outsize: make([]bool, n),
+	p := &devicePhotos{dev: dev, cams: cams, src: src, order: newViewOrder(cfg.Seed, n, at), last: cfg.Iterations,
+		slotOf: make([]int, n), flags: make([]uint32, n), outsize: make([]bool, n),
 		layout: plan.photos, all: plan.Device.PhotoAll, strict: o.Strict, warn: o.Warn}
 	for v := range p.slotOf {
 		p.slotOf[v] = -1
@@ -65,8 +69,9 @@ func newPhotos(dev *vk.Device, at place, cams []scene.Camera, src Photos, cfg *C
 	return p, nil
 }
 
-// allocate makes what p has on the device for so many units in flight, a cache of n photos among it. What an error leaves is close's to free.
-func (p *photos) allocate(n, inFlight int) error {
+// allocate makes what p has on the device for so many units in flight, a cache of n photos among it. What an error
+// leaves is close's to free.
+func (p *devicePhotos) allocate(n, inFlight int) error {
 	for range inFlight {
 		c, err := p.dev.NewCopier()
 		if err != nil {
@@ -84,11 +89,11 @@ func (p *photos) allocate(n, inFlight int) error {
 const shelfBytes = 64 << 20
 
 // makeSlots makes the device cache: n slots, as many as fit side by side in one buffer.
-func (p *photos) makeSlots(n int) error {
-	_, most := p.layout.totals(p.cams)
+func (p *devicePhotos) makeSlots(n int) error {
+	_, most := p.layout.Totals(p.cams)
 	size := func(i int) int64 {
 		if p.all {
-			return p.layout.bytes(&p.cams[i])
+			return p.layout.Bytes(&p.cams[i])
 		}
 		return most
 	}
@@ -113,7 +118,7 @@ func (p *photos) makeSlots(n int) error {
 }
 
 // freeSlots gives the device cache's memory back.
-func (p *photos) freeSlots() (err error) {
+func (p *devicePhotos) freeSlots() (err error) {
 	for _, s := range p.shelves {
 		err = errors.Join(err, p.dev.Free(s))
 	}
@@ -121,18 +126,9 @@ func (p *photos) freeSlots() (err error) {
 	return err
 }
 
-// photoTotals returns the bytes of all photos and of the largest, in RAM.
-func photoTotals(cams []scene.Camera) (total, most int64) {
-	for i := range cams {
-		b := photoBytes(&cams[i])
-		total, most = total+b, max(most, b)
-	}
-	return total, most
-}
-
 // makeRing makes the staging memory.
-func (p *photos) makeRing(frames int) error {
-	_, most := photoTotals(p.cams)
+func (p *devicePhotos) makeRing(frames int) error {
+	_, most := photos.Totals(p.cams)
 	for range frames {
 		s, err := vk.Make[uint32](p.dev, vk.Upload, int(most/4), "photo staging")
 		if err != nil {
@@ -143,12 +139,13 @@ func (p *photos) makeRing(frames int) error {
 	return nil
 }
 
-// ready finds the photo of a step for a frame whose last unit is done: the view, where its pixels are, and what is to be submitted to keep them, or nil.
-func (p *photos) ready(ctx context.Context, frame, step int) (view int, src vk.View, keep *vk.Copier, err error) {
+// ready finds the photo of a step for a frame whose last unit is done: the view, where its pixels are, and what is to
+// be submitted to keep them, or nil.
+func (p *devicePhotos) ready(ctx context.Context, frame, step int) (view int, src vk.View, keep *vk.Copier, err error) {
 	if p.complete() {
 		view = p.order.at(step)
 		p.done, p.choices = step+1, nil
-		p.expect(step, nil, never)
+		p.expect(step, nil, photos.Never)
 		p.freeRing(frame)
 		return view, p.cached(view), nil, nil
 	}
@@ -198,7 +195,7 @@ func (p *photos) ready(ctx context.Context, frame, step int) (view int, src vk.V
 }
 
 // undo takes back what ready decided for a step whose photo, of a view, was not submitted; keep is what ready returned.
-func (p *photos) undo(view, step int, keep *vk.Copier) {
+func (p *devicePhotos) undo(view, step int, keep *vk.Copier) {
 	if slot := p.slotOf[view]; keep != nil && slot >= 0 {
 		p.slots[slot].view, p.slotOf[view] = -1, -1
 		p.filled--
@@ -207,40 +204,43 @@ func (p *photos) undo(view, step int, keep *vk.Copier) {
 }
 
 // complete reports whether the device cache has every photo.
-func (p *photos) complete() bool { return p.all && p.filled == len(p.slots)-p.order.nBad }
+func (p *devicePhotos) complete() bool { return p.all && p.filled == len(p.slots)-p.order.nBad }
 
 // cached returns where the device cache has a view's photo.
-func (p *photos) cached(view int) vk.View {
+func (p *devicePhotos) cached(view int) vk.View {
 	s := &p.slots[p.slotOf[view]]
 	return s.words.View.Slice(0, s.bytes)
 }
 
 // stage copies a photo to the frame's part of the ring and returns its bytes.
-func (p *photos) stage(ctx context.Context, frame, view int) (n int64, err error) {
+func (p *devicePhotos) stage(ctx context.Context, frame, view int) (n int64, err error) {
 	m, err := p.src.Photo(ctx, view)
 	if err != nil {
 		return 0, err
 	}
-	if err = checkPhoto(&p.cams[view], m); err == nil {
-		n, p.flags[view] = stagePhoto(p.ring[frame].View.Host(), m, p.layout.packed)
+	if err = photos.Check(&p.cams[view], m); err == nil {
+		n, p.flags[view] = photos.Stage(p.ring[frame].View.Host(), m, p.layout.Packed)
 	}
-	if r, ok := p.src.(photoReleaser); ok {
+	if r, ok := p.src.(photos.Releaser); ok {
 		r.Release(view)
 	}
 	return n, err
 }
 
-// without notes that a view has no pixels because of err; the view after it in the order takes its place from now on. The error, if any, ends the run.
-func (p *photos) without(ctx context.Context, view int, err error) error {
+// without notes that a view has no pixels because of err; the view after it in the order takes its place from now on.
+// The error, if any, ends the run.
+func (p *devicePhotos) without(ctx context.Context, view int, err error) error {
 	if ctx.Err() != nil || !errors.Is(err, scene.ErrData) || p.strict {
 		return err
 	}
 	left := p.order.drop(view)
 	if left < minTrainPhotos {
-		return fmt.Errorf("pipeline: train: %d photos are left that can be decoded, %d are needed: %w", left, minTrainPhotos, err)
+		return fmt.Errorf("pipeline: train: %d photos are left that can be decoded, %d are needed: %w", left,
+			minTrainPhotos, err)
 	}
 	if p.warn != nil {
-		p.warn(fmt.Sprintf("photo %s cannot be decoded, its steps train on the photo after it: %v", p.cams[view].Name, err))
+		p.warn(fmt.Sprintf("photo %s cannot be decoded, its steps train on the photo after it: %v", p.cams[view].Name,
+			err))
 	}
 	return nil
 }
@@ -249,7 +249,7 @@ func (p *photos) without(ctx context.Context, view int, err error) error {
 const minTrainPhotos = 3
 
 // freeRing gives the frame's part of the ring back.
-func (p *photos) freeRing(frame int) {
+func (p *devicePhotos) freeRing(frame int) {
 	if !p.ring[frame].IsZero() {
 		_ = p.dev.Free(p.ring[frame].View)
 		p.ring[frame] = vk.Slice[uint32]{}
@@ -257,14 +257,15 @@ func (p *photos) freeRing(frame int) {
 }
 
 // look tells the source what is ahead of a step, unless it is told already.
-func (p *photos) look(step int) {
+func (p *devicePhotos) look(step int) {
 	if !p.complete() {
 		p.planTo(step)
 	}
 }
 
-// planTo decides what the device cache keeps, up to the end of the epoch after that of step, and tells the source which photos will be asked for.
-func (p *photos) planTo(step int) {
+// planTo decides what the device cache keeps, up to the end of the epoch after that of step, and tells the source which
+// photos will be asked for.
+func (p *devicePhotos) planTo(step int) {
 	n, end := p.order.epochSteps(), p.done+len(p.choices)
 	if step < p.done || step < end && step%n != 0 {
 		return
@@ -279,21 +280,21 @@ func (p *photos) planTo(step int) {
 		c := p.choose(end)
 		p.choices = append(p.choices, c)
 		if c != photoHit {
-			p.expected = append(p.expected, ask{end, p.order.at(end)})
+			p.expected = append(p.expected, photos.Ask{Step: end, View: p.order.at(end)})
 		}
 	}
 	p.expect(step, p.expected, end)
 }
 
 // expect tells the source what it will be asked for from a step on up to end.
-func (p *photos) expect(step int, list []ask, end int) {
+func (p *devicePhotos) expect(step int, list []photos.Ask, end int) {
 	switch e := p.src.(type) {
-	case *photoShare:
-		e.expect(step, list, end)
-	case photoPlanner:
+	case *photos.Share:
+		e.Expect(step, list, end)
+	case photos.Planner:
 		p.views = p.views[:0]
 		for _, a := range list {
-			p.views = append(p.views, a.view)
+			p.views = append(p.views, a.View)
 		}
 		if len(list) > 0 {
 			e.Expect(p.views)
@@ -302,17 +303,17 @@ func (p *photos) expect(step int, list []ask, end int) {
 }
 
 // forget takes back what the source was told.
-func (p *photos) forget() {
+func (p *devicePhotos) forget() {
 	switch e := p.src.(type) {
-	case *photoShare:
-		e.forget()
-	case photoPlanner:
+	case *photos.Share:
+		e.Forget()
+	case photos.Planner:
 		e.Forget()
 	}
 }
 
 // restart begins the plan at step, from what the device cache holds now.
-func (p *photos) restart(step int) {
+func (p *devicePhotos) restart(step int) {
 	p.done, p.choices, p.planned = step, p.choices[:0], p.planned[:0]
 	for _, s := range p.slots {
 		p.planned = append(p.planned, s.view)
@@ -320,8 +321,9 @@ func (p *photos) restart(step int) {
 	p.forget()
 }
 
-// choose decides about the photo of one step, as the device cache will be then: of the photos there and this one, that which is needed last is not kept.
-func (p *photos) choose(step int) int32 {
+// choose decides about the photo of one step, as the device cache will be then: of the photos there and this one, that
+// which is needed last is not kept.
+func (p *devicePhotos) choose(step int) int32 {
 	view := p.order.at(step)
 	if p.outsize[view] {
 		return photoPass
@@ -335,7 +337,7 @@ func (p *photos) choose(step int) int32 {
 	}
 	worst, latest := -1, p.order.nextUse(view, step)
 	for k, v := range p.planned {
-		next := never
+		next := photos.Never
 		if v == view {
 			return photoHit
 		} else if v >= 0 {
@@ -353,7 +355,7 @@ func (p *photos) choose(step int) int32 {
 }
 
 // dropCache gives the device cache's memory back. Nothing may be in flight.
-func (p *photos) dropCache() error {
+func (p *devicePhotos) dropCache() error {
 	err := p.freeSlots()
 	for v := range p.slotOf {
 		p.slotOf[v] = -1
@@ -368,7 +370,7 @@ func (p *photos) dropCache() error {
 	return errors.Join(err, p.makeRing(frames))
 }
 
-func (p *photos) close() error {
+func (p *devicePhotos) close() error {
 	if err := p.dev.WaitIdle(); err != nil {
 		return err
 	}
