@@ -335,20 +335,5 @@ func summaryOf(i vk.DeviceInfo) DeviceSummary {
 	return s
 }
 
-// runOnce builds, runs and frees a list without scratch.
-func runOnce(dev *vk.Device, r *vk.Recorder, name string) error {
-	pool := dev.NewScratchPool()
-	defer pool.Close()
-	p, err := r.Build(name, pool, vk.BuildOptions{NoTimings: true})
-	if err != nil {
-		return err
-	}
-	defer p.Close()
-	s := dev.NewSubmission()
-	s.Add(p)
-	t, err := dev.Submit(s)
-	if err != nil {
-		return err
-	}
-	return dev.Wait(t)
-}
+// runOnce is vk.Device.RunOnce.
+func runOnce(dev *vk.Device, r *vk.Recorder, name string) error { return dev.RunOnce(r, name) }

@@ -3,8 +3,6 @@ package pipeline
 import (
 	"fmt"
 	"runtime"
-	"slices"
-	"strings"
 
 	"vksplat/pipeline/failure"
 	"vksplat/scene"
@@ -73,19 +71,6 @@ func (w renderNeeds) atOnce(budget int64) int {
 	return int(max(1, min(room/w.picture, int64(runtime.GOMAXPROCS(0)+rendersInFlight), mostPictures)))
 }
 
-// anyOf makes a hint of what helps; "" is left out.
-func anyOf(ways ...string) string {
-	ways = slices.DeleteFunc(ways, func(way string) bool { return way == "" })
-	last := len(ways) - 1
-	switch last {
-	case 0:
-		return ways[0] + "."
-	case 1:
-		return ways[0] + ", or " + ways[1] + "."
-	}
-	return strings.Join(ways[:last], ", ") + ", or " + ways[last] + "."
-}
-
 // shortOfRender adds to an error of a device's budget that cannot hold n splats and their views the flag that sets it, and how much is enough; smaller is
 // RenderConfig's. Other errors stay as they are.
 func (d *Device) shortOfRender(n int, w renderNeeds, smaller string, err error) error {
@@ -98,7 +83,7 @@ func (d *Device) shortOfRender(n int, w renderNeeds, smaller string, err error) 
 		raise = "--max-ram to " + mib(smallestPool(need, w.host(), 0, false))
 	}
 	return failure.Short(fmt.Errorf("pipeline: create renderer: %w: %d splats and their pictures take about %s of the device, there are %s: %v", ErrTooSmall, n,
-		vk.BytesText(w.device), vk.BytesText(d.dev.Budget()), err), anyOf("Raise "+raise+" or more", smaller))
+		vk.BytesText(w.device), vk.BytesText(d.dev.Budget()), err), failure.AnyOf("Raise "+raise+" or more", smaller))
 }
 
 // ramForRender returns an error where RAM is too small for n splats and their pictures; smaller is RenderConfig's.
@@ -115,5 +100,5 @@ func (d *Device) ramForRender(n int, w renderNeeds, smaller string) error {
 		enough = smallestPool(w.device, least, 0, false)
 	}
 	return failure.Short(fmt.Errorf("pipeline: create renderer: %w: %d splats and a picture take %s with program and driver, there are %s", ErrLittleRAM, n,
-		vk.BytesText(least), vk.BytesText(d.host)), anyOf("Raise --max-ram to "+mib(enough)+" or more", smaller))
+		vk.BytesText(least), vk.BytesText(d.host)), failure.AnyOf("Raise --max-ram to "+mib(enough)+" or more", smaller))
 }

@@ -3,6 +3,8 @@ package failure
 
 import (
 	"errors"
+	"slices"
+	"strings"
 
 	"vksplat/vk"
 )
@@ -39,4 +41,17 @@ func Hint(err error) string {
 // IsShortage reports whether device memory ran short.
 func IsShortage(err error) bool {
 	return errors.Is(err, vk.ErrOutOfMemory) || errors.Is(err, ErrTooSmall)
+}
+
+// AnyOf makes a hint of what helps; "" is left out.
+func AnyOf(ways ...string) string {
+	ways = slices.DeleteFunc(ways, func(way string) bool { return way == "" })
+	last := len(ways) - 1
+	switch last {
+	case 0:
+		return ways[0] + "."
+	case 1:
+		return ways[0] + ", or " + ways[1] + "."
+	}
+	return strings.Join(ways[:last], ", ") + ", or " + ways[last] + "."
 }

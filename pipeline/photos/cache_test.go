@@ -264,7 +264,8 @@ func TestCacheEmpty(t *testing.T) {
 	held, flight, ahead := c.held, c.flight, c.queue.first[8]
 	c.mu.Unlock()
 	if now := b.now.Load(); held != 0 || flight != 0 || now != 0 || ahead == Never {
-		t.Errorf("after Empty %d bytes are held, %d taken by decoding, %d photos decoded; what is expected is kept: %v", held, flight, now, ahead != Never)
+		t.Errorf("after Empty %d bytes are held, %d taken by decoding, %d photos decoded; what is expected is kept: "+
+			"%v", held, flight, now, ahead != Never)
 	}
 	for v := 4; v <= 8; v++ {
 		b.check(t, c, v)

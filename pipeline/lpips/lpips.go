@@ -1,4 +1,4 @@
-package pipeline
+package lpips
 
 import (
 	"errors"
@@ -6,50 +6,52 @@ import (
 	"math"
 	"sync"
 
+	"vksplat/pipeline/failure"
 	"vksplat/scene"
 	"vksplat/vk"
 )
 
-// LPIPSOptions say how pictures are compared.
-type LPIPSOptions struct {
-	// Normalize takes colours of 0..1 to -1..1, which the networks expect. gsplat does so with AlexNet; with VGG it gives colours of 0..1 as they are, as INRIA's
-	// evaluation does.
+// Options say how pictures are compared.
+type Options struct {
+	// Normalize takes colours of 0..1 to -1..1, which the networks expect. gsplat does so with AlexNet; with VGG it
+	// gives colours of 0..1 as they are, as INRIA's evaluation does.
 	Normalize bool
-	// MaxBytes is the ceiling of the device memory that a comparison takes, weights included; 0: half of what the device's own budget leaves. Scores do not
-	// depend on it.
+	// MaxBytes is the ceiling of the device memory that a comparison takes, weights included; 0: half of what the
+	// device's own budget leaves. Scores do not depend on it.
 	MaxBytes int64
 	// Smaller is RenderConfig's.
 	Smaller string
 }
 
-// LPIPS compares pictures by the features that an image network finds in them (Zhang et al. 2018). Its methods may be called from several goroutines; pictures
-// are compared one after the other.
-type LPIPS struct {
+// Scorer compares pictures by the features that an image network finds in them (Zhang et al. 2018). Its methods may be
+// called from several goroutines; pictures are compared one after the other.
+type Scorer struct {
 	dev     *vk.Device
-	options LPIPSOptions
+	options Options
 	net     string
 	layers  []scene.LPIPSLayer
 	least   int // smallest side of a picture
 
 	mu       sync.Mutex
-	weights  []lpipsWeights // by layer
-	bytes    int64          // that they take
-	buffers  *lpipsBuffers  // that pictures are compared in; nil: none are taken yet
-	prepared *lpipsProgram  // for pictures of the last one's size; nil: none
+	weights  []weights // by layer
+	bytes    int64     // that they take
+	Buffers  *buffers  // that pictures are compared in; nil: none are taken yet
+	prepared *program  // for pictures of the last one's size; nil: none
 }
 
-// lpipsWeights are what a layer has on the device.
-type lpipsWeights struct {
+// weights are what a layer has on the device.
+type weights struct {
 	kernels, biases, channels vk.Slice[float32] // kernels [In][Side][Side][Out]
 }
 
-// NewLPIPS takes the weights of a network to the device.
-func NewLPIPS(d *Device, w *scene.LPIPSWeights, o LPIPSOptions) (*LPIPS, error) {
-	l := &LPIPS{dev: d.dev, options: o, net: w.Net, layers: scene.LPIPSLayers(w.Net)}
-	if len(l.layers) == 0 || len(w.Kernels) != len(l.layers) || len(w.Biases) != len(l.layers) || len(w.Channels) != len(l.layers) {
+// New takes the weights of a network to the device.
+func New(dev *vk.Device, w *scene.LPIPSWeights, o Options) (*Scorer, error) {
+	l := &Scorer{dev: dev, options: o, net: w.Net, layers: scene.LPIPSLayers(w.Net)}
+	if len(l.layers) == 0 || len(w.Kernels) != len(l.layers) || len(w.Biases) != len(l.layers) ||
+		len(w.Channels) != len(l.layers) {
 		return nil, fmt.Errorf("pipeline: create LPIPS: no weights of a network called %q", w.Net)
 	}
-	l.least = lpipsLeast(l.layers)
+	l.least = leastSide(l.layers)
 	for i := range l.layers {
 		if err := l.upload(w, i); err != nil {
 			return nil, errors.Join(fmt.Errorf("pipeline: create LPIPS: weights of layer %d: %w", i, err), l.Close())
@@ -58,9 +60,10 @@ func NewLPIPS(d *Device, w *scene.LPIPSWeights, o LPIPSOptions) (*LPIPS, error) 
 	return l, nil
 }
 
-// upload takes the weights of layer i to the device. Kernels turn, so that the weights of neighbouring channels of the output lie side by side.
-func (l *LPIPS) upload(w *scene.LPIPSWeights, i int) error {
-	l.weights = append(l.weights, lpipsWeights{})
+// upload takes the weights of layer i to the device. Kernels turn, so that the weights of neighbouring channels of the
+// output lie side by side.
+func (l *Scorer) upload(w *scene.LPIPSWeights, i int) error {
+	l.weights = append(l.weights, weights{})
 	to, n := &l.weights[i], len(w.Biases[i])
 	if len(w.Kernels[i])+n != l.layers[i].Numbers()-len(w.Channels[i]) {
 		return fmt.Errorf("%d numbers, not %d", len(w.Kernels[i])+n+len(w.Channels[i]), l.layers[i].Numbers())
@@ -70,11 +73,12 @@ func (l *LPIPS) upload(w *scene.LPIPSWeights, i int) error {
 		terms := len(turned) / n
 		turned[at%terms*n+at/terms] = v
 	}
-	return errors.Join(l.put(&to.kernels, turned, "kernels"), l.put(&to.biases, w.Biases[i], "biases"), l.put(&to.channels, w.Channels[i], "channel weights"))
+	return errors.Join(l.put(&to.kernels, turned, "kernels"), l.put(&to.biases, w.Biases[i], "biases"),
+		l.put(&to.channels, w.Channels[i], "channel weights"))
 }
 
 // put makes a buffer of numbers on the device; of none it makes nothing.
-func (l *LPIPS) put(to *vk.Slice[float32], numbers []float32, name string) (err error) {
+func (l *Scorer) put(to *vk.Slice[float32], numbers []float32, name string) (err error) {
 	if len(numbers) == 0 {
 		return nil
 	}
@@ -90,22 +94,25 @@ func (l *LPIPS) put(to *vk.Slice[float32], numbers []float32, name string) (err 
 	copy(vk.Host(staging), numbers)
 	r := vk.NewRecorder(l.dev)
 	r.Copy(to.View, staging.View)
-	return runOnce(l.dev, r, "load "+name)
+	return l.dev.RunOnce(r, "load "+name)
 }
 
-// Score returns the distance of two pictures [height][width][3], which are 0 apart where they are equal. Equal pictures give equal scores, bit for bit, on one
-// device and driver.
-func (l *LPIPS) Score(x, y []float32, width, height int) (float64, error) {
+// Score returns the distance of two pictures [height][width][3], which are 0 apart where they are equal. Equal pictures
+// give equal scores, bit for bit, on one device and driver.
+func (l *Scorer) Score(x, y []float32, width, height int) (float64, error) {
 	if width < l.least || height < l.least {
-		return 0, fmt.Errorf("pipeline: compare pictures by LPIPS: %dx%d pixels are too few for %s, which needs %d a side", width, height, l.net, l.least)
+		return 0, fmt.Errorf("pipeline: compare pictures by LPIPS: %dx%d pixels are too few for %s, which needs %d "+
+			"a side", width, height, l.net, l.least)
 	}
 	for _, p := range [][]float32{x, y} {
 		if len(p) != 3*width*height {
-			return 0, fmt.Errorf("pipeline: compare pictures by LPIPS: %d numbers are no %dx%d pixels", len(p), width, height)
+			return 0, fmt.Errorf("pipeline: compare pictures by LPIPS: %d numbers are no %dx%d pixels", len(p), width,
+				height)
 		}
 		for i, v := range p {
 			if !(math.Abs(float64(v)) <= math.MaxFloat32) {
-				return 0, fmt.Errorf("pipeline: compare pictures by LPIPS: %w: a pixel at (%d, %d) is %g", ErrDiverged, i/3%width, i/3/width, v)
+				return 0, fmt.Errorf("pipeline: compare pictures by LPIPS: %w: a pixel at (%d, %d) is %g",
+					failure.ErrDiverged, i/3%width, i/3/width, v)
 			}
 		}
 	}
@@ -119,13 +126,15 @@ func (l *LPIPS) Score(x, y []float32, width, height int) (float64, error) {
 	}
 	score := l.prepared.score()
 	if math.IsNaN(score) || math.IsInf(score, 0) {
-		return 0, errors.New("pipeline: compare pictures by LPIPS: the network's numbers overflow: are these its weights?")
+		return 0, errors.New("pipeline: compare pictures by LPIPS: the network's numbers overflow: are these its " +
+			"weights?")
 	}
 	return score, nil
 }
 
-// prepare makes the program for pictures of a size, in bands as large as the memory that was reserved or, where that does not hold them, as there is.
-func (l *LPIPS) prepare(width, height int) error {
+// prepare makes the program for pictures of a size, in bands as large as the memory that was reserved or, where that
+// does not hold them, as there is.
+func (l *Scorer) prepare(width, height int) error {
 	if l.weights == nil {
 		return errors.New("pipeline: compare pictures by LPIPS: it is closed")
 	}
@@ -136,7 +145,7 @@ func (l *LPIPS) prepare(width, height int) error {
 		return err
 	}
 	size := [2]int{width, height}
-	if b := l.buffers; b == nil || !b.counts.hold(lpipsBandsOf(l.layers, size, b.pixels).counts(l.layers)) {
+	if b := l.Buffers; b == nil || !b.counts.hold(bandsOf(l.layers, size, b.pixels).counts(l.layers)) {
 		if err := l.forget(); err != nil {
 			return err
 		}
@@ -144,13 +153,13 @@ func (l *LPIPS) prepare(width, height int) error {
 			return err
 		}
 	}
-	p, err := l.newProgram(lpipsBandsOf(l.layers, size, l.buffers.pixels))
+	p, err := l.newProgram(bandsOf(l.layers, size, l.Buffers.pixels))
 	l.prepared = p
 	return err
 }
 
 // budget is the ceiling of what pictures take, weights aside.
-func (l *LPIPS) budget() int64 {
+func (l *Scorer) budget() int64 {
 	if l.options.MaxBytes > 0 {
 		return l.options.MaxBytes - l.bytes
 	}
@@ -158,7 +167,7 @@ func (l *LPIPS) budget() int64 {
 }
 
 // endProgram ends the program, and leaves the memory.
-func (l *LPIPS) endProgram() error {
+func (l *Scorer) endProgram() error {
 	p := l.prepared
 	l.prepared = nil
 	if p == nil {
@@ -168,15 +177,15 @@ func (l *LPIPS) endProgram() error {
 }
 
 // forget ends the program and frees the memory.
-func (l *LPIPS) forget() error {
+func (l *Scorer) forget() error {
 	err := l.endProgram()
-	b := l.buffers
-	l.buffers = nil
+	b := l.Buffers
+	l.Buffers = nil
 	return errors.Join(err, b.close())
 }
 
 // Close frees the device memory.
-func (l *LPIPS) Close() error {
+func (l *Scorer) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	err := l.forget()

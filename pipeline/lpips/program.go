@@ -1,8 +1,7 @@
-package pipeline
+package lpips
 
 import (
 	"errors"
-	"os"
 
 	"vksplat/scene"
 	"vksplat/shaders"
@@ -10,11 +9,12 @@ import (
 	"vksplat/vk"
 )
 
-// lpipsProgram compares pictures of one size, band after band. Maps are no scratch buffers: rows outlive the band that made them.
-type lpipsProgram struct {
+// program compares pictures of one size, band after band. Maps are no scratch buffers: rows outlive the band that made
+// them.
+type program struct {
 	dev    *vk.Device
 	layers []scene.LPIPSLayer
-	bands  *lpipsBands
+	bands  *bands
 
 	rows    vk.Slice[layout.MapRows] // [maps] of the band
 	picture [2]vk.Slice[[3]float32]  // rows of the pictures, of the band
@@ -26,9 +26,10 @@ type lpipsProgram struct {
 }
 
 // newProgram records the passes, over as much of the buffers as bands need.
-func (l *LPIPS) newProgram(b *lpipsBands) (p *lpipsProgram, err error) {
-	from, n := l.buffers, b.counts(l.layers)
-	p = &lpipsProgram{dev: l.dev, layers: l.layers, bands: b, rows: from.rows, sums: from.sums.At(0, n.sums), result: from.result.At(0, n.sums), pool: l.dev.NewScratchPool()}
+func (l *Scorer) newProgram(b *bands) (p *program, err error) {
+	from, n := l.Buffers, b.counts(l.layers)
+	p = &program{dev: l.dev, layers: l.layers, bands: b, rows: from.rows, sums: from.sums.At(0, n.sums),
+		result: from.result.At(0, n.sums), pool: l.dev.NewScratchPool()}
 	for k := range p.maps {
 		p.picture[k] = from.picture[k].At(0, n.staged)
 		for i, values := range n.maps {
@@ -43,14 +44,16 @@ func (l *LPIPS) newProgram(b *lpipsBands) (p *lpipsProgram, err error) {
 	return p, nil
 }
 
-// record lists the passes of a band: input, layers, and what is compared. It returns after which the list may be split into several submissions.
-func (p *lpipsProgram) record(r *vk.Recorder, weights []lpipsWeights, normalize bool) (ends []int) {
+// record lists the passes of a band: input, layers, and what is compared. It returns after which the list may be split
+// into several submissions.
+func (p *program) record(r *vk.Recorder, weights []weights, normalize bool) (ends []int) {
 	input := &p.bands.maps[0]
-	gain, offset := lpipsScaling(normalize)
+	gain, offset := scaling(normalize)
 	for k := range p.maps {
 		r.Dispatch(&shaders.LpipsInput{
 			MapRows: p.rows, Picture: p.picture[k], Features: p.maps[k][0],
-			Push: shaders.LpipsInputPush{Gain: gain, Offset: offset, Width: uint32(input.width), Ring: uint32(input.ring)},
+			Push: shaders.LpipsInputPush{Gain: gain, Offset: offset, Width: uint32(input.width),
+				Ring: uint32(input.ring)},
 		}, vk.Items(p.bands.staged(), 256))
 	}
 	first := 0
@@ -65,9 +68,11 @@ func (p *lpipsProgram) record(r *vk.Recorder, weights []lpipsWeights, normalize 
 		if l.Compared {
 			m := &p.bands.maps[i+1]
 			r.Dispatch(&shaders.LpipsDistance{
-				MapRows: p.rows, FeaturesX: p.maps[0][i+1], FeaturesY: p.maps[1][i+1], ChannelWeights: weights[i].channels, RowSums: p.sums,
+				MapRows: p.rows, FeaturesX: p.maps[0][i+1], FeaturesY: p.maps[1][i+1],
+				ChannelWeights: weights[i].channels, RowSums: p.sums,
 				Push: shaders.LpipsDistancePush{
-					Layer: uint32(i + 1), Channels: uint32(m.channels), Width: uint32(m.width), Ring: uint32(m.ring), FirstSum: uint32(first),
+					Layer: uint32(i + 1), Channels: uint32(m.channels), Width: uint32(m.width), Ring: uint32(m.ring),
+					FirstSum: uint32(first),
 				},
 			}, vk.Groups(m.most))
 			first += m.height
@@ -79,34 +84,37 @@ func (p *lpipsProgram) record(r *vk.Recorder, weights []lpipsWeights, normalize 
 }
 
 // convolve records layer i for picture k.
-func (p *lpipsProgram) convolve(r *vk.Recorder, w lpipsWeights, i, k int) {
+func (p *program) convolve(r *vk.Recorder, w weights, i, k int) {
 	l, in, out := &p.layers[i], &p.bands.maps[i], &p.bands.maps[i+1]
 	const tilePixels, tileChannels = 128, 64 // TILE_PIX and TILE_OUT of the kernel
 	r.Dispatch(&shaders.LpipsConv{
 		MapRows: p.rows, Features: p.maps[k][i], Weights: w.kernels, Biases: w.biases, Convolved: p.maps[k][i+1],
 		Push: shaders.LpipsConvPush{
-			Layer: uint32(i + 1), Width: uint32(in.width), Height: uint32(in.height), Channels: uint32(in.channels), Ring: uint32(in.ring),
+			Layer: uint32(i + 1), Width: uint32(in.width), Height: uint32(in.height), Channels: uint32(in.channels),
+			Ring:     uint32(in.ring),
 			OutWidth: uint32(out.width), OutChannels: uint32(out.channels), OutRing: uint32(out.ring),
 		},
-		Spec: shaders.LpipsConvSpec{WorkgroupSize: convolveLanes(p.dev.Info()), Side: uint32(l.Side), Stride: uint32(l.Stride), Pad: uint32(l.Pad)},
+		Spec: shaders.LpipsConvSpec{WorkgroupSize: convolveLanes(p.dev.Info()), Side: uint32(l.Side),
+			Stride: uint32(l.Stride), Pad: uint32(l.Pad)},
 	}, vk.Groups3((out.most*out.width+tilePixels-1)/tilePixels, (out.channels+tileChannels-1)/tileChannels, 1))
 }
 
 // maxPool records layer i for picture k.
-func (p *lpipsProgram) maxPool(r *vk.Recorder, i, k int) {
+func (p *program) maxPool(r *vk.Recorder, i, k int) {
 	l, in, out := &p.layers[i], &p.bands.maps[i], &p.bands.maps[i+1]
 	r.Dispatch(&shaders.LpipsPool{
 		MapRows: p.rows, Features: p.maps[k][i], Pooled: p.maps[k][i+1],
 		Push: shaders.LpipsPoolPush{
-			Layer: uint32(i + 1), Channels: uint32(in.channels), Width: uint32(in.width), Ring: uint32(in.ring), OutWidth: uint32(out.width), OutRing: uint32(out.ring),
+			Layer: uint32(i + 1), Channels: uint32(in.channels), Width: uint32(in.width), Ring: uint32(in.ring),
+			OutWidth: uint32(out.width), OutRing: uint32(out.ring),
 		},
 		Spec: shaders.LpipsPoolSpec{Side: uint32(l.Side), Stride: uint32(l.Stride)},
 	}, vk.Items(out.most*out.channels*out.width, 256))
 }
 
-// lpipsScaling returns what colours are multiplied with and what is added then: the scaling layer of lpips 0.1, which subtracts a shift and divides by a scale,
-// after 2 c - 1 for colours of 0..1 that are to be normalised.
-func lpipsScaling(normalize bool) (gain, offset [3]float32) {
+// scaling returns what colours are multiplied with and what is added then: the scaling layer of lpips 0.1, which
+// subtracts a shift and divides by a scale, after 2 c - 1 for colours of 0..1 that are to be normalised.
+func scaling(normalize bool) (gain, offset [3]float32) {
 	shift, scale := [3]float64{-0.030, -0.088, -0.188}, [3]float64{0.458, 0.448, 0.450}
 	for c := range 3 {
 		factor, low := 1.0, 0.0
@@ -119,7 +127,7 @@ func lpipsScaling(normalize bool) (gain, offset [3]float32) {
 }
 
 // run goes through the bands of two pictures.
-func (p *lpipsProgram) run(x, y []float32) error {
+func (p *program) run(x, y []float32) error {
 	s := p.dev.NewSubmission()
 	s.Add(p.program)
 	width := p.bands.maps[0].width
@@ -141,7 +149,7 @@ func (p *lpipsProgram) run(x, y []float32) error {
 }
 
 // score sums what run has left: over the layers the means over the pixels.
-func (p *lpipsProgram) score() (score float64) {
+func (p *program) score() (score float64) {
 	sums := vk.Host(p.result)
 	for i, l := range p.layers {
 		if !l.Compared {
@@ -157,7 +165,7 @@ func (p *lpipsProgram) score() (score float64) {
 	return score
 }
 
-func (p *lpipsProgram) close() (err error) {
+func (p *program) close() (err error) {
 	if p.program != nil {
 		err = p.program.Close()
 	}
@@ -166,7 +174,7 @@ func (p *lpipsProgram) close() (err error) {
 
 // convolveLanes returns the workgroup size of lpips_conv, on which no byte depends.
 func convolveLanes(d vk.DeviceInfo) uint32 {
-	if d.Type == vk.CPU && os.Getenv(lanesVariable) != "gpu" {
+	if d.ShapedForCPU() {
 		return 32
 	}
 	return 256

@@ -1,33 +1,34 @@
-package pipeline
+package lpips
 
 import (
 	"vksplat/scene"
 	"vksplat/shaders/layout"
 )
 
-// lpipsMaps are the feature maps that a layer makes of one picture, in bands of rows: see shaders/shared/bands.glsl.
-type lpipsMaps struct {
+// featureMaps are the feature maps that a layer makes of one picture, in bands of rows: see shaders/shared/bands.glsl.
+type featureMaps struct {
 	channels, width, height int
 	ring                    int // rows in memory
 	most                    int // rows that a band makes at most
 }
 
 // values is how many numbers are in memory.
-func (m *lpipsMaps) values() int { return m.ring * m.channels * m.width }
+func (m *featureMaps) values() int { return m.ring * m.channels * m.width }
 
-// lpipsBands says which rows of which maps a band makes. A band takes some rows of the pictures, and each layer makes the rows whose windows are complete with
-// them: no row is made twice, and what the next band needs of this one's stays in memory.
-type lpipsBands struct {
-	maps []lpipsMaps        // the input, then layer by layer
+// bands says which rows of which maps a band makes. A band takes some rows of the pictures, and each layer makes the
+// rows whose windows are complete with them: no row is made twice, and what the next band needs of this one's stays in
+// memory.
+type bands struct {
+	maps []featureMaps      // the input, then layer by layer
 	rows [][]layout.MapRows // [bands][maps]
 }
 
-// newLPIPSBands plans bands of so many rows of pictures that are not smaller than lpipsLeast.
-func newLPIPSBands(layers []scene.LPIPSLayer, width, height, input int) *lpipsBands {
-	b := &lpipsBands{maps: []lpipsMaps{{channels: 3, width: width, height: height}}}
+// newBands plans bands of so many rows of pictures that are not smaller than lpipsLeast.
+func newBands(layers []scene.LPIPSLayer, width, height, input int) *bands {
+	b := &bands{maps: []featureMaps{{channels: 3, width: width, height: height}}}
 	for i, l := range layers {
 		in := b.maps[i]
-		b.maps = append(b.maps, lpipsMaps{channels: l.Out, width: l.Rows(in.width), height: l.Rows(in.height)})
+		b.maps = append(b.maps, featureMaps{channels: l.Out, width: l.Rows(in.width), height: l.Rows(in.height)})
 	}
 	made := make([]int, len(b.maps)) // rows that the bands so far make
 	for made[0] < height {
@@ -58,7 +59,7 @@ func completeRows(l scene.LPIPSLayer, have, height int) int {
 }
 
 // hold makes room for a band's rows in each map, and for those before them that the next layer needs.
-func (b *lpipsBands) hold(layers []scene.LPIPSLayer, rows []layout.MapRows) {
+func (b *bands) hold(layers []scene.LPIPSLayer, rows []layout.MapRows) {
 	for i := range b.maps {
 		m, first, end := &b.maps[i], int(rows[i].First), int(rows[i].First+rows[i].Count)
 		m.most = max(m.most, end-first)
@@ -71,10 +72,10 @@ func (b *lpipsBands) hold(layers []scene.LPIPSLayer, rows []layout.MapRows) {
 }
 
 // staged returns the pixels of a picture that a band takes at most.
-func (b *lpipsBands) staged() int { return b.maps[0].most * b.maps[0].width }
+func (b *bands) staged() int { return b.maps[0].most * b.maps[0].width }
 
-// lpipsLeast returns the smallest side of a picture that every layer makes something of.
-func lpipsLeast(layers []scene.LPIPSLayer) int {
+// leastSide returns the smallest side of a picture that every layer makes something of.
+func leastSide(layers []scene.LPIPSLayer) int {
 	for side := 1; ; side++ {
 		rows := side
 		for _, l := range layers {
@@ -86,23 +87,23 @@ func lpipsLeast(layers []scene.LPIPSLayer) int {
 	}
 }
 
-// lpipsRows is how many rows of pictures a band has at least where there is memory enough, and lpipsPixels how many pixels it has at most: more make
-// nothing faster.
+// leastRows is how many rows of pictures a band has at least where there is memory enough, and lpipsPixels how many
+// pixels it has at most: more make nothing faster.
 const (
-	lpipsRows   = 16
-	lpipsPixels = 1 << 18
+	leastRows  = 16
+	mostPixels = 1 << 18
 )
 
-// LPIPSBytes returns the device memory that comparing pictures of a size takes with a network, weights and all. With less it still works, but slower, with
-// more faster, up to some ten times this.
-func LPIPSBytes(net string, width, height int) int64 {
+// Bytes returns the device memory that comparing pictures of a size takes with a network, weights and all. With less it
+// still works, but slower, with more faster, up to some ten times this.
+func Bytes(net string, width, height int) int64 {
 	layers := scene.LPIPSLayers(net)
-	if least := lpipsLeast(layers); width < least || height < least {
+	if least := leastSide(layers); width < least || height < least {
 		return 0
 	}
 	var weights int64
 	for _, l := range layers {
 		weights += 4 * int64(l.Numbers())
 	}
-	return weights + newLPIPSBands(layers, width, height, lpipsRows).counts(layers).bytes()
+	return weights + newBands(layers, width, height, leastRows).counts(layers).bytes()
 }

@@ -1,4 +1,4 @@
-"""LPIPS by PyTorch, for TestLPIPSTorch: python3 lpips_torch.py DIR alex|vgg WIDTH HEIGHT true|false
+"""LPIPS by PyTorch, for TestTorch: python3 lpips_torch.py DIR alex|vgg WIDTH HEIGHT true|false
 
 DIR holds float32 numbers: x and y, pictures [HEIGHT][WIDTH][3] of 0..1, and kernels0, biases0, channels0 and so on, layer by layer, empty where a layer has
 none. The last argument says whether colours go to -1..1 first. Everything is computed in float64.
