@@ -245,7 +245,7 @@ func (t *Trainer) collect(slot int) (again bool, err error) {
 		}
 		failed = failed || !f.skipped && f.hostReport.Failed != 0
 	}
-	t.meter.wait(time.Since(start))
+	t.meter.Wait(time.Since(start))
 	if err := t.e.team.failure(); err != nil {
 		return false, err
 	}
@@ -315,10 +315,10 @@ func (t *Trainer) takeStep(m *member, f *frame) error {
 	t.progress.View = m.photos.order.at(f.unit.step)
 	t.progress.Visible, t.progress.Isects, t.progress.Level = int(r.NVisible), int(r.NIsects), t.cfg.level(f.unit.step)
 	if f.ran == f.timed && m == t.member {
-		t.passes.observe(f.ran)
+		t.passes.Observe(f.ran)
 	}
 	if m == t.member {
-		t.meter.observe(f.ran, t.progress)
+		t.meter.Observe(f.ran, t.progress.Visible, t.progress.Isects)
 	}
 	if t.progress.More = m != t.members[len(t.members)-1]; t.tell != nil && t.progress.Step > t.told {
 		if !t.progress.More {

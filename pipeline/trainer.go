@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"vksplat/pipeline/bench"
 	"vksplat/pipeline/photos"
 	"vksplat/scene"
 	"vksplat/vk"
@@ -50,8 +51,8 @@ type Trainer struct {
 	staged     []stagedPhoto   // likewise
 	evened     uint32          // number of the unit before which shares were made equal last, if they had to be
 	level      int             // that programs are made for, see atLevel
-	passes     passTimes
-	meter      *meter // of Measure's steps; nil outside it
+	passes     bench.PassTimes
+	meter      *bench.Meter // of Measure's steps; nil outside it
 	progress   Progress
 	ceiling    int            // splats that wanted to grow and found the ceiling, ever
 	tell       func(Progress) // of RunTo's caller, nil outside it

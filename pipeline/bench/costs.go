@@ -1,8 +1,7 @@
-package pipeline
+package bench
 
 import (
 	"math"
-
 	"vksplat/shaders/layout"
 )
 
@@ -30,8 +29,9 @@ type Counts struct {
 	TileBits  int `json:"tile_bits"`  // that isects are sorted by
 }
 
-// Cost is the least that a pass has to do: the bytes that go between device memory and the chip when every byte is moved once, and the instructions of
-// single lanes. A pass that takes more than both of them ask for waits for something else: latency, caches, other passes, uneven work.
+// Cost is the least that a pass has to do: the bytes that go between device memory and the chip when every byte is
+// moved once, and the instructions of single lanes. A pass that takes more than both of them ask for waits for
+// something else: latency, caches, other passes, uneven work.
 type Cost struct {
 	Bytes        float64
 	Instructions float64
@@ -42,7 +42,8 @@ func (c Cost) Seconds(r Rates) float64 {
 	return max(c.Bytes/r.CopyBytes, c.Instructions/r.Instructions)
 }
 
-// Cost returns what the pass with a name (Round.Passes) costs; known is false for passes that move next to nothing, and for those that nobody has counted.
+// Cost returns what the pass with a name (Round.Passes) costs; known is false for passes that move next to nothing, and
+// for those that nobody has counted.
 func (c *Counts) Cost(pass string) (cost Cost, known bool) {
 	f, known := passCosts[pass]
 	if !known {
@@ -61,10 +62,12 @@ const (
 	packetBytes    = projectedBytes + extentBytes + 4
 )
 
-// Instructions, counted in the kernels' inner loops: a fused multiplication and addition is one, exp, log, sqrt and 1/x are four each, because the units for
-// these are a quarter as many on most GPUs. Loads and loop overhead are left out. All are within a third or so.
+// Instructions, counted in the kernels' inner loops: a fused multiplication and addition is one, exp, log, sqrt and 1/x
+// are four each, because the units for these are a quarter as many on most GPUs. Loads and loop overhead are left out.
+// All are within a third or so.
 const (
-	lookInstructions     = 20  // covers() for a pair; pairs in patches that a splat misses are counted though rasterize passes over them
+	// covers() for a pair; pairs in patches that a splat misses are counted though rasterize passes over them
+	lookInstructions     = 20
 	blendInstructions    = 8   // transmittance, colour
 	blendBwdInstructions = 37  // pass_splat of rasterize_bwd and a share of its sums
 	adamInstructions     = 19  // of one parameter
@@ -77,22 +80,26 @@ type work struct {
 	n, visible, isects, pixels, tiles float64
 	seenIsects, seen, blended         float64
 	coefficients                      float64 // of a channel
-	geometry, sh, moments             float64 // bytes of a splat's parameters, of those of its colours, and of both moments of all
-	abs                               float64 // bytes of an absolute gradient
-	views                             float64 // of a step
-	depthPasses, tilePasses           float64 // of the sorts
-	digits                            float64 // bytes of a block's histogram, by element
-	bands, passes                     float64 // of a view; times that its isects are made and drawn: with several bands, once more for the backward pass
+	// bytes of a splat's parameters, of those of its colours, and of both moments of all
+	geometry, sh, moments   float64
+	abs                     float64 // bytes of an absolute gradient
+	views                   float64 // of a step
+	depthPasses, tilePasses float64 // of the sorts
+	digits                  float64 // bytes of a block's histogram, by element
+	// of a view; times that its isects are made and drawn: with several bands, once more for the backward pass
+	bands, passes float64
 }
 
 func (c *Counts) floats() *work {
 	k := float64((c.SHDegree + 1) * (c.SHDegree + 1))
 	w := &work{
-		n: float64(c.Splats), visible: float64(c.Visible), isects: float64(c.Isects), pixels: float64(c.Pixels), tiles: float64(c.Tiles),
+		n: float64(c.Splats), visible: float64(c.Visible), isects: float64(c.Isects), pixels: float64(c.Pixels),
+		tiles:      float64(c.Tiles),
 		seenIsects: float64(c.SeenIsects), seen: float64(c.SeenPairs), blended: float64(c.BlendedPairs),
 		coefficients: k, geometry: 4 * layout.RowSh, sh: 12 * k, moments: 8 * (layout.RowSh + 3*k),
-		depthPasses: math.Ceil(float64(c.DepthBits) / float64(c.SortBits)), tilePasses: math.Ceil(float64(c.TileBits) / float64(c.SortBits)),
-		digits: 4 * math.Ldexp(1, c.SortBits) / layout.SortBlock,
+		depthPasses: math.Ceil(float64(c.DepthBits) / float64(c.SortBits)),
+		tilePasses:  math.Ceil(float64(c.TileBits) / float64(c.SortBits)),
+		digits:      4 * math.Ldexp(1, c.SortBits) / layout.SortBlock,
 	}
 	if c.Mixed { // halves for colours, bfloat16 for moments
 		w.sh, w.moments = w.sh/2, w.moments/2
@@ -122,7 +129,8 @@ var passCosts = map[string]func(w *work) Cost{
 	"scan_tiles":         costCountTiles,
 	"scan_reduce":        func(w *work) Cost { return w.eachBand(Cost{4 * w.visible, w.visible}) },
 	"scan_apply":         func(w *work) Cost { return w.eachBand(Cost{8 * w.visible, 8 * w.visible}) },
-	// As count_tiles; of each isect tile, splat and slot. Instructions: a search among 256 splats, a walk over rows of tiles.
+	// As count_tiles; of each isect tile, splat and slot. Instructions: a search among 256 splats, a walk over rows of
+	// tiles.
 	"emit_isects": func(w *work) Cost {
 		c := w.eachBand(Cost{w.visible * (8 + projectedBytes + extentBytes), 0})
 		return Cost{c.Bytes + w.passes*12*w.isects, w.passes * 100 * w.isects}
@@ -132,7 +140,8 @@ var passCosts = map[string]func(w *work) Cost{
 		return Cost{keys * (4 + w.digits), 6 * keys}
 	},
 	"sort_scan (tiles)": func(w *work) Cost { return w.sortScan(w.passes * w.isects * w.tilePasses) },
-	// Keys and values in, keys and values out, a histogram a block; each bit of a digit is a ballot and a few masks, twice.
+	// Keys and values in, keys and values out, a histogram a block; each bit of a digit is a ballot and a few masks,
+	// twice.
 	"sort_scatter (tiles)": func(w *work) Cost {
 		keys := w.passes * w.tilePasses * w.isects
 		return Cost{keys * (16 + w.digits), 120 * keys}
@@ -159,7 +168,8 @@ var passCosts = map[string]func(w *work) Cost{
 	"reduce_slots":     costReduce,
 	"project_bwd_adam": costOptimise, "project_bwd_adam_mixed": costOptimise,
 	"finish": func(w *work) Cost { return Cost{12 * w.tiles, 3 * w.tiles} },
-	// Several devices. Of all views together a device sends and gets about as many splats as one view shows: of each its own share.
+	// Several devices. Of all views together a device sends and gets about as many splats as one view shows: of each
+	// its own share.
 	"mark_visible": func(w *work) Cost { return Cost{8 * w.n * w.views, 4 * w.n * w.views} },
 	"send_visible": func(w *work) Cost {
 		return Cost{12*w.n*w.views + 2*packetBytes*w.visible, 10*w.n*w.views + 10*packetBytes/4*w.visible}
@@ -167,7 +177,8 @@ var passCosts = map[string]func(w *work) Cost{
 	// Splats out and in, and those of the device's own, then gradients out and in; a device's own stay.
 	"copy_records": func(w *work) Cost {
 		others := 1 - 1/w.views
-		return Cost{2 * (packetBytes + others*packetBytes + 2*others*(projectedBytes+w.abs)) * w.visible, 2 * (1 + others) * packetBytes * w.visible}
+		return Cost{2 * (packetBytes + others*packetBytes + 2*others*(projectedBytes+w.abs)) * w.visible,
+			2 * (1 + others) * packetBytes * w.visible}
 	},
 	"send_grads": func(w *work) Cost {
 		return Cost{(3*projectedBytes - 24 + 2*w.abs) * w.visible, 4 * projectedBytes * w.visible}
@@ -180,7 +191,8 @@ func (w *work) eachBand(c Cost) Cost {
 	return Cost{c.Bytes * w.bands * w.passes, c.Instructions * w.bands * w.passes}
 }
 
-// costProject: the means of all splats, the other parameters of those in view; keys of all, projections and extents of those in view.
+// costProject: the means of all splats, the other parameters of those in view; keys of all, projections and extents of
+// those in view.
 func costProject(w *work) Cost {
 	return Cost{
 		Bytes:        w.n*(12+4) + w.visible*(w.geometry-12+w.sh+projectedBytes+extentBytes),
@@ -188,7 +200,8 @@ func costProject(w *work) Cost {
 	}
 }
 
-// costDepthHistogram: the first pass reads the keys of all splats, the others those of the visible; a histogram a block.
+// costDepthHistogram: the first pass reads the keys of all splats, the others those of the visible; a histogram a
+// block.
 func costDepthHistogram(w *work) Cost {
 	keys := w.n + w.visible*(w.depthPasses-1)
 	return Cost{keys * (4 + w.digits), 6 * keys}
@@ -217,8 +230,8 @@ func costCountTiles(w *work) Cost {
 // sortScan: the histograms of so many keys in all passes, read and written.
 func (w *work) sortScan(keys float64) Cost { return Cost{2 * w.digits * keys, 2 * w.digits * keys} }
 
-// costRasterize: slot and splat of every isect that is looked at, each splat's projection once; pixels with their last ids, and the state of a tile's pixels
-// before each bucket but its first.
+// costRasterize: slot and splat of every isect that is looked at, each splat's projection once; pixels with their last
+// ids, and the state of a tile's pixels before each bucket but its first.
 func costRasterize(w *work) Cost {
 	return Cost{
 		Bytes: w.passes*(8*w.seenIsects+projectedBytes*min(w.visible, w.seenIsects)+pixelBytes*w.pixels) +
@@ -232,16 +245,19 @@ func (w *work) states() float64 {
 	return max(0, w.seenIsects/layout.BucketSize-w.tiles) * layout.TilePixels * pixelBytes
 }
 
-// costRasterizeBwd: what rasterize reads and wrote, and the gradient of every pixel; the gradients of all isects, also of those that nobody looks at.
+// costRasterizeBwd: what rasterize reads and wrote, and the gradient of every pixel; the gradients of all isects, also
+// of those that nobody looks at.
 func costRasterizeBwd(w *work) Cost {
 	return Cost{
-		Bytes: 8*w.seenIsects + projectedBytes*min(w.visible, w.seenIsects) + w.pixels*(2*pixelBytes+4) + w.states() + w.seenIsects*touchedBytes +
+		Bytes: 8*w.seenIsects + projectedBytes*min(w.visible,
+			w.seenIsects) + w.pixels*(2*pixelBytes+4) + w.states() + w.seenIsects*touchedBytes +
 			w.isects*(4+projectedBytes+w.abs),
 		Instructions: lookInstructions*w.seen + blendBwdInstructions*w.blended,
 	}
 }
 
-// costReduce: the gradients of all isects, and of each visible splat what says which they are; its sum, which goes in and out again for each further band.
+// costReduce: the gradients of all isects, and of each visible splat what says which they are; its sum, which goes in
+// and out again for each further band.
 func costReduce(w *work) Cost {
 	sum := projectedBytes + w.abs
 	return Cost{
@@ -250,7 +266,8 @@ func costReduce(w *work) Cost {
 	}
 }
 
-// costOptimise: parameters and moments of all splats in and out, their keys; of the visible ones gradients in, and statistics in and out.
+// costOptimise: parameters and moments of all splats in and out, their keys; of the visible ones gradients in, and
+// statistics in and out.
 func costOptimise(w *work) Cost {
 	parameters := layout.RowSh + 3*w.coefficients
 	return Cost{
@@ -259,8 +276,17 @@ func costOptimise(w *work) Cost {
 	}
 }
 
-// costOptimiseViews: as costOptimise, with the number that each view gives a splat instead of its key, and gradients of as many splats as one view shows.
+// costOptimiseViews: as costOptimise, with the number that each view gives a splat instead of its key, and gradients of
+// as many splats as one view shows.
 func costOptimiseViews(w *work) Cost {
 	c := costOptimise(w)
 	return Cost{c.Bytes + 4*w.n*(w.views-1), c.Instructions}
+}
+
+// Rates are what a device does at most, as it was measured: no pass can be faster.
+type Rates struct {
+	// of device memory, read plus written, by a kernel that copies
+	CopyBytes float64 `json:"copy_bytes_per_second"`
+	// of single lanes: fused multiplications and additions in float32
+	Instructions float64 `json:"fma_instructions_per_second"`
 }
