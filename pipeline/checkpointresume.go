@@ -154,12 +154,12 @@ func (t *Trainer) goOn(h *CheckpointHeader) {
 		t.next = t.after(t.next)
 		t.next.number = number
 	}
-	t.progress.Step, t.told, t.startStep = h.Step, h.Step, h.Step
-	t.ceiling = h.CeilingHits
+	t.progress.Step, t.reported, t.startStep = h.Step, h.Step, h.Step
+	t.ceilingHits = h.CeilingHits
 	t.deviations = slices.Clone(h.Deviations)
 	t.run = RunRecord{Version: h.Version, Capture: h.Capture, Frame: h.Frame}
 	if before, same := t.DevicesBefore(h); !same {
-		t.Deviate(fmt.Sprintf("device changed: %s -> %s", before, deviceList(t.devices())))
+		t.Deviate(fmt.Sprintf("device changed: %s -> %s", before, deviceList(t.records())))
 	}
 	if what := t.dealtAnew(h); what != "" {
 		t.Deviate(what + " anew")
@@ -196,7 +196,7 @@ func (t *Trainer) dealtAnew(h *CheckpointHeader) string {
 
 // DevicesBefore words the devices that ran the steps before a checkpoint; same says that they give the same bytes as those that go on.
 func (t *Trainer) DevicesBefore(h *CheckpointHeader) (text string, same bool) {
-	before, now := h.devices(), t.devices()
+	before, now := h.devices(), t.records()
 	return deviceList(before), slices.EqualFunc(before, now, DeviceRecord.Same)
 }
 
@@ -225,5 +225,5 @@ func (t *Trainer) Ceiling() (splats int, fits bool) {
 	for _, m := range t.members {
 		fits = fits && m.maxSplats <= m.plan.Ceiling
 	}
-	return t.ceilingOfAll(), fits
+	return t.ceiling(), fits
 }

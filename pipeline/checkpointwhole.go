@@ -115,7 +115,7 @@ func (s wholeState) tensors(g []*staging, strays int) (list []scene.TensorData) 
 
 // readState fills the models from a checkpoint.
 func (t *Trainer) readState(c *Checkpoint) error {
-	if err := t.eachMember(func(m *member) error { return m.e.model.reserve(m.splats) }); err != nil {
+	if err := t.each(func(m *member) error { return m.e.model.reserve(m.splats) }); err != nil {
 		return err
 	}
 	live := t.liveState()
@@ -255,20 +255,20 @@ func (h *CheckpointHeader) checkTeam() error {
 	return nil
 }
 
-// devices returns what checkpoints say of the devices.
-func (t *Trainer) devices() (list []DeviceRecord) {
+// records returns what checkpoints say of the devices.
+func (t *Trainer) records() (list []DeviceRecord) {
 	for _, m := range t.members {
 		list = append(list, deviceRecord(m.e.dev))
 	}
 	return list
 }
 
-// record returns what checkpoints say of a team.
-func (t *Trainer) record() (list []ShareRecord) {
+// shareRecords returns what checkpoints say of a team.
+func (t *Trainer) shareRecords() (list []ShareRecord) {
 	if len(t.members) == 1 {
 		return nil
 	}
-	for i, d := range t.devices() {
+	for i, d := range t.records() {
 		list = append(list, ShareRecord{d, t.members[i].splats, t.members[i].maxSplats})
 	}
 	return list

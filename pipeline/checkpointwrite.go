@@ -73,11 +73,11 @@ func (t *Trainer) header() CheckpointHeader {
 	n := len(t.cams)
 	return CheckpointHeader{
 		Format: checkpointFormat, Version: t.run.Version, Step: stepsBefore(t.next), Seed: t.cfg.Seed, Splats: t.progress.Splats, StartSplats: t.start, SHDegree: t.cfg.SHDegree,
-		SplatCeiling: t.ceilingOfAll(), CeilingHits: t.ceiling, ScheduleIterations: t.cfg.schedule(),
+		SplatCeiling: t.ceiling(), CeilingHits: t.ceilingHits, ScheduleIterations: t.cfg.schedule(),
 		Next:      UnitRecord{Kind: unitNames[t.next.kind], Number: t.next.number, Step: t.next.step},
 		Order:     OrderRecord{Epoch: t.photos.order.turn(t.next.step) / n, Position: t.photos.order.turn(t.next.step) % n},
 		Generator: generatorName, Config: t.cfg, Capture: t.run.Capture, Frame: t.run.Frame, Device: deviceRecord(t.e.dev),
-		Activations: activations, Deviations: t.deviations, Team: t.record(),
+		Activations: activations, Deviations: t.deviations, Team: t.shareRecords(),
 	}
 }
 
@@ -93,8 +93,8 @@ func (h CheckpointHeader) metadata() (map[string]string, error) {
 // settle takes in everything in flight, so that the state is that between two units. After an error of want of memory it is so, too: the unit that found
 // none, and all after it, changed nothing.
 func (t *Trainer) settle() error {
-	if t.astray != nil {
-		return t.astray
+	if t.diverged != nil {
+		return t.diverged
 	}
 	if t.err != nil && !IsShortage(t.err) {
 		return t.err
@@ -186,7 +186,7 @@ func (t *Trainer) SaveCheckpoint(path string, background bool) (*CheckpointWrite
 		}
 	}
 	finish(live)
-	t.noteAstray(w.err)
+	t.noteDiverged(w.err)
 	w.Pause = time.Since(start)
 	return w, w.err
 }
@@ -195,7 +195,7 @@ func (t *Trainer) SaveCheckpoint(path string, background bool) (*CheckpointWrite
 func (t *Trainer) FinishWrites() {
 	if t.writing != nil {
 		<-t.writing.done
-		t.noteAstray(t.writing.err)
+		t.noteDiverged(t.writing.err)
 		t.writing = nil
 	}
 }

@@ -22,9 +22,9 @@ var (
 	ErrMissingFeature = vk.ErrMissingFeature
 	ErrDeviceLost     = vk.ErrDeviceLost
 	ErrOutOfMemory    = vk.ErrOutOfMemory
-	// ErrNoSplats says that training went astray: nothing is left of the model.
+	// ErrNoSplats says that training diverged: nothing is left of the model.
 	ErrNoSplats = errors.New("every splat was pruned, nothing is left to train")
-	// ErrDiverged says that training went astray: the loss or the model is no number any more.
+	// ErrDiverged says that the loss or the model is no longer finite.
 	ErrDiverged = failure.ErrDiverged
 	// ErrTooMany says that the model is larger than its ceiling before training begins.
 	ErrTooMany = errors.New("too many splats")

@@ -12,7 +12,7 @@ import (
 
 // devicePhotos brings the training photos to the device. Each step finds its photo in the device cache, or gets it
 // through a ring of staging memory that the host fills while the steps before it run. The device cache keeps the photos
-// that are needed soonest; what it will miss is known ahead and told to the source.
+// that are needed soonest; what it will miss is known ahead and announced to the source.
 type devicePhotos struct {
 	dev   *vk.Device
 	cams  []scene.Camera
@@ -54,7 +54,7 @@ const (
 )
 
 // newDevicePhotos makes the ring and the device cache that plan has.
-func newDevicePhotos(dev *vk.Device, at place, cams []scene.Camera, src photos.Source, cfg *Config, plan *Plan,
+func newDevicePhotos(dev *vk.Device, at world, cams []scene.Camera, src photos.Source, cfg *Config, plan *Plan,
 	o TrainerOptions) (*devicePhotos, error) {
 	n := len(cams)
 	p := &devicePhotos{dev: dev, cams: cams, src: src, order: newViewOrder(cfg.Seed, n, at), last: cfg.Iterations,
@@ -256,14 +256,14 @@ func (p *devicePhotos) freeRing(frame int) {
 	}
 }
 
-// look tells the source what is ahead of a step, unless it is told already.
+// look announces to the source what is ahead of a step, unless it knows.
 func (p *devicePhotos) look(step int) {
 	if !p.complete() {
 		p.planTo(step)
 	}
 }
 
-// planTo decides what the device cache keeps, up to the end of the epoch after that of step, and tells the source which
+// planTo decides what the device cache keeps, up to the end of the epoch after that of step, and announces to the source which
 // photos will be asked for.
 func (p *devicePhotos) planTo(step int) {
 	n, end := p.order.epochSteps(), p.done+len(p.choices)
@@ -286,7 +286,7 @@ func (p *devicePhotos) planTo(step int) {
 	p.expect(step, p.expected, end)
 }
 
-// expect tells the source what it will be asked for from a step on up to end.
+// expect announces what the source will be asked for from a step on up to end.
 func (p *devicePhotos) expect(step int, list []photos.Ask, end int) {
 	switch e := p.src.(type) {
 	case *photos.Share:
@@ -302,7 +302,7 @@ func (p *devicePhotos) expect(step int, list []photos.Ask, end int) {
 	}
 }
 
-// forget takes back what the source was told.
+// forget takes back what was announced.
 func (p *devicePhotos) forget() {
 	switch e := p.src.(type) {
 	case *photos.Share:

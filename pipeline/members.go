@@ -33,7 +33,7 @@ func (t *Trainer) addMembers(devices []*Device, photos photos.Source, s start) e
 		return err
 	}
 	for i, d := range devices {
-		at, plan := place{self: i, n: len(devices)}, plans[i]
+		at, plan := world{rank: i, n: len(devices)}, plans[i]
 		e, err := trainingShape(d.dev, at, t.cams, photos, &t.cfg, &t.o)
 		if err != nil {
 			return err
@@ -61,7 +61,7 @@ func (t *Trainer) beginMember(m *member, photos photos.Source) (err error) {
 			return err
 		}
 	}
-	m.photos, err = newDevicePhotos(m.e.dev, m.e.place, t.cams, photos, &t.cfg, m.plan, t.o)
+	m.photos, err = newDevicePhotos(m.e.dev, m.e.world, t.cams, photos, &t.cfg, m.plan, t.o)
 	return err
 }
 
@@ -86,8 +86,8 @@ func (t *Trainer) join() error {
 	return nil
 }
 
-// eachMember calls f for one member after the other, until an error.
-func (t *Trainer) eachMember(f func(m *member) error) error {
+// each calls f for one member after the other, until an error.
+func (t *Trainer) each(f func(m *member) error) error {
 	for _, m := range t.members {
 		if err := f(m); err != nil {
 			return err
@@ -96,8 +96,8 @@ func (t *Trainer) eachMember(f func(m *member) error) error {
 	return nil
 }
 
-// ceilingOfAll is the ceiling of the whole model.
-func (t *Trainer) ceilingOfAll() (n int) {
+// ceiling is the ceiling of the whole model.
+func (t *Trainer) ceiling() (n int) {
 	for _, m := range t.members {
 		n += m.maxSplats
 	}
@@ -125,7 +125,7 @@ func (t *Trainer) refines(step int) bool { return t.cfg.refines(step) || t.cfg.c
 
 // setParams fills what the kernels of member m read in u, whose views are those of the members.
 func (t *Trainer) setParams(m *member, f *frame, u unit, views []int) {
-	if m.e.place.alone() {
+	if m.e.world.alone() {
 		t.viewOfUnit(f.hostParams, m, u, views[0])
 		return
 	}
@@ -135,13 +135,13 @@ func (t *Trainer) setParams(m *member, f *frame, u unit, views []int) {
 		if slices.Contains(views[:w], view) {
 			p.LrExposure = notStepped
 		}
-		f.mates.set(w, &p)
+		f.peers.set(w, &p)
 	}
 }
 
 // viewOfUnit fills what the kernels of member m read of one view of u.
 func (t *Trainer) viewOfUnit(p *layout.StepParams, m *member, u unit, view int) {
-	at := m.e.place
+	at := m.e.world
 	degree := min(u.step/t.cfg.SHInterval, t.cfg.SHDegree)
 	viewParams(&p.View, &t.cams[view], t.cfg.Near, degree, t.cfg.Antialiased, t.cfg.backgroundOf(u.step))
 	t.cfg.levelParams(p, u.step)
@@ -155,13 +155,13 @@ func (t *Trainer) viewOfUnit(p *layout.StepParams, m *member, u unit, view int) 
 	case u.kind == unitRefine && t.cfg.cleans(u.step):
 		t.cfg.cleanParams(p)
 	case u.kind == unitRefine:
-		p.TargetSplats = uint32(t.due(m, t.cfg.targetSplats(t.start, t.ceilingOfAll(), u.step)))
+		p.TargetSplats = uint32(t.due(m, t.cfg.targetSplats(t.start, t.ceiling(), u.step)))
 	}
 	p.MaxSplats, p.SplatCapacity = uint32(m.maxSplats), uint32(m.e.model.capacity())
 }
 
-// salt makes the random numbers of a device's splats others than those of the others', which have the same numbers.
-func (p place) salt() uint32 { return uint32(p.self) * 0x9E3779B9 }
+// salt decorrelates the random streams of devices that reuse splat ids.
+func (p world) salt() uint32 { return uint32(p.rank) * 0x9E3779B9 }
 
 // advance submits the next unit, after taking in what its frames were busy with.
 func (t *Trainer) advance() error {
@@ -208,7 +208,7 @@ type stagedPhoto struct {
 // photosOf finds the photos of a unit, by member, and notes in t.views what the views are.
 func (t *Trainer) photosOf(slot int, u unit) ([]stagedPhoto, error) {
 	t.views, t.staged = t.views[:0], t.staged[:0]
-	if len(t.members) > 1 && u.kind == unitStep { // the source can be told once all know what they want
+	if len(t.members) > 1 && u.kind == unitStep { // the source hears of it once all know what they want
 		for _, m := range t.members {
 			m.photos.look(u.step)
 		}
@@ -280,7 +280,7 @@ func (t *Trainer) takeReports(slot int) (again bool, err error) {
 		}
 		m.splats = int(f.hostReport.NSplats)
 		t.progress.Splats += m.splats
-		t.ceiling += int(f.hostReport.MaxSplatsHit)
+		t.ceilingHits += int(f.hostReport.MaxSplatsHit)
 	}
 	f := t.e.frames[slot]
 	if t.progress.Splats == 0 {
@@ -320,11 +320,11 @@ func (t *Trainer) takeStep(m *member, f *frame) error {
 	if m == t.member {
 		t.meter.Observe(f.ran, t.progress.Visible, t.progress.Isects)
 	}
-	if t.progress.More = m != t.members[len(t.members)-1]; t.tell != nil && t.progress.Step > t.told {
+	if t.progress.More = m != t.members[len(t.members)-1]; t.report != nil && t.progress.Step > t.reported {
 		if !t.progress.More {
-			t.told = t.progress.Step
+			t.reported = t.progress.Step
 		}
-		t.tell(t.progress)
+		t.report(t.progress)
 	}
 	return nil
 }
@@ -396,7 +396,7 @@ func (t *Trainer) firstFailure(m *member, slot int) (*layout.Report, error) {
 		if r.Failed != 0 {
 			return &r, nil
 		}
-		t.ceiling += int(r.MaxSplatsHit)
+		t.ceilingHits += int(r.MaxSplatsHit)
 		if err := f.verifier.judge(f.unit); err != nil {
 			return nil, err
 		}
@@ -459,8 +459,8 @@ func (t *Trainer) repace(m *member) error {
 	return m.e.buildToFit()
 }
 
-// closeMembers frees what the members have.
-func (t *Trainer) closeMembers() (err error) {
+// closeAll frees what the members have.
+func (t *Trainer) closeAll() (err error) {
 	if t.member != nil && t.e.team != nil {
 		err = t.e.team.close()
 	}

@@ -304,7 +304,7 @@ func TestFailedStartsFreeAll(t *testing.T) {
 	for _, budget := range []int64{1 << 16, 3 << 20, 5 << 20, 7 << 20} {
 		d.dev.SetBudget(budget)
 		plan := start{first: init.N, splats: init.N, fill: func(t *Trainer) error { return t.e.model.upload(init) }}
-		e, err := trainingShape(d.dev, place{}, cams, photos, &cfg, &TrainerOptions{})
+		e, err := trainingShape(d.dev, world{}, cams, photos, &cfg, &TrainerOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}

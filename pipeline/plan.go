@@ -10,7 +10,7 @@ import (
 	"vksplat/vk"
 )
 
-// TrainerOptions say how a trainer uses memory and whom it tells. Nothing of it decides the bytes of a model, except that Ceiling stands for what memory
+// TrainerOptions say how a trainer uses memory and whom it reports to. Nothing of it decides the bytes of a model, except that Ceiling stands for what memory
 // would allow.
 type TrainerOptions struct {
 	Ceiling    int            // most splats, as a run before this one had it; 0: Config.MaxSplats or what memory allows
@@ -19,7 +19,7 @@ type TrainerOptions struct {
 	HeldBytes  int64          // host memory that the caller keeps: points, scene
 	LoadBytes  int64          // host memory that the caller takes at most before there is a trainer, of HeldBytes as well
 	Strict     bool           // a photo that cannot be decoded ends the run
-	Warn       func(string)   // told what the user should know; may be nil
+	Warn       func(string)   // gets what the user should know; may be nil
 	OnPressure func(step int) // called when the device has less memory than its budget, before anything is given up for that; may be nil
 	Decode     []scene.Camera // cameras whose photos are decoded lazily; nil: those trained on
 	Interludes *Interludes    // what others want done between steps; may be nil
@@ -115,7 +115,7 @@ func (d *Device) Plan(cams []scene.Camera, splats int, cfg Config, o TrainerOpti
 }
 
 // planShare is Plan for a device in its place, of its portion of the splats.
-func (d *Device) planShare(at place, cams []scene.Camera, part portion, cfg Config, o TrainerOptions) (*Plan, error) {
+func (d *Device) planShare(at world, cams []scene.Camera, part portion, cfg Config, o TrainerOptions) (*Plan, error) {
 	splats := part.splats
 	cfg.Splats, cfg.MaxSplats, o.Ceiling = part.ends, part.most, part.ceiling
 	shape, err := trainingShape(d.dev, at, cams, nil, &cfg, &o)

@@ -54,7 +54,7 @@ func (p *planner) hostNeeds(plan *Plan) (n hostNeeds) {
 	if !p.unified {
 		h.Staging = plan.Device.Staging
 	}
-	if n := int64(p.shape.place.size()); n > 1 { // the others' is about as much; packets of all between all
+	if n := int64(p.shape.world.size()); n > 1 { // the others' is about as much; packets of all between all
 		h.Staging = n*h.Staging + n*(n-1)*roomBytes(plan.Ceiling, p.cfg.AbsGrad) + p.shape.exposures.bytes()
 	}
 	h.Picture = p.comparing()

@@ -119,7 +119,7 @@ func TestPlanCountsAll(t *testing.T) {
 	for name, change := range map[string]func(*Config){"default": func(*Config) {}, "exact": shortExact, "mcmc": shortMCMC} {
 		cfg := base
 		change(&cfg)
-		e, err := trainingShape(d.dev, place{}, cams, nil, &cfg, &TrainerOptions{})
+		e, err := trainingShape(d.dev, world{}, cams, nil, &cfg, &TrainerOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}

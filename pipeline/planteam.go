@@ -66,7 +66,7 @@ func (whole portion) portions(n int, known deal, divide func(total int) []int) [
 func equally(n int) func(total int) []int {
 	return func(total int) (list []int) {
 		for i := range n {
-			list = append(list, place{i, n}.share(total))
+			list = append(list, world{i, n}.share(total))
 		}
 		return list
 	}
@@ -99,7 +99,7 @@ func planTeam(devices []*Device, cams []scene.Camera, splats int, known deal, cf
 	room := make([]int, n)
 	for i, d := range devices {
 		one := portion{1, min(1, cfg.Splats), cfg.MaxSplats, o.Ceiling}
-		if plan, err := d.planShare(place{i, n}, cams, one, cfg, o); err == nil {
+		if plan, err := d.planShare(world{i, n}, cams, one, cfg, o); err == nil {
 			room[i] = plan.Ceiling
 		}
 	}
@@ -126,7 +126,7 @@ func ceilingOf(plans []*Plan) (n int) {
 // planPortions plans devices by their portions; short says that one has too little memory for its own.
 func planPortions(devices []*Device, cams []scene.Camera, list []portion, cfg Config, o TrainerOptions) (plans []*Plan, short bool, err error) {
 	for i, d := range devices {
-		plan, err := d.planShare(place{i, len(devices)}, cams, list[i], cfg, o)
+		plan, err := d.planShare(world{i, len(devices)}, cams, list[i], cfg, o)
 		if err != nil {
 			return nil, errors.Is(err, ErrTooSmall), err
 		}

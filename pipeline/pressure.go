@@ -74,11 +74,11 @@ func (t *Trainer) relieve(m *member, r *layout.Report, step int, had int64, caus
 		m.maxSplats = before // what is saved goes on elsewhere as if nothing had happened
 		return t.spent(m, err)
 	}
-	if t.odd < 0 && m.maxSplats < before {
-		t.odd = step + 1
-		t.Deviate(fmt.Sprintf(ranShort+": the model stops growing at %d splats", t.ceilingOfAll()))
+	if t.memoryLimited < 0 && m.maxSplats < before {
+		t.memoryLimited = step + 1
+		t.Deviate(fmt.Sprintf(ranShort+": the model stops growing at %d splats", t.ceiling()))
 	}
-	t.say(byDriver, fmt.Sprintf("the model stops growing at %d splats, and bytes depend on this from step %d on", t.ceilingOfAll(), step+1))
+	t.say(byDriver, fmt.Sprintf("the model stops growing at %d splats, and bytes depend on this from step %d on", t.ceiling(), step+1))
 	return nil
 }
 

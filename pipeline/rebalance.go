@@ -54,7 +54,7 @@ func dues(total int, ceilings []int) []int {
 		}
 		given := 0
 		for k, i := range open {
-			n := min(place{k, len(open)}.share(left), ceilings[i]-due[i])
+			n := min(world{k, len(open)}.share(left), ceilings[i]-due[i])
 			due[i], given = due[i]+n, given+n
 		}
 		left -= given
@@ -67,7 +67,7 @@ func (t *Trainer) due(m *member, total int) int {
 	if len(t.members) == 1 {
 		return total
 	}
-	return dues(total, t.ceilings())[m.e.place.self]
+	return dues(total, t.ceilings())[m.e.world.rank]
 }
 
 // evenOut returns what has to move so that shares are as they are due, nothing where none is larger by more than the drift that is let pass.

@@ -31,19 +31,19 @@ func (e *engine) picturize(out []float32, c scene.Camera, degree int, near float
 // draw has a camera's picture drawn, and returns the report: it may not have fit.
 func (e *engine) draw(c scene.Camera, degree int, near float64, antialiased bool, background [3]float32, look Look) (*layout.Report, error) {
 	e.team.begin()
-	mates := e.mates()
-	for _, m := range mates {
+	peers := e.peers()
+	for _, m := range peers {
 		f := m.frames[0]
 		viewParams(&f.hostParams.View, &c, near, degree, antialiased, background)
 		f.hostParams.Look = uint32(look)
 		f.hostParams.Unit = 0 // never the number of a unit of training
-		f.mates.setPicture(f.hostParams)
+		f.peers.setPicture(f.hostParams)
 		if err := m.submit(f, unit{kind: unitRender}, false, vk.View{}, nil); err != nil {
 			return nil, e.team.broken(err)
 		}
 	}
 	var r layout.Report
-	for i, m := range mates {
+	for i, m := range peers {
 		f := m.frames[0]
 		if err := m.wait(f); err != nil {
 			return nil, e.team.broken(err)
@@ -60,13 +60,13 @@ func (e *engine) recoverPicture(r *layout.Report) error {
 	if e.team == nil {
 		return e.recover(r, e.model.capacity())
 	}
-	mates := e.mates()
-	reports := make([]*layout.Report, len(mates))
-	for i, m := range mates {
+	peers := e.peers()
+	reports := make([]*layout.Report, len(peers))
+	for i, m := range peers {
 		reports[i] = m.frames[0].hostReport
 	}
 	err := e.team.grow(reports)
-	for i, m := range mates {
+	for i, m := range peers {
 		if err == nil {
 			err = m.recover(reports[i], m.model.capacity())
 		}

@@ -37,14 +37,14 @@ func (v *view) recordTeamStep() {
 		v.packView(w)    // projected extents depth_keys -> packets, index_of
 	})
 	v.putVisible(piece{n: l.pieces})
-	v.projectView(l.self)    // while the first piece is written
+	v.projectView(l.rank)    // while the first piece is written
 	v.await(exchangeVisible) // the others can take it while this device's own packet is made
-	v.packView(l.self)
+	v.packView(l.rank)
 	v.exchange(exchangeVisible, l.pieces, v.joinPackets, v.takeVisible, v.putVisible) // packets -> projected extents depth_keys, counts and dispatch arguments of the view
 	v.forwardAndBack()
 	l.others(v.sendGrads) // v_projected projected -> packets
 	v.putGrads(piece{n: l.pieces})
-	v.sendGrads(l.self)                                                    // v_projected projected -> v_views
+	v.sendGrads(l.rank)                                                    // v_projected projected -> v_views
 	v.exchange(exchangeGrads, l.pieces, v.settle, v.takeGrads, v.putGrads) // packets -> v_views, counts of the share, or failed
 	v.stepOfViews()                                                        // v_views index_of chunks -> chunks
 	v.exposureAdam()                                                       // v_affine exposures -> exposures, unless the step failed anywhere
@@ -79,7 +79,7 @@ func (v *view) recordTeamRender() {
 	v.begin()
 	v.projectView(0)
 	v.packView(0)
-	if v.links.self != 0 {
+	if v.links.rank != 0 {
 		v.putVisibleTo(0, whole)
 		v.finish(false)
 		return
@@ -91,7 +91,7 @@ func (v *view) recordTeamRender() {
 // others calls f for each device but this one.
 func (l *links) others(f func(o int)) {
 	for k := 1; k < l.n; k++ {
-		f((l.self + k) % l.n)
+		f((l.rank + k) % l.n)
 	}
 }
 
@@ -106,7 +106,7 @@ func (v *view) packed(i int) *packet {
 // projectView projects the device's splats for view w.
 func (v *view) projectView(w int) {
 	v.projected, v.extents, v.depthKeys = vk.Slice[layout.Projected]{}, vk.Slice[[3]float32]{}, vk.Slice[uint32]{}
-	v.projectFor(v.f.mates.ofView[w])
+	v.projectFor(v.f.peers.ofView[w])
 }
 
 // packView makes a packet of those that view w sees.
@@ -123,7 +123,7 @@ func (v *view) packView(w int) {
 	v.r.Dispatch(&shaders.SendVisible{
 		Params: v.f.params, Counters: v.counters, DepthKeys: v.depthKeys, Projected: vk.Cast[float32](v.projected.View), Extents: vk.Cast[float32](v.extents.View),
 		IndexOf: marks, Headers: l.sent[exchangeVisible][w], OutProjected: p.projected, OutExtents: p.extents, OutKeys: p.keys, SentOf: v.shared.sentOf,
-		Push: shaders.SendVisiblePush{Capacity: uint32(l.records), HeaderId: uint32(l.self), View: uint32(w)},
+		Push: shaders.SendVisiblePush{Capacity: uint32(l.records), HeaderId: uint32(l.rank), View: uint32(w)},
 	}, vk.Items(max(n, 1), layout.SendBlock)) // the first workgroup writes the header
 }
 
@@ -163,7 +163,7 @@ func (v *view) joinPackets() {
 	v.projected = vk.ScratchOf[layout.Projected](v.r, "joined projected", n)
 	v.extents = vk.ScratchOf[[3]float32](v.r, "joined extents", n)
 	v.depthKeys = vk.ScratchOf[uint32](v.r, "joined depth_keys", n)
-	v.copyVisible(whole, v.shared.packs[l.self], v.joined(), v.shared.firstOf, l.self, true)
+	v.copyVisible(whole, v.shared.packs[l.rank], v.joined(), v.shared.firstOf, l.rank, true)
 }
 
 // copyVisible copies a piece of packet number i: to its place among the others, or to the start.
@@ -211,7 +211,7 @@ func (v *view) copyRecords(p piece, firstOf vk.Slice[uint32], i, words int, from
 func (v *view) sendGrads(o int) {
 	l, p := v.links, v.packed(o)
 	v.allocateViews()
-	if o == l.self {
+	if o == l.rank {
 		p.grads, p.absGrads = v.gradsOf(o)
 	} else {
 		p.grads = vk.ScratchOf[float32](v.r, "packed grads", projectedWords*l.records)
@@ -223,7 +223,7 @@ func (v *view) sendGrads(o int) {
 		Params: v.f.params, Counters: v.counters, FirstOf: v.shared.firstOf, Projected: vk.Cast[float32](v.projected.View),
 		VProjected: vk.Cast[float32](v.vProjected.View), VAbsMean2d: vk.Cast[float32](v.vAbsMean2D.View),
 		Headers: l.sent[exchangeGrads][o], OutGrads: p.grads, OutAbs: p.absGrads,
-		Push: shaders.SendGradsPush{Index: uint32(o), HeaderId: uint32(l.self)},
+		Push: shaders.SendGradsPush{Index: uint32(o), HeaderId: uint32(l.rank)},
 		Spec: shaders.SendGradsSpec{Absgrad: v.strategy.absgrad},
 	}, vk.Items(l.records*projectedWords, layout.CopyBlock))
 }
@@ -289,7 +289,7 @@ func (v *view) stepOfViews() {
 	l := v.links
 	for _, c := range v.model.chunks {
 		pass := shaders.ProjectBwdAdamViews{
-			Params: v.f.mates.ofViews, Counters: v.counters, IndexOf: v.shared.indexOf, Chunk: c.Slice,
+			Params: v.f.peers.ofViews, Counters: v.counters, IndexOf: v.shared.indexOf, Chunk: c.Slice,
 			VViews: vk.Cast[layout.ProjectedGrad](v.shared.vViews.View), VAbsViews: vk.Cast[[2]float32](v.shared.vAbsView.View),
 			Push: shaders.ProjectBwdAdamViewsPush{
 				FirstId: uint32(c.first), ChunkSplats: uint32(c.splats), NParams: uint32(v.model.nParams),

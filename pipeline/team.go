@@ -68,7 +68,7 @@ const (
 	absWords       = 2
 )
 
-// packet is what one device tells another of the splats that a view sees.
+// packet is what one device sends another of the splats that a view sees.
 type packet struct {
 	projected vk.Slice[float32] // [records][9]
 	extents   vk.Slice[float32] // [records][3]
@@ -79,13 +79,13 @@ type packet struct {
 
 // links are how a device reaches its team, for the recording of its programs.
 type links struct {
-	self, n int
+	rank, n int
 	records int
 	pieces  int
 	out     []packet                                    // by device whose view it is; none for its own
 	in      []packet                                    // by device whose splats they are
 	headers [nExchanges]vk.Slice[layout.PacketHeader]   // [n] of what it gets
-	sent    [nExchanges][]vk.Slice[layout.PacketHeader] // by receiver, [n]: its own is element self
+	sent    [nExchanges][]vk.Slice[layout.PacketHeader] // by receiver, [n]: its own is element rank
 	gates   [nExchanges]*vk.Gate                        // nil in plans
 }
 
@@ -123,9 +123,9 @@ func packetIn(room vk.View, records int, absgrad bool) (p packet) {
 	return p
 }
 
-// phantomLinks are links of device self of n for plans.
-func phantomLinks(dev *vk.Device, self, n, records int, absgrad bool) *links {
-	l := &links{self: self, n: n, records: records, pieces: piecesOf(records, mostInPiece)}
+// phantomLinks are links of device rank of n for plans.
+func phantomLinks(dev *vk.Device, rank, n, records int, absgrad bool) *links {
+	l := &links{rank: rank, n: n, records: records, pieces: piecesOf(records, mostInPiece)}
 	header := func() vk.Slice[layout.PacketHeader] {
 		return vk.Cast[layout.PacketHeader](dev.Phantom(int64(n)*packetHeaderBytes, "planned"))
 	}
@@ -161,7 +161,7 @@ func newTeam(engines []*engine, records int) (t *team, err error) {
 		return t, err
 	}
 	for self, e := range engines {
-		e.team, e.links = t, &links{self: self, n: n}
+		e.team, e.links = t, &links{rank: self, n: n}
 		for k := range nExchanges {
 			if e.links.gates[k], err = e.dev.NewGate(); err != nil {
 				return t, err
@@ -172,7 +172,7 @@ func newTeam(engines []*engine, records int) (t *team, err error) {
 		return t, err
 	}
 	for _, e := range engines {
-		e.letters = make(chan letter, inFlight)
+		e.messages = make(chan message, inFlight)
 		t.relays.Add(1)
 		go t.relay(e)
 	}
@@ -229,7 +229,7 @@ func (t *team) makeRooms(records int) error {
 	return nil
 }
 
-// link tells engine i where its packets are.
+// link gives engine i the places of its packets.
 func (t *team) link(e *engine, i int) {
 	l := e.links
 	l.records, l.pieces, l.out, l.in = t.records, t.pieces, nil, nil
@@ -264,9 +264,9 @@ func (t *team) freeRooms() (err error) {
 // close frees what the team has, once nothing uses it: of a team that failed, devices may still be at units that the gates let through, and write packets.
 func (t *team) close() (err error) {
 	for _, e := range t.engines {
-		if e.letters != nil {
-			close(e.letters)
-			e.letters = nil
+		if e.messages != nil {
+			close(e.messages)
+			e.messages = nil
 		}
 	}
 	t.relays.Wait()
@@ -282,7 +282,7 @@ func (t *team) close() (err error) {
 		e.team, e.links = nil, nil
 	}
 	for _, e := range t.engines {
-		_ = e.dev.WaitIdle() // its error is that of a lost device, which engine.close tells
+		_ = e.dev.WaitIdle() // its error is that of a lost device, which engine.close reports
 	}
 	err = errors.Join(err, t.freeRooms())
 	if t.headers != nil {
@@ -291,8 +291,8 @@ func (t *team) close() (err error) {
 	return err
 }
 
-// letter tells an engine's relay what its device was given.
-type letter struct {
+// message says to an engine's relay what its device was given.
+type message struct {
 	frame   *frame
 	written [nExchanges][mostPieces]vk.Ticket // when pieces of its packets are, 0 where there are none
 	round   uint64
@@ -307,7 +307,7 @@ func step(round uint64, piece int) uint64 { return round*mostPieces + uint64(pie
 // beside the training does, for its copies.
 func (t *team) relay(e *engine) {
 	defer t.relays.Done()
-	for l := range e.letters {
+	for l := range e.messages {
 		for exchange, pieces := range l.written {
 			for piece, written := range pieces {
 				if written == 0 {
@@ -331,7 +331,7 @@ func (t *team) pass(e *engine, exchange int, written vk.Ticket, step uint64) err
 	if err := e.dev.WaitAwake(written, t.awake); err != nil {
 		return err
 	}
-	if err := t.carry(e.links.self, exchange); err != nil {
+	if err := t.carry(e.links.rank, exchange); err != nil {
 		return err
 	}
 	if !t.meet(e, exchange) {
@@ -455,7 +455,7 @@ func (t *team) post(e *engine, f *frame, k unitKind) {
 	if t == nil {
 		return
 	}
-	l := letter{frame: f, round: t.round, end: f.ticket}
+	l := message{frame: f, round: t.round, end: f.ticket}
 	switch k {
 	case unitStep:
 		for piece := range t.pieces {
@@ -465,7 +465,7 @@ func (t *team) post(e *engine, f *frame, k unitKind) {
 	case unitRender:
 		l.written[exchangeVisible][0] = f.ran.PhaseTicket(0)
 	}
-	e.letters <- l
+	e.messages <- l
 }
 
 // phaseVisible is the phase of a step's program in which a piece of packets is written. The first is alone in its phase, the others come after the Await for the
@@ -493,7 +493,7 @@ func (t *team) until(e *engine, k unitKind) []uint64 {
 			}
 		}
 		return list
-	case k == unitRender && e.links.self == 0:
+	case k == unitRender && e.links.rank == 0:
 		return append(e.awaited[:0], step(t.round, 0))
 	}
 	return nil

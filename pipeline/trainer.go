@@ -44,24 +44,24 @@ type Trainer struct {
 	o          TrainerOptions
 	start      int // splats that training starts with: what the schedule of their number begins at
 
-	ctx        context.Context // of the run at the moment
-	next       unit            // to submit
-	queued     int             // units ever submitted, for the choice of the frame
-	views      []int           // of the unit that is submitted, by member
-	staged     []stagedPhoto   // likewise
-	evened     uint32          // number of the unit before which shares were made equal last, if they had to be
-	level      int             // that programs are made for, see atLevel
-	passes     bench.PassTimes
-	meter      *bench.Meter // of Measure's steps; nil outside it
-	progress   Progress
-	ceiling    int            // splats that wanted to grow and found the ceiling, ever
-	tell       func(Progress) // of RunTo's caller, nil outside it
-	told       int            // step that tell was last called for
-	lastGrowth int            // step at which device memory was last taken
-	odd        int            // step from which on memory decided the bytes; -1: none
-	elapsed    time.Duration
-	err        error // sticks
-	astray     error // a checkpoint found that the model diverged; sticks
+	ctx           context.Context // of the run at the moment
+	next          unit            // to submit
+	queued        int             // units ever submitted, for the choice of the frame
+	views         []int           // of the unit that is submitted, by member
+	staged        []stagedPhoto   // likewise
+	evened        uint32          // number of the unit before which shares were made equal last, if they had to be
+	level         int             // that programs are made for, see atLevel
+	passes        bench.PassTimes
+	meter         *bench.Meter // of Measure's steps; nil outside it
+	progress      Progress
+	ceilingHits   int            // splats that wanted to grow and found the ceiling, ever
+	report        func(Progress) // of RunTo's caller, nil outside it
+	reported      int            // step that report was last called for
+	lastGrowth    int            // step at which device memory was last taken
+	memoryLimited int            // step from which on memory decided the bytes; -1: none
+	elapsed       time.Duration
+	err           error // sticks
+	diverged      error // a checkpoint found that the model diverged; sticks
 
 	maps       *vk.Shared       // colour maps of the photos that a team learns; nil otherwise
 	extra      []extraState     // state beside the splats, for checkpoints
@@ -85,11 +85,11 @@ func NewTrainer(d *Device, cams []scene.Camera, photos photos.Source, init *scen
 	}
 	init = cfg.thinned(init)
 	fill := func(t *Trainer) error {
-		return t.eachMember(func(m *member) error {
-			if m.e.place.alone() {
+		return t.each(func(m *member) error {
+			if m.e.world.alone() {
 				return m.e.model.upload(init)
 			}
-			return m.e.model.upload(init.Take(dealt(t.shares(), m.e.place.self)))
+			return m.e.model.upload(init.Take(dealt(t.shares(), m.e.world.rank)))
 		})
 	}
 	return newTrainer(d, cams, photos, sceneScale, cfg, o, start{first: init.N, splats: init.N, fill: fill})
@@ -112,7 +112,7 @@ func newTrainer(d *Device, cams []scene.Camera, source photos.Source, sceneScale
 	if n := len(o.Depths); n > 0 && n != len(cams) {
 		return nil, fmt.Errorf("pipeline: start training: %d depths for %d cameras", n, len(cams))
 	}
-	t := &Trainer{start: s.first, cfg: cfg, sceneScale: sceneScale, cams: cams, o: o, odd: -1, level: cfg.level(s.step), ctx: context.Background()}
+	t := &Trainer{start: s.first, cfg: cfg, sceneScale: sceneScale, cams: cams, o: o, memoryLimited: -1, level: cfg.level(s.step), ctx: context.Background()}
 	if err := t.addMembers(append([]*Device{d}, o.Others...), source, s); err != nil {
 		return nil, err
 	}
@@ -131,10 +131,10 @@ func (t *Trainer) begin(source photos.Source, s start) (err error) {
 	if err := t.addExposures(); err != nil {
 		return err
 	}
-	if err := t.eachMember(func(m *member) error { return t.beginMember(m, sources[m.e.place.self]) }); err != nil {
+	if err := t.each(func(m *member) error { return t.beginMember(m, sources[m.e.world.rank]) }); err != nil {
 		return err
 	}
-	if err := cfg.checkCeiling(t.start, t.ceilingOfAll()); err != nil {
+	if err := cfg.checkCeiling(t.start, t.ceiling()); err != nil {
 		return err
 	}
 	if err := s.fill(t); err != nil {
@@ -143,22 +143,22 @@ func (t *Trainer) begin(source photos.Source, s start) (err error) {
 	if err := t.join(); err != nil {
 		return err
 	}
-	if err := t.eachMember(func(m *member) error { return m.e.ready(m.splats, cfg.startCapacities, cfg.bands) }); err != nil {
+	if err := t.each(func(m *member) error { return m.e.ready(m.splats, cfg.startCapacities, cfg.bands) }); err != nil {
 		return err
 	}
-	return t.eachMember(func(m *member) error {
+	return t.each(func(m *member) error {
 		m.e.yield = t.FinishWrites
 		return m.e.buildToFit()
 	})
 }
 
 // trainingShape makes the engine of training without its buffers.
-func trainingShape(dev *vk.Device, at place, cams []scene.Camera, photos photos.Source, cfg *Config, o *TrainerOptions) (*engine, error) {
+func trainingShape(dev *vk.Device, at world, cams []scene.Camera, photos photos.Source, cfg *Config, o *TrainerOptions) (*engine, error) {
 	e, err := newShape(dev, cfg.SHDegree, cams, trainKinds(cfg, o), false)
 	if err != nil {
 		return nil, err
 	}
-	e.place = at
+	e.world = at
 	e.model.chunkRows = rowsOf(cfg.SHDegree, cfg.Precision)
 	pictures, err := sizeOf(o.Pictures)
 	if err != nil {
@@ -200,14 +200,14 @@ func (t *Trainer) RunTo(ctx context.Context, step int, progress func(Progress)) 
 		return t.err
 	}
 	start := time.Now()
-	t.ctx, t.tell = ctx, progress
+	t.ctx, t.report = ctx, progress
 	defer func() {
-		t.ctx, t.tell, t.elapsed = context.Background(), nil, t.elapsed+time.Since(start)
+		t.ctx, t.report, t.elapsed = context.Background(), nil, t.elapsed+time.Since(start)
 		t.o.Interludes.moves(true)
 	}()
 	for again := true; again; {
 		for t.next.step < min(step, t.cfg.Iterations) && ctx.Err() == nil {
-			err := t.checkAstray()
+			err := t.checkDiverged()
 			if err == nil {
 				err = t.interlude()
 			}
@@ -240,7 +240,7 @@ func (t *Trainer) NSplats() int { return t.progress.Splats }
 func (t *Trainer) Seconds() float64 { return t.elapsed.Seconds() }
 
 // CeilingHits returns how many times a splat wanted to grow and found the model at its ceiling.
-func (t *Trainer) CeilingHits() int { return t.ceiling }
+func (t *Trainer) CeilingHits() int { return t.ceilingHits }
 
 // PlannedBytes returns the memory that training takes of the devices' budgets before it grows.
 func (t *Trainer) PlannedBytes() int64 {
@@ -259,7 +259,7 @@ func (t *Trainer) PlannedBytes() int64 {
 func (t *Trainer) Plan() Plan { return *t.plan }
 
 // NotReproducibleFrom returns the step from which on bytes depend on what memory the device had, because the model's ceiling had to come down; -1: none.
-func (t *Trainer) NotReproducibleFrom() int { return t.odd }
+func (t *Trainer) NotReproducibleFrom() int { return t.memoryLimited }
 
 // MemoryStats says what a run took of a device.
 type MemoryStats struct {
@@ -297,5 +297,5 @@ func (t *Trainer) Close() error {
 		t.o.Interludes.end()
 	}
 	t.FinishWrites()
-	return t.closeMembers()
+	return t.closeAll()
 }

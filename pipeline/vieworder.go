@@ -10,7 +10,7 @@ import (
 type viewOrder struct {
 	seed   uint64
 	n      int
-	place  place // in a team a step has a view for each device: those of an epoch are dealt out one after the other
+	world  world // in a team a step has a view for each device: those of an epoch are dealt out one after the other
 	fixed  []int // tests: the views of the steps; views past its end repeat the last
 	bad    []bool
 	nBad   int
@@ -25,15 +25,15 @@ type epochOrder struct {
 	position []int // of each view in order
 }
 
-func newViewOrder(seed uint64, n int, at place) viewOrder {
-	return viewOrder{seed: seed, n: n, place: at, bad: make([]bool, n)}
+func newViewOrder(seed uint64, n int, at world) viewOrder {
+	return viewOrder{seed: seed, n: n, world: at, bad: make([]bool, n)}
 }
 
 // turn is the number of a step's view among all that were ever dealt out.
-func (o *viewOrder) turn(step int) int { return step*o.place.size() + o.place.self }
+func (o *viewOrder) turn(step int) int { return step*o.world.size() + o.world.rank }
 
 // epochSteps is how many steps an epoch has, about.
-func (o *viewOrder) epochSteps() int { return max(1, o.n/o.place.size()) }
+func (o *viewOrder) epochSteps() int { return max(1, o.n/o.world.size()) }
 
 // of returns the order of an epoch.
 func (o *viewOrder) of(epoch int) *epochOrder {
@@ -79,9 +79,9 @@ func (o *viewOrder) nextUse(view, step int) int {
 		}
 		return photos.Never
 	}
-	now, n := o.turn(step), o.place.size()
+	now, n := o.turn(step), o.world.size()
 	for epoch := now / o.n; epoch <= now/o.n+2; epoch++ {
-		if turn := epoch*o.n + o.of(epoch).position[view]; turn > now && turn%n == o.place.self {
+		if turn := epoch*o.n + o.of(epoch).position[view]; turn > now && turn%n == o.world.rank {
 			return turn / n
 		}
 	}

@@ -14,7 +14,7 @@ import (
 // TestViewOrder compares the order with scene.ViewOrder, next uses with a search, and the views that take the place of one without pixels.
 func TestViewOrder(t *testing.T) {
 	const n, seed = 7, 5
-	o := newViewOrder(seed, n, place{})
+	o := newViewOrder(seed, n, world{})
 	var plain []int
 	for e := range 6 {
 		plain = append(plain, scene.ViewOrder(seed, e, n)...)
@@ -53,7 +53,7 @@ func TestViewOrderOfTeams(t *testing.T) {
 	}
 	orders := make([]viewOrder, devices)
 	for d := range orders {
-		orders[d] = newViewOrder(seed, n, place{d, devices})
+		orders[d] = newViewOrder(seed, n, world{d, devices})
 	}
 	for s := range steps {
 		for d := range orders {
@@ -81,7 +81,7 @@ func TestViewOrderOfTeams(t *testing.T) {
 // TestWithoutPhotos takes photos away until too few are left.
 func TestWithoutPhotos(t *testing.T) {
 	var said []string
-	p := &devicePhotos{cams: planCameras(4, 8, 8), order: newViewOrder(1, 4, place{}), warn: func(text string) { said = append(said, text) }}
+	p := &devicePhotos{cams: planCameras(4, 8, 8), order: newViewOrder(1, 4, world{}), warn: func(text string) { said = append(said, text) }}
 	bad := fmt.Errorf("no pixels: %w", scene.ErrData)
 	ctx := context.Background()
 	if err := p.without(ctx, 2, bad); err != nil || len(said) != 1 {

@@ -27,7 +27,7 @@ type Options struct {
 	// folder of the disk cache; "": none, photos that were evicted are decoded again
 	SpillDir   string
 	SpillBytes int64             // ceiling of the disk cache; 0: what all photos take
-	Warn       func(text string) // told once what the user should know; may be nil
+	Warn       func(text string) // gets once what the user should know; may be nil
 }
 
 // LargestPhoto returns what the largest photo takes when it is decoded: the least that Bytes may be.

@@ -188,7 +188,7 @@ func (c *Cache) load(job loadJob) (images []scene.Image, read bool, errs []error
 	return images, false, errs
 }
 
-// warn tells the user.
+// warn warns the user.
 func (c *Cache) warn(text string) {
 	if c.o.Warn != nil {
 		c.o.Warn(text)

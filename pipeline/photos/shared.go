@@ -20,9 +20,9 @@ type shared struct {
 // asks are what one device will ask for, as far as it has said so: of each of the steps before end that needs the
 // source, the view.
 type asks struct {
-	coming []Ask
-	told   int // so many of them the source knows of
-	end    int // Never where the device has all photos
+	coming    []Ask
+	announced int // so many of them the source knows of
+	end       int // Never where the device has all photos
 }
 
 // Ask is the photo that a device gets from the source for a step.
@@ -44,7 +44,7 @@ func Shared(src Source, n int) []Source {
 // Share is what one device has of the source.
 type Share struct {
 	*shared
-	self int
+	rank int
 }
 
 // Photo returns the photo of a view.
@@ -57,8 +57,8 @@ func (p *Share) Photo(ctx context.Context, view int) (scene.Image, error) {
 func (p *Share) took(view int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if a := &p.asks[p.self]; len(a.coming) > 0 && a.coming[0].View == view {
-		a.coming, a.told = a.coming[1:], max(a.told-1, 0)
+	if a := &p.asks[p.rank]; len(a.coming) > 0 && a.coming[0].View == view {
+		a.coming, a.announced = a.coming[1:], max(a.announced-1, 0)
 	}
 }
 
@@ -78,9 +78,9 @@ func (p *Share) Expect(from int, list []Ask, end int) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	own := &p.asks[p.self]
+	own := &p.asks[p.rank]
 	for len(own.coming) > 0 && own.coming[0].Step < from {
-		own.coming, own.told = own.coming[1:], max(own.told-1, 0)
+		own.coming, own.announced = own.coming[1:], max(own.announced-1, 0)
 	}
 	own.coming, own.end = append(own.coming, list...), end
 	if p.list = p.merge(p.list[:0]); len(p.list) > 0 {
@@ -98,16 +98,16 @@ func (p *shared) merge(list []int) []int {
 		first := -1
 		next := end
 		for i, a := range p.asks {
-			if a.told < len(a.coming) && a.coming[a.told].Step < next {
-				first, next = i, a.coming[a.told].Step
+			if a.announced < len(a.coming) && a.coming[a.announced].Step < next {
+				first, next = i, a.coming[a.announced].Step
 			}
 		}
 		if first < 0 {
 			return list
 		}
 		a := &p.asks[first]
-		list = append(list, a.coming[a.told].View)
-		a.told++
+		list = append(list, a.coming[a.announced].View)
+		a.announced++
 	}
 }
 
@@ -116,9 +116,9 @@ func (p *shared) merge(list []int) []int {
 func (p *Share) Forget() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.asks[p.self] = asks{}
+	p.asks[p.rank] = asks{}
 	for i := range p.asks {
-		p.asks[i].told = 0
+		p.asks[i].announced = 0
 	}
 	if e, ok := p.src.(Planner); ok {
 		e.Forget()

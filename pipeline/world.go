@@ -9,11 +9,11 @@ import (
 
 // membership is what an engine knows of the team that it belongs to. Its zero value is that of a device that trains alone.
 type membership struct {
-	place      place
+	world      world
 	team       *team  // nil before there is one
 	links      *links // likewise
 	viewSplats int    // projections that a view has room for
-	letters    chan letter
+	messages   chan message
 	met        [nExchanges]int // pieces so far
 	awaited    [mostAwaits]uint64
 }
@@ -21,19 +21,19 @@ type membership struct {
 // mostAwaits is how many Awaits a step has at most.
 const mostAwaits = 1 + nExchanges*mostPieces
 
-// place is a device's place in a team: number self of n. The zero value is that of a device that is alone.
-type place struct{ self, n int }
+// world is a device's rank among the n of a team. The zero value is that of a device that trains alone.
+type world struct{ rank, n int }
 
 // alone reports whether there are no others.
-func (p place) alone() bool { return p.n < 2 }
+func (p world) alone() bool { return p.n < 2 }
 
 // size is how many devices there are.
-func (p place) size() int { return max(p.n, 1) }
+func (p world) size() int { return max(p.n, 1) }
 
 // share returns how many of total things are this device's, if they are dealt out one by one.
-func (p place) share(total int) int {
+func (p world) share(total int) int {
 	n := total / p.size()
-	if p.self < total%p.size() {
+	if p.rank < total%p.size() {
 		n++
 	}
 	return n
@@ -47,34 +47,34 @@ func (e *engine) projections() int {
 	return e.model.capacity()
 }
 
-// framesOfTeam are the parameters of all views of a step, for a device of a team.
-type framesOfTeam struct {
+// peerParams are the parameters of all views of a step, for a device of a team.
+type peerParams struct {
 	ofView  []vk.Slice[layout.StepParams] // [1] each, mapped; that of the device's own view is the frame's params
 	ofViews vk.Slice[layout.StepParams]   // [views], mapped
 }
 
 // allocate makes what frames of a device of a team have beside the others.
-func (m *framesOfTeam) allocate(e *engine, own vk.Slice[layout.StepParams]) (err error) {
-	if e.place.alone() {
+func (m *peerParams) allocate(e *engine, own vk.Slice[layout.StepParams]) (err error) {
+	if e.world.alone() {
 		return nil
 	}
-	for w := range e.place.n {
+	for w := range e.world.n {
 		p := own
-		if w != e.place.self {
+		if w != e.world.rank {
 			if p, err = vk.Make[layout.StepParams](e.dev, vk.Upload, 1, "params of view"); err != nil {
 				return err
 			}
 		}
 		m.ofView = append(m.ofView, p)
 	}
-	m.ofViews, err = vk.Make[layout.StepParams](e.dev, vk.Upload, e.place.n, "params of views")
+	m.ofViews, err = vk.Make[layout.StepParams](e.dev, vk.Upload, e.world.n, "params of views")
 	return err
 }
 
 // free gives the memory back.
-func (m *framesOfTeam) free(e *engine) {
+func (m *peerParams) free(e *engine) {
 	for w, p := range m.ofView {
-		if w != e.place.self {
+		if w != e.world.rank {
 			e.dev.Free(p.View)
 		}
 	}
@@ -84,36 +84,36 @@ func (m *framesOfTeam) free(e *engine) {
 }
 
 // set fills the parameters of view w.
-func (m *framesOfTeam) set(w int, p *layout.StepParams) {
+func (m *peerParams) set(w int, p *layout.StepParams) {
 	vk.Host(m.ofView[w])[0] = *p
 	vk.Host(m.ofViews)[w] = *p
 }
 
 // planLinks gives an engine that has no team yet, but is to have one, links and a frame that are not there, for as much as there can be.
 func (e *engine) planLinks(f *frame) {
-	if e.place.alone() {
+	if e.world.alone() {
 		return
 	}
 	if e.links == nil {
 		records := (max(e.model.capacity(), 1) + packetUnit - 1) / packetUnit * packetUnit
-		e.links = phantomLinks(e.dev, e.place.self, e.place.n, records, e.strategy.absgrad)
-		e.viewSplats = e.place.n * records
+		e.links = phantomLinks(e.dev, e.world.rank, e.world.n, records, e.strategy.absgrad)
+		e.viewSplats = e.world.n * records
 	}
-	for range e.place.n {
-		f.mates.ofView = append(f.mates.ofView, f.params)
+	for range e.world.n {
+		f.peers.ofView = append(f.peers.ofView, f.params)
 	}
-	f.mates.ofViews = phantom[layout.StepParams](e.dev, e.place.n, 1<<10)
+	f.peers.ofViews = phantom[layout.StepParams](e.dev, e.world.n, 1<<10)
 }
 
 // setPicture fills the parameters of a picture, which is the first device's.
-func (m *framesOfTeam) setPicture(p *layout.StepParams) {
+func (m *peerParams) setPicture(p *layout.StepParams) {
 	if len(m.ofView) > 0 {
 		m.set(0, p)
 	}
 }
 
-// mates returns the engines of the team, e alone without one.
-func (e *engine) mates() []*engine {
+// peers returns the engines of the team, e alone without one.
+func (e *engine) peers() []*engine {
 	if e.team == nil {
 		return []*engine{e}
 	}
@@ -122,7 +122,7 @@ func (e *engine) mates() []*engine {
 
 // clearFailures makes all devices ready after a picture that failed and is not to be drawn again.
 func (e *engine) clearFailures() error {
-	for _, m := range e.mates() {
+	for _, m := range e.peers() {
 		if err := m.setCounters(m.frames[0].hostReport.NSplats); err != nil {
 			return err
 		}
@@ -136,7 +136,7 @@ func (e *engine) growView(n int) error {
 		return err
 	}
 	most := n
-	for _, m := range e.mates() {
+	for _, m := range e.peers() {
 		most += m.model.capacity()
 	}
 	e.viewSplats = (min(n+n/4, most-n) + packetUnit - 1) / packetUnit * packetUnit
