@@ -169,19 +169,6 @@ func (t *Trainer) goOn(h *CheckpointHeader) {
 	}
 }
 
-// comes reports whether the schedule has u.
-func (t *Trainer) comes(u unit) bool {
-	switch u.kind {
-	case unitCarve:
-		return t.e.has(unitCarve) && t.refines(u.step)
-	case unitRefine:
-		return t.refines(u.step)
-	case unitReset:
-		return t.cfg.resets(u.step)
-	}
-	return true
-}
-
 // dealtAnew words what as many devices as wrote a checkpoint have otherwise than those had, because their memory does not allow it; "" where that is nothing.
 func (t *Trainer) dealtAnew(h *CheckpointHeader) string {
 	d := h.deal(len(t.members))
@@ -208,12 +195,6 @@ func deviceList(list []DeviceRecord) string {
 	}
 	return strings.Join(texts, " + ")
 }
-
-// Deviations returns why the bytes may be others than those of an undisturbed run; none where they are the same.
-func (t *Trainer) Deviations() []Deviation { return slices.Clone(t.deviations) }
-
-// StartStep returns the steps that were done when the trainer was made: not 0 for one that goes on with a checkpoint.
-func (t *Trainer) StartStep() int { return t.startStep }
 
 // Changed reports whether anything was trained since the trainer was made.
 func (t *Trainer) Changed() bool { return t.queued > 0 }

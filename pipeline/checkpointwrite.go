@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"vksplat/pipeline/failure"
@@ -20,11 +21,23 @@ type RunRecord struct {
 	Aside func() string
 }
 
+// checkpoints is the part of a trainer that saves its state: what files say of the run, and the file that is being
+// written.
+type checkpoints struct {
+	run        RunRecord
+	extra      []extraState     // state beside the splats
+	writing    *CheckpointWrite // in the background; nil: none
+	copies     copyMode         // tests: how checkpoints are taken
+	deviations []Deviation      // why an undisturbed run may have other bytes
+	startStep  int              // steps done by earlier trainers of the run
+	diverged   error            // a checkpoint found that the model diverged; sticks
+}
+
 // SetRun tells the trainer what its checkpoints say of the run. Call it before the first of them.
-func (t *Trainer) SetRun(r RunRecord) { t.run = r }
+func (c *checkpoints) SetRun(r RunRecord) { c.run = r }
 
 // SetFingerprint tells it the capture's fingerprint, which takes time to make. Call it before the first checkpoint.
-func (t *Trainer) SetFingerprint(text string) { t.run.Capture.Fingerprint = text }
+func (c *checkpoints) SetFingerprint(text string) { c.run.Capture.Fingerprint = text }
 
 // copyMode says how a checkpoint is taken.
 type copyMode int
@@ -100,7 +113,7 @@ func (t *Trainer) settle() error {
 		return t.err
 	}
 	_, err := t.drain()
-	for err == nil && t.err == nil && t.partly() { // a state between two units is the same on all devices
+	for err == nil && t.err == nil && t.partly(t.next.number) { // a state between two units is the same on all devices
 		if err = t.advance(); err == nil {
 			_, err = t.drain()
 		}
@@ -108,7 +121,7 @@ func (t *Trainer) settle() error {
 	if failure := t.e.team.failure(); failure != nil {
 		return failure
 	}
-	if t.partly() {
+	if t.partly(t.next.number) {
 		return errors.Join(err, t.err, errPartly)
 	}
 	if err == nil || t.err == nil {
@@ -138,7 +151,7 @@ func (t *Trainer) CheckpointBytes(n int) int64 {
 	if n == 0 {
 		n = t.progress.Splats
 	}
-	return t.liveState().bytesOf(n)
+	return t.liveState(t.extra).bytesOf(n)
 }
 
 // SaveCheckpoint replaces path by a checkpoint of the trainer as it is after the units in flight: bounded host memory, written aside, whole or not at
@@ -162,7 +175,7 @@ func (t *Trainer) SaveCheckpoint(path string, background bool) (*CheckpointWrite
 			metadata[asideKey] = text
 		}
 	}
-	live := t.liveState()
+	live := t.liveState(t.extra)
 	w := &CheckpointWrite{Path: path, Step: stepsBefore(t.next), done: make(chan struct{})}
 	if w.Bytes, err = scene.SafetensorsSize(metadata, live.infos()); err != nil {
 		return nil, err
@@ -192,38 +205,44 @@ func (t *Trainer) SaveCheckpoint(path string, background bool) (*CheckpointWrite
 }
 
 // FinishWrites waits until no checkpoint is being written: what was copied for it is free again then.
-func (t *Trainer) FinishWrites() {
-	if t.writing != nil {
-		<-t.writing.done
-		t.noteDiverged(t.writing.err)
-		t.writing = nil
+func (c *checkpoints) FinishWrites() {
+	if c.writing != nil {
+		<-c.writing.done
+		c.noteDiverged(c.writing.err)
+		c.writing = nil
 	}
 }
 
 // copyOf returns a copy of s, each part on its device, or nil where there is no room for one.
-func (t *Trainer) copyOf(s wholeState) (c wholeState, err error) {
+func (c *checkpoints) copyOf(s wholeState) (taken wholeState, err error) {
 	for _, share := range s {
 		kind := vk.DeviceLocal
-		if info := share.dev.Info(); info.Unified() && t.copies != copyDevice || t.copies == copyMapped {
+		if info := share.dev.Info(); info.Unified() && c.copies != copyDevice || c.copies == copyMapped {
 			kind = vk.Readback // device memory is host memory: no need to stage it
 		}
-		if !t.roomForCopy(share) {
-			return nil, c.free()
+		if !c.roomForCopy(share) {
+			return nil, taken.free()
 		}
 		one, err := share.copied(kind)
 		if errors.Is(err, vk.ErrOutOfMemory) {
-			return nil, c.free()
+			return nil, taken.free()
 		}
 		if err != nil {
-			return nil, errors.Join(err, c.free())
+			return nil, errors.Join(err, taken.free())
 		}
-		c = append(c, one)
+		taken = append(taken, one)
 	}
-	return c, nil
+	return taken, nil
 }
 
 // roomForCopy reports whether a device's budget has room for a copy of its state. A part stays free for what may come meanwhile.
-func (t *Trainer) roomForCopy(s *state) bool {
+func (c *checkpoints) roomForCopy(s *state) bool {
 	use := s.dev.Stats()
-	return t.copies != copyNever && s.bytes() <= (use.Budget-use.InUse)/4*3
+	return c.copies != copyNever && s.bytes() <= (use.Budget-use.InUse)/4*3
 }
+
+// Deviations returns why the bytes may be others than those of an undisturbed run; none where they are the same.
+func (c *checkpoints) Deviations() []Deviation { return slices.Clone(c.deviations) }
+
+// StartStep returns the steps that were done when the trainer was made: not 0 for one that goes on with a checkpoint.
+func (c *checkpoints) StartStep() int { return c.startStep }

@@ -34,7 +34,7 @@ func (c Config) refinesFrom(step int) bool {
 }
 
 // checkDiverged returns the error of a checkpoint that was not written because the model diverged, once that is known.
-func (t *Trainer) checkDiverged() error {
+func (t *checkpoints) checkDiverged() error {
 	if t.writing != nil && t.writing.Done() {
 		t.FinishWrites()
 	}
@@ -42,7 +42,7 @@ func (t *Trainer) checkDiverged() error {
 }
 
 // noteDiverged keeps the error of a write if it says that the model diverged: training on is of no use.
-func (t *Trainer) noteDiverged(err error) {
+func (t *checkpoints) noteDiverged(err error) {
 	if t.diverged == nil && errors.Is(err, ErrDiverged) {
 		t.diverged = err
 	}

@@ -68,7 +68,7 @@ func TestStrays(t *testing.T) {
 			t.Errorf("a refinement after step %d: %v", step, !want)
 		}
 	}
-	tr := &Trainer{cfg: cfg, next: unit{kind: unitStep, step: 400}, progress: Progress{Splats: 1000}}
+	tr := &Trainer{recipe: recipe{cfg: cfg}, next: unit{kind: unitStep, step: 400}, report: report{progress: Progress{Splats: 1000}}}
 	if n := tr.strays(); n != 10 {
 		t.Errorf("%d strays", n)
 	}

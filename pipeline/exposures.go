@@ -84,33 +84,31 @@ func (x *exposures) close() error {
 	return x.dev.Free(x.table.View)
 }
 
-// addExposures makes the colour maps of a trainer whose configuration has them learnt.
-func (t *Trainer) addExposures() (err error) {
-	if !t.cfg.Exposure {
-		return nil
-	}
-	if len(t.members) == 1 {
-		t.e.exposures, err = newExposures(t.e.dev, len(t.cams))
+// addExposures makes the colour maps of n photos. They are state beside the splats.
+func (g *group) addExposures(n int) (extra []extraState, err error) {
+	first := g.members[0].e
+	if len(g.members) == 1 {
+		first.exposures, err = newExposures(first.dev, n)
 	} else {
-		err = t.addCommonExposures()
+		err = g.addCommonExposures(n)
 	}
-	if err == nil {
-		t.extra = append(t.extra, t.e.exposures.state())
+	if err != nil {
+		return nil, err
 	}
-	return err
+	return []extraState{first.exposures.state()}, nil
 }
 
 // addCommonExposures makes those of a team, an identity for each photo.
-func (t *Trainer) addCommonExposures() (err error) {
+func (g *group) addCommonExposures(n int) (err error) {
 	var devices []*vk.Device
-	for _, m := range t.members {
+	for _, m := range g.members {
 		devices = append(devices, m.e.dev)
 	}
-	if t.maps, err = vk.NewShared(devices, int64(len(t.cams))*exposureBytes, "exposures"); err != nil {
+	if g.maps, err = vk.NewShared(devices, int64(n)*exposureBytes, "exposures"); err != nil {
 		return err
 	}
-	for _, m := range t.members {
-		x := &exposures{dev: m.e.dev, table: vk.Cast[layout.Exposure](t.maps.View(m.e.dev)), common: t.maps}
+	for _, m := range g.members {
+		x := &exposures{dev: m.e.dev, table: vk.Cast[layout.Exposure](g.maps.View(m.e.dev)), common: g.maps}
 		copy(vk.Host(x.table), identities(x.table.N()))
 		m.e.exposures = x
 	}
@@ -118,12 +116,12 @@ func (t *Trainer) addCommonExposures() (err error) {
 }
 
 // carryExposures makes all devices see the colour maps as the first has them, where they do not anyway. Nothing may be in flight.
-func (t *Trainer) carryExposures() (err error) {
-	if t.maps == nil {
+func (g *group) carryExposures(n int) (err error) {
+	if g.maps == nil {
 		return nil
 	}
-	for _, m := range t.members {
-		err = errors.Join(err, t.maps.Carry(t.e.dev, m.e.dev, 0, int64(len(t.cams))*exposureBytes))
+	for _, m := range g.members {
+		err = errors.Join(err, g.maps.Carry(g.members[0].e.dev, m.e.dev, 0, int64(n)*exposureBytes))
 	}
 	return err
 }

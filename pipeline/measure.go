@@ -89,11 +89,3 @@ func (m *measuring) CountPairs(ctx context.Context, steps int) (sums bench.Pairs
 	}
 	return sums, nil
 }
-
-// StepSeconds returns the device time that a step takes now, by the last ones that had timestamps; 0 where the device
-// has none. Of several devices it is the first one's.
-func (t *Trainer) StepSeconds() float64 { return t.passes.StepSeconds() }
-
-// PassTimes returns where a step's device time goes, in the order of the passes. Passes of one kernel are taken
-// together. It is empty where the device has no timestamps.
-func (t *Trainer) PassTimes() []bench.PassTime { return t.passes.List() }

@@ -310,7 +310,10 @@ func TestFailedStartsFreeAll(t *testing.T) {
 		}
 		e.pool = d.dev.NewScratchPool()
 		m := &member{e: e, plan: &Plan{Device: DevicePlan{PhotoFits: len(cams)}, Ceiling: init.N}, maxSplats: init.N, splats: init.N}
-		tr := &Trainer{cfg: cfg, sceneScale: scale, cams: cams, member: m, members: []*member{m}, ctx: context.Background()}
+		tr := &Trainer{
+			member: m, group: group{members: []*member{m}}, ctx: context.Background(),
+			recipe: recipe{cfg: cfg, sceneScale: scale, cams: cams, carves: e.has(unitCarve)},
+		}
 		if err := tr.begin(photos, plan); !IsShortage(err) {
 			t.Errorf("in %d bytes: got %v", budget, err)
 		}

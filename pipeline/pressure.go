@@ -53,7 +53,7 @@ func (t *Trainer) relieve(m *member, r *layout.Report, step int, had int64, caus
 	if err := m.e.startAfresh(); err != nil {
 		return errors.Join(cause, err)
 	}
-	if t.o.OnPressure != nil && !t.partly() {
+	if t.o.OnPressure != nil && !t.partly(t.next.number) {
 		t.o.OnPressure(step)
 	}
 	if byDriver {

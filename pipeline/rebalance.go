@@ -21,19 +21,11 @@ func (t *Trainer) rebalance() (again bool, err error) {
 	t.evened = t.next.number // not once more where the refinement has to be done again
 	moves := evenOut(t.shares(), t.ceilings())
 	for _, m := range moves {
-		if err := t.move(t.members[m.from], t.members[m.to], m.n); err != nil {
+		if err := move(t.members[m.from], t.members[m.to], m.n); err != nil {
 			return false, err
 		}
 	}
 	return false, nil
-}
-
-// shares returns the splats of each member.
-func (t *Trainer) shares() (list []int) {
-	for _, m := range t.members {
-		list = append(list, m.splats)
-	}
-	return list
 }
 
 // shift is that n splats go from one device to another.
@@ -62,14 +54,6 @@ func dues(total int, ceilings []int) []int {
 	return due
 }
 
-// due is what a member is to have of so many splats.
-func (t *Trainer) due(m *member, total int) int {
-	if len(t.members) == 1 {
-		return total
-	}
-	return dues(total, t.ceilings())[m.e.world.rank]
-}
-
 // evenOut returns what has to move so that shares are as they are due, nothing where none is larger by more than the drift that is let pass.
 func evenOut(shares, ceilings []int) (moves []shift) {
 	due := dues(sum(shares), ceilings)
@@ -93,17 +77,9 @@ func evenOut(shares, ceilings []int) (moves []shift) {
 	return moves
 }
 
-// ceilings returns the most splats of each member.
-func (t *Trainer) ceilings() (list []int) {
-	for _, m := range t.members {
-		list = append(list, m.maxSplats)
-	}
-	return list
-}
-
 // move takes the last n splats of one member, in their order, to the end of another, with all of their state. Nothing may be in flight.
-func (t *Trainer) move(from, to *member, n int) (err error) {
-	if err := t.roomFor(to, to.splats+n); err != nil {
+func move(from, to *member, n int) (err error) {
+	if err := to.makeRoom(to.splats + n); err != nil {
 		return err
 	}
 	rows := from.e.model.rows()
@@ -139,8 +115,8 @@ func (t *Trainer) move(from, to *member, n int) (err error) {
 	return errors.Join(from.e.setCounters(uint32(from.splats)), to.e.setCounters(uint32(to.splats)))
 }
 
-// roomFor makes room for n splats on a member's device.
-func (t *Trainer) roomFor(m *member, n int) error {
+// makeRoom makes room for n splats on a member's device.
+func (m *member) makeRoom(n int) error {
 	if n <= m.e.model.capacity() {
 		return nil
 	}

@@ -248,7 +248,7 @@ func (r teamRun) roomOnOne(t *testing.T) {
 	before := 0
 	got, tr := r.train(t, func(tr *Trainer) {
 		before = tr.e.model.capacity()
-		if err := tr.roomFor(tr.members[1], 4*before); err != nil {
+		if err := tr.members[1].makeRoom(4 * before); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -386,7 +386,7 @@ func TestTeamMoves(t *testing.T) {
 	tr := teamTrainer(t, testTeam(t, 2), views, init, scale, cfg)
 	before := splatsAfter(t, tr, 4)
 	n := tr.members[0].splats
-	if err := tr.move(tr.member, tr.members[1], n-10); err != nil {
+	if err := move(tr.member, tr.members[1], n-10); err != nil {
 		t.Fatal(err)
 	}
 	after, err := tr.Splats()

@@ -33,8 +33,8 @@ func TestTeamRefinesPartly(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if again, err := tr.drain(); !again || err != nil || !tr.partly() || m.from <= tr.next.number {
-			t.Fatalf("with room on device %d: done again: %v, done by one: %v, %v", roomy, again, tr.partly(), err)
+		if again, err := tr.drain(); !again || err != nil || !tr.partly(tr.next.number) || m.from <= tr.next.number {
+			t.Fatalf("with room on device %d: done again: %v, done by one: %v, %v", roomy, again, tr.partly(tr.next.number), err)
 		}
 		if got := saved(t, tr, filepath.Join(dir, "part")); !bytes.Equal(got, want) {
 			t.Errorf("with room on device %d: another checkpoint", roomy)
@@ -54,7 +54,7 @@ func TestTeamRebalances(t *testing.T) {
 	devices, dir := testTeam(t, 2), t.TempDir()
 	tr := teamTrainer(t, devices, views, init, scale, cfg)
 	splatsAfter(t, tr, 4)
-	if err := tr.move(tr.members[1], tr.member, 900); err != nil {
+	if err := move(tr.members[1], tr.member, 900); err != nil {
 		t.Fatal(err)
 	}
 	uneven := tr.shares()

@@ -4,45 +4,23 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
-	"vksplat/pipeline/bench"
 	"vksplat/pipeline/photos"
 	"vksplat/scene"
 	"vksplat/vk"
 )
 
-// inFlight is the number of units that the device has queued at most: enough that it never waits for the host.
-const inFlight = 3
-
-// Progress says how far a run is. Loss is of the step's one view, without the regularisers; L1, MSE and SSIM are means over the pixels and windows that
-// count, in the loss each is weighed by the share of the photo that counts.
-type Progress struct {
-	Step    int // steps done
-	Loss    float32
-	L1      float32
-	MSE     float32
-	SSIM    float32
-	Alpha   float32 // mean |alpha - photo's alpha| with alpha loss, else 0
-	Counted int     // pixels of the photo that count: what its mask leaves of it
-	Splats  int
-	Visible int  // of Step's view
-	Isects  int  // (tile, splat) pairs of Step's view
-	View    int  // the photo of Step, among those trained on
-	More    bool // other views of Step follow: several devices have one each
-	Level   int  // times that width and height of the photos are halved for Step
-}
-
-// Trainer trains one scene on one device, or on several that share its splats.
+// Trainer trains one scene on one device, or on several that share its splats. It schedules units: a few are in flight,
+// and where one did not fit, the queue goes back to it (queue.go). Its parts know the rest.
 type Trainer struct {
-	*member           // the first, whose device makes pictures
-	members []*member // all, the first among them
-
-	cfg        Config
-	sceneScale float64
-	cams       []scene.Camera
-	o          TrainerOptions
-	start      int // splats that training starts with: what the schedule of their number begins at
+	*member // the first, whose device makes pictures
+	group
+	recipe
+	report
+	checkpoints
+	o TrainerOptions
 
 	ctx           context.Context // of the run at the moment
 	next          unit            // to submit
@@ -51,25 +29,9 @@ type Trainer struct {
 	staged        []stagedPhoto   // likewise
 	evened        uint32          // number of the unit before which shares were made equal last, if they had to be
 	level         int             // that programs are made for, see atLevel
-	passes        bench.PassTimes
-	meter         *bench.Meter // of Measure's steps; nil outside it
-	progress      Progress
-	ceilingHits   int            // splats that wanted to grow and found the ceiling, ever
-	report        func(Progress) // of RunTo's caller, nil outside it
-	reported      int            // step that report was last called for
-	lastGrowth    int            // step at which device memory was last taken
-	memoryLimited int            // step from which on memory decided the bytes; -1: none
-	elapsed       time.Duration
-	err           error // sticks
-	diverged      error // a checkpoint found that the model diverged; sticks
-
-	maps       *vk.Shared       // colour maps of the photos that a team learns; nil otherwise
-	extra      []extraState     // state beside the splats, for checkpoints
-	run        RunRecord        // for checkpoints
-	writing    *CheckpointWrite // in the background; nil: none
-	copies     copyMode         // tests: how checkpoints are taken
-	deviations []Deviation      // why an undisturbed run may have other bytes
-	startStep  int              // steps done by earlier trainers of the run
+	lastGrowth    int             // step at which device memory was last taken
+	memoryLimited int             // step from which on memory decided the bytes; -1: none
+	err           error           // sticks
 }
 
 // NewTrainer prepares to train init on the photos of cams: everything in the training frame (scene.Capture.Normalise). sceneScale is the capture's.
@@ -112,10 +74,18 @@ func newTrainer(d *Device, cams []scene.Camera, source photos.Source, sceneScale
 	if n := len(o.Depths); n > 0 && n != len(cams) {
 		return nil, fmt.Errorf("pipeline: start training: %d depths for %d cameras", n, len(cams))
 	}
-	t := &Trainer{start: s.first, cfg: cfg, sceneScale: sceneScale, cams: cams, o: o, memoryLimited: -1, level: cfg.level(s.step), ctx: context.Background()}
-	if err := t.addMembers(append([]*Device{d}, o.Others...), source, s); err != nil {
+	t := &Trainer{
+		recipe: recipe{
+			cfg: cfg, sceneScale: sceneScale, cams: cams, start: s.first,
+			carves: slices.Contains(trainKinds(&cfg, &o), unitCarve),
+		},
+		o: o, memoryLimited: -1, level: cfg.level(s.step), ctx: context.Background(),
+	}
+	var err error
+	if t.members, err = newMembers(append([]*Device{d}, o.Others...), source, &t.recipe, &t.o, s); err != nil {
 		return nil, err
 	}
+	t.member = t.members[0]
 	if err := t.begin(source, s); err != nil {
 		return nil, errors.Join(err, t.Close())
 	}
@@ -128,10 +98,12 @@ func (t *Trainer) begin(source photos.Source, s start) (err error) {
 	t.next.number = 1
 	t.progress.Splats = s.splats
 	sources := photos.Shared(source, len(t.members))
-	if err := t.addExposures(); err != nil {
-		return err
+	if cfg.Exposure {
+		if t.extra, err = t.addExposures(len(t.cams)); err != nil {
+			return err
+		}
 	}
-	if err := t.each(func(m *member) error { return t.beginMember(m, sources[m.e.world.rank]) }); err != nil {
+	if err := t.each(func(m *member) error { return m.begin(sources[m.e.world.rank], &t.recipe, &t.o) }); err != nil {
 		return err
 	}
 	if err := cfg.checkCeiling(t.start, t.ceiling()); err != nil {
@@ -200,9 +172,9 @@ func (t *Trainer) RunTo(ctx context.Context, step int, progress func(Progress)) 
 		return t.err
 	}
 	start := time.Now()
-	t.ctx, t.report = ctx, progress
+	t.ctx, t.to = ctx, progress
 	defer func() {
-		t.ctx, t.report, t.elapsed = context.Background(), nil, t.elapsed+time.Since(start)
+		t.ctx, t.to, t.elapsed = context.Background(), nil, t.elapsed+time.Since(start)
 		t.o.Interludes.moves(true)
 	}()
 	for again := true; again; {
@@ -227,20 +199,8 @@ func (t *Trainer) RunTo(ctx context.Context, step int, progress func(Progress)) 
 	return ctx.Err()
 }
 
-// Step returns the number of steps done.
-func (t *Trainer) Step() int { return t.progress.Step }
-
 // Complete reports whether everything is done: all steps, and what belongs to the last of them.
 func (t *Trainer) Complete() bool { return t.next.step >= t.cfg.Iterations }
-
-// NSplats returns the number of splats after the last step.
-func (t *Trainer) NSplats() int { return t.progress.Splats }
-
-// Seconds returns the time that Run took.
-func (t *Trainer) Seconds() float64 { return t.elapsed.Seconds() }
-
-// CeilingHits returns how many times a splat wanted to grow and found the model at its ceiling.
-func (t *Trainer) CeilingHits() int { return t.ceilingHits }
 
 // PlannedBytes returns the memory that training takes of the devices' budgets before it grows.
 func (t *Trainer) PlannedBytes() int64 {

@@ -39,6 +39,9 @@ func (p world) share(total int) int {
 	return n
 }
 
+// salt decorrelates the random streams of devices that reuse splat ids.
+func (p world) salt() uint32 { return uint32(p.rank) * 0x9E3779B9 }
+
 // projections is how many projections a view has room for: those of all splats, or in a team those that the view's packets have together.
 func (e *engine) projections() int {
 	if e.links != nil {
