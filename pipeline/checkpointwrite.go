@@ -118,7 +118,7 @@ func (t *Trainer) settle() error {
 			_, err = t.drain()
 		}
 	}
-	if failure := t.e.team.failure(); failure != nil {
+	if failure := t.e.team.Failure(); failure != nil {
 		return failure
 	}
 	if t.partly(t.next.number) {

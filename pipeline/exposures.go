@@ -8,8 +8,9 @@ import (
 	"vksplat/vk"
 )
 
-// exposures are the colour maps of the training photos with their optimiser's state, on the device: a part of what training is made of, as the model is. Those
-// of a team lie in host memory that all devices reach: a step changes a row or two, each is one photo's.
+// exposures are the colour maps of the training photos with their optimiser's state, on the device: a part of what
+// training is made of, as the model is. Those of a team lie in host memory that all devices reach: a step changes a row
+// or two, each is one photo's.
 type exposures struct {
 	dev    *vk.Device
 	table  vk.Slice[layout.Exposure] // [n_views]
@@ -115,7 +116,8 @@ func (g *group) addCommonExposures(n int) (err error) {
 	return nil
 }
 
-// carryExposures makes all devices see the colour maps as the first has them, where they do not anyway. Nothing may be in flight.
+// carryExposures makes all devices see the colour maps as the first has them, where they do not anyway. Nothing may be
+// in flight.
 func (g *group) carryExposures(n int) (err error) {
 	if g.maps == nil {
 		return nil
@@ -126,23 +128,12 @@ func (g *group) carryExposures(n int) (err error) {
 	return err
 }
 
-// carryStepped makes all devices see the colour map that e has stepped in f's unit, if it has one, where they do not anyway. It must be done before the others
-// begin with the rows of the next unit: they do not until e's relay has come as far as that.
-func (t *team) carryStepped(e *engine, f *frame) (err error) {
-	if e.exposures == nil || f.unit.kind != unitStep || f.hostParams.LrExposure < 0 {
-		return nil
-	}
-	for _, to := range t.engines {
-		err = errors.Join(err, e.exposures.common.Carry(e.dev, to.dev, int64(f.hostParams.ViewId)*exposureBytes, exposureBytes))
-	}
-	return err
-}
-
-// notStepped is the learning rate of a colour map that another device steps: that of a photo which two devices have in one step, at the end of an epoch or in
-// place of one that cannot be decoded.
+// notStepped is the learning rate of a colour map that another device steps: that of a photo which two devices have in
+// one step, at the end of an epoch or in place of one that cannot be decoded.
 const notStepped = -1
 
-// exposureRows are the colour maps as the passes before the optimiser read them. A team's cross from host memory once a step, and not for each pixel.
+// exposureRows are the colour maps as the passes before the optimiser read them. A team's cross from host memory once a
+// step, and not for each pixel.
 func (v *view) exposureRows() vk.Slice[layout.Exposure] {
 	if v.links == nil {
 		return v.exposures.table

@@ -3,6 +3,7 @@ package pipeline
 import (
 	"errors"
 
+	"vksplat/pipeline/team"
 	"vksplat/vk"
 )
 
@@ -60,17 +61,22 @@ func (g *group) join() error {
 		return nil
 	}
 	var engines []*engine
-	records := g.members[0].splats // of the smallest share, which all devices planned views for; packets and views of more grow by need
+	var devices []*vk.Device
+	// of the smallest share: all devices planned views for it; packets and views grow by need
+	records := g.members[0].splats
 	for _, m := range g.members {
-		engines = append(engines, m.e)
+		engines, devices = append(engines, m.e), append(devices, m.e.dev)
 		records = min(records, m.splats)
 	}
-	team, err := newTeam(engines, records)
+	joined, err := team.New(devices, team.Options{
+		Records: records, AbsGrads: engines[0].strategy.absgrad, InFlight: inFlight, Common: g.maps,
+	})
 	if err != nil {
 		return err
 	}
-	for _, e := range engines {
-		e.viewSplats = team.records * len(engines)
+	for rank, e := range engines {
+		e.team, e.engines, e.links = joined, engines, joined.Links(rank)
+		e.viewSplats = joined.Records() * len(engines)
 	}
 	return nil
 }
@@ -85,7 +91,8 @@ func (g *group) busy(slot int) bool {
 	return false
 }
 
-// partly reports whether some devices have done the unit that is next already: a refinement for which another's memory had to grow.
+// partly reports whether some devices have done the unit that is next already: a refinement for which another's memory
+// had to grow.
 func (g *group) partly(next uint32) bool {
 	for _, m := range g.members {
 		if m.from > next {
@@ -125,7 +132,8 @@ func (g *group) shareRecords() (list []ShareRecord) {
 func (g *group) liveState(extra []extraState) (list wholeState) {
 	for i, m := range g.members {
 		x := m.e.model
-		s := &state{dev: x.dev, fields: splatFields(x.chunkRows), rows: x.rows(), mixed: x.mixed, n: m.splats, parts: x.parts(m.splats)}
+		s := &state{dev: x.dev, fields: splatFields(x.chunkRows), rows: x.rows(), mixed: x.mixed, n: m.splats,
+			parts: x.parts(m.splats)}
 		if i == 0 {
 			s.extra = extra
 		}
@@ -137,7 +145,10 @@ func (g *group) liveState(extra []extraState) (list wholeState) {
 // closeAll frees what the members have.
 func (g *group) closeAll() (err error) {
 	if len(g.members) > 0 && g.members[0].e.team != nil {
-		err = g.members[0].e.team.close()
+		err = g.members[0].e.team.Close()
+		for _, m := range g.members {
+			m.e.team, m.e.links = nil, nil
+		}
 	}
 	for _, m := range g.members {
 		if m.photos != nil { // not so where it could not be made

@@ -7,6 +7,7 @@ import (
 
 	"vksplat/pipeline/failure"
 	"vksplat/pipeline/photos"
+	"vksplat/pipeline/team"
 	"vksplat/scene"
 	"vksplat/vk"
 )
@@ -55,7 +56,7 @@ func (p *planner) hostNeeds(plan *Plan) (n hostNeeds) {
 		h.Staging = plan.Device.Staging
 	}
 	if n := int64(p.shape.world.size()); n > 1 { // the others' is about as much; packets of all between all
-		h.Staging = n*h.Staging + n*(n-1)*roomBytes(plan.Ceiling, p.cfg.AbsGrad) + p.shape.exposures.bytes()
+		h.Staging = n*h.Staging + n*(n-1)*team.RoomBytes(plan.Ceiling, p.cfg.AbsGrad) + p.shape.exposures.bytes()
 	}
 	h.Picture = p.comparing()
 	h.Readback = readbackBytes(p.cfg.SHDegree, plan.Ceiling)

@@ -116,9 +116,9 @@ func (e *engine) submit(f *frame, u unit, timed bool, src vk.View, keep *vk.Copi
 	if timed {
 		f.ran = f.timed
 	}
-	f.submission.AddGated(f.ran, e.team.until(e, u.kind)...)
+	f.submission.AddGated(f.ran, e.awaits(u.kind)...)
 	if f.ticket, err = e.dev.Submit(f.submission); err == nil {
-		e.team.post(e, f, u.kind)
+		e.post(f, u.kind)
 	}
 	return err
 }

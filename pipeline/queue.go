@@ -29,7 +29,7 @@ func (t *Trainer) advance() error {
 	if err != nil {
 		return err
 	}
-	t.e.team.begin()
+	t.e.team.Begin()
 	for i, m := range t.members {
 		f := m.e.frames[slot]
 		if u.number < m.from {
@@ -39,7 +39,7 @@ func (t *Trainer) advance() error {
 		t.setParams(&t.group, m, f, u, t.views)
 		timed := u.kind == unitStep && slot == 0 && m.pace.due(t.meter != nil)
 		if err := m.e.submit(f, u, timed, photos[i].src, photos[i].keep); err != nil {
-			return t.e.team.broken(err)
+			return t.e.team.Fail(err)
 		}
 	}
 	t.o.Interludes.moves(true)
@@ -79,8 +79,8 @@ func (t *Trainer) photosOf(slot int, u unit) ([]stagedPhoto, error) {
 	return t.staged, nil
 }
 
-// collect waits for a frame and takes in its report. again says that the unit, or one before it, did not fit: there is room now, and the queue starts anew
-// from the first unit that failed.
+// collect waits for a frame and takes in its report. again says that the unit, or one before it, did not fit: there is
+// room now, and the queue starts anew from the first unit that failed.
 func (t *Trainer) collect(slot int) (again bool, err error) {
 	if !t.busy(slot) {
 		return false, nil
@@ -90,12 +90,12 @@ func (t *Trainer) collect(slot int) (again bool, err error) {
 	for _, m := range t.members {
 		f := m.e.frames[slot]
 		if err := m.e.wait(f); err != nil {
-			return false, t.e.team.broken(err)
+			return false, t.e.team.Fail(err)
 		}
 		failed = failed || !f.skipped && f.hostReport.Failed != 0
 	}
 	t.meter.Wait(time.Since(start))
-	if err := t.e.team.failure(); err != nil {
+	if err := t.e.team.Failure(); err != nil {
 		return false, err
 	}
 	if failed {
@@ -166,15 +166,15 @@ func (t *Trainer) drain() (again bool, err error) {
 	return false, nil
 }
 
-// replay grows what members, in the frame that failed first, say is too small, and goes back to the unit that failed. Nobody has changed anything in it and
-// in what was queued after it, with one exception: a refinement, and what follows it up to the next step, may have failed on some devices and be done on
-// others, which do not get it again.
+// replay grows what members, in the frame that failed first, say is too small, and goes back to the unit that failed.
+// Nobody has changed anything in it and in what was queued after it, with one exception: a refinement, and what follows
+// it up to the next step, may have failed on some devices and be done on others, which do not get it again.
 func (t *Trainer) replay(slot int) error {
 	reports := make([]*layout.Report, len(t.members))
 	back, reasons := t.next, uint32(0)
 	for i, m := range t.members {
 		if err := m.waitForAll(); err != nil {
-			return t.e.team.broken(err)
+			return t.e.team.Fail(err)
 		}
 		m.pace.reset()
 		failed, err := t.firstFailure(m, slot)
@@ -194,7 +194,7 @@ func (t *Trainer) replay(slot int) error {
 			back = *u
 		}
 	}
-	if err := t.e.team.failure(); err != nil {
+	if err := t.e.team.Failure(); err != nil {
 		return err
 	}
 	if reasons == layout.FailedPeer {
@@ -206,8 +206,8 @@ func (t *Trainer) replay(slot int) error {
 	return t.makeRoomFor(reports, back.step)
 }
 
-// firstFailure returns a copy of m's first report of a failure among the units in flight, of which slot has the oldest, or nil, and takes in what m has done
-// before that. All are waited for.
+// firstFailure returns a copy of m's first report of a failure among the units in flight, of which slot has the oldest,
+// or nil, and takes in what m has done before that. All are waited for.
 func (t *Trainer) firstFailure(m *member, slot int) (*layout.Report, error) {
 	frames := m.e.frames
 	oldest := frames[slot].unit.number
@@ -230,7 +230,8 @@ func (t *Trainer) firstFailure(m *member, slot int) (*layout.Report, error) {
 	return nil, nil
 }
 
-// repace rebuilds a member's programs for submits of the right length. Nothing may be lost: everything in flight is taken in first.
+// repace rebuilds a member's programs for submits of the right length. Nothing may be lost: everything in flight is
+// taken in first.
 func (t *Trainer) repace(m *member) error {
 	if again, err := t.drain(); err != nil || again {
 		return err // programs are built anew then, and measured again

@@ -6,11 +6,13 @@ import (
 	"vksplat/vk"
 )
 
-// drift is the part of a mean share by which a share may be larger before splats move: refinement makes and removes them where they are.
+// drift is the part of a mean share by which a share may be larger before splats move: refinement makes and removes
+// them where they are.
 const drift = 0.1
 
-// rebalance makes the shares of a team equal again, before a refinement, where they have drifted apart. again says that something in flight did not fit, and
-// that the queue went back to it. What it does follows from the numbers after the last refinement alone, so that it happens at the same step in every run.
+// rebalance makes the shares of a team equal again, before a refinement, where they have drifted apart. again says that
+// something in flight did not fit, and that the queue went back to it. What it does follows from the numbers after the
+// last refinement alone, so that it happens at the same step in every run.
 func (t *Trainer) rebalance() (again bool, err error) {
 	if len(t.members) == 1 || t.next.kind != unitRefine || t.evened == t.next.number {
 		return false, nil
@@ -54,7 +56,8 @@ func dues(total int, ceilings []int) []int {
 	return due
 }
 
-// evenOut returns what has to move so that shares are as they are due, nothing where none is larger by more than the drift that is let pass.
+// evenOut returns what has to move so that shares are as they are due, nothing where none is larger by more than the
+// drift that is let pass.
 func evenOut(shares, ceilings []int) (moves []shift) {
 	due := dues(sum(shares), ceilings)
 	over := make([]int, len(shares)) // what each has beyond its due
@@ -77,7 +80,8 @@ func evenOut(shares, ceilings []int) (moves []shift) {
 	return moves
 }
 
-// move takes the last n splats of one member, in their order, to the end of another, with all of their state. Nothing may be in flight.
+// move takes the last n splats of one member, in their order, to the end of another, with all of their state. Nothing
+// may be in flight.
 func move(from, to *member, n int) (err error) {
 	if err := to.makeRoom(to.splats + n); err != nil {
 		return err

@@ -30,7 +30,7 @@ func (e *engine) picturize(out []float32, c scene.Camera, degree int, near float
 
 // draw has a camera's picture drawn, and returns the report: it may not have fit.
 func (e *engine) draw(c scene.Camera, degree int, near float64, antialiased bool, background [3]float32, look Look) (*layout.Report, error) {
-	e.team.begin()
+	e.team.Begin()
 	peers := e.peers()
 	for _, m := range peers {
 		f := m.frames[0]
@@ -39,20 +39,20 @@ func (e *engine) draw(c scene.Camera, degree int, near float64, antialiased bool
 		f.hostParams.Unit = 0 // never the number of a unit of training
 		f.peers.setPicture(f.hostParams)
 		if err := m.submit(f, unit{kind: unitRender}, false, vk.View{}, nil); err != nil {
-			return nil, e.team.broken(err)
+			return nil, e.team.Fail(err)
 		}
 	}
 	var r layout.Report
 	for i, m := range peers {
 		f := m.frames[0]
 		if err := m.wait(f); err != nil {
-			return nil, e.team.broken(err)
+			return nil, e.team.Fail(err)
 		}
 		if r.Failed |= f.hostReport.Failed; i == 0 {
 			r = *f.hostReport
 		}
 	}
-	return &r, e.team.failure()
+	return &r, e.team.Failure()
 }
 
 // recoverPicture grows what a picture, in which r is e's report, needed on all devices, and clears the failure.
@@ -65,7 +65,7 @@ func (e *engine) recoverPicture(r *layout.Report) error {
 	for i, m := range peers {
 		reports[i] = m.frames[0].hostReport
 	}
-	err := e.team.grow(reports)
+	err := e.growPackets(reports)
 	for i, m := range peers {
 		if err == nil {
 			err = m.recover(reports[i], m.model.capacity())

@@ -8,8 +8,8 @@ import (
 	"vksplat/vk"
 )
 
-// Progress says how far a run is. Loss is of the step's one view, without the regularisers; L1, MSE and SSIM are means over the pixels and windows that
-// count, in the loss each is weighed by the share of the photo that counts.
+// Progress says how far a run is. Loss is of the step's one view, without the regularisers; L1, MSE and SSIM are means
+// over the pixels and windows that count, in the loss each is weighed by the share of the photo that counts.
 type Progress struct {
 	Step    int // steps done
 	Loss    float32

@@ -122,7 +122,7 @@ func TestTeamExposureBytes(t *testing.T) {
 		}
 	}
 	small := trainer(devices[:3], "")
-	if err := small.e.team.makeRooms(1); err != nil { // units fail on all devices because of one
+	if err := small.e.team.Resize(1); err != nil { // units fail on all devices because of one
 		t.Fatal(err)
 	}
 	for _, m := range small.members {

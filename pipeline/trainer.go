@@ -34,13 +34,16 @@ type Trainer struct {
 	err           error           // sticks
 }
 
-// NewTrainer prepares to train init on the photos of cams: everything in the training frame (scene.Capture.Normalise). sceneScale is the capture's.
-func NewTrainer(d *Device, cams []scene.Camera, photos photos.Source, init *scene.Splats, sceneScale float64, cfg Config, o TrainerOptions) (*Trainer, error) {
+// NewTrainer prepares to train init on the photos of cams: everything in the training frame (scene.Capture.Normalise).
+// sceneScale is the capture's.
+func NewTrainer(d *Device, cams []scene.Camera, photos photos.Source, init *scene.Splats, sceneScale float64,
+	cfg Config, o TrainerOptions) (*Trainer, error) {
 	switch {
 	case init.N == 0:
 		return nil, errors.New("pipeline: start training: no splat to start with")
 	case init.Degree > cfg.SHDegree:
-		return nil, fmt.Errorf("pipeline: start training: splats of SH degree %d for a model of degree %d", init.Degree, cfg.SHDegree)
+		return nil, fmt.Errorf("pipeline: start training: splats of SH degree %d for a model of degree %d",
+			init.Degree, cfg.SHDegree)
 	}
 	if err := init.Validate(); err != nil {
 		return nil, err
@@ -67,7 +70,8 @@ type start struct {
 }
 
 // newTrainer prepares to train on the photos of cams.
-func newTrainer(d *Device, cams []scene.Camera, source photos.Source, sceneScale float64, cfg Config, o TrainerOptions, s start) (*Trainer, error) {
+func newTrainer(d *Device, cams []scene.Camera, source photos.Source, sceneScale float64, cfg Config, o TrainerOptions,
+	s start) (*Trainer, error) {
 	if err := checkTraining(cams, sceneScale, cfg); err != nil {
 		return nil, err
 	}
@@ -125,7 +129,8 @@ func (t *Trainer) begin(source photos.Source, s start) (err error) {
 }
 
 // trainingShape makes the engine of training without its buffers.
-func trainingShape(dev *vk.Device, at world, cams []scene.Camera, photos photos.Source, cfg *Config, o *TrainerOptions) (*engine, error) {
+func trainingShape(dev *vk.Device, at world, cams []scene.Camera, photos photos.Source, cfg *Config,
+	o *TrainerOptions) (*engine, error) {
 	e, err := newShape(dev, cfg.SHDegree, cams, trainKinds(cfg, o), false)
 	if err != nil {
 		return nil, err
@@ -140,8 +145,9 @@ func trainingShape(dev *vk.Device, at world, cams []scene.Camera, photos photos.
 	e.looks = o.Interludes != nil
 	e.compare = comparisonOf(cams, photos, cfg)
 	e.strategy = strategy{
-		mcmc: cfg.Strategy == StrategyMCMC, noise: cfg.Strategy == StrategyMCMC && cfg.NoiseLR > 0, absgrad: cfg.AbsGrad,
-		exact: cfg.Strategy == StrategyDefault && cfg.Splats > 0,
+		mcmc: cfg.Strategy == StrategyMCMC, noise: cfg.Strategy == StrategyMCMC && cfg.NoiseLR > 0,
+		absgrad: cfg.AbsGrad,
+		exact:   cfg.Strategy == StrategyDefault && cfg.Splats > 0,
 	}
 	return e, nil
 }
@@ -159,14 +165,15 @@ func checkTraining(cams []scene.Camera, sceneScale float64, cfg Config) error {
 	return nil
 }
 
-// Run trains to the configured number of steps. progress, which may be nil, is called after every step that the host has taken in. When ctx is
-// cancelled the steps in flight are finished and ctx's error returned; Run can be called again to go on. After any other error the trainer is of no
-// more use.
+// Run trains to the configured number of steps. progress, which may be nil, is called after every step that the host
+// has taken in. When ctx is cancelled the steps in flight are finished and ctx's error returned; Run can be called
+// again to go on. After any other error the trainer is of no more use.
 func (t *Trainer) Run(ctx context.Context, progress func(Progress)) error {
 	return t.RunTo(ctx, t.cfg.Iterations, progress)
 }
 
-// RunTo is Run up to step steps, refinement after the last of them included. Stopping there and going on changes no byte.
+// RunTo is Run up to step steps, refinement after the last of them included. Stopping there and going on changes no
+// byte.
 func (t *Trainer) RunTo(ctx context.Context, step int, progress func(Progress)) error {
 	if t.err != nil {
 		return t.err
@@ -218,7 +225,8 @@ func (t *Trainer) PlannedBytes() int64 {
 // Plan returns what was planned before anything was taken.
 func (t *Trainer) Plan() Plan { return *t.plan }
 
-// NotReproducibleFrom returns the step from which on bytes depend on what memory the device had, because the model's ceiling had to come down; -1: none.
+// NotReproducibleFrom returns the step from which on bytes depend on what memory the device had, because the model's
+// ceiling had to come down; -1: none.
 func (t *Trainer) NotReproducibleFrom() int { return t.memoryLimited }
 
 // MemoryStats says what a run took of a device.
@@ -233,7 +241,8 @@ type MemoryStats struct {
 func (t *Trainer) MemoryStats() (most MemoryStats) {
 	for _, m := range t.members {
 		if s := m.e.dev.Stats(); s.PeakAllocated > most.PeakDeviceBytes {
-			most = MemoryStats{DeviceBytes: s.Allocated, PeakDeviceBytes: s.PeakAllocated, Allocations: s.AllocCalls, LastGrowth: t.lastGrowth}
+			most = MemoryStats{DeviceBytes: s.Allocated, PeakDeviceBytes: s.PeakAllocated, Allocations: s.AllocCalls,
+				LastGrowth: t.lastGrowth}
 		}
 	}
 	return most

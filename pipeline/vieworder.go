@@ -5,8 +5,9 @@ import (
 	"vksplat/scene"
 )
 
-// viewOrder says which view a step trains on: all views once an epoch, in an order of each epoch's own. A view without pixels is replaced, in all its
-// steps, by the view after it in the epoch's order. It depends on the seed and on which photos can be decoded, never on what is cached.
+// viewOrder says which view a step trains on: all views once an epoch, in an order of each epoch's own. A view without
+// pixels is replaced, in all its steps, by the view after it in the epoch's order. It depends on the seed and on which
+// photos can be decoded, never on what is cached.
 type viewOrder struct {
 	seed   uint64
 	n      int
@@ -68,8 +69,8 @@ func (o *viewOrder) at(step int) int {
 	return e.order[turn%o.n]
 }
 
-// nextUse returns the first step after step in which the device trains on view, as far as the epoch of step and the two after it tell; else never. With one
-// device it is always within the next epoch.
+// nextUse returns the first step after step in which the device trains on view, as far as the epoch of step and the two
+// after it tell; else never. With one device it is always within the next epoch.
 func (o *viewOrder) nextUse(view, step int) int {
 	if o.fixed != nil {
 		for s := step + 1; s < len(o.fixed); s++ {

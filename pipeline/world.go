@@ -3,23 +3,20 @@ package pipeline
 import (
 	"fmt"
 
+	"vksplat/pipeline/team"
 	"vksplat/shaders/layout"
 	"vksplat/vk"
 )
 
-// membership is what an engine knows of the team that it belongs to. Its zero value is that of a device that trains alone.
+// membership is what an engine knows of the team that it belongs to. Its zero value is that of a device that trains
+// alone.
 type membership struct {
 	world      world
-	team       *team  // nil before there is one
-	links      *links // likewise
-	viewSplats int    // projections that a view has room for
-	messages   chan message
-	met        [nExchanges]int // pieces so far
-	awaited    [mostAwaits]uint64
+	team       *team.Team  // nil before there is one
+	engines    []*engine   // of the team, by rank; likewise
+	links      *team.Links // likewise
+	viewSplats int         // projections that a view has room for
 }
-
-// mostAwaits is how many Awaits a step has at most.
-const mostAwaits = 1 + nExchanges*mostPieces
 
 // world is a device's rank among the n of a team. The zero value is that of a device that trains alone.
 type world struct{ rank, n int }
@@ -42,7 +39,8 @@ func (p world) share(total int) int {
 // salt decorrelates the random streams of devices that reuse splat ids.
 func (p world) salt() uint32 { return uint32(p.rank) * 0x9E3779B9 }
 
-// projections is how many projections a view has room for: those of all splats, or in a team those that the view's packets have together.
+// projections is how many projections a view has room for: those of all splats, or in a team those that the view's
+// packets have together.
 func (e *engine) projections() int {
 	if e.links != nil {
 		return e.viewSplats
@@ -92,14 +90,15 @@ func (m *peerParams) set(w int, p *layout.StepParams) {
 	vk.Host(m.ofViews)[w] = *p
 }
 
-// planLinks gives an engine that has no team yet, but is to have one, links and a frame that are not there, for as much as there can be.
+// planLinks gives an engine that has no team yet, but is to have one, links and a frame that are not there, for as much
+// as there can be.
 func (e *engine) planLinks(f *frame) {
 	if e.world.alone() {
 		return
 	}
 	if e.links == nil {
-		records := (max(e.model.capacity(), 1) + packetUnit - 1) / packetUnit * packetUnit
-		e.links = phantomLinks(e.dev, e.world.rank, e.world.n, records, e.strategy.absgrad)
+		records := team.RoundUp(max(e.model.capacity(), 1))
+		e.links = team.Phantom(e.dev, e.world.rank, e.world.n, records, e.strategy.absgrad)
 		e.viewSplats = e.world.n * records
 	}
 	for range e.world.n {
@@ -120,7 +119,7 @@ func (e *engine) peers() []*engine {
 	if e.team == nil {
 		return []*engine{e}
 	}
-	return e.team.engines
+	return e.engines
 }
 
 // clearFailures makes all devices ready after a picture that failed and is not to be drawn again.
@@ -142,7 +141,7 @@ func (e *engine) growView(n int) error {
 	for _, m := range e.peers() {
 		most += m.model.capacity()
 	}
-	e.viewSplats = (min(n+n/4, most-n) + packetUnit - 1) / packetUnit * packetUnit
+	e.viewSplats = team.RoundUp(min(n+n/4, most-n))
 	e.isectCapacity = e.fewerIsects(e.isectCapacity)
 	if e.isectCapacity == 0 {
 		return fmt.Errorf("pipeline: grow view: %w: %d visible splats leave nothing for their pairs", ErrTooSmall, n)

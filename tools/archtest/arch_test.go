@@ -36,6 +36,7 @@ var layers = []layer{
 		"it compares pictures, whoever drew them, and is handed a device; its tests ask the twin in ref", false},
 	{"pipeline/photos", []string{"pipeline/failure", "scene/...", "shaders/layout", "vk"},
 		"photos in host memory know no device: pipeline takes them there", false},
+	{"pipeline/team", []string{"shaders/layout", "vk"}, "it carries packets between devices and knows no pass", false},
 	{"pipeline", []string{"pipeline/...", "shaders", "shaders/layout", "vk", "scene/..."}, "dependencies point one way: cmd -> pipeline -> shaders -> vk", false},
 	{"scene", []string{"scene/..."}, "captures and models are host data that any tool can use without a GPU", true},
 	{"view", []string{"scene/...", "view/..."}, "a browser draws models, or gets pictures from whoever has a device: the server must run without one", true},
