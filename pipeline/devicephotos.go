@@ -263,8 +263,8 @@ func (p *devicePhotos) look(step int) {
 	}
 }
 
-// planTo decides what the device cache keeps, up to the end of the epoch after that of step, and announces to the source which
-// photos will be asked for.
+// planTo decides what the device cache keeps, up to the end of the epoch after that of step, and announces to the
+// source which photos will be asked for.
 func (p *devicePhotos) planTo(step int) {
 	n, end := p.order.epochSteps(), p.done+len(p.choices)
 	if step < p.done || step < end && step%n != 0 {

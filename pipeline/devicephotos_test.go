@@ -10,8 +10,9 @@ import (
 	"vksplat/scene"
 )
 
-// TestPackedPhotos trains on photos that lie packed on the device and on the same in four bytes a pixel, at full size and smaller: the same model. One that is
-// transparent though its name says otherwise is not kept on the device, and trained on all the same.
+// TestPackedPhotos trains on photos that lie packed on the device and on the same in four bytes a pixel, at full size
+// and smaller: the same model. One that is transparent though its name says otherwise is not kept on the device, and
+// trained on all the same.
 func TestPackedPhotos(t *testing.T) {
 	views, init, scale, cfg := promiseScene(t)
 	cfg.Iterations, cfg.RefineEvery = len(views)+2, 0
@@ -59,7 +60,8 @@ func TestPackedPhotos(t *testing.T) {
 		for _, part := range []int64{1, 3} {
 			got, complete := run(".JPG", all/part)
 			if got != want || all >= plain*4/5 {
-				t.Errorf("transparent %v, 1/%d of %d bytes on the device (%d in four bytes a pixel): %s, want %s", transparent, part, all, plain, got, want)
+				t.Errorf("transparent %v, 1/%d of %d bytes on the device (%d in four bytes a pixel): %s, want %s",
+					transparent, part, all, plain, got, want)
 			}
 			if complete != (!transparent && part == 1) {
 				t.Errorf("transparent %v, 1/%d: all are on the device: %v", transparent, part, complete)
@@ -89,7 +91,8 @@ func (p *expectedPhotos) Photo(ctx context.Context, view int) (scene.Image, erro
 	return p.Images.Photo(ctx, view)
 }
 
-// TestOutsizePhotosAreExpected trains on photos of which one is transparent though its name says otherwise: it is asked for anew each time, and announced.
+// TestOutsizePhotosAreExpected trains on photos of which one is transparent though its name says otherwise: it is asked
+// for anew each time, and announced.
 func TestOutsizePhotosAreExpected(t *testing.T) {
 	views, init, scale, cfg := promiseScene(t)
 	cams, images := splitViews(views)
@@ -109,7 +112,8 @@ func TestOutsizePhotosAreExpected(t *testing.T) {
 		}
 		train(t, tr)
 		if photos.unexpected != 0 || photos.asked < n+3 || part == 1 && photos.asked != n+3 {
-			t.Errorf("1/%d of the photos on the device: %d asked for in %d steps, %d of them not announced", part, photos.asked, cfg.Iterations, photos.unexpected)
+			t.Errorf("1/%d of the photos on the device: %d asked for in %d steps, %d of them not announced", part,
+				photos.asked, cfg.Iterations, photos.unexpected)
 		}
 		if err := tr.Close(); err != nil {
 			t.Error(err)
@@ -117,7 +121,8 @@ func TestOutsizePhotosAreExpected(t *testing.T) {
 	}
 }
 
-// TestReplacedPhotoHasItsSlot trains with every photo on the device, where a photo that cannot be decoded is smaller than the one that takes its place.
+// TestReplacedPhotoHasItsSlot trains with every photo on the device, where a photo that cannot be decoded is smaller
+// than the one that takes its place.
 func TestReplacedPhotoHasItsSlot(t *testing.T) {
 	views, init, scale, cfg := promiseScene(t)
 	cfg.Iterations, cfg.RefineEvery = 2*len(views)+2, 0

@@ -14,12 +14,14 @@
 //     a picture. Each has a program, recorded once and submitted many times. Three units are in flight.
 //   - Nothing waits inside a unit. Counts stay on the device. What does not fit sets counters[FAILED], later units do
 //     nothing, and Trainer.replay grows the buffer and starts again from the unit that failed.
-//   - A Trainer schedules units over one or several devices. A member is one device of it with its share of the splats
-//     and the photos of its views. A team joins the engines of several members, which exchange packets in every step.
-//   - A Checkpoint holds everything that decides later bytes. A Renderer draws a finished model band by band.
+//   - A Trainer schedules units (queue.go). Its parts are a group of members, one a device with its share of the splats
+//     and the photos of its views (group.go, member.go); the recipe, which says what a unit does (recipe.go); the report
+//     of its progress (report.go); and checkpoints, which save everything that decides later bytes (checkpoint*.go).
+//   - A Renderer draws a finished model band by band (renderer.go, parts.go).
 //
 // Same capture, settings, seed, device and driver give the same bytes: sums have a fixed order, random numbers are a
 // function of seed, step and splat, and no capacity or submit splitting decides a byte.
 //
-// Package ref holds the float64 twin of every kernel, package check the cases that compare both.
+// Packages below: photos in host memory, team for the exchange between devices, lpips, bench; ref holds the float64 twin
+// of every kernel and check the cases that compare both.
 package pipeline

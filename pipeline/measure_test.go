@@ -12,7 +12,8 @@ import (
 	"vksplat/shaders/layout"
 )
 
-// TestMeasure trains a little, measures, and wants the model as it was, counts that belong together, and a cost of every pass that moves anything.
+// TestMeasure trains a little, measures, and wants the model as it was, counts that belong together, and a cost of
+// every pass that moves anything.
 func TestMeasure(t *testing.T) {
 	d := testDevice(t)
 	for name, change := range map[string]func(*Config){
@@ -35,7 +36,8 @@ func TestMeasure(t *testing.T) {
 				t.Fatal(err)
 			}
 			told := 0
-			m, err := tr.Measure(context.Background(), bench.Options{Warm: 2, Steps: 4, Rounds: 2}, func(Progress) { told++ })
+			m, err := tr.Measure(context.Background(), bench.Options{Warm: 2, Steps: 4, Rounds: 2},
+				func(Progress) { told++ })
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -62,7 +64,8 @@ func checkRounds(t *testing.T, rounds []bench.Round) {
 		t.Fatalf("%d rounds", len(rounds))
 	}
 	for _, r := range rounds {
-		if !(r.WallSeconds > 0) || r.HostSeconds < 0 || r.HostSeconds > r.WallSeconds || r.Visible < 1 || r.Isects < r.Visible {
+		if !(r.WallSeconds > 0) || r.HostSeconds < 0 || r.HostSeconds > r.WallSeconds || r.Visible < 1 ||
+			r.Isects < r.Visible {
 			t.Errorf("%+v", r)
 		}
 		if sum := r.MeanMS(); !(sum > 0) || sum > 1e3*r.WallSeconds {
@@ -81,10 +84,12 @@ func checkRounds(t *testing.T, rounds []bench.Round) {
 
 func checkCounts(t *testing.T, c bench.Counts, splats int, cfg *Config) {
 	t.Helper()
-	if c.Splats != splats || c.SHDegree != cfg.SHDegree || c.Mixed != (cfg.Precision == PrecisionMixed) || c.AbsGrad != cfg.AbsGrad {
+	if c.Splats != splats || c.SHDegree != cfg.SHDegree || c.Mixed != (cfg.Precision == PrecisionMixed) ||
+		c.AbsGrad != cfg.AbsGrad {
 		t.Errorf("%+v", c)
 	}
-	if c.SeenIsects < 1 || c.SeenIsects > c.Isects || c.BlendedPairs < 1 || c.BlendedPairs > c.SeenPairs || c.SeenPairs > layout.TilePixels*c.SeenIsects {
+	if c.SeenIsects < 1 || c.SeenIsects > c.Isects || c.BlendedPairs < 1 || c.BlendedPairs > c.SeenPairs ||
+		c.SeenPairs > layout.TilePixels*c.SeenIsects {
 		t.Errorf("counts that cannot be: %+v", c)
 	}
 	if c.Tiles*layout.TilePixels < c.Pixels || c.Bands < 1 || cfg.bands > 1 && c.Bands != cfg.bands {
@@ -117,7 +122,8 @@ func TestMeasureAtOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r := m.Rounds[0]; !(r.WallSeconds > 0) || r.WallSeconds > time.Since(started).Seconds() || r.HostSeconds > r.WallSeconds {
+	if r := m.Rounds[0]; !(r.WallSeconds > 0) || r.WallSeconds > time.Since(started).Seconds() ||
+		r.HostSeconds > r.WallSeconds {
 		t.Errorf("%+v", r)
 	}
 }
@@ -137,7 +143,8 @@ func TestMeasureStops(t *testing.T) {
 
 // TestCosts compares formulas with what was counted by hand, and with the rows of the model.
 func TestCosts(t *testing.T) {
-	c := bench.Counts{Splats: 1000, SHDegree: 3, Pixels: 4096, Tiles: 16, Bands: 1, Visible: 600, Isects: 20480, SeenIsects: 10240, SeenPairs: 1_000_000,
+	c := bench.Counts{Splats: 1000, SHDegree: 3, Pixels: 4096, Tiles: 16, Bands: 1, Visible: 600, Isects: 20480,
+		SeenIsects: 10240, SeenPairs: 1_000_000,
 		BlendedPairs: 200_000, SortBits: 8, DepthBits: 31, TileBits: 4}
 	mixed, abs, banded, shared := c, c, c, c
 	mixed.Mixed, abs.AbsGrad, banded.Bands, shared.Views = true, true, 3, 4
@@ -162,7 +169,8 @@ func TestCosts(t *testing.T) {
 		{c, "sort_sweep (tiles)", 20480 * 16},
 		{c, "scan_tiles", 600 * 56},
 		{c, "emit_isects", 600*(8+36+12) + 20480*12},
-		// 10240 isects in 16 tiles are at least 40 buckets, 24 of which have a state of 4 kB; a byte an isect says which patches it touches.
+		// 10240 isects in 16 tiles are at least 40 buckets, 24 of which have a state of 4 kB; a byte an isect says
+		// which patches it touches.
 		{c, "rasterize", 10240*9 + 600*36 + 4096*20 + 24*4096},
 		{c, "rasterize_bwd", 10240*9 + 600*36 + 4096*36 + 24*4096 + 20480*40},
 		{abs, "rasterize_bwd", 10240*9 + 600*36 + 4096*36 + 24*4096 + 20480*48},

@@ -9,8 +9,10 @@ import (
 	"vksplat/vk"
 )
 
-// picturize renders a camera into host memory: [Height][Width][3], not clamped; out's, if it is large enough. Nothing may be in flight.
-func (e *engine) picturize(out []float32, c scene.Camera, degree int, near float64, antialiased bool, background [3]float32) ([]float32, error) {
+// picturize renders a camera into host memory: [Height][Width][3], not clamped; out's, if it is large enough. Nothing
+// may be in flight.
+func (e *engine) picturize(out []float32, c scene.Camera, degree int, near float64, antialiased bool,
+	background [3]float32) ([]float32, error) {
 	if err := e.enlarge(c); err != nil {
 		return nil, err
 	}
@@ -29,7 +31,8 @@ func (e *engine) picturize(out []float32, c scene.Camera, degree int, near float
 }
 
 // draw has a camera's picture drawn, and returns the report: it may not have fit.
-func (e *engine) draw(c scene.Camera, degree int, near float64, antialiased bool, background [3]float32, look Look) (*layout.Report, error) {
+func (e *engine) draw(c scene.Camera, degree int, near float64, antialiased bool, background [3]float32,
+	look Look) (*layout.Report, error) {
 	e.team.Begin()
 	peers := e.peers()
 	for _, m := range peers {
@@ -89,8 +92,8 @@ const picturePiece = 1 << 16
 // pictureStaging is what reading pictures takes.
 const pictureStaging = 16 * picturePiece
 
-// readPicture returns n pixels of a picture as [n][3], in the memory of out if it is large enough. The picture is where it was drawn, in scratch memory, so that
-// it takes none of its own while models are trained.
+// readPicture returns n pixels of a picture as [n][3], in the memory of out if it is large enough. The picture is where
+// it was drawn, in scratch memory, so that it takes none of its own while models are trained.
 func (e *engine) readPicture(out []float32, drawn vk.View, n int) (_ []float32, err error) {
 	if cap(out) < 3*n {
 		out = make([]float32, 3*n)

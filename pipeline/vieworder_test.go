@@ -11,7 +11,8 @@ import (
 	"vksplat/scene"
 )
 
-// TestViewOrder compares the order with scene.ViewOrder, next uses with a search, and the views that take the place of one without pixels.
+// TestViewOrder compares the order with scene.ViewOrder, next uses with a search, and the views that take the place of
+// one without pixels.
 func TestViewOrder(t *testing.T) {
 	const n, seed = 7, 5
 	o := newViewOrder(seed, n, world{})
@@ -81,7 +82,8 @@ func TestViewOrderOfTeams(t *testing.T) {
 // TestWithoutPhotos takes photos away until too few are left.
 func TestWithoutPhotos(t *testing.T) {
 	var said []string
-	p := &devicePhotos{cams: planCameras(4, 8, 8), order: newViewOrder(1, 4, world{}), warn: func(text string) { said = append(said, text) }}
+	p := &devicePhotos{cams: planCameras(4, 8, 8), order: newViewOrder(1, 4, world{}),
+		warn: func(text string) { said = append(said, text) }}
 	bad := fmt.Errorf("no pixels: %w", scene.ErrData)
 	ctx := context.Background()
 	if err := p.without(ctx, 2, bad); err != nil || len(said) != 1 {
