@@ -328,7 +328,7 @@ func TestOtherDevice(t *testing.T) {
 		t.Fatal(err)
 	}
 	path := filepath.Join(t.TempDir(), "x")
-	if err := tr.liveState().save(path, metadata, 0); err != nil {
+	if err := tr.liveState(tr.extra).save(path, metadata, 0); err != nil {
 		t.Fatal(err)
 	}
 	other := resumed(t, d, path, cfg)
@@ -398,7 +398,7 @@ func TestExtraState(t *testing.T) {
 		t.Errorf("without the table: %v", err)
 	}
 	clear(vk.Host(table))
-	live := tr.liveState()
+	live := tr.liveState(tr.extra)
 	live[0].pieces = minPiece
 	if err := live.read(c, live.runs()); err != nil {
 		t.Fatal(err)

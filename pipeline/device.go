@@ -11,6 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"vksplat/pipeline/failure"
 	"vksplat/vk"
 )
 
@@ -21,10 +22,10 @@ var (
 	ErrMissingFeature = vk.ErrMissingFeature
 	ErrDeviceLost     = vk.ErrDeviceLost
 	ErrOutOfMemory    = vk.ErrOutOfMemory
-	// ErrNoSplats says that training went astray: nothing is left of the model.
+	// ErrNoSplats says that training diverged: nothing is left of the model.
 	ErrNoSplats = errors.New("every splat was pruned, nothing is left to train")
-	// ErrDiverged says that training went astray: the loss or the model is no number any more.
-	ErrDiverged = errors.New("training diverged")
+	// ErrDiverged says that the loss or the model is no longer finite.
+	ErrDiverged = failure.ErrDiverged
 	// ErrTooMany says that the model is larger than its ceiling before training begins.
 	ErrTooMany = errors.New("too many splats")
 	// ErrUnreachable says that no refinement makes the number of splats that was asked for.
@@ -36,16 +37,15 @@ var (
 	// ErrBadLimits says that the file of VKSPLAT_LIMITS makes no sense.
 	ErrBadLimits = vk.ErrBadLimits
 	// ErrTooSmall says that the memory budget cannot hold what was asked for.
-	ErrTooSmall = errors.New("device memory budget too small")
+	ErrTooSmall = failure.ErrTooSmall
 	// ErrLittleRAM says that the budget of host memory cannot hold what was asked for.
-	ErrLittleRAM = errors.New("host memory budget too small")
+	ErrLittleRAM = failure.ErrLittleRAM
 )
 
 // Hint says what the user can do about err, or "".
 func Hint(err error) string {
-	var s *shortage
-	if errors.As(err, &s) {
-		return s.hint
+	if hint := failure.Hint(err); hint != "" {
+		return hint
 	}
 	if errors.Is(err, ErrTooSmall) {
 		return "Raise --max-vram (--max-ram where the device uses RAM), use smaller photos (--downscale), start with fewer points (--init-grid) or allow fewer splats (--max-splats)."
@@ -335,20 +335,5 @@ func summaryOf(i vk.DeviceInfo) DeviceSummary {
 	return s
 }
 
-// runOnce builds, runs and frees a list without scratch.
-func runOnce(dev *vk.Device, r *vk.Recorder, name string) error {
-	pool := dev.NewScratchPool()
-	defer pool.Close()
-	p, err := r.Build(name, pool, vk.BuildOptions{NoTimings: true})
-	if err != nil {
-		return err
-	}
-	defer p.Close()
-	s := dev.NewSubmission()
-	s.Add(p)
-	t, err := dev.Submit(s)
-	if err != nil {
-		return err
-	}
-	return dev.Wait(t)
-}
+// runOnce is vk.Device.RunOnce.
+func runOnce(dev *vk.Device, r *vk.Recorder, name string) error { return dev.RunOnce(r, name) }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"vksplat/pipeline/photos"
 	"vksplat/pipeline/ref"
 	"vksplat/scene"
 	"vksplat/shaders"
@@ -205,7 +206,7 @@ func depthsOf(cams []scene.Camera) []scene.Depths {
 }
 
 // splitViews separates cameras and photos.
-func splitViews(views []TrainView) (cams []scene.Camera, photos Images) {
+func splitViews(views []TrainView) (cams []scene.Camera, photos photos.Images) {
 	for _, v := range views {
 		cams, photos = append(cams, v.Camera), append(photos, v.Image)
 	}

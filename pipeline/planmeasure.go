@@ -4,12 +4,15 @@ import (
 	"fmt"
 	"runtime"
 
+	"vksplat/pipeline/failure"
+	"vksplat/pipeline/photos"
 	"vksplat/scene"
 	"vksplat/vk"
 )
 
-// PlanMeasuring plans what comparing pictures of a finished model of n splats with the photos of cameras takes of RAM, where there is no training whose plan
-// says so: see HostPlan.Measuring. A picture takes perPixel bytes beside its photo.
+// PlanMeasuring plans what comparing pictures of a finished model of n splats with the photos of cameras takes of RAM,
+// where there is no training whose plan says so: see HostPlan.Measuring. A picture takes perPixel bytes beside its
+// photo.
 func (d *Device) PlanMeasuring(n, degree int, cams []scene.Camera, perPixel int64) (*HostPlan, error) {
 	w, err := d.renderNeeds(n, degree, cams, &parts{})
 	if err != nil {
@@ -27,7 +30,8 @@ func (d *Device) PlanMeasuring(n, degree int, cams []scene.Camera, perPixel int6
 	case unified(d):
 		enough = smallestPool(w.device, least, 0, false)
 	}
-	return nil, &shortage{err, fmt.Sprintf("Raise --max-ram to %s or more, or use smaller photos (--downscale).", mib(enough))}
+	return nil, failure.Short(err, fmt.Sprintf("Raise --max-ram to %s or more, or use smaller photos (--downscale).",
+		mib(enough)))
 }
 
 // renderedBytes is what RenderInto keeps: four floats a pixel of the largest picture.
@@ -38,7 +42,8 @@ func renderedBytes(cams []scene.Camera) (most int64) {
 	return most
 }
 
-// PlanMeasuringFiles is PlanMeasuring for pictures that are read from files: no device is opened. They are those of renders.
+// PlanMeasuringFiles is PlanMeasuring for pictures that are read from files: no device is opened. They are those of
+// renders.
 func PlanMeasuringFiles(o DeviceOptions, renders, cams []scene.Camera, perPixel int64) (*HostPlan, error) {
 	budget, err := hostBudget(o.MaxRAM, ReadHostMemory())
 	if err != nil {
@@ -50,12 +55,13 @@ func PlanMeasuringFiles(o DeviceOptions, renders, cams []scene.Camera, perPixel 
 	}
 	least, err := h.forMeasuring(cams, perPixel)
 	if err != nil {
-		return nil, &shortage{err, fmt.Sprintf("Raise --max-ram to %s or more.", mib(roundMiB(least)))}
+		return nil, failure.Short(err, fmt.Sprintf("Raise --max-ram to %s or more.", mib(roundMiB(least))))
 	}
 	return h, nil
 }
 
-// forMeasuring fills the rest of a plan whose Budget, Process and Staging are set, and returns the least budget that has one.
+// forMeasuring fills the rest of a plan whose Budget, Process and Staging are set, and returns the least budget that
+// has one.
 func (h *HostPlan) forMeasuring(cams []scene.Camera, perPixel int64) (least int64, err error) {
 	var pixels, cost int64
 	for _, c := range cams {
@@ -64,14 +70,16 @@ func (h *HostPlan) forMeasuring(cams []scene.Camera, perPixel int64) (least int6
 	for _, c := range scene.DecodeCosts(cams) {
 		cost = max(cost, c)
 	}
-	total, largest := photoTotals(cams)
+	total, largest := photos.Totals(cams)
 	h.Workers, h.Margin, h.Picture = runtime.GOMAXPROCS(0), marginOf(h.Budget), perPixel*pixels+scene.CompareBytes()
 	h.Cache = h.Budget - h.Margin - h.Process - h.Staging
 	photos := min(total, 2*largest)
 	least = withMargin(h.Process + h.Staging + cost + photos + h.Picture)
 	if h.Budget < least {
-		return least, fmt.Errorf("pipeline: plan measuring: %w: %s of RAM; program and driver take %s, transfers %s, decoding the largest photo %s, two decoded ones %s, comparing a picture %s",
-			ErrLittleRAM, vk.BytesText(h.Budget), vk.BytesText(h.Process), vk.BytesText(h.Staging), vk.BytesText(cost), vk.BytesText(photos), vk.BytesText(h.Picture))
+		return least, fmt.Errorf("pipeline: plan measuring: %w: %s of RAM; program and driver take %s, transfers "+
+			"%s, decoding the largest photo %s, two decoded ones %s, comparing a picture %s",
+			ErrLittleRAM, vk.BytesText(h.Budget), vk.BytesText(h.Process), vk.BytesText(h.Staging), vk.BytesText(cost),
+			vk.BytesText(photos), vk.BytesText(h.Picture))
 	}
 	return least, nil
 }

@@ -56,7 +56,7 @@ func (t *Trainer) atLevel() (again bool, err error) {
 		return again, err
 	}
 	t.level = level
-	return false, t.eachMember(func(m *member) error {
+	return false, t.each(func(m *member) error {
 		m.pace.anew()
 		if shrunk := level > 0; m.e.compare.shrunk != shrunk {
 			m.e.compare.shrunk = shrunk

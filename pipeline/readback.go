@@ -26,7 +26,7 @@ func (t *Trainer) ReadSplats(each func(piece *scene.Splats) error) error {
 		return err
 	}
 	t.FinishWrites() // which may hold the memory that is needed here
-	return t.eachMember(func(m *member) error { return m.e.model.read(m.splats, pieceSplats, finitePieces(each)) })
+	return t.each(func(m *member) error { return m.e.model.read(m.splats, pieceSplats, finitePieces(each)) })
 }
 
 // read is ReadSplats of the first n splats, at most so many at once.

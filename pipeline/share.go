@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"vksplat/pipeline/failure"
 	"vksplat/pipeline/ref"
 	"vksplat/scene"
 	"vksplat/shaders/layout"
@@ -194,8 +195,8 @@ func (m *share) gather(ids []uint32, into *scene.Splats) {
 func (r *Renderer) finer(c *scene.Camera) error {
 	e := r.e
 	if e.bands >= e.mostBands() {
-		return &shortage{fmt.Errorf("pipeline: render: %w: one row of tiles may show %d splats of the model, %d fit", ErrTooSmall, r.fullestRow(c), r.share.most),
-			"Raise --max-vram (--max-ram where the device uses RAM), draw larger pictures, whose rows show less each, or convert the model to fewer splats (vksplat convert --max-splats)."}
+		return failure.Short(fmt.Errorf("pipeline: render: %w: one row of tiles may show %d splats of the model, %d fit", ErrTooSmall, r.fullestRow(c), r.share.most),
+			"Raise --max-vram (--max-ram where the device uses RAM), draw larger pictures, whose rows show less each, or convert the model to fewer splats (vksplat convert --max-splats).")
 	}
 	for _, f := range e.frames {
 		if err := e.wait(f); err != nil {

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"vksplat/pipeline/photos"
 	"vksplat/scene"
 	"vksplat/shaders/layout"
 )
@@ -121,7 +122,7 @@ func TestTeamExposureBytes(t *testing.T) {
 		}
 	}
 	small := trainer(devices[:3], "")
-	if err := small.e.team.makeRooms(1); err != nil { // units fail on all devices because of one
+	if err := small.e.team.Resize(1); err != nil { // units fail on all devices because of one
 		t.Fatal(err)
 	}
 	for _, m := range small.members {
@@ -144,7 +145,7 @@ func TestTeamExposureBytes(t *testing.T) {
 
 // withoutPhoto are photos of which one cannot be decoded.
 type withoutPhoto struct {
-	Images
+	photos.Images
 	bad int
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"vksplat/pipeline"
+	"vksplat/pipeline/photos"
 	"vksplat/scene"
 )
 
@@ -87,7 +88,7 @@ func (b *bencher) madeUp(ctx context.Context, m madeUp) (err error) {
 	}
 	capture := &scene.Capture{Cameras: synth.Cameras()}
 	capture.Normalise()
-	photos := make(pipeline.Images, madeUpViews)
+	photos := make(photos.Images, madeUpViews)
 	var drawing sync.WaitGroup
 	for i := range photos {
 		drawing.Go(func() { photos[i] = synth.Rough(i, madeUpShrink) })

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"vksplat/pipeline"
+	"vksplat/pipeline/lpips"
 	"vksplat/scene"
 )
 
@@ -236,7 +237,7 @@ func TestPerceptual(t *testing.T) {
 		}
 		w.Kernels, w.Biases, w.Channels = append(w.Kernels, kernel), append(w.Biases, bias), append(w.Channels, channels)
 	}
-	net, err := pipeline.NewLPIPS(device, w, pipeline.LPIPSOptions{Normalize: true})
+	net, err := pipeline.NewLPIPS(device, w, lpips.Options{Normalize: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"vksplat/pipeline"
+	"vksplat/pipeline/lpips"
 	"vksplat/scene"
 	"vksplat/scene/splatfile"
 )
@@ -14,7 +15,7 @@ const lpipsBytes = 2 * 12
 
 // perceptual measures LPIPS.
 type perceptual struct {
-	net    *pipeline.LPIPS
+	net    *lpips.Scorer
 	sha256 string // of the file of weights
 }
 
@@ -28,7 +29,7 @@ func (o *evalOptions) openPerceptual(device *pipeline.Device) (*perceptual, erro
 	if err != nil {
 		return nil, err
 	}
-	net, err := pipeline.NewLPIPS(device, w, pipeline.LPIPSOptions{Normalize: p.normalize, Smaller: o.config.Smaller})
+	net, err := pipeline.NewLPIPS(device, w, lpips.Options{Normalize: p.normalize, Smaller: o.config.Smaller})
 	if err != nil {
 		return nil, err
 	}

@@ -27,8 +27,19 @@ type layer struct {
 }
 
 var layers = []layer{
-	{"cmd", []string{"cmd/...", "pipeline", "pipeline/check", "scene/...", "view/...", "farm/...", "wording"}, "the command parses flags and prints; the pipeline opens the device", false},
+	{"cmd", []string{"cmd/...", "pipeline", "pipeline/bench", "pipeline/check", "pipeline/lpips", "pipeline/photos",
+		"scene/...", "view/...", "farm/...", "wording"},
+		"the command parses flags and prints; the pipeline opens the device", false},
 	{"pipeline/ref", []string{"pipeline/ref/...", "shaders/layout"}, "the twins judge the GPU and must run without one", true},
+	{"pipeline/bench", []string{"scene/...", "shaders/layout", "vk"},
+		"it times whoever trains, and trains nothing", false},
+	{"pipeline/failure", []string{"vk"},
+		"the parts of pipeline share kinds of failure, and nothing else by this way", false},
+	{"pipeline/lpips", []string{"pipeline/failure", "pipeline/ref", "scene/...", "shaders", "shaders/layout", "vk"},
+		"it compares pictures, whoever drew them, and is handed a device; its tests ask the twin in ref", false},
+	{"pipeline/photos", []string{"pipeline/failure", "scene/...", "shaders/layout", "vk"},
+		"photos in host memory know no device: pipeline takes them there", false},
+	{"pipeline/team", []string{"shaders/layout", "vk"}, "it carries packets between devices and knows no pass", false},
 	{"pipeline", []string{"pipeline/...", "shaders", "shaders/layout", "vk", "scene/..."}, "dependencies point one way: cmd -> pipeline -> shaders -> vk", false},
 	{"scene", []string{"scene/..."}, "captures and models are host data that any tool can use without a GPU", true},
 	{"view", []string{"scene/...", "view/..."}, "a browser draws models, or gets pictures from whoever has a device: the server must run without one", true},
