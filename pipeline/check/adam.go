@@ -172,14 +172,8 @@ func (d *model) compareAfter(want *ref.Model[float64], degree int) error {
 
 // adam records the step of a chunk.
 func (l *list) adam(m *model, pass shaders.ProjectBwdAdam) {
-	if !m.mixed {
-		l.r.Dispatch(&pass, vk.Items(m.size, 128))
-		return
-	}
-	l.r.Dispatch(&shaders.ProjectBwdAdamMixed{
-		Params: pass.Params, Counters: pass.Counters, DepthKeys: pass.DepthKeys, VProjected: pass.VProjected, Chunk: vk.Cast[uint32](pass.Chunk.View),
-		VAbsMean2d: pass.VAbsMean2d, Projected: pass.Projected, Push: shaders.ProjectBwdAdamMixedPush(pass.Push), Spec: shaders.ProjectBwdAdamMixedSpec(pass.Spec),
-	}, vk.Items(m.size, 128))
+	pass.Mixed = m.mixed
+	l.r.Dispatch(&pass, vk.Items(m.size, 128))
 }
 
 func model64(m *ref.Model[float32]) *ref.Model[float64] {

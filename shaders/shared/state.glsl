@@ -3,9 +3,7 @@
 #ifndef STATE_GLSL
 #define STATE_GLSL
 #include "const.glsl"
-
-float row(uint r, uint i) { return chunk[r * pc.chunk_splats + i]; }
-vec3 row3(uint r, uint i) { return vec3(row(r, i), row(r + 1u, i), row(r + 2u, i)); }
+#include "rows.glsl"
 
 void put(uint r, uint i, float x) { chunk[r * pc.chunk_splats + i] = x; }
 

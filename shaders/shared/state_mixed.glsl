@@ -2,7 +2,7 @@
 // includes its adam*.glsl before.
 #ifndef STATE_MIXED_GLSL
 #define STATE_MIXED_GLSL
-#include "mixed_rows.glsl"
+#include "rows.glsl"
 #include "philox.glsl"
 
 void put(uint r, uint i, float x) { chunk[r * pc.chunk_splats + i] = floatBitsToUint(x); }
