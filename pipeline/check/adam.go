@@ -130,8 +130,7 @@ func (t *trial) absolute(n int) [][2]float32 {
 // adamParams are the kernels' parameters of a step on a view.
 func adamParams(v *ref.View[float32], step int, with adamVariant, c ref.AdamConfig) layout.StepParams {
 	p := paramsOf(v)
-	p.LrMeans, p.LrQuats, p.LrLogScales = float32(rates.Means), float32(rates.Quats), float32(rates.LogScales)
-	p.LrLogitOpacity, p.LrSh0, p.LrShn = float32(rates.LogitOpacities), float32(rates.SH0), float32(rates.SHN)
+	rates.Put(&p)
 	p.OpacityReg, p.ScaleReg, p.NoiseScale = float32(with.penalties.Opacity), float32(with.penalties.Scale), float32(with.noise)
 	p.Step, p.SeedLo, p.SeedHi = adamStep, adamSeed&0xFFFFFFFF, adamSeed>>32
 	p.InvBias1 = float32(1 / (1 - math.Pow(c.Beta1, float64(step))))

@@ -24,7 +24,17 @@ func build(root string) (outputs, []*kernel, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	kernels, err := compileAll(root)
+	schema, err := readModel(root)
+	if err != nil {
+		return nil, nil, err
+	}
+	printed := outputs{}
+	if schema != nil {
+		if printed, err = schema.outputs(); err != nil {
+			return nil, nil, err
+		}
+	}
+	kernels, err := compileAll(root, printed)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -44,7 +54,8 @@ func build(root string) (outputs, []*kernel, error) {
 	if err := checkNames(kernels, structs, consts); err != nil {
 		return nil, nil, err
 	}
-	out := outputs{toolsFile: []byte(versions)}
+	out := printed
+	out[toolsFile] = []byte(versions)
 	if out["shaders/layout/layout_gen.go"], err = emitLayout(structs, users, consts); err != nil {
 		return nil, nil, err
 	}
@@ -63,8 +74,8 @@ func build(root string) (outputs, []*kernel, error) {
 	return out, kernels, nil
 }
 
-// compileAll returns the kernels in name order, or every error of every kernel.
-func compileAll(root string) ([]*kernel, error) {
+// compileAll returns the kernels in name order, or every error of every kernel. They include the GLSL that was printed.
+func compileAll(root string, printed outputs) ([]*kernel, error) {
 	files, err := filepath.Glob(filepath.Join(root, "shaders", "*.comp"))
 	if err != nil {
 		return nil, err
@@ -79,6 +90,9 @@ func compileAll(root string) ([]*kernel, error) {
 		return nil, err
 	}
 	defer os.RemoveAll(tmp)
+	if err := writeIncludes(printed, tmp); err != nil {
+		return nil, err
+	}
 	kernels, errs := make([]*kernel, len(jobs)), make([]error, len(jobs))
 	var wg sync.WaitGroup
 	slots := make(chan struct{}, runtime.GOMAXPROCS(0))
@@ -109,7 +123,7 @@ func compileKernel(root string, c compilation, tmp string) (*kernel, error) {
 	plain, optimised := filepath.Join(tmp, name+".plain.spv"), filepath.Join(tmp, name+".spv")
 	// Optimising strips every name (google/shaderc#600), so the reflected module is the unoptimised one.
 	steps := [][]string{
-		append([]string{"glslc", "--target-env=vulkan1.2", "-Werror", "-I", filepath.Join("shaders", "shared"), "-o", plain, file}, c.defines()...),
+		append([]string{"glslc", "--target-env=vulkan1.2", "-Werror", "-I", filepath.Join("shaders", "shared"), "-I", includes(tmp), "-o", plain, file}, c.defines()...),
 		{"spirv-val", "--target-env", "vulkan1.2", "--scalar-block-layout", plain},
 		{"spirv-opt", "-O", "--strip-debug", plain, "-o", optimised},
 		{"spirv-val", "--target-env", "vulkan1.2", "--scalar-block-layout", optimised},

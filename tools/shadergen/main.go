@@ -80,7 +80,7 @@ func findRoot() (string, error) {
 // stale lists generated files that no kernel accounts for.
 func stale(root string, out outputs) ([]string, error) {
 	var extra []string
-	for _, pattern := range []string{"shaders/*_gen.go", "shaders/layout/*_gen.go", "shaders/spv/*.spv"} {
+	for _, pattern := range []string{"shaders/*_gen.go", "shaders/layout/*_gen.go", "shaders/spv/*.spv", modelFolder + "*.glsl"} {
 		files, err := filepath.Glob(filepath.Join(root, pattern))
 		if err != nil {
 			return nil, err
@@ -135,7 +135,7 @@ func compare(root string, out outputs, w io.Writer) error {
 	}
 	var differ []string
 	for rel, content := range out {
-		if goOnly && !strings.HasSuffix(rel, ".go") {
+		if goOnly && strings.HasPrefix(rel, "shaders/spv/") {
 			continue
 		}
 		old, err := os.ReadFile(filepath.Join(root, rel))
