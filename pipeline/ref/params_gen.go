@@ -45,7 +45,7 @@ func (p *Params[T]) At(r, i int) *T {
 	return &p.SH[3*p.Coefficients()*i+r-11]
 }
 
-// Rates are the learning rates of one step.
+// Rates are the learning rates of one step. Tensors may share one.
 type Rates struct {
 	Means, Quats, LogScales, LogitOpacities, SH0, SHN float64
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -113,17 +114,18 @@ func (m *model) refGo() ([]byte, error) {
 		fmt.Fprintf(&b, "case r < %d:\nreturn &p.%s[%s]\n", t.row+t.width, t.goName(), index)
 	}
 	fmt.Fprintf(&b, "}\nreturn &p.SH[3*p.Coefficients()*i+r-%d]\n}\n\n", m.rowSH())
-	var names []string
-	for _, t := range m.all() {
-		names = append(names, t.goName())
+	var names, rates, puts []string
+	for i, t := range m.all() {
+		first := slices.IndexFunc(m.all(), func(o modelTensor) bool { return o.rate == t.rate })
+		names = append(names, m.all()[first].goName())
+		if first == i {
+			rates = append(rates, t.goName())
+			puts = append(puts, fmt.Sprintf("p.%s = float32(r.%s)\n", camel(t.rate), t.goName()))
+		}
 	}
-	fmt.Fprintf(&b, "// Rates are the learning rates of one step.\ntype Rates struct {\n%s float64\n}\n\n", strings.Join(names, ", "))
+	fmt.Fprintf(&b, "// Rates are the learning rates of one step. Tensors may share one.\ntype Rates struct {\n%s float64\n}\n\n", strings.Join(rates, ", "))
 	fmt.Fprintf(&b, "// geometry lists the rates of the arrays before SH.\nfunc (r Rates) geometry() [%d]float64 {\nreturn [%d]float64{r.%s}\n}\n\n",
 		len(m.geometry), len(m.geometry), strings.Join(names[:len(m.geometry)], ", r."))
-	b.WriteString("// Put sets the rates in the parameters of the kernels.\nfunc (r Rates) Put(p *layout.StepParams) {\n")
-	for _, t := range m.all() {
-		fmt.Fprintf(&b, "p.%s = float32(r.%s)\n", camel(t.rate), t.goName())
-	}
-	b.WriteString("}\n")
+	fmt.Fprintf(&b, "// Put sets the rates in the parameters of the kernels.\nfunc (r Rates) Put(p *layout.StepParams) {\n%s}\n", strings.Join(puts, ""))
 	return gofmt("params_gen.go", &b)
 }
