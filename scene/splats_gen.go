@@ -2,8 +2,8 @@
 
 package scene
 
-// Splats is a model on the host: N splats, interleaved per splat. Values are
-// raw, as the optimiser holds them; activations are applied by the renderer.
+// Splats is a model on the host: N splats, interleaved per splat. Values are raw, as the optimiser holds them;
+// the renderer applies activations.
 type Splats struct {
 	N      int // number of splats
 	Degree int // degree of the spherical harmonics, 0 to MaxSHDegree
@@ -12,7 +12,8 @@ type Splats struct {
 	Quats          []float32 // [N*4] rotations w, x, y, z; not normalised
 	LogScales      []float32 // [N*3] natural logarithms of the axis lengths in world units
 	LogitOpacities []float32 // [N] opacity = 1 / (1 + exp(-logit))
-	SH             []float32 // [N*K*3] coefficient-major: coefficient k of channel c of splat i is SH[(i*K+k)*3+c]
+	// Coefficient-major: coefficient k of channel c of splat i is SH[(i*K+k)*3+c].
+	SH []float32 // [N*K*3]
 }
 
 // splatArrays is how many arrays a model has.
@@ -43,7 +44,8 @@ func SplatParts(degree int) []SplatPart {
 	}
 	if k := SHCoefficients(degree) - 1; k > 0 {
 		list = append(list, SplatPart{
-			Name: "shN", Activation: "identity", Row: 14, Width: 3 * k, array: 4, from: 3, Shape: []int{k, 3}, Half: true,
+			Name: "shN", Activation: "identity", Row: 14, Width: 3 * k,
+			array: 4, from: 3, Shape: []int{k, 3}, Half: true,
 		})
 	}
 	return list

@@ -4,7 +4,7 @@ package ref
 
 import "vksplat/shaders/layout"
 
-// Params holds one value per parameter of a model: the parameters themselves, a moment of each, or a gradient of each.
+// Params holds one value per parameter of a model: the parameters, a moment of each, or a gradient of each.
 type Params[T Real] struct {
 	N      int // splats
 	Degree int // of the stored spherical harmonics, 0 to 3
@@ -13,7 +13,8 @@ type Params[T Real] struct {
 	Quats          []T // [N*4] rotations w, x, y, z; not normalised
 	LogScales      []T // [N*3] natural logarithms of the axis lengths in world units
 	LogitOpacities []T // [N] opacity = 1 / (1 + exp(-logit))
-	SH             []T // [N*K*3] coefficient-major: coefficient k of channel c of splat i is SH[(i*K+k)*3+c]
+	// Coefficient-major: coefficient k of channel c of splat i is SH[(i*K+k)*3+c].
+	SH []T // [N*K*3]
 }
 
 // paramArrays is how many arrays a model has.
@@ -40,7 +41,7 @@ func (p *Params[T]) At(r, i int) *T {
 	case r < 10:
 		return &p.LogScales[3*i+r-7]
 	case r < 11:
-		return &p.LogitOpacities[i]
+		return &p.LogitOpacities[1*i+r-10]
 	}
 	return &p.SH[3*p.Coefficients()*i+r-11]
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -100,7 +101,7 @@ func parseTensor(f []string) (t modelTensor, err error) {
 	t = modelTensor{name: f[0], member: f[1], activation: f[3], rate: f[4], half: f[5] == "f16"}
 	sh := map[string]string{"sh0": "1x3", "shN": "Kx3"}[t.name]
 	switch {
-	case sh == "" && (!modelName.MatchString(t.name) || strings.HasPrefix(t.name, "sh") || !modelName.MatchString(t.member)):
+	case sh == "" && (strings.HasPrefix(t.name, "sh") || !modelName.MatchString(t.name) || !modelName.MatchString(t.member)):
 		return t, fmt.Errorf("tensor %s, member %s: names are lower case letters and digits with single underscores, "+
 			"and do not begin with sh", t.name, t.member)
 	case t.name == "sh0":
@@ -112,24 +113,33 @@ func parseTensor(f []string) (t modelTensor, err error) {
 	case err != nil || sh == "" && (t.width < 1 || t.width > 4) || sh != "" && f[2] != sh:
 		return t, fmt.Errorf("tensor %s: %s numbers, want 1 to 4, 1x3 of sh0, Kx3 of shN", t.name, f[2])
 	case t.half != (sh != "") || !t.half && f[5] != "f32":
-		return t, fmt.Errorf("tensor %s: %s in mixed precision, want f16 of spherical harmonics and f32 of others", t.name, f[5])
+		return t, fmt.Errorf("tensor %s: %s in mixed precision, want f16 of spherical harmonics and f32 of others",
+			t.name, f[5])
 	case f[6] == "-":
 		return t, nil
 	}
 	for _, c := range strings.Split(f[6], ",") {
 		if !slices.Contains(changeNames, c) {
-			return t, fmt.Errorf("tensor %s: changed by %q, want - or some of %s", t.name, c, strings.Join(changeNames, ","))
+			return t, fmt.Errorf("tensor %s: changed by %q, want - or some of %s",
+				t.name, c, strings.Join(changeNames, ","))
 		}
 		t.changes = append(t.changes, c)
 	}
 	return t, nil
 }
 
+// printer collects lines.
+type printer struct{ bytes.Buffer }
+
+func (p *printer) line(format string, args ...any) { fmt.Fprintf(p, format+"\n", args...) }
+
 // outputs prints everything that follows from the schema.
 func (m *model) outputs() (outputs, error) {
 	out := m.glsl()
 	for path, emit := range map[string]func() ([]byte, error){
-		"shaders/layout/model_gen.go": m.layoutGo, "scene/splats_gen.go": m.sceneGo, "pipeline/ref/params_gen.go": m.refGo,
+		"shaders/layout/model_gen.go": m.layoutGo,
+		"scene/splats_gen.go":         m.sceneGo,
+		"pipeline/ref/params_gen.go":  m.refGo,
 	} {
 		text, err := emit()
 		if err != nil {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -14,15 +13,35 @@ const modelFolder = "shaders/model/"
 // glsl prints the files of modelFolder.
 func (m *model) glsl() outputs {
 	out := outputs{}
-	for name, emit := range map[string]func(b *bytes.Buffer){
-		"model_rows": m.rowsGLSL, "geometry": m.geometryGLSL, "adam_geometry": m.adamGLSL, "moment_words": m.wordsGLSL,
+	for _, f := range []struct {
+		name string
+		emit func(p *printer)
+		doc  []string
+	}{
+		{"model_rows", m.rowsGLSL, []string{"Rows of parameters in a chunk: const.glsl."}},
+		{"geometry", m.geometryGLSL, []string{
+			"The parameters of a splat that are not SH coefficients, or as many gradients or moments. The includer declares",
+			"row(), row3() and put().",
+		}},
+		{"adam_geometry", m.adamGLSL, []string{
+			"Adam for the geometry of a splat, with the learning rates of its tensors. The includer declares adam() and params.",
+		}},
+		{"moment_words", m.wordsGLSL, []string{
+			"The moments of a splat's geometry in mixed precision, a first and a second one to a word: mixed.glsl. The includer",
+			"declares load_word(), load_words(), put_word(), put_words() and adam() of words.",
+		}},
 	} {
-		var b bytes.Buffer
-		b.WriteString(modelHeader)
-		guard := strings.ToUpper(name) + "_GLSL"
-		emit(&b)
-		text := strings.Replace(b.String(), "\n\n", fmt.Sprintf("\n#ifndef %s\n#define %s\n\n", guard, guard), 1)
-		out[modelFolder+name+".glsl"] = []byte(text + "\n#endif\n")
+		var p printer
+		p.WriteString(modelHeader)
+		for _, line := range f.doc {
+			p.line("// %s", line)
+		}
+		guard := strings.ToUpper(f.name) + "_GLSL"
+		p.line("#ifndef %s", guard)
+		p.line("#define %s\n", guard)
+		f.emit(&p)
+		p.line("\n#endif")
+		out[modelFolder+f.name+".glsl"] = p.Bytes()
 	}
 	return out
 }
@@ -45,12 +64,11 @@ func writeIncludes(printed outputs, tmp string) error {
 	return nil
 }
 
-func (m *model) rowsGLSL(b *bytes.Buffer) {
-	b.WriteString("// Rows of parameters in a chunk: const.glsl.\n\n")
+func (m *model) rowsGLSL(p *printer) {
 	for _, t := range m.geometry {
-		fmt.Fprintf(b, "const uint %s = %du;\n", t.constant(), t.row)
+		p.line("const uint %s = %du;", t.constant(), t.row)
 	}
-	fmt.Fprintf(b, "const uint ROW_SH = %du;\n", m.rowSH())
+	p.line("const uint ROW_SH = %du;", m.rowSH())
 }
 
 func (t modelTensor) vector() string { return [...]string{"float", "vec2", "vec3", "vec4"}[t.width-1] }
@@ -107,70 +125,86 @@ func (t modelTensor) load() string {
 	return t.vector() + "(" + strings.Join(args, ", ") + ")"
 }
 
-func (m *model) geometryGLSL(b *bytes.Buffer) {
-	b.WriteString("// The parameters of a splat that are not SH coefficients, or as many gradients or moments. The includer\n")
-	b.WriteString("// declares row(), row3() and put().\n\nstruct Geometry {\n")
+// list joins an expression of every tensor of the geometry.
+func (m *model) list(of func(t modelTensor) string) string {
+	var all []string
 	for _, t := range m.geometry {
-		fmt.Fprintf(b, "    %s %s;\n", t.vector(), t.member)
+		all = append(all, of(t))
 	}
-	b.WriteString("};\n\n")
-	list := func(of func(t modelTensor) string) string {
-		var all []string
-		for _, t := range m.geometry {
-			all = append(all, of(t))
-		}
-		return strings.Join(all, ", ")
+	return strings.Join(all, ", ")
+}
+
+func (m *model) geometryGLSL(p *printer) {
+	p.line("struct Geometry {")
+	for _, t := range m.geometry {
+		p.line("    %s %s;", t.vector(), t.member)
 	}
-	zero := list(func(t modelTensor) string {
+	p.line("};\n")
+	p.line("Geometry no_geometry() { return Geometry(%s); }\n", m.list(func(t modelTensor) string {
 		if t.width == 1 {
 			return "0.0"
 		}
 		return t.vector() + "(0.0)"
-	})
-	fmt.Fprintf(b, "Geometry no_geometry() { return Geometry(%s); }\n\n", zero)
-	b.WriteString("// Rows r to r + ROW_SH - 1.\nGeometry load_geometry(uint r, uint i) {\n")
+	}))
+	m.moveGLSL(p)
+	for _, f := range []struct{ doc, name, op string }{
+		{"Adds b to a.", "add_geometry", "+="}, {"Takes b from a.", "subtract_geometry", "-="},
+	} {
+		p.line("\n// %s", f.doc)
+		p.line("void %s(inout Geometry a, Geometry b) {", f.name)
+		for _, t := range m.geometry {
+			p.line("    a.%s %s b.%s;", t.member, f.op, t.member)
+		}
+		p.line("}")
+	}
+	p.line("\nGeometry scaled_geometry(float s, Geometry x) {")
+	p.line("    return Geometry(%s);", m.list(func(t modelTensor) string { return "s * x." + t.member }))
+	p.line("}")
+}
+
+// moveGLSL prints how a geometry is loaded and stored.
+func (m *model) moveGLSL(p *printer) {
+	p.line("// Rows r to r + ROW_SH - 1.")
+	p.line("Geometry load_geometry(uint r, uint i) {")
 	for _, t := range m.geometry { // what is loaded in parts comes first
 		if len(t.parts()) > 1 {
-			fmt.Fprintf(b, "    %s %s = %s;\n", t.vector(), t.member, t.load())
+			p.line("    %s %s = %s;", t.vector(), t.member, t.load())
 		}
 	}
-	fmt.Fprintf(b, "    return Geometry(%s);\n}\n\n", list(func(t modelTensor) string {
+	p.line("    return Geometry(%s);", m.list(func(t modelTensor) string {
 		if len(t.parts()) > 1 {
 			return t.member
 		}
 		return t.load()
 	}))
-	b.WriteString("void put3(uint r, uint i, vec3 x) {\n    put(r, i, x.x);\n    put(r + 1u, i, x.y);\n    put(r + 2u, i, x.z);\n}\n\n")
-	b.WriteString("void put_geometry(uint r, uint i, Geometry x) {\n")
+	p.line("}\n")
+	p.line("void put3(uint r, uint i, vec3 x) {")
+	p.line("    put(r, i, x.x);")
+	p.line("    put(r + 1u, i, x.y);")
+	p.line("    put(r + 2u, i, x.z);")
+	p.line("}\n")
+	p.line("void put_geometry(uint r, uint i, Geometry x) {")
 	for _, t := range m.geometry {
-		for _, p := range t.parts() {
+		for _, part := range t.parts() {
 			put := "put"
-			if p.three {
+			if part.three {
 				put = "put3"
 			}
-			fmt.Fprintf(b, "    %s(%s, i, x.%s%s);\n", put, t.at("r + ", p.first), t.member, p.suffix)
+			p.line("    %s(%s, i, x.%s%s);", put, t.at("r + ", part.first), t.member, part.suffix)
 		}
 	}
-	b.WriteString("}\n")
-	for _, f := range []struct{ doc, name, op string }{{"Adds b to a.", "add_geometry", "+="}, {"Takes b from a.", "subtract_geometry", "-="}} {
-		fmt.Fprintf(b, "\n// %s\nvoid %s(inout Geometry a, Geometry b) {\n", f.doc, f.name)
-		for _, t := range m.geometry {
-			fmt.Fprintf(b, "    a.%s %s b.%s;\n", t.member, f.op, t.member)
-		}
-		b.WriteString("}\n")
-	}
-	fmt.Fprintf(b, "\nGeometry scaled_geometry(float s, Geometry x) {\n    return Geometry(%s);\n}\n",
-		list(func(t modelTensor) string { return "s * x." + t.member }))
+	p.line("}")
 }
 
-func (m *model) adamGLSL(b *bytes.Buffer) {
-	b.WriteString("// Adam for the geometry of a splat, with the learning rates of its tensors. The includer declares adam() and params.\n\n")
-	b.WriteString("// Steps the moments and returns what to subtract from the geometry.\n")
-	b.WriteString("Geometry adam_geometry(inout Geometry m, inout Geometry v, Geometry g) {\n    Geometry d;\n")
+func (m *model) adamGLSL(p *printer) {
+	p.line("// Steps the moments and returns what to subtract from the geometry.")
+	p.line("Geometry adam_geometry(inout Geometry m, inout Geometry v, Geometry g) {")
+	p.line("    Geometry d;")
 	for _, t := range m.geometry {
-		fmt.Fprintf(b, "    d.%[1]s = adam(m.%[1]s, v.%[1]s, g.%[1]s, params[0].%[2]s);\n", t.member, t.rate)
+		p.line("    d.%[1]s = adam(m.%[1]s, v.%[1]s, g.%[1]s, params[0].%[2]s);", t.member, t.rate)
 	}
-	b.WriteString("    return d;\n}\n")
+	p.line("    return d;")
+	p.line("}")
 }
 
 // word is the name of a part's moments in a struct of words.
@@ -181,47 +215,49 @@ func (p part) word() string {
 	return p.member + "_" + strings.TrimPrefix(p.suffix, ".")
 }
 
-func (m *model) wordsGLSL(b *bytes.Buffer) {
-	b.WriteString("// The moments of a splat's geometry in mixed precision, a first and a second one to a word: mixed.glsl. The includer\n")
-	b.WriteString("// declares load_word(), load_words(), put(), put_words() and adam() of words.\n\n")
+func (m *model) wordsGLSL(p *printer) {
 	var threes, ones, all []part
 	for _, t := range m.geometry {
-		for _, p := range t.parts() {
-			if all = append(all, p); p.three {
-				threes = append(threes, p)
+		for _, part := range t.parts() {
+			if all = append(all, part); part.three {
+				threes = append(threes, part)
 			} else {
-				ones = append(ones, p)
+				ones = append(ones, part)
 			}
 		}
 	}
 	var loads []string
-	b.WriteString("struct Moments {\n")
+	p.line("struct Moments {")
 	for _, group := range []struct {
 		parts      []part
 		word, load string
 	}{{threes, "uvec3", "load_words"}, {ones, "uint", "load_word"}} {
-		var names []string
-		for _, p := range group.parts {
-			names = append(names, p.word())
-			loads = append(loads, fmt.Sprintf("%s(%s, i)", group.load, p.at("t + ", p.first)))
-		}
-		if names != nil {
-			fmt.Fprintf(b, "    %s %s;\n", group.word, strings.Join(names, ", "))
+		for _, part := range group.parts {
+			p.line("    %s %s;", group.word, part.word())
+			loads = append(loads, fmt.Sprintf("%s(%s, i)", group.load, part.at("t + ", part.first)))
 		}
 	}
-	b.WriteString("};\n\n// t is the first row of moments.\nMoments load_moment_words(uint t, uint i) {\n    return Moments(")
-	b.WriteString(strings.Join(loads, ",\n                   ") + ");\n}\n\n")
-	b.WriteString("// Steps the moments and returns what to subtract from the geometry.\nGeometry adam_words(inout Moments m, Geometry g) {\n    Geometry d;\n")
-	for _, p := range all {
-		fmt.Fprintf(b, "    d.%[1]s%[2]s = adam(m.%[3]s, %[4]s, g.%[1]s%[2]s, params[0].%[5]s);\n", p.member, p.suffix, p.word(), p.at("", p.first), p.rate)
+	p.line("};\n")
+	p.line("// t is the first row of moments.")
+	p.line("Moments load_moment_words(uint t, uint i) {")
+	p.line("    return Moments(%s);", strings.Join(loads, ",\n                   "))
+	p.line("}\n")
+	p.line("// Steps the moments and returns what to subtract from the geometry.")
+	p.line("Geometry adam_words(inout Moments m, Geometry g) {")
+	p.line("    Geometry d;")
+	for _, part := range all {
+		member := part.member + part.suffix
+		p.line("    d.%s = adam(m.%s, %s, g.%s, params[0].%s);", member, part.word(), part.at("", part.first), member, part.rate)
 	}
-	b.WriteString("    return d;\n}\n\nvoid put_moment_words(uint t, uint i, Moments m) {\n")
-	for _, p := range all {
-		if p.three {
-			fmt.Fprintf(b, "    put_words(%s, i, m.%s);\n", p.at("t + ", p.first), p.word())
-		} else {
-			fmt.Fprintf(b, "    put_word(%s, i, m.%s);\n", p.at("t + ", p.first), p.word())
+	p.line("    return d;")
+	p.line("}\n")
+	p.line("void put_moment_words(uint t, uint i, Moments m) {")
+	for _, part := range all {
+		put := "put_word"
+		if part.three {
+			put = "put_words"
 		}
+		p.line("    %s(%s, i, m.%s);", put, part.at("t + ", part.first), part.word())
 	}
-	b.WriteString("}\n")
+	p.line("}")
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,26 +8,38 @@ import (
 
 // layoutGo prints the rows, and what changes them, for the package of shared constants.
 func (m *model) layoutGo() ([]byte, error) {
-	var b bytes.Buffer
-	b.WriteString(modelHeader + "\npackage layout\n\n")
-	b.WriteString("// Rows of parameters in a chunk; those from RowSh on are spherical harmonics.\nconst (\n")
+	var p printer
+	p.line(modelHeader)
+	p.line("package layout\n")
+	p.line("// Rows of parameters in a chunk; those from RowSh on are spherical harmonics.")
+	p.line("const (")
 	for _, t := range m.geometry {
-		fmt.Fprintf(&b, "%s = %d\n", camel(t.constant()), t.row)
+		p.line("%s = %d", camel(t.constant()), t.row)
 	}
-	fmt.Fprintf(&b, "RowSh = %d\n)\n\n", m.rowSH())
-	b.WriteString("// Change is what sets parameters to something else than a copy, beside Adam.\ntype Change uint\n\nconst (\n")
+	p.line("RowSh = %d", m.rowSH())
+	p.line(")\n")
+	p.line("// Change is what sets parameters to something else than a copy, beside Adam.")
+	p.line("type Change uint\n")
+	p.line("const (")
 	for i, name := range changeNames {
-		if fmt.Fprintf(&b, "%s", camel("change_"+name)); i == 0 {
-			b.WriteString(" Change = 1 << iota")
+		value := ""
+		if i == 0 {
+			value = " Change = 1 << iota"
 		}
-		b.WriteString("\n")
+		p.line("%s%s", camel("change_"+name), value)
 	}
-	b.WriteString(")\n\n// Changed reports whether c sets the parameter of a row.\nfunc Changed(row int, c Change) bool {\nswitch {\n")
+	p.line(")\n")
+	p.line("// Changed reports whether c sets the parameter of a row.")
+	p.line("func Changed(row int, c Change) bool {")
+	p.line("switch {")
 	for _, t := range m.geometry {
-		fmt.Fprintf(&b, "case row < %d:\nreturn %s\n", t.row+t.width, t.changed())
+		p.line("case row < %d:", t.row+t.width)
+		p.line("return %s", t.changed())
 	}
-	fmt.Fprintf(&b, "}\nreturn %s\n}\n", m.sh[0].changed())
-	return gofmt("model_gen.go", &b)
+	p.line("}")
+	p.line("return %s", m.sh[0].changed())
+	p.line("}")
+	return gofmt("model_gen.go", &p.Buffer)
 }
 
 // changed is whether a change c sets the tensor, in Go.
@@ -44,88 +55,126 @@ func (t modelTensor) changed() string {
 }
 
 // fields prints the fields that hold the arrays of a model.
-func (m *model) fields(b *bytes.Buffer, elem string) {
+func (m *model) fields(p *printer, elem string) {
 	for _, t := range m.geometry {
-		n := "N"
+		shape := "N"
 		if t.width > 1 {
-			n = fmt.Sprintf("N*%d", t.width)
+			shape = "N*" + string('0'+rune(t.width))
 		}
-		fmt.Fprintf(b, "%s []%s // [%s] %s\n", t.goName(), elem, n, t.doc)
+		p.line("%s []%s // [%s] %s", t.goName(), elem, shape, t.doc)
 	}
-	fmt.Fprintf(b, "SH []%s // [N*K*3] coefficient-major: coefficient k of channel c of splat i is SH[(i*K+k)*3+c]\n", elem)
+	p.line("// Coefficient-major: coefficient k of channel c of splat i is SH[(i*K+k)*3+c].")
+	p.line("SH []%s // [N*K*3]", elem)
 }
 
 // arrays prints the method that lists the arrays of a model, given the type of an entry.
-func (m *model) arrays(b *bytes.Buffer, receiver, entry, coefficients string) {
+func (m *model) arrays(p *printer, receiver, entry, coefficients string) {
 	name, _, _ := strings.Cut(entry, "[")
-	fmt.Fprintf(b, "// %ss is how many arrays a model has.\nconst %[1]ss = %d\n\n", name, len(m.geometry)+1)
-	fmt.Fprintf(b, "// arrays lists the arrays in the order of their rows.\n")
-	fmt.Fprintf(b, "func (%[1]s) arrays() [%[2]ss]%[3]s {\nreturn [%[2]ss]%[3]s{\n", receiver, name, entry)
+	p.line("// %ss is how many arrays a model has.", name)
+	p.line("const %ss = %d\n", name, len(m.geometry)+1)
+	p.line("// arrays lists the arrays in the order of their rows.")
+	p.line("func (%s) arrays() [%ss]%s {", receiver, name, entry)
+	p.line("return [%ss]%s{", name, entry)
 	receiver = receiver[:1]
 	for _, t := range m.geometry {
-		fmt.Fprintf(b, "{%q, %d, &%s.%s},\n", t.name, t.width, receiver, t.goName())
+		p.line("{%q, %d, &%s.%s},", t.name, t.width, receiver, t.goName())
 	}
-	fmt.Fprintf(b, "{\"sh\", 3 * %s.%s(), &%s.SH},\n}\n}\n\n", receiver, coefficients, receiver)
+	p.line(`{"sh", 3 * %s.%s(), &%[1]s.SH},`, receiver, coefficients)
+	p.line("}")
+	p.line("}\n")
 }
 
 // sceneGo prints the model of package scene.
 func (m *model) sceneGo() ([]byte, error) {
-	var b bytes.Buffer
-	b.WriteString(modelHeader + "\npackage scene\n\n")
-	b.WriteString("// Splats is a model on the host: N splats, interleaved per splat. Values are\n// raw, as the optimiser holds them; activations are applied by the renderer.\n")
-	b.WriteString("type Splats struct {\nN int // number of splats\nDegree int // degree of the spherical harmonics, 0 to MaxSHDegree\n\n")
-	m.fields(&b, "float32")
-	b.WriteString("}\n\n")
-	m.arrays(&b, "s *Splats", "splatArray", "K")
-	fmt.Fprintf(&b, "// geometryNumbers is how many numbers a splat has beside its spherical harmonics.\nconst geometryNumbers = %d\n\n", m.rowSH())
-	b.WriteString("// SplatParts lists the tensors of a model of an SH degree as checkpoints have them, in their order.\n")
-	b.WriteString("func SplatParts(degree int) []SplatPart {\nlist := []SplatPart{\n")
+	var p printer
+	p.line(modelHeader)
+	p.line("package scene\n")
+	p.line("// Splats is a model on the host: N splats, interleaved per splat. Values are raw, as the optimiser holds them;")
+	p.line("// the renderer applies activations.")
+	p.line("type Splats struct {")
+	p.line("N int // number of splats")
+	p.line("Degree int // degree of the spherical harmonics, 0 to MaxSHDegree\n")
+	m.fields(&p, "float32")
+	p.line("}\n")
+	m.arrays(&p, "s *Splats", "splatArray", "K")
+	p.line("// geometryNumbers is how many numbers a splat has beside its spherical harmonics.")
+	p.line("const geometryNumbers = %d\n", m.rowSH())
+	p.line("// SplatParts lists the tensors of a model of an SH degree as checkpoints have them, in their order.")
+	p.line("func SplatParts(degree int) []SplatPart {")
+	p.line("list := []SplatPart{")
 	for i, t := range m.geometry {
-		fmt.Fprintf(&b, "{Name: %q, Activation: %q, Row: %d, Width: %d, array: %d", t.name, t.activation, t.row, t.width, i)
+		shape := ""
 		if t.width > 1 {
-			fmt.Fprintf(&b, ", Shape: []int{%d}", t.width)
+			shape = ", Shape: []int{" + string('0'+rune(t.width)) + "}"
 		}
-		b.WriteString("},\n")
+		p.line("{Name: %q, Activation: %q, Row: %d, Width: %d, array: %d%s},", t.name, t.activation, t.row, t.width, i, shape)
 	}
 	sh0, rest, array := m.sh[0], m.sh[1], len(m.geometry)
-	fmt.Fprintf(&b, "{Name: %q, Activation: %q, Row: %d, Width: 3, array: %d, Shape: []int{1, 3}, Half: %v},\n}\n", sh0.name, sh0.activation, sh0.row, array, sh0.half)
-	fmt.Fprintf(&b, "if k := SHCoefficients(degree) - 1; k > 0 {\nlist = append(list, SplatPart{\nName: %q, Activation: %q, Row: %d, Width: 3 * k, array: %d, from: 3, Shape: []int{k, 3}, Half: %v,\n})\n}\nreturn list\n}\n",
-		rest.name, rest.activation, rest.row, array, rest.half)
-	return gofmt("splats_gen.go", &b)
+	p.line("{Name: %q, Activation: %q, Row: %d, Width: 3, array: %d, Shape: []int{1, 3}, Half: true},",
+		sh0.name, sh0.activation, sh0.row, array)
+	p.line("}")
+	p.line("if k := SHCoefficients(degree) - 1; k > 0 {")
+	p.line("list = append(list, SplatPart{")
+	p.line("Name: %q, Activation: %q, Row: %d, Width: 3 * k,", rest.name, rest.activation, rest.row)
+	p.line("array: %d, from: 3, Shape: []int{k, 3}, Half: true,", array)
+	p.line("})")
+	p.line("}")
+	p.line("return list")
+	p.line("}")
+	return gofmt("splats_gen.go", &p.Buffer)
 }
 
 // refGo prints the parameters of the twins.
 func (m *model) refGo() ([]byte, error) {
-	var b bytes.Buffer
-	b.WriteString(modelHeader + "\npackage ref\n\nimport \"vksplat/shaders/layout\"\n\n")
-	b.WriteString("// Params holds one value per parameter of a model: the parameters themselves, a moment of each, or a gradient of each.\ntype Params[T Real] struct {\nN int // splats\nDegree int // of the stored spherical harmonics, 0 to 3\n\n")
-	m.fields(&b, "T")
-	b.WriteString("}\n\n")
-	m.arrays(&b, "p *Params[T]", "paramArray[T]", "Coefficients")
-	b.WriteString("// At returns where row r of splat i is.\nfunc (p *Params[T]) At(r, i int) *T {\nswitch {\n")
+	var p printer
+	p.line(modelHeader)
+	p.line("package ref\n")
+	p.line(`import "vksplat/shaders/layout"` + "\n")
+	p.line("// Params holds one value per parameter of a model: the parameters, a moment of each, or a gradient of each.")
+	p.line("type Params[T Real] struct {")
+	p.line("N int // splats")
+	p.line("Degree int // of the stored spherical harmonics, 0 to 3\n")
+	m.fields(&p, "T")
+	p.line("}\n")
+	m.arrays(&p, "p *Params[T]", "paramArray[T]", "Coefficients")
+	p.line("// At returns where row r of splat i is.")
+	p.line("func (p *Params[T]) At(r, i int) *T {")
+	p.line("switch {")
 	for _, t := range m.geometry {
-		index := "i"
-		if t.width > 1 {
-			index = fmt.Sprintf("%d*i+r", t.width)
-			if t.row > 0 {
-				index += fmt.Sprintf("-%d", t.row)
-			}
-		}
-		fmt.Fprintf(&b, "case r < %d:\nreturn &p.%s[%s]\n", t.row+t.width, t.goName(), index)
+		p.line("case r < %d:", t.row+t.width)
+		index := fmt.Sprintf("%d*i+r-%d", t.width, t.row)
+		p.line("return &p.%s[%s]", t.goName(), strings.TrimSuffix(index, "-0"))
 	}
-	fmt.Fprintf(&b, "}\nreturn &p.SH[3*p.Coefficients()*i+r-%d]\n}\n\n", m.rowSH())
-	var names, rates, puts []string
+	p.line("}")
+	p.line("return &p.SH[3*p.Coefficients()*i+r-%d]", m.rowSH())
+	p.line("}\n")
+	m.rates(&p)
+	return gofmt("params_gen.go", &p.Buffer)
+}
+
+// rates prints the learning rates of the twins: a field for each that the schema names, called after its first tensor.
+func (m *model) rates(p *printer) {
+	var of []string // by tensor
+	var fields, puts []string
 	for i, t := range m.all() {
 		first := slices.IndexFunc(m.all(), func(o modelTensor) bool { return o.rate == t.rate })
-		names = append(names, m.all()[first].goName())
+		of = append(of, "r."+m.all()[first].goName())
 		if first == i {
-			rates = append(rates, t.goName())
-			puts = append(puts, fmt.Sprintf("p.%s = float32(r.%s)\n", camel(t.rate), t.goName()))
+			fields = append(fields, t.goName())
+			puts = append(puts, "p."+camel(t.rate)+" = float32(r."+t.goName()+")")
 		}
 	}
-	fmt.Fprintf(&b, "// Rates are the learning rates of one step. Tensors may share one.\ntype Rates struct {\n%s float64\n}\n\n", strings.Join(rates, ", "))
-	fmt.Fprintf(&b, "// geometry lists the rates of the arrays before SH.\nfunc (r Rates) geometry() [%d]float64 {\nreturn [%d]float64{r.%s}\n}\n\n",
-		len(m.geometry), len(m.geometry), strings.Join(names[:len(m.geometry)], ", r."))
-	fmt.Fprintf(&b, "// Put sets the rates in the parameters of the kernels.\nfunc (r Rates) Put(p *layout.StepParams) {\n%s}\n", strings.Join(puts, ""))
-	return gofmt("params_gen.go", &b)
+	n := len(m.geometry)
+	p.line("// Rates are the learning rates of one step. Tensors may share one.")
+	p.line("type Rates struct {")
+	p.line("%s float64", strings.Join(fields, ", "))
+	p.line("}\n")
+	p.line("// geometry lists the rates of the arrays before SH.")
+	p.line("func (r Rates) geometry() [%d]float64 {", n)
+	p.line("return [%d]float64{%s}", n, strings.Join(of[:n], ", "))
+	p.line("}\n")
+	p.line("// Put sets the rates in the parameters of the kernels.")
+	p.line("func (r Rates) Put(p *layout.StepParams) {")
+	p.line("%s", strings.Join(puts, "\n"))
+	p.line("}")
 }
