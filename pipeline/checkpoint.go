@@ -219,7 +219,8 @@ func (c *Checkpoint) check() error {
 	switch {
 	case h.SHDegree != h.Config.SHDegree:
 		return fmt.Errorf("SH degree %d, the configuration has %d", h.SHDegree, h.Config.SHDegree)
-	case h.StartSplats < 1 || h.StartSplats > math.MaxInt32 || h.SplatCeiling < h.Splats || h.SplatCeiling > math.MaxInt32 || h.CeilingHits < 0:
+	case h.StartSplats < 1 || h.StartSplats > math.MaxInt32 || h.CeilingHits < 0,
+		h.SplatCeiling < h.Splats || h.SplatCeiling > math.MaxInt32:
 		return fmt.Errorf("%d splats under a ceiling of %d", h.Splats, h.SplatCeiling)
 	case h.Step < 0 || h.Next.Step < 0 || h.Next.Step > math.MaxInt32 || h.ScheduleIterations < 1 || h.ScheduleIterations > math.MaxInt32:
 		return fmt.Errorf("step %d, next %d, of %d", h.Step, h.Next.Step, h.ScheduleIterations)

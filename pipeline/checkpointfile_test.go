@@ -171,7 +171,8 @@ func TestCheckpointRefusals(t *testing.T) {
 	}
 	path := filepath.Join(t.TempDir(), "x")
 	for _, metadata := range []map[string]string{
-		nil, {"format": "pt"}, splatfile.CheckpointMetadata("{"), splatfile.CheckpointMetadata(`{"format_version":1,"more":2}`),
+		nil, {"format": "pt"},
+		splatfile.CheckpointMetadata("{"), splatfile.CheckpointMetadata(`{"format_version":1,"more":2}`),
 	} {
 		if err := scene.WriteSafetensors(path, metadata, nil); err != nil {
 			t.Fatal(err)

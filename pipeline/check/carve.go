@@ -72,7 +72,8 @@ func checkCarve(t *trial, m *ref.Model[float32], voters []ref.Voter[float32], fa
 			Counters: counters, Voters: in, Chunk: chunk.Slice,
 			Push: shaders.CarvePush{
 				FirstId: uint32(i * chunkSplats), ChunkSplats: chunkSplats, NVoters: uint32(len(voters)),
-				FirstMoments: uint32(d.momentRow(layout.RowLogitOpacities, 0)), SecondMoments: uint32(d.momentRow(layout.RowLogitOpacities, 1)),
+				FirstMoments:  uint32(d.momentRow(layout.RowLogitOpacities, 0)),
+				SecondMoments: uint32(d.momentRow(layout.RowLogitOpacities, 1)),
 			},
 		}, vk.Items(chunkSplats, 256))
 	}
@@ -91,7 +92,8 @@ func judgeCarve(d *model, m *ref.Model[float32], voters []ref.Voter[float32]) er
 		for k, was := range chunk.start {
 			id, row := c*chunkSplats+k%chunkSplats, k/chunkSplats
 			got := chunk.got[k]
-			carved := id < m.N && math.Float32bits(chunk.got[layout.RowLogitOpacities*chunkSplats+k%chunkSplats]) == math.Float32bits(layout.InvisibleLogit)
+			logit := chunk.got[layout.RowLogitOpacities*chunkSplats+k%chunkSplats]
+			carved := id < m.N && math.Float32bits(logit) == math.Float32bits(layout.InvisibleLogit)
 			want := was
 			switch {
 			case carved && row == layout.RowLogitOpacities:

@@ -197,7 +197,8 @@ func checkProjectPoison(t *trial) error {
 // checkPoisoned judges splat i, whose parameter row is x.
 func checkPoisoned(out *projectOut, i, row int, x float32) error {
 	// An infinite opacity is 1, an infinitely small axis is flat; every other infinity is nowhere.
-	legal := row == layout.RowLogitOpacities && x > 0 || row >= layout.RowLogScales && row < layout.RowLogitOpacities && x < 0
+	axis := row >= layout.RowLogScales && row < layout.RowLogitOpacities
+	legal := row == layout.RowLogitOpacities && x > 0 || axis && x < 0
 	visible := out.keys[i] != layout.Culled
 	if visible && (isNaN(x) || isInf(x) && !legal) {
 		return fmt.Errorf("binding depth_keys: got %#x, want %#x: it is not culled; projected %+v", out.keys[i], uint32(layout.Culled), out.projected[i])

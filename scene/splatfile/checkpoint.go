@@ -101,7 +101,8 @@ func (c *checkpointSource) find() error {
 		}
 		half := have.DType == "F16"
 		if !half && have.DType != "F32" || fmt.Sprint(have.Shape) != fmt.Sprint(append([]int{c.info.N}, p.Shape...)) {
-			return fmt.Errorf("tensor %s is %s %v, which does not fit %d splats of SH degree %d", p.Name, have.DType, have.Shape, c.info.N, c.info.Degree)
+			return fmt.Errorf("tensor %s is %s %v, which does not fit %d splats of SH degree %d",
+				p.Name, have.DType, have.Shape, c.info.N, c.info.Degree)
 		}
 		c.tensors = append(c.tensors, checkpointTensor{p, c.file.Reader(p.Name), half})
 	}

@@ -19,7 +19,8 @@ const (
 // ErrNotCheckpoint says that a file holds tensors, but is no checkpoint of this program.
 var ErrNotCheckpoint = errors.New("the file holds no checkpoint of vksplat")
 
-// CheckpointHeader is what the header of a checkpoint says of its model. The rest of it is the trainer's: pipeline.CheckpointHeader.
+// CheckpointHeader is what the header of a checkpoint says of its model. The rest of it is the trainer's:
+// pipeline.CheckpointHeader.
 type CheckpointHeader struct {
 	Format   int    `json:"format_version"`
 	Version  string `json:"vksplat_version"`

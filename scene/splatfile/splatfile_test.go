@@ -152,8 +152,10 @@ func compare(t *testing.T, name string, got, want *scene.Splats, q exactness) {
 			what        string
 			error, most float64
 		}{
-			{"position", apart(a.Means, b.Means), q.position}, {"scale", apart(a.LogScales, b.LogScales), q.scale}, {"rotation", angle, q.angle},
-			{"opacity", math.Abs(sigmoid(a.LogitOpacities[0]) - sigmoid(b.LogitOpacities[0])), q.opacity}, {"colour", apart(a.SH[:3], b.SH[:3]), q.dc}, {"SH", apart(a.SH[3:n], b.SH[3:n]), q.sh},
+			{"position", apart(a.Means, b.Means), q.position},
+			{"scale", apart(a.LogScales, b.LogScales), q.scale}, {"rotation", angle, q.angle},
+			{"opacity", math.Abs(sigmoid(a.LogitOpacities[0]) - sigmoid(b.LogitOpacities[0])), q.opacity},
+			{"colour", apart(a.SH[:3], b.SH[:3]), q.dc}, {"SH", apart(a.SH[3:n], b.SH[3:n]), q.sh},
 		} {
 			if !(c.error <= c.most) {
 				t.Fatalf("%s: degree %d, splat %d: %s is off by %g, allowed is %g", name, want.Degree, j, c.what, c.error, c.most)

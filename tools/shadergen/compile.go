@@ -123,7 +123,8 @@ func compileKernel(root string, c compilation, tmp string) (*kernel, error) {
 	plain, optimised := filepath.Join(tmp, name+".plain.spv"), filepath.Join(tmp, name+".spv")
 	// Optimising strips every name (google/shaderc#600), so the reflected module is the unoptimised one.
 	steps := [][]string{
-		append([]string{"glslc", "--target-env=vulkan1.2", "-Werror", "-I", filepath.Join("shaders", "shared"), "-I", includes(tmp), "-o", plain, file}, c.defines()...),
+		append(c.defines("glslc"), "--target-env=vulkan1.2", "-Werror",
+			"-I", filepath.Join("shaders", "shared"), "-I", includes(tmp), "-o", plain, file),
 		{"spirv-val", "--target-env", "vulkan1.2", "--scalar-block-layout", plain},
 		{"spirv-opt", "-O", "--strip-debug", plain, "-o", optimised},
 		{"spirv-val", "--target-env", "vulkan1.2", "--scalar-block-layout", optimised},

@@ -100,14 +100,16 @@ func parseTensor(f []string) (t modelTensor, err error) {
 	}
 	t = modelTensor{name: f[0], member: f[1], activation: f[3], rate: f[4], half: f[5] == "f16"}
 	sh := map[string]string{"sh0": "1x3", "shN": "Kx3"}[t.name]
-	switch {
-	case sh == "" && (strings.HasPrefix(t.name, "sh") || !modelName.MatchString(t.name) || !modelName.MatchString(t.member)):
+	named := !strings.HasPrefix(t.name, "sh") && modelName.MatchString(t.name) && modelName.MatchString(t.member)
+	if sh == "" && !named {
 		return t, fmt.Errorf("tensor %s, member %s: names are lower case letters and digits with single underscores, "+
 			"and do not begin with sh", t.name, t.member)
-	case t.name == "sh0":
-		t.width = 3
-	case sh == "":
+	}
+	if sh == "" {
 		t.width, err = strconv.Atoi(f[2])
+	}
+	if t.name == "sh0" {
+		t.width = 3
 	}
 	switch {
 	case err != nil || sh == "" && (t.width < 1 || t.width > 4) || sh != "" && f[2] != sh:

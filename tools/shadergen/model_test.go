@@ -36,7 +36,8 @@ func TestModelOutputs(t *testing.T) {
 
 // TestModelWidths prints tensors of every width: three numbers move at once, the others one by one.
 func TestModelWidths(t *testing.T) {
-	m, err := parseModel("# a comment\n" + meansLine + "pair two 2 identity lr_pair f32 -\nfour of4 4 exp lr_means f32 carve\n" + shLines)
+	more := "pair two 2 identity lr_pair f32 -\nfour of4 4 exp lr_means f32 carve\n"
+	m, err := parseModel("# a comment\n" + meansLine + more + shLines)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -247,7 +247,8 @@ func (m *model) wordsGLSL(p *printer) {
 	p.line("    Geometry d;")
 	for _, part := range all {
 		member := part.member + part.suffix
-		p.line("    d.%s = adam(m.%s, %s, g.%s, params[0].%s);", member, part.word(), part.at("", part.first), member, part.rate)
+		row := part.at("", part.first)
+		p.line("    d.%s = adam(m.%s, %s, g.%s, params[0].%s);", member, part.word(), row, member, part.rate)
 	}
 	p.line("    return d;")
 	p.line("}\n")

@@ -29,11 +29,12 @@ func (c compilation) name() string {
 	return name
 }
 
-func (c compilation) defines() []string {
+// defines begins the compiler's command line with what the source sees of the variant.
+func (c compilation) defines(compiler string) []string {
 	if c.variant == "" {
-		return nil
+		return []string{compiler}
 	}
-	return []string{"-D" + strings.ToUpper(c.variant) + "=1"}
+	return []string{compiler, "-D" + strings.ToUpper(c.variant) + "=1"}
 }
 
 // compilations lists the sources and their variants in the order of the kernels' names.

@@ -45,7 +45,8 @@ func TestVariants(t *testing.T) {
 			t.Errorf("the pass lacks %q:\n%s", want, text)
 		}
 	}
-	if _, _, err := build(repository(t, of("uvec2"))); err == nil || !strings.Contains(err.Error(), "variant whole has another interface") {
+	_, _, err = build(repository(t, of("uvec2")))
+	if err == nil || !strings.Contains(err.Error(), "variant whole has another interface") {
 		t.Errorf("words of another size: error %v", err)
 	}
 }
