@@ -4,6 +4,9 @@
 //	go run ./tools/shadergen -check   the same into memory; fail with the names of files that differ
 //	go run ./tools/shadergen -doc     print the table of passes
 //
+// shaders/model.schema says what a splat is made of: model.go prints the rows, lists and types that follow, in GLSL
+// and Go. A kernel may have variants: variant.go.
+//
 // A kernel shows its whole interface in GLSL: storage buffers at bindings 0, 1, 2, ... of set 0 with
 // scalar layout and readonly or writeonly, at most one push constant block, specialization constants.
 // Each .comp becomes a struct with one typed field per binding; GLSL structs and the constants of
