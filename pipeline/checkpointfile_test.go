@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"vksplat/scene"
+	"vksplat/scene/splatfile"
 	"vksplat/shaders/layout"
 	"vksplat/vk"
 )
@@ -103,7 +104,7 @@ func checkpointOf(t testing.TB, change func(*CheckpointHeader), text func(json s
 	if err != nil {
 		t.Fatal(err)
 	}
-	metadata[headerKey] = text(metadata[headerKey])
+	metadata = splatfile.CheckpointMetadata(text(metadata["vksplat"]))
 	var tensors []scene.TensorData
 	add := func(info scene.TensorInfo) {
 		n, err := info.Bytes()
@@ -169,11 +170,14 @@ func TestCheckpointRefusals(t *testing.T) {
 		}
 	}
 	path := filepath.Join(t.TempDir(), "x")
-	for _, metadata := range []map[string]string{nil, {markerKey: "pt"}, {markerKey: checkpointMarker, headerKey: "{"}, {markerKey: checkpointMarker, headerKey: `{"format_version":1,"more":2}`}} {
+	for _, metadata := range []map[string]string{
+		nil, {"format": "pt"},
+		splatfile.CheckpointMetadata("{"), splatfile.CheckpointMetadata(`{"format_version":1,"more":2}`),
+	} {
 		if err := scene.WriteSafetensors(path, metadata, nil); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := OpenCheckpoint(path); err == nil || errors.Is(err, ErrNotCheckpoint) != (metadata[headerKey] == "") {
+		if _, err := OpenCheckpoint(path); err == nil || errors.Is(err, ErrNotCheckpoint) != (metadata["vksplat"] == "") {
 			t.Errorf("metadata %v: %v", metadata, err)
 		}
 	}

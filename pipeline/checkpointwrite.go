@@ -9,6 +9,7 @@ import (
 
 	"vksplat/pipeline/failure"
 	"vksplat/scene"
+	"vksplat/scene/splatfile"
 	"vksplat/vk"
 )
 
@@ -100,7 +101,7 @@ func (h CheckpointHeader) metadata() (map[string]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("pipeline: write checkpoint: %w", err)
 	}
-	return map[string]string{markerKey: checkpointMarker, headerKey: string(text)}, nil
+	return splatfile.CheckpointMetadata(string(text)), nil
 }
 
 // settle takes in everything in flight, so that the state is that between two units. After an error of want of memory it is so, too: the unit that found

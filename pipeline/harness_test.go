@@ -53,7 +53,12 @@ func checkpointTrainer(t testing.TB, d *Device, change func(*Config)) (*Trainer,
 
 // splatsOf converts reference parameters to a host model.
 func splatsOf(p *ref.Params[float32]) *scene.Splats {
-	return &scene.Splats{N: p.N, Degree: p.Degree, Means: p.Means, Quats: p.Quats, LogScales: p.LogScales, LogitOpacities: p.LogitOpacities, SH: p.SH}
+	s := scene.NewSplats(p.N, p.Degree)
+	to := s.Tensors()
+	for k, t := range p.Tensors() {
+		copy(to[k].Data, t.Data)
+	}
+	return s
 }
 
 // cameraOf converts a reference view to a camera.

@@ -95,7 +95,7 @@ func TestProgressiveSteps(t *testing.T) {
 func shrunkLoss(v *TrainView, s *scene.Splats, cfg *Config, level int) *ref.LossResult[float64] {
 	c := &v.Camera
 	view := &ref.View[float64]{R: c.R, T: c.T, Fx: c.Fx, Fy: c.Fy, Cx: c.Cx, Cy: c.Cy, Width: c.Width, Height: c.Height, Near: cfg.Near, Fisheye: c.Model == scene.Fisheye}
-	model := ref.ConvertParams[float64](&ref.Params[float32]{N: s.N, Degree: s.Degree, Means: s.Means, Quats: s.Quats, LogScales: s.LogScales, LogitOpacities: s.LogitOpacities, SH: s.SH})
+	model := ref.ConvertParams[float64](paramsOf(s))
 	photo := ref.Shrink(ref.TargetFromRGBA8(v.Image.Pix, [3]float64{}), c.Width, c.Height, 3, level)
 	loss := ref.LossConfig[float64]{Lambda: cfg.SSIMLambda, Mask: ref.ShrinkMask(v.Image.Mask, c.Width, c.Height, level)}
 	return ref.LossGradients(model, view.Shrunk(level), photo, loss, 1).Loss

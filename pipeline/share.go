@@ -178,15 +178,13 @@ func (r *Renderer) loadBand(d *drawing, band int) (queued bool, err error) {
 
 // gather copies splats.
 func (m *share) gather(ids []uint32, into *scene.Splats) {
-	k, s := 3*into.K(), m.whole
+	from, to := m.whole.Tensors(), into.Tensors()
 	scene.Parallel((len(ids)+shareBlock-1)/shareBlock, func(block int) {
 		for i := block * shareBlock; i < min((block+1)*shareBlock, len(ids)); i++ {
 			id := int(ids[i])
-			copy(into.Means[3*i:3*i+3], s.Means[3*id:])
-			copy(into.Quats[4*i:4*i+4], s.Quats[4*id:])
-			copy(into.LogScales[3*i:3*i+3], s.LogScales[3*id:])
-			into.LogitOpacities[i] = s.LogitOpacities[id]
-			copy(into.SH[k*i:k*(i+1)], s.SH[k*id:])
+			for k, t := range from {
+				copy(to[k].At(i), t.At(id))
+			}
 		}
 	})
 }

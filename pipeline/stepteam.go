@@ -282,22 +282,15 @@ func (v *view) settle() {
 func (v *view) stepOfViews() {
 	l := v.links
 	for _, c := range v.model.chunks {
-		pass := shaders.ProjectBwdAdamViews{
+		v.r.Dispatch(&shaders.ProjectBwdAdamViews{
 			Params: v.f.peers.ofViews, Counters: v.counters, IndexOf: v.shared.indexOf, Chunk: c.Slice,
 			VViews: vk.Cast[layout.ProjectedGrad](v.shared.vViews.View), VAbsViews: vk.Cast[[2]float32](v.shared.vAbsView.View),
+			Mixed: v.model.mixed,
 			Push: shaders.ProjectBwdAdamViewsPush{
 				FirstId: uint32(c.first), ChunkSplats: uint32(c.splats), NParams: uint32(v.model.nParams),
 				IndexStride: uint32(v.model.capacity()), GradStride: uint32(l.Records),
 			},
 			Spec: shaders.ProjectBwdAdamViewsSpec{Absgrad: v.strategy.absgrad, Noise: v.strategy.noise, NViews: uint32(l.N)},
-		}
-		if !v.model.mixed {
-			v.r.Dispatch(&pass, vk.Items(c.splats, 128))
-			continue
-		}
-		v.r.Dispatch(&shaders.ProjectBwdAdamViewsMixed{
-			Params: pass.Params, Counters: pass.Counters, IndexOf: pass.IndexOf, Chunk: vk.Cast[uint32](c.View), VViews: pass.VViews, VAbsViews: pass.VAbsViews,
-			Push: shaders.ProjectBwdAdamViewsMixedPush(pass.Push), Spec: shaders.ProjectBwdAdamViewsMixedSpec(pass.Spec),
 		}, vk.Items(c.splats, 128))
 	}
 }

@@ -143,9 +143,9 @@ func TestInitialiseDoesNotDependOnCores(t *testing.T) {
 	one := Initialise(points, 5, 1, 0.1, 1)
 	runtime.GOMAXPROCS(2)
 	two := Initialise(points, 5, 1, 0.1, 1)
-	for i, t1 := range one.tensors() {
-		if !slices.Equal(t1.data, two.tensors()[i].data) {
-			t.Errorf("%s differ", t1.name)
+	for i, t1 := range one.Tensors() {
+		if !slices.Equal(t1.Data, two.Tensors()[i].Data) {
+			t.Errorf("%s differ", t1.Name)
 		}
 	}
 }

@@ -39,12 +39,12 @@ func sameSplats(t *testing.T, got, want *Splats) {
 	if got.N != want.N || got.Degree != want.Degree {
 		t.Fatalf("%d splats of degree %d, want %d of %d", got.N, got.Degree, want.N, want.Degree)
 	}
-	a, b := got.tensors(), want.tensors()
+	a, b := got.Tensors(), want.Tensors()
 	for k := range a {
-		for i, x := range a[k].data {
-			y := b[k].data[i]
-			if a[k].name == "quats" {
-				q, err := normalised(b[k].data[i/4*4 : i/4*4+4])
+		for i, x := range a[k].Data {
+			y := b[k].Data[i]
+			if a[k].Name == "quats" {
+				q, err := normalised(b[k].Data[i/4*4 : i/4*4+4])
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -53,7 +53,7 @@ func sameSplats(t *testing.T, got, want *Splats) {
 				}
 			}
 			if x != y {
-				t.Fatalf("%s[%d] = %v, want %v", a[k].name, i, x, y)
+				t.Fatalf("%s[%d] = %v, want %v", a[k].Name, i, x, y)
 			}
 		}
 	}

@@ -11,19 +11,6 @@ import (
 // MaxSHDegree is the highest degree of spherical harmonics a model can hold.
 const MaxSHDegree = 3
 
-// Splats is a model on the host: N splats, interleaved per splat. Values are
-// raw, as the optimiser holds them; activations are applied by the renderer.
-type Splats struct {
-	N      int // number of splats
-	Degree int // degree of the spherical harmonics, 0 to MaxSHDegree
-
-	Means          []float32 // [N*3] centres, world units
-	Quats          []float32 // [N*4] rotations w, x, y, z; not normalised
-	LogScales      []float32 // [N*3] natural logarithm of the axis lengths in world units
-	LogitOpacities []float32 // [N] opacity = 1 / (1 + exp(-logit))
-	SH             []float32 // [N*K*3] coefficient-major: coefficient k of channel c of splat i is SH[(i*K+k)*3+c]
-}
-
 // SH0 is the constant spherical harmonic, 1 / (2 sqrt(pi)): a splat's colour from 0 to 1, seen from anywhere, is 0.5 + SH0 times coefficient 0.
 const SH0 = 0.28209479177387814
 
@@ -31,34 +18,74 @@ const SH0 = 0.28209479177387814
 // degree: (degree+1)^2.
 func SHCoefficients(degree int) int { return (degree + 1) * (degree + 1) }
 
+// SplatTensor is one of the arrays of Splats.
+type SplatTensor struct {
+	Name  string
+	Width int // numbers of a splat
+	Data  []float32
+}
+
+// At returns the numbers of splat i.
+func (t *SplatTensor) At(i int) []float32 { return t.Data[t.Width*i : t.Width*(i+1)] }
+
+// SplatPart is a tensor of Splats as checkpoints have it: an array, or of SH the coefficients sh0 or shN.
+type SplatPart struct {
+	Name       string
+	Shape      []int  // of one splat: Width numbers in all
+	Activation string // what turns the numbers, which are raw, into values
+	Row        int    // place of the first number among all of a splat
+	Width      int    // numbers of a splat
+	Half       bool   // mixed precision stores halves
+
+	array int // number of the array
+	from  int // first number in it of those of a splat
+}
+
+// Of returns the array of s that holds the part, and where in it the numbers of splat i begin: at i*stride + from.
+func (p *SplatPart) Of(s *Splats) (data []float32, stride, from int) {
+	a := s.arrays()[p.array]
+	return *a.data, a.width, p.from
+}
+
+// splatArray is a field of Splats.
+type splatArray struct {
+	name  string
+	width int // numbers of a splat
+	data  *[]float32
+}
+
+// SplatNumbers returns how many numbers a splat has.
+func SplatNumbers(degree int) int { return geometryNumbers + 3*SHCoefficients(degree) }
+
 // NewSplats returns n zeroed splats of the given degree.
 func NewSplats(n, degree int) *Splats {
-	k := SHCoefficients(degree)
-	return &Splats{
-		N: n, Degree: degree,
-		Means:          make([]float32, 3*n),
-		Quats:          make([]float32, 4*n),
-		LogScales:      make([]float32, 3*n),
-		LogitOpacities: make([]float32, n),
-		SH:             make([]float32, 3*k*n),
+	s := &Splats{N: n, Degree: degree}
+	for _, a := range s.arrays() {
+		*a.data = make([]float32, a.width*n)
 	}
+	return s
 }
 
 // K returns the number of SH coefficients per channel.
 func (s *Splats) K() int { return SHCoefficients(s.Degree) }
 
+// Tensors lists the arrays. They share memory with s.
+func (s *Splats) Tensors() (list [splatArrays]SplatTensor) {
+	for k, a := range s.arrays() {
+		list[k] = SplatTensor{a.name, a.width, *a.data}
+	}
+	return list
+}
+
 // Slice returns splats [lo, hi) sharing memory with s. The bounds must satisfy
 // 0 <= lo <= hi <= N, as for a Go slice.
 func (s *Splats) Slice(lo, hi int) *Splats {
-	c := 3 * s.K()
-	return &Splats{
-		N: hi - lo, Degree: s.Degree,
-		Means:          s.Means[3*lo : 3*hi],
-		Quats:          s.Quats[4*lo : 4*hi],
-		LogScales:      s.LogScales[3*lo : 3*hi],
-		LogitOpacities: s.LogitOpacities[lo:hi],
-		SH:             s.SH[c*lo : c*hi],
+	out := *s
+	out.N = hi - lo
+	for _, a := range out.arrays() {
+		*a.data = (*a.data)[a.width*lo : a.width*hi]
 	}
+	return &out
 }
 
 // errNotFinite says that a number is NaN or infinite.
@@ -67,11 +94,10 @@ var errNotFinite = errors.New("not a finite number")
 // Take returns the splats of some numbers: a copy.
 func (s *Splats) Take(ids []int) *Splats {
 	out := NewSplats(len(ids), s.Degree)
-	from, to := s.tensors(), out.tensors()
-	for k := range from {
-		width := from[k].width
+	to := out.Tensors()
+	for k, t := range s.Tensors() {
 		for i, id := range ids {
-			copy(to[k].data[i*width:(i+1)*width], from[k].data[id*width:])
+			copy(to[k].At(i), t.At(id))
 		}
 	}
 	return out
@@ -85,29 +111,12 @@ func (s *Splats) checkLengths() error {
 	if s.N < 0 {
 		return fmt.Errorf("scene: check splats: count is %d", s.N)
 	}
-	for _, t := range s.tensors() {
-		if len(t.data) != s.N*t.width {
-			return fmt.Errorf("scene: check splats: %s holds %d numbers, want %d splats x %d", t.name, len(t.data), s.N, t.width)
+	for _, t := range s.Tensors() {
+		if len(t.Data) != s.N*t.Width {
+			return fmt.Errorf("scene: check splats: %s holds %d numbers, want %d splats x %d", t.Name, len(t.Data), s.N, t.Width)
 		}
 	}
 	return nil
-}
-
-// tensor is one named field of Splats with the numbers per splat.
-type tensor struct {
-	name  string
-	data  []float32
-	width int
-}
-
-func (s *Splats) tensors() [5]tensor {
-	return [5]tensor{
-		{"means", s.Means, 3},
-		{"quats", s.Quats, 4},
-		{"log_scales", s.LogScales, 3},
-		{"logit_opacities", s.LogitOpacities, 1},
-		{"sh", s.SH, 3 * s.K()},
-	}
 }
 
 // Validate checks the lengths of all tensors and that every number is finite.
@@ -116,10 +125,10 @@ func (s *Splats) Validate() error {
 	if err := s.checkLengths(); err != nil {
 		return err
 	}
-	for _, t := range s.tensors() {
-		if i := firstNotFinite(t.data); i >= 0 {
+	for _, t := range s.Tensors() {
+		if i := firstNotFinite(t.Data); i >= 0 {
 			return fmt.Errorf("scene: check splats: splat %d: %s[%d] is %v: %w",
-				i/t.width, t.name, i%t.width, t.data[i], errNotFinite)
+				i/t.Width, t.Name, i%t.Width, t.Data[i], errNotFinite)
 		}
 	}
 	return nil
@@ -171,15 +180,15 @@ func finite64(x float64) bool { return math.Float64bits(x)&(0x7ff<<52) != 0x7ff<
 // NonFinite counts the splats with a NaN or infinite number, which renderers skip.
 func (s *Splats) NonFinite() int {
 	bad := make(map[int]bool)
-	for _, t := range s.tensors() {
+	for _, t := range s.Tensors() {
 		for at := 0; ; {
-			i := firstNotFinite(t.data[at:])
+			i := firstNotFinite(t.Data[at:])
 			if i < 0 {
 				break
 			}
-			splat := (at + i) / t.width
+			splat := (at + i) / t.Width
 			bad[splat] = true
-			at = (splat + 1) * t.width
+			at = (splat + 1) * t.Width
 		}
 	}
 	return len(bad)

@@ -12,9 +12,9 @@ import (
 func randomSplats(n, degree int) *Splats {
 	rng := rand.New(rand.NewPCG(uint64(n), uint64(degree)))
 	s := NewSplats(n, degree)
-	for _, t := range s.tensors() {
-		for i := range t.data {
-			t.data[i] = float32(rng.NormFloat64())
+	for _, t := range s.Tensors() {
+		for i := range t.Data {
+			t.Data[i] = float32(rng.NormFloat64())
 		}
 	}
 	return s

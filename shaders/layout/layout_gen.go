@@ -34,16 +34,9 @@ const (
 	// depth_keys of a splat that this view does not see. Larger than the bits of every finite float.
 	Culled = 0xFFFFFFFF
 
-	// Rows of a model chunk: a float matrix [rows][chunk capacity]. With P = ROW_SH + 3 K parameters, K = (degree + 1)^2:
-	// rows [0, P) parameters, [P, 2P) first moments, [2P, 3P) second moments, then the two statistics. In mixed precision: see mixed.glsl.
-	RowMeans        = 0
-	RowQuats        = 3
-	RowLogScales    = 7
-	RowLogitOpacity = 10
-	RowSh           = 11
-	StatGrad2d      = 0
-	StatCount       = 1
-	StatRows        = 2
+	StatGrad2d = 0
+	StatCount  = 1
+	StatRows   = 2
 
 	// How the photo of a step lies in `target`: bits.
 	PhotoMasked = 1 // mask bits follow the pixels; pixels whose bit is 0 do not count

@@ -7,8 +7,11 @@
 // A kernel shows its whole interface in GLSL: storage buffers at bindings 0, 1, 2, ... of set 0 with scalar layout and
 // readonly or writeonly, at most one push constant block, specialization constants. Each .comp becomes a struct with
 // one typed field per binding; GLSL structs and the constants of shared/const.glsl become the package shaders/layout.
+// A kernel may have variants: variant.go.
 //
-// shaders/settings.schema lists the training settings: it becomes pipeline/config_gen.go and members of StepParams.
+// shaders/model.schema says what a splat is made of: model.go prints the rows, lists and types that follow, in GLSL
+// and Go. shaders/settings.schema lists the training settings: it becomes pipeline/config_gen.go and members of
+// StepParams.
 //
 // compile.go runs glslc and spirv-opt, reflect.go reads the SPIR-V, source.go the comments of the GLSL, emit.go prints.
 package main
@@ -92,7 +95,7 @@ func findRoot() (string, error) {
 // stale lists generated files that no kernel accounts for.
 func stale(root string, out outputs) ([]string, error) {
 	var extra []string
-	for _, pattern := range []string{"shaders/*_gen.go", "shaders/layout/*_gen.go", "shaders/spv/*.spv"} {
+	for _, pattern := range []string{"shaders/*_gen.go", "shaders/layout/*_gen.go", "shaders/spv/*.spv", modelFolder + "*.glsl"} {
 		files, err := filepath.Glob(filepath.Join(root, pattern))
 		if err != nil {
 			return nil, err
