@@ -1,6 +1,9 @@
 package scene
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Point is a point of a capture's sparse reconstruction.
 type Point struct {
@@ -67,4 +70,21 @@ type AppliedTransform struct {
 	Matrix [12]float64 // 3x4, row-major
 	Scale  float64
 	Undone bool // the capture is in COLMAP's frame again
+}
+
+// warn adds a warning about names; it shows the first of them.
+func (c *Capture) warn(code, text string, names []string) {
+	c.Warnings = append(c.Warnings, Warning{Code: code, Count: len(names), Names: firstNames(names), Text: text})
+}
+
+func firstNames(names []string) []string {
+	return slices.Clone(names[:min(len(names), maxNames)])
+}
+
+// warnBadPoints says how many points were left out.
+func (c *Capture) warnBadPoints(bad int) {
+	if bad > 0 {
+		c.Warnings = append(c.Warnings, Warning{Code: "bad-points", Count: bad,
+			Text: fmt.Sprintf("left out %d of %d points whose coordinates are not finite or beyond %g", bad, bad+len(c.Points), float64(maxCoordinate))})
+	}
 }

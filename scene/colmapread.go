@@ -154,14 +154,6 @@ func (c *Capture) readModel(f *colmapFiles) ([]record, error) {
 	return records, nil
 }
 
-// warnBadPoints says how many points were left out.
-func (c *Capture) warnBadPoints(bad int) {
-	if bad > 0 {
-		c.Warnings = append(c.Warnings, Warning{Code: "bad-points", Count: bad,
-			Text: fmt.Sprintf("left out %d of %d points whose coordinates are not finite or beyond %g", bad, bad+len(c.Points), float64(maxCoordinate))})
-	}
-}
-
 // read opens one file of a model and parses it.
 func (f *colmapFiles) read(file string, parse func(r io.Reader) error) error {
 	op := "read " + filepath.Base(file)

@@ -46,7 +46,7 @@ const colorBlock = 1 << 14
 // sumPixels adds up what each pixel that counts adds to a sum of N numbers.
 func sumPixels[N any](pixels int, mask []uint32, add func(sum *N, pixel int), join func(sum, part *N)) (total N) {
 	parts := make([]N, (pixels+colorBlock-1)/colorBlock)
-	parallel(len(parts), func(b int) {
+	Parallel(len(parts), func(b int) {
 		var sum N
 		for i := b * colorBlock; i < min((b+1)*colorBlock, pixels); i++ {
 			if counts(mask, i) {
@@ -144,7 +144,7 @@ func correctQuadratic(photo Image, render []float32, mask []uint32) []float32 {
 		for c := range warp {
 			warp[c] = solveSymmetric(s[c].a, s[c].b)
 		}
-		parallel((n+colorBlock-1)/colorBlock, func(b int) {
+		Parallel((n+colorBlock-1)/colorBlock, func(b int) {
 			for i := b * colorBlock; i < min((b+1)*colorBlock, n); i++ {
 				t := terms(now[3*i : 3*i+3])
 				for c := range 3 {

@@ -37,3 +37,15 @@ func (k Calibration) faces(cam Camera, width, downscale int) []Camera {
 func transposed(r [9]float64) [9]float64 {
 	return [9]float64{r[0], r[3], r[6], r[1], r[4], r[7], r[2], r[5], r[8]}
 }
+
+// turned gives the camera turned by r, the rotation from its new axes to those it has.
+func (c Camera) turned(r [9]float64) Camera {
+	back := transposed(r)
+	own := c.R
+	for col := range 3 {
+		v := rotate(back, [3]float64{own[col], own[3+col], own[6+col]})
+		c.R[col], c.R[3+col], c.R[6+col] = v[0], v[1], v[2]
+	}
+	c.T = rotate(back, c.T)
+	return c
+}

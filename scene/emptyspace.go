@@ -18,7 +18,7 @@ const maxSampled = 1 << 16
 // training frame.
 func (c *Capture) Clear(depths []Depths) int {
 	drop := make([]uint64, (len(c.Points)+63)/64) // a bit for each point
-	parallel((len(drop)+dropWords-1)/dropWords, func(i int) { c.markInFront(drop, i*dropWords, depths) })
+	Parallel((len(drop)+dropWords-1)/dropWords, func(i int) { c.markInFront(drop, i*dropWords, depths) })
 	kept := c.Points[:0]
 	for k, p := range c.Points {
 		if drop[k/64]>>(k%64)&1 == 0 {
@@ -45,7 +45,7 @@ func (c *Capture) Depths(share float64) []Depths {
 	}
 	all := make([]Depths, len(c.Cameras))
 	stride := 1 + len(c.Points)/maxSampled
-	parallel(len(c.Cameras), func(i int) {
+	Parallel(len(c.Cameras), func(i int) {
 		cam := &c.Cameras[i]
 		var depths []float64
 		for k := 0; k < len(c.Points); k += stride {

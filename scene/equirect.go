@@ -23,18 +23,6 @@ func PanoramaFaces(c Camera, width int) []Camera {
 	return faces
 }
 
-// turned gives the camera turned by r, the rotation from its new axes to those it has.
-func (c Camera) turned(r [9]float64) Camera {
-	back := transposed(r)
-	own := c.R
-	for col := range 3 {
-		v := rotate(back, [3]float64{own[col], own[3+col], own[6+col]})
-		c.R[col], c.R[3+col], c.R[6+col] = v[0], v[1], v[2]
-	}
-	c.T = rotate(back, c.T)
-	return c
-}
-
 // Panorama fills out, whose size is set and whose memory is used again where it is large enough, with what the faces show: the camera looks at the middle, and
 // up is at the top. faces are the pictures of PanoramaFaces, cams these cameras. Depths become distances from the camera.
 func Panorama(out *Picture, cams []Camera, faces []*Picture) {
@@ -53,7 +41,7 @@ func Panorama(out *Picture, cams []Camera, faces []*Picture) {
 	for i, face := range cubeFaces {
 		turns[i] = transposed(face.r)
 	}
-	parallel(out.Height, func(y int) {
+	Parallel(out.Height, func(y int) {
 		sinUp, cosUp := math.Sincos((0.5 - (float64(y)+0.5)/float64(out.Height)) * math.Pi)
 		for x := range out.Width {
 			sin, cos := math.Sincos(((float64(x)+0.5)/float64(out.Width) - 0.5) * 2 * math.Pi)

@@ -21,7 +21,7 @@ func Initialise(points []Point, seed uint64, degree int, opacity, scale float64)
 	s := NewSplats(len(points), min(max(degree, 0), MaxSHDegree))
 	logit := float32(math.Log(opacity / (1 - opacity)))
 	key, width := PhiloxKey(seed), 3*s.K()
-	parallel((s.N+spacingBlock-1)/spacingBlock, func(block int) {
+	Parallel((s.N+spacingBlock-1)/spacingBlock, func(block int) {
 		for i := block * spacingBlock; i < min((block+1)*spacingBlock, s.N); i++ {
 			quat := randomQuat(uint32(i), key)
 			copy(s.Quats[4*i:], quat[:])
@@ -64,7 +64,7 @@ func spacingLogs(points []Point, scale float64) []float32 {
 	out := make([]float32, len(points))
 	tree := newPointTree(points)
 	// By position in the tree: neighbours in space follow each other, so that a walk finds its nodes in the cache.
-	parallel((len(points)+spacingBlock-1)/spacingBlock, func(block int) {
+	Parallel((len(points)+spacingBlock-1)/spacingBlock, func(block int) {
 		for at := block * spacingBlock; at < min((block+1)*spacingBlock, len(points)); at++ {
 			out[tree.index[at]] = float32(math.Log(tree.spacing(at) * scale))
 		}

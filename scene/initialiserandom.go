@@ -106,7 +106,7 @@ func (b viewBox) fill(o InitOptions, accept func(p [3]float64) bool) []Point {
 	}
 	points := make([]Point, n)
 	key := PhiloxKey(o.Seed)
-	parallel((n+spacingBlock-1)/spacingBlock, func(block int) {
+	Parallel((n+spacingBlock-1)/spacingBlock, func(block int) {
 		for i := block * spacingBlock; i < min((block+1)*spacingBlock, n); i++ {
 			for try := range uint32(maxTries) {
 				var color uint32

@@ -12,7 +12,7 @@ import (
 func (r *Report) checkEnds(c *Capture) {
 	groups := photoGroups(c.Cameras)
 	cut := make([]bool, len(groups))
-	parallel(len(groups), func(i int) { cut[i] = cutShort(c.Cameras[groups[i].first].Path) })
+	Parallel(len(groups), func(i int) { cut[i] = cutShort(c.Cameras[groups[i].first].Path) })
 	var names []string
 	for i, g := range groups {
 		if cut[i] {

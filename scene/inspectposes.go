@@ -110,7 +110,7 @@ type coverage struct {
 // countByCamera counts the points in view of each camera, or without all as many as keep it from being blind.
 func (v *coverage) countByCamera(all bool) {
 	v.inView = make([]int, len(v.c.Cameras))
-	parallel(len(v.c.Cameras), func(i int) {
+	Parallel(len(v.c.Cameras), func(i int) {
 		in := 0
 		for k := 0; k < v.counted && (all || in*v.stride < blindCamera); k++ {
 			if v.sees(i, k) {
@@ -131,7 +131,7 @@ func (v *coverage) sees(camera, k int) bool {
 func (v *coverage) countSeen(all bool) int {
 	const block = 4096
 	var total atomic.Int64
-	parallel((v.counted+block-1)/block, func(b int) {
+	Parallel((v.counted+block-1)/block, func(b int) {
 		if !all && 2*total.Load() >= int64(v.counted) {
 			return
 		}
@@ -190,7 +190,7 @@ func (r *Report) judgePoints(v *coverage, seen int) {
 func (r *Report) checkOrientation(c *Capture) {
 	groups := photoGroups(c.Cameras)
 	tagged := make([]bool, len(groups))
-	parallel(len(groups), func(i int) {
+	Parallel(len(groups), func(i int) {
 		if path := c.Cameras[groups[i].first].Path; path != "" {
 			o, err := PhotoOrientation(path)
 			tagged[i] = err == nil && o > 1 && o <= 8

@@ -135,15 +135,6 @@ func (o LoadOptions) check(root string) error {
 	return refuse("give auto, colmap, transforms or blender", "%q is no format of a capture", o.Format)
 }
 
-// warn adds a warning about names; it shows the first of them.
-func (c *Capture) warn(code, text string, names []string) {
-	c.Warnings = append(c.Warnings, Warning{Code: code, Count: len(names), Names: firstNames(names), Text: text})
-}
-
-func firstNames(names []string) []string {
-	return slices.Clone(names[:min(len(names), maxNames)])
-}
-
 // inRange says whether a position is finite and not absurdly far away.
 func inRange(p [3]float64) bool {
 	return math.Abs(p[0]) <= maxCoordinate && math.Abs(p[1]) <= maxCoordinate && math.Abs(p[2]) <= maxCoordinate

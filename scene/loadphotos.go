@@ -71,7 +71,7 @@ type photoHeader struct {
 // readHeaders reads the headers of the photos that there are, side by side.
 func readHeaders(records []record) []photoHeader {
 	headers := make([]photoHeader, len(records))
-	parallel(len(records), func(i int) {
+	Parallel(len(records), func(i int) {
 		if h := &headers[i]; records[i].cam.Path != "" {
 			h.width, h.height, h.err = photoSize(records[i].cam.Path)
 		}

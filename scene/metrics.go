@@ -79,7 +79,7 @@ func meanSquare(a, b colours, pixels int, mask []uint32) (float64, error) {
 	const block, piece = 1 << 14, 256
 	n := (pixels + block - 1) / block
 	sums, used := make([]float64, n), make([]int, n)
-	parallel(n, func(i int) {
+	Parallel(n, func(i int) {
 		var p, q [3 * piece]float64
 		sum, counted := 0.0, 0
 		for first := i * block; first < min((i+1)*block, pixels); first += piece {
@@ -165,17 +165,15 @@ func sumOf(v []float64) float64 {
 	return sum
 }
 
-// parallel calls f(0) ... f(n-1) on all cores and returns when all are done.
+// Parallel calls f(0) ... f(n-1) on all cores and returns when all are done.
 // f must write to places that belong to its index alone, so that the order of
 // calls shows nowhere.
-func parallel(n int, f func(i int)) {
+func Parallel(n int, f func(i int)) {
 	parallelWorkers(n, runtime.GOMAXPROCS(0), func() func(i int) { return f })
 }
 
-// Parallel is parallel for the packages that read and write models.
-func Parallel(n int, f func(i int)) { parallel(n, f) }
 
-// parallelWorkers is parallel with so many workers at most, each with an f of its own, which may keep memory from call to call.
+// parallelWorkers is Parallel with so many workers at most, each with an f of its own, which may keep memory from call to call.
 func parallelWorkers(n, most int, worker func() func(i int)) {
 	workers := min(n, most, runtime.GOMAXPROCS(0))
 	if workers <= 1 {

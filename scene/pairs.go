@@ -112,7 +112,7 @@ func (p *Pairs) check(renders, photos string) error {
 	}
 	sizes := make([][4]int, len(p.Renders))
 	errs := make([]error, len(p.Renders))
-	parallel(len(p.Renders), func(i int) {
+	Parallel(len(p.Renders), func(i int) {
 		for k, cam := range []*Camera{&p.Renders[i], &p.Photos[i]} {
 			w, h, err := photoSize(cam.Path)
 			if err != nil && errs[i] == nil {

@@ -29,7 +29,7 @@ func (c Camera) DecodeBytes() int64 {
 // DecodeCosts gives DecodeBytes of each camera. The files are opened side by side: on a network or in a container that is what takes the time.
 func DecodeCosts(cams []Camera) []int64 {
 	costs := make([]int64, len(cams))
-	parallel(len(cams), func(i int) { costs[i] = cams[i].DecodeBytes() })
+	Parallel(len(cams), func(i int) { costs[i] = cams[i].DecodeBytes() })
 	return costs
 }
 

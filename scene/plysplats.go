@@ -216,7 +216,7 @@ func (r *splatRows) readFixed(s *Splats, first int) error {
 			return shortFile(err, e, first+lo+have/size)
 		}
 		found := make([][2]int, (n+plyBatch-1)/plyBatch)
-		parallel(len(found), func(batch int) {
+		Parallel(len(found), func(batch int) {
 			values := make([]float64, len(e.properties))
 			for i := batch * plyBatch; i < min((batch+1)*plyBatch, n); i++ {
 				e.decode(values, r.block[i*size:(i+1)*size], r.p.order)

@@ -130,7 +130,7 @@ func (p *PLYWriter) Append(s *Splats) error {
 func (p *PLYWriter) appendPart(s *Splats) error {
 	buf := p.buf[0]
 	errs := make([]error, (s.N+plyBatch-1)/plyBatch)
-	parallel(len(errs), func(batch int) {
+	Parallel(len(errs), func(batch int) {
 		for i := batch * plyBatch; i < min((batch+1)*plyBatch, s.N); i++ {
 			if err := p.encode(buf[p.row*i:p.row*(i+1)], s, i); err != nil {
 				errs[batch] = fmt.Errorf("scene: write ply: splat %d: %w", p.done+i, err)

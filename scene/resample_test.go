@@ -286,7 +286,7 @@ func TestUndistortBytes(t *testing.T) {
 	for downscale, want := range map[int]uint32{1: 0x38d68e0e, 2: 0xbb2ad50e, 4: 0x2786b9f1} {
 		cam := oneView(t, Calibration{lensOpenCV, 257, 131, []float64{210, 212, 127, 66, -0.12, 0.04, 0.001, -0.0007}}, 257, 131, downscale)
 		sums := make([]uint32, 8)
-		parallel(len(sums), func(i int) {
+		Parallel(len(sums), func(i int) {
 			got, err := undistort(photo, &cam, nil)
 			if err != nil {
 				t.Error(err)

@@ -150,7 +150,7 @@ const splatBlock = 1 << 15
 
 // inBlocks calls f for parts of n numbers on all cores.
 func inBlocks(n int, f func(lo, hi int)) {
-	parallel((n+splatBlock-1)/splatBlock, func(i int) { f(i*splatBlock, min((i+1)*splatBlock, n)) })
+	Parallel((n+splatBlock-1)/splatBlock, func(i int) { f(i*splatBlock, min((i+1)*splatBlock, n)) })
 }
 
 // firstNotFinite returns the index of the first NaN or infinity, or -1.

@@ -99,10 +99,10 @@ func WriteSynth(dir string, o SynthOptions) error {
 		}
 	}
 	errs := make([]error, len(s.views))
-	parallel(len(s.views), func(i int) {
-		photo := s.Photo(i, 1)
+	Parallel(len(s.views), func(i int) {
+		picture := s.Photo(i, 1)
 		errs[i] = WriteFile(filepath.Join(images, s.views[i].Name), func(w io.Writer) error {
-			return encodePNG(w, photo)
+			return encodePNG(w, picture)
 		})
 	})
 	for _, err := range errs {
@@ -295,7 +295,7 @@ func inFront(c *Camera, s surface, where float64) vec {
 // number and of its square) from a random start.
 func (o *SynthOptions) eachPoint(w *synthWorld, views []Camera, f func(i int, s surface, c *Camera)) {
 	const alpha, beta = 0.7548776662466927, 0.5698402909980532
-	parallel(len(views), func(id int) {
+	Parallel(len(views), func(id int) {
 		start, l := o.random(streamSynthPoint, id), newLens(&views[id])
 		for i := id; i < o.Points; i += len(views) {
 			k := float64(i / len(views))

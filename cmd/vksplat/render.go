@@ -253,9 +253,9 @@ func readModel(file string) (*scene.Splats, splatfile.Info, error) {
 // without a recorded origin stand where the model does: origin is the model's.
 func (a *app) views(o *renderOptions, origin [3]float64) (*scene.Capture, error) {
 	if !o.fromJSON() {
-		load := o.load.options()
-		load.FlagOf = captureFormat
-		capture, err := scene.Load(o.cameras, load)
+		options := o.load.options()
+		options.FlagOf = captureFormat
+		capture, err := scene.Load(o.cameras, options)
 		if err != nil {
 			return nil, err
 		}
