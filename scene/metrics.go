@@ -172,7 +172,6 @@ func Parallel(n int, f func(i int)) {
 	parallelWorkers(n, runtime.GOMAXPROCS(0), func() func(i int) { return f })
 }
 
-
 // parallelWorkers is Parallel with so many workers at most, each with an f of its own, which may keep memory from call to call.
 func parallelWorkers(n, most int, worker func() func(i int)) {
 	workers := min(n, most, runtime.GOMAXPROCS(0))
