@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"image"
-	"image/jpeg"
+	stdjpeg "image/jpeg"
 	"image/png"
 	"math/rand/v2"
 	"os"
@@ -278,7 +278,7 @@ func BenchmarkJPEG(b *testing.B) {
 // TestJPEGTablesFirst reads files whose Huffman tables stand before the frame, as ffmpeg writes them.
 func TestJPEGTablesFirst(t *testing.T) {
 	var b bytes.Buffer
-	if err := jpeg.Encode(&b, image.NewGray(image.Rect(0, 0, 24, 16)), nil); err != nil {
+	if err := stdjpeg.Encode(&b, image.NewGray(image.Rect(0, 0, 24, 16)), nil); err != nil {
 		t.Fatal(err)
 	}
 	var frame, tables, rest []byte

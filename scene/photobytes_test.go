@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"image"
 	"image/color"
-	"image/jpeg"
+	stdjpeg "image/jpeg"
 	"image/png"
 	"os"
 	"path/filepath"
@@ -26,10 +26,10 @@ func TestDecodeBytes(t *testing.T) {
 	}
 	small := encode(func(b *bytes.Buffer) error { return png.Encode(b, img) })
 	large := encode(func(b *bytes.Buffer) error { return png.Encode(b, deep) })
-	baseline := encode(func(b *bytes.Buffer) error { return jpeg.Encode(b, img, nil) })
+	baseline := encode(func(b *bytes.Buffer) error { return stdjpeg.Encode(b, img, nil) })
 	progressive := bytes.Replace(baseline, []byte("\xff\xc0"), []byte("\xff\xc2"), 1)
 	full := bytes.Replace(baseline, []byte("\x03\x01\x22\x00"), []byte("\x03\x01\x11\x00"), 1)
-	grey := encode(func(b *bytes.Buffer) error { return jpeg.Encode(b, image.NewGray(img.Rect), nil) })
+	grey := encode(func(b *bytes.Buffer) error { return stdjpeg.Encode(b, image.NewGray(img.Rect), nil) })
 	for _, c := range []struct {
 		name     string
 		data     []byte
