@@ -2,12 +2,10 @@ package scene
 
 import (
 	"crypto/sha256"
-	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"os"
 	"slices"
 	"strings"
@@ -180,30 +178,4 @@ func lpipsNet(file *Safetensors, net string) (string, error) {
 		shapes = append(shapes, fmt.Sprintf("%v (%s)", shape, n))
 	}
 	return "", fmt.Errorf("tensor %q is %v, not %s", name, t.Shape, strings.Join(shapes, " or "))
-}
-
-// floats returns the numbers of a tensor of float32 that must have this shape. No number may be infinite or NaN.
-func (s *Safetensors) floats(name string, shape ...int) ([]float32, error) {
-	t, ok := s.Lookup(name)
-	switch {
-	case !ok:
-		return nil, fmt.Errorf("tensor %q is missing", name)
-	case t.DType != "F32":
-		return nil, fmt.Errorf("tensor %q is of type %s, not F32", name, t.DType)
-	case !slices.Equal(t.Shape, shape):
-		return nil, fmt.Errorf("tensor %q is %v, not %v", name, t.Shape, shape)
-	}
-	r := s.Reader(name)
-	raw := make([]byte, r.Size()) // the file has them
-	if _, err := io.ReadFull(r, raw); err != nil {
-		return nil, fmt.Errorf("tensor %q: %w", name, err)
-	}
-	x := make([]float32, len(raw)/4)
-	for i := range x {
-		x[i] = math.Float32frombits(binary.LittleEndian.Uint32(raw[4*i:]))
-		if v := float64(x[i]); math.IsNaN(v) || math.IsInf(v, 0) {
-			return nil, fmt.Errorf("tensor %q: number %d is %g", name, i, v)
-		}
-	}
-	return x, nil
 }
