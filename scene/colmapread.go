@@ -217,7 +217,9 @@ func photoNameOf(name string) string { return path.Clean(strings.ReplaceAll(name
 var errPose = errors.New("no pose")
 
 // poseError is an error of that kind.
-type poseError struct{ error }
+type poseError struct{ cause error }
+
+func (e poseError) Error() string { return e.cause.Error() }
 
 func (poseError) Is(target error) bool { return target == errPose }
 
