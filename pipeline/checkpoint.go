@@ -8,7 +8,10 @@ import (
 	"io"
 	"math"
 
+	"vksplat/internal/fault"
+	"vksplat/internal/strictjson"
 	"vksplat/scene"
+	"vksplat/scene/safetensors"
 	"vksplat/scene/splatfile"
 	"vksplat/vk"
 )
@@ -123,7 +126,7 @@ type Checkpoint struct {
 	// were.
 	Hidden float64
 
-	file *scene.Safetensors
+	file *safetensors.File
 	path string
 }
 
@@ -133,7 +136,7 @@ var ErrNotCheckpoint = splatfile.ErrNotCheckpoint
 // OpenCheckpoint reads the header of a checkpoint and checks that the tensors are those that it announces. Whether the bytes are those that were written
 // is for Verify to say; what reads tensors calls it first.
 func OpenCheckpoint(path string) (*Checkpoint, error) {
-	file, err := scene.OpenSafetensors(path)
+	file, err := safetensors.Open(path)
 	if err != nil {
 		return nil, err
 	}
@@ -152,7 +155,7 @@ func checkpointError(path string, err error) error {
 	case errors.Is(err, errNewer):
 		hint = "use the version of vksplat that wrote it, or a newer one"
 	}
-	return &scene.Error{Op: "read checkpoint", Path: path, Err: err, Hint: hint}
+	return &fault.Error{Op: "read checkpoint", Path: path, Err: err, Hint: hint}
 }
 
 var errNewer = errors.New("it was written by a newer version of vksplat")
@@ -173,13 +176,13 @@ func (c *Checkpoint) parse() error {
 	if model.Format < formatOfCarve {
 		c.Header.Config.Carve = 0
 		if text, c.Hidden, err = withoutClearance(text); err != nil {
-			return fmt.Errorf("header: %w", scene.JSONError(err))
+			return fmt.Errorf("header: %w", strictjson.JSONError(err))
 		}
 	}
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&c.Header); err != nil {
-		return fmt.Errorf("header: %w", scene.JSONError(err))
+		return fmt.Errorf("header: %w", strictjson.JSONError(err))
 	}
 	if c.Header.Format < 1 {
 		return fmt.Errorf("format version %d", c.Header.Format)
@@ -266,7 +269,7 @@ func stepsBefore(u unit) int {
 }
 
 // expect returns an error unless the file has the tensor want.
-func (c *Checkpoint) expect(want scene.TensorInfo) error {
+func (c *Checkpoint) expect(want safetensors.TensorInfo) error {
 	have, ok := c.file.Lookup(want.Name)
 	if !ok {
 		return fmt.Errorf("tensor %s is missing", want.Name)
@@ -292,7 +295,7 @@ func (c *Checkpoint) Path() string { return c.path }
 func (c *Checkpoint) Size() int64 { return c.file.Size() }
 
 // Tensors lists the file's tensors.
-func (c *Checkpoint) Tensors() []scene.TensorInfo { return c.file.Tensors }
+func (c *Checkpoint) Tensors() []safetensors.TensorInfo { return c.file.Tensors }
 
 // Close closes the file.
 func (c *Checkpoint) Close() error { return c.file.Close() }

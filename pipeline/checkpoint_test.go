@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"vksplat/internal/fault"
 	"vksplat/scene"
 )
 
@@ -59,7 +60,7 @@ func resumedWith(t testing.TB, d *Device, path string, cfg Config, o TrainerOpti
 	views, _, _, _, _ := checkpointScene(t)
 	c, err := OpenCheckpoint(path)
 	if err != nil {
-		t.Fatal(err, scene.Hint(err))
+		t.Fatal(err, fault.Hint(err))
 	}
 	defer c.Close()
 	if err := c.Verify(); err != nil {

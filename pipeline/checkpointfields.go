@@ -5,6 +5,7 @@ import (
 
 	"vksplat/pipeline/ref"
 	"vksplat/scene"
+	"vksplat/scene/safetensors"
 	"vksplat/shaders/layout"
 )
 
@@ -68,8 +69,8 @@ func splatFields(c chunkRows) []field {
 }
 
 // tensorOf describes a field of n splats.
-func (f field) tensorOf(n int) scene.TensorInfo {
-	return scene.TensorInfo{Name: f.name, DType: f.dtype, Shape: append([]int{n}, f.shape...)}
+func (f field) tensorOf(n int) safetensors.TensorInfo {
+	return safetensors.TensorInfo{Name: f.name, DType: f.dtype, Shape: append([]int{n}, f.shape...)}
 }
 
 // bytes returns the size of a number in the file.

@@ -12,7 +12,9 @@ import (
 	"strings"
 	"testing"
 
+	"vksplat/internal/fault"
 	"vksplat/scene"
+	"vksplat/scene/safetensors"
 	"vksplat/scene/splatfile"
 	"vksplat/shaders/layout"
 	"vksplat/vk"
@@ -87,13 +89,13 @@ func TestInterleave(t *testing.T) {
 }
 
 // smallCheckpoint is a checkpoint of two splats of degree 0 with a changed header, made without a device.
-func smallCheckpoint(t testing.TB, change func(*CheckpointHeader), also ...scene.TensorInfo) string {
+func smallCheckpoint(t testing.TB, change func(*CheckpointHeader), also ...safetensors.TensorInfo) string {
 	t.Helper()
 	return checkpointOf(t, change, func(json string) string { return json }, also...)
 }
 
 // checkpointOf is smallCheckpoint with a header whose text is changed as well.
-func checkpointOf(t testing.TB, change func(*CheckpointHeader), text func(json string) string, also ...scene.TensorInfo) string {
+func checkpointOf(t testing.TB, change func(*CheckpointHeader), text func(json string) string, also ...safetensors.TensorInfo) string {
 	t.Helper()
 	cfg := DefaultConfig()
 	cfg.SHDegree = 0
@@ -105,13 +107,13 @@ func checkpointOf(t testing.TB, change func(*CheckpointHeader), text func(json s
 		t.Fatal(err)
 	}
 	metadata = splatfile.CheckpointMetadata(text(metadata["vksplat"]))
-	var tensors []scene.TensorData
-	add := func(info scene.TensorInfo) {
+	var tensors []safetensors.TensorData
+	add := func(info safetensors.TensorInfo) {
 		n, err := info.Bytes()
 		if err != nil {
 			t.Fatal(err)
 		}
-		tensors = append(tensors, scene.TensorData{TensorInfo: info, Write: func(w io.Writer) error {
+		tensors = append(tensors, safetensors.TensorData{TensorInfo: info, Write: func(w io.Writer) error {
 			_, err := w.Write(make([]byte, n))
 			return err
 		}})
@@ -123,7 +125,7 @@ func checkpointOf(t testing.TB, change func(*CheckpointHeader), text func(json s
 		add(x)
 	}
 	path := filepath.Join(t.TempDir(), "x.safetensors")
-	if err := scene.WriteSafetensors(path, metadata, tensors); err != nil {
+	if err := safetensors.Write(path, metadata, tensors); err != nil {
 		t.Fatal(err)
 	}
 	return path
@@ -165,8 +167,8 @@ func TestCheckpointRefusals(t *testing.T) {
 			t.Errorf("%s: no error", tt.want)
 			continue
 		}
-		if !strings.Contains(err.Error(), tt.want) || !errors.Is(err, scene.ErrData) || scene.Hint(err) == "" {
-			t.Errorf("%v, hint %q, want %q", err, scene.Hint(err), tt.want)
+		if !strings.Contains(err.Error(), tt.want) || !errors.Is(err, fault.ErrData) || fault.Hint(err) == "" {
+			t.Errorf("%v, hint %q, want %q", err, fault.Hint(err), tt.want)
 		}
 	}
 	path := filepath.Join(t.TempDir(), "x")
@@ -174,7 +176,7 @@ func TestCheckpointRefusals(t *testing.T) {
 		nil, {"format": "pt"},
 		splatfile.CheckpointMetadata("{"), splatfile.CheckpointMetadata(`{"format_version":1,"more":2}`),
 	} {
-		if err := scene.WriteSafetensors(path, metadata, nil); err != nil {
+		if err := safetensors.Write(path, metadata, nil); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := OpenCheckpoint(path); err == nil || errors.Is(err, ErrNotCheckpoint) != (metadata["vksplat"] == "") {
@@ -471,8 +473,8 @@ func FuzzCheckpoint(f *testing.F) {
 		}
 		c, err := OpenCheckpoint(path)
 		if err != nil {
-			if !errors.Is(err, scene.ErrData) || scene.Hint(err) == "" {
-				t.Errorf("%v, hint %q", err, scene.Hint(err))
+			if !errors.Is(err, fault.ErrData) || fault.Hint(err) == "" {
+				t.Errorf("%v, hint %q", err, fault.Hint(err))
 			}
 			return
 		}

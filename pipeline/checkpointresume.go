@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"vksplat/internal/fault"
 	"vksplat/pipeline/photos"
 	"vksplat/scene"
 )
@@ -78,12 +79,12 @@ func jsonValues(c Config) map[string]string {
 	return values
 }
 
-// Accepts returns an error of kind scene.ErrUsage where the state in the checkpoint cannot become that of a run of cfg
+// Accepts returns an error of kind fault.ErrUsage where the state in the checkpoint cannot become that of a run of cfg
 // on so many photos.
 func (c *Checkpoint) Accepts(cfg Config, photos int) error {
 	h := &c.Header
 	refused := func(hint, format string, args ...any) error {
-		return &scene.Error{Op: "resume", Path: c.path, Kind: scene.ErrUsage, Err: fmt.Errorf(format, args...),
+		return &fault.Error{Op: "resume", Path: c.path, Kind: fault.ErrUsage, Err: fmt.Errorf(format, args...),
 			Hint: hint}
 	}
 	switch {

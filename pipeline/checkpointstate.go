@@ -4,7 +4,7 @@ import (
 	"errors"
 	"io"
 
-	"vksplat/scene"
+	"vksplat/scene/safetensors"
 	"vksplat/vk"
 )
 
@@ -19,8 +19,8 @@ type extraState struct {
 	data  vk.Slice[float32]
 }
 
-func (x extraState) tensor() scene.TensorInfo {
-	return scene.TensorInfo{Name: x.name, DType: "F32", Shape: x.shape}
+func (x extraState) tensor() safetensors.TensorInfo {
+	return safetensors.TensorInfo{Name: x.name, DType: "F32", Shape: x.shape}
 }
 
 // part is a run of splats as a matrix [rows][stride], of which the first count columns are splats.

@@ -6,7 +6,7 @@ import (
 	"io"
 	"slices"
 
-	"vksplat/scene"
+	"vksplat/scene/safetensors"
 	"vksplat/vk"
 )
 
@@ -63,7 +63,7 @@ func freeStaging(list []*staging) (err error) {
 }
 
 // infos lists the tensors of a file.
-func (s wholeState) infos() (list []scene.TensorInfo) {
+func (s wholeState) infos() (list []safetensors.TensorInfo) {
 	for _, x := range s.tensors(nil, 0) {
 		list = append(list, x.TensorInfo)
 	}
@@ -76,13 +76,13 @@ func (s wholeState) save(path string, metadata map[string]string, strays int) er
 	if err != nil {
 		return err
 	}
-	return errors.Join(scene.WriteSafetensors(path, metadata, s.tensors(g, strays)), freeStaging(g))
+	return errors.Join(safetensors.Write(path, metadata, s.tensors(g, strays)), freeStaging(g))
 }
 
 // tensors lists the tensors for a file; their bytes pass through g. Nothing may change the state meanwhile.
-func (s wholeState) tensors(g []*staging, strays int) (list []scene.TensorData) {
+func (s wholeState) tensors(g []*staging, strays int) (list []safetensors.TensorData) {
 	for _, f := range s[0].fields {
-		list = append(list, scene.TensorData{TensorInfo: f.tensorOf(s.splats()), Write: func(w io.Writer) error {
+		list = append(list, safetensors.TensorData{TensorInfo: f.tensorOf(s.splats()), Write: func(w io.Writer) error {
 			if _, parameter := activations[f.name]; parameter {
 				w = &finiteWriter{w, f, strays}
 			}
@@ -95,7 +95,7 @@ func (s wholeState) tensors(g []*staging, strays int) (list []scene.TensorData) 
 		}})
 	}
 	for _, x := range s[0].extra {
-		list = append(list, scene.TensorData{TensorInfo: x.tensor(), Write: func(w io.Writer) error { return s[0].writeExtra(w, x, g[0]) }})
+		list = append(list, safetensors.TensorData{TensorInfo: x.tensor(), Write: func(w io.Writer) error { return s[0].writeExtra(w, x, g[0]) }})
 	}
 	return list
 }

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"vksplat/pipeline/failure"
-	"vksplat/scene"
+	"vksplat/scene/safetensors"
 	"vksplat/scene/splatfile"
 	"vksplat/vk"
 )
@@ -178,7 +178,7 @@ func (t *Trainer) SaveCheckpoint(path string, background bool) (*CheckpointWrite
 	}
 	live := t.liveState(t.extra)
 	w := &CheckpointWrite{Path: path, Step: stepsBefore(t.next), done: make(chan struct{})}
-	if w.Bytes, err = scene.SafetensorsSize(metadata, live.infos()); err != nil {
+	if w.Bytes, err = safetensors.Size(metadata, live.infos()); err != nil {
 		return nil, err
 	}
 	strays := t.strays()

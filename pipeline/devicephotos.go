@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"vksplat/internal/fault"
 	"vksplat/pipeline/photos"
 	"vksplat/scene"
 	"vksplat/vk"
@@ -230,7 +231,7 @@ func (p *devicePhotos) stage(ctx context.Context, frame, view int) (n int64, err
 // without notes that a view has no pixels because of err; the view after it in the order takes its place from now on.
 // The error, if any, ends the run.
 func (p *devicePhotos) without(ctx context.Context, view int, err error) error {
-	if ctx.Err() != nil || !errors.Is(err, scene.ErrData) || p.strict {
+	if ctx.Err() != nil || !errors.Is(err, fault.ErrData) || p.strict {
 		return err
 	}
 	left := p.order.drop(view)

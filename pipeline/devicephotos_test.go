@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"testing"
+	"vksplat/internal/fault"
+	"vksplat/internal/philox"
 	"vksplat/pipeline/photos"
 	"vksplat/scene"
 )
@@ -127,7 +129,7 @@ func TestReplacedPhotoHasItsSlot(t *testing.T) {
 	views, init, scale, cfg := promiseScene(t)
 	cfg.Iterations, cfg.RefineEvery = 2*len(views)+2, 0
 	cams, photos := splitViews(views)
-	bad := scene.ViewOrder(cfg.Seed, 0, len(cams))[1]
+	bad := philox.ViewOrder(cfg.Seed, 0, len(cams))[1]
 	cams[bad] = cams[bad].Rescaled(cams[bad].Width/2, cams[bad].Height/2)
 	tr, err := NewTrainer(testDevice(t), cams, withoutView{photos, bad}, init, scale, cfg, TrainerOptions{})
 	if err != nil {
@@ -150,7 +152,7 @@ type withoutView struct {
 
 func (p withoutView) Photo(ctx context.Context, view int) (scene.Image, error) {
 	if view == p.bad {
-		return scene.Image{}, fmt.Errorf("no pixels: %w", scene.ErrData)
+		return scene.Image{}, fmt.Errorf("no pixels: %w", fault.ErrData)
 	}
 	return p.Source.Photo(ctx, view)
 }

@@ -11,6 +11,7 @@ import (
 
 	"vksplat/pipeline/photos"
 	"vksplat/scene"
+	"vksplat/scene/metric"
 	"vksplat/shaders/layout"
 	"vksplat/vk"
 )
@@ -248,8 +249,8 @@ func halfPSNR(t *testing.T, tr *Trainer, held []TrainView) (psnr float64) {
 		for i := range photo {
 			photo[i] = float32(m.Pix[i/3*4+i%3]) / 255
 		}
-		pic = scene.ApplyExposure(scene.FitExposure(pic, photo, m.Width, m.Height, nil), pic)
-		x, err := scene.PSNR(rightColumns(pic, m.Width), rightColumns(photo, m.Width), nil)
+		pic = metric.ApplyExposure(metric.FitExposure(pic, photo, m.Width, m.Height, nil), pic)
+		x, err := metric.PSNR(rightColumns(pic, m.Width), rightColumns(photo, m.Width), nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -6,16 +6,21 @@ import (
 	"testing"
 
 	"vksplat/scene"
+	"vksplat/scene/initial"
+	"vksplat/scene/load"
+	"vksplat/scene/metric"
+	"vksplat/scene/photo"
+	"vksplat/scene/synth"
 )
 
 // heldOutPSNR trains a procedural capture written with o and returns the mean PSNR over every 8th photo.
-func heldOutPSNR(t *testing.T, d *Device, o scene.SynthOptions) float64 {
+func heldOutPSNR(t *testing.T, d *Device, o synth.Options) float64 {
 	t.Helper()
 	dir := t.TempDir()
-	if err := scene.WriteSynth(dir, o); err != nil {
+	if err := synth.Write(dir, o); err != nil {
 		t.Fatal(err)
 	}
-	c, err := scene.Load(dir, scene.LoadOptions{Model: scene.AnyModel, Downscale: 1})
+	c, err := load.Capture(dir, scene.LoadOptions{Model: scene.AnyModel, Downscale: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,7 +33,7 @@ func heldOutPSNR(t *testing.T, d *Device, o scene.SynthOptions) float64 {
 	}
 	cfg := DefaultConfig()
 	cfg.Iterations, cfg.RefineEvery = 150, 0
-	tr, err := trainOn(d, views, scene.Initialise(c.Points, cfg.Seed, cfg.SHDegree, cfg.InitOpacity, cfg.InitScale), c.SceneScale, cfg)
+	tr, err := trainOn(d, views, initial.Initialise(c.Points, cfg.Seed, cfg.SHDegree, cfg.InitOpacity, cfg.InitScale), c.SceneScale, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +50,7 @@ func heldOutPSNR(t *testing.T, d *Device, o scene.SynthOptions) float64 {
 		for k := range render {
 			render[k] = min(max(render[k], 0), 1)
 		}
-		p, err := scene.PSNR(render, scene.FloatRGB(images[i]), nil)
+		p, err := metric.PSNR(render, photo.FloatRGB(images[i]), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -57,7 +62,7 @@ func heldOutPSNR(t *testing.T, d *Device, o scene.SynthOptions) float64 {
 // TestFarCapture trains a capture in other units and far from its origin: the training frame makes them the same.
 func TestFarCapture(t *testing.T) {
 	d := testDevice(t)
-	o := scene.SynthOptions{Images: 12, Width: 96, Height: 72, Points: 1500}
+	o := synth.Options{Images: 12, Width: 96, Height: 72, Points: 1500}
 	near := heldOutPSNR(t, d, o)
 	o.Scale, o.Offset = 1000, [3]float64{5e6, -5e6, 5e6}
 	far := heldOutPSNR(t, d, o)
@@ -73,7 +78,7 @@ func decodeAll(t *testing.T, cams []scene.Camera) []scene.Image {
 	images := make([]scene.Image, len(cams))
 	for i, c := range cams {
 		var err error
-		if images[i], err = c.Decode(); err != nil {
+		if images[i], err = photo.Decode(c); err != nil {
 			t.Fatal(err)
 		}
 	}

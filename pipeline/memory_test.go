@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"testing"
 
+	"vksplat/internal/fault"
+	"vksplat/internal/philox"
 	"vksplat/pipeline/photos"
 	"vksplat/scene"
 	"vksplat/shaders/layout"
@@ -164,11 +166,11 @@ func TestPhotoCaches(t *testing.T) {
 	}
 	d := testDevice(t)
 	size := photos.Bytes(&cams[0])
-	bad := cams[scene.ViewOrder(cfg.Seed, 0, len(cams))[3]].Name
+	bad := cams[philox.ViewOrder(cfg.Seed, 0, len(cams))[3]].Name
 	run := func(onHost, onDevice int, broken string, o TrainerOptions) (string, int, error) {
 		decode := func(c scene.Camera) (scene.Image, error) {
 			if c.Name == broken {
-				return scene.Image{}, fmt.Errorf("no pixels: %w", scene.ErrData)
+				return scene.Image{}, fmt.Errorf("no pixels: %w", fault.ErrData)
 			}
 			i, err := strconv.Atoi(c.Name)
 			return images[i], err

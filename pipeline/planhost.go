@@ -9,6 +9,8 @@ import (
 	"vksplat/pipeline/photos"
 	"vksplat/pipeline/team"
 	"vksplat/scene"
+	"vksplat/scene/metric"
+	"vksplat/scene/photo"
 	"vksplat/vk"
 )
 
@@ -73,7 +75,7 @@ func (p *planner) hostNeeds(plan *Plan) (n hostNeeds) {
 		cams = p.cams
 	}
 	n.total, n.largest = photos.Totals(cams)
-	for _, cost := range scene.DecodeCosts(cams) {
+	for _, cost := range photo.DecodeCosts(cams) {
 		n.cost = max(n.cost, cost)
 	}
 	n.fixed = h.Process + h.Staging + h.Readback
@@ -97,7 +99,7 @@ func (p *planner) comparing() int64 {
 	if p.cfg.Exposure {
 		perPixel += 2 * 12
 	}
-	return perPixel*int64(p.shape.drawn.maxPixels) + scene.CompareBytes()
+	return perPixel*int64(p.shape.drawn.maxPixels) + metric.CompareBytes()
 }
 
 // shortOfRAM makes an error of a budget below host bytes of RAM; device is what the device takes.
@@ -253,7 +255,7 @@ const mostPictures = 16
 func (h *HostPlan) Measuring(cams []scene.Camera) (o photos.Options, atOnce int) {
 	total, largest := photos.Totals(cams)
 	cost := int64(0)
-	for _, c := range scene.DecodeCosts(cams) {
+	for _, c := range photo.DecodeCosts(cams) {
 		cost = max(cost, c)
 	}
 	o = h.PhotoCache(cams)

@@ -10,6 +10,7 @@ import (
 
 	"vksplat/pipeline/photos"
 	"vksplat/scene"
+	"vksplat/scene/photo"
 )
 
 // TestHostPlanOfMuchRAM plans more photos than a large machine's RAM holds: all cores decode, however large the numbers are.
@@ -36,7 +37,7 @@ func TestHostPlanOfMuchRAM(t *testing.T) {
 		if err := p.host(plan, budget); err != nil {
 			t.Fatal(err)
 		}
-		h, cost := plan.Host, cams[0].DecodeBytes()
+		h, cost := plan.Host, photo.DecodeBytes(cams[0])
 		if h.CacheAll || h.Decode != int64(h.Workers)*cost || h.Cache+h.Decode > budget || h.Cache < budget/2 {
 			t.Errorf("%d bytes of RAM: %d for decoding, where a photo takes %d; cache %d", budget, h.Decode, cost, h.Cache)
 		}

@@ -6,11 +6,12 @@ import (
 	"vksplat/pipeline/failure"
 	"vksplat/pipeline/lpips"
 	"vksplat/scene"
+	"vksplat/scene/metric"
 	"vksplat/vk"
 )
 
 // NewLPIPS takes the weights of a network to the device.
-func NewLPIPS(d *Device, w *scene.LPIPSWeights, o lpips.Options) (*lpips.Scorer, error) {
+func NewLPIPS(d *Device, w *metric.LPIPSWeights, o lpips.Options) (*lpips.Scorer, error) {
 	return lpips.New(d.dev, w, o)
 }
 

@@ -9,12 +9,13 @@ import (
 
 	"vksplat/pipeline/lpips"
 	"vksplat/scene"
+	"vksplat/scene/metric"
 )
 
 // madeLPIPS makes up weights of a network that keep features about as large as they are.
-func madeLPIPS(net string) *scene.LPIPSWeights {
-	w := &scene.LPIPSWeights{Net: net}
-	for _, l := range scene.LPIPSLayers(net) {
+func madeLPIPS(net string) *metric.LPIPSWeights {
+	w := &metric.LPIPSWeights{Net: net}
+	for _, l := range metric.LPIPSLayers(net) {
 		var kernels, biases, channels []float32
 		if !l.Pool {
 			bound := math.Sqrt(6 / float64(l.In*l.Side*l.Side))
@@ -65,7 +66,7 @@ func score(t *testing.T, l *lpips.Scorer, x, y []float32, width, height int) flo
 func TestLPIPSPlan(t *testing.T) {
 	s, cams := renderViews(t)
 	cams = []scene.Camera{cams[0].Rescaled(160, 120), cams[1].Rescaled(90, 120), cams[0].Rescaled(20, 20)}
-	net := scene.LPIPSAlex
+	net := metric.LPIPSAlex
 	_, err := budgetDevice(t, 1<<20).PlanLPIPS(net, s.N, s.Degree, cams, "")
 	if !IsShortage(err) || !strings.Contains(err.Error(), "there are 1.0 MiB") {
 		t.Fatalf("in 1 MiB: %v", err)

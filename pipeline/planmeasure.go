@@ -7,6 +7,8 @@ import (
 	"vksplat/pipeline/failure"
 	"vksplat/pipeline/photos"
 	"vksplat/scene"
+	"vksplat/scene/metric"
+	"vksplat/scene/photo"
 	"vksplat/vk"
 )
 
@@ -50,7 +52,7 @@ func PlanMeasuringFiles(o DeviceOptions, renders, cams []scene.Camera, perPixel 
 		return nil, err
 	}
 	h := &HostPlan{Budget: budget, Process: processBytes}
-	for _, cost := range scene.DecodeCosts(renders) { // one of them is decoded at a time
+	for _, cost := range photo.DecodeCosts(renders) { // one of them is decoded at a time
 		h.Staging = max(h.Staging, cost)
 	}
 	least, err := h.forMeasuring(cams, perPixel)
@@ -67,11 +69,11 @@ func (h *HostPlan) forMeasuring(cams []scene.Camera, perPixel int64) (least int6
 	for _, c := range cams {
 		pixels = max(pixels, int64(c.Width)*int64(c.Height))
 	}
-	for _, c := range scene.DecodeCosts(cams) {
+	for _, c := range photo.DecodeCosts(cams) {
 		cost = max(cost, c)
 	}
 	total, largest := photos.Totals(cams)
-	h.Workers, h.Margin, h.Picture = runtime.GOMAXPROCS(0), marginOf(h.Budget), perPixel*pixels+scene.CompareBytes()
+	h.Workers, h.Margin, h.Picture = runtime.GOMAXPROCS(0), marginOf(h.Budget), perPixel*pixels+metric.CompareBytes()
 	h.Cache = h.Budget - h.Margin - h.Process - h.Staging
 	photos := min(total, 2*largest)
 	least = withMargin(h.Process + h.Staging + cost + photos + h.Picture)

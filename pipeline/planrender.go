@@ -6,6 +6,7 @@ import (
 
 	"vksplat/pipeline/failure"
 	"vksplat/scene"
+	"vksplat/scene/metric"
 	"vksplat/vk"
 )
 
@@ -54,7 +55,7 @@ func (d *Device) renderNeeds(n, degree int, cameras []scene.Camera, p *parts) (w
 	}
 	w.fixed = processBytes + d.driver
 	w.loading = loadingBytes(n, degree)
-	w.picture = (p.bytes()+p.encodeBytes())*int64(e.drawn.maxPixels) + scene.CompareBytes()
+	w.picture = (p.bytes()+p.encodeBytes())*int64(e.drawn.maxPixels) + metric.CompareBytes()
 	return w, nil
 }
 

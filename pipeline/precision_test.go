@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"vksplat/internal/fault"
 	"vksplat/pipeline/ref"
 	"vksplat/scene"
 	"vksplat/shaders/layout"
@@ -173,7 +174,7 @@ func TestMixedCheckpoint(t *testing.T) {
 	if list := c.Changes(cfg, run.Capture); len(list) != 1 || list[0].String() != `precision: "mixed" -> "full"` {
 		t.Errorf("changes: %v", list)
 	}
-	if _, err := resumeOn(d, views, c, cfg); !errors.Is(err, scene.ErrUsage) || !strings.Contains(err.Error(), "mixed precision cannot go on in full") {
+	if _, err := resumeOn(d, views, c, cfg); !errors.Is(err, fault.ErrUsage) || !strings.Contains(err.Error(), "mixed precision cannot go on in full") {
 		t.Errorf("in full precision: %v", err)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"vksplat/scene"
+	"vksplat/scene/picture"
 	"vksplat/shaders/layout"
 	"vksplat/vk"
 )
@@ -14,8 +15,8 @@ type RenderConfig struct {
 	Background  [3]float32   // 0..1
 	Antialiased bool         // the model was trained so
 	Near        float64      // near plane, in the frame of splats and cameras; 0: 0.01
-	Packed      bool         // pictures are bytes: scene.Picture.Pix; otherwise they are floats: scene.Picture.Color
-	Depth       bool         // scene.Picture.Depth is filled
+	Packed      bool         // pictures are bytes: picture.Picture.Pix; otherwise they are floats: picture.Picture.Color
+	Depth       bool         // picture.Picture.Depth is filled
 	Looks       bool         // Show is asked for
 	Stop        func() error // asked before each part of a picture; its error ends Add; may be nil
 	// Part is called after each part of a picture, with how many of its parts there are now; it may be nil.
@@ -32,17 +33,17 @@ type Renderer struct {
 	e      *engine
 	cfg    RenderConfig
 	atOnce int
-	queued int           // parts ever submitted
-	flying []*drawing    // pictures in the order in which they came, those that are not complete
-	share  *share        // nil where the device holds the whole model
-	whole  scene.Picture // RenderInto's
+	queued int             // parts ever submitted
+	flying []*drawing      // pictures in the order in which they came, those that are not complete
+	share  *share          // nil where the device holds the whole model
+	whole  picture.Picture // RenderInto's
 }
 
 // drawing is a picture that is being drawn.
 type drawing struct {
 	camera scene.Camera
 	look   Look
-	into   *scene.Picture
+	into   *picture.Picture
 	done   func()
 	left   int // parts that are not read back
 }
@@ -189,11 +190,11 @@ func (r *Renderer) drawInto(out []float32, c scene.Camera, look Look) ([]float32
 
 // Add has the view of a camera drawn into a picture, whose memory is used again where it is large enough. done is called by Add or Drain once the picture is
 // complete, picture by picture in the order in which they were added.
-func (r *Renderer) Add(c scene.Camera, into *scene.Picture, done func()) error {
+func (r *Renderer) Add(c scene.Camera, into *picture.Picture, done func()) error {
 	return r.add(c, LookColor, into, done)
 }
 
-func (r *Renderer) add(c scene.Camera, look Look, into *scene.Picture, done func()) error {
+func (r *Renderer) add(c scene.Camera, look Look, into *picture.Picture, done func()) error {
 	if err := r.makeRoom(c); err != nil {
 		return err
 	}

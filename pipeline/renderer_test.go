@@ -9,11 +9,12 @@ import (
 	"testing"
 
 	"vksplat/scene"
+	"vksplat/scene/picture"
 	"vksplat/shaders/layout"
 )
 
 // drawAll makes pictures of the cameras with a renderer of its own, and says in how many bands.
-func drawAll(t *testing.T, o DeviceOptions, s *scene.Splats, cams []scene.Camera, cfg RenderConfig) ([]*scene.Picture, int) {
+func drawAll(t *testing.T, o DeviceOptions, s *scene.Splats, cams []scene.Camera, cfg RenderConfig) ([]*picture.Picture, int) {
 	t.Helper()
 	o.Select = os.Getenv("VKSPLAT_DEVICE")
 	d, err := OpenDevice(o)
@@ -26,10 +27,10 @@ func drawAll(t *testing.T, o DeviceOptions, s *scene.Splats, cams []scene.Camera
 		t.Fatal(err, Hint(err))
 	}
 	defer r.Close()
-	pictures := make([]*scene.Picture, len(cams))
+	pictures := make([]*picture.Picture, len(cams))
 	next := 0
 	for i, c := range cams {
-		pictures[i] = &scene.Picture{}
+		pictures[i] = &picture.Picture{}
 		err := r.Add(c, pictures[i], func() {
 			if i != next {
 				t.Errorf("picture %d is complete, picture %d is not", i, next)
@@ -60,7 +61,7 @@ func renderViews(t *testing.T) (*scene.Splats, []scene.Camera) {
 	return init, cams
 }
 
-func samePictures(t *testing.T, what string, got, want []*scene.Picture) {
+func samePictures(t *testing.T, what string, got, want []*picture.Picture) {
 	t.Helper()
 	for i := range want {
 		if got[i].Width != want[i].Width || !slices.Equal(got[i].Pix, want[i].Pix) || !slices.Equal(got[i].Color, want[i].Color) || !slices.Equal(got[i].Depth, want[i].Depth) {
@@ -169,9 +170,9 @@ func TestRenderRecovers(t *testing.T) {
 			if err := errors.Join(r.e.startAfresh(), r.e.build()); err != nil {
 				t.Fatal(err)
 			}
-			got, done := make([]*scene.Picture, len(cams)), 0
+			got, done := make([]*picture.Picture, len(cams)), 0
 			for i, c := range cams {
-				got[i] = &scene.Picture{}
+				got[i] = &picture.Picture{}
 				if err := r.Add(c, got[i], func() { done++ }); err != nil {
 					t.Fatalf("%s: %v", name, err)
 				}

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"vksplat/internal/parallel"
 	"vksplat/pipeline/failure"
 	"vksplat/pipeline/ref"
 	"vksplat/scene"
@@ -65,7 +66,7 @@ const shareBlock = 1 << 14
 
 // eachBlock calls f for blocks of the splats [lo, hi), on several cores.
 func (m *share) eachBlock(f func(block, lo, hi int)) {
-	scene.Parallel((m.whole.N+shareBlock-1)/shareBlock, func(k int) { f(k, k*shareBlock, min((k+1)*shareBlock, m.whole.N)) })
+	parallel.For((m.whole.N+shareBlock-1)/shareBlock, func(k int) { f(k, k*shareBlock, min((k+1)*shareBlock, m.whole.N)) })
 }
 
 // visible returns the splats that may touch the rows of pixels [first, first + rows) of a picture, and some that do not.
@@ -179,7 +180,7 @@ func (r *Renderer) loadBand(d *drawing, band int) (queued bool, err error) {
 // gather copies splats.
 func (m *share) gather(ids []uint32, into *scene.Splats) {
 	from, to := m.whole.Tensors(), into.Tensors()
-	scene.Parallel((len(ids)+shareBlock-1)/shareBlock, func(block int) {
+	parallel.For((len(ids)+shareBlock-1)/shareBlock, func(block int) {
 		for i := block * shareBlock; i < min((block+1)*shareBlock, len(ids)); i++ {
 			id := int(ids[i])
 			for k, t := range from {

@@ -10,14 +10,17 @@ import (
 	"strings"
 	"testing"
 
+	"vksplat/internal/philox"
 	"vksplat/pipeline/ref"
 	"vksplat/scene"
+	"vksplat/scene/picture"
+	"vksplat/scene/synth"
 )
 
 // cityModel is a model of a made-up city, of which every view shows a part, and views of several sizes.
 func cityModel(t *testing.T, n int) (*scene.Splats, []scene.Camera) {
 	t.Helper()
-	s, err := scene.NewSynth(scene.SynthOptions{City: true, Images: 100, Width: 128, Height: 96, Points: n})
+	s, err := synth.New(synth.Options{City: true, Images: 100, Width: 128, Height: 96, Points: n})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,9 +60,9 @@ func TestShare(t *testing.T) {
 		if !r.Shared() || r.share.most >= s.N {
 			t.Fatalf("with %g of the memory there is room for %d splats of %d", share, r.share.most, s.N)
 		}
-		got := make([]*scene.Picture, len(cams))
+		got := make([]*picture.Picture, len(cams))
 		for i, c := range cams {
-			got[i] = &scene.Picture{}
+			got[i] = &picture.Picture{}
 			if err := r.Add(c, got[i], func() {}); err != nil {
 				t.Fatal(share, err)
 			}
@@ -99,9 +102,9 @@ func TestShareRange(t *testing.T) {
 	if !r.Shared() {
 		t.Error("all splats are on the device at once")
 	}
-	got := make([]*scene.Picture, len(cams))
+	got := make([]*picture.Picture, len(cams))
 	for i, c := range cams {
-		got[i] = &scene.Picture{}
+		got[i] = &picture.Picture{}
 		if err := r.Add(c, got[i], func() {}); err != nil {
 			t.Fatal(err)
 		}
@@ -147,15 +150,15 @@ func TestMisses(t *testing.T) {
 	const n = 40_000
 	s := scene.NewSplats(n, 0)
 	for i := range n {
-		bits := scene.Philox4x32([4]uint32{uint32(i), 1, 0, 7}, scene.PhiloxKey(3))
-		more := scene.Philox4x32([4]uint32{uint32(i), 2, 0, 7}, scene.PhiloxKey(3))
+		bits := philox.Block([4]uint32{uint32(i), 1, 0, 7}, philox.Key(3))
+		more := philox.Block([4]uint32{uint32(i), 2, 0, 7}, philox.Key(3))
 		c := cams[i%len(cams)].Center()
-		spread := math.Pow(10, 3*scene.Uniform(more[0])-2)
+		spread := math.Pow(10, 3*philox.Uniform(more[0])-2)
 		for k := range 3 {
-			s.Means[3*i+k] = float32(c[k] + spread*(2*scene.Uniform(bits[k])-1))
-			s.LogScales[3*i+k] = float32(math.Log(math.Pow(10, 5*scene.Uniform(more[1+k%3])-4)))
+			s.Means[3*i+k] = float32(c[k] + spread*(2*philox.Uniform(bits[k])-1))
+			s.LogScales[3*i+k] = float32(math.Log(math.Pow(10, 5*philox.Uniform(more[1+k%3])-4)))
 		}
-		s.Quats[4*i], s.Quats[4*i+1] = 1, float32(scene.Uniform(bits[3]))
+		s.Quats[4*i], s.Quats[4*i+1] = 1, float32(philox.Uniform(bits[3]))
 		s.LogitOpacities[i] = 6
 	}
 	for k, c := range cams {

@@ -14,6 +14,11 @@ import (
 
 	"vksplat/pipeline/photos"
 	"vksplat/scene"
+	"vksplat/scene/initial"
+	"vksplat/scene/load"
+	"vksplat/scene/metric"
+	"vksplat/scene/photo"
+	"vksplat/scene/synth"
 )
 
 // soakPlan is the size of an endurance run, in steps. Everything that a long run does again and again is done several times in each.
@@ -106,8 +111,8 @@ func TestSoak(t *testing.T) {
 func newSoak(t *testing.T, plan soakPlan) *soak {
 	s := &soak{t: t, plan: plan, d: testDevice(t), dir: t.TempDir(), cfg: DefaultConfig()}
 	dir := filepath.Join(s.dir, "capture")
-	s.must(scene.WriteSynth(dir, scene.SynthOptions{Images: 8, Width: 24, Height: 16, Points: 100}))
-	c, err := scene.Load(dir, scene.LoadOptions{})
+	s.must(synth.Write(dir, synth.Options{Images: 8, Width: 24, Height: 16, Points: 100}))
+	c, err := load.Capture(dir, scene.LoadOptions{})
 	s.must(err)
 	c.Normalise()
 	s.scale = c.SceneScale
@@ -123,7 +128,7 @@ func newSoak(t *testing.T, plan soakPlan) *soak {
 	// Opacities are pulled down, so that splats go all the time and others come.
 	s.cfg.OpacityReg, s.cfg.PruneOpacity, s.cfg.ResetOpacity, s.cfg.GrowGrad2D = 0.01, 0.05, 0.2, 1e-4
 	s.cfg.Exposure = true
-	s.init, err = c.InitialSplats(scene.InitOptions{Opacity: s.cfg.InitOpacity, Scale: s.cfg.InitScale, Seed: s.cfg.Seed})
+	s.init, err = initial.Splats(c, initial.Options{Opacity: s.cfg.InitOpacity, Scale: s.cfg.InitScale, Seed: s.cfg.Seed})
 	s.must(err)
 	return s
 }
@@ -141,7 +146,7 @@ func (s *soak) checkpointPath() string { return filepath.Join(s.dir, "checkpoint
 // open makes a trainer from nothing or from the checkpoint. Photos are decoded again and again in one leg and come from the disk cache in the next.
 func (s *soak) open() {
 	size := photos.Bytes(&s.train[0])
-	o := photos.Options{Cameras: s.train, Bytes: 3 * size, FlightBytes: 2 * s.train[0].DecodeBytes(), Workers: 2}
+	o := photos.Options{Cameras: s.train, Bytes: 3 * size, FlightBytes: 2 * photo.DecodeBytes(s.train[0]), Workers: 2}
 	if len(s.samples)/(s.plan.resume/s.plan.sample)%2 == 1 {
 		o.SpillDir = filepath.Join(s.dir, "photos")
 	}
@@ -185,13 +190,13 @@ func (s *soak) leg() {
 // evaluate measures the held-out photos.
 func (s *soak) evaluate() {
 	for _, c := range s.test {
-		photo, err := c.Decode()
+		shot, err := photo.Decode(c)
 		s.must(err)
 		picture, err := s.trainer.Render(c)
 		s.must(err)
-		_, err = scene.PSNR(picture, scene.FloatRGB(photo), nil)
+		_, err = metric.PSNR(picture, photo.FloatRGB(shot), nil)
 		s.must(err)
-		_, err = scene.SSIM(picture, scene.FloatRGB(photo), c.Width, c.Height, scene.PaddingValid, nil)
+		_, err = metric.SSIM(picture, photo.FloatRGB(shot), c.Width, c.Height, metric.PaddingValid, nil)
 		s.must(err)
 	}
 }

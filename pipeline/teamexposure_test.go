@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"vksplat/internal/fault"
 	"vksplat/pipeline/photos"
 	"vksplat/scene"
 	"vksplat/shaders/layout"
@@ -151,7 +152,7 @@ type withoutPhoto struct {
 
 func (p withoutPhoto) Photo(ctx context.Context, view int) (scene.Image, error) {
 	if view == p.bad {
-		return scene.Image{}, fmt.Errorf("no pixels: %w", scene.ErrData)
+		return scene.Image{}, fmt.Errorf("no pixels: %w", fault.ErrData)
 	}
 	return p.Images.Photo(ctx, view)
 }

@@ -1,8 +1,8 @@
 package pipeline
 
 import (
+	"vksplat/internal/philox"
 	"vksplat/pipeline/photos"
-	"vksplat/scene"
 )
 
 // viewOrder says which view a step trains on: all views once an epoch, in an order of each epoch's own. A view without
@@ -40,7 +40,7 @@ func (o *viewOrder) epochSteps() int { return max(1, o.n/o.world.size()) }
 func (o *viewOrder) of(epoch int) *epochOrder {
 	e := &o.epochs[epoch&3]
 	if !e.made || e.epoch != epoch {
-		e.made, e.epoch, e.order = true, epoch, scene.ViewOrder(o.seed, epoch, o.n)
+		e.made, e.epoch, e.order = true, epoch, philox.ViewOrder(o.seed, epoch, o.n)
 		if e.position == nil {
 			e.position = make([]int, o.n)
 		}

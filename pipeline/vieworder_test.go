@@ -7,18 +7,19 @@ import (
 	"slices"
 	"testing"
 
+	"vksplat/internal/fault"
+	"vksplat/internal/philox"
 	"vksplat/pipeline/photos"
-	"vksplat/scene"
 )
 
-// TestViewOrder compares the order with scene.ViewOrder, next uses with a search, and the views that take the place of
+// TestViewOrder compares the order with philox.ViewOrder, next uses with a search, and the views that take the place of
 // one without pixels.
 func TestViewOrder(t *testing.T) {
 	const n, seed = 7, 5
 	o := newViewOrder(seed, n, world{})
 	var plain []int
 	for e := range 6 {
-		plain = append(plain, scene.ViewOrder(seed, e, n)...)
+		plain = append(plain, philox.ViewOrder(seed, e, n)...)
 	}
 	for s := range 4 * n {
 		if o.at(s) != plain[s] {
@@ -50,7 +51,7 @@ func TestViewOrderOfTeams(t *testing.T) {
 	const n, seed, devices, steps = 7, 5, 3, 70
 	var plain, dealt []int
 	for e := range devices*steps/n + 4 {
-		plain = append(plain, scene.ViewOrder(seed, e, n)...)
+		plain = append(plain, philox.ViewOrder(seed, e, n)...)
 	}
 	orders := make([]viewOrder, devices)
 	for d := range orders {
@@ -84,7 +85,7 @@ func TestWithoutPhotos(t *testing.T) {
 	var said []string
 	p := &devicePhotos{cams: planCameras(4, 8, 8), order: newViewOrder(1, 4, world{}),
 		warn: func(text string) { said = append(said, text) }}
-	bad := fmt.Errorf("no pixels: %w", scene.ErrData)
+	bad := fmt.Errorf("no pixels: %w", fault.ErrData)
 	ctx := context.Background()
 	if err := p.without(ctx, 2, bad); err != nil || len(said) != 1 {
 		t.Errorf("got %v, and %q was said", err, said)
@@ -92,7 +93,7 @@ func TestWithoutPhotos(t *testing.T) {
 	if err := p.without(ctx, 0, bad); !errors.Is(err, bad) || len(said) != 1 {
 		t.Errorf("two photos are left: got %v, and %q was said", err, said)
 	}
-	for _, other := range []error{fmt.Errorf("busy: %w", scene.ErrTryAgain), errors.New("a defect")} {
+	for _, other := range []error{fmt.Errorf("busy: %w", fault.ErrTryAgain), errors.New("a defect")} {
 		if err := p.without(ctx, 1, other); !errors.Is(err, other) || p.order.bad[1] {
 			t.Errorf("got %v, want %v", err, other)
 		}

@@ -13,21 +13,21 @@ const (
 
 // The others of COLMAP; f or fx, fy, then cx, cy come first.
 const (
-	lensSimpleRadial        LensModel = 2  // k
-	lensRadial              LensModel = 3  // k1, k2
-	lensOpenCV              LensModel = 4  // k1, k2, p1, p2
-	lensOpenCVFisheye       LensModel = 5  // k1..k4
-	lensFullOpenCV          LensModel = 6  // k1, k2, p1, p2, k3..k6
-	lensFOV                 LensModel = 7  // omega
-	lensSimpleRadialFisheye LensModel = 8  // k
-	lensRadialFisheye       LensModel = 9  // k1, k2
-	lensThinPrism           LensModel = 10 // k1, k2, p1, p2, k3, k4, sx1, sy1
-	lensRadTanThinPrism     LensModel = 11 // k0..k5, p0, p1, s0..s3
-	lensSimpleDivision      LensModel = 12 // k
-	lensDivision            LensModel = 13 // k
-	lensSimpleFisheye       LensModel = 14
-	lensFisheye             LensModel = 15
-	lensEUCM                LensModel = 16 // alpha, beta
+	LensSimpleRadial        LensModel = 2  // k
+	LensRadial              LensModel = 3  // k1, k2
+	LensOpenCV              LensModel = 4  // k1, k2, p1, p2
+	LensOpenCVFisheye       LensModel = 5  // k1..k4
+	LensFullOpenCV          LensModel = 6  // k1, k2, p1, p2, k3..k6
+	LensFOV                 LensModel = 7  // omega
+	LensSimpleRadialFisheye LensModel = 8  // k
+	LensRadialFisheye       LensModel = 9  // k1, k2
+	LensThinPrism           LensModel = 10 // k1, k2, p1, p2, k3, k4, sx1, sy1
+	LensRadTanThinPrism     LensModel = 11 // k0..k5, p0, p1, s0..s3
+	LensSimpleDivision      LensModel = 12 // k
+	LensDivision            LensModel = 13 // k
+	LensSimpleFisheye       LensModel = 14
+	LensFisheye             LensModel = 15
+	LensEUCM                LensModel = 16 // alpha, beta
 )
 
 // Calibration is a physical camera: how it projects into the pixels of the photo as calibrated.

@@ -1,6 +1,9 @@
 package scene
 
-import "math"
+import (
+	"math"
+	"vksplat/internal/geom"
+)
 
 // CameraModel says how a camera projects.
 type CameraModel int
@@ -69,7 +72,7 @@ func (c Camera) K() [9]float64 {
 
 // ToCamera gives R p + T.
 func (c Camera) ToCamera(p [3]float64) [3]float64 {
-	return add(rotate(c.R, p), c.T)
+	return geom.Add(geom.Rotate(c.R, p), c.T)
 }
 
 // Quat gives the unit quaternion w, x, y, z of R, with w >= 0.
@@ -121,51 +124,14 @@ func (c Camera) Rescaled(width, height int) Camera {
 	return c
 }
 
-// rotationFromQuat gives the row-major matrix of a quaternion w, x, y, z of
-// any non-zero length; ok is false when it has none or is not finite.
-func rotationFromQuat(q [4]float64) (r [9]float64, ok bool) {
-	norm := math.Hypot(math.Hypot(q[0], q[1]), math.Hypot(q[2], q[3]))
-	if !(norm > 1e-12) || math.IsInf(norm, 0) {
-		return r, false
+// LookAt sets the pose of a camera at eye that looks at target with the scene's
+// z axis upwards in the image. OpenCV axes: x right, y down, z forward.
+func LookAt(c *Camera, eye, target geom.Vec) {
+	forward := target.Sub(eye).Unit()
+	right := forward.Cross(geom.Vec{0, 0, 1}).Unit()
+	down := forward.Cross(right)
+	for j := range 3 {
+		c.R[j], c.R[3+j], c.R[6+j] = right[j], down[j], forward[j]
 	}
-	w, x, y, z := q[0]/norm, q[1]/norm, q[2]/norm, q[3]/norm
-	return [9]float64{
-		1 - 2*(y*y+z*z), 2 * (x*y - w*z), 2 * (x*z + w*y),
-		2 * (x*y + w*z), 1 - 2*(x*x+z*z), 2 * (y*z - w*x),
-		2 * (x*z - w*y), 2 * (y*z + w*x), 1 - 2*(x*x+y*y),
-	}, true
-}
-
-func rotate(r [9]float64, p [3]float64) [3]float64 {
-	return [3]float64{
-		r[0]*p[0] + r[1]*p[1] + r[2]*p[2],
-		r[3]*p[0] + r[4]*p[1] + r[5]*p[2],
-		r[6]*p[0] + r[7]*p[1] + r[8]*p[2],
-	}
-}
-
-func add(a, b [3]float64) [3]float64 {
-	return [3]float64{a[0] + b[0], a[1] + b[1], a[2] + b[2]}
-}
-
-func sub(a, b [3]float64) [3]float64 {
-	return [3]float64{a[0] - b[0], a[1] - b[1], a[2] - b[2]}
-}
-
-func scaled(a [3]float64, s float64) [3]float64 {
-	return [3]float64{a[0] * s, a[1] * s, a[2] * s}
-}
-
-func length(a [3]float64) float64 {
-	return math.Hypot(math.Hypot(a[0], a[1]), a[2])
-}
-
-// finite says whether every value is neither NaN nor infinite.
-func finite(values ...float64) bool {
-	for _, v := range values {
-		if math.IsNaN(v) || math.IsInf(v, 0) {
-			return false
-		}
-	}
-	return true
+	c.T = geom.TranslationOf(c.R, eye)
 }

@@ -3,6 +3,8 @@ package scene
 import (
 	"math"
 	"testing"
+	"vksplat/internal/geom"
+	"vksplat/internal/philox"
 )
 
 // testRotations are rotations whose quaternions have each component as the
@@ -11,16 +13,16 @@ func testRotations(t *testing.T) [][9]float64 {
 	t.Helper()
 	var out [][9]float64
 	for i := range 200 {
-		words := Philox4x32([4]uint32{uint32(i)}, PhiloxKey(7))
+		words := philox.Block([4]uint32{uint32(i)}, philox.Key(7))
 		q := [4]float64{}
 		for k, w := range words {
-			q[k] = 2*Uniform(w) - 1
+			q[k] = 2*philox.Uniform(w) - 1
 		}
 		if i < 8 {
 			q = [4]float64{}
 			q[i/2] = float64(1 - 2*(i%2))
 		}
-		r, ok := rotationFromQuat(q)
+		r, ok := geom.RotationFromQuat(q)
 		if !ok {
 			t.Fatalf("no rotation from %v", q)
 		}
@@ -54,7 +56,7 @@ func TestRotationFromQuatRefusesWhatIsNone(t *testing.T) {
 	for _, q := range [][4]float64{
 		{}, {math.NaN(), 0, 0, 0}, {1, 0, math.Inf(1), 0}, {0, math.Inf(-1), 0, math.NaN()}, {1e-300, 0, 0, 0},
 	} {
-		if r, ok := rotationFromQuat(q); ok {
+		if r, ok := geom.RotationFromQuat(q); ok {
 			t.Errorf("%v gives %v", q, r)
 		}
 	}
@@ -66,7 +68,7 @@ func TestQuatInvertsRotationFromQuat(t *testing.T) {
 		if q[0] < 0 || math.Abs(q[0]*q[0]+q[1]*q[1]+q[2]*q[2]+q[3]*q[3]-1) > 1e-14 {
 			t.Fatalf("quaternion %v of %v", q, r)
 		}
-		back, ok := rotationFromQuat(q)
+		back, ok := geom.RotationFromQuat(q)
 		if !ok {
 			t.Fatalf("no rotation from %v", q)
 		}
@@ -81,7 +83,7 @@ func TestQuatInvertsRotationFromQuat(t *testing.T) {
 func TestCenterIsSeenAtTheOrigin(t *testing.T) {
 	for i, r := range testRotations(t) {
 		c := Camera{R: r, T: [3]float64{float64(i), -3, 0.5}}
-		if d := length(c.ToCamera(c.Center())); d > 1e-12 {
+		if d := geom.Length(c.ToCamera(c.Center())); d > 1e-12 {
 			t.Fatalf("camera %d sees its centre at distance %v", i, d)
 		}
 	}

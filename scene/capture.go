@@ -3,20 +3,13 @@ package scene
 import (
 	"fmt"
 	"slices"
+	"vksplat/internal/wording"
 )
 
 // Point is a point of a capture's sparse reconstruction.
 type Point struct {
 	Pos   [3]float64
 	Color [3]uint8 // RGB
-}
-
-// Image is a decoded photo.
-type Image struct {
-	Width, Height int
-	Pix           []uint8 // [Height][Width] RGBA, straight alpha
-	// Which pixels count in the loss and in metrics: bit i%32 of word i/32 for pixel i = y Width + x. nil: all. Bits beyond the last pixel are 0.
-	Mask []uint32
 }
 
 // Warning is something about a capture that training can live with and its owner should know.
@@ -31,14 +24,14 @@ type Warning struct {
 
 // String returns the text with the names.
 func (w Warning) String() string {
-	s := escaped(w.Text, "")
+	s := wording.Escaped(w.Text, "")
 	for i, n := range w.Names {
 		if i == 0 {
 			s += ": "
 		} else {
 			s += ", "
 		}
-		s += Printable(n)
+		s += wording.Printable(n)
 	}
 	if more := w.Count - len(w.Names); more > 0 && len(w.Names) > 0 {
 		s += fmt.Sprintf(" and %d more", more)
@@ -62,7 +55,7 @@ type Capture struct {
 	Synthetic bool              // a Blender scene: the background is white, the object within 1.3 units of the origin
 	Applied   *AppliedTransform // what nerfstudio did to the poses; nil: nothing that it recorded
 
-	text bool // the model is in text form
+	Text bool // the model is in text form
 }
 
 // AppliedTransform is what nerfstudio did to the poses that COLMAP found: recorded = Scale (Matrix [x 1]).
@@ -72,19 +65,19 @@ type AppliedTransform struct {
 	Undone bool // the capture is in COLMAP's frame again
 }
 
-// warn adds a warning about names; it shows the first of them.
-func (c *Capture) warn(code, text string, names []string) {
-	c.Warnings = append(c.Warnings, Warning{Code: code, Count: len(names), Names: firstNames(names), Text: text})
+// Warn adds a warning about names; it shows the first of them.
+func (c *Capture) Warn(code, text string, names []string) {
+	c.Warnings = append(c.Warnings, Warning{Code: code, Count: len(names), Names: FirstNames(names), Text: text})
 }
 
-func firstNames(names []string) []string {
-	return slices.Clone(names[:min(len(names), maxNames)])
+func FirstNames(names []string) []string {
+	return slices.Clone(names[:min(len(names), MaxNames)])
 }
 
-// warnBadPoints says how many points were left out.
-func (c *Capture) warnBadPoints(bad int) {
+// WarnBadPoints says how many points were left out.
+func (c *Capture) WarnBadPoints(bad int) {
 	if bad > 0 {
 		c.Warnings = append(c.Warnings, Warning{Code: "bad-points", Count: bad,
-			Text: fmt.Sprintf("left out %d of %d points whose coordinates are not finite or beyond %g", bad, bad+len(c.Points), float64(maxCoordinate))})
+			Text: fmt.Sprintf("left out %d of %d points whose coordinates are not finite or beyond %g", bad, bad+len(c.Points), float64(MaxCoordinate))})
 	}
 }

@@ -1,16 +1,19 @@
 package scene
 
-import "math"
+import (
+	"math"
+	"vksplat/internal/geom"
+)
 
-// cubeFaces are the cameras that a panorama becomes. r is the rotation from the camera's axes to the panorama's, row-major: its columns are the camera's
+// CubeFaces are the cameras that a panorama becomes. r is the rotation from the camera's axes to the panorama's, row-major: its columns are the camera's
 // right, down and forward.
-var cubeFaces = [...]struct {
+var CubeFaces = [...]struct {
 	name string
-	r    [9]float64
+	R    [9]float64
 }{
 	{"back", [9]float64{-1, 0, 0, 0, 1, 0, 0, 0, -1}},
 	{"down", [9]float64{1, 0, 0, 0, 0, 1, 0, -1, 0}},
-	{"front", identity},
+	{"front", geom.Identity},
 	{"left", [9]float64{0, 0, -1, 0, 1, 0, 1, 0, 0}},
 	{"right", [9]float64{0, 0, 1, 0, 1, 0, -1, 0, 0}},
 	{"up", [9]float64{1, 0, 0, 0, 0, -1, 0, 1, 0}},
@@ -24,28 +27,24 @@ func (k Calibration) faces(cam Camera, width, downscale int) []Camera {
 	cam.Photo = cam.Name
 	cam.Model, cam.Width, cam.Height = Pinhole, side, side
 	cam.Fx, cam.Fy, cam.Cx, cam.Cy = half, half, half, half
-	out := make([]Camera, len(cubeFaces))
-	for i, face := range cubeFaces {
-		c := cam.Rescaled(trainedSize(side, side, downscale))
+	out := make([]Camera, len(CubeFaces))
+	for i, face := range CubeFaces {
+		c := cam.Rescaled(TrainedSize(side, side, downscale))
 		c.Name = cam.Name + "/" + face.name + ".png"
-		c.Lens = &Lens{Calibration: k, R: face.r}
-		out[i] = c.turned(face.r)
+		c.Lens = &Lens{Calibration: k, R: face.R}
+		out[i] = c.Turned(face.R)
 	}
 	return out
 }
 
-func transposed(r [9]float64) [9]float64 {
-	return [9]float64{r[0], r[3], r[6], r[1], r[4], r[7], r[2], r[5], r[8]}
-}
-
-// turned gives the camera turned by r, the rotation from its new axes to those it has.
-func (c Camera) turned(r [9]float64) Camera {
-	back := transposed(r)
+// Turned gives the camera turned by r, the rotation from its new axes to those it has.
+func (c Camera) Turned(r [9]float64) Camera {
+	back := geom.Transposed(r)
 	own := c.R
 	for col := range 3 {
-		v := rotate(back, [3]float64{own[col], own[3+col], own[6+col]})
+		v := geom.Rotate(back, [3]float64{own[col], own[3+col], own[6+col]})
 		c.R[col], c.R[3+col], c.R[6+col] = v[0], v[1], v[2]
 	}
-	c.T = rotate(back, c.T)
+	c.T = geom.Rotate(back, c.T)
 	return c
 }

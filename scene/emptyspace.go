@@ -3,6 +3,7 @@ package scene
 import (
 	"math"
 	"slices"
+	"vksplat/internal/parallel"
 )
 
 // minSeen is how many points a camera must see before their depths say where its scene begins.
@@ -18,7 +19,7 @@ const maxSampled = 1 << 16
 // training frame.
 func (c *Capture) Clear(depths []Depths) int {
 	drop := make([]uint64, (len(c.Points)+63)/64) // a bit for each point
-	Parallel((len(drop)+dropWords-1)/dropWords, func(i int) { c.markInFront(drop, i*dropWords, depths) })
+	parallel.For((len(drop)+dropWords-1)/dropWords, func(i int) { c.markInFront(drop, i*dropWords, depths) })
 	kept := c.Points[:0]
 	for k, p := range c.Points {
 		if drop[k/64]>>(k%64)&1 == 0 {
@@ -45,11 +46,11 @@ func (c *Capture) Depths(share float64) []Depths {
 	}
 	all := make([]Depths, len(c.Cameras))
 	stride := 1 + len(c.Points)/maxSampled
-	Parallel(len(c.Cameras), func(i int) {
+	parallel.For(len(c.Cameras), func(i int) {
 		cam := &c.Cameras[i]
 		var depths []float64
 		for k := 0; k < len(c.Points); k += stride {
-			if depth, seen := cam.sees(c.Points[k].Pos, 0, math.Inf(1)); seen {
+			if depth, seen := cam.SeesBetween(c.Points[k].Pos, 0, math.Inf(1)); seen {
 				depths = append(depths, depth)
 			}
 		}
@@ -79,7 +80,7 @@ func (c *Capture) markInFront(drop []uint64, first int, depths []Depths) {
 			if depth := x*p[0] + y*p[1] + z*p[2] + t; !(depth > 0 && depth < far) { // as in sees: most points end here
 				continue
 			}
-			if _, seen := cam.sees(*p, 0, far); seen {
+			if _, seen := cam.SeesBetween(*p, 0, far); seen {
 				words[k/64] |= 1 << (k % 64)
 			}
 		}
@@ -88,18 +89,18 @@ func (c *Capture) markInFront(drop []uint64, first int, depths []Depths) {
 
 // Sees reports whether a point, in the frame that the camera is in, lies in its picture.
 func (c *Camera) Sees(point [3]float64) bool {
-	_, in := c.sees(point, 0, math.Inf(1))
+	_, in := c.SeesBetween(point, 0, math.Inf(1))
 	return in
 }
 
-// sees returns the depth of a point, and whether it lies in the picture, between near and far.
-func (c *Camera) sees(point [3]float64, near, far float64) (depth float64, in bool) {
-	_, _, depth, in = c.see(point, near, far)
+// SeesBetween returns the depth of a point, and whether it lies in the picture, between near and far.
+func (c *Camera) SeesBetween(point [3]float64, near, far float64) (depth float64, in bool) {
+	_, _, depth, in = c.Project(point, near, far)
 	return depth, in
 }
 
-// see is sees that also returns the pixel of a point between near and far.
-func (c *Camera) see(point [3]float64, near, far float64) (u, v, depth float64, in bool) {
+// Project is sees that also returns the pixel of a point between near and far.
+func (c *Camera) Project(point [3]float64, near, far float64) (u, v, depth float64, in bool) {
 	r, t := &c.R, &c.T // ToCamera would copy the camera
 	depth = r[6]*point[0] + r[7]*point[1] + r[8]*point[2] + t[2]
 	if !(depth > near && depth < far) {

@@ -3,6 +3,7 @@ package scene
 import (
 	"math"
 	"slices"
+	"vksplat/internal/geom"
 )
 
 // Frame maps a capture's coordinates to those of training: training = (capture - Center) * Scale.
@@ -27,7 +28,7 @@ func (c *Capture) Normalise() {
 	}
 	distances := make([]float64, len(centres))
 	for i, p := range centres {
-		distances[i] = math.Sqrt(square(p[0]-mean[0]) + square(p[1]-mean[1]) + square(p[2]-mean[2]))
+		distances[i] = math.Sqrt(geom.Square(p[0]-mean[0]) + geom.Square(p[1]-mean[1]) + geom.Square(p[2]-mean[2]))
 	}
 	f := Frame{Center: mean, Scale: 1}
 	if middle := Median(distances); middle > 0 && !math.IsInf(1/middle, 0) {
@@ -47,8 +48,6 @@ func (c *Capture) NormaliseTo(f Frame, sceneScale float64) {
 	c.SceneScale = sceneScale
 	c.apply(f)
 }
-
-func square(x float64) float64 { return x * x }
 
 // apply rewrites cameras and points, which are in the capture's own frame, in f.
 func (c *Capture) apply(f Frame) {

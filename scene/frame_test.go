@@ -1,28 +1,28 @@
-package scene
+package scene_test
 
 import (
 	"errors"
 	"math"
 	"slices"
 	"testing"
+	"vksplat/internal/fault"
+	"vksplat/internal/geom"
+	"vksplat/scene"
+	"vksplat/scene/scenetest"
 )
 
 // frameCapture has cameras around a centre and points among them, moved and scaled.
-func frameCapture(scale float64, move [3]float64) *Capture {
-	c := &Capture{Cameras: tinyCameras(), Points: tinyPoints(), Frame: Identity()}
+func frameCapture(scale float64, move [3]float64) *scene.Capture {
+	c := &scene.Capture{Cameras: scenetest.TinyCameras(), Points: scenetest.TinyPoints(), Frame: scene.Identity()}
 	for i := range c.Cameras {
 		cam := &c.Cameras[i]
-		cam.T = scaled(cam.T, scale)
-		cam.T = sub(cam.T, rotate(cam.R, move))
+		cam.T = geom.Scale(cam.T, scale)
+		cam.T = geom.Sub(cam.T, geom.Rotate(cam.R, move))
 	}
 	for i := range c.Points {
-		c.Points[i].Pos = add(scaled(c.Points[i].Pos, scale), move)
+		c.Points[i].Pos = geom.Add(geom.Scale(c.Points[i].Pos, scale), move)
 	}
 	return c
-}
-
-func near(a, b, tolerance float64) bool {
-	return math.Abs(a-b) <= tolerance*max(1, math.Abs(a), math.Abs(b))
 }
 
 func TestNormalise(t *testing.T) {
@@ -32,11 +32,11 @@ func TestNormalise(t *testing.T) {
 	var distances []float64
 	for _, cam := range c.Cameras {
 		p := cam.Center()
-		mean = add(mean, scaled(p, 1./tinyPhotos))
-		distances = append(distances, length(p))
+		mean = geom.Add(mean, geom.Scale(p, 1./scenetest.TinyPhotos))
+		distances = append(distances, geom.Length(p))
 	}
 	slices.Sort(distances)
-	if length(mean) > 1e-12 || !near(distances[tinyPhotos/2], 1, 1e-12) || !near(c.SceneScale, 1.1*distances[tinyPhotos-1], 1e-12) {
+	if geom.Length(mean) > 1e-12 || !scenetest.Near(distances[scenetest.TinyPhotos/2], 1, 1e-12) || !scenetest.Near(c.SceneScale, 1.1*distances[scenetest.TinyPhotos-1], 1e-12) {
 		t.Errorf("mean %v, distances %v, scene scale %v", mean, distances, c.SceneScale)
 	}
 }
@@ -46,12 +46,12 @@ func TestNormaliseOfAFarCapture(t *testing.T) {
 	far := frameCapture(1000, [3]float64{5e6, 5e6, 5e6})
 	want.Normalise()
 	far.Normalise()
-	if !near(far.Frame.Scale*1000, want.Frame.Scale, 1e-9) || !near(far.SceneScale, want.SceneScale, 1e-9) {
+	if !scenetest.Near(far.Frame.Scale*1000, want.Frame.Scale, 1e-9) || !scenetest.Near(far.SceneScale, want.SceneScale, 1e-9) {
 		t.Errorf("frame %+v, scene scale %v; want %+v, %v", far.Frame, far.SceneScale, want.Frame, want.SceneScale)
 	}
 	for i, cam := range far.Cameras {
 		for k := range 3 {
-			if !near(cam.T[k], want.Cameras[i].T[k], 1e-9) {
+			if !scenetest.Near(cam.T[k], want.Cameras[i].T[k], 1e-9) {
 				t.Errorf("%s: T %v, want %v", cam.Name, cam.T, want.Cameras[i].T)
 			}
 		}
@@ -61,7 +61,7 @@ func TestNormaliseOfAFarCapture(t *testing.T) {
 	}
 	for i, p := range far.Points {
 		for k := range 3 {
-			if !near(p.Pos[k], want.Points[i].Pos[k], 1e-9) {
+			if !scenetest.Near(p.Pos[k], want.Points[i].Pos[k], 1e-9) {
 				t.Errorf("point %v, want %v", p.Pos, want.Points[i].Pos)
 			}
 		}
@@ -70,29 +70,29 @@ func TestNormaliseOfAFarCapture(t *testing.T) {
 
 func TestToCaptureInverts(t *testing.T) {
 	move, origin := [3]float64{40, -30, 20}, [3]float64{38, -29, 21}
-	plain, moved, c := frameCapture(7, move), frameCapture(7, sub(move, origin)), frameCapture(7, move)
+	plain, moved, c := frameCapture(7, move), frameCapture(7, geom.Sub(move, origin)), frameCapture(7, move)
 	c.Normalise()
 	for i, cam := range c.Cameras {
 		back, less := c.Frame.ToCapture(cam, [3]float64{}), c.Frame.ToCapture(cam, origin)
 		for k := range 3 {
-			if !near(back.T[k], plain.Cameras[i].T[k], 1e-12) || !near(less.T[k], moved.Cameras[i].T[k], 1e-12) {
+			if !scenetest.Near(back.T[k], plain.Cameras[i].T[k], 1e-12) || !scenetest.Near(less.T[k], moved.Cameras[i].T[k], 1e-12) {
 				t.Errorf("%v and %v, want %v and %v", back.T, less.T, plain.Cameras[i].T, moved.Cameras[i].T)
 			}
 		}
-		if got, want := back.Center(), plain.Cameras[i].Center(); length(sub(got, want)) > 1e-11 {
+		if got, want := back.Center(), plain.Cameras[i].Center(); geom.Length(geom.Sub(got, want)) > 1e-11 {
 			t.Errorf("centre %v, want %v", got, want)
 		}
 	}
 }
 
 func TestNormaliseDegenerate(t *testing.T) {
-	c := &Capture{Frame: Identity()}
+	c := &scene.Capture{Frame: scene.Identity()}
 	c.Normalise()
-	same := tinyCameras()
+	same := scenetest.TinyCameras()
 	for i := range same {
 		same[i] = same[0]
 	}
-	for _, c := range []*Capture{c, {Cameras: same, Frame: Identity()}} {
+	for _, c := range []*scene.Capture{c, {Cameras: same, Frame: scene.Identity()}} {
 		c.Normalise()
 		if !(c.Frame.Scale > 0) || math.IsInf(c.Frame.Scale, 0) || !(c.SceneScale > 0) {
 			t.Errorf("frame %+v, scene scale %v", c.Frame, c.SceneScale)
@@ -101,7 +101,7 @@ func TestNormaliseDegenerate(t *testing.T) {
 }
 
 func TestSplit(t *testing.T) {
-	c := &Capture{Cameras: make([]Camera, 17)}
+	c := &scene.Capture{Cameras: make([]scene.Camera, 17)}
 	train, test := c.Split(8)
 	if !slices.Equal(test, []int{0, 8, 16}) || len(train) != 14 {
 		t.Error(train, test)
@@ -113,7 +113,7 @@ func TestSplit(t *testing.T) {
 
 func TestOrigin(t *testing.T) {
 	close, far := frameCapture(1, [3]float64{90, 80, 70}), frameCapture(1, [3]float64{5e5, 4e6, -70})
-	origin := func(c *Capture, mode string) [3]float64 {
+	origin := func(c *scene.Capture, mode string) [3]float64 {
 		t.Helper()
 		o, err := c.Origin(mode)
 		if err != nil {
@@ -127,7 +127,7 @@ func TestOrigin(t *testing.T) {
 	o := origin(far, "auto")
 	var mean [3]float64
 	for _, cam := range far.Cameras {
-		mean = add(mean, scaled(cam.Center(), 1./tinyPhotos))
+		mean = geom.Add(mean, geom.Scale(cam.Center(), 1./scenetest.TinyPhotos))
 	}
 	for k := range o {
 		if o[k] != math.Trunc(o[k]) || math.Abs(o[k]-mean[k]) > 0.5001 {
@@ -154,7 +154,7 @@ func TestOrigin(t *testing.T) {
 		t.Error("given origin", o)
 	}
 	for _, mode := range []string{"", "1,2", "1,2,x", "1,2,NaN", "1,2,3,4", "Auto"} {
-		if _, err := far.Origin(mode); !errors.Is(err, ErrUsage) || Hint(err) == "" {
+		if _, err := far.Origin(mode); !errors.Is(err, fault.ErrUsage) || fault.Hint(err) == "" {
 			t.Errorf("%q: %v", mode, err)
 		}
 	}
@@ -162,9 +162,9 @@ func TestOrigin(t *testing.T) {
 
 // The faces of a panorama are held out together.
 func TestSplitKeepsPhotosTogether(t *testing.T) {
-	c := &Capture{}
+	c := &scene.Capture{}
 	for _, p := range []string{"a", "b", "b", "b", "c", "d", "d", "e"} {
-		cam := Camera{Photo: p}
+		cam := scene.Camera{Photo: p}
 		if p == "a" || p == "c" || p == "e" {
 			cam.Photo = ""
 		}
@@ -185,7 +185,7 @@ func TestMedian(t *testing.T) {
 		values []float64
 		want   float64
 	}{{nil, 0}, {[]float64{7}, 7}, {[]float64{9, 2}, 5.5}, {[]float64{3, 1, 2}, 2}, {[]float64{4, 5, 1, 9}, 4.5}} {
-		if got := Median(slices.Clone(tt.values)); got != tt.want {
+		if got := scene.Median(slices.Clone(tt.values)); got != tt.want {
 			t.Errorf("%v: %g, want %g", tt.values, got, tt.want)
 		}
 	}

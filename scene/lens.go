@@ -5,55 +5,56 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"vksplat/internal/geom"
 )
 
 // lensPlane is the plane in which a lens model describes its distortion.
 type lensPlane int
 
 const (
-	tangentPlane lensPlane = iota // (X/Z, Y/Z): what a pinhole of focal length 1 sees
-	anglePlane                    // (X, Y) as long as the angle from the axis in radians: what an equidistant fisheye of focal length 1 sees
-	noPlane                       // the whole sphere
+	TangentPlane lensPlane = iota // (X/Z, Y/Z): what a pinhole of focal length 1 sees
+	AnglePlane                    // (X, Y) as long as the angle from the axis in radians: what an equidistant fisheye of focal length 1 sees
+	NoPlane                       // the whole sphere
 )
 
 // lensInfo describes a lens model.
 type lensInfo struct {
-	name   string
-	params int // numbers in Calibration.Params
-	focals int // how many of them are focal lengths: f or fx, fy; they come first, the principal point next, the distortion last
+	Name   string
+	Params int // numbers in Calibration.Params
+	Focals int // how many of them are focal lengths: f or fx, fy; they come first, the principal point next, the distortion last
 	plane  lensPlane
-	fish   bool // a fisheye: its photos are trained on in the equidistant projection
+	Fish   bool // a fisheye: its photos are trained on in the equidistant projection
 }
 
-// colmapModels are COLMAP's camera models by id, as in its sensor/models.h.
-var colmapModels = [...]lensInfo{
-	LensSimplePinhole:       {"SIMPLE_PINHOLE", 3, 1, tangentPlane, false},
-	LensPinhole:             {"PINHOLE", 4, 2, tangentPlane, false},
-	lensSimpleRadial:        {"SIMPLE_RADIAL", 4, 1, tangentPlane, false},
-	lensRadial:              {"RADIAL", 5, 1, tangentPlane, false},
-	lensOpenCV:              {"OPENCV", 8, 2, tangentPlane, false},
-	lensOpenCVFisheye:       {"OPENCV_FISHEYE", 8, 2, anglePlane, true},
-	lensFullOpenCV:          {"FULL_OPENCV", 12, 2, tangentPlane, false},
-	lensFOV:                 {"FOV", 5, 2, tangentPlane, false},
-	lensSimpleRadialFisheye: {"SIMPLE_RADIAL_FISHEYE", 4, 1, anglePlane, true},
-	lensRadialFisheye:       {"RADIAL_FISHEYE", 5, 1, anglePlane, true},
-	lensThinPrism:           {"THIN_PRISM_FISHEYE", 12, 2, anglePlane, true},
-	lensRadTanThinPrism:     {"RAD_TAN_THIN_PRISM_FISHEYE", 16, 2, anglePlane, true},
-	lensSimpleDivision:      {"SIMPLE_DIVISION", 4, 1, anglePlane, false},
-	lensDivision:            {"DIVISION", 5, 2, anglePlane, false},
-	lensSimpleFisheye:       {"SIMPLE_FISHEYE", 3, 1, anglePlane, true},
-	lensFisheye:             {"FISHEYE", 4, 2, anglePlane, true},
-	lensEUCM:                {"EUCM", 6, 2, anglePlane, false},
-	LensEquirectangular:     {"EQUIRECTANGULAR", 2, 0, noPlane, false},
+// ColmapModels are COLMAP's camera models by id, as in its sensor/models.h.
+var ColmapModels = [...]lensInfo{
+	LensSimplePinhole:       {"SIMPLE_PINHOLE", 3, 1, TangentPlane, false},
+	LensPinhole:             {"PINHOLE", 4, 2, TangentPlane, false},
+	LensSimpleRadial:        {"SIMPLE_RADIAL", 4, 1, TangentPlane, false},
+	LensRadial:              {"RADIAL", 5, 1, TangentPlane, false},
+	LensOpenCV:              {"OPENCV", 8, 2, TangentPlane, false},
+	LensOpenCVFisheye:       {"OPENCV_FISHEYE", 8, 2, AnglePlane, true},
+	LensFullOpenCV:          {"FULL_OPENCV", 12, 2, TangentPlane, false},
+	LensFOV:                 {"FOV", 5, 2, TangentPlane, false},
+	LensSimpleRadialFisheye: {"SIMPLE_RADIAL_FISHEYE", 4, 1, AnglePlane, true},
+	LensRadialFisheye:       {"RADIAL_FISHEYE", 5, 1, AnglePlane, true},
+	LensThinPrism:           {"THIN_PRISM_FISHEYE", 12, 2, AnglePlane, true},
+	LensRadTanThinPrism:     {"RAD_TAN_THIN_PRISM_FISHEYE", 16, 2, AnglePlane, true},
+	LensSimpleDivision:      {"SIMPLE_DIVISION", 4, 1, AnglePlane, false},
+	LensDivision:            {"DIVISION", 5, 2, AnglePlane, false},
+	LensSimpleFisheye:       {"SIMPLE_FISHEYE", 3, 1, AnglePlane, true},
+	LensFisheye:             {"FISHEYE", 4, 2, AnglePlane, true},
+	LensEUCM:                {"EUCM", 6, 2, AnglePlane, false},
+	LensEquirectangular:     {"EQUIRECTANGULAR", 2, 0, NoPlane, false},
 }
 
-var polynomialModel = lensInfo{"POLYNOMIAL", 10, 2, tangentPlane, false}
+var polynomialModel = lensInfo{"POLYNOMIAL", 10, 2, TangentPlane, false}
 
-// info describes a model; ok is false for one that does not exist.
-func (m LensModel) info() (info lensInfo, ok bool) {
+// Info describes a model; ok is false for one that does not exist.
+func (m LensModel) Info() (info lensInfo, ok bool) {
 	switch {
-	case m >= 0 && int(m) < len(colmapModels):
-		return colmapModels[m], true
+	case m >= 0 && int(m) < len(ColmapModels):
+		return ColmapModels[m], true
 	case m == LensPolynomial:
 		return polynomialModel, true
 	}
@@ -62,26 +63,26 @@ func (m LensModel) info() (info lensInfo, ok bool) {
 
 // String gives COLMAP's name of the model, or a name like it.
 func (m LensModel) String() string {
-	if info, ok := m.info(); ok {
-		return info.name
+	if info, ok := m.Info(); ok {
+		return info.Name
 	}
 	return "lens model " + strconv.Itoa(int(m))
 }
 
 // NumParams gives the length of Calibration.Params, 0 for a model that does not exist.
 func (m LensModel) NumParams() int {
-	info, _ := m.info()
-	return info.params
+	info, _ := m.Info()
+	return info.Params
 }
 
 // LensModelByName finds COLMAP's name of a model, in any case.
 func LensModelByName(name string) (m LensModel, ok bool) {
-	for m, info := range colmapModels {
-		if strings.EqualFold(info.name, name) {
+	for m, info := range ColmapModels {
+		if strings.EqualFold(info.Name, name) {
 			return LensModel(m), true
 		}
 	}
-	return LensPolynomial, strings.EqualFold(polynomialModel.name, name)
+	return LensPolynomial, strings.EqualFold(polynomialModel.Name, name)
 }
 
 // polynomial holds the coefficients of all models that distort by polynomials in their plane: radial terms, then Brown's tangential terms in OpenCV's
@@ -94,84 +95,84 @@ type polynomial struct {
 	after  bool       // tangential and prism terms are functions of the radially distorted point, not of the undistorted one
 }
 
-// optics is a calibration made ready to project into a photo of a certain size.
-type optics struct {
+// Optics is a calibration made ready to project into a photo of a certain size.
+type Optics struct {
 	model          LensModel
-	plane          lensPlane
+	Plane          lensPlane
 	fx, fy, cx, cy float64 // pixels of that photo
 	poly           polynomial
 	extra          [2]float64 // FOV: omega; division: k; EUCM: alpha, beta
 	plain          bool       // no distortion in the plane
-	width, height  float64    // of the photo
-	limit          float64    // largest radius in the plane up to which different rays fall on different places
+	Width, Height  float64    // of the photo
+	Limit          float64    // largest radius in the plane up to which different rays fall on different places
 }
 
-// optics checks a calibration and prepares it for a photo of width x height pixels.
-func (k Calibration) optics(width, height int) (*optics, error) {
-	info, ok := k.Model.info()
+// Optics checks a calibration and prepares it for a photo of width x height pixels.
+func (k Calibration) Optics(width, height int) (*Optics, error) {
+	info, ok := k.Model.Info()
 	switch {
 	case !ok:
 		return nil, fmt.Errorf("lens model %d is not known", int(k.Model))
-	case len(k.Params) != info.params:
-		return nil, fmt.Errorf("the lens model %s has %d parameters, want %d", info.name, len(k.Params), info.params)
-	case !finite(k.Params...):
-		return nil, fmt.Errorf("the lens model %s has a parameter that is not finite", info.name)
-	case k.Width <= 0 || k.Height <= 0 || k.Width > maxSide || k.Height > maxSide || width <= 0 || height <= 0 || width > maxPixels/height:
+	case len(k.Params) != info.Params:
+		return nil, fmt.Errorf("the lens model %s has %d parameters, want %d", info.Name, len(k.Params), info.Params)
+	case !geom.Finite(k.Params...):
+		return nil, fmt.Errorf("the lens model %s has a parameter that is not finite", info.Name)
+	case k.Width <= 0 || k.Height <= 0 || k.Width > geom.MaxSide || k.Height > geom.MaxSide || width <= 0 || height <= 0 || width > MaxPixels/height:
 		return nil, fmt.Errorf("a photo of %d x %d pixels with a calibration for %d x %d", width, height, k.Width, k.Height)
 	}
-	o := &optics{model: k.Model, plane: info.plane, width: float64(width), height: float64(height), plain: true}
-	if info.plane == noPlane {
+	o := &Optics{model: k.Model, Plane: info.plane, Width: float64(width), Height: float64(height), plain: true}
+	if info.plane == NoPlane {
 		return o, nil
 	}
 	p := k.Params
-	o.fx, o.fy = p[0], p[info.focals-1]
-	o.cx, o.cy = p[info.focals], p[info.focals+1]
-	if !(o.fx > 0 && o.fy > 0 && o.fx < maxCoordinate && o.fy < maxCoordinate) || math.Abs(o.cx) > maxCoordinate || math.Abs(o.cy) > maxCoordinate {
+	o.fx, o.fy = p[0], p[info.Focals-1]
+	o.cx, o.cy = p[info.Focals], p[info.Focals+1]
+	if !(o.fx > 0 && o.fy > 0 && o.fx < MaxCoordinate && o.fy < MaxCoordinate) || math.Abs(o.cx) > MaxCoordinate || math.Abs(o.cy) > MaxCoordinate {
 		return nil, fmt.Errorf("the focal lengths are %g, %g and the principal point is %g, %g", o.fx, o.fy, o.cx, o.cy)
 	}
-	if err := o.setDistortion(p[info.focals+2:]); err != nil {
+	if err := o.setDistortion(p[info.Focals+2:]); err != nil {
 		return nil, err
 	}
-	x, y := o.width/float64(k.Width), o.height/float64(k.Height)
+	x, y := o.Width/float64(k.Width), o.Height/float64(k.Height)
 	o.fx, o.cx = o.fx*x, o.cx*x
 	o.fy, o.cy = o.fy*y, o.cy*y
-	o.limit = o.validRadius()
-	if !(o.limit > 1e-3) {
-		return nil, fmt.Errorf("the distortion of the lens model %s folds the picture at its centre", info.name)
+	o.Limit = o.validRadius()
+	if !(o.Limit > 1e-3) {
+		return nil, fmt.Errorf("the distortion of the lens model %s folds the picture at its centre", info.Name)
 	}
 	return o, nil
 }
 
 // setDistortion takes the parameters after the principal point.
-func (o *optics) setDistortion(d []float64) error {
+func (o *Optics) setDistortion(d []float64) error {
 	poly := &o.poly
 	switch o.model {
-	case LensSimplePinhole, LensPinhole, lensSimpleFisheye, lensFisheye:
-	case lensSimpleRadial, lensRadial, lensSimpleRadialFisheye, lensRadialFisheye, lensOpenCVFisheye:
+	case LensSimplePinhole, LensPinhole, LensSimpleFisheye, LensFisheye:
+	case LensSimpleRadial, LensRadial, LensSimpleRadialFisheye, LensRadialFisheye, LensOpenCVFisheye:
 		copy(poly.num[:], d)
-	case lensOpenCV, lensFullOpenCV, lensThinPrism: // k1, k2, p1, p2 and more
+	case LensOpenCV, LensFullOpenCV, LensThinPrism: // k1, k2, p1, p2 and more
 		poly.num[0], poly.num[1], poly.p1, poly.p2 = d[0], d[1], d[2], d[3]
 		switch o.model {
-		case lensFullOpenCV:
+		case LensFullOpenCV:
 			poly.num[2] = d[4]
 			copy(poly.den[:], d[5:])
-		case lensThinPrism:
+		case LensThinPrism:
 			poly.num[2], poly.num[3], poly.sx[0], poly.sy[0] = d[4], d[5], d[6], d[7]
 		}
 	case LensPolynomial:
 		copy(poly.num[:], d[:4])
 		poly.p1, poly.p2 = d[4], d[5]
-	case lensRadTanThinPrism: // k0..k5, p0, p1, s0..s3; p0 stands where OpenCV has p2
+	case LensRadTanThinPrism: // k0..k5, p0, p1, s0..s3; p0 stands where OpenCV has p2
 		copy(poly.num[:], d[:6])
 		poly.p2, poly.p1, poly.sx, poly.sy, poly.after = d[6], d[7], [2]float64(d[8:]), [2]float64(d[10:]), true
-	case lensFOV:
+	case LensFOV:
 		o.extra[0] = d[0]
 		if !(math.Abs(d[0]) < math.Pi) {
 			return fmt.Errorf("the field of view omega of the lens model FOV is %g, want less than pi", d[0])
 		}
-	case lensSimpleDivision, lensDivision:
+	case LensSimpleDivision, LensDivision:
 		o.extra[0] = d[0]
-	case lensEUCM:
+	case LensEUCM:
 		copy(o.extra[:], d)
 		if !(d[0] >= 0 && d[0] <= 1 && d[1] > 0) {
 			return fmt.Errorf("alpha and beta of the lens model EUCM are %g and %g, want alpha in 0..1 and beta above 0", d[0], d[1])
@@ -179,28 +180,28 @@ func (o *optics) setDistortion(d []float64) error {
 	}
 	o.plain = *poly == polynomial{after: poly.after} && o.extra[0] == 0
 	switch {
-	case !o.plain || o.plane == tangentPlane:
-	case o.model == lensSimpleDivision || o.model == lensDivision || o.model == lensEUCM:
-		o.plane = tangentPlane // they are pinholes now
+	case !o.plain || o.Plane == TangentPlane:
+	case o.model == LensSimpleDivision || o.model == LensDivision || o.model == LensEUCM:
+		o.Plane = TangentPlane // they are pinholes now
 	}
 	return nil
 }
 
 // symmetric says whether the distortion depends on the radius alone.
-func (o *optics) symmetric() bool {
+func (o *Optics) symmetric() bool {
 	p := &o.poly
 	return p.p1 == 0 && p.p2 == 0 && p.sx == [2]float64{} && p.sy == [2]float64{}
 }
 
 // distort maps a point of the plane to where it falls in the photo, in focal lengths from the principal point. Every product is rounded by itself, so
 // that processors with and without fused multiply-add agree.
-func (o *optics) distort(u, v float64) (x, y float64) {
+func (o *Optics) distort(u, v float64) (x, y float64) {
 	r2 := float64(u*u) + float64(v*v)
 	switch o.model {
-	case lensFOV:
+	case LensFOV:
 		f := fovFactor(o.extra[0], math.Sqrt(r2))
 		return u * f, v * f
-	case lensSimpleDivision, lensDivision, lensEUCM:
+	case LensSimpleDivision, LensDivision, LensEUCM:
 		if o.plain {
 			return u, v
 		}
@@ -250,13 +251,13 @@ func fovFactor(omega, r float64) float64 {
 
 // angleFactor is the distance from the principal point in focal lengths over the angle, for the models whose formulas take rays: division (Fitzgibbon
 // 2001) and the enhanced unified model (Khomutenko, Garcia, Martinet 2016). NaN where there is no image.
-func (o *optics) angleFactor(theta float64) float64 {
+func (o *Optics) angleFactor(theta float64) float64 {
 	sin, cos := math.Sincos(theta)
 	ratio := 1.0 // sin(theta)/theta
 	if theta > 1e-9 {
 		ratio = sin / theta
 	}
-	if o.model == lensEUCM {
+	if o.model == LensEUCM {
 		alpha, beta := o.extra[0], o.extra[1]
 		return above(ratio, alpha*math.Sqrt(float64(beta*sin*sin)+float64(cos*cos))+float64((1-alpha)*cos))
 	}

@@ -5,6 +5,8 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"vksplat/internal/fault"
+	"vksplat/internal/geom"
 )
 
 // farOrigin is where float32 resolves a thousandth of a unit and no finer, and farFromScene, times the median distance of
@@ -26,7 +28,7 @@ func (c *Capture) Origin(mode string) (origin [3]float64, err error) {
 	case "auto":
 		return c.autoOrigin(), nil
 	}
-	fail := &Error{Op: "choose origin", Kind: ErrUsage, Err: fmt.Errorf("%s is no origin", strconv.Quote(mode)),
+	fail := &fault.Error{Op: "choose origin", Kind: fault.ErrUsage, Err: fmt.Errorf("%s is no origin", strconv.Quote(mode)),
 		Hint: "give keep, auto or three numbers, as in 500000,4500000,0"}
 	parts := strings.Split(mode, ",")
 	if len(parts) != len(origin) {
@@ -34,7 +36,7 @@ func (c *Capture) Origin(mode string) (origin [3]float64, err error) {
 	}
 	for i, p := range parts {
 		x, err := strconv.ParseFloat(strings.TrimSpace(p), 64)
-		if err != nil || !finite(x) {
+		if err != nil || !geom.Finite(x) {
 			return [3]float64{}, fail
 		}
 		origin[i] = x
@@ -58,7 +60,7 @@ func (c *Capture) autoOrigin() (origin [3]float64) {
 	}
 	distances := make([]float64, len(centres))
 	for i, p := range centres {
-		distances[i] = length(sub(p, mean))
+		distances[i] = geom.Length(geom.Sub(p, mean))
 	}
 	if size := Median(distances); far <= farOrigin && (size == 0 || far <= farFromScene*size) {
 		return origin

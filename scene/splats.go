@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"sync"
+	"vksplat/internal/parallel"
 )
 
 // MaxSHDegree is the highest degree of spherical harmonics a model can hold.
@@ -88,8 +89,8 @@ func (s *Splats) Slice(lo, hi int) *Splats {
 	return &out
 }
 
-// errNotFinite says that a number is NaN or infinite.
-var errNotFinite = errors.New("not a finite number")
+// ErrNotFinite says that a number is NaN or infinite.
+var ErrNotFinite = errors.New("not a finite number")
 
 // Take returns the splats of some numbers: a copy.
 func (s *Splats) Take(ids []int) *Splats {
@@ -103,8 +104,8 @@ func (s *Splats) Take(ids []int) *Splats {
 	return out
 }
 
-// checkLengths compares the lengths of the tensors with N and Degree.
-func (s *Splats) checkLengths() error {
+// CheckLengths compares the lengths of the tensors with N and Degree.
+func (s *Splats) CheckLengths() error {
 	if s.Degree < 0 || s.Degree > MaxSHDegree {
 		return fmt.Errorf("scene: check splats: sh degree is %d, want 0 to %d", s.Degree, MaxSHDegree)
 	}
@@ -122,23 +123,23 @@ func (s *Splats) checkLengths() error {
 // Validate checks the lengths of all tensors and that every number is finite.
 // The error names the tensor and the splat.
 func (s *Splats) Validate() error {
-	if err := s.checkLengths(); err != nil {
+	if err := s.CheckLengths(); err != nil {
 		return err
 	}
 	for _, t := range s.Tensors() {
 		if i := firstNotFinite(t.Data); i >= 0 {
 			return fmt.Errorf("scene: check splats: splat %d: %s[%d] is %v: %w",
-				i/t.Width, t.Name, i%t.Width, t.Data[i], errNotFinite)
+				i/t.Width, t.Name, i%t.Width, t.Data[i], ErrNotFinite)
 		}
 	}
 	return nil
 }
 
-// withoutDirection counts the splats whose rotation says no direction in float32.
-func (s *Splats) withoutDirection() (n int) {
+// WithoutDirection counts the splats whose rotation says no direction in float32.
+func (s *Splats) WithoutDirection() (n int) {
 	for i := range s.N {
 		q := s.Quats[4*i : 4*i+4]
-		if norm := q[0]*q[0] + q[1]*q[1] + q[2]*q[2] + q[3]*q[3]; !(norm > 0) || !finite32(norm) {
+		if norm := q[0]*q[0] + q[1]*q[1] + q[2]*q[2] + q[3]*q[3]; !(norm > 0) || !Finite32(norm) {
 			n++
 		}
 	}
@@ -148,17 +149,17 @@ func (s *Splats) withoutDirection() (n int) {
 // splatBlock is how many numbers a core works on at a time.
 const splatBlock = 1 << 15
 
-// inBlocks calls f for parts of n numbers on all cores.
-func inBlocks(n int, f func(lo, hi int)) {
-	Parallel((n+splatBlock-1)/splatBlock, func(i int) { f(i*splatBlock, min((i+1)*splatBlock, n)) })
+// InBlocks calls f for parts of n numbers on all cores.
+func InBlocks(n int, f func(lo, hi int)) {
+	parallel.For((n+splatBlock-1)/splatBlock, func(i int) { f(i*splatBlock, min((i+1)*splatBlock, n)) })
 }
 
 // firstNotFinite returns the index of the first NaN or infinity, or -1.
 func firstNotFinite(v []float32) int {
 	var mu sync.Mutex
 	first := -1
-	inBlocks(len(v), func(lo, hi int) {
-		i := slices.IndexFunc(v[lo:hi], func(x float32) bool { return !finite32(x) })
+	InBlocks(len(v), func(lo, hi int) {
+		i := slices.IndexFunc(v[lo:hi], func(x float32) bool { return !Finite32(x) })
 		if i < 0 {
 			return
 		}
@@ -171,11 +172,11 @@ func firstNotFinite(v []float32) int {
 	return first
 }
 
-// finite32 tells whether x is neither NaN nor infinite: an exponent that is
+// Finite32 tells whether x is neither NaN nor infinite: an exponent that is
 // not all ones.
-func finite32(x float32) bool { return math.Float32bits(x)&0x7f800000 != 0x7f800000 }
+func Finite32(x float32) bool { return math.Float32bits(x)&0x7f800000 != 0x7f800000 }
 
-func finite64(x float64) bool { return math.Float64bits(x)&(0x7ff<<52) != 0x7ff<<52 }
+func Finite64(x float64) bool { return math.Float64bits(x)&(0x7ff<<52) != 0x7ff<<52 }
 
 // NonFinite counts the splats with a NaN or infinite number, which renderers skip.
 func (s *Splats) NonFinite() int {
@@ -234,7 +235,7 @@ func (s *Splats) reframe(frame Frame, move func(x float64, axis int) float64, si
 	out.Means = make([]float32, len(s.Means))
 	out.LogScales = make([]float32, len(s.LogScales))
 	shift := sign * math.Log(frame.Scale)
-	inBlocks(len(s.Means), func(lo, hi int) {
+	InBlocks(len(s.Means), func(lo, hi int) {
 		for i := lo; i < hi; i++ {
 			out.Means[i] = float32(move(float64(s.Means[i]), i%3))
 			out.LogScales[i] = float32(float64(s.LogScales[i]) + shift)

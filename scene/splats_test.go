@@ -1,40 +1,30 @@
-package scene
+package scene_test
 
 import (
 	"errors"
 	"math"
-	"math/rand/v2"
 	"strings"
 	"testing"
+	"vksplat/internal/geom"
+	"vksplat/scene"
+	"vksplat/scene/scenetest"
 )
 
-// randomSplats returns n finite splats with every number different.
-func randomSplats(n, degree int) *Splats {
-	rng := rand.New(rand.NewPCG(uint64(n), uint64(degree)))
-	s := NewSplats(n, degree)
-	for _, t := range s.Tensors() {
-		for i := range t.Data {
-			t.Data[i] = float32(rng.NormFloat64())
-		}
-	}
-	return s
-}
-
 func TestSplatsValidate(t *testing.T) {
-	for degree := range MaxSHDegree + 1 {
-		if err := randomSplats(7, degree).Validate(); err != nil {
+	for degree := range scene.MaxSHDegree + 1 {
+		if err := scenetest.RandomSplats(7, degree).Validate(); err != nil {
 			t.Errorf("degree %d: %v", degree, err)
 		}
 	}
-	if err := NewSplats(0, 3).Validate(); err != nil {
+	if err := scene.NewSplats(0, 3).Validate(); err != nil {
 		t.Errorf("no splats: %v", err)
 	}
-	s := randomSplats(7, 2)
+	s := scenetest.RandomSplats(7, 2)
 	s.SH[27*4+5] = float32(math.NaN())
-	if err := s.Validate(); !errors.Is(err, errNotFinite) || !strings.Contains(err.Error(), "splat 4: sh[5]") {
+	if err := s.Validate(); !errors.Is(err, scene.ErrNotFinite) || !strings.Contains(err.Error(), "splat 4: sh[5]") {
 		t.Errorf("NaN: %v", err)
 	}
-	s = randomSplats(7, 2)
+	s = scenetest.RandomSplats(7, 2)
 	s.Quats = s.Quats[:27]
 	if err := s.Validate(); err == nil || !strings.Contains(err.Error(), "quats holds 27") {
 		t.Errorf("short quats: %v", err)
@@ -46,8 +36,8 @@ func TestSplatsValidate(t *testing.T) {
 }
 
 func TestSplatsFrames(t *testing.T) {
-	s := randomSplats(100, 1)
-	frame := Frame{Center: [3]float64{5e6, -5e6, 123}, Scale: 1.0 / 1000}
+	s := scenetest.RandomSplats(100, 1)
+	frame := scene.Frame{Center: [3]float64{5e6, -5e6, 123}, Scale: 1.0 / 1000}
 	origin := [3]float64{5e6, -5e6, 0}
 	out := s.ToCapture(frame, origin)
 	for i := range s.N {
@@ -79,11 +69,11 @@ func TestSplatsFrames(t *testing.T) {
 // A camera sees a splat at the same place before and after both moved to the
 // frame of the files.
 func TestFramesAgree(t *testing.T) {
-	s := randomSplats(20, 0)
-	frame := Frame{Center: [3]float64{3, -2, 7}, Scale: 0.25}
+	s := scenetest.RandomSplats(20, 0)
+	frame := scene.Frame{Center: [3]float64{3, -2, 7}, Scale: 0.25}
 	origin := [3]float64{2, 2, 2}
-	c := Camera{Width: 10, Height: 10, Fx: 1, Fy: 1}
-	lookAt(&c, vec{4, 1, 2}, vec{0.1, 0.2, 0.3})
+	c := scene.Camera{Width: 10, Height: 10, Fx: 1, Fy: 1}
+	scene.LookAt(&c, geom.Vec{4, 1, 2}, geom.Vec{0.1, 0.2, 0.3})
 	moved, written := frame.ToCapture(c, origin), s.ToCapture(frame, origin)
 	for i := range s.N {
 		p, q := s.Means[3*i:], written.Means[3*i:]
@@ -99,12 +89,12 @@ func TestFramesAgree(t *testing.T) {
 
 // TestHuge counts no splat twice: one that is huge and not finite is not finite.
 func TestHuge(t *testing.T) {
-	s := randomSplats(6, 1)
+	s := scenetest.RandomSplats(6, 1)
 	s.LogScales[3*1] = 3e38
-	s.LogScales[3*2+2] = HugeLog + 1
+	s.LogScales[3*2+2] = scene.HugeLog + 1
 	s.LogScales[3*3+1], s.SH[12*3+5] = 3e38, float32(math.NaN())
 	s.LogScales[3*4] = float32(math.Inf(1))
-	s.LogScales[3*5], s.LogScales[3*5+1] = HugeLog, -3e38
+	s.LogScales[3*5], s.LogScales[3*5+1] = scene.HugeLog, -3e38
 	if s.Huge() != 2 || s.NonFinite() != 2 {
 		t.Errorf("%d huge, %d not finite", s.Huge(), s.NonFinite())
 	}

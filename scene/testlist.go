@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"vksplat/internal/fault"
 )
 
 // maxTestList bounds the bytes of a list of photos: names of a million of them.
@@ -27,7 +28,7 @@ func ReadTestList(path string) ([]string, error) {
 		data, err = os.ReadFile(path)
 	}
 	if err != nil {
-		return nil, &Error{Op: opTestList, Path: path, Err: trimPath(err), Kind: readKind(err), Hint: "name a text file with the name of a photo on each line"}
+		return nil, &fault.Error{Op: opTestList, Path: path, Err: fault.TrimPath(err), Kind: fault.ReadKind(err), Hint: "name a text file with the name of a photo on each line"}
 	}
 	var names []string
 	for _, line := range strings.Split(string(bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))), "\n") {
@@ -36,7 +37,7 @@ func ReadTestList(path string) ([]string, error) {
 		}
 	}
 	if len(names) == 0 {
-		return nil, &Error{Op: opTestList, Path: path, Err: errors.New("it names no photo"), Hint: "write the name of a photo to be held out on each line"}
+		return nil, &fault.Error{Op: opTestList, Path: path, Err: errors.New("it names no photo"), Hint: "write the name of a photo to be held out on each line"}
 	}
 	return names, nil
 }
@@ -64,11 +65,11 @@ func (c *Capture) HoldOut(list string, names []string) error {
 		}
 	}
 	if len(unknown) > 0 {
-		return badData(opTestList, list, fmt.Sprintf("names are those below the folder of the photos, as in %q", c.Cameras[0].PhotoName()), "%s",
-			Warning{Count: len(unknown), Names: firstNames(unknown), Text: fmt.Sprintf("%d of %d photos are not in the capture", len(unknown), len(names))})
+		return fault.Data(opTestList, list, fmt.Sprintf("names are those below the folder of the photos, as in %q", c.Cameras[0].PhotoName()), "%s",
+			Warning{Count: len(unknown), Names: FirstNames(unknown), Text: fmt.Sprintf("%d of %d photos are not in the capture", len(unknown), len(names))})
 	}
 	if kept == 0 {
-		return badData(opTestList, list, "leave photos to train on", "all %d photos are held out", len(c.Cameras))
+		return fault.Data(opTestList, list, "leave photos to train on", "all %d photos are held out", len(c.Cameras))
 	}
 	c.HeldOut = held
 	return nil

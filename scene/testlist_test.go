@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"vksplat/internal/fault"
 )
 
 func TestHoldOut(t *testing.T) {
@@ -25,19 +26,19 @@ func TestHoldOut(t *testing.T) {
 	if train, test := c.Split(2); !slices.Equal(train, []int{0}) || !slices.Equal(test, []int{1, 2, 3}) {
 		t.Errorf("train %v, test %v", train, test)
 	}
-	if err := c.HoldOut(file, []string{"a/1.jpg", "A/1.jpg", "A/1.jpg"}); !errors.Is(err, ErrData) || !strings.Contains(err.Error(), "1 of 3 photos are not in the capture: A/1.jpg") {
+	if err := c.HoldOut(file, []string{"a/1.jpg", "A/1.jpg", "A/1.jpg"}); !errors.Is(err, fault.ErrData) || !strings.Contains(err.Error(), "1 of 3 photos are not in the capture: A/1.jpg") {
 		t.Errorf("unknown name: %v", err)
 	}
-	if err := c.HoldOut(file, []string{"a/1.jpg", "a/2.jpg", "b/1.jpg"}); !errors.Is(err, ErrData) {
+	if err := c.HoldOut(file, []string{"a/1.jpg", "a/2.jpg", "b/1.jpg"}); !errors.Is(err, fault.ErrData) {
 		t.Errorf("all names: %v", err)
 	}
-	if _, err := ReadTestList(filepath.Dir(file)); !errors.Is(err, ErrData) {
+	if _, err := ReadTestList(filepath.Dir(file)); !errors.Is(err, fault.ErrData) {
 		t.Errorf("a folder: %v", err)
 	}
 	if err := os.WriteFile(file, []byte(" \n\t\n"), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := ReadTestList(file); !errors.Is(err, ErrData) {
+	if _, err := ReadTestList(file); !errors.Is(err, fault.ErrData) {
 		t.Errorf("an empty list: %v", err)
 	}
 }

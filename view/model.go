@@ -12,7 +12,9 @@ import (
 	"slices"
 	"strings"
 
+	"vksplat/internal/fault"
 	"vksplat/scene"
+	"vksplat/scene/ply"
 	"vksplat/scene/splatfile"
 )
 
@@ -40,7 +42,7 @@ const (
 // Model is a file that the viewer reads.
 type Model struct {
 	Splats    int
-	Meta      scene.PLYMeta
+	Meta      ply.Meta
 	Positions [][3]float64 // of some of the splats, in the file's frame
 	Lost      []string     // what the conversion could not keep, a sentence each
 	Converted bool         // the file is a temporary one
@@ -63,7 +65,7 @@ func prepare(path, tempDir string, source splatfile.Source, small bool) (*Model,
 	info := source.Info()
 	m := &Model{Splats: info.N, Meta: info.Meta, path: path}
 	if info.N == 0 {
-		return nil, &scene.Error{Op: "view model", Path: path, Err: errors.New("it holds no splats"), Hint: "name a file of splats, or the folder of a training run"}
+		return nil, &fault.Error{Op: "view model", Path: path, Err: errors.New("it holds no splats"), Hint: "name a file of splats, or the folder of a training run"}
 	}
 	var err error
 	var broken int
@@ -71,7 +73,7 @@ func prepare(path, tempDir string, source splatfile.Source, small bool) (*Model,
 		return nil, err
 	}
 	if broken == info.N {
-		return nil, &scene.Error{Op: "view model", Path: path,
+		return nil, &fault.Error{Op: "view model", Path: path,
 			Err:  fmt.Errorf("nothing can draw its splats: all hold NaN or infinite numbers, or are longer than e^%d", scene.HugeLog),
 			Hint: "the training that made this file diverged, or the file is damaged: make or copy it again"}
 	}
@@ -102,7 +104,7 @@ func prepare(path, tempDir string, source splatfile.Source, small bool) (*Model,
 		return m, err
 	}
 	m.path, m.name = filepath.Join(tempDir, plainName), plainName
-	return m, scene.WritePLYPieces(m.path, info.N, info.Degree, info.Meta, source.Read)
+	return m, ply.WritePieces(m.path, info.N, info.Degree, info.Meta, source.Read)
 }
 
 // splatBytes is what a splat takes in a PLY file: positions, normals, opacity, scales, rotation and spherical harmonics as floats.
@@ -200,7 +202,7 @@ func (m *Model) serve(w http.ResponseWriter, r *http.Request) {
 func (m *Model) checkPage() error {
 	size, err := fileSize(m.path)
 	if err == nil && size > maxPage {
-		err = &scene.Error{Op: "write page", Path: m.path, Err: fmt.Errorf("a page of its own holds %d MiB at most, the model takes %d", maxPage>>20, size>>20),
+		err = &fault.Error{Op: "write page", Path: m.path, Err: fmt.Errorf("a page of its own holds %d MiB at most, the model takes %d", maxPage>>20, size>>20),
 			Hint: "make the model smaller, or serve it: vksplat view FILE"}
 	}
 	return err

@@ -10,7 +10,9 @@ import (
 	"strings"
 	"testing"
 
+	"vksplat/internal/fault"
 	"vksplat/scene"
+	"vksplat/scene/ply"
 	"vksplat/scene/splatfile"
 )
 
@@ -22,7 +24,7 @@ func testModel(t *testing.T, n int, comments ...string) string {
 		s.Means[3*i], s.Quats[4*i] = float32(i), 1
 	}
 	path := filepath.Join(t.TempDir(), "model.ply")
-	if err := scene.WritePLY(path, s, scene.PLYMeta{Comments: comments}); err != nil {
+	if err := ply.Write(path, s, ply.Meta{Comments: comments}); err != nil {
 		t.Fatal(err)
 	}
 	return path
@@ -63,7 +65,7 @@ func TestPrepareConverts(t *testing.T) {
 	if err != nil || !m.Converted || filepath.Dir(m.path) != dir || readable(m.path) != m.name {
 		t.Fatalf("%+v, %v", m, err)
 	}
-	s, _, err := scene.ReadPLY(m.path)
+	s, _, err := ply.Read(m.path)
 	if err != nil || s.N != 2 || s.Means[5] != 3 {
 		t.Errorf("%+v, %v", s, err)
 	}
@@ -90,8 +92,8 @@ func TestPrepareRefuses(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err := Prepare(path, dir, false)
-		if err == nil || !strings.Contains(err.Error(), name) || scene.Hint(err) == "" || !errors.Is(err, scene.ErrData) {
-			t.Errorf("%s: %v (%s)", name, err, scene.Hint(err))
+		if err == nil || !strings.Contains(err.Error(), name) || fault.Hint(err) == "" || !errors.Is(err, fault.ErrData) {
+			t.Errorf("%s: %v (%s)", name, err, fault.Hint(err))
 		}
 	}
 	if _, err := Prepare(testModel(t, 0), dir, false); err == nil || !strings.Contains(err.Error(), "no splats") {
@@ -135,7 +137,7 @@ func TestPositions(t *testing.T) {
 		s.Means[3*i] = float32(i)
 	}
 	s.Means[0] = float32(math.NaN())
-	list, _, err := somePositions(splatfile.Memory(s, scene.PLYMeta{}))
+	list, _, err := somePositions(splatfile.Memory(s, ply.Meta{}))
 	if err != nil || len(list) != 2*maxPositions/3 || list[0][0] != 3 {
 		t.Errorf("%d positions from %v on, %v", len(list), list[0], err)
 	}
@@ -152,10 +154,10 @@ func TestBrokenModels(t *testing.T) {
 		for i, x := range test.scales {
 			s.Quats[4*i], s.LogScales[3*i] = 1, x
 		}
-		m, err := prepare(file, t.TempDir(), splatfile.Memory(s, scene.PLYMeta{}), false)
+		m, err := prepare(file, t.TempDir(), splatfile.Memory(s, ply.Meta{}), false)
 		switch {
 		case strings.HasPrefix(test.want, "nothing"):
-			if !errors.Is(err, scene.ErrData) || !strings.Contains(err.Error(), test.want) || scene.Hint(err) == "" {
+			if !errors.Is(err, fault.ErrData) || !strings.Contains(err.Error(), test.want) || fault.Hint(err) == "" {
 				t.Errorf("%v: %v", test.scales, err)
 			}
 		case err != nil:

@@ -11,7 +11,10 @@ import (
 	"strings"
 	"testing"
 
+	"vksplat/internal/atomicfile"
 	"vksplat/scene"
+	"vksplat/scene/inria"
+	"vksplat/scene/ply"
 	"vksplat/view/playtest"
 )
 
@@ -66,7 +69,7 @@ func markedRun(t *testing.T, width, height int) (path string, pixels [][2]int) {
 	}
 	dir := t.TempDir()
 	path = filepath.Join(dir, "marks.ply")
-	if err := errors.Join(scene.WritePLY(path, s, scene.PLYMeta{}), scene.WriteCameras(filepath.Join(dir, "cameras.json"), []scene.Camera{cam})); err != nil {
+	if err := errors.Join(ply.Write(path, s, ply.Meta{}), inria.WriteCameras(filepath.Join(dir, "cameras.json"), []scene.Camera{cam})); err != nil {
 		t.Fatal(err)
 	}
 	return path, append(pixels, [2]int{width / 20, height / 20}) // and a corner, where there is nothing
@@ -79,7 +82,7 @@ func markedScene(t *testing.T, path string) (Scene, *Model) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cameras, _, err := scene.ReadCameras(filepath.Join(filepath.Dir(path), "cameras.json"))
+	cameras, _, err := inria.ReadCameras(filepath.Join(filepath.Dir(path), "cameras.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,7 +163,7 @@ func TestPlayPage(t *testing.T) {
 	path, pixels := markedRun(t, width, height)
 	what, model := markedScene(t, path)
 	page := filepath.Join(t.TempDir(), "page.html")
-	if err := scene.WriteFile(page, func(w io.Writer) error { return WritePage(w, what, model) }); err != nil {
+	if err := atomicfile.Write(page, func(w io.Writer) error { return WritePage(w, what, model) }); err != nil {
 		t.Fatal(err)
 	}
 	log := play(t, map[string]any{"url": "file://" + page + "?webgl&noui", "width": width, "height": height, "pixels": pixels})

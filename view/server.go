@@ -17,7 +17,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"vksplat/scene"
+	"vksplat/internal/fault"
 )
 
 // Limits of a server. What is served has no size of its own that these could be derived from.
@@ -66,7 +66,7 @@ func Listen(o ServerOptions) (*Server, error) {
 	if o.CertFile != "" {
 		pair, err := tls.LoadX509KeyPair(o.CertFile, o.KeyFile)
 		if err != nil {
-			return nil, &scene.Error{Op: "load certificate", Path: o.CertFile, Err: err, Hint: "give a certificate and its private key, both PEM files"}
+			return nil, &fault.Error{Op: "load certificate", Path: o.CertFile, Err: err, Hint: "give a certificate and its private key, both PEM files"}
 		}
 		config = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
 		s.scheme = "https"
@@ -78,7 +78,7 @@ func Listen(o ServerOptions) (*Server, error) {
 	address := net.JoinHostPort(host, strconv.Itoa(o.Port))
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
-		return nil, &scene.Error{Op: "listen", Path: address, Err: cause(err), Kind: scene.ErrTryAgain,
+		return nil, &fault.Error{Op: "listen", Path: address, Err: cause(err), Kind: fault.ErrTryAgain,
 			Hint: "name another port, or none to take one that is free, and as --host an address of this machine"}
 	}
 	if tcp, ok := listener.Addr().(*net.TCPAddr); ok {
@@ -166,7 +166,7 @@ func (s *Server) Serve(ctx context.Context) error {
 	go func() { done <- server.Serve(s.listener) }()
 	select {
 	case err := <-done:
-		return &scene.Error{Op: "serve", Path: s.listener.Addr().String(), Err: cause(err), Kind: scene.ErrTryAgain}
+		return &fault.Error{Op: "serve", Path: s.listener.Addr().String(), Err: cause(err), Kind: fault.ErrTryAgain}
 	case <-ctx.Done():
 	}
 	end, cancel := context.WithTimeout(context.Background(), endTimeout)

@@ -22,7 +22,7 @@ import (
 	"testing"
 	"time"
 
-	"vksplat/scene"
+	"vksplat/internal/fault"
 )
 
 const patience = time.Minute // for machines that do much else
@@ -248,15 +248,15 @@ func TestListenRefuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Listen(ServerOptions{Port: port}); !errors.Is(err, scene.ErrTryAgain) || scene.Hint(err) == "" {
+	if _, err := Listen(ServerOptions{Port: port}); !errors.Is(err, fault.ErrTryAgain) || fault.Hint(err) == "" {
 		t.Errorf("a port in use: %v", err)
 	}
-	if _, err := Listen(ServerOptions{Host: "192.0.2.1"}); !errors.Is(err, scene.ErrTryAgain) {
+	if _, err := Listen(ServerOptions{Host: "192.0.2.1"}); !errors.Is(err, fault.ErrTryAgain) {
 		t.Errorf("an address of another machine: %v", err)
 	}
 	cert, key, _ := writeCertificate(t)
 	for _, pair := range [][2]string{{cert, cert}, {key, key}, {filepath.Join(t.TempDir(), "none"), key}} {
-		if _, err := Listen(ServerOptions{CertFile: pair[0], KeyFile: pair[1]}); !errors.Is(err, scene.ErrData) || scene.Hint(err) == "" {
+		if _, err := Listen(ServerOptions{CertFile: pair[0], KeyFile: pair[1]}); !errors.Is(err, fault.ErrData) || fault.Hint(err) == "" {
 			t.Errorf("%v: %v", pair, err)
 		}
 	}

@@ -10,7 +10,8 @@ import (
 	"path/filepath"
 	"slices"
 
-	"vksplat/scene"
+	"vksplat/internal/atomicfile"
+	"vksplat/internal/fault"
 )
 
 // A run that is replaced stays in a folder of OUT until the new one has a checkpoint. The name of the folder says how
@@ -81,7 +82,7 @@ func (s *saver) putAside(after int) (err error) {
 	}
 	asideStep()
 	s.aside, s.left, s.foreign = true, nil, nil
-	return scene.SyncDir(s.r.out)
+	return atomicfile.SyncDir(s.r.out)
 }
 
 // toMove lists what putAside moves, and the folders that may be empty then.
@@ -135,7 +136,7 @@ func copyWhole(from, to string) error {
 		return err
 	}
 	defer f.Close() // only read
-	return scene.WriteFile(to, func(w io.Writer) error {
+	return atomicfile.Write(to, func(w io.Writer) error {
 		_, err := io.Copy(w, f)
 		return err
 	})
@@ -145,7 +146,7 @@ func copyWhole(from, to string) error {
 func syncBelow(dir string) error {
 	return filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 		if err == nil && e.IsDir() {
-			err = scene.SyncDir(path)
+			err = atomicfile.SyncDir(path)
 		}
 		return err
 	})
@@ -160,7 +161,7 @@ func dropAside(out string) error {
 	if err := os.Rename(filepath.Join(out, asideFolder), gone); err != nil {
 		return folderError(out, err)
 	}
-	if scene.SyncDir(out) == nil {
+	if atomicfile.SyncDir(out) == nil {
 		_ = os.RemoveAll(gone)
 	}
 	return nil
@@ -219,7 +220,7 @@ func recoverAside(out string) (back bool, err error) {
 	if err := os.Rename(aside, filepath.Join(out, asideMoving)); err != nil {
 		return false, folderError(out, err)
 	}
-	return true, errors.Join(scene.SyncDir(out), moveBack(out))
+	return true, errors.Join(atomicfile.SyncDir(out), moveBack(out))
 }
 
 // asideIn is the folder of a run that was put aside in out, "" for none.
@@ -311,7 +312,7 @@ func moveBack(out string) error {
 			return err
 		}
 		target := filepath.Join(out, rel)
-		if base, _ := scene.TempOf(e.Name()); rel == asideFile || base != "" {
+		if base, _ := fault.TempOf(e.Name()); rel == asideFile || base != "" {
 			return nil
 		}
 		if _, err := os.Lstat(target); err == nil && !slices.Contains(copies, rel) {

@@ -10,7 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"vksplat/pipeline"
-	"vksplat/scene"
+	"vksplat/scene/initial"
+	"vksplat/scene/load"
 )
 
 // What bench measures unless the user says otherwise.
@@ -98,7 +99,7 @@ func (o *benchOptions) checkBench(captures []string) error {
 	switch {
 	case len(captures) > 0 && o.given("suite"):
 		return usagef("leave out one of the two", "flag --suite: these models are measured without SCENE, and %s is given", captures[0])
-	case len(captures) == 0 && (o.trainSteps > 0 || o.init.Kind != scene.InitAuto):
+	case len(captures) == 0 && (o.trainSteps > 0 || o.init.Kind != initial.InitAuto):
 		return usagef("name a capture, or leave the flag out", "flags --init and --warm-steps: without SCENE nothing is trained before")
 	case len(captures) > 0 && o.trained() > o.config.Iterations:
 		return usagef("give --iterations too", "flag --warm-steps: the recipe has %d steps, fewer than %d", o.config.Iterations, o.trained())
@@ -117,7 +118,7 @@ func (o *benchOptions) checkBench(captures []string) error {
 	}
 	for _, path := range captures { // found missing before anything is measured
 		if _, err := os.Stat(path); err != nil {
-			_, err = scene.Load(path, o.load.options())
+			_, err = load.Capture(path, o.load.options())
 			return err
 		}
 	}
@@ -135,7 +136,7 @@ func (o *benchOptions) checkBench(captures []string) error {
 
 // trained returns how many steps are trained before.
 func (o *benchOptions) trained() int {
-	if o.init.Kind == scene.InitPLY {
+	if o.init.Kind == initial.InitPLY {
 		return o.trainSteps.or(0)
 	}
 	return o.trainSteps.or(benchTrain)

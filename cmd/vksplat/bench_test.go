@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"vksplat/pipeline/bench"
-	"vksplat/scene"
+	"vksplat/scene/synth"
 )
 
 // benchSample is what bench makes of two rounds of four steps of a tiny scene.
@@ -130,7 +130,7 @@ func TestBenchNames(t *testing.T) {
 // TestMadeUpModels wants, of the suites' models, about the overlap of trained ones whatever their number: tiles a splat, splats in view.
 func TestMadeUpModels(t *testing.T) {
 	for _, m := range []madeUp{{2000, 192, 108}, {20_000, 192, 108}, {2000, 480, 270}} {
-		synth, err := scene.NewSynth(scene.SynthOptions{Images: madeUpViews, Width: m.width, Height: m.height, Points: m.splats, Seed: suiteSeed})
+		synth, err := synth.New(synth.Options{Images: madeUpViews, Width: m.width, Height: m.height, Points: m.splats, Seed: suiteSeed})
 		if err != nil {
 			t.Fatal(err)
 		}

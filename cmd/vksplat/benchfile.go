@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 
+	"vksplat/internal/atomicfile"
 	"vksplat/pipeline/bench"
 	"vksplat/scene"
 )
@@ -153,7 +154,7 @@ func (s *benchScene) addFloors(rates bench.Rates) {
 }
 
 func writeBench(path string, f *benchFile) error {
-	return scene.WriteFile(path, func(w io.Writer) error { return printJSON(w, f) })
+	return atomicfile.Write(path, func(w io.Writer) error { return printJSON(w, f) })
 }
 
 // isOther reports whether path is a device, a pipe or a link: writing would replace it by a file.

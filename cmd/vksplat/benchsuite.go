@@ -10,6 +10,7 @@ import (
 	"vksplat/pipeline"
 	"vksplat/pipeline/photos"
 	"vksplat/scene"
+	"vksplat/scene/synth"
 )
 
 // The suites of made-up models.
@@ -82,7 +83,7 @@ func (b *bencher) madeUp(ctx context.Context, m madeUp) (err error) {
 	cfg := b.o.config
 	cfg.RefineEvery, cfg.Splats, cfg.MaxSplats = 0, 0, m.splats
 	cfg.Iterations = max(cfg.Iterations, b.most()+benchProbe+1)
-	synth, err := scene.NewSynth(scene.SynthOptions{Images: madeUpViews, Width: m.width, Height: m.height, Points: m.splats, Seed: suiteSeed})
+	synth, err := synth.New(synth.Options{Images: madeUpViews, Width: m.width, Height: m.height, Points: m.splats, Seed: suiteSeed})
 	if err != nil {
 		return err
 	}

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"text/tabwriter"
 
-	"vksplat/scene"
+	"vksplat/internal/wording"
 )
 
 // printScene prints what was measured.
@@ -69,7 +69,7 @@ func (a *app) compareScene(before, now *benchScene) float64 {
 	w := tabwriter.NewWriter(a.stdout, 0, 8, 2, ' ', tabwriter.AlignRight)
 	_, _ = fmt.Fprintln(w, "pass\tbefore\tnow\tratio\t")
 	row := func(name string, b, n float64) {
-		_, _ = fmt.Fprintf(w, "%s\t%.4f\t%.4f\t%s\t\n", scene.Visible(name), b, n, ratioText(b, n))
+		_, _ = fmt.Fprintf(w, "%s\t%.4f\t%.4f\t%s\t\n", wording.PrintableLines(name), b, n, ratioText(b, n))
 	}
 	for _, p := range now.Passes {
 		b := 0.0

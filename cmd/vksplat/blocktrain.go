@@ -19,6 +19,7 @@ import (
 	"vksplat/farm/child"
 	"vksplat/pipeline"
 	"vksplat/scene"
+	"vksplat/scene/load"
 )
 
 // noBlock as blockFlag means all blocks.
@@ -127,7 +128,7 @@ func (o *trainOptions) takeBlock(plan *planFile) {
 // refinement and the noise of MCMC go by the distances of its cameras, and a city's would be far too coarse for a street. Files are in the capture's frame.
 func (r *trainRun) loadCapture() (*scene.Capture, error) {
 	if r.divided == nil {
-		return scene.Load(r.scene, r.load.options())
+		return load.Capture(r.scene, r.load.options())
 	}
 	c, err := r.divided.load(r.load.options())
 	if err != nil {

@@ -7,7 +7,8 @@ import (
 	"os"
 	"path/filepath"
 
-	"vksplat/scene"
+	"vksplat/internal/fault"
+	"vksplat/internal/strictjson"
 )
 
 // captureFile in OUT says how a run read its capture and which photos it held out, so that its model can be measured on the same later.
@@ -76,13 +77,13 @@ func readCaptureRecord(out string) (*captureRecord, error) {
 	}
 	rec := &captureRecord{}
 	if err == nil {
-		err = scene.JSONError(json.Unmarshal(data, rec))
+		err = strictjson.JSONError(json.Unmarshal(data, rec))
 	}
 	if err == nil && rec.Scene == "" {
 		err = errors.New("it names no capture")
 	}
 	if err != nil {
-		return nil, &hintedError{err: fmt.Errorf("read %s: %w: %w", path, scene.ErrData, pathless(err)), hint: "train writes this file; remove it, and say by flags what it said: eval needs --capture SCENE, and all --background unless that was black"}
+		return nil, &hintedError{err: fmt.Errorf("read %s: %w: %w", path, fault.ErrData, pathless(err)), hint: "train writes this file; remove it, and say by flags what it said: eval needs --capture SCENE, and all --background unless that was black"}
 	}
 	return rec, nil
 }

@@ -13,8 +13,8 @@ import (
 	"syscall"
 	"time"
 
+	"vksplat/internal/atomicfile"
 	"vksplat/pipeline"
-	"vksplat/scene"
 )
 
 // checkpointFolder is where checkpoints are, below the folder of the run.
@@ -183,7 +183,7 @@ func (s *saver) begin() error {
 	run.Aside = func() string { return s.r.rec.metrics.since.text() }
 	t.SetRun(run)
 	need := t.CheckpointBytes(0) + checkpointHeader
-	free, known := scene.FreeSpace(s.r.out)
+	free, known := atomicfile.FreeSpace(s.r.out)
 	if known && free < need {
 		return folderError(s.r.out, noSpace("the first checkpoint", need, free))
 	}
@@ -338,10 +338,10 @@ func (s *saver) prune(keep int) {
 
 // makeRoom checks that the disk has need bytes. Where it has not, all checkpoints but the newest go.
 func (s *saver) makeRoom(need int64) error {
-	free, known := scene.FreeSpace(s.dir)
+	free, known := atomicfile.FreeSpace(s.dir)
 	if known && free < need && len(s.kept) > 1 {
 		s.prune(1)
-		free, known = scene.FreeSpace(s.dir)
+		free, known = atomicfile.FreeSpace(s.dir)
 	}
 	if known && free < need {
 		return folderError(s.dir, noSpace("a checkpoint", need, free))

@@ -12,12 +12,13 @@ import (
 	"testing"
 
 	"vksplat/pipeline"
-	"vksplat/scene"
+	"vksplat/scene/results"
+	"vksplat/scene/synth"
 )
 
 // citySize is a city and how it is trained: splats of the whole and of a block, and device memory that the whole does not fit.
 type citySize struct {
-	scene.SynthOptions
+	synth.Options
 	steps         int
 	splats, block int
 	memory        string
@@ -40,9 +41,9 @@ func TestCity(t *testing.T) {
 	if list, err := pipeline.ListDevices(); err != nil || len(list) == 0 {
 		t.Skip("no Vulkan device on this machine")
 	}
-	size := citySize{scene.SynthOptions{City: true, Images: 40, Width: 64, Height: 48, Points: 3000}, 300, 9000, 4000, "10M", false}
+	size := citySize{synth.Options{City: true, Images: 40, Width: 64, Height: 48, Points: 3000}, 300, 9000, 4000, "10M", false}
 	if os.Getenv("VKSPLAT_LONG") != "" {
-		size = citySize{scene.SynthOptions{City: true, Images: 400, Width: 128, Height: 96, Points: 30000}, 3000, 40000, 18000, "34M", true}
+		size = citySize{synth.Options{City: true, Images: 400, Width: 128, Height: 96, Points: 30000}, 3000, 40000, 18000, "34M", true}
 	}
 	dir := t.TempDir()
 	size.train(t, dir)
@@ -74,7 +75,7 @@ func TestCity(t *testing.T) {
 func (size *citySize) train(t *testing.T, dir string) {
 	t.Helper()
 	in := func(names ...string) string { return filepath.Join(append([]string{dir}, names...)...) }
-	if err := scene.WriteSynth(in("city"), size.SynthOptions); err != nil {
+	if err := synth.Write(in("city"), size.Options); err != nil {
 		t.Fatal(err)
 	}
 	scaler := float64(size.steps) / float64(pipeline.DefaultConfig().Iterations)
@@ -112,7 +113,7 @@ func (size *citySize) train(t *testing.T, dir string) {
 // checkBorders compares what photos that several blocks see lost against the whole with what the others did.
 func checkBorders(t *testing.T, whole string, st *stats, views []seamView) {
 	t.Helper()
-	was, _, err := scene.ReadViews(whole, scene.MethodName(st.Step), plainNames[0])
+	was, _, err := results.ReadViews(whole, results.MethodName(st.Step), plainNames[0])
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"vksplat/internal/fault"
 	"vksplat/scene"
 	"vksplat/scene/splatfile"
 )
@@ -288,7 +289,7 @@ func (a *app) change(o *convertOptions, f *splatfile.Format, model splatfile.Sou
 	}
 	a.tellDropped(dropped)
 	if model.Info().N == 0 {
-		return &scene.Error{Op: "convert", Path: o.in[0], Err: errors.New("no splat is left to write"), Hint: "the file may be empty or damaged, or the flags leave nothing: see what vksplat info --bounds says of the positions"}
+		return &fault.Error{Op: "convert", Path: o.in[0], Err: errors.New("no splat is left to write"), Hint: "the file may be empty or damaged, or the flags leave nothing: see what vksplat info --bounds says of the positions"}
 	}
 	if o.orient != "" {
 		model = splatfile.Move(model, up, "y")
@@ -389,7 +390,7 @@ func dropTemporary(path string) {
 		return
 	}
 	for _, e := range entries {
-		if base, _ := scene.TempOf(e.Name()); base == filepath.Base(path) {
+		if base, _ := fault.TempOf(e.Name()); base == filepath.Base(path) {
 			_ = os.Remove(filepath.Join(filepath.Dir(path), e.Name())) // the process ends here; what stays has a name that says what it is
 		}
 	}

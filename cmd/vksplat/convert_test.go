@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"vksplat/scene"
+	"vksplat/scene/ply"
 	"vksplat/scene/splatfile"
 )
 
@@ -26,7 +27,7 @@ func TestConvertCancelled(t *testing.T) {
 		w := newWatch(newApp(nil, &bytes.Buffer{}, &bytes.Buffer{}))
 		ctx, cancel := context.WithCancel(context.Background())
 		w.ctx = ctx
-		model := w.over(splatfile.Memory(s, scene.PLYMeta{}))
+		model := w.over(splatfile.Memory(s, ply.Meta{}))
 		if _, ok := model.(splatfile.Gatherer); !ok {
 			t.Error("a model whose splats can be read in any order is one no more")
 		}

@@ -11,7 +11,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"vksplat/internal/atomicfile"
 	"vksplat/scene"
+	"vksplat/scene/photo"
+	"vksplat/scene/synth"
 )
 
 // The demo's size: small enough for a few minutes of software Vulkan on two cores.
@@ -98,7 +101,7 @@ func (a *app) demo(o *demoOptions) error {
 	if err := claimCapture(o.scene); err != nil {
 		return err
 	}
-	if err := scene.WriteSynth(o.scene, o.synth(0)); err != nil {
+	if err := synth.Write(o.scene, o.synth(0)); err != nil {
 		return err
 	}
 	o.config.MaxSplats = o.points
@@ -109,7 +112,7 @@ func (a *app) demo(o *demoOptions) error {
 	}
 	picture := filepath.Join(o.out, demoPicture)
 	if g.rows > 0 {
-		if err := scene.WritePNG(picture, g.pixels, g.width, g.height); err != nil {
+		if err := photo.WritePNG(picture, g.pixels, g.width, g.height); err != nil {
 			return err
 		}
 		if err := addWritten(o.out, picture); err != nil {
@@ -145,8 +148,8 @@ func (o *demoOptions) refuseForeign() error {
 }
 
 // synth describes the capture.
-func (o *demoOptions) synth(seed uint64) scene.SynthOptions {
-	return scene.SynthOptions{Images: o.photos, Width: o.size.width, Height: o.size.height, Points: o.points, Seed: seed, City: o.city}
+func (o *demoOptions) synth(seed uint64) synth.Options {
+	return synth.Options{Images: o.photos, Width: o.size.width, Height: o.size.height, Points: o.points, Seed: seed, City: o.city}
 }
 
 // demoCapture makes a capture and does not train it.
@@ -159,7 +162,7 @@ func (a *app) demoCapture(o *demoOptions) error {
 		return err
 	}
 	defer release()
-	if err := scene.WriteSynth(o.out, o.synth(o.config.Seed)); err != nil {
+	if err := synth.Write(o.out, o.synth(o.config.Seed)); err != nil {
 		return err
 	}
 	a.printf("capture: %s\n", o.out)
@@ -196,7 +199,7 @@ func claimCapture(dir string) error {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return folderError(dir, err)
 	}
-	return scene.WriteFile(marker, func(w io.Writer) error {
+	return atomicfile.Write(marker, func(w io.Writer) error {
 		_, err := io.WriteString(w, "vksplat demo overwrites the files of this folder.\n")
 		return err
 	})
@@ -216,8 +219,8 @@ type grid struct {
 }
 
 // add appends a row; photos after the first few, or of another size, are left out.
-func (g *grid) add(photo scene.Image, render []float32) {
-	width := 2*photo.Width + gridGap
+func (g *grid) add(shot scene.Image, render []float32) {
+	width := 2*shot.Width + gridGap
 	if g.rows == gridRows || g.rows > 0 && width != g.width {
 		return
 	}
@@ -226,10 +229,10 @@ func (g *grid) add(photo scene.Image, render []float32) {
 		g.blank(gridGap)
 	}
 	top := len(g.pixels)
-	g.blank(photo.Height)
-	left := scene.FloatRGB(photo)
-	line := 3 * photo.Width
-	for y := range photo.Height {
+	g.blank(shot.Height)
+	left := photo.FloatRGB(shot)
+	line := 3 * shot.Width
+	for y := range shot.Height {
 		row := g.pixels[top+3*g.width*y:]
 		copy(row, left[line*y:line*(y+1)])
 		copy(row[line+3*gridGap:], render[line*y:line*(y+1)])

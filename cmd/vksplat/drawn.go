@@ -7,23 +7,24 @@ import (
 
 	"vksplat/pipeline"
 	"vksplat/scene"
+	"vksplat/scene/results"
 	"vksplat/scene/splatfile"
 )
 
 // A score is one of the exported file, drawn alone. What decides pixels beside the splats stands in the file where the
-// format can say it, and beside the score in any case: scene.Drawn.
+// format can say it, and beside the score in any case: results.Drawn.
 
 // drawn says how this run's scores come about.
-func (r *trainRun) drawn() *scene.Drawn {
+func (r *trainRun) drawn() *results.Drawn {
 	c := &r.config
 	config := pipeline.RenderConfig{Background: c.Background, Near: c.Near, Antialiased: c.Antialiased}
 	return drawnOf(&config, c.Exposure, r.capture, r.test)
 }
 
 // drawnOf is of views of a capture, which is in the training frame.
-func drawnOf(config *pipeline.RenderConfig, exposure bool, c *scene.Capture, views []int) *scene.Drawn {
+func drawnOf(config *pipeline.RenderConfig, exposure bool, c *scene.Capture, views []int) *results.Drawn {
 	cams := pick(c.Cameras, views)
-	return &scene.Drawn{Near: config.Near, NearUnits: config.Near / c.Frame.Scale, Background: config.Background,
+	return &results.Drawn{Near: config.Near, NearUnits: config.Near / c.Frame.Scale, Background: config.Background,
 		Antialiased: config.Antialiased, Exposure: exposure, Masked: anyMasked(cams), Photos: resolution(cams)}
 }
 
@@ -101,7 +102,7 @@ func hiddenScores(out string, rec *captureRecord) string {
 	if rec == nil {
 		return ""
 	}
-	methods, err := scene.UndrawnMethods(out)
+	methods, err := results.UndrawnMethods(out)
 	if err != nil || len(methods) == 0 {
 		return "" // what is wrong with results.json is said by those who need it
 	}

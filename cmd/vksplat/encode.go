@@ -14,7 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"vksplat/scene"
+	"vksplat/internal/fault"
 )
 
 func (a *app) encodeCommand() *cobra.Command {
@@ -98,7 +98,7 @@ func encodePicture(ctx context.Context, v *videoPipe, file string, size image.Re
 }
 
 func pictureError(file, hint string, err error) error {
-	return &scene.Error{Op: "read picture", Path: file, Err: err, Hint: hint}
+	return &fault.Error{Op: "read picture", Path: file, Err: err, Hint: hint}
 }
 
 // listPictures returns the names of the pictures in a folder, in order.

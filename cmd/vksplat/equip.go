@@ -10,6 +10,10 @@ import (
 	"vksplat/pipeline"
 	"vksplat/pipeline/photos"
 	"vksplat/scene"
+	"vksplat/scene/initial"
+	"vksplat/scene/inspect"
+	"vksplat/scene/photo"
+	"vksplat/scene/ply"
 	"vksplat/scene/splatfile"
 )
 
@@ -28,14 +32,14 @@ func (r *trainRun) equip(ctx context.Context) error {
 	if from := r.saver.from; from != nil {
 		splats, options.Ceiling = from.Header.Splats, from.Ceiling(r.config)
 	} else {
-		if init, err = r.capture.InitialSplats(r.initOptions()); err != nil {
+		if init, err = initial.Splats(r.capture, r.initOptions()); err != nil {
 			return err
 		}
 		splats = init.N
 		if err := checkNear(r.config.Near, init, r.capture.Cameras); err != nil {
 			return err
 		}
-		if r.init.Kind == scene.InitPLY {
+		if r.init.Kind == initial.InitPLY {
 			options.LoadBytes += int64(init.N) * splatBytes(init.Degree)
 		}
 	}
@@ -91,9 +95,9 @@ func (r *trainRun) openPhotos(ctx context.Context, cams []scene.Camera) (err err
 func (r *trainRun) lookingForBlack() func([]scene.Camera) ([]scene.Image, []error) {
 	var once sync.Once
 	return func(cams []scene.Camera) ([]scene.Image, []error) {
-		images, errs := scene.DecodeViews(cams)
+		images, errs := photo.DecodeViews(cams)
 		for i := range images {
-			if errs[i] == nil && images[i].Dark() {
+			if errs[i] == nil && inspect.Dark(&images[i]) {
 				once.Do(func() {
 					r.app.warn(fmt.Sprintf("photo %s is black, and others may be (vksplat inspect %s lists them)", cams[i].Name, r.capture.Root))
 				})
@@ -135,23 +139,23 @@ func sharesText(list []int) string {
 }
 
 // initOptions says what the first splats are made from.
-func (r *trainRun) initOptions() scene.InitOptions {
+func (r *trainRun) initOptions() initial.Options {
 	o := r.init
 	o.Model = openInit
 	o.Opacity, o.Scale, o.Seed = r.config.InitOpacity, r.config.InitScale, r.config.Seed
-	if o.Kind == scene.InitPLY { // else degree 0: the rest of the colours is zero, and the model makes room for it
+	if o.Kind == initial.InitPLY { // else degree 0: the rest of the colours is zero, and the model makes room for it
 		o.Degree = r.config.SHDegree
 	}
 	return o
 }
 
 // openInit reads a model to begin with, of any format.
-func openInit(file string) (func() (*scene.Splats, scene.PLYMeta, error), error) {
+func openInit(file string) (func() (*scene.Splats, ply.Meta, error), error) {
 	model, err := splatfile.Open(file)
 	if err != nil {
 		return nil, err
 	}
-	return func() (*scene.Splats, scene.PLYMeta, error) {
+	return func() (*scene.Splats, ply.Meta, error) {
 		splats, info, err := readModel(file)
 		return splats, info.Meta, err
 	}, model.Close()
@@ -177,7 +181,7 @@ func (r *trainRun) decodable(ctx context.Context) error {
 	return errors.Join(err, photos.Close())
 }
 
-// What a point takes in RAM, in bytes: while the model is trained, and at most before that, when the first splats are made (scene.TestLoadingFootprint).
+// What a point takes in RAM, in bytes: while the model is trained, and at most before that, when the first splats are made (load.TestLoadingFootprint).
 const (
 	filePointBytes   = 16
 	loadedPointBytes = 160

@@ -10,8 +10,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"vksplat/internal/fault"
 	"vksplat/pipeline"
 	"vksplat/scene"
+	"vksplat/scene/metric"
+	"vksplat/scene/results"
 )
 
 // Splits of a capture that a model can be measured on.
@@ -47,7 +50,7 @@ type evalOptions struct {
 }
 
 func (a *app) evalCommand() *cobra.Command {
-	o := &evalOptions{split: splitTest, protocol: protocolGsplat, correct: scene.ColorAffine, testEvery: heldOutEvery, load: loadFlags{model: scene.AnyModel},
+	o := &evalOptions{split: splitTest, protocol: protocolGsplat, correct: metric.ColorAffine, testEvery: heldOutEvery, load: loadFlags{model: scene.AnyModel},
 		config: pipeline.RenderConfig{Near: pipeline.DefaultConfig().Near}}
 	cmd := &cobra.Command{
 		Use:   "eval OUT|FILE... [--capture SCENE]",
@@ -85,7 +88,7 @@ func (o *evalOptions) table() []option {
 		text(&o.capture, "capture", "compare with the photos of `SCENE` (default: where the capture was that OUT was trained on)").isFolder(),
 		chosen(&o.split, "split", "photos that are compared: those held out, or those trained on", splitTest, splitTrain),
 		chosen(&o.protocol, "protocol", "gsplat: single precision, SSIM inside the photo; inria: 8 bits, SSIM with zeros around it", protocolNames()...),
-		chosen(&o.correct, "color-correct", "colour map that is fitted before the cc_ scores are taken; none: no such scores", scene.ColorAffine, scene.ColorQuadratic, colorNone),
+		chosen(&o.correct, "color-correct", "colour map that is fitted before the cc_ scores are taken; none: no such scores", metric.ColorAffine, metric.ColorQuadratic, colorNone),
 		integer(&o.iteration, "iteration", "measure OUT's model of step `N`; 0: the last"),
 		integer(&o.testEvery, "test-every", "every `N`th photo is held out, unless the capture says which (default for OUT: as it was trained)"),
 		text(&o.testList, "test-list", "the photos that `FILE` names, one a line, are held out"),
@@ -226,7 +229,7 @@ func (a *app) measureAll(ctx context.Context, o *evalOptions, jobs []*evalJob) (
 			return err
 		}
 		if job.folder != "" {
-			if err := scene.MergeResults(job.folder, &job.result); err != nil {
+			if err := results.MergeResults(job.folder, &job.result); err != nil {
 				return err
 			}
 			if text := hiddenScores(job.folder, job.rec); text != "" {
@@ -260,7 +263,7 @@ func (o *evalOptions) heldOutViews(c *scene.Capture, names []string) ([]int, err
 			}
 		}
 		if lost := len(held) - len(test); lost > 0 {
-			return nil, &hintedError{err: fmt.Errorf("%s: %w: %d of the %d photos that were held out are not there", c.Root, scene.ErrData, lost, len(held)),
+			return nil, &hintedError{err: fmt.Errorf("%s: %w: %d of the %d photos that were held out are not there", c.Root, fault.ErrData, lost, len(held)),
 				hint: "name the capture that the model was trained on with --capture, or other photos with --test-list or --test-every"}
 		}
 	}
@@ -269,7 +272,7 @@ func (o *evalOptions) heldOutViews(c *scene.Capture, names []string) ([]int, err
 		views = train
 	}
 	if len(views) == 0 {
-		return nil, &hintedError{err: fmt.Errorf("%s: %w: no photo was held out", c.Root, scene.ErrData),
+		return nil, &hintedError{err: fmt.Errorf("%s: %w: no photo was held out", c.Root, fault.ErrData),
 			hint: "train with --eval, choose photos with --test-list or --capture, or measure those trained on with --split train"}
 	}
 	return views, nil

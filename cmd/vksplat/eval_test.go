@@ -9,30 +9,35 @@ import (
 	"strings"
 	"testing"
 
+	"vksplat/internal/fault"
 	"vksplat/pipeline"
 	"vksplat/pipeline/lpips"
 	"vksplat/scene"
+	"vksplat/scene/metric"
+	"vksplat/scene/photo"
+	"vksplat/scene/ply"
+	"vksplat/scene/results"
 )
 
 // halfRight is a photo and a rendering that differs from it in the left half alone, and the mask of the right one.
-func halfRight() (photo scene.Image, render []float32, mask []uint32) {
+func halfRight() (shot scene.Image, render []float32, mask []uint32) {
 	const w, h = 32, 24
-	photo = scene.Image{Width: w, Height: h, Pix: make([]uint8, 4*w*h)}
-	for i := range photo.Pix {
-		photo.Pix[i] = uint8(40 + i*37%170)
+	shot = scene.Image{Width: w, Height: h, Pix: make([]uint8, 4*w*h)}
+	for i := range shot.Pix {
+		shot.Pix[i] = uint8(40 + i*37%170)
 	}
-	render = scene.FloatRGB(photo)
+	render = photo.FloatRGB(shot)
 	for i := range render {
 		if i/3%w < w/2 {
 			render[i] = float32(math.Mod(float64(render[i])+0.35, 1))
 		}
 	}
-	return photo, render, scene.RightHalf(nil, w, h)
+	return shot, render, metric.RightHalf(nil, w, h)
 }
 
 func TestScores(t *testing.T) {
 	photo, render, mask := halfRight()
-	s := &scorer{protocol: protocolOf(protocolINRIA), correct: scene.ColorAffine, unmasked: true}
+	s := &scorer{protocol: protocolOf(protocolINRIA), correct: metric.ColorAffine, unmasked: true}
 	list, err := s.scores(photo, render, mask, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -65,14 +70,14 @@ func TestScores(t *testing.T) {
 }
 
 func TestBestInBold(t *testing.T) {
-	known := func(name string, v float64) scene.Score { return scene.Score{Name: name, Value: v, Known: true} }
+	known := func(name string, v float64) results.Score { return results.Score{Name: name, Value: v, Known: true} }
 	for _, c := range []struct {
-		row  []scene.Score
+		row  []results.Score
 		want string
 	}{
-		{[]scene.Score{known("PSNR", 20), known("PSNR", 21), known("PSNR", 21)}, "20.000 **21.000** 21.000"},
-		{[]scene.Score{known("LPIPS", 0.2), {Name: "LPIPS"}, known("LPIPS", 0.1)}, "0.2000 n/a **0.1000**"},
-		{[]scene.Score{{Name: "SSIM"}, {Name: "SSIM"}}, "n/a n/a"},
+		{[]results.Score{known("PSNR", 20), known("PSNR", 21), known("PSNR", 21)}, "20.000 **21.000** 21.000"},
+		{[]results.Score{known("LPIPS", 0.2), {Name: "LPIPS"}, known("LPIPS", 0.1)}, "0.2000 n/a **0.1000**"},
+		{[]results.Score{{Name: "SSIM"}, {Name: "SSIM"}}, "n/a n/a"},
 	} {
 		if got := strings.Join(bestInBold(c.row), " "); got != c.want {
 			t.Errorf("%q, want %q", got, c.want)
@@ -125,7 +130,7 @@ func TestSuiteTables(t *testing.T) {
 		r := &suiteRun{plan: plan, capture: capture, recipe: "r", seed: seed}
 		if psnr > 0 {
 			r.stats = &stats{Splats: 10, TrainSeconds: 4}
-			r.scores = []scene.Score{{Name: "PSNR", Value: psnr, Known: true}, {Name: "SSIM", Value: 0.5, Known: true}, {Name: "LPIPS"}}
+			r.scores = []results.Score{{Name: "PSNR", Value: psnr, Known: true}, {Name: "SSIM", Value: 0.5, Known: true}, {Name: "LPIPS"}}
 		}
 		return r
 	}
@@ -174,7 +179,7 @@ func FuzzCaptureRecord(f *testing.F) {
 		if err := os.WriteFile(filepath.Join(dir, captureFile), data, 0o666); err != nil {
 			t.Fatal(err)
 		}
-		if rec, err := readCaptureRecord(dir); err != nil && !errors.Is(err, scene.ErrData) || err == nil && rec.Scene == "" {
+		if rec, err := readCaptureRecord(dir); err != nil && !errors.Is(err, fault.ErrData) || err == nil && rec.Scene == "" {
 			t.Errorf("%+v, %v", rec, err)
 		}
 	})
@@ -215,7 +220,7 @@ func TestPerceptual(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer closeDevice(device)
-	w := &scene.LPIPSWeights{Net: "alex"}
+	w := &metric.LPIPSWeights{Net: "alex"}
 	random := rand.New(rand.NewPCG(1, 2))
 	numbers := func(n int, scale float32) []float32 {
 		list := make([]float32, n)
@@ -224,7 +229,7 @@ func TestPerceptual(t *testing.T) {
 		}
 		return list
 	}
-	for _, l := range scene.LPIPSLayers("alex") {
+	for _, l := range metric.LPIPSLayers("alex") {
 		var kernel, bias, channels []float32
 		if !l.Pool {
 			kernel, bias = numbers(l.In*l.Side*l.Side*l.Out, 0.1), numbers(l.Out, 0.1)
@@ -248,14 +253,14 @@ func TestPerceptual(t *testing.T) {
 		t.Fatal(err)
 	}
 	const width, height = 64, 48
-	photo := scene.Image{Width: width, Height: height, Pix: make([]uint8, 4*width*height)}
-	for i := range photo.Pix {
-		photo.Pix[i] = uint8(random.Uint32())
+	shot := scene.Image{Width: width, Height: height, Pix: make([]uint8, 4*width*height)}
+	for i := range shot.Pix {
+		shot.Pix[i] = uint8(random.Uint32())
 	}
-	render := scene.FloatRGB(photo)
+	render := photo.FloatRGB(shot)
 	score := func(mask []uint32) float64 {
 		t.Helper()
-		x, err := j.scorer.lpips(photo, render, mask)
+		x, err := j.scorer.lpips(shot, render, mask)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -293,7 +298,7 @@ func TestPlanPerceptual(t *testing.T) {
 	for i := range s.N {
 		s.Quats[4*i] = 1
 	}
-	if err := scene.WritePLY(file, s, scene.PLYMeta{}); err != nil {
+	if err := ply.Write(file, s, ply.Meta{}); err != nil {
 		t.Fatal(err)
 	}
 	j := &evalJob{name: "out", file: file, cams: []scene.Camera{{Width: 64, Height: 48}}, o: evalOptions{protocol: protocolGsplat}}

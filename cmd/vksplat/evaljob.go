@@ -10,8 +10,14 @@ import (
 
 	"golang.org/x/term"
 
+	"vksplat/internal/fault"
 	"vksplat/pipeline"
 	"vksplat/scene"
+	"vksplat/scene/inspect"
+	"vksplat/scene/load"
+	"vksplat/scene/metric"
+	"vksplat/scene/photo"
+	"vksplat/scene/results"
 	"vksplat/scene/splatfile"
 )
 
@@ -28,7 +34,7 @@ type evalJob struct {
 	folder  string         // for the files of scores, "" for none
 	ours    bool           // a run of this program's is in it
 	scorer  *scorer
-	result  scene.Result
+	result  results.Result
 	origin  [3]float64 // that was subtracted from the model's coordinates
 	beside  int64      // bytes of the device that LPIPS leaves for drawing
 	show    *progress
@@ -85,14 +91,14 @@ func (o *evalOptions) findModel(path string) (file, out string, err error) {
 // openCapture reads the capture and chooses the views. rec is nil where no run recorded them.
 func (j *evalJob) openCapture(rec *captureRecord) error {
 	o := &j.o
-	c, err := scene.Load(o.capture, o.load.options())
+	c, err := load.Capture(o.capture, o.load.options())
 	if err != nil {
 		return err
 	}
 	for _, w := range c.Warnings {
-		if (w.Code != "masks" || w.Count > 0) && w.Note() { // photos without a mask are told of, that all have one is not
+		if (w.Code != "masks" || w.Count > 0) && inspect.Note(w) { // photos without a mask are told of, that all have one is not
 			j.app.note(w.String())
-		} else if !w.Note() {
+		} else if !inspect.Note(w) {
 			j.app.warn(w.String())
 		}
 	}
@@ -129,7 +135,7 @@ func (j *evalJob) setScorer() {
 
 // pictureJob pairs the pictures of two folders.
 func (a *app) pictureJob(o *evalOptions) (*evalJob, error) {
-	pairs, err := scene.FindPairs(o.renders, o.gt, o.load.masks, o.load.inverted)
+	pairs, err := inspect.FindPairs(o.renders, o.gt, o.load.masks, o.load.inverted)
 	if err != nil {
 		return nil, err
 	}
@@ -209,7 +215,7 @@ func (j *evalJob) measure(ctx context.Context, device *pipeline.Device) (err err
 func (j *evalJob) nameMethod(step int) {
 	if folderOf(j.file) != "" {
 		j.result.Method = "ours_" + strings.TrimPrefix(filepath.Base(filepath.Dir(j.file)), filepath.Base(modelFolder))
-	} else if j.result.Method = scene.MethodName(step); step == 0 {
+	} else if j.result.Method = results.MethodName(step); step == 0 {
 		j.result.Method = strings.TrimSuffix(filepath.Base(j.file), filepath.Ext(j.file))
 	}
 	if j.o.split == splitTrain {
@@ -232,7 +238,7 @@ func (j *evalJob) refuseForeign() error {
 			return err
 		}
 	}
-	if err := scene.CheckScores(j.folder, j.result.Method); err != nil {
+	if err := results.CheckScores(j.folder, j.result.Method); err != nil {
 		return usagef("name another folder with -o, or replace them with --overwrite", "%w", err)
 	}
 	return nil
@@ -240,11 +246,11 @@ func (j *evalJob) refuseForeign() error {
 
 // readRender reads a picture in place of a render.
 func (j *evalJob) readRender(_ []float32, i int) ([]float32, error) {
-	img, err := j.renders[i].Decode()
+	img, err := photo.Decode(j.renders[i])
 	if err != nil {
 		return nil, err
 	}
-	return scene.FloatRGB(img.Over(j.o.config.Background)), nil
+	return photo.FloatRGB(photo.Over(img, j.o.config.Background)), nil
 }
 
 // round compares all views.
@@ -259,10 +265,10 @@ func (j *evalJob) round(ctx context.Context, plan *pipeline.HostPlan, draw func(
 	defer show.interrupt()
 	round.strict, round.warn, round.draw = j.o.load.strict, j.app.warn, draw
 	round.compare = func(c *comparison) (func(), error) {
-		c.photo = c.photo.Over(j.o.config.Background)
+		c.photo = photo.Over(c.photo, j.o.config.Background)
 		all := []uint32(nil)
 		if j.o.exposure {
-			all = scene.RightHalf(nil, c.cam.Width, c.cam.Height)
+			all = metric.RightHalf(nil, c.cam.Width, c.cam.Height)
 		}
 		render, mask := c.comparable(j.o.exposure)
 		c.render = render
@@ -271,7 +277,7 @@ func (j *evalJob) round(ctx context.Context, plan *pipeline.HostPlan, draw func(
 			return nil, fmt.Errorf("measure %q: %w", c.cam.Name, err)
 		}
 		return func() {
-			j.result.Views = append(j.result.Views, scene.ViewScores{Name: c.cam.Name, Scores: scores})
+			j.result.Views = append(j.result.Views, results.ViewScores{Name: c.cam.Name, Scores: scores})
 			show.update(pipeline.Progress{Step: len(j.result.Views)})
 		}, nil
 	}
@@ -279,7 +285,7 @@ func (j *evalJob) round(ctx context.Context, plan *pipeline.HostPlan, draw func(
 		return err
 	}
 	if len(j.result.Views) == 0 {
-		return &hintedError{err: fmt.Errorf("%s: %w: no photo could be measured", j.name, scene.ErrData), hint: "the warnings above say why; " + j.otherPhotos()}
+		return &hintedError{err: fmt.Errorf("%s: %w: no photo could be measured", j.name, fault.ErrData), hint: "the warnings above say why; " + j.otherPhotos()}
 	}
 	return nil
 }

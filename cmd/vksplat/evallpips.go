@@ -7,6 +7,8 @@ import (
 	"vksplat/pipeline"
 	"vksplat/pipeline/lpips"
 	"vksplat/scene"
+	"vksplat/scene/metric"
+	"vksplat/scene/photo"
 	"vksplat/scene/splatfile"
 )
 
@@ -25,7 +27,7 @@ func (o *evalOptions) openPerceptual(device *pipeline.Device) (*perceptual, erro
 		return nil, nil
 	}
 	p := protocolOf(o.protocol)
-	w, err := scene.ReadLPIPSWeights(o.weights, p.net)
+	w, err := metric.ReadLPIPSWeights(o.weights, p.net)
 	if err != nil {
 		return nil, err
 	}
@@ -75,17 +77,17 @@ func (p *perceptual) use(j *evalJob) error {
 		return err
 	}
 	j.result.Weights = p.sha256
-	j.scorer.lpips = func(photo scene.Image, render []float32, mask []uint32) (float64, error) {
-		want, got := scene.FloatRGB(photo), render
+	j.scorer.lpips = func(shot scene.Image, render []float32, mask []uint32) (float64, error) {
+		want, got := photo.FloatRGB(shot), render
 		if mask != nil {
 			got = append([]float32(nil), render...)
-			for i := range photo.Width * photo.Height {
+			for i := range shot.Width * shot.Height {
 				if mask[i/32]>>(i%32)&1 == 0 {
 					copy(got[3*i:3*i+3], want[3*i:3*i+3])
 				}
 			}
 		}
-		score, err := p.net.Score(want, got, photo.Width, photo.Height)
+		score, err := p.net.Score(want, got, shot.Width, shot.Height)
 		if errors.Is(err, pipeline.ErrDiverged) {
 			return 0, fmt.Errorf("the rendering is no picture: %w", err)
 		}

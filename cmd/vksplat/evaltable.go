@@ -5,7 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"vksplat/scene"
+	"vksplat/internal/wording"
+	"vksplat/scene/results"
 )
 
 // Tables are Markdown: they read well as they are, and papers' and repositories' pages take them.
@@ -17,7 +18,7 @@ type markdownTable struct {
 
 func (t *markdownTable) add(cells ...string) {
 	for i, c := range cells {
-		cells[i] = strings.ReplaceAll(strings.ReplaceAll(scene.Printable(c), "\\", "\\\\"), "|", "\\|")
+		cells[i] = strings.ReplaceAll(strings.ReplaceAll(wording.Printable(c), "\\", "\\\\"), "|", "\\|")
 	}
 	t.rows = append(t.rows, cells)
 }
@@ -58,7 +59,7 @@ func (t *markdownTable) String() string {
 }
 
 // scoreText prints a score: what was not measured is n/a, never a number.
-func scoreText(s scene.Score) string {
+func scoreText(s results.Score) string {
 	switch {
 	case !s.Known:
 		return "n/a"
@@ -114,7 +115,7 @@ func (a *app) printComparison(jobs []*evalJob) {
 	t := &markdownTable{}
 	t.add(head...)
 	for _, name := range scoreNames(jobs) {
-		row := make([]scene.Score, len(jobs))
+		row := make([]results.Score, len(jobs))
 		for i, j := range jobs {
 			row[i] = named(j.result.Means(), name)
 		}
@@ -129,9 +130,9 @@ func (a *app) printComparison(jobs []*evalJob) {
 		head[0] = fmt.Sprintf("%s (%s) of view", plainNames[0], jobs[0].result.Protocol)
 		t.add(head...)
 		for _, view := range views {
-			row := make([]scene.Score, len(jobs))
+			row := make([]results.Score, len(jobs))
 			for i, j := range jobs {
-				at := slices.IndexFunc(j.result.Views, func(v scene.ViewScores) bool { return v.Name == view })
+				at := slices.IndexFunc(j.result.Views, func(v results.ViewScores) bool { return v.Name == view })
 				row[i] = named(j.result.Views[at].Scores, plainNames[0])
 			}
 			t.add(append([]string{view}, bestInBold(row)...)...)
@@ -158,15 +159,15 @@ func scoreNames(jobs []*evalJob) (names []string) {
 }
 
 // named returns the score of a name, which is not known where there is none.
-func named(list []scene.Score, name string) scene.Score {
-	if i := slices.IndexFunc(list, func(s scene.Score) bool { return s.Name == name }); i >= 0 {
+func named(list []results.Score, name string) results.Score {
+	if i := slices.IndexFunc(list, func(s results.Score) bool { return s.Name == name }); i >= 0 {
 		return list[i]
 	}
-	return scene.Score{Name: name}
+	return results.Score{Name: name}
 }
 
 // bestInBold prints the scores of a row.
-func bestInBold(row []scene.Score) []string {
+func bestInBold(row []results.Score) []string {
 	cells, best := scoreTexts(row), -1
 	for i, s := range row {
 		if s.Known && (best < 0 || s.Value != row[best].Value && s.Value < row[best].Value == lessIsBetter(s.Name)) {
@@ -180,7 +181,7 @@ func bestInBold(row []scene.Score) []string {
 }
 
 // scoreTexts are the cells of a row without a best one.
-func scoreTexts(row []scene.Score) []string {
+func scoreTexts(row []results.Score) []string {
 	cells := make([]string, len(row))
 	for i, s := range row {
 		cells[i] = scoreText(s)

@@ -11,6 +11,9 @@ import (
 	"strings"
 
 	"vksplat/scene"
+	"vksplat/scene/metric"
+	"vksplat/scene/photo"
+	"vksplat/scene/results"
 )
 
 // maxPSNR stands for a render that equals its photo, whose PSNR is infinite.
@@ -29,7 +32,7 @@ func (r *trainRun) picturesFolder(step int) string {
 // RenderInto takes what the file holds, all SH coefficients among it, with settings that the file names (startModel);
 // the file differs by the rounding of coordinates to float32 in the capture's frame, which --origin keeps small: 1e-6
 // dB. TestScoreIsTheFiles measures files alone and compares.
-func (r *trainRun) measure(ctx context.Context, step int, seen func(photo scene.Image, render []float32)) (views []scene.ViewScore, err error) {
+func (r *trainRun) measure(ctx context.Context, step int, seen func(photo scene.Image, render []float32)) (views []results.ViewScore, err error) {
 	r.saver.startOver()
 	if ctx.Err() != nil { // Ctrl-C has stopped the training; what was trained is measured all the same
 		ctx = context.Background()
@@ -48,11 +51,11 @@ func (r *trainRun) measure(ctx context.Context, step int, seen func(photo scene.
 		}
 		r.rec.eval(step, views)
 	}
-	return views, scene.WriteResults(r.out, protocolGsplat, r.rec.metrics.scores(), r.saver.from != nil)
+	return views, results.WriteResults(r.out, protocolGsplat, r.rec.metrics.scores(), r.saver.from != nil)
 }
 
 // measured returns the scores of an evaluation of step that an earlier process recorded, nil where one of its pictures is not there.
-func (r *trainRun) measured(step int) []scene.ViewScore {
+func (r *trainRun) measured(step int) []results.ViewScore {
 	views := r.rec.metrics.evaluated(step, r.drawn())
 	files := r.pictureFiles()
 	for _, v := range views {
@@ -65,7 +68,7 @@ func (r *trainRun) measured(step int) []scene.ViewScore {
 
 // evaluate renders every held-out photo's view, measures it against the photo
 // and writes both side by side.
-func (r *trainRun) evaluate(ctx context.Context, step int, seen func(photo scene.Image, render []float32)) ([]scene.ViewScore, error) {
+func (r *trainRun) evaluate(ctx context.Context, step int, seen func(photo scene.Image, render []float32)) ([]results.ViewScore, error) {
 	cams := pick(r.capture.Cameras, r.test)
 	files := pictureNames(cams)
 	if err := r.saver.own.begin(pathsIn(r.picturesFolder(step), files)...); err != nil {
@@ -99,14 +102,14 @@ type evaluation struct {
 	step   int
 	seen   func(photo scene.Image, render []float32)
 	files  []string // of the pictures, by camera
-	views  []scene.ViewScore
+	views  []results.ViewScore
 	thumbs *thumbnails
 }
 
 // compare scores a picture, writes it, and makes what else is shown of it.
 func (e *evaluation) compare(c *comparison) (take func(), err error) {
 	r := e.run
-	c.photo = c.photo.Over(r.config.Background)
+	c.photo = photo.Over(c.photo, r.config.Background)
 	var mask []uint32
 	c.render, mask = c.comparable(r.config.Exposure)
 	view, err := score(c.cam, c.photo, c.render, mask)
@@ -114,7 +117,7 @@ func (e *evaluation) compare(c *comparison) (take func(), err error) {
 		return nil, err
 	}
 	if err := writePicture(filepath.Join(r.picturesFolder(e.step), e.files[c.index]), func(path string) error {
-		return scene.WriteSheet(path, c.photo, c.render)
+		return photo.WriteSheet(path, c.photo, c.render)
 	}); err != nil {
 		return nil, err
 	}
@@ -126,8 +129,8 @@ func (e *evaluation) compare(c *comparison) (take func(), err error) {
 	}
 	var thumb *reportPicture
 	if r.report {
-		made := scene.FromFloats(c.render, c.photo.Width, c.photo.Height)
-		if thumb, err = newReportPicture(c.cam.Name, c.photo.Fit(reportSide), made.Fit(reportSide)); err != nil {
+		made := photo.FromFloats(c.render, c.photo.Width, c.photo.Height)
+		if thumb, err = newReportPicture(c.cam.Name, photo.Fit(c.photo, reportSide), photo.Fit(made, reportSide)); err != nil {
 			return nil, err
 		}
 	}
@@ -142,12 +145,12 @@ func (e *evaluation) compare(c *comparison) (take func(), err error) {
 }
 
 // score compares a render, clamped to 0..1, with its photo where mask says so.
-func score(cam scene.Camera, photo scene.Image, render []float32, mask []uint32) (scene.ViewScore, error) {
-	psnr, ssim, err := scene.Compare(photo, render, scene.PaddingValid, mask)
+func score(cam scene.Camera, photo scene.Image, render []float32, mask []uint32) (results.ViewScore, error) {
+	psnr, ssim, err := metric.Compare(photo, render, metric.PaddingValid, mask)
 	if err != nil {
-		return scene.ViewScore{}, fmt.Errorf("measure %q: %w", cam.Name, err)
+		return results.ViewScore{}, fmt.Errorf("measure %q: %w", cam.Name, err)
 	}
-	return scene.ViewScore{Name: cam.Name, PSNR: min(psnr, maxPSNR), SSIM: ssim}, nil
+	return results.ViewScore{Name: cam.Name, PSNR: min(psnr, maxPSNR), SSIM: ssim}, nil
 }
 
 // pictureFiles returns by the name of each held-out photo where its picture is in picturesFolder.

@@ -13,8 +13,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"vksplat/internal/fault"
 	"vksplat/pipeline"
-	"vksplat/scene"
 )
 
 // Exit codes. Those above 2 are the ones of sysexits.h and of shells.
@@ -32,13 +32,13 @@ var errInterrupted = errors.New("interrupted")
 
 // retryCauses are the errors that are the machine's and not the command's.
 var retryCauses = []error{
-	errBusy, errNoFFmpeg, errFFmpeg, scene.ErrTryAgain, pipeline.ErrNoDevice, pipeline.ErrOutOfMemory, pipeline.ErrTooSmall, pipeline.ErrLittleRAM, pipeline.ErrNoLoader, pipeline.ErrMissingFeature,
+	errBusy, errNoFFmpeg, errFFmpeg, fault.ErrTryAgain, pipeline.ErrNoDevice, pipeline.ErrOutOfMemory, pipeline.ErrTooSmall, pipeline.ErrLittleRAM, pipeline.ErrNoLoader, pipeline.ErrMissingFeature,
 	syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS, syscall.EACCES, syscall.EPERM, syscall.EIO, syscall.ENOMEM,
 }
 
 // usageCauses are the errors of flags that only the library can judge.
 var usageCauses = []error{
-	scene.ErrUsage, pipeline.ErrTooMany, pipeline.ErrFewSplats, pipeline.ErrManyDevices, pipeline.ErrUnreachable, pipeline.ErrBadLimits,
+	fault.ErrUsage, pipeline.ErrTooMany, pipeline.ErrFewSplats, pipeline.ErrManyDevices, pipeline.ErrUnreachable, pipeline.ErrBadLimits,
 }
 
 // exitCode returns what the process should end with after err.
@@ -64,7 +64,7 @@ func exitCode(err error) int {
 		return exitRetry
 	}
 	// Without splats, the photos and the poses do not belong together.
-	if errors.Is(err, scene.ErrData) || errors.Is(err, pipeline.ErrNoSplats) || errors.Is(err, pipeline.ErrDiverged) {
+	if errors.Is(err, fault.ErrData) || errors.Is(err, pipeline.ErrNoSplats) || errors.Is(err, pipeline.ErrDiverged) {
 		return exitData
 	}
 	for _, cause := range retryCauses {
@@ -85,7 +85,7 @@ func hint(err error) string {
 	if errors.As(err, &h) {
 		return h.hint
 	}
-	if s := scene.Hint(err); s != "" {
+	if s := fault.Hint(err); s != "" {
 		return s
 	}
 	var own interface{ Hint() string } // of package farm

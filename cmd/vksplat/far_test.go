@@ -11,6 +11,10 @@ import (
 
 	"vksplat/pipeline"
 	"vksplat/scene"
+	"vksplat/scene/metric"
+	"vksplat/scene/photo"
+	"vksplat/scene/ply"
+	"vksplat/scene/synth"
 )
 
 // longVariable makes tests run at full size.
@@ -31,7 +35,7 @@ func smallScene(t *testing.T, points int) string {
 	t.Helper()
 	needDevice(t)
 	dir := filepath.Join(t.TempDir(), "scene")
-	if err := scene.WriteSynth(dir, scene.SynthOptions{Images: 8, Width: 64, Height: 48, Points: points}); err != nil {
+	if err := synth.Write(dir, synth.Options{Images: 8, Width: 64, Height: 48, Points: points}); err != nil {
 		t.Fatal(err)
 	}
 	return dir
@@ -63,17 +67,17 @@ func trainedStats(t *testing.T, capture, out, steps string) (st stats) {
 // far from the origin: quality must not depend on where a capture is.
 func TestFarCapture(t *testing.T) {
 	needDevice(t)
-	o, steps := scene.SynthOptions{Images: 16, Width: 96, Height: 72, Points: 800}, "120"
+	o, steps := synth.Options{Images: 16, Width: 96, Height: 72, Points: 800}, "120"
 	if os.Getenv(longVariable) == "1" {
-		o, steps = scene.SynthOptions{Images: demoPhotos, Width: demoWidth, Height: demoHeight, Points: demoPoints}, "1200"
+		o, steps = synth.Options{Images: demoPhotos, Width: demoWidth, Height: demoHeight, Points: demoPoints}, "1200"
 	}
 	dir := t.TempDir()
 	near, far := filepath.Join(dir, "near"), filepath.Join(dir, "far")
-	if err := scene.WriteSynth(near, o); err != nil {
+	if err := synth.Write(near, o); err != nil {
 		t.Fatal(err)
 	}
 	o.Scale, o.Offset = 1000, [3]float64{5e6, -5e6, 5e6}
-	if err := scene.WriteSynth(far, o); err != nil {
+	if err := synth.Write(far, o); err != nil {
 		t.Fatal(err)
 	}
 	a := trainedStats(t, near, filepath.Join(dir, "a"), steps)
@@ -96,7 +100,7 @@ func TestFarCapture(t *testing.T) {
 func checkFarRender(t *testing.T, dir, steps string, size scene.Camera) {
 	t.Helper()
 	model := filepath.Join(dir, "b", "point_cloud", "iteration_"+steps, "point_cloud.ply")
-	if _, info, err := scene.ReadPLY(model); err != nil || info.Meta.Origin == nil {
+	if _, info, err := ply.Read(model); err != nil || info.Meta.Origin == nil {
 		t.Fatalf("the far model records no origin (error %v)", err)
 	}
 	vksplat(t, "render", model, "--cameras", filepath.Join(dir, "far"), "-o", filepath.Join(dir, "c"))
@@ -116,14 +120,14 @@ func checkFarRender(t *testing.T, dir, steps string, size scene.Camera) {
 // agreement returns the PSNR between two pictures of the given size.
 func agreement(size scene.Camera, a, b string) (float64, error) {
 	size.Path = a
-	first, err := size.Decode()
+	first, err := photo.Decode(size)
 	if err != nil {
 		return 0, err
 	}
 	size.Path = b
-	second, err := size.Decode()
+	second, err := photo.Decode(size)
 	if err != nil {
 		return 0, err
 	}
-	return scene.PSNR(scene.FloatRGB(first), scene.FloatRGB(second), nil)
+	return metric.PSNR(photo.FloatRGB(first), photo.FloatRGB(second), nil)
 }

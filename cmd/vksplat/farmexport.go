@@ -14,8 +14,8 @@ import (
 	"vksplat/farm/export"
 	"vksplat/farm/spec"
 	"vksplat/farm/store"
-	"vksplat/scene"
-	"vksplat/wording"
+	"vksplat/internal/fault"
+	"vksplat/internal/wording"
 )
 
 // engine is a scheduler that jobs are written for.
@@ -242,7 +242,7 @@ func (a *app) farmExport(o *farmExportOptions, given func(string) bool) error {
 			return err
 		}
 	}
-	a.printf("%s of job %s in %s\n%s %s\n", count(len(plan.Tasks), "task"), scene.Printable(job.Name), o.out,
+	a.printf("%s of job %s in %s\n%s %s\n", count(len(plan.Tasks), "task"), wording.Printable(job.Name), o.out,
 		e.next, quoted(filepath.Join(o.out, e.file)))
 	return nil
 }
@@ -299,11 +299,11 @@ func (e *engine) look(dir, out string, files []export.File) error {
 	err = fmt.Errorf("%s: %w: %s", e.check[0], err, strings.Join(lines, "; "))
 	lower := strings.ToLower(string(said))
 	if slices.ContainsFunc(e.unset, func(text string) bool { return strings.Contains(lower, text) }) {
-		return &scene.Error{Op: "check export", Err: err, Kind: store.ErrSetup,
+		return &fault.Error{Op: "check export", Err: err, Kind: store.ErrSetup,
 			Hint: fmt.Sprintf("%s finds no cluster from here, so nobody looked at the files; they are written: "+
 				"where it is set up, cd %s && %s", e.check[0], quoted(out), strings.Join(args, " "))}
 	}
-	return &scene.Error{Op: "check export", Path: dir, Err: err,
+	return &fault.Error{Op: "check export", Path: dir, Err: err,
 		Hint: "the scheduler does not take these files; what it says is above"}
 }
 

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"vksplat/farm/store"
-	"vksplat/scene"
+	"vksplat/internal/fault"
 )
 
 // rootsFlags say where the store's roots are.
@@ -49,7 +49,7 @@ func (f *rootsFlag) Set(s string) error {
 func readRootsFile(file string) (store.Roots, error) {
 	data, err := readAtMost(file, maxJobFile)
 	if err != nil {
-		return nil, &scene.Error{Op: "read roots", Path: file, Err: pathless(err), Hint: "name a file with lines like: inputs = \"file:///srv/scans\"", Kind: store.ErrSetup}
+		return nil, &fault.Error{Op: "read roots", Path: file, Err: pathless(err), Hint: "name a file with lines like: inputs = \"file:///srv/scans\"", Kind: store.ErrSetup}
 	}
 	return store.ReadRoots(file, data)
 }

@@ -21,8 +21,8 @@ import (
 	"vksplat/farm/spec"
 	"vksplat/farm/store"
 	"vksplat/farm/task"
+	"vksplat/internal/fault"
 	"vksplat/pipeline"
-	"vksplat/scene"
 )
 
 // devicesNone as --devices runs only tasks that need none.
@@ -147,8 +147,8 @@ func (a *app) farmRun(o *farmRunOptions) error {
 		return err
 	}
 	if _, err := exec.LookPath(ffmpegName); err != nil {
-		run.Lacks = map[spec.Kind]error{spec.KindEncode: &scene.Error{Op: "make videos", Err: errNoFFmpeg,
-			Hint: "install ffmpeg", Kind: scene.ErrTryAgain}}
+		run.Lacks = map[spec.Kind]error{spec.KindEncode: &fault.Error{Op: "make videos", Err: errNoFFmpeg,
+			Hint: "install ffmpeg", Kind: fault.ErrTryAgain}}
 	}
 	if run.Program, err = os.Executable(); err != nil {
 		return fmt.Errorf("find this program: %w", err)

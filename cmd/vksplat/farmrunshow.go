@@ -10,7 +10,8 @@ import (
 	"time"
 
 	"vksplat/farm/local"
-	"vksplat/scene"
+	"vksplat/internal/fault"
+	"vksplat/internal/wording"
 )
 
 // jobView shows how far a job is.
@@ -115,7 +116,7 @@ func (v *jobView) draw(s *local.Status) {
 	rows = append(rows, countsText(s))
 	var b strings.Builder
 	for _, row := range rows {
-		row = scene.Visible(row)
+		row = wording.PrintableLines(row)
 		if letters, most := []rune(row), v.width()-1; len(letters) > most {
 			row = string(letters[:most])
 		}
@@ -229,8 +230,8 @@ func (v *jobView) table(s *local.Status) error {
 		case says == "":
 			says = t.Message
 		}
-		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", scene.Printable(t.Task), t.State, attempts, seconds,
-			orDash(t.Device), orDash(scene.Printable(says)))
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", wording.Printable(t.Task), t.State, attempts, seconds,
+			orDash(t.Device), orDash(wording.Printable(says)))
 	}
 	if err := w.Flush(); err != nil {
 		return fmt.Errorf("print tasks: %w", err)
@@ -278,7 +279,7 @@ func (v *jobView) why(ctx context.Context, s *local.Status) error {
 			strings.Join(names, ", ")), hint: hint}
 	case slices.ContainsFunc(s.Tasks, func(t local.TaskStatus) bool { return t.State == local.Waiting }):
 		return &hintedError{err: fmt.Errorf("job %s: its first frames are there, the others wait: %w", s.Job,
-			scene.ErrTryAgain),
+			fault.ErrTryAgain),
 			hint: "look at them in " + quoted(v.results) + ", then: " + v.same + " with --inspected"}
 	}
 	return errors.New("job " + s.Job + ": not all of it is done")

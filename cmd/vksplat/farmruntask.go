@@ -19,7 +19,8 @@ import (
 	"vksplat/farm/spec"
 	"vksplat/farm/store"
 	"vksplat/farm/task"
-	"vksplat/scene"
+	"vksplat/internal/fault"
+	"vksplat/internal/wording"
 )
 
 // progressOpenJD is progress in the words of Open Job Description's schedulers.
@@ -110,7 +111,7 @@ func readJob(file string) (*spec.Job, *spec.Plan, error) {
 	}
 	data, err := readAtMost(file, maxJobFile)
 	if err != nil {
-		return nil, nil, &scene.Error{Op: "read job", Path: file, Err: pathless(err),
+		return nil, nil, &fault.Error{Op: "read job", Path: file, Err: pathless(err),
 			Hint: "name the file of a job; docs/farm-jobs.md shows one", Kind: store.ErrSetup}
 	}
 	job, err := spec.Parse(file, data)
@@ -192,12 +193,12 @@ func (a *app) runTask(o *runTaskOptions) error {
 	if list, err := task.Devices(ctx, program, cmp.Or(o.device, "auto")); err == nil {
 		t.Selected = list[0]
 	} else {
-		a.note("no device: " + scene.ErrorText(err)) // some tasks need none, the child of the others says it better
+		a.note("no device: " + fault.Text(err)) // some tasks need none, the child of the others says it better
 	}
 	m, err := task.Run(ctx, t)
 	if err != nil {
 		if o.progress == progressOpenJD {
-			a.printf("openjd_fail: %s\n", scene.Printable(scene.ErrorText(err)))
+			a.printf("openjd_fail: %s\n", wording.Printable(fault.Text(err)))
 		}
 		return err
 	}
@@ -263,7 +264,7 @@ func (a *app) reporter(how string) func(task.Progress) {
 				a.printf("%s\n", line)
 			}
 		case progressOpenJD:
-			a.printf("%sopenjd_status: %s\n", share, scene.Printable(p.Message))
+			a.printf("%sopenjd_status: %s\n", share, wording.Printable(p.Message))
 		default:
 			a.printf("%s: %s%s\n", p.Task, p.Message, of)
 		}

@@ -18,7 +18,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"vksplat/farm/store"
-	"vksplat/scene"
+	"vksplat/internal/fault"
 )
 
 // artifact is a file of a task's results.
@@ -27,15 +27,15 @@ type artifact struct {
 	store.File
 }
 
-// results are those of a job, or of several, in the store.
-type results struct {
+// storedResults are those of a job, or of several, in the store.
+type storedResults struct {
 	root store.Root
 	key  string // of the folder
 }
 
 // openResults opens the folder that farm run names at its end, or with the file of roots NAME/JOB: the folder of a job
 // below the root of that name.
-func openResults(where string, r *rootsFlags) (*results, error) {
+func openResults(where string, r *rootsFlags) (*storedResults, error) {
 	roots, err := r.read()
 	if err != nil {
 		return nil, err
@@ -43,7 +43,7 @@ func openResults(where string, r *rootsFlags) (*results, error) {
 	name, below, _ := strings.Cut(strings.TrimSuffix(where, "/"), "/")
 	if o, named := roots[name]; named && below != "" && !isFolder(where) {
 		root, err := store.Open(o)
-		return &results{root, below}, err
+		return &storedResults{root, below}, err
 	}
 	dir := absolute(where)
 	if real, err := filepath.EvalSymlinks(dir); err == nil { // no key leads through a link out of its root
@@ -57,16 +57,16 @@ func openResults(where string, r *rootsFlags) (*results, error) {
 			"%s: there is no such folder", where)
 	}
 	root, err := store.Open(store.Options{URL: folder})
-	return &results{root, job}, err
+	return &storedResults{root, job}, err
 }
 
 // name is how a task is called below the folder.
-func (r *results) name(task string) string {
+func (r *storedResults) name(task string) string {
 	return strings.TrimPrefix(strings.TrimPrefix(task, r.key), "/")
 }
 
 // tasks lists those that have left something.
-func (r *results) tasks() ([]store.Task, error) {
+func (r *storedResults) tasks() ([]store.Task, error) {
 	list, err := store.Tasks(r.root, r.key)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, usagef("name the folder that vksplat farm run says at its end", "there is nothing at %s in %s",
@@ -77,7 +77,7 @@ func (r *results) tasks() ([]store.Task, error) {
 
 // artifacts calls fn for the files of all tasks that fit a pattern, or with old for those that tasks had before they
 // were made again.
-func (r *results) artifacts(pattern string, old bool, fn func(key string, f artifact) error) error {
+func (r *storedResults) artifacts(pattern string, old bool, fn func(key string, f artifact) error) error {
 	tasks, err := r.tasks()
 	if err != nil {
 		return err
@@ -126,7 +126,7 @@ func fitsFile(pattern, task, file string) (bool, error) {
 }
 
 // resultsCommand makes a command that works on the results in a folder.
-func (a *app) resultsCommand(cmd *cobra.Command, own []option, work func(ctx context.Context, r *results, args []string) error) *cobra.Command {
+func (a *app) resultsCommand(cmd *cobra.Command, own []option, work func(ctx context.Context, r *storedResults, args []string) error) *cobra.Command {
 	flags := &rootsFlags{}
 	table := []optionGroup{{options: append(own, flags.table()...)}}
 	register(cmd.Flags(), table)
@@ -173,7 +173,7 @@ func (a *app) artifactsLsCommand() *cobra.Command {
 		Args:    orMore("DIR"),
 	}
 	return a.resultsCommand(cmd, []option{truth(&asJSON, "json", "as JSON"), oldResults(&old)},
-		func(_ context.Context, r *results, args []string) error {
+		func(_ context.Context, r *storedResults, args []string) error {
 			list, pattern := []artifact{}, second(args)
 			err := r.artifacts(pattern, old, func(_ string, f artifact) error {
 				list = append(list, f)
@@ -212,7 +212,7 @@ func (a *app) artifactsGetCommand() *cobra.Command {
 	}
 	own := []option{text(&out, "output", "to the folder `TO`").letter("o").isFolder(), oldResults(&old),
 		overwriteOption(&overwrite, "a file of other content")}
-	return a.resultsCommand(cmd, own, func(ctx context.Context, r *results, args []string) error {
+	return a.resultsCommand(cmd, own, func(ctx context.Context, r *storedResults, args []string) error {
 		release, err := claimFolder(out, false)
 		if err != nil {
 			return err
@@ -310,7 +310,7 @@ func (a *app) farmFsckCommand() *cobra.Command {
 		Args:    one("DIR"),
 	}
 	own := []option{truth(&repair, "repair", "move damaged results out of the way"), truth(&asJSON, "json", "as JSON")}
-	return a.resultsCommand(cmd, own, func(ctx context.Context, r *results, _ []string) error {
+	return a.resultsCommand(cmd, own, func(ctx context.Context, r *storedResults, _ []string) error {
 		tasks, err := r.tasks()
 		if err != nil {
 			return err
@@ -324,7 +324,7 @@ func (a *app) farmFsckCommand() *cobra.Command {
 			case ctx.Err() != nil:
 				return errInterrupted
 			case errors.Is(err, store.ErrDamaged):
-				findings = append(findings, finding{r.name(t.Key), scene.ErrorText(err), repair})
+				findings = append(findings, finding{r.name(t.Key), fault.Text(err), repair})
 			case err != nil:
 				return store.Explain("read results", t.Key, err)
 			default:
@@ -378,7 +378,7 @@ func (a *app) farmGcCommand() *cobra.Command {
 	}
 	own := []option{other(&older, "older", "of tasks of which nothing was written for `TIME`"), truth(&dryRun,
 		"dry-run", "print the tasks, and stop")}
-	return a.resultsCommand(cmd, own, func(ctx context.Context, r *results, _ []string) error {
+	return a.resultsCommand(cmd, own, func(ctx context.Context, r *storedResults, _ []string) error {
 		tasks, err := r.tasks()
 		if err != nil {
 			return err

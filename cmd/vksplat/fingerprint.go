@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/hex"
+	"vksplat/scene/fingerprint"
 )
 
 // noFingerprint stands in checkpoints for a fingerprint that could not be made. No capture has it, so that --resume
@@ -20,7 +21,7 @@ func (r *trainRun) startFingerprint(ctx context.Context) (err error) {
 	if resumed {
 		workers = 0
 	}
-	if r.hashing, err = r.capture.StartFingerprint(workers); err != nil || !resumed {
+	if r.hashing, err = fingerprint.Start(r.capture, workers); err != nil || !resumed {
 		return err
 	}
 	hash, err := r.hashing.Wait(ctx)

@@ -10,6 +10,8 @@ import (
 
 	"vksplat/pipeline"
 	"vksplat/scene"
+	"vksplat/scene/load"
+	"vksplat/scene/synth"
 )
 
 // hashedRun is a run from the start on a made-up capture, one photo of which takes some time to hash. change happens meanwhile.
@@ -23,10 +25,10 @@ func hashedRun(t *testing.T, change func(photo string)) (r *trainRun, warnings *
 // hashingRun is a run that has begun to hash its photos, one of which has so many bytes.
 func hashingRun(t *testing.T, long int64) (r *trainRun, warnings *bytes.Buffer) {
 	dir := t.TempDir()
-	if err := scene.WriteSynth(dir, scene.SynthOptions{Images: 4, Width: 32, Height: 24, Points: 100}); err != nil {
+	if err := synth.Write(dir, synth.Options{Images: 4, Width: 32, Height: 24, Points: 100}); err != nil {
 		t.Fatal(err)
 	}
-	c, err := scene.Load(dir, scene.LoadOptions{Model: scene.AnyModel})
+	c, err := load.Capture(dir, scene.LoadOptions{Model: scene.AnyModel})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,8 +9,11 @@ import (
 	"strconv"
 	"strings"
 
+	"vksplat/internal/fault"
 	"vksplat/pipeline"
 	"vksplat/scene"
+	"vksplat/scene/initial"
+	"vksplat/scene/inria"
 )
 
 // memoryFlags say how memory is shared out.
@@ -281,7 +284,7 @@ func (f *originFlag) String() string { return string(*f) }
 func (f *originFlag) Set(s string) error {
 	at, err := (&scene.Capture{}).Origin(s)
 	if err != nil {
-		return usagef(scene.Hint(err), "%q is no origin", s)
+		return usagef(fault.Hint(err), "%q is no origin", s)
 	}
 	for _, x := range at {
 		if math.Abs(x) > maxOrigin {
@@ -320,8 +323,8 @@ func someNumbers(s string, n int) ([]float64, error) {
 }
 
 // cfgArgs returns what INRIA's viewers and scripts read about a run.
-func (o *trainOptions) cfgArgs() scene.CfgArgs {
-	a := scene.CfgArgs{SHDegree: o.config.SHDegree, SourcePath: absolute(o.scene), ModelPath: o.out,
+func (o *trainOptions) cfgArgs() inria.CfgArgs {
+	a := inria.CfgArgs{SHDegree: o.config.SHDegree, SourcePath: absolute(o.scene), ModelPath: o.out,
 		Images: o.load.images, Resolution: int(o.load.downscale),
 		WhiteBackground: o.config.Background == [3]float32{1, 1, 1}, Eval: o.eval}
 	if a.Images == "" {
@@ -342,24 +345,24 @@ func absolute(path string) string {
 	return path
 }
 
-// initFlag says what the first splats are made from, in the words of scene.ParseInit.
-type initFlag struct{ o *scene.InitOptions }
+// initFlag says what the first splats are made from, in the words of initial.ParseInit.
+type initFlag struct{ o *initial.Options }
 
 func (f *initFlag) Type() string { return "KIND" }
 
 func (f *initFlag) String() string {
 	switch {
-	case f.o == nil || f.o.Kind == scene.InitAuto:
+	case f.o == nil || f.o.Kind == initial.InitAuto:
 		return "auto"
-	case f.o.Kind == scene.InitPLY:
-		return scene.InitPLY + ":" + f.o.File
+	case f.o.Kind == initial.InitPLY:
+		return initial.InitPLY + ":" + f.o.File
 	}
 	return f.o.Kind
 }
 
 // Set parses points, random, FILE or ply:FILE.
 func (f *initFlag) Set(s string) error {
-	kind, file, err := scene.ParseInit(s)
+	kind, file, err := initial.ParseInit(s)
 	if err != nil {
 		return usagef("give points, random or a file, as in ply:FILE", "%q is no way to begin", s)
 	}

@@ -13,8 +13,8 @@ import (
 
 	"github.com/BurntSushi/toml"
 
+	"vksplat/internal/wording"
 	"vksplat/pipeline"
-	"vksplat/wording"
 )
 
 // Settings come, from weak to strong, from the defaults, a preset, the

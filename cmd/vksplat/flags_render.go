@@ -11,6 +11,9 @@ import (
 
 	"vksplat/pipeline"
 	"vksplat/scene"
+	"vksplat/scene/inria"
+	"vksplat/scene/picture"
+	"vksplat/scene/trajectory"
 )
 
 // Projections of render.
@@ -60,7 +63,7 @@ func newRenderOptions() *renderOptions {
 	near := pipeline.DefaultConfig().Near
 	return &renderOptions{load: loadFlags{model: scene.AnyModel}, fps: 30, seconds: 10, projection: projectPerspective,
 		config: pipeline.RenderConfig{Near: near, Smaller: "make smaller pictures (--size)"},
-		format: scene.FormatPNG, colours: colourAuto, crf: 18}
+		format: picture.FormatPNG, colours: colourAuto, crf: 18}
 }
 
 // table lists the options of render by chapter.
@@ -72,10 +75,10 @@ func (o *renderOptions) table() []optionGroup {
 					"cameras.json of OUT)"),
 			chosen(&o.split, "split",
 				"only the views of one `SPLIT`: train, the photos that were trained on, or test, those that were "+
-					"held out", scene.SplitTrain, scene.SplitTest),
+					"held out", inria.SplitTrain, inria.SplitTest),
 			text(&o.trajectory, "trajectory",
 				"fly instead: interp, ellipse, spiral, orbit, or a `FILE` of cameras (see docs/render.md)").
-				oneOf(scene.Trajectories()...),
+				oneOf(trajectory.Names()...),
 			text(&o.dataparser, "dataparser-transforms",
 				"`FILE` dataparser_transforms.json of the nerfstudio run that a camera_path.json was made with"),
 			float(&o.fps, "fps", "`N` pictures a second of a trajectory and of a video"),
@@ -93,7 +96,7 @@ func (o *renderOptions) table() []optionGroup {
 				"write to the folder `DIR`, or one picture to DIR/NAME.png, .jpg, .exr or .npy").letter("o").isFolder(),
 			chosen(&o.format, "format",
 				"pictures of this `KIND`: png, png16, jpg, exr or npy; none writes nothing, to measure drawing alone",
-				scene.FormatPNG, scene.FormatPNG16, scene.FormatJPEG, scene.FormatEXR, scene.FormatNPY, formatNone),
+				picture.FormatPNG, picture.FormatPNG16, picture.FormatJPEG, picture.FormatEXR, picture.FormatNPY, formatNone),
 			chosen(&o.colours, "colorspace",
 				"colour `SPACE`: srgb as the photos, or linear; auto is linear for exr",
 				colourAuto, colourSRGB, colourLinear),
@@ -153,13 +156,13 @@ func (o *renderOptions) check() error {
 		return usagef("give a number above 0, as in 30", "flag --fps: %g pictures a second", o.fps)
 	case !(o.seconds > 0 && o.seconds*o.fps <= 1e6):
 		return usagef("up to a million pictures are possible", "flag --seconds: %g", o.seconds)
-	case o.given("fov") && !(o.fov >= scene.MinFOV && o.fov <= scene.MaxFOV):
-		return usagef(fmt.Sprintf("give %g to %g degrees", scene.MinFOV, scene.MaxFOV), "flag --fov: %g", o.fov)
+	case o.given("fov") && !(o.fov >= trajectory.MinFOV && o.fov <= trajectory.MaxFOV):
+		return usagef(fmt.Sprintf("give %g to %g degrees", trajectory.MinFOV, trajectory.MaxFOV), "flag --fov: %g", o.fov)
 	case o.crf < 0 || o.crf > 51:
 		return usagef("give 0 to 51, as in 18", "flag --crf: %d", o.crf)
 	case o.start < 0 || o.start > math.MaxInt32:
 		return usagef("give a number from 0 up, as in 1001", "flag --start-frame: %d", o.start)
-	case o.alpha && o.format == scene.FormatJPEG:
+	case o.alpha && o.format == picture.FormatJPEG:
 		return usagef("take png, png16, exr or npy", "jpg holds no alpha")
 	case o.projection == projectEquirect && o.size != (pixelsFlag{}) && o.size.width != 2*o.size.height:
 		return usagef("give twice the height as the width, as in 4096x2048",
@@ -184,7 +187,7 @@ func (o *renderOptions) takeSingle() error {
 		return nil
 	}
 	switch {
-	case o.format == scene.FormatPNG16 && format == scene.FormatPNG:
+	case o.format == picture.FormatPNG16 && format == picture.FormatPNG:
 	case o.given("format") && o.format != format:
 		return usagef("give the file a name that fits, or leave --format out",
 			"flags --output and --format: %s is no name for %s", o.out, o.format)
@@ -200,7 +203,7 @@ func (o *renderOptions) takeSingle() error {
 	}
 	o.single, o.out = o.out, filepath.Dir(o.out)
 	files := []string{o.single}
-	if o.depth && format != scene.FormatEXR {
+	if o.depth && format != picture.FormatEXR {
 		files = append(files, strings.TrimSuffix(o.single, filepath.Ext(o.single))+depthSuffix)
 	}
 	return refuseExisting("flag --output: ", o.overwrite, files...)
@@ -230,14 +233,14 @@ func (o *renderOptions) views(c *scene.Capture, flown []scene.Camera) int {
 }
 
 // picture says how pictures are written.
-func (o *renderOptions) picture() scene.PictureOptions {
-	p := scene.PictureOptions{Format: o.format, Alpha: o.alpha, Linear: o.colours == colourLinear}
-	if o.format == scene.FormatEXR {
+func (o *renderOptions) picture() picture.PictureOptions {
+	p := picture.PictureOptions{Format: o.format, Alpha: o.alpha, Linear: o.colours == colourLinear}
+	if o.format == picture.FormatEXR {
 		p.Alpha = p.Alpha || !o.given("background")
 		p.Linear = o.colours != colourSRGB
 	}
 	if o.format == formatNone {
-		p = scene.PictureOptions{Format: scene.FormatPNG}
+		p = picture.PictureOptions{Format: picture.FormatPNG}
 	}
 	return p
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"vksplat/pipeline"
 	"vksplat/scene"
+	"vksplat/scene/initial"
 )
 
 // Whose defaults this command's own flags have, in the words of pipeline.Sources.
@@ -34,7 +35,7 @@ type trainOptions struct {
 	device    pipeline.DeviceOptions
 	devices   string // that train together; "": one does
 	origin    originFlag
-	init      scene.InitOptions
+	init      initial.Options
 	config    pipeline.Config
 	// The number of splats to end with follows the capture, see followCapture; 0: it does not.
 	splatsFactor float64

@@ -6,6 +6,7 @@ import (
 
 	"vksplat/pipeline"
 	"vksplat/scene"
+	"vksplat/scene/initial"
 )
 
 // mostSplatsFactor gives more splats than any photo has pixels.
@@ -24,7 +25,7 @@ func (r *trainRun) followCapture() {
 	}
 	train, _ := r.capture.Split(every)
 	points := len(r.capture.Points)
-	if r.init.Kind == scene.InitRandom {
+	if r.init.Kind == initial.InitRandom {
 		points = 0 // what is random says nothing of the capture
 	}
 	c.Splats = pipeline.SplatsFor(pick(r.capture.Cameras, train), points, r.splatsFactor)

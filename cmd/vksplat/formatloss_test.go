@@ -13,7 +13,11 @@ import (
 
 	"vksplat/pipeline"
 	"vksplat/scene"
+	"vksplat/scene/inria"
+	"vksplat/scene/metric"
+	"vksplat/scene/ply"
 	"vksplat/scene/splatfile"
+	"vksplat/scene/synth"
 )
 
 // leastPSNR is below what any format gives whose numbers are right: of degree 0, without view dependence, the made-up model keeps more than this. A frame that
@@ -45,14 +49,14 @@ func TestFormatLoss(t *testing.T) {
 		name, model.N, model.Degree, len(cams), cams[0].Width, cams[0].Height)
 	for _, c := range lossCases(model.N) {
 		path := filepath.Join(t.TempDir(), "model")
-		after := c.make(t, splatfile.Memory(model, scene.PLYMeta{}), path)
+		after := c.make(t, splatfile.Memory(model, ply.Meta{}), path)
 		s, err := splatfile.All(after)
 		if err != nil {
 			t.Fatalf("%s: %v", c.name, err)
 		}
 		mean, worst := 0.0, math.Inf(1)
 		render(t, s, cams, func(i int, rgb []float32) {
-			psnr, err := scene.PSNR(before[i], rgb, nil)
+			psnr, err := metric.PSNR(before[i], rgb, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -115,8 +119,8 @@ func lossModel(t *testing.T) (*scene.Splats, []scene.Camera, string) {
 	t.Helper()
 	dir := *lossRun
 	if os.Getenv(longVariable) == "" && dir == "" {
-		o := scene.SynthOptions{Images: 4, Width: 256, Height: 256, Points: 8000}
-		synth, err := scene.NewSynth(o)
+		o := synth.Options{Images: 4, Width: 256, Height: 256, Points: 8000}
+		synth, err := synth.New(o)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -125,7 +129,7 @@ func lossModel(t *testing.T) (*scene.Splats, []scene.Camera, string) {
 	name := "Model of " + dir
 	if dir == "" {
 		capture := t.TempDir()
-		if err := scene.WriteSynth(capture, scene.SynthOptions{Images: demoPhotos, Width: demoWidth, Height: demoHeight, Points: demoPoints}); err != nil {
+		if err := synth.Write(capture, synth.Options{Images: demoPhotos, Width: demoWidth, Height: demoHeight, Points: demoPoints}); err != nil {
 			t.Fatal(err)
 		}
 		// Degrees of spherical harmonics come every 1000 steps otherwise.
@@ -136,11 +140,11 @@ func lossModel(t *testing.T) (*scene.Splats, []scene.Camera, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, _, err := scene.ReadPLY(file)
+	s, _, err := ply.Read(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	cams, _, err := scene.ReadCameras(filepath.Join(dir, "cameras.json"))
+	cams, _, err := inria.ReadCameras(filepath.Join(dir, "cameras.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -188,7 +192,7 @@ func render(t *testing.T, s *scene.Splats, cams []scene.Camera, put func(i int, 
 // TestMovedRenders draws a moved model with cameras that moved with it: the pictures are the same.
 func TestMovedRenders(t *testing.T) {
 	needDevice(t)
-	synth, err := scene.NewSynth(scene.SynthOptions{Images: 4, Width: 128, Height: 128, Points: 3000})
+	synth, err := synth.New(synth.Options{Images: 4, Width: 128, Height: 128, Points: 3000})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -202,7 +206,7 @@ func TestMovedRenders(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	moved, err := splatfile.All(splatfile.Move(splatfile.Memory(model, scene.PLYMeta{}), s, ""))
+	moved, err := splatfile.All(splatfile.Move(splatfile.Memory(model, ply.Meta{}), s, ""))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -213,7 +217,7 @@ func TestMovedRenders(t *testing.T) {
 		cams[i] = movedCamera(cams[i], s)
 	}
 	render(t, moved, cams, func(i int, rgb []float32) {
-		if psnr, err := scene.PSNR(before[i], rgb, nil); err != nil || psnr < 50 {
+		if psnr, err := metric.PSNR(before[i], rgb, nil); err != nil || psnr < 50 {
 			t.Errorf("view %d: %.1f dB, %v", i, psnr, err)
 		}
 	})

@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"vksplat/internal/wording"
 	"vksplat/pipeline"
-	"vksplat/wording"
 )
 
 // trainHelp prints the help of train by chapter: the flags that most people need,

@@ -7,6 +7,7 @@ import (
 
 	"vksplat/pipeline"
 	"vksplat/scene"
+	"vksplat/scene/initial"
 )
 
 // need is what a flag has no effect without.
@@ -19,7 +20,7 @@ type need struct {
 // needs lists the flags whose effect depends on other flags, or on what the capture holds, and then the training
 // settings whose effect depends on others.
 func (o *trainOptions) needs(c *scene.Capture) []need {
-	cube := c.Synthetic && o.init.Kind == scene.InitAuto && len(c.Points) == 0
+	cube := c.Synthetic && o.init.Kind == initial.InitAuto && len(c.Points) == 0
 	masked := slices.ContainsFunc(c.Cameras, func(cam scene.Camera) bool { return cam.Mask != "" })
 	list := []need{
 		{"test-every", "--eval", o.eval},
@@ -27,7 +28,7 @@ func (o *trainOptions) needs(c *scene.Capture) []need {
 		{"invert-masks", "masks, and none is found", masked},
 		{"undo-applied-transform", "an applied_transform in transforms.json", c.Applied != nil},
 		{"splats-factor", "--splats 0", o.config.Splats == 0},
-		{"init-points", "--init random", o.init.Kind == scene.InitRandom || cube},
+		{"init-points", "--init random", o.init.Kind == initial.InitRandom || cube},
 		{"image-cache-size", "--image-cache", o.imageCache != ""},
 	}
 	for _, s := range pipeline.Settings {

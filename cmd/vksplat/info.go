@@ -14,8 +14,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"vksplat/internal/fault"
+	"vksplat/internal/wording"
 	"vksplat/pipeline"
 	"vksplat/scene"
+	"vksplat/scene/inspect"
+	"vksplat/scene/load"
+	"vksplat/scene/ply"
+	"vksplat/scene/safetensors"
 	"vksplat/scene/splatfile"
 )
 
@@ -53,14 +59,14 @@ func (a *app) infoCommand() *cobra.Command {
 type facts [][2]string
 
 func (f *facts) add(label, format string, args ...any) {
-	*f = append(*f, [2]string{label, scene.Printable(fmt.Sprintf(format, args...))})
+	*f = append(*f, [2]string{label, wording.Printable(fmt.Sprintf(format, args...))})
 }
 
 // damage is an error where a fact says that something is damaged.
 func (f facts) damage(path string) error {
 	for _, line := range f {
 		if line[0] == "DAMAGED" {
-			return &scene.Error{Op: "check file", Path: path, Err: errors.New(line[1]), Hint: "use an earlier or another copy"}
+			return &fault.Error{Op: "check file", Path: path, Err: errors.New(line[1]), Hint: "use an earlier or another copy"}
 		}
 	}
 	return nil
@@ -91,7 +97,7 @@ func describe(path string, unpack bool) (value any, text facts, err error) {
 	}
 	st, err := os.Stat(path)
 	if err != nil {
-		return nil, nil, &scene.Error{Op: "read", Path: path, Err: pathless(err), Hint: "check the spelling of the path"}
+		return nil, nil, &fault.Error{Op: "read", Path: path, Err: pathless(err), Hint: "check the spelling of the path"}
 	}
 	model, err := splatfile.Open(path)
 	switch {
@@ -108,7 +114,7 @@ func describe(path string, unpack bool) (value any, text facts, err error) {
 		return describeCapture(path)
 	}
 	value, text, tensors := describeTensors(path)
-	if errors.Is(tensors, scene.ErrNotSafetensors) && err != nil {
+	if errors.Is(tensors, safetensors.ErrNotSafetensors) && err != nil {
 		return nil, nil, unknownFile(path, err)
 	}
 	return value, text, tensors
@@ -119,7 +125,7 @@ func unknownFile(path string, why error) error {
 	if !errors.Is(why, splatfile.ErrUnknown) {
 		return why
 	}
-	return &scene.Error{Op: "describe", Path: path, Err: errors.New("it is none of the files that info knows"),
+	return &fault.Error{Op: "describe", Path: path, Err: errors.New("it is none of the files that info knows"),
 		Hint: "name a file of splats or points, a checkpoint or another safetensors file, the folder or the JSON file of a capture, or the folder of a run"}
 }
 
@@ -142,7 +148,7 @@ type checkpointInfo struct {
 	Bytes   int64                     `json:"bytes"`
 	Whole   bool                      `json:"whole"` // the hash is the recorded one
 	Header  pipeline.CheckpointHeader `json:"header"`
-	Tensors []scene.TensorInfo        `json:"tensors"`
+	Tensors []safetensors.TensorInfo  `json:"tensors"`
 }
 
 // describeTensors describes a checkpoint, or any other file of its layout.
@@ -188,15 +194,15 @@ func describeTensors(path string) (any, facts, error) {
 
 // tensorsInfo is what --json prints of a file of tensors that is no checkpoint.
 type tensorsInfo struct {
-	Kind     string             `json:"kind"`
-	Path     string             `json:"path"`
-	Bytes    int64              `json:"bytes"`
-	Metadata map[string]string  `json:"metadata"`
-	Tensors  []scene.TensorInfo `json:"tensors"`
+	Kind     string                   `json:"kind"`
+	Path     string                   `json:"path"`
+	Bytes    int64                    `json:"bytes"`
+	Metadata map[string]string        `json:"metadata"`
+	Tensors  []safetensors.TensorInfo `json:"tensors"`
 }
 
 func describeForeign(path string) (any, facts, error) {
-	s, err := scene.OpenSafetensors(path)
+	s, err := safetensors.Open(path)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -242,7 +248,7 @@ func describeModel(path string, model splatfile.Source, unpack bool) (any, facts
 	f.add("format", "%s", strings.TrimSpace(from.Format+" "+from.Encoding))
 	f.add("antialiased", "%s", map[bool]string{true: "yes", false: "no, or the file does not say"}[from.Meta.Antialiased])
 	if b := from.Meta.Background; b != nil {
-		f.add("trained on", "background %g,%g,%g, near plane %g", b[0], b[1], b[2], cmp.Or(from.Meta.Near, scene.DefaultNear))
+		f.add("trained on", "background %g,%g,%g, near plane %g", b[0], b[1], b[2], cmp.Or(from.Meta.Near, ply.DefaultNear))
 	}
 	if from.Meta.Exposure {
 		f.add("exposure", "learnt for each training photo, and not in the file")
@@ -278,7 +284,7 @@ func describeModel(path string, model splatfile.Source, unpack bool) (any, facts
 
 // describePoints describes a PLY file that holds points where its splats cannot be read for the reason why.
 func describePoints(path string, size int64, why error) (any, facts, error) {
-	points, err := scene.ReadPoints(path)
+	points, err := ply.ReadPoints(path)
 	if err != nil {
 		return nil, nil, why
 	}
@@ -331,7 +337,7 @@ type captureInfo struct {
 }
 
 func describeCapture(path string) (any, facts, error) {
-	c, err := scene.Load(path, scene.LoadOptions{Model: scene.AnyModel})
+	c, err := load.Capture(path, scene.LoadOptions{Model: scene.AnyModel})
 	if err != nil {
 		return nil, nil, ofCapture(path, err)
 	}
@@ -344,7 +350,7 @@ func describeCapture(path string) (any, facts, error) {
 	for _, w := range c.Warnings {
 		info.Warnings = append(info.Warnings, w.String())
 		kind := kindWarning
-		if w.Note() {
+		if inspect.Note(w) {
 			kind = kindNote
 		}
 		f.add(kind+" of train", "%s", w) // which has the flags that it may name

@@ -11,7 +11,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"vksplat/internal/fault"
+	"vksplat/internal/wording"
 	"vksplat/scene"
+	"vksplat/scene/inspect"
+	"vksplat/scene/load"
 )
 
 // inspectOptions is everything that inspect is asked for.
@@ -48,25 +52,25 @@ func (a *app) inspectCommand() *cobra.Command {
 }
 
 // inspect prints the report of a capture. A capture that cannot be trained on is an
-// error of kind scene.ErrData.
+// error of kind fault.ErrData.
 func (a *app) inspect(o *inspectOptions) error {
 	ctx, stop := a.interruptible(always("stopping"))
 	defer stop()
-	capture, err := scene.Load(o.scene, o.load.options())
+	capture, err := load.Capture(o.scene, o.load.options())
 	if err != nil {
-		if !errors.Is(err, scene.ErrData) || !o.json {
+		if !errors.Is(err, fault.ErrData) || !o.json {
 			return err
 		}
-		return errors.Join(err, printJSON(a.stdout, scene.FailedReport(o.scene, err)))
+		return errors.Join(err, printJSON(a.stdout, inspect.FailedReport(o.scene, err)))
 	}
-	report, err := scene.Inspect(ctx, capture, scene.InspectOptions{Pixels: !o.quick, Coverage: true})
+	report, err := inspect.Capture(ctx, capture, inspect.Options{Pixels: !o.quick, Coverage: true})
 	if err != nil {
 		return err
 	}
 	if o.json {
 		err = printJSON(a.stdout, report)
 	} else {
-		_, err = io.WriteString(a.stdout, scene.Visible(reportText(report)))
+		_, err = io.WriteString(a.stdout, wording.PrintableLines(reportText(report)))
 	}
 	return errors.Join(report.Fatal(), err)
 }
@@ -78,7 +82,7 @@ func printJSON(w io.Writer, v any) error {
 }
 
 // reportText gives the report for people.
-func reportText(r *scene.Report) string {
+func reportText(r *inspect.Report) string {
 	var b strings.Builder
 	line := func(what, format string, args ...any) {
 		fmt.Fprintf(&b, "%-9s%s\n", what+":", fmt.Sprintf(format, args...))
@@ -119,7 +123,7 @@ func reportText(r *scene.Report) string {
 // maxGroups is how many sizes are listed one by one.
 const maxGroups = 6
 
-func sizesText(sizes []scene.SizeCount) string {
+func sizesText(sizes []inspect.SizeCount) string {
 	if n := len(sizes); n > maxGroups {
 		return fmt.Sprintf("%d different ones, %dx%d to %dx%d", n, sizes[0].Width, sizes[0].Height, sizes[n-1].Width, sizes[n-1].Height)
 	}
@@ -130,7 +134,7 @@ func sizesText(sizes []scene.SizeCount) string {
 	return strings.Join(parts, ", ")
 }
 
-func lensesText(lenses []scene.LensCount) string {
+func lensesText(lenses []inspect.LensCount) string {
 	var parts []string
 	for _, l := range lenses {
 		parts = append(parts, fmt.Sprintf("%s (%d)", l.Lens, l.Count))
@@ -139,7 +143,7 @@ func lensesText(lenses []scene.LensCount) string {
 }
 
 // cameraTable gives one line per camera.
-func cameraTable(rows []scene.CameraReport) string {
+func cameraTable(rows []inspect.CameraReport) string {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "camera\tsize\tlens\tfocal length\tdistance\tpoints\tsharpness\tbrightness")
@@ -150,7 +154,7 @@ func cameraTable(rows []scene.CameraReport) string {
 		return strconv.FormatFloat(*v, 'f', 2, 64)
 	}
 	for _, c := range rows {
-		name := scene.Printable(c.Name)
+		name := wording.Printable(c.Name)
 		if c.HeldOut {
 			name += " (held out)"
 		}

@@ -12,6 +12,10 @@ import (
 
 	"vksplat/pipeline"
 	"vksplat/scene"
+	"vksplat/scene/load"
+	"vksplat/scene/metric"
+	"vksplat/scene/photo"
+	"vksplat/scene/ply"
 )
 
 // judgeOf is a third-party renderer: PlayCanvas' (https://github.com/playcanvas/splat-transform), which draws on
@@ -147,11 +151,11 @@ func (j *judge) draw(t *testing.T, model string, c *scene.Camera, near float64, 
 	if err != nil {
 		t.Fatalf("%s: %v\n%s", model, err, out)
 	}
-	picture, err := scene.Camera{Path: file, Width: width, Height: height}.Decode()
+	picture, err := photo.Decode(scene.Camera{Path: file, Width: width, Height: height})
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := scene.FloatRGB(picture)
+	all := photo.FloatRGB(picture)
 	var rgb []float32
 	for row := range c.Height {
 		at := 3 * ((row+top)*width + left)
@@ -202,7 +206,7 @@ func judgeViews(t *testing.T, judges []*judge, model, capture, only string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := scene.Load(capture, scene.LoadOptions{Model: scene.AnyModel, Downscale: *judgeSize})
+	c, err := load.Capture(capture, scene.LoadOptions{Model: scene.AnyModel, Downscale: *judgeSize})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -210,7 +214,7 @@ func judgeViews(t *testing.T, judges []*judge, model, capture, only string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config := pipeline.RenderConfig{Near: scene.DefaultNear}
+	config := pipeline.RenderConfig{Near: ply.DefaultNear}
 	look.take(&config, func(string) bool { return false }, c.Synthetic)
 	cams := shifted(c.Cameras, originOf(&info))
 	c.Normalise()
@@ -221,15 +225,15 @@ func judgeViews(t *testing.T, judges []*judge, model, capture, only string) {
 		if !held || only != "" && cams[i].Name != only {
 			continue
 		}
-		photo, err := cams[i].Decode()
+		shot, err := photo.Decode(cams[i])
 		if err != nil {
 			t.Fatal(err)
 		}
-		photo = photo.Over(config.Background)
+		shot = photo.Over(shot, config.Background)
 		line := fmt.Sprintf("%s: %.3f", cams[i].Name, want)
 		for _, j := range judges {
 			theirs := j.draw(t, model, &cams[i], config.Near/c.Frame.Scale, config.Background)
-			got, _, err := scene.Compare(photo, theirs, scene.PaddingValid, photo.Mask)
+			got, _, err := metric.Compare(shot, theirs, metric.PaddingValid, shot.Mask)
 			if err != nil {
 				t.Fatal(err)
 			}

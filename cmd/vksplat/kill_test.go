@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"vksplat/scene"
+	"vksplat/scene/ply"
+	"vksplat/scene/synth"
 )
 
 // startTrain starts the command in a process of its own.
@@ -236,7 +238,7 @@ func TestKillInScores(t *testing.T) {
 func TestInterruptedEvaluation(t *testing.T) {
 	needDevice(t)
 	dir := filepath.Join(t.TempDir(), "scene")
-	if err := scene.WriteSynth(dir, scene.SynthOptions{Images: 12, Width: 320, Height: 240, Points: 1000}); err != nil {
+	if err := synth.Write(dir, synth.Options{Images: 12, Width: 320, Height: 240, Points: 1000}); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
@@ -270,8 +272,8 @@ func TestInterruptedEvaluation(t *testing.T) {
 			if list, _ := os.ReadDir(pictures); len(list) == 6 {
 				t.Errorf("all %d pictures were made", len(list))
 			}
-			ply := filepath.Join(out, modelFolder+c.at, modelName)
-			if _, _, err := scene.ReadPLY(ply); err != nil {
+			file := filepath.Join(out, modelFolder+c.at, modelName)
+			if _, _, err := ply.Read(file); err != nil {
 				t.Error(err)
 			}
 			if scores := filepath.Join(out, "results.json"); isFile(scores) {

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"vksplat/internal/atomicfile"
+	"vksplat/internal/fault"
 	"vksplat/pipeline"
 	"vksplat/scene"
 )
@@ -26,11 +28,11 @@ func TestExitCode(t *testing.T) {
 		{nil, exitOK},
 		{errors.New("defect"), exitFailure},
 		{usagef("", "nonsense"), exitUsage},
-		{&scene.Error{Op: "read", Err: errors.New("cut short")}, exitData},
-		{&scene.Error{Op: "write", Err: syscall.ENOSPC, Kind: scene.ErrTryAgain}, exitRetry},
+		{&fault.Error{Op: "read", Err: errors.New("cut short")}, exitData},
+		{&fault.Error{Op: "write", Err: syscall.ENOSPC, Kind: fault.ErrTryAgain}, exitRetry},
 		{&os.PathError{Op: "write", Err: syscall.EROFS}, exitRetry},
 		{fmt.Errorf("pipeline: step: %w", pipeline.ErrDeviceLost), exitRetry},
-		{&scene.Error{Op: "write", Path: "x", Err: pipeline.ErrDeviceLost}, exitRetry},
+		{&fault.Error{Op: "write", Path: "x", Err: pipeline.ErrDeviceLost}, exitRetry},
 		{pipeline.ErrOutOfMemory, exitRetry},
 		{fmt.Errorf("pipeline: train step 7: %w", pipeline.ErrNoSplats), exitData},
 		{fmt.Errorf("vk: read limits: %w", pipeline.ErrBadLimits), exitUsage},
@@ -179,7 +181,7 @@ func TestHalfPicture(t *testing.T) {
 	begun, end := make(chan struct{}), make(chan struct{})
 	go func() {
 		_ = h.write(filepath.Join(dir, "a.png"), func(path string) error {
-			return scene.WriteFile(path, func(w io.Writer) error {
+			return atomicfile.Write(path, func(w io.Writer) error {
 				close(begun)
 				<-end // of the process
 				return errors.New("it goes on all the same")

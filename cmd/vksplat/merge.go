@@ -14,6 +14,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"vksplat/internal/atomicfile"
+	"vksplat/internal/fault"
 	"vksplat/pipeline"
 	"vksplat/scene"
 	"vksplat/scene/splatfile"
@@ -223,7 +225,7 @@ func (p *planFile) allTrained() error {
 			which = fmt.Sprintf("%d blocks are", n)
 		}
 	}
-	return &hintedError{err: fmt.Errorf("merge %s: %w: %s not trained to the end", p.dir, scene.ErrData, which), hint: "vksplat train " + quoted(p.dir) + " trains what is left and merges"}
+	return &hintedError{err: fmt.Errorf("merge %s: %w: %s not trained to the end", p.dir, fault.ErrData, which), hint: "vksplat train " + quoted(p.dir) + " trains what is left and merges"}
 }
 
 // model is the file of the merged scene.
@@ -394,7 +396,7 @@ func (m *merger) writeHeldOut(path string) error {
 		}
 	}
 	slices.Sort(names)
-	return scene.WriteFile(path, func(w io.Writer) error {
+	return atomicfile.Write(path, func(w io.Writer) error {
 		_, err := io.WriteString(w, strings.Join(slices.Compact(names), "\n")+"\n")
 		return err
 	})

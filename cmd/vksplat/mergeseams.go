@@ -9,6 +9,7 @@ import (
 
 	"vksplat/pipeline"
 	"vksplat/scene"
+	"vksplat/scene/results"
 )
 
 // worseBy is how many dB a view may lose by the merging before it is named.
@@ -77,7 +78,7 @@ func (m *merger) checkSeams(ctx context.Context) error {
 }
 
 // measure renders and compares the held-out photos, as eval does.
-func (m *merger) measure(ctx context.Context) ([]scene.ViewScores, error) {
+func (m *merger) measure(ctx context.Context) ([]results.ViewScores, error) {
 	o := &evalOptions{models: []string{m.out}, split: splitTest, protocol: protocolGsplat, correct: colorNone, testEvery: heldOutEvery, load: loadFlags{model: scene.AnyModel},
 		iteration: m.report.Step, device: m.device, config: pipeline.RenderConfig{Near: pipeline.DefaultConfig().Near}, given: func(string) bool { return false }}
 	o.compare = true // the tables are printed here
@@ -109,7 +110,7 @@ func (m *merger) inBlocks() map[string][]int {
 func (m *merger) blockScores() map[string]float64 {
 	best := map[string]float64{}
 	for _, b := range m.report.Blocks {
-		views, protocol, err := scene.ReadViews(m.plan.blockFolder(b.Block), scene.MethodName(b.Step), plainNames[0])
+		views, protocol, err := results.ReadViews(m.plan.blockFolder(b.Block), results.MethodName(b.Step), plainNames[0])
 		if err != nil || protocol != protocolGsplat {
 			m.app.warn(fmt.Sprintf("block %d has no scores of its own: its views are not compared", b.Block))
 			continue

@@ -11,7 +11,7 @@ import (
 	"strconv"
 
 	"vksplat/pipeline"
-	"vksplat/scene"
+	"vksplat/scene/results"
 )
 
 // Events of --progress json and of metrics.jsonl.
@@ -105,7 +105,7 @@ type evalLine struct {
 	Seconds    rounded    `json:"seconds"` // of training
 	Views      []viewLine `json:"views"`
 
-	Drawn *scene.Drawn `json:"drawn,omitempty"` // absent of measurements by earlier versions
+	Drawn *results.Drawn `json:"drawn,omitempty"` // absent of measurements by earlier versions
 }
 
 type viewLine struct {
@@ -263,7 +263,7 @@ func (m *metricsLog) step(p pipeline.Progress, total int, seconds float64, use d
 }
 
 // eval writes a measurement.
-func (m *metricsLog) eval(step, splats int, seconds float64, views []scene.ViewScore, drawn *scene.Drawn) (*evalLine, error) {
+func (m *metricsLog) eval(step, splats int, seconds float64, views []results.ViewScore, drawn *results.Drawn) (*evalLine, error) {
 	s := summarise(views)
 	e := evalLine{Event: eventEval, Step: step, PSNR: rounded(s.PSNR), SSIM: rounded(s.SSIM), PSNRMedian: rounded(s.PSNRMedian), SSIMMedian: rounded(s.SSIMMedian),
 		Splats: splats, Seconds: rounded(m.secondsBefore + seconds), Drawn: drawn}
@@ -275,12 +275,12 @@ func (m *metricsLog) eval(step, splats int, seconds float64, views []scene.ViewS
 }
 
 // scores returns the measurements so far as the files of INRIA's layout hold them.
-func (m *metricsLog) scores() []scene.StepScores {
-	var list []scene.StepScores
+func (m *metricsLog) scores() []results.StepScores {
+	var list []results.StepScores
 	for _, e := range m.evals {
-		s := scene.StepScores{Step: e.Step, Drawn: e.Drawn}
+		s := results.StepScores{Step: e.Step, Drawn: e.Drawn}
 		for _, v := range e.Views {
-			s.Views = append(s.Views, scene.ViewScore{Name: v.Name, PSNR: float64(v.PSNR), SSIM: float64(v.SSIM)})
+			s.Views = append(s.Views, results.ViewScore{Name: v.Name, PSNR: float64(v.PSNR), SSIM: float64(v.SSIM)})
 		}
 		list = append(list, s)
 	}
@@ -288,7 +288,7 @@ func (m *metricsLog) scores() []scene.StepScores {
 }
 
 // evaluated returns the measurement of step, nil where the last one is of another step, or was drawn otherwise.
-func (m *metricsLog) evaluated(step int, drawn *scene.Drawn) []scene.ViewScore {
+func (m *metricsLog) evaluated(step int, drawn *results.Drawn) []results.ViewScore {
 	list := m.scores()
 	if n := len(list); n > 0 && list[n-1].Step == step && list[n-1].Drawn != nil && *list[n-1].Drawn == *drawn {
 		return list[n-1].Views

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"vksplat/wording"
+	"vksplat/internal/wording"
 )
 
 // The values of plain options. They differ from pflag's in that help shows every

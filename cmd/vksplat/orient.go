@@ -5,7 +5,11 @@ import (
 	"regexp"
 	"strings"
 
+	"vksplat/internal/fault"
 	"vksplat/scene"
+	"vksplat/scene/inria"
+	"vksplat/scene/load"
+	"vksplat/scene/photo"
 	"vksplat/scene/splatfile"
 )
 
@@ -29,7 +33,7 @@ func (a *app) upright(o *convertOptions) (splatfile.Similarity, error) {
 	}
 	up, err := scene.MeanUp(cams)
 	if err != nil {
-		return splatfile.Unmoved(), &scene.Error{Op: "find up", Path: file, Err: err, Hint: "turn the model yourself: --transform \"rotate X,Y,Z\""}
+		return splatfile.Unmoved(), &fault.Error{Op: "find up", Path: file, Err: err, Hint: "turn the model yourself: --transform \"rotate X,Y,Z\""}
 	}
 	return splatfile.Upright(up)
 }
@@ -58,10 +62,10 @@ func findCameras(in string, names []string, guess bool) string {
 // camerasOf reads the cameras of a capture, or of a file that train wrote.
 func (a *app) camerasOf(file string) ([]scene.Camera, error) {
 	if strings.EqualFold(filepath.Base(file), camerasBeside[0]) {
-		cams, _, err := scene.ReadCameras(file)
+		cams, _, err := inria.ReadCameras(file)
 		return cams, err
 	}
-	c, err := scene.Load(file, scene.LoadOptions{Model: scene.AnyModel})
+	c, err := load.Capture(file, scene.LoadOptions{Model: scene.AnyModel})
 	if err != nil {
 		return nil, ofCapture(file, err)
 	}
@@ -75,7 +79,7 @@ func ofCapture(path string, err error) error {
 	table := newTrainOptions().table()
 	for _, word := range longFlag.FindAllString(hint(err), -1) {
 		if find(table, word[2:]) != nil {
-			return &hintedError{err: err, hint: "vksplat inspect " + scene.ShellWord(path) + " says more about it, and what can be done"}
+			return &hintedError{err: err, hint: "vksplat inspect " + photo.ShellWord(path) + " says more about it, and what can be done"}
 		}
 	}
 	return err

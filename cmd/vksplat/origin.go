@@ -9,7 +9,10 @@ import (
 	"path/filepath"
 	"slices"
 
+	"vksplat/internal/fault"
+	"vksplat/internal/strictjson"
 	"vksplat/scene"
+	"vksplat/scene/ply"
 )
 
 // originFile says beside cameras.json what was subtracted from its coordinates.
@@ -25,11 +28,11 @@ type originRecord struct {
 
 // moved returns copies of the cameras of c, and its points as files hold them,
 // with the origin subtracted.
-func moved(c *scene.Capture, origin [3]float64) ([]scene.Camera, []scene.FilePoint) {
+func moved(c *scene.Capture, origin [3]float64) ([]scene.Camera, []ply.FilePoint) {
 	if origin == [3]float64{} {
-		return slices.Clone(c.Cameras), c.FilePoints(origin) // without rounding
+		return slices.Clone(c.Cameras), ply.FilePoints(c, origin) // without rounding
 	}
-	return shifted(c.Cameras, origin), c.FilePoints(origin)
+	return shifted(c.Cameras, origin), ply.FilePoints(c, origin)
 }
 
 // shifted returns copies of the cameras with the origin subtracted.
@@ -51,7 +54,7 @@ func readOrigin(dir string, otherwise [3]float64) ([3]float64, error) {
 	}
 	var record originRecord
 	if err == nil {
-		err = scene.JSONError(json.Unmarshal(data, &record))
+		err = strictjson.JSONError(json.Unmarshal(data, &record))
 	}
 	for _, x := range record.Origin {
 		if err == nil && math.Abs(x) > maxOrigin {
@@ -59,7 +62,7 @@ func readOrigin(dir string, otherwise [3]float64) ([3]float64, error) {
 		}
 	}
 	if err != nil {
-		return otherwise, &hintedError{err: fmt.Errorf("read %s: %w: %w", path, scene.ErrData, pathless(err)), hint: "train writes this file; remove it if cameras.json needs no origin"}
+		return otherwise, &hintedError{err: fmt.Errorf("read %s: %w: %w", path, fault.ErrData, pathless(err)), hint: "train writes this file; remove it if cameras.json needs no origin"}
 	}
 	return record.Origin, nil
 }

@@ -13,7 +13,8 @@ import (
 
 	"golang.org/x/term"
 
-	"vksplat/scene"
+	"vksplat/internal/fault"
+	"vksplat/internal/wording"
 )
 
 // pipeGone are the errors of a pipe that nobody reads any more.
@@ -95,7 +96,7 @@ func (a *app) printf(format string, args ...any) {
 	a.text.Lock()
 	defer a.text.Unlock()
 	a.show.endLine()
-	_, _ = io.WriteString(a.stdout, scene.Visible(fmt.Sprintf(format, args...)))
+	_, _ = io.WriteString(a.stdout, wording.PrintableLines(fmt.Sprintf(format, args...)))
 }
 
 // warn and note write one line to standard error and keep it for the report.
@@ -103,7 +104,7 @@ func (a *app) warn(text string) { a.tell(notice{kindWarning, text}) }
 func (a *app) note(text string) { a.tell(notice{kindNote, text}) }
 
 func (a *app) tell(n notice) {
-	n.Text = scene.Visible(n.Text)
+	n.Text = wording.PrintableLines(n.Text)
 	a.text.Lock()
 	defer a.text.Unlock()
 	a.told = append(a.told, n)
@@ -127,16 +128,16 @@ func (a *app) report(err error) {
 	defer a.text.Unlock()
 	a.show.endLine()
 	for _, line := range linesOf(err) {
-		_, _ = fmt.Fprintf(a.stderr, "vksplat: error: %s\n", scene.Visible(line))
+		_, _ = fmt.Fprintf(a.stderr, "vksplat: error: %s\n", wording.PrintableLines(line))
 	}
 	if h := hint(err); h != "" {
-		_, _ = fmt.Fprintf(a.stderr, "hint: %s\n", scene.Visible(hintStyle(h)))
+		_, _ = fmt.Fprintf(a.stderr, "hint: %s\n", wording.PrintableLines(hintStyle(h)))
 	}
 }
 
 // linesOf are the texts of an error and of those that are joined in it, each once, without the names of packages.
 func linesOf(err error) (lines []string) {
-	for line := range strings.SplitSeq(scene.ErrorText(err), "\n") {
+	for line := range strings.SplitSeq(fault.Text(err), "\n") {
 		if line = strings.TrimSpace(line); line != "" && !slices.Contains(lines, line) {
 			lines = append(lines, line)
 		}

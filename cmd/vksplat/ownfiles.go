@@ -10,7 +10,7 @@ import (
 	"strings"
 	"syscall"
 
-	"vksplat/scene"
+	"vksplat/internal/fault"
 )
 
 // refuseFolders refuses to begin where a folder has the name of a file that the run writes, or the other way round. It
@@ -153,7 +153,7 @@ func removeTemps(dir string, ours func(base string, cut bool) bool) {
 		return // there is none, or nothing can be removed either
 	}
 	for _, e := range entries {
-		base, cut := scene.TempOf(e.Name())
+		base, cut := fault.TempOf(e.Name())
 		if e.Type().IsRegular() && (base != "" && ours(base, cut) || probeName.MatchString(e.Name())) {
 			_ = os.Remove(filepath.Join(dir, e.Name())) // it takes room and harms nobody
 		}

@@ -5,12 +5,13 @@ import (
 
 	"vksplat/pipeline"
 	"vksplat/scene"
+	"vksplat/scene/picture"
 )
 
 // panorama is how pictures of 360 degrees are made: the six faces of a cube are drawn, and resampled.
 type panorama struct {
 	width, height int
-	faces         []*scene.Picture
+	faces         []*picture.Picture
 	parts         int // of faces that have been drawn
 }
 
@@ -31,15 +32,15 @@ func newPanorama(size pixelsFlag, cams []scene.Camera) *panorama {
 
 // cameras returns the cameras of the faces of one panorama.
 func (p *panorama) cameras(cams []scene.Camera) []scene.Camera {
-	return scene.PanoramaFaces(cams[0], p.width)
+	return picture.PanoramaFaces(cams[0], p.width)
 }
 
 // draw makes the panorama around a camera.
-func (p *panorama) draw(r *pipeline.Renderer, c scene.Camera, out *scene.Picture) error {
-	cams := scene.PanoramaFaces(c, p.width)
+func (p *panorama) draw(r *pipeline.Renderer, c scene.Camera, out *picture.Picture) error {
+	cams := picture.PanoramaFaces(c, p.width)
 	p.parts = 0
 	for len(p.faces) < len(cams) {
-		p.faces = append(p.faces, &scene.Picture{})
+		p.faces = append(p.faces, &picture.Picture{})
 	}
 	for i, face := range cams {
 		if err := r.Add(face, p.faces[i], func() {}); err != nil {
@@ -50,7 +51,7 @@ func (p *panorama) draw(r *pipeline.Renderer, c scene.Camera, out *scene.Picture
 		return err
 	}
 	out.Width, out.Height = p.width, p.height
-	scene.Panorama(out, cams, p.faces)
+	picture.Panorama(out, cams, p.faces)
 	return nil
 }
 

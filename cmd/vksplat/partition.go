@@ -12,9 +12,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"vksplat/internal/fault"
 	"vksplat/pipeline"
 	"vksplat/scene"
 	"vksplat/scene/blocks"
+	"vksplat/scene/fingerprint"
+	"vksplat/scene/load"
 )
 
 // partitionOptions is everything that partition is asked for.
@@ -144,7 +147,7 @@ func (a *app) partition(o *partitionOptions) error {
 	if err := o.refuseForeign(); err != nil {
 		return err
 	}
-	c, err := scene.Load(o.scene, o.load.options())
+	c, err := load.Capture(o.scene, o.load.options())
 	if err != nil {
 		return err
 	}
@@ -154,7 +157,7 @@ func (a *app) partition(o *partitionOptions) error {
 	if err := refuseInside(o.out, "--output", c); err != nil {
 		return err
 	}
-	sum, err := c.Shape()
+	sum, err := fingerprint.Shape(c)
 	if err != nil {
 		return err
 	}
@@ -246,7 +249,7 @@ func (o *partitionOptions) split(c *scene.Capture, p *planFile) (train []int, er
 
 // divideError is the error of a capture that cannot be divided so.
 func divideError(c *scene.Capture, hint, format string, args ...any) error {
-	return &scene.Error{Op: "divide capture", Path: c.Model, Err: fmt.Errorf(format, args...), Hint: hint}
+	return &fault.Error{Op: "divide capture", Path: c.Model, Err: fmt.Errorf(format, args...), Hint: hint}
 }
 
 // describe fills in the blocks.

@@ -7,8 +7,9 @@ import (
 	"strings"
 	"sync"
 
+	"vksplat/internal/fault"
 	"vksplat/pipeline"
-	"vksplat/scene"
+	"vksplat/scene/picture"
 )
 
 // halfPictures are the pictures that are being written, which a second Ctrl-C removes.
@@ -41,7 +42,7 @@ func (h *halfPictures) drop() {
 			continue // nothing has been begun there
 		}
 		for _, e := range entries {
-			if base, _ := scene.TempOf(e.Name()); base != "" && strings.HasPrefix(filepath.Base(path), base) {
+			if base, _ := fault.TempOf(e.Name()); base != "" && strings.HasPrefix(filepath.Base(path), base) {
 				_ = os.Remove(filepath.Join(filepath.Dir(path), e.Name()))
 			}
 		}
@@ -50,7 +51,7 @@ func (h *halfPictures) drop() {
 
 // pictureWriters write pictures side by side, while the device draws others.
 type pictureWriters struct {
-	free chan *scene.Picture // memory for pictures: as many as may be in memory at once, less those that are
+	free chan *picture.Picture // memory for pictures: as many as may be in memory at once, less those that are
 	wait sync.WaitGroup
 	show *progress
 
@@ -61,16 +62,16 @@ type pictureWriters struct {
 
 // newPictureWriters makes writers of atOnce pictures at a time, who tell show of each.
 func newPictureWriters(atOnce int, show *progress) *pictureWriters {
-	w := &pictureWriters{free: make(chan *scene.Picture, atOnce), show: show}
+	w := &pictureWriters{free: make(chan *picture.Picture, atOnce), show: show}
 	for range atOnce {
-		w.free <- &scene.Picture{}
+		w.free <- &picture.Picture{}
 	}
 	return w
 }
 
 // take returns memory for a picture, once there is some. Meanwhile next completes pictures that are being drawn, as long as there are any. An error may be that
 // of a picture before.
-func (w *pictureWriters) take(ctx context.Context, next func() (none bool, err error)) (*scene.Picture, error) {
+func (w *pictureWriters) take(ctx context.Context, next func() (none bool, err error)) (*picture.Picture, error) {
 	for none := false; ; {
 		if ctx.Err() != nil {
 			return nil, errInterrupted
@@ -94,7 +95,7 @@ func (w *pictureWriters) take(ctx context.Context, next func() (none bool, err e
 }
 
 // write has a picture written, whose memory is free again then.
-func (w *pictureWriters) write(p *scene.Picture, write func(p *scene.Picture) error) {
+func (w *pictureWriters) write(p *picture.Picture, write func(p *picture.Picture) error) {
 	w.wait.Go(func() {
 		w.wrote(write(p))
 		w.free <- p

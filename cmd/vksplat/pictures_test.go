@@ -6,7 +6,7 @@ import (
 	"io"
 	"testing"
 
-	"vksplat/scene"
+	"vksplat/scene/picture"
 )
 
 // TestPictureWriters writes pictures side by side, no more than may be in memory at once, in memory that is used again. What fails is told, and ends it.
@@ -14,7 +14,7 @@ func TestPictureWriters(t *testing.T) {
 	const atOnce, total, inFlight = 3, 20, 2
 	full := errors.New("the disk is full")
 	for _, failing := range []int{-1, 7} {
-		made := map[*scene.Picture]bool{}
+		made := map[*picture.Picture]bool{}
 		drawn := 0
 		w := newPictureWriters(atOnce, newProgress(io.Discard, progressNone, 0, total))
 		var flying []func() // pictures that are on the device
@@ -28,7 +28,7 @@ func TestPictureWriters(t *testing.T) {
 		}
 		var err error
 		for i := range total {
-			var p *scene.Picture
+			var p *picture.Picture
 			if p, err = w.take(context.Background(), next); err != nil {
 				break
 			}
@@ -36,7 +36,7 @@ func TestPictureWriters(t *testing.T) {
 			drawn++
 			p.Width = i
 			flying = append(flying, func() {
-				w.write(p, func(p *scene.Picture) error {
+				w.write(p, func(p *picture.Picture) error {
 					if p.Width != i {
 						t.Errorf("picture %d holds %d when it is written", i, p.Width)
 					}

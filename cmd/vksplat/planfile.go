@@ -15,8 +15,13 @@ import (
 
 	"github.com/kelindar/bitmap"
 
+	"vksplat/internal/atomicfile"
+	"vksplat/internal/fault"
+	"vksplat/internal/strictjson"
 	"vksplat/scene"
 	"vksplat/scene/blocks"
+	"vksplat/scene/fingerprint"
+	"vksplat/scene/load"
 	"vksplat/scene/splatfile"
 )
 
@@ -133,7 +138,7 @@ func ofPlan(path string, err error) error {
 
 // planError is the error of a plan that cannot be used.
 func planError(path, hint, format string, args ...any) error {
-	return &scene.Error{Op: planReadError, Path: path, Err: fmt.Errorf(format, args...), Hint: hint}
+	return &fault.Error{Op: planReadError, Path: path, Err: fmt.Errorf(format, args...), Hint: hint}
 }
 
 // readPlan reads and checks the plan in a folder.
@@ -155,7 +160,7 @@ func readPlan(dir string) (*planFile, error) {
 	}
 	p := &planFile{dir: dir}
 	if err == nil {
-		err = scene.JSONError(json.Unmarshal(data, p))
+		err = strictjson.JSONError(json.Unmarshal(data, p))
 	}
 	if err != nil {
 		return nil, planError(path, planHint, "%w", pathless(err))
@@ -193,14 +198,14 @@ func (p *planFile) check(path string) error {
 
 // load reads the plan's capture and refuses one that is not what was divided.
 func (p *planFile) load(o scene.LoadOptions) (*scene.Capture, error) {
-	c, err := scene.Load(p.Capture.Scene, o)
+	c, err := load.Capture(p.Capture.Scene, o)
 	if err != nil && !isFolder(p.Capture.Scene) {
 		return nil, &hintedError{err: err, hint: "put the capture back there, or write its new place into " + quoted(filepath.Join(p.dir, planName)) + ` as "scene"`}
 	}
 	if err != nil {
 		return nil, err
 	}
-	sum, err := c.Shape()
+	sum, err := fingerprint.Shape(c)
 	if err != nil {
 		return nil, err
 	}
@@ -275,7 +280,7 @@ func readPoints(path string, n int) (bitmap.Bitmap, error) {
 
 // writePoints writes a set of points.
 func writePoints(path string, set bitmap.Bitmap) error {
-	return scene.WriteFile(path, func(w io.Writer) error {
+	return atomicfile.Write(path, func(w io.Writer) error {
 		_, err := w.Write(set.ToBytes())
 		return err
 	})

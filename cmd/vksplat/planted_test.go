@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"vksplat/scene"
+	"vksplat/scene/load"
+	"vksplat/scene/ply"
 )
 
 // TestPlantedFloaters goes on with a model that has opaque splats right in front of the cameras of a ring, which the
@@ -23,7 +25,7 @@ func TestPlantedFloaters(t *testing.T) {
 		args := []string{"train", capture, "-m", in("carve" + carve), "--init=ply:" + in("planted.ply"), "--carve=" + carve,
 			"--iterations=20", "--refine-start=5", "--refine-every=5", "--refine-stop=15", "--report=false", "--progress=none"}
 		command(t, slices.Concat(args, chosenDevice())...)
-		s, _, err := scene.ReadPLY(filepath.Join(in("carve"+carve), modelFolder+"20", modelName))
+		s, _, err := ply.Read(filepath.Join(in("carve"+carve), modelFolder+"20", modelName))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -43,11 +45,11 @@ func TestPlantedFloaters(t *testing.T) {
 // plant writes a model with n more splats in front of each camera of a capture, and returns where they are.
 func plant(t *testing.T, model, capture, out string, n int) (at [][3]float64) {
 	t.Helper()
-	s, info, err := scene.ReadPLY(model)
+	s, info, err := ply.Read(model)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := scene.Load(capture, scene.LoadOptions{})
+	c, err := load.Capture(capture, scene.LoadOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +77,7 @@ func plant(t *testing.T, model, capture, out string, n int) (at [][3]float64) {
 		}
 		more.Quats[4*i], more.LogitOpacities[i] = 1, 2
 	}
-	if err := scene.WritePLY(out, more, info.Meta); err != nil {
+	if err := ply.Write(out, more, info.Meta); err != nil {
 		t.Fatal(err)
 	}
 	return at

@@ -13,8 +13,11 @@ import (
 	"sync/atomic"
 	"time"
 
+	"vksplat/internal/atomicfile"
+	"vksplat/internal/wording"
 	"vksplat/pipeline"
 	"vksplat/scene"
+	"vksplat/scene/photo"
 )
 
 // previewOptions say where train leaves a small picture of the model.
@@ -49,10 +52,10 @@ func (o *previewOptions) resolve(overwrite bool) error {
 	}
 	dir := filepath.Dir(o.file)
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-		return usagef("make it first, or name another", "flag --preview: there is no folder %s", scene.Printable(dir))
+		return usagef("make it first, or name another", "flag --preview: there is no folder %s", wording.Printable(dir))
 	}
 	if info, err := os.Stat(o.file); err == nil && !info.Mode().IsRegular() {
-		return usagef("name a file, as in "+filepath.Join(o.file, "now.jpg"), "flag --preview: %s is no file", scene.Printable(o.file))
+		return usagef("name a file, as in "+filepath.Join(o.file, "now.jpg"), "flag --preview: %s is no file", wording.Printable(o.file))
 	}
 	if isPreview(o.file) {
 		return nil
@@ -115,7 +118,7 @@ func (p *preview) pictureBytes() int64 {
 	if p == nil {
 		return 0
 	}
-	return (12 + 3*4) * scene.PreviewSide * scene.PreviewSide
+	return (12 + 3*4) * photo.PreviewSide * photo.PreviewSide
 }
 
 // begin begins to draw: the run is about to train.
@@ -133,7 +136,7 @@ func (p *preview) begin() {
 func (p *preview) chosen() scene.Camera {
 	first := append(append([]int(nil), p.r.test...), p.r.train...)[0]
 	c := p.r.capture.Cameras[first]
-	f := min(1, float64(scene.PreviewSide)/float64(max(c.Width, c.Height)))
+	f := min(1, float64(photo.PreviewSide)/float64(max(c.Width, c.Height)))
 	return c.Rescaled(max(1, int(f*float64(c.Width)+0.5)), max(1, int(f*float64(c.Height)+0.5)))
 }
 
@@ -180,7 +183,7 @@ func (p *preview) picture() (scene.Image, error) {
 		return scene.Image{}, err
 	}
 	p.memory = rgb
-	return scene.FromFloats(rgb, c.Width, c.Height), nil
+	return photo.FromFloats(rgb, c.Width, c.Height), nil
 }
 
 // write replaces the file by a picture, unless it was left out. What cannot be written is no reason to lose a run: it is told once.
@@ -190,10 +193,10 @@ func (p *preview) write(img scene.Image, err error) {
 	}
 	var data []byte
 	if err == nil {
-		data, err = img.SmallJPEG(scene.PreviewSide, scene.PreviewBytes-len(previewMark))
+		data, err = photo.SmallJPEG(img, photo.PreviewSide, photo.PreviewBytes-len(previewMark))
 	}
 	if err == nil {
-		err = scene.WriteFile(p.r.trainOptions.preview.file, func(w io.Writer) error {
+		err = atomicfile.Write(p.r.trainOptions.preview.file, func(w io.Writer) error {
 			_, err := w.Write(append(slices.Clone(previewMark), data[2:]...)) // data begins as the mark does
 			return err
 		})

@@ -15,6 +15,7 @@ import (
 
 	"vksplat/pipeline"
 	"vksplat/scene"
+	"vksplat/scene/photo"
 )
 
 // openPreview reads a preview and wants it to be what it shall be.
@@ -24,7 +25,7 @@ func openPreview(t *testing.T, data []byte) image.Image {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if size := img.Bounds(); len(data) > scene.PreviewBytes || max(size.Dx(), size.Dy()) > scene.PreviewSide {
+	if size := img.Bounds(); len(data) > photo.PreviewBytes || max(size.Dx(), size.Dy()) > photo.PreviewSide {
 		t.Errorf("a preview of %d bytes and %v pixels", len(data), size)
 	}
 	return img
@@ -77,7 +78,7 @@ func TestPreviewBytes(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The last one is the first held-out view as it was measured.
-	_, want, err := scene.ReadSheet(firstSheet(t, filepath.Join(watched, "test", fmt.Sprint("ours_", steps))))
+	_, want, err := photo.ReadSheet(firstSheet(t, filepath.Join(watched, "test", fmt.Sprint("ours_", steps))))
 	if err != nil {
 		t.Fatal(err)
 	}

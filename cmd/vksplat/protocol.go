@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"vksplat/scene"
+	"vksplat/scene/metric"
+	"vksplat/scene/results"
 )
 
 // Protocols by which renderings are compared with photos. Their numbers are not to be compared with each other.
@@ -19,8 +21,8 @@ const colorNone = "none"
 // protocol says what renderings are compared by.
 type protocol struct {
 	name    string
-	bytes   bool          // the rendering has 8 bits a channel, as if it had been written to a PNG; photos have in any case
-	padding scene.Padding // of SSIM
+	bytes   bool           // the rendering has 8 bits a channel, as if it had been written to a PNG; photos have in any case
+	padding metric.Padding // of SSIM
 	// LPIPS: the network, and whether it gets -1..1, as it was made for, or 0..1.
 	net       string
 	normalize bool
@@ -28,8 +30,8 @@ type protocol struct {
 }
 
 var protocols = []protocol{
-	{protocolGsplat, false, scene.PaddingValid, "alex", true, "renderings in single precision, SSIM over the pixels whose window is inside the photo, LPIPS by AlexNet"},
-	{protocolINRIA, true, scene.PaddingSame, "vgg", false, "renderings rounded to 8 bits, SSIM over all pixels with zeros around the photo, LPIPS by VGG16 on 0..1"},
+	{protocolGsplat, false, metric.PaddingValid, "alex", true, "renderings in single precision, SSIM over the pixels whose window is inside the photo, LPIPS by AlexNet"},
+	{protocolINRIA, true, metric.PaddingSame, "vgg", false, "renderings rounded to 8 bits, SSIM over all pixels with zeros around the photo, LPIPS by VGG16 on 0..1"},
 }
 
 // protocolOf returns the protocol of a name that a flag has let through.
@@ -62,14 +64,14 @@ var (
 
 // scores compares a rendering, clamped to 0..1, with its photo where mask says so; all is the mask without those of the capture. The rendering may be
 // rounded meanwhile.
-func (s *scorer) scores(photo scene.Image, render []float32, mask, all []uint32) ([]scene.Score, error) {
+func (s *scorer) scores(photo scene.Image, render []float32, mask, all []uint32) ([]results.Score, error) {
 	if s.bytes {
-		scene.Quantise(render)
+		metric.Quantise(render)
 	}
 	list, err := s.three(nil, plainNames, photo, render, mask)
 	if err == nil && s.correct != colorNone {
 		var corrected []float32
-		if corrected, err = scene.CorrectColors(s.correct, photo, render, mask); err == nil {
+		if corrected, err = metric.CorrectColors(s.correct, photo, render, mask); err == nil {
 			list, err = s.three(list, correctNames, photo, corrected, mask)
 		}
 	}
@@ -80,19 +82,19 @@ func (s *scorer) scores(photo scene.Image, render []float32, mask, all []uint32)
 }
 
 // three appends the scores of one variant.
-func (s *scorer) three(list []scene.Score, names [3]string, photo scene.Image, render []float32, mask []uint32) ([]scene.Score, error) {
-	psnr, ssim, err := scene.Compare(photo, render, s.padding, mask)
+func (s *scorer) three(list []results.Score, names [3]string, photo scene.Image, render []float32, mask []uint32) ([]results.Score, error) {
+	psnr, ssim, err := metric.Compare(photo, render, s.padding, mask)
 	if err != nil {
 		return nil, err
 	}
-	lpips := scene.Score{Name: names[2]}
+	lpips := results.Score{Name: names[2]}
 	if s.lpips != nil {
 		lpips.Known = true
 		if lpips.Value, err = s.lpips(photo, render, mask); err != nil {
 			return nil, err
 		}
 	}
-	return append(list, scene.Score{Name: names[0], Value: min(psnr, maxPSNR), Known: true}, scene.Score{Name: names[1], Value: ssim, Known: true}, lpips), nil
+	return append(list, results.Score{Name: names[0], Value: min(psnr, maxPSNR), Known: true}, results.Score{Name: names[1], Value: ssim, Known: true}, lpips), nil
 }
 
 // legend says what the numbers of a table are.

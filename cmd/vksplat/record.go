@@ -8,8 +8,9 @@ import (
 	"path/filepath"
 	"time"
 
+	"vksplat/internal/fault"
 	"vksplat/pipeline"
-	"vksplat/scene"
+	"vksplat/scene/results"
 )
 
 // metricsFile is the log of a run in OUT.
@@ -162,7 +163,7 @@ func (rec *record) watch(p pipeline.Progress) {
 		"whether poses and points belong together", r.config.Near)
 	if rec.visited != nil {
 		if rec.visited[p.View] = true; round || len(rec.visited) == len(r.train) {
-			rec.blind = &scene.Error{Op: "train", Path: r.scene, Hint: causes,
+			rec.blind = &fault.Error{Op: "train", Path: r.scene, Hint: causes,
 				Err: fmt.Errorf("no splat is visible in any of the %s trained on: nothing can be learnt", count(len(r.train), "photo"))}
 			return
 		}
@@ -185,7 +186,7 @@ func (rec *record) view(step int, name string, p *boardPicture) {
 }
 
 // eval is called after all held-out photos.
-func (rec *record) eval(step int, views []scene.ViewScore) {
+func (rec *record) eval(step int, views []results.ViewScore) {
 	e, err := rec.metrics.eval(step, rec.run.trainer.NSplats(), rec.seconds(), views, rec.run.drawn())
 	rec.check(err)
 	if rec.board != nil {

@@ -14,6 +14,7 @@ import (
 
 	"vksplat/pipeline"
 	"vksplat/scene"
+	"vksplat/scene/results"
 )
 
 // step returns the progress of a step with numbers that tell it from others.
@@ -38,7 +39,7 @@ func logSteps(t *testing.T, m *metricsLog, from, to, total int) {
 // file of a run that was not, but for the clock.
 func TestMetricsResume(t *testing.T) {
 	path := filepath.Join(t.TempDir(), metricsFile)
-	views := []scene.ViewScore{{Name: "a.png", PSNR: 20, SSIM: 0.5}, {Name: "b.png", PSNR: 30.123456789, SSIM: 0.7}}
+	views := []results.ViewScore{{Name: "a.png", PSNR: 20, SSIM: 0.5}, {Name: "b.png", PSNR: 30.123456789, SSIM: 0.7}}
 	open := func(step int, aside string, goesOn bool) *metricsLog {
 		m, err := openMetrics(path, step, 10, parseInterval(aside, step), goesOn)
 		if err != nil {
@@ -51,7 +52,7 @@ func TestMetricsResume(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	drawn := &scene.Drawn{Near: 0.01}
+	drawn := &results.Drawn{Near: 0.01}
 	m := open(0, "", false)
 	begin(m)
 	logSteps(t, m, 1, 30, 100)
@@ -72,7 +73,7 @@ func TestMetricsResume(t *testing.T) {
 	if m.since.N != 3 || parseInterval(aside, 2) != (interval{}) || parseInterval("", 43) != (interval{}) || parseInterval(`{"n":-1}`, 43) != (interval{}) {
 		t.Errorf("%d steps without a line, want 3 and none of what no checkpoint of ours says", m.since.N)
 	}
-	if m.evaluated(30, drawn) == nil || m.evaluated(30, &scene.Drawn{Near: 0.02}) != nil || m.evaluated(40, drawn) != nil || len(m.scores()) != 1 || m.scores()[0].Views[1] != views[1] {
+	if m.evaluated(30, drawn) == nil || m.evaluated(30, &results.Drawn{Near: 0.02}) != nil || m.evaluated(40, drawn) != nil || len(m.scores()) != 1 || m.scores()[0].Views[1] != views[1] {
 		t.Errorf("scores %v", m.scores())
 	}
 	if m.secondsBefore != 40 {

@@ -10,8 +10,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"vksplat/internal/fault"
 	"vksplat/pipeline"
 	"vksplat/scene"
+	"vksplat/scene/inria"
+	"vksplat/scene/inspect"
+	"vksplat/scene/load"
 	"vksplat/scene/splatfile"
 )
 
@@ -222,12 +226,12 @@ func (a *app) model(file string) (*scene.Splats, splatfile.Info, error) {
 		return nil, info, err
 	}
 	if bad := splats.NonFinite(); bad > 0 {
-		return nil, info, &hintedError{err: fmt.Errorf("%s: %w: %d of %d splats hold NaN or infinite numbers", file, scene.ErrData, bad, splats.N),
+		return nil, info, &hintedError{err: fmt.Errorf("%s: %w: %d of %d splats hold NaN or infinite numbers", file, fault.ErrData, bad, splats.N),
 			hint: "the training that made this file diverged, or the file is damaged: make or copy it again, or leave them out: vksplat convert " + file + " OUT.ply"}
 	}
 	switch huge := splats.Huge(); {
 	case huge == splats.N && huge > 0:
-		return nil, info, &hintedError{err: fmt.Errorf("%s: %w: every splat is longer than e^%d, which nothing can draw", file, scene.ErrData, scene.HugeLog),
+		return nil, info, &hintedError{err: fmt.Errorf("%s: %w: every splat is longer than e^%d, which nothing can draw", file, fault.ErrData, scene.HugeLog),
 			hint: "the training that made this file diverged, or the file is damaged or holds no logarithms of scales: make or copy it again"}
 	case huge > 0:
 		a.warn(fmt.Sprintf("%s: %d of %s are longer than e^%d: they may hide the others; vksplat convert leaves them out",
@@ -255,14 +259,14 @@ func (a *app) views(o *renderOptions, origin [3]float64) (*scene.Capture, error)
 	if !o.fromJSON() {
 		options := o.load.options()
 		options.FlagOf = captureFormat
-		capture, err := scene.Load(o.cameras, options)
+		capture, err := load.Capture(o.cameras, options)
 		if err != nil {
 			return nil, err
 		}
 		a.tellWarnings(capture)
 		return capture, nil
 	}
-	cams, info, err := scene.ReadCameras(o.cameras)
+	cams, info, err := inria.ReadCameras(o.cameras)
 	if err != nil {
 		return nil, err
 	}
@@ -283,7 +287,7 @@ func (a *app) views(o *renderOptions, origin [3]float64) (*scene.Capture, error)
 // tellWarnings says what was found while a capture was read.
 func (a *app) tellWarnings(c *scene.Capture) {
 	for _, w := range c.Warnings {
-		if w.Note() {
+		if inspect.Note(w) {
 			a.note(w.String())
 		} else {
 			a.warn(w.String())

@@ -8,6 +8,7 @@ import (
 
 	"vksplat/pipeline"
 	"vksplat/scene"
+	"vksplat/scene/picture"
 )
 
 // rendering is the drawing and writing of all pictures.
@@ -15,7 +16,7 @@ type rendering struct {
 	o        *renderOptions
 	shots    []shot
 	kept     []bool // the file is there already
-	kind     scene.PictureOptions
+	kind     picture.PictureOptions
 	unit     float64 // of depths: 1 in the capture's frame is so much in that of training
 	renderer *pipeline.Renderer
 	writers  *pictureWriters
@@ -188,10 +189,10 @@ func (r *rendering) draw(ctx context.Context, todo []int) error {
 }
 
 // write has shot i written as files and to the video, which takes its pictures in their order.
-func (r *rendering) write(i int, p *scene.Picture) {
+func (r *rendering) write(i int, p *picture.Picture) {
 	before, after := r.turn, make(chan struct{})
 	r.turn = after
-	r.writers.write(p, func(p *scene.Picture) error {
+	r.writers.write(p, func(p *picture.Picture) error {
 		defer func() {
 			<-before
 			close(after)
@@ -210,13 +211,13 @@ func (r *rendering) write(i int, p *scene.Picture) {
 }
 
 // writeFiles writes a picture, and before it what goes with it: where the picture is, all is.
-func (r *rendering) writeFiles(s *shot, p *scene.Picture) error {
+func (r *rendering) writeFiles(s *shot, p *picture.Picture) error {
 	for i, z := range p.Depth {
 		p.Depth[i] = float32(float64(z) / r.unit)
 	}
 	path := filepath.Join(r.o.out, s.name)
 	if r.hasDepths() {
-		if err := r.o.drawing.write(path+depthSuffix, func(path string) error { return scene.WriteDepth(path, p.Depth, p.Width, p.Height) }); err != nil {
+		if err := r.o.drawing.write(path+depthSuffix, func(path string) error { return picture.WriteDepth(path, p.Depth, p.Width, p.Height) }); err != nil {
 			return err
 		}
 	}
@@ -224,7 +225,7 @@ func (r *rendering) writeFiles(s *shot, p *scene.Picture) error {
 	if r.o.single != "" {
 		file = r.o.single
 	}
-	return r.o.drawing.write(file, func(path string) error { return scene.WritePicture(path, p, r.kind) })
+	return r.o.drawing.write(file, func(path string) error { return picture.WritePicture(path, p, r.kind) })
 }
 
 // depthSuffix ends the names of files of depths.
@@ -232,7 +233,7 @@ const depthSuffix = ".depth.npy"
 
 // suffix ends the names of the pictures.
 func (r *rendering) suffix() string {
-	if r.kind.Format == scene.FormatPNG16 {
+	if r.kind.Format == picture.FormatPNG16 {
 		return pictureSuffix
 	}
 	return "." + r.kind.Format

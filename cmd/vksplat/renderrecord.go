@@ -13,7 +13,10 @@ import (
 	"slices"
 	"strings"
 
+	"vksplat/internal/fault"
+	"vksplat/internal/strictjson"
 	"vksplat/scene"
+	"vksplat/scene/picture"
 )
 
 // recordFile says in the folder of pictures what each was asked to be, so that a render that was interrupted goes on, and never mixes with another.
@@ -93,14 +96,14 @@ func (r *rendering) complete(i int, full string) bool {
 	if r.panorama != nil {
 		width, height = r.panorama.width, r.panorama.height
 	}
-	if r.hasDepths() && !scene.WholeDepth(r.depthFile(full), width, height) {
+	if r.hasDepths() && !picture.WholeDepth(r.depthFile(full), width, height) {
 		return false
 	}
-	return scene.WholePicture(full, width, height, r.kind)
+	return picture.WholePicture(full, width, height, r.kind)
 }
 
 // hasDepths tells whether files of depths go with the pictures.
-func (r *rendering) hasDepths() bool { return r.o.depth && r.kind.Format != scene.FormatEXR }
+func (r *rendering) hasDepths() bool { return r.o.depth && r.kind.Format != picture.FormatEXR }
 
 // depthFile is that of a picture.
 func (r *rendering) depthFile(picture string) string {
@@ -137,10 +140,10 @@ func readRecord(path string, overwrite bool) (*renderRecord, error) {
 	record := &renderRecord{}
 	data, err := os.ReadFile(path)
 	if err == nil {
-		err = scene.JSONError(json.Unmarshal(data, record))
+		err = strictjson.JSONError(json.Unmarshal(data, record))
 	}
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, &hintedError{err: fmt.Errorf("read %s: %w: %w", path, scene.ErrData, pathless(err)), hint: "render writes this file; remove it and draw all pictures again with --overwrite, or choose another folder"}
+		return nil, &hintedError{err: fmt.Errorf("read %s: %w: %w", path, fault.ErrData, pathless(err)), hint: "render writes this file; remove it and draw all pictures again with --overwrite, or choose another folder"}
 	}
 	if err == nil && record.Pictures == nil && !overwrite {
 		return nil, usagef("choose another folder, or replace it with --overwrite", "%s is there already, and no render wrote it", path)

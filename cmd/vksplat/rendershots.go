@@ -10,7 +10,10 @@ import (
 	"slices"
 	"strings"
 
+	"vksplat/internal/fault"
 	"vksplat/scene"
+	"vksplat/scene/inria"
+	"vksplat/scene/trajectory"
 )
 
 // shot is a picture that is to be drawn.
@@ -45,7 +48,7 @@ func (o *renderOptions) noCameras() error {
 }
 
 // defaultCamera is what trajectory files without a lens are flown with where there is no photo.
-var defaultCamera = scene.Camera{Name: "camera", Width: 1280, Height: 720, R: [9]float64{1, 0, 0, 0, 1, 0, 0, 0, 1}}.WithFOV(math.Pi / 3)
+var defaultCamera = trajectory.WithFOV(scene.Camera{Name: "camera", Width: 1280, Height: 720, R: [9]float64{1, 0, 0, 0, 1, 0, 0, 0, 1}}, math.Pi/3)
 
 // capture reads the cameras, in the capture's own frame; origin is the model's. With a trajectory from a file alone there may be none.
 func (a *app) capture(o *renderOptions, origin [3]float64) (*scene.Capture, error) {
@@ -60,7 +63,7 @@ func (a *app) capture(o *renderOptions, origin [3]float64) (*scene.Capture, erro
 
 // fromFile says whether the way is in a file.
 func (o *renderOptions) fromFile() bool {
-	return o.trajectory != "" && !slices.Contains(scene.Trajectories(), o.trajectory)
+	return o.trajectory != "" && !slices.Contains(trajectory.Names(), o.trajectory)
 }
 
 // flight reads the way of --trajectory FILE, if that is asked for, in the capture's own frame.
@@ -72,8 +75,8 @@ func (o *renderOptions) flight(c *scene.Capture, origin [3]float64) ([]scene.Cam
 	if len(c.Cameras) > 0 {
 		like = c.Cameras[0]
 	}
-	t, err := scene.ReadTrajectory(o.trajectory, like, o.dataparser)
-	if meant := didYouMean(o.trajectory, scene.Trajectories(), ""); meant != "" && errors.Is(err, os.ErrNotExist) {
+	t, err := trajectory.Read(o.trajectory, like, o.dataparser)
+	if meant := didYouMean(o.trajectory, trajectory.Names(), ""); meant != "" && errors.Is(err, os.ErrNotExist) {
 		err = &hintedError{err: err, hint: meant + " Other names are those of files, see docs/render.md"}
 	}
 	if err != nil {
@@ -95,7 +98,7 @@ func (o *renderOptions) flight(c *scene.Capture, origin [3]float64) ([]scene.Cam
 		for i := range times {
 			times[i] = first + float64(i)/o.fps
 		}
-		cams = scene.Fly(t.Keys, times)
+		cams = trajectory.Fly(t.Keys, times)
 	}
 	if t.OfModel {
 		cams = shifted(cams, [3]float64{-origin[0], -origin[1], -origin[2]})
@@ -112,13 +115,13 @@ func (o *renderOptions) shots(c *scene.Capture, flown []scene.Camera, splats *sc
 			cams = o.splitViews(c)
 		}
 		if len(cams) == 0 {
-			return nil, &hintedError{err: fmt.Errorf("%s: %w: no photo is of the split %s", o.cameras, scene.ErrData, o.split), hint: "photos are held out by train --eval"}
+			return nil, &hintedError{err: fmt.Errorf("%s: %w: no photo is of the split %s", o.cameras, fault.ErrData, o.split), hint: "photos are held out by train --eval"}
 		}
 	case o.fromFile():
 		cams, named = flown, false
 	default:
 		low, high := depthRange(c.Cameras, splats)
-		way, err := scene.Trajectory(o.trajectory, c.Cameras, o.flightPictures(), low, high)
+		way, err := trajectory.Make(o.trajectory, c.Cameras, o.flightPictures(), low, high)
 		if err != nil {
 			return nil, err
 		}
@@ -158,12 +161,12 @@ const uncoveredShare = 0.25
 
 // warnUncovered warns of a way around a scene that was photographed from one side: it flies where the model was never looked at from.
 func (a *app) warnUncovered(o *renderOptions, c *scene.Capture, shots []shot) {
-	if o.trajectory != scene.TrajectoryEllipse && o.trajectory != scene.TrajectoryOrbit {
+	if o.trajectory != trajectory.Ellipse && o.trajectory != trajectory.Orbit {
 		return
 	}
-	if n := scene.Uncovered(camerasOf(shots), c.Cameras); float64(n) > uncoveredShare*float64(len(shots)) {
+	if n := trajectory.Uncovered(camerasOf(shots), c.Cameras); float64(n) > uncoveredShare*float64(len(shots)) {
 		a.warn(fmt.Sprintf("--trajectory %s: %d of %s are seen from where no photo was taken; %s and %s stay near the photos", o.trajectory, n, count(len(shots), "picture"),
-			scene.TrajectoryInterp, scene.TrajectorySpiral))
+			trajectory.Interp, trajectory.Spiral))
 	}
 }
 
@@ -177,7 +180,7 @@ func (o *renderOptions) splitViews(c *scene.Capture) []scene.Camera {
 		every = 0 // what the file says
 	}
 	train, test := c.Split(every)
-	if o.split == scene.SplitTest {
+	if o.split == inria.SplitTest {
 		return pick(c.Cameras, test)
 	}
 	return pick(c.Cameras, train)
@@ -209,10 +212,10 @@ func measuredViews(dir string) map[string]bool {
 // framed gives the camera the size and the field of view that are asked for.
 func (o *renderOptions) framed(c scene.Camera) scene.Camera {
 	if o.size != (pixelsFlag{}) && o.projection == projectPerspective {
-		c = c.Framed(o.size.width, o.size.height)
+		c = trajectory.Framed(c, o.size.width, o.size.height)
 	}
 	if o.given("fov") {
-		c = c.WithFOV(o.fov * math.Pi / 180)
+		c = trajectory.WithFOV(c, o.fov*math.Pi/180)
 	}
 	return c
 }

@@ -13,6 +13,8 @@ import (
 	"strings"
 
 	"vksplat/scene"
+	"vksplat/scene/photo"
+	"vksplat/scene/picture"
 )
 
 // videoKinds are the encoders of ffmpeg for each kind of file, with what else they need.
@@ -157,7 +159,7 @@ var (
 func (a *app) picturesInstead(r *rendering) error {
 	o := r.o
 	r.missing = true
-	if r.kind.Format == scene.FormatEXR || r.kind.Format == scene.FormatNPY || r.kind.Alpha || o.format == formatNone {
+	if r.kind.Format == picture.FormatEXR || r.kind.Format == picture.FormatNPY || r.kind.Alpha || o.format == formatNone {
 		return &hintedError{err: fmt.Errorf("write video %s: %w", o.video, errNoFFmpeg), hint: "install ffmpeg, or leave --video out"}
 	}
 	if o.out == "" {
@@ -186,7 +188,7 @@ func (r *rendering) errorWithoutFFmpeg() error {
 	args := append([]string{ffmpegName, "-framerate", fpsText(o.fps), "-start_number", strconv.Itoa(r.shots[0].number), "-i",
 		filepath.Join(o.out, o.name+r.suffix())}, encodeArgs(o, o.video)...)
 	for i := range args {
-		args[i] = scene.ShellWord(args[i])
+		args[i] = photo.ShellWord(args[i])
 	}
 	return &hintedError{err: fmt.Errorf("write video %s: %w; the pictures are written", o.video, errNoFFmpeg), hint: "install ffmpeg and run: " + strings.Join(args, " ")}
 }

@@ -14,7 +14,10 @@ import (
 	"slices"
 	"strings"
 
+	"vksplat/internal/atomicfile"
 	"vksplat/scene"
+	"vksplat/scene/photo"
+	"vksplat/scene/results"
 )
 
 // reportFile is the page about a run in OUT. It holds all that it shows: no
@@ -125,7 +128,7 @@ func (r *trainRun) writeReport(st *stats) error {
 	page.Passes, page.PassSum = reportPasses(st.Passes)
 	page.Settings = r.reportSettings()
 	page.About = r.reportAbout(st)
-	return scene.WriteFile(filepath.Join(r.out, reportFile), func(w io.Writer) error { return reportTemplate.Execute(w, page) })
+	return atomicfile.Write(filepath.Join(r.out, reportFile), func(w io.Writer) error { return reportTemplate.Execute(w, page) })
 }
 
 func reportSubtitle(st *stats) string {
@@ -232,11 +235,11 @@ func (p *reportPage) addPicture(pic *reportPicture) int {
 func (r *trainRun) thumbnail(step int, v viewLine, file string) *reportPicture {
 	pic := r.thumbs.find(step, v.Name)
 	if pic == nil {
-		photo, render, err := scene.ReadSheet(file)
+		shot, render, err := photo.ReadSheet(file)
 		if err != nil {
 			return nil
 		}
-		if pic, err = newReportPicture(v.Name, photo.Fit(reportSide), render.Fit(reportSide)); err != nil {
+		if pic, err = newReportPicture(v.Name, photo.Fit(shot, reportSide), photo.Fit(render, reportSide)); err != nil {
 			return nil
 		}
 	}
@@ -265,7 +268,7 @@ type thumbnail struct {
 }
 
 // add takes in the pictures of a view; pic may be nil.
-func (t *thumbnails) add(pic *reportPicture, view scene.ViewScore) {
+func (t *thumbnails) add(pic *reportPicture, view results.ViewScore) {
 	if pic == nil {
 		return
 	}
@@ -292,7 +295,7 @@ func (t *thumbnails) find(step int, name string) *reportPicture {
 // dataURI returns a picture as text: without loss where that is small.
 func dataURI(img scene.Image) (string, error) {
 	if 3*img.Width*img.Height <= 8*reportLossless { // no photo is packed better than that
-		data, err := img.PNG()
+		data, err := photo.PNG(img)
 		if err != nil {
 			return "", err
 		}
@@ -300,7 +303,7 @@ func dataURI(img scene.Image) (string, error) {
 			return "data:image/png;base64," + base64.StdEncoding.EncodeToString(data), nil
 		}
 	}
-	data, err := img.JPEG(reportQuality)
+	data, err := photo.JPEG(img, reportQuality)
 	return "data:image/jpeg;base64," + base64.StdEncoding.EncodeToString(data), err
 }
 

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"vksplat/scene"
+	"vksplat/scene/photo"
+	"vksplat/scene/results"
 )
 
 // sheetOf writes a held-out view of noise, which compresses badly.
@@ -22,9 +24,9 @@ func sheetOf(t *testing.T, width, height int) string {
 		x = x*1664525 + 1013904223
 		pix[i] = byte(x >> 24)
 	}
-	photo := scene.Image{Width: width, Height: height, Pix: pix}
+	shot := scene.Image{Width: width, Height: height, Pix: pix}
 	path := filepath.Join(t.TempDir(), "view.png")
-	if err := scene.WriteSheet(path, photo, scene.FloatRGB(photo)); err != nil {
+	if err := photo.WriteSheet(path, shot, photo.FloatRGB(shot)); err != nil {
 		t.Fatal(err)
 	}
 	return path
@@ -78,7 +80,7 @@ func TestThumbnails(t *testing.T) {
 	kept := &thumbnails{step: 7}
 	for i := range views {
 		psnr := float64(i * 17 % views)
-		kept.add(&reportPicture{Name: fmt.Sprint(psnr)}, scene.ViewScore{PSNR: psnr})
+		kept.add(&reportPicture{Name: fmt.Sprint(psnr)}, results.ViewScore{PSNR: psnr})
 		if n := len(kept.sorted); n > reportWorst+reportBest {
 			t.Fatalf("%d pictures are kept", n)
 		}

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"vksplat/internal/fault"
 	"vksplat/pipeline"
 	"vksplat/scene"
 )
@@ -105,7 +106,7 @@ func (s *saver) findNewest(list []checkpointFile) error {
 		s.r.warnLater(text)
 	}
 	if n := len(list); n > 0 {
-		return &hintedError{err: fmt.Errorf("resume %s: %w: no checkpoint of %d can be read", s.r.out, scene.ErrData, n),
+		return &hintedError{err: fmt.Errorf("resume %s: %w: no checkpoint of %d can be read", s.r.out, fault.ErrData, n),
 			hint: "choose another folder, or start over with --overwrite in place of --resume, which removes " + formerText(s.r.out, n)}
 	}
 	if err := refuseFormer(s.r.out, 0, "replace it with --overwrite in place of --resume, or choose another folder"); err != nil {
@@ -162,7 +163,7 @@ func (s *saver) compare(capture pipeline.CaptureRecord) ([]pipeline.Change, erro
 	if s.from.Hidden > 0 && !s.o.accept {
 		return nil, &hintedError{
 			err: fmt.Errorf("resume %s: %w: an earlier version trained it with a near plane of its own for each view (clearance %g), which hides splats that every other program draws",
-				s.from.Path(), scene.ErrData, s.from.Hidden),
+				s.from.Path(), fault.ErrData, s.from.Hidden),
 			hint: "train it anew, or go on with all splats drawn: --accept-changes",
 		}
 	}

@@ -20,7 +20,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"vksplat/pipeline"
-	"vksplat/scene"
+	"vksplat/scene/synth"
 )
 
 func TestMain(m *testing.M) {
@@ -90,11 +90,11 @@ func number(ts *testscript.TestScript, s string) int {
 // cmdCapture is "capture DIR [POINTS]": a procedural capture of 8 photos of 64x48
 // and 300 points.
 func cmdCapture(ts *testscript.TestScript, _ bool, args []string) {
-	o := scene.SynthOptions{Images: 8, Width: 64, Height: 48, Points: 300}
+	o := synth.Options{Images: 8, Width: 64, Height: 48, Points: 300}
 	if len(args) > 1 {
 		o.Points = number(ts, args[1])
 	}
-	ts.Check(scene.WriteSynth(ts.MkAbs(args[0]), o))
+	ts.Check(synth.Write(ts.MkAbs(args[0]), o))
 }
 
 // cmdPhoto is "photo FILE WIDTH HEIGHT": a black PNG of that size.

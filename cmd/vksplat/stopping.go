@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"vksplat/pipeline"
-	"vksplat/scene"
+	"vksplat/scene/photo"
 )
 
 // stage is what a run is at: what Ctrl-C does depends on it.
@@ -115,7 +115,7 @@ func (a *app) commandAgain(flag string) string {
 	}
 	text := "vksplat"
 	for _, w := range append(words, rest...) {
-		text += " " + scene.ShellWord(w)
+		text += " " + photo.ShellWord(w)
 	}
 	return text
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"vksplat/pipeline"
-	"vksplat/scene"
+	"vksplat/scene/results"
 )
 
 // suiteOptions is everything that suite is asked for.
@@ -136,9 +136,9 @@ type suiteRun struct {
 
 	record  suiteRecord
 	stats   *stats // nil until the run is done
-	scores  []scene.Score
-	drawn   *scene.Drawn // what decides them beside the model's file
-	failure string       // why it is not done
+	scores  []results.Score
+	drawn   *results.Drawn // what decides them beside the model's file
+	failure string         // why it is not done
 }
 
 // train is the run's command line.

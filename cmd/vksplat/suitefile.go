@@ -15,8 +15,8 @@ import (
 
 	"github.com/BurntSushi/toml"
 
-	"vksplat/scene"
-	"vksplat/wording"
+	"vksplat/internal/wording"
+	"vksplat/scene/metric"
 )
 
 // A suite is a TOML file: which captures are trained by which recipes with which seeds. Its presets are such files, too, and part of the program.
@@ -101,7 +101,7 @@ func readSuite(file string) (*suitePlan, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &suitePlan{file: file, protocol: protocolGsplat, correct: scene.ColorAffine, settings: settings{}, sources: map[string]settings{}}
+	p := &suitePlan{file: file, protocol: protocolGsplat, correct: metric.ColorAffine, settings: settings{}, sources: map[string]settings{}}
 	var own suiteTOML
 	md, err := toml.Decode(text, &own)
 	if err != nil {
@@ -327,7 +327,7 @@ func (p *suitePlan) finish(own *suiteTOML) error {
 	if !slices.Contains(protocolNames(), p.protocol) {
 		return p.wrong("give "+wording.Or(protocolNames()), "protocol: there is no %q", p.protocol)
 	}
-	if ways := []string{scene.ColorAffine, scene.ColorQuadratic, colorNone}; !slices.Contains(ways, p.correct) {
+	if ways := []string{metric.ColorAffine, metric.ColorQuadratic, colorNone}; !slices.Contains(ways, p.correct) {
 		return p.wrong("give "+wording.Or(ways), "color_correct: there is no %q", p.correct)
 	}
 	if names := slices.Sorted(maps.Keys(p.sources)); p.source != "" && !slices.Contains(names, p.source) {

@@ -13,7 +13,9 @@ import (
 	"time"
 
 	"vksplat/farm/child"
-	"vksplat/scene"
+	"vksplat/internal/fault"
+	"vksplat/internal/strictjson"
+	"vksplat/scene/results"
 )
 
 // Files of a suite's run, in its OUT.
@@ -46,8 +48,8 @@ func (r *suiteRun) recall() error {
 	case err != nil:
 		return err
 	}
-	if err := scene.JSONError(json.Unmarshal(data, &r.record)); err != nil {
-		return &hintedError{err: fmt.Errorf("read %s: %w: %w", path, scene.ErrData, err), hint: "remove the folder to do the run anew"}
+	if err := strictjson.JSONError(json.Unmarshal(data, &r.record)); err != nil {
+		return &hintedError{err: fmt.Errorf("read %s: %w: %w", path, fault.ErrData, err), hint: "remove the folder to do the run anew"}
 	}
 	if r.record.Protocol != "" && r.read() == nil && r.drawn == nil {
 		r.record.Protocol = "" // an earlier version measured it, which did not say how: once more
@@ -80,9 +82,9 @@ func (r *suiteRun) read() error {
 	}
 	st := &stats{}
 	if err := json.Unmarshal(data, st); err != nil {
-		return fmt.Errorf("read %s: %w", path, scene.JSONError(err))
+		return fmt.Errorf("read %s: %w", path, strictjson.JSONError(err))
 	}
-	means, protocol, err := scene.ReadMeans(r.out, scene.MethodName(st.Step))
+	means, protocol, err := results.ReadMeans(r.out, results.MethodName(st.Step))
 	if err != nil {
 		return err
 	}
@@ -92,10 +94,10 @@ func (r *suiteRun) read() error {
 	}
 	for _, name := range slices.Concat(plainNames[:], correctNames[:], unmaskedNames[:]) {
 		value, known := means[name]
-		r.scores = append(r.scores, scene.Score{Name: name, Value: value, Known: known})
+		r.scores = append(r.scores, results.Score{Name: name, Value: value, Known: known})
 	}
 	r.stats = st
-	r.drawn, err = scene.ReadDrawn(r.out, scene.MethodName(st.Step))
+	r.drawn, err = results.ReadDrawn(r.out, results.MethodName(st.Step))
 	return err
 }
 

@@ -11,7 +11,9 @@ import (
 	"slices"
 	"strings"
 
-	"vksplat/scene"
+	"vksplat/internal/fault"
+	"vksplat/internal/strictjson"
+	"vksplat/internal/wording"
 )
 
 // survey looks, before the first run, at what all of them need and at what earlier calls have left: a suite takes days, and what is wrong with its last run is
@@ -54,7 +56,7 @@ func (p *suitePlan) hashWeights() error {
 		_ = f.Close() // only read
 	}
 	if err != nil {
-		return &scene.Error{Op: "read LPIPS weights", Path: p.weights, Err: pathless(err), Hint: "tools/lpips_weights.py makes this file; without it leave lpips_weights out"}
+		return &fault.Error{Op: "read LPIPS weights", Path: p.weights, Err: pathless(err), Hint: "tools/lpips_weights.py makes this file; without it leave lpips_weights out"}
 	}
 	p.weightsHash = fmt.Sprintf("%x", h.Sum(nil))
 	return nil
@@ -85,7 +87,7 @@ func (p *suitePlan) missing(runs []*suiteRun) error {
 	if len(parts) == 0 {
 		return nil
 	}
-	return &hintedError{err: fmt.Errorf("%s: %w: %s", p.file, scene.ErrData, scene.Printable(strings.Join(parts, "; "))), hint: hint}
+	return &hintedError{err: fmt.Errorf("%s: %w: %s", p.file, fault.ErrData, wording.Printable(strings.Join(parts, "; "))), hint: hint}
 }
 
 // dropped refuses to write tables in the place of those that have results of runs which are still there, and which are not asked for any more.
@@ -103,10 +105,10 @@ func (p *suitePlan) dropped(runs []*suiteRun) error {
 		}
 	}
 	if err == nil {
-		err = scene.JSONError(json.Unmarshal(data, &former))
+		err = strictjson.JSONError(json.Unmarshal(data, &former))
 	}
 	if err != nil {
-		return &hintedError{err: fmt.Errorf("read %s: %w: %w", path, scene.ErrData, pathless(err)), hint: "suite writes this file; move it away, or choose another out"}
+		return &hintedError{err: fmt.Errorf("read %s: %w: %w", path, fault.ErrData, pathless(err)), hint: "suite writes this file; move it away, or choose another out"}
 	}
 	for _, f := range former.Runs {
 		asked := slices.ContainsFunc(runs, func(r *suiteRun) bool {
@@ -114,7 +116,7 @@ func (p *suitePlan) dropped(runs []*suiteRun) error {
 		})
 		if !asked && len(f.Numbers) > 0 && len(f.Seeds) == 1 && isFile(filepath.Join(p.runFolder(f.Capture, f.Recipe, f.Seeds[0]), suiteRecordFile)) {
 			return p.wrong("choose another out, ask for these runs too, or remove their folders or "+filepath.Join(p.out, suiteJSON),
-				"%s has results of runs that are not asked for: %s", filepath.Join(p.out, suiteMarkdown), scene.Printable(runName(f.Capture, f.Recipe, f.Seeds[0])))
+				"%s has results of runs that are not asked for: %s", filepath.Join(p.out, suiteMarkdown), wording.Printable(runName(f.Capture, f.Recipe, f.Seeds[0])))
 		}
 	}
 	return nil

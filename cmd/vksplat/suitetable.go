@@ -8,7 +8,9 @@ import (
 	"slices"
 	"strings"
 
-	"vksplat/scene"
+	"vksplat/internal/atomicfile"
+	"vksplat/internal/wording"
+	"vksplat/scene/results"
 )
 
 // Files of a suite in its out.
@@ -35,16 +37,16 @@ type suiteResults struct {
 
 // suiteLine is one run, or the mean of those that differ in the seed alone.
 type suiteLine struct {
-	Capture string       `json:"capture"`
-	Recipe  string       `json:"recipe"`
-	Seeds   []uint64     `json:"seeds"`
-	Of      int          `json:"seeds_asked"`
-	Out     string       `json:"out,omitempty"`
-	Device  string       `json:"device,omitempty"`
-	Error   string       `json:"error,omitempty"`   // why there are no numbers
-	Drawn   *scene.Drawn `json:"drawn,omitempty"`   // what decides the scores beside the model's file
-	Resumed bool         `json:"resumed,omitempty"` // seconds and peak lack what processes took that did not come to their end
-	Numbers suiteNumbers `json:"numbers"`
+	Capture string         `json:"capture"`
+	Recipe  string         `json:"recipe"`
+	Seeds   []uint64       `json:"seeds"`
+	Of      int            `json:"seeds_asked"`
+	Out     string         `json:"out,omitempty"`
+	Device  string         `json:"device,omitempty"`
+	Error   string         `json:"error,omitempty"`   // why there are no numbers
+	Drawn   *results.Drawn `json:"drawn,omitempty"`   // what decides the scores beside the model's file
+	Resumed bool           `json:"resumed,omitempty"` // seconds and peak lack what processes took that did not come to their end
+	Numbers suiteNumbers   `json:"numbers"`
 }
 
 // suiteGroup is the mean over captures of one recipe.
@@ -56,7 +58,7 @@ type suiteGroup struct {
 }
 
 // suiteNumbers are what is measured of a run, by name and in the order of tables. What is not known is no number.
-type suiteNumbers []scene.Score
+type suiteNumbers []results.Score
 
 // MarshalJSON implements json.Marshaler: an object of what is known.
 func (n suiteNumbers) MarshalJSON() ([]byte, error) {
@@ -82,8 +84,8 @@ func (r *suiteRun) numbers() suiteNumbers {
 	if r.stats == nil {
 		return nil
 	}
-	known := func(name string, value float64) scene.Score {
-		return scene.Score{Name: name, Value: value, Known: true}
+	known := func(name string, value float64) results.Score {
+		return results.Score{Name: name, Value: value, Known: true}
 	}
 	n := suiteNumbers{known(numberLoop, r.stats.TrainSeconds), known(numberWall, r.record.WallSeconds), known(numberPeak, float64(r.stats.PeakDeviceBytes)),
 		known(numberSplats, float64(r.stats.Splats))}
@@ -97,9 +99,9 @@ func (r *suiteRun) resumed() bool {
 
 // meanNumbers returns the means of numbers that have the same names; what one of them does not know is not known.
 func meanNumbers(list []suiteNumbers) suiteNumbers {
-	r := &scene.Result{}
+	r := &results.Result{}
 	for _, n := range list {
-		r.Views = append(r.Views, scene.ViewScores{Scores: n})
+		r.Views = append(r.Views, results.ViewScores{Scores: n})
 	}
 	return r.Means()
 }
@@ -180,7 +182,7 @@ func (p *suitePlan) writeTables(runs []*suiteRun) error {
 	if err := writeJSON(filepath.Join(p.out, suiteJSON), p.results(runs)); err != nil {
 		return err
 	}
-	return scene.WriteFile(filepath.Join(p.out, suiteMarkdown), func(w io.Writer) error {
+	return atomicfile.Write(filepath.Join(p.out, suiteMarkdown), func(w io.Writer) error {
 		_, err := io.WriteString(w, p.tables(runs))
 		return err
 	})
@@ -225,7 +227,7 @@ func (p *suitePlan) tables(runs []*suiteRun) string {
 	}
 	for _, r := range results.Runs {
 		if r.Error != "" {
-			text += fmt.Sprintf("\n%s, %s, seed %d: %s\n", r.Capture, r.Recipe, r.Seeds[0], scene.Printable(r.Error))
+			text += fmt.Sprintf("\n%s, %s, seed %d: %s\n", r.Capture, r.Recipe, r.Seeds[0], wording.Printable(r.Error))
 		}
 	}
 	return text

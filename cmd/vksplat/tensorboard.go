@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"vksplat/scene"
+	"vksplat/scene/photo"
 )
 
 // TensorBoard reads a folder of event files. Each is a list of TFRecords, and each
@@ -134,10 +135,10 @@ type boardPicture struct {
 	width, height int
 }
 
-func newBoardPicture(photo scene.Image, render []float32) (*boardPicture, error) {
-	made := scene.FromFloats(render, photo.Width, photo.Height)
-	sheet := scene.Sheet(photo.Fit(tensorboardSide), made.Fit(tensorboardSide))
-	png, err := sheet.PNG()
+func newBoardPicture(shot scene.Image, render []float32) (*boardPicture, error) {
+	made := photo.FromFloats(render, shot.Width, shot.Height)
+	sheet := photo.Sheet(photo.Fit(shot, tensorboardSide), photo.Fit(made, tensorboardSide))
+	png, err := photo.PNG(sheet)
 	return &boardPicture{png, sheet.Width, sheet.Height}, err
 }
 

@@ -14,7 +14,7 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 
-	"vksplat/scene"
+	"vksplat/scene/photo"
 )
 
 // message is a decoded protobuf message: the values of each field, in order.
@@ -95,7 +95,7 @@ func writeEvents(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	photo := scene.FromFloats(bytes2floats(bytes.Repeat([]byte{255, 0, 0}, 6)), 3, 2)
+	photo := photo.FromFloats(bytes2floats(bytes.Repeat([]byte{255, 0, 0}, 6)), 3, 2)
 	if err := e.step(&stepLine{Step: 100, Loss: 0.25, Splats: 300, Rate: rounded(math.NaN())}); err != nil {
 		t.Fatal(err)
 	}

@@ -10,9 +10,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"vksplat/internal/fault"
 	"vksplat/pipeline"
 	"vksplat/pipeline/photos"
 	"vksplat/scene"
+	"vksplat/scene/fingerprint"
+	"vksplat/scene/initial"
+	"vksplat/scene/inspect"
+	"vksplat/scene/ply"
 )
 
 // heldOutEvery is the usual spacing of held-out photos, as in the papers.
@@ -75,15 +80,15 @@ func (a *app) trainCommand() *cobra.Command {
 type trainRun struct {
 	*trainOptions
 	app     *app
-	capture *scene.Capture    // in the training frame from openScene on
-	origin  [3]float64        // subtracted from written coordinates
-	cameras []scene.Camera    // to be written: in the capture's own frame, less the origin
-	points  []scene.FilePoint // likewise
-	nPoints int               // of capture, those left out aside; it gives them up when the splats are made
-	photos  *photos.Cache     // of the cameras
-	train   []int             // cameras of capture that are trained on
-	test    []int             // held-out ones
-	depths  []scene.Depths    // of the points that each camera sees, of those in train once prepared
+	capture *scene.Capture  // in the training frame from openScene on
+	origin  [3]float64      // subtracted from written coordinates
+	cameras []scene.Camera  // to be written: in the capture's own frame, less the origin
+	points  []ply.FilePoint // likewise
+	nPoints int             // of capture, those left out aside; it gives them up when the splats are made
+	photos  *photos.Cache   // of the cameras
+	train   []int           // cameras of capture that are trained on
+	test    []int           // held-out ones
+	depths  []scene.Depths  // of the points that each camera sees, of those in train once prepared
 	device  *pipeline.Device
 	others  []*pipeline.Device // that train with it
 	chosen  string             // why these, with --devices auto
@@ -99,9 +104,9 @@ type trainRun struct {
 	unmeasured bool         // the user stopped while the held-out photos were measured
 
 	saver       *saver
-	hashing     *scene.Fingerprint // nil without checkpoints
-	fingerprint string             // of the capture, "" until a checkpoint needs it
-	altered     bool               // photos were changed under the run, which has been told
+	hashing     *fingerprint.Fingerprint // nil without checkpoints
+	fingerprint string                   // of the capture, "" until a checkpoint needs it
+	altered     bool                     // photos were changed under the run, which has been told
 
 	live    *liveTraining // nil without --viewer
 	preview *preview      // nil without --preview
@@ -233,7 +238,7 @@ func (r *trainRun) run(ctx context.Context) error {
 			return err
 		}
 		// A disk that is full is no reason to stop training: room may be made.
-		if err := r.measureAt(ctx, stop); errors.Is(err, scene.ErrTryAgain) {
+		if err := r.measureAt(ctx, stop); errors.Is(err, fault.ErrTryAgain) {
 			r.app.warn(fmt.Sprintf("step %d is not measured: %v", stop, err))
 		} else if err != nil {
 			return err
@@ -303,10 +308,10 @@ func (r *trainRun) open(ctx context.Context) error {
 	if err := r.saver.checkConfig(); err != nil {
 		return err
 	}
-	if err := c.CheckInit(r.initOptions()); err != nil {
+	if err := initial.Check(c, r.initOptions()); err != nil {
 		return err
 	}
-	report, err := scene.Inspect(ctx, c, scene.InspectOptions{Unused: r.init.Kind == scene.InitRandom || r.init.Kind == scene.InitPLY})
+	report, err := inspect.Capture(ctx, c, inspect.Options{Unused: r.init.Kind == initial.InitRandom || r.init.Kind == initial.InitPLY})
 	if err != nil {
 		return err
 	}
@@ -315,7 +320,7 @@ func (r *trainRun) open(ctx context.Context) error {
 		if w.Remedy != "" {
 			text += " (" + w.Remedy + ")"
 		}
-		if w.Note() {
+		if inspect.Note(w) {
 			r.noteLater(text)
 		} else {
 			r.warnLater(text)

@@ -8,6 +8,8 @@ import (
 
 	"vksplat/pipeline"
 	"vksplat/scene"
+	"vksplat/scene/ply"
+	"vksplat/scene/results"
 )
 
 // trainedLook is how a model was drawn while it was trained, of what pictures depend on and splats do not hold.
@@ -18,9 +20,9 @@ type trainedLook struct {
 
 // trainedLookOf finds it: the file says it itself, as checkpoints and the files do that train writes. Of another file
 // the record of its run does or, where that is lost, the run's newest checkpoint. It is nil where nobody knows.
-func trainedLookOf(file string, meta *scene.PLYMeta) (*trainedLook, error) {
+func trainedLookOf(file string, meta *ply.Meta) (*trainedLook, error) {
 	if meta.Background != nil {
-		return &trainedLook{*meta.Background, cmp.Or(meta.Near, scene.DefaultNear)}, nil
+		return &trainedLook{*meta.Background, cmp.Or(meta.Near, ply.DefaultNear)}, nil
 	}
 	out := folderOf(file)
 	if out == "" {
@@ -74,7 +76,7 @@ func (l *trainedLook) take(config *pipeline.RenderConfig, given func(flag string
 
 // countTrainedOn counts the photos that are measured, of which views are the numbers, and that the model was trained on. rec is the record of its run, nil
 // where there is none.
-func (j *evalJob) countTrainedOn(rec *captureRecord, views []int) scene.TrainedOn {
+func (j *evalJob) countTrainedOn(rec *captureRecord, views []int) results.TrainedOn {
 	c := j.capture
 	if rec != nil && rec.describes(c, j.o.capture) {
 		held := map[string]bool{}
@@ -87,21 +89,21 @@ func (j *evalJob) countTrainedOn(rec *captureRecord, views []int) scene.TrainedO
 				n++
 			}
 		}
-		return scene.TrainedOn{Views: n, Known: true}
+		return results.TrainedOn{Views: n, Known: true}
 	}
 	saved, err := pipeline.OpenCheckpoint(j.file)
 	if err != nil {
-		return scene.TrainedOn{}
+		return results.TrainedOn{}
 	}
 	h := saved.Header.Capture
 	_ = saved.Close() // only read
 	switch rest := others(len(c.Cameras), views); {
 	case h.HeldOut == 0 && h.Photos == len(c.Cameras):
-		return scene.TrainedOn{Views: len(views), Known: true}
+		return results.TrainedOn{Views: len(views), Known: true}
 	case h.Photos == len(rest) && h.HeldOut == len(views) && h.Split == splitHash(rest):
-		return scene.TrainedOn{Known: true}
+		return results.TrainedOn{Known: true}
 	}
-	return scene.TrainedOn{}
+	return results.TrainedOn{}
 }
 
 // others returns the numbers below n that are not in list, which is ascending.

@@ -12,8 +12,12 @@ import (
 	"syscall"
 	"time"
 
+	"vksplat/internal/atomicfile"
 	"vksplat/pipeline"
 	"vksplat/scene"
+	"vksplat/scene/inria"
+	"vksplat/scene/ply"
+	"vksplat/scene/results"
 )
 
 // statsFile is written when a run is done.
@@ -77,23 +81,23 @@ func (r *trainRun) writeInputs() error {
 
 // runInputs are the files in OUT about what a model was trained on: the points, the cameras, INRIA's arguments, the capture and the origin.
 type runInputs struct {
-	points  []scene.FilePoint // less the origin
-	cameras []scene.Camera    // likewise
-	test    []int             // of these, held-out ones
-	cfg     scene.CfgArgs
+	points  []ply.FilePoint // less the origin
+	cameras []scene.Camera  // likewise
+	test    []int           // of these, held-out ones
+	cfg     inria.CfgArgs
 	record  captureRecord
 	origin  [3]float64
 }
 
 // write writes the files.
 func (w *runInputs) write(out string) error {
-	if err := scene.WritePoints(filepath.Join(out, "input.ply"), w.points); err != nil {
+	if err := ply.WritePoints(filepath.Join(out, "input.ply"), w.points); err != nil {
 		return err
 	}
-	if err := scene.WriteCameras(filepath.Join(out, "cameras.json"), w.cameras, w.test...); err != nil {
+	if err := inria.WriteCameras(filepath.Join(out, "cameras.json"), w.cameras, w.test...); err != nil {
 		return err
 	}
-	if err := scene.WriteCfgArgs(filepath.Join(out, "cfg_args"), w.cfg); err != nil {
+	if err := inria.WriteCfgArgs(filepath.Join(out, "cfg_args"), w.cfg); err != nil {
 		return err
 	}
 	if err := writeJSON(filepath.Join(out, captureFile), &w.record); err != nil {
@@ -134,9 +138,9 @@ func (r *trainRun) startModel(step int) (finish func() error, err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 		return nil, err
 	}
-	meta := scene.PLYMeta{Generator: "vksplat " + programVersion(), Step: step, Seed: r.config.Seed, Antialiased: r.config.Antialiased,
+	meta := ply.Meta{Generator: "vksplat " + programVersion(), Step: step, Seed: r.config.Seed, Antialiased: r.config.Antialiased,
 		Background: &r.config.Background, Exposure: r.config.Exposure}
-	if r.config.Near != scene.DefaultNear {
+	if r.config.Near != ply.DefaultNear {
 		meta.Near = r.config.Near
 	}
 	if r.origin != [3]float64{} {
@@ -144,7 +148,7 @@ func (r *trainRun) startModel(step int) (finish func() error, err error) {
 	}
 	// Neither what the device fails in nor its remedies have to do with the file.
 	var lost error
-	rest, err := scene.StartPLYPieces(path, r.trainer.NSplats(), r.config.SHDegree, meta, func(put func(*scene.Splats) error) error {
+	rest, err := ply.StartPieces(path, r.trainer.NSplats(), r.config.SHDegree, meta, func(put func(*scene.Splats) error) error {
 		var refused error
 		failed := r.trainer.ReadSplats(func(piece *scene.Splats) error {
 			refused = put(piece.ToCapture(r.capture.Frame, r.origin))
@@ -211,7 +215,7 @@ func (r *trainRun) finish(ctx context.Context, interrupted bool, seen func(scene
 		}
 		files <- err
 	}()
-	var views []scene.ViewScore
+	var views []results.ViewScore
 	if len(r.test) > 0 && !r.unmeasured {
 		views, err = r.measure(ctx, step, seen)
 	}
@@ -238,7 +242,7 @@ func (r *trainRun) finish(ctx context.Context, interrupted bool, seen func(scene
 }
 
 // stats says how the run stands. views are the scores of the held-out photos.
-func (r *trainRun) stats(interrupted bool, views []scene.ViewScore) *stats {
+func (r *trainRun) stats(interrupted bool, views []results.ViewScore) *stats {
 	memory := r.trainer.MemoryStats()
 	st := &stats{
 		Version: programVersion(), Device: r.deviceNames(), Scene: r.scene, Step: r.trainer.Step(), Interrupted: interrupted,
@@ -280,7 +284,7 @@ func (a *app) printSummary(r *trainRun, st *stats, after float64) {
 }
 
 // summarise takes means and medians over the views.
-func summarise(views []scene.ViewScore) *Scores {
+func summarise(views []results.ViewScore) *Scores {
 	psnr, ssim := make([]float64, len(views)), make([]float64, len(views))
 	for i, v := range views {
 		psnr[i], ssim[i] = v.PSNR, v.SSIM
@@ -298,7 +302,7 @@ func mean(x []float64) float64 {
 
 // writeJSON writes v to path as one whole file.
 func writeJSON(path string, v any) error {
-	return scene.WriteFile(path, func(w io.Writer) error {
+	return atomicfile.Write(path, func(w io.Writer) error {
 		enc := json.NewEncoder(w)
 		enc.SetIndent("", "  ")
 		return enc.Encode(v)

@@ -10,7 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"vksplat/scene"
+	"vksplat/scene/results"
+	"vksplat/scene/synth"
 )
 
 // What a score of a file may differ by: from the one that train printed, and where the near plane is a tenth as far, in
@@ -22,16 +23,16 @@ const (
 
 // truthSize is how much is trained.
 type truthSize struct {
-	scene.SynthOptions
+	synth.Options
 	steps int
 }
 
 func truthSizeOf() truthSize {
 	if os.Getenv(longVariable) != "" {
-		demo := scene.SynthOptions{Images: demoPhotos, Width: demoWidth, Height: demoHeight, Points: demoPoints, Wrong: 0.05}
+		demo := synth.Options{Images: demoPhotos, Width: demoWidth, Height: demoHeight, Points: demoPoints, Wrong: 0.05}
 		return truthSize{demo, 1500}
 	}
-	return truthSize{scene.SynthOptions{Images: 17, Width: 96, Height: 72, Points: 800, Wrong: 0.05}, 120}
+	return truthSize{synth.Options{Images: 17, Width: 96, Height: 72, Points: 800, Wrong: 0.05}, 120}
 }
 
 // flags of train that have everything happen within the steps: refinement, a reset of opacities, all degrees of
@@ -55,12 +56,12 @@ func chosenDevice() []string {
 func truthCapture(t *testing.T, far bool) string {
 	t.Helper()
 	needDevice(t)
-	o := truthSizeOf().SynthOptions
+	o := truthSizeOf().Options
 	if far {
 		o.Scale, o.Offset = 1000, [3]float64{5e6, -5e6, 5e6}
 	}
 	dir := filepath.Join(t.TempDir(), "scene")
-	if err := scene.WriteSynth(dir, o); err != nil {
+	if err := synth.Write(dir, o); err != nil {
 		t.Fatal(err)
 	}
 	return dir
@@ -93,7 +94,7 @@ func scoresOfRun(t *testing.T, out string) (model string, views map[string]float
 	t.Helper()
 	var st stats
 	readTestJSON(t, filepath.Join(out, "stats.json"), &st)
-	views, _, err := scene.ReadViews(out, scene.MethodName(st.Step), plainNames[0])
+	views, _, err := results.ReadViews(out, results.MethodName(st.Step), plainNames[0])
 	if err != nil || len(views) == 0 {
 		t.Fatalf("%s: %d views, %v", out, len(views), err)
 	}
@@ -239,8 +240,8 @@ func TestScoreOfBlocks(t *testing.T) {
 	needDevice(t)
 	dir := t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }
-	city := scene.SynthOptions{City: true, Images: 24, Width: 64, Height: 48, Points: 1500}
-	if err := scene.WriteSynth(in("city"), city); err != nil {
+	city := synth.Options{City: true, Images: 24, Width: 64, Height: 48, Points: 1500}
+	if err := synth.Write(in("city"), city); err != nil {
 		t.Fatal(err)
 	}
 	command(t, "partition", in("city"), "-o", in("plan"), "--blocks=2x1", "--eval")

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"vksplat/internal/atomicfile"
 	"vksplat/pipeline"
 	"vksplat/scene"
 	"vksplat/scene/splatfile"
@@ -204,7 +205,7 @@ func (a *app) writePage(o *viewOptions) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := scene.WriteFile(o.page, func(w io.Writer) error { return view.WritePage(w, what, model) }); err != nil {
+	if err := atomicfile.Write(o.page, func(w io.Writer) error { return view.WritePage(w, what, model) }); err != nil {
 		return err
 	}
 	a.printf("page: %s\n", o.page)

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"vksplat/scene"
+	"vksplat/scene/ply"
 )
 
 // TestViewPortInUse wants a port that is taken told at once, with its number and a remedy.
@@ -22,7 +23,7 @@ func TestViewPortInUse(t *testing.T) {
 	model := filepath.Join(t.TempDir(), "model.ply")
 	s := scene.NewSplats(1, 0)
 	s.Quats[0] = 1
-	if err := scene.WritePLY(model, s, scene.PLYMeta{}); err != nil {
+	if err := ply.Write(model, s, ply.Meta{}); err != nil {
 		t.Fatal(err)
 	}
 	port := strconv.Itoa(l.Addr().(*net.TCPAddr).Port)

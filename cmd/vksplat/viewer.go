@@ -12,6 +12,7 @@ import (
 
 	"vksplat/pipeline"
 	"vksplat/scene"
+	"vksplat/scene/photo"
 	"vksplat/view"
 )
 
@@ -121,12 +122,12 @@ func (r *trainRun) viewerBytes() int64 {
 	if r.viewer.address == "" {
 		return 0
 	}
-	var photo, pixels int64
+	var shot, pixels int64
 	for _, c := range r.capture.Cameras {
 		n := int64(c.Width) * int64(c.Height)
-		photo, pixels = max(photo, c.DecodeBytes()+2*4*n), max(pixels, n)
+		shot, pixels = max(shot, photo.DecodeBytes(c)+2*4*n), max(pixels, n)
 	}
-	return photosKept<<20 + 2*4*photoSide*photoSide + photo + (12+2*4)*pixels
+	return photosKept<<20 + 2*4*photoSide*photoSide + shot + (12+2*4)*pixels
 }
 
 // serve begins to answer: the run is about to train.

@@ -28,6 +28,7 @@ import (
 
 	"vksplat/pipeline"
 	"vksplat/scene"
+	"vksplat/scene/photo"
 	"vksplat/view"
 )
 
@@ -236,7 +237,7 @@ func TestViewerFrame(t *testing.T) {
 	}
 	q := view.FrameQuery{Camera: 1, Width: cam.Width, Height: cam.Height, Mode: view.ModePicture}
 	through := frame(q)
-	if p := apart(t, through, scene.FromFloats(want, cam.Width, cam.Height)); p < 32 { // a JPEG
+	if p := apart(t, through, photo.FromFloats(want, cam.Width, cam.Height)); p < 32 { // a JPEG
 		t.Errorf("a frame through a photo's camera is %.1f dB from its picture", p)
 	}
 	q.Camera, q.Rotation, q.Position, q.Tangent = -1, cam.R, cam.Center(), float64(cam.Height)/2/cam.Fy

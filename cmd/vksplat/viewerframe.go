@@ -10,15 +10,16 @@ import (
 
 	"vksplat/pipeline"
 	"vksplat/scene"
+	"vksplat/scene/photo"
 	"vksplat/view"
 )
 
 // Frame draws what a browser asks for.
 func (l *liveTraining) Frame(ctx context.Context, q view.FrameQuery) ([]byte, error) {
-	var photo scene.Image
+	var shot scene.Image
 	if q.Mode == view.ModeError {
 		var err error
-		if photo, err = l.photos.image(ctx, &l.r.capture.Cameras[q.Camera], q.Camera); err != nil {
+		if shot, err = l.photos.image(ctx, &l.r.capture.Cameras[q.Camera], q.Camera); err != nil {
 			return nil, err
 		}
 	}
@@ -28,11 +29,11 @@ func (l *liveTraining) Frame(ctx context.Context, q view.FrameQuery) ([]byte, er
 		return nil, ctx.Err()
 	}
 	defer func() { l.turn <- struct{}{} }()
-	img, err := l.draw(ctx, &q, photo)
+	img, err := l.draw(ctx, &q, shot)
 	if err != nil {
 		return nil, err
 	}
-	return img.JPEG(frameQuality)
+	return photo.JPEG(img, frameQuality)
 }
 
 // draw draws a frame between two steps of training, when its time has come.
@@ -66,14 +67,14 @@ func (l *liveTraining) draw(ctx context.Context, q *view.FrameQuery, photo scene
 }
 
 // framePicture is what browsers get of a camera's frame, which it may change; photo is that of ModeError.
-func framePicture(mode view.Mode, rgb []float32, c *scene.Camera, photo scene.Image) scene.Image {
+func framePicture(mode view.Mode, rgb []float32, c *scene.Camera, shot scene.Image) scene.Image {
 	switch mode {
 	case view.ModeDepth:
 		return depthPicture(rgb, c.Width, c.Height)
 	case view.ModeError:
-		return errorPicture(rgb, c.Width, c.Height, photo)
+		return errorPicture(rgb, c.Width, c.Height, shot)
 	}
-	return scene.FromFloats(rgb, c.Width, c.Height)
+	return photo.FromFloats(rgb, c.Width, c.Height)
 }
 
 // smallerTries is how many times a frame that does not fit is tried at half the width and height.
@@ -200,29 +201,29 @@ func depthPicture(sums []float32, width, height int) scene.Image {
 		}
 		copy(sums[3*i:], c[:])
 	}
-	return scene.FromFloats(sums, width, height)
+	return photo.FromFloats(sums, width, height)
 }
 
 // errorCeiling is the difference that has the brightest colour, of 0 to 1.
 const errorCeiling = 0.25
 
 // errorPicture draws how far a picture is from its photo: the mean over the channels.
-func errorPicture(rgb []float32, width, height int, photo scene.Image) scene.Image {
-	photo = photo.Fit(max(width, height))
+func errorPicture(rgb []float32, width, height int, shot scene.Image) scene.Image {
+	shot = photo.Fit(shot, max(width, height))
 	for y := range height {
 		for x := range width {
 			i := 3 * (y*width + x)
-			at := 4 * (y*photo.Height/height*photo.Width + x*photo.Width/width)
+			at := 4 * (y*shot.Height/height*shot.Width + x*shot.Width/width)
 			var sum float32
 			for k := range 3 {
-				d := min(max(rgb[i+k], 0), 1) - float32(photo.Pix[at+k])/255
+				d := min(max(rgb[i+k], 0), 1) - float32(shot.Pix[at+k])/255
 				sum += max(d, -d)
 			}
 			c := rampColor(sum / 3 / errorCeiling)
 			copy(rgb[i:], c[:])
 		}
 	}
-	return scene.FromFloats(rgb, width, height)
+	return photo.FromFloats(rgb, width, height)
 }
 
 // photoShelf keeps the photos that browsers looked at last, as they are sent, and the last of them as pixels.
@@ -253,7 +254,7 @@ func (s *photoShelf) jpeg(ctx context.Context, c *scene.Camera, id int) ([]byte,
 	if err != nil {
 		return nil, err
 	}
-	file, err := img.JPEG(photoQuality)
+	file, err := photo.JPEG(img, photoQuality)
 	if err != nil {
 		return nil, err
 	}
@@ -278,11 +279,11 @@ func (s *photoShelf) decoded(ctx context.Context, c *scene.Camera, id int) (scen
 	if err := ctx.Err(); err != nil {
 		return scene.Image{}, err
 	}
-	img, err := c.Decode()
+	img, err := photo.Decode(*c)
 	if err != nil {
 		return scene.Image{}, err
 	}
-	s.last, s.of = img.Over(s.background).Fit(photoSide), id
+	s.last, s.of = photo.Fit(photo.Over(img, s.background), photoSide), id
 	return s.last, nil
 }
 

@@ -17,6 +17,9 @@ import (
 	"testing"
 
 	"vksplat/scene"
+	"vksplat/scene/inria"
+	"vksplat/scene/load"
+	"vksplat/scene/synth"
 	"vksplat/view/playtest"
 )
 
@@ -101,7 +104,7 @@ func drawnBy(t *testing.T, checkpoint string, cam scene.Camera) scene.Image {
 	dir := t.TempDir()
 	cameras, out := filepath.Join(dir, "cameras.json"), filepath.Join(dir, "out")
 	cam.Name = "view.png"
-	if err := scene.WriteCameras(cameras, []scene.Camera{cam}); err != nil {
+	if err := inria.WriteCameras(cameras, []scene.Camera{cam}); err != nil {
 		t.Fatal(err)
 	}
 	vksplat(t, "render", checkpoint, "--cameras", cameras, "-o", out)
@@ -151,7 +154,7 @@ func TestPlayLive(t *testing.T) {
 	needDevice(t)
 	dir := t.TempDir()
 	folder, out := filepath.Join(dir, "scene"), filepath.Join(dir, "out")
-	if err := scene.WriteSynth(folder, scene.SynthOptions{Images: 12, Width: 160, Height: 120, Points: 1500}); err != nil {
+	if err := synth.Write(folder, synth.Options{Images: 12, Width: 160, Height: 120, Points: 1500}); err != nil {
 		t.Fatal(err)
 	}
 	v := startViewed(t, folder, "-m", out, "--viewer", "--iterations", "1000000", "--checkpoint-every", "0", "--keep-checkpoints", "2", "--progress", "none")
@@ -208,7 +211,7 @@ func checkShown(t *testing.T, log *seen, folder, out string) {
 	if !strings.Contains(log.Saved, checkpoint) || !isFile(checkpoint) {
 		t.Fatalf("the page says %q, wanted is %s", log.Saved, checkpoint)
 	}
-	c, err := scene.Load(folder, scene.LoadOptions{})
+	c, err := load.Capture(folder, scene.LoadOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

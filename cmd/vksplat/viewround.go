@@ -5,9 +5,12 @@ import (
 	"errors"
 	"fmt"
 
+	"vksplat/internal/fault"
 	"vksplat/pipeline"
 	"vksplat/pipeline/photos"
 	"vksplat/scene"
+	"vksplat/scene/metric"
+	"vksplat/scene/photo"
 )
 
 // viewRound goes through views once: each is drawn and compared with its photo. While the cores compare, the next are drawn and their photos decoded.
@@ -78,7 +81,7 @@ func (e *viewRound) add(ctx context.Context, i int) error {
 	}
 	cam := e.cams[i]
 	photo, err := e.photos.Photo(ctx, i)
-	if errors.Is(err, scene.ErrData) && !e.strict {
+	if errors.Is(err, fault.ErrData) && !e.strict {
 		e.warn(fmt.Sprintf("photo %s is not measured: %v", cam.Name, err))
 		return nil
 	}
@@ -109,7 +112,7 @@ func (e *viewRound) drain(left int) (err error) {
 		e.flying = e.flying[1:]
 		<-c.done
 		switch {
-		case errors.Is(c.err, scene.ErrUncounted) && !e.strict:
+		case errors.Is(c.err, metric.ErrUncounted) && !e.strict:
 			e.warn(fmt.Sprintf("photo %s is not measured: its mask leaves no pixel to compare", c.cam.Name))
 		case c.err != nil:
 			err = errors.Join(err, c.err)
@@ -129,8 +132,8 @@ func (c *comparison) comparable(exposure bool) ([]float32, []uint32) {
 	if exposure {
 		// Nobody learnt this photo's exposure: it is fitted on the left half and the right half is measured, the halves of NeRF in the Wild
 		// (Martin-Brualla et al. 2021) and of INRIA's train_test_exp.
-		render = scene.ApplyExposure(scene.FitExposure(render, scene.FloatRGB(c.photo), c.cam.Width, c.cam.Height, mask), render)
-		mask = scene.RightHalf(mask, c.cam.Width, c.cam.Height)
+		render = metric.ApplyExposure(metric.FitExposure(render, photo.FloatRGB(c.photo), c.cam.Width, c.cam.Height, mask), render)
+		mask = metric.RightHalf(mask, c.cam.Width, c.cam.Height)
 	}
 	clamp01(render)
 	return render, mask

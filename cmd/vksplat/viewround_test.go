@@ -10,6 +10,8 @@ import (
 
 	"vksplat/pipeline"
 	"vksplat/scene"
+	"vksplat/scene/metric"
+	"vksplat/scene/photo"
 )
 
 // A round takes the views in their order, whatever the order in which comparisons end; photos without a pixel that counts are told of and left out, and any
@@ -20,7 +22,7 @@ func TestViewRound(t *testing.T) {
 	cams := make([]scene.Camera, n)
 	for i := range cams {
 		cams[i] = scene.Camera{Name: fmt.Sprint(i), Path: filepath.Join(dir, fmt.Sprint(i)+".png"), Width: side, Height: side}
-		if err := scene.WritePNG(cams[i].Path, make([]float32, 3*side*side), side, side); err != nil {
+		if err := photo.WritePNG(cams[i].Path, make([]float32, 3*side*side), side, side); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -52,14 +54,14 @@ func TestViewRound(t *testing.T) {
 	}
 	uncounted := func(i int) error {
 		if i == 3 {
-			return fmt.Errorf("measure: %w", scene.ErrUncounted)
+			return fmt.Errorf("measure: %w", metric.ErrUncounted)
 		}
 		return nil
 	}
 	if taken, warned, err := round(false, uncounted); err != nil || warned != 1 || !slices.Equal(taken, []int{0, 1, 2, 4, 5, 6, 7, 8}) {
 		t.Errorf("%v, %d warnings, %v", taken, warned, err)
 	}
-	if _, _, err := round(true, uncounted); !errors.Is(err, scene.ErrUncounted) {
+	if _, _, err := round(true, uncounted); !errors.Is(err, metric.ErrUncounted) {
 		t.Errorf("strict: %v", err)
 	}
 	taken, _, err := round(false, func(i int) error {

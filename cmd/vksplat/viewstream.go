@@ -7,7 +7,9 @@ import (
 
 	"vksplat/pipeline"
 	"vksplat/scene"
+	"vksplat/scene/photo"
 	"vksplat/scene/splatfile"
+	"vksplat/scene/trajectory"
 	"vksplat/view"
 )
 
@@ -26,7 +28,7 @@ type streamed struct {
 }
 
 // firstFrame is about what browsers ask for, px: room for larger frames is made when they come.
-var firstFrame = scene.Camera{Width: 1280, Height: 720, R: [9]float64{1, 0, 0, 0, 1, 0, 0, 0, 1}}.WithFOV(startFOV)
+var firstFrame = trajectory.WithFOV(scene.Camera{Width: 1280, Height: 720, R: [9]float64{1, 0, 0, 0, 1, 0, 0, 0, 1}}, startFOV)
 
 // startFOV is of the free camera where there is no photo, in radians.
 const startFOV = 1.05
@@ -90,7 +92,7 @@ func (s *streamed) place(capture *scene.Capture, splats *scene.Splats, info *spl
 	s.list = []view.LiveCamera{}
 	c, frame, up := view.Overview(info.Meta.Vertical, somePlaces(splats))
 	c.Width, c.Height = firstFrame.Width, firstFrame.Height
-	alone := &scene.Capture{Cameras: []scene.Camera{c.WithFOV(startFOV)}}
+	alone := &scene.Capture{Cameras: []scene.Camera{trajectory.WithFOV(c, startFOV)}}
 	alone.NormaliseTo(frame, 1)
 	for k := range origin {
 		frame.Center[k] += origin[k] // the cameras of others stand where the model does
@@ -131,7 +133,7 @@ func (s *streamed) Frame(ctx context.Context, q view.FrameQuery) ([]byte, error)
 	if err != nil {
 		return nil, err
 	}
-	return img.JPEG(frameQuality)
+	return photo.JPEG(img, frameQuality)
 }
 
 // draw draws a frame.

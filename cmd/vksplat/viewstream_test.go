@@ -15,6 +15,10 @@ import (
 	"github.com/coder/websocket"
 
 	"vksplat/scene"
+	"vksplat/scene/inria"
+	"vksplat/scene/photo"
+	"vksplat/scene/ply"
+	"vksplat/scene/synth"
 	"vksplat/view"
 	"vksplat/view/playtest"
 )
@@ -22,7 +26,7 @@ import (
 // cityModel writes the splats of a made-up city and a few of its cameras, and returns the model's file and the cameras.
 func cityModel(t *testing.T, splats int) (string, []scene.Camera) {
 	t.Helper()
-	s, err := scene.NewSynth(scene.SynthOptions{City: true, Images: 100, Width: 112, Height: 80, Points: splats})
+	s, err := synth.New(synth.Options{City: true, Images: 100, Width: 112, Height: 80, Points: splats})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,10 +39,10 @@ func cityModel(t *testing.T, splats int) (string, []scene.Camera) {
 		}
 	}
 	model := filepath.Join(dir, "model.ply")
-	if err := scene.WritePLY(model, s.Splats(1), scene.PLYMeta{}); err != nil {
+	if err := ply.Write(model, s.Splats(1), ply.Meta{}); err != nil {
 		t.Fatal(err)
 	}
-	if err := scene.WriteCameras(filepath.Join(dir, camerasBeside[0]), cams); err != nil {
+	if err := inria.WriteCameras(filepath.Join(dir, camerasBeside[0]), cams); err != nil {
 		t.Fatal(err)
 	}
 	return model, cams
@@ -85,7 +89,7 @@ func TestViewStream(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want, err := pngPixels(t, cam.Name, file).JPEG(frameQuality)
+		want, err := photo.JPEG(pngPixels(t, cam.Name, file), frameQuality)
 		if err != nil || !bytes.Equal(got, want) {
 			t.Errorf("%s: %d bytes %s, the JPEG file of render's picture has %d: %v", cam.Name, len(got), text, len(want), err)
 		}

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"vksplat/farm/spec"
-	"vksplat/scene"
+	"vksplat/internal/fault"
 )
 
 // Options describe the machines that will run a job, and what a task gets there.
@@ -96,7 +96,7 @@ func (o *Options) shared() error {
 
 // usage is the error of an option that makes no sense.
 func usage(path, hint, format string, args ...any) error {
-	return &scene.Error{Op: "export job", Path: path, Err: fmt.Errorf(format, args...), Hint: hint, Kind: scene.ErrUsage}
+	return &fault.Error{Op: "export job", Path: path, Err: fmt.Errorf(format, args...), Hint: hint, Kind: fault.ErrUsage}
 }
 
 // labelLength is how much of a job's name goes into a label, in characters.

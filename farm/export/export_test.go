@@ -17,7 +17,7 @@ import (
 
 	"vksplat/farm/spec"
 	"vksplat/farm/task"
-	"vksplat/scene"
+	"vksplat/internal/fault"
 )
 
 var update = flag.Bool("update", false, "write testdata/want anew")
@@ -187,14 +187,14 @@ func TestRefused(t *testing.T) {
 	} {
 		o := writers[c.writer].o
 		c.change(&o)
-		if _, err := writers[c.writer].write(j, p, o); !errors.Is(err, scene.ErrUsage) {
+		if _, err := writers[c.writer].write(j, p, o); !errors.Is(err, fault.ErrUsage) {
 			t.Errorf("%s: accepted, or another error: %v", name, err)
 		}
 	}
 	j, p = planned(t, "version = 1\nname = \"a\"\npin.device = \"x\"\n[[task]]\nkind = \"train\"\nsource = \"a\"\n")
 	for _, w := range writers {
 		w.o.Claims = nil
-		if _, err := w.write(j, p, w.o); !errors.Is(err, scene.ErrUsage) {
+		if _, err := w.write(j, p, w.o); !errors.Is(err, fault.ErrUsage) {
 			t.Errorf("%s takes a pinned task: %v", w.name, err)
 		}
 	}
@@ -213,7 +213,7 @@ func TestNth(t *testing.T) {
 		n    int
 	}{{text, -1}, {text, len(list)}, {"", 0}, {"3-1", 0}, {"a", 0}, {"1-", 0}, {"-1", 0},
 		{"99999999999", 0}, {"0-2147483647,x", 1 << 40}} {
-		if got, err := Nth(c.list, c.n); !errors.Is(err, scene.ErrUsage) {
+		if got, err := Nth(c.list, c.n); !errors.Is(err, fault.ErrUsage) {
 			t.Errorf("number %d of %q is %d: %v", c.n, c.list, got, err)
 		}
 	}

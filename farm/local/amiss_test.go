@@ -7,7 +7,7 @@ import (
 
 	"vksplat/farm/store"
 	"vksplat/farm/task"
-	"vksplat/scene"
+	"vksplat/internal/fault"
 )
 
 // TestStoreAmiss tries a task again that failed for what is in the store: once that is put right, it succeeds.
@@ -18,7 +18,7 @@ func TestStoreAmiss(t *testing.T) {
 			if name != "b" {
 				return nil
 			}
-			return &scene.Error{Op: "fetch input", Err: fmt.Errorf("a: %w", why), Kind: scene.ErrData}
+			return &fault.Error{Op: "fetch input", Err: fmt.Errorf("a: %w", why), Kind: fault.ErrData}
 		}
 		s, err := r.run(t.Context())
 		r.want(s, err, "a done, b failed, c skipped", "a", "b")

@@ -14,7 +14,7 @@ import (
 	"vksplat/farm/spec"
 	"vksplat/farm/store"
 	"vksplat/farm/task"
-	"vksplat/scene"
+	"vksplat/internal/fault"
 )
 
 // Options say which job runs, and with what.
@@ -114,9 +114,9 @@ func (s *Status) Counts() map[State]int {
 }
 
 // errLost is of a job that needs a device when there is none any more.
-var errLost = error(&scene.Error{Op: "run job", Err: errors.New("every device was lost several times in a row"),
+var errLost = error(&fault.Error{Op: "run job", Err: errors.New("every device was lost several times in a row"),
 	Hint: "see dmesg for the driver's messages; reset the devices or restart the machine, then run the job again",
-	Kind: scene.ErrTryAgain})
+	Kind: fault.ErrTryAgain})
 
 // Run runs the job until all of it is done that can be, or ctx ends: then children save, and what they saved goes to
 // the store. That tasks failed says the status.
@@ -138,8 +138,8 @@ func run(ctx context.Context, o Options,
 		return nil, err
 	}
 	if err := os.MkdirAll(o.Locks, 0o777); err != nil {
-		return nil, &scene.Error{Op: "lock devices", Path: o.Locks, Err: err,
-			Hint: "make room there, and give write permission", Kind: scene.ErrTryAgain}
+		return nil, &fault.Error{Op: "lock devices", Path: o.Locks, Err: err,
+			Hint: "make room there, and give write permission", Kind: fault.ErrTryAgain}
 	}
 	for i := range o.Devices {
 		r.devices = append(r.devices, &device{Device: o.Devices[i], lock: lockFile(o.Locks, &o.Devices[i]), user: -1})
@@ -225,7 +225,7 @@ func (r *runner) redo(meant, chosen []bool) error {
 func (r *runner) fits(t *spec.Task) error {
 	refuse := func(hint, format string, args ...any) error {
 		why := fmt.Errorf("task %s (%s) %s", t.Name, t.Kind, fmt.Sprintf(format, args...))
-		return &scene.Error{Op: "run job", Err: why, Hint: hint, Kind: scene.ErrUsage}
+		return &fault.Error{Op: "run job", Err: why, Hint: hint, Kind: fault.ErrUsage}
 	}
 	if !task.NeedsDevice(t.Kind) {
 		if r.Others <= 0 {
@@ -264,14 +264,14 @@ func named(plan *spec.Plan, only []string) (meant []bool, err error) {
 		for i := range plan.Tasks {
 			fits, err := isMeant(&plan.Tasks[i], pattern)
 			if err != nil {
-				return nil, &scene.Error{Op: "choose tasks", Err: err, Hint: "* and ? stand for parts of names",
-					Kind: scene.ErrUsage}
+				return nil, &fault.Error{Op: "choose tasks", Err: err, Hint: "* and ? stand for parts of names",
+					Kind: fault.ErrUsage}
 			}
 			meant[i], found = meant[i] || fits, found || fits
 		}
 		if !found {
-			return nil, &scene.Error{Op: "choose tasks", Err: fmt.Errorf("none of the job is called %s",
-				strconv.Quote(pattern)), Hint: "--dry-run lists them", Kind: scene.ErrUsage}
+			return nil, &fault.Error{Op: "choose tasks", Err: fmt.Errorf("none of the job is called %s",
+				strconv.Quote(pattern)), Hint: "--dry-run lists them", Kind: fault.ErrUsage}
 		}
 	}
 	return meant, nil

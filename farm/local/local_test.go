@@ -17,7 +17,7 @@ import (
 	"vksplat/farm/spec"
 	"vksplat/farm/store"
 	"vksplat/farm/task"
-	"vksplat/scene"
+	"vksplat/internal/fault"
 )
 
 // rig runs jobs with tasks that only pretend, on two devices.
@@ -131,7 +131,7 @@ func (r *rig) want(s *Status, err error, states string, began ...string) {
 const chain = "[[task]]\nkind = \"demo\"\nid = \"a\"\n[[task]]\nkind = \"train\"\nid = \"b\"\nsource = \"@a\"\n[[task]]\nkind = \"convert\"\nid = \"c\"\nmodel = \"@b\"\nto = \"spz\"\n"
 
 func dataError(text string) error {
-	return &scene.Error{Op: "train", Err: errors.New(text), Hint: "mend it", Kind: scene.ErrData}
+	return &fault.Error{Op: "train", Err: errors.New(text), Hint: "mend it", Kind: fault.ErrData}
 }
 
 // TestOrder runs each task once, behind those that it needs; the same call again runs none.
@@ -372,11 +372,11 @@ func TestOnly(t *testing.T) {
 	s, err := r.run(t.Context())
 	r.want(s, err, "a done, b done, c excluded, d excluded", "a", "b")
 	r.o.Only = []string{"nobody"}
-	if _, err = r.run(t.Context()); !errors.Is(err, scene.ErrUsage) {
+	if _, err = r.run(t.Context()); !errors.Is(err, fault.ErrUsage) {
 		t.Errorf("of a task that is not there: %v", err)
 	}
 	r.o.Only = []string{"a", "nobody"}
-	if _, err = r.run(t.Context()); !errors.Is(err, scene.ErrUsage) {
+	if _, err = r.run(t.Context()); !errors.Is(err, fault.ErrUsage) {
 		t.Errorf("of two, one of which is not there: %v", err)
 	}
 }
@@ -387,7 +387,7 @@ func TestNoPlace(t *testing.T) {
 		"[[task]]\nkind = \"demo\"\nid = \"film\"\n")
 	refused := func(what, want string) {
 		t.Helper()
-		if _, err := r.run(t.Context()); !errors.Is(err, scene.ErrUsage) || !strings.Contains(err.Error(), want) ||
+		if _, err := r.run(t.Context()); !errors.Is(err, fault.ErrUsage) || !strings.Contains(err.Error(), want) ||
 			len(r.began) > 0 {
 			t.Errorf("%s: %v, began %q", what, err, r.began)
 		}

@@ -12,7 +12,7 @@ import (
 	"vksplat/farm/spec"
 	"vksplat/farm/store"
 	"vksplat/farm/task"
-	"vksplat/scene"
+	"vksplat/internal/fault"
 )
 
 // runner is a job that runs. All of it but the news belongs to the goroutine of loop, which never waits for the store:
@@ -305,7 +305,7 @@ func (r *runner) ended(ctx context.Context, i int, err error, lost bool) {
 		t.State, t.Message = Ready, "stopped"
 		return
 	}
-	t.Error, t.Hint, t.Message = scene.ErrorText(err), hintOf(err), ""
+	t.Error, t.Hint, t.Message = fault.Text(err), hintOf(err), ""
 	switch {
 	case lost:
 		t.Attempts--
@@ -325,7 +325,7 @@ func (r *runner) ended(ctx context.Context, i int, err error, lost bool) {
 // cannot notes that nothing here can do a task. The store does not remember that: the next run looks again.
 func (r *runner) cannot(i int, why error) {
 	t := &r.status.Tasks[i]
-	t.Error, t.Hint, t.forgotten = scene.ErrorText(why), hintOf(why), true
+	t.Error, t.Hint, t.forgotten = fault.Text(why), hintOf(why), true
 	r.halt()
 	r.failed(i, nil)
 	r.tell(i)
@@ -349,7 +349,7 @@ func (r *runner) failed(i int, unknown error) {
 	if unknown != nil {
 		t.forgotten = true
 		r.Note("the store does not know that " + t.Task + " failed, the next run tries it again: " +
-			scene.ErrorText(unknown))
+			fault.Text(unknown))
 	}
 	for _, next := range r.dependants[i] {
 		r.skip(next)
@@ -389,7 +389,7 @@ func hintOf(err error) string {
 	if errors.As(err, &own) {
 		return own.Hint()
 	}
-	return scene.Hint(err)
+	return fault.Hint(err)
 }
 
 func (r *runner) tell(i int) {

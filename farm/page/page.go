@@ -26,7 +26,9 @@ import (
 
 	"vksplat/farm/local"
 	"vksplat/farm/store"
-	"vksplat/scene"
+	"vksplat/internal/fault"
+	"vksplat/internal/strictjson"
+	"vksplat/scene/photo"
 	"vksplat/view"
 )
 
@@ -99,10 +101,10 @@ func (p *pages) status() (*local.Status, error) {
 		p.mutex.Unlock()
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, &scene.Error{Op: "show job", Path: p.key,
+		return nil, &fault.Error{Op: "show job", Path: p.key,
 			Err:  errors.New("no task of a job has run there"),
 			Hint: "name the folder that vksplat farm run names at its end",
-			Kind: scene.ErrUsage}
+			Kind: fault.ErrUsage}
 	}
 	if err != nil {
 		return nil, store.Explain("show job", p.key, err)
@@ -112,7 +114,7 @@ func (p *pages) status() (*local.Status, error) {
 	}
 	s = &local.Status{}
 	if err := json.Unmarshal(data, s); err != nil {
-		return nil, &scene.Error{Op: "show job", Path: path.Join(p.key, key), Err: scene.JSONError(err),
+		return nil, &fault.Error{Op: "show job", Path: path.Join(p.key, key), Err: strictjson.JSONError(err),
 			Hint: "run the job again: it writes the file anew"}
 	}
 	return s, nil
@@ -148,7 +150,7 @@ func (p *pages) page(name string, look func(s *local.Status, r *http.Request) (a
 			if errors.Is(err, errNone) {
 				status = http.StatusNotFound
 			}
-			http.Error(w, scene.ErrorText(err), status)
+			http.Error(w, fault.Text(err), status)
 			return
 		}
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
@@ -331,7 +333,7 @@ func (p *pages) servePreview(w http.ResponseWriter, r *http.Request) {
 	index, err := strconv.Atoi(r.FormValue("index"))
 	var data []byte
 	if err == nil && index >= 0 {
-		data, err = p.read(local.PreviewKey(index), scene.PreviewBytes+1)
+		data, err = p.read(local.PreviewKey(index), photo.PreviewBytes+1)
 	}
 	servePicture(w, r, data, err)
 }

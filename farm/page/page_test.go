@@ -17,7 +17,7 @@ import (
 
 	"vksplat/farm/local"
 	"vksplat/farm/store"
-	"vksplat/scene"
+	"vksplat/internal/fault"
 	"vksplat/view"
 )
 
@@ -258,7 +258,7 @@ func TestNoJob(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := Show(nil, root, "j"); !errors.Is(err, scene.ErrUsage) || scene.Hint(err) == "" {
+	if err := Show(nil, root, "j"); !errors.Is(err, fault.ErrUsage) || fault.Hint(err) == "" {
 		t.Error(err)
 	}
 }

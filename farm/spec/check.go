@@ -7,7 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"vksplat/wording"
+	"vksplat/internal/wording"
 )
 
 // reader checks values of a document against the tables of fields.

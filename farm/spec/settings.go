@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"vksplat/wording"
+	"vksplat/internal/wording"
 )
 
 // settings.json lists the settings of train that a task may give, and the presets. A test of the command writes it from the table of flags.

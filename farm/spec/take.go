@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"vksplat/wording"
+	"vksplat/internal/wording"
 )
 
 // Defaults of what documents leave out.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"vksplat/wording"
+	"vksplat/internal/wording"
 )
 
 // didYouMean returns a hint for a word that is none of known: the nearest of them, else otherwise.

@@ -20,7 +20,7 @@ import (
 	"github.com/minio/minio-go/v7"
 
 	"vksplat/farm/store/s3test"
-	"vksplat/scene"
+	"vksplat/internal/fault"
 )
 
 // pattern is a text of so many bytes that repeats late.
@@ -175,7 +175,7 @@ func TestStorms(t *testing.T) {
 		s3test.Fail(w, http.StatusServiceUnavailable, "SlowDown")
 		return true
 	})
-	if _, err := b.Stat("x"); !errors.Is(err, scene.ErrTryAgain) || scene.Hint(err) == "" {
+	if _, err := b.Stat("x"); !errors.Is(err, fault.ErrTryAgain) || fault.Hint(err) == "" {
 		t.Errorf("a server that is busy for good: %v", err)
 	}
 }
@@ -229,7 +229,7 @@ func TestLostManifest(t *testing.T) {
 		s3test.Fail(w, http.StatusServiceUnavailable, "SlowDown")
 		return true
 	})
-	if _, _, err := Commit(t.Context(), b, "j/t", work(t, map[string]string{"model": "x"}), []string{"model"}, Made{Hash: "h", Attempt: 1}); !errors.Is(err, scene.ErrTryAgain) {
+	if _, _, err := Commit(t.Context(), b, "j/t", work(t, map[string]string{"model": "x"}), []string{"model"}, Made{Hash: "h", Attempt: 1}); !errors.Is(err, fault.ErrTryAgain) {
 		t.Fatal(err)
 	}
 	s.SetFault(nil)
@@ -429,7 +429,7 @@ func TestFailedUploads(t *testing.T) {
 		return full
 	})
 	err = b.Put("file", func(w io.Writer) error { _, err := io.WriteString(w, pattern(9500)); return err })
-	if !errors.Is(err, scene.ErrTryAgain) || !strings.Contains(scene.Hint(err), "room") || len(s.Keys())+len(s.Uploads()) > 0 {
+	if !errors.Is(err, fault.ErrTryAgain) || !strings.Contains(fault.Hint(err), "room") || len(s.Keys())+len(s.Uploads()) > 0 {
 		t.Errorf("%v, %q, %q", err, s.Keys(), s.Uploads())
 	}
 }

@@ -19,7 +19,7 @@ import (
 
 	"github.com/minio/minio-go/v7"
 
-	"vksplat/scene"
+	"vksplat/internal/fault"
 )
 
 // errIdle is of a request of which no byte came or went for long.
@@ -143,7 +143,7 @@ func isFullBucket(a minio.ErrorResponse) bool {
 
 // explain says what a server's answer means and what can be done. Errors of other origin stay as they are.
 func (b *bucket) explain(op, key string, err error) error {
-	var known *scene.Error
+	var known *fault.Error
 	var place *fs.PathError
 	if err == nil || errors.As(err, &known) || errors.As(err, &place) || errors.Is(err, ErrExists) {
 		return err
@@ -157,7 +157,7 @@ func (b *bucket) explain(op, key string, err error) error {
 	}
 	a, _ := answer(err)
 	said := func(kind error, hint, format string, args ...any) error {
-		return &scene.Error{Op: op, Path: where, Err: fmt.Errorf(format, append(args, err)...), Hint: hint, Kind: kind}
+		return &fault.Error{Op: op, Path: where, Err: fmt.Errorf(format, append(args, err)...), Hint: hint, Kind: kind}
 	}
 	switch {
 	case a.Code == minio.NoSuchBucket:
@@ -181,11 +181,11 @@ func (b *bucket) explain(op, key string, err error) error {
 	case a.StatusCode == http.StatusForbidden:
 		return said(ErrSetup, "allow these credentials what docs/farm-tasks.md lists under Buckets", "access is denied: %w")
 	case isFullBucket(a):
-		return said(scene.ErrTryAgain, "make room there; the task goes on when it is tried again", FullText+": %w")
+		return said(fault.ErrTryAgain, "make room there; the task goes on when it is tried again", FullText+": %w")
 	case isUntrusted(err):
 		return said(ErrSetup, "name the file of the certificate that signed the server's by ca = \"...\" in the file of --roots", "the server cannot be trusted: %w")
 	case isAway(err):
-		return said(scene.ErrTryAgain, "look whether the server is up, and at the endpoint in the file of --roots", "the server is away or busy: %w")
+		return said(fault.ErrTryAgain, "look whether the server is up, and at the endpoint in the file of --roots", "the server is away or busy: %w")
 	}
 	return err
 }

@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"vksplat/farm/store/s3test"
-	"vksplat/scene"
+	"vksplat/internal/fault"
 )
 
 // TestReady tells servers whose conditions of writes count from others.
@@ -32,7 +32,7 @@ func TestReady(t *testing.T) {
 	s := newServer(t)
 	b := newBucketOf(t, s)
 	s.Unconditional = true
-	if err := b.Ready("j/t"); !errors.Is(err, ErrSetup) || scene.Hint(err) == "" || len(s.Keys()) > 0 {
+	if err := b.Ready("j/t"); !errors.Is(err, ErrSetup) || fault.Hint(err) == "" || len(s.Keys()) > 0 {
 		t.Errorf("%v, %q", err, s.Keys())
 	}
 	s.Unconditional, s.Denied = false, true
@@ -79,15 +79,15 @@ func TestComplaints(t *testing.T) {
 		o := good
 		c.change(&o)
 		_, err := Open(o)
-		if !errors.Is(err, ErrSetup) || !strings.Contains(err.Error(), c.says) || scene.Hint(err) == "" || strings.Contains(err.Error()+scene.Hint(err), s3test.Secret) {
-			t.Errorf("want %q: %v (%s)", c.says, err, scene.Hint(err))
+		if !errors.Is(err, ErrSetup) || !strings.Contains(err.Error(), c.says) || fault.Hint(err) == "" || strings.Contains(err.Error()+fault.Hint(err), s3test.Secret) {
+			t.Errorf("want %q: %v (%s)", c.says, err, fault.Hint(err))
 		}
 		s.Denied, s.Region, s.Skew = false, "", 0
 		t.Setenv("AWS_ACCESS_KEY_ID", s3test.Access)
 	}
 	s.Region = "eu-west-3"
-	if _, err := Open(good); !strings.Contains(scene.Hint(err), `"eu-west-3"`) {
-		t.Errorf("the region is not named: %s", scene.Hint(err))
+	if _, err := Open(good); !strings.Contains(fault.Hint(err), `"eu-west-3"`) {
+		t.Errorf("the region is not named: %s", fault.Hint(err))
 	}
 	good.Region, good.PathStyle = "eu-west-3", &yes
 	if _, err := Open(good); err != nil {
@@ -128,8 +128,8 @@ func TestCredentialFiles(t *testing.T) {
 	}
 	o.Profile = "lba"
 	_ = os.Chmod(file, 0o600)
-	if _, err := Open(o); !errors.Is(err, ErrSetup) || !strings.Contains(err.Error(), `profile "lba"`) || !strings.Contains(scene.Hint(err), "[lba] in "+file) {
-		t.Error(err, scene.Hint(err))
+	if _, err := Open(o); !errors.Is(err, ErrSetup) || !strings.Contains(err.Error(), `profile "lba"`) || !strings.Contains(fault.Hint(err), "[lba] in "+file) {
+		t.Error(err, fault.Hint(err))
 	}
 	t.Setenv("AWS_PROFILE", "lab")
 	secure := httptest.NewTLSServer(s)
@@ -211,7 +211,7 @@ func TestCredentialsAreRenewed(t *testing.T) {
 			t.Fatal(err)
 		}
 		valid = "new for " + name
-		if err := do(); !errors.Is(err, ErrSetup) || scene.Hint(err) == "" {
+		if err := do(); !errors.Is(err, ErrSetup) || fault.Hint(err) == "" {
 			t.Errorf("%s with a token that has expired for good: %v", name, err)
 		}
 		renew(valid)

@@ -17,7 +17,7 @@ import (
 	"sync"
 	"time"
 
-	"vksplat/scene"
+	"vksplat/internal/fault"
 )
 
 // Cache is a folder of inputs on the local disk, which all tasks and processes of a machine share. An input is a folder <id>, whose name is a hash of what is in
@@ -147,7 +147,7 @@ func (c *Cache) use(ctx context.Context, id string, r Root, from string, files [
 
 // notKept is of an input of which a file is not there as soon as all have been written: it would be fetched again and again.
 func notKept(input string) error {
-	return &scene.Error{Op: "fetch input", Path: input, Err: errors.New("a file of it has another size once all are on the local disk"),
+	return &fault.Error{Op: "fetch input", Path: input, Err: errors.New("a file of it has another size once all are on the local disk"),
 		Hint: "give its files names that differ in more than small and large letters, or name another disk with --work", Kind: ErrSetup}
 }
 

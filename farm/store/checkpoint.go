@@ -15,7 +15,7 @@ import (
 	"strings"
 	"time"
 
-	"vksplat/scene"
+	"vksplat/internal/fault"
 )
 
 // A checkpoint is a set of files from which another machine goes on: <task>/ckpt/a<attempt>/step-<step>.json lists them, <task>/ckpt/a<attempt>/<sha256> has each
@@ -201,7 +201,7 @@ func attemptOf(folder string) (int, error) {
 }
 
 // errMoving is of checkpoints that another attempt removes, as it makes newer ones, faster than they can be read.
-var errMoving = error(&scene.Error{Op: "fetch checkpoint", Err: errors.New("another attempt replaces the checkpoints as they are read"), Hint: "run it again", Kind: scene.ErrTryAgain})
+var errMoving = error(&fault.Error{Op: "fetch checkpoint", Err: errors.New("another attempt replaces the checkpoints as they are read"), Hint: "run it again", Kind: fault.ErrTryAgain})
 
 // Fetch brings the newest checkpoint from which an attempt may go on, that verifies and is of a step above after, into the local folder dir, and returns its manifest; nil
 // where there is none.

@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"vksplat/scene"
+	"vksplat/internal/fault"
 )
 
 // TestFirstCommitWins has many attempts end at once.
@@ -127,7 +127,7 @@ func testOutdatedAttempts(t *testing.T, r *rig) {
 	if _, own, err := commit("first", Made{Hash: "h", Attempt: 1}); err != nil || !own {
 		t.Fatal(own, err)
 	}
-	if m, own, err := commit("other", Made{Hash: "other", Attempt: 2}); !errors.Is(err, scene.ErrUsage) || own {
+	if m, own, err := commit("other", Made{Hash: "other", Attempt: 2}); !errors.Is(err, fault.ErrUsage) || own {
 		t.Errorf("results of another task are taken for its own: %+v, %v", m, err)
 	}
 	must(Outdate(r, "j/t", 2))

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"vksplat/scene"
+	"vksplat/internal/fault"
 )
 
 // TestForeignResults refuses to put results where somebody's own files are, and touches none of them.
@@ -17,8 +17,8 @@ func TestForeignResults(t *testing.T) {
 		_, err := Result(t.Context(), r, task)
 		_, _, commit := Commit(t.Context(), r, task, work(t, nil), nil, Made{Hash: "h", Attempt: 1})
 		for _, err := range []error{err, commit} {
-			if !errors.Is(err, ErrForeign) || !errors.Is(err, scene.ErrUsage) || scene.Hint(err) == "" {
-				t.Errorf("%s: %v, hint %q", task, err, scene.Hint(err))
+			if !errors.Is(err, ErrForeign) || !errors.Is(err, fault.ErrUsage) || fault.Hint(err) == "" {
+				t.Errorf("%s: %v, hint %q", task, err, fault.Hint(err))
 			}
 		}
 	}

@@ -17,7 +17,7 @@ import (
 	"slices"
 	"strings"
 
-	"vksplat/scene"
+	"vksplat/internal/fault"
 )
 
 // ManifestName is the file in a task's folder of results that says what is in it.
@@ -222,7 +222,7 @@ const (
 func OutOf(task string) string { return path.Join(task, outFolder) }
 
 // errOutdated is of results that were wanted anew while an attempt made them.
-var errOutdated = error(&scene.Error{Op: "commit results", Err: errors.New("they were wanted anew meanwhile, those of this attempt do not count"), Hint: "run it again", Kind: scene.ErrTryAgain})
+var errOutdated = error(&fault.Error{Op: "commit results", Err: errors.New("they were wanted anew meanwhile, those of this attempt do not count"), Hint: "run it again", Kind: fault.ErrTryAgain})
 
 // Commit gives the files of a local folder to a task as its results, all at once. The first to come wins: where valid results of the same hash are there already,
 // those stay and are returned, and own is false. Those of another hash stay too, which is an error, and an attempt that began before Outdate has no results.
@@ -306,7 +306,7 @@ func (m *Manifest) Of(task, hash string) error {
 	if m.Hash == hash {
 		return nil
 	}
-	return &scene.Error{Op: "run task", Path: task, Err: errors.New("results of another task of this name are there"), Hint: "give the job or the task another name, or remove that folder", Kind: scene.ErrUsage}
+	return &fault.Error{Op: "run task", Path: task, Err: errors.New("results of another task of this name are there"), Hint: "give the job or the task another name, or remove that folder", Kind: fault.ErrUsage}
 }
 
 // Result returns the manifest of a task's results, nil where there are none. Damaged ones, and those of an older generation, are moved out of the way.
@@ -355,8 +355,8 @@ func unnamed(ctx context.Context, r Root, task string) (*Manifest, error) {
 	if _, err := r.Stat(path.Join(out, ManifestName)); err == nil { // another attempt has just put results there
 		return Result(ctx, r, task)
 	}
-	return nil, &scene.Error{Op: "run task", Path: out, Err: ErrForeign,
-		Hint: "move the folder away, or give the task another id", Kind: scene.ErrUsage}
+	return nil, &fault.Error{Op: "run task", Path: out, Err: ErrForeign,
+		Hint: "move the folder away, or give the task another id", Kind: fault.ErrUsage}
 }
 
 func putJSON(r Root, key string, v any) error {

@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"testing"
 
-	"vksplat/scene"
+	"vksplat/internal/fault"
 )
 
 // TestOddEntries has what is no file of the root, in the ways in which that can be, stand beside results: these are
@@ -46,7 +46,7 @@ func TestOddEntries(t *testing.T) {
 	}
 	for _, key := range []string{"j", "j/best", "j/t/pipe", "j/best/x"} {
 		_, _, err := cache.Input(t.Context(), r, key)
-		if err = Explain("fetch input", key, err); !errors.Is(err, scene.ErrData) {
+		if err = Explain("fetch input", key, err); !errors.Is(err, fault.ErrData) {
 			t.Errorf("%s as input: %v", key, err)
 		}
 	}

@@ -17,7 +17,7 @@ import (
 
 	"github.com/BurntSushi/toml"
 
-	"vksplat/scene"
+	"vksplat/internal/fault"
 )
 
 // Root is where keys are: a folder, or a bucket of a server of objects. Keys have slashes between their parts and lead nowhere else.
@@ -208,7 +208,7 @@ func (r Roots) Open(name string) (Root, error) {
 
 // setupError is an error of kind ErrSetup.
 func setupError(where, hint, format string, args ...any) error {
-	return &scene.Error{Op: "open root", Path: where, Err: fmt.Errorf(format, args...), Hint: hint, Kind: ErrSetup}
+	return &fault.Error{Op: "open root", Path: where, Err: fmt.Errorf(format, args...), Hint: hint, Kind: ErrSetup}
 }
 
 // Odd names what is below a key and no file that this program could read: pipes, names that not every system has, and
@@ -243,19 +243,19 @@ func IsAway(err error) bool {
 
 // Explain adds to an error of the store's files what can be done about it, and its kind.
 func Explain(op, path string, err error) error {
-	var known *scene.Error
+	var known *fault.Error
 	switch {
 	case err == nil, errors.As(err, &known) && known.Kind != nil:
 		return err
 	case isFull(err):
-		return &scene.Error{Op: op, Path: path, Err: err, Hint: "make room there; the task goes on when it is tried again", Kind: scene.ErrTryAgain}
+		return &fault.Error{Op: op, Path: path, Err: err, Hint: "make room there; the task goes on when it is tried again", Kind: fault.ErrTryAgain}
 	case errors.Is(err, syscall.EROFS), errors.Is(err, syscall.EACCES), errors.Is(err, syscall.EPERM):
-		return &scene.Error{Op: op, Path: path, Err: err, Hint: "give write permission there, or name another root in the file of --roots", Kind: ErrSetup}
+		return &fault.Error{Op: op, Path: path, Err: err, Hint: "give write permission there, or name another root in the file of --roots", Kind: ErrSetup}
 	case errors.Is(err, errOdd):
-		return &scene.Error{Op: op, Path: path, Err: err,
-			Hint: "remove it, or put a file or folder in its place", Kind: scene.ErrData}
+		return &fault.Error{Op: op, Path: path, Err: err,
+			Hint: "remove it, or put a file or folder in its place", Kind: fault.ErrData}
 	case errors.Is(err, ErrDamaged):
-		return &scene.Error{Op: op, Path: path, Err: err, Hint: "run the task that makes it again", Kind: scene.ErrData}
+		return &fault.Error{Op: op, Path: path, Err: err, Hint: "run the task that makes it again", Kind: fault.ErrData}
 	}
-	return &scene.Error{Op: op, Path: path, Err: err, Hint: "look at the disk or the network", Kind: scene.ErrTryAgain}
+	return &fault.Error{Op: op, Path: path, Err: err, Hint: "look at the disk or the network", Kind: fault.ErrTryAgain}
 }

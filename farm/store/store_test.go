@@ -18,7 +18,7 @@ import (
 	"testing"
 	"time"
 
-	"vksplat/scene"
+	"vksplat/internal/fault"
 )
 
 func newFolder(t *testing.T, o Options) *folder {
@@ -125,7 +125,7 @@ func TestPermissions(t *testing.T) {
 		t.Errorf("%v, %v", spaced, err)
 	}
 	for _, o := range []Options{{URL: "gs://bucket/x"}, {URL: "file://server/x"}, {URL: "file:///x?y"}, {URL: "file://%zz"}, {URL: ""}, {URL: r.dir, Umask: "9"}, {URL: r.dir, Group: "no such group"}, {URL: r.dir, Mark: "../a"}, {URL: filepath.Join(r.dir, "missing")}} {
-		if _, err := Open(o); !errors.Is(err, ErrSetup) || scene.Hint(err) == "" {
+		if _, err := Open(o); !errors.Is(err, ErrSetup) || fault.Hint(err) == "" {
 			t.Errorf("%+v: %v", o, err)
 		}
 	}
@@ -189,8 +189,8 @@ func TestFaultsOfShares(t *testing.T) {
 	if entries, err := os.ReadDir(filepath.Join(r.dir, "d")); err != nil || len(entries) > 0 {
 		t.Errorf("left behind: %v, %v", entries, err)
 	}
-	for cause, kind := range map[error]error{syscall.ENOSPC: scene.ErrTryAgain, syscall.EROFS: ErrSetup, syscall.EACCES: ErrSetup, ErrDamaged: scene.ErrData, syscall.EIO: scene.ErrTryAgain} {
-		if err := Explain("write", "a", fmt.Errorf("put: %w", cause)); !errors.Is(err, kind) || !errors.Is(err, cause) || scene.Hint(err) == "" {
+	for cause, kind := range map[error]error{syscall.ENOSPC: fault.ErrTryAgain, syscall.EROFS: ErrSetup, syscall.EACCES: ErrSetup, ErrDamaged: fault.ErrData, syscall.EIO: fault.ErrTryAgain} {
+		if err := Explain("write", "a", fmt.Errorf("put: %w", cause)); !errors.Is(err, kind) || !errors.Is(err, cause) || fault.Hint(err) == "" {
 			t.Errorf("%v is explained as %v", cause, err)
 		}
 	}
@@ -321,7 +321,7 @@ func TestCacheOfOneFileOfTwo(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
 	_, _, failed := c.Input(ctx, r, "in")
-	var e *scene.Error
+	var e *fault.Error
 	if err != nil || !errors.Is(failed, ErrSetup) || !errors.As(failed, &e) || e.Hint == "" {
 		t.Errorf("%v, %v", failed, err)
 	}

@@ -13,7 +13,7 @@ import (
 
 	"vksplat/farm/spec"
 	"vksplat/farm/store"
-	"vksplat/scene"
+	"vksplat/internal/fault"
 )
 
 // inputsAnew is a farm with a training of a drawn capture, and pictures of the model of another training of it. What makes the inputs of both is put into the store by hand.
@@ -159,7 +159,7 @@ func TestReplacedModel(t *testing.T) {
 				t.Fatalf("%v, %v, %d left", m, err, left)
 			}
 		case 1:
-			if !errors.Is(err, scene.ErrTryAgain) || ExitOf(err) != ExitRetry || !strings.Contains(err.Error(), "is of another render") || left > 0 {
+			if !errors.Is(err, fault.ErrTryAgain) || ExitOf(err) != ExitRetry || !strings.Contains(err.Error(), "is of another render") || left > 0 {
 				t.Errorf("%v, %v, %d left", m, err, left)
 			}
 		case 2:

@@ -18,7 +18,8 @@ import (
 
 	"vksplat/farm/spec"
 	"vksplat/farm/store"
-	"vksplat/scene"
+	"vksplat/internal/fault"
+	"vksplat/internal/strictjson"
 )
 
 // work runs the commands of the task.
@@ -35,7 +36,7 @@ func (r *runner) work(ctx context.Context, dir *os.Root) error {
 	} else if now, err := r.reads(ctx); err != nil {
 		return err
 	} else if now != r.given { // than what this goes on with was made from
-		return &scene.Error{Op: "fetch input", Path: r.key, Err: errors.New("results that it reads were made anew meanwhile"), Hint: "run it again", Kind: scene.ErrTryAgain}
+		return &fault.Error{Op: "fetch input", Path: r.key, Err: errors.New("results that it reads were made anew meanwhile"), Hint: "run it again", Kind: fault.ErrTryAgain}
 	}
 	return run(ctx, dir)
 }
@@ -123,7 +124,7 @@ func (r *runner) stage(ctx context.Context, in spec.Input) (local string, err er
 		r.release, r.staged = append(r.release, release), append(r.staged, local, of)
 		return local, nil
 	case errors.Is(err, fs.ErrNotExist) && in.Key != "":
-		return "", &scene.Error{Op: "fetch input", Path: where, Err: fmt.Errorf("it is not below the root %s, %s", r.Job.Store.Inputs, r.inputs), Hint: "put it there, mount it, or correct the key in the job", Kind: store.ErrSetup}
+		return "", &fault.Error{Op: "fetch input", Path: where, Err: fmt.Errorf("it is not below the root %s, %s", r.Job.Store.Inputs, r.inputs), Hint: "put it there, mount it, or correct the key in the job", Kind: store.ErrSetup}
 	case errors.Is(err, fs.ErrNotExist):
 		return "", notDone(where)
 	case ctx.Err() != nil:
@@ -139,13 +140,13 @@ func (r *runner) explainResults(key string, err error) error {
 	if !errors.Is(err, store.ErrDamaged) {
 		return store.Explain("fetch input", key, err)
 	}
-	return &scene.Error{Op: "fetch input", Path: key, Err: err, Kind: scene.ErrData, Hint: "vksplat farm fsck " +
+	return &fault.Error{Op: "fetch input", Path: key, Err: err, Kind: fault.ErrData, Hint: "vksplat farm fsck " +
 		r.outputs.String() + "/" + r.Job.Name + " --repair moves it out of the way, then the job makes it again"}
 }
 
 // notDone is of an input that another task makes.
 func notDone(key string) error {
-	return &scene.Error{Op: "fetch input", Path: key, Err: errors.New("the task that makes it is not done"), Hint: "run that task first", Kind: scene.ErrTryAgain}
+	return &fault.Error{Op: "fetch input", Path: key, Err: errors.New("the task that makes it is not done"), Hint: "run that task first", Kind: fault.ErrTryAgain}
 }
 
 // reads is the SHA-256 of the results of other tasks that the task reads, by what is in them: that of results which were made anew is another one, unless they came out
@@ -204,7 +205,7 @@ func (r *runner) stagePlan(ctx context.Context) (string, error) {
 		return "", err
 	}
 	if data, err = withScene(data, source); err != nil {
-		return "", &scene.Error{Op: "read plan", Path: file, Err: err, Hint: "run the partition again"}
+		return "", &fault.Error{Op: "read plan", Path: file, Err: err, Hint: "run the partition again"}
 	}
 	return dir, os.WriteFile(file, data, 0o666)
 }
@@ -217,7 +218,7 @@ func withScene(data []byte, source string) ([]byte, error) {
 		} `json:"capture"`
 	}
 	if err := json.Unmarshal(data, &plan); err != nil {
-		return nil, scene.JSONError(err)
+		return nil, strictjson.JSONError(err)
 	}
 	where, err := json.Marshal(source)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 
 	"vksplat/farm/spec"
 	"vksplat/farm/store"
-	"vksplat/scene"
+	"vksplat/internal/fault"
 )
 
 // Exit codes of run-task, on every engine. Those of its children are among them.
@@ -57,7 +57,7 @@ func ExitOf(err error) int {
 		return ExitDone
 	case errors.Is(err, ErrCanceled):
 		return ExitCanceled
-	case errors.Is(err, scene.ErrTryAgain), errors.Is(err, context.Canceled):
+	case errors.Is(err, fault.ErrTryAgain), errors.Is(err, context.Canceled):
 		return ExitRetry
 	case errors.Is(err, spec.ErrSpec), errors.Is(err, store.ErrSetup):
 		return ExitSetup
@@ -66,9 +66,9 @@ func ExitOf(err error) int {
 			return c.Code
 		}
 		return ExitRetry // also a child that ended by a signal, or said 130 without being asked
-	case errors.Is(err, scene.ErrUsage):
+	case errors.Is(err, fault.ErrUsage):
 		return ExitUsage
-	case errors.Is(err, scene.ErrData):
+	case errors.Is(err, fault.ErrData):
 		return ExitData
 	}
 	return ExitRetry

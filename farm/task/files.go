@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"vksplat/scene"
+	"vksplat/internal/strictjson"
 )
 
 // emptied removes what is in a folder.
@@ -86,7 +86,7 @@ func readScores(file string) (map[string]float64, error) {
 	}
 	var methods map[string]map[string]any
 	if err := json.Unmarshal(data, &methods); err != nil {
-		return nil, fmt.Errorf("read %s: %w", file, scene.JSONError(err))
+		return nil, fmt.Errorf("read %s: %w", file, strictjson.JSONError(err))
 	}
 	scores := map[string]float64{}
 	for _, m := range methods {

@@ -12,7 +12,8 @@ import (
 	"time"
 
 	"vksplat/farm/store"
-	"vksplat/scene"
+	"vksplat/internal/atomicfile"
+	"vksplat/internal/fault"
 )
 
 // finishedFile says in a task's folder that what is in outName are its results, whole and on the disk: the next attempt here has only to commit them, where the store
@@ -65,7 +66,7 @@ func (r *runner) finish(ctx context.Context) (*finished, error) {
 	if f.Files, err = r.listed(dir, true); err != nil {
 		return nil, err
 	}
-	_ = scene.WriteFile(r.finishedFile(), func(w io.Writer) error { return json.NewEncoder(w).Encode(f) }) // without it they may have to be made again
+	_ = atomicfile.Write(r.finishedFile(), func(w io.Writer) error { return json.NewEncoder(w).Encode(f) }) // without it they may have to be made again
 	return f, nil
 }
 
@@ -83,8 +84,8 @@ func (r *runner) refused(err error) error {
 	if err := errors.Join(emptied(r.out), store.Forget(r.outputs, r.key, r.until())); err != nil {
 		return store.Explain("begin anew", r.key, err)
 	}
-	return &scene.Error{Op: "run task", Path: r.key, Err: fmt.Errorf("what an earlier attempt drew does not go with the inputs as they are now, and is removed: %w", c),
-		Hint: "run it again: it begins anew", Kind: scene.ErrTryAgain}
+	return &fault.Error{Op: "run task", Path: r.key, Err: fmt.Errorf("what an earlier attempt drew does not go with the inputs as they are now, and is removed: %w", c),
+		Hint: "run it again: it begins anew", Kind: fault.ErrTryAgain}
 }
 
 // unfinish has the work folder be one of work again. What was finished there before somebody wanted it anew is nothing to go on from.

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"vksplat/farm/spec"
-	"vksplat/scene"
+	"vksplat/internal/fault"
 )
 
 // newFarmOf is newFarm with other tasks.
@@ -43,8 +43,8 @@ func TestDamagedInput(t *testing.T) {
 		}
 		_, err := Run(t.Context(), f.options(1, 1, "b"))
 		want := "vksplat farm fsck " + filepath.Join(f.top, "results", "job") + " --repair"
-		if !errors.Is(err, scene.ErrData) || !strings.Contains(scene.Hint(err), want) {
-			t.Errorf("%v, hint %q", err, scene.Hint(err))
+		if !errors.Is(err, fault.ErrData) || !strings.Contains(fault.Hint(err), want) {
+			t.Errorf("%v, hint %q", err, fault.Hint(err))
 		}
 	}
 }

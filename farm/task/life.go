@@ -13,7 +13,8 @@ import (
 
 	"vksplat/farm/spec"
 	"vksplat/farm/store"
-	"vksplat/scene"
+	"vksplat/internal/fault"
+	"vksplat/internal/wording"
 )
 
 // attend returns a root of this task, of which is said that it waits for its store, and which soon gives that up when
@@ -33,7 +34,7 @@ func (r *runner) waits(cause error) {
 		if errors.As(cause, &file) {
 			cause = file.Err
 		}
-		text = "waiting for the store: " + scene.Printable(scene.ErrorText(cause))
+		text = "waiting for the store: " + wording.Printable(fault.Text(cause))
 	}
 	r.mutex.Lock()
 	defer r.mutex.Unlock()

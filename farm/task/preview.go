@@ -12,7 +12,9 @@ import (
 	"time"
 
 	"vksplat/farm/spec"
+	"vksplat/internal/atomicfile"
 	"vksplat/scene"
+	"vksplat/scene/photo"
 )
 
 // previewName is the file in the task's folder with the newest small picture of what it makes, beside its results and
@@ -60,7 +62,7 @@ func (r *runner) drawPreview(end bool) {
 	if err != nil {
 		return
 	}
-	_ = scene.WriteFile(r.previewFile(), func(w io.Writer) error { // the next may succeed
+	_ = atomicfile.Write(r.previewFile(), func(w io.Writer) error { // the next may succeed
 		_, err := w.Write(data)
 		return err
 	})
@@ -100,11 +102,11 @@ func smallPicture(file string) ([]byte, error) {
 	if size.Width < 1 || size.Height < 1 {
 		return nil, fmt.Errorf("%w: a picture of %d x %d pixels", fs.ErrInvalid, size.Width, size.Height)
 	}
-	reduce := min(1, float64(scene.PreviewSide)/float64(max(size.Width, size.Height)))
+	reduce := min(1, float64(photo.PreviewSide)/float64(max(size.Width, size.Height)))
 	c := scene.Camera{Path: file, Width: max(1, int(reduce*float64(size.Width))), Height: max(1, int(reduce*float64(size.Height)))}
-	img, err := c.Decode() // reduces in the same go
+	img, err := photo.Decode(c) // reduces in the same go
 	if err != nil {
 		return nil, err
 	}
-	return img.Over([3]float32{}).SmallJPEG(scene.PreviewSide, scene.PreviewBytes)
+	return photo.SmallJPEG(photo.Over(img, [3]float32{}), photo.PreviewSide, photo.PreviewBytes)
 }

@@ -15,7 +15,7 @@ import (
 
 	"vksplat/farm/spec"
 	"vksplat/farm/store"
-	"vksplat/scene"
+	"vksplat/internal/fault"
 )
 
 const (
@@ -48,7 +48,7 @@ func (r *runner) openWork(ctx context.Context) (unlock func(), err error) {
 		if !errors.Is(err, context.DeadlineExceeded) {
 			return nil, explain(err)
 		}
-		return nil, &scene.Error{Op: "open work folder", Path: r.dir, Err: err, Hint: "another process works on this task: wait until it has ended", Kind: scene.ErrTryAgain}
+		return nil, &fault.Error{Op: "open work folder", Path: r.dir, Err: err, Hint: "another process works on this task: wait until it has ended", Kind: fault.ErrTryAgain}
 	}
 	defer func() {
 		if err != nil {

@@ -19,7 +19,8 @@ import (
 
 	"vksplat/farm/spec"
 	"vksplat/farm/store"
-	"vksplat/scene"
+	"vksplat/internal/atomicfile"
+	"vksplat/internal/fault"
 )
 
 // Options say which task runs, and where.
@@ -110,7 +111,7 @@ var (
 
 // ended is an error of a run that did not come to its end.
 func ended(why, hint string) error {
-	return &scene.Error{Op: "run task", Err: errors.New(why), Hint: hint, Kind: scene.ErrTryAgain}
+	return &fault.Error{Op: "run task", Err: errors.New(why), Hint: hint, Kind: fault.ErrTryAgain}
 }
 
 // runner is one run.
@@ -152,7 +153,7 @@ func KeyOf(j *spec.Job, t *spec.Task) string { return path.Join(j.Name, t.Name) 
 // Run runs the task and returns the manifest of its results. Where these are there already, nothing is done.
 func Run(ctx context.Context, o Options) (m *store.Manifest, err error) {
 	if o.Index < 0 || o.Index >= len(o.Plan.Tasks) {
-		return nil, &scene.Error{Op: "run task", Err: fmt.Errorf("there is no task %d, the job has %d", o.Index, len(o.Plan.Tasks)), Hint: "tasks count from 0", Kind: scene.ErrUsage}
+		return nil, &fault.Error{Op: "run task", Err: fmt.Errorf("there is no task %d, the job has %d", o.Index, len(o.Plan.Tasks)), Hint: "tasks count from 0", Kind: fault.ErrUsage}
 	}
 	r := &runner{Options: &o, task: &o.Plan.Tasks[o.Index], fenced: o.Attempt > 0, moved: time.Now()}
 	r.key, r.hash = KeyOf(o.Job, r.task), o.Plan.Hash(o.Index)
@@ -203,11 +204,11 @@ func Run(ctx context.Context, o Options) (m *store.Manifest, err error) {
 func (r *runner) fits() error {
 	t := r.task
 	if lacks := r.Selected.Lacks(t); lacks != "" && NeedsDevice(t.Kind) {
-		return &scene.Error{Op: "run task", Path: t.Name, Err: errors.New(lacks),
+		return &fault.Error{Op: "run task", Path: t.Name, Err: errors.New(lacks),
 			Hint: "run it where that is so, or change the job", Kind: store.ErrSetup}
 	}
-	if free, known := scene.FreeSpace(r.Work); known && free < int64(t.Limits.DiskMinGB)<<30 {
-		return &scene.Error{Op: "run task", Path: r.Work, Err: fmt.Errorf("it needs %d GB of room, there are %d: %w", t.Limits.DiskMinGB, free>>30, syscall.ENOSPC), Hint: "make room there, or choose another folder with --work", Kind: scene.ErrTryAgain}
+	if free, known := atomicfile.FreeSpace(r.Work); known && free < int64(t.Limits.DiskMinGB)<<30 {
+		return &fault.Error{Op: "run task", Path: r.Work, Err: fmt.Errorf("it needs %d GB of room, there are %d: %w", t.Limits.DiskMinGB, free>>30, syscall.ENOSPC), Hint: "make room there, or choose another folder with --work", Kind: fault.ErrTryAgain}
 	}
 	return nil
 }

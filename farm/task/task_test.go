@@ -20,7 +20,8 @@ import (
 
 	"vksplat/farm/spec"
 	"vksplat/farm/store"
-	"vksplat/scene"
+	"vksplat/internal/fault"
+	"vksplat/scene/results"
 )
 
 // fakeVariable in the environment makes this test the program that tasks run: its value says what goes wrong.
@@ -131,7 +132,7 @@ func fakeScores(out string, step int) {
 	dir := filepath.Join(out, filepath.FromSlash(pictureFolder)+strconv.Itoa(step))
 	_ = os.MkdirAll(dir, 0o777)
 	_ = os.WriteFile(filepath.Join(dir, "picture"), []byte(fmt.Sprint("of step ", step)), 0o666)
-	_ = scene.MergeResults(out, &scene.Result{Method: scene.MethodName(step), Protocol: "gsplat", Views: []scene.ViewScores{{Name: "view", Scores: []scene.Score{{Name: "PSNR", Value: float64(step), Known: true}}}}})
+	_ = results.MergeResults(out, &results.Result{Method: results.MethodName(step), Protocol: "gsplat", Views: []results.ViewScores{{Name: "view", Scores: []results.Score{{Name: "PSNR", Value: float64(step), Known: true}}}}})
 	_ = os.WriteFile(filepath.Join(out, "stats.json"), fmt.Appendf(nil, `{"eval_at": [%d]}`, fakeEvalAt), 0o666)
 }
 
@@ -284,7 +285,7 @@ func TestHangs(t *testing.T) {
 		t.Setenv(fakeVariable, how)
 		f := newFarm(t, test.limits)
 		_, err := Run(context.Background(), f.options(0, 1, "a"))
-		if !errors.Is(err, test.want) || ExitOf(err) != ExitRetry || scene.Hint(err) == "" {
+		if !errors.Is(err, test.want) || ExitOf(err) != ExitRetry || fault.Hint(err) == "" {
 			t.Errorf("%q: %v", how, err)
 		}
 		if how == "hangs" {
@@ -402,7 +403,7 @@ func TestExitCodes(t *testing.T) {
 	}
 	for err, want := range map[error]int{
 		nil: 0, ErrStopped: 75, ErrCanceled: 130, errStalled: 75, context.Canceled: 75, spec.ErrSpec: 78, &ChildError{Code: 2, Said: "x"}: 2, &ChildError{Code: 2}: 75, &ChildError{Code: 130}: 75, &ChildError{Code: 137}: 75, &ChildError{Code: 1}: 75,
-		&scene.Error{Kind: store.ErrSetup}: 78, &scene.Error{Kind: scene.ErrUsage}: 2, &scene.Error{}: 65, errors.New("else"): 75,
+		&fault.Error{Kind: store.ErrSetup}: 78, &fault.Error{Kind: fault.ErrUsage}: 2, &fault.Error{}: 65, errors.New("else"): 75,
 		store.Explain("x", "y", syscall.ENOSPC): 75, store.Explain("x", "y", syscall.EROFS): 78, errors.Join(ErrCanceled, store.Explain("x", "y", syscall.ENOSPC)): 130,
 	} {
 		if ExitOf(err) != want {

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"vksplat/farm/store"
-	"vksplat/scene"
+	"vksplat/scene/results"
 )
 
 // Folders of a training's results with one for each step: models, and pictures of held-out photos that it measured.
@@ -63,7 +63,7 @@ func (r *runner) forgetStops(dir *os.Root) error {
 		return err
 	}
 	last, asked := lastStep(names), r.trained().EvalAt
-	return scene.KeepSteps(r.out, func(step int) bool { return step >= last || slices.Contains(asked, step) })
+	return results.KeepSteps(r.out, func(step int) bool { return step >= last || slices.Contains(asked, step) })
 }
 
 // trainStats is what is read of stats.json.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"vksplat/scene"
+	"vksplat/scene/photo"
 )
 
 // TestSaysMore wants progress to say how fast a training is, and where its picture is: in one line, and no more.
@@ -69,7 +70,7 @@ func TestPreviewOfRender(t *testing.T) {
 	r.lookAtPreview(false) // there is nothing
 	for i, size := range [][2]int{{64, 48}, {1920, 1080}} {
 		img := scene.Image{Width: size[0], Height: size[1], Pix: make([]uint8, 4*size[0]*size[1])}
-		data, err := img.PNG()
+		data, err := photo.PNG(img)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -87,7 +88,7 @@ func TestPreviewOfRender(t *testing.T) {
 			t.Fatal(err)
 		}
 		c, err := jpeg.DecodeConfig(bytes.NewReader(file))
-		if want := min(size[0], scene.PreviewSide); err != nil || c.Width != want || said != i+1 {
+		if want := min(size[0], photo.PreviewSide); err != nil || c.Width != want || said != i+1 {
 			t.Errorf("picture %d: %d x %d, %v, told %d times", i, c.Width, c.Height, err, said)
 		}
 	}

@@ -1,7 +1,7 @@
 package lpips
 
 import (
-	"vksplat/scene"
+	"vksplat/scene/metric"
 	"vksplat/shaders/layout"
 )
 
@@ -24,7 +24,7 @@ type bands struct {
 }
 
 // newBands plans bands of so many rows of pictures that are not smaller than lpipsLeast.
-func newBands(layers []scene.LPIPSLayer, width, height, input int) *bands {
+func newBands(layers []metric.LPIPSLayer, width, height, input int) *bands {
 	b := &bands{maps: []featureMaps{{channels: 3, width: width, height: height}}}
 	for i, l := range layers {
 		in := b.maps[i]
@@ -48,7 +48,7 @@ func newBands(layers []scene.LPIPSLayer, width, height, input int) *bands {
 }
 
 // completeRows returns how many rows a layer can make of the first so many of an input of a height.
-func completeRows(l scene.LPIPSLayer, have, height int) int {
+func completeRows(l metric.LPIPSLayer, have, height int) int {
 	if have == height {
 		return l.Rows(height)
 	}
@@ -59,7 +59,7 @@ func completeRows(l scene.LPIPSLayer, have, height int) int {
 }
 
 // hold makes room for a band's rows in each map, and for those before them that the next layer needs.
-func (b *bands) hold(layers []scene.LPIPSLayer, rows []layout.MapRows) {
+func (b *bands) hold(layers []metric.LPIPSLayer, rows []layout.MapRows) {
 	for i := range b.maps {
 		m, first, end := &b.maps[i], int(rows[i].First), int(rows[i].First+rows[i].Count)
 		m.most = max(m.most, end-first)
@@ -75,7 +75,7 @@ func (b *bands) hold(layers []scene.LPIPSLayer, rows []layout.MapRows) {
 func (b *bands) staged() int { return b.maps[0].most * b.maps[0].width }
 
 // leastSide returns the smallest side of a picture that every layer makes something of.
-func leastSide(layers []scene.LPIPSLayer) int {
+func leastSide(layers []metric.LPIPSLayer) int {
 	for side := 1; ; side++ {
 		rows := side
 		for _, l := range layers {
@@ -97,7 +97,7 @@ const (
 // Bytes returns the device memory that comparing pictures of a size takes with a network, weights and all. With less it
 // still works, but slower, with more faster, up to some ten times this.
 func Bytes(net string, width, height int) int64 {
-	layers := scene.LPIPSLayers(net)
+	layers := metric.LPIPSLayers(net)
 	if least := leastSide(layers); width < least || height < least {
 		return 0
 	}

@@ -6,6 +6,7 @@ import (
 
 	"vksplat/pipeline/failure"
 	"vksplat/scene"
+	"vksplat/scene/metric"
 	"vksplat/shaders/layout"
 	"vksplat/vk"
 )
@@ -18,7 +19,7 @@ type counts struct {
 }
 
 // counts says what bands of pictures take.
-func (b *bands) counts(layers []scene.LPIPSLayer) counts {
+func (b *bands) counts(layers []metric.LPIPSLayer) counts {
 	c := counts{staged: b.staged(), maps: make([]int, len(b.maps))}
 	for i := range b.maps {
 		c.maps[i] = b.maps[i].values()
@@ -123,7 +124,7 @@ func (b *buffers) close() (err error) {
 }
 
 // sizesOf are sizes of pictures, each once: those of cams that a network makes something of.
-func sizesOf(layers []scene.LPIPSLayer, cams []scene.Camera) (sizes [][2]int) {
+func sizesOf(layers []metric.LPIPSLayer, cams []scene.Camera) (sizes [][2]int) {
 	least, seen := leastSide(layers), map[[2]int]bool{}
 	for i := range cams {
 		size := [2]int{cams[i].Width, cams[i].Height}
@@ -136,12 +137,12 @@ func sizesOf(layers []scene.LPIPSLayer, cams []scene.Camera) (sizes [][2]int) {
 }
 
 // bandsOf plans bands of so many pixels, and of a row at least.
-func bandsOf(layers []scene.LPIPSLayer, size [2]int, pixels int) *bands {
+func bandsOf(layers []metric.LPIPSLayer, size [2]int, pixels int) *bands {
 	return newBands(layers, size[0], size[1], max(1, min(size[1], pixels/size[0])))
 }
 
 // countsOf says what pictures of sizes take, in bands of so many pixels.
-func countsOf(layers []scene.LPIPSLayer, sizes [][2]int, pixels int) (c counts) {
+func countsOf(layers []metric.LPIPSLayer, sizes [][2]int, pixels int) (c counts) {
 	for _, size := range sizes {
 		c = c.union(bandsOf(layers, size, pixels).counts(layers))
 	}
@@ -199,7 +200,7 @@ func (l *Scorer) Reserve(cams []scene.Camera, beside int64) error {
 // LeastBytes returns the device memory that a network needs at least to compare pictures of the sizes of cams, one row
 // of pixels at a time, with its weights; 0 where it makes something of none of them.
 func LeastBytes(net string, cams []scene.Camera) int64 {
-	layers := scene.LPIPSLayers(net)
+	layers := metric.LPIPSLayers(net)
 	sizes := sizesOf(layers, cams)
 	if len(sizes) == 0 {
 		return 0

@@ -7,7 +7,7 @@ import (
 	"sync"
 
 	"vksplat/pipeline/failure"
-	"vksplat/scene"
+	"vksplat/scene/metric"
 	"vksplat/vk"
 )
 
@@ -29,7 +29,7 @@ type Scorer struct {
 	dev     *vk.Device
 	options Options
 	net     string
-	layers  []scene.LPIPSLayer
+	layers  []metric.LPIPSLayer
 	least   int // smallest side of a picture
 
 	mu       sync.Mutex
@@ -45,8 +45,8 @@ type weights struct {
 }
 
 // New takes the weights of a network to the device.
-func New(dev *vk.Device, w *scene.LPIPSWeights, o Options) (*Scorer, error) {
-	l := &Scorer{dev: dev, options: o, net: w.Net, layers: scene.LPIPSLayers(w.Net)}
+func New(dev *vk.Device, w *metric.LPIPSWeights, o Options) (*Scorer, error) {
+	l := &Scorer{dev: dev, options: o, net: w.Net, layers: metric.LPIPSLayers(w.Net)}
 	if len(l.layers) == 0 || len(w.Kernels) != len(l.layers) || len(w.Biases) != len(l.layers) ||
 		len(w.Channels) != len(l.layers) {
 		return nil, fmt.Errorf("pipeline: create LPIPS: no weights of a network called %q", w.Net)
@@ -62,7 +62,7 @@ func New(dev *vk.Device, w *scene.LPIPSWeights, o Options) (*Scorer, error) {
 
 // upload takes the weights of layer i to the device. Kernels turn, so that the weights of neighbouring channels of the
 // output lie side by side.
-func (l *Scorer) upload(w *scene.LPIPSWeights, i int) error {
+func (l *Scorer) upload(w *metric.LPIPSWeights, i int) error {
 	l.weights = append(l.weights, weights{})
 	to, n := &l.weights[i], len(w.Biases[i])
 	if len(w.Kernels[i])+n != l.layers[i].Numbers()-len(w.Channels[i]) {

@@ -14,9 +14,10 @@ import (
 	"testing"
 	"time"
 
+	"vksplat/internal/philox"
 	"vksplat/pipeline/failure"
 	"vksplat/pipeline/ref"
-	"vksplat/scene"
+	"vksplat/scene/metric"
 	"vksplat/vk"
 )
 
@@ -51,17 +52,17 @@ func testDevice(t testing.TB) *vk.Device {
 func madeNumbers(seed uint64, id uint32, n int, low, span float64) []float32 {
 	x := make([]float32, n)
 	for i := range x {
-		bits := scene.Philox4x32([4]uint32{uint32(i / 4), id, 0, 0}, scene.PhiloxKey(seed))
-		x[i] = float32(low + span*scene.Uniform(bits[i%4]))
+		bits := philox.Block([4]uint32{uint32(i / 4), id, 0, 0}, philox.Key(seed))
+		x[i] = float32(low + span*philox.Uniform(bits[i%4]))
 	}
 	return x
 }
 
 // madeWeights makes up weights of a network. Kernels are of the size that keeps features at theirs (He et al. 2015,
 // Delving Deep into Rectifiers).
-func madeWeights(net string) *scene.LPIPSWeights {
-	w := &scene.LPIPSWeights{Net: net}
-	for i, l := range scene.LPIPSLayers(net) {
+func madeWeights(net string) *metric.LPIPSWeights {
+	w := &metric.LPIPSWeights{Net: net}
+	for i, l := range metric.LPIPSLayers(net) {
 		var kernels, biases, channels []float32
 		if !l.Pool {
 			bound := math.Sqrt(6 / float64(l.In*l.Side*l.Side))
@@ -89,8 +90,8 @@ func madePair(width, height int) (x, y []float32) {
 }
 
 // refLayers returns the layers of the reference.
-func refLayers(w *scene.LPIPSWeights) (layers []ref.LPIPSLayer[float64]) {
-	for i, l := range scene.LPIPSLayers(w.Net) {
+func refLayers(w *metric.LPIPSWeights) (layers []ref.LPIPSLayer[float64]) {
+	for i, l := range metric.LPIPSLayers(w.Net) {
 		r := ref.LPIPSLayer[float64]{Side: l.Side, Stride: l.Stride, Pad: l.Pad}
 		if !l.Pool {
 			r.Kernels, r.Biases = ref.ConvertSlice[float64](w.Kernels[i]), ref.ConvertSlice[float64](w.Biases[i])
@@ -103,7 +104,7 @@ func refLayers(w *scene.LPIPSWeights) (layers []ref.LPIPSLayer[float64]) {
 	return layers
 }
 
-func newTestScore(t testing.TB, d *vk.Device, w *scene.LPIPSWeights, o Options) *Scorer {
+func newTestScore(t testing.TB, d *vk.Device, w *metric.LPIPSWeights, o Options) *Scorer {
 	t.Helper()
 	l, err := New(d, w, o)
 	if err != nil {
@@ -146,8 +147,8 @@ var fixtures = []struct {
 // TestScore compares scores with PyTorch's, and those of small pictures with the reference's.
 func TestScore(t *testing.T) {
 	d := testDevice(t)
-	weights := map[string]*scene.LPIPSWeights{scene.LPIPSAlex: madeWeights(scene.LPIPSAlex),
-		scene.LPIPSVGG: madeWeights(scene.LPIPSVGG)}
+	weights := map[string]*metric.LPIPSWeights{metric.LPIPSAlex: madeWeights(metric.LPIPSAlex),
+		metric.LPIPSVGG: madeWeights(metric.LPIPSVGG)}
 	for _, f := range fixtures {
 		t.Run(fmt.Sprintf("%s %dx%d %v", f.net, f.width, f.height, f.normalize), func(t *testing.T) {
 			w := weights[f.net]
@@ -158,7 +159,7 @@ func TestScore(t *testing.T) {
 			if !(math.Abs(got-f.want) <= 1e-4*f.want) {
 				t.Errorf("score %.9f, PyTorch has %.9f", got, f.want)
 			}
-			if f.net == scene.LPIPSAlex || f.width == 16 {
+			if f.net == metric.LPIPSAlex || f.width == 16 {
 				want := ref.LPIPS(refLayers(w), ref.ConvertSlice[float64](x), ref.ConvertSlice[float64](y), f.width,
 					f.height, f.normalize)
 				if t.Logf("the reference is off by %.2g", want/got-1); !(math.Abs(got-want) <= 1e-4*want) {
@@ -207,8 +208,8 @@ func TestBands(t *testing.T) {
 func TestMemory(t *testing.T) {
 	d := testDevice(t)
 	before := d.Stats().InUse
-	w := madeWeights(scene.LPIPSAlex)
-	l, err := New(d, w, Options{MaxBytes: Bytes(scene.LPIPSAlex, 200, 120)})
+	w := madeWeights(metric.LPIPSAlex)
+	l, err := New(d, w, Options{MaxBytes: Bytes(metric.LPIPSAlex, 200, 120)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -239,7 +240,7 @@ func TestMemory(t *testing.T) {
 
 // TestAtOnce compares pictures of different sizes from several goroutines.
 func TestAtOnce(t *testing.T) {
-	l := newTestScore(t, testDevice(t), madeWeights(scene.LPIPSAlex), Options{})
+	l := newTestScore(t, testDevice(t), madeWeights(metric.LPIPSAlex), Options{})
 	sizes := [][2]int{{31, 31}, {64, 40}, {45, 50}}
 	var want []float64
 	for _, s := range sizes {
@@ -262,7 +263,7 @@ func TestAtOnce(t *testing.T) {
 // TestInputs refuses what is no pair of pictures.
 func TestInputs(t *testing.T) {
 	d := testDevice(t)
-	l := newTestScore(t, d, madeWeights(scene.LPIPSAlex), Options{})
+	l := newTestScore(t, d, madeWeights(metric.LPIPSAlex), Options{})
 	x, y := madePair(40, 31)
 	if _, err := l.Score(x, y, 31, 40); err != nil {
 		t.Error(err)
@@ -289,14 +290,14 @@ func TestInputs(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	for _, net := range []string{"squeeze", scene.LPIPSVGG} {
-		w := madeWeights(scene.LPIPSAlex)
+	for _, net := range []string{"squeeze", metric.LPIPSVGG} {
+		w := madeWeights(metric.LPIPSAlex)
 		w.Net = net
 		if _, err := New(d, w, Options{}); err == nil {
 			t.Errorf("weights of alex called %s are taken", net)
 		}
 	}
-	if got := leastSide(scene.LPIPSLayers(scene.LPIPSVGG)); got != 16 {
+	if got := leastSide(metric.LPIPSLayers(metric.LPIPSVGG)); got != 16 {
 		t.Errorf("vgg needs %d pixels a side, want 16", got)
 	}
 }
@@ -304,8 +305,8 @@ func TestInputs(t *testing.T) {
 // TestSchedule requires of every band plan that each row is made once, after the rows it needs and before they are
 // overwritten.
 func TestSchedule(t *testing.T) {
-	for _, net := range []string{scene.LPIPSAlex, scene.LPIPSVGG} {
-		layers := scene.LPIPSLayers(net)
+	for _, net := range []string{metric.LPIPSAlex, metric.LPIPSVGG} {
+		layers := metric.LPIPSLayers(net)
 		for height := leastSide(layers); height < 150; height += 3 {
 			for _, rows := range []int{1, 2, 7, 16, 33, height} {
 				b := newBands(layers, 40, height, rows)
@@ -387,7 +388,7 @@ func TestTorch(t *testing.T) {
 // BenchmarkScore compares pictures of 256x256 pixels.
 func BenchmarkScore(b *testing.B) {
 	d := testDevice(b)
-	for _, net := range []string{scene.LPIPSAlex, scene.LPIPSVGG} {
+	for _, net := range []string{metric.LPIPSAlex, metric.LPIPSVGG} {
 		b.Run(net, func(b *testing.B) {
 			l := newTestScore(b, d, madeWeights(net), Options{})
 			x, y := madePair(256, 256)

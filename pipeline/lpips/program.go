@@ -3,7 +3,7 @@ package lpips
 import (
 	"errors"
 
-	"vksplat/scene"
+	"vksplat/scene/metric"
 	"vksplat/shaders"
 	"vksplat/shaders/layout"
 	"vksplat/vk"
@@ -13,7 +13,7 @@ import (
 // them.
 type program struct {
 	dev    *vk.Device
-	layers []scene.LPIPSLayer
+	layers []metric.LPIPSLayer
 	bands  *bands
 
 	rows    vk.Slice[layout.MapRows] // [maps] of the band

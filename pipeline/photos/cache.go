@@ -8,15 +8,17 @@ import (
 	"slices"
 	"sync"
 
+	"vksplat/internal/fault"
 	"vksplat/pipeline/failure"
 	"vksplat/scene"
+	"vksplat/scene/photo"
 	"vksplat/vk"
 )
 
 // Options say which photos a cache holds and in how much memory.
 type Options struct {
 	Cameras []scene.Camera // of the photos
-	// of views of one file; nil: scene.DecodeViews; called from several goroutines
+	// of views of one file; nil: photo.DecodeViews; called from several goroutines
 	Decode func(cams []scene.Camera) ([]scene.Image, []error)
 	// what decoding takes beside the results; nil: scene.Camera.DecodeBytes
 	DecodeBytes func(c scene.Camera) int64
@@ -39,7 +41,7 @@ func (o Options) LargestPhoto() int64 {
 // costs returns what decoding each photo takes beside the result.
 func (o Options) costs() []int64 {
 	if o.DecodeBytes == nil {
-		return scene.DecodeCosts(o.Cameras)
+		return photo.DecodeCosts(o.Cameras)
 	}
 	costs := make([]int64, len(o.Cameras))
 	for i, c := range o.Cameras {
@@ -116,7 +118,7 @@ func (e *entry) inUse() bool { return e.pins > 0 || e.waits > 0 }
 // NewCache starts a cache. Close ends it.
 func NewCache(o Options) (*Cache, error) {
 	if o.Decode == nil {
-		o.Decode = scene.DecodeViews
+		o.Decode = photo.DecodeViews
 	}
 	if o.Workers <= 0 {
 		o.Workers = runtime.GOMAXPROCS(0)
@@ -199,7 +201,7 @@ func (c *Cache) Photo(ctx context.Context, view int) (scene.Image, error) {
 	c.paused = false
 	c.queue.take(view)
 	e := &c.entries[view]
-	if e.state == failed && errors.Is(e.err, scene.ErrTryAgain) {
+	if e.state == failed && errors.Is(e.err, fault.ErrTryAgain) {
 		*e = entry{waits: e.waits} // it may go better this time
 	}
 	e.waits++

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"vksplat/internal/fault"
+	"vksplat/internal/philox"
 	"vksplat/pipeline/failure"
 	"vksplat/scene"
 )
@@ -97,7 +99,7 @@ func (b *testPhotos) check(t *testing.T, c *Cache, view int) {
 // epochs returns the views of some epochs.
 func (b *testPhotos) epochs(seed uint64, n int) (list []int) {
 	for e := range n {
-		list = append(list, scene.ViewOrder(seed, e, len(b.cams))...)
+		list = append(list, philox.ViewOrder(seed, e, len(b.cams))...)
 	}
 	return list
 }
@@ -275,7 +277,7 @@ func TestCacheEmpty(t *testing.T) {
 func TestCacheFailures(t *testing.T) {
 	b := newTestPhotos(6, 16, 9)
 	b.fail["2"] = errors.New("no pixels")
-	b.fail["4"] = fmt.Errorf("busy: %w", scene.ErrTryAgain)
+	b.fail["4"] = fmt.Errorf("busy: %w", fault.ErrTryAgain)
 	c, err := NewCache(b.options(3))
 	if err != nil {
 		t.Fatal(err)
@@ -288,8 +290,8 @@ func TestCacheFailures(t *testing.T) {
 			t.Errorf("got %v, want %v", err, b.fail["2"])
 		}
 	}
-	if _, err := c.Photo(context.Background(), 4); !errors.Is(err, scene.ErrTryAgain) {
-		t.Errorf("got %v, want %v", err, scene.ErrTryAgain)
+	if _, err := c.Photo(context.Background(), 4); !errors.Is(err, fault.ErrTryAgain) {
+		t.Errorf("got %v, want %v", err, fault.ErrTryAgain)
 	}
 	if _, err := c.Photo(context.Background(), 6); err == nil {
 		t.Error("a view that is not there has a photo")
@@ -333,8 +335,8 @@ func TestSpillLeftovers(t *testing.T) {
 	if err := s.close(); err != nil {
 		t.Error(err)
 	}
-	if _, err := openSpill(filepath.Join(other, "dir"), 0, 1<<20, 4); !errors.Is(err, scene.ErrTryAgain) ||
-		scene.Hint(err) == "" {
+	if _, err := openSpill(filepath.Join(other, "dir"), 0, 1<<20, 4); !errors.Is(err, fault.ErrTryAgain) ||
+		fault.Hint(err) == "" {
 		t.Errorf("got %v", err)
 	}
 }
@@ -381,7 +383,7 @@ func TestCacheFaces(t *testing.T) {
 		for i := range b.cams {
 			b.cams[i].Photo, b.cams[i].Path = fmt.Sprint("p", i/faces), fmt.Sprint("p", i/faces)
 		}
-		b.fail["13"] = fmt.Errorf("no pixels: %w", scene.ErrData)
+		b.fail["13"] = fmt.Errorf("no pixels: %w", fault.ErrData)
 		o := b.options(test.room)
 		if test.disk > 0 {
 			o.SpillDir, o.SpillBytes = t.TempDir(), int64(test.disk)*Bytes(&b.cams[0])
@@ -398,7 +400,7 @@ func TestCacheFaces(t *testing.T) {
 				c.Expect(list[i+n : i+2*n])
 			}
 			if v == 13 {
-				if _, err := c.Photo(context.Background(), v); !errors.Is(err, scene.ErrData) {
+				if _, err := c.Photo(context.Background(), v); !errors.Is(err, fault.ErrData) {
 					t.Fatal(err)
 				}
 				continue

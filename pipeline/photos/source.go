@@ -10,7 +10,7 @@ import (
 // Source gives the pixels of the photos to train on. View i is the photo of the trainer's camera i.
 type Source interface {
 	// Photo returns the photo of a view, of its camera's size and with the same pixels every time. It may be called
-	// from several goroutines. The caller does not change the pixels. An error of kind scene.ErrData says that the
+	// from several goroutines. The caller does not change the pixels. An error of kind fault.ErrData says that the
 	// photo has no pixels, now and ever; any other ends the run.
 	Photo(ctx context.Context, view int) (scene.Image, error)
 }

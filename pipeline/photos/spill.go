@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"sync"
 
+	"vksplat/internal/fault"
 	"vksplat/scene"
 )
 
@@ -34,7 +35,7 @@ type spill struct {
 // Caches that killed runs left behind are removed.
 func openSpill(dir string, most, total int64, n int) (*spill, error) {
 	fail := func(err error) error {
-		return &scene.Error{Op: "open image cache", Path: dir, Err: err, Kind: scene.ErrTryAgain,
+		return &fault.Error{Op: "open image cache", Path: dir, Err: err, Kind: fault.ErrTryAgain,
 			Hint: "Name a folder on a disk with room with --image-cache."}
 	}
 	if err := os.MkdirAll(dir, 0o777); err != nil {

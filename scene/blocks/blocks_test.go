@@ -10,12 +10,13 @@ import (
 	"testing"
 
 	"vksplat/scene"
+	"vksplat/scene/synth"
 )
 
 // city is a small capture of the made-up city, without photos.
 func city(t *testing.T) (*scene.Capture, []int) {
 	t.Helper()
-	s, err := scene.NewSynth(scene.SynthOptions{City: true, Images: 40, Width: 64, Height: 48, Points: 3000})
+	s, err := synth.New(synth.Options{City: true, Images: 40, Width: 64, Height: 48, Points: 3000})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/image/font/basicfont"
 	"golang.org/x/image/math/fixed"
 
-	"vksplat/scene"
+	"vksplat/internal/atomicfile"
 )
 
 // How the picture of a plan looks. Lengths are pixels.
@@ -80,7 +80,7 @@ func (s *Sight) WritePicture(path string, list []Block, heldOut func(camera int)
 		}
 	}
 	d.legend()
-	return scene.WriteFile(path, func(w io.Writer) error { return png.Encode(w, d.RGBA) })
+	return atomicfile.Write(path, func(w io.Writer) error { return png.Encode(w, d.RGBA) })
 }
 
 // paper returns an empty picture of the ground that the cameras stand on, and some around it.

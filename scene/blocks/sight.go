@@ -5,7 +5,10 @@ import (
 
 	"github.com/kelindar/bitmap"
 
+	"vksplat/internal/fault"
+	"vksplat/internal/parallel"
 	"vksplat/scene"
+	"vksplat/scene/colmap"
 )
 
 // What decides that a camera is trained with a block, and what it gets of the points outside.
@@ -40,7 +43,7 @@ func NewSight(c *scene.Capture, train []int, up *[3]float64) (*Sight, error) {
 	if up == nil {
 		found, err := findUp(cams)
 		if err != nil {
-			return nil, &scene.Error{Op: "find the ground", Path: c.Model, Err: err, Hint: "say where up is, in the capture's frame: --up X,Y,Z"}
+			return nil, &fault.Error{Op: "find the ground", Path: c.Model, Err: err, Hint: "say where up is, in the capture's frame: --up X,Y,Z"}
 		}
 		up = &found
 	}
@@ -51,7 +54,7 @@ func NewSight(c *scene.Capture, train []int, up *[3]float64) (*Sight, error) {
 	for i := range c.Points {
 		s.places[i] = s.Ground.At(c.Points[i].Pos)
 	}
-	err := c.EachTrack(func(_ int, cams []int) {
+	err := colmap.EachTrack(c, func(_ int, cams []int) {
 		for _, i := range cams {
 			s.tracked[i] = true
 		}
@@ -100,7 +103,7 @@ func (s *Sight) findCameras(list []Block) error {
 			}
 		}
 	}
-	err := c.EachTrack(func(point int, cams []int) {
+	err := colmap.EachTrack(c, func(point int, cams []int) {
 		for _, i := range cams {
 			note(i, point)
 		}
@@ -109,7 +112,7 @@ func (s *Sight) findCameras(list []Block) error {
 		return err
 	}
 	stride := 1 + len(c.Points)/maxProjected
-	scene.Parallel(len(c.Cameras), func(i int) {
+	parallel.For(len(c.Cameras), func(i int) {
 		for p := 0; p < len(c.Points) && !s.tracked[i]; p += stride {
 			if c.Cameras[i].Sees(c.Points[p].Pos) {
 				note(i, p)
@@ -136,7 +139,7 @@ func (s *Sight) findPoints(list []Block) error {
 	for k := range list {
 		list[k].Points = make(bitmap.Bitmap, (len(c.Points)+63)/64)
 	}
-	scene.Parallel(len(list), func(k int) {
+	parallel.For(len(list), func(k int) {
 		b := &list[k]
 		for p, at := range s.places {
 			if b.Margin.Holds(at) {
@@ -145,7 +148,7 @@ func (s *Sight) findPoints(list []Block) error {
 			}
 		}
 	})
-	err := c.EachTrack(func(point int, cams []int) {
+	err := colmap.EachTrack(c, func(point int, cams []int) {
 		for k := range list {
 			b := &list[k]
 			if point%thinning == 0 && slices.ContainsFunc(cams, func(i int) bool { return b.Cameras.Contains(uint32(i)) }) {
@@ -156,7 +159,7 @@ func (s *Sight) findPoints(list []Block) error {
 	if err != nil {
 		return err
 	}
-	scene.Parallel(len(list), func(k int) {
+	parallel.For(len(list), func(k int) {
 		b := &list[k]
 		b.Cameras.Range(func(i uint32) {
 			cam := &c.Cameras[i]

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"vksplat/scene"
+	"vksplat/scene/ply"
 )
 
 // TestMove compares a moved model with what moving means: centres, covariances and the colour seen along a direction that moved with it.
@@ -19,7 +20,7 @@ func TestMove(t *testing.T) {
 	}
 	for degree := range scene.MaxSHDegree + 1 {
 		want := model(50, degree)
-		got, err := All(Move(Memory(want, scene.PLYMeta{}), s, ""))
+		got, err := All(Move(Memory(want, ply.Meta{}), s, ""))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -102,7 +103,7 @@ func TestFlipTurns(t *testing.T) {
 		}
 		flipped := model(20, 3)
 		Flip(flipped, c.sign[0], c.sign[1], c.sign[2])
-		got, err := All(Move(Memory(model(20, 3), scene.PLYMeta{}), s, ""))
+		got, err := All(Move(Memory(model(20, 3), ply.Meta{}), s, ""))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -193,7 +194,7 @@ func TestSelect(t *testing.T) {
 	s.Quats[0], s.Quats[1], s.Quats[2], s.Quats[3] = 0, 0, 0, 0
 	s.SH[12*20+5] = float32(math.NaN())
 	s.LogitOpacities[31] = -9
-	got, dropped, err := Select(Memory(s, scene.PLYMeta{Step: 5}), Selection{Box: &[6]float64{0, -1, -1, 5, 1, 1}, Sphere: &[4]float64{5, 0, 0, 4.5}, MinOpacity: 0.1})
+	got, dropped, err := Select(Memory(s, ply.Meta{Step: 5}), Selection{Box: &[6]float64{0, -1, -1, 5, 1, 1}, Sphere: &[4]float64{5, 0, 0, 4.5}, MinOpacity: 0.1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -217,7 +218,7 @@ func TestSelect(t *testing.T) {
 	if want := (Dropped{Broken: 2, Outside: s.N - len(want) - 3, Faint: 1}); dropped != want {
 		t.Errorf("%+v, want %+v", dropped, want)
 	}
-	m := Memory(model(10, 0), scene.PLYMeta{})
+	m := Memory(model(10, 0), ply.Meta{})
 	if same, _, err := Select(m, Selection{}); err != nil || same != Source(m) {
 		t.Errorf("nothing to drop: %v, %v", same, err)
 	}
@@ -235,7 +236,7 @@ func TestMaxSplats(t *testing.T) {
 	copy(s.LogScales[3*7:], []float32{-2, -2, -30}) // a wall: no volume
 	s.LogitOpacities[8] = 9
 	for _, n := range []int{1, 2, 500, 999} {
-		got, dropped, err := Select(Memory(s, scene.PLYMeta{}), Selection{MaxSplats: n})
+		got, dropped, err := Select(Memory(s, ply.Meta{}), Selection{MaxSplats: n})
 		if err != nil || got.Info().N != n || dropped.Surplus != s.N-n {
 			t.Fatalf("%d of %d: %+v, %v", got.Info().N, n, dropped, err)
 		}
@@ -256,7 +257,7 @@ func TestMaxSplats(t *testing.T) {
 	for i := range s.N {
 		s.SH[3*i] = float32(i)
 	}
-	got, _, err := Select(Memory(s, scene.PLYMeta{}), Selection{MaxSplats: 3})
+	got, _, err := Select(Memory(s, ply.Meta{}), Selection{MaxSplats: 3})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -271,7 +272,7 @@ func TestOutliers(t *testing.T) {
 	copy(s.Means[3*11:], []float32{60, 0, 0})
 	copy(s.Means[3*12:], []float32{0, 60, 0})
 	copy(s.LogScales[3*12:], []float32{4, 4, 1})
-	got, dropped, err := Select(Memory(s, scene.PLYMeta{}), Selection{Outliers: 4})
+	got, dropped, err := Select(Memory(s, ply.Meta{}), Selection{Outliers: 4})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -292,7 +293,7 @@ func TestOutliers(t *testing.T) {
 // TestMerge puts models of different degrees and origins together.
 func TestMerge(t *testing.T) {
 	a, b := model(30, 1), model(20, 3)
-	m, err := Merge([]Source{Memory(a, scene.PLYMeta{Origin: &[3]float64{100, 0, 0}, Antialiased: true}), Memory(b, scene.PLYMeta{})})
+	m, err := Merge([]Source{Memory(a, ply.Meta{Origin: &[3]float64{100, 0, 0}, Antialiased: true}), Memory(b, ply.Meta{})})
 	if err != nil {
 		t.Fatal(err)
 	}

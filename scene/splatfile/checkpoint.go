@@ -10,7 +10,11 @@ import (
 	"strconv"
 	"strings"
 
+	"vksplat/internal/fault"
 	"vksplat/scene"
+	"vksplat/scene/photo"
+	"vksplat/scene/ply"
+	"vksplat/scene/safetensors"
 )
 
 const (
@@ -46,7 +50,7 @@ type checkpointTensor struct {
 
 type checkpointSource struct {
 	indexed
-	file    *scene.Safetensors
+	file    *safetensors.File
 	path    string
 	frame   scene.Frame
 	origin  [3]float64
@@ -55,7 +59,7 @@ type checkpointSource struct {
 }
 
 func openCheckpoint(path string) (Source, error) {
-	file, err := scene.OpenSafetensors(path)
+	file, err := safetensors.Open(path)
 	if err != nil {
 		return nil, err
 	}
@@ -81,8 +85,8 @@ func (c *checkpointSource) parse() error {
 	}
 	c.frame, c.origin = scene.Frame{Center: h.Frame.Center, Scale: h.Frame.Scale}, h.Frame.Origin
 	c.info = Info{Format: checkpointName, N: h.Splats, Degree: h.SHDegree,
-		Meta: scene.PLYMeta{Generator: "vksplat " + h.Version, Step: h.Step, Seed: h.Seed, Antialiased: h.Config.Antialiased}}
-	if h.Config.Near == scene.DefaultNear {
+		Meta: ply.Meta{Generator: "vksplat " + h.Version, Step: h.Step, Seed: h.Seed, Antialiased: h.Config.Antialiased}}
+	if h.Config.Near == ply.DefaultNear {
 		h.Config.Near = 0
 	}
 	c.info.Meta.TakeLook(h.Config.Background, h.Config.Near, h.Config.Exposure)
@@ -127,13 +131,13 @@ func EarlierCheckpoint(path string) string {
 func CheckpointError(path string, why error) error {
 	hint := "the file is damaged: copy it again, or train again"
 	if earlier := EarlierCheckpoint(path); earlier != "" {
-		hint = "the file is damaged: use an earlier checkpoint, such as " + scene.ShellWord(earlier) + ", or copy it again"
+		hint = "the file is damaged: use an earlier checkpoint, such as " + photo.ShellWord(earlier) + ", or copy it again"
 	}
-	var known *scene.Error // of the layout, which does not know what it holds
+	var known *fault.Error // of the layout, which does not know what it holds
 	if errors.As(why, &known) && known.Err != nil {
 		why = known.Err
 	}
-	return &scene.Error{Op: opReadCheckpoint, Path: path, Err: why, Hint: hint}
+	return &fault.Error{Op: opReadCheckpoint, Path: path, Err: why, Hint: hint}
 }
 
 func (c *checkpointSource) Read(put func(piece *scene.Splats) error) error {

@@ -12,15 +12,17 @@ import (
 	"strings"
 	"testing"
 
+	"vksplat/internal/fault"
 	"vksplat/scene"
+	"vksplat/scene/safetensors"
 )
 
 // writeTensors writes a model of degree 1 in the layout of a checkpoint, with a header of any content.
 func writeTensors(t *testing.T, path, header string, s *scene.Splats) {
 	t.Helper()
-	var tensors []scene.TensorData
+	var tensors []safetensors.TensorData
 	for _, p := range scene.SplatParts(s.Degree) {
-		info := scene.TensorInfo{Name: p.Name, DType: "F32", Shape: append([]int{s.N}, p.Shape...)}
+		info := safetensors.TensorInfo{Name: p.Name, DType: "F32", Shape: append([]int{s.N}, p.Shape...)}
 		write := func(w io.Writer) error {
 			data, stride, from := p.Of(s)
 			for i := range s.N {
@@ -34,9 +36,9 @@ func writeTensors(t *testing.T, path, header string, s *scene.Splats) {
 			info.DType = "F16"
 			write = func(w io.Writer) error { return binary.Write(w, binary.LittleEndian, make([]uint16, p.Width*s.N)) }
 		}
-		tensors = append(tensors, scene.TensorData{TensorInfo: info, Write: write})
+		tensors = append(tensors, safetensors.TensorData{TensorInfo: info, Write: write})
 	}
-	err := scene.WriteSafetensors(path, CheckpointMetadata(header), tensors)
+	err := safetensors.Write(path, CheckpointMetadata(header), tensors)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,11 +105,11 @@ func TestDamagedCheckpoint(t *testing.T) {
 		for use, err := range map[string]error{
 			"read": readFirst(path), "gather": gatherFirst(path), "write": writeFrom(path, filepath.Join(dir, "out.spz")),
 		} {
-			if !errors.Is(err, scene.ErrData) || scene.Hint(err) == "" {
-				t.Errorf("%s: %s: error %v, hint %q", name, use, err, scene.Hint(err))
+			if !errors.Is(err, fault.ErrData) || fault.Hint(err) == "" {
+				t.Errorf("%s: %s: error %v, hint %q", name, use, err, fault.Hint(err))
 			}
-			if errors.Is(err, scene.ErrHash) && !strings.Contains(scene.Hint(err), good) {
-				t.Errorf("%s: %s: hint %q does not name %s", name, use, scene.Hint(err), good)
+			if errors.Is(err, safetensors.ErrHash) && !strings.Contains(fault.Hint(err), good) {
+				t.Errorf("%s: %s: hint %q does not name %s", name, use, fault.Hint(err), good)
 			}
 		}
 	}

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"math"
 
+	"vksplat/internal/strictjson"
 	"vksplat/scene"
+	"vksplat/scene/safetensors"
 )
 
 // Metadata of a checkpoint.
@@ -48,13 +50,13 @@ func CheckpointMetadata(header string) map[string]string {
 
 // ReadCheckpointHeader returns what the header of a checkpoint says of its model, unchecked, and the JSON of all of it.
 // With an error of the JSON h holds what could be read, so that a newer version can be told from damage.
-func ReadCheckpointHeader(file *scene.Safetensors) (h CheckpointHeader, text []byte, err error) {
+func ReadCheckpointHeader(file *safetensors.File) (h CheckpointHeader, text []byte, err error) {
 	if file.Metadata[checkpointMarkerKey] != checkpointMarker {
 		return h, nil, ErrNotCheckpoint
 	}
 	text = []byte(file.Metadata[checkpointHeaderKey])
 	if err := json.Unmarshal(text, &h); err != nil {
-		return h, text, fmt.Errorf("header: %w", scene.JSONError(err))
+		return h, text, fmt.Errorf("header: %w", strictjson.JSONError(err))
 	}
 	return h, text, nil
 }

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"vksplat/scene"
+	"vksplat/internal/philox"
 )
 
 // quantisation error of values with a codebook, summed.
@@ -21,8 +21,8 @@ func codebookError(values, codebook []float32) (sum float64) {
 func TestPartitionIsBest(t *testing.T) {
 	c := &cells{}
 	for i := range 40 {
-		random := scene.Philox4x32([4]uint32{uint32(i)}, scene.PhiloxKey(3))
-		c.value, c.weight = append(c.value, scene.Uniform(random[0])*scene.Uniform(random[1])), append(c.weight, 1+float64(random[2]%9))
+		random := philox.Block([4]uint32{uint32(i)}, philox.Key(3))
+		c.value, c.weight = append(c.value, philox.Uniform(random[0])*philox.Uniform(random[1])), append(c.weight, 1+float64(random[2]%9))
 	}
 	slices.Sort(c.value)
 	c.sums()

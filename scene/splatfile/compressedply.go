@@ -12,7 +12,9 @@ import (
 	"strconv"
 	"strings"
 
+	"vksplat/internal/wording"
 	"vksplat/scene"
+	"vksplat/scene/ply"
 )
 
 // Compressed PLY is the format of SuperSplat (https://github.com/playcanvas/supersplat): chunks of 256 splats, each with the bounds of its positions, logarithms of
@@ -47,7 +49,7 @@ var packedWords = [4]string{"packed_position", "packed_rotation", "packed_scale"
 // packed is where a file has what.
 type packed struct {
 	file               *os.File
-	chunk, vertex, sh  *scene.PLYTable
+	chunk, vertex, sh  *ply.Table
 	boundsAt           [18]int // in a row of chunk
 	wordAt             [4]int  // in a row of vertex
 	restAt             []int   // in a row of sh, in the order of scene.Splats.SH behind coefficient 0
@@ -65,7 +67,7 @@ func openCompressedPLY(path string) (Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	tables, meta, err := scene.ReadPLYTables(io.NewSectionReader(f, 0, size), size)
+	tables, meta, err := ply.ReadTables(io.NewSectionReader(f, 0, size), size)
 	p := &packed{file: f}
 	info := Info{Format: compressedPLYName, Meta: meta}
 	if err == nil {
@@ -84,7 +86,7 @@ func openCompressedPLY(path string) (Source, error) {
 }
 
 // assign finds the elements.
-func (p *packed) assign(tables []scene.PLYTable) {
+func (p *packed) assign(tables []ply.Table) {
 	for i := range tables {
 		switch t := &tables[i]; t.Name {
 		case "chunk":
@@ -98,7 +100,7 @@ func (p *packed) assign(tables []scene.PLYTable) {
 }
 
 // packedNotes tells of properties that have no meaning here.
-func packedNotes(tables []scene.PLYTable) (notes []string) {
+func packedNotes(tables []ply.Table) (notes []string) {
 	for i := range tables {
 		for _, name := range tables[i].Columns() {
 			known := false
@@ -111,7 +113,7 @@ func packedNotes(tables []scene.PLYTable) (notes []string) {
 				known = strings.HasPrefix(name, "f_rest_")
 			}
 			if !known {
-				notes = append(notes, fmt.Sprintf("property %s of element %s is not read", scene.Printable(name), scene.Printable(tables[i].Name)))
+				notes = append(notes, fmt.Sprintf("property %s of element %s is not read", wording.Printable(name), wording.Printable(tables[i].Name)))
 			}
 		}
 	}
@@ -191,7 +193,7 @@ func (p *packed) bound(row []byte) (b bound) {
 			x = floatAt(row[at:], 0)
 		}
 		if i/6 == 1 && math.IsInf(float64(x), -1) { // a scale of zero
-			x = -scene.InfiniteLog
+			x = -ply.InfiniteLog
 		}
 		if to := i/6*3 + i%3; i/3%2 == 0 {
 			b.low[to] = x

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"vksplat/scene"
+	"vksplat/scene/ply"
 )
 
 // worstErrors are the greatest errors of a model that was read. Of compressed PLY: of positions, logarithms of scales and colours in parts of the range of
@@ -30,7 +31,7 @@ func checkPacked(t *testing.T, got, want *scene.Splats, order []uint32, worst wo
 	for lo := 0; lo < got.N; lo += packedChunk {
 		part := got.Slice(lo, min(lo+packedChunk, got.N))
 		from := scene.NewSplats(part.N, want.Degree)
-		if err := Memory(want, scene.PLYMeta{}).Gather(order[lo:lo+part.N], from); err != nil {
+		if err := Memory(want, ply.Meta{}).Gather(order[lo:lo+part.N], from); err != nil {
 			t.Fatal(err)
 		}
 		checkChunk(t, part, from, worst)
@@ -87,7 +88,7 @@ func checkChunk(t *testing.T, got, want *scene.Splats, worst worstErrors) {
 
 func TestCompressedPLY(t *testing.T) {
 	worst := worstErrors{}
-	meta := scene.PLYMeta{Generator: "something 1", Step: 7, Seed: 3, Origin: &[3]float64{1, 2, 3}, Antialiased: true, Vertical: "y", Comments: []string{"more"}}
+	meta := ply.Meta{Generator: "something 1", Step: 7, Seed: 3, Origin: &[3]float64{1, 2, 3}, Antialiased: true, Vertical: "y", Comments: []string{"more"}}
 	for _, kind := range []string{"spread", "point", "huge"} {
 		for _, n := range []int{0, 1, 255, 256, 257, 2500} {
 			for degree := range scene.MaxSHDegree + 1 {
@@ -130,7 +131,7 @@ func TestCompressedPLYBytes(t *testing.T) {
 		s.SH[3+i] = x
 	}
 	path := filepath.Join(t.TempDir(), "a.ply")
-	if _, err := compressedPLY.Write(path, Memory(s, scene.PLYMeta{}), WriteOptions{}); err != nil {
+	if _, err := compressedPLY.Write(path, Memory(s, ply.Meta{}), WriteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	data, err := os.ReadFile(path)
@@ -141,7 +142,7 @@ func TestCompressedPLYBytes(t *testing.T) {
 	if len(body) != 4*18+3*(16+9) || !compressedPLY.Detect(data) {
 		t.Fatalf("%d bytes, or not detected", len(body))
 	}
-	order, _ := mortonOrder(Memory(s, scene.PLYMeta{})) // cannot fail
+	order, _ := mortonOrder(Memory(s, ply.Meta{})) // cannot fail
 	if !slices.Equal(order, []uint32{0, 2, 1}) {
 		t.Fatal(order)
 	}
@@ -199,7 +200,7 @@ func TestCompressedPLYOld(t *testing.T) {
 		t.Fatal(err)
 	}
 	s, info := readModel(t, compressedPLY, path)
-	if !slices.Equal(s.Means, []float32{3, 1, 2}) || !slices.Equal(s.LogScales, []float32{6, 7, 11}) || s.LogitOpacities[0] != scene.InfiniteLog ||
+	if !slices.Equal(s.Means, []float32{3, 1, 2}) || !slices.Equal(s.LogScales, []float32{6, 7, 11}) || s.LogitOpacities[0] != ply.InfiniteLog ||
 		!slices.Equal(s.SH, []float32{byteColors[51], byteColors[102], byteColors[255]}) || s.Quats[0] != s.Quats[2] || s.Quats[3] != 0 {
 		t.Errorf("%+v", s)
 	}
@@ -235,7 +236,7 @@ func TestCompressedPLYRefused(t *testing.T) {
 // TestCompressedPLYForeign compares a file of another program with the model that it was made of, which is in another order.
 func TestCompressedPLYForeign(t *testing.T) {
 	got, info := readModel(t, compressedPLY, foreignSplats(t, "converted_by_splat-transform/playbot6.compressed.ply"))
-	want, _, err := scene.ReadPLY(foreignSplats(t, "converted_by_splat-transform/playbot6.ply"))
+	want, _, err := ply.Read(foreignSplats(t, "converted_by_splat-transform/playbot6.ply"))
 	if err != nil || got.Degree != 2 || got.N != want.N || !strings.HasPrefix(info.Meta.Generator, "splat-transform") {
 		t.Fatalf("%+v, %v", info, err)
 	}

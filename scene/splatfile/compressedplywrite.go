@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"vksplat/internal/atomicfile"
 	"vksplat/scene"
 )
 
@@ -40,7 +41,7 @@ func writeCompressedPLY(path string, model Source, o WriteOptions) (lost []strin
 	}
 	header, err := packedHeader(p.info)
 	if err == nil {
-		err = scene.WriteFileAt(path, func(w io.WriterAt) error {
+		err = atomicfile.WriteAt(path, func(w io.WriterAt) error {
 			if _, err := w.WriteAt([]byte(header), 0); err != nil {
 				return err
 			}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"math"
 
+	"vksplat/internal/atomicfile"
 	"vksplat/scene"
 )
 
@@ -70,7 +71,7 @@ func writeDotSplat(path string, model Source, o WriteOptions) (lost []string, er
 	}
 	defer func() { err = errors.Join(err, m.free()) }()
 	cut := 0
-	err = scene.WriteFile(path, func(w io.Writer) error {
+	err = atomicfile.Write(path, func(w io.Writer) error {
 		var rows []byte
 		return m.each(dotSplatBatch, func(piece *scene.Splats) error {
 			rows = rows[:0]

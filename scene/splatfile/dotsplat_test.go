@@ -9,13 +9,15 @@ import (
 	"strings"
 	"testing"
 
+	"vksplat/internal/fault"
 	"vksplat/scene"
+	"vksplat/scene/ply"
 )
 
 // checkDotSplat compares a model with the one that was written.
 func checkDotSplat(t *testing.T, got, want *scene.Splats, worst worstErrors) {
 	t.Helper()
-	order, err := importanceOrder(Memory(want, scene.PLYMeta{}))
+	order, err := importanceOrder(Memory(want, ply.Meta{}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +48,7 @@ func TestDotSplat(t *testing.T) {
 		for _, n := range []int{0, 1, 255, 256, 257, 2500} {
 			for degree := range scene.MaxSHDegree + 1 {
 				s := madeModel(n, degree, kind)
-				once, info, lost := written(t, dotSplat, s, scene.PLYMeta{}, WriteOptions{})
+				once, info, lost := written(t, dotSplat, s, ply.Meta{}, WriteOptions{})
 				checkDotSplat(t, once, s, worst)
 				if told := strings.Contains(fmt.Sprint(lost), "harmonics"); told != (degree > 0) || info.Degree != 0 {
 					t.Errorf("degree %d became %d, told of %q", degree, info.Degree, lost)
@@ -65,7 +67,7 @@ func TestDotSplat(t *testing.T) {
 func TestDotSplatLost(t *testing.T) {
 	s := madeModel(3, 0, "spread")
 	copy(s.SH, []float32{-2, 2, 0})
-	meta := scene.PLYMeta{Antialiased: true, Origin: &[3]float64{1, 2, 3}}
+	meta := ply.Meta{Antialiased: true, Origin: &[3]float64{1, 2, 3}}
 	_, _, lost := written(t, dotSplat, s, meta, WriteOptions{})
 	for _, what := range []string{"2 colour values", "antialiased", "origin"} {
 		if !strings.Contains(fmt.Sprint(lost), what) {
@@ -78,12 +80,12 @@ func TestDotSplatLost(t *testing.T) {
 func TestDotSplatBytes(t *testing.T) {
 	s := scene.NewSplats(1, 0)
 	copy(s.Means, []float32{1, -2, 0.5})
-	copy(s.LogScales, []float32{0, float32(math.Log(2)), -scene.InfiniteLog})
+	copy(s.LogScales, []float32{0, float32(math.Log(2)), -ply.InfiniteLog})
 	copy(s.SH, []float32{byteColors[10], byteColors[0], byteColors[255]})
-	s.LogitOpacities[0] = scene.InfiniteLog
+	s.LogitOpacities[0] = ply.InfiniteLog
 	copy(s.Quats, []float32{2, 0, -2, 0})
 	path := filepath.Join(t.TempDir(), "a.splat")
-	if _, err := dotSplat.Write(path, Memory(s, scene.PLYMeta{}), WriteOptions{}); err != nil {
+	if _, err := dotSplat.Write(path, Memory(s, ply.Meta{}), WriteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	got, err := os.ReadFile(path)
@@ -95,7 +97,7 @@ func TestDotSplatBytes(t *testing.T) {
 
 func TestDotSplatForeign(t *testing.T) {
 	got, _ := readModel(t, dotSplat, foreignSplats(t, "splat-transform/minimal.splat"))
-	want, _, err := scene.ReadPLY(foreignSplats(t, "converted_by_splat-transform/minimal.splat.ply"))
+	want, _, err := ply.Read(foreignSplats(t, "converted_by_splat-transform/minimal.splat.ply"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +126,7 @@ func TestDotSplatRefused(t *testing.T) {
 	refused(t, dotSplat, "half a splat", make([]byte, 48))
 	for _, path := range []string{t.TempDir(), filepath.Join(t.TempDir(), "none.splat")} {
 		for _, f := range []*Format{dotSplat, ksplat, compressedPLY} {
-			if _, err := f.Open(path); err == nil || !strings.Contains(err.Error(), path) || scene.Hint(err) == "" {
+			if _, err := f.Open(path); err == nil || !strings.Contains(err.Error(), path) || fault.Hint(err) == "" {
 				t.Errorf("%s: %v", f.Name, err)
 			}
 		}

@@ -3,7 +3,7 @@ package splatfile
 import (
 	"encoding/json"
 
-	"vksplat/scene"
+	"vksplat/scene/ply"
 )
 
 // extras is what models hold that a format of JSON has no place for: glTF's asset and SOG's meta.json have "extras" for
@@ -35,7 +35,7 @@ type ownExtras struct {
 
 // extrasOf returns what of a model's making goes there, nil for nothing; antialiased, where the format itself cannot
 // say that.
-func extrasOf(m scene.PLYMeta, antialiased bool) *extras {
+func extrasOf(m ply.Meta, antialiased bool) *extras {
 	own := ownExtras{m.Origin, m.Step, m.Seed, antialiased && m.Antialiased, m.Background, m.Near, m.Exposure}
 	if own == (ownExtras{}) {
 		return nil
@@ -44,7 +44,7 @@ func extrasOf(m scene.PLYMeta, antialiased bool) *extras {
 }
 
 // into tells a model's making what was read; e may be nil.
-func (e *extras) into(m *scene.PLYMeta) {
+func (e *extras) into(m *ply.Meta) {
 	if e == nil || e.Own == nil {
 		return
 	}

@@ -6,7 +6,7 @@ import (
 	"io/fs"
 	"os"
 
-	"vksplat/scene"
+	"vksplat/internal/fault"
 )
 
 // openFile opens a file for reading anywhere, and gives its size.
@@ -32,19 +32,19 @@ func readError(op, path string, err error, hint string) error {
 	if err == nil {
 		return nil
 	}
-	var known *scene.Error
+	var known *fault.Error
 	if errors.As(err, &known) {
 		if known.Path == "" {
 			known.Path = path
 		}
 		return known
 	}
-	out := &scene.Error{Op: op, Path: path, Err: withoutPath(err), Hint: hint}
+	out := &fault.Error{Op: op, Path: path, Err: withoutPath(err), Hint: hint}
 	switch {
 	case errors.Is(err, errNoFile):
 		out.Hint = "name a file on a disk"
 	case errors.Is(err, fs.ErrPermission):
-		out.Hint, out.Kind = "make the file readable for this user", scene.ErrTryAgain
+		out.Hint, out.Kind = "make the file readable for this user", fault.ErrTryAgain
 	case hint != "":
 	case errors.Is(err, fs.ErrNotExist):
 		out.Hint = "check the spelling of the path"
@@ -54,7 +54,7 @@ func readError(op, path string, err error, hint string) error {
 	return out
 }
 
-// withoutPath drops the path from an error of the operating system: scene.Error names it.
+// withoutPath drops the path from an error of the operating system: fault.Error names it.
 func withoutPath(err error) error {
 	var at *fs.PathError
 	if errors.As(err, &at) {

@@ -8,7 +8,9 @@ import (
 	"runtime"
 	"testing"
 
+	"vksplat/internal/fault"
 	"vksplat/scene"
+	"vksplat/scene/ply"
 )
 
 // FuzzOpen opens any bytes as a file without a name that says anything: the content chooses the format. Nothing may panic, and memory must be bounded by
@@ -20,7 +22,7 @@ func FuzzOpen(f *testing.F) {
 			continue
 		}
 		path := filepath.Join(dir, "seed"+format.Extensions[0])
-		if _, err := format.Write(path, Memory(model(5, 1), scene.PLYMeta{}), WriteOptions{}); err != nil {
+		if _, err := format.Write(path, Memory(model(5, 1), ply.Meta{}), WriteOptions{}); err != nil {
 			f.Fatal(err)
 		}
 		data, err := os.ReadFile(path)
@@ -63,7 +65,7 @@ func readAny(t *testing.T, path string, size int) {
 	}()
 	m, err := Open(path)
 	if err != nil {
-		if !errors.Is(err, scene.ErrData) && !errors.Is(err, scene.ErrTryAgain) || scene.Hint(err) == "" {
+		if !errors.Is(err, fault.ErrData) && !errors.Is(err, fault.ErrTryAgain) || fault.Hint(err) == "" {
 			t.Errorf("%v has no kind or no hint", err)
 		}
 		return
@@ -75,7 +77,7 @@ func readAny(t *testing.T, path string, size int) {
 		}
 		return nil
 	})
-	if err != nil && !errors.Is(err, scene.ErrData) { // such as too few splats
+	if err != nil && !errors.Is(err, fault.ErrData) { // such as too few splats
 		t.Errorf("%v is not of kind ErrData", err)
 	}
 	if g, ok := m.(Gatherer); ok && m.Info().N > 0 {

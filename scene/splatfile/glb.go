@@ -8,7 +8,8 @@ import (
 	"io"
 	"math"
 
-	"vksplat/scene"
+	"vksplat/internal/fault"
+	"vksplat/internal/strictjson"
 )
 
 // glb is binary glTF 2.0 with the extension KHR_gaussian_splatting as the Khronos Group ratified it: scales are lengths (a draft before had logarithms),
@@ -167,7 +168,7 @@ func readGLB(r io.ReaderAt, size int64) (*glbFile, error) {
 	}
 	f := &glbFile{r: r}
 	if err := json.Unmarshal(raw, &f.root); err != nil {
-		return nil, scene.JSONError(err)
+		return nil, strictjson.JSONError(err)
 	}
 	at := begin + text
 	if length-at < glbChunk {
@@ -193,7 +194,7 @@ func (f *glbFile) view(id int) (at int64, v gltfBufferView, err error) {
 		return 0, v, fmt.Errorf("buffer view %d: there is no buffer %d", id, v.Buffer)
 	}
 	if v.Buffer != 0 || f.root.Buffers[0].URI != "" {
-		return 0, v, &scene.Error{Op: opReadGLB, Err: fmt.Errorf("buffer %d is not in the file", v.Buffer), Hint: "export it with all buffers inside"}
+		return 0, v, &fault.Error{Op: opReadGLB, Err: fmt.Errorf("buffer %d is not in the file", v.Buffer), Hint: "export it with all buffers inside"}
 	}
 	if v.ByteOffset < 0 || v.ByteLength < 0 || v.ByteOffset > f.binSize || v.ByteLength > f.binSize-v.ByteOffset {
 		return 0, v, fmt.Errorf("buffer view %d claims %d bytes from %d on, of %d", id, v.ByteLength, v.ByteOffset, f.binSize)

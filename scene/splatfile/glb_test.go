@@ -13,7 +13,9 @@ import (
 	"strings"
 	"testing"
 
+	"vksplat/internal/fault"
 	"vksplat/scene"
+	"vksplat/scene/ply"
 )
 
 // glbTolerance is what float32 and the change to lengths and opacities cost.
@@ -23,7 +25,7 @@ func TestGLBRoundTrip(t *testing.T) {
 	for degree := range 4 {
 		for _, n := range []int{1, 17, PieceSplats + 3} {
 			want := madeModel(n, degree, "edges")
-			meta := scene.PLYMeta{Generator: "vksplat test"}
+			meta := ply.Meta{Generator: "vksplat test"}
 			path, lost := writeTemp(t, glb, "a.glb", want, meta, WriteOptions{})
 			if len(lost) != 0 {
 				t.Errorf("lost: %v", lost)
@@ -42,7 +44,7 @@ func TestGLBRoundTrip(t *testing.T) {
 	if ByName("A.GLB") != glb || ByName("glb") != glb || ByName("a.b.spz") != spz {
 		t.Error("the formats are not found by name")
 	}
-	path, lost := writeTemp(t, glb, "a.glb", madeModel(2, 0, "edges"), scene.PLYMeta{Comments: []string{"mine"}}, WriteOptions{})
+	path, lost := writeTemp(t, glb, "a.glb", madeModel(2, 0, "edges"), ply.Meta{Comments: []string{"mine"}}, WriteOptions{})
 	if _, info := readModel(t, glb, path); len(lost) != 1 || len(info.Meta.Comments) > 0 {
 		t.Errorf("lost %q, want a sentence about comments; read %+v", lost, info.Meta)
 	}
@@ -55,7 +57,7 @@ func TestGLBGolden(t *testing.T) {
 	copy(s.Quats, []float32{4, 2, 2, 1})
 	copy(s.LogScales, []float32{0, 1, -1})
 	copy(s.SH, []float32{0.5, 0, -0.5, 1, 2, 3, 4, 5, 6, 7, 8, 9})
-	path, _ := writeTemp(t, glb, "a.glb", s, scene.PLYMeta{}, WriteOptions{})
+	path, _ := writeTemp(t, glb, "a.glb", s, ply.Meta{}, WriteOptions{})
 	data, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -143,7 +145,7 @@ func TestGLBQuantised(t *testing.T) {
 	}
 	// 1, 2, 3 turned about x, twice as large and moved is 12, 16, 24 in glTF's axes.
 	if s.N != 2 || [3]float32(s.Means[3:]) != [3]float32{-12, -16, 24} || s.Quats[4] != 1 && s.Quats[4] != -1 || s.SH[3] != 2 ||
-		math.Abs(float64(s.LogScales[0])-math.Log(2*float64(0x8000)/65535)) > 1e-6 || math.Abs(float64(s.LogScales[1])+scene.InfiniteLog-math.Ln2) > 1e-6 ||
+		math.Abs(float64(s.LogScales[0])-math.Log(2*float64(0x8000)/65535)) > 1e-6 || math.Abs(float64(s.LogScales[1])+ply.InfiniteLog-math.Ln2) > 1e-6 ||
 		math.Abs(sigmoid(s.LogitOpacities[1])-0.2) > 1e-6 {
 		t.Errorf("%+v", s)
 	}
@@ -173,7 +175,7 @@ func TestGLBTurned(t *testing.T) {
 // SPZ within GLB has SPZ's axes.
 func TestGLBWithSPZ(t *testing.T) {
 	want := cut(madeModel(30, 2, "edges"))
-	path, _ := writeTemp(t, spz, "a.spz", want, scene.PLYMeta{Antialiased: true}, WriteOptions{})
+	path, _ := writeTemp(t, spz, "a.spz", want, ply.Meta{Antialiased: true}, WriteOptions{})
 	packed, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -208,8 +210,8 @@ func TestGLBWriteRefuses(t *testing.T) {
 	nan.Means[10] = float32(math.NaN())
 	big.LogScales[7] = 100
 	for want, model := range map[string]Source{
-		"splat 3": Memory(nan, scene.PLYMeta{}), "splat 2": Memory(big, scene.PLYMeta{}), "without splats": Memory(scene.NewSplats(0, 0), scene.PLYMeta{}),
-		"4 GiB": claimed{Memory(madeModel(1, 3, "edges"), scene.PLYMeta{})},
+		"splat 3": Memory(nan, ply.Meta{}), "splat 2": Memory(big, ply.Meta{}), "without splats": Memory(scene.NewSplats(0, 0), ply.Meta{}),
+		"4 GiB": claimed{Memory(madeModel(1, 3, "edges"), ply.Meta{})},
 	} {
 		_, err := glb.Write(path, model, WriteOptions{})
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), path) {
@@ -291,8 +293,8 @@ func TestGLBReadRefuses(t *testing.T) {
 		if err == nil {
 			_, err = All(m)
 		}
-		if err == nil || !strings.Contains(err.Error(), want) || !errors.Is(err, scene.ErrData) || scene.Hint(err) == "" || !strings.Contains(err.Error(), "a.glb") {
-			t.Errorf("error %v, hint %q, want %q", err, scene.Hint(err), want)
+		if err == nil || !strings.Contains(err.Error(), want) || !errors.Is(err, fault.ErrData) || fault.Hint(err) == "" || !strings.Contains(err.Error(), "a.glb") {
+			t.Errorf("error %v, hint %q, want %q", err, fault.Hint(err), want)
 		}
 	}
 	runtime.ReadMemStats(&after)
@@ -319,7 +321,7 @@ func FuzzGLB(f *testing.F) {
 				t.Error(err)
 			}
 		}
-		if err != nil && !errors.Is(err, scene.ErrData) {
+		if err != nil && !errors.Is(err, fault.ErrData) {
 			t.Errorf("error of no kind: %v", err)
 		}
 	})

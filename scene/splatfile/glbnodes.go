@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"math"
 
-	"vksplat/scene"
+	"vksplat/internal/fault"
 )
 
 // matrix4 is a transform of points, row by row: the last row is 0 0 0 1.
@@ -30,7 +30,7 @@ func (f *glbFile) place(mesh int) (Similarity, error) {
 			continue
 		}
 		if at >= 0 {
-			return Unmoved(), &scene.Error{Op: opReadGLB, Err: errors.New("the splats are placed more than once"), Hint: "export them once"}
+			return Unmoved(), &fault.Error{Op: opReadGLB, Err: errors.New("the splats are placed more than once"), Hint: "export them once"}
 		}
 		at = i
 	}
@@ -47,7 +47,7 @@ func (f *glbFile) place(mesh int) (Similarity, error) {
 	}
 	s, err := similarityOf(total)
 	if err != nil {
-		return s, &scene.Error{Op: opReadGLB, Err: fmt.Errorf("what its nodes do to the splats: %w", err), Hint: "apply the transform in the program that made the file"}
+		return s, &fault.Error{Op: opReadGLB, Err: fmt.Errorf("what its nodes do to the splats: %w", err), Hint: "apply the transform in the program that made the file"}
 	}
 	return s, nil
 }

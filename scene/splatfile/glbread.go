@@ -8,7 +8,10 @@ import (
 	"math"
 	"slices"
 
+	"vksplat/internal/fault"
+	"vksplat/internal/wording"
 	"vksplat/scene"
+	"vksplat/scene/ply"
 )
 
 // glbSource reads the splats of a file's attributes.
@@ -59,7 +62,7 @@ func newGLBSource(path string, r io.ReaderAt, size int64, closer io.Closer) (Sou
 	if err != nil {
 		return nil, readError(opReadGLB, path, err, "")
 	}
-	info := Info{Format: glbName, Meta: scene.PLYMeta{Generator: f.root.Asset.Generator}, Notes: primitive.Extensions.Splats.notes()}
+	info := Info{Format: glbName, Meta: ply.Meta{Generator: f.root.Asset.Generator}, Notes: primitive.Extensions.Splats.notes()}
 	f.root.Asset.Extras.into(&info.Meta)
 	if place != Unmoved() {
 		info.Meta.Origin = nil
@@ -81,10 +84,10 @@ func newGLBSource(path string, r io.ReaderAt, size int64, closer io.Closer) (Sou
 func (e *gltfSplats) notes() []string {
 	var notes []string
 	if e.Kernel != "" && e.Kernel != glbKernel {
-		notes = append(notes, fmt.Sprintf("The kernel is %s; the splats are taken as ellipsoids.", scene.Printable(e.Kernel)))
+		notes = append(notes, fmt.Sprintf("The kernel is %s; the splats are taken as ellipsoids.", wording.Printable(e.Kernel)))
 	}
 	if e.ColorSpace != "" && e.ColorSpace != glbColorSpace {
-		notes = append(notes, fmt.Sprintf("The colour space is %s; colours are taken as they are.", scene.Printable(e.ColorSpace)))
+		notes = append(notes, fmt.Sprintf("The colour space is %s; colours are taken as they are.", wording.Printable(e.ColorSpace)))
 	}
 	return notes
 }
@@ -96,7 +99,7 @@ var glbKnown = []string{glbSplats, glbSplatsSPZ, "KHR_mesh_quantization", "KHR_m
 func (f *glbFile) splats() (mesh int, found *gltfPrimitive, err error) {
 	for _, name := range f.root.ExtensionsRequired {
 		if !slices.Contains(glbKnown, name) {
-			return 0, nil, &scene.Error{Op: opReadGLB, Err: fmt.Errorf("it requires the extension %s, which is not read", scene.Printable(name)), Hint: "export it without"}
+			return 0, nil, &fault.Error{Op: opReadGLB, Err: fmt.Errorf("it requires the extension %s, which is not read", wording.Printable(name)), Hint: "export it without"}
 		}
 	}
 	for m := range f.root.Meshes {
@@ -106,13 +109,13 @@ func (f *glbFile) splats() (mesh int, found *gltfPrimitive, err error) {
 				continue
 			}
 			if found != nil {
-				return 0, nil, &scene.Error{Op: opReadGLB, Err: errors.New("it holds more than one model of splats"), Hint: "export each to a file of its own"}
+				return 0, nil, &fault.Error{Op: opReadGLB, Err: errors.New("it holds more than one model of splats"), Hint: "export each to a file of its own"}
 			}
 			mesh, found = m, primitive
 		}
 	}
 	if found == nil {
-		return 0, nil, &scene.Error{Op: opReadGLB, Err: fmt.Errorf("no mesh has the extension %s", glbSplats), Hint: "it is a mesh or a point cloud, not a model of splats"}
+		return 0, nil, &fault.Error{Op: opReadGLB, Err: fmt.Errorf("no mesh has the extension %s", glbSplats), Hint: "it is a mesh or a point cloud, not a model of splats"}
 	}
 	return mesh, found, nil
 }
@@ -124,7 +127,7 @@ func (f *glbFile) openSPZ(path string, view int, closer io.Closer, info Info, pl
 		return nil, readError(opReadGLB, path, err, "")
 	}
 	if place != Unmoved() {
-		return nil, &scene.Error{Op: opReadGLB, Path: path, Err: errors.New("a node moves or turns splats that are packed as SPZ"), Hint: "export it without"}
+		return nil, &fault.Error{Op: opReadGLB, Path: path, Err: errors.New("a node moves or turns splats that are packed as SPZ"), Hint: "export it without"}
 	}
 	s, err := newSPZSource(path, io.NewSectionReader(f.r, at, v.ByteLength), v.ByteLength, closer)
 	if err != nil {
@@ -142,7 +145,7 @@ func (s *glbSource) findColumns(f *glbFile, p *gltfPrimitive) error {
 	column := func(name string, width int) (glbColumn, error) {
 		id, ok := p.Attributes[name]
 		if !ok {
-			return glbColumn{}, &scene.Error{Op: opReadGLB, Err: fmt.Errorf("there is no attribute %s", name),
+			return glbColumn{}, &fault.Error{Op: opReadGLB, Err: fmt.Errorf("there is no attribute %s", name),
 				Hint: "it may follow a draft of the extension: export it again with a newer program"}
 		}
 		c, count, err := f.column(id, name, width)
@@ -211,7 +214,7 @@ func (f *glbFile) column(id int, name string, width int) (c glbColumn, rows int6
 	size := int64(componentBytes(a.ComponentType) * width)
 	switch {
 	case glbTypes[a.Type] != width || size == 0:
-		return refuse("it is %s of component type %d", scene.Printable(a.Type), a.ComponentType)
+		return refuse("it is %s of component type %d", wording.Printable(a.Type), a.ComponentType)
 	case len(a.Sparse) > 0 || a.BufferView == nil:
 		return refuse("sparse accessors are not read")
 	}

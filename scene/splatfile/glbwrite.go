@@ -8,6 +8,7 @@ import (
 	"io"
 	"math"
 
+	"vksplat/internal/atomicfile"
 	"vksplat/scene"
 )
 
@@ -68,7 +69,7 @@ func writeGLB(path string, model Source, o WriteOptions) ([]string, error) {
 	for len(text)%4 != 0 {
 		text = append(text, ' ')
 	}
-	err = scene.WriteFile(path, func(w io.Writer) error {
+	err = atomicfile.Write(path, func(w io.Writer) error {
 		if _, err := w.Write(glbHead(text, p.size())); err != nil {
 			return err
 		}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"vksplat/scene"
+	"vksplat/scene/ply"
 )
 
 // TestKeep: by where splats are in the capture, whatever was subtracted from the file's coordinates; what nothing can draw goes in any case.
@@ -15,7 +16,7 @@ func TestKeep(t *testing.T) {
 		s.Means[3*i], s.Quats[4*i] = float32(i), 1
 	}
 	s.LogScales[3*100] = float32(math.NaN())
-	model := Memory(s, scene.PLYMeta{Origin: &[3]float64{1000, 0, 0}})
+	model := Memory(s, ply.Meta{Origin: &[3]float64{1000, 0, 0}})
 	kept, err := Keep(model, func(at [3]float64) bool { return int(at[0])%2 == 0 && at[0] >= 1000+50 })
 	if err != nil {
 		t.Fatal(err)

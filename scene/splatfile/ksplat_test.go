@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"vksplat/scene"
+	"vksplat/scene/ply"
 )
 
 // ksplatBlock is the side of the cubes that share a bucket in made files.
@@ -224,7 +225,7 @@ func checkKsplat(t *testing.T, level int, got *scene.Splats, models []*scene.Spl
 
 func TestKsplatForeign(t *testing.T) {
 	got, _ := readModel(t, ksplat, foreignSplats(t, "splat-transform/minimal.ksplat"))
-	want, _, err := scene.ReadPLY(foreignSplats(t, "converted_by_splat-transform/minimal.ksplat.ply"))
+	want, _, err := ply.Read(foreignSplats(t, "converted_by_splat-transform/minimal.ksplat.ply"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"math"
 
-	"vksplat/scene"
+	"vksplat/internal/parallel"
 )
 
 // losslessImage is an image of bytes that is to be a lossless WebP (RFC 9649, section 3). Its pixels come one row after the other; what a pixel does not have
@@ -120,7 +120,7 @@ func (c *losslessCounts) bitsNeeded() float64 {
 // chooseFilter finds the filter after which bytes are most predictable.
 func (m *losslessImage) chooseFilter() (losslessFilter, *losslessCounts) {
 	counts := make([]losslessCounts, len(losslessFilters))
-	scene.Parallel(len(losslessFilters), func(i int) {
+	parallel.For(len(losslessFilters), func(i int) {
 		m.rows(losslessFilters[i], func(residual []uint8) {
 			for x := 0; x < len(residual); x += 4 {
 				for code, c := range channelOf {

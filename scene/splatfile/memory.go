@@ -1,6 +1,9 @@
 package splatfile
 
-import "vksplat/scene"
+import (
+	"vksplat/scene"
+	"vksplat/scene/ply"
+)
 
 // memory is a model that is in memory.
 type memory struct{ indexed }
@@ -8,7 +11,7 @@ type memory struct{ indexed }
 func (m *memory) Close() error { return nil }
 
 // Memory makes a Gatherer of a model in memory. The model is not changed by those who read it.
-func Memory(s *scene.Splats, meta scene.PLYMeta) Gatherer {
+func Memory(s *scene.Splats, meta ply.Meta) Gatherer {
 	return inMemory(s, Info{N: s.N, Degree: s.Degree, Meta: meta})
 }
 

@@ -9,7 +9,9 @@ import (
 	"runtime"
 	"testing"
 
+	"vksplat/internal/fault"
 	"vksplat/scene"
+	"vksplat/scene/ply"
 )
 
 // madeModel makes splats up: kind "spread", "edges" (opacities 0 and 1, tiny and huge scales, rotations that have equal or negative components), "point" (all at
@@ -40,7 +42,7 @@ func madeModel(n, degree int, kind string) *scene.Splats {
 			s.LogScales[i] = float32(60*r.Float64() - 30)
 		}
 		for i := range s.LogitOpacities {
-			s.LogitOpacities[i] = []float32{-scene.InfiniteLog, scene.InfiniteLog, 1000, -1000}[i%4]
+			s.LogitOpacities[i] = []float32{-ply.InfiniteLog, ply.InfiniteLog, 1000, -1000}[i%4]
 			copy(s.Quats[4*i:], [][]float32{{1, 0, 0, 0}, {-1e20, 1e20, 0, 0}, {0, 0, -1e-30, 0}, {0.5, 0.5, -0.5, -0.5}}[i%4])
 		}
 		fill(s.SH, 3)
@@ -148,7 +150,7 @@ func foreignSplats(t *testing.T, name string) string {
 }
 
 // writeTemp writes a model to a file of a folder of its own.
-func writeTemp(t *testing.T, f *Format, name string, s *scene.Splats, meta scene.PLYMeta, o WriteOptions) (path string, lost []string) {
+func writeTemp(t *testing.T, f *Format, name string, s *scene.Splats, meta ply.Meta, o WriteOptions) (path string, lost []string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), name)
 	lost, err := f.Write(path, Memory(s, meta), o)
@@ -159,7 +161,7 @@ func writeTemp(t *testing.T, f *Format, name string, s *scene.Splats, meta scene
 }
 
 // written writes a model and reads it again.
-func written(t *testing.T, f *Format, s *scene.Splats, meta scene.PLYMeta, o WriteOptions) (got *scene.Splats, info Info, lost []string) {
+func written(t *testing.T, f *Format, s *scene.Splats, meta ply.Meta, o WriteOptions) (got *scene.Splats, info Info, lost []string) {
 	t.Helper()
 	path, lost := writeTemp(t, f, "model"+f.Extensions[0], s, meta, o)
 	got, info = readModel(t, f, path)
@@ -200,7 +202,7 @@ func checkGather(t *testing.T, g Gatherer, want *scene.Splats) {
 		t.Fatal(err)
 	}
 	expected := scene.NewSplats(len(ids), want.Degree)
-	if err := Memory(want, scene.PLYMeta{}).Gather(ids, expected); err != nil {
+	if err := Memory(want, ply.Meta{}).Gather(ids, expected); err != nil {
 		t.Fatal(err)
 	}
 	sameModel(t, got, expected)
@@ -274,8 +276,8 @@ func refused(t *testing.T, f *Format, what string, data []byte) {
 		source.Close()
 		t.Fatalf("%s: accepted, %+v", what, source.Info())
 	}
-	var e *scene.Error
-	if !errors.As(err, &e) || !errors.Is(err, scene.ErrData) || e.Path != path || e.Hint == "" {
+	var e *fault.Error
+	if !errors.As(err, &e) || !errors.Is(err, fault.ErrData) || e.Path != path || e.Hint == "" {
 		t.Errorf("%s: %v lacks kind, path or hint", what, err)
 	}
 	if n := after.TotalAlloc - before.TotalAlloc; n > uint64(4*len(data)+1<<20) {
@@ -292,7 +294,7 @@ func fuzzReader(f *testing.F, format *Format) {
 		}
 		source, err := format.Open(path)
 		if err != nil {
-			if !errors.Is(err, scene.ErrData) {
+			if !errors.Is(err, fault.ErrData) {
 				t.Fatalf("%v is not of kind ErrData", err)
 			}
 			return

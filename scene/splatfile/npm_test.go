@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"vksplat/scene"
+	"vksplat/scene/ply"
 )
 
 // npmValidator is a program of others, at the version that it was tried with.
@@ -56,7 +56,7 @@ Promise.all(process.argv.slice(2).map(f => v.validateBytes(new Uint8Array(fs.rea
 	var files []string
 	for degree := range 4 {
 		for _, n := range []int{1, 60} {
-			path, _ := writeTemp(t, glb, "a.glb", madeModel(n, degree, "edges"), scene.PLYMeta{Antialiased: true, Background: &[3]float32{1, 1, 1}, Near: 0.05}, WriteOptions{})
+			path, _ := writeTemp(t, glb, "a.glb", madeModel(n, degree, "edges"), ply.Meta{Antialiased: true, Background: &[3]float32{1, 1, 1}, Near: 0.05}, WriteOptions{})
 			data, err := os.ReadFile(path)
 			if err != nil {
 				t.Fatal(err)

@@ -10,14 +10,15 @@ import (
 	"strconv"
 	"strings"
 
-	"vksplat/scene"
+	"vksplat/internal/fault"
+	"vksplat/scene/photo"
 )
 
 // ErrUnknown says that a file is of none of the formats.
 var ErrUnknown = errors.New("it is none of the formats that are known")
 
 // Open opens a model of any format, by what the file holds or, where that says nothing, by its name. A folder is one of SOG, with meta.json in it, or the
-// OUT of a run of train, whose latest model or checkpoint is opened. Errors are of kind scene.ErrData or ErrTryAgain and say what to do.
+// OUT of a run of train, whose latest model or checkpoint is opened. Errors are of kind fault.ErrData or ErrTryAgain and say what to do.
 func Open(path string) (Source, error) {
 	path, err := Find(path)
 	if err != nil {
@@ -62,7 +63,7 @@ func FindStep(path string, step int) (string, error) {
 	case file != "":
 		return file, nil
 	case step > 0:
-		return "", openFail(path, "vksplat info "+scene.ShellWord(path)+" lists the models", "the folder holds no model of step %d", step)
+		return "", openFail(path, "vksplat info "+photo.ShellWord(path)+" lists the models", "the folder holds no model of step %d", step)
 	}
 	return "", openFail(path, "name a file of splats, or the folder OUT of vksplat train once it has written a model or a checkpoint", "the folder holds no model")
 }
@@ -192,5 +193,5 @@ func unknown(path string, head []byte) error {
 
 // openFail is an error of kind ErrData.
 func openFail(path, hint, format string, args ...any) error {
-	return &scene.Error{Op: opOpen, Path: path, Err: fmt.Errorf(format, args...), Hint: hint}
+	return &fault.Error{Op: opOpen, Path: path, Err: fmt.Errorf(format, args...), Hint: hint}
 }

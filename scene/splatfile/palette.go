@@ -3,7 +3,7 @@ package splatfile
 import (
 	"math"
 
-	"vksplat/scene"
+	"vksplat/internal/parallel"
 )
 
 var inf32 = float32(math.Inf(1))
@@ -168,5 +168,5 @@ func (g *paletteGraph) move(points []float32, labels []int32) {
 
 // inPaletteBlocks calls f for parts of n entries or points on all cores.
 func inPaletteBlocks(n int, f func(lo, hi int)) {
-	scene.Parallel((n+paletteBlock-1)/paletteBlock, func(block int) { f(block*paletteBlock, min((block+1)*paletteBlock, n)) })
+	parallel.For((n+paletteBlock-1)/paletteBlock, func(block int) { f(block*paletteBlock, min((block+1)*paletteBlock, n)) })
 }

@@ -4,7 +4,8 @@ import (
 	"slices"
 	"sync/atomic"
 
-	"vksplat/scene"
+	"vksplat/internal/parallel"
+	"vksplat/internal/philox"
 )
 
 // nearEntries is how many near entries are known of each entry of a palette.
@@ -52,7 +53,7 @@ func (g *paletteGraph) connect() {
 	k := g.k()
 	g.degree = min(nearEntries, k-1)
 	g.near, g.distance = make([]int32, k*g.degree), make([]float32, k*g.degree)
-	scene.Parallel((k+paletteBlock-1)/paletteBlock, func(block int) {
+	parallel.For((k+paletteBlock-1)/paletteBlock, func(block int) {
 		seen := newMarks(k)
 		for i := block * paletteBlock; i < min((block+1)*paletteBlock, k); i++ {
 			seen.next(int32(i))
@@ -62,7 +63,7 @@ func (g *paletteGraph) connect() {
 				g.offer(&list, seen, int32(i), int32((i+k-step)%k))
 			}
 			for draw := uint32(0); list.n < g.degree; draw++ {
-				random := scene.Philox4x32([4]uint32{uint32(i), draw, streamPalette, 0}, scene.PhiloxKey(0))
+				random := philox.Block([4]uint32{uint32(i), draw, streamPalette, 0}, philox.Key(0))
 				for _, r := range random {
 					if list.n < g.degree {
 						g.offer(&list, seen, int32(i), int32(uint64(r)*uint64(k)>>32))
@@ -93,7 +94,7 @@ func (g *paletteGraph) round() int {
 	reverse, count := old.reverse()
 	g.near, g.distance = make([]int32, len(old.near)), make([]float32, len(old.near))
 	var better atomic.Int64
-	scene.Parallel((k+paletteBlock-1)/paletteBlock, func(block int) {
+	parallel.For((k+paletteBlock-1)/paletteBlock, func(block int) {
 		seen := newMarks(k)
 		for i := block * paletteBlock; i < min((block+1)*paletteBlock, k); i++ {
 			seen.next(int32(i))

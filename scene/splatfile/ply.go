@@ -6,12 +6,13 @@ import (
 	"strings"
 
 	"vksplat/scene"
+	"vksplat/scene/ply"
 )
 
 const plyName = "ply"
 
-// ply is the layout of INRIA's trainer: float32 properties of the element vertex in the capture's own frame. It keeps everything; rotations are normalised.
-var ply = &Format{
+// plainPLY is the layout of INRIA's trainer: float32 properties of the element vertex in the capture's own frame. It keeps everything; rotations are normalised.
+var plainPLY = &Format{
 	Name:       plyName,
 	Extensions: []string{".ply"},
 	Detect:     func(head []byte) bool { return isPLY(head) && !bytes.Contains(head, []byte(" packed_position")) },
@@ -26,7 +27,7 @@ func isPLY(head []byte) bool {
 
 // plySource is an open PLY file.
 type plySource struct {
-	file *scene.PLYSplats
+	file *ply.File
 	info Info
 }
 
@@ -34,7 +35,7 @@ type plySource struct {
 type plyRows struct{ plySource }
 
 func openPLY(path string) (Source, error) {
-	file, err := scene.OpenPLY(path)
+	file, err := ply.Open(path)
 	if err != nil {
 		return nil, err
 	}
@@ -66,5 +67,5 @@ func writePLY(path string, model Source, o WriteOptions) ([]string, error) {
 	if meta.Generator == "" {
 		meta.Generator = o.Generator
 	}
-	return nil, scene.WritePLYPieces(path, info.N, info.Degree, meta, model.Read)
+	return nil, ply.WritePieces(path, info.N, info.Degree, meta, model.Read)
 }

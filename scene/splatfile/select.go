@@ -7,6 +7,7 @@ import (
 	"github.com/kelindar/bitmap"
 
 	"vksplat/scene"
+	"vksplat/scene/initial"
 )
 
 // Selection says which splats of a model stay. Coordinates are those of the model. What is not given leaves all.
@@ -170,7 +171,7 @@ func (w *selector) drop(goes func(i int) bool) (count int) {
 // absolute deviation) above the median, and beyond three standard deviations of the splat itself. The second keeps large splats of sky and background,
 // which are far apart and overlap all the same.
 func (w *selector) dropOutliers() {
-	spacing := scene.Spacing(w.means)
+	spacing := initial.Spacing(w.means)
 	var logs []float64
 	for i := 0; i < len(spacing); i += stride(len(spacing)) {
 		logs = append(logs, math.Log(float64(spacing[i])))

@@ -13,14 +13,18 @@ import (
 	"strings"
 	"testing"
 
+	"vksplat/internal/fault"
+	"vksplat/internal/parallel"
+	"vksplat/internal/philox"
 	"vksplat/scene"
+	"vksplat/scene/ply"
 )
 
 // shinySplats makes a model whose spherical harmonics are like those of trained ones: lobes of few directions and colours, and noise.
 func shinySplats(n, degree int) *scene.Splats {
 	s := scene.NewSplats(n, degree)
 	k := s.K()
-	scene.Parallel((n+1023)/1024, func(block int) {
+	parallel.For((n+1023)/1024, func(block int) {
 		for i := 1024 * block; i < min(1024*(block+1), n); i++ {
 			shinySplat(s, i, k)
 		}
@@ -33,10 +37,10 @@ func shinySplat(s *scene.Splats, i, k int) {
 	var words [4]uint32
 	uniform := func() float64 {
 		if draw%4 == 0 {
-			words = scene.Philox4x32([4]uint32{uint32(i), draw / 4, 77, 0}, scene.PhiloxKey(1))
+			words = philox.Block([4]uint32{uint32(i), draw / 4, 77, 0}, philox.Key(1))
 		}
 		draw++
-		return scene.Uniform(words[(draw-1)%4])
+		return philox.Uniform(words[(draw-1)%4])
 	}
 	normal := func() float64 {
 		return math.Sqrt(-2*math.Log(1-uniform())) * math.Cos(2*math.Pi*uniform())
@@ -77,7 +81,7 @@ func shError(a, b []float32, k int) float64 {
 }
 
 // writeSOGModel writes a SOG and reads it again, with the splats in the order of what was written.
-func writeSOGModel(t *testing.T, path string, s *scene.Splats, meta scene.PLYMeta) (*scene.Splats, Info) {
+func writeSOGModel(t *testing.T, path string, s *scene.Splats, meta ply.Meta) (*scene.Splats, Info) {
 	t.Helper()
 	if _, err := writeSOG(path, Memory(s, meta), WriteOptions{Generator: "test 1"}); err != nil {
 		t.Fatal(err)
@@ -136,7 +140,7 @@ func TestSOGRoundTrip(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(dir, "folder"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	meta := scene.PLYMeta{Generator: "other", Step: 7, Seed: math.MaxUint64, Origin: &[3]float64{1, 2.5, -1e7}, Antialiased: true}
+	meta := ply.Meta{Generator: "other", Step: 7, Seed: math.MaxUint64, Origin: &[3]float64{1, 2.5, -1e7}, Antialiased: true}
 	for _, name := range []string{"a.sog", "folder", "folder/meta.json"} {
 		for _, n := range []int{1, 3, 4, 5, 65, 1025} {
 			for degree := 0; degree <= scene.MaxSHDegree; degree++ {
@@ -174,7 +178,7 @@ func rms(a, b []float32) float64 {
 
 func TestSOGEdges(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.sog")
-	got, info := writeSOGModel(t, path, scene.NewSplats(0, 2), scene.PLYMeta{})
+	got, info := writeSOGModel(t, path, scene.NewSplats(0, 2), ply.Meta{})
 	if got.N != 0 || info.Meta.Antialiased || info.Meta.Origin != nil {
 		t.Errorf("no splats: %+v", info)
 	}
@@ -182,7 +186,7 @@ func TestSOGEdges(t *testing.T) {
 	for i := range same.N {
 		copySplats(same, i, shinySplats(1, 3), 0, 1)
 	}
-	got, _ = writeSOGModel(t, path, same, scene.PLYMeta{})
+	got, _ = writeSOGModel(t, path, same, ply.Meta{})
 	checkRest(t, got, same)
 	for i := range got.SH {
 		if got.SH[i] != same.SH[i] || i < len(got.LogScales) && got.LogScales[i] != same.LogScales[i] {
@@ -195,7 +199,7 @@ func TestSOGEdges(t *testing.T) {
 		huge.Means[i] *= float32(math.Pow(10, float64(i%60-30)))
 	}
 	huge.SH[0], huge.LogScales[4], huge.LogitOpacities[9], huge.LogitOpacities[10], huge.SH[5], huge.SH[18] = 1e6, -1e6, 1e30, -1e30, 3e38, -3e38
-	got, _ = writeSOGModel(t, path, huge, scene.PLYMeta{})
+	got, _ = writeSOGModel(t, path, huge, ply.Meta{})
 	checkMeans(t, got, huge)
 	checkRest(t, got, huge)
 	huge.LogScales[4], huge.SH[0], got.LogScales[4], got.SH[0] = 0, 0, 0, 0
@@ -209,19 +213,19 @@ func TestSOGEdges(t *testing.T) {
 	}{{&huge.Means[31], math.NaN(), "splat 10: "}, {&huge.SH[12*20+5], math.Inf(1), "sh[5] is +Inf"}} {
 		old := *bad.where
 		*bad.where = float32(bad.value)
-		if _, err := writeSOG(path, Memory(huge, scene.PLYMeta{}), WriteOptions{}); err == nil || !strings.Contains(err.Error(), bad.want) {
+		if _, err := writeSOG(path, Memory(huge, ply.Meta{}), WriteOptions{}); err == nil || !strings.Contains(err.Error(), bad.want) {
 			t.Errorf("%v, want %q", err, bad.want)
 		}
 		*bad.where = old
 	}
 	clear(huge.Quats[4*50 : 4*51])
-	if _, err := writeSOG(path, Memory(huge, scene.PLYMeta{}), WriteOptions{}); err == nil || !strings.Contains(err.Error(), "splat 50: rotation") {
+	if _, err := writeSOG(path, Memory(huge, ply.Meta{}), WriteOptions{}); err == nil || !strings.Contains(err.Error(), "splat 50: rotation") {
 		t.Errorf("rotation of length zero: %v", err)
 	}
-	if _, err := writeSOG(path, Memory(same, scene.PLYMeta{}), WriteOptions{Version: 1}); !errors.Is(err, scene.ErrUsage) {
+	if _, err := writeSOG(path, Memory(same, ply.Meta{}), WriteOptions{Version: 1}); !errors.Is(err, fault.ErrUsage) {
 		t.Errorf("version 1: %v", err)
 	}
-	lost, err := writeSOG(path, Memory(same, scene.PLYMeta{Comments: []string{"a"}}), WriteOptions{})
+	lost, err := writeSOG(path, Memory(same, ply.Meta{Comments: []string{"a"}}), WriteOptions{})
 	if err != nil || len(lost) != 1 {
 		t.Errorf("comments: lost %q, %v", lost, err)
 	}
@@ -235,7 +239,7 @@ func TestSOGSameBytes(t *testing.T) {
 	for cores := 1; cores <= 3; cores++ {
 		runtime.GOMAXPROCS(cores)
 		path := filepath.Join(t.TempDir(), "a.sog")
-		if _, err := writeSOG(path, Memory(s, scene.PLYMeta{}), WriteOptions{Iterations: 3}); err != nil {
+		if _, err := writeSOG(path, Memory(s, ply.Meta{}), WriteOptions{Iterations: 3}); err != nil {
 			t.Fatal(err)
 		}
 		data, err := os.ReadFile(path)
@@ -258,7 +262,7 @@ func BenchmarkSOG(b *testing.B) {
 		path := filepath.Join(b.TempDir(), "a.sog")
 		b.Run(fmt.Sprintf("write/%d", n), func(b *testing.B) {
 			for b.Loop() {
-				if _, err := writeSOG(path, Memory(s, scene.PLYMeta{}), WriteOptions{}); err != nil {
+				if _, err := writeSOG(path, Memory(s, ply.Meta{}), WriteOptions{}); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -4,7 +4,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"vksplat/scene"
+	"vksplat/scene/ply"
 )
 
 // Files of splat-transform, where a checkout has them, with its own reading of one as PLY.
@@ -21,14 +21,14 @@ func TestSOGForeign(t *testing.T) {
 		}
 	}
 	s, _ := readModel(t, sogFormat, foreignSplats(t, "playcanvas-engine/playbot_sog_6_0"))
-	want, _, err := scene.ReadPLY(foreignSplats(t, "converted_by_splat-transform/playbot6.ply"))
+	want, _, err := ply.Read(foreignSplats(t, "converted_by_splat-transform/playbot6.ply"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	closeModel(t, s, want)
 	// Scales, opacities and harmonics that came from a SOG lose nothing when they are written again: each is one of those that the format has. Means get another
 	// box, and of two largest components of a rotation the other may be left out.
-	again, _ := writeSOGModel(t, filepath.Join(t.TempDir(), "again.sog"), s, scene.PLYMeta{})
+	again, _ := writeSOGModel(t, filepath.Join(t.TempDir(), "again.sog"), s, ply.Meta{})
 	checkMeans(t, again, s)
 	checkRest(t, again, s)
 	copy(again.Means, s.Means)

@@ -14,13 +14,15 @@ import (
 	"strings"
 	"testing"
 
+	"vksplat/internal/fault"
 	"vksplat/scene"
+	"vksplat/scene/ply"
 )
 
 // sogFiles gives the files of a small SOG of degree 1.
 func sogFiles(t testing.TB, n int) map[string][]byte {
 	dir := t.TempDir()
-	if _, err := writeSOG(dir, Memory(shinySplats(n, 1), scene.PLYMeta{}), WriteOptions{}); err != nil {
+	if _, err := writeSOG(dir, Memory(shinySplats(n, 1), ply.Meta{}), WriteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	files := map[string][]byte{}
@@ -133,8 +135,8 @@ func TestSOGHostile(t *testing.T) {
 		files := maps.Clone(whole)
 		c.change(files)
 		_, err := readBytes(t, zipOf(t, files, zip.Store))
-		if err == nil || !strings.Contains(err.Error(), c.want) || !errors.Is(err, scene.ErrData) || scene.Hint(err) == "" || !strings.Contains(err.Error(), "a.sog") {
-			t.Errorf("%s: %v (hint %q), want %q", c.name, err, scene.Hint(err), c.want)
+		if err == nil || !strings.Contains(err.Error(), c.want) || !errors.Is(err, fault.ErrData) || fault.Hint(err) == "" || !strings.Contains(err.Error(), "a.sog") {
+			t.Errorf("%s: %v (hint %q), want %q", c.name, err, fault.Hint(err), c.want)
 		}
 	}
 }
@@ -176,7 +178,7 @@ func TestSOGFolderLinks(t *testing.T) {
 	if err := os.Rename(inside, outside); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := openSOG(dir); err == nil || !strings.Contains(err.Error(), "sh0.webp") || !strings.Contains(scene.Hint(err), "beside") {
+	if _, err := openSOG(dir); err == nil || !strings.Contains(err.Error(), "sh0.webp") || !strings.Contains(fault.Hint(err), "beside") {
 		t.Errorf("image missing: %v", err)
 	}
 	if err := os.Symlink(outside, inside); err != nil {
@@ -185,14 +187,14 @@ func TestSOGFolderLinks(t *testing.T) {
 	if _, err := openSOG(dir); err == nil || !strings.Contains(err.Error(), "sh0.webp") {
 		t.Errorf("a link out of the folder is followed: %v", err)
 	}
-	if _, err := openSOG(filepath.Join(dir, "none")); err == nil || scene.Hint(err) != "check the spelling of the path" {
+	if _, err := openSOG(filepath.Join(dir, "none")); err == nil || fault.Hint(err) != "check the spelling of the path" {
 		t.Errorf("no folder: %v", err)
 	}
 	streamed := filepath.Join(dir, "lod-meta.json")
 	if err := os.WriteFile(streamed, []byte(`{"lodLevels":2,"filenames":["0_0/meta.json"],"tree":{}}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := openSOG(streamed); !errors.Is(err, errSogStreamed) || !strings.Contains(scene.Hint(err), "folders") {
+	if _, err := openSOG(streamed); !errors.Is(err, errSogStreamed) || !strings.Contains(fault.Hint(err), "folders") {
 		t.Errorf("streamed SOG: %v", err)
 	}
 }
@@ -264,7 +266,7 @@ func FuzzSOG(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		s, err := readBytes(t, data)
 		if err != nil {
-			if !errors.Is(err, scene.ErrData) || scene.Hint(err) == "" {
+			if !errors.Is(err, fault.ErrData) || fault.Hint(err) == "" {
 				t.Errorf("%v", err)
 			}
 			return
@@ -286,7 +288,7 @@ func FuzzSOGMeta(f *testing.F) {
 		changed[sogMetaName] = meta
 		s, err := readBytes(t, zipOf(t, changed, zip.Store))
 		if err != nil {
-			if !errors.Is(err, scene.ErrData) || scene.Hint(err) == "" {
+			if !errors.Is(err, fault.ErrData) || fault.Hint(err) == "" {
 				t.Errorf("%v", err)
 			}
 			return

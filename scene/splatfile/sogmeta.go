@@ -8,7 +8,8 @@ import (
 	"math"
 	"strings"
 
-	"vksplat/scene"
+	"vksplat/internal/strictjson"
+	"vksplat/internal/wording"
 )
 
 // sogMeta is a meta.json. Version 1 has no "version"; it has ranges where version 2 has codebooks.
@@ -70,7 +71,7 @@ const (
 func parseSogMeta(text []byte) (*sogMeta, error) {
 	m := &sogMeta{Version: 1}
 	if err := json.Unmarshal(bytes.TrimPrefix(text, []byte("\xef\xbb\xbf")), m); err != nil {
-		return nil, fmt.Errorf("meta.json: %w", scene.JSONError(err))
+		return nil, fmt.Errorf("meta.json: %w", strictjson.JSONError(err))
 	}
 	if err := m.checkCount(); err != nil {
 		return nil, fmt.Errorf("meta.json: %w", err)
@@ -166,7 +167,7 @@ func (m *sogMeta) info(degree int) Info {
 	case "2dgs":
 		out.Notes = append(out.Notes, "The splats were trained as flat disks (2DGS); they are read as Gaussians.")
 	default:
-		out.Notes = append(out.Notes, fmt.Sprintf("The splats are of the kind %q, which is not known; they are read as Gaussians.", scene.Printable(m.Model)))
+		out.Notes = append(out.Notes, fmt.Sprintf("The splats are of the kind %q, which is not known; they are read as Gaussians.", wording.Printable(m.Model)))
 	}
 	return out
 }

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"vksplat/internal/wording"
 	"vksplat/scene"
 )
 
@@ -139,7 +140,7 @@ func (s *sogSource) Close() error {
 func (s *sogSource) readFile(name string, limit int64) ([]byte, error) {
 	f, err := s.files.Open(name)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", scene.Printable(name), withoutPath(err))
+		return nil, fmt.Errorf("%s: %w", wording.Printable(name), withoutPath(err))
 	}
 	defer f.Close()
 	data, err := io.ReadAll(io.LimitReader(f, limit+1))
@@ -147,7 +148,7 @@ func (s *sogSource) readFile(name string, limit int64) ([]byte, error) {
 		err = fmt.Errorf("it is larger than %d bytes", limit)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", scene.Printable(name), withoutPath(err))
+		return nil, fmt.Errorf("%s: %w", wording.Printable(name), withoutPath(err))
 	}
 	return data, nil
 }
@@ -201,24 +202,24 @@ func (s *sogSource) images() []string {
 func (s *sogSource) readSize(name string) (int64, error) {
 	info, err := fs.Stat(s.files, name)
 	if err != nil {
-		return 0, fmt.Errorf("%s: %w", scene.Printable(name), withoutPath(err))
+		return 0, fmt.Errorf("%s: %w", wording.Printable(name), withoutPath(err))
 	}
 	f, err := s.files.Open(name)
 	if err != nil {
-		return 0, fmt.Errorf("%s: %w", scene.Printable(name), withoutPath(err))
+		return 0, fmt.Errorf("%s: %w", wording.Printable(name), withoutPath(err))
 	}
 	defer f.Close()
 	head := make([]byte, headBytes)
 	n, err := io.ReadFull(f, head)
 	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
-		return 0, fmt.Errorf("%s: %w", scene.Printable(name), withoutPath(err))
+		return 0, fmt.Errorf("%s: %w", wording.Printable(name), withoutPath(err))
 	}
 	_, width, height, err := losslessPart(head[:n])
 	if palette := s.meta.SHN != nil && name == s.meta.SHN.Files[0]; err == nil && !palette {
 		err = checkSogSize(width, height, s.meta.Count)
 	}
 	if err != nil {
-		return 0, fmt.Errorf("%s: %w", scene.Printable(name), err)
+		return 0, fmt.Errorf("%s: %w", wording.Printable(name), err)
 	}
 	s.sizes[name] = [2]int{width, height}
 	return info.Size(), nil
@@ -247,11 +248,11 @@ func (s *sogSource) degree() (int, error) {
 		}
 		p.Count = min(p.Count, maxPalette)
 		if size[1] > maxPalette/sogRow || p.Count < 0 || p.Count > sogRow*size[1] {
-			return 0, fmt.Errorf("%s: it has %d x %d pixels for %d entries", scene.Printable(p.Files[0]), size[0], size[1], p.Count)
+			return 0, fmt.Errorf("%s: it has %d x %d pixels for %d entries", wording.Printable(p.Files[0]), size[0], size[1], p.Count)
 		}
 		return degree, nil
 	}
-	return 0, fmt.Errorf("%s: it is %d pixels wide, which is no width for a palette of degree %d", scene.Printable(p.Files[0]), size[0], p.Bands)
+	return 0, fmt.Errorf("%s: it is %d pixels wide, which is no width for a palette of degree %d", wording.Printable(p.Files[0]), size[0], p.Bands)
 }
 
 // sogData is what the images hold.
@@ -285,7 +286,7 @@ func (s *sogSource) load() error {
 		{&d.quats, m.Quats.Files[0], 4, nil}, {&d.sh0, m.SH0.Files[0], 4, d.colour},
 	} {
 		if err := s.decodeImage(part.to, part.name, m.Count, part.channels, part.tables); err != nil {
-			return fmt.Errorf("%s: %w", scene.Printable(part.name), err)
+			return fmt.Errorf("%s: %w", wording.Printable(part.name), err)
 		}
 	}
 	if m.SHN != nil {
@@ -357,12 +358,12 @@ func (s *sogSource) loadPalette(d *sogData) error {
 		return fmt.Errorf("meta.json: shN: %w", err)
 	}
 	if err := s.decodeImage(&d.labels, p.Files[1], s.meta.Count, 2, nil); err != nil {
-		return fmt.Errorf("%s: %w", scene.Printable(p.Files[1]), err)
+		return fmt.Errorf("%s: %w", wording.Printable(p.Files[1]), err)
 	}
 	var codes []uint8
 	coefficients := scene.SHCoefficients(s.info.Degree) - 1
 	if err := s.decodeImage(&codes, p.Files[0], p.Count*coefficients, 3, []sogTable{table, table, table}); err != nil {
-		return fmt.Errorf("%s: %w", scene.Printable(p.Files[0]), err)
+		return fmt.Errorf("%s: %w", wording.Printable(p.Files[0]), err)
 	}
 	d.palette = make([]float32, len(codes))
 	for i, code := range codes {

@@ -13,6 +13,9 @@ import (
 	"path/filepath"
 	"strings"
 
+	"vksplat/internal/atomicfile"
+	"vksplat/internal/fault"
+	"vksplat/internal/philox"
 	"vksplat/scene"
 )
 
@@ -72,7 +75,7 @@ func writeSOG(path string, model Source, o WriteOptions) (lost []string, err err
 	if dir, ok := sogFolder(path); ok {
 		err = w.writeFolder(dir, meta)
 	} else {
-		err = scene.WriteFile(path, func(to io.Writer) error { return w.writeZip(to, meta) })
+		err = atomicfile.Write(path, func(to io.Writer) error { return w.writeZip(to, meta) })
 	}
 	if err != nil {
 		return nil, err
@@ -176,8 +179,8 @@ func (s *paletteSample) next() {
 		return
 	}
 	lo, hi := int64(s.taken)*int64(s.of)/int64(s.n), int64(s.taken+1)*int64(s.of)/int64(s.n)
-	random := scene.Philox4x32([4]uint32{uint32(s.taken), 1, streamPalette, 0}, scene.PhiloxKey(0))
-	s.due = int(lo + int64(scene.Uniform(random[0])*float64(hi-lo)))
+	random := philox.Block([4]uint32{uint32(s.taken), 1, streamPalette, 0}, philox.Key(0))
+	s.due = int(lo + int64(philox.Uniform(random[0])*float64(hi-lo)))
 }
 
 func (s *paletteSample) take(piece *scene.Splats, first int) {
@@ -369,10 +372,10 @@ func (w *sogWriter) writeFolder(dir string, meta []byte) error {
 	}
 	main := filepath.Join(dir, sogMetaName)
 	if err := os.Remove(main); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return &scene.Error{Op: "replace", Path: main, Err: withoutPath(err), Hint: "choose another output folder or change its permissions", Kind: scene.ErrTryAgain}
+		return &fault.Error{Op: "replace", Path: main, Err: withoutPath(err), Hint: "choose another output folder or change its permissions", Kind: fault.ErrTryAgain}
 	}
 	write := func(path string, data []byte) error {
-		return scene.WriteFile(path, func(to io.Writer) error {
+		return atomicfile.Write(path, func(to io.Writer) error {
 			_, err := io.Copy(to, bytes.NewReader(data))
 			return err
 		})

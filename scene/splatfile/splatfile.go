@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"vksplat/scene"
+	"vksplat/scene/ply"
 )
 
 // PieceSplats is how many splats a Source hands out at a time, at most.
@@ -17,11 +18,11 @@ const PieceSplats = 1 << 14
 
 // Info is what is known of a model before its splats are read.
 type Info struct {
-	Format string        // name of the Format it was read from, "" for models in memory
-	N      int           // number of splats
-	Degree int           // of the spherical harmonics, 0 to scene.MaxSHDegree
-	Meta   scene.PLYMeta // what the file says of its making
-	Notes  []string      // what the file holds that a model of splats has no place for, a sentence each
+	Format string   // name of the Format it was read from, "" for models in memory
+	N      int      // number of splats
+	Degree int      // of the spherical harmonics, 0 to scene.MaxSHDegree
+	Meta   ply.Meta // what the file says of its making
+	Notes  []string // what the file holds that a model of splats has no place for, a sentence each
 
 	Packed   bool     // reading the splats unpacks them, which takes time and, of some formats, memory
 	Encoding string   // of a format that has several: version, or ascii; "" otherwise
@@ -58,10 +59,10 @@ type Format struct {
 	Extensions []string // lower case, the longest first: ".compressed.ply"
 	// Detect tells whether a file that begins with head is of this format; nil: by name only. head has at most headBytes bytes.
 	Detect func(head []byte) bool
-	// Open reads the header. Errors are *scene.Error of kind ErrData that name the file and what to do; nothing is allocated for a size that the file
+	// Open reads the header. Errors are *fault.Error of kind ErrData that name the file and what to do; nothing is allocated for a size that the file
 	// only claims.
 	Open func(path string) (Source, error)
-	// Write replaces the file as a whole (scene.WriteFile) and says what the format could not keep, a sentence each; nil: the format is only read.
+	// Write replaces the file as a whole (atomicfile.Write) and says what the format could not keep, a sentence each; nil: the format is only read.
 	Write func(path string, model Source, o WriteOptions) (lost []string, err error)
 }
 
@@ -71,7 +72,7 @@ const headBytes = 1 << 12
 // formats in the order in which names and contents are compared.
 var formats = []*Format{
 	compressedPLY,
-	ply,
+	plainPLY,
 	dotSplat,
 	ksplat,
 	spz,

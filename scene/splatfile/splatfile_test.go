@@ -12,7 +12,9 @@ import (
 	"strings"
 	"testing"
 
+	"vksplat/internal/fault"
 	"vksplat/scene"
+	"vksplat/scene/ply"
 )
 
 // model makes n splats as training leaves them: unit quaternions with w not below 0, colours and opacities within what every format can hold.
@@ -97,7 +99,7 @@ func TestFormats(t *testing.T) {
 		}
 		for degree := range scene.MaxSHDegree + 1 {
 			want := model(2000, degree)
-			meta := scene.PLYMeta{Antialiased: true, Origin: &[3]float64{1, 2e5, 3}, Background: &[3]float32{1, 0.5, 0.25}, Near: 0.05, Exposure: true}
+			meta := ply.Meta{Antialiased: true, Origin: &[3]float64{1, 2e5, 3}, Background: &[3]float32{1, 0.5, 0.25}, Near: 0.05, Exposure: true}
 			got, info := again(t, f, Memory(want, meta), WriteOptions{})
 			if info.Meta.Antialiased != q.antialiased {
 				t.Errorf("%s: antialiased is %v, want %v", f.Name, info.Meta.Antialiased, q.antialiased)
@@ -112,12 +114,12 @@ func TestFormats(t *testing.T) {
 }
 
 // checkLook wants a file to say how a model is drawn as before, or nothing.
-func checkLook(t *testing.T, f *Format, got, want scene.PLYMeta, kept bool) {
+func checkLook(t *testing.T, f *Format, got, want ply.Meta, kept bool) {
 	t.Helper()
 	if !kept {
 		want.Origin, want.Background, want.Near, want.Exposure = nil, nil, 0, false
 	}
-	look := func(m scene.PLYMeta) string {
+	look := func(m ply.Meta) string {
 		text, err := json.Marshal([]any{m.Origin, m.Background, m.Near, m.Exposure})
 		if err != nil {
 			t.Fatal(err)
@@ -216,8 +218,8 @@ func TestOpenErrors(t *testing.T) {
 			path, want = filepath.Join(dir, "hollow"), "holds no model"
 		}
 		_, err := Open(path)
-		if err == nil || !strings.Contains(err.Error(), want) || !errors.Is(err, scene.ErrData) || scene.Hint(err) == "" {
-			t.Errorf("%s: %v (hint %q), want %q", path, err, scene.Hint(err), want)
+		if err == nil || !strings.Contains(err.Error(), want) || !errors.Is(err, fault.ErrData) || fault.Hint(err) == "" {
+			t.Errorf("%s: %v (hint %q), want %q", path, err, fault.Hint(err), want)
 		}
 	}
 }
@@ -251,8 +253,8 @@ func TestOpenFolder(t *testing.T) {
 		if got != want || (err != nil) != (want == "") {
 			t.Errorf("step %d: %s, %v, want %s", step, got, err, want)
 		}
-		if err != nil && (!errors.Is(err, scene.ErrData) || !strings.Contains(scene.Hint(err), "vksplat info") || !strings.Contains(err.Error(), "no model of step 8")) {
-			t.Errorf("%v, hint %q", err, scene.Hint(err))
+		if err != nil && (!errors.Is(err, fault.ErrData) || !strings.Contains(fault.Hint(err), "vksplat info") || !strings.Contains(err.Error(), "no model of step 8")) {
+			t.Errorf("%v, hint %q", err, fault.Hint(err))
 		}
 	}
 	if err := os.WriteFile(at("meta.json"), nil, 0o666); err != nil {
@@ -287,7 +289,7 @@ func TestChoose(t *testing.T) {
 // TestSpool compares a spool with the model it is of, and wants no file left.
 func TestSpool(t *testing.T) {
 	dir, want := t.TempDir(), model(PieceSplats+100, 2)
-	s, err := newSpool(Memory(want, scene.PLYMeta{Antialiased: true}), dir)
+	s, err := newSpool(Memory(want, ply.Meta{Antialiased: true}), dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -303,10 +305,10 @@ func TestSpool(t *testing.T) {
 		t.Error(err)
 	}
 	broken := errors.New("broken")
-	if _, err := newSpool(&failing{Memory(want, scene.PLYMeta{}), broken}, dir); !errors.Is(err, broken) {
+	if _, err := newSpool(&failing{Memory(want, ply.Meta{}), broken}, dir); !errors.Is(err, broken) {
 		t.Errorf("%v, want %v", err, broken)
 	}
-	if _, err := newSpool(Memory(want, scene.PLYMeta{}), filepath.Join(dir, "none")); !errors.Is(err, scene.ErrTryAgain) {
+	if _, err := newSpool(Memory(want, ply.Meta{}), filepath.Join(dir, "none")); !errors.Is(err, fault.ErrTryAgain) {
 		t.Errorf("a folder that is not there: %v", err)
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
@@ -316,7 +318,7 @@ func TestSpool(t *testing.T) {
 
 // TestGatherable wants a model itself where it can be read in any order, a small one in memory, and a large one in a file.
 func TestGatherable(t *testing.T) {
-	small := Memory(model(100, 1), scene.PLYMeta{Antialiased: true})
+	small := Memory(model(100, 1), ply.Meta{Antialiased: true})
 	if g, free, err := gatherable(small, "none"); err != nil || g != small || free() != nil {
 		t.Errorf("%v, %v", g, err)
 	}
@@ -325,7 +327,7 @@ func TestGatherable(t *testing.T) {
 		t.Fatalf("%v, %v", g, err)
 	}
 	checkGather(t, g, allOfDegree(t, small, 2))
-	if _, _, err := gatherable(&counted{N: memoryBytes/56 + 1}, filepath.Join(t.TempDir(), "none")); !errors.Is(err, scene.ErrTryAgain) {
+	if _, _, err := gatherable(&counted{N: memoryBytes/56 + 1}, filepath.Join(t.TempDir(), "none")); !errors.Is(err, fault.ErrTryAgain) {
 		t.Errorf("a large model went elsewhere than to a file: %v", err)
 	}
 }

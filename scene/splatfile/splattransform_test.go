@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"vksplat/scene"
+	"vksplat/scene/ply"
 )
 
 // npmConverter is an independent converter (https://github.com/playcanvas/splat-transform).
@@ -49,12 +50,12 @@ func packedByConverter(t *testing.T, convert converter) {
 		t.Run(c.format.Name, func(t *testing.T) {
 			dir := t.TempDir()
 			in, out := filepath.Join(dir, "model"+c.format.Extensions[0]), filepath.Join(dir, "out.ply")
-			if _, err := c.format.Write(in, Memory(c.model, scene.PLYMeta{Antialiased: true}), WriteOptions{}); err != nil {
+			if _, err := c.format.Write(in, Memory(c.model, ply.Meta{Antialiased: true}), WriteOptions{}); err != nil {
 				t.Fatal(err)
 			}
 			want, _ := readModel(t, c.format, in)
 			convert(t, in, out)
-			got, _, err := scene.ReadPLY(out)
+			got, _, err := ply.Read(out)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -70,7 +71,7 @@ func spzByConverter(t *testing.T, convert converter) {
 	for _, degree := range []int{0, 3} {
 		model := cut(madeModel(60, degree, "edges"))
 		for _, version := range []int{3, 4} {
-			path, _ := writeTemp(t, spz, "a.spz", model, scene.PLYMeta{}, WriteOptions{Version: version})
+			path, _ := writeTemp(t, spz, "a.spz", model, ply.Meta{}, WriteOptions{Version: version})
 			table := filepath.Join(folder, "a.csv")
 			convert(t, path, table)
 			theirs := csvModel(t, table)
@@ -79,20 +80,20 @@ func spzByConverter(t *testing.T, convert converter) {
 			compareModels(t, ours, theirs, sameReading)
 			compareModels(t, theirs, model, spzTolerance(12))
 
-			ply, packed := filepath.Join(folder, "b.ply"), filepath.Join(folder, "b.spz")
-			if err := scene.WritePLY(ply, model, scene.PLYMeta{}); err != nil {
+			file, packed := filepath.Join(folder, "b.ply"), filepath.Join(folder, "b.spz")
+			if err := ply.Write(file, model, ply.Meta{}); err != nil {
 				t.Fatal(err)
 			}
-			convert(t, "--spz-version", strconv.Itoa(version), ply, packed)
+			convert(t, "--spz-version", strconv.Itoa(version), file, packed)
 			read, _ := readModel(t, spz, packed)
 			Flip(read, 1, -1, -1)
 			compareModels(t, read, model, spzTolerance(12))
 		}
-		ply, binary := filepath.Join(folder, "c.ply"), filepath.Join(folder, "c.glb")
-		if err := scene.WritePLY(ply, model, scene.PLYMeta{}); err != nil {
+		file, binary := filepath.Join(folder, "c.ply"), filepath.Join(folder, "c.glb")
+		if err := ply.Write(file, model, ply.Meta{}); err != nil {
 			t.Fatal(err)
 		}
-		convert(t, ply, binary)
+		convert(t, file, binary)
 		read, _ := readModel(t, glb, binary)
 		// It turns the model about an axis in float32, and leaves the axes of splats half turned: the same ellipsoids.
 		compareModels(t, read, model, tolerance{mean: 1e-5, quat: 1e-3, halfTurns: true, scale: 2e-6, opacity: 1e-6, dc: 1e-6, sh1: 1e-6, sh: 1e-6})
@@ -105,11 +106,11 @@ func sogByConverter(t *testing.T, convert converter) {
 	for degree := 0; degree <= scene.MaxSHDegree; degree += 3 {
 		s := shinySplats(700, degree)
 		for _, name := range []string{"a.sog", "meta.json"} {
-			path, ply := filepath.Join(dir, name), filepath.Join(dir, name+".ply")
-			writeSOGModel(t, path, s, scene.PLYMeta{Antialiased: true})
+			path, file := filepath.Join(dir, name), filepath.Join(dir, name+".ply")
+			writeSOGModel(t, path, s, ply.Meta{Antialiased: true})
 			got, _ := readModel(t, sogFormat, path)
-			convert(t, path, ply)
-			want, info, err := scene.ReadPLY(ply)
+			convert(t, path, file)
+			want, info, err := ply.Read(file)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 
+	"vksplat/internal/fault"
 	"vksplat/scene"
 )
 
@@ -95,7 +96,7 @@ func parseSPZHeader(b []byte) (h spzHeader, err error) {
 	h = spzHeader{n: int(n), degree: int(b[12]), bits: int(b[13]), flags: b[14]}
 	switch {
 	case version < 1 || version > spzZstdVersion:
-		return h, &scene.Error{Op: opReadSPZ, Err: fmt.Errorf("it is of version %d, known are 1 to %d", version, spzZstdVersion),
+		return h, &fault.Error{Op: opReadSPZ, Err: fmt.Errorf("it is of version %d, known are 1 to %d", version, spzZstdVersion),
 			Hint: "export it again as version 3 or 4"}
 	case n > math.MaxInt32:
 		return h, fmt.Errorf("the header claims %d splats", n)

@@ -16,7 +16,9 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 
+	"vksplat/internal/fault"
 	"vksplat/scene"
+	"vksplat/scene/ply"
 )
 
 // spzTolerance is half a step of every value, and what float32 adds.
@@ -33,7 +35,7 @@ func TestSPZRoundTrip(t *testing.T) {
 					continue
 				}
 				want := cut(madeModel(n, degree, "edges"))
-				meta := scene.PLYMeta{Antialiased: n == 17}
+				meta := ply.Meta{Antialiased: n == 17}
 				path, lost := writeTemp(t, spz, "a.spz", want, meta, WriteOptions{Version: version})
 				if len(lost) != 0 {
 					t.Errorf("lost: %v", lost)
@@ -63,7 +65,7 @@ func TestSPZRoundTrip(t *testing.T) {
 func TestSPZLarge(t *testing.T) {
 	want := madeModel(300_000, 0, "edges")
 	for _, version := range []int{3, 4} {
-		path, _ := writeTemp(t, spz, "a.spz", want, scene.PLYMeta{}, WriteOptions{Version: version})
+		path, _ := writeTemp(t, spz, "a.spz", want, ply.Meta{}, WriteOptions{Version: version})
 		got, _ := readModel(t, spz, path)
 		compareModels(t, got, cut(want), spzTolerance(12))
 	}
@@ -76,7 +78,7 @@ func TestPlanesInFile(t *testing.T) {
 		var files [2][]byte
 		for i, limit := range []int64{planesInMemory, 1000} {
 			p := newPlanes(want.N, spzHeader{version: version, degree: 3}.widths(), limit, t.TempDir())
-			if _, err := packModel(Memory(want, scene.PLYMeta{}), 12, p); err != nil {
+			if _, err := packModel(Memory(want, ply.Meta{}), 12, p); err != nil {
 				t.Fatal(err)
 			}
 			var b bytes.Buffer
@@ -113,7 +115,7 @@ func TestSPZPositions(t *testing.T) {
 		if err != nil || bits != c.bits {
 			t.Errorf("%v: %d bits, %v, want %d", c.farthest, bits, err, c.bits)
 		}
-		path, lost := writeTemp(t, spz, "a.spz", s, scene.PLYMeta{}, WriteOptions{})
+		path, lost := writeTemp(t, spz, "a.spz", s, ply.Meta{}, WriteOptions{})
 		if (len(lost) > 0) != c.lost {
 			t.Errorf("%v: lost %v", c.farthest, lost)
 		}
@@ -130,24 +132,24 @@ func TestSPZWriteRefuses(t *testing.T) {
 	far.Means[7] = 600000
 	copy(still.Quats[8:], []float32{0, 0, 0, 0})
 	for want, s := range map[string]*scene.Splats{"splat 3": nan, "splat 4": inf, "600000": far, "splat 2": still} {
-		_, err := spz.Write(path, Memory(s, scene.PLYMeta{}), WriteOptions{})
-		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), path) || scene.Hint(err) == "" {
+		_, err := spz.Write(path, Memory(s, ply.Meta{}), WriteOptions{})
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), path) || fault.Hint(err) == "" {
 			t.Errorf("error %v, want %s", err, want)
 		}
 		if left, err := os.ReadDir(filepath.Dir(path)); err != nil || len(left) > 0 {
 			t.Errorf("left behind: %v, %v", left, err)
 		}
 	}
-	if _, err := spz.Write(path, Memory(madeModel(1, 0, "edges"), scene.PLYMeta{}), WriteOptions{Version: 2}); !errors.Is(err, scene.ErrUsage) {
+	if _, err := spz.Write(path, Memory(madeModel(1, 0, "edges"), ply.Meta{}), WriteOptions{Version: 2}); !errors.Is(err, fault.ErrUsage) {
 		t.Errorf("version 2: %v", err)
 	}
-	if _, err := createTemp(filepath.Join(t.TempDir(), "none"), 0); !errors.Is(writeError("write spz", path, err, ""), scene.ErrTryAgain) {
+	if _, err := createTemp(filepath.Join(t.TempDir(), "none"), 0); !errors.Is(writeError("write spz", path, err, ""), fault.ErrTryAgain) {
 		t.Errorf("no folder for temporary files: %v", err)
 	}
 	origin := [3]float64{1, 2, 3}
 	wild := madeModel(9, 1, "edges")
 	wild.SH[0], wild.SH[5], wild.LogScales[4] = 9, 2, -20
-	if _, lost := writeTemp(t, spz, "a.spz", wild, scene.PLYMeta{Origin: &origin}, WriteOptions{}); len(lost) != 4 {
+	if _, lost := writeTemp(t, spz, "a.spz", wild, ply.Meta{Origin: &origin}, WriteOptions{}); len(lost) != 4 {
 		t.Errorf("lost %q, want 4 sentences", lost)
 	}
 }

@@ -16,7 +16,10 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 
+	"vksplat/internal/atomicfile"
+	"vksplat/internal/fault"
 	"vksplat/scene"
+	"vksplat/scene/ply"
 )
 
 // badSPZs are damaged or hostile files and what the error must say.
@@ -24,7 +27,7 @@ func badSPZs(t testing.TB) map[string][]byte {
 	body := make([]byte, 20)
 	v4 := func(change func(b []byte) []byte) []byte {
 		path := filepath.Join(t.TempDir(), "a.spz")
-		if _, err := spz.Write(path, Memory(madeModel(50, 1, "edges"), scene.PLYMeta{}), WriteOptions{Version: 4}); err != nil {
+		if _, err := spz.Write(path, Memory(madeModel(50, 1, "edges"), ply.Meta{}), WriteOptions{Version: 4}); err != nil {
 			t.Fatal(err)
 		}
 		b, err := os.ReadFile(path)
@@ -77,8 +80,8 @@ func TestSPZReadRefuses(t *testing.T) {
 		if err == nil {
 			_, err = All(m)
 		}
-		if err == nil || !strings.Contains(err.Error(), want) || !errors.Is(err, scene.ErrData) || scene.Hint(err) == "" || !strings.Contains(err.Error(), "a.spz") {
-			t.Errorf("error %v, hint %q, want %q", err, scene.Hint(err), want)
+		if err == nil || !strings.Contains(err.Error(), want) || !errors.Is(err, fault.ErrData) || fault.Hint(err) == "" || !strings.Contains(err.Error(), "a.spz") {
+			t.Errorf("error %v, hint %q, want %q", err, fault.Hint(err), want)
 		}
 	}
 	runtime.ReadMemStats(&after)
@@ -86,10 +89,10 @@ func TestSPZReadRefuses(t *testing.T) {
 		t.Errorf("%d bytes allocated for a handful of small files", used)
 	}
 	missing := filepath.Join(t.TempDir(), "none.spz")
-	if _, err := spz.Open(missing); !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), missing) || scene.Hint(err) == "" {
+	if _, err := spz.Open(missing); !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), missing) || fault.Hint(err) == "" {
 		t.Errorf("missing file: %v", err)
 	}
-	if _, err := spz.Open(t.TempDir()); !errors.Is(err, scene.ErrData) {
+	if _, err := spz.Open(t.TempDir()); !errors.Is(err, fault.ErrData) {
 		t.Errorf("folder: %v", err)
 	}
 }
@@ -100,7 +103,7 @@ func FuzzSPZ(f *testing.F) {
 	}
 	for _, version := range []int{3, 4} {
 		path := filepath.Join(f.TempDir(), "a.spz")
-		if _, err := spz.Write(path, Memory(madeModel(3, 1, "edges"), scene.PLYMeta{}), WriteOptions{Version: version}); err != nil {
+		if _, err := spz.Write(path, Memory(madeModel(3, 1, "edges"), ply.Meta{}), WriteOptions{Version: version}); err != nil {
 			f.Fatal(err)
 		}
 		data, err := os.ReadFile(path)
@@ -129,7 +132,7 @@ func FuzzSPZ(f *testing.F) {
 				t.Error(err)
 			}
 		}
-		if err != nil && !errors.Is(err, scene.ErrData) {
+		if err != nil && !errors.Is(err, fault.ErrData) {
 			t.Errorf("error of no kind: %v", err)
 		}
 	})
@@ -191,17 +194,17 @@ func TestSPZUnpacksNothing(t *testing.T) {
 // What does not fit the disk is not begun.
 func TestTemporaryFileFits(t *testing.T) {
 	dir := t.TempDir()
-	if _, known := scene.FreeSpace(dir); !known {
+	if _, known := atomicfile.FreeSpace(dir); !known {
 		t.Skip("this system does not tell how much is free")
 	}
 	_, err := createTemp(dir, 1<<60)
-	if !errors.Is(err, scene.ErrTryAgain) || !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), dir) || scene.Hint(err) == "" {
-		t.Errorf("%v, hint %q", err, scene.Hint(err))
+	if !errors.Is(err, fault.ErrTryAgain) || !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), dir) || fault.Hint(err) == "" {
+		t.Errorf("%v, hint %q", err, fault.Hint(err))
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
 		t.Errorf("left behind: %v, %v", left, err)
 	}
-	if _, _, err := gatherable(claimed{Memory(madeModel(1, 3, "edges"), scene.PLYMeta{})}, dir); err != nil {
+	if _, _, err := gatherable(claimed{Memory(madeModel(1, 3, "edges"), ply.Meta{})}, dir); err != nil {
 		t.Errorf("a model that can be read in any order: %v", err)
 	}
 	if _, _, err := gatherable(endless{}, dir); !errors.Is(err, syscall.ENOSPC) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 
+	"vksplat/internal/fault"
 	"vksplat/scene"
 )
 
@@ -208,7 +209,7 @@ func (s *spzSource) readExtensions(r io.Reader) error {
 		}
 		frame := binary.LittleEndian.Uint32(value[:])
 		if frame >= uint32(len(spzFrames)) || spzFrames[frame] == [3]float32{} {
-			return &scene.Error{Op: opReadSPZ, Err: fmt.Errorf("its axes are of kind %d, which is not known or is left-handed", frame),
+			return &fault.Error{Op: opReadSPZ, Err: fmt.Errorf("its axes are of kind %d, which is not known or is left-handed", frame),
 				Hint: "export it again with the axes of SPZ: right, up, back"}
 		}
 		s.sign = spzFrames[frame]

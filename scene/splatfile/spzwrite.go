@@ -11,6 +11,7 @@ import (
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
 
+	"vksplat/internal/atomicfile"
 	"vksplat/scene"
 )
 
@@ -54,7 +55,7 @@ func writeSPZ(path string, model Source, o WriteOptions) ([]string, error) {
 	defer func() { _ = p.close() }() // what it held is written, or has failed
 	cut, err := packModel(model, head.bits, p)
 	if err == nil {
-		err = scene.WriteFile(path, func(w io.Writer) error { return writePlanes(w, head, p) })
+		err = atomicfile.Write(path, func(w io.Writer) error { return writePlanes(w, head, p) })
 	}
 	if err != nil {
 		return nil, writeError(op, path, err, "")

@@ -8,7 +8,8 @@ import (
 	"os"
 	"syscall"
 
-	"vksplat/scene"
+	"vksplat/internal/atomicfile"
+	"vksplat/internal/fault"
 )
 
 // tempFile holds what memory does not. Its errors name its folder and what to do.
@@ -20,7 +21,7 @@ type tempFile struct {
 // createTemp makes a file in dir, where there must be room for need bytes.
 func createTemp(dir string, need int64) (*tempFile, error) {
 	t := &tempFile{dir: dir}
-	if free, known := scene.FreeSpace(dir); known && free < need {
+	if free, known := atomicfile.FreeSpace(dir); known && free < need {
 		return nil, t.fail(fmt.Errorf("%w: %d MB are needed, %d are free", syscall.ENOSPC, need/1e6, max(free, 0)/1e6))
 	}
 	file, err := os.CreateTemp(dir, ".splats.tmp*")
@@ -37,7 +38,7 @@ func (t *tempFile) fail(err error) error {
 	if err == nil || errors.Is(err, io.EOF) {
 		return err
 	}
-	return &scene.Error{Op: "keep splats in a temporary file", Path: t.dir, Err: withoutPath(err), Kind: scene.ErrTryAgain,
+	return &fault.Error{Op: "keep splats in a temporary file", Path: t.dir, Err: withoutPath(err), Kind: fault.ErrTryAgain,
 		Hint: "make room there, or name another folder for temporary files"}
 }
 

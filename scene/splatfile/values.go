@@ -5,17 +5,18 @@ import (
 	"math"
 
 	"vksplat/scene"
+	"vksplat/scene/ply"
 )
 
 // What formats store in the place of a model's raw values: bytes, halves, lengths, opacities. What is infinite as a logit or a logarithm becomes
-// +-scene.InfiniteLog, as where a PLY file is read.
+// +-ply.InfiniteLog, as where a PLY file is read.
 
 // sigmoid gives the opacity of a logit, 0 to 1.
 func sigmoid(logit float32) float64 { return 1 / (1 + math.Exp(-float64(logit))) }
 
 // logit is the inverse of sigmoid.
 func logit(opacity float64) float32 {
-	return float32(min(max(math.Log(opacity/(1-opacity)), -scene.InfiniteLog), scene.InfiniteLog))
+	return float32(min(max(math.Log(opacity/(1-opacity)), -ply.InfiniteLog), ply.InfiniteLog))
 }
 
 // opacityByte gives the opacity of a logit in parts of 255.
@@ -57,7 +58,7 @@ func byteOf(x float64) (b uint8, cut bool) { return uint8(whole(x, 255)), x < -0
 // lengthLog is the logarithm of a length; what is no length is as short as can be.
 func lengthLog(length float64) float32 {
 	if length <= 0 {
-		return -scene.InfiniteLog
+		return -ply.InfiniteLog
 	}
 	return float32(math.Log(length))
 }

@@ -6,13 +6,14 @@ import (
 	"math"
 	"path/filepath"
 
+	"vksplat/internal/fault"
 	"vksplat/scene"
 )
 
 // writeError names the file that was to be written in an error. What the error says already stays, such as the file of the model that was read.
 func writeError(op, path string, err error, hint string) error {
-	out := &scene.Error{Op: op, Path: path, Err: err, Hint: hint}
-	var known *scene.Error
+	out := &fault.Error{Op: op, Path: path, Err: err, Hint: hint}
+	var known *fault.Error
 	if errors.As(err, &known) {
 		if known.Op != "" {
 			return err
@@ -36,7 +37,7 @@ func checkVersion(op, path string, version int, known ...int) error {
 	if len(known) > 0 {
 		hint = fmt.Sprintf("leave the version out, or give one of %d", known)
 	}
-	return &scene.Error{Op: op, Path: path, Err: fmt.Errorf("version %d is not written", version), Hint: hint, Kind: scene.ErrUsage}
+	return &fault.Error{Op: op, Path: path, Err: fmt.Errorf("version %d is not written", version), Hint: hint, Kind: fault.ErrUsage}
 }
 
 // tempDir is the folder for what does not fit memory while path is written.
@@ -156,7 +157,7 @@ func plainName(tensor string) string {
 
 // unwritable is the error of a splat that a writer refuses; writeError completes it.
 func unwritable(splat int, err error) error {
-	return &scene.Error{Err: fmt.Errorf("splat %d: %w", splat, err), Hint: "leave out the splats whose numbers are not finite or whose rotation is zero"}
+	return &fault.Error{Err: fmt.Errorf("splat %d: %w", splat, err), Hint: "leave out the splats whose numbers are not finite or whose rotation is zero"}
 }
 
 // arranged is a model that is written in another order.

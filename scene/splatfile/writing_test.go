@@ -9,7 +9,9 @@ import (
 	"strings"
 	"testing"
 
+	"vksplat/internal/fault"
 	"vksplat/scene"
+	"vksplat/scene/ply"
 )
 
 func TestBytes(t *testing.T) {
@@ -43,7 +45,7 @@ func TestImportanceOrder(t *testing.T) {
 			s.LogScales[3*i+axis] = v[1]
 		}
 	}
-	order, err := importanceOrder(Memory(s, scene.PLYMeta{}))
+	order, err := importanceOrder(Memory(s, ply.Meta{}))
 	if want := "[1 0 3 4 2 5]"; err != nil || fmt.Sprint(order) != want {
 		// 0.5 e^3, 0.5 twice in their order, 0.993 e^-3, 0.047, nothing.
 		t.Errorf("order %v, want %s, %v", order, want, err)
@@ -61,7 +63,7 @@ func TestNotWritable(t *testing.T) {
 			s := madeModel(20, 1, "spread")
 			spoil(s)
 			path := filepath.Join(t.TempDir(), "model")
-			_, err := f.Write(path, Memory(s, scene.PLYMeta{}), WriteOptions{})
+			_, err := f.Write(path, Memory(s, ply.Meta{}), WriteOptions{})
 			if err == nil || !strings.Contains(err.Error(), "splat 7: ") || !strings.Contains(err.Error(), what) {
 				t.Errorf("%s with a bad %s: %v", f.Name, what, err)
 			}
@@ -81,7 +83,7 @@ func TestShrunk(t *testing.T) {
 			if err := os.WriteFile(path, data, 0o600); err != nil {
 				t.Fatal(err)
 			}
-		} else if _, err := f.Write(path, Memory(madeModel(40, 1, "spread"), scene.PLYMeta{}), WriteOptions{}); err != nil {
+		} else if _, err := f.Write(path, Memory(madeModel(40, 1, "spread"), ply.Meta{}), WriteOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		source, err := f.Open(path)
@@ -95,10 +97,10 @@ func TestShrunk(t *testing.T) {
 		if err := os.Truncate(path, info.Size()-1); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := All(source); !errors.Is(err, scene.ErrData) || !strings.Contains(err.Error(), path) {
+		if _, err := All(source); !errors.Is(err, fault.ErrData) || !strings.Contains(err.Error(), path) {
 			t.Errorf("%s: read: %v", f.Name, err)
 		}
-		if err := source.(Gatherer).Gather([]uint32{39}, scene.NewSplats(1, source.Info().Degree)); !errors.Is(err, scene.ErrData) {
+		if err := source.(Gatherer).Gather([]uint32{39}, scene.NewSplats(1, source.Info().Degree)); !errors.Is(err, fault.ErrData) {
 			t.Errorf("%s: gathered: %v", f.Name, err)
 		}
 		if err := source.Close(); err != nil {

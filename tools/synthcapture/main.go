@@ -19,7 +19,8 @@ import (
 	"strings"
 	"sync"
 
-	"vksplat/scene"
+	"vksplat/scene/colmap"
+	"vksplat/scene/synth"
 )
 
 // options are the flags.
@@ -71,7 +72,7 @@ func (o *options) write() error {
 	if err := o.check(); err != nil {
 		return err
 	}
-	s, err := scene.NewSynth(scene.SynthOptions{Images: o.photos, Width: o.width, Height: o.height, Points: o.points, Seed: o.seed, City: o.city})
+	s, err := synth.New(synth.Options{Images: o.photos, Width: o.width, Height: o.height, Points: o.points, Seed: o.seed, City: o.city})
 	if err != nil {
 		return err
 	}
@@ -94,13 +95,13 @@ func (o *options) write() error {
 		return err
 	}
 	if o.city { // the tracks of writeModel are not what the cameras see, and blocks of a city go by that
-		return scene.WriteColmap(model, cams, s.Points())
+		return colmap.Write(model, cams, s.Points())
 	}
 	return writeModel(model, cams, s.Points(), o.seed)
 }
 
 // photo draws photo i.
-func (o *options) photo(s *scene.Synth, i int) image.Image {
+func (o *options) photo(s *synth.Capture, i int) image.Image {
 	out := enlarge(s.Photo(i, o.shrink), o.shrink, o.width, o.height)
 	stream := newNoise(o.seed, i)
 	stream.add(out.Y, o.noise)

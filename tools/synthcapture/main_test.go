@@ -9,6 +9,9 @@ import (
 	"testing"
 
 	"vksplat/scene"
+	"vksplat/scene/load"
+	"vksplat/scene/photo"
+	"vksplat/scene/synth"
 )
 
 // small is a capture that takes no time to make; its sides are no multiples of shrink.
@@ -35,19 +38,19 @@ func written(t *testing.T, o options) map[string][]byte {
 // TestCapture loads what was written: the scene of package scene, and photos that show it but for their noise.
 func TestCapture(t *testing.T) {
 	files := written(t, small)
-	c, err := scene.Load(string(files[""]), scene.LoadOptions{Model: scene.AnyModel})
+	c, err := load.Capture(string(files[""]), scene.LoadOptions{Model: scene.AnyModel})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if len(c.Cameras) != small.photos || len(c.Points) != small.points || len(c.Warnings) > 0 {
 		t.Fatalf("%d cameras, %d points, %v", len(c.Cameras), len(c.Points), c.Warnings)
 	}
-	s, err := scene.NewSynth(scene.SynthOptions{Images: small.photos, Width: small.width, Height: small.height, Points: small.points, Seed: small.seed})
+	s, err := synth.New(synth.Options{Images: small.photos, Width: small.width, Height: small.height, Points: small.points, Seed: small.seed})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i, cam := range c.Cameras {
-		photo, err := cam.Decode()
+		photo, err := photo.Decode(cam)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -5,7 +5,7 @@ import (
 	"image"
 	"image/color"
 
-	"vksplat/scene"
+	"vksplat/internal/philox"
 )
 
 // enlarge makes a photo of width x height pixels of one that is k times smaller: linear between the middles of its pixels, colours at half resolution as in
@@ -62,7 +62,7 @@ type noise uint64
 
 // newNoise returns the stream of photo i.
 func newNoise(seed uint64, i int) noise {
-	words := scene.Philox4x32([4]uint32{uint32(i), 0, 0, 0}, scene.PhiloxKey(seed))
+	words := philox.Block([4]uint32{uint32(i), 0, 0, 0}, philox.Key(seed))
 	return noise(uint64(words[0])<<32 | uint64(words[1]))
 }
 

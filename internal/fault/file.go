@@ -1,0 +1,58 @@
+package fault
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"regexp"
+)
+
+// MaxTempBase is how much of a file's name its temporary file carries, in bytes:
+// names end at 255 and the temporary one is longer.
+const MaxTempBase = 200
+
+var tempName = regexp.MustCompile(`(?s)^\.(.+)\.tmp\d+$`)
+
+// TempOf returns the name, cut to maxTempBase bytes, of the file that WriteFile was making when a process was killed and left the file name behind, and
+// whether it was cut; "" for what has another kind of name.
+func TempOf(name string) (base string, cut bool) {
+	m := tempName.FindStringSubmatch(name)
+	if m == nil {
+		return "", false
+	}
+	return m[1], len(m[1]) == MaxTempBase
+}
+
+// TrimPath drops the name of the temporary file from an error of package os:
+// it says nothing to the user, and Error names the file that was meant.
+func TrimPath(err error) error {
+	var pathError *os.PathError
+	if !errors.As(err, &pathError) {
+		return err
+	}
+	if base, _ := TempOf(filepath.Base(pathError.Path)); base != "" || error(pathError) == err {
+		return pathError.Err
+	}
+	return err
+}
+
+// ErrNotRegular is the error of a folder, pipe, socket or device in a file's place.
+var ErrNotRegular = errors.New("this is no file")
+
+// Regular reports what keeps path from being read as a file. To ask after opening
+// is too late: a pipe that nobody writes to blocks there.
+func Regular(path string) error {
+	info, err := os.Stat(path)
+	if err == nil && !info.Mode().IsRegular() {
+		err = ErrNotRegular
+	}
+	return TrimPath(err)
+}
+
+// ReadKind tells files that cannot be opened now from files that are not there.
+func ReadKind(err error) error {
+	if errors.Is(err, os.ErrPermission) {
+		return ErrTryAgain
+	}
+	return ErrData
+}

@@ -1,0 +1,37 @@
+package parallel
+
+import (
+	"runtime"
+	"sync"
+	"sync/atomic"
+)
+
+// For calls f(0) ... f(n-1) on all cores and returns when all are done.
+// f must write to places that belong to its index alone, so that the order of
+// calls shows nowhere.
+func For(n int, f func(i int)) {
+	Workers(n, runtime.GOMAXPROCS(0), func() func(i int) { return f })
+}
+
+// Workers is Parallel with so many workers at most, each with an f of its own, which may keep memory from call to call.
+func Workers(n, most int, worker func() func(i int)) {
+	workers := min(n, most, runtime.GOMAXPROCS(0))
+	if workers <= 1 {
+		f := worker()
+		for i := range n {
+			f(i)
+		}
+		return
+	}
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	for range workers {
+		wg.Go(func() {
+			f := worker()
+			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
+				f(i)
+			}
+		})
+	}
+	wg.Wait()
+}

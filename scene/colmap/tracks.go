@@ -1,0 +1,54 @@
+package colmap
+
+import (
+	"io"
+	"path/filepath"
+	"vksplat/scene"
+)
+
+// EachTrack calls f for the points of a COLMAP model, in the order of Points, with the cameras that the reconstruction matched each in: their places in
+// Cameras, in no order. Of cameras that share a photo, those are meant that have the point in their pictures. The capture must be in its own frame. It reads the model's files again, a few kilobytes at a time. The other
+// formats have no tracks: f is not called.
+func EachTrack(c *scene.Capture, f func(point int, cams []int)) error {
+	if c.Format != scene.FormatColmap {
+		return nil
+	}
+	form := &BinaryModel
+	if c.Text {
+		form = &TextModel
+	}
+	byName := map[string][]int{}
+	for i := range c.Cameras {
+		name := c.Cameras[i].PhotoName()
+		byName[name] = append(byName[name], i)
+	}
+	byID := map[uint32][]int{}
+	err := form.Read(filepath.Join(c.Model, "images"+form.Ext), func(r io.Reader) error {
+		views, err := form.Images(r)
+		for _, v := range views {
+			if list, used := byName[photoNameOf(v.Name)]; used {
+				byID[v.Id] = list
+			}
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	var cams []int
+	point := 0
+	return form.Read(filepath.Join(c.Model, "points3D"+form.Ext), func(r io.Reader) error {
+		return form.tracks(r, func(p scene.Point, images []uint32) {
+			cams = cams[:0]
+			for _, id := range images {
+				for _, i := range byID[id] {
+					if len(byID[id]) == 1 || c.Cameras[i].Sees(p.Pos) {
+						cams = append(cams, i)
+					}
+				}
+			}
+			f(point, cams)
+			point++
+		})
+	})
+}

@@ -1,0 +1,172 @@
+package fingerprint
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+	"vksplat/internal/fault"
+	"vksplat/scene"
+	"vksplat/scene/load/loadtest"
+	"vksplat/scene/scenetest"
+)
+
+func fingerprintOf(t *testing.T, c *scene.Capture) [32]byte {
+	t.Helper()
+	f, err := Start(c, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	sum, err := f.Wait(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sum
+}
+
+func TestFingerprint(t *testing.T) {
+	root := loadtest.TinyCapture(t)
+	load := func() *scene.Capture { return loadtest.MustLoad(t, root, loadtest.AnyModel()) }
+	first := fingerprintOf(t, load())
+	if again := fingerprintOf(t, load()); again != first {
+		t.Error("the same capture has another fingerprint")
+	}
+	moved := filepath.Join(t.TempDir(), "elsewhere")
+	if err := os.CopyFS(moved, os.DirFS(root)); err != nil {
+		t.Fatal(err)
+	}
+	if other := fingerprintOf(t, loadtest.MustLoad(t, moved, loadtest.AnyModel())); other != first {
+		t.Error("a copy has another fingerprint")
+	}
+	seen := map[[32]byte]string{first: "nothing"}
+	for name, change := range map[string]func(c *scene.Capture){
+		"name": func(c *scene.Capture) { c.Cameras[0].Name = "x" }, "width": func(c *scene.Capture) { c.Cameras[0].Width++ }, "model": func(c *scene.Capture) { c.Cameras[0].Model = scene.Fisheye },
+		"focal": func(c *scene.Capture) { c.Cameras[4].Fx += 1e-14 }, "rotation": func(c *scene.Capture) { c.Cameras[1].R[8] += 1e-15 }, "translation": func(c *scene.Capture) { c.Cameras[1].T[0] *= 1 + 1e-15 },
+		"lens": func(c *scene.Capture) {
+			c.Cameras[2].Lens = &scene.Lens{Calibration: scene.Calibration{Params: []float64{1}}}
+		},
+		"lens2": func(c *scene.Capture) {
+			c.Cameras[2].Lens = &scene.Lens{Calibration: scene.Calibration{Params: []float64{1 + 1e-15}}}
+		},
+		"mask": func(c *scene.Capture) { c.Cameras[2].Mask = c.Cameras[3].Path }, "mask2": func(c *scene.Capture) { c.Cameras[2].Mask, c.Cameras[2].MaskInverted = c.Cameras[3].Path, true },
+		"held out": func(c *scene.Capture) { c.HeldOut = map[string]bool{"p1.png": true} }, "none held out": func(c *scene.Capture) { c.HeldOut = map[string]bool{} },
+		"fewer": func(c *scene.Capture) { c.Cameras = c.Cameras[:4] }, "point": func(c *scene.Capture) { c.Points[0].Pos[0] = 1e-300 }, "colour": func(c *scene.Capture) { c.Points[0].Color[0]++ },
+		"fewer points": func(c *scene.Capture) { c.Points = c.Points[:2] }, "synthetic": func(c *scene.Capture) { c.Synthetic = true },
+	} {
+		c := load()
+		change(c)
+		sum := fingerprintOf(t, c)
+		if other, twice := seen[sum]; twice {
+			t.Errorf("%s and %s give the same fingerprint", name, other)
+		}
+		seen[sum] = name
+	}
+	scenetest.WritePhoto(t, filepath.Join(root, "images", "p2.png"), 2*scenetest.TinyWidth, 2*scenetest.TinyHeight)
+	c := load()
+	c.Cameras[2] = c.Cameras[2].Rescaled(scenetest.TinyWidth, scenetest.TinyHeight)
+	if fingerprintOf(t, c) == first {
+		t.Error("the photo's content does not matter")
+	}
+}
+
+func TestFingerprintFails(t *testing.T) {
+	c := loadtest.MustLoad(t, loadtest.TinyCapture(t), loadtest.AnyModel())
+	photo := c.Cameras[1].Path
+	for name, change := range map[string]func() error{
+		"removed": func() error { return os.Remove(photo) },
+		"folder":  func() error { return os.Mkdir(photo, 0o777) },
+	} {
+		if err := errors.Join(os.RemoveAll(photo), change()); err != nil && name != "removed" {
+			t.Fatal(err)
+		}
+		if _, err := Start(c, 1); !errors.Is(err, fault.ErrData) || fault.Hint(err) == "" {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	c.Normalise()
+	if _, err := Start(c, 1); err == nil {
+		t.Error("a capture in the training frame has a fingerprint")
+	}
+}
+
+// The fingerprint is that of the files at the start: what is changed before it was hashed is an error.
+func TestFingerprintOfChangedPhoto(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(t *testing.T, path string)
+		want   error
+	}{
+		"longer": {func(t *testing.T, path string) {
+			scenetest.WritePhoto(t, path, 2*scenetest.TinyWidth, scenetest.TinyHeight)
+		}, errChanged},
+		"newer": {func(t *testing.T, path string) {
+			if err := os.Chtimes(path, time.Time{}, time.Now().Add(time.Hour)); err != nil {
+				t.Fatal(err)
+			}
+		}, errChanged},
+		"gone": {func(t *testing.T, path string) {
+			if err := os.Remove(path); err != nil {
+				t.Fatal(err)
+			}
+		}, os.ErrNotExist},
+		"same": {func(*testing.T, string) {}, nil},
+	} {
+		c := loadtest.MustLoad(t, loadtest.TinyCapture(t), loadtest.AnyModel())
+		f := &Fingerprint{}
+		if err := f.note(c.Cameras); err != nil {
+			t.Fatal(err)
+		}
+		test.change(t, c.Cameras[1].Path)
+		_, err := f.hash(t.Context(), 2)
+		if !errors.Is(err, test.want) || test.want != nil && (fault.Hint(err) == "" || !strings.Contains(err.Error(), "p1.png")) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	// While it is read, too: the second look finds it.
+	c := loadtest.MustLoad(t, loadtest.TinyCapture(t), loadtest.AnyModel())
+	f := &Fingerprint{}
+	if err := f.note(c.Cameras[:1]); err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.Open(f.notes[0].path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	if err := f.notes[0].same(file); err != nil {
+		t.Error(err)
+	}
+	scenetest.WritePhoto(t, f.notes[0].path, 2*scenetest.TinyWidth, scenetest.TinyHeight)
+	if err := f.notes[0].same(file); !errors.Is(err, errChanged) {
+		t.Error(err)
+	}
+}
+
+// The work is in the background, does not look at the capture any more, and ends when it is closed.
+func TestFingerprintInBackground(t *testing.T) {
+	root := loadtest.TinyCapture(t)
+	want := fingerprintOf(t, loadtest.MustLoad(t, root, loadtest.AnyModel()))
+	c := loadtest.MustLoad(t, root, loadtest.AnyModel())
+	f, err := Start(c, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Normalise()
+	c.Points = nil
+	if sum, err := f.Wait(t.Context()); err != nil || sum != want || !f.Done() {
+		t.Errorf("%x, %v", sum, err)
+	}
+	f.Close()
+	stopped, cancel := context.WithCancel(t.Context())
+	cancel()
+	waiting := &Fingerprint{done: make(chan struct{})}
+	if _, err := waiting.Wait(stopped); !errors.Is(err, context.Canceled) || waiting.Done() {
+		t.Error(err)
+	}
+	if _, err := f.hash(stopped, 1); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}

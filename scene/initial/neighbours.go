@@ -1,0 +1,175 @@
+package initial
+
+import (
+	"math"
+	"runtime"
+	"sync"
+	"vksplat/scene"
+)
+
+// leafSize is the most points a leaf of a pointTree holds.
+const leafSize = 8
+
+// pointTree is a balanced k-d tree without nodes: the points of a range [lo, hi) of more than leafSize are split at the middle one, which belongs to the
+// upper half, along the axis of largest extent.
+type pointTree struct {
+	pos    [][3]float64 // in tree order
+	index  []int32      // of the point, by position in the tree
+	splits []split      // of the ranges, as a heap: those of range k are 2k+1 and 2k+2
+}
+
+// split is the plane that divides a range.
+type split struct {
+	at   float64
+	axis int8
+}
+
+func newPointTree(points []scene.Point) *pointTree {
+	return buildTree(len(points), func(i int) [3]float64 { return points[i].Pos })
+}
+
+// buildTree makes the tree of n points.
+func buildTree(n int, pos func(i int) [3]float64) *pointTree {
+	t := &pointTree{make([][3]float64, n), make([]int32, n), make([]split, splitRanges(n))}
+	for i := range n {
+		t.pos[i], t.index[i] = pos(i), int32(i)
+	}
+	t.build(0, 0, n, runtime.GOMAXPROCS(0))
+	return t
+}
+
+// Spacing returns for each position, [N*3] and finite, the mean distance to its three nearest others, or to as many as there are.
+func Spacing(means []float32) []float32 {
+	n := len(means) / 3
+	t := buildTree(n, func(i int) [3]float64 {
+		return [3]float64{float64(means[3*i]), float64(means[3*i+1]), float64(means[3*i+2])}
+	})
+	out := make([]float32, n)
+	scene.InBlocks(n, func(lo, hi int) {
+		for at := lo; at < hi; at++ {
+			out[t.index[at]] = float32(t.spacing(at))
+		}
+	})
+	return out
+}
+
+// splitRanges returns how many ranges a tree of n points splits at most: halving a range leaves the larger half rounded up.
+func splitRanges(n int) int {
+	ranges := 1
+	for ; n > leafSize; n = (n + 1) / 2 {
+		ranges *= 2
+	}
+	return ranges - 1
+}
+
+// build orders range k, with so many goroutines; the tree does not depend on their number.
+func (t *pointTree) build(k, lo, hi, workers int) {
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	for hi-lo > leafSize {
+		mid, axis := (lo+hi)/2, t.longestAxis(lo, hi)
+		t.partition(lo, hi, mid, axis)
+		t.splits[k] = split{t.pos[mid][axis], int8(axis)}
+		if workers > 1 {
+			workers /= 2
+			upper, share, half := hi, workers, 2*k+2
+			wg.Go(func() { t.build(half, mid, upper, share) })
+		} else {
+			t.build(2*k+2, mid, hi, 1)
+		}
+		k, hi = 2*k+1, mid
+	}
+}
+
+func (t *pointTree) longestAxis(lo, hi int) int {
+	low, high := t.pos[lo], t.pos[lo]
+	for _, p := range t.pos[lo+1 : hi] {
+		for k, x := range p {
+			low[k], high[k] = min(low[k], x), max(high[k], x)
+		}
+	}
+	axis := 0
+	for k := range 3 {
+		if high[k]-low[k] > high[axis]-low[axis] {
+			axis = k
+		}
+	}
+	return axis
+}
+
+// partition orders the range so that nothing below mid is greater along the axis than mid and nothing above is less (Hoare's selection, the pivot being
+// the median of three).
+func (t *pointTree) partition(lo, hi, mid, axis int) {
+	for hi--; lo < hi; {
+		a, b, c := t.pos[lo][axis], t.pos[(lo+hi)/2][axis], t.pos[hi][axis]
+		pivot := max(min(a, b), min(max(a, b), c))
+		i, j := lo, hi
+		for i <= j {
+			for t.pos[i][axis] < pivot {
+				i++
+			}
+			for t.pos[j][axis] > pivot {
+				j--
+			}
+			if i <= j {
+				t.pos[i], t.pos[j] = t.pos[j], t.pos[i]
+				t.index[i], t.index[j] = t.index[j], t.index[i]
+				i++
+				j--
+			}
+		}
+		switch {
+		case mid <= j:
+			hi = j
+		case mid >= i:
+			lo = i
+		default:
+			return
+		}
+	}
+}
+
+// nearest returns the squared distances from the point at a position to the three nearest others, ascending; +Inf where there are fewer.
+func (t *pointTree) nearest(at int) [3]float64 {
+	best := [3]float64{math.Inf(1), math.Inf(1), math.Inf(1)}
+	t.search(0, 0, len(t.pos), at, &best)
+	return best
+}
+
+// search looks through range k.
+func (t *pointTree) search(k, lo, hi, at int, best *[3]float64) {
+	p := &t.pos[at]
+	if hi-lo <= leafSize {
+		for i := lo; i < hi; i++ {
+			q := &t.pos[i]
+			x, y, z := q[0]-p[0], q[1]-p[1], q[2]-p[2]
+			// The conversions forbid fused multiply-add: equal bytes on every processor.
+			if d2 := float64(x*x) + float64(y*y) + float64(z*z); d2 < best[2] && i != at {
+				insert(best, d2)
+			}
+		}
+		return
+	}
+	mid := (lo + hi) / 2
+	plane := t.splits[k]
+	gap := p[plane.axis] - plane.at
+	near, far := [3]int{2*k + 1, lo, mid}, [3]int{2*k + 2, mid, hi}
+	if gap >= 0 {
+		near, far = far, near
+	}
+	t.search(near[0], near[1], near[2], at, best)
+	if gap*gap < best[2] {
+		t.search(far[0], far[1], far[2], at, best)
+	}
+}
+
+// insert puts d2, which is less than the last, in its place.
+func insert(best *[3]float64, d2 float64) {
+	best[2] = d2
+	if best[2] < best[1] {
+		best[1], best[2] = best[2], best[1]
+	}
+	if best[1] < best[0] {
+		best[0], best[1] = best[1], best[0]
+	}
+}

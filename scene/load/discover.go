@@ -1,0 +1,315 @@
+package load
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"vksplat/internal/fault"
+	"vksplat/internal/wording"
+	"vksplat/scene"
+	"vksplat/scene/colmap"
+	"vksplat/scene/photo"
+	"vksplat/scene/transforms"
+)
+
+// modelPlaces are where a capture's models are searched, in this order: folders
+// below the root, and whether the models are numbered folders inside.
+var modelPlaces = [...]struct {
+	dir      string
+	numbered bool
+}{
+	{"sparse", true},
+	{"sparse", false},
+	{"colmap/sparse", true},
+	{"distorted/sparse", true},
+	{".", false},
+}
+
+// found is what describes a capture.
+type found struct {
+	format string
+	root   string // the capture's folder
+	model  string // folder of a COLMAP model, or the first JSON file
+	files  *colmap.Form
+}
+
+// foundModel is a folder with a COLMAP model.
+type foundModel struct {
+	dir    string
+	files  *colmap.Form
+	number int    // as in sparse/N; 0 where folders are not numbered
+	images uint64 // that it claims to have registered
+}
+
+// formatFlag names the flag of Format.
+func formatFlag(o scene.LoadOptions) string { return cmp.Or(o.FlagOf, "format") }
+
+// discover finds what describes the capture: of the formats that are asked for the
+// first that is there. root may also name a JSON file.
+func discover(root string, o scene.LoadOptions) (found, []scene.Warning, error) {
+	if strings.EqualFold(filepath.Ext(root), ".json") && fault.Regular(root) == nil && o.Format != scene.FormatColmap {
+		what := found{format: scene.FormatTransforms, root: filepath.Dir(root), model: root}
+		if o.Format == scene.FormatBlender || filepath.Base(root) == transforms.TrainFile && o.Format != scene.FormatTransforms {
+			what.format = scene.FormatBlender
+		}
+		return what, nil, nil
+	}
+	if err := checkRoot(root); err != nil {
+		return found{}, nil, err
+	}
+	var warnings []scene.Warning
+	var out found
+	for _, f := range []struct {
+		format string
+		find   func() (found, []scene.Warning, error)
+	}{
+		{scene.FormatColmap, func() (found, []scene.Warning, error) { return discoverModel(root, o.Model) }},
+		{scene.FormatTransforms, func() (found, []scene.Warning, error) {
+			return discoverJSON(root, scene.FormatTransforms, transforms.TransformsFile)
+		}},
+		{scene.FormatBlender, func() (found, []scene.Warning, error) {
+			return discoverJSON(root, scene.FormatBlender, transforms.TrainFile)
+		}},
+	} {
+		if o.Format != scene.FormatAuto && o.Format != "" && o.Format != f.format {
+			continue
+		}
+		this, more, err := f.find()
+		switch {
+		case err != nil:
+			return found{}, nil, err
+		case this.format == "":
+		case out.format == "":
+			out, warnings = this, more
+		default:
+			warnings = append(warnings, scene.Warning{Code: "other-format",
+				Text: fmt.Sprintf("took the cameras of %s; --%s %s takes those of %s", wording.Printable(filepath.ToSlash(out.model)), formatFlag(o), this.format, wording.Printable(filepath.ToSlash(this.model)))})
+		}
+	}
+	if out.format == "" {
+		return found{}, nil, noModel(root, o)
+	}
+	return out, warnings, nil
+}
+
+// discoverJSON finds a file of the given name.
+func discoverJSON(root, format, name string) (found, []scene.Warning, error) {
+	file := filepath.Join(root, name)
+	if _, err := os.Stat(file); err != nil {
+		return found{}, nil, nil
+	}
+	return found{format: format, root: root, model: file}, nil, nil
+}
+
+// discoverModel finds the COLMAP model to read: the first place that has any, and
+// there the one with most images or, with number >= 0, the one of that number.
+func discoverModel(root string, number int) (found, []scene.Warning, error) {
+	for _, place := range modelPlaces {
+		dir := filepath.Join(root, filepath.FromSlash(place.dir))
+		models := modelsIn(dir, place.numbered)
+		if len(models) == 0 {
+			continue
+		}
+		if number >= 0 {
+			return chooseModel(root, dir, models, number)
+		}
+		best, warnings := largestModel(models)
+		return best.found(root), warnings, nil
+	}
+	return found{}, nil, nil
+}
+
+func (m foundModel) found(root string) found {
+	return found{format: scene.FormatColmap, root: root, model: m.dir, files: m.files}
+}
+
+// checkRoot refuses a capture that is no folder.
+func checkRoot(root string) error {
+	info, err := os.Stat(root)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return &fault.Error{Op: "open capture", Path: root, Err: errors.New("no such folder"),
+			Hint: "check the spelling; a capture is a folder with images/ and sparse/0/, or with a transforms.json"}
+	case err != nil:
+		return &fault.Error{Op: "open capture", Path: root, Err: fault.TrimPath(err), Kind: fault.ReadKind(err), Hint: "check the permissions of the folder"}
+	case !info.IsDir():
+		return &fault.Error{Op: "open capture", Path: root, Err: errors.New("this is a file, not a folder"),
+			Hint: "name the folder that holds images/ and sparse/0/, or a transforms.json"}
+	}
+	return nil
+}
+
+// modelsIn lists the models in dir, or with numbered in its folders 0, 1, 2...
+// A folder counts when it has any file of a model: what is missing is reported
+// by name when the model is read.
+func modelsIn(dir string, numbered bool) []foundModel {
+	if !numbered {
+		files, ok := colmap.FormOf(dir)
+		if !ok {
+			return nil
+		}
+		return []foundModel{{dir: dir, files: files}}
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil // the usual reason is that there is no such folder
+	}
+	var out []foundModel
+	for _, e := range entries {
+		n, err := strconv.Atoi(e.Name())
+		if err != nil || n < 0 || strconv.Itoa(n) != e.Name() {
+			continue
+		}
+		sub := filepath.Join(dir, e.Name())
+		if files, ok := colmap.FormOf(sub); ok {
+			out = append(out, foundModel{dir: sub, files: files, number: n})
+		}
+	}
+	slices.SortFunc(out, func(a, b foundModel) int { return a.number - b.number })
+	return out
+}
+
+// chooseModel gives the model of a number.
+func chooseModel(root, dir string, models []foundModel, number int) (found, []scene.Warning, error) {
+	var have []string
+	for _, m := range models {
+		if m.number == number {
+			return m.found(root), nil, nil
+		}
+		have = append(have, strconv.Itoa(m.number))
+	}
+	return found{}, nil, &fault.Error{Op: "find model", Path: dir, Kind: fault.ErrUsage,
+		Err:  fmt.Errorf("there is no model %d", number),
+		Hint: "these models are there: " + strings.Join(have, ", ")}
+}
+
+// largestModel gives the model with most images, the first of equals, and names
+// the others in a warning.
+func largestModel(models []foundModel) (foundModel, []scene.Warning) {
+	if len(models) == 1 {
+		return models[0], nil
+	}
+	best := 0
+	for i := range models {
+		models[i].images = models[i].files.CountImages(models[i].dir)
+		if models[i].images > models[best].images {
+			best = i
+		}
+	}
+	w := scene.Warning{Code: "other-models", Count: len(models) - 1}
+	for i, m := range models {
+		if i != best && len(w.Names) < scene.MaxNames {
+			w.Names = append(w.Names, fmt.Sprintf("%s (%d images)", filepath.ToSlash(m.dir), m.images))
+		}
+	}
+	w.Text = fmt.Sprintf("took model %d with %d images, the most of %d; --model N takes another", models[best].number, models[best].images, len(models))
+	return models[best], []scene.Warning{w}
+}
+
+// noModel says what was searched, and how to make it.
+func noModel(root string, o scene.LoadOptions) error {
+	places := make([]string, 0, len(modelPlaces))
+	for _, p := range modelPlaces {
+		if p.numbered {
+			p.dir += "/0"
+		}
+		places = append(places, p.dir)
+	}
+	searched := strings.Join(places, ", ")
+	err := &fault.Error{Op: "find model", Path: root}
+	switch o.Format {
+	case scene.FormatTransforms, scene.FormatBlender:
+		name := transforms.TransformsFile
+		if o.Format == scene.FormatBlender {
+			name = transforms.TrainFile
+		}
+		err.Err, err.Hint = fmt.Errorf("there is no %s", name), "leave out --"+formatFlag(o)+", or name the folder that has the file"
+		return err
+	case scene.FormatColmap:
+		err.Err = fmt.Errorf("no COLMAP model: there is no cameras, images or points3D, as .bin or .txt, in any of %s", searched)
+	default:
+		err.Err = fmt.Errorf("no cameras: there is no COLMAP model in any of %s, no %s and no %s", searched, transforms.TransformsFile, transforms.TrainFile)
+	}
+	err.Hint = "a capture is a folder with the photos in images/ and COLMAP's model in sparse/0/, or with a transforms.json"
+	if entries, readErr := os.ReadDir(root); readErr == nil && len(entries) == 0 {
+		err.Err = fmt.Errorf("the folder is empty; searched: %s", searched)
+	}
+	if commands := calibrateCommands(root); commands != "" {
+		err.Hint = commands
+	}
+	if around := filepath.Join(root, ".."); describesCapture(around) {
+		err.Hint = fmt.Sprintf("this folder is part of a capture: name that, %s", photo.ShellWord(around))
+	}
+	return err
+}
+
+// describesCapture reports whether a folder has the cameras of a capture.
+func describesCapture(dir string) bool {
+	for _, name := range []string{transforms.TransformsFile, transforms.TrainFile} {
+		if fault.Regular(filepath.Join(dir, name)) == nil {
+			return true
+		}
+	}
+	what, _, err := discoverModel(dir, scene.AnyModel)
+	return err == nil && what.format != ""
+}
+
+// calibrateCommands gives the commands that find the cameras of the photos, or of a
+// video, in a folder; "" if there are none.
+func calibrateCommands(root string) string {
+	photos, foreign, video := findFootage(root)
+	var steps []string
+	if photos == "" {
+		switch {
+		case foreign != "":
+			return photo.ConversionHint(foreign) + ", then run this command again for those that find the poses"
+		case video == "":
+			return ""
+		}
+		photos = filepath.Join(root, photo.Folders[0])
+		steps = append(steps, fmt.Sprintf("mkdir -p %s", photo.ShellWord(photos)),
+			fmt.Sprintf("ffmpeg -i %s -vf fps=2 -q:v 2 %s", photo.ShellWord(video), photo.ShellWord(filepath.Join(photos, "frame_%05d.jpg"))))
+	}
+	database, sparse := photo.ShellWord(filepath.Join(root, "database.db")), photo.ShellWord(filepath.Join(root, "sparse"))
+	at := photo.ShellWord(photos)
+	steps = append(steps,
+		fmt.Sprintf("colmap feature_extractor --database_path %s --image_path %s --ImageReader.single_camera 1 --ImageReader.camera_model OPENCV", database, at),
+		fmt.Sprintf("colmap exhaustive_matcher --database_path %s", database),
+		fmt.Sprintf("mkdir -p %s", sparse),
+		fmt.Sprintf("colmap mapper --database_path %s --image_path %s --output_path %s", database, at, sparse))
+	what := "the photos have no known cameras yet; COLMAP finds them: "
+	if len(steps) > 4 {
+		what = "take photos from the video and let COLMAP find their cameras: "
+	}
+	return what + strings.Join(steps, " && ")
+}
+
+// findFootage gives the folder of photos of a capture without cameras, a photo that is not decoded, and a video.
+func findFootage(root string) (photos, foreign, video string) {
+	for _, name := range append(photo.Folders[:], ".") {
+		dir := filepath.Join(root, name)
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			continue
+		}
+		for _, e := range entries {
+			file := filepath.Join(dir, e.Name())
+			switch k := photo.ForeignKindOf(e.Name()); {
+			case e.IsDir() || strings.HasPrefix(e.Name(), "."):
+			case photos == "" && photo.IsPhoto(e.Name()):
+				photos = dir
+			case k != nil && k.Video && video == "":
+				video = file
+			case k != nil && !k.Video && foreign == "":
+				foreign = file
+			}
+		}
+	}
+	return photos, foreign, video
+}

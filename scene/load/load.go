@@ -1,0 +1,118 @@
+package load
+
+import (
+	"fmt"
+	"path/filepath"
+	"vksplat/internal/fault"
+	"vksplat/scene"
+	"vksplat/scene/colmap"
+	"vksplat/scene/photo"
+	"vksplat/scene/transforms"
+)
+
+// Capture reads a capture: a COLMAP model, binary or text, or a transforms.json in one
+// of its dialects, and the headers of its photos. root is the capture's folder, or a
+// JSON file. Cameras are sorted by name and have the size of the pixels to train on;
+// cameras whose photo is missing or has no readable header, or whose pose cannot be
+// right, are left out with a warning, unless o.Strict. Points may be absent. Everything is in the capture's own
+// frame. Errors are of type *Error, most of kind ErrData, and carry a hint. Memory is
+// bounded by a constant times the size of the model's files.
+func Capture(root string, o scene.LoadOptions) (*scene.Capture, error) {
+	if err := check(o, root); err != nil {
+		return nil, err
+	}
+	what, warnings, err := discover(root, o)
+	if err != nil {
+		return nil, err
+	}
+	c := &scene.Capture{Root: what.root, Model: what.model, Format: what.format, Frame: scene.Identity(), Warnings: warnings}
+	var records []scene.Record
+	if what.format == scene.FormatColmap {
+		c.Text = what.files == &colmap.TextModel
+		if records, err = colmap.Read(c, what.files); err == nil && o.UndoAppliedTransform {
+			err = transforms.UndoApplied(c, records)
+		}
+	} else {
+		records, err = transforms.Read(c, o)
+	}
+	if err != nil {
+		return nil, err
+	}
+	reduced, err := FindPhotos(c, records, o)
+	if err != nil {
+		return nil, err
+	}
+	if records, err = chooseRoles(c, records); err != nil {
+		return nil, err
+	}
+	if records, err = dropBadPoses(c, records, o.Strict); err != nil {
+		return nil, err
+	}
+	if err := makeViews(c, records, o, reduced); err != nil {
+		return nil, err
+	}
+	if err := DropWildPoses(c, o.Strict); err != nil {
+		return nil, err
+	}
+	if train, _ := c.Split(0); len(train) == 0 {
+		return nil, fault.Data("load capture", c.Model, "make photos of the training list available", "all photos that are there are held out: none is left to train on")
+	}
+	if beside := filepath.Clean(c.Images) != filepath.Clean(c.Root); o.Masks != "" || beside {
+		if err := photo.AttachMasks(c, o.Masks, o.InvertMasks); err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+// check refuses values that no option has.
+func check(o scene.LoadOptions, root string) error {
+	refuse := func(hint, format string, args ...any) error {
+		return &fault.Error{Op: "load capture", Path: root, Kind: fault.ErrUsage, Err: fmt.Errorf(format, args...), Hint: hint}
+	}
+	switch o.Downscale {
+	case 0, 1, 2, 4, 8:
+	default:
+		return refuse("give 1, 2, 4 or 8, or 0 for auto", "%d is no downscale factor", o.Downscale)
+	}
+	switch o.Format {
+	case "", scene.FormatAuto, scene.FormatColmap, scene.FormatTransforms, scene.FormatBlender:
+		return nil
+	}
+	return refuse("give auto, colmap, transforms or blender", "%q is no format of a capture", o.Format)
+}
+
+// chooseRoles leaves out photos that are for neither training nor evaluation, and
+// notes which are held out.
+func chooseRoles(c *scene.Capture, records []scene.Record) ([]scene.Record, error) {
+	train, given := 0, false
+	for _, r := range records {
+		given = given || r.Role != scene.RoleNone
+		if r.Role == scene.RoleTrain || r.Role == scene.RoleNone {
+			train++
+		}
+	}
+	if !given {
+		return records, nil
+	}
+	if train == 0 {
+		return nil, fault.Data("load capture", c.Model, "name the photos to train on in train_filenames, or remove the lists of filenames", "its lists of filenames leave no photo to train on")
+	}
+	c.HeldOut = map[string]bool{}
+	var unused []string
+	kept := make([]scene.Record, 0, len(records))
+	for _, r := range records {
+		switch r.Role {
+		case scene.RoleUnused:
+			unused = append(unused, r.Cam.Name)
+			continue
+		case scene.RoleTest:
+			c.HeldOut[r.Cam.Name] = true
+		}
+		kept = append(kept, r)
+	}
+	if len(unused) > 0 {
+		c.Warn("unused-split", fmt.Sprintf("%d of %d photos are neither for training nor for evaluation and are not used", len(unused), len(records)), unused)
+	}
+	return kept, nil
+}

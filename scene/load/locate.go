@@ -1,0 +1,110 @@
+package load
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"vksplat/internal/fault"
+	"vksplat/scene"
+	"vksplat/scene/photo"
+)
+
+// locateFiles sets the Path of records whose files are named by the capture, and
+// renames them: relative to the folder that holds all photos, which is returned.
+func locateFiles(c *scene.Capture, records []scene.Record) (images string, err error) {
+	finder := photo.NewLocator(c.Root)
+	taken := make(map[string]string, len(records))
+	for i := range records {
+		r := &records[i]
+		if r.Cam.Path = finder.Find(r.File); r.Cam.Path == "" {
+			continue
+		}
+		if other, twice := taken[r.Cam.Path]; twice {
+			return "", fault.Data("read "+filepath.Base(c.Model), c.Model, "give each frame a photo of its own", "the frames %q and %q name the same photo", other, r.Cam.Name)
+		}
+		taken[r.Cam.Path] = r.Cam.Name
+	}
+	if c.Format == scene.FormatTransforms {
+		warnUnused(c, taken)
+	}
+	return nameRecords(records), nil
+}
+
+// nameRecords names records relative to the folder that holds all of their files,
+// which is returned. Files that are missing have no say in it, unless all are.
+func nameRecords(records []scene.Record) string {
+	var dirs, nominal []string
+	for i := range records {
+		nominal = append(nominal, filepath.Dir(records[i].File))
+		if p := records[i].Cam.Path; p != "" {
+			dirs = append(dirs, filepath.Dir(p))
+		}
+	}
+	if len(dirs) == 0 {
+		dirs = nominal
+	}
+	images := commonFolder(dirs)
+	for i := range records {
+		r := &records[i]
+		at := cmp.Or(r.Cam.Path, r.File)
+		if rel, err := filepath.Rel(images, at); err == nil && filepath.IsLocal(rel) {
+			r.Cam.Name = filepath.ToSlash(rel)
+		} else if !filepath.IsLocal(filepath.FromSlash(r.Cam.Name)) {
+			r.Cam.Name = path.Base(r.Cam.Name)
+		}
+	}
+	scene.SortRecords(records)
+	return images
+}
+
+// warnUnused names the photos beside those that are used.
+func warnUnused(c *scene.Capture, taken map[string]string) {
+	var extra, dirs []string
+	all := 0
+	for p := range taken {
+		dirs = append(dirs, filepath.Dir(p))
+	}
+	slices.Sort(dirs)
+	for _, dir := range slices.Compact(dirs) {
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			continue
+		}
+		for _, e := range entries {
+			if !photo.IsPhoto(e.Name()) || strings.HasPrefix(e.Name(), ".") || e.IsDir() {
+				continue
+			}
+			all++
+			if _, used := taken[filepath.Join(dir, e.Name())]; !used {
+				extra = append(extra, e.Name())
+			}
+		}
+	}
+	if len(extra) > 0 {
+		c.Warn("unregistered-photos", fmt.Sprintf("%d of %d photos are not part of %s and are not used", len(extra), all, filepath.Base(c.Model)), extra)
+	}
+}
+
+// commonFolder gives the innermost folder that holds all of dirs.
+func commonFolder(dirs []string) string {
+	common := filepath.Clean(dirs[0])
+	for _, dir := range dirs[1:] {
+		for !holds(common, dir) {
+			up := filepath.Dir(common)
+			if up == common {
+				return common
+			}
+			common = up
+		}
+	}
+	return common
+}
+
+func holds(dir, inner string) bool {
+	rel, err := filepath.Rel(dir, inner)
+	return err == nil && (rel == "." || filepath.IsLocal(rel))
+}

@@ -1,0 +1,145 @@
+package photo
+
+import (
+	"bytes"
+	"encoding/binary"
+	"io"
+	"os"
+	"vksplat/internal/fault"
+	"vksplat/scene/jpeg"
+)
+
+// Bounds on what is read of a file to find its orientation.
+const (
+	maxExif = 1 << 16 // bytes; a segment of JPEG cannot be longer
+
+)
+
+// Orientation reads the EXIF orientation of a JPEG, PNG or WebP: 1 to 8, where 1 is upright and what is given for a file without it, with a broken one
+// or of another kind. Poses are of the pixels as stored, so decoding ignores it; it tells why a photo and its calibration may disagree, and how to turn
+// pictures for people. Only headers are read. Errors are of type *Error.
+func Orientation(path string) (int, error) {
+	if err := fault.Regular(path); err != nil {
+		return 1, &fault.Error{Op: "read photo", Path: path, Err: err, Hint: HintPhoto}
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return 1, &fault.Error{Op: "read photo", Path: path, Err: fault.TrimPath(err), Kind: fault.ReadKind(err), Hint: HintPhoto}
+	}
+	defer f.Close() // only read from
+	info, err := f.Stat()
+	if err != nil {
+		return 1, &fault.Error{Op: "read photo", Path: path, Err: fault.TrimPath(err), Kind: fault.ReadKind(err), Hint: HintPhoto}
+	}
+	return orientation(f, info.Size()), nil
+}
+
+// SidewaysTag gives the EXIF orientation of a photo and says whether it swaps the sides of the pixels as stored.
+func SidewaysTag(path string) (tag int, sideways bool) {
+	tag, err := Orientation(path)
+	return tag, err == nil && tag > 4
+}
+
+// exifOrientation is PhotoOrientation of a file's bytes.
+func exifOrientation(data []byte) int { return orientation(bytes.NewReader(data), int64(len(data))) }
+
+func orientation(r io.ReaderAt, size int64) int {
+	head := make([]byte, riffHeader)
+	n, _ := r.ReadAt(head, 0) // a shorter file has no orientation
+	head = head[:n]
+	var exif []byte
+	switch {
+	case isJPEG(head):
+		exif = jpegExif(io.NewSectionReader(r, 0, size))
+	case isPNG(head):
+		exif = chunkExif(r, size, true)
+	case isWebP(head):
+		exif = chunkExif(r, size, false)
+	}
+	exif = bytes.TrimPrefix(exif, []byte("Exif\x00\x00"))
+	return tiffOrientation(exif)
+}
+
+// jpegExif returns the content of a JPEG's EXIF segment, nil if there is none before the image.
+func jpegExif(r io.Reader) (exif []byte) {
+	// Whatever the error, an orientation that was found before it counts.
+	_ = jpeg.Segments(r, func(m uint8, n int, content io.Reader) (done bool, err error) {
+		if m != jpeg.MarkerAPP1 {
+			return false, nil
+		}
+		data := make([]byte, n)
+		if _, err := io.ReadFull(content, data); err != nil {
+			return true, err
+		}
+		if !bytes.HasPrefix(data, []byte("Exif\x00\x00")) {
+			return false, nil // Adobe keeps XMP under the same marker
+		}
+		exif = data
+		return true, nil
+	})
+	return exif
+}
+
+// chunkExif returns the content of the EXIF chunk of a PNG or WebP, nil if there is none. Chunks of PNG have their length first and a checksum behind them;
+// those of WebP are padded to even lengths.
+func chunkExif(r io.ReaderAt, size int64, isPNG bool) []byte {
+	at := int64(riffHeader)
+	if isPNG {
+		at = 8
+	}
+	var head [8]byte
+	for range jpeg.MaxSegments {
+		if _, err := r.ReadAt(head[:], at); err != nil {
+			return nil
+		}
+		name, n := string(head[:4]), int64(binary.LittleEndian.Uint32(head[4:]))
+		padding := n & 1
+		if isPNG {
+			name, n, padding = string(head[4:]), int64(binary.BigEndian.Uint32(head[:])), 4
+		}
+		at += 8
+		switch name {
+		case "eXIf", "EXIF":
+			data := make([]byte, max(min(n, maxExif, size-at), 0))
+			read, _ := r.ReadAt(data, at)
+			return data[:read]
+		case "IDAT":
+			return nil // by custom it stands before the image
+		}
+		at += n + padding
+	}
+	return nil
+}
+
+// tiffOrientation reads the tag from what an EXIF block holds, a small TIFF file; 1 if it is not there.
+func tiffOrientation(data []byte) int {
+	var order binary.ByteOrder = binary.LittleEndian
+	switch {
+	case len(data) < 8:
+		return 1
+	case string(data[:4]) == "MM\x00*":
+		order = binary.BigEndian
+	case string(data[:4]) != "II*\x00":
+		return 1
+	}
+	const tagOrientation, typeShort, entrySize = 0x112, 3, 12
+	at := uint64(order.Uint32(data[4:]))
+	if at+2 > uint64(len(data)) {
+		return 1
+	}
+	entries := data[at+2:]
+	for range order.Uint16(data[at:]) {
+		if len(entries) < entrySize {
+			return 1
+		}
+		if order.Uint16(entries) == tagOrientation {
+			v := int(order.Uint16(entries[8:]))
+			if order.Uint16(entries[2:]) != typeShort || v < 1 || v > 8 {
+				return 1
+			}
+			return v
+		}
+		entries = entries[entrySize:]
+	}
+	return 1
+}

@@ -1,0 +1,127 @@
+package photo
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+func isJPEG(data []byte) bool { return bytes.HasPrefix(data, []byte("\xff\xd8")) }
+func isPNG(data []byte) bool  { return bytes.HasPrefix(data, []byte("\x89PNG\r\n\x1a\n")) }
+func isWebP(data []byte) bool {
+	return len(data) >= riffHeader && string(data[:4]) == "RIFF" && string(data[8:12]) == "WEBP"
+}
+
+// foreignKind is a kind of file that holds photos and is not decoded here.
+type foreignKind struct {
+	Name       string   // as in "the file is ..."
+	extensions []string // lower case
+	brands     []string // of files that begin with a box "ftyp"
+	starts     []string // of other files
+	Video      bool
+	command    string // that converts; %s is the folder and a slash, %s the extension as it is written, or %s the file for videos
+}
+
+// foreignKinds come in the order in which contents are compared: TIFF is what most raw files begin like.
+var foreignKinds = []foreignKind{
+	{Name: "HEIC", extensions: []string{".heic", ".heif", ".hif"}, brands: []string{"heic", "heix", "heim", "heis", "hevc", "hevx", "mif1", "msf1"},
+		command: `for f in %s*%s; do heif-convert -q 95 "$f" "${f%%.*}.jpg"; done`},
+	{Name: "AVIF", extensions: []string{".avif"}, brands: []string{"avif", "avis"}, command: "mogrify -format png %s*%s"},
+	{Name: "a raw photo", extensions: []string{".dng", ".cr2", ".cr3", ".nef", ".arw", ".raf", ".rw2", ".orf"}, brands: []string{"crx "},
+		starts: []string{"FUJIFILMCCD-RAW", "IIU\x00", "IIRO", "II*\x00\x10\x00\x00\x00CR"}, command: `for f in %s*%s; do darktable-cli "$f" "${f%%.*}.jpg"; done`},
+	{Name: "TIFF", extensions: []string{".tif", ".tiff"}, starts: []string{"II*\x00", "MM\x00*"}, command: "mogrify -format png %s*%s"},
+	{Name: "a video", Video: true, extensions: []string{".mp4", ".mov", ".m4v", ".avi", ".mkv", ".webm", ".insv"}, brands: []string{""}, starts: []string{"\x1aE\xdf\xa3"},
+		command: "mkdir -p images && ffmpeg -i %s -qscale:v 1 -qmin 1 -vf fps=2 images/%%05d.jpg"},
+	{Name: "BMP", extensions: []string{".bmp"}, starts: []string{"BM"}, command: "mogrify -format png %s*%s"},
+	{Name: "GIF", extensions: []string{".gif"}, starts: []string{"GIF8"}, command: "mogrify -format png %s*%s"},
+}
+
+// foreignError says that a file is of a kind that is not decoded.
+type foreignError struct{ kind *foreignKind }
+
+func (e *foreignError) Error() string {
+	return "the file is " + e.kind.Name + ", which is not read"
+}
+
+// notPhoto says what data, which is no photo that can be decoded, is instead.
+func notPhoto(data []byte) error {
+	for i := range foreignKinds {
+		if k := &foreignKinds[i]; k.begins(data) {
+			return &foreignError{k}
+		}
+	}
+	return errors.New("the file is neither JPEG nor PNG nor WebP")
+}
+
+// begins says whether a file of kind k can begin with data.
+func (k *foreignKind) begins(data []byte) bool {
+	if len(data) >= 12 && string(data[4:8]) == "ftyp" {
+		return slices.ContainsFunc(k.brands, func(brand string) bool { return strings.HasPrefix(string(data[8:12]), brand) })
+	}
+	return slices.ContainsFunc(k.starts, func(start string) bool { return bytes.HasPrefix(data, []byte(start)) })
+}
+
+// ConversionHint gives the command that makes photos of a file, or of all files beside it with the same extension, if its name is that of a kind that
+// holds photos and is not decoded: HEIC, AVIF, raw, TIFF, video. It is "" for other names.
+func ConversionHint(path string) string {
+	if k := ForeignKindOf(path); k != nil {
+		return k.hint(path)
+	}
+	return ""
+}
+
+// ForeignKindOf gives the kind of a file by its name, nil for names of other files.
+func ForeignKindOf(path string) *foreignKind {
+	for i := range foreignKinds {
+		if k := &foreignKinds[i]; slices.Contains(k.extensions, strings.ToLower(filepath.Ext(path))) {
+			return k
+		}
+	}
+	return nil
+}
+
+// isForeignPhoto says whether a file's name is that of a photo that is not decoded.
+func isForeignPhoto(name string) bool {
+	k := ForeignKindOf(name)
+	return k != nil && !k.Video
+}
+
+// hint tells how to convert the file at path, which is of kind k.
+func (k *foreignKind) hint(path string) string {
+	if k.Video {
+		return "take pictures from it: " + fmt.Sprintf(k.command, ShellWord(path))
+	}
+	folder, name := filepath.Split(path)
+	if folder != "" {
+		folder = ShellWord(folder)
+	}
+	return "convert the photos before their poses are computed: " + fmt.Sprintf(k.command, folder, ShellWord(filepath.Ext(name)))
+}
+
+// ShellWord gives a path as a word of a shell's command, in quotes if the shell would take it apart.
+func ShellWord(path string) string {
+	special := func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("/._-+:,@%", r) || r == utf8.RuneError
+	}
+	if path != "" && !strings.ContainsFunc(path, special) {
+		return path
+	}
+	if runtime.GOOS == "windows" {
+		return `"` + path + `"`
+	}
+	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
+}
+
+// ForeignHint tells how to convert the file at path if err says that it is of a foreign kind; "" otherwise.
+func ForeignHint(path string, err error) string {
+	if foreign, ok := errors.AsType[*foreignError](err); ok {
+		return foreign.kind.hint(path)
+	}
+	return ""
+}

@@ -1,0 +1,130 @@
+package photo
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"image"
+	"path/filepath"
+	"strings"
+	"testing"
+	"vksplat/internal/fault"
+	"vksplat/scene"
+	"vksplat/scene/scenetest"
+)
+
+func TestForeignKinds(t *testing.T) {
+	box := func(brand string) []byte { return []byte("\x00\x00\x00\x1cftyp" + brand + "\x00\x00\x00\x00") }
+	for name, c := range map[string]struct {
+		data       []byte
+		kind, hint string
+	}{
+		"a.heic":    {box("heic"), "HEIC", `for f in DIR/*.heic; do heif-convert -q 95 "$f" "${f%.*}.jpg"; done`},
+		"a.HIF":     {box("mif1"), "HEIC", `for f in DIR/*.HIF; do`},
+		"a.avif":    {box("avif"), "AVIF", "mogrify -format png DIR/*.avif"},
+		"a.CR3":     {box("crx "), "a raw photo", `for f in DIR/*.CR3; do darktable-cli "$f" "${f%.*}.jpg"; done`},
+		"a.raf":     {[]byte("FUJIFILMCCD-RAW 0201"), "a raw photo", "darktable-cli"},
+		"a.cr2":     {[]byte("II*\x00\x10\x00\x00\x00CR\x02\x00"), "a raw photo", "darktable-cli"},
+		"a.tif":     {[]byte("MM\x00*\x00\x00\x00\x08"), "TIFF", "mogrify -format png DIR/*.tif"},
+		"a.mov":     {box("qt  "), "a video", "ffmpeg -i DIR/a.mov -qscale:v 1 -qmin 1 -vf fps=2 images/%05d.jpg"},
+		"a b's.mp4": {box("isom"), "a video", `ffmpeg -i 'DIR/a b'\''s.mp4' -qscale:v 1 -qmin 1 -vf fps=2 images/%05d.jpg`},
+		"a.webm":    {[]byte("\x1aE\xdf\xa3"), "a video", "ffmpeg"},
+		"a.gif":     {[]byte("GIF89a"), "GIF", "mogrify -format png DIR/*.gif"},
+		"a.bmp":     {[]byte("BM\x00\x00"), "BMP", "mogrify -format png DIR/*.bmp"},
+	} {
+		path := scenetest.PhotoFile(t, name, c.data)
+		want := strings.ReplaceAll(c.hint, "DIR", filepath.Dir(path))
+		_, err := Decode(scene.Camera{Name: name, Path: path, Width: 8, Height: 8})
+		if err == nil || !strings.Contains(err.Error(), "the file is "+c.kind) || !strings.Contains(fault.Hint(err), want) || !errors.Is(err, fault.ErrData) {
+			t.Errorf("%s: %v with hint %q, want %q", name, err, fault.Hint(err), want)
+		}
+		if hint := ConversionHint(path); !strings.Contains(hint, want) {
+			t.Errorf("%s: its name gives %q, want %q", name, hint, want)
+		}
+		if _, _, err := Size(path); err == nil || ForeignHint(path, err) != fault.Hint(decodeError(scene.Camera{Path: path, Width: 8, Height: 8}, t)) {
+			t.Errorf("%s: the header gives %v", name, err)
+		}
+	}
+	for _, name := range []string{"a.jpg", "a.webp", "a", "heic", "a.txt"} {
+		if hint := ConversionHint(name); hint != "" || IsPhoto(name) != (name == "a.jpg" || name == "a.webp") {
+			t.Errorf("%s: hint %q, photo %v", name, hint, IsPhoto(name))
+		}
+	}
+}
+
+func decodeError(c scene.Camera, t *testing.T) error {
+	t.Helper()
+	_, err := Decode(c)
+	if err == nil {
+		t.Fatalf("%s decodes", c.Path)
+	}
+	return err
+}
+
+// Sixteen bits become eight by rounding, whatever the value.
+func TestSixteenBits(t *testing.T) {
+	src := image.NewGray16(image.Rect(0, 0, 256, 256))
+	for i := range 1 << 16 {
+		binary.BigEndian.PutUint16(src.Pix[2*i:], uint16(i))
+	}
+	got, err := DecodeStored(scenetest.PngBytes(t, src))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 1 << 16 {
+		if want := uint8((i + 128) / 257); got.Pix[4*i] != want || got.Pix[4*i+2] != want || got.Pix[4*i+3] != 255 {
+			t.Fatalf("%d becomes %v, want %d", i, got.Pix[4*i:4*i+4], want)
+		}
+	}
+}
+
+// A PNG without alpha can name a colour that is transparent.
+func TestPNGTransparentColour(t *testing.T) {
+	r := image.Rect(0, 0, 7, 5)
+	rgb8, rgb16, gray8, gray16 := image.NewRGBA(r), image.NewRGBA64(r), image.NewGray(r), image.NewGray16(r)
+	for _, src := range []interface {
+		image.Image
+		imageSetter
+	}{rgb8, rgb16, gray8, gray16} {
+		draw(src, false)
+	}
+	const x, y = 3, 2 // of the colour
+	be := binary.BigEndian
+	colour := func(values ...uint16) (out []byte) {
+		for _, v := range values {
+			out = be.AppendUint16(out, v)
+		}
+		return out
+	}
+	p8, p16 := rgb8.RGBAAt(x, y), rgb16.RGBA64At(x, y)
+	for name, c := range map[string]struct {
+		src    image.Image
+		colour []byte
+	}{
+		"rgb8":   {rgb8, colour(uint16(p8.R), uint16(p8.G), uint16(p8.B))},
+		"rgb16":  {rgb16, colour(p16.R, p16.G, p16.B)},
+		"gray8":  {gray8, colour(uint16(gray8.GrayAt(x, y).Y))},
+		"gray16": {gray16, colour(gray16.Gray16At(x, y).Y)},
+	} {
+		plain, err := DecodeStored(scenetest.PngBytes(t, c.src))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := DecodeStored(scenetest.WithChunk(scenetest.PngBytes(t, c.src), "tRNS", c.colour))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range 35 {
+			want := [4]uint8(plain.Pix[4*i:])
+			if c.src.At(i%7, i/7) == c.src.At(x, y) {
+				want[3] = 0
+			}
+			if p := [4]uint8(got.Pix[4*i:]); p != want {
+				t.Errorf("%s: pixel %d is %v, want %v", name, i, p, want)
+			}
+		}
+		if bytes.Equal(plain.Pix, got.Pix) {
+			t.Errorf("%s: nothing is transparent", name)
+		}
+	}
+}

@@ -1,0 +1,108 @@
+package photo
+
+import (
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"vksplat/internal/atomicfile"
+)
+
+// NativePath gives the file that a JSON file in dir names: relative to dir or
+// absolute, with the slashes of any system.
+func NativePath(dir, file string) string {
+	file = strings.ReplaceAll(file, `\`, "/")
+	if path.IsAbs(file) || hasDrive(file) {
+		return filepath.FromSlash(path.Clean(file))
+	}
+	return filepath.Join(dir, filepath.FromSlash(file))
+}
+
+// hasDrive says whether a path begins as those of Windows do, "C:/".
+func hasDrive(file string) bool {
+	return len(file) > 2 && file[1] == ':' && file[2] == '/' && (file[0]|0x20) >= 'a' && (file[0]|0x20) <= 'z'
+}
+
+// locator finds files that other programs have named.
+type locator struct {
+	root string
+	dirs map[string][]string // the names in a folder
+}
+
+func NewLocator(root string) *locator { return &locator{root: root, dirs: map[string][]string{}} }
+
+// Find gives the file that is meant: the one of that path, or with the name in other
+// case, or with the extension of a photo when the name has none. Paths that lead out
+// of the capture and to nothing are often of another machine: then their ends are
+// tried below the capture's folder, the longest first. "" if there is none.
+func (l *locator) Find(file string) string { return l.search(file, l.near) }
+
+// Foreign gives the photo in a form that is not decoded which stands where find looks in place of the file, as IMG_1.heic in place of IMG_1.jpg. "" if
+// there is none.
+func (l *locator) Foreign(file string) string {
+	return l.search(file, func(file string) string {
+		dir, name := filepath.Split(file)
+		stem := strings.TrimSuffix(name, path.Ext(name))
+		return l.first(dir, func(n string) bool {
+			own := strings.TrimSuffix(n, path.Ext(n))
+			return isForeignPhoto(n) && (strings.EqualFold(own, stem) || strings.EqualFold(own, name))
+		})
+	})
+}
+
+// search applies near to the file, and to the ends of a path that leads out of the capture.
+func (l *locator) search(file string, near func(file string) string) string {
+	if at := near(file); at != "" {
+		return at
+	}
+	if rel, err := filepath.Rel(l.root, file); err == nil && filepath.IsLocal(rel) {
+		return ""
+	}
+	parts := strings.Split(filepath.ToSlash(file), "/")
+	for i := 1; i < len(parts); i++ {
+		if end := filepath.Join(parts[i:]...); filepath.IsLocal(end) {
+			if at := near(filepath.Join(l.root, end)); at != "" {
+				return at
+			}
+		}
+	}
+	return ""
+}
+
+// near looks in the folder of the file only.
+func (l *locator) near(file string) string {
+	if info, err := os.Stat(file); err == nil && !info.IsDir() {
+		return file
+	}
+	dir, name := filepath.Split(file)
+	for _, fits := range []func(n string) bool{
+		func(n string) bool { return strings.EqualFold(n, name) },
+		func(n string) bool { return IsPhoto(n) && strings.EqualFold(strings.TrimSuffix(n, path.Ext(n)), name) },
+	} {
+		if at := l.first(dir, fits); at != "" {
+			return at
+		}
+	}
+	return ""
+}
+
+// first gives the first file in a folder whose name fits, "" if there is none.
+func (l *locator) first(dir string, fits func(name string) bool) string {
+	names, known := l.dirs[dir]
+	if !known {
+		entries, err := os.ReadDir(filepath.Clean(dir))
+		if err == nil {
+			for _, e := range entries {
+				names = append(names, e.Name())
+			}
+		}
+		l.dirs[dir] = names
+	}
+	if i := slices.IndexFunc(names, fits); i >= 0 {
+		if at := filepath.Join(dir, names[i]); !atomicfile.IsDir(at) {
+			return at
+		}
+	}
+	return ""
+}

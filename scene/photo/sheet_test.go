@@ -1,0 +1,74 @@
+package photo
+
+import (
+	"image"
+	"image/color"
+	"image/png"
+	"math"
+	"os"
+	"path/filepath"
+	"testing"
+	"vksplat/scene"
+)
+
+func readPNG(t *testing.T, path string) image.Image {
+	t.Helper()
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	img, err := png.Decode(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return img
+}
+
+func wantPixel(t *testing.T, img image.Image, x, y int, want color.RGBA) {
+	t.Helper()
+	if got := color.RGBAModel.Convert(img.At(x, y)); got != want {
+		t.Errorf("pixel %d,%d is %v, want %v", x, y, got, want)
+	}
+}
+
+func TestWriteSheet(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s.png")
+	photo := scene.Image{Width: 2, Height: 1, Pix: []uint8{10, 20, 30, 255, 255, 0, 0, 0}}
+	render := []float32{10.0 / 255, 30.0 / 255, 0, 2, -1, 0.5}
+	if err := WriteSheet(path, photo, render); err != nil {
+		t.Fatal(err)
+	}
+	img := readPNG(t, path)
+	if img.Bounds() != image.Rect(0, 0, 14, 1) {
+		t.Fatalf("size %v", img.Bounds())
+	}
+	wantPixel(t, img, 0, 0, color.RGBA{10, 20, 30, 255})
+	wantPixel(t, img, 1, 0, color.RGBA{255, 0, 0, 255})
+	wantPixel(t, img, 2, 0, color.RGBA{255, 255, 255, 255})
+	wantPixel(t, img, 6, 0, color.RGBA{10, 30, 0, 255})
+	wantPixel(t, img, 7, 0, color.RGBA{255, 0, 128, 255})
+	wantPixel(t, img, 11, 0, color.RGBA{255, 255, 255, 255})
+	wantPixel(t, img, 12, 0, color.RGBA{0, 40, 120, 255})
+	wantPixel(t, img, 13, 0, color.RGBA{0, 0, 255, 255})
+	if err := WriteSheet(path, photo, render[1:]); err == nil {
+		t.Error("a render of another size passes")
+	}
+	if err := WriteSheet(path, scene.Image{}, nil); err == nil {
+		t.Error("an empty photo passes")
+	}
+}
+
+func TestWritePNG(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "p.png")
+	nan := float32(math.NaN())
+	if err := WritePNG(path, []float32{0, 1, 0.5, nan, 7, float32(math.Inf(-1))}, 1, 2); err != nil {
+		t.Fatal(err)
+	}
+	img := readPNG(t, path)
+	wantPixel(t, img, 0, 0, color.RGBA{0, 255, 128, 255})
+	wantPixel(t, img, 0, 1, color.RGBA{0, 255, 0, 255})
+	if err := WritePNG(path, make([]float32, 6), 2, 2); err == nil {
+		t.Error("a wrong size passes")
+	}
+}

@@ -1,0 +1,82 @@
+package results
+
+import (
+	"fmt"
+	"math"
+	"path/filepath"
+	"vksplat/scene"
+)
+
+// ViewScore is the quality of one held-out view.
+type ViewScore struct {
+	Name string  // of the photo
+	PSNR float64 // dB
+	SSIM float64
+}
+
+// StepScores are the held-out views at one training step.
+type StepScores struct {
+	Step  int
+	Views []ViewScore
+	Drawn *Drawn // nil: an earlier version measured it
+}
+
+// maxPSNR replaces the infinite PSNR of equal images in files, in dB: JSON has
+// no infinity. It belongs to a mean squared error of 1e-10.
+const maxPSNR = 100
+
+// inriaMean and inriaViews are the values of results.json and per_view.json.
+// LPIPS, INRIA's third key, is absent because it is not measured. The protocol is added, and how the model was drawn.
+type inriaMean struct {
+	SSIM     float64
+	PSNR     float64
+	Protocol string `json:"protocol"`
+	Drawn    *Drawn `json:"drawn,omitempty"`
+}
+
+type inriaViews struct {
+	SSIM     map[string]float64
+	PSNR     map[string]float64
+	Protocol string `json:"protocol"`
+	Drawn    *Drawn `json:"drawn,omitempty"`
+}
+
+// Mean returns the mean PSNR and SSIM over the views, each PSNR capped at 100 dB.
+func (s StepScores) Mean() (psnr, ssim float64) {
+	for _, v := range s.Views {
+		psnr += math.Min(v.PSNR, maxPSNR)
+		ssim += v.SSIM
+	}
+	n := float64(len(s.Views))
+	return psnr / n, ssim / n
+}
+
+// WriteResults writes results.json and per_view.json into dir with INRIA's
+// keys: ours_<step> -> SSIM, PSNR, of a protocol. All steps that the files shall show
+// are given together. With goesOn what the files hold of other protocols and of other methods than steps stays. A view whose score is NaN is an error.
+func WriteResults(dir, protocol string, steps []StepScores, goesOn bool) error {
+	means, perView := map[string]any{}, map[string]any{}
+	if goesOn {
+		means, perView = foreignResults(filepath.Join(dir, resultsFile), protocol), foreignResults(filepath.Join(dir, perViewFile), protocol)
+	}
+	for _, s := range steps {
+		if len(s.Views) == 0 {
+			return fmt.Errorf("scene: write results: step %d: no view was measured", s.Step)
+		}
+		views := inriaViews{make(map[string]float64), make(map[string]float64), protocol, s.Drawn}
+		for _, v := range s.Views {
+			if math.IsNaN(v.PSNR) || math.IsNaN(v.SSIM) {
+				return fmt.Errorf("scene: write results: step %d: %q: PSNR %v, SSIM %v: %w", s.Step, v.Name, v.PSNR, v.SSIM, scene.ErrNotFinite)
+			}
+			views.PSNR[v.Name] = math.Min(v.PSNR, maxPSNR)
+			views.SSIM[v.Name] = v.SSIM
+		}
+		key := MethodName(s.Step)
+		if means[key] != nil {
+			continue // measured since, by another protocol
+		}
+		psnr, ssim := s.Mean()
+		means[key], perView[key] = inriaMean{SSIM: ssim, PSNR: psnr, Protocol: protocol, Drawn: s.Drawn}, views
+	}
+	return writeResults(dir, means, perView)
+}

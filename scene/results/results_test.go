@@ -1,0 +1,157 @@
+package results
+
+import (
+	"encoding/json"
+	"errors"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"vksplat/internal/fault"
+	"vksplat/scene"
+)
+
+func TestMergeResults(t *testing.T) {
+	dir := t.TempDir()
+	if err := WriteResults(dir, "gsplat", []StepScores{{Step: 7000, Views: []ViewScore{{"a.png", 20, 0.5}}}}, false); err != nil {
+		t.Fatal(err)
+	}
+	r := &Result{Method: MethodName(30000), Protocol: "inria", Views: []ViewScores{
+		{"a.png", []Score{{"PSNR", 20, true}, {"LPIPS", 0.5, true}, {"SSIM", 0.5, true}}},
+		{"b.png", []Score{{"PSNR", 30, true}, {"LPIPS", 0, false}, {"SSIM", 0.75, true}}},
+	}}
+	if err := MergeResults(dir, r); err != nil {
+		t.Fatal(err)
+	}
+	means, protocol, err := ReadMeans(dir, "ours_30000")
+	if err != nil || protocol != "inria" || len(means) != 2 || means["PSNR"] != 25 || means["SSIM"] != 0.625 {
+		t.Errorf("%v of %s, %v", means, protocol, err)
+	}
+	if means, protocol, err = ReadMeans(dir, "ours_7000"); err != nil || protocol != "gsplat" || means["PSNR"] != 20 {
+		t.Errorf("what was there: %v of %s, %v", means, protocol, err)
+	}
+	data, err := os.ReadFile(filepath.Join(dir, "per_view.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var views map[string]map[string]any
+	if err := json.Unmarshal(data, &views); err != nil {
+		t.Fatal(err)
+	}
+	if psnr, _ := views["ours_30000"]["PSNR"].(map[string]any); psnr["b.png"] != 30. || views["ours_30000"]["LPIPS"] != nil || views["ours_7000"]["SSIM"] == nil {
+		t.Errorf("per_view.json holds %s", data)
+	}
+	if err := WriteResults(dir, "gsplat", []StepScores{{8000, []ViewScore{{"a.png", 21, 0.5}}, nil}, {30000, []ViewScore{{"a.png", 22, 0.5}}, nil}}, true); err != nil {
+		t.Fatal(err)
+	}
+	for method, want := range map[string]float64{"ours_7000": 0, "ours_8000": 21, "ours_30000": 25} { // the first is no more of the run, the last was measured by hand
+		if means, _, err := ReadMeans(dir, method); (err == nil) != (want > 0) || means["PSNR"] != want {
+			t.Errorf("after training went on: %s is %v, %v", method, means, err)
+		}
+	}
+	if _, _, err := ReadMeans(dir, "ours_1"); !errors.Is(err, fault.ErrData) {
+		t.Errorf("a method that is not there: %v", err)
+	}
+	r.Views[0].Scores[0].Value = math.Inf(1)
+	if err := MergeResults(dir, r); !errors.Is(err, scene.ErrNotFinite) {
+		t.Errorf("infinite: %v", err)
+	}
+	for _, text := range []string{"", "[]", "{\"ours_1\": ", "nonsense"} {
+		if err := os.WriteFile(filepath.Join(dir, "results.json"), []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := ReadMeans(dir, "ours_1"); !errors.Is(err, fault.ErrData) || !strings.Contains(err.Error(), "results.json") {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
+func FuzzReadMeans(f *testing.F) {
+	f.Add([]byte(`{"ours_1": {"PSNR": 20, "protocol": "inria"}}`))
+	f.Add([]byte(`{"ours_1": []}`))
+	dir := f.TempDir()
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if err := os.WriteFile(filepath.Join(dir, "results.json"), data, 0o666); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := ReadMeans(dir, "ours_1"); err != nil && !errors.Is(err, fault.ErrData) {
+			t.Error(err)
+		}
+	})
+}
+
+// TestDrawn wants files to say how models were drawn, and names of the methods that an earlier version measured without
+// that.
+func TestDrawn(t *testing.T) {
+	dir := t.TempDir()
+	old := []StepScores{{Step: 7, Views: []ViewScore{{"a.png", 20, 0.5}}}}
+	drawn := &Drawn{Near: 0.05, NearUnits: 0.2, Background: [3]float32{1, 0.5, 0}, Antialiased: true, Photos: "64x48"}
+	if err := WriteResults(dir, "gsplat", append(old, StepScores{8, old[0].Views, drawn}), false); err != nil {
+		t.Fatal(err)
+	}
+	result := &Result{Method: "pictures", Protocol: "inria", Views: []ViewScores{{"a.png", []Score{{"PSNR", 20, true}}}}}
+	if err := MergeResults(dir, result); err != nil {
+		t.Fatal(err)
+	}
+	if list, err := UndrawnMethods(dir); err != nil || len(list) != 1 || list[0] != "ours_7" {
+		t.Errorf("measured by an earlier version: %q, %v", list, err)
+	}
+	for method, want := range map[string]*Drawn{"ours_7": nil, "ours_8": drawn, "ours_9": nil} {
+		if got, err := ReadDrawn(dir, method); err != nil || (got == nil) != (want == nil) || got != nil && *got != *want {
+			t.Errorf("%s: %+v, %v", method, got, err)
+		}
+	}
+	if text := drawn.String(); text != "near plane 0.05, background 1,0.5,0, antialiased" {
+		t.Error(text)
+	}
+	result.Method, result.Drawn = "ours_7", drawn
+	if err := MergeResults(dir, result); err != nil {
+		t.Fatal(err)
+	}
+	if list, err := UndrawnMethods(dir); err != nil || len(list) != 0 {
+		t.Errorf("measured again: %q, %v", list, err)
+	}
+	if list, err := UndrawnMethods(t.TempDir()); err != nil || len(list) != 0 {
+		t.Errorf("without files: %q, %v", list, err)
+	}
+}
+
+func TestResults(t *testing.T) {
+	dir := t.TempDir()
+	steps := []StepScores{
+		{Step: 7000, Views: []ViewScore{{"b.png", 20, 0.5}, {"a.png", 30, 0.75}}},
+		{Step: 30000, Views: []ViewScore{{"a.png", math.Inf(1), 1}}},
+	}
+	if err := WriteResults(dir, "gsplat", steps, false); err != nil {
+		t.Fatal(err)
+	}
+	got, err := os.ReadFile(filepath.Join(dir, "results.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "{\n \"ours_30000\": {\n  \"SSIM\": 1,\n  \"PSNR\": 100,\n  \"protocol\": \"gsplat\"\n },\n \"ours_7000\": {\n  \"SSIM\": 0.625,\n  \"PSNR\": 25,\n  \"protocol\": \"gsplat\"\n }\n}\n"
+	if string(got) != want {
+		t.Errorf("got %s\nwant %s", got, want)
+	}
+	if got, err = os.ReadFile(filepath.Join(dir, "per_view.json")); err != nil {
+		t.Fatal(err)
+	}
+	var views map[string]map[string]any
+	if err := json.Unmarshal(got, &views); err != nil {
+		t.Fatal(err)
+	}
+	score := func(key, view string) any {
+		values, _ := views["ours_7000"][key].(map[string]any)
+		return values[view]
+	}
+	if score("PSNR", "a.png") != 30. || score("SSIM", "b.png") != 0.5 || views["ours_30000"]["protocol"] != "gsplat" {
+		t.Errorf("per_view.json holds %s", got)
+	}
+	if err := WriteResults(dir, "gsplat", []StepScores{{Step: 1}}, false); err == nil {
+		t.Error("a step without views passes")
+	}
+	if err := WriteResults(dir, "gsplat", []StepScores{{1, []ViewScore{{"a", math.NaN(), 0}}, nil}}, false); !errors.Is(err, scene.ErrNotFinite) {
+		t.Errorf("NaN: %v", err)
+	}
+}

@@ -1,0 +1,144 @@
+package synth
+
+import (
+	"bytes"
+	"math"
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+	"vksplat/internal/geom"
+	"vksplat/scene"
+)
+
+// smallSynth is a capture that takes no time to make.
+var smallSynth = Options{Images: 4, Width: 48, Height: 36, Points: 500, Seed: 9}
+
+func synthFiles(t *testing.T, o Options) map[string][]byte {
+	t.Helper()
+	dir := t.TempDir()
+	if err := Write(dir, o); err != nil {
+		t.Fatal(err)
+	}
+	files := make(map[string][]byte)
+	for _, name := range []string{"images/view_000.png", "images/view_003.png", "sparse/0/cameras.bin", "sparse/0/images.bin", "sparse/0/points3D.bin"} {
+		data, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[name] = data
+	}
+	return files
+}
+
+func TestSynthDeterministic(t *testing.T) {
+	first := synthFiles(t, smallSynth)
+	old := runtime.GOMAXPROCS(5)
+	defer runtime.GOMAXPROCS(old)
+	second := synthFiles(t, smallSynth)
+	for name := range first {
+		if !bytes.Equal(first[name], second[name]) {
+			t.Errorf("%s differs between two runs", name)
+		}
+	}
+	other := smallSynth
+	other.Seed++
+	if bytes.Equal(first["images/view_000.png"], synthFiles(t, other)["images/view_000.png"]) {
+		t.Error("the seed changes nothing")
+	}
+}
+
+// Every point lies on the surface that its colour was taken from: a camera that
+// sees it, unoccluded, sees that colour.
+func TestSynthPoints(t *testing.T) {
+	o, err := smallSynth.withDefaults()
+	if err != nil {
+		t.Fatal(err)
+	}
+	world, views := newSynthWorld(), o.views()
+	for i, p := range o.points(world, views) {
+		view := &views[i%len(views)]
+		q := view.ToCamera(p.Pos)
+		x, y := view.Fx*q[0]/q[2]+view.Cx, view.Fy*q[1]/q[2]+view.Cy
+		if q[2] <= 0 || x < 0 || y < 0 || x >= float64(o.Width) || y >= float64(o.Height) {
+			t.Fatalf("point %d is at %v, %v in its view, depth %v", i, x, y, q[2])
+		}
+		l := newLens(view)
+		s := world.trace(l.ray(x, y))
+		if d := geom.Vec(p.Pos).Sub(s.point).Length(); d > 1e-6 {
+			t.Errorf("point %d is %v from the surface", i, d)
+		}
+		c := world.shade(s).Mul(255)
+		for k := range c {
+			if math.Abs(c[k]-float64(p.Color[k])) > 1.01 && c[k] < 255 {
+				t.Errorf("point %d has colour %v, its pixel %v", i, p.Color, c)
+			}
+		}
+	}
+}
+
+// The scene is closed and its numbers are finite wherever one looks from.
+func TestSynthClosed(t *testing.T) {
+	world := newSynthWorld()
+	o := Options{Seed: 3}
+	for i := range 20000 {
+		r := o.random(streamSynthPoint, i)
+		z := 2*r[0] - 1
+		s, c := math.Sincos(2 * math.Pi * r[1])
+		side := math.Sqrt(1 - z*z)
+		d := geom.Vec{side * c, side * s, z}
+		hit := world.trace(ray{geom.Vec{4.4 * (r[2] - 0.5) * 2, 2.9, 0.2 + 3*r[3]}, d})
+		color := world.shade(hit)
+		if !(hit.t > 0) || hit.t > 3*synthDome {
+			t.Fatalf("ray %d: distance %v", i, hit.t)
+		}
+		if math.Abs(hit.normal.Length()-1) > 1e-6 || hit.normal.Dot(d) > 1e-6 {
+			t.Fatalf("ray %d: normal %v, direction %v, owner %d", i, hit.normal, d, hit.owner)
+		}
+		for _, v := range color {
+			if !scene.Finite64(v) || v < 0 || v > 1.5 {
+				t.Fatalf("ray %d: colour %v", i, color)
+			}
+		}
+	}
+}
+
+// Scale and offset move the capture and nothing else.
+func TestSynthFrame(t *testing.T) {
+	moved := smallSynth
+	moved.Scale, moved.Offset = 1000, [3]float64{5e6, 0, -5e6}
+	a, b := synthFiles(t, smallSynth), synthFiles(t, moved)
+	if !bytes.Equal(a["images/view_003.png"], b["images/view_003.png"]) || bytes.Equal(a["sparse/0/images.bin"], b["sparse/0/images.bin"]) {
+		t.Error("photos changed or poses did not")
+	}
+	o, err := moved.withDefaults()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, view := range o.views() {
+		center := view.Center()
+		placed := o.place(view)
+		got := placed.Center()
+		for k := range got {
+			if math.Abs(got[k]-(center[k]*1000+moved.Offset[k])) > 1e-6 {
+				t.Errorf("centre %v, in the scene %v", got, center)
+			}
+		}
+	}
+}
+
+func TestSynthRefuses(t *testing.T) {
+	for _, o := range []Options{{Images: 2}, {Images: -1}, {Width: 8}, {Height: 1 << 20}, {Points: 3}, {Points: 1 << 40},
+		{Scale: -1}, {Scale: math.Inf(1)}, {Offset: [3]float64{math.NaN()}}} {
+		if err := Write(t.TempDir(), o); err == nil {
+			t.Errorf("%+v passes", o)
+		}
+	}
+	file := filepath.Join(t.TempDir(), "f")
+	if err := os.WriteFile(file, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := Write(file, smallSynth); err == nil {
+		t.Error("a file passes as a folder")
+	}
+}
