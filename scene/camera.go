@@ -2,6 +2,7 @@ package scene
 
 import (
 	"math"
+
 	"vksplat/internal/geom"
 )
 

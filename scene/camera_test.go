@@ -3,6 +3,7 @@ package scene
 import (
 	"math"
 	"testing"
+
 	"vksplat/internal/geom"
 	"vksplat/internal/philox"
 )

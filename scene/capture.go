@@ -3,6 +3,7 @@ package scene
 import (
 	"fmt"
 	"slices"
+
 	"vksplat/internal/wording"
 )
 

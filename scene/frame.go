@@ -3,6 +3,7 @@ package scene
 import (
 	"math"
 	"slices"
+
 	"vksplat/internal/geom"
 )
 

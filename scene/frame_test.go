@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"testing"
+
 	"vksplat/internal/fault"
 	"vksplat/internal/geom"
 	"vksplat/scene"

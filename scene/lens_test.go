@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+
 	"vksplat/internal/fault"
 	"vksplat/scene/lenscases"
 )
@@ -96,7 +97,7 @@ func projectByBook(m LensModel, p []float64, x, y, z float64) (px, py float64) {
 	return p[0]*a + p[2], p[1]*b + p[3]
 }
 
-func lensName(i int) string { return fmt.Sprintf("%d %v", i, lenscases.LensCases[i].Model) }
+func lensName(i int) string { return fmt.Sprintf("%d %v", i, lenscases.All[i].Model) }
 
 func mustOptics(t testing.TB, k Calibration, width, height int) *Optics {
 	t.Helper()
@@ -110,16 +111,16 @@ func mustOptics(t testing.TB, k Calibration, width, height int) *Optics {
 // Every model projects as the book says, and the inverse of its distortion gives the ray back.
 func TestLensModels(t *testing.T) {
 	seen := map[LensModel]bool{}
-	for i, c := range lenscases.LensCases {
-		seen[c.Model] = true
+	for i, c := range lenscases.All {
+		seen[LensModel(c.Model)] = true
 		t.Run(lensName(i), func(t *testing.T) {
-			o := mustOptics(t, Calibration{Model: c.Model, Width: 800, Height: 1000, Params: c.Params}, 800, 1000)
+			o := mustOptics(t, Calibration{Model: LensModel(c.Model), Width: 800, Height: 1000, Params: c.Params}, 800, 1000)
 			inside := 0
 			for y := -0.85; y <= 0.85; y += 0.05 {
 				for x := -0.7; x <= 0.7; x += 0.05 {
 					for _, z := range []float64{0.5, 1, 2} {
 						px, py, ok := o.Project([3]float64{x * z, y * z, z})
-						wx, wy := projectByBook(c.Model, c.Params, x*z, y*z, z)
+						wx, wy := projectByBook(LensModel(c.Model), c.Params, x*z, y*z, z)
 						if !ok {
 							if math.Hypot(x, y) < 0.75 {
 								t.Fatalf("no place for %v %v, want %v %v", x, y, wx, wy)
@@ -160,8 +161,8 @@ func TestLensModels(t *testing.T) {
 func TestLensNeverFolds(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for i := range 300 {
-		c := lenscases.LensCases[i%len(lenscases.LensCases)]
-		info, _ := c.Model.Info()
+		c := lenscases.All[i%len(lenscases.All)]
+		info, _ := LensModel(c.Model).Info()
 		if info.plane == NoPlane {
 			continue
 		}
@@ -169,7 +170,7 @@ func TestLensNeverFolds(t *testing.T) {
 		for k := info.Focals + 2; k < len(params); k++ {
 			params[k] += 0.3 * random.NormFloat64() * math.Pow(0.5, float64(k-info.Focals))
 		}
-		o, err := Calibration{Model: c.Model, Width: 800, Height: 1000, Params: params}.Optics(800, 1000)
+		o, err := Calibration{Model: LensModel(c.Model), Width: 800, Height: 1000, Params: params}.Optics(800, 1000)
 		if err != nil {
 			continue
 		}
@@ -201,10 +202,10 @@ func TestLensNeverFolds(t *testing.T) {
 
 // Rays from behind have no place in a perspective photo.
 func TestLensBehind(t *testing.T) {
-	for i, c := range lenscases.LensCases {
-		o := mustOptics(t, Calibration{Model: c.Model, Width: 800, Height: 1000, Params: c.Params}, 800, 1000)
+	for i, c := range lenscases.All {
+		o := mustOptics(t, Calibration{Model: LensModel(c.Model), Width: 800, Height: 1000, Params: c.Params}, 800, 1000)
 		_, _, ok := o.Project([3]float64{0.1, 0.2, -1})
-		want := c.Model == LensEquirectangular || c.Model == LensSimpleFisheye || c.Model == LensFisheye
+		want := LensModel(c.Model) == LensEquirectangular || LensModel(c.Model) == LensSimpleFisheye || LensModel(c.Model) == LensFisheye
 		if o.Plane != NoPlane && o.Limit < 2.9 && ok || want && !ok {
 			t.Errorf("%s: behind: %v with limit %v", lensName(i), ok, o.Limit)
 		}

@@ -5,6 +5,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
 	"vksplat/internal/fault"
 	"vksplat/internal/geom"
 )

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"sync"
+
 	"vksplat/internal/parallel"
 )
 

@@ -5,6 +5,7 @@ import (
 	"math"
 	"strings"
 	"testing"
+
 	"vksplat/internal/geom"
 	"vksplat/scene"
 	"vksplat/scene/scenetest"

@@ -3,6 +3,7 @@ package scene
 import (
 	"fmt"
 	"math"
+
 	"vksplat/internal/fault"
 	"vksplat/internal/geom"
 )

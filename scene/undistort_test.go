@@ -3,13 +3,14 @@ package scene
 import (
 	"math"
 	"testing"
+
 	"vksplat/scene/lenscases"
 )
 
 // Looking at every pixel of the border changes nothing.
 func TestBorderFindsInnermost(t *testing.T) {
-	for i, c := range lenscases.LensCases {
-		o := mustOptics(t, Calibration{Model: c.Model, Width: 800, Height: 1000, Params: c.Params}, 800, 1000)
+	for i, c := range lenscases.All {
+		o := mustOptics(t, Calibration{Model: LensModel(c.Model), Width: 800, Height: 1000, Params: c.Params}, 800, 1000)
 		if o.Plane == NoPlane {
 			continue
 		}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/hex"
+
 	"vksplat/scene/fingerprint"
 )
 

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+
 	"vksplat/internal/fault"
 )
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
 	"vksplat/internal/atomicfile"
 	"vksplat/internal/fault"
 	"vksplat/scene/scenetest"

@@ -6,6 +6,7 @@ import (
 	"os"
 	"runtime"
 	"sync"
+
 	"vksplat/scene"
 )
 

@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
+
 	"vksplat/internal/geom"
 	"vksplat/internal/wording"
 )

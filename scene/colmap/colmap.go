@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+
 	"vksplat/internal/geom"
 	"vksplat/scene"
 )

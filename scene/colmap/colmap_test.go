@@ -9,9 +9,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
 	"vksplat/internal/geom"
 	"vksplat/scene"
-	"vksplat/scene/load/loadtest"
 	"vksplat/scene/scenetest"
 )
 
@@ -32,7 +32,7 @@ func TestWriteColmapRefuses(t *testing.T) {
 // addModelSeeds gives a fuzz target a good file and bad ones.
 func addModelSeeds(f *testing.F, file string) {
 	f.Helper()
-	data, err := os.ReadFile(filepath.Join(loadtest.TinyCapture(f), "sparse", "0", file))
+	data, err := os.ReadFile(filepath.Join(tinyModel(f), "sparse", "0", file))
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -40,6 +40,16 @@ func addModelSeeds(f *testing.F, file string) {
 	f.Add(data[:len(data)-3])
 	f.Add(scenetest.Claim(slices.Clone(data)))
 	f.Add([]byte{})
+}
+
+// tinyModel writes the tiny capture's model and returns the capture's folder.
+func tinyModel(t testing.TB) string {
+	t.Helper()
+	root := t.TempDir()
+	if err := Write(filepath.Join(root, "sparse", "0"), scenetest.TinyCameras(), scenetest.TinyPoints()); err != nil {
+		t.Fatal(err)
+	}
+	return root
 }
 
 // bytesCursor reads a file that is in memory.

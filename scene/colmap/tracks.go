@@ -3,6 +3,7 @@ package colmap
 import (
 	"io"
 	"path/filepath"
+
 	"vksplat/scene"
 )
 

@@ -15,6 +15,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
 	"vksplat/internal/fault"
 	"vksplat/scene"
 	"vksplat/scene/photo"

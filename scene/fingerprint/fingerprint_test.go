@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+
 	"vksplat/internal/fault"
 	"vksplat/scene"
 	"vksplat/scene/load/loadtest"

@@ -4,6 +4,7 @@ import (
 	"math"
 	"runtime"
 	"sync"
+
 	"vksplat/scene"
 )
 

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+
 	"vksplat/internal/atomicfile"
 	"vksplat/internal/fault"
 	"vksplat/internal/geom"

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
 	"vksplat/internal/fault"
 	"vksplat/internal/geom"
 	"vksplat/internal/strictjson"

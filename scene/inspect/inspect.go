@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
 	"vksplat/internal/fault"
 	"vksplat/scene"
 )

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
 	"vksplat/internal/fault"
 	"vksplat/internal/geom"
 	"vksplat/scene"
@@ -220,7 +221,7 @@ func TestInspectOrientation(t *testing.T) {
 
 // TestCutPhotos finds files that were cut short by their ends alone, and no others, whatever cameras append.
 func TestCutPhotos(t *testing.T) {
-	shot, err := os.ReadFile("testdata/420.jpg")
+	shot, err := os.ReadFile("../photo/testdata/420.jpg")
 	if err != nil {
 		t.Fatal(err)
 	}

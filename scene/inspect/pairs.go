@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
 	"vksplat/internal/atomicfile"
 	"vksplat/internal/fault"
 	"vksplat/internal/parallel"

@@ -2,6 +2,7 @@ package jpeg
 
 import (
 	"encoding/binary"
+
 	"vksplat/internal/pixelpool"
 	"vksplat/scene"
 )

@@ -1,6 +1,7 @@
 package load_test
 
 import (
+	"bytes"
 	"encoding/binary"
 	"os"
 	"path/filepath"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+
 	"vksplat/scene"
 	"vksplat/scene/colmap"
 	"vksplat/scene/load"
@@ -73,26 +75,26 @@ func TestTracksAreSkipped(t *testing.T) {
 	images := le.AppendUint64(nil, 2)
 	for i := range 2 {
 		images = le.AppendUint32(images, uint32(i+1))
-		images = colmap.AppendFloats(images, 1, 0, 0, 0, 1, 2, float64(i))
+		images = scenetest.AppendFloats(images, 1, 0, 0, 0, 1, 2, float64(i))
 		images = le.AppendUint32(images, 1)
 		images = append(images, "n\x00"...)
 		images = le.AppendUint64(images, 3)
 		images = append(images, make([]byte, 3*24)...)
 	}
-	views, err := colmap.ParseImages(colmap.bytesCursor(images))
+	views, err := colmap.ParseImages(colmap.NewCursor(bytes.NewReader(images), int64(len(images))))
 	if err != nil || len(views) != 2 || views[1].T != [3]float64{1, 2, 1} || views[1].Name != "n" {
 		t.Errorf("%+v, %v", views, err)
 	}
 	points := le.AppendUint64(nil, 2)
 	for i := range 2 {
 		points = le.AppendUint64(points, uint64(i))
-		points = colmap.AppendFloats(points, 1, 2, float64(i))
+		points = scenetest.AppendFloats(points, 1, 2, float64(i))
 		points = append(points, 7, 8, 9)
-		points = colmap.AppendFloats(points, 0.5)
+		points = scenetest.AppendFloats(points, 0.5)
 		points = le.AppendUint64(points, 4)
 		points = append(points, make([]byte, 4*8)...)
 	}
-	got, bad, err := colmap.ParsePoints(colmap.bytesCursor(points))
+	got, bad, err := colmap.ParsePoints(colmap.NewCursor(bytes.NewReader(points), int64(len(points))))
 	if err != nil || bad != 0 || !slices.Equal(got, []scene.Point{{[3]float64{1, 2, 0}, [3]uint8{7, 8, 9}}, {[3]float64{1, 2, 1}, [3]uint8{7, 8, 9}}}) {
 		t.Errorf("%+v, %v", got, err)
 	}
@@ -102,9 +104,18 @@ func TestTracksAreSkipped(t *testing.T) {
 func TestEveryTruncation(t *testing.T) {
 	root := loadtest.TinyCapture(t)
 	for file, parse := range map[string]func(b []byte) error{
-		"cameras.bin":  func(b []byte) error { _, err := colmap.ParseCameras(colmap.bytesCursor(b)); return err },
-		"images.bin":   func(b []byte) error { _, err := colmap.ParseImages(colmap.bytesCursor(b)); return err },
-		"points3D.bin": func(b []byte) error { _, _, err := colmap.ParsePoints(colmap.bytesCursor(b)); return err },
+		"cameras.bin": func(b []byte) error {
+			_, err := colmap.ParseCameras(colmap.NewCursor(bytes.NewReader(b), int64(len(b))))
+			return err
+		},
+		"images.bin": func(b []byte) error {
+			_, err := colmap.ParseImages(colmap.NewCursor(bytes.NewReader(b), int64(len(b))))
+			return err
+		},
+		"points3D.bin": func(b []byte) error {
+			_, _, err := colmap.ParsePoints(colmap.NewCursor(bytes.NewReader(b), int64(len(b))))
+			return err
+		},
 	} {
 		data, err := os.ReadFile(filepath.Join(root, "sparse", "0", file))
 		if err != nil {

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
 	"vksplat/internal/fault"
 	"vksplat/internal/wording"
 	"vksplat/scene"

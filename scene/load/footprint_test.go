@@ -2,6 +2,7 @@ package load_test
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/binary"
 	"math"
@@ -11,6 +12,7 @@ import (
 	"runtime/debug"
 	"testing"
 	"time"
+
 	"vksplat/internal/philox"
 	"vksplat/scene"
 	"vksplat/scene/colmap"
@@ -38,7 +40,7 @@ func largeModel(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	views, err := colmap.ParseImages(colmap.bytesCursor(images))
+	views, err := colmap.ParseImages(colmap.NewCursor(bytes.NewReader(images), int64(len(images))))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +68,7 @@ func largeModel(t *testing.T) string {
 	observed := make([]byte, 24*(3*manyPoints/len(views)))
 	write("images.bin", len(views), func(i int, b []byte) []byte {
 		b = le.AppendUint32(b, views[i].Id)
-		b = colmap.AppendFloats(colmap.AppendFloats(b, views[i].Quat[:]...), views[i].T[:]...)
+		b = scenetest.AppendFloats(scenetest.AppendFloats(b, views[i].Quat[:]...), views[i].T[:]...)
 		b = append(append(le.AppendUint32(b, views[i].Camera), views[i].Name...), 0)
 		return append(le.AppendUint64(b, uint64(len(observed)/24)), observed...)
 	})
@@ -76,10 +78,10 @@ func largeModel(t *testing.T) string {
 		r := philox.Block([4]uint32{uint32(i)}, [2]uint32{})
 		b = le.AppendUint64(b, uint64(i+1))
 		for k, x := range p.Pos {
-			b = colmap.AppendFloats(b, x+0.3*philox.Uniform(r[k]))
+			b = scenetest.AppendFloats(b, x+0.3*philox.Uniform(r[k]))
 		}
 		b = append(b, p.Color[:]...)
-		b = le.AppendUint64(colmap.AppendFloats(b, 0.5), 3)
+		b = le.AppendUint64(scenetest.AppendFloats(b, 0.5), 3)
 		return append(b, make([]byte, 3*8)...)
 	})
 	return root

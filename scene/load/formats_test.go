@@ -9,9 +9,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
 	"vksplat/internal/fault"
 	"vksplat/scene"
-	"vksplat/scene/inspect"
 	"vksplat/scene/load"
 	"vksplat/scene/load/loadtest"
 	"vksplat/scene/photo"
@@ -20,7 +20,7 @@ import (
 
 // monstree_exif has 19 photos that a viewer turns.
 func TestOrientationOfCapture(t *testing.T) {
-	files, _ := filepath.Glob("../../shared/data/monstree_exif/images/*.JPG") // the pattern is well-formed
+	files, _ := filepath.Glob("../../../shared/data/monstree_exif/images/*.JPG") // the pattern is well-formed
 	if len(files) == 0 {
 		t.Skip("the capture monstree_exif is not beside the repository")
 	}
@@ -64,7 +64,7 @@ func TestWebPCapture(t *testing.T) {
 		t.Fatal(err)
 	}
 	shot := filepath.Join(root, "images", strings.TrimSuffix(name, ".png")+".WEBP")
-	scenetest.Put(t, shot, photo.readTestdata(t, "lossless.webp"))
+	scenetest.Put(t, shot, readTestdata(t, "lossless.webp"))
 	c := loadtest.MustLoad(t, root, loadtest.AnyModel())
 	i := slices.IndexFunc(c.Cameras, func(cam scene.Camera) bool { return cam.Path == shot })
 	if i < 0 {
@@ -110,7 +110,7 @@ func TestMissingPhotoOfAnotherKind(t *testing.T) {
 			if !ok || w.Remedy != want || !strings.Contains(w.Remedy, test.command) || strings.Contains(w.Text, test.files[0]) != (want != "") {
 				t.Errorf("%s, JSON %v: %q, remedy %q", name, json, w.Text, w.Remedy)
 			}
-			p, _ := inspect.inspected(t, c, false).problem("missing-photos")
+			p, _ := problem(inspected(t, c), "missing-photos")
 			if want != "" && p.Remedy != want || want == "" && p.Remedy != scene.Remedies["missing-photos"] {
 				t.Errorf("%s, JSON %v: %+v", name, json, p)
 			}

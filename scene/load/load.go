@@ -3,6 +3,7 @@ package load
 import (
 	"fmt"
 	"path/filepath"
+
 	"vksplat/internal/fault"
 	"vksplat/scene"
 	"vksplat/scene/colmap"

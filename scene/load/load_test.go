@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+
 	"vksplat/internal/fault"
 	"vksplat/scene"
 	"vksplat/scene/colmap"

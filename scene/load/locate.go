@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
 	"vksplat/internal/fault"
 	"vksplat/scene"
 	"vksplat/scene/photo"

@@ -8,9 +8,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
 	"vksplat/scene"
 	"vksplat/scene/colmap"
 	"vksplat/scene/load"
+	"vksplat/scene/scenetest"
 	"vksplat/scene/synth"
 )
 
@@ -32,9 +34,9 @@ func TestTracks(t *testing.T) {
 		if i == 1 {
 			x = 1e300
 		}
-		b = colmap.AppendFloats(le.AppendUint64(b, uint64(i+1)), x, 0.5, 1)
+		b = scenetest.AppendFloats(le.AppendUint64(b, uint64(i+1)), x, 0.5, 1)
 		b = append(b, 1, 2, 3)
-		b = le.AppendUint64(colmap.AppendFloats(b, 0.5), uint64(len(images)))
+		b = le.AppendUint64(scenetest.AppendFloats(b, 0.5), uint64(len(images)))
 		fmt.Fprintf(&text, "%d %g 0.5 1 1 2 3 0.5", i+1, x)
 		for k, id := range images {
 			b = le.AppendUint32(le.AppendUint32(b, id), uint32(k))

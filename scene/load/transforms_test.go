@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
 	"vksplat/internal/geom"
 	"vksplat/internal/strictjson"
 	"vksplat/scene"

@@ -8,10 +8,10 @@ import (
 	"strings"
 	"testing"
 	"time"
+
 	"vksplat/internal/geom"
 	"vksplat/scene"
 	"vksplat/scene/colmap"
-	"vksplat/scene/inspect"
 	"vksplat/scene/load"
 	"vksplat/scene/load/loadtest"
 	"vksplat/scene/photo"
@@ -148,7 +148,7 @@ func TestPanoramas(t *testing.T) {
 	if len(a.Cameras) != 6*scenetest.TinyPhotos || len(test) != 6 || len(train) != 24 || a.Cameras[7].Photo != "p1.png" {
 		t.Errorf("%d cameras, %d to train on, %v held out", len(a.Cameras), len(train), test)
 	}
-	if r := inspect.inspected(t, a, false); r.Photos != scenetest.TinyPhotos {
+	if r := inspected(t, a); r.Photos != scenetest.TinyPhotos {
 		t.Errorf("%d photos", r.Photos)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
 	"vksplat/internal/fault"
 	"vksplat/internal/wording"
 	"vksplat/scene"

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
 	"vksplat/internal/fault"
 	"vksplat/internal/geom"
 	"vksplat/scene"
@@ -231,7 +232,7 @@ func TestInspectLoadWarnings(t *testing.T) {
 	root := loadtest.TinyCapture(t)
 	loadtest.Removed("images/p1.png")(t, root)
 	scenetest.PutJSON(t, filepath.Join(root, "transforms.json"), scenetest.TinyTop())
-	r := inspect.inspected(t, loadtest.MustLoad(t, root, loadtest.AnyModel()), false)
+	r := inspected(t, loadtest.MustLoad(t, root, loadtest.AnyModel()))
 	var codes []string
 	for _, w := range r.Warnings() {
 		codes = append(codes, w.Code)
@@ -240,7 +241,7 @@ func TestInspectLoadWarnings(t *testing.T) {
 	if !slices.Equal(codes, []string{"few-points", "missing-photos", "other-format"}) {
 		t.Errorf("%q", codes)
 	}
-	if p, _ := r.problem("other-format"); p.Severity != inspect.SeverityNote {
+	if p, _ := problem(r, "other-format"); p.Severity != inspect.SeverityNote {
 		t.Errorf("%+v", p)
 	}
 	_, err := load.Capture(filepath.Join(root, "nowhere"), loadtest.AnyModel())

@@ -3,6 +3,7 @@ package metric
 import (
 	"fmt"
 	"math"
+
 	"vksplat/internal/parallel"
 	"vksplat/scene"
 	"vksplat/scene/photo"

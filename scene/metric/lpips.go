@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+
 	"vksplat/internal/fault"
 	"vksplat/scene/safetensors"
 )

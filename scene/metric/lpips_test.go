@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
 	"vksplat/internal/fault"
 	"vksplat/scene/safetensors"
 )
@@ -181,7 +182,7 @@ func TestLPIPSScript(t *testing.T) {
 		return string(out), err
 	}
 	script := func(backbone, lin string) (string, error) {
-		return run("../tools/lpips_weights.py", "--net", "alex", "--backbone", in(backbone), "--lin", in(lin), "-o", in("out.safetensors"))
+		return run("../../tools/lpips_weights.py", "--net", "alex", "--backbone", in(backbone), "--lin", in(lin), "-o", in("out.safetensors"))
 	}
 	if out, err := run("testdata/make_pth.py", dir); err != nil {
 		t.Fatalf("%v\n%s", err, out)

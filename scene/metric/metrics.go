@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+
 	"vksplat/internal/parallel"
 	"vksplat/scene"
 	"vksplat/scene/photo"

@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
 	"vksplat/scene"
 	"vksplat/scene/photo"
 )
@@ -200,7 +201,7 @@ func TestMetricsDeterministic(t *testing.T) {
 // The vectors come from an independent implementation in float32.
 func TestSSIMGolden(t *testing.T) {
 	for padding, name := range map[Padding]string{PaddingSame: "loss_same.npz", PaddingValid: "loss_valid.npz"} {
-		path := filepath.Join("..", "pipeline", "testdata", "golden", name)
+		path := filepath.Join("..", "..", "pipeline", "testdata", "golden", name)
 		if _, err := os.Stat(path); err != nil {
 			t.Skipf("no golden vectors: %v", err)
 		}

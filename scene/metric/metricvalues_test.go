@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 	"testing"
+
 	"vksplat/scene"
 	"vksplat/scene/photo"
 )

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"runtime"
+
 	"vksplat/internal/atomicfile"
 	"vksplat/internal/parallel"
 	"vksplat/scene"

@@ -8,6 +8,7 @@ import (
 	"image/png"
 	"io/fs"
 	"slices"
+
 	"vksplat/internal/fault"
 	"vksplat/internal/pixelpool"
 	"vksplat/scene"

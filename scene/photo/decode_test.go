@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
 	"vksplat/internal/fault"
 	"vksplat/scene"
 	"vksplat/scene/scenetest"
@@ -125,7 +126,7 @@ func TestDecodeRefuses(t *testing.T) {
 }
 
 func TestDecodeRealPhotos(t *testing.T) {
-	files, _ := filepath.Glob("../../shared/data/fox_pinhole/images/*.jpg") // the pattern is well-formed
+	files, _ := filepath.Glob("../../../shared/data/fox_pinhole/images/*.jpg") // the pattern is well-formed
 	if len(files) < 3 {
 		t.Skip("the capture fox_pinhole is not beside the repository")
 	}

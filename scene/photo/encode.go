@@ -8,6 +8,7 @@ import (
 	"image/png"
 	"math"
 	"os"
+
 	"vksplat/internal/wording"
 	"vksplat/scene"
 )

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"io"
 	"os"
+
 	"vksplat/internal/fault"
 	"vksplat/scene/jpeg"
 )

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"io"
 	"os"
+
 	"vksplat/internal/fault"
 	"vksplat/scene/jpeg"
 )

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
 	"vksplat/internal/fault"
 	"vksplat/scene/jpeg"
 	"vksplat/scene/scenetest"

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
 	"vksplat/internal/fault"
 	"vksplat/scene"
 	"vksplat/scene/scenetest"

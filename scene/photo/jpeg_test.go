@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
 	"vksplat/scene"
 	"vksplat/scene/jpeg"
 )
@@ -210,7 +211,7 @@ func FuzzJPEG(f *testing.F) {
 
 // BenchmarkJPEG decodes a photo of 2 megapixels.
 func BenchmarkJPEG(b *testing.B) {
-	files, _ := filepath.Glob("../../shared/data/desk/images/*.jpg") // the pattern is well-formed
+	files, _ := filepath.Glob("../../../shared/data/desk/images/*.jpg") // the pattern is well-formed
 	if len(files) == 0 {
 		b.Skip("the capture desk is not beside the repository")
 	}

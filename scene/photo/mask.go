@@ -7,6 +7,7 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+
 	"vksplat/internal/atomicfile"
 	"vksplat/internal/fault"
 	"vksplat/internal/pixelpool"

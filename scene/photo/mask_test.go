@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
 	"vksplat/internal/fault"
 	"vksplat/scene"
 	"vksplat/scene/scenetest"

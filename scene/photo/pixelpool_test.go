@@ -11,6 +11,7 @@ import (
 	"runtime/debug"
 	"strconv"
 	"testing"
+
 	"vksplat/internal/pixelpool"
 	"vksplat/scene"
 	"vksplat/scene/scenetest"

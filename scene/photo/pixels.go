@@ -3,6 +3,7 @@ package photo
 import (
 	"image"
 	"image/color"
+
 	"vksplat/internal/pixelpool"
 	"vksplat/scene"
 )

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"math"
 	"sync/atomic"
+
 	"vksplat/internal/pixelpool"
 	"vksplat/scene"
 	"vksplat/scene/jpeg"

@@ -6,6 +6,7 @@ import (
 	"math"
 	"path"
 	"testing"
+
 	"vksplat/internal/geom"
 	"vksplat/internal/parallel"
 	"vksplat/scene"
@@ -16,7 +17,7 @@ import (
 // throughLens renders a sphere of coloured tiles around the camera as a lens sees it, n x n rays a pixel.
 func throughLens(t testing.TB, cam scene.Camera, k scene.Calibration, n int) scene.Image {
 	t.Helper()
-	o := scene.mustOptics(t, k, k.Width, k.Height)
+	o := mustOptics(t, k, k.Width, k.Height)
 	return render(k.Width, k.Height, n, func(x, y float64) geom.Vec {
 		if o.Plane == scene.NoPlane {
 			elevation, azimuth := (0.5-y/o.Height)*math.Pi, (x/o.Width-0.5)*2*math.Pi
@@ -189,8 +190,8 @@ func TestPanorama(t *testing.T) {
 
 // Interpolated places are those that the model gives, to 1/500 pixel.
 func TestPlacesAreExact(t *testing.T) {
-	for i, c := range lenscases.LensCases {
-		views, err := scene.Calibration{Model: c.Model, Width: 800, Height: 1000, Params: c.Params}.Views(scene.Camera{Name: "a"}, 200, 250, 1)
+	for i, c := range lenscases.All {
+		views, err := scene.Calibration{Model: scene.LensModel(c.Model), Width: 800, Height: 1000, Params: c.Params}.Views(scene.Camera{Name: "a"}, 200, 250, 1)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -209,14 +210,14 @@ func TestPlacesAreExact(t *testing.T) {
 					wx, wy, ok := s.at(float64(x)+0.5, float64(y)+0.5)
 					ok = ok && s.inside(wx, wy)
 					if ok != at.ok && math.Abs(wx+0.5) > 0.01 && math.Abs(wy+0.5) > 0.01 && math.Abs(wx-200.5) > 0.01 && math.Abs(wy-250.5) > 0.01 {
-						t.Fatalf("%s: pixel %d %d has a place: %v, want %v (%v %v)", scene.lensName(i), x, y, at.ok, ok, wx, wy)
+						t.Fatalf("%s: pixel %d %d has a place: %v, want %v (%v %v)", lensName(i), x, y, at.ok, ok, wx, wy)
 					}
 					if !at.ok {
 						outside++
 						continue
 					}
 					if math.Abs(at.x-wx) > 1.0/500 || math.Abs(at.y-wy) > 1.0/500 {
-						t.Fatalf("%s %s: pixel %d %d lies at %v %v, want %v %v", scene.lensName(i), cam.Name, x, y, at.x, at.y, wx, wy)
+						t.Fatalf("%s %s: pixel %d %d lies at %v %v, want %v %v", lensName(i), cam.Name, x, y, at.x, at.y, wx, wy)
 					}
 					if at.shape != &p.own[x] {
 						smooth++
@@ -224,7 +225,7 @@ func TestPlacesAreExact(t *testing.T) {
 				}
 			}
 			if n := cam.Width * cam.Height; smooth < n/3 && s.o.Plane != scene.NoPlane || cam.Model == scene.Pinhole && outside > 0 {
-				t.Errorf("%s %s: of %d pixels %d are interpolated, %d outside", scene.lensName(i), cam.Name, n, smooth, outside)
+				t.Errorf("%s %s: of %d pixels %d are interpolated, %d outside", lensName(i), cam.Name, n, smooth, outside)
 			}
 		}
 	}
@@ -362,4 +363,15 @@ func BenchmarkUndistort(b *testing.B) {
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(12e6*b.N), "ns/source-pixel")
 		})
 	}
+}
+
+func lensName(i int) string { return fmt.Sprintf("%d %v", i, lenscases.All[i].Model) }
+
+func mustOptics(t testing.TB, k scene.Calibration, width, height int) *scene.Optics {
+	t.Helper()
+	o, err := k.Optics(width, height)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
 }

@@ -2,6 +2,7 @@ package photo
 
 import (
 	"math"
+
 	"vksplat/internal/pixelpool"
 	"vksplat/scene"
 )

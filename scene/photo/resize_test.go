@@ -3,6 +3,7 @@ package photo
 import (
 	"math"
 	"testing"
+
 	"vksplat/scene/scenetest"
 )
 

@@ -7,6 +7,7 @@ import (
 	"image/png"
 	"io"
 	"math"
+
 	"vksplat/internal/atomicfile"
 	"vksplat/scene"
 )

@@ -1,6 +1,7 @@
 package photo
 
 import (
+	"bytes"
 	"errors"
 	"math"
 	"math/rand/v2"
@@ -8,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
 	"vksplat/internal/atomicfile"
 	"vksplat/internal/fault"
 	"vksplat/internal/geom"
@@ -20,7 +22,7 @@ import (
 // dataDir gives a folder of captures that may be absent.
 func dataDir(t testing.TB, name string) string {
 	t.Helper()
-	dir := filepath.Join("..", "..", "shared", "data", name)
+	dir := filepath.Join("..", "..", "..", "shared", "data", name)
 	if !atomicfile.IsDir(dir) {
 		t.Skip("no folder " + dir)
 	}
@@ -72,7 +74,7 @@ func colmapCalibration(t testing.TB, dir string) scene.Calibration {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cameras, err := colmap.ParseCameras(colmap.bytesCursor(data))
+	cameras, err := colmap.ParseCameras(colmap.NewCursor(bytes.NewReader(data), int64(len(data))))
 	if err != nil || len(cameras) != 1 {
 		t.Fatal(len(cameras), err)
 	}
@@ -181,7 +183,7 @@ func TestCropHasSources(t *testing.T) {
 		f, n := 120*(0.7+random.Float64()), random.NormFloat64
 		k := scene.Calibration{scene.LensOpenCV, 160, 120, []float64{f, f, 80 + 8*n(), 60 + 6*n(), 0.15 * n(), 0.05 * n(), 0.001 * n(), 0.001 * n()}}
 		cam := oneView(t, k, 160, 120, 1)
-		o := scene.mustOptics(t, k, 160, 120)
+		o := mustOptics(t, k, 160, 120)
 		if cam.Model == scene.Fisheye || o.Border().Angle >= o.Angle(o.Limit) {
 			continue
 		}
@@ -261,7 +263,7 @@ func TestWideLensesBecomeFisheyes(t *testing.T) {
 			t.Errorf("%+v", cam)
 		}
 		// Next to the centre both project alike.
-		o := scene.mustOptics(t, c.k, 1000, 800)
+		o := mustOptics(t, c.k, 1000, 800)
 		x, _, ok := o.Project([3]float64{0.01, 0, 1})
 		if got := cam.Cx + cam.Fx*math.Atan(0.01); !ok || math.Abs(got-x) > 0.002 {
 			t.Errorf("%v: a ray near the axis falls on %v, in the photo on %v", c.k.Model, got, x)
@@ -283,7 +285,7 @@ func TestCalibrationRescales(t *testing.T) {
 
 // Random cameras never make Views hang, fail to say why, or want absurd sizes.
 func FuzzViews(f *testing.F) {
-	for i, c := range lenscases.LensCases {
+	for i, c := range lenscases.All {
 		f.Add(int(c.Model), 800, 1000, 800, 1000, uint64(i), 0.0)
 	}
 	f.Add(4, 1, 1, 1, 1, uint64(9), 5.0)

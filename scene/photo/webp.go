@@ -5,11 +5,12 @@ import (
 	"encoding/binary"
 	"errors"
 	"image"
+
+	"golang.org/x/image/webp"
+
 	"vksplat/internal/pixelpool"
 	"vksplat/scene"
 	"vksplat/scene/jpeg"
-
-	"golang.org/x/image/webp"
 )
 
 var (

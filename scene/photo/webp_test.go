@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"strings"
 	"testing"
+
 	"vksplat/scene"
 	"vksplat/scene/scenetest"
 )

@@ -2,6 +2,7 @@ package picture
 
 import (
 	"math"
+
 	"vksplat/internal/geom"
 	"vksplat/internal/parallel"
 	"vksplat/scene"

@@ -3,6 +3,7 @@ package picture
 import (
 	"math"
 	"testing"
+
 	"vksplat/internal/geom"
 	"vksplat/scene"
 	"vksplat/scene/scenetest"

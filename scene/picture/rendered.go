@@ -9,6 +9,7 @@ import (
 	"image/png"
 	"io"
 	"math"
+
 	"vksplat/internal/atomicfile"
 	"vksplat/scene"
 	"vksplat/scene/photo"

@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
 	"vksplat/scene"
 )
 

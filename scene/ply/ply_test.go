@@ -13,6 +13,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
 	"vksplat/internal/fault"
 	"vksplat/scene"
 	"vksplat/scene/scenetest"
@@ -265,7 +266,7 @@ func TestPointsRoundTrip(t *testing.T) {
 
 // Files of other programs, where a checkout has them.
 func TestPLYForeign(t *testing.T) {
-	root := "../../shared/data/splats"
+	root := "../../../shared/data/splats"
 	if _, err := os.Stat(root); err != nil {
 		t.Skip("no folder of splat files beside the repository")
 	}

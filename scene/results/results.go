@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
 	"vksplat/internal/atomicfile"
 	"vksplat/internal/fault"
 	"vksplat/internal/strictjson"

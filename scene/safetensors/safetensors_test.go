@@ -13,6 +13,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
 	"vksplat/internal/fault"
 )
 

@@ -14,10 +14,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
 	"vksplat/internal/fault"
 	"vksplat/internal/geom"
 	"vksplat/scene"
-	"vksplat/scene/colmap"
 )
 
 // OnlyFile checks that dir holds exactly one file, with the given text: no
@@ -45,7 +45,7 @@ func CameraOfModel(id int) []byte {
 	b = le.AppendUint64(b, TinyWidth)
 	b = le.AppendUint64(b, TinyHeight)
 	for i := range scene.ColmapModels[id].Params {
-		b = colmap.AppendFloats(b, float64(20+i))
+		b = le.AppendUint64(b, math.Float64bits(float64(20+i)))
 	}
 	return b
 }
@@ -53,7 +53,7 @@ func CameraOfModel(id int) []byte {
 // SharedCapture gives the folder of a real capture, or skips the test.
 func SharedCapture(t *testing.T, name string) string {
 	t.Helper()
-	root := filepath.Join("..", "..", "shared", "data", name)
+	root := filepath.Join("..", "..", "..", "shared", "data", name)
 	if _, err := os.Stat(root); err != nil {
 		t.Skipf("the capture %s is not on this machine", name)
 	}
@@ -173,4 +173,12 @@ func HeapGrowth(f func()) uint64 {
 	f()
 	runtime.ReadMemStats(&after)
 	return after.TotalAlloc - before.TotalAlloc
+}
+
+// AppendFloats appends values as binary COLMAP models hold them.
+func AppendFloats(b []byte, values ...float64) []byte {
+	for _, v := range values {
+		b = binary.LittleEndian.AppendUint64(b, math.Float64bits(v))
+	}
+	return b
 }

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
 	"vksplat/internal/geom"
 	"vksplat/internal/philox"
 	"vksplat/scene"

@@ -8,6 +8,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+
 	"vksplat/internal/atomicfile"
 	"vksplat/internal/geom"
 	"vksplat/internal/parallel"

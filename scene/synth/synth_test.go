@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"testing"
+
 	"vksplat/internal/geom"
 	"vksplat/scene"
 )

@@ -2,6 +2,7 @@ package trajectory
 
 import (
 	"math"
+
 	"vksplat/internal/geom"
 	"vksplat/scene"
 )

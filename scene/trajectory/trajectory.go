@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
 	"vksplat/internal/fault"
 	"vksplat/internal/geom"
 	"vksplat/scene"

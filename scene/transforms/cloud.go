@@ -2,6 +2,7 @@ package transforms
 
 import (
 	"path/filepath"
+
 	"vksplat/scene"
 	"vksplat/scene/photo"
 	"vksplat/scene/ply"

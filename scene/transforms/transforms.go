@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
 	"vksplat/internal/fault"
 	"vksplat/internal/strictjson"
 	"vksplat/internal/wording"

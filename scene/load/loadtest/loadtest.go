@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
 	"vksplat/internal/fault"
 	"vksplat/scene"
 	"vksplat/scene/colmap"

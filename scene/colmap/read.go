@@ -1,0 +1,247 @@
+package colmap
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"vksplat/internal/fault"
+	"vksplat/internal/geom"
+	"vksplat/scene"
+)
+
+// Form parses the three files of a model in one of its two forms. Since
+// COLMAP 3.12 a model has rigs and frames beside them; the poses and cameras of
+// its images are in the three files as before, so the two others are not read.
+type Form struct {
+	Ext     string
+	Cameras func(r io.Reader) (map[uint32]Camera, error)
+	Images  func(r io.Reader) ([]Image, error)
+	points  func(r io.Reader) (points []scene.Point, bad int, err error)
+	tracks  func(r io.Reader, put func(p scene.Point, images []uint32)) error // the same points, with the images they were matched in
+}
+
+var BinaryModel = Form{".bin",
+	func(r io.Reader) (map[uint32]Camera, error) {
+		c, err := fileCursor(r)
+		if err != nil {
+			return nil, err
+		}
+		return ParseCameras(c)
+	},
+	func(r io.Reader) ([]Image, error) {
+		c, err := fileCursor(r)
+		if err != nil {
+			return nil, err
+		}
+		return ParseImages(c)
+	},
+	func(r io.Reader) ([]scene.Point, int, error) {
+		c, err := fileCursor(r)
+		if err != nil {
+			return nil, 0, err
+		}
+		return ParsePoints(c)
+	},
+	func(r io.Reader, put func(p scene.Point, images []uint32)) error {
+		c, err := fileCursor(r)
+		if err == nil {
+			_, err = eachColmapPoint(c, func(int) {}, put, true)
+		}
+		return err
+	},
+}
+
+// fileCursor returns a cursor over a file, whose size bounds what its records can claim.
+func fileCursor(r io.Reader) (*cursor, error) {
+	f, ok := r.(*os.File)
+	if !ok {
+		return nil, fault.ErrNotRegular
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	return NewCursor(f, info.Size()), nil
+}
+
+var TextModel = Form{".txt", parseTextCameras, parseTextImages, parseTextPoints,
+	func(r io.Reader, put func(p scene.Point, images []uint32)) error {
+		_, err := eachTextPoint(r, put, true)
+		return err
+	},
+}
+
+// FormOf gives the form in which a folder holds a model: binary, unless only the
+// text is complete or only text is there.
+func FormOf(dir string) (f *Form, ok bool) {
+	count := func(ext string) (n int) {
+		for _, name := range ModelFiles {
+			if info, err := os.Stat(filepath.Join(dir, name+ext)); err == nil && !info.IsDir() {
+				n++
+			}
+		}
+		return n
+	}
+	bin, txt := count(BinaryModel.Ext), count(TextModel.Ext)
+	switch {
+	case bin == len(ModelFiles) || bin > 0 && txt < len(ModelFiles):
+		return &BinaryModel, true
+	case txt > 0:
+		return &TextModel, true
+	}
+	return nil, false
+}
+
+// CountImages gives the number of images that a model claims, 0 if it cannot be read.
+func (f *Form) CountImages(dir string) uint64 {
+	file := filepath.Join(dir, "images"+f.Ext)
+	if fault.Regular(file) != nil {
+		return 0
+	}
+	r, err := os.Open(file)
+	if err != nil {
+		return 0
+	}
+	defer r.Close() // only read from
+	if f.Ext == TextModel.Ext {
+		return countTextImages(r)
+	}
+	var head [8]byte
+	if _, err := io.ReadFull(r, head[:]); err != nil {
+		return 0
+	}
+	return binary.LittleEndian.Uint64(head[:])
+}
+
+// Read fills Points and gives the records of the photos.
+func Read(c *scene.Capture, f *Form) ([]scene.Record, error) {
+	var cameras map[uint32]Camera
+	var views []Image
+	var bad int
+	read := func(name string, parse func(r io.Reader) error) error {
+		return f.Read(filepath.Join(c.Model, name+f.Ext), parse)
+	}
+	err := read("cameras", func(r io.Reader) (err error) {
+		cameras, err = f.Cameras(r)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	err = read("images", func(r io.Reader) (err error) {
+		views, err = f.Images(r)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	records, err := Records(filepath.Join(c.Model, "images"+f.Ext), cameras, views)
+	if err != nil {
+		return nil, err
+	}
+	err = read("points3D", func(r io.Reader) (err error) {
+		c.Points, bad, err = f.points(r)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	c.WarnBadPoints(bad)
+	return records, nil
+}
+
+// Read opens one file of a model and parses it.
+func (f *Form) Read(file string, parse func(r io.Reader) error) error {
+	op := "read " + filepath.Base(file)
+	err := fault.Regular(file)
+	var r *os.File
+	if err == nil {
+		r, err = os.Open(file)
+	}
+	if err != nil {
+		return &fault.Error{Op: op, Path: file, Err: fault.TrimPath(err), Kind: fault.ReadKind(err),
+			Hint: fmt.Sprintf("a COLMAP model needs cameras%s, images%[1]s and points3D%[1]s in one folder, all readable", f.Ext)}
+	}
+	defer r.Close() // only read from
+	if err := parse(r); err != nil {
+		hint := "the file is damaged: copy it again, or export the model again from COLMAP (File, Export model, or colmap model_converter)"
+		if errors.Is(err, errCut) {
+			hint = "the file is cut short or damaged: copy it again from where COLMAP wrote it and compare sizes, or export the model again"
+		}
+		return &fault.Error{Op: op, Path: file, Err: fault.TrimPath(err), Hint: hint}
+	}
+	return nil
+}
+
+// Records makes records of what file and its neighbours say.
+func Records(file string, cameras map[uint32]Camera, views []Image) ([]scene.Record, error) {
+	op := "read " + filepath.Base(file)
+	if len(views) == 0 {
+		return nil, &fault.Error{Op: op, Path: file, Err: errors.New("the model has no registered images"),
+			Hint: "the reconstruction failed: run COLMAP's mapper again, or choose another model with --model N"}
+	}
+	records := make([]scene.Record, 0, len(views))
+	for _, v := range views {
+		k, known := cameras[v.Camera]
+		if !known {
+			return nil, &fault.Error{Op: op, Path: file, Err: fmt.Errorf("image %s has camera %d, which cameras%s does not have", strconv.Quote(v.Name), v.Camera, filepath.Ext(file)),
+				Hint: "the two files are of different models: copy all three files of one model"}
+		}
+		cam, err := makeCamera(k, v)
+		var bad error
+		if err != nil {
+			bad = &fault.Error{Op: op, Path: file, Err: err, Hint: "the model is damaged: export it again from COLMAP, without this image"}
+		}
+		if bad != nil && !errors.Is(err, scene.ErrPose) {
+			return nil, bad
+		}
+		records = append(records, scene.Record{Cam: cam, Lens: k, Bad: bad})
+	}
+	scene.SortRecords(records)
+	for i := 1; i < len(records); i++ {
+		if name := records[i].Cam.Name; name == records[i-1].Cam.Name {
+			return nil, &fault.Error{Op: op, Path: file, Err: fmt.Errorf("image %s is there twice", strconv.Quote(name)), Hint: "export the model again from COLMAP"}
+		}
+	}
+	return records, nil
+}
+
+// photoNameOf is the name that a capture has for an image of a model: with slashes.
+func photoNameOf(name string) string { return path.Clean(strings.ReplaceAll(name, `\`, "/")) }
+
+// makeCamera checks a record and gives its name and pose. If only the pose is bad, the error is of kind errPose and the
+// name is still set.
+func makeCamera(k Camera, v Image) (scene.Camera, error) {
+	quoted := strconv.Quote(v.Name)
+	name := photoNameOf(v.Name)
+	if v.Name == "" || name == "." || !filepath.IsLocal(filepath.FromSlash(name)) {
+		return scene.Camera{}, fmt.Errorf("image %s does not name a file below the folder of photos", quoted)
+	}
+	for _, p := range k.Lens.Params {
+		if math.Abs(p) > scene.MaxCoordinate {
+			return scene.Camera{}, fmt.Errorf("camera %d of image %s has the parameter %g", k.id, quoted, p)
+		}
+	}
+	if f := k.Lens.Params[0]; !(f > 0) && k.Lens.Model != scene.LensEquirectangular {
+		return scene.Camera{}, fmt.Errorf("camera %d of image %s has the focal length %g", k.id, quoted, f)
+	}
+	r, ok := geom.RotationFromQuat(v.Quat)
+	if !ok {
+		return scene.Camera{Name: name}, scene.PoseError{fmt.Errorf("image %s has the rotation %g, which is none", quoted, v.Quat)}
+	}
+	if !scene.InRange(v.T) {
+		return scene.Camera{Name: name}, scene.PoseError{fmt.Errorf("image %s has the translation %g", quoted, v.T)}
+	}
+	return scene.Camera{Name: name, R: r, T: v.T}, nil
+}
+
+// ModelFiles are the files of a COLMAP model, without extension.
+var ModelFiles = [...]string{"cameras", "images", "points3D"}

@@ -1,0 +1,286 @@
+package colmap
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"vksplat/scene"
+)
+
+// maxLine is how much of a line is kept, in bytes. What comes after it in a line
+// of images.txt or points3D.txt are observations, which are not read.
+const maxLine = 1 << 14
+
+// textLines reads the lines of a text file without ever holding a long one.
+type textLines struct {
+	r    *bufio.Reader
+	kept []byte // the line's first bytes
+	cut  bool   // the line was longer
+	at   int    // number of the line, from 1
+}
+
+func newTextLines(r io.Reader) *textLines {
+	return &textLines{r: bufio.NewReaderSize(r, 1<<16), kept: make([]byte, 0, maxLine)}
+}
+
+// next reads a line, without white space around it. The bytes are valid until the next call.
+func (l *textLines) next() ([]byte, error) {
+	l.kept, l.cut = l.kept[:0], false
+	for first := true; ; first = false {
+		piece, err := l.r.ReadSlice('\n')
+		if err == io.EOF && first && len(piece) == 0 {
+			return nil, io.EOF
+		}
+		if room := maxLine - len(l.kept); len(piece) > room {
+			l.kept, l.cut = append(l.kept, piece[:room]...), true
+		} else {
+			l.kept = append(l.kept, piece...)
+		}
+		switch {
+		case errors.Is(err, bufio.ErrBufferFull):
+		case err == nil || err == io.EOF:
+			l.at++
+			line := l.kept
+			if l.at == 1 {
+				line = bytes.TrimPrefix(line, []byte("\xef\xbb\xbf"))
+			}
+			return bytes.TrimSpace(line), nil
+		default:
+			return nil, err
+		}
+	}
+}
+
+// record reads on to the next line that is neither empty nor a comment.
+func (l *textLines) record() ([]byte, error) {
+	for {
+		line, err := l.next()
+		if err != nil || len(line) > 0 && line[0] != '#' {
+			return line, err
+		}
+	}
+}
+
+// each calls f with every record, and says where it was when f fails.
+func (l *textLines) each(f func(line []byte) error) error {
+	for {
+		line, err := l.record()
+		switch {
+		case err == io.EOF:
+			return nil
+		case err != nil:
+			return err
+		case bytes.IndexByte(line, 0) >= 0:
+			return fmt.Errorf("line %d is no text", l.at)
+		}
+		at := l.at
+		if err := f(line); err != nil {
+			return fmt.Errorf("line %d: %w", at, err)
+		}
+	}
+}
+
+// words takes fields off the front of a line. After the first failure all reads
+// give zero, and err says what failed.
+type words struct {
+	rest []byte
+	err  error
+}
+
+func (w *words) next(what string) string {
+	if w.err != nil {
+		return ""
+	}
+	w.rest = bytes.TrimLeft(w.rest, " \t")
+	if len(w.rest) == 0 {
+		w.err = fmt.Errorf("the line ends where %s is expected", what)
+		return ""
+	}
+	end := bytes.IndexAny(w.rest, " \t")
+	if end < 0 {
+		end = len(w.rest)
+	}
+	word := string(w.rest[:end])
+	w.rest = w.rest[end:]
+	return word
+}
+
+func (w *words) integer(what string, bits int) uint64 {
+	s := w.next(what)
+	if w.err != nil {
+		return 0
+	}
+	n, err := strconv.ParseUint(s, 10, bits)
+	if err != nil {
+		w.err = fmt.Errorf("%.40q is no %s", s, what)
+	}
+	return n
+}
+
+func (w *words) floats(dst []float64, what string) {
+	for i := range dst {
+		s := w.next(what)
+		if w.err != nil {
+			return
+		}
+		// A number beyond the range of float64 becomes infinite, which is judged later.
+		v, err := strconv.ParseFloat(s, 64)
+		if err != nil && !errors.Is(err, strconv.ErrRange) {
+			w.err = fmt.Errorf("%.40q is no %s", s, what)
+			return
+		}
+		dst[i] = v
+	}
+}
+
+// parseTextCameras reads cameras.txt: lines of CAMERA_ID MODEL WIDTH HEIGHT PARAMS[].
+func parseTextCameras(r io.Reader) (map[uint32]Camera, error) {
+	out := map[uint32]Camera{}
+	err := newTextLines(r).each(func(line []byte) error {
+		w := &words{rest: line}
+		cam := Camera{id: uint32(w.integer("camera id", 32))}
+		name := w.next("a camera model")
+		width, height := w.integer("width", 64), w.integer("height", 64)
+		if w.err != nil {
+			return w.err
+		}
+		model, known := scene.LensModelByName(name)
+		if !known || int(model) >= len(scene.ColmapModels) {
+			return fmt.Errorf("camera %d has the model %.40q, which COLMAP does not define", cam.id, name)
+		}
+		cam.Lens.Model = model
+		cam.Lens.Params = make([]float64, model.NumParams())
+		w.floats(cam.Lens.Params, "parameter")
+		if w.err == nil && len(bytes.TrimSpace(w.rest)) > 0 {
+			w.err = fmt.Errorf("camera %d has more than the %d parameters of %v", cam.id, model.NumParams(), model)
+		}
+		if w.err != nil {
+			return w.err
+		}
+		if _, twice := out[cam.id]; twice {
+			return fmt.Errorf("camera %d is there twice", cam.id)
+		}
+		if err := cam.check(width, height); err != nil {
+			return err
+		}
+		out[cam.id] = cam
+		return nil
+	})
+	return out, err
+}
+
+// parseTextImages reads images.txt: pairs of lines, IMAGE_ID QW QX QY QZ TX TY TZ
+// CAMERA_ID NAME and then the 2D points, which may be none. Poses are not checked.
+func parseTextImages(r io.Reader) ([]Image, error) {
+	var out []Image
+	lines := newTextLines(r)
+	err := lines.each(func(line []byte) error {
+		img, err := parseTextImage(line)
+		if err != nil {
+			return err
+		}
+		if lines.cut {
+			return errors.New("the line is too long for an image")
+		}
+		out = append(out, img)
+		second, err := lines.next()
+		if err == io.EOF {
+			return nil
+		}
+		if err == nil && len(second) > 0 && second[0] != '#' {
+			// A table without the second lines would lose every other image.
+			if !numeric(second) && isTextImage(second) {
+				return fmt.Errorf("line %d is an image too, where the 2D points of image %q belong: leave an empty line after each image", lines.at, img.Name)
+			}
+		}
+		return err
+	})
+	return out, err
+}
+
+func isTextImage(line []byte) bool {
+	_, err := parseTextImage(line)
+	return err == nil
+}
+
+func parseTextImage(line []byte) (img Image, err error) {
+	w := &words{rest: line}
+	img.Id = uint32(w.integer("image id", 32))
+	w.floats(img.Quat[:], "component of a rotation")
+	w.floats(img.T[:], "component of a translation")
+	img.Camera = uint32(w.integer("camera id", 32))
+	if img.Name = strings.TrimSpace(string(w.rest)); img.Name == "" && w.err == nil {
+		w.err = errors.New("the line ends where the name of the image is expected")
+	}
+	return img, w.err
+}
+
+// numeric says whether the line's tenth word is a number, as in a list of 2D points.
+func numeric(line []byte) bool {
+	w := &words{rest: line}
+	for range 9 {
+		w.next("")
+	}
+	_, err := strconv.ParseFloat(w.next(""), 64)
+	return w.err == nil && err == nil
+}
+
+// countTextImages counts the images of images.txt, as far as it can be read.
+func countTextImages(r io.Reader) (n uint64) {
+	lines := newTextLines(r)
+	for {
+		if _, err := lines.record(); err != nil {
+			return n
+		}
+		n++
+		if _, err := lines.next(); err != nil {
+			return n
+		}
+	}
+}
+
+// parseTextPoints reads points3D.txt: lines of POINT3D_ID X Y Z R G B ERROR
+// TRACK[]. Points that are not finite, or absurdly far away, are left out and counted.
+func parseTextPoints(r io.Reader) (points []scene.Point, bad int, err error) {
+	bad, err = eachTextPoint(r, func(p scene.Point, _ []uint32) { points = append(points, p) }, false)
+	return points, bad, err
+}
+
+// eachTextPoint hands the points of points3D.txt to put; with tracks, each with the ids of the images that it was matched in.
+func eachTextPoint(r io.Reader, put func(p scene.Point, images []uint32), tracks bool) (bad int, err error) {
+	var images []uint32
+	err = newTextLines(r).each(func(line []byte) error {
+		var p scene.Point
+		var e [1]float64
+		w := &words{rest: line}
+		w.integer("point id", 64)
+		w.floats(p.Pos[:], "coordinate")
+		for k := range p.Color {
+			p.Color[k] = uint8(w.integer("colour from 0 to 255", 8))
+		}
+		w.floats(e[:], "reprojection error")
+		images = images[:0]
+		for t := (&words{rest: w.rest}); tracks; { // an image id and an index, up to where a line that is too long was cut
+			id := t.integer("image id", 32)
+			if t.integer("index", 32); t.err != nil {
+				break
+			}
+			images = append(images, uint32(id))
+		}
+		switch {
+		case w.err != nil:
+			return w.err
+		case scene.InRange(p.Pos):
+			put(p, images)
+		default:
+			bad++
+		}
+		return nil
+	})
+	return bad, err
+}

@@ -1,0 +1,129 @@
+package colmap
+
+import (
+	"encoding/binary"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"vksplat/internal/atomicfile"
+	"vksplat/internal/fault"
+	"vksplat/scene"
+)
+
+// colmapRefusal says why a model cannot be written.
+type colmapRefusal string
+
+func (r colmapRefusal) Error() string { return string(r) }
+
+// Write writes cameras.bin, images.bin and points3D.bin into dir, which is
+// made if it is missing: one PINHOLE camera per set of equal intrinsics, poses as
+// quaternions, no 2D points and no tracks. Cameras and points are written in the
+// frame they are in. Each file is written in full or not at all. Cameras must be
+// pinhole cameras with names that hold no NUL.
+func Write(dir string, cams []scene.Camera, pts []scene.Point) error {
+	for _, c := range cams {
+		switch {
+		case c.Model != scene.Pinhole:
+			return &fault.Error{Op: "write cameras", Path: c.Name, Err: colmapRefusal("only pinhole cameras can be written")}
+		case c.Name == "" || strings.ContainsRune(c.Name, 0):
+			return &fault.Error{Op: "write images", Path: c.Name, Err: colmapRefusal("this is no name of a photo")}
+		}
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return &fault.Error{Op: "make folder", Path: dir, Err: fault.TrimPath(err), Hint: atomicfile.WriteHint(err, dir)}
+	}
+	ids, distinct := shareIntrinsics(cams)
+	files := []struct {
+		name   string
+		append func(b []byte) []byte
+	}{
+		{"cameras.bin", func(b []byte) []byte { return appendColmapCameras(b, distinct) }},
+		{"images.bin", func(b []byte) []byte { return appendColmapImages(b, cams, ids) }},
+		{"points3D.bin", func(b []byte) []byte { return appendColmapPoints(b, pts) }},
+	}
+	for _, f := range files {
+		err := atomicfile.Write(filepath.Join(dir, f.name), func(w io.Writer) error {
+			_, err := w.Write(f.append(nil))
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// intrinsics is what a record of cameras.bin says.
+type intrinsics struct {
+	width, height  int
+	fx, fy, cx, cy float64
+}
+
+// shareIntrinsics gives each camera the number, from 1, of its intrinsics.
+func shareIntrinsics(cams []scene.Camera) (ids []uint32, distinct []intrinsics) {
+	seen := map[intrinsics]uint32{}
+	ids = make([]uint32, len(cams))
+	for i, c := range cams {
+		k := intrinsics{c.Width, c.Height, c.Fx, c.Fy, c.Cx, c.Cy}
+		id, ok := seen[k]
+		if !ok {
+			distinct = append(distinct, k)
+			id = uint32(len(distinct))
+			seen[k] = id
+		}
+		ids[i] = id
+	}
+	return ids, distinct
+}
+
+func appendColmapCameras(b []byte, distinct []intrinsics) []byte {
+	le := binary.LittleEndian
+	b = le.AppendUint64(b, uint64(len(distinct)))
+	for i, k := range distinct {
+		b = le.AppendUint32(b, uint32(i+1))
+		b = le.AppendUint32(b, uint32(scene.LensPinhole))
+		b = le.AppendUint64(b, uint64(k.width))
+		b = le.AppendUint64(b, uint64(k.height))
+		b = appendFloats(b, k.fx, k.fy, k.cx, k.cy)
+	}
+	return b
+}
+
+func appendColmapImages(b []byte, cams []scene.Camera, ids []uint32) []byte {
+	le := binary.LittleEndian
+	b = le.AppendUint64(b, uint64(len(cams)))
+	for i, c := range cams {
+		q := c.Quat()
+		b = le.AppendUint32(b, uint32(i+1))
+		b = appendFloats(b, q[:]...)
+		b = appendFloats(b, c.T[:]...)
+		b = le.AppendUint32(b, ids[i])
+		b = append(b, c.Name...)
+		b = append(b, 0)
+		b = le.AppendUint64(b, 0)
+	}
+	return b
+}
+
+func appendColmapPoints(b []byte, pts []scene.Point) []byte {
+	le := binary.LittleEndian
+	b = le.AppendUint64(b, uint64(len(pts)))
+	for i, p := range pts {
+		b = le.AppendUint64(b, uint64(i+1))
+		b = appendFloats(b, p.Pos[:]...)
+		b = append(b, p.Color[:]...)
+		b = appendFloats(b, 0) // reprojection error
+		b = le.AppendUint64(b, 0)
+	}
+	return b
+}
+
+func appendFloats(b []byte, values ...float64) []byte {
+	for _, v := range values {
+		b = binary.LittleEndian.AppendUint64(b, math.Float64bits(v))
+	}
+	return b
+}

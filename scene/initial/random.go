@@ -1,0 +1,138 @@
+package initial
+
+import (
+	"math"
+
+	"vksplat/internal/geom"
+	"vksplat/internal/parallel"
+	"vksplat/internal/philox"
+	"vksplat/scene"
+)
+
+const (
+	probes        = 4096 // places that are looked at to learn how many cameras see the best one
+	viewCameras   = 64   // cameras that are asked, evenly spread
+	maxTries      = 4096 // candidates for one point
+	nearestInView = 0.1  // depth from which a camera sees, in units of the box's half edge
+)
+
+// cubePoints gives random points with random colours in the cube of a synthetic scene, in the training frame.
+func cubePoints(c *scene.Capture, o Options) []scene.Point {
+	box := viewBox{half: SyntheticHalf * c.Frame.Scale}
+	for k := range 3 {
+		box.center[k] = -c.Frame.Center[k] * c.Frame.Scale
+	}
+	return box.fill(o, func([3]float64) bool { return true })
+}
+
+// randomPoints gives random points with random colours, uniform in the part of space that most cameras see: of a cube around the place where their view
+// axes meet, what at least half as many cameras see as see the best of 4096 places in it. In the training frame.
+func randomPoints(c *scene.Capture, o Options) []scene.Point {
+	cams := c.Cameras
+	if n := len(cams); n > viewCameras {
+		cams = make([]scene.Camera, viewCameras)
+		for i := range cams {
+			cams[i] = c.Cameras[i*n/viewCameras]
+		}
+	}
+	box := boxInView(c.Cameras, c.SceneScale)
+	// seen counts cameras, up to need; it gives less as soon as so many cannot be reached.
+	seen := func(p [3]float64, need int) (n int) {
+		for i := range cams {
+			if n >= need || n+len(cams)-i < need {
+				break
+			}
+			if _, in := cams[i].SeesBetween(p, nearestInView*box.half, math.Inf(1)); in {
+				n++
+			}
+		}
+		return n
+	}
+	best := 0
+	for i := range uint32(probes) {
+		p, _ := box.candidate(i, 0, philox.Key(o.Seed^math.MaxUint64))
+		for seen(p, best+1) > best {
+			best++
+		}
+	}
+	need := (best + 1) / 2
+	return box.fill(o, func(p [3]float64) bool { return seen(p, need) >= need })
+}
+
+// viewBox is a cube.
+type viewBox struct {
+	center [3]float64
+	half   float64 // of the edge
+}
+
+// boxInView gives the cube around the place that is nearest to all view axes, as wide as the median camera is far from it. Cameras that look at no common
+// place, side by side or outwards, get a cube around their mean that is three scene scales to each side.
+func boxInView(cams []scene.Camera, sceneScale float64) viewBox {
+	everywhere := viewBox{half: 3 * sceneScale}
+	// The sum over axes of the squared distance is least where A p = b.
+	var a [9]float64
+	var b [3]float64
+	for _, cam := range cams {
+		d, o := [3]float64{cam.R[6], cam.R[7], cam.R[8]}, cam.Center()
+		for i := range 3 {
+			for j := range 3 {
+				m := -d[i] * d[j]
+				if i == j {
+					m++
+				}
+				a[3*i+j] += m / float64(len(cams))
+				b[i] += m * o[j] / float64(len(cams))
+			}
+		}
+	}
+	if !(geom.Det3(a) > 1e-4) {
+		return everywhere // the axes are nearly parallel
+	}
+	inverse := geom.InverseTransposed(a) // a is symmetric
+	p := geom.Rotate(inverse, b)
+	var depths []float64
+	behind := 0
+	for _, cam := range cams {
+		if z := cam.ToCamera(p)[2]; z <= 0 {
+			behind++
+		}
+		depths = append(depths, geom.Length(geom.Sub(p, cam.Center())))
+	}
+	half := scene.Median(depths)
+	if 2*behind > len(cams) || !(half > 0) || !geom.Finite(p[:]...) {
+		return everywhere
+	}
+	return viewBox{p, half}
+}
+
+// fill gives the random points of o: for each the first of its candidates that is accepted.
+func (b viewBox) fill(o Options, accept func(p [3]float64) bool) []scene.Point {
+	n := o.Points
+	if n == 0 {
+		n = DefaultRandomPoints
+	}
+	points := make([]scene.Point, n)
+	key := philox.Key(o.Seed)
+	parallel.For((n+spacingBlock-1)/spacingBlock, func(block int) {
+		for i := block * spacingBlock; i < min((block+1)*spacingBlock, n); i++ {
+			for try := range uint32(maxTries) {
+				var color uint32
+				points[i].Pos, color = b.candidate(uint32(i), try, key)
+				points[i].Color = [3]uint8{uint8(color), uint8(color >> 8), uint8(color >> 16)}
+				if accept(points[i].Pos) {
+					break
+				}
+			}
+		}
+	})
+	return points
+}
+
+// candidate gives a uniform place in the cube and 32 random bits more.
+func (b viewBox) candidate(id, try uint32, key [2]uint32) (p [3]float64, more uint32) {
+	words := philox.Block([4]uint32{id, try, philox.StreamCloud, 0}, key)
+	for k := range 3 {
+		p[k] = b.center[k] + b.half*(2*philox.Uniform(words[k])-1)
+	}
+	return p, words[3]
+}

@@ -1,0 +1,210 @@
+package inspect
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"vksplat/internal/fault"
+	"vksplat/scene"
+	"vksplat/scene/photo"
+)
+
+const (
+	inspectedSide  = 640  // longer side in pixels at which photos are looked at
+	darkPhoto      = 0.03 // mean brightness
+	blurredPhoto   = 0.1  // sharpness over the median of all photos
+	inspectWorkers = 4    // photos that are in memory at a time
+)
+
+// look is what a photo looks like.
+type look struct {
+	bright float64 // mean brightness, 0 to 1
+	sharp  float64 // variance of the Laplacian
+	err    error   // why there is nothing to look at
+}
+
+// checkPixels decodes all photos at reduced size and looks for black and blurred ones.
+func (r *Report) checkPixels(ctx context.Context, c *scene.Capture) error {
+	groups := scene.PhotoGroups(c.Cameras)
+	looks := make([]look, len(c.Cameras))
+	var wg sync.WaitGroup
+	next := make(chan scene.Span)
+	for range min(inspectWorkers, len(groups)) {
+		wg.Go(func() {
+			for g := range next {
+				lookAtPhoto(c.Cameras[g.First:g.End], looks[g.First:g.End])
+			}
+		})
+	}
+	for i := 0; i < len(groups) && ctx.Err() == nil; i++ {
+		next <- groups[i]
+	}
+	close(next)
+	wg.Wait()
+	if ctx.Err() != nil {
+		return fmt.Errorf("scene: inspect photos: %w", context.Cause(ctx))
+	}
+	left := r.judgeMasked(c, looks)
+	r.judgePixels(looks, left)
+	return nil
+}
+
+// judgeMasked sorts out the cameras whose masks are at fault, and returns how many cameras have pixels to train on.
+func (r *Report) judgeMasked(c *scene.Capture, looks []look) (left int) {
+	var f maskFindings
+	var faces []string
+	for i := range looks {
+		if err := looks[i].err; err == nil || errors.Is(err, errBlank) {
+			left++
+		}
+	}
+	for _, g := range scene.PhotoGroups(c.Cameras) {
+		var e *fault.Error
+		if errors.As(looks[g.First].err, &e) && e.Op == photo.OpMask {
+			f.breaks(&c.Cameras[g.First], e)
+			continue
+		}
+		var black []string
+		for i := g.First; i < g.End; i++ {
+			if errors.Is(looks[i].err, photo.ErrMasked) {
+				black = append(black, c.Cameras[i].Name)
+			}
+		}
+		if len(black) == g.End-g.First {
+			f.blackens(c.Cameras[g.First].PhotoName(), c.Cameras[g.First].MaskInverted)
+		} else {
+			faces = append(faces, black...)
+		}
+	}
+	severity := SeverityWarning
+	if left < scene.MinPhotos {
+		severity = SeverityFatal
+	}
+	r.addMaskTrouble(&f, severity)
+	r.about(SeverityNote, "masked-faces", faces, "the masks leave no pixel of %d of %d pictures, whose steps train on others", len(faces), len(looks))
+	return left
+}
+
+// judgePixels draws conclusions from the looks, of which left have pixels.
+func (r *Report) judgePixels(looks []look, left int) {
+	var good []float64
+	var bad, dark, blurred []string
+	var cause error
+	for i, l := range looks {
+		var e *fault.Error
+		switch {
+		case l.err == nil && l.bright >= darkPhoto:
+			good = append(good, l.sharp)
+		case l.err == nil || errors.Is(l.err, errBlank) || errors.Is(l.err, photo.ErrMasked) || errors.As(l.err, &e) && e.Op == photo.OpMask:
+		default:
+			if bad = append(bad, r.Cameras[i].Name); cause == nil {
+				cause = l.err
+			}
+		}
+	}
+	middle := scene.Median(good)
+	for i := range looks {
+		l, row := &looks[i], &r.Cameras[i]
+		if l.err != nil {
+			continue
+		}
+		row.Brightness = &l.bright
+		if middle > 0 {
+			l.sharp /= middle
+			row.Sharpness = &l.sharp
+		}
+		switch {
+		case l.bright < darkPhoto:
+			dark = append(dark, row.Name)
+		case middle > 0 && l.sharp < blurredPhoto:
+			blurred = append(blurred, row.Name)
+		}
+	}
+	if len(bad) > 0 {
+		severity := SeverityWarning
+		if left < scene.MinPhotos {
+			severity = SeverityFatal
+		}
+		r.about(severity, "undecodable-photos", bad, "%d of %d photos cannot be decoded, the first because of %q", len(bad), len(looks), cause.Error())
+	}
+	r.about(SeverityWarning, "dark-photos", dark, "%d of %d photos are black", len(dark), len(looks))
+	r.about(SeverityWarning, "blurred-photos", r.bySharpness(blurred), "%d of %d photos are blurred: less than a tenth as sharp as the median one", len(blurred), len(looks))
+}
+
+// bySharpness orders the names of cameras, the most blurred first.
+func (r *Report) bySharpness(names []string) []string {
+	sharpness := make(map[string]float64, len(names))
+	for _, row := range r.Cameras {
+		if row.Sharpness != nil {
+			sharpness[row.Name] = *row.Sharpness
+		}
+	}
+	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(sharpness[a], sharpness[b]) })
+	return names
+}
+
+// errBlank is the error of a photo that is too small to say how sharp it is.
+var errBlank = errors.New("too few pixels")
+
+// lookAtPhoto decodes the photo of cams, which share one, at reduced size.
+func lookAtPhoto(cams []scene.Camera, looks []look) {
+	small := slices.Clone(cams)
+	for i, c := range small {
+		if side := max(c.Width, c.Height); side > inspectedSide {
+			small[i] = c.Rescaled(max(c.Width*inspectedSide/side, 1), max(c.Height*inspectedSide/side, 1))
+		}
+	}
+	images, errs := photo.DecodeViews(small)
+	for i := range looks {
+		if looks[i].err = errs[i]; errs[i] == nil {
+			looks[i] = lookOf(&images[i])
+		}
+	}
+}
+
+// Dark reports whether a photo is black as far as a grid of its pixels tells. It takes microseconds.
+func Dark(img *scene.Image) bool {
+	const side = 64
+	bright, opaque := 0.0, 1e-9
+	for j := range side {
+		for i := range side {
+			p := img.Pix[4*((j*img.Height/side)*img.Width+i*img.Width/side):]
+			bright += (0.299*float64(p[0]) + 0.587*float64(p[1]) + 0.114*float64(p[2])) / 255 * float64(p[3])
+			opaque += float64(p[3])
+		}
+	}
+	return bright/opaque < darkPhoto
+}
+
+// lookOf judges a picture: the brightness of what is opaque, and how sharp it is.
+func lookOf(img *scene.Image) look {
+	w, h := img.Width, img.Height
+	if w < 3 || h < 3 {
+		return look{err: errBlank}
+	}
+	bright := 0.0
+	luma := make([]float32, w*h)
+	opaque := 1e-9
+	for i := range luma {
+		p := img.Pix[4*i:]
+		luma[i] = (0.299*float32(p[0]) + 0.587*float32(p[1]) + 0.114*float32(p[2])) / 255
+		bright += float64(luma[i]) * float64(p[3])
+		opaque += float64(p[3])
+	}
+	bright /= opaque
+	var sum, squares float64
+	for y := 1; y < h-1; y++ {
+		for x := 1; x < w-1; x++ {
+			i := y*w + x
+			d := float64(luma[i-1] + luma[i+1] + luma[i-w] + luma[i+w] - 4*luma[i])
+			sum += d
+			squares += d * d
+		}
+	}
+	n := float64((w - 2) * (h - 2))
+	return look{bright: bright, sharp: squares/n - sum*sum/(n*n)}
+}

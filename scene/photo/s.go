@@ -1,0 +1,192 @@
+package photo
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"image"
+	"image/png"
+	"io"
+	"io/fs"
+	"math"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"vksplat/internal/atomicfile"
+	"vksplat/internal/fault"
+	"vksplat/scene"
+	"vksplat/scene/jpeg"
+)
+
+// Folders are the names under which a capture's photos are searched.
+var Folders = [...]string{"images", "input"}
+
+// Dir gives the folder of a capture's photos: dir, below root unless it is
+// absolute, or else the first of photoFolders that exists.
+func Dir(root, dir string) (string, error) {
+	if dir != "" {
+		if !filepath.IsAbs(dir) {
+			dir = filepath.Join(root, dir)
+		}
+		if !atomicfile.IsDir(dir) {
+			return "", &fault.Error{Op: "find photos", Path: dir, Err: errors.New("no such folder"), Hint: "--images names a folder below the capture's, or an absolute one"}
+		}
+		return dir, nil
+	}
+	for _, name := range Folders {
+		if sub := filepath.Join(root, name); atomicfile.IsDir(sub) {
+			return sub, nil
+		}
+	}
+	return "", &fault.Error{Op: "find photos", Path: root, Err: fmt.Errorf("there is no folder %s", strings.Join(Folders[:], " or ")),
+		Hint: "put the photos into images/ or name their folder with --images DIR"}
+}
+
+// IsPhoto says whether a file's name is that of a photo that can be decoded.
+func IsPhoto(name string) bool {
+	switch strings.ToLower(path.Ext(name)) {
+	case ".jpg", ".jpeg", ".png", ".webp":
+		return true
+	}
+	return false
+}
+
+// Index holds the photos of a folder and its subfolders.
+type Index struct {
+	dir    string
+	Names  []string            // relative, with slashes, in lexical order
+	folded map[string][]string // by lower-case name
+	stems  map[string][]string // by lower-case name without extension
+	used   map[string]bool     // names that cameras have taken
+}
+
+// IndexDir walks through dir. Links to folders are not followed: that is left
+// to exact names. Hidden files and folders are no photos.
+func IndexDir(dir string) (*Index, error) {
+	x := &Index{dir: dir, folded: map[string][]string{}, stems: map[string][]string{}, used: map[string]bool{}}
+	top, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return nil, &fault.Error{Op: "list photos", Path: dir, Err: fault.TrimPath(err), Kind: fault.ReadKind(err)}
+	}
+	err = filepath.WalkDir(top, func(p string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if p != top && strings.HasPrefix(d.Name(), ".") {
+			if d.IsDir() {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		if d.IsDir() || !IsPhoto(d.Name()) {
+			return nil
+		}
+		rel, err := filepath.Rel(top, p)
+		if err != nil {
+			return err
+		}
+		x.add(filepath.ToSlash(rel))
+		return nil
+	})
+	if err != nil {
+		return nil, &fault.Error{Op: "list photos", Path: dir, Err: err, Kind: fault.ReadKind(err), Hint: "check the permissions of the folder and what is in it"}
+	}
+	return x, nil
+}
+
+func (x *Index) add(name string) {
+	x.Names = append(x.Names, name)
+	lower := strings.ToLower(name)
+	x.folded[lower] = append(x.folded[lower], name)
+	stem := strings.TrimSuffix(lower, path.Ext(lower))
+	x.stems[stem] = append(x.stems[stem], name)
+}
+
+// Find gives each camera without a Path its photo: the file of exactly that
+// name, or else of the same name in other case, or else of the same stem with
+// another extension. Exact names go first, so that no file is taken for two.
+func (x *Index) Find(cams []scene.Camera) {
+	exact := func(name string) []string {
+		info, err := os.Stat(filepath.Join(x.dir, filepath.FromSlash(name)))
+		if err != nil || info.IsDir() {
+			return nil
+		}
+		return []string{name}
+	}
+	folded := func(name string) []string { return x.folded[strings.ToLower(name)] }
+	stem := func(name string) []string {
+		lower := strings.ToLower(name)
+		if whole := x.stems[lower]; len(whole) > 0 { // a name without extension
+			return whole
+		}
+		return x.stems[strings.TrimSuffix(lower, path.Ext(lower))]
+	}
+	for _, candidates := range []func(string) []string{exact, folded, stem} {
+		for i := range cams {
+			if cams[i].Path != "" {
+				continue
+			}
+			for _, name := range candidates(cams[i].Name) {
+				if !x.used[name] {
+					x.used[name] = true
+					cams[i].Path = filepath.Join(x.dir, filepath.FromSlash(name))
+					break
+				}
+			}
+		}
+	}
+}
+
+// Unused lists the photos that no camera took.
+func (x *Index) Unused() []string {
+	var out []string
+	for _, name := range x.Names {
+		if !x.used[name] {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// Size reads the size in pixels from the header of a JPEG, PNG or WebP.
+func Size(file string) (width, height int, err error) {
+	if err := fault.Regular(file); err != nil {
+		return 0, 0, err
+	}
+	f, err := os.Open(file)
+	if err != nil {
+		return 0, 0, fault.TrimPath(err)
+	}
+	defer f.Close() // only read from
+	r := bufio.NewReader(f)
+	head, _ := r.Peek(webpHead) // a shorter file is told by its first bytes
+	switch {
+	case isJPEG(head):
+		width, height, err = jpeg.Size(r)
+	case isPNG(head):
+		var header image.Config
+		header, err = png.DecodeConfig(r)
+		width, height = header.Width, header.Height
+	case isWebP(head):
+		width, height, err = webpSize(head)
+	default:
+		err = notPhoto(head)
+	}
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		err = errors.New("the file ends within its header")
+	}
+	if err == nil && (width <= 0 || height <= 0 || width > scene.MaxPixels/height) {
+		err = fmt.Errorf("the header claims %d x %d pixels", width, height)
+	}
+	return width, height, err
+}
+
+// SameAspect says whether a photo of w x h can be a scaled copy of one of
+// calibrated size cw x ch: the factors of the axes agree within 1 %, or one side is
+// within 2 pixels of what the other side's factor gives.
+func SameAspect(w, h, cw, ch int) bool {
+	x, y := float64(w)/float64(cw), float64(h)/float64(ch)
+	return math.Abs(x/y-1) <= 0.01 || math.Abs(float64(w)-float64(cw)*y) <= 2 || math.Abs(float64(h)-float64(ch)*x) <= 2
+}

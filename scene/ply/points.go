@@ -1,0 +1,113 @@
+package ply
+
+import (
+	"fmt"
+	"io"
+
+	"vksplat/scene"
+)
+
+// missingColor is given to the points of a cloud without colours: mid grey.
+const missingColor = 128
+
+// ReadPoints reads a point cloud: x y z and, where present, red green blue as
+// integers of 0..255 (uchar) or 0..65535 (ushort), or floats of 0..1. A cloud
+// without colours is grey. Errors are of kind ErrData.
+func ReadPoints(path string) ([]scene.Point, error) {
+	var points []scene.Point
+	err := ReadWith(path, func(r io.Reader, size int64) (err error) {
+		points, err = decodePoints(r, size)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return points, nil
+}
+
+// DecodePoints is ReadPoints for a stream of size bytes.
+func DecodePoints(r io.Reader, size int64) ([]scene.Point, error) {
+	points, err := decodePoints(r, size)
+	if err != nil {
+		return nil, plyError("", err)
+	}
+	return points, nil
+}
+
+func decodePoints(r io.Reader, size int64) ([]scene.Point, error) {
+	p, err := NewReader(r, size)
+	if err != nil {
+		return nil, err
+	}
+	cols, err := pointColumns(p.Vertex())
+	if err != nil {
+		return nil, err
+	}
+	points := make([]scene.Point, p.Vertex().count)
+	bad := -1
+	err = p.rows(func(i int, row []float64) {
+		points[i] = cols.point(row)
+		for _, x := range points[i].Pos {
+			if !scene.Finite64(x) && bad < 0 {
+				bad = i
+			}
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	if bad >= 0 {
+		return nil, fmt.Errorf("point %d is at %v: %w", bad, points[bad].Pos, scene.ErrNotFinite)
+	}
+	return points, nil
+}
+
+// pointCols are the columns of a point; scale takes a colour value to 0..255.
+type pointCols struct {
+	position, color [3]int
+	hasColor        bool
+	scale           float64
+}
+
+func pointColumns(e *Element) (c pointCols, err error) {
+	find := columnFinder{element: e, used: make([]bool, len(e.properties))}
+	for axis, name := range []string{"x", "y", "z"} {
+		c.position[axis] = find.column(name)
+	}
+	if len(find.missing) > 0 {
+		return c, fmt.Errorf("element vertex lacks %v", find.missing)
+	}
+	for _, prefix := range []string{"", "diffuse_"} {
+		find.missing = nil
+		for j, name := range []string{"red", "green", "blue"} {
+			c.color[j] = find.column(prefix + name)
+		}
+		if len(find.missing) == 0 {
+			c.hasColor = true
+			break
+		}
+	}
+	switch e.properties[c.color[0]].kind {
+	case plyFloat32, plyFloat64:
+		c.scale = 255
+	case plyUint16:
+		c.scale = 255.0 / 65535
+	default:
+		c.scale = 1
+	}
+	return c, nil
+}
+
+func (c *pointCols) point(row []float64) scene.Point {
+	p := scene.Point{Color: [3]uint8{missingColor, missingColor, missingColor}}
+	for axis, column := range c.position {
+		p.Pos[axis] = row[column]
+	}
+	if !c.hasColor {
+		return p
+	}
+	for j, column := range c.color {
+		p.Color[j] = scene.ToByte(row[column] * c.scale)
+	}
+	return p
+}

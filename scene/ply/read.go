@@ -1,0 +1,241 @@
+package ply
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"strconv"
+
+	"vksplat/internal/atomicfile"
+	"vksplat/internal/fault"
+)
+
+// plyFile refuses what is no file.
+func plyFile(path string) error {
+	if atomicfile.IsDir(path) {
+		return &hinted{errors.New("it is a folder"), "name the .ply file in it, for example point_cloud/iteration_30000/point_cloud.ply"}
+	}
+	return fault.Regular(path)
+}
+
+// ReadWith opens a file, passes it to read with its size and names it in errors.
+func ReadWith(path string, read func(r io.Reader, size int64) error) error {
+	if err := plyFile(path); err != nil {
+		return plyError(path, err)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return plyError(path, err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return plyError(path, err)
+	}
+	return plyError(path, read(f, info.Size()))
+}
+
+// hinted carries a remedy from the place that knows it to Error.
+type hinted struct {
+	error
+	hint string
+}
+
+// plyError turns an error into one of kind ErrData, nil into nil.
+func plyError(path string, err error) error {
+	if err == nil {
+		return nil
+	}
+	out := &fault.Error{Op: "read ply", Path: path, Err: fault.TrimPath(err)}
+	var h *hinted
+	switch {
+	case errors.As(err, &h):
+		out.Hint = h.hint
+	case errors.Is(err, os.ErrNotExist):
+		out.Hint = "check the spelling of the path"
+	case errors.Is(err, os.ErrPermission):
+		out.Hint, out.Kind = "make the file readable for this user", fault.ErrTryAgain
+	default:
+		out.Hint = "the file may be cut short or not a PLY file: copy or export it again"
+	}
+	return out
+}
+
+// Reader reads the rows of the vertex element.
+type Reader struct {
+	r        *bufio.Reader
+	header   *plyHeader
+	order    binary.ByteOrder
+	vertexID int
+	row      []byte
+	values   []float64
+}
+
+// NewReader parses the header, checks it against the size of the file and
+// skips to the first vertex.
+func NewReader(r io.Reader, size int64) (*Reader, error) {
+	p := &Reader{r: bufio.NewReaderSize(r, 1<<18), order: binary.LittleEndian}
+	var err error
+	if p.header, err = readPLYHeader(p.r); err != nil {
+		return nil, err
+	}
+	if p.header.format == plyBig {
+		p.order = binary.BigEndian
+	}
+	if p.vertexID, err = p.header.vertex(size); err != nil {
+		return nil, err
+	}
+	for i := range p.vertexID {
+		if err := p.skip(&p.header.elements[i]); err != nil {
+			return nil, err
+		}
+	}
+	return p, nil
+}
+
+func (p *Reader) Vertex() *Element { return &p.header.elements[p.vertexID] }
+
+// skip reads over an element that stands before the vertices.
+func (p *Reader) skip(e *Element) error {
+	if p.header.fixed(e) {
+		_, err := io.CopyN(io.Discard, p.r, e.count*e.rowBytes(p.header.format))
+		return shortFile(err, e, 0)
+	}
+	if len(e.properties) == 0 {
+		return nil
+	}
+	return p.each(e, func(int, []float64) {})
+}
+
+// rows calls f with every vertex in order. A list shows as its length.
+func (p *Reader) rows(f func(i int, row []float64)) error { return p.each(p.Vertex(), f) }
+
+func (p *Reader) each(e *Element, f func(i int, row []float64)) error {
+	p.begin(e)
+	for i := range int(e.count) {
+		if err := p.next(e, i); err != nil {
+			return err
+		}
+		f(i, p.values)
+	}
+	return nil
+}
+
+// fixed reports whether the rows of an element are all of rowBytes bytes.
+func (h *plyHeader) fixed(e *Element) bool { return h.format != plyASCII && !e.hasList() }
+
+// begin prepares for the rows of an element.
+func (p *Reader) begin(e *Element) {
+	p.row = nil
+	if p.header.fixed(e) {
+		p.row = make([]byte, e.rowBytes(p.header.format))
+	}
+	p.values = make([]float64, len(e.properties))
+}
+
+// next reads row i, which comes next, into values.
+func (p *Reader) next(e *Element, i int) error {
+	if !p.header.fixed(e) {
+		return shortFile(p.variableRow(e), e, i)
+	}
+	if _, err := io.ReadFull(p.r, p.row); err != nil {
+		return shortFile(err, e, i)
+	}
+	e.decode(p.values, p.row, p.order)
+	return nil
+}
+
+// shortFile says where the file ended.
+func shortFile(err error, e *Element, i int) error {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return fmt.Errorf("the file ends in element %s, row %d of %d", e.name, i, e.count)
+	}
+	if err != nil {
+		return fmt.Errorf("element %s, row %d: %w", e.name, i, err)
+	}
+	return nil
+}
+
+// decode takes a binary row without lists apart.
+func (e *Element) decode(values []float64, row []byte, order binary.ByteOrder) {
+	for i := range e.properties {
+		kind := e.properties[i].kind
+		values[i] = kind.value(row, order)
+		row = row[kind.size():]
+	}
+}
+
+// variableRow reads one row value by value: ascii, or binary with lists.
+func (p *Reader) variableRow(e *Element) error {
+	for i, property := range e.properties {
+		kind := property.kind
+		if property.list {
+			kind = property.length
+		}
+		v, err := p.scalar(kind)
+		if err != nil {
+			return fmt.Errorf("property %s: %w", property.name, err)
+		}
+		p.values[i] = v
+		if !property.list {
+			continue
+		}
+		if v < 0 || v != math.Trunc(v) {
+			return fmt.Errorf("property %s: list of length %v", property.name, v)
+		}
+		for n := int64(v); n > 0; n-- {
+			if _, err := p.scalar(property.kind); err != nil {
+				return fmt.Errorf("property %s: %w", property.name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// scalar reads one value in the encoding of the file.
+func (p *Reader) scalar(kind plyKind) (float64, error) {
+	if p.header.format == plyASCII {
+		return p.asciiScalar()
+	}
+	var b [8]byte
+	n := kind.size()
+	if _, err := io.ReadFull(p.r, b[:n]); err != nil {
+		return 0, err
+	}
+	return kind.value(b[:n], p.order), nil
+}
+
+// asciiScalar reads one number between white space.
+func (p *Reader) asciiScalar() (float64, error) {
+	var token [64]byte
+	n := 0
+	for {
+		c, err := p.r.ReadByte()
+		if err == io.EOF && n > 0 {
+			break
+		}
+		if err != nil {
+			return 0, err
+		}
+		if c == ' ' || c == '\t' || c == '\n' || c == '\r' {
+			if n > 0 {
+				break
+			}
+			continue
+		}
+		if n == len(token) {
+			return 0, fmt.Errorf("%q is too long for a number", token[:n])
+		}
+		token[n] = c
+		n++
+	}
+	v, err := strconv.ParseFloat(string(token[:n]), 64)
+	if err != nil && !errors.Is(err, strconv.ErrRange) {
+		return 0, fmt.Errorf("%q is not a number", token[:n])
+	}
+	return v, nil
+}

@@ -1,0 +1,75 @@
+package transforms
+
+import (
+	"fmt"
+	"math"
+
+	"vksplat/internal/fault"
+	"vksplat/internal/geom"
+	"vksplat/scene"
+)
+
+// Limits on how far a matrix may be from a rotation times 1: less than the first is
+// rounding, more than the second is an error.
+const (
+	roundedRotation = 1e-5
+)
+
+// pose is a world-to-camera transform, OpenCV axes, and what was done to get it.
+type pose struct {
+	R              [9]float64
+	T              [3]float64
+	skewed, scaled bool
+}
+
+// PoseFromOpenGL turns a 3x4 camera-to-world matrix whose camera looks along -z with
+// y up into a pose whose camera looks along +z with y down: the second and third
+// column change sign.
+func PoseFromOpenGL(m [12]float64) (p pose, err error) {
+	centre := [3]float64{m[3], m[7], m[11]}
+	if !geom.Finite(m[:]...) || !scene.InRange(centre) {
+		return p, scene.PoseError{fmt.Errorf("the camera is at %g", centre)}
+	}
+	r, scale, skew, err := geom.NearestRotation([9]float64{m[0], -m[1], -m[2], m[4], -m[5], -m[6], m[8], -m[9], -m[10]})
+	if err != nil {
+		return p, err
+	}
+	p.R = [9]float64{r[0], r[3], r[6], r[1], r[4], r[7], r[2], r[5], r[8]}
+	p.T = geom.Scale(geom.Rotate(p.R, centre), -1)
+	p.skewed, p.scaled = skew > roundedRotation, math.Abs(scale-1) > max(roundedRotation, skew)
+	return p, nil
+}
+
+// UndoApplied brings records and points back to where they were before nerfstudio
+// turned them.
+func UndoApplied(c *scene.Capture, records []scene.Record) error {
+	a := c.Applied
+	if a == nil {
+		c.Warn("no-applied-transform", "there is no applied_transform to undo: the capture stays where it is", nil)
+		return nil
+	}
+	m := a.Matrix
+	turn, scale, _, err := geom.NearestRotation([9]float64{m[0], m[1], m[2], m[4], m[5], m[6], m[8], m[9], m[10]})
+	if err != nil {
+		return fault.Data("undo applied_transform", c.Model, "train without --undo-applied-transform, in the frame of the file", "field applied_transform: %v", err)
+	}
+	move := [3]float64{m[3], m[7], m[11]}
+	back := [9]float64{turn[0], turn[3], turn[6], turn[1], turn[4], turn[7], turn[2], turn[5], turn[8]}
+	undo := func(p [3]float64) [3]float64 {
+		return geom.Rotate(back, geom.Scale(geom.Sub(geom.Scale(p, 1/a.Scale), move), 1/scale))
+	}
+	for i := range records {
+		cam := &records[i].Cam
+		centre := undo(cam.Center())
+		for row := range 3 {
+			v := geom.Rotate(back, [3]float64{cam.R[3*row], cam.R[3*row+1], cam.R[3*row+2]})
+			copy(cam.R[3*row:], v[:])
+		}
+		cam.T = geom.Scale(geom.Rotate(cam.R, centre), -1)
+	}
+	for i := range c.Points {
+		c.Points[i].Pos = undo(c.Points[i].Pos)
+	}
+	a.Undone = true
+	return nil
+}
