@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"slices"
 
-	"vksplat/internal/pixelpool"
 	"vksplat/scene"
+	"vksplat/scene/photo"
 )
 
 // loadJob is a photo to load and the memory that it may go to.
@@ -168,7 +168,7 @@ func (c *Cache) load(job loadJob) (images []scene.Image, read bool, errs []error
 		c.warn(fmt.Sprintf("the image cache cannot be read, photos are decoded again: %v", err))
 		c.spill.stop()
 	}
-	pixelpool.Recycle(job.image) // the decoder finds it there
+	photo.Recycle(job.image) // the decoder finds it there
 	job.image = scene.Image{}
 	cams := make([]scene.Camera, len(job.views))
 	for i, v := range job.views {
