@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"slices"
 
-	"vksplat/internal/pixelpool"
 	"vksplat/scene"
+	"vksplat/scene/photo"
 )
 
 // photoJob is a photo to load and the memory that it may go to.
@@ -166,7 +166,7 @@ func (c *PhotoCache) load(job photoJob) (images []scene.Image, read bool, errs [
 		c.warn(fmt.Sprintf("the image cache cannot be read, photos are decoded again: %v", err))
 		c.spill.stop()
 	}
-	pixelpool.Recycle(job.image) // the decoder finds it there
+	photo.Recycle(job.image) // the decoder finds it there
 	job.image = scene.Image{}
 	cams := make([]scene.Camera, len(job.views))
 	for i, v := range job.views {

@@ -235,3 +235,19 @@ func (s *Splats) reframe(frame Frame, move func(x float64, axis int) float64, si
 	})
 	return &out
 }
+
+// WithDegree returns the splats with spherical harmonics of another degree: higher coefficients are dropped, or zero. Other tensors are shared with s.
+func (s *Splats) WithDegree(degree int) *Splats {
+	degree = min(max(degree, 0), MaxSHDegree)
+	if degree == s.Degree {
+		return s
+	}
+	out := *s
+	out.Degree = degree
+	from, to := 3*s.K(), 3*out.K()
+	out.SH = make([]float32, to*s.N)
+	for i := range s.N {
+		copy(out.SH[to*i:to*(i+1)], s.SH[from*i:from*(i+1)])
+	}
+	return &out
+}

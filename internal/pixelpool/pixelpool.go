@@ -99,9 +99,6 @@ func New(n int) []uint8 {
 // Free takes back what newPixels gave. Nobody may use it any more.
 func Free(pix []uint8) { pixels.put(pix) }
 
-// Recycle takes back the pixels of a decoded photo for those that are decoded next. Nobody may use them any more.
-func Recycle(img scene.Image) { Free(img.Pix) }
-
 // ReadFile is os.ReadFile into memory that freeFile takes back.
 func ReadFile(path string) ([]byte, error) {
 	info, err := os.Stat(path)

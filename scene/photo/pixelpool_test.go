@@ -50,7 +50,7 @@ func TestRecycledPixels(t *testing.T) {
 			for i := range img.Pix {
 				img.Pix[i] = 0x5a
 			}
-			pixelpool.Recycle(img)
+			Recycle(img)
 		}
 	}
 }
@@ -67,7 +67,7 @@ func TestDecodingLeavesLittleGarbage(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			pixelpool.Recycle(img)
+			Recycle(img)
 		}
 		decode()
 		var before, after runtime.MemStats
