@@ -71,14 +71,6 @@ func NewSplats(n, degree int) *Splats {
 // K returns the number of SH coefficients per channel.
 func (s *Splats) K() int { return SHCoefficients(s.Degree) }
 
-// Tensors lists the arrays. They share memory with s.
-func (s *Splats) Tensors() (list [splatArrays]SplatTensor) {
-	for k, a := range s.arrays() {
-		list[k] = SplatTensor{a.name, a.width, *a.data}
-	}
-	return list
-}
-
 // Slice returns splats [lo, hi) sharing memory with s. The bounds must satisfy
 // 0 <= lo <= hi <= N, as for a Go slice.
 func (s *Splats) Slice(lo, hi int) *Splats {

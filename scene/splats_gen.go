@@ -19,7 +19,7 @@ type Splats struct {
 // splatArrays is how many arrays a model has.
 const splatArrays = 5
 
-// arrays lists the arrays in the order of their rows.
+// arrays lists where the arrays are, in the order of their rows.
 func (s *Splats) arrays() [splatArrays]splatArray {
 	return [splatArrays]splatArray{
 		{"means", 3, &s.Means},
@@ -27,6 +27,17 @@ func (s *Splats) arrays() [splatArrays]splatArray {
 		{"log_scales", 3, &s.LogScales},
 		{"logit_opacities", 1, &s.LogitOpacities},
 		{"sh", 3 * s.K(), &s.SH},
+	}
+}
+
+// Tensors lists the arrays, not copies, in the order of their rows.
+func (s *Splats) Tensors() [splatArrays]SplatTensor {
+	return [splatArrays]SplatTensor{
+		{"means", 3, s.Means},
+		{"quats", 4, s.Quats},
+		{"log_scales", 3, s.LogScales},
+		{"logit_opacities", 1, s.LogitOpacities},
+		{"sh", 3 * s.K(), s.SH},
 	}
 }
 

@@ -33,14 +33,6 @@ func (p *Params[T]) Coefficients() int { return (p.Degree + 1) * (p.Degree + 1) 
 // ParamRows returns the number of parameters of a splat of an SH degree: the rows of layout.RowMeans and so on.
 func ParamRows(degree int) int { return layout.RowSh + 3*(degree+1)*(degree+1) }
 
-// Tensors lists the arrays in the order of their rows.
-func (p *Params[T]) Tensors() (list [paramArrays]Tensor[T]) {
-	for k, a := range p.arrays() {
-		list[k] = Tensor[T]{a.name, a.width, *a.data}
-	}
-	return list
-}
-
 // Tensor is one array of Params.
 type Tensor[T Real] struct {
 	Name  string

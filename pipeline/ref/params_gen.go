@@ -20,7 +20,7 @@ type Params[T Real] struct {
 // paramArrays is how many arrays a model has.
 const paramArrays = 5
 
-// arrays lists the arrays in the order of their rows.
+// arrays lists where the arrays are, in the order of their rows.
 func (p *Params[T]) arrays() [paramArrays]paramArray[T] {
 	return [paramArrays]paramArray[T]{
 		{"means", 3, &p.Means},
@@ -28,6 +28,17 @@ func (p *Params[T]) arrays() [paramArrays]paramArray[T] {
 		{"log_scales", 3, &p.LogScales},
 		{"logit_opacities", 1, &p.LogitOpacities},
 		{"sh", 3 * p.Coefficients(), &p.SH},
+	}
+}
+
+// Tensors lists the arrays, not copies, in the order of their rows.
+func (p *Params[T]) Tensors() [paramArrays]Tensor[T] {
+	return [paramArrays]Tensor[T]{
+		{"means", 3, p.Means},
+		{"quats", 4, p.Quats},
+		{"log_scales", 3, p.LogScales},
+		{"logit_opacities", 1, p.LogitOpacities},
+		{"sh", 3 * p.Coefficients(), p.SH},
 	}
 }
 

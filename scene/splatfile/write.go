@@ -127,7 +127,9 @@ func squaredLength(q []float32) (sum float64) {
 
 // broken says why nothing can draw a splat, nil if something can.
 func broken(s *scene.Splats, i int) error {
-	for _, t := range s.Tensors() {
+	tensors := s.Tensors()
+	for k := range tensors {
+		t := &tensors[k]
 		for j, x := range t.At(i) {
 			if !isFinite(x) {
 				return fmt.Errorf("%s[%d] is %v: not a finite number", plainName(t.Name), j, x)

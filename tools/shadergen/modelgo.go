@@ -67,21 +67,26 @@ func (m *model) fields(p *printer, elem string) {
 	p.line("SH []%s // [N*K*3]", elem)
 }
 
-// arrays prints the method that lists the arrays of a model, given the type of an entry.
-func (m *model) arrays(p *printer, receiver, entry, coefficients string) {
-	name, _, _ := strings.Cut(entry, "[")
+// arrayLists prints the methods that list the arrays of a model, as places and as values.
+func (m *model) arrayLists(p *printer, receiver, place, value, coefficients string) {
+	name, _, _ := strings.Cut(place, "[")
 	p.line("// %ss is how many arrays a model has.", name)
 	p.line("const %ss = %d\n", name, len(m.geometry)+1)
-	p.line("// arrays lists the arrays in the order of their rows.")
-	p.line("func (%s) arrays() [%ss]%s {", receiver, name, entry)
-	p.line("return [%ss]%s{", name, entry)
-	receiver = receiver[:1]
-	for _, t := range m.geometry {
-		p.line("{%q, %d, &%s.%s},", t.name, t.width, receiver, t.goName())
+	for _, f := range []struct{ doc, method, entry, ref string }{
+		{"arrays lists where the arrays are, in the order of their rows.", "arrays", place, "&"},
+		{"Tensors lists the arrays, not copies, in the order of their rows.", "Tensors", value, ""},
+	} {
+		p.line("// %s", f.doc)
+		p.line("func (%s) %s() [%ss]%s {", receiver, f.method, name, f.entry)
+		p.line("return [%ss]%s{", name, f.entry)
+		of := f.ref + receiver[:1]
+		for _, t := range m.geometry {
+			p.line("{%q, %d, %s.%s},", t.name, t.width, of, t.goName())
+		}
+		p.line(`{"sh", 3 * %s.%s(), %s.SH},`, receiver[:1], coefficients, of)
+		p.line("}")
+		p.line("}\n")
 	}
-	p.line(`{"sh", 3 * %s.%s(), &%[1]s.SH},`, receiver, coefficients)
-	p.line("}")
-	p.line("}\n")
 }
 
 // sceneGo prints the model of package scene.
@@ -96,7 +101,7 @@ func (m *model) sceneGo() ([]byte, error) {
 	p.line("Degree int // degree of the spherical harmonics, 0 to MaxSHDegree\n")
 	m.fields(&p, "float32")
 	p.line("}\n")
-	m.arrays(&p, "s *Splats", "splatArray", "K")
+	m.arrayLists(&p, "s *Splats", "splatArray", "SplatTensor", "K")
 	p.line("// geometryNumbers is how many numbers a splat has beside its spherical harmonics.")
 	p.line("const geometryNumbers = %d\n", m.rowSH())
 	p.line("// SplatParts lists the tensors of a model of an SH degree as checkpoints have them, in their order.")
@@ -136,7 +141,7 @@ func (m *model) refGo() ([]byte, error) {
 	p.line("Degree int // of the stored spherical harmonics, 0 to 3\n")
 	m.fields(&p, "T")
 	p.line("}\n")
-	m.arrays(&p, "p *Params[T]", "paramArray[T]", "Coefficients")
+	m.arrayLists(&p, "p *Params[T]", "paramArray[T]", "Tensor[T]", "Coefficients")
 	p.line("// At returns where row r of splat i is.")
 	p.line("func (p *Params[T]) At(r, i int) *T {")
 	p.line("switch {")
