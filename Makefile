@@ -14,7 +14,7 @@ SECOND := vulkango
 # Subgroup sizes 4, 8 and 16 of software Vulkan, in bits of its vectors.
 WIDTHS := 128 256 512
 # The software driver, for runs that must not pick a GPU.
-SOFTWARE = VK_DRIVER_FILES=$(firstword $(wildcard /usr/share/vulkan/icd.d/lvp_icd*.json /etc/vulkan/icd.d/lvp_icd*.json))
+SOFTWARE = VK_DRIVER_FILES=$(firstword $(wildcard $(addsuffix /vulkan/icd.d/lvp_icd*.json,/usr/share /etc)))
 # Outputs; git ignores both.
 BIN := bin
 OUT := build
@@ -31,25 +31,30 @@ REVISION = $(shell git describe --always --dirty --abbrev=12 --exclude='*' 2>/de
 WINDOWS := GOOS=windows GOARCH=amd64 CGO_ENABLED=1 CC=x86_64-w64-mingw32-gcc
 # Full sizes in tests that are smaller otherwise.
 LONG := VKSPLAT_LONG=1
-# Python with what reads our files, in front of others for the tests, once python-env has made it. VKSPLAT_PACKAGES=1 says that it must do: tests that
-# need it fail where they would be skipped.
+# Python with what reads our files, in front of others for the tests, once python-env has made it. VKSPLAT_PACKAGES=1
+# says that it is complete: tests that need it fail where they would be skipped.
 PYTHON := $(OUT)/python
-WITH_PYTHON = PATH="$$(test -e $(PYTHON)/made-from.txt && echo "$(CURDIR)/$(PYTHON)/bin:")$$PATH" VKSPLAT_PACKAGES=$$(test -e $(PYTHON)/made-from.txt && echo 1)
-# The same with what judges jobs for Kubernetes, and Slurm. VKSPLAT_SCHEDULERS=1 says that both are there, as VKSPLAT_PACKAGES does of packages.
+HAS_PYTHON = test -e $(PYTHON)/made-from.txt
+WITH_PYTHON = PATH="$$($(HAS_PYTHON) && echo "$(CURDIR)/$(PYTHON)/bin:")$$PATH" \
+  VKSPLAT_PACKAGES=$$($(HAS_PYTHON) && echo 1)
+# The same with what judges jobs for Kubernetes, and Slurm. VKSPLAT_SCHEDULERS=1 says that both are there, as
+# VKSPLAT_PACKAGES does of packages.
 SCHEDULERS := $(OUT)/schedulers
 WITH_ALL = $(WITH_PYTHON) PATH="$(CURDIR)/$(SCHEDULERS):$$PATH" VKSPLAT_SCHEDULERS=1
 
-.PHONY: help demo bench build release windows docs test test-long check static gen tests python-env schedulers second-binding widths fuzz same-bytes twice golden clean
+.PHONY: help demo bench build release windows docs quick test test-long check static gen tests python-env schedulers \
+  second-binding widths fuzz same-bytes twice golden clean
 
 help: ## list the targets
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | awk -F '\t' '{printf "  %-15s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | \
+	  awk -F '\t' '{printf "  %-15s %s\n", $$1, $$2}'
 
 demo: ## train a made-up scene, on software Vulkan where there is no GPU (about 2 minutes)
 	@.ci/install demo
 	@$(MAKE) --no-print-directory build
 	$(BIN)/vksplat demo -m vksplat-demo --min-psnr 25
 
-bench: ## measure the training steps of made-up models; build/bench.json gets the results; BENCH=... for more flags
+bench: ## measure training steps of made-up models, to build/bench.json; BENCH=... for more flags
 	@.ci/install demo
 	@$(MAKE) --no-print-directory build
 	@mkdir -p $(OUT)
@@ -58,25 +63,30 @@ bench: ## measure the training steps of made-up models; build/bench.json gets th
 build: ## build bin/vksplat
 	go build -ldflags "-X main.revision=$(REVISION)" -o $(BIN)/vksplat ./cmd/vksplat
 
-release: ## build bin/release/vksplat, which runs on Linux with glibc 2.28 or newer (zig's C compiler comes from PyPI)
+release: ## build bin/release/vksplat for Linux with glibc 2.28 or newer, by zig's C compiler from PyPI
 	@.ci/install release
 	@.ci/zig $(OUT)/zig
-	CC="$(CURDIR)/$(OUT)/zig/cc" GOOS=linux GOARCH=amd64 CGO_ENABLED=1 go build -trimpath -ldflags "-s -w -X main.revision=$(REVISION)" -o $(BIN)/release/vksplat ./cmd/vksplat
+	CC="$(CURDIR)/$(OUT)/zig/cc" GOOS=linux GOARCH=amd64 CGO_ENABLED=1 go build -trimpath \
+	  -ldflags "-s -w -X main.revision=$(REVISION)" -o $(BIN)/release/vksplat ./cmd/vksplat
 	@.ci/glibc $(BIN)/release/vksplat 2.28
 
 windows: ## build bin/vksplat.exe for Windows on x86-64, with both bindings, by mingw-w64
 	@.ci/install windows
 	$(WINDOWS) go build -tags $(SECOND) -o $(BIN)/vksplat.exe ./cmd/vksplat
 	$(WINDOWS) go build -o $(BIN)/vksplat.exe ./cmd/vksplat
-	$(WINDOWS) go vet ./vk/... ./pipeline/... ./scene/... ./view/... ./farm/... ./cmd/...
+	$(WINDOWS) go vet $$(go list ./... | grep -v /tools/)
 
-docs: ## write docs/train.md, docs/render.md, docs/farm-commands.md and the schema of their jobs anew from the tables of flags
+docs: ## write the pages and the schema that are made from tables in the code
 	go test -count=1 ./cmd/vksplat -run 'TestTrainPage|TestRenderPage|TestFarmSettings|TestFarmPage' -update
 	go test -count=1 ./farm/spec -run TestSchemaIsMade -update
 
-test: ## everything that CI runs
+quick: ## a verdict on a change in under 2 minutes, after the first build
+	@.ci/install demo
+	@.ci/quick
+
+test: ## everything that CI runs; says at its end what was skipped
 	@.ci/install test
-	@$(MAKE) --no-print-directory check windows python-env tests second-binding
+	@$(MAKE) --no-print-directory check windows python-env second-binding tests
 
 test-long: ## what takes longer: subgroup sizes, both bindings in full, fuzzing, repeated runs
 	@.ci/install long
@@ -86,6 +96,7 @@ test-long: ## what takes longer: subgroup sizes, both bindings in full, fuzzing,
 	@$(MAKE) --no-print-directory fuzz same-bytes
 
 check: static ## formatting, vet, staticcheck, committed shaders, rules of the architecture
+	@.ci/install shaders
 	go run ./tools/shadergen -check
 	go test ./tools/...
 
@@ -97,19 +108,22 @@ static:
 	go run $(STATICCHECK) -tags $(SECOND) ./vk/...
 
 gen: ## compile the shaders again and print their Go
-	@.ci/install test
+	@.ci/install shaders
 	go run ./tools/shadergen
 
-tests: ## all tests, with the validation layer watching
-	$(WITH_PYTHON) $(VALIDATE) go test -timeout 30m ./...
+tests: ## all tests, with the validation layer watching; says at its end which were skipped and why
+	@.ci/install tests
+	$(WITH_PYTHON) $(VALIDATE) go test -json -timeout 30m ./... | go run ./tools/testreport
 
-python-env: ## build/python: the Python packages that some tests read our files with, where the network gives them
+python-env: ## build/python: the Python packages that some tests read our files with
+	@.ci/install python
 	@.ci/python $(PYTHON)
 
-schedulers: ## build/schedulers: the program that judges jobs for Kubernetes, which takes minutes to build; .ci/install long has Slurm
+schedulers: ## build/schedulers: the program that judges jobs for Kubernetes (minutes to build)
 	GOBIN="$(CURDIR)/$(SCHEDULERS)" GOFLAGS= go install $(KUBECTL_VALIDATE)
 
 second-binding: ## tests of vk with the second Vulkan binding, and 50 steps with equal bytes of both
+	@.ci/install tests
 	$(VALIDATE) go test -count=1 -timeout 30m -tags $(SECOND) ./vk/...
 	@$(MAKE) --no-print-directory build
 	go build -tags $(SECOND) -o $(BIN)/vksplat-second ./cmd/vksplat
@@ -124,7 +138,8 @@ widths: ## kernel tests with subgroups of 4, 8 and 16 on software Vulkan
 
 fuzz: ## every fuzz target for FUZZ_TIME
 	@go list ./... | while read -r p; do go test -list '^Fuzz' "$$p" | { grep '^Fuzz' || true; } | while read -r f; do \
-	  echo "$$p $$f"; go test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZ_TIME) -fuzzminimizetime $(FUZZ_SMALLER) "$$p"; done; done
+	  echo "$$p $$f"; \
+	  go test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZ_TIME) -fuzzminimizetime $(FUZZ_SMALLER) "$$p"; done; done
 
 same-bytes: build ## equal models: demo twice, VKSPLAT_SERIAL=1, every subgroup size
 	@rm -rf $(OUT)/same && mkdir -p $(OUT)/same

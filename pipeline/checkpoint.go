@@ -22,10 +22,7 @@ import (
 
 const (
 	checkpointFormat = 2
-	checkpointMarker = "vksplat checkpoint" // metadata "format"
-	markerKey        = "format"
-	headerKey        = "vksplat" // metadata with the JSON of CheckpointHeader
-	asideKey         = "aside"   // metadata with RunRecord.Aside; readers that do not know it pass over it
+	asideKey         = "aside" // metadata with RunRecord.Aside; readers that do not know it pass over it
 	generatorName    = "philox4x32-10 keyed by seed; counters are step and splat, or epoch and view"
 )
 
@@ -118,9 +115,7 @@ func deviceRecord(dev *vk.Device) DeviceRecord {
 }
 
 // activations say what turns stored numbers into values.
-var activations = map[string]string{
-	"means": "identity", "quats": "normalize", "log_scales": "exp", "logit_opacities": "sigmoid", "sh0": "identity", "shN": "identity",
-}
+var activations = activationsOf()
 
 // Checkpoint is an open checkpoint. Its tensors are on disk.
 type Checkpoint struct {
@@ -136,7 +131,7 @@ type Checkpoint struct {
 }
 
 // ErrNotCheckpoint says that a file holds tensors, but is no checkpoint of this program.
-var ErrNotCheckpoint = errors.New("the file holds no checkpoint of vksplat")
+var ErrNotCheckpoint = splatfile.ErrNotCheckpoint
 
 // OpenCheckpoint reads the header of a checkpoint and checks that the tensors are those that it announces. Whether the bytes are those that were written
 // is for Verify to say; what reads tensors calls it first.
@@ -169,24 +164,17 @@ var errNewer = errors.New("it was written by a newer version of vksplat")
 func (c *Checkpoint) Aside() string { return c.file.Metadata[asideKey] }
 
 func (c *Checkpoint) parse() error {
-	if c.file.Metadata[markerKey] != checkpointMarker {
-		return ErrNotCheckpoint
-	}
-	text := []byte(c.file.Metadata[headerKey])
-	var version struct {
-		Format int `json:"format_version"`
-	}
-	if err := json.Unmarshal(text, &version); err != nil {
-		return fmt.Errorf("header: %w", strictjson.JSONError(err))
-	}
-	if version.Format > checkpointFormat {
+	model, text, err := splatfile.ReadCheckpointHeader(c.file)
+	if model.Format > checkpointFormat {
 		return errNewer
+	}
+	if err != nil {
+		return err
 	}
 	// Keys that a later version added to the configuration have their defaults.
 	c.Header.Config = DefaultConfig()
-	if version.Format < formatOfCarve {
+	if model.Format < formatOfCarve {
 		c.Header.Config.Carve = 0
-		var err error
 		if text, c.Hidden, err = withoutClearance(text); err != nil {
 			return fmt.Errorf("header: %w", strictjson.JSONError(err))
 		}
@@ -195,6 +183,12 @@ func (c *Checkpoint) parse() error {
 	d.DisallowUnknownFields()
 	if err := d.Decode(&c.Header); err != nil {
 		return fmt.Errorf("header: %w", strictjson.JSONError(err))
+	}
+	if c.Header.Format < 1 {
+		return fmt.Errorf("format version %d", c.Header.Format)
+	}
+	if err := model.Check(); err != nil {
+		return err
 	}
 	return c.check()
 }
@@ -226,15 +220,14 @@ func withoutClearance(header []byte) (rest []byte, clearance float64, err error)
 func (c *Checkpoint) check() error {
 	h := &c.Header
 	switch {
-	case h.Format < 1:
-		return fmt.Errorf("format version %d", h.Format)
-	case h.SHDegree < 0 || h.SHDegree > scene.MaxSHDegree || h.SHDegree != h.Config.SHDegree:
+	case h.SHDegree != h.Config.SHDegree:
 		return fmt.Errorf("SH degree %d, the configuration has %d", h.SHDegree, h.Config.SHDegree)
-	case h.Splats < 1 || h.Splats > math.MaxInt32 || h.StartSplats < 1 || h.StartSplats > math.MaxInt32 || h.SplatCeiling < h.Splats || h.SplatCeiling > math.MaxInt32 || h.CeilingHits < 0:
+	case h.StartSplats < 1 || h.StartSplats > math.MaxInt32 || h.CeilingHits < 0,
+		h.SplatCeiling < h.Splats || h.SplatCeiling > math.MaxInt32:
 		return fmt.Errorf("%d splats under a ceiling of %d", h.Splats, h.SplatCeiling)
 	case h.Step < 0 || h.Next.Step < 0 || h.Next.Step > math.MaxInt32 || h.ScheduleIterations < 1 || h.ScheduleIterations > math.MaxInt32:
 		return fmt.Errorf("step %d, next %d, of %d", h.Step, h.Next.Step, h.ScheduleIterations)
-	case !positive(h.Frame.Scale) || !positive(h.Frame.SceneScale):
+	case !positive(h.Frame.SceneScale):
 		return fmt.Errorf("a frame of scale %g and scene scale %g", h.Frame.Scale, h.Frame.SceneScale)
 	}
 	kind, known := kindNamed(h.Next.Kind)

@@ -326,7 +326,7 @@ func testStagingPieces(t *testing.T, precision string) {
 		t.Fatal(err)
 	}
 	want := saved(t, tr, filepath.Join(dir, "late"))
-	live := tr.liveState()
+	live := tr.liveState(tr.extra)
 	live[0].pieces = minPiece
 	metadata, err := tr.header().metadata()
 	if err != nil {

@@ -26,27 +26,26 @@ type field struct {
 var statNames = [layout.StatRows]string{layout.StatGrad2d: "stat_grad2d", layout.StatCount: "stat_count"}
 
 // paramFields lists the tensors of a model's parameters in the order of the file.
-func paramFields(c chunkRows) []field {
-	list := []field{
-		{name: "means", param: layout.RowMeans, width: 3, shape: []int{3}},
-		{name: "quats", param: layout.RowQuats, width: 4, shape: []int{4}},
-		{name: "log_scales", param: layout.RowLogScales, width: 3, shape: []int{3}},
-		{name: "logit_opacities", param: layout.RowLogitOpacity, width: 1},
-		{name: "sh0", param: layout.RowSh, width: 3, shape: []int{1, 3}},
-	}
-	if k := scene.SHCoefficients(c.degree) - 1; k > 0 {
-		list = append(list, field{name: "shN", param: layout.RowSh + 3, width: 3 * k, shape: []int{k, 3}})
-	}
-	for i := range list {
-		f := &list[i]
-		f.dtype, f.row, f.rows = "F32", f.param, f.width
-		if c.mixed && f.param >= layout.RowSh {
+func paramFields(c chunkRows) (list []field) {
+	for _, p := range scene.SplatParts(c.degree) {
+		f := field{name: p.Name, dtype: "F32", param: p.Row, width: p.Width, shape: p.Shape, row: p.Row, rows: p.Width}
+		if c.mixed && p.Half {
 			j := f.param - layout.RowSh
 			f.dtype, f.row, f.half, f.step = "F16", layout.RowSh+j/2, j%2, 1
 			f.rows = (f.half + f.width + 1) / 2
 		}
+		list = append(list, f)
 	}
 	return list
+}
+
+// activationsOf says of each tensor of parameters what turns its numbers into values.
+func activationsOf() map[string]string {
+	m := map[string]string{}
+	for _, p := range scene.SplatParts(scene.MaxSHDegree) {
+		m[p.Name] = p.Activation
+	}
+	return m
 }
 
 // splatFields lists the tensors of a model in the order of the file: parameters, first moments, second moments, statistics.

@@ -15,6 +15,7 @@ import (
 	"vksplat/internal/fault"
 	"vksplat/scene"
 	"vksplat/scene/safetensors"
+	"vksplat/scene/splatfile"
 	"vksplat/shaders/layout"
 	"vksplat/vk"
 )
@@ -105,7 +106,7 @@ func checkpointOf(t testing.TB, change func(*CheckpointHeader), text func(json s
 	if err != nil {
 		t.Fatal(err)
 	}
-	metadata[headerKey] = text(metadata[headerKey])
+	metadata = splatfile.CheckpointMetadata(text(metadata["vksplat"]))
 	var tensors []safetensors.TensorData
 	add := func(info safetensors.TensorInfo) {
 		n, err := info.Bytes()
@@ -158,7 +159,7 @@ func TestCheckpointRefusals(t *testing.T) {
 		{`next is "render"`, func(h *CheckpointHeader) { h.Next.Kind = "render" }},
 		{"of 0", func(h *CheckpointHeader) { h.ScheduleIterations = 0 }},
 		{"a frame of scale 0", func(h *CheckpointHeader) { h.Frame.Scale = 0 }},
-		{"0 iterations", func(h *CheckpointHeader) { h.Config.Iterations = 0 }},
+		{"iterations is 0", func(h *CheckpointHeader) { h.Config.Iterations = 0 }},
 	} {
 		c, err := OpenCheckpoint(smallCheckpoint(t, tt.change))
 		if err == nil {
@@ -171,11 +172,14 @@ func TestCheckpointRefusals(t *testing.T) {
 		}
 	}
 	path := filepath.Join(t.TempDir(), "x")
-	for _, metadata := range []map[string]string{nil, {markerKey: "pt"}, {markerKey: checkpointMarker, headerKey: "{"}, {markerKey: checkpointMarker, headerKey: `{"format_version":1,"more":2}`}} {
+	for _, metadata := range []map[string]string{
+		nil, {"format": "pt"},
+		splatfile.CheckpointMetadata("{"), splatfile.CheckpointMetadata(`{"format_version":1,"more":2}`),
+	} {
 		if err := safetensors.Write(path, metadata, nil); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := OpenCheckpoint(path); err == nil || errors.Is(err, ErrNotCheckpoint) != (metadata[headerKey] == "") {
+		if _, err := OpenCheckpoint(path); err == nil || errors.Is(err, ErrNotCheckpoint) != (metadata["vksplat"] == "") {
 			t.Errorf("metadata %v: %v", metadata, err)
 		}
 	}
@@ -330,7 +334,7 @@ func TestOtherDevice(t *testing.T) {
 		t.Fatal(err)
 	}
 	path := filepath.Join(t.TempDir(), "x")
-	if err := tr.liveState().save(path, metadata, 0); err != nil {
+	if err := tr.liveState(tr.extra).save(path, metadata, 0); err != nil {
 		t.Fatal(err)
 	}
 	other := resumed(t, d, path, cfg)
@@ -400,7 +404,7 @@ func TestExtraState(t *testing.T) {
 		t.Errorf("without the table: %v", err)
 	}
 	clear(vk.Host(table))
-	live := tr.liveState()
+	live := tr.liveState(tr.extra)
 	live[0].pieces = minPiece
 	if err := live.read(c, live.runs()); err != nil {
 		t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"vksplat/internal/fault"
+	"vksplat/pipeline/photos"
 	"vksplat/scene"
 )
 
@@ -24,7 +25,8 @@ func (c Change) String() string { return fmt.Sprintf("%s: %s -> %s", c.Key, c.Ol
 func (c Config) Changes(now Config) (list []Change) {
 	before, after := jsonValues(c), jsonValues(now)
 	if c.NumDownscales == 0 && now.NumDownscales == 0 {
-		delete(after, "resolution_schedule") // it says nothing, and checkpoints of versions that did not know it have that of no --steps-scaler
+		// it says nothing, and checkpoints of versions that did not know it have that of no --steps-scaler
+		delete(after, "resolution_schedule")
 	}
 	for _, key := range slices.Sorted(maps.Keys(after)) {
 		if before[key] != after[key] && !(key == "iterations" && now.Iterations > c.Iterations) {
@@ -34,15 +36,17 @@ func (c Config) Changes(now Config) (list []Change) {
 	return list
 }
 
-// Changes lists what differs between the run that wrote the checkpoint and one of cfg on capture: each of them would lead to other bytes. More iterations
-// are no change: the schedule stays that of the first start.
+// Changes lists what differs between the run that wrote the checkpoint and one of cfg on capture: each of them would
+// lead to other bytes. More iterations are no change: the schedule stays that of the first start.
 func (c *Checkpoint) Changes(cfg Config, capture CaptureRecord) []Change {
 	h := &c.Header
 	list := h.Config.Changes(cfg)
 	n := len(list)
 	for _, x := range []struct{ key, old, now string }{
-		{"photos", strconv.Itoa(h.Capture.Photos), strconv.Itoa(capture.Photos)}, {"held-out photos", strconv.Itoa(h.Capture.HeldOut), strconv.Itoa(capture.HeldOut)},
-		{"resolution", h.Capture.Resolution, capture.Resolution}, {"points", strconv.Itoa(h.Capture.Points), strconv.Itoa(capture.Points)},
+		{"photos", strconv.Itoa(h.Capture.Photos), strconv.Itoa(capture.Photos)},
+		{"held-out photos", strconv.Itoa(h.Capture.HeldOut), strconv.Itoa(capture.HeldOut)},
+		{"resolution", h.Capture.Resolution, capture.Resolution},
+		{"points", strconv.Itoa(h.Capture.Points), strconv.Itoa(capture.Points)},
 	} {
 		if x.old != x.now {
 			list = append(list, Change{"capture's " + x.key, x.old, x.now})
@@ -75,11 +79,13 @@ func jsonValues(c Config) map[string]string {
 	return values
 }
 
-// Accepts returns an error of kind fault.ErrUsage where the state in the checkpoint cannot become that of a run of cfg on so many photos.
+// Accepts returns an error of kind fault.ErrUsage where the state in the checkpoint cannot become that of a run of cfg
+// on so many photos.
 func (c *Checkpoint) Accepts(cfg Config, photos int) error {
 	h := &c.Header
 	refused := func(hint, format string, args ...any) error {
-		return &fault.Error{Op: "resume", Path: c.path, Kind: fault.ErrUsage, Err: fmt.Errorf(format, args...), Hint: hint}
+		return &fault.Error{Op: "resume", Path: c.path, Kind: fault.ErrUsage, Err: fmt.Errorf(format, args...),
+			Hint: hint}
 	}
 	switch {
 	case cfg.SHDegree != h.SHDegree:
@@ -95,11 +101,12 @@ func (c *Checkpoint) Accepts(cfg Config, photos int) error {
 		return refused("give "+fault.Setting("exposure")+", or train anew",
 			"a run with %s cannot go on without it", fault.Setting("exposure"))
 	case cfg.Exposure && photos != c.exposures():
-		return refused("give the photos that the run was started with, or train anew", "the exposures of %d photos cannot become those of %d", c.exposures(), photos)
+		return refused("give the photos that the run was started with, or train anew",
+			"the exposures of %d photos cannot become those of %d", c.exposures(), photos)
 	case cfg.Iterations < h.Step:
 		return refused(fmt.Sprintf("give %s %d or more, or name an earlier checkpoint with %s=FILE",
-			fault.Setting("iterations"), h.Step, fault.Setting("resume")),
-			"%d steps are done, %d are asked for", h.Step, cfg.Iterations)
+			fault.Setting("iterations"), h.Step, fault.Setting(
+				"resume")), "%d steps are done, %d are asked for", h.Step, cfg.Iterations)
 	}
 	return nil
 }
@@ -114,10 +121,12 @@ func (c *Checkpoint) exposures() int {
 	return 0
 }
 
-// NewTrainerFrom prepares to go on with the run that wrote c: the next step gives the bytes that the undisturbed run has after it, whatever the size of
-// chunks, the budget of memory and the capacities are here. cams must be in the frame of c.Header.Frame. cfg is that of the run; Changes tells
-// differences, with which the run goes on as if they had been made at this step, its ceiling of splats among them. Close c afterwards.
-func NewTrainerFrom(d *Device, cams []scene.Camera, photos Photos, c *Checkpoint, cfg Config, o TrainerOptions) (*Trainer, error) {
+// NewTrainerFrom prepares to go on with the run that wrote c: the next step gives the bytes that the undisturbed run
+// has after it, whatever the size of chunks, the budget of memory and the capacities are here. cams must be in the
+// frame of c.Header.Frame. cfg is that of the run; Changes tells differences, with which the run goes on as if they had
+// been made at this step, its ceiling of splats among them. Close c afterwards.
+func NewTrainerFrom(d *Device, cams []scene.Camera, photos photos.Source, c *Checkpoint, cfg Config,
+	o TrainerOptions) (*Trainer, error) {
 	h := &c.Header
 	if err := c.Accepts(cfg, len(cams)); err != nil {
 		return nil, err
@@ -127,7 +136,8 @@ func NewTrainerFrom(d *Device, cams []scene.Camera, photos Photos, c *Checkpoint
 	}
 	cfg.scheduleIterations = h.ScheduleIterations
 	o.Ceiling = c.Ceiling(cfg)
-	s := start{first: h.StartSplats, step: h.Step, splats: h.Splats, deal: h.deal(1 + len(o.Others)), fill: func(t *Trainer) error { return t.readState(c) }}
+	s := start{first: h.StartSplats, step: h.Step, splats: h.Splats, deal: h.deal(1 + len(o.Others)),
+		fill: func(t *Trainer) error { return t.readState(c) }}
 	t, err := newTrainer(d, cams, photos, h.Frame.SceneScale, cfg, o, s)
 	if err != nil {
 		return nil, err
@@ -136,11 +146,14 @@ func NewTrainerFrom(d *Device, cams []scene.Camera, photos Photos, c *Checkpoint
 	return t, nil
 }
 
-// Ceiling returns the ceiling of splats for a run of cfg that goes on with the checkpoint: that of the run so far, unless cfg has another one, or unless
-// memory ran short and the ceiling came down, which it need not stay where there is more; then 0. A model that has more splats than cfg allows goes on with
-// them and does not grow.
+// Ceiling returns the ceiling of splats for a run of cfg that goes on with the checkpoint: that of the run so far,
+// unless cfg has another one, or unless memory ran short and the ceiling came down, which it need not stay where there
+// is more; then 0. A model that has more splats than cfg allows goes on with them and does not grow.
 func (c *Checkpoint) Ceiling(cfg Config) int {
-	lowered := slices.ContainsFunc(c.Header.Deviations, func(d Deviation) bool { return strings.HasPrefix(d.Reason, ranShort) })
+	lowered := slices.ContainsFunc(c.Header.Deviations, func(d Deviation) bool {
+		return strings.HasPrefix(d.Reason,
+			ranShort)
+	})
 	switch {
 	case !lowered && cfg.MaxSplats == c.Header.Config.MaxSplats:
 		return c.Header.SplatCeiling
@@ -160,35 +173,24 @@ func (t *Trainer) goOn(h *CheckpointHeader) {
 		t.next = t.after(t.next)
 		t.next.number = number
 	}
-	t.progress.Step, t.told, t.startStep = h.Step, h.Step, h.Step
-	t.ceiling = h.CeilingHits
+	t.progress.Step, t.reported, t.startStep = h.Step, h.Step, h.Step
+	t.ceilingHits = h.CeilingHits
 	t.deviations = slices.Clone(h.Deviations)
 	t.run = RunRecord{Version: h.Version, Capture: h.Capture, Frame: h.Frame}
 	if before, same := t.DevicesBefore(h); !same {
-		t.Deviate(fmt.Sprintf("device changed: %s -> %s", before, deviceList(t.devices())))
+		t.Deviate(fmt.Sprintf("device changed: %s -> %s", before, deviceList(t.records())))
 	}
 	if what := t.dealtAnew(h); what != "" {
 		t.Deviate(what + " anew")
 		if t.o.Warn != nil {
-			t.o.Warn("the devices have no room for the shares that they had: " + what + " anew, and the bytes may differ from those of an undisturbed run")
+			t.o.Warn("the devices have no room for the shares that they had: " + what + " anew, and the bytes may " +
+				"differ from those of an undisturbed run")
 		}
 	}
 }
 
-// comes reports whether the schedule has u.
-func (t *Trainer) comes(u unit) bool {
-	switch u.kind {
-	case unitCarve:
-		return t.e.has(unitCarve) && t.refines(u.step)
-	case unitRefine:
-		return t.refines(u.step)
-	case unitReset:
-		return t.cfg.resets(u.step)
-	}
-	return true
-}
-
-// dealtAnew words what as many devices as wrote a checkpoint have otherwise than those had, because their memory does not allow it; "" where that is nothing.
+// dealtAnew words what as many devices as wrote a checkpoint have otherwise than those had, because their memory does
+// not allow it; "" where that is nothing.
 func (t *Trainer) dealtAnew(h *CheckpointHeader) string {
 	d := h.deal(len(t.members))
 	switch {
@@ -200,9 +202,10 @@ func (t *Trainer) dealtAnew(h *CheckpointHeader) string {
 	return ""
 }
 
-// DevicesBefore words the devices that ran the steps before a checkpoint; same says that they give the same bytes as those that go on.
+// DevicesBefore words the devices that ran the steps before a checkpoint; same says that they give the same bytes as
+// those that go on.
 func (t *Trainer) DevicesBefore(h *CheckpointHeader) (text string, same bool) {
-	before, now := h.devices(), t.devices()
+	before, now := h.devices(), t.records()
 	return deviceList(before), slices.EqualFunc(before, now, DeviceRecord.Same)
 }
 
@@ -215,21 +218,15 @@ func deviceList(list []DeviceRecord) string {
 	return strings.Join(texts, " + ")
 }
 
-// Deviations returns why the bytes may be others than those of an undisturbed run; none where they are the same.
-func (t *Trainer) Deviations() []Deviation { return slices.Clone(t.deviations) }
-
-// StartStep returns the steps that were done when the trainer was made: not 0 for one that goes on with a checkpoint.
-func (t *Trainer) StartStep() int { return t.startStep }
-
 // Changed reports whether anything was trained since the trainer was made.
 func (t *Trainer) Changed() bool { return t.queued > 0 }
 
-// Ceiling returns the most splats that the model may grow to. fits is false where the memory of the devices is too small for that many: the run may end
-// for want of memory.
+// Ceiling returns the most splats that the model may grow to. fits is false where the memory of the devices is too
+// small for that many: the run may end for want of memory.
 func (t *Trainer) Ceiling() (splats int, fits bool) {
 	fits = true
 	for _, m := range t.members {
 		fits = fits && m.maxSplats <= m.plan.Ceiling
 	}
-	return t.ceilingOfAll(), fits
+	return t.ceiling(), fits
 }

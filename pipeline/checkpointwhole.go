@@ -20,19 +20,6 @@ type ShareRecord struct {
 	Most   int          `json:"most"`   // its part of the ceiling; 0 in files of versions that divided that equally
 }
 
-// liveState returns the state where training has it.
-func (t *Trainer) liveState() (list wholeState) {
-	for i, m := range t.members {
-		x := m.e.model
-		s := &state{dev: x.dev, fields: splatFields(x.chunkRows), rows: x.rows(), mixed: x.mixed, n: m.splats, parts: x.parts(m.splats)}
-		if i == 0 {
-			s.extra = t.extra
-		}
-		list = append(list, s)
-	}
-	return list
-}
-
 // splats is how many there are in all.
 func (s wholeState) splats() (n int) {
 	for _, share := range s {
@@ -115,10 +102,10 @@ func (s wholeState) tensors(g []*staging, strays int) (list []safetensors.Tensor
 
 // readState fills the models from a checkpoint.
 func (t *Trainer) readState(c *Checkpoint) error {
-	if err := t.eachMember(func(m *member) error { return m.e.model.reserve(m.splats) }); err != nil {
+	if err := t.each(func(m *member) error { return m.e.model.reserve(m.splats) }); err != nil {
 		return err
 	}
-	live := t.liveState()
+	live := t.liveState(t.extra)
 	runs := live.runs()
 	if len(t.members) > 1 && !slices.Equal(c.Header.deal(len(t.members)).splats, t.shares()) {
 		runs = live.dealtRuns()
@@ -126,7 +113,7 @@ func (t *Trainer) readState(c *Checkpoint) error {
 	if err := live.read(c, runs); err != nil {
 		return err
 	}
-	return t.carryExposures()
+	return t.carryExposures(len(t.cams))
 }
 
 // run is a part of the state on one of the devices.
@@ -253,23 +240,4 @@ func (h *CheckpointHeader) checkTeam() error {
 		return fmt.Errorf("%d devices have %d splats together, there are %d", len(h.Team), sum, h.Splats)
 	}
 	return nil
-}
-
-// devices returns what checkpoints say of the devices.
-func (t *Trainer) devices() (list []DeviceRecord) {
-	for _, m := range t.members {
-		list = append(list, deviceRecord(m.e.dev))
-	}
-	return list
-}
-
-// record returns what checkpoints say of a team.
-func (t *Trainer) record() (list []ShareRecord) {
-	if len(t.members) == 1 {
-		return nil
-	}
-	for i, d := range t.devices() {
-		list = append(list, ShareRecord{d, t.members[i].splats, t.members[i].maxSplats})
-	}
-	return list
 }

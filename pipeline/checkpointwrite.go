@@ -4,9 +4,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
+	"vksplat/pipeline/failure"
 	"vksplat/scene/safetensors"
+	"vksplat/scene/splatfile"
 	"vksplat/vk"
 )
 
@@ -19,11 +22,23 @@ type RunRecord struct {
 	Aside func() string
 }
 
+// checkpoints is the part of a trainer that saves its state: what files say of the run, and the file that is being
+// written.
+type checkpoints struct {
+	run        RunRecord
+	extra      []extraState     // state beside the splats
+	writing    *CheckpointWrite // in the background; nil: none
+	copies     copyMode         // tests: how checkpoints are taken
+	deviations []Deviation      // why an undisturbed run may have other bytes
+	startStep  int              // steps done by earlier trainers of the run
+	diverged   error            // a checkpoint found that the model diverged; sticks
+}
+
 // SetRun tells the trainer what its checkpoints say of the run. Call it before the first of them.
-func (t *Trainer) SetRun(r RunRecord) { t.run = r }
+func (c *checkpoints) SetRun(r RunRecord) { c.run = r }
 
 // SetFingerprint tells it the capture's fingerprint, which takes time to make. Call it before the first checkpoint.
-func (t *Trainer) SetFingerprint(text string) { t.run.Capture.Fingerprint = text }
+func (c *checkpoints) SetFingerprint(text string) { c.run.Capture.Fingerprint = text }
 
 // copyMode says how a checkpoint is taken.
 type copyMode int
@@ -72,11 +87,11 @@ func (t *Trainer) header() CheckpointHeader {
 	n := len(t.cams)
 	return CheckpointHeader{
 		Format: checkpointFormat, Version: t.run.Version, Step: stepsBefore(t.next), Seed: t.cfg.Seed, Splats: t.progress.Splats, StartSplats: t.start, SHDegree: t.cfg.SHDegree,
-		SplatCeiling: t.ceilingOfAll(), CeilingHits: t.ceiling, ScheduleIterations: t.cfg.schedule(),
+		SplatCeiling: t.ceiling(), CeilingHits: t.ceilingHits, ScheduleIterations: t.cfg.schedule(),
 		Next:      UnitRecord{Kind: unitNames[t.next.kind], Number: t.next.number, Step: t.next.step},
 		Order:     OrderRecord{Epoch: t.photos.order.turn(t.next.step) / n, Position: t.photos.order.turn(t.next.step) % n},
 		Generator: generatorName, Config: t.cfg, Capture: t.run.Capture, Frame: t.run.Frame, Device: deviceRecord(t.e.dev),
-		Activations: activations, Deviations: t.deviations, Team: t.record(),
+		Activations: activations, Deviations: t.deviations, Team: t.shareRecords(),
 	}
 }
 
@@ -86,28 +101,28 @@ func (h CheckpointHeader) metadata() (map[string]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("write checkpoint: %w", err)
 	}
-	return map[string]string{markerKey: checkpointMarker, headerKey: string(text)}, nil
+	return splatfile.CheckpointMetadata(string(text)), nil
 }
 
 // settle takes in everything in flight, so that the state is that between two units. After an error of want of memory it is so, too: the unit that found
 // none, and all after it, changed nothing.
 func (t *Trainer) settle() error {
-	if t.astray != nil {
-		return t.astray
+	if t.diverged != nil {
+		return t.diverged
 	}
 	if t.err != nil && !IsShortage(t.err) {
 		return t.err
 	}
 	_, err := t.drain()
-	for err == nil && t.err == nil && t.partly() { // a state between two units is the same on all devices
+	for err == nil && t.err == nil && t.partly(t.next.number) { // a state between two units is the same on all devices
 		if err = t.advance(); err == nil {
 			_, err = t.drain()
 		}
 	}
-	if failure := t.e.team.failure(); failure != nil {
+	if failure := t.e.team.Failure(); failure != nil {
 		return failure
 	}
-	if t.partly() {
+	if t.partly(t.next.number) {
 		return errors.Join(err, t.err, errPartly)
 	}
 	if err == nil || t.err == nil {
@@ -124,7 +139,7 @@ var errPartly = errors.New("write checkpoint: a refinement is done on some of th
 
 // IsShortage reports whether err is of want of memory. A trainer whose run ended with such an error can still write a checkpoint.
 func IsShortage(err error) bool {
-	return errors.Is(err, ErrOutOfMemory) || errors.Is(err, ErrTooSmall)
+	return failure.IsShortage(err)
 }
 
 // Deviate notes in all later checkpoints that from now on an undisturbed run may have other bytes.
@@ -137,7 +152,7 @@ func (t *Trainer) CheckpointBytes(n int) int64 {
 	if n == 0 {
 		n = t.progress.Splats
 	}
-	return t.liveState().bytesOf(n)
+	return t.liveState(t.extra).bytesOf(n)
 }
 
 // SaveCheckpoint replaces path by a checkpoint of the trainer as it is after the units in flight: bounded host memory, written aside, whole or not at
@@ -161,7 +176,7 @@ func (t *Trainer) SaveCheckpoint(path string, background bool) (*CheckpointWrite
 			metadata[asideKey] = text
 		}
 	}
-	live := t.liveState()
+	live := t.liveState(t.extra)
 	w := &CheckpointWrite{Path: path, Step: stepsBefore(t.next), done: make(chan struct{})}
 	if w.Bytes, err = safetensors.Size(metadata, live.infos()); err != nil {
 		return nil, err
@@ -185,44 +200,50 @@ func (t *Trainer) SaveCheckpoint(path string, background bool) (*CheckpointWrite
 		}
 	}
 	finish(live)
-	t.noteAstray(w.err)
+	t.noteDiverged(w.err)
 	w.Pause = time.Since(start)
 	return w, w.err
 }
 
 // FinishWrites waits until no checkpoint is being written: what was copied for it is free again then.
-func (t *Trainer) FinishWrites() {
-	if t.writing != nil {
-		<-t.writing.done
-		t.noteAstray(t.writing.err)
-		t.writing = nil
+func (c *checkpoints) FinishWrites() {
+	if c.writing != nil {
+		<-c.writing.done
+		c.noteDiverged(c.writing.err)
+		c.writing = nil
 	}
 }
 
 // copyOf returns a copy of s, each part on its device, or nil where there is no room for one.
-func (t *Trainer) copyOf(s wholeState) (c wholeState, err error) {
+func (c *checkpoints) copyOf(s wholeState) (taken wholeState, err error) {
 	for _, share := range s {
 		kind := vk.DeviceLocal
-		if info := share.dev.Info(); info.Unified() && t.copies != copyDevice || t.copies == copyMapped {
+		if info := share.dev.Info(); info.Unified() && c.copies != copyDevice || c.copies == copyMapped {
 			kind = vk.Readback // device memory is host memory: no need to stage it
 		}
-		if !t.roomForCopy(share) {
-			return nil, c.free()
+		if !c.roomForCopy(share) {
+			return nil, taken.free()
 		}
 		one, err := share.copied(kind)
 		if errors.Is(err, vk.ErrOutOfMemory) {
-			return nil, c.free()
+			return nil, taken.free()
 		}
 		if err != nil {
-			return nil, errors.Join(err, c.free())
+			return nil, errors.Join(err, taken.free())
 		}
-		c = append(c, one)
+		taken = append(taken, one)
 	}
-	return c, nil
+	return taken, nil
 }
 
 // roomForCopy reports whether a device's budget has room for a copy of its state. A part stays free for what may come meanwhile.
-func (t *Trainer) roomForCopy(s *state) bool {
+func (c *checkpoints) roomForCopy(s *state) bool {
 	use := s.dev.Stats()
-	return t.copies != copyNever && s.bytes() <= (use.Budget-use.InUse)/4*3
+	return c.copies != copyNever && s.bytes() <= (use.Budget-use.InUse)/4*3
 }
+
+// Deviations returns why the bytes may be others than those of an undisturbed run; none where they are the same.
+func (c *checkpoints) Deviations() []Deviation { return slices.Clone(c.deviations) }
+
+// StartStep returns the steps that were done when the trainer was made: not 0 for one that goes on with a checkpoint.
+func (c *checkpoints) StartStep() int { return c.startStep }

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 
 	"vksplat/internal/fault"
+	"vksplat/pipeline/failure"
 	"vksplat/vk"
 )
 
@@ -22,25 +23,21 @@ var (
 	ErrMissingFeature = vk.ErrMissingFeature
 	ErrDeviceLost     = vk.ErrDeviceLost
 	ErrOutOfMemory    = vk.ErrOutOfMemory
-	// ErrNoSplats says that training went astray: nothing is left of the model. The photos and the poses do not belong
+	// ErrNoSplats says that training diverged: nothing is left of the model. The photos and the poses do not belong
 	// together then.
 	ErrNoSplats = fault.Sentinel(fault.ErrData, "every splat was pruned, nothing is left to train", func() string {
 		return "Check that the photos and the poses belong together: splats that no photo confirms are pruned."
 	})
-	// ErrDiverged says that training went astray: the loss or the model is no number any more.
-	ErrDiverged = fault.Sentinel(fault.ErrData, "training diverged", func() string {
-		return "Lower the learning rates; earlier checkpoints are as they were, " + fault.Setting("resume") +
-			"=FILE goes on with one."
-	})
+	// ErrDiverged says that the loss or the model is no longer finite.
+	ErrDiverged = failure.ErrDiverged
 	// ErrTooMany says that the model is larger than its ceiling before training begins.
 	ErrTooMany = fault.Sentinel(fault.ErrUsage, "too many splats", func() string {
 		return "Raise " + fault.Setting("max-splats") + ", or start with fewer points."
 	})
 	// ErrUnreachable says that no refinement makes the number of splats that was asked for.
 	ErrUnreachable = fault.Sentinel(fault.ErrUsage, "number of splats out of reach", func() string {
-		return fmt.Sprintf("Train more steps, refine from an earlier step (%s), to a later one (%s) or more "+
-			"often (%s), "+
-			"or ask for another number.",
+		return fmt.Sprintf("Train more steps, refine from an earlier step (%s), to a later one (%s) or more often "+
+			"(%s), or ask for another number.",
 			fault.Setting("refine-start"), fault.Setting("refine-stop"), fault.Setting("refine-every"))
 	})
 	// ErrFewSplats says that there are more devices than splats to deal out.
@@ -50,23 +47,12 @@ var (
 	// ErrBadLimits says that the file of VKSPLAT_LIMITS makes no sense.
 	ErrBadLimits = vk.ErrBadLimits
 	// ErrTooSmall says that the memory budget cannot hold what was asked for.
-	ErrTooSmall = fault.Sentinel(fault.ErrMachine, "device memory budget too small", func() string {
-		return fmt.Sprintf("%s, use smaller photos (%s), start with fewer points (%s) or allow fewer splats (%s).",
-			raiseEither(), fault.Setting("downscale"), fault.Setting("init-grid"), fault.Setting("max-splats"))
-	})
+	ErrTooSmall = failure.ErrTooSmall
 	// ErrLittleRAM says that the budget of host memory cannot hold what was asked for.
-	ErrLittleRAM = fault.Sentinel(fault.ErrMachine, "host memory budget too small", func() string {
-		return fmt.Sprintf("Raise %s, or use smaller photos (%s).", fault.Setting("max-ram"),
-			fault.Setting("downscale"))
-	})
+	ErrLittleRAM = failure.ErrLittleRAM
 )
 
 func fewerDevices() string { return "Give " + fault.Setting("devices") + " a shorter list." }
-
-// raiseEither is the remedy of little device memory where the device is not known.
-func raiseEither() string {
-	return fmt.Sprintf("Raise %s (%s where the device uses RAM)", fault.Setting("max-vram"), fault.Setting("max-ram"))
-}
 
 // DeviceOptions choose a device.
 type DeviceOptions struct {
@@ -333,20 +319,5 @@ func summaryOf(i vk.DeviceInfo) DeviceSummary {
 	return s
 }
 
-// runOnce builds, runs and frees a list without scratch.
-func runOnce(dev *vk.Device, r *vk.Recorder, name string) error {
-	pool := dev.NewScratchPool()
-	defer pool.Close()
-	p, err := r.Build(name, pool, vk.BuildOptions{NoTimings: true})
-	if err != nil {
-		return err
-	}
-	defer p.Close()
-	s := dev.NewSubmission()
-	s.Add(p)
-	t, err := dev.Submit(s)
-	if err != nil {
-		return err
-	}
-	return dev.Wait(t)
-}
+// runOnce is vk.Device.RunOnce.
+func runOnce(dev *vk.Device, r *vk.Recorder, name string) error { return dev.RunOnce(r, name) }

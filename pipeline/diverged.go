@@ -33,18 +33,18 @@ func (c Config) refinesFrom(step int) bool {
 	return next-next%c.RefineEvery < min(c.RefineStop, c.Iterations)
 }
 
-// checkAstray returns the error of a checkpoint that was not written because the model diverged, once that is known.
-func (t *Trainer) checkAstray() error {
+// checkDiverged returns the error of a checkpoint that was not written because the model diverged, once that is known.
+func (t *checkpoints) checkDiverged() error {
 	if t.writing != nil && t.writing.Done() {
 		t.FinishWrites()
 	}
-	return t.astray
+	return t.diverged
 }
 
-// noteAstray keeps the error of a write if it says that the model diverged: training on is of no use.
-func (t *Trainer) noteAstray(err error) {
-	if t.astray == nil && errors.Is(err, ErrDiverged) {
-		t.astray = err
+// noteDiverged keeps the error of a write if it says that the model diverged: training on is of no use.
+func (t *checkpoints) noteDiverged(err error) {
+	if t.diverged == nil && errors.Is(err, ErrDiverged) {
+		t.diverged = err
 	}
 }
 

@@ -11,8 +11,8 @@ import (
 	"vksplat/internal/fault"
 )
 
-// TestDivergedCheckpoint trains with a rate at which the model, but not the loss, becomes infinite. No checkpoint is written then, earlier files stay, and
-// training ends, also when the file is written in the background.
+// TestDivergedCheckpoint trains with a rate at which the model, but not the loss, becomes infinite. No checkpoint is
+// written then, earlier files stay, and training ends, also when the file is written in the background.
 func TestDivergedCheckpoint(t *testing.T) {
 	for _, background := range []bool{false, true} {
 		views, init, scale, cfg := promiseScene(t)
@@ -70,7 +70,8 @@ func TestStrays(t *testing.T) {
 			t.Errorf("a refinement after step %d: %v", step, !want)
 		}
 	}
-	tr := &Trainer{cfg: cfg, next: unit{kind: unitStep, step: 400}, progress: Progress{Splats: 1000}}
+	tr := &Trainer{recipe: recipe{cfg: cfg}, next: unit{kind: unitStep, step: 400},
+		report: report{progress: Progress{Splats: 1000}}}
 	if n := tr.strays(); n != 10 {
 		t.Errorf("%d strays", n)
 	}
@@ -82,7 +83,8 @@ func TestStrays(t *testing.T) {
 // TestFiniteWriter counts splats that are not made of finite numbers.
 func TestFiniteWriter(t *testing.T) {
 	words := map[string][]byte{}
-	for _, x := range []float32{0, -1, math.MaxFloat32, float32(math.Inf(1)), float32(math.Inf(-1)), float32(math.NaN())} {
+	for _, x := range []float32{0, -1, math.MaxFloat32, float32(math.Inf(1)), float32(math.Inf(-1)),
+		float32(math.NaN())} {
 		words["F32"] = binary.LittleEndian.AppendUint32(words["F32"], math.Float32bits(x))
 	}
 	for _, h := range []uint16{0, 0xbc00, 0x7bff, 0x7c00, 0xfc00, 0x7e01} { // 0, -1, 65504, the infinities, NaN

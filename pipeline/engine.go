@@ -7,6 +7,7 @@ import (
 	"os"
 	"strconv"
 
+	"vksplat/pipeline/photos"
 	"vksplat/scene"
 	"vksplat/shaders/layout"
 	"vksplat/vk"
@@ -51,7 +52,7 @@ type unit struct {
 // frame is what a unit in flight needs of its own. Several are in flight, so that the device never waits for the host.
 type frame struct {
 	params     vk.Slice[layout.StepParams] // [1], mapped
-	mates      framesOfTeam
+	peers      peerParams
 	report     vk.Slice[layout.Report] // [1], mapped
 	hostParams *layout.StepParams
 	hostReport *layout.Report
@@ -178,7 +179,7 @@ func (e *engine) allocate(inFlight int) (err error) {
 			err = f.verifier.allocate(e)
 		}
 		if err == nil {
-			err = f.mates.allocate(e, f.params)
+			err = f.peers.allocate(e, f.params)
 		}
 	}
 	return err
@@ -190,7 +191,7 @@ func (e *engine) targetWords() int {
 	if e.compare.floats {
 		words *= 3
 	}
-	return words + maskWords(e.maxPixels) + 1 // see target.glsl
+	return words + photos.MaskWords(e.maxPixels) + 1 // see target.glsl
 }
 
 // mostBands is how many bands a view can be cut into.
@@ -455,7 +456,7 @@ func (e *engine) close() error {
 		}
 		e.dev.Free(f.params.View)
 		e.dev.Free(f.report.View)
-		f.mates.free(e)
+		f.peers.free(e)
 		f.verifier.free(e)
 		f.freePart(e.dev)
 	}

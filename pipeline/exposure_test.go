@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"vksplat/pipeline/photos"
 	"vksplat/scene"
 	"vksplat/scene/metric"
 	"vksplat/shaders/layout"
@@ -31,7 +32,7 @@ func partialScene(t testing.TB) ([]TrainView, *scene.Splats, float64, Config) {
 		if i%3 == 0 {
 			continue
 		}
-		m.Mask = make([]uint32, maskWords(m.Width*m.Height))
+		m.Mask = make([]uint32, photos.MaskWords(m.Width*m.Height))
 		for p := range m.Width * m.Height {
 			// Discs of another size and place in each photo do not count.
 			x, y := float64(p%m.Width-10-3*i%m.Width), float64(p/m.Width-20)

@@ -8,8 +8,9 @@ import (
 	"vksplat/vk"
 )
 
-// exposures are the colour maps of the training photos with their optimiser's state, on the device: a part of what training is made of, as the model is. Those
-// of a team lie in host memory that all devices reach: a step changes a row or two, each is one photo's.
+// exposures are the colour maps of the training photos with their optimiser's state, on the device: a part of what
+// training is made of, as the model is. Those of a team lie in host memory that all devices reach: a step changes a row
+// or two, each is one photo's.
 type exposures struct {
 	dev    *vk.Device
 	table  vk.Slice[layout.Exposure] // [n_views]
@@ -84,67 +85,55 @@ func (x *exposures) close() error {
 	return x.dev.Free(x.table.View)
 }
 
-// addExposures makes the colour maps of a trainer whose configuration has them learnt.
-func (t *Trainer) addExposures() (err error) {
-	if !t.cfg.Exposure {
-		return nil
-	}
-	if len(t.members) == 1 {
-		t.e.exposures, err = newExposures(t.e.dev, len(t.cams))
+// addExposures makes the colour maps of n photos. They are state beside the splats.
+func (g *group) addExposures(n int) (extra []extraState, err error) {
+	first := g.members[0].e
+	if len(g.members) == 1 {
+		first.exposures, err = newExposures(first.dev, n)
 	} else {
-		err = t.addCommonExposures()
+		err = g.addCommonExposures(n)
 	}
-	if err == nil {
-		t.extra = append(t.extra, t.e.exposures.state())
+	if err != nil {
+		return nil, err
 	}
-	return err
+	return []extraState{first.exposures.state()}, nil
 }
 
 // addCommonExposures makes those of a team, an identity for each photo.
-func (t *Trainer) addCommonExposures() (err error) {
+func (g *group) addCommonExposures(n int) (err error) {
 	var devices []*vk.Device
-	for _, m := range t.members {
+	for _, m := range g.members {
 		devices = append(devices, m.e.dev)
 	}
-	if t.maps, err = vk.NewShared(devices, int64(len(t.cams))*exposureBytes, "exposures"); err != nil {
+	if g.maps, err = vk.NewShared(devices, int64(n)*exposureBytes, "exposures"); err != nil {
 		return err
 	}
-	for _, m := range t.members {
-		x := &exposures{dev: m.e.dev, table: vk.Cast[layout.Exposure](t.maps.View(m.e.dev)), common: t.maps}
+	for _, m := range g.members {
+		x := &exposures{dev: m.e.dev, table: vk.Cast[layout.Exposure](g.maps.View(m.e.dev)), common: g.maps}
 		copy(vk.Host(x.table), identities(x.table.N()))
 		m.e.exposures = x
 	}
 	return nil
 }
 
-// carryExposures makes all devices see the colour maps as the first has them, where they do not anyway. Nothing may be in flight.
-func (t *Trainer) carryExposures() (err error) {
-	if t.maps == nil {
+// carryExposures makes all devices see the colour maps as the first has them, where they do not anyway. Nothing may be
+// in flight.
+func (g *group) carryExposures(n int) (err error) {
+	if g.maps == nil {
 		return nil
 	}
-	for _, m := range t.members {
-		err = errors.Join(err, t.maps.Carry(t.e.dev, m.e.dev, 0, int64(len(t.cams))*exposureBytes))
+	for _, m := range g.members {
+		err = errors.Join(err, g.maps.Carry(g.members[0].e.dev, m.e.dev, 0, int64(n)*exposureBytes))
 	}
 	return err
 }
 
-// carryStepped makes all devices see the colour map that e has stepped in f's unit, if it has one, where they do not anyway. It must be done before the others
-// begin with the rows of the next unit: they do not until e's relay has come as far as that.
-func (t *team) carryStepped(e *engine, f *frame) (err error) {
-	if e.exposures == nil || f.unit.kind != unitStep || f.hostParams.LrExposure < 0 {
-		return nil
-	}
-	for _, to := range t.engines {
-		err = errors.Join(err, e.exposures.common.Carry(e.dev, to.dev, int64(f.hostParams.ViewId)*exposureBytes, exposureBytes))
-	}
-	return err
-}
-
-// notStepped is the learning rate of a colour map that another device steps: that of a photo which two devices have in one step, at the end of an epoch or in
-// place of one that cannot be decoded.
+// notStepped is the learning rate of a colour map that another device steps: that of a photo which two devices have in
+// one step, at the end of an epoch or in place of one that cannot be decoded.
 const notStepped = -1
 
-// exposureRows are the colour maps as the passes before the optimiser read them. A team's cross from host memory once a step, and not for each pixel.
+// exposureRows are the colour maps as the passes before the optimiser read them. A team's cross from host memory once a
+// step, and not for each pixel.
 func (v *view) exposureRows() vk.Slice[layout.Exposure] {
 	if v.links == nil {
 		return v.exposures.table

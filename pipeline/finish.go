@@ -5,7 +5,7 @@ import (
 	"vksplat/vk"
 )
 
-// finish tells the host how the unit went.
+// finish reports to the host how the unit went.
 func (v *view) finish(hasLoss bool) {
 	p := &shaders.Finish{Params: v.f.params, Counters: v.counters, Partials: v.partials, Counted: v.counted, Report: v.f.report}
 	if hasLoss {

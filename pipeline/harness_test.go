@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"vksplat/internal/fault"
+	"vksplat/pipeline/photos"
 	"vksplat/pipeline/ref"
 	"vksplat/scene"
 	"vksplat/shaders"
@@ -53,7 +54,12 @@ func checkpointTrainer(t testing.TB, d *Device, change func(*Config)) (*Trainer,
 
 // splatsOf converts reference parameters to a host model.
 func splatsOf(p *ref.Params[float32]) *scene.Splats {
-	return &scene.Splats{N: p.N, Degree: p.Degree, Means: p.Means, Quats: p.Quats, LogScales: p.LogScales, LogitOpacities: p.LogitOpacities, SH: p.SH}
+	s := scene.NewSplats(p.N, p.Degree)
+	to := s.Tensors()
+	for k, t := range p.Tensors() {
+		copy(to[k].Data, t.Data)
+	}
+	return s
 }
 
 // cameraOf converts a reference view to a camera.
@@ -206,7 +212,7 @@ func depthsOf(cams []scene.Camera) []scene.Depths {
 }
 
 // splitViews separates cameras and photos.
-func splitViews(views []TrainView) (cams []scene.Camera, photos Images) {
+func splitViews(views []TrainView) (cams []scene.Camera, photos photos.Images) {
 	for _, v := range views {
 		cams, photos = append(cams, v.Camera), append(photos, v.Image)
 	}

@@ -3,6 +3,7 @@ package pipeline
 import (
 	"math"
 
+	"vksplat/pipeline/photos"
 	"vksplat/scene"
 	"vksplat/shaders"
 	"vksplat/shaders/layout"
@@ -20,12 +21,15 @@ func (v *view) loss() {
 	v.counted = vk.ScratchOf[[3]float32](v.r, "counted", counted)
 	v.vExposed = vk.ScratchOf[[4]float32](v.r, "v_exposed", v.maxPixels)
 	v.r.Dispatch(&shaders.Loss{
-		Params: v.f.params, Render: v.exposed, Target: v.target, SsimMaps: maps, Partials: v.partials, Counted: v.counted,
-		Spec: shaders.LossSpec{TargetFloat: c.floats, Masked: c.masked, Alpha: c.alpha, Packed: c.packed, Shrunk: c.shrunk},
+		Params: v.f.params, Render: v.exposed, Target: v.target, SsimMaps: maps, Partials: v.partials,
+		Counted: v.counted,
+		Spec: shaders.LossSpec{TargetFloat: c.floats, Masked: c.masked, Alpha: c.alpha, Packed: c.packed,
+			Shrunk: c.shrunk},
 	}, v.indirect(layout.ArgsTiles))
 	v.r.Dispatch(&shaders.LossGrad{
 		Params: v.f.params, Render: v.exposed, Target: v.target, SsimMaps: maps, VRender: v.vExposed,
-		Spec: shaders.LossGradSpec{TargetFloat: c.floats, Masked: c.masked, Alpha: c.alpha, Packed: c.packed, Shrunk: c.shrunk},
+		Spec: shaders.LossGradSpec{TargetFloat: c.floats, Masked: c.masked, Alpha: c.alpha, Packed: c.packed,
+			Shrunk: c.shrunk},
 	}, v.indirect(layout.ArgsTiles))
 }
 
@@ -38,12 +42,12 @@ type comparison struct {
 	shrunk bool // views may be smaller than their photos; see atLevel
 }
 
-// comparisonOf returns what the photos and the configuration ask for. Which photos have masks is known where they are in memory; elsewhere
-// layoutOf says.
-func comparisonOf(cams []scene.Camera, photos Photos, cfg *Config) (c comparison) {
-	l := layoutOf(cams)
-	c.alpha, c.masked, c.packed = cfg.AlphaLoss > 0, l.masked, l.packed
-	if images, ok := photos.(Images); ok {
+// comparisonOf returns what the photos and the configuration ask for. Which photos have masks is known where they are
+// in memory; elsewhere photos.LayoutOf says.
+func comparisonOf(cams []scene.Camera, source photos.Source, cfg *Config) (c comparison) {
+	l := photos.LayoutOf(cams)
+	c.alpha, c.masked, c.packed = cfg.AlphaLoss > 0, l.Masked, l.Packed
+	if images, ok := source.(photos.Images); ok {
 		for i := range images {
 			c.masked = c.masked || images[i].Mask != nil
 		}
@@ -57,8 +61,6 @@ func (c comparison) counts() bool { return c.masked || c.alpha }
 // photoParams fills how training photo id, which has these PHOTO_* bits, is compared at a step counted from 0.
 func (c *Config) photoParams(p *layout.StepParams, step, id int, flags uint32) {
 	p.PhotoFlags = flags
-	p.AlphaLoss = float32(c.AlphaLoss)
 	p.ViewId = uint32(id)
 	p.LrExposure = float32(c.LRExposure * math.Pow(c.LRExposureFinal, min(1, float64(step)/float64(c.schedule()))))
-	p.ExposureReg = float32(c.ExposureReg)
 }

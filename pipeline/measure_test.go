@@ -8,11 +8,12 @@ import (
 	"testing"
 	"time"
 
+	"vksplat/pipeline/bench"
 	"vksplat/shaders/layout"
-	"vksplat/vk"
 )
 
-// TestMeasure trains a little, measures, and wants the model as it was, counts that belong together, and a cost of every pass that moves anything.
+// TestMeasure trains a little, measures, and wants the model as it was, counts that belong together, and a cost of
+// every pass that moves anything.
 func TestMeasure(t *testing.T) {
 	d := testDevice(t)
 	for name, change := range map[string]func(*Config){
@@ -35,11 +36,12 @@ func TestMeasure(t *testing.T) {
 				t.Fatal(err)
 			}
 			told := 0
-			m, err := tr.Measure(context.Background(), MeasureOptions{Warm: 2, Steps: 4, Rounds: 2}, func(Progress) { told++ })
+			m, err := tr.Measure(context.Background(), bench.Options{Warm: 2, Steps: 4, Rounds: 2},
+				func(Progress) { told++ })
 			if err != nil {
 				t.Fatal(err)
 			}
-			if want := (MeasureOptions{Warm: 2, Steps: 4, Rounds: 2}).Total(); told != want || tr.Step() != 8+want {
+			if want := (bench.Options{Warm: 2, Steps: 4, Rounds: 2}).Total(); told != want || tr.Step() != 8+want {
 				t.Errorf("%d steps, told of %d, want %d", tr.Step()-8, told, want)
 			}
 			after, err := tr.Splats()
@@ -56,13 +58,14 @@ func TestMeasure(t *testing.T) {
 	}
 }
 
-func checkRounds(t *testing.T, rounds []Round) {
+func checkRounds(t *testing.T, rounds []bench.Round) {
 	t.Helper()
 	if len(rounds) != 2 {
 		t.Fatalf("%d rounds", len(rounds))
 	}
 	for _, r := range rounds {
-		if !(r.WallSeconds > 0) || r.HostSeconds < 0 || r.HostSeconds > r.WallSeconds || r.Visible < 1 || r.Isects < r.Visible {
+		if !(r.WallSeconds > 0) || r.HostSeconds < 0 || r.HostSeconds > r.WallSeconds || r.Visible < 1 ||
+			r.Isects < r.Visible {
 			t.Errorf("%+v", r)
 		}
 		if sum := r.MeanMS(); !(sum > 0) || sum > 1e3*r.WallSeconds {
@@ -79,12 +82,14 @@ func checkRounds(t *testing.T, rounds []Round) {
 	}
 }
 
-func checkCounts(t *testing.T, c Counts, splats int, cfg *Config) {
+func checkCounts(t *testing.T, c bench.Counts, splats int, cfg *Config) {
 	t.Helper()
-	if c.Splats != splats || c.SHDegree != cfg.SHDegree || c.Mixed != (cfg.Precision == PrecisionMixed) || c.AbsGrad != cfg.AbsGrad {
+	if c.Splats != splats || c.SHDegree != cfg.SHDegree || c.Mixed != (cfg.Precision == PrecisionMixed) ||
+		c.AbsGrad != cfg.AbsGrad {
 		t.Errorf("%+v", c)
 	}
-	if c.SeenIsects < 1 || c.SeenIsects > c.Isects || c.BlendedPairs < 1 || c.BlendedPairs > c.SeenPairs || c.SeenPairs > layout.TilePixels*c.SeenIsects {
+	if c.SeenIsects < 1 || c.SeenIsects > c.Isects || c.BlendedPairs < 1 || c.BlendedPairs > c.SeenPairs ||
+		c.SeenPairs > layout.TilePixels*c.SeenIsects {
 		t.Errorf("counts that cannot be: %+v", c)
 	}
 	if c.Tiles*layout.TilePixels < c.Pixels || c.Bands < 1 || cfg.bands > 1 && c.Bands != cfg.bands {
@@ -95,7 +100,7 @@ func checkCounts(t *testing.T, c Counts, splats int, cfg *Config) {
 // small are the passes whose cost is next to nothing.
 var small = []string{"begin", "fill tallies", "scan_spine", "exposure_adam"}
 
-func checkCosted(t *testing.T, m Measurement) {
+func checkCosted(t *testing.T, m bench.Measurement) {
 	t.Helper()
 	for _, p := range m.Rounds[0].Passes {
 		cost, known := m.Counts.Cost(p.Name)
@@ -113,11 +118,12 @@ func checkCosted(t *testing.T, m Measurement) {
 func TestMeasureAtOnce(t *testing.T) {
 	tr, _, _ := checkpointTrainer(t, testDevice(t), nil)
 	started := time.Now()
-	m, err := tr.Measure(context.Background(), MeasureOptions{Steps: 2, Rounds: 1}, nil)
+	m, err := tr.Measure(context.Background(), bench.Options{Steps: 2, Rounds: 1}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r := m.Rounds[0]; !(r.WallSeconds > 0) || r.WallSeconds > time.Since(started).Seconds() || r.HostSeconds > r.WallSeconds {
+	if r := m.Rounds[0]; !(r.WallSeconds > 0) || r.WallSeconds > time.Since(started).Seconds() ||
+		r.HostSeconds > r.WallSeconds {
 		t.Errorf("%+v", r)
 	}
 }
@@ -125,7 +131,7 @@ func TestMeasureAtOnce(t *testing.T) {
 func TestMeasureStops(t *testing.T) {
 	tr, _, _ := checkpointTrainer(t, testDevice(t), nil)
 	ctx, cancel := context.WithCancel(context.Background())
-	_, err := tr.Measure(ctx, MeasureOptions{Steps: 5, Rounds: 2}, func(p Progress) {
+	_, err := tr.Measure(ctx, bench.Options{Steps: 5, Rounds: 2}, func(p Progress) {
 		if p.Step == 3 {
 			cancel()
 		}
@@ -137,7 +143,8 @@ func TestMeasureStops(t *testing.T) {
 
 // TestCosts compares formulas with what was counted by hand, and with the rows of the model.
 func TestCosts(t *testing.T) {
-	c := Counts{Splats: 1000, SHDegree: 3, Pixels: 4096, Tiles: 16, Bands: 1, Visible: 600, Isects: 20480, SeenIsects: 10240, SeenPairs: 1_000_000,
+	c := bench.Counts{Splats: 1000, SHDegree: 3, Pixels: 4096, Tiles: 16, Bands: 1, Visible: 600, Isects: 20480,
+		SeenIsects: 10240, SeenPairs: 1_000_000,
 		BlendedPairs: 200_000, SortBits: 8, DepthBits: 31, TileBits: 4}
 	mixed, abs, banded, shared := c, c, c, c
 	mixed.Mixed, abs.AbsGrad, banded.Bands, shared.Views = true, true, 3, 4
@@ -145,7 +152,7 @@ func TestCosts(t *testing.T) {
 	sharedMixed.Mixed = true
 	stepped := func(c chunkRows) float64 { return 1000*(2*4*float64(c.rows()-layout.StatRows)+4) + 600*(36+16) }
 	for _, tt := range []struct {
-		c    Counts
+		c    bench.Counts
 		pass string
 		want float64
 	}{
@@ -162,7 +169,8 @@ func TestCosts(t *testing.T) {
 		{c, "sort_sweep (tiles)", 20480 * 16},
 		{c, "scan_tiles", 600 * 56},
 		{c, "emit_isects", 600*(8+36+12) + 20480*12},
-		// 10240 isects in 16 tiles are at least 40 buckets, 24 of which have a state of 4 kB; a byte an isect says which patches it touches.
+		// 10240 isects in 16 tiles are at least 40 buckets, 24 of which have a state of 4 kB; a byte an isect says
+		// which patches it touches.
 		{c, "rasterize", 10240*9 + 600*36 + 4096*20 + 24*4096},
 		{c, "rasterize_bwd", 10240*9 + 600*36 + 4096*36 + 24*4096 + 20480*40},
 		{abs, "rasterize_bwd", 10240*9 + 600*36 + 4096*36 + 24*4096 + 20480*48},
@@ -192,25 +200,11 @@ func TestCosts(t *testing.T) {
 	if want := 20.0*1_000_000 + 8*200_000; forward.Instructions != want {
 		t.Errorf("rasterize: %g instructions, want %g", forward.Instructions, want)
 	}
-	rates := Rates{CopyBytes: 1e9, Instructions: 1e9}
-	if got := (Cost{Bytes: 2e6, Instructions: 3e6}).Seconds(rates); got != 3e-3 {
+	rates := bench.Rates{CopyBytes: 1e9, Instructions: 1e9}
+	if got := (bench.Cost{Bytes: 2e6, Instructions: 3e6}).Seconds(rates); got != 3e-3 {
 		t.Errorf("floor of %g s", got)
 	}
-	if got := (Cost{Bytes: 5e6, Instructions: 3e6}).Seconds(rates); got != 5e-3 {
+	if got := (bench.Cost{Bytes: 5e6, Instructions: 3e6}).Seconds(rates); got != 5e-3 {
 		t.Errorf("floor of %g s", got)
-	}
-}
-
-func TestPassLabels(t *testing.T) {
-	times := func(names ...string) (list []vk.PassTime) {
-		for _, n := range names {
-			list = append(list, vk.PassTime{Name: n})
-		}
-		return list
-	}
-	got := passLabels(times("begin", "sort_scan", "sort_scatter", "count_tiles", "sort_scan", "loss", "scan_tiles", "sort_scan"))
-	want := []string{"begin", "sort_scan (depth)", "sort_scatter (depth)", "count_tiles", "sort_scan (tiles)", "loss", "scan_tiles", "sort_scan (tiles)"}
-	if !slices.Equal(got, want) {
-		t.Errorf("got %q", got)
 	}
 }

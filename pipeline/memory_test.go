@@ -12,6 +12,7 @@ import (
 
 	"vksplat/internal/fault"
 	"vksplat/internal/philox"
+	"vksplat/pipeline/photos"
 	"vksplat/scene"
 	"vksplat/shaders/layout"
 )
@@ -53,8 +54,8 @@ func train(t *testing.T, tr *Trainer) string {
 	return modelHash(s)
 }
 
-// TestTightBudgets trains in random small budgets: either it is refused before it starts, or it grows to the ceiling that was planned and stays in the
-// budget. The bytes are those of any budget with that ceiling.
+// TestTightBudgets trains in random small budgets: either it is refused before it starts, or it grows to the ceiling
+// that was planned and stays in the budget. The bytes are those of any budget with that ceiling.
 func TestTightBudgets(t *testing.T) {
 	views, init, scale, cfg := promiseScene(t)
 	hungry(&cfg)
@@ -82,7 +83,8 @@ func TestTightBudgets(t *testing.T) {
 			defer tr.Close()
 			got := train(t, tr)
 			plan := tr.Plan()
-			t.Logf("%s: %d splats of %d, %d bands, peak %d", name, tr.progress.Splats, plan.Ceiling, tr.e.bands, tr.MemoryStats().PeakDeviceBytes)
+			t.Logf("%s: %d splats of %d, %d bands, peak %d", name, tr.progress.Splats, plan.Ceiling, tr.e.bands,
+				tr.MemoryStats().PeakDeviceBytes)
 			if tr.NotReproducibleFrom() >= 0 || tr.CeilingHits() > 0 && tr.progress.Splats != plan.Ceiling {
 				t.Errorf("%s: %d splats, %d were planned", name, tr.progress.Splats, plan.Ceiling)
 			}
@@ -129,7 +131,8 @@ func TestDriverOutOfMemory(t *testing.T) {
 	heap := d.dev.Stats().Allocated + 12<<20
 	d.dev.LimitHeap(heap)
 	train(t, tr)
-	t.Logf("%d splats of %d, not reproducible from step %d, pressure at step %d: %s", tr.progress.Splats, tr.plan.Ceiling, tr.NotReproducibleFrom(), pressed, warned)
+	t.Logf("%d splats of %d, not reproducible from step %d, pressure at step %d: %s", tr.progress.Splats,
+		tr.plan.Ceiling, tr.NotReproducibleFrom(), pressed, warned)
 	if pressed < 0 || warned == "" || tr.NotReproducibleFrom() <= pressed {
 		t.Error("the shortage was not noticed")
 	}
@@ -141,16 +144,28 @@ func TestDriverOutOfMemory(t *testing.T) {
 	}
 }
 
-// TestPhotoCaches trains through caches of any size on both sides, and with photos that cannot be decoded: the bytes depend on the latter alone.
+// decodeEach decodes the views of a file each for itself.
+func decodeEach(decode func(c scene.Camera) (scene.Image, error)) func(cams []scene.Camera) ([]scene.Image, []error) {
+	return func(cams []scene.Camera) (images []scene.Image, errs []error) {
+		for _, c := range cams {
+			m, err := decode(c)
+			images, errs = append(images, m), append(errs, err)
+		}
+		return images, errs
+	}
+}
+
+// TestPhotoCaches trains through caches of any size on both sides, and with photos that cannot be decoded: the bytes
+// depend on the latter alone.
 func TestPhotoCaches(t *testing.T) {
 	views, init, scale, cfg := promiseScene(t)
 	cfg.Iterations, cfg.RefineEvery = 14, 0
-	cams, photos := splitViews(views)
+	cams, images := splitViews(views)
 	if len(cams) < 5 {
 		t.Fatalf("%d views are too few", len(cams))
 	}
 	d := testDevice(t)
-	size := photoBytes(&cams[0])
+	size := photos.Bytes(&cams[0])
 	bad := cams[philox.ViewOrder(cfg.Seed, 0, len(cams))[3]].Name
 	run := func(onHost, onDevice int, broken string, o TrainerOptions) (string, int, error) {
 		decode := func(c scene.Camera) (scene.Image, error) {
@@ -158,10 +173,11 @@ func TestPhotoCaches(t *testing.T) {
 				return scene.Image{}, fmt.Errorf("no pixels: %w", fault.ErrData)
 			}
 			i, err := strconv.Atoi(c.Name)
-			return photos[i], err
+			return images[i], err
 		}
-		cache, err := NewPhotoCache(PhotoCacheOptions{Cameras: cams, Decode: oneByOne(decode), DecodeBytes: func(scene.Camera) int64 { return 1 },
-			Bytes: int64(onHost) * size, FlightBytes: 2, SpillDir: filepath.Join(t.TempDir(), "cache")})
+		cache, err := photos.NewCache(photos.Options{Cameras: cams, Decode: decodeEach(decode),
+			DecodeBytes: func(scene.Camera) int64 { return 1 },
+			Bytes:       int64(onHost) * size, FlightBytes: 2, SpillDir: filepath.Join(t.TempDir(), "cache")})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -194,7 +210,8 @@ func TestPhotoCaches(t *testing.T) {
 				want = got
 			}
 			if got != want || (nBad > 0) != (broken != "") || warnings != nBad {
-				t.Errorf("photos for %v on host and device, %q broken: %s, want %s; %d without pixels, %d warnings", c, broken, got, want, nBad, warnings)
+				t.Errorf("photos for %v on host and device, %q broken: %s, want %s; %d without pixels, %d warnings", c,
+					broken, got, want, nBad, warnings)
 			}
 		}
 	}
@@ -203,7 +220,8 @@ func TestPhotoCaches(t *testing.T) {
 	}
 }
 
-// TestNoRoomForPairs grows where no pair fits, in whatever number of bands: that is a want of memory, for which others give theirs.
+// TestNoRoomForPairs grows where no pair fits, in whatever number of bands: that is a want of memory, for which others
+// give theirs.
 func TestNoRoomForPairs(t *testing.T) {
 	views, init, scale, cfg := promiseScene(t)
 	tr, err := trainOn(testDevice(t), views, init, scale, cfg)
@@ -212,7 +230,8 @@ func TestNoRoomForPairs(t *testing.T) {
 	}
 	defer tr.Close()
 	tr.e.isectMost = 2 * layout.BucketSize
-	if err := tr.e.growIsects(layout.BucketSize+44, 75); err != nil || tr.e.bands != 1 || tr.e.isectCapacity < layout.BucketSize+44 {
+	if err := tr.e.growIsects(layout.BucketSize+44, 75); err != nil || tr.e.bands != 1 ||
+		tr.e.isectCapacity < layout.BucketSize+44 {
 		t.Errorf("in %d bands of %d pairs, where one has room: %v", tr.e.bands, tr.e.isectCapacity, err)
 	}
 	tr.e.isectMost = 1
@@ -221,7 +240,8 @@ func TestNoRoomForPairs(t *testing.T) {
 	}
 }
 
-// TestPaceInTightMemory cuts views into more bands when their pairs have taken all memory: fewer of them at once, or no more bands, and no end of the run.
+// TestPaceInTightMemory cuts views into more bands when their pairs have taken all memory: fewer of them at once, or no
+// more bands, and no end of the run.
 func TestPaceInTightMemory(t *testing.T) {
 	views, init, scale, cfg := promiseScene(t)
 	cfg.RefineEvery, cfg.Iterations = 0, 6
@@ -255,7 +275,8 @@ func TestPaceInTightMemory(t *testing.T) {
 			bands = 1
 		}
 		if tr.e.bands != bands || (tr.e.isectCapacity < before) != fewer || tr.pace.undivided != (bands == 1) {
-			t.Errorf("%s: %d bands of %d pairs, %d before; undivided: %v", room, tr.e.bands, tr.e.isectCapacity, before, tr.pace.undivided)
+			t.Errorf("%s: %d bands of %d pairs, %d before; undivided: %v", room, tr.e.bands, tr.e.isectCapacity,
+				before, tr.pace.undivided)
 		}
 		hash := train(t, tr)
 		if want == "" {
@@ -270,7 +291,8 @@ func TestPaceInTightMemory(t *testing.T) {
 	}
 }
 
-// TestFailedStartsFreeAll starts training with arguments that fail late, when there are buffers already: the device is as it was.
+// TestFailedStartsFreeAll starts training with arguments that fail late, when there are buffers already: the device is
+// as it was.
 func TestFailedStartsFreeAll(t *testing.T) {
 	views, init, scale, base := promiseScene(t)
 	cams, photos := splitViews(views)
@@ -282,7 +304,8 @@ func TestFailedStartsFreeAll(t *testing.T) {
 	} {
 		cfg := base
 		change(&cfg)
-		if _, err := NewTrainer(d, cams, photos, init, scale, cfg, TrainerOptions{Ceiling: init.N / 2}); !errors.Is(err, ErrTooMany) {
+		if _, err := NewTrainer(d, cams, photos, init, scale, cfg,
+			TrainerOptions{Ceiling: init.N / 2}); !errors.Is(err, ErrTooMany) {
 			t.Errorf("%s: got %v", name, err)
 		}
 		if now := d.dev.Stats(); now.InUse != before.InUse || now.Buffers != before.Buffers {
@@ -294,13 +317,17 @@ func TestFailedStartsFreeAll(t *testing.T) {
 	for _, budget := range []int64{1 << 16, 3 << 20, 5 << 20, 7 << 20} {
 		d.dev.SetBudget(budget)
 		plan := start{first: init.N, splats: init.N, fill: func(t *Trainer) error { return t.e.model.upload(init) }}
-		e, err := trainingShape(d.dev, place{}, cams, photos, &cfg, &TrainerOptions{})
+		e, err := trainingShape(d.dev, world{}, cams, photos, &cfg, &TrainerOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		e.pool = d.dev.NewScratchPool()
-		m := &member{e: e, plan: &Plan{Device: DevicePlan{PhotoFits: len(cams)}, Ceiling: init.N}, maxSplats: init.N, splats: init.N}
-		tr := &Trainer{cfg: cfg, sceneScale: scale, cams: cams, member: m, members: []*member{m}, ctx: context.Background()}
+		m := &member{e: e, plan: &Plan{Device: DevicePlan{PhotoFits: len(cams)}, Ceiling: init.N}, maxSplats: init.N,
+			splats: init.N}
+		tr := &Trainer{
+			member: m, group: group{members: []*member{m}}, ctx: context.Background(),
+			recipe: recipe{cfg: cfg, sceneScale: scale, cams: cams, carves: e.has(unitCarve)},
+		}
 		if err := tr.begin(photos, plan); !IsShortage(err) {
 			t.Errorf("in %d bytes: got %v", budget, err)
 		}
@@ -308,7 +335,8 @@ func TestFailedStartsFreeAll(t *testing.T) {
 			t.Error(err)
 		}
 		if now := d.dev.Stats(); now.InUse != before.InUse || now.Buffers != before.Buffers {
-			t.Errorf("in %d bytes: %d bytes in %d buffers are left", budget, now.InUse-before.InUse, now.Buffers-before.Buffers)
+			t.Errorf("in %d bytes: %d bytes in %d buffers are left", budget, now.InUse-before.InUse,
+				now.Buffers-before.Buffers)
 		}
 	}
 }

@@ -6,17 +6,19 @@ import (
 	"vksplat/vk"
 )
 
-// Desktop drivers reset a device that is busy with one submit for too long. No submit should take more than this; nanoseconds.
+// Desktop drivers reset a device that is busy with one submit for too long. No submit should take more than this;
+// nanoseconds.
 const longestSubmit = 200e6
 
-// banded are the passes that work on one band of a view at a time: more bands make them shorter. The others take their time from the number of splats or
-// pixels alone, and stay far below the limit on any GPU.
+// banded are the passes that work on one band of a view at a time: more bands make them shorter. The others take their
+// time from the number of splats or pixels alone, and stay far below the limit on any GPU.
 var banded = map[string]bool{
-	"count_tiles": true, "scan_tiles": true, "emit_isects": true, "rasterize": true, "rasterize_bwd": true, "reduce_slots": true,
+	"count_tiles": true, "scan_tiles": true, "emit_isects": true, "rasterize": true, "rasterize_bwd": true,
+	"reduce_slots": true,
 }
 
-// pace keeps submits short: it measures steps and says where to split them, and when a single pass is so long that the view needs more bands. What it
-// decides changes no byte of the result.
+// pace keeps submits short: it measures steps and says where to split them, and when a single pass is so long that the
+// view needs more bands. What it decides changes no byte of the result.
 type pace struct {
 	off       bool // software Vulkan: nobody watches the CPU
 	timed     int  // steps with timestamps
@@ -28,7 +30,8 @@ type pace struct {
 	undivided bool  // there was no memory for more bands
 }
 
-// How many of the first frame's steps have timestamps: one of so many, more while somebody measures. The first frame has every third step.
+// How many of the first frame's steps have timestamps: one of so many, more while somebody measures. The first frame
+// has every third step.
 const (
 	timedOneOf     = 21
 	measuredOneOf  = 4
@@ -50,8 +53,8 @@ func (p *pace) due(measuring bool) bool {
 	return true
 }
 
-// observe takes in a finished step that had timestamps and reports whether the programs should be rebuilt. canBand says that the view can be cut into
-// more bands.
+// observe takes in a finished step that had timestamps and reports whether the programs should be rebuilt. canBand says
+// that the view can be cut into more bands.
 func (p *pace) observe(prog *vk.Program, canBand bool) bool {
 	if p.off {
 		return false

@@ -28,23 +28,17 @@ func viewParams(v *layout.View, c *scene.Camera, near float64, degree int, antia
 	}
 	v.Near = float32(near)
 	v.ShDegree = uint32(degree)
-	v.Antialiased = 0
-	if antialiased {
-		v.Antialiased = 1
-	}
+	v.Antialiased = bit(antialiased)
 	v.Background = background
 }
 
-// optimiserParams fills the learning rates and Adam's bias corrections of a step counted from 0 that trains on so many views. More than one are a batch,
-// for which learning rates grow by the root of their number, and Adam's averages go back over as many views as for one (Malladi et al. 2022; gsplat, Grendel).
+// optimiserParams fills the settings, the learning rate of the means and Adam's bias corrections of a step counted from
+// 0 that trains on so many views. More than one are a batch, for which learning rates grow by the root of their number,
+// and Adam's averages go back over as many views as for one (Malladi et al. 2022; gsplat, Grendel).
 func (c *Config) optimiserParams(p *layout.StepParams, step int, sceneScale float64, views int) {
 	root := math.Sqrt(float64(views))
+	c.settingParams(p, sceneScale, root)
 	p.LrMeans = float32(root * c.lrMeans(step, sceneScale))
-	p.LrQuats = float32(root * c.LRQuats)
-	p.LrLogScales = float32(root * c.LRLogScales)
-	p.LrLogitOpacity = float32(root * c.LRLogitOpacity)
-	p.LrSh0 = float32(root * c.LRSH0)
-	p.LrShn = float32(root * c.LRSHN)
 	gain1, gain2 := batchGain(layout.AdamBeta1, views), batchGain(layout.AdamBeta2, views)
 	p.BatchBeta1, p.BatchRest1 = float32(1-gain1), float32(gain1)
 	p.BatchBeta2, p.BatchRest2 = float32(1-gain2), float32(gain2)
@@ -52,34 +46,30 @@ func (c *Config) optimiserParams(p *layout.StepParams, step int, sceneScale floa
 	t := float64(step + 1)
 	p.InvBias1 = float32(1 / (1 - math.Pow(1-gain1, t)))
 	p.InvSqrtBias2 = float32(1 / math.Sqrt(1-math.Pow(1-gain2, t)))
-	p.SsimLambda = float32(c.SSIMLambda)
-	p.SsimSame = 0
-	if c.SSIMSame {
-		p.SsimSame = 1
+}
+
+// bit is a truth value as kernels have it.
+func bit(b bool) uint32 {
+	if b {
+		return 1
 	}
+	return 0
 }
 
 // batchGain is 1 - beta of a batch of views.
 func batchGain(beta float64, views int) float64 { return min(float64(views)*(1-beta), 1) }
 
-// strategyParams fills what the strategy needs after a step counted from 0 that trained on so many views.
+// strategyParams fills what the strategy needs, beside settings, after a step counted from 0 that trained on so many
+// views.
 func (c *Config) strategyParams(p *layout.StepParams, step int, sceneScale float64, views int) {
-	p.GrowGrad2d = float32(c.GrowGrad2D)
-	p.GrowScale = float32(c.GrowScale * sceneScale)
-	p.PruneOpacity = float32(c.PruneOpacity)
 	p.PruneScale = 0
 	if c.ResetEvery > 0 && step > c.ResetEvery {
 		p.PruneScale = float32(c.PruneScale * sceneScale)
 	}
 	p.ResetLogit = float32(math.Log(c.ResetOpacity / (1 - c.ResetOpacity)))
-	p.OpacityReg, p.ScaleReg = float32(c.OpacityReg), float32(c.ScaleReg)
 	p.NoiseScale = 0
 	if c.Strategy == StrategyMCMC {
 		p.NoiseScale = float32(math.Sqrt(float64(views)) * c.lrMeans(step, sceneScale) * c.NoiseLR)
-	}
-	p.RevisedOpacity = 0
-	if c.RevisedOpacity {
-		p.RevisedOpacity = 1
 	}
 }
 
@@ -108,7 +98,8 @@ func (c *Config) backgroundOf(step int) (rgb [3]float32) {
 	if !c.RandomBackground {
 		return c.Background
 	}
-	r := ref.Philox([4]uint32{0, uint32(step), layout.DrawBackground, 0}, [2]uint32{uint32(c.Seed), uint32(c.Seed >> 32)})
+	r := ref.Philox([4]uint32{0, uint32(step), layout.DrawBackground, 0},
+		[2]uint32{uint32(c.Seed), uint32(c.Seed >> 32)})
 	for i := range rgb {
 		rgb[i] = float32(r[i]>>8) / (1<<24 - 1) // 0 to 1, both included
 	}

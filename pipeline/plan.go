@@ -4,22 +4,25 @@ import (
 	"fmt"
 	"slices"
 
+	"vksplat/pipeline/photos"
 	"vksplat/scene"
 	"vksplat/shaders/layout"
 	"vksplat/vk"
 )
 
-// TrainerOptions say how a trainer uses memory and whom it tells. Nothing of it decides the bytes of a model, except that Ceiling stands for what memory
-// would allow.
+// TrainerOptions say how a trainer uses memory and whom it reports to. Nothing of it decides the bytes of a model,
+// except that Ceiling stands for what memory would allow.
 type TrainerOptions struct {
 	Ceiling    int            // most splats, as a run before this one had it; 0: Config.MaxSplats or what memory allows
 	PhotoBytes int64          // ceiling of the device cache of photos; 0: chosen; below 0: none
 	Pictures   []scene.Camera // cameras for Render, beside those that are trained on
 	HeldBytes  int64          // host memory that the caller keeps: points, scene
-	LoadBytes  int64          // host memory that the caller takes at most before there is a trainer, of HeldBytes as well
-	Strict     bool           // a photo that cannot be decoded ends the run
-	Warn       func(string)   // told what the user should know; may be nil
-	OnPressure func(step int) // called when the device has less memory than its budget, before anything is given up for that; may be nil
+	// host memory that the caller takes at most before there is a trainer, of HeldBytes as well
+	LoadBytes int64
+	Strict    bool         // a photo that cannot be decoded ends the run
+	Warn      func(string) // gets what the user should know; may be nil
+	// called when the device has less memory than its budget, before anything is given up for that; may be nil
+	OnPressure func(step int)
 	Decode     []scene.Camera // cameras whose photos are decoded lazily; nil: those trained on
 	Interludes *Interludes    // what others want done between steps; may be nil
 	// Depths [n_views] are where the points begin that each camera that is trained on sees, in the training frame
@@ -28,22 +31,25 @@ type TrainerOptions struct {
 	Others []*Device // devices that train the same scene together with the first one, see team
 }
 
-// Plan says what training takes, before anything is taken: never more than the budgets, and no more than the totals, with one exception. Where a view has
-// more (tile, splat) pairs than Isects, the pairs first take what the device's budget has left, and give it back when the model grows; only what does not
-// fit then is worked on in bands, which are slower. The device's share is a function of budget, cameras, configuration and device limits alone, and so is
-// the ceiling; the host's counts what the driver was seen to take, too.
+// Plan says what training takes, before anything is taken: never more than the budgets, and no more than the totals,
+// with one exception. Where a view has more (tile, splat) pairs than Isects, the pairs first take what the device's
+// budget has left, and give it back when the model grows; only what does not fit then is worked on in bands, which are
+// slower. The device's share is a function of budget, cameras, configuration and device limits alone, and so is the
+// ceiling; the host's counts what the driver was seen to take, too.
 type Plan struct {
-	Splats      int   `json:"splats"`       // to start with
-	Ceiling     int   `json:"ceiling"`      // most splats
-	ChunkSplats int   `json:"chunk_splats"` // the model grows by whole multiples of so many splats
-	growth      int   // and by as many splats at least
-	SplatBytes  int   `json:"splat_bytes"`      // of the model for a splat: parameters, moments, statistics
-	StepBytes   int   `json:"step_bytes"`       // of scratch memory for a splat, about, beside its (tile, splat) pairs
-	Shares      []int `json:"shares,omitempty"` // of the ceiling, where it is not divided equally: one device has less memory than others
-	Devices     int   `json:"devices"`          // that train together; the figures of memory are those of the first
-	Isects      int   `json:"isects"`           // (tile, splat) pairs at once for which there is room with the model at its ceiling, too
+	Splats      int `json:"splats"`       // to start with
+	Ceiling     int `json:"ceiling"`      // most splats
+	ChunkSplats int `json:"chunk_splats"` // the model grows by whole multiples of so many splats
+	growth      int // and by as many splats at least
+	SplatBytes  int `json:"splat_bytes"` // of the model for a splat: parameters, moments, statistics
+	StepBytes   int `json:"step_bytes"`  // of scratch memory for a splat, about, beside its (tile, splat) pairs
+	// of the ceiling, where it is not divided equally: one device has less memory than others
+	Shares  []int `json:"shares,omitempty"`
+	Devices int   `json:"devices"` // that train together; the figures of memory are those of the first
+	// (tile, splat) pairs at once for which there is room with the model at its ceiling, too
+	Isects int `json:"isects"`
 
-	photos photoLayout // in the device cache
+	photos photos.Layout // in the device cache
 
 	Unified bool       `json:"unified"` // device memory is RAM: Device and Host are shares of one pool
 	Device  DevicePlan `json:"device"`
@@ -52,17 +58,19 @@ type Plan struct {
 
 // DevicePlan is the device's share of a plan, in bytes.
 type DevicePlan struct {
-	Budget    int64 `json:"budget"`
-	Model     int64 `json:"model"`      // parameters, moments and statistics at the ceiling, and the colour maps of photos
+	Budget int64 `json:"budget"`
+	// parameters, moments and statistics at the ceiling, and the colour maps of photos
+	Model     int64 `json:"model"`
 	Scratch   int64 `json:"scratch"`    // what a step hands from pass to pass: by splat, pixel and isect
 	Photos    int64 `json:"photos"`     // device cache of photos, and the photo of the step
 	PhotoAll  bool  `json:"photo_all"`  // the cache holds every photo
 	PhotoFits int   `json:"photo_fits"` // photos that it holds
-	Staging   int64 `json:"staging"`    // mapped memory for photos, pictures and the model; on unified memory part of the budget
-	Slack     int64 `json:"slack"`      // left for what does not fit together in blocks
-	Total     int64 `json:"total"`
-	Start     int64 `json:"start"`    // of the total, what training starts with
-	Snapshot  bool  `json:"snapshot"` // a copy of the whole model fits beside it
+	// mapped memory for photos, pictures and the model; on unified memory part of the budget
+	Staging  int64 `json:"staging"`
+	Slack    int64 `json:"slack"` // left for what does not fit together in blocks
+	Total    int64 `json:"total"`
+	Start    int64 `json:"start"`    // of the total, what training starts with
+	Snapshot bool  `json:"snapshot"` // a copy of the whole model fits beside it
 }
 
 // HostPlan is the host's share of a plan, in bytes.
@@ -86,7 +94,7 @@ type planner struct {
 	cams    []scene.Camera
 	cfg     *Config
 	o       *TrainerOptions
-	photos  photoLayout
+	photos  photos.Layout
 	splats  int
 	budget  int64
 	unified bool
@@ -95,8 +103,8 @@ type planner struct {
 	vram   bool  // the device's budget was asked for
 }
 
-// Plan computes what training with these arguments takes; they are those of NewTrainer, of init only its number of splats. Of several devices it is the plan
-// of the first, with the splats of all.
+// Plan computes what training with these arguments takes; they are those of NewTrainer, of init only its number of
+// splats. Of several devices it is the plan of the first, with the splats of all.
 func (d *Device) Plan(cams []scene.Camera, splats int, cfg Config, o TrainerOptions) (*Plan, error) {
 	plans, _, err := planTeam(append([]*Device{d}, o.Others...), cams, splats, deal{}, cfg, o)
 	if err != nil {
@@ -114,7 +122,7 @@ func (d *Device) Plan(cams []scene.Camera, splats int, cfg Config, o TrainerOpti
 }
 
 // planShare is Plan for a device in its place, of its portion of the splats.
-func (d *Device) planShare(at place, cams []scene.Camera, part portion, cfg Config, o TrainerOptions) (*Plan, error) {
+func (d *Device) planShare(at world, cams []scene.Camera, part portion, cfg Config, o TrainerOptions) (*Plan, error) {
 	splats := part.splats
 	cfg.Splats, cfg.MaxSplats, o.Ceiling = part.ends, part.most, part.ceiling
 	shape, err := trainingShape(d.dev, at, cams, nil, &cfg, &o)
@@ -127,14 +135,15 @@ func (d *Device) planShare(at place, cams []scene.Camera, part portion, cfg Conf
 	if cfg.Exposure {
 		shape.exposures = &exposures{dev: d.dev, table: phantom[layout.Exposure](d.dev, len(cams), exposureBytes)}
 	}
-	p := &planner{shape: shape, cams: cams, photos: layoutOf(cams), cfg: &cfg, o: &o, splats: splats, budget: d.dev.Budget(), unified: unified(d), driver: d.driver, vram: d.vram}
+	p := &planner{shape: shape, cams: cams, photos: photos.LayoutOf(cams), cfg: &cfg, o: &o, splats: splats,
+		budget: d.dev.Budget(), unified: unified(d), driver: d.driver, vram: d.vram}
 	plan, err := p.device()
 	if err != nil {
 		return nil, p.shortOfDevice(p.shortOfPool(d.host, err))
 	}
 	if most := cfg.Splats; o.Ceiling == 0 && most > plan.Ceiling {
-		return nil, p.shortOfDevice(fmt.Errorf("plan training: %w: %d splats to end with, %d fit in %s", ErrTooSmall,
-			most, plan.Ceiling, vk.BytesText(p.budget)))
+		return nil, p.shortOfDevice(fmt.Errorf("plan training: %w: %d splats to end with, %d fit in %s",
+			ErrTooSmall, most, plan.Ceiling, vk.BytesText(p.budget)))
 	}
 	return plan, p.host(plan, d.host)
 }
@@ -170,19 +179,21 @@ func (p *planner) device() (*Plan, error) {
 		}
 	}
 	if _, err := p.shape.scratchBytes(1, minIsects, 2); err != nil {
-		return nil, fmt.Errorf("plan training: %w: views of %d pixels: %w", ErrTooSmall, p.shape.maxPixels, err)
+		return nil, fmt.Errorf("plan training: %w: views of %d pixels: %w", ErrTooSmall, p.shape.maxPixels,
+			err)
 	}
 	if best.Ceiling < p.splats {
-		return nil, fmt.Errorf("plan training: %w: %d splats to start with, %d fit beside views of %d pixels in %s",
+		return nil, fmt.Errorf("plan training: %w: %d splats to start with, %d fit beside views of %d "+
+			"pixels in %s",
 			ErrTooSmall, p.splats, best.Ceiling, p.shape.maxPixels, vk.BytesText(p.budget))
 	}
 	return p.complete(best), nil
 }
 
-// photoChoices lists sizes of the device cache, in the order in which they are tried. Splats come first: a photo that is not cached costs a copy for each
-// of its steps, a splat that does not fit is lost.
+// photoChoices lists sizes of the device cache, in the order in which they are tried. Splats come first: a photo that
+// is not cached costs a copy for each of its steps, a splat that does not fit is lost.
 func (p *planner) photoChoices() []int64 {
-	total, _ := p.photos.totals(p.cams)
+	total, _ := p.photos.Totals(p.cams)
 	switch {
 	case p.o.PhotoBytes < 0:
 		return []int64{0}
@@ -196,18 +207,23 @@ func (p *planner) photoChoices() []int64 {
 
 // isectsFor is how many pairs are granted to a model of n splats.
 func (p *planner) isectsFor(n, perSplat int) int {
-	return min(max(minIsects, perSplat*n)+layout.BucketSize-1, int(maxBinding(p.shape.dev)/36)) &^ (layout.BucketSize - 1)
+	return min(max(minIsects, perSplat*n)+layout.BucketSize-1,
+		int(maxBinding(p.shape.dev)/36)) &^ (layout.BucketSize - 1)
 }
 
-// fill makes the plan with a device cache of that many bytes and with the largest ceiling up to asked (0: any). A ceiling of 0 says that nothing fits.
-func (p *planner) fill(photos int64, perSplat, asked int) *Plan {
-	n, all := p.photos.slots(p.cams, photos)
-	if _, largest := p.photos.totals(p.cams); !all {
-		photos = int64(n) * largest
+// fill makes the plan with a device cache of that many bytes and with the largest ceiling up to asked (0: any). A
+// ceiling of 0 says that nothing fits.
+func (p *planner) fill(kept int64, perSplat, asked int) *Plan {
+	n, all := p.photos.Slots(p.cams, kept)
+	if _, largest := p.photos.Totals(p.cams); !all {
+		kept = int64(n) * largest
 	}
-	plan := &Plan{Splats: p.splats, Unified: p.unified, photos: p.photos, SplatBytes: int(p.shape.model.splatBytes()), StepBytes: int(p.shape.bytesPerSplat())}
-	plan.Device = DevicePlan{Budget: p.budget, Photos: photos + 4*int64(p.shape.targetWords()), PhotoAll: all, PhotoFits: n, Slack: planSlack(p.budget)}
-	rough := max(0, p.budget-photos) / (p.shape.model.splatBytes() + p.shape.bytesPerSplat() + int64(perSplat)*p.shape.bytesPerIsect())
+	plan := &Plan{Splats: p.splats, Unified: p.unified, photos: p.photos, SplatBytes: int(p.shape.model.splatBytes()),
+		StepBytes: int(p.shape.bytesPerSplat())}
+	plan.Device = DevicePlan{Budget: p.budget, Photos: kept + 4*int64(p.shape.targetWords()), PhotoAll: all,
+		PhotoFits: n, Slack: planSlack(p.budget)}
+	each := p.shape.model.splatBytes() + p.shape.bytesPerSplat() + int64(perSplat)*p.shape.bytesPerIsect()
+	rough := max(0, p.budget-kept) / each
 	if asked > 0 {
 		rough = min(rough, int64(asked))
 	}
@@ -219,7 +235,7 @@ func (p *planner) fill(photos int64, perSplat, asked int) *Plan {
 		m.unit -= 128
 	}
 	plan.ChunkSplats, plan.growth = m.unit, m.growth
-	_, largest := photoTotals(p.cams)
+	_, largest := photos.Totals(p.cams)
 	plan.Device.Staging = p.staging(largest)
 	size := plan.ChunkSplats
 	most := min(1<<30, span) / size
@@ -273,9 +289,11 @@ func (p *planner) complete(plan *Plan) *Plan {
 	return plan
 }
 
-// staging returns the mapped memory: the ring of photos, and what is read or written at once of the model, of exposures or of a picture.
+// staging returns the mapped memory: the ring of photos, and what is read or written at once of the model, of exposures
+// or of a picture.
 func (p *planner) staging(photo int64) int64 {
-	return inFlight*photo + max(2*p.shape.model.stagingBytes(), p.shape.exposures.bytes(), min(pictureStaging, 16*int64(p.shape.drawn.maxPixels)))
+	return inFlight*photo + max(2*p.shape.model.stagingBytes(), p.shape.exposures.bytes(),
+		min(pictureStaging, 16*int64(p.shape.drawn.maxPixels)))
 }
 
 // fixedBytes is what small buffers take: counters, dispatch arguments, parameters and reports of the units in flight.
@@ -284,12 +302,14 @@ const fixedBytes = 256 << 10
 // votersBytes is what the cameras take that floaters are found with, staged.
 func (p *planner) votersBytes() int64 { return 2 * voterBytes * int64(p.shape.voters.N()) }
 
-// planSlack is what is left of a budget because memory comes in blocks for each kind of use, and something is left over in them.
+// planSlack is what is left of a budget because memory comes in blocks for each kind of use, and something is left over
+// in them.
 func planSlack(budget int64) int64 { return min(budget/8, 8<<20+budget/64) }
 
 // union returns the larger of two sizes, each number for itself.
 func (s viewSize) union(o viewSize) viewSize {
-	return viewSize{max(s.maxPixels, o.maxPixels), max(s.maxTiles, o.maxTiles), max(s.maxRows, o.maxRows), max(s.maxWidth, o.maxWidth)}
+	return viewSize{max(s.maxPixels, o.maxPixels), max(s.maxTiles, o.maxTiles), max(s.maxRows, o.maxRows),
+		max(s.maxWidth, o.maxWidth)}
 }
 
 // phantom returns a buffer of n elements that is not there.
@@ -306,8 +326,8 @@ func (e *engine) scratchBytes(units, isects, bands int) (sum int64, err error) {
 	return sum, err
 }
 
-// scratchRegions returns the sizes in bytes of the scratch regions of e's units for a model of so many units and isects pairs in a band. A binding that is
-// too large for the device is an error.
+// scratchRegions returns the sizes in bytes of the scratch regions of e's units for a model of so many units and isects
+// pairs in a band. A binding that is too large for the device is an error.
 func (e *engine) scratchRegions(units, isects, bands int) (regions []int64, err error) {
 	c := *e
 	c.verify = false // checks are a tool of developers and not planned for

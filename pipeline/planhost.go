@@ -6,6 +6,8 @@ import (
 	"runtime"
 
 	"vksplat/internal/fault"
+	"vksplat/pipeline/photos"
+	"vksplat/pipeline/team"
 	"vksplat/scene"
 	"vksplat/scene/metric"
 	"vksplat/scene/photo"
@@ -22,15 +24,20 @@ func (p *planner) host(plan *Plan, budget int64) error {
 		if p.unified {
 			shared = " beside the device's " + text(p.budget)
 		}
-		return p.shortOfRAM(n.least, plan.Device.Total, fmt.Errorf("%w: %s of RAM%s; program, driver and points take %s, transfers %s, decoding the largest photo %s, two decoded ones %s, comparing a picture %s, a margin %s",
-			ErrLittleRAM, text(budget), shared, text(h.Process), text(h.Staging+h.Readback), text(n.cost), text(min(n.total, 2*n.largest)), text(n.measuring), text(marginOf(n.least))))
+		return p.shortOfRAM(n.least, plan.Device.Total,
+			fmt.Errorf("%w: %s of RAM%s; program, driver and points take %s, transfers %s, decoding the largest "+
+				"photo %s, two decoded ones %s, comparing a picture %s, a margin %s",
+				ErrLittleRAM, text(budget), shared, text(h.Process), text(h.Staging+h.Readback), text(n.cost),
+				text(min(n.total, 2*n.largest)), text(n.measuring), text(marginOf(n.least))))
 	}
 	h.Margin = marginOf(budget)
 	free := budget - h.Margin - n.fixed
-	// Each photo that is being decoded takes what decoding takes and a place in the cache. All cores decode, if there is room for that.
+	// Each photo that is being decoded takes what decoding takes and a place in the cache. All cores decode, if there
+	// is room for that.
 	share := free
 	if n.total > 0 {
-		share = max(int64(float64(free)*float64(n.cost)/float64(n.cost+n.largest)), free-n.total) // the product of two may be beyond 63 bits
+		// the product of two may be beyond 63 bits
+		share = max(int64(float64(free)*float64(n.cost)/float64(n.cost+n.largest)), free-n.total)
 	}
 	h.Decode = min(max(n.cost, min(share, int64(h.Workers)*n.cost)), free-min(n.total, 2*n.largest))
 	h.Cache = min(n.total, free-h.Decode)
@@ -55,8 +62,8 @@ func (p *planner) hostNeeds(plan *Plan) (n hostNeeds) {
 	if !p.unified {
 		h.Staging = plan.Device.Staging
 	}
-	if n := int64(p.shape.place.size()); n > 1 { // the others' is about as much; packets of all between all
-		h.Staging = n*h.Staging + n*(n-1)*roomBytes(plan.Ceiling, p.cfg.AbsGrad) + p.shape.exposures.bytes()
+	if n := int64(p.shape.world.size()); n > 1 { // the others' is about as much; packets of all between all
+		h.Staging = n*h.Staging + n*(n-1)*team.RoomBytes(plan.Ceiling, p.cfg.AbsGrad) + p.shape.exposures.bytes()
 	}
 	h.Picture = p.comparing()
 	h.Readback = readbackBytes(p.cfg.SHDegree, plan.Ceiling)
@@ -67,24 +74,26 @@ func (p *planner) hostNeeds(plan *Plan) (n hostNeeds) {
 	if cams == nil {
 		cams = p.cams
 	}
-	n.total, n.largest = photoTotals(cams)
+	n.total, n.largest = photos.Totals(cams)
 	for _, cost := range photo.DecodeCosts(cams) {
 		n.cost = max(n.cost, cost)
 	}
 	n.fixed = h.Process + h.Staging + h.Readback
-	n.least = withMargin(max(n.fixed+n.cost+min(n.total, 2*n.largest)+n.measuring, h.Process-p.o.HeldBytes+p.o.LoadBytes))
+	n.least = withMargin(max(n.fixed+n.cost+min(n.total, 2*n.largest)+n.measuring,
+		h.Process-p.o.HeldBytes+p.o.LoadBytes))
 	return n
 }
 
-// marginOf is what of a budget is left alone: the collector comes late now and then, where many cores decode, and drivers take more while they work. Both are
-// the more the more there is to do with memory.
+// marginOf is what of a budget is left alone: the collector comes late now and then, where many cores decode, and
+// drivers take more while they work. Both are the more the more there is to do with memory.
 func marginOf(budget int64) int64 { return budget / 20 }
 
 // withMargin is the smallest budget, about, that leaves bytes beside its margin.
 func withMargin(bytes int64) int64 { return bytes + bytes/19 + 1 }
 
-// comparing is what a picture takes that is compared with its photo, beside the photo: the render in single precision, two copies in bytes, and what the
-// cores that score and encode it keep. With colour maps there are also the photo in single precision and the render as it was.
+// comparing is what a picture takes that is compared with its photo, beside the photo: the render in single precision,
+// two copies in bytes, and what the cores that score and encode it keep. With colour maps there are also the photo in
+// single precision and the render as it was.
 func (p *planner) comparing() int64 {
 	perPixel := int64(12 + 2*4)
 	if p.cfg.Exposure {
@@ -98,8 +107,8 @@ func (p *planner) shortOfRAM(host, device int64, err error) error {
 	raise := "Raise " + fault.Setting("max-ram") + " to " + mib(roundMiB(host))
 	switch {
 	case p.unified && p.capped(host):
-		raise = fmt.Sprintf("The device shares RAM, and beyond %s for the rest all of %s goes to the device: give %s",
-			mib(mostShare), fault.Setting("max-ram"), p.both(device, host))
+		raise = fmt.Sprintf("The device shares RAM, and beyond %s for the rest all of %s goes to the device: "+
+			"give %s", mib(mostShare), fault.Setting("max-ram"), p.both(device, host))
 	case p.unified:
 		raise = "Raise " + fault.Setting("max-ram") + " to " + mib(p.enoughPool(0, host))
 	}
@@ -107,7 +116,8 @@ func (p *planner) shortOfRAM(host, device int64, err error) error {
 		raise+" or more, or use smaller photos ("+fault.Setting("downscale")+").")
 }
 
-// capped reports whether the host gets so much of a pool only when the device has all that it can have, unless --max-vram says what that is.
+// capped reports whether the host gets so much of a pool only when the device has all that it can have, unless
+// --max-vram says what that is.
 func (p *planner) capped(host int64) bool { return !p.vram && host > mostShare }
 
 // both words the two flags that give the device and the host their shares of a pool.
@@ -121,12 +131,13 @@ func (p *planner) both(device, host int64) string {
 		fault.Setting("max-vram"), mib(p.budget), fault.Setting("max-ram"), mib(p.budget+roundMiB(host)))
 }
 
-// shortOfPool turns err, of a device's budget, into one of RAM where the pool that both have, host of it the host's, is less than what is there without them.
+// shortOfPool turns err, of a device's budget, into one of RAM where the pool that both have, host of it the host's, is
+// less than what is there without them.
 func (p *planner) shortOfPool(host int64, err error) error {
 	took := processBytes + p.driver
 	if pool := host + p.budget; p.unified && !p.vram && pool < took {
-		return fmt.Errorf("plan training: %w: %s for everything, and program and driver alone take %s", ErrLittleRAM,
-			vk.BytesText(pool), vk.BytesText(took))
+		return fmt.Errorf("plan training: %w: %s for everything, and program and driver alone take %s",
+			ErrLittleRAM, vk.BytesText(pool), vk.BytesText(took))
 	}
 	return err
 }
@@ -147,7 +158,8 @@ func (p *planner) shortOfDevice(err error) error {
 		return fault.WithHint(err, "No budget helps on this device: "+remedies)
 	}
 	raise := fault.Setting("max-vram") + " to " + mib(p.budget)
-	if info := p.shape.dev.Info(); p.unified && !p.vram && p.budget <= info.DefaultBudget() { // above that only --max-vram leads
+	// above that only --max-vram leads
+	if info := p.shape.dev.Info(); p.unified && !p.vram && p.budget <= info.DefaultBudget() {
 		host := p.hostNeeds(plan).least
 		if p.capped(host) {
 			return fault.WithHint(err, fmt.Sprintf("Give %s or more, %s", p.both(p.budget, host), remedies))
@@ -157,7 +169,8 @@ func (p *planner) shortOfDevice(err error) error {
 	return fault.WithHint(err, fmt.Sprintf("Raise %s or more, %s", raise, remedies))
 }
 
-// enoughDevice returns the plan of the smallest budget, about, that has one, and makes it the planner's; nil: none has. More than the present one is tried.
+// enoughDevice returns the plan of the smallest budget, about, that has one, and makes it the planner's; nil: none has.
+// More than the present one is tried.
 func (p *planner) enoughDevice() *Plan {
 	const smallest, most = 1 << 20, int64(1) << 42
 	lo := max(p.budget, smallest)
@@ -188,7 +201,8 @@ func (p *planner) whole() *Plan {
 	return plan
 }
 
-// enoughPool is smallestPool of shares that grow with the pool: with more for the device the model's ceiling is higher, and the host takes more to write it.
+// enoughPool is smallestPool of shares that grow with the pool: with more for the device the model's ceiling is higher,
+// and the host takes more to write it.
 func (p *planner) enoughPool(device, host int64) int64 {
 	given := p.budget
 	defer func() { p.budget = given }()
@@ -218,8 +232,9 @@ func (p *Plan) Limit() {
 	limitHeap(h.Budget - h.Margin - p.notGo(notGo()))
 }
 
-// notGo returns what is taken to be not Go's of the host's share: what is planned, and what the driver was seen to take beyond that, as far as the plan has
-// garbage that can make room for it. seen counts all that is resident, where device memory is RAM the device's share as well.
+// notGo returns what is taken to be not Go's of the host's share: what is planned, and what the driver was seen to take
+// beyond that, as far as the plan has garbage that can make room for it. seen counts all that is resident, where device
+// memory is RAM the device's share as well.
 func (p *Plan) notGo(seen int64) int64 {
 	planned := p.Host.Staging + p.Host.outside
 	if p.Unified {
@@ -229,17 +244,18 @@ func (p *Plan) notGo(seen int64) int64 {
 }
 
 // PhotoCache returns the options of a cache of decoded photos that keeps to the plan.
-func (h *HostPlan) PhotoCache(cams []scene.Camera) PhotoCacheOptions {
-	return PhotoCacheOptions{Cameras: cams, Bytes: h.Cache, FlightBytes: h.Decode, Workers: h.Workers}
+func (h *HostPlan) PhotoCache(cams []scene.Camera) photos.Options {
+	return photos.Options{Cameras: cams, Bytes: h.Cache, FlightBytes: h.Decode, Workers: h.Workers}
 }
 
 // mostPictures is how many pictures are compared at once at most.
 const mostPictures = 16
 
-// Measuring returns the options of a cache for photos that pictures are compared with, and how many pictures may be in memory at once. They take the memory
-// of the other cache, which must be empty. Each comes with its photo and with what decoding the photo of a later one takes.
-func (h *HostPlan) Measuring(cams []scene.Camera) (o PhotoCacheOptions, atOnce int) {
-	total, largest := photoTotals(cams)
+// Measuring returns the options of a cache for photos that pictures are compared with, and how many pictures may be in
+// memory at once. They take the memory of the other cache, which must be empty. Each comes with its photo and with what
+// decoding the photo of a later one takes.
+func (h *HostPlan) Measuring(cams []scene.Camera) (o photos.Options, atOnce int) {
+	total, largest := photos.Totals(cams)
 	cost := int64(0)
 	for _, c := range photo.DecodeCosts(cams) {
 		cost = max(cost, c)

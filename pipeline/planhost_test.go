@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"testing"
 
+	"vksplat/pipeline/photos"
 	"vksplat/scene"
 	"vksplat/scene/photo"
 )
@@ -53,7 +54,7 @@ func TestMeasuringKeepsToThePlan(t *testing.T) {
 	for i := range cams {
 		cams[i].Width, cams[i].Height = 1600, 1200
 	}
-	total, largest := photoTotals(cams)
+	total, largest := photos.Totals(cams)
 	last := 0
 	for _, budget := range []int64{1, 2, 3, 5, 9, 40} {
 		p := &planner{shape: &engine{dev: d.dev}, cfg: &cfg, o: &TrainerOptions{Pictures: cams, Decode: cams}, splats: init.N}

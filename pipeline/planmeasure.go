@@ -5,14 +5,16 @@ import (
 	"runtime"
 
 	"vksplat/internal/fault"
+	"vksplat/pipeline/photos"
 	"vksplat/scene"
 	"vksplat/scene/metric"
 	"vksplat/scene/photo"
 	"vksplat/vk"
 )
 
-// PlanMeasuring plans what comparing pictures of a finished model of n splats with the photos of cameras takes of RAM, where there is no training whose plan
-// says so: see HostPlan.Measuring. A picture takes perPixel bytes beside its photo.
+// PlanMeasuring plans what comparing pictures of a finished model of n splats with the photos of cameras takes of RAM,
+// where there is no training whose plan says so: see HostPlan.Measuring. A picture takes perPixel bytes beside its
+// photo.
 func (d *Device) PlanMeasuring(n, degree int, cams []scene.Camera, perPixel int64) (*HostPlan, error) {
 	w, err := d.renderNeeds(n, degree, cams, &parts{})
 	if err != nil {
@@ -42,7 +44,8 @@ func renderedBytes(cams []scene.Camera) (most int64) {
 	return most
 }
 
-// PlanMeasuringFiles is PlanMeasuring for pictures that are read from files: no device is opened. They are those of renders.
+// PlanMeasuringFiles is PlanMeasuring for pictures that are read from files: no device is opened. They are those of
+// renders.
 func PlanMeasuringFiles(o DeviceOptions, renders, cams []scene.Camera, perPixel int64) (*HostPlan, error) {
 	budget, err := hostBudget(o.MaxRAM, ReadHostMemory())
 	if err != nil {
@@ -60,7 +63,8 @@ func PlanMeasuringFiles(o DeviceOptions, renders, cams []scene.Camera, perPixel 
 	return h, nil
 }
 
-// forMeasuring fills the rest of a plan whose Budget, Process and Staging are set, and returns the least budget that has one.
+// forMeasuring fills the rest of a plan whose Budget, Process and Staging are set, and returns the least budget that
+// has one.
 func (h *HostPlan) forMeasuring(cams []scene.Camera, perPixel int64) (least int64, err error) {
 	var pixels, cost int64
 	for _, c := range cams {
@@ -69,15 +73,16 @@ func (h *HostPlan) forMeasuring(cams []scene.Camera, perPixel int64) (least int6
 	for _, c := range photo.DecodeCosts(cams) {
 		cost = max(cost, c)
 	}
-	total, largest := photoTotals(cams)
+	total, largest := photos.Totals(cams)
 	h.Workers, h.Margin, h.Picture = runtime.GOMAXPROCS(0), marginOf(h.Budget), perPixel*pixels+metric.CompareBytes()
 	h.Cache = h.Budget - h.Margin - h.Process - h.Staging
 	photos := min(total, 2*largest)
 	least = withMargin(h.Process + h.Staging + cost + photos + h.Picture)
 	if h.Budget < least {
-		return least, fmt.Errorf("plan measuring: %w: %s of RAM; program and driver take %s, transfers %s, decoding "+
-			"the largest photo %s, two decoded ones %s, comparing a picture %s",
-			ErrLittleRAM, vk.BytesText(h.Budget), vk.BytesText(h.Process), vk.BytesText(h.Staging), vk.BytesText(cost), vk.BytesText(photos), vk.BytesText(h.Picture))
+		return least, fmt.Errorf("plan measuring: %w: %s of RAM; program and driver take %s, transfers "+
+			"%s, decoding the largest photo %s, two decoded ones %s, comparing a picture %s",
+			ErrLittleRAM, vk.BytesText(h.Budget), vk.BytesText(h.Process), vk.BytesText(h.Staging), vk.BytesText(cost),
+			vk.BytesText(photos), vk.BytesText(h.Picture))
 	}
 	return least, nil
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"vksplat/internal/fault"
+	"vksplat/pipeline/photos"
 	"vksplat/scene"
 )
 
@@ -20,7 +21,7 @@ func TestPlanMeasuring(t *testing.T) {
 	for i := range cams {
 		cams[i] = scene.Camera{Width: 1600, Height: 1200}
 	}
-	_, largest := photoTotals(cams)
+	_, largest := photos.Totals(cams)
 	least, err := (&HostPlan{Budget: 1, Process: 1 << 20, Staging: 1 << 19}).forMeasuring(cams, perPixel)
 	if !errors.Is(err, ErrLittleRAM) {
 		t.Fatalf("a byte of RAM: %v", err)

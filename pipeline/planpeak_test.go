@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"vksplat/pipeline/photos"
 	"vksplat/scene"
 	"vksplat/shaders/layout"
 	"vksplat/vk"
@@ -19,7 +20,7 @@ type peakCase struct {
 }
 
 // peakScene is the promise scene with a model that grows to any ceiling within a few steps.
-func peakScene(t *testing.T) ([]scene.Camera, Images, *scene.Splats, float64, Config) {
+func peakScene(t *testing.T) ([]scene.Camera, photos.Images, *scene.Splats, float64, Config) {
 	views, init, scale, cfg := promiseScene(t)
 	hungry(&cfg)
 	cfg.Iterations, cfg.RefineStop = 14, 13
@@ -30,8 +31,8 @@ func peakScene(t *testing.T) ([]scene.Camera, Images, *scene.Splats, float64, Co
 // TestPlanHolds trains to the ceiling with every strategy, in budgets from tight to ample, whole views and in bands: never is more memory in use than was
 // planned, nor more taken than the budget.
 func TestPlanHolds(t *testing.T) {
-	cams, photos, init, scale, base := peakScene(t)
-	some := photoBytes(&cams[0]) * 3
+	cams, images, init, scale, base := peakScene(t)
+	some := photos.Bytes(&cams[0]) * 3
 	ceiling := func(n int, more func(*Config)) func(*Config) {
 		return func(c *Config) {
 			more(c)
@@ -54,7 +55,7 @@ func TestPlanHolds(t *testing.T) {
 			cfg := base
 			c.change(&cfg)
 			d := budgetDevice(t, c.budget)
-			tr, err := NewTrainer(d, cams, photos, init, scale, cfg, TrainerOptions{PhotoBytes: c.photos})
+			tr, err := NewTrainer(d, cams, images, init, scale, cfg, TrainerOptions{PhotoBytes: c.photos})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -118,7 +119,7 @@ func TestPlanCountsAll(t *testing.T) {
 	for name, change := range map[string]func(*Config){"default": func(*Config) {}, "exact": shortExact, "mcmc": shortMCMC} {
 		cfg := base
 		change(&cfg)
-		e, err := trainingShape(d.dev, place{}, cams, nil, &cfg, &TrainerOptions{})
+		e, err := trainingShape(d.dev, world{}, cams, nil, &cfg, &TrainerOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}

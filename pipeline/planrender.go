@@ -3,10 +3,9 @@ package pipeline
 import (
 	"fmt"
 	"runtime"
-	"slices"
-	"strings"
 
 	"vksplat/internal/fault"
+	"vksplat/pipeline/failure"
 	"vksplat/scene"
 	"vksplat/scene/metric"
 	"vksplat/vk"
@@ -17,7 +16,8 @@ type renderNeeds struct {
 	device  int64 // about: views whose pairs are too many are cut into bands, but for a row of tiles
 	fixed   int64 // of RAM, for the program and the driver
 	loading int64 // of RAM beside that, for the splats on their way to the device
-	staging int64 // of RAM beside that, while they are taken there, or while pictures are read; on unified memory the device's
+	// of RAM beside that, while they are taken there, or while pictures are read; on unified memory the device's
+	staging int64
 	picture int64 // of RAM beside that, for one that is encoded
 }
 
@@ -74,21 +74,8 @@ func (w renderNeeds) atOnce(budget int64) int {
 	return int(max(1, min(room/w.picture, int64(runtime.GOMAXPROCS(0)+rendersInFlight), mostPictures)))
 }
 
-// anyOf makes a hint of what helps; "" is left out.
-func anyOf(ways ...string) string {
-	ways = slices.DeleteFunc(ways, func(way string) bool { return way == "" })
-	last := len(ways) - 1
-	switch last {
-	case 0:
-		return ways[0] + "."
-	case 1:
-		return ways[0] + ", or " + ways[1] + "."
-	}
-	return strings.Join(ways[:last], ", ") + ", or " + ways[last] + "."
-}
-
-// shortOfRender adds to an error of a device's budget that cannot hold n splats and their views the flag that sets it, and how much is enough; smaller is
-// RenderConfig's. Other errors stay as they are.
+// shortOfRender adds to an error of a device's budget that cannot hold n splats and their views the flag that sets it,
+// and how much is enough; smaller is RenderConfig's. Other errors stay as they are.
 func (d *Device) shortOfRender(n int, w renderNeeds, smaller string, err error) error {
 	if !IsShortage(err) || vk.RefusedByDriver(err) {
 		return err
@@ -98,9 +85,9 @@ func (d *Device) shortOfRender(n int, w renderNeeds, smaller string, err error) 
 	if unified(d) && !d.vram {
 		raise = fault.Setting("max-ram") + " to " + mib(smallestPool(need, w.host(), 0, false))
 	}
-	return fault.WithHint(fmt.Errorf("create renderer: %w: %d splats and their pictures take about %s of the device, "+
-		"there are %s: %v", ErrTooSmall, n,
-		vk.BytesText(w.device), vk.BytesText(d.dev.Budget()), err), anyOf("Raise "+raise+" or more", smaller))
+	return fault.WithHint(fmt.Errorf("create renderer: %w: %d splats and their pictures take about %s of "+
+		"the device, there are %s: %v", ErrTooSmall, n,
+		vk.BytesText(w.device), vk.BytesText(d.dev.Budget()), err), failure.AnyOf("Raise "+raise+" or more", smaller))
 }
 
 // ramForRender returns an error where RAM is too small for n splats and their pictures; smaller is RenderConfig's.
@@ -116,8 +103,9 @@ func (d *Device) ramForRender(n int, w renderNeeds, smaller string) error {
 	case unified(d):
 		enough = smallestPool(w.device, least, 0, false)
 	}
-	return fault.WithHint(fmt.Errorf("create renderer: %w: %d splats and a picture take %s with program and driver, "+
-		"there are %s", ErrLittleRAM, n,
-		vk.BytesText(least), vk.BytesText(d.host)), anyOf("Raise "+fault.Setting("max-ram")+" to "+mib(enough)+
-		" or more", smaller))
+	return fault.WithHint(fmt.Errorf("create renderer: %w: %d splats and a picture take %s with program "+
+		"and driver, there are %s", ErrLittleRAM, n,
+		vk.BytesText(least), vk.BytesText(d.host)), failure.AnyOf("Raise "+fault.Setting("max-ram")+" to "+mib(enough)+
+		" or more",
+		smaller))
 }

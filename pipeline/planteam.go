@@ -7,7 +7,8 @@ import (
 	"vksplat/scene"
 )
 
-// portion is what a device has of what is counted for all: the splats to start with and to end with, the configuration's ceiling, and that of the run so far.
+// portion is what a device has of what is counted for all: the splats to start with and to end with, the
+// configuration's ceiling, and that of the run so far.
 type portion struct{ splats, ends, most, ceiling int }
 
 // asked is the ceiling that a plan is to reach, 0 for any.
@@ -18,7 +19,8 @@ func (p portion) asked() int {
 	return p.most
 }
 
-// deal is how the splats of a run are dealt out to its devices where that is known: by a checkpoint of as many. Nil lists say nothing.
+// deal is how the splats of a run are dealt out to its devices where that is known: by a checkpoint of as many. Nil
+// lists say nothing.
 type deal struct{ splats, ceilings []int }
 
 // divides reports whether d says what of a ceiling each device has.
@@ -66,15 +68,16 @@ func (whole portion) portions(n int, known deal, divide func(total int) []int) [
 func equally(n int) func(total int) []int {
 	return func(total int) (list []int) {
 		for i := range n {
-			list = append(list, place{i, n}.share(total))
+			list = append(list, world{i, n}.share(total))
 		}
 		return list
 	}
 }
 
-// planTeam plans what training takes of each device, and returns what of the splats each has: equal shares or, where one has no room for its own, as equal ones
-// as the memory of each allows.
-func planTeam(devices []*Device, cams []scene.Camera, splats int, known deal, cfg Config, o TrainerOptions) ([]*Plan, []portion, error) {
+// planTeam plans what training takes of each device, and returns what of the splats each has: equal shares or, where
+// one has no room for its own, as equal ones as the memory of each allows.
+func planTeam(devices []*Device, cams []scene.Camera, splats int, known deal, cfg Config, o TrainerOptions) ([]*Plan,
+	[]portion, error) {
 	n, least := len(devices), splats
 	if cfg.Splats > 0 {
 		least = min(least, cfg.Splats) // a share that ends with none would be one without an end
@@ -99,7 +102,7 @@ func planTeam(devices []*Device, cams []scene.Camera, splats int, known deal, cf
 	room := make([]int, n)
 	for i, d := range devices {
 		one := portion{1, min(1, cfg.Splats), cfg.MaxSplats, o.Ceiling}
-		if plan, err := d.planShare(place{i, n}, cams, one, cfg, o); err == nil {
+		if plan, err := d.planShare(world{i, n}, cams, one, cfg, o); err == nil {
 			room[i] = plan.Ceiling
 		}
 	}
@@ -124,9 +127,10 @@ func ceilingOf(plans []*Plan) (n int) {
 }
 
 // planPortions plans devices by their portions; short says that one has too little memory for its own.
-func planPortions(devices []*Device, cams []scene.Camera, list []portion, cfg Config, o TrainerOptions) (plans []*Plan, short bool, err error) {
+func planPortions(devices []*Device, cams []scene.Camera, list []portion, cfg Config, o TrainerOptions) (plans []*Plan,
+	short bool, err error) {
 	for i, d := range devices {
-		plan, err := d.planShare(place{i, len(devices)}, cams, list[i], cfg, o)
+		plan, err := d.planShare(world{i, len(devices)}, cams, list[i], cfg, o)
 		if err != nil {
 			return nil, errors.Is(err, ErrTooSmall), err
 		}
@@ -136,8 +140,9 @@ func planPortions(devices []*Device, cams []scene.Camera, list []portion, cfg Co
 	return plans, short, nil
 }
 
-// dealt returns which splats are a device's where each has a share of them. They are dealt out one by one, each to the device that is farthest behind its share,
-// so that each has splats from everywhere in the scene, and views are work for all.
+// dealt returns which splats are a device's where each has a share of them. They are dealt out one by one, each to the
+// device that is farthest behind its share, so that each has splats from everywhere in the scene, and views are work
+// for all.
 func dealt(shares []int, self int) (ids []int) {
 	total := sum(shares)
 	given := make([]int, len(shares))

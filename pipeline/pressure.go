@@ -11,10 +11,10 @@ import (
 // ranShort begins the deviation of a run whose ceiling had to come down.
 const ranShort = "memory ran short"
 
-// makeRoomFor grows what members, by their reports, were short of in a unit of a step. Nothing is in flight, so that no device waits for another: an error
-// does not end the team, whose state can still be saved.
+// makeRoomFor grows what members, by their reports, were short of in a unit of a step. Nothing is in flight, so that no
+// device waits for another: an error does not end the team, whose state can still be saved.
 func (t *Trainer) makeRoomFor(reports []*layout.Report, step int) error {
-	if err := t.e.team.grow(reports); err != nil {
+	if err := t.e.growPackets(reports); err != nil {
 		return err
 	}
 	for i, m := range t.members {
@@ -45,15 +45,15 @@ func (t *Trainer) makeRoom(m *member, r *layout.Report, step int) error {
 	return t.relieve(m, r, step, had, err)
 }
 
-// relieve goes on with less memory after cause, which came when had bytes were taken: the driver has less than the budget says, or what is free lies in
-// pieces that are too small. First goes the photos' cache, then the wish for more splats. Parameters, moments and statistics stay as they are whatever
-// happens.
+// relieve goes on with less memory after cause, which came when had bytes were taken: the driver has less than the
+// budget says, or what is free lies in pieces that are too small. First goes the photos' cache, then the wish for more
+// splats. Parameters, moments and statistics stay as they are whatever happens.
 func (t *Trainer) relieve(m *member, r *layout.Report, step int, had int64, cause error) error {
 	byDriver := vk.RefusedByDriver(cause)
 	if err := m.e.startAfresh(); err != nil {
 		return errors.Join(cause, err)
 	}
-	if t.o.OnPressure != nil && !t.partly() {
+	if t.o.OnPressure != nil && !t.partly(t.next.number) {
 		t.o.OnPressure(step)
 	}
 	if byDriver {
@@ -74,16 +74,17 @@ func (t *Trainer) relieve(m *member, r *layout.Report, step int, had int64, caus
 		m.maxSplats = before // what is saved goes on elsewhere as if nothing had happened
 		return t.spent(m, err)
 	}
-	if t.odd < 0 && m.maxSplats < before {
-		t.odd = step + 1
-		t.Deviate(fmt.Sprintf(ranShort+": the model stops growing at %d splats", t.ceilingOfAll()))
+	if t.memoryLimited < 0 && m.maxSplats < before {
+		t.memoryLimited = step + 1
+		t.Deviate(fmt.Sprintf(ranShort+": the model stops growing at %d splats", t.ceiling()))
 	}
-	t.say(byDriver, fmt.Sprintf("the model stops growing at %d splats, and bytes depend on this from step %d on", t.ceilingOfAll(), step+1))
+	t.say(byDriver, fmt.Sprintf("the model stops growing at %d splats, and bytes depend on this from step %d on",
+		t.ceiling(), step+1))
 	return nil
 }
 
-// stopGrowing lowers the ceiling to what the model has room for, so that a refinement that runs again finds it there. Chunks without splats go until there
-// is room for the pairs of a view.
+// stopGrowing lowers the ceiling to what the model has room for, so that a refinement that runs again finds it there.
+// Chunks without splats go until there is room for the pairs of a view.
 func (m *member) stopGrowing(r *layout.Report) error {
 	less, e := *r, m.e
 	less.Failed &^= layout.FailedSplats

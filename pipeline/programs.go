@@ -64,7 +64,8 @@ func (e *engine) build() error {
 			}
 			r := vk.NewRecorder(e.dev)
 			e.record(r, s.frame, s.kind)
-			p, err := r.Build(unitNames[s.kind], e.pool, vk.BuildOptions{SplitAfter: e.split[s.kind], NoTimings: !s.timed})
+			p, err := r.Build(unitNames[s.kind], e.pool, vk.BuildOptions{SplitAfter: e.split[s.kind],
+				NoTimings: !s.timed})
 			if err != nil {
 				return err
 			}
@@ -74,7 +75,8 @@ func (e *engine) build() error {
 	return nil
 }
 
-// compile compiles the kernels of all units at once, the first time: also those of later steps, which would find the queue empty while they are compiled.
+// compile compiles the kernels of all units at once, the first time: also those of later steps, which would find the
+// queue empty while they are compiled.
 func (e *engine) compile() error {
 	if e.compiled {
 		return nil
@@ -98,8 +100,8 @@ func (e *engine) compile() error {
 
 var unitNames = [nUnitKinds]string{"step", "carve", "refine", "reset", "render"}
 
-// submit queues the program of u, whose params are set, on f, with timestamps if timed. keep, unless it is nil, runs first; src is copied to the target
-// unless it is zero.
+// submit queues the program of u, whose params are set, on f, with timestamps if timed. keep, unless it is nil, runs
+// first; src is copied to the target unless it is zero.
 func (e *engine) submit(f *frame, u unit, timed bool, src vk.View, keep *vk.Copier) (err error) {
 	f.unit = u
 	f.submission.Reset()
@@ -116,9 +118,9 @@ func (e *engine) submit(f *frame, u unit, timed bool, src vk.View, keep *vk.Copi
 	if timed {
 		f.ran = f.timed
 	}
-	f.submission.AddGated(f.ran, e.team.until(e, u.kind)...)
+	f.submission.AddGated(f.ran, e.awaits(u.kind)...)
 	if f.ticket, err = e.dev.Submit(f.submission); err == nil {
-		e.team.post(e, f, u.kind)
+		e.post(f, u.kind)
 	}
 	return err
 }

@@ -2,18 +2,17 @@ package pipeline
 
 import "vksplat/shaders/layout"
 
-// Progressive resolution: the first steps train on smaller photos, which takes less time and brings the coarse shape before the detail. Level l halves
-// width and height l times. Photos stay as they are, wherever they are kept: the loss averages texels while it reads them (shaders/shared/target.glsl), and
-// every other pass sees a camera with fewer pixels.
+// Progressive resolution: the first steps train on smaller photos, which takes less time and brings the coarse shape
+// before the detail. Level l halves width and height l times. Photos stay as they are, wherever they are kept: the loss
+// averages texels while it reads them (shaders/shared/target.glsl), and every other pass sees a camera with fewer
+// pixels.
 
-const (
-	// maxDownscales is more than any photo can be halved.
-	maxDownscales = 10
-	// leastSide is the shorter side in pixels below which no photo is halved: fewer hold no SSIM window and next to no detail.
-	leastSide = layout.TileSize
-)
+// leastSide is the shorter side in pixels below which no photo is halved: fewer hold no SSIM window and next to no
+// detail.
+const leastSide = layout.TileSize
 
-// level returns how many times photos are halved at a step counted from 0. It depends on nothing else, so that a run that is resumed goes on as it would have.
+// level returns how many times photos are halved at a step counted from 0. It depends on nothing else, so that a run
+// that is resumed goes on as it would have.
 func (c Config) level(step int) int {
 	if c.NumDownscales == 0 {
 		return 0
@@ -30,8 +29,9 @@ func (c Config) levelOf(step, width, height int) int {
 	return level
 }
 
-// levelParams turns the view of a whole photo into that of its step. Sizes are rounded down, so that each pixel has all of its texels; the centre of pixel
-// i is at (i + 0.5) 2^level texels, which makes focal length and principal point in pixels exact.
+// levelParams turns the view of a whole photo into that of its step. Sizes are rounded down, so that each pixel has all
+// of its texels; the centre of pixel i is at (i + 0.5) 2^level texels, which makes focal length and principal point in
+// pixels exact.
 func (c *Config) levelParams(p *layout.StepParams, step int) {
 	v := &p.View
 	level := c.levelOf(step, int(v.Width), int(v.Height))
@@ -45,7 +45,8 @@ func (c *Config) levelParams(p *layout.StepParams, step int) {
 	v.TileWidth, v.TileHeight = uint32(tiles(int(v.Width))), uint32(tiles(int(v.Height)))
 }
 
-// atLevel makes the programs fit the level of the next step. again says that something before it did not fit, and that the queue went back to it.
+// atLevel makes the programs fit the level of the next step. again says that something before it did not fit, and that
+// the queue went back to it.
 func (t *Trainer) atLevel() (again bool, err error) {
 	level := t.cfg.level(t.next.step)
 	if level == t.level || t.next.kind != unitStep {
@@ -55,7 +56,7 @@ func (t *Trainer) atLevel() (again bool, err error) {
 		return again, err
 	}
 	t.level = level
-	return false, t.eachMember(func(m *member) error {
+	return false, t.each(func(m *member) error {
 		m.pace.anew()
 		if shrunk := level > 0; m.e.compare.shrunk != shrunk {
 			m.e.compare.shrunk = shrunk

@@ -23,7 +23,8 @@ func TestLevels(t *testing.T) {
 	}
 }
 
-// shrunkScene is the promise scene with photos whose sides are no multiples, the first of them too small for the lowest level, the last masked.
+// shrunkScene is the promise scene with photos whose sides are no multiples, the first of them too small for the lowest
+// level, the last masked.
 func shrunkScene(t testing.TB) ([]TrainView, *scene.Splats, float64, Config) {
 	t.Helper()
 	views, init, scale, cfg := promiseScene(t)
@@ -94,7 +95,7 @@ func TestProgressiveSteps(t *testing.T) {
 func shrunkLoss(v *TrainView, s *scene.Splats, cfg *Config, level int) *ref.LossResult[float64] {
 	c := &v.Camera
 	view := &ref.View[float64]{R: c.R, T: c.T, Fx: c.Fx, Fy: c.Fy, Cx: c.Cx, Cy: c.Cy, Width: c.Width, Height: c.Height, Near: cfg.Near, Fisheye: c.Model == scene.Fisheye}
-	model := ref.ConvertParams[float64](&ref.Params[float32]{N: s.N, Degree: s.Degree, Means: s.Means, Quats: s.Quats, LogScales: s.LogScales, LogitOpacities: s.LogitOpacities, SH: s.SH})
+	model := ref.ConvertParams[float64](paramsOf(s))
 	photo := ref.Shrink(ref.TargetFromRGBA8(v.Image.Pix, [3]float64{}), c.Width, c.Height, 3, level)
 	loss := ref.LossConfig[float64]{Lambda: cfg.SSIMLambda, Mask: ref.ShrinkMask(v.Image.Mask, c.Width, c.Height, level)}
 	return ref.LossGradients(model, view.Shrunk(level), photo, loss, 1).Loss
@@ -131,7 +132,8 @@ func TestProgressiveSameBytes(t *testing.T) {
 	}
 }
 
-// TestProgressiveCompiles compiles every kernel before training, also those of later levels, and none for levels that a resumed run is past.
+// TestProgressiveCompiles compiles every kernel before training, also those of later levels, and none for levels that a
+// resumed run is past.
 func TestProgressiveCompiles(t *testing.T) {
 	t.Setenv(verifyVariable, "")
 	d := testDevice(t)

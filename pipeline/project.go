@@ -18,19 +18,12 @@ func (v *view) projectFor(params vk.Slice[layout.StepParams]) {
 	scratch(v.r, &v.depthKeys, "depth_keys", n)
 	for _, c := range v.model.chunks {
 		first, size := c.first, c.splats
-		pass := shaders.Project{
+		v.r.Dispatch(&shaders.Project{
 			Params: params, Counters: v.counters, Chunk: c.Slice,
-			Projected: vk.Cast[float32](v.projected.At(first, size).View), Extents: vk.Cast[float32](v.extents.At(first, size).View),
-			DepthKeys: v.depthKeys.At(first, size),
-			Push:      shaders.ProjectPush{FirstId: uint32(first), ChunkSplats: uint32(size)},
-		}
-		if !v.model.mixed {
-			v.r.Dispatch(&pass, vk.Items(size, 128))
-			continue
-		}
-		v.r.Dispatch(&shaders.ProjectMixed{
-			Params: pass.Params, Counters: pass.Counters, Chunk: vk.Cast[uint32](c.View),
-			Projected: pass.Projected, Extents: pass.Extents, DepthKeys: pass.DepthKeys, Push: shaders.ProjectMixedPush(pass.Push),
+			Projected: vk.Cast[float32](v.projected.At(first, size).View),
+			Extents:   vk.Cast[float32](v.extents.At(first, size).View),
+			DepthKeys: v.depthKeys.At(first, size), Mixed: v.model.mixed,
+			Push: shaders.ProjectPush{FirstId: uint32(first), ChunkSplats: uint32(size)},
 		}, vk.Items(size, 128))
 	}
 }

@@ -127,7 +127,7 @@ func testSameBytes(t *testing.T, precision string) {
 	})
 	before := want
 	t.Run("blending as on GPUs", func(t *testing.T) { // in another order of sums: see chooseRaster
-		t.Setenv(lanesVariable, "gpu")
+		t.Setenv("VKSPLAT_LANES", "gpu")
 		want, _ = trainHash(t, d, in(nothing))
 		same("larger buffers and two bands", d, func(c *Config) { c.startCapacities, c.bands = 4, 2 })
 		t.Setenv("VKSPLAT_SERIAL", "1")

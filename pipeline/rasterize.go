@@ -1,8 +1,6 @@
 package pipeline
 
 import (
-	"os"
-
 	"vksplat/shaders"
 	"vksplat/shaders/layout"
 	"vksplat/vk"
@@ -15,15 +13,12 @@ type rasterShape struct {
 	handRound         bool // lanes tell each other of splats
 }
 
-// lanesVariable asks for a GPU's shape on software Vulkan.
-const lanesVariable = "VKSPLAT_LANES"
-
 // chooseRaster takes one pixel a lane forward and two backward, on processors four. That changes the order in which gradients are summed, so it follows
 // from the kind of device, not from the size of subgroups, which changes nothing.
 func chooseRaster(d vk.DeviceInfo) rasterShape {
 	l := d.Limits
 	s := rasterShape{layout.TilePixels, layout.TilePixels / 2, l.SubgroupSize, false}
-	if d.Type == vk.CPU && l.SubgroupSize <= layout.TilePixels/4 && os.Getenv(lanesVariable) != "gpu" {
+	if d.ShapedForCPU() && l.SubgroupSize <= layout.TilePixels/4 {
 		s = rasterShape{layout.TilePixels / 4, layout.TilePixels / 4, l.SubgroupSize, true}
 	}
 	if l.MinSubgroupSize <= 8 && s.subgroup > 8 && l.MaxComputeWorkgroupSubgroups >= s.forward/8 {

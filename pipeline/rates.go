@@ -4,16 +4,11 @@ import (
 	"errors"
 	"time"
 
+	"vksplat/pipeline/bench"
 	"vksplat/pipeline/ref"
 	"vksplat/shaders"
 	"vksplat/vk"
 )
-
-// Rates are what a device does at most, as it was measured: no pass can be faster.
-type Rates struct {
-	CopyBytes    float64 `json:"copy_bytes_per_second"`       // of device memory, read plus written, by a kernel that copies
-	Instructions float64 `json:"fma_instructions_per_second"` // of single lanes: fused multiplications and additions in float32
-}
 
 const (
 	mostCopied   = 1 << 30 // bytes: far above any cache
@@ -27,7 +22,7 @@ const (
 )
 
 // MeasureRates measures. The device should have nothing else to do, and memory is taken from it meanwhile.
-func (d *Device) MeasureRates() (r Rates, err error) {
+func (d *Device) MeasureRates() (r bench.Rates, err error) {
 	if r.CopyBytes, err = d.copyRate(); err != nil {
 		return r, err
 	}

@@ -26,7 +26,7 @@ func (t *Trainer) ReadSplats(each func(piece *scene.Splats) error) error {
 		return err
 	}
 	t.FinishWrites() // which may hold the memory that is needed here
-	return t.eachMember(func(m *member) error { return m.e.model.read(m.splats, pieceSplats, finitePieces(each)) })
+	return t.each(func(m *member) error { return m.e.model.read(m.splats, pieceSplats, finitePieces(each)) })
 }
 
 // read is ReadSplats of the first n splats, at most so many at once.
@@ -55,31 +55,30 @@ func (w *splatPieces) Write(rows []byte) (int, error) {
 		w.piece = scene.NewSplats(n, w.degree)
 	}
 	s := w.piece.Slice(0, n)
+	tensors := s.Tensors()
 	transposeParts(n, func(lo, hi int) {
 		for i := lo; i < hi; i++ {
-			w.splat(s, i, rows[4*w.stored*i:4*w.stored*(i+1)])
+			w.splat(tensors[:], i, rows[4*w.stored*i:4*w.stored*(i+1)])
 		}
 	})
 	return len(rows), w.each(s)
 }
 
-// splat sets splat i from its words.
-func (w *splatPieces) splat(s *scene.Splats, i int, words []byte) {
-	floats := func(dst []float32, row int) {
-		for k := range dst {
-			dst[k] = floatAt(words, row+k)
+// splat sets splat i of the tensors, which are in the order of their rows, from its words.
+func (w *splatPieces) splat(tensors []scene.SplatTensor, i int, words []byte) {
+	row := 0
+	for _, t := range tensors {
+		for k, to := 0, t.At(i); k < len(to); k++ {
+			to[k] = w.valueAt(words, row+k)
 		}
+		row += t.Width
 	}
-	floats(s.Means[3*i:3*i+3], layout.RowMeans)
-	floats(s.Quats[4*i:4*i+4], layout.RowQuats)
-	floats(s.LogScales[3*i:3*i+3], layout.RowLogScales)
-	floats(s.LogitOpacities[i:i+1], layout.RowLogitOpacity)
-	sh := s.SH[(w.nParams-layout.RowSh)*i : (w.nParams-layout.RowSh)*(i+1)]
-	if !w.mixed {
-		floats(sh, layout.RowSh)
-		return
+}
+
+// valueAt returns parameter r from the words of a splat.
+func (w *splatPieces) valueAt(words []byte, r int) float32 {
+	if w.mixed && r >= layout.RowSh {
+		return ref.HalfValue(binary.LittleEndian.Uint16(words[4*layout.RowSh+2*(r-layout.RowSh):]))
 	}
-	for k := range sh {
-		sh[k] = ref.HalfValue(binary.LittleEndian.Uint16(words[4*layout.RowSh+2*k:]))
-	}
+	return floatAt(words, r)
 }

@@ -6,11 +6,13 @@ import (
 	"vksplat/vk"
 )
 
-// drift is the part of a mean share by which a share may be larger before splats move: refinement makes and removes them where they are.
+// drift is the part of a mean share by which a share may be larger before splats move: refinement makes and removes
+// them where they are.
 const drift = 0.1
 
-// rebalance makes the shares of a team equal again, before a refinement, where they have drifted apart. again says that something in flight did not fit, and
-// that the queue went back to it. What it does follows from the numbers after the last refinement alone, so that it happens at the same step in every run.
+// rebalance makes the shares of a team equal again, before a refinement, where they have drifted apart. again says that
+// something in flight did not fit, and that the queue went back to it. What it does follows from the numbers after the
+// last refinement alone, so that it happens at the same step in every run.
 func (t *Trainer) rebalance() (again bool, err error) {
 	if len(t.members) == 1 || t.next.kind != unitRefine || t.evened == t.next.number {
 		return false, nil
@@ -21,19 +23,11 @@ func (t *Trainer) rebalance() (again bool, err error) {
 	t.evened = t.next.number // not once more where the refinement has to be done again
 	moves := evenOut(t.shares(), t.ceilings())
 	for _, m := range moves {
-		if err := t.move(t.members[m.from], t.members[m.to], m.n); err != nil {
+		if err := move(t.members[m.from], t.members[m.to], m.n); err != nil {
 			return false, err
 		}
 	}
 	return false, nil
-}
-
-// shares returns the splats of each member.
-func (t *Trainer) shares() (list []int) {
-	for _, m := range t.members {
-		list = append(list, m.splats)
-	}
-	return list
 }
 
 // shift is that n splats go from one device to another.
@@ -54,7 +48,7 @@ func dues(total int, ceilings []int) []int {
 		}
 		given := 0
 		for k, i := range open {
-			n := min(place{k, len(open)}.share(left), ceilings[i]-due[i])
+			n := min(world{k, len(open)}.share(left), ceilings[i]-due[i])
 			due[i], given = due[i]+n, given+n
 		}
 		left -= given
@@ -62,15 +56,8 @@ func dues(total int, ceilings []int) []int {
 	return due
 }
 
-// due is what a member is to have of so many splats.
-func (t *Trainer) due(m *member, total int) int {
-	if len(t.members) == 1 {
-		return total
-	}
-	return dues(total, t.ceilings())[m.e.place.self]
-}
-
-// evenOut returns what has to move so that shares are as they are due, nothing where none is larger by more than the drift that is let pass.
+// evenOut returns what has to move so that shares are as they are due, nothing where none is larger by more than the
+// drift that is let pass.
 func evenOut(shares, ceilings []int) (moves []shift) {
 	due := dues(sum(shares), ceilings)
 	over := make([]int, len(shares)) // what each has beyond its due
@@ -93,17 +80,10 @@ func evenOut(shares, ceilings []int) (moves []shift) {
 	return moves
 }
 
-// ceilings returns the most splats of each member.
-func (t *Trainer) ceilings() (list []int) {
-	for _, m := range t.members {
-		list = append(list, m.maxSplats)
-	}
-	return list
-}
-
-// move takes the last n splats of one member, in their order, to the end of another, with all of their state. Nothing may be in flight.
-func (t *Trainer) move(from, to *member, n int) (err error) {
-	if err := t.roomFor(to, to.splats+n); err != nil {
+// move takes the last n splats of one member, in their order, to the end of another, with all of their state. Nothing
+// may be in flight.
+func move(from, to *member, n int) (err error) {
+	if err := to.makeRoom(to.splats + n); err != nil {
 		return err
 	}
 	rows := from.e.model.rows()
@@ -139,8 +119,8 @@ func (t *Trainer) move(from, to *member, n int) (err error) {
 	return errors.Join(from.e.setCounters(uint32(from.splats)), to.e.setCounters(uint32(to.splats)))
 }
 
-// roomFor makes room for n splats on a member's device.
-func (t *Trainer) roomFor(m *member, n int) error {
+// makeRoom makes room for n splats on a member's device.
+func (m *member) makeRoom(n int) error {
 	if n <= m.e.model.capacity() {
 		return nil
 	}

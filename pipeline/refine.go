@@ -72,7 +72,8 @@ func (v *view) resetOpacity() {
 			Params: v.f.params, Counters: v.counters, Chunk: c.Slice,
 			Push: shaders.ResetOpacityPush{
 				FirstId: uint32(c.first), ChunkSplats: uint32(c.splats),
-				FirstMoments: uint32(v.model.first + layout.RowLogitOpacity), SecondMoments: uint32(v.model.second + layout.RowLogitOpacity),
+				FirstMoments:  uint32(v.model.first + layout.RowLogitOpacities),
+				SecondMoments: uint32(v.model.second + layout.RowLogitOpacities),
 			},
 		}, vk.Items(c.splats, 256))
 	}

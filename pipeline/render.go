@@ -9,8 +9,10 @@ import (
 	"vksplat/vk"
 )
 
-// picturize renders a camera into host memory: [Height][Width][3], not clamped; out's, if it is large enough. Nothing may be in flight.
-func (e *engine) picturize(out []float32, c scene.Camera, degree int, near float64, antialiased bool, background [3]float32) ([]float32, error) {
+// picturize renders a camera into host memory: [Height][Width][3], not clamped; out's, if it is large enough. Nothing
+// may be in flight.
+func (e *engine) picturize(out []float32, c scene.Camera, degree int, near float64, antialiased bool,
+	background [3]float32) ([]float32, error) {
 	if err := e.enlarge(c); err != nil {
 		return nil, err
 	}
@@ -29,30 +31,31 @@ func (e *engine) picturize(out []float32, c scene.Camera, degree int, near float
 }
 
 // draw has a camera's picture drawn, and returns the report: it may not have fit.
-func (e *engine) draw(c scene.Camera, degree int, near float64, antialiased bool, background [3]float32, look Look) (*layout.Report, error) {
-	e.team.begin()
-	mates := e.mates()
-	for _, m := range mates {
+func (e *engine) draw(c scene.Camera, degree int, near float64, antialiased bool, background [3]float32,
+	look Look) (*layout.Report, error) {
+	e.team.Begin()
+	peers := e.peers()
+	for _, m := range peers {
 		f := m.frames[0]
 		viewParams(&f.hostParams.View, &c, near, degree, antialiased, background)
 		f.hostParams.Look = uint32(look)
 		f.hostParams.Unit = 0 // never the number of a unit of training
-		f.mates.setPicture(f.hostParams)
+		f.peers.setPicture(f.hostParams)
 		if err := m.submit(f, unit{kind: unitRender}, false, vk.View{}, nil); err != nil {
-			return nil, e.team.broken(err)
+			return nil, e.team.Fail(err)
 		}
 	}
 	var r layout.Report
-	for i, m := range mates {
+	for i, m := range peers {
 		f := m.frames[0]
 		if err := m.wait(f); err != nil {
-			return nil, e.team.broken(err)
+			return nil, e.team.Fail(err)
 		}
 		if r.Failed |= f.hostReport.Failed; i == 0 {
 			r = *f.hostReport
 		}
 	}
-	return &r, e.team.failure()
+	return &r, e.team.Failure()
 }
 
 // recoverPicture grows what a picture, in which r is e's report, needed on all devices, and clears the failure.
@@ -60,13 +63,13 @@ func (e *engine) recoverPicture(r *layout.Report) error {
 	if e.team == nil {
 		return e.recover(r, e.model.capacity())
 	}
-	mates := e.mates()
-	reports := make([]*layout.Report, len(mates))
-	for i, m := range mates {
+	peers := e.peers()
+	reports := make([]*layout.Report, len(peers))
+	for i, m := range peers {
 		reports[i] = m.frames[0].hostReport
 	}
-	err := e.team.grow(reports)
-	for i, m := range mates {
+	err := e.growPackets(reports)
+	for i, m := range peers {
 		if err == nil {
 			err = m.recover(reports[i], m.model.capacity())
 		}
@@ -89,8 +92,8 @@ const picturePiece = 1 << 16
 // pictureStaging is what reading pictures takes.
 const pictureStaging = 16 * picturePiece
 
-// readPicture returns n pixels of a picture as [n][3], in the memory of out if it is large enough. The picture is where it was drawn, in scratch memory, so that
-// it takes none of its own while models are trained.
+// readPicture returns n pixels of a picture as [n][3], in the memory of out if it is large enough. The picture is where
+// it was drawn, in scratch memory, so that it takes none of its own while models are trained.
 func (e *engine) readPicture(out []float32, drawn vk.View, n int) (_ []float32, err error) {
 	if cap(out) < 3*n {
 		out = make([]float32, 3*n)

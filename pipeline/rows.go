@@ -63,5 +63,9 @@ func (c chunkRows) put(s *scene.Splats, r, first int, to []uint32) {
 
 // paramsOf returns the parameters of s, by rows: not a copy.
 func paramsOf(s *scene.Splats) *ref.Params[float32] {
-	return &ref.Params[float32]{N: s.N, Degree: s.Degree, Means: s.Means, Quats: s.Quats, LogScales: s.LogScales, LogitOpacities: s.LogitOpacities, SH: s.SH}
+	var arrays [][]float32
+	for _, t := range s.Tensors() {
+		arrays = append(arrays, t.Data)
+	}
+	return ref.ParamsOf(s.N, s.Degree, arrays)
 }

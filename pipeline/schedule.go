@@ -35,9 +35,9 @@ func (c Config) refinements() int {
 	return max(0, c.refinement(min(c.RefineStop, c.schedule())-1))
 }
 
-// Scaled returns the configuration with f times as many steps, and with everything that is counted in steps scaled alike: what --steps-scaler asks for.
-// Numbers are rounded down, as gsplat does, but 1 is the least that a number above 0 becomes; 0, which stands for never, stays. Validate refuses what a
-// factor that is not a positive number makes.
+// Scaled returns the configuration with f times as many steps, and with everything that is counted in steps scaled
+// alike. Numbers are rounded down, as gsplat does, but 1 is the least that a number above 0 becomes; 0, which stands
+// for never, stays. Validate refuses what a factor that is not a positive number makes.
 func (c Config) Scaled(f float64) Config {
 	scale := func(n int) int {
 		x := math.Floor(float64(n)*f + 1e-9) // 1e-9: 100 times 0.29 is 29
@@ -51,32 +51,40 @@ func (c Config) Scaled(f float64) Config {
 		}
 		return max(1, int(x))
 	}
-	for _, n := range []*int{&c.Iterations, &c.SHInterval, &c.RefineStart, &c.RefineStop, &c.RefineEvery, &c.ResetEvery, &c.ResolutionSchedule} {
-		*n = scale(*n)
+	for i := range Settings {
+		if n, ok := Settings[i].Of(&c).(*int); ok && Settings[i].Steps {
+			*n = scale(*n)
+		}
 	}
 	return c
 }
 
-// ForShare returns the configuration for a part of a capture that has a share of its photos, such that the part comes out about as it would in a training of the
-// whole by c. A photo is trained on as often, in share times as many steps. A splat of the part is seen in 1/share times as many of these, and Adam makes less
-// of that: where a gradient g comes with probability p in each of N steps, its two moments are about p g and p g², and all steps together go as N rate sqrt(p), which
-// is sqrt(share) times that of the whole. So rates are larger by 1/sqrt(share).
+// ForShare returns the configuration for a part of a capture that has a share of its photos, such that the part comes
+// out about as it would in a training of the whole by c. A photo is trained on as often, in share times as many steps.
+// A splat of the part is seen in 1/share times as many of these, and Adam makes less of that: where a gradient g comes
+// with probability p in each of N steps, its two moments are about p g and p g², and all steps together go as N rate
+// sqrt(p), which is sqrt(share) times that of the whole. So rates are larger by 1/sqrt(share).
 func (c Config) ForShare(share float64) Config {
 	c = c.Scaled(share)
-	for _, rate := range []*float64{&c.LRMeans, &c.LRLogScales, &c.LRQuats, &c.LRLogitOpacity, &c.LRSH0, &c.LRSHN} {
-		*rate /= math.Sqrt(share)
+	for i := range Settings {
+		if rate, ok := Settings[i].Of(&c).(*float64); ok && Settings[i].Rate {
+			*rate /= math.Sqrt(share)
+		}
 	}
 	return c
 }
 
-// targetSplats returns the number of splats that the refinement after step is to end with, 0 where the thresholds of the default strategy decide. It is a
-// function of the numbers of splats at the start and at most, so that it needs no count from the device.
+// targetSplats returns the number of splats that the refinement after step is to end with, 0 where the thresholds of
+// the default strategy decide. It is a function of the numbers of splats at the start and at most, so that it needs no
+// count from the device.
 //
-// To a given number N the default strategy goes along the parabola of Taming 3DGS (Mallick et al. 2024, equation 2): from the number at the start, ever
-// slower, to N at the last refinement. Early splats have the time to be optimised, and late refinements, which only replace what was pruned, disturb
-// little. MCMC grows by its factor, or, where that would not reach N, by the same larger one at each refinement.
+// To a given number N the default strategy goes along the parabola of Taming 3DGS (Mallick et al. 2024, equation 2):
+// from the number at the start, ever slower, to N at the last refinement. Early splats have the time to be optimised,
+// and late refinements, which only replace what was pruned, disturb little. MCMC grows by its factor, or, where that
+// would not reach N, by the same larger one at each refinement.
 //
-// A run that goes on with more iterations may refine more often than its schedule has: those refinements keep what the last of the schedule made.
+// A run that goes on with more iterations may refine more often than its schedule has: those refinements keep what the
+// last of the schedule made.
 func (c Config) targetSplats(start, ceiling, step int) int {
 	all := c.refinements()
 	r := min(c.refinement(step), all)
@@ -103,10 +111,11 @@ func (c Config) targetSplats(start, ceiling, step int) int {
 	return n
 }
 
-// SplatsFor returns a number of splats that goes with a capture: factor times the root of (pixels of the photos times points). Pixels alone say how much
-// detail there could be: twice as many photos of one scene hold little that is new, and smooth things need few splats at any size. Points lie where
-// photos have texture, but how many there are is the choice of the program that made them. Therefore points that are no measure, because there are none
-// (0) or because they are far from one for about 2000 pixels, are taken for what is usual, or near to it.
+// SplatsFor returns a number of splats that goes with a capture: factor times the root of (pixels of the photos times
+// points). Pixels alone say how much detail there could be: twice as many photos of one scene hold little that is new,
+// and smooth things need few splats at any size. Points lie where photos have texture, but how many there are is the
+// choice of the program that made them. Therefore points that are no measure, because there are none (0) or because
+// they are far from one for about 2000 pixels, are taken for what is usual, or near to it.
 func SplatsFor(cams []scene.Camera, points int, factor float64) int {
 	pixels := 0.0
 	for i := range cams {
@@ -119,14 +128,16 @@ func SplatsFor(cams []scene.Camera, points int, factor float64) int {
 	return max(1, int(math.Round(min(factor*math.Sqrt(pixels*p), math.MaxInt32))))
 }
 
-// Pixels of the photos for each point of a capture: as structure from motion has them, and the most and least that are believed.
+// Pixels of the photos for each point of a capture: as structure from motion has them, and the most and least that are
+// believed.
 const (
 	usualPixels  = 2000
 	sparsePixels = 10000
 	densePixels  = 500
 )
 
-// thinned returns the splats to start with: all, or for MCMC, which removes none, as many as there are to be in the end, taken at even distances.
+// thinned returns the splats to start with: all, or for MCMC, which removes none, as many as there are to be in the
+// end, taken at even distances.
 func (c Config) thinned(s *scene.Splats) *scene.Splats {
 	if c.Strategy != StrategyMCMC || c.Splats == 0 || s.N <= c.Splats {
 		return s
@@ -150,24 +161,25 @@ func (p *Plan) Check(cfg Config, splats int) error {
 	return cfg.checkCeiling(splats, p.Ceiling)
 }
 
-// checkCeiling makes sure that the splats to start with and to end with fit, and that the one number can become the other.
+// checkCeiling makes sure that the splats to start with and to end with fit, and that the one number can become the
+// other.
 func (c Config) checkCeiling(start, ceiling int) error {
 	all := c.refinements()
 	switch {
 	case start > ceiling && ceiling == c.MaxSplats:
-		return fmt.Errorf("start training: %w: %d to start with, at most %d are allowed", ErrTooMany, start,
-			c.MaxSplats)
+		return fmt.Errorf("start training: %w: %d to start with, at most %d are allowed",
+			ErrTooMany, start, c.MaxSplats)
 	case start > ceiling:
 		return fmt.Errorf("start training: %w: %d splats to start with, %d fit", ErrTooSmall, start, ceiling)
 	case c.Splats > ceiling:
 		return fmt.Errorf("start training: %w: %d splats to end with, %d fit", ErrTooSmall, c.Splats, ceiling)
 	case c.Splats == 0 || c.Splats == start:
 	case all == 0:
-		return fmt.Errorf("start training: %w: no refinement in %d steps makes %d splats of %d", ErrUnreachable,
-			c.Iterations, c.Splats, start)
+		return fmt.Errorf("start training: %w: no refinement in %d steps makes %d splats of %d",
+			ErrUnreachable, c.Iterations, c.Splats, start)
 	case c.Strategy == StrategyDefault && math.Ldexp(float64(start), all) < float64(c.Splats):
-		return fmt.Errorf("start training: %w: %d refinements, each at most doubling them, do not make %d splats of %d",
-			ErrUnreachable, all, c.Splats, start)
+		return fmt.Errorf("start training: %w: %d refinements, each at most doubling them, do not make %d "+
+			"splats of %d", ErrUnreachable, all, c.Splats, start)
 	}
 	return nil
 }

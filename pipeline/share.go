@@ -8,6 +8,7 @@ import (
 
 	"vksplat/internal/fault"
 	"vksplat/internal/parallel"
+	"vksplat/pipeline/failure"
 	"vksplat/pipeline/ref"
 	"vksplat/scene"
 	"vksplat/shaders/layout"
@@ -179,15 +180,13 @@ func (r *Renderer) loadBand(d *drawing, band int) (queued bool, err error) {
 
 // gather copies splats.
 func (m *share) gather(ids []uint32, into *scene.Splats) {
-	k, s := 3*into.K(), m.whole
+	from, to := m.whole.Tensors(), into.Tensors()
 	parallel.For((len(ids)+shareBlock-1)/shareBlock, func(block int) {
 		for i := block * shareBlock; i < min((block+1)*shareBlock, len(ids)); i++ {
 			id := int(ids[i])
-			copy(into.Means[3*i:3*i+3], s.Means[3*id:])
-			copy(into.Quats[4*i:4*i+4], s.Quats[4*id:])
-			copy(into.LogScales[3*i:3*i+3], s.LogScales[3*id:])
-			into.LogitOpacities[i] = s.LogitOpacities[id]
-			copy(into.SH[k*i:k*(i+1)], s.SH[k*id:])
+			for k, t := range from {
+				copy(to[k].At(i), t.At(id))
+			}
 		}
 	})
 }
@@ -198,8 +197,8 @@ func (r *Renderer) finer(c *scene.Camera) error {
 	if e.bands >= e.mostBands() {
 		return fault.WithHint(fmt.Errorf("render: %w: one row of tiles may show %d splats of the model, %d fit",
 			ErrTooSmall, r.fullestRow(c), r.share.most),
-			raiseEither()+", draw larger pictures, whose rows show less each, or convert the model to fewer splats "+
-				"(vksplat convert "+fault.Setting("max-splats")+").")
+			failure.RaiseMemory()+", draw larger pictures, whose rows show less each, or convert the model to fewer "+
+				"splats (vksplat convert "+fault.Setting("max-splats")+").")
 	}
 	for _, f := range e.frames {
 		if err := e.wait(f); err != nil {

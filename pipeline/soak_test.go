@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"vksplat/pipeline/photos"
 	"vksplat/scene"
 	"vksplat/scene/initial"
 	"vksplat/scene/load"
@@ -63,7 +64,7 @@ type soak struct {
 	dir     string
 	samples []soakSample
 
-	cache   *PhotoCache
+	cache   *photos.Cache
 	trainer *Trainer
 	evicted int    // photos given up for others
 	refined int    // samples that saw another number of splats, or of wishes for more
@@ -144,13 +145,13 @@ func (s *soak) checkpointPath() string { return filepath.Join(s.dir, "checkpoint
 
 // open makes a trainer from nothing or from the checkpoint. Photos are decoded again and again in one leg and come from the disk cache in the next.
 func (s *soak) open() {
-	size := photoBytes(&s.train[0])
-	o := PhotoCacheOptions{Cameras: s.train, Bytes: 3 * size, FlightBytes: 2 * photo.DecodeBytes(s.train[0]), Workers: 2}
+	size := photos.Bytes(&s.train[0])
+	o := photos.Options{Cameras: s.train, Bytes: 3 * size, FlightBytes: 2 * photo.DecodeBytes(s.train[0]), Workers: 2}
 	if len(s.samples)/(s.plan.resume/s.plan.sample)%2 == 1 {
 		o.SpillDir = filepath.Join(s.dir, "photos")
 	}
 	var err error
-	s.cache, err = NewPhotoCache(o)
+	s.cache, err = photos.NewCache(o)
 	s.must(err)
 	options := TrainerOptions{PhotoBytes: 2 * size, Pictures: s.test}
 	if s.trainer == nil {

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"vksplat/pipeline/team"
 	"vksplat/shaders"
 	"vksplat/shaders/layout"
 	"vksplat/vk"
@@ -13,7 +14,7 @@ type shared struct {
 	sentOf   vk.Slice[[2]uint32]       // [views] 0 and the number of the device's splats that a view sees
 	firstOf  vk.Slice[uint32]          // [devices + 1] first of a device's splats among those that the view sees
 	backOf   vk.Slice[uint32]          // [views + 1] likewise, of the gradients that come back; only differences are used
-	packs    []packet                  // packets as they are made, by view, and the gradients that go back, by device
+	packs    []team.Packet             // packets as they are made, by view, and the gradients that go back, by device
 	vViews   vk.Slice[float32]         // [views][R][9] gradients of the device's own splats
 	vAbsView vk.Slice[float32]         // [views][R][2] with absgrad
 	maps     vk.Slice[layout.Exposure] // [photos] with exposure
@@ -32,22 +33,22 @@ var whole = piece{n: 1}
 func (v *view) recordTeamStep() {
 	l := v.links
 	v.begin() // counters -> counts and dispatch arguments of the share
-	l.others(func(w int) {
+	l.Others(func(w int) {
 		v.projectView(w) // chunks -> projected extents depth_keys
 		v.packView(w)    // projected extents depth_keys -> packets, index_of
 	})
-	v.putVisible(piece{n: l.pieces})
-	v.projectView(l.self)    // while the first piece is written
-	v.await(exchangeVisible) // the others can take it while this device's own packet is made
-	v.packView(l.self)
-	v.exchange(exchangeVisible, l.pieces, v.joinPackets, v.takeVisible, v.putVisible) // packets -> projected extents depth_keys, counts and dispatch arguments of the view
+	v.putVisible(piece{n: l.Pieces})
+	v.projectView(l.Rank) // while the first piece is written
+	v.await(team.Visible) // the others can take it while this device's own packet is made
+	v.packView(l.Rank)
+	v.exchange(team.Visible, l.Pieces, v.joinPackets, v.takeVisible, v.putVisible) // packets -> projected extents depth_keys, counts and dispatch arguments of the view
 	v.forwardAndBack()
-	l.others(v.sendGrads) // v_projected projected -> packets
-	v.putGrads(piece{n: l.pieces})
-	v.sendGrads(l.self)                                                    // v_projected projected -> v_views
-	v.exchange(exchangeGrads, l.pieces, v.settle, v.takeGrads, v.putGrads) // packets -> v_views, counts of the share, or failed
-	v.stepOfViews()                                                        // v_views index_of chunks -> chunks
-	v.exposureAdam()                                                       // v_affine exposures -> exposures, unless the step failed anywhere
+	l.Others(v.sendGrads) // v_projected projected -> packets
+	v.putGrads(piece{n: l.Pieces})
+	v.sendGrads(l.Rank)                                                 // v_projected projected -> v_views
+	v.exchange(team.Grads, l.Pieces, v.settle, v.takeGrads, v.putGrads) // packets -> v_views, counts of the share, or failed
+	v.stepOfViews()                                                     // v_views index_of chunks -> chunks
+	v.exposureAdam()                                                    // v_affine exposures -> exposures, unless the step failed anywhere
 	v.verifyModel("project_bwd_adam_views")
 	v.finish(true)
 }
@@ -69,7 +70,7 @@ func (v *view) exchange(exchange, n int, first func(), take, put func(p piece)) 
 
 // await ends a phase: what comes next waits for an exchange.
 func (v *view) await(exchange int) {
-	if g := v.links.gates[exchange]; g != nil {
+	if g := v.links.Gates[exchange]; g != nil {
 		v.r.Await(g)
 	}
 }
@@ -79,26 +80,19 @@ func (v *view) recordTeamRender() {
 	v.begin()
 	v.projectView(0)
 	v.packView(0)
-	if v.links.self != 0 {
+	if v.links.Rank != 0 {
 		v.putVisibleTo(0, whole)
 		v.finish(false)
 		return
 	}
-	v.exchange(exchangeVisible, 1, v.joinPackets, v.takeVisible, nil)
+	v.exchange(team.Visible, 1, v.joinPackets, v.takeVisible, nil)
 	v.drawPicture()
 }
 
-// others calls f for each device but this one.
-func (l *links) others(f func(o int)) {
-	for k := 1; k < l.n; k++ {
-		f((l.self + k) % l.n)
-	}
-}
-
 // packed returns packet number i in the device's own memory.
-func (v *view) packed(i int) *packet {
+func (v *view) packed(i int) *team.Packet {
 	if v.shared.packs == nil {
-		v.shared.packs = make([]packet, v.links.n)
+		v.shared.packs = make([]team.Packet, v.links.N)
 	}
 	return &v.shared.packs[i]
 }
@@ -106,81 +100,81 @@ func (v *view) packed(i int) *packet {
 // projectView projects the device's splats for view w.
 func (v *view) projectView(w int) {
 	v.projected, v.extents, v.depthKeys = vk.Slice[layout.Projected]{}, vk.Slice[[3]float32]{}, vk.Slice[uint32]{}
-	v.projectFor(v.f.mates.ofView[w])
+	v.projectFor(v.f.peers.ofView[w])
 }
 
 // packView makes a packet of those that view w sees.
 func (v *view) packView(w int) {
 	l, n, p := v.links, v.model.capacity(), v.packed(w)
-	scratch(v.r, &v.shared.indexOf, "index_of", l.n*n)
-	scratch(v.r, &v.shared.sentOf, "sent_of", l.n)
+	scratch(v.r, &v.shared.indexOf, "index_of", l.N*n)
+	scratch(v.r, &v.shared.sentOf, "sent_of", l.N)
 	marks := v.shared.indexOf.At(w*n, n)
 	v.r.Dispatch(&shaders.MarkVisible{Counters: v.counters, DepthKeys: v.depthKeys, Marks: marks}, v.indirect(layout.ArgsSplats))
 	v.scan("seen scan", marks, layout.NActive, layout.ArgsScanSplats, layout.NSent, false)
-	p.projected = vk.ScratchOf[float32](v.r, "packed projected", projectedWords*l.records)
-	p.extents = vk.ScratchOf[float32](v.r, "packed extents", extentWords*l.records)
-	p.keys = vk.ScratchOf[uint32](v.r, "packed keys", l.records)
+	p.Projected = vk.ScratchOf[float32](v.r, "packed projected", team.ProjectedWords*l.Records)
+	p.Extents = vk.ScratchOf[float32](v.r, "packed extents", team.ExtentWords*l.Records)
+	p.Keys = vk.ScratchOf[uint32](v.r, "packed keys", l.Records)
 	v.r.Dispatch(&shaders.SendVisible{
 		Params: v.f.params, Counters: v.counters, DepthKeys: v.depthKeys, Projected: vk.Cast[float32](v.projected.View), Extents: vk.Cast[float32](v.extents.View),
-		IndexOf: marks, Headers: l.sent[exchangeVisible][w], OutProjected: p.projected, OutExtents: p.extents, OutKeys: p.keys, SentOf: v.shared.sentOf,
-		Push: shaders.SendVisiblePush{Capacity: uint32(l.records), HeaderId: uint32(l.self), View: uint32(w)},
+		IndexOf: marks, Headers: l.Sent[team.Visible][w], OutProjected: p.Projected, OutExtents: p.Extents, OutKeys: p.Keys, SentOf: v.shared.sentOf,
+		Push: shaders.SendVisiblePush{Capacity: uint32(l.Records), HeaderId: uint32(l.Rank), View: uint32(w)},
 	}, vk.Items(max(n, 1), layout.SendBlock)) // the first workgroup writes the header
 }
 
 // putVisible writes a piece of the packets to the others.
-func (v *view) putVisible(p piece) { v.links.others(func(w int) { v.putVisibleTo(w, p) }) }
+func (v *view) putVisible(p piece) { v.links.Others(func(w int) { v.putVisibleTo(w, p) }) }
 
 func (v *view) putVisibleTo(w int, p piece) {
-	v.copyVisible(p, v.shared.packs[w], v.links.out[w], vk.Cast[uint32](v.shared.sentOf.View), 2*w, false)
+	v.copyVisible(p, v.shared.packs[w], v.links.Out[w], vk.Cast[uint32](v.shared.sentOf.View), 2*w, false)
 }
 
 // takeVisible takes in a piece of the packets from the others, of the last one depths first: the rest comes beside the passes that sort by them.
 func (v *view) takeVisible(p piece) {
-	v.links.others(func(o int) {
+	v.links.Others(func(o int) {
 		if p.k+1 < p.n {
-			v.copyVisible(p, v.links.in[o], v.joined(), v.shared.firstOf, o, true)
+			v.copyVisible(p, v.links.In[o], v.joined(), v.shared.firstOf, o, true)
 			return
 		}
-		v.copyKeys(p, v.links.in[o], v.joined(), v.shared.firstOf, o, true)
+		v.copyKeys(p, v.links.In[o], v.joined(), v.shared.firstOf, o, true)
 		p.inParts = true
-		v.r.Later(func() { v.copyShapes(p, v.links.in[o], v.joined(), v.shared.firstOf, o, true) })
+		v.r.Later(func() { v.copyShapes(p, v.links.In[o], v.joined(), v.shared.firstOf, o, true) })
 	})
 }
 
 // joined are the packets of the view side by side.
-func (v *view) joined() packet {
-	return packet{projected: vk.Cast[float32](v.projected.View), extents: vk.Cast[float32](v.extents.View), keys: v.depthKeys}
+func (v *view) joined() team.Packet {
+	return team.Packet{Projected: vk.Cast[float32](v.projected.View), Extents: vk.Cast[float32](v.extents.View), Keys: v.depthKeys}
 }
 
 // joinPackets finds the places of all devices' packets side by side, and puts the device's own there.
 func (v *view) joinPackets() {
 	l, n := v.links, v.viewSplats
-	scratch(v.r, &v.shared.firstOf, "first_of", l.n+1)
+	scratch(v.r, &v.shared.firstOf, "first_of", l.N+1)
 	v.r.Dispatch(&shaders.JoinPackets{
-		Params: v.f.params, Counters: v.counters, DispatchArgs: v.args, Headers: l.headers[exchangeVisible], FirstOf: v.shared.firstOf,
-		Push: shaders.JoinPacketsPush{NDevices: uint32(l.n), Capacity: uint32(n)},
+		Params: v.f.params, Counters: v.counters, DispatchArgs: v.args, Headers: l.Headers[team.Visible], FirstOf: v.shared.firstOf,
+		Push: shaders.JoinPacketsPush{NDevices: uint32(l.N), Capacity: uint32(n)},
 	}, vk.Groups(1))
 	v.projected = vk.ScratchOf[layout.Projected](v.r, "joined projected", n)
 	v.extents = vk.ScratchOf[[3]float32](v.r, "joined extents", n)
 	v.depthKeys = vk.ScratchOf[uint32](v.r, "joined depth_keys", n)
-	v.copyVisible(whole, v.shared.packs[l.self], v.joined(), v.shared.firstOf, l.self, true)
+	v.copyVisible(whole, v.shared.packs[l.Rank], v.joined(), v.shared.firstOf, l.Rank, true)
 }
 
 // copyVisible copies a piece of packet number i: to its place among the others, or to the start.
-func (v *view) copyVisible(p piece, from, to packet, firstOf vk.Slice[uint32], i int, place bool) {
+func (v *view) copyVisible(p piece, from, to team.Packet, firstOf vk.Slice[uint32], i int, place bool) {
 	v.copyShapes(p, from, to, firstOf, i, place)
 	v.copyKeys(p, from, to, firstOf, i, place)
 }
 
 // copyKeys is copyVisible for the depths.
-func (v *view) copyKeys(p piece, from, to packet, firstOf vk.Slice[uint32], i int, place bool) {
-	v.copyRecords(p, firstOf, i, keyWords, from.keys, to.keys, place)
+func (v *view) copyKeys(p piece, from, to team.Packet, firstOf vk.Slice[uint32], i int, place bool) {
+	v.copyRecords(p, firstOf, i, team.KeyWords, from.Keys, to.Keys, place)
 }
 
 // copyShapes is copyVisible for the rest.
-func (v *view) copyShapes(p piece, from, to packet, firstOf vk.Slice[uint32], i int, place bool) {
-	v.copyRecords(p, firstOf, i, projectedWords, vk.Cast[uint32](from.projected.View), vk.Cast[uint32](to.projected.View), place)
-	v.copyRecords(p, firstOf, i, extentWords, vk.Cast[uint32](from.extents.View), vk.Cast[uint32](to.extents.View), place)
+func (v *view) copyShapes(p piece, from, to team.Packet, firstOf vk.Slice[uint32], i int, place bool) {
+	v.copyRecords(p, firstOf, i, team.ProjectedWords, vk.Cast[uint32](from.Projected.View), vk.Cast[uint32](to.Projected.View), place)
+	v.copyRecords(p, firstOf, i, team.ExtentWords, vk.Cast[uint32](from.Extents.View), vk.Cast[uint32](to.Extents.View), place)
 }
 
 // mostCopying is the most workgroups of a copy: enough for any bus, few enough that a GPU has room for the copies of both directions, and for what runs beside
@@ -200,7 +194,7 @@ func (v *view) copyRecords(p piece, firstOf vk.Slice[uint32], i, words int, from
 	if place {
 		push.AtOffset = 1
 	}
-	blocks := (v.links.records*words + layout.CopyBlock - 1) / layout.CopyBlock
+	blocks := (v.links.Records*words + layout.CopyBlock - 1) / layout.CopyBlock
 	for part := range parts {
 		push.Part = uint32(part)
 		v.r.Dispatch(&shaders.CopyRecords{FirstOf: firstOf, Source: from, Destination: to, Push: push}, vk.Groups(min(blocks/p.n/parts+1, mostCopying)))
@@ -211,29 +205,29 @@ func (v *view) copyRecords(p piece, firstOf vk.Slice[uint32], i, words int, from
 func (v *view) sendGrads(o int) {
 	l, p := v.links, v.packed(o)
 	v.allocateViews()
-	if o == l.self {
-		p.grads, p.absGrads = v.gradsOf(o)
+	if o == l.Rank {
+		p.Grads, p.AbsGrads = v.gradsOf(o)
 	} else {
-		p.grads = vk.ScratchOf[float32](v.r, "packed grads", projectedWords*l.records)
-		if p.absGrads = p.grads; v.strategy.absgrad {
-			p.absGrads = vk.ScratchOf[float32](v.r, "packed abs grads", absWords*l.records)
+		p.Grads = vk.ScratchOf[float32](v.r, "packed grads", team.ProjectedWords*l.Records)
+		if p.AbsGrads = p.Grads; v.strategy.absgrad {
+			p.AbsGrads = vk.ScratchOf[float32](v.r, "packed abs grads", team.AbsWords*l.Records)
 		}
 	}
 	v.r.Dispatch(&shaders.SendGrads{
 		Params: v.f.params, Counters: v.counters, FirstOf: v.shared.firstOf, Projected: vk.Cast[float32](v.projected.View),
 		VProjected: vk.Cast[float32](v.vProjected.View), VAbsMean2d: vk.Cast[float32](v.vAbsMean2D.View),
-		Headers: l.sent[exchangeGrads][o], OutGrads: p.grads, OutAbs: p.absGrads,
-		Push: shaders.SendGradsPush{Index: uint32(o), HeaderId: uint32(l.self)},
+		Headers: l.Sent[team.Grads][o], OutGrads: p.Grads, OutAbs: p.AbsGrads,
+		Push: shaders.SendGradsPush{Index: uint32(o), HeaderId: uint32(l.Rank)},
 		Spec: shaders.SendGradsSpec{Absgrad: v.strategy.absgrad},
-	}, vk.Items(l.records*projectedWords, layout.CopyBlock))
+	}, vk.Items(l.Records*team.ProjectedWords, layout.CopyBlock))
 }
 
 // allocateViews declares where the gradients of all views come together.
 func (v *view) allocateViews() {
-	n := v.links.n * v.links.records
-	scratch(v.r, &v.shared.vViews, "v_views", projectedWords*n)
+	n := v.links.N * v.links.Records
+	scratch(v.r, &v.shared.vViews, "v_views", team.ProjectedWords*n)
 	if v.strategy.absgrad {
-		scratch(v.r, &v.shared.vAbsView, "v_abs_views", absWords*n)
+		scratch(v.r, &v.shared.vAbsView, "v_abs_views", team.AbsWords*n)
 	} else {
 		v.shared.vAbsView = v.shared.vViews // not read
 	}
@@ -241,10 +235,10 @@ func (v *view) allocateViews() {
 
 // gradsOf returns where the gradients of view w come to.
 func (v *view) gradsOf(w int) (grads, absGrads vk.Slice[float32]) {
-	size := projectedWords * v.links.records
+	size := team.ProjectedWords * v.links.Records
 	grads = v.shared.vViews.At(w*size, size)
 	if absGrads = grads; v.strategy.absgrad {
-		size = absWords * v.links.records
+		size = team.AbsWords * v.links.Records
 		absGrads = v.shared.vAbsView.At(w*size, size)
 	}
 	return grads, absGrads
@@ -252,35 +246,35 @@ func (v *view) gradsOf(w int) (grads, absGrads vk.Slice[float32]) {
 
 // putGrads writes a piece of the gradients to the others.
 func (v *view) putGrads(p piece) {
-	v.links.others(func(o int) {
-		from, to := v.shared.packs[o], v.links.in[o]
-		v.copyGrads(p, from.grads, from.absGrads, to.grads, to.absGrads, v.shared.firstOf, o)
+	v.links.Others(func(o int) {
+		from, to := v.shared.packs[o], v.links.In[o]
+		v.copyGrads(p, from.Grads, from.AbsGrads, to.Grads, to.AbsGrads, v.shared.firstOf, o)
 	})
 }
 
 // takeGrads takes in a piece of the gradients from the others.
 func (v *view) takeGrads(p piece) {
-	v.links.others(func(w int) {
-		from := v.links.out[w]
+	v.links.Others(func(w int) {
+		from := v.links.Out[w]
 		grads, absGrads := v.gradsOf(w)
-		v.copyGrads(p, from.grads, from.absGrads, grads, absGrads, v.shared.backOf, w)
+		v.copyGrads(p, from.Grads, from.AbsGrads, grads, absGrads, v.shared.backOf, w)
 	})
 }
 
 // copyGrads copies a piece of the gradients in packet number i.
 func (v *view) copyGrads(p piece, grads, absGrads, to, absTo vk.Slice[float32], firstOf vk.Slice[uint32], i int) {
-	v.copyRecords(p, firstOf, i, projectedWords, vk.Cast[uint32](grads.View), vk.Cast[uint32](to.View), false)
+	v.copyRecords(p, firstOf, i, team.ProjectedWords, vk.Cast[uint32](grads.View), vk.Cast[uint32](to.View), false)
 	if v.strategy.absgrad {
-		v.copyRecords(p, firstOf, i, absWords, vk.Cast[uint32](absGrads.View), vk.Cast[uint32](absTo.View), false)
+		v.copyRecords(p, firstOf, i, team.AbsWords, vk.Cast[uint32](absGrads.View), vk.Cast[uint32](absTo.View), false)
 	}
 }
 
 // settle turns back to the device's share: it says how many gradients come from each view.
 func (v *view) settle() {
 	l := v.links
-	scratch(v.r, &v.shared.backOf, "back_of", l.n+1)
+	scratch(v.r, &v.shared.backOf, "back_of", l.N+1)
 	v.r.Dispatch(&shaders.Settle{
-		Params: v.f.params, Counters: v.counters, Headers: l.headers[exchangeGrads], FirstOf: v.shared.backOf, Push: shaders.SettlePush{NDevices: uint32(l.n)},
+		Params: v.f.params, Counters: v.counters, Headers: l.Headers[team.Grads], FirstOf: v.shared.backOf, Push: shaders.SettlePush{NDevices: uint32(l.N)},
 	}, vk.Groups(1))
 }
 
@@ -288,22 +282,15 @@ func (v *view) settle() {
 func (v *view) stepOfViews() {
 	l := v.links
 	for _, c := range v.model.chunks {
-		pass := shaders.ProjectBwdAdamViews{
-			Params: v.f.mates.ofViews, Counters: v.counters, IndexOf: v.shared.indexOf, Chunk: c.Slice,
+		v.r.Dispatch(&shaders.ProjectBwdAdamViews{
+			Params: v.f.peers.ofViews, Counters: v.counters, IndexOf: v.shared.indexOf, Chunk: c.Slice,
 			VViews: vk.Cast[layout.ProjectedGrad](v.shared.vViews.View), VAbsViews: vk.Cast[[2]float32](v.shared.vAbsView.View),
+			Mixed: v.model.mixed,
 			Push: shaders.ProjectBwdAdamViewsPush{
 				FirstId: uint32(c.first), ChunkSplats: uint32(c.splats), NParams: uint32(v.model.nParams),
-				IndexStride: uint32(v.model.capacity()), GradStride: uint32(l.records),
+				IndexStride: uint32(v.model.capacity()), GradStride: uint32(l.Records),
 			},
-			Spec: shaders.ProjectBwdAdamViewsSpec{Absgrad: v.strategy.absgrad, Noise: v.strategy.noise, NViews: uint32(l.n)},
-		}
-		if !v.model.mixed {
-			v.r.Dispatch(&pass, vk.Items(c.splats, 128))
-			continue
-		}
-		v.r.Dispatch(&shaders.ProjectBwdAdamViewsMixed{
-			Params: pass.Params, Counters: pass.Counters, IndexOf: pass.IndexOf, Chunk: vk.Cast[uint32](c.View), VViews: pass.VViews, VAbsViews: pass.VAbsViews,
-			Push: shaders.ProjectBwdAdamViewsMixedPush(pass.Push), Spec: shaders.ProjectBwdAdamViewsMixedSpec(pass.Spec),
+			Spec: shaders.ProjectBwdAdamViewsSpec{Absgrad: v.strategy.absgrad, Noise: v.strategy.noise, NViews: uint32(l.N)},
 		}, vk.Items(c.splats, 128))
 	}
 }

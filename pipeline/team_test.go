@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"vksplat/pipeline/team"
 	"vksplat/scene"
 )
 
@@ -210,17 +211,17 @@ func (r teamRun) again(t *testing.T) {
 // smallPackets begins with packets and views that have room for next to nothing.
 func (r teamRun) smallPackets(t *testing.T) {
 	got, tr := r.train(t, func(tr *Trainer) {
-		if err := tr.e.team.makeRooms(1); err != nil {
+		if err := tr.e.team.Resize(1); err != nil {
 			t.Fatal(err)
 		}
 		for _, m := range tr.members {
-			m.e.viewSplats = packetUnit
+			m.e.viewSplats = team.Unit
 			if err := errors.Join(m.e.startAfresh(), m.e.buildToFit()); err != nil {
 				t.Fatal(err)
 			}
 		}
 	})
-	if records := tr.e.team.records; records <= packetUnit || got != r.want {
+	if records := tr.e.team.Records(); records <= team.Unit || got != r.want {
 		t.Errorf("%s, want %s; packets have grown to %d records", got, r.want, records)
 	}
 }
@@ -228,9 +229,8 @@ func (r teamRun) smallPackets(t *testing.T) {
 // inPieces has packets go in as many pieces as there can be.
 func (r teamRun) inPieces(t *testing.T) {
 	got, tr := r.train(t, func(tr *Trainer) {
-		team := tr.e.team
-		team.inPiece = 100
-		err := team.makeRooms(team.records)
+		tr.e.team.PieceRecords(100)
+		err := tr.e.team.Resize(tr.e.team.Records())
 		for _, m := range tr.members {
 			err = errors.Join(err, m.e.startAfresh(), m.e.buildToFit())
 		}
@@ -238,7 +238,7 @@ func (r teamRun) inPieces(t *testing.T) {
 			t.Fatal(err)
 		}
 	})
-	if pieces := tr.e.team.pieces; got != r.want || pieces != mostPieces && tr.e.team.rooms[0][1].Imported() {
+	if pieces := tr.e.links.Pieces; got != r.want || pieces != team.MostPieces && tr.e.team.Imported() {
 		t.Errorf("in %d pieces: %s, want %s", pieces, got, r.want)
 	}
 }
@@ -248,7 +248,7 @@ func (r teamRun) roomOnOne(t *testing.T) {
 	before := 0
 	got, tr := r.train(t, func(tr *Trainer) {
 		before = tr.e.model.capacity()
-		if err := tr.roomFor(tr.members[1], 4*before); err != nil {
+		if err := tr.members[1].makeRoom(4 * before); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -351,7 +351,7 @@ func TestTeamBreaks(t *testing.T) {
 	gone := errors.New("a device is gone")
 	err := tr.Run(context.Background(), func(p Progress) {
 		if p.Step == 7 {
-			tr.e.team.fail(gone)
+			_ = tr.e.team.Fail(gone)
 		}
 	})
 	if !errors.Is(err, gone) {
@@ -386,7 +386,7 @@ func TestTeamMoves(t *testing.T) {
 	tr := teamTrainer(t, testTeam(t, 2), views, init, scale, cfg)
 	before := splatsAfter(t, tr, 4)
 	n := tr.members[0].splats
-	if err := tr.move(tr.member, tr.members[1], n-10); err != nil {
+	if err := move(tr.member, tr.members[1], n-10); err != nil {
 		t.Fatal(err)
 	}
 	after, err := tr.Splats()

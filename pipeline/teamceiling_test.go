@@ -18,7 +18,7 @@ func TestLowerCeiling(t *testing.T) {
 		tr := teamTrainer(t, devices, views, init, scale, cfg)
 		splatsAfter(t, tr, 4)
 		if n == 2 { // unequal shares
-			if err := tr.move(tr.members[1], tr.member, tr.members[1].splats*3/4); err != nil {
+			if err := move(tr.members[1], tr.member, tr.members[1].splats*3/4); err != nil {
 				t.Fatal(err)
 			}
 		}

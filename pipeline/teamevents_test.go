@@ -7,15 +7,17 @@ import (
 	"path/filepath"
 	"testing"
 
+	"vksplat/pipeline/photos"
 	"vksplat/scene"
 )
 
-// TestTeamRefinesPartly has a refinement fail on one device, whose memory must grow, while the other has done it. The state that is saved then is that of a run in
-// which it did not fail.
+// TestTeamRefinesPartly has a refinement fail on one device, whose memory must grow, while the other has done it. The
+// state that is saved then is that of a run in which it did not fail.
 func TestTeamRefinesPartly(t *testing.T) {
 	views, init, scale, cfg := promiseScene(t)
 	mcmc := MCMCConfig()
-	cfg.Strategy, cfg.MaxSplats, cfg.GrowFactor, cfg.NoiseLR, cfg.ResetEvery, cfg.Iterations = mcmc.Strategy, 40_000, 3, mcmc.NoiseLR, 0, 24
+	cfg.Strategy, cfg.MaxSplats, cfg.GrowFactor, cfg.NoiseLR, cfg.ResetEvery, cfg.Iterations = mcmc.Strategy, 40_000,
+		3, mcmc.NoiseLR, 0, 24
 	dir := t.TempDir()
 	whole := teamTrainer(t, testTeam(t, 2), views, init, scale, cfg)
 	splatsAfter(t, whole, 11)
@@ -32,20 +34,23 @@ func TestTeamRefinesPartly(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if again, err := tr.drain(); !again || err != nil || !tr.partly() || m.from <= tr.next.number {
-			t.Fatalf("with room on device %d: done again: %v, done by one: %v, %v", roomy, again, tr.partly(), err)
+		if again, err := tr.drain(); !again || err != nil || !tr.partly(tr.next.number) || m.from <= tr.next.number {
+			t.Fatalf("with room on device %d: done again: %v, done by one: %v, %v", roomy, again,
+				tr.partly(tr.next.number), err)
 		}
 		if got := saved(t, tr, filepath.Join(dir, "part")); !bytes.Equal(got, want) {
 			t.Errorf("with room on device %d: another checkpoint", roomy)
 		}
-		if got, want := modelHash(splatsAfter(t, tr, cfg.Iterations)), modelHash(splatsAfter(t, whole, cfg.Iterations)); got != want {
+		if got, want := modelHash(splatsAfter(t, tr, cfg.Iterations)),
+			modelHash(splatsAfter(t, whole, cfg.Iterations)); got != want {
 			t.Errorf("with room on device %d: %s at the end, want %s", roomy, got, want)
 		}
 	}
 }
 
-// TestTeamRebalances makes one share much larger than the other in the middle of a run: shares are made equal before the next refinement, also where the run is
-// resumed in between, and runs that are resumed before and after that have the same bytes.
+// TestTeamRebalances makes one share much larger than the other in the middle of a run: shares are made equal before
+// the next refinement, also where the run is resumed in between, and runs that are resumed before and after that have
+// the same bytes.
 func TestTeamRebalances(t *testing.T) {
 	views, init, scale, cfg := promiseScene(t)
 	cfg.Iterations = 24
@@ -53,7 +58,7 @@ func TestTeamRebalances(t *testing.T) {
 	devices, dir := testTeam(t, 2), t.TempDir()
 	tr := teamTrainer(t, devices, views, init, scale, cfg)
 	splatsAfter(t, tr, 4)
-	if err := tr.move(tr.members[1], tr.member, 900); err != nil {
+	if err := move(tr.members[1], tr.member, 900); err != nil {
 		t.Fatal(err)
 	}
 	uneven := tr.shares()
@@ -71,7 +76,8 @@ func TestTeamRebalances(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		next, err := NewTrainerFrom(devices[0], cams, photos, c, cfg, TrainerOptions{Others: devices[1:], Depths: depthsOf(cams)})
+		next, err := NewTrainerFrom(devices[0], cams, photos, c, cfg,
+			TrainerOptions{Others: devices[1:], Depths: depthsOf(cams)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -87,7 +93,7 @@ func TestTeamRebalances(t *testing.T) {
 
 // cancellingPhotos are photos of which the one that is asked for at a time does not come: the run is cancelled.
 type cancellingPhotos struct {
-	Images
+	photos.Images
 	left   int // that come before
 	cancel context.CancelFunc
 }
@@ -100,17 +106,19 @@ func (p *cancellingPhotos) Photo(ctx context.Context, view int) (scene.Image, er
 	return p.Images.Photo(ctx, view)
 }
 
-// TestTeamCancelled cancels runs while one of the devices waits for its photo and others have theirs: what comes of them is the undisturbed run's.
+// TestTeamCancelled cancels runs while one of the devices waits for its photo and others have theirs: what comes of
+// them is the undisturbed run's.
 func TestTeamCancelled(t *testing.T) {
 	views, init, scale, cfg := promiseScene(t)
 	cfg.Iterations, cfg.RefineEvery = 30, 0
 	cams, images := splitViews(views)
-	all, _ := layoutOf(cams).totals(cams)
+	all, _ := photos.LayoutOf(cams).Totals(cams)
 	devices := testTeam(t, 3)
 	train := func(part int64, left int) string {
 		t.Helper()
 		photos := &cancellingPhotos{Images: images, left: left}
-		tr, err := NewTrainer(devices[0], cams, photos, init, scale, cfg, TrainerOptions{PhotoBytes: all / part, Others: devices[1:]})
+		tr, err := NewTrainer(devices[0], cams, photos, init, scale, cfg,
+			TrainerOptions{PhotoBytes: all / part, Others: devices[1:]})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"vksplat/internal/fault"
+	"vksplat/pipeline/photos"
 	"vksplat/scene"
 	"vksplat/shaders/layout"
 )
@@ -122,7 +123,7 @@ func TestTeamExposureBytes(t *testing.T) {
 		}
 	}
 	small := trainer(devices[:3], "")
-	if err := small.e.team.makeRooms(1); err != nil { // units fail on all devices because of one
+	if err := small.e.team.Resize(1); err != nil { // units fail on all devices because of one
 		t.Fatal(err)
 	}
 	for _, m := range small.members {
@@ -145,7 +146,7 @@ func TestTeamExposureBytes(t *testing.T) {
 
 // withoutPhoto are photos of which one cannot be decoded.
 type withoutPhoto struct {
-	Images
+	photos.Images
 	bad int
 }
 

@@ -60,7 +60,7 @@ func TestTeamLost(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	tr.e.team.fail(gone)
+	_ = tr.e.team.Fail(gone)
 	path := filepath.Join(t.TempDir(), "checkpoint")
 	for range 2 { // the second time nothing is in flight
 		if _, err := tr.SaveCheckpoint(path, false); !errors.Is(err, gone) {

@@ -4,91 +4,57 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
+	"vksplat/pipeline/photos"
 	"vksplat/scene"
 	"vksplat/vk"
 )
 
-// inFlight is the number of units that the device has queued at most: enough that it never waits for the host.
-const inFlight = 3
-
-// Progress says how far a run is. Loss is of the step's one view, without the regularisers; L1, MSE and SSIM are means over the pixels and windows that
-// count, in the loss each is weighed by the share of the photo that counts.
-type Progress struct {
-	Step    int // steps done
-	Loss    float32
-	L1      float32
-	MSE     float32
-	SSIM    float32
-	Alpha   float32 // mean |alpha - photo's alpha| with alpha loss, else 0
-	Counted int     // pixels of the photo that count: what its mask leaves of it
-	Splats  int
-	Visible int  // of Step's view
-	Isects  int  // (tile, splat) pairs of Step's view
-	View    int  // the photo of Step, among those trained on
-	More    bool // other views of Step follow: several devices have one each
-	Level   int  // times that width and height of the photos are halved for Step
-}
-
-// Trainer trains one scene on one device, or on several that share its splats.
+// Trainer trains one scene on one device, or on several that share its splats. It schedules units: a few are in flight,
+// and where one did not fit, the queue goes back to it (queue.go). Its parts know the rest.
 type Trainer struct {
-	*member           // the first, whose device makes pictures
-	members []*member // all, the first among them
+	*member // the first, whose device makes pictures
+	group
+	recipe
+	report
+	checkpoints
+	o TrainerOptions
 
-	cfg        Config
-	sceneScale float64
-	cams       []scene.Camera
-	o          TrainerOptions
-	start      int // splats that training starts with: what the schedule of their number begins at
-
-	ctx        context.Context // of the run at the moment
-	next       unit            // to submit
-	queued     int             // units ever submitted, for the choice of the frame
-	views      []int           // of the unit that is submitted, by member
-	staged     []stagedPhoto   // likewise
-	evened     uint32          // number of the unit before which shares were made equal last, if they had to be
-	level      int             // that programs are made for, see atLevel
-	passes     passTimes
-	meter      *meter // of Measure's steps; nil outside it
-	progress   Progress
-	ceiling    int            // splats that wanted to grow and found the ceiling, ever
-	tell       func(Progress) // of RunTo's caller, nil outside it
-	told       int            // step that tell was last called for
-	lastGrowth int            // step at which device memory was last taken
-	odd        int            // step from which on memory decided the bytes; -1: none
-	elapsed    time.Duration
-	err        error // sticks
-	astray     error // a checkpoint found that the model diverged; sticks
-
-	maps       *vk.Shared       // colour maps of the photos that a team learns; nil otherwise
-	extra      []extraState     // state beside the splats, for checkpoints
-	run        RunRecord        // for checkpoints
-	writing    *CheckpointWrite // in the background; nil: none
-	copies     copyMode         // tests: how checkpoints are taken
-	deviations []Deviation      // why an undisturbed run may have other bytes
-	startStep  int              // steps done by earlier trainers of the run
+	ctx           context.Context // of the run at the moment
+	next          unit            // to submit
+	queued        int             // units ever submitted, for the choice of the frame
+	views         []int           // of the unit that is submitted, by member
+	staged        []stagedPhoto   // likewise
+	evened        uint32          // number of the unit before which shares were made equal last, if they had to be
+	level         int             // that programs are made for, see atLevel
+	lastGrowth    int             // step at which device memory was last taken
+	memoryLimited int             // step from which on memory decided the bytes; -1: none
+	err           error           // sticks
 }
 
-// NewTrainer prepares to train init on the photos of cams: everything in the training frame (scene.Capture.Normalise). sceneScale is the capture's.
-func NewTrainer(d *Device, cams []scene.Camera, photos Photos, init *scene.Splats, sceneScale float64, cfg Config, o TrainerOptions) (*Trainer, error) {
+// NewTrainer prepares to train init on the photos of cams: everything in the training frame (scene.Capture.Normalise).
+// sceneScale is the capture's.
+func NewTrainer(d *Device, cams []scene.Camera, photos photos.Source, init *scene.Splats, sceneScale float64,
+	cfg Config, o TrainerOptions) (*Trainer, error) {
 	switch {
 	case init.N == 0:
 		return nil, errors.New("start training: no splat to start with")
 	case init.Degree > cfg.SHDegree:
-		return nil, fmt.Errorf("start training: splats of SH degree %d for a model of degree %d", init.Degree,
-			cfg.SHDegree)
+		return nil, fmt.Errorf("start training: splats of SH degree %d for a model of degree %d",
+			init.Degree, cfg.SHDegree)
 	}
 	if err := init.Validate(); err != nil {
 		return nil, err
 	}
 	init = cfg.thinned(init)
 	fill := func(t *Trainer) error {
-		return t.eachMember(func(m *member) error {
-			if m.e.place.alone() {
+		return t.each(func(m *member) error {
+			if m.e.world.alone() {
 				return m.e.model.upload(init)
 			}
-			return m.e.model.upload(init.Take(dealt(t.shares(), m.e.place.self)))
+			return m.e.model.upload(init.Take(dealt(t.shares(), m.e.world.rank)))
 		})
 	}
 	return newTrainer(d, cams, photos, sceneScale, cfg, o, start{first: init.N, splats: init.N, fill: fill})
@@ -104,36 +70,47 @@ type start struct {
 }
 
 // newTrainer prepares to train on the photos of cams.
-func newTrainer(d *Device, cams []scene.Camera, photos Photos, sceneScale float64, cfg Config, o TrainerOptions, s start) (*Trainer, error) {
+func newTrainer(d *Device, cams []scene.Camera, source photos.Source, sceneScale float64, cfg Config, o TrainerOptions,
+	s start) (*Trainer, error) {
 	if err := checkTraining(cams, sceneScale, cfg); err != nil {
 		return nil, err
 	}
 	if n := len(o.Depths); n > 0 && n != len(cams) {
 		return nil, fmt.Errorf("start training: %d depths for %d cameras", n, len(cams))
 	}
-	t := &Trainer{start: s.first, cfg: cfg, sceneScale: sceneScale, cams: cams, o: o, odd: -1, level: cfg.level(s.step), ctx: context.Background()}
-	if err := t.addMembers(append([]*Device{d}, o.Others...), photos, s); err != nil {
+	t := &Trainer{
+		recipe: recipe{
+			cfg: cfg, sceneScale: sceneScale, cams: cams, start: s.first,
+			carves: slices.Contains(trainKinds(&cfg, &o), unitCarve),
+		},
+		o: o, memoryLimited: -1, level: cfg.level(s.step), ctx: context.Background(),
+	}
+	var err error
+	if t.members, err = newMembers(append([]*Device{d}, o.Others...), source, &t.recipe, &t.o, s); err != nil {
 		return nil, err
 	}
-	if err := t.begin(photos, s); err != nil {
+	t.member = t.members[0]
+	if err := t.begin(source, s); err != nil {
 		return nil, errors.Join(err, t.Close())
 	}
 	return t, nil
 }
 
 // begin makes what t has on its devices. What an error leaves is Close's to free.
-func (t *Trainer) begin(photos Photos, s start) (err error) {
+func (t *Trainer) begin(source photos.Source, s start) (err error) {
 	cfg := &t.cfg
 	t.next.number = 1
 	t.progress.Splats = s.splats
-	sources := shareSource(photos, len(t.members))
-	if err := t.addExposures(); err != nil {
+	sources := photos.Shared(source, len(t.members))
+	if cfg.Exposure {
+		if t.extra, err = t.addExposures(len(t.cams)); err != nil {
+			return err
+		}
+	}
+	if err := t.each(func(m *member) error { return m.begin(sources[m.e.world.rank], &t.recipe, &t.o) }); err != nil {
 		return err
 	}
-	if err := t.eachMember(func(m *member) error { return t.beginMember(m, sources[m.e.place.self]) }); err != nil {
-		return err
-	}
-	if err := cfg.checkCeiling(t.start, t.ceilingOfAll()); err != nil {
+	if err := cfg.checkCeiling(t.start, t.ceiling()); err != nil {
 		return err
 	}
 	if err := s.fill(t); err != nil {
@@ -142,22 +119,23 @@ func (t *Trainer) begin(photos Photos, s start) (err error) {
 	if err := t.join(); err != nil {
 		return err
 	}
-	if err := t.eachMember(func(m *member) error { return m.e.ready(m.splats, cfg.startCapacities, cfg.bands) }); err != nil {
+	if err := t.each(func(m *member) error { return m.e.ready(m.splats, cfg.startCapacities, cfg.bands) }); err != nil {
 		return err
 	}
-	return t.eachMember(func(m *member) error {
+	return t.each(func(m *member) error {
 		m.e.yield = t.FinishWrites
 		return m.e.buildToFit()
 	})
 }
 
 // trainingShape makes the engine of training without its buffers.
-func trainingShape(dev *vk.Device, at place, cams []scene.Camera, photos Photos, cfg *Config, o *TrainerOptions) (*engine, error) {
+func trainingShape(dev *vk.Device, at world, cams []scene.Camera, photos photos.Source, cfg *Config,
+	o *TrainerOptions) (*engine, error) {
 	e, err := newShape(dev, cfg.SHDegree, cams, trainKinds(cfg, o), false)
 	if err != nil {
 		return nil, err
 	}
-	e.place = at
+	e.world = at
 	e.model.chunkRows = rowsOf(cfg.SHDegree, cfg.Precision)
 	pictures, err := sizeOf(o.Pictures)
 	if err != nil {
@@ -167,8 +145,9 @@ func trainingShape(dev *vk.Device, at place, cams []scene.Camera, photos Photos,
 	e.looks = o.Interludes != nil
 	e.compare = comparisonOf(cams, photos, cfg)
 	e.strategy = strategy{
-		mcmc: cfg.Strategy == StrategyMCMC, noise: cfg.Strategy == StrategyMCMC && cfg.NoiseLR > 0, absgrad: cfg.AbsGrad,
-		exact: cfg.Strategy == StrategyDefault && cfg.Splats > 0,
+		mcmc: cfg.Strategy == StrategyMCMC, noise: cfg.Strategy == StrategyMCMC && cfg.NoiseLR > 0,
+		absgrad: cfg.AbsGrad,
+		exact:   cfg.Strategy == StrategyDefault && cfg.Splats > 0,
 	}
 	return e, nil
 }
@@ -186,27 +165,28 @@ func checkTraining(cams []scene.Camera, sceneScale float64, cfg Config) error {
 	return nil
 }
 
-// Run trains to the configured number of steps. progress, which may be nil, is called after every step that the host has taken in. When ctx is
-// cancelled the steps in flight are finished and ctx's error returned; Run can be called again to go on. After any other error the trainer is of no
-// more use.
+// Run trains to the configured number of steps. progress, which may be nil, is called after every step that the host
+// has taken in. When ctx is cancelled the steps in flight are finished and ctx's error returned; Run can be called
+// again to go on. After any other error the trainer is of no more use.
 func (t *Trainer) Run(ctx context.Context, progress func(Progress)) error {
 	return t.RunTo(ctx, t.cfg.Iterations, progress)
 }
 
-// RunTo is Run up to step steps, refinement after the last of them included. Stopping there and going on changes no byte.
+// RunTo is Run up to step steps, refinement after the last of them included. Stopping there and going on changes no
+// byte.
 func (t *Trainer) RunTo(ctx context.Context, step int, progress func(Progress)) error {
 	if t.err != nil {
 		return t.err
 	}
 	start := time.Now()
-	t.ctx, t.tell = ctx, progress
+	t.ctx, t.to = ctx, progress
 	defer func() {
-		t.ctx, t.tell, t.elapsed = context.Background(), nil, t.elapsed+time.Since(start)
+		t.ctx, t.to, t.elapsed = context.Background(), nil, t.elapsed+time.Since(start)
 		t.o.Interludes.moves(true)
 	}()
 	for again := true; again; {
 		for t.next.step < min(step, t.cfg.Iterations) && ctx.Err() == nil {
-			err := t.checkAstray()
+			err := t.checkDiverged()
 			if err == nil {
 				err = t.interlude()
 			}
@@ -226,20 +206,8 @@ func (t *Trainer) RunTo(ctx context.Context, step int, progress func(Progress)) 
 	return ctx.Err()
 }
 
-// Step returns the number of steps done.
-func (t *Trainer) Step() int { return t.progress.Step }
-
 // Complete reports whether everything is done: all steps, and what belongs to the last of them.
 func (t *Trainer) Complete() bool { return t.next.step >= t.cfg.Iterations }
-
-// NSplats returns the number of splats after the last step.
-func (t *Trainer) NSplats() int { return t.progress.Splats }
-
-// Seconds returns the time that Run took.
-func (t *Trainer) Seconds() float64 { return t.elapsed.Seconds() }
-
-// CeilingHits returns how many times a splat wanted to grow and found the model at its ceiling.
-func (t *Trainer) CeilingHits() int { return t.ceiling }
 
 // PlannedBytes returns the memory that training takes of the devices' budgets before it grows.
 func (t *Trainer) PlannedBytes() int64 {
@@ -257,8 +225,9 @@ func (t *Trainer) PlannedBytes() int64 {
 // Plan returns what was planned before anything was taken.
 func (t *Trainer) Plan() Plan { return *t.plan }
 
-// NotReproducibleFrom returns the step from which on bytes depend on what memory the device had, because the model's ceiling had to come down; -1: none.
-func (t *Trainer) NotReproducibleFrom() int { return t.odd }
+// NotReproducibleFrom returns the step from which on bytes depend on what memory the device had, because the model's
+// ceiling had to come down; -1: none.
+func (t *Trainer) NotReproducibleFrom() int { return t.memoryLimited }
 
 // MemoryStats says what a run took of a device.
 type MemoryStats struct {
@@ -272,7 +241,8 @@ type MemoryStats struct {
 func (t *Trainer) MemoryStats() (most MemoryStats) {
 	for _, m := range t.members {
 		if s := m.e.dev.Stats(); s.PeakAllocated > most.PeakDeviceBytes {
-			most = MemoryStats{DeviceBytes: s.Allocated, PeakDeviceBytes: s.PeakAllocated, Allocations: s.AllocCalls, LastGrowth: t.lastGrowth}
+			most = MemoryStats{DeviceBytes: s.Allocated, PeakDeviceBytes: s.PeakAllocated, Allocations: s.AllocCalls,
+				LastGrowth: t.lastGrowth}
 		}
 	}
 	return most
@@ -296,5 +266,5 @@ func (t *Trainer) Close() error {
 		t.o.Interludes.end()
 	}
 	t.FinishWrites()
-	return t.closeMembers()
+	return t.closeAll()
 }

@@ -2,14 +2,16 @@ package pipeline
 
 import (
 	"vksplat/internal/philox"
+	"vksplat/pipeline/photos"
 )
 
-// viewOrder says which view a step trains on: all views once an epoch, in an order of each epoch's own. A view without pixels is replaced, in all its
-// steps, by the view after it in the epoch's order. It depends on the seed and on which photos can be decoded, never on what is cached.
+// viewOrder says which view a step trains on: all views once an epoch, in an order of each epoch's own. A view without
+// pixels is replaced, in all its steps, by the view after it in the epoch's order. It depends on the seed and on which
+// photos can be decoded, never on what is cached.
 type viewOrder struct {
 	seed   uint64
 	n      int
-	place  place // in a team a step has a view for each device: those of an epoch are dealt out one after the other
+	world  world // in a team a step has a view for each device: those of an epoch are dealt out one after the other
 	fixed  []int // tests: the views of the steps; views past its end repeat the last
 	bad    []bool
 	nBad   int
@@ -24,15 +26,15 @@ type epochOrder struct {
 	position []int // of each view in order
 }
 
-func newViewOrder(seed uint64, n int, at place) viewOrder {
-	return viewOrder{seed: seed, n: n, place: at, bad: make([]bool, n)}
+func newViewOrder(seed uint64, n int, at world) viewOrder {
+	return viewOrder{seed: seed, n: n, world: at, bad: make([]bool, n)}
 }
 
 // turn is the number of a step's view among all that were ever dealt out.
-func (o *viewOrder) turn(step int) int { return step*o.place.size() + o.place.self }
+func (o *viewOrder) turn(step int) int { return step*o.world.size() + o.world.rank }
 
 // epochSteps is how many steps an epoch has, about.
-func (o *viewOrder) epochSteps() int { return max(1, o.n/o.place.size()) }
+func (o *viewOrder) epochSteps() int { return max(1, o.n/o.world.size()) }
 
 // of returns the order of an epoch.
 func (o *viewOrder) of(epoch int) *epochOrder {
@@ -67,8 +69,8 @@ func (o *viewOrder) at(step int) int {
 	return e.order[turn%o.n]
 }
 
-// nextUse returns the first step after step in which the device trains on view, as far as the epoch of step and the two after it tell; else never. With one
-// device it is always within the next epoch.
+// nextUse returns the first step after step in which the device trains on view, as far as the epoch of step and the two
+// after it tell; else never. With one device it is always within the next epoch.
 func (o *viewOrder) nextUse(view, step int) int {
 	if o.fixed != nil {
 		for s := step + 1; s < len(o.fixed); s++ {
@@ -76,19 +78,16 @@ func (o *viewOrder) nextUse(view, step int) int {
 				return s
 			}
 		}
-		return never
+		return photos.Never
 	}
-	now, n := o.turn(step), o.place.size()
+	now, n := o.turn(step), o.world.size()
 	for epoch := now / o.n; epoch <= now/o.n+2; epoch++ {
-		if turn := epoch*o.n + o.of(epoch).position[view]; turn > now && turn%n == o.place.self {
+		if turn := epoch*o.n + o.of(epoch).position[view]; turn > now && turn%n == o.world.rank {
 			return turn / n
 		}
 	}
-	return never
+	return photos.Never
 }
-
-// never is a step that does not come.
-const never = int(^uint(0) >> 1)
 
 // drop notes that a view has no pixels and returns how many views have some.
 func (o *viewOrder) drop(view int) (left int) {

@@ -9,12 +9,14 @@ import (
 
 	"vksplat/internal/fault"
 	"vksplat/internal/philox"
+	"vksplat/pipeline/photos"
 )
 
-// TestViewOrder compares the order with philox.ViewOrder, next uses with a search, and the views that take the place of one without pixels.
+// TestViewOrder compares the order with philox.ViewOrder, next uses with a search, and the views that take the place of
+// one without pixels.
 func TestViewOrder(t *testing.T) {
 	const n, seed = 7, 5
-	o := newViewOrder(seed, n, place{})
+	o := newViewOrder(seed, n, world{})
 	var plain []int
 	for e := range 6 {
 		plain = append(plain, philox.ViewOrder(seed, e, n)...)
@@ -53,14 +55,14 @@ func TestViewOrderOfTeams(t *testing.T) {
 	}
 	orders := make([]viewOrder, devices)
 	for d := range orders {
-		orders[d] = newViewOrder(seed, n, place{d, devices})
+		orders[d] = newViewOrder(seed, n, world{d, devices})
 	}
 	for s := range steps {
 		for d := range orders {
 			o := &orders[d]
 			dealt = append(dealt, o.at(s))
 			for v := range n {
-				want := never
+				want := photos.Never
 				for turn := devices*(s+1) + d; turn/n <= (devices*s+d)/n+2; turn += devices {
 					if plain[turn] == v {
 						want = turn / devices
@@ -78,34 +80,11 @@ func TestViewOrderOfTeams(t *testing.T) {
 	}
 }
 
-// TestPhotoQueue follows next uses through takes and additions.
-func TestPhotoQueue(t *testing.T) {
-	q := newPhotoQueue(4)
-	q.add([]int{0, 1, 0, 9, -1, 2})
-	if q.first[0] != 0 || q.first[1] != 1 || q.first[2] != 3 || q.first[3] != never {
-		t.Fatalf("first uses %v", q.first)
-	}
-	q.take(1) // out of turn
-	q.take(0)
-	if q.first[0] != 2 || q.head != 1 {
-		t.Fatalf("first uses %v from %d on", q.first, q.head)
-	}
-	q.add([]int{1, 3})
-	q.take(1)
-	if q.first[1] != 4 || q.first[3] != 5 || q.tail() != 6 {
-		t.Fatalf("first uses %v up to %d", q.first, q.tail())
-	}
-	q.clear()
-	q.add([]int{2})
-	if q.first[2] != q.head || q.first[0] != never {
-		t.Fatalf("first uses %v from %d on", q.first, q.head)
-	}
-}
-
 // TestWithoutPhotos takes photos away until too few are left.
 func TestWithoutPhotos(t *testing.T) {
 	var said []string
-	p := &photos{cams: planCameras(4, 8, 8), order: newViewOrder(1, 4, place{}), warn: func(text string) { said = append(said, text) }}
+	p := &devicePhotos{cams: planCameras(4, 8, 8), order: newViewOrder(1, 4, world{}),
+		warn: func(text string) { said = append(said, text) }}
 	bad := fmt.Errorf("no pixels: %w", fault.ErrData)
 	ctx := context.Background()
 	if err := p.without(ctx, 2, bad); err != nil || len(said) != 1 {

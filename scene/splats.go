@@ -13,19 +13,6 @@ import (
 // MaxSHDegree is the highest degree of spherical harmonics a model can hold.
 const MaxSHDegree = 3
 
-// Splats is a model on the host: N splats, interleaved per splat. Values are
-// raw, as the optimiser holds them; activations are applied by the renderer.
-type Splats struct {
-	N      int // number of splats
-	Degree int // degree of the spherical harmonics, 0 to MaxSHDegree
-
-	Means          []float32 // [N*3] centres, world units
-	Quats          []float32 // [N*4] rotations w, x, y, z; not normalised
-	LogScales      []float32 // [N*3] natural logarithm of the axis lengths in world units
-	LogitOpacities []float32 // [N] opacity = 1 / (1 + exp(-logit))
-	SH             []float32 // [N*K*3] coefficient-major: coefficient k of channel c of splat i is SH[(i*K+k)*3+c]
-}
-
 // SH0 is the constant spherical harmonic, 1 / (2 sqrt(pi)): a splat's colour from 0 to 1, seen from anywhere, is 0.5 + SH0 times coefficient 0.
 const SH0 = 0.28209479177387814
 
@@ -33,17 +20,52 @@ const SH0 = 0.28209479177387814
 // degree: (degree+1)^2.
 func SHCoefficients(degree int) int { return (degree + 1) * (degree + 1) }
 
+// SplatTensor is one of the arrays of Splats.
+type SplatTensor struct {
+	Name  string
+	Width int // numbers of a splat
+	Data  []float32
+}
+
+// At returns the numbers of splat i.
+func (t *SplatTensor) At(i int) []float32 { return t.Data[t.Width*i : t.Width*(i+1)] }
+
+// SplatPart is a tensor of Splats as checkpoints have it: an array, or of SH the coefficients sh0 or shN.
+type SplatPart struct {
+	Name       string
+	Shape      []int  // of one splat: Width numbers in all
+	Activation string // what turns the numbers, which are raw, into values
+	Row        int    // place of the first number among all of a splat
+	Width      int    // numbers of a splat
+	Half       bool   // mixed precision stores halves
+
+	array int // number of the array
+	from  int // first number in it of those of a splat
+}
+
+// Of returns the array of s that holds the part, and where in it the numbers of splat i begin: at i*stride + from.
+func (p *SplatPart) Of(s *Splats) (data []float32, stride, from int) {
+	a := s.arrays()[p.array]
+	return *a.data, a.width, p.from
+}
+
+// splatArray is a field of Splats.
+type splatArray struct {
+	name  string
+	width int // numbers of a splat
+	data  *[]float32
+}
+
+// SplatNumbers returns how many numbers a splat has.
+func SplatNumbers(degree int) int { return geometryNumbers + 3*SHCoefficients(degree) }
+
 // NewSplats returns n zeroed splats of the given degree.
 func NewSplats(n, degree int) *Splats {
-	k := SHCoefficients(degree)
-	return &Splats{
-		N: n, Degree: degree,
-		Means:          make([]float32, 3*n),
-		Quats:          make([]float32, 4*n),
-		LogScales:      make([]float32, 3*n),
-		LogitOpacities: make([]float32, n),
-		SH:             make([]float32, 3*k*n),
+	s := &Splats{N: n, Degree: degree}
+	for _, a := range s.arrays() {
+		*a.data = make([]float32, a.width*n)
 	}
+	return s
 }
 
 // K returns the number of SH coefficients per channel.
@@ -52,15 +74,12 @@ func (s *Splats) K() int { return SHCoefficients(s.Degree) }
 // Slice returns splats [lo, hi) sharing memory with s. The bounds must satisfy
 // 0 <= lo <= hi <= N, as for a Go slice.
 func (s *Splats) Slice(lo, hi int) *Splats {
-	c := 3 * s.K()
-	return &Splats{
-		N: hi - lo, Degree: s.Degree,
-		Means:          s.Means[3*lo : 3*hi],
-		Quats:          s.Quats[4*lo : 4*hi],
-		LogScales:      s.LogScales[3*lo : 3*hi],
-		LogitOpacities: s.LogitOpacities[lo:hi],
-		SH:             s.SH[c*lo : c*hi],
+	out := *s
+	out.N = hi - lo
+	for _, a := range out.arrays() {
+		*a.data = (*a.data)[a.width*lo : a.width*hi]
 	}
+	return &out
 }
 
 // ErrNotFinite says that a number is NaN or infinite.
@@ -69,11 +88,10 @@ var ErrNotFinite = errors.New("not a finite number")
 // Take returns the splats of some numbers: a copy.
 func (s *Splats) Take(ids []int) *Splats {
 	out := NewSplats(len(ids), s.Degree)
-	from, to := s.Tensors(), out.Tensors()
-	for k := range from {
-		width := from[k].width
+	to := out.Tensors()
+	for k, t := range s.Tensors() {
 		for i, id := range ids {
-			copy(to[k].Data[i*width:(i+1)*width], from[k].Data[id*width:])
+			copy(to[k].At(i), t.At(id))
 		}
 	}
 	return out
@@ -88,29 +106,12 @@ func (s *Splats) CheckLengths() error {
 		return fmt.Errorf("check splats: count is %d", s.N)
 	}
 	for _, t := range s.Tensors() {
-		if len(t.Data) != s.N*t.width {
+		if len(t.Data) != s.N*t.Width {
 			return fmt.Errorf("check splats: %s holds %d numbers, want %d splats x %d", t.Name, len(t.Data), s.N,
-				t.width)
+				t.Width)
 		}
 	}
 	return nil
-}
-
-// tensor is one named field of Splats with the numbers per splat.
-type tensor struct {
-	Name  string
-	Data  []float32
-	width int
-}
-
-func (s *Splats) Tensors() [5]tensor {
-	return [5]tensor{
-		{"means", s.Means, 3},
-		{"quats", s.Quats, 4},
-		{"log_scales", s.LogScales, 3},
-		{"logit_opacities", s.LogitOpacities, 1},
-		{"sh", s.SH, 3 * s.K()},
-	}
 }
 
 // Validate checks the lengths of all tensors and that every number is finite.
@@ -122,7 +123,7 @@ func (s *Splats) Validate() error {
 	for _, t := range s.Tensors() {
 		if i := firstNotFinite(t.Data); i >= 0 {
 			return fmt.Errorf("check splats: splat %d: %s[%d] is %v: %w",
-				i/t.width, t.Name, i%t.width, t.Data[i], ErrNotFinite)
+				i/t.Width, t.Name, i%t.Width, t.Data[i], ErrNotFinite)
 		}
 	}
 	return nil
@@ -180,9 +181,9 @@ func (s *Splats) NonFinite() int {
 			if i < 0 {
 				break
 			}
-			splat := (at + i) / t.width
+			splat := (at + i) / t.Width
 			bad[splat] = true
-			at = (splat + 1) * t.width
+			at = (splat + 1) * t.Width
 		}
 	}
 	return len(bad)
@@ -234,5 +235,21 @@ func (s *Splats) reframe(frame Frame, move func(x float64, axis int) float64, si
 			out.LogScales[i] = float32(float64(s.LogScales[i]) + shift)
 		}
 	})
+	return &out
+}
+
+// WithDegree returns the splats with spherical harmonics of another degree: higher coefficients are dropped, or zero. Other tensors are shared with s.
+func (s *Splats) WithDegree(degree int) *Splats {
+	degree = min(max(degree, 0), MaxSHDegree)
+	if degree == s.Degree {
+		return s
+	}
+	out := *s
+	out.Degree = degree
+	from, to := 3*s.K(), 3*out.K()
+	out.SH = make([]float32, to*s.N)
+	for i := range s.N {
+		copy(out.SH[to*i:to*(i+1)], s.SH[from*i:from*(i+1)])
+	}
 	return &out
 }

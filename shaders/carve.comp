@@ -55,7 +55,7 @@ void main() {
     vec3 mean = vec3(row(ROW_MEANS, i), row(ROW_MEANS + 1u, i), row(ROW_MEANS + 2u, i));
     float scale = exp(max(row(ROW_LOG_SCALES, i), max(row(ROW_LOG_SCALES + 1u, i), row(ROW_LOG_SCALES + 2u, i))));
     if (!is_floater(mean, scale)) return;
-    chunk[ROW_LOGIT_OPACITY * pc.chunk_splats + i] = INVISIBLE_LOGIT;
+    chunk[ROW_LOGIT_OPACITIES * pc.chunk_splats + i] = INVISIBLE_LOGIT;
     chunk[pc.first_moments * pc.chunk_splats + i] = 0.0;
     chunk[pc.second_moments * pc.chunk_splats + i] = 0.0;
 }

@@ -39,8 +39,9 @@ void main() {
     if (i >= pc.chunk_splats || j >= pc.dest_splats || id == NO_SOURCE) return;
     for (uint r = 0u; r < n_rows(); r++) dest[r * pc.dest_splats + j] = r < pc.n_params ? source[r * pc.chunk_splats + i] : 0u;
     float log_factor;
-    float logit = uintBitsToFloat(source[ROW_LOGIT_OPACITY * pc.chunk_splats + i]);
-    dest[ROW_LOGIT_OPACITY * pc.dest_splats + j] = floatBitsToUint(relocate_stored(logit, multiplicity[id] + 1u, params[0].prune_opacity, log_factor));
+    float logit = uintBitsToFloat(source[ROW_LOGIT_OPACITIES * pc.chunk_splats + i]);
+    dest[ROW_LOGIT_OPACITIES * pc.dest_splats + j] =
+        floatBitsToUint(relocate_stored(logit, multiplicity[id] + 1u, params[0].prune_opacity, log_factor));
     for (uint r = ROW_LOG_SCALES; r < ROW_LOG_SCALES + 3u; r++)
         dest[r * pc.dest_splats + j] = floatBitsToUint(uintBitsToFloat(source[r * pc.chunk_splats + i]) + log_factor);
 }

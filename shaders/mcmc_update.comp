@@ -29,7 +29,7 @@ void main() {
     if (i >= pc.chunk_splats || id >= counters[N_ACTIVE] || counters[FAILED] != 0u) return;
     uint drawn = multiplicity[id];
     if (drawn == 0u) return;
-    uint at = ROW_LOGIT_OPACITY * pc.chunk_splats + i;
+    uint at = ROW_LOGIT_OPACITIES * pc.chunk_splats + i;
     float log_factor;
     chunk[at] = relocate_stored(chunk[at], drawn + 1u, params[0].prune_opacity, log_factor);
     for (uint r = ROW_LOG_SCALES; r < ROW_LOG_SCALES + 3u; r++) chunk[r * pc.chunk_splats + i] += log_factor;

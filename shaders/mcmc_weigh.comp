@@ -35,7 +35,7 @@ void main() {
     uint n = counters[N_ACTIVE];
     if (i >= pc.chunk_splats || id >= n) return;
     StepParams p = params[0];
-    float opacity = 1.0 / (1.0 + exp(-row(ROW_LOGIT_OPACITY, i)));
+    float opacity = 1.0 / (1.0 + exp(-row(ROW_LOGIT_OPACITIES, i)));
     bool dead = !is_finite_splat(i) || pc.round == ROUND_RELOCATE && opacity <= p.prune_opacity;
     // Bits for which even n opacities of 1 sum up to less than 2^31. Scaling by a power of two is exact, so is the fraction.
     float fixed_opacity = ldexp(opacity, min(24, 30 - findMSB(n)));

@@ -4,10 +4,12 @@
 // project culls every splat of one chunk and projects the rest to the image (Kerbl et al. 2023, section 4; antialiasing: Yu et al. 2024).
 //   reads params counters chunk; writes projected extents depth_keys
 // One invocation a splat. What is written is the chunk's part of larger buffers.
+// variant mixed: the chunk is in mixed precision (mixed.glsl)
 #include "camera.glsl"
 #include "sh.glsl"
 #include "tiles.glsl"
 #include "dispatch.glsl"
+#include "word.glsl"
 
 layout(local_size_x = 128) in;  // SPLATS
 
@@ -17,12 +19,9 @@ layout(push_constant, scalar) uniform Push {
 } pc;
 layout(binding = 0, scalar) readonly buffer Params { StepParams params[]; };        // [1]
 layout(binding = 1, scalar) readonly buffer Counters { uint counters[]; };
-layout(binding = 2, scalar) readonly buffer Chunk { float chunk[]; };               // [rows][chunk_splats]
+layout(binding = 2, scalar) readonly buffer Chunk { WORD chunk[]; };                // [rows][chunk_splats]
 layout(binding = 3, scalar) writeonly buffer ProjectedB { float projected[]; };     // [chunk_splats][9], a Projected
 layout(binding = 4, scalar) writeonly buffer Extents { float extents[]; };          // [chunk_splats][3] px
 layout(binding = 5, scalar) writeonly buffer DepthKeys { uint depth_keys[]; };      // [chunk_splats]
-
-float row(uint r, uint i) { return chunk[r * pc.chunk_splats + i]; }
-vec3 row3(uint r, uint i) { return vec3(row(r, i), row(r + 1u, i), row(r + 2u, i)); }
-
+#include "rows.glsl"
 #include "project.glsl"

@@ -22,8 +22,7 @@ layout(binding = 4, scalar) readonly buffer Chunk { float chunk[]; };           
 layout(binding = 5, scalar) writeonly buffer VParams { float v_params[]; };                 // [P][chunk_splats]; rows above the degree are not written
 layout(binding = 6, scalar) readonly buffer ProjectedB { Projected projected[]; };          // [N]
 
-float row(uint r, uint i) { return chunk[r * pc.chunk_splats + i]; }
-vec3 row3(uint r, uint i) { return vec3(row(r, i), row(r + 1u, i), row(r + 2u, i)); }
+#include "rows.glsl"
 void put(uint r, uint i, float x) { v_params[r * pc.chunk_splats + i] = x; }
 
 // SH coefficients, one a column.

@@ -5,9 +5,11 @@
 // the strategy's statistics. The regularisers' gradients come in here, for seen and unseen splats, and the noise of MCMC. A failed unit changes nothing.
 //   reads params counters depth_keys v_projected v_abs_mean2d projected; reads and writes chunk
 // One invocation a splat of one chunk.
+// variant mixed: the chunk is in mixed precision (mixed.glsl)
 #include "dispatch.glsl"
 #include "params.glsl"
 #include "blend.glsl"
+#include "word.glsl"
 
 layout(local_size_x = 128) in;
 // The statistic is of absolute gradients (Ye et al. 2024).
@@ -24,9 +26,13 @@ layout(binding = 0, scalar) readonly buffer Params { StepParams params[]; };    
 layout(binding = 1, scalar) readonly buffer Counters { uint counters[]; };
 layout(binding = 2, scalar) readonly buffer DepthKeys { uint depth_keys[]; };               // [N]
 layout(binding = 3, scalar) readonly buffer VProjected { ProjectedGrad v_projected[]; };    // [N]
-layout(binding = 4, scalar) buffer Chunk { float chunk[]; };                                // [rows][chunk_splats]
+layout(binding = 4, scalar) buffer Chunk { WORD chunk[]; };                                 // [rows][chunk_splats]
 layout(binding = 5, scalar) readonly buffer VAbs { vec2 v_abs_mean2d[]; };                  // [N] with ABSGRAD; else not read
 layout(binding = 6, scalar) readonly buffer ProjectedB { Projected projected[]; };          // [N]
 #include "adam.glsl"
+#ifdef MIXED
+#include "state_mixed.glsl"
+#else
 #include "state.glsl"
+#endif
 #include "optimise_view.glsl"

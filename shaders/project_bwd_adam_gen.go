@@ -34,6 +34,30 @@ var projectBwdAdamKernel = vk.Kernel{
 	},
 }
 
+//go:embed spv/project_bwd_adam_mixed.spv
+var projectBwdAdamMixedSPIRV []byte
+
+var projectBwdAdamMixedKernel = vk.Kernel{
+	Name:        "project_bwd_adam_mixed",
+	SPIRV:       projectBwdAdamMixedSPIRV,
+	Local:       [3]uint32{128, 1, 1},
+	LocalSpecID: -1,
+	Bindings: []vk.Binding{
+		{Name: "params", Access: vk.Read},
+		{Name: "counters", Access: vk.Read},
+		{Name: "depth_keys", Access: vk.Read},
+		{Name: "v_projected", Access: vk.Read},
+		{Name: "chunk", Access: vk.ReadWrite},
+		{Name: "v_abs_mean2d", Access: vk.Read},
+		{Name: "projected", Access: vk.Read},
+	},
+	PushSize: 12,
+	Specs: []vk.Spec{
+		{Name: "ABSGRAD", ID: 1, Default: 0},
+		{Name: "NOISE", ID: 2, Default: 0},
+	},
+}
+
 // ProjectBwdAdam binds the buffers of project_bwd_adam.comp.
 //
 // project_bwd_adam takes the gradients of each splat's projection to its parameters, steps Adam on them in place (Kingma and Ba 2015) and adds to
@@ -42,6 +66,7 @@ var projectBwdAdamKernel = vk.Kernel{
 //	reads params counters depth_keys v_projected v_abs_mean2d projected; reads and writes chunk
 //
 // One invocation a splat of one chunk.
+// variant mixed: the chunk is in mixed precision (mixed.glsl)
 type ProjectBwdAdam struct {
 	Params     vk.Slice[layout.StepParams]    // 0, read: [1]
 	Counters   vk.Slice[uint32]               // 1, read
@@ -50,6 +75,7 @@ type ProjectBwdAdam struct {
 	Chunk      vk.Slice[float32]              // 4, read, write: [rows][chunk_splats]
 	VAbsMean2d vk.Slice[[2]float32]           // 5, read: [N] with ABSGRAD; else not read
 	Projected  vk.Slice[layout.Projected]     // 6, read: [N]
+	Mixed      bool                           // the chunk is in mixed precision (mixed.glsl)
 	Push       ProjectBwdAdamPush
 	Spec       ProjectBwdAdamSpec
 }
@@ -76,7 +102,12 @@ type ProjectBwdAdamSpec struct {
 }
 
 // Kernel returns the compiled kernel.
-func (p *ProjectBwdAdam) Kernel() *vk.Kernel { return &projectBwdAdamKernel }
+func (p *ProjectBwdAdam) Kernel() *vk.Kernel {
+	if p.Mixed {
+		return &projectBwdAdamMixedKernel
+	}
+	return &projectBwdAdamKernel
+}
 
 // Args appends the bound views to v and returns them with the push constants, which alias p, and the specialization constants.
 func (p *ProjectBwdAdam) Args(v []vk.View) ([]vk.View, []byte, []uint32) {

@@ -6,9 +6,11 @@
 // one view each, and each device steps its own splats.
 //   reads params counters index_of v_views v_abs_views; reads and writes chunk
 // One invocation a splat of one chunk.
+// variant mixed: the chunk is in mixed precision (mixed.glsl)
 #include "dispatch.glsl"
 #include "params.glsl"
 #include "blend.glsl"
+#include "word.glsl"
 
 layout(local_size_x = 128) in;
 // The statistic is of absolute gradients (Ye et al. 2024).
@@ -29,8 +31,12 @@ layout(binding = 0, scalar) readonly buffer Params { StepParams params[]; };    
 layout(binding = 1, scalar) readonly buffer Counters { uint counters[]; };
 layout(binding = 2, scalar) readonly buffer IndexOf { uint index_of[]; };               // [N_VIEWS][index_stride]: the splat's number among those of its view, or CULLED
 layout(binding = 3, scalar) readonly buffer VViews { ProjectedGrad v_views[]; };        // [N_VIEWS][grad_stride]; no colour where its clamp holds
-layout(binding = 4, scalar) buffer Chunk { float chunk[]; };                             // [rows][chunk_splats]
+layout(binding = 4, scalar) buffer Chunk { WORD chunk[]; };                              // [rows][chunk_splats]
 layout(binding = 5, scalar) readonly buffer VAbs { vec2 v_abs_views[]; };               // [N_VIEWS][grad_stride] with ABSGRAD; else not read
 #include "adam_batch.glsl"
+#ifdef MIXED
+#include "state_mixed.glsl"
+#else
 #include "state.glsl"
+#endif
 #include "optimise_views.glsl"

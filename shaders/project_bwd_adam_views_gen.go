@@ -35,6 +35,30 @@ var projectBwdAdamViewsKernel = vk.Kernel{
 	},
 }
 
+//go:embed spv/project_bwd_adam_views_mixed.spv
+var projectBwdAdamViewsMixedSPIRV []byte
+
+var projectBwdAdamViewsMixedKernel = vk.Kernel{
+	Name:        "project_bwd_adam_views_mixed",
+	SPIRV:       projectBwdAdamViewsMixedSPIRV,
+	Local:       [3]uint32{128, 1, 1},
+	LocalSpecID: -1,
+	Bindings: []vk.Binding{
+		{Name: "params", Access: vk.Read},
+		{Name: "counters", Access: vk.Read},
+		{Name: "index_of", Access: vk.Read},
+		{Name: "v_views", Access: vk.Read},
+		{Name: "chunk", Access: vk.ReadWrite},
+		{Name: "v_abs_views", Access: vk.Read},
+	},
+	PushSize: 20,
+	Specs: []vk.Spec{
+		{Name: "ABSGRAD", ID: 1, Default: 0},
+		{Name: "NOISE", ID: 2, Default: 0},
+		{Name: "N_VIEWS", ID: 3, Default: 2},
+	},
+}
+
 // ProjectBwdAdamViews binds the buffers of project_bwd_adam_views.comp.
 //
 // project_bwd_adam_views is project_bwd_adam for a batch of views: it steps Adam on the mean of their gradients. Several devices that share a scene train on
@@ -43,6 +67,7 @@ var projectBwdAdamViewsKernel = vk.Kernel{
 //	reads params counters index_of v_views v_abs_views; reads and writes chunk
 //
 // One invocation a splat of one chunk.
+// variant mixed: the chunk is in mixed precision (mixed.glsl)
 type ProjectBwdAdamViews struct {
 	Params    vk.Slice[layout.StepParams]    // 0, read: [N_VIEWS]; but for their views all like the first
 	Counters  vk.Slice[uint32]               // 1, read
@@ -50,6 +75,7 @@ type ProjectBwdAdamViews struct {
 	VViews    vk.Slice[layout.ProjectedGrad] // 3, read: [N_VIEWS][grad_stride]; no colour where its clamp holds
 	Chunk     vk.Slice[float32]              // 4, read, write: [rows][chunk_splats]
 	VAbsViews vk.Slice[[2]float32]           // 5, read: [N_VIEWS][grad_stride] with ABSGRAD; else not read
+	Mixed     bool                           // the chunk is in mixed precision (mixed.glsl)
 	Push      ProjectBwdAdamViewsPush
 	Spec      ProjectBwdAdamViewsSpec
 }
@@ -81,7 +107,12 @@ type ProjectBwdAdamViewsSpec struct {
 }
 
 // Kernel returns the compiled kernel.
-func (p *ProjectBwdAdamViews) Kernel() *vk.Kernel { return &projectBwdAdamViewsKernel }
+func (p *ProjectBwdAdamViews) Kernel() *vk.Kernel {
+	if p.Mixed {
+		return &projectBwdAdamViewsMixedKernel
+	}
+	return &projectBwdAdamViewsKernel
+}
 
 // Args appends the bound views to v and returns them with the push constants, which alias p, and the specialization constants.
 func (p *ProjectBwdAdamViews) Args(v []vk.View) ([]vk.View, []byte, []uint32) {

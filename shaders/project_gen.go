@@ -29,6 +29,25 @@ var projectKernel = vk.Kernel{
 	PushSize: 8,
 }
 
+//go:embed spv/project_mixed.spv
+var projectMixedSPIRV []byte
+
+var projectMixedKernel = vk.Kernel{
+	Name:        "project_mixed",
+	SPIRV:       projectMixedSPIRV,
+	Local:       [3]uint32{128, 1, 1},
+	LocalSpecID: -1,
+	Bindings: []vk.Binding{
+		{Name: "params", Access: vk.Read},
+		{Name: "counters", Access: vk.Read},
+		{Name: "chunk", Access: vk.Read},
+		{Name: "projected", Access: vk.Write},
+		{Name: "extents", Access: vk.Write},
+		{Name: "depth_keys", Access: vk.Write},
+	},
+	PushSize: 8,
+}
+
 // Project binds the buffers of project.comp.
 //
 // project culls every splat of one chunk and projects the rest to the image (Kerbl et al. 2023, section 4; antialiasing: Yu et al. 2024).
@@ -36,6 +55,7 @@ var projectKernel = vk.Kernel{
 //	reads params counters chunk; writes projected extents depth_keys
 //
 // One invocation a splat. What is written is the chunk's part of larger buffers.
+// variant mixed: the chunk is in mixed precision (mixed.glsl)
 type Project struct {
 	Params    vk.Slice[layout.StepParams] // 0, read: [1]
 	Counters  vk.Slice[uint32]            // 1, read
@@ -43,6 +63,7 @@ type Project struct {
 	Projected vk.Slice[float32]           // 3, write: [chunk_splats][9], a Projected
 	Extents   vk.Slice[float32]           // 4, write: [chunk_splats][3] px
 	DepthKeys vk.Slice[uint32]            // 5, write: [chunk_splats]
+	Mixed     bool                        // the chunk is in mixed precision (mixed.glsl)
 	Push      ProjectPush
 }
 
@@ -60,7 +81,12 @@ var (
 )
 
 // Kernel returns the compiled kernel.
-func (p *Project) Kernel() *vk.Kernel { return &projectKernel }
+func (p *Project) Kernel() *vk.Kernel {
+	if p.Mixed {
+		return &projectMixedKernel
+	}
+	return &projectKernel
+}
 
 // Args appends the bound views to v and returns them with the push constants, which alias p, and the specialization constants.
 func (p *Project) Args(v []vk.View) ([]vk.View, []byte, []uint32) {

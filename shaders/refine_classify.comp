@@ -40,7 +40,7 @@ void main() {
     bool to_target = p.target_splats != 0u;
     vec3 scales = exp(vec3(row(ROW_LOG_SCALES, i), row(ROW_LOG_SCALES + 1u, i), row(ROW_LOG_SCALES + 2u, i)));
     float scale = max(scales.x, max(scales.y, scales.z));
-    float opacity = 1.0 / (1.0 + exp(-row(ROW_LOGIT_OPACITY, i)));
+    float opacity = 1.0 / (1.0 + exp(-row(ROW_LOGIT_OPACITIES, i)));
     float seen = row(stat_row(STAT_COUNT), i);
     float grad = row(stat_row(STAT_GRAD2D), i) / max(seen, 1.0);
     uint action = ACTION_KEEP;

@@ -53,7 +53,9 @@ void make_child(StepParams p, uint id, uint i, uint to, uint child) {
 
 // What is split or duplicated shares its opacity.
 void revise_opacity(StepParams p, uint i, uint to) {
-    if (p.revised_opacity != 0u) dest[ROW_LOGIT_OPACITY * pc.dest_splats + (to - pc.dest_first_id)] = floatBitsToUint(revised_logit(row(ROW_LOGIT_OPACITY, i)));
+    if (p.revised_opacity != 0u)
+        dest[ROW_LOGIT_OPACITIES * pc.dest_splats + (to - pc.dest_first_id)] =
+            floatBitsToUint(revised_logit(row(ROW_LOGIT_OPACITIES, i)));
 }
 
 void main() {

@@ -33,7 +33,7 @@ void main() {
     if (action == ACTION_PRUNE) return;     // a hole: refine_place has filled it with fresh statistics
     for (uint r = 0u; r < STAT_ROWS; r++) chunk[stat_row(r) * pc.chunk_splats + i] = 0.0;
     if (action != ACTION_KEEP && params[0].revised_opacity != 0u) {
-        uint at = ROW_LOGIT_OPACITY * pc.chunk_splats + i;
+        uint at = ROW_LOGIT_OPACITIES * pc.chunk_splats + i;
         chunk[at] = revised_logit(chunk[at]);
     }
     if (action != ACTION_SPLIT) return;

@@ -22,7 +22,7 @@ layout(binding = 2, scalar) buffer Chunk { float chunk[]; };                    
 void main() {
     uint i = global_index();
     if (i >= pc.chunk_splats || pc.first_id + i >= counters[N_SPLATS] || counters[FAILED] != 0u) return;
-    uint at = ROW_LOGIT_OPACITY * pc.chunk_splats + i;
+    uint at = ROW_LOGIT_OPACITIES * pc.chunk_splats + i;
     chunk[at] = min(chunk[at], params[0].reset_logit);
     chunk[pc.first_moments * pc.chunk_splats + i] = 0.0;
     chunk[pc.second_moments * pc.chunk_splats + i] = 0.0;

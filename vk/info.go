@@ -115,6 +115,12 @@ const vendorNVIDIA = 0x10DE
 // ends loops after 65535 turns, which is too few to wait for a thread that has no core.
 func (d *DeviceInfo) ForwardProgress() bool { return d.Type == Discrete && d.Vendor == vendorNVIDIA }
 
+// lanesVariable asks for kernels in a GPU's shape on software Vulkan, for tests.
+const lanesVariable = "VKSPLAT_LANES"
+
+// ShapedForCPU reports whether kernels take the shape that suits a processor: few lanes with much to do each.
+func (d *DeviceInfo) ShapedForCPU() bool { return d.Type == CPU && os.Getenv(lanesVariable) != "gpu" }
+
 // DefaultBudget returns the bytes of device memory that a process may take unless the user says otherwise: 80 % of the largest device-local heap, less
 // where the driver says that others use it, and on unified memory at most half of the RAM that is available.
 func (d *DeviceInfo) DefaultBudget() int64 {

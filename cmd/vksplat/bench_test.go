@@ -12,22 +12,22 @@ import (
 	"testing"
 
 	"vksplat/internal/fault"
-	"vksplat/pipeline"
+	"vksplat/pipeline/bench"
 	"vksplat/scene/synth"
 )
 
 // benchSample is what bench makes of two rounds of four steps of a tiny scene.
 func benchSample() *benchFile {
-	rounds := []pipeline.Round{
-		{WallSeconds: 0.04, HostSeconds: 0.004, Visible: 100, Isects: 300, Passes: []pipeline.PassSample{
+	rounds := []bench.Round{
+		{WallSeconds: 0.04, HostSeconds: 0.004, Visible: 100, Isects: 300, Passes: []bench.PassSample{
 			{Name: "begin", MS: 0.5, MeanMS: 0.5, Dispatches: 1}, {Name: "rasterize", MS: 6, MeanMS: 7.5, Dispatches: 1}}},
-		{WallSeconds: 0.08, HostSeconds: 0.002, Visible: 110, Isects: 310, Passes: []pipeline.PassSample{
+		{WallSeconds: 0.08, HostSeconds: 0.002, Visible: 110, Isects: 310, Passes: []bench.PassSample{
 			{Name: "begin", MS: 0.75, MeanMS: 0.75, Dispatches: 1}, {Name: "rasterize", MS: 8, MeanMS: 9.25, Dispatches: 1}}},
 	}
-	counts := pipeline.Counts{Splats: 200, Pixels: 1000, Tiles: 4, Bands: 1, Visible: 100, Isects: 300, SeenIsects: 250, SeenPairs: 20_000, BlendedPairs: 5_000,
+	counts := bench.Counts{Splats: 200, Pixels: 1000, Tiles: 4, Bands: 1, Visible: 100, Isects: 300, SeenIsects: 250, SeenPairs: 20_000, BlendedPairs: 5_000,
 		SortBits: 8, DepthBits: 31, TileBits: 2}
 	f := &benchFile{Format: benchFormat, Version: "test", Device: benchDevice{Name: "a device", Type: "cpu", SubgroupSize: 8},
-		Rates: pipeline.Rates{CopyBytes: 1e9, Instructions: 1e8}, Rounds: 2}
+		Rates: bench.Rates{CopyBytes: 1e9, Instructions: 1e8}, Rounds: 2}
 	s := &benchScene{Name: "tiny", Resolution: "50x20", Counts: counts, Steps: 4, StepsPerS: spread{50, 50, 100}, WallMS: spread{10, 10, 20}, HostMS: spread{0.5, 0.5, 1}}
 	s.addPasses(rounds, 4)
 	s.addFloors(f.Rates)

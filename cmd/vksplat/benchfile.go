@@ -10,7 +10,7 @@ import (
 
 	"vksplat/internal/atomicfile"
 	"vksplat/internal/fault"
-	"vksplat/pipeline"
+	"vksplat/pipeline/bench"
 	"vksplat/scene"
 )
 
@@ -19,13 +19,13 @@ const benchFormat = 1
 
 // benchFile is what bench writes as JSON.
 type benchFile struct {
-	Format  int            `json:"format"`
-	Version string         `json:"version"`
-	Commit  string         `json:"commit,omitempty"`
-	Device  benchDevice    `json:"device"`
-	Rates   pipeline.Rates `json:"rates"`  // that the device was measured to have
-	Rounds  int            `json:"rounds"` // measured one after the other
-	Scenes  []*benchScene  `json:"scenes"`
+	Format  int           `json:"format"`
+	Version string        `json:"version"`
+	Commit  string        `json:"commit,omitempty"`
+	Device  benchDevice   `json:"device"`
+	Rates   bench.Rates   `json:"rates"`  // that the device was measured to have
+	Rounds  int           `json:"rounds"` // measured one after the other
+	Scenes  []*benchScene `json:"scenes"`
 }
 
 // benchDevice is what was measured on.
@@ -46,14 +46,14 @@ type spread struct {
 
 // benchScene is one model with its views. Times are of one step, in milliseconds.
 type benchScene struct {
-	Name       string          `json:"name"`
-	Strategy   string          `json:"strategy"`
-	Precision  string          `json:"precision"`
-	Trained    int             `json:"trained_steps"` // before
-	Photos     int             `json:"photos"`
-	Resolution string          `json:"resolution"`
-	Steps      int             `json:"steps"` // of a round
-	Counts     pipeline.Counts `json:"counts"`
+	Name       string       `json:"name"`
+	Strategy   string       `json:"strategy"`
+	Precision  string       `json:"precision"`
+	Trained    int          `json:"trained_steps"` // before
+	Photos     int          `json:"photos"`
+	Resolution string       `json:"resolution"`
+	Steps      int          `json:"steps"` // of a round
+	Counts     bench.Counts `json:"counts"`
 
 	StepsPerS   spread  `json:"steps_per_second"`
 	WallMS      spread  `json:"wall_ms"`      // by the host's clock
@@ -67,7 +67,7 @@ type benchScene struct {
 	Passes []benchPass `json:"passes"`
 }
 
-// benchPass is one pass of a step. What is counted (pipeline.Cost) is zero where nobody has counted it.
+// benchPass is one pass of a step. What is counted (bench.Cost) is zero where nobody has counted it.
 type benchPass struct {
 	Name         string  `json:"name"`
 	MS           spread  `json:"ms"`      // medians over a round's steps
@@ -92,7 +92,7 @@ func spreadOf(values []float64) spread {
 }
 
 // each returns a number of every round.
-func each(rounds []pipeline.Round, f func(r *pipeline.Round) float64) spread {
+func each(rounds []bench.Round, f func(r *bench.Round) float64) spread {
 	var list []float64
 	for i := range rounds {
 		list = append(list, f(&rounds[i]))
@@ -110,13 +110,13 @@ func (f *benchFile) name(name string) string {
 }
 
 // newScene sums up what was measured in rounds of so many steps.
-func newScene(s subject, steps int, m pipeline.Measurement, rates pipeline.Rates) *benchScene {
+func newScene(s subject, steps int, m bench.Measurement, rates bench.Rates) *benchScene {
 	memory, n := s.trainer.MemoryStats(), float64(steps)
 	out := &benchScene{
 		Name: s.name, Strategy: s.config.Strategy, Precision: s.config.Precision, Trained: s.trained, Photos: len(s.cameras), Resolution: resolution(s.cameras),
 		Steps: steps, Counts: m.Counts, PeakBytes: memory.PeakDeviceBytes, DeviceBytes: memory.DeviceBytes,
-		WallMS: each(m.Rounds, func(r *pipeline.Round) float64 { return 1e3 * r.WallSeconds / n }),
-		HostMS: each(m.Rounds, func(r *pipeline.Round) float64 { return 1e3 * r.HostSeconds / n }),
+		WallMS: each(m.Rounds, func(r *bench.Round) float64 { return 1e3 * r.WallSeconds / n }),
+		HostMS: each(m.Rounds, func(r *bench.Round) float64 { return 1e3 * r.HostSeconds / n }),
 	}
 	out.StepsPerS = spread{1e3 / out.WallMS.Median, 1e3 / out.WallMS.Max, 1e3 / out.WallMS.Min}
 	if len(m.Rounds) > 0 && len(m.Rounds[0].Passes) > 0 { // the device has timestamps
@@ -127,20 +127,20 @@ func newScene(s subject, steps int, m pipeline.Measurement, rates pipeline.Rates
 }
 
 // addPasses sums up the passes.
-func (s *benchScene) addPasses(rounds []pipeline.Round, steps float64) {
-	s.PassesMS = each(rounds, (*pipeline.Round).MeanMS)
-	s.GapMS = each(rounds, func(r *pipeline.Round) float64 { return 1e3*r.WallSeconds/steps - r.MeanMS() })
+func (s *benchScene) addPasses(rounds []bench.Round, steps float64) {
+	s.PassesMS = each(rounds, (*bench.Round).MeanMS)
+	s.GapMS = each(rounds, func(r *bench.Round) float64 { return 1e3*r.WallSeconds/steps - r.MeanMS() })
 	for _, first := range rounds[0].Passes {
-		mean := each(rounds, func(r *pipeline.Round) float64 { return r.Pass(first.Name).MeanMS }).Median
+		mean := each(rounds, func(r *bench.Round) float64 { return r.Pass(first.Name).MeanMS }).Median
 		s.Passes = append(s.Passes, benchPass{
-			Name: first.Name, MS: each(rounds, func(r *pipeline.Round) float64 { return r.Pass(first.Name).MS }),
+			Name: first.Name, MS: each(rounds, func(r *bench.Round) float64 { return r.Pass(first.Name).MS }),
 			MeanMS: mean, Share: mean / s.PassesMS.Median, Dispatches: first.Dispatches,
 		})
 	}
 }
 
 // addFloors adds what is counted of each pass, and what that says.
-func (s *benchScene) addFloors(rates pipeline.Rates) {
+func (s *benchScene) addFloors(rates bench.Rates) {
 	for i := range s.Passes {
 		p := &s.Passes[i]
 		cost, known := s.Counts.Cost(p.Name)

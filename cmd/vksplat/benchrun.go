@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"vksplat/pipeline"
+	"vksplat/pipeline/bench"
 	"vksplat/scene"
 )
 
@@ -65,13 +66,13 @@ func (b *bencher) capture(ctx context.Context, r *trainRun) (err error) {
 
 // most is how many steps are gone after training at most.
 func (b *bencher) most() int {
-	m := pipeline.MeasureOptions{Warm: b.o.settle.or(benchEpoch), Steps: b.o.steps.or(benchSteps), Rounds: b.o.rounds}
+	m := bench.Options{Warm: b.o.settle.or(benchEpoch), Steps: b.o.steps.or(benchSteps), Rounds: b.o.rounds}
 	return m.Total()
 }
 
 // measure trains as far as asked, settles, measures, and prints.
 func (b *bencher) measure(ctx context.Context, s subject) error {
-	m := pipeline.MeasureOptions{Steps: b.o.steps.or(benchSteps), Rounds: b.o.rounds}
+	m := bench.Options{Steps: b.o.steps.or(benchSteps), Rounds: b.o.rounds}
 	settle := b.o.settle.or(min(max(benchSettle, len(s.cameras)), benchEpoch))
 	show := b.show(s.trainer, s.trained+settle+m.Total())
 	defer b.showing(nil)

@@ -9,6 +9,7 @@ import (
 
 	"vksplat/internal/fault"
 	"vksplat/pipeline"
+	"vksplat/pipeline/photos"
 	"vksplat/scene"
 	"vksplat/scene/synth"
 )
@@ -90,7 +91,7 @@ func (b *bencher) madeUp(ctx context.Context, m madeUp) (err error) {
 	}
 	capture := &scene.Capture{Cameras: synth.Cameras()}
 	capture.Normalise()
-	photos := make(pipeline.Images, madeUpViews)
+	photos := make(photos.Images, madeUpViews)
 	var drawing sync.WaitGroup
 	for i := range photos {
 		drawing.Go(func() { photos[i] = synth.Rough(i, madeUpShrink) })

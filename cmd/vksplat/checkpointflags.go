@@ -37,12 +37,20 @@ const resumeAuto = "auto"
 // table lists the options of checkpoints.
 func (o *checkpointOptions) table() []option {
 	return []option{
-		other(&o.every, "checkpoint-every", "write a checkpoint every `N|Nm` steps or minutes; 0: only at the end and when stopped").essential(),
-		stepList(&o.saveAt, "save-at", "write model and checkpoint after the steps `N,N,...` too").essential().also("save-steps", "save-iterations", "checkpoint-iterations"),
+		other(&o.every, "checkpoint-every",
+			"write a checkpoint every `N|Nm` steps or minutes; 0: only at the end and when stopped").essential(),
+		stepList(&o.saveAt, "save-at",
+			"write model and checkpoint after the steps `N,N,...` too").
+			essential().also("save-steps", "save-iterations", "checkpoint-iterations"),
 		other(&o.keep, "keep-checkpoints", "keep the newest `N` checkpoints (default: 2 while running, 1 at the end)"),
-		text(&o.resume, "resume", "go on with a checkpoint, `auto|FILE`: --resume alone takes the newest one of OUT, or starts without one; --resume=FILE that file").orAlone(resumeAuto).essential().flagOnly(),
-		truth(&o.accept, "accept-changes", "with --resume, go on although settings or photos changed, with the new ones").essential().flagOnly(),
-		truth(&o.overwrite, "overwrite", "replace a run in OUT, which stays aside until this one has a checkpoint, and other files in the way").essential().flagOnly(),
+		text(&o.resume, "resume",
+			"go on with a checkpoint, `auto|FILE`: --resume alone takes the newest one of OUT, or starts without "+
+				"one; --resume=FILE that file").orAlone(resumeAuto).essential().flagOnly(),
+		truth(&o.accept, "accept-changes",
+			"with --resume, go on although settings or photos changed, with the new ones").essential().flagOnly(),
+		truth(&o.overwrite, "overwrite",
+			"replace a run in OUT, which stays aside until this one has a checkpoint, and other files in the way").
+			essential().flagOnly(),
 	}
 }
 

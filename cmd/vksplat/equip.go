@@ -9,6 +9,7 @@ import (
 
 	"vksplat/internal/fault"
 	"vksplat/pipeline"
+	"vksplat/pipeline/photos"
 	"vksplat/scene"
 	"vksplat/scene/initial"
 	"vksplat/scene/inspect"
@@ -87,7 +88,7 @@ func (r *trainRun) openPhotos(ctx context.Context, cams []scene.Camera) (err err
 	if cache.Bytes, err = r.cacheBytes(cache); err != nil {
 		return err
 	}
-	r.photos, err = pipeline.NewPhotoCache(cache)
+	r.photos, err = photos.NewCache(cache)
 	return err
 }
 
@@ -164,7 +165,7 @@ func openInit(file string) (func() (*scene.Splats, ply.Meta, error), error) {
 // decodable decodes every photo once, so that --strict finds out before the
 // training and not in the middle of it.
 func (r *trainRun) decodable(ctx context.Context) error {
-	photos, err := pipeline.NewPhotoCache(r.plan.Host.PhotoCache(r.capture.Cameras))
+	photos, err := photos.NewCache(r.plan.Host.PhotoCache(r.capture.Cameras))
 	if err != nil {
 		return err
 	}
@@ -191,7 +192,7 @@ const (
 func splatBytes(degree int) int64 { return 4 * (11 + 6 + 2*3*int64(scene.SHCoefficients(degree))) }
 
 // cacheBytes returns the bytes of the photos' cache: what was planned or asked for.
-func (r *trainRun) cacheBytes(planned pipeline.PhotoCacheOptions) (int64, error) {
+func (r *trainRun) cacheBytes(planned photos.Options) (int64, error) {
 	if r.photoRAM == 0 {
 		return planned.Bytes, nil
 	}

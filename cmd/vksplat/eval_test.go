@@ -11,6 +11,7 @@ import (
 
 	"vksplat/internal/fault"
 	"vksplat/pipeline"
+	"vksplat/pipeline/lpips"
 	"vksplat/scene"
 	"vksplat/scene/metric"
 	"vksplat/scene/photo"
@@ -241,7 +242,7 @@ func TestPerceptual(t *testing.T) {
 		}
 		w.Kernels, w.Biases, w.Channels = append(w.Kernels, kernel), append(w.Biases, bias), append(w.Channels, channels)
 	}
-	net, err := pipeline.NewLPIPS(device, w, pipeline.LPIPSOptions{Normalize: true})
+	net, err := pipeline.NewLPIPS(device, w, lpips.Options{Normalize: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"vksplat/pipeline"
+	"vksplat/pipeline/lpips"
 	"vksplat/scene"
 	"vksplat/scene/metric"
 	"vksplat/scene/photo"
@@ -16,7 +17,7 @@ const lpipsBytes = 2 * 12
 
 // perceptual measures LPIPS.
 type perceptual struct {
-	net    *pipeline.LPIPS
+	net    *lpips.Scorer
 	sha256 string // of the file of weights
 }
 
@@ -30,7 +31,7 @@ func (o *evalOptions) openPerceptual(device *pipeline.Device) (*perceptual, erro
 	if err != nil {
 		return nil, err
 	}
-	net, err := pipeline.NewLPIPS(device, w, pipeline.LPIPSOptions{Normalize: p.normalize, Smaller: o.config.Smaller})
+	net, err := pipeline.NewLPIPS(device, w, lpips.Options{Normalize: p.normalize, Smaller: o.config.Smaller})
 	if err != nil {
 		return nil, err
 	}

@@ -29,10 +29,14 @@ type memoryFlags struct {
 // table lists the options of sharing memory out.
 func (f *memoryFlags) table() []option {
 	return []option{
-		text(&f.imageCache, "image-cache", "keep decoded photos that RAM does not hold in the folder `DIR`, until the end").isFolder(),
-		other((*sizeFlag)(&f.imageCacheBytes), "image-cache-size", "`BYTES` that --image-cache takes at most (default: what all photos take)"),
-		other((*sizeFlag)(&f.photoRAM), "photo-ram", "`BYTES` of decoded photos to keep in RAM at most, within --max-ram (default: planned)"),
-		other((*sizeFlag)(&f.photoVRAM), "photo-vram", "`BYTES` of decoded photos to keep on the device at most, within --max-vram (default: planned)"),
+		text(&f.imageCache, "image-cache",
+			"keep decoded photos that RAM does not hold in the folder `DIR`, until the end").isFolder(),
+		other((*sizeFlag)(&f.imageCacheBytes), "image-cache-size",
+			"`BYTES` that --image-cache takes at most (default: what all photos take)"),
+		other((*sizeFlag)(&f.photoRAM), "photo-ram",
+			"`BYTES` of decoded photos to keep in RAM at most, within --max-ram (default: planned)"),
+		other((*sizeFlag)(&f.photoVRAM), "photo-vram",
+			"`BYTES` of decoded photos to keep on the device at most, within --max-vram (default: planned)"),
 		truth(&f.dryRun, "dry-run", "print what memory would be used for, and stop").essential().flagOnly(),
 		truth(&f.planJSON, "json", "with --dry-run: as JSON").flagOnly(),
 	}
@@ -74,40 +78,54 @@ type loadFlags struct {
 }
 
 func (f loadFlags) options() scene.LoadOptions {
-	return scene.LoadOptions{Images: f.images, Downscale: int(f.downscale), FullPhotos: f.full, Model: int(f.model), Strict: f.strict,
-		Format: f.format, Masks: f.masks, InvertMasks: f.inverted, UndoAppliedTransform: f.undo}
+	return scene.LoadOptions{Images: f.images, Downscale: int(f.downscale), FullPhotos: f.full, Model: int(f.model),
+		Strict: f.strict, Format: f.format, Masks: f.masks, InvertMasks: f.inverted, UndoAppliedTransform: f.undo}
 }
 
 // table lists the options of reading a capture.
 func (f *loadFlags) table() []option {
 	return []option{
-		text(&f.images, "images", "folder of the photos, `DIR` below SCENE or absolute (default: found)").letter("i").from(fromINRIA).essential().isFolder(),
-		other(&f.downscale, "downscale", "size of the photos: auto, 1, 2, 4 or 8; auto brings widths above 1600 to 1600").letter("r").from(fromINRIA).essential().
+		text(&f.images, "images",
+			"folder of the photos, `DIR` below SCENE or absolute (default: found)").
+			letter("i").from(fromINRIA).essential().isFolder(),
+		other(&f.downscale, "downscale",
+			"size of the photos: auto, 1, 2, 4 or 8; auto brings widths above 1600 to 1600").
+			letter("r").from(fromINRIA).essential().
 			oneOf("auto", "1", "2", "4", "8").also("data-factor", "resolution", "resize-factor"),
-		truth(&f.full, "full-photos", "with --downscale N, reduce the photos of full size, even where a folder images_N has reduced ones"),
+		truth(&f.full, "full-photos",
+			"with --downscale N, reduce the photos of full size, even where a folder images_N has reduced ones"),
 		other(&f.model, "model", "take COLMAP model `N`, when there are several (default: the one with most images)"),
 		truth(&f.strict, "strict", "a photo that is missing, cannot be decoded or has an impossible pose is an error"),
-		chosen(&f.format, "format", "what SCENE is, `KIND`: auto takes COLMAP's model, else transforms.json, else transforms_train.json",
+		chosen(&f.format, "format",
+			"what SCENE is, `KIND`: auto takes COLMAP's model, else transforms.json, else transforms_train.json",
 			scene.FormatAuto, scene.FormatColmap, scene.FormatTransforms, scene.FormatBlender),
-		text(&f.masks, "masks", "folder of masks, `DIR`: white counts, black does not (default: masks beside the photos, if it is there)").isFolder().essential(),
+		text(&f.masks, "masks",
+			"folder of masks, `DIR`: white counts, black does not (default: masks beside the photos, if it is "+
+				"there)").isFolder().essential(),
 		truth(&f.inverted, "invert-masks", "black counts and white does not").from(fromBrush),
-		truth(&f.undo, "undo-applied-transform", "write in the frame from before the applied_transform of transforms.json"),
+		truth(&f.undo, "undo-applied-transform",
+			"write in the frame from before the applied_transform of transforms.json"),
 	}
 }
 
 // deviceOptions choose and limit the device.
 func deviceOptions(o *pipeline.DeviceOptions) []option {
 	return []option{
-		other((*deviceFlag)(&o.Select), "device", "auto, or a device's `INDEX|UUID|PCI` as vksplat devices lists them").essential(),
-		other((*bytesFlag)(&o.MaxVRAM), "max-vram", "device memory to use at most: bytes, with K, M or G, or a share as in 80%").essential(),
-		other((*ramFlag)(&o.MaxRAM), "max-ram", "RAM to use at most, likewise (default: half of what is available)").essential(),
+		other((*deviceFlag)(&o.Select), "device",
+			"auto, or a device's `INDEX|UUID|PCI` as vksplat devices lists them").essential(),
+		other((*bytesFlag)(&o.MaxVRAM), "max-vram",
+			"device memory to use at most: bytes, with K, M or G, or a share as in 80%").essential(),
+		other((*ramFlag)(&o.MaxRAM), "max-ram",
+			"RAM to use at most, likewise (default: half of what is available)").essential(),
 	}
 }
 
 // lookOptions are those that training and rendering must agree on.
 func lookOptions(background *[3]float32, near *float64) []option {
 	return []option{
-		other((*colourFlag)(background), "background", "black, white or R,G,B from 0 to 1; without the flag as in training, where that is recorded").oneOf("black", "white"),
+		other((*colourFlag)(background), "background",
+			"black, white or R,G,B from 0 to 1; without the flag as in training, where that is recorded").
+			oneOf("black", "white"),
 		float(near, "near", "near plane at `DISTANCE`, likewise; the median camera distance is 1"),
 	}
 }
@@ -270,7 +288,8 @@ func (f *originFlag) Set(s string) error {
 	}
 	for _, x := range at {
 		if math.Abs(x) > maxOrigin {
-			return usagef("coordinates of maps are below 1e8", "%q is no origin: beyond %g no tenth of a unit is left", s, float64(maxOrigin))
+			return usagef("coordinates of maps are below 1e8",
+				"%q is no origin: beyond %g no tenth of a unit is left", s, float64(maxOrigin))
 		}
 	}
 	*f = originFlag(s)
@@ -305,8 +324,9 @@ func someNumbers(s string, n int) ([]float64, error) {
 
 // cfgArgs returns what INRIA's viewers and scripts read about a run.
 func (o *trainOptions) cfgArgs() inria.CfgArgs {
-	a := inria.CfgArgs{SHDegree: o.config.SHDegree, SourcePath: absolute(o.scene), ModelPath: o.out, Images: o.load.images,
-		Resolution: int(o.load.downscale), WhiteBackground: o.config.Background == [3]float32{1, 1, 1}, Eval: o.eval}
+	a := inria.CfgArgs{SHDegree: o.config.SHDegree, SourcePath: absolute(o.scene), ModelPath: o.out,
+		Images: o.load.images, Resolution: int(o.load.downscale),
+		WhiteBackground: o.config.Background == [3]float32{1, 1, 1}, Eval: o.eval}
 	if a.Images == "" {
 		a.Images = "images"
 	}

@@ -82,7 +82,8 @@ func readConfigText(file, hint string) (string, error) {
 	return string(data), nil
 }
 
-// checkText refuses bytes that are no UTF-8, and a mark of it with nothing after it: package toml takes both for an empty file. A mark before text is fine.
+// checkText refuses bytes that are no UTF-8, and a mark of it with nothing after it: package toml takes both for an
+// empty file. A mark before text is fine.
 func checkText(data []byte) error {
 	const mark = "\xef\xbb\xbf"
 	switch {
@@ -176,6 +177,7 @@ func (v *settingValue) take(data any) (err error) {
 	if v.text, err = v.option.textOf(data); err != nil {
 		return usagef(v.option.example(), "key %s: %w", v.key, err)
 	}
+	example := v.option.example() // of the default
 	err = v.option.value.Set(v.text)
 	var number *strconv.NumError
 	switch {
@@ -183,8 +185,13 @@ func (v *settingValue) take(data any) (err error) {
 		return fault.Usagef("", "key %s: %w", v.key, err)
 	case errors.As(err, &number):
 		return usagef(v.option.example(), "key %s: %q is no number that it can hold", v.key, v.text)
+	case err != nil:
+		return err
 	}
-	return err
+	if err := v.option.inRange(v.key); err != nil {
+		return usagef(example, "%w", err)
+	}
+	return nil
 }
 
 // unknown is the error of a key that means nothing, with the nearest that does.
@@ -193,11 +200,13 @@ func (v *settingValue) unknown() error {
 		return usagef("give it on the command line: --"+v.option.name, "key %s: this is a flag and no setting", v.key)
 	}
 	if v.key == formerForce {
-		return usagef("give --accept-changes (with --resume, go on although settings or photos changed) or --overwrite (replace) on the command line",
+		return usagef("give --accept-changes (with --resume, go on although settings or photos changed) or "+
+			"--overwrite (replace) on the command line",
 			"key %s: this is a flag and no setting, and is two flags now", v.key)
 	}
 	if v.key == formerClearance {
-		return usagef("give carve, which removes the splats that clearance hid; 0 turns it off", "key %s: it is carve now", v.key)
+		return usagef("give carve, which removes the splats that clearance hid; 0 turns it off",
+			"key %s: it is carve now", v.key)
 	}
 	var keys []string
 	for _, g := range v.table {
@@ -207,7 +216,8 @@ func (v *settingValue) unknown() error {
 			}
 		}
 	}
-	return usagef(didYouMean(strings.ToLower(strings.ReplaceAll(v.key, "-", "_")), keys, "vksplat train --print-config lists all keys"), "unknown key %s", v.key)
+	return usagef(didYouMean(strings.ToLower(strings.ReplaceAll(v.key,
+		"-", "_")), keys, "vksplat train --print-config lists all keys"), "unknown key %s", v.key)
 }
 
 // textOf returns a value of a file as the text for Set, if its type is right.
@@ -254,7 +264,10 @@ func listText(list []any) (string, error) {
 	return strings.Join(words, ","), nil
 }
 
-var kindNames = [...]string{kindText: "a text in quotes", kindInt: "a whole number", kindFloat: "a number", kindBool: "true or false", kindNumbers: "a list of whole numbers"}
+var kindNames = [...]string{
+	kindText: "a text in quotes", kindInt: "a whole number", kindFloat: "a number", kindBool: "true or false",
+	kindNumbers: "a list of whole numbers",
+}
 
 // tomlName is what TOML calls a value.
 func tomlName(data any) string {
@@ -371,13 +384,14 @@ func (o *trainOptions) presetSettings(strategyGiven bool) (settings, error) {
 		return nil, err
 	}
 	if s := preset["strategy"]; strategyGiven && s != o.config.Strategy {
-		return nil, usagef("leave out one of the two", "preset %s has the strategy %s, and %s is asked for", name, s, o.config.Strategy)
+		return nil, usagef("leave out one of the two", "preset %s has the strategy %s, and %s is asked for",
+			name, s, o.config.Strategy)
 	}
 	return preset, nil
 }
 
-// scalePreset multiplies the numbers of steps that come from a preset by what the number of iterations given is of the preset's own, where that has one:
-// its recipe is meant as a whole.
+// scalePreset multiplies the numbers of steps that come from a preset by what the number of iterations given is of the
+// preset's own, where that has one: its recipe is meant as a whole.
 func (o *trainOptions) scalePreset(preset settings, given func(string) bool) error {
 	if !has(preset, "iterations") || !given("iterations") {
 		return nil

@@ -60,37 +60,58 @@ type renderOptions struct {
 }
 
 func newRenderOptions() *renderOptions {
-	return &renderOptions{load: loadFlags{model: scene.AnyModel}, config: pipeline.RenderConfig{Near: pipeline.DefaultConfig().Near, Smaller: "make smaller pictures (--size)"},
-		fps: 30, seconds: 10, projection: projectPerspective, format: picture.FormatPNG, colours: colourAuto, crf: 18}
+	near := pipeline.DefaultConfig().Near
+	return &renderOptions{load: loadFlags{model: scene.AnyModel}, fps: 30, seconds: 10, projection: projectPerspective,
+		config: pipeline.RenderConfig{Near: near, Smaller: "make smaller pictures (--size)"},
+		format: picture.FormatPNG, colours: colourAuto, crf: 18}
 }
 
 // table lists the options of render by chapter.
 func (o *renderOptions) table() []optionGroup {
 	return []optionGroup{
 		{"Cameras", []option{
-			text(&o.cameras, "cameras", "a capture's folder, a cameras.json or the folder of a run with one: `SCENE|FILE` (default: the cameras.json of OUT)"),
-			chosen(&o.split, "split", "only the views of one `SPLIT`: train, the photos that were trained on, or test, those that were held out", inria.SplitTrain, inria.SplitTest),
-			text(&o.trajectory, "trajectory", "fly instead: interp, ellipse, spiral, orbit, or a `FILE` of cameras (see docs/render.md)").oneOf(trajectory.Names()...),
-			text(&o.dataparser, "dataparser-transforms", "`FILE` dataparser_transforms.json of the nerfstudio run that a camera_path.json was made with"),
+			text(&o.cameras, "cameras",
+				"a capture's folder, a cameras.json or the folder of a run with one: `SCENE|FILE` (default: the "+
+					"cameras.json of OUT)"),
+			chosen(&o.split, "split",
+				"only the views of one `SPLIT`: train, the photos that were trained on, or test, those that were "+
+					"held out", inria.SplitTrain, inria.SplitTest),
+			text(&o.trajectory, "trajectory",
+				"fly instead: interp, ellipse, spiral, orbit, or a `FILE` of cameras (see docs/render.md)").
+				oneOf(trajectory.Names()...),
+			text(&o.dataparser, "dataparser-transforms",
+				"`FILE` dataparser_transforms.json of the nerfstudio run that a camera_path.json was made with"),
 			float(&o.fps, "fps", "`N` pictures a second of a trajectory and of a video"),
 			float(&o.seconds, "seconds", "`S` seconds that a trajectory takes; a file of keyframes says it itself"),
 			other(&o.frames, "frames", "only pictures `A-B` of all, counted from 0, or every Nth of them: A-BxN"),
-			other(&o.size, "size", "pictures of `WxH` pixels, which show the same from top to bottom (default: the photos')"),
+			other(&o.size, "size",
+				"pictures of `WxH` pixels, which show the same from top to bottom (default: the photos')"),
 			float(&o.fov, "fov", "vertical field of view in `DEGREES` (default: the photos')"),
-			chosen(&o.projection, "projection", "projection `KIND`: perspective as the cameras', or equirect: 360 degrees around each", projectPerspective, projectEquirect),
+			chosen(&o.projection, "projection",
+				"projection `KIND`: perspective as the cameras', or equirect: 360 degrees around each",
+				projectPerspective, projectEquirect),
 		}},
 		{"Pictures", append(append([]option{
-			text(&o.out, "output", "write to the folder `DIR`, or one picture to DIR/NAME.png, .jpg, .exr or .npy").letter("o").isFolder(),
-			chosen(&o.format, "format", "pictures of this `KIND`: png, png16, jpg, exr or npy; none writes nothing, to measure drawing alone",
+			text(&o.out, "output",
+				"write to the folder `DIR`, or one picture to DIR/NAME.png, .jpg, .exr or .npy").letter("o").isFolder(),
+			chosen(&o.format, "format",
+				"pictures of this `KIND`: png, png16, jpg, exr or npy; none writes nothing, to measure drawing alone",
 				picture.FormatPNG, picture.FormatPNG16, picture.FormatJPEG, picture.FormatEXR, picture.FormatNPY, formatNone),
-			chosen(&o.colours, "colorspace", "colour `SPACE`: srgb as the photos, or linear; auto is linear for exr", colourAuto, colourSRGB, colourLinear),
-			truth(&o.alpha, "alpha", "write coverage and leave the background out; exr always has it, unless --background is given"),
-			truth(&o.depth, "depth", "write the expected depth along the camera's axis as well: NAME.depth.npy, or channel Z of exr"),
-			text(&o.name, "name", "names by number, by a `PATTERN` as in shot_%04d (default: the photos' names, or frame_%05d)"),
+			chosen(&o.colours, "colorspace",
+				"colour `SPACE`: srgb as the photos, or linear; auto is linear for exr",
+				colourAuto, colourSRGB, colourLinear),
+			truth(&o.alpha, "alpha",
+				"write coverage and leave the background out; exr always has it, unless --background is given"),
+			truth(&o.depth, "depth",
+				"write the expected depth along the camera's axis as well: NAME.depth.npy, or channel Z of exr"),
+			text(&o.name, "name",
+				"names by number, by a `PATTERN` as in shot_%04d (default: the photos' names, or frame_%05d)"),
 			integer(&o.start, "start-frame", "number `N` of the first picture"),
-			truth(&o.overwrite, "overwrite", "draw pictures again that are there already, and replace other files in the way, or the video"),
+			truth(&o.overwrite, "overwrite",
+				"draw pictures again that are there already, and replace other files in the way, or the video"),
 		}, lookOptions(&o.config.Background, &o.config.Near)...),
-			truth(&o.antialiased, "antialiased", "compensate opacity for the pixel filter (default: as the file says)"))},
+			truth(&o.antialiased, "antialiased",
+				"compensate opacity for the pixel filter (default: as the file says)"))},
 		{"Video", []option{
 			text(&o.video, "video", "write the video `FILE`.mp4, .mov, .mkv or .webm, through the program ffmpeg"),
 			integer(&o.crf, "crf", "quality `N` of the video: 0 is best, 51 worst"),
@@ -125,7 +146,8 @@ func (o *renderOptions) check() error {
 	case o.cameras == "" && !isFolder(o.file) && isFile(o.file) && o.trajectory == "":
 		return o.noCameras()
 	case o.given("model") && (o.fromJSON() || o.cameras == ""):
-		return usagef("leave it out, or give the capture that has the model: --cameras SCENE", "flag --model: the cameras are of no capture, there is no model %s", &o.load.model)
+		return usagef("leave it out, or give the capture that has the model: --cameras SCENE",
+			"flag --model: the cameras are of no capture, there is no model %s", &o.load.model)
 	case o.split != "" && o.trajectory != "":
 		return usagef("leave one of them out", "--split and --trajectory say different things")
 	case !(o.config.Near > 0) || math.IsInf(o.config.Near, 0):
@@ -143,12 +165,14 @@ func (o *renderOptions) check() error {
 	case o.alpha && o.format == picture.FormatJPEG:
 		return usagef("take png, png16, exr or npy", "jpg holds no alpha")
 	case o.projection == projectEquirect && o.size != (pixelsFlag{}) && o.size.width != 2*o.size.height:
-		return usagef("give twice the height as the width, as in 4096x2048", "flag --size: a panorama is not %dx%d", o.size.width, o.size.height)
+		return usagef("give twice the height as the width, as in 4096x2048",
+			"flag --size: a panorama is not %dx%d", o.size.width, o.size.height)
 	case o.projection == projectEquirect && o.given("fov"):
 		return usagef("leave --fov out", "a panorama shows everything, --fov says nothing")
 	}
 	if o.video != "" && videoKinds[videoSuffix(o.video)] == nil {
-		return usagef("give FILE.mp4, .mov, .mkv or .webm", "flag --video: %s is no kind of video that is known", o.video)
+		return usagef("give FILE.mp4, .mov, .mkv or .webm",
+			"flag --video: %s is no kind of video that is known", o.video)
 	}
 	if err := refuseExisting("flag --video: ", o.overwrite, o.video); err != nil {
 		return err
@@ -165,12 +189,14 @@ func (o *renderOptions) takeSingle() error {
 	switch {
 	case o.format == picture.FormatPNG16 && format == picture.FormatPNG:
 	case o.given("format") && o.format != format:
-		return usagef("give the file a name that fits, or leave --format out", "flags --output and --format: %s is no name for %s", o.out, o.format)
+		return usagef("give the file a name that fits, or leave --format out",
+			"flags --output and --format: %s is no name for %s", o.out, o.format)
 	default:
 		o.format = format
 	}
 	if o.name != "" {
-		return usagef("leave --name out, or name a folder with -o", "flags --output and --name: %s names one picture", o.out)
+		return usagef("leave --name out, or name a folder with -o",
+			"flags --output and --name: %s names one picture", o.out)
 	}
 	if n := o.frames.count(); n > 1 {
 		return o.notSingle(n)
@@ -186,7 +212,9 @@ func (o *renderOptions) takeSingle() error {
 // notSingle is the error of several pictures for one file.
 func (o *renderOptions) notSingle(n int) error {
 	file := cmp.Or(o.single, o.out)
-	return usagef("choose one with --frames 0, or name a folder, as in -o "+strings.TrimSuffix(file, filepath.Ext(file)), "flag --output: %s is one picture, and %d are asked for", file, n)
+	folder := strings.TrimSuffix(file, filepath.Ext(file))
+	return usagef("choose one with --frames 0, or name a folder, as in -o "+folder,
+		"flag --output: %s is one picture, and %d are asked for", file, n)
 }
 
 // views is how many pictures are asked for, of a capture or a flight.
@@ -225,7 +253,8 @@ func checkPattern(pattern string) error {
 		return nil
 	}
 	if !patternForm.MatchString(pattern) || !localName(pattern) {
-		return usagef("give a name with one %d or %04d, as in shot_%04d, without folders", "flag --name: %q names no pictures by number", pattern)
+		return usagef("give a name with one %d or %04d, as in shot_%04d, without folders",
+			"flag --name: %q names no pictures by number", pattern)
 	}
 	return nil
 }
@@ -292,7 +321,8 @@ func (f *frameRange) pick(n int) (list []int, err error) {
 		f.first, f.last, f.step = 0, n-1, 1
 	}
 	if f.some && f.last >= n {
-		return nil, usagef(fmt.Sprintf("pictures count from 0 to %d", n-1), "flag --frames: there are %s, %s goes beyond", count(n, "picture"), f)
+		return nil, usagef(fmt.Sprintf("pictures count from 0 to %d", n-1),
+			"flag --frames: there are %s, %s goes beyond", count(n, "picture"), f)
 	}
 	for i := f.first; i <= f.last; i += f.step {
 		list = append(list, i)
@@ -326,7 +356,8 @@ func (f *pixelsFlag) Set(s string) error {
 		p.height, _ = strconv.Atoi(m[2])
 	}
 	if min(p.width, p.height) < 1 || max(p.width, p.height) > maxPictureSide {
-		return usagef(fmt.Sprintf("give width and height from 1 to %d pixels, as in 1920x1080", maxPictureSide), "%q is no size of a picture", s)
+		return usagef(fmt.Sprintf("give width and height from 1 to %d pixels, as in 1920x1080", maxPictureSide),
+			"%q is no size of a picture", s)
 	}
 	*f = p
 	return nil

@@ -113,7 +113,8 @@ func TestTable(t *testing.T) {
 }
 
 func TestPresets(t *testing.T) {
-	for name, want := range map[string]pipeline.Config{"default": pipeline.DefaultConfig(), "mcmc": pipeline.MCMCConfig()} {
+	recipes := map[string]pipeline.Config{"default": pipeline.DefaultConfig(), "mcmc": pipeline.MCMCConfig()}
+	for name, want := range recipes {
 		o := newTrainOptions()
 		o.preset = name
 		if err := o.resolve(func(string) bool { return false }); err != nil {
@@ -144,8 +145,10 @@ func TestPrecedence(t *testing.T) {
 		{nil, []string{"init_scale = 1.0", "iterations = 30000", "max_splats = 0"}},
 		{[]string{"--preset", "mcmc"}, []string{"init_scale = 0.1", "max_splats = 1000000", `strategy = "mcmc"`}},
 		{[]string{"--strategy", "mcmc"}, []string{"init_scale = 0.1", "refine_stop = 25000", "opacity_reg = 0.01"}},
-		{[]string{"--preset", "mcmc", "--config", file}, []string{"init_scale = 0.2", "init_opacity = 0.5", "max_splats = 5000", "iterations = 900"}},
-		{[]string{"--preset", "mcmc", "--config", file, "--init-scale=0.3", "--cap_max", "6000"}, []string{"init_scale = 0.3", "max_splats = 6000", "iterations = 900"}},
+		{[]string{"--preset", "mcmc", "--config", file},
+			[]string{"init_scale = 0.2", "init_opacity = 0.5", "max_splats = 5000", "iterations = 900"}},
+		{[]string{"--preset", "mcmc", "--config", file, "--init-scale=0.3", "--cap_max", "6000"},
+			[]string{"init_scale = 0.3", "max_splats = 6000", "iterations = 900"}},
 		{[]string{"--config", mcmcFile}, []string{"noise_lr = 100000.0", "init_opacity = 0.5"}},
 		{[]string{"--config", presetFile}, []string{"max_splats = 7", "init_opacity = 0.5"}},
 		{[]string{"--config", presetFile, "--preset", "default"}, []string{"max_splats = 7", "init_opacity = 0.1"}},
@@ -153,13 +156,18 @@ func TestPrecedence(t *testing.T) {
 		{[]string{"--absgrad", "--grow-grad2d", "2e-4"}, []string{"grow_grad2d = 0.0002"}},
 		{[]string{"--absgrad", "--config", gradFile}, []string{"grow_grad2d = 0.0003"}},
 		{[]string{"--preset", "mcmc", "--splats", "2000000"}, []string{"splats = 2000000", "max_splats = 2000000"}},
-		{[]string{"--preset", "fast"}, []string{"iterations = 7000", "refine_stop = 5833", "splats = 0", "splats_factor = 0.4"}},
+		{[]string{"--preset", "fast"},
+			[]string{"iterations = 7000", "refine_stop = 5833", "splats = 0", "splats_factor = 0.4"}},
 		{[]string{"--preset", "fast", "--iterations", "3500", "--refine-every", "20"},
-			[]string{"iterations = 3500", "refine_stop = 2916", "refine_every = 20", "resolution_schedule = 875", "max_splats = 1000000", "num_downscales = 2"}},
+			[]string{"iterations = 3500", "refine_stop = 2916", "refine_every = 20", "resolution_schedule = 875",
+				"max_splats = 1000000", "num_downscales = 2"}},
 		{[]string{"--preset", "fast", "--config", file}, []string{"iterations = 900", "max_splats = 5000"}},
-		{[]string{"--preset", "fast", "--steps-scaler", "0.1"}, []string{"iterations = 700", "resolution_schedule = 175"}},
-		{[]string{"--steps-scaler", "0.25", "--eval", "--eval-at", "30000,7000"}, []string{"iterations = 7500", "refine_stop = 3750", "eval_at = [1750, 7500]", "steps_scaler = 1.0"}},
-		{[]string{"--max-gaussians", "9", "-r", "4", "--lambda_dssim", "0.5"}, []string{"max_splats = 9", `downscale = "4"`, "ssim_lambda = 0.5"}},
+		{[]string{"--preset", "fast", "--steps-scaler", "0.1"},
+			[]string{"iterations = 700", "resolution_schedule = 175"}},
+		{[]string{"--steps-scaler", "0.25", "--eval", "--eval-at", "30000,7000"},
+			[]string{"iterations = 7500", "refine_stop = 3750", "eval_at = [1750, 7500]", "steps_scaler = 1.0"}},
+		{[]string{"--max-gaussians", "9", "-r", "4", "--lambda_dssim", "0.5"},
+			[]string{"max_splats = 9", `downscale = "4"`, "ssim_lambda = 0.5"}},
 	}
 	for _, tt := range tests {
 		got := "\n" + settingsOf(t, tt.args...)
@@ -178,7 +186,8 @@ func TestPrintConfigReadsBack(t *testing.T) {
 		{"--preset", "fast", "--iterations", "3000"},
 		{"--preset", "quality", "--steps-scaler", "0.1", "--eval", "--eval-at", "7000,12000"},
 		{"--strategy=mcmc", "--splats", "2000000", "--seed", "18446744073709551615", "--images", "a \"b\"\\c\n"},
-		{"--absgrad", "--background", "0.1,0.25,0.3333333", "--model", "3", "--max-vram", "1.5GiB", "--device", "00112233-4455", "--origin", "1,2.5,-3"},
+		{"--absgrad", "--background", "0.1,0.25,0.3333333", "--model", "3", "--max-vram", "1.5GiB",
+			"--device", "00112233-4455", "--origin", "1,2.5,-3"},
 		{"--progress", "json", "--metrics-every=7", "--report=false", "--tensorboard", "--lr-means", "1e-300"},
 	} {
 		first := settingsOf(t, args...)
@@ -210,7 +219,9 @@ func TestConfigFileErrors(t *testing.T) {
 		{"MAX-SPLAT = 5", []string{"unknown key MAX-SPLAT", "did you mean max_splats?"}},
 		{"sclae_reg = 1.0", []string{"did you mean scale_reg?"}},
 		{"zzzzzz = 1", []string{"unknown key zzzzzz", "--print-config lists all keys"}},
-		{"# x\niterations = 7.5", []string{"c.toml:2: key iterations: a whole number is needed, this is a number with a fraction", "as in: iterations = 30000"}},
+		{"# x\niterations = 7.5",
+			[]string{"c.toml:2: key iterations: a whole number is needed, this is a number with a fraction",
+				"as in: iterations = 30000"}},
 		{"iterations = \"many\"", []string{"this is a text"}},
 		{"eval = 1", []string{"key eval: true or false is needed, this is a whole number", "as in: eval = false"}},
 		{"eval_at = 7000", []string{"a list of whole numbers is needed"}},
@@ -228,8 +239,10 @@ func TestConfigFileErrors(t *testing.T) {
 		{"model_path = \"out\"", []string{"this is a flag and no setting", "--model-path"}},
 		{"iterations = ", []string{"c.toml:1"}},
 		{"images = \"\xff\"", []string{"line 1 is no UTF-8 text"}},
-		{"iterations = 0", []string{"0 iterations, 1 to 2147483647 are possible"}},
-		{"lr_means = nan", []string{"--lr-means is NaN, 0 to 10 are possible"}},
+		{"seed = 1\niterations = 0",
+			[]string{"c.toml:2: iterations is 0; it must be from 1 to 2147483647", "as in: iterations = 30000"}},
+		{"lr-means = nan", []string{"c.toml:1: lr-means is NaN; it must be from 0 to 10", "as in: lr_means = 0.00016"}},
+		{"splats_factor = -1", []string{"c.toml:1: splats_factor is -1; it must be from 0 to 100"}},
 	}
 	for _, tt := range tests {
 		got := refusalOf(t, "--config", writeTemp(t, "c.toml", tt.file))
@@ -239,12 +252,16 @@ func TestConfigFileErrors(t *testing.T) {
 			}
 		}
 	}
-	for bytes, want := range map[string]string{"\xff\xfe": "UTF-16", "\xfe\xffi": "UTF-16", "\xef\xbb\xbf": "a byte order mark and nothing else", "seed = 1\n# caf\xe9": "line 2 is no UTF-8 text"} {
+	for bytes, want := range map[string]string{
+		"\xff\xfe": "UTF-16", "\xfe\xffi": "UTF-16", "\xef\xbb\xbf": "a byte order mark and nothing else",
+		"seed = 1\n# caf\xe9": "line 2 is no UTF-8 text",
+	} {
 		if got := refusalOf(t, "--config", writeTemp(t, "c.toml", bytes)); !strings.Contains(got, want) {
 			t.Errorf("%q: no %q in %s", bytes, want, got)
 		}
 	}
-	if got := settingsOf(t, "--config", writeTemp(t, "c.toml", "\xef\xbb\xbfseed = 77\n")); !strings.Contains(got, "seed = 77") {
+	marked := writeTemp(t, "c.toml", "\xef\xbb\xbfseed = 77\n")
+	if got := settingsOf(t, "--config", marked); !strings.Contains(got, "seed = 77") {
 		t.Errorf("a mark before the text: %s", got)
 	}
 	for _, file := range []string{filepath.Join(t.TempDir(), "none.toml"), t.TempDir()} {
@@ -267,12 +284,12 @@ func TestContradictions(t *testing.T) {
 		{[]string{"--splats", "20", "--refine-every", "0"}, "without refinement"},
 		{[]string{"--eval-at", "7000"}, "no photo is held out"},
 		{[]string{"--eval", "--test-every", "1"}, "leaves no photo to train on"},
-		{[]string{"--iterations", "4294967296"}, "4294967296 iterations, 1 to 2147483647 are possible"},
+		{[]string{"--iterations", "4294967296"}, "--iterations is 4294967296; it must be from 1 to 2147483647"},
 		{[]string{"--lr-means", "inf"}, "--lr-means is +Inf"},
 		{[]string{"--lr-means", "1e300"}, "--lr-means is 1e+300"},
-		{[]string{"--lr-means", "1e30"}, "--lr-means is 1e+30, 0 to 10 are possible"},
-		{[]string{"--lr-quats", "10.5"}, "--lr-quats is 10.5, 0 to 10 are possible"},
-		{[]string{"--lr-shn", "-1e-9"}, "--lr-shn is -1e-09, 0 to 10 are possible"},
+		{[]string{"--lr-means", "1e30"}, "--lr-means is 1e+30; it must be from 0 to 10"},
+		{[]string{"--lr-quats", "10.5"}, "--lr-quats is 10.5; it must be from 0 to 10"},
+		{[]string{"--lr-shn", "-1e-9"}, "--lr-shn is -1e-09; it must be from 0 to 10"},
 		{[]string{"--noise-lr", "inf", "--strategy", "mcmc"}, "--noise-lr is +Inf"},
 		{[]string{"--prune-scale", "-1"}, "--prune-scale is -1"},
 		{[]string{"--steps-scaler", "0"}, "0 is no factor of steps"},
@@ -280,9 +297,13 @@ func TestContradictions(t *testing.T) {
 		{[]string{"--metrics-every", "0"}, "flag --metrics-every"},
 		{[]string{"--preset", "slow"}, "none of default, fast, mcmc, quality"},
 		{[]string{"--splats-factor", "0.5", "--refine-every", "0"}, "without refinement"},
-		{[]string{"--splats-factor", "-1"}, "--splats-factor is -1, 0 to 100 are possible"},
-		{[]string{"--num-downscales", "11"}, "11 downscales, 0 to 10 are possible"},
-		{[]string{"--resolution-schedule", "0"}, "resolution schedule of 0 steps"},
+		{[]string{"--splats-factor", "-1"}, "--splats-factor is -1; it must be from 0 to 100"},
+		{[]string{"--num-downscales", "11"}, "--num-downscales is 11; it must be from 0 to 10"},
+		{[]string{"--resolution-schedule", "0"}, "--resolution-schedule is 0; it must be at least 1"},
+		{[]string{"--near", "inf"}, "--near is +Inf; it must be above 0 and at most 3.4e+38"},
+		{[]string{"--init-opacity", "1"}, "--init-opacity is 1; it must be above 0 and below 1"},
+		{[]string{"--sh-degree", "4", "--carve", "2"}, "--carve is 2; it must be from 0 to 1\n"},
+		{[]string{"--steps-scaler", "1000", "--iterations", "2147483647"}, "--iterations is 2147483648;"},
 		{[]string{"--origin", "1e16,0,0"}, "is no origin"},
 		{[]string{"--iteratons", "5"}, "did you mean --iterations? see: vksplat train --help"},
 	} {
@@ -295,7 +316,8 @@ func TestContradictions(t *testing.T) {
 func TestDidYouMean(t *testing.T) {
 	known := []string{"iterations", "init_scale", "init_opacity", "eval", "seed", "max_splats", "lr_sh0", "lr_shn"}
 	for word, want := range map[string]string{
-		"iteratons": "iterations", "itertaions": "iterations", "init_scal": "init_scale", "evla": "eval", "sed": "seed", "maxsplats": "max_splats",
+		"iteratons": "iterations", "itertaions": "iterations", "init_scal": "init_scale", "evla": "eval",
+		"sed": "seed", "maxsplats": "max_splats",
 		"lr_sh1": "lr_sh0", "iter": "iterations", "": "", "q": "", "photographs": "", "sceed": "seed",
 	} {
 		got := didYouMean(word, known, "")
@@ -310,7 +332,8 @@ func TestDidYouMean(t *testing.T) {
 
 // FuzzSettings wants any file to be read or refused with a line, and what was read to be valid values.
 func FuzzSettings(f *testing.F) {
-	for _, s := range []string{"iterations = 5", "a.b = 1", "[x]\ny=1", "eval_at = [1, 2]", "seed = \"9\"", "background = \"white\"", "iterations = 0x10", "x = [[1], {a = 2}]"} {
+	for _, s := range []string{"iterations = 5", "a.b = 1", "[x]\ny=1", "eval_at = [1, 2]", "seed = \"9\"",
+		"background = \"white\"", "iterations = 0x10", "x = [[1], {a = 2}]"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, data string) {

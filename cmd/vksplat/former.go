@@ -17,7 +17,8 @@ import (
 var (
 	modelFolder   = filepath.Join("point_cloud", "iteration_")
 	pictureFolder = filepath.Join("test", "ours_")
-	runFiles      = []string{"results.json", "per_view.json", statsFile, reportFile, "input.ply", "cameras.json", "cfg_args", originFile, captureFile}
+	runFiles      = []string{"results.json", "per_view.json", statsFile, reportFile, "input.ply", "cameras.json",
+		"cfg_args", originFile, captureFile}
 )
 
 // Files in folders that are named after a step.
@@ -49,11 +50,13 @@ func formerModels(out string) []string { return modelsAbove(out, -1) }
 
 // modelsAbove returns those of them that are of later steps.
 func modelsAbove(out string, step int) []string {
-	return slices.DeleteFunc(stepFolders(out, modelFolder, step), func(dir string) bool { return !isFile(filepath.Join(dir, modelName)) })
+	return slices.DeleteFunc(stepFolders(out, modelFolder, step), func(dir string) bool {
+		return !isFile(filepath.Join(dir, modelName))
+	})
 }
 
-// leftovers returns what of an earlier run is not this one's past and must not be mixed with it, but for checkpoints: files, and after them their folders.
-// Viewers take the model of the highest step for the newest.
+// leftovers returns what of an earlier run is not this one's past and must not be mixed with it, but for checkpoints:
+// files, and after them their folders. Viewers take the model of the highest step for the newest.
 func (s *saver) leftovers() []string {
 	return runLeftovers(s.r.out, s.after())
 }

@@ -49,7 +49,8 @@ func (a *app) wrapHelp(root *cobra.Command) {
 	for _, c := range root.Commands() {
 		switch c.Name() {
 		case "help":
-			c.Short, c.Long = "Print the help of a command", "Print the help of a command, as vksplat COMMAND --help does."
+			c.Short = "Print the help of a command"
+			c.Long = c.Short + ", as vksplat COMMAND --help does."
 			c.Args = knownCommand
 		case "devices", "doctor", "info": // which name their flags themselves
 			c.DisableFlagsInUseLine = true
@@ -69,7 +70,8 @@ func knownCommand(cmd *cobra.Command, words []string) error {
 	for _, c := range cmd.Root().Commands() {
 		names = append(names, c.Name())
 	}
-	return usagef(didYouMean(words[0], names, "see: vksplat --help"), "help: there is no command %q", strings.Join(words, " "))
+	return usagef(didYouMean(words[0], names, "see: vksplat --help"),
+		"help: there is no command %q", strings.Join(words, " "))
 }
 
 // completes makes shells offer values of the options of cmd.
@@ -134,15 +136,18 @@ func (a *app) completionCommand() *cobra.Command {
 			case "powershell":
 				return root.GenPowerShellCompletionWithDesc(a.stdout)
 			}
-			return usagef(didYouMean(args[0], shells, "give "+wording.Or(shells)), "%q is no shell that is known", args[0])
+			return usagef(didYouMean(args[0], shells, "give "+wording.Or(shells)),
+				"%q is no shell that is known", args[0])
 		},
 	}
 }
 
 // suiteKeys are keys of a suite's file that are looked for as flags.
-var suiteKeys = []string{"out", "preset", "data", "source", "only", "seeds", "protocol", "color_correct", "lpips_weights"}
+var suiteKeys = []string{"out", "preset", "data", "source", "only", "seeds", "protocol", "color_correct",
+	"lpips_weights"}
 
-// flagElsewhere says where what a flag is looked for in a command that does not have it, "" where nothing is known of that.
+// flagElsewhere says where what a flag is looked for in a command that does not have it, "" where nothing is known of
+// that.
 func flagElsewhere(command, flag string) string {
 	if command == "eval" && flag == "size" {
 		return "pictures have the size of the photos that they are compared with, which --downscale N reduces"

@@ -4,55 +4,52 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"vksplat/pipeline"
 	"vksplat/scene"
 	"vksplat/scene/initial"
 )
 
-// need is what flags have no effect without.
+// need is what a flag has no effect without.
 type need struct {
-	flags   string // names with spaces between them
+	flag    string // its name
 	without string
 	met     bool
 }
 
-// needs lists the flags whose effect depends on other settings, or on what the capture holds.
+// needs lists the flags whose effect depends on other flags, or on what the capture holds, and then the training
+// settings whose effect depends on others.
 func (o *trainOptions) needs(c *scene.Capture) []need {
-	mcmc := o.config.Strategy == pipeline.StrategyMCMC
 	cube := c.Synthetic && o.init.Kind == initial.InitAuto && len(c.Points) == 0
 	masked := slices.ContainsFunc(c.Cameras, func(cam scene.Camera) bool { return cam.Mask != "" })
-	return []need{
+	list := []need{
 		{"test-every", "--eval", o.eval},
 		{"model", "a capture of COLMAP", c.Format == scene.FormatColmap},
 		{"invert-masks", "masks, and none is found", masked},
 		{"undo-applied-transform", "an applied_transform in transforms.json", c.Applied != nil},
-		{"sh-degree-interval lr-shn", "--sh-degree above 0", o.config.SHDegree > 0},
-		{"resolution-schedule", "--num-downscales above 0", o.config.NumDownscales > 0},
 		{"splats-factor", "--splats 0", o.config.Splats == 0},
 		{"init-points", "--init random", o.init.Kind == initial.InitRandom || cube},
-		{"refine-start refine-stop absgrad grow-grad2d grow-scale grow-factor prune-opacity prune-scale revised-opacity reset-every reset-opacity", "--refine-every above 0", o.config.RefineEvery > 0},
-		{"grow-grad2d grow-scale prune-scale revised-opacity", "--strategy default", !mcmc},
-		{"grow-factor noise-lr", "--strategy mcmc", mcmc},
-		{"reset-opacity", "--reset-every above 0", o.config.ResetEvery > 0},
-		{"exposure-reg lr-exposure lr-exposure-final", "--exposure", o.config.Exposure},
 		{"image-cache-size", "--image-cache", o.imageCache != ""},
 	}
+	for _, s := range pipeline.Settings {
+		for _, n := range s.Needs {
+			list = append(list, need{dashed(s.Name), withFlags(n.String()), n.Met(&o.config)})
+		}
+	}
+	return list
 }
 
-// warnIdle warns of flags of the command line that change nothing. Keys of a configuration file are not looked at: --print-config writes all of them.
+// warnIdle warns of flags of the command line that change nothing. Keys of a configuration file are not looked at:
+// --print-config writes all of them.
 func (r *trainRun) warnIdle() {
 	if r.given == nil {
 		return
 	}
 	var warned []string
 	for _, n := range r.needs(r.capture) {
-		for _, flag := range strings.Fields(n.flags) {
-			if !n.met && r.given(flag) && !slices.Contains(warned, flag) {
-				warned = append(warned, flag)
-				r.warnLater(noEffect(flag, n.without))
-			}
+		if !n.met && r.given(n.flag) && !slices.Contains(warned, n.flag) {
+			warned = append(warned, n.flag)
+			r.warnLater(noEffect(n.flag, n.without))
 		}
 	}
 }
@@ -65,7 +62,8 @@ func noEffect(flag, without string) string {
 func (r *trainRun) warnSmall() {
 	c := &r.config
 	if full := int64(c.NumDownscales) * int64(c.ResolutionSchedule); full > 0 && full >= int64(c.Iterations) {
-		r.warnLater(fmt.Sprintf("training ends before it comes to photos of full size: step %d of %d (lower --resolution-schedule, it is %d, or --num-downscales)",
+		r.warnLater(fmt.Sprintf("training ends before it comes to photos of full size: step %d of %d "+
+			"(lower --resolution-schedule, it is %d, or --num-downscales)",
 			full+1, c.Iterations, c.ResolutionSchedule))
 	}
 }
@@ -73,7 +71,8 @@ func (r *trainRun) warnSmall() {
 // warnBeyond warns of steps to do something at that never come.
 func (r *trainRun) warnBeyond(flag string, at steps) {
 	if i := slices.IndexFunc(at, func(s int) bool { return s > r.config.Iterations }); i >= 0 {
-		r.warnLater(fmt.Sprintf("--%s %d and what follows is beyond the last step, %d: it is left out", flag, at[i], r.config.Iterations))
+		r.warnLater(fmt.Sprintf("--%s %d and what follows is beyond the last step, %d: it is left out",
+			flag, at[i], r.config.Iterations))
 	}
 }
 
@@ -100,7 +99,8 @@ func refuseInside(folder, flag string, c *scene.Capture) error {
 		}
 	}
 	for _, dir := range dirs {
-		// A model of JSON is a file. Photos may be in the capture's own folder, and in several whose common one holds the capture as well.
+		// A model of JSON is a file. Photos may be in the capture's own folder, and in several whose common one holds
+		// the capture as well.
 		if dir = resolved(dir); isFolder(dir) && within(out, dir) && !within(root, dir) {
 			return usagef(hint, "flag %s: %s is in %s, which belongs to the capture", flag, folder, dir)
 		}
@@ -126,10 +126,12 @@ func resolved(path string) string {
 	return path
 }
 
-// checkNear refuses a near plane that hides everything: splats and cams in one frame, in which the median camera distance is 1.
+// checkNear refuses a near plane that hides everything: splats and cams in one frame, in which the median camera
+// distance is 1.
 func checkNear(near float64, s *scene.Splats, cams []scene.Camera) error {
 	if far := scene.Farthest(cams, s); near >= far {
-		return usagef("the median camera distance is 1, and 0.01 the default", "flag --near: %g hides everything; what is farthest from a camera is at %.3g", near, far)
+		return usagef("the median camera distance is 1, and 0.01 the default",
+			"flag --near: %g hides everything; what is farthest from a camera is at %.3g", near, far)
 	}
 	return nil
 }

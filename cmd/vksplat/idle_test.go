@@ -10,7 +10,8 @@ import (
 	"vksplat/scene"
 )
 
-// TestApart writes beside a capture and into it, with its photos in one folder, in its own, and in several whose common one holds everything.
+// TestApart writes beside a capture and into it, with its photos in one folder, in its own, and in several whose common
+// one holds everything.
 func TestApart(t *testing.T) {
 	top := t.TempDir()
 	for _, dir := range []string{"one/images", "one/sparse/0", "one/out", "left", "right"} {
@@ -37,7 +38,8 @@ func TestApart(t *testing.T) {
 		{"left", "one/transforms.json", "left/out", true},
 	} {
 		at := func(name string) string { return filepath.Join(top, name) }
-		r := &trainRun{trainOptions: &trainOptions{out: at(c.out)}, capture: &scene.Capture{Root: at("one"), Images: at(c.images), Model: at(c.model)}}
+		r := &trainRun{trainOptions: &trainOptions{out: at(c.out)},
+			capture: &scene.Capture{Root: at("one"), Images: at(c.images), Model: at(c.model)}}
 		err := r.apart()
 		if (err != nil) != c.refused || err != nil && !errors.Is(err, fault.ErrUsage) {
 			t.Errorf("%+v: %v", c, err)

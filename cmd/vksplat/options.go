@@ -1,19 +1,22 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"vksplat/internal/fault"
+	"vksplat/pipeline"
 )
 
 // option is one thing that train can be told: a flag, and a key of the
-// configuration file of the same name with underscores for dashes. Tables of
-// options (flags_train.go) are the only place where a setting has a name, a text
-// and a source; help, configuration files, completion and docs/train.md follow.
+// configuration file of the same name with underscores for dashes. Those that decide
+// the bytes of a model come from pipeline.Settings (flags_settings.go), the others from
+// tables (flags_train.go); help, configuration files, completion and docs/train.md follow.
 type option struct {
 	name    string // with dashes
 	short   string // one letter, or ""
@@ -25,10 +28,10 @@ type option struct {
 	flag    bool   // a flag alone: the configuration file does not know it
 	steps   *steps // a list of steps, which --steps-scaler multiplies
 	aliases []string
-	words   []string // values that completion offers
-	most    float64  // the largest value that makes sense, 0 where nothing says so
-	folder  bool     // completion offers folders
-	bare    string   // what the flag means without a value, "" if it needs one
+	words   []string        // values that completion offers
+	allowed *pipeline.Range // of a number; nil where nothing says so
+	folder  bool            // completion offers folders
+	bare    string          // what the flag means without a value, "" if it needs one
 }
 
 // kind is what a configuration file holds as an option's value.
@@ -60,7 +63,7 @@ func (o option) isFolder() option              { o.folder = true; return o }
 
 // upTo says that values go from 0 to most.
 func (o option) upTo(most float64) option {
-	o.most = most
+	o.allowed = &pipeline.Range{Most: most}
 	o.help += fmt.Sprintf(", 0 to %g", most)
 	return o
 }
@@ -121,12 +124,38 @@ func (o *option) usage() string {
 	return o.help + " [" + o.source + "]"
 }
 
-// inRange is the error of a value beyond the option's range.
-func (o *option) inRange() error {
-	if v, isNumber := o.value.(*floatValue); isNumber && o.most > 0 && !(*v >= 0 && float64(*v) <= o.most) {
-		return usagef("give a value from 0 to "+strconv.FormatFloat(o.most, 'g', -1, 64), "--%s is %g, 0 to %g are possible", o.name, float64(*v), o.most)
+// seeHelpAll is the hint of a flag whose text only the long help has.
+const seeHelpAll = "see: vksplat train --help-all"
+
+// checkRanges returns the errors of all flags that are out of range.
+func checkRanges(groups []optionGroup) error {
+	var errs []error
+	for _, g := range groups {
+		for i := range g.options {
+			if err := g.options[i].inRange("--" + g.options[i].name); err != nil {
+				errs = append(errs, err)
+			}
+		}
 	}
-	return nil
+	if len(errs) == 0 {
+		return nil
+	}
+	return fault.Usagef(seeHelpAll, "%w", errors.Join(errs...))
+}
+
+// inRange is the error of a number out of the option's range. name is what the user calls the option.
+func (o *option) inRange(name string) error {
+	x := 0.0
+	switch v := o.value.(type) {
+	case *intValue:
+		x = float64(*v)
+	case *floatValue:
+		x = float64(*v)
+	}
+	if o.allowed == nil || o.allowed.Holds(x) {
+		return nil
+	}
+	return fmt.Errorf("%s is %s; it must be %s", name, o.value, o.allowed)
 }
 
 // key is the option's name in a configuration file.
@@ -156,7 +185,9 @@ func pickOptions(groups []optionGroup, names ...string) []optionGroup {
 // dropOptions returns a table without the options of some names.
 func dropOptions(groups []optionGroup, names ...string) (list []optionGroup) {
 	for _, g := range groups {
-		g.options = slices.DeleteFunc(slices.Clone(g.options), func(o option) bool { return slices.Contains(names, o.name) })
+		g.options = slices.DeleteFunc(slices.Clone(g.options), func(o option) bool {
+			return slices.Contains(names, o.name)
+		})
 		list = append(list, g)
 	}
 	return list
@@ -165,7 +196,8 @@ func dropOptions(groups []optionGroup, names ...string) (list []optionGroup) {
 // hideOthers leaves the options of own and those of some names in the help of a command, and hides the rest.
 func hideOthers(fs *pflag.FlagSet, own []option, names ...string) {
 	fs.VisitAll(func(f *pflag.Flag) {
-		f.Hidden = !slices.Contains(names, f.Name) && !slices.ContainsFunc(own, func(o option) bool { return o.name == f.Name })
+		isOwn := slices.ContainsFunc(own, func(o option) bool { return o.name == f.Name })
+		f.Hidden = !isOwn && !slices.Contains(names, f.Name)
 	})
 }
 
@@ -192,7 +224,8 @@ func canonical(name string, aliases map[string]string) string {
 	return name
 }
 
-// usages prints options for help, in two columns of so many characters together. All wants those that are not basic too.
+// usages prints options for help, in two columns of so many characters together. All wants those that are not basic
+// too.
 func usages(g optionGroup, all bool, width int) string {
 	fs := pflag.NewFlagSet("", pflag.ContinueOnError)
 	fs.SortFlags = false
@@ -216,7 +249,8 @@ func completes(cmd *cobra.Command, groups []optionGroup) error {
 			case o.folder:
 				err = cmd.MarkFlagDirname(o.name)
 			case o.words != nil:
-				err = cmd.RegisterFlagCompletionFunc(o.name, cobra.FixedCompletions(o.words, cobra.ShellCompDirectiveNoFileComp))
+				words := cobra.FixedCompletions(o.words, cobra.ShellCompDirectiveNoFileComp)
+				err = cmd.RegisterFlagCompletionFunc(o.name, words)
 			case o.kind != kindText:
 				err = cmd.RegisterFlagCompletionFunc(o.name, cobra.NoFileCompletions)
 			}

@@ -101,7 +101,8 @@ func (c *choice) String() string { return *c.p }
 // Set takes one of the words.
 func (c *choice) Set(s string) error {
 	if !slices.Contains(c.words, s) {
-		return usagef(didYouMean(s, c.words, "give "+wording.Or(c.words)), "%q is none of %s", s, strings.Join(c.words, ", "))
+		return usagef(didYouMean(s, c.words, "give "+wording.Or(c.words)),
+			"%q is none of %s", s, strings.Join(c.words, ", "))
 	}
 	*c.p = s
 	return nil
@@ -129,7 +130,8 @@ func (v *steps) Set(s string) error {
 		}
 		n, err := strconv.Atoi(strings.TrimSpace(word))
 		if err != nil || n < 1 {
-			return usagef("give numbers of steps with commas between them, as in 7000,30000", "%q is no list of steps", s)
+			return usagef("give numbers of steps with commas between them, as in 7000,30000",
+				"%q is no list of steps", s)
 		}
 		list = append(list, n)
 	}

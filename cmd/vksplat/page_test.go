@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"vksplat/pipeline"
 )
 
 var update = flag.Bool("update", false, "write the pages of docs anew")
@@ -91,7 +93,7 @@ func trainPage() string {
 	say("files of yours are in the way. The folder you are in or one above it, your home and a capture are refused as output, unless they are empty or a\n")
 	say("run's already.\n")
 	say("\n## Sources\n\nA source is whose default it is; settings without one are vksplat's own.\n\n")
-	for _, s := range sources {
+	for _, s := range pipeline.Sources {
 		say("- %s: %s.\n", s[0], s[1])
 	}
 	return b.String()
@@ -170,7 +172,7 @@ func pageRow(o *option) string {
 func TestSources(t *testing.T) {
 	for _, g := range newTrainOptions().table() {
 		for _, o := range g.options {
-			if o.source != "" && !slices.ContainsFunc(sources, func(s [2]string) bool { return s[0] == o.source }) {
+			if o.source != "" && !slices.ContainsFunc(pipeline.Sources, func(s [2]string) bool { return s[0] == o.source }) {
 				t.Errorf("--%s: source %q is not in the list of sources", o.name, o.source)
 			}
 		}

@@ -165,8 +165,8 @@ func (r *rendering) settingsHash(s *scene.Splats) []byte {
 	if r.panorama != nil {
 		fmt.Fprintln(h, r.panorama.width, r.panorama.height)
 	}
-	for _, tensor := range [][]float32{s.Means, s.Quats, s.LogScales, s.LogitOpacities, s.SH} {
-		hashFloats(h, tensor)
+	for _, t := range s.Tensors() {
+		hashFloats(h, t.Data)
 	}
 	return h.Sum(nil)
 }

@@ -12,6 +12,7 @@ import (
 
 	"vksplat/internal/fault"
 	"vksplat/pipeline"
+	"vksplat/pipeline/photos"
 	"vksplat/scene"
 	"vksplat/scene/fingerprint"
 	"vksplat/scene/initial"
@@ -79,15 +80,15 @@ func (a *app) trainCommand() *cobra.Command {
 type trainRun struct {
 	*trainOptions
 	app     *app
-	capture *scene.Capture       // in the training frame from openScene on
-	origin  [3]float64           // subtracted from written coordinates
-	cameras []scene.Camera       // to be written: in the capture's own frame, less the origin
-	points  []ply.FilePoint      // likewise
-	nPoints int                  // of capture, those left out aside; it gives them up when the splats are made
-	photos  *pipeline.PhotoCache // of the cameras
-	train   []int                // cameras of capture that are trained on
-	test    []int                // held-out ones
-	depths  []scene.Depths       // of the points that each camera sees, of those in train once prepared
+	capture *scene.Capture  // in the training frame from openScene on
+	origin  [3]float64      // subtracted from written coordinates
+	cameras []scene.Camera  // to be written: in the capture's own frame, less the origin
+	points  []ply.FilePoint // likewise
+	nPoints int             // of capture, those left out aside; it gives them up when the splats are made
+	photos  *photos.Cache   // of the cameras
+	train   []int           // cameras of capture that are trained on
+	test    []int           // held-out ones
+	depths  []scene.Depths  // of the points that each camera sees, of those in train once prepared
 	device  *pipeline.Device
 	others  []*pipeline.Device // that train with it
 	chosen  string             // why these, with --devices auto

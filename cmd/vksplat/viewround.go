@@ -7,6 +7,7 @@ import (
 
 	"vksplat/internal/fault"
 	"vksplat/pipeline"
+	"vksplat/pipeline/photos"
 	"vksplat/scene"
 	"vksplat/scene/metric"
 	"vksplat/scene/photo"
@@ -15,9 +16,9 @@ import (
 // viewRound goes through views once: each is drawn and compared with its photo. While the cores compare, the next are drawn and their photos decoded.
 type viewRound struct {
 	cams   []scene.Camera
-	photos *pipeline.PhotoCache // of cams, all of which it expects
-	atOnce int                  // pictures in memory
-	strict bool                 // a photo that cannot be decoded is an error
+	photos *photos.Cache // of cams, all of which it expects
+	atOnce int           // pictures in memory
+	strict bool          // a photo that cannot be decoded is an error
 	warn   func(text string)
 	draw   func(memory []float32, i int) ([]float32, error) // the render of view i, in memory if that is large enough
 	// compare may be called from any goroutine. What it returns is called picture by picture, in the order of the views.
@@ -42,7 +43,7 @@ type comparison struct {
 // newViewRound makes a round whose photos are decoded in the memory of a plan. The caller sets the functions, and closes the photos.
 func newViewRound(cams []scene.Camera, plan *pipeline.HostPlan) (*viewRound, error) {
 	cache, atOnce := plan.Measuring(cams)
-	photos, err := pipeline.NewPhotoCache(cache)
+	photos, err := photos.NewCache(cache)
 	if err != nil {
 		return nil, err
 	}

@@ -1,5 +1,9 @@
-// Package child runs this program as a child of itself: one training, render or evaluation in a process of its own, which may crash, hang or be stopped without
-// taking its parent along.
+// Package child runs this program as a child of itself: one training, render or evaluation in a process of its own,
+// which may crash, hang or be stopped without taking its parent along.
+//
+// Run starts a child and waits for its end. When the context ends, the child is asked to save and stop; how long it may
+// take is an Option. Lines hands its output over line by line. EndWithParent, which main calls first, ties a child's
+// life to its parent's on every system: no child outlives a parent that was killed.
 package child
 
 import (

@@ -1,9 +1,3 @@
-// Package local runs the tasks of a job on this machine, without a server: one that needs a device on each device at a
-// time, others beside them. It keeps nothing of its own but what people look at. The store says what is done and what
-// failed for good, so the same call goes on after a kill or a power cut.
-//
-// An engine for many machines takes the place of this package, not of package task, whose comment says what it calls.
-// Status is what Report and the page show; an engine that writes the same status file into the store has the same page.
 package local
 
 import (

@@ -1,5 +1,8 @@
 // Package page shows a job in the browser, by what the store has of it: the status that its run writes there, or else
-// what its tasks left, small pictures, logs and results. It changes nothing.
+// what its tasks left, small pictures, logs and results. It changes nothing, and needs no script in the browser.
+//
+// Show registers the pages with a view.Server, which judges who may see them. found.go makes a status of what the store
+// has where no run wrote one.
 package page
 
 import (

@@ -1,5 +1,3 @@
-// Package store keeps what tasks of the farm read and write: roots that have names, files below them by key, results that are there whole or not at all,
-// checkpoints of unfinished work, and a cache of inputs on the local disk. It knows files, not what makes them.
 package store
 
 import (

@@ -1,19 +1,15 @@
 package task
 
 import (
-	"fmt"
-	"image"
 	_ "image/jpeg" // what renders are written as
 	_ "image/png"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
 
 	"vksplat/farm/spec"
 	"vksplat/internal/atomicfile"
-	"vksplat/scene"
 	"vksplat/scene/photo"
 )
 
@@ -58,7 +54,7 @@ func (r *runner) drawPreview(end bool) {
 		return
 	}
 	r.shown.of, r.shown.made = n, time.Now()
-	data, err := smallPicture(r.newestPicture())
+	data, err := photo.Preview(r.newestPicture())
 	if err != nil {
 		return
 	}
@@ -86,27 +82,4 @@ func (r *runner) newestPicture() (newest string) {
 		}
 	}
 	return newest
-}
-
-// smallPicture packs a picture of a file as a preview.
-func smallPicture(file string) ([]byte, error) {
-	f, err := os.Open(file)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close() // only read
-	size, _, err := image.DecodeConfig(f)
-	if err != nil {
-		return nil, err
-	}
-	if size.Width < 1 || size.Height < 1 {
-		return nil, fmt.Errorf("%w: a picture of %d x %d pixels", fs.ErrInvalid, size.Width, size.Height)
-	}
-	reduce := min(1, float64(photo.PreviewSide)/float64(max(size.Width, size.Height)))
-	c := scene.Camera{Path: file, Width: max(1, int(reduce*float64(size.Width))), Height: max(1, int(reduce*float64(size.Height)))}
-	img, err := photo.Decode(c) // reduces in the same go
-	if err != nil {
-		return nil, err
-	}
-	return photo.SmallJPEG(photo.Over(img, [3]float32{}), photo.PreviewSide, photo.PreviewBytes)
 }

@@ -1,11 +1,3 @@
-// Package task runs one task of a job: it brings the inputs to the local disk, runs this program as a child, watches
-// it, uploads checkpoints and commits the results. It needs no queue: whatever schedules tasks calls it the same way
-// and reads the same exit codes.
-//
-// Another engine goes in here: it calls Run for each task of a spec.Plan once those in Needs are done, with an attempt
-// number that it never gives twice, a context whose cause says why a task is given up, and Report for what people look
-// at. ExitOf and IsFinal say of the error whether another attempt may help, IsAway that the attempt should not count.
-// The store alone holds results and checkpoints, so an engine may lose all its own state.
 package task
 
 import (

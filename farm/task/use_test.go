@@ -5,13 +5,14 @@ package task
 import (
 	"bytes"
 	"context"
+	"image"
 	"image/jpeg"
+	"image/png"
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
 
-	"vksplat/scene"
 	"vksplat/scene/photo"
 )
 
@@ -69,13 +70,12 @@ func TestPreviewOfRender(t *testing.T) {
 	}
 	r.lookAtPreview(false) // there is nothing
 	for i, size := range [][2]int{{64, 48}, {1920, 1080}} {
-		img := scene.Image{Width: size[0], Height: size[1], Pix: make([]uint8, 4*size[0]*size[1])}
-		data, err := photo.PNG(img)
-		if err != nil {
+		var data bytes.Buffer
+		if err := png.Encode(&data, image.NewRGBA(image.Rect(0, 0, size[0], size[1]))); err != nil {
 			t.Fatal(err)
 		}
 		name := filepath.Join(r.out, []string{"b.png", "a.png"}[i])
-		if err := os.WriteFile(name, data, 0o666); err != nil {
+		if err := os.WriteFile(name, data.Bytes(), 0o666); err != nil {
 			t.Fatal(err)
 		}
 		if err := os.Chtimes(name, time.Time{}, time.Now().Add(time.Duration(i)*time.Hour)); err != nil {

@@ -12,7 +12,6 @@ import (
 
 	"vksplat/internal/atomicfile"
 	"vksplat/internal/fault"
-	"vksplat/scene/scenetest"
 )
 
 func TestWriteFile(t *testing.T) {
@@ -26,7 +25,7 @@ func TestWriteFile(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		scenetest.OnlyFile(t, dir, "f", text)
+		onlyFile(t, dir, "f", text)
 	}
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o644 {
 		t.Errorf("mode %v, %v", info.Mode(), err)
@@ -74,7 +73,7 @@ func TestWriteFileKeepsOldFile(t *testing.T) {
 	if !errors.Is(err, cause) || errors.Is(err, fault.ErrTryAgain) || !strings.Contains(err.Error(), path) {
 		t.Errorf("error %v", err)
 	}
-	scenetest.OnlyFile(t, dir, "f", "old")
+	onlyFile(t, dir, "f", "old")
 }
 
 func TestWriteFileRefused(t *testing.T) {
@@ -93,5 +92,21 @@ func TestWriteFileRefused(t *testing.T) {
 	dir := t.TempDir()
 	if err := atomicfile.Write(dir, nothing); err == nil {
 		t.Error("a folder is replaced by a file")
+	}
+}
+
+// onlyFile checks that dir holds exactly one file, with the given text: no
+// temporary file is left.
+func onlyFile(t *testing.T, dir, name, text string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(entries) != 1 || entries[0].Name() != name {
+		t.Errorf("folder holds %v, want only %s", entries, name)
+	}
+	if got, err := os.ReadFile(filepath.Join(dir, name)); err != nil || string(got) != text {
+		t.Errorf("file holds %q, %v, want %q", got, err, text)
 	}
 }

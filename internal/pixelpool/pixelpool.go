@@ -6,8 +6,6 @@ import (
 	"os"
 	"runtime"
 	"sync"
-
-	"vksplat/scene"
 )
 
 // pixelPool keeps the memory of pixels and files for the next photo, by length: photos of a capture come in few sizes, are large, and where most of them are
@@ -32,6 +30,9 @@ var pixels = pixelPool{free: map[int][]pooled{}}
 
 // PoolBytes is the smallest length that is kept.
 const PoolBytes = 256 << 10
+
+// maxFile is the largest file read into recycled memory, in bytes: no photo is larger.
+const maxFile = 1 << 28
 
 // take returns n bytes, of whatever content if old.
 func (p *pixelPool) take(n int) (pix []uint8, old bool) {
@@ -99,13 +100,10 @@ func New(n int) []uint8 {
 // Free takes back what newPixels gave. Nobody may use it any more.
 func Free(pix []uint8) { pixels.put(pix) }
 
-// Recycle takes back the pixels of a decoded photo for those that are decoded next. Nobody may use them any more.
-func Recycle(img scene.Image) { Free(img.Pix) }
-
 // ReadFile is os.ReadFile into memory that freeFile takes back.
 func ReadFile(path string) ([]byte, error) {
 	info, err := os.Stat(path)
-	if err != nil || info.Size() < PoolBytes || info.Size() > scene.MaxPixels {
+	if err != nil || info.Size() < PoolBytes || info.Size() > maxFile {
 		return os.ReadFile(path)
 	}
 	f, err := os.Open(path)

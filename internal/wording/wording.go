@@ -1,4 +1,5 @@
-// Package wording lists words for people, and finds the one that somebody meant who wrote another.
+// Package wording lists words for people ("a, b or c"), and finds the one that somebody meant who wrote another. Hints
+// of errors are made with it.
 package wording
 
 import (

@@ -130,8 +130,7 @@ func (t *trial) absolute(n int) [][2]float32 {
 // adamParams are the kernels' parameters of a step on a view.
 func adamParams(v *ref.View[float32], step int, with adamVariant, c ref.AdamConfig) layout.StepParams {
 	p := paramsOf(v)
-	p.LrMeans, p.LrQuats, p.LrLogScales = float32(rates.Means), float32(rates.Quats), float32(rates.LogScales)
-	p.LrLogitOpacity, p.LrSh0, p.LrShn = float32(rates.LogitOpacities), float32(rates.SH0), float32(rates.SHN)
+	rates.Put(&p)
 	p.OpacityReg, p.ScaleReg, p.NoiseScale = float32(with.penalties.Opacity), float32(with.penalties.Scale), float32(with.noise)
 	p.Step, p.SeedLo, p.SeedHi = adamStep, adamSeed&0xFFFFFFFF, adamSeed>>32
 	p.InvBias1 = float32(1 / (1 - math.Pow(c.Beta1, float64(step))))
@@ -172,14 +171,8 @@ func (d *model) compareAfter(want *ref.Model[float64], degree int) error {
 
 // adam records the step of a chunk.
 func (l *list) adam(m *model, pass shaders.ProjectBwdAdam) {
-	if !m.mixed {
-		l.r.Dispatch(&pass, vk.Items(m.size, 128))
-		return
-	}
-	l.r.Dispatch(&shaders.ProjectBwdAdamMixed{
-		Params: pass.Params, Counters: pass.Counters, DepthKeys: pass.DepthKeys, VProjected: pass.VProjected, Chunk: vk.Cast[uint32](pass.Chunk.View),
-		VAbsMean2d: pass.VAbsMean2d, Projected: pass.Projected, Push: shaders.ProjectBwdAdamMixedPush(pass.Push), Spec: shaders.ProjectBwdAdamMixedSpec(pass.Spec),
-	}, vk.Items(m.size, 128))
+	pass.Mixed = m.mixed
+	l.r.Dispatch(&pass, vk.Items(m.size, 128))
 }
 
 func model64(m *ref.Model[float32]) *ref.Model[float64] {

@@ -167,14 +167,8 @@ func (t *trial) seenFrom(m *ref.Model[float32], b *backward) *backward {
 
 // batchAdam records the step of a chunk.
 func (l *list) batchAdam(m *model, pass shaders.ProjectBwdAdamViews) {
-	if !m.mixed {
-		l.r.Dispatch(&pass, vk.Items(m.size, 128))
-		return
-	}
-	l.r.Dispatch(&shaders.ProjectBwdAdamViewsMixed{
-		Params: pass.Params, Counters: pass.Counters, IndexOf: pass.IndexOf, VViews: pass.VViews, Chunk: vk.Cast[uint32](pass.Chunk.View), VAbsViews: pass.VAbsViews,
-		Push: shaders.ProjectBwdAdamViewsMixedPush(pass.Push), Spec: shaders.ProjectBwdAdamViewsMixedSpec(pass.Spec),
-	}, vk.Items(m.size, 128))
+	pass.Mixed = m.mixed
+	l.r.Dispatch(&pass, vk.Items(m.size, 128))
 }
 
 // countersOf are those of a step of several devices; the scene has the splats that the penalties are of, or those of this device alone.

@@ -72,7 +72,8 @@ func checkCarve(t *trial, m *ref.Model[float32], voters []ref.Voter[float32], fa
 			Counters: counters, Voters: in, Chunk: chunk.Slice,
 			Push: shaders.CarvePush{
 				FirstId: uint32(i * chunkSplats), ChunkSplats: chunkSplats, NVoters: uint32(len(voters)),
-				FirstMoments: uint32(d.momentRow(layout.RowLogitOpacity, 0)), SecondMoments: uint32(d.momentRow(layout.RowLogitOpacity, 1)),
+				FirstMoments:  uint32(d.momentRow(layout.RowLogitOpacities, 0)),
+				SecondMoments: uint32(d.momentRow(layout.RowLogitOpacities, 1)),
 			},
 		}, vk.Items(chunkSplats, 256))
 	}
@@ -91,18 +92,19 @@ func judgeCarve(d *model, m *ref.Model[float32], voters []ref.Voter[float32]) er
 		for k, was := range chunk.start {
 			id, row := c*chunkSplats+k%chunkSplats, k/chunkSplats
 			got := chunk.got[k]
-			carved := id < m.N && math.Float32bits(chunk.got[layout.RowLogitOpacity*chunkSplats+k%chunkSplats]) == math.Float32bits(layout.InvisibleLogit)
+			logit := chunk.got[layout.RowLogitOpacities*chunkSplats+k%chunkSplats]
+			carved := id < m.N && math.Float32bits(logit) == math.Float32bits(layout.InvisibleLogit)
 			want := was
 			switch {
-			case carved && row == layout.RowLogitOpacity:
+			case carved && row == layout.RowLogitOpacities:
 				want = layout.InvisibleLogit
-			case carved && (row == d.momentRow(layout.RowLogitOpacity, 0) || row == d.momentRow(layout.RowLogitOpacity, 1)):
+			case carved && (row == d.momentRow(layout.RowLogitOpacities, 0) || row == d.momentRow(layout.RowLogitOpacities, 1)):
 				want = 0
 			}
 			if math.Float32bits(got) != math.Float32bits(want) {
 				return fmt.Errorf("binding chunk: row %d of splat %d: got %g, want %g", row, id, got, want)
 			}
-			if row == layout.RowLogitOpacity && id < m.N {
+			if row == layout.RowLogitOpacities && id < m.N {
 				if goes, sure := isFloater(m, voters, id); sure && goes != carved {
 					return fmt.Errorf("binding chunk: splat %d is carved: %t, want %t", id, carved, goes)
 				}

@@ -303,10 +303,12 @@ func compareCopies(got *ref.Model[float32], want *ref.Model[float64]) error {
 		for r := range ref.ParamRows(got.Degree) {
 			g, w := float64(*got.Params.At(r, i)), *want.Params.At(r, i)
 			limit := 0.0
-			if r == layout.RowLogitOpacity {
-				limit = 1e-3 + 1e-3*math.Max(0, w)
-			} else if r >= layout.RowLogScales && r < layout.RowLogitOpacity {
+			switch {
+			case !layout.Changed(r, layout.ChangeRelocate):
+			case r < layout.RowLogitOpacities:
 				limit = 2e-2
+			default:
+				limit = 1e-3 + 1e-3*math.Max(0, w)
 			}
 			if !(math.Abs(g-w) <= limit) {
 				return fmt.Errorf("binding chunk: row %d of splat %d: got %g, want %g", r, i, g, w)

@@ -64,18 +64,10 @@ func runProject(t *trial, p *ref.Params[float32], v *ref.View[float32], active i
 	m := l.upload(ref.NewModel(p), chunkSplats, n/chunkSplats)
 	for i, chunk := range m.chunks {
 		first := i * chunkSplats
-		pass := shaders.Project{
-			Params: params, Counters: counters, Chunk: chunk.Slice, DepthKeys: keys.At(first, chunkSplats),
+		l.r.Dispatch(&shaders.Project{
+			Params: params, Counters: counters, Chunk: chunk.Slice, DepthKeys: keys.At(first, chunkSplats), Mixed: m.mixed,
 			Projected: vk.Cast[float32](projected.At(first, chunkSplats).View), Extents: vk.Cast[float32](extents.At(first, chunkSplats).View),
 			Push: shaders.ProjectPush{FirstId: uint32(first), ChunkSplats: chunkSplats},
-		}
-		if !m.mixed {
-			l.r.Dispatch(&pass, vk.Items(chunkSplats, 128))
-			continue
-		}
-		l.r.Dispatch(&shaders.ProjectMixed{
-			Params: pass.Params, Counters: pass.Counters, Chunk: vk.Cast[uint32](chunk.View), Projected: pass.Projected, Extents: pass.Extents,
-			DepthKeys: pass.DepthKeys, Push: shaders.ProjectMixedPush(pass.Push),
 		}, vk.Items(chunkSplats, 128))
 	}
 	if err := l.run(); err != nil {
@@ -205,7 +197,8 @@ func checkProjectPoison(t *trial) error {
 // checkPoisoned judges splat i, whose parameter row is x.
 func checkPoisoned(out *projectOut, i, row int, x float32) error {
 	// An infinite opacity is 1, an infinitely small axis is flat; every other infinity is nowhere.
-	legal := row == layout.RowLogitOpacity && x > 0 || row >= layout.RowLogScales && row < layout.RowLogitOpacity && x < 0
+	axis := row >= layout.RowLogScales && row < layout.RowLogitOpacities
+	legal := row == layout.RowLogitOpacities && x > 0 || axis && x < 0
 	visible := out.keys[i] != layout.Culled
 	if visible && (isNaN(x) || isInf(x) && !legal) {
 		return fmt.Errorf("binding depth_keys: got %#x, want %#x: it is not culled; projected %+v", out.keys[i], uint32(layout.Culled), out.projected[i])

@@ -33,7 +33,7 @@ func refineCases() []Case {
 		newCase("refine_place", "all but one pruned", func(t *trial) error {
 			return each([]int{0, 150, 299}, func(kept int) error {
 				m := t.refinable(300, mix{prune: 1})
-				*m.Params.At(layout.RowLogitOpacity, kept), m.Grad2D[kept], m.LogScales[3*kept] = 3, 0, -6
+				*m.Params.At(layout.RowLogitOpacities, kept), m.Grad2D[kept], m.LogScales[3*kept] = 3, 0, -6
 				m.LogScales[3*kept+1], m.LogScales[3*kept+2] = -7, -7
 				return checkRefine(t, m, refinement{ceiling: 1000, chunks: 3})
 			})
@@ -301,11 +301,13 @@ func compareRefined(got, want *ref.Model[float32]) error {
 		for r := range 3*rows + layout.StatRows {
 			g, w := *modelAt(got, r, i), *modelAt(want, r, i)
 			limit := 0.0
-			if r < layout.RowQuats {
+			switch {
+			case !layout.Changed(r, layout.ChangeSplit|layout.ChangeRevise):
+			case r < layout.RowQuats:
 				limit = 3e-6 + 1e-6*math.Abs(float64(w))
-			} else if r >= layout.RowLogScales && r < layout.RowLogitOpacity {
+			case r < layout.RowLogitOpacities:
 				limit = 1e-6
-			} else if r == layout.RowLogitOpacity {
+			default:
 				limit = 2e-6 * math.Max(1, math.Abs(float64(w)))
 			}
 			if !(math.Abs(float64(g)-float64(w)) <= limit) {

@@ -35,7 +35,11 @@ func checkReset(t *trial, n int, failed uint32) error {
 	for i, chunk := range d.chunks {
 		l.r.Dispatch(&shaders.ResetOpacity{
 			Params: params, Counters: counters, Chunk: chunk.Slice,
-			Push: shaders.ResetOpacityPush{FirstId: uint32(i * chunkSplats), ChunkSplats: chunkSplats, FirstMoments: uint32(d.momentRow(layout.RowLogitOpacity, 0)), SecondMoments: uint32(d.momentRow(layout.RowLogitOpacity, 1))},
+			Push: shaders.ResetOpacityPush{
+				FirstId: uint32(i * chunkSplats), ChunkSplats: chunkSplats,
+				FirstMoments:  uint32(d.momentRow(layout.RowLogitOpacities, 0)),
+				SecondMoments: uint32(d.momentRow(layout.RowLogitOpacities, 1)),
+			},
 		}, vk.Items(chunkSplats, 256))
 	}
 	if err := l.run(); err != nil {

@@ -21,11 +21,6 @@ func (c AdamConfig) Batch(views int) AdamConfig {
 	return AdamConfig{Beta1: max(0, 1-n*(1-c.Beta1)), Beta2: max(0, 1-n*(1-c.Beta2)), Eps: c.Eps / math.Sqrt(n)}
 }
 
-// Rates are the learning rates of one step.
-type Rates struct {
-	Means, Quats, LogScales, LogitOpacities, SH0, SHN float64
-}
-
 // Adam updates weights w and moments m, v in place with gradient g at step (1, 2, ...). Epsilon is added to sqrt(v_hat), as torch does.
 func Adam[T Real](w, m, v, g []T, lr float64, c AdamConfig, step int) {
 	b1, b2 := T(c.Beta1), T(c.Beta2)
@@ -41,10 +36,10 @@ func Adam[T Real](w, m, v, g []T, lr float64, c AdamConfig, step int) {
 // AdamModel updates every parameter of the model, of culled splats too: their gradient is 0 but their momentum acts.
 func AdamModel[T Real](model *Model[T], g *Params[T], r Rates, c AdamConfig, step int) {
 	w, m, v, gs := model.Tensors(), model.M.Tensors(), model.V.Tensors(), g.Tensors()
-	for k, lr := range []float64{r.Means, r.Quats, r.LogScales, r.LogitOpacities} {
+	for k, lr := range r.geometry() {
 		Adam(w[k].Data, m[k].Data, v[k].Data, gs[k].Data, lr, c, step)
 	}
-	width := w[4].Width
+	width := 3 * model.Coefficients()
 	for i := range model.N {
 		a, b, end := width*i, width*i+3, width*(i+1)
 		Adam(model.SH[a:b], model.M.SH[a:b], model.V.SH[a:b], g.SH[a:b], r.SH0, c, step)

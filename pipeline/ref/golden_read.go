@@ -87,11 +87,11 @@ const maxSide = 1 << 15
 
 func (r *goldenReader) params(prefix string, n, degree int) *Params[float32] {
 	k := (degree + 1) * (degree + 1)
-	return &Params[float32]{
-		N: n, Degree: degree,
-		Means: r.floats(prefix+"means", 3*n), Quats: r.floats(prefix+"quats", 4*n), LogScales: r.floats(prefix+"log_scales", 3*n),
-		LogitOpacities: r.floats(prefix+"logit_opacities", n), SH: r.floats(prefix+"sh", 3*k*n),
-	}
+	p := NewParams[float32](n, degree)
+	p.Means, p.Quats = r.floats(prefix+"means", 3*n), r.floats(prefix+"quats", 4*n)
+	p.LogScales, p.LogitOpacities = r.floats(prefix+"log_scales", 3*n), r.floats(prefix+"logit_opacities", n)
+	p.SH = r.floats(prefix+"sh", 3*k*n)
+	return p
 }
 
 // setPose fills the pose and the intrinsics from a 4x4 world-to-camera matrix and a 3x3 intrinsic matrix, both row-major.
@@ -194,10 +194,9 @@ func (r *goldenReader) trainInit() *Params[float32] {
 	n := r.dims("init_means", 2)[0]
 	degree := int(math.Sqrt(float64(r.dims("init_shN", 3)[1]+1))) - 1
 	k := (degree + 1) * (degree + 1)
-	p := &Params[float32]{
-		N: n, Degree: degree, Means: r.floats("init_means", 3*n), Quats: r.floats("init_quats", 4*n),
-		LogScales: r.floats("init_scales", 3*n), LogitOpacities: r.floats("init_opacities", n), SH: make([]float32, 3*k*n),
-	}
+	p := NewParams[float32](n, degree)
+	p.Means, p.Quats = r.floats("init_means", 3*n), r.floats("init_quats", 4*n)
+	p.LogScales, p.LogitOpacities = r.floats("init_scales", 3*n), r.floats("init_opacities", n)
 	sh0, shN := r.floats("init_sh0", 3*n), r.floats("init_shN", 3*(k-1)*n)
 	for i := range n {
 		copy(p.SH[3*k*i:], sh0[3*i:3*i+3])

@@ -6,8 +6,6 @@ import (
 	"vksplat/shaders/layout"
 )
 
-// twin: project_mixed project_bwd_adam_mixed project_bwd_adam_views_mixed
-
 // A model in mixed precision stores spherical harmonics as IEEE halves and moments as bfloat16, and computes in float32. Here its numbers are those that
 // are stored, in the arithmetic of the twins: project_mixed is Project, project_bwd_adam_mixed is AdamModel and then Rounding.Store.
 

@@ -2,24 +2,29 @@ package ref
 
 import "vksplat/shaders/layout"
 
-// Params holds one value per parameter of a model: the parameters themselves, a moment of each, or a gradient of each.
-type Params[T Real] struct {
-	N              int // splats
-	Degree         int // of the stored spherical harmonics, 0 to 3
-	Means          []T // [3N] world
-	Quats          []T // [4N] w, x, y, z, not normalised
-	LogScales      []T // [3N] log of world units
-	LogitOpacities []T // [N]
-	SH             []T // [N*K*3] coefficient-major, K = (Degree+1)^2; coefficient 0 is sh0
+// paramArray is a field of Params.
+type paramArray[T Real] struct {
+	name  string
+	width int // elements per splat
+	data  *[]T
 }
 
 // NewParams returns n splats of zeros.
 func NewParams[T Real](n, degree int) *Params[T] {
-	k := (degree + 1) * (degree + 1)
-	return &Params[T]{
-		N: n, Degree: degree, Means: make([]T, 3*n), Quats: make([]T, 4*n), LogScales: make([]T, 3*n),
-		LogitOpacities: make([]T, n), SH: make([]T, 3*k*n),
+	p := &Params[T]{N: n, Degree: degree}
+	for _, a := range p.arrays() {
+		*a.data = make([]T, a.width*n)
 	}
+	return p
+}
+
+// ParamsOf wraps arrays that are in the order of their rows. Each has as many elements as n splats of the degree take.
+func ParamsOf[T Real](n, degree int, arrays [][]T) *Params[T] {
+	p := &Params[T]{N: n, Degree: degree}
+	for k, a := range p.arrays() {
+		*a.data = arrays[k]
+	}
+	return p
 }
 
 // Coefficients returns K, the number of spherical harmonics coefficients per colour channel.
@@ -28,34 +33,19 @@ func (p *Params[T]) Coefficients() int { return (p.Degree + 1) * (p.Degree + 1) 
 // ParamRows returns the number of parameters of a splat of an SH degree: the rows of layout.RowMeans and so on.
 func ParamRows(degree int) int { return layout.RowSh + 3*(degree+1)*(degree+1) }
 
-// At returns where row r of splat i is.
-func (p *Params[T]) At(r, i int) *T {
-	switch {
-	case r < layout.RowQuats:
-		return &p.Means[3*i+r]
-	case r < layout.RowLogScales:
-		return &p.Quats[4*i+r-layout.RowQuats]
-	case r < layout.RowLogitOpacity:
-		return &p.LogScales[3*i+r-layout.RowLogScales]
-	case r < layout.RowSh:
-		return &p.LogitOpacities[i]
-	}
-	return &p.SH[3*p.Coefficients()*i+r-layout.RowSh]
-}
-
-// Tensors returns the five arrays with their widths per splat, in storage order: means, quats, log_scales, logit_opacities, sh.
-func (p *Params[T]) Tensors() [5]Tensor[T] {
-	return [5]Tensor[T]{
-		{"means", 3, p.Means}, {"quats", 4, p.Quats}, {"log_scales", 3, p.LogScales},
-		{"logit_opacities", 1, p.LogitOpacities}, {"sh", 3 * p.Coefficients(), p.SH},
-	}
-}
-
 // Tensor is one array of Params.
 type Tensor[T Real] struct {
 	Name  string
 	Width int // elements per splat
 	Data  []T // [N*Width]
+}
+
+// first drops the splats from n on.
+func (p *Params[T]) first(n int) {
+	p.N = n
+	for _, a := range p.arrays() {
+		*a.data = (*a.data)[:a.width*n]
+	}
 }
 
 // Clone returns a deep copy.

@@ -3,6 +3,8 @@ package ref
 import (
 	"cmp"
 	"slices"
+
+	"vksplat/shaders/layout"
 )
 
 // twin: refine_classify refine_rank refine_plan refine_select refine_holes refine_place refine_update refine_commit
@@ -133,12 +135,9 @@ func revisedLogit[T Real](logit T) T {
 
 // isFinite reports whether every parameter of splat i up to its sh0 is a finite number.
 func (m *Model[T]) isFinite(i int) bool {
-	k := len(m.SH) / m.N
-	for _, rows := range [][]T{m.Means[3*i : 3*i+3], m.Quats[4*i : 4*i+4], m.LogScales[3*i : 3*i+3], m.LogitOpacities[i : i+1], m.SH[k*i : k*i+3]} {
-		for _, x := range rows {
-			if x-x != 0 { // NaN or infinite
-				return false
-			}
+	for r := range layout.RowSh + 3 {
+		if x := *m.Params.At(r, i); x-x != 0 { // NaN or infinite
+			return false
 		}
 	}
 	return true
@@ -233,11 +232,7 @@ func (m *Model[T]) becomeChild(to int, parent *Params[T], id int, child uint32, 
 // truncate drops the splats from n on.
 func (m *Model[T]) truncate(n int) {
 	for _, p := range []*Params[T]{&m.Params, &m.M, &m.V} {
-		k := p.Coefficients()
-		*p = Params[T]{
-			N: n, Degree: p.Degree, Means: p.Means[:3*n], Quats: p.Quats[:4*n], LogScales: p.LogScales[:3*n],
-			LogitOpacities: p.LogitOpacities[:n], SH: p.SH[:3*k*n],
-		}
+		p.first(n)
 	}
 	m.Grad2D, m.Count = m.Grad2D[:n], m.Count[:n]
 }

@@ -26,11 +26,11 @@ const (
 )
 
 var (
-	ink   = color.RGBA{0x20, 0x24, 0x28, 0xff}
-	paper = color.RGBA{0xfa, 0xfa, 0xf7, 0xff}
-	aside = color.RGBA{0xd0, 0x20, 0x30, 0xff} // held-out cameras
-	hues  = []color.RGBA{{0x4c, 0x78, 0xa8, 0xff}, {0xe4, 0x8b, 0x3a, 0xff}, {0x4f, 0x9d, 0x5b, 0xff}, {0x9a, 0x66, 0xb2, 0xff}, {0xb8, 0x9b, 0x2e, 0xff},
-		{0x3f, 0x9f, 0xa3, 0xff}, {0xc2, 0x5f, 0x86, 0xff}, {0x7d, 0x6b, 0x5d, 0xff}}
+	ink   = color.RGBA{R: 0x20, G: 0x24, B: 0x28, A: 0xff}
+	paper = color.RGBA{R: 0xfa, G: 0xfa, B: 0xf7, A: 0xff}
+	aside = color.RGBA{R: 0xd0, G: 0x20, B: 0x30, A: 0xff} // held-out cameras
+	hues  = []color.RGBA{{R: 0x4c, G: 0x78, B: 0xa8, A: 0xff}, {R: 0xe4, G: 0x8b, B: 0x3a, A: 0xff}, {R: 0x4f, G: 0x9d, B: 0x5b, A: 0xff}, {R: 0x9a, G: 0x66, B: 0xb2, A: 0xff}, {R: 0xb8, G: 0x9b, B: 0x2e, A: 0xff},
+		{R: 0x3f, G: 0x9f, B: 0xa3, A: 0xff}, {R: 0xc2, G: 0x5f, B: 0x86, A: 0xff}, {R: 0x7d, G: 0x6b, B: 0x5d, A: 0xff}}
 )
 
 // drawing maps the ground to pixels, up in the picture being Y.
@@ -175,7 +175,7 @@ func (d *drawing) write(x, y int, text string, centred bool) {
 	}
 	y -= letters * h / 2
 	const around = 4
-	draw.Draw(d, image.Rect(x-around, y-around/2, x+letters*w+around, y+letters*h+around/2), image.NewUniform(color.NRGBA{paper.R, paper.G, paper.B, 0xd0}), image.Point{}, draw.Over)
+	draw.Draw(d, image.Rect(x-around, y-around/2, x+letters*w+around, y+letters*h+around/2), image.NewUniform(color.NRGBA{R: paper.R, G: paper.G, B: paper.B, A: 0xd0}), image.Point{}, draw.Over)
 	for v := range letters * h {
 		for u := range letters * w {
 			if small.AlphaAt(u/letters, v/letters).A > 0x80 {
@@ -210,5 +210,5 @@ func (d *drawing) fill(r Rect, c color.RGBA) {
 // mixed has a share of a and the rest of b.
 func mixed(a, b color.RGBA, share float64) color.RGBA {
 	mix := func(a, b uint8) uint8 { return uint8(share*float64(a) + (1-share)*float64(b)) }
-	return color.RGBA{mix(a.R, b.R), mix(a.G, b.G), mix(a.B, b.B), 0xff}
+	return color.RGBA{R: mix(a.R, b.R), G: mix(a.G, b.G), B: mix(a.B, b.B), A: 0xff}
 }

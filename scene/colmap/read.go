@@ -236,10 +236,10 @@ func makeCamera(k Camera, v Image) (scene.Camera, error) {
 	}
 	r, ok := geom.RotationFromQuat(v.Quat)
 	if !ok {
-		return scene.Camera{Name: name}, scene.PoseError{fmt.Errorf("image %s has the rotation %g, which is none", quoted, v.Quat)}
+		return scene.Camera{Name: name}, scene.PoseError{Cause: fmt.Errorf("image %s has the rotation %g, which is none", quoted, v.Quat)}
 	}
 	if !scene.InRange(v.T) {
-		return scene.Camera{Name: name}, scene.PoseError{fmt.Errorf("image %s has the translation %g", quoted, v.T)}
+		return scene.Camera{Name: name}, scene.PoseError{Cause: fmt.Errorf("image %s has the translation %g", quoted, v.T)}
 	}
 	return scene.Camera{Name: name, R: r, T: v.T}, nil
 }

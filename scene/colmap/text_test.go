@@ -87,7 +87,7 @@ func TestLongLines(t *testing.T) {
 	}
 	track := io.MultiReader(strings.NewReader("1 2 3 4 5 6 7 0.5 "), io.LimitReader(endless("1 2 "), 4<<20), strings.NewReader("\n2 2 3 nan 5 6 7 0.5\n"))
 	points, bad, err := parseTextPoints(track)
-	if err != nil || bad != 1 || !slices.Equal(points, []scene.Point{{[3]float64{2, 3, 4}, [3]uint8{5, 6, 7}}}) {
+	if err != nil || bad != 1 || !slices.Equal(points, []scene.Point{{Pos: [3]float64{2, 3, 4}, Color: [3]uint8{5, 6, 7}}}) {
 		t.Errorf("%v, %d, %v", points, bad, err)
 	}
 }

@@ -99,7 +99,7 @@ func randomQuat(id uint32, key [2]uint32) [4]float32 {
 	var norm float64
 	for k := 0; k < 4; k += 2 {
 		u, v := (float64(words[k])+0.5)/(1<<32), (float64(words[k+1])+0.5)/(1<<32) // never 0 nor 1
-		r, sin, cos := NormalPair(u, v)
+		r, sin, cos := philox.NormalPair(u, v)
 		q[k], q[k+1] = r*cos, r*sin
 		norm += r * r
 	}
@@ -109,10 +109,4 @@ func randomQuat(id uint32, key [2]uint32) [4]float32 {
 		out[k] = float32(q[k] / norm)
 	}
 	return out
-}
-
-// NormalPair makes two normal numbers, r cos and r sin, of uniform ones: u above 0 and up to 1, v from 0 to 1 (Box and Muller).
-func NormalPair(u, v float64) (r, sin, cos float64) {
-	sin, cos = math.Sincos(2 * math.Pi * v)
-	return math.Sqrt(-2 * math.Log(u)), sin, cos
 }

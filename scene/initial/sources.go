@@ -191,7 +191,7 @@ func splatsFromFile(c *scene.Capture, o Options) (*scene.Splats, error) {
 	if meta.Origin != nil {
 		origin = *meta.Origin
 	}
-	return WithDegree(s.FromCapture(c.Frame, origin), o.Degree), nil
+	return s.FromCapture(c.Frame, origin).WithDegree(o.Degree), nil
 }
 
 // open checks the file and returns what reads its splats, nil where it holds points.
@@ -223,20 +223,4 @@ func plyHasSplats(file string) (is bool, err error) {
 		return nil
 	})
 	return is, err
-}
-
-// WithDegree returns the splats with spherical harmonics of another degree: higher coefficients are dropped, or zero. Other tensors are shared with s.
-func WithDegree(s *scene.Splats, degree int) *scene.Splats {
-	degree = min(max(degree, 0), scene.MaxSHDegree)
-	if degree == s.Degree {
-		return s
-	}
-	out := *s
-	out.Degree = degree
-	from, to := 3*s.K(), 3*out.K()
-	out.SH = make([]float32, to*s.N)
-	for i := range s.N {
-		copy(out.SH[to*i:to*(i+1)], s.SH[from*i:from*(i+1)])
-	}
-	return &out
 }

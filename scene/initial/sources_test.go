@@ -193,9 +193,9 @@ func TestInitFromPLY(t *testing.T) {
 }
 
 func TestGrid(t *testing.T) {
-	points := []scene.Point{{[3]float64{0.1, 0.1, 0.1}, [3]uint8{0, 10, 255}}, {[3]float64{5, 5, 5}, [3]uint8{1, 1, 1}}, {[3]float64{0.3, 0.5, 0.9}, [3]uint8{1, 20, 255}}, {[3]float64{-0.1, 0.1, 0.1}, [3]uint8{}}}
+	points := []scene.Point{{Pos: [3]float64{0.1, 0.1, 0.1}, Color: [3]uint8{0, 10, 255}}, {Pos: [3]float64{5, 5, 5}, Color: [3]uint8{1, 1, 1}}, {Pos: [3]float64{0.3, 0.5, 0.9}, Color: [3]uint8{1, 20, 255}}, {Pos: [3]float64{-0.1, 0.1, 0.1}, Color: [3]uint8{}}}
 	got, err := gridSample(points, 1)
-	want := []scene.Point{{[3]float64{0.2, 0.3, 0.5}, [3]uint8{1, 15, 255}}, points[1], points[3]}
+	want := []scene.Point{{Pos: [3]float64{0.2, 0.3, 0.5}, Color: [3]uint8{1, 15, 255}}, points[1], points[3]}
 	if err != nil || len(got) != 3 {
 		t.Fatal(got, err)
 	}

@@ -148,7 +148,7 @@ func drawing(t *testing.T, path string, side int) {
 			case side > 0:
 				img.Pix[y*img.Stride+x] = uint8(255 * ((x/side + y/side) & 1))
 			case side < 0:
-				img.SetGray(x, y, color.Gray{uint8(100 + x)})
+				img.SetGray(x, y, color.Gray{Y: uint8(100 + x)})
 			}
 		}
 	}

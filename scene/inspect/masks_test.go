@@ -152,7 +152,7 @@ func TestInspectMaskedFaces(t *testing.T) {
 				return [4]uint8{0, 0, 0, 255}
 			}))
 		}
-		views, err := scene.Calibration{scene.LensEquirectangular, 128, 64, []float64{128, 64}}.Views(cam, 128, 64, 1)
+		views, err := scene.Calibration{Model: scene.LensEquirectangular, Width: 128, Height: 64, Params: []float64{128, 64}}.Views(cam, 128, 64, 1)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -173,7 +173,7 @@ func TestDecodeViews(t *testing.T) {
 	cam := scene.Camera{Name: "a.png", Path: filepath.Join(dir, "a.png"), Mask: filepath.Join(dir, "m.png")}
 	scenetest.WriteImage(t, cam.Path, scenetest.Paint(96, 48, func(x, y int) [4]uint8 { return [4]uint8{uint8(7 * x), uint8(5 * y), uint8(x * y), 255} }))
 	scenetest.WriteImage(t, cam.Mask, scenetest.Halves(96, 48, 50))
-	views, err := scene.Calibration{scene.LensEquirectangular, 96, 48, []float64{96, 48}}.Views(cam, 96, 48, 1)
+	views, err := scene.Calibration{Model: scene.LensEquirectangular, Width: 96, Height: 48, Params: []float64{96, 48}}.Views(cam, 96, 48, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -95,7 +95,7 @@ func TestTracksAreSkipped(t *testing.T) {
 		points = append(points, make([]byte, 4*8)...)
 	}
 	got, bad, err := colmap.ParsePoints(colmap.NewCursor(bytes.NewReader(points), int64(len(points))))
-	if err != nil || bad != 0 || !slices.Equal(got, []scene.Point{{[3]float64{1, 2, 0}, [3]uint8{7, 8, 9}}, {[3]float64{1, 2, 1}, [3]uint8{7, 8, 9}}}) {
+	if err != nil || bad != 0 || !slices.Equal(got, []scene.Point{{Pos: [3]float64{1, 2, 0}, Color: [3]uint8{7, 8, 9}}, {Pos: [3]float64{1, 2, 1}, Color: [3]uint8{7, 8, 9}}}) {
 		t.Errorf("%+v, %v", got, err)
 	}
 }

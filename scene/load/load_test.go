@@ -74,32 +74,32 @@ const imagePose = 8 + 4
 // badFiles are captures whose model's files are damaged.
 func badFiles() []badInput {
 	return []badInput{
-		{"truncated cameras", badFile("cameras.bin", cut), loadtest.AnyModel(), []string{"cameras.bin", "ends too early"}, "cut short", nil},
-		{"truncated images", badFile("images.bin", cut), loadtest.AnyModel(), []string{"images.bin", "ends too early"}, "cut short", nil},
-		{"truncated points", badFile("points3D.bin", cut), loadtest.AnyModel(), []string{"points3D.bin", "ends too early"}, "cut short", nil},
-		{"empty cameras", badFile("cameras.bin", func([]byte) []byte { return nil }), loadtest.AnyModel(), []string{"ends too early"}, "cut short", nil},
-		{"2^40 cameras", badFile("cameras.bin", scenetest.Claim), loadtest.AnyModel(), []string{"1099511627776 cameras"}, "cut short", nil},
-		{"2^40 images", badFile("images.bin", scenetest.Claim), loadtest.AnyModel(), []string{"1099511627776 images"}, "cut short", nil},
-		{"2^40 points", badFile("points3D.bin", scenetest.Claim), loadtest.AnyModel(), []string{"1099511627776 points"}, "cut short", nil},
-		{"2^40 2D points", badFile("images.bin", func(b []byte) []byte {
+		{name: "truncated cameras", change: badFile("cameras.bin", cut), options: loadtest.AnyModel(), want: []string{"cameras.bin", "ends too early"}, hint: "cut short", kind: nil},
+		{name: "truncated images", change: badFile("images.bin", cut), options: loadtest.AnyModel(), want: []string{"images.bin", "ends too early"}, hint: "cut short", kind: nil},
+		{name: "truncated points", change: badFile("points3D.bin", cut), options: loadtest.AnyModel(), want: []string{"points3D.bin", "ends too early"}, hint: "cut short", kind: nil},
+		{name: "empty cameras", change: badFile("cameras.bin", func([]byte) []byte { return nil }), options: loadtest.AnyModel(), want: []string{"ends too early"}, hint: "cut short", kind: nil},
+		{name: "2^40 cameras", change: badFile("cameras.bin", scenetest.Claim), options: loadtest.AnyModel(), want: []string{"1099511627776 cameras"}, hint: "cut short", kind: nil},
+		{name: "2^40 images", change: badFile("images.bin", scenetest.Claim), options: loadtest.AnyModel(), want: []string{"1099511627776 images"}, hint: "cut short", kind: nil},
+		{name: "2^40 points", change: badFile("points3D.bin", scenetest.Claim), options: loadtest.AnyModel(), want: []string{"1099511627776 points"}, hint: "cut short", kind: nil},
+		{name: "2^40 2D points", change: badFile("images.bin", func(b []byte) []byte {
 			binary.LittleEndian.PutUint64(b[len(b)-8:], 1<<40)
 			return b
-		}), loadtest.AnyModel(), []string{"1099511627776 2D points"}, "cut short", nil},
-		{"track of 2^62", badFile("points3D.bin", func(b []byte) []byte {
+		}), options: loadtest.AnyModel(), want: []string{"1099511627776 2D points"}, hint: "cut short", kind: nil},
+		{name: "track of 2^62", change: badFile("points3D.bin", func(b []byte) []byte {
 			binary.LittleEndian.PutUint64(b[len(b)-8:], 1<<62)
 			return b
-		}), loadtest.AnyModel(), []string{"track elements"}, "cut short", nil},
-		{"trailing bytes", badFile("cameras.bin", func(b []byte) []byte { return append(b, 1, 2) }), loadtest.AnyModel(), []string{"2 bytes follow"}, "damaged", nil},
-		{"unknown model id", badFile("cameras.bin", func(b []byte) []byte {
+		}), options: loadtest.AnyModel(), want: []string{"track elements"}, hint: "cut short", kind: nil},
+		{name: "trailing bytes", change: badFile("cameras.bin", func(b []byte) []byte { return append(b, 1, 2) }), options: loadtest.AnyModel(), want: []string{"2 bytes follow"}, hint: "damaged", kind: nil},
+		{name: "unknown model id", change: badFile("cameras.bin", func(b []byte) []byte {
 			b[12] = 99
 			return b
-		}), loadtest.AnyModel(), []string{"model id 99"}, "damaged", nil},
-		{"absurd size", badFile("cameras.bin", func(b []byte) []byte {
+		}), options: loadtest.AnyModel(), want: []string{"model id 99"}, hint: "damaged", kind: nil},
+		{name: "absurd size", change: badFile("cameras.bin", func(b []byte) []byte {
 			binary.LittleEndian.PutUint64(b[16:], 1<<50)
 			return b
-		}), loadtest.AnyModel(), []string{"size"}, "damaged", nil},
-		{"NaN focal", badFile("cameras.bin", func(b []byte) []byte { return floatsAt(b, 32, math.NaN()) }), loadtest.AnyModel(), []string{"not finite"}, "damaged", nil},
-		{"negative focal", badFile("cameras.bin", func(b []byte) []byte { return floatsAt(b, 32, -1) }), loadtest.AnyModel(), []string{"focal", "p0.png"}, "damaged", nil},
+		}), options: loadtest.AnyModel(), want: []string{"size"}, hint: "damaged", kind: nil},
+		{name: "NaN focal", change: badFile("cameras.bin", func(b []byte) []byte { return floatsAt(b, 32, math.NaN()) }), options: loadtest.AnyModel(), want: []string{"not finite"}, hint: "damaged", kind: nil},
+		{name: "negative focal", change: badFile("cameras.bin", func(b []byte) []byte { return floatsAt(b, 32, -1) }), options: loadtest.AnyModel(), want: []string{"focal", "p0.png"}, hint: "damaged", kind: nil},
 	}
 }
 
@@ -107,29 +107,29 @@ func badFiles() []badInput {
 func badModels() []badInput {
 	strict := scene.LoadOptions{Model: scene.AnyModel, Strict: true} // others leave out the photo, see TestBadPoses
 	return []badInput{
-		{"missing points file", loadtest.Removed("sparse/0/points3D.bin"), loadtest.AnyModel(), []string{"points3D.bin"}, "cameras.bin, images.bin and points3D.bin", nil},
-		{"NaN rotation", badFile("images.bin", func(b []byte) []byte { return floatsAt(b, imagePose, math.NaN()) }), strict, []string{`"p0.png"`, "rotation"}, "without this image", nil},
-		{"zero rotation", badFile("images.bin", func(b []byte) []byte { return floatsAt(b, imagePose, 0, 0, 0, 0) }), strict, []string{`"p0.png"`, "rotation"}, "without this image", nil},
-		{"NaN translation", badFile("images.bin", func(b []byte) []byte { return floatsAt(b, imagePose+32, math.NaN()) }), strict, []string{`"p0.png"`, "translation"}, "without this image", nil},
-		{"infinite translation", badFile("images.bin", func(b []byte) []byte { return floatsAt(b, imagePose+48, math.Inf(1)) }), strict, []string{`"p0.png"`, "translation"}, "without this image", nil},
-		{"unknown camera", badFile("images.bin", func(b []byte) []byte {
+		{name: "missing points file", change: loadtest.Removed("sparse/0/points3D.bin"), options: loadtest.AnyModel(), want: []string{"points3D.bin"}, hint: "cameras.bin, images.bin and points3D.bin", kind: nil},
+		{name: "NaN rotation", change: badFile("images.bin", func(b []byte) []byte { return floatsAt(b, imagePose, math.NaN()) }), options: strict, want: []string{`"p0.png"`, "rotation"}, hint: "without this image", kind: nil},
+		{name: "zero rotation", change: badFile("images.bin", func(b []byte) []byte { return floatsAt(b, imagePose, 0, 0, 0, 0) }), options: strict, want: []string{`"p0.png"`, "rotation"}, hint: "without this image", kind: nil},
+		{name: "NaN translation", change: badFile("images.bin", func(b []byte) []byte { return floatsAt(b, imagePose+32, math.NaN()) }), options: strict, want: []string{`"p0.png"`, "translation"}, hint: "without this image", kind: nil},
+		{name: "infinite translation", change: badFile("images.bin", func(b []byte) []byte { return floatsAt(b, imagePose+48, math.Inf(1)) }), options: strict, want: []string{`"p0.png"`, "translation"}, hint: "without this image", kind: nil},
+		{name: "unknown camera", change: badFile("images.bin", func(b []byte) []byte {
 			b[imagePose+56] = 77
 			return b
-		}), loadtest.AnyModel(), []string{"camera 77"}, "different models", nil},
-		{"no images", func(t *testing.T, root string) { loadtest.TinyModel(t, root, nil, scenetest.TinyPoints()) }, loadtest.AnyModel(), []string{"no registered images"}, "mapper", nil},
-		{"two images", func(t *testing.T, root string) {
+		}), options: loadtest.AnyModel(), want: []string{"camera 77"}, hint: "different models", kind: nil},
+		{name: "no images", change: func(t *testing.T, root string) { loadtest.TinyModel(t, root, nil, scenetest.TinyPoints()) }, options: loadtest.AnyModel(), want: []string{"no registered images"}, hint: "mapper", kind: nil},
+		{name: "two images", change: func(t *testing.T, root string) {
 			loadtest.TinyModel(t, root, scenetest.TinyCameras()[:2], scenetest.TinyPoints())
-		}, loadtest.AnyModel(), []string{"2 images are registered", "3"}, "overlap", nil},
-		{"name outside", func(t *testing.T, root string) {
+		}, options: loadtest.AnyModel(), want: []string{"2 images are registered", "3"}, hint: "overlap", kind: nil},
+		{name: "name outside", change: func(t *testing.T, root string) {
 			cams := scenetest.TinyCameras()
 			cams[2].Name = "../../x.png"
 			loadtest.TinyModel(t, root, cams, scenetest.TinyPoints())
-		}, loadtest.AnyModel(), []string{`"../../x.png"`}, "damaged", nil},
-		{"names twice", func(t *testing.T, root string) {
+		}, options: loadtest.AnyModel(), want: []string{`"../../x.png"`}, hint: "damaged", kind: nil},
+		{name: "names twice", change: func(t *testing.T, root string) {
 			cams := scenetest.TinyCameras()
 			cams[2].Name = cams[1].Name
 			loadtest.TinyModel(t, root, cams, scenetest.TinyPoints())
-		}, loadtest.AnyModel(), []string{"p1.png", "twice"}, "again", nil},
+		}, options: loadtest.AnyModel(), want: []string{"p1.png", "twice"}, hint: "again", kind: nil},
 	}
 }
 
@@ -137,50 +137,49 @@ func badModels() []badInput {
 func badFolders() []badInput {
 	strict := scene.LoadOptions{Model: scene.AnyModel, Strict: true}
 	return []badInput{
-		{"missing folder", func(t *testing.T, root string) { loadtest.Removed(".")(t, root) }, loadtest.AnyModel(), []string{"no such folder"}, "spelling", nil},
-		{"empty folder", loadtest.Removed("sparse", "images"), loadtest.AnyModel(), []string{"empty", "sparse/0", "distorted/sparse/0"}, "sparse/0", nil},
-		{"no model", loadtest.Removed("sparse"), loadtest.AnyModel(), []string{"no COLMAP model", "colmap/sparse/0"}, "colmap feature_extractor", nil},
-		{"no such model", nil, scene.LoadOptions{Model: 7}, []string{"no model 7"}, "0", fault.ErrUsage},
-		{"bad downscale", nil, scene.LoadOptions{Model: scene.AnyModel, Downscale: 3}, []string{"3"}, "auto", fault.ErrUsage},
-		{"all photos missing", loadtest.Removed("images/p0.png", "images/p1.png", "images/p2.png", "images/p3.png",
-			"images/p4.png"), loadtest.AnyModel(), []string{"5 of 5 photos are missing", "p0.png"}, "images", nil},
-		{"no photo folder", loadtest.Removed("images"), loadtest.AnyModel(), []string{"no folder images"}, "images",
-			nil},
-		{"images option", nil, scene.LoadOptions{Model: scene.AnyModel, Images: "nowhere"},
-			[]string{"nowhere", "no such folder"}, "images", nil},
-		{"missing, strict", loadtest.Removed("images/p1.png"), strict, []string{"1 of 5 photos are missing", "p1.png"},
-			"images", nil},
-		{"broken, strict", func(t *testing.T, root string) {
+		{name: "missing folder", change: func(t *testing.T, root string) { loadtest.Removed(".")(t, root) }, options: loadtest.AnyModel(), want: []string{"no such folder"}, hint: "spelling", kind: nil},
+		{name: "empty folder", change: loadtest.Removed("sparse", "images"), options: loadtest.AnyModel(), want: []string{"empty", "sparse/0", "distorted/sparse/0"}, hint: "sparse/0", kind: nil},
+		{name: "no model", change: loadtest.Removed("sparse"), options: loadtest.AnyModel(), want: []string{"no COLMAP model", "colmap/sparse/0"}, hint: "colmap feature_extractor", kind: nil},
+		{name: "no such model", change: nil, options: scene.LoadOptions{Model: 7}, want: []string{"no model 7"}, hint: "0", kind: fault.ErrUsage},
+		{name: "bad downscale", change: nil, options: scene.LoadOptions{Model: scene.AnyModel, Downscale: 3}, want: []string{"3"}, hint: "auto", kind: fault.ErrUsage},
+		{name: "all photos missing", change: loadtest.Removed("images/p0.png", "images/p1.png", "images/p2.png", "images/p3.png", "images/p4.png"), options: loadtest.AnyModel(), want: []string{"5 of 5 photos are missing", "p0.png"}, hint: "images", kind: nil},
+		{name: "no photo folder", change: loadtest.Removed("images"), options: loadtest.AnyModel(),
+			want: []string{"no folder images"}, hint: "images", kind: nil},
+		{name: "images option", change: nil, options: scene.LoadOptions{Model: scene.AnyModel, Images: "nowhere"},
+			want: []string{"nowhere", "no such folder"}, hint: "images", kind: nil},
+		{name: "missing, strict", change: loadtest.Removed("images/p1.png"), options: strict,
+			want: []string{"1 of 5 photos are missing", "p1.png"}, hint: "images", kind: nil},
+		{name: "broken, strict", change: func(t *testing.T, root string) {
 			scenetest.Put(t, filepath.Join(root, "images", "p3.png"), []byte("no photo"))
-		}, strict, []string{"1 of 5 photos cannot be read", "p3.png", "neither JPEG nor PNG"}, "strict", nil},
-		{"three broken", func(t *testing.T, root string) {
+		}, options: strict, want: []string{"1 of 5 photos cannot be read", "p3.png", "neither JPEG nor PNG"}, hint: "strict", kind: nil},
+		{name: "three broken", change: func(t *testing.T, root string) {
 			for _, n := range []string{"p0.png", "p1.png", "p2.png"} {
 				scenetest.Put(t, filepath.Join(root, "images", n), []byte("\x89PNG\r\n\x1a\n"))
 			}
-		}, loadtest.AnyModel(), []string{"3 of 5 photos cannot be read", "within its header"}, "again", nil},
-		{"aspect", func(t *testing.T, root string) {
+		}, options: loadtest.AnyModel(), want: []string{"3 of 5 photos cannot be read", "within its header"}, hint: "again", kind: nil},
+		{name: "aspect", change: func(t *testing.T, root string) {
 			scenetest.WritePhoto(t, filepath.Join(root, "images", "p2.png"), 320, 320)
-		}, loadtest.AnyModel(), []string{"p2.png", "320 x 320", "32 x 24"}, "cropped", nil},
-		{"aspects", func(t *testing.T, root string) {
+		}, options: loadtest.AnyModel(), want: []string{"p2.png", "320 x 320", "32 x 24"}, hint: "cropped", kind: nil},
+		{name: "aspects", change: func(t *testing.T, root string) {
 			scenetest.WritePhoto(t, filepath.Join(root, "images", "p1.png"), 30, 30)
 			scenetest.WritePhoto(t, filepath.Join(root, "images", "p2.png"), 320, 320)
 			scenetest.WritePhoto(t, filepath.Join(root, "images", "p4.png"), 320, 320)
-		}, loadtest.AnyModel(), []string{"p1.png", "30 x 30", "the same goes for 2 more: p2.png, p4.png"}, "cropped", nil},
-		{"turned", func(t *testing.T, root string) {
+		}, options: loadtest.AnyModel(), want: []string{"p1.png", "30 x 30", "the same goes for 2 more: p2.png, p4.png"}, hint: "cropped", kind: nil},
+		{name: "turned", change: func(t *testing.T, root string) {
 			scenetest.WritePhoto(t, filepath.Join(root, "images", "p2.png"), 240, 320)
-		}, loadtest.AnyModel(), []string{"240 x 320", "32 x 24"}, "orientation", nil},
-		{"no such format", nil, scene.LoadOptions{Model: scene.AnyModel, Format: "nerf"}, []string{`"nerf"`}, "transforms", fault.ErrUsage},
-		{"format not there", nil, scene.LoadOptions{Model: scene.AnyModel, Format: scene.FormatBlender},
-			[]string{"no transforms_train.json"}, "format", nil},
-		{"colmap not there", func(t *testing.T, root string) {
+		}, options: loadtest.AnyModel(), want: []string{"240 x 320", "32 x 24"}, hint: "orientation", kind: nil},
+		{name: "no such format", change: nil, options: scene.LoadOptions{Model: scene.AnyModel, Format: "nerf"}, want: []string{`"nerf"`}, hint: "transforms", kind: fault.ErrUsage},
+		{name: "format not there", change: nil, options: scene.LoadOptions{Model: scene.AnyModel,
+			Format: scene.FormatBlender}, want: []string{"no transforms_train.json"}, hint: "format", kind: nil},
+		{name: "colmap not there", change: func(t *testing.T, root string) {
 			loadtest.Removed("sparse", "images")(t, root)
 			scenetest.Put(t, filepath.Join(root, "transforms.json"), []byte("{}"))
-		}, scene.LoadOptions{Model: scene.AnyModel, Format: scene.FormatColmap}, []string{"no COLMAP model"}, "sparse/0", nil},
-		{"its folder of photos", nil, loadtest.AnyModel(), []string{"no cameras"}, "this folder is part of a capture: name that, ", nil},
-		{"a video", func(t *testing.T, root string) {
+		}, options: scene.LoadOptions{Model: scene.AnyModel, Format: scene.FormatColmap}, want: []string{"no COLMAP model"}, hint: "sparse/0", kind: nil},
+		{name: "its folder of photos", change: nil, options: loadtest.AnyModel(), want: []string{"no cameras"}, hint: "this folder is part of a capture: name that, ", kind: nil},
+		{name: "a video", change: func(t *testing.T, root string) {
 			loadtest.Removed("sparse", "images")(t, root)
 			scenetest.Put(t, filepath.Join(root, "my walk.MP4"), nil)
-		}, loadtest.AnyModel(), []string{"no cameras"}, "walk.MP4' -vf fps=2", nil},
+		}, options: loadtest.AnyModel(), want: []string{"no cameras"}, hint: "walk.MP4' -vf fps=2", kind: nil},
 	}
 }
 

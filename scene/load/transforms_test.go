@@ -118,16 +118,16 @@ func TestFrameLenses(t *testing.T) {
 		fields scenetest.JsonObject
 		want   scene.Calibration
 	}{
-		{"opencv", all(2), scene.Calibration{scene.LensOpenCV, 40, 30, []float64{50, 50, 20, 15, 0.01, 0.02, 0.1, 0.2}}},
-		{"polynomial", all(4), scene.Calibration{scene.LensPolynomial, 40, 30, []float64{50, 50, 20, 15, 0.01, 0.02, 0.03, 0.04, 0.1, 0.2}}},
-		{"rational", all(6), scene.Calibration{scene.LensFullOpenCV, 40, 30, []float64{50, 50, 20, 15, 0.01, 0.02, 0.1, 0.2, 0.03, 0.04, 0.05, 0.06}}},
-		{"full", all(3).With("camera_model", "FULL_OPENCV"), scene.Calibration{scene.LensFullOpenCV, 40, 30, []float64{50, 50, 20, 15, 0.01, 0.02, 0.1, 0.2, 0.03, 0, 0, 0}}},
-		{"fisheye", all(4).With("camera_model", "OPENCV_FISHEYE"), scene.Calibration{scene.LensOpenCVFisheye, 40, 30, []float64{50, 50, 20, 15, 0.01, 0.02, 0.03, 0.04}}},
-		{"ngp fisheye", all(2).With("is_fisheye", true), scene.Calibration{scene.LensOpenCVFisheye, 40, 30, []float64{50, 50, 20, 15, 0.01, 0.02, 0, 0}}},
-		{"panorama", scenetest.JsonObject{"camera_model": "EQUIRECTANGULAR"}, scene.Calibration{scene.LensEquirectangular, 400, 200, []float64{400, 200}}},
-		{"pinhole", scenetest.JsonObject{"fl_y": 70, "camera_model": "simple_pinhole", "cx": 3}, scene.Calibration{scene.LensPinhole, 400, 200, []float64{70, 70, 3, 100}}},
-		{"angle", scenetest.JsonObject{"camera_angle_x": math.Pi / 2}, scene.Calibration{scene.LensPinhole, 400, 200, []float64{200, 200, 200, 100}}},
-		{"angle of height", scenetest.JsonObject{"fl_x": 90, "camera_angle_y": math.Pi / 2}, scene.Calibration{scene.LensPinhole, 400, 200, []float64{90, 100, 200, 100}}},
+		{"opencv", all(2), scene.Calibration{Model: scene.LensOpenCV, Width: 40, Height: 30, Params: []float64{50, 50, 20, 15, 0.01, 0.02, 0.1, 0.2}}},
+		{"polynomial", all(4), scene.Calibration{Model: scene.LensPolynomial, Width: 40, Height: 30, Params: []float64{50, 50, 20, 15, 0.01, 0.02, 0.03, 0.04, 0.1, 0.2}}},
+		{"rational", all(6), scene.Calibration{Model: scene.LensFullOpenCV, Width: 40, Height: 30, Params: []float64{50, 50, 20, 15, 0.01, 0.02, 0.1, 0.2, 0.03, 0.04, 0.05, 0.06}}},
+		{"full", all(3).With("camera_model", "FULL_OPENCV"), scene.Calibration{Model: scene.LensFullOpenCV, Width: 40, Height: 30, Params: []float64{50, 50, 20, 15, 0.01, 0.02, 0.1, 0.2, 0.03, 0, 0, 0}}},
+		{"fisheye", all(4).With("camera_model", "OPENCV_FISHEYE"), scene.Calibration{Model: scene.LensOpenCVFisheye, Width: 40, Height: 30, Params: []float64{50, 50, 20, 15, 0.01, 0.02, 0.03, 0.04}}},
+		{"ngp fisheye", all(2).With("is_fisheye", true), scene.Calibration{Model: scene.LensOpenCVFisheye, Width: 40, Height: 30, Params: []float64{50, 50, 20, 15, 0.01, 0.02, 0, 0}}},
+		{"panorama", scenetest.JsonObject{"camera_model": "EQUIRECTANGULAR"}, scene.Calibration{Model: scene.LensEquirectangular, Width: 400, Height: 200, Params: []float64{400, 200}}},
+		{"pinhole", scenetest.JsonObject{"fl_y": 70, "camera_model": "simple_pinhole", "cx": 3}, scene.Calibration{Model: scene.LensPinhole, Width: 400, Height: 200, Params: []float64{70, 70, 3, 100}}},
+		{"angle", scenetest.JsonObject{"camera_angle_x": math.Pi / 2}, scene.Calibration{Model: scene.LensPinhole, Width: 400, Height: 200, Params: []float64{200, 200, 200, 100}}},
+		{"angle of height", scenetest.JsonObject{"fl_x": 90, "camera_angle_y": math.Pi / 2}, scene.Calibration{Model: scene.LensPinhole, Width: 400, Height: 200, Params: []float64{90, 100, 200, 100}}},
 	} {
 		for level := range 2 {
 			f, top := strictjson.Object{}, strictjson.Object{}

@@ -26,10 +26,10 @@ func lpipsTensors(net string) (infos []safetensors.TensorInfo) {
 	for _, l := range LPIPSLayers(net) {
 		if !l.Pool {
 			name := fmt.Sprintf("features.%d.", l.index)
-			infos = append(infos, safetensors.TensorInfo{name + "weight", "F32", []int{l.Out, l.In, l.Side, l.Side}}, safetensors.TensorInfo{name + "bias", "F32", []int{l.Out}})
+			infos = append(infos, safetensors.TensorInfo{Name: name + "weight", DType: "F32", Shape: []int{l.Out, l.In, l.Side, l.Side}}, safetensors.TensorInfo{Name: name + "bias", DType: "F32", Shape: []int{l.Out}})
 		}
 		if l.Compared {
-			infos = append(infos, safetensors.TensorInfo{fmt.Sprintf("lin%d.model.1.weight", n), "F32", []int{1, l.Out, 1, 1}})
+			infos = append(infos, safetensors.TensorInfo{Name: fmt.Sprintf("lin%d.model.1.weight", n), DType: "F32", Shape: []int{1, l.Out, 1, 1}})
 			n++
 		}
 	}
@@ -66,7 +66,7 @@ func writeLPIPS(t testing.TB, infos []safetensors.TensorInfo, set map[string]flo
 }
 
 func TestReadLPIPSWeights(t *testing.T) {
-	infos := append(lpipsTensors(LPIPSAlex), safetensors.TensorInfo{"classifier.6.bias", "F16", []int{4}})
+	infos := append(lpipsTensors(LPIPSAlex), safetensors.TensorInfo{Name: "classifier.6.bias", DType: "F16", Shape: []int{4}})
 	path := writeLPIPS(t, infos, nil)
 	raw, err := os.ReadFile(path)
 	if err != nil {

@@ -122,3 +122,6 @@ func decodePNG(data []byte) (scene.Image, error) {
 	}
 	return fromImage(img), nil
 }
+
+// Recycle takes back the pixels of a decoded photo for those that are decoded next. Nobody may use them any more.
+func Recycle(img scene.Image) { pixelpool.Free(img.Pix) }

@@ -22,7 +22,7 @@ type imageSetter interface{ Set(x, y int, c color.Color) }
 func draw(img imageSetter, alpha bool) {
 	for y := range 5 {
 		for x := range 7 {
-			c := color.NRGBA64{uint16(9001 * x), uint16(13007 * y), uint16(4001 * (x + y)), 65535}
+			c := color.NRGBA64{R: uint16(9001 * x), G: uint16(13007 * y), B: uint16(4001 * (x + y)), A: 65535}
 			if alpha {
 				c.A = uint16(10000 * (x % 7))
 			}
@@ -35,7 +35,7 @@ func TestPNGForms(t *testing.T) {
 	r := image.Rect(0, 0, 7, 5)
 	rgb8, rgba8, rgb16, rgba16 := image.NewRGBA(r), image.NewNRGBA(r), image.NewRGBA64(r), image.NewNRGBA64(r)
 	gray8, gray16 := image.NewGray(r), image.NewGray16(r)
-	palette := image.NewPaletted(r, color.Palette{color.NRGBA{255, 0, 0, 255}, color.NRGBA{0, 200, 0, 128}, color.NRGBA{9, 8, 7, 0}})
+	palette := image.NewPaletted(r, color.Palette{color.NRGBA{R: 255, G: 0, B: 0, A: 255}, color.NRGBA{R: 0, G: 200, B: 0, A: 128}, color.NRGBA{R: 9, G: 8, B: 7, A: 0}})
 	draw(rgb8, false)
 	draw(rgba8, true)
 	draw(rgb16, false)

@@ -25,23 +25,23 @@ func hasDrive(file string) bool {
 	return len(file) > 2 && file[1] == ':' && file[2] == '/' && (file[0]|0x20) >= 'a' && (file[0]|0x20) <= 'z'
 }
 
-// locator finds files that other programs have named.
-type locator struct {
+// Locator finds files that other programs have named.
+type Locator struct {
 	root string
 	dirs map[string][]string // the names in a folder
 }
 
-func NewLocator(root string) *locator { return &locator{root: root, dirs: map[string][]string{}} }
+func NewLocator(root string) *Locator { return &Locator{root: root, dirs: map[string][]string{}} }
 
 // Find gives the file that is meant: the one of that path, or with the name in other
 // case, or with the extension of a photo when the name has none. Paths that lead out
 // of the capture and to nothing are often of another machine: then their ends are
 // tried below the capture's folder, the longest first. "" if there is none.
-func (l *locator) Find(file string) string { return l.search(file, l.near) }
+func (l *Locator) Find(file string) string { return l.search(file, l.near) }
 
 // Foreign gives the photo in a form that is not decoded which stands where find looks in place of the file, as IMG_1.heic in place of IMG_1.jpg. "" if
 // there is none.
-func (l *locator) Foreign(file string) string {
+func (l *Locator) Foreign(file string) string {
 	return l.search(file, func(file string) string {
 		dir, name := filepath.Split(file)
 		stem := strings.TrimSuffix(name, path.Ext(name))
@@ -53,7 +53,7 @@ func (l *locator) Foreign(file string) string {
 }
 
 // search applies near to the file, and to the ends of a path that leads out of the capture.
-func (l *locator) search(file string, near func(file string) string) string {
+func (l *Locator) search(file string, near func(file string) string) string {
 	if at := near(file); at != "" {
 		return at
 	}
@@ -72,7 +72,7 @@ func (l *locator) search(file string, near func(file string) string) string {
 }
 
 // near looks in the folder of the file only.
-func (l *locator) near(file string) string {
+func (l *Locator) near(file string) string {
 	if info, err := os.Stat(file); err == nil && !info.IsDir() {
 		return file
 	}
@@ -89,7 +89,7 @@ func (l *locator) near(file string) string {
 }
 
 // first gives the first file in a folder whose name fits, "" if there is none.
-func (l *locator) first(dir string, fits func(name string) bool) string {
+func (l *Locator) first(dir string, fits func(name string) bool) string {
 	names, known := l.dirs[dir]
 	if !known {
 		entries, err := os.ReadDir(filepath.Clean(dir))

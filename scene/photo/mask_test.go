@@ -71,9 +71,9 @@ func TestMaskThroughLens(t *testing.T) {
 	photo := scenetest.Halves(96, 72, 40) // white is what counts
 	scenetest.WriteImage(t, filepath.Join(dir, "a.png"), photo)
 	for _, k := range []scene.Calibration{
-		{scene.LensOpenCV, 96, 72, []float64{80, 81, 47, 37, -0.2, 0.03, 0.002, -0.001}},
-		{scene.LensRadialFisheye, 96, 72, []float64{45, 47, 37, 0.05, -0.01}},
-		{scene.LensEquirectangular, 96, 72, []float64{96, 72}},
+		{Model: scene.LensOpenCV, Width: 96, Height: 72, Params: []float64{80, 81, 47, 37, -0.2, 0.03, 0.002, -0.001}},
+		{Model: scene.LensRadialFisheye, Width: 96, Height: 72, Params: []float64{45, 47, 37, 0.05, -0.01}},
+		{Model: scene.LensEquirectangular, Width: 96, Height: 72, Params: []float64{96, 72}},
 	} {
 		for _, downscale := range []int{1, 2} {
 			views, err := k.Views(scene.Camera{Name: "a.png", Path: filepath.Join(dir, "a.png")}, 96, 72, downscale)
@@ -115,7 +115,7 @@ func TestMaskErrors(t *testing.T) {
 	scenetest.WriteImage(t, photo, scenetest.Halves(8, 8, 8))
 	scenetest.WriteImage(t, black, scenetest.Halves(8, 8, 0))
 	writeText(t, broken, "\x89PNG\r\n\x1a\nno")
-	fish := oneView(t, scene.Calibration{scene.LensFisheye, 8, 8, []float64{1, 1, 4, 4}}, 8, 8, 1)
+	fish := oneView(t, scene.Calibration{Model: scene.LensFisheye, Width: 8, Height: 8, Params: []float64{1, 1, 4, 4}}, 8, 8, 1)
 	for name, c := range map[string]struct {
 		mask   string
 		masked bool
@@ -198,8 +198,8 @@ func TestDecodeInParallel(t *testing.T) {
 	scenetest.WriteImage(t, filepath.Join(dir, "mask.png"), scenetest.Halves(96, 48, 50))
 	var cams []scene.Camera
 	for _, k := range []scene.Calibration{
-		{scene.LensEquirectangular, 96, 48, []float64{96, 48}},
-		{scene.LensRadTanThinPrism, 96, 48, []float64{40, 40, 48, 24, -0.0232, 0.0924, -0.0591, 0.003, 0.0048, -0.0009,
+		{Model: scene.LensEquirectangular, Width: 96, Height: 48, Params: []float64{96, 48}},
+		{Model: scene.LensRadTanThinPrism, Width: 96, Height: 48, Params: []float64{40, 40, 48, 24, -0.0232, 0.0924, -0.0591, 0.003, 0.0048, -0.0009,
 			0.0002, 0.0005, -0.0009, -0.0001, 0.00007, -0.00017}},
 	} {
 		views, err := k.Views(scene.Camera{Name: "a.png", Path: filepath.Join(dir, "a.png"), Mask: filepath.Join(dir, "mask.png")}, 96, 48, 1)

@@ -34,7 +34,7 @@ func waves(t *testing.T, width, height int) string {
 // Photos decoded in recycled memory, which is dirty, are the same, whatever is done to them.
 func TestRecycledPixels(t *testing.T) {
 	path := waves(t, 600, 400)
-	lens := oneView(t, scene.Calibration{scene.LensFisheye, 600, 400, []float64{120, 120, 300, 200}}, 600, 400, 1)
+	lens := oneView(t, scene.Calibration{Model: scene.LensFisheye, Width: 600, Height: 400, Params: []float64{120, 120, 300, 200}}, 600, 400, 1)
 	lens.Path = path
 	for _, cam := range []scene.Camera{{Path: path, Width: 600, Height: 400}, {Path: path, Width: 300, Height: 200}, lens} {
 		first, err := Decode(cam)
@@ -50,7 +50,7 @@ func TestRecycledPixels(t *testing.T) {
 			for i := range img.Pix {
 				img.Pix[i] = 0x5a
 			}
-			pixelpool.Recycle(img)
+			Recycle(img)
 		}
 	}
 }
@@ -67,7 +67,7 @@ func TestDecodingLeavesLittleGarbage(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			pixelpool.Recycle(img)
+			Recycle(img)
 		}
 		decode()
 		var before, after runtime.MemStats

@@ -92,17 +92,17 @@ var throughLenses = []struct {
 	fish bool
 	psnr float64 // least, to what the undistorted camera sees
 }{
-	{scene.Calibration{scene.LensSimpleRadial, 128, 96, []float64{104, 65, 47, -0.15}}, false, 45.5},
-	{scene.Calibration{scene.LensOpenCV, 128, 96, []float64{104, 105, 65, 47, -0.12, 0.04, 0.001, -0.0007}}, false, 45.5},
-	{scene.Calibration{scene.LensFullOpenCV, 128, 96, []float64{104, 105, 65, 47, 0.1, 0.02, 0.001, -0.0007, 0.01, 0.2, 0.02, 0.001}}, false, 45.5},
-	{scene.Calibration{scene.LensFOV, 128, 96, []float64{84, 85, 65, 47, 0.8}}, false, 45.5},
-	{scene.Calibration{scene.LensDivision, 128, 96, []float64{104, 105, 65, 47, -0.2}}, false, 45.5},
-	{scene.Calibration{scene.LensEUCM, 128, 96, []float64{104, 105, 65, 47, 0.5, 1.1}}, false, 45.5},
-	{scene.Calibration{scene.LensPolynomial, 128, 96, []float64{104, 105, 65, 47, -0.2, 0.05, 0.01, 0.002, 0.0007, -0.001}}, false, 45.5},
-	{scene.Calibration{scene.LensEUCM, 128, 96, []float64{50, 51, 65, 47, 0.62, 1.1}}, true, 40.5},
-	{scene.Calibration{scene.LensOpenCVFisheye, 128, 96, []float64{50, 51, 65, 47, 0.03, -0.02, 0.002, -0.001}}, true, 40.5},
-	{scene.Calibration{scene.LensThinPrism, 128, 96, []float64{60, 61, 65, 47, 0.03, -0.02, 0.001, -0.002, 0.001, 0, 0.002, 0.001}}, true, 40.5},
-	{scene.Calibration{scene.LensFisheye, 128, 96, []float64{45, 46, 65, 47}}, true, 40.5},
+	{scene.Calibration{Model: scene.LensSimpleRadial, Width: 128, Height: 96, Params: []float64{104, 65, 47, -0.15}}, false, 45.5},
+	{scene.Calibration{Model: scene.LensOpenCV, Width: 128, Height: 96, Params: []float64{104, 105, 65, 47, -0.12, 0.04, 0.001, -0.0007}}, false, 45.5},
+	{scene.Calibration{Model: scene.LensFullOpenCV, Width: 128, Height: 96, Params: []float64{104, 105, 65, 47, 0.1, 0.02, 0.001, -0.0007, 0.01, 0.2, 0.02, 0.001}}, false, 45.5},
+	{scene.Calibration{Model: scene.LensFOV, Width: 128, Height: 96, Params: []float64{84, 85, 65, 47, 0.8}}, false, 45.5},
+	{scene.Calibration{Model: scene.LensDivision, Width: 128, Height: 96, Params: []float64{104, 105, 65, 47, -0.2}}, false, 45.5},
+	{scene.Calibration{Model: scene.LensEUCM, Width: 128, Height: 96, Params: []float64{104, 105, 65, 47, 0.5, 1.1}}, false, 45.5},
+	{scene.Calibration{Model: scene.LensPolynomial, Width: 128, Height: 96, Params: []float64{104, 105, 65, 47, -0.2, 0.05, 0.01, 0.002, 0.0007, -0.001}}, false, 45.5},
+	{scene.Calibration{Model: scene.LensEUCM, Width: 128, Height: 96, Params: []float64{50, 51, 65, 47, 0.62, 1.1}}, true, 40.5},
+	{scene.Calibration{Model: scene.LensOpenCVFisheye, Width: 128, Height: 96, Params: []float64{50, 51, 65, 47, 0.03, -0.02, 0.002, -0.001}}, true, 40.5},
+	{scene.Calibration{Model: scene.LensThinPrism, Width: 128, Height: 96, Params: []float64{60, 61, 65, 47, 0.03, -0.02, 0.001, -0.002, 0.001, 0, 0.002, 0.001}}, true, 40.5},
+	{scene.Calibration{Model: scene.LensFisheye, Width: 128, Height: 96, Params: []float64{45, 46, 65, 47}}, true, 40.5},
 }
 
 // A photo taken through a lens becomes what a camera without one sees, at full size and reduced; and one resampling is as close to that, to a
@@ -158,7 +158,7 @@ func TestUndistortAgainstTruth(t *testing.T) {
 func TestPanorama(t *testing.T) {
 	pose := synthPose()
 	pose.Name = "dir/pano.jpg"
-	k := scene.Calibration{scene.LensEquirectangular, 256, 128, []float64{256, 128}}
+	k := scene.Calibration{Model: scene.LensEquirectangular, Width: 256, Height: 128, Params: []float64{256, 128}}
 	photo := throughLens(t, pose, k, 3)
 	keep(t, "panorama", photo)
 	for _, downscale := range []int{1, 2} {
@@ -233,7 +233,7 @@ func TestPlacesAreExact(t *testing.T) {
 
 // A map that moves nothing changes nothing, whatever the alpha.
 func TestUndistortIdentity(t *testing.T) {
-	k := scene.Calibration{scene.LensFisheye, 61, 47, []float64{12, 12, 30.5, 23.5}} // the corners are too far from the axis
+	k := scene.Calibration{Model: scene.LensFisheye, Width: 61, Height: 47, Params: []float64{12, 12, 30.5, 23.5}} // the corners are too far from the axis
 	cam := oneView(t, k, 61, 47, 1)
 	if cam.Lens == nil {
 		t.Fatal("no lens")
@@ -271,7 +271,7 @@ func TestUndistortWeightsByAlpha(t *testing.T) {
 		return [4]uint8{0, 255, 0, 0}
 	})
 	for _, downscale := range []int{1, 2} {
-		cam := oneView(t, scene.Calibration{scene.LensSimpleRadial, 64, 48, []float64{60, 32, 24, -0.1}}, 64, 48, downscale)
+		cam := oneView(t, scene.Calibration{Model: scene.LensSimpleRadial, Width: 64, Height: 48, Params: []float64{60, 32, 24, -0.1}}, 64, 48, downscale)
 		got, err := undistort(photo, &cam, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -290,7 +290,7 @@ func absDiff(a, b uint8) int { return max(int(a), int(b)) - min(int(a), int(b)) 
 func TestUndistortBytes(t *testing.T) {
 	photo := scenetest.Paint(257, 131, func(x, y int) [4]uint8 { return [4]uint8{uint8(x * 37), uint8(y * 29), uint8(x*y + x), 255} })
 	for downscale, want := range map[int]uint32{1: 0x38d68e0e, 2: 0xbb2ad50e, 4: 0x2786b9f1} {
-		cam := oneView(t, scene.Calibration{scene.LensOpenCV, 257, 131, []float64{210, 212, 127, 66, -0.12, 0.04, 0.001, -0.0007}}, 257, 131, downscale)
+		cam := oneView(t, scene.Calibration{Model: scene.LensOpenCV, Width: 257, Height: 131, Params: []float64{210, 212, 127, 66, -0.12, 0.04, 0.001, -0.0007}}, 257, 131, downscale)
 		sums := make([]uint32, 8)
 		parallel.For(len(sums), func(i int) {
 			got, err := undistort(photo, &cam, nil)
@@ -338,15 +338,15 @@ func TestAxisWeights(t *testing.T) {
 
 func BenchmarkUndistort(b *testing.B) {
 	photo := scenetest.Paint(4000, 3000, func(x, y int) [4]uint8 { return [4]uint8{uint8(x * 37), uint8(y * 29), uint8(x*y + x), 255} })
-	opencv := scene.Calibration{scene.LensOpenCV, 4000, 3000, []float64{3300, 3300, 2000, 1500, 0.05, -0.08, -0.001, 0.0002}}
+	opencv := scene.Calibration{Model: scene.LensOpenCV, Width: 4000, Height: 3000, Params: []float64{3300, 3300, 2000, 1500, 0.05, -0.08, -0.001, 0.0002}}
 	for _, c := range []struct {
 		name      string
 		k         scene.Calibration
 		downscale int
 	}{
 		{"opencv", opencv, 1}, {"opencv/2", opencv, 2}, {"opencv auto", opencv, 0}, {"opencv/8", opencv, 8},
-		{"fisheye", scene.Calibration{scene.LensOpenCVFisheye, 4000, 3000, []float64{1500, 1500, 2000, 1500, 0.05, -0.01, -0.001, 0.0002}}, 1},
-		{"panorama", scene.Calibration{scene.LensEquirectangular, 4000, 3000, []float64{4000, 3000}}, 1},
+		{"fisheye", scene.Calibration{Model: scene.LensOpenCVFisheye, Width: 4000, Height: 3000, Params: []float64{1500, 1500, 2000, 1500, 0.05, -0.01, -0.001, 0.0002}}, 1},
+		{"panorama", scene.Calibration{Model: scene.LensEquirectangular, Width: 4000, Height: 3000, Params: []float64{4000, 3000}}, 1},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			views, err := c.k.Views(scene.Camera{Name: "a"}, 4000, 3000, c.downscale)

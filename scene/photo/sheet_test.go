@@ -44,14 +44,14 @@ func TestWriteSheet(t *testing.T) {
 	if img.Bounds() != image.Rect(0, 0, 14, 1) {
 		t.Fatalf("size %v", img.Bounds())
 	}
-	wantPixel(t, img, 0, 0, color.RGBA{10, 20, 30, 255})
-	wantPixel(t, img, 1, 0, color.RGBA{255, 0, 0, 255})
-	wantPixel(t, img, 2, 0, color.RGBA{255, 255, 255, 255})
-	wantPixel(t, img, 6, 0, color.RGBA{10, 30, 0, 255})
-	wantPixel(t, img, 7, 0, color.RGBA{255, 0, 128, 255})
-	wantPixel(t, img, 11, 0, color.RGBA{255, 255, 255, 255})
-	wantPixel(t, img, 12, 0, color.RGBA{0, 40, 120, 255})
-	wantPixel(t, img, 13, 0, color.RGBA{0, 0, 255, 255})
+	wantPixel(t, img, 0, 0, color.RGBA{R: 10, G: 20, B: 30, A: 255})
+	wantPixel(t, img, 1, 0, color.RGBA{R: 255, G: 0, B: 0, A: 255})
+	wantPixel(t, img, 2, 0, color.RGBA{R: 255, G: 255, B: 255, A: 255})
+	wantPixel(t, img, 6, 0, color.RGBA{R: 10, G: 30, B: 0, A: 255})
+	wantPixel(t, img, 7, 0, color.RGBA{R: 255, G: 0, B: 128, A: 255})
+	wantPixel(t, img, 11, 0, color.RGBA{R: 255, G: 255, B: 255, A: 255})
+	wantPixel(t, img, 12, 0, color.RGBA{R: 0, G: 40, B: 120, A: 255})
+	wantPixel(t, img, 13, 0, color.RGBA{R: 0, G: 0, B: 255, A: 255})
 	if err := WriteSheet(path, photo, render[1:]); err == nil {
 		t.Error("a render of another size passes")
 	}
@@ -67,8 +67,8 @@ func TestWritePNG(t *testing.T) {
 		t.Fatal(err)
 	}
 	img := readPNG(t, path)
-	wantPixel(t, img, 0, 0, color.RGBA{0, 255, 128, 255})
-	wantPixel(t, img, 0, 1, color.RGBA{0, 255, 0, 255})
+	wantPixel(t, img, 0, 0, color.RGBA{R: 0, G: 255, B: 128, A: 255})
+	wantPixel(t, img, 0, 1, color.RGBA{R: 0, G: 255, B: 0, A: 255})
 	if err := WritePNG(path, make([]float32, 6), 2, 2); err == nil {
 		t.Error("a wrong size passes")
 	}

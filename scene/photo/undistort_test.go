@@ -169,7 +169,7 @@ func absInt(x int) int { return max(x, -x) }
 
 // The figures of COLMAP's own test (image/undistortion_test.cc): a lens of 100 x 100 pixels, f 100, k 0.5.
 func TestCropLikeColmap(t *testing.T) {
-	cam := oneView(t, scene.Calibration{scene.LensSimpleRadial, 100, 100, []float64{100, 50, 50, 0.5}}, 100, 100, 1)
+	cam := oneView(t, scene.Calibration{Model: scene.LensSimpleRadial, Width: 100, Height: 100, Params: []float64{100, 50, 50, 0.5}}, 100, 100, 1)
 	if cam.Width != 84 || cam.Height != 84 || cam.Fx != 100 || cam.Fy != 100 || cam.Cx != 42 || cam.Cy != 42 {
 		t.Errorf("%+v", cam)
 	}
@@ -181,7 +181,7 @@ func TestCropHasSources(t *testing.T) {
 	pictures := 0
 	for range 200 {
 		f, n := 120*(0.7+random.Float64()), random.NormFloat64
-		k := scene.Calibration{scene.LensOpenCV, 160, 120, []float64{f, f, 80 + 8*n(), 60 + 6*n(), 0.15 * n(), 0.05 * n(), 0.001 * n(), 0.001 * n()}}
+		k := scene.Calibration{Model: scene.LensOpenCV, Width: 160, Height: 120, Params: []float64{f, f, 80 + 8*n(), 60 + 6*n(), 0.15 * n(), 0.05 * n(), 0.001 * n(), 0.001 * n()}}
 		cam := oneView(t, k, 160, 120, 1)
 		o := mustOptics(t, k, 160, 120)
 		if cam.Model == scene.Fisheye || o.Border().Angle >= o.Angle(o.Limit) {
@@ -199,7 +199,7 @@ func TestCropHasSources(t *testing.T) {
 }
 
 func TestViewsRefuseHugePictures(t *testing.T) {
-	k := scene.Calibration{scene.LensSimpleRadial, 1 << 14, 1 << 14, []float64{20000, 1 << 13, 1 << 13, -0.2}}
+	k := scene.Calibration{Model: scene.LensSimpleRadial, Width: 1 << 14, Height: 1 << 14, Params: []float64{20000, 1 << 13, 1 << 13, -0.2}}
 	_, err := k.Views(scene.Camera{Name: "a.jpg"}, 1<<14, 1<<14, 1)
 	if err == nil || !errors.Is(err, fault.ErrData) || !strings.Contains(err.Error(), "undistorted picture would have") || fault.Hint(err) == "" {
 		t.Error(err)
@@ -209,16 +209,16 @@ func TestViewsRefuseHugePictures(t *testing.T) {
 // Cameras without distortion are what they always were: scaled, without a lens.
 func TestViewsWithoutDistortion(t *testing.T) {
 	for _, k := range []scene.Calibration{
-		{scene.LensSimplePinhole, 1000, 600, []float64{700, 480, 310}},
-		{scene.LensPinhole, 1000, 600, []float64{700, 690, 480, 310}},
-		{scene.LensOpenCV, 1000, 600, []float64{700, 690, 480, 310, 0, 0, 0, 0}},
-		{scene.LensDivision, 1000, 600, []float64{700, 690, 480, 310, 0}},
-		{scene.LensFOV, 1000, 600, []float64{700, 690, 480, 310, 0}},
-		{scene.LensEUCM, 1000, 600, []float64{700, 690, 480, 310, 0, 0.7}},
-		{scene.LensPolynomial, 1000, 600, []float64{700, 690, 480, 310, 0, 0, 0, 0, 0, 0}},
-		{scene.LensSimpleFisheye, 1000, 600, []float64{700, 480, 310}},
-		{scene.LensFisheye, 1000, 600, []float64{700, 690, 480, 310}},
-		{scene.LensOpenCVFisheye, 1000, 600, []float64{700, 690, 480, 310, 0, 0, 0, 0}},
+		{Model: scene.LensSimplePinhole, Width: 1000, Height: 600, Params: []float64{700, 480, 310}},
+		{Model: scene.LensPinhole, Width: 1000, Height: 600, Params: []float64{700, 690, 480, 310}},
+		{Model: scene.LensOpenCV, Width: 1000, Height: 600, Params: []float64{700, 690, 480, 310, 0, 0, 0, 0}},
+		{Model: scene.LensDivision, Width: 1000, Height: 600, Params: []float64{700, 690, 480, 310, 0}},
+		{Model: scene.LensFOV, Width: 1000, Height: 600, Params: []float64{700, 690, 480, 310, 0}},
+		{Model: scene.LensEUCM, Width: 1000, Height: 600, Params: []float64{700, 690, 480, 310, 0, 0.7}},
+		{Model: scene.LensPolynomial, Width: 1000, Height: 600, Params: []float64{700, 690, 480, 310, 0, 0, 0, 0, 0, 0}},
+		{Model: scene.LensSimpleFisheye, Width: 1000, Height: 600, Params: []float64{700, 480, 310}},
+		{Model: scene.LensFisheye, Width: 1000, Height: 600, Params: []float64{700, 690, 480, 310}},
+		{Model: scene.LensOpenCVFisheye, Width: 1000, Height: 600, Params: []float64{700, 690, 480, 310, 0, 0, 0, 0}},
 	} {
 		fy := 690.0
 		if len(k.Params) == 3 {
@@ -247,10 +247,10 @@ func TestWideLensesBecomeFisheyes(t *testing.T) {
 		k    scene.Calibration
 		fish bool
 	}{
-		{scene.Calibration{scene.LensOpenCV, 1000, 800, []float64{400, 400, 500, 400, -0.05, 0.01, 0, 0}}, false}, // 58 degrees in the corners
-		{scene.Calibration{scene.LensOpenCV, 1000, 800, []float64{250, 250, 500, 400, 0.001, 0, 0, 0}}, true},
-		{scene.Calibration{scene.LensFOV, 1000, 800, []float64{400, 400, 500, 400, 0.95}}, true},
-		{scene.Calibration{scene.LensDivision, 1000, 800, []float64{400, 400, 500, 400, -0.3}}, true},
+		{scene.Calibration{Model: scene.LensOpenCV, Width: 1000, Height: 800, Params: []float64{400, 400, 500, 400, -0.05, 0.01, 0, 0}}, false}, // 58 degrees in the corners
+		{scene.Calibration{Model: scene.LensOpenCV, Width: 1000, Height: 800, Params: []float64{250, 250, 500, 400, 0.001, 0, 0, 0}}, true},
+		{scene.Calibration{Model: scene.LensFOV, Width: 1000, Height: 800, Params: []float64{400, 400, 500, 400, 0.95}}, true},
+		{scene.Calibration{Model: scene.LensDivision, Width: 1000, Height: 800, Params: []float64{400, 400, 500, 400, -0.3}}, true},
 	} {
 		cam := oneView(t, c.k, 1000, 800, 1)
 		if (cam.Model == scene.Fisheye) != c.fish {
@@ -273,7 +273,7 @@ func TestWideLensesBecomeFisheyes(t *testing.T) {
 
 // Half the size of a photo has half of everything, for a model with one focal length too.
 func TestCalibrationRescales(t *testing.T) {
-	k := scene.Calibration{scene.LensSimpleRadial, 1000, 800, []float64{900, 510, 390, -0.1}}
+	k := scene.Calibration{Model: scene.LensSimpleRadial, Width: 1000, Height: 800, Params: []float64{900, 510, 390, -0.1}}
 	whole, half := oneView(t, k, 1000, 800, 1), oneView(t, k, 500, 400, 1)
 	if absInt(whole.Width-2*half.Width) > 2 || math.Abs(half.Fx-450) > 1e-9 || math.Abs(half.Fy-450) > 1e-9 {
 		t.Errorf("%+v %+v", whole, half)

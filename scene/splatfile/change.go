@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"vksplat/scene"
-	"vksplat/scene/initial"
 )
 
 // changed is a model whose pieces are changed on their way.
@@ -27,7 +26,7 @@ func WithDegree(model Source, degree int) Source {
 		return model
 	}
 	info.Degree = degree
-	return &changed{model, info, func(piece *scene.Splats) *scene.Splats { return initial.WithDegree(piece, degree) }}
+	return &changed{model, info, func(piece *scene.Splats) *scene.Splats { return piece.WithDegree(degree) }}
 }
 
 // Move carries out a similarity. Coordinates were the capture's, less an origin where the file names one; they are no longer, so that the origin is

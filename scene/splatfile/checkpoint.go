@@ -3,17 +3,14 @@ package splatfile
 import (
 	"bytes"
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"path/filepath"
 	"strconv"
 	"strings"
 
 	"vksplat/internal/fault"
-	"vksplat/internal/strictjson"
 	"vksplat/scene"
 	"vksplat/scene/photo"
 	"vksplat/scene/ply"
@@ -44,32 +41,11 @@ func isSafetensors(head []byte) bool {
 	return len(head) > 9 && head[5] == 0 && head[6] == 0 && head[7] == 0 && head[8] == '{' && bytes.ContainsAny(head[9:10], "\" \t\r\n}")
 }
 
-// checkpointHead is what a model needs of a checkpoint's header.
-type checkpointHead struct {
-	Version  string `json:"vksplat_version"`
-	Step     int    `json:"step"`
-	Seed     uint64 `json:"seed"`
-	Splats   int    `json:"splats"`
-	SHDegree int    `json:"sh_degree"`
-	Config   struct {
-		Antialiased bool        `json:"antialiased"`
-		Background  *[3]float32 `json:"background"`
-		Near        float64     `json:"near"`
-		Exposure    bool        `json:"exposure"`
-	} `json:"config"`
-	Frame struct {
-		Center [3]float64 `json:"center"`
-		Scale  float64    `json:"scale"`
-		Origin [3]float64 `json:"origin"`
-	} `json:"frame"`
-}
-
-// checkpointTensor is a tensor of the file and where in a splat it goes.
+// checkpointTensor is a tensor of the file and the part of splats that it is.
 type checkpointTensor struct {
-	file   *io.SectionReader
-	half   bool // IEEE halves, otherwise float32
-	width  int  // numbers of a splat
-	target func(s *scene.Splats, i int) []float32
+	scene.SplatPart
+	file *io.SectionReader
+	half bool // IEEE halves, otherwise float32
 }
 
 type checkpointSource struct {
@@ -100,18 +76,12 @@ func (c *checkpointSource) fail(err error) error {
 }
 
 func (c *checkpointSource) parse() error {
-	if c.file.Metadata["format"] != "vksplat checkpoint" {
-		return errors.New("the file holds no checkpoint of vksplat")
+	h, _, err := ReadCheckpointHeader(c.file)
+	if err != nil {
+		return err
 	}
-	var h checkpointHead
-	if err := json.Unmarshal([]byte(c.file.Metadata["vksplat"]), &h); err != nil {
-		return fmt.Errorf("header: %w", strictjson.JSONError(err))
-	}
-	if h.Splats < 1 || h.Splats > math.MaxInt32 || h.SHDegree < 0 || h.SHDegree > scene.MaxSHDegree {
-		return fmt.Errorf("%d splats of SH degree %d", h.Splats, h.SHDegree)
-	}
-	if !(h.Frame.Scale > 0) || math.IsInf(h.Frame.Scale, 0) {
-		return fmt.Errorf("a frame of scale %g", h.Frame.Scale)
+	if err := h.Check(); err != nil {
+		return err
 	}
 	c.frame, c.origin = scene.Frame{Center: h.Frame.Center, Scale: h.Frame.Scale}, h.Frame.Origin
 	c.info = Info{Format: checkpointName, N: h.Splats, Degree: h.SHDegree,
@@ -128,40 +98,17 @@ func (c *checkpointSource) parse() error {
 
 // find looks the tensors of the model up and compares them with the header.
 func (c *checkpointSource) find() error {
-	rest := scene.SHCoefficients(c.info.Degree) - 1
-	part := func(of func(s *scene.Splats) []float32, width, from, to int) func(s *scene.Splats, i int) []float32 {
-		return func(s *scene.Splats, i int) []float32 { return of(s)[i*width+from : i*width+to] }
-	}
-	all := 3 * (rest + 1)
-	sh := func(s *scene.Splats) []float32 { return s.SH }
-	for _, t := range []struct {
-		name   string
-		shape  []int // of one splat
-		target func(s *scene.Splats, i int) []float32
-	}{
-		{"means", []int{3}, part(func(s *scene.Splats) []float32 { return s.Means }, 3, 0, 3)},
-		{"quats", []int{4}, part(func(s *scene.Splats) []float32 { return s.Quats }, 4, 0, 4)},
-		{"log_scales", []int{3}, part(func(s *scene.Splats) []float32 { return s.LogScales }, 3, 0, 3)},
-		{"logit_opacities", nil, part(func(s *scene.Splats) []float32 { return s.LogitOpacities }, 1, 0, 1)},
-		{"sh0", []int{1, 3}, part(sh, all, 0, 3)},
-		{"shN", []int{rest, 3}, part(sh, all, 3, all)},
-	} {
-		if t.name == "shN" && rest == 0 {
-			continue
-		}
-		have, ok := c.file.Lookup(t.name)
+	for _, p := range scene.SplatParts(c.info.Degree) {
+		have, ok := c.file.Lookup(p.Name)
 		if !ok {
-			return fmt.Errorf("tensor %s is missing", t.name)
+			return fmt.Errorf("tensor %s is missing", p.Name)
 		}
 		half := have.DType == "F16"
-		if !half && have.DType != "F32" || fmt.Sprint(have.Shape) != fmt.Sprint(append([]int{c.info.N}, t.shape...)) {
-			return fmt.Errorf("tensor %s is %s %v, which does not fit %d splats of SH degree %d", t.name, have.DType, have.Shape, c.info.N, c.info.Degree)
+		if !half && have.DType != "F32" || fmt.Sprint(have.Shape) != fmt.Sprint(append([]int{c.info.N}, p.Shape...)) {
+			return fmt.Errorf("tensor %s is %s %v, which does not fit %d splats of SH degree %d",
+				p.Name, have.DType, have.Shape, c.info.N, c.info.Degree)
 		}
-		width := 1
-		for _, side := range t.shape {
-			width *= side
-		}
-		c.tensors = append(c.tensors, checkpointTensor{c.file.Reader(t.name), half, width, t.target})
+		c.tensors = append(c.tensors, checkpointTensor{p, c.file.Reader(p.Name), half})
 	}
 	return nil
 }
@@ -228,13 +175,14 @@ func (t *checkpointTensor) read(first int, into *scene.Splats, room *[]byte) err
 	if t.half {
 		size = 2
 	}
-	row := size * t.width
+	row := size * t.Width
 	rows, err := readRows(t.file, 0, row, first, into.N, room)
 	if err != nil {
 		return err
 	}
+	data, stride, from := t.Of(into)
 	for i := range into.N {
-		for k, to := 0, t.target(into, i); k < t.width; k++ {
+		for k, to := 0, data[i*stride+from:]; k < t.Width; k++ {
 			if at := rows[i*row+size*k:]; t.half {
 				to[k] = halfValue(binary.LittleEndian.Uint16(at))
 			} else {

@@ -20,24 +20,25 @@ import (
 // writeTensors writes a model of degree 1 in the layout of a checkpoint, with a header of any content.
 func writeTensors(t *testing.T, path, header string, s *scene.Splats) {
 	t.Helper()
-	tensor := func(name string, shape []int, at func(i int) []float32) safetensors.TensorData {
-		return safetensors.TensorData{TensorInfo: safetensors.TensorInfo{Name: name, DType: "F32", Shape: append([]int{s.N}, shape...)}, Write: func(w io.Writer) error {
+	var tensors []safetensors.TensorData
+	for _, p := range scene.SplatParts(s.Degree) {
+		info := safetensors.TensorInfo{Name: p.Name, DType: "F32", Shape: append([]int{s.N}, p.Shape...)}
+		write := func(w io.Writer) error {
+			data, stride, from := p.Of(s)
 			for i := range s.N {
-				if err := binary.Write(w, binary.LittleEndian, at(i)); err != nil {
+				if err := binary.Write(w, binary.LittleEndian, data[i*stride+from:][:p.Width]); err != nil {
 					return err
 				}
 			}
 			return nil
-		}}
+		}
+		if p.Name == "shN" {
+			info.DType = "F16"
+			write = func(w io.Writer) error { return binary.Write(w, binary.LittleEndian, make([]uint16, p.Width*s.N)) }
+		}
+		tensors = append(tensors, safetensors.TensorData{TensorInfo: info, Write: write})
 	}
-	part := func(k int) func(i int) []float32 { return func(i int) []float32 { return splatParts(s, i)[k] } }
-	halves := safetensors.TensorData{TensorInfo: safetensors.TensorInfo{Name: "shN", DType: "F16", Shape: []int{s.N, 3, 3}}, Write: func(w io.Writer) error {
-		return binary.Write(w, binary.LittleEndian, make([]uint16, 9*s.N))
-	}}
-	err := safetensors.Write(path, map[string]string{"format": "vksplat checkpoint", "vksplat": header}, []safetensors.TensorData{
-		tensor("means", []int{3}, part(0)), tensor("quats", []int{4}, part(1)), tensor("log_scales", []int{3}, part(2)), tensor("logit_opacities", nil, part(3)),
-		tensor("sh0", []int{1, 3}, func(i int) []float32 { return splatParts(s, i)[4][:3] }), halves,
-	})
+	err := safetensors.Write(path, CheckpointMetadata(header), tensors)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,12 +24,10 @@ func inMemory(s *scene.Splats, info Info) *memory {
 
 // copySplats copies n splats between models of the same degree.
 func copySplats(to *scene.Splats, at int, from *scene.Splats, first, n int) {
-	c := 3 * from.K()
-	copy(to.Means[3*at:], from.Means[3*first:3*(first+n)])
-	copy(to.Quats[4*at:], from.Quats[4*first:4*(first+n)])
-	copy(to.LogScales[3*at:], from.LogScales[3*first:3*(first+n)])
-	copy(to.LogitOpacities[at:], from.LogitOpacities[first:first+n])
-	copy(to.SH[c*at:], from.SH[c*first:c*(first+n)])
+	dst := to.Tensors()
+	for k, t := range from.Tensors() {
+		copy(dst[k].Data[t.Width*at:], t.Data[t.Width*first:t.Width*(first+n)])
+	}
 }
 
 // All reads a whole model into memory.

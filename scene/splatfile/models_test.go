@@ -232,11 +232,11 @@ func alike(t *testing.T, got, want *scene.Splats, same func(a, b float32) bool) 
 		t.Fatalf("%d splats of degree %d, want %d of %d", got.N, got.Degree, want.N, want.Degree)
 	}
 	for i := range want.N {
-		a, b := splatParts(got, i), splatParts(want, i)
-		for k := range a {
-			for j, x := range a[k] {
-				if !same(x, b[k][j]) {
-					t.Fatalf("splat %d: number %d of %s is %v, want %v", i, j, partNames[k], x, b[k][j])
+		wanted := want.Tensors()
+		for k, a := range got.Tensors() {
+			for j, x := range a.At(i) {
+				if y := wanted[k].At(i)[j]; !same(x, y) {
+					t.Fatalf("splat %d: number %d of %s is %v, want %v", i, j, a.Name, x, y)
 				}
 			}
 		}

@@ -141,21 +141,23 @@ func compare(t *testing.T, name string, got, want *scene.Splats, q exactness) {
 			t.Fatalf("%s: two splats are nearest to splat %d", name, j)
 		}
 		used[j] = true
-		a, b := splatParts(got, i), splatParts(want, j)
+		a, b := got.Slice(i, i+1), want.Slice(j, j+1)
 		dot, length := 0.0, 0.0 // some formats leave rotations of other lengths
 		for k := range 4 {
-			dot += float64(a[1][k]) * float64(b[1][k])
-			length += float64(a[1][k]) * float64(a[1][k])
+			dot += float64(a.Quats[k]) * float64(b.Quats[k])
+			length += float64(a.Quats[k]) * float64(a.Quats[k])
 		}
 		dot /= math.Sqrt(length)
 		angle := 2 * math.Sqrt(max(0, 2-2*math.Abs(dot))) // of a small one; |dot| is near 1
-		n := min(len(a[4]), len(b[4]))
+		n := min(len(a.SH), len(b.SH))
 		for _, c := range []struct {
 			what        string
 			error, most float64
 		}{
-			{"position", apart(a[0], b[0]), q.position}, {"scale", apart(a[2], b[2]), q.scale}, {"rotation", angle, q.angle},
-			{"opacity", math.Abs(sigmoid(a[3][0]) - sigmoid(b[3][0])), q.opacity}, {"colour", apart(a[4][:3], b[4][:3]), q.dc}, {"SH", apart(a[4][3:n], b[4][3:n]), q.sh},
+			{"position", apart(a.Means, b.Means), q.position},
+			{"scale", apart(a.LogScales, b.LogScales), q.scale}, {"rotation", angle, q.angle},
+			{"opacity", math.Abs(sigmoid(a.LogitOpacities[0]) - sigmoid(b.LogitOpacities[0])), q.opacity},
+			{"colour", apart(a.SH[:3], b.SH[:3]), q.dc}, {"SH", apart(a.SH[3:n], b.SH[3:n]), q.sh},
 		} {
 			if !(c.error <= c.most) {
 				t.Fatalf("%s: degree %d, splat %d: %s is off by %g, allowed is %g", name, want.Degree, j, c.what, c.error, c.most)

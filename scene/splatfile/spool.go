@@ -22,7 +22,7 @@ func gatherable(model Source, tempDir string) (Gatherer, func() error, error) {
 		return g, func() error { return nil }, nil
 	}
 	info := model.Info()
-	if int64(info.N)*int64(4*rowNumbers(info.Degree)) > memoryBytes {
+	if int64(info.N)*int64(4*scene.SplatNumbers(info.Degree)) > memoryBytes {
 		s, err := newSpool(model, tempDir)
 		if err != nil {
 			return nil, nil, err
@@ -36,10 +36,7 @@ func gatherable(model Source, tempDir string) (Gatherer, func() error, error) {
 	return inMemory(all, info), func() error { return nil }, nil
 }
 
-// rowNumbers is how many numbers a splat has.
-func rowNumbers(degree int) int { return 14 + restNumbers(degree) }
-
-// spool is a model in a temporary file: rows of float32, little endian, in the order of splatParts.
+// spool is a model in a temporary file: rows of float32, little endian, in the order of scene.Splats.
 type spool struct {
 	indexed
 	file *tempFile
@@ -50,7 +47,7 @@ type spool struct {
 // newSpool copies a model to a file in dir.
 func newSpool(model Source, dir string) (*spool, error) {
 	info := model.Info()
-	s := &spool{row: 4 * rowNumbers(info.Degree)}
+	s := &spool{row: 4 * scene.SplatNumbers(info.Degree)}
 	s.indexed = indexed{info, s.load}
 	var err error
 	if s.file, err = createTemp(dir, int64(info.N)*int64(s.row)); err != nil {
@@ -66,10 +63,11 @@ func (s *spool) fill(model Source) error {
 	w := bufio.NewWriterSize(s.file, spoolBytes)
 	row := make([]byte, 0, s.row)
 	err := eachPiece(model, func(_ int, piece *scene.Splats) error {
+		tensors := piece.Tensors()
 		for i := range piece.N {
 			row = row[:0]
-			for _, part := range splatParts(piece, i) {
-				row = appendFloats(row, part...)
+			for _, t := range tensors {
+				row = appendFloats(row, t.At(i)...)
 			}
 			if _, err := w.Write(row); err != nil {
 				return err
@@ -83,21 +81,14 @@ func (s *spool) fill(model Source) error {
 	return w.Flush()
 }
 
-// splatParts returns the tensors of splat i, sharing memory with s.
-func splatParts(s *scene.Splats, i int) [5][]float32 {
-	c := 3 * s.K()
-	return [5][]float32{s.Means[3*i : 3*i+3], s.Quats[4*i : 4*i+4], s.LogScales[3*i : 3*i+3], s.LogitOpacities[i : i+1], s.SH[c*i : c*(i+1)]}
-}
-
-// partNames are the names of splatParts for messages.
-var partNames = [5]string{"position", "rotation", "scale", "opacity", "sh"}
-
 func (s *spool) Close() error { return s.file.close() }
 
 func (s *spool) load(first int, into *scene.Splats) error {
 	rows, err := readRows(s.file, 0, s.row, first, into.N, &s.room)
+	tensors := into.Tensors()
 	for i := 0; len(rows) > 0; i++ {
-		for _, part := range splatParts(into, i) {
+		for _, t := range tensors {
+			part := t.At(i)
 			for k := range part {
 				part[k] = math.Float32frombits(binary.LittleEndian.Uint32(rows[4*k:]))
 			}

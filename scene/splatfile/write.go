@@ -127,18 +127,34 @@ func squaredLength(q []float32) (sum float64) {
 
 // broken says why nothing can draw a splat, nil if something can.
 func broken(s *scene.Splats, i int) error {
-	parts := splatParts(s, i)
-	for k, part := range parts {
-		for j, x := range part {
+	tensors := s.Tensors()
+	for k := range tensors {
+		t := &tensors[k]
+		for j, x := range t.At(i) {
 			if !isFinite(x) {
-				return fmt.Errorf("%s[%d] is %v: not a finite number", partNames[k], j, x)
+				return fmt.Errorf("%s[%d] is %v: not a finite number", plainName(t.Name), j, x)
 			}
 		}
 	}
-	if q := [4]float32(parts[1]); q == [4]float32{} {
+	if q := [4]float32(s.Quats[4*i:]); q == [4]float32{} {
 		return fmt.Errorf("rotation %v has no direction", q)
 	}
 	return nil
+}
+
+// plainName is what messages call a tensor.
+func plainName(tensor string) string {
+	switch tensor {
+	case "means":
+		return "position"
+	case "quats":
+		return "rotation"
+	case "log_scales":
+		return "scale"
+	case "logit_opacities":
+		return "opacity"
+	}
+	return tensor
 }
 
 // unwritable is the error of a splat that a writer refuses; writeError completes it.

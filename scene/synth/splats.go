@@ -4,8 +4,8 @@ import (
 	"image"
 	"math"
 
+	"vksplat/internal/philox"
 	"vksplat/scene"
-	"vksplat/scene/initial"
 )
 
 // How the splats of Synth.Splats are spread. Trained models have sizes and opacities that differ by factors and decades, flat splats, and several layers of
@@ -34,9 +34,9 @@ func (s *Capture) Splats(degree int) *scene.Splats {
 // splat sets splat i, of about the given size in scene units, on a surface.
 func (s *Capture) splat(out *scene.Splats, i int, at surface, size float64) {
 	a, b := s.o.random(streamSynthSplat, i), s.o.random(streamSynthSplat+1, i)
-	r0, sin0, cos0 := initial.NormalPair(1-a[0], a[1])
-	r1, sin1, cos1 := initial.NormalPair(1-a[2], a[3])
-	r2, _, cos2 := initial.NormalPair(1-b[0], b[1])
+	r0, sin0, cos0 := philox.NormalPair(1-a[0], a[1])
+	r1, sin1, cos1 := philox.NormalPair(1-a[2], a[3])
+	r2, _, cos2 := philox.NormalPair(1-b[0], b[1])
 	size *= math.Exp(synthSpread * r0 * cos0)
 	along := [2]float64{size * math.Exp(synthStretch*r1*cos1), size * math.Exp(synthStretch*r1*sin1)}
 	n := at.normal

@@ -34,16 +34,9 @@ const (
 	// depth_keys of a splat that this view does not see. Larger than the bits of every finite float.
 	Culled = 0xFFFFFFFF
 
-	// Rows of a model chunk: a float matrix [rows][chunk capacity]. With P = ROW_SH + 3 K parameters, K = (degree + 1)^2:
-	// rows [0, P) parameters, [P, 2P) first moments, [2P, 3P) second moments, then the two statistics. In mixed precision: see mixed.glsl.
-	RowMeans        = 0
-	RowQuats        = 3
-	RowLogScales    = 7
-	RowLogitOpacity = 10
-	RowSh           = 11
-	StatGrad2d      = 0
-	StatCount       = 1
-	StatRows        = 2
+	StatGrad2d = 0
+	StatCount  = 1
+	StatRows   = 2
 
 	// How the photo of a step lies in `target`: bits.
 	PhotoMasked = 1 // mask bits follow the pixels; pixels whose bit is 0 do not count
@@ -174,7 +167,7 @@ const (
 
 // Exposure is GLSL's Exposure, 152 bytes; in expose, expose_bwd, exposure_adam.
 //
-// A training photo's colour map, row-major [3][4]: c' = affine[:, :3] c + affine[:, 3], with the state of its optimiser.
+// A training photo's colour map, row-major [3][4]: c' = affine[:, :3] c + affine[:, 3], with its optimiser's state.
 type Exposure struct {
 	Affine [12]float32
 	M      [12]float32 // first moments
@@ -243,44 +236,61 @@ type Report struct {
 }
 
 // StepParams is GLSL's StepParams, 268 bytes; in begin, count_pairs, count_tiles, emit_isects, expose, expose_bwd, exposure_adam, finish, join_packets, look, loss, loss_grad, mcmc_draw, mcmc_place, mcmc_plan, mcmc_update, mcmc_weigh, project, project_bwd, project_bwd_adam, project_bwd_adam_mixed, project_bwd_adam_views, project_bwd_adam_views_mixed, project_mixed, rasterize, rasterize_bwd, reduce_slots, refine_classify, refine_place, refine_plan, refine_rank, refine_select, refine_update, reset_opacity, scan_spine, scan_tiles, send_grads, send_visible, settle, tile_offsets, verify.
+//
+// The parameters of a unit of work. Settings that kernels read as they are come from settings.schema; the other members
+// are what the host derives from settings for the step, and what describes the unit.
 type StepParams struct {
 	View   View
 	Unit   uint32 // number of this unit of work, never reused
 	Step   uint32
 	SeedLo uint32
 	SeedHi uint32
-	// Optimiser: learning rates, and 1/(1 - beta1^t), 1/sqrt(1 - beta2^t).
-	LrMeans        float32
-	LrQuats        float32
-	LrLogScales    float32
-	LrLogitOpacity float32
-	LrSh0          float32
-	LrShn          float32
-	InvBias1       float32
-	InvSqrtBias2   float32
-	// Loss: (1 - ssim_lambda) L1 + ssim_lambda (1 - SSIM); windows that leave the image count only with ssim_same = 1.
+	// a split or duplicated splat gets 1 - sqrt(1 - opacity)
+	RevisedOpacity uint32
+	// mean 2D gradient X, in units of half the image, above which a splat grows
+	GrowGrad2d float32
+	// size X, times the scene's, above which a growing splat is split rather than duplicated; here
+	// times the scene's scale
+	GrowScale float32
+	// remove splats, or with mcmc relocate them, below opacity X
+	PruneOpacity float32
+	// share X of D-SSIM in the loss; the rest is L1
 	SsimLambda float32
-	SsimSame   uint32
-	// Masks, alpha loss and exposure.
-	PhotoFlags  uint32  // PHOTO_* bits
-	AlphaLoss   float32 // weight of the mean |alpha - photo's alpha|
-	ViewId      uint32  // which training photo this is
-	LrExposure  float32 // below 0: the photo's colour map is not stepped
-	ExposureReg float32 // weight of the mean squared distance of the photo's colour map from the identity
-	// Default strategy.
-	GrowGrad2d    float32 // mean 2D gradient above which a splat grows
-	GrowScale     float32 // largest scale up to which it is duplicated rather than split, world units
-	PruneOpacity  float32
-	PruneScale    float32 // largest scale above which it is pruned, world units; 0: never
+	// count SSIM windows that reach beyond the photo, as INRIA does; otherwise only those inside
+	SsimSame uint32
+	// weight X of the mean |alpha - photo's alpha|; 0: photos are composited over the background
+	AlphaLoss float32
+	// weight X of the mean opacity; mcmc: 0.01
+	OpacityReg float32
+	// weight X of the mean scale; mcmc: 0.01
+	ScaleReg float32
+	// with exposure, weight X of the maps' mean squared distance from the identity
+	ExposureReg float32
+	// learning rate X of log scales, 0 to 10; here times the root of the number of views
+	LrLogScales float32
+	// learning rate X of rotations, 0 to 10; here times the root of the number of views
+	LrQuats float32
+	// learning rate X of logit opacities, 0 to 10; here times the root of the number of views
+	LrLogitOpacity float32
+	// learning rate X of colours, 0 to 10; here times the root of the number of views
+	LrSh0 float32
+	// learning rate X of higher SH coefficients, 0 to 10; here times the root of the number of views
+	LrShn float32
+	// Optimiser.
+	LrMeans      float32 // of this step, world units
+	InvBias1     float32 // 1/(1 - beta1^t)
+	InvSqrtBias2 float32 // 1/sqrt(1 - beta2^t)
+	// The photo.
+	PhotoFlags uint32  // PHOTO_* bits
+	ViewId     uint32  // which training photo this is
+	LrExposure float32 // below 0: the photo's colour map is not stepped
+	// Strategies.
+	PruneScale    float32 // largest scale above which a splat is pruned, world units; 0: never
 	ResetLogit    float32 // ceiling of logit opacities after a reset
+	NoiseScale    float32 // MCMC: of the noise on means, learning rates included
 	MaxSplats     uint32  // ceiling of the model
 	SplatCapacity uint32  // splats the allocated chunks hold
-	// Strategies and regularisers.
-	OpacityReg     float32 // weight of the mean opacity
-	ScaleReg       float32 // weight of the mean scale
-	NoiseScale     float32 // MCMC: of the noise on means, learning rates included
-	TargetSplats   uint32  // splats after this refinement; 0: what the thresholds make of it
-	RevisedOpacity uint32  // 1: what is split or duplicated gets 1 - sqrt(1 - opacity)
+	TargetSplats  uint32  // splats after this refinement; 0: what the thresholds make of it
 	// Progressive resolution.
 	Level       uint32 // the view's width and height are those of the photo, halved so many times and rounded down
 	PhotoWidth  uint32 // px
@@ -318,9 +328,10 @@ type View struct {
 //
 // A camera that judges splats by the points that it sees.
 type Voter struct {
-	View   View
-	Empty  float32 // space up to this depth is empty; 0: not known
-	Median float32 // of the points' depths: a splat beyond is behind what this camera knows, which says nothing of it
+	View  View
+	Empty float32 // space up to this depth is empty; 0: not known
+	// Median of the points' depths. A splat beyond it is behind what this camera knows, which says nothing of it.
+	Median float32
 }
 
 // A size or offset that differs from the compiled kernels is an index out of range here.
@@ -372,33 +383,33 @@ var (
 	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.Step)-112]
 	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.SeedLo)-116]
 	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.SeedHi)-120]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.LrMeans)-124]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.LrQuats)-128]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.LrLogScales)-132]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.LrLogitOpacity)-136]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.LrSh0)-140]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.LrShn)-144]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.InvBias1)-148]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.InvSqrtBias2)-152]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.SsimLambda)-156]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.SsimSame)-160]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.PhotoFlags)-164]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.AlphaLoss)-168]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.ViewId)-172]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.LrExposure)-176]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.ExposureReg)-180]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.GrowGrad2d)-184]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.GrowScale)-188]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.PruneOpacity)-192]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.PruneScale)-196]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.ResetLogit)-200]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.MaxSplats)-204]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.SplatCapacity)-208]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.OpacityReg)-212]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.ScaleReg)-216]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.NoiseScale)-220]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.TargetSplats)-224]
-	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.RevisedOpacity)-228]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.RevisedOpacity)-124]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.GrowGrad2d)-128]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.GrowScale)-132]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.PruneOpacity)-136]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.SsimLambda)-140]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.SsimSame)-144]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.AlphaLoss)-148]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.OpacityReg)-152]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.ScaleReg)-156]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.ExposureReg)-160]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.LrLogScales)-164]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.LrQuats)-168]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.LrLogitOpacity)-172]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.LrSh0)-176]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.LrShn)-180]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.LrMeans)-184]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.InvBias1)-188]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.InvSqrtBias2)-192]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.PhotoFlags)-196]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.ViewId)-200]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.LrExposure)-204]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.PruneScale)-208]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.ResetLogit)-212]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.NoiseScale)-216]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.MaxSplats)-220]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.SplatCapacity)-224]
+	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.TargetSplats)-228]
 	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.Level)-232]
 	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.PhotoWidth)-236]
 	_ = [1]struct{}{}[unsafe.Offsetof(StepParams{}.PhotoHeight)-240]

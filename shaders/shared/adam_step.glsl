@@ -13,6 +13,7 @@ float inv_sqrt_bias2;
         return lr * inv_bias1 * m / (sqrt(v) * inv_sqrt_bias2 + eps); \
     }
 ADAM(float)
+ADAM(vec2)
 ADAM(vec3)
 ADAM(vec4)
 

@@ -31,11 +31,7 @@ const uint CULLED = 0xFFFFFFFFu;
 
 // Rows of a model chunk: a float matrix [rows][chunk capacity]. With P = ROW_SH + 3 K parameters, K = (degree + 1)^2:
 // rows [0, P) parameters, [P, 2P) first moments, [2P, 3P) second moments, then the two statistics. In mixed precision: see mixed.glsl.
-const uint ROW_MEANS = 0u;
-const uint ROW_QUATS = 3u;
-const uint ROW_LOG_SCALES = 7u;
-const uint ROW_LOGIT_OPACITY = 10u;
-const uint ROW_SH = 11u;
+#include "model_rows.glsl"
 const uint STAT_GRAD2D = 0u;
 const uint STAT_COUNT = 1u;
 const uint STAT_ROWS = 2u;

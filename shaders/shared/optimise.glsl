@@ -26,10 +26,7 @@ vec3 explore(Geometry x) {
 
 void step_geometry(uint i, Geometry x, Geometry g) {
     Geometry d = step_moments(i, load_moments(i), g);
-    x.mean -= d.mean;
-    x.quat -= d.quat;
-    x.log_scales -= d.log_scales;
-    x.logit_opacity -= d.logit_opacity;
+    subtract_geometry(x, d);
     if (NOISE) x.mean += explore(x);
     put_geometry(0u, i, x);
 }

@@ -36,17 +36,14 @@ void coefficients_bwd(uint k, uint i, bool all, float lr_first, float lr) {
 
 // The mean over the views of the gradient of the splat's geometry x.
 Geometry geometry_views(Geometry x) {
-    Geometry sum = Geometry(v_mean, vec4(0.0), vec3(0.0), 0.0);
+    Geometry sum = no_geometry();
+    sum.mean = v_mean;
     [[dont_unroll]] for (uint w = 0u; w < N_VIEWS; w++) {
         uint at = grad_id(w);
         if (at == CULLED) continue;
-        Geometry g = geometry_bwd(w, x, v_views[at], vec3(0.0));
-        sum.mean += g.mean;
-        sum.quat += g.quat;
-        sum.log_scales += g.log_scales;
-        sum.logit_opacity += g.logit_opacity;
+        add_geometry(sum, geometry_bwd(w, x, v_views[at], vec3(0.0)));
     }
-    return Geometry(share() * sum.mean, share() * sum.quat, share() * sum.log_scales, share() * sum.logit_opacity);
+    return scaled_geometry(share(), sum);
 }
 
 // Each view that sees the splat adds to the statistics what it would add alone.

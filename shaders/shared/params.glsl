@@ -24,10 +24,11 @@ struct View {
 struct Voter {
     View view;
     float empty;        // space up to this depth is empty; 0: not known
-    float median;       // of the points' depths: a splat beyond is behind what this camera knows, which says nothing of it
+    // Median of the points' depths. A splat beyond it is behind what this camera knows, which says nothing of it.
+    float median;
 };
 
-// A training photo's colour map, row-major [3][4]: c' = affine[:, :3] c + affine[:, 3], with the state of its optimiser.
+// A training photo's colour map, row-major [3][4]: c' = affine[:, :3] c + affine[:, 3], with its optimiser's state.
 struct Exposure {
     float affine[12];
     float m[12];            // first moments
@@ -36,44 +37,30 @@ struct Exposure {
     float bias2;            // 1 - beta2^t
 };
 
+// The parameters of a unit of work. Settings that kernels read as they are come from settings.schema; the other members
+// are what the host derives from settings for the step, and what describes the unit.
 struct StepParams {
     View view;
     uint unit;          // number of this unit of work, never reused
     uint step;
     uint seed_lo;
     uint seed_hi;
-    // Optimiser: learning rates, and 1/(1 - beta1^t), 1/sqrt(1 - beta2^t).
-    float lr_means;
-    float lr_quats;
-    float lr_log_scales;
-    float lr_logit_opacity;
-    float lr_sh0;
-    float lr_shn;
-    float inv_bias1;
-    float inv_sqrt_bias2;
-    // Loss: (1 - ssim_lambda) L1 + ssim_lambda (1 - SSIM); windows that leave the image count only with ssim_same = 1.
-    float ssim_lambda;
-    uint ssim_same;
-    // Masks, alpha loss and exposure.
+    #include "settings_gen.glsl"
+    // Optimiser.
+    float lr_means;         // of this step, world units
+    float inv_bias1;        // 1/(1 - beta1^t)
+    float inv_sqrt_bias2;   // 1/sqrt(1 - beta2^t)
+    // The photo.
     uint photo_flags;       // PHOTO_* bits
-    float alpha_loss;       // weight of the mean |alpha - photo's alpha|
     uint view_id;           // which training photo this is
     float lr_exposure;      // below 0: the photo's colour map is not stepped
-    float exposure_reg;     // weight of the mean squared distance of the photo's colour map from the identity
-    // Default strategy.
-    float grow_grad2d;      // mean 2D gradient above which a splat grows
-    float grow_scale;       // largest scale up to which it is duplicated rather than split, world units
-    float prune_opacity;
-    float prune_scale;      // largest scale above which it is pruned, world units; 0: never
+    // Strategies.
+    float prune_scale;      // largest scale above which a splat is pruned, world units; 0: never
     float reset_logit;      // ceiling of logit opacities after a reset
+    float noise_scale;      // MCMC: of the noise on means, learning rates included
     uint max_splats;        // ceiling of the model
     uint splat_capacity;    // splats the allocated chunks hold
-    // Strategies and regularisers.
-    float opacity_reg;      // weight of the mean opacity
-    float scale_reg;        // weight of the mean scale
-    float noise_scale;      // MCMC: of the noise on means, learning rates included
     uint target_splats;     // splats after this refinement; 0: what the thresholds make of it
-    uint revised_opacity;   // 1: what is split or duplicated gets 1 - sqrt(1 - opacity)
     // Progressive resolution.
     uint level;             // the view's width and height are those of the photo, halved so many times and rounded down
     uint photo_width;       // px

@@ -50,7 +50,7 @@ bool visible(View v, uint i, out float depth) {
     if (!(depth > v.near && depth < 3.4e38)) return false;
     vec4 q = vec4(row3(ROW_QUATS, i), row(ROW_QUATS + 3u, i));
     vec3 log_scales = row3(ROW_LOG_SCALES, i);
-    float opacity = sigmoid(row(ROW_LOGIT_OPACITY, i));
+    float opacity = sigmoid(row(ROW_LOGIT_OPACITIES, i));
     float norm = length(q);
     bool turned = norm > 0.0 && norm < 3.4e38;
     Footprint f = footprint(projection_jacobian(v, point) * w, quat_rotation(q / norm), exp(log_scales));

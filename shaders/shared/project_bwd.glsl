@@ -9,34 +9,7 @@
 #include "camera.glsl"
 #include "sh.glsl"
 #include "blend.glsl"
-
-// The parameters that are not SH coefficients, or as many gradients or moments.
-struct Geometry {
-    vec3 mean;
-    vec4 quat;
-    vec3 log_scales;
-    float logit_opacity;
-};
-
-// Rows r to r + ROW_SH - 1.
-Geometry load_geometry(uint r, uint i) {
-    vec4 quat = vec4(row3(r + ROW_QUATS, i), row(r + ROW_QUATS + 3u, i));
-    return Geometry(row3(r + ROW_MEANS, i), quat, row3(r + ROW_LOG_SCALES, i), row(r + ROW_LOGIT_OPACITY, i));
-}
-
-void put3(uint r, uint i, vec3 x) {
-    put(r, i, x.x);
-    put(r + 1u, i, x.y);
-    put(r + 2u, i, x.z);
-}
-
-void put_geometry(uint r, uint i, Geometry x) {
-    put3(r + ROW_MEANS, i, x.mean);
-    put3(r + ROW_QUATS, i, x.quat.xyz);
-    put(r + ROW_QUATS + 3u, i, x.quat.w);
-    put3(r + ROW_LOG_SCALES, i, x.log_scales);
-    put(r + ROW_LOGIT_OPACITY, i, x.logit_opacity);
-}
+#include "geometry.glsl"
 
 // Receives the gradients of SH coefficients k to k + 3, or of k alone, and the learning rates of the first and the others.
 void step_four(uint k, uint i, bool all, Four four, mat4x3 g, float lr_first, float lr);
@@ -128,23 +101,27 @@ Geometry geometry_bwd(uint view_id, Geometry x, ProjectedGrad g, vec3 v_mean) {
     mat3x2 jacobian = projection_jacobian(v, point);
     mat3x2 jw = jacobian * w;
     Footprint f = footprint(jw, rotation, scales);
-    Geometry out_g;
-    vec3 v_cov = covariance_vjp(v, f, g, sigmoid(x.logit_opacity), out_g.logit_opacity);
+    float v_opacity;
+    vec3 v_cov = covariance_vjp(v, f, g, sigmoid(x.logit_opacity), v_opacity);
     mat2 v_cov2 = mat2(v_cov.x, v_cov.y, v_cov.y, v_cov.z);
     // cov = sum b_k b_k^T, b_k = s_k J W R_k.
     vec2 v_b[3] = vec2[](2.0 * v_cov2 * f.b0, 2.0 * v_cov2 * f.b1, 2.0 * v_cov2 * f.b2);
+    vec3 v_log_scales;
     mat3 v_rotation;
     mat3x2 v_jacobian = mat3x2(0.0);
     for (int k = 0; k < 3; k++) {
         vec3 axis = w * rotation[k];
-        out_g.log_scales[k] = scales[k] * dot(v_b[k], jacobian * axis);
+        v_log_scales[k] = scales[k] * dot(v_b[k], jacobian * axis);
         v_rotation[k] = scales[k] * (v_b[k] * jw);
         v_jacobian += scales[k] * outerProduct(v_b[k], axis);
     }
     vec3 v_point = g.mean2d * jacobian_at_mean(v, point, jacobian) + jacobian_vjp(v, point, v_jacobian);
+    Geometry out_g = no_geometry();
     out_g.mean = v_mean;
     out_g.mean += v_point * w;
     out_g.quat = quat_rotation_vjp(unit, norm, v_rotation);
+    out_g.log_scales = v_log_scales;
+    out_g.logit_opacity = v_opacity;
     return out_g;
 }
 

@@ -26,7 +26,7 @@ void splat_bwd(uint i, uint id, bool seen, Penalty penalty) {
     }
     color_bwd(i);
     Geometry x = load_geometry(0u, i);
-    Geometry g = Geometry(vec3(0.0), vec4(0.0), vec3(0.0), 0.0);
+    Geometry g = no_geometry();
     if (seen) g = geometry_bwd(0u, x, v_projected[id], direction_vjp(ray, v_dir));
     penalised_bwd(i, x, g, penalty);
 }

@@ -3,9 +3,7 @@
 #ifndef STATE_GLSL
 #define STATE_GLSL
 #include "const.glsl"
-
-float row(uint r, uint i) { return chunk[r * pc.chunk_splats + i]; }
-vec3 row3(uint r, uint i) { return vec3(row(r, i), row(r + 1u, i), row(r + 2u, i)); }
+#include "rows.glsl"
 
 void put(uint r, uint i, float x) { chunk[r * pc.chunk_splats + i] = x; }
 
@@ -28,6 +26,7 @@ Four load_four(uint k, uint i, bool all) {
 mat4x3 values(Four four) { return four.x; }
 
 #include "project_bwd.glsl"
+#include "adam_geometry.glsl"
 
 void step_column(uint r, uint i, vec3 x, vec3 m, vec3 v, vec3 g, float lr) {
     x -= adam(m, v, g, lr);
@@ -52,11 +51,7 @@ struct Moments {
 Moments load_moments(uint i) { return Moments(load_geometry(pc.n_params, i), load_geometry(2u * pc.n_params, i)); }
 
 Geometry step_moments(uint i, Moments t, Geometry g) {
-    Geometry d;
-    d.mean = adam(t.m.mean, t.v.mean, g.mean, params[0].lr_means);
-    d.quat = adam(t.m.quat, t.v.quat, g.quat, params[0].lr_quats);
-    d.log_scales = adam(t.m.log_scales, t.v.log_scales, g.log_scales, params[0].lr_log_scales);
-    d.logit_opacity = adam(t.m.logit_opacity, t.v.logit_opacity, g.logit_opacity, params[0].lr_logit_opacity);
+    Geometry d = adam_geometry(t.m, t.v, g);
     put_geometry(pc.n_params, i, t.m);
     put_geometry(2u * pc.n_params, i, t.v);
     return d;

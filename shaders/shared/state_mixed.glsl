@@ -2,7 +2,7 @@
 // includes its adam*.glsl before.
 #ifndef STATE_MIXED_GLSL
 #define STATE_MIXED_GLSL
-#include "mixed_rows.glsl"
+#include "rows.glsl"
 #include "philox.glsl"
 
 void put(uint r, uint i, float x) { chunk[r * pc.chunk_splats + i] = floatBitsToUint(x); }
@@ -33,6 +33,8 @@ vec3 adam(inout uvec3 words, uint r, vec3 g, float lr) {
 
 uint load_word(uint r, uint i) { return chunk[r * pc.chunk_splats + i]; }
 uvec3 load_words(uint r, uint i) { return uvec3(load_word(r, i), load_word(r + 1u, i), load_word(r + 2u, i)); }
+
+void put_word(uint r, uint i, uint w) { chunk[r * pc.chunk_splats + i] = w; }
 
 void put_words(uint r, uint i, uvec3 w) {
     chunk[r * pc.chunk_splats + i] = w.x;
@@ -90,30 +92,14 @@ void step_four(uint k, uint i, bool all, Four f, mat4x3 g, float lr_first, float
     put_words(w + 3u, i, uvec3(c2.x | c2.y << 16, c2.z | c3.x << 16, c3.y | c3.z << 16));
 }
 
-struct Moments {
-    uvec3 mean, quat, log_scales;
-    uint quat_w, logit_opacity;
-};
+#include "moment_words.glsl"
 
-Moments load_moments(uint i) {
-    uint t = moment_row(pc.n_params);
-    return Moments(load_words(t + ROW_MEANS, i), load_words(t + ROW_QUATS, i), load_words(t + ROW_LOG_SCALES, i),
-                   load_word(t + ROW_QUATS + 3u, i), load_word(t + ROW_LOGIT_OPACITY, i));
-}
+Moments load_moments(uint i) { return load_moment_words(moment_row(pc.n_params), i); }
 
 Geometry step_moments(uint i, Moments m, Geometry g) {
     uint t = moment_row(pc.n_params);
-    Geometry d;
-    d.mean = adam(m.mean, ROW_MEANS, g.mean, params[0].lr_means);
-    d.quat.xyz = adam(m.quat, ROW_QUATS, g.quat.xyz, params[0].lr_quats);
-    d.quat.w = adam(m.quat_w, ROW_QUATS + 3u, g.quat.w, params[0].lr_quats);
-    d.log_scales = adam(m.log_scales, ROW_LOG_SCALES, g.log_scales, params[0].lr_log_scales);
-    d.logit_opacity = adam(m.logit_opacity, ROW_LOGIT_OPACITY, g.logit_opacity, params[0].lr_logit_opacity);
-    put_words(t + ROW_MEANS, i, m.mean);
-    put_words(t + ROW_QUATS, i, m.quat);
-    chunk[(t + ROW_QUATS + 3u) * pc.chunk_splats + i] = m.quat_w;
-    put_words(t + ROW_LOG_SCALES, i, m.log_scales);
-    chunk[(t + ROW_LOGIT_OPACITY) * pc.chunk_splats + i] = m.logit_opacity;
+    Geometry d = adam_words(m, g);
+    put_moment_words(t, i, m);
     return d;
 }
 

@@ -1,13 +1,15 @@
-// Command kernelstat compiles every committed kernel for GPUs that this machine does not have and prints, as a markdown table, what their
-// compilers say: registers, spills, scratch, shared memory, occupancy, instructions. A spill is a finding.
+// Command kernelstat compiles every committed kernel for GPUs that this machine does not have and prints, as a markdown
+// table, what their compilers say: registers, spills, scratch, shared memory, occupancy, instructions. A spill is a
+// finding. bench/kernels.md is its output.
 //
-//	go run ./tools/kernelstat                                     AMD families, by the null back end of Mesa's RADV
-//	go run ./tools/kernelstat -intel-stub libintel_noop.so        Intel platforms too, by Mesa's ANV over Mesa's no-op kernel driver
-//	go run ./tools/kernelstat -here                               the device of this machine too, if its driver tells
-//	go run ./tools/kernelstat -kernels rasterize,sort_scatter     only these
+//	go run ./tools/kernelstat                                   AMD families, by the null back end of Mesa's RADV
+//	go run ./tools/kernelstat -intel-stub libintel_noop.so      Intel too, by Mesa's ANV over a no-op kernel driver
+//	go run ./tools/kernelstat -here                             this machine's device too, if its driver tells
+//	go run ./tools/kernelstat -kernels rasterize,sort_scatter   only these
 //
-// The drivers read the GPU's name from the environment when they load, so each GPU has a child process of its own. The AMD driver comes with
-// Debian's mesa-vulkan-drivers. tools/kernelstat/intel_stub.sh builds the no-op driver from the source of exactly that Mesa.
+// The drivers read the GPU's name from the environment when they load, so each GPU has a child process of its own. The
+// AMD driver comes with Debian's mesa-vulkan-drivers. tools/kernelstat/intel_stub.sh builds the no-op driver from the
+// source of exactly that Mesa.
 package main
 
 import (

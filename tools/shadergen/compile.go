@@ -24,7 +24,17 @@ func build(root string) (outputs, []*kernel, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	kernels, err := compileAll(root)
+	schema, err := readModel(root)
+	if err != nil {
+		return nil, nil, err
+	}
+	printed := outputs{}
+	if schema != nil {
+		if printed, err = schema.outputs(); err != nil {
+			return nil, nil, err
+		}
+	}
+	kernels, err := compileAll(root, printed)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -44,7 +54,8 @@ func build(root string) (outputs, []*kernel, error) {
 	if err := checkNames(kernels, structs, consts); err != nil {
 		return nil, nil, err
 	}
-	out := outputs{toolsFile: []byte(versions)}
+	out := printed
+	out[toolsFile] = []byte(versions)
 	if out["shaders/layout/layout_gen.go"], err = emitLayout(structs, users, consts); err != nil {
 		return nil, nil, err
 	}
@@ -53,6 +64,9 @@ func build(root string) (outputs, []*kernel, error) {
 	}
 	for _, k := range kernels {
 		out["shaders/spv/"+k.name+".spv"] = k.spv
+		if k.variant != "" {
+			continue // its pass is that of the kernel it is a variant of
+		}
 		if out["shaders/"+k.name+"_gen.go"], err = emitKernel(k); err != nil {
 			return nil, nil, err
 		}
@@ -60,35 +74,44 @@ func build(root string) (outputs, []*kernel, error) {
 	return out, kernels, nil
 }
 
-// compileAll returns the kernels in name order, or every error of every kernel.
-func compileAll(root string) ([]*kernel, error) {
+// compileAll returns the kernels in name order, or every error of every kernel. They include the GLSL that was printed.
+func compileAll(root string, printed outputs) ([]*kernel, error) {
 	files, err := filepath.Glob(filepath.Join(root, "shaders", "*.comp"))
 	if err != nil {
 		return nil, err
 	}
 	slices.Sort(files)
+	jobs, err := compilations(files)
+	if err != nil {
+		return nil, err
+	}
 	tmp, err := os.MkdirTemp("", "shadergen")
 	if err != nil {
 		return nil, err
 	}
 	defer os.RemoveAll(tmp)
-	kernels, errs := make([]*kernel, len(files)), make([]error, len(files))
+	if err := writeIncludes(printed, tmp); err != nil {
+		return nil, err
+	}
+	kernels, errs := make([]*kernel, len(jobs)), make([]error, len(jobs))
 	var wg sync.WaitGroup
 	slots := make(chan struct{}, runtime.GOMAXPROCS(0))
-	for i, f := range files {
+	for i, j := range jobs {
 		wg.Go(func() {
 			slots <- struct{}{}
 			defer func() { <-slots }()
-			kernels[i], errs[i] = compileKernel(root, f, tmp)
+			kernels[i], errs[i] = compileKernel(root, j, tmp)
 		})
 	}
 	wg.Wait()
-	return kernels, errors.Join(errs...)
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	return joinVariants(kernels)
 }
 
-func compileKernel(root, path, tmp string) (*kernel, error) {
-	name := strings.TrimSuffix(filepath.Base(path), ".comp")
-	file := "shaders/" + name + ".comp"
+func compileKernel(root string, c compilation, tmp string) (*kernel, error) {
+	name, file := c.name(), "shaders/"+filepath.Base(c.path)
 	if !kernelName.MatchString(name) {
 		return nil, fmt.Errorf("%s: a kernel's name becomes a Go file and type name: use lower case letters, digits and single underscores", file)
 	}
@@ -100,7 +123,8 @@ func compileKernel(root, path, tmp string) (*kernel, error) {
 	plain, optimised := filepath.Join(tmp, name+".plain.spv"), filepath.Join(tmp, name+".spv")
 	// Optimising strips every name (google/shaderc#600), so the reflected module is the unoptimised one.
 	steps := [][]string{
-		{"glslc", "--target-env=vulkan1.2", "-Werror", "-I", filepath.Join("shaders", "shared"), "-o", plain, file},
+		append(c.defines("glslc"), "--target-env=vulkan1.2", "-Werror",
+			"-I", filepath.Join("shaders", "shared"), "-I", includes(tmp), "-o", plain, file),
 		{"spirv-val", "--target-env", "vulkan1.2", "--scalar-block-layout", plain},
 		{"spirv-opt", "-O", "--strip-debug", plain, "-o", optimised},
 		{"spirv-val", "--target-env", "vulkan1.2", "--scalar-block-layout", optimised},
@@ -112,7 +136,7 @@ func compileKernel(root, path, tmp string) (*kernel, error) {
 			return nil, fmt.Errorf("%s: %s: %w\n%s", file, step[0], err, strings.TrimSpace(string(text)))
 		}
 	}
-	src, err := readSource(path, filepath.Join(root, "shaders", "shared"))
+	src, err := readSource(c.path, filepath.Join(root, "shaders", "shared"))
 	if err != nil {
 		return nil, err
 	}
@@ -124,7 +148,11 @@ func compileKernel(root, path, tmp string) (*kernel, error) {
 	if err != nil {
 		return nil, err
 	}
-	return reflectKernel(name, file, a, b, src)
+	k, err := reflectKernel(name, file, a, b, src)
+	if k != nil {
+		k.variant = c.variant
+	}
+	return k, err
 }
 
 // toolVersions describes the compilers whose output is committed.

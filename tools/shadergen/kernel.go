@@ -85,6 +85,8 @@ type kernel struct {
 	structs      []*structType // every struct a binding or the push block refers to, innermost first
 	doc          []string
 	spv          []byte
+	variant      string    // which one it is, "" for the kernel itself
+	variants     []*kernel // of the kernel itself
 	notes        []string
 }
 

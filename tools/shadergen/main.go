@@ -4,10 +4,16 @@
 //	go run ./tools/shadergen -check   the same into memory; fail with the names of files that differ
 //	go run ./tools/shadergen -doc     print the table of passes
 //
-// A kernel shows its whole interface in GLSL: storage buffers at bindings 0, 1, 2, ... of set 0 with
-// scalar layout and readonly or writeonly, at most one push constant block, specialization constants.
-// Each .comp becomes a struct with one typed field per binding; GLSL structs and the constants of
-// shared/const.glsl become the package shaders/layout.
+// A kernel shows its whole interface in GLSL: storage buffers at bindings 0, 1, 2, ... of set 0 with scalar layout and
+// readonly or writeonly, at most one push constant block, specialization constants. Each .comp becomes a struct with
+// one typed field per binding; GLSL structs and the constants of shared/const.glsl become the package shaders/layout.
+// A kernel may have variants: variant.go.
+//
+// shaders/model.schema says what a splat is made of: model.go prints the rows, lists and types that follow, in GLSL
+// and Go. shaders/settings.schema lists the training settings: it becomes pipeline/config_gen.go and members of
+// StepParams.
+//
+// compile.go runs glslc and spirv-opt, reflect.go reads the SPIR-V, source.go the comments of the GLSL, emit.go prints.
 package main
 
 import (
@@ -16,6 +22,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -40,10 +47,18 @@ func run(check, doc bool, w io.Writer) error {
 	if err != nil {
 		return err
 	}
+	made, err := buildSettings(root)
+	if err == nil && !check && !doc {
+		err = put(root, made) // kernels include some of it
+	}
+	if err != nil {
+		return err
+	}
 	out, kernels, err := build(root)
 	if err != nil {
 		return err
 	}
+	maps.Copy(out, made)
 	if doc {
 		_, err = io.WriteString(w, passTable(kernels))
 		return err
@@ -80,7 +95,7 @@ func findRoot() (string, error) {
 // stale lists generated files that no kernel accounts for.
 func stale(root string, out outputs) ([]string, error) {
 	var extra []string
-	for _, pattern := range []string{"shaders/*_gen.go", "shaders/layout/*_gen.go", "shaders/spv/*.spv"} {
+	for _, pattern := range []string{"shaders/*_gen.go", "shaders/layout/*_gen.go", "shaders/spv/*.spv", modelFolder + "*.glsl"} {
 		files, err := filepath.Glob(filepath.Join(root, pattern))
 		if err != nil {
 			return nil, err
@@ -99,8 +114,25 @@ func stale(root string, out outputs) ([]string, error) {
 	return extra, nil
 }
 
-// write brings the files on disk up to date, leaving equal ones untouched.
+// write brings the files on disk up to date and deletes stale ones.
 func write(root string, out outputs) error {
+	if err := put(root, out); err != nil {
+		return err
+	}
+	extra, err := stale(root, out)
+	if err != nil {
+		return err
+	}
+	for _, rel := range extra {
+		if err := os.Remove(filepath.Join(root, rel)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// put writes files, leaving equal ones untouched.
+func put(root string, out outputs) error {
 	for rel, content := range out {
 		path := filepath.Join(root, rel)
 		if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, content) {
@@ -110,15 +142,6 @@ func write(root string, out outputs) error {
 			return err
 		}
 		if err := os.WriteFile(path, content, 0o644); err != nil {
-			return err
-		}
-	}
-	extra, err := stale(root, out)
-	if err != nil {
-		return err
-	}
-	for _, rel := range extra {
-		if err := os.Remove(filepath.Join(root, rel)); err != nil {
 			return err
 		}
 	}
@@ -135,7 +158,7 @@ func compare(root string, out outputs, w io.Writer) error {
 	}
 	var differ []string
 	for rel, content := range out {
-		if goOnly && !strings.HasSuffix(rel, ".go") {
+		if goOnly && strings.HasPrefix(rel, "shaders/spv/") {
 			continue
 		}
 		old, err := os.ReadFile(filepath.Join(root, rel))

@@ -295,7 +295,7 @@ func TestConstants(t *testing.T) {
 func TestMalformed(t *testing.T) {
 	needTools(t)
 	root := repository(t, goodShaders(t))
-	kernels, err := compileAll(root)
+	kernels, err := compileAll(root, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -51,7 +51,7 @@ func (s *source) file(path, sharedDir string, seen map[string]bool) error {
 	}
 	top := len(seen) == 0
 	seen[path] = true
-	lines := strings.Split(strings.ReplaceAll(string(raw), "\r\n", "\n"), "\n")
+	lines := spliceMembers(strings.Split(strings.ReplaceAll(string(raw), "\r\n", "\n"), "\n"), sharedDir)
 	if top {
 		s.header = headerComment(lines)
 	}
@@ -72,6 +72,21 @@ func (s *source) file(path, sharedDir string, seen map[string]bool) error {
 		}
 	}
 	return nil
+}
+
+// spliceMembers puts files that are included inside of a struct, which is indented, in place of their #include.
+func spliceMembers(lines []string, sharedDir string) (all []string) {
+	for _, line := range lines {
+		if found := includeLine.FindStringSubmatch(line); found != nil && strings.HasPrefix(line, " ") {
+			if raw, err := os.ReadFile(filepath.Join(sharedDir, found[1])); err == nil {
+				_, members, _ := strings.Cut(string(raw), "\n\n") // without the header
+				all = append(all, strings.Split(members, "\n")...)
+				continue
+			}
+		}
+		all = append(all, line)
+	}
+	return all
 }
 
 // headerComment returns the first run of // lines, which may follow the #version line.

@@ -1,9 +1,10 @@
-// Command supersplat brings the web viewer that package view embeds: it fetches the pinned release of @playcanvas/supersplat-viewer through npm, checks
-// that it is the very archive whose hash stands below, and writes what is embedded to view/supersplat, scripts and styles compressed, with the
-// SHA-256 of each file's content. Run it at the root of the repository: go run ./tools/supersplat
+// Command supersplat brings the web viewer that package view embeds: it fetches the pinned release of
+// @playcanvas/supersplat-viewer through npm, checks that it is the very archive whose hash stands below, and writes
+// what is embedded to view/supersplat: scripts and styles compressed, with the SHA-256 of each file's content. Run it
+// at the root of the repository: go run ./tools/supersplat
 //
-// For another release: change version and integrity, the latter to what `npm view @playcanvas/supersplat-viewer@VERSION dist.integrity` prints, run it,
-// and look at the viewer: view/page/boot.js says what it relies on.
+// For another release: change version and integrity, the latter to what `npm view @playcanvas/supersplat-viewer@VERSION
+// dist.integrity` prints, run it, and look at the viewer: view/page/boot.js says what it relies on.
 package main
 
 import (

@@ -1,7 +1,6 @@
-// Command synthcapture writes large captures of the made-up scene of `vksplat
-// demo`: hundreds of JPEG photos of many megapixels and a COLMAP model of
-// millions of points, in about a minute on sixteen cores. They are for
-// measuring memory and speed. Same options, same bytes on one architecture.
+// Command synthcapture writes large captures of the made-up scene of `vksplat demo`: hundreds of JPEG photos of many
+// megapixels and a COLMAP model of millions of points, in about a minute on sixteen cores. They are for measuring
+// memory and speed. Same options, same bytes on one architecture.
 //
 //	go run ./tools/synthcapture -photos 300 -width 4000 -height 3000 -points 100000 -out DIR
 package main

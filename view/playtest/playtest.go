@@ -1,4 +1,5 @@
-// Package playtest lets tests drive a headless browser, by scripts in Python that use Playwright.
+// Package playtest lets tests drive a headless browser, by scripts in Python that use Playwright. Run skips the test
+// where Chromium or Playwright is missing; VKSPLAT_CHROMIUM and VKSPLAT_PYTHON name others than those in PATH.
 package playtest
 
 import (

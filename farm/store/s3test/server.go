@@ -1,4 +1,5 @@
-// Package s3test is a server of objects in memory for tests: as much of Amazon's S3 as the store asks for, with faults on demand.
+// Package s3test is a server of objects in memory, for tests: as much of Amazon's S3 as package store asks for, with
+// conditional writes, uploads in parts, and faults on demand. It knows the protocol, not who speaks it.
 package s3test
 
 import (

@@ -1,0 +1,292 @@
+package bench
+
+import (
+	"math"
+	"vksplat/shaders/layout"
+)
+
+// Counts are what a step's passes work on: medians over the views that were measured.
+type Counts struct {
+	Splats   int  `json:"splats"`
+	SHDegree int  `json:"sh_degree"` // that views evaluate
+	Mixed    bool `json:"mixed"`     // of the model's precisions
+	AbsGrad  bool `json:"absgrad"`
+	Views    int  `json:"views,omitempty"` // of a step, where devices share a scene, each with Splats of it; 0: one
+
+	Pixels  int `json:"pixels"`
+	Tiles   int `json:"tiles"`
+	Bands   int `json:"bands"`
+	Visible int `json:"visible"` // splats that a view shows
+	Isects  int `json:"isects"`  // (tile, splat) pairs
+
+	// What blending cannot do without, with tiles as they are (see count_pairs.comp).
+	SeenIsects   int `json:"seen_isects"`   // isects in front of the last that any pixel of the tile looks at
+	SeenPairs    int `json:"seen_pairs"`    // (pixel, splat) pairs that are looked at until the pixels are opaque
+	BlendedPairs int `json:"blended_pairs"` // those of them that change the pixel
+
+	SortBits  int `json:"sort_bits"`  // of a digit
+	DepthBits int `json:"depth_bits"` // that depths are sorted by
+	TileBits  int `json:"tile_bits"`  // that isects are sorted by
+}
+
+// Cost is the least that a pass has to do: the bytes that go between device memory and the chip when every byte is
+// moved once, and the instructions of single lanes. A pass that takes more than both of them ask for waits for
+// something else: latency, caches, other passes, uneven work.
+type Cost struct {
+	Bytes        float64
+	Instructions float64
+}
+
+// Seconds returns the time below which no pass of this cost comes on a device with the given rates.
+func (c Cost) Seconds(r Rates) float64 {
+	return max(c.Bytes/r.CopyBytes, c.Instructions/r.Instructions)
+}
+
+// Cost returns what the pass with a name (Round.Passes) costs; known is false for passes that move next to nothing, and
+// for those that nobody has counted.
+func (c *Counts) Cost(pass string) (cost Cost, known bool) {
+	f, known := passCosts[pass]
+	if !known {
+		return cost, false
+	}
+	return f(c.floats()), true
+}
+
+// Bytes of what passes hand on.
+const (
+	projectedBytes = 36 // layout.Projected, layout.ProjectedGrad
+	extentBytes    = 12
+	pixelBytes     = 16 // of render, v_render and states: four floats
+	touchedBytes   = 1  // of an isect: a bit a patch
+	mapBytes       = 36 // of ssim_maps for a pixel: three floats a channel
+	packetBytes    = projectedBytes + extentBytes + 4
+)
+
+// Instructions, counted in the kernels' inner loops: a fused multiplication and addition is one, exp, log, sqrt and 1/x
+// are four each, because the units for these are a quarter as many on most GPUs. Loads and loop overhead are left out.
+// All are within a third or so.
+const (
+	// covers() for a pair; pairs in patches that a splat misses are counted though rasterize passes over them
+	lookInstructions     = 20
+	blendInstructions    = 8   // transmittance, colour
+	blendBwdInstructions = 37  // pass_splat of rasterize_bwd and a share of its sums
+	adamInstructions     = 19  // of one parameter
+	ssimInstructions     = 500 // four blurred planes, three channels
+	ssimGradInstructions = 290
+)
+
+// work are Counts for arithmetic.
+type work struct {
+	n, visible, isects, pixels, tiles float64
+	seenIsects, seen, blended         float64
+	coefficients                      float64 // of a channel
+	// bytes of a splat's parameters, of those of its colours, and of both moments of all
+	geometry, sh, moments   float64
+	abs                     float64 // bytes of an absolute gradient
+	views                   float64 // of a step
+	depthPasses, tilePasses float64 // of the sorts
+	digits                  float64 // bytes of a block's histogram, by element
+	// of a view; times that its isects are made and drawn: with several bands, once more for the backward pass
+	bands, passes float64
+}
+
+func (c *Counts) floats() *work {
+	k := float64((c.SHDegree + 1) * (c.SHDegree + 1))
+	w := &work{
+		n: float64(c.Splats), visible: float64(c.Visible), isects: float64(c.Isects), pixels: float64(c.Pixels),
+		tiles:      float64(c.Tiles),
+		seenIsects: float64(c.SeenIsects), seen: float64(c.SeenPairs), blended: float64(c.BlendedPairs),
+		coefficients: k, geometry: 4 * layout.RowSh, sh: 12 * k, moments: 8 * (layout.RowSh + 3*k),
+		depthPasses: math.Ceil(float64(c.DepthBits) / float64(c.SortBits)),
+		tilePasses:  math.Ceil(float64(c.TileBits) / float64(c.SortBits)),
+		digits:      4 * math.Ldexp(1, c.SortBits) / layout.SortBlock,
+	}
+	if c.Mixed { // halves for colours, bfloat16 for moments
+		w.sh, w.moments = w.sh/2, w.moments/2
+	}
+	if c.AbsGrad {
+		w.abs = 8
+	}
+	w.views = float64(max(c.Views, 1))
+	w.bands, w.passes = float64(max(c.Bands, 1)), 1
+	if c.Bands > 1 {
+		w.passes = 2
+	}
+	return w
+}
+
+// passCosts holds the passes of a step. Each formula says what is read, then what is written.
+var passCosts = map[string]func(w *work) Cost{
+	"project":                costProject,
+	"project_mixed":          costProject,
+	"sort_histogram (depth)": costDepthHistogram,
+	"sort_scan (depth)":      func(w *work) Cost { return w.sortScan(w.n + w.visible*(w.depthPasses-1)) },
+	"sort_scatter (depth)":   costDepthScatter,
+	// Keys once for all passes.
+	"sort_count (depth)": func(w *work) Cost { return Cost{4 * w.n, 4 * w.depthPasses * w.n} },
+	"sort_sweep (depth)": costDepthSweep,
+	"count_tiles":        costCountTiles,
+	"scan_tiles":         costCountTiles,
+	"scan_reduce":        func(w *work) Cost { return w.eachBand(Cost{4 * w.visible, w.visible}) },
+	"scan_apply":         func(w *work) Cost { return w.eachBand(Cost{8 * w.visible, 8 * w.visible}) },
+	// As count_tiles; of each isect tile, splat and slot. Instructions: a search among 256 splats, a walk over rows of
+	// tiles.
+	"emit_isects": func(w *work) Cost {
+		c := w.eachBand(Cost{w.visible * (8 + projectedBytes + extentBytes), 0})
+		return Cost{c.Bytes + w.passes*12*w.isects, w.passes * 100 * w.isects}
+	},
+	"sort_histogram (tiles)": func(w *work) Cost {
+		keys := w.passes * w.tilePasses * w.isects
+		return Cost{keys * (4 + w.digits), 6 * keys}
+	},
+	"sort_scan (tiles)": func(w *work) Cost { return w.sortScan(w.passes * w.isects * w.tilePasses) },
+	// Keys and values in, keys and values out, a histogram a block; each bit of a digit is a ballot and a few masks,
+	// twice.
+	"sort_scatter (tiles)": func(w *work) Cost {
+		keys := w.passes * w.tilePasses * w.isects
+		return Cost{keys * (16 + w.digits), 120 * keys}
+	},
+	"sort_count (tiles)": func(w *work) Cost {
+		return Cost{w.passes * 4 * w.isects, w.passes * 4 * w.tilePasses * w.isects}
+	},
+	// Keys and values in and out; each bit of a digit is a ballot and a few masks.
+	"sort_sweep (tiles)": func(w *work) Cost {
+		keys := w.passes * w.tilePasses * w.isects
+		return Cost{16 * keys, 80 * keys}
+	},
+	"tile_offsets": func(w *work) Cost { return Cost{8 * w.tiles, 5 * w.tiles * math.Log2(w.isects+2)} },
+	"rasterize":    costRasterize,
+	"expose":       func(w *work) Cost { return Cost{2 * pixelBytes * w.pixels, 9 * w.pixels} },
+	"loss": func(w *work) Cost {
+		return Cost{w.pixels*(pixelBytes+4+mapBytes) + 12*w.tiles, ssimInstructions * w.pixels}
+	},
+	"loss_grad": func(w *work) Cost {
+		return Cost{w.pixels * (mapBytes + pixelBytes + 4 + pixelBytes), ssimGradInstructions * w.pixels}
+	},
+	"expose_bwd":       func(w *work) Cost { return Cost{3 * pixelBytes * w.pixels, 40 * w.pixels} },
+	"rasterize_bwd":    costRasterizeBwd,
+	"reduce_slots":     costReduce,
+	"project_bwd_adam": costOptimise, "project_bwd_adam_mixed": costOptimise,
+	"finish": func(w *work) Cost { return Cost{12 * w.tiles, 3 * w.tiles} },
+	// Several devices. Of all views together a device sends and gets about as many splats as one view shows: of each
+	// its own share.
+	"mark_visible": func(w *work) Cost { return Cost{8 * w.n * w.views, 4 * w.n * w.views} },
+	"send_visible": func(w *work) Cost {
+		return Cost{12*w.n*w.views + 2*packetBytes*w.visible, 10*w.n*w.views + 10*packetBytes/4*w.visible}
+	},
+	// Splats out and in, and those of the device's own, then gradients out and in; a device's own stay.
+	"copy_records": func(w *work) Cost {
+		others := 1 - 1/w.views
+		return Cost{2 * (packetBytes + others*packetBytes + 2*others*(projectedBytes+w.abs)) * w.visible,
+			2 * (1 + others) * packetBytes * w.visible}
+	},
+	"send_grads": func(w *work) Cost {
+		return Cost{(3*projectedBytes - 24 + 2*w.abs) * w.visible, 4 * projectedBytes * w.visible}
+	},
+	"project_bwd_adam_views": costOptimiseViews, "project_bwd_adam_views_mixed": costOptimiseViews,
+}
+
+// eachBand is the cost of a pass that goes over all visible splats, for every band.
+func (w *work) eachBand(c Cost) Cost {
+	return Cost{c.Bytes * w.bands * w.passes, c.Instructions * w.bands * w.passes}
+}
+
+// costProject: the means of all splats, the other parameters of those in view; keys of all, projections and extents of
+// those in view.
+func costProject(w *work) Cost {
+	return Cost{
+		Bytes:        w.n*(12+4) + w.visible*(w.geometry-12+w.sh+projectedBytes+extentBytes),
+		Instructions: 12*w.n + w.visible*(200+5*w.coefficients),
+	}
+}
+
+// costDepthHistogram: the first pass reads the keys of all splats, the others those of the visible; a histogram a
+// block.
+func costDepthHistogram(w *work) Cost {
+	keys := w.n + w.visible*(w.depthPasses-1)
+	return Cost{keys * (4 + w.digits), 6 * keys}
+}
+
+// costDepthScatter: as the other sort, but the first pass reads no values.
+func costDepthScatter(w *work) Cost {
+	others := w.depthPasses - 1
+	return Cost{
+		Bytes:        w.n*(4+w.digits) + 8*w.visible + others*w.visible*(16+w.digits),
+		Instructions: 120 * (w.n + w.visible*others),
+	}
+}
+
+// costDepthSweep: as costDepthScatter, without histograms.
+func costDepthSweep(w *work) Cost {
+	others := w.depthPasses - 1
+	return Cost{4*w.n + 8*w.visible + others*w.visible*16, 80 * (w.n + w.visible*others)}
+}
+
+// costCountTiles: ids, projections and extents in order of depth; counts.
+func costCountTiles(w *work) Cost {
+	return w.eachBand(Cost{w.visible * (4 + projectedBytes + extentBytes + 4), 100 * w.visible})
+}
+
+// sortScan: the histograms of so many keys in all passes, read and written.
+func (w *work) sortScan(keys float64) Cost { return Cost{2 * w.digits * keys, 2 * w.digits * keys} }
+
+// costRasterize: slot and splat of every isect that is looked at, each splat's projection once; pixels with their last
+// ids, and the state of a tile's pixels before each bucket but its first.
+func costRasterize(w *work) Cost {
+	return Cost{
+		Bytes: w.passes*(8*w.seenIsects+projectedBytes*min(w.visible, w.seenIsects)+pixelBytes*w.pixels) +
+			4*w.pixels + w.states() + w.seenIsects*touchedBytes, // which the last of two times alone writes
+		Instructions: w.passes * (lookInstructions*w.seen + blendInstructions*w.blended),
+	}
+}
+
+// states returns the bytes of the states that are saved, at least: a tile has one less than it has buckets.
+func (w *work) states() float64 {
+	return max(0, w.seenIsects/layout.BucketSize-w.tiles) * layout.TilePixels * pixelBytes
+}
+
+// costRasterizeBwd: what rasterize reads and wrote, and the gradient of every pixel; the gradients of all isects, also
+// of those that nobody looks at.
+func costRasterizeBwd(w *work) Cost {
+	return Cost{
+		Bytes: 8*w.seenIsects + projectedBytes*min(w.visible,
+			w.seenIsects) + w.pixels*(2*pixelBytes+4) + w.states() + w.seenIsects*touchedBytes +
+			w.isects*(4+projectedBytes+w.abs),
+		Instructions: lookInstructions*w.seen + blendBwdInstructions*w.blended,
+	}
+}
+
+// costReduce: the gradients of all isects, and of each visible splat what says which they are; its sum, which goes in
+// and out again for each further band.
+func costReduce(w *work) Cost {
+	sum := projectedBytes + w.abs
+	return Cost{
+		Bytes:        w.isects*sum + w.visible*(w.bands*(8+projectedBytes+extentBytes)+(2*w.bands-1)*sum),
+		Instructions: 11*w.isects + 60*w.visible,
+	}
+}
+
+// costOptimise: parameters and moments of all splats in and out, their keys; of the visible ones gradients in, and
+// statistics in and out.
+func costOptimise(w *work) Cost {
+	parameters := layout.RowSh + 3*w.coefficients
+	return Cost{
+		Bytes:        w.n*(2*(w.geometry+w.sh+w.moments)+4) + w.visible*(projectedBytes+w.abs+16),
+		Instructions: w.n*parameters*adamInstructions + w.visible*(400+12*w.coefficients),
+	}
+}
+
+// costOptimiseViews: as costOptimise, with the number that each view gives a splat instead of its key, and gradients of
+// as many splats as one view shows.
+func costOptimiseViews(w *work) Cost {
+	c := costOptimise(w)
+	return Cost{c.Bytes + 4*w.n*(w.views-1), c.Instructions}
+}
+
+// Rates are what a device does at most, as it was measured: no pass can be faster.
+type Rates struct {
+	// of device memory, read plus written, by a kernel that copies
+	CopyBytes float64 `json:"copy_bytes_per_second"`
+	// of single lanes: fused multiplications and additions in float32
+	Instructions float64 `json:"fma_instructions_per_second"`
+}

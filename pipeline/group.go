@@ -1,0 +1,163 @@
+package pipeline
+
+import (
+	"errors"
+
+	"vksplat/pipeline/team"
+	"vksplat/vk"
+)
+
+// group is the devices that train one model, a member each. One device alone is a group as well, and no team.
+type group struct {
+	members []*member  // the first one's device makes pictures
+	maps    *vk.Shared // colour maps of the photos that a team learns; nil otherwise
+}
+
+// each calls f for one member after the other, until an error.
+func (g *group) each(f func(m *member) error) error {
+	for _, m := range g.members {
+		if err := f(m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ceiling is the ceiling of the whole model.
+func (g *group) ceiling() (n int) {
+	for _, m := range g.members {
+		n += m.maxSplats
+	}
+	return n
+}
+
+// ceilings returns the most splats of each member.
+func (g *group) ceilings() (list []int) {
+	for _, m := range g.members {
+		list = append(list, m.maxSplats)
+	}
+	return list
+}
+
+// shares returns the splats of each member.
+func (g *group) shares() (list []int) {
+	for _, m := range g.members {
+		list = append(list, m.splats)
+	}
+	return list
+}
+
+// due is what a member is to have of so many splats.
+func (g *group) due(m *member, total int) int {
+	if len(g.members) == 1 {
+		return total
+	}
+	return dues(total, g.ceilings())[m.e.world.rank]
+}
+
+// join makes a team of the members, once they have their splats.
+func (g *group) join() error {
+	if len(g.members) == 1 {
+		return nil
+	}
+	var engines []*engine
+	var devices []*vk.Device
+	// of the smallest share: all devices planned views for it; packets and views grow by need
+	records := g.members[0].splats
+	for _, m := range g.members {
+		engines, devices = append(engines, m.e), append(devices, m.e.dev)
+		records = min(records, m.splats)
+	}
+	joined, err := team.New(devices, team.Options{
+		Records: records, AbsGrads: engines[0].strategy.absgrad, InFlight: inFlight, Common: g.maps,
+	})
+	if err != nil {
+		return err
+	}
+	for rank, e := range engines {
+		e.team, e.engines, e.links = joined, engines, joined.Links(rank)
+		e.viewSplats = joined.Records() * len(engines)
+	}
+	return nil
+}
+
+// busy reports whether a frame is in flight.
+func (g *group) busy(slot int) bool {
+	for _, m := range g.members {
+		if f := m.e.frames[slot]; f.ticket != 0 || f.skipped {
+			return true
+		}
+	}
+	return false
+}
+
+// partly reports whether some devices have done the unit that is next already: a refinement for which another's memory
+// had to grow.
+func (g *group) partly(next uint32) bool {
+	for _, m := range g.members {
+		if m.from > next {
+			return true
+		}
+	}
+	return false
+}
+
+func sum(list []int) (n int) {
+	for _, x := range list {
+		n += x
+	}
+	return n
+}
+
+// records returns what checkpoints say of the devices.
+func (g *group) records() (list []DeviceRecord) {
+	for _, m := range g.members {
+		list = append(list, deviceRecord(m.e.dev))
+	}
+	return list
+}
+
+// shareRecords returns what checkpoints say of a team.
+func (g *group) shareRecords() (list []ShareRecord) {
+	if len(g.members) == 1 {
+		return nil
+	}
+	for i, d := range g.records() {
+		list = append(list, ShareRecord{d, g.members[i].splats, g.members[i].maxSplats})
+	}
+	return list
+}
+
+// liveState returns the state where training has it, with what it has beside the splats.
+func (g *group) liveState(extra []extraState) (list wholeState) {
+	for i, m := range g.members {
+		x := m.e.model
+		s := &state{dev: x.dev, fields: splatFields(x.chunkRows), rows: x.rows(), mixed: x.mixed, n: m.splats,
+			parts: x.parts(m.splats)}
+		if i == 0 {
+			s.extra = extra
+		}
+		list = append(list, s)
+	}
+	return list
+}
+
+// closeAll frees what the members have.
+func (g *group) closeAll() (err error) {
+	if len(g.members) > 0 && g.members[0].e.team != nil {
+		err = g.members[0].e.team.Close()
+		for _, m := range g.members {
+			m.e.team, m.e.links = nil, nil
+		}
+	}
+	for _, m := range g.members {
+		if m.photos != nil { // not so where it could not be made
+			err = errors.Join(err, m.photos.close())
+		}
+		err = errors.Join(err, m.e.close())
+	}
+	if g.maps != nil {
+		err = errors.Join(err, g.maps.Close())
+	}
+	return err
+}

@@ -1,0 +1,83 @@
+package pipeline
+
+import (
+	"fmt"
+	"slices"
+
+	"vksplat/pipeline/photos"
+	"vksplat/vk"
+)
+
+// member is a device that trains: its share of the model, and the photos of its views.
+type member struct {
+	e         *engine
+	photos    *devicePhotos
+	plan      *Plan
+	maxSplats int // ceiling of its share
+	splats    int // of its share, by the last unit that the host has taken in
+	pace      pace
+	from      uint32 // number of the first unit that it has not done; what is before is not given to it again
+}
+
+// newMembers plans the memory of devices and makes a member of each, without what it has there.
+func newMembers(devices []*Device, source photos.Source, r *recipe, o *TrainerOptions, s start) ([]*member, error) {
+	if slices.Contains(s.deal.splats, 0) {
+		return nil, fmt.Errorf("start training: %w: %d splats for %d devices", ErrFewSplats, s.splats,
+			len(devices))
+	}
+	plans, portions, err := planTeam(devices, r.cams, s.splats, s.deal, r.cfg, *o)
+	if err != nil {
+		return nil, err
+	}
+	var list []*member
+	for i, d := range devices {
+		at, plan := world{rank: i, n: len(devices)}, plans[i]
+		e, err := trainingShape(d.dev, at, r.cams, source, &r.cfg, o)
+		if err != nil {
+			return nil, err
+		}
+		e.pool, e.isectPlan = d.dev.NewScratchPool(), plan.Isects
+		e.model.unit, e.model.growth = plan.ChunkSplats, plan.growth
+		e.compare.shrunk = r.cfg.level(s.step) > 0
+		m := &member{e: e, plan: plan, splats: portions[i].splats}
+		// A run that goes on keeps its ceiling even where less was planned: it may never get there.
+		m.maxSplats = max(plan.Ceiling, portions[i].ceiling)
+		m.pace.off = d.dev.Info().Type == vk.CPU
+		list = append(list, m)
+	}
+	return list, nil
+}
+
+// begin makes what a member has on its device beside the splats.
+func (m *member) begin(source photos.Source, r *recipe, o *TrainerOptions) (err error) {
+	if err := m.e.allocate(inFlight); err != nil {
+		return err
+	}
+	if m.e.has(unitCarve) {
+		if err := m.e.loadVoters(r.cams, o.Depths); err != nil {
+			return err
+		}
+	}
+	m.photos, err = newDevicePhotos(m.e.dev, m.e.world, r.cams, source, &r.cfg, m.plan, *o)
+	return err
+}
+
+// waitForAll waits for the units that the member has in flight.
+func (m *member) waitForAll() error {
+	for _, f := range m.e.frames {
+		if err := m.e.wait(f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unitInFlight returns the unit with a number, nil where it is in no frame.
+func (m *member) unitInFlight(number uint32) *unit {
+	for _, f := range m.e.frames {
+		if f.ran != nil && f.unit.number == number {
+			return &f.unit
+		}
+	}
+	return nil
+}

@@ -1,0 +1,137 @@
+package pipeline
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+)
+
+// Setting describes a field of Config. Settings, which tools/shadergen prints from shaders/settings.schema, has all of
+// them; flags, keys of configuration files, help, documentation and checks follow from it.
+type Setting struct {
+	Name    string // of the field in JSON
+	Group   string // chapter of the help
+	Help    string // what it does: `N` names the value, {other_setting} another setting
+	Source  string // whose default it is, see Sources; "": this program's own
+	Aliases []string
+	Words   []string // the values of a text
+	Basic   bool     // most people need to know it
+	Steps   bool     // counts steps
+	Rate    bool     // a learning rate of splats
+	Range   Range    // of a number, and of each channel of a colour
+	// Users may ask for no more than this, see Asked; 0: for all of Range.
+	MostAsked float64
+	Needs     []Need // without these it has no effect
+	// Of returns a pointer to the field: *int, *uint64, *float64, *bool, *string or *[3]float32.
+	Of func(*Config) any
+}
+
+// Asked returns the part of the range that users may ask for. Config takes all of it, because ForShare raises rates.
+func (s *Setting) Asked() Range {
+	r := s.Range
+	if s.MostAsked > 0 {
+		r.Most = s.MostAsked
+	}
+	return r
+}
+
+// Range is the numbers from Least to Most.
+type Range struct {
+	Least, Most           float64
+	AboveLeast, BelowMost bool // Least, or Most, does not belong to it
+}
+
+// Holds reports whether x is in the range.
+func (r Range) Holds(x float64) bool {
+	return x >= r.Least && x <= r.Most && !(r.AboveLeast && x == r.Least) && !(r.BelowMost && x == r.Most)
+}
+
+// String says what belongs to the range, as in "at least 1" or "above 0 and at most 1".
+func (r Range) String() string {
+	switch {
+	case math.IsInf(r.Most, 1):
+		return "at least " + numberText(r.Least)
+	case !r.AboveLeast && !r.BelowMost:
+		return "from " + numberText(r.Least) + " to " + numberText(r.Most)
+	}
+	least, most := "at least ", "at most "
+	if r.AboveLeast {
+		least = "above "
+	}
+	if r.BelowMost {
+		most = "below "
+	}
+	return least + numberText(r.Least) + " and " + most + numberText(r.Most)
+}
+
+// numberText writes whole numbers out and the largest float32 short.
+func numberText(x float64) string {
+	switch {
+	case x == math.MaxFloat32:
+		return fmt.Sprintf("%.2g", x)
+	case x == math.Trunc(x):
+		return fmt.Sprintf("%.0f", x)
+	}
+	return fmt.Sprintf("%g", x)
+}
+
+// Need is what a setting has no effect without: another that is on or above 0, or that is a word.
+type Need struct{ Setting, Word string }
+
+// Met reports whether c has it.
+func (n Need) Met(c *Config) bool {
+	switch p := settingNamed(n.Setting).Of(c).(type) {
+	case *bool:
+		return *p
+	case *int:
+		return *p > 0
+	case *float64:
+		return *p > 0
+	case *string:
+		return *p == n.Word
+	}
+	return true
+}
+
+// String is what is needed, with the setting's name in braces.
+func (n Need) String() string {
+	if n.Word != "" {
+		return "{" + n.Setting + "} " + n.Word
+	}
+	if _, isSwitch := settingNamed(n.Setting).Of(&Config{}).(*bool); isSwitch {
+		return "{" + n.Setting + "}"
+	}
+	return "{" + n.Setting + "} above 0"
+}
+
+// settingNamed returns the setting of a name, which shadergen has made sure to exist.
+func settingNamed(name string) *Setting {
+	return &Settings[slices.IndexFunc(Settings, func(s Setting) bool { return s.Name == name })]
+}
+
+// check reports a value of c that is out of range.
+func (s *Setting) check(c *Config) error {
+	wrong := func(value any) error {
+		return fmt.Errorf("%s is %v; it must be %v", s.Name, value, s.Range)
+	}
+	switch p := s.Of(c).(type) {
+	case *int:
+		if !s.Range.Holds(float64(*p)) {
+			return wrong(*p)
+		}
+	case *float64:
+		if !s.Range.Holds(*p) {
+			return wrong(*p)
+		}
+	case *[3]float32:
+		if slices.ContainsFunc(p[:], func(x float32) bool { return !s.Range.Holds(float64(x)) }) {
+			return wrong(*p)
+		}
+	case *string:
+		if !slices.Contains(s.Words, *p) {
+			return fmt.Errorf("%s is %q; it must be one of %s", s.Name, *p, strings.Join(s.Words, ", "))
+		}
+	}
+	return nil
+}

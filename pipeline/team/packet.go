@@ -1,0 +1,129 @@
+package team
+
+import (
+	"vksplat/shaders/layout"
+	"vksplat/vk"
+)
+
+// Packets go in pieces, so that a device takes in one while it writes the next: the bus carries both directions at
+// once. Each costs as much as waiting for all devices does, about as long as the bus takes for mostInPiece records.
+const (
+	MostPieces  = 2 // with more, the bus of an H200 carries no more both ways together
+	mostInPiece = 1 << 18
+)
+
+// piecesOf returns in how many pieces packets of so many records go.
+func piecesOf(records, inPiece int) int { return min((records+inPiece-1)/inPiece, MostPieces) }
+
+// The two exchanges of a step.
+const (
+	Visible = iota // projections, to the device of the view
+	Grads          // their gradients, to the devices of the splats
+	nExchanges
+)
+
+// Unit is what the number of a packet's records is a multiple of, so that its parts begin where buffers can be bound.
+const Unit = 64
+
+// RoundUp returns n as a multiple of Unit.
+func RoundUp(n int) int { return (n + Unit - 1) / Unit * Unit }
+
+// bindStep is a multiple of every device's alignment of bound buffers.
+const bindStep = 256
+
+// Words of a record: projected, extents and depth key; its gradient, and its absolute one.
+const (
+	ProjectedWords = 9
+	ExtentWords    = 3
+	KeyWords       = 1
+	visibleWords   = ProjectedWords + ExtentWords + KeyWords
+	AbsWords       = 2
+)
+
+// Packet is what one device sends another of the splats that a view sees.
+type Packet struct {
+	Projected vk.Slice[float32] // [records][9]
+	Extents   vk.Slice[float32] // [records][3]
+	Keys      vk.Slice[uint32]  // [records]
+	Grads     vk.Slice[float32] // [records][9], the way back
+	AbsGrads  vk.Slice[float32] // [records][2] with absgrad
+}
+
+// Links are how a device reaches its team, for the recording of its programs.
+type Links struct {
+	Rank, N int
+	Records int
+	Pieces  int
+	Out     []Packet                                    // by device whose view it is; none for its own
+	In      []Packet                                    // by device whose splats they are
+	Headers [nExchanges]vk.Slice[layout.PacketHeader]   // [n] of what it gets
+	Sent    [nExchanges][]vk.Slice[layout.PacketHeader] // by receiver, [n]: its own is element rank
+	Gates   [nExchanges]*vk.Gate                        // nil in plans
+}
+
+// Others calls f for each device but this one.
+func (l *Links) Others(f func(o int)) {
+	for k := 1; k < l.N; k++ {
+		f((l.Rank + k) % l.N)
+	}
+}
+
+// headerBytes is what the headers of all packets to one device take in one exchange.
+func headerBytes(n int) int64 {
+	return (int64(n)*packetHeaderBytes + bindStep - 1) / bindStep * bindStep
+}
+
+const packetHeaderBytes = 20
+
+// RoomBytes returns the size of a packet with the way back.
+func RoomBytes(records int, absgrad bool) int64 {
+	words := visibleWords + ProjectedWords
+	if absgrad {
+		words += AbsWords
+	}
+	return 4 * int64(words) * int64(records)
+}
+
+// packetIn lays a packet out in memory.
+func packetIn(room vk.View, records int, absgrad bool) (p Packet) {
+	at := int64(0)
+	take := func(words int) vk.View {
+		size := 4 * int64(words) * int64(records)
+		at += size
+		return room.Slice(at-size, size)
+	}
+	p.Projected = vk.Cast[float32](take(ProjectedWords))
+	p.Extents = vk.Cast[float32](take(ExtentWords))
+	p.Keys = vk.Cast[uint32](take(KeyWords))
+	p.Grads = vk.Cast[float32](take(ProjectedWords))
+	if p.AbsGrads = p.Grads; absgrad {
+		p.AbsGrads = vk.Cast[float32](take(AbsWords))
+	}
+	return p
+}
+
+// Phantom are links of device rank of n for plans.
+func Phantom(dev *vk.Device, rank, n, records int, absgrad bool) *Links {
+	l := &Links{Rank: rank, N: n, Records: records, Pieces: piecesOf(records, mostInPiece)}
+	header := func() vk.Slice[layout.PacketHeader] {
+		return vk.Cast[layout.PacketHeader](dev.Phantom(int64(n)*packetHeaderBytes, "planned"))
+	}
+	for range n {
+		l.Out = append(l.Out, packetIn(dev.Phantom(RoomBytes(records, absgrad), "planned"), records, absgrad))
+		for k := range nExchanges {
+			l.Sent[k] = append(l.Sent[k], header())
+		}
+	}
+	l.In = l.Out
+	for k := range nExchanges {
+		l.Headers[k] = header()
+	}
+	return l
+}
+
+// header returns where a device sees the headers of all packets to a receiver in an exchange.
+func (t *Team) header(rank, exchange, receiver int) vk.Slice[layout.PacketHeader] {
+	n := len(t.devices)
+	at := int64(exchange*n+receiver) * headerBytes(n)
+	return vk.Cast[layout.PacketHeader](t.headers.View(t.devices[rank]).Slice(at, int64(n)*packetHeaderBytes))
+}
