@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"testing"
+
 	"vksplat/internal/fault"
 	"vksplat/internal/philox"
 	"vksplat/pipeline/photos"

@@ -3,6 +3,7 @@ package pipeline
 import (
 	"fmt"
 	"testing"
+
 	"vksplat/pipeline/photos"
 )
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"vksplat/internal/fault"
+	"vksplat/pipeline"
 	"vksplat/scene/splatfile"
 )
 
@@ -126,7 +127,7 @@ func (a *app) export(from, to string) (err error) {
 	}
 	size := ""
 	if bytes, err := splatfile.Size(to); err == nil {
-		size = ", " + bytesText(bytes)
+		size = ", " + pipeline.BytesText(bytes)
 	}
 	a.printf("export: %s: %s%s\n", to, f.Name, size)
 	return nil

@@ -98,7 +98,7 @@ func TestTexts(t *testing.T) {
 	for _, tt := range []struct{ got, want string }{
 		{durationText(41.7), "42s"}, {durationText(185), "3m05s"}, {durationText(7620), "2h07m"},
 		{compiledText(30, 0.9, false), ""}, {compiledText(30, 2.04, true), "compiling 30 kernels took 2.0 s"},
-		{compiledText(30, 2.04, false), "compiling 30 kernels took 2.0 s; they are kept for the next run"}, {bytesText(900), "900 B"}, {bytesText(1536), "1.5 KiB"}, {bytesText(512 << 20), "512 MiB"},
+		{compiledText(30, 2.04, false), "compiling 30 kernels took 2.0 s; they are kept for the next run"}, {pipeline.BytesText(900), "900 B"}, {pipeline.BytesText(1536), "1.5 KiB"}, {pipeline.BytesText(512 << 20), "512 MiB"},
 		{rateText(4.2), "4.20 steps/s"}, {rateText(317.4), "317 steps/s"},
 	} {
 		if tt.got != tt.want {

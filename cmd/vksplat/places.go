@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+
 	"vksplat/internal/fault"
 )
 

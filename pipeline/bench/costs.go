@@ -2,6 +2,7 @@ package bench
 
 import (
 	"math"
+
 	"vksplat/shaders/layout"
 )
 

@@ -3,6 +3,7 @@ package photos
 import (
 	"slices"
 	"testing"
+
 	"vksplat/scene"
 )
 
