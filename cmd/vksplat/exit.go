@@ -18,9 +18,6 @@ import (
 // Hints of the packages below name settings by their flags.
 func init() { fault.SpellSettings(func(name string) string { return "--" + name }) }
 
-// usagef is fault.Usagef.
-func usagef(hint, format string, args ...any) error { return fault.Usagef(hint, format, args...) }
-
 // memoryHint adds to an error of full device memory what train and render can do about it.
 func memoryHint(err error) error {
 	if !errors.Is(err, pipeline.ErrOutOfMemory) || fault.OwnHint(err) != "" {

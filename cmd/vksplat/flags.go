@@ -58,7 +58,7 @@ func (f *sizeFlag) String() string {
 func (f *sizeFlag) Set(s string) error {
 	n, err := pipeline.ParseBytes(s)
 	if err != nil {
-		return usagef("give bytes as in 32000000, 32M or 32MiB", "%q is no amount of memory", s)
+		return fault.Usagef("give bytes as in 32000000, 32M or 32MiB", "%q is no amount of memory", s)
 	}
 	*f = sizeFlag(n)
 	return nil
@@ -164,7 +164,7 @@ func (f *modelFlag) String() string {
 func (f *modelFlag) Set(s string) error {
 	n, err := strconv.Atoi(s)
 	if err != nil || n < 0 {
-		return usagef("models count from 0, as in sparse/0", "%q is no model number", s)
+		return fault.Usagef("models count from 0, as in sparse/0", "%q is no model number", s)
 	}
 	*f = modelFlag(n)
 	return nil
@@ -190,7 +190,7 @@ func (f *downscaleFlag) Set(s string) error {
 	case "1", "2", "4", "8":
 		*f = downscaleFlag(s[0] - '0')
 	default:
-		return usagef("give auto, 1, 2, 4 or 8", "%q is no downscale factor", s)
+		return fault.Usagef("give auto, 1, 2, 4 or 8", "%q is no downscale factor", s)
 	}
 	return nil
 }
@@ -227,7 +227,7 @@ func (f *colourFlag) Set(s string) error {
 		}
 	}
 	if err != nil {
-		return usagef("give black, white or three numbers from 0 to 1, as in 0.5,0.5,0.5", "%q is no colour", s)
+		return fault.Usagef("give black, white or three numbers from 0 to 1, as in 0.5,0.5,0.5", "%q is no colour", s)
 	}
 	*f = colourFlag{float32(v[0]), float32(v[1]), float32(v[2])}
 	return nil
@@ -260,7 +260,7 @@ func (f *bytesFlag) Set(s string) error {
 		bad = err != nil || n == 0 || n > maxAmount || parts[3] == "" && n < 1 || parts[3] == "%" && n > 100
 	}
 	if bad {
-		return usagef("give bytes as in 6000000000, 6G or 512MiB, or a share as in 80%", "%q is no amount of memory", s)
+		return fault.Usagef("give bytes as in 6000000000, 6G or 512MiB, or a share as in 80%", "%q is no amount of memory", s)
 	}
 	*f = bytesFlag(s)
 	return nil
@@ -284,11 +284,11 @@ func (f *originFlag) String() string { return string(*f) }
 func (f *originFlag) Set(s string) error {
 	at, err := (&scene.Capture{}).Origin(s)
 	if err != nil {
-		return usagef(fault.Hint(err), "%q is no origin", s)
+		return fault.Usagef(fault.Hint(err), "%q is no origin", s)
 	}
 	for _, x := range at {
 		if math.Abs(x) > maxOrigin {
-			return usagef("coordinates of maps are below 1e8",
+			return fault.Usagef("coordinates of maps are below 1e8",
 				"%q is no origin: beyond %g no tenth of a unit is left", s, float64(maxOrigin))
 		}
 	}
@@ -364,7 +364,7 @@ func (f *initFlag) String() string {
 func (f *initFlag) Set(s string) error {
 	kind, file, err := initial.ParseInit(s)
 	if err != nil {
-		return usagef("give points, random or a file, as in ply:FILE", "%q is no way to begin", s)
+		return fault.Usagef("give points, random or a file, as in ply:FILE", "%q is no way to begin", s)
 	}
 	f.o.Kind, f.o.File = kind, file
 	return nil

@@ -43,7 +43,7 @@ func readPreset(name string) (settings, error) {
 	file := path.Join("presets", name+".toml")
 	data, err := presetFiles.ReadFile(file)
 	if err != nil {
-		return nil, usagef("give "+wording.Or(presetNames()), "there is no preset %q", name)
+		return nil, fault.Usagef("give "+wording.Or(presetNames()), "there is no preset %q", name)
 	}
 	return parseSettings("preset "+name, string(data))
 }
@@ -77,7 +77,7 @@ func readConfigText(file, hint string) (string, error) {
 		err = checkText(data)
 	}
 	if err != nil {
-		return "", usagef(hint, "read configuration %s: %w", file, pathless(err))
+		return "", fault.Usagef(hint, "read configuration %s: %w", file, pathless(err))
 	}
 	return string(data), nil
 }
@@ -140,13 +140,13 @@ func parseSettings(file, data string) (settings, error) {
 func configError(file string, err, refused error) error {
 	var parse toml.ParseError
 	if !errors.As(err, &parse) {
-		return usagef("as vksplat train --print-config prints it", "check %s: %w", file, err)
+		return fault.Usagef("as vksplat train --print-config prints it", "check %s: %w", file, err)
 	}
 	where := fmt.Sprintf("%s:%d", file, parse.Position.Line)
 	if errors.Is(refused, fault.ErrUsage) {
 		return fault.Usagef("", "check %s: %w", where, refused)
 	}
-	return usagef("TOML has lines like: iterations = 30000", "check %s: %s", where, parse.Message)
+	return fault.Usagef("TOML has lines like: iterations = 30000", "check %s: %s", where, parse.Message)
 }
 
 // settingValue takes in one value of a file, as package toml hands it over.
@@ -172,10 +172,10 @@ func (v *settingValue) take(data any) (err error) {
 	case v.option == nil || v.option.flag:
 		return v.unknown()
 	case v.twice:
-		return usagef("keep one of the two", "%s is set already, by another name", v.option.key())
+		return fault.Usagef("keep one of the two", "%s is set already, by another name", v.option.key())
 	}
 	if v.text, err = v.option.textOf(data); err != nil {
-		return usagef(v.option.example(), "key %s: %w", v.key, err)
+		return fault.Usagef(v.option.example(), "key %s: %w", v.key, err)
 	}
 	example := v.option.example() // of the default
 	err = v.option.value.Set(v.text)
@@ -184,12 +184,12 @@ func (v *settingValue) take(data any) (err error) {
 	case errors.Is(err, fault.ErrUsage):
 		return fault.Usagef("", "key %s: %w", v.key, err)
 	case errors.As(err, &number):
-		return usagef(v.option.example(), "key %s: %q is no number that it can hold", v.key, v.text)
+		return fault.Usagef(v.option.example(), "key %s: %q is no number that it can hold", v.key, v.text)
 	case err != nil:
 		return err
 	}
 	if err := v.option.inRange(v.key); err != nil {
-		return usagef(example, "%w", err)
+		return fault.Usagef(example, "%w", err)
 	}
 	return nil
 }
@@ -197,15 +197,15 @@ func (v *settingValue) take(data any) (err error) {
 // unknown is the error of a key that means nothing, with the nearest that does.
 func (v *settingValue) unknown() error {
 	if v.option != nil {
-		return usagef("give it on the command line: --"+v.option.name, "key %s: this is a flag and no setting", v.key)
+		return fault.Usagef("give it on the command line: --"+v.option.name, "key %s: this is a flag and no setting", v.key)
 	}
 	if v.key == formerForce {
-		return usagef("give --accept-changes (with --resume, go on although settings or photos changed) or "+
+		return fault.Usagef("give --accept-changes (with --resume, go on although settings or photos changed) or "+
 			"--overwrite (replace) on the command line",
 			"key %s: this is a flag and no setting, and is two flags now", v.key)
 	}
 	if v.key == formerClearance {
-		return usagef("give carve, which removes the splats that clearance hid; 0 turns it off",
+		return fault.Usagef("give carve, which removes the splats that clearance hid; 0 turns it off",
 			"key %s: it is carve now", v.key)
 	}
 	var keys []string
@@ -216,7 +216,7 @@ func (v *settingValue) unknown() error {
 			}
 		}
 	}
-	return usagef(didYouMean(strings.ToLower(strings.ReplaceAll(v.key,
+	return fault.Usagef(didYouMean(strings.ToLower(strings.ReplaceAll(v.key,
 		"-", "_")), keys, "vksplat train --print-config lists all keys"), "unknown key %s", v.key)
 }
 
@@ -384,7 +384,7 @@ func (o *trainOptions) presetSettings(strategyGiven bool) (settings, error) {
 		return nil, err
 	}
 	if s := preset["strategy"]; strategyGiven && s != o.config.Strategy {
-		return nil, usagef("leave out one of the two", "preset %s has the strategy %s, and %s is asked for",
+		return nil, fault.Usagef("leave out one of the two", "preset %s has the strategy %s, and %s is asked for",
 			name, s, o.config.Strategy)
 	}
 	return preset, nil
@@ -425,7 +425,7 @@ func (o *trainOptions) derive(table []optionGroup, given func(string) bool, pres
 		c.MaxSplats = c.Splats
 	}
 	if f := o.stepsScaler; !(f > 0) || f > 1e3 {
-		return usagef("give a factor above 0, as in 0.25", "flag --steps-scaler: %g is no factor of steps", f)
+		return fault.Usagef("give a factor above 0, as in 0.25", "flag --steps-scaler: %g is no factor of steps", f)
 	}
 	if o.stepsScaler != 1 {
 		*c = c.Scaled(o.stepsScaler)

@@ -200,34 +200,34 @@ func (o *trainOptions) check() error {
 	}
 	switch {
 	case o.dryRun && o.checkpoints.resume != "":
-		return usagef("leave out --resume", "flags --dry-run and --resume: the plan is that of a run from the start")
+		return fault.Usagef("leave out --resume", "flags --dry-run and --resume: the plan is that of a run from the start")
 	case o.planJSON && !o.dryRun:
-		return usagef("add --dry-run", "--json prints a plan, and none was asked for")
+		return fault.Usagef("add --dry-run", "--json prints a plan, and none was asked for")
 	case c.Splats > 0 && c.RefineEvery == 0:
-		return usagef("give --refine-every 100",
+		return fault.Usagef("give --refine-every 100",
 			"flags --splats and --refine-every: without refinement the number of splats stays what the capture has")
 	case o.splatsFactor > 0 && c.RefineEvery == 0 && o.given != nil && o.given("splats-factor"):
-		return usagef("give --refine-every 100",
+		return fault.Usagef("give --refine-every 100",
 			"flags --splats-factor and --refine-every: without refinement the number of splats stays what the "+
 				"capture has")
 	case c.Strategy == pipeline.StrategyMCMC && c.AbsGrad:
-		return usagef("leave out one of the two", "flags --strategy and --absgrad: mcmc does not grow by gradients")
+		return fault.Usagef("leave out one of the two", "flags --strategy and --absgrad: mcmc does not grow by gradients")
 	case c.Strategy == pipeline.StrategyMCMC && c.ResetEvery > 0:
-		return usagef("give --reset-every 0", "flags --strategy and --reset-every: mcmc resets no opacities")
+		return fault.Usagef("give --reset-every 0", "flags --strategy and --reset-every: mcmc resets no opacities")
 	case c.Strategy == pipeline.StrategyMCMC && c.MaxSplats == 0 && c.Splats == 0 && o.splatsFactor == 0:
-		return usagef("give --max-splats 1000000",
+		return fault.Usagef("give --max-splats 1000000",
 			"flags --strategy and --max-splats: mcmc grows to a fixed number, and 0 is none")
 	case o.given != nil && o.given("devices") && !namesDevices(o.devices):
-		return usagef("give all, auto, or indices, UUIDs and PCI addresses as vksplat devices lists them, as in 0,1",
+		return fault.Usagef("give all, auto, or indices, UUIDs and PCI addresses as vksplat devices lists them, as in 0,1",
 			"flag --devices: %q names no device in one place", o.devices)
 	case o.devices != "" && o.device.Select != "":
-		return usagef("leave out --device", "flags --device and --devices: one names all devices")
+		return fault.Usagef("leave out --device", "flags --device and --devices: one names all devices")
 	case len(o.evalAt) > 0 && !o.eval:
-		return usagef("give --eval, which holds photos out", "flag --eval-at: no photo is held out to measure on")
+		return fault.Usagef("give --eval, which holds photos out", "flag --eval-at: no photo is held out to measure on")
 	case o.testEvery < 2:
-		return usagef("give 2 or more", "flag --test-every: %d leaves no photo to train on", o.testEvery)
+		return fault.Usagef("give 2 or more", "flag --test-every: %d leaves no photo to train on", o.testEvery)
 	case o.metricsEvery < 1:
-		return usagef("give 1 or more", "flag --metrics-every: %d is no number of steps", o.metricsEvery)
+		return fault.Usagef("give 1 or more", "flag --metrics-every: %d is no number of steps", o.metricsEvery)
 	}
 	return nil
 }

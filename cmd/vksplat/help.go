@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"vksplat/internal/fault"
 	"vksplat/internal/wording"
 	"vksplat/pipeline"
 )
@@ -70,7 +71,7 @@ func knownCommand(cmd *cobra.Command, words []string) error {
 	for _, c := range cmd.Root().Commands() {
 		names = append(names, c.Name())
 	}
-	return usagef(didYouMean(words[0], names, "see: vksplat --help"),
+	return fault.Usagef(didYouMean(words[0], names, "see: vksplat --help"),
 		"help: there is no command %q", strings.Join(words, " "))
 }
 
@@ -136,7 +137,7 @@ func (a *app) completionCommand() *cobra.Command {
 			case "powershell":
 				return root.GenPowerShellCompletionWithDesc(a.stdout)
 			}
-			return usagef(didYouMean(args[0], shells, "give "+wording.Or(shells)),
+			return fault.Usagef(didYouMean(args[0], shells, "give "+wording.Or(shells)),
 				"%q is no shell that is known", args[0])
 		},
 	}

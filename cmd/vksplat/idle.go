@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"vksplat/internal/fault"
 	"vksplat/pipeline"
 	"vksplat/scene"
 	"vksplat/scene/initial"
@@ -89,7 +90,7 @@ func refuseInside(folder, flag string, c *scene.Capture) error {
 	const hint = "choose a folder of its own, outside of the capture"
 	out, root := resolved(folder), resolved(c.Root)
 	if out == root {
-		return usagef(hint, "flag %s: %s is the capture itself", flag, folder)
+		return fault.Usagef(hint, "flag %s: %s is the capture itself", flag, folder)
 	}
 	dirs := []string{c.Images, c.Model}
 	for i := range c.Cameras {
@@ -102,10 +103,10 @@ func refuseInside(folder, flag string, c *scene.Capture) error {
 		// A model of JSON is a file. Photos may be in the capture's own folder, and in several whose common one holds
 		// the capture as well.
 		if dir = resolved(dir); isFolder(dir) && within(out, dir) && !within(root, dir) {
-			return usagef(hint, "flag %s: %s is in %s, which belongs to the capture", flag, folder, dir)
+			return fault.Usagef(hint, "flag %s: %s is in %s, which belongs to the capture", flag, folder, dir)
 		}
 		if within(dir, out) && within(out, root) {
-			return usagef(hint, "flag %s: %s holds %s, which belongs to the capture", flag, folder, dir)
+			return fault.Usagef(hint, "flag %s: %s holds %s, which belongs to the capture", flag, folder, dir)
 		}
 	}
 	return nil
@@ -130,7 +131,7 @@ func resolved(path string) string {
 // distance is 1.
 func checkNear(near float64, s *scene.Splats, cams []scene.Camera) error {
 	if far := scene.Farthest(cams, s); near >= far {
-		return usagef("the median camera distance is 1, and 0.01 the default",
+		return fault.Usagef("the median camera distance is 1, and 0.01 the default",
 			"flag --near: %g hides everything; what is farthest from a camera is at %.3g", near, far)
 	}
 	return nil

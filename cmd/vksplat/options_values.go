@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"vksplat/internal/fault"
 	"vksplat/internal/wording"
 )
 
@@ -101,7 +102,7 @@ func (c *choice) String() string { return *c.p }
 // Set takes one of the words.
 func (c *choice) Set(s string) error {
 	if !slices.Contains(c.words, s) {
-		return usagef(didYouMean(s, c.words, "give "+wording.Or(c.words)),
+		return fault.Usagef(didYouMean(s, c.words, "give "+wording.Or(c.words)),
 			"%q is none of %s", s, strings.Join(c.words, ", "))
 	}
 	*c.p = s
@@ -130,7 +131,7 @@ func (v *steps) Set(s string) error {
 		}
 		n, err := strconv.Atoi(strings.TrimSpace(word))
 		if err != nil || n < 1 {
-			return usagef("give numbers of steps with commas between them, as in 7000,30000",
+			return fault.Usagef("give numbers of steps with commas between them, as in 7000,30000",
 				"%q is no list of steps", s)
 		}
 		list = append(list, n)
