@@ -9,7 +9,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"vksplat/internal/cli"
 	"vksplat/internal/fault"
+	"vksplat/internal/run/meter"
+	"vksplat/internal/run/models"
+	"vksplat/internal/run/output"
+	"vksplat/internal/run/remedy"
 	"vksplat/pipeline"
 	"vksplat/scene/initial"
 	"vksplat/scene/load"
@@ -42,7 +47,7 @@ type benchOptions struct {
 var benchLeavesOut = []string{"block", "share-steps", "export", "model-path", "eval-at", "origin", "checkpoint-every", "save-at", "keep-checkpoints", "resume", "accept-changes", "overwrite", "dry-run", "json",
 	"metrics-every", "tensorboard", "report", "print-config", "help", "help-all"}
 
-func (a *app) benchCommand() *cobra.Command {
+func benchCommand(a *cli.Console) *cobra.Command {
 	o := &benchOptions{trainOptions: *newTrainOptions(), suite: suiteQuick, trainSteps: -1, settle: -1, steps: -1, rounds: benchRounds}
 	o.checkpoints.off = true
 	cmd := &cobra.Command{
@@ -66,16 +71,16 @@ func (a *app) benchCommand() *cobra.Command {
 	fs := cmd.Flags()
 	register(fs, table)
 	o.given = fs.Changed
-	a.completes(cmd, table)
+	offerValues(a, cmd, table)
 	hideOthers(fs, own, "device", "max-vram", "downscale", "init", "preset", "progress")
-	cmd.RunE = a.runs(func(captures []string) error {
+	cmd.RunE = runs(a, func(captures []string) error {
 		if err := o.resolve(fs.Changed); err != nil {
 			return err
 		}
 		if err := o.checkBench(captures); err != nil {
 			return err
 		}
-		return a.bench(o, captures)
+		return runBench(a, o, captures)
 	})
 	return cmd
 }
@@ -117,22 +122,22 @@ func (o *benchOptions) checkBench(captures []string) error {
 		return fault.Usagef("give --against FILE", "flag --max-slowdown: there is nothing to compare with")
 	case o.json != "" && isOther(o.json):
 		return fault.Usagef("name a file", "flag --json: %s is no regular file", o.json)
-	case o.json != "" && (isFolder(o.json) || !isFolder(filepath.Dir(o.json))):
+	case o.json != "" && (output.IsFolder(o.json) || !output.IsFolder(filepath.Dir(o.json))):
 		return fault.Usagef("name a file in a folder that exists", "flag --json: %s cannot be written", o.json)
 	}
 	for _, path := range captures { // found missing before anything is measured
 		if _, err := os.Stat(path); err != nil {
-			_, err = load.Capture(path, o.load.options())
+			_, err = load.Capture(path, o.load.Options())
 			return err
 		}
 	}
 	if o.json != "" {
-		if err := refuseExisting("flag --json: ", o.overwrite, o.json); err != nil {
+		if err := output.RefuseExisting("flag --json: ", o.overwrite, o.json); err != nil {
 			return err
 		}
 		dir := filepath.Dir(o.json)
-		if err := probe(dir); err != nil {
-			return folderError(dir, err)
+		if err := output.Probe(dir); err != nil {
+			return output.FolderError(dir, err)
 		}
 	}
 	return nil
@@ -146,11 +151,11 @@ func (o *benchOptions) trained() int {
 	return o.trainSteps.or(benchTrain)
 }
 
-// bench measures all captures, or the suite.
-func (a *app) bench(o *benchOptions, captures []string) error {
-	events := a.stdout
-	if o.progress == progressJSON { // which is alone on standard output
-		a = a.toStderr()
+// runBench measures all captures, or the suite.
+func runBench(a *cli.Console, o *benchOptions, captures []string) error {
+	events := a.Stdout
+	if o.progress == meter.JSON { // which is alone on standard output
+		a = a.ToStderr()
 	}
 	var before *benchFile
 	if o.against != "" {
@@ -159,9 +164,9 @@ func (a *app) bench(o *benchOptions, captures []string) error {
 			return err
 		}
 	}
-	ctx, stop := a.interruptible(always("stopping after this step"))
+	ctx, stop := a.Interruptible(cli.Always("stopping after this step"))
 	defer stop()
-	b := &bencher{app: a, o: o, events: events, file: &benchFile{Format: benchFormat, Version: programVersion(), Commit: commitID(), Rounds: o.rounds}}
+	b := &bencher{app: a, o: o, events: events, file: &benchFile{Format: benchFormat, Version: cli.Version(), Commit: cli.CommitID(), Rounds: o.rounds}}
 	err := b.openDevice()
 	if err == nil && len(captures) > 0 {
 		err = b.captures(ctx, captures)
@@ -172,7 +177,7 @@ func (a *app) bench(o *benchOptions, captures []string) error {
 		return fault.ErrInterrupted
 	}
 	if err != nil {
-		return memoryHint(err)
+		return remedy.Memory(err)
 	}
 	if o.json != "" {
 		if err := writeBench(o.json, b.file); err != nil {
@@ -182,7 +187,7 @@ func (a *app) bench(o *benchOptions, captures []string) error {
 	if before == nil {
 		return nil
 	}
-	return a.compareBench(before, b.file, o.maxSlowdown)
+	return compareBench(a, before, b.file, o.maxSlowdown)
 }
 
 // openDevice measures what the device can do. It is opened for that alone, so that what it takes does not count as memory of training.
@@ -194,13 +199,13 @@ func (b *bencher) openDevice() (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, closeDevice(d)) }()
+	defer func() { err = errors.Join(err, models.CloseDevice(d)) }()
 	s := d.Summary()
 	b.file.Device = benchDevice{Name: s.Name, Type: s.Type, Driver: s.Driver, API: s.API, SubgroupSize: s.Limits.SubgroupSize}
 	if b.file.Rates, err = d.MeasureRates(); err != nil {
 		return err
 	}
-	b.app.printf("%s (%s), subgroups of %d: copies %.0f GB/s, %.3g T instructions/s\n",
+	b.app.Printf("%s (%s), subgroups of %d: copies %.0f GB/s, %.3g T instructions/s\n",
 		s.Name, s.Driver, s.Limits.SubgroupSize, b.file.Rates.CopyBytes/1e9, b.file.Rates.Instructions/1e12)
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"vksplat/internal/cli"
 	"vksplat/internal/fault"
 	"vksplat/pipeline/bench"
 	"vksplat/scene/synth"
@@ -92,7 +93,7 @@ func TestBenchCompare(t *testing.T) {
 	now.Device.Driver = "another"
 	compare := func(most float64) (stdout, stderr string, err error) {
 		var out, warnings bytes.Buffer
-		err = newApp(nil, &out, &warnings).compareBench(before, now, most)
+		err = compareBench(cli.New(nil, &out, &warnings), before, now, most)
 		return out.String(), warnings.String(), err
 	}
 	stdout, stderr, err := compare(0)

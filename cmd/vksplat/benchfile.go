@@ -9,7 +9,9 @@ import (
 	"slices"
 
 	"vksplat/internal/atomicfile"
+	"vksplat/internal/cli"
 	"vksplat/internal/fault"
+	"vksplat/internal/run/captured"
 	"vksplat/pipeline/bench"
 	"vksplat/scene"
 )
@@ -113,7 +115,7 @@ func (f *benchFile) name(name string) string {
 func newScene(s subject, steps int, m bench.Measurement, rates bench.Rates) *benchScene {
 	memory, n := s.trainer.MemoryStats(), float64(steps)
 	out := &benchScene{
-		Name: s.name, Strategy: s.config.Strategy, Precision: s.config.Precision, Trained: s.trained, Photos: len(s.cameras), Resolution: resolution(s.cameras),
+		Name: s.name, Strategy: s.config.Strategy, Precision: s.config.Precision, Trained: s.trained, Photos: len(s.cameras), Resolution: captured.Resolution(s.cameras),
 		Steps: steps, Counts: m.Counts, PeakBytes: memory.PeakDeviceBytes, DeviceBytes: memory.DeviceBytes,
 		WallMS: each(m.Rounds, func(r *bench.Round) float64 { return 1e3 * r.WallSeconds / n }),
 		HostMS: each(m.Rounds, func(r *bench.Round) float64 { return 1e3 * r.HostSeconds / n }),
@@ -155,7 +157,7 @@ func (s *benchScene) addFloors(rates bench.Rates) {
 }
 
 func writeBench(path string, f *benchFile) error {
-	return atomicfile.Write(path, func(w io.Writer) error { return printJSON(w, f) })
+	return atomicfile.Write(path, func(w io.Writer) error { return cli.WriteJSON(w, f) })
 }
 
 // isOther reports whether path is a device, a pipe or a link: writing would replace it by a file.
@@ -179,7 +181,7 @@ func readBench(path string) (*benchFile, error) {
 		data, err = os.ReadFile(path)
 	}
 	if err != nil {
-		return nil, fault.Usagef(hint, "read results %s: %w", path, pathless(err))
+		return nil, fault.Usagef(hint, "read results %s: %w", path, fault.Pathless(err))
 	}
 	f := &benchFile{}
 	if err := json.Unmarshal(data, f); err != nil {

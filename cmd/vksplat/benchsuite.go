@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"vksplat/internal/fault"
+	"vksplat/internal/run/models"
 	"vksplat/pipeline"
 	"vksplat/pipeline/photos"
 	"vksplat/scene"
@@ -55,7 +56,7 @@ func (b *bencher) suite(ctx context.Context) error {
 	}
 	for _, m := range list {
 		if b.o.suite == suiteQuick && m.splats > cpuSplats && b.file.Device.Type == cpuType {
-			b.app.note(fmt.Sprintf("%s: left out on a CPU, where it takes minutes (--suite full measures it)", m.name()))
+			b.app.Note(fmt.Sprintf("%s: left out on a CPU, where it takes minutes (--suite full measures it)", m.name()))
 			continue
 		}
 		if ctx.Err() != nil {
@@ -63,7 +64,7 @@ func (b *bencher) suite(ctx context.Context) error {
 		}
 		err := b.madeUp(ctx, m)
 		if errors.Is(err, pipeline.ErrTooSmall) || errors.Is(err, pipeline.ErrLittleRAM) || errors.Is(err, pipeline.ErrOutOfMemory) {
-			b.app.warn(fmt.Sprintf("%s: left out: %v", m.name(), err))
+			b.app.Warn(fmt.Sprintf("%s: left out: %v", m.name(), err))
 			continue
 		}
 		if err != nil {
@@ -102,7 +103,7 @@ func (b *bencher) madeUp(ctx context.Context, m madeUp) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, closeDevice(device)) }()
+	defer func() { err = errors.Join(err, models.CloseDevice(device)) }()
 	trainer, err := pipeline.NewTrainer(device, capture.Cameras, photos, splats, capture.SceneScale, cfg, pipeline.TrainerOptions{})
 	if err != nil {
 		return err

@@ -13,7 +13,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"vksplat/internal/cli"
 	"vksplat/internal/fault"
+	"vksplat/internal/run/output"
 	"vksplat/pipeline"
 	"vksplat/scene"
 	"vksplat/scene/splatfile"
@@ -46,7 +48,7 @@ type convertOptions struct {
 // convertName is the command's.
 const convertName = "convert"
 
-func (a *app) convertCommand() *cobra.Command {
+func convertCommand(a *cli.Console) *cobra.Command {
 	o := &convertOptions{degree: -1, pad: -1}
 	cmd := &cobra.Command{
 		Use:     convertName + " IN... OUT",
@@ -68,10 +70,10 @@ func (a *app) convertCommand() *cobra.Command {
 	}
 	table := o.table()
 	register(cmd.Flags(), table)
-	a.completes(cmd, table)
-	cmd.RunE = a.runs(func(args []string) error {
+	offerValues(a, cmd, table)
+	cmd.RunE = runs(a, func(args []string) error {
 		o.in, o.out = args[:len(args)-1], args[len(args)-1]
-		return a.convert(o)
+		return runConvert(a, o)
 	})
 	return cmd
 }
@@ -143,7 +145,7 @@ func writableFormat(path, remedy string) (*splatfile.Format, error) {
 
 // refuseFolder is the error of a folder where a file is to be written.
 func refuseFolder(path string) error {
-	if isFolder(path) {
+	if output.IsFolder(path) {
 		return fault.Usagef("name the file in it, as in "+filepath.Join(path, "model.ply"), "%s is a folder", path)
 	}
 	return nil
@@ -179,7 +181,7 @@ func (o *convertOptions) check(f *splatfile.Format) error {
 			f.Name)
 	case o.write.Iterations < 0:
 		return fault.Usagef("give a number from 1 up", "flag --sog-iterations: %d", o.write.Iterations)
-	case o.write.TempDir != "" && !isFolder(o.write.TempDir):
+	case o.write.TempDir != "" && !output.IsFolder(o.write.TempDir):
 		return fault.Usagef("name a folder that is there", "flag --temp-dir: %s is no folder", o.write.TempDir)
 	}
 	return o.checkOut()
@@ -200,7 +202,7 @@ func (o *convertOptions) checkOut() error {
 	}
 	out, err := os.Stat(o.out)
 	if err != nil {
-		return refuseExisting("", o.replace, splatfile.Outputs(o.out)...) // it is not there yet, perhaps others are
+		return output.RefuseExisting("", o.replace, splatfile.Outputs(o.out)...) // it is not there yet, perhaps others are
 	}
 	for _, in := range o.in {
 		path, err := splatfile.Find(in)
@@ -215,7 +217,7 @@ func (o *convertOptions) checkOut() error {
 	if !out.Mode().IsRegular() {
 		return fault.Usagef("choose another name for what is written", "%s is no regular file", o.out)
 	}
-	return refuseExisting("", o.replace, splatfile.Outputs(o.out)...)
+	return output.RefuseExisting("", o.replace, splatfile.Outputs(o.out)...)
 }
 
 // selection reads the flags that say which splats stay.
@@ -240,8 +242,8 @@ func (o *convertOptions) selection() (s splatfile.Selection, err error) {
 	return s, nil
 }
 
-// convert reads, changes and writes a model.
-func (a *app) convert(o *convertOptions) (err error) {
+// runConvert reads, changes and writes a model.
+func runConvert(a *cli.Console, o *convertOptions) (err error) {
 	f, err := o.format()
 	if err != nil {
 		return err
@@ -263,43 +265,43 @@ func (a *app) convert(o *convertOptions) (err error) {
 	debug.SetMemoryLimit(convertHeap)
 	w := newWatch(a)
 	defer w.end()
-	model, err := a.openModels(o.in, w)
+	model, err := openModels(a, o.in, w)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, model.Close()) }()
 	up := splatfile.Unmoved()
 	if o.orient != "" {
-		if up, err = a.upright(o); err != nil {
+		if up, err = uprightMove(a, o); err != nil {
 			return err
 		}
 	}
-	release, err := claimFolder(filepath.Dir(o.out), false)
+	release, err := output.Claim(filepath.Dir(o.out), false)
 	if err != nil {
 		return err
 	}
 	defer release()
-	ctx, stop := a.interruptible(always("stopping; nothing is left behind"))
+	ctx, stop := a.Interruptible(cli.Always("stopping; nothing is left behind"))
 	defer stop()
-	a.onAbort = func() {
+	a.OnAbort = func() {
 		dropTemporary(o.out)
 		release()
 	}
 	w.ctx = ctx
-	err = a.change(o, f, model, selection, up, moves)
+	err = changeModel(a, o, f, model, selection, up, moves)
 	if errors.Is(err, context.Canceled) {
 		err = fault.ErrInterrupted
 	}
 	return err
 }
 
-// change selects and moves the splats of a model and writes it.
-func (a *app) change(o *convertOptions, f *splatfile.Format, model splatfile.Source, selection splatfile.Selection, up, moves splatfile.Similarity) error {
+// changeModel selects and moves the splats of a model and writes it.
+func changeModel(a *cli.Console, o *convertOptions, f *splatfile.Format, model splatfile.Source, selection splatfile.Selection, up, moves splatfile.Similarity) error {
 	model, dropped, err := splatfile.Select(model, selection)
 	if err != nil {
 		return err
 	}
-	a.tellDropped(dropped)
+	tellDropped(a, dropped)
 	if model.Info().N == 0 {
 		return &fault.Error{Op: "convert", Path: o.in[0], Err: errors.New("no splat is left to write"), Hint: "the file may be empty or damaged, or the flags leave nothing: see what vksplat info --bounds says of the positions"}
 	}
@@ -311,39 +313,39 @@ func (a *app) change(o *convertOptions, f *splatfile.Format, model splatfile.Sou
 		model = splatfile.WithDegree(model, min(o.degree, model.Info().Degree))
 	}
 	model = splatfile.WithDegree(model, max(o.pad, model.Info().Degree))
-	o.write.Generator = "vksplat " + programVersion()
+	o.write.Generator = "vksplat " + cli.Version()
 	lost, err := f.Write(o.out, model, o.write)
 	if err != nil {
 		return err
 	}
 	for _, text := range lost {
-		a.warn(o.out + " does not keep everything: " + text)
+		a.Warn(o.out + " does not keep everything: " + text)
 	}
 	info, size := model.Info(), ""
 	if bytes, err := splatfile.Size(o.out); err == nil {
 		size = ", " + pipeline.BytesText(bytes)
 	}
-	a.printf("model: %s: %s, %s of SH degree %d%s\n", o.out, f.Name, count(info.N, "splat"), info.Degree, size)
+	a.Printf("model: %s: %s, %s of SH degree %d%s\n", o.out, f.Name, cli.Count(info.N, "splat"), info.Degree, size)
 	return nil
 }
 
 // tellDropped says what is not written, and why.
-func (a *app) tellDropped(d splatfile.Dropped) {
+func tellDropped(a *cli.Console, d splatfile.Dropped) {
 	if d.Broken > 0 {
-		a.warn(fmt.Sprintf("%s left out: numbers that are NaN or infinite, a rotation of length zero or a scale beyond e^%d", count(d.Broken, "splat"), scene.HugeLog))
+		a.Warn(fmt.Sprintf("%s left out: numbers that are NaN or infinite, a rotation of length zero or a scale beyond e^%d", cli.Count(d.Broken, "splat"), scene.HugeLog))
 	}
 	for _, part := range []struct {
 		n   int
 		why string
 	}{{d.Outside, "outside of what is kept"}, {d.Faint, "below --min-opacity"}, {d.Outliers, "alone, by --prune-outliers"}, {d.Surplus, "least important, by --max-splats"}} {
 		if part.n > 0 {
-			a.printf("dropped %s: %s\n", count(part.n, "splat"), part.why)
+			a.Printf("dropped %s: %s\n", cli.Count(part.n, "splat"), part.why)
 		}
 	}
 }
 
 // openModels opens what is to be read, merged if there are several, and tells what the files hold beside splats.
-func (a *app) openModels(in []string, w *watch) (splatfile.Source, error) {
+func openModels(a *cli.Console, in []string, w *watch) (splatfile.Source, error) {
 	var opened openedModels
 	for _, path := range in {
 		model, err := splatfile.Open(path)
@@ -352,7 +354,7 @@ func (a *app) openModels(in []string, w *watch) (splatfile.Source, error) {
 		}
 		opened.parts = append(opened.parts, w.over(model))
 		for _, n := range model.Info().Notes {
-			a.warn(path + ": " + n)
+			a.Warn(path + ": " + n)
 		}
 	}
 	if len(opened.parts) == 1 {
@@ -360,7 +362,7 @@ func (a *app) openModels(in []string, w *watch) (splatfile.Source, error) {
 	}
 	antialiased := func(m splatfile.Source) bool { return m.Info().Meta.Antialiased }
 	if first := antialiased(opened.parts[0]); slices.ContainsFunc(opened.parts, func(m splatfile.Source) bool { return antialiased(m) != first }) {
-		a.warn("some of the models were trained with --antialiased and some were not: the result is marked as the first, and the others look thinner or thicker than they should")
+		a.Warn("some of the models were trained with --antialiased and some were not: the result is marked as the first, and the others look thinner or thicker than they should")
 	}
 	look := func(m splatfile.Source) string {
 		meta := m.Info().Meta
@@ -371,7 +373,7 @@ func (a *app) openModels(in []string, w *watch) (splatfile.Source, error) {
 		return fmt.Sprint(background, meta.Near, meta.Exposure)
 	}
 	if first := look(opened.parts[0]); slices.ContainsFunc(opened.parts, func(m splatfile.Source) bool { return look(m) != first }) {
-		a.warn("the models were trained on different backgrounds, with different near planes or exposure: the result says those of the first")
+		a.Warn("the models were trained on different backgrounds, with different near planes or exposure: the result says those of the first")
 	}
 	var err error
 	if opened.Source, err = splatfile.Merge(opened.parts); err != nil {

@@ -8,7 +8,9 @@ import (
 	"path/filepath"
 	"testing"
 
+	"vksplat/internal/cli"
 	"vksplat/internal/fault"
+	"vksplat/internal/run/output"
 	"vksplat/scene"
 	"vksplat/scene/ply"
 	"vksplat/scene/splatfile"
@@ -25,7 +27,7 @@ func TestConvertCancelled(t *testing.T) {
 		for i := range s.N {
 			s.Quats[4*i] = 1
 		}
-		w := newWatch(newApp(nil, &bytes.Buffer{}, &bytes.Buffer{}))
+		w := newWatch(cli.New(nil, &bytes.Buffer{}, &bytes.Buffer{}))
 		ctx, cancel := context.WithCancel(context.Background())
 		w.ctx = ctx
 		model := w.over(splatfile.Memory(s, ply.Meta{}))
@@ -75,7 +77,7 @@ func TestDropTemporary(t *testing.T) {
 	if err != nil || len(left) != 3 {
 		t.Errorf("left: %v, %v", left, err)
 	}
-	if isFile(filepath.Join(dir, ".model.ply.tmp123")) {
+	if output.IsFile(filepath.Join(dir, ".model.ply.tmp123")) {
 		t.Error("what was written of model.ply is still there")
 	}
 }

@@ -7,7 +7,10 @@ import (
 	"strconv"
 	"sync"
 
+	"vksplat/internal/cli"
 	"vksplat/internal/fault"
+	"vksplat/internal/run/captured"
+	"vksplat/internal/run/models"
 	"vksplat/pipeline"
 	"vksplat/pipeline/photos"
 	"vksplat/scene"
@@ -21,10 +24,10 @@ import (
 // equip plans what memory is used for, opens the cache of photos and makes the
 // trainer.
 func (r *trainRun) equip(ctx context.Context) error {
-	cams := pick(r.capture.Cameras, r.train)
+	cams := captured.Pick(r.capture.Cameras, r.train)
 	options := pipeline.TrainerOptions{
 		Interludes: r.interludes(), Others: r.others, Depths: r.depths,
-		Pictures: pick(r.capture.Cameras, r.test), Decode: r.capture.Cameras, PhotoBytes: r.photoVRAM, Strict: r.load.strict, Warn: r.app.warn,
+		Pictures: captured.Pick(r.capture.Cameras, r.test), Decode: r.capture.Cameras, PhotoBytes: r.photoVRAM, Strict: r.load.Strict, Warn: r.app.Warn,
 		HeldBytes: int64(len(r.points))*filePointBytes + r.viewerBytes() + r.preview.pictureBytes(), LoadBytes: int64(len(r.points)) * loadedPointBytes, OnPressure: r.saver.pressed,
 	}
 	var init *scene.Splats
@@ -37,7 +40,7 @@ func (r *trainRun) equip(ctx context.Context) error {
 			return err
 		}
 		splats = init.N
-		if err := checkNear(r.config.Near, init, r.capture.Cameras); err != nil {
+		if err := models.CheckNear(r.config.Near, init, r.capture.Cameras); err != nil {
 			return err
 		}
 		if r.init.Kind == initial.InitPLY {
@@ -77,13 +80,13 @@ func (r *trainRun) equip(ctx context.Context) error {
 // openPhotos opens the cache of decoded photos.
 func (r *trainRun) openPhotos(ctx context.Context, cams []scene.Camera) (err error) {
 	r.plan.Limit()
-	if r.load.strict {
+	if r.load.Strict {
 		if err := r.decodable(ctx); err != nil {
 			return err
 		}
 	}
 	cache := r.plan.Host.PhotoCache(cams)
-	cache.SpillDir, cache.SpillBytes, cache.Warn = r.imageCache, r.imageCacheBytes, r.app.warn
+	cache.SpillDir, cache.SpillBytes, cache.Warn = r.imageCache, r.imageCacheBytes, r.app.Warn
 	cache.Decode = r.lookingForBlack()
 	if cache.Bytes, err = r.cacheBytes(cache); err != nil {
 		return err
@@ -100,7 +103,7 @@ func (r *trainRun) lookingForBlack() func([]scene.Camera) ([]scene.Image, []erro
 		for i := range images {
 			if errs[i] == nil && inspect.Dark(&images[i]) {
 				once.Do(func() {
-					r.app.warn(fmt.Sprintf("photo %s is black, and others may be (vksplat inspect %s lists them)", cams[i].Name, r.capture.Root))
+					r.app.Warn(fmt.Sprintf("photo %s is black, and others may be (vksplat inspect %s lists them)", cams[i].Name, r.capture.Root))
 				})
 			}
 		}
@@ -121,7 +124,7 @@ func (r *trainRun) warnPlan() {
 		return
 	}
 	r.warnLater(fmt.Sprintf("memory has room for %s, fewer than --max-splats %d: the model stops growing there (raise %s, use smaller photos with --downscale, or --precision mixed)",
-		count(most, "splat"), asked, fault.Setting(r.device.MemorySetting())))
+		cli.Count(most, "splat"), asked, fault.Setting(r.device.MemorySetting())))
 }
 
 // sharesText words numbers: 3, 4 and 5.
@@ -157,7 +160,7 @@ func openInit(file string) (func() (*scene.Splats, ply.Meta, error), error) {
 		return nil, err
 	}
 	return func() (*scene.Splats, ply.Meta, error) {
-		splats, info, err := readModel(file)
+		splats, info, err := models.Read(file)
 		return splats, info.Meta, err
 	}, model.Close()
 }

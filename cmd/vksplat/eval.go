@@ -5,12 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"path/filepath"
-	"slices"
 
 	"github.com/spf13/cobra"
 
+	"vksplat/internal/cli"
 	"vksplat/internal/fault"
+	"vksplat/internal/run/captured"
+	"vksplat/internal/run/models"
+	"vksplat/internal/run/output"
+	"vksplat/internal/run/remedy"
 	"vksplat/pipeline"
 	"vksplat/scene"
 	"vksplat/scene/metric"
@@ -42,15 +45,15 @@ type evalOptions struct {
 
 	exposure    bool
 	antialiased bool
-	origin      originFlag
-	load        loadFlags
+	origin      captured.OriginFlag
+	load        captured.Options
 	device      pipeline.DeviceOptions
 	config      pipeline.RenderConfig
 	given       func(flag string) bool
 }
 
-func (a *app) evalCommand() *cobra.Command {
-	o := &evalOptions{split: splitTest, protocol: protocolGsplat, correct: metric.ColorAffine, testEvery: heldOutEvery, load: loadFlags{model: scene.AnyModel},
+func evalCommand(a *cli.Console) *cobra.Command {
+	o := &evalOptions{split: splitTest, protocol: protocolGsplat, correct: metric.ColorAffine, testEvery: captured.HeldOutEvery, load: captured.Options{Model: scene.AnyModel},
 		config: pipeline.RenderConfig{Near: pipeline.DefaultConfig().Near}}
 	cmd := &cobra.Command{
 		Use:   "eval OUT|FILE... [--capture SCENE]",
@@ -67,17 +70,17 @@ func (a *app) evalCommand() *cobra.Command {
 			"  vksplat eval out_a out_b --compare\n" +
 			"  vksplat eval --renders test/ours_30000/renders --gt test/ours_30000/gt --protocol inria",
 	}
-	table := []optionGroup{{options: o.table()}, {options: o.load.table()}, {options: lookOptions(&o.config.Background, &o.config.Near)}, {options: deviceOptions(&o.device)}}
+	table := []optionGroup{{options: o.table()}, {options: loadTable(&o.load)}, {options: lookOptions(&o.config.Background, &o.config.Near)}, {options: deviceOptions(&o.device)}}
 	fs := cmd.Flags()
 	register(fs, table)
-	a.completes(cmd, table)
+	offerValues(a, cmd, table)
 	o.given = fs.Changed
-	cmd.RunE = a.runs(func(args []string) error {
+	cmd.RunE = runs(a, func(args []string) error {
 		o.models = args
 		if err := o.check(); err != nil {
 			return err
 		}
-		return a.eval(o)
+		return runEval(a, o)
 	})
 	return cmd
 }
@@ -142,13 +145,13 @@ func (o *evalOptions) check() error {
 	return nil
 }
 
-// eval measures all models and prints the tables.
-func (a *app) eval(o *evalOptions) (err error) {
+// runEval measures all models and prints the tables.
+func runEval(a *cli.Console, o *evalOptions) (err error) {
 	defer func() {
 		if errors.Is(err, context.Canceled) {
 			err = fault.ErrInterrupted
 		}
-		err = memoryHint(err)
+		err = remedy.Memory(err)
 	}()
 	if err := pipeline.LimitHeap(o.device); err != nil {
 		return err
@@ -162,43 +165,43 @@ func (a *app) eval(o *evalOptions) (err error) {
 	}
 	defer unclaim()
 	if o.renders != "" {
-		job, err := a.pictureJob(o)
+		job, err := pictureJob(a, o)
 		if err != nil {
 			return err
 		}
 		jobs = append(jobs, job)
 	}
 	for _, path := range o.models { // what is wrong with the last is told before the first is measured
-		job, err := a.modelJob(*o, path)
+		job, err := modelJob(a, *o, path)
 		if err != nil {
 			return err
 		}
 		jobs = append(jobs, job)
 	}
 	for _, job := range jobs {
-		if job.folder == "" || claimed[absolute(job.folder)] != nil {
+		if job.folder == "" || claimed[output.Absolute(job.folder)] != nil {
 			continue
 		}
-		release, err := claimFolder(job.folder, true)
+		release, err := output.Claim(job.folder, true)
 		if err != nil {
 			return err
 		}
-		claimed[absolute(job.folder)] = release
+		claimed[output.Absolute(job.folder)] = release
 	}
-	a.onAbort = unclaim
-	ctx, stop := a.stoppable(always("stopping after this picture; no scores are written"))
+	a.OnAbort = unclaim
+	ctx, stop := a.Stoppable(cli.Always("stopping after this picture; no scores are written"))
 	defer stop()
-	if err := a.measureAll(ctx, o, jobs); err != nil {
+	if err := measureAll(a, ctx, o, jobs); err != nil {
 		return err
 	}
 	if o.compare {
-		a.printComparison(jobs)
+		printComparison(a, jobs)
 	}
 	return nil
 }
 
 // measureAll does the jobs, on one device, and writes their scores.
-func (a *app) measureAll(ctx context.Context, o *evalOptions, jobs []*evalJob) (err error) {
+func measureAll(a *cli.Console, ctx context.Context, o *evalOptions, jobs []*evalJob) (err error) {
 	var device *pipeline.Device
 	for _, job := range jobs {
 		if err := job.refuseForeign(); err != nil {
@@ -209,10 +212,10 @@ func (a *app) measureAll(ctx context.Context, o *evalOptions, jobs []*evalJob) (
 		if device, err = pipeline.OpenDevice(o.device); err != nil {
 			return err
 		}
-		defer func() { err = errors.Join(err, closeDevice(device)) }()
+		defer func() { err = errors.Join(err, models.CloseDevice(device)) }()
 		device.LimitHeap()
 		if note := device.Note(); note != "" {
-			a.note(note)
+			a.Note(note)
 		}
 	}
 	for _, job := range jobs { // what has no room in the device is told before the first is measured
@@ -236,15 +239,15 @@ func (a *app) measureAll(ctx context.Context, o *evalOptions, jobs []*evalJob) (
 			if err := results.MergeResults(job.folder, &job.result); err != nil {
 				return err
 			}
-			if text := hiddenScores(job.folder, job.rec); text != "" {
-				a.note(text)
+			if text := captured.HiddenScores(job.folder, job.rec); text != "" {
+				a.Note(text)
 			}
-			if err := addWritten(job.folder, scoreFilesIn(job.folder)...); err != nil {
+			if err := output.AddWritten(job.folder, output.ScoreFilesIn(job.folder)...); err != nil {
 				return err
 			}
 		}
 		if !o.compare {
-			a.printResult(job)
+			printResult(a, job)
 		}
 	}
 	return nil
@@ -283,14 +286,4 @@ func (o *evalOptions) heldOutViews(c *scene.Capture, names []string) ([]int, err
 				"--split train")
 	}
 	return views, nil
-}
-
-// folderOf returns the folder of the run that a model lies in, "" for none.
-func folderOf(file string) string {
-	dir := filepath.Dir(file)
-	out := filepath.Dir(filepath.Dir(dir))
-	if filepath.Base(file) == modelName && slices.Contains(stepFolders(out, modelFolder, -1), filepath.Join(out, filepath.Dir(modelFolder), filepath.Base(dir))) {
-		return out
-	}
-	return ""
 }

@@ -10,6 +10,10 @@ import (
 	"testing"
 
 	"vksplat/internal/fault"
+	"vksplat/internal/run/captured"
+	"vksplat/internal/run/meter"
+	"vksplat/internal/run/models"
+	"vksplat/internal/run/output"
 	"vksplat/pipeline"
 	"vksplat/pipeline/lpips"
 	"vksplat/scene"
@@ -50,7 +54,7 @@ func TestScores(t *testing.T) {
 		t.Fatalf("%s is not known", name)
 		return 0
 	}
-	if value("PSNR") != maxPSNR || value("cc_psnr") != maxPSNR || !(value("unmasked_psnr") < 20) || !(value("unmasked_ssim") < value("SSIM")) {
+	if value("PSNR") != meter.MaxPSNR || value("cc_psnr") != meter.MaxPSNR || !(value("unmasked_psnr") < 20) || !(value("unmasked_ssim") < value("SSIM")) {
 		t.Errorf("masked and not: %v", list)
 	}
 	for _, name := range []string{"LPIPS", "cc_lpips", "unmasked_lpips"} {
@@ -176,10 +180,10 @@ func FuzzCaptureRecord(f *testing.F) {
 	f.Add([]byte(`{"scene": 3}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		dir := t.TempDir()
-		if err := os.WriteFile(filepath.Join(dir, captureFile), data, 0o666); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, output.CaptureFile), data, 0o666); err != nil {
 			t.Fatal(err)
 		}
-		if rec, err := readCaptureRecord(dir); err != nil && !errors.Is(err, fault.ErrData) || err == nil && rec.Scene == "" {
+		if rec, err := captured.ReadRecord(dir); err != nil && !errors.Is(err, fault.ErrData) || err == nil && rec.Scene == "" {
 			t.Errorf("%+v, %v", rec, err)
 		}
 	})
@@ -219,7 +223,7 @@ func TestPerceptual(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer closeDevice(device)
+	defer models.CloseDevice(device)
 	w := &metric.LPIPSWeights{Net: "alex"}
 	random := rand.New(rand.NewPCG(1, 2))
 	numbers := func(n int, scale float32) []float32 {
@@ -292,7 +296,7 @@ func TestPlanPerceptual(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer closeDevice(device)
+	defer models.CloseDevice(device)
 	file := filepath.Join(t.TempDir(), "a.ply")
 	s := scene.NewSplats(10, 0)
 	for i := range s.N {

@@ -11,21 +11,12 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"vksplat/internal/cli"
 	"vksplat/internal/fault"
-	"vksplat/pipeline"
 )
 
 // Hints of the packages below name settings by their flags.
 func init() { fault.SpellSettings(func(name string) string { return "--" + name }) }
-
-// memoryHint adds to an error of full device memory what train and render can do about it.
-func memoryHint(err error) error {
-	if !errors.Is(err, pipeline.ErrOutOfMemory) || fault.OwnHint(err) != "" {
-		return err
-	}
-	return fault.WithHint(err, "use smaller photos with --downscale, stay further below what is free with "+
-		"--max-vram, or close other programs that use the device")
-}
 
 // numberError says what a flag's value is not, in words of this program and not of strconv.
 func numberError(bad *pflag.InvalidValueError, cause *strconv.NumError) error {
@@ -61,7 +52,7 @@ func usageErrorOf(err error, cmd *cobra.Command) error {
 	if flag := unknownFlag(err); flag != "" {
 		var names []string
 		cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
-		if meant := didYouMean(flag, names, ""); meant != "" {
+		if meant := cli.DidYouMean(flag, names, ""); meant != "" {
 			help = strings.Replace(meant, "did you mean ", "did you mean --", 1) + " " + help
 		}
 		if elsewhere := flagElsewhere(cmd.Name(), flag); elsewhere != "" {
@@ -119,7 +110,7 @@ func parent(cmd *cobra.Command, subs ...*cobra.Command) *cobra.Command {
 			names = append(names, sub.Name())
 		}
 		help := "see: " + cmd.CommandPath() + " --help"
-		return fault.Usagef(didYouMean(args[0], names, help), "unknown command %q for %q", args[0], cmd.CommandPath())
+		return fault.Usagef(cli.DidYouMean(args[0], names, help), "unknown command %q for %q", args[0], cmd.CommandPath())
 	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	return cmd

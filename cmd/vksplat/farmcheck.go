@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"vksplat/farm/spec"
+	"vksplat/internal/cli"
 	"vksplat/internal/fault"
 )
 
@@ -40,7 +41,7 @@ func checkTraining(flags []spec.Flag) error {
 	o.given = fs.Changed
 	for _, f := range flags {
 		if err := fs.Set(f.Name, f.Value); err != nil {
-			return usageErrorOf(err, (&app{}).trainCommand())
+			return usageErrorOf(err, trainCommand((&cli.Console{})))
 		}
 	}
 	if err := o.resolve(fs.Changed); err != nil {

@@ -14,7 +14,9 @@ import (
 	"vksplat/farm/export"
 	"vksplat/farm/spec"
 	"vksplat/farm/store"
+	"vksplat/internal/cli"
 	"vksplat/internal/fault"
+	"vksplat/internal/run/output"
 	"vksplat/internal/wording"
 )
 
@@ -104,7 +106,7 @@ func (f *listFlag) Type() string       { return "TEXT" }
 func (f *listFlag) String() string     { return strings.Join(*f, " ") }
 func (f *listFlag) Set(s string) error { *f = append(*f, s); return nil }
 
-func (a *app) farmExportCommand() *cobra.Command {
+func farmExportCommand(a *cli.Console) *cobra.Command {
 	o := &farmExportOptions{Options: export.Options{Program: "vksplat", GPUs: 1, MaxArray: export.DefaultMaxArray,
 		GPUResource: "nvidia.com/gpu", Show: "testing", Shot: "default", Claims: map[string]string{}}}
 	cmd := &cobra.Command{
@@ -120,11 +122,11 @@ func (a *app) farmExportCommand() *cobra.Command {
 	}
 	table := o.table()
 	register(cmd.Flags(), table)
-	a.completes(cmd, table)
+	offerValues(a, cmd, table)
 	cmd.SetFlagErrorFunc(formerEngine)
-	cmd.RunE = a.runs(func(args []string) error {
+	cmd.RunE = runs(a, func(args []string) error {
 		o.file = args[0]
-		return a.farmExport(o, func(flag string) bool { return cmd.Flags().Changed(flag) })
+		return farmExport(a, o, func(flag string) bool { return cmd.Flags().Changed(flag) })
 	})
 	return cmd
 }
@@ -168,7 +170,7 @@ func (o *farmExportOptions) ownRoots(e *engine) bool {
 
 // fill adds to the options of package export what no flag gives as it is.
 func (o *farmExportOptions) fill(e *engine) error {
-	o.Dir, o.Inputs = absolute(o.out), filepath.Dir(absolute(o.file))
+	o.Dir, o.Inputs = output.Absolute(o.out), filepath.Dir(output.Absolute(o.file))
 	o.Outputs = filepath.Join(o.Dir, resultsFolder)
 	for _, text := range o.claims {
 		root, claim, found := strings.Cut(text, "=")
@@ -178,7 +180,7 @@ func (o *farmExportOptions) fill(e *engine) error {
 		o.Claims[root] = claim
 	}
 	if o.roots != "" {
-		o.Roots = absolute(o.roots)
+		o.Roots = output.Absolute(o.roots)
 	} else if o.ownRoots(e) {
 		o.Roots = filepath.Join(o.Dir, rootsFile)
 	}
@@ -199,7 +201,7 @@ const resultsFolder = "results"
 const rootsFile = "roots.toml"
 
 // farmExport writes a job for a scheduler. given says which flags were.
-func (a *app) farmExport(o *farmExportOptions, given func(string) bool) error {
+func farmExport(a *cli.Console, o *farmExportOptions, given func(string) bool) error {
 	e, err := o.engine(given)
 	if err != nil {
 		return err
@@ -233,7 +235,7 @@ func (a *app) farmExport(o *farmExportOptions, given func(string) bool) error {
 	for _, name := range e.folders {
 		if dir := filepath.Join(o.Dir, name); name != resultsFolder || o.roots == "" {
 			if err := os.Mkdir(dir, 0o777); err != nil {
-				return folderError(dir, err)
+				return output.FolderError(dir, err)
 			}
 		}
 	}
@@ -242,8 +244,8 @@ func (a *app) farmExport(o *farmExportOptions, given func(string) bool) error {
 			return err
 		}
 	}
-	a.printf("%s of job %s in %s\n%s %s\n", count(len(plan.Tasks), "task"), wording.Printable(job.Name), o.out,
-		e.next, quoted(filepath.Join(o.out, e.file)))
+	a.Printf("%s of job %s in %s\n%s %s\n", cli.Count(len(plan.Tasks), "task"), wording.Printable(job.Name), o.out,
+		e.next, cli.Quoted(filepath.Join(o.out, e.file)))
 	return nil
 }
 
@@ -253,7 +255,7 @@ func writeExport(dir string, files []export.File) error {
 		return fault.Usagef("name a new folder: jobs that run may read this one", "%s is not empty", dir)
 	}
 	if err := os.MkdirAll(dir, 0o777); err != nil {
-		return folderError(dir, err)
+		return output.FolderError(dir, err)
 	}
 	for _, f := range files {
 		if err := writeFile(dir, f); err != nil {
@@ -269,7 +271,7 @@ func writeFile(dir string, f export.File) error {
 		mode = 0o777
 	}
 	if err := os.WriteFile(filepath.Join(dir, f.Name), f.Data, mode); err != nil {
-		return folderError(dir, err)
+		return output.FolderError(dir, err)
 	}
 	return nil
 }
@@ -301,7 +303,7 @@ func (e *engine) look(dir, out string, files []export.File) error {
 	if slices.ContainsFunc(e.unset, func(text string) bool { return strings.Contains(lower, text) }) {
 		return &fault.Error{Op: "check export", Err: err, Kind: store.ErrSetup,
 			Hint: fmt.Sprintf("%s finds no cluster from here, so nobody looked at the files; they are written: "+
-				"where it is set up, cd %s && %s", e.check[0], quoted(out), strings.Join(args, " "))}
+				"where it is set up, cd %s && %s", e.check[0], cli.Quoted(out), strings.Join(args, " "))}
 	}
 	return &fault.Error{Op: "check export", Path: dir, Err: err,
 		Hint: "the scheduler does not take these files; what it says is above"}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/BurntSushi/toml"
 
+	"vksplat/internal/cli"
 	"vksplat/internal/fault"
 	"vksplat/internal/wording"
 	"vksplat/pipeline"
@@ -77,7 +78,7 @@ func readConfigText(file, hint string) (string, error) {
 		err = checkText(data)
 	}
 	if err != nil {
-		return "", fault.Usagef(hint, "read configuration %s: %w", file, pathless(err))
+		return "", fault.Usagef(hint, "read configuration %s: %w", file, fault.Pathless(err))
 	}
 	return string(data), nil
 }
@@ -216,7 +217,7 @@ func (v *settingValue) unknown() error {
 			}
 		}
 	}
-	return fault.Usagef(didYouMean(strings.ToLower(strings.ReplaceAll(v.key,
+	return fault.Usagef(cli.DidYouMean(strings.ToLower(strings.ReplaceAll(v.key,
 		"-", "_")), keys, "vksplat train --print-config lists all keys"), "unknown key %s", v.key)
 }
 
@@ -441,27 +442,27 @@ func (o *trainOptions) derive(table []optionGroup, given func(string) bool, pres
 }
 
 // printSettings prints every setting as a configuration file that makes the same.
-func (a *app) printSettings(o *trainOptions) {
-	a.printf("# vksplat %s: vksplat train SCENE -m OUT --config FILE\n", programVersion())
+func printSettings(a *cli.Console, o *trainOptions) {
+	a.Printf("# vksplat %s: vksplat train SCENE -m OUT --config FILE\n", cli.Version())
 	if o.preset != "" {
-		a.printf("# from preset %s\n", o.preset)
+		a.Printf("# from preset %s\n", o.preset)
 	}
 	done := *o
 	if o.stepsScaler != 1 {
-		a.printf("# numbers of steps are multiplied by %g already\n", o.stepsScaler)
+		a.Printf("# numbers of steps are multiplied by %g already\n", o.stepsScaler)
 		done.stepsScaler = 1
 	}
 	done.preset = ""
 	for _, g := range done.table() {
-		a.printf("\n# %s\n", g.title)
+		a.Printf("\n# %s\n", g.title)
 		for i := range g.options {
 			opt := &g.options[i]
 			switch {
 			case opt.flag:
 			case opt.name == "background" && !o.backgroundGiven: // chosen by the kind of capture
-				a.printf("# %s", opt.tomlLine())
+				a.Printf("# %s", opt.tomlLine())
 			default:
-				a.printf("%s", opt.tomlLine())
+				a.Printf("%s", opt.tomlLine())
 			}
 		}
 	}

@@ -9,7 +9,10 @@ import (
 	"strconv"
 	"strings"
 
+	"vksplat/internal/cli"
 	"vksplat/internal/fault"
+	"vksplat/internal/run/captured"
+	"vksplat/internal/run/output"
 	"vksplat/pipeline"
 	"vksplat/scene"
 	"vksplat/scene/inria"
@@ -40,7 +43,7 @@ type renderOptions struct {
 	run                string // the folder that file was found in, "" where the file itself was named
 	antialiased        bool
 	given              func(flag string) bool
-	load               loadFlags
+	load               captured.Options
 	device             pipeline.DeviceOptions
 	config             pipeline.RenderConfig
 	drawing            halfPictures
@@ -62,7 +65,7 @@ type renderOptions struct {
 
 func newRenderOptions() *renderOptions {
 	near := pipeline.DefaultConfig().Near
-	return &renderOptions{load: loadFlags{model: scene.AnyModel}, fps: 30, seconds: 10, projection: projectPerspective,
+	return &renderOptions{load: captured.Options{Model: scene.AnyModel}, fps: 30, seconds: 10, projection: projectPerspective,
 		config: pipeline.RenderConfig{Near: near, Smaller: "make smaller pictures (--size)"},
 		format: picture.FormatPNG, colours: colourAuto, crf: 18}
 }
@@ -127,7 +130,7 @@ const captureFormat = "capture-format"
 
 // captureOptions are those of reading a capture; --format is what pictures are.
 func (o *renderOptions) captureOptions() []option {
-	list := o.load.table()
+	list := loadTable(&o.load)
 	for i := range list {
 		if list[i].name == "format" {
 			list[i].name = captureFormat
@@ -144,11 +147,11 @@ func (o *renderOptions) check() error {
 	switch {
 	case o.out == "" && o.video == "" && o.format != formatNone:
 		return fault.Usagef("as in: vksplat render OUT -o DIR, or --video flight.mp4", "-o or --video is required")
-	case o.cameras == "" && !isFolder(o.file) && isFile(o.file) && o.trajectory == "":
+	case o.cameras == "" && !output.IsFolder(o.file) && output.IsFile(o.file) && o.trajectory == "":
 		return o.noCameras()
 	case o.given("model") && (o.fromJSON() || o.cameras == ""):
 		return fault.Usagef("leave it out, or give the capture that has the model: --cameras SCENE",
-			"flag --model: the cameras are of no capture, there is no model %s", &o.load.model)
+			"flag --model: the cameras are of no capture, there is no model %s", &o.load.Model)
 	case o.split != "" && o.trajectory != "":
 		return fault.Usagef("leave one of them out", "--split and --trajectory say different things")
 	case !(o.config.Near > 0) || math.IsInf(o.config.Near, 0):
@@ -175,7 +178,7 @@ func (o *renderOptions) check() error {
 		return fault.Usagef("give FILE.mp4, .mov, .mkv or .webm",
 			"flag --video: %s is no kind of video that is known", o.video)
 	}
-	if err := refuseExisting("flag --video: ", o.overwrite, o.video); err != nil {
+	if err := output.RefuseExisting("flag --video: ", o.overwrite, o.video); err != nil {
 		return err
 	}
 	return checkPattern(o.name)
@@ -184,7 +187,7 @@ func (o *renderOptions) check() error {
 // takeSingle makes of -o FILE.png one picture in its folder.
 func (o *renderOptions) takeSingle() error {
 	format := pictureFormat(o.out)
-	if format == "" || isFolder(o.out) {
+	if format == "" || output.IsFolder(o.out) {
 		return nil
 	}
 	switch {
@@ -207,7 +210,7 @@ func (o *renderOptions) takeSingle() error {
 	if o.depth && format != picture.FormatEXR {
 		files = append(files, strings.TrimSuffix(o.single, filepath.Ext(o.single))+depthSuffix)
 	}
-	return refuseExisting("flag --output: ", o.overwrite, files...)
+	return output.RefuseExisting("flag --output: ", o.overwrite, files...)
 }
 
 // notSingle is the error of several pictures for one file.
@@ -323,7 +326,7 @@ func (f *frameRange) pick(n int) (list []int, err error) {
 	}
 	if f.some && f.last >= n {
 		return nil, fault.Usagef(fmt.Sprintf("pictures count from 0 to %d", n-1),
-			"flag --frames: there are %s, %s goes beyond", count(n, "picture"), f)
+			"flag --frames: there are %s, %s goes beyond", cli.Count(n, "picture"), f)
 	}
 	for i := f.first; i <= f.last; i += f.step {
 		list = append(list, i)

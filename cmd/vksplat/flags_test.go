@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"vksplat/internal/cli"
 	"vksplat/internal/fault"
 	"vksplat/pipeline"
 )
@@ -320,7 +321,7 @@ func TestDidYouMean(t *testing.T) {
 		"sed": "seed", "maxsplats": "max_splats",
 		"lr_sh1": "lr_sh0", "iter": "iterations", "": "", "q": "", "photographs": "", "sceed": "seed",
 	} {
-		got := didYouMean(word, known, "")
+		got := cli.DidYouMean(word, known, "")
 		if want != "" {
 			want = "did you mean " + want + "?"
 		}

@@ -2,6 +2,8 @@ package main
 
 import (
 	"vksplat/internal/fault"
+	"vksplat/internal/run/captured"
+	"vksplat/internal/run/meter"
 	"vksplat/pipeline"
 	"vksplat/scene"
 	"vksplat/scene/initial"
@@ -32,10 +34,10 @@ type trainOptions struct {
 	testList  string // file with the names of those
 	evalAt    steps  // evaluate after these steps too
 	exports   exportsFlag
-	load      loadFlags
+	load      captured.Options
 	device    pipeline.DeviceOptions
 	devices   string // that train together; "": one does
-	origin    originFlag
+	origin    captured.OriginFlag
 	init      initial.Options
 	config    pipeline.Config
 	// The number of splats to end with follows the capture, see followCapture; 0: it does not.
@@ -63,9 +65,9 @@ type trainOptions struct {
 
 // newTrainOptions returns the defaults.
 func newTrainOptions() *trainOptions {
-	return &trainOptions{load: loadFlags{model: scene.AnyModel}, origin: "auto", block: noBlock,
-		config: pipeline.DefaultConfig(), testEvery: heldOutEvery, stepsScaler: 1, checkpoints: newCheckpointOptions(),
-		progress: progressAuto, metricsEvery: 100, report: true, preview: previewOptions{every: defaultPreviewEvery}}
+	return &trainOptions{load: captured.Options{Model: scene.AnyModel}, origin: "auto", block: noBlock,
+		config: pipeline.DefaultConfig(), testEvery: captured.HeldOutEvery, stepsScaler: 1, checkpoints: newCheckpointOptions(),
+		progress: meter.Auto, metricsEvery: 100, report: true, preview: previewOptions{every: defaultPreviewEvery}}
 }
 
 // table lists all options of train by chapter. Their defaults are what o holds.
@@ -100,7 +102,7 @@ func (o *trainOptions) fileOptions() []option {
 		integer(&o.testEvery, "test-every", "with --eval, hold every `N`th photo out").from(from3DGS),
 		text(&o.testList, "test-list", "hold out the photos that `FILE` names, one a line, and measure on those"),
 	}
-	list = append(list, o.load.table()...)
+	list = append(list, loadTable(&o.load)...)
 	return append(list,
 		other(&o.exports, "export",
 			"at the end, convert the model to `FILE` too, in the format that its name says, as in model.spz; may be "+
@@ -152,7 +154,7 @@ func (o *trainOptions) showOptions() []option {
 		chosen(&o.progress, "progress",
 			"`HOW`: auto is a bar on a terminal and plain lines elsewhere; bar, plain, json (an object a line) and "+
 				"none are that",
-			progressAuto, progressBar, progressPlain, progressJSON, progressNone).essential(),
+			meter.Auto, meter.Bar, meter.Plain, meter.JSON, meter.None).essential(),
 		integer(&o.metricsEvery, "metrics-every",
 			"a line of metrics.jsonl, and of TensorBoard's curves, every `N` steps").also("tb-every"),
 		truth(&o.tensorboard, "tensorboard", "write curves and held-out pictures to OUT/tensorboard").essential(),

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"vksplat/internal/fault"
+	"vksplat/internal/run/meter"
 	"vksplat/scene/picture"
 )
 
@@ -17,7 +18,7 @@ func TestPictureWriters(t *testing.T) {
 	for _, failing := range []int{-1, 7} {
 		made := map[*picture.Picture]bool{}
 		drawn := 0
-		w := newPictureWriters(atOnce, newProgress(io.Discard, progressNone, 0, total))
+		w := newPictureWriters(atOnce, meter.New(io.Discard, meter.None, 0, total))
 		var flying []func() // pictures that are on the device
 		next := func() (bool, error) {
 			if len(flying) == 0 {

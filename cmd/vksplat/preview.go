@@ -15,6 +15,7 @@ import (
 
 	"vksplat/internal/atomicfile"
 	"vksplat/internal/fault"
+	"vksplat/internal/run/output"
 	"vksplat/internal/wording"
 	"vksplat/pipeline"
 	"vksplat/scene"
@@ -63,7 +64,7 @@ func (o *previewOptions) resolve(overwrite bool) error {
 	if isPreview(o.file) {
 		return nil
 	}
-	return refuseExisting("flag --preview: ", overwrite, o.file)
+	return output.RefuseExisting("flag --preview: ", overwrite, o.file)
 }
 
 // previewMark is a comment at the beginning of a preview, by which it is known again.
@@ -206,7 +207,7 @@ func (p *preview) write(img scene.Image, err error) {
 	}
 	if err != nil && !p.told {
 		p.told = true
-		p.r.app.warn(fmt.Sprintf("there is no preview: %v", err))
+		p.r.app.Warn(fmt.Sprintf("there is no preview: %v", err))
 	}
 }
 

@@ -13,7 +13,9 @@ import (
 	"slices"
 	"strings"
 
+	"vksplat/internal/cli"
 	"vksplat/internal/fault"
+	"vksplat/internal/run/output"
 	"vksplat/internal/strictjson"
 	"vksplat/scene"
 	"vksplat/scene/picture"
@@ -29,7 +31,7 @@ type renderRecord struct {
 
 // keepFormer finds which pictures an interrupted render of the same has left, and records what is going to be there. What is of another render is refused or,
 // with --overwrite, removed.
-func (a *app) keepFormer(r *rendering, splats *scene.Splats) error {
+func keepFormer(a *cli.Console, r *rendering, splats *scene.Splats) error {
 	const other = "choose another folder, or replace its pictures with --overwrite"
 	r.kept = make([]bool, len(r.shots))
 	if r.o.out == "" || r.o.format == formatNone || r.o.single != "" {
@@ -55,7 +57,7 @@ func (a *app) keepFormer(r *rendering, splats *scene.Splats) error {
 		if err := r.refuseDepths(record, file); err != nil {
 			return err
 		}
-		if isFile(full) {
+		if output.IsFile(full) {
 			was, known := record.Pictures[filepath.ToSlash(file)]
 			switch {
 			case known && was == want && !r.o.overwrite:
@@ -82,12 +84,12 @@ func (a *app) keepFormer(r *rendering, splats *scene.Splats) error {
 		}
 	}
 	if cut > 0 {
-		a.warn(fmt.Sprintf("%s of this render in %s, but not whole: drawn again", are(cut, "picture"), r.o.out))
+		a.Warn(fmt.Sprintf("%s of this render in %s, but not whole: drawn again", are(cut, "picture"), r.o.out))
 	}
 	if kept > 0 {
-		a.note(fmt.Sprintf("%s of this render in %s already; --overwrite draws them again", are(kept, "picture"), r.o.out))
+		a.Note(fmt.Sprintf("%s of this render in %s already; --overwrite draws them again", are(kept, "picture"), r.o.out))
 	}
-	return writeJSON(path, record)
+	return output.WriteJSON(path, record)
 }
 
 // complete tells whether what belongs to a picture that is there is there too, and all of it whole: pictures come to their names whole, but a full disk or a
@@ -116,7 +118,7 @@ func (r *rendering) refuseDepths(record *renderRecord, picture string) error {
 	if _, known := record.Pictures[filepath.ToSlash(picture)]; known || !r.hasDepths() {
 		return nil
 	}
-	return refuseExisting("", r.o.overwrite, r.depthFile(filepath.Join(r.o.out, picture)))
+	return output.RefuseExisting("", r.o.overwrite, r.depthFile(filepath.Join(r.o.out, picture)))
 }
 
 // isPhoto tells whether a file is one that a camera's picture was taken from.
@@ -133,7 +135,7 @@ func are(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing + " is"
 	}
-	return count(n, thing) + " are"
+	return cli.Count(n, thing) + " are"
 }
 
 // readRecord reads recordFile; without one nothing is recorded.
@@ -144,7 +146,7 @@ func readRecord(path string, overwrite bool) (*renderRecord, error) {
 		err = strictjson.JSONError(json.Unmarshal(data, record))
 	}
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, fault.WithHint(fmt.Errorf("read %s: %w: %w", path, fault.ErrData, pathless(err)),
+		return nil, fault.WithHint(fmt.Errorf("read %s: %w: %w", path, fault.ErrData, fault.Pathless(err)),
 			"render writes this file; remove it and draw all pictures again with --overwrite, or choose another folder")
 	}
 	if err == nil && record.Pictures == nil && !overwrite {

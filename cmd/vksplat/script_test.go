@@ -19,7 +19,9 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"vksplat/internal/cli"
 	"vksplat/internal/fault"
+	"vksplat/internal/run/meter"
 	"vksplat/pipeline"
 	"vksplat/scene/synth"
 )
@@ -153,7 +155,7 @@ func cmdFails(ts *testscript.TestScript, _ bool, args []string) {
 		ts.Fatalf("the last two lines are no error with a hint:\n%s", strings.Join(lines, "\n"))
 	}
 	if args[1] == "vksplat" {
-		if strange := strangeFlags(newApp(nil, io.Discard, io.Discard).root(), args[2:], lines[n-1]); len(strange) > 0 {
+		if strange := strangeFlags(rootCommand(cli.New(nil, io.Discard, io.Discard)), args[2:], lines[n-1]); len(strange) > 0 {
 			ts.Fatalf("the hint names flags that the command does not have: %q", strange)
 		}
 	}
@@ -161,7 +163,7 @@ func cmdFails(ts *testscript.TestScript, _ bool, args []string) {
 		ts.Fatalf("took %.2f s of processor time", s)
 	}
 	// A command begins as a copy of this process, whose peak counts as its own.
-	if u, ok := exit.SysUsage().(*syscall.Rusage); ok && u.Maxrss<<10 > max(failBytes, peakRSS()) {
+	if u, ok := exit.SysUsage().(*syscall.Rusage); ok && u.Maxrss<<10 > max(failBytes, meter.PeakRSS()) {
 		ts.Fatalf("took %d MiB of memory", u.Maxrss>>10)
 	}
 }

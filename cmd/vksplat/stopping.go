@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"vksplat/internal/cli"
 	"vksplat/internal/fault"
 	"vksplat/pipeline"
 	"vksplat/scene/photo"
@@ -46,7 +47,7 @@ func (r *trainRun) stopped(ctx context.Context, runErr error) (interrupted bool,
 	}
 	switch {
 	case runErr != nil && r.trainer.Complete() && !r.unmeasured:
-		r.app.note("all steps were done: the run goes to its end")
+		r.app.Note("all steps were done: the run goes to its end")
 	case runErr != nil && r.trainer.Step() == 0:
 		return false, fmt.Errorf("%w before the first step; nothing is saved", fault.ErrInterrupted)
 	case runErr != nil:
@@ -90,12 +91,12 @@ func (r *trainRun) lostHint(err error) error {
 		return err
 	}
 	unfinished := r.saver.collect() // of a copy that was taken before: the checkpoint before it stays where that is gone, too
-	state, again := "no checkpoint had been written", "start anew with: "+r.app.commandAgain("")
+	state, again := "no checkpoint had been written", "start anew with: "+commandAgain(r.app, "")
 	if from := r.saver.from; from != nil { // of another folder, or among those that are kept
-		state, again = "no checkpoint had been written since "+from.Path(), "go on with that once more: "+r.app.commandAgain("--resume="+from.Path())
+		state, again = "no checkpoint had been written since "+from.Path(), "go on with that once more: "+commandAgain(r.app, "--resume="+from.Path())
 	}
 	if path := r.saver.newest(); path != "" {
-		state, again = "the last checkpoint, "+path+", is whole", "go on with it: "+r.app.commandAgain("--resume")
+		state, again = "the last checkpoint, "+path+", is whole", "go on with it: "+commandAgain(r.app, "--resume")
 		if unfinished != nil {
 			state = "the checkpoint that was being written is lost; the one before it, " + path + ", is whole"
 		}
@@ -108,8 +109,8 @@ func (r *trainRun) lostHint(err error) error {
 }
 
 // commandAgain returns the command line of this process with another flag in place of --resume, or with none.
-func (a *app) commandAgain(flag string) string {
-	words, rest := a.args, []string(nil)
+func commandAgain(a *cli.Console, flag string) string {
+	words, rest := a.Args, []string(nil)
 	if i := slices.Index(words, "--"); i >= 0 {
 		words, rest = words[:i], words[i:]
 	}

@@ -15,7 +15,9 @@ import (
 
 	"github.com/BurntSushi/toml"
 
+	"vksplat/internal/cli"
 	"vksplat/internal/fault"
+	"vksplat/internal/run/output"
 	"vksplat/internal/wording"
 	"vksplat/scene/metric"
 )
@@ -128,7 +130,7 @@ func suiteHint(given string) string {
 	switch {
 	case slices.Contains(suitePresetNames(), given):
 		return fmt.Sprintf("%s is a preset: write a file with preset = \"%s\", data = \"/path\" and out = \"runs\"; docs/eval.md shows one", given, given)
-	case isFolder(given):
+	case output.IsFolder(given):
 		return "name a TOML file that says where captures are and how they are trained; docs/eval.md shows one; one capture is trained by vksplat train"
 	}
 	return "name the TOML file of a suite; docs/eval.md shows one"
@@ -164,7 +166,7 @@ func (p *suitePlan) addPreset(name, data string) error {
 	names := suitePresetNames()
 	switch {
 	case !slices.Contains(names, name):
-		return p.wrong(didYouMean(name, names, "give "+wording.Or(names)), "there is no preset %q of a suite", name)
+		return p.wrong(cli.DidYouMean(name, names, "give "+wording.Or(names)), "there is no preset %q of a suite", name)
 	case data == "":
 		return p.wrong("add: data = \"/path\"", "preset %s: data does not say which folder the captures are in", name)
 	}

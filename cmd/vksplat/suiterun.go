@@ -13,7 +13,9 @@ import (
 	"time"
 
 	"vksplat/farm/child"
+	"vksplat/internal/cli"
 	"vksplat/internal/fault"
+	"vksplat/internal/run/output"
 	"vksplat/internal/strictjson"
 	"vksplat/scene/results"
 )
@@ -56,8 +58,8 @@ func (r *suiteRun) recall() error {
 		r.record.Protocol = "" // an earlier version measured it, which did not say how: once more
 	}
 	r.stats, r.scores = nil, nil
-	if r.record.Scene != absolute(r.scene) || !slices.Equal(r.record.Settings, r.settings) {
-		return fmt.Errorf("%s %w (vksplat train %s %s)", r.out, errOtherSettings, quoted(r.record.Scene), strings.Join(quotedAll(r.record.Settings), " "))
+	if r.record.Scene != output.Absolute(r.scene) || !slices.Equal(r.record.Settings, r.settings) {
+		return fmt.Errorf("%s %w (vksplat train %s %s)", r.out, errOtherSettings, cli.Quoted(r.record.Scene), strings.Join(cli.QuotedAll(r.record.Settings), " "))
 	}
 	return nil
 }
@@ -66,7 +68,9 @@ func (r *suiteRun) recall() error {
 var errOtherSettings = errors.New("holds a run by other settings")
 
 // missesModel reports whether the run was trained and nothing of its models is left.
-func (r *suiteRun) missesModel() bool { return r.record.Trained && len(formerModels(r.out)) == 0 }
+func (r *suiteRun) missesModel() bool {
+	return r.record.Trained && len(output.FormerModels(r.out)) == 0
+}
 
 // done reports whether earlier calls have left nothing to do.
 func (r *suiteRun) done() bool {
@@ -76,7 +80,7 @@ func (r *suiteRun) done() bool {
 
 // read takes in the results of a run.
 func (r *suiteRun) read() error {
-	path := filepath.Join(r.out, statsFile)
+	path := filepath.Join(r.out, output.StatsFile)
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return err
@@ -107,7 +111,7 @@ func (r *suiteRun) do(ctx context.Context, program string) error {
 	if err := os.MkdirAll(r.out, 0o777); err != nil {
 		return err
 	}
-	r.record.Scene, r.record.Settings = absolute(r.scene), r.settings
+	r.record.Scene, r.record.Settings = output.Absolute(r.scene), r.settings
 	r.record.Attempts++
 	if err := r.save(); err != nil {
 		return err
@@ -136,7 +140,7 @@ func (r *suiteRun) do(ctx context.Context, program string) error {
 }
 
 func (r *suiteRun) save() error {
-	return writeJSON(filepath.Join(r.out, suiteRecordFile), &r.record)
+	return output.WriteJSON(filepath.Join(r.out, suiteRecordFile), &r.record)
 }
 
 // child runs this program with arguments until it ends. Its output goes to the run's log. See child.Run.
@@ -146,7 +150,7 @@ func (r *suiteRun) child(ctx context.Context, program string, args []string) err
 		return err
 	}
 	defer log.Close() // the child writes to it
-	if _, err := fmt.Fprintf(log, "\n$ vksplat %s\n", strings.Join(quotedAll(args), " ")); err != nil {
+	if _, err := fmt.Fprintf(log, "\n$ vksplat %s\n", strings.Join(cli.QuotedAll(args), " ")); err != nil {
 		return err
 	}
 	if err := child.Run(ctx, program, args, child.Options{Stdout: log, Stderr: log, Running: &r.plan.running}); err != nil {
@@ -201,5 +205,5 @@ func (r *suiteRun) summary() string {
 			words = append(words, fmt.Sprintf("%s %s", s.Name, scoreText(s)))
 		}
 	}
-	return fmt.Sprintf("%s (%s), %s in %s", strings.Join(words, ", "), r.plan.protocol, count(r.stats.Splats, "splat"), durationText(r.record.WallSeconds))
+	return fmt.Sprintf("%s (%s), %s in %s", strings.Join(words, ", "), r.plan.protocol, cli.Count(r.stats.Splats, "splat"), cli.Duration(r.record.WallSeconds))
 }

@@ -10,7 +10,9 @@ import (
 	"sync"
 	"time"
 
+	"vksplat/internal/cli"
 	"vksplat/internal/fault"
+	"vksplat/internal/run/output"
 	"vksplat/pipeline"
 	"vksplat/scene"
 	"vksplat/scene/photo"
@@ -144,11 +146,11 @@ func (l *liveTraining) serve() error {
 	for i := range l.losses {
 		l.losses[i].Camera = i
 	}
-	if err := view.ShowTraining(l.server, filepath.Base(absolute(r.capture.Root)), view.Up(r.capture.Cameras), l); err != nil {
+	if err := view.ShowTraining(l.server, filepath.Base(output.Absolute(r.capture.Root)), view.Up(r.capture.Cameras), l); err != nil {
 		return err
 	}
-	r.app.warnReadable(l.server)
-	r.app.printf("watch it in a browser: %s\n", l.server.URL())
+	warnReadable(r.app, l.server)
+	r.app.Printf("watch it in a browser: %s\n", l.server.URL())
 	ctx, cancel := context.WithCancel(context.Background())
 	l.ended, l.end = make(chan error, 1), cancel
 	go func() { l.ended <- l.server.Serve(ctx) }()
@@ -256,12 +258,12 @@ func (l *liveTraining) Do(_ context.Context, c view.Command) error {
 	switch c {
 	case view.CommandPause:
 		if !l.between.Held() {
-			l.r.app.note("paused from the viewer; it goes on from there, or when nobody has watched for " + durationText(l.patience.Seconds()) + "; Ctrl-C stops it")
+			l.r.app.Note("paused from the viewer; it goes on from there, or when nobody has watched for " + cli.Duration(l.patience.Seconds()) + "; Ctrl-C stops it")
 		}
 		l.between.Hold()
 	case view.CommandResume:
 		if l.between.Held() {
-			l.r.app.note("going on")
+			l.r.app.Note("going on")
 		}
 		l.between.Release()
 	case view.CommandSave:
@@ -273,7 +275,7 @@ func (l *liveTraining) Do(_ context.Context, c view.Command) error {
 		l.mu.Unlock()
 		l.r.saver.saveNow()
 	case view.CommandStop:
-		l.r.app.note("stopped from the viewer")
+		l.r.app.Note("stopped from the viewer")
 		l.stop()
 	}
 	return nil

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"time"
 
+	"vksplat/internal/cli"
 	"vksplat/internal/fault"
 	"vksplat/pipeline"
 	"vksplat/view"
@@ -48,7 +49,7 @@ func (l *liveTraining) goOnAlone() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.here.n == 0 && l.between.Held() {
-		l.r.app.note("paused, and nobody has watched for " + durationText(l.patience.Seconds()) + ": going on")
+		l.r.app.Note("paused, and nobody has watched for " + cli.Duration(l.patience.Seconds()) + ": going on")
 		l.between.Release()
 	}
 }
@@ -79,7 +80,7 @@ func (l *liveTraining) over(err error) {
 	if l == nil || l.ended == nil {
 		return
 	}
-	end := &view.End{State: view.EndFinished, Model: l.r.written, Text: "vksplat view " + quoted(l.r.out) + " shows it"}
+	end := &view.End{State: view.EndFinished, Model: l.r.written, Text: "vksplat view " + cli.Quoted(l.r.out) + " shows it"}
 	switch {
 	case errors.Is(err, fault.ErrInterrupted):
 		end.State, end.Text = view.EndStopped, fault.Hint(err)

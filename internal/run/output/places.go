@@ -1,4 +1,4 @@
-package main
+package output
 
 import (
 	"os"
@@ -7,24 +7,24 @@ import (
 	"vksplat/internal/fault"
 )
 
-// refusePlace refuses to fill a folder that is probably a mistake: the user's working folder or one above it, the home
+// RefusePlace refuses to fill a folder that is probably a mistake: the user's working folder or one above it, the home
 // folder, or a capture, unless it is empty or holds one of the command's own files.
-func refusePlace(dir, flag string, own ...string) error {
+func RefusePlace(dir, flag string, own ...string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil || len(entries) == 0 {
 		return nil // there is nothing to mix with
 	}
 	for _, name := range own {
-		if list, err := filepath.Glob(filepath.Join(escapeGlob(dir), name)); err == nil && len(list) > 0 {
+		if list, err := filepath.Glob(filepath.Join(EscapeGlob(dir), name)); err == nil && len(list) > 0 {
 			return nil
 		}
 	}
 	const hint = "name a new folder, which is made"
-	at := resolved(dir)
-	if home, err := os.UserHomeDir(); err == nil && at == resolved(home) {
+	at := Resolved(dir)
+	if home, err := os.UserHomeDir(); err == nil && at == Resolved(home) {
 		return fault.Usagef(hint, "%s%s is your home folder", flag, dir)
 	}
-	if here, err := os.Getwd(); err == nil && within(resolved(here), at) {
+	if here, err := os.Getwd(); err == nil && Within(Resolved(here), at) {
 		return fault.Usagef(hint, "%s%s is a folder with other files, which this command is run in or below", flag, dir)
 	}
 	if name := captureMark(dir, "images", "sparse", "transforms.json", "transforms_train.json"); name != "" {
@@ -46,5 +46,5 @@ func captureMark(dir string, names ...string) string {
 	return ""
 }
 
-// runMarks are what the folder of a run holds.
-var runMarks = []string{writtenFile, asideFolder + "*", filepath.Join(checkpointFolder, checkpointPrefix+"*"), modelFolder + "*", originFile, captureFile}
+// RunMarks are what the folder of a run holds.
+var RunMarks = []string{WrittenFile, AsideFolder + "*", filepath.Join(CheckpointFolder, CheckpointPrefix+"*"), ModelFolder + "*", OriginFile, CaptureFile}

@@ -1,4 +1,4 @@
-package main
+package output
 
 import (
 	"context"
@@ -15,17 +15,17 @@ import (
 // probeBytes is how much claimFolder writes to see whether the disk has room at all.
 const probeBytes = 1 << 20
 
-// lockName is the file that is locked in the folder of a training run.
-const lockName = ".lock"
+// LockName is the file that is locked in the folder of a training run.
+const LockName = ".lock"
 
-// errBusy is the error of a folder that another run is writing to.
-var errBusy = fault.Sentinel(fault.ErrTryAgain, "another run is writing there", nil)
+// ErrBusy is the error of a folder that another run is writing to.
+var ErrBusy = fault.Sentinel(fault.ErrTryAgain, "another run is writing there", nil)
 
-// claimFolder makes dir and proves that files can be written in it, so that a
+// Claim makes dir and proves that files can be written in it, so that a
 // long run does not find out at its end. With exclusive, no second run gets dir
 // until release is called. Release also removes the folders that were made here,
 // if nothing was put into them: a refused input leaves none behind.
-func claimFolder(dir string, exclusive bool) (release func(), err error) {
+func Claim(dir string, exclusive bool) (release func(), err error) {
 	made := missingFolders(dir)
 	unlock := func() {}
 	release = func() {
@@ -37,20 +37,20 @@ func claimFolder(dir string, exclusive bool) (release func(), err error) {
 	defer func() {
 		if err != nil {
 			release()
-			release, err = nil, folderError(dir, err)
+			release, err = nil, FolderError(dir, err)
 		}
 	}()
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return release, err
 	}
 	if exclusive {
-		free, err := waitForLock(context.Background(), filepath.Join(dir, lockName))
+		free, err := WaitForLock(context.Background(), filepath.Join(dir, LockName))
 		if err != nil {
 			return release, err
 		}
 		unlock = free
 	}
-	return release, probe(dir)
+	return release, Probe(dir)
 }
 
 // lockPatience is how long a run waits for the one before it. A process that was
@@ -58,11 +58,11 @@ func claimFolder(dir string, exclusive bool) (release func(), err error) {
 // seconds.
 const lockPatience = 8 * time.Second
 
-// waitForLock takes the lock on path, or gives fault.ErrInterrupted once ctx has ended.
-func waitForLock(ctx context.Context, path string) (func(), error) {
+// WaitForLock takes the lock on path, or gives fault.ErrInterrupted once ctx has ended.
+func WaitForLock(ctx context.Context, path string) (func(), error) {
 	for start := time.Now(); ; {
 		free, err := lockFile(path)
-		if !errors.Is(err, errBusy) || time.Since(start) > lockPatience {
+		if !errors.Is(err, ErrBusy) || time.Since(start) > lockPatience {
 			return free, err
 		}
 		select {
@@ -88,8 +88,8 @@ func missingFolders(dir string) (missing []string) {
 	}
 }
 
-// probe writes a file in dir and removes it.
-func probe(dir string) error {
+// Probe writes a file in dir and removes it.
+func Probe(dir string) error {
 	f, err := os.CreateTemp(dir, ".probe*")
 	if err != nil {
 		return err
@@ -101,14 +101,14 @@ func probe(dir string) error {
 	return errors.Join(err, f.Close(), os.Remove(f.Name()))
 }
 
-// folderError says what can be done about a folder that cannot be written to.
-func folderError(dir string, err error) error {
+// FolderError says what can be done about a folder that cannot be written to.
+func FolderError(dir string, err error) error {
 	if errors.Is(err, fault.ErrInterrupted) {
 		return err
 	}
-	err = fmt.Errorf("write to folder %s: %w", dir, pathless(err))
+	err = fmt.Errorf("write to folder %s: %w", dir, fault.Pathless(err))
 	switch {
-	case errors.Is(err, errBusy):
+	case errors.Is(err, ErrBusy):
 		return fault.WithHint(err, "wait until it has ended, or choose another folder")
 	case errors.Is(err, syscall.ENOENT), errors.Is(err, syscall.ENAMETOOLONG), errors.Is(err, syscall.ELOOP), errors.Is(err, syscall.EINVAL):
 		return fault.Usagef("no folder of that name can be made there: choose another", "%w", err)
@@ -119,13 +119,4 @@ func folderError(dir string, err error) error {
 		return fault.WithHint(err, "nothing can be written there: choose another folder")
 	}
 	return fault.WithHint(err, "choose another folder, or make room and give write permission there")
-}
-
-// pathless strips the path, which the message around it names already.
-func pathless(err error) error {
-	var p *os.PathError
-	if errors.As(err, &p) {
-		return p.Err
-	}
-	return err
 }

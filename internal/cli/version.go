@@ -1,11 +1,9 @@
-package main
+package cli
 
 import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
-
-	"github.com/spf13/cobra"
 )
 
 // version is set by the linker for releases: -ldflags "-X main.version=1.2.3".
@@ -14,9 +12,9 @@ var version = ""
 // revision is the commit, set likewise where Go records none: -ldflags "-X main.revision=$(git describe --always --dirty --exclude '*')".
 var revision = ""
 
-// programVersion returns the version that written files carry. It says nothing
+// Version returns the version that written files carry. It says nothing
 // of the commit or the build, so that rebuilding does not change a model's bytes.
-func programVersion() string {
+func Version() string {
 	if version != "" {
 		return version
 	}
@@ -26,9 +24,9 @@ func programVersion() string {
 	return "devel"
 }
 
-// commitID returns the commit that the program was built from, "" where the
+// CommitID returns the commit that the program was built from, "" where the
 // build did not record it.
-func commitID() string {
+func CommitID() string {
 	if revision != "" {
 		return revision
 	}
@@ -51,23 +49,11 @@ func commitID() string {
 	return hash[:min(12, len(hash))] + dirty
 }
 
-// versionText is what the program says of itself.
-func versionText() string {
-	commit := commitID()
+// VersionText is what the program says of itself.
+func VersionText() string {
+	commit := CommitID()
 	if commit != "" {
 		commit = ", commit " + commit
 	}
-	return fmt.Sprintf("vksplat %s (%s, %s/%s%s)", programVersion(), runtime.Version(), runtime.GOOS, runtime.GOARCH, commit)
-}
-
-func (a *app) versionCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "version",
-		Short: "Print the version",
-		Args:  cobra.NoArgs,
-		RunE: a.runs(func([]string) error {
-			a.printf("%s\n", versionText())
-			return nil
-		}),
-	}
+	return fmt.Sprintf("vksplat %s (%s, %s/%s%s)", Version(), runtime.Version(), runtime.GOOS, runtime.GOARCH, commit)
 }
