@@ -53,7 +53,7 @@ func (b *bencher) capture(ctx context.Context, r *trainRun) (err error) {
 	trained := b.o.trained()
 	if trained == 0 { // no room for more splats is planned
 		if r.config.Splats > 0 {
-			b.app.Warn(noEffect("splats", "--warm-steps"))
+			b.app.Warn(cli.NoEffect("splats", "--warm-steps"))
 		}
 		r.config.RefineEvery, r.config.Splats = 0, 0
 	}

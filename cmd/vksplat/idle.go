@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"vksplat/internal/cli"
 	"vksplat/internal/run/captured"
 	"vksplat/pipeline"
 	"vksplat/scene"
@@ -49,13 +50,9 @@ func (r *trainRun) warnIdle() {
 	for _, n := range r.needs(r.capture) {
 		if !n.met && r.given(n.flag) && !slices.Contains(warned, n.flag) {
 			warned = append(warned, n.flag)
-			r.warnLater(noEffect(n.flag, n.without))
+			r.warnLater(cli.NoEffect(n.flag, n.without))
 		}
 	}
-}
-
-func noEffect(flag, without string) string {
-	return fmt.Sprintf("--%s has no effect without %s", flag, without)
 }
 
 // warnSmall warns of a run that ends before photos are trained at their own size.
@@ -69,7 +66,7 @@ func (r *trainRun) warnSmall() {
 }
 
 // warnBeyond warns of steps to do something at that never come.
-func (r *trainRun) warnBeyond(flag string, at steps) {
+func (r *trainRun) warnBeyond(flag string, at cli.Steps) {
 	if i := slices.IndexFunc(at, func(s int) bool { return s > r.config.Iterations }); i >= 0 {
 		r.warnLater(fmt.Sprintf("--%s %d and what follows is beyond the last step, %d: it is left out",
 			flag, at[i], r.config.Iterations))
