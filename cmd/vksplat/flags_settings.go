@@ -1,19 +1,18 @@
 package main
 
 import (
-	"regexp"
-	"strings"
-
+	"vksplat/internal/cli"
+	"vksplat/internal/run/train"
 	"vksplat/pipeline"
 )
 
-// settings returns the group of the training settings that have its title, each followed by those of the command's own
+// settingsGroup returns the group of the training settings that have its title, each followed by those of the command's own
 // options that are listed under the setting's name.
-func (o *trainOptions) settings(title string, own map[string][]option) optionGroup {
+func settingsGroup(o *train.Options, title string, own map[string][]option) optionGroup {
 	g := optionGroup{title: title}
 	for i := range pipeline.Settings {
 		if s := &pipeline.Settings[i]; s.Group == title {
-			g.options = append(append(g.options, settingOption(s, &o.config)), own[s.Name]...)
+			g.options = append(append(g.options, settingOption(s, &o.Config)), own[s.Name]...)
 		}
 	}
 	return g
@@ -21,7 +20,7 @@ func (o *trainOptions) settings(title string, own map[string][]option) optionGro
 
 // settingOption makes an option of a training setting, whose value is that in c.
 func settingOption(s *pipeline.Setting, c *pipeline.Config) option {
-	name, help, asked := dashed(s.Name), withFlags(s.Help), s.Asked()
+	name, help, asked := cli.Dashed(s.Name), cli.WithFlags(s.Help), s.Asked()
 	var o option
 	switch p := s.Of(c).(type) {
 	case *int:
@@ -41,16 +40,4 @@ func settingOption(s *pipeline.Setting, c *pipeline.Config) option {
 	}
 	o.source, o.aliases, o.basic = s.Source, s.Aliases, s.Basic
 	return o
-}
-
-// dashed is a setting's name as that of a flag.
-func dashed(name string) string { return strings.ReplaceAll(name, "_", "-") }
-
-var settingInText = regexp.MustCompile(`\{\w+\}`)
-
-// withFlags writes the settings that a text of package pipeline has in braces as flags.
-func withFlags(text string) string {
-	return settingInText.ReplaceAllStringFunc(text, func(name string) string {
-		return "--" + dashed(strings.Trim(name, "{}"))
-	})
 }

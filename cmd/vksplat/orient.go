@@ -17,7 +17,7 @@ func ofCapture(err error) error {
 	if !errors.As(err, &unread) {
 		return err
 	}
-	table := newTrainOptions().table()
+	table := trainTable(newTrainOptions())
 	for _, word := range longFlag.FindAllString(fault.Hint(unread.Err), -1) {
 		if find(table, word[2:]) != nil {
 			return fault.WithHint(err, "vksplat inspect "+photo.ShellWord(unread.Path)+
