@@ -10,6 +10,7 @@ import (
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
 	"vksplat/internal/run/captured"
+	"vksplat/internal/run/merge"
 	"vksplat/internal/run/output"
 	"vksplat/internal/run/plans"
 	"vksplat/internal/run/train"
@@ -41,7 +42,7 @@ func trainPlan(a *cli.Console, o *train.Options, fs *pflag.FlagSet, dir string) 
 			"flag --eval: the plan %s holds no photo out", dir)
 	}
 	if o.Block == plans.NoBlock {
-		return trainBlocks(a, o, plan)
+		return merge.TrainBlocks(a, o, plan)
 	}
 	if int(o.Block) >= len(plan.Blocks) {
 		return fault.Usagef(fmt.Sprintf("give 0 to %d", len(plan.Blocks)-1),

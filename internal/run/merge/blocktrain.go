@@ -1,4 +1,4 @@
-package main
+package merge
 
 import (
 	"context"
@@ -16,7 +16,6 @@ import (
 	"vksplat/farm/child"
 	"vksplat/internal/cli"
 	"vksplat/internal/fault"
-	"vksplat/internal/run/captured"
 	"vksplat/internal/run/convert"
 	"vksplat/internal/run/meter"
 	"vksplat/internal/run/output"
@@ -24,8 +23,8 @@ import (
 	"vksplat/internal/run/train"
 )
 
-// trainBlocks trains what is left of the blocks one after the other, each in a process of its own, and merges them.
-func trainBlocks(a *cli.Console, o *train.Options, plan *plans.Plan) error {
+// TrainBlocks trains what is left of the blocks one after the other, each in a process of its own, and merges them.
+func TrainBlocks(a *cli.Console, o *train.Options, plan *plans.Plan) error {
 	if err := o.OfOneBlock(plan); err != nil {
 		return err
 	}
@@ -80,7 +79,7 @@ func trainBlocks(a *cli.Console, o *train.Options, plan *plans.Plan) error {
 	if o.DryRun {
 		return nil
 	}
-	return runMerge(a, ctx, &mergeOptions{plan: plan.Dir, exports: o.Exports, check: true, device: o.Device, claimed: true, overwrite: o.Checkpoints.Overwrite, resumes: true})
+	return Run(a, ctx, &Options{Plan: plan.Dir, Exports: o.Exports, Check: true, Device: o.Device, claimed: true, Overwrite: o.Checkpoints.Overwrite, resumes: true})
 }
 
 // childError is a process of this program that failed and said why.
@@ -128,22 +127,4 @@ func statsSummary(s *output.Stats) string {
 		words = append(words, fmt.Sprintf("PSNR %.2f dB", s.PSNR))
 	}
 	return strings.Join(words, ", ")
-}
-
-// sourceFlags are those of train that read the capture so.
-func sourceFlags(rec *captured.Source) []string {
-	var load captured.Options
-	plain := newTrainOptions().Load
-	rec.Options(&load, func(string) bool { return false })
-	defaults := map[string]string{}
-	for _, opt := range loadTable(&plain) {
-		defaults[opt.name] = opt.value.String()
-	}
-	var list []string
-	for _, opt := range loadTable(&load) {
-		if text := opt.value.String(); text != defaults[opt.name] {
-			list = append(list, "--"+opt.name+"="+text)
-		}
-	}
-	return list
 }
