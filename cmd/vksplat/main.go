@@ -1,13 +1,11 @@
 // Command vksplat trains 3D Gaussian splats from photographs on any Vulkan GPU, and renders, measures, converts and
 // shows them. `vksplat help` lists the commands.
 //
-// This package holds commands, flags, printing and exit codes. The work is done by packages pipeline (on the device),
-// scene (files), view (the browser) and farm (jobs of many tasks).
+// This package holds commands, flags, help and exit codes. The packages in internal/run do what the commands promise.
 //
 // Start at the file of a command: train.go, render.go, eval.go, convert.go, farmrun.go. options.go and flags_*.go hold
-// one table of settings; flags, help, TOML keys, completion and docs/train.md are made from it (make docs).
-// viewround.go is the one loop that measures held-out photos, for train and eval. viewer*.go joins a training with
-// package view. exit.go has the exit codes. Tests run whole commands by the scripts in testdata.
+// one table of flags and settings; help, TOML keys, completion and docs/train.md are made from it (make docs). Tests run
+// whole commands by the scripts in testdata.
 package main
 
 import (
