@@ -64,7 +64,7 @@ var layers = []layer{
 	{"view", []string{"scene/...", "internal/*", "view/..."},
 		"a browser draws models, or gets pictures from whoever has a device: the server must run without one", true},
 
-	{"farm/spec", []string{"internal/wording"},
+	{"farm/spec", []string{"internal/fault", "internal/wording"},
 		"a job document means the same on every machine: reading and planning need nothing but the document", true},
 	{"farm/store/s3test", nil, "the server of tests knows a protocol, not who speaks it", true},
 	{"farm/store", []string{"farm/store/s3test", "internal/*"},
@@ -81,7 +81,7 @@ var layers = []layer{
 
 	{"shaders/layout", nil, "the shared structs are plain Go, so that the twins can use them", true},
 	{"shaders", []string{"shaders/layout", "vk"}, "kernels know their bindings and nothing of who runs them", false},
-	{"vk", []string{"vk/..."}, "vk is Vulkan and knows nothing of splats", false},
+	{"vk", []string{"internal/fault", "vk/..."}, "vk is Vulkan and knows nothing of splats", false},
 
 	{"tools/synthcapture", []string{"scene", "scene/load", "scene/colmap", "scene/photo", "scene/synth", "internal/*"},
 		"it enlarges the made-up scene of package synth", true},

@@ -42,8 +42,7 @@ func TestDo(t *testing.T) {
 	if st.Step != 20 || st.Scores == nil || seen != st.TestImages || !output.IsFile(filepath.Join(out, output.ReportFile)) {
 		t.Errorf("%+v with %d pictures seen", st, seen)
 	}
-	var usage *fault.UsageError
-	if _, err := Do(cli.New(nil, io.Discard, io.Discard), options(), nil); !errors.As(err, &usage) {
+	if _, err := Do(cli.New(nil, io.Discard, io.Discard), options(), nil); !errors.Is(err, fault.ErrUsage) {
 		t.Errorf("a second run in the same folder: %v", err)
 	}
 	var text bytes.Buffer
