@@ -146,9 +146,7 @@ func (o *benchOptions) trained() int {
 func (a *app) bench(o *benchOptions, captures []string) error {
 	events := a.stdout
 	if o.progress == progressJSON { // which is alone on standard output
-		text := *a
-		text.stdout = a.stderr
-		a = &text
+		a = a.toStderr()
 	}
 	var before *benchFile
 	if o.against != "" {

@@ -74,7 +74,7 @@ func (b *bencher) measure(ctx context.Context, s subject) error {
 	m := pipeline.MeasureOptions{Steps: b.o.steps.or(benchSteps), Rounds: b.o.rounds}
 	settle := b.o.settle.or(min(max(benchSettle, len(s.cameras)), benchEpoch))
 	show := b.show(s.trainer, s.trained+settle+m.Total())
-	defer b.showing(nil)
+	defer b.app.follow(nil)
 	if err := s.trainer.RunTo(ctx, s.trained, show.update); err != nil {
 		return err
 	}
@@ -121,16 +121,8 @@ const benchProbe = 3
 // show makes the progress of a trainer.
 func (b *bencher) show(t *pipeline.Trainer, total int) *progress {
 	p := newProgress(b.events, b.o.progress, 0, total)
-	p.text = b.app.text
 	p.use = func() deviceUse { return deviceUse{t.MemoryStats().DeviceBytes, t.StepSeconds()} }
 	p.spent = t.Seconds
-	b.showing(p)
+	p.text = b.app.follow(p)
 	return p
-}
-
-// showing makes p the line that other output goes around.
-func (b *bencher) showing(p *progress) {
-	b.app.text.Lock()
-	defer b.app.text.Unlock()
-	b.app.show = p
 }

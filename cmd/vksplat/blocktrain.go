@@ -180,9 +180,7 @@ func (a *app) trainBlocks(o *trainOptions, plan *planFile) error {
 	}
 	children := a
 	if o.progress == progressJSON || o.planJSON { // which is alone on standard output
-		text := *a
-		text.stdout = a.stderr
-		a = &text
+		a = a.toStderr()
 	}
 	if !o.dryRun {
 		release, err := claimFolder(plan.dir, true)

@@ -9,6 +9,7 @@ import (
 
 	"vksplat/internal/fault"
 	"vksplat/internal/strictjson"
+	"vksplat/scene"
 )
 
 // captureFile in OUT says how a run read its capture and which photos it held out, so that its model can be measured on the same later.
@@ -46,16 +47,6 @@ type captureRecord struct {
 	// Of runs by earlier versions: above 0, each training photo and each score had a near plane of its own, which no
 	// file holds. See hiddenScores.
 	Clearance float64 `json:"clearance,omitempty"`
-}
-
-// captureRecord returns what is recorded of this run's capture.
-func (r *trainRun) captureRecord() captureRecord {
-	c := &r.config
-	rec := captureRecord{captureSource: sourceOf(r.scene, &r.load), HeldOut: []string{}, Background: c.Background, Near: c.Near, Exposure: c.Exposure}
-	for _, i := range r.test {
-		rec.HeldOut = append(rec.HeldOut, r.capture.Cameras[i].Name)
-	}
-	return rec
 }
 
 // maxCaptureRecord bounds the bytes of a record: names of a million photos.
@@ -117,4 +108,21 @@ func (rec *captureSource) flags() []string {
 		}
 	}
 	return list
+}
+
+// describes tells whether a run was trained on the photos of c, which was read at a path: that of the record, or another to which they have moved.
+func (rec *captureRecord) describes(c *scene.Capture, path string) bool {
+	if rec.Scene == absolute(path) {
+		return true
+	}
+	names := map[string]bool{}
+	for i := range c.Cameras {
+		names[c.Cameras[i].Name] = true
+	}
+	for _, name := range rec.HeldOut {
+		if !names[name] {
+			return false
+		}
+	}
+	return len(rec.HeldOut) > 0
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 	"text/tabwriter"
@@ -41,15 +40,6 @@ func listDevices(choice string) ([]pipeline.DeviceSummary, error) {
 	}
 	d, err := pipeline.FindDevice(choice)
 	return []pipeline.DeviceSummary{d}, err
-}
-
-func (a *app) printJSON(v any) error {
-	enc := json.NewEncoder(a.stdout)
-	enc.SetIndent("", "  ")
-	if err := enc.Encode(v); err != nil {
-		return fmt.Errorf("print json: %w", err)
-	}
-	return nil
 }
 
 // printDevices prints a table, and below it what unusable devices lack.

@@ -308,9 +308,6 @@ func (a *app) showPictures(n int) *progress {
 		how = progressBar
 	}
 	show := newProgress(a.stderr, how, 0, n)
-	show.draws, show.text = true, a.text
-	a.text.Lock()
-	a.show = show
-	a.text.Unlock()
+	show.draws, show.text = true, a.follow(show)
 	return show
 }

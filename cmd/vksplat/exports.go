@@ -130,3 +130,19 @@ func (a *app) export(from, to string) (err error) {
 	a.printf("export: %s: %s%s\n", to, f.Name, size)
 	return nil
 }
+
+// refuseExports refuses to replace files that exports name, but for those that the run whose list is own wrote, where
+// it goes on.
+func refuseExports(own *written, exports exportsFlag, flag string, resumes, overwrite bool) error {
+	for _, path := range exports {
+		for _, file := range splatfile.Outputs(path) {
+			if resumes && own.owns(file) {
+				continue
+			}
+			if err := refuseExisting(flag, overwrite, file); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

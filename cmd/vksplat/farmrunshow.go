@@ -93,15 +93,9 @@ func (v *jobView) above(line string) {
 // erase removes the table from the terminal.
 func (v *jobView) erase() {
 	if v.lines > 0 {
-		v.raw(fmt.Sprintf("\x1b[%dA\x1b[J", v.lines))
+		v.app.raw(fmt.Sprintf("\x1b[%dA\x1b[J", v.lines))
 		v.lines = 0
 	}
-}
-
-func (v *jobView) raw(text string) {
-	v.app.text.Lock()
-	defer v.app.text.Unlock()
-	_, _ = fmt.Fprint(v.app.stdout, text) // what could not be written is kept there
 }
 
 // draw draws the tasks that run, and how many there are in each state.
@@ -123,7 +117,7 @@ func (v *jobView) draw(s *local.Status) {
 		b.WriteString(row + "\n")
 	}
 	v.erase()
-	v.raw(b.String())
+	v.app.raw(b.String())
 	v.lines = len(rows)
 }
 

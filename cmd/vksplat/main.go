@@ -34,13 +34,13 @@ type app struct {
 
 	text *sync.Mutex // guards what follows, and whole lines
 	told []notice    // so far
-	show *progress   // what may have an open line on the terminal, or nil
+	show openLine    // what may have an open line on the terminal
 
 	onAbort func() // what a second Ctrl-C does before the end, or nil; set before interruptible
 }
 
 func newApp(args []string, stdout, stderr io.Writer) *app {
-	return &app{stdout: stdout, stderr: stderr, args: args, text: &sync.Mutex{}}
+	return &app{stdout: stdout, stderr: stderr, args: args, text: &sync.Mutex{}, show: noLine{}}
 }
 
 // run carries out one command line and returns the exit code. Errors and their
@@ -55,7 +55,9 @@ func run(args []string, stdout, stderr io.Writer) int {
 		err = usageErrorOf(err, cmd)
 	}
 	err = out.checked(err)
-	a.report(err)
+	if err != nil {
+		a.fail(err, hint(err))
+	}
 	return exitCode(err)
 }
 

@@ -202,7 +202,7 @@ func TestErrorLines(t *testing.T) {
 	var errs bytes.Buffer
 	a := newApp(nil, nil, &errs)
 	one := errors.New("no room")
-	a.report(errors.Join(&hintedError{err: fmt.Errorf("save: %w", errors.Join(one, errors.New("no rights"))), hint: "Make room."}, one, errors.New("no rights")))
+	a.fail(errors.Join(&hintedError{err: fmt.Errorf("save: %w", errors.Join(one, errors.New("no rights"))), hint: "Make room."}, one, errors.New("no rights")), hint(errors.Join(&hintedError{err: fmt.Errorf("save: %w", errors.Join(one, errors.New("no rights"))), hint: "Make room."}, one, errors.New("no rights"))))
 	if got, want := errs.String(), "vksplat: error: save: no room\nvksplat: error: no rights\nvksplat: error: no room\nhint: make room\n"; got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}

@@ -117,14 +117,6 @@ type viewLine struct {
 // psnrOf returns the quality in dB of a mean squared error.
 func psnrOf(mse float64) float64 { return min(maxPSNR, -10*math.Log10(mse)) }
 
-// line is the state of the last step for --progress json.
-func (p *progress) line() stepLine {
-	use := p.use()
-	return stepLine{Event: eventStep, Step: p.last.Step, Total: p.total, Loss: rounded(p.last.Loss), L1: rounded(p.last.L1), SSIM: rounded(p.last.SSIM),
-		PSNR: rounded(psnrOf(float64(p.last.MSE))), Splats: p.last.Splats, Visible: p.last.Visible, Isects: p.last.Isects, Downscales: p.last.Level,
-		Rate: rounded(p.rate), ETA: rounded(p.etaSeconds()), DeviceBytes: use.bytes, DeviceBusy: use.busy(p.rate), RSSBytes: peakRSS(), Seconds: rounded(p.spent())}
-}
-
 // writeLine writes v as one line of JSON in one write, so that a process that is
 // killed leaves whole lines.
 func writeLine(w io.Writer, v any) error {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -95,7 +96,7 @@ const (
 func (a *app) printf(format string, args ...any) {
 	a.text.Lock()
 	defer a.text.Unlock()
-	a.show.endLine()
+	a.show.EndLine()
 	_, _ = io.WriteString(a.stdout, wording.PrintableLines(fmt.Sprintf(format, args...)))
 }
 
@@ -108,7 +109,7 @@ func (a *app) tell(n notice) {
 	a.text.Lock()
 	defer a.text.Unlock()
 	a.told = append(a.told, n)
-	a.show.endLine()
+	a.show.EndLine()
 	_, _ = fmt.Fprintf(a.stderr, "vksplat: %s: %s\n", n.Kind, n.Text)
 }
 
@@ -119,20 +120,49 @@ func (a *app) notices() []notice {
 	return slices.Clone(a.told)
 }
 
-// report writes an error, and what can be done about it, to standard error. Joined errors are a line each.
-func (a *app) report(err error) {
-	if err == nil {
-		return
-	}
+// fail writes an error, and the hint what can be done about it, to standard error. Joined errors are a line each.
+func (a *app) fail(err error, hint string) {
 	a.text.Lock()
 	defer a.text.Unlock()
-	a.show.endLine()
+	a.show.EndLine()
 	for _, line := range linesOf(err) {
 		_, _ = fmt.Fprintf(a.stderr, "vksplat: error: %s\n", wording.PrintableLines(line))
 	}
-	if h := hint(err); h != "" {
-		_, _ = fmt.Fprintf(a.stderr, "hint: %s\n", wording.PrintableLines(hintStyle(h)))
+	if hint != "" {
+		_, _ = fmt.Fprintf(a.stderr, "hint: %s\n", wording.PrintableLines(hintStyle(hint)))
 	}
+}
+
+// openLine is a line of the terminal that is drawn again and again. EndLine ends it, so that text goes below it.
+type openLine interface{ EndLine() }
+
+type noLine struct{}
+
+func (noLine) EndLine() {}
+
+// follow ends l before other text is printed; nil: there is no such line any more. l must hold the lock that is returned while it draws.
+func (a *app) follow(l openLine) *sync.Mutex {
+	if l == nil {
+		l = noLine{}
+	}
+	a.text.Lock()
+	defer a.text.Unlock()
+	a.show = l
+	return a.text
+}
+
+// toStderr is a console whose text goes to standard error, because standard output is for JSON alone.
+func (a *app) toStderr() *app {
+	text := *a
+	text.stdout = a.stderr
+	return &text
+}
+
+// raw writes text as it is to standard output.
+func (a *app) raw(text string) {
+	a.text.Lock()
+	defer a.text.Unlock()
+	_, _ = io.WriteString(a.stdout, text) // what could not be written is kept there
 }
 
 // linesOf are the texts of an error and of those that are joined in it, each once, without the names of packages.
@@ -152,4 +182,14 @@ func hintStyle(h string) string {
 		h = strings.ToLower(h[:1]) + h[1:]
 	}
 	return strings.TrimSuffix(h, ".")
+}
+
+// printJSON prints v for programs.
+func (a *app) printJSON(v any) error {
+	enc := json.NewEncoder(a.stdout)
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(v); err != nil {
+		return fmt.Errorf("print json: %w", err)
+	}
+	return nil
 }

@@ -3,9 +3,6 @@ package main
 import (
 	"os"
 	"path/filepath"
-	"strings"
-
-	"vksplat/scene/splatfile"
 )
 
 // refusePlace refuses to fill a folder that is probably a mistake: the user's working folder or one above it, the home
@@ -49,30 +46,3 @@ func captureMark(dir string, names ...string) string {
 
 // runMarks are what the folder of a run holds.
 var runMarks = []string{writtenFile, asideFolder + "*", filepath.Join(checkpointFolder, checkpointPrefix+"*"), modelFolder + "*", originFile, captureFile}
-
-// refuseExports refuses to replace files that exports name, but for those that the run whose list is own wrote, where
-// it goes on.
-func refuseExports(own *written, exports exportsFlag, flag string, resumes, overwrite bool) error {
-	for _, path := range exports {
-		for _, file := range splatfile.Outputs(path) {
-			if resumes && own.owns(file) {
-				continue
-			}
-			if err := refuseExisting(flag, overwrite, file); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// overwriteOption lets a command replace the file that it writes.
-func overwriteOption(p *bool, what string) option {
-	return truth(p, "overwrite", "replace "+what+" where it is there already")
-}
-
-// pictureFormats are those of single pictures, by the ends of their names.
-var pictureFormats = map[string]string{".png": "png", ".jpg": "jpg", ".jpeg": "jpg", ".exr": "exr", ".npy": "npy"}
-
-// pictureFormat is the format that a file's name says, "" for none.
-func pictureFormat(path string) string { return pictureFormats[strings.ToLower(filepath.Ext(path))] }

@@ -190,12 +190,12 @@ func (p *progress) interrupt() {
 	}
 	p.text.Lock()
 	defer p.text.Unlock()
-	p.endLine()
+	p.EndLine()
 }
 
-// endLine ends the line of a bar: the next one is drawn below. The lock must be held.
-func (p *progress) endLine() {
-	if p != nil && p.open {
+// EndLine ends the line of a bar: the next one is drawn below. The lock must be held.
+func (p *progress) EndLine() {
+	if p.open {
 		_, _ = fmt.Fprintln(p.w)
 		p.open = false
 	}
@@ -252,3 +252,11 @@ func durationText(seconds float64) string {
 
 // bytesText prints a number of bytes as people read it.
 func bytesText(n int64) string { return pipeline.BytesText(n) }
+
+// line is the state of the last step for --progress json.
+func (p *progress) line() stepLine {
+	use := p.use()
+	return stepLine{Event: eventStep, Step: p.last.Step, Total: p.total, Loss: rounded(p.last.Loss), L1: rounded(p.last.L1), SSIM: rounded(p.last.SSIM),
+		PSNR: rounded(psnrOf(float64(p.last.MSE))), Splats: p.last.Splats, Visible: p.last.Visible, Isects: p.last.Isects, Downscales: p.last.Level,
+		Rate: rounded(p.rate), ETA: rounded(p.etaSeconds()), DeviceBytes: use.bytes, DeviceBusy: use.busy(p.rate), RSSBytes: peakRSS(), Seconds: rounded(p.spent())}
+}

@@ -41,10 +41,7 @@ type record struct {
 func openRecord(r *trainRun, events io.Writer) (*record, error) {
 	rec := &record{run: r, from: r.trainer.Step(), visited: map[int]bool{}}
 	rec.show = newProgress(events, r.progress, rec.from, r.config.Iterations)
-	rec.show.text = r.app.text
-	r.app.text.Lock()
-	r.app.show = rec.show
-	r.app.text.Unlock()
+	rec.show.text = r.app.follow(rec.show)
 	rec.show.use = r.use
 	rec.show.spent = func() float64 { return rec.metrics.secondsBefore + rec.seconds() }
 	var since interval

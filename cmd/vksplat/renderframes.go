@@ -67,10 +67,7 @@ func (a *app) renderAll(o *renderOptions, device *pipeline.Device, splats *scene
 	a.printf("%s, %s, %s of %s\n", device.Name(), count(splats.N, "splat"), count(len(todo), "picture"), r.resolution())
 	began := time.Now()
 	show := newProgress(a.stdout, progressAuto, 0, len(todo))
-	show.draws, show.text = true, a.text
-	a.text.Lock()
-	a.show = show
-	a.text.Unlock()
+	show.draws, show.text = true, a.follow(show)
 	defer show.interrupt()
 	atOnce := r.renderer.AtOnce()
 	if r.panorama != nil {

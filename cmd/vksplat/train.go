@@ -117,9 +117,7 @@ type trainRun struct {
 func (a *app) train(o *trainOptions, seen func(photo scene.Image, render []float32)) (st *stats, err error) {
 	events := a.stdout
 	if o.progress == progressJSON { // which is alone on standard output
-		text := *a
-		text.stdout = a.stderr
-		a = &text
+		a = a.toStderr()
 	}
 	r := &trainRun{trainOptions: o, app: a}
 	release, err := r.claim()

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"vksplat/pipeline"
-	"vksplat/scene"
 	"vksplat/scene/ply"
 	"vksplat/scene/results"
 )
@@ -116,23 +115,6 @@ func others(n int, list []int) (rest []int) {
 		rest = append(rest, i)
 	}
 	return rest
-}
-
-// describes tells whether a run was trained on the photos of c, which was read at a path: that of the record, or another to which they have moved.
-func (rec *captureRecord) describes(c *scene.Capture, path string) bool {
-	if rec.Scene == absolute(path) {
-		return true
-	}
-	names := map[string]bool{}
-	for i := range c.Cameras {
-		names[c.Cameras[i].Name] = true
-	}
-	for _, name := range rec.HeldOut {
-		if !names[name] {
-			return false
-		}
-	}
-	return len(rec.HeldOut) > 0
 }
 
 // warnTrainedOn says how much the scores are worth, before anything is measured: those of photos that a model was trained on are no measure of new views.

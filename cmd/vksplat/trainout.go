@@ -328,3 +328,13 @@ func (a *app) trainScene(o *trainOptions, scene string) error {
 	_, err := a.train(o, nil)
 	return err
 }
+
+// captureRecord returns what is recorded of this run's capture.
+func (r *trainRun) captureRecord() captureRecord {
+	c := &r.config
+	rec := captureRecord{captureSource: sourceOf(r.scene, &r.load), HeldOut: []string{}, Background: c.Background, Near: c.Near, Exposure: c.Exposure}
+	for _, i := range r.test {
+		rec.HeldOut = append(rec.HeldOut, r.capture.Cameras[i].Name)
+	}
+	return rec
+}
