@@ -7,6 +7,7 @@ import (
 	"text/tabwriter"
 
 	"vksplat/internal/wording"
+	"vksplat/pipeline"
 )
 
 // printScene prints what was measured.
@@ -20,7 +21,7 @@ func (a *app) printScene(s *benchScene) {
 		a.printf("passes %s, their floors %.4f ms, gap %s\n", milliseconds(s.PassesMS), s.FloorMS, milliseconds(s.GapMS))
 	}
 	a.printf("step %s, host %s; %.1f steps/s (%.1f to %.1f); device memory %s at the peak\n",
-		milliseconds(s.WallMS), milliseconds(s.HostMS), s.StepsPerS.Median, s.StepsPerS.Min, s.StepsPerS.Max, bytesText(s.PeakBytes))
+		milliseconds(s.WallMS), milliseconds(s.HostMS), s.StepsPerS.Median, s.StepsPerS.Min, s.StepsPerS.Max, pipeline.BytesText(s.PeakBytes))
 }
 
 // printPasses prints the table of passes.
@@ -87,7 +88,7 @@ func (a *app) compareScene(before, now *benchScene) float64 {
 	row("step", before.WallMS.Median, now.WallMS.Median)
 	row("host", before.HostMS.Median, now.HostMS.Median)
 	_ = w.Flush()
-	a.printf("device memory at the peak: before %s, now %s\n", bytesText(before.PeakBytes), bytesText(now.PeakBytes))
+	a.printf("device memory at the peak: before %s, now %s\n", pipeline.BytesText(before.PeakBytes), pipeline.BytesText(now.PeakBytes))
 	if before.Counts.Splats != now.Counts.Splats || before.Resolution != now.Resolution {
 		a.warn(fmt.Sprintf("%s: before, it was %s and photos of %s", now.Name, count(before.Counts.Splats, "splat"), before.Resolution))
 	}

@@ -192,7 +192,7 @@ func (s *saver) begin() error {
 		last = c.Splats
 	}
 	if most := int64(s.o.keepRunning()+1) * t.CheckpointBytes(last); known && last > 0 && free < most {
-		s.r.app.warn(fmt.Sprintf("%s has %s free; checkpoints of %s take up to %s", s.r.out, bytesText(free), count(last, "splat"), bytesText(most)))
+		s.r.app.warn(fmt.Sprintf("%s has %s free; checkpoints of %s take up to %s", s.r.out, pipeline.BytesText(free), count(last, "splat"), pipeline.BytesText(most)))
 	}
 	return nil
 }
@@ -351,7 +351,7 @@ func (s *saver) makeRoom(need int64) error {
 
 // noSpace is the error of a disk that is about to be full.
 func noSpace(what string, need, free int64) error {
-	return fmt.Errorf("%w: %s takes %s, %s are free", syscall.ENOSPC, what, bytesText(need), bytesText(max(free, 0)))
+	return fmt.Errorf("%w: %s takes %s, %s are free", syscall.ENOSPC, what, pipeline.BytesText(need), pipeline.BytesText(max(free, 0)))
 }
 
 // end writes the checkpoint of a run that is done, or was stopped, and leaves as many as were asked for.

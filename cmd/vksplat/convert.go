@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"vksplat/internal/fault"
+	"vksplat/pipeline"
 	"vksplat/scene"
 	"vksplat/scene/splatfile"
 )
@@ -309,7 +310,7 @@ func (a *app) change(o *convertOptions, f *splatfile.Format, model splatfile.Sou
 	}
 	info, size := model.Info(), ""
 	if bytes, err := splatfile.Size(o.out); err == nil {
-		size = ", " + bytesText(bytes)
+		size = ", " + pipeline.BytesText(bytes)
 	}
 	a.printf("model: %s: %s, %s of SH degree %d%s\n", o.out, f.Name, count(info.N, "splat"), info.Degree, size)
 	return nil

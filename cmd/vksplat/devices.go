@@ -47,7 +47,7 @@ func (a *app) printDevices(list []pipeline.DeviceSummary) error {
 	w := tabwriter.NewWriter(a.stdout, 0, 8, 2, ' ', 0)
 	_, _ = fmt.Fprintln(w, "INDEX\tNAME\tTYPE\tMEMORY\tVULKAN\tDRIVER\tUUID\tPCI")
 	for _, d := range list {
-		_, _ = fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", d.Index, d.Name, d.Type, bytesText(d.MemoryBytes), d.API, d.Driver, d.UUID, orDash(d.PCI))
+		_, _ = fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", d.Index, d.Name, d.Type, pipeline.BytesText(d.MemoryBytes), d.API, d.Driver, d.UUID, orDash(d.PCI))
 	}
 	if err := w.Flush(); err != nil {
 		return fmt.Errorf("print devices: %w", err)

@@ -109,7 +109,7 @@ func (r *trainRun) lookingForBlack() func([]scene.Camera) ([]scene.Image, []erro
 // warnPlan warns of a model that cannot become as large as was asked for, and of a cache that holds nothing. A run that goes on was told at its start.
 func (r *trainRun) warnPlan() {
 	if r.photoVRAM > 0 && r.plan.Device.PhotoFits == 0 {
-		r.warnLater(fmt.Sprintf("--photo-vram %s holds no photo: each is copied to the device for its step", bytesText(r.photoVRAM)))
+		r.warnLater(fmt.Sprintf("--photo-vram %s holds no photo: each is copied to the device for its step", pipeline.BytesText(r.photoVRAM)))
 	}
 	if r.plan.Shares != nil {
 		r.noteLater("the devices have unequal memory: the model may grow to " + sharesText(r.plan.Shares) + " splats on them")
@@ -195,10 +195,10 @@ func (r *trainRun) cacheBytes(planned pipeline.PhotoCacheOptions) (int64, error)
 		return planned.Bytes, nil
 	}
 	if r.photoRAM > planned.Bytes {
-		return 0, usagef("give less, or raise --max-ram", "flag --photo-ram: %s, the plan has %s for decoded photos", bytesText(r.photoRAM), bytesText(planned.Bytes))
+		return 0, usagef("give less, or raise --max-ram", "flag --photo-ram: %s, the plan has %s for decoded photos", pipeline.BytesText(r.photoRAM), pipeline.BytesText(planned.Bytes))
 	}
 	if least := planned.LargestPhoto(); r.photoRAM < least {
-		return 0, usagef(fmt.Sprintf("give %d or more", least), "flag --photo-ram: %s, the largest photo takes %s", bytesText(r.photoRAM), bytesText(least))
+		return 0, usagef(fmt.Sprintf("give %d or more", least), "flag --photo-ram: %s, the largest photo takes %s", pipeline.BytesText(r.photoRAM), pipeline.BytesText(least))
 	}
 	return r.photoRAM, nil
 }

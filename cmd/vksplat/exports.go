@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"vksplat/pipeline"
 	"vksplat/scene/splatfile"
 )
 
@@ -125,7 +126,7 @@ func (a *app) export(from, to string) (err error) {
 	}
 	size := ""
 	if bytes, err := splatfile.Size(to); err == nil {
-		size = ", " + bytesText(bytes)
+		size = ", " + pipeline.BytesText(bytes)
 	}
 	a.printf("export: %s: %s%s\n", to, f.Name, size)
 	return nil

@@ -21,6 +21,7 @@ import (
 	"vksplat/farm/task"
 	"vksplat/internal/fault"
 	"vksplat/internal/wording"
+	"vksplat/pipeline"
 )
 
 // progressOpenJD is progress in the words of Open Job Description's schedulers.
@@ -204,7 +205,7 @@ func (a *app) runTask(o *runTaskOptions) error {
 	}
 	if o.progress == progressPlain {
 		a.printf("results: %s in %s, %s together\n", count(len(m.Files), "file"),
-			store.OutOf(task.KeyOf(job, &plan.Tasks[o.index])), bytesText(m.Bytes()))
+			store.OutOf(task.KeyOf(job, &plan.Tasks[o.index])), pipeline.BytesText(m.Bytes()))
 	}
 	return nil
 }

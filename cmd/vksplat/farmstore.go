@@ -19,6 +19,7 @@ import (
 
 	"vksplat/farm/store"
 	"vksplat/internal/fault"
+	"vksplat/pipeline"
 )
 
 // artifact is a file of a task's results.
@@ -190,7 +191,7 @@ func (a *app) artifactsLsCommand() *cobra.Command {
 			}
 			w := tabwriter.NewWriter(a.stdout, 0, 8, 2, ' ', 0)
 			for _, f := range list {
-				_, _ = fmt.Fprintf(w, "%s\t%s\t%s\n", f.Task, f.Name, bytesText(f.Size))
+				_, _ = fmt.Fprintf(w, "%s\t%s\t%s\n", f.Task, f.Name, pipeline.BytesText(f.Size))
 			}
 			return w.Flush()
 		})
@@ -243,7 +244,7 @@ func (a *app) artifactsGetCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		a.printf("%s, %s together, in %s\n", count(n, "file"), bytesText(bytes), out)
+		a.printf("%s, %s together, in %s\n", count(n, "file"), pipeline.BytesText(bytes), out)
 		return nil
 	})
 }

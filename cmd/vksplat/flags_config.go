@@ -66,7 +66,7 @@ func readConfigText(file, hint string) (string, error) {
 		err = errors.New("this is no file")
 	}
 	if err == nil && info.Size() > maxConfigFile {
-		err = fmt.Errorf("%s, more than a configuration takes", bytesText(info.Size()))
+		err = fmt.Errorf("%s, more than a configuration takes", pipeline.BytesText(info.Size()))
 	}
 	var data []byte
 	if err == nil {

@@ -167,7 +167,7 @@ func describeTensors(path string) (any, facts, error) {
 	}
 	h := &info.Header
 	var f facts
-	f.add("checkpoint", "%s, %s, written by vksplat %s", path, bytesText(info.Bytes), h.Version)
+	f.add("checkpoint", "%s, %s, written by vksplat %s", path, pipeline.BytesText(info.Bytes), h.Version)
 	if h.Step < h.Config.Iterations {
 		f.add("step", "%d of %d, next: %s of step %d, in epoch %d", h.Step, h.Config.Iterations, h.Next.Kind, h.Next.Step+1, h.Order.Epoch+1)
 	} else {
@@ -208,7 +208,7 @@ func describeForeign(path string) (any, facts, error) {
 	}
 	info := tensorsInfo{"tensors", path, s.Size(), s.Metadata, s.Tensors}
 	var f facts
-	f.add("safetensors", "%s, %s, no checkpoint of vksplat", path, bytesText(info.Bytes))
+	f.add("safetensors", "%s, %s, no checkpoint of vksplat", path, pipeline.BytesText(info.Bytes))
 	for _, t := range info.Tensors {
 		f.add("  "+fmt.Sprintf("%.60q", t.Name), "%s %v", t.DType, t.Shape)
 	}
@@ -244,7 +244,7 @@ func describeModel(path string, model splatfile.Source, unpack bool) (any, facts
 	info := modelInfo{Kind: "splats", Path: path, Bytes: size, Count: from.N, SHDegree: &from.Degree, File: from.Format, Format: from.Encoding, Comments: from.Comments, Notes: from.Notes,
 		Antialiased: from.Meta.Antialiased, Vertical: from.Meta.Vertical, Origin: from.Meta.Origin}
 	var f facts
-	f.add("splats", "%s, %s: %s of SH degree %d", path, bytesText(size), count(from.N, "splat"), from.Degree)
+	f.add("splats", "%s, %s: %s of SH degree %d", path, pipeline.BytesText(size), count(from.N, "splat"), from.Degree)
 	f.add("format", "%s", strings.TrimSpace(from.Format+" "+from.Encoding))
 	f.add("antialiased", "%s", map[bool]string{true: "yes", false: "no, or the file does not say"}[from.Meta.Antialiased])
 	if b := from.Meta.Background; b != nil {
@@ -295,7 +295,7 @@ func describePoints(path string, size int64, why error) (any, facts, error) {
 	}
 	info.Min, info.Max = &box.lo, &box.hi
 	var f facts
-	f.add("points", "%s, %s: %s", path, bytesText(size), count(len(points), "point"))
+	f.add("points", "%s, %s: %s", path, pipeline.BytesText(size), count(len(points), "point"))
 	box.tell(&f)
 	return info, f, nil
 }

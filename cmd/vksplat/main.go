@@ -46,7 +46,7 @@ func newApp(args []string, stdout, stderr io.Writer) *app {
 // run carries out one command line and returns the exit code. Errors and their
 // hints have been printed to stderr by then.
 func run(args []string, stdout, stderr io.Writer) int {
-	out := &output{w: stdout}
+	out := newOutput(stdout)
 	a := newApp(args, out, stderr)
 	root := a.root()
 	root.SetArgs(args)

@@ -98,7 +98,7 @@ func TestTexts(t *testing.T) {
 	for _, tt := range []struct{ got, want string }{
 		{durationText(41.7), "42s"}, {durationText(185), "3m05s"}, {durationText(7620), "2h07m"},
 		{compiledText(30, 0.9, false), ""}, {compiledText(30, 2.04, true), "compiling 30 kernels took 2.0 s"},
-		{compiledText(30, 2.04, false), "compiling 30 kernels took 2.0 s; they are kept for the next run"}, {bytesText(900), "900 B"}, {bytesText(1536), "1.5 KiB"}, {bytesText(512 << 20), "512 MiB"},
+		{compiledText(30, 2.04, false), "compiling 30 kernels took 2.0 s; they are kept for the next run"}, {pipeline.BytesText(900), "900 B"}, {pipeline.BytesText(1536), "1.5 KiB"}, {pipeline.BytesText(512 << 20), "512 MiB"},
 		{rateText(4.2), "4.20 steps/s"}, {rateText(317.4), "317 steps/s"},
 	} {
 		if tt.got != tt.want {
@@ -202,7 +202,7 @@ func TestErrorLines(t *testing.T) {
 	var errs bytes.Buffer
 	a := newApp(nil, nil, &errs)
 	one := errors.New("no room")
-	a.fail(errors.Join(&hintedError{err: fmt.Errorf("save: %w", errors.Join(one, errors.New("no rights"))), hint: "Make room."}, one, errors.New("no rights")), hint(errors.Join(&hintedError{err: fmt.Errorf("save: %w", errors.Join(one, errors.New("no rights"))), hint: "Make room."}, one, errors.New("no rights"))))
+	a.fail(errors.Join(fmt.Errorf("save: %w", errors.Join(one, errors.New("no rights"))), one, errors.New("no rights")), "Make room.")
 	if got, want := errs.String(), "vksplat: error: save: no room\nvksplat: error: no rights\nvksplat: error: no room\nhint: make room\n"; got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}

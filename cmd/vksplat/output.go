@@ -28,6 +28,8 @@ type output struct {
 	at error
 }
 
+func newOutput(w io.Writer) *output { return &output{w: w} }
+
 // Write implements io.Writer.
 func (o *output) Write(p []byte) (int, error) {
 	n, err := o.w.Write(p)

@@ -72,6 +72,6 @@ func (p *panorama) check(cams []scene.Camera, ram int64) error {
 	if need <= ram {
 		return nil
 	}
-	return &hintedError{err: fmt.Errorf("render panorama: %w: %dx%d pixels take %s, there are %s", pipeline.ErrLittleRAM, p.width, p.height, bytesText(need), bytesText(ram)),
+	return &hintedError{err: fmt.Errorf("render panorama: %w: %dx%d pixels take %s, there are %s", pipeline.ErrLittleRAM, p.width, p.height, pipeline.BytesText(need), pipeline.BytesText(ram)),
 		hint: "raise --max-ram, or make smaller ones with --size"}
 }

@@ -24,7 +24,7 @@ func (a *app) printPlan(p *pipeline.Plan) error {
 	a.printf("%s to start with, at most %d; %d (tile, splat) pairs at once\n", count(p.Splats, "splat"), p.Ceiling, p.Isects)
 	w := tabwriter.NewWriter(a.stdout, 0, 8, 2, ' ', 0)
 	row := func(name string, bytes int64, note string) {
-		_, _ = fmt.Fprintf(w, "  %s\t%s\t%s\n", name, bytesText(bytes), note)
+		_, _ = fmt.Fprintf(w, "  %s\t%s\t%s\n", name, pipeline.BytesText(bytes), note)
 	}
 	held := fmt.Sprintf("%s kept there", count(d.PhotoFits, "photo"))
 	if d.PhotoAll {
@@ -37,7 +37,7 @@ func (a *app) printPlan(p *pipeline.Plan) error {
 	case p.Devices > 1:
 		each = fmt.Sprintf(", on each of %d devices", p.Devices)
 	}
-	_, _ = fmt.Fprintf(w, "device memory\t%s\tof %s%s\n", bytesText(d.Total), bytesText(d.Budget), each)
+	_, _ = fmt.Fprintf(w, "device memory\t%s\tof %s%s\n", pipeline.BytesText(d.Total), pipeline.BytesText(d.Budget), each)
 	row("model", d.Model, fmt.Sprintf("parameters, moments and statistics at the ceiling, %d bytes a splat", p.SplatBytes))
 	row("scratch", d.Scratch, fmt.Sprintf("what a step hands from pass to pass, %d bytes a splat and what pixels and pairs take", p.StepBytes))
 	row("photos", d.Photos, held)
@@ -47,12 +47,12 @@ func (a *app) printPlan(p *pipeline.Plan) error {
 	}
 	row("staging", d.Staging, where)
 	row("slack", d.Slack, "lost between blocks")
-	_, _ = fmt.Fprintf(w, "  at the start\t%s\t\n", bytesText(d.Start))
+	_, _ = fmt.Fprintf(w, "  at the start\t%s\t\n", pipeline.BytesText(d.Start))
 	decoded := "decoded photos; others are decoded again, or read from --image-cache"
 	if h.CacheAll {
 		decoded = "decoded photos, all of them"
 	}
-	_, _ = fmt.Fprintf(w, "RAM\t%s\tbudget\n", bytesText(h.Budget))
+	_, _ = fmt.Fprintf(w, "RAM\t%s\tbudget\n", pipeline.BytesText(h.Budget))
 	row("process", h.Process, "program, driver and points")
 	if p.Devices > 1 {
 		row("transfers", h.Staging, "packets between the devices, and what is mapped for each")

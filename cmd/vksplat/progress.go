@@ -250,9 +250,6 @@ func durationText(seconds float64) string {
 	return fmt.Sprintf("%dh%02dm", s/3600, s%3600/60)
 }
 
-// bytesText prints a number of bytes as people read it.
-func bytesText(n int64) string { return pipeline.BytesText(n) }
-
 // line is the state of the last step for --progress json.
 func (p *progress) line() stepLine {
 	use := p.use()

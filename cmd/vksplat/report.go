@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"vksplat/internal/atomicfile"
+	"vksplat/pipeline"
 	"vksplat/scene"
 	"vksplat/scene/photo"
 	"vksplat/scene/results"
@@ -159,7 +160,7 @@ func reportFacts(st *stats) []reportFact {
 	return append(list,
 		reportFact{"Splats", grouped(st.Splats), "from " + grouped(st.Points) + " points"},
 		reportFact{"Training", durationText(seconds), rateText(rate) + note},
-		reportFact{"Device memory", bytesText(st.PeakDeviceBytes), "at most"},
+		reportFact{"Device memory", pipeline.BytesText(st.PeakDeviceBytes), "at most"},
 		reportFact{"Photos", grouped(st.TrainImages), st.Resolution + " pixels" + firstSteps(&st.Config)})
 }
 
@@ -351,9 +352,9 @@ func (r *trainRun) reportAbout(st *stats) []reportRow {
 		{Key: "version", Value: versionText()},
 		{Key: "device", Value: st.Device},
 		{Key: "driver", Value: r.device.Driver()},
-		{Key: "memory budget", Value: bytesText(r.deviceBudget())},
-		{Key: "peak device memory", Value: fmt.Sprintf("%s in %s", bytesText(st.PeakDeviceBytes), count(st.Allocations, "allocation"))},
-		{Key: "peak memory of the process", Value: bytesText(st.PeakRSSBytes)},
+		{Key: "memory budget", Value: pipeline.BytesText(r.deviceBudget())},
+		{Key: "peak device memory", Value: fmt.Sprintf("%s in %s", pipeline.BytesText(st.PeakDeviceBytes), count(st.Allocations, "allocation"))},
+		{Key: "peak memory of the process", Value: pipeline.BytesText(st.PeakRSSBytes)},
 		{Key: "capture", Value: absolute(r.scene)},
 		{Key: "model", Value: r.modelFile(st.Step)},
 		{Key: "scores", Value: "of the model's file, drawn with " + r.drawn().String()},

@@ -380,7 +380,7 @@ func (r *trainRun) firstLine() string {
 		images += fmt.Sprintf(" (%d held out)", len(r.test))
 	}
 	return fmt.Sprintf("%s, %s of %s, %s, %s planned of %s", r.deviceNames(), images, resolution(r.capture.Cameras)+firstSteps(&r.config),
-		count(r.nPoints, "point"), bytesText(r.trainer.PlannedBytes()), bytesText(r.deviceBudget()))
+		count(r.nPoints, "point"), pipeline.BytesText(r.trainer.PlannedBytes()), pipeline.BytesText(r.deviceBudget()))
 }
 
 // slowCompile is after how many seconds the user is told what they were spent on.

@@ -268,7 +268,7 @@ func (a *app) printSummary(r *trainRun, st *stats, after float64) {
 		steps = fmt.Sprintf("%s after the first %d", steps, r.rec.from)
 	}
 	a.printf("trained %s in %s, saved and measured in %s: %s, %s of device memory at most\n",
-		steps, durationText(st.LoopSeconds), durationText(after), count(st.Splats, "splat"), bytesText(st.PeakDeviceBytes))
+		steps, durationText(st.LoopSeconds), durationText(after), count(st.Splats, "splat"), pipeline.BytesText(st.PeakDeviceBytes))
 	if st.Scores != nil {
 		a.printf("held-out photos: PSNR %.2f dB, SSIM %.4f (mean of %d; medians %.2f dB, %.4f)\n", st.PSNR, st.SSIM, st.TestImages, st.PSNRMedian, st.SSIMMedian)
 		a.printf("drawn with %s\n", r.drawn())

@@ -103,13 +103,17 @@ func (a *app) view(o *viewOptions) (err error) {
 	if err != nil {
 		return err
 	}
-	show := a.showFile
-	if stream, err := a.streams(o); err != nil {
+	stream, err := a.streams(o)
+	if err != nil {
 		return errors.Join(err, server.Close())
-	} else if stream {
-		show = a.showStreamed
 	}
-	splats, end, err := show(o, server)
+	var splats int
+	var end func() error
+	if stream {
+		splats, end, err = a.showStreamed(o, server)
+	} else {
+		splats, end, err = a.showFile(o, server)
+	}
 	if err != nil {
 		return errors.Join(err, server.Close())
 	}
