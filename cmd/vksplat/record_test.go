@@ -35,6 +35,11 @@ func logSteps(t *testing.T, m *metricsLog, from, to, total int) {
 	}
 }
 
+// stepAt is the progress of a step that a meter shows.
+func stepAt(n int) pipeline.Progress {
+	return pipeline.Progress{Step: n, Loss: float32(n), MSE: 0.01, Splats: 100 + n}
+}
+
 // TestMetricsResume wants the file of a run that was cut off and resumed to be the
 // file of a run that was not, but for the clock.
 func TestMetricsResume(t *testing.T) {
@@ -168,7 +173,7 @@ func TestProgressKinds(t *testing.T) {
 		p := newProgress(&b, how, 0, 400)
 		p.width = func() int { return width }
 		p.rate = 2
-		p.update(step(100))
+		p.update(stepAt(100))
 		p.interrupt()
 		return b.String()
 	}
@@ -196,11 +201,11 @@ func TestProgressKinds(t *testing.T) {
 // TestRateLeavesPausesOut wants the time between two stretches of training not to count.
 func TestRateLeavesPausesOut(t *testing.T) {
 	p := newProgress(&bytes.Buffer{}, progressNone, 0, 1000)
-	p.update(step(1))
+	p.update(stepAt(1))
 	p.rate = 50
 	p.mark = p.mark.Add(-100 * rateWindow) // as if an evaluation had taken that long
 	p.resume()
-	p.update(step(2))
+	p.update(stepAt(2))
 	if p.rate != 50 {
 		t.Errorf("the rate fell to %g", p.rate)
 	}
@@ -211,7 +216,7 @@ func TestRateAfterResume(t *testing.T) {
 	p := newProgress(&bytes.Buffer{}, progressNone, 5000, 10000)
 	p.resume()
 	p.mark = p.mark.Add(-rateWindow)
-	p.update(step(5010))
+	p.update(stepAt(5010))
 	if p.rate < 1 || p.rate > 10/rateWindow.Seconds() {
 		t.Errorf("%g steps/s of ten steps in %v", p.rate, rateWindow)
 	}
